@@ -1,4 +1,4 @@
-/* buscap, the hand tool: a table of commands. */
+/* buscap, the command-line tool: a table of commands. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -57,25 +57,24 @@ static const struct {
 
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))
 
-/* No name that is misspelt as one of a command is longer. */
+/* Longer words are not compared with the command names. */
 #define NAME_MAX_BYTES 15u
 
 enum { OPTION_OPTIONS = 1000 };
 
-/* Says what of standard output could not be written. */
+/* Flushes stdout and reports a write error. A closed pipe is not an error. */
 static int finish_output(void)
 {
 	if (fflush(stdout) == 0 || errno == EPIPE)
 		return BC_EXIT_OK;
-	fprintf(stderr, "buscap: can't write the output: %s; it is cut off\n", strerror(errno));
+	fprintf(stderr, "buscap: write error: %s; the output is incomplete\n", strerror(errno));
 	return BC_EXIT_FAILED;
 }
 
 static const struct bc_usage_option options[] = {
-	{'V', "version", NULL, NULL, "the version"},
+	{'V', "version", NULL, NULL, "print the version"},
 	{OPTION_OPTIONS, "options", NULL, NULL,
-		"what all commands take, a line an option, for programs: formats/base/usage.h has "
-		"it"},
+		"list the options of all commands, one per line, for scripts"},
 	{0},
 };
 
@@ -83,16 +82,15 @@ static const struct bc_usage help_usage = {
 	.name = "help",
 	.operands = "[COMMAND [VERB]]",
 	.kind = "command",
-	.summary = "what a command does and takes",
-	.exits = "0 ok, 2 there is no such command.",
+	.summary = "show the help of a command",
+	.exits = "0 ok, 2 no such command.",
 	.example = "buscap help record start",
 };
 
 static const struct bc_usage usage = {
 	.operands = "COMMAND",
 	.kind = "command",
-	.summary =
-		"the hand tool of buscapd: reads, checks and converts traces, and asks the daemon",
+	.summary = "read, check and convert bus traces; control buscapd",
 	.options = options,
 };
 
@@ -103,7 +101,7 @@ static int print_help(void)
 		printf("  %-9s %s\n", commands[i].usage->name, commands[i].usage->summary);
 	putchar('\n');
 	bc_usage_print_options(stdout, options);
-	printf("\nbuscap COMMAND --help, or buscap help COMMAND, tells more.\n"
+	printf("\nRun buscap COMMAND --help or buscap help COMMAND for details.\n"
 	       "\n"
 	       "Example: buscap info *.byu.lz4\n");
 	return finish_output();
@@ -118,7 +116,8 @@ static int list_options(void)
 	return finish_output();
 }
 
-/* In how many letters two names differ: left out, put in, or another one. */
+/* The Levenshtein distance of two names: the number of letters to insert, delete or replace. Only
+ * one row of the table is kept. */
 static size_t edit_distance(const char *a, const char *b)
 {
 	size_t row[NAME_MAX_BYTES + 1];
@@ -142,21 +141,21 @@ static size_t edit_distance(const char *a, const char *b)
 	return row[n];
 }
 
-/* The command that may have been meant, or NULL. */
+/* Returns the command most similar to `name`, or NULL if none is similar. */
 static const char *find_nearest(const char *name)
 {
 	const char *nearest = NULL;
 	size_t best = 3;
 
 	for (size_t i = 0; i < COMMANDS; i++) {
-		const char *its = commands[i].usage->name;
-		bool is_start = name[0] != '\0' && strncmp(name, its, strlen(name)) == 0;
-		size_t far = is_start ? 0 : edit_distance(its, name);
-		/* Of which half is wrong, and the first letter, is another word. */
-		if (far >= best || (2 * far >= strlen(name) && name[0] != its[0]))
+		const char *candidate = commands[i].usage->name;
+		bool is_prefix = name[0] != '\0' && strncmp(name, candidate, strlen(name)) == 0;
+		size_t edits = is_prefix ? 0 : edit_distance(candidate, name);
+		/* Not similar: half of the letters differ, and the first one does too. */
+		if (edits >= best || (2 * edits >= strlen(name) && name[0] != candidate[0]))
 			continue;
-		best = far;
-		nearest = its;
+		best = edits;
+		nearest = candidate;
 	}
 	return nearest;
 }
@@ -170,11 +169,10 @@ static int print_unknown_command(const char *name)
 	if (name[0] == '-')
 		fprintf(stderr, "buscap: unknown option %s; see buscap --help\n", safe);
 	else if (nearest != NULL)
-		fprintf(stderr,
-			"buscap: there is no command %s; is it %s? buscap --help lists them\n",
+		fprintf(stderr, "buscap: no such command: %s; did you mean %s? See buscap --help\n",
 			safe, nearest);
 	else
-		fprintf(stderr, "buscap: there is no command %s; see buscap --help\n", safe);
+		fprintf(stderr, "buscap: no such command: %s; see buscap --help\n", safe);
 	return BC_EXIT_USAGE;
 }
 
@@ -205,8 +203,8 @@ static int run_help(int argc, char **argv)
 	return run_command(argc > 2 ? 3 : 2, words);
 }
 
-/* Of the standard streams those that are closed become ones that can't be used, so that no socket
- * takes their place and is written to. */
+/* Opens /dev/null for each standard stream that is closed, in the wrong direction so that using it
+ * fails. Otherwise a socket or file opened later would get its descriptor. */
 static void fill_streams(void)
 {
 	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
@@ -219,8 +217,8 @@ int main(int argc, char **argv)
 	const char *name = argc > 1 ? argv[1] : "";
 
 	fill_streams();
-	signal(SIGPIPE, SIG_IGN); /* a write then says EPIPE */
-	signal(SIGXFSZ, SIG_IGN); /* and EFBIG */
+	signal(SIGPIPE, SIG_IGN); /* writes return EPIPE instead */
+	signal(SIGXFSZ, SIG_IGN); /* writes return EFBIG instead */
 	if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)
 		return print_help();
 	if (strcmp(name, "help") == 0)
@@ -233,6 +231,6 @@ int main(int argc, char **argv)
 	}
 	if (argc >= 2)
 		return run_command(argc - 1, argv + 1);
-	fprintf(stderr, "buscap: no command is given; see buscap --help\n");
+	fprintf(stderr, "buscap: no command given; see buscap --help\n");
 	return BC_EXIT_USAGE;
 }

@@ -12,7 +12,7 @@
 #include "cli/term/options.h"
 #include "formats/diff/compare.h"
 
-/* What a trace's entries can be made to be. */
+/* Returns the traits that a trace's entries can be converted to. */
 static uint32_t can_be(const struct bc_trace *trace)
 {
 	uint32_t holds = bc_trace_has(trace);
@@ -22,9 +22,9 @@ static uint32_t can_be(const struct bc_trace *trace)
 		       : holds;
 }
 
-/* ---- the two rows */
+/* ---- reading the two traces */
 
-/* The next entries of a trace, as far as the other's format can hold them and they are asked for:
+/* Returns the next selected entries of a trace, converted to what the other format can hold:
  * bc_match_source. */
 static int next_run(void *context, const struct bc_entry **run, size_t *count)
 {
@@ -71,7 +71,7 @@ static void pass(struct bc_diff_side *side, const struct bc_entry *entries, size
 	side->last = entries[count - 1].number;
 }
 
-/* The difference at hand is over. Returns false when nothing more is of use. */
+/* Finishes and prints the current difference. Returns false if printing failed. */
 static bool end_difference(struct bc_diff *d)
 {
 	uint64_t pairs = d->a.count < d->b.count ? d->a.count : d->b.count;
@@ -112,7 +112,7 @@ static bool on_same(void *context, const struct bc_entry *a, const struct bc_ent
 		set_line(&line, &a[i], 0);
 		bc_diff_text_context(d, &line);
 	}
-	/* The last ones, in case a difference follows. */
+	/* Keep the last ones as context of the next difference. */
 	i = n - i > d->context ? n - d->context : i;
 	size_t drop = d->before_count + (n - i);
 	drop = drop > d->context ? drop - d->context : 0;
@@ -197,7 +197,7 @@ static void on_lost(void *context)
 	d->is_lost = true;
 }
 
-/* What of the two can be compared at all, and whether that is what was asked for. */
+/* Finds what can be compared, and checks it against the options. */
 static enum bc_exit check_common(struct bc_diff *d, const struct bc_diff_wanted *w)
 {
 	const struct bc_trace *a = &d->a.trace;
@@ -207,19 +207,18 @@ static enum bc_exit check_common(struct bc_diff *d, const struct bc_diff_wanted 
 	uint64_t missing = w->only & ~(uint64_t)common;
 
 	if (common == 0 || missing != 0) {
-		bc_print_error(d->console, NULL, "%sA is %s and B is %s: they don't both hold %s",
+		bc_print_error(d->console, NULL, "%sA is %s and B is %s: not both have %s",
 			missing != 0 ? "--only: " : "", bc_format_name(a->format),
 			bc_format_name(b->format),
 			missing != 0 ? bc_diff_class_name(missing & (0 - missing))
-				     : "anything that can be compared");
+				     : "comparable entries");
 		return BC_EXIT_USAGE;
 	}
 	if ((fields & BC_FIELD_OPCODE) != 0)
-		fields |= w->fields & BC_FIELD_ID; /* if it is asked for */
+		fields |= w->fields & BC_FIELD_ID; /* only if selected */
 	missing = w->fields & ~fields;
 	if (missing != 0) {
-		bc_print_error(d->console, NULL,
-			"--fields: A is %s and B is %s: they don't both hold %s",
+		bc_print_error(d->console, NULL, "--fields: A is %s and B is %s: not both have %s",
 			bc_format_name(a->format), bc_format_name(b->format),
 			bc_field_name(missing & (0 - missing)));
 		return BC_EXIT_USAGE;
@@ -227,13 +226,12 @@ static enum bc_exit check_common(struct bc_diff *d, const struct bc_diff_wanted 
 	d->only = w->only != 0 ? w->only : BC_DIFF_CLASSES;
 	d->fields = (w->fields != 0 ? w->fields | BC_FIELD_KIND : fields) & ~w->ignored;
 	if ((d->fields & ~BC_FIELD_KIND) == 0 && w->ignored != 0)
-		return bc_print_usage_error(
-			d->console, "with --ignore, no field is left to be compared");
+		return bc_print_usage_error(d->console, "--ignore leaves no field to compare");
 	return BC_EXIT_OK;
 }
 
-/* A side gives what the other's format can hold; micro-ops that are not asked for are references
- * still. */
+/* Sets up the conversion of a side to what the other format can hold. Micro-ops that are not
+ * selected are converted to references. */
 static void fit_side(
 	struct bc_diff_side *side, const struct bc_diff *d, const struct bc_diff_side *other)
 {
@@ -245,7 +243,7 @@ static void fit_side(
 		side->fit.holds &= ~(uint32_t)BC_CAN_UOP;
 }
 
-/* BYU's times are sums from the file's beginning on. */
+/* BYU ticks are sums that start at the beginning of the file. */
 static bool is_sum(enum bc_format format)
 {
 	return format >= BC_FORMAT_BYU && format <= BC_FORMAT_BYU_BE;
@@ -273,13 +271,13 @@ static enum bc_exit compare(struct bc_diff *d, const struct bc_diff_wanted *w)
 		goto no_memory;
 	if (!d->is_json && !d->is_quiet)
 		bc_diff_text_start(d);
-	/* The list itself says how far it is, where it is looked at. */
+	/* If the differences go to a terminal, they show the progress. */
 	if (d->is_quiet || !isatty(d->console->out)) {
 		bc_trace_show_progress(&d->a.trace, NULL);
 		bc_trace_show_progress(&d->b.trace, &d->a.trace);
 	}
 	int rc = bc_match_run(d->match);
-	assert(rc >= 0); /* the sources say 0 and 1; what failed is in the traces' exit codes */
+	assert(rc >= 0); /* the sources never fail; read errors are in the traces' exit codes */
 	bool has_all = rc != 1 || d->is_stopped || d->is_quiet || bc_output_failed(&d->output);
 	if (d->is_open && !end_difference(d))
 		has_all = has_all && bc_output_failed(&d->output);

@@ -1,8 +1,7 @@
-/* buscap diff: what two traces, of one format or two, have in common and where they part.
+/* buscap diff: compares two traces, of one or two formats.
  *
- * formats/diff/match.h does the comparing. Here its differences are gathered, one at a time, and
- * handed to what writes them: cli/diff/diff_text.c for a person, cli/diff/diff_json.c for a
- * program. */
+ * formats/diff/match.h finds the differences. diff.c collects them, one at a time, and passes them
+ * to cli/diff/diff_text.c or cli/diff/diff_json.c for printing. */
 #ifndef BC_CLI_DIFF_DIFF_H
 #define BC_CLI_DIFF_DIFF_H
 

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* Which traits a class comes from, once micro-ops and instructions count as references too. */
+/* The traits of each class, given that micro-ops and instructions also count as references. */
 static const struct {
 	const char *name;
 	uint32_t traits;

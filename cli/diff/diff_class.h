@@ -1,5 +1,5 @@
-/* The classes of entries that buscap diff may be told to compare alone: sets of bits. A fetch is
- * among the instructions, for that is how formats without instructions tell of one. */
+/* Classes of entries for --only, as bits. A fetch belongs to the instructions, because that is how
+ * formats without instructions represent one. */
 #ifndef BC_CLI_DIFF_DIFF_CLASS_H
 #define BC_CLI_DIFF_DIFF_CLASS_H
 
@@ -20,13 +20,13 @@ enum {
 };
 #define BC_DIFF_CLASS_COUNT 7
 
-/* The class of an entry. */
+/* Returns the class of an entry. */
 uint32_t bc_diff_class_of(const struct bc_entry *entry);
 
-/* The classes of what holds these traits. */
+/* Returns the classes of entries with these traits. */
 uint32_t bc_diff_classes_of(uint32_t holds);
 
-/* "inst", "mem", ...: the name of one class, and the class of a name; 0: there is none. */
+/* Convert between a class and its name: "inst", "mem", ... An unknown name gives 0. */
 const char *bc_diff_class_name(uint64_t one);
 uint64_t bc_diff_class_by_name(const char *name, size_t bytes);
 

@@ -5,7 +5,7 @@
 #include "formats/base/json.h"
 #include "formats/diff/compare.h"
 
-/* What the difference at hand is. */
+/* Returns the kind of the current difference. */
 static const char *kind(const struct bc_diff *d)
 {
 	return d->a.count == 0 ? "only_b" : d->b.count == 0 ? "only_a" : "changed";
@@ -24,7 +24,7 @@ static json_t *names_of(uint64_t fields)
 	return array;
 }
 
-/* Sets a member, and makes it all NULL where that fails. */
+/* Sets a member. If that fails, frees the object and returns NULL. */
 static json_t *with(json_t *object, const char *name, json_t *value)
 {
 	if (json_object_set_new(object, name, value) == 0)

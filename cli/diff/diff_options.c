@@ -28,32 +28,32 @@ enum {
 
 static const struct bc_usage_option options[] = {
 	{'I', "input-format", "FMT", "format-read",
-		"the format of both, with its options; it is told by content where that is "
-		"certain"},
-	{OPTION_FORMAT_A, "format-a", "FMT", "format-read", "that of A alone"},
-	{OPTION_FORMAT_B, "format-b", "FMT", "format-read", "that of B alone"},
+		"format and options of both traces (default: detected)"},
+	{OPTION_FORMAT_A, "format-a", "FMT", "format-read", "format of A"},
+	{OPTION_FORMAT_B, "format-b", "FMT", "format-read", "format of B"},
 	{OPTION_ONLY, "only", "KINDS", "list:inst|mem|reg|uop|kernel|event|line",
-		"compare these alone, of inst, mem, reg, uop, kernel, event, line: \"inst\" are "
-		"fetches too, \"mem\" loads and stores of micro-ops too"},
+		"compare only these kinds of entries: inst (with fetches), mem (with loads and "
+		"stores of micro-ops), reg, uop, kernel, event, line"},
 	{OPTION_FIELDS, "fields", "FIELDS", FIELDS_KIND,
-		"compare these fields alone, as addr,type,size"},
-	{OPTION_IGNORE, "ignore", "FIELDS", FIELDS_KIND, "don't compare these, as time"},
+		"compare only these fields, such as addr,type,size"},
+	{OPTION_IGNORE, "ignore", "FIELDS", FIELDS_KIND,
+		"don't compare these fields, such as time"},
 	{'w', "window", "N", "number",
-		"entries whose ticks are at most N apart may stand in any order, and their times "
-		"are the same (default 1)"},
+		"ignore the order of entries, and differences in time, up to N ticks (default 1)"},
 	{'r', "relative", NULL, NULL,
-		"the traces' clocks start anywhere: the first two entries say how far they are "
-		"apart"},
+		"take the offset between the clocks from the first pair of entries"},
 	{'l', "lookahead", "N", "number",
-		"look so many entries ahead for where both go on alike (default 16384); memory is "
-		"bounded by it"},
-	{'1', "first", NULL, NULL, "stop behind the first difference"},
-	{'n', "limit", "N", "number", "stop behind the Nth"},
+		"search up to N entries ahead for matches after a difference (default 16384); "
+		"determines the memory use"},
+	{'1', "first", NULL, NULL, "stop after the first difference"},
+	{'n', "limit", "N", "number", "stop after N differences"},
 	{'s', "show", "N", "number",
-		"list the first N entries of each side of a difference (default 20)"},
-	{'U', "context", "N", "number", "and N that match, before it and behind it (default 3)"},
-	{'j', "json", NULL, NULL, "one JSON object a difference, and a last one, each on a line"},
-	{'q', "quiet", NULL, NULL, "no output: the exit code alone says it"},
+		"print at most N entries of each side of a difference (default 20)"},
+	{'U', "context", "N", "number",
+		"print N matching entries before and after a difference (default 3)"},
+	{'j', "json", NULL, NULL,
+		"print one JSON object per difference and one at the end, each on a line"},
+	{'q', "quiet", NULL, NULL, "print nothing, only set the exit code"},
 	{0},
 };
 
@@ -62,17 +62,18 @@ const struct bc_usage bc_diff_usage = {
 	.operands = "A B [MORE OF B]...",
 	.kind = "file",
 	.summary = "compare two traces",
-	.text = "Compares two traces, of one format or of two, and lists where they differ. \"-\" "
-		"is standard input. A is the first file; B is the second, or all others if they "
-		"are the segments of one recording. What only one of the formats can hold is not "
-		"compared; docs/diff.md has all of it.",
+	.text = "Lists the differences between two traces, even if their formats differ. \"-\" is "
+		"standard input. A is the first file; B is the second, or all others if they are "
+		"segments of one recording. What only one of the formats can hold is not compared; "
+		"docs/diff.md has the details.",
 	.options = options,
-	.exits = "0 they are the same, 1 they differ or the comparison failed, 2 wrong usage, 3 "
-		 "damaged or malformed, and the same as far as they are good.",
+	.exits =
+		"0 the traces are the same, 1 they differ or the comparison failed, 2 wrong usage, "
+		"3 damaged or malformed input, and the intact parts are the same.",
 	.example = "buscap diff --only inst,reg --ignore time golden.tarmac dut.tarmac",
 };
 
-/* What a set's bits are called. */
+/* The names of a set of bits. */
 struct names {
 	uint64_t (*by_name)(const char *, size_t);
 	const char *(*name)(uint64_t);
@@ -95,11 +96,11 @@ static void complain_name(const struct bc_console *console, const char *option,
 			: i + 1 == names->count ? " and "
 						: ", ",
 			names->name(UINT64_C(1) << i));
-	bc_print_error(console, NULL, "%s %s: there is no \"%.*s\"; there are %s", option, optarg,
+	bc_print_error(console, NULL, "%s %s: unknown name \"%.*s\"; known are %s", option, optarg,
 		(int)bytes, name, list);
 }
 
-/* Reads "name,name" into a set of bits. */
+/* Parses "name,name" into a set of bits. */
 static bool read_names(const struct bc_console *console, const char *option,
 	const struct names *names, uint64_t *set)
 {
@@ -125,7 +126,7 @@ static bool read_number(const struct bc_console *console, const char *option, ui
 	if (!bc_option_count(console, option, &n))
 		return false;
 	if (n < least || n > most) {
-		bc_print_error(console, NULL, "%s %s: it can be %llu to %llu", option, optarg,
+		bc_print_error(console, NULL, "%s %s: must be %llu to %llu", option, optarg,
 			(unsigned long long)least, (unsigned long long)most);
 		return false;
 	}
@@ -188,15 +189,15 @@ static enum bc_exit read_operands(
 	const char **paths = (const char **)argv + optind;
 
 	if (count < 2)
-		return bc_print_usage_error(console, "two traces are wanted");
+		return bc_print_usage_error(console, "give two traces");
 	d->a.paths = paths;
 	d->a.path_count = 1;
 	d->b.paths = paths + 1;
 	d->b.path_count = count - 1;
 	if (count > 2 && !bc_segment_order_is_one_recording(d->b.paths, d->b.path_count))
 		return bc_print_usage_error(console,
-			"two traces are wanted: of more files, all behind the first must be "
-			"segments of one recording");
+			"give two traces; with more files, all after the first must be segments of "
+			"one recording");
 	return bc_check_inputs(console, paths, count);
 }
 

@@ -40,7 +40,7 @@ void bc_diff_text_start(struct bc_diff *d)
 	bc_output_format(&d->output, " (%s)\n", bc_format_name(d->b.trace.format));
 }
 
-/* "record 17 to 36 of A", or "behind record 16 of A". */
+/* Prints "record 17 to 36 of A" or "after record 16 of A". */
 static void put_place(struct bc_diff *d, const struct bc_diff_side *side)
 {
 	char place[BC_PLACE_TEXT_MAX];
@@ -53,7 +53,7 @@ static void put_place(struct bc_diff *d, const struct bc_diff_side *side)
 			bc_output_format(&d->output, " to %" PRIu64, side->last);
 		bc_output_format(&d->output, " of %c", name);
 	} else if (side->has_behind) {
-		bc_output_format(&d->output, "behind %s of %c",
+		bc_output_format(&d->output, "after %s of %c",
 			bc_trace_place(&side->trace, side->behind, place), name);
 	} else {
 		bc_output_format(&d->output, "before the first of %c", name);
@@ -109,12 +109,11 @@ void bc_diff_text_difference(struct bc_diff *d)
 		put_line(d, '+', &d->b.lines[i]);
 	put_more(d, '+', &d->b);
 	if (d->is_lost)
-		bc_output_format(&d->output,
-			"# A and B were not in step again within %zu entries (--lookahead)\n",
+		bc_output_format(&d->output, "# no match found within %zu entries (--lookahead)\n",
 			d->lookahead);
 	if (d->shifted != 0)
 		bc_output_format(&d->output,
-			"# from here on B's clock is %" PRIu64 " tick%s %s than before\n",
+			"# from here B's clock is %" PRIu64 " tick%s %s than before\n",
 			d->shifted > 0 ? (uint64_t)d->shifted : 0 - (uint64_t)d->shifted,
 			d->shifted == 1 || d->shifted == -1 ? "" : "s",
 			d->shifted > 0 ? "further ahead" : "further behind");
@@ -130,7 +129,7 @@ static void put_left_out(struct bc_diff *d, const struct bc_diff_side *side)
 	for (unsigned bit = 0; bit < BC_TRAIT_BITS; bit++)
 		if (side->fit.left_out[bit] != 0)
 			bc_output_format(&d->output,
-				"not compared, for the other format can't hold them: %" PRIu64
+				"not compared, because the other format can't hold them: %" PRIu64
 				" of %c (%s)\n",
 				side->fit.left_out[bit], side == &d->a ? 'A' : 'B',
 				bc_trait_name(1u << bit));
@@ -139,20 +138,20 @@ static void put_left_out(struct bc_diff *d, const struct bc_diff_side *side)
 void bc_diff_text_summary(struct bc_diff *d, bool is_whole)
 {
 	const char *what = d->differences == 0 ? is_whole ? "the same" : "no difference found"
-					       : "they differ";
+					       : "different";
 
 	bc_output_format(&d->output, "%s%s", d->differences != 0 ? "\n" : "", what);
 	if (d->differences != 0)
 		bc_output_format(&d->output, " in %" PRIu64 " place%s%s", d->differences,
-			bc_plural(d->differences), d->is_stopped ? ", where it was stopped" : "");
+			bc_plural(d->differences), d->is_stopped ? ", then stopped" : "");
 	bc_output_format(&d->output,
 		": %" PRIu64 " of A and %" PRIu64 " of B compared; %" PRIu64 " match, %" PRIu64
-		" in another order, %" PRIu64 " changed, %" PRIu64 " only in A, %" PRIu64
+		" in different order, %" PRIu64 " changed, %" PRIu64 " only in A, %" PRIu64
 		" only in B\n",
 		d->a.entries, d->b.entries, d->same, d->reordered, d->changed, d->only_a,
 		d->only_b);
 	put_left_out(d, &d->a);
 	put_left_out(d, &d->b);
 	if (!is_whole && !d->is_stopped)
-		bc_output_format(&d->output, "what could not be read was not compared\n");
+		bc_output_format(&d->output, "parts that could not be read were not compared\n");
 }

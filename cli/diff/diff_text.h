@@ -1,11 +1,11 @@
-/* Differences as text, for a person. */
+/* Prints differences as text. */
 #ifndef BC_CLI_DIFF_DIFF_TEXT_H
 #define BC_CLI_DIFF_DIFF_TEXT_H
 
 #include "cli/diff/diff_state.h"
 
-/* Write the difference at hand, which has come to its end; an entry that matches after it; and what
- * it all came to. */
+/* Print the names of the traces; the current difference, which must be complete; a matching entry
+ * after it; the summary. */
 void bc_diff_text_start(struct bc_diff *diff);
 void bc_diff_text_difference(struct bc_diff *diff);
 void bc_diff_text_context(struct bc_diff *diff, const struct bc_diff_line *line);

@@ -1,5 +1,4 @@
-/* Counts what is in a trace, by kind of entry: for those who say what a file is and whether it is
- * whole. */
+/* Counts the entries of a trace by kind, for `buscap info` and `buscap verify`. */
 #ifndef BC_CLI_IO_ENTRY_COUNT_H
 #define BC_CLI_IO_ENTRY_COUNT_H
 
@@ -11,11 +10,11 @@
 
 struct bc_entry_counts {
 	uint64_t kinds[BC_ENTRY_KINDS];
-	uint64_t faults; /* what is malformed or torn: each has been told */
+	uint64_t faults; /* malformed or torn entries; each was reported */
 };
 
-/* Reads an open file, whose format has these options, to its end. Returns BC_EXIT_OK;
- * BC_EXIT_DAMAGED with what was good counted; or BC_EXIT_FAILED after a complaint. */
+/* Reads an open file to its end. Returns BC_EXIT_OK; BC_EXIT_DAMAGED if there were faults, with the
+ * intact entries counted; or prints an error and returns BC_EXIT_FAILED. */
 enum bc_exit bc_count_entries(struct bc_entry_counts *counts, const struct bc_console *console,
 	struct bc_file *file, const struct bc_format_options *format);
 

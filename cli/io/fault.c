@@ -2,7 +2,7 @@
 
 #include <inttypes.h>
 
-/* So many faults of a file are told one by one. */
+/* Faults of a file that are printed individually. */
 #define FAULTS_MAX 10
 
 void bc_print_fault(const struct bc_console *console, const char *file,
@@ -22,5 +22,6 @@ void bc_print_fault(const struct bc_console *console, const char *file,
 void bc_print_faults_left(const struct bc_console *console, const char *file, uint64_t faults)
 {
 	if (faults > FAULTS_MAX)
-		bc_print_error(console, file, "and %" PRIu64 " more of these", faults - FAULTS_MAX);
+		bc_print_error(
+			console, file, "%" PRIu64 " more errors not shown", faults - FAULTS_MAX);
 }

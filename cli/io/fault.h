@@ -1,5 +1,5 @@
-/* Tells what a reader found malformed, torn or missing: the first few of a file one by one, the
- * rest by their number. */
+/* Reports the faults that a reader found (malformed, torn, missing): the first 10 of a file
+ * individually, then the number of the others. */
 #ifndef BC_CLI_IO_FAULT_H
 #define BC_CLI_IO_FAULT_H
 
@@ -8,11 +8,12 @@
 #include "cli/term/console.h"
 #include "formats/reader/reader.h"
 
-/* `told`: how many of this file there were before it. */
+/* Prints a fault, unless `reported`, the number of previous faults of the file, has reached the
+ * limit. */
 void bc_print_fault(const struct bc_console *console, const char *file,
 	const struct bc_fault *fault, uint64_t reported);
 
-/* At the file's end: how many there were that were not told. */
+/* At the end of the file: prints how many of its `faults` were not printed, if any. */
 void bc_print_faults_left(const struct bc_console *console, const char *file, uint64_t faults);
 
 #endif

@@ -16,9 +16,9 @@ static const char *advice(int error)
 		return "; check the name";
 	case EACCES:
 	case EPERM:
-		return "; it is not yours to read: see its owner and mode";
+		return "; check its owner and mode";
 	case EISDIR:
-		return "; name the files in it";
+		return "; give the files in it instead";
 	default:
 		return "";
 	}
@@ -38,7 +38,7 @@ int bc_open_readable(const struct bc_console *console, const char *path)
 		rc = -EISDIR;
 	if (rc == 0)
 		return fd;
-	bc_print_error(console, path, "can't open it: %s%s", strerror(-rc), advice(-rc));
+	bc_print_error(console, path, "can't open: %s%s", strerror(-rc), advice(-rc));
 	if (fd >= 0)
 		close(fd);
 	return rc;
@@ -80,21 +80,20 @@ enum bc_exit bc_file_open(struct bc_file *file, const struct bc_console *console
 		file->name = "standard input";
 		file->fd = console->in;
 	}
-	/* Standard input may be a file that was read from before: only a file of ours begins at 0.
-	 */
+	/* Standard input may be a file that another process has read in part. */
 	if (file->is_ours && fstat(file->fd, &st) == 0 && S_ISREG(st.st_mode)) {
 		file->is_regular = true;
 		file->bytes = (uint64_t)st.st_size;
 	}
 	int rc = open_input(file, wanted);
-	/* What has to be unpacked can't be sought in. */
+	/* Compressed data is not seekable. */
 	if (rc == 0 && file->probe.format == BC_FORMAT_SEGMENT &&
 		file->probe.packing > BC_PACKING_LZ4)
 		file->is_regular = false;
 	if (rc == 0)
 		return BC_EXIT_OK;
 	if (rc == -EINVAL)
-		bc_print_error(console, file->name, "can't tell its format: %s; name it with -I",
+		bc_print_error(console, file->name, "unknown format: %s; specify it with -I",
 			file->probe.err);
 	else
 		bc_print_read_error(console, file, rc);
@@ -122,12 +121,12 @@ enum bc_exit bc_print_read_error(
 	const struct bc_console *console, const struct bc_file *file, int error)
 {
 	if (error == -ENOMEM)
-		bc_print_error(console, file->name, "not enough memory to read it");
+		bc_print_error(console, file->name, "out of memory");
 	else if (error == -EBADMSG)
-		bc_print_packing(console, file, "; nothing behind that can be read");
+		bc_print_packing(console, file, "; the rest can't be read");
 	else
-		bc_print_error(console, file->name, "can't read it: %s%s", strerror(-error),
-			advice(-error));
+		bc_print_error(
+			console, file->name, "read error: %s%s", strerror(-error), advice(-error));
 	return error == -EBADMSG ? BC_EXIT_DAMAGED : BC_EXIT_FAILED;
 }
 
@@ -135,11 +134,11 @@ const char *bc_packing_text(enum bc_packing packing)
 {
 	switch (packing) {
 	case BC_PACKING_LZ4:
-		return ", in LZ4 frames";
+		return ", LZ4 compressed";
 	case BC_PACKING_GZIP:
-		return ", in gzip";
+		return ", gzip compressed";
 	case BC_PACKING_ZSTD:
-		return ", in zstd frames";
+		return ", zstd compressed";
 	case BC_PACKING_NONE:
 		break;
 	}
@@ -149,6 +148,6 @@ const char *bc_packing_text(enum bc_packing packing)
 void bc_print_packing(
 	const struct bc_console *console, const struct bc_file *file, const char *where)
 {
-	bc_print_error(console, file->name, "its %s frames are damaged or torn%s",
+	bc_print_error(console, file->name, "damaged or torn %s data%s",
 		bc_packing_name(file->probe.packing), where);
 }

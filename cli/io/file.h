@@ -1,4 +1,4 @@
-/* A trace file that a command was given: opened, and its format told. */
+/* An input file of a command: opened, with its format detected. */
 #ifndef BC_CLI_IO_FILE_H
 #define BC_CLI_IO_FILE_H
 
@@ -11,38 +11,38 @@
 struct bc_file {
 	const char *name; /* for messages */
 	int fd;
-	bool is_ours; /* the fd is to be closed */
-	bool is_regular;
-	bool is_partial; /* by its name, a segment that is still open */
-	uint64_t bytes;  /* of a regular file */
+	bool is_ours;    /* bc_file_close() closes the fd */
+	bool is_regular; /* seekable: a regular file, and not a compressed segment */
+	bool is_partial; /* its name is that of an open segment: ".partial" */
+	uint64_t bytes;  /* size of a regular file; else 0 */
 	struct bc_probe probe;
 	struct bc_input *input;
 };
 
-/* Opens a file, "-" for the console's input. `wanted` is the format that the user named, or
- * BC_FORMAT_UNKNOWN: it is then told by content and, where damage has left nothing to tell it by,
- * by the name of a segment. Returns BC_EXIT_OK, or BC_EXIT_FAILED after a complaint, with nothing
- * to close. */
+/* Opens a file; "-" is the console's input. `wanted` is the format given by the user. If it is
+ * BC_FORMAT_UNKNOWN, the format is detected by content or, if the content is too damaged, by a
+ * segment's file name. Returns BC_EXIT_OK, or prints an error and returns BC_EXIT_FAILED with
+ * nothing to close. */
 enum bc_exit bc_file_open(struct bc_file *file, const struct bc_console *console, const char *path,
 	enum bc_format wanted);
 void bc_file_close(struct bc_file *file);
 
-/* Whether reading on would wait for somebody else, as from a pipe that is empty: a good time to
- * show what there is. */
+/* Returns true if reading would block, as on an empty pipe. Flush the output then. */
 bool bc_file_would_wait(const struct bc_file *file);
 
-/* Opens for reading what a path names, if it can be a trace. Returns a file descriptor, or a
- * negative errno after a complaint. */
+/* Opens a file that is not a directory for reading. Returns a descriptor, or prints an error and
+ * returns a negative errno. */
 int bc_open_readable(const struct bc_console *console, const char *path);
 
-/* ", in gzip frames": what a file's description says of its compression; "" of none. */
+/* Returns a description of the compression: ", gzip compressed", or "" if there is none. */
 const char *bc_packing_text(enum bc_packing packing);
 
-/* Complains that what the file is compressed in is damaged or torn; `where` follows, or is "". */
+/* Prints an error: the compressed data is damaged or torn. `where` is appended to the message. */
 void bc_print_packing(
 	const struct bc_console *console, const struct bc_file *file, const char *where);
 
-/* Complains that reading the file failed. */
+/* Prints an error: reading failed with a negative errno; -EBADMSG is damaged compressed data.
+ * Returns BC_EXIT_DAMAGED for -EBADMSG, otherwise BC_EXIT_FAILED. */
 enum bc_exit bc_print_read_error(
 	const struct bc_console *console, const struct bc_file *file, int error);
 

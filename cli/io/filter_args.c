@@ -17,7 +17,7 @@ void bc_filter_args_init(struct bc_filter_args *s)
 	s->filter.to_ns = INT64_MAX;
 }
 
-/* Keeps what was asked for, for the metadata. */
+/* Appends the option to the selection, which goes into the metadata. */
 static void record_option(struct bc_filter_args *s, const char *option)
 {
 	size_t used = strlen(s->selection);
@@ -32,7 +32,7 @@ static bool read_range(struct bc_filter_args *s, const struct bc_console *consol
 	struct bc_range range;
 
 	if (*has) {
-		bc_print_error(console, NULL, "%s is given twice; see buscap %s --help", option,
+		bc_print_error(console, NULL, "%s given twice; see buscap %s --help", option,
 			console->command);
 		return false;
 	}
@@ -62,7 +62,7 @@ bool bc_filter_args_epochs(
 	return read_range(s, console, option, &s->has_epochs, &s->filter.epochs);
 }
 
-/* "12.25" of units of `unit_ns` each. Returns what stands behind it, or NULL. */
+/* Parses "12.25", in units of `unit_ns`. Returns the end of the number, or NULL. */
 static const char *parse_decimal(const char *text, int64_t unit_ns, __int128 *ns)
 {
 	__int128 sum = 0;
@@ -87,7 +87,7 @@ static const char *parse_decimal(const char *text, int64_t unit_ns, __int128 *ns
 	return p == point + 1 ? NULL : p;
 }
 
-/* "10s", "1.5ms", "2h"; a number alone is of seconds. */
+/* Parses "10s", "1.5ms", "2h". The default unit is the second. */
 static bool parse_duration(const char *text, __int128 *ns)
 {
 	static const struct {
@@ -103,7 +103,7 @@ static bool parse_duration(const char *text, __int128 *ns)
 	return false;
 }
 
-/* So many digits, no sign, no blank. */
+/* Parses exactly `digits` digits: no sign, no space. */
 static bool parse_digits(const char **text, int digits, int *value)
 {
 	*value = 0;
@@ -123,7 +123,7 @@ static bool parse_char(const char **text, const char *any)
 	return true;
 }
 
-/* "Z", "+01:00": how far local time is ahead. */
+/* Parses "Z" or "+01:00", the offset of local time from UTC. */
 static bool parse_zone(const char *p, int *seconds)
 {
 	int hours = 0;
@@ -139,7 +139,7 @@ static bool parse_zone(const char *p, int *seconds)
 	return ok;
 }
 
-/* RFC 3339, "2026-11-20T15:00:00.5Z". */
+/* Parses an RFC 3339 time: "2026-11-20T15:00:00.5Z". */
 static bool parse_date(const char *p, __int128 *ns)
 {
 	struct tm tm = {0};
@@ -167,7 +167,7 @@ static bool parse_date(const char *p, __int128 *ns)
 		return false;
 	tm.tm_year -= 1900;
 	tm.tm_mon -= 1;
-	/* What is no date, as the 31st of February, is made another. */
+	/* timegm() normalises an invalid date such as the 31st of February: detect that. */
 	int month = tm.tm_mon;
 	int day = tm.tm_mday;
 	int second = tm.tm_sec;
@@ -199,8 +199,8 @@ static bool parse_time(
 		return true;
 	}
 	bc_print_error(console, NULL,
-		"%s %s: a time of day is wanted, as 2026-11-20T15:00:00Z, @1795186800 (seconds "
-		"since 1970) or +10s (from the beginning)",
+		"%s %s: not a time; try 2026-11-20T15:00:00Z, @1795186800 (seconds since 1970) or "
+		"+10s (from the start)",
 		option, optarg);
 	return false;
 }
@@ -214,7 +214,7 @@ static bool read_bound(struct bc_filter_args *s, const struct bc_console *consol
 	const char *option, int64_t *ns, bool *is_relative)
 {
 	if (*ns != INT64_MIN && *ns != INT64_MAX) {
-		bc_print_error(console, NULL, "%s is given twice; see buscap %s --help", option,
+		bc_print_error(console, NULL, "%s given twice; see buscap %s --help", option,
 			console->command);
 		return false;
 	}
@@ -223,8 +223,7 @@ static bool read_bound(struct bc_filter_args *s, const struct bc_console *consol
 	s->filter.has_wall = true;
 	bool has_both = s->filter.from_ns != INT64_MIN && s->filter.to_ns != INT64_MAX;
 	if (has_both && !is_wall_ordered(s)) {
-		bc_print_error(
-			console, NULL, "%s %s: the time ends before it begins", option, optarg);
+		bc_print_error(console, NULL, "%s %s: --to is before --from", option, optarg);
 		return false;
 	}
 	record_option(s, option);
@@ -243,7 +242,7 @@ bool bc_filter_args_to(
 	return read_bound(s, console, option, &s->filter.to_ns, &s->to_is_relative);
 }
 
-/* Reads a value as bc_where_...() does, and complains as they say. */
+/* Parses a value with one of the bc_filter_parse_...() functions. */
 static bool parse_filter(struct bc_filter_args *s, const struct bc_console *console,
 	const char *option,
 	bool (*read)(struct bc_filter *filter, const char *value, char *err, size_t errlen))
@@ -262,7 +261,7 @@ bool bc_filter_args_addr(
 	struct bc_filter_args *s, const struct bc_console *console, const char *option)
 {
 	if (s->filter.has_addr) {
-		bc_print_error(console, NULL, "%s is given twice; see buscap %s --help", option,
+		bc_print_error(console, NULL, "%s given twice; see buscap %s --help", option,
 			console->command);
 		return false;
 	}
@@ -300,17 +299,17 @@ bool bc_filter_args_check(const struct bc_filter_args *s, const struct bc_trace 
 	const char *missing = NULL;
 
 	if (s->filter.has_wall && trace->format != BC_FORMAT_SEGMENT)
-		missing = "time of day: --from and --to are for segments";
+		missing = "time of day: --from and --to need segments";
 	else if (s->has_ticks && (holds & BC_HAS_TIME) == 0)
-		missing = "time: --ticks can't choose from it";
+		missing = "time: can't use --ticks";
 	else if (s->has_epochs && trace->format != BC_FORMAT_SEGMENT &&
 		 trace->format != BC_FORMAT_BCP1)
-		missing = "epochs: --epoch can't choose from it";
+		missing = "epochs: can't use --epoch";
 	else if (s->filter.has_procs && (holds & BC_HAS_PROC) == 0)
-		missing = "processors: --proc can't choose from it";
+		missing = "processors: can't use --proc";
 	else if ((s->filter.has_addr || s->filter.has_types) &&
 		 (holds & (BC_CAN_REFERENCE | BC_CAN_INSTRUCTION | BC_CAN_UOP)) == 0)
-		missing = "references: --addr and --type can't choose from it";
+		missing = "references: can't use --addr or --type";
 	if (missing != NULL)
 		bc_print_error(trace->console, NULL, "%s has no %s", name, missing);
 	return missing == NULL;

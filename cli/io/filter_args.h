@@ -1,4 +1,4 @@
-/* The options that say what of a trace is wanted, and the filter that they make. */
+/* The options that select part of a trace, and the filter built from them. */
 #ifndef BC_CLI_IO_FILTER_ARGS_H
 #define BC_CLI_IO_FILTER_ARGS_H
 
@@ -14,17 +14,16 @@ struct bc_filter_args {
 	bool has_numbers;
 	bool has_ticks;
 	bool has_epochs;
-	bool from_is_relative; /* filter.from_ns counts from the beginning of the trace */
+	bool from_is_relative; /* filter.from_ns is relative to the start of the trace */
 	bool to_is_relative;
-	char selection[512]; /* what was asked for, as "addr=1000-1fff type=MEMREAD"; cut off if
-			      * long
-			      */
+	char selection[512]; /* the options: "addr=1000-1fff type=MEMREAD"; truncated if too long */
 };
 
 void bc_filter_args_init(struct bc_filter_args *args);
 
-/* Each takes the value in optarg, of the option named `option`, and returns false after a complaint
- * that names both. An option is given once, but for --type and --proc, which add up. */
+/* Each parses the value in `optarg` of the option named `option`. On an invalid value it prints an
+ * error that names both, and returns false. Only --type and --proc may be repeated; their values
+ * are combined. */
 bool bc_filter_args_numbers(
 	struct bc_filter_args *args, const struct bc_console *console, const char *option);
 bool bc_filter_args_ticks(
@@ -42,10 +41,11 @@ bool bc_filter_args_type(
 bool bc_filter_args_proc(
 	struct bc_filter_args *args, const struct bc_console *console, const char *option);
 
-/* The times of day, once the beginning of the trace is known. */
+/* Makes relative times absolute, now that the time of the trace's first record is known. */
 void bc_filter_args_start(struct bc_filter_args *args, int64_t wall_ns);
 
-/* Whether a trace has what is asked for; complains of what it lacks. */
+/* Returns true if the trace's format has the fields that are selected by; otherwise prints an error
+ * that names the missing one. */
 bool bc_filter_args_check(const struct bc_filter_args *args, const struct bc_trace *trace);
 
 #endif

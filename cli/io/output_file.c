@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Whether an open file is one of those that are read. */
+/* Returns true if an open file is one of the inputs. */
 static bool is_input(int fd, const struct bc_console *console, const char *const *inputs, int count)
 {
 	struct stat st;
@@ -25,7 +25,7 @@ static bool is_input(int fd, const struct bc_console *console, const char *const
 	return false;
 }
 
-/* Whether a path names a plain file, or none yet: it can be replaced by another. */
+/* Returns true if the path names a regular file or nothing, so that rename() can replace it. */
 static bool is_replaceable(const char *path)
 {
 	struct stat st;
@@ -33,24 +33,24 @@ static bool is_replaceable(const char *path)
 	return lstat(path, &st) == 0 ? S_ISREG(st.st_mode) : errno == ENOENT;
 }
 
-/* Opens for writing, without touching what is there. */
+/* Opens for writing without truncating. */
 static int open_path(
 	const struct bc_console *console, const char *path, const char *const *inputs, int count)
 {
 	int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
 
 	if (fd < 0) {
-		bc_print_error(console, path, "can't write it: %s", strerror(errno));
+		bc_print_error(console, path, "can't open for writing: %s", strerror(errno));
 		return -1;
 	}
 	if (!is_input(fd, console, inputs, count))
 		return fd;
-	bc_print_error(console, path, "it is an input; name another -o");
+	bc_print_error(console, path, "is also an input; choose another -o");
 	close(fd);
 	return -1;
 }
 
-/* That the file can be written is found out before the work, not behind it. */
+/* Checks before the work starts that an existing file is writable and not an input. */
 static bool may_replace(
 	const struct bc_console *console, const char *path, const char *const *inputs, int count)
 {
@@ -69,7 +69,8 @@ enum bc_exit bc_output_file_open(struct bc_output_file *file, const struct bc_co
 	if (path == NULL) {
 		if (!is_input(console->out, console, inputs, count))
 			return BC_EXIT_OK;
-		bc_print_error(console, NULL, "standard output is an input too; name another file");
+		bc_print_error(
+			console, NULL, "standard output is also an input; choose another file");
 		return BC_EXIT_FAILED;
 	}
 	if (is_replaceable(path)) {
@@ -83,7 +84,7 @@ enum bc_exit bc_output_file_open(struct bc_output_file *file, const struct bc_co
 	const char *name = file->partial != NULL ? file->partial : path;
 	file->fd = open_path(console, name, inputs, count);
 	if (file->fd >= 0 && ftruncate(file->fd, 0) != 0 && errno != EINVAL) {
-		bc_print_error(console, name, "can't write it: %s", strerror(errno));
+		bc_print_error(console, name, "write error: %s", strerror(errno));
 		close(file->fd);
 		file->fd = -1;
 	}
@@ -101,17 +102,18 @@ enum bc_exit bc_output_file_close(
 	if (file->path == NULL)
 		return code;
 	if (close(file->fd) != 0 && is_whole) {
-		bc_print_error(console, file->path, "can't write it: %s", strerror(errno));
+		bc_print_error(console, file->path, "write error: %s", strerror(errno));
 		code = BC_EXIT_FAILED;
 	}
 	if (file->partial != NULL && is_whole && code == BC_EXIT_OK &&
 		rename(file->partial, file->path) != 0) {
-		bc_print_error(console, file->path, "can't give it its name: %s", strerror(errno));
+		bc_print_error(
+			console, file->path, "can't rename %s: %s", file->partial, strerror(errno));
 		code = BC_EXIT_FAILED;
 	}
 	if (file->partial != NULL && (!is_whole || code != BC_EXIT_OK))
-		bc_print_error(console, file->path,
-			"it is not made; what was written is left in %s", file->partial);
+		bc_print_error(console, file->path, "not created; incomplete data is in %s",
+			file->partial);
 	free(file->partial);
 	file->partial = NULL;
 	return code;

@@ -1,8 +1,9 @@
-/* The file that a command writes, or standard output.
+/* The output file of a command, or standard output.
  *
- * What is there already is replaced only by what is whole: the file is FILE.partial until
- * bc_output_file_close() gives it its name. A link, a device or a pipe is written in place. No file
- * that is an input is written over, nor behind its end, by whatever name it came. */
+ * A regular file is replaced only once the new one is complete: data goes to FILE.partial, which
+ * bc_output_file_close() renames. A symbolic link, a device or a pipe is written in place. An
+ * output that is also an input is refused, under whatever name: it would be overwritten while it is
+ * read, or grow without end. */
 #ifndef BC_CLI_IO_OUTPUT_FILE_H
 #define BC_CLI_IO_OUTPUT_FILE_H
 
@@ -13,16 +14,16 @@
 struct bc_output_file {
 	int fd;
 	const char *path; /* the caller's; NULL: the console's output */
-	char *partial;    /* its name until it is whole; NULL: written in place */
+	char *partial;    /* temporary name; NULL: written in place */
 };
 
-/* Opens it; `inputs` are the paths that are read, "-" for the console's input. Returns BC_EXIT_OK,
- * or BC_EXIT_FAILED after a complaint, with nothing to close. */
+/* Opens the output. `inputs` are the paths of the input files; "-" is the console's input. Returns
+ * BC_EXIT_OK, or prints an error and returns BC_EXIT_FAILED with nothing to close. */
 enum bc_exit bc_output_file_open(struct bc_output_file *file, const struct bc_console *console,
 	const char *path, const char *const *inputs, int count);
 
-/* Closes it, and gives it its name if `is_whole`; else what is there of it is left, and that is
- * told. Returns BC_EXIT_OK, or BC_EXIT_FAILED after a complaint. */
+/* Closes the output. If `is_whole`, renames it to its final name; otherwise leaves FILE.partial and
+ * prints a message about it. Returns BC_EXIT_OK, or prints an error and returns BC_EXIT_FAILED. */
 enum bc_exit bc_output_file_close(
 	struct bc_output_file *file, const struct bc_console *console, bool is_whole);
 

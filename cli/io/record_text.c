@@ -6,7 +6,7 @@
 
 #include "formats/base/fast_format.h"
 
-_Static_assert(8 + 27 + 8 + 1 <= BC_RECORD_TEXT_MAX, "a line, and what is copied over its end");
+_Static_assert(8 + 27 + 8 + 1 <= BC_RECORD_TEXT_MAX, "a line with the longest cached text");
 
 void bc_record_text_init(struct bc_record_text *text)
 {
@@ -37,8 +37,7 @@ size_t bc_record_text_print(
 		if (text->kept[slot].meta != meta || text->kept[slot].bytes == 0)
 			cache_text(text, slot, in);
 		p = bc_write_hex32(p, bc_le32(in));
-		/* All of it, for the speed of a copy of known length; the time goes over the rest.
-		 */
+		/* A copy of constant length is faster; the time overwrites the excess. */
 		memcpy(p, text->kept[slot].text, sizeof(text->kept[slot].text));
 		p = bc_write_hex32(p + text->kept[slot].bytes, bc_le32(in + 8));
 		*p++ = '\n';
@@ -56,7 +55,7 @@ bool bc_misfit_print(char out[BC_MISFIT_TEXT_MAX], const uint8_t *in, enum bc_fo
 		return false;
 	bool is_addr = addr > UINT32_MAX;
 	snprintf(out, BC_MISFIT_TEXT_MAX,
-		"its %s 0x%" PRIx64 " doesn't fit the 32 bits of a BYU record",
+		"%s 0x%" PRIx64 " doesn't fit the 32 bits of a BYU record",
 		is_addr ? "address" : "time", is_addr ? addr : time);
 	return true;
 }

@@ -1,7 +1,7 @@
-/* Records as text, many at a time: what bc_record_print() writes, several times as fast.
+/* Prints many records at a time: the same text as bc_record_print(), several times as fast.
  *
- * A bus shows few combinations of type, size, attr and proc: the text of each, which stands between
- * address and time, is made once and kept. */
+ * A trace has few combinations of type, size, attr and proc. The text of each combination, which is
+ * printed between address and time, is formatted once and cached. */
 #ifndef BC_CLI_IO_RECORD_TEXT_H
 #define BC_CLI_IO_RECORD_TEXT_H
 
@@ -17,23 +17,23 @@
 struct bc_record_text {
 	struct {
 		uint32_t meta; /* bytes 4..7 of a record */
-		uint8_t bytes; /* 0: none yet */
+		uint8_t bytes; /* 0: slot unused */
 		char text[27];
 	} kept[BC_RECORD_TEXTS];
 };
 
-/* Sets up an empty one. */
+/* Initialises an empty cache. */
 void bc_record_text_init(struct bc_record_text *text);
 
-/* Prints n records at `out`, which has room for n * BC_RECORD_TEXT_MAX. Returns the number of bytes
- * written. */
+/* Prints n records to `out`, which must hold n * BC_RECORD_TEXT_MAX bytes. Returns the number of
+ * bytes written. */
 size_t bc_record_text_print(
 	struct bc_record_text *text, char *out, const uint8_t *records, size_t n);
 
 #define BC_MISFIT_TEXT_MAX 128
 
-/* Whether a record of a dialect has an address or a time of more than the 32 bits that a BYU record
- * has for it; `out` then gets a clause that names the value. */
+/* Returns true if a dialect's record has an address or a time above 32 bits, which does not fit a
+ * BYU record. Describes the value in `out`. */
 bool bc_misfit_print(char out[BC_MISFIT_TEXT_MAX], const uint8_t *in, enum bc_format format);
 
 #endif

@@ -12,16 +12,16 @@
 
 struct key {
 	const char *path;
-	int given;     /* its place on the command line */
-	bool is_known; /* tag and segment are */
+	int given;     /* its position on the command line */
+	bool is_known; /* tag and segment are known */
 	uint64_t tag;
-	struct bc_segment_name name; /* recording: empty while only its tag is known */
+	struct bc_segment_name name; /* recording is empty while only its tag is known */
 };
 
-/* So much of a file is looked at for a whole header. */
+/* How far to search a file for an intact header or chunk. */
 #define HEAD_BYTES (4u << 20)
 
-/* Looks for the first thing that says which segment this is. */
+/* Searches for the first header or chunk, which identifies the segment. */
 static int read_key(struct key *key, struct bc_input *input, struct bc_chunk *chunk)
 {
 	struct bc_segment_reader *reader;
@@ -51,7 +51,7 @@ static int read_key(struct key *key, struct bc_input *input, struct bc_chunk *ch
 	return 0;
 }
 
-/* The file's name tells the recording, if it is the one whose tag the chunks carry. */
+/* Takes the recording from the file's name, unless the chunks' tag contradicts it. */
 static void name_by_file(struct key *key)
 {
 	const char *slash = strrchr(key->path, '/');
@@ -70,7 +70,7 @@ static void name_by_file(struct key *key)
 	}
 }
 
-/* Returns false if the file is there, but no segment. */
+/* Returns false if the file exists but is not a segment. */
 static bool make_key(struct key *key, struct bc_chunk *chunk)
 {
 	struct bc_probe probe;
@@ -97,7 +97,7 @@ static bool make_key(struct key *key, struct bc_chunk *chunk)
 	return is_segment;
 }
 
-/* Where only the tag is known, another of the files may know the recording's name. */
+/* If only the tag of a recording is known, another of the files may have its name. */
 static void share_names(struct key *keys, int n)
 {
 	for (int i = 0; i < n; i++)
@@ -106,7 +106,7 @@ static void share_names(struct key *keys, int n)
 				strcpy(keys[i].name.recording, keys[j].name.recording);
 }
 
-/* Files of an unknown place come last, those of an unnamed recording together before them. */
+/* Orders named recordings first, then unnamed ones by tag, then unidentified files as given. */
 static int compare_keys(const void *a, const void *b)
 {
 	const struct key *x = a;
@@ -123,7 +123,7 @@ static int compare_keys(const void *a, const void *b)
 	return order != 0 ? order : (x->given > y->given) - (x->given < y->given);
 }
 
-/* Returns the keys of n paths, to be freed, if all may be segments; NULL if not. */
+/* Returns the keys of n paths, which the caller frees, or NULL if one is not a segment. */
 static struct key *read_keys(const char **paths, int n)
 {
 	struct key *keys = calloc((size_t)n + 1, sizeof(*keys));

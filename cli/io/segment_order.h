@@ -1,4 +1,4 @@
-/* Puts segment files in the order of their recordings, whatever order they were named in. */
+/* Sorts segment files by recording and segment number, however the user listed them. */
 #ifndef BC_CLI_IO_SEGMENT_ORDER_H
 #define BC_CLI_IO_SEGMENT_ORDER_H
 
@@ -6,14 +6,14 @@
 
 #include "cli/term/console.h"
 
-/* Sorts n paths by recording and segment number, as the segments' headers say; where a header is
- * damaged, as its first whole chunk says. The order stays as it is when one of them is no segment
- * in a regular file, and where nothing can be told. Says nothing of files that can't be read:
- * whoever reads them does. */
+/* Sorts n paths by recording and segment number. These are read from the segment header or, if that
+ * is damaged, from the first intact chunk. If one of the paths is not a regular file with a
+ * segment, the order is unchanged. Files that can't be identified go last. Prints no errors:
+ * reading the files does. */
 void bc_segment_order_sort(const char **paths, int n);
 
-/* Whether these are segments of one recording, as far as they tell: of a file that can't be read or
- * is damaged nothing speaks against it. */
+/* Returns true if all n paths are segments of the same recording. Files that are unreadable or
+ * too damaged are assumed to belong to it. */
 bool bc_segment_order_is_one_recording(const char **paths, int n);
 
 #endif

@@ -20,24 +20,24 @@
 struct bc_segment_target {
 	const struct bc_console *console;
 	const char *path;
-	const char *name; /* in its directory */
+	const char *name; /* path without directories */
 	uint64_t clock_hz;
 	struct bc_origin origin;
 	int dir_fd;
 	bool is_created;
-	bool has_failed; /* to write: it isn't tried again */
+	bool has_failed; /* a write failed: don't try again */
 	struct bc_segment_writer writer;
-	bool has_header; /* all of `header` but for its first chunk is there */
+	bool has_header; /* `header` is set, except the members that depend on the first chunk */
 	struct bc_segment_header header;
 	uint64_t tag;
-	int64_t now_ns;   /* when it was opened: of entries whose time of day nobody knows */
-	bool has_record;  /* one was put in this epoch */
-	uint64_t records; /* put so far */
-	uint64_t tick;    /* of the last */
+	int64_t now_ns;   /* time of opening: the time of day of entries that have none */
+	bool has_record;  /* this epoch has a record */
+	uint64_t records; /* written so far */
+	uint64_t tick;    /* of the last record */
 	uint32_t epoch;
 	bool is_ticked; /* the source has times */
 	bool has_source_epoch;
-	uint32_t source_epoch; /* of the entry before */
+	uint32_t source_epoch; /* epoch of the previous entry in the source */
 	uint8_t *encoded;
 	struct bc_chunk chunk;
 };
@@ -64,12 +64,12 @@ static int open_directory(const char *path, size_t bytes)
 static void print_exists(const struct bc_segment_target *t, const char *suffix)
 {
 	bc_print_error(t->console, t->path,
-		"not made: %s%s exists already, and a segment never replaces a file; remove it or "
-		"name another -o",
+		"not created: %s%s already exists, and segments never replace files; remove it or "
+		"choose another -o",
 		t->name, suffix);
 }
 
-/* Whether both names are free. */
+/* Returns true if neither the file nor its .partial exists. */
 static bool is_free(const struct bc_segment_target *t)
 {
 	static const char *const suffixes[] = {"", BC_PARTIAL_SUFFIX};
@@ -79,7 +79,8 @@ static bool is_free(const struct bc_segment_target *t)
 	for (unsigned i = 0; i < 2; i++) {
 		int n = snprintf(name, sizeof(name), "%s%s", t->name, suffixes[i]);
 		if (n >= (int)sizeof(name)) {
-			bc_print_error(t->console, t->path, "not made: %s", strerror(ENAMETOOLONG));
+			bc_print_error(
+				t->console, t->path, "not created: %s", strerror(ENAMETOOLONG));
 			return false;
 		}
 		if (fstatat(t->dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
@@ -132,7 +133,7 @@ enum bc_exit bc_segment_target_open(struct bc_segment_target **target,
 	if (t->dir_fd < 0)
 		bc_print_error(console, path, "can't open its directory: %s", strerror(errno));
 	else if (t->name[0] == '\0')
-		bc_print_error(console, path, "it names a directory; -o wants a file");
+		bc_print_error(console, path, "is a directory; -o needs a file");
 	if (!ok || !is_free(t)) {
 		free_target(t);
 		return BC_EXIT_FAILED;
@@ -142,7 +143,7 @@ enum bc_exit bc_segment_target_open(struct bc_segment_target **target,
 	return BC_EXIT_OK;
 }
 
-/* Returns false when it doesn't fit. */
+/* Returns false if it doesn't fit the header. */
 static bool write_metadata(struct bc_segment_header *h, const json_t *metadata)
 {
 	char *text = bc_json_print(metadata);
@@ -154,7 +155,8 @@ static bool write_metadata(struct bc_segment_header *h, const json_t *metadata)
 	return fits;
 }
 
-/* The source's metadata, and where the segment comes from. */
+/* Sets the source's metadata plus the origin. Metadata must fit the header's space; without enough
+ * of it only the origin is kept. */
 static void set_metadata(struct bc_segment_target *t, const char *from)
 {
 	struct bc_segment_header *h = &t->header;
@@ -176,8 +178,7 @@ static void set_metadata(struct bc_segment_target *t, const char *from)
 	}
 	if (!write_metadata(h, all)) {
 		bc_print_error(t->console, t->path,
-			"the source's metadata leave no room for what it was made from, and are "
-			"left out");
+			"metadata of the source dropped: no space left to add the origin");
 		if (!write_metadata(h, own))
 			h->metadata[0] = '\0';
 	}
@@ -185,7 +186,7 @@ static void set_metadata(struct bc_segment_target *t, const char *from)
 	json_decref(own);
 }
 
-/* A header without a recording to take it from. */
+/* Fills the header for a source that is not a recording. */
 static void set_file_header(struct bc_segment_target *t, const struct bc_trace *source)
 {
 	struct bc_segment_header *h = &t->header;
@@ -196,7 +197,7 @@ static void set_file_header(struct bc_segment_target *t, const struct bc_trace *
 		h->host[0] = '\0';
 }
 
-/* All of the header but for what the first chunk says. */
+/* Fills the header, except the members that depend on the first chunk. */
 static void set_header(struct bc_segment_target *t, const struct bc_trace *source)
 {
 	struct bc_segment_header *h = &t->header;
@@ -223,7 +224,7 @@ static void set_header(struct bc_segment_target *t, const struct bc_trace *sourc
 	set_metadata(t, from);
 }
 
-/* The time of day of a tick. */
+/* Returns the time of day of a tick. Without a known moment, tick 0 is the time of opening. */
 static int64_t tick_to_wall(
 	const struct bc_segment_target *t, const struct bc_moment *moment, uint64_t tick)
 {
@@ -238,7 +239,7 @@ static int64_t tick_to_wall(
 	return ns > INT64_MAX || ns < INT64_MIN ? m.wall_ns : (int64_t)ns;
 }
 
-/* Creates the file, once what stands in its header is known: its first chunk. */
+/* Completes the header from the first chunk, and creates the file. */
 static int create_file(struct bc_segment_target *t)
 {
 	struct bc_segment_header *h = &t->header;
@@ -268,15 +269,16 @@ static enum bc_exit print_write_error(struct bc_segment_target *t, int rc)
 		print_exists(t, "");
 	else if (rc == -EFBIG && t->writer.chunks == BC_SEGMENT_CHUNKS)
 		bc_print_error(t->console, t->path,
-			"a segment holds %u chunks, and this is more; cut it into several",
+			"too long: a segment holds at most %u chunks; split the trace with buscap "
+			"cut",
 			BC_SEGMENT_CHUNKS);
 	else
-		bc_print_error(t->console, t->path, "can't write it: %s", strerror(-rc));
+		bc_print_error(t->console, t->path, "write error: %s", strerror(-rc));
 	return BC_EXIT_FAILED;
 }
 
-/* Writes the chunk at hand, if there is something in it, and begins the next. Returns 0, or a
- * negative errno after a complaint. */
+/* Writes the current chunk unless it is empty, and starts the next. Returns 0, or prints an error
+ * and returns a negative errno. */
 static int finish_chunk(struct bc_segment_target *t)
 {
 	size_t header_bytes;
@@ -301,15 +303,16 @@ static int finish_chunk(struct bc_segment_target *t)
 	return 0;
 }
 
-/* The time of day of a chunk is that of what came to it first. */
+/* A chunk's time of day is that of its first record or event. */
 static void set_wall(struct bc_segment_target *t, const struct bc_moment *moment, uint64_t tick)
 {
 	if (t->chunk.info.records == 0)
 		t->chunk.info.wall_ns = tick_to_wall(t, moment, tick);
 }
 
-/* An epoch ends where the entries' own does, and where their ticks fall. Its number only grows,
- * whatever the entries' is. */
+/* Starts an epoch where the entries have a new epoch, and where their ticks go backwards, because
+ * ticks must not decrease within an epoch. Epoch numbers always increase, even if those of the
+ * entries do not. */
 static int follow_epoch(struct bc_segment_target *t, const struct bc_entry *entry)
 {
 	bool is_other = t->has_source_epoch && entry->epoch != t->source_epoch;
@@ -333,7 +336,8 @@ static int follow_epoch(struct bc_segment_target *t, const struct bc_entry *entr
 	return rc;
 }
 
-/* Gaps of one cause at one place are one, but for those that stand for an event each. */
+/* Adds a gap to an earlier one at the same position and of the same cause. Gaps of cause
+ * "unplugged" and "transfer" each stand for one event and stay separate. Returns true if merged. */
 static bool join_gap(struct bc_segment_target *t, const struct bc_event *gap)
 {
 	struct bc_chunk *chunk = &t->chunk;
@@ -364,7 +368,7 @@ static int add_event(
 	struct bc_event event = entry->note.event;
 	int rc = follow_epoch(t, entry);
 
-	/* A new epoch is the records' to tell. */
+	/* Kind 0 only announces an epoch; records carry it. */
 	if (rc != 0 || event.kind == 0 || join_gap(t, &event))
 		return rc;
 	for (;;) {
@@ -379,30 +383,29 @@ static int add_event(
 	}
 }
 
-/* Says what of a reference has no place in a record. Returns true if something hasn't. */
+/* Returns true if a reference does not fit a record, and describes why in `err`. */
 static bool is_too_large(const struct bc_entry *entry, char err[160])
 {
 	if (entry->addr > UINT32_MAX)
-		snprintf(err, 160, "address 0x%" PRIx64 " doesn't fit in the 32 bits of a record",
+		snprintf(err, 160, "address 0x%" PRIx64 " doesn't fit the 32 bits of a record",
 			entry->addr);
 	else if (entry->size > UINT8_MAX)
-		snprintf(err, 160,
-			"size of %" PRIu32 " bytes doesn't fit in the 8 bits of a record",
+		snprintf(err, 160, "size of %" PRIu32 " bytes doesn't fit the 8 bits of a record",
 			entry->size);
 	else if (entry->proc > UINT8_MAX)
-		snprintf(err, 160, "processor %u doesn't fit in the 8 bits of a record",
+		snprintf(err, 160, "processor %u doesn't fit the 8 bits of a record",
 			(unsigned)entry->proc);
 	else if (entry->type > UINT8_MAX)
-		snprintf(err, 160, "its type can't stand in a record");
+		snprintf(err, 160, "its type doesn't exist in records");
 	else if ((entry->has & BC_HAS_TIME) != 0 && entry->tick >= BC_TICK_END)
-		snprintf(err, 160, "its tick %" PRIu64 " is not below 2^63", entry->tick);
+		snprintf(err, 160, "tick %" PRIu64 " is not below 2^63", entry->tick);
 	else
 		return false;
 	return true;
 }
 
-/* A source without any time has a tick a sample, as a recorder gives it; an entry that lacks its
- * time among others that have theirs lets none pass. */
+/* Returns the tick of an entry. In a source without times, each sample takes one tick, as when
+ * recording. In a source with times, an entry without one has the tick of the previous entry. */
 static uint64_t tick_of(const struct bc_segment_target *t, const struct bc_entry *entry)
 {
 	bool is_sample = (entry->has & BC_HAS_SAMPLE) != 0;
@@ -414,7 +417,8 @@ static uint64_t tick_of(const struct bc_segment_target *t, const struct bc_entry
 	return is_sample && entry->number >= t->tick ? entry->number + 1 : t->tick + 1;
 }
 
-/* Adds a record behind the others. Returns 0, or a negative errno after a complaint. */
+/* Appends a record. A delta that does not fit 32 bits, or is unknown, becomes an anchor event with
+ * the absolute tick. Returns 0, or prints an error and returns a negative errno. */
 static int add_reference(
 	struct bc_segment_target *t, const struct bc_entry *entry, const struct bc_moment *moment)
 {
@@ -423,7 +427,7 @@ static int add_reference(
 	uint64_t tick = tick_of(t, entry);
 	uint64_t delta = tick - t->tick;
 
-	/* The first record of an epoch has a delta only where it had one all along. */
+	/* The first record of an epoch keeps a delta only if it had the same one in the source. */
 	bool is_first = !t->has_record;
 	bool has_delta = delta < BC_TIME_NONE && (!is_first || entry->has_delta);
 	if (entry->has_delta && entry->delta == BC_TIME_NONE)
@@ -441,7 +445,7 @@ static int add_reference(
 			.exact = !entry->is_inexact,
 			.value = tick};
 		if (!bc_chunk_add_event(&t->chunk, &anchor, NULL))
-			return -ENOMEM; /* there was room */
+			return -ENOMEM; /* can't happen: bc_chunk_has_room() */
 	}
 	struct bc_record record = {.addr = (uint32_t)entry->addr,
 		.reqtype = (uint8_t)entry->type,
@@ -479,11 +483,11 @@ size_t bc_segment_target_add(struct bc_segment_target *t, const struct bc_entry 
 
 void bc_segment_target_abandon(struct bc_segment_target *t)
 {
-	/* What is gathered of a chunk is good, whatever came behind it. */
+	/* The incomplete chunk is good, whatever the error after it. */
 	if (!t->has_failed)
 		(void)!finish_chunk(t);
 	if (t->is_created) {
-		bc_print_error(t->console, t->path, "not sealed: what came before is left in %s%s",
+		bc_print_error(t->console, t->path, "not sealed; incomplete data is in %s%s",
 			t->name, BC_PARTIAL_SUFFIX);
 		bc_segment_abandon(&t->writer);
 	}

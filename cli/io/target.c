@@ -17,7 +17,7 @@ enum bc_exit bc_target_check(
 	if (from == to ||
 		bc_traits_conversion(bc_trace_has(trace), to, &lost) != BC_CONVERSION_REFUSED)
 		return BC_EXIT_OK;
-	bc_print_error(console, NULL, "nothing of %s can stand in %s: %s", bc_format_name(from),
+	bc_print_error(console, NULL, "can't convert %s to %s: %s", bc_format_name(from),
 		bc_format_name(to), bc_format_refusal(from, to));
 	return BC_EXIT_USAGE;
 }
@@ -42,9 +42,8 @@ static enum bc_exit open_segment(struct bc_target *t, const struct bc_target_opt
 	struct bc_origin origin = options->origin;
 
 	if (t->path == NULL)
-		return bc_print_usage_error(t->console,
-			"a segment is a sealed file, with its index behind everything and a name "
-			"that says it is whole; it can't be written to standard output: use -o");
+		return bc_print_usage_error(
+			t->console, "a segment can't be written to standard output; use -o");
 	if (origin.key == NULL)
 		origin.key = "converted_from";
 	bc_entry_converter_init(&t->converter, t->format, &format_options);
@@ -85,13 +84,13 @@ enum bc_exit bc_target_open(struct bc_target *t, const struct bc_console *consol
 	if (options->format == BC_FORMAT_SEGMENT)
 		return open_segment(t, options);
 	if (!info->can_write) {
-		bc_print_error(console, NULL, "%s can't be written; name another format with -O",
+		bc_print_error(console, NULL, "%s can only be read; choose another format with -O",
 			bc_format_name(options->format));
 		return BC_EXIT_USAGE;
 	}
 	if (is_console && !info->is_text && isatty(console->out))
 		return bc_print_usage_error(
-			console, "the output is binary, and a terminal is no place for it: use -o");
+			console, "won't write binary data to a terminal; use -o");
 	format_options.source_holds = bc_trace_has(source) | options->source_holds;
 	if (format_options.clock_hz == 0)
 		format_options.clock_hz = bc_trace_clock_hz(source);
@@ -111,7 +110,7 @@ enum bc_exit bc_target_open(struct bc_target *t, const struct bc_console *consol
 	return BC_EXIT_OK;
 }
 
-/* Refuses what is lost, if that was asked for. */
+/* Returns false after an error if --strict forbids losing these traits of an entry. */
 static bool may_lose(struct bc_target *t, const struct bc_entry *entry, uint32_t traits)
 {
 	char place[BC_PLACE_TEXT_MAX];
@@ -120,8 +119,8 @@ static bool may_lose(struct bc_target *t, const struct bc_entry *entry, uint32_t
 		return true;
 	bc_trace_hide_progress(t->source);
 	bc_print_error(t->console, NULL,
-		"%s: its %s can't stand in %s, and --strict allows no loss; the output ends "
-		"before it",
+		"%s: %s doesn't fit %s, and --strict allows no loss; the output ends before this "
+		"entry",
 		bc_trace_place(t->source, entry->number, place),
 		bc_trait_name(traits & (0 - traits)), bc_format_name(t->format));
 	t->exit = bc_exit_worse(t->exit, BC_EXIT_FAILED);
@@ -138,7 +137,7 @@ static bool add_to_segment(struct bc_target *t, const struct bc_entry *run, size
 		return true;
 	bc_trace_hide_progress(t->source);
 	if (err[0] != '\0')
-		bc_print_error(t->console, NULL, "%s: %s; the output ends before it",
+		bc_print_error(t->console, NULL, "%s: %s; the output ends before this entry",
 			bc_trace_place(t->source, run[n].number, place), err);
 	t->exit = bc_exit_worse(t->exit, BC_EXIT_FAILED);
 	return false;
@@ -162,7 +161,8 @@ static bool write_entries(struct bc_target *t, const struct bc_entry *run, size_
 			return false;
 		if (rc != 0) {
 			bc_trace_hide_progress(t->source);
-			bc_print_error(t->console, NULL, "%s: %s; the output ends before it",
+			bc_print_error(t->console, NULL,
+				"%s: %s; the output ends before this entry",
 				bc_trace_place(t->source, print.entries->number, place), print.err);
 			t->exit = bc_exit_worse(t->exit, BC_EXIT_FAILED);
 			return false;
@@ -198,31 +198,30 @@ void bc_target_flush_if_idle(struct bc_target *t)
 		bc_output_flush(t->output);
 }
 
-/* What of one trait the target could not hold. */
+/* Reports the losses of one trait. */
 static void report_trait(
 	const struct bc_target *t, uint32_t trait, uint64_t reduced, uint64_t left_out)
 {
 	char how[96] = "";
 
-	/* It has a place for the trait, but not for all that these entries have of it. */
+	/* The format has this trait, but some values don't fit. */
 	if (reduced != 0 && (trait & t->info->holds) != 0) {
 		bc_print_error(t->console, NULL,
-			"%s could not keep every %s: of %" PRIu64 " entr%s",
+			"%s can't hold every %s: lost in %" PRIu64 " entr%s",
 			bc_format_name(t->format), bc_trait_name(trait), reduced,
 			reduced == 1 ? "y" : "ies");
 		reduced = 0;
 	}
-	if (reduced != 0 && (trait & BC_FIELDS) != 0)
-		snprintf(how, sizeof(how), "%" PRIu64 " entr%s without it", reduced,
-			reduced == 1 ? "y stands" : "ies stand");
-	else if (reduced != 0)
-		snprintf(how, sizeof(how), "%" PRIu64 " became what it holds", reduced);
+	if (reduced != 0)
+		snprintf(how, sizeof(how), "%" PRIu64 " entr%s written %s", reduced,
+			reduced == 1 ? "y" : "ies",
+			(trait & BC_FIELDS) != 0 ? "without it" : "in another form");
 	size_t used = strlen(how);
 	if (left_out != 0)
-		snprintf(how + used, sizeof(how) - used, "%s%" PRIu64 " left out",
+		snprintf(how + used, sizeof(how) - used, "%s%" PRIu64 " dropped",
 			used != 0 ? ", " : "", left_out);
 	if (how[0] != '\0')
-		bc_print_error(t->console, NULL, "%s holds no %s: %s", bc_format_name(t->format),
+		bc_print_error(t->console, NULL, "%s has no %s: %s", bc_format_name(t->format),
 			bc_trait_name(trait), how);
 }
 
@@ -232,16 +231,15 @@ static void report_losses(const struct bc_target *t)
 		report_trait(t, 1u << i, t->converter.reduced[i], t->converter.left_out[i]);
 	if (t->kept_lines != 0)
 		bc_print_error(t->console, NULL,
-			"%" PRIu64 " line%s of kinds that are not modelled, kept as %s",
-			t->kept_lines, t->kept_lines == 1 ? " is" : "s are",
-			t->kept_lines == 1 ? "it stands" : "they stand");
+			"%" PRIu64 " uninterpreted line%s written unchanged", t->kept_lines,
+			bc_plural(t->kept_lines));
 }
 
 void bc_target_end_source(struct bc_target *t, enum bc_exit exit)
 {
 	if (exit != BC_EXIT_FAILED)
 		return;
-	bc_print_error(t->console, t->path, "what could not be read is not in the output");
+	bc_print_error(t->console, t->path, "incomplete: part of the input could not be read");
 	t->exit = bc_exit_worse(t->exit, exit);
 }
 

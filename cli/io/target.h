@@ -1,9 +1,9 @@
-/* Where a command writes a trace: any format that can be written, to a file or standard output; a
- * segment to a file alone, one that isn't there yet.
+/* The output trace of a command: any writable format, to a file or standard output. A segment can
+ * only be written to a new file.
  *
  *     bc_target_open()
- *     bc_target_add() ...       entries, as they come
- *     bc_target_close()         what the format could not hold is told, by kind
+ *     bc_target_add() ...       entries, in order
+ *     bc_target_close()         reports, by kind, what the format could not hold
  */
 #ifndef BC_CLI_IO_TARGET_H
 #define BC_CLI_IO_TARGET_H
@@ -25,17 +25,17 @@ struct bc_target {
 	enum bc_format format;
 	const struct bc_format_info *info;
 	bool is_strict;
-	/* Where the entries come from: for messages that name one, and for what a segment says of
-	 * it. Who merges traces sets both before each bc_target_add(). */
+	/* The trace that the entries come from, for messages and a segment's metadata, and its
+	 * times. A command with several inputs sets both before each bc_target_add(). */
 	const struct bc_trace *source;
 	const struct bc_moment *moment;
 	struct bc_entry_converter converter;
-	struct bc_segment_target *segment; /* NULL: it goes through the printer */
-	struct bc_output_file file;        /* that `own` goes to */
+	struct bc_segment_target *segment; /* NULL: the printer writes to `output` */
+	struct bc_output_file file;        /* the file of `own` */
 	struct bc_output own;
-	struct bc_output *output; /* own, or that of the target beside */
+	struct bc_output *output; /* `own`, or the output of another target */
 	void *state;              /* the printer's */
-	uint64_t kept_lines;      /* of kinds that aren't modelled */
+	uint64_t kept_lines;      /* lines that buscap does not interpret, written unchanged */
 	enum bc_exit exit;
 };
 
@@ -43,36 +43,37 @@ struct bc_target_options {
 	enum bc_format format;
 	struct bc_format_options options;
 	const char *path;        /* "-" or NULL: the console's output */
-	bool is_strict;          /* what the format can't hold is refused, not counted */
-	struct bc_origin origin; /* of a segment: what its metadata say; key NULL: converted_from */
-	uint32_t source_holds;   /* traits that may come beside those of the source */
-	/* Writes into this one's output, which is closed later; NULL: into its own. */
+	bool is_strict;          /* a loss is an error, not just counted */
+	struct bc_origin origin; /* for a segment's metadata; key NULL: converted_from */
+	uint32_t source_holds;   /* traits of the entries in addition to the source's */
+	/* Write to this target's output, which must be closed later; NULL: to an own one. */
 	struct bc_target *shared;
 };
 
-/* Whether anything of a trace can stand in a format; complains, with a usage error, if not. */
+/* Checks that a trace can be converted to a format at all. Returns BC_EXIT_OK, or prints an error
+ * and returns BC_EXIT_USAGE. */
 enum bc_exit bc_target_check(
 	const struct bc_console *console, const struct bc_trace *trace, enum bc_format to);
 
-/* Opens it; `source` is the trace that the entries come from, and stays the caller's. Returns
- * BC_EXIT_OK, or another code after a complaint, with nothing to close. */
+/* Opens the target. `source` is the trace that the entries come from; it stays the caller's.
+ * Returns BC_EXIT_OK, or prints an error and returns another code with nothing to close. */
 enum bc_exit bc_target_open(struct bc_target *target, const struct bc_console *console,
 	const struct bc_target_options *options, const struct bc_trace *source);
 
-/* Writes entries, or as many as it can: returns false when no more are of use, because somebody
- * stopped reading, an entry is too large, or something is lost that may not be; target->exit says
- * which. */
+/* Writes entries. Returns false if the caller should stop: writing failed, the reader of a pipe has
+ * exited, an entry does not fit, or --strict forbids a loss. Errors are printed and kept in
+ * target->exit. */
 bool bc_target_add(struct bc_target *target, const struct bc_entry *entries, size_t count);
 
-/* What is known of the source at its end, trace->exit: where something of it could not be read at
- * all, that is said of the output, and a segment is not sealed, for its name says that it is whole.
- * What is damaged or malformed has been told, and is no reason for that. */
+/* Passes on the source's exit code at its end. If part of the source could not be read
+ * (BC_EXIT_FAILED), the output is incomplete: prints a message, and a segment is not sealed.
+ * Damaged or malformed input (BC_EXIT_DAMAGED) does not prevent sealing. */
 void bc_target_end_source(struct bc_target *target, enum bc_exit exit);
 
-/* Shows what is gathered when the source has to be waited for. */
+/* Flushes the output if reading the source would block. */
 void bc_target_flush_if_idle(struct bc_target *target);
 
-/* Completes what was written. Returns how it went. */
+/* Completes the output and reports losses. Returns the exit code. */
 enum bc_exit bc_target_close(struct bc_target *target);
 
 #endif

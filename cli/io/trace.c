@@ -20,7 +20,8 @@ static enum bc_exit open_next(struct bc_trace *t)
 	enum bc_format format = t->file.probe.format;
 	if (t->format != BC_FORMAT_UNKNOWN && t->format != format) {
 		bc_print_error(t->console, t->file.name,
-			"it is %s and the files before it are %s; give each format its own run",
+			"format is %s, but that of the files before is %s; process each format "
+			"separately",
 			bc_format_name(format), bc_format_name(t->format));
 		bc_file_close(&t->file);
 		return BC_EXIT_FAILED;
@@ -29,8 +30,8 @@ static enum bc_exit open_next(struct bc_trace *t)
 	t->options.index_fd = t->file.is_regular ? t->file.fd : -1;
 	int error = bc_reader_open(&t->reader, t->file.input, format, &t->options);
 	if (error == -ENOTSUP)
-		bc_print_error(t->console, t->file.name, "%s can be written, not read",
-			bc_format_name(format));
+		bc_print_error(
+			t->console, t->file.name, "%s can only be written", bc_format_name(format));
 	else if (error != 0)
 		bc_print_read_error(t->console, &t->file, error);
 	if (error != 0) {
@@ -75,7 +76,7 @@ void bc_trace_close(struct bc_trace *trace)
 	bc_sequence_check_reset(&trace->sequence);
 }
 
-/* The bytes of all files. What is no file has no size, and then nobody knows the sum: 0. */
+/* Returns the size of all files together, or 0 if one is not a regular file. */
 static uint64_t sum_sizes(const struct bc_trace *t)
 {
 	uint64_t total = 0;
@@ -107,7 +108,7 @@ void bc_trace_hide_progress(const struct bc_trace *t)
 		bc_progress_clear(t->progress);
 }
 
-/* How much of the file at hand has been read. */
+/* Returns how many bytes of the current file have been read. */
 static uint64_t file_position(const struct bc_trace *t)
 {
 	off_t at = t->file.is_regular ? lseek(t->file.fd, 0, SEEK_CUR) : -1;

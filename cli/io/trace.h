@@ -1,7 +1,7 @@
-/* The traces that a command reads: its files, one after another, as one row of batches.
+/* The input of a command: its files, read one after another as one sequence of batches.
  *
- * What is wrong with them is told on standard error as it is met, the first few of each file one by
- * one and the rest by their number, and kept in `exit`. */
+ * Faults are printed to standard error as they are found (cli/io/fault.h), and recorded in
+ * `exit`. */
 #ifndef BC_CLI_IO_TRACE_H
 #define BC_CLI_IO_TRACE_H
 
@@ -13,72 +13,71 @@
 #include "cli/term/progress.h"
 #include "formats/reader/reader.h"
 
-/* What ties ticks to the time of day: the clock stood at `tick` of `epoch` at that time. */
+/* Relates ticks to the time of day: at wall_ns, the clock was at `tick` of `epoch`. */
 struct bc_moment {
 	bool is_known;
 	int64_t wall_ns; /* since 1970 UTC */
 	uint64_t tick;
 	uint32_t epoch;
-	uint64_t clock_hz; /* 0: not known */
+	uint64_t clock_hz; /* 0: unknown */
 };
 
 struct bc_trace {
 	const struct bc_console *console;
 	const char **paths; /* the caller's */
 	int count;
-	int next; /* the file to be opened next */
+	int next; /* index of the next file to open */
 	enum bc_format wanted;
-	enum bc_format format; /* of the files; all are of one */
+	enum bc_format format; /* of all files */
 	struct bc_reader_options options;
-	struct bc_file file; /* the one at hand, when is_open */
+	struct bc_file file; /* the current file, if is_open */
 	bool is_open;
 	struct bc_reader *reader;
 	struct bc_sequence_check sequence;
-	uint64_t faults; /* of the file at hand */
+	uint64_t faults; /* of the current file */
 	struct bc_progress own_progress;
-	struct bc_progress *progress; /* that or another trace's; NULL: none is shown */
-	uint64_t done_bytes;          /* of the files before it */
-	uint64_t shown_bytes;         /* so many of the progress are this trace's */
-	struct bc_moment moment;      /* of segments: the chunk of the batch */
+	struct bc_progress *progress; /* that or another trace's; NULL: no progress line */
+	uint64_t done_bytes;          /* size of the files before the current one */
+	uint64_t shown_bytes;         /* this trace's part of progress->done_bytes */
+	struct bc_moment moment;      /* segments: of the batch's chunk */
 	bool has_header;
-	struct bc_segment_header header; /* the first that was met */
+	struct bc_segment_header header; /* the first one found */
 	enum bc_exit exit;
 };
 
-/* Opens the first of the files, "-" being the console's input, and tells its format; `wanted` is
- * the one that the user named, or BC_FORMAT_UNKNOWN. Segments are put in order first. `options` is
- * copied, but for its `continuity` and `index_fd`, which are the trace's own. Returns BC_EXIT_OK,
- * or another code after a complaint; close it in any case. */
+/* Sorts `paths` if they are segments, and opens the first file; "-" is the console's input.
+ * `wanted` is the format given by the user, or BC_FORMAT_UNKNOWN to detect it. `options` is copied,
+ * except `continuity` and `index_fd`, which the trace sets. Returns BC_EXIT_OK, or prints an error
+ * and returns another code. Close the trace in either case. */
 enum bc_exit bc_trace_open(struct bc_trace *trace, const struct bc_console *console,
 	const char **paths, int count, enum bc_format wanted,
 	const struct bc_reader_options *options);
 void bc_trace_close(struct bc_trace *trace);
 
-/* From now on shows on a terminal how far it is, on the line of `with`, another trace that shows it
- * already and stays where it is, or on its own: NULL. Neither trace may be moved then. */
+/* Shows progress on a terminal from now on: on its own line (`with` NULL), or added to the line of
+ * `with`, a trace that already shows progress. Neither trace may move in memory afterwards. */
 void bc_trace_show_progress(struct bc_trace *trace, struct bc_trace *with);
 
-/* Takes that off the screen, before something else is written there and at the end. */
+/* Erases the progress line. Call it before printing anything else, and at the end. */
 void bc_trace_hide_progress(const struct bc_trace *trace);
 
-/* The next batch, of whichever file: true, or false at the end, or when reading failed and
- * trace->exit says so. A fault behind the batch has been told already. */
+/* Reads the next batch, opening the next file if necessary. Returns false at the end of the last
+ * file. A file that can't be read is reported, recorded in trace->exit, and skipped. A fault after
+ * the batch is already reported. */
 bool bc_trace_next(struct bc_trace *trace, struct bc_batch *batch);
 
-/* "record 17", "sample 17", "line 18": how a message names an entry of the trace. */
+/* Formats an entry's number for a message: "record 17", "sample 17", "line 18". Returns `out`. */
 #define BC_PLACE_TEXT_MAX 48
 const char *bc_trace_place(
 	const struct bc_trace *trace, uint64_t number, char out[BC_PLACE_TEXT_MAX]);
 
-/* Nothing more of the file at hand is wanted: the next batch is of the next file. */
+/* Closes the current file: the next batch is from the next file. */
 void bc_trace_skip_file(struct bc_trace *trace);
 
-/* Ticks a second of the file at hand, before it is read: what a segment's header says; 0: not
- * known.
- */
+/* Returns the clock rate in the header of the current segment, without reading on, or 0. */
 uint64_t bc_trace_clock_hz(const struct bc_trace *trace);
 
-/* The traits that the trace's entries may have, with what the options add. */
+/* Returns the traits that the trace's entries can have: the format's, and those set by options. */
 uint32_t bc_trace_has(const struct bc_trace *trace);
 
 #endif

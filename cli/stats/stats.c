@@ -23,26 +23,25 @@ enum {
 
 static const struct bc_usage_option options[] = {
 	{'I', "input-format", "FMT", "format-read",
-		"the files' format, with its options: laplace:endian=big; it is told by content "
-		"where that is certain"},
-	{'j', "json", NULL, NULL, "one JSON object"},
+		"input format and options, such as laplace:endian=big (default: detected)"},
+	{'j', "json", NULL, NULL, "print one JSON object"},
 	{OPTION_AS, "as", "cis501", "choice:cis501",
-		"the four lines that the course's own reader prints of micro-ops"},
+		"print the same four lines as the CIS 501 course's reader of micro-op traces"},
 	{OPTION_TOTALS, "totals", NULL, NULL,
-		"leave out footprint, reuse, intervals, idles and bursts: several times as fast"},
-	{OPTION_LINE, "line", "N", "number", "bytes of a line, a power of two (32)"},
-	{OPTION_PAGE, "page", "N", "number", "bytes of a page, a power of two (4096)"},
+		"omit footprint, reuse, intervals, idles and bursts; several times as fast"},
+	{OPTION_LINE, "line", "N", "number", "bytes per line, a power of two (default 32)"},
+	{OPTION_PAGE, "page", "N", "number", "bytes per page, a power of two (default 4096)"},
 	{OPTION_MEMORY, "memory", "BYTES", "number",
-		"for footprint and reuse, at most (1G); 1k is 1000; lines beyond that are told as "
-		"\"at least\""},
+		"memory limit for footprint and reuse, also with k, M or G: 1k is 1000 (default "
+		"1G); counts that exceed it are marked \"at least\""},
 	{OPTION_IDLE, "idle", "TICKS", "number",
-		"longer intervals between references are idles (1000)"},
+		"count longer intervals between references as idle (default 1000)"},
 	{OPTION_BURST, "burst", "TICKS", "number",
-		"references with at most so many between them are a burst (8)"},
+		"longest interval between references of a burst (default 8)"},
 	{OPTION_CLOCK_HZ, "clock-hz", "N", "number",
-		"ticks a second, where the trace doesn't say or says it wrong"},
+		"ticks per second, overriding that of the trace"},
 	{OPTION_TOP, "top", "N", "number",
-		"how many rows of each table are printed (20); JSON has all"},
+		"print at most N rows per table (default 20); JSON has all"},
 	{0},
 };
 
@@ -50,14 +49,17 @@ const struct bc_usage bc_stats_usage = {
 	.name = "stats",
 	.operands = "[FILE]...",
 	.kind = "file",
-	.summary = "summarise a trace: totals, mix, footprint, reuse, time",
-	.text = "Summarises traces, several files of one format as one: totals by type, size, "
-		"memory type and processor, instruction mix, footprint, reuse, time. Without "
-		"files, and for \"-\", it reads standard input. docs/stats.md defines each figure.",
+	.summary = "print statistics of a trace: totals, mix, footprint, reuse, time",
+	.text = "Prints statistics of one or more files of the same format, taken together: totals "
+		"by type, size, memory type and processor, instruction mix, footprint, reuse, "
+		"time. "
+		"Without a file, or with \"-\", reads standard input. docs/stats.md defines all "
+		"figures.",
 	.options = options,
-	.more = "Reuse is the share of references whose line was touched within so many references "
-		"before.",
-	.exits = "0 ok, 1 failed, 2 wrong usage, 3 damaged or malformed: what is good was counted.",
+	.more = "Reuse is the share of references to a line that was touched at most N references "
+		"earlier.",
+	.exits = "0 ok, 1 failed, 2 wrong usage, 3 damaged or malformed input: the intact parts "
+		 "were counted.",
 	.example = "buscap stats --json *.byu.lz4 | jq .time.seconds",
 };
 
@@ -70,14 +72,14 @@ struct stats_args {
 	uint64_t top;
 };
 
-/* A power of two. */
+/* Reads a power of two. */
 static bool read_block(const struct bc_console *console, const char *option, uint64_t *bytes)
 {
 	if (!bc_option_u64(console, option, bytes))
 		return false;
 	if (*bytes != 0 && (*bytes & (*bytes - 1)) == 0)
 		return true;
-	bc_print_error(console, NULL, "%s %s: a power of two is wanted, as 64", option, optarg);
+	bc_print_error(console, NULL, "%s %s: not a power of two; try 64", option, optarg);
 	return false;
 }
 
@@ -85,7 +87,7 @@ static bool read_as(const struct bc_console *console, struct stats_args *w)
 {
 	w->is_cis501 = strcmp(optarg, "cis501") == 0;
 	if (!w->is_cis501)
-		bc_print_error(console, NULL, "--as %s: only cis501 is known", optarg);
+		bc_print_error(console, NULL, "--as %s: must be cis501", optarg);
 	return w->is_cis501;
 }
 
@@ -94,7 +96,7 @@ static bool read_clock(const struct bc_console *console, uint64_t *hz)
 	if (!bc_option_count(console, "--clock-hz", hz))
 		return false;
 	if (*hz == 0)
-		bc_print_error(console, NULL, "--clock-hz 0: a clock ticks");
+		bc_print_error(console, NULL, "--clock-hz 0: must be at least 1");
 	return *hz != 0;
 }
 
@@ -135,7 +137,7 @@ static bool check_args(const struct bc_console *console, const struct stats_args
 	const struct bc_footprint_options *f = &w->stats.footprint;
 
 	if (w->is_json && w->is_cis501) {
-		bc_print_usage_error(console, "--json and --as are two ways to print it");
+		bc_print_usage_error(console, "--json and --as can't be combined");
 		return false;
 	}
 	if (f->page_bytes >= f->line_bytes)
@@ -146,7 +148,7 @@ static bool check_args(const struct bc_console *console, const struct stats_args
 	return false;
 }
 
-/* As that reader, which counts every line as a record. */
+/* Prints the same lines as the course's reader, which counts every line as a record. */
 static void print_cis501(struct bc_output *output, const struct bc_stats *stats)
 {
 	uint64_t uops = stats->happenings.kinds[BC_ENTRY_UOP];
@@ -186,7 +188,8 @@ static enum bc_exit run_stats(
 	if (code != BC_EXIT_OK)
 		goto out;
 	if (w->is_cis501 && trace.format != BC_FORMAT_CIS501) {
-		bc_print_error(console, NULL, "--as cis501: the trace is %s, without micro-ops",
+		bc_print_error(console, NULL,
+			"--as cis501: the format is %s, which has no micro-ops",
 			bc_format_name(trace.format));
 		code = BC_EXIT_USAGE;
 		goto out;

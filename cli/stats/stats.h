@@ -1,4 +1,4 @@
-/* buscap stats: summarises traces. docs/stats.md defines each figure. */
+/* buscap stats: prints statistics of traces. docs/stats.md defines them. */
 #ifndef BC_CLI_STATS_STATS_H
 #define BC_CLI_STATS_STATS_H
 

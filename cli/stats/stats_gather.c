@@ -43,7 +43,8 @@ static void set_unit(struct bc_stats *s, uint8_t unit)
 	s->unit = unit;
 }
 
-/* Chunks of a recording follow one another, whichever files they are in. */
+/* Continues the clock from the previous chunk of the recording, also across files; starts a new one
+ * for a new recording or epoch. */
 static void follow_chunk(struct bc_stats *s, const struct bc_chunk_info *info)
 {
 	if (!s->has_clock || info->recording_tag != s->tag || info->epoch != s->epoch)
@@ -56,8 +57,8 @@ static void follow_chunk(struct bc_stats *s, const struct bc_chunk_info *info)
 	s->next_record = info->first_record + info->records;
 }
 
-/* The host's time of a chunk is that of its first record, unless that one's tick is only a lower
- * bound. */
+/* Adds the pair of host time and tick of the chunk's first record, unless that tick is only a lower
+ * bound (inexact anchor). */
 static void add_drift(struct bc_stats *s, const struct bc_chunk *chunk)
 {
 	const struct bc_chunk_info *info = &chunk->info;
@@ -159,7 +160,7 @@ int bc_stats_gather(struct bc_stats *s, struct bc_trace *trace)
 	s->files = trace->count;
 	s->file = trace->next;
 	while (bc_trace_next(trace, &batch)) {
-		/* A file that is no segment has a clock of its own. */
+		/* Each file that is not a segment has its own clock. */
 		if (trace->next != s->file && trace->format != BC_FORMAT_SEGMENT) {
 			bc_interval_stats_start(&s->clockline);
 			s->has_clock = false;
@@ -199,11 +200,11 @@ const char *bc_stats_no_drift_reason(const struct bc_drift_result *drift)
 {
 	switch (drift->state) {
 	case BC_DRIFT_NO_PAIRS:
-		return "there is no host's time beside ticks of a known rate";
+		return "no host times, or the clock rate is unknown";
 	case BC_DRIFT_SHORT:
-		return "too short a time was recorded";
+		return "the recording is too short";
 	case BC_DRIFT_REPLAY:
-		return "its ticks did not pass at the clock's pace, as in a replay";
+		return "the ticks did not pass at the clock rate, as in a replay";
 	case BC_DRIFT_KNOWN:
 		break;
 	}

@@ -1,4 +1,4 @@
-/* What `buscap stats` counts: a trace, batch by batch, into the modules that count. */
+/* Gathers the statistics of a trace: passes each batch to the counting modules (formats/stats). */
 #ifndef BC_CLI_STATS_STATS_GATHER_H
 #define BC_CLI_STATS_STATS_GATHER_H
 
@@ -18,7 +18,7 @@ struct bc_stats_options {
 	struct bc_footprint_options footprint;
 	uint64_t idle_ticks;
 	uint64_t burst_ticks;
-	uint64_t clock_hz; /* 0: as the trace says */
+	uint64_t clock_hz; /* 0: the trace's */
 };
 
 struct bc_stats {
@@ -32,30 +32,31 @@ struct bc_stats {
 	struct bc_footprint footprint;
 	uint8_t unit;         /* of the ticks: enum bc_unit */
 	bool is_unit_mixed;   /* several units occur */
-	uint64_t clock_hz;    /* ticks a second; 0: not known, or not the same everywhere */
-	bool is_hz_mixed;     /* the latter */
-	bool has_clock;       /* clock, unit and epoch are those of what came before */
-	int file;             /* which was read last */
-	uint64_t tag;         /* of the chunk before */
-	uint32_t epoch;       /* of what came before */
-	uint64_t next_record; /* that should follow the chunk before */
+	uint64_t clock_hz;    /* ticks per second; 0: unknown or several rates */
+	bool is_hz_mixed;     /* several rates */
+	bool has_clock;       /* `epoch` and `tag` are those of the previous chunk or entry */
+	int file;             /* the last file read */
+	uint64_t tag;         /* recording tag of the previous chunk */
+	uint32_t epoch;       /* of the previous chunk or entry */
+	uint64_t next_record; /* expected first record of the next chunk */
 };
 
-/* Returns a new one, NULL when memory ran out. The options must be as the modules want them. */
+/* Returns a new object, or NULL if out of memory. The options must be valid for the modules:
+ * line_bytes and page_bytes are powers of two. */
 struct bc_stats *bc_stats_new(const struct bc_stats_options *options);
 void bc_stats_free(struct bc_stats *stats);
 
-/* Reads the trace to its end. Returns 0 or -ENOMEM; what else went wrong is in trace->exit. Then
- * all can be read off. */
+/* Reads the trace to its end. Returns 0 or -ENOMEM. Other errors are in trace->exit. */
 int bc_stats_gather(struct bc_stats *stats, struct bc_trace *trace) BC_MUST_CHECK;
 
-/* Entries that were read: records, samples or lines; without gaps, marks and the like. */
+/* Returns the number of entries read: records, samples or lines, but not gaps, marks and the
+ * like. */
 uint64_t bc_stats_entries(const struct bc_stats *stats);
 
-/* Ticks a second, where that is known. Returns 0 where it isn't. */
+/* Returns the ticks per second, or 0 if unknown. */
 double bc_stats_hz(const struct bc_stats *stats);
 
-/* Why the drift isn't known; a clause. */
+/* Returns the reason why the drift is unknown, or NULL if it is known. */
 const char *bc_stats_no_drift_reason(const struct bc_drift_result *drift);
 
 #endif

@@ -2,8 +2,8 @@
 
 #include <stdlib.h>
 
-/* The two readings of a memory type: by its low two bits, as the BYU document names them, and as
- * the P6 bus's code, NULL for one without a name. */
+/* A memory type has two interpretations: its low two bits as in the BYU document, or the code of
+ * the P6 bus (NULL for unnamed codes). */
 static const char *attr_byu(unsigned attr)
 {
 	static const char *const names[] = {
@@ -23,7 +23,7 @@ static const char *attr_p6(unsigned attr)
 	return attr < 8 ? names[attr] : NULL;
 }
 
-/* What is made, and whether all of it could be. */
+/* Set to false by any failed allocation. */
 struct maker {
 	bool ok;
 };
@@ -71,7 +71,7 @@ static json_t *row_in(struct maker *m, json_t *array)
 	return json_array_get(array, json_array_size(array) - 1);
 }
 
-/* A value and how many references have it. */
+/* Appends a row with a value and the number of references that have it. */
 static void value_row(
 	struct maker *m, json_t *array, const char *name, uint64_t value, uint64_t references)
 {
@@ -129,7 +129,7 @@ static void add_tally(struct maker *m, json_t *root, const struct bc_tally *t)
 	u64(m, root, "without_proc", t->without_proc);
 }
 
-/* An array of the names, each under `key`, and their counts. */
+/* Adds an array of names, each as `key`, and their counts. */
 static void add_rows(struct maker *m, json_t *object, const char *member, const char *key,
 	const struct bc_string_counter *names)
 {

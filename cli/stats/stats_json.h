@@ -1,11 +1,11 @@
-/* What `buscap stats` counted, as a JSON object; docs/stats.md lists its members. */
+/* The statistics as a JSON object; docs/stats.md lists its members. */
 #ifndef BC_CLI_STATS_STATS_JSON_H
 #define BC_CLI_STATS_STATS_JSON_H
 
 #include "cli/stats/stats_gather.h"
 #include "formats/base/json.h"
 
-/* Returns a new object that the caller deletes, or NULL when memory ran out. */
+/* Returns a new reference, or NULL if out of memory. */
 json_t *bc_stats_json(const struct bc_stats *stats);
 
 #endif

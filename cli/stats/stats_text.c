@@ -8,10 +8,10 @@
 #include "cli/stats/stats_json.h"
 #include "cli/term/json_path.h"
 
-/* Epochs that are listed one by one. */
+/* Epochs listed individually. */
 #define EPOCHS_MAX 8u
 
-/* A page under way: all figures are those of the JSON object. */
+/* A page. All figures come from the JSON object. */
 struct page {
 	struct bc_output *o;
 	const struct bc_stats *stats;
@@ -55,7 +55,7 @@ static void print_share(
 		p->o, "  %-22s %14" PRIu64 " %9.2f %%%s", name, count, percent(count, whole), end);
 }
 
-/* ---- counts and their shares: a table of tables */
+/* ---- tables of counts and shares */
 
 #define NAME_MAX_BYTES 80u
 
@@ -113,42 +113,39 @@ static void name_attr(char out[NAME_MAX_BYTES], const json_t *row, const char *k
 static const struct table {
 	const char *heading;
 	struct {
-		const char *rows; /* an array; an entry without it ends them */
-		const char *key;  /* of what a row counts */
+		const char *rows; /* path of an array; NULL ends the parts */
+		const char *key;  /* member of a row that is counted */
 		void (*name)(char out[NAME_MAX_BYTES], const json_t *row, const char *key);
 	} parts[2];
 	const char *count; /* member of a row */
-	const char *whole; /* what counts are shares of; nothing is printed where it is 0 */
+	const char *whole; /* path of the total for shares; if it is 0, nothing is printed */
 	struct {
 		const char *path;
 		const char *name;
 	} rest[2];
-	bool is_sorted; /* by count, here */
+	bool is_sorted; /* sort by count */
 } tables[] = {
 	{"references by type", {{"types", "type", name_type}, {"letters", "letter", name_letter}},
 		"references", "references", {{0}}, true},
 	{"by size", {{"sizes", "size", name_size}}, "references", "references",
-		{{"other_sizes", "other sizes"}, {"without_size", "size not known"}}, true},
+		{{"other_sizes", "other sizes"}, {"without_size", "size unknown"}}, true},
 	{"by memory type", {{"attrs", "attr", name_attr}}, "references", "references",
-		{{"without_attr", "memory type not known"}}, true},
+		{{"without_attr", "memory type unknown"}}, true},
 	{"by processor", {{"processors", "proc", name_number}}, "references", "references",
-		{{"without_proc", "processor not known"}}, false},
+		{{"without_proc", "processor unknown"}}, false},
 	{"macro-ops by opcode", {{"uops.macro_opcodes.names", "name", name_text}}, "count",
-		"uops.macro_opcodes.total",
-		{{"uops.macro_opcodes.others", "others, not told apart"}}, false},
+		"uops.macro_opcodes.total", {{"uops.macro_opcodes.others", "other names"}}, false},
 	{"micro-ops by opcode", {{"uops.micro_opcodes.names", "name", name_text}}, "count",
-		"uops.micro_opcodes.total",
-		{{"uops.micro_opcodes.others", "others, not told apart"}}, false},
+		"uops.micro_opcodes.total", {{"uops.micro_opcodes.others", "other names"}}, false},
 	{"instructions by set", {{"instructions.sets.names", "name", name_text}}, "count",
-		"instructions.sets.total", {{"instructions.sets.others", "others, not told apart"}},
-		false},
+		"instructions.sets.total", {{"instructions.sets.others", "other names"}}, false},
 	{"executed, by mnemonic", {{"instructions.mnemonics.names", "name", name_text}}, "count",
-		"instructions.mnemonics.total",
-		{{"instructions.mnemonics.others", "others, not told apart"}}, false},
+		"instructions.mnemonics.total", {{"instructions.mnemonics.others", "other names"}},
+		false},
 	{"register writes", {{"registers.names", "name", name_text}}, "count", "registers.total",
-		{{"registers.others", "others, not told apart"}}, false},
+		{{"registers.others", "other names"}}, false},
 	{"kernel events", {{"kernel_events.tags", "tag", name_text}}, "count",
-		"kernel_events.total", {{"kernel_events.others", "others, not told apart"}}, false},
+		"kernel_events.total", {{"kernel_events.others", "other names"}}, false},
 };
 
 struct row {
@@ -211,7 +208,7 @@ static void print_tables(const struct page *p, unsigned first, unsigned end)
 
 /* ---- single counts */
 
-/* Rows of a label and a path. */
+/* Prints lines, each given as a label and a path. */
 static void print_shares(const struct page *p, uint64_t whole, const char *const (*lines)[2])
 {
 	for (; (*lines)[0] != NULL; lines++)
@@ -269,7 +266,7 @@ static void print_uops(const struct page *p)
 	print_line(p, "micro-ops", "%14" PRIu64, uops);
 	print_line(p, "macro-ops", "%14" PRIu64, macros);
 	if (macros != 0)
-		print_line(p, "a macro-op", "%17.2f micro-ops", (double)uops / (double)macros);
+		print_line(p, "per macro-op", "%17.2f micro-ops", (double)uops / (double)macros);
 	print_shares(p, uops, uses);
 	bc_output_format(p->o, "\nbranches\n");
 	print_shares(p, count_of(p, "uops.branches_taken") + count_of(p, "uops.branches_not_taken"),
@@ -281,7 +278,7 @@ static void print_instructions(const struct page *p)
 {
 	static const char *const effects[][2] = {{"executed", "instructions.executed"},
 		{"skipped", "instructions.skipped"}, {"fetch failed", "instructions.fetch_failed"},
-		{"executed, no name", "instructions.without_mnemonic"}, {NULL, NULL}};
+		{"without mnemonic", "instructions.without_mnemonic"}, {NULL, NULL}};
 	static const char *const lines[][2] = {{"lines", "lines_kept"}, {NULL, NULL}};
 
 	if (count_of(p, "instructions.instructions") != 0) {
@@ -290,7 +287,7 @@ static void print_instructions(const struct page *p)
 	}
 	print_tables(p, 6, 10);
 	if (count_of(p, "lines_kept") != 0) {
-		bc_output_format(p->o, "\nlines kept as they are\n");
+		bc_output_format(p->o, "\nuninterpreted lines\n");
 		print_shares(p, count_of(p, "entries"), lines);
 	}
 }
@@ -300,7 +297,7 @@ static void print_instructions(const struct page *p)
 static void print_memory(const struct page *p)
 {
 	static const char *const ways[][2] = {{"read", "read"}, {"written", "written"},
-		{"fetched from", "fetched"}, {"in all", "touched"}, {"bytes in all", "touched"}};
+		{"fetched from", "fetched"}, {"total", "touched"}, {"total bytes", "touched"}};
 	const json_t *lines = bc_json_path(p->root, "footprint.lines");
 	const json_t *pages = bc_json_path(p->root, "footprint.pages");
 	uint64_t line_bytes = bc_json_path_count(lines, "bytes_each");
@@ -322,16 +319,16 @@ static void print_memory(const struct page *p)
 			bc_json_path_count(pages, ways[i][1]) * (i == 4 ? page_bytes : 1));
 	print_line(p, "addresses", "0x%08" PRIx64 " to 0x%08" PRIx64, p->stats->footprint.addr_low,
 		p->stats->footprint.addr_high);
-	bc_output_format(p->o, "\nreuse: references to memory since the line's last touch\n");
+	bc_output_format(p->o, "\nreuse: memory references since the line was last touched\n");
 	json_array_foreach(bc_json_path(p->root, "reuse.within"), i, row)
 	{
 		name_number(name, row, "references");
 		print_share(p, name, bc_json_path_count(row, "touches"), touches, "\n");
 	}
-	print_share(p, "never before", count_of(p, "reuse.first"), touches, "\n");
+	print_share(p, "first touch", count_of(p, "reuse.first"), touches, "\n");
 	if (count_of(p, "reuse.untracked") != 0)
 		print_share(
-			p, "unknown, out of memory", count_of(p, "reuse.untracked"), touches, "\n");
+			p, "unknown, table full", count_of(p, "reuse.untracked"), touches, "\n");
 }
 
 /* ---- time */
@@ -344,7 +341,7 @@ static const char *tick_word(const struct page *p)
 										       : unit;
 }
 
-/* "125 ticks", "125 ticks (1.89 us)". */
+/* Prints "125 ticks" or, if the rate is known, "125 ticks (1.89 us)". */
 static void print_ticks(const struct page *p, const char *before, uint64_t n, const char *end)
 {
 	static const struct {
@@ -395,12 +392,12 @@ static void print_intervals(const struct page *p)
 	}
 	if (known == 0)
 		return;
-	print_line(p, "intervals",
-		"%" PRIu64 " known, %" PRIu64 " to %" PRIu64 " %s, %.6g on average", known,
-		count_of(p, "time.intervals.shortest"), count_of(p, "time.intervals.longest"), word,
+	print_line(p, "intervals", "%" PRIu64 " known, %" PRIu64 " to %" PRIu64 " %s, average %.6g",
+		known, count_of(p, "time.intervals.shortest"),
+		count_of(p, "time.intervals.longest"), word,
 		(double)count_of(p, "time.intervals.ticks") / (double)known);
 	label(p, "idles");
-	bc_output_format(p->o, "%" PRIu64 " of more than %" PRIu64 " %s", idles,
+	bc_output_format(p->o, "%" PRIu64 " longer than %" PRIu64 " %s", idles,
 		count_of(p, "time.idles.longer_than"), word);
 	if (idles != 0) {
 		bc_output_format(p->o, ", %.2f %% of the time",
@@ -413,7 +410,7 @@ static void print_intervals(const struct page *p)
 		count_of(p, "time.bursts.interval_at_most"), word);
 	if (bursts != 0) {
 		uint64_t in_bursts = count_of(p, "time.bursts.references");
-		bc_output_format(p->o, ", %.2f %% of them, longest %" PRIu64 ", %.1f on average",
+		bc_output_format(p->o, ", %.2f %% of references, longest %" PRIu64 ", average %.1f",
 			percent(in_bursts, count_of(p, "time.references")),
 			count_of(p, "time.bursts.longest"), (double)in_bursts / (double)bursts);
 	}
@@ -428,7 +425,7 @@ static void print_epochs(const struct page *p)
 
 	if (epochs < 2)
 		return;
-	print_line(p, "epochs", "%" PRIu64 ", each with its own clock", epochs);
+	print_line(p, "epochs", "%" PRIu64, epochs);
 	json_array_foreach(bc_json_path(p->root, "time.epochs"), i, span)
 	{
 		uint64_t first = bc_json_path_count(span, "first_tick");
@@ -453,10 +450,10 @@ static void print_drift(const struct page *p)
 	if (drift == NULL)
 		return;
 	if (!json_is_true(bc_json_path(drift, "is_known")))
-		print_line(p, "clock drift", "not known: %s", bc_json_path_text(drift, "why_not"));
+		print_line(p, "clock drift", "unknown: %s", bc_json_path_text(drift, "why_not"));
 	else
 		print_line(p, "clock drift",
-			"%+.2f ppm against the host's clock, +- %.2f ppm, by %" PRIu64
+			"%+.2f ppm against the host's clock, +- %.2f ppm, from %" PRIu64
 			" chunks in %.1f s",
 			json_number_value(bc_json_path(drift, "ppm")),
 			json_number_value(bc_json_path(drift, "error_ppm")),
@@ -478,8 +475,8 @@ static void print_time(const struct page *p)
 		print_rate(p, "rate", references, ticks);
 	print_intervals(p);
 	if (backward != 0)
-		print_line(p, "backward", "%" PRIu64 " reference%s earlier than the one before",
-			backward, backward == 1 ? " is" : "s are");
+		print_line(p, "backward", "%" PRIu64 " reference%s earlier than the previous one",
+			backward, bc_plural(backward));
 	print_epochs(p);
 	print_drift(p);
 }

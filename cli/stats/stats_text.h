@@ -1,4 +1,4 @@
-/* What `buscap stats` counted, as a page to read; docs/stats.md says what each figure is. */
+/* The statistics as a page of text; docs/stats.md defines the figures. */
 #ifndef BC_CLI_STATS_STATS_TEXT_H
 #define BC_CLI_STATS_STATS_TEXT_H
 
@@ -8,8 +8,8 @@
 #include "cli/stats/stats_gather.h"
 #include "cli/term/output.h"
 
-/* Prints the page: the figures of bc_stats_json() in words, at most `top` opcodes, registers,
- * processors and the like of each. Returns false, with nothing printed, when memory ran out. */
+/* Prints the page: the figures of bc_stats_json(), with at most `top` rows per table. Returns false
+ * if out of memory; nothing is printed then. */
 bool bc_stats_print(struct bc_output *output, const struct bc_stats *stats, uint64_t top);
 
 #endif

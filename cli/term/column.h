@@ -1,5 +1,5 @@
-/* Cells of the tables that the daemon's lists are printed as: each to its width, two blanks behind
- * it; "-" where nothing is known. Texts are made safe to print. */
+/* Table cells, for the daemon's lists. Each cell is padded to its width and followed by two spaces.
+ * A missing value is printed as "-". Text is escaped for the terminal. */
 #ifndef BC_CLI_TERM_COLUMN_H
 #define BC_CLI_TERM_COLUMN_H
 
@@ -7,17 +7,17 @@
 
 #include "cli/term/output.h"
 
-/* So wide that the longest text of this member in the array fits, up to 128, and `least` at least.
- */
+/* Returns the width of the longest text of this member in the array: at least `min_width`, at most
+ * 128. */
 int bc_column_width(const json_t *array, const char *name, int min_width);
 
-/* A text member, to the left. */
+/* Prints a string member, left-aligned. */
 void bc_column_text(struct bc_output *output, int width, const json_t *object, const char *name);
 
-/* A number member, to the right, its thousands apart. */
+/* Prints a number member, right-aligned, with thousands separators. */
 void bc_column_count(struct bc_output *output, int width, const json_t *object, const char *name);
 
-/* A time, as "2026-11-20T09:15:00": whole seconds are enough to look down a column. */
+/* Prints a time member cut to whole seconds: "2026-11-20T09:15:00". */
 #define BC_COLUMN_TIME 19
 void bc_column_time(struct bc_output *output, const json_t *object, const char *name);
 

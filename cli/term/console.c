@@ -5,7 +5,7 @@
 
 #include "cli/term/safe_text.h"
 
-/* A file's name has up to 4096 bytes, and may stand in it twice. What is longer is cut. */
+/* Room for two file names of 4096 bytes. Longer messages are truncated. */
 #define MESSAGE_MAX 10000u
 
 void bc_print_error(const struct bc_console *console, const char *file, const char *format, ...)

@@ -8,7 +8,7 @@ static const char *scaled(char *out, double value, const char *const *units, uns
 {
 	unsigned unit = 0;
 
-	if (!(value > 0)) /* what is no number, too */
+	if (!(value > 0)) /* or NaN */
 		value = 0;
 	while (value >= 999.5 && unit + 1 < count) {
 		value /= 1000;

@@ -1,5 +1,5 @@
-/* Ctrl-C as something to wait for: a command that shows what goes on ends then cleanly, with what
- * it has written out. */
+/* Ctrl-C as a file descriptor: a command that runs until Ctrl-C can then flush its output and exit
+ * normally. */
 #ifndef BC_CLI_TERM_INTERRUPT_H
 #define BC_CLI_TERM_INTERRUPT_H
 
@@ -7,12 +7,12 @@
 
 #include <stdbool.h>
 
-/* From now on SIGINT, SIGTERM and SIGHUP no longer end the program but make the returned descriptor
- * readable (POLLIN). Returns it, open until the program ends, or a negative errno: they then end it
- * as before. */
+/* Makes SIGINT, SIGTERM and SIGHUP set the returned descriptor readable (POLLIN) instead of killing
+ * the program. The descriptor stays open until the program exits. Returns a negative errno on
+ * failure; the signals then still kill the program. */
 int bc_interrupt_open(void) BC_MUST_CHECK;
 
-/* Waits up to timeout_ms for one of them. Returns whether it came. */
+/* Waits up to timeout_ms for a signal. Returns true if one arrived. */
 bool bc_interrupt_wait(int fd, int timeout_ms);
 
 #endif

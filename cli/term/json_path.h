@@ -1,6 +1,6 @@
-/* Values of a JSON object by their path, "source.board.state". Whatever is missing or of another
- * type is 0, NULL or an empty string: a daemon of another version, or none at all, may have
- * written it. */
+/* Reads values of a JSON object by path: "source.board.state". A missing value or one of another
+ * type reads as 0 or NULL, because the object may come from another version of the daemon or from
+ * another program. */
 #ifndef BC_CLI_TERM_JSON_PATH_H
 #define BC_CLI_TERM_JSON_PATH_H
 
@@ -8,17 +8,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* NULL: there is none. */
+/* Returns the value, which belongs to `object`, or NULL. */
 json_t *bc_json_path(const json_t *object, const char *path);
 
-/* A string that isn't empty, not made safe yet; or NULL. */
+/* Returns a string, or NULL if there is none or it is empty. The string is not escaped. */
 const char *bc_json_path_text(const json_t *object, const char *path);
 
-/* A number from 0 to 1e18. */
+/* Return a number from 0 to 1e18 (integers up to 2^63 - 1). */
 uint64_t bc_json_path_count(const json_t *object, const char *path);
 double bc_json_path_number(const json_t *object, const char *path);
 
-/* Parses an object that is all of the text, or returns NULL. */
+/* Parses a text that consists of one object. Returns a new reference, or NULL. */
 json_t *bc_json_parse_object(const char *text, size_t bytes);
 
 #endif

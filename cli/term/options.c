@@ -20,7 +20,7 @@ void bc_options_start(struct bc_options *o, const struct bc_console *console,
 int bc_options_next(struct bc_options *o)
 {
 	if (!o->is_started) {
-		optind = 0; /* glibc: start over */
+		optind = 0; /* glibc: reset getopt */
 		opterr = 0;
 		o->is_started = true;
 	}
@@ -58,8 +58,7 @@ bool bc_option_u64(const struct bc_console *console, const char *option, uint64_
 {
 	if (read_u64(optarg, strlen(optarg), value))
 		return true;
-	bc_print_error(
-		console, NULL, "%s %s: a decimal number is wanted, as 1000000", option, optarg);
+	bc_print_error(console, NULL, "%s %s: not a decimal number; try 1000000", option, optarg);
 	return false;
 }
 
@@ -75,8 +74,7 @@ bool bc_option_count(const struct bc_console *console, const char *option, uint6
 		ok = !__builtin_mul_overflow(*value, UINT64_C(1000), value);
 	if (!ok)
 		bc_print_error(console, NULL,
-			"%s %s: a decimal number is wanted, as 1000000, 1000k or 1M", option,
-			optarg);
+			"%s %s: not a decimal number; try 1000000, 1000k or 1M", option, optarg);
 	return ok;
 }
 
@@ -97,11 +95,11 @@ bool bc_option_range(const struct bc_console *console, const char *option, struc
 		ok = ok && optarg[1] != '\0';
 	}
 	if (!ok)
-		bc_print_error(console, NULL, "%s %s: a range is wanted, as 100-199, 100- or -99",
+		bc_print_error(console, NULL, "%s %s: not a range; try 100-199, 100- or -99",
 			option, optarg);
 	else if (range->first > range->last)
 		bc_print_error(
-			console, NULL, "%s %s: the range ends before it begins", option, optarg);
+			console, NULL, "%s %s: the range ends before it starts", option, optarg);
 	return ok && range->first <= range->last;
 }
 
@@ -110,20 +108,20 @@ bool bc_option_ppm(const struct bc_console *console, const char *option, uint32_
 	char *end;
 	double value = strtod(optarg, &end);
 	if (end == optarg || *end != '\0' || !(value >= 0 && value <= 1)) {
-		bc_print_error(console, NULL,
-			"%s %s: a probability from 0 to 1 is wanted, as 0.001", option, optarg);
+		bc_print_error(console, NULL, "%s %s: not a probability from 0 to 1; try 0.001",
+			option, optarg);
 		return false;
 	}
 	if (value > 0 && value < 0.5e-6) {
-		bc_print_error(console, NULL, "%s %s: less than 0.000001 can't be told from 0",
-			option, optarg);
+		bc_print_error(
+			console, NULL, "%s %s: must be 0 or at least 0.000001", option, optarg);
 		return false;
 	}
 	*ppm = (uint32_t)(value * 1e6 + 0.5);
 	return true;
 }
 
-/* Takes the name off "name:more". Returns what is behind it, or NULL. */
+/* Parses the name of "name:options". Returns the options, or NULL if there are none. */
 static const char *read_format_name(enum bc_format *format)
 {
 	size_t n = strcspn(optarg, ":");
@@ -151,8 +149,9 @@ static bool read_format(const struct bc_console *console, const char *option,
 		return false;
 	}
 	if (is_output ? !info->can_write : !info->can_read) {
-		bc_print_error(console, NULL, "%s %s: it can be %s only; see buscap formats",
-			option, optarg, is_output ? "read" : "written");
+		bc_print_error(console, NULL,
+			"%s %s: this format can only be %s; see buscap formats", option, optarg,
+			is_output ? "read" : "written");
 		return false;
 	}
 	if (more == NULL ||
@@ -183,7 +182,7 @@ enum bc_exit bc_check_inputs(const struct bc_console *console, const char **path
 		found += strcmp(paths[i], "-") == 0;
 	if (found < 2)
 		return BC_EXIT_OK;
-	return bc_print_usage_error(console, "standard input, \"-\", can be read once only");
+	return bc_print_usage_error(console, "standard input (\"-\") can be read only once");
 }
 
 enum bc_exit bc_print_help(const struct bc_console *console, const struct bc_usage *usage)

@@ -1,7 +1,8 @@
-/* The options of a command: getopt_long() without its own messages, and the values that options
- * have.
+/* The options of a command: getopt_long() with our own error messages, and parsers for option
+ * values.
  *
- * Each function that reads a value returns false after a complaint that names option and value. */
+ * Each function that reads a value takes it from `optarg`. On an invalid value it prints an error
+ * that names the option and the value, and returns false. */
 #ifndef BC_CLI_TERM_OPTIONS_H
 #define BC_CLI_TERM_OPTIONS_H
 
@@ -13,7 +14,7 @@
 #include "formats/base/usage.h"
 #include "formats/reader/probe.h"
 
-/* What a command is given: options are taken out one by one, then the operands are left. */
+/* The state of option parsing. */
 struct bc_options {
 	const struct bc_console *console;
 	const struct bc_usage *usage;
@@ -21,16 +22,16 @@ struct bc_options {
 	char **argv;
 	struct bc_usage_getopt getopt;
 	bool is_started;
-	enum bc_exit exit; /* how the command ends that takes no more of them */
+	enum bc_exit exit; /* exit code of the command if parsing ends with '?' */
 };
 
-/* `usage` is the command's table, or its verb's. */
+/* `usage` describes the command or its verb. */
 void bc_options_start(struct bc_options *options, const struct bc_console *console,
 	const struct bc_usage *usage, int argc, char **argv);
 
-/* The next option's letter, its value in optarg; -1 after the last, the operands then standing from
- * argv[optind]; '?' when the command is over, with `exit` set: after a complaint about one that is
- * unknown or lacks its value, or once --help has been printed. */
+/* Returns the next option's letter, with its value in `optarg`. Returns -1 after the last option;
+ * the operands then start at argv[optind]. Returns '?' if the command must exit with
+ * `options->exit`: after an error (unknown option, missing value) or after printing --help. */
 int bc_options_next(struct bc_options *options);
 
 struct bc_range {
@@ -43,28 +44,33 @@ static inline bool bc_range_has(struct bc_range range, uint64_t n)
 	return n >= range.first && n <= range.last;
 }
 
-/* Decimal numbers; the same with k, M or G behind them, of thousands; "A-B", "A-", "-B" or "A"; a
- * probability from 0 to 1, to the millionth. */
+/* Reads a decimal number. */
 bool bc_option_u64(const struct bc_console *console, const char *option, uint64_t *value);
+
+/* Reads a decimal number with an optional suffix k, M or G (powers of 1000). */
 bool bc_option_count(const struct bc_console *console, const char *option, uint64_t *value);
+
+/* Reads a range: "A-B", "A-", "-B" or "A". */
 bool bc_option_range(const struct bc_console *console, const char *option, struct bc_range *range);
+
+/* Reads a probability from 0 to 1 and converts it to parts per million. */
 bool bc_option_ppm(const struct bc_console *console, const char *option, uint32_t *ppm);
 
-/* A format that can be read, or written, "fmt" or "fmt:key=value,key=value"; what is said behind
- * the name is set in *options. */
+/* Read a format that can be read (written): "fmt" or "fmt:key=value,key=value". The keys are stored
+ * in *options. */
 bool bc_option_read_format(const struct bc_console *console, const char *option,
 	enum bc_format *format, struct bc_format_options *options);
 bool bc_option_write_format(const struct bc_console *console, const char *option,
 	enum bc_format *format, struct bc_format_options *options);
 
-/* Standard input, "-", can be read once only. Returns BC_EXIT_OK, or BC_EXIT_USAGE after a
- * complaint that it is named again. */
+/* Checks that standard input ("-") is given at most once. Returns BC_EXIT_OK, or prints an error
+ * and returns BC_EXIT_USAGE. */
 enum bc_exit bc_check_inputs(const struct bc_console *console, const char **paths, int count);
 
-/* Prints a command's help text on standard output. */
+/* Prints a command's help text to the console's output. Returns the exit code. */
 enum bc_exit bc_print_help(const struct bc_console *console, const struct bc_usage *usage);
 
-/* Complains that the operands are not what the command takes. */
+/* Prints an error followed by "see buscap COMMAND --help". Returns BC_EXIT_USAGE. */
 enum bc_exit bc_print_usage_error(const struct bc_console *console, const char *what);
 
 #endif

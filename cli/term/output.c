@@ -25,7 +25,7 @@ bool bc_output_open(struct bc_output *o, const struct bc_console *console)
 	return false;
 }
 
-/* A standard output that is set not to wait, as some shells' children find theirs. */
+/* Standard output may be non-blocking: the flag is shared with the process that started us. */
 static bool wait_writable(int fd)
 {
 	struct pollfd pollfd = {.fd = fd, .events = POLLOUT};
@@ -187,10 +187,10 @@ enum bc_exit bc_output_close(struct bc_output *o, const struct bc_console *conso
 	if (o->error == 0 || o->error == -EPIPE)
 		return BC_EXIT_OK;
 	if (o->name != NULL)
-		bc_print_error(
-			console, o->name, "can't write it: %s; it is cut off", strerror(-o->error));
+		bc_print_error(console, o->name, "write error: %s; the file is incomplete",
+			strerror(-o->error));
 	else
-		bc_print_error(console, NULL, "can't write the output: %s; it is cut off",
+		bc_print_error(console, NULL, "write error: %s; the output is incomplete",
 			strerror(-o->error));
 	return BC_EXIT_FAILED;
 }

@@ -1,8 +1,8 @@
-/* What a command writes to standard output or a file: gathered in one buffer, written in large
- * pieces.
+/* Buffered output of a command, to standard output or a file.
  *
- * A failure is remembered and told once, by bc_output_close(); until then what follows goes
- * nowhere. Long work asks bc_output_failed() now and then, for nobody may be left to read it. */
+ * A write error is sticky: later output is discarded, and bc_output_close() reports the error once.
+ * Long operations should check bc_output_failed() and stop early, for example when the reader of a
+ * pipe has exited. */
 #ifndef BC_CLI_TERM_OUTPUT_H
 #define BC_CLI_TERM_OUTPUT_H
 
@@ -18,19 +18,19 @@
 
 struct bc_output {
 	int fd;
-	int error;        /* 0, or the negative errno of the write that failed */
-	const char *name; /* for messages; NULL: the console's output */
+	int error;        /* 0, or the negative errno of the first failed write */
+	const char *name; /* file name for error messages; NULL: the console's output */
 	size_t used;
 	char *buffer;
 };
 
-/* Opens the console's output, or another descriptor, which stays the caller's. Return false when
- * memory ran out; bc_output_open() has then said so. */
+/* Open the console's output, or another descriptor, which the caller keeps and closes. Return false
+ * if out of memory; bc_output_open() then prints an error. */
 bool bc_output_open(struct bc_output *output, const struct bc_console *console);
 bool bc_output_open_fd(struct bc_output *output, int fd);
 
-/* Room for `bytes`, at most BC_OUTPUT_BYTES, at the place where the next text goes; add what was
- * put there to output->used. */
+/* Returns buffer space for `bytes` (at most BC_OUTPUT_BYTES). The caller writes there and adds the
+ * number of bytes written to output->used. */
 char *bc_output_reserve(struct bc_output *output, size_t bytes);
 
 void bc_output_text(struct bc_output *output, const void *text, size_t bytes);
@@ -39,26 +39,26 @@ void bc_output_vformat(struct bc_output *output, const char *format, va_list arg
 void bc_output_format(struct bc_output *output, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* Write a text of others made safe (cli/term/safe_text.h; NULL: nothing); "escaped": its
- * backslashes are escapes already. */
+/* Write untrusted text with control characters escaped (cli/term/safe_text.h). NULL writes nothing.
+ * bc_output_escaped() takes text whose backslashes already start escapes and leaves those alone. */
 void bc_output_safe(struct bc_output *output, const char *text);
 void bc_output_safe_bytes(struct bc_output *output, const char *text, size_t bytes);
 void bc_output_escaped(struct bc_output *output, const char *text);
 
-/* Writes a JSON text in one line, as it came but for what JSON doesn't allow in it as such: control
- * characters and bytes that are not UTF-8 become \uXXXX within strings and blanks outside. */
+/* Writes a JSON text on one line, unchanged except for control characters and bytes that are not
+ * UTF-8: these become \uXXXX within strings and spaces elsewhere. */
 void bc_output_json(struct bc_output *output, const char *json, size_t bytes);
 
-/* Writes our own JSON on a line, and releases it. Returns false when memory ran out, now or while
- * it was made (NULL). */
+/* Writes a JSON value and a newline, and releases the value. Returns false if out of memory, also
+ * for NULL, which is how a failed construction is passed on. */
 bool bc_output_json_value(struct bc_output *output, json_t *value) BC_MUST_CHECK;
 
-/* Write a line with its name in a column; the second, a text of others made safe. */
+/* Write a line of a name column and a value. bc_status_line_safe() escapes untrusted text. */
 void bc_status_line(struct bc_output *output, const char *name, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 void bc_status_line_safe(struct bc_output *output, const char *name, const char *text);
 
-/* Writes out what is gathered. */
+/* Writes the buffered data. */
 void bc_output_flush(struct bc_output *output);
 
 static inline bool bc_output_failed(const struct bc_output *output)
@@ -66,8 +66,8 @@ static inline bool bc_output_failed(const struct bc_output *output)
 	return output->error != 0;
 }
 
-/* Flushes and frees the buffer. Complains of a write that failed, and returns BC_EXIT_FAILED for
- * it; a pipe whose reader has left is no failure. */
+/* Flushes and frees the buffer. If a write failed, prints an error and returns BC_EXIT_FAILED. A
+ * closed pipe (EPIPE) is not a failure. */
 enum bc_exit bc_output_close(struct bc_output *output, const struct bc_console *console);
 
 #endif

@@ -86,7 +86,7 @@ void bc_progress_show(struct bc_progress *progress)
 
 	bc_progress_print(
 		text, progress->done_bytes, progress->total_bytes, now_ns() - progress->start_ns);
-	/* Back to the line's beginning, the text, and nothing behind it. */
+	/* Carriage return, text, erase to the end of the line. */
 	fprintf(progress->console->err, "\r%s\033[K", text);
 	fflush(progress->console->err);
 	progress->is_shown = true;

@@ -1,7 +1,5 @@
-/* How far long work on files is: one line on a terminal, rewritten a few times a second, gone at
- * the end. Nothing is shown of what takes less than a second, nor where standard error is no
- * terminal.
- */
+/* The progress line of a long operation on files. It is updated four times a second and erased at
+ * the end. It is shown only if standard error is a terminal, and only after the first second. */
 #ifndef BC_CLI_TERM_PROGRESS_H
 #define BC_CLI_TERM_PROGRESS_H
 
@@ -11,38 +9,37 @@
 #include "cli/term/console.h"
 
 struct bc_progress {
-	const struct bc_console *console; /* NULL: nothing is shown */
-	uint64_t total_bytes;             /* 0: not known */
+	const struct bc_console *console; /* NULL: no progress line */
+	uint64_t total_bytes;             /* 0: unknown */
 	uint64_t done_bytes;
 	uint64_t start_ns;
 	uint64_t next_ns;
 	bool is_shown; /* the line is on the screen */
 };
 
-/* Begins, if standard error is a terminal. */
+/* Starts, if standard error is a terminal. `total_bytes` 0: unknown. */
 void bc_progress_start(
 	struct bc_progress *progress, const struct bc_console *console, uint64_t total_bytes);
 
-/* There is so much more to do; 0: nobody knows how much, and so not how much in all. */
+/* Adds to the total. 0 makes the total unknown for good. */
 void bc_progress_extend(struct bc_progress *progress, uint64_t total_bytes);
 
-/* Whether anything is shown: who doesn't need to count need not. */
+/* Returns false if there is no progress line; the caller then need not count bytes. */
 static inline bool bc_progress_is_on(const struct bc_progress *progress)
 {
 	return progress->console != NULL;
 }
 
-/* Whether it is time for bc_progress_show(): cheap enough to be asked for each batch. */
+/* Returns true if it is time for bc_progress_show(). Cheap enough to call for each batch. */
 bool bc_progress_is_due(struct bc_progress *progress);
 
-/* Shows that done_bytes of the total are done. */
+/* Draws the line from done_bytes and total_bytes. */
 void bc_progress_show(struct bc_progress *progress);
 
-/* Takes the line off the screen, before something else is written there and at the end. */
+/* Erases the line. Call it before printing anything else to standard error, and at the end. */
 void bc_progress_clear(struct bc_progress *progress);
 
-/* The line's text, "1.2 GB of 4.0 GB (30 %), 250 MB/s, 0:11 left": for so many bytes done of so
- * many in so many nanoseconds. */
+/* Formats the line: "1.2 GB of 4.0 GB (30 %), 250 MB/s, 0:11 left". */
 #define BC_PROGRESS_TEXT_MAX 96
 void bc_progress_print(char out[BC_PROGRESS_TEXT_MAX], uint64_t done_bytes, uint64_t total_bytes,
 	uint64_t elapsed_ns);

@@ -7,13 +7,13 @@
 #include "cli/term/humanize.h"
 #include "cli/term/json_path.h"
 
-/* A member that a template names. */
+/* A placeholder of a template. */
 struct member {
 	const json_t *value;
 	char word[32];
 };
 
-/* Reads "{path word}" at `p`. Returns where the template goes on. */
+/* Parses "{path word}" at `p`. Returns the rest of the template. */
 static const char *read_member(struct member *member, const char *p, const json_t *object)
 {
 	char path[64] = "";

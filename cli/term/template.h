@@ -1,10 +1,10 @@
-/* Texts made of a JSON object by a template:
+/* Formats members of a JSON object with a template:
  *
- *     {path}       the member: a string made safe to print, or a number; "-" if there is none
- *     {path #}     a number with its thousands apart: 12,345
+ *     {path}       the member: an escaped string or a number; "-" if missing
+ *     {path #}     a number with thousands separators: 12,345
  *     {path B}     a number of bytes: 1.24 GB
  *     {path word}  "1 word", "12,345 words"
- *     [...]        left out if its first member is missing: null, an empty string, a negative
+ *     [...]        omitted if its first member is missing: null, an empty string, a negative
  *                  number or, with a word, 0 */
 #ifndef BC_CLI_TERM_TEMPLATE_H
 #define BC_CLI_TERM_TEMPLATE_H

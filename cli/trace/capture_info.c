@@ -74,13 +74,13 @@ void bc_capture_info_print(struct bc_output *output, const struct bc_capture_inf
 		if (h->clock_hz != 0)
 			bc_status_line(output, "clock", "%" PRIu64 " Hz", h->clock_hz);
 		else
-			bc_status_line(output, "clock", "not known");
+			bc_status_line(output, "clock", "unknown");
 	}
-	bc_status_line(output, "stream", "%" PRIu64 " byte%s, from byte %" PRIu64 " on",
+	bc_status_line(output, "stream", "%" PRIu64 " byte%s, from byte %" PRIu64,
 		info->stream_bytes, bc_plural(info->stream_bytes), info->offset);
 	bc_status_line(output, "blocks", "%" PRIu64, info->blocks);
 	bc_status_line(output, "transfers", "%" PRIu64 " with times", info->transfers);
-	bc_status_line(output, "breaks", "%" PRIu64 ", %" PRIu64 " byte%s not kept", info->breaks,
+	bc_status_line(output, "breaks", "%" PRIu64 ", %" PRIu64 " byte%s dropped", info->breaks,
 		info->dropped_bytes, bc_plural(info->dropped_bytes));
 	if (info->holes != 0)
 		bc_status_line(output, "holes", "%" PRIu64, info->holes);

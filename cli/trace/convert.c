@@ -7,11 +7,10 @@
 
 static const struct bc_usage_option options[] = {
 	{'I', "input-format", "FMT", "format-read",
-		"the files' format, with its options: laplace:endian=big; it is told by content "
-		"where that is certain"},
-	{'i', "input", "FILE", "file", "one more file to read"},
+		"input format and options, such as laplace:endian=big (default: detected)"},
+	{'i', "input", "FILE", "file", "read this file too"},
 	{'O', "output-format", "FMT", "format-write",
-		"the format to write, with its options: bcp1:map=pages,seed=1"},
+		"output format and options, such as bcp1:map=pages,seed=1"},
 	BC_CONVERT_ARGS_OPTIONS,
 	{0},
 };
@@ -21,14 +20,15 @@ const struct bc_usage bc_convert_usage = {
 	.required = "-O FMT",
 	.operands = "[FILE]...",
 	.kind = "file",
-	.summary = "write a trace in another format",
-	.text = "Reads traces of one format and writes them as another. Without files, and for "
-		"\"-\", it reads standard input. `buscap formats` lists the formats and their "
-		"options; docs/formats.md says what of each can stand in which.",
+	.summary = "convert a trace to another format",
+	.text = "Converts traces from one format to another. Without a file, or with \"-\", reads "
+		"standard input. `buscap formats` lists the formats and their options; "
+		"docs/formats.md describes the conversions.",
 	.options = options,
-	.more = "What the target can't hold is counted, by kind, on standard error.",
+	.more = "Whatever the output format can't hold is counted by kind and reported on standard "
+		"error.",
 	.exits = "0 ok, 1 failed (with --strict: something would be lost), 2 wrong usage or no "
-		 "such conversion, 3 damaged or malformed: what is good was written.",
+		 "such conversion, 3 damaged or malformed input: the intact parts were written.",
 	.example = "valgrind --tool=lackey --trace-mem=yes --log-fd=9 9>&1 >/dev/null ls |\n       "
 		   "      buscap convert -I lackey -O bcp1:map=pages,seed=1 -o ls.bcp1",
 };
@@ -82,7 +82,7 @@ int bc_cmd_convert(const struct bc_console *console, int argc, char **argv)
 	}
 	code = bc_convert_args_operands(&c, argc, argv);
 	if (code == BC_EXIT_OK && c.target.format == BC_FORMAT_UNKNOWN)
-		code = bc_print_usage_error(console, "-O is missing: the format to write");
+		code = bc_print_usage_error(console, "-O is required: the output format");
 	if (code == BC_EXIT_OK)
 		code = run_convert(&c);
 out:

@@ -1,4 +1,4 @@
-/* buscap convert: a trace of one format as a trace of another. */
+/* buscap convert: converts a trace to another format. */
 #ifndef BC_CLI_TRACE_CONVERT_H
 #define BC_CLI_TRACE_CONVERT_H
 

@@ -13,21 +13,21 @@
 enum { OPTION_FROM = 1000, OPTION_TO, OPTION_TYPE };
 
 static const struct bc_usage_option options[] = {
-	{'n', "records", "A-B", "range", "by number, from 0; of text by line, from 1"},
-	{'t', "ticks", "A-B", "range", "by absolute tick"},
-	{'e', "epoch", "A-B", "range", "by the epoch of the ticks"},
+	{'n', "records", "A-B", "range", "record numbers, from 0; in text, line numbers, from 1"},
+	{'t', "ticks", "A-B", "range", "absolute ticks"},
+	{'e', "epoch", "A-B", "range", "epochs"},
 	{OPTION_FROM, "from", "TIME", "text",
-		"by time of day, this or later: 2026-11-20T15:00:00Z, @1795186800 (seconds since "
-		"1970), +10s (from the beginning; h, min, s, ms, us, ns)"},
-	{OPTION_TO, "to", "TIME", "text", "and before this"},
+		"time of day, this or later: 2026-11-20T15:00:00Z, @1795186800 (seconds since "
+		"1970), +10s (from the start; h, min, s, ms, us, ns)"},
+	{OPTION_TO, "to", "TIME", "text", "time of day, before this"},
 	{'a', "addr", "A-B", "range", "references that touch these hexadecimal addresses"},
 	{OPTION_TYPE, "type", "NAME[,NAME]", "list:read|write|fetch",
-		"read, write, fetch, or a name that dump prints, or 0xf2"},
-	{'p', "proc", "N[,N-M]", "range", "by processor"},
-	{'I', "input-format", "FMT", "format-read",
-		"the files' format, with its options; it is told by content where that is certain"},
+		"reference types: read, write, fetch, a name that dump prints, or a number such as "
+		"0xf2"},
+	{'p', "proc", "N[,N-M]", "range", "processors"},
+	{'I', "input-format", "FMT", "format-read", "input format and options (default: detected)"},
 	{'O', "output-format", "FMT", "format-write",
-		"another format than the files' own, as in convert"},
+		"output format and options (default: the input format)"},
 	BC_CONVERT_ARGS_OPTIONS,
 	{0},
 };
@@ -36,16 +36,16 @@ const struct bc_usage bc_cut_usage = {
 	.name = "cut",
 	.operands = "[FILE]...",
 	.kind = "file",
-	.summary = "write the part of a trace that is wanted",
-	.text = "Writes the part of a trace that is wanted: what all of the options choose. "
-		"Without files, and for \"-\", it reads standard input. Of a sealed segment only "
-		"the chunks are read that can hold something wanted.",
+	.summary = "write part of a trace",
+	.text = "Writes the records that match all of the options. Without a file, or with \"-\", "
+		"reads standard input. In a sealed segment, chunks that can't contain a match are "
+		"not read.",
 	.options = options,
-	.more = "A range is A-B, A-, -B or A. Time stays true: the ticks of what is left out are "
-		"part of the next record's. A segment that is written is a recording of its own "
-		"and says in its metadata what it was cut from; its gaps are the source's.",
-	.exits = "0 ok, also when nothing is wanted, 1 failed, 2 wrong usage, 3 damaged or "
-		 "malformed: what is good was written.",
+	.more = "A range is A-B, A-, -B or A. Times stay correct: the ticks of dropped records are "
+		"added to the next record. An output segment is a new recording; its metadata says "
+		"what it was cut from, and its gaps are those of the source.",
+	.exits = "0 ok, even if nothing matches, 1 failed, 2 wrong usage, 3 damaged or malformed "
+		 "input: the intact parts were written.",
 	.example = "buscap cut --addr b8000-bffff --type write -o screen.byu.lz4 *.byu.lz4",
 };
 
@@ -57,25 +57,25 @@ struct cut {
 	struct bc_convert_args args;
 	struct bc_trace trace;
 	struct bc_target target;
-	bool has_start;  /* the beginning of the trace is known, for times of day */
-	bool has_warned; /* that the clock's rate isn't known */
-	/* The entry kept last, in the file at hand. */
-	int file; /* trace.next: which */
+	bool has_start;  /* relative times of day have been made absolute */
+	bool has_warned; /* that the clock rate is unknown */
+	/* The last entry kept from the current file. */
+	int file; /* trace.next, which identifies the current file */
 	bool has_last;
 	uint64_t last_tick;
 	uint32_t last_epoch;
-	uint64_t next_number; /* of a chunk's first record, if none is left out before it */
-	bool has_skipped;     /* something was left out since */
-	bool is_delta_lost;   /* and nobody knows its ticks */
-	bool is_inexact;      /* of plain records: one without a delta has gone by */
-	uint64_t kept;        /* entries, events aside */
-	uint64_t long_deltas; /* that don't fit their field */
-	bool is_over;         /* the target wants no more */
+	uint64_t next_number; /* expected number of the next chunk's first record */
+	bool has_skipped;     /* entries were dropped since the last one kept */
+	bool is_delta_lost;   /* the ticks of one of them are unknown */
+	bool is_inexact;      /* plain records: a record without a delta was read */
+	uint64_t kept;        /* entries kept, not counting events */
+	uint64_t long_deltas; /* deltas that didn't fit their field */
+	bool is_over;         /* the target failed or its reader has exited */
 	size_t n;
 	struct bc_entry entries[CUT_ENTRIES];
 };
 
-/* The rate of the clock of the segment at hand. */
+/* Returns the clock rate of the current segment, 0 if unknown. */
 static uint64_t current_clock_hz(const struct cut *c)
 {
 	const struct bc_segment_header *header = c->trace.is_open
@@ -97,8 +97,8 @@ static bool get_bounds(
 		c->has_warned = true;
 		bc_trace_hide_progress(&c->trace);
 		bc_print_error(c->console, c->trace.file.name,
-			"its clock's rate isn't known: --from and --to take or leave whole chunks, "
-			"by the time of day of their first record");
+			"clock rate unknown: --from and --to select whole chunks, by the time of "
+			"day of their first record");
 	}
 	return bc_filter_chunk(&c->filter_args.filter, info, clock_hz, bounds);
 }
@@ -110,7 +110,7 @@ static bool selects_chunk(void *context, const struct bc_chunk_info *info)
 	return get_bounds(context, info, &bounds);
 }
 
-/* Hands over what is gathered. */
+/* Passes the collected entries to the target. */
 static void flush(struct cut *c)
 {
 	if (c->n != 0 && !c->is_over)
@@ -118,8 +118,8 @@ static void flush(struct cut *c)
 	c->n = 0;
 }
 
-/* What was left out adds its ticks to the delta of what follows it. The first of a file counts from
- * tick 0, as all sums of deltas do. */
+/* Adds the ticks of dropped entries to the delta of the next kept one. The first kept entry of a
+ * file counts from tick 0, so that the sum of deltas is the absolute tick. */
 static void update_delta(struct cut *c, struct bc_entry *entry)
 {
 	bool has_base = c->has_last && c->last_epoch == entry->epoch;
@@ -130,14 +130,14 @@ static void update_delta(struct cut *c, struct bc_entry *entry)
 		return;
 	entry->delta = entry->tick - (has_base ? c->last_tick : 0);
 	if (c->is_delta_lost || (!has_base && c->target.format == BC_FORMAT_SEGMENT)) {
-		entry->delta = BC_TIME_NONE; /* a segment has anchors for absolute ticks */
+		entry->delta = BC_TIME_NONE; /* a segment gets an anchor with the absolute tick */
 	} else if (is_short && entry->delta >= BC_TIME_NONE) {
 		entry->delta = BC_TIME_NONE;
 		c->long_deltas += has_base;
 	}
 }
 
-/* Takes the next free entry, set to `entry`, into the cut. */
+/* Adds an entry to the output. */
 static void keep_entry(struct cut *c, const struct bc_entry *entry)
 {
 	if (c->n == CUT_ENTRIES)
@@ -155,15 +155,15 @@ static void keep_entry(struct cut *c, const struct bc_entry *entry)
 	c->kept++;
 }
 
-/* A record that is left out. One without a delta leaves none to the next, unless an anchor or its
- * place as the very first tells its tick. */
+/* Drops an entry. If its delta is unknown, the next kept delta is unknown too, unless the tick of
+ * the dropped entry is known from an anchor or because it is the first of the trace. */
 static void skip_record(struct cut *c, uint32_t time, bool is_inexact)
 {
 	c->has_skipped = true;
 	c->is_delta_lost |= time == BC_TIME_NONE && is_inexact;
 }
 
-/* A run of records on their way through the filter. */
+/* Records being filtered. */
 struct run {
 	const uint8_t *at;
 	size_t left;
@@ -200,7 +200,7 @@ static void cut_some(struct cut *c, struct run *run, size_t n, uint64_t bits)
 	run->left -= n;
 }
 
-/* Passes over records, of which none can be wanted. */
+/* Drops records, of which none matches. */
 static void skip_run(struct cut *c, struct run *run, size_t n, uint64_t ticks)
 {
 	if (n == 0)
@@ -212,7 +212,7 @@ static void skip_run(struct cut *c, struct run *run, size_t n, uint64_t ticks)
 	run->left -= n;
 }
 
-/* Whether a stretch of plain records has one without a delta. */
+/* Returns true if one of these records has no delta. */
 static bool has_no_delta(const uint8_t *records, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
@@ -221,7 +221,8 @@ static bool has_no_delta(const uint8_t *records, size_t n)
 	return false;
 }
 
-/* `n` records; in a segment at most the first of them has no delta, its tick being known. */
+/* Filters n records, 64 at a time: bc_filter_records() returns a bitmap of those that match. In a
+ * segment only the first record of a run can lack a delta; its tick is known from the anchor. */
 static void cut_run(struct cut *c, struct run *run, size_t n)
 {
 	const struct bc_filter *f = &c->filter_args.filter;
@@ -262,8 +263,8 @@ static void keep_event(struct cut *c, const struct bc_chunk *chunk, const struct
 	keep_entry(c, &entry);
 }
 
-/* The events before the record that the run has come to: they are wanted if it is in the bounds.
- * Returns the event behind them. */
+/* Handles the events before the run's next record: they are kept if that record is in the bounds.
+ * Returns the index of the first event after them. */
 static uint32_t cut_events(
 	struct cut *c, struct run *run, const struct bc_chunk *chunk, uint32_t event)
 {
@@ -280,7 +281,7 @@ static uint32_t cut_events(
 			run->tick = chunk->events[end].value;
 	}
 	uint64_t tick = run->tick;
-	if (position == info->records) { /* they lie behind the record before */
+	if (position == info->records) { /* at the end of the chunk the previous record decides */
 		number -= number != 0;
 	} else {
 		uint32_t time = bc_le32(run->at + 8);
@@ -304,7 +305,7 @@ static void cut_chunk(struct cut *c, const struct bc_chunk *chunk)
 		.bounds = &bounds};
 	uint32_t event = 0;
 
-	/* Chunks that were not even read, or are missing. */
+	/* Chunks before this one were skipped or are missing. */
 	c->has_skipped |= info->first_record != c->next_number;
 	c->next_number = info->first_record + info->records;
 	if (!get_bounds(c, info, &bounds)) {
@@ -313,7 +314,7 @@ static void cut_chunk(struct cut *c, const struct bc_chunk *chunk)
 	}
 	if (c->has_last && c->last_epoch != info->epoch)
 		c->is_inexact = false;
-	/* The run stands at the record before the first. */
+	/* run.tick is the tick before the first record. */
 	uint32_t time = info->records != 0 ? bc_le32(run.at + 8) : BC_TIME_NONE;
 	run.tick -= time != BC_TIME_NONE ? time : 0;
 	do {
@@ -325,11 +326,11 @@ static void cut_chunk(struct cut *c, const struct bc_chunk *chunk)
 	} while (run.left != 0 && !c->is_over);
 	if (!c->is_over)
 		cut_events(c, &run, chunk, event);
-	/* What `entries` point to lives as long as the chunk. */
+	/* The entries' texts point into the chunk. */
 	flush(c);
 }
 
-/* Plain records, whose numbers and ticks begin anew in each file. */
+/* Filters plain records. Their numbers and ticks restart with each file. */
 static void cut_records(struct cut *c, const struct bc_batch *batch)
 {
 	const struct bc_filter *f = &c->filter_args.filter;
@@ -344,7 +345,7 @@ static void cut_records(struct cut *c, const struct bc_batch *batch)
 	flush(c);
 }
 
-/* Entries: those of one line are kept or left out together. */
+/* Filters entries. The entries of one line are kept or dropped together. */
 static void cut_entries(struct cut *c, const struct bc_entry *entries, size_t count)
 {
 	for (size_t i = 0; i < count && !c->is_over;) {
@@ -382,8 +383,8 @@ static void cut_batch(struct cut *c, const struct bc_batch *batch)
 		cut_entries(c, batch->entries, batch->count);
 }
 
-/* Whether the batch is behind all that is wanted of its file: numbers only grow in one. Chunks of
- * segments are chosen by their own. */
+/* Returns true if no later entry of the file can match, because numbers increase. For segments,
+ * selects_chunk() does this. */
 static bool is_past_end(const struct cut *c, const struct bc_batch *batch)
 {
 	uint64_t last = c->filter_args.filter.numbers.last;
@@ -398,12 +399,13 @@ static bool is_past_end(const struct cut *c, const struct bc_batch *batch)
 static void print_summary(const struct cut *c)
 {
 	if (c->kept == 0 && c->target.exit == BC_EXIT_OK)
-		bc_print_error(c->console, NULL, "nothing of it is wanted: the output is empty");
+		bc_print_error(c->console, NULL, "no record matches; the output is empty");
 	if (c->long_deltas != 0)
 		bc_print_error(c->console, NULL,
-			"%" PRIu64 " delta%s of 0xffffffff ticks or more, over what is left out, "
-			"stand%s as 0xffffffff: %s has no room for more",
-			c->long_deltas, bc_plural(c->long_deltas), c->long_deltas == 1 ? "s" : "",
+			"%" PRIu64
+			" delta%s across dropped records written as 0xffffffff: too long for "
+			"%s",
+			c->long_deltas, bc_plural(c->long_deltas),
 			bc_format_name(c->target.format));
 }
 

@@ -1,4 +1,4 @@
-/* buscap cut: the part of a trace that is wanted. */
+/* buscap cut: writes a selected part of a trace. docs/cut-merge.md describes the selection. */
 #ifndef BC_CLI_TRACE_CUT_H
 #define BC_CLI_TRACE_CUT_H
 

@@ -12,15 +12,13 @@
 
 static const struct bc_usage_option options[] = {
 	{'n', "records", "A-B", "range",
-		"only the records numbered A to B, from 0 (A- and -B are open ranges); of text, "
-		"the lines, from 1"},
-	{'t', "ticks", "A-B", "range", "only what lies between these absolute ticks"},
-	{'e', "epoch", "N", "number", "only epoch N (the clock starts over with each)"},
-	{'a', "absolute", NULL, NULL, "end each line with its absolute tick"},
-	{'p', "plain", NULL, NULL, "no lines that begin with '#' (gaps, marks, triggers)"},
+		"only records A to B, from 0 (A- and -B are open ranges); in text, lines, from 1"},
+	{'t', "ticks", "A-B", "range", "only these absolute ticks"},
+	{'e', "epoch", "N", "number", "only this epoch (the clock restarts with each)"},
+	{'a', "absolute", NULL, NULL, "append the absolute tick to each line"},
+	{'p', "plain", NULL, NULL, "omit lines that start with '#' (gaps, marks, triggers)"},
 	{'I', "input", "FMT", "format-read",
-		"the files' format, where it can't be told by content, with its options: "
-		"laplace:endian=big; see buscap formats"},
+		"input format and options, such as laplace:endian=big (default: detected)"},
 	{0},
 };
 
@@ -29,12 +27,11 @@ const struct bc_usage bc_dump_usage = {
 	.operands = "FILE...",
 	.kind = "file",
 	.summary = "print a trace as text",
-	.text = "Prints traces as text: segments (.byu.lz4) and BYU files as b2a does, bus samples "
-		"(raw6, bcp1) as the printer of their document does, Laplace's records as their "
-		"text, text formats as they are. Segments are put in order; \"-\" is standard "
-		"input.",
+	.text = "Prints traces as text: segments (.byu.lz4) and BYU files like b2a, bus samples "
+		"(raw6, bcp1) like the printer in their specification, Laplace records in their "
+		"text form, text formats unchanged. Segments are sorted; \"-\" is standard input.",
 	.options = options,
-	.exits = "0 ok, 1 failed, 2 wrong usage, 3 damaged or torn: what is good was printed.",
+	.exits = "0 ok, 1 failed, 2 wrong usage, 3 damaged or torn: the intact parts were printed.",
 	.example = "buscap dump -n 1000-1099 *.byu.lz4",
 };
 
@@ -46,7 +43,7 @@ static bool read_epoch(const struct bc_console *console, struct bc_range *epochs
 	return true;
 }
 
-/* Returns false when the command is over, with dump->exit set. */
+/* Returns false if the command must exit with dump->exit. */
 static bool read_options(struct bc_dump *dump, enum bc_format *format, struct bc_options *o)
 {
 	const struct bc_console *console = dump->console;
@@ -57,9 +54,9 @@ static bool read_options(struct bc_dump *dump, enum bc_format *format, struct bc
 	while (ok && (letter = bc_options_next(o)) != -1) {
 		if (is_given[letter] && strchr("nte", letter) != NULL) {
 			dump->exit = bc_print_usage_error(
-				console, letter == 'n'   ? "--records is given twice"
-					 : letter == 't' ? "--ticks is given twice"
-							 : "--epoch is given twice");
+				console, letter == 'n'   ? "--records given twice"
+					 : letter == 't' ? "--ticks given twice"
+							 : "--epoch given twice");
 			return false;
 		}
 		is_given[letter] = true;
@@ -94,7 +91,7 @@ static bool read_options(struct bc_dump *dump, enum bc_format *format, struct bc
 	}
 	if (ok && optind < o->argc)
 		return true;
-	dump->exit = ok ? bc_print_usage_error(console, "no file is named") : o->exit;
+	dump->exit = ok ? bc_print_usage_error(console, "no file given") : o->exit;
 	return false;
 }
 

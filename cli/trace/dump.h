@@ -1,7 +1,7 @@
-/* buscap dump: traces as text.
+/* buscap dump: prints traces as text.
  *
- * Samples are printed as the document of their format does, records as b2a does; what the formats
- * do not hold (gaps, marks, triggers) stands between them on lines that begin with "# ". */
+ * Samples are printed as in the specification of their format, records like b2a. Gaps, marks and
+ * triggers are printed between them on lines that start with "# ". */
 #ifndef BC_CLI_TRACE_DUMP_H
 #define BC_CLI_TRACE_DUMP_H
 

@@ -7,7 +7,7 @@
 #include "formats/reader/reader.h"
 #include "formats/trace/printer.h"
 
-/* The printer of a format's own text. */
+/* Returns the printer for the text form of a format. */
 static const struct bc_printer *text_printer(enum bc_format format)
 {
 	if (format == BC_FORMAT_LAPLACE)
@@ -22,26 +22,24 @@ static void print_failure(
 	dump->exit = bc_exit_worse(dump->exit, code);
 }
 
-/* Whether what is asked for is there: a text has lines of its own, and few have times. */
+/* Checks that the format supports the options. Returns false after printing an error. */
 static bool check_options(struct bc_dump *dump, const struct bc_file *file)
 {
 	const struct bc_format_info *info = bc_format_info(file->probe.format);
 	const char *missing = NULL;
 
 	if (dump->is_absolute)
-		missing =
-			"--absolute is for segments, BYU and bus samples; this one's lines are its "
-			"own";
+		missing = "--absolute works only with segments, BYU and bus samples";
 	else if (dump->has_epochs)
-		missing = "it has no epochs: --epoch can't choose from it";
+		missing = "format has no epochs: can't use --epoch";
 	else if (dump->has_ticks && (info->holds & BC_HAS_TIME) == 0)
-		missing = "it has no time: --ticks can't choose from it";
+		missing = "format has no time: can't use --ticks";
 	if (missing != NULL)
 		print_failure(dump, file, BC_EXIT_USAGE, missing);
 	return missing == NULL;
 }
 
-/* Returns false after a complaint. */
+/* Returns false if printing failed, after an error message or silently for a closed pipe. */
 static bool print_entries(struct bc_dump *dump, const struct bc_file *file,
 	const struct bc_printer *printer, void *state, const struct bc_entry *entries, size_t count)
 {
@@ -65,7 +63,7 @@ static bool print_entries(struct bc_dump *dump, const struct bc_file *file,
 	return !bc_output_failed(&dump->output);
 }
 
-/* Prints the entries of a batch that are wanted, run by run. Returns false when no more is. */
+/* Prints the selected entries of a batch, run by run. Returns false if printing failed. */
 static bool print_batch(struct bc_dump *dump, const struct bc_file *file,
 	const struct bc_printer *printer, void *state, const struct bc_batch *batch)
 {
@@ -84,7 +82,7 @@ static bool print_batch(struct bc_dump *dump, const struct bc_file *file,
 	return true;
 }
 
-/* Whether a batch is behind all that is wanted: numbers only grow. */
+/* Returns true if no later entry can be selected, because numbers increase. */
 static bool is_past_end(const struct bc_dump *dump, const struct bc_batch *batch)
 {
 	return batch->count != 0 && batch->entries[batch->count - 1].number > dump->records.last;

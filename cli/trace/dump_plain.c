@@ -9,20 +9,20 @@
 #include "formats/bus/dialect.h"
 #include "formats/bus/sample.h"
 
-/* Records or samples at a time: what is read at once, and what their text has room for. */
+/* Records or samples per read; their text must fit the output buffer. */
 #define RUN       4096u
 #define BYTES_MAX 24u
 
 _Static_assert(RUN *BC_RECORD_TEXT_MAX <= BC_OUTPUT_BYTES, "a run's text fits the output's buffer");
 
-/* A file of records or samples without frames, on its way through. */
+/* The state while dumping a file of records or samples without frames. */
 struct plain {
 	struct bc_dump *dump;
 	const struct bc_file *file;
 	size_t stride;
 	uint64_t number; /* of the next record */
-	uint64_t tick;   /* of the last one */
-	size_t held;     /* bytes of `in` that are no whole record yet */
+	uint64_t tick;   /* of the last record */
+	size_t held;     /* bytes in `in` that are the start of a record */
 	uint8_t in[RUN * BYTES_MAX];
 	uint8_t records[RUN * BC_RECORD_BYTES];
 };
@@ -75,7 +75,7 @@ static void print_all(struct bc_dump *dump, const uint8_t *samples, size_t n, si
 	}
 }
 
-/* Samples without a clock are a tick each, the first at tick 1. */
+/* Samples have no clock: each takes one tick, and the first is at tick 1. */
 static void print_samples(struct plain *p, const uint8_t *samples, size_t n)
 {
 	if (!p->dump->has_range && !p->dump->is_absolute) {
@@ -88,7 +88,7 @@ static void print_samples(struct plain *p, const uint8_t *samples, size_t n)
 			print_sample(p->dump, samples + i * BC_SAMPLE_BYTES, p->number + 1);
 }
 
-/* A record that BYU has no room for is left out, and adds no ticks. */
+/* Skips a record that does not fit a BYU record. Its ticks are not counted. */
 static void skip_misfit(struct plain *p, const uint8_t *in)
 {
 	struct bc_dump *dump = p->dump;
@@ -96,7 +96,7 @@ static void skip_misfit(struct plain *p, const uint8_t *in)
 
 	if (bc_dump_selects(dump, p->number, p->tick, 0) &&
 		bc_misfit_print(what, in, p->file->probe.format)) {
-		bc_print_error(dump->console, p->file->name, "record %" PRIu64 ": %s: left out",
+		bc_print_error(dump->console, p->file->name, "record %" PRIu64 ": %s; skipped",
 			p->number, what);
 		dump->exit = bc_exit_worse(dump->exit, BC_EXIT_DAMAGED);
 	}
@@ -125,7 +125,7 @@ static void print_plain(struct plain *p, size_t n)
 	}
 }
 
-/* Says what is left over at the end. */
+/* Reports a read error or a torn record at the end of the file. */
 static void finish_plain(struct plain *p, ssize_t rc)
 {
 	struct bc_dump *dump = p->dump;
@@ -138,12 +138,12 @@ static void finish_plain(struct plain *p, ssize_t rc)
 	}
 	if (rc == -EBADMSG)
 		bc_print_error(dump->console, p->file->name,
-			"its %s frames are damaged or torn behind %" PRIu64 " %s%s",
+			"damaged or torn %s data after %" PRIu64 " %s%s",
 			bc_packing_name(p->file->probe.packing), p->number, word,
 			bc_plural(p->number));
 	if (p->held != 0)
 		bc_print_error(dump->console, p->file->name,
-			"torn: %zu byte%s left over after %" PRIu64 " whole %s%s", p->held,
+			"torn: %zu extra byte%s after %" PRIu64 " whole %s%s", p->held,
 			bc_plural(p->held), p->number, word, bc_plural(p->number));
 	if (rc < 0 || p->held != 0)
 		dump->exit = bc_exit_worse(dump->exit, BC_EXIT_DAMAGED);
@@ -205,7 +205,7 @@ static void print_frame(struct bc_dump *dump, const struct bc_frames *f, uint64_
 	}
 }
 
-/* A gap is shown where the samples around it are, as near as that can be told. */
+/* Prints a gap if the next sample is selected. */
 static void print_gap(struct bc_dump *dump, const struct bc_file *file, const struct bc_frames *f,
 	uint64_t number)
 {
@@ -219,7 +219,7 @@ static void print_gap(struct bc_dump *dump, const struct bc_file *file, const st
 	if (f->gap.cause != BC_GAP_SEQUENCE)
 		return;
 	bc_print_error(
-		dump->console, file->name, "frames are missing behind sample %" PRIu64, number);
+		dump->console, file->name, "frames are missing after sample %" PRIu64, number);
 	dump->exit = bc_exit_worse(dump->exit, BC_EXIT_DAMAGED);
 }
 
@@ -251,13 +251,13 @@ void bc_dump_frames(struct bc_dump *dump, struct bc_file *file)
 			bc_dump_damage(
 				dump, file, f->damage.offset, f->damage.bytes, f->damage.what);
 			break;
-		default: /* the end, or a failure */
+		default: /* end or error */
 			is_over = true;
 		}
 	}
 	if (rc == -EBADMSG)
 		bc_print_error(dump->console, file->name,
-			"its %s frames are damaged or torn behind %" PRIu64 " sample%s",
+			"damaged or torn %s data after %" PRIu64 " sample%s",
 			bc_packing_name(file->probe.packing), number, bc_plural(number));
 	else if (rc < 0)
 		bc_print_read_error(dump->console, file, rc);

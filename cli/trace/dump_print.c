@@ -21,7 +21,6 @@ void bc_dump_gap(struct bc_dump *dump, const struct bc_event *gap)
 			lasted);
 }
 
-/* What a mark's text may do to a terminal or to the lines, it does not. */
 void bc_dump_note(struct bc_dump *dump, const char *word, const char *text, size_t bytes)
 {
 	if (dump->is_plain)

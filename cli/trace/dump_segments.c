@@ -9,7 +9,7 @@
 #include "formats/segment/segment_index.h"
 #include "formats/segment/segment_reader.h"
 
-/* As many records as the output has room for at once. */
+/* The text of this many records fits the output buffer. */
 #define RUN_RECORDS (BC_OUTPUT_BYTES / BC_RECORD_TEXT_MAX)
 
 static const uint8_t *record_at(const struct bc_chunk *chunk, uint32_t n)
@@ -47,13 +47,13 @@ static void print_event(
 	case BC_EVENT_NOTE:
 		bc_dump_note(dump, "note", text, event->text_bytes);
 		break;
-	default: /* an anchor only says what the ticks are */
+	default: /* anchors are not printed */
 		break;
 	}
 }
 
-/* Prints the records [from, to) and the events among them; those at the chunk's end too when it is
- * reached. */
+/* Prints the records [from, to) and the events among them, including those at the chunk's end if
+ * `to` is the end. */
 static void print_part(
 	struct bc_dump *dump, const struct bc_chunk *chunk, uint32_t from, uint32_t to)
 {
@@ -72,7 +72,7 @@ static void print_part(
 	print_run(dump, chunk, from, to);
 }
 
-/* The same record by record, for what depends on ticks. */
+/* Like print_part(), but computes the tick of each record. */
 static void print_by_tick(
 	struct bc_dump *dump, const struct bc_chunk *chunk, uint32_t from, uint32_t to)
 {
@@ -105,7 +105,8 @@ static void print_by_tick(
 			print_event(dump, chunk, &chunk->events[event]);
 }
 
-/* The part of a chunk that is wanted by its numbers. Returns false if there is none. */
+/* Finds the records of a chunk that are selected by number and epoch. Returns false if there are
+ * none. */
 static bool find_part(
 	const struct bc_dump *dump, const struct bc_chunk_info *info, uint32_t *from, uint32_t *to)
 {
@@ -116,7 +117,7 @@ static bool find_part(
 	*to = info->records;
 	if (!bc_range_has(dump->epochs, info->epoch))
 		return false;
-	if (info->records == 0) /* it stands for what comes behind the record before it */
+	if (info->records == 0) /* only events, which precede record `first` */
 		return dump->records.last >= first && dump->records.first <= first;
 	if (dump->records.first >= end || dump->records.last < first)
 		return false;
@@ -141,7 +142,7 @@ static void print_chunk(struct bc_dump *dump, const struct bc_chunk *chunk)
 		print_part(dump, chunk, from, to);
 }
 
-/* Whether what is missing between the last chunk and this one may be wanted by its ticks. */
+/* Returns true if records missing between the last chunk and this one could be selected by tick. */
 static bool is_time_selected(const struct bc_dump *dump, const struct bc_chunk_info *info)
 {
 	const struct bc_chunk_info *last = &dump->last;
@@ -155,7 +156,7 @@ static bool is_time_selected(const struct bc_dump *dump, const struct bc_chunk_i
 		       (dump->epochs.first < info->epoch && dump->epochs.last > last->epoch);
 	uint64_t low = has_last ? last->last_tick : 0;
 	uint64_t high = info->first_tick;
-	if (high > low + 1) { /* else there is no tick between them: it is theirs */
+	if (high > low + 1) { /* else the missing records share the ticks of their neighbours */
 		low++;
 		high--;
 	}
@@ -163,7 +164,7 @@ static bool is_time_selected(const struct bc_dump *dump, const struct bc_chunk_i
 	       dump->ticks.last >= low;
 }
 
-/* Whether some of the records that are missing from `first` up to a chunk are wanted. */
+/* Returns true if some of the records missing between `first` and a chunk are selected. */
 static bool is_hole_selected(
 	const struct bc_dump *dump, const struct bc_chunk_info *info, uint64_t first)
 {
@@ -171,7 +172,7 @@ static bool is_hole_selected(
 	       is_time_selected(dump, info);
 }
 
-/* Records missing before a chunk, as far as they are wanted. */
+/* Reports records missing before a chunk, if some of them are selected. */
 static void report_missing(struct bc_dump *dump, const struct bc_file *file,
 	const struct bc_chunk_info *info, uint64_t missing, uint64_t offset)
 {
@@ -181,15 +182,13 @@ static void report_missing(struct bc_dump *dump, const struct bc_file *file,
 		return;
 	bc_print_error(dump->console, file->name,
 		"offset %" PRIu64 ": %" PRIu64 " record%s missing before chunk %" PRIu32
-		" (record%s %" PRIu64 " on)",
-		offset, missing, missing == 1 ? " is" : "s are", info->number, bc_plural(missing),
-		first);
+		" (from record %" PRIu64 ")",
+		offset, missing, bc_plural(missing), info->number, first);
 	dump->exit = bc_exit_worse(dump->exit, BC_EXIT_DAMAGED);
 	const struct bc_event gap = {.cause = BC_GAP_DAMAGED, .exact = true, .value = missing};
 	bc_dump_gap(dump, &gap);
 }
 
-/* The dump is past this chunk. */
 static void set_last(struct bc_dump *dump, const struct bc_chunk_info *info)
 {
 	dump->has_last = true;
@@ -215,9 +214,8 @@ static int dump_chunk(struct bc_dump *dump, const struct bc_file *file,
 	}
 	if (place == BC_SEQUENCE_LATE) {
 		snprintf(what, sizeof(what),
-			"chunk %" PRIu32 " (%" PRIu32
-			" record%s) stands behind chunks that come after it",
-			info->number, info->records, bc_plural(info->records));
+			"chunk %" PRIu32 " (%" PRIu32 " record%s) is out of order", info->number,
+			info->records, bc_plural(info->records));
 		bc_dump_damage(dump, file, offset, bc_chunk_encoded_bytes(info), what);
 	}
 	print_chunk(dump, chunk);
@@ -226,39 +224,38 @@ static int dump_chunk(struct bc_dump *dump, const struct bc_file *file,
 	return 0;
 }
 
-/* One line on all that a file had and that was there before: mostly it was given twice. */
+/* Reports the chunks of a file that were read before, usually because the file was given twice. */
 static void report_repeated(struct bc_dump *dump, const struct bc_file *file)
 {
 	if (dump->repeated_chunks == 0)
 		return;
 	bc_print_error(dump->console, file->name,
-		"%" PRIu64 " chunk%s (%" PRIu64 " record%s) of it %s there before: left out",
+		"%" PRIu64 " repeated chunk%s (%" PRIu64 " record%s) skipped",
 		dump->repeated_chunks, bc_plural(dump->repeated_chunks), dump->repeated_records,
-		bc_plural(dump->repeated_records), dump->repeated_chunks == 1 ? "was" : "were");
+		bc_plural(dump->repeated_records));
 	dump->exit = bc_exit_worse(dump->exit, BC_EXIT_DAMAGED);
 	dump->repeated_chunks = 0;
 	dump->repeated_records = 0;
 }
 
-/* A segment is over: says so if it has no index and nothing else told why. */
+/* Reports a segment without an index, unless its absence is already explained. */
 static void finish_segment(struct bc_dump *dump, const struct bc_file *file, bool is_open)
 {
 	if (!is_open || file->is_partial)
 		return;
 	bc_print_error(dump->console, file->name,
-		"it has no index: it was cut off, or never sealed; all whole chunks are printed");
+		"no index: the file is torn or was not sealed; all intact chunks were printed");
 	dump->exit = bc_exit_worse(dump->exit, BC_EXIT_DAMAGED);
 }
 
-/* Goes through what the reader finds. `is_whole`: it reads the file from its beginning to its end,
- * where every segment should have its index. Returns 0 or a negative errno. */
+/* Dumps what the reader finds. `is_whole`: it reads the whole file, so every segment should have
+ * its index. Returns 0 or a negative errno. */
 static int read_chunks(struct bc_dump *dump, const struct bc_file *file,
 	struct bc_segment_reader *reader, struct bc_chunk *chunk, bool is_whole)
 {
 	const struct bc_segment_damage *damage = bc_segment_reader_damage(reader);
 	bool has_begun = false;
-	bool is_open =
-		is_whole; /* an index is still to come, and no damage has told why it doesn't */
+	bool is_open = is_whole; /* an index is expected */
 	int rc = 0;
 
 	while (rc == 0 && !bc_output_failed(&dump->output)) {
@@ -291,7 +288,7 @@ static int read_chunks(struct bc_dump *dump, const struct bc_file *file,
 	return rc;
 }
 
-/* Whether a chunk holds something that is wanted. */
+/* Returns true if a chunk contains selected records. */
 static bool is_row_selected(const struct bc_dump *dump, const struct bc_chunk_info *info)
 {
 	uint32_t from;
@@ -301,7 +298,7 @@ static bool is_row_selected(const struct bc_dump *dump, const struct bc_chunk_in
 	       info->first_tick <= dump->ticks.last;
 }
 
-/* Whether a segment is the one read last over again. */
+/* Returns true if a segment is the same as the previous one. */
 static bool is_repeated(const struct bc_dump *dump, const struct bc_segment_index *index)
 {
 	struct bc_chunk_info info;
@@ -314,8 +311,9 @@ static bool is_repeated(const struct bc_dump *dump, const struct bc_segment_inde
 	       dump->sequence.next >= info.first_record + info.records;
 }
 
-/* Whether records are missing between the segments read before and this chunk, a segment's first,
- * that may be wanted. The chunk itself may know of them, by a gap. */
+/* Returns true if selected records may be missing between the previous segments and this chunk,
+ * which is the first of its segment. The chunk must then be read, because its gaps may account for
+ * them. */
 static bool follows_hole(const struct bc_dump *dump, const struct bc_chunk_info *info)
 {
 	const struct bc_sequence_check *c = &dump->sequence;
@@ -324,7 +322,7 @@ static bool follows_hole(const struct bc_dump *dump, const struct bc_chunk_info 
 	       is_hole_selected(dump, info, c->next);
 }
 
-/* Leaves out a segment that was there before. */
+/* Skips a segment that was read before, and counts its selected chunks. */
 static void skip_repeated(struct bc_dump *dump, const struct bc_segment_index *index)
 {
 	struct bc_chunk_info info;
@@ -338,8 +336,8 @@ static void skip_repeated(struct bc_dump *dump, const struct bc_segment_index *i
 	}
 }
 
-/* The run of neighbours from this row on that are to be read: those that hold something wanted, and
- * the first one too if it stands behind a hole that is. Returns its end, `row` if there is none. */
+/* Finds a run of adjacent chunks to read, starting at `row`: those with selected records, and also
+ * the first one if it follows a selected hole. Returns the end of the run, `row` if it is empty. */
 static uint32_t find_run(const struct bc_dump *dump, const struct bc_segment_index *index,
 	uint32_t row, bool follows, uint64_t *end)
 {
@@ -356,7 +354,7 @@ static uint32_t find_run(const struct bc_dump *dump, const struct bc_segment_ind
 	return row;
 }
 
-/* Reads only the chunks that are to be read, run by run. */
+/* Reads only the selected chunks, using the index, run by run. */
 static int read_by_index(struct bc_dump *dump, const struct bc_file *file,
 	struct bc_segment_reader *reader, struct bc_chunk *chunk,
 	const struct bc_segment_index *index)
@@ -370,7 +368,7 @@ static int read_by_index(struct bc_dump *dump, const struct bc_file *file,
 		bool follows = row == 0 && follows_hole(dump, &info);
 		uint32_t run = find_run(dump, index, row, follows, &end);
 		if (run != row) {
-			/* What isn't read isn't missing. */
+			/* Records that are skipped deliberately are not missing. */
 			if (!follows)
 				bc_sequence_check_jump(c, info.recording_tag, info.first_record);
 			int rc = bc_segment_reader_range(reader, begin, end);

@@ -10,16 +10,15 @@
 #include "formats/trace/entry.h"
 
 static const struct bc_usage_option options[] = {
-	{'m', "matrix", NULL, NULL,
-		"what becomes of a trace of each format in each other: a table in Markdown"},
+	{'m', "matrix", NULL, NULL, "print a table of conversions and their losses, in Markdown"},
 	{0},
 };
 
 const struct bc_usage bc_formats_usage = {
 	.name = "formats",
-	.summary = "list the formats of traces",
-	.text = "Lists the formats that can be read (r) and written (w), with the options that may "
-		"stand behind their names: laplace:endian=big.",
+	.summary = "list the trace formats",
+	.text = "Lists the formats that can be read (r) and written (w), with the options that can "
+		"follow their names, such as laplace:endian=big.",
 	.options = options,
 	.exits = "0 ok, 2 wrong usage.",
 	.example = "buscap formats --matrix",
@@ -53,8 +52,8 @@ static void print_letters(struct bc_output *output, uint32_t traits)
 		bc_output_format(output, "%c", 'a' + __builtin_ctz(traits));
 }
 
-/* A trait is a letter, explained below the table: a cell has those of what is lost, and in
- * parentheses of what may be. Returns them all. */
+/* Prints a cell: a letter for each trait that is always lost, then in parentheses those that single
+ * entries may lose. The letters are explained below the table. Returns all of these traits. */
 static uint32_t print_cell(struct bc_output *output, enum bc_format from, enum bc_format to)
 {
 	uint32_t lost;
@@ -100,8 +99,8 @@ static void print_matrix(struct bc_output *output)
 		}
 		bc_output_text(output, "\n", 1);
 	}
-	bc_output_format(output, "\n=: lossless; no: refused; letters: lossy, without these; in "
-				 "parentheses: what single entries may lose\n\n");
+	bc_output_format(output, "\n=: lossless; no: impossible; letters: lost; letters in "
+				 "parentheses: lost in some entries\n\n");
 	for (; used != 0; used &= used - 1)
 		bc_output_format(output, "- %c: %s\n", 'a' + __builtin_ctz(used),
 			bc_trait_name(used & (0 - used)));
@@ -121,7 +120,7 @@ int bc_cmd_formats(const struct bc_console *console, int argc, char **argv)
 		is_matrix = true;
 	}
 	if (optind != argc)
-		return bc_print_usage_error(console, "it takes no operands");
+		return bc_print_usage_error(console, "takes no operands");
 	if (!bc_output_open(&output, console))
 		return BC_EXIT_FAILED;
 	if (is_matrix)

@@ -1,4 +1,4 @@
-/* buscap formats: which formats there are, and what becomes of each in each. */
+/* buscap formats: lists the formats and the losses of each conversion. */
 #ifndef BC_CLI_TRACE_FORMATS_H
 #define BC_CLI_TRACE_FORMATS_H
 

@@ -18,9 +18,8 @@
 #include "formats/bus/sample.h"
 
 static const struct bc_usage_option options[] = {
-	{'j', "json", NULL, NULL, "one JSON object a file, each on a line"},
-	{'I', "input", "FMT", "format-read",
-		"the files' format, where it can't be told by content: see buscap formats"},
+	{'j', "json", NULL, NULL, "print one JSON object per file, each on a line"},
+	{'I', "input", "FMT", "format-read", "input format and options (default: detected)"},
 	{0},
 };
 
@@ -28,12 +27,12 @@ const struct bc_usage bc_info_usage = {
 	.name = "info",
 	.operands = "FILE...",
 	.kind = "file",
-	.summary = "say what a file is",
-	.text = "Says what files are and what is in them. Of a sealed segment only the header and "
-		"the index are read: buscap verify checks the rest. Of a raw capture all is read, "
-		"and checked.",
+	.summary = "describe a file",
+	.text = "Prints the format and the contents of files. For a sealed segment, reads only the "
+		"header and the index; use buscap verify to check the rest. Reads and verifies all "
+		"of a raw capture.",
 	.options = options,
-	.exits = "0 ok, 1 failed, 2 wrong usage, 3 damaged or torn, as far as was looked.",
+	.exits = "0 ok, 1 failed, 2 wrong usage, 3 damage or a torn end was found.",
 	.example = "buscap info --json *.byu.lz4 | jq .records",
 };
 
@@ -45,7 +44,8 @@ struct job {
 	struct bc_format_options options; /* of the format */
 };
 
-/* Prints what every file has, and `more`, which is released. */
+/* Prints an object with the members common to all formats and those of `more`, which is released.
+ */
 static enum bc_exit print_json(struct job *job, const struct bc_file *file, json_t *more)
 {
 	enum bc_packing packing = file->probe.format == BC_FORMAT_SEGMENT ? BC_PACKING_LZ4
@@ -67,7 +67,7 @@ static enum bc_exit print_json(struct job *job, const struct bc_file *file, json
 							  : bc_print_no_memory(job->console);
 }
 
-/* "FILE: ", with which what is told of it begins. */
+/* Prints the prefix "FILE: ". */
 static void print_name(struct job *job, const struct bc_file *file)
 {
 	bc_output_safe(&job->output, file->name);
@@ -139,13 +139,13 @@ static enum bc_exit info_capture(struct job *job, struct bc_file *file)
 	return info.damages != 0 ? bc_exit_worse(code, BC_EXIT_DAMAGED) : code;
 }
 
-/* What is told of the formats that are no segments. */
+/* Statistics of a bcp1, raw6 or BYU file. */
 struct plain_info {
-	const char *word; /* what `count` counts */
+	const char *word; /* what `count` counts: "sample", "record" */
 	uint64_t bytes;   /* of the file */
 	uint64_t count;
-	uint64_t torn_bytes;            /* that belong to nothing whole */
-	bool is_broken;                 /* what it is compressed in is damaged or torn */
+	uint64_t torn_bytes;            /* not part of a whole frame, sample or record */
+	bool is_broken;                 /* the compressed data is damaged or torn */
 	const struct bc_frames *frames; /* bcp1 only */
 };
 
@@ -194,7 +194,7 @@ static enum bc_exit print_plain(
 	bc_status_line(output, words, "%" PRIu64, info->count);
 	if (f != NULL) {
 		bc_status_line(output, "frames", "%" PRIu64 "%s", f->frames,
-			f->has_last ? "" : ", the board's last one not among them");
+			f->has_last ? "" : ", without the final one");
 		if (f->gaps == 0)
 			bc_status_line(output, "gaps", "0");
 		else
@@ -206,7 +206,7 @@ static enum bc_exit print_plain(
 	if (info->torn_bytes != 0)
 		bc_status_line(output, f != NULL ? "damaged" : "torn", "%" PRIu64 " byte%s %s",
 			info->torn_bytes, bc_plural(info->torn_bytes),
-			f != NULL ? "in no whole frame" : "left over at the end");
+			f != NULL ? "outside of valid frames" : "extra at the end");
 	return BC_EXIT_OK;
 }
 
@@ -219,8 +219,8 @@ static enum bc_exit finish_plain(
 		bc_print_packing(job->console, file, "");
 	if (info->torn_bytes != 0)
 		bc_print_error(job->console, file->name,
-			"damaged or torn: %" PRIu64 " byte%s no whole %s", info->torn_bytes,
-			info->torn_bytes == 1 ? " is" : "s are", info->word);
+			"damaged or torn: %" PRIu64 " byte%s not part of a whole %s",
+			info->torn_bytes, bc_plural(info->torn_bytes), info->word);
 	if (info->is_broken || info->torn_bytes != 0)
 		code = bc_exit_worse(code, BC_EXIT_DAMAGED);
 	return code;
@@ -293,7 +293,7 @@ static json_t *entries_json(const struct bc_file *file, const struct bc_entry_co
 	return NULL;
 }
 
-/* The other formats: what is in them, by kind. */
+/* All other formats: counts entries by kind. */
 static enum bc_exit info_entries(struct job *job, struct bc_file *file)
 {
 	struct bc_output *output = &job->output;
@@ -358,7 +358,7 @@ int bc_cmd_info(const struct bc_console *console, int argc, char **argv)
 			return o.exit;
 	}
 	if (optind == argc)
-		return bc_print_usage_error(console, "no file is named");
+		return bc_print_usage_error(console, "no file given");
 	if (!bc_output_open(&job.output, console))
 		return BC_EXIT_FAILED;
 	for (int i = optind; i < argc && !bc_output_failed(&job.output); i++)

@@ -1,4 +1,4 @@
-/* buscap info: what files are, and what is in them. */
+/* buscap info: prints the format and the contents of files. */
 #ifndef BC_CLI_TRACE_INFO_H
 #define BC_CLI_TRACE_INFO_H
 

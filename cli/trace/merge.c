@@ -14,21 +14,20 @@ enum { OPTION_BY = 1000, OPTION_CLOCK, OPTION_RENUMBER };
 
 static const struct bc_usage_option options[] = {
 	{OPTION_BY, "by", "tick|wall", "choice:tick|wall",
-		"tick: by epoch and tick as they stand, the inputs have one clock; wall: by time "
-		"of day, ticks become ns since the beginning, the default for segments of "
-		"different recordings"},
+		"order by epoch and tick, if the inputs share a clock; or by time of day (wall), "
+		"with ticks in ns from the start. Default: wall for segments of different "
+		"recordings, else tick"},
 	{OPTION_CLOCK, "clock-hz", "N", "number",
-		"ticks a second, of recordings that don't tell their own"},
+		"ticks per second of recordings that don't contain their clock rate"},
 	{OPTION_RENUMBER, "renumber", "N", "number",
-		"the inputs' processors are told apart: the second's have N added, the third's 2 "
-		"N, and so on; each is below N"},
+		"add N to the processors of the second input, 2 N to those of the third, and so "
+		"on; all must be below N"},
 	{'I', "input-format", "FMT", "format-read",
-		"the inputs' format, with its options; or given once for each input, in their "
-		"order; it is told by content where that is certain"},
+		"input format and options (default: detected); give it once for all inputs, or "
+		"once for each, in order"},
 	{'O', "output-format", "FMT", "format-write",
-		"the format to write, as in convert. By default it is the inputs', if that is one; "
-		"references and kernel events of Laplace become one text, each on its own format's "
-		"lines"},
+		"output format and options (default: the input format; for Laplace references and "
+		"kernel events, one text with lines of both formats)"},
 	BC_CONVERT_ARGS_OPTIONS,
 	{0},
 };
@@ -37,20 +36,21 @@ const struct bc_usage bc_merge_usage = {
 	.name = "merge",
 	.operands = "FILE FILE...",
 	.kind = "file",
-	.summary = "write several traces as one, by time",
-	.text = "Merges traces by time. Each file is one input, but for the segments of one "
-		"recording, which are one together; what has the same time comes in the order of "
+	.summary = "combine traces, ordered by time",
+	.text = "Combines traces into one, ordered by time. Each file is one input; the segments "
+		"of "
+		"a recording are one input together. Entries with equal times are in the order of "
 		"the inputs.",
 	.options = options,
-	.exits = "0 ok, 1 failed, 2 wrong usage, or an input has no time, 3 damaged or malformed: "
-		 "what is good was written.",
+	.exits = "0 ok, 1 failed, 2 wrong usage, or an input has no time, 3 damaged or malformed "
+		 "input: the intact parts were written.",
 	.example = "buscap merge references.txt events.txt -o both.txt",
 };
 
 #define MERGE_ENTRIES 256u
 #define NS_PER_S      1000000000u
 
-/* What -I says of an input. */
+/* The value of an -I option. */
 struct input_format {
 	enum bc_format format;
 	struct bc_format_options options;
@@ -59,20 +59,21 @@ struct input_format {
 struct merge {
 	const struct bc_console *console;
 	struct bc_convert_args args;
-	struct input_format *formats; /* of -I: none, one for all inputs, or one for each */
+	struct input_format *formats; /* none, one for all inputs, or one for each */
 	size_t format_count;
 	enum bc_merge_by by;
 	uint64_t clock_hz;
-	uint64_t renumber; /* 0: processors stay */
+	uint64_t renumber; /* 0: keep processor numbers */
 	struct bc_merge_inputs inputs;
-	/* Laplace's references and kernel events: the second goes into the output of the first. */
+	/* Laplace references and kernel events: the target `events` shares the output of `target`.
+	 */
 	bool is_mixed;
 	struct bc_target target;
 	struct bc_target events;
 	bool has_events;
-	uint64_t base; /* by wall: what the ticks count from */
+	uint64_t base; /* by wall: time of tick 0 */
 	struct bc_moment moment;
-	char from_names[1024]; /* of the metadata */
+	char from_names[1024]; /* the inputs, for the metadata */
 	struct bc_entry entries[MERGE_ENTRIES];
 };
 
@@ -81,7 +82,7 @@ static bool is_laplace(enum bc_format format)
 	return format == BC_FORMAT_LAPLACE || format == BC_FORMAT_LAPLACE_TEXT;
 }
 
-/* Opens the inputs and reads the first of each. */
+/* Opens the inputs and reads the first entry of each. */
 static enum bc_exit open_inputs(struct merge *m)
 {
 	for (size_t i = 0; i < m->inputs.count; i++) {
@@ -96,8 +97,7 @@ static enum bc_exit open_inputs(struct merge *m)
 		if (code != BC_EXIT_OK)
 			return code;
 		if ((bc_trace_has(&in->trace) & BC_HAS_TIME) == 0) {
-			bc_print_error(m->console, in->paths[0],
-				"%s has no time: there is nothing to merge it by",
+			bc_print_error(m->console, in->paths[0], "%s has no time: can't merge",
 				bc_format_name(in->trace.format));
 			return BC_EXIT_USAGE;
 		}
@@ -106,7 +106,7 @@ static enum bc_exit open_inputs(struct merge *m)
 	return BC_EXIT_OK;
 }
 
-/* What to write where nothing is said. */
+/* Chooses the output format if -O is not given. */
 static enum bc_exit choose_format(struct merge *m)
 {
 	enum bc_format first = m->inputs.all[0].trace.format;
@@ -125,7 +125,7 @@ static enum bc_exit choose_format(struct merge *m)
 		return BC_EXIT_OK;
 	if (!is_one && !all_laplace)
 		return bc_print_usage_error(m->console,
-			"the inputs are of different formats: -O is wanted, the format to write");
+			"the inputs have different formats; choose the output format with -O");
 	m->is_mixed = !is_one && has_events;
 	m->args.target.format = is_one ? first : BC_FORMAT_LAPLACE_TEXT;
 	return BC_EXIT_OK;
@@ -138,22 +138,21 @@ static void choose_order(struct merge *m)
 								   : BC_MERGE_BY_TICK;
 }
 
-/* Whether what was said of clocks has to do with the order. */
+/* Checks that the clock options fit the order. */
 static enum bc_exit check_clocks(const struct merge *m)
 {
 	uint64_t out_hz = m->args.target.options.clock_hz;
 
 	if (m->by == BC_MERGE_BY_TICK && m->clock_hz != 0)
 		return bc_print_usage_error(m->console,
-			"--clock-hz is for --by wall, and these are merged by tick, as it stands");
+			"--clock-hz works only with --by wall, but these are merged by tick");
 	if (m->by == BC_MERGE_BY_WALL && out_hz != 0 && out_hz != NS_PER_S)
 		return bc_print_usage_error(m->console,
-			"by time of day the ticks that are written are ns: its clock_hz is "
-			"1000000000");
+			"with --by wall, output ticks are ns: clock_hz must be 1000000000");
 	return BC_EXIT_OK;
 }
 
-/* The first keys, and what the ticks of the output count from. */
+/* Computes the first keys and the time that the output's ticks count from. */
 static enum bc_exit start_merge(struct merge *m)
 {
 	m->base = UINT64_MAX;
@@ -175,7 +174,7 @@ static enum bc_exit start_merge(struct merge *m)
 	return BC_EXIT_OK;
 }
 
-/* The metadata name what was merged, as far as there is room. */
+/* Lists the inputs for the metadata, as far as they fit. */
 static void name_inputs(struct merge *m)
 {
 	size_t used = 0;
@@ -213,7 +212,7 @@ static enum bc_exit open_targets(struct merge *m)
 	const struct bc_trace *first = &m->inputs.all[0].trace;
 	struct bc_trace all = *first;
 
-	/* All of the files are inputs, and none may be written over. */
+	/* The output must not be any of the input files. */
 	all.paths = m->args.paths;
 	all.count = m->args.count;
 	for (size_t i = 0; i < m->inputs.count; i++)
@@ -234,13 +233,13 @@ static enum bc_exit open_targets(struct merge *m)
 	return code;
 }
 
-/* An entry as it stands in the output. Returns false after a complaint. */
+/* Adapts an entry to the output. Returns false after printing an error. */
 static bool adapt(
 	struct merge *m, const struct bc_merge_input *in, size_t input, struct bc_entry *entry)
 {
 	char place[BC_PLACE_TEXT_MAX];
 
-	/* The delta was since the entry before in its own input. */
+	/* The delta counts from the previous entry of the same input. */
 	entry->has_delta = false;
 	if (m->by == BC_MERGE_BY_WALL) {
 		entry->tick = in->key.time - m->base;
@@ -255,8 +254,7 @@ static bool adapt(
 	}
 	bc_trace_hide_progress(&in->trace);
 	bc_print_error(m->console, in->trace.file.name,
-		"%s: its processor %u has no place: --renumber %" PRIu64
-		" gives each input so many",
+		"%s: processor %u too high for --renumber %" PRIu64,
 		bc_trace_place(&in->trace, entry->number, place), (unsigned)entry->proc,
 		m->renumber);
 	m->target.exit = bc_exit_worse(m->target.exit, BC_EXIT_FAILED);
@@ -273,7 +271,8 @@ static bool write_entries(struct merge *m, const struct bc_merge_input *in, size
 	return bc_target_add(target, m->entries, n);
 }
 
-/* Writes a run of the first input's entries. Returns false when no more is of use. */
+/* Writes a run of entries from the input that comes first, up to the first entry of another input.
+ * Returns false at the end, or if writing failed. */
 static bool write_run(struct merge *m)
 {
 	size_t rival;
@@ -287,7 +286,7 @@ static bool write_run(struct merge *m)
 		struct bc_entry *entry = &m->entries[n];
 		*entry = *in->at++;
 		in->left--;
-		/* By time of day there are no epochs. */
+		/* By time of day there is only one epoch. */
 		bool is_epoch = entry->kind == BC_ENTRY_EVENT && entry->note.event.kind == 0;
 		if (!is_epoch || m->by != BC_MERGE_BY_WALL) {
 			if (!adapt(m, in, first, entry))
@@ -308,7 +307,7 @@ static bool write_run(struct merge *m)
 	return true;
 }
 
-/* What is told of the inputs once all is done. */
+/* Reports problems of the inputs at the end. Returns their worst exit code. */
 static enum bc_exit report_inputs(const struct merge *m)
 {
 	enum bc_exit code = BC_EXIT_OK;
@@ -318,15 +317,13 @@ static enum bc_exit report_inputs(const struct merge *m)
 		code = bc_exit_worse(code, in->trace.exit);
 		if (in->disorders != 0)
 			bc_print_error(m->console, in->paths[0],
-				"%" PRIu64 " of it %s not in the order of time, by %" PRIu64
-				" %s at most, and merged as %s",
-				in->disorders, in->disorders == 1 ? "is" : "are", in->most_early,
-				m->by == BC_MERGE_BY_WALL ? "ns" : "ticks",
-				in->disorders == 1 ? "it comes" : "they come");
+				"%" PRIu64 " entr%s out of order by at most %" PRIu64
+				" %s, written in file order",
+				in->disorders, in->disorders == 1 ? "y" : "ies", in->most_early,
+				m->by == BC_MERGE_BY_WALL ? "ns" : "ticks");
 		if (in->no_clock)
 			bc_print_error(m->console, in->paths[0],
-				"some of its times of day could not be told: its clock's rate "
-				"isn't known there");
+				"some times of day unknown, because the clock rate is unknown");
 	}
 	return code;
 }
@@ -375,7 +372,7 @@ static bool read_by(struct merge *m)
 	else if (strcmp(optarg, "wall") == 0)
 		m->by = BC_MERGE_BY_WALL;
 	else
-		bc_print_error(m->console, NULL, "--by %s: tick or wall is wanted", optarg);
+		bc_print_error(m->console, NULL, "--by %s: not tick or wall", optarg);
 	return m->by != BC_MERGE_BY_UNKNOWN;
 }
 
@@ -384,8 +381,8 @@ static bool read_positive(const struct merge *m, const char *option, uint64_t mo
 	if (!bc_option_u64(m->console, option, n))
 		return false;
 	if (*n == 0 || *n > most)
-		bc_print_error(m->console, NULL, "%s %s: a number from 1 to %" PRIu64 " is wanted",
-			option, optarg, most);
+		bc_print_error(m->console, NULL, "%s %s: must be from 1 to %" PRIu64, option,
+			optarg, most);
 	return *n != 0 && *n <= most;
 }
 
@@ -412,14 +409,14 @@ static bool read_option(struct merge *m, int letter)
 static enum bc_exit merge_paths(struct merge *m)
 {
 	if (m->args.count < 2)
-		return bc_print_usage_error(m->console, "two files or more are merged");
+		return bc_print_usage_error(m->console, "give at least two files");
 	if (!bc_merge_inputs_make(
 		    &m->inputs, m->console, m->args.paths, m->args.count, m->clock_hz)) {
 		return bc_print_no_memory(m->console);
 	}
 	if (m->format_count > 1 && m->format_count != m->inputs.count)
-		return bc_print_usage_error(m->console,
-			"-I is given once for all inputs, or once for each in their order");
+		return bc_print_usage_error(
+			m->console, "give -I once for all inputs, or once for each, in order");
 	return run_merge(m);
 }
 

@@ -1,4 +1,4 @@
-/* buscap merge: several traces as one, by time. */
+/* buscap merge: combines several traces into one, ordered by time. */
 #ifndef BC_CLI_TRACE_MERGE_H
 #define BC_CLI_TRACE_MERGE_H
 

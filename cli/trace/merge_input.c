@@ -29,7 +29,8 @@ void bc_merge_input_fill(struct bc_merge_input *in)
 	}
 }
 
-/* The time of day of a tick, made such that it orders as a number without sign. */
+/* Returns the time of day of a tick in ns, with the sign bit inverted so that unsigned comparison
+ * orders it. */
 static uint64_t wall_of(struct bc_merge_input *in, uint64_t tick)
 {
 	const struct bc_moment *m = &in->trace.moment;
@@ -40,7 +41,7 @@ static uint64_t wall_of(struct bc_merge_input *in, uint64_t tick)
 		return SIGN;
 	}
 	__int128 ns = ((__int128)tick - (__int128)m->tick) * NS_PER_S;
-	/* Down, before the moment as well as behind it. */
+	/* Round down, also for times before the moment. */
 	__int128 whole = ns / (__int128)clock_hz;
 	whole -= ns % (__int128)clock_hz < 0;
 	ns = whole + m->wall_ns;
@@ -62,7 +63,7 @@ void bc_merge_input_peek(struct bc_merge_input *in, enum bc_merge_by by)
 	if (by == BC_MERGE_BY_WALL)
 		key = (struct bc_merge_key){.time = wall_of(in, entry->tick)};
 	if (in->has_key && bc_merge_key_is_less(key, in->key)) {
-		/* An event stands with what follows it and has the tick of what went before. */
+		/* An event has the tick of the previous entry, so it is not out of order. */
 		if (!is_event) {
 			uint64_t early = key.epoch == in->key.epoch ? in->key.time - key.time : 0;
 			in->disorders++;

@@ -5,7 +5,7 @@
 
 #include "formats/segment/segment_name.h"
 
-/* Whether two files are segments of one recording, by their names. */
+/* Returns true if two files are segments of the same recording, according to their names. */
 static bool is_same_recording(const char *a, const char *b)
 {
 	const char *paths[2] = {a, b};
@@ -31,7 +31,7 @@ bool bc_merge_inputs_make(struct bc_merge_inputs *inputs, const struct bc_consol
 		return false;
 	for (int i = 0; i < count; i++) {
 		const char *first = paths[i];
-		if (first == NULL) /* it stands with one before it */
+		if (first == NULL) /* already part of an input */
 			continue;
 		struct bc_merge_input *in = &inputs->all[inputs->count++];
 		in->console = console;
@@ -83,12 +83,12 @@ bool bc_merge_inputs_have_clocks(const struct bc_merge_inputs *inputs)
 			continue;
 		if (in->trace.format != BC_FORMAT_SEGMENT)
 			bc_print_error(in->console, in->paths[0],
-				"%s has no time of day: --by wall is for segments",
+				"%s has no time of day: --by wall needs segments",
 				bc_format_name(in->trace.format));
 		else
 			bc_print_error(in->console, in->paths[0],
-				"its clock's rate isn't known, and so no time of day: say it with "
-				"--clock-hz, or merge --by tick if the inputs have one clock");
+				"clock rate unknown, so times of day are too; give it with "
+				"--clock-hz, or use --by tick if the inputs share a clock");
 		return false;
 	}
 	return true;

@@ -1,35 +1,36 @@
-/* The row of a merge's inputs: made of the paths, and which of them comes first. */
+/* The inputs of a merge: groups the paths, and finds the input that comes first. */
 #ifndef BC_CLI_TRACE_MERGE_INPUTS_H
 #define BC_CLI_TRACE_MERGE_INPUTS_H
 
 #include "cli/trace/merge_input.h"
 
-/* All zero: there are none. */
+/* Zero-initialised: no inputs. */
 struct bc_merge_inputs {
 	struct bc_merge_input *all;
 	size_t count;
-	const char **paths; /* of all of them, those of one together */
+	const char **paths; /* grouped by input */
 };
 
-/* Makes the inputs of the paths: the segments of one recording, by their names, become neighbours
- * in `paths`, and one input. None is opened. Returns false when memory ran out; close them in any
- * case. */
+/* Groups the paths into inputs: the segments of a recording, recognised by their names, become one
+ * input. Reorders `paths` by input. Opens nothing. Returns false if out of memory. Close the inputs
+ * in either case. */
 bool bc_merge_inputs_make(struct bc_merge_inputs *inputs, const struct bc_console *console,
 	const char **paths, int count, uint64_t clock_hz);
 void bc_merge_inputs_close(struct bc_merge_inputs *inputs);
 
-/* Whether there are several, all of them open, and segments of as many recordings. */
+/* Returns true if there are several inputs, and each is a different recording in segments. The
+ * inputs must be open. */
 bool bc_merge_inputs_are_recordings(const struct bc_merge_inputs *inputs);
 
-/* Whether the first entry of each had a time of day, once it was looked at. Complains of one that
- * had none. */
+/* Returns true if the first entry of each input had a time of day. Otherwise prints an error. Call
+ * it after bc_merge_input_peek() of each. */
 bool bc_merge_inputs_have_clocks(const struct bc_merge_inputs *inputs);
 
-/* The input whose entry comes first, and the one that would be first without it; each is `count`
- * when there is none. */
+/* Returns the index of the input that comes first, and in *rival that of the second; `count` if
+ * there is none. */
 size_t bc_merge_inputs_first(const struct bc_merge_inputs *inputs, size_t *rival);
 
-/* Whether the input is still the first of both. */
+/* Returns true if `first` still comes before `rival`. */
 bool bc_merge_inputs_stays_first(const struct bc_merge_inputs *inputs, size_t first, size_t rival);
 
 #endif

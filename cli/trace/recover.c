@@ -15,10 +15,10 @@
 
 static const struct bc_usage_option options[] = {
 	{'m', "mode", "MODE", "choice:strict|tail|salvage",
-		"strict: only if nothing is damaged (the index may be missing); tail: every chunk "
-		"up to the first damage (this is the default); salvage: every whole chunk, and "
-		"what is missing between them becomes a gap"},
-	{'o', "output", "OUT", "file", "the file to make"},
+		"strict: fail if anything except the index is damaged; tail (default): keep the "
+		"chunks before the first damage; salvage: keep every intact chunk, with gaps where "
+		"records are missing"},
+	{'o', "output", "OUT", "file", "output file"},
 	{0},
 };
 
@@ -27,12 +27,12 @@ const struct bc_usage bc_recover_usage = {
 	.required = "-o OUT",
 	.operands = "IN",
 	.kind = "file",
-	.summary = "make a whole segment out of a torn or damaged one",
-	.text = "Makes a whole, sealed segment out of a torn or damaged one. IN is only read; OUT "
-		"must not exist yet and may stand beside IN.",
+	.summary = "repair a torn or damaged segment",
+	.text = "Writes a whole, sealed segment from a torn or damaged one. IN is not changed; OUT "
+		"must not exist.",
 	.options = options,
-	.exits = "0 all was kept, 1 failed and OUT was not made, 2 wrong usage, 3 IN was damaged: "
-		 "what was good by the mode is in OUT.",
+	.exits = "0 everything was kept, 1 failed, OUT was not created, 2 wrong usage, 3 IN was "
+		 "damaged: OUT has the chunks that the mode keeps.",
 	.example = "buscap recover X-00000.byu.lz4.partial -o X-00000.byu.lz4",
 };
 
@@ -52,8 +52,7 @@ static bool read_mode(const struct bc_console *console, enum bc_recover_mode *mo
 	else if (strcmp(optarg, "salvage") == 0)
 		*mode = BC_RECOVER_SALVAGE;
 	else {
-		bc_print_error(
-			console, NULL, "--mode %s: strict, tail or salvage is wanted", optarg);
+		bc_print_error(console, NULL, "--mode %s: not strict, tail or salvage", optarg);
 		return false;
 	}
 	return true;
@@ -65,14 +64,14 @@ static const char *base_name(const char *path)
 	return slash != NULL ? slash + 1 : path;
 }
 
-/* Opens the directory that OUT is to stand in. */
+/* Opens the directory of OUT. */
 static int open_directory(const struct job *job)
 {
 	char path[4096];
 	size_t n = (size_t)(base_name(job->out) - job->out);
 
 	if (n >= sizeof(path)) {
-		bc_print_error(job->console, job->out, "can't make it: %s", strerror(ENAMETOOLONG));
+		bc_print_error(job->console, job->out, "can't create: %s", strerror(ENAMETOOLONG));
 		return -1;
 	}
 	memcpy(path, job->out, n);
@@ -84,29 +83,28 @@ static int open_directory(const struct job *job)
 	return fd;
 }
 
-/* Refuses an OUT that is there already. */
+/* Checks that OUT does not exist. Returns false after printing an error. */
 static bool is_free(const struct job *job, int in)
 {
 	struct stat in_st;
 	struct stat out_st;
 
 	if (base_name(job->out)[0] == '\0') {
-		bc_print_error(job->console, job->out, "it names a directory; -o wants a file");
+		bc_print_error(job->console, job->out, "is a directory; -o needs a file");
 		return false;
 	}
 	if (lstat(job->out, &out_st) != 0)
 		return true;
 	if (fstat(in, &in_st) == 0 && in_st.st_dev == out_st.st_dev &&
 		in_st.st_ino == out_st.st_ino)
-		bc_print_error(job->console, job->out,
-			"it is the input itself, which is never touched; name another -o");
+		bc_print_error(job->console, job->out, "is the input itself; choose another -o");
 	else
-		bc_print_error(job->console, job->out,
-			"it exists already and is not replaced; remove it or name another -o");
+		bc_print_error(
+			job->console, job->out, "already exists; remove it or choose another -o");
 	return false;
 }
 
-/* Says in words what became of the input. */
+/* Prints what was damaged, kept and lost. */
 static void print_result(const struct job *job, const struct bc_recovered *r)
 {
 	const struct bc_console *console = job->console;
@@ -115,21 +113,21 @@ static void print_result(const struct job *job, const struct bc_recovered *r)
 		bc_print_damage(console, job->in, r->first.offset, r->first.bytes, r->first.what);
 		if (r->damages > 1)
 			bc_print_error(console, job->in,
-				"and %" PRIu64 " more; %" PRIu64 " damaged byte%s in all",
+				"%" PRIu64 " more damaged places; %" PRIu64
+				" damaged byte%s in total",
 				r->damages - 1, r->damaged_bytes, bc_plural(r->damaged_bytes));
 	}
 	if (r->is_written)
 		bc_print_error(console, job->out,
-			"%" PRIu64 " chunk%s, %" PRIu64 " record%s kept; sealed", r->chunks,
+			"sealed with %" PRIu64 " chunk%s, %" PRIu64 " record%s", r->chunks,
 			bc_plural(r->chunks), r->records, bc_plural(r->records));
 	if (r->missing != 0)
-		bc_print_error(console, job->out,
-			"%" PRIu64 " record%s missing between them, as its gaps say", r->missing,
-			r->missing == 1 ? " is" : "s are");
+		bc_print_error(console, job->out, "%" PRIu64 " record%s missing, marked by gaps",
+			r->missing, bc_plural(r->missing));
 	if (r->lost_chunks != 0)
 		bc_print_error(console, job->in,
-			"%" PRIu64 " whole chunk%s (%" PRIu64
-			" record%s) behind the first damage not kept; --mode salvage keeps %s",
+			"%" PRIu64 " intact chunk%s (%" PRIu64
+			" record%s) after the first damage dropped; --mode salvage keeps %s",
 			r->lost_chunks, bc_plural(r->lost_chunks), r->lost_records,
 			bc_plural(r->lost_records), r->lost_chunks == 1 ? "it" : "them");
 }
@@ -141,26 +139,26 @@ static enum bc_exit finish_recover(const struct job *job, const struct bc_recove
 	if (rc == -EBADMSG) {
 		print_result(job, r);
 		bc_print_error(console, job->out,
-			"not made: the input is damaged, and the mode is strict; --mode tail or "
-			"salvage keeps what is good");
+			"not created: the input is damaged and the mode is strict; use --mode tail "
+			"or salvage");
 		return BC_EXIT_FAILED;
 	}
 	if (rc == -EEXIST) {
 		bc_print_error(console, job->out,
-			"not made: it, or %s%s, exists; that one may be left of a recovery broken "
-			"off: remove it",
+			"not created: it or %s%s already exists; remove the latter if it is from "
+			"an "
+			"interrupted recovery",
 			base_name(job->out), BC_RECOVER_SUFFIX);
 		return BC_EXIT_FAILED;
 	}
 	if (rc != 0) {
-		bc_print_error(console, job->out, "not made: %s",
-			rc == -EIO ? "reading failed, or the input changed meanwhile"
-				   : strerror(-rc));
+		bc_print_error(console, job->out, "not created: %s",
+			rc == -EIO ? "read error, or the input changed" : strerror(-rc));
 		return BC_EXIT_FAILED;
 	}
 	print_result(job, r);
 	if (!r->is_written) {
-		bc_print_error(console, job->out, "not made: the input has no chunk to keep%s",
+		bc_print_error(console, job->out, "not created: the input has no chunk to keep%s",
 			r->lost_chunks != 0 ? " in this mode" : "");
 		return BC_EXIT_FAILED;
 	}
@@ -176,8 +174,8 @@ static bool is_capture(const struct bc_file *file)
 	return n > 0 && bc_probe(&probe, head, (size_t)n, true) && probe.is_capture;
 }
 
-/* Whether IN is what can be recovered: a regular file. It is read as a segment whatever its head
- * says, for that may be what is damaged. Complains if not. */
+/* Checks that IN is a regular file and not a raw capture. It is opened as a segment without
+ * detection, because its header may be damaged. Returns false after printing an error. */
 static bool is_recoverable(const struct job *job)
 {
 	struct bc_file file;
@@ -188,12 +186,11 @@ static bool is_recoverable(const struct job *job)
 	if (ok && is_capture(&file)) {
 		ok = false;
 		bc_print_error(job->console, job->in,
-			"it is a raw capture: buscapd makes a torn one whole at its next start, "
-			"and "
-			"replays what is good of a damaged one");
+			"is a raw capture; buscapd repairs a torn one at its next start, and "
+			"replays the intact parts of a damaged one");
 	} else if (!ok)
 		bc_print_error(
-			job->console, job->in, "only segments in regular files can be recovered");
+			job->console, job->in, "not a regular file; only those can be recovered");
 	bc_file_close(&file);
 	return ok;
 }
@@ -236,10 +233,10 @@ int bc_cmd_recover(const struct bc_console *console, int argc, char **argv)
 			return o.exit;
 	}
 	if (argc - optind != 1)
-		return bc_print_usage_error(console,
-			argc == optind ? "no file is named" : "one file at a time is recovered");
+		return bc_print_usage_error(
+			console, argc == optind ? "no file given" : "give one file at a time");
 	if (job.out == NULL || strcmp(job.out, "-") == 0)
-		return bc_print_usage_error(console, "-o is missing: the file to make");
+		return bc_print_usage_error(console, "-o is required: the output file");
 	job.in = argv[optind];
 	return run_recover(&job);
 }

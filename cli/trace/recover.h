@@ -1,4 +1,4 @@
-/* buscap recover: a whole, sealed segment out of a torn or damaged one. */
+/* buscap recover: writes a whole, sealed segment from a torn or damaged one. */
 #ifndef BC_CLI_TRACE_RECOVER_H
 #define BC_CLI_TRACE_RECOVER_H
 

@@ -17,7 +17,7 @@ static void add_gap(struct bc_gap_sum *sum, const struct bc_event *gap)
 	sum->is_inexact |= !gap->exact;
 }
 
-/* Keeps what is to be told one by one. Returns 0 or -ENOMEM. */
+/* Stores an annotation. Returns 0 or -ENOMEM. */
 static int keep_annotation(
 	struct bc_segment_info *info, const struct bc_chunk *chunk, const struct bc_event *event)
 {
@@ -45,7 +45,7 @@ static int keep_annotation(
 	return 0;
 }
 
-/* What a note has set is as good as what the header says. A text that is no object is nobody's. */
+/* Merges a note into the metadata of the header. Ignores text that is not a JSON object. */
 static void apply_note(
 	struct bc_segment_info *info, const struct bc_chunk *chunk, const struct bc_event *event)
 {
@@ -91,7 +91,7 @@ static int add_events(struct bc_segment_info *info, const struct bc_chunk *chunk
 	return rc;
 }
 
-/* The time line goes on through a chunk; each epoch has a clock of its own. */
+/* Adds the chunk's duration. Each epoch has its own clock. */
 static void add_ticks(struct bc_segment_info *info, const struct bc_chunk_info *chunk)
 {
 	if (info->epochs == 0)
@@ -141,7 +141,7 @@ static void set_header(struct bc_segment_info *info, const struct bc_segment_rea
 	info->header = *bc_segment_reader_header(reader);
 }
 
-/* Goes through what the reader finds, to its end. */
+/* Reads all that the reader finds. */
 static int read_all(
 	struct bc_segment_info *info, struct bc_segment_reader *reader, struct bc_chunk *chunk)
 {
@@ -178,7 +178,7 @@ static int read_all(
 	}
 }
 
-/* The events of a chunk, from its header in the file. */
+/* Reads the events of a chunk from its header in the file. */
 static int read_events(struct bc_segment_info *info, int fd, uint64_t offset,
 	const struct bc_chunk_info *row, struct bc_chunk *chunk)
 {
@@ -202,7 +202,7 @@ static int read_events(struct bc_segment_info *info, int fd, uint64_t offset,
 	return 0;
 }
 
-/* A sealed segment: its head, the rows of its index, and the headers of the chunks that have
+/* Reads a sealed segment: its header, the rows of its index, and the headers of chunks that have
  * events. */
 static int gather_by_index(struct bc_segment_info *info, const struct bc_file *file,
 	struct bc_segment_reader *reader, struct bc_chunk *chunk,

@@ -1,4 +1,4 @@
-/* What a segment file holds, gathered from its header and index, or from its chunks' headers where
+/* Statistics of a segment file, gathered from its header and index, or from the chunk headers if
  * there is no index. Records are neither read nor checked. */
 #ifndef BC_CLI_TRACE_SEGMENT_INFO_H
 #define BC_CLI_TRACE_SEGMENT_INFO_H
@@ -15,45 +15,45 @@ struct bc_gap_sum {
 	bool is_inexact;
 };
 
-/* A mark, trigger or note, where it stands. */
+/* A mark, trigger or note, and its position. */
 struct bc_segment_annotation {
 	struct bc_segment_annotation *next;
 	uint8_t kind;    /* enum bc_event_kind */
-	uint64_t record; /* before this record of the recording */
+	uint64_t record; /* number of the following record of the recording */
 	size_t bytes;
-	char text[]; /* with a zero behind it */
+	char text[]; /* zero-terminated */
 };
 
-/* Of a segment with more of them the first are kept, and the others counted. */
+/* Only the first annotations of a segment are kept; the others are counted. */
 #define BC_INFO_ANNOTATIONS_MAX 1000u
 
 struct bc_segment_info {
 	uint64_t bytes;    /* of the file */
-	uint64_t segments; /* in it; what follows of the header is the first one's */
+	uint64_t segments; /* in the file; `header` is that of the first */
 	bool has_header;
-	struct bc_segment_header header; /* with the metadata that notes have set since */
-	bool is_sealed;                  /* all of them are */
-	uint64_t damages;                /* places that could not be read, as far as was looked */
+	struct bc_segment_header header; /* with the metadata updated by notes */
+	bool is_sealed;                  /* all segments are */
+	uint64_t damages;                /* damaged places found */
 	struct bc_segment_damage damage; /* the first of them */
 	uint64_t chunks;
 	uint64_t records;
-	uint64_t first_record; /* numbers of the first and the last, when there are any */
+	uint64_t first_record; /* numbers of the first and last record, if records != 0 */
 	uint64_t last_record;
 	uint64_t first_tick;
 	uint64_t last_tick;
 	uint64_t epochs;
-	uint64_t duration_ticks; /* of all epochs together */
+	uint64_t duration_ticks; /* sum over all epochs */
 	bool has_wall;
-	int64_t wall_ns; /* of the first record */
+	int64_t wall_ns; /* time of day of the first record */
 	struct bc_gap_sum gaps;
 	struct bc_gap_sum causes[BC_GAP_CAUSES];
 	uint64_t marks;
 	uint64_t triggers;
 	uint64_t notes;
-	struct bc_segment_annotation *annotations; /* in their order */
+	struct bc_segment_annotation *annotations; /* in order */
 	struct bc_segment_annotation *last_annotation;
 	size_t annotation_count;
-	uint64_t annotations_left; /* that are not among them */
+	uint64_t annotations_left; /* beyond BC_INFO_ANNOTATIONS_MAX */
 	uint64_t types[4];
 	uint64_t procs[4];
 	/* While gathering. */
@@ -61,7 +61,7 @@ struct bc_segment_info {
 	uint64_t epoch_tick;
 };
 
-/* Gathers. Returns 0 or a negative errno. Free it either way. */
+/* Gathers the statistics. Returns 0 or a negative errno. Free them in either case. */
 int bc_segment_info_gather(struct bc_segment_info *info, struct bc_file *file);
 void bc_segment_info_free(struct bc_segment_info *info);
 

@@ -86,7 +86,7 @@ static void print_header(struct bc_output *output, const struct bc_segment_info 
 	if (h->clock_hz != 0)
 		bc_status_line(output, "clock", "%" PRIu64 " Hz", h->clock_hz);
 	else
-		bc_status_line(output, "clock", "not known");
+		bc_status_line(output, "clock", "unknown");
 	print_mapping(output, h);
 	bc_status_line_safe(output, "host", h->host);
 	bc_status_line_safe(output, "program", h->program);
@@ -161,7 +161,7 @@ static void print_annotations(struct bc_output *output, const struct bc_segment_
 		bc_output_text(output, "\n", 1);
 	}
 	if (info->annotations_left != 0)
-		bc_status_line(output, "and more", "%" PRIu64 "; buscap dump shows them all",
+		bc_status_line(output, "and more", "%" PRIu64 "; buscap dump shows all",
 			info->annotations_left);
 }
 
@@ -198,7 +198,7 @@ void bc_segment_info_print(struct bc_output *output, const struct bc_segment_inf
 	print_seen(output, info);
 }
 
-/* Appends a value; a list that can't take it becomes NULL. */
+/* Appends a value. On failure, frees the list and sets it to NULL. */
 static void append(json_t **list, json_t *value)
 {
 	if (json_array_append_new(*list, value) == 0)
@@ -303,7 +303,7 @@ static json_t *seen_json(const uint64_t bitmap[4], bool is_type)
 	return list;
 }
 
-/* Where something is not known, null. */
+/* Returns a number, or null if it is unknown. */
 static json_t *number_or_null(bool is_known, uint64_t value)
 {
 	return is_known ? bc_json_u64(value) : json_null();

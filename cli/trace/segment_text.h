@@ -1,4 +1,4 @@
-/* What is known of a segment file, as text and as JSON. */
+/* Prints the statistics of a segment file as text and as JSON. */
 #ifndef BC_CLI_TRACE_SEGMENT_TEXT_H
 #define BC_CLI_TRACE_SEGMENT_TEXT_H
 
@@ -10,7 +10,7 @@
 
 void bc_segment_info_print(struct bc_output *output, const struct bc_segment_info *info);
 
-/* A new object. NULL when memory ran out. */
+/* Returns a new object, or NULL if out of memory. */
 json_t *bc_segment_info_json(const struct bc_segment_info *info);
 
 #endif

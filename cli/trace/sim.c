@@ -18,28 +18,27 @@ enum { OPTION_LOSS = 1000, OPTION_CORRUPT };
 
 static const struct bc_usage_option options[] = {
 	{'O', "output-format", "FMT", "choice:bcp1|raw6|byu",
-		"bcp1 (the board's frames), raw6 (its samples alone) or byu (the records made of "
-		"them)"},
+		"bcp1 (the board's frames), raw6 (only their samples) or byu (the resulting "
+		"records)"},
 	{'o', "output", "FILE", "file",
-		"the file to write, instead of standard output; one that is there already is "
-		"replaced"},
-	{'s', "seed", "N", "number", "which bus (1)"},
+		"output file (default: standard output); replaced if it exists"},
+	{'s', "seed", "N", "number", "seed of the bus simulation (default 1)"},
 	{'n', "count", "N", "number",
-		"samples (1000000); 1k is 1000, and M and G a million and a thousand million"},
-	{'a', "agents", "N", "choice:1|2|3|4", "processors, 1 to 4 (1)"},
+		"number of samples, also with k, M or G: 1k is 1000 (default 1000000)"},
+	{'a', "agents", "N", "choice:1|2|3|4", "number of processors, 1 to 4 (default 1)"},
 	{OPTION_LOSS, "loss", "P", "number",
-		"chance that the board loses samples before a frame (0)"},
+		"probability that the board loses samples before a frame (default 0)"},
 	{OPTION_CORRUPT, "corrupt", "P", "number",
-		"chance that a frame has a flipped bit; bcp1 only (0)"},
+		"probability that a frame has a flipped bit; bcp1 only (default 0)"},
 	{0},
 };
 
 const struct bc_usage bc_sim_usage = {
 	.name = "sim",
 	.required = "-O FMT",
-	.summary = "write the stream of a simulated bus",
-	.text = "Writes what a capture board on a simulated Pentium bus would send: the same seed "
-		"gives the same bytes, everywhere and always. All formats are of the same stream.",
+	.summary = "generate the trace of a simulated bus",
+	.text = "Writes what a capture board on a simulated Pentium bus would send. The same seed "
+		"always gives the same bytes, on any machine. All formats contain the same stream.",
 	.options = options,
 	.exits = "0 ok, 1 failed, 2 wrong usage.",
 	.example = "buscap sim --seed 7 --count 100000 -O byu -o bus.byu",
@@ -60,7 +59,7 @@ static bool read_agents(const struct bc_console *console, unsigned *agents)
 	*agents = (unsigned)n;
 	if (n >= 1 && n <= 4)
 		return true;
-	bc_print_error(console, NULL, "--agents %s: a bus has 1 to 4 of them", optarg);
+	bc_print_error(console, NULL, "--agents %s: must be 1 to 4", optarg);
 	return false;
 }
 
@@ -69,7 +68,7 @@ static bool read_output_format(const struct bc_console *console, enum bc_format 
 	*format = bc_format_by_name(optarg);
 	if (*format == BC_FORMAT_BCP1 || *format == BC_FORMAT_RAW6 || *format == BC_FORMAT_BYU)
 		return true;
-	bc_print_error(console, NULL, "-O %s: bcp1, raw6 or byu can be written", optarg);
+	bc_print_error(console, NULL, "-O %s: not bcp1, raw6 or byu", optarg);
 	return false;
 }
 
@@ -100,15 +99,15 @@ static enum bc_exit check_args(
 	const struct bc_console *console, const struct sim_args *sim_args, int operands)
 {
 	if (operands != 0)
-		return bc_print_usage_error(console, "it takes no operands; -o names the output");
+		return bc_print_usage_error(console, "takes no operands; give the output with -o");
 	if (sim_args->format == BC_FORMAT_UNKNOWN)
-		return bc_print_usage_error(console, "-O is missing: bcp1, raw6 or byu");
+		return bc_print_usage_error(console, "-O is required: bcp1, raw6 or byu");
 	if (sim_args->sim.corrupt_ppm != 0 && sim_args->format != BC_FORMAT_BCP1)
-		return bc_print_usage_error(console, "--corrupt is for -O bcp1: the other formats "
-						     "have no checksums that would tell");
+		return bc_print_usage_error(console, "--corrupt works only with -O bcp1: the other "
+						     "formats have no checksums");
 	if (sim_args->path == NULL && isatty(console->out))
 		return bc_print_usage_error(
-			console, "the output is binary, and a terminal is no place for it: use -o");
+			console, "won't write binary data to a terminal; use -o");
 	return BC_EXIT_OK;
 }
 
@@ -138,7 +137,7 @@ static void write_samples(struct bc_output *output, const struct bc_bcp1_frame *
 	output->used += (size_t)count * BC_SAMPLE_BYTES;
 }
 
-/* Writes the whole stream, or as much of it as somebody reads. */
+/* Writes the stream until its end or until writing fails. */
 static int write_stream(
 	struct bc_output *output, const struct sim_args *sim_args, struct bc_chunk *chunk)
 {
@@ -153,7 +152,7 @@ static int write_stream(
 	if (rc != 0)
 		return rc;
 	if (sim_args->sim.count == 0)
-		bc_sim_stop(sim); /* none are wanted; to the simulator 0 is no end */
+		bc_sim_stop(sim); /* to the simulator, 0 means endless */
 	bc_mapping_init(&mapping, &mapping_options);
 	bc_stamper_init(&stamper, &mapping);
 	bc_chunk_reset(chunk, 0, 0);

@@ -1,4 +1,4 @@
-/* buscap sim: the stream of the simulated bus, as the board sends it or as what becomes of it. */
+/* buscap sim: writes the stream of the simulated bus, as the board sends it or converted. */
 #ifndef BC_CLI_TRACE_SIM_H
 #define BC_CLI_TRACE_SIM_H
 

@@ -20,8 +20,7 @@
 #include "formats/segment/sequence_check.h"
 
 static const struct bc_usage_option options[] = {
-	{'I', "input", "FMT", "format-read",
-		"the files' format, where it can't be told by content: see buscap formats"},
+	{'I', "input", "FMT", "format-read", "input format and options (default: detected)"},
 	{0},
 };
 
@@ -29,23 +28,23 @@ const struct bc_usage bc_verify_usage = {
 	.name = "verify",
 	.operands = "FILE...",
 	.kind = "file",
-	.summary = "check that files are whole",
-	.text = "Checks segments (every checksum, the index against the chunks, that no chunk and "
-		"no record is missing, from file to file too), raw captures (every block's "
-		"checksums) and bcp1 streams (every frame's checksums, the sequence). The plain "
-		"formats have no checksums: only a torn end and values too long for a record can "
-		"be told. Texts are read: malformed lines are told.\n"
-		"One line on each damage, and one on each file. Segments are put in order.",
+	.summary = "check the integrity of files",
+	.text = "Checks segments (all checksums, the index against the chunks, that no chunk or "
+		"record is missing, also between files), raw captures (all checksums) and bcp1 "
+		"streams (all checksums, the sequence numbers). Plain formats have no checksums: "
+		"only a torn end and values too large for a record are found. In text formats, "
+		"malformed lines are found.\n"
+		"Prints a line for each damage and one for each file. Segments are sorted.",
 	.options = options,
-	.exits = "0 all is whole, 1 failed, 2 wrong usage, 3 damaged, torn or not sealed.",
+	.exits = "0 all files are whole, 1 failed, 2 wrong usage, 3 damaged, torn or not sealed.",
 	.example = "buscap verify *.byu.lz4",
 };
 
-/* How far the recording of the segments checked before goes. */
+/* Where the previous file ended. */
 struct ending {
 	bool is_known;
 	uint64_t tag;
-	uint64_t next; /* number of the record that should follow */
+	uint64_t next; /* expected number of the next record */
 };
 
 /* The check of one file. */
@@ -55,17 +54,17 @@ struct check {
 	const struct bc_file *file;
 	const struct bc_format_options *options; /* of its format */
 	uint64_t damages;
-	/* Of a segment. */
+	/* Segments only: */
 	struct bc_sequence_check sequence;
-	struct ending *before; /* where the files before ended; moved on by this one */
+	struct ending *before; /* where the previous files ended; updated by this one */
 	bool follows_hole;     /* records are missing between them and this one */
 	uint64_t segments;
 	uint64_t unsealed;
 	uint64_t chunks;
 	uint64_t records;
 	uint64_t gaps;
-	bool has_header; /* of the present segment: */
-	bool has_identity;
+	/* The current segment: */
+	bool has_identity; /* tag and segment are known */
 	bool is_started;
 	bool is_sealed;
 	bool is_hurt;
@@ -74,7 +73,7 @@ struct check {
 	uint32_t next_number;
 };
 
-/* "FILE: ", with which each line on it begins. */
+/* Prints the prefix "FILE: ". */
 static void print_name(const struct check *c)
 {
 	bc_output_safe(c->output, c->file->name);
@@ -102,8 +101,8 @@ static void finish_segment(struct check *c)
 	c->next_number = 0;
 }
 
-/* The file begins with this record: goes on where the files before ended, if they can have led up
- * to it. */
+/* Continues the sequence check from the previous file, if this file starts with a later record of
+ * the same recording. */
 static void join_recording(struct check *c, uint64_t tag, uint64_t first)
 {
 	const struct ending *before = c->before;
@@ -115,7 +114,7 @@ static void join_recording(struct check *c, uint64_t tag, uint64_t first)
 	c->follows_hole = before->next < first;
 }
 
-/* Where the files up to this one end; what a file holds twice is no step back. */
+/* Updates the ending. A repeated file does not move it back. */
 static void finish_file(const struct check *c)
 {
 	const struct bc_sequence_check *sequence = &c->sequence;
@@ -130,7 +129,7 @@ static void finish_file(const struct check *c)
 
 static void start_segment(struct check *c, const struct bc_segment_header *header)
 {
-	/* Damage just before it is damage of its own head, if no segment was under way. */
+	/* Damage directly before the header belongs to this segment. */
 	bool is_hurt = c->is_hurt && !c->is_started;
 
 	finish_segment(c);
@@ -143,7 +142,7 @@ static void start_segment(struct check *c, const struct bc_segment_header *heade
 	bc_sequence_check_expect(&c->sequence, header);
 }
 
-/* Where a chunk should stand, by its numbers. */
+/* Reports a chunk that is wrong in the way described by `words`. */
 static void print_chunk_damage(
 	struct check *c, const struct bc_chunk_info *info, uint64_t offset, const char *words)
 {
@@ -154,7 +153,7 @@ static void print_chunk_damage(
 	print_damage(c, offset, bc_chunk_encoded_bytes(info), what);
 }
 
-/* Whether a chunk is of this segment and stands behind the one with the number before its own. */
+/* Checks that a chunk belongs to this segment and has the next number. */
 static void check_numbers(
 	struct check *c, const struct bc_chunk_info *info, uint64_t missing, uint64_t offset)
 {
@@ -168,14 +167,14 @@ static void check_numbers(
 	else if (info->segment != c->segment)
 		print_chunk_damage(c, info, offset, "is of another segment");
 	else if (info->number > c->next_number && missing == 0 && !c->is_hurt)
-		print_chunk_damage(
-			c, info, offset, "is not the next: chunks are missing before it");
+		print_chunk_damage(c, info, offset, "follows missing chunks");
 	if (info->number >= c->next_number)
 		c->next_number = info->number + 1;
-	c->is_hurt = false; /* the next chunk should follow this one */
+	c->is_hurt = false; /* the next chunk must follow this one */
 }
 
-/* The first chunk of a file that goes on behind a hole: it may know of it, by a gap. */
+/* Reports records missing before the first chunk of a file, unless a gap in it accounts for them.
+ */
 static void print_hole_before(struct check *c, const struct bc_chunk_info *info, uint64_t missing)
 {
 	c->follows_hole = missing != 0;
@@ -183,8 +182,8 @@ static void print_hole_before(struct check *c, const struct bc_chunk_info *info,
 		return;
 	print_name(c);
 	bc_output_format(c->output,
-		"%" PRIu64 " record%s missing before it (record%s %" PRIu64 " on)\n", missing,
-		missing == 1 ? " is" : "s are", bc_plural(missing), info->first_record - missing);
+		"%" PRIu64 " record%s missing before this segment (from record %" PRIu64 ")\n",
+		missing, bc_plural(missing), info->first_record - missing);
 }
 
 static int check_chunk(struct check *c, const struct bc_chunk *chunk, uint64_t offset)
@@ -201,17 +200,17 @@ static int check_chunk(struct check *c, const struct bc_chunk *chunk, uint64_t o
 	if (c->follows_hole && c->chunks == 0) {
 		print_hole_before(c, info, missing);
 	} else if (missing != 0) {
-		snprintf(words, sizeof(words), "follows %" PRIu64 " record%s", missing,
-			missing == 1 ? " that is missing" : "s that are missing");
+		snprintf(words, sizeof(words), "follows %" PRIu64 " missing record%s", missing,
+			bc_plural(missing));
 		print_chunk_damage(c, info, offset, words);
 	}
 	check_numbers(c, info, missing, offset);
 	if (place == BC_SEQUENCE_DUPLICATE) {
-		print_chunk_damage(c, info, offset, "was there before");
+		print_chunk_damage(c, info, offset, "is a repetition");
 		return 0;
 	}
 	if (place == BC_SEQUENCE_LATE)
-		print_chunk_damage(c, info, offset, "stands behind chunks that come after it");
+		print_chunk_damage(c, info, offset, "is out of order");
 	c->is_hurt = false;
 	c->chunks++;
 	c->records += info->records;
@@ -246,7 +245,7 @@ static int read_segments(struct check *c, struct bc_segment_reader *reader, stru
 			break;
 		case BC_FOUND_END:
 			if (!c->is_started && c->segments == 0)
-				c->is_started = true; /* nothing whole: a segment it was to be */
+				c->is_started = true; /* nothing intact: counts as a segment */
 			finish_segment(c);
 			return 0;
 		}
@@ -257,10 +256,9 @@ static enum bc_exit summarize_segments(const struct check *c)
 {
 	bool is_whole = c->damages == 0 && c->unsealed == 0;
 	const char *state = c->damages != 0 ? "damaged: " : is_whole ? "ok: " : "";
-	const char *sealed = c->unsealed == 0 ? "sealed"
-			     : c->segments == 1
-				     ? "not sealed (no index: it was cut off, or is still open)"
-				     : "not all sealed (an index is missing)";
+	const char *sealed = c->unsealed == 0   ? "sealed"
+			     : c->segments == 1 ? "not sealed (no index: torn or still open)"
+						: "not all sealed (an index is missing)";
 
 	print_name(c);
 	bc_output_format(c->output, "%s%s", state, sealed);
@@ -305,19 +303,19 @@ static enum bc_exit verify_capture(struct check *c, struct bc_file *file)
 	bool is_whole = info.damages == 0 && info.holes == 0;
 	print_name(c);
 	bc_output_format(c->output,
-		"%s: raw capture, %s, %" PRIu64 "%s block%s, %" PRIu64
-		" bytes of the stream, %" PRIu64 " break%s%s\n",
+		"%s: raw capture, %s, %" PRIu64 "%s block%s, %" PRIu64 " bytes of stream, %" PRIu64
+		" break%s%s\n",
 		is_whole ? "ok" : "damaged", bc_format_name(file->probe.format), info.blocks,
 		is_whole ? "" : " good", bc_plural(info.blocks), info.stream_bytes, info.breaks,
-		bc_plural(info.breaks), info.holes != 0 ? "; some of the stream is missing" : "");
+		bc_plural(info.breaks), info.holes != 0 ? "; parts of the stream are missing" : "");
 	return is_whole ? BC_EXIT_OK : BC_EXIT_DAMAGED;
 }
 
 static void print_packing(struct check *c)
 {
 	print_name(c);
-	bc_output_format(c->output, "its %s frames are damaged or torn\n",
-		bc_packing_name(c->file->probe.packing));
+	bc_output_format(
+		c->output, "damaged or torn %s data\n", bc_packing_name(c->file->probe.packing));
 	c->damages++;
 }
 
@@ -333,7 +331,7 @@ static enum bc_exit verify_frames(struct check *c)
 		if (rc == BC_FRAMES_GAP && f->gap.cause == BC_GAP_SEQUENCE) {
 			print_name(c);
 			bc_output_format(c->output,
-				"offset %" PRIu64 ": the sequence jumps: frames are missing\n",
+				"offset %" PRIu64 ": frames missing: gap in the sequence numbers\n",
 				f->gap.offset);
 			jumps++;
 		}
@@ -352,15 +350,14 @@ static enum bc_exit verify_frames(struct check *c)
 			" gap%s%s\n",
 			is_whole ? "ok" : "damaged", f->frames, is_whole ? "" : " good",
 			bc_plural(f->frames), f->samples, bc_plural(f->samples), f->gaps,
-			bc_plural(f->gaps),
-			f->has_last ? "" : ", the board's last frame is not there");
+			bc_plural(f->gaps), f->has_last ? "" : ", without the final frame");
 		code = is_whole ? BC_EXIT_OK : BC_EXIT_DAMAGED;
 	}
 	bc_frames_close(f);
 	return code;
 }
 
-/* Of n records at `in`, numbered from `first`, those with a value longer than a BYU record has. */
+/* Reports those of n records at `in`, numbered from `first`, that don't fit a BYU record. */
 static void print_misfits(struct check *c, const uint8_t *in, size_t n, uint64_t first)
 {
 	enum bc_format format = c->file->probe.format;
@@ -384,7 +381,7 @@ static enum bc_exit verify_plain(struct check *c)
 	size_t stride = format == BC_FORMAT_RAW6 ? BC_SAMPLE_BYTES : bc_dialect_bytes(format);
 	const char *word = format == BC_FORMAT_RAW6 ? "sample" : "record";
 	uint64_t bytes = 0;
-	size_t held = 0; /* bytes of a record that is not whole yet */
+	size_t held = 0; /* bytes in `buffer` that are the start of a record */
 	uint8_t buffer[65536];
 	ssize_t n;
 
@@ -401,10 +398,9 @@ static enum bc_exit verify_plain(struct check *c)
 	if (n < 0)
 		print_packing(c);
 	if (bytes % stride != 0)
-		print_damage(c, bytes - bytes % stride, bytes % stride,
-			"torn: they are no whole record");
+		print_damage(c, bytes - bytes % stride, bytes % stride, "torn record");
 	print_name(c);
-	bc_output_format(c->output, "%s: %s, %" PRIu64 " %s%s%s, no checksums to verify them by\n",
+	bc_output_format(c->output, "%s: %s, %" PRIu64 " %s%s%s, no checksums\n",
 		c->damages != 0 ? "damaged" : "ok", bc_format_name(format), bytes / stride,
 		c->damages != 0 ? "whole " : "", word, bc_plural(bytes / stride));
 	return c->damages != 0 ? BC_EXIT_DAMAGED : BC_EXIT_OK;
@@ -453,7 +449,7 @@ static enum bc_exit verify_file(const struct bc_console *console, struct bc_outp
 		code = verify_entries(&check, &file);
 	}
 	bc_file_close(&file);
-	bc_output_flush(output); /* a line at a time: the next file may take long */
+	bc_output_flush(output); /* the next file may take long */
 	return code;
 }
 
@@ -474,7 +470,7 @@ int bc_cmd_verify(const struct bc_console *console, int argc, char **argv)
 			return o.exit;
 	}
 	if (optind == argc)
-		return bc_print_usage_error(console, "no file is named");
+		return bc_print_usage_error(console, "no file given");
 	if (!bc_output_open(&output, console))
 		return BC_EXIT_FAILED;
 	const char **paths = (const char **)argv + optind;

@@ -1,5 +1,5 @@
-/* buscap verify: whether files are whole: every checksum, the index against the chunks, nothing
- * missing between them. */
+/* buscap verify: checks files: every checksum, the index against the chunks, and that no chunk or
+ * record is missing. */
 #ifndef BC_CLI_TRACE_VERIFY_H
 #define BC_CLI_TRACE_VERIFY_H
 

@@ -100,11 +100,11 @@ def buscap(*argv, code=0, **options):
 def can_write(name):
     """Whether the program writes a format; else the running test is skipped."""
     done = run(need(BUSCAP), "convert", "-O", name, "-I", "raw6", data=b"")
-    if b"can be read only" in done.stderr:
+    if b"can only be read" in done.stderr:
         pytest.skip(f"{name} is not written")
 
 
 def can_read(name):
     done = run(need(BUSCAP), "convert", "-I", name, "-O", "xdin", data=b"")
-    if b"can be written only" in done.stderr:
+    if b"can only be written" in done.stderr:
         pytest.skip(f"{name} is not read")

@@ -107,7 +107,7 @@ def test_every_selector_alone_and_in_any_company(tmp):
             wanted = Wanted(rng, source, which)
             got, err = cut(path, tmp / f"{seed}-{i}.byu.lz4", *wanted.options)
             kept = check_cut(source, wanted, got)
-            equal("nothing of it is wanted" in err, not kept, err)
+            equal("no record matches" in err, not kept, err)
             chosen += bool(kept)
             empty += not kept
     assert chosen > 30, (chosen, empty)
@@ -170,7 +170,7 @@ def test_without_a_clock_times_of_day_choose_chunks_with_a_word(tmp):
     path = record_file(tmp, rich_stream(13))
     source = read(path)
     got, err = cut(path, tmp / "x.byu.lz4", "--from", "+0s")
-    assert "clock's rate isn't known" in err and err.count("\n") == 1, err
+    assert "clock rate unknown" in err and err.count("\n") == 1, err
     equal(fields(got.records), fields(source.records), "all")
 
 
@@ -369,7 +369,7 @@ def test_a_delta_too_long_for_its_field_is_told(tmp):
     data = b"".join(struct.pack("<I4BI", i, 1 if i == 1 else 3, 4, 0, 0, time) for i, time in enumerate(times))
     out, err = buscap("cut", "-I", "byu", "--type", "write", data=data)
     equal([struct.unpack_from("<I", out, at)[0] for at in range(8, len(out), 12)], [0, NO_DELTA, 3], "times")
-    assert "1 delta of 0xffffffff ticks or more" in err, err
+    assert "1 delta across dropped records" in err, err
     # A segment has anchors for that.
     buscap("cut", "-I", "byu", "--type", "write", "-O", "segment", "-o", tmp / "x.byu.lz4", data=data)
     equal([r.tick for r in read(tmp / "x.byu.lz4").records], [0, 2 * 0xFFFFFFF0, 2 * 0xFFFFFFF0 + 3], "ticks")
@@ -447,7 +447,7 @@ def test_a_segment_replaces_nothing_and_is_no_standard_output(tmp):
         taken.write_bytes(b"mine")
         for words in (["convert", "-O", "segment"], ["cut"]):
             _, err = buscap(*words, path, "-o", out, code=1)
-            assert f"{taken.name} exists already" in err and err.count("\n") == 1, err
+            assert f"{taken.name} already exists" in err and err.count("\n") == 1, err
         equal(taken.read_bytes(), b"mine", "what was there")
         taken.unlink()
     for words in (["convert", "-O", "segment"], ["cut"]):
@@ -461,7 +461,7 @@ def test_a_segment_replaces_nothing_and_is_no_standard_output(tmp):
 def test_what_has_no_place_in_a_record_is_named(tmp):
     text = b"r 10 4\nw 123456789 4\nr 20 4\n"
     _, err = buscap("convert", "-I", "xdin", "-O", "segment", "-o", tmp / "x", code=1, data=text)
-    assert "line 2: address 0x123456789 doesn't fit in the 32 bits" in err, err
+    assert "line 2: address 0x123456789 doesn't fit the 32 bits" in err, err
     _, err = buscap("convert", "-I", "xdin", "-O", "segment", "-o", tmp / "y", code=1, data=b"r 10 100\n")
     assert "line 1: size of 256 bytes" in err, err
     assert not (tmp / "x").exists() and not (tmp / "y").exists()
@@ -488,7 +488,7 @@ def test_references_without_time_have_a_tick_each(tmp):
 def test_nothing_wanted_is_an_empty_segment_that_is_whole(tmp):
     path = record_file(tmp, rich_stream(24))
     _, err = buscap("cut", "-n", "999999-", path, "-o", tmp / "x.byu.lz4")
-    assert "nothing of it is wanted" in err
+    assert "no record matches" in err
     equal(harness.lz4_dc([tmp / "x.byu.lz4"]), b"", "records")
     buscap("verify", tmp / "x.byu.lz4")
     buscap("info", tmp / "x.byu.lz4")
@@ -551,7 +551,7 @@ def test_an_input_is_not_written_over(tmp):
         if name != trace:
             name.symlink_to(trace)
         _, err = buscap("cut", "-I", "xdin", "--type", "write", trace, "-o", name, code=1)
-        assert "it is an input" in err, err
+        assert "is also an input" in err, err
         equal(trace.read_bytes(), b"r 10 4\nw 10 4\n", "the input")
 
 
@@ -569,7 +569,7 @@ def test_nor_is_one_that_came_through_a_redirection(tmp):
             with open(trace, "rb") as source, open(trace if mode else os.devnull, mode or "wb") as out:
                 done = run(*argv, *more, stdin=source, stdout=out)
             equal(done.returncode, 1, f"exit code of {argv + more}")
-            assert b"an input" in done.stderr and done.stderr.count(b"\n") == 1, done.stderr
+            assert b"also an input" in done.stderr and done.stderr.count(b"\n") == 1, done.stderr
             equal(trace.read_bytes(), text, "the input")
     # Another file may be written behind its end.
     with open(trace, "rb") as source, open(other, "ab") as out:
@@ -585,13 +585,13 @@ def test_a_file_that_may_not_grow_is_told_once(tmp):
         more = ["-I", "xdin"] if argv[0] == "convert" else []
         done = run(BUSCAP, *argv, *more, preexec_fn=limit)
         equal(done.returncode, 1, f"exit code of {argv}")
-        left = f"buscap convert: {argv[-1]}: it is not made; what was written is left in {argv[-1]}.partial\n"
-        equal(done.stderr.decode(), f"buscap {argv[0]}: {argv[-1]}: can't write it: File too large; it is cut off\n" +
+        left = f"buscap convert: {argv[-1]}: not created; incomplete data is in {argv[-1]}.partial\n"
+        equal(done.stderr.decode(), f"buscap {argv[0]}: {argv[-1]}: write error: File too large; the file is incomplete\n" +
               (left if argv[0] == "convert" else ""), "messages")
     # A segment's own limit is another matter.
     done = run(BUSCAP, "convert", "-I", "xdin", "-O", "segment", trace, "-o", tmp / "x.byu.lz4", preexec_fn=limit)
     equal(done.returncode, 1, "exit code")
-    assert b"can't write it: File too large" in done.stderr and b"65536" not in done.stderr, done.stderr
+    assert b"write error: File too large" in done.stderr and b"65536" not in done.stderr, done.stderr
 
 
 def test_what_lacks_an_input_says_so_and_is_no_sealed_segment(tmp):
@@ -599,10 +599,10 @@ def test_what_lacks_an_input_says_so_and_is_no_sealed_segment(tmp):
     for command in (["convert", "-O", "segment"], ["cut", "-n", "0-"]):
         out = tmp / f"{command[0]}.byu.lz4"
         _, err = buscap(*command, paths[0], tmp / "missing", paths[1], "-o", out, code=1)
-        assert "can't open it" in err and "not in the output" in err and "not sealed" in err, err
+        assert "can't open" in err and "incomplete: part of the input could not be read" in err and "not sealed" in err, err
         assert not out.exists() and out.with_name(out.name + ".partial").exists()
         _, err = buscap(command[0], "-O", "csv", paths[0], tmp / "missing", paths[1], "-o", tmp / "x.csv", code=1)
-        assert f"{tmp / 'x.csv'}: what could not be read is not in the output" in err, err
+        assert f"{tmp / 'x.csv'}: incomplete: part of the input could not be read" in err, err
         rows = (tmp / "x.csv.partial").read_text().count("\n")
         assert rows > sum(len(read(path).records) for path in paths), "what could be read is there"
 
@@ -621,7 +621,7 @@ def test_what_is_there_is_replaced_only_by_what_is_whole(tmp):
     link.symlink_to(out)
     text = b"r 1000 4\nr 123456789a 4\n"
     _, err = buscap("convert", "-I", "xdin", "-O", "byu", "-o", out, code=1, data=text)
-    assert "line 2: address 0x123456789a" in err and f"left in {out}.partial" in err, err
+    assert "line 2: address 0x123456789a" in err and f"incomplete data is in {out}.partial" in err, err
     equal(out.read_bytes(), b"the old one", "the old one")
     equal(out.with_name("x.byu.partial").stat().st_size, 12, "the record before it")
     _, err = buscap("convert", "-I", "xdin", "-O", "byu", "--strict", "-o", out, code=1, data=b"c 0 4\n")
@@ -641,7 +641,7 @@ def test_a_time_of_day_that_is_none_is_refused(tmp):
     for day in ("2026-02-30", "2025-02-29", "2026-04-31", "2026-13-01", "2026-00-01", "2026-01-00", "2026-01-32"):
         for option in ("--from", "--to"):
             _, err = buscap("cut", option, f"{day}T00:00:00Z", "-O", "csv", path, code=2)
-            assert day in err and "a time of day is wanted" in err, err
+            assert day in err and "not a time" in err, err
     for clock in ("24:00:00", "00:60:00", "00:00:61", "99:00:00"):
         buscap("cut", "--from", f"2026-01-01T{clock}Z", "-O", "csv", path, code=2)
     for good in ("2024-02-29T23:59:59Z", "2026-12-31T23:59:60Z", "2000-02-29T00:00:00+23:59"):

@@ -327,10 +327,10 @@ def test_wrong_usage_is_one_line_and_exit_two(tmp):
         equal(text, "", f"output of {argv}")
         assert err.count("\n") == 1 and err.startswith("buscap diff: "), err
     _, err = diff("--only", "mem,foo", byu, byu, code=2)
-    assert 'no "foo"; there are inst, mem, reg, uop, kernel, event and line' in err, err
+    assert 'unknown name "foo"; known are inst, mem, reg, uop, kernel, event and line' in err, err
     for option in ("--fields", "--ignore"):
         _, err = diff(option, "foo", byu, byu, code=2)
-        assert 'no "foo"; there are kind, addr, ' in err and " and event" in err, err
+        assert 'unknown name "foo"; known are kind, addr, ' in err and " and event" in err, err
     text, err = diff(byu, tmp / "none", code=1)
     assert "No such file" in err and text == "", (text, err)
     text, _ = diff("--help", code=0)
@@ -403,5 +403,5 @@ def test_tarmac_is_compared_as_trace_matcher_does(tmp):
     equal(differences[0]["a"]["first"], taken + 1, "line of the instruction")
     equal(differences[1]["b"]["first"], 3000, "line of the first of the others")
     text, _ = diff(QUICKSORT, tmp / "b.tarmac", code=1)
-    assert f"1 entry only in A: line {taken + 1} of A, behind line {taken} of B" in text, text
+    assert f"1 entry only in A: line {taken + 1} of A, after line {taken} of B" in text, text
     assert "... and 980 more" in text, text

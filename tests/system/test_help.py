@@ -272,9 +272,9 @@ def test_a_misspelt_command_names_the_nearest():
                          ("snapshott", "snapshot"), ("conv", "convert"), ("triger", "trigger")):
         for argv in ([wrong], [wrong, "--help"], ["help", wrong]):
             told = refusal(*argv)
-            assert f"there is no command {wrong}; is it {right}?" in told, told
+            assert f"no such command: {wrong}; did you mean {right}?" in told, told
     for wrong in ("frobnicate", "x" * 5000, "", "-x", "--hel", "nope", "ls"):
-        assert "is it" not in refusal(wrong), wrong
+        assert "did you mean" not in refusal(wrong), wrong
     assert "unknown option --hlep; see buscap --help" in refusal("--hlep")
     told = refusal("record", "strat")
     assert "start, stop, list, show or note is wanted" in told, told

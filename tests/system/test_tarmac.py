@@ -67,8 +67,8 @@ def test_real_files_are_written_as_they_stood():
         out, err = convert(data)
         equal(out, data, name)
         lines = kept.get(name, 0)
-        harness.note(f"{name}: {lines} of {data.count(10)} lines are of kinds that are not modelled")
-        equal(err, f"buscap convert: {lines} lines are of kinds that are not modelled, kept as they stand\n" * (lines != 0))
+        harness.note(f"{name}: {lines} of {data.count(10)} lines are not interpreted")
+        equal(err, f"buscap convert: {lines} uninterpreted lines written unchanged\n" * (lines != 0))
         crlf = data.replace(b"\n", b"\r\n")
         equal(convert(crlf)[0], crlf, f"{name} with CRLF")
         equal(convert(data[:-1])[0], data, f"{name} without its last newline")
@@ -120,7 +120,7 @@ def test_accesses_and_fetches_are_references():
     out, err = convert(LINES, to="xdin")
     equal(out, b"i 4 4\ni 8000 2\nr 103fc4 8\nr 400171e0 8\nr 400171e8 8\nw 2002fa00 4\nr 7f99d14af4 8\ni 164 4\n"
                b"r 304 4\nr 302 1\nr 300 1\nr 31c 4\n")
-    assert "register write: 2 left out" in err and "verbatim line: 6 left out" in err, err
+    assert "register write: 2 dropped" in err and "verbatim line: 6 dropped" in err, err
 
 
 def test_a_bus_trace_is_written_as_accesses(tmp):
@@ -146,6 +146,6 @@ def test_an_access_without_a_size_has_no_place_in_it():
     assert b"it has no sizes" in done.stderr, done.stderr
     done = run(BUSCAP, "convert", "-I", "xdin", "-O", "tarmac", data=b"r 1000 0\nr 1000 2\n")
     equal((done.returncode, done.stdout), (0, b"0 clk MR2 00001000 xxxx\n"))
-    assert b"tarmac holds no size: 1 left out" in done.stderr, done.stderr
+    assert b"tarmac has no size: 1 dropped" in done.stderr, done.stderr
     equal(run(BUSCAP, "convert", "-I", "din:size=4", "-O", "tarmac", data=b"0 1000\n1 123456789\n").stdout,
           b"0 clk MR4 00001000 xxxxxxxx\n1 clk MW4 0000000123456789 xxxxxxxx\n")

@@ -1,4 +1,4 @@
-/* How far long work is: the line's text, and where there is none. */
+/* The progress line: its text, and when it is not shown. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -29,11 +29,11 @@ TEST(a_line_has_bytes_share_rate_and_time_left)
 TEST(without_a_total_it_has_bytes_and_rate)
 {
 	check(25000000, 0, 10 * SECOND, "25 MB, 2.5 MB/s");
-	/* A file that grows while it is read. */
+	/* A file that grows while it is being read. */
 	check(25000000, 24000000, 10 * SECOND, "25 MB, 2.5 MB/s");
 }
 
-TEST(extremes_stay_within_the_line)
+TEST(extreme_values_fit_the_line)
 {
 	static const uint64_t values[] = {0, 1, 999, 1000, UINT64_MAX / 2, UINT64_MAX};
 	char text[BC_PROGRESS_TEXT_MAX];
@@ -44,7 +44,7 @@ TEST(extremes_stay_within_the_line)
 	}
 }
 
-TEST(a_sum_of_which_a_part_is_not_known_is_not_known)
+TEST(a_total_with_an_unknown_part_is_unknown)
 {
 	char *err = NULL;
 	size_t err_bytes;
@@ -62,7 +62,7 @@ TEST(a_sum_of_which_a_part_is_not_known_is_not_known)
 	free(err);
 }
 
-TEST(nothing_is_shown_where_standard_error_is_no_terminal)
+TEST(nothing_is_shown_unless_standard_error_is_a_terminal)
 {
 	int ends[2];
 

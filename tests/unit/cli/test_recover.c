@@ -1,5 +1,5 @@
-/* A small segment damaged in every way, recovered in all three modes: the copy verifies, its
- * records are those of the chunks that were whole, in order, and its gaps say what is missing. */
+/* Recovers a small segment, damaged in every way, in all three modes. The copy must verify and
+ * contain the records of all intact chunks in order, with gaps for what is missing. */
 #include "tests/support/small_segment.h"
 
 #include <errno.h>
@@ -23,7 +23,7 @@ struct fixture {
 
 static void set_up(struct fixture *f)
 {
-	/* In memory where there is a place for it: thousands of files are written. */
+	/* In memory if possible, because thousands of files are written. */
 	strcpy(f->dir, access("/dev/shm", W_OK) == 0 ? "/dev/shm/buscap-recover-XXXXXX"
 						     : "/tmp/buscap-recover-XXXXXX");
 	assert_non_null(mkdtemp(f->dir));
@@ -40,7 +40,7 @@ static void tear_down(struct fixture *f)
 	unlinkat(f->dir_fd, f->segment.name, 0);
 	unlinkat(f->dir_fd, f->next.name, 0);
 	close(f->dir_fd);
-	assert_int_equal(rmdir(f->dir), 0); /* nothing was left behind */
+	assert_int_equal(rmdir(f->dir), 0); /* no files are left */
 	free(f->segment.bytes);
 	free(f->next.bytes);
 	free(f->chunk);
@@ -48,17 +48,18 @@ static void tear_down(struct fixture *f)
 
 TEST_FIXTURE(fixture, set_up, tear_down)
 
-/* What a copy holds. */
+/* Contents of a copy. */
 struct copy {
 	bool has[SMALL_CHUNKS];
 	unsigned chunks; /* of the original */
 	uint64_t records;
-	uint64_t gap_records;  /* that gaps of cause "damaged" say are missing */
-	unsigned unknown_gaps; /* of that cause, whose number is not known */
+	uint64_t gap_records;  /* sum of the gaps of cause "damaged" */
+	unsigned unknown_gaps; /* gaps of that cause with an unknown number of records */
 	struct bc_segment_header header;
 };
 
-/* Which chunk of the original this is; an added gap aside. SMALL_CHUNKS: none, a gap of its own. */
+/* Returns the index of the original chunk, ignoring an added gap, or SMALL_CHUNKS if the chunk was
+ * added for a gap. */
 static unsigned find_original(const struct small_segment *s, const struct bc_chunk *chunk)
 {
 	const struct bc_event *last = &chunk->events[chunk->info.events - 1];
@@ -73,7 +74,7 @@ static unsigned find_original(const struct small_segment *s, const struct bc_chu
 	return SMALL_CHUNKS;
 }
 
-static void take_chunk(struct fixture *f, const struct small_segment *s, struct copy *copy)
+static void check_chunk(struct fixture *f, const struct small_segment *s, struct copy *copy)
 {
 	const struct bc_chunk *chunk = f->chunk;
 	unsigned original = find_original(s, chunk);
@@ -90,7 +91,7 @@ static void take_chunk(struct fixture *f, const struct small_segment *s, struct 
 	if (original == SMALL_CHUNKS)
 		return;
 	for (unsigned i = original; i < SMALL_CHUNKS; i++)
-		assert_false(copy->has[i]); /* in order, and none twice */
+		assert_false(copy->has[i]); /* in order, without repetition */
 	copy->has[original] = true;
 	copy->chunks++;
 	copy->records += chunk->info.records;
@@ -101,7 +102,7 @@ static void take_chunk(struct fixture *f, const struct small_segment *s, struct 
 	assert_int_equal(last->value, small_plan[original].event.value);
 }
 
-/* Reads the copy, which must be whole and sealed, and removes it. */
+/* Reads the copy, which must be intact and sealed, and deletes it. */
 static struct copy read_copy(struct fixture *f, const struct small_segment *s)
 {
 	struct copy copy = {0};
@@ -127,7 +128,7 @@ static struct copy read_copy(struct fixture *f, const struct small_segment *s)
 			assert_int_equal(bc_segment_reader_missing(reader), 0);
 			assert_int_equal(f->chunk->info.recording_tag,
 				bc_recording_tag(copy.header.recording));
-			take_chunk(f, s, &copy);
+			check_chunk(f, s, &copy);
 		}
 	}
 	assert_true(bc_segment_reader_is_sealed(reader));
@@ -149,14 +150,14 @@ static int recover_bytes(struct fixture *f, const uint8_t *bytes, size_t size,
 	int rc = bc_recover(recovered, fd, f->dir_fd, OUT, &f->name, mode, NULL);
 	uint8_t *after = malloc(size + 1);
 	assert_int_equal(pread(fd, after, size + 1, 0), size);
-	assert_memory_equal(after, bytes, size); /* never touched */
+	assert_memory_equal(after, bytes, size); /* unchanged */
 	free(after);
 	close(fd);
 	return rc;
 }
 
-/* Recovers, and holds the copy against the chunks that should be in it: those of `keep`, of which
- * `tail` keeps the first `tail` ones. `damaged`: something is wrong with the input. */
+/* Recovers in all modes and checks the chunks of the copy: those in `keep`; in the modes strict and
+ * tail only the first `tail` of them. */
 static void check_modes(struct fixture *f, const uint8_t *bytes, size_t size,
 	const bool keep[SMALL_CHUNKS], unsigned tail, bool damaged)
 {
@@ -209,7 +210,7 @@ TEST_F(a_whole_segment_is_copied_whole)
 	assert_true(r.was_sealed);
 	size_t size;
 	uint8_t *copy = small_read_file(f->dir_fd, OUT, &size);
-	/* Chunks and all; the header may differ in how its numbers are written. */
+	/* All chunks are identical; numbers in the header may be formatted differently. */
 	assert_int_equal(size, f->segment.size);
 	size_t from = f->segment.chunks[0].begin;
 	assert_memory_equal(copy + from, f->segment.bytes + from, size - from);
@@ -232,8 +233,8 @@ TEST_F(every_prefix_is_recovered)
 			whole += keep[i];
 			last_end = keep[i] ? f->segment.chunks[i].end : last_end;
 		}
-		/* Cut between two chunks, it is no more than not sealed; the empty LZ4 frame that a
-		 * segment begins with is nothing to lose. */
+		/* A cut between two chunks, or after the empty LZ4 frame at the start, is not
+		 * damage: the segment is just not sealed. */
 		bool damaged = n != last_end && n != BC_EMPTY_FRAME_BYTES;
 		check_modes(f, f->segment.bytes, n, keep, whole, damaged);
 	}
@@ -260,7 +261,7 @@ TEST_F(a_lost_gap_leaves_an_unknown_one)
 {
 	struct bc_recovered r;
 
-	/* Chunk 4 has no records: only the chunks' numbers tell that it is missing. */
+	/* Chunk 4 has no records: only the chunk numbers show that it is missing. */
 	f->copy[f->segment.chunks[4].begin + 30] ^= 1;
 	assert_int_equal(recover_bytes(f, f->copy, f->segment.size, BC_RECOVER_SALVAGE, &r), 0);
 	struct copy copy = read_copy(f, &f->segment);
@@ -284,7 +285,7 @@ TEST_F(swapped_and_repeated_chunks_are_put_in_order)
 	}
 	assert_int_equal(recover_bytes(f, bytes, n, BC_RECOVER_STRICT, &r), -EBADMSG);
 	assert_int_equal(recover_bytes(f, bytes, n, BC_RECOVER_TAIL, &r), 0);
-	assert_false(r.is_written); /* the first chunk already is not where it should be */
+	assert_false(r.is_written); /* the first chunk is out of place */
 	assert_int_equal(recover_bytes(f, bytes, n, BC_RECOVER_SALVAGE, &r), 0);
 	struct copy copy = read_copy(f, &f->segment);
 	assert_int_equal(copy.chunks, SMALL_CHUNKS);
@@ -292,7 +293,7 @@ TEST_F(swapped_and_repeated_chunks_are_put_in_order)
 	assert_int_equal(r.missing, 0);
 }
 
-TEST_F(another_segments_chunks_are_left_out)
+TEST_F(chunks_of_another_segment_are_dropped)
 {
 	struct bc_recovered r;
 	uint8_t bytes[32768];
@@ -327,7 +328,7 @@ TEST_F(a_later_segment_without_header_keeps_its_place)
 	assert_int_equal(copy.header.first_record, SMALL_RECORDS);
 	assert_int_equal(copy.gap_records + copy.unknown_gaps, 0);
 
-	/* And without its first chunk nobody knows how much is missing, but that something is. */
+	/* Without the first chunk, the number of missing records is unknown. */
 	bytes[s->chunks[0].begin + 20] ^= 1;
 	assert_int_equal(recover_bytes(f, bytes, s->size, BC_RECOVER_TAIL, &r), 0);
 	assert_false(r.is_written);
@@ -345,7 +346,7 @@ static void count_step(void *context)
 	(*steps)++;
 }
 
-TEST_F(each_piece_read_is_a_step)
+TEST_F(progress_is_called_for_each_piece)
 {
 	struct bc_recovered r;
 	unsigned steps = 0;
@@ -355,13 +356,13 @@ TEST_F(each_piece_read_is_a_step)
 	assert_int_equal(write(fd, f->copy, f->segment.size), f->segment.size);
 	assert_int_equal(
 		bc_recover(&r, fd, f->dir_fd, OUT, NULL, BC_RECOVER_SALVAGE, &listener), 0);
-	/* Once to look, and again for each chunk. */
+	/* Once for the scan, and once for each chunk. */
 	assert_true(steps >= 1 + SMALL_CHUNKS);
 	assert_int_equal(read_copy(f, &f->segment).chunks, SMALL_CHUNKS);
 	close(fd);
 }
 
-TEST_F(a_file_of_another_name_gets_no_false_recording)
+TEST_F(a_contradicting_file_name_is_not_used)
 {
 	struct bc_recovered r;
 	struct bc_segment_name other = f->name;
@@ -382,8 +383,8 @@ TEST_F(a_file_of_another_name_gets_no_false_recording)
 	hurt_header(f->copy);
 }
 
-/* Writes a segment of three chunks of which the middle one will be damaged and the last has every
- * place for an event taken. Returns its size. */
+/* Writes a segment of three chunks: the second is damaged, and the event table of the third is
+ * full. Returns its size. */
 static size_t make_full_table(struct fixture *f, uint8_t *out)
 {
 	struct bc_segment_header header = {.recording = SMALL_RECORDING};
@@ -419,7 +420,7 @@ static size_t make_full_table(struct fixture *f, uint8_t *out)
 	return size;
 }
 
-TEST_F(a_full_event_table_puts_the_gap_into_a_chunk_of_its_own)
+TEST_F(a_full_event_table_moves_the_gap_to_a_separate_chunk)
 {
 	struct bc_recovered r;
 	uint8_t bytes[32768];
@@ -455,7 +456,7 @@ TEST_F(a_full_event_table_puts_the_gap_into_a_chunk_of_its_own)
 	unlinkat(f->dir_fd, OUT, 0);
 }
 
-TEST_F(a_copy_damaged_again_counts_all_that_is_missing)
+TEST_F(a_copy_damaged_again_counts_all_missing_records)
 {
 	struct bc_recovered r;
 	size_t size;
@@ -465,11 +466,11 @@ TEST_F(a_copy_damaged_again_counts_all_that_is_missing)
 	f->copy[f->segment.chunks[2].begin + 60] ^= 1;
 	uint8_t *bytes = small_read_file(f->dir_fd, OUT, &size);
 	unlinkat(f->dir_fd, OUT, 0);
-	/* The copy's header is as long, and so are the two chunks before what was lost. */
+	/* The header and the first two chunks have the same size in the copy. */
 	bytes[f->segment.chunks[1].begin + 60] ^= 1; /* 7 more */
 	assert_int_equal(recover_bytes(f, bytes, size, BC_RECOVER_SALVAGE, &r), 0);
 	assert_int_equal(r.missing, 7);
-	uint64_t said = 0;
+	uint64_t lost = 0;
 	struct bc_segment_reader *reader;
 	int fd = openat(f->dir_fd, OUT, O_RDONLY | O_CLOEXEC);
 	assert_int_equal(bc_segment_reader_open(&reader,
@@ -480,15 +481,15 @@ TEST_F(a_copy_damaged_again_counts_all_that_is_missing)
 		for (uint32_t i = 0; found == BC_FOUND_CHUNK && i < f->chunk->info.events; i++)
 			if (f->chunk->events[i].kind == BC_EVENT_GAP &&
 				f->chunk->events[i].cause == BC_GAP_DAMAGED)
-				said += f->chunk->events[i].value;
-	assert_int_equal(said, 12 + 7);
+				lost += f->chunk->events[i].value;
+	assert_int_equal(lost, 12 + 7);
 	bc_segment_reader_close(reader);
 	close(fd);
 	unlinkat(f->dir_fd, OUT, 0);
 	free(bytes);
 }
 
-TEST_F(names_that_are_taken_are_left_alone)
+TEST_F(existing_files_are_not_touched)
 {
 	struct bc_recovered r;
 	static const char *const taken[] = {OUT, OUT BC_RECOVER_SUFFIX};
@@ -509,7 +510,7 @@ TEST_F(names_that_are_taken_are_left_alone)
 	}
 }
 
-TEST_F(the_command_says_what_was_kept)
+TEST_F(the_command_reports_what_was_kept)
 {
 	char in[512];
 	char out[128];
@@ -525,17 +526,17 @@ TEST_F(the_command_says_what_was_kept)
 	static const struct {
 		const char *mode;
 		int code;
-		const char *says;
+		const char *message;
 	} cases[] = {
 		{"strict", 1, "--mode tail or salvage"},
 		{"tail", 3, "--mode salvage keeps them"},
-		{"salvage", 3, "12 records are missing"},
+		{"salvage", 3, "12 records missing"},
 	};
 	for (int i = 0; i < 3; i++) {
 		struct small_run run = small_run(
 			bc_cmd_recover, "recover", "--mode", cases[i].mode, in, "-o", out);
 		assert_int_equal(run.code, cases[i].code);
-		assert_non_null(strstr(run.err, cases[i].says));
+		assert_non_null(strstr(run.err, cases[i].message));
 		small_run_free(&run);
 		assert_int_equal(access(out, F_OK) == 0, cases[i].code == 3);
 		if (cases[i].code == 3) {
@@ -544,7 +545,7 @@ TEST_F(the_command_says_what_was_kept)
 			small_run_free(&run);
 			run = small_run(bc_cmd_recover, "recover", in, "-o", out);
 			assert_int_equal(run.code, 1);
-			assert_non_null(strstr(run.err, "exists already"));
+			assert_non_null(strstr(run.err, "already exists"));
 			small_run_free(&run);
 			unlink(out);
 		}

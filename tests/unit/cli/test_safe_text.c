@@ -1,4 +1,4 @@
-/* What others say can't harm a terminal, a line or a JSON text, whatever bytes it has. */
+/* Untrusted text, whatever bytes it has, can't harm a terminal, a line or a JSON text. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +18,7 @@ static void assert_safe(const char *text, const char *wanted)
 	assert_string_equal(out, wanted);
 }
 
-TEST(text_stays_as_it_is)
+TEST(harmless_text_is_unchanged)
 {
 	assert_safe("", "");
 	assert_safe(NULL, "");
@@ -27,7 +27,7 @@ TEST(text_stays_as_it_is)
 		"\xc3\xa4 \xe2\x82\xac \xf0\x9f\x98\x80", "\xc3\xa4 \xe2\x82\xac \xf0\x9f\x98\x80");
 }
 
-TEST(controls_become_numbers)
+TEST(control_characters_are_escaped)
 {
 	assert_safe("\x1b[31m\r\n\t\x7f", "\\x1b[31m\\x0d\\x0a\\x09\\x7f");
 	assert_safe("\xc2\x9b"
@@ -40,12 +40,12 @@ TEST(controls_become_numbers)
 	assert_safe("\\x1b", "\\x5cx1b");
 }
 
-TEST(what_is_no_utf8_becomes_numbers)
+TEST(bytes_that_are_not_utf8_are_escaped)
 {
 	assert_safe("\xff\xc3", "\\xff\\xc3");
-	assert_safe("\xc0\xaf", "\\xc0\\xaf");                   /* too long a form */
-	assert_safe("\xed\xa0\x80", "\\xed\\xa0\\x80");          /* half of a pair */
-	assert_safe("\xf4\x90\x80\x80", "\\xf4\\x90\\x80\\x80"); /* beyond the last */
+	assert_safe("\xc0\xaf", "\\xc0\\xaf");                   /* overlong form */
+	assert_safe("\xed\xa0\x80", "\\xed\\xa0\\x80");          /* surrogate */
+	assert_safe("\xf4\x90\x80\x80", "\\xf4\\x90\\x80\\x80"); /* above U+10FFFF */
 	assert_safe("\xe2\x82", "\\xe2\\x82");
 }
 
@@ -59,8 +59,8 @@ static bool is_harmless(const char *text)
 	return true;
 }
 
-/* All pairs of bytes, and each behind each beginning of a character of three. */
-TEST(no_bytes_are_harmful)
+/* All pairs of bytes. */
+TEST(no_pair_of_bytes_is_harmful)
 {
 	char text[5] = {0};
 	char out[64];
@@ -77,19 +77,19 @@ TEST(no_bytes_are_harmful)
 	}
 }
 
-TEST(a_text_is_cut_between_its_pieces)
+TEST(text_is_truncated_between_characters)
 {
 	const char *text = "a\x1b\xc3\xa4z";
 	const char *whole = "a\\x1b\xc3\xa4z";
 
-	for (size_t room = 1; room <= strlen(whole) + 1; room++) {
+	for (size_t outlen = 1; outlen <= strlen(whole) + 1; outlen++) {
 		char out[16];
 		memset(out, '?', sizeof(out));
-		bc_safe_text(out, room, text);
+		bc_safe_text(out, outlen, text);
 		size_t n = strlen(out);
-		assert_true(n < room && strncmp(out, whole, n) == 0);
+		assert_true(n < outlen && strncmp(out, whole, n) == 0);
 		assert_true(n == 0 || n == 1 || n == 5 || n == 7 || n == 8);
-		assert_int_equal(out[room], '?');
+		assert_int_equal(out[outlen], '?');
 	}
 }
 
@@ -106,7 +106,7 @@ static void assert_printed(const char *text, const char *wanted)
 	free(out);
 }
 
-TEST(what_is_escaped_already_is_not_again)
+TEST(escapes_are_not_escaped_again)
 {
 	char text[6001];
 	char wanted[sizeof(text) * 4];
@@ -114,7 +114,7 @@ TEST(what_is_escaped_already_is_not_again)
 
 	assert_printed("", "");
 	assert_printed("a \\x1b \x1b[2J\n \xc3\xa4 \xff", "a \\x1b \\x1b[2J\\x0a \xc3\xa4 \\xff");
-	/* Longer than what is written at once, at each of its places. */
+	/* Longer than the buffer, at each offset. */
 	for (size_t i = 0; i < sizeof(text) - 1; i++) {
 		text[i] = i % 7 == 0 ? '\x07' : 'x';
 		p += sprintf(p, "%s", i % 7 == 0 ? "\\x07" : "x");
@@ -124,7 +124,7 @@ TEST(what_is_escaped_already_is_not_again)
 		assert_printed(text + i, wanted + (i == 0 ? 0 : i + 3));
 }
 
-/* What bc_output_json() writes of a text. */
+/* Returns what bc_output_json() writes. */
 static char *safe_json(const char *json, size_t bytes)
 {
 	struct bc_output output;
@@ -153,7 +153,7 @@ static void assert_json(const char *json, const char *wanted)
 	free(out);
 }
 
-TEST(json_stays_json_in_one_line)
+TEST(json_becomes_one_line_of_json)
 {
 	assert_json("{\"a\": [1,\n\t2.50]}", "{\"a\": [1,  2.50]}");
 	assert_json("{\"a\":\"\x1b\n\\\"\x07\"}", "{\"a\":\"\\u001b\\u000a\\\"\\u0007\"}");
@@ -162,8 +162,8 @@ TEST(json_stays_json_in_one_line)
 	assert_json("{\"\\\\\":\"\x01\"}", "{\"\\\\\":\"\\u0001\"}");
 }
 
-/* Each byte in a string, and between values. */
-TEST(json_with_any_byte_can_be_read)
+/* Each byte in a string. */
+TEST(json_with_any_byte_can_be_parsed)
 {
 	for (unsigned byte = 1; byte < 256; byte++) {
 		char json[] = "{\"a\":\"-?-\"}";

@@ -1,6 +1,5 @@
-/* A small segment damaged in every way there is: the reader, and the real code of `buscap dump` and
- * `buscap verify`, must end, must show no wrong record as good, and must still give every chunk
- * that was not touched. */
+/* Damages a small segment in every way. The reader, `buscap dump` and `buscap verify` must
+ * terminate, never report a wrong record as good, and deliver every undamaged chunk. */
 #include "tests/support/small_segment.h"
 
 #include "cli/trace/dump.h"
@@ -13,17 +12,17 @@ struct fixture {
 	char dir[64];
 	int dir_fd;
 	struct small_segment segment;
-	struct small_segment next; /* the one after it in the recording */
+	struct small_segment next; /* the next segment of the recording */
 	struct bc_chunk *chunk;
-	char path[128];  /* where damaged copies stand: a name that tells nothing */
-	char named[192]; /* or that of a segment */
+	char path[128];  /* damaged copies, under an arbitrary name */
+	char named[192]; /* or under that of a segment */
 	uint8_t copy[FILE_MAX];
 	char expected[4 * FILE_MAX];
 };
 
 static void set_up(struct fixture *f)
 {
-	/* In memory where there is a place for it: thousands of files are written. */
+	/* In memory if possible, because thousands of files are written. */
 	strcpy(f->dir, access("/dev/shm", W_OK) == 0 ? "/dev/shm/buscap-damage-XXXXXX"
 						     : "/tmp/buscap-damage-XXXXXX");
 	assert_non_null(mkdtemp(f->dir));
@@ -59,7 +58,7 @@ static void write_file(const char *path, const uint8_t *bytes, size_t size)
 	close(fd);
 }
 
-/* What a reader found, chunk by chunk. */
+/* What the reader found. */
 struct findings {
 	unsigned chunks;
 	bool has[2 *
@@ -69,7 +68,7 @@ struct findings {
 	bool is_sealed;
 };
 
-/* A chunk that the reader calls good must be one of those written, to the last byte. */
+/* An intact chunk must be identical to one of those written. */
 static void check_chunk(struct fixture *f, struct findings *found)
 {
 	const struct bc_chunk_info *info = &f->chunk->info;
@@ -137,7 +136,7 @@ TEST_F(a_whole_segment_is_read_whole)
 	assert_true(found.is_sealed);
 }
 
-/* Which chunks a damage at [begin, end) leaves alone. */
+/* Sets `keep` for the chunks that damage at [begin, end) does not touch. */
 static void find_kept(
 	const struct small_segment *s, size_t begin, size_t end, bool keep[SMALL_CHUNKS])
 {
@@ -145,7 +144,7 @@ static void find_kept(
 		keep[i] = end <= s->chunks[i].begin || begin >= s->chunks[i].end;
 }
 
-TEST_F(every_prefix_gives_its_whole_chunks)
+TEST_F(every_prefix_gives_its_intact_chunks)
 {
 	for (size_t n = 0; n < f->segment.size; n += SMALL_STEP) {
 		struct findings found = read_bytes(f, f->segment.bytes, n);
@@ -155,7 +154,7 @@ TEST_F(every_prefix_gives_its_whole_chunks)
 	}
 }
 
-TEST_F(every_flipped_bit_costs_its_own_chunk_alone)
+TEST_F(every_flipped_bit_costs_only_its_chunk)
 {
 	bool keep[SMALL_CHUNKS];
 
@@ -215,7 +214,7 @@ TEST_F(dump_and_verify_every_flipped_bit)
 	close(fd);
 }
 
-/* What stands at `at` of the segment, with `size` foreign bytes put in there. */
+/* Copies the segment with `size` foreign bytes inserted at `at`. Returns the new size. */
 static size_t insert(struct fixture *f, size_t at, const uint8_t *bytes, size_t size)
 {
 	memcpy(f->copy, f->segment.bytes, at);
@@ -224,7 +223,7 @@ static size_t insert(struct fixture *f, size_t at, const uint8_t *bytes, size_t 
 	return f->segment.size + size;
 }
 
-TEST_F(garbage_at_every_place_costs_one_chunk_at_most)
+TEST_F(inserted_garbage_costs_at_most_one_chunk)
 {
 	uint8_t garbage[64];
 	bool keep[SMALL_CHUNKS];
@@ -234,7 +233,7 @@ TEST_F(garbage_at_every_place_costs_one_chunk_at_most)
 		for (size_t i = 0; i < sizeof(garbage); i++)
 			garbage[i] = (uint8_t)random();
 		size_t bytes = 1 + (size_t)random() % sizeof(garbage);
-		if (at % 3 == 0 && bytes >= 4) /* what looks like a chunk, to make it harder */
+		if (at % 3 == 0 && bytes >= 4) /* imitate the start of a chunk */
 			memcpy(garbage, "\x51\x2a\x4d\x18", 4);
 		struct findings found = read_bytes(f, f->copy, insert(f, at, garbage, bytes));
 		find_kept(&f->segment, at, at, keep);
@@ -244,7 +243,7 @@ TEST_F(garbage_at_every_place_costs_one_chunk_at_most)
 	}
 }
 
-TEST_F(every_hole_costs_its_own_chunks_alone)
+TEST_F(every_hole_costs_only_its_chunks)
 {
 	bool keep[SMALL_CHUNKS];
 	static const size_t sizes[] = {1, 2, 7, 8, 64, 160, 161, 400, 1000};
@@ -259,7 +258,7 @@ TEST_F(every_hole_costs_its_own_chunks_alone)
 				f, f->copy, f->segment.size - sizes[k] + f->next.size);
 			find_kept(&f->segment, at, at + sizes[k], keep);
 			for (unsigned i = 0; i < SMALL_CHUNKS; i++) {
-				/* A hole may leave a chunk whole: what moved up is what it took. */
+				/* A chunk may survive a hole if equal bytes move up. */
 				assert_true(found.has[i] || !keep[i]);
 				assert_true(found.has[SMALL_CHUNKS + i]);
 			}
@@ -267,7 +266,7 @@ TEST_F(every_hole_costs_its_own_chunks_alone)
 	}
 }
 
-TEST_F(a_segment_behind_every_prefix_of_another_is_read_whole)
+TEST_F(a_segment_after_every_prefix_of_another_is_read_whole)
 {
 	for (size_t n = f->segment.size % SMALL_STEP; n <= f->segment.size; n += SMALL_STEP) {
 		memcpy(f->copy, f->segment.bytes, n);
@@ -282,7 +281,7 @@ TEST_F(a_segment_behind_every_prefix_of_another_is_read_whole)
 	}
 }
 
-TEST_F(segments_behind_one_another_are_dumped_as_one)
+TEST_F(concatenated_segments_are_dumped_as_one)
 {
 	bool all[SMALL_CHUNKS];
 
@@ -295,7 +294,7 @@ TEST_F(segments_behind_one_another_are_dumped_as_one)
 	write_file(f->path, f->copy, f->segment.size + f->next.size);
 	check_commands(f->path, f->expected, 0);
 
-	/* Without the first one's index, nothing is lost, but it is told. */
+	/* Without the first index nothing is lost, but an error is reported. */
 	memcpy(f->copy + f->segment.index_at, f->next.bytes, f->next.size);
 	write_file(f->path, f->copy, f->segment.index_at + f->next.size);
 	check_commands(f->path, f->expected, 3);
@@ -309,7 +308,7 @@ static void copy_chunk(uint8_t *out, size_t *at, const struct small_segment *s, 
 	*at += bytes;
 }
 
-TEST_F(a_chunk_that_stands_twice_is_shown_once)
+TEST_F(a_repeated_chunk_is_shown_once)
 {
 	bool all[SMALL_CHUNKS];
 
@@ -342,7 +341,7 @@ TEST_F(swapped_chunks_are_shown_and_reported)
 		write_file(f->path, f->copy, n);
 		struct small_run dump = small_run(bc_cmd_dump, "dump", "--plain", f->path);
 		assert_int_equal(dump.code, 3);
-		assert_non_null(strstr(dump.err, "stands behind chunks that come after it"));
+		assert_non_null(strstr(dump.err, "is out of order"));
 		size_t lines = 0;
 		for (const char *p = dump.out; *p != '\0'; p++)
 			lines += *p == '\n';
@@ -350,12 +349,12 @@ TEST_F(swapped_chunks_are_shown_and_reported)
 		small_run_free(&dump);
 		struct small_run verify = small_run(bc_cmd_verify, "verify", f->path);
 		assert_int_equal(verify.code, 3);
-		assert_non_null(strstr(verify.out, "stands behind chunks that come after it"));
+		assert_non_null(strstr(verify.out, "is out of order"));
 		small_run_free(&verify);
 	}
 }
 
-TEST_F(a_chunk_cut_out_cleanly_is_missed)
+TEST_F(a_removed_chunk_is_reported)
 {
 	bool keep[SMALL_CHUNKS];
 
@@ -371,9 +370,9 @@ TEST_F(a_chunk_cut_out_cleanly_is_missed)
 	}
 }
 
-TEST_F(a_pipe_gives_what_a_file_does)
+TEST_F(a_pipe_gives_the_same_as_a_file)
 {
-	/* In pieces of many lengths, each a write of its own. */
+	/* In writes of many sizes. */
 	for (size_t piece = 1; piece < 200; piece += SMALL_STEP) {
 		int fds[2];
 		assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
@@ -399,7 +398,7 @@ TEST_F(a_pipe_gives_what_a_file_does)
 	}
 }
 
-TEST_F(a_damaged_head_does_not_hide_what_the_file_is)
+TEST_F(a_file_with_a_damaged_header_is_recognised)
 {
 	bool all[SMALL_CHUNKS];
 

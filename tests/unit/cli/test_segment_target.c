@@ -1,4 +1,4 @@
-/* Entries into a segment, and buscap cut on a small one: what the file then holds. */
+/* Writing entries to a segment, and buscap cut on a small segment. */
 #include "tests/support/small_segment.h"
 
 #include "cli/io/segment_target.h"
@@ -54,7 +54,7 @@ static void open_target(struct fixture *f)
 	assert_int_equal(bc_segment_target_open(&f->target, &f->console, f->path, 0, &origin), 0);
 }
 
-static void put(struct fixture *f, const struct bc_entry *entry)
+static void add_entry(struct fixture *f, const struct bc_entry *entry)
 {
 	char err[160];
 
@@ -84,11 +84,11 @@ static struct bc_entry event_of(unsigned kind, const char *text)
 	return entry;
 }
 
-/* Goes through the file, which must be whole and sealed. */
+/* Contents of the file, which must be intact and sealed. */
 struct found {
 	uint32_t chunks;
 	uint64_t records;
-	uint64_t events; /* anchors aside */
+	uint64_t events; /* without anchors */
 	uint32_t last_epoch;
 	uint64_t text_bytes;
 	struct bc_segment_header header;
@@ -126,14 +126,14 @@ static struct found read_out(struct fixture *f)
 	return found;
 }
 
-TEST_F(ticks_that_fall_begin_an_epoch_each)
+TEST_F(ticks_that_go_backwards_start_an_epoch)
 {
 	open_target(f);
 	for (unsigned i = 0; i < 10; i++) {
 		struct bc_entry entry = read_at(1000 - i * 10, 0);
-		put(f, &entry);
+		add_entry(f, &entry);
 		entry.tick += 5;
-		put(f, &entry);
+		add_entry(f, &entry);
 	}
 	assert_int_equal(bc_segment_target_seal(f->target, &f->source), BC_EXIT_OK);
 	struct found found = read_out(f);
@@ -141,7 +141,7 @@ TEST_F(ticks_that_fall_begin_an_epoch_each)
 	assert_int_equal(found.last_epoch, 9);
 }
 
-TEST_F(epochs_only_grow)
+TEST_F(epoch_numbers_only_increase)
 {
 	static const struct {
 		uint32_t in;
@@ -152,7 +152,7 @@ TEST_F(epochs_only_grow)
 		open_target(f);
 		for (size_t i = 0; i < n; i++) {
 			struct bc_entry entry = read_at(100 + i, epochs[i].in);
-			put(f, &entry);
+			add_entry(f, &entry);
 		}
 		assert_int_equal(bc_segment_target_seal(f->target, &f->source), BC_EXIT_OK);
 		assert_int_equal(read_out(f).last_epoch, epochs[n - 1].out);
@@ -160,7 +160,7 @@ TEST_F(epochs_only_grow)
 	}
 }
 
-TEST_F(events_beyond_a_chunks_room_go_into_the_next)
+TEST_F(events_that_fill_a_chunk_continue_in_the_next)
 {
 	char text[4001];
 
@@ -168,17 +168,17 @@ TEST_F(events_beyond_a_chunks_room_go_into_the_next)
 	text[sizeof(text) - 1] = '\0';
 	open_target(f);
 	struct bc_entry entry = read_at(1, 0);
-	put(f, &entry);
+	add_entry(f, &entry);
 	for (unsigned i = 0; i < 600; i++) {
 		entry = event_of(BC_EVENT_TRIGGER, "");
-		put(f, &entry);
+		add_entry(f, &entry);
 	}
 	for (unsigned i = 0; i < 3; i++) {
 		entry = event_of(BC_EVENT_MARK, text);
-		put(f, &entry);
+		add_entry(f, &entry);
 	}
 	entry = read_at(9, 0);
-	put(f, &entry);
+	add_entry(f, &entry);
 	assert_int_equal(bc_segment_target_seal(f->target, &f->source), BC_EXIT_OK);
 	struct found found = read_out(f);
 	assert_int_equal(found.records, 2);
@@ -186,23 +186,23 @@ TEST_F(events_beyond_a_chunks_room_go_into_the_next)
 	assert_int_equal(found.text_bytes, 12000);
 }
 
-TEST_F(gaps_of_a_cause_at_a_place_are_one)
+TEST_F(gaps_of_one_cause_at_one_position_are_merged)
 {
 	struct bc_entry entry = read_at(1, 0);
 
 	open_target(f);
-	put(f, &entry);
+	add_entry(f, &entry);
 	for (unsigned i = 0; i < 12; i++) {
 		entry = event_of(BC_EVENT_GAP, "");
 		entry.note.event.cause = i % 2 == 0 ? BC_GAP_CRC : BC_GAP_UNPLUGGED;
 		entry.note.event.value = 10;
-		put(f, &entry);
+		add_entry(f, &entry);
 	}
 	assert_int_equal(bc_segment_target_seal(f->target, &f->source), BC_EXIT_OK);
 	assert_int_equal(read_out(f).events, 1 + 6);
 }
 
-TEST_F(more_chunks_than_a_segment_holds_are_refused)
+TEST_F(too_many_chunks_are_an_error)
 {
 	char err[160] = "";
 	uint32_t n = 0;
@@ -214,23 +214,23 @@ TEST_F(more_chunks_than_a_segment_holds_are_refused)
 			    f->target, &entry, 1, &f->source, &f->source.moment, err) != 1)
 			break;
 	}
-	/* The one too many is noticed when it is full: with the next epoch. */
+	/* A chunk is written when the next epoch starts, so the error comes one entry late. */
 	assert_int_equal(n, BC_SEGMENT_CHUNKS + 1);
 	assert_string_equal(err, "");
 	bc_segment_target_abandon(f->target);
 	fflush(f->console.err);
-	assert_non_null(strstr(f->err, "a segment holds 65536 chunks"));
+	assert_non_null(strstr(f->err, "a segment holds at most 65536 chunks"));
 	assert_non_null(strstr(f->err, "not sealed"));
 	assert_int_not_equal(access(f->path, F_OK), 0);
 }
 
-TEST_F(a_tick_past_the_end_is_refused)
+TEST_F(a_tick_of_2_63_is_an_error)
 {
 	struct bc_entry entry = read_at(BC_TICK_END - 1, 0);
 	char err[160];
 
 	open_target(f);
-	put(f, &entry);
+	add_entry(f, &entry);
 	entry.tick++;
 	assert_int_equal(
 		bc_segment_target_add(f->target, &entry, 1, &f->source, &f->source.moment, err), 0);
@@ -239,7 +239,7 @@ TEST_F(a_tick_past_the_end_is_refused)
 	assert_int_equal(read_out(f).records, 1);
 }
 
-TEST_F(header_is_the_sources_with_a_word_on_where_it_is_from)
+TEST_F(header_is_that_of_the_source_plus_the_origin)
 {
 	struct small_segment *s = malloc(sizeof(*s));
 	char in[400];
@@ -263,7 +263,7 @@ TEST_F(header_is_the_sources_with_a_word_on_where_it_is_from)
 	free(s);
 }
 
-TEST_F(metadata_without_room_are_left_out_with_a_word)
+TEST_F(metadata_that_does_not_fit_is_dropped_and_reported)
 {
 	struct bc_entry entry = read_at(1, 0);
 	char *metadata = f->source.header.metadata;
@@ -274,15 +274,15 @@ TEST_F(metadata_without_room_are_left_out_with_a_word)
 	memcpy(metadata, "{\"k\":\"", 6);
 	memcpy(metadata + BC_METADATA_MAX - 3, "\"}", 3);
 	open_target(f);
-	put(f, &entry);
+	add_entry(f, &entry);
 	assert_int_equal(bc_segment_target_seal(f->target, &f->source), BC_EXIT_OK);
 	assert_string_equal(
 		read_out(f).header.metadata, "{\"converted_from\":\"" SMALL_RECORDING "\"}");
 	fflush(f->console.err);
-	assert_non_null(strstr(f->err, "no room"));
+	assert_non_null(strstr(f->err, "metadata of the source dropped"));
 }
 
-TEST_F(big_record_numbers_choose_as_small_ones_do)
+TEST_F(large_record_numbers_select_correctly)
 {
 	struct small_segment *s = malloc(sizeof(*s));
 	const uint64_t base = UINT64_C(1) << 53;
