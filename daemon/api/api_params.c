@@ -23,7 +23,7 @@ static bool read_label(struct bc_api_params *asked, const struct bc_body *body)
 		return true;
 	if (!bc_body_text(body, "label", asked->label, sizeof(asked->label)))
 		return false;
-	return bc_label_is_valid(asked->label) ||
+	return bc_word_is_valid(asked->label) ||
 	       bc_body_error(body, "label",
 		       "it has up to 64 letters, digits, points, underscores and dashes");
 }

@@ -67,7 +67,7 @@ static bool read_dir(struct bc_config *c, const char *value, char *err, size_t e
 
 static bool read_label(struct bc_config *c, const char *value, char *err, size_t errlen)
 {
-	if (value[0] != '\0' && !bc_label_is_valid(value))
+	if (value[0] != '\0' && !bc_word_is_valid(value))
 		return complain(err, errlen,
 			"a label has up to 64 letters, digits, points, underscores and dashes");
 	return read_text(c->label, sizeof(c->label), value, err, errlen);

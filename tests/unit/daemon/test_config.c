@@ -211,7 +211,7 @@ TEST_F(a_mistake_names_file_and_line)
 		{"[recording]\nflight_time = long\n", ":2: flight_time = long"},
 		{"[recording]\nflight_size = much\n", ":2: flight_size = much"},
 		{"[recording]\nsampling = 1s/10ms\n", ":2: sampling = 1s/10ms"},
-		{"[recording]\nmetadata. = x\n", ":2: metadata. = x: a key of the metadata has"},
+		{"[recording]\nmetadata. = x\n", ":2: metadata. = x: a metadata key has"},
 		{"[recording]\nmetadata.a = \xff\n", "is not UTF-8"},
 		{"[recording]\nmetadata = x\n", ":2: [recording] metadata: no such key"},
 		{"[filter]\nkeep = all\n", ":2: keep = all: all: a word is wanted"},

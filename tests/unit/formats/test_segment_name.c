@@ -16,12 +16,12 @@ TEST(a_label_is_letters_digits_dots_underscores_and_dashes)
 	for (unsigned c = 1; c < 256; c++) {
 		char label[3] = {(char)c};
 		bool is_good = strchr(good, (int)c) != NULL;
-		assert_int_equal(bc_label_is_valid(label), is_good);
+		assert_int_equal(bc_word_is_valid(label), is_good);
 		label[1] = 'x';
-		assert_int_equal(bc_label_is_valid(label), is_good);
+		assert_int_equal(bc_word_is_valid(label), is_good);
 		label[1] = label[0];
 		label[0] = 'x';
-		assert_int_equal(bc_label_is_valid(label), is_good);
+		assert_int_equal(bc_word_is_valid(label), is_good);
 	}
 }
 
@@ -32,7 +32,7 @@ TEST(a_label_has_1_to_64_characters)
 	for (size_t n = 0; n < sizeof(label); n++) {
 		memset(label, 'a', n);
 		label[n] = '\0';
-		assert_int_equal(bc_label_is_valid(label), n >= 1 && n <= 64);
+		assert_int_equal(bc_word_is_valid(label), n >= 1 && n <= 64);
 	}
 }
 
