@@ -433,7 +433,7 @@ TEST_F(metadata_are_kept_to_what_a_header_holds)
 	} while (n++ < 100 &&
 		 bc_config_set(&f->config, "recording", key, value, f->err, sizeof(f->err)));
 	assert_true(n > 10 && n < 16);
-	assert_non_null(strstr(f->err, "metadata are longer than"));
+	assert_non_null(strstr(f->err, "metadata is longer than"));
 	assert_string_equal(before, r->metadata);
 	for (unsigned i = 0; i < n; i++) {
 		snprintf(key, sizeof(key), "metadata.%u", i);

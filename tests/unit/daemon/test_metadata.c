@@ -95,7 +95,7 @@ TEST_F(keys_values_and_the_whole_have_their_limits)
 	assert_true(read_it(f, make(text, BC_WORD_MAX, BC_METADATA_VALUE_MAX)));
 	assert_string_equal(f->out, text);
 	assert_refused(f, make(text, BC_WORD_MAX + 1, 1), "1 to 64");
-	assert_refused(f, make(text, 1, BC_METADATA_VALUE_MAX + 1), "this has 1025");
+	assert_refused(f, make(text, 1, BC_METADATA_VALUE_MAX + 1), "the value has 1025");
 	for (size_t last = 900; last <= 1024; last++) {
 		char *p = text;
 		for (char key = 'a'; key < 'd'; key++) {
@@ -110,7 +110,7 @@ TEST_F(keys_values_and_the_whole_have_their_limits)
 			assert_true(read_it(f, text));
 			assert_string_equal(f->out, text);
 		} else {
-			assert_refused(f, text, "longer than 4095 bytes in all");
+			assert_refused(f, text, "longer than 4095 bytes");
 		}
 	}
 }
