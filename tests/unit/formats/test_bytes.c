@@ -5,7 +5,7 @@
 
 #define PLACES 9 /* every alignment, and one more */
 
-/* Bytes that tell their places apart, the top bit of each in use. */
+/* Distinct bytes with the top bit set. */
 static const uint8_t bytes[PLACES + 8] = {0x81, 0x92, 0xA3, 0xB4, 0xC5, 0xD6, 0xE7, 0xF8, 0x89,
 	0x9A, 0xAB, 0xBC, 0xCD, 0xDE, 0xEF, 0xF0, 0x80};
 
@@ -18,7 +18,7 @@ static uint64_t by_hand(const uint8_t *p, unsigned n, int is_big)
 	return v;
 }
 
-TEST(loads_take_their_bytes_in_order_at_any_alignment)
+TEST(loads_use_the_right_byte_order_at_any_alignment)
 {
 	for (unsigned at = 0; at < PLACES; at++) {
 		assert_int_equal(bc_le16(bytes + at), by_hand(bytes + at, 2, 0));
@@ -47,7 +47,7 @@ TEST(stores_change_their_bytes_and_no_other){
 		ASSERT_STORES(bc_write_le64, 8, UINT64_C(0xF1E2D3C4B5A69788), 0)
 			ASSERT_STORES(bc_write_be32, 4, 0xF1E2D3C4, 1)}
 
-TEST(every_bit_comes_back)
+TEST(every_bit_is_preserved)
 {
 	uint8_t out[8];
 

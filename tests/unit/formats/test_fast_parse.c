@@ -7,7 +7,7 @@
 #include "tests/support/dice.h"
 #include "tests/support/test.h"
 
-/* The number of hex digits at the beginning, and their value, byte by byte. */
+/* A simple reference: the number of leading hex digits, and their value. */
 static unsigned hex_by_byte(const char *at, unsigned most, uint64_t *value)
 {
 	unsigned n = 0;
@@ -48,7 +48,7 @@ static void assert_blanks(const char *at)
 	assert_int_equal(bc_controls16_plain(at), expected);
 }
 
-TEST(every_byte_is_a_digit_or_a_blank_or_neither_at_every_place)
+TEST(every_byte_is_classified_at_every_place)
 {
 	for (unsigned place = 0; place < 16; place++) {
 		for (unsigned byte = 0; byte < 256; byte++) {
@@ -65,7 +65,7 @@ TEST(every_byte_is_a_digit_or_a_blank_or_neither_at_every_place)
 	}
 }
 
-TEST(any_bytes_are_scanned_as_one_by_one)
+TEST(any_bytes_are_parsed_like_the_reference)
 {
 	static const char near[] = "0123456789abcdefABCDEF \n\t,x/:@G`g";
 	struct dice dice = {.state = 4};
@@ -82,8 +82,8 @@ TEST(any_bytes_are_scanned_as_one_by_one)
 	}
 }
 
-/* Both ways, with as many zeros before as there may be. */
-TEST(hex_takes_64_bits_behind_any_zeros_and_stops_at_one_digit_more)
+/* In both cases, with leading zeros. */
+TEST(hex_has_up_to_64_bits_after_leading_zeros)
 {
 	struct dice dice = {.state = 6};
 
@@ -111,7 +111,7 @@ TEST(hex_takes_64_bits_behind_any_zeros_and_stops_at_one_digit_more)
 	}
 }
 
-TEST(decimals_end_at_the_last_bit_and_not_before)
+TEST(decimals_up_to_the_last_value_of_64_bits_are_parsed)
 {
 	static const struct {
 		const char *text;
@@ -158,7 +158,7 @@ TEST(decimals_end_at_the_last_bit_and_not_before)
 	}
 }
 
-TEST(short_decimals_are_taken_from_their_end)
+TEST(short_decimals_are_parsed)
 {
 	struct dice dice = {.state = 12};
 
@@ -183,7 +183,7 @@ TEST(short_decimals_are_taken_from_their_end)
 	}
 }
 
-TEST(numbers_are_put_as_printf_does)
+TEST(numbers_are_written_like_printf)
 {
 	struct dice dice = {.state = 8};
 

@@ -59,7 +59,7 @@ TEST(an_id_is_the_utc_start_six_hex_digits_and_the_label)
 	}
 }
 
-/* In whatever zone the machine stands. */
+/* In any local time zone. */
 TEST(an_id_does_not_depend_on_the_time_zone)
 {
 	char id[BC_RECORDING_ID_MAX];
@@ -70,7 +70,7 @@ TEST(an_id_does_not_depend_on_the_time_zone)
 	unsetenv("TZ");
 }
 
-TEST(the_longest_label_makes_a_name_that_comes_back)
+TEST(a_name_with_the_longest_label_is_read_back)
 {
 	char label[BC_LABEL_MAX + 1];
 	struct bc_segment_name name = {.segment = 999999999, .is_partial = true};
@@ -131,7 +131,7 @@ TEST(a_label_that_looks_like_a_number_stays_part_of_the_recording)
 	assert_int_equal(name.segment, 3);
 }
 
-TEST(other_files_are_no_segments)
+TEST(other_names_are_refused)
 {
 	static const char *const others[] = {"", ".", "..", ".byu.lz4", ".partial",
 		".byu.lz4.partial", "-00000.byu.lz4", "00000.byu.lz4", "x00000.byu.lz4",
@@ -152,8 +152,8 @@ TEST(other_files_are_no_segments)
 	}
 }
 
-/* Two files can't be the same segment: what is read is what would be written. */
-TEST(a_number_with_zeros_too_many_is_no_segments)
+/* Each segment has only one valid name. */
+TEST(a_number_with_extra_zeros_is_refused)
 {
 	struct bc_segment_name name;
 
@@ -163,7 +163,7 @@ TEST(a_number_with_zeros_too_many_is_no_segments)
 	assert_true(bc_segment_name_read(&name, RECORDING "-112345.byu.lz4.partial"));
 }
 
-TEST(a_recording_too_long_is_refused)
+TEST(a_recording_id_that_is_too_long_is_refused)
 {
 	char file[2 * BC_RECORDING_ID_MAX + 32];
 
