@@ -2,7 +2,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 #include <xxhash.h>
 
@@ -21,15 +20,6 @@ static void set_up(struct temp_dir *dir)
 }
 
 TEST_FIXTURE(temp_dir, set_up, temp_dir_remove)
-
-static void set_file_limit(rlim_t limit_bytes)
-{
-	struct rlimit limit;
-
-	assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
-	limit.rlim_cur = limit_bytes < limit.rlim_max ? limit_bytes : limit.rlim_max;
-	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
-}
 
 /* The hash of the whole file, computed in one go. */
 static void assert_hashed(const struct temp_dir *dir, const char *hash)

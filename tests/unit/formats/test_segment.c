@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "formats/segment/segment_index.h"
@@ -131,6 +130,13 @@ static void append_chunk(
 	assert_int_equal(writer->file.bytes, bytes + n);
 }
 
+static void create_segment(struct fixture *f, struct bc_segment_writer *writer)
+{
+	struct bc_segment_header header = header_of(0, 0);
+
+	assert_int_equal(bc_segment_create(writer, f->dir.fd, NAME, ".partial", &header), 0);
+}
+
 /* Writes the whole plan to a segment, sealed or open. */
 static void write_segment(
 	struct fixture *f, const char *name, uint32_t segment, uint64_t from, bool is_sealed)
@@ -241,6 +247,16 @@ static void assert_end(struct fixture *f, struct bc_segment_reader *reader, bool
 	}
 }
 
+/* Asserts that NAME is the whole plan, sealed. */
+static void assert_sealed(struct fixture *f)
+{
+	struct reading r = start_reading(f, NAME);
+
+	assert_segment(f, r.reader, 0, 0, true);
+	assert_end(f, r.reader, true);
+	finish_reading(&r);
+}
+
 /* Writing and reading back */
 
 TEST_F(a_sealed_segment_is_read_back)
@@ -256,10 +272,9 @@ TEST_F(a_sealed_segment_is_read_back)
 
 TEST_F(an_open_segment_is_read_to_its_last_chunk)
 {
-	struct bc_segment_header header = header_of(0, 0);
 	struct bc_segment_writer writer;
 
-	assert_int_equal(bc_segment_create(&writer, f->dir.fd, NAME, ".partial", &header), 0);
+	create_segment(f, &writer);
 	for (size_t n = 0; n <= CHUNKS; n++) {
 		if (n != 0)
 			append_chunk(f, &writer, n - 1, 0);
@@ -279,11 +294,10 @@ TEST_F(an_open_segment_is_read_to_its_last_chunk)
 
 TEST_F(a_segment_without_chunks_can_be_sealed_and_read)
 {
-	struct bc_segment_header header = header_of(0, 0);
 	struct bc_segment_writer writer;
 	struct bc_segment_index index;
 
-	assert_int_equal(bc_segment_create(&writer, f->dir.fd, NAME, ".partial", &header), 0);
+	create_segment(f, &writer);
 	assert_int_equal(bc_segment_seal(&writer), 0);
 	struct reading r = start_reading(f, NAME);
 	assert_int_equal(bc_segment_read(r.reader, &f->chunk), BC_FOUND_SEGMENT);
@@ -742,11 +756,10 @@ TEST_F(a_header_that_cannot_be_written_leaves_no_file)
 
 TEST_F(sealing_never_replaces_a_file_and_can_be_repeated)
 {
-	struct bc_segment_header header = header_of(0, 0);
 	struct bc_segment_writer writer;
 	size_t n;
 
-	assert_int_equal(bc_segment_create(&writer, f->dir.fd, NAME, ".partial", &header), 0);
+	create_segment(f, &writer);
 	for (size_t i = 0; i < CHUNKS - 1; i++)
 		append_chunk(f, &writer, i, 0);
 	uint8_t *before = temp_read(&f->dir, PARTIAL, &n);
@@ -767,18 +780,14 @@ TEST_F(sealing_never_replaces_a_file_and_can_be_repeated)
 	assert_int_equal(unlinkat(f->dir.fd, NAME, 0), 0);
 	append_chunk(f, &writer, CHUNKS - 1, 0);
 	assert_int_equal(bc_segment_seal(&writer), 0);
-	struct reading r = start_reading(f, NAME);
-	assert_segment(f, r.reader, 0, 0, true);
-	assert_end(f, r.reader, true);
-	finish_reading(&r);
+	assert_sealed(f);
 }
 
 TEST_F(a_deleted_segment_is_detected)
 {
-	struct bc_segment_header header = header_of(0, 0);
 	struct bc_segment_writer writer;
 
-	assert_int_equal(bc_segment_create(&writer, f->dir.fd, NAME, ".partial", &header), 0);
+	create_segment(f, &writer);
 	assert_false(bc_atomic_file_is_deleted(&writer.file));
 	assert_int_equal(unlinkat(f->dir.fd, PARTIAL, 0), 0);
 	assert_true(bc_atomic_file_is_deleted(&writer.file));
@@ -789,10 +798,9 @@ TEST_F(a_deleted_segment_is_detected)
 
 TEST_F(a_sync_makes_appended_chunks_durable)
 {
-	struct bc_segment_header header = header_of(0, 0);
 	struct bc_segment_writer writer;
 
-	assert_int_equal(bc_segment_create(&writer, f->dir.fd, NAME, ".partial", &header), 0);
+	create_segment(f, &writer);
 	assert_int_equal(writer.file.durable, 0);
 	for (size_t i = 0; i < CHUNKS; i++) {
 		uint64_t before = writer.file.bytes;
@@ -804,15 +812,6 @@ TEST_F(a_sync_makes_appended_chunks_durable)
 }
 
 /* Failing writes: a file size limit makes them short, then fail. */
-
-static void set_file_limit(rlim_t bytes)
-{
-	struct rlimit limit;
-
-	assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
-	limit.rlim_cur = bytes < limit.rlim_max ? bytes : limit.rlim_max;
-	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
-}
 
 static size_t file_bytes(struct fixture *f, const char *name)
 {
@@ -846,18 +845,14 @@ TEST_F(a_chunk_that_fails_at_any_byte_is_truncated_and_can_be_repeated)
 		append_chunk(f, &writer, i, 0);
 	}
 	assert_int_equal(bc_segment_seal(&writer), 0);
-	struct reading r = start_reading(f, NAME);
-	assert_segment(f, r.reader, 0, 0, true);
-	assert_end(f, r.reader, true);
-	finish_reading(&r);
+	assert_sealed(f);
 }
 
 TEST_F(a_seal_that_fails_at_any_byte_is_truncated_and_can_be_repeated)
 {
-	struct bc_segment_header header = header_of(0, 0);
 	struct bc_segment_writer writer;
 
-	assert_int_equal(bc_segment_create(&writer, f->dir.fd, NAME, ".partial", &header), 0);
+	create_segment(f, &writer);
 	for (size_t i = 0; i < CHUNKS; i++)
 		append_chunk(f, &writer, i, 0);
 	uint64_t bytes = writer.file.bytes;
@@ -871,10 +866,7 @@ TEST_F(a_seal_that_fails_at_any_byte_is_truncated_and_can_be_repeated)
 		assert_false(temp_exists(&f->dir, NAME));
 	}
 	assert_int_equal(bc_segment_seal(&writer), 0);
-	struct reading r = start_reading(f, NAME);
-	assert_segment(f, r.reader, 0, 0, true);
-	assert_end(f, r.reader, true);
-	finish_reading(&r);
+	assert_sealed(f);
 }
 
 TEST_F(a_header_that_fails_at_any_byte_leaves_no_file)
