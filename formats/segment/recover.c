@@ -12,7 +12,7 @@
 
 /* How recovery works: survey() reads the input once and lists its whole chunks. The mode selects
  * from this list. write_chunks() then reads the selected chunks again and copies them. Two passes,
- * because salvage must sort the chunks before it writes any, and a list entry of 40 bytes is all
+ * because salvage must sort the chunks before it writes any, and a list entry of 32 bytes is all
  * that is kept per chunk. */
 
 /* A whole chunk of the input. */
@@ -39,7 +39,7 @@ struct recovery {
 	size_t count;
 	size_t capacity;
 	size_t tail_count; /* number of places before the first damage */
-	bool is_broken;    /* there was damage that ends the tail */
+	bool is_broken;    /* the tail has ended */
 	bool is_damaged;   /* damage since the last chunk, or since the start */
 	uint64_t next_record;
 	uint32_t next_number;

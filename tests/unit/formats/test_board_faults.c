@@ -307,7 +307,7 @@ TEST_RIG(a_buffer_of_partial_packets_overflows)
 
 TEST_RIG(short_transfers_lose_nothing)
 {
-	unsigned empty = 0, cut = 0;
+	unsigned empty = 0, short_packets = 0;
 
 	open_board(rig, &(struct board_options){.packet_bytes = 64});
 	command(rig, "short on");
@@ -316,10 +316,10 @@ TEST_RIG(short_transfers_lose_nothing)
 	for (int i = 0; i < 5000; i++) {
 		transfers(rig, 1);
 		empty += rig->bytes == 0;
-		cut += rig->bytes % 64 != 0;
+		short_packets += rig->bytes % 64 != 0;
 	}
 	assert_true(empty > 5);
-	assert_true(cut > 1000);
+	assert_true(short_packets > 1000);
 	command(rig, "short off");
 	transfers(rig, 1);
 	assert_int_equal(rig->bytes, 128);

@@ -30,12 +30,12 @@ TEST(loads_use_the_right_byte_order_at_any_alignment)
 	assert_int_equal(bc_be32((const uint8_t[]){1, 2, 3, 4}), 0x01020304);
 }
 
-/* Stores `n` bytes at `at` with `put` and checks them, and that no other byte changed. */
-#define ASSERT_STORES(put, n, value, is_big)                              \
+/* Stores `n` bytes at `at` with `store` and checks them, and that no other byte changed. */
+#define ASSERT_STORES(store, n, value, is_big)                              \
 	for (unsigned at = 0; at < PLACES; at++) {                        \
 		uint8_t out[sizeof(bytes)];                               \
 		memset(out, 0x5A, sizeof(out));                           \
-		put(out + at, (value));                                   \
+		store(out + at, (value));                                   \
 		assert_true(by_hand(out + at, (n), (is_big)) == (value)); \
 		for (unsigned i = 0; i < sizeof(out); i++)                \
 			if (i < at || i >= at + (n))                      \

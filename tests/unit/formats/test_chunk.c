@@ -13,7 +13,7 @@ static void set_up(struct bc_chunk *chunk)
 
 TEST_FIXTURE(bc_chunk, set_up, NOTHING)
 
-static void put_record(struct bc_chunk *chunk, struct bc_record record)
+static void append_record(struct bc_chunk *chunk, struct bc_record record)
 {
 	bc_record_store(chunk->records + (size_t)chunk->info.records++ * BC_RECORD_BYTES, &record);
 }
@@ -49,7 +49,7 @@ TEST_WITH(bc_chunk, chunk, a_chunk_with_a_record_or_event_is_not_empty)
 	struct bc_event event = {.kind = BC_EVENT_GAP};
 
 	bc_chunk_reset(chunk, 0, 0);
-	put_record(chunk, (struct bc_record){0});
+	append_record(chunk, (struct bc_record){0});
 	assert_false(bc_chunk_is_empty(chunk));
 	bc_chunk_reset(chunk, 0, 0);
 	assert_true(bc_chunk_add_event(chunk, &event, NULL));
@@ -161,9 +161,9 @@ TEST_WITH(bc_chunk, chunk, every_type_and_processor_has_its_bit)
 		uint64_t procs[4] = {0};
 
 		bc_chunk_reset(chunk, 0, 0);
-		put_record(chunk,
+		append_record(chunk,
 			(struct bc_record){.reqtype = (uint8_t)value, .proc = (uint8_t)~value});
-		put_record(chunk, (struct bc_record){.reqtype = 3, .proc = 200});
+		append_record(chunk, (struct bc_record){.reqtype = 3, .proc = 200});
 		bc_chunk_describe(chunk);
 		types[value / 64] |= UINT64_C(1) << value % 64;
 		types[0] |= 1 << 3;
@@ -183,7 +183,7 @@ TEST_WITH(bc_chunk, chunk, the_address_range_is_found_at_every_place)
 				continue;
 			bc_chunk_reset(chunk, 0, 0);
 			for (unsigned i = 0; i < 6; i++)
-				put_record(chunk,
+				append_record(chunk,
 					(struct bc_record){.addr = i == low    ? 0
 								   : i == high ? UINT32_MAX
 									       : 0x80000000});
@@ -193,7 +193,7 @@ TEST_WITH(bc_chunk, chunk, the_address_range_is_found_at_every_place)
 		}
 	}
 	bc_chunk_reset(chunk, 0, 0);
-	put_record(chunk, (struct bc_record){.addr = 0x1234});
+	append_record(chunk, (struct bc_record){.addr = 0x1234});
 	bc_chunk_describe(chunk);
 	assert_int_equal(chunk->info.addr_low, 0x1234);
 	assert_int_equal(chunk->info.addr_high, 0x1234);
@@ -205,8 +205,8 @@ TEST_WITH(bc_chunk, chunk, a_full_chunk_is_described_to_its_last_record)
 
 	bc_chunk_reset(chunk, 0, 0);
 	for (uint32_t i = 0; i < BC_CHUNK_RECORDS; i++)
-		put_record(chunk, (struct bc_record){.addr = 1000 + dice_below(&dice, 1000000)});
-	put_record(chunk, (struct bc_record){.addr = 5, .reqtype = 0x99}); /* past the end */
+		append_record(chunk, (struct bc_record){.addr = 1000 + dice_below(&dice, 1000000)});
+	append_record(chunk, (struct bc_record){.addr = 5, .reqtype = 0x99}); /* past the end */
 	chunk->info.records = BC_CHUNK_RECORDS;
 	bc_record_store(chunk->records + (size_t)(BC_CHUNK_RECORDS - 1) * BC_RECORD_BYTES,
 		&(struct bc_record){.addr = 2000000, .reqtype = 0x37});
@@ -288,7 +288,7 @@ TEST_WITH(bc_chunk, chunk, ticks_are_summed_in_64_bits_without_missing_deltas)
 	bc_chunk_reset(chunk, 0, 0);
 	assert_true(bc_records_ticks(chunk->records, 0, 77) == 77);
 	for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
-		put_record(chunk,
+		append_record(chunk,
 			(struct bc_record){.addr = 0xFFFFFFFF, .reqtype = 9, .time = times[i]});
 		tick += times[i] == BC_TIME_NONE ? 0 : times[i];
 		assert_true(bc_records_ticks(chunk->records, i + 1, 1000) == tick);

@@ -12,7 +12,7 @@ static const enum bc_format dialects[] = {
 
 #define DIALECTS (sizeof(dialects) / sizeof(dialects[0]))
 
-static uint8_t *put(uint8_t *p, uint64_t value, int bytes, int is_big)
+static uint8_t *write_field(uint8_t *p, uint64_t value, int bytes, int is_big)
 {
 	for (int i = 0; i < bytes; i++)
 		p[is_big ? bytes - 1 - i : i] = (uint8_t)(value >> 8 * i);
@@ -23,20 +23,20 @@ static uint8_t *put(uint8_t *p, uint64_t value, int bytes, int is_big)
 static size_t write_dialect(uint8_t *p, enum bc_format format, const struct bc_record *r,
 	uint64_t addr_high, uint64_t time_high)
 {
-	uint8_t *begin = p;
+	uint8_t *start = p;
 	uint64_t addr = r->addr | addr_high << 32;
 	uint64_t time = r->time | time_high << 32;
 	int is_big = format == BC_FORMAT_BYU_BE;
 
-	p = put(p, addr, format == BC_FORMAT_BYU16 || format == BC_FORMAT_BYU24 ? 8 : 4, is_big);
+	p = write_field(p, addr, format == BC_FORMAT_BYU16 || format == BC_FORMAT_BYU24 ? 8 : 4, is_big);
 	*p++ = r->reqtype;
 	*p++ = r->size;
 	*p++ = r->attr;
 	*p++ = r->proc;
 	if (format == BC_FORMAT_BYU24)
-		p = put(p, 0xDEADBEEF, 4, 0); /* padding can be anything */
-	p = put(p, time, format == BC_FORMAT_BYU24 ? 8 : 4, is_big);
-	return (size_t)(p - begin);
+		p = write_field(p, 0xDEADBEEF, 4, 0); /* padding can be anything */
+	p = write_field(p, time, format == BC_FORMAT_BYU24 ? 8 : 4, is_big);
+	return (size_t)(p - start);
 }
 
 static struct bc_record record_of(struct dice *dice, unsigned i)
@@ -85,11 +85,11 @@ TEST(every_dialect_is_read_as_the_same_records)
 				assert_int_equal(
 					write_dialect(in + i * stride, dialects[d], &r, 0, 0),
 					stride);
-				put(put(expected + i * BC_RECORD_BYTES, r.addr, 4, 0),
+				write_field(write_field(expected + i * BC_RECORD_BYTES, r.addr, 4, 0),
 					r.reqtype | (uint64_t)r.size << 8 | (uint64_t)r.attr << 16 |
 						(uint64_t)r.proc << 24,
 					4, 0);
-				put(expected + i * BC_RECORD_BYTES + 8, r.time, 4, 0);
+				write_field(expected + i * BC_RECORD_BYTES + 8, r.time, 4, 0);
 			}
 			assert_int_equal(bc_dialect_read(out, in, n, dialects[d]), n);
 			assert_memory_equal(out, expected, sizeof(out));

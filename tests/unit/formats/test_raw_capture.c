@@ -55,7 +55,7 @@ struct findings {
 	bool has_header;
 };
 
-static void put(struct fixture *f, const uint8_t *bytes, size_t n)
+static void write_copy(struct fixture *f, const uint8_t *bytes, size_t n)
 {
 	assert_int_equal(ftruncate(f->copy, 0), 0);
 	assert_int_equal(pwrite(f->copy, bytes, n, 0), n);
@@ -99,7 +99,7 @@ static struct findings read_all(struct fixture *f)
 
 TEST_F(written_blocks_are_read_back)
 {
-	put(f, f->raw.file, f->raw.file_bytes);
+	write_copy(f, f->raw.file, f->raw.file_bytes);
 	struct findings found = read_all(f);
 	assert_int_equal(found.blocks, RAW_BLOCKS);
 	assert_int_equal(found.damages, 0);
@@ -121,7 +121,7 @@ TEST_F(the_lz4_program_prints_the_stream)
 	size_t n = 0;
 	ssize_t now;
 
-	put(f, f->raw.file, f->raw.file_bytes);
+	write_copy(f, f->raw.file, f->raw.file_bytes);
 	struct bc_input_stream stream = {.fd = f->copy, .wake_fd = -1};
 	assert_int_equal(bc_input_open(&input, stream, BC_FORMAT_UNKNOWN, &probe), 0);
 	assert_int_equal(probe.format, BC_FORMAT_RAW6);
@@ -140,10 +140,10 @@ TEST_F(every_prefix_keeps_whole_blocks)
 	for (size_t n = 0; n < f->raw.file_bytes; n += STEP) {
 		unsigned whole = 0;
 		bool is_border = n == 0 || n == BC_EMPTY_FRAME_BYTES;
-		put(f, f->raw.file, n);
+		write_copy(f, f->raw.file, n);
 		for (unsigned i = 0; i < RAW_BLOCKS; i++) {
-			whole += f->raw.begin[i + 1] <= n;
-			is_border |= f->raw.begin[i] == n;
+			whole += f->raw.offset[i + 1] <= n;
+			is_border |= f->raw.offset[i] == n;
 		}
 		struct findings found = read_all(f);
 		assert_int_equal(found.blocks, whole);
@@ -158,7 +158,7 @@ TEST_F(a_flipped_bit_costs_no_more_than_its_block)
 	for (size_t bit = 0; bit < f->raw.file_bytes * 8; bit += STEP) {
 		size_t at = bit / 8;
 		f->raw.file[at] ^= (uint8_t)(1u << bit % 8);
-		put(f, f->raw.file, f->raw.file_bytes);
+		write_copy(f, f->raw.file, f->raw.file_bytes);
 		f->raw.file[at] ^= (uint8_t)(1u << bit % 8);
 		struct findings found = read_all(f);
 		if (found.damages == 0) {
@@ -171,9 +171,9 @@ TEST_F(a_flipped_bit_costs_no_more_than_its_block)
 		assert_true(found.damage.offset <= at);
 		assert_true(found.damage.offset + found.damage.bytes > at);
 		for (unsigned i = 0; i < RAW_BLOCKS; i++) {
-			bool is_hit = f->raw.begin[i] <= at && at < f->raw.begin[i + 1];
-			assert_int_equal(found.has[i], !is_hit);
-			if (is_hit && i != 0 && i + 1 < RAW_BLOCKS)
+			bool is_damaged = f->raw.offset[i] <= at && at < f->raw.offset[i + 1];
+			assert_int_equal(found.has[i], !is_damaged);
+			if (is_damaged && i != 0 && i + 1 < RAW_BLOCKS)
 				assert_int_equal(found.follows[i + 1], BC_RAW_AFTER_HOLE);
 		}
 	}
@@ -184,10 +184,10 @@ TEST_F(a_flipped_bit_costs_no_more_than_its_block)
 static bool reads_with(struct fixture *f, size_t at, unsigned bytes, uint64_t value)
 {
 	uint8_t table[BC_RAW_TABLE_MIN + 8 * BC_RAW_ENTRY_BYTES];
-	size_t n = bc_raw_table_bytes(f->raw.file + f->raw.begin[0]);
+	size_t n = bc_raw_table_bytes(f->raw.file + f->raw.offset[0]);
 
 	assert_true(n != 0 && n <= sizeof(table));
-	memcpy(table, f->raw.file + f->raw.begin[0], n);
+	memcpy(table, f->raw.file + f->raw.offset[0], n);
 	if (bytes == 1)
 		table[at] = (uint8_t)value;
 	else if (bytes == 4)
@@ -284,16 +284,16 @@ TEST_F(a_full_block_is_read)
 TEST_F(concatenated_files_are_one_stream)
 {
 	struct raw_blocks *r = &f->raw;
-	size_t head = r->begin[0];
+	size_t head = r->offset[0];
 	size_t n = r->file_bytes + head;
 	uint8_t *both = malloc(n);
 
 	assert_non_null(both);
 	/* The second file starts with block 2. */
-	memcpy(both, r->file, r->begin[2]);
-	memcpy(both + r->begin[2], r->file, head);
-	memcpy(both + r->begin[2] + head, r->file + r->begin[2], r->file_bytes - r->begin[2]);
-	put(f, both, n);
+	memcpy(both, r->file, r->offset[2]);
+	memcpy(both + r->offset[2], r->file, head);
+	memcpy(both + r->offset[2] + head, r->file + r->offset[2], r->file_bytes - r->offset[2]);
+	write_copy(f, both, n);
 	struct findings found = read_all(f);
 	assert_int_equal(found.files, 2);
 	assert_int_equal(found.blocks, RAW_BLOCKS);
@@ -301,9 +301,9 @@ TEST_F(concatenated_files_are_one_stream)
 	assert_int_equal(found.follows[2], BC_RAW_CONTIGUOUS);
 
 	/* A block is missing. */
-	put(f, r->file, r->begin[1]);
-	assert_int_equal(pwrite(f->copy, both + r->begin[2], n - r->begin[2], (off_t)r->begin[1]),
-		n - r->begin[2]);
+	write_copy(f, r->file, r->offset[1]);
+	assert_int_equal(pwrite(f->copy, both + r->offset[2], n - r->offset[2], (off_t)r->offset[1]),
+		n - r->offset[2]);
 	found = read_all(f);
 	assert_int_equal(found.blocks, RAW_BLOCKS - 1);
 	assert_int_equal(found.damages, 0);
@@ -322,10 +322,10 @@ TEST_F(a_torn_file_is_truncated_after_its_last_whole_block)
 		unsigned whole = 0;
 		size_t end = 0;
 		for (unsigned i = 0; i < RAW_BLOCKS; i++) {
-			if (r->begin[i + 1] > n)
+			if (r->offset[i + 1] > n)
 				break;
 			whole++;
-			end = r->begin[i + 1];
+			end = r->offset[i + 1];
 		}
 		temp_write(&f->dir, "torn", r->file, n);
 		assert_int_equal(bc_raw_recover(&recovered, f->dir.fd, "torn", "whole", NULL), 0);
@@ -384,21 +384,21 @@ TEST_F(recovery_keeps_damage_before_the_end)
 	struct bc_raw_recovered recovered;
 	size_t size;
 
-	r->file[r->begin[2] + 20] ^= 1;
+	r->file[r->offset[2] + 20] ^= 1;
 	temp_write(&f->dir, "torn", r->file, r->file_bytes - 1);
-	r->file[r->begin[2] + 20] ^= 1;
+	r->file[r->offset[2] + 20] ^= 1;
 	assert_int_equal(bc_raw_recover(&recovered, f->dir.fd, "torn", "whole", NULL), 0);
 	assert_int_equal(recovered.blocks, RAW_BLOCKS - 2);
 	assert_int_equal(recovered.damages, 1);
 	free(temp_read(&f->dir, "whole", &size));
-	assert_int_equal(size, r->begin[4]);
+	assert_int_equal(size, r->offset[4]);
 }
 
 TEST_F(the_form_is_detected_without_a_header)
 {
 	struct bc_probe probe;
 
-	for (size_t at = 0; at < f->raw.begin[0]; at++) {
+	for (size_t at = 0; at < f->raw.offset[0]; at++) {
 		f->raw.file[at] ^= 0x10;
 		assert_true(bc_probe(&probe, f->raw.file, f->raw.file_bytes, true));
 		f->raw.file[at] ^= 0x10;
@@ -406,9 +406,9 @@ TEST_F(the_form_is_detected_without_a_header)
 		assert_true(probe.is_capture);
 	}
 	/* With too few bytes, more are requested. */
-	for (size_t n = BC_EMPTY_FRAME_BYTES; n < f->raw.begin[0]; n++)
+	for (size_t n = BC_EMPTY_FRAME_BYTES; n < f->raw.offset[0]; n++)
 		assert_false(bc_probe(&probe, f->raw.file, n, false));
-	assert_true(bc_probe(&probe, f->raw.file, f->raw.begin[0], false));
+	assert_true(bc_probe(&probe, f->raw.file, f->raw.offset[0], false));
 	assert_true(probe.is_capture);
 }
 
@@ -418,11 +418,11 @@ TEST_F(transfers_are_kept_if_the_given_format_matches)
 	struct bc_input *input;
 	struct bc_probe probe;
 
-	put(f, f->raw.file, f->raw.file_bytes);
+	write_copy(f, f->raw.file, f->raw.file_bytes);
 	assert_int_equal(bc_input_open(&input, stream, BC_FORMAT_RAW6, &probe), 0);
 	assert_true(probe.is_capture && probe.packing == BC_PACKING_LZ4);
 	bc_input_close(input);
-	put(f, f->raw.file, f->raw.file_bytes);
+	write_copy(f, f->raw.file, f->raw.file_bytes);
 	assert_int_equal(bc_input_open(&input, stream, BC_FORMAT_BYU, &probe), 0);
 	assert_false(probe.is_capture);
 	assert_int_equal(probe.packing, BC_PACKING_LZ4);

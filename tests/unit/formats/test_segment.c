@@ -666,13 +666,13 @@ TEST_F(records_of_removed_chunks_are_reported_missing)
 	struct bc_segment_index index = load_index(whole.fd);
 	for (uint32_t out = 0; out < CHUNKS; out++) {
 		struct bc_chunk_info info;
-		size_t begin = bc_segment_index_row(&index, out, &info);
-		size_t end = begin + bc_chunk_encoded_bytes(&info);
+		size_t start = bc_segment_index_row(&index, out, &info);
+		size_t end = start + bc_chunk_encoded_bytes(&info);
 		uint8_t *rest = malloc(n);
 		assert_non_null(rest);
-		memcpy(rest, bytes, begin);
-		memcpy(rest + begin, bytes + end, n - end);
-		temp_write(&f->dir, "rest", rest, n - (end - begin));
+		memcpy(rest, bytes, start);
+		memcpy(rest + start, bytes + end, n - end);
+		temp_write(&f->dir, "rest", rest, n - (end - start));
 		free(rest);
 		struct reading r = start_reading(f, "rest");
 		assert_int_equal(bc_segment_read(r.reader, &f->chunk), BC_FOUND_SEGMENT);
@@ -698,17 +698,17 @@ TEST_F(records_of_removed_chunks_are_reported_missing)
 
 TEST_F(existing_names_are_refused_and_unchanged)
 {
-	static const char *const taken[] = {NAME, PARTIAL};
+	static const char *const existing[] = {NAME, PARTIAL};
 	struct bc_segment_header header = header_of(0, 0);
 	struct bc_segment_writer writer;
 
 	for (int i = 0; i < 2; i++) {
 		size_t n;
-		temp_write(&f->dir, taken[i], "mine", 4);
+		temp_write(&f->dir, existing[i], "mine", 4);
 		assert_int_equal(
 			bc_segment_create(&writer, f->dir.fd, NAME, ".partial", &header), -EEXIST);
 		assert_int_equal(writer.file.fd, -1);
-		uint8_t *bytes = temp_read(&f->dir, taken[i], &n);
+		uint8_t *bytes = temp_read(&f->dir, existing[i], &n);
 		assert_int_equal(n, 4);
 		assert_memory_equal(bytes, "mine", 4);
 		free(bytes);
@@ -716,7 +716,7 @@ TEST_F(existing_names_are_refused_and_unchanged)
 	}
 	/* A dangling link counts as existing. */
 	for (int i = 0; i < 2; i++) {
-		assert_int_equal(symlinkat("nowhere", f->dir.fd, taken[i]), 0);
+		assert_int_equal(symlinkat("nowhere", f->dir.fd, existing[i]), 0);
 		assert_int_equal(
 			bc_segment_create(&writer, f->dir.fd, NAME, ".partial", &header), -EEXIST);
 		assert_int_equal(temp_dir_empty(&f->dir), 1);

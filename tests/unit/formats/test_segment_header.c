@@ -195,11 +195,11 @@ static void assert_name_text(const char *name, const char *expected)
 	strcpy(h.source_name, name);
 	assert_int_equal(bc_segment_header_write(&out, &bytes, &h), 0);
 	char *text = text_of(out, bytes);
-	char *begin = strstr(text, "\"name\":\"");
+	char *start = strstr(text, "\"name\":\"");
 	char *end = strstr(text, "\",\"clock_hz\"");
-	assert_true(begin != NULL && end != NULL);
+	assert_true(start != NULL && end != NULL);
 	*end = '\0';
-	assert_string_equal(begin + strlen("\"name\":\""), expected);
+	assert_string_equal(start + strlen("\"name\":\""), expected);
 	free(text);
 	free(out);
 }
@@ -436,7 +436,7 @@ TEST(other_json_is_refused_even_with_a_valid_hash)
 		size_t bytes;
 		uint8_t *frame = frame_of(texts[i], &bytes);
 		if (bc_segment_header_read(&back, frame, bytes))
-			fail_msg("%s is taken for a header", texts[i]);
+			fail_msg("%s is accepted as a header", texts[i]);
 		free(frame);
 	}
 }

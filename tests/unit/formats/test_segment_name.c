@@ -148,7 +148,7 @@ TEST(other_names_are_refused)
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
 		struct bc_segment_name name;
 		if (bc_segment_name_read(&name, others[i]))
-			fail_msg("%s is taken for a segment", others[i]);
+			fail_msg("%s is accepted as a segment", others[i]);
 	}
 }
 

@@ -40,7 +40,7 @@ static void init_stamper(struct fixture *f)
 	bc_chunk_reset(&f->chunk, 0, 0);
 }
 
-static uint8_t *put_sample(uint8_t *p, uint32_t address, uint8_t control, uint16_t ticks)
+static uint8_t *write_sample(uint8_t *p, uint32_t address, uint8_t control, uint16_t ticks)
 {
 	bc_write_be32(p, address);
 	p[4] = 0xFE;
@@ -82,7 +82,7 @@ static struct bc_record stamp_one(struct fixture *f, uint64_t tick)
 	uint8_t sample[BC_BCP1_SAMPLE_BYTES];
 	uint32_t n = f->chunk.info.records;
 
-	put_sample(sample, 0x1000, READ_CONTROL, 0);
+	write_sample(sample, 0x1000, READ_CONTROL, 0);
 	struct bc_samples run = frame_of(sample, 1, tick, 0, 0);
 	assert_int_equal(
 		bc_stamp_samples(&f->stamper, &run, BC_NO_TICK_LIMIT, &f->chunk, &f->stamped),
@@ -152,10 +152,10 @@ TEST_F(ticks_within_a_frame_add_up_from_its_headers)
 	init_stamper(f);
 	stamp_one(f, 1000);
 	/* The first sample's tick is the header's, whatever its own ticks. */
-	p = put_sample(p, 0x10, READ_CONTROL, 999);
-	p = put_sample(p, 0x20, READ_CONTROL, 0);
-	p = put_sample(p, 0x30, READ_CONTROL, 1);
-	put_sample(p, 0x40, READ_CONTROL, 0xFFFF);
+	p = write_sample(p, 0x10, READ_CONTROL, 999);
+	p = write_sample(p, 0x20, READ_CONTROL, 0);
+	p = write_sample(p, 0x30, READ_CONTROL, 1);
+	write_sample(p, 0x40, READ_CONTROL, 0xFFFF);
 	struct bc_samples run = frame_of(samples, 4, 5000, 0, 0);
 	assert_int_equal(
 		bc_stamp_samples(&f->stamper, &run, BC_NO_TICK_LIMIT, &f->chunk, &f->stamped),
@@ -176,7 +176,7 @@ TEST_F(a_frame_at_tick_0_starts_at_0_whatever_its_first_sample_claims)
 	uint8_t samples[2 * BC_BCP1_SAMPLE_BYTES];
 
 	init_stamper(f);
-	put_sample(put_sample(samples, 0x10, READ_CONTROL, 0xFFFF), 0x20, READ_CONTROL, 3);
+	write_sample(write_sample(samples, 0x10, READ_CONTROL, 0xFFFF), 0x20, READ_CONTROL, 3);
 	struct bc_samples run = frame_of(samples, 2, 0, 0, 0);
 	assert_int_equal(
 		bc_stamp_samples(&f->stamper, &run, BC_NO_TICK_LIMIT, &f->chunk, &f->stamped),
@@ -229,7 +229,7 @@ TEST_F(the_processor_is_from_the_header_or_with_the_flag_from_the_sample)
 {
 	for (unsigned agent = 0; agent < 16; agent++) {
 		uint8_t sample[BC_BCP1_SAMPLE_BYTES];
-		put_sample(sample, 0, (uint8_t)(READ_CONTROL | agent), 0);
+		write_sample(sample, 0, (uint8_t)(READ_CONTROL | agent), 0);
 		for (unsigned proc = 0; proc < 256; proc += 5) {
 			for (uint16_t flags = 0; flags < 16; flags++) {
 				init_stamper(f);
@@ -249,12 +249,12 @@ TEST_F(dropped_invalid_cycles_add_their_ticks)
 	uint8_t samples[6 * BC_BCP1_SAMPLE_BYTES];
 	uint8_t *p = samples;
 
-	p = put_sample(p, 0, INVALID_CONTROL, 0);
-	p = put_sample(p, 1, READ_CONTROL, 10);
-	p = put_sample(p, 2, INVALID_CONTROL, 100);
-	p = put_sample(p, 3, INVALID_CONTROL, 1000);
-	p = put_sample(p, 4, READ_CONTROL, 10000);
-	put_sample(p, 5, INVALID_CONTROL, 5);
+	p = write_sample(p, 0, INVALID_CONTROL, 0);
+	p = write_sample(p, 1, READ_CONTROL, 10);
+	p = write_sample(p, 2, INVALID_CONTROL, 100);
+	p = write_sample(p, 3, INVALID_CONTROL, 1000);
+	p = write_sample(p, 4, READ_CONTROL, 10000);
+	write_sample(p, 5, INVALID_CONTROL, 5);
 
 	init_stamper(f);
 	struct bc_samples run = frame_of(samples, 6, 70, 0, 0);
@@ -288,7 +288,7 @@ TEST_F(dropped_cycles_before_the_first_record_leave_it_the_first)
 	uint8_t sample[BC_BCP1_SAMPLE_BYTES];
 
 	init_stamper(f);
-	put_sample(sample, 0, INVALID_CONTROL, 0);
+	write_sample(sample, 0, INVALID_CONTROL, 0);
 	struct bc_samples run = frame_of(sample, 1, 100, 0, 0);
 	bc_stamp_samples(&f->stamper, &run, BC_NO_TICK_LIMIT, &f->chunk, &f->stamped);
 	assert_true(bc_chunk_is_empty(&f->chunk));
@@ -300,7 +300,7 @@ TEST_F(undocumented_special_cycles_are_counted)
 {
 	uint8_t samples[3 * BC_BCP1_SAMPLE_BYTES];
 
-	put_sample(put_sample(put_sample(samples, 0, SPECIAL_CONTROL, 0), 0, SPECIAL_CONTROL, 1), 0,
+	write_sample(write_sample(write_sample(samples, 0, SPECIAL_CONTROL, 0), 0, SPECIAL_CONTROL, 1), 0,
 		READ_CONTROL, 1);
 	samples[4] = 0x7F;
 	init_stamper(f);
@@ -332,7 +332,7 @@ TEST_F(a_chunk_without_records_keeps_its_initial_tick)
 	init_stamper(f);
 	stamp_one(f, 1000);
 	bc_chunk_reset(&f->chunk, f->stamper.record_tick, 0);
-	put_sample(sample, 0, INVALID_CONTROL, 0);
+	write_sample(sample, 0, INVALID_CONTROL, 0);
 	struct bc_samples run = frame_of(sample, 1, 2000, 0, 0);
 	bc_stamp_samples(&f->stamper, &run, BC_NO_TICK_LIMIT, &f->chunk, &f->stamped);
 	assert_int_equal(f->chunk.info.first_tick, 1000);
@@ -346,7 +346,7 @@ static enum bc_stamp_result skip_one(
 {
 	uint8_t sample[BC_BCP1_SAMPLE_BYTES];
 
-	put_sample(sample, 0x1000, control, 0);
+	write_sample(sample, 0x1000, control, 0);
 	sample[4] = 0x00;
 	struct bc_samples run = frame_of(sample, 1, tick, 0, 0);
 	return bc_stamp_skip_samples(&f->stamper, &run, limit, &f->stamped);
@@ -400,7 +400,7 @@ TEST_F(a_limit_stops_before_the_sample_at_it)
 	uint8_t *p = samples;
 
 	for (int i = 0; i < 5; i++) /* at 100, 110, ..., the second of them invalid */
-		p = put_sample(p, (uint32_t)i, i == 1 ? INVALID_CONTROL : READ_CONTROL, 10);
+		p = write_sample(p, (uint32_t)i, i == 1 ? INVALID_CONTROL : READ_CONTROL, 10);
 	for (uint64_t limit = 95; limit < 150; limit++) {
 		uint32_t below = limit <= 100 ? 0 : (uint32_t)((limit - 100 + 9) / 10);
 		for (int is_skipped = 0; is_skipped < 2; is_skipped++) {
@@ -445,7 +445,7 @@ static void make_runs(struct run runs[8])
 			static const uint8_t controls[] = {
 				READ_CONTROL, INVALID_CONTROL, READ_CONTROL, SPECIAL_CONTROL, 0x80};
 			uint16_t ticks = (uint16_t)(n == 0 ? 0 : dice_roll(&dice));
-			p = put_sample(p, (uint32_t)dice_roll(&dice),
+			p = write_sample(p, (uint32_t)dice_roll(&dice),
 				controls[dice_below(&dice, 5)] | (uint8_t)dice_below(&dice, 4),
 				ticks);
 			tick += ticks;
@@ -611,7 +611,7 @@ static uint32_t make_long_run(const struct fixture *f, struct dice *dice, bool h
 		uint8_t control = (uint8_t)(is_odd ? odd[dice_below(dice, 5)] : READ_CONTROL);
 		uint16_t ticks = (uint16_t)(dice_roll(dice) >> 48 >> dice_below(dice, 16));
 		const uint8_t *at = p;
-		p = put_sample(p, (uint32_t)dice_roll(dice),
+		p = write_sample(p, (uint32_t)dice_roll(dice),
 			(uint8_t)(control | dice_below(dice, 16)), i == 0 ? 0 : ticks);
 		p[-4] = (uint8_t)(is_odd ? ~(1u << dice_below(dice, 8)) : dice_roll(dice));
 		since += bc_le16(at + 6);
@@ -699,9 +699,9 @@ TEST_F(a_long_run_split_at_random_gives_the_same_records)
 TEST_F(a_full_chunk_consumes_and_loses_nothing)
 {
 	uint8_t samples[3 * BC_BCP1_SAMPLE_BYTES];
-	uint8_t *p = put_sample(samples, 1, INVALID_CONTROL, 0);
+	uint8_t *p = write_sample(samples, 1, INVALID_CONTROL, 0);
 
-	put_sample(put_sample(p, 2, READ_CONTROL, 5), 3, INVALID_CONTROL, 5);
+	write_sample(write_sample(p, 2, READ_CONTROL, 5), 3, INVALID_CONTROL, 5);
 	init_stamper(f);
 	stamp_one(f, 100);
 	f->chunk.info.records = BC_CHUNK_RECORDS;
@@ -732,7 +732,7 @@ TEST_F(a_full_event_table_stops_only_records_with_anchors)
 {
 	uint8_t samples[2 * BC_BCP1_SAMPLE_BYTES];
 
-	put_sample(put_sample(samples, 1, READ_CONTROL, 0), 2, READ_CONTROL, 9);
+	write_sample(write_sample(samples, 1, READ_CONTROL, 0), 2, READ_CONTROL, 9);
 	init_stamper(f);
 	stamp_one(f, 100);
 	while (bc_chunk_has_room(&f->chunk, 1))
@@ -778,7 +778,7 @@ TEST_F(a_chunk_takes_exactly_its_maximum_of_records)
 
 /* Records */
 
-static uint8_t *put_record(uint8_t *p, uint32_t n, uint32_t time)
+static uint8_t *write_record(uint8_t *p, uint32_t n, uint32_t time)
 {
 	struct bc_record r = {
 		.addr = n * 0x01010101,
@@ -812,7 +812,7 @@ TEST_F(records_are_copied_unchanged)
 	uint8_t *p = records;
 
 	for (uint32_t i = 0; i < N; i++)
-		p = put_record(p, i, times[i]);
+		p = write_record(p, i, times[i]);
 	bc_stamper_init(&f->stamper, NULL);
 	bc_chunk_reset(&f->chunk, 0, 0);
 	struct bc_records run = run_of(records, N);
@@ -837,14 +837,14 @@ TEST_F(a_first_record_with_a_delta_keeps_it)
 	uint8_t record[BC_RECORD_BYTES];
 
 	init_stamper(f);
-	put_record(record, 1, 1234);
+	write_record(record, 1, 1234);
 	struct bc_records run = run_of(record, 1);
 	assert_int_equal(stamp_run(f, &run), BC_STAMP_DONE);
 	assert_memory_equal(f->chunk.records, record, sizeof(record));
 	assert_int_equal(f->chunk.info.events, 0);
 	assert_int_equal(f->chunk.info.first_tick, 1234);
 	/* The next record without a delta is not the first. */
-	put_record(record, 1, BC_TIME_NONE);
+	write_record(record, 1, BC_TIME_NONE);
 	run = run_of(record, 1);
 	assert_int_equal(stamp_run(f, &run), BC_STAMP_DONE);
 	assert_anchor(&f->chunk, 0, 1, 1234, false);
@@ -857,7 +857,7 @@ TEST_F(anchors_of_the_source_chunk_are_copied)
 
 	bc_chunk_reset(&f->next, 0, 0);
 	for (uint32_t i = 0; i < 5; i++)
-		p = put_record(p, i, times[i]);
+		p = write_record(p, i, times[i]);
 	f->next.info.records = 5;
 	assert_true(bc_chunk_add_event(&f->next,
 		&(struct bc_event){.kind = BC_EVENT_ANCHOR, .exact = true, .value = 1000}, NULL));
@@ -899,7 +899,7 @@ TEST_F(without_a_limit_an_anchor_can_have_any_tick)
 
 	for (size_t i = 0; i < sizeof(ticks) / sizeof(ticks[0]); i++) {
 		bc_chunk_reset(&f->next, 0, 0);
-		put_record(f->next.records, 0, BC_TIME_NONE);
+		write_record(f->next.records, 0, BC_TIME_NONE);
 		f->next.info.records = 1;
 		assert_true(bc_chunk_add_event(&f->next,
 			&(struct bc_event){
@@ -924,7 +924,7 @@ TEST_F(the_delta_after_a_skipped_unknown_delta_is_unknown)
 	uint8_t *p = records;
 
 	for (uint32_t i = 0; i < 7; i++)
-		p = put_record(p, i, times[i]);
+		p = write_record(p, i, times[i]);
 	init_stamper(f);
 	struct bc_records run = run_of(records, 1);
 	assert_int_equal(stamp_run(f, &run), BC_STAMP_DONE);
@@ -952,7 +952,7 @@ TEST_F(skipped_records_add_their_ticks_to_the_next_delta)
 	uint8_t *p = records;
 
 	for (uint32_t i = 0; i < 6; i++)
-		p = put_record(p, i, times[i]);
+		p = write_record(p, i, times[i]);
 	init_stamper(f);
 	struct bc_records run = run_of(records, 1);
 	assert_int_equal(stamp_run(f, &run), BC_STAMP_DONE);
@@ -986,7 +986,7 @@ TEST_F(records_split_by_chunks_or_limits_anywhere_are_the_same)
 
 	for (uint32_t i = 0; i < N; i++) {
 		uint32_t time = times[i % 4];
-		p = put_record(p, i, time);
+		p = write_record(p, i, time);
 		tick += time == BC_TIME_NONE ? 0 : time;
 		expected.anchors[i] = time == BC_TIME_NONE ? tick : 0;
 	}
@@ -1026,7 +1026,7 @@ TEST_F(a_limit_stops_before_the_record_at_it)
 {
 	uint8_t records[3 * BC_RECORD_BYTES];
 
-	put_record(put_record(put_record(records, 0, 10), 1, 10), 2, 10);
+	write_record(write_record(write_record(records, 0, 10), 1, 10), 2, 10);
 	for (uint64_t limit = 0; limit < 35; limit++) {
 		uint32_t below = limit <= 10 ? 0 : limit <= 20 ? 1 : limit <= 30 ? 2 : 3;
 		init_stamper(f);

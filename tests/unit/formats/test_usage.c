@@ -96,7 +96,7 @@ TEST(help_shows_the_whole_table)
 TEST(help_separates_options_of_verbs_from_common_ones)
 {
 	struct bc_usage all = usage;
-	struct bc_usage alone = {.name = "do",
+	struct bc_usage verbs_only = {.name = "do",
 		.summary = "does it",
 		.verbs = verbs,
 		.exits = "0 ok.",
@@ -111,7 +111,7 @@ TEST(help_separates_options_of_verbs_from_common_ones)
 			     "Options of all commands:\n      --quiet            say nothing\n"
 			     "  -h, --help             print this help\n"));
 	free(text);
-	text = help_of(&alone);
+	text = help_of(&verbs_only);
 	assert_non_null(strstr(text, "usage: prog do stop [OPTION]...\n\n"));
 	assert_non_null(strstr(text, "Options of all commands:\n      --quiet  say nothing\n"));
 	free(text);

@@ -5,7 +5,7 @@
 #include "tests/support/test.h"
 
 /* Encodes one character in as few bytes as possible. Returns their number. */
-static uint32_t put(uint8_t *out, uint32_t c)
+static uint32_t encode(uint8_t *out, uint32_t c)
 {
 	if (c < 0x80) {
 		out[0] = (uint8_t)c;
@@ -24,7 +24,7 @@ TEST(every_character_but_surrogates_is_valid)
 	uint8_t bytes[4];
 
 	for (uint32_t c = 0; c < 0x110000; c++) {
-		uint32_t n = put(bytes, c);
+		uint32_t n = encode(bytes, c);
 		uint32_t wanted = c >= 0xD800 && c <= 0xDFFF ? 0 : n;
 		assert_int_equal(bc_utf8_bytes(bytes, n), wanted);
 		if (n > 1)
