@@ -5,8 +5,8 @@
  * "damaged"), exact if the record numbers show how many records are missing.
  *
  *   strict   copies nothing if anything but the index is missing or damaged
- *   tail     copies the chunks before the first damage; damage before the first chunk doesn't count
- *   salvage  copies every whole chunk once, in the order of their records
+ *   tail     copies the chunks before the first damage or missing chunk; a damaged header is
+ * ignored salvage  copies every whole chunk once, in the order of their records
  *
  * The records' LZ4 frames are copied without recompression. The header is copied, including the
  * user's metadata. A damaged header is replaced by one with the data of the chunks and the file

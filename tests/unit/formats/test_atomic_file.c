@@ -44,7 +44,7 @@ TEST_WITH(temp_dir, dir, sealed_hash_is_the_hash_of_the_file)
 {
 	struct bc_atomic_file f;
 
-	/* XXH3 uses other code paths below 240 and around 256 bytes. */
+	/* XXH3 has different code for up to 16, 128 and 240 bytes, and above. */
 	for (size_t head = 0; head < 300; head += 7) {
 		create_file(&f, dir, head);
 		for (size_t piece = 0; piece < 600; piece += 97)
