@@ -67,8 +67,8 @@ static int count_records(const struct recovery *r, int fd, uint64_t *records)
 	*records = 0;
 	if (chunk != NULL)
 		found = bc_segment_reader_open(&reader,
-			(struct bc_input_stream){.fd = fd, .wake_fd = -1, .progress = &r->progress}, NULL,
-			0);
+			(struct bc_input_stream){.fd = fd, .wake_fd = -1, .progress = &r->progress},
+			NULL, 0);
 	if (found == 0) {
 		while ((found = bc_segment_read(reader, chunk)) > BC_FOUND_END)
 			*records += found == BC_FOUND_CHUNK ? chunk->info.records : 0;

@@ -106,22 +106,28 @@ static inline char *put_plain(struct ndjson *ndjson, char *out, const struct bc_
 	out = BC_WRITE_LITERAL(out, "{\"kind\":\"reference\",\"number\":");
 	out = bc_write_decimal_row(out, &ndjson->numbers, entry->number);
 	if ((entry->has & BC_HAS_TIME) != 0)
-		out = bc_write_decimal_row(BC_WRITE_LITERAL(out, ",\"tick\":"), &ndjson->ticks, entry->tick);
+		out = bc_write_decimal_row(
+			BC_WRITE_LITERAL(out, ",\"tick\":"), &ndjson->ticks, entry->tick);
 	if (ndjson->has_epoch)
-		out = bc_write_small_decimal(BC_WRITE_LITERAL(out, ",\"epoch\":"), small, entry->epoch);
+		out = bc_write_small_decimal(
+			BC_WRITE_LITERAL(out, ",\"epoch\":"), small, entry->epoch);
 	out = BC_WRITE_LITERAL(out, ",\"type\":\"");
 	memcpy(out, type, sizeof(*type));
 	out += type->bytes;
 	out = bc_write_hex(BC_WRITE_LITERAL(out, "\",\"addr\":\"0x"), entry->addr);
 	*out++ = '"';
 	if ((entry->has & BC_HAS_SIZE) != 0)
-		out = bc_write_small_decimal(BC_WRITE_LITERAL(out, ",\"size\":"), small, entry->size);
+		out = bc_write_small_decimal(
+			BC_WRITE_LITERAL(out, ",\"size\":"), small, entry->size);
 	if ((entry->has & BC_HAS_ATTR) != 0)
-		out = bc_write_small_decimal(BC_WRITE_LITERAL(out, ",\"attr\":"), small, entry->attr);
+		out = bc_write_small_decimal(
+			BC_WRITE_LITERAL(out, ",\"attr\":"), small, entry->attr);
 	if ((entry->has & BC_HAS_PROC) != 0)
-		out = bc_write_small_decimal(BC_WRITE_LITERAL(out, ",\"proc\":"), small, entry->proc);
+		out = bc_write_small_decimal(
+			BC_WRITE_LITERAL(out, ",\"proc\":"), small, entry->proc);
 	if (entry->has_delta && entry->delta != BC_TIME_NONE)
-		out = bc_write_small_decimal(BC_WRITE_LITERAL(out, ",\"delta\":"), small, entry->delta);
+		out = bc_write_small_decimal(
+			BC_WRITE_LITERAL(out, ",\"delta\":"), small, entry->delta);
 	if ((entry->has & OF_SOME) != 0)
 		out = put_some(out, entry);
 	return BC_WRITE_LITERAL(out, "}\n");

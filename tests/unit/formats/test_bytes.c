@@ -31,11 +31,11 @@ TEST(loads_use_the_right_byte_order_at_any_alignment)
 }
 
 /* Stores `n` bytes at `at` with `store` and checks them, and that no other byte changed. */
-#define ASSERT_STORES(store, n, value, is_big)                              \
+#define ASSERT_STORES(store, n, value, is_big)                            \
 	for (unsigned at = 0; at < PLACES; at++) {                        \
 		uint8_t out[sizeof(bytes)];                               \
 		memset(out, 0x5A, sizeof(out));                           \
-		store(out + at, (value));                                   \
+		store(out + at, (value));                                 \
 		assert_true(by_hand(out + at, (n), (is_big)) == (value)); \
 		for (unsigned i = 0; i < sizeof(out); i++)                \
 			if (i < at || i >= at + (n))                      \

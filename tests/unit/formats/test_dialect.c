@@ -28,7 +28,8 @@ static size_t write_dialect(uint8_t *p, enum bc_format format, const struct bc_r
 	uint64_t time = r->time | time_high << 32;
 	int is_big = format == BC_FORMAT_BYU_BE;
 
-	p = write_field(p, addr, format == BC_FORMAT_BYU16 || format == BC_FORMAT_BYU24 ? 8 : 4, is_big);
+	p = write_field(
+		p, addr, format == BC_FORMAT_BYU16 || format == BC_FORMAT_BYU24 ? 8 : 4, is_big);
 	*p++ = r->reqtype;
 	*p++ = r->size;
 	*p++ = r->attr;
@@ -85,7 +86,8 @@ TEST(every_dialect_is_read_as_the_same_records)
 				assert_int_equal(
 					write_dialect(in + i * stride, dialects[d], &r, 0, 0),
 					stride);
-				write_field(write_field(expected + i * BC_RECORD_BYTES, r.addr, 4, 0),
+				write_field(
+					write_field(expected + i * BC_RECORD_BYTES, r.addr, 4, 0),
 					r.reqtype | (uint64_t)r.size << 8 | (uint64_t)r.attr << 16 |
 						(uint64_t)r.proc << 24,
 					4, 0);

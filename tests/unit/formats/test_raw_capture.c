@@ -302,7 +302,8 @@ TEST_F(concatenated_files_are_one_stream)
 
 	/* A block is missing. */
 	write_copy(f, r->file, r->offset[1]);
-	assert_int_equal(pwrite(f->copy, both + r->offset[2], n - r->offset[2], (off_t)r->offset[1]),
+	assert_int_equal(
+		pwrite(f->copy, both + r->offset[2], n - r->offset[2], (off_t)r->offset[1]),
 		n - r->offset[2]);
 	found = read_all(f);
 	assert_int_equal(found.blocks, RAW_BLOCKS - 1);

@@ -300,8 +300,9 @@ TEST_F(undocumented_special_cycles_are_counted)
 {
 	uint8_t samples[3 * BC_BCP1_SAMPLE_BYTES];
 
-	write_sample(write_sample(write_sample(samples, 0, SPECIAL_CONTROL, 0), 0, SPECIAL_CONTROL, 1), 0,
-		READ_CONTROL, 1);
+	write_sample(
+		write_sample(write_sample(samples, 0, SPECIAL_CONTROL, 0), 0, SPECIAL_CONTROL, 1),
+		0, READ_CONTROL, 1);
 	samples[4] = 0x7F;
 	init_stamper(f);
 	struct bc_samples run = frame_of(samples, 3, 0, 0, 0);
