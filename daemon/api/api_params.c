@@ -24,7 +24,7 @@ static bool parse_label(struct bc_api_params *params, const struct bc_body *body
 		return true;
 	if (!bc_body_text(body, "label", params->label, sizeof(params->label)))
 		return false;
-	return bc_label_is_valid(params->label) ||
+	return bc_word_is_valid(params->label) ||
 	       bc_body_fail(body, "label",
 		       "must have up to 64 letters, digits, dots, underscores and dashes");
 }

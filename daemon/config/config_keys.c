@@ -69,7 +69,7 @@ static bool read_dir(struct bc_config *c, const char *value, char *err, size_t e
 
 static bool read_label(struct bc_config *c, const char *value, char *err, size_t errlen)
 {
-	if (value[0] != '\0' && !bc_label_is_valid(value))
+	if (value[0] != '\0' && !bc_word_is_valid(value))
 		return complain(err, errlen, "must be up to 64 letters, digits, '.', '_' and '-'");
 	return read_text(c->label, sizeof(c->label), value, err, errlen);
 }

@@ -449,7 +449,7 @@ static enum bc_refusal check_start(
 
 	if (!merge_metadata(r, start, metadata, what, sizeof(what)))
 		return refuse(err, errlen, BC_BAD_VALUE, "metadata: %s", what);
-	if (start->label != NULL && start->label[0] != '\0' && !bc_label_is_valid(start->label))
+	if (start->label != NULL && start->label[0] != '\0' && !bc_word_is_valid(start->label))
 		return refuse(err, errlen, BC_BAD_VALUE,
 			"label: must be up to 64 letters, digits, dots, underscores and dashes");
 	return BC_GRANTED;

@@ -1,4 +1,4 @@
-/* For functions whose result says whether they did anything. */
+/* Marks a function whose result must be checked: the compiler warns if it is ignored. */
 #ifndef BC_FORMATS_BASE_MUST_CHECK_H
 #define BC_FORMATS_BASE_MUST_CHECK_H
 

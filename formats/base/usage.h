@@ -58,8 +58,7 @@ struct bc_usage {
 	const char *example; /* a command line; indent further lines by 13 spaces */
 
 	const struct bc_usage_option *options; /* ends with a row without help; without --help */
-	const struct bc_usage *const *verbs; /* "record start" for "record", ends with NULL; or NULL
-					      */
+	const struct bc_usage *const *verbs;   /* such as "record start", ends with NULL; or NULL */
 };
 
 /* Arguments for getopt_long(). */

@@ -86,26 +86,19 @@ void bc_chunk_gaps(const struct bc_chunk *chunk, uint64_t *gaps, uint64_t *lost)
 
 const char *bc_gap_cause_name(unsigned cause)
 {
-	switch (cause) {
-	case BC_GAP_BUFFER:
-		return "buffer";
-	case BC_GAP_DISK:
-		return "disk";
-	case BC_GAP_BOARD:
-		return "board";
-	case BC_GAP_SEQUENCE:
-		return "sequence";
-	case BC_GAP_CRC:
-		return "crc";
-	case BC_GAP_UNPLUGGED:
-		return "unplugged";
-	case BC_GAP_TRANSFER:
-		return "transfer";
-	case BC_GAP_DAMAGED:
-		return "damaged";
-	default:
-		return "unknown";
-	}
+	static const char *const names[BC_GAP_CAUSES] = {
+		"unknown",
+		[BC_GAP_BUFFER] = "buffer",
+		[BC_GAP_DISK] = "disk",
+		[BC_GAP_BOARD] = "board",
+		[BC_GAP_SEQUENCE] = "sequence",
+		[BC_GAP_CRC] = "crc",
+		[BC_GAP_UNPLUGGED] = "unplugged",
+		[BC_GAP_TRANSFER] = "transfer",
+		[BC_GAP_DAMAGED] = "damaged",
+	};
+
+	return names[cause < BC_GAP_CAUSES ? cause : 0];
 }
 
 uint64_t bc_records_ticks(const uint8_t *records, size_t n, uint64_t tick)

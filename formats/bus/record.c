@@ -4,46 +4,29 @@
 
 #include "formats/base/fast_format.h"
 
+static const char *const names[256] = {
+	[BC_REQ_FETCH] = "FETCH",
+	[BC_REQ_MEMREAD] = "MEMREAD",
+	[BC_REQ_MEMREADINV] = "MEMREADINV",
+	[BC_REQ_MEMWRITE] = "MEMWRITE",
+	[BC_REQ_IOREAD] = "IOREAD",
+	[BC_REQ_IOWRITE] = "IOWRITE",
+	[BC_REQ_DEFERREPLY] = "DEFERREPLY",
+	[BC_REQ_INTA] = "INTA",
+	[BC_REQ_CNTRLAGNTRES] = "CNTRLAGNTRES",
+	[BC_REQ_BRTRACEREC] = "BRTRACEREC",
+	[BC_REQ_SHUTDOWN] = "SHUTDOWN",
+	[BC_REQ_FLUSH] = "FLUSH",
+	[BC_REQ_HALT] = "HALT",
+	[BC_REQ_SYNC] = "SYNC",
+	[BC_REQ_FLUSHACK] = "FLUSHACK",
+	[BC_REQ_STOPCLKACK] = "STOPCLKACK",
+	[BC_REQ_SMIACK] = "SMIACK",
+};
+
 const char *bc_reqtype_name(uint8_t reqtype)
 {
-	switch (reqtype) {
-	case BC_REQ_FETCH:
-		return "FETCH";
-	case BC_REQ_MEMREAD:
-		return "MEMREAD";
-	case BC_REQ_MEMREADINV:
-		return "MEMREADINV";
-	case BC_REQ_MEMWRITE:
-		return "MEMWRITE";
-	case BC_REQ_IOREAD:
-		return "IOREAD";
-	case BC_REQ_IOWRITE:
-		return "IOWRITE";
-	case BC_REQ_DEFERREPLY:
-		return "DEFERREPLY";
-	case BC_REQ_INTA:
-		return "INTA";
-	case BC_REQ_CNTRLAGNTRES:
-		return "CNTRLAGNTRES";
-	case BC_REQ_BRTRACEREC:
-		return "BRTRACEREC";
-	case BC_REQ_SHUTDOWN:
-		return "SHUTDOWN";
-	case BC_REQ_FLUSH:
-		return "FLUSH";
-	case BC_REQ_HALT:
-		return "HALT";
-	case BC_REQ_SYNC:
-		return "SYNC";
-	case BC_REQ_FLUSHACK:
-		return "FLUSHACK";
-	case BC_REQ_STOPCLKACK:
-		return "STOPCLKACK";
-	case BC_REQ_SMIACK:
-		return "SMIACK";
-	default:
-		return NULL;
-	}
+	return names[reqtype];
 }
 
 size_t bc_record_print(char out[BC_RECORD_TEXT_MAX], const struct bc_record *record)

@@ -2,8 +2,9 @@
  * everything else, and XXH3-64 checksums. docs/segment-format.md specifies them.
  *
  * A data frame has one independent block and the content size, but no LZ4 checksums, because the
- * chunk header has a better one. Any LZ4 program can decode it. Do not add block checksums: lz4
- * 1.9.4 reads four bytes too many after a large block that has one, and misses the next frame.
+ * chunk header has a better one. Any LZ4 program can decode it. Block checksums would require a
+ * content checksum, too: without it, lz4 1.9.4 reads four bytes too many after a large block and
+ * misses the next frame.
  *
  * bc_block_compress() makes the block. An encoder specialized for records would go there. */
 #ifndef BC_FORMATS_SEGMENT_FRAME_H

@@ -7,49 +7,41 @@
 #include "formats/base/json.h"
 #include "formats/base/utf8.h"
 
-static bool complain(char *err, size_t errlen, const char *text)
+static bool fail(char *err, size_t errlen, const char *text)
 {
 	snprintf(err, errlen, "%s", text);
 	return false;
 }
 
-static bool is_key_char(char c)
+bool bc_word_is_valid(const char *word)
 {
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-	       c == '.' || c == '_' || c == '-';
-}
+	static const char allowed[] = "abcdefghijklmnopqrstuvwxyz"
+				      "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+	size_t n = strspn(word, allowed);
 
-bool bc_metadata_key_is_valid(const char *key)
-{
-	size_t n = strlen(key);
-
-	for (size_t i = 0; i < n; i++)
-		if (!is_key_char(key[i]))
-			return false;
-	return n >= 1 && n <= BC_METADATA_KEY_MAX;
+	return word[n] == '\0' && n >= 1 && n <= BC_WORD_MAX;
 }
 
 static bool check_member(const char *key, const char *value, char *err, size_t errlen)
 {
-	if (!bc_metadata_key_is_valid(key))
-		return complain(err, errlen,
-			"a key of the metadata has 1 to 64 letters, digits, points, underscores "
-			"and dashes");
+	if (!bc_word_is_valid(key))
+		return fail(err, errlen,
+			"a metadata key has 1 to 64 letters, digits, '.', '_' and '-'");
 	if (value == NULL) {
-		snprintf(err, errlen, "metadata %s: a value is a string", key);
+		snprintf(err, errlen, "metadata %s: the value is not a string", key);
 		return false;
 	}
 	size_t bytes = strlen(value);
 	if (bytes > BC_METADATA_VALUE_MAX) {
-		snprintf(err, errlen, "metadata %s: a value has up to %u bytes, and this has %zu",
-			key, BC_METADATA_VALUE_MAX, bytes);
+		snprintf(err, errlen, "metadata %s: the value has %zu bytes; the limit is %u", key,
+			bytes, BC_METADATA_VALUE_MAX);
 		return false;
 	}
 	return true;
 }
 
-/* Prints an object to `out`. Returns false, with `out` as it was, when it doesn't fit. */
-static bool print(char out[BC_METADATA_MAX], const json_t *object, char *err, size_t errlen)
+/* Writes an object as text to `out`. Returns false, with `out` unchanged, if it does not fit. */
+static bool write_object(char out[BC_METADATA_MAX], const json_t *object, char *err, size_t errlen)
 {
 	char *text = json_object_size(object) != 0 ? bc_json_print(object) : strdup("");
 	bool fits = text != NULL && strlen(text) < BC_METADATA_MAX;
@@ -57,10 +49,9 @@ static bool print(char out[BC_METADATA_MAX], const json_t *object, char *err, si
 	if (fits)
 		strcpy(out, text);
 	else if (text == NULL)
-		complain(err, errlen, "out of memory");
+		fail(err, errlen, "out of memory");
 	else
-		snprintf(err, errlen, "the metadata are longer than %d bytes in all",
-			BC_METADATA_MAX - 1);
+		snprintf(err, errlen, "the metadata is longer than %d bytes", BC_METADATA_MAX - 1);
 	free(text);
 	return fits;
 }
@@ -77,13 +68,13 @@ bool bc_metadata_from_json(
 	json_t *value;
 
 	if (!json_is_object(object))
-		return complain(err, errlen, "the metadata are a JSON object of strings");
+		return fail(err, errlen, "the metadata is not a JSON object of strings");
 	json_object_foreach((json_t *)object, key, value)
 	{
 		if (!check_member(key, json_string_value(value), err, errlen))
 			return false;
 	}
-	return print(out, object, err, errlen);
+	return write_object(out, object, err, errlen);
 }
 
 bool bc_metadata_read(char out[BC_METADATA_MAX], const char *text, char *err, size_t errlen)
@@ -109,9 +100,9 @@ bool bc_metadata_set(
 	json_t *object = bc_metadata_parse(all);
 	json_object_del(object, key);
 	if (value[0] == '\0' || json_object_set_new(object, key, json_string(value)) == 0)
-		ok = print(all, object, err, errlen);
+		ok = write_object(all, object, err, errlen);
 	else
-		complain(err, errlen, "out of memory");
+		fail(err, errlen, "out of memory");
 	json_decref(object);
 	return ok;
 }
@@ -123,11 +114,11 @@ bool bc_metadata_merge(char all[BC_METADATA_MAX], const char *more, char *err, s
 	bool ok = false;
 
 	if (!json_is_object(old) || !json_is_object(new))
-		complain(err, errlen, "the metadata are no JSON object");
+		fail(err, errlen, "the metadata is not a JSON object");
 	else if (json_object_update(old, new) != 0)
-		complain(err, errlen, "out of memory");
+		fail(err, errlen, "out of memory");
 	else
-		ok = print(all, old, err, errlen);
+		ok = write_object(all, old, err, errlen);
 	json_decref(old);
 	json_decref(new);
 	return ok;

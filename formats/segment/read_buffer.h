@@ -1,6 +1,5 @@
-/* A window on a stream, for readers that look at things whole and go on after damage: as much is
- * held as is asked for, what is done with is taken away. formats/segment/segment_reader.h
- * looks through one. */
+/* A buffer over a stream, for a reader that needs whole structures in memory and searches for the
+ * next one after damage. Used by formats/segment/segment_reader.h. */
 #ifndef BC_FORMATS_SEGMENT_READ_BUFFER_H
 #define BC_FORMATS_SEGMENT_READ_BUFFER_H
 
@@ -13,46 +12,47 @@
 
 struct bc_read_buffer {
 	struct bc_input_stream stream;
-	bool at_end;       /* the stream has no more */
-	uint64_t read_end; /* no byte at or past this offset is read */
-	uint64_t offset;   /* of the first byte held, bytes[start] */
-	size_t start;
+	bool at_end;       /* the stream has ended */
+	uint64_t read_end; /* reading stops before this offset */
+	uint64_t offset;   /* of bytes[start] in the stream */
+	size_t start;      /* the buffered bytes: bytes[start .. end) */
 	size_t end;
-	size_t room;
-	uint8_t *bytes; /* the caller's, `room` of them */
+	size_t capacity;
+	uint8_t *bytes; /* owned by the caller */
 };
 
-/* Begins at the stream's present position; `head` are bytes that were read from it before, no more
- * than there is room for. */
-void bc_read_buffer_open(struct bc_read_buffer *window, struct bc_input_stream stream,
-	uint8_t *bytes, size_t room, const uint8_t *head, size_t head_bytes);
+/* Starts at the stream's current position. `head` is data already read from it, at most `capacity`
+ * bytes. */
+void bc_read_buffer_open(struct bc_read_buffer *buffer, struct bc_input_stream stream,
+	uint8_t *bytes, size_t capacity, const uint8_t *head, size_t head_bytes);
 
-/* From now on shows [offset, end). The fd must be seekable. Returns 0 or a negative errno. */
+/* Drops the buffered bytes and reads only offset .. end from now on. The fd must be seekable.
+ * Returns 0 or a negative errno. */
 int bc_read_buffer_range(
-	struct bc_read_buffer *window, uint64_t offset, uint64_t end) BC_MUST_CHECK;
+	struct bc_read_buffer *buffer, uint64_t offset, uint64_t end) BC_MUST_CHECK;
 
-/* Tries to hold `need` bytes, no more than there is room for. Returns 1 if they are there, 0 if the
- * bytes end before, or a negative errno. */
-int bc_read_buffer_fill(struct bc_read_buffer *window, size_t need) BC_MUST_CHECK;
+/* Reads until `need` bytes are buffered, at most the capacity. Returns 1, 0 if the stream ends
+ * before, or a negative errno. */
+int bc_read_buffer_fill(struct bc_read_buffer *buffer, size_t need) BC_MUST_CHECK;
 
-static inline const uint8_t *bc_read_buffer_data(const struct bc_read_buffer *window)
+static inline const uint8_t *bc_read_buffer_data(const struct bc_read_buffer *buffer)
 {
-	return window->bytes + window->start;
+	return buffer->bytes + buffer->start;
 }
 
-static inline size_t bc_read_buffer_bytes(const struct bc_read_buffer *window)
+static inline size_t bc_read_buffer_bytes(const struct bc_read_buffer *buffer)
 {
-	return window->end - window->start;
+	return buffer->end - buffer->start;
 }
 
-static inline void bc_read_buffer_consume(struct bc_read_buffer *window, size_t bytes)
+static inline void bc_read_buffer_consume(struct bc_read_buffer *buffer, size_t bytes)
 {
-	window->start += bytes;
-	window->offset += bytes;
+	buffer->start += bytes;
+	buffer->offset += bytes;
 }
 
-/* Goes on to the next place, from here on, with a skippable frame's magic that one of our files
- * uses: 0x184D2A50 to 0x184D2A57. Returns 1, 0 at the end of the bytes, or a negative errno. */
-int bc_read_buffer_seek_magic(struct bc_read_buffer *window) BC_MUST_CHECK;
+/* Skips to the next magic of one of our skippable frames, 0x184D2A50 .. 0x184D2A57, which may be
+ * here. Returns 1, 0 if the stream ends before, or a negative errno. */
+int bc_read_buffer_seek_magic(struct bc_read_buffer *buffer) BC_MUST_CHECK;
 
 #endif

@@ -10,6 +10,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* How recovery works: survey() reads the input once and lists its whole chunks. The mode selects
+ * from this list. write_chunks() then reads the selected chunks again and copies them. Two passes,
+ * because salvage must sort the chunks before it writes any, and a list entry of 32 bytes is all
+ * that is kept per chunk. */
+
 /* A whole chunk of the input. */
 struct place {
 	uint64_t offset;
@@ -23,8 +28,8 @@ struct recovery {
 	struct bc_recovered *result;
 	struct bc_segment_reader *reader;
 	struct bc_chunk *chunk;
-	uint8_t *encoded; /* the chunk as it is written */
-	/* The segment: what its header says, or else its first whole chunk. */
+	uint8_t *encoded; /* the chunk in the output */
+	/* Identity of the segment, from its header or, without one, its first whole chunk. */
 	bool has_header;
 	struct bc_segment_header header;
 	bool has_identity;
@@ -32,34 +37,34 @@ struct recovery {
 	uint32_t segment;
 	struct place *places;
 	size_t count;
-	size_t room;
-	size_t tail_count; /* of them, those before the first damage */
-	bool is_broken;    /* the first damage was passed */
-	bool is_hurt;      /* damage since the last chunk, or the beginning */
+	size_t capacity;
+	size_t tail_count; /* number of places before the first damage */
+	bool is_broken;    /* the tail has ended */
+	bool is_damaged;   /* damage since the last chunk, or since the start */
 	uint64_t next_record;
 	uint32_t next_number;
 	uint64_t tick; /* of the last record written */
 	uint32_t epoch;
 };
 
-static void note_damage(struct recovery *r, const struct bc_segment_damage *damage)
+static void add_damage(struct recovery *r, const struct bc_segment_damage *damage)
 {
 	if (r->result->damages++ == 0)
 		r->result->first = *damage;
 	r->result->damaged_bytes += damage->bytes;
 }
 
-static void note_place(struct recovery *r, const struct bc_chunk_info *info, uint64_t offset,
-	uint64_t bytes, const char *words)
+static void add_bad_chunk(struct recovery *r, const struct bc_chunk_info *info, uint64_t offset,
+	uint64_t bytes, const char *what)
 {
 	struct bc_segment_damage damage = {.offset = offset, .bytes = bytes};
 
 	snprintf(damage.what, sizeof(damage.what), "chunk %" PRIu32 " (%" PRIu32 " records) %s",
-		info->number, info->records, words);
-	note_damage(r, &damage);
+		info->number, info->records, what);
+	add_damage(r, &damage);
 }
 
-static void take_header(struct recovery *r)
+static void use_header(struct recovery *r)
 {
 	r->has_header = true;
 	r->has_identity = true;
@@ -71,13 +76,13 @@ static void take_header(struct recovery *r)
 
 static int add_place(struct recovery *r, const struct bc_chunk_info *info, uint64_t offset)
 {
-	if (r->count == r->room) {
-		size_t room = r->room != 0 ? 2 * r->room : 256;
-		struct place *places = realloc(r->places, room * sizeof(*places));
+	if (r->count == r->capacity) {
+		size_t capacity = r->capacity != 0 ? 2 * r->capacity : 256;
+		struct place *places = realloc(r->places, capacity * sizeof(*places));
 		if (places == NULL)
 			return -ENOMEM;
 		r->places = places;
-		r->room = room;
+		r->capacity = capacity;
 	}
 	r->places[r->count++] = (struct place){
 		.offset = offset,
@@ -89,13 +94,13 @@ static int add_place(struct recovery *r, const struct bc_chunk_info *info, uint6
 	return 0;
 }
 
-/* Says what is wrong with a chunk's place, or NULL. */
-static const char *judge_place(const struct recovery *r, const struct bc_chunk *chunk)
+/* Returns what is wrong with a chunk's place, or NULL. */
+static const char *check_place(const struct recovery *r, const struct bc_chunk *chunk)
 {
 	const struct bc_chunk_info *info = &chunk->info;
 
 	if (info->number < r->next_number || info->first_record < r->next_record)
-		return "stands there twice or too late";
+		return "is a duplicate or out of order";
 	if (bc_chunk_missing(chunk, r->next_record) != 0)
 		return "follows records that are missing";
 	if (info->number > r->next_number)
@@ -108,27 +113,28 @@ static int survey_chunk(struct recovery *r, uint64_t offset)
 	const struct bc_chunk_info *info = &r->chunk->info;
 
 	if (!r->has_identity) {
-		/* Without a header only the first chunk of the first segment has a known place. */
+		/* Without a header, only the first segment's first record number is known. */
 		r->has_identity = true;
 		r->tag = info->recording_tag;
 		r->segment = info->segment;
 		r->next_record = info->segment == 0 ? 0 : info->first_record;
 	}
 	if (info->recording_tag != r->tag || info->segment != r->segment) {
-		note_place(r, info, offset, bc_chunk_encoded_bytes(info), "is another segment's");
+		add_bad_chunk(
+			r, info, offset, bc_chunk_encoded_bytes(info), "is another segment's");
 		r->is_broken = true;
 		return 0;
 	}
-	const char *wrong = judge_place(r, r->chunk);
-	if (wrong != NULL) {
+	const char *error = check_place(r, r->chunk);
+	if (error != NULL) {
 		r->is_broken = true;
-		if (!r->is_hurt)
-			note_place(r, info, offset, 0, wrong);
+		if (!r->is_damaged)
+			add_bad_chunk(r, info, offset, 0, error);
 	}
-	/* What is damaged before the first chunk costs no record. */
-	if (r->is_hurt && r->count != 0)
+	/* Damage before the first chunk does not end the tail: no record is lost. */
+	if (r->is_damaged && r->count != 0)
 		r->is_broken = true;
-	r->is_hurt = false;
+	r->is_damaged = false;
 	if (info->first_record + info->records >= r->next_record) {
 		r->next_record = info->first_record + info->records;
 		r->next_number = info->number + 1;
@@ -139,7 +145,7 @@ static int survey_chunk(struct recovery *r, uint64_t offset)
 	return rc;
 }
 
-/* Goes through the input once and makes a list of its chunks. */
+/* Reads the input and lists its chunks. */
 static int survey(struct recovery *r)
 {
 	for (;;) {
@@ -151,7 +157,7 @@ static int survey(struct recovery *r)
 		switch ((enum bc_segment_found)found) {
 		case BC_FOUND_SEGMENT:
 			if (!r->has_identity)
-				take_header(r);
+				use_header(r);
 			break;
 		case BC_FOUND_CHUNK:
 			offset = bc_segment_reader_offset(r->reader);
@@ -161,8 +167,8 @@ static int survey(struct recovery *r)
 			r->result->was_sealed = true;
 			break;
 		case BC_FOUND_DAMAGE:
-			note_damage(r, bc_segment_reader_damage(r->reader));
-			r->is_hurt = true;
+			add_damage(r, bc_segment_reader_damage(r->reader));
+			r->is_damaged = true;
 			break;
 		case BC_FOUND_END:
 			return 0;
@@ -184,8 +190,7 @@ static int compare_places(const void *a, const void *b)
 	return (x->offset > y->offset) - (x->offset < y->offset);
 }
 
-/* Puts places in the order of their records and leaves out what is there twice. Returns how many
- * remain. */
+/* Sorts places by record and drops duplicates and overlaps. Returns the remaining number. */
 static size_t sort_places(struct place *places, size_t count)
 {
 	size_t kept = 0;
@@ -204,7 +209,7 @@ static size_t sort_places(struct place *places, size_t count)
 	return kept;
 }
 
-/* What `tail` leaves out: whole chunks that are not among those it keeps. */
+/* Counts the whole chunks that tail mode does not copy. */
 static void count_lost(struct recovery *r)
 {
 	struct place *places = r->places + r->tail_count;
@@ -223,7 +228,7 @@ static void count_lost(struct recovery *r)
 	}
 }
 
-/* A header for a segment whose own is damaged. */
+/* Makes a header for a segment whose own is damaged. */
 static void make_header(struct recovery *r, const struct bc_segment_name *fallback,
 	const struct bc_chunk_info *first)
 {
@@ -242,7 +247,7 @@ static void make_header(struct recovery *r, const struct bc_segment_name *fallba
 	header->first_record = r->segment == 0 ? 0 : first->first_record;
 }
 
-/* Puts a gap before all events of a chunk. Returns false if there is no room. */
+/* Adds a gap before all events of a chunk. Returns false if there is no room. */
 static bool add_gap_first(struct bc_chunk *chunk, const struct bc_event *gap)
 {
 	uint32_t events = chunk->info.events;
@@ -255,28 +260,28 @@ static bool add_gap_first(struct bc_chunk *chunk, const struct bc_event *gap)
 	return true;
 }
 
-/* Appends a chunk that holds the gap before `next` and nothing else. */
+/* Appends a chunk with only the gap before `next`. */
 static int append_gap(struct recovery *r, struct bc_segment_writer *writer,
 	const struct bc_chunk_info *next, const struct bc_event *gap)
 {
-	struct bc_chunk *alone = malloc(sizeof(*alone));
+	struct bc_chunk *chunk = malloc(sizeof(*chunk));
 	size_t header_bytes;
 
-	if (alone == NULL)
+	if (chunk == NULL)
 		return -ENOMEM;
-	bc_chunk_reset(alone, r->tick, r->epoch);
-	alone->info.recording_tag = next->recording_tag;
-	alone->info.first_record = next->first_record;
-	alone->info.wall_ns = next->wall_ns;
-	if (!bc_chunk_add_event(alone, gap, NULL))
+	bc_chunk_reset(chunk, r->tick, r->epoch);
+	chunk->info.recording_tag = next->recording_tag;
+	chunk->info.first_record = next->first_record;
+	chunk->info.wall_ns = next->wall_ns;
+	if (!bc_chunk_add_event(chunk, gap, NULL))
 		assert(!"an empty chunk has room for an event");
-	bc_chunk_encode(r->encoded, alone, &header_bytes);
-	int rc = bc_segment_append(writer, r->encoded, header_bytes, &alone->info, 1, gap->value);
-	free(alone);
+	bc_chunk_encode(r->encoded, chunk, &header_bytes);
+	int rc = bc_segment_append(writer, r->encoded, header_bytes, &chunk->info, 1, gap->value);
+	free(chunk);
 	return rc;
 }
 
-/* Appends the chunk in hand, its frame as it stands in the input. */
+/* Appends the current chunk with an unchanged frame and, if `gap` is not NULL, this gap. */
 static int append_chunk(
 	struct recovery *r, struct bc_segment_writer *writer, const struct bc_event *gap)
 {
@@ -306,7 +311,7 @@ static int append_chunk(
 	return rc;
 }
 
-/* What is missing before the chunk in hand. Returns false if nothing is. */
+/* Sets *gap to the gap before the current chunk. Returns false if nothing is missing. */
 static bool find_gap(struct recovery *r, struct bc_event *gap)
 {
 	const struct bc_chunk_info *info = &r->chunk->info;
@@ -320,8 +325,8 @@ static bool find_gap(struct recovery *r, struct bc_event *gap)
 		.value = missing,
 	};
 	r->result->missing += missing;
-	/* Numbers that jump with no record missing: either a chunk that only told of a gap, or, at
-	 * the beginning of a later segment without its header, nobody knows what. */
+	/* If the chunk number jumps and no record is missing, a chunk without records is missing,
+	 * or, in a later segment without its header, an unknown number of records. */
 	return missing != 0 || (is_jump && info->first_record == r->next_record);
 }
 
@@ -385,7 +390,8 @@ static int write_copy(struct recovery *r, int dir_fd, const char *name,
 	if (!r->has_header)
 		make_header(r, fallback, &r->chunk->info);
 	else if (r->header.first_record == r->chunk->info.first_record)
-		r->header.wall_ns = r->chunk->info.wall_ns; /* to the nanosecond, as JSON isn't */
+		r->header.wall_ns =
+			r->chunk->info.wall_ns; /* exact, even if a JSON writer rounded it */
 	rc = bc_segment_create(&writer, dir_fd, name, BC_RECOVER_SUFFIX, &r->header);
 	if (rc != 0)
 		return rc;
@@ -447,7 +453,7 @@ out:
 
 /* Raw captures */
 
-/* Goes through the file and finds where its last whole block ends. */
+/* Reads the file and finds the end of its last whole block. */
 static int survey_blocks(
 	struct bc_raw_recovered *r, int fd, uint64_t *end, const struct bc_progress_cb *progress)
 {

@@ -1,14 +1,16 @@
-/* Makes a sealed segment out of what is whole in a torn or damaged one. The input is only read.
+/* Recovers a torn or damaged segment: copies its whole chunks to a new sealed segment. The input is
+ * not changed.
  *
- * Chunks keep their record numbers. Where some are missing, the next chunk kept says so with a gap
- * (cause "damaged"): its number is exact where the chunks around it tell.
+ * Chunks keep their record numbers. If chunks are missing, the next one gets a gap (cause
+ * "damaged"), exact if the record numbers show how many records are missing.
  *
- *   strict   nothing may be damaged; only the index may be missing. Else nothing is written.
- *   tail     every chunk up to the first damage behind, or instead of, the first chunk
- *   salvage  every whole chunk, in the order of their records, none twice
+ *   strict   copies nothing if anything but the index is missing or damaged
+ *   tail     copies the chunks before the first damage or missing chunk; a damaged header is
+ * ignored salvage  copies every whole chunk once, in the order of their records
  *
- * The records' frames are copied as they stand. The header is kept, the user's metadata included;
- * where it is damaged, what the chunks and the file's name tell is put in its place. */
+ * The records' LZ4 frames are copied without recompression. The header is copied, including the
+ * user's metadata. A damaged header is replaced by one with the data of the chunks and the file
+ * name. */
 #ifndef BC_FORMATS_SEGMENT_RECOVER_H
 #define BC_FORMATS_SEGMENT_RECOVER_H
 
@@ -24,46 +26,48 @@
 enum bc_recover_mode { BC_RECOVER_STRICT, BC_RECOVER_TAIL, BC_RECOVER_SALVAGE };
 
 struct bc_recovered {
-	uint64_t chunks; /* written */
-	uint64_t records;
-	uint64_t lost_chunks;   /* whole chunks behind the first damage that `tail` left out */
-	uint64_t lost_records;  /* theirs */
-	uint64_t missing;       /* records that should stand between those written, and don't */
-	uint64_t damages;       /* places that could not be read, or where chunks are missing, stand
-				 * twice,       in the wrong order, or are another segment's */
-	uint64_t damaged_bytes; /* theirs; 0 bytes where something is missing */
-	struct bc_segment_damage first; /* the first of them */
-	bool was_sealed;                /* the input had its index */
+	uint64_t chunks;        /* written */
+	uint64_t records;       /* written */
+	uint64_t lost_chunks;   /* tail: whole chunks after the first damage, not copied */
+	uint64_t lost_records;  /* in lost_chunks */
+	uint64_t missing;       /* records missing between those written */
+	uint64_t damages;       /* places where bytes are unreadable, or where chunks are missing,
+				 * duplicate, out of order, or from another segment */
+	uint64_t damaged_bytes; /* at these places */
+	struct bc_segment_damage first; /* the first place */
+	bool was_sealed;                /* the input had a valid index */
 	char hash[BC_FILE_HASH_CHARS];  /* of the file written; or empty */
-	bool is_written;                /* false: there was no whole chunk, and no file was made */
+	bool is_written;                /* false: no whole chunk, so no file was made */
 };
 
-/* The name of the copy while it is being written: `name` with this behind it. Killed, it leaves
- * that file behind, and -EEXIST is returned till it is removed. */
+/* The copy is named `name` + BC_RECOVER_SUFFIX while it is written. If the process is killed, this
+ * file remains, and recovery returns -EEXIST until it is deleted. */
 #define BC_RECOVER_SUFFIX ".recovering"
 
-/* Reads the one segment in `in`, a seekable file, from its beginning, twice, and writes the sealed
- * copy as `name` into dir_fd. Where the segment's header is damaged, `fallback` (may be NULL) gives
- * the recording's id, if it is that of the chunks. Returns 0 (look at `damages` for how whole it
- * was); -EBADMSG: strict, and damaged; -EEXIST: a name is taken; -EIO when the input changes
- * meanwhile; or another negative errno. Nothing is left behind on a failure. *recovered tells what
- * was found either way. Each piece read of `in` is one of the `steps`, which may be NULL. */
+/* Reads the segment in `in`, a seekable file with one segment, twice from its start, and writes the
+ * sealed copy as `name` in dir_fd. If the header is damaged, `fallback` (may be NULL) supplies the
+ * recording's id, provided that it matches the chunks. Calls `progress` (may be NULL) after each
+ * read.
+ *
+ * Returns 0 (`damages` tells whether anything was wrong); -EBADMSG: damaged, in strict mode;
+ * -EEXIST: a name exists; -EIO: the input changed while it was read; or another negative errno.
+ * After a failure no file is left behind. *recovered is valid in any case. */
 int bc_recover(struct bc_recovered *recovered, int in, int dir_fd, const char *name,
 	const struct bc_segment_name *fallback, enum bc_recover_mode mode,
 	const struct bc_progress_cb *progress) BC_MUST_CHECK;
 
 struct bc_raw_recovered {
-	uint64_t blocks;
-	uint64_t bytes;     /* of the stream, in them */
-	uint64_t cut_bytes; /* of the file, behind the last whole block: cut off */
-	uint64_t damages;   /* places before that which can't be read: left as they are */
-	char hash[BC_FILE_HASH_CHARS]; /* of the file then; empty: it could not be read for that */
+	uint64_t blocks;               /* whole ones */
+	uint64_t bytes;                /* of the stream, in these blocks */
+	uint64_t cut_bytes;            /* removed after the last whole block */
+	uint64_t damages;              /* unreadable places before it; they remain */
+	char hash[BC_FILE_HASH_CHARS]; /* of the result; empty if reading it failed */
 };
 
-/* Makes a raw capture whole that was left open: `from` is cut to its last whole block, made durable
- * and renamed to `to`; without a whole block it is removed. Returns 0, -EEXIST when `to` is taken,
- * or another negative errno; `from` is then there still. Each piece read of it is one of the
- * `steps`, which may be NULL. */
+/* Recovers a raw capture that was left open: truncates `from` after its last whole block, makes it
+ * durable and renames it to `to`. Without a whole block, deletes it. Returns 0, -EEXIST if `to`
+ * exists, or another negative errno; then `from` still exists. Calls `progress` (may be NULL) after
+ * each read. */
 int bc_raw_recover(struct bc_raw_recovered *recovered, int dir_fd, const char *from, const char *to,
 	const struct bc_progress_cb *progress) BC_MUST_CHECK;
 

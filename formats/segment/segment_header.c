@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <xxhash.h>
 
 #include "formats/base/bytes.h"
 #include "formats/base/json.h"
@@ -54,18 +53,17 @@ static json_t *first_json(const struct bc_segment_header *h)
 	});
 }
 
-/* What a file of this kind begins with. */
 struct kind {
 	uint32_t magic;
 	uint32_t version;
-	const char *format; /* the JSON's member of that name */
+	const char *format; /* the JSON member "format" */
 };
 
 static const struct kind segment_kind = {
 	BC_MAGIC_SEGMENT_HEADER, BC_SEGMENT_VERSION, "buscap-segment"};
 static const struct kind raw_kind = {BC_MAGIC_RAW_HEADER, BC_RAW_VERSION, "buscap-raw"};
 
-/* Takes `metadata`. `form` is a raw capture's; NULL for a segment. */
+/* Takes ownership of `metadata`. `form` is that of a raw capture, or NULL. */
 static char *header_text(const struct kind *kind, const struct bc_segment_header *h,
 	const char *form, json_t *metadata)
 {
@@ -130,8 +128,7 @@ static int write_header(uint8_t **out, size_t *bytes, const struct kind *kind,
 	bc_write_le32(p, kind->magic);
 	bc_write_le32(p + 4, (uint32_t)(length + BC_HASH_BYTES));
 	memcpy(p + BC_SKIPPABLE_BYTES, text, length);
-	size_t hashed = BC_SKIPPABLE_BYTES + length;
-	bc_write_le64(p + hashed, XXH3_64bits(p, hashed));
+	bc_checksum_write(p + BC_SKIPPABLE_BYTES + length, p);
 	rc = 0;
 out:
 	free(text);
@@ -149,24 +146,16 @@ int bc_raw_header_write(
 	return write_header(out, bytes, &raw_kind, h, bc_format_name(form));
 }
 
-static size_t header_bytes(const uint8_t in[BC_SKIPPABLE_BYTES], const struct kind *kind)
-{
-	size_t bytes = (size_t)bc_le32(in + 4) + BC_SKIPPABLE_BYTES;
-
-	if (bc_le32(in) != kind->magic || bytes > BC_SEGMENT_HEADER_MAX ||
-		bytes < BC_SKIPPABLE_BYTES + BC_HASH_BYTES)
-		return 0;
-	return bytes;
-}
-
 size_t bc_segment_header_bytes(const uint8_t in[BC_SKIPPABLE_BYTES])
 {
-	return header_bytes(in, &segment_kind);
+	return bc_skippable_bytes(
+		in, segment_kind.magic, BC_SKIPPABLE_BYTES + BC_HASH_BYTES, BC_SEGMENT_HEADER_MAX);
 }
 
 size_t bc_raw_header_bytes(const uint8_t in[BC_SKIPPABLE_BYTES])
 {
-	return header_bytes(in, &raw_kind);
+	return bc_skippable_bytes(
+		in, raw_kind.magic, BC_SKIPPABLE_BYTES + BC_HASH_BYTES, BC_SEGMENT_HEADER_MAX);
 }
 
 static void read_mapping(struct bc_segment_header *h, const json_t *mapping)
@@ -183,27 +172,27 @@ static void read_mapping(struct bc_segment_header *h, const json_t *mapping)
 		h->mapping.attr[cycle] = (uint8_t)json_integer_value(json_array_get(attr, cycle));
 }
 
-/* Returns false when memory ran out. */
+/* Returns false if out of memory. */
 static bool read_metadata(struct bc_segment_header *h, const json_t *metadata)
 {
 	if (json_object_size(metadata) == 0)
 		return true;
 	char *text = bc_json_print(metadata);
-	/* Where it doesn't fit it is left out whole: half a JSON object is none. */
+	/* Metadata that does not fit is dropped: a truncated JSON object is useless. */
 	if (text != NULL && strlen(text) < sizeof(h->metadata))
 		strcpy(h->metadata, text);
 	free(text);
 	return text != NULL;
 }
 
-/* `form` (NULL: not wanted) is set to the member of that name. */
+/* Sets `form` (may be NULL) to the member of that name. */
 static bool read_header(struct bc_segment_header *h, const struct kind *kind, char form[16],
 	const uint8_t *in, size_t bytes)
 {
 	size_t hashed = bytes - BC_HASH_BYTES;
 	char format[24];
 
-	if (bc_le64(in + hashed) != XXH3_64bits(in, hashed))
+	if (!bc_checksum_is_valid(in + hashed, in))
 		return false;
 	memset(h, 0, sizeof(*h));
 	json_t *root = json_loadb(

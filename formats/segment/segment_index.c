@@ -4,9 +4,6 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <xxhash.h>
-
-#include "formats/base/bytes.h"
 
 static int read_at(int fd, void *out, size_t bytes, uint64_t offset)
 {
@@ -56,21 +53,17 @@ int bc_segment_index_read_head(struct bc_index_head *index_head, int fd)
 
 int bc_segment_index_load(struct bc_segment_index *index, int fd)
 {
-	uint8_t hash[BC_HASH_BYTES];
-
 	index->rows = NULL;
 	int rc = bc_segment_index_read_head(&index->head, fd);
 	if (rc != 0)
 		return rc;
 	uint64_t rows_at = index->head.offset + BC_INDEX_HEAD_BYTES;
 	size_t rows_bytes = (size_t)index->head.rows * BC_INDEX_ROW_BYTES;
-	index->rows = malloc(rows_bytes != 0 ? rows_bytes : 1);
+	index->rows = malloc(rows_bytes + BC_HASH_BYTES);
 	if (index->rows == NULL)
 		return -ENOMEM;
-	rc = read_at(fd, index->rows, rows_bytes, rows_at);
-	if (rc == 0)
-		rc = read_at(fd, hash, sizeof(hash), rows_at + rows_bytes);
-	if (rc == 0 && bc_le64(hash) != XXH3_64bits(index->rows, rows_bytes))
+	rc = read_at(fd, index->rows, rows_bytes + BC_HASH_BYTES, rows_at);
+	if (rc == 0 && !bc_checksum_is_valid(index->rows + rows_bytes, index->rows))
 		rc = -EBADMSG;
 	if (rc != 0)
 		bc_segment_index_free(index);
@@ -97,7 +90,7 @@ static bool is_before(
 	return info->epoch < epoch || (info->epoch == epoch && info->last_tick < value);
 }
 
-/* Binary search for the first row that is not before a tick of an epoch, or a record. */
+/* Finds the first row that is not before a tick of an epoch, or before a record. */
 static uint32_t first_row(
 	const struct bc_segment_index *index, bool by_tick, uint32_t epoch, uint64_t value)
 {

@@ -1,5 +1,6 @@
-/* The index of a sealed segment: a row a chunk, to find the chunks that hold a record or a tick
- * without reading the others. Layout in formats/segment/segment.h. */
+/* The index of a sealed segment: one row per chunk, with the fixed part of the chunk's header. It
+ * finds the chunk of a record or tick by binary search, without reading other chunks. Loading costs
+ * 160 bytes per chunk. formats/segment/segment.h has the layout. */
 #ifndef BC_FORMATS_SEGMENT_SEGMENT_INDEX_H
 #define BC_FORMATS_SEGMENT_SEGMENT_INDEX_H
 
@@ -14,24 +15,25 @@ struct bc_segment_index {
 	uint8_t *rows; /* head.rows of BC_INDEX_ROW_BYTES */
 };
 
-/* Loads the index of the sealed segment in the regular file fd. Returns 0; -ENOENT if it has none
- * (not sealed, more than one segment, or not a segment); -EBADMSG if it is damaged; or a negative
- * errno. Free with bc_segment_index_free(). */
+/* Loads the index of the segment in the regular file fd. Returns 0; -ENOENT if there is none (not
+ * sealed, several segments, or not a segment); -EBADMSG if it is damaged; or another negative
+ * errno. Free it with bc_segment_index_free(). */
 int bc_segment_index_load(struct bc_segment_index *index, int fd) BC_MUST_CHECK;
 
-/* The same, of its head alone: the totals. There is nothing to free. */
+/* Reads only the head, which has the totals. Same results; there is nothing to free. */
 int bc_segment_index_read_head(struct bc_index_head *head, int fd) BC_MUST_CHECK;
 
 void bc_segment_index_free(struct bc_segment_index *index);
 
-/* Reads a row, which must exist. Returns the offset of its chunk in the file. */
+/* Reads an existing row. Returns the offset of its chunk in the file. */
 uint64_t bc_segment_index_row(
 	const struct bc_segment_index *index, uint32_t row, struct bc_chunk_info *info);
 
-/* The first row whose chunk holds this record or a later one; head.rows if there is none. */
+/* The first row whose chunk has this record or a later one; head.rows if there is none. */
 uint32_t bc_segment_index_find_record(const struct bc_segment_index *index, uint64_t record);
 
-/* The first row whose chunk lies in this epoch and reaches this tick, or lies in a later epoch. */
+/* The first row whose chunk reaches this tick of this epoch, or is in a later epoch; head.rows if
+ * there is none. */
 uint32_t bc_segment_index_find_tick(
 	const struct bc_segment_index *index, uint32_t epoch, uint64_t tick);
 

@@ -6,22 +6,6 @@
 #include <string.h>
 #include <time.h>
 
-static bool is_label_char(char c)
-{
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-	       c == '.' || c == '_' || c == '-';
-}
-
-bool bc_label_is_valid(const char *label)
-{
-	size_t n = strlen(label);
-
-	for (size_t i = 0; i < n; i++)
-		if (!is_label_char(label[i]))
-			return false;
-	return n >= 1 && n <= BC_LABEL_MAX;
-}
-
 void bc_recording_id_write(
 	char out[BC_RECORDING_ID_MAX], int64_t wall_ns, uint32_t random, const char *label)
 {
@@ -53,7 +37,8 @@ void bc_raw_name_write(
 	write_name(out, name, form == BC_FORMAT_RAW6 ? BC_RAW6_SUFFIX : BC_BCP1_SUFFIX);
 }
 
-static bool ends_with(const char *text, size_t *n, const char *suffix)
+/* Removes a suffix from the first *n bytes of a text. Returns false if they don't end in it. */
+static bool strip_suffix(const char *text, size_t *n, const char *suffix)
 {
 	size_t m = strlen(suffix);
 
@@ -67,8 +52,8 @@ static bool read_name(struct bc_segment_name *name, const char *file, const char
 {
 	size_t n = strlen(file);
 
-	name->is_partial = ends_with(file, &n, BC_PARTIAL_SUFFIX);
-	if (!ends_with(file, &n, suffix))
+	name->is_partial = strip_suffix(file, &n, BC_PARTIAL_SUFFIX);
+	if (!strip_suffix(file, &n, suffix))
 		return false;
 	size_t digits = 0;
 	while (digits < n && file[n - 1 - digits] >= '0' && file[n - 1 - digits] <= '9')

@@ -1,12 +1,12 @@
-/* Names of recordings and of their segment files.
+/* Names of recordings and their files.
  *
- *   20261120T091500Z-3f9a2c            a recording: UTC start time, six more hex digits
- *   20261120T091500Z-3f9a2c-boot       the same with a label
+ *   20261120T091500Z-3f9a2c            a recording: UTC start time and six hex digits
+ *   20261120T091500Z-3f9a2c-boot       a recording with a label
  *   20261120T091500Z-3f9a2c-00000.byu.lz4            its first segment, sealed
- *   20261120T091500Z-3f9a2c-00000.byu.lz4.partial    still open, or torn
- *   20261120T091500Z-3f9a2c-00000.bcp1.lz4           the raw capture beside it
+ *   20261120T091500Z-3f9a2c-00000.byu.lz4.partial    the segment while it is open, or torn
+ *   20261120T091500Z-3f9a2c-00000.bcp1.lz4           the raw capture of that segment
  *
- * Segment numbers have five digits, more past 99,999. Names sort by start time. */
+ * Segment numbers have five digits, more from 100,000 on. Names sort by start time. */
 #ifndef BC_FORMATS_SEGMENT_SEGMENT_NAME_H
 #define BC_FORMATS_SEGMENT_SEGMENT_NAME_H
 
@@ -16,7 +16,7 @@
 
 #include "formats/segment/segment_header.h"
 
-#define BC_LABEL_MAX        64 /* characters */
+#define BC_LABEL_MAX        BC_WORD_MAX /* characters; checked with bc_word_is_valid() */
 #define BC_SEGMENT_NAME_MAX (BC_RECORDING_ID_MAX + 32)
 
 #define BC_SEGMENT_SUFFIX ".byu.lz4"
@@ -30,25 +30,22 @@ struct bc_segment_name {
 	bool is_partial;
 };
 
-/* Whether a label may stand in a file name: 1..BC_LABEL_MAX letters, digits, '.', '_' and '-'. */
-bool bc_label_is_valid(const char *label);
-
-/* Makes the id of a recording that starts at `wall_ns`; `random` gives the six digits, `label` is
- * valid or empty. */
+/* Makes the id of a recording that starts at `wall_ns`. The low 24 bits of `random` become the six
+ * digits. `label` is valid or "". */
 void bc_recording_id_write(
 	char out[BC_RECORDING_ID_MAX], int64_t wall_ns, uint32_t random, const char *label);
 
 void bc_segment_name_write(char out[BC_SEGMENT_NAME_MAX], const struct bc_segment_name *name);
 
-/* Reads a file's name, without directories. Returns false if it is no segment's. */
+/* Parses a file name without directories. Returns false if it is not a segment's name. */
 bool bc_segment_name_read(struct bc_segment_name *name, const char *file);
 
-/* The same for the raw capture beside a segment, BC_FORMAT_BCP1 or BC_FORMAT_RAW6. */
+/* The same for raw captures. `form` is BC_FORMAT_BCP1 or BC_FORMAT_RAW6. */
 void bc_raw_name_write(
 	char out[BC_SEGMENT_NAME_MAX], const struct bc_segment_name *name, enum bc_format form);
 bool bc_raw_name_read(struct bc_segment_name *name, enum bc_format *form, const char *file);
 
-/* Orders by recording, then segment, then sealed before partial; for qsort(). */
+/* For qsort(): orders by recording, then segment, then sealed before partial. */
 int bc_segment_name_compare(const void *a, const void *b);
 
 #endif

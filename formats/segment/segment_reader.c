@@ -10,38 +10,46 @@
 #include "formats/base/bytes.h"
 #include "formats/segment/read_buffer.h"
 
-/* The largest thing that is looked at whole is a block; a chunk and a header of JSON are smaller.
- */
-#define WINDOW_BYTES (2 * BC_RAW_ENCODED_MAX + BC_SEGMENT_HEADER_MAX)
+/* How a file is read, and how reading continues after damage.
+ *
+ * A file is a series of items: empty frame, file header, chunks or blocks ("pieces"), index. Each
+ * item has a magic and a header with a checksum; parse_item() reads it as a whole and accepts it
+ * only if the checksum matches. If it does not, resynchronise() searches byte by byte for the next
+ * place where an item is valid. Random bytes pass neither magic nor checksum, and the search costs
+ * nothing unless the file is damaged. Memory is constant: the buffer holds the largest item, and
+ * the index is checked against a running hash of the rows derived from the chunks. */
+
+/* A block is the largest item. */
+#define BUFFER_BYTES (2 * BC_RAW_ENCODED_MAX + BC_SEGMENT_HEADER_MAX)
 #define HEAD_MAX     (1u << 20)
 
 _Static_assert(BC_CHUNK_ENCODED_MAX <= BC_RAW_ENCODED_MAX, "a block is the largest");
 
 struct bc_segment_reader {
-	struct bc_read_buffer w;
+	struct bc_read_buffer in;
 	bool skip_records;
-	uint64_t found_at;
+	uint64_t found_at; /* offset of the last result */
 	bool has_header;
 	struct bc_segment_header header;
 	struct bc_segment_damage damage;
-	struct bc_chunk *chunk;     /* the caller's, of a segment; else NULL */
-	struct bc_raw_block *block; /* the caller's, of a raw capture; else NULL */
-	/* The way through the recording, behind the piece found last. */
+	struct bc_chunk *chunk;     /* the caller's, when reading segments; otherwise NULL */
+	struct bc_raw_block *block; /* the caller's, when reading raw captures; otherwise NULL */
+	/* Position in the recording after the last piece. */
 	bool has_last;
 	uint64_t tag;
-	uint64_t next;    /* number of the record, or place of the byte, that should follow */
+	uint64_t next;    /* number of the record, or offset in the stream, expected next */
 	uint64_t missing; /* records */
 	enum bc_raw_follows follows;
-	size_t encoded_header_bytes; /* of the piece found last, at bytes[encoded_at] */
+	size_t encoded_header_bytes; /* of the last piece, at bytes[encoded_at] */
 	size_t encoded_at;
-	/* The present segment's own account of its index. */
-	uint64_t segment_at; /* its place in the bytes */
+	/* What the current segment's index should contain. */
+	uint64_t segment_at; /* offset of the segment */
 	uint32_t rows;
-	bool is_damaged; /* some of it could not be read: the index can't be checked */
+	bool is_damaged; /* part of the segment was not read: the index can't be checked */
 	bool is_sealed;
-	bool has_segment; /* one has begun */
+	bool has_segment;
 	XXH3_state_t *rows_hash;
-	uint8_t bytes[WINDOW_BYTES];
+	uint8_t bytes[BUFFER_BYTES];
 };
 
 int bc_segment_reader_open(struct bc_segment_reader **reader, struct bc_input_stream stream,
@@ -57,7 +65,7 @@ int bc_segment_reader_open(struct bc_segment_reader **reader, struct bc_input_st
 		return -ENOMEM;
 	}
 	memset(r, 0, offsetof(struct bc_segment_reader, bytes));
-	bc_read_buffer_open(&r->w, stream, r->bytes, WINDOW_BYTES, head, head_bytes);
+	bc_read_buffer_open(&r->in, stream, r->bytes, BUFFER_BYTES, head, head_bytes);
 	r->rows_hash = hash;
 	XXH3_64bits_reset(hash);
 	*reader = r;
@@ -74,12 +82,12 @@ void bc_segment_reader_close(struct bc_segment_reader *r)
 
 int bc_segment_reader_range(struct bc_segment_reader *r, uint64_t offset, uint64_t end)
 {
-	int rc = bc_read_buffer_range(&r->w, offset, end);
+	int rc = bc_read_buffer_range(&r->in, offset, end);
 
 	if (rc != 0)
 		return rc;
 	r->has_last = false;
-	r->is_damaged = true; /* only part of it is read */
+	r->is_damaged = true; /* only part of the segment is read */
 	return 0;
 }
 
@@ -124,7 +132,7 @@ bool bc_segment_reader_is_sealed(const struct bc_segment_reader *r)
 	return r->is_sealed;
 }
 
-/* The two kinds of file that are read here, and what is said of damage in them. */
+/* The two kinds of file, and their error texts. */
 struct kind {
 	uint32_t file_magic;
 	uint32_t piece_magic; /* of a chunk's header or a block's table */
@@ -141,7 +149,7 @@ static const struct kind segment_kind = {
 	.version = BC_SEGMENT_VERSION,
 	.foreign = "bytes that belong to no chunk",
 	.bad_file_header = "the segment header is damaged",
-	.bad_version = "a segment of a version that this program doesn't know",
+	.bad_version = "unknown segment version",
 	.bad_piece_header = "a chunk's header is damaged",
 };
 
@@ -151,7 +159,7 @@ static const struct kind raw_kind = {
 	.version = BC_RAW_VERSION,
 	.foreign = "bytes that belong to no block",
 	.bad_file_header = "the header is damaged",
-	.bad_version = "a raw capture of a version that this program doesn't know",
+	.bad_version = "unknown raw capture version",
 	.bad_piece_header = "a block's table is damaged",
 };
 
@@ -160,13 +168,13 @@ static const struct kind *kind_of(const struct bc_segment_reader *r)
 	return r->block != NULL ? &raw_kind : &segment_kind;
 }
 
-/* What stands here, by its first bytes. */
 enum item { ITEM_NONE, ITEM_EMPTY_FRAME, ITEM_FILE, ITEM_PIECE, ITEM_INDEX };
 
-/* Sets the length of the item's header; 0: there is none such. */
-static enum item identify(const struct bc_segment_reader *r, size_t *bytes, const char **err)
+/* Identifies an item by its first 8 bytes. Sets *bytes to the length of its header, 0 if invalid.
+ */
+static enum item identify_item(const struct bc_segment_reader *r, size_t *bytes, const char **err)
 {
-	const uint8_t *here = bc_read_buffer_data(&r->w);
+	const uint8_t *here = bc_read_buffer_data(&r->in);
 	const struct kind *kind = kind_of(r);
 	bool is_raw = r->block != NULL;
 	uint32_t magic = bc_le32(here);
@@ -198,18 +206,19 @@ static enum item identify(const struct bc_segment_reader *r, size_t *bytes, cons
 static bool read_file_header(
 	const struct bc_segment_reader *r, struct bc_segment_header *header, size_t bytes)
 {
-	const uint8_t *here = bc_read_buffer_data(&r->w);
+	const uint8_t *here = bc_read_buffer_data(&r->in);
 	enum bc_format form;
 
 	return r->block != NULL ? bc_raw_header_read(header, &form, here, bytes)
 				: bc_segment_header_read(header, here, bytes);
 }
 
-/* Whether the item's header, which is there in full, is whole. */
-static bool is_whole(
+/* Whether the item's header, which is buffered, is valid. Reads a piece's header into the caller's
+ * chunk or block. */
+static bool check_item(
 	const struct bc_segment_reader *r, enum item item, size_t bytes, const char **err)
 {
-	const uint8_t *here = bc_read_buffer_data(&r->w);
+	const uint8_t *here = bc_read_buffer_data(&r->in);
 	struct bc_segment_header header;
 	struct bc_index_head head;
 
@@ -232,40 +241,40 @@ static bool is_whole(
 	return false;
 }
 
-/* Recognises an item, reads far enough to tell its header from chance, and sets its header's
- * length. Returns the item, ITEM_NONE with *err set, or a negative errno. */
-static int recognise(struct bc_segment_reader *r, size_t *bytes, const char **err)
+/* Buffers and checks the header of the item here, and sets *bytes to its length. Returns the item,
+ * ITEM_NONE with *err set if it is invalid, or a negative errno. */
+static int parse_item(struct bc_segment_reader *r, size_t *bytes, const char **err)
 {
-	static const char torn[] = "torn: the bytes end in a header";
+	static const char torn[] = "torn: the file ends in a header";
 
 	*err = torn;
-	int rc = bc_read_buffer_fill(&r->w, BC_SKIPPABLE_BYTES);
+	int rc = bc_read_buffer_fill(&r->in, BC_SKIPPABLE_BYTES);
 	if (rc <= 0)
 		return rc;
-	enum item item = identify(r, bytes, err);
+	enum item item = identify_item(r, bytes, err);
 	if (*bytes == 0)
 		return ITEM_NONE;
-	rc = bc_read_buffer_fill(&r->w, *bytes);
+	rc = bc_read_buffer_fill(&r->in, *bytes);
 	if (rc == 0)
 		*err = torn;
 	if (rc <= 0)
 		return rc;
-	return is_whole(r, item, *bytes, err) ? (int)item : ITEM_NONE;
+	return check_item(r, item, *bytes, err) ? (int)item : ITEM_NONE;
 }
 
-/* Finds the next place, from here on, where an item that can be told from chance begins. */
+/* Skips to the next valid item, which may be here, or the end. */
 static int resynchronise(struct bc_segment_reader *r)
 {
 	for (;;) {
 		size_t bytes;
 		const char *err;
-		int rc = bc_read_buffer_seek_magic(&r->w);
+		int rc = bc_read_buffer_seek_magic(&r->in);
 		if (rc <= 0)
 			return rc;
-		rc = recognise(r, &bytes, &err);
+		rc = parse_item(r, &bytes, &err);
 		if (rc != ITEM_NONE)
 			return rc < 0 ? rc : 0;
-		bc_read_buffer_consume(&r->w, 1);
+		bc_read_buffer_consume(&r->in, 1);
 	}
 }
 
@@ -275,11 +284,11 @@ static int report_damage(struct bc_segment_reader *r, uint64_t offset, const cha
 	snprintf(r->damage.what, sizeof(r->damage.what), "%s", what);
 	r->is_damaged = true;
 	int rc = resynchronise(r);
-	r->damage.bytes = r->w.offset - offset;
+	r->damage.bytes = r->in.offset - offset;
 	return rc < 0 ? rc : BC_FOUND_DAMAGE;
 }
 
-static void begin_segment(struct bc_segment_reader *r, uint64_t offset)
+static void start_segment(struct bc_segment_reader *r, uint64_t offset)
 {
 	r->segment_at = offset;
 	r->rows = 0;
@@ -289,8 +298,8 @@ static void begin_segment(struct bc_segment_reader *r, uint64_t offset)
 	XXH3_64bits_reset(r->rows_hash);
 }
 
-/* A segment's header says with which record it begins, so that a missing first chunk is noticed.
- * What went before of the same recording tells more. */
+/* The header has the number of the segment's first record, so that a missing first chunk is
+ * noticed. After another segment of the recording, the next number is already known. */
 static void expect_first(struct bc_segment_reader *r)
 {
 	uint64_t tag = bc_recording_tag(r->header.recording);
@@ -302,24 +311,23 @@ static void expect_first(struct bc_segment_reader *r)
 	r->next = r->header.first_record;
 }
 
-/* Moves past a frame without looking at it. Returns 1, 0 if the bytes end before, or a negative
- * errno. */
+/* Skips a frame. Returns 1, 0 if the stream ends before, or a negative errno. */
 static int skip_frame(struct bc_segment_reader *r, size_t bytes)
 {
 	while (bytes != 0) {
-		int rc = bc_read_buffer_fill(&r->w, 1);
+		int rc = bc_read_buffer_fill(&r->in, 1);
 		if (rc <= 0)
 			return rc;
-		size_t n = bc_read_buffer_bytes(&r->w) < bytes ? bc_read_buffer_bytes(&r->w)
-							       : bytes;
-		bc_read_buffer_consume(&r->w, n);
+		size_t n = bc_read_buffer_bytes(&r->in) < bytes ? bc_read_buffer_bytes(&r->in)
+								: bytes;
+		bc_read_buffer_consume(&r->in, n);
 		bytes -= n;
 	}
 	return 1;
 }
 
-/* What is missing before a chunk. It becomes the one found last, unless it stands behind chunks
- * that come after it: the way through a recording is never gone back. */
+/* Counts the records missing before a chunk, and makes it the last one, unless it is out of order:
+ * the position in a recording never goes back. */
 static void follow_chunk(struct bc_segment_reader *r)
 {
 	const struct bc_chunk_info *info = &r->chunk->info;
@@ -352,52 +360,52 @@ static int report_bad_frame(
 
 	if (r->block != NULL)
 		snprintf(what, sizeof(what), "%s",
-			is_torn ? "torn: the bytes end in a block" : "a block's checksum is wrong");
+			is_torn ? "torn: the file ends in a block" : "wrong checksum of a block");
 	else if (is_torn)
 		snprintf(what, sizeof(what),
-			"chunk %" PRIu32 ": torn, the bytes end in its records",
+			"chunk %" PRIu32 ": torn, the file ends in its records",
 			r->chunk->info.number);
 	else
 		snprintf(what, sizeof(what),
-			"chunk %" PRIu32 " (%" PRIu32 " records): a checksum is wrong",
+			"chunk %" PRIu32 " (%" PRIu32 " records): wrong checksum",
 			r->chunk->info.number, r->chunk->info.records);
-	bc_read_buffer_consume(&r->w, header_bytes);
+	bc_read_buffer_consume(&r->in, header_bytes);
 	return report_damage(r, offset, what);
 }
 
-/* Reads a chunk or a block, whose header stands here and is read. */
+/* Reads the rest of a chunk or block whose header is buffered here and parsed. */
 static int read_piece(struct bc_segment_reader *r, size_t header_bytes)
 {
 	bool is_raw = r->block != NULL;
 	size_t frame_bytes = is_raw ? r->block->frame_bytes : r->chunk->info.frame_bytes;
-	uint64_t offset = r->w.offset;
+	uint64_t offset = r->in.offset;
 	uint8_t row[BC_INDEX_ROW_BYTES];
 	int rc;
 
 	if (!is_raw)
-		bc_index_row_write(row, offset - r->segment_at, bc_read_buffer_data(&r->w));
+		bc_index_row_write(row, offset - r->segment_at, bc_read_buffer_data(&r->in));
 	if (r->skip_records) {
-		bc_read_buffer_consume(&r->w, header_bytes);
+		bc_read_buffer_consume(&r->in, header_bytes);
 		header_bytes = 0;
 		rc = skip_frame(r, frame_bytes);
 	} else {
-		rc = bc_read_buffer_fill(&r->w, header_bytes + frame_bytes);
+		rc = bc_read_buffer_fill(&r->in, header_bytes + frame_bytes);
 	}
 	if (rc < 0)
 		return rc;
 	if (rc == 0)
 		return report_bad_frame(r, offset, header_bytes, true);
 	if (!r->skip_records) {
-		const uint8_t *frame = bc_read_buffer_data(&r->w) + header_bytes;
+		const uint8_t *frame = bc_read_buffer_data(&r->in) + header_bytes;
 		rc = is_raw ? bc_raw_frame_read(r->block, frame)
 			    : bc_chunk_frame_read(r->chunk, frame);
 		if (rc == -ENOMEM)
 			return rc;
 		if (rc != 0)
 			return report_bad_frame(r, offset, header_bytes, false);
-		r->encoded_at = r->w.start;
+		r->encoded_at = r->in.start;
 		r->encoded_header_bytes = header_bytes;
-		bc_read_buffer_consume(&r->w, header_bytes + frame_bytes);
+		bc_read_buffer_consume(&r->in, header_bytes + frame_bytes);
 	}
 	r->is_sealed = false;
 	if (is_raw) {
@@ -410,10 +418,10 @@ static int read_piece(struct bc_segment_reader *r, size_t header_bytes)
 	return BC_FOUND_CHUNK;
 }
 
-/* Goes through the rows of an index, and hashes them. Each row but the last names the place of the
- * next; where one doesn't, the index is torn and something else follows: the reader stays on the
- * last row that may still be part of it. Returns 1, 0 if it is not whole, with *err, or a negative
- * errno. */
+/* Reads and hashes the rows of an index. Each row gives the offset of the next row's chunk; if that
+ * does not match, the index is torn and something else follows. Stops at the last row that may be
+ * part of the index, so that the search continues there. Returns 1, 0 with *err if the index is
+ * damaged, or a negative errno. */
 static int read_rows(
 	struct bc_segment_reader *r, uint32_t rows, XXH3_state_t *hash, const char **err)
 {
@@ -423,24 +431,24 @@ static int read_rows(
 		struct bc_chunk_info info;
 		struct bc_chunk_info next;
 		int rc = bc_read_buffer_fill(
-			&r->w, is_last ? BC_INDEX_ROW_BYTES : 2 * BC_INDEX_ROW_BYTES);
-		*err = "torn: the bytes end in the index";
+			&r->in, is_last ? BC_INDEX_ROW_BYTES : 2 * BC_INDEX_ROW_BYTES);
+		*err = "torn: the file ends in the index";
 		if (rc <= 0)
 			return rc;
-		uint64_t offset = bc_index_row_read(&info, bc_read_buffer_data(&r->w));
+		uint64_t offset = bc_index_row_read(&info, bc_read_buffer_data(&r->in));
 		*err = "the index is damaged";
-		if (!is_last &&
-			bc_index_row_read(&next, bc_read_buffer_data(&r->w) + BC_INDEX_ROW_BYTES) !=
-				offset + bc_chunk_encoded_bytes(&info))
+		if (!is_last && bc_index_row_read(
+					&next, bc_read_buffer_data(&r->in) + BC_INDEX_ROW_BYTES) !=
+					offset + bc_chunk_encoded_bytes(&info))
 			return 0;
-		XXH3_64bits_update(hash, bc_read_buffer_data(&r->w), BC_INDEX_ROW_BYTES);
+		XXH3_64bits_update(hash, bc_read_buffer_data(&r->in), BC_INDEX_ROW_BYTES);
 		if (!is_last)
-			bc_read_buffer_consume(&r->w, BC_INDEX_ROW_BYTES);
+			bc_read_buffer_consume(&r->in, BC_INDEX_ROW_BYTES);
 	}
 	return 1;
 }
 
-/* What stands behind the rows. Returns what is wrong with it, or NULL. */
+/* Checks the hash and trailer after the rows. Returns what is wrong, or NULL. */
 static const char *check_index_tail(
 	const uint8_t *tail, const struct bc_index_head *head, uint64_t rows_hash)
 {
@@ -459,22 +467,22 @@ static const char *check_index_tail(
 static int read_index(struct bc_segment_reader *r)
 {
 	struct bc_index_head head;
-	uint64_t offset = r->w.offset;
+	uint64_t offset = r->in.offset;
 	uint64_t derived = XXH3_64bits_digest(r->rows_hash);
-	XXH3_state_t *hash = r->rows_hash; /* the chunks' rows are digested: it is free for these */
+	XXH3_state_t *hash = r->rows_hash; /* reused: the chunks' rows are digested above */
 	const char *err;
 
-	bc_index_head_read(&head, bc_read_buffer_data(&r->w));
-	bc_read_buffer_consume(&r->w, BC_INDEX_HEAD_BYTES);
+	bc_index_head_read(&head, bc_read_buffer_data(&r->in));
+	bc_read_buffer_consume(&r->in, BC_INDEX_HEAD_BYTES);
 	int rc = read_rows(r, head.rows, hash, &err);
 	if (rc > 0) {
 		size_t last_row = head.rows != 0 ? BC_INDEX_ROW_BYTES : 0;
-		rc = bc_read_buffer_fill(&r->w, last_row + BC_HASH_BYTES + BC_TRAILER_BYTES);
-		err = rc > 0 ? check_index_tail(bc_read_buffer_data(&r->w) + last_row, &head,
+		rc = bc_read_buffer_fill(&r->in, last_row + BC_HASH_BYTES + BC_TRAILER_BYTES);
+		err = rc > 0 ? check_index_tail(bc_read_buffer_data(&r->in) + last_row, &head,
 				       XXH3_64bits_digest(hash))
-			     : "torn: the bytes end in the index";
+			     : "torn: the file ends in the index";
 		if (rc > 0 && err == NULL)
-			bc_read_buffer_consume(&r->w, last_row + BC_HASH_BYTES + BC_TRAILER_BYTES);
+			bc_read_buffer_consume(&r->in, last_row + BC_HASH_BYTES + BC_TRAILER_BYTES);
 	}
 	if (rc < 0)
 		return rc;
@@ -483,7 +491,7 @@ static int read_index(struct bc_segment_reader *r)
 	if (!r->is_damaged && (head.rows != r->rows || XXH3_64bits_digest(hash) != derived ||
 				      head.offset != offset - r->segment_at)) {
 		r->damage = (struct bc_segment_damage){
-			.offset = offset, .bytes = r->w.offset - offset};
+			.offset = offset, .bytes = r->in.offset - offset};
 		snprintf(r->damage.what, sizeof(r->damage.what),
 			"the index doesn't match the chunks");
 		return BC_FOUND_DAMAGE;
@@ -498,26 +506,26 @@ static int read_next(struct bc_segment_reader *r)
 		size_t bytes = 0;
 		const char *err;
 
-		r->found_at = r->w.offset;
-		int rc = bc_read_buffer_fill(&r->w, 1);
+		r->found_at = r->in.offset;
+		int rc = bc_read_buffer_fill(&r->in, 1);
 		if (rc <= 0)
 			return rc < 0 ? rc : BC_FOUND_END;
-		int item = recognise(r, &bytes, &err);
+		int item = parse_item(r, &bytes, &err);
 		if (item < 0)
 			return item;
 		switch ((enum item)item) {
 		case ITEM_EMPTY_FRAME:
-			begin_segment(r, r->w.offset);
+			start_segment(r, r->in.offset);
 			r->has_header = false;
-			bc_read_buffer_consume(&r->w, bytes);
+			bc_read_buffer_consume(&r->in, bytes);
 			continue;
 		case ITEM_FILE:
-			if (r->w.offset - r->segment_at != BC_EMPTY_FRAME_BYTES || !r->has_segment)
-				begin_segment(r, r->w.offset - BC_EMPTY_FRAME_BYTES);
+			if (r->in.offset - r->segment_at != BC_EMPTY_FRAME_BYTES || !r->has_segment)
+				start_segment(r, r->in.offset - BC_EMPTY_FRAME_BYTES);
 			r->has_header = read_file_header(r, &r->header, bytes);
 			if (r->chunk != NULL)
 				expect_first(r);
-			bc_read_buffer_consume(&r->w, bytes);
+			bc_read_buffer_consume(&r->in, bytes);
 			return BC_FOUND_SEGMENT;
 		case ITEM_PIECE:
 			return read_piece(r, bytes);
@@ -527,7 +535,7 @@ static int read_next(struct bc_segment_reader *r)
 			break;
 		}
 		r->is_sealed = false;
-		bc_read_buffer_consume(&r->w, 1);
+		bc_read_buffer_consume(&r->in, 1);
 		return report_damage(r, r->found_at, err);
 	}
 }

@@ -1,14 +1,14 @@
-/* Reads segments and raw captures: whole, open, torn or damaged ones, several in a row; from a file
- * or from a pipe.
+/* Reads segments and raw captures from a file or pipe. They can be open, torn, damaged or
+ * concatenated.
  *
- * bc_segment_read() reads a segment, bc_raw_read() a raw capture (formats/segment/raw_capture.h).
- * Each call gives the next finding. A chunk or block that it gives has passed every checksum.
- * Damage never ends the reading: it is reported with its place, and the next whole chunk or block
- * is found.
+ * Call bc_segment_read() for segments or bc_raw_read() for raw captures (not both) until it returns
+ * BC_FOUND_END. A chunk or block that it returns has passed every checksum. Damage does not end the
+ * reading: it is reported with its place, and the reader searches for the next whole chunk or
+ * block.
  *
- * A sealed segment in a regular file can also be read in part: load its index
- * (formats/segment/segment_index.h), look up the chunks that hold a record or a tick, and confine
- * the reader to them (bc_segment_reader_range()); nothing else is read then. */
+ * To read part of a sealed segment in a regular file, load its index
+ * (formats/segment/segment_index.h), look up the chunks of a record or tick, and restrict the
+ * reader to them with bc_segment_reader_range(). */
 #ifndef BC_FORMATS_SEGMENT_SEGMENT_READER_H
 #define BC_FORMATS_SEGMENT_SEGMENT_READER_H
 
@@ -23,68 +23,70 @@
 #include "formats/segment/segment_header.h"
 
 enum bc_segment_found {
-	BC_FOUND_END,     /* the bytes are over; asked again, the same */
-	BC_FOUND_SEGMENT, /* a segment or raw capture begins: bc_segment_reader_header() */
+	BC_FOUND_END,     /* the end; further calls return it again */
+	BC_FOUND_SEGMENT, /* a header: see bc_segment_reader_header() */
 	BC_FOUND_CHUNK,   /* a whole chunk or block */
-	BC_FOUND_INDEX,   /* a segment's index, whole and true to the chunks read: it was sealed */
-	BC_FOUND_DAMAGE,  /* bc_segment_reader_damage() says what and where */
+	BC_FOUND_INDEX,   /* the index of a sealed segment, valid and consistent with the chunks */
+	BC_FOUND_DAMAGE,  /* see bc_segment_reader_damage() */
 };
 
 struct bc_segment_damage {
-	uint64_t offset; /* in the bytes read, from 0 */
-	uint64_t bytes;  /* that belong to nothing whole */
-	char what[96];   /* a phrase: "chunk 3: records don't match their checksum" */
+	uint64_t offset; /* in the stream */
+	uint64_t bytes;  /* length of the damaged part */
+	char what[96];   /* "chunk 3: torn, the file ends in its records" */
 };
 
 struct bc_segment_reader;
 
-/* Reads from a stream, whose fd stays the caller's, at its present position; `head` are bytes that
- * were read from it before, to come first (may be NULL when head_bytes is 0). Takes some 3.3 MiB.
- * Returns 0, -ENOMEM or -EINVAL (more head than 1 MiB). */
+/* Starts reading at the stream's current position. The caller keeps the fd. `head` is data already
+ * read from it (may be NULL if head_bytes is 0). Allocates about 3.3 MiB. Returns 0, -ENOMEM, or
+ * -EINVAL if head_bytes exceeds 1 MiB. */
 int bc_segment_reader_open(struct bc_segment_reader **reader, struct bc_input_stream stream,
 	const uint8_t *head, size_t head_bytes) BC_MUST_CHECK;
 void bc_segment_reader_close(struct bc_segment_reader *reader);
 
-/* From now on read only [offset, end), which must begin with a chunk. The fd must be seekable.
- * Returns 0 or a negative errno. */
+/* Restricts reading to offset .. end of the file, which must start with a chunk. The fd must be
+ * seekable. Returns 0 or a negative errno. */
 int bc_segment_reader_range(
 	struct bc_segment_reader *reader, uint64_t offset, uint64_t end) BC_MUST_CHECK;
 
-/* Chunks are given with their header alone, their records unread and unchecked. */
+/* From now on, skips the data of chunks and blocks without checking it. */
 void bc_segment_reader_skip_records(struct bc_segment_reader *reader);
 
-/* The next finding, or a negative errno when reading fails; `chunk` is filled for BC_FOUND_CHUNK
- * and otherwise unspecified. */
+/* Returns the next enum bc_segment_found, or a negative errno if reading fails. `chunk` or `block`
+ * is filled in for BC_FOUND_CHUNK and otherwise unspecified. */
 int bc_segment_read(struct bc_segment_reader *reader, struct bc_chunk *chunk) BC_MUST_CHECK;
-
 int bc_raw_read(struct bc_segment_reader *reader, struct bc_raw_block *block) BC_MUST_CHECK;
 
-/* Valid until the next read. The header is that of the latest segment begun, or NULL if none was
- * whole. */
+/* The header of the current segment or raw capture, or NULL if it had no valid one. Valid until the
+ * next read. */
 const struct bc_segment_header *bc_segment_reader_header(const struct bc_segment_reader *reader);
+
+/* After BC_FOUND_DAMAGE. Valid until the next read. */
 const struct bc_segment_damage *bc_segment_reader_damage(const struct bc_segment_reader *reader);
 
-/* The chunk or block found last as it is in the file: header and frame. */
+/* After BC_FOUND_CHUNK, unless records are skipped: the chunk or block as in the file, header and
+ * frame. Valid until the next read. */
 const uint8_t *bc_segment_reader_encoded(
 	const struct bc_segment_reader *reader, size_t *header_bytes);
 
-/* Place in the bytes of the finding before: its first byte. */
+/* The offset in the stream of the last result. */
 uint64_t bc_segment_reader_offset(const struct bc_segment_reader *reader);
 
-/* After BC_FOUND_CHUNK: how many records of the same recording are missing between the chunk found
- * before and this one, with no gap event that says so. */
+/* After BC_FOUND_CHUNK of bc_segment_read(): the number of records missing between the previous
+ * chunk of the recording and this one, not counting those that a gap reports. */
 uint64_t bc_segment_reader_missing(const struct bc_segment_reader *reader);
 
-/* After BC_FOUND_CHUNK of bc_raw_read(): how the block follows the one found before. */
+/* After BC_FOUND_CHUNK of bc_raw_read(): how the block relates to the previous one. */
 enum bc_raw_follows {
-	BC_RAW_FIRST,           /* there was none */
+	BC_RAW_FIRST,           /* there was no previous block */
 	BC_RAW_CONTIGUOUS,      /* nothing is missing between them */
-	BC_RAW_AFTER_HOLE,      /* some of the stream is */
-	BC_RAW_OTHER_RECORDING, /* it is of another recording */
+	BC_RAW_AFTER_HOLE,      /* part of the stream is missing between them */
+	BC_RAW_OTHER_RECORDING, /* it belongs to another recording */
 };
 enum bc_raw_follows bc_segment_reader_follows(const struct bc_segment_reader *reader);
 
-/* After BC_FOUND_END: whether the bytes ended behind a whole index. */
+/* After BC_FOUND_END: whether the last thing read was a valid index. */
 bool bc_segment_reader_is_sealed(const struct bc_segment_reader *reader);
 
 #endif

@@ -7,9 +7,9 @@
 
 #include "formats/base/bytes.h"
 
-#define ROWS_FIRST 256u /* then twice as many each time */
+#define ROWS_FIRST 256u /* doubled when full */
 
-static void forget(struct bc_segment_writer *w)
+static void writer_reset(struct bc_segment_writer *w)
 {
 	struct bc_atomic_file closed = {.fd = -1};
 
@@ -19,9 +19,9 @@ static void forget(struct bc_segment_writer *w)
 	w->file = closed;
 }
 
-/* `form`: BC_FORMAT_SEGMENT, or that of a raw capture. */
-static int create(struct bc_segment_writer *w, int dir_fd, const char *name, const char *suffix,
-	const struct bc_segment_header *header, enum bc_format form)
+/* `form` is BC_FORMAT_SEGMENT, or the form of a raw capture. */
+static int create_file(struct bc_segment_writer *w, int dir_fd, const char *name,
+	const char *suffix, const struct bc_segment_header *header, enum bc_format form)
 {
 	uint8_t *head;
 	size_t bytes;
@@ -42,25 +42,25 @@ static int create(struct bc_segment_writer *w, int dir_fd, const char *name, con
 int bc_segment_create(struct bc_segment_writer *w, int dir_fd, const char *name, const char *suffix,
 	const struct bc_segment_header *header)
 {
-	return create(w, dir_fd, name, suffix, header, BC_FORMAT_SEGMENT);
+	return create_file(w, dir_fd, name, suffix, header, BC_FORMAT_SEGMENT);
 }
 
 int bc_raw_create(struct bc_segment_writer *w, int dir_fd, const char *name,
 	const struct bc_segment_header *header, enum bc_format form)
 {
-	return create(w, dir_fd, name, BC_PARTIAL_SUFFIX, header, form);
+	return create_file(w, dir_fd, name, BC_PARTIAL_SUFFIX, header, form);
 }
 
-static int make_row_room(struct bc_segment_writer *w)
+static int reserve_row(struct bc_segment_writer *w)
 {
-	if (w->chunks < w->rows_room)
+	if (w->chunks < w->rows_capacity)
 		return 0;
-	uint32_t room = w->rows_room == 0 ? ROWS_FIRST : w->rows_room * 2;
-	uint8_t *rows = realloc(w->rows, (size_t)room * BC_INDEX_ROW_BYTES);
+	uint32_t capacity = w->rows_capacity == 0 ? ROWS_FIRST : w->rows_capacity * 2;
+	uint8_t *rows = realloc(w->rows, (size_t)capacity * BC_INDEX_ROW_BYTES);
 	if (rows == NULL)
 		return -ENOMEM;
 	w->rows = rows;
-	w->rows_room = room;
+	w->rows_capacity = capacity;
 	return 0;
 }
 
@@ -69,7 +69,7 @@ int bc_segment_append(struct bc_segment_writer *w, uint8_t *encoded, size_t head
 {
 	if (w->chunks == BC_SEGMENT_CHUNKS)
 		return -EFBIG;
-	int rc = make_row_room(w);
+	int rc = reserve_row(w);
 	if (rc != 0)
 		return rc;
 	size_t bytes = header_bytes + info->frame_bytes;
@@ -129,12 +129,12 @@ int bc_segment_seal(struct bc_segment_writer *w)
 	}
 	rc = bc_atomic_file_seal(&w->file);
 	if (rc == 0)
-		forget(w);
+		writer_reset(w);
 	return rc;
 }
 
 void bc_segment_abandon(struct bc_segment_writer *w)
 {
 	bc_atomic_file_abandon(&w->file);
-	forget(w);
+	writer_reset(w);
 }

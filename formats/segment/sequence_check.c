@@ -35,7 +35,7 @@ bool bc_sequence_check_hole(const struct bc_sequence_check *c, const struct bc_c
 		return false;
 	*hole = *info;
 	hole->first_record = c->next;
-	/* No chunk has as many, but who looks at numbers sees them right. */
+	/* More than a chunk can have, but the number is only compared and printed. */
 	uint64_t missing = info->first_record - c->next;
 	hole->records = missing < UINT32_MAX ? (uint32_t)missing : UINT32_MAX;
 	hole->events = 0;
@@ -60,7 +60,7 @@ void bc_sequence_check_expect(struct bc_sequence_check *c, const struct bc_segme
 		bc_sequence_check_jump(c, tag, header->first_record);
 }
 
-/* What was missing longest is forgotten. */
+/* Forgets the first half of the holes. */
 static void forget_holes(struct bc_sequence_check *c)
 {
 	size_t n = c->hole_count / 2;
@@ -70,7 +70,7 @@ static void forget_holes(struct bc_sequence_check *c)
 	c->known_from = c->holes[0].first;
 }
 
-/* Puts a hole in where it belongs by its first record. */
+/* Inserts a hole in sorted order. */
 static int add_hole(struct bc_sequence_check *c, uint64_t first, uint64_t records)
 {
 	size_t at;
@@ -79,13 +79,13 @@ static int add_hole(struct bc_sequence_check *c, uint64_t first, uint64_t record
 		forget_holes(c);
 	if (first < c->known_from)
 		return 0;
-	if (c->hole_count == c->hole_room) {
-		size_t room = c->hole_room != 0 ? 2 * c->hole_room : 64;
-		struct bc_hole *holes = realloc(c->holes, room * sizeof(*holes));
+	if (c->hole_count == c->hole_capacity) {
+		size_t capacity = c->hole_capacity != 0 ? 2 * c->hole_capacity : 64;
+		struct bc_hole *holes = realloc(c->holes, capacity * sizeof(*holes));
 		if (holes == NULL)
 			return -ENOMEM;
 		c->holes = holes;
-		c->hole_room = room;
+		c->hole_capacity = capacity;
 	}
 	for (at = c->hole_count; at != 0 && c->holes[at - 1].first > first; at--)
 		c->holes[at] = c->holes[at - 1];
@@ -94,7 +94,7 @@ static int add_hole(struct bc_sequence_check *c, uint64_t first, uint64_t record
 	return 0;
 }
 
-/* The last hole that begins at a record or before it, or NULL. */
+/* The last hole that starts at or before a record, or NULL. */
 static struct bc_hole *find_hole(const struct bc_sequence_check *c, uint64_t record)
 {
 	size_t low = 0;
@@ -110,8 +110,9 @@ static struct bc_hole *find_hole(const struct bc_sequence_check *c, uint64_t rec
 	return low != 0 ? &c->holes[low - 1] : NULL;
 }
 
-/* Takes the chunk's records, of which there are some, out of the hole that they fill. Returns
- * BC_SEQUENCE_LATE if there is one. */
+/* Removes a chunk's records from the hole that contains them all. The chunk must have records.
+ * Returns BC_SEQUENCE_LATE if there is such a hole or it may be forgotten, BC_SEQUENCE_DUPLICATE if
+ * there is none, or -ENOMEM. */
 static int fill_hole(struct bc_sequence_check *c, const struct bc_chunk_info *info)
 {
 	struct bc_hole *hole = find_hole(c, info->first_record);
@@ -120,15 +121,15 @@ static int fill_hole(struct bc_sequence_check *c, const struct bc_chunk_info *in
 	if (hole == NULL || before > hole->records || hole->records - before < info->records)
 		return info->first_record < c->known_from ? BC_SEQUENCE_LATE
 							  : BC_SEQUENCE_DUPLICATE;
-	uint64_t behind = hole->records - before - info->records;
+	uint64_t after = hole->records - before - info->records;
 	if (before != 0) {
 		hole->records = before;
-		int rc = behind != 0 ? add_hole(c, info->first_record + info->records, behind) : 0;
+		int rc = after != 0 ? add_hole(c, info->first_record + info->records, after) : 0;
 		return rc < 0 ? rc : BC_SEQUENCE_LATE;
 	}
 	hole->first += info->records;
-	hole->records = behind;
-	if (behind == 0)
+	hole->records = after;
+	if (after == 0)
 		memmove(hole, hole + 1,
 			(size_t)(c->holes + --c->hole_count - hole) * sizeof(*hole));
 	return BC_SEQUENCE_LATE;
@@ -142,10 +143,10 @@ int bc_sequence_check_chunk(
 	*missing = 0;
 	if (!c->has_recording || c->tag != info->recording_tag)
 		bc_sequence_check_jump(c, info->recording_tag, info->first_record);
-	bool is_further = !c->has_number || info->segment > c->segment ||
-			  (info->segment == c->segment && info->number > c->number);
-	/* A chunk without records says with its number alone that it was there before. */
-	if (info->records == 0 && !is_further && info->segment == c->segment &&
+	bool is_later = !c->has_number || info->segment > c->segment ||
+			(info->segment == c->segment && info->number > c->number);
+	/* Only its number shows that a chunk without records is a duplicate. */
+	if (info->records == 0 && !is_later && info->segment == c->segment &&
 		info->number == c->number)
 		return BC_SEQUENCE_DUPLICATE;
 	if (info->first_record < c->next)
@@ -160,7 +161,7 @@ int bc_sequence_check_chunk(
 	c->next = info->first_record + info->records;
 	c->has_last = true;
 	c->last = *info;
-	if (is_further) {
+	if (is_later) {
 		c->has_number = true;
 		c->segment = info->segment;
 		c->number = info->number;

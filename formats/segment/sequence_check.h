@@ -1,9 +1,11 @@
-/* Whether the chunks of a recording follow one another: none missing, none twice.
+/* Checks that the chunks of a recording follow each other: none missing, none twice.
  *
- * Each chunk that was found whole is shown to bc_sequence_check_chunk(), segment after segment in
- * the order in which they are read. Another recording starts it over. Memory: 16 bytes for each
- * place where records are missing, BC_SEQUENCE_CHECK_HOLES at most; with more, those that were
- * passed first are forgotten. */
+ * Pass each whole chunk to bc_sequence_check_chunk() in the order in which the segments are read. A
+ * chunk of another recording restarts the check.
+ *
+ * Records that are missing when their place is passed are kept as a sorted list of holes, so that a
+ * late chunk can be told from a duplicate. Memory: 16 bytes per hole, at most
+ * BC_SEQUENCE_CHECK_HOLES; beyond that, the oldest half is forgotten. */
 #ifndef BC_FORMATS_SEGMENT_SEQUENCE_CHECK_H
 #define BC_FORMATS_SEGMENT_SEQUENCE_CHECK_H
 
@@ -24,47 +26,48 @@ struct bc_hole {
 struct bc_sequence_check {
 	bool has_recording;
 	uint64_t tag;
-	uint64_t next;    /* number of the record that should follow */
-	uint32_t segment; /* the chunk furthest on */
+	uint64_t next;    /* number of the record expected next */
+	uint32_t segment; /* segment and number of the latest chunk in recording order */
 	uint32_t number;
 	bool has_number;
 	bool has_last; /* `last` is the header of the chunk that ends before `next` */
 	struct bc_chunk_info last;
-	struct bc_hole *holes; /* records that were missing when their place was passed, in order */
+	struct bc_hole *holes; /* sorted */
 	size_t hole_count;
-	size_t hole_room;
-	uint64_t known_from; /* of records before this one it is forgotten which were missing */
+	size_t hole_capacity;
+	uint64_t known_from; /* holes before this record are forgotten */
 };
 
 enum bc_sequence_place {
-	BC_SEQUENCE_NEXT, /* it follows, behind *missing records that are not there */
-	BC_SEQUENCE_LATE, /* it stands behind chunks that come after it; it was missing till now, or
-			   * whether it was is forgotten */
+	BC_SEQUENCE_NEXT,      /* it follows the chunks before, after *missing missing records */
+	BC_SEQUENCE_LATE,      /* it comes after later chunks, and was missing until now; or that is
+				* forgotten */
 	BC_SEQUENCE_DUPLICATE, /* its records were there before */
 };
 
-/* An empty continuity: all zero. Frees what it holds. */
-void bc_sequence_check_reset(struct bc_sequence_check *continuity);
+/* Frees the memory and sets the check to its initial state, all zero. */
+void bc_sequence_check_reset(struct bc_sequence_check *check);
 
-/* The segment's header says with which record its recording goes on. Only for a recording not yet
- * begun: that its first chunk is there can't be told otherwise. */
+/* Tells the check about a segment's header. If the header starts another recording, its first
+ * record is expected next, so that a missing first chunk is noticed. */
 void bc_sequence_check_expect(
-	struct bc_sequence_check *continuity, const struct bc_segment_header *header);
+	struct bc_sequence_check *check, const struct bc_segment_header *header);
 
-/* Goes on from here: the next chunk is that of record `next`, whatever came before. */
-void bc_sequence_check_jump(struct bc_sequence_check *continuity, uint64_t tag, uint64_t next);
+/* Expects record `next` of recording `tag` next, and forgets everything before it. */
+void bc_sequence_check_jump(struct bc_sequence_check *check, uint64_t tag, uint64_t next);
 
-/* The same behind a chunk that was passed over without being read. */
-void bc_sequence_check_skip(struct bc_sequence_check *continuity, const struct bc_chunk_info *info);
+/* Continues after a chunk that was skipped without reading it. */
+void bc_sequence_check_skip(struct bc_sequence_check *check, const struct bc_chunk_info *info);
 
-/* Whether records are missing before a chunk that has not been read yet; *hole is then set to what
- * a chunk that held them would say of itself: their numbers, the ticks and times that they lie
- * between, every address, type and processor. The chunk itself may know of them, by a gap. */
-bool bc_sequence_check_hole(const struct bc_sequence_check *continuity,
-	const struct bc_chunk_info *info, struct bc_chunk_info *hole);
+/* Whether records are missing before a chunk that has not been read yet. If so, sets *hole to the
+ * description of a chunk with these records: their numbers, the ticks and times between which they
+ * are, and all addresses, types and processors. The chunk itself may record the loss in a gap. */
+bool bc_sequence_check_hole(const struct bc_sequence_check *check, const struct bc_chunk_info *info,
+	struct bc_chunk_info *hole);
 
-/* Returns the chunk's place, or -ENOMEM. */
+/* Returns the chunk's enum bc_sequence_place, or -ENOMEM. Sets *missing to the number of records
+ * missing before it that no gap reports, or 0. */
 int bc_sequence_check_chunk(
-	struct bc_sequence_check *continuity, const struct bc_chunk *chunk, uint64_t *missing);
+	struct bc_sequence_check *check, const struct bc_chunk *chunk, uint64_t *missing);
 
 #endif

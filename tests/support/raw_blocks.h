@@ -18,8 +18,8 @@ struct raw_blocks {
 	struct bc_raw_block *blocks; /* RAW_BLOCKS */
 	uint8_t *file;
 	size_t file_bytes;
-	size_t begin[RAW_BLOCKS + 1]; /* places of the blocks in it, and its end */
-	uint8_t *stream;              /* the bytes of all blocks */
+	size_t offset[RAW_BLOCKS + 1]; /* of each block, and of the end */
+	uint8_t *stream;               /* the bytes of all blocks */
 	size_t stream_bytes;
 };
 
@@ -121,7 +121,7 @@ static inline void raw_make(struct raw_blocks *r, struct temp_dir *dir)
 	assert_int_equal(bc_raw_create(&writer, dir->fd, RAW_NAME, &header, BC_FORMAT_RAW6), 0);
 	for (unsigned i = 0; i < RAW_BLOCKS; i++) {
 		size_t n = bc_raw_encode(encoded, &r->blocks[i]);
-		r->begin[i] = writer.file.bytes;
+		r->offset[i] = writer.file.bytes;
 		assert_int_equal(bc_raw_append(&writer, encoded, n), 0);
 		memcpy(r->stream + r->stream_bytes, r->blocks[i].data, r->blocks[i].bytes);
 		r->stream_bytes += r->blocks[i].bytes;
@@ -130,7 +130,7 @@ static inline void raw_make(struct raw_blocks *r, struct temp_dir *dir)
 	assert_int_equal(bc_segment_seal(&writer), 0);
 	assert_int_equal(writer.file.fd, -1);
 	r->file = temp_read(dir, RAW_NAME, &r->file_bytes);
-	r->begin[RAW_BLOCKS] = r->file_bytes;
+	r->offset[RAW_BLOCKS] = r->file_bytes;
 	free(encoded);
 }
 

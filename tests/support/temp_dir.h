@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -55,6 +56,17 @@ static inline const char *temp_path(
 {
 	snprintf(out, TEMP_PATH_BYTES, "%s/%s", dir->path, name);
 	return out;
+}
+
+/* Limits the size of files. Writes beyond it fail with EFBIG if SIGXFSZ is ignored. RLIM_INFINITY
+ * removes the limit. */
+static inline void set_file_limit(rlim_t bytes)
+{
+	struct rlimit limit;
+
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
+	limit.rlim_cur = bytes < limit.rlim_max ? bytes : limit.rlim_max;
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
 }
 
 static inline void temp_write(

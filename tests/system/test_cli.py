@@ -689,7 +689,7 @@ def test_a_damaged_chunk_is_named_and_the_others_delivered(tmp):
     path.write_bytes(hurt)
     n = chunk.info["records"]
     text, err = buscap("verify", path, code=3)
-    assert f"{path}: offset {chunk.offset}, " in text and f"chunk 2 ({n} records): a checksum is wrong" in text, text
+    assert f"{path}: offset {chunk.offset}, " in text and f"chunk 2 ({n} records): wrong checksum" in text, text
     assert text.splitlines()[-1].startswith(f"{path}: damaged: sealed, {len(segment.chunks) - 1} good chunks, "), text
     text, err = buscap("dump", path, code=3)
     records = [b.records for b in segment.chunks]

@@ -599,22 +599,22 @@ TEST_F(a_capture_breaks_where_some_of_it_is_missing)
 {
 	struct raw_blocks *r = &f->raw;
 	uint8_t *bytes = malloc(2 * r->file_bytes);
-	size_t n = r->begin[2];
+	size_t n = r->offset[2];
 
 	/* Without block 2: what is left of its last sample in block 3 is passed over. */
 	assert_non_null(bytes);
 	memcpy(bytes, r->file, n);
-	memcpy(bytes + n, r->file + r->begin[3], r->file_bytes - r->begin[3]);
-	n += r->file_bytes - r->begin[3];
+	memcpy(bytes + n, r->file + r->offset[3], r->file_bytes - r->offset[3]);
+	n += r->file_bytes - r->offset[3];
 	hear_capture(f, bytes, n, 1, BLOCK_0 BLOCK_1 "damaged 0 0|30 7000-7000|" BLOCK_4, 0);
 	/* Only the latter part: nothing says that there was more. */
-	n = r->file_bytes - r->begin[3];
-	memcpy(bytes, r->file, r->begin[0]);
-	memcpy(bytes + r->begin[0], r->file + r->begin[3], n);
-	hear_capture(f, bytes, r->begin[0] + n, 0, "30 7000-7000|" BLOCK_4, 0);
+	n = r->file_bytes - r->offset[3];
+	memcpy(bytes, r->file, r->offset[0]);
+	memcpy(bytes + r->offset[0], r->file + r->offset[3], n);
+	hear_capture(f, bytes, r->offset[0] + n, 0, "30 7000-7000|" BLOCK_4, 0);
 	/* Damaged: the same as missing. */
 	memcpy(bytes, r->file, r->file_bytes);
-	bytes[r->begin[2] + 30] ^= 4;
+	bytes[r->offset[2] + 30] ^= 4;
 	hear_capture(
 		f, bytes, r->file_bytes, 0, BLOCK_0 BLOCK_1 "damaged 0 0|30 7000-7000|" BLOCK_4, 0);
 	free(bytes);
@@ -624,8 +624,8 @@ TEST_F(a_torn_capture_gives_what_is_whole)
 {
 	struct raw_blocks *r = &f->raw;
 
-	hear_capture(f, r->file, r->begin[4], 0, BLOCK_0 BLOCK_1 BLOCK_2 BLOCK_3, 0);
-	for (size_t n = r->begin[4] + 1; n < r->file_bytes; n += 13)
+	hear_capture(f, r->file, r->offset[4], 0, BLOCK_0 BLOCK_1 BLOCK_2 BLOCK_3, 0);
+	for (size_t n = r->offset[4] + 1; n < r->file_bytes; n += 13)
 		hear_capture(f, r->file, n, 0, BLOCK_0 BLOCK_1 BLOCK_2 BLOCK_3, -EBADMSG);
 }
 
@@ -633,14 +633,14 @@ TEST_F(captures_behind_one_another_are_one)
 {
 	struct raw_blocks *r = &f->raw;
 	uint8_t *bytes = malloc(2 * r->file_bytes);
-	size_t n = r->begin[3];
+	size_t n = r->offset[3];
 
 	assert_non_null(bytes);
 	memcpy(bytes, r->file, n);
-	memcpy(bytes + n, r->file, r->begin[0]);
-	n += r->begin[0];
-	memcpy(bytes + n, r->file + r->begin[3], r->file_bytes - r->begin[3]);
-	n += r->file_bytes - r->begin[3];
+	memcpy(bytes + n, r->file, r->offset[0]);
+	n += r->offset[0];
+	memcpy(bytes + n, r->file + r->offset[3], r->file_bytes - r->offset[3]);
+	n += r->file_bytes - r->offset[3];
 	hear_capture(f, bytes, n, 0, ALL, 0);
 	free(bytes);
 }

@@ -135,7 +135,7 @@ TEST(what_is_wrong_is_named)
 		{"{\"size\":{}}", "size: must be a size above 0"},
 		{"{\"words\":false}", "words: must be a string"},
 		{"{\"metadata\":[]}", "metadata: must be an object of strings"},
-		{"{\"metadata\":{\"k\":1}}", "metadata k: a value is a string"},
+		{"{\"metadata\":{\"k\":1}}", "metadata k: the value is not a string"},
 		{"{\"metadata\":{\"\":\"v\"}}", "metadata"},
 		{"{\"metadata\":{\"a=b\":\"v\"}}", "metadata"},
 		{"{\"metadata\":{\"k\":\"v\",\"k\":\"w\"}}", "duplicate object key near '\"k\"'"},
@@ -228,7 +228,7 @@ TEST(too_many_members_are_refused)
 		end += sprintf(end, "%s\"%u\":\"\"", i == 0 ? "" : ",", i);
 	strcpy(end, "}}");
 	assert_false(read_all(&a, text));
-	assert_non_null(strstr(a.err, "the metadata are longer than 4095 bytes"));
+	assert_non_null(strstr(a.err, "the metadata is longer than 4095 bytes"));
 	free(text);
 }
 

@@ -216,7 +216,7 @@ TEST_F(an_error_names_file_and_line)
 		{"[recording]\nflight_time = long\n", ":2: flight_time = long"},
 		{"[recording]\nflight_size = much\n", ":2: flight_size = much"},
 		{"[recording]\nsampling = 1s/10ms\n", ":2: sampling = 1s/10ms"},
-		{"[recording]\nmetadata. = x\n", ":2: metadata. = x: a key of the metadata has"},
+		{"[recording]\nmetadata. = x\n", ":2: metadata. = x: a metadata key has"},
 		{"[recording]\nmetadata.a = \xff\n", "is not UTF-8"},
 		{"[recording]\nmetadata = x\n", ":2: [recording] metadata: no such key"},
 		{"[filter]\nkeep = all\n", ":2: keep = all: all: a word is wanted"},
@@ -458,7 +458,7 @@ TEST_F(metadata_are_limited_to_what_a_header_holds)
 	} while (n++ < 100 &&
 		 bc_config_set(&f->config, "recording", key, value, f->err, sizeof(f->err)));
 	assert_true(n > 10 && n < 16);
-	assert_non_null(strstr(f->err, "metadata are longer than"));
+	assert_non_null(strstr(f->err, "metadata is longer than"));
 	assert_string_equal(before, r->metadata);
 	for (unsigned i = 0; i < n; i++) {
 		snprintf(key, sizeof(key), "metadata.%u", i);

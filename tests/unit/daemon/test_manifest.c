@@ -2,7 +2,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "daemon/base/log.h"
@@ -79,13 +78,9 @@ TEST_WITH(temp_dir, dir, a_write_that_fails_at_any_byte_changes_nothing)
 {
 	assert_int_equal(bc_manifest_add(dir->fd, REC, FIRST, HASH), 0);
 	for (size_t bytes = 0; bytes < strlen(LINE2); bytes++) {
-		struct rlimit limit;
-		assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
-		limit.rlim_cur = strlen(LINE) + bytes;
-		assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+		set_file_limit(strlen(LINE) + bytes);
 		int rc = bc_manifest_add(dir->fd, REC, SECOND, HASH2);
-		limit.rlim_cur = limit.rlim_max;
-		assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+		set_file_limit(RLIM_INFINITY);
 		assert_int_equal(rc, -EFBIG);
 		assert_file(dir, MANIFEST, LINE);
 	}

@@ -56,7 +56,7 @@ TEST_F(what_is_no_object_of_strings_is_refused)
 		assert_refused(f, bad[i], "a JSON object of strings");
 	for (size_t i = 0; i < sizeof(not_strings) / sizeof(not_strings[0]); i++) {
 		snprintf(text, sizeof(text), "{\"a\":%s}", not_strings[i]);
-		assert_refused(f, text, "metadata a: a value is a string");
+		assert_refused(f, text, "metadata a: the value is not a string");
 	}
 	assert_true(read_it(f, "{\"a\":\"x\\\\u0000y\"}")); /* a backslash, then letters */
 }
@@ -68,11 +68,11 @@ TEST_F(every_other_character_in_a_key_is_refused)
 
 	for (unsigned c = 1; c < 256; c++) {
 		const char key[] = {'k', (char)c, '\0'};
-		assert_int_equal(bc_metadata_key_is_valid(key), strchr(good, (int)c) != NULL);
+		assert_int_equal(bc_word_is_valid(key), strchr(good, (int)c) != NULL);
 	}
-	assert_refused(f, "{\"\":\"b\"}", "a key of the metadata");
-	assert_refused(f, "{\"a b\":\"b\"}", "a key of the metadata");
-	assert_refused(f, "{\"a\\u00e9\":\"b\"}", "a key of the metadata");
+	assert_refused(f, "{\"\":\"b\"}", "a metadata key");
+	assert_refused(f, "{\"a b\":\"b\"}", "a metadata key");
+	assert_refused(f, "{\"a\\u00e9\":\"b\"}", "a metadata key");
 }
 
 /* {"KKK":"VVV"} with so many of each. */
@@ -92,10 +92,10 @@ TEST_F(keys_values_and_the_whole_have_their_limits)
 {
 	char text[8192];
 
-	assert_true(read_it(f, make(text, BC_METADATA_KEY_MAX, BC_METADATA_VALUE_MAX)));
+	assert_true(read_it(f, make(text, BC_WORD_MAX, BC_METADATA_VALUE_MAX)));
 	assert_string_equal(f->out, text);
-	assert_refused(f, make(text, BC_METADATA_KEY_MAX + 1, 1), "1 to 64");
-	assert_refused(f, make(text, 1, BC_METADATA_VALUE_MAX + 1), "this has 1025");
+	assert_refused(f, make(text, BC_WORD_MAX + 1, 1), "1 to 64");
+	assert_refused(f, make(text, 1, BC_METADATA_VALUE_MAX + 1), "the value has 1025");
 	for (size_t last = 900; last <= 1024; last++) {
 		char *p = text;
 		for (char key = 'a'; key < 'd'; key++) {
@@ -110,7 +110,7 @@ TEST_F(keys_values_and_the_whole_have_their_limits)
 			assert_true(read_it(f, text));
 			assert_string_equal(f->out, text);
 		} else {
-			assert_refused(f, text, "longer than 4095 bytes in all");
+			assert_refused(f, text, "longer than 4095 bytes");
 		}
 	}
 }

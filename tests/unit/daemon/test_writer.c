@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -286,15 +285,6 @@ TEST_F(each_recording_has_its_own_limit)
 	bc_writer_stats(f->writer, &stats);
 	assert_int_equal(stats.unrecorded, 2 * RECORDS);
 	assert_false(stats.is_full);
-}
-
-static void set_file_limit(rlim_t bytes)
-{
-	struct rlimit limit;
-
-	assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
-	limit.rlim_cur = bytes < limit.rlim_max ? bytes : limit.rlim_max;
-	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
 }
 
 static void wait_stuck(struct fixture *f)

@@ -2,7 +2,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 #include <xxhash.h>
 
@@ -22,15 +21,6 @@ static void set_up(struct temp_dir *dir)
 
 TEST_FIXTURE(temp_dir, set_up, temp_dir_remove)
 
-static void set_file_limit(rlim_t limit_bytes)
-{
-	struct rlimit limit;
-
-	assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
-	limit.rlim_cur = limit_bytes < limit.rlim_max ? limit_bytes : limit.rlim_max;
-	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
-}
-
 /* The hash of the whole file, computed in one go. */
 static void assert_hashed(const struct temp_dir *dir, const char *hash)
 {
@@ -45,18 +35,18 @@ static void assert_hashed(const struct temp_dir *dir, const char *hash)
 	free(all);
 }
 
-static void begin(struct bc_atomic_file *f, const struct temp_dir *dir, size_t head)
+static void create_file(struct bc_atomic_file *f, const struct temp_dir *dir, size_t head)
 {
 	assert_int_equal(bc_atomic_file_create(f, dir->fd, NAME, ".partial", bytes, head), 0);
 }
 
-TEST_WITH(temp_dir, dir, the_hash_is_that_of_the_bytes_in_the_sealed_file)
+TEST_WITH(temp_dir, dir, sealed_hash_is_the_hash_of_the_file)
 {
 	struct bc_atomic_file f;
 
-	/* Around the sizes at which XXH3 goes about it in another way. */
+	/* XXH3 has different code for up to 16, 128 and 240 bytes, and above. */
 	for (size_t head = 0; head < 300; head += 7) {
-		begin(&f, dir, head);
+		create_file(&f, dir, head);
 		for (size_t piece = 0; piece < 600; piece += 97)
 			assert_int_equal(bc_atomic_file_append(&f, bytes + piece, piece), 0);
 		assert_int_equal(bc_atomic_file_seal(&f), 0);
@@ -66,11 +56,11 @@ TEST_WITH(temp_dir, dir, the_hash_is_that_of_the_bytes_in_the_sealed_file)
 	}
 }
 
-TEST_WITH(temp_dir, dir, an_append_that_fails_at_any_byte_is_not_in_the_hash)
+TEST_WITH(temp_dir, dir, a_failed_append_is_not_in_the_hash)
 {
 	struct bc_atomic_file f;
 
-	begin(&f, dir, 100);
+	create_file(&f, dir, 100);
 	for (size_t room = 0; room < 300; room += 3) {
 		set_file_limit(f.bytes + room);
 		assert_int_equal(bc_atomic_file_append(&f, bytes + 1, 300), -EFBIG);
@@ -81,11 +71,11 @@ TEST_WITH(temp_dir, dir, an_append_that_fails_at_any_byte_is_not_in_the_hash)
 	assert_hashed(dir, f.sealed_hash);
 }
 
-TEST_WITH(temp_dir, dir, an_end_is_in_the_hash_unless_it_is_undone)
+TEST_WITH(temp_dir, dir, an_end_is_in_the_hash_unless_truncated)
 {
 	struct bc_atomic_file f;
 
-	begin(&f, dir, 100);
+	create_file(&f, dir, 100);
 	for (int again = 0; again < 3; again++) {
 		assert_int_equal(bc_atomic_file_append_end(&f, bytes, 50), 0);
 		assert_int_equal(bc_atomic_file_append_end(&f, bytes + 3, 70), 0);
@@ -100,7 +90,7 @@ TEST_WITH(temp_dir, dir, an_end_is_in_the_hash_unless_it_is_undone)
 	bc_atomic_file_truncate(&f);
 	assert_int_equal(bc_atomic_file_append_end(&f, bytes + 1, 20), 0);
 	temp_write(dir, NAME, "mine", 4);
-	assert_int_equal(bc_atomic_file_seal(&f), -EEXIST); /* undone, too */
+	assert_int_equal(bc_atomic_file_seal(&f), -EEXIST); /* truncates the end, too */
 	assert_int_equal(unlinkat(dir->fd, NAME, 0), 0);
 	assert_int_equal(bc_atomic_file_append_end(&f, bytes + 2, 21), 0);
 	assert_int_equal(bc_atomic_file_append_end(&f, bytes + 9, 4), 0);
@@ -108,13 +98,13 @@ TEST_WITH(temp_dir, dir, an_end_is_in_the_hash_unless_it_is_undone)
 	assert_hashed(dir, f.sealed_hash);
 }
 
-TEST_WITH(temp_dir, dir, what_could_not_be_cut_off_at_once_is_cut_off_before_the_seal)
+TEST_WITH(temp_dir, dir, a_stale_tail_is_removed_when_sealing)
 {
 	struct bc_atomic_file f;
 	size_t n;
 
-	begin(&f, dir, 100);
-	/* As after a failed write whose rest could not be cut off. */
+	create_file(&f, dir, 100);
+	/* As after a failed write and a failed truncation. */
 	assert_int_equal(pwrite(f.fd, bytes, 500, 100), 500);
 	f.has_stale_tail = true;
 	assert_int_equal(bc_atomic_file_append(&f, bytes, 10), 0);
@@ -125,12 +115,12 @@ TEST_WITH(temp_dir, dir, what_could_not_be_cut_off_at_once_is_cut_off_before_the
 	assert_int_equal(n, 130);
 }
 
-TEST_WITH(temp_dir, dir, a_file_is_hashed_by_reading_as_it_is_by_writing)
+TEST_WITH(temp_dir, dir, reading_a_file_gives_the_same_hash_as_writing_it)
 {
 	char hash[BC_FILE_HASH_CHARS];
 	struct bc_atomic_file f;
 
-	begin(&f, dir, 0);
+	create_file(&f, dir, 0);
 	for (int i = 0; i < 300; i++)
 		assert_int_equal(bc_atomic_file_append(&f, bytes, sizeof(bytes) - (size_t)i), 0);
 	assert_int_equal(bc_atomic_file_seal(&f), 0);

@@ -19,13 +19,13 @@ static uint32_t crc_of(const uint8_t *p, size_t n)
 	return ~crc;
 }
 
-static void put(uint8_t *p, uint64_t value, unsigned bytes)
+static void write_le(uint8_t *p, uint64_t value, unsigned bytes)
 {
 	for (unsigned i = 0; i < bytes; i++)
 		p[i] = (uint8_t)(value >> 8 * i);
 }
 
-static uint64_t get(const uint8_t *p, unsigned bytes)
+static uint64_t read_le(const uint8_t *p, unsigned bytes)
 {
 	uint64_t value = 0;
 
@@ -34,9 +34,9 @@ static uint64_t get(const uint8_t *p, unsigned bytes)
 	return value;
 }
 
-static void renew_header_crc(uint8_t *header)
+static void update_header_crc(uint8_t *header)
 {
-	put(header + 28, crc_of(header, 28), 4);
+	write_le(header + 28, crc_of(header, 28), 4);
 }
 
 /* Headers */
@@ -60,15 +60,15 @@ static void assert_same_header(const struct bc_bcp1_header *a, const struct bc_b
 	assert_int_equal(a->lost, b->lost);
 }
 
-TEST(a_header_is_laid_out_as_the_document_says)
+TEST(a_header_has_the_documented_layout)
 {
 	uint8_t expected[BC_BCP1_HEADER_BYTES] = {
 		'B', 'C', 'P', '1', 6, 0, 9, 0, 4, 3, 2, 1, 3, 0, 0, 0};
 	uint8_t out[BC_BCP1_HEADER_BYTES];
 
-	put(expected + 16, some_header.tick, 8);
-	put(expected + 24, some_header.lost, 4);
-	renew_header_crc(expected);
+	write_le(expected + 16, some_header.tick, 8);
+	write_le(expected + 24, some_header.lost, 4);
+	update_header_crc(expected);
 	bc_bcp1_write_header(out, &some_header);
 	assert_memory_equal(out, expected, sizeof(out));
 }
@@ -114,7 +114,7 @@ TEST(every_flipped_bit_of_a_header_is_refused)
 	assert_true(bc_bcp1_read_header(&back, bytes));
 }
 
-TEST(a_header_out_of_range_is_refused_though_its_crc_is_right)
+TEST(a_header_out_of_range_is_refused_even_with_a_valid_crc)
 {
 	static const struct {
 		uint32_t samples;
@@ -132,14 +132,14 @@ TEST(a_header_out_of_range_is_refused_though_its_crc_is_right)
 		uint8_t bytes[BC_BCP1_HEADER_BYTES];
 		struct bc_bcp1_header back;
 		bc_bcp1_write_header(bytes, &some_header);
-		put(bytes + 12, cases[i].samples, 4);
-		put(bytes + 16, cases[i].tick, 8);
-		renew_header_crc(bytes);
+		write_le(bytes + 12, cases[i].samples, 4);
+		write_le(bytes + 16, cases[i].tick, 8);
+		update_header_crc(bytes);
 		assert_int_equal(bc_bcp1_read_header(&back, bytes), cases[i].is_valid);
 	}
 }
 
-TEST(unknown_flags_and_the_reserved_byte_are_passed_over)
+TEST(unknown_flags_and_the_reserved_byte_are_ignored)
 {
 	uint8_t bytes[BC_BCP1_HEADER_BYTES];
 	struct bc_bcp1_header back;
@@ -147,13 +147,13 @@ TEST(unknown_flags_and_the_reserved_byte_are_passed_over)
 	bc_bcp1_write_header(bytes, &some_header);
 	bytes[5] = 0xFF;
 	bytes[7] = 0xFF;
-	renew_header_crc(bytes);
+	update_header_crc(bytes);
 	assert_true(bc_bcp1_read_header(&back, bytes));
 	assert_int_equal(back.flags & 15, some_header.flags);
 	assert_int_equal(back.samples, some_header.samples);
 }
 
-TEST(a_frame_ends_in_the_crc_of_its_samples_when_it_has_any)
+TEST(a_frame_with_samples_ends_with_their_crc)
 {
 	struct dice dice = {.state = 5};
 
@@ -170,18 +170,18 @@ TEST(a_frame_ends_in_the_crc_of_its_samples_when_it_has_any)
 		assert_int_equal(bc_bcp1_write_frame(frame, &header), bytes);
 		assert_memory_equal(frame + 32, copy, (size_t)8 * samples);
 		if (samples != 0)
-			assert_int_equal(get(frame + bytes - 4, 4), crc_of(copy, 8 * samples));
+			assert_int_equal(read_le(frame + bytes - 4, 4), crc_of(copy, 8 * samples));
 		free(frame);
 	}
 }
 
-/* Streams. What a reader finds is a row of these. */
+/* Streams. A reader's results are a list of findings. */
 struct finding {
-	bool is_frame; /* else damaged */
+	bool is_frame; /* otherwise damaged */
 	uint64_t offset;
 	uint32_t sequence;
 	uint32_t samples;
-	uint32_t crc; /* of the samples given */
+	uint32_t crc; /* of its samples */
 };
 
 #define FINDINGS_MAX 64
@@ -207,42 +207,43 @@ static void assert_same_findings(const struct findings *a, const struct findings
 	assert_int_equal(a->offset, b->offset);
 }
 
-static void add(struct findings *f, struct finding finding)
+static void add_finding(struct findings *f, struct finding finding)
 {
 	assert_true(f->n < FINDINGS_MAX);
 	f->at[f->n++] = finding;
 }
 
-/* What the document says of a whole stream, judged with all of it at hand. */
-static struct findings judge(const uint8_t *p, size_t n)
+/* A simple reference reader, which has the whole stream in memory. */
+static struct findings read_reference(const uint8_t *p, size_t n)
 {
 	struct findings f = {.offset = n};
 
 	for (size_t at = 0; at < n;) {
 		const uint8_t *h = p + at;
-		uint32_t samples = n - at >= 32 ? (uint32_t)get(h + 12, 4) : 0;
+		uint32_t samples = n - at >= 32 ? (uint32_t)read_le(h + 12, 4) : 0;
 		size_t bytes = 32 + (size_t)samples * 8 + (samples != 0 ? 4 : 0);
-		if (n - at < 32 || memcmp(h, "BCP1", 4) != 0 || get(h + 28, 4) != crc_of(h, 28) ||
-			samples > 65535 || get(h + 16, 8) >> 63 != 0) {
+		if (n - at < 32 || memcmp(h, "BCP1", 4) != 0 ||
+			read_le(h + 28, 4) != crc_of(h, 28) || samples > 65535 ||
+			read_le(h + 16, 8) >> 63 != 0) {
 			f.skipped_bytes++;
 			at++;
 			continue;
 		}
 		struct finding finding = {
-			.offset = at, .sequence = (uint32_t)get(h + 8, 4), .samples = samples};
+			.offset = at, .sequence = (uint32_t)read_le(h + 8, 4), .samples = samples};
 		uint32_t crc = samples != 0 && n - at >= bytes ? crc_of(h + 32, (size_t)samples * 8)
 							       : 0;
 		finding.is_frame = n - at >= bytes &&
-				   (samples == 0 || crc == get(h + bytes - 4, 4));
+				   (samples == 0 || crc == read_le(h + bytes - 4, 4));
 		finding.crc = finding.is_frame ? crc : 0;
-		add(&f, finding);
+		add_finding(&f, finding);
 		f.skipped_bytes += finding.is_frame ? 0 : 1;
 		at += finding.is_frame ? bytes : 1;
 	}
 	return f;
 }
 
-/* Hands the reader n bytes, which are gone afterwards. */
+/* Passes n bytes to the reader and overwrites them afterwards. */
 static void feed(struct bc_bcp1_reader *reader, struct findings *f, const uint8_t *bytes, size_t n,
 	bool last)
 {
@@ -265,7 +266,7 @@ static void feed(struct bc_bcp1_reader *reader, struct findings *f, const uint8_
 			assert_null(frame.samples);
 		else if (finding.samples != 0)
 			finding.crc = crc_of(frame.samples, (size_t)finding.samples * 8);
-		add(f, finding);
+		add_finding(f, finding);
 	}
 	assert_int_equal(left, 0);
 	assert_ptr_equal(data, scratch + n);
@@ -275,10 +276,10 @@ static void feed(struct bc_bcp1_reader *reader, struct findings *f, const uint8_
 }
 
 struct fixture {
-	struct bc_bcp1_reader *reader; /* by itself, for AddressSanitizer to see its ends */
+	struct bc_bcp1_reader *reader; /* a separate allocation, for AddressSanitizer */
 	uint8_t stream[2048];
 	size_t n;
-	struct findings judged;
+	struct findings expected;
 };
 
 static void append(struct fixture *f, const void *bytes, size_t n)
@@ -288,7 +289,7 @@ static void append(struct fixture *f, const void *bytes, size_t n)
 	f->n += n;
 }
 
-/* Appends a frame and returns its place. */
+/* Appends a frame and returns its offset. */
 static size_t append_frame(struct fixture *f, uint32_t sequence, uint32_t samples)
 {
 	struct bc_bcp1_header header = {
@@ -303,37 +304,38 @@ static size_t append_frame(struct fixture *f, uint32_t sequence, uint32_t sample
 	return at;
 }
 
-/* A stream with everything that can go wrong in it, some 600 bytes. */
+/* A stream of about 600 bytes with every kind of damage. */
 static void set_up(struct fixture *f)
 {
 	f->reader = malloc(sizeof(*f->reader));
 	assert_non_null(f->reader);
 	append(f, "xB", 2);
 	append_frame(f, 1, 2);
-	append(f, "BCP1BCPBCBBCP", 13); /* magics, whole and cut off, without a header */
+	append(f, "BCP1BCPBCBBCP", 13); /* whole and truncated magics without a header */
 	append_frame(f, 2, 0);          /* a heartbeat */
 	size_t header = append_frame(f, 3, 1);
-	f->stream[header + 9] ^= 0x10; /* a corrupted header: its frame is garbage */
+	f->stream[header + 9] ^= 0x10; /* a corrupt header: its frame is garbage */
 	size_t payload = append_frame(f, 4, 3);
-	f->stream[payload + 40] ^= 1; /* corrupted samples */
+	f->stream[payload + 40] ^= 1; /* corrupt samples */
 	append_frame(f, 5, 1);
 	size_t torn = append_frame(f, 6, 4);
-	f->n = torn + 32 + 11; /* torn in its samples: what follows is taken for them */
+	f->n = torn + 32 + 11; /* torn: the next frame is read as its samples */
 	append_frame(f, 7, 1);
 	append_frame(f, 8, 0);
-	size_t outer = append_frame(f, 9, 6); /* a frame whose samples hold a frame, whole: */
+	size_t outer = append_frame(f, 9, 6); /* a frame whose samples contain a frame: */
 	append_frame(f, 10, 1);
 	memcpy(f->stream + outer + 32 + 3, f->stream + f->n - 44, 44);
 	f->n -= 44;
-	put(f->stream + outer + 32 + 48, crc_of(f->stream + outer + 32, 48), 4);
-	size_t nest = append_frame(f, 11, 6); /* and the same, corrupted: the inner one counts */
+	write_le(f->stream + outer + 32 + 48, crc_of(f->stream + outer + 32, 48), 4);
+	size_t nest = append_frame(
+		f, 11, 6); /* the same with a wrong CRC: the inner frame counts */
 	append_frame(f, 12, 1);
 	memcpy(f->stream + nest + 32 + 3, f->stream + f->n - 44, 44);
 	f->n -= 44;
 	append_frame(f, 13, 5);
 	f->n -= 5; /* torn at the end */
 	append(f, "BCP", 3);
-	f->judged = judge(f->stream, f->n);
+	f->expected = read_reference(f->stream, f->n);
 }
 
 static void tear_down(struct fixture *f)
@@ -343,8 +345,8 @@ static void tear_down(struct fixture *f)
 
 TEST_SHARED_FIXTURE(fixture, set_up, tear_down)
 
-/* The reference's own judgement, held against what was put in by hand. */
-TEST_F(the_stream_holds_what_was_put_into_it)
+/* Checks the reference reader against the stream's known contents. */
+TEST_F(the_reference_reader_finds_the_known_contents)
 {
 	static const struct {
 		bool is_frame;
@@ -364,14 +366,14 @@ TEST_F(the_stream_holds_what_was_put_into_it)
 		{false, 13, 534},
 	};
 
-	assert_int_equal(f->judged.n, sizeof(expected) / sizeof(expected[0]));
-	for (size_t i = 0; i < f->judged.n; i++) {
-		assert_int_equal(f->judged.at[i].is_frame, expected[i].is_frame);
-		assert_int_equal(f->judged.at[i].sequence, expected[i].sequence);
-		assert_int_equal(f->judged.at[i].offset, expected[i].offset);
+	assert_int_equal(f->expected.n, sizeof(expected) / sizeof(expected[0]));
+	for (size_t i = 0; i < f->expected.n; i++) {
+		assert_int_equal(f->expected.at[i].is_frame, expected[i].is_frame);
+		assert_int_equal(f->expected.at[i].sequence, expected[i].sequence);
+		assert_int_equal(f->expected.at[i].offset, expected[i].offset);
 	}
 	/* All but the whole frames: 52 + 32 + 44 + 44 + 32 + 84 + 44. */
-	assert_int_equal(f->judged.skipped_bytes, f->n - 332);
+	assert_int_equal(f->expected.skipped_bytes, f->n - 332);
 }
 
 static void assert_split(struct fixture *f, size_t first, size_t second)
@@ -383,25 +385,25 @@ static void assert_split(struct fixture *f, size_t first, size_t second)
 	assert_true(f->reader->offset <= first);
 	feed(f->reader, &found, f->stream + first, second - first, false);
 	feed(f->reader, &found, f->stream + second, f->n - second, true);
-	assert_same_findings(&found, &f->judged);
+	assert_same_findings(&found, &f->expected);
 }
 
-TEST_F(every_split_into_two_reads_finds_the_same)
+TEST_F(every_split_into_two_reads_gives_the_same_result)
 {
 	for (size_t split = 0; split <= f->n; split++) {
 		assert_split(f, split, split);
-		assert_split(f, split, f->n); /* the end is told by a read of nothing */
+		assert_split(f, split, f->n); /* an empty read reports the end */
 	}
 }
 
-TEST_F(every_split_into_three_reads_finds_the_same)
+TEST_F(every_split_into_three_reads_gives_the_same_result)
 {
 	for (size_t first = 0; first <= f->n; first++)
 		for (size_t second = first; second <= f->n; second++)
 			assert_split(f, first, second);
 }
 
-TEST_F(reads_of_any_one_length_find_the_same)
+TEST_F(reads_of_any_length_give_the_same_result)
 {
 	for (size_t step = 1; step <= f->n; step++) {
 		struct findings found = {0};
@@ -410,21 +412,21 @@ TEST_F(reads_of_any_one_length_find_the_same)
 			feed(f->reader, &found, f->stream + at, step < f->n - at ? step : f->n - at,
 				false);
 		feed(f->reader, &found, f->stream, 0, true);
-		assert_same_findings(&found, &f->judged);
+		assert_same_findings(&found, &f->expected);
 	}
 }
 
-TEST_F(every_prefix_is_judged_in_full_at_its_end)
+TEST_F(every_prefix_is_read_to_its_end)
 {
 	for (size_t n = 0; n <= f->n; n++) {
-		struct findings expected = judge(f->stream, n);
+		struct findings expected = read_reference(f->stream, n);
 		struct findings found = {0};
 		bc_bcp1_reader_init(f->reader);
 		feed(f->reader, &found, f->stream, n, true);
 		assert_same_findings(&found, &expected);
 		assert_int_equal(f->reader->offset, n);
 
-		/* The same where the end is learned byte by byte. */
+		/* The same with the rest passed byte by byte. */
 		memset(&found, 0, sizeof(found));
 		bc_bcp1_reader_init(f->reader);
 		for (size_t at = 0; at < n; at++)
@@ -434,12 +436,12 @@ TEST_F(every_prefix_is_judged_in_full_at_its_end)
 	}
 }
 
-TEST_F(every_flipped_bit_of_a_stream_is_judged_in_full)
+TEST_F(every_flipped_bit_gives_the_reference_result)
 {
 	for (size_t bit = 0; bit < f->n * 8; bit++) {
 		struct findings found = {0};
 		f->stream[bit / 8] ^= (uint8_t)(1 << bit % 8);
-		struct findings expected = judge(f->stream, f->n);
+		struct findings expected = read_reference(f->stream, f->n);
 		bc_bcp1_reader_init(f->reader);
 		feed(f->reader, &found, f->stream, bit % f->n, false);
 		feed(f->reader, &found, f->stream + bit % f->n, f->n - bit % f->n, true);
@@ -448,7 +450,7 @@ TEST_F(every_flipped_bit_of_a_stream_is_judged_in_full)
 	}
 }
 
-TEST_F(a_reader_started_over_has_forgotten_the_stream_before)
+TEST_F(a_restarted_reader_has_forgotten_the_previous_stream)
 {
 	for (size_t n = 0; n <= f->n; n += 7) {
 		struct findings found = {0};
@@ -457,12 +459,12 @@ TEST_F(a_reader_started_over_has_forgotten_the_stream_before)
 		memset(&found, 0, sizeof(found));
 		bc_bcp1_reader_init(f->reader);
 		feed(f->reader, &found, f->stream, f->n, true);
-		assert_same_findings(&found, &f->judged);
+		assert_same_findings(&found, &f->expected);
 	}
 }
 
-/* Where a frame stands whole in the caller's bytes, it is not copied. */
-TEST_F(a_whole_frame_in_one_read_is_given_where_it_stands)
+/* A frame that is whole in the caller's bytes is not copied. */
+TEST_F(a_whole_frame_in_one_read_is_not_copied)
 {
 	const uint8_t *data = f->stream;
 	size_t left = f->n;
@@ -475,7 +477,7 @@ TEST_F(a_whole_frame_in_one_read_is_given_where_it_stands)
 	assert_int_equal(left, f->n - 54);
 }
 
-/* Streams of large frames, and of no good will */
+/* Large frames and malicious streams */
 
 static uint8_t *make_large_frame(uint32_t sequence, size_t *bytes)
 {
@@ -513,7 +515,7 @@ static void run_large(
 	assert_int_equal(f->reader->offset, n);
 }
 
-TEST_F(the_largest_frames_pass_in_reads_of_any_length)
+TEST_F(the_largest_frames_are_read_in_pieces_of_any_length)
 {
 	static const size_t steps[] = {
 		997, 4096, 65536, 300007, BC_BCP1_FRAME_MAX - 1, BC_BCP1_FRAME_MAX, 1u << 20};
@@ -524,7 +526,8 @@ TEST_F(the_largest_frames_pass_in_reads_of_any_length)
 	size_t n = 0;
 
 	assert_non_null(stream);
-	for (int i = 0; i < FRAMES; i++) { /* a byte between: no two begin alike in the buffer */
+	for (int i = 0; i < FRAMES;
+		i++) { /* a byte between frames, so that each has another offset in the buffer */
 		memcpy(stream + n, frame, bytes);
 		n += bytes;
 		stream[n++] = 'B';
@@ -540,14 +543,14 @@ TEST_F(the_largest_frames_pass_in_reads_of_any_length)
 	free(frame);
 }
 
-TEST_F(a_header_that_claims_the_most_samples_holds_nothing_up_for_good)
+TEST_F(a_false_claim_of_most_samples_delays_but_loses_nothing)
 {
 	struct bc_bcp1_header claim = {.samples = BC_BCP1_SAMPLES_MAX};
 	uint8_t head[BC_BCP1_HEADER_BYTES];
-	size_t good = f->judged.n;
+	size_t good = f->expected.n;
 
-	/* Behind the claim stands the stream, which is found when the claim proves false: at the
-	 * end, or once all it claims is there. */
+	/* The stream after the false header is found when the claim turns out false: at the end, or
+	 * when all claimed bytes have arrived. */
 	bc_bcp1_write_header(head, &claim);
 	for (int has_all = 0; has_all < 2; has_all++) {
 		struct findings found = {0};
@@ -571,17 +574,17 @@ TEST_F(a_header_that_claims_the_most_samples_holds_nothing_up_for_good)
 		assert_false(found.at[0].is_frame);
 		assert_int_equal(found.at[0].samples, BC_BCP1_SAMPLES_MAX);
 		for (size_t i = 0; i < good; i++) {
-			assert_int_equal(found.at[1 + i].is_frame, f->judged.at[i].is_frame);
-			assert_int_equal(found.at[1 + i].sequence, f->judged.at[i].sequence);
+			assert_int_equal(found.at[1 + i].is_frame, f->expected.at[i].is_frame);
+			assert_int_equal(found.at[1 + i].sequence, f->expected.at[i].sequence);
 			assert_int_equal(found.at[1 + i].offset,
-				f->judged.at[i].offset + BC_BCP1_HEADER_BYTES);
+				f->expected.at[i].offset + BC_BCP1_HEADER_BYTES);
 		}
 		assert_int_equal(found.offset, at);
 	}
 }
 
-/* Each claim fills the reader's buffer to its end, from 32 bytes further on than the one before. */
-TEST_F(a_largest_frame_behind_claims_of_as_many_samples_is_found)
+/* Each claim fills the reader's buffer to its end, starting 32 bytes after the previous one. */
+TEST_F(a_largest_frame_after_false_claims_is_found)
 {
 	enum { CLAIMS = 3 };
 	struct bc_bcp1_header claim = {.samples = BC_BCP1_SAMPLES_MAX};
@@ -606,7 +609,7 @@ TEST_F(a_largest_frame_behind_claims_of_as_many_samples_is_found)
 	free(frame);
 }
 
-TEST_F(headers_that_all_claim_the_most_samples_are_each_judged)
+TEST_F(consecutive_false_claims_are_each_examined)
 {
 	enum { HEADERS = 200 };
 	size_t n = HEADERS * BC_BCP1_HEADER_BYTES;
@@ -626,7 +629,7 @@ TEST_F(headers_that_all_claim_the_most_samples_are_each_judged)
 	free(stream);
 }
 
-TEST_F(magics_without_an_end_are_skipped)
+TEST_F(endless_magics_are_skipped)
 {
 	static const char *const patterns[] = {"BCP1", "B", "BC", "BCP", "BCP1BCPBCB", "x"};
 	size_t n = 1 << 18;
@@ -647,7 +650,7 @@ TEST_F(magics_without_an_end_are_skipped)
 	free(stream);
 }
 
-TEST_F(noise_holds_no_frame)
+TEST_F(noise_contains_no_frame)
 {
 	struct dice dice = {.state = 17};
 	size_t n = 1 << 18;

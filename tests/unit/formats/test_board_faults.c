@@ -4,7 +4,7 @@
 
 /* Losses */
 
-TEST_RIG(what_the_fifo_has_no_room_for_is_lost_and_reported)
+TEST_RIG(samples_that_do_not_fit_the_fifo_are_lost_and_reported)
 {
 	uint64_t most;
 
@@ -65,7 +65,7 @@ TEST_RIG(a_loss_is_reported_in_the_next_header)
 	assert_int_equal(rig->receiver.sequence_gaps, 0);
 }
 
-TEST_RIG(a_loss_without_a_sample_behind_it_is_reported_all_the_same)
+TEST_RIG(a_loss_without_a_following_sample_is_reported)
 {
 	open_board(rig, &(struct board_options){0});
 	command(rig, "send 0");
@@ -84,7 +84,7 @@ TEST_RIG(a_loss_without_a_sample_behind_it_is_reported_all_the_same)
 	assert_int_equal(rig->receiver.header.lost, 3);
 }
 
-TEST_RIG(lost_frames_are_a_jump_of_the_sequence)
+TEST_RIG(lost_frames_skip_sequence_numbers)
 {
 	static const uint64_t rates[] = {0, 100000};
 
@@ -110,7 +110,7 @@ TEST_RIG(lost_frames_are_a_jump_of_the_sequence)
 TEST_RIG(a_corrupt_frame_is_torn)
 {
 	open_board(rig, &(struct board_options){.agents = 2});
-	command(rig, "frame 3"); /* so that a header is often hit */
+	command(rig, "frame 3"); /* small frames, so that headers are often corrupted */
 	start(rig);
 	rig->room = 1024;
 	for (int i = 1; i <= 500; i++) {
@@ -127,13 +127,13 @@ TEST_RIG(a_corrupt_frame_is_torn)
 	assert_true(board_sent(rig->board).torn_samples > rig->receiver.damaged_samples);
 }
 
-TEST_RIG(garbage_stands_between_frames)
+TEST_RIG(garbage_is_between_frames)
 {
 	static const uint64_t lengths[] = {1, 31, 100, 16384, 100000};
 	uint64_t garbage = 0;
 
 	open_board(rig, &(struct board_options){0});
-	command(rig, "garbage 77"); /* it is the first that comes */
+	command(rig, "garbage 77"); /* the first bytes */
 	start(rig);
 	for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
 		transfers(rig, 2);
@@ -165,7 +165,7 @@ TEST_RIG(a_trigger_marks_one_frame_with_samples)
 	stop_and_check(rig);
 }
 
-TEST_RIG(a_board_can_stop_unasked)
+TEST_RIG(a_board_can_stop_by_itself)
 {
 	open_board(rig, &(struct board_options){0});
 	start(rig);
@@ -208,7 +208,7 @@ TEST_RIG(protocol_errors_and_timeouts_lose_nothing)
 {
 	open_board(rig, &(struct board_options){0});
 	command(rig, "timeout 5");
-	assert_int_equal(transfer(rig), -ETIMEDOUT); /* though it has nothing */
+	assert_int_equal(transfer(rig), -ETIMEDOUT); /* although it has no data */
 	assert_int_equal(rig->bytes, 0);
 	start(rig);
 	transfers(rig, 2);
@@ -230,7 +230,7 @@ TEST_RIG(protocol_errors_and_timeouts_lose_nothing)
 	assert_int_equal(rig->receiver.sequence_gaps, 0);
 }
 
-TEST_RIG(an_overflow_drops_so_many_bytes_and_the_ledger_knows_which_frames)
+TEST_RIG(an_overflow_drops_bytes_and_the_ledger_knows_their_frames)
 {
 	open_board(rig, &(struct board_options){0});
 	command(rig, "frame 5");
@@ -253,11 +253,11 @@ TEST_RIG(an_overflow_drops_so_many_bytes_and_the_ledger_knows_which_frames)
 	struct board_sent sent = board_sent(rig->board);
 	assert_true(sent.dropped_samples > 1000);
 	assert_true(sent.torn_frames > 500);
-	/* Of those with a whole header the receiver knows how much they held. */
+	/* The receiver knows the sample count of frames with a whole header. */
 	assert_true(rig->receiver.damaged_samples > 500);
 }
 
-TEST_RIG(the_last_frame_can_be_cut_off_too)
+TEST_RIG(the_last_frame_can_be_truncated_too)
 {
 	open_board(rig, &(struct board_options){0});
 	command(rig, "send 100");
@@ -273,7 +273,7 @@ TEST_RIG(the_last_frame_can_be_cut_off_too)
 	check_ledger_at_end(rig);
 }
 
-TEST_RIG(a_buffer_of_no_whole_packets_overflows)
+TEST_RIG(a_buffer_of_partial_packets_overflows)
 {
 	open_board(rig, &(struct board_options){0});
 	start(rig);
@@ -286,7 +286,7 @@ TEST_RIG(a_buffer_of_no_whole_packets_overflows)
 	stop_and_check(rig);
 	assert_true(board_sent(rig->board).torn_frames > 10);
 
-	/* What ends with the buffer, or before it, is no overflow. */
+	/* Data that ends with the buffer, or before it, does not overflow. */
 	open_board(rig, &(struct board_options){0});
 	command(rig, "send 0");
 	start(rig);
@@ -307,7 +307,7 @@ TEST_RIG(a_buffer_of_no_whole_packets_overflows)
 
 TEST_RIG(short_transfers_lose_nothing)
 {
-	unsigned empty = 0, cut = 0;
+	unsigned empty = 0, short_packets = 0;
 
 	open_board(rig, &(struct board_options){.packet_bytes = 64});
 	command(rig, "short on");
@@ -316,10 +316,10 @@ TEST_RIG(short_transfers_lose_nothing)
 	for (int i = 0; i < 5000; i++) {
 		transfers(rig, 1);
 		empty += rig->bytes == 0;
-		cut += rig->bytes % 64 != 0;
+		short_packets += rig->bytes % 64 != 0;
 	}
 	assert_true(empty > 5);
-	assert_true(cut > 1000);
+	assert_true(short_packets > 1000);
 	command(rig, "short off");
 	transfers(rig, 1);
 	assert_int_equal(rig->bytes, 128);
@@ -327,9 +327,9 @@ TEST_RIG(short_transfers_lose_nothing)
 	assert_int_equal(rig->receiver.reader.skipped_bytes, 0);
 }
 
-/* What is lost behind the board */
+/* Losses after the board */
 
-TEST_RIG(bytes_that_did_not_arrive_are_taken_back)
+TEST_RIG(bytes_that_did_not_arrive_are_counted_as_lost)
 {
 	size_t total = 0;
 
@@ -353,7 +353,7 @@ TEST_RIG(bytes_that_did_not_arrive_are_taken_back)
 				0);
 			total += rig->bytes;
 		}
-		if (back % 3 == 0) /* before it was unplugged, or behind */
+		if (back % 3 == 0) /* before it was unplugged, or after */
 			assert_true(board_undelivered(rig->board, back));
 		board_unplug(rig->board);
 		if (back % 3 != 0)
@@ -374,7 +374,7 @@ TEST_RIG(bytes_that_did_not_arrive_are_taken_back)
 	}
 }
 
-TEST_RIG(more_than_is_remembered_is_not_taken_back)
+TEST_RIG(only_remembered_bytes_can_be_counted_as_lost)
 {
 	open_board(rig, &(struct board_options){0});
 	assert_true(board_undelivered(rig->board, 0));
@@ -386,7 +386,7 @@ TEST_RIG(more_than_is_remembered_is_not_taken_back)
 	assert_true(board_undelivered(rig->board, rig->bytes));
 	assert_int_equal(board_sent(rig->board).bytes, 0);
 	assert_int_equal(board_sent(rig->board).samples, 0);
-	transfers(rig, 1); /* and the stream goes on */
+	transfers(rig, 1); /* and the stream continues */
 	assert_int_equal(board_sent(rig->board).bytes, rig->bytes);
 }
 
@@ -434,8 +434,8 @@ static void misbehave(struct rig *rig, struct dice *dice)
 	board_command(rig->board, line, rig->answer, rig->now_ns);
 }
 
-/* Hands over what comes, some of it lost on the way when the connection breaks. Returns what was
- * captured up to then. */
+/* Reads the board's data, part of which is lost when the connection breaks. Returns the number of
+ * samples captured up to then. */
 static uint64_t unplug_with_loss(struct rig *rig, struct dice *dice)
 {
 	size_t n = 0;
@@ -470,7 +470,7 @@ static void run_wild(struct rig *rig, struct dice *dice)
 		start(rig);
 }
 
-TEST_RIG(the_ledger_is_exact_whatever_happens)
+TEST_RIG(the_ledger_is_exact_with_all_faults)
 {
 	uint64_t torn = 0;
 

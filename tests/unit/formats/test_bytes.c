@@ -5,7 +5,7 @@
 
 #define PLACES 9 /* every alignment, and one more */
 
-/* Bytes that tell their places apart, the top bit of each in use. */
+/* Distinct bytes with the top bit set. */
 static const uint8_t bytes[PLACES + 8] = {0x81, 0x92, 0xA3, 0xB4, 0xC5, 0xD6, 0xE7, 0xF8, 0x89,
 	0x9A, 0xAB, 0xBC, 0xCD, 0xDE, 0xEF, 0xF0, 0x80};
 
@@ -18,7 +18,7 @@ static uint64_t by_hand(const uint8_t *p, unsigned n, int is_big)
 	return v;
 }
 
-TEST(loads_take_their_bytes_in_order_at_any_alignment)
+TEST(loads_use_the_right_byte_order_at_any_alignment)
 {
 	for (unsigned at = 0; at < PLACES; at++) {
 		assert_int_equal(bc_le16(bytes + at), by_hand(bytes + at, 2, 0));
@@ -30,12 +30,12 @@ TEST(loads_take_their_bytes_in_order_at_any_alignment)
 	assert_int_equal(bc_be32((const uint8_t[]){1, 2, 3, 4}), 0x01020304);
 }
 
-/* Stores `n` bytes at `at` with `put` and checks them, and that no other byte changed. */
-#define ASSERT_STORES(put, n, value, is_big)                              \
+/* Stores `n` bytes at `at` with `store` and checks them, and that no other byte changed. */
+#define ASSERT_STORES(store, n, value, is_big)                            \
 	for (unsigned at = 0; at < PLACES; at++) {                        \
 		uint8_t out[sizeof(bytes)];                               \
 		memset(out, 0x5A, sizeof(out));                           \
-		put(out + at, (value));                                   \
+		store(out + at, (value));                                 \
 		assert_true(by_hand(out + at, (n), (is_big)) == (value)); \
 		for (unsigned i = 0; i < sizeof(out); i++)                \
 			if (i < at || i >= at + (n))                      \
@@ -47,7 +47,7 @@ TEST(stores_change_their_bytes_and_no_other){
 		ASSERT_STORES(bc_write_le64, 8, UINT64_C(0xF1E2D3C4B5A69788), 0)
 			ASSERT_STORES(bc_write_be32, 4, 0xF1E2D3C4, 1)}
 
-TEST(every_bit_comes_back)
+TEST(every_bit_is_preserved)
 {
 	uint8_t out[8];
 

@@ -4,7 +4,7 @@
 #include "formats/bus/record.h"
 #include "tests/support/test.h"
 
-/* byutr.h, as the format's document has it. */
+/* byutr.h of the BYU document. */
 static const struct {
 	uint8_t code;
 	const char *name;
@@ -36,7 +36,7 @@ static const char *documented_name(unsigned code)
 	return NULL;
 }
 
-TEST(fields_stand_where_the_document_puts_them)
+TEST(fields_have_the_documented_offsets)
 {
 	static const uint8_t bytes[BC_RECORD_BYTES] = {
 		0x78, 0x56, 0x34, 0x12, 0x21, 0x20, 0x07, 0x0F, 0xEF, 0xCD, 0xAB, 0x89};
@@ -53,7 +53,7 @@ TEST(fields_stand_where_the_document_puts_them)
 	assert_memory_equal(stored, bytes, sizeof(bytes));
 }
 
-TEST(every_bit_of_a_record_comes_back)
+TEST(every_bit_of_a_record_is_preserved)
 {
 	for (unsigned bit = 0; bit < BC_RECORD_BYTES * 8; bit++) {
 		uint8_t bytes[BC_RECORD_BYTES] = {0};
@@ -65,7 +65,7 @@ TEST(every_bit_of_a_record_comes_back)
 	}
 }
 
-TEST(every_documented_request_type_has_its_name_and_no_other_code_has_one)
+TEST(only_documented_request_types_have_names)
 {
 	for (unsigned code = 0; code < 256; code++) {
 		const char *name = bc_reqtype_name((uint8_t)code);
@@ -76,7 +76,7 @@ TEST(every_documented_request_type_has_its_name_and_no_other_code_has_one)
 	}
 }
 
-/* As b2a prints it. */
+/* The output of BYU's b2a. */
 static void assert_prints_as_b2a(const struct bc_record *r)
 {
 	char expected[128];
@@ -93,7 +93,7 @@ static void assert_prints_as_b2a(const struct bc_record *r)
 	assert_memory_equal(out, expected, (size_t)n);
 }
 
-TEST(every_value_of_every_byte_field_prints_as_b2a_does)
+TEST(every_value_of_every_byte_field_prints_like_b2a)
 {
 	for (unsigned value = 0; value < 256; value++) {
 		struct bc_record r = {.addr = 0x00C0FFEE, .time = 0x2a};
@@ -108,7 +108,7 @@ TEST(every_value_of_every_byte_field_prints_as_b2a_does)
 	}
 }
 
-TEST(every_digit_at_every_place_prints_as_b2a_does)
+TEST(every_digit_at_every_place_prints_like_b2a)
 {
 	for (unsigned place = 0; place < 32; place += 4) {
 		for (uint32_t digit = 0; digit < 16; digit++) {

@@ -13,12 +13,12 @@ static void set_up(struct bc_chunk *chunk)
 
 TEST_FIXTURE(bc_chunk, set_up, NOTHING)
 
-static void put_record(struct bc_chunk *chunk, struct bc_record record)
+static void append_record(struct bc_chunk *chunk, struct bc_record record)
 {
 	bc_record_store(chunk->records + (size_t)chunk->info.records++ * BC_RECORD_BYTES, &record);
 }
 
-TEST(a_chunk_holds_the_most_whole_records_in_a_mebibyte)
+TEST(a_chunk_holds_as_many_records_as_fit_in_1_mib)
 {
 	size_t mebibyte = 1 << 20;
 
@@ -26,7 +26,7 @@ TEST(a_chunk_holds_the_most_whole_records_in_a_mebibyte)
 	assert_true((BC_CHUNK_RECORDS + 1) * (size_t)BC_RECORD_BYTES > mebibyte);
 }
 
-TEST_WITH(bc_chunk, chunk, a_reset_chunk_is_empty_and_goes_on_from_its_tick)
+TEST_WITH(bc_chunk, chunk, a_reset_chunk_is_empty_and_has_the_given_tick)
 {
 	bc_chunk_reset(chunk, UINT64_C(0x123456789ABCDEF), 7);
 	assert_true(bc_chunk_is_empty(chunk));
@@ -44,12 +44,12 @@ TEST_WITH(bc_chunk, chunk, a_reset_chunk_is_empty_and_goes_on_from_its_tick)
 	assert_int_equal(chunk->text_bytes, 0);
 }
 
-TEST_WITH(bc_chunk, chunk, a_record_or_an_event_makes_a_chunk_not_empty)
+TEST_WITH(bc_chunk, chunk, a_chunk_with_a_record_or_event_is_not_empty)
 {
 	struct bc_event event = {.kind = BC_EVENT_GAP};
 
 	bc_chunk_reset(chunk, 0, 0);
-	put_record(chunk, (struct bc_record){0});
+	append_record(chunk, (struct bc_record){0});
 	assert_false(bc_chunk_is_empty(chunk));
 	bc_chunk_reset(chunk, 0, 0);
 	assert_true(bc_chunk_add_event(chunk, &event, NULL));
@@ -90,7 +90,7 @@ TEST_WITH(bc_chunk, chunk, events_are_kept_in_order_with_their_texts)
 	}
 }
 
-TEST_WITH(bc_chunk, chunk, an_event_too_many_is_refused_and_changes_nothing)
+TEST_WITH(bc_chunk, chunk, one_event_too_many_is_refused_without_a_change)
 {
 	struct bc_event event = {.kind = BC_EVENT_ANCHOR};
 
@@ -107,7 +107,7 @@ TEST_WITH(bc_chunk, chunk, an_event_too_many_is_refused_and_changes_nothing)
 	assert_memory_equal(&chunk->info, &before, sizeof(before));
 }
 
-TEST_WITH(bc_chunk, chunk, texts_fill_their_room_to_the_last_byte_and_no_further)
+TEST_WITH(bc_chunk, chunk, texts_fill_their_space_to_the_last_byte)
 {
 	char text[BC_CHUNK_TEXT_BYTES + 1];
 
@@ -141,7 +141,7 @@ TEST_WITH(bc_chunk, chunk, a_chunk_full_of_records_has_no_room)
 	assert_false(bc_chunk_has_room(chunk, 0));
 }
 
-TEST_WITH(bc_chunk, chunk, an_empty_chunk_is_described_as_such)
+TEST_WITH(bc_chunk, chunk, an_empty_chunk_has_the_documented_description)
 {
 	static const uint64_t none[4];
 
@@ -161,9 +161,9 @@ TEST_WITH(bc_chunk, chunk, every_type_and_processor_has_its_bit)
 		uint64_t procs[4] = {0};
 
 		bc_chunk_reset(chunk, 0, 0);
-		put_record(chunk,
+		append_record(chunk,
 			(struct bc_record){.reqtype = (uint8_t)value, .proc = (uint8_t)~value});
-		put_record(chunk, (struct bc_record){.reqtype = 3, .proc = 200});
+		append_record(chunk, (struct bc_record){.reqtype = 3, .proc = 200});
 		bc_chunk_describe(chunk);
 		types[value / 64] |= UINT64_C(1) << value % 64;
 		types[0] |= 1 << 3;
@@ -174,7 +174,7 @@ TEST_WITH(bc_chunk, chunk, every_type_and_processor_has_its_bit)
 	}
 }
 
-/* The lowest and the highest address are found wherever they stand, the edges of the range too. */
+/* The lowest and highest address can be at any record and have any value. */
 TEST_WITH(bc_chunk, chunk, the_address_range_is_found_at_every_place)
 {
 	for (unsigned low = 0; low < 6; low++) {
@@ -183,7 +183,7 @@ TEST_WITH(bc_chunk, chunk, the_address_range_is_found_at_every_place)
 				continue;
 			bc_chunk_reset(chunk, 0, 0);
 			for (unsigned i = 0; i < 6; i++)
-				put_record(chunk,
+				append_record(chunk,
 					(struct bc_record){.addr = i == low    ? 0
 								   : i == high ? UINT32_MAX
 									       : 0x80000000});
@@ -193,7 +193,7 @@ TEST_WITH(bc_chunk, chunk, the_address_range_is_found_at_every_place)
 		}
 	}
 	bc_chunk_reset(chunk, 0, 0);
-	put_record(chunk, (struct bc_record){.addr = 0x1234});
+	append_record(chunk, (struct bc_record){.addr = 0x1234});
 	bc_chunk_describe(chunk);
 	assert_int_equal(chunk->info.addr_low, 0x1234);
 	assert_int_equal(chunk->info.addr_high, 0x1234);
@@ -205,8 +205,8 @@ TEST_WITH(bc_chunk, chunk, a_full_chunk_is_described_to_its_last_record)
 
 	bc_chunk_reset(chunk, 0, 0);
 	for (uint32_t i = 0; i < BC_CHUNK_RECORDS; i++)
-		put_record(chunk, (struct bc_record){.addr = 1000 + dice_below(&dice, 1000000)});
-	put_record(chunk, (struct bc_record){.addr = 5, .reqtype = 0x99}); /* past the end */
+		append_record(chunk, (struct bc_record){.addr = 1000 + dice_below(&dice, 1000000)});
+	append_record(chunk, (struct bc_record){.addr = 5, .reqtype = 0x99}); /* past the end */
 	chunk->info.records = BC_CHUNK_RECORDS;
 	bc_record_store(chunk->records + (size_t)(BC_CHUNK_RECORDS - 1) * BC_RECORD_BYTES,
 		&(struct bc_record){.addr = 2000000, .reqtype = 0x37});
@@ -218,7 +218,7 @@ TEST_WITH(bc_chunk, chunk, a_full_chunk_is_described_to_its_last_record)
 	assert_true(chunk->info.records_hash == XXH3_64bits(chunk->records, BC_CHUNK_BYTES));
 }
 
-TEST_WITH(bc_chunk, chunk, missing_records_are_those_no_gap_at_the_head_speaks_of)
+TEST_WITH(bc_chunk, chunk, records_reported_by_a_leading_gap_are_not_missing)
 {
 	struct bc_event damaged = {.kind = BC_EVENT_GAP, .cause = BC_GAP_DAMAGED, .exact = true};
 	struct bc_event board = {
@@ -229,17 +229,17 @@ TEST_WITH(bc_chunk, chunk, missing_records_are_those_no_gap_at_the_head_speaks_o
 	chunk->info.records = 10;
 	chunk->info.first_record = 100;
 	assert_true(bc_chunk_missing(chunk, 100) == 0);
-	assert_true(bc_chunk_missing(chunk, 101) == 0); /* it overlaps */
+	assert_true(bc_chunk_missing(chunk, 101) == 0); /* overlap */
 	assert_true(bc_chunk_missing(chunk, UINT64_MAX) == 0);
 	assert_true(bc_chunk_missing(chunk, 0) == 100);
 	assert_true(bc_chunk_missing(chunk, 99) == 1);
 
-	/* Other events say nothing about records. */
+	/* Other events don't matter. */
 	assert_true(bc_chunk_add_event(chunk, &mark, NULL));
 	assert_true(bc_chunk_add_event(chunk, &board, NULL));
 	assert_true(bc_chunk_missing(chunk, 40) == 60);
 
-	/* Gaps of damage take away what they tell, together, and never more than is missing. */
+	/* Damage gaps are subtracted together, down to 0. */
 	damaged.value = 20;
 	assert_true(bc_chunk_add_event(chunk, &damaged, NULL));
 	assert_true(bc_chunk_missing(chunk, 40) == 40);
@@ -251,14 +251,14 @@ TEST_WITH(bc_chunk, chunk, missing_records_are_those_no_gap_at_the_head_speaks_o
 	assert_true(bc_chunk_missing(chunk, 40) == 35);
 	assert_true(bc_chunk_missing(chunk, 75) == 0);
 
-	/* Past the head they are about something else. */
+	/* Gaps after position 0 don't count. */
 	damaged.position = 1;
 	damaged.value = 1000;
 	assert_true(bc_chunk_add_event(chunk, &damaged, NULL));
 	assert_true(bc_chunk_missing(chunk, 40) == 35);
 }
 
-TEST_WITH(bc_chunk, chunk, an_inexact_gap_of_damage_covers_whatever_is_missing)
+TEST_WITH(bc_chunk, chunk, an_inexact_damage_gap_covers_any_missing_records)
 {
 	struct bc_event damaged = {.kind = BC_EVENT_GAP, .cause = BC_GAP_DAMAGED, .value = 1};
 
@@ -269,7 +269,7 @@ TEST_WITH(bc_chunk, chunk, an_inexact_gap_of_damage_covers_whatever_is_missing)
 	assert_true(bc_chunk_missing(chunk, 0) == 0);
 }
 
-TEST(every_cause_has_its_word_and_other_numbers_are_unknown)
+TEST(every_cause_has_a_name_and_other_numbers_are_unknown)
 {
 	static const char *const words[BC_GAP_CAUSES] = {"unknown", "buffer", "disk", "board",
 		"sequence", "crc", "unplugged", "damaged", "transfer"};
@@ -279,7 +279,7 @@ TEST(every_cause_has_its_word_and_other_numbers_are_unknown)
 			bc_gap_cause_name(cause), cause < BC_GAP_CAUSES ? words[cause] : "unknown");
 }
 
-TEST_WITH(bc_chunk, chunk, ticks_of_records_are_summed_past_32_bits_and_no_delta_adds_nothing)
+TEST_WITH(bc_chunk, chunk, ticks_are_summed_in_64_bits_without_missing_deltas)
 {
 	static const uint32_t times[] = {
 		BC_TIME_NONE, 5, 0, 0xFFFFFFFE, BC_TIME_NONE, 0xFFFFFFFE, 1, BC_TIME_NONE};
@@ -288,7 +288,7 @@ TEST_WITH(bc_chunk, chunk, ticks_of_records_are_summed_past_32_bits_and_no_delta
 	bc_chunk_reset(chunk, 0, 0);
 	assert_true(bc_records_ticks(chunk->records, 0, 77) == 77);
 	for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
-		put_record(chunk,
+		append_record(chunk,
 			(struct bc_record){.addr = 0xFFFFFFFF, .reqtype = 9, .time = times[i]});
 		tick += times[i] == BC_TIME_NONE ? 0 : times[i];
 		assert_true(bc_records_ticks(chunk->records, i + 1, 1000) == tick);

@@ -1,5 +1,5 @@
-/* Cuts of chunks against a model that knows of each record its tick, and of each event the record
- * that it stands before. */
+/* Compares edited chunks with a model that has the tick of each record and the record of each
+ * event. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #define RECORDS_MAX 40u
 #define EVENTS_MAX  64u
 
-/* A record as it should be found again. */
+/* An expected record. */
 struct model_record {
 	uint8_t head[8];
 	uint32_t time;
@@ -30,7 +30,7 @@ struct model {
 	uint32_t events;
 	struct model_record record[RECORDS_MAX];
 	struct model_event event[EVENTS_MAX];
-	uint64_t before; /* tick of the record before the first; of the first where nobody knows */
+	uint64_t before; /* tick of the record before the first, or of the first if unknown */
 	uint64_t first_record;
 };
 
@@ -79,8 +79,8 @@ static void add_some_event(struct fixture *f, struct dice *dice, uint32_t positi
 	add_event(f, &event, text);
 }
 
-/* A chunk and its model, made side by side: the model's ticks are counted, not read off. */
-static void make(struct fixture *f, struct dice *dice, uint32_t records)
+/* Makes a chunk and its model together. The model's ticks are computed independently. */
+static void make_chunk(struct fixture *f, struct dice *dice, uint32_t records)
 {
 	struct model *m = &f->model;
 	uint64_t tick = dice_roll(dice) >> (1 + dice_below(dice, 60));
@@ -124,8 +124,8 @@ static void make(struct fixture *f, struct dice *dice, uint32_t records)
 	f->chunk.info.last_tick = records != 0 ? m->record[records - 1].tick : m->before;
 }
 
-/* Whether a chunk is the model's records first .. end - 1, with the events from one to another. */
-static void check(const struct fixture *f, const struct bc_chunk *chunk, uint32_t first,
+/* Asserts that a chunk has the model's records first .. end - 1 and the given range of events. */
+static void assert_chunk(const struct fixture *f, const struct bc_chunk *chunk, uint32_t first,
 	uint32_t end, uint32_t events_first, uint32_t events_end)
 {
 	const struct model *m = &f->model;
@@ -167,7 +167,7 @@ static void check(const struct fixture *f, const struct bc_chunk *chunk, uint32_
 	assert_int_equal(chunk->text_bytes, texts);
 }
 
-/* The first of the model's events at a position or behind. */
+/* The first of the model's events at or after a position. */
 static uint32_t events_before(const struct model *m, uint32_t position)
 {
 	uint32_t n = 0;
@@ -182,32 +182,32 @@ TEST_F(every_cut_keeps_ticks_and_events_on_both_sides)
 	struct dice dice = {1};
 
 	for (unsigned round = 0; round < 600; round++) {
-		make(f, &dice, dice_below(&dice, RECORDS_MAX + 1));
+		make_chunk(f, &dice, dice_below(&dice, RECORDS_MAX + 1));
 		const struct model *m = &f->model;
 		f->copy = f->chunk;
-		check(f, &f->chunk, 0, m->records, 0, m->events);
+		assert_chunk(f, &f->chunk, 0, m->records, 0, m->events);
 		for (uint32_t at = 0; at <= m->records; at++) {
 			uint32_t events = events_before(m, at);
 			f->chunk = f->copy;
 			bc_chunk_drop_front(&f->chunk, at);
-			check(f, &f->chunk, at, m->records, events, m->events);
+			assert_chunk(f, &f->chunk, at, m->records, events, m->events);
 			f->chunk = f->copy;
 			bc_chunk_drop_back(&f->chunk, at);
-			check(f, &f->chunk, 0, at, 0, events);
+			assert_chunk(f, &f->chunk, 0, at, 0, events);
 			f->chunk = f->copy;
 			bc_chunk_split(&f->chunk, at, &f->rest);
-			check(f, &f->chunk, 0, at, 0, events);
-			check(f, &f->rest, at, m->records, events, m->events);
+			assert_chunk(f, &f->chunk, 0, at, 0, events);
+			assert_chunk(f, &f->rest, at, m->records, events, m->events);
 		}
 	}
 }
 
-TEST_F(cuts_of_cuts_are_as_good)
+TEST_F(parts_can_be_cut_again)
 {
 	struct dice dice = {2};
 
 	for (unsigned round = 0; round < 3000; round++) {
-		make(f, &dice, dice_below(&dice, RECORDS_MAX + 1));
+		make_chunk(f, &dice, dice_below(&dice, RECORDS_MAX + 1));
 		const struct model *m = &f->model;
 		uint32_t first = 0;
 		uint32_t end = m->records;
@@ -242,20 +242,20 @@ TEST_F(cuts_of_cuts_are_as_good)
 				events_end = events;
 				break;
 			}
-			/* An empty chunk doesn't tell what tick was before it. */
+			/* An empty chunk does not have the previous tick. */
 			if (first == end)
 				break;
-			check(f, &f->chunk, first, end, events_first, events_end);
+			assert_chunk(f, &f->chunk, first, end, events_first, events_end);
 		}
 	}
 }
 
-TEST_F(an_event_is_put_behind_those_of_its_record_and_before_the_next)
+TEST_F(an_event_is_inserted_after_those_at_its_position)
 {
 	struct dice dice = {3};
 
 	for (unsigned round = 0; round < 400; round++) {
-		make(f, &dice, dice_below(&dice, RECORDS_MAX + 1));
+		make_chunk(f, &dice, dice_below(&dice, RECORDS_MAX + 1));
 		struct model *m = &f->model;
 		f->copy = f->chunk;
 		for (uint32_t at = 0; at <= f->copy.info.records; at++) {
@@ -268,19 +268,19 @@ TEST_F(an_event_is_put_behind_those_of_its_record_and_before_the_next)
 			memmove(&m->event[n + 1], &m->event[n],
 				(m->events++ - n) * sizeof(m->event[0]));
 			m->event[n] = (struct model_event){at, mark, "hello"};
-			check(f, &f->chunk, 0, m->records, 0, m->events);
+			assert_chunk(f, &f->chunk, 0, m->records, 0, m->events);
 			*m = saved;
 		}
 	}
 }
 
-TEST_F(an_event_without_room_changes_nothing)
+TEST_F(an_event_without_room_is_refused_without_a_change)
 {
 	struct dice dice = {4};
 	static const char text[BC_CHUNK_TEXT_BYTES];
 	struct bc_event mark = {.position = 3, .kind = BC_EVENT_MARK, .text_bytes = 4000};
 
-	make(f, &dice, 10);
+	make_chunk(f, &dice, 10);
 	assert_true(bc_chunk_insert_event(&f->chunk, &mark, text) ||
 		    f->chunk.text_bytes > BC_CHUNK_TEXT_BYTES - 4000);
 	mark.text_bytes = (uint16_t)(BC_CHUNK_TEXT_BYTES - f->chunk.text_bytes + 1);
@@ -295,12 +295,12 @@ TEST_F(an_event_without_room_changes_nothing)
 	assert_memory_equal(&f->chunk, &f->copy, sizeof(f->chunk));
 }
 
-TEST_F(a_detached_chunk_begins_with_an_anchor_and_goes_on_as_before)
+TEST_F(a_detached_chunk_starts_with_an_anchor_and_is_otherwise_unchanged)
 {
 	struct dice dice = {5};
 
 	for (unsigned round = 0; round < 3000; round++) {
-		make(f, &dice, dice_below(&dice, RECORDS_MAX + 1));
+		make_chunk(f, &dice, dice_below(&dice, RECORDS_MAX + 1));
 		struct model *m = &f->model;
 		bool is_exact = dice_below(&dice, 2) == 0;
 		f->copy = f->chunk;
@@ -315,15 +315,15 @@ TEST_F(a_detached_chunk_begins_with_an_anchor_and_goes_on_as_before)
 			m->event[n] = (struct model_event){.event = anchor};
 			m->record[0].time = BC_TIME_NONE;
 		}
-		check(f, &f->chunk, 0, m->records, 0, m->events);
-		/* Again it finds it so. */
+		assert_chunk(f, &f->chunk, 0, m->records, 0, m->events);
+		/* Detaching again changes nothing. */
 		f->rest = f->chunk;
 		assert_true(bc_chunk_detach(&f->chunk, !is_exact));
 		assert_memory_equal(&f->chunk, &f->rest, sizeof(f->chunk));
 	}
 }
 
-TEST_F(a_chunk_with_all_its_events_used_is_detached_only_if_it_has_its_anchor)
+TEST_F(a_chunk_full_of_events_is_detached_only_if_it_has_an_anchor)
 {
 	const struct bc_event gap = {.position = 1, .kind = BC_EVENT_GAP};
 	const struct bc_event anchor = {.kind = BC_EVENT_ANCHOR, .exact = true, .value = 5};

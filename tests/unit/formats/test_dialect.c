@@ -12,31 +12,32 @@ static const enum bc_format dialects[] = {
 
 #define DIALECTS (sizeof(dialects) / sizeof(dialects[0]))
 
-static uint8_t *put(uint8_t *p, uint64_t value, int bytes, int is_big)
+static uint8_t *write_field(uint8_t *p, uint64_t value, int bytes, int is_big)
 {
 	for (int i = 0; i < bytes; i++)
 		p[is_big ? bytes - 1 - i : i] = (uint8_t)(value >> 8 * i);
 	return p + bytes;
 }
 
-/* One record in a dialect, byte by byte as its layout says. Returns its length. */
-static size_t lay_out(uint8_t *p, enum bc_format format, const struct bc_record *r,
+/* Writes one record in a dialect, byte by byte. Returns its length. */
+static size_t write_dialect(uint8_t *p, enum bc_format format, const struct bc_record *r,
 	uint64_t addr_high, uint64_t time_high)
 {
-	uint8_t *begin = p;
+	uint8_t *start = p;
 	uint64_t addr = r->addr | addr_high << 32;
 	uint64_t time = r->time | time_high << 32;
 	int is_big = format == BC_FORMAT_BYU_BE;
 
-	p = put(p, addr, format == BC_FORMAT_BYU16 || format == BC_FORMAT_BYU24 ? 8 : 4, is_big);
+	p = write_field(
+		p, addr, format == BC_FORMAT_BYU16 || format == BC_FORMAT_BYU24 ? 8 : 4, is_big);
 	*p++ = r->reqtype;
 	*p++ = r->size;
 	*p++ = r->attr;
 	*p++ = r->proc;
 	if (format == BC_FORMAT_BYU24)
-		p = put(p, 0xDEADBEEF, 4, 0); /* padding is anything */
-	p = put(p, time, format == BC_FORMAT_BYU24 ? 8 : 4, is_big);
-	return (size_t)(p - begin);
+		p = write_field(p, 0xDEADBEEF, 4, 0); /* padding can be anything */
+	p = write_field(p, time, format == BC_FORMAT_BYU24 ? 8 : 4, is_big);
+	return (size_t)(p - start);
 }
 
 static struct bc_record record_of(struct dice *dice, unsigned i)
@@ -54,7 +55,7 @@ static struct bc_record record_of(struct dice *dice, unsigned i)
 	};
 }
 
-TEST(each_dialect_has_its_length_and_other_formats_none)
+TEST(only_dialects_have_a_record_length)
 {
 	assert_int_equal(bc_dialect_bytes(BC_FORMAT_BYU), 12);
 	assert_int_equal(bc_dialect_bytes(BC_FORMAT_BYU_BE), 12);
@@ -66,14 +67,14 @@ TEST(each_dialect_has_its_length_and_other_formats_none)
 	assert_int_equal(bc_dialect_bytes(BC_FORMAT_RAW6), 0);
 }
 
-/* Any number of records, 0 included, and not one byte more or less. */
-TEST(records_of_every_dialect_become_the_same_byu_records)
+/* Any number of records, including 0, and not a byte more. */
+TEST(every_dialect_is_read_as_the_same_records)
 {
 	for (size_t d = 0; d < DIALECTS; d++) {
 		for (size_t n = 0; n <= RECORDS; n++) {
 			struct dice dice = {.state = 7};
 			size_t stride = bc_dialect_bytes(dialects[d]);
-			uint8_t *in = malloc(n * stride + 1); /* all of it used: ASan looks on */
+			uint8_t *in = malloc(n * stride + 1); /* exact size, for AddressSanitizer */
 			uint8_t expected[RECORDS * BC_RECORD_BYTES + 1];
 			uint8_t out[RECORDS * BC_RECORD_BYTES + 1];
 
@@ -83,12 +84,14 @@ TEST(records_of_every_dialect_become_the_same_byu_records)
 			for (size_t i = 0; i < n; i++) {
 				struct bc_record r = record_of(&dice, (unsigned)i);
 				assert_int_equal(
-					lay_out(in + i * stride, dialects[d], &r, 0, 0), stride);
-				put(put(expected + i * BC_RECORD_BYTES, r.addr, 4, 0),
+					write_dialect(in + i * stride, dialects[d], &r, 0, 0),
+					stride);
+				write_field(
+					write_field(expected + i * BC_RECORD_BYTES, r.addr, 4, 0),
 					r.reqtype | (uint64_t)r.size << 8 | (uint64_t)r.attr << 16 |
 						(uint64_t)r.proc << 24,
 					4, 0);
-				put(expected + i * BC_RECORD_BYTES + 8, r.time, 4, 0);
+				write_field(expected + i * BC_RECORD_BYTES + 8, r.time, 4, 0);
 			}
 			assert_int_equal(bc_dialect_read(out, in, n, dialects[d]), n);
 			assert_memory_equal(out, expected, sizeof(out));
@@ -97,7 +100,7 @@ TEST(records_of_every_dialect_become_the_same_byu_records)
 	}
 }
 
-TEST(a_byu_record_may_be_turned_in_place)
+TEST(byu_records_can_be_read_in_place)
 {
 	struct dice dice = {.state = 9};
 	uint8_t bytes[RECORDS * BC_RECORD_BYTES];
@@ -109,7 +112,7 @@ TEST(a_byu_record_may_be_turned_in_place)
 	assert_memory_equal(bytes, copy, sizeof(bytes));
 }
 
-/* Reading stops before the record that has too much, wherever it stands. */
+/* Reading stops before the record with a large value, at any position. */
 static void assert_stops(enum bc_format format, uint64_t addr_high, uint64_t time_high)
 {
 	size_t stride = bc_dialect_bytes(format);
@@ -126,7 +129,7 @@ static void assert_stops(enum bc_format format, uint64_t addr_high, uint64_t tim
 		for (size_t i = 0; i < RECORDS; i++) {
 			struct bc_record r = record_of(&dice, (unsigned)i);
 			bc_record_store(whole + i * BC_RECORD_BYTES, &r);
-			lay_out(in + i * stride, format, &r, i == bad ? addr_high : 0,
+			write_dialect(in + i * stride, format, &r, i == bad ? addr_high : 0,
 				i == bad ? time_high : 0);
 			if (i == bad)
 				at_fault = r;
@@ -142,7 +145,7 @@ static void assert_stops(enum bc_format format, uint64_t addr_high, uint64_t tim
 	}
 }
 
-TEST(a_value_of_more_than_32_bits_stops_before_its_record)
+TEST(reading_stops_before_a_value_of_more_than_32_bits)
 {
 	for (unsigned bit = 0; bit < 32; bit++) {
 		assert_stops(BC_FORMAT_BYU16, UINT64_C(1) << bit, 0);
@@ -152,7 +155,7 @@ TEST(a_value_of_more_than_32_bits_stops_before_its_record)
 	}
 }
 
-TEST(fields_are_read_as_they_stand_in_every_dialect)
+TEST(fields_are_read_in_every_dialect)
 {
 	struct dice dice = {.state = 13};
 
@@ -163,7 +166,7 @@ TEST(fields_are_read_as_they_stand_in_every_dialect)
 			uint64_t addr;
 			uint64_t time;
 
-			lay_out(in, dialects[d], &r, 0, 0);
+			write_dialect(in, dialects[d], &r, 0, 0);
 			bc_dialect_fields(in, dialects[d], &addr, &time);
 			assert_true(addr == r.addr);
 			assert_true(time == r.time);

@@ -7,7 +7,7 @@
 #include "tests/support/dice.h"
 #include "tests/support/test.h"
 
-/* Reads hex digits byte by byte. Returns their number. */
+/* A simple reference: the number of leading hex digits, and their value. */
 static unsigned hex_by_byte(const char *at, unsigned most, uint64_t *value)
 {
 	unsigned n = 0;
@@ -48,7 +48,7 @@ static void assert_blanks(const char *at)
 	assert_int_equal(bc_controls16_plain(at), expected);
 }
 
-TEST(every_byte_is_classified_at_every_position)
+TEST(every_byte_is_classified_at_every_place)
 {
 	for (unsigned place = 0; place < 16; place++) {
 		for (unsigned byte = 0; byte < 256; byte++) {
@@ -65,7 +65,7 @@ TEST(every_byte_is_classified_at_every_position)
 	}
 }
 
-TEST(random_bytes_are_scanned_as_if_one_by_one)
+TEST(any_bytes_are_parsed_like_the_reference)
 {
 	static const char near[] = "0123456789abcdefABCDEF \n\t,x/:@G`g";
 	struct dice dice = {.state = 4};
@@ -82,8 +82,8 @@ TEST(random_bytes_are_scanned_as_if_one_by_one)
 	}
 }
 
-/* Both versions, with all possible numbers of leading zeros. */
-TEST(hex_accepts_64_bits_after_zeros_and_no_more)
+/* In both cases, with leading zeros. */
+TEST(hex_has_up_to_64_bits_after_leading_zeros)
 {
 	struct dice dice = {.state = 6};
 
@@ -111,7 +111,7 @@ TEST(hex_accepts_64_bits_after_zeros_and_no_more)
 	}
 }
 
-TEST(decimals_accept_exactly_64_bits)
+TEST(decimals_up_to_the_last_value_of_64_bits_are_parsed)
 {
 	static const struct {
 		const char *text;
@@ -158,7 +158,7 @@ TEST(decimals_accept_exactly_64_bits)
 	}
 }
 
-TEST(short_decimals_are_read_from_their_end)
+TEST(short_decimals_are_parsed)
 {
 	struct dice dice = {.state = 12};
 

@@ -12,7 +12,7 @@
 #include "tests/support/test.h"
 #include "tests/support/traces.h"
 
-/* Records of every nature, with an encoder's padding behind them. */
+/* Records of several kinds, followed by the encoder's padding. */
 struct content {
 	const char *name;
 	size_t bytes;
@@ -79,8 +79,8 @@ static size_t write_frame(struct fixture *f, const struct content *c)
 	return n;
 }
 
-/* Decodes into a buffer that ends where the records do. Returns what bc_frame_read() does; what it
- * decoded is checked when `expected` is given. */
+/* Decodes into a buffer of exact size. Returns the result of bc_frame_read(). Compares the data
+ * with `expected` unless it is NULL. */
 static int read_frame(const uint8_t *frame, size_t n, size_t bytes, const uint8_t *expected)
 {
 	uint8_t *out = malloc(bytes != 0 ? bytes : 1);
@@ -97,7 +97,7 @@ static int read_frame(const uint8_t *frame, size_t n, size_t bytes, const uint8_
 	return rc;
 }
 
-TEST_F(every_content_comes_back)
+TEST_F(every_content_is_decoded)
 {
 	for (size_t i = 0; i < CONTENTS; i++) {
 		const struct content *c = &f->contents[i];
@@ -106,7 +106,7 @@ TEST_F(every_content_comes_back)
 	}
 }
 
-TEST_F(every_small_number_of_records_comes_back)
+TEST_F(every_small_number_of_records_is_decoded)
 {
 	for (size_t records = 0; records <= 200; records++) {
 		for (size_t i = 3; i <= 5; i++) { /* constant, random, bus */
@@ -123,7 +123,7 @@ static bool can_shrink(const struct content *c)
 	return strstr(c->name, "random") == NULL && c->bytes > BC_RECORD_BYTES;
 }
 
-TEST_F(what_does_not_shrink_is_stored)
+TEST_F(incompressible_records_are_stored)
 {
 	for (size_t i = 0; i < CONTENTS; i++) {
 		const struct content *c = &f->contents[i];
@@ -141,7 +141,7 @@ TEST_F(what_does_not_shrink_is_stored)
 	}
 }
 
-TEST_F(a_frame_says_its_contents_size_and_has_one_block_and_no_checksums)
+TEST_F(a_frame_has_its_content_size_one_block_and_no_checksums)
 {
 	for (size_t i = 0; i < CONTENTS; i++) {
 		const struct content *c = &f->contents[i];
@@ -156,11 +156,11 @@ TEST_F(a_frame_says_its_contents_size_and_has_one_block_and_no_checksums)
 	}
 }
 
-TEST_F(a_block_that_would_not_shrink_has_no_length)
+TEST_F(an_incompressible_block_has_length_0)
 {
 	for (size_t i = 1; i < CONTENTS; i++) {
 		const struct content *c = &f->contents[i];
-		uint8_t *out = malloc(c->bytes - 1); /* no room is used beyond */
+		uint8_t *out = malloc(c->bytes - 1); /* nothing is written after it */
 		assert_non_null(out);
 		size_t n = bc_block_compress(out, c->records, c->bytes);
 		assert_true(n < c->bytes);
@@ -169,7 +169,7 @@ TEST_F(a_block_that_would_not_shrink_has_no_length)
 	}
 }
 
-TEST_F(a_block_does_not_depend_on_what_was_compressed_before)
+TEST_F(a_block_does_not_depend_on_earlier_blocks)
 {
 	const struct content *c = &f->contents[5];
 	uint8_t *first = malloc(c->bytes);
@@ -214,7 +214,7 @@ TEST_F(the_lz4_program_decodes_every_content)
 	}
 }
 
-TEST_F(the_lz4_program_decodes_frames_behind_one_another)
+TEST_F(the_lz4_program_decodes_concatenated_frames)
 {
 	enum { ROUNDS = 2 };
 	size_t room = ROUNDS * CONTENTS * (BC_FRAME_MAX + BC_EMPTY_FRAME_BYTES);
@@ -239,7 +239,7 @@ TEST_F(the_lz4_program_decodes_frames_behind_one_another)
 	free(frames);
 }
 
-TEST_F(the_empty_frame_holds_nothing)
+TEST_F(the_empty_frame_is_empty)
 {
 	assert_int_equal(read_frame(bc_empty_frame, BC_EMPTY_FRAME_BYTES, 0, NULL), 0);
 	assert_int_equal(read_frame(bc_empty_frame, BC_EMPTY_FRAME_BYTES, 1, NULL), -EBADMSG);
@@ -249,9 +249,8 @@ TEST_F(the_empty_frame_holds_nothing)
 
 /* Damage */
 
-/* Any LZ4 frame will do, whoever made it: small blocks, each leaning on the one before, checksums.
- */
-TEST(a_frame_of_other_making_is_read)
+/* Any LZ4 frame is accepted: small, linked blocks with checksums. */
+TEST(frames_of_other_encoders_are_read)
 {
 	const size_t bytes = (size_t)20000 * BC_RECORD_BYTES;
 	LZ4F_preferences_t preferences = {
@@ -271,7 +270,7 @@ TEST(a_frame_of_other_making_is_read)
 	assert_false(LZ4F_isError(frame_bytes));
 	assert_int_equal(bc_frame_read(out, bytes, frame, frame_bytes), 0);
 	assert_memory_equal(out, in, bytes);
-	frame[frame_bytes - 1] ^= 1; /* of the content's checksum */
+	frame[frame_bytes - 1] ^= 1; /* in the content checksum */
 	assert_int_equal(bc_frame_read(out, bytes, frame, frame_bytes), -EBADMSG);
 	free(in);
 	free(frame);
@@ -291,7 +290,7 @@ TEST_F(every_prefix_of_a_frame_is_refused)
 	}
 }
 
-TEST_F(bytes_behind_a_frame_are_refused)
+TEST_F(bytes_after_a_frame_are_refused)
 {
 	for (size_t i = 0; i < CONTENTS; i++) {
 		const struct content *c = &f->contents[i];
@@ -306,7 +305,7 @@ TEST_F(bytes_behind_a_frame_are_refused)
 	}
 }
 
-TEST_F(another_number_of_bytes_than_asked_for_is_refused)
+TEST_F(a_frame_with_another_length_is_refused)
 {
 	for (size_t i = 0; i < CONTENTS; i++) {
 		const struct content *c = &f->contents[i];
@@ -321,7 +320,7 @@ TEST_F(another_number_of_bytes_than_asked_for_is_refused)
 	}
 }
 
-/* All but the records themselves, whose checksum stands elsewhere: those must only be survived. */
+/* Except in the records, whose checksum is elsewhere: there it must only not crash. */
 TEST_F(every_flipped_bit_of_a_frames_own_bytes_is_refused)
 {
 	for (size_t i = 1; i < CONTENTS; i++) {
@@ -347,7 +346,7 @@ TEST(noise_is_refused)
 	for (int i = 0; i < 2000; i++) {
 		size_t n = dice_below(&dice, sizeof(noise));
 		dice_fill(&dice, noise, n);
-		if (i % 2 == 0 && n >= 7) /* let it begin like a frame */
+		if (i % 2 == 0 && n >= 7) /* start like a frame */
 			memcpy(noise, bc_empty_frame, 7);
 		assert_int_equal(
 			read_frame(noise, n, 12 * (1 + dice_below(&dice, 50)), NULL), -EBADMSG);

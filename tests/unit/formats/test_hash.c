@@ -15,7 +15,7 @@ static void check(const uint8_t *data, size_t bytes)
 		assert_int_equal(bc_hash_avx2(data, bytes), XXH3_64bits(data, bytes));
 }
 
-TEST(every_length_and_place_hashes_as_the_library_does)
+TEST(every_length_and_alignment_gives_the_library_s_hash)
 {
 	uint8_t *data = malloc(LONG + 64);
 	struct dice dice = {3};

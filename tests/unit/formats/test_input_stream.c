@@ -41,24 +41,24 @@ static void wake(const struct fixture *f)
 	assert_int_equal(write(f->wake_fd, &one, sizeof(one)), sizeof(one));
 }
 
-/* Reads to the end in pieces of `room`. */
+/* Reads to the end in pieces of `size` bytes. */
 static void assert_reads(
-	struct bc_input_stream stream, const uint8_t *expected, size_t n, size_t room)
+	struct bc_input_stream stream, const uint8_t *expected, size_t n, size_t size)
 {
-	uint8_t *out = malloc(n + room);
+	uint8_t *out = malloc(n + size);
 	size_t done = 0;
 	ssize_t now;
 
 	assert_non_null(out);
-	while ((now = bc_input_stream_read(stream, out + done, room)) > 0) {
-		assert_true((size_t)now <= room);
+	while ((now = bc_input_stream_read(stream, out + done, size)) > 0) {
+		assert_true((size_t)now <= size);
 		done += (size_t)now;
 		assert_true(done <= n);
 	}
 	assert_int_equal(now, 0);
 	assert_int_equal(done, n);
 	assert_memory_equal(out, expected, n);
-	assert_int_equal(bc_input_stream_read(stream, out, room), 0); /* asked again, the same */
+	assert_int_equal(bc_input_stream_read(stream, out, size), 0); /* the end again */
 	free(out);
 }
 
@@ -70,13 +70,13 @@ TEST_F(a_file_is_read_to_its_end)
 	dice_fill(&dice, bytes, sizeof(bytes));
 	for (size_t n = 0; n <= sizeof(bytes); n += 125) {
 		temp_write(&f->dir, "file", bytes, n);
-		for (size_t room = 1; room <= 2000; room = room * 3 + 1) {
+		for (size_t size = 1; size <= 2000; size = size * 3 + 1) {
 			for (int has_wake = 0; has_wake < 2; has_wake++) {
 				int fd = openat(f->dir.fd, "file", O_RDONLY | O_CLOEXEC);
 				assert_true(fd >= 0);
 				struct bc_input_stream stream = {
 					.fd = fd, .wake_fd = has_wake ? f->wake_fd : -1};
-				assert_reads(stream, bytes, n, room);
+				assert_reads(stream, bytes, n, size);
 				close(fd);
 			}
 		}
@@ -103,8 +103,8 @@ static void *feed(void *context)
 	return NULL;
 }
 
-/* Whether or not reading the pipe can fail for want of bytes. */
-TEST_F(a_pipe_is_read_as_its_bytes_come)
+/* With blocking and non-blocking pipes. */
+TEST_F(a_pipe_is_read_as_bytes_arrive)
 {
 	struct dice dice = {.state = 5};
 	uint8_t bytes[3000];
@@ -126,7 +126,7 @@ TEST_F(a_pipe_is_read_as_its_bytes_come)
 	}
 }
 
-TEST_F(a_wake_comes_before_bytes_and_stays)
+TEST_F(a_wakeup_has_priority_over_data_and_remains)
 {
 	int fds[2];
 	uint8_t out[4];
@@ -175,7 +175,7 @@ static void assert_wakes(const struct fixture *f, int fd)
 	assert_int_equal(read(f->wake_fd, &drained, sizeof(drained)), sizeof(drained));
 }
 
-TEST_F(a_read_that_waits_is_broken_off_from_another_thread)
+TEST_F(a_blocked_read_is_canceled_from_another_thread)
 {
 	char path[TEMP_PATH_BYTES];
 
@@ -186,7 +186,7 @@ TEST_F(a_read_that_waits_is_broken_off_from_another_thread)
 		close(fds[0]);
 		close(fds[1]);
 	}
-	/* A FIFO that nobody writes to. */
+	/* A FIFO without a writer. */
 	assert_int_equal(mkfifo(temp_path(&f->dir, "fifo", path), 0600), 0);
 	int fd = openat(f->dir.fd, "fifo", O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	assert_true(fd >= 0);
@@ -195,7 +195,7 @@ TEST_F(a_read_that_waits_is_broken_off_from_another_thread)
 	close(fd);
 }
 
-TEST_F(what_cannot_be_read_is_an_error)
+TEST_F(unreadable_files_are_errors)
 {
 	uint8_t out[4];
 	int fds[2];

@@ -15,7 +15,7 @@ static void assert_printed(json_t *value, const char *expected)
 	json_decref(value);
 }
 
-TEST(text_of_any_bytes_is_utf8)
+TEST(text_of_any_bytes_becomes_utf8)
 {
 	assert_printed(bc_json_text("\xC3\xA9\""), "\"\xC3\xA9\\\"\"");
 	assert_printed(bc_json_text("/x\xFF\n"), "\"/x\xC3\xBF\\n\"");
@@ -23,7 +23,7 @@ TEST(text_of_any_bytes_is_utf8)
 	assert_printed(bc_json_text(NULL), "null");
 }
 
-TEST(controls_are_escaped_in_lower_case_and_backslashes_stay)
+TEST(control_escapes_are_lower_case_and_backslashes_stay)
 {
 	assert_printed(bc_json_text("\x1F\x0B\\\\u001F\\\x1A"),
 		"\"\\u001f\\u000b\\\\\\\\u001F\\\\\\u001a\"");
@@ -48,7 +48,7 @@ TEST(whole_doubles_have_no_fraction)
 	assert_printed(bc_json_double(NAN), "null");
 }
 
-TEST(members_are_printed_in_the_order_in_which_they_were_set)
+TEST(members_are_printed_in_insertion_order)
 {
 	json_t *object = json_pack("{s:o, s:b, s:[i]}", "z", bc_json_text("1"), "a", 1, "m", 5);
 
@@ -58,7 +58,7 @@ TEST(members_are_printed_in_the_order_in_which_they_were_set)
 	assert_null(bc_json_print(NULL));
 }
 
-TEST(an_object_is_made_of_a_table_or_not_at_all)
+TEST(an_object_is_made_completely_or_not_at_all)
 {
 	assert_printed(bc_json_object((struct bc_json_member[]){
 			       {"b", bc_json_text_or_null("")},
@@ -75,7 +75,7 @@ TEST(an_object_is_made_of_a_table_or_not_at_all)
 	}));
 }
 
-TEST(members_of_another_type_are_empty)
+TEST(members_of_other_types_are_empty)
 {
 	json_t *object = json_loads(
 		"{\"text\":\"abc\",\"number\":9223372036854775807,\"real\":2.75,\"much\":1e300,"

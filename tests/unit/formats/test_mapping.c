@@ -4,8 +4,7 @@
 #include "formats/bus/mapping.h"
 #include "tests/support/test.h"
 
-/* The mapping as it is written down, a row a cycle type, worked out byte by byte: slow, and written
- * without a look at the code under test. */
+/* A slow reference made from the documentation: one case per cycle type, byte by byte. */
 
 enum kind { BYTES, BURST, SPECIAL, INVALID };
 
@@ -104,7 +103,7 @@ static struct expected expect(uint32_t address, unsigned enables, unsigned cycle
 	return e;
 }
 
-/* All 4096 entries at one address; the low nibble of control says nothing. */
+/* All 4096 entries at one address. The low nibble of control has no effect. */
 static void assert_maps(const struct bc_mapping *mapping, const struct bc_mapping_options *options,
 	uint32_t address, uint8_t proc)
 {
@@ -119,7 +118,7 @@ static void assert_maps(const struct bc_mapping *mapping, const struct bc_mappin
 			uint8_t expected[BC_RECORD_BYTES + 1];
 
 			memset(out, 0xEE, sizeof(out));
-			e.record.time = 0xEEEEEEEE; /* not touched */
+			e.record.time = 0xEEEEEEEE; /* unchanged */
 			bc_record_store(expected, &e.record);
 			expected[BC_RECORD_BYTES] = 0xEE;
 			bc_map_sample(out, entry, sample, proc);
@@ -135,7 +134,7 @@ static const uint32_t addresses[] = {0, 1, 2, 3, 4, 5, 6, 7, 0x10, 0x1F, 0x0000F
 
 #define ADDRESSES (sizeof(addresses) / sizeof(addresses[0]))
 
-TEST(the_whole_table_is_as_written_down)
+TEST(the_whole_table_is_as_documented)
 {
 	struct bc_mapping_options options = bc_mapping_options_default();
 	struct bc_mapping mapping;
@@ -146,7 +145,7 @@ TEST(the_whole_table_is_as_written_down)
 	assert_maps(&mapping, NULL, 0x1000, 0xFF);
 }
 
-TEST(invalid_cycles_are_kept_when_asked_and_nothing_else_changes)
+TEST(keeping_invalid_cycles_changes_nothing_else)
 {
 	struct bc_mapping_options options = bc_mapping_options_default();
 	struct bc_mapping mapping;
@@ -168,7 +167,7 @@ TEST(version_1_0_has_no_size_above_8)
 		assert_maps(&mapping, &options, addresses[i], 3);
 }
 
-TEST(each_cycle_types_attr_can_be_overridden_alone)
+TEST(the_attr_of_each_cycle_type_can_be_overridden)
 {
 	struct bc_mapping mapping;
 
@@ -183,7 +182,7 @@ TEST(each_cycle_types_attr_can_be_overridden_alone)
 	}
 }
 
-TEST(overrides_go_together)
+TEST(overrides_can_be_combined)
 {
 	struct bc_mapping_options options = {.size_v1_0 = true, .keep_invalid = true};
 	struct bc_mapping mapping;
@@ -195,7 +194,7 @@ TEST(overrides_go_together)
 		assert_maps(&mapping, &options, addresses[i], 15);
 }
 
-TEST(the_mapping_keeps_what_it_was_made_with)
+TEST(the_mapping_keeps_its_options)
 {
 	struct bc_mapping_options options = bc_mapping_options_default();
 	struct bc_mapping mapping;

@@ -10,7 +10,7 @@ static const uint64_t seeds[] = {0, 1, 2, 0x123456789ABCDEF, UINT64_MAX};
 
 #define SEEDS (sizeof(seeds) / sizeof(seeds[0]))
 
-/* Worked out from the header's text alone, in another language. */
+/* Computed from the header's description, in another language. */
 TEST(the_first_frames_are_those_of_the_seed)
 {
 	static const struct {
@@ -33,8 +33,8 @@ TEST(the_first_frames_are_those_of_the_seed)
 	}
 }
 
-/* All that there are, each once; and the table is full then, but what is in it stays. */
-TEST(every_frame_is_given_once)
+/* All frames, each once. Then the table is full, and existing pages keep their frames. */
+TEST(every_frame_is_assigned_once)
 {
 	for (size_t i = 0; i < SEEDS; i++) {
 		struct bc_page_map map;
@@ -78,7 +78,7 @@ TEST(a_page_keeps_its_frame)
 	bc_page_map_free(&map);
 }
 
-TEST(a_range_is_touched_whole_or_not_at_all)
+TEST(a_range_is_touched_completely_or_not_at_all)
 {
 	struct bc_page_map map;
 

@@ -1,5 +1,5 @@
-/* The layout of a raw capture: what is written is read, and whatever becomes of the file, a reader
- * invents nothing and says what is damaged. */
+/* Raw captures: what is written is read back. From a damaged file a reader returns only original
+ * blocks, and reports the damage. */
 #include <errno.h>
 #include <sys/mman.h>
 #include <xxhash.h>
@@ -10,7 +10,7 @@
 #include "tests/support/raw_blocks.h"
 #include "tests/support/test.h"
 
-/* Of what is exhausted, every so manyth under AddressSanitizer, which maps each reader anew. */
+/* Step of exhaustive loops: larger with AddressSanitizer, because allocating a reader is slow. */
 #ifdef __SANITIZE_ADDRESS__
 #define STEP 7u
 #else
@@ -55,14 +55,14 @@ struct findings {
 	bool has_header;
 };
 
-static void put(struct fixture *f, const uint8_t *bytes, size_t n)
+static void write_copy(struct fixture *f, const uint8_t *bytes, size_t n)
 {
 	assert_int_equal(ftruncate(f->copy, 0), 0);
 	assert_int_equal(pwrite(f->copy, bytes, n, 0), n);
 	assert_int_equal(lseek(f->copy, 0, SEEK_SET), 0);
 }
 
-/* Reads what was put; each block found must be one of those written. */
+/* Reads the file. Each block found must be one of those written. */
 static struct findings read_all(struct fixture *f)
 {
 	struct findings found = {.blocks = 0};
@@ -97,9 +97,9 @@ static struct findings read_all(struct fixture *f)
 	return found;
 }
 
-TEST_F(what_is_written_is_read)
+TEST_F(written_blocks_are_read_back)
 {
-	put(f, f->raw.file, f->raw.file_bytes);
+	write_copy(f, f->raw.file, f->raw.file_bytes);
 	struct findings found = read_all(f);
 	assert_int_equal(found.blocks, RAW_BLOCKS);
 	assert_int_equal(found.damages, 0);
@@ -110,10 +110,10 @@ TEST_F(what_is_written_is_read)
 	assert_int_equal(found.follows[0], BC_RAW_FIRST);
 	for (unsigned i = 1; i < RAW_BLOCKS; i++)
 		assert_int_equal(found.follows[i], BC_RAW_CONTIGUOUS);
-	assert_int_equal(f->raw.blocks[4].entries, 1); /* cuts without times tell nothing */
+	assert_int_equal(f->raw.blocks[4].entries, 1); /* transfers without times are merged */
 }
 
-TEST_F(an_lz4_program_gives_the_stream)
+TEST_F(the_lz4_program_prints_the_stream)
 {
 	struct bc_input *input;
 	struct bc_probe probe;
@@ -121,7 +121,7 @@ TEST_F(an_lz4_program_gives_the_stream)
 	size_t n = 0;
 	ssize_t now;
 
-	put(f, f->raw.file, f->raw.file_bytes);
+	write_copy(f, f->raw.file, f->raw.file_bytes);
 	struct bc_input_stream stream = {.fd = f->copy, .wake_fd = -1};
 	assert_int_equal(bc_input_open(&input, stream, BC_FORMAT_UNKNOWN, &probe), 0);
 	assert_int_equal(probe.format, BC_FORMAT_RAW6);
@@ -140,10 +140,10 @@ TEST_F(every_prefix_keeps_whole_blocks)
 	for (size_t n = 0; n < f->raw.file_bytes; n += STEP) {
 		unsigned whole = 0;
 		bool is_border = n == 0 || n == BC_EMPTY_FRAME_BYTES;
-		put(f, f->raw.file, n);
+		write_copy(f, f->raw.file, n);
 		for (unsigned i = 0; i < RAW_BLOCKS; i++) {
-			whole += f->raw.begin[i + 1] <= n;
-			is_border |= f->raw.begin[i] == n;
+			whole += f->raw.offset[i + 1] <= n;
+			is_border |= f->raw.offset[i] == n;
 		}
 		struct findings found = read_all(f);
 		assert_int_equal(found.blocks, whole);
@@ -158,12 +158,11 @@ TEST_F(a_flipped_bit_costs_no_more_than_its_block)
 	for (size_t bit = 0; bit < f->raw.file_bytes * 8; bit += STEP) {
 		size_t at = bit / 8;
 		f->raw.file[at] ^= (uint8_t)(1u << bit % 8);
-		put(f, f->raw.file, f->raw.file_bytes);
+		write_copy(f, f->raw.file, f->raw.file_bytes);
 		f->raw.file[at] ^= (uint8_t)(1u << bit % 8);
 		struct findings found = read_all(f);
 		if (found.damages == 0) {
-			/* A match in a run of equal bytes may begin elsewhere: the stream is the
-			 * same. */
+			/* Another match offset in a run of equal bytes can give the same stream. */
 			assert_int_equal(found.blocks, RAW_BLOCKS);
 			harmless++;
 			continue;
@@ -172,23 +171,23 @@ TEST_F(a_flipped_bit_costs_no_more_than_its_block)
 		assert_true(found.damage.offset <= at);
 		assert_true(found.damage.offset + found.damage.bytes > at);
 		for (unsigned i = 0; i < RAW_BLOCKS; i++) {
-			bool is_hit = f->raw.begin[i] <= at && at < f->raw.begin[i + 1];
-			assert_int_equal(found.has[i], !is_hit);
-			if (is_hit && i != 0 && i + 1 < RAW_BLOCKS)
+			bool is_damaged = f->raw.offset[i] <= at && at < f->raw.offset[i + 1];
+			assert_int_equal(found.has[i], !is_damaged);
+			if (is_damaged && i != 0 && i + 1 < RAW_BLOCKS)
 				assert_int_equal(found.follows[i + 1], BC_RAW_AFTER_HOLE);
 		}
 	}
 	assert_true(harmless < 100);
 }
 
-/* Writes a table anew, with one field changed and its hash right. */
+/* Changes one field of a table and updates its hash. */
 static bool reads_with(struct fixture *f, size_t at, unsigned bytes, uint64_t value)
 {
 	uint8_t table[BC_RAW_TABLE_MIN + 8 * BC_RAW_ENTRY_BYTES];
-	size_t n = bc_raw_table_bytes(f->raw.file + f->raw.begin[0]);
+	size_t n = bc_raw_table_bytes(f->raw.file + f->raw.offset[0]);
 
 	assert_true(n != 0 && n <= sizeof(table));
-	memcpy(table, f->raw.file + f->raw.begin[0], n);
+	memcpy(table, f->raw.file + f->raw.offset[0], n);
 	if (bytes == 1)
 		table[at] = (uint8_t)value;
 	else if (bytes == 4)
@@ -199,9 +198,9 @@ static bool reads_with(struct fixture *f, size_t at, unsigned bytes, uint64_t va
 	return bc_raw_table_read(f->block, table, n);
 }
 
-TEST_F(a_table_that_says_too_much_is_refused)
+TEST_F(a_table_out_of_range_is_refused)
 {
-	assert_true(reads_with(f, 32, 8, 12345)); /* the offset may be any */
+	assert_true(reads_with(f, 32, 8, 12345)); /* any offset is valid */
 	assert_int_equal(f->block->offset, 12345);
 	assert_false(reads_with(f, 8, 4, 2));  /* version */
 	assert_false(reads_with(f, 12, 4, 0)); /* form */
@@ -209,19 +208,19 @@ TEST_F(a_table_that_says_too_much_is_refused)
 	assert_false(reads_with(f, 16, 4, BC_RAW_BLOCK_BYTES + 1)); /* bytes */
 	assert_false(reads_with(f, 16, 4, 161));
 	assert_false(reads_with(f, 16, 4, UINT32_MAX));
-	assert_false(reads_with(f, 20, 4, BC_FRAME_MAX + 1)); /* of the frame */
+	assert_false(reads_with(f, 20, 4, BC_FRAME_MAX + 1)); /* length of the frame */
 	assert_false(reads_with(f, 24, 4, 1));                /* entries */
 	assert_false(reads_with(f, 24, 4, 3));
 	assert_false(reads_with(f, 24, 4, UINT32_MAX));
 	assert_false(reads_with(f, 28, 4, 6)); /* lead */
 	assert_false(reads_with(f, 64, 1, 0)); /* kind of an entry */
 	assert_false(reads_with(f, 64, 1, 3));
-	assert_false(reads_with(f, 68, 4, UINT32_MAX)); /* its bytes */
-	assert_false(reads_with(f, 72, 8, 1001));       /* since behind until */
+	assert_false(reads_with(f, 68, 4, UINT32_MAX)); /* bytes of an entry */
+	assert_false(reads_with(f, 72, 8, 1001));       /* since after until */
 	assert_true(reads_with(f, 72, 8, 1000));
 }
 
-TEST_F(a_table_has_a_possible_length)
+TEST_F(impossible_table_lengths_are_refused)
 {
 	uint8_t in[BC_SKIPPABLE_BYTES];
 
@@ -253,7 +252,7 @@ TEST_F(a_full_block_is_read)
 	assert_non_null(full);
 	assert_non_null(encoded);
 	assert_non_null(data);
-	dice_fill(&dice, data, BC_RAW_BLOCK_BYTES); /* it doesn't shrink */
+	dice_fill(&dice, data, BC_RAW_BLOCK_BYTES); /* incompressible */
 	bc_raw_block_reset(full);
 	full->form = BC_FORMAT_BCP1;
 	for (uint32_t i = 0; i < BC_RAW_BLOCK_ENTRIES; i++) {
@@ -282,29 +281,30 @@ TEST_F(a_full_block_is_read)
 	free(full);
 }
 
-TEST_F(files_behind_one_another_are_one_stream)
+TEST_F(concatenated_files_are_one_stream)
 {
 	struct raw_blocks *r = &f->raw;
-	size_t head = r->begin[0];
+	size_t head = r->offset[0];
 	size_t n = r->file_bytes + head;
 	uint8_t *both = malloc(n);
 
 	assert_non_null(both);
-	/* The second file begins with block 2. */
-	memcpy(both, r->file, r->begin[2]);
-	memcpy(both + r->begin[2], r->file, head);
-	memcpy(both + r->begin[2] + head, r->file + r->begin[2], r->file_bytes - r->begin[2]);
-	put(f, both, n);
+	/* The second file starts with block 2. */
+	memcpy(both, r->file, r->offset[2]);
+	memcpy(both + r->offset[2], r->file, head);
+	memcpy(both + r->offset[2] + head, r->file + r->offset[2], r->file_bytes - r->offset[2]);
+	write_copy(f, both, n);
 	struct findings found = read_all(f);
 	assert_int_equal(found.files, 2);
 	assert_int_equal(found.blocks, RAW_BLOCKS);
 	assert_int_equal(found.damages, 0);
 	assert_int_equal(found.follows[2], BC_RAW_CONTIGUOUS);
 
-	/* One of them is missing. */
-	put(f, r->file, r->begin[1]);
-	assert_int_equal(pwrite(f->copy, both + r->begin[2], n - r->begin[2], (off_t)r->begin[1]),
-		n - r->begin[2]);
+	/* A block is missing. */
+	write_copy(f, r->file, r->offset[1]);
+	assert_int_equal(
+		pwrite(f->copy, both + r->offset[2], n - r->offset[2], (off_t)r->offset[1]),
+		n - r->offset[2]);
 	found = read_all(f);
 	assert_int_equal(found.blocks, RAW_BLOCKS - 1);
 	assert_int_equal(found.damages, 0);
@@ -313,21 +313,20 @@ TEST_F(files_behind_one_another_are_one_stream)
 	free(both);
 }
 
-TEST_F(a_torn_one_is_cut_to_its_last_whole_block)
+TEST_F(a_torn_file_is_truncated_after_its_last_whole_block)
 {
 	struct raw_blocks *r = &f->raw;
 	struct bc_raw_recovered recovered;
 
 	temp_dir_empty(&f->dir);
-	for (size_t n = 0; n <= r->file_bytes;
-		n += 5) { /* each is made durable, and takes its time */
+	for (size_t n = 0; n <= r->file_bytes; n += 5) { /* each recovery syncs, which is slow */
 		unsigned whole = 0;
 		size_t end = 0;
 		for (unsigned i = 0; i < RAW_BLOCKS; i++) {
-			if (r->begin[i + 1] > n)
+			if (r->offset[i + 1] > n)
 				break;
 			whole++;
-			end = r->begin[i + 1];
+			end = r->offset[i + 1];
 		}
 		temp_write(&f->dir, "torn", r->file, n);
 		assert_int_equal(bc_raw_recover(&recovered, f->dir.fd, "torn", "whole", NULL), 0);
@@ -354,7 +353,7 @@ static void count_step(void *context)
 	(*steps)++;
 }
 
-TEST_F(each_piece_read_of_a_torn_one_is_a_step)
+TEST_F(recovery_reports_progress)
 {
 	struct bc_raw_recovered recovered;
 	unsigned steps = 0;
@@ -362,14 +361,14 @@ TEST_F(each_piece_read_of_a_torn_one_is_a_step)
 
 	temp_write(&f->dir, "torn", f->raw.file, f->raw.file_bytes - 1);
 	assert_int_equal(bc_raw_recover(&recovered, f->dir.fd, "torn", "whole", &listener), 0);
-	assert_true(steps >= 2); /* for the blocks, and for the hash */
+	assert_true(steps >= 2); /* reading the blocks, and hashing */
 	unsigned once = steps;
 	assert_int_equal(
 		bc_raw_recover(&recovered, f->dir.fd, "none", "other", &listener), -ENOENT);
 	assert_int_equal(steps, once);
 }
 
-TEST_F(a_torn_one_replaces_nothing)
+TEST_F(recovery_replaces_no_file)
 {
 	struct bc_raw_recovered recovered;
 
@@ -380,51 +379,51 @@ TEST_F(a_torn_one_replaces_nothing)
 	assert_int_equal(bc_raw_recover(&recovered, f->dir.fd, "none", "other", NULL), -ENOENT);
 }
 
-TEST_F(damage_before_the_end_of_a_torn_one_is_left)
+TEST_F(recovery_keeps_damage_before_the_end)
 {
 	struct raw_blocks *r = &f->raw;
 	struct bc_raw_recovered recovered;
 	size_t size;
 
-	r->file[r->begin[2] + 20] ^= 1;
+	r->file[r->offset[2] + 20] ^= 1;
 	temp_write(&f->dir, "torn", r->file, r->file_bytes - 1);
-	r->file[r->begin[2] + 20] ^= 1;
+	r->file[r->offset[2] + 20] ^= 1;
 	assert_int_equal(bc_raw_recover(&recovered, f->dir.fd, "torn", "whole", NULL), 0);
 	assert_int_equal(recovered.blocks, RAW_BLOCKS - 2);
 	assert_int_equal(recovered.damages, 1);
 	free(temp_read(&f->dir, "whole", &size));
-	assert_int_equal(size, r->begin[4]);
+	assert_int_equal(size, r->offset[4]);
 }
 
-TEST_F(the_form_is_reported_without_a_header)
+TEST_F(the_form_is_detected_without_a_header)
 {
 	struct bc_probe probe;
 
-	for (size_t at = 0; at < f->raw.begin[0]; at++) {
+	for (size_t at = 0; at < f->raw.offset[0]; at++) {
 		f->raw.file[at] ^= 0x10;
 		assert_true(bc_probe(&probe, f->raw.file, f->raw.file_bytes, true));
 		f->raw.file[at] ^= 0x10;
 		assert_int_equal(probe.format, BC_FORMAT_RAW6);
 		assert_true(probe.is_capture);
 	}
-	/* A head that may yet tell is waited for. */
-	for (size_t n = BC_EMPTY_FRAME_BYTES; n < f->raw.begin[0]; n++)
+	/* With too few bytes, more are requested. */
+	for (size_t n = BC_EMPTY_FRAME_BYTES; n < f->raw.offset[0]; n++)
 		assert_false(bc_probe(&probe, f->raw.file, n, false));
-	assert_true(bc_probe(&probe, f->raw.file, f->raw.begin[0], false));
+	assert_true(bc_probe(&probe, f->raw.file, f->raw.offset[0], false));
 	assert_true(probe.is_capture);
 }
 
-TEST_F(a_named_format_keeps_the_transfers_if_it_is_the_captures)
+TEST_F(transfers_are_kept_if_the_given_format_matches)
 {
 	struct bc_input_stream stream = {.fd = f->copy, .wake_fd = -1};
 	struct bc_input *input;
 	struct bc_probe probe;
 
-	put(f, f->raw.file, f->raw.file_bytes);
+	write_copy(f, f->raw.file, f->raw.file_bytes);
 	assert_int_equal(bc_input_open(&input, stream, BC_FORMAT_RAW6, &probe), 0);
 	assert_true(probe.is_capture && probe.packing == BC_PACKING_LZ4);
 	bc_input_close(input);
-	put(f, f->raw.file, f->raw.file_bytes);
+	write_copy(f, f->raw.file, f->raw.file_bytes);
 	assert_int_equal(bc_input_open(&input, stream, BC_FORMAT_BYU, &probe), 0);
 	assert_false(probe.is_capture);
 	assert_int_equal(probe.packing, BC_PACKING_LZ4);
@@ -432,7 +431,7 @@ TEST_F(a_named_format_keeps_the_transfers_if_it_is_the_captures)
 	bc_input_close(input);
 }
 
-TEST_F(names_are_reported_from_those_of_segments)
+TEST_F(names_of_raw_captures_are_not_segment_names)
 {
 	static const struct {
 		const char *file;

@@ -4,18 +4,18 @@
 #include "formats/bus/sample.h"
 #include "tests/support/test.h"
 
-/* The control byte's upper four bits, as the format's document names them. */
+/* The upper four bits of the control byte, with the names in the BYU document. */
 static const char *const documented[16] = {"INVALID", "INT_ACK", "INVALID", "SPECIAL", "INVALID",
 	"IO_READ", "INVALID", "IO_WRITE", "I_FETCH", "NC_I_FETCH", "INVALID", "INVALID", "D_READ",
 	"NC_D_READ", "WRITE_BACK", "D_WRITE"};
 
-TEST(cycle_names_are_the_documents)
+TEST(cycle_names_are_as_documented)
 {
 	for (unsigned cycle = 0; cycle < 64; cycle++)
 		assert_string_equal(bc_cycle_name(cycle), documented[cycle % 16]);
 }
 
-TEST(a_name_leads_back_to_its_cycle_and_other_words_to_none)
+TEST(each_name_has_its_cycle_and_other_words_none)
 {
 	static const char *const others[] = {"INVALID", "", "int_ack", "INT_ACK ", " INT_ACK",
 		"INT_AC", "D_READD", "READ", "0", "1"};
@@ -39,7 +39,7 @@ static void assert_prints(const uint8_t sample[BC_SAMPLE_BYTES], uint32_t addres
 	assert_memory_equal(out, expected, (size_t)n);
 }
 
-TEST(every_cycle_and_byte_enable_prints_as_the_document_does)
+TEST(every_cycle_and_byte_enable_prints_as_documented)
 {
 	for (unsigned control = 0; control < 256; control++) {
 		for (unsigned enables = 0; enables < 256; enables++) {
@@ -50,7 +50,7 @@ TEST(every_cycle_and_byte_enable_prints_as_the_document_does)
 	}
 }
 
-TEST(the_address_is_read_with_its_first_byte_highest)
+TEST(the_address_is_big_endian)
 {
 	for (unsigned bit = 0; bit < 32; bit++) {
 		uint8_t sample[BC_SAMPLE_BYTES] = {[4] = 0xF0, [5] = 0xC0};

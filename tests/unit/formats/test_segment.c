@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "formats/segment/segment_index.h"
@@ -19,19 +18,19 @@
 #define NAME      RECORDING "-00000.byu.lz4"
 #define PARTIAL   NAME ".partial"
 
-/* What is in the test segment, chunk by chunk: two of them empty but for events, and three epochs,
- * of which the second begins at a lower tick than the first ends at. */
+/* The chunks of the test segment. Two have only events. There are three epochs; the second starts
+ * at a lower tick than the first ends. */
 static const struct plan {
 	uint32_t records;
 	uint32_t epoch;
 	uint64_t first_tick;
-	uint32_t step; /* ticks from record to record */
+	uint32_t step; /* ticks per record */
 	uint32_t events;
 } plan[] = {
 	{5, 0, 1000, 10, 2},
-	{1, 0, 1040, 0, 0}, /* begins at the tick that the one before ends at */
+	{1, 0, 1040, 0, 0}, /* starts at the last tick of the previous chunk */
 	{0, 0, 1040, 0, 1},
-	{7, 0, 2000, 0, 0}, /* all at one tick */
+	{7, 0, 2000, 0, 0}, /* all at the same tick */
 	{3, 1, 50, 100, 1},
 	{4, 1, UINT64_C(1) << 40, 1, 3},
 	{0, 3, 0, 0, 1},
@@ -72,8 +71,8 @@ static struct bc_segment_header header_of(uint32_t segment, uint64_t first_recor
 	};
 }
 
-/* Fills a chunk by plan[i]; its records are numbered from `first_record` on. */
-static void fill(struct bc_chunk *chunk, size_t i, uint64_t first_record)
+/* Fills a chunk according to plan[i]. */
+static void fill_chunk(struct bc_chunk *chunk, size_t i, uint64_t first_record)
 {
 	const struct plan *p = &plan[i];
 
@@ -117,12 +116,13 @@ static uint64_t record_before(size_t i)
 	return n;
 }
 
-static void append(struct fixture *f, struct bc_segment_writer *writer, size_t i, uint64_t from)
+static void append_chunk(
+	struct fixture *f, struct bc_segment_writer *writer, size_t i, uint64_t from)
 {
 	size_t header_bytes;
 	uint64_t bytes = writer->file.bytes;
 
-	fill(&f->chunk, i, from + record_before(i));
+	fill_chunk(&f->chunk, i, from + record_before(i));
 	size_t n = bc_chunk_encode(f->encoded, &f->chunk, &header_bytes);
 	assert_int_equal(bc_segment_append(writer, f->encoded, header_bytes, &f->chunk.info,
 				 plan[i].events != 0, plan[i].events != 0 ? 10 + i : 0),
@@ -130,7 +130,14 @@ static void append(struct fixture *f, struct bc_segment_writer *writer, size_t i
 	assert_int_equal(writer->file.bytes, bytes + n);
 }
 
-/* Writes the whole plan to a segment, sealed or left open. */
+static void create_segment(struct fixture *f, struct bc_segment_writer *writer)
+{
+	struct bc_segment_header header = header_of(0, 0);
+
+	assert_int_equal(bc_segment_create(writer, f->dir.fd, NAME, ".partial", &header), 0);
+}
+
+/* Writes the whole plan to a segment, sealed or open. */
 static void write_segment(
 	struct fixture *f, const char *name, uint32_t segment, uint64_t from, bool is_sealed)
 {
@@ -139,7 +146,7 @@ static void write_segment(
 
 	assert_int_equal(bc_segment_create(&writer, f->dir.fd, name, ".partial", &header), 0);
 	for (size_t i = 0; i < CHUNKS; i++)
-		append(f, &writer, i, from);
+		append_chunk(f, &writer, i, from);
 	assert_int_equal(writer.chunks, CHUNKS);
 	assert_int_equal(writer.records, record_before(CHUNKS));
 	if (is_sealed)
@@ -154,7 +161,7 @@ struct reading {
 	struct bc_segment_reader *reader;
 };
 
-static struct reading begin_reading(struct fixture *f, const char *name)
+static struct reading start_reading(struct fixture *f, const char *name)
 {
 	struct reading r = {.fd = openat(f->dir.fd, name, O_RDONLY | O_CLOEXEC)};
 
@@ -165,20 +172,20 @@ static struct reading begin_reading(struct fixture *f, const char *name)
 	return r;
 }
 
-static void end_reading(struct reading *r)
+static void finish_reading(struct reading *r)
 {
 	bc_segment_reader_close(r->reader);
 	close(r->fd);
 }
 
-/* The chunk just read is that of the plan. */
+/* Asserts that the chunk just read is the planned one. */
 static void assert_chunk(
 	struct fixture *f, size_t i, uint32_t segment, uint64_t from, bool has_records)
 {
 	const struct bc_chunk *got = &f->chunk;
 	struct bc_chunk *want = &f->expected;
 
-	fill(want, i, from + record_before(i));
+	fill_chunk(want, i, from + record_before(i));
 	bc_chunk_describe(want);
 	assert_int_equal(got->info.recording_tag, want->info.recording_tag);
 	assert_int_equal(got->info.segment, segment);
@@ -212,7 +219,7 @@ static void assert_chunk(
 			got->records, want->records, (size_t)want->info.records * BC_RECORD_BYTES);
 }
 
-/* Reads one segment of the plan in full, from what the reader stands at. */
+/* Reads a whole segment of the plan. */
 static void assert_segment(struct fixture *f, struct bc_segment_reader *reader, uint32_t segment,
 	uint64_t from, bool is_sealed)
 {
@@ -240,36 +247,45 @@ static void assert_end(struct fixture *f, struct bc_segment_reader *reader, bool
 	}
 }
 
+/* Asserts that NAME is the whole plan, sealed. */
+static void assert_sealed(struct fixture *f)
+{
+	struct reading r = start_reading(f, NAME);
+
+	assert_segment(f, r.reader, 0, 0, true);
+	assert_end(f, r.reader, true);
+	finish_reading(&r);
+}
+
 /* Writing and reading back */
 
-TEST_F(a_sealed_segment_is_read_back_whole)
+TEST_F(a_sealed_segment_is_read_back)
 {
 	write_segment(f, NAME, 3, 1000, true);
 	assert_true(temp_exists(&f->dir, NAME));
 	assert_false(temp_exists(&f->dir, PARTIAL));
-	struct reading r = begin_reading(f, NAME);
+	struct reading r = start_reading(f, NAME);
 	assert_segment(f, r.reader, 3, 1000, true);
 	assert_end(f, r.reader, true);
-	end_reading(&r);
+	finish_reading(&r);
 }
 
-TEST_F(a_segment_being_written_is_read_up_to_its_last_chunk_and_is_not_sealed)
+TEST_F(an_open_segment_is_read_to_its_last_chunk)
 {
-	struct bc_segment_header header = header_of(0, 0);
 	struct bc_segment_writer writer;
 
-	assert_int_equal(bc_segment_create(&writer, f->dir.fd, NAME, ".partial", &header), 0);
+	create_segment(f, &writer);
 	for (size_t n = 0; n <= CHUNKS; n++) {
 		if (n != 0)
-			append(f, &writer, n - 1, 0);
-		struct reading r = begin_reading(f, PARTIAL);
+			append_chunk(f, &writer, n - 1, 0);
+		struct reading r = start_reading(f, PARTIAL);
 		assert_int_equal(bc_segment_read(r.reader, &f->chunk), BC_FOUND_SEGMENT);
 		for (size_t i = 0; i < n; i++) {
 			assert_int_equal(bc_segment_read(r.reader, &f->chunk), BC_FOUND_CHUNK);
 			assert_chunk(f, i, 0, 0, true);
 		}
 		assert_end(f, r.reader, false);
-		end_reading(&r);
+		finish_reading(&r);
 	}
 	bc_segment_abandon(&writer);
 	assert_true(temp_exists(&f->dir, PARTIAL));
@@ -278,13 +294,12 @@ TEST_F(a_segment_being_written_is_read_up_to_its_last_chunk_and_is_not_sealed)
 
 TEST_F(a_segment_without_chunks_can_be_sealed_and_read)
 {
-	struct bc_segment_header header = header_of(0, 0);
 	struct bc_segment_writer writer;
 	struct bc_segment_index index;
 
-	assert_int_equal(bc_segment_create(&writer, f->dir.fd, NAME, ".partial", &header), 0);
+	create_segment(f, &writer);
 	assert_int_equal(bc_segment_seal(&writer), 0);
-	struct reading r = begin_reading(f, NAME);
+	struct reading r = start_reading(f, NAME);
 	assert_int_equal(bc_segment_read(r.reader, &f->chunk), BC_FOUND_SEGMENT);
 	assert_int_equal(bc_segment_read(r.reader, &f->chunk), BC_FOUND_INDEX);
 	assert_end(f, r.reader, true);
@@ -293,10 +308,10 @@ TEST_F(a_segment_without_chunks_can_be_sealed_and_read)
 	assert_int_equal(bc_segment_index_find_record(&index, 0), 0);
 	assert_int_equal(bc_segment_index_find_tick(&index, 0, 0), 0);
 	bc_segment_index_free(&index);
-	end_reading(&r);
+	finish_reading(&r);
 }
 
-TEST_F(segments_behind_one_another_are_read_as_a_row)
+TEST_F(concatenated_segments_are_read)
 {
 	uint64_t records = record_before(CHUNKS);
 	size_t n[2];
@@ -307,7 +322,7 @@ TEST_F(segments_behind_one_another_are_read_as_a_row)
 		temp_read(&f->dir, "0.partial", &n[0]), temp_read(&f->dir, "1", &n[1])};
 	uint8_t *row = malloc(3 * (n[0] + n[1]));
 	assert_non_null(row);
-	for (unsigned order = 0; order < 8; order++) { /* three of them, each any of the two */
+	for (unsigned order = 0; order < 8; order++) { /* three files, each of either kind */
 		size_t row_n = 0;
 		for (unsigned i = 0; i < 3; i++) {
 			unsigned which = order >> i & 1;
@@ -315,34 +330,34 @@ TEST_F(segments_behind_one_another_are_read_as_a_row)
 			row_n += n[which];
 		}
 		temp_write(&f->dir, "row", row, row_n);
-		struct reading r = begin_reading(f, "row");
+		struct reading r = start_reading(f, "row");
 		for (unsigned i = 0; i < 3; i++) {
 			unsigned which = order >> i & 1;
 			assert_segment(f, r.reader, which, which * records, which == 1);
 		}
 		assert_end(f, r.reader, order >> 2 == 1);
-		end_reading(&r);
+		finish_reading(&r);
 	}
 	free(row);
 	free(bytes[0]);
 	free(bytes[1]);
 }
 
-/* What stands a second time is not gone back to: nothing is missing behind it. */
-TEST_F(a_segment_begun_twice_leaves_nothing_missing)
+/* The position in the recording does not go back at a duplicate: nothing is missing after it. */
+TEST_F(a_repeated_start_of_a_segment_leaves_nothing_missing)
 {
 	uint64_t records = record_before(CHUNKS);
 	size_t n[2];
 
 	write_segment(f, "0", 0, 0, true);
 	write_segment(f, "1", 1, records, true);
-	struct reading r = begin_reading(f, "0");
+	struct reading r = start_reading(f, "0");
 	struct bc_segment_index index;
 	struct bc_chunk_info info;
 	assert_int_equal(bc_segment_index_load(&index, r.fd), 0);
 	uint64_t second_chunk = bc_segment_index_row(&index, 1, &info);
 	bc_segment_index_free(&index);
-	end_reading(&r);
+	finish_reading(&r);
 	uint8_t *bytes[2] = {temp_read(&f->dir, "0", &n[0]), temp_read(&f->dir, "1", &n[1])};
 	uint8_t *row = malloc(2 * n[0] + n[1]);
 	assert_non_null(row);
@@ -350,7 +365,7 @@ TEST_F(a_segment_begun_twice_leaves_nothing_missing)
 	memcpy(row + n[0], bytes[0], second_chunk);
 	memcpy(row + n[0] + second_chunk, bytes[1], n[1]);
 	temp_write(&f->dir, "row", row, n[0] + second_chunk + n[1]);
-	r = begin_reading(f, "row");
+	r = start_reading(f, "row");
 	assert_segment(f, r.reader, 0, 0, true);
 	assert_int_equal(bc_segment_read(r.reader, &f->chunk), BC_FOUND_SEGMENT);
 	assert_int_equal(bc_segment_read(r.reader, &f->chunk), BC_FOUND_CHUNK);
@@ -358,13 +373,13 @@ TEST_F(a_segment_begun_twice_leaves_nothing_missing)
 	assert_int_equal(bc_segment_reader_missing(r.reader), 0);
 	assert_segment(f, r.reader, 1, records, true);
 	assert_end(f, r.reader, true);
-	end_reading(&r);
+	finish_reading(&r);
 	free(row);
 	free(bytes[0]);
 	free(bytes[1]);
 }
 
-TEST_F(bytes_read_before_come_first)
+TEST_F(head_bytes_are_read_first)
 {
 	size_t n;
 
@@ -392,7 +407,7 @@ TEST_F(bytes_read_before_come_first)
 	bc_segment_reader_close(NULL);
 }
 
-TEST_F(full_chunks_come_back)
+TEST_F(full_chunks_are_read_back)
 {
 	struct bc_segment_header header = header_of(0, 0);
 	struct bc_segment_writer writer;
@@ -425,7 +440,7 @@ TEST_F(full_chunks_come_back)
 			0);
 	}
 	assert_int_equal(bc_segment_seal(&writer), 0);
-	struct reading r = begin_reading(f, NAME);
+	struct reading r = start_reading(f, NAME);
 	assert_int_equal(bc_segment_read(r.reader, &f->chunk), BC_FOUND_SEGMENT);
 	for (uint32_t i = 0; i < FULL; i++) {
 		assert_int_equal(bc_segment_read(r.reader, &f->chunk), BC_FOUND_CHUNK);
@@ -437,7 +452,7 @@ TEST_F(full_chunks_come_back)
 	}
 	assert_int_equal(bc_segment_read(r.reader, &f->chunk), BC_FOUND_INDEX);
 	assert_end(f, r.reader, true);
-	end_reading(&r);
+	finish_reading(&r);
 }
 
 /* The index */
@@ -453,7 +468,7 @@ static struct bc_segment_index load_index(int fd)
 TEST_F(the_index_has_a_row_for_each_chunk_and_the_totals)
 {
 	write_segment(f, NAME, 2, 77, true);
-	struct reading r = begin_reading(f, NAME);
+	struct reading r = start_reading(f, NAME);
 	struct bc_segment_index index = load_index(r.fd);
 	assert_int_equal(index.head.rows, CHUNKS);
 	assert_int_equal(index.head.records, record_before(CHUNKS));
@@ -475,7 +490,7 @@ TEST_F(the_index_has_a_row_for_each_chunk_and_the_totals)
 	assert_int_equal(bc_segment_read(r.reader, &f->chunk), BC_FOUND_INDEX);
 	assert_int_equal(index.head.offset, bc_segment_reader_offset(r.reader));
 	bc_segment_index_free(&index);
-	end_reading(&r);
+	finish_reading(&r);
 }
 
 TEST_F(every_record_is_found_by_its_number)
@@ -483,23 +498,23 @@ TEST_F(every_record_is_found_by_its_number)
 	uint64_t from = 77;
 
 	write_segment(f, NAME, 2, from, true);
-	struct reading r = begin_reading(f, NAME);
+	struct reading r = start_reading(f, NAME);
 	struct bc_segment_index index = load_index(r.fd);
 	for (uint64_t record = 0; record < from + record_before(CHUNKS) + 5; record++) {
-		uint32_t expected = 0; /* the first chunk that ends behind it */
+		uint32_t expected = 0; /* the first chunk that ends after it */
 		while (expected < CHUNKS && from + record_before(expected + 1) <= record)
 			expected++;
 		assert_int_equal(bc_segment_index_find_record(&index, record), expected);
 	}
 	assert_int_equal(bc_segment_index_find_record(&index, UINT64_MAX), CHUNKS);
 	bc_segment_index_free(&index);
-	end_reading(&r);
+	finish_reading(&r);
 }
 
 TEST_F(every_tick_of_every_epoch_is_found)
 {
 	write_segment(f, NAME, 0, 0, true);
-	struct reading r = begin_reading(f, NAME);
+	struct reading r = start_reading(f, NAME);
 	struct bc_segment_index index = load_index(r.fd);
 	for (uint32_t epoch = 0; epoch < 6; epoch++) {
 		for (size_t i = 0; i < CHUNKS; i++) {
@@ -523,13 +538,13 @@ TEST_F(every_tick_of_every_epoch_is_found)
 		}
 	}
 	bc_segment_index_free(&index);
-	end_reading(&r);
+	finish_reading(&r);
 }
 
-TEST_F(any_row_of_chunks_is_read_without_the_others)
+TEST_F(any_range_of_chunks_is_read_without_the_others)
 {
 	write_segment(f, NAME, 0, 0, true);
-	struct reading r = begin_reading(f, NAME);
+	struct reading r = start_reading(f, NAME);
 	struct bc_segment_index index = load_index(r.fd);
 	for (uint32_t first = 0; first < CHUNKS; first++) {
 		for (uint32_t end = first; end <= CHUNKS; end++) {
@@ -546,7 +561,7 @@ TEST_F(any_row_of_chunks_is_read_without_the_others)
 			}
 			assert_int_equal(bc_segment_read(r.reader, &f->chunk), BC_FOUND_END);
 		}
-		/* To the end of the file: its index is whole, though not all chunks were seen. */
+		/* To the end of the file: the index is valid although some chunks were not read. */
 		struct bc_chunk_info info;
 		uint64_t from = bc_segment_index_row(&index, first, &info);
 		assert_int_equal(bc_segment_reader_range(r.reader, from, UINT64_MAX), 0);
@@ -556,13 +571,13 @@ TEST_F(any_row_of_chunks_is_read_without_the_others)
 		assert_end(f, r.reader, true);
 	}
 	bc_segment_index_free(&index);
-	end_reading(&r);
+	finish_reading(&r);
 }
 
-TEST_F(headers_alone_are_read_without_the_records)
+TEST_F(only_headers_are_read_when_skipping_records)
 {
 	write_segment(f, NAME, 0, 0, true);
-	struct reading r = begin_reading(f, NAME);
+	struct reading r = start_reading(f, NAME);
 	bc_segment_reader_skip_records(r.reader);
 	assert_int_equal(bc_segment_read(r.reader, &f->chunk), BC_FOUND_SEGMENT);
 	for (size_t i = 0; i < CHUNKS; i++) {
@@ -571,7 +586,7 @@ TEST_F(headers_alone_are_read_without_the_records)
 	}
 	assert_int_equal(bc_segment_read(r.reader, &f->chunk), BC_FOUND_INDEX);
 	assert_end(f, r.reader, true);
-	end_reading(&r);
+	finish_reading(&r);
 }
 
 static int load_error(struct fixture *f, const char *name)
@@ -589,7 +604,7 @@ static int load_error(struct fixture *f, const char *name)
 	return rc;
 }
 
-TEST_F(what_has_no_index_is_said_to_have_none)
+TEST_F(files_without_an_index_are_reported)
 {
 	struct bc_segment_index index;
 	size_t n;
@@ -607,7 +622,7 @@ TEST_F(what_has_no_index_is_said_to_have_none)
 	assert_non_null(row);
 	memcpy(row, bytes, n);
 	memcpy(row + n, bytes, n);
-	temp_write(&f->dir, "row", row, 2 * n); /* two segments have no one index */
+	temp_write(&f->dir, "row", row, 2 * n); /* two segments have no common index */
 	assert_int_equal(load_error(f, "row"), -ENOENT);
 	free(row);
 	free(bytes);
@@ -618,7 +633,7 @@ TEST_F(what_has_no_index_is_said_to_have_none)
 	assert_int_equal(bc_segment_index_load(&index, -1), -EBADF);
 }
 
-TEST_F(every_flipped_bit_of_an_index_is_noticed)
+TEST_F(every_flipped_bit_of_an_index_is_detected)
 {
 	size_t n;
 
@@ -640,26 +655,26 @@ TEST_F(every_flipped_bit_of_an_index_is_noticed)
 	free(bytes);
 }
 
-TEST_F(records_of_chunks_that_were_taken_out_are_missed)
+TEST_F(records_of_removed_chunks_are_reported_missing)
 {
 	uint64_t from = 500;
 	size_t n;
 
 	write_segment(f, NAME, 0, from, true);
 	uint8_t *bytes = temp_read(&f->dir, NAME, &n);
-	struct reading whole = begin_reading(f, NAME);
+	struct reading whole = start_reading(f, NAME);
 	struct bc_segment_index index = load_index(whole.fd);
 	for (uint32_t out = 0; out < CHUNKS; out++) {
 		struct bc_chunk_info info;
-		size_t begin = bc_segment_index_row(&index, out, &info);
-		size_t end = begin + bc_chunk_encoded_bytes(&info);
+		size_t start = bc_segment_index_row(&index, out, &info);
+		size_t end = start + bc_chunk_encoded_bytes(&info);
 		uint8_t *rest = malloc(n);
 		assert_non_null(rest);
-		memcpy(rest, bytes, begin);
-		memcpy(rest + begin, bytes + end, n - end);
-		temp_write(&f->dir, "rest", rest, n - (end - begin));
+		memcpy(rest, bytes, start);
+		memcpy(rest + start, bytes + end, n - end);
+		temp_write(&f->dir, "rest", rest, n - (end - start));
 		free(rest);
-		struct reading r = begin_reading(f, "rest");
+		struct reading r = start_reading(f, "rest");
 		assert_int_equal(bc_segment_read(r.reader, &f->chunk), BC_FOUND_SEGMENT);
 		for (uint32_t i = 0; i < CHUNKS; i++) {
 			if (i == out)
@@ -669,39 +684,39 @@ TEST_F(records_of_chunks_that_were_taken_out_are_missed)
 			assert_int_equal(bc_segment_reader_missing(r.reader),
 				i == out + 1 ? plan[out].records : 0);
 		}
-		/* The index tells of a chunk that isn't there. */
+		/* The index has a row for a chunk that was removed. */
 		assert_int_equal(bc_segment_read(r.reader, &f->chunk), BC_FOUND_DAMAGE);
 		assert_end(f, r.reader, false);
-		end_reading(&r);
+		finish_reading(&r);
 	}
 	bc_segment_index_free(&index);
-	end_reading(&whole);
+	finish_reading(&whole);
 	free(bytes);
 }
 
 /* Names */
 
-TEST_F(names_that_are_taken_are_refused_and_left_alone)
+TEST_F(existing_names_are_refused_and_unchanged)
 {
-	static const char *const taken[] = {NAME, PARTIAL};
+	static const char *const existing[] = {NAME, PARTIAL};
 	struct bc_segment_header header = header_of(0, 0);
 	struct bc_segment_writer writer;
 
 	for (int i = 0; i < 2; i++) {
 		size_t n;
-		temp_write(&f->dir, taken[i], "mine", 4);
+		temp_write(&f->dir, existing[i], "mine", 4);
 		assert_int_equal(
 			bc_segment_create(&writer, f->dir.fd, NAME, ".partial", &header), -EEXIST);
 		assert_int_equal(writer.file.fd, -1);
-		uint8_t *bytes = temp_read(&f->dir, taken[i], &n);
+		uint8_t *bytes = temp_read(&f->dir, existing[i], &n);
 		assert_int_equal(n, 4);
 		assert_memory_equal(bytes, "mine", 4);
 		free(bytes);
 		assert_int_equal(temp_dir_empty(&f->dir), 1);
 	}
-	/* A link that leads nowhere is a name, too. */
+	/* A dangling link counts as existing. */
 	for (int i = 0; i < 2; i++) {
-		assert_int_equal(symlinkat("nowhere", f->dir.fd, taken[i]), 0);
+		assert_int_equal(symlinkat("nowhere", f->dir.fd, existing[i]), 0);
 		assert_int_equal(
 			bc_segment_create(&writer, f->dir.fd, NAME, ".partial", &header), -EEXIST);
 		assert_int_equal(temp_dir_empty(&f->dir), 1);
@@ -724,7 +739,7 @@ TEST_F(names_too_long_are_refused)
 	}
 }
 
-TEST_F(a_header_that_cannot_be_written_leaves_nothing)
+TEST_F(a_header_that_cannot_be_written_leaves_no_file)
 {
 	struct bc_segment_header header = header_of(0, 0);
 	struct bc_segment_writer writer;
@@ -739,15 +754,14 @@ TEST_F(a_header_that_cannot_be_written_leaves_nothing)
 	assert_int_equal(temp_dir_empty(&f->dir), 0);
 }
 
-TEST_F(sealing_never_replaces_a_file_and_can_be_tried_again)
+TEST_F(sealing_never_replaces_a_file_and_can_be_repeated)
 {
-	struct bc_segment_header header = header_of(0, 0);
 	struct bc_segment_writer writer;
 	size_t n;
 
-	assert_int_equal(bc_segment_create(&writer, f->dir.fd, NAME, ".partial", &header), 0);
+	create_segment(f, &writer);
 	for (size_t i = 0; i < CHUNKS - 1; i++)
-		append(f, &writer, i, 0);
+		append_chunk(f, &writer, i, 0);
 	uint8_t *before = temp_read(&f->dir, PARTIAL, &n);
 	temp_write(&f->dir, NAME, "mine", 4);
 	for (int again = 0; again < 2; again++) {
@@ -757,27 +771,23 @@ TEST_F(sealing_never_replaces_a_file_and_can_be_tried_again)
 		assert_int_equal(now, 4);
 		assert_memory_equal(bytes, "mine", 4);
 		free(bytes);
-		bytes = temp_read(&f->dir, PARTIAL, &now); /* as it was: no index in it */
+		bytes = temp_read(&f->dir, PARTIAL, &now); /* as before: without an index */
 		assert_int_equal(now, n);
 		assert_memory_equal(bytes, before, n);
 		free(bytes);
 	}
 	free(before);
 	assert_int_equal(unlinkat(f->dir.fd, NAME, 0), 0);
-	append(f, &writer, CHUNKS - 1, 0);
+	append_chunk(f, &writer, CHUNKS - 1, 0);
 	assert_int_equal(bc_segment_seal(&writer), 0);
-	struct reading r = begin_reading(f, NAME);
-	assert_segment(f, r.reader, 0, 0, true);
-	assert_end(f, r.reader, true);
-	end_reading(&r);
+	assert_sealed(f);
 }
 
-TEST_F(a_deleted_segment_is_noticed)
+TEST_F(a_deleted_segment_is_detected)
 {
-	struct bc_segment_header header = header_of(0, 0);
 	struct bc_segment_writer writer;
 
-	assert_int_equal(bc_segment_create(&writer, f->dir.fd, NAME, ".partial", &header), 0);
+	create_segment(f, &writer);
 	assert_false(bc_atomic_file_is_deleted(&writer.file));
 	assert_int_equal(unlinkat(f->dir.fd, PARTIAL, 0), 0);
 	assert_true(bc_atomic_file_is_deleted(&writer.file));
@@ -786,32 +796,22 @@ TEST_F(a_deleted_segment_is_noticed)
 	assert_int_equal(writer.file.fd, -1);
 }
 
-TEST_F(a_sync_makes_durable_what_is_appended)
+TEST_F(a_sync_makes_appended_chunks_durable)
 {
-	struct bc_segment_header header = header_of(0, 0);
 	struct bc_segment_writer writer;
 
-	assert_int_equal(bc_segment_create(&writer, f->dir.fd, NAME, ".partial", &header), 0);
+	create_segment(f, &writer);
 	assert_int_equal(writer.file.durable, 0);
 	for (size_t i = 0; i < CHUNKS; i++) {
 		uint64_t before = writer.file.bytes;
 		assert_int_equal(bc_atomic_file_sync(&writer.file), 0);
-		append(f, &writer, i, 0);
+		append_chunk(f, &writer, i, 0);
 		assert_int_equal(writer.file.durable, before);
 	}
 	bc_segment_abandon(&writer);
 }
 
-/* Failing writes: a file size that may not be passed makes them short, then fail. */
-
-static void set_file_limit(rlim_t bytes)
-{
-	struct rlimit limit;
-
-	assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
-	limit.rlim_cur = bytes < limit.rlim_max ? bytes : limit.rlim_max;
-	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
-}
+/* Failing writes: a file size limit makes them short, then fail. */
 
 static size_t file_bytes(struct fixture *f, const char *name)
 {
@@ -821,7 +821,7 @@ static size_t file_bytes(struct fixture *f, const char *name)
 	return (size_t)st.st_size;
 }
 
-TEST_F(a_chunk_that_fails_at_any_byte_is_undone_and_can_be_tried_again)
+TEST_F(a_chunk_that_fails_at_any_byte_is_truncated_and_can_be_repeated)
 {
 	struct bc_segment_header header = header_of(0, 0);
 	struct bc_segment_writer writer;
@@ -829,7 +829,7 @@ TEST_F(a_chunk_that_fails_at_any_byte_is_undone_and_can_be_tried_again)
 	assert_int_equal(bc_segment_create(&writer, f->dir.fd, NAME, ".partial", &header), 0);
 	for (size_t i = 0; i < CHUNKS; i++) {
 		size_t header_bytes;
-		fill(&f->chunk, i, record_before(i));
+		fill_chunk(&f->chunk, i, record_before(i));
 		size_t n = bc_chunk_encode(f->encoded, &f->chunk, &header_bytes);
 		uint64_t bytes = writer.file.bytes;
 		for (size_t room = 0; room < n; room++) {
@@ -842,23 +842,19 @@ TEST_F(a_chunk_that_fails_at_any_byte_is_undone_and_can_be_tried_again)
 			assert_int_equal(writer.chunks, i);
 			assert_int_equal(file_bytes(f, PARTIAL), bytes);
 		}
-		append(f, &writer, i, 0);
+		append_chunk(f, &writer, i, 0);
 	}
 	assert_int_equal(bc_segment_seal(&writer), 0);
-	struct reading r = begin_reading(f, NAME);
-	assert_segment(f, r.reader, 0, 0, true);
-	assert_end(f, r.reader, true);
-	end_reading(&r);
+	assert_sealed(f);
 }
 
-TEST_F(a_seal_that_fails_at_any_byte_is_undone_and_can_be_tried_again)
+TEST_F(a_seal_that_fails_at_any_byte_is_truncated_and_can_be_repeated)
 {
-	struct bc_segment_header header = header_of(0, 0);
 	struct bc_segment_writer writer;
 
-	assert_int_equal(bc_segment_create(&writer, f->dir.fd, NAME, ".partial", &header), 0);
+	create_segment(f, &writer);
 	for (size_t i = 0; i < CHUNKS; i++)
-		append(f, &writer, i, 0);
+		append_chunk(f, &writer, i, 0);
 	uint64_t bytes = writer.file.bytes;
 	for (uint64_t room = 0; room < bc_index_bytes(CHUNKS); room++) {
 		set_file_limit(bytes + room);
@@ -870,13 +866,10 @@ TEST_F(a_seal_that_fails_at_any_byte_is_undone_and_can_be_tried_again)
 		assert_false(temp_exists(&f->dir, NAME));
 	}
 	assert_int_equal(bc_segment_seal(&writer), 0);
-	struct reading r = begin_reading(f, NAME);
-	assert_segment(f, r.reader, 0, 0, true);
-	assert_end(f, r.reader, true);
-	end_reading(&r);
+	assert_sealed(f);
 }
 
-TEST_F(a_segment_that_cannot_be_begun_at_any_byte_leaves_nothing)
+TEST_F(a_header_that_fails_at_any_byte_leaves_no_file)
 {
 	struct bc_segment_header header = header_of(0, 0);
 	struct bc_segment_writer writer;
@@ -897,7 +890,7 @@ TEST_F(a_segment_that_cannot_be_begun_at_any_byte_leaves_nothing)
 	bc_segment_abandon(&writer);
 }
 
-TEST_F(a_segment_holds_65536_chunks_and_no_more)
+TEST_F(a_segment_has_at_most_65536_chunks)
 {
 	struct bc_segment_header header = header_of(0, 0);
 	struct bc_segment_writer writer;
@@ -914,7 +907,7 @@ TEST_F(a_segment_holds_65536_chunks_and_no_more)
 	assert_int_equal(
 		bc_segment_append(&writer, f->encoded, header_bytes, &f->chunk.info, 0, 0), -EFBIG);
 	assert_int_equal(bc_segment_seal(&writer), 0);
-	struct reading r = begin_reading(f, NAME);
+	struct reading r = start_reading(f, NAME);
 	struct bc_segment_index index = load_index(r.fd);
 	assert_int_equal(index.head.rows, BC_SEGMENT_CHUNKS);
 	bc_segment_index_free(&index);
@@ -926,10 +919,10 @@ TEST_F(a_segment_holds_65536_chunks_and_no_more)
 	}
 	assert_int_equal(bc_segment_read(r.reader, &f->chunk), BC_FOUND_INDEX);
 	assert_end(f, r.reader, true);
-	end_reading(&r);
+	finish_reading(&r);
 }
 
-TEST(ticks_that_no_clock_reaches_make_no_header)
+TEST(headers_with_ticks_out_of_range_are_refused)
 {
 	static struct bc_chunk chunk;
 	static struct bc_chunk read;

@@ -1,5 +1,5 @@
-/* Every allocation of writing and reading a segment fails in turn, those of the libraries included:
- * malloc() and its like are this program's own. */
+/* Each allocation while writing and reading a segment fails in turn, including those of the
+ * libraries: this program replaces malloc(). */
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
@@ -17,7 +17,7 @@
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 
-/* The sanitizers have the allocator for themselves. */
+/* Not with sanitizers, which replace malloc() themselves. */
 TEST(allocations_fail_in_turn)
 {
 	skip();
@@ -25,7 +25,7 @@ TEST(allocations_fail_in_turn)
 
 #else
 
-/* glibc's own, behind the names that are taken here. */
+/* glibc's functions, whose public names are defined here. */
 void *__libc_malloc(size_t bytes);
 void *__libc_calloc(size_t n, size_t bytes);
 void *__libc_realloc(void *p, size_t bytes);
@@ -33,9 +33,9 @@ void __libc_free(void *p);
 
 static struct {
 	bool is_on;
-	bool is_lasting;    /* after the one that fails, all do */
-	long until_failure; /* allocations that still succeed; -1: all do */
-	long live;          /* allocations that were not freed again */
+	bool is_lasting;    /* all allocations after the first failing one fail, too */
+	long until_failure; /* number of allocations that succeed; -1: all */
+	long live;          /* live allocations */
 	bool has_failed;
 } heap;
 
@@ -77,7 +77,7 @@ void *realloc(void *old, size_t bytes)
 	return p;
 }
 
-/* For jansson, whose parser overruns its buffer when an allocation fails (2.14: lex_save). */
+/* For jansson, whose parser overruns its buffer after a failed allocation (2.14: lex_save). */
 static void *malloc_without_fail(size_t bytes)
 {
 	void *p = __libc_malloc(bytes);
@@ -92,7 +92,7 @@ void free(void *p)
 	__libc_free(p);
 }
 
-#define CHUNKS  300u /* more than the first piece of an index has rows */
+#define CHUNKS  300u /* more than the initial capacity of the index */
 #define RECORDS 5u
 
 struct fixture {
@@ -127,8 +127,8 @@ static void tear_down(struct fixture *f)
 
 TEST_FIXTURE(fixture, set_up, tear_down)
 
-/* Runs `work` with the first allocation failing, then the second, and so on until none does. It
- * returns what it came to; what it took it must have given back. */
+/* Runs `work` with the first allocation failing, then the second, and so on until none fails.
+ * Checks that it frees everything. */
 static void fail_in_turn(struct fixture *f, int (*work)(struct fixture *f), int (*check)(int rc))
 {
 	for (long n = 0;; n++) {
@@ -174,14 +174,14 @@ static int create(struct fixture *f)
 	return rc;
 }
 
-TEST_F(creating_a_segment_fails_with_nothing_left_behind)
+TEST_F(a_failed_creation_leaves_no_file)
 {
 	fail_each(f, create, is_no_memory);
 	assert_int_equal(temp_dir_empty(&f->dir), 0);
 }
 
-/* A chunk whose index row has no room is refused, and what was written can be sealed. */
-TEST_F(an_index_that_cannot_grow_refuses_the_chunk_and_keeps_the_others)
+/* A chunk without memory for its index row is refused, and the earlier chunks can be sealed. */
+TEST_F(a_chunk_without_an_index_row_is_refused_and_the_others_kept)
 {
 	size_t header_bytes;
 
@@ -250,14 +250,14 @@ static int load(struct fixture *f)
 	return rc;
 }
 
-TEST_F(loading_an_index_says_that_memory_ran_out)
+TEST_F(loading_an_index_reports_out_of_memory)
 {
 	write_segment(f);
 	fail_each(f, load, is_no_memory);
 	temp_dir_empty(&f->dir);
 }
 
-/* 0: all of it was read. A chunk that is given is a whole one, whatever failed. */
+/* Returns 0 if everything was read. Each chunk returned is whole, whatever failed. */
 static int read_all(struct fixture *f, struct bc_segment_reader *reader)
 {
 	unsigned chunks = 0;
@@ -293,14 +293,13 @@ static int read_segment(struct fixture *f)
 	return rc;
 }
 
-/* A header that there is no memory for is taken for a damaged one or none: the chunks are still
- * read. */
+/* A header without memory counts as damaged or missing: the chunks are still read. */
 static int is_no_memory_or_damage(int rc)
 {
 	return rc == -ENOMEM || rc == 1 || rc == 0;
 }
 
-TEST_F(reading_a_segment_never_gives_a_chunk_that_is_not_whole)
+TEST_F(reading_returns_only_whole_chunks)
 {
 	write_segment(f);
 	fail_each(f, read_segment, is_no_memory_or_damage);
@@ -349,14 +348,13 @@ static int read_plain(struct fixture *f)
 	return rc;
 }
 
-/* LZ4's own lack of memory looks like damage. A look at what the format may be, where it is named,
- * can do without. */
+/* Out of memory in LZ4 looks like damage. Format detection is optional if the format is given. */
 static int is_no_memory_or_bad(int rc)
 {
 	return rc == -ENOMEM || rc == -EBADMSG || rc == 0;
 }
 
-TEST_F(an_input_says_that_memory_ran_out)
+TEST_F(an_input_reports_out_of_memory)
 {
 	write_segment(f);
 	fail_each(f, open_input, is_no_memory_or_damage);

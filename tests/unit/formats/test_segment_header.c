@@ -37,7 +37,7 @@ static struct bc_segment_header full_header(void)
 	return h;
 }
 
-/* Writes a header and gives its frame alone, behind the empty one. */
+/* Writes a header and returns its frame without the empty frame before it. */
 static uint8_t *write_header(const struct bc_segment_header *h, size_t *frame_bytes)
 {
 	uint8_t *out;
@@ -54,7 +54,7 @@ static uint8_t *write_header(const struct bc_segment_header *h, size_t *frame_by
 	return frame;
 }
 
-/* A header frame around any text, its hash right. */
+/* A header frame with any text and a valid hash. */
 static uint8_t *frame_of(const char *text, size_t *bytes)
 {
 	size_t length = strlen(text);
@@ -96,7 +96,7 @@ static void assert_same(const struct bc_segment_header *a, const struct bc_segme
 	assert_string_equal(a->metadata, b->metadata);
 }
 
-TEST(every_field_comes_back)
+TEST(every_field_is_read_back)
 {
 	struct bc_segment_header h = full_header();
 	struct bc_segment_header back;
@@ -142,7 +142,7 @@ static const char empty_text[] =
 	"\"first\":{\"wall\":\"1970-01-01T00:00:00Z\",\"wall_ns\":0,\"tick\":0,\"epoch\":0,"
 	"\"record\":0},\"metadata\":{}}";
 
-/* Order, blanks and escapes of the members are part of the format. */
+/* Order, spacing and escapes of the JSON are part of the format. */
 TEST(a_header_is_written_byte_for_byte)
 {
 	struct bc_segment_header empty = {0};
@@ -184,7 +184,7 @@ TEST(a_raw_capture_s_header_is_a_segment_s_with_its_form)
 	free(out);
 }
 
-/* The source's name as the header has it, without its quotes. */
+/* The source's name in the header's JSON, without quotes. */
 static void assert_name_text(const char *name, const char *expected)
 {
 	struct bc_segment_header h = {0};
@@ -195,11 +195,11 @@ static void assert_name_text(const char *name, const char *expected)
 	strcpy(h.source_name, name);
 	assert_int_equal(bc_segment_header_write(&out, &bytes, &h), 0);
 	char *text = text_of(out, bytes);
-	char *begin = strstr(text, "\"name\":\"");
+	char *start = strstr(text, "\"name\":\"");
 	char *end = strstr(text, "\",\"clock_hz\"");
-	assert_true(begin != NULL && end != NULL);
+	assert_true(start != NULL && end != NULL);
 	*end = '\0';
-	assert_string_equal(begin + strlen("\"name\":\""), expected);
+	assert_string_equal(start + strlen("\"name\":\""), expected);
 	free(text);
 	free(out);
 }
@@ -216,13 +216,14 @@ TEST(every_character_is_escaped_byte_for_byte)
 			"\\u0019\\u001a\\u001b\\u001c\\u001d\\u001e\\u001f"},
 		{"\"\\/'<>&\x7F", "\\\"\\\\/'<>&\x7F"},
 		{"\\u001F\\\x1F", "\\\\u001F\\\\\\u001f"},
-		/* UTF-8 of each length, its ends; a no-character and a line separator */
+		/* first and last UTF-8 sequence of each length; a non-character and a line
+		   separator */
 		{"\xC2\x80\xDF\xBF", "\xC2\x80\xDF\xBF"},
 		{"\xE0\xA0\x80\xED\x9F\xBF\xEE\x80\x80\xEF\xBF\xBF",
 			"\xE0\xA0\x80\xED\x9F\xBF\xEE\x80\x80\xEF\xBF\xBF"},
 		{"\xF0\x90\x80\x80\xF4\x8F\xBF\xBF\xE2\x80\xA8",
 			"\xF0\x90\x80\x80\xF4\x8F\xBF\xBF\xE2\x80\xA8"},
-		/* what isn't UTF-8 is Latin-1 */
+		/* invalid UTF-8 is read as Latin-1 */
 		{"a\xFF\x80z", "a\xC3\xBF\xC2\x80z"},
 		{"\xC3", "\xC3\x83"},
 	};
@@ -236,7 +237,7 @@ TEST(every_character_is_escaped_byte_for_byte)
 	}
 }
 
-TEST(an_empty_header_comes_back_empty)
+TEST(an_empty_header_is_read_back_empty)
 {
 	struct bc_segment_header h = {0};
 	struct bc_segment_header back;
@@ -249,7 +250,7 @@ TEST(an_empty_header_comes_back_empty)
 	free(frame);
 }
 
-TEST(the_edges_of_every_number_come_back)
+TEST(the_limits_of_every_number_are_read_back)
 {
 	static const uint64_t numbers[] = {
 		0, 1, UINT32_MAX, UINT64_C(1) << 32, (UINT64_C(1) << 53) + 1, INT64_MAX};
@@ -281,7 +282,7 @@ TEST(the_edges_of_every_number_come_back)
 	}
 }
 
-/* 64-bit numbers are exact; jansson's are signed, what is above them is a string of digits. */
+/* 64-bit numbers are exact. jansson's integers are signed: larger numbers are strings of digits. */
 TEST(numbers_are_written_as_whole_integers)
 {
 	struct bc_segment_header h = full_header();
@@ -290,7 +291,7 @@ TEST(numbers_are_written_as_whole_integers)
 	h.first_tick = UINT64_MAX;
 	h.wall_ns = INT64_MIN;
 	uint8_t *frame = write_header(&h, &bytes);
-	frame[bytes - 8] = '\0'; /* where the hash was */
+	frame[bytes - 8] = '\0'; /* overwrites the hash */
 	const char *text = (const char *)frame + 8;
 	assert_non_null(strstr(text, "\"tick\":\"18446744073709551615\","));
 	assert_non_null(strstr(text, "\"wall_ns\":-9223372036854775808,"));
@@ -312,7 +313,7 @@ static void assert_metadata_comes_back(const char *text, const char *expected)
 	free(frame);
 }
 
-TEST(metadata_comes_back_as_json)
+TEST(metadata_is_read_back_as_json)
 {
 	static const char *const texts[] = {"{\"a\":\"b\"}", "{\"\":\"\"}",
 		"{\"who\":\"me\",\"n\":[1,2,{\"x\":null}],\"\":\"\"}"};
@@ -324,7 +325,7 @@ TEST(metadata_comes_back_as_json)
 	assert_metadata_comes_back("", "");
 }
 
-TEST(metadata_of_any_length_that_fits_comes_back)
+TEST(metadata_of_any_length_that_fits_is_read_back)
 {
 	char text[BC_METADATA_MAX];
 
@@ -337,7 +338,7 @@ TEST(metadata_of_any_length_that_fits_comes_back)
 	}
 }
 
-TEST(metadata_that_is_no_object_is_refused)
+TEST(metadata_must_be_an_object)
 {
 	static const char *const texts[] = {
 		"[]", "null", "1", "\"x\"", "{", "{\"a\"}", "{a:1}", "x{}", " "};
@@ -352,8 +353,8 @@ TEST(metadata_that_is_no_object_is_refused)
 	}
 }
 
-/* Made by another program: all else can be read. */
-TEST(metadata_too_long_is_left_out_whole)
+/* Written by another program: the rest can be read. */
+TEST(metadata_that_is_too_long_is_dropped)
 {
 	size_t n = 3 * BC_METADATA_MAX;
 	char *text = malloc(n + 200);
@@ -383,7 +384,7 @@ TEST(every_flipped_bit_is_refused)
 
 	for (size_t bit = 0; bit < bytes * 8; bit++) {
 		frame[bit / 8] ^= (uint8_t)(1 << bit % 8);
-		/* One that gives another length is not read at all. */
+		/* A header with another length is not read at all. */
 		if (bc_segment_header_bytes(frame) == bytes)
 			assert_false(bc_segment_header_read(&back, frame, bytes));
 		else
@@ -394,7 +395,7 @@ TEST(every_flipped_bit_is_refused)
 	free(frame);
 }
 
-TEST(a_length_out_of_range_begins_no_header)
+TEST(a_length_out_of_range_is_refused)
 {
 	uint8_t in[BC_SKIPPABLE_BYTES];
 	static const struct {
@@ -419,7 +420,7 @@ TEST(a_length_out_of_range_begins_no_header)
 	}
 }
 
-TEST(other_json_is_refused_though_its_hash_is_right)
+TEST(other_json_is_refused_even_with_a_valid_hash)
 {
 	static const char *const texts[] = {"", "x", "null", "[]", "{}", "{",
 		"{\"format\":\"buscap-segment\"}", "{\"version\":1}",
@@ -435,7 +436,7 @@ TEST(other_json_is_refused_though_its_hash_is_right)
 		size_t bytes;
 		uint8_t *frame = frame_of(texts[i], &bytes);
 		if (bc_segment_header_read(&back, frame, bytes))
-			fail_msg("%s is taken for a header", texts[i]);
+			fail_msg("%s is accepted as a header", texts[i]);
 		free(frame);
 	}
 }
@@ -470,7 +471,7 @@ TEST(members_of_the_wrong_type_are_empty)
 	free(frame);
 }
 
-TEST(texts_too_long_are_cut_to_their_fields)
+TEST(long_texts_are_truncated)
 {
 	char text[2000];
 	char filler[1001];
@@ -494,8 +495,8 @@ TEST(texts_too_long_are_cut_to_their_fields)
 	free(frame);
 }
 
-/* JSON nested without end is refused, not followed. */
-TEST(nesting_without_end_is_survived)
+/* Deeply nested JSON is refused without recursion. */
+TEST(deep_nesting_is_refused)
 {
 	size_t depth = 100000;
 	char *text = malloc(depth + 1);

@@ -16,12 +16,12 @@ TEST(a_label_is_letters_digits_dots_underscores_and_dashes)
 	for (unsigned c = 1; c < 256; c++) {
 		char label[3] = {(char)c};
 		bool is_good = strchr(good, (int)c) != NULL;
-		assert_int_equal(bc_label_is_valid(label), is_good);
+		assert_int_equal(bc_word_is_valid(label), is_good);
 		label[1] = 'x';
-		assert_int_equal(bc_label_is_valid(label), is_good);
+		assert_int_equal(bc_word_is_valid(label), is_good);
 		label[1] = label[0];
 		label[0] = 'x';
-		assert_int_equal(bc_label_is_valid(label), is_good);
+		assert_int_equal(bc_word_is_valid(label), is_good);
 	}
 }
 
@@ -32,7 +32,7 @@ TEST(a_label_has_1_to_64_characters)
 	for (size_t n = 0; n < sizeof(label); n++) {
 		memset(label, 'a', n);
 		label[n] = '\0';
-		assert_int_equal(bc_label_is_valid(label), n >= 1 && n <= 64);
+		assert_int_equal(bc_word_is_valid(label), n >= 1 && n <= 64);
 	}
 }
 
@@ -59,7 +59,7 @@ TEST(an_id_is_the_utc_start_six_hex_digits_and_the_label)
 	}
 }
 
-/* In whatever zone the machine stands. */
+/* In any local time zone. */
 TEST(an_id_does_not_depend_on_the_time_zone)
 {
 	char id[BC_RECORDING_ID_MAX];
@@ -70,7 +70,7 @@ TEST(an_id_does_not_depend_on_the_time_zone)
 	unsetenv("TZ");
 }
 
-TEST(the_longest_label_makes_a_name_that_comes_back)
+TEST(a_name_with_the_longest_label_is_read_back)
 {
 	char label[BC_LABEL_MAX + 1];
 	struct bc_segment_name name = {.segment = 999999999, .is_partial = true};
@@ -131,7 +131,7 @@ TEST(a_label_that_looks_like_a_number_stays_part_of_the_recording)
 	assert_int_equal(name.segment, 3);
 }
 
-TEST(other_files_are_no_segments)
+TEST(other_names_are_refused)
 {
 	static const char *const others[] = {"", ".", "..", ".byu.lz4", ".partial",
 		".byu.lz4.partial", "-00000.byu.lz4", "00000.byu.lz4", "x00000.byu.lz4",
@@ -148,12 +148,12 @@ TEST(other_files_are_no_segments)
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
 		struct bc_segment_name name;
 		if (bc_segment_name_read(&name, others[i]))
-			fail_msg("%s is taken for a segment", others[i]);
+			fail_msg("%s is accepted as a segment", others[i]);
 	}
 }
 
-/* Two files can't be the same segment: what is read is what would be written. */
-TEST(a_number_with_zeros_too_many_is_no_segments)
+/* Each segment has only one valid name. */
+TEST(a_number_with_extra_zeros_is_refused)
 {
 	struct bc_segment_name name;
 
@@ -163,7 +163,7 @@ TEST(a_number_with_zeros_too_many_is_no_segments)
 	assert_true(bc_segment_name_read(&name, RECORDING "-112345.byu.lz4.partial"));
 }
 
-TEST(a_recording_too_long_is_refused)
+TEST(a_recording_id_that_is_too_long_is_refused)
 {
 	char file[2 * BC_RECORDING_ID_MAX + 32];
 

@@ -1,4 +1,4 @@
-/* formats/segment/sequence_check.h, held against the plainest reading of what it says. */
+/* Compares formats/segment/sequence_check.h with a simple reference. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 
 #define TAG 77u
 
-static enum bc_sequence_place take(
+static enum bc_sequence_place check_chunk(
 	struct bc_sequence_check *c, uint64_t first, uint32_t records, uint64_t *missing)
 {
 	static struct bc_chunk chunk;
@@ -24,9 +24,9 @@ static enum bc_sequence_place take(
 
 #define RECORDS 48u
 
-/* Chunks in any order, each of some records behind or among those that were taken: a chunk is there
- * for the first time if none of its records was, and was there before if one was. */
-TEST(chunks_in_any_order_are_there_once)
+/* Chunks in any order and with any records: a chunk is new if none of its records was seen before,
+ * and a duplicate if one was. */
+TEST(chunks_in_any_order_are_accepted_once)
 {
 	uint32_t seed = 1;
 
@@ -40,13 +40,14 @@ TEST(chunks_in_any_order_are_there_once)
 			seed = seed * 1664525 + 1013904223;
 			uint32_t first = (seed >> 8) % RECORDS;
 			uint32_t records = 1 + (seed >> 20) % 6;
-			/* What goes on behind all others follows them, or some are missing. */
+			/* A chunk after all others is next, possibly with missing records before
+			 * it. */
 			if (first + records > RECORDS || (first < next && first + records > next))
 				continue;
 			bool is_new = true;
 			for (uint32_t r = first; r < first + records; r++)
 				is_new &= !was_there[r];
-			enum bc_sequence_place place = take(&c, first, records, &missing);
+			enum bc_sequence_place place = check_chunk(&c, first, records, &missing);
 			assert_int_equal(missing, first > next ? first - next : 0);
 			assert_int_equal(place, first >= next ? BC_SEQUENCE_NEXT
 						: is_new      ? BC_SEQUENCE_LATE
@@ -59,23 +60,23 @@ TEST(chunks_in_any_order_are_there_once)
 	}
 }
 
-TEST(holes_that_are_filled_take_no_place)
+TEST(filled_holes_use_no_memory)
 {
 	struct bc_sequence_check c = {0};
 	uint64_t missing;
 
 	bc_sequence_check_jump(&c, TAG, 0);
 	for (uint64_t first = 10; first < 10000; first += 20) {
-		assert_int_equal(take(&c, first, 10, &missing), BC_SEQUENCE_NEXT);
+		assert_int_equal(check_chunk(&c, first, 10, &missing), BC_SEQUENCE_NEXT);
 		assert_int_equal(missing, 10);
-		assert_int_equal(take(&c, first - 10, 10, &missing), BC_SEQUENCE_LATE);
-		assert_int_equal(take(&c, first - 10, 10, &missing), BC_SEQUENCE_DUPLICATE);
+		assert_int_equal(check_chunk(&c, first - 10, 10, &missing), BC_SEQUENCE_LATE);
+		assert_int_equal(check_chunk(&c, first - 10, 10, &missing), BC_SEQUENCE_DUPLICATE);
 		assert_int_equal(c.hole_count, 0);
 	}
 	bc_sequence_check_reset(&c);
 }
 
-TEST(of_more_holes_than_are_kept_the_first_are_forgotten_and_no_chunk_is_lost)
+TEST(too_many_holes_are_forgotten_but_no_chunk_is_lost)
 {
 	const uint64_t holes = 5 * (uint64_t)BC_SEQUENCE_CHECK_HOLES;
 	struct bc_sequence_check c = {0};
@@ -83,14 +84,14 @@ TEST(of_more_holes_than_are_kept_the_first_are_forgotten_and_no_chunk_is_lost)
 
 	bc_sequence_check_jump(&c, TAG, 0);
 	for (uint64_t i = 0; i < holes; i++) {
-		assert_int_equal(take(&c, 4 * i + 3, 1, &missing), BC_SEQUENCE_NEXT);
+		assert_int_equal(check_chunk(&c, 4 * i + 3, 1, &missing), BC_SEQUENCE_NEXT);
 		assert_true(c.hole_count <= BC_SEQUENCE_CHECK_HOLES);
 	}
 	assert_true(c.known_from != 0 && c.known_from < 4 * holes);
 	for (uint64_t i = holes; i-- != 0;) {
 		bool is_known = 4 * i + 3 >= c.known_from;
-		assert_int_equal(take(&c, 4 * i + 1, 1, &missing), BC_SEQUENCE_LATE);
-		assert_int_equal(take(&c, 4 * i + 3, 1, &missing),
+		assert_int_equal(check_chunk(&c, 4 * i + 1, 1, &missing), BC_SEQUENCE_LATE);
+		assert_int_equal(check_chunk(&c, 4 * i + 3, 1, &missing),
 			is_known ? BC_SEQUENCE_DUPLICATE : BC_SEQUENCE_LATE);
 	}
 	bc_sequence_check_reset(&c);

@@ -6,7 +6,7 @@
 #include "tests/support/dice.h"
 #include "tests/support/test.h"
 
-/* Any request of the bus, as a sample: NC_D_READ of the lowest byte, INVALID, special. */
+/* Control bytes of samples: NC_D_READ of the lowest byte, INVALID, special. */
 #define READ_CONTROL    0xD0
 #define INVALID_CONTROL 0x20
 #define SPECIAL_CONTROL 0x30
@@ -34,13 +34,13 @@ static void set_up(struct fixture *f)
 
 TEST_FIXTURE(fixture, set_up, NOTHING)
 
-static void begin(struct fixture *f)
+static void init_stamper(struct fixture *f)
 {
 	bc_stamper_init(&f->stamper, &f->mapping);
 	bc_chunk_reset(&f->chunk, 0, 0);
 }
 
-static uint8_t *put_sample(uint8_t *p, uint32_t address, uint8_t control, uint16_t ticks)
+static uint8_t *write_sample(uint8_t *p, uint32_t address, uint8_t control, uint16_t ticks)
 {
 	bc_write_be32(p, address);
 	p[4] = 0xFE;
@@ -82,7 +82,7 @@ static struct bc_record stamp_one(struct fixture *f, uint64_t tick)
 	uint8_t sample[BC_BCP1_SAMPLE_BYTES];
 	uint32_t n = f->chunk.info.records;
 
-	put_sample(sample, 0x1000, READ_CONTROL, 0);
+	write_sample(sample, 0x1000, READ_CONTROL, 0);
 	struct bc_samples run = frame_of(sample, 1, tick, 0, 0);
 	assert_int_equal(
 		bc_stamp_samples(&f->stamper, &run, BC_NO_TICK_LIMIT, &f->chunk, &f->stamped),
@@ -99,7 +99,7 @@ TEST_F(the_first_record_has_no_delta_and_an_anchor)
 		0, 1, 0xFFFFFFFE, 0xFFFFFFFF, 0x100000000, BC_TICK_END - 1};
 
 	for (size_t i = 0; i < sizeof(ticks) / sizeof(ticks[0]); i++) {
-		begin(f);
+		init_stamper(f);
 		assert_int_equal(stamp_one(f, ticks[i]).time, BC_TIME_NONE);
 		assert_int_equal(f->chunk.info.events, 1);
 		assert_anchor(&f->chunk, 0, 0, ticks[i], true);
@@ -131,7 +131,7 @@ TEST_F(a_delta_is_reported_up_to_0xfffffffe_and_anchored_from_there)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		for (uint64_t first = 0; first <= UINT32_MAX; first += 0x55555555) {
 			bool is_anchored = cases[i].time == BC_TIME_NONE;
-			begin(f);
+			init_stamper(f);
 			stamp_one(f, first);
 			assert_int_equal(stamp_one(f, first + cases[i].delta).time, cases[i].time);
 			assert_int_equal(stamp_one(f, first + cases[i].delta + 7).time, 7);
@@ -149,13 +149,13 @@ TEST_F(ticks_within_a_frame_add_up_from_its_headers)
 	uint8_t samples[4 * BC_BCP1_SAMPLE_BYTES];
 	uint8_t *p = samples;
 
-	begin(f);
+	init_stamper(f);
 	stamp_one(f, 1000);
-	/* The first sample's own ticks say nothing: its tick is the header's. */
-	p = put_sample(p, 0x10, READ_CONTROL, 999);
-	p = put_sample(p, 0x20, READ_CONTROL, 0);
-	p = put_sample(p, 0x30, READ_CONTROL, 1);
-	put_sample(p, 0x40, READ_CONTROL, 0xFFFF);
+	/* The first sample's tick is the header's, whatever its own ticks. */
+	p = write_sample(p, 0x10, READ_CONTROL, 999);
+	p = write_sample(p, 0x20, READ_CONTROL, 0);
+	p = write_sample(p, 0x30, READ_CONTROL, 1);
+	write_sample(p, 0x40, READ_CONTROL, 0xFFFF);
 	struct bc_samples run = frame_of(samples, 4, 5000, 0, 0);
 	assert_int_equal(
 		bc_stamp_samples(&f->stamper, &run, BC_NO_TICK_LIMIT, &f->chunk, &f->stamped),
@@ -171,12 +171,12 @@ TEST_F(ticks_within_a_frame_add_up_from_its_headers)
 	assert_int_equal(record_of(&f->chunk, 4).addr, 0x40);
 }
 
-TEST_F(a_frame_at_tick_0_begins_at_0_whatever_its_first_sample_claims)
+TEST_F(a_frame_at_tick_0_starts_at_0_whatever_its_first_sample_claims)
 {
 	uint8_t samples[2 * BC_BCP1_SAMPLE_BYTES];
 
-	begin(f);
-	put_sample(put_sample(samples, 0x10, READ_CONTROL, 0xFFFF), 0x20, READ_CONTROL, 3);
+	init_stamper(f);
+	write_sample(write_sample(samples, 0x10, READ_CONTROL, 0xFFFF), 0x20, READ_CONTROL, 3);
 	struct bc_samples run = frame_of(samples, 2, 0, 0, 0);
 	assert_int_equal(
 		bc_stamp_samples(&f->stamper, &run, BC_NO_TICK_LIMIT, &f->chunk, &f->stamped),
@@ -188,7 +188,7 @@ TEST_F(a_frame_at_tick_0_begins_at_0_whatever_its_first_sample_claims)
 
 TEST_F(a_frame_without_samples_changes_nothing)
 {
-	begin(f);
+	init_stamper(f);
 	stamp_one(f, 50);
 	struct bc_samples run = frame_of(NULL, 0, 9000, 0, 0);
 	assert_int_equal(
@@ -199,11 +199,11 @@ TEST_F(a_frame_without_samples_changes_nothing)
 	assert_int_equal(stamp_one(f, 60).time, 10);
 }
 
-TEST_F(raw_samples_are_a_tick_apart)
+TEST_F(raw_samples_are_one_tick_apart)
 {
 	uint8_t samples[5 * BC_SAMPLE_BYTES];
 
-	begin(f);
+	init_stamper(f);
 	for (uint8_t i = 0; i < 5; i++)
 		memcpy(samples + i * BC_SAMPLE_BYTES,
 			(uint8_t[]){0, 0, i, 0, 0xF0, READ_CONTROL | 9}, BC_SAMPLE_BYTES);
@@ -225,14 +225,14 @@ TEST_F(raw_samples_are_a_tick_apart)
 	assert_anchor(&f->chunk, 0, 0, 1, true);
 }
 
-TEST_F(the_processor_is_the_headers_or_with_the_flag_each_samples)
+TEST_F(the_processor_is_from_the_header_or_with_the_flag_from_the_sample)
 {
 	for (unsigned agent = 0; agent < 16; agent++) {
 		uint8_t sample[BC_BCP1_SAMPLE_BYTES];
-		put_sample(sample, 0, (uint8_t)(READ_CONTROL | agent), 0);
+		write_sample(sample, 0, (uint8_t)(READ_CONTROL | agent), 0);
 		for (unsigned proc = 0; proc < 256; proc += 5) {
 			for (uint16_t flags = 0; flags < 16; flags++) {
-				begin(f);
+				init_stamper(f);
 				struct bc_samples run = frame_of(
 					sample, 1, 0, flags, (uint8_t)proc);
 				bc_stamp_samples(&f->stamper, &run, BC_NO_TICK_LIMIT, &f->chunk,
@@ -249,14 +249,14 @@ TEST_F(dropped_invalid_cycles_add_their_ticks)
 	uint8_t samples[6 * BC_BCP1_SAMPLE_BYTES];
 	uint8_t *p = samples;
 
-	p = put_sample(p, 0, INVALID_CONTROL, 0);
-	p = put_sample(p, 1, READ_CONTROL, 10);
-	p = put_sample(p, 2, INVALID_CONTROL, 100);
-	p = put_sample(p, 3, INVALID_CONTROL, 1000);
-	p = put_sample(p, 4, READ_CONTROL, 10000);
-	put_sample(p, 5, INVALID_CONTROL, 5);
+	p = write_sample(p, 0, INVALID_CONTROL, 0);
+	p = write_sample(p, 1, READ_CONTROL, 10);
+	p = write_sample(p, 2, INVALID_CONTROL, 100);
+	p = write_sample(p, 3, INVALID_CONTROL, 1000);
+	p = write_sample(p, 4, READ_CONTROL, 10000);
+	write_sample(p, 5, INVALID_CONTROL, 5);
 
-	begin(f);
+	init_stamper(f);
 	struct bc_samples run = frame_of(samples, 6, 70, 0, 0);
 	assert_int_equal(
 		bc_stamp_samples(&f->stamper, &run, BC_NO_TICK_LIMIT, &f->chunk, &f->stamped),
@@ -271,7 +271,7 @@ TEST_F(dropped_invalid_cycles_add_their_ticks)
 	assert_int_equal(f->stamper.tick, 11185); /* of the last sample, kept or not */
 	assert_int_equal(stamp_one(f, 11190).time, 10);
 
-	/* Kept, they are records as any. */
+	/* When kept, they become records. */
 	bc_stamper_init(&f->stamper, &f->keeping);
 	bc_chunk_reset(&f->chunk, 0, 0);
 	run = frame_of(samples, 6, 70, 0, 0);
@@ -283,12 +283,12 @@ TEST_F(dropped_invalid_cycles_add_their_ticks)
 	assert_int_equal(record_of(&f->chunk, 3).time, 1000);
 }
 
-TEST_F(nothing_but_invalid_cycles_leaves_the_first_record_the_first)
+TEST_F(dropped_cycles_before_the_first_record_leave_it_the_first)
 {
 	uint8_t sample[BC_BCP1_SAMPLE_BYTES];
 
-	begin(f);
-	put_sample(sample, 0, INVALID_CONTROL, 0);
+	init_stamper(f);
+	write_sample(sample, 0, INVALID_CONTROL, 0);
 	struct bc_samples run = frame_of(sample, 1, 100, 0, 0);
 	bc_stamp_samples(&f->stamper, &run, BC_NO_TICK_LIMIT, &f->chunk, &f->stamped);
 	assert_true(bc_chunk_is_empty(&f->chunk));
@@ -296,14 +296,15 @@ TEST_F(nothing_but_invalid_cycles_leaves_the_first_record_the_first)
 	assert_anchor(&f->chunk, 0, 0, 300, true);
 }
 
-TEST_F(special_cycles_of_no_document_are_counted)
+TEST_F(undocumented_special_cycles_are_counted)
 {
 	uint8_t samples[3 * BC_BCP1_SAMPLE_BYTES];
 
-	put_sample(put_sample(put_sample(samples, 0, SPECIAL_CONTROL, 0), 0, SPECIAL_CONTROL, 1), 0,
-		READ_CONTROL, 1);
+	write_sample(
+		write_sample(write_sample(samples, 0, SPECIAL_CONTROL, 0), 0, SPECIAL_CONTROL, 1),
+		0, READ_CONTROL, 1);
 	samples[4] = 0x7F;
-	begin(f);
+	init_stamper(f);
 	struct bc_samples run = frame_of(samples, 3, 0, 0, 0);
 	bc_stamp_samples(&f->stamper, &run, BC_NO_TICK_LIMIT, &f->chunk, &f->stamped);
 	assert_int_equal(f->stamped.kept, 3);
@@ -312,9 +313,9 @@ TEST_F(special_cycles_of_no_document_are_counted)
 	assert_int_equal(record_of(&f->chunk, 1).reqtype, BC_REQ_SHUTDOWN);
 }
 
-TEST_F(an_epoch_begins_again_without_a_delta)
+TEST_F(an_epoch_starts_without_a_delta)
 {
-	begin(f);
+	init_stamper(f);
 	stamp_one(f, 1000000);
 	bc_stamper_next_epoch(&f->stamper, 3);
 	assert_int_equal(f->stamper.tick, 0);
@@ -325,14 +326,14 @@ TEST_F(an_epoch_begins_again_without_a_delta)
 	assert_int_equal(stamp_one(f, 9).time, 4);
 }
 
-TEST_F(a_chunk_without_records_keeps_the_tick_it_was_begun_with)
+TEST_F(a_chunk_without_records_keeps_its_initial_tick)
 {
 	uint8_t sample[BC_BCP1_SAMPLE_BYTES];
 
-	begin(f);
+	init_stamper(f);
 	stamp_one(f, 1000);
 	bc_chunk_reset(&f->chunk, f->stamper.record_tick, 0);
-	put_sample(sample, 0, INVALID_CONTROL, 0);
+	write_sample(sample, 0, INVALID_CONTROL, 0);
 	struct bc_samples run = frame_of(sample, 1, 2000, 0, 0);
 	bc_stamp_samples(&f->stamper, &run, BC_NO_TICK_LIMIT, &f->chunk, &f->stamped);
 	assert_int_equal(f->chunk.info.first_tick, 1000);
@@ -346,15 +347,15 @@ static enum bc_stamp_result skip_one(
 {
 	uint8_t sample[BC_BCP1_SAMPLE_BYTES];
 
-	put_sample(sample, 0x1000, control, 0);
+	write_sample(sample, 0x1000, control, 0);
 	sample[4] = 0x00;
 	struct bc_samples run = frame_of(sample, 1, tick, 0, 0);
 	return bc_stamp_skip_samples(&f->stamper, &run, limit, &f->stamped);
 }
 
-TEST_F(skipped_samples_are_counted_as_what_they_would_have_been)
+TEST_F(skipped_samples_are_counted_as_if_stamped)
 {
-	begin(f);
+	init_stamper(f);
 	assert_int_equal(skip_one(f, 10, READ_CONTROL, BC_NO_TICK_LIMIT), BC_STAMP_DONE);
 	assert_int_equal(f->stamped.consumed, 1);
 	assert_int_equal(f->stamped.kept, 1);
@@ -370,15 +371,15 @@ TEST_F(skipped_samples_are_counted_as_what_they_would_have_been)
 	assert_int_equal(f->stamped.unknown, 1);
 }
 
-TEST_F(the_delta_after_skipped_samples_leads_across_them)
+TEST_F(the_delta_after_skipped_samples_includes_them)
 {
-	begin(f);
+	init_stamper(f);
 	stamp_one(f, 100);
 	skip_one(f, 200, READ_CONTROL, BC_NO_TICK_LIMIT);
 	skip_one(f, 300, INVALID_CONTROL, BC_NO_TICK_LIMIT);
 	assert_int_equal(stamp_one(f, 350).time, 250);
 
-	/* Across more than a delta holds. */
+	/* More ticks than a delta can have. */
 	skip_one(f, 0x80000000, READ_CONTROL, BC_NO_TICK_LIMIT);
 	assert_int_equal(stamp_one(f, 350 + UINT64_C(0xFFFFFFFF)).time, BC_TIME_NONE);
 	assert_anchor(&f->chunk, 1, 2, 350 + UINT64_C(0xFFFFFFFF), true);
@@ -386,7 +387,7 @@ TEST_F(the_delta_after_skipped_samples_leads_across_them)
 
 TEST_F(samples_skipped_before_the_first_record_leave_it_the_first)
 {
-	begin(f);
+	init_stamper(f);
 	skip_one(f, 200, READ_CONTROL, BC_NO_TICK_LIMIT);
 	assert_int_equal(stamp_one(f, 350).time, BC_TIME_NONE);
 	assert_anchor(&f->chunk, 0, 0, 350, true);
@@ -400,11 +401,11 @@ TEST_F(a_limit_stops_before_the_sample_at_it)
 	uint8_t *p = samples;
 
 	for (int i = 0; i < 5; i++) /* at 100, 110, ..., the second of them invalid */
-		p = put_sample(p, (uint32_t)i, i == 1 ? INVALID_CONTROL : READ_CONTROL, 10);
+		p = write_sample(p, (uint32_t)i, i == 1 ? INVALID_CONTROL : READ_CONTROL, 10);
 	for (uint64_t limit = 95; limit < 150; limit++) {
 		uint32_t below = limit <= 100 ? 0 : (uint32_t)((limit - 100 + 9) / 10);
 		for (int is_skipped = 0; is_skipped < 2; is_skipped++) {
-			begin(f);
+			init_stamper(f);
 			struct bc_samples run = frame_of(samples, 5, 100, 0, 0);
 			enum bc_stamp_result end = is_skipped
 							   ? bc_stamp_skip_samples(&f->stamper,
@@ -423,7 +424,7 @@ TEST_F(a_limit_stops_before_the_sample_at_it)
 	}
 }
 
-/* Full chunks, and the same run cut into chunks everywhere */
+/* Full chunks, and runs split at any place */
 
 struct run {
 	uint8_t samples[RUN_MAX * BC_BCP1_SAMPLE_BYTES];
@@ -431,7 +432,7 @@ struct run {
 	uint64_t tick;
 };
 
-/* Frames that need anchors: their ticks are far apart. */
+/* Frames that need anchors because their ticks are far apart. */
 static void make_runs(struct run runs[8])
 {
 	struct dice dice = {.state = 23};
@@ -445,7 +446,7 @@ static void make_runs(struct run runs[8])
 			static const uint8_t controls[] = {
 				READ_CONTROL, INVALID_CONTROL, READ_CONTROL, SPECIAL_CONTROL, 0x80};
 			uint16_t ticks = (uint16_t)(n == 0 ? 0 : dice_roll(&dice));
-			p = put_sample(p, (uint32_t)dice_roll(&dice),
+			p = write_sample(p, (uint32_t)dice_roll(&dice),
 				controls[dice_below(&dice, 5)] | (uint8_t)dice_below(&dice, 4),
 				ticks);
 			tick += ticks;
@@ -455,36 +456,37 @@ static void make_runs(struct run runs[8])
 	}
 }
 
-/* What was made: records with their absolute ticks, gathered over chunks. */
-struct made {
+/* The output: records with their absolute ticks, collected from chunks. */
+struct output {
 	uint8_t records[RUN_MAX * BC_RECORD_BYTES];
-	uint64_t anchors[RUN_MAX]; /* 0 where there is none */
+	uint64_t anchors[RUN_MAX]; /* 0 if there is none */
 	uint32_t n;
 };
 
-/* Gathers what a chunk has from its record `from` and its event `event` on. */
-static void gather(struct made *made, const struct bc_chunk *chunk, uint32_t from, uint32_t event)
+/* Collects a chunk's records from `from` on and events from `event` on. */
+static void collect(
+	struct output *output, const struct bc_chunk *chunk, uint32_t from, uint32_t event)
 {
 	assert_true(chunk->info.records <= BC_CHUNK_RECORDS);
 	for (uint32_t i = from; i < chunk->info.records; i++) {
-		assert_true(made->n < RUN_MAX);
-		memcpy(made->records + (size_t)made->n * BC_RECORD_BYTES,
+		assert_true(output->n < RUN_MAX);
+		memcpy(output->records + (size_t)output->n * BC_RECORD_BYTES,
 			chunk->records + (size_t)i * BC_RECORD_BYTES, BC_RECORD_BYTES);
 		while (event < chunk->info.events && chunk->events[event].position == i)
-			made->anchors[made->n] = chunk->events[event++].value;
-		made->n++;
+			output->anchors[output->n] = chunk->events[event++].value;
+		output->n++;
 	}
 	assert_int_equal(event, chunk->info.events);
 }
 
-static void assert_same_made(const struct made *a, const struct made *b)
+static void assert_same_output(const struct output *a, const struct output *b)
 {
 	assert_int_equal(a->n, b->n);
 	assert_memory_equal(a->records, b->records, (size_t)a->n * BC_RECORD_BYTES);
 	assert_memory_equal(a->anchors, b->anchors, a->n * sizeof(a->anchors[0]));
 }
 
-/* Makes the first chunk look as if it had room for so many more records and events only. */
+/* Fills the first chunk so that it has room for this many records and events. */
 static void fill_up(struct bc_chunk *chunk, uint32_t records_left, uint32_t events_left)
 {
 	struct bc_event event = {.kind = BC_EVENT_MARK};
@@ -494,17 +496,17 @@ static void fill_up(struct bc_chunk *chunk, uint32_t records_left, uint32_t even
 		assert_true(bc_chunk_add_event(chunk, &event, NULL));
 }
 
-/* Stamps all runs, into a chunk with so much room and then into empty ones; at `limit` it stops and
- * goes on. */
-static struct made make(struct fixture *f, const struct run runs[8], uint32_t records_left,
+/* Stamps all runs into a chunk with limited room and then into empty ones. Stops at `limit` and
+ * continues. */
+static struct output stamp_runs(struct fixture *f, const struct run runs[8], uint32_t records_left,
 	uint32_t events_left, uint64_t limit)
 {
-	struct made made = {.n = 0};
+	struct output output = {.n = 0};
 	struct bc_stamped sum = {0};
 	uint32_t from;
 	uint32_t event;
 
-	begin(f);
+	init_stamper(f);
 	fill_up(&f->chunk, records_left, events_left);
 	from = f->chunk.info.records;
 	event = f->chunk.info.events;
@@ -521,7 +523,7 @@ static struct made make(struct fixture *f, const struct run runs[8], uint32_t re
 			sum.kept += f->stamped.kept;
 			sum.unknown += f->stamped.unknown;
 			if (end == BC_STAMP_FULL) {
-				gather(&made, &f->chunk, from, event);
+				collect(&output, &f->chunk, from, event);
 				bc_chunk_reset(&f->chunk, f->stamper.record_tick, 0);
 				from = event = 0;
 			} else if (end == BC_STAMP_LIMIT) {
@@ -529,64 +531,64 @@ static struct made make(struct fixture *f, const struct run runs[8], uint32_t re
 			}
 		} while (end != BC_STAMP_DONE);
 	}
-	gather(&made, &f->chunk, from, event);
-	assert_int_equal(sum.kept, made.n);
-	return made;
+	collect(&output, &f->chunk, from, event);
+	assert_int_equal(sum.kept, output.n);
+	return output;
 }
 
-/* The same, from the definition. */
-static struct made expect(const struct fixture *f, const struct run runs[8])
+/* The expected output, from the definition. */
+static struct output expected_output(const struct fixture *f, const struct run runs[8])
 {
-	struct made made = {.n = 0};
+	struct output output = {.n = 0};
 	uint64_t before = 0;
 
 	for (int i = 0; i < 8; i++) {
 		uint64_t tick = runs[i].tick;
 		for (uint32_t n = 0; n < runs[i].count; n++) {
 			const uint8_t *at = runs[i].samples + n * BC_BCP1_SAMPLE_BYTES;
-			uint8_t *out = made.records + (size_t)made.n * BC_RECORD_BYTES;
+			uint8_t *out = output.records + (size_t)output.n * BC_RECORD_BYTES;
 			tick += n == 0 ? 0 : bc_le16(at + 6);
 			if (at[5] >> 4 == INVALID_CONTROL >> 4)
 				continue;
 			bc_map_sample(out, bc_map_entry(&f->mapping, at), at, at[5] & 15);
-			bool has_delta = made.n != 0 && tick - before < 0xFFFFFFFF;
+			bool has_delta = output.n != 0 && tick - before < 0xFFFFFFFF;
 			bc_write_le32(out + 8, has_delta ? (uint32_t)(tick - before) : 0xFFFFFFFF);
-			made.anchors[made.n++] = has_delta ? 0 : tick;
+			output.anchors[output.n++] = has_delta ? 0 : tick;
 			before = tick;
 		}
 	}
-	return made;
+	return output;
 }
 
-TEST_F(a_run_cut_into_chunks_anywhere_gives_the_same_records)
+TEST_F(a_run_split_between_chunks_anywhere_gives_the_same_records)
 {
 	struct run runs[8];
 
 	make_runs(runs);
-	struct made expected = expect(f, runs);
+	struct output expected = expected_output(f, runs);
 	assert_true(expected.n > 10);
 	for (uint32_t records_left = 0; records_left <= expected.n + 1; records_left++) {
 		for (uint32_t events_left = 0; events_left < 8; events_left++) {
-			struct made made = make(
+			struct output output = stamp_runs(
 				f, runs, records_left, events_left, BC_NO_TICK_LIMIT);
-			assert_same_made(&made, &expected);
+			assert_same_output(&output, &expected);
 		}
 	}
 }
 
-TEST_F(a_run_stopped_at_any_tick_goes_on_as_if_it_had_not_been)
+TEST_F(a_run_stopped_at_any_tick_continues_unchanged)
 {
 	struct run runs[8];
 
 	make_runs(runs);
-	struct made expected = expect(f, runs);
+	struct output expected = expected_output(f, runs);
 	for (int i = 0; i < 8; i++) {
 		uint64_t tick = runs[i].tick;
 		for (uint32_t n = 0; n < runs[i].count; n++) {
 			tick += n == 0 ? 0 : bc_le16(runs[i].samples + n * 8 + 6);
 			for (uint64_t limit = tick; limit < tick + 2; limit++) {
-				struct made made = make(f, runs, 3, 3, limit);
-				assert_same_made(&made, &expected);
+				struct output output = stamp_runs(f, runs, 3, 3, limit);
+				assert_same_output(&output, &expected);
 			}
 		}
 	}
@@ -594,7 +596,7 @@ TEST_F(a_run_stopped_at_any_tick_goes_on_as_if_it_had_not_been)
 
 #define LONG_RUN 3000u
 
-/* Samples of every kind, stretches of plain reads among them, and what becomes of them. */
+/* Samples of every kind, including stretches of plain reads, and their expected records. */
 static uint32_t make_long_run(const struct fixture *f, struct dice *dice, bool has_agent,
 	uint8_t *samples, uint8_t *records, uint64_t *ticks_of, uint32_t *unknown)
 {
@@ -610,7 +612,7 @@ static uint32_t make_long_run(const struct fixture *f, struct dice *dice, bool h
 		uint8_t control = (uint8_t)(is_odd ? odd[dice_below(dice, 5)] : READ_CONTROL);
 		uint16_t ticks = (uint16_t)(dice_roll(dice) >> 48 >> dice_below(dice, 16));
 		const uint8_t *at = p;
-		p = put_sample(p, (uint32_t)dice_roll(dice),
+		p = write_sample(p, (uint32_t)dice_roll(dice),
 			(uint8_t)(control | dice_below(dice, 16)), i == 0 ? 0 : ticks);
 		p[-4] = (uint8_t)(is_odd ? ~(1u << dice_below(dice, 8)) : dice_roll(dice));
 		since += bc_le16(at + 6);
@@ -628,12 +630,12 @@ static uint32_t make_long_run(const struct fixture *f, struct dice *dice, bool h
 	return kept;
 }
 
-TEST_F(a_long_run_cut_and_stopped_at_random_is_as_if_made_one_by_one)
+TEST_F(a_long_run_split_at_random_gives_the_same_records)
 {
 	struct dice dice = {.state = 29};
 	uint8_t *samples = malloc((size_t)LONG_RUN * BC_BCP1_SAMPLE_BYTES);
 	uint8_t *records = malloc((size_t)LONG_RUN * BC_RECORD_BYTES);
-	uint64_t *ticks = malloc(LONG_RUN * sizeof(*ticks)); /* from the run's first */
+	uint64_t *ticks = malloc(LONG_RUN * sizeof(*ticks)); /* relative to the run's start */
 
 	assert_non_null(samples);
 	assert_non_null(records);
@@ -651,7 +653,7 @@ TEST_F(a_long_run_cut_and_stopped_at_random_is_as_if_made_one_by_one)
 			samples, LONG_RUN, first, has_agent ? BC_BCP1_AGENT : 0, 77);
 		enum bc_stamp_result end;
 
-		begin(f);
+		init_stamper(f);
 		fill_up(&f->chunk, dice_below(&dice, 500), 4);
 		uint32_t from = f->chunk.info.records;
 		do {
@@ -695,17 +697,17 @@ TEST_F(a_long_run_cut_and_stopped_at_random_is_as_if_made_one_by_one)
 	free(samples);
 }
 
-TEST_F(a_full_chunk_takes_nothing_and_loses_nothing)
+TEST_F(a_full_chunk_consumes_and_loses_nothing)
 {
 	uint8_t samples[3 * BC_BCP1_SAMPLE_BYTES];
-	uint8_t *p = put_sample(samples, 1, INVALID_CONTROL, 0);
+	uint8_t *p = write_sample(samples, 1, INVALID_CONTROL, 0);
 
-	put_sample(put_sample(p, 2, READ_CONTROL, 5), 3, INVALID_CONTROL, 5);
-	begin(f);
+	write_sample(write_sample(p, 2, READ_CONTROL, 5), 3, INVALID_CONTROL, 5);
+	init_stamper(f);
 	stamp_one(f, 100);
 	f->chunk.info.records = BC_CHUNK_RECORDS;
 	struct bc_samples run = frame_of(samples, 3, 200, 0, 0);
-	/* Dropped cycles want no room. */
+	/* Dropped cycles need no room. */
 	assert_int_equal(
 		bc_stamp_samples(&f->stamper, &run, BC_NO_TICK_LIMIT, &f->chunk, &f->stamped),
 		BC_STAMP_FULL);
@@ -727,12 +729,12 @@ TEST_F(a_full_chunk_takes_nothing_and_loses_nothing)
 	assert_int_equal(record_of(&f->next, 0).time, 105);
 }
 
-TEST_F(a_full_event_table_holds_up_only_what_wants_an_anchor)
+TEST_F(a_full_event_table_stops_only_records_with_anchors)
 {
 	uint8_t samples[2 * BC_BCP1_SAMPLE_BYTES];
 
-	put_sample(put_sample(samples, 1, READ_CONTROL, 0), 2, READ_CONTROL, 9);
-	begin(f);
+	write_sample(write_sample(samples, 1, READ_CONTROL, 0), 2, READ_CONTROL, 9);
+	init_stamper(f);
 	stamp_one(f, 100);
 	while (bc_chunk_has_room(&f->chunk, 1))
 		assert_true(bc_chunk_add_event(
@@ -755,7 +757,7 @@ TEST_F(a_full_event_table_holds_up_only_what_wants_an_anchor)
 	assert_anchor(&f->next, 0, 0, UINT64_C(1) << 33, true);
 }
 
-TEST_F(a_chunk_takes_exactly_its_records)
+TEST_F(a_chunk_takes_exactly_its_maximum_of_records)
 {
 	uint32_t count = BC_CHUNK_RECORDS + 1;
 	uint8_t *samples = calloc(count, BC_SAMPLE_BYTES);
@@ -763,7 +765,7 @@ TEST_F(a_chunk_takes_exactly_its_records)
 	assert_non_null(samples);
 	for (uint32_t i = 0; i < count; i++)
 		samples[i * BC_SAMPLE_BYTES + 5] = READ_CONTROL;
-	begin(f);
+	init_stamper(f);
 	struct bc_samples run = bc_samples_of_raw6(samples, count, 0, bc_pace_of(1, 1));
 	assert_int_equal(
 		bc_stamp_samples(&f->stamper, &run, BC_NO_TICK_LIMIT, &f->chunk, &f->stamped),
@@ -777,11 +779,11 @@ TEST_F(a_chunk_takes_exactly_its_records)
 
 /* Records */
 
-static uint8_t *put_record(uint8_t *p, uint32_t n, uint32_t time)
+static uint8_t *write_record(uint8_t *p, uint32_t n, uint32_t time)
 {
 	struct bc_record r = {
 		.addr = n * 0x01010101,
-		.reqtype = (uint8_t)(n * 37), /* unknown ones too */
+		.reqtype = (uint8_t)(n * 37), /* including unknown ones */
 		.size = (uint8_t)(n * 91),
 		.attr = (uint8_t)~n,
 		.proc = (uint8_t)(200 + n),
@@ -802,7 +804,7 @@ static enum bc_stamp_result stamp_run(struct fixture *f, struct bc_records *run)
 	return bc_stamp_records(&f->stamper, run, BC_NO_TICK_LIMIT, &f->chunk, &f->stamped);
 }
 
-TEST_F(records_are_kept_as_they_stand)
+TEST_F(records_are_copied_unchanged)
 {
 	static const uint32_t times[] = {
 		BC_TIME_NONE, 0, 1, 0xFFFFFFFE, 0xFFFFFFFE, BC_TIME_NONE, 7, BC_TIME_NONE};
@@ -811,7 +813,7 @@ TEST_F(records_are_kept_as_they_stand)
 	uint8_t *p = records;
 
 	for (uint32_t i = 0; i < N; i++)
-		p = put_record(p, i, times[i]);
+		p = write_record(p, i, times[i]);
 	bc_stamper_init(&f->stamper, NULL);
 	bc_chunk_reset(&f->chunk, 0, 0);
 	struct bc_records run = run_of(records, N);
@@ -821,7 +823,7 @@ TEST_F(records_are_kept_as_they_stand)
 	assert_int_equal(f->stamped.invalid, 0);
 	assert_memory_equal(f->chunk.records, records, sizeof(records));
 
-	/* What has no delta adds no ticks; only the first is known to have had none before it. */
+	/* A record without a delta adds no ticks, and is inexact unless it is the first. */
 	uint64_t tick = 1 + UINT64_C(2) * 0xFFFFFFFE;
 	assert_int_equal(f->chunk.info.events, 3);
 	assert_anchor(&f->chunk, 0, 0, 0, true);
@@ -835,32 +837,32 @@ TEST_F(a_first_record_with_a_delta_keeps_it)
 {
 	uint8_t record[BC_RECORD_BYTES];
 
-	begin(f);
-	put_record(record, 1, 1234);
+	init_stamper(f);
+	write_record(record, 1, 1234);
 	struct bc_records run = run_of(record, 1);
 	assert_int_equal(stamp_run(f, &run), BC_STAMP_DONE);
 	assert_memory_equal(f->chunk.records, record, sizeof(record));
 	assert_int_equal(f->chunk.info.events, 0);
 	assert_int_equal(f->chunk.info.first_tick, 1234);
-	/* It was the first: the next without a delta is not. */
-	put_record(record, 1, BC_TIME_NONE);
+	/* The next record without a delta is not the first. */
+	write_record(record, 1, BC_TIME_NONE);
 	run = run_of(record, 1);
 	assert_int_equal(stamp_run(f, &run), BC_STAMP_DONE);
 	assert_anchor(&f->chunk, 0, 1, 1234, false);
 }
 
-TEST_F(anchors_of_the_chunk_they_come_from_are_carried_along)
+TEST_F(anchors_of_the_source_chunk_are_copied)
 {
 	static const uint32_t times[] = {BC_TIME_NONE, 5, BC_TIME_NONE, BC_TIME_NONE, 3};
 	uint8_t *p = f->next.records;
 
 	bc_chunk_reset(&f->next, 0, 0);
 	for (uint32_t i = 0; i < 5; i++)
-		p = put_record(p, i, times[i]);
+		p = write_record(p, i, times[i]);
 	f->next.info.records = 5;
 	assert_true(bc_chunk_add_event(&f->next,
 		&(struct bc_event){.kind = BC_EVENT_ANCHOR, .exact = true, .value = 1000}, NULL));
-	/* A mark at the same place is no anchor. */
+	/* A mark at the same position is not an anchor. */
 	assert_true(bc_chunk_add_event(&f->next,
 		&(struct bc_event){.kind = BC_EVENT_MARK, .position = 2, .value = 9}, NULL));
 	assert_true(bc_chunk_add_event(&f->next,
@@ -876,7 +878,7 @@ TEST_F(anchors_of_the_chunk_they_come_from_are_carried_along)
 			.value = (UINT64_C(1) << 50) + 2},
 		NULL));
 	for (uint32_t split = 0; split <= 5; split++) {
-		begin(f);
+		init_stamper(f);
 		struct bc_records run = {.at = f->next.records, .source = &f->next};
 		run.count = split;
 		assert_int_equal(stamp_run(f, &run), BC_STAMP_DONE);
@@ -892,42 +894,42 @@ TEST_F(anchors_of_the_chunk_they_come_from_are_carried_along)
 	}
 }
 
-TEST_F(an_anchor_at_any_tick_is_taken_where_there_is_no_limit)
+TEST_F(without_a_limit_an_anchor_can_have_any_tick)
 {
 	static const uint64_t ticks[] = {0, BC_TICK_END, UINT64_MAX - 1, UINT64_MAX};
 
 	for (size_t i = 0; i < sizeof(ticks) / sizeof(ticks[0]); i++) {
 		bc_chunk_reset(&f->next, 0, 0);
-		put_record(f->next.records, 0, BC_TIME_NONE);
+		write_record(f->next.records, 0, BC_TIME_NONE);
 		f->next.info.records = 1;
 		assert_true(bc_chunk_add_event(&f->next,
 			&(struct bc_event){
 				.kind = BC_EVENT_ANCHOR, .exact = true, .value = ticks[i]},
 			NULL));
-		begin(f);
+		init_stamper(f);
 		struct bc_records run = {.at = f->next.records, .count = 1, .source = &f->next};
 		assert_int_equal(stamp_run(f, &run), BC_STAMP_DONE);
 		assert_anchor(&f->chunk, 0, 0, ticks[i], true);
 		run = (struct bc_records){.at = f->next.records, .count = 1, .source = &f->next};
-		begin(f);
+		init_stamper(f);
 		assert_int_equal(
 			bc_stamp_skip_records(&f->stamper, &run, BC_NO_TICK_LIMIT, &f->stamped),
 			BC_STAMP_DONE);
 	}
 }
 
-TEST_F(a_skipped_record_of_unknown_delta_leaves_the_next_one_without)
+TEST_F(the_delta_after_a_skipped_unknown_delta_is_unknown)
 {
 	static const uint32_t times[] = {100, BC_TIME_NONE, 20, 3, 5, 0xFFFFFFFE, 7};
 	uint8_t records[7 * BC_RECORD_BYTES];
 	uint8_t *p = records;
 
 	for (uint32_t i = 0; i < 7; i++)
-		p = put_record(p, i, times[i]);
-	begin(f);
+		p = write_record(p, i, times[i]);
+	init_stamper(f);
 	struct bc_records run = run_of(records, 1);
 	assert_int_equal(stamp_run(f, &run), BC_STAMP_DONE);
-	run.count = 2; /* nobody knows how long before the second of these the first was */
+	run.count = 2; /* the ticks between the two are unknown */
 	assert_int_equal(bc_stamp_skip_records(&f->stamper, &run, BC_NO_TICK_LIMIT, &f->stamped),
 		BC_STAMP_DONE);
 	run.count = 2;
@@ -938,7 +940,7 @@ TEST_F(a_skipped_record_of_unknown_delta_leaves_the_next_one_without)
 	run.count = 1;
 	assert_int_equal(bc_stamp_skip_records(&f->stamper, &run, BC_NO_TICK_LIMIT, &f->stamped),
 		BC_STAMP_DONE);
-	run.count = 1; /* its delta is known, and too long; its tick is a lower bound still */
+	run.count = 1; /* its delta is known but too long; its tick is still a lower bound */
 	assert_int_equal(stamp_run(f, &run), BC_STAMP_DONE);
 	assert_int_equal(record_of(&f->chunk, 3).time, BC_TIME_NONE);
 	assert_anchor(&f->chunk, 1, 3, 128 + UINT64_C(0xFFFFFFFE) + 7, false);
@@ -951,8 +953,8 @@ TEST_F(skipped_records_add_their_ticks_to_the_next_delta)
 	uint8_t *p = records;
 
 	for (uint32_t i = 0; i < 6; i++)
-		p = put_record(p, i, times[i]);
-	begin(f);
+		p = write_record(p, i, times[i]);
+	init_stamper(f);
 	struct bc_records run = run_of(records, 1);
 	assert_int_equal(stamp_run(f, &run), BC_STAMP_DONE);
 	run.count = 2;
@@ -968,24 +970,24 @@ TEST_F(skipped_records_add_their_ticks_to_the_next_delta)
 	run.count = 1;
 	assert_int_equal(bc_stamp_skip_records(&f->stamper, &run, BC_NO_TICK_LIMIT, &f->stamped),
 		BC_STAMP_DONE);
-	run.count = 1; /* the sum is more than a delta holds */
+	run.count = 1; /* the sum does not fit a delta */
 	assert_int_equal(stamp_run(f, &run), BC_STAMP_DONE);
 	assert_int_equal(record_of(&f->chunk, 2).time, BC_TIME_NONE);
 	assert_anchor(&f->chunk, 0, 2, 130 + UINT64_C(0xFFFFFFF0) + 500, true);
 }
 
-TEST_F(records_cut_into_chunks_or_at_a_limit_anywhere_are_the_same)
+TEST_F(records_split_by_chunks_or_limits_anywhere_are_the_same)
 {
 	enum { N = 24 };
 	static const uint32_t times[] = {7, BC_TIME_NONE, 0xFFFFFFFE, 1};
 	uint8_t records[N * BC_RECORD_BYTES];
 	uint8_t *p = records;
-	struct made expected = {.n = N};
+	struct output expected = {.n = N};
 	uint64_t tick = 0;
 
 	for (uint32_t i = 0; i < N; i++) {
 		uint32_t time = times[i % 4];
-		p = put_record(p, i, time);
+		p = write_record(p, i, time);
 		tick += time == BC_TIME_NONE ? 0 : time;
 		expected.anchors[i] = time == BC_TIME_NONE ? tick : 0;
 	}
@@ -993,9 +995,9 @@ TEST_F(records_cut_into_chunks_or_at_a_limit_anywhere_are_the_same)
 	for (uint32_t room = 0; room <= N + 1; room++) {
 		for (uint32_t events = 0; events <= N / 4 + 1; events++) {
 			for (uint64_t limit = 5; limit < 10; limit++) {
-				struct made made = {.n = 0};
+				struct output output = {.n = 0};
 				uint64_t at_limit = limit;
-				begin(f);
+				init_stamper(f);
 				fill_up(&f->chunk, room, events);
 				uint32_t from = f->chunk.info.records;
 				uint32_t event = f->chunk.info.events;
@@ -1009,13 +1011,13 @@ TEST_F(records_cut_into_chunks_or_at_a_limit_anywhere_are_the_same)
 						at_limit = at_limit < 100 ? 100 : BC_NO_TICK_LIMIT;
 						continue;
 					}
-					gather(&made, &f->chunk, from, event);
+					collect(&output, &f->chunk, from, event);
 					bc_chunk_reset(&f->chunk, f->stamper.record_tick, 0);
 					from = event = 0;
 				}
-				gather(&made, &f->chunk, from, event);
+				collect(&output, &f->chunk, from, event);
 				assert_int_equal(run.position, N);
-				assert_same_made(&made, &expected);
+				assert_same_output(&output, &expected);
 			}
 		}
 	}
@@ -1025,17 +1027,17 @@ TEST_F(a_limit_stops_before_the_record_at_it)
 {
 	uint8_t records[3 * BC_RECORD_BYTES];
 
-	put_record(put_record(put_record(records, 0, 10), 1, 10), 2, 10);
+	write_record(write_record(write_record(records, 0, 10), 1, 10), 2, 10);
 	for (uint64_t limit = 0; limit < 35; limit++) {
 		uint32_t below = limit <= 10 ? 0 : limit <= 20 ? 1 : limit <= 30 ? 2 : 3;
-		begin(f);
+		init_stamper(f);
 		struct bc_records run = run_of(records, 3);
 		assert_int_equal(bc_stamp_records(&f->stamper, &run, limit, &f->chunk, &f->stamped),
 			below < 3 ? BC_STAMP_LIMIT : BC_STAMP_DONE);
 		assert_int_equal(f->stamped.consumed, below);
 		assert_int_equal(run.count, 3 - below);
 		assert_int_equal(f->stamper.tick, 10 * below);
-		begin(f);
+		init_stamper(f);
 		run = run_of(records, 3);
 		assert_int_equal(bc_stamp_skip_records(&f->stamper, &run, limit, &f->stamped),
 			below < 3 ? BC_STAMP_LIMIT : BC_STAMP_DONE);
@@ -1043,7 +1045,7 @@ TEST_F(a_limit_stops_before_the_record_at_it)
 	}
 }
 
-/* The ticks that a pace gives, sample by sample, over `rounds` times its samples. */
+/* Checks the ticks of a pace, sample by sample, for `rounds` times its samples. */
 static void check_pace(struct fixture *f, uint64_t ticks, uint32_t samples, uint32_t piece)
 {
 	static uint8_t raw[300 * BC_SAMPLE_BYTES];
@@ -1055,19 +1057,19 @@ static void check_pace(struct fixture *f, uint64_t ticks, uint32_t samples, uint
 	for (uint32_t i = 0; i < 300; i++)
 		memcpy(raw + (size_t)i * BC_SAMPLE_BYTES,
 			(uint8_t[]){0, 0, 0, 0, 0xFE, READ_CONTROL}, BC_SAMPLE_BYTES);
-	begin(f);
+	init_stamper(f);
 	while (done < samples) {
 		uint32_t n = samples - done < piece ? samples - done : piece;
 		struct bc_samples run = bc_samples_of_raw6(raw, n, from, pace);
 		for (uint32_t i = 0; i < n; i++) {
 			uint64_t next = bc_samples_next_tick(&run);
-			/* Where the line from the beginning to the end has it, rounded down. */
+			/* On the line from start to end, rounded down. */
 			assert_true(next == from + (uint64_t)((unsigned __int128)ticks * (i + 1) /
 							      samples) ||
 				    done != 0);
 			assert_in_range(next - last, ticks / samples, ticks / samples + 1);
 			last = next;
-			/* A long pace wants an anchor a record: more than a chunk has. */
+			/* Long deltas need an anchor per record: more than fit in a chunk. */
 			if (!bc_chunk_has_room(&f->chunk, 1))
 				bc_chunk_reset(&f->chunk, f->stamper.tick, 0);
 			run.count = 1;
@@ -1095,7 +1097,7 @@ TEST_F(a_pace_is_even_and_ends_on_its_last_tick)
 				check_pace(f, ticks[t], samples, piece);
 }
 
-TEST(a_pace_of_the_most_samples_ends_on_its_last_tick)
+TEST(a_pace_of_the_maximum_of_samples_ends_on_its_last_tick)
 {
 	static const uint64_t ticks[] = {0, 1, UINT32_MAX - 1u, UINT32_MAX, UINT64_C(1) << 33};
 
@@ -1104,15 +1106,15 @@ TEST(a_pace_of_the_most_samples_ends_on_its_last_tick)
 		assert_int_equal(pace.step * UINT32_MAX + pace.rest, ticks[t]);
 		assert_true(pace.rest < pace.samples);
 		assert_int_equal(pace.phase, 0);
-		/* The first has the one tick more only when each has. */
+		/* The first sample gets one tick more only if every sample does. */
 		const uint8_t raw[BC_SAMPLE_BYTES] = {0};
 		struct bc_samples run = bc_samples_of_raw6(raw, 1, 0, pace);
 		assert_int_equal(bc_samples_next_tick(&run), pace.step);
 	}
 }
 
-/* Skipped samples take their ticks along. */
-TEST_F(a_pace_goes_on_across_skipped_samples)
+/* Skipped samples advance the pace. */
+TEST_F(a_pace_continues_across_skipped_samples)
 {
 	uint8_t raw[10 * BC_SAMPLE_BYTES];
 
@@ -1120,7 +1122,7 @@ TEST_F(a_pace_goes_on_across_skipped_samples)
 		memcpy(raw + (size_t)i * BC_SAMPLE_BYTES,
 			(uint8_t[]){0, 0, 0, 0, 0xFE, READ_CONTROL}, BC_SAMPLE_BYTES);
 	for (uint32_t skipped = 0; skipped <= 10; skipped++) {
-		begin(f);
+		init_stamper(f);
 		struct bc_samples run = bc_samples_of_raw6(raw, 10, 0, bc_pace_of(33, 10));
 		run.count = skipped;
 		assert_int_equal(

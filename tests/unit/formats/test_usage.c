@@ -1,4 +1,4 @@
-/* What the tables of options become: formats/base/usage.h. */
+/* The output of formats/base/usage.h for tables of options. */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,7 +54,7 @@ static char *help_of(const struct bc_usage *of)
 	return text;
 }
 
-TEST(getopt_takes_what_the_table_has)
+TEST(getopt_accepts_the_options_of_the_table)
 {
 	struct bc_usage_getopt g;
 
@@ -73,7 +73,7 @@ TEST(getopt_takes_what_the_table_has)
 	assert_null(g.all[4].name);
 }
 
-TEST(help_has_all_of_the_table)
+TEST(help_shows_the_whole_table)
 {
 	char *text = help_of(&usage);
 
@@ -93,10 +93,10 @@ TEST(help_has_all_of_the_table)
 	free(text);
 }
 
-TEST(options_of_verbs_stand_apart_but_for_those_of_all)
+TEST(help_separates_options_of_verbs_from_common_ones)
 {
 	struct bc_usage all = usage;
-	struct bc_usage alone = {.name = "do",
+	struct bc_usage verbs_only = {.name = "do",
 		.summary = "does it",
 		.verbs = verbs,
 		.exits = "0 ok.",
@@ -111,13 +111,13 @@ TEST(options_of_verbs_stand_apart_but_for_those_of_all)
 			     "Options of all commands:\n      --quiet            say nothing\n"
 			     "  -h, --help             print this help\n"));
 	free(text);
-	text = help_of(&alone);
+	text = help_of(&verbs_only);
 	assert_non_null(strstr(text, "usage: prog do stop [OPTION]...\n\n"));
 	assert_non_null(strstr(text, "Options of all commands:\n      --quiet  say nothing\n"));
 	free(text);
 }
 
-TEST(no_line_is_longer_than_100_and_no_word_is_lost)
+TEST(lines_have_at_most_100_columns_and_no_word_is_lost)
 {
 	struct bc_usage long_one = usage;
 	char words[600];
@@ -145,7 +145,7 @@ TEST(no_line_is_longer_than_100_and_no_word_is_lost)
 	}
 }
 
-TEST(lines_of_a_text_are_kept_and_their_parts_indented)
+TEST(lines_of_a_text_are_kept_and_continuations_indented)
 {
 	struct bc_usage lines = usage;
 
@@ -159,7 +159,7 @@ TEST(lines_of_a_text_are_kept_and_their_parts_indented)
 	free(text);
 }
 
-TEST(options_are_listed_a_line_each)
+TEST(options_are_listed_one_per_line)
 {
 	struct bc_usage all = usage;
 	char *text = NULL;

@@ -4,8 +4,8 @@
 #include "formats/base/utf8.h"
 #include "tests/support/test.h"
 
-/* One character in the fewest bytes. Returns how many. */
-static uint32_t put(uint8_t *out, uint32_t c)
+/* Encodes one character in as few bytes as possible. Returns their number. */
+static uint32_t encode(uint8_t *out, uint32_t c)
 {
 	if (c < 0x80) {
 		out[0] = (uint8_t)c;
@@ -19,12 +19,12 @@ static uint32_t put(uint8_t *out, uint32_t c)
 	return n;
 }
 
-TEST(every_character_is_known_and_no_surrogate)
+TEST(every_character_but_surrogates_is_valid)
 {
 	uint8_t bytes[4];
 
 	for (uint32_t c = 0; c < 0x110000; c++) {
-		uint32_t n = put(bytes, c);
+		uint32_t n = encode(bytes, c);
 		uint32_t wanted = c >= 0xD800 && c <= 0xDFFF ? 0 : n;
 		assert_int_equal(bc_utf8_bytes(bytes, n), wanted);
 		if (n > 1)
@@ -36,7 +36,7 @@ TEST(every_character_is_known_and_no_surrogate)
 	assert_int_equal(bc_utf8_bytes((const uint8_t *)"\xE0\x9F\xBF", 3), 0);
 }
 
-TEST(harmful_are_controls_and_what_turns_or_joins_others)
+TEST(controls_and_invisible_formatting_characters_are_unsafe)
 {
 	unsigned harmful = 0;
 
@@ -50,7 +50,7 @@ TEST(harmful_are_controls_and_what_turns_or_joins_others)
 }
 
 /* All texts of two bytes. */
-TEST(what_is_mended_is_utf8_and_the_rest_stays)
+TEST(repaired_text_is_utf8_and_valid_parts_are_unchanged)
 {
 	char text[3] = "";
 
@@ -68,7 +68,7 @@ TEST(what_is_mended_is_utf8_and_the_rest_stays)
 	free(mended);
 }
 
-TEST(a_text_is_cut_between_characters)
+TEST(a_text_is_truncated_between_characters)
 {
 	static const char text[] = "a\xC3\xA9\xE2\x82\xAC\xF0\x9F\x9A\x8C.";
 	static const size_t cuts[] = {0, 1, 1, 3, 3, 3, 6, 6, 6, 6, 10, 11, 11, 11};
