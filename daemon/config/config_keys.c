@@ -50,6 +50,27 @@ static bool read_time(READER)
 	       complain(err, errlen, "not a time; try 200ms, 10s, 5m");
 }
 
+static bool read_positive_time(READER)
+{
+	(void)key;
+	return (bc_time_read(field, value) && *(uint64_t *)field != 0) ||
+	       complain(err, errlen, "not a time above 0; try 10s, 5m");
+}
+
+static bool read_positive_number(READER)
+{
+	(void)key;
+	return (bc_number_read(field, value) && *(uint64_t *)field != 0) ||
+	       complain(err, errlen, "not a number above 0");
+}
+
+static bool read_file_size(READER)
+{
+	(void)key;
+	return (bc_size_read(field, value, 1000) && *(uint64_t *)field != 0) ||
+	       complain(err, errlen, "not a size above 0; try 64M, 10G, or a number of kB");
+}
+
 static bool read_period(READER)
 {
 	return read_time(key, field, value, err, errlen) &&
@@ -328,24 +349,26 @@ const struct bc_config_key bc_config_keys[] = {
 		"Start a new segment after the chunk that exceeds this size on disk. With "
 		"`keep_raw`, a raw capture that exceeds it ends both files. A number without a "
 		"unit is in kB (1000 bytes).",
-		BY_SECTION},
+		read_file_size, FIELD(rotation.file_bytes)},
 	{"rotation.duration", "TIME", "time", NULL, "-b duration:", BC_RELOAD_NOW,
-		"Start a new segment when the current one has lasted this long.", BY_SECTION},
+		"Start a new segment when the current one has lasted this long.",
+		read_positive_time, FIELD(rotation.duration_ns)},
 	{"rotation.interval", "TIME", "time", NULL, "-b interval:", BC_RELOAD_NOW,
-		"Start a new segment whenever the clock reaches a multiple of this.", BY_SECTION},
+		"Start a new segment whenever the clock reaches a multiple of this.",
+		read_positive_time, FIELD(rotation.interval_ns)},
 	{"rotation.files", "N", "number", NULL, "-b files:", BC_RELOAD_NOW,
 		"Keep this many segments, including the open one, and delete older ones. Without "
 		"another rule, it counts whole recordings.",
-		BY_SECTION},
+		read_positive_number, FIELD(rotation.files)},
 	{"stop.duration", "TIME", "time", NULL, "-a duration:", BC_RELOAD_RESTART,
 		"Stop after this time. With a board, it is counted from the first data.",
-		BY_SECTION},
+		read_positive_time, FIELD(stop.duration_ns)},
 	{"stop.records", "N", "number", NULL, "-a records:", BC_RELOAD_RESTART,
-		"Stop after exactly this many records.", BY_SECTION},
+		"Stop after exactly this many records.", read_positive_number, FIELD(stop.records)},
 	{"stop.filesize", "SIZE", "size", NULL, "-a filesize:", BC_RELOAD_RESTART,
 		"Stop after the chunk with which the recording exceeds this size. A number without "
 		"a unit is in kB (1000 bytes).",
-		BY_SECTION},
+		read_file_size, FIELD(stop.file_bytes)},
 	{"space.max_use", "SIZE", "size", NULL, NULL, BC_RELOAD_NOW,
 		"Maximum size of all segments and raw captures in the directory. Without a "
 		"`filesize` rule, each segment is limited to an eighth of it.",
@@ -452,21 +475,6 @@ static bool set_metadata(
 	return false;
 }
 
-/* [rotation] and [stop] have the rules of -b and -a. */
-static bool set_rule(struct bc_config *c, bool is_rotation, const char *rule, const char *value,
-	char *err, size_t errlen)
-{
-	char text[256];
-	const char *what = "too long";
-	bool is_whole = (size_t)snprintf(text, sizeof(text), "%s:%s", rule, value) < sizeof(text);
-
-	if (is_whole && (is_rotation ? bc_rotation_read(&c->rotation, text, &what)
-				     : bc_stop_rule_read(&c->stop, text, &what)))
-		return true;
-	snprintf(err, errlen, "%s = %.200s: %s", rule, value, what);
-	return false;
-}
-
 /* [trigger NAME]: its first key adds the trigger. */
 static bool set_trigger(struct bc_config *c, const char *name, const char *key, const char *value,
 	char *err, size_t errlen)
@@ -514,9 +522,6 @@ bool bc_config_set(struct bc_config *c, const char *section, const char *key, co
 		return bc_usb_setting_read(&c->usb, key, value, err, errlen);
 	if (strcmp(section, "mapping") == 0 && strncmp(key, "attr.", 5) == 0)
 		return set_attr(c, key + 5, value, err, errlen);
-	bool is_rotation = strcmp(section, "rotation") == 0;
-	if (is_rotation || strcmp(section, "stop") == 0)
-		return set_rule(c, is_rotation, key, value, err, errlen);
 	if (strcmp(section, "recording") == 0 && strncmp(key, "metadata.", 9) == 0)
 		return set_metadata(c, key + 9, value, err, errlen);
 	for (const struct bc_config_key *k = bc_config_keys; k->name != NULL; k++) {
