@@ -421,8 +421,7 @@ TEST_F(who_hangs_for_too_long_keeps_the_watchdog_hungry)
 
 TEST_F(who_hangs_is_reported_where_nobody_watches_too)
 {
-	struct bc_thread_health_seen writer = {
-		.who = "the writer", .what = "looking through", .file = "."};
+	struct bc_thread_health_seen writer = {.who = "the writer", .what = "listing", .file = "."};
 
 	uint64_t began_ns = bc_now_ns();
 	writer.since_ns = began_ns - 50 * S;
@@ -431,7 +430,7 @@ TEST_F(who_hangs_is_reported_where_nobody_watches_too)
 	assert_int_equal(lines_logged(f, "\n"), 0);
 	for (int i = 0; i < 5; i++)
 		assert_true(bc_stall_detector_poll(&f->hang, &writer, 50 * S, "/d", false));
-	assert_int_equal(lines_timed(f, "error: the writer hangs: looking through /d/. for ", 50,
+	assert_int_equal(lines_timed(f, "error: the writer hangs: listing /d/. for ", 50,
 				 " s, since", began_ns),
 		1);
 	assert_int_equal(lines_logged(f, "nothing is written until it continues"), 1);
