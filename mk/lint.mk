@@ -1,4 +1,4 @@
-# Checks of the sources, and what is generated in them.
+# Checks of the sources, and generated documents.
 
 .PHONY: lint layers format docs
 

@@ -1,6 +1,5 @@
-/* Rules for rotation, stopping and retention, and the numbers, sizes and times in them. The names
- * and the form (`filesize:`, `duration:`, `interval:`, `files:`) are those of dumpcap's -a and -b.
- */
+/* Rules for rotation, stopping and retention, which have the names of dumpcap's -b and -a; and the
+ * numbers, sizes and times of settings. */
 #ifndef BC_DAEMON_BASE_RULES_H
 #define BC_DAEMON_BASE_RULES_H
 
@@ -40,13 +39,6 @@ struct bc_writer_rules {
 	struct bc_retention_rules space;
 	uint64_t sync_ns; /* call fdatasync this often while there is new data */
 };
-
-/* Parse "RULE:VALUE" of -b and -a. On failure they return false and set *err to a constant phrase
- * that does not contain the value. */
-bool bc_rotation_read(
-	struct bc_rotation *rotation, const char *text, const char **err) BC_MUST_CHECK;
-bool bc_stop_rule_read(
-	struct bc_stop_rules *rules, const char *text, const char **err) BC_MUST_CHECK;
 
 /* Parses a decimal integer. */
 bool bc_number_read(uint64_t *value, const char *text) BC_MUST_CHECK;

@@ -29,13 +29,24 @@ void bc_config_default(struct bc_config *c)
 	c->sync_ns = 200000000;
 	c->stuck_ns = 60000000000;
 	c->sealed_timeout_ns = UINT64_C(3600000000000);
-	c->recording = bc_recording_settings_default();
+	c->recording.flight_ns = UINT64_C(10000000000);
 	c->mapping = bc_mapping_options_default();
 	c->usb = bc_usb_options_default();
 	snprintf(c->socket, sizeof(c->socket), "/run/buscapd/buscapd.sock");
 	snprintf(c->socket_group, sizeof(c->socket_group), "buscap");
 	c->connections = CONNECTIONS;
 	c->log_level = BC_LOG_INFO;
+}
+
+const char *bc_record_mode_name(enum bc_record_mode mode)
+{
+	static const char *const names[] = {
+		[BC_RECORD_ALWAYS] = "always",
+		[BC_RECORD_ON_DEMAND] = "on-demand",
+		[BC_RECORD_FLIGHT] = "flight",
+	};
+
+	return mode < sizeof(names) / sizeof(names[0]) ? names[mode] : "unknown";
 }
 
 static bool complain(char *err, size_t errlen, const char *text)

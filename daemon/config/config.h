@@ -11,7 +11,6 @@
 #include "capture/usb/usb_source.h"
 #include "daemon/base/log.h"
 #include "daemon/base/rules.h"
-#include "daemon/config/recording_settings.h"
 #include "daemon/config/source_spec.h"
 #include "daemon/http/loopback.h"
 #include "daemon/http/permissions.h"
@@ -19,11 +18,25 @@
 #include "daemon/trigger/trigger.h"
 #include "formats/base/must_check.h"
 #include "formats/bus/mapping.h"
+#include "formats/segment/segment_header.h"
 #include "formats/segment/segment_name.h"
 
 #define BC_WORKERS_MAX 64u
 
 #define BC_CONFIG_FILE "/etc/buscapd/buscapd.conf"
+
+enum bc_record_mode {
+	BC_RECORD_ALWAYS,    /* from the start to the end */
+	BC_RECORD_ON_DEMAND, /* when a request or a trigger starts it */
+	BC_RECORD_FLIGHT,    /* on demand, with the latest records kept in memory until then */
+};
+
+struct bc_recording_settings {
+	enum bc_record_mode mode;
+	uint64_t flight_ns;             /* kept by the flight recorder; 0: no limit */
+	uint64_t flight_bytes;          /* of records, likewise; 0: limited by the buffer */
+	char metadata[BC_METADATA_MAX]; /* a JSON object of strings; empty: {} */
+};
 
 struct bc_config {
 	/* [source] */
@@ -75,6 +88,9 @@ struct bc_config {
 };
 
 void bc_config_default(struct bc_config *config);
+
+/* "always", "on-demand", "flight". */
+const char *bc_record_mode_name(enum bc_record_mode mode);
 
 /* Whether the source is live: it can't wait, because it is a board or a simulated bus with a rate.
  */

@@ -27,9 +27,12 @@ struct bc_config_key {
 	enum bc_reload_time reload;
 	const char *meaning; /* sentences; words in `backquotes` are literal */
 
-	/* Parses the value. On failure returns false with a phrase in `err` that names neither key
-	 * nor value. NULL: the module of the section (trigger, filter, usb, ...) parses it. */
-	bool (*read)(struct bc_config *config, const char *value, char *err, size_t errlen);
+	/* Parses a value into a field of the configuration. On failure returns false with a phrase
+	 * in `err` that names neither key nor value. NULL: bc_config_set() handles the section. */
+	bool (*read)(const struct bc_config_key *key, void *field, const char *value, char *err,
+		size_t errlen);
+	size_t offset; /* of the field in struct bc_config */
+	size_t size;   /* of the field */
 };
 
 /* Ends with a row without a name. */

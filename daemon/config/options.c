@@ -116,15 +116,10 @@ static bool override(struct bc_options *o, const char *section, const char *key,
 /* "RULE:VALUE" of -b or -a sets RULE = VALUE in a section. Ends the string in argv at the colon. */
 static bool override_rule(struct bc_options *o, const char *section, char option, char *text)
 {
-	struct bc_rotation rotation;
-	struct bc_stop_rules stop;
-	const char *err;
 	char *colon = strchr(text, ':');
-	bool is_good = option == 'b' ? bc_rotation_read(&rotation, text, &err)
-				     : bc_stop_rule_read(&stop, text, &err);
 
-	if (!is_good || colon == NULL) {
-		fprintf(stderr, "buscapd: -%c %s: %s\n", option, text, err);
+	if (colon == NULL) {
+		fprintf(stderr, "buscapd: -%c %s: expected RULE:VALUE\n", option, text);
 		return false;
 	}
 	*colon = '\0';

@@ -233,7 +233,7 @@ def test_a_second_daemon_on_the_directory_is_refused(tmp):
         first.wait_ready()
         for socket_option in (["--no-socket"], ["--socket", tmp / "other"]):
             refused(*SIM, "-o", tmp / "out", *socket_option, code=1,
-                    words=[str(tmp / "out"), f"pid {first.process.pid} "])
+                    words=[str(tmp / "out"), f"pid {first.process.pid};"])
         equal(first.status()["state"], "recording", "state of the first")
         equal(first.stop(), 0, first.err)
     equal(len(harness.segments(tmp / "out")), 1, "segments")

@@ -128,7 +128,7 @@ def test_without_keep_raw_nothing_is_kept(tmp):
 
 
 def test_settings_that_make_no_sense_are_refused(tmp):
-    for setting, words in (("output.keep_raw=maybe", b"must be yes or no"),
+    for setting, words in (("output.keep_raw=maybe", b"must be one of no|yes"),
                            ("pipeline.buffer=5M", b"with keep_raw) to 1 TiB")):
         done = run(BUSCAPD, "--check-config", "--source", "sim", "--set", "pipeline.workers=1", *KEEP, "--set", setting)
         equal(done.returncode, 2, done.stderr)

@@ -431,7 +431,7 @@ TEST_F(a_hanging_thread_is_logged_without_a_watchdog)
 	assert_int_equal(lines_logged(f, "\n"), 0);
 	for (int i = 0; i < 5; i++)
 		assert_true(bc_stall_detector_poll(&f->hang, &writer, 50 * S, "/d", false));
-	assert_int_equal(lines_timed(f, "error: the writer hangs: looking through /d/. for ", 50,
+	assert_int_equal(lines_timed(f, "error: the writer hangs: listing /d/. for ", 50,
 				 " s, since", began_ns),
 		1);
 	assert_int_equal(lines_logged(f, "nothing is written until it continues"), 1);
