@@ -479,9 +479,8 @@ static void on_recovery_progress(void *context, const char *file)
 static void recover_dir(struct bc_daemon *d)
 {
 	char newest[BC_RECORDING_ID_MAX];
-	const struct bc_startup_recovery_listener listener = {
-		.on_progress = on_recovery_progress, .context = d};
-	int recovered = bc_startup_recover(d->config.dir, d->dir_fd, newest, &listener);
+	int recovered = bc_startup_recover(
+		d->config.dir, d->dir_fd, newest, on_recovery_progress, d);
 
 	if (recovered < 0)
 		bc_log(BC_LOG_ERROR,

@@ -19,7 +19,8 @@
 struct recovery {
 	const char *dir;
 	int dir_fd;
-	const struct bc_startup_recovery_listener *listener;
+	void (*on_progress)(void *context, const char *file);
+	void *context;
 	char file[BC_SEGMENT_NAME_MAX]; /* the current one */
 	struct bc_progress_cb progress;
 	struct bc_log_limits limits;
@@ -29,7 +30,7 @@ static void on_progress(void *context)
 {
 	const struct recovery *r = context;
 
-	r->listener->on_progress(r->listener->context, r->file);
+	r->on_progress(r->context, r->file);
 }
 
 static void log_recovered(struct recovery *r, const char *name, const struct bc_recovered *result)
@@ -231,9 +232,10 @@ static bool is_stop_pending(void)
 }
 
 int bc_startup_recover(const char *dir, int dir_fd, char newest[BC_RECORDING_ID_MAX],
-	const struct bc_startup_recovery_listener *listener)
+	void (*on_progress)(void *context, const char *file), void *context)
 {
-	struct recovery r = {.dir = dir, .dir_fd = dir_fd, .listener = listener};
+	struct recovery r = {
+		.dir = dir, .dir_fd = dir_fd, .on_progress = on_progress, .context = context};
 	struct bc_segment_list list;
 	int recovered = 0;
 	int rc = bc_segments_list(&list, dir_fd);

@@ -7,17 +7,12 @@
 #include "formats/base/must_check.h"
 #include "formats/segment/segment_name.h"
 
-/* Called repeatedly during the recovery, with the current file. */
-struct bc_startup_recovery_listener {
-	void (*on_progress)(void *context, const char *file);
-	void *context;
-};
-
 /* Recovers every .partial file in the directory and logs the results; `dir` is for the messages. A
  * file that can't be recovered now (full disk) is left as it is. Stops early if SIGTERM or SIGINT
- * is pending. Sets `newest` to the id of the newest recording found, or the empty string. Returns
- * the number of segments recovered, or a negative errno if the directory can't be read. */
+ * is pending. Calls on_progress() repeatedly with the current file. Sets `newest` to the id of the
+ * newest recording found, or the empty string. Returns the number of segments recovered, or a
+ * negative errno if the directory can't be read. */
 int bc_startup_recover(const char *dir, int dir_fd, char newest[BC_RECORDING_ID_MAX],
-	const struct bc_startup_recovery_listener *listener) BC_MUST_CHECK;
+	void (*on_progress)(void *context, const char *file), void *context) BC_MUST_CHECK;
 
 #endif

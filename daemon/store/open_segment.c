@@ -201,45 +201,36 @@ void bc_open_segment_end(struct bc_open_segment *o, struct bc_writer_notice *not
 
 /* End */
 
-/* Closes the open segment without sealing it. An empty one is deleted, and its number is used again
- * unless a raw capture has it. */
-static void abandon_segment(struct bc_open_segment *o)
+/* Closes the segment or the raw capture without sealing it. An empty file is deleted, and its
+ * number is used again unless the other file has it. */
+static void abandon_file(struct bc_open_segment *o, struct bc_segment_writer *writer)
 {
-	if (o->segment.file.fd < 0)
-		return;
-	bc_thread_health_start(&o->health, "closing", o->segment.file.open_name);
-	if (o->segment.chunks == 0) {
-		unlinkat(o->dir_fd, o->segment.file.open_name, 0);
-		if (o->raw.file.fd < 0)
-			o->next_number--;
-	} else {
-		struct bc_writer_notice left = segment_notice(o, BC_NOTICE_ENDED);
-		add_segment(o, &left);
-		o->total.left_open++;
-		o->stats.unsealed++;
-		o->must_cut = true;
-	}
-	bc_segment_abandon(&o->segment);
-	o->stats.file[0] = '\0';
-	o->unsynced = 0;
-}
+	bool is_segment = writer == &o->segment;
+	const struct bc_segment_writer *other = is_segment ? &o->raw : &o->segment;
 
-static void abandon_raw(struct bc_open_segment *o)
-{
-	if (o->raw.file.fd < 0)
+	if (writer->file.fd < 0)
 		return;
-	bc_thread_health_start(&o->health, "closing", o->raw.file.open_name);
-	if (o->raw.chunks == 0) {
-		unlinkat(o->dir_fd, o->raw.file.open_name, 0);
-		if (o->segment.file.fd < 0)
+	bc_thread_health_start(&o->health, "closing", writer->file.open_name);
+	if (writer->chunks == 0) {
+		unlinkat(o->dir_fd, writer->file.open_name, 0);
+		if (other->file.fd < 0)
 			o->next_number--;
 	} else {
-		o->total.raw_bytes += o->raw.file.bytes;
+		if (is_segment) {
+			struct bc_writer_notice left = segment_notice(o, BC_NOTICE_ENDED);
+			add_segment(o, &left);
+		} else {
+			o->total.raw_bytes += writer->file.bytes;
+		}
 		o->total.left_open++;
 		o->stats.unsealed++;
 		o->must_cut = true;
 	}
-	bc_segment_abandon(&o->raw);
+	bc_segment_abandon(writer);
+	if (is_segment) {
+		o->stats.file[0] = '\0';
+		o->unsynced = 0;
+	}
 }
 
 void bc_open_segment_abandon_segment(struct bc_open_segment *o)
@@ -248,7 +239,7 @@ void bc_open_segment_abandon_segment(struct bc_open_segment *o)
 		bc_log_limited(&o->limits, BC_LOG_ERROR,
 			"%s/%s: not sealed, %" PRIu64 " records; the next start recovers it",
 			o->dir, o->segment.file.open_name, o->segment.records);
-	abandon_segment(o);
+	abandon_file(o, &o->segment);
 }
 
 void bc_open_segment_abandon_raw(struct bc_open_segment *o)
@@ -257,7 +248,7 @@ void bc_open_segment_abandon_raw(struct bc_open_segment *o)
 		bc_log_limited(&o->limits, BC_LOG_ERROR,
 			"%s/%s: not sealed; the next start recovers it", o->dir,
 			o->raw.file.open_name);
-	abandon_raw(o);
+	abandon_file(o, &o->raw);
 }
 
 static void sync_segment(struct bc_open_segment *o)
@@ -275,7 +266,7 @@ static void sync_segment(struct bc_open_segment *o)
 		"%s; left as %s, its last %" PRIu64
 		" records may be lost; continuing in a new segment",
 		o->stats.error, o->segment.file.open_name, o->unsynced);
-	abandon_segment(o);
+	abandon_file(o, &o->segment);
 }
 
 static void sync_raw(struct bc_open_segment *o)
@@ -288,7 +279,7 @@ static void sync_raw(struct bc_open_segment *o)
 	set_error(o, o->raw.file.name, "can't sync", strerror(-rc));
 	bc_log_limited(&o->limits, BC_LOG_ERROR, "%s; left as %s; continuing in a new segment",
 		o->stats.error, o->raw.file.open_name);
-	abandon_raw(o);
+	abandon_file(o, &o->raw);
 }
 
 /* Seals the open segment, if any. Returns false to be called again. */
@@ -298,7 +289,7 @@ static bool seal_segment(struct bc_open_segment *o)
 	uint32_t chunks = o->segment.chunks;
 
 	if (o->segment.file.fd < 0 || chunks == 0) {
-		abandon_segment(o);
+		abandon_file(o, &o->segment);
 		return true;
 	}
 	/* Sync the records before the index is written, not together with it: writing the index may
@@ -325,7 +316,7 @@ static bool seal_segment(struct bc_open_segment *o)
 	set_error(o, o->stats.file, "can't seal", strerror(-rc));
 	bc_log_limited(&o->limits, BC_LOG_ERROR, "%s; left as %s; the next start recovers it",
 		o->stats.error, o->segment.file.open_name);
-	abandon_segment(o);
+	abandon_file(o, &o->segment);
 	return true;
 }
 
@@ -335,7 +326,7 @@ static bool seal_raw(struct bc_open_segment *o)
 	char name[BC_ATOMIC_FILE_NAME_MAX];
 
 	if (file->fd < 0 || o->raw.chunks == 0) {
-		abandon_raw(o);
+		abandon_file(o, &o->raw);
 		return true;
 	}
 	if (file->durable != file->bytes) {
@@ -372,29 +363,31 @@ bool bc_open_segment_cut(struct bc_open_segment *o)
 	return true;
 }
 
-void bc_open_segment_check_deleted(struct bc_open_segment *o)
+/* `lost` completes the sentence "deleted while open". */
+static void check_file_deleted(struct bc_open_segment *o, struct bc_segment_writer *writer,
+	const char *file, const char *lost)
 {
-	if (o->segment.file.fd >= 0 && bc_atomic_file_is_deleted(&o->segment.file)) {
-		set_error(o, o->stats.file, "deleted while open", "records lost");
-		bc_log_limited(&o->limits, BC_LOG_ERROR,
-			"%s: %" PRIu64 "; continuing in a new segment", o->stats.error,
-			o->segment.records);
-		bc_segment_abandon(&o->segment);
+	if (writer->file.fd < 0 || !bc_atomic_file_is_deleted(&writer->file))
+		return;
+	set_error(o, file, "deleted while open", lost);
+	bc_log_limited(&o->limits, BC_LOG_ERROR, "%s; continuing in a new segment", o->stats.error);
+	bc_segment_abandon(writer);
+	o->total.left_open++;
+	o->stats.deleted++;
+	o->must_cut = true;
+	if (writer == &o->segment) {
 		o->stats.file[0] = '\0';
-		o->total.left_open++;
-		o->stats.deleted++;
-		o->must_cut = true;
 		o->unsynced = 0;
 	}
-	if (o->raw.file.fd >= 0 && bc_atomic_file_is_deleted(&o->raw.file)) {
-		set_error(o, o->raw.file.name, "deleted while open", "bytes lost");
-		bc_log_limited(&o->limits, BC_LOG_ERROR, "%s; continuing in a new segment",
-			o->stats.error);
-		bc_segment_abandon(&o->raw);
-		o->total.left_open++;
-		o->stats.deleted++;
-		o->must_cut = true;
-	}
+}
+
+void bc_open_segment_check_deleted(struct bc_open_segment *o)
+{
+	char lost[64];
+
+	snprintf(lost, sizeof(lost), "%" PRIu64 " records lost", o->segment.records);
+	check_file_deleted(o, &o->segment, o->stats.file, lost);
+	check_file_deleted(o, &o->raw, o->raw.file.name, "its bytes are lost");
 }
 
 static bool is_gone(const struct bc_open_segment *o, const char *file)
@@ -495,6 +488,6 @@ void bc_open_segment_sync(struct bc_open_segment *o)
 
 void bc_open_segment_abandon(struct bc_open_segment *o)
 {
-	abandon_segment(o);
-	abandon_raw(o);
+	abandon_file(o, &o->segment);
+	abandon_file(o, &o->raw);
 }

@@ -76,8 +76,7 @@ def spans(segments):
 
 
 def check_places(segments):
-    """The records are those of the simulator but for what the gaps say is lost, each at its place: nothing lost unsaid,
-    nothing twice. Returns how many samples are recorded, or known to be lost."""
+    """Checks that records and gaps together are exactly the simulator's samples. Returns their number."""
     at = lost_ticks = 0
     with harness.SimStream() as expected:
         for lost, records in spans(segments):
@@ -267,8 +266,7 @@ def wait_written(daemon, more=1):
 
 
 def check_end(directory, daemon, watch, code):
-    """After a --once recording was stopped: its losses are on record, exactly, and at their places. Returns what was
-    dropped."""
+    """Checks that a stopped --once recording has a gap for each loss at its place. Returns the dropped samples."""
     assert watch.samples >= FEW, watch.samples
     status = json.loads(daemon.out)
     counts = check_counts(status)

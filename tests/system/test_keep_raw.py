@@ -393,7 +393,7 @@ def test_an_open_capture_without_a_whole_block_is_removed(tmp):
     taken = raw.with_name(raw.name + ".partial")
     taken.write_bytes(data)
     err = run(BUSCAPD, "--once", "--source", "sim:rate=max,count=1", "-o", out).stderr.decode()
-    assert f"{taken.name}: a sealed raw capture of its name is there" in err, err
+    assert f"{taken.name}: a sealed raw capture has the same name" in err, err
     equal(taken.read_bytes(), data, "it is left")
 
 
