@@ -406,7 +406,7 @@ TEST(the_memory_of_bodies_is_limited)
 		free(response);
 		close(fds[i]);
 	}
-	/* Answered and gone, they make size. */
+	/* Requests that have been answered free their memory. */
 	for (int i = 0; i < 2 * FITTING; i++) {
 		char *response = rig_ask(&rig, whole);
 		assert_int_equal(rig_status(response), 200);
@@ -454,8 +454,8 @@ TEST(the_memory_of_long_responses_is_limited)
 		/* Short responses are always sent. */
 		receiver.long_bytes = BC_RESPONSE_SHORT_BYTES;
 		assert_long(&rig, request_long(&rig), 200);
-		/* One that has been taken makes size for another, and so does one whose client has
-		 * gone. */
+		/* A response that was read frees its memory, and so does one whose client has
+		 * disconnected. */
 		receiver.long_bytes = BC_RESPONSE_LONG_BYTES / FITTING;
 		assert_long(&rig, fds[0], 200);
 		fds[0] = request_long(&rig);
@@ -1031,7 +1031,7 @@ TEST(closing_the_server_closes_every_stream_once)
 		if (i % 3 == 2)
 			rig_turn(&rig, 3);
 	}
-	/* One that was never prefixes to be sent. */
+	/* And one that was not sent yet. */
 	int late = rig_connect(&rig);
 	rig_say(&rig, late, "GET /late HTTP/1.0\r\n\r\n");
 	RIG_UNTIL(&rig, receiver.late_count == 1);
