@@ -148,10 +148,22 @@ static void open_server_with(
 	rig->context = receiver;
 }
 
-static void open_server(struct server_rig *rig, struct receiver *receiver)
+struct fixture {
+	struct server_rig rig;
+	struct receiver receiver;
+};
+
+static void set_up(struct fixture *f)
 {
-	open_server_with(rig, receiver, (struct bc_server_options){.is_local = true});
+	open_server_with(&f->rig, &f->receiver, (struct bc_server_options){.is_local = true});
 }
+
+static void tear_down(struct fixture *f)
+{
+	rig_close(&f->rig);
+}
+
+TEST_FIXTURE(fixture, set_up, tear_down)
 
 static void assert_response(
 	struct server_rig *rig, const char *request, int status, const char *body)
@@ -209,21 +221,17 @@ static bool may_be_malformed(const char *request)
 	return strstr(request, ";e=f") != NULL && strncmp(MHD_get_version(), "1.0.", 4) == 0;
 }
 
-TEST(a_request_may_come_in_any_two_pieces)
+TEST_F(a_request_may_come_in_any_two_pieces)
 {
-	struct server_rig rig;
-	struct receiver receiver;
-
-	open_server(&rig, &receiver);
 	for (size_t i = 0; i < sizeof(requests) / sizeof(requests[0]); i++) {
 		const char *request = requests[i][0];
 		size_t n = strlen(request);
 		for (size_t cut = 0; cut <= n; cut++) {
-			int fd = rig_connect(&rig);
-			assert_int_equal(rig_send(&rig, fd, request, cut), cut);
-			rig_turn(&rig, 3);
-			size_t sent = rig_send(&rig, fd, request + cut, n - cut);
-			char *response = rig_read_all(&rig, fd);
+			int fd = rig_connect(&f->rig);
+			assert_int_equal(rig_send(&f->rig, fd, request, cut), cut);
+			rig_turn(&f->rig, 3);
+			size_t sent = rig_send(&f->rig, fd, request + cut, n - cut);
+			char *response = rig_read_all(&f->rig, fd);
 			if (may_be_malformed(request) && rig_status(response) != 200) {
 				assert_int_equal(rig_status(response), 400);
 			} else {
@@ -235,59 +243,44 @@ TEST(a_request_may_come_in_any_two_pieces)
 			close(fd);
 		}
 	}
-	rig_close(&rig);
 }
 
-TEST(a_request_cut_off_anywhere_is_discarded)
+TEST_F(a_request_cut_off_anywhere_is_discarded)
 {
-	struct server_rig rig;
-	struct receiver receiver;
-
-	open_server(&rig, &receiver);
 	for (size_t i = 0; i < sizeof(requests) / sizeof(requests[0]); i++)
 		for (size_t cut = 0; cut < strlen(requests[i][0]); cut++) {
-			int fd = rig_connect(&rig);
-			rig_send(&rig, fd, requests[i][0], cut);
-			rig_turn(&rig, 3);
+			int fd = rig_connect(&f->rig);
+			rig_send(&f->rig, fd, requests[i][0], cut);
+			rig_turn(&f->rig, 3);
 			close(fd);
-			RIG_UNTIL(&rig, bc_server_connections(rig.server) == 0);
+			RIG_UNTIL(&f->rig, bc_server_connections(f->rig.server) == 0);
 		}
-	assert_int_equal(rig.requests, 0);
-	rig_close(&rig);
+	assert_int_equal(f->rig.requests, 0);
 }
 
-TEST(all_query_parameters_are_reported)
+TEST_F(all_query_parameters_are_reported)
 {
-	struct server_rig rig;
-	struct receiver receiver;
-
-	open_server(&rig, &receiver);
-	assert_response(
-		&rig, "GET /?a=1&b&q=x&c=%41 HTTP/1.0\r\n\r\n", 200, "GET / q=x type=(none) 0:\n");
-	assert_int_equal(receiver.params, 4);
-	assert_true(receiver.was_owner);
-	assert_response(&rig, "GET /?q HTTP/1.0\r\n\r\n", 200, "GET / q= type=(none) 0:\n");
-	assert_int_equal(receiver.params, 1);
-	rig_close(&rig);
+	assert_response(&f->rig, "GET /?a=1&b&q=x&c=%41 HTTP/1.0\r\n\r\n", 200,
+		"GET / q=x type=(none) 0:\n");
+	assert_int_equal(f->receiver.params, 4);
+	assert_true(f->receiver.was_owner);
+	assert_response(&f->rig, "GET /?q HTTP/1.0\r\n\r\n", 200, "GET / q= type=(none) 0:\n");
+	assert_int_equal(f->receiver.params, 1);
 }
 
-TEST(a_zero_byte_in_a_path_or_query_is_refused)
+TEST_F(a_zero_byte_in_a_path_or_query_is_refused)
 {
 	static const char *const targets[] = {
 		"/%00", "/v1/status%00more", "/?q=%00", "/?q=a%00b", "/?a%00=1", "/?%00"};
-	struct server_rig rig;
-	struct receiver receiver;
 	char request[80];
 
-	open_server(&rig, &receiver);
 	for (size_t i = 0; i < sizeof(targets) / sizeof(targets[0]); i++) {
 		snprintf(request, sizeof(request), "GET %s HTTP/1.0\r\n\r\n", targets[i]);
-		assert_refused(&rig, request, 400);
+		assert_refused(&f->rig, request, 400);
 	}
-	assert_int_equal(rig.requests, 0);
-	assert_response(&rig, "GET /%2500?q=%2500 HTTP/1.0\r\n\r\n", 200,
+	assert_int_equal(f->rig.requests, 0);
+	assert_response(&f->rig, "GET /%2500?q=%2500 HTTP/1.0\r\n\r\n", 200,
 		"GET /%00 q=%00 type=(none) 0:\n");
-	rig_close(&rig);
 }
 
 /* Returns an allocated request with a head of this length. */
@@ -303,25 +296,20 @@ static char *head_of(size_t bytes)
 	return request;
 }
 
-TEST(a_head_of_16_kib_is_accepted_and_no_more)
+TEST_F(a_head_of_16_kib_is_accepted_and_no_more)
 {
-	struct server_rig rig;
-	struct receiver receiver;
-
-	open_server(&rig, &receiver);
 	char *fits = head_of(BC_REQUEST_HEAD_BYTES);
 	char *long_one = head_of(BC_REQUEST_HEAD_BYTES + 1);
 	char *huge = head_of(1u << 20);
-	assert_response(&rig, fits, 200, "GET / q=(none) type=(none) 0:\n");
-	assert_refused(&rig, long_one, 431);
-	char *response = rig_ask(&rig, huge);
+	assert_response(&f->rig, fits, 200, "GET / q=(none) type=(none) 0:\n");
+	assert_refused(&f->rig, long_one, 431);
+	char *response = rig_ask(&f->rig, huge);
 	assert_int_equal(rig_status(response), 431);
 	free(response);
-	assert_int_equal(rig.requests, 1);
+	assert_int_equal(f->rig.requests, 1);
 	free(fits);
 	free(long_one);
 	free(huge);
-	rig_close(&rig);
 }
 
 /* Returns an allocated request with a body of this length, in chunks if `chunk` is not 0. */
@@ -351,17 +339,14 @@ static char *body_of(size_t bytes, size_t chunk)
 	return request;
 }
 
-TEST(a_body_of_64_kib_is_accepted_and_no_more)
+TEST_F(a_body_of_64_kib_is_accepted_and_no_more)
 {
 	static const size_t chunks[] = {0, 7, 1000, 65536};
-	struct server_rig rig;
-	struct receiver receiver;
 
-	open_server(&rig, &receiver);
 	for (size_t i = 0; i < sizeof(chunks) / sizeof(chunks[0]); i++) {
-		unsigned before = rig.requests;
+		unsigned before = f->rig.requests;
 		char *fits = body_of(BC_REQUEST_BODY_BYTES, chunks[i]);
-		char *response = rig_ask(&rig, fits);
+		char *response = rig_ask(&f->rig, fits);
 		assert_int_equal(rig_status(response), 200);
 		assert_non_null(strstr(response, " 65536:bbb"));
 		free(response);
@@ -371,34 +356,30 @@ TEST(a_body_of_64_kib_is_accepted_and_no_more)
 			if (longer[k] > 1u << 20 && chunks[i] == 7)
 				continue; /* slow, and covered by the others */
 			char *too_long = body_of(longer[k], chunks[i]);
-			response = rig_ask(&rig, too_long);
+			response = rig_ask(&f->rig, too_long);
 			assert_error(response, 413);
 			free(response);
 			free(too_long);
 		}
-		assert_int_equal(rig.requests, before + 1);
+		assert_int_equal(f->rig.requests, before + 1);
 	}
-	rig_close(&rig);
 }
 
-TEST(the_memory_of_bodies_is_limited)
+TEST_F(the_memory_of_bodies_is_limited)
 {
 	enum { FITTING = BC_REQUEST_BODIES };
-	struct server_rig rig;
-	struct receiver receiver;
 	int fds[FITTING + 1];
 	char *whole = body_of(BC_REQUEST_BODY_BYTES, 0);
 	size_t n = strlen(whole);
 
-	open_server(&rig, &receiver);
 	for (int i = 0; i <= FITTING; i++) {
-		fds[i] = rig_connect(&rig);
-		assert_int_equal(rig_send(&rig, fds[i], whole, n - 1), n - 1);
-		rig_turn(&rig, 10);
+		fds[i] = rig_connect(&f->rig);
+		assert_int_equal(rig_send(&f->rig, fds[i], whole, n - 1), n - 1);
+		rig_turn(&f->rig, 10);
 	}
 	for (int i = FITTING; i >= 0; i--) {
-		rig_say(&rig, fds[i], "b");
-		char *response = rig_read_all(&rig, fds[i]);
+		rig_say(&f->rig, fds[i], "b");
+		char *response = rig_read_all(&f->rig, fds[i]);
 		if (i == FITTING)
 			assert_error(response, 503);
 		else
@@ -408,12 +389,11 @@ TEST(the_memory_of_bodies_is_limited)
 	}
 	/* Requests that have been answered free their memory. */
 	for (int i = 0; i < 2 * FITTING; i++) {
-		char *response = rig_ask(&rig, whole);
+		char *response = rig_ask(&f->rig, whole);
 		assert_int_equal(rig_status(response), 200);
 		free(response);
 	}
 	free(whole);
-	rig_close(&rig);
 }
 
 static int request_long(struct server_rig *rig)
@@ -474,32 +454,22 @@ TEST(the_memory_of_long_responses_is_limited)
 	}
 }
 
-TEST(head_gets_only_the_headers)
+TEST_F(head_gets_only_the_headers)
 {
-	struct server_rig rig;
-	struct receiver receiver;
-
-	open_server(&rig, &receiver);
-	char *response = rig_ask(&rig, "HEAD / HTTP/1.0\r\n\r\n");
+	char *response = rig_ask(&f->rig, "HEAD / HTTP/1.0\r\n\r\n");
 	assert_int_equal(rig_status(response), 200);
 	assert_non_null(strstr(response, "Content-Length: 31\r\n"));
 	assert_string_equal(rig_body(response), "");
 	free(response);
-	rig_close(&rig);
 }
 
-TEST(out_of_memory_is_a_500_and_allow_is_sent)
+TEST_F(out_of_memory_is_a_500_and_allow_is_sent)
 {
-	struct server_rig rig;
-	struct receiver receiver;
-
-	open_server(&rig, &receiver);
-	assert_refused(&rig, "GET /memory HTTP/1.0\r\n\r\n", 500);
-	char *response = rig_ask(&rig, "GET /refused HTTP/1.0\r\n\r\n");
+	assert_refused(&f->rig, "GET /memory HTTP/1.0\r\n\r\n", 500);
+	char *response = rig_ask(&f->rig, "GET /refused HTTP/1.0\r\n\r\n");
 	assert_int_equal(rig_status(response), 405);
 	assert_non_null(strstr(response, "Allow: GET, PUT\r\n"));
 	free(response);
-	rig_close(&rig);
 }
 
 static unsigned count_of(const char *text, const char *word)
@@ -511,23 +481,19 @@ static unsigned count_of(const char *text, const char *word)
 	return n;
 }
 
-TEST(pipelined_requests_are_answered_in_order)
+TEST_F(pipelined_requests_are_answered_in_order)
 {
-	struct server_rig rig;
-	struct receiver receiver;
-
-	open_server(&rig, &receiver);
-	int fd = rig_connect(&rig);
-	rig_say(&rig, fd,
+	int fd = rig_connect(&f->rig);
+	rig_say(&f->rig, fd,
 		"GET /1 HTTP/1.1\r\nHost: h\r\n\r\nPOST /2 HTTP/1.1\r\nHost: h\r\nContent-Length: "
 		"1\r\n\r\nx"
 		"GET /late HTTP/1.1\r\nHost: h\r\n\r\nGET /4 HTTP/1.1\r\nHost: h\r\nConnection: "
 		"close\r\n\r\n");
-	RIG_UNTIL(&rig, receiver.late_count == 1);
-	rig_turn(&rig, 5);
-	assert_int_equal(rig.requests, 3);
-	bc_request_respond(receiver.late[0], 201, "text/plain", strdup("/3\n"), NULL);
-	char *response = rig_read_all(&rig, fd);
+	RIG_UNTIL(&f->rig, f->receiver.late_count == 1);
+	rig_turn(&f->rig, 5);
+	assert_int_equal(f->rig.requests, 3);
+	bc_request_respond(f->receiver.late[0], 201, "text/plain", strdup("/3\n"), NULL);
+	char *response = rig_read_all(&f->rig, fd);
 	char *at = response;
 	static const char *const paths[] = {"GET /1", "POST /2", "/3", "GET /4"};
 	for (size_t i = 0; i < 4; i++) {
@@ -537,90 +503,70 @@ TEST(pipelined_requests_are_answered_in_order)
 	assert_int_equal(count_of(response, "HTTP/1.1 20"), 4);
 	free(response);
 	close(fd);
-	rig_close(&rig);
 }
 
-TEST(pipelined_garbage_is_refused_and_ends_the_connection)
+TEST_F(pipelined_garbage_is_refused_and_ends_the_connection)
 {
-	struct server_rig rig;
-	struct receiver receiver;
-
-	open_server(&rig, &receiver);
-	char *response = rig_ask(&rig,
+	char *response = rig_ask(&f->rig,
 		"GET /1 HTTP/1.1\r\nHost: h\r\n\r\n\x01\x02\x03 garbage\r\n\r\n"
 		"GET /2 HTTP/1.1\r\nHost: h\r\n\r\n");
 	assert_int_equal(rig_status(response), 200);
 	assert_int_equal(count_of(response, "GET /1"), 1);
 	assert_int_equal(count_of(response, "GET /2"), 0);
 	free(response);
-	rig_close(&rig);
 }
 
 /* Late responses */
 
-TEST(a_late_response_arrives_and_others_are_served_meanwhile)
+TEST_F(a_late_response_arrives_and_others_are_served_meanwhile)
 {
-	struct server_rig rig;
-	struct receiver receiver;
-
-	open_server(&rig, &receiver);
-	int fd = rig_connect(&rig);
-	rig_say(&rig, fd, "GET /late HTTP/1.0\r\n\r\n");
-	RIG_UNTIL(&rig, receiver.late_count == 1);
+	int fd = rig_connect(&f->rig);
+	rig_say(&f->rig, fd, "GET /late HTTP/1.0\r\n\r\n");
+	RIG_UNTIL(&f->rig, f->receiver.late_count == 1);
 	for (int i = 0; i < 20; i++)
 		assert_response(
-			&rig, "GET / HTTP/1.0\r\n\r\n", 200, "GET / q=(none) type=(none) 0:\n");
-	bc_request_respond(receiver.late[0], 200, "text/plain", strdup("late\n"), NULL);
-	char *response = rig_read_all(&rig, fd);
+			&f->rig, "GET / HTTP/1.0\r\n\r\n", 200, "GET / q=(none) type=(none) 0:\n");
+	bc_request_respond(f->receiver.late[0], 200, "text/plain", strdup("late\n"), NULL);
+	char *response = rig_read_all(&f->rig, fd);
 	assert_int_equal(rig_status(response), 200);
 	assert_string_equal(rig_body(response), "late\n");
 	free(response);
 	close(fd);
-	rig_close(&rig);
 }
 
-TEST(a_late_response_to_a_disconnected_client_is_discarded)
+TEST_F(a_late_response_to_a_disconnected_client_is_discarded)
 {
-	struct server_rig rig;
-	struct receiver receiver;
-
-	open_server(&rig, &receiver);
-	int fd = rig_connect(&rig);
-	rig_say(&rig, fd, "GET /late HTTP/1.0\r\n\r\n");
-	RIG_UNTIL(&rig, receiver.late_count == 1);
+	int fd = rig_connect(&f->rig);
+	rig_say(&f->rig, fd, "GET /late HTTP/1.0\r\n\r\n");
+	RIG_UNTIL(&f->rig, f->receiver.late_count == 1);
 	close(fd);
-	rig_turn(&rig, 5);
-	assert_string_equal(bc_request_path(receiver.late[0]), "/late");
-	bc_request_respond(receiver.late[0], 200, "text/plain", strdup("late\n"), NULL);
-	RIG_UNTIL(&rig, bc_server_connections(rig.server) == 0);
-	rig_close(&rig);
+	rig_turn(&f->rig, 5);
+	assert_string_equal(bc_request_path(f->receiver.late[0]), "/late");
+	bc_request_respond(f->receiver.late[0], 200, "text/plain", strdup("late\n"), NULL);
+	RIG_UNTIL(&f->rig, bc_server_connections(f->rig.server) == 0);
 }
 
-TEST(a_request_outlives_the_server_until_it_is_answered)
+TEST_F(a_request_outlives_the_server_until_it_is_answered)
 {
-	struct server_rig rig;
-	struct receiver receiver;
 	struct feed feed = {0};
 	size_t n;
 
-	open_server(&rig, &receiver);
 	int fds[2];
 	for (int i = 0; i < 2; i++) {
-		fds[i] = rig_connect(&rig);
-		rig_say(&rig, fds[i], "POST /late HTTP/1.0\r\nContent-Length: 2\r\n\r\nhi");
+		fds[i] = rig_connect(&f->rig);
+		rig_say(&f->rig, fds[i], "POST /late HTTP/1.0\r\nContent-Length: 2\r\n\r\nhi");
 	}
-	RIG_UNTIL(&rig, receiver.late_count == 2);
-	rig_close_server(&rig);
-	assert_string_equal(bc_request_body(receiver.late[0], &n), "hi");
-	assert_null(bc_request_query(receiver.late[0], "q"));
-	assert_null(bc_request_content_type(receiver.late[0]));
-	bc_request_respond(receiver.late[0], 200, "text/plain", strdup("late\n"), NULL);
-	assert_null(bc_request_stream(receiver.late[1], "text/plain", &feed_ops, &feed));
-	bc_request_respond(receiver.late[1], 503, "text/plain", strdup("no\n"), NULL);
+	RIG_UNTIL(&f->rig, f->receiver.late_count == 2);
+	rig_close_server(&f->rig);
+	assert_string_equal(bc_request_body(f->receiver.late[0], &n), "hi");
+	assert_null(bc_request_query(f->receiver.late[0], "q"));
+	assert_null(bc_request_content_type(f->receiver.late[0]));
+	bc_request_respond(f->receiver.late[0], 200, "text/plain", strdup("late\n"), NULL);
+	assert_null(bc_request_stream(f->receiver.late[1], "text/plain", &feed_ops, &feed));
+	bc_request_respond(f->receiver.late[1], 503, "text/plain", strdup("no\n"), NULL);
 	assert_int_equal(feed.closed, 0);
 	close(fds[0]);
 	close(fds[1]);
-	rig_close(&rig);
 }
 
 /* Timeouts */
@@ -788,77 +734,65 @@ TEST(the_owner_can_always_connect)
 	rig_close(&rig);
 }
 
-TEST(streams_and_pending_responses_are_not_closed_for_others)
+TEST_F(streams_and_pending_responses_are_not_closed_for_others)
 {
-	struct server_rig rig;
-	struct receiver receiver;
 	int fds[BC_SERVER_OWNER_CONNECTIONS];
 
-	open_server(&rig, &receiver);
-	connect_many(&rig, fds, 2, "GET /late HTTP/1.0\r\n\r\n");
+	connect_many(&f->rig, fds, 2, "GET /late HTTP/1.0\r\n\r\n");
 	connect_many(
-		&rig, fds + 2, BC_SERVER_OWNER_CONNECTIONS - 2, "GET /stream HTTP/1.0\r\n\r\n");
-	RIG_UNTIL(&rig,
-		receiver.late_count == 2 && receiver.feed_count == BC_SERVER_OWNER_CONNECTIONS - 2);
-	assert_refused(&rig, "GET / HTTP/1.0\r\n\r\n", 503);
+		&f->rig, fds + 2, BC_SERVER_OWNER_CONNECTIONS - 2, "GET /stream HTTP/1.0\r\n\r\n");
+	RIG_UNTIL(&f->rig, f->receiver.late_count == 2 &&
+				   f->receiver.feed_count == BC_SERVER_OWNER_CONNECTIONS - 2);
+	assert_refused(&f->rig, "GET / HTTP/1.0\r\n\r\n", 503);
 	close(fds[2]);
-	RIG_UNTIL(&rig, bc_server_connections(rig.server) == BC_SERVER_OWNER_CONNECTIONS - 1);
-	assert_response(&rig, "GET / HTTP/1.0\r\n\r\n", 200, "GET / q=(none) type=(none) 0:\n");
+	RIG_UNTIL(&f->rig, bc_server_connections(f->rig.server) == BC_SERVER_OWNER_CONNECTIONS - 1);
+	assert_response(&f->rig, "GET / HTTP/1.0\r\n\r\n", 200, "GET / q=(none) type=(none) 0:\n");
 	for (int i = 0; i < 2; i++)
-		bc_request_respond(receiver.late[i], 200, "text/plain", strdup("late\n"), NULL);
+		bc_request_respond(f->receiver.late[i], 200, "text/plain", strdup("late\n"), NULL);
 	fds[2] = -1;
-	rig_close_server(&rig);
-	for (unsigned i = 0; i < receiver.feed_count; i++)
-		assert_int_equal(receiver.feeds[i].closed, 1);
+	rig_close_server(&f->rig);
+	for (unsigned i = 0; i < f->receiver.feed_count; i++)
+		assert_int_equal(f->receiver.feeds[i].closed, 1);
 	close_all(fds, BC_SERVER_OWNER_CONNECTIONS);
-	rig_close(&rig);
 }
 
-TEST(four_hundred_simultaneous_clients_are_all_answered)
+TEST_F(four_hundred_simultaneous_clients_are_all_answered)
 {
-	struct server_rig rig;
-	struct receiver receiver;
 	int fds[400];
 
-	open_server(&rig, &receiver);
 	for (int i = 0; i < 400; i++) {
-		fds[i] = rig_connect(&rig);
+		fds[i] = rig_connect(&f->rig);
 		assert_int_equal(send(fds[i], "GET / HTTP/1.0\r\n\r\n", 18, 0), 18);
 	}
 	for (int i = 0; i < 400; i++) {
-		char *response = rig_read_all(&rig, fds[i]);
+		char *response = rig_read_all(&f->rig, fds[i]);
 		assert_int_equal(rig_status(response), 200);
 		free(response);
 		close(fds[i]);
 	}
-	rig_close(&rig);
 }
 
-TEST(without_descriptors_clients_wait_until_there_are_some)
+TEST_F(without_descriptors_clients_wait_until_there_are_some)
 {
-	struct server_rig rig;
-	struct receiver receiver;
 	struct rlimit before;
 
-	open_server(&rig, &receiver);
-	rig_turn(&rig, 2);
-	int fd = rig_connect(&rig);
-	rig_send(&rig, fd, "", 0);
+	rig_turn(&f->rig, 2);
+	int fd = rig_connect(&f->rig);
+	rig_send(&f->rig, fd, "", 0);
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
 	struct rlimit none = {.rlim_cur = 3, .rlim_max = before.rlim_max};
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
 	assert_int_equal(send(fd, "GET / HTTP/1.0\r\n\r\n", 18, 0), 18);
 	for (int i = 0; i < 200; i++) {
-		rig_turn(&rig, 1);
+		rig_turn(&f->rig, 1);
 		usleep(1000);
 	}
-	assert_int_equal(rig.requests, 0);
+	assert_int_equal(f->rig.requests, 0);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
-	char *response = rig_read_all(&rig, fd);
+	char *response = rig_read_all(&f->rig, fd);
 	assert_int_equal(rig_status(response), 200);
 	free(response);
 	close(fd);
-	rig_close(&rig);
 }
 
 /* Streams */
@@ -899,18 +833,15 @@ static bool join_chunks(char *text)
 	}
 }
 
-TEST(a_stream_sends_what_it_is_woken_for)
+TEST_F(a_stream_sends_what_it_is_woken_for)
 {
 	static const char *const versions[] = {"1.0", "1.1"};
-	struct server_rig rig;
-	struct receiver receiver;
 	char wanted[4000] = "";
 	char line[32];
 
-	open_server(&rig, &receiver);
 	for (size_t v = 0; v < 2; v++) {
-		int fd = open_stream(&rig, versions[v]);
-		struct feed *feed = &receiver.feeds[v];
+		int fd = open_stream(&f->rig, versions[v]);
+		struct feed *feed = &f->receiver.feeds[v];
 		wanted[0] = '\0';
 		for (int i = 0; i < 100; i++) {
 			snprintf(line, sizeof(line), "line %d of the stream\n", i);
@@ -918,11 +849,11 @@ TEST(a_stream_sends_what_it_is_woken_for)
 			feed_text(feed, line, strlen(line));
 			for (int k = 0; k < i % 5; k++)
 				bc_stream_wake(feed->stream);
-			rig_turn(&rig, i % 4);
+			rig_turn(&f->rig, i % 4);
 		}
 		feed->is_over = true;
 		bc_stream_wake(feed->stream);
-		char *response = rig_read_all(&rig, fd);
+		char *response = rig_read_all(&f->rig, fd);
 		assert_int_equal(rig_status(response), 200);
 		char *body = strstr(response, "\r\n\r\n") + 4;
 		if (v == 1)
@@ -932,140 +863,118 @@ TEST(a_stream_sends_what_it_is_woken_for)
 		free(response);
 		close(fd);
 	}
-	rig_close(&rig);
 }
 
-TEST(a_stream_waits_without_work_for_a_client_that_does_not_read)
+TEST_F(a_stream_waits_without_work_for_a_client_that_does_not_read)
 {
-	struct server_rig rig;
-	struct receiver receiver;
 	size_t n = 4u << 20;
 	char *bytes = malloc(n);
 
 	assert_non_null(bytes);
 	for (size_t i = 0; i < n; i++)
 		bytes[i] = (char)('a' + i * 7 % 26 * (i % 3 + 1) % 26);
-	open_server(&rig, &receiver);
-	int fd = open_stream(&rig, "1.0");
-	struct feed *feed = &receiver.feeds[0];
+	int fd = open_stream(&f->rig, "1.0");
+	struct feed *feed = &f->receiver.feeds[0];
 	feed_text(feed, bytes, n);
 	/* When the client's socket is full, the stream is not read, woken or not. */
 	unsigned reads;
 	do {
 		reads = feed->reads;
-		rig_turn(&rig, 50);
+		rig_turn(&f->rig, 50);
 	} while (feed->reads != reads);
 	assert_true(feed->read < n / 2);
 	for (int i = 0; i < 100; i++) {
 		bc_stream_wake(feed->stream);
-		rig_turn(&rig, 2);
+		rig_turn(&f->rig, 2);
 	}
 	assert_int_equal(feed->reads, reads);
-	assert_response(&rig, "GET / HTTP/1.0\r\n\r\n", 200, "GET / q=(none) type=(none) 0:\n");
+	assert_response(&f->rig, "GET / HTTP/1.0\r\n\r\n", 200, "GET / q=(none) type=(none) 0:\n");
 	feed->is_over = true;
-	char *response = rig_read_all(&rig, fd);
+	char *response = rig_read_all(&f->rig, fd);
 	assert_int_equal(strlen(rig_body(response)), n);
 	assert_memory_equal(rig_body(response), bytes, n);
 	free(response);
 	free(bytes);
 	close(fd);
-	rig_close(&rig);
 }
 
-TEST(a_stream_whose_client_disconnects_is_closed)
+TEST_F(a_stream_whose_client_disconnects_is_closed)
 {
 	static const size_t amounts[] = {0, 10, 4u << 20};
-	struct server_rig rig;
-	struct receiver receiver;
 	char *bytes = calloc(1, 4u << 20);
 
 	assert_non_null(bytes);
-	open_server(&rig, &receiver);
 	for (unsigned i = 0; i < 6; i++) {
-		int fd = open_stream(&rig, i % 2 != 0 ? "1.1" : "1.0");
+		int fd = open_stream(&f->rig, i % 2 != 0 ? "1.1" : "1.0");
 		if (amounts[i / 2] != 0)
-			feed_text(&receiver.feeds[i], bytes, amounts[i / 2]);
-		rig_turn(&rig, 20);
+			feed_text(&f->receiver.feeds[i], bytes, amounts[i / 2]);
+		rig_turn(&f->rig, 20);
 		close(fd);
-		RIG_UNTIL(&rig, receiver.feeds[i].closed == 1);
-		RIG_UNTIL(&rig, bc_server_connections(rig.server) == 0);
+		RIG_UNTIL(&f->rig, f->receiver.feeds[i].closed == 1);
+		RIG_UNTIL(&f->rig, bc_server_connections(f->rig.server) == 0);
 	}
 	free(bytes);
-	rig_close(&rig);
 }
 
-TEST(a_stream_may_start_late)
+TEST_F(a_stream_may_start_late)
 {
-	struct server_rig rig;
-	struct receiver receiver;
-
-	open_server(&rig, &receiver);
-	int fd = rig_connect(&rig);
-	rig_say(&rig, fd, "GET /late HTTP/1.0\r\n\r\n");
-	RIG_UNTIL(&rig, receiver.late_count == 1);
-	struct feed *feed = &receiver.feeds[0];
-	feed->stream = bc_request_stream(receiver.late[0], "text/plain", &feed_ops, feed);
+	int fd = rig_connect(&f->rig);
+	rig_say(&f->rig, fd, "GET /late HTTP/1.0\r\n\r\n");
+	RIG_UNTIL(&f->rig, f->receiver.late_count == 1);
+	struct feed *feed = &f->receiver.feeds[0];
+	feed->stream = bc_request_stream(f->receiver.late[0], "text/plain", &feed_ops, feed);
 	assert_non_null(feed->stream);
 	feed_text(feed, "data\n", 5);
 	feed->is_over = true;
-	char *response = rig_read_all(&rig, fd);
+	char *response = rig_read_all(&f->rig, fd);
 	assert_string_equal(rig_body(response), "data\n");
 	assert_int_equal(feed->closed, 1);
 	free(response);
 	close(fd);
-	rig_close(&rig);
 }
 
-TEST(closing_the_server_closes_every_stream_once)
+TEST_F(closing_the_server_closes_every_stream_once)
 {
-	struct server_rig rig;
-	struct receiver receiver;
 	int fds[6];
 
-	open_server(&rig, &receiver);
 	for (unsigned i = 0; i < 6; i++) {
-		fds[i] = open_stream(&rig, "1.1");
-		rig_turn(&rig, 3);
+		fds[i] = open_stream(&f->rig, "1.1");
+		rig_turn(&f->rig, 3);
 		if (i % 3 != 0)
-			feed_text(&receiver.feeds[i], "some", 4);
+			feed_text(&f->receiver.feeds[i], "some", 4);
 		if (i % 3 == 2)
-			rig_turn(&rig, 3);
+			rig_turn(&f->rig, 3);
 	}
 	/* And one that was not sent yet. */
-	int late = rig_connect(&rig);
-	rig_say(&rig, late, "GET /late HTTP/1.0\r\n\r\n");
-	RIG_UNTIL(&rig, receiver.late_count == 1);
-	receiver.feeds[6].stream = bc_request_stream(
-		receiver.late[0], "text/plain", &feed_ops, &receiver.feeds[6]);
-	rig_close_server(&rig);
+	int late = rig_connect(&f->rig);
+	rig_say(&f->rig, late, "GET /late HTTP/1.0\r\n\r\n");
+	RIG_UNTIL(&f->rig, f->receiver.late_count == 1);
+	f->receiver.feeds[6].stream = bc_request_stream(
+		f->receiver.late[0], "text/plain", &feed_ops, &f->receiver.feeds[6]);
+	rig_close_server(&f->rig);
 	for (unsigned i = 0; i < 7; i++)
-		assert_int_equal(receiver.feeds[i].closed, 1);
+		assert_int_equal(f->receiver.feeds[i].closed, 1);
 	close_all(fds, 6);
 	close(late);
-	rig_close(&rig);
 }
 
-TEST(a_closing_server_accepts_no_requests)
+TEST_F(a_closing_server_accepts_no_requests)
 {
-	struct server_rig rig;
-	struct receiver receiver;
 	int fds[3];
 
-	open_server(&rig, &receiver);
 	for (int i = 0; i < 3; i++) {
-		fds[i] = rig_connect(&rig);
-		rig_turn(&rig, 3);
+		fds[i] = rig_connect(&f->rig);
+		rig_turn(&f->rig, 3);
 	}
-	assert_int_equal(bc_server_connections(rig.server), 3);
-	rig_say(&rig, fds[0], "GET /late HTTP/1.1\r\nHost: h\r\n\r\nGET /2 HTTP/1.0\r\n\r\n");
-	RIG_UNTIL(&rig, receiver.late_count == 1);
+	assert_int_equal(bc_server_connections(f->rig.server), 3);
+	rig_say(&f->rig, fds[0], "GET /late HTTP/1.1\r\nHost: h\r\n\r\nGET /2 HTTP/1.0\r\n\r\n");
+	RIG_UNTIL(&f->rig, f->receiver.late_count == 1);
 	assert_int_equal(send(fds[1], "GET / HTTP/1.0\r\n\r\n", 18, 0), 18);
-	rig_close_server(&rig);
-	assert_int_equal(rig.requests, 1);
-	char *response = rig_read_all(&rig, fds[1]);
+	rig_close_server(&f->rig);
+	assert_int_equal(f->rig.requests, 1);
+	char *response = rig_read_all(&f->rig, fds[1]);
 	assert_error(response, 503);
 	free(response);
-	bc_request_respond(receiver.late[0], 200, "text/plain", strdup("late\n"), NULL);
+	bc_request_respond(f->receiver.late[0], 200, "text/plain", strdup("late\n"), NULL);
 	close_all(fds, 3);
-	rig_close(&rig);
 }
