@@ -12,46 +12,48 @@ struct fixture {
 
 static void on_request(struct server_rig *rig, struct bc_request *request)
 {
-	struct fixture *fixture = rig->context;
+	struct fixture *f = rig->context;
 	json_t *first = json_pack("{s:{}}", "status");
 
-	fixture->rc = bc_event_broadcast_add(fixture->broadcast, request, first);
-	if (fixture->rc != 0)
+	f->rc = bc_event_broadcast_add(f->broadcast, request, first);
+	if (f->rc != 0)
 		bc_request_respond(request, 503, "text/plain", strdup("no\n"), NULL);
 }
 
 /* All readers are the owner, or none is. */
-static void open_fixture_for(struct fixture *fixture, bool is_owner)
+static void set_up_for(struct fixture *f, bool is_owner)
 {
 	struct bc_server_options options = {.is_local = is_owner, .connections_max = 200};
 
-	rig_open(&fixture->rig, &options, on_request);
-	fixture->rig.context = fixture;
-	fixture->rc = 0;
-	assert_int_equal(bc_event_broadcast_open(&fixture->broadcast), 0);
-	assert_false(bc_event_broadcast_has_readers(fixture->broadcast));
+	rig_open(&f->rig, &options, on_request);
+	f->rig.context = f;
+	f->rc = 0;
+	assert_int_equal(bc_event_broadcast_open(&f->broadcast), 0);
+	assert_false(bc_event_broadcast_has_readers(f->broadcast));
 }
 
-static void open_fixture(struct fixture *fixture)
+static void set_up(struct fixture *f)
 {
-	open_fixture_for(fixture, false);
+	set_up_for(f, false);
 }
 
-static void close_fixture(struct fixture *fixture)
+static void tear_down(struct fixture *f)
 {
-	rig_close_server(&fixture->rig);
-	assert_int_equal(bc_event_broadcast_readers(fixture->broadcast), 0);
-	bc_event_broadcast_close(fixture->broadcast);
-	rig_close(&fixture->rig);
+	rig_close_server(&f->rig);
+	assert_int_equal(bc_event_broadcast_readers(f->broadcast), 0);
+	bc_event_broadcast_close(f->broadcast);
+	rig_close(&f->rig);
 }
 
-static void publish(struct fixture *fixture, uint64_t value)
+TEST_FIXTURE(fixture, set_up, tear_down)
+
+static void publish(struct fixture *f, uint64_t value)
 {
 	bc_event_broadcast_publish(
-		fixture->broadcast, "test", json_pack("{s:o}", "value", bc_json_u64(value)));
+		f->broadcast, "test", json_pack("{s:o}", "value", bc_json_u64(value)));
 }
 
-static void publish_long(struct fixture *fixture, uint64_t value, size_t bytes)
+static void publish_long(struct fixture *f, uint64_t value, size_t bytes)
 {
 	char *text = malloc(bytes + 1);
 
@@ -60,16 +62,16 @@ static void publish_long(struct fixture *fixture, uint64_t value, size_t bytes)
 	text[bytes] = '\0';
 	json_t *object = json_pack("{s:o, s:s}", "value", bc_json_u64(value), "text", text);
 	free(text);
-	bc_event_broadcast_publish(fixture->broadcast, "test", object);
+	bc_event_broadcast_publish(f->broadcast, "test", object);
 }
 
-static int subscribe(struct fixture *fixture)
+static int subscribe(struct fixture *f)
 {
-	unsigned before = bc_event_broadcast_readers(fixture->broadcast);
-	int fd = rig_connect(&fixture->rig);
+	unsigned before = bc_event_broadcast_readers(f->broadcast);
+	int fd = rig_connect(&f->rig);
 
-	rig_say(&fixture->rig, fd, "GET /v1/events HTTP/1.0\r\n\r\n");
-	RIG_UNTIL(&fixture->rig, bc_event_broadcast_readers(fixture->broadcast) == before + 1);
+	rig_say(&f->rig, fd, "GET /v1/events HTTP/1.0\r\n\r\n");
+	RIG_UNTIL(&f->rig, bc_event_broadcast_readers(f->broadcast) == before + 1);
 	return fd;
 }
 
@@ -141,7 +143,7 @@ static void check_response(struct reading *r, char *response)
 }
 
 /* Reads until no more data arrives. */
-static void read_events(struct fixture *fixture, int fd, struct reading *r)
+static void read_events(struct fixture *f, int fd, struct reading *r)
 {
 	char *text = malloc(8u << 20);
 	size_t used = 0;
@@ -152,118 +154,106 @@ static void read_events(struct fixture *fixture, int fd, struct reading *r)
 		assert_true(n > 0 || (n < 0 && errno == EAGAIN));
 		used += n > 0 ? (size_t)n : 0;
 		quiet = n > 0 ? 0 : quiet + 1;
-		rig_turn(&fixture->rig, 1);
+		rig_turn(&f->rig, 1);
 	}
 	text[used] = '\0';
 	check_response(r, text);
 }
 
-TEST(readers_get_the_status_first_and_then_published_events)
+TEST_F(readers_get_the_status_first_and_then_published_events)
 {
-	struct fixture fixture;
 	struct reading r;
 	int fds[3];
 
-	open_fixture(&fixture);
-	publish(&fixture, 1); /* no readers yet */
+	publish(f, 1); /* no readers yet */
 	for (int i = 0; i < 3; i++) {
-		fds[i] = subscribe(&fixture);
-		assert_true(bc_event_broadcast_has_readers(fixture.broadcast));
+		fds[i] = subscribe(f);
+		assert_true(bc_event_broadcast_has_readers(f->broadcast));
 		for (int k = 0; k < 10; k++) {
-			publish(&fixture, (uint64_t)(10 * i + k + 2));
-			rig_turn(&fixture.rig, k % 3);
+			publish(f, (uint64_t)(10 * i + k + 2));
+			rig_turn(&f->rig, k % 3);
 		}
 	}
 	for (int i = 0; i < 3; i++) {
-		read_events(&fixture, fds[i], &r);
+		read_events(f, fds[i], &r);
 		assert_int_equal(r.events, 30 - 10 * i);
 		assert_int_equal(r.missed, 0);
 		assert_int_equal(r.last_value, 31);
 		assert_int_equal(r.next_seq, 32);
 		close(fds[i]);
 	}
-	close_fixture(&fixture);
 }
 
-TEST(a_slow_reader_gets_the_exact_number_of_missed_events)
+TEST_F(a_slow_reader_gets_the_exact_number_of_missed_events)
 {
-	struct fixture fixture;
 	struct reading slow;
 	struct reading quick;
 	uint64_t published = 0;
 
-	open_fixture(&fixture);
-	int fd = subscribe(&fixture);
+	int fd = subscribe(f);
 	/* Fills its socket, then the queue, then more, while other readers come and go. */
 	for (int round = 0; round < 4; round++) {
-		int other = subscribe(&fixture);
+		int other = subscribe(f);
 		for (int i = 0; i < 3000; i++) {
-			publish_long(&fixture, ++published, 100 + (size_t)i % 700);
+			publish_long(f, ++published, 100 + (size_t)i % 700);
 			if (i % 16 == 0)
-				rig_turn(&fixture.rig, 1);
+				rig_turn(&f->rig, 1);
 		}
 		close(other);
-		RIG_UNTIL(&fixture.rig, bc_event_broadcast_readers(fixture.broadcast) == 1);
+		RIG_UNTIL(&f->rig, bc_event_broadcast_readers(f->broadcast) == 1);
 	}
-	read_events(&fixture, fd, &slow);
+	read_events(f, fd, &slow);
 	assert_int_equal(slow.events + slow.missed, published);
 	assert_true(slow.missed > 0);
 	assert_int_equal(slow.last_value, published);
 	/* Reported once, since it read nothing in between. */
 	assert_int_equal(slow.missed_objects, 1);
 	close(fd);
-	RIG_UNTIL(&fixture.rig, !bc_event_broadcast_has_readers(fixture.broadcast));
-	fd = subscribe(&fixture);
-	publish(&fixture, ++published);
-	read_events(&fixture, fd, &quick);
+	RIG_UNTIL(&f->rig, !bc_event_broadcast_has_readers(f->broadcast));
+	fd = subscribe(f);
+	publish(f, ++published);
+	read_events(f, fd, &quick);
 	assert_int_equal(quick.events, 1);
 	assert_int_equal(quick.missed, 0);
 	close(fd);
-	close_fixture(&fixture);
 }
 
-TEST(events_lost_to_memory_or_length_are_missed_at_their_position)
+TEST_F(events_lost_to_memory_or_length_are_missed_at_their_position)
 {
-	struct fixture fixture;
 	struct reading r;
 
-	open_fixture(&fixture);
-	int fd = subscribe(&fixture);
+	int fd = subscribe(f);
 	for (uint64_t i = 1; i <= 100; i++) {
 		if (i % 10 == 3)
-			bc_event_broadcast_publish(fixture.broadcast, "test", NULL);
+			bc_event_broadcast_publish(f->broadcast, "test", NULL);
 		else if (i % 10 == 4)
-			publish_long(&fixture, i, BC_EVENT_BROADCAST_OBJECT_BYTES);
+			publish_long(f, i, BC_EVENT_BROADCAST_OBJECT_BYTES);
 		else
-			publish(&fixture, i);
+			publish(f, i);
 	}
-	bc_event_broadcast_publish(fixture.broadcast, "test", NULL); /* the last one */
-	read_events(&fixture, fd, &r);
+	bc_event_broadcast_publish(f->broadcast, "test", NULL); /* the last one */
+	read_events(f, fd, &r);
 	assert_int_equal(r.events, 80);
 	assert_int_equal(r.missed, 21);
 	assert_int_equal(r.missed_objects, 11);
 	close(fd);
-	close_fixture(&fixture);
 }
 
-TEST(an_object_longer_than_any_read_arrives_whole)
+TEST_F(an_object_longer_than_any_read_arrives_whole)
 {
-	struct fixture fixture;
 	struct reading r;
 
-	open_fixture(&fixture);
-	int fd = subscribe(&fixture);
+	int fd = subscribe(f);
 	/* While the first is being sent, later ones push it out of the queue. */
-	publish_long(&fixture, 1, 250000);
-	rig_turn(&fixture.rig, 20);
+	publish_long(f, 1, 250000);
+	rig_turn(&f->rig, 20);
 	for (uint64_t i = 2; i <= 50; i++)
-		publish_long(&fixture, i, 250000);
-	read_events(&fixture, fd, &r);
+		publish_long(f, i, 250000);
+	read_events(f, fd, &r);
 	assert_int_equal(r.events + r.missed, 50);
 	assert_true(r.missed > 0);
 	assert_int_equal(r.last_value, 50);
 	close(fd);
-	close_fixture(&fixture);
 }
 
 static void fill_with_readers(bool is_owner)
@@ -272,7 +262,7 @@ static void fill_with_readers(bool is_owner)
 	struct fixture fixture;
 	int fds[BC_EVENT_BROADCAST_READERS];
 
-	open_fixture_for(&fixture, is_owner);
+	set_up_for(&fixture, is_owner);
 	for (unsigned i = 0; i < most; i++)
 		fds[i] = subscribe(&fixture);
 	char *response = rig_ask(&fixture.rig, "GET /v1/events HTTP/1.0\r\n\r\n");
@@ -286,7 +276,7 @@ static void fill_with_readers(bool is_owner)
 	assert_int_equal(fixture.rc, 0);
 	for (unsigned i = 0; i < most; i++)
 		close(fds[i]);
-	close_fixture(&fixture);
+	tear_down(&fixture);
 }
 
 TEST(the_65th_reader_and_the_57th_of_others_are_refused)
@@ -295,20 +285,17 @@ TEST(the_65th_reader_and_the_57th_of_others_are_refused)
 	fill_with_readers(false);
 }
 
-TEST(any_bytes_in_a_text_become_valid_json)
+TEST_F(any_bytes_in_a_text_become_valid_json)
 {
-	struct fixture fixture;
-
-	open_fixture(&fixture);
-	int fd = subscribe(&fixture);
+	int fd = subscribe(f);
 	for (unsigned first = 1; first < 256; first++) {
 		char text[6] = {(char)first, '"', (char)(first * 7 % 255 + 1), '\\', '\n', 0};
 		json_t *object = json_pack(
 			"{s:o, s:o}", "value", bc_json_u64(first), "text", bc_json_text(text));
-		bc_event_broadcast_publish(fixture.broadcast, "test", object);
+		bc_event_broadcast_publish(f->broadcast, "test", object);
 	}
 	bool is_over;
-	char *response = rig_read(&fixture.rig, fd, 20000, &is_over);
+	char *response = rig_read(&f->rig, fd, 20000, &is_over);
 	for (const char *at = response; *at != '\0'; at++)
 		assert_true((uint8_t)*at >= ' ' || *at == '\n' || *at == '\r');
 	/* Bytes that are not UTF-8 became characters. */
@@ -316,22 +303,18 @@ TEST(any_bytes_in_a_text_become_valid_json)
 	assert_null(strstr(response, "\xFF"));
 	free(response);
 	close(fd);
-	close_fixture(&fixture);
 }
 
-TEST(closing_with_slow_readers_frees_everything)
+TEST_F(closing_with_slow_readers_frees_everything)
 {
-	struct fixture fixture;
 	int fds[5];
 
-	open_fixture(&fixture);
 	for (int i = 0; i < 5; i++) {
-		fds[i] = subscribe(&fixture);
+		fds[i] = subscribe(f);
 		for (uint64_t k = 1; k < 500; k++)
-			publish_long(&fixture, (uint64_t)i * 1000 + k, 3000);
-		rig_turn(&fixture.rig, i);
+			publish_long(f, (uint64_t)i * 1000 + k, 3000);
+		rig_turn(&f->rig, i);
 	}
-	close_fixture(&fixture);
 	for (int i = 0; i < 5; i++)
 		close(fds[i]);
 }
