@@ -70,7 +70,7 @@ static int subscribe(struct fixture *f)
 	unsigned before = bc_event_broadcast_readers(f->broadcast);
 	int fd = rig_connect(&f->rig);
 
-	rig_say(&f->rig, fd, "GET /v1/events HTTP/1.0\r\n\r\n");
+	rig_send_text(&f->rig, fd, "GET /v1/events HTTP/1.0\r\n\r\n");
 	RIG_UNTIL(&f->rig, bc_event_broadcast_readers(f->broadcast) == before + 1);
 	return fd;
 }
@@ -154,7 +154,7 @@ static void read_events(struct fixture *f, int fd, struct reading *r)
 		assert_true(n > 0 || (n < 0 && errno == EAGAIN));
 		used += n > 0 ? (size_t)n : 0;
 		quiet = n > 0 ? 0 : quiet + 1;
-		rig_turn(&f->rig, 1);
+		rig_run(&f->rig, 1);
 	}
 	text[used] = '\0';
 	check_response(r, text);
@@ -171,7 +171,7 @@ TEST_F(readers_get_the_status_first_and_then_published_events)
 		assert_true(bc_event_broadcast_has_readers(f->broadcast));
 		for (int k = 0; k < 10; k++) {
 			publish(f, (uint64_t)(10 * i + k + 2));
-			rig_turn(&f->rig, k % 3);
+			rig_run(&f->rig, k % 3);
 		}
 	}
 	for (int i = 0; i < 3; i++) {
@@ -197,7 +197,7 @@ TEST_F(a_slow_reader_gets_the_exact_number_of_missed_events)
 		for (int i = 0; i < 3000; i++) {
 			publish_long(f, ++published, 100 + (size_t)i % 700);
 			if (i % 16 == 0)
-				rig_turn(&f->rig, 1);
+				rig_run(&f->rig, 1);
 		}
 		close(other);
 		RIG_UNTIL(&f->rig, bc_event_broadcast_readers(f->broadcast) == 1);
@@ -246,7 +246,7 @@ TEST_F(an_object_longer_than_any_read_arrives_whole)
 	int fd = subscribe(f);
 	/* While the first is being sent, later ones push it out of the queue. */
 	publish_long(f, 1, 250000);
-	rig_turn(&f->rig, 20);
+	rig_run(&f->rig, 20);
 	for (uint64_t i = 2; i <= 50; i++)
 		publish_long(f, i, 250000);
 	read_events(f, fd, &r);
@@ -265,7 +265,7 @@ static void fill_with_readers(bool is_owner)
 	set_up_for(&fixture, is_owner);
 	for (unsigned i = 0; i < most; i++)
 		fds[i] = subscribe(&fixture);
-	char *response = rig_ask(&fixture.rig, "GET /v1/events HTTP/1.0\r\n\r\n");
+	char *response = rig_request(&fixture.rig, "GET /v1/events HTTP/1.0\r\n\r\n");
 	assert_int_equal(rig_status(response), 503);
 	free(response);
 	assert_int_equal(fixture.rc, -EBUSY);
@@ -313,7 +313,7 @@ TEST_F(closing_with_slow_readers_frees_everything)
 		fds[i] = subscribe(f);
 		for (uint64_t k = 1; k < 500; k++)
 			publish_long(f, (uint64_t)i * 1000 + k, 3000);
-		rig_turn(&f->rig, i);
+		rig_run(&f->rig, i);
 	}
 	for (int i = 0; i < 5; i++)
 		close(fds[i]);

@@ -168,7 +168,7 @@ TEST_FIXTURE(fixture, set_up, tear_down)
 static void assert_response(
 	struct server_rig *rig, const char *request, int status, const char *body)
 {
-	char *response = rig_ask(rig, request);
+	char *response = rig_request(rig, request);
 
 	if (rig_status(response) != status || strcmp(rig_body(response), body) != 0)
 		fail_msg("request: %.200s\nresponse: %.500s\nexpected: %d %s", request, response,
@@ -189,7 +189,7 @@ static void assert_error(const char *response, int status)
 
 static void assert_refused(struct server_rig *rig, const char *request, int status)
 {
-	char *response = rig_ask(rig, request);
+	char *response = rig_request(rig, request);
 
 	assert_error(response, status);
 	free(response);
@@ -229,7 +229,7 @@ TEST_F(a_request_may_come_in_any_two_pieces)
 		for (size_t cut = 0; cut <= n; cut++) {
 			int fd = rig_connect(&f->rig);
 			assert_int_equal(rig_send(&f->rig, fd, request, cut), cut);
-			rig_turn(&f->rig, 3);
+			rig_run(&f->rig, 3);
 			size_t sent = rig_send(&f->rig, fd, request + cut, n - cut);
 			char *response = rig_read_all(&f->rig, fd);
 			if (may_be_malformed(request) && rig_status(response) != 200) {
@@ -251,7 +251,7 @@ TEST_F(a_request_cut_off_anywhere_is_discarded)
 		for (size_t cut = 0; cut < strlen(requests[i][0]); cut++) {
 			int fd = rig_connect(&f->rig);
 			rig_send(&f->rig, fd, requests[i][0], cut);
-			rig_turn(&f->rig, 3);
+			rig_run(&f->rig, 3);
 			close(fd);
 			RIG_UNTIL(&f->rig, bc_server_connections(f->rig.server) == 0);
 		}
@@ -303,7 +303,7 @@ TEST_F(a_head_of_16_kib_is_accepted_and_no_more)
 	char *huge = head_of(1u << 20);
 	assert_response(&f->rig, fits, 200, "GET / q=(none) type=(none) 0:\n");
 	assert_refused(&f->rig, long_one, 431);
-	char *response = rig_ask(&f->rig, huge);
+	char *response = rig_request(&f->rig, huge);
 	assert_int_equal(rig_status(response), 431);
 	free(response);
 	assert_int_equal(f->rig.requests, 1);
@@ -346,7 +346,7 @@ TEST_F(a_body_of_64_kib_is_accepted_and_no_more)
 	for (size_t i = 0; i < sizeof(chunks) / sizeof(chunks[0]); i++) {
 		unsigned before = f->rig.requests;
 		char *fits = body_of(BC_REQUEST_BODY_BYTES, chunks[i]);
-		char *response = rig_ask(&f->rig, fits);
+		char *response = rig_request(&f->rig, fits);
 		assert_int_equal(rig_status(response), 200);
 		assert_non_null(strstr(response, " 65536:bbb"));
 		free(response);
@@ -356,7 +356,7 @@ TEST_F(a_body_of_64_kib_is_accepted_and_no_more)
 			if (longer[k] > 1u << 20 && chunks[i] == 7)
 				continue; /* slow, and covered by the others */
 			char *too_long = body_of(longer[k], chunks[i]);
-			response = rig_ask(&f->rig, too_long);
+			response = rig_request(&f->rig, too_long);
 			assert_error(response, 413);
 			free(response);
 			free(too_long);
@@ -375,10 +375,10 @@ TEST_F(the_memory_of_bodies_is_limited)
 	for (int i = 0; i <= FITTING; i++) {
 		fds[i] = rig_connect(&f->rig);
 		assert_int_equal(rig_send(&f->rig, fds[i], whole, n - 1), n - 1);
-		rig_turn(&f->rig, 10);
+		rig_run(&f->rig, 10);
 	}
 	for (int i = FITTING; i >= 0; i--) {
-		rig_say(&f->rig, fds[i], "b");
+		rig_send_text(&f->rig, fds[i], "b");
 		char *response = rig_read_all(&f->rig, fds[i]);
 		if (i == FITTING)
 			assert_error(response, 503);
@@ -389,7 +389,7 @@ TEST_F(the_memory_of_bodies_is_limited)
 	}
 	/* Requests that have been answered free their memory. */
 	for (int i = 0; i < 2 * FITTING; i++) {
-		char *response = rig_ask(&f->rig, whole);
+		char *response = rig_request(&f->rig, whole);
 		assert_int_equal(rig_status(response), 200);
 		free(response);
 	}
@@ -400,8 +400,8 @@ static int request_long(struct server_rig *rig)
 {
 	int fd = rig_connect(rig);
 
-	rig_say(rig, fd, "GET /long HTTP/1.0\r\n\r\n");
-	rig_turn(rig, 10);
+	rig_send_text(rig, fd, "GET /long HTTP/1.0\r\n\r\n");
+	rig_run(rig, 10);
 	return fd;
 }
 
@@ -456,7 +456,7 @@ TEST(the_memory_of_long_responses_is_limited)
 
 TEST_F(head_gets_only_the_headers)
 {
-	char *response = rig_ask(&f->rig, "HEAD / HTTP/1.0\r\n\r\n");
+	char *response = rig_request(&f->rig, "HEAD / HTTP/1.0\r\n\r\n");
 	assert_int_equal(rig_status(response), 200);
 	assert_non_null(strstr(response, "Content-Length: 31\r\n"));
 	assert_string_equal(rig_body(response), "");
@@ -466,7 +466,7 @@ TEST_F(head_gets_only_the_headers)
 TEST_F(out_of_memory_is_a_500_and_allow_is_sent)
 {
 	assert_refused(&f->rig, "GET /memory HTTP/1.0\r\n\r\n", 500);
-	char *response = rig_ask(&f->rig, "GET /refused HTTP/1.0\r\n\r\n");
+	char *response = rig_request(&f->rig, "GET /refused HTTP/1.0\r\n\r\n");
 	assert_int_equal(rig_status(response), 405);
 	assert_non_null(strstr(response, "Allow: GET, PUT\r\n"));
 	free(response);
@@ -484,13 +484,13 @@ static unsigned count_of(const char *text, const char *word)
 TEST_F(pipelined_requests_are_answered_in_order)
 {
 	int fd = rig_connect(&f->rig);
-	rig_say(&f->rig, fd,
+	rig_send_text(&f->rig, fd,
 		"GET /1 HTTP/1.1\r\nHost: h\r\n\r\nPOST /2 HTTP/1.1\r\nHost: h\r\nContent-Length: "
 		"1\r\n\r\nx"
 		"GET /late HTTP/1.1\r\nHost: h\r\n\r\nGET /4 HTTP/1.1\r\nHost: h\r\nConnection: "
 		"close\r\n\r\n");
 	RIG_UNTIL(&f->rig, f->receiver.late_count == 1);
-	rig_turn(&f->rig, 5);
+	rig_run(&f->rig, 5);
 	assert_int_equal(f->rig.requests, 3);
 	bc_request_respond(f->receiver.late[0], 201, "text/plain", strdup("/3\n"), NULL);
 	char *response = rig_read_all(&f->rig, fd);
@@ -507,7 +507,7 @@ TEST_F(pipelined_requests_are_answered_in_order)
 
 TEST_F(pipelined_garbage_is_refused_and_ends_the_connection)
 {
-	char *response = rig_ask(&f->rig,
+	char *response = rig_request(&f->rig,
 		"GET /1 HTTP/1.1\r\nHost: h\r\n\r\n\x01\x02\x03 garbage\r\n\r\n"
 		"GET /2 HTTP/1.1\r\nHost: h\r\n\r\n");
 	assert_int_equal(rig_status(response), 200);
@@ -521,7 +521,7 @@ TEST_F(pipelined_garbage_is_refused_and_ends_the_connection)
 TEST_F(a_late_response_arrives_and_others_are_served_meanwhile)
 {
 	int fd = rig_connect(&f->rig);
-	rig_say(&f->rig, fd, "GET /late HTTP/1.0\r\n\r\n");
+	rig_send_text(&f->rig, fd, "GET /late HTTP/1.0\r\n\r\n");
 	RIG_UNTIL(&f->rig, f->receiver.late_count == 1);
 	for (int i = 0; i < 20; i++)
 		assert_response(
@@ -537,10 +537,10 @@ TEST_F(a_late_response_arrives_and_others_are_served_meanwhile)
 TEST_F(a_late_response_to_a_disconnected_client_is_discarded)
 {
 	int fd = rig_connect(&f->rig);
-	rig_say(&f->rig, fd, "GET /late HTTP/1.0\r\n\r\n");
+	rig_send_text(&f->rig, fd, "GET /late HTTP/1.0\r\n\r\n");
 	RIG_UNTIL(&f->rig, f->receiver.late_count == 1);
 	close(fd);
-	rig_turn(&f->rig, 5);
+	rig_run(&f->rig, 5);
 	assert_string_equal(bc_request_path(f->receiver.late[0]), "/late");
 	bc_request_respond(f->receiver.late[0], 200, "text/plain", strdup("late\n"), NULL);
 	RIG_UNTIL(&f->rig, bc_server_connections(f->rig.server) == 0);
@@ -554,7 +554,8 @@ TEST_F(a_request_outlives_the_server_until_it_is_answered)
 	int fds[2];
 	for (int i = 0; i < 2; i++) {
 		fds[i] = rig_connect(&f->rig);
-		rig_say(&f->rig, fds[i], "POST /late HTTP/1.0\r\nContent-Length: 2\r\n\r\nhi");
+		rig_send_text(
+			&f->rig, fds[i], "POST /late HTTP/1.0\r\nContent-Length: 2\r\n\r\nhi");
 	}
 	RIG_UNTIL(&f->rig, f->receiver.late_count == 2);
 	rig_close_server(&f->rig);
@@ -585,7 +586,7 @@ TEST(a_client_that_stops_sending_is_disconnected)
 	int fds[sizeof(prefixes) / sizeof(prefixes[0])];
 	for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++) {
 		fds[i] = rig_connect(&rig);
-		rig_say(&rig, fds[i], prefixes[i]);
+		rig_send_text(&rig, fds[i], prefixes[i]);
 	}
 	for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++) {
 		char *response = rig_read_all(&rig, fds[i]);
@@ -604,11 +605,12 @@ TEST(an_idle_connection_is_closed_without_a_response)
 
 	open_server_with(
 		&rig, &receiver, (struct bc_server_options){.is_local = true, .timeout_s = 1});
-	char *response = rig_ask(&rig, "GET / HTTP/1.1\r\nHost: h\r\n\r\n");
+	char *response = rig_request(&rig, "GET / HTTP/1.1\r\nHost: h\r\n\r\n");
 	assert_int_equal(count_of(response, "HTTP/1.1 "), 1);
 	assert_int_equal(rig_status(response), 200);
 	free(response);
-	response = rig_ask(&rig, "GET / HTTP/1.1\r\nHost: h\r\n\r\nGET / HTTP/1.1\r\nHost: h\r\n");
+	response = rig_request(
+		&rig, "GET / HTTP/1.1\r\nHost: h\r\n\r\nGET / HTTP/1.1\r\nHost: h\r\n");
 	assert_int_equal(count_of(response, "HTTP/1.1 "), 1);
 	free(response);
 	rig_close(&rig);
@@ -622,7 +624,7 @@ TEST(a_client_that_stops_reading_is_disconnected)
 	open_server_with(
 		&rig, &receiver, (struct bc_server_options){.is_local = true, .timeout_s = 1});
 	int fd = rig_connect(&rig);
-	rig_say(&rig, fd, "GET /long HTTP/1.0\r\n\r\n");
+	rig_send_text(&rig, fd, "GET /long HTTP/1.0\r\n\r\n");
 	RIG_UNTIL(&rig, bc_server_connections(rig.server) == 0);
 	close(fd);
 	rig_close(&rig);
@@ -637,12 +639,12 @@ TEST(waiting_for_the_daemon_has_no_timeout)
 		&rig, &receiver, (struct bc_server_options){.is_local = true, .timeout_s = 1});
 	int late = rig_connect(&rig);
 	int stream = rig_connect(&rig);
-	rig_say(&rig, late, "GET /late HTTP/1.0\r\n\r\n");
-	rig_say(&rig, stream, "GET /stream HTTP/1.0\r\n\r\n");
+	rig_send_text(&rig, late, "GET /late HTTP/1.0\r\n\r\n");
+	rig_send_text(&rig, stream, "GET /stream HTTP/1.0\r\n\r\n");
 	RIG_UNTIL(&rig, receiver.late_count == 1 && receiver.feed_count == 1);
 	uint64_t until_ns = bc_now_ns() + UINT64_C(2500000000);
 	while (bc_now_ns() < until_ns)
-		rig_turn(&rig, 1);
+		rig_run(&rig, 1);
 	bc_request_respond(receiver.late[0], 200, "text/plain", strdup("late\n"), NULL);
 	feed_text(&receiver.feeds[0], "data\n", 5);
 	receiver.feeds[0].is_over = true;
@@ -664,8 +666,8 @@ static void connect_many(struct server_rig *rig, int *fds, unsigned n, const cha
 {
 	for (unsigned i = 0; i < n; i++) {
 		fds[i] = rig_connect(rig);
-		rig_say(rig, fds[i], request);
-		rig_turn(rig, 2);
+		rig_send_text(rig, fds[i], request);
+		rig_run(rig, 2);
 	}
 }
 
@@ -776,7 +778,7 @@ TEST_F(without_descriptors_clients_wait_until_there_are_some)
 {
 	struct rlimit before;
 
-	rig_turn(&f->rig, 2);
+	rig_run(&f->rig, 2);
 	int fd = rig_connect(&f->rig);
 	rig_send(&f->rig, fd, "", 0);
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
@@ -784,7 +786,7 @@ TEST_F(without_descriptors_clients_wait_until_there_are_some)
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
 	assert_int_equal(send(fd, "GET / HTTP/1.0\r\n\r\n", 18, 0), 18);
 	for (int i = 0; i < 200; i++) {
-		rig_turn(&f->rig, 1);
+		rig_run(&f->rig, 1);
 		usleep(1000);
 	}
 	assert_int_equal(f->rig.requests, 0);
@@ -805,7 +807,7 @@ static int open_stream(struct server_rig *rig, const char *version)
 	int fd = rig_connect(rig);
 
 	snprintf(request, sizeof(request), "GET /stream HTTP/%s\r\nHost: h\r\n\r\n", version);
-	rig_say(rig, fd, request);
+	rig_send_text(rig, fd, request);
 	RIG_UNTIL(rig, receiver->feed_count == count + 1);
 	return fd;
 }
@@ -849,7 +851,7 @@ TEST_F(a_stream_sends_what_it_is_woken_for)
 			feed_text(feed, line, strlen(line));
 			for (int k = 0; k < i % 5; k++)
 				bc_stream_wake(feed->stream);
-			rig_turn(&f->rig, i % 4);
+			rig_run(&f->rig, i % 4);
 		}
 		feed->is_over = true;
 		bc_stream_wake(feed->stream);
@@ -880,12 +882,12 @@ TEST_F(a_stream_waits_without_work_for_a_client_that_does_not_read)
 	unsigned reads;
 	do {
 		reads = feed->reads;
-		rig_turn(&f->rig, 50);
+		rig_run(&f->rig, 50);
 	} while (feed->reads != reads);
 	assert_true(feed->read < n / 2);
 	for (int i = 0; i < 100; i++) {
 		bc_stream_wake(feed->stream);
-		rig_turn(&f->rig, 2);
+		rig_run(&f->rig, 2);
 	}
 	assert_int_equal(feed->reads, reads);
 	assert_response(&f->rig, "GET / HTTP/1.0\r\n\r\n", 200, "GET / q=(none) type=(none) 0:\n");
@@ -908,7 +910,7 @@ TEST_F(a_stream_whose_client_disconnects_is_closed)
 		int fd = open_stream(&f->rig, i % 2 != 0 ? "1.1" : "1.0");
 		if (amounts[i / 2] != 0)
 			feed_text(&f->receiver.feeds[i], bytes, amounts[i / 2]);
-		rig_turn(&f->rig, 20);
+		rig_run(&f->rig, 20);
 		close(fd);
 		RIG_UNTIL(&f->rig, f->receiver.feeds[i].closed == 1);
 		RIG_UNTIL(&f->rig, bc_server_connections(f->rig.server) == 0);
@@ -919,7 +921,7 @@ TEST_F(a_stream_whose_client_disconnects_is_closed)
 TEST_F(a_stream_may_start_late)
 {
 	int fd = rig_connect(&f->rig);
-	rig_say(&f->rig, fd, "GET /late HTTP/1.0\r\n\r\n");
+	rig_send_text(&f->rig, fd, "GET /late HTTP/1.0\r\n\r\n");
 	RIG_UNTIL(&f->rig, f->receiver.late_count == 1);
 	struct feed *feed = &f->receiver.feeds[0];
 	feed->stream = bc_request_stream(f->receiver.late[0], "text/plain", &feed_ops, feed);
@@ -939,15 +941,15 @@ TEST_F(closing_the_server_closes_every_stream_once)
 
 	for (unsigned i = 0; i < 6; i++) {
 		fds[i] = open_stream(&f->rig, "1.1");
-		rig_turn(&f->rig, 3);
+		rig_run(&f->rig, 3);
 		if (i % 3 != 0)
 			feed_text(&f->receiver.feeds[i], "some", 4);
 		if (i % 3 == 2)
-			rig_turn(&f->rig, 3);
+			rig_run(&f->rig, 3);
 	}
 	/* And one that was not sent yet. */
 	int late = rig_connect(&f->rig);
-	rig_say(&f->rig, late, "GET /late HTTP/1.0\r\n\r\n");
+	rig_send_text(&f->rig, late, "GET /late HTTP/1.0\r\n\r\n");
 	RIG_UNTIL(&f->rig, f->receiver.late_count == 1);
 	f->receiver.feeds[6].stream = bc_request_stream(
 		f->receiver.late[0], "text/plain", &feed_ops, &f->receiver.feeds[6]);
@@ -964,10 +966,11 @@ TEST_F(a_closing_server_accepts_no_requests)
 
 	for (int i = 0; i < 3; i++) {
 		fds[i] = rig_connect(&f->rig);
-		rig_turn(&f->rig, 3);
+		rig_run(&f->rig, 3);
 	}
 	assert_int_equal(bc_server_connections(f->rig.server), 3);
-	rig_say(&f->rig, fds[0], "GET /late HTTP/1.1\r\nHost: h\r\n\r\nGET /2 HTTP/1.0\r\n\r\n");
+	rig_send_text(
+		&f->rig, fds[0], "GET /late HTTP/1.1\r\nHost: h\r\n\r\nGET /2 HTTP/1.0\r\n\r\n");
 	RIG_UNTIL(&f->rig, f->receiver.late_count == 1);
 	assert_int_equal(send(fds[1], "GET / HTTP/1.0\r\n\r\n", 18, 0), 18);
 	rig_close_server(&f->rig);

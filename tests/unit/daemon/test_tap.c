@@ -65,7 +65,7 @@ static int open_tap(struct fixture *f)
 	unsigned before = bc_taps_count(f->taps);
 	int fd = rig_connect(&f->rig);
 
-	rig_say(&f->rig, fd, "GET /v1/records HTTP/1.0\r\n\r\n");
+	rig_send_text(&f->rig, fd, "GET /v1/records HTTP/1.0\r\n\r\n");
 	RIG_UNTIL(&f->rig, bc_taps_count(f->taps) == before + 1);
 	return fd;
 }
@@ -266,7 +266,7 @@ static void read_more(struct fixture *f, int fd, struct reading *r, const struct
 		} else {
 			poll(NULL, 0, 1);
 		}
-		rig_turn(&f->rig, 1);
+		rig_run(&f->rig, 1);
 	}
 	text[used] = '\0';
 	parse_response(r, f, filter, text);
@@ -313,7 +313,7 @@ TEST_F(every_matching_record_is_sent_or_counted)
 		uint64_t tick = f->tick;
 		add_records(f, n);
 		offer(f, from, tick);
-		rig_turn(&f->rig, 1);
+		rig_run(&f->rig, 1);
 	}
 	for (unsigned i = 0; i < 4; i++) {
 		read_lines(f, fds[i], &r, &filters[i]);
@@ -343,7 +343,7 @@ TEST_F(anchors_set_the_tick)
 		add_records(f, 70);
 		offer(f, 0, tick);
 		/* Everything offered is read, so the queue never fills up. */
-		rig_turn(&f->rig, 1);
+		rig_run(&f->rig, 1);
 	}
 	read_lines(f, fd, &r, &f->filter);
 	/* On a slow machine the budget may be used up. It recovers with time. */
@@ -410,7 +410,7 @@ TEST_F(gaps_marks_and_triggers_keep_their_positions)
 		bc_taps_event(f->taps,
 			&(struct bc_event){.kind = BC_EVENT_TRIGGER, .text_bytes = (uint16_t)n},
 			text);
-		rig_turn(&f->rig, 1);
+		rig_run(&f->rig, 1);
 	}
 	read_lines(f, fd, &r, &f->filter);
 	assert_int_equal(r.marks, 134);
@@ -496,7 +496,7 @@ TEST_F(a_limit_ends_the_stream_after_exactly_that_record)
 			add_records(f, 100);
 			offer(f, from, tick);
 			usleep(1000);
-			rig_turn(&f->rig, 1);
+			rig_run(&f->rig, 1);
 		}
 		read_lines(f, fd, &r, &f->filter);
 		assert_int_equal(r.records, limit);
@@ -510,7 +510,7 @@ TEST_F(a_ninth_tap_is_refused)
 
 	for (unsigned i = 0; i < BC_TAPS_MAX; i++)
 		fds[i] = open_tap(f);
-	char *answer = rig_ask(&f->rig, "GET /v1/records HTTP/1.0\r\n\r\n");
+	char *answer = rig_request(&f->rig, "GET /v1/records HTTP/1.0\r\n\r\n");
 	assert_int_equal(rig_status(answer), 503);
 	free(answer);
 	assert_int_equal(f->rc, -EBUSY);
