@@ -24,8 +24,8 @@ struct reader {
 /* A recording according to its files. */
 struct row {
 	const char *id;
-	struct bc_segment_header
-		header; /* of the newest segment; `recording` is empty if unreadable */
+	/* Of the newest segment. `recording` is empty if the header is unreadable. */
+	struct bc_segment_header header;
 	uint64_t segments;
 	uint64_t bytes;
 	uint64_t records;

@@ -1,5 +1,5 @@
-/* The status object: how things stand, as GET /v1/status gives it and --once prints it. Its members
- * are a promise to scripts: more may come, none is renamed. */
+/* The status object that GET /v1/status returns and --once prints. Scripts rely on its members: new
+ * ones may be added, existing ones are not renamed. */
 #ifndef BC_DAEMON_RECORDER_STATUS_H
 #define BC_DAEMON_RECORDER_STATUS_H
 
