@@ -46,7 +46,7 @@ static void stream_events(struct bc_call *call)
 			"too many clients read events: the limit is 64, or 56 other than the owner",
 			NULL);
 	else if (rc != 0)
-		bc_request_respond(call->request, 500, BC_JSON_TYPE, NULL, NULL);
+		bc_call_respond_object(call->request, 500, NULL, NULL);
 }
 
 static bool parse_filter(struct bc_call *call, struct bc_filter *filter, uint64_t *limit)
@@ -88,7 +88,7 @@ static void stream_records(struct bc_call *call)
 			"owner",
 			NULL);
 	else if (rc != 0)
-		bc_request_respond(call->request, 500, BC_JSON_TYPE, NULL, NULL);
+		bc_call_respond_object(call->request, 500, NULL, NULL);
 }
 
 /* Routes */

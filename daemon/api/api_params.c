@@ -112,27 +112,11 @@ static bool parse_metadata(struct bc_api_params *params, const struct bc_body *b
 	return bc_body_metadata(body, "metadata", params->metadata);
 }
 
-static void set_pointers(struct bc_api_params *params)
+static bool parse_start(struct bc_api_params *params, const struct bc_body *body)
 {
-	params->start.label = params->label;
-	params->start.metadata = params->metadata;
-	params->start.triggers = params->triggers;
-}
-
-bool bc_api_params_start(
-	struct bc_api_params *params, const char *text, size_t bytes, char *err, size_t errlen)
-{
-	struct bc_body body;
-
-	set_pointers(params);
-	if (!bc_body_parse(&body, text, bytes, start_names, err, errlen))
-		return false;
-	bool is_ok = parse_label(params, &body) && parse_metadata(params, &body) &&
-		     parse_limits(params, &body) &&
-		     parse_time_or_size(&body, "pre", &params->start.pre) &&
-		     parse_triggers(params, &body);
-	bc_body_free(&body);
-	return is_ok;
+	return parse_label(params, body) && parse_metadata(params, body) &&
+	       parse_limits(params, body) && parse_time_or_size(body, "pre", &params->start.pre) &&
+	       parse_triggers(params, body);
 }
 
 /* How long to record after a snapshot: for a time or size, until stopped, or not at all. */
@@ -149,19 +133,10 @@ static bool parse_post(struct bc_api_params *params, const struct bc_body *body)
 	       bc_body_fail(body, "post", "cannot be combined with until_stopped");
 }
 
-bool bc_api_params_snapshot(
-	struct bc_api_params *params, const char *text, size_t bytes, char *err, size_t errlen)
+static bool parse_snapshot(struct bc_api_params *params, const struct bc_body *body)
 {
-	struct bc_body body;
-
-	set_pointers(params);
-	if (!bc_body_parse(&body, text, bytes, snapshot_names, err, errlen))
-		return false;
-	bool is_ok = parse_label(params, &body) && parse_metadata(params, &body) &&
-		     parse_time_or_size(&body, "pre", &params->start.pre) &&
-		     parse_post(params, &body);
-	bc_body_free(&body);
-	return is_ok;
+	return parse_label(params, body) && parse_metadata(params, body) &&
+	       parse_time_or_size(body, "pre", &params->start.pre) && parse_post(params, body);
 }
 
 static bool parse_path(struct bc_api_params *params, const struct bc_body *body)
@@ -207,71 +182,66 @@ static bool parse_speed(struct bc_api_params *params, const struct bc_body *body
 		       "must be \"max\", \"realtime\" or a multiple of real time up to 1000000");
 }
 
-bool bc_api_params_replay(
-	struct bc_api_params *params, const char *text, size_t bytes, char *err, size_t errlen)
+static bool parse_replay(struct bc_api_params *params, const struct bc_body *body)
 {
-	struct bc_body body;
+	struct bc_replay_request *replay = &params->replay;
+	bool is_ok = parse_path(params, body) && parse_format(params, body) &&
+		     bc_body_integer(body, "clock_hz", 1, BC_BODY_INTEGER_MAX, &replay->clock_hz) &&
+		     parse_speed(params, body) && parse_label(params, body) &&
+		     parse_metadata(params, body) && parse_limits(params, body) &&
+		     parse_triggers(params, body);
 
-	set_pointers(params);
-	params->replay.path = params->path;
-	if (!bc_body_parse(&body, text, bytes, replay_names, err, errlen))
-		return false;
-	bool is_ok = parse_path(params, &body) && parse_format(params, &body) &&
-		     bc_body_integer(
-			     &body, "clock_hz", 1, BC_BODY_INTEGER_MAX, &params->replay.clock_hz) &&
-		     parse_speed(params, &body) && parse_label(params, &body) &&
-		     parse_metadata(params, &body) && parse_limits(params, &body) &&
-		     parse_triggers(params, &body);
-	params->replay.start = params->start;
-	bc_body_free(&body);
+	replay->path = params->path;
+	replay->start = params->start;
 	return is_ok;
 }
 
-bool bc_api_params_trigger(
-	struct bc_api_params *params, const char *text, size_t bytes, char *err, size_t errlen)
+static bool parse_new_trigger(struct bc_api_params *params, const struct bc_body *body)
 {
-	struct bc_body body;
-
-	if (!bc_body_parse(&body, text, bytes, trigger_names, err, errlen))
-		return false;
-	bool is_ok = parse_trigger(&params->triggers[0], &body);
-	bc_body_free(&body);
-	return is_ok;
+	return parse_trigger(&params->triggers[0], body);
 }
 
-bool bc_api_params_mark(
-	struct bc_api_params *params, const char *text, size_t bytes, char *err, size_t errlen)
+static bool parse_mark(struct bc_api_params *params, const struct bc_body *body)
 {
-	struct bc_body body;
-
-	if (!bc_body_parse(&body, text, bytes, mark_names, err, errlen))
-		return false;
-	bool is_ok = bc_body_require(&body, "text") &&
-		     bc_body_text(&body, "text", params->mark, sizeof(params->mark));
-	bc_body_free(&body);
-	return is_ok;
+	return bc_body_require(body, "text") &&
+	       bc_body_text(body, "text", params->mark, sizeof(params->mark));
 }
 
-bool bc_api_params_note(
-	struct bc_api_params *params, const char *text, size_t bytes, char *err, size_t errlen)
+static bool parse_note(struct bc_api_params *params, const struct bc_body *body)
 {
-	struct bc_body body;
-
-	if (!bc_body_parse(&body, text, bytes, note_names, err, errlen))
-		return false;
-	bool is_ok = bc_body_require(&body, "metadata") && parse_metadata(params, &body);
-	bc_body_free(&body);
-	return is_ok;
+	return bc_body_require(body, "metadata") && parse_metadata(params, body);
 }
 
-bool bc_api_params_rotate(
-	struct bc_api_params *params, const char *text, size_t bytes, char *err, size_t errlen)
+static bool parse_rotate(struct bc_api_params *params, const struct bc_body *body)
 {
-	struct bc_body body;
-
 	(void)params;
-	if (!bc_body_parse(&body, text, bytes, rotate_names, err, errlen))
-		return false;
-	bc_body_free(&body);
+	(void)body;
 	return true;
+}
+
+bool bc_api_params_parse(struct bc_api_params *params, enum bc_api_params_kind kind,
+	const char *text, size_t bytes, char *err, size_t errlen)
+{
+	static const struct {
+		const char *const *names;
+		bool (*parse)(struct bc_api_params *params, const struct bc_body *body);
+	} kinds[BC_PARAMS_KINDS] = {
+		[BC_PARAMS_START] = {start_names, parse_start},
+		[BC_PARAMS_SNAPSHOT] = {snapshot_names, parse_snapshot},
+		[BC_PARAMS_REPLAY] = {replay_names, parse_replay},
+		[BC_PARAMS_TRIGGER] = {trigger_names, parse_new_trigger},
+		[BC_PARAMS_MARK] = {mark_names, parse_mark},
+		[BC_PARAMS_NOTE] = {note_names, parse_note},
+		[BC_PARAMS_ROTATE] = {rotate_names, parse_rotate},
+	};
+	struct bc_body body;
+
+	params->start.label = params->label;
+	params->start.metadata = params->metadata;
+	params->start.triggers = params->triggers;
+	if (!bc_body_parse(&body, text, bytes, kinds[kind].names, err, errlen))
+		return false;
+	bool is_ok = kinds[kind].parse(params, &body);
+	bc_body_free(&body);
+	return is_ok;
 }

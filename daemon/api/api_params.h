@@ -1,5 +1,4 @@
-/* The parameters of requests, parsed from their bodies, one function per kind of request.
- * docs/api.md lists the members. */
+/* The parameters of requests, parsed from their bodies. docs/api.md lists the members. */
 #ifndef BC_DAEMON_API_API_PARAMS_H
 #define BC_DAEMON_API_API_PARAMS_H
 
@@ -11,6 +10,17 @@
 #include "formats/base/must_check.h"
 #include "formats/segment/segment_header.h"
 #include "formats/segment/segment_name.h"
+
+enum bc_api_params_kind {
+	BC_PARAMS_START,
+	BC_PARAMS_SNAPSHOT,
+	BC_PARAMS_REPLAY,
+	BC_PARAMS_TRIGGER,
+	BC_PARAMS_MARK,
+	BC_PARAMS_NOTE,
+	BC_PARAMS_ROTATE, /* no members */
+	BC_PARAMS_KINDS,
+};
 
 /* About 160 KiB, for the triggers. */
 struct bc_api_params {
@@ -24,21 +34,9 @@ struct bc_api_params {
 	char mark[BC_MARK_TEXT_MAX + 1];
 };
 
-/* Each parses a body into *params, which the caller has zeroed. If the body is invalid, returns
- * false with a message in `err` that names the member. */
-bool bc_api_params_start(struct bc_api_params *params, const char *body, size_t bytes, char *err,
-	size_t errlen) BC_MUST_CHECK;
-bool bc_api_params_snapshot(struct bc_api_params *params, const char *body, size_t bytes, char *err,
-	size_t errlen) BC_MUST_CHECK;
-bool bc_api_params_replay(struct bc_api_params *params, const char *body, size_t bytes, char *err,
-	size_t errlen) BC_MUST_CHECK;
-bool bc_api_params_trigger(struct bc_api_params *params, const char *body, size_t bytes, char *err,
-	size_t errlen) BC_MUST_CHECK;
-bool bc_api_params_mark(struct bc_api_params *params, const char *body, size_t bytes, char *err,
-	size_t errlen) BC_MUST_CHECK;
-bool bc_api_params_note(struct bc_api_params *params, const char *body, size_t bytes, char *err,
-	size_t errlen) BC_MUST_CHECK;
-bool bc_api_params_rotate(struct bc_api_params *params, const char *body, size_t bytes, char *err,
-	size_t errlen) BC_MUST_CHECK; /* {} or no body */
+/* Parses a body into *params, which the caller has zeroed. If the body is invalid, returns false
+ * with a message in `err` that names the member. */
+bool bc_api_params_parse(struct bc_api_params *params, enum bc_api_params_kind kind,
+	const char *body, size_t bytes, char *err, size_t errlen) BC_MUST_CHECK;
 
 #endif

@@ -11,8 +11,6 @@
 
 /* Running an operation with the parameters in the body */
 
-typedef bool (*parse_params)(
-	struct bc_api_params *params, const char *body, size_t bytes, char *err, size_t errlen);
 typedef enum bc_refusal (*run_params)(struct bc_call *call, const struct bc_api_params *params);
 
 /* The triggers of a recording need their own permission. If it is missing, has responded. */
@@ -23,7 +21,7 @@ static bool may_run(struct bc_call *call, const struct bc_api_params *params)
 }
 
 /* Returns whether the operation succeeded; if not, has responded. */
-static bool run_request(struct bc_call *call, parse_params parse, run_params run)
+static bool run_request(struct bc_call *call, enum bc_api_params_kind kind, run_params run)
 {
 	size_t bytes;
 	const char *body = bc_request_body(call->request, &bytes);
@@ -31,7 +29,8 @@ static bool run_request(struct bc_call *call, parse_params parse, run_params run
 	enum bc_refusal refusal = BC_FAILED;
 
 	snprintf(call->err, sizeof(call->err), "out of memory");
-	if (params != NULL && !parse(params, body, bytes, call->err, sizeof(call->err))) {
+	if (params != NULL &&
+		!bc_api_params_parse(params, kind, body, bytes, call->err, sizeof(call->err))) {
 		refusal = BC_BAD_VALUE;
 	} else if (params != NULL && !may_run(call, params)) {
 		free(params);
@@ -164,7 +163,7 @@ static enum bc_refusal run_start(struct bc_call *call, const struct bc_api_param
 
 void bc_api_start_recording(struct bc_call *call)
 {
-	if (run_request(call, bc_api_params_start, run_start))
+	if (run_request(call, BC_PARAMS_START, run_start))
 		respond_recording(call, 201);
 }
 
@@ -186,7 +185,7 @@ static enum bc_refusal run_snapshot(struct bc_call *call, const struct bc_api_pa
 /* Responds when the snapshot is sealed or, if recording continues after it, immediately. */
 void bc_api_snapshot(struct bc_call *call)
 {
-	if (!run_request(call, bc_api_params_snapshot, run_snapshot))
+	if (!run_request(call, BC_PARAMS_SNAPSHOT, run_snapshot))
 		return;
 	struct deferred *deferred = defer_response(call, 201);
 	if (deferred != NULL && bc_recorder_await_sealing(call->api->recorder, deferred, on_sealed))
@@ -213,7 +212,7 @@ static enum bc_refusal run_note(struct bc_call *call, const struct bc_api_params
 
 void bc_api_add_note(struct bc_call *call)
 {
-	if (run_request(call, bc_api_params_note, run_note))
+	if (run_request(call, BC_PARAMS_NOTE, run_note))
 		respond_recording(call, 200);
 }
 
@@ -237,7 +236,7 @@ static enum bc_refusal run_rotate(struct bc_call *call, const struct bc_api_para
 
 void bc_api_rotate(struct bc_call *call)
 {
-	if (run_request(call, bc_api_params_rotate, run_rotate))
+	if (run_request(call, BC_PARAMS_ROTATE, run_rotate))
 		respond_recording(call, 200);
 }
 
@@ -254,7 +253,7 @@ static enum bc_refusal run_mark(struct bc_call *call, const struct bc_api_params
 
 void bc_api_set_mark(struct bc_call *call)
 {
-	(void)run_request(call, bc_api_params_mark, run_mark);
+	(void)run_request(call, BC_PARAMS_MARK, run_mark);
 }
 
 /* Triggers */
@@ -293,7 +292,7 @@ static enum bc_refusal run_arm(struct bc_call *call, const struct bc_api_params 
 
 void bc_api_arm_trigger(struct bc_call *call)
 {
-	(void)run_request(call, bc_api_params_trigger, run_arm);
+	(void)run_request(call, BC_PARAMS_TRIGGER, run_arm);
 }
 
 /* Responds with the trigger's last state. */
@@ -344,7 +343,7 @@ static enum bc_refusal run_replay(struct bc_call *call, const struct bc_api_para
 
 void bc_api_start_replay(struct bc_call *call)
 {
-	if (run_request(call, bc_api_params_replay, run_replay))
+	if (run_request(call, BC_PARAMS_REPLAY, run_replay))
 		respond_replay(call, 201, "current");
 }
 

@@ -1,5 +1,5 @@
-/* The socket's paths that have to do with recordings: what starts and ends them, marks, metadata,
- * triggers, replays. Each function answers its request, now or pending. */
+/* The API for recordings, snapshots, marks, metadata, triggers and replays. Each function responds
+ * to its request, immediately or later. */
 #ifndef BC_DAEMON_API_API_RECORD_H
 #define BC_DAEMON_API_API_RECORD_H
 

@@ -24,8 +24,8 @@ struct reader {
 /* A recording according to its files. */
 struct row {
 	const char *id;
-	struct bc_segment_header
-		header; /* of the newest segment; `recording` is empty if unreadable */
+	/* Of the newest segment. `recording` is empty if the header is unreadable. */
+	struct bc_segment_header header;
 	uint64_t segments;
 	uint64_t bytes;
 	uint64_t records;
@@ -83,11 +83,11 @@ static void read_notes(struct reader *s, struct row *row, int fd)
 
 static bool read_header(struct reader *s, struct bc_segment_header *header, int fd)
 {
-	uint8_t begin[BC_EMPTY_FRAME_BYTES + BC_SKIPPABLE_BYTES];
+	uint8_t start[BC_EMPTY_FRAME_BYTES + BC_SKIPPABLE_BYTES];
 
-	if (pread(fd, begin, sizeof(begin), 0) != (ssize_t)sizeof(begin))
+	if (pread(fd, start, sizeof(start), 0) != (ssize_t)sizeof(start))
 		return false;
-	size_t bytes = bc_segment_header_bytes(begin + BC_EMPTY_FRAME_BYTES);
+	size_t bytes = bc_segment_header_bytes(start + BC_EMPTY_FRAME_BYTES);
 	return bytes != 0 && pread(fd, s->header, bytes, BC_EMPTY_FRAME_BYTES) == (ssize_t)bytes &&
 	       bc_segment_header_read(header, s->header, bytes);
 }
@@ -183,7 +183,7 @@ static bool add_row(struct reader *s, json_t *rows, const struct bc_segment_entr
 	for (const struct bc_segment_entry *entry = begin; entry < end && !is_cancelled(s); entry++)
 		if (entry->format == BC_FORMAT_SEGMENT)
 			add_segment(s, row, entry, entry == newest);
-	/* A raw capture alone, whose segments were deleted, is not listed. */
+	/* A recording with only a raw capture left is not listed. */
 	bool is_ok = newest == NULL || json_array_append_new(rows, row_json(s, row)) == 0;
 	free(row);
 	return is_ok;

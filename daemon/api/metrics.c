@@ -265,8 +265,8 @@ static void write_throughput(FILE *out, const struct bc_status *s)
 	if (bc_status_time_left(s, &seconds))
 		write_gauge(out, "disk_time_left_seconds", "seconds",
 			"Time until the disk is full at the current rate.", seconds);
-	write_gauge(
-		out, "disk_stuck", "", "1 while chunks cannot be written.", s->stats->is_stuck);
+	write_gauge(out, "disk_stuck", "", "Whether chunks cannot be written (1) or can (0).",
+		s->stats->is_stuck);
 	if (s->stats->error[0] != '\0') {
 		write_family(
 			out, &(struct family){"disk_error", "", "Last error of the disk."}, "info");

@@ -1,5 +1,5 @@
-/* The status as OpenMetrics 1.0 text, for Prometheus. All values are from the same moment. docs/api.md
- * lists the metrics. */
+/* The status as OpenMetrics 1.0 text, for Prometheus. All values are from the same moment.
+ * docs/api.md lists the metrics. */
 #ifndef BC_DAEMON_API_METRICS_H
 #define BC_DAEMON_API_METRICS_H
 

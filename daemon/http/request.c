@@ -16,8 +16,8 @@ struct refusal {
 };
 
 /* Responses of the server itself. */
-#define REFUSAL(name, status, sentence) \
-	static const struct refusal name = {status, "{\"error\":\"" sentence "\"}\n"}
+#define REFUSAL(name, status, message) \
+	static const struct refusal name = {status, "{\"error\":\"" message "\"}\n"}
 
 REFUSAL(zero_byte, MHD_HTTP_BAD_REQUEST, "zero byte in the path or query");
 REFUSAL(long_head, MHD_HTTP_REQUEST_HEADER_FIELDS_TOO_LARGE,

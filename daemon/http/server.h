@@ -45,7 +45,7 @@
 struct bc_server;
 
 struct bc_server_options {
-	int listen_fd;            /* listening, non-blocking; stays the caller's to close */
+	int listen_fd;            /* listening, non-blocking; owned by the caller */
 	bool is_local;            /* a Unix socket: the kernel knows the client's user */
 	unsigned connections_max; /* of users other than the owner, 1 .. 4096 */
 	unsigned timeout_s;       /* idle time; 0: 10 s */

@@ -2,9 +2,7 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <inttypes.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -152,21 +150,11 @@ static size_t send_part(struct reader *reader, char *out, size_t size)
  * memory. */
 static bool start_missed(struct reader *reader, uint64_t count)
 {
-	struct object *object = malloc(sizeof(*object));
-	char time[BC_RFC3339_BYTES];
-	char *text = NULL;
+	struct object *object = make_object(
+		"missed", reader->next_seq, json_pack("{s:o}", "count", bc_json_u64(count)));
 
-	bc_rfc3339_write(time, bc_wall_ns());
-	int n = object != NULL ? asprintf(&text,
-					 "{\"event\":\"missed\",\"seq\":%" PRIu64
-					 ",\"time\":\"%s\",\"count\":%" PRIu64 "}\n",
-					 reader->next_seq, time, count)
-			       : -1;
-	if (n < 0) {
-		free(object);
+	if (object == NULL)
 		return false;
-	}
-	*object = (struct object){.refs = 1, .bytes = (size_t)n, .text = text};
 	reader->part = object;
 	reader->part_sent = 0;
 	reader->next_seq += count;

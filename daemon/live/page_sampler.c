@@ -93,9 +93,9 @@ static unsigned find_way(const struct set *set, uint32_t page)
 #ifdef __SSE2__
 	_Static_assert(BC_PAGE_SAMPLER_WAYS == 8, "two times four");
 	const __m128i *pages = (const __m128i *)(const void *)set->pages;
-	__m128i wanted = _mm_set1_epi32((int)page);
-	__m128i low = _mm_cmpeq_epi32(_mm_loadu_si128(pages), wanted);
-	__m128i high = _mm_cmpeq_epi32(_mm_loadu_si128(pages + 1), wanted);
+	__m128i key = _mm_set1_epi32((int)page);
+	__m128i low = _mm_cmpeq_epi32(_mm_loadu_si128(pages), key);
+	__m128i high = _mm_cmpeq_epi32(_mm_loadu_si128(pages + 1), key);
 	__m128i both = _mm_packs_epi16(_mm_packs_epi32(low, high), _mm_setzero_si128());
 	unsigned found = (unsigned)_mm_movemask_epi8(both);
 #else

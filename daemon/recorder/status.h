@@ -1,5 +1,5 @@
-/* The status object of GET /v1/status, which --once prints too. Scripts depend on its members: more
- * may be added, but none is renamed. */
+/* The status object that GET /v1/status returns and --once prints. Scripts rely on its members: new
+ * ones may be added, existing ones are not renamed. */
 #ifndef BC_DAEMON_RECORDER_STATUS_H
 #define BC_DAEMON_RECORDER_STATUS_H
 

@@ -1,6 +1,5 @@
-/* Fuzz target: the JSON body of a request, read by every kind of request. An invalid body must give
- * an error message in valid UTF-8. Values that are accepted must be within their limits, and
- * accepted metadata must be JSON that is accepted again unchanged. */
+/* Fuzz target: the body of a request, parsed as every kind of request. Error messages are UTF-8;
+ * accepted values are within their limits; accepted metadata is JSON that is accepted again. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +15,7 @@ static const char *const inner_names[] = {"duration", "records", "filesize", "wh
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static bool read_inner(const struct bc_body *inner)
+static bool parse_inner(const struct bc_body *inner)
 {
 	uint64_t n = 1;
 	char when[64];
@@ -30,27 +29,27 @@ static bool read_inner(const struct bc_body *inner)
 	return true;
 }
 
-static bool read_body(const struct bc_body *body, char *metadata)
+static bool parse_body(const struct bc_body *body, char *metadata)
 {
-	char words[64];
+	char text[64];
 	unsigned count;
 	uint64_t n;
 	bool flag;
 	struct bc_body inner;
 
-	if (!bc_body_text(body, "text", words, sizeof(words)) ||
-		!bc_body_text(body, "label", words, sizeof(words)) ||
+	if (!bc_body_text(body, "text", text, sizeof(text)) ||
+		!bc_body_text(body, "label", text, sizeof(text)) ||
 		!bc_body_metadata(body, "metadata", metadata) ||
-		!bc_body_seconds_or_text(body, "pre", words, sizeof(words)) ||
-		!bc_body_seconds_or_text(body, "speed", words, sizeof(words)) ||
+		!bc_body_seconds_or_text(body, "pre", text, sizeof(text)) ||
+		!bc_body_seconds_or_text(body, "speed", text, sizeof(text)) ||
 		!bc_body_flag(body, "until_stopped", &flag) ||
 		!bc_body_integer(body, "clock_hz", 1, BC_BODY_INTEGER_MAX, &n) ||
-		!bc_body_object(body, "limits", inner_names, &inner) || !read_inner(&inner) ||
+		!bc_body_object(body, "limits", inner_names, &inner) || !parse_inner(&inner) ||
 		!bc_body_list_size(body, "triggers", 16, &count))
 		return false;
 	for (unsigned i = 0; i < count; i++)
 		if (!bc_body_element(body, "triggers", i, inner_names, &inner) ||
-			!read_inner(&inner))
+			!parse_inner(&inner))
 			return false;
 	return true;
 }
@@ -75,22 +74,18 @@ static void check_error(const char *err)
 		abort();
 }
 
-/* Reads the body as the parameters of each request. */
-static void read_params(const char *text, size_t bytes)
+/* Parses the body as every kind of request. */
+static void parse_params(const char *text, size_t bytes)
 {
-	static bool (*const readers[])(struct bc_api_params * params, const char *body,
-		size_t body_bytes, char *err, size_t errlen) = {bc_api_params_start,
-		bc_api_params_snapshot, bc_api_params_replay, bc_api_params_trigger,
-		bc_api_params_mark, bc_api_params_note};
 	struct bc_api_params *params = malloc(sizeof(*params));
 	char err[512];
 
 	if (params == NULL)
 		abort();
-	for (size_t i = 0; i < sizeof(readers) / sizeof(readers[0]); i++) {
+	for (unsigned kind = 0; kind < BC_PARAMS_KINDS; kind++) {
 		err[0] = '\0';
 		memset(params, 0, sizeof(*params));
-		if (!readers[i](params, text, bytes, err, sizeof(err)))
+		if (!bc_api_params_parse(params, kind, text, bytes, err, sizeof(err)))
 			check_error(err);
 	}
 	free(params);
@@ -101,16 +96,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct bc_body body;
 	char metadata[BC_METADATA_MAX] = "";
 	char err[512] = "";
-	bool is_good = bc_body_parse(&body, (const char *)data, size, names, err, sizeof(err));
+	bool is_ok = bc_body_parse(&body, (const char *)data, size, names, err, sizeof(err));
 
-	if (is_good) {
-		is_good = read_body(&body, metadata);
+	if (is_ok) {
+		is_ok = parse_body(&body, metadata);
 		bc_body_free(&body);
 	}
-	if (!is_good)
+	if (!is_ok)
 		check_error(err);
-	if (is_good && metadata[0] != '\0')
+	if (is_ok && metadata[0] != '\0')
 		check_metadata(metadata);
-	read_params((const char *)data, size);
+	parse_params((const char *)data, size);
 	return 0;
 }

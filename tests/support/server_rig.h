@@ -1,5 +1,5 @@
-/* A server on a real loop and its clients on real sockets, in one thread: clients never block, and
- * waiting turns the loop. */
+/* A server on a real loop and its clients on real sockets, in one thread. Clients never block:
+ * functions that wait for the server run the loop. */
 #ifndef BC_TESTS_SUPPORT_SERVER_RIG_H
 #define BC_TESTS_SUPPORT_SERVER_RIG_H
 
@@ -17,7 +17,7 @@
 #include "daemon/http/server.h"
 #include "tests/support/test.h"
 
-/* Nothing here takes so long; a test that waits for it in vain has failed. */
+/* A test that waits longer than this fails. */
 #define RIG_WAIT_NS UINT64_C(30000000000)
 
 struct server_rig {
@@ -27,7 +27,7 @@ struct server_rig {
 	struct bc_server *server;
 	void (*request)(struct server_rig *rig, struct bc_request *request);
 	unsigned requests;
-	void *context; /* the test's */
+	void *context; /* for the test */
 };
 
 static inline void rig_on_request(void *context, struct bc_request *request)
@@ -38,7 +38,7 @@ static inline void rig_on_request(void *context, struct bc_request *request)
 	rig->request(rig, request);
 }
 
-/* `options` may be NULL; what is zero in it is filled in. */
+/* `with` may be NULL. Sets the members that the rig needs. */
 static inline void rig_open(struct server_rig *rig, const struct bc_server_options *with,
 	void (*request)(struct server_rig *rig, struct bc_request *request))
 {
@@ -50,7 +50,7 @@ static inline void rig_open(struct server_rig *rig, const struct bc_server_optio
 	rig->request = request;
 	assert_int_equal(uv_loop_init(&rig->loop), 0);
 	rig->address.sun_family = AF_UNIX;
-	/* An abstract name, which the kernel chooses: nothing is left behind. */
+	/* An abstract socket, named by the kernel, leaves no file. */
 	socklen_t length = sizeof(rig->address);
 	rig->listen_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	assert_true(rig->listen_fd >= 0);
@@ -79,7 +79,7 @@ static inline void rig_close(struct server_rig *rig)
 	close(rig->listen_fd);
 }
 
-static inline void rig_turn(struct server_rig *rig, int n)
+static inline void rig_run(struct server_rig *rig, int n)
 {
 	while (n-- > 0)
 		uv_run(&rig->loop, UV_RUN_NOWAIT);
@@ -97,14 +97,14 @@ static inline void rig_turn(struct server_rig *rig, int n)
 static inline int rig_connect(struct server_rig *rig)
 {
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	socklen_t length = sizeof(rig->address.sun_family) + 6; /* a zero, and five digits */
+	socklen_t length = sizeof(rig->address.sun_family) + 6; /* a zero byte and five digits */
 
 	assert_true(fd >= 0);
 	assert_int_equal(connect(fd, (struct sockaddr *)&rig->address, length), 0);
 	return fd;
 }
 
-/* Sends as much as the server takes. Returns how much: less, when it has closed. */
+/* Sends n bytes while running the loop. Returns fewer if the server closes the connection. */
 static inline size_t rig_send(struct server_rig *rig, int fd, const char *bytes, size_t n)
 {
 	size_t done = 0;
@@ -116,29 +116,29 @@ static inline size_t rig_send(struct server_rig *rig, int fd, const char *bytes,
 			break;
 		assert_true(bc_now_ns() < end_ns);
 		done += now > 0 ? (size_t)now : 0;
-		rig_turn(rig, 1);
+		rig_run(rig, 1);
 	}
 	return done;
 }
 
-static inline void rig_say(struct server_rig *rig, int fd, const char *text)
+static inline void rig_send_text(struct server_rig *rig, int fd, const char *text)
 {
 	assert_int_equal(rig_send(rig, fd, text, strlen(text)), strlen(text));
 }
 
-/* What has come, as text that the caller frees, after waiting for `n` bytes or the end; *is_over
- * says whether it was the end. */
+/* Reads until there are `n` bytes or the connection ends, which sets *is_over. Returns allocated
+ * text. */
 static inline char *rig_read(struct server_rig *rig, int fd, size_t n, bool *is_over)
 {
-	size_t room = 4096;
+	size_t capacity = 4096;
 	size_t used = 0;
-	char *text = malloc(room);
+	char *text = malloc(capacity);
 	uint64_t end_ns = bc_now_ns() + RIG_WAIT_NS;
 
 	*is_over = false;
 	while (used < n) {
 		assert_non_null(text);
-		ssize_t now = recv(fd, text + used, room - used - 1, 0);
+		ssize_t now = recv(fd, text + used, capacity - used - 1, 0);
 		if (now == 0 || (now < 0 && errno == ECONNRESET)) {
 			*is_over = true;
 			break;
@@ -146,16 +146,16 @@ static inline char *rig_read(struct server_rig *rig, int fd, size_t n, bool *is_
 		assert_true(now > 0 || errno == EAGAIN);
 		assert_true(bc_now_ns() < end_ns);
 		used += now > 0 ? (size_t)now : 0;
-		if (room - used < 2048)
-			text = realloc(text, room *= 2);
-		rig_turn(rig, 1);
+		if (capacity - used < 2048)
+			text = realloc(text, capacity *= 2);
+		rig_run(rig, 1);
 	}
 	assert_non_null(text);
 	text[used] = '\0';
 	return text;
 }
 
-/* All that comes until the server closes. */
+/* Reads until the server closes the connection. */
 static inline char *rig_read_all(struct server_rig *rig, int fd)
 {
 	bool is_over;
@@ -165,27 +165,27 @@ static inline char *rig_read_all(struct server_rig *rig, int fd)
 	return text;
 }
 
-/* Asks on a connection of its own that the server closes; the caller frees the answer. */
-static inline char *rig_ask(struct server_rig *rig, const char *request)
+/* Sends a request on a new connection, which the server closes. Returns the response, allocated. */
+static inline char *rig_request(struct server_rig *rig, const char *request)
 {
 	int fd = rig_connect(rig);
 
 	rig_send(rig, fd, request, strlen(request));
-	char *answer = rig_read_all(rig, fd);
+	char *response = rig_read_all(rig, fd);
 	close(fd);
-	return answer;
+	return response;
 }
 
-static inline int rig_status(const char *answer)
+static inline int rig_status(const char *response)
 {
 	int status = 0;
 
-	return sscanf(answer, "HTTP/1.%*d %d ", &status) == 1 ? status : -1;
+	return sscanf(response, "HTTP/1.%*d %d ", &status) == 1 ? status : -1;
 }
 
-static inline const char *rig_body(const char *answer)
+static inline const char *rig_body(const char *response)
 {
-	const char *body = strstr(answer, "\r\n\r\n");
+	const char *body = strstr(response, "\r\n\r\n");
 
 	assert_non_null(body);
 	return body + 4;

@@ -1,4 +1,4 @@
-"""The socket: every path and method, every refusal, and the OpenAPI description of both."""
+"""The HTTP API: every path and method, every error, and the OpenAPI description."""
 
 import grp
 import json
@@ -20,7 +20,7 @@ SIM_PATHS = {"{name}": "roi", "{id}": "current"}
 
 
 def path_of(described):
-    """A path that a described one stands for."""
+    """A real path for a described one."""
     for name, value in SIM_PATHS.items():
         described = described.replace(name, value)
     return described
@@ -30,10 +30,10 @@ def wait_records(api, count=1000):
     wait_until(lambda: api.good("GET", "/v1/recordings/current")["recording"]["records"] >= count, f"{count} records")
 
 
-# ---- the description itself
+# ---- the description
 
 
-def test_the_description_is_whole():
+def test_the_description_is_complete():
     equal(DESCRIPTION["openapi"][:3], "3.1")
     references = set(re.findall(r'"\$ref": *"([^"]+)"', (harness.ROOT / "docs/openapi.json").read_text()))
     for reference in references:
@@ -45,7 +45,7 @@ def test_the_description_is_whole():
     equal(len(ids), len(set(ids)), "operationIds")
 
 
-def test_the_validator_finds_what_is_wrong():
+def test_the_validator_finds_errors():
     trigger = {"name": "a", "when": "gap", "action": "mark"}
     equal(list(problems(find("#/components/schemas/NewTrigger"), trigger)), [])
     for wrong in ({"name": "a b"}, {"action": "go"}, {"when": ""}, {"text": 7}, {"frob": 1}, {"holdoff": None}):
@@ -54,7 +54,7 @@ def test_the_validator_finds_what_is_wrong():
     assert list(problems(find("#/components/schemas/Event"), {"event": "reload", "seq": 1, "time": "now"}))
 
 
-def test_every_path_of_the_daemon_is_described_and_in_the_document():
+def test_every_path_is_described_and_documented():
     source = (harness.ROOT / "daemon/api/api.c").read_text()
     routes = re.findall(r'\{"([A-Z]+)", "(/[^"]*)"', source)
     assert len(routes) > 15, routes
@@ -72,7 +72,7 @@ def test_every_path_of_the_daemon_is_described_and_in_the_document():
         assert f"`{name}`" in document, name
 
 
-def test_the_members_of_bodies_and_queries_that_are_described_are_those_that_the_daemon_reads():
+def test_the_described_parameters_are_those_that_the_daemon_reads():
     source = (harness.ROOT / "daemon/api/api_params.c").read_text()
     read = {name: set(re.findall(r'"(\w+)"', names))
             for name, names in re.findall(r"static const char \*const (\w+)_names\[\] = \{([^}]*)NULL\};", source)}
@@ -85,10 +85,10 @@ def test_the_members_of_bodies_and_queries_that_are_described_are_those_that_the
     equal(set(re.findall(r'"(\w+)"', names)), described, "the query of /v1/records")
 
 
-# ---- what is refused
+# ---- errors
 
 
-def test_a_path_that_is_not_there_is_not_found(tmp):
+def test_unknown_paths_are_not_found(tmp):
     with daemon_in(tmp) as daemon:
         daemon.wait_ready()
         api = Api(tmp / "socket")
@@ -110,7 +110,7 @@ def test_a_path_that_is_not_there_is_not_found(tmp):
         equal(daemon.stop(), 0)
 
 
-def test_a_target_may_name_its_server(tmp):
+def test_a_target_may_be_an_absolute_url(tmp):
     with daemon_in(tmp) as daemon:
         daemon.wait_ready()
         for server in ("http://localhost", "HTTP://[::1]:80", "https://example.org", "http://"):
@@ -121,7 +121,7 @@ def test_a_target_may_name_its_server(tmp):
         equal(daemon.stop(), 0)
 
 
-def test_a_method_that_a_path_has_not_is_refused_with_those_it_has(tmp):
+def test_other_methods_are_refused_with_the_allowed_ones(tmp):
     with daemon_in(tmp) as daemon:
         daemon.wait_ready()
         for described in DESCRIPTION["paths"]:
@@ -204,18 +204,18 @@ BAD_JSON = ["nothing", "[]", "7", '"x"', "null", "{", '{"text":', '{"text":"x"',
             '{"text":' * 5000, '{"text":01}', '{"text":1e}']
 
 
-def test_a_body_that_makes_no_sense_is_refused_with_the_member_s_name(tmp):
+def test_invalid_bodies_are_refused_with_the_name_of_the_member(tmp):
     with daemon_in(tmp) as daemon:
         before = daemon.wait_ready()
         api = Api(tmp / "socket")
         for (method, path), body, words in BAD_BODIES:
             api.bad(method, path, body, words=words)
         after = daemon.status()
-        equal((after["state"], after["recording"], after["triggers"]), (before["state"], None, 0), "nothing came of it")
+        equal((after["state"], after["recording"], after["triggers"]), (before["state"], None, 0), "nothing changed")
         equal(daemon.stop(), 0)
 
 
-def test_what_is_no_json_is_refused(tmp):
+def test_invalid_json_is_refused(tmp):
     with daemon_in(tmp) as daemon:
         daemon.wait_ready()
         api = Api(tmp / "socket")
@@ -225,7 +225,7 @@ def test_what_is_no_json_is_refused(tmp):
         equal(daemon.stop(), 0)
 
 
-def test_a_body_is_said_to_be_json_and_is_there_only_where_it_may(tmp):
+def test_a_body_needs_a_json_content_type_and_a_method_that_allows_it(tmp):
     with daemon_in(tmp) as daemon:
         daemon.wait_ready()
         api = Api(tmp / "socket")
@@ -239,7 +239,7 @@ def test_a_body_is_said_to_be_json_and_is_there_only_where_it_may(tmp):
         equal(daemon.stop(), 0)
 
 
-def test_what_is_too_long_is_refused(tmp):
+def test_long_bodies_and_headers_are_refused(tmp):
     with daemon_in(tmp) as daemon:
         daemon.wait_ready()
         socket = tmp / "socket"
@@ -259,7 +259,7 @@ def test_what_is_too_long_is_refused(tmp):
         equal(daemon.stop(), 0)
 
 
-def test_a_query_that_makes_no_sense_is_refused(tmp):
+def test_invalid_queries_are_refused(tmp):
     with daemon_in(tmp) as daemon:
         daemon.wait_ready()
         api = Api(tmp / "socket")
@@ -277,7 +277,7 @@ def test_a_query_that_makes_no_sense_is_refused(tmp):
         equal(daemon.stop(), 0)
 
 
-def test_what_has_no_time_is_refused_with_why(tmp):
+def test_operations_that_do_not_fit_the_state_are_refused(tmp):
     file = trace(tmp, 1000)
     with daemon_in(tmp) as daemon:
         daemon.wait_ready()
@@ -301,11 +301,11 @@ def test_what_has_no_time_is_refused_with_why(tmp):
         equal(daemon.stop(), 0)
 
 
-# ---- who may
+# ---- permissions
 
 
 def others(tmp):
-    """Somebody else who may open the socket."""
+    """A user other than the owner who can open the socket."""
     tmp.chmod(0o755)
     return {"user": 65534, "group": os.stat(tmp / "socket").st_gid, "extra_groups": []}
 
@@ -320,7 +320,7 @@ RESERVED = {
 
 
 @pytest.mark.root
-def test_what_is_reserved_is_refused_to_others_and_not_to_the_owner(tmp):
+def test_reserved_operations_are_refused_to_all_but_the_owner(tmp):
     for right, requests in RESERVED.items():
         with daemon_in(tmp, "--set", f"socket.reserve={right}") as daemon:
             daemon.wait_ready()
@@ -342,7 +342,7 @@ def test_what_is_reserved_is_refused_to_others_and_not_to_the_owner(tmp):
 
 
 @pytest.mark.root
-def test_all_of_it_can_be_reserved(tmp):
+def test_all_operations_can_be_reserved(tmp):
     with daemon_in(tmp, "--set", "socket.reserve=" + ",".join(RESERVED)) as daemon:
         daemon.wait_ready()
         other = others(tmp)
@@ -355,7 +355,7 @@ def test_all_of_it_can_be_reserved(tmp):
 
 
 @pytest.mark.root
-def test_the_socket_is_for_its_group(tmp):
+def test_the_socket_requires_membership_in_its_group(tmp):
     group = next(one for one in grp.getgrall() if one.gr_gid not in (0, 65534))
     inside = {"user": 65534, "group": group.gr_gid, "extra_groups": []}
     with daemon_in(tmp, "--set", f"socket.group={group.gr_name}") as daemon:
@@ -363,7 +363,7 @@ def test_the_socket_is_for_its_group(tmp):
         tmp.chmod(0o755)
         api = Api(tmp / "socket")
         done = run("curl", "-sS", "--unix-socket", tmp / "socket", "http://localhost/v1/status", user=65534, group=65534, extra_groups=[])
-        equal((done.returncode, done.stdout), (7, b""), "somebody outside of it")
+        equal((done.returncode, done.stdout), (7, b""), "a user outside the group")
         api.good("GET", "/v1/status", **inside)
         api.good(*START, status=201, **inside)
         wait_until(lambda: api.good("GET", "/v1/recordings/current", **inside)["recording"]["records"] > 0, "records")
@@ -374,7 +374,7 @@ def test_the_socket_is_for_its_group(tmp):
         equal(daemon.stop(), 0)
 
 
-# ---- what it does
+# ---- operations
 
 
 def test_a_recording_is_started_noted_marked_rotated_and_stopped(tmp):
@@ -390,8 +390,8 @@ def test_a_recording_is_started_noted_marked_rotated_and_stopped(tmp):
         equal(noted["metadata"], {"run": "8", "who": "é", "operator": "ng"})
         mark = api.good(*MARK, {"text": 'the "relay"\nclicked'}, status=201)["mark"]
         equal(mark["text"], 'the "relay"\nclicked')
-        turned = api.good(*ROTATE)["recording"]
-        equal(turned["id"], begun["id"])
+        rotated = api.good(*ROTATE)["recording"]
+        equal(rotated["id"], begun["id"])
         wait_until(lambda: api.good("GET", "/v1/recordings/current")["recording"]["segments"] == 2, "a second segment")
         listed = api.good("GET", "/v1/recordings")["recordings"]
         equal([row["id"] for row in listed], [begun["id"]])
@@ -454,7 +454,7 @@ def test_triggers_are_armed_listed_and_disarmed(tmp):
         equal(daemon.stop(), 0)
 
 
-def test_a_recording_s_own_trigger_ends_it_and_is_gone_with_it(tmp):
+def test_a_trigger_of_a_recording_stops_it_and_is_disarmed(tmp):
     with daemon_in(tmp) as daemon:
         daemon.wait_ready()
         api = Api(tmp / "socket")
@@ -489,7 +489,7 @@ def test_the_flight_recorder_is_written_out(tmp):
         wait_records(api, 100000)
         equal(api.good("DELETE", "/v1/recordings/current")["recording"]["id"], going["id"])
         more = api.good(*SNAPSHOT, {"pre": "12K", "post": "1s"}, status=201)["recording"]
-        wait_until(lambda: api.good("GET", "/v1/status")["recording"] is None, "its end")
+        wait_until(lambda: api.good("GET", "/v1/status")["recording"] is None, "the end")
         row = api.good("GET", "/v1/recordings")["recordings"][-1]
         equal(row["id"], more["id"])
         assert row["records"] > 1024, row
@@ -517,9 +517,9 @@ def test_replays_are_started_listed_and_cancelled(tmp):
         done = api.good(*REPLAY, {"path": str(path), "label": "again", "metadata": {"of": "sim"}, "format": "bcp1", "clock_hz": 66000000},
                         status=201)["replay"]
         equal((done["path"], done["recording"]["label"]), (str(path), "again"))
-        done = wait_until(lambda: (one := api.good("GET", f"/v1/replays/{done['id']}")["replay"])["state"] == "done" and one, "its end")
+        done = wait_until(lambda: (one := api.good("GET", f"/v1/replays/{done['id']}")["replay"])["state"] == "done" and one, "the end")
         equal((done["error"], done["damaged_places"], done["recording"]["reason"]), (None, 0, "source"))
-        equal(lz4_dc(segments(tmp / "out")), sim_records(300000), "what is recorded of it")
+        equal(lz4_dc(segments(tmp / "out")), sim_records(300000), "the recorded samples")
         slow = api.good(*REPLAY, {"path": str(path), "speed": 0.0001}, status=201)["replay"]
         equal((slow["state"], api.good("GET", "/v1/status")["state"]), ("running", "replaying"))
         equal(api.good("GET", "/v1/status")["replay"], {"id": slow["id"], "path": str(path)})
@@ -542,7 +542,7 @@ def test_replays_are_started_listed_and_cancelled(tmp):
 # ---- streams
 
 
-def test_events_tell_all_that_happens_and_agree_with_the_status(tmp):
+def test_events_report_all_changes_and_agree_with_the_status(tmp):
     with daemon_in(tmp) as daemon:
         daemon.wait_ready()
         api = Api(tmp / "socket")
@@ -574,11 +574,11 @@ def test_events_tell_all_that_happens_and_agree_with_the_status(tmp):
         equal(by_name["note"][0]["metadata"], {"k": "v"})
         states = [(event["from"], event["to"]) for event in by_name["state"]]
         for one, other in zip(states, states[1:]):
-            equal(one[1], other[0], "a state goes on from the one before")
+            equal(one[1], other[0], "each state follows from the one before")
         equal(by_name["stopping"][0]["signal"], "SIGTERM")
 
 
-def test_events_tell_what_goes_wrong_beside_it(tmp):
+def test_events_report_losses_and_failed_commands(tmp):
     with daemon_in(tmp, "--set", "output.keep_raw=yes", "--set", "output.sealed_command=/bin/false",
                    source="sim:rate=200k,loss=0.3,corrupt=0.01") as daemon:
         daemon.wait_ready()
@@ -611,7 +611,7 @@ FULL = "pwrite:ENOSPC,write:ENOSPC"
 
 
 def stuck_stop(tmp, api, faults):
-    """A recording whose stop waits for the disk: curl, which waits for the answer."""
+    """Starts a recording, blocks the disk and stops it. Returns the curl that waits for the response."""
     api.good(*START, status=201)
     wait_records(api)
     faults.set(FULL)
@@ -622,7 +622,7 @@ def stuck_stop(tmp, api, faults):
     return waiting
 
 
-def test_a_stop_waits_for_the_disk_and_is_answered_once_there_is_room(tmp):
+def test_a_stop_waits_for_the_disk_and_is_answered_when_there_is_room(tmp):
     (tmp / "out").mkdir()
     faults = Faults(tmp, tmp / "out")
     with daemon_in(tmp, env=faults.env) as daemon:
@@ -644,7 +644,7 @@ def test_a_stop_waits_for_the_disk_and_is_answered_once_there_is_room(tmp):
         assert daemon.stop() in (0, 4)
 
 
-def test_who_waits_for_a_disk_that_is_given_up_is_let_go(tmp):
+def test_a_waiting_client_is_released_when_the_disk_is_given_up(tmp):
     (tmp / "out").mkdir()
     faults = Faults(tmp, tmp / "out")
     with daemon_in(tmp, env=faults.env) as daemon:
@@ -661,45 +661,7 @@ def test_who_waits_for_a_disk_that_is_given_up_is_let_go(tmp):
         assert not answer or json.loads(answer)["recording"]["state"] == "torn", answer
 
 
-def follow_states(events):
-    """The state and the recording that the events tell are those that each status has."""
-    state = None
-    under_way = []
-    for event in events:
-        if event["event"] == "status":
-            assert state in (None, event["status"]["state"]), event
-            state = event["status"]["state"]
-            recording = event["status"]["recording"]
-            equal(recording and recording["id"], under_way[-1] if under_way else None, event)
-        elif event["event"] == "recording-started":
-            under_way.append(event["recording"]["id"])
-        elif event["event"] == "recording-ended":
-            under_way.remove(event["recording"]["id"])
-        elif event["event"] == "state":
-            assert state in (None, event["from"]), event
-            state = event["to"]
-
-
-def test_events_and_status_never_disagree(tmp):
-    with daemon_in(tmp, mode="flight") as daemon:
-        daemon.wait_ready()
-        api = Api(tmp / "socket")
-        with Stream(tmp / "socket", "/v1/events", "Event") as events:
-            events.read()
-            for _ in range(8):
-                api.good(*SNAPSHOT, {"post": "50ms"}, status=201)
-                wait_until(lambda: api.good("GET", "/v1/status")["recording"] is None, "its end")
-                api.good(*START, {"limits": {"records": 5000}}, status=201)
-                wait_until(lambda: api.good("GET", "/v1/status")["recording"] is None, "its end")
-            equal(daemon.stop(), 0)
-            follow_states(events.rest())
-        started = [event["recording"]["id"] for event in events.objects if event["event"] == "recording-started"]
-        stopped = [event["recording"]["id"] for event in events.objects if event["event"] == "recording-ended"]
-        equal(started, stopped)
-        equal(len(started), 16)
-
-
-def test_live_records_are_those_that_are_recorded(tmp):
+def test_live_records_equal_the_recorded_ones(tmp):
     with daemon_in(tmp, source="sim:rate=20k") as daemon:
         daemon.wait_ready()
         api = Api(tmp / "socket")
@@ -740,7 +702,7 @@ def test_live_records_need_no_recording(tmp):
         equal(daemon.stop(), 0)
 
 
-def test_eight_clients_read_live_records_and_no_more(tmp):
+def test_a_ninth_reader_of_live_records_is_refused(tmp):
     with daemon_in(tmp) as daemon:
         daemon.wait_ready()
         api = Api(tmp / "socket")
@@ -754,14 +716,14 @@ def test_eight_clients_read_live_records_and_no_more(tmp):
         finally:
             for stream in streams:
                 stream.__exit__(None, None, None)
-        wait_until(lambda: api.good("GET", "/v1/status")["streams"]["records"] == 0, "they are gone")
+        wait_until(lambda: api.good("GET", "/v1/status")["streams"]["records"] == 0, "the streams are closed")
         equal(daemon.stop(), 0)
 
 
 # ---- all of it
 
 
-def test_every_path_and_method_of_the_description_answers_as_it_says(tmp):
+def test_every_described_path_and_method_answers_as_described(tmp):
     path = trace(tmp, 50000)
     with daemon_in(tmp, mode="flight") as daemon:
         daemon.wait_ready()

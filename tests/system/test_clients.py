@@ -1,4 +1,4 @@
-"""Clients can't hurt the capture: what bad ones do to a daemon that records, and who may ask at all."""
+"""Clients cannot harm the capture: bad clients of a recording daemon, and permissions on the socket."""
 
 import contextlib
 import errno
@@ -22,17 +22,17 @@ pytestmark = [pytest.mark.alone, pytest.mark.threads]
 
 KIB = 1 << 10
 MIB = 1 << 20
-PLACES = 64 + 168 + 32 + 64  # of others, of the owner, refused, being ended
-# What daemon/http/server.h, bulletin.h and tap.h state; the answers are statuses here, of less than 8 KiB.
-STATED = PLACES * 44 * KIB + 4 * MIB + MIB + 8 * 280 * KIB
-SECONDS = 12  # longer than any of the server's time-outs
+CONNECTIONS = 64 + 168 + 32 + 64  # of others, of the owner, being refused, being closed
+# As in server.h, event_broadcast.h and tap.h. All responses here are statuses of less than 8 KiB.
+STATED = CONNECTIONS * 44 * KIB + 4 * MIB + MIB + 8 * 280 * KIB
+SECONDS = 12  # longer than any timeout of the server
 RATE = 1_000_000
-BUFFER = 128 * MIB  # for ten seconds: a disk may stand still for a while
-FEW = 20  # answers of the status, at least
+BUFFER = 128 * MIB  # for ten seconds, in case the disk stalls
+FEW = 20  # the least number of status responses
 
 
 def memory(process):
-    """The most that a process ever had, in bytes."""
+    """The peak memory of a process in bytes."""
     text = pathlib.Path(f"/proc/{process.pid}/status").read_text()
     return int(re.search(r"VmHWM:\s+(\d+) kB", text)[1]) * KIB
 
@@ -43,8 +43,8 @@ def recording(tmp, *options):
 
 
 def record_for_a_while(tmp, bad_clients):
-    """Records with or without them. Returns samples dropped, memory but for that of chunks, samples of the status,
-    what the crowd said."""
+    """Records with or without bad clients. Returns the dropped samples, the memory without chunks, status samples, and
+    the crowd's output."""
     with recording(tmp) as daemon:
         daemon.wait_ready()
         with contextlib.ExitStack() as stack:
@@ -57,14 +57,14 @@ def record_for_a_while(tmp, bad_clients):
         status = daemon.status()
         dropped = check_counts(status)["dropped"]
         equal(status["state"], "recording")
-        # A chunk that was never filled takes none.
+        # Chunks that were never filled use no memory.
         buffer = status["buffer"]
         used = memory(daemon.process) - (buffer["chunks"] - buffer["min_free_chunks"]) * BUFFER // buffer["chunks"]
         equal(daemon.stop(), 0 if not dropped["buffer"] else 4, daemon.err)
     return dropped["buffer"] + dropped["disk"], used, watch, bad.said if bad_clients else None
 
 
-def test_a_thousand_bad_clients_cost_no_sample_and_bounded_memory(tmp):
+def test_a_thousand_bad_clients_cost_no_samples_and_limited_memory(tmp):
     for name in ("alone", "crowded"):
         (tmp / name).mkdir()
     alone, before, _, _ = record_for_a_while(tmp / "alone", 0)
@@ -91,7 +91,7 @@ def test_headers_of_a_megabyte_are_refused(tmp):
 
 
 def lines_of(client):
-    """The objects of a stream as they come, from its head on."""
+    """Yields the objects of a stream as they arrive, after its head."""
     client.settimeout(harness.TIMEOUT_S)
     got = b""
     while b"\r\n\r\n" not in got:
@@ -106,7 +106,7 @@ def lines_of(client):
         got += piece
 
 
-def test_a_slow_reader_of_live_records_is_told_exactly_what_it_missed(tmp):
+def test_a_slow_reader_of_live_records_gets_the_exact_number_of_skipped_records(tmp):
     with recording(tmp) as daemon:
         daemon.wait_ready()
         with socket.socket(socket.AF_UNIX) as client:
@@ -126,16 +126,16 @@ def test_a_slow_reader_of_live_records_is_told_exactly_what_it_missed(tmp):
                 if records > 5000 and missed > 1000:
                     break
                 if records % 5000 == 4999:
-                    time.sleep(1)  # slow again, until it has missed something
+                    time.sleep(1)  # slow again, until records are skipped
         check_counts(daemon.status())
         equal(daemon.stop(), 0, daemon.err)
 
 
-# ---- who may ask
+# ---- permissions
 
 
 def a_group():
-    """A group that nobody who matters is in."""
+    """A group that the users in this test do not belong to."""
     for name in ("games", "nogroup", "daemon"):
         with contextlib.suppress(KeyError):
             return name, grp.getgrnam(name).gr_gid
@@ -146,7 +146,7 @@ NOBODY = 65534
 
 
 def as_nobody(groups, code, *argv):
-    """Runs Python code as a user who is in these groups alone. Returns what it printed."""
+    """Runs Python code as a user who is only in these groups. Returns its output."""
     done = run(PYTHON, "-c", code, *argv, user=NOBODY, group=NOBODY, extra_groups=groups, cwd="/")
     equal(done.returncode, 0, done.stderr.decode())
     return done.stdout.decode()
@@ -178,7 +178,7 @@ def test_a_user_outside_the_group_is_refused_and_one_inside_is_answered(tmp):
         daemon.stop()
 
 
-# Two more than there are places: the last is refused when it asks.
+# Two more than the limit: the last one is refused when it sends a request.
 HOLD = """
 import socket, sys
 clients = [socket.socket(socket.AF_UNIX) for _ in range(66)]
@@ -195,7 +195,7 @@ sys.stdin.read()
 
 
 @pytest.mark.root
-def test_others_take_no_place_of_the_owner(tmp):
+def test_others_cannot_use_up_the_connections_of_the_owner(tmp):
     name, gid = a_group()
     tmp.chmod(0o755)
     with recording(tmp, "--set", f"socket.group={name}") as daemon:
@@ -205,7 +205,7 @@ def test_others_take_no_place_of_the_owner(tmp):
             stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         try:
             equal(holder.stdout.readline(), b"some refused\n")
-            # One of the group is told at once while all places are taken, which is for ten seconds.
+            # While all connections are in use, which is for 10 s, another client is refused at once.
             harness.equal(as_nobody([gid], TRY, daemon.socket).strip(), "HTTP/1.1 503", "one too many")
             for _ in range(20):
                 check_counts(json.loads(ask(daemon.socket).partition(b"\r\n\r\n")[2]))
@@ -235,7 +235,7 @@ sys.stdin.read()
 
 
 @pytest.mark.root
-def test_others_take_no_stream_of_the_owner(tmp):
+def test_others_cannot_use_up_the_streams_of_the_owner(tmp):
     name, gid = a_group()
     tmp.chmod(0o755)
     with recording(tmp, "--set", f"socket.group={name}") as daemon:
@@ -257,7 +257,7 @@ def test_others_take_no_stream_of_the_owner(tmp):
 
 
 @pytest.mark.root
-def test_bad_clients_of_the_group_leave_the_owner_alone(tmp):
+def test_bad_clients_in_the_group_do_not_affect_the_owner(tmp):
     name, gid = a_group()
     tmp.chmod(0o755)
     with recording(tmp, "--set", f"socket.group={name}") as daemon:

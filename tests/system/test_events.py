@@ -1,4 +1,4 @@
-"""Events and status never disagree: what the objects of the stream tell is, at each `status`, what it says."""
+"""Events and status never disagree: at each `status`, the state that follows from the events is the same."""
 
 import signal
 
@@ -19,11 +19,11 @@ LOSSES = ("buffer", "disk")
 
 
 class Follower:
-    """The state of a daemon as its events tell it, from the first status on. `seen`: how often which was applied."""
+    """The daemon's state according to its events, from the first status on. `seen` counts events by name."""
 
     def __init__(self):
         self.status = None  # the last
-        self.may_lack = False
+        self.may_lack_file = False
         self.seen = {}
         self.recordings = []  # not sealed yet, oldest first
         self.notes = {}
@@ -35,14 +35,14 @@ class Follower:
         name = event["event"]
         if self.status is None:
             equal(name, "status", "the first")
-            self.begin(event["status"])
+            self.start(event["status"])
         else:
             equal(event["seq"], self.seq + 1, f"the number of {event}")
         self.seq = event["seq"]
         self.seen[name] = self.seen.get(name, 0) + 1
         getattr(self, "on_" + name.replace("-", "_"), lambda event: None)(event)
 
-    def begin(self, status):
+    def start(self, status):
         self.first = self.status = status
         self.state = status["state"]
         self.replay = status["replay"]
@@ -57,7 +57,7 @@ class Follower:
             if recording["path"] is not None:
                 self.files[recording["id"]] = (recording["segment"], recording["path"])
 
-    # What is told.
+    # Events.
 
     def on_state(self, event):
         equal(event["from"], self.state, f"{event}")
@@ -78,7 +78,7 @@ class Follower:
         self.notes[event["recording"]].update(event["metadata"])
 
     def on_segment_started(self, event):
-        self.may_lack = False
+        self.may_lack_file = False
         assert event["path"].endswith(".partial"), event
         self.files[event["recording"]] = (event["segment"], event["path"])
 
@@ -107,8 +107,8 @@ class Follower:
             self.lost[event["cause"]] += event["lost"]
 
     def on_disk(self, event):
-        # It may have taken the file that was written to.
-        self.may_lack = event["error"] is not None
+        # The file being written may be lost.
+        self.may_lack_file = event["error"] is not None
         self.stuck = event["stuck"]
         self.error = event["error"] or self.error
 
@@ -121,7 +121,7 @@ class Follower:
     def on_missed(self, event):
         raise AssertionError(f"this test reads too slowly: {event}")
 
-    # What it comes to.
+    # Comparison.
 
     def on_status(self, event):
         status = event["status"]
@@ -147,7 +147,7 @@ class Follower:
         if recording is None:
             return
         equal(recording["metadata"], self.notes[recording["id"]], "metadata")
-        if recording["path"] is None and self.may_lack:
+        if recording["path"] is None and self.may_lack_file:
             return
         equal((recording["segment"], recording["path"]), self.files.get(recording["id"], (0, None)), "its newest segment")
 
@@ -159,13 +159,13 @@ def follow(stream):
     return follower
 
 
-def polled(api, condition, what):
-    """Waits by asking for the status, as fast as it goes: gaps and states are told in between."""
+def poll_status(api, condition, what):
+    """Waits by polling the status as fast as possible, so that events occur between the responses."""
     return wait_until(lambda: condition(api.good("GET", "/v1/status")), what)
 
 
-def over(api):
-    polled(api, lambda status: status["recording"] is None, "it is sealed")
+def wait_sealed(api):
+    poll_status(api, lambda status: status["recording"] is None, "it is sealed")
 
 
 def test_events_and_status_never_disagree(tmp):
@@ -181,15 +181,15 @@ def test_events_and_status_never_disagree(tmp):
             events.read()
             for turn in range(4):
                 api.good(*SNAPSHOT, {"post": "50ms", "metadata": {"turn": str(turn)}}, status=201)
-                over(api)
-                # One that goes on while the one before it is being sealed.
+                wait_sealed(api)
+                # Each starts while the previous one is being sealed.
                 for _ in range(3):
                     own = {"name": "own", "when": "addr=0", "action": "mark"}
                     api.good(*START, {"limits": {"records": 100000000}, "triggers": [own]}, status=201)
                     api.good("PATCH", "/v1/recordings/current", {"metadata": {"k": str(turn)}})
-                    polled(api, lambda status: status["recording"]["records"] > 0, "records come")
+                    poll_status(api, lambda status: status["recording"]["records"] > 0, "records are written")
                     api.good("POST", "/v1/rotate")
-                    polled(api, lambda status: status["recording"]["segment"] == 1, "the second segment is begun")
+                    poll_status(api, lambda status: status["recording"]["segment"] == 1, "the second segment has started")
                     api.good(*STOP)
                 api.good(*ARM, {"name": "b", "when": "gap", "action": "mark"}, status=201)
                 settings.write_text(f"[trigger {'ca'[turn % 2]}]\nwhen = port=8{turn}\naction = mark\n"
@@ -198,14 +198,14 @@ def test_events_and_status_never_disagree(tmp):
                 events.until(lambda event: event["event"] == "reload")
                 api.good("DELETE", "/v1/triggers/b")
                 api.good(*START, {"triggers": [own | {"name": "e", "when": "gap", "action": "stop"}]}, status=201)
-                over(api)
-                # The one that is cancelled would go on for long.
+                wait_sealed(api)
+                # The one that is cancelled would take long.
                 speed = {0: 0.05, 2: 0.0001}.get(turn, "max")
                 api.good(*REPLAY, {"path": str(trace), "speed": speed}, status=201)
                 if turn == 2:
-                    polled(api, lambda status: status["replay"] is not None, "it is replayed")
+                    poll_status(api, lambda status: status["replay"] is not None, "the replay runs")
                     api.good("DELETE", "/v1/replays/current")
-                over(api)
+                wait_sealed(api)
             equal(daemon.stop(), 4)
             events.rest()
     follower = follow(events)
@@ -225,11 +225,11 @@ def test_events_and_status_agree_over_a_full_disk_and_a_full_buffer(tmp):
             for turn in range(3):
                 lost = api.good("GET", "/v1/status")["counts"]["dropped"]["disk"]
                 faults.set("pwrite:ENOSPC,write:ENOSPC" if turn != 1 else "pwrite:EIO,write:EIO")
-                polled(api, lambda status: status["disk"]["stuck"], "the disk is full")
-                polled(api, lambda status: status["counts"]["dropped"]["disk"] > lost, "samples are lost")
+                poll_status(api, lambda status: status["disk"]["stuck"], "the disk is full")
+                poll_status(api, lambda status: status["counts"]["dropped"]["disk"] > lost, "samples are lost")
                 faults.set("")
-                polled(api, lambda status: not status["disk"]["stuck"], "it goes on")
-            equal(daemon.stop(), 1)  # a segment was left as it is
+                poll_status(api, lambda status: not status["disk"]["stuck"], "writing continues")
+            equal(daemon.stop(), 1)  # a segment was abandoned
             events.rest()
     follower = follow(events)
     assert follower.seen["disk"] >= 6 and follower.seen["gap"] >= 3, follower.seen
@@ -243,30 +243,30 @@ def test_events_and_status_agree_while_a_board_comes_and_goes(tmp):
         with Stream(tmp / "socket", "/v1/events", "Event") as events:
             events.read()
             for _ in range(5):
-                polled(api, lambda status: status["state"] == "recording", "it streams")
+                poll_status(api, lambda status: status["state"] == "recording", "it streams")
                 board.unplug()
-                polled(api, lambda status: status["state"] == "waiting", "it is gone")
+                poll_status(api, lambda status: status["state"] == "waiting", "the board is gone")
                 board.plug()
-            polled(api, lambda status: status["state"] == "recording", "it streams")
+            poll_status(api, lambda status: status["state"] == "recording", "it streams")
             daemon.stop()
             events.rest()
     follower = follow(events)
     assert follower.seen["board"] >= 10 and follower.seen["gap"] >= 5, follower.seen
 
 
-def test_a_hash_that_no_manifest_takes_is_counted(tmp):
+def test_a_hash_that_cannot_be_added_to_the_manifest_is_counted(tmp):
     with daemon_in(tmp) as daemon:
         daemon.wait_ready()
         api = Api(tmp / "socket")
         begun = api.good(*START, status=201)["recording"]
         (tmp / "out" / f"{begun['id']}.xxh128").mkdir()
-        polled(api, lambda status: status["recording"]["records"] > 0, "records come")
+        poll_status(api, lambda status: status["recording"]["records"] > 0, "records are written")
         equal(api.good(*STOP)["recording"]["state"], "complete", "the recording is whole all the same")
         equal(api.good("GET", "/v1/status")["sealed"]["manifest_failures"], 1)
         equal(daemon.stop(), 0)
 
 
-def test_a_trigger_that_took_the_name_of_a_recording_s_own_outlives_it(tmp):
+def test_a_trigger_that_replaced_one_of_a_recording_outlives_the_recording(tmp):
     own = {"name": "t", "when": "addr=fffffff0", "action": "mark"}
     with daemon_in(tmp) as daemon:
         daemon.wait_ready()
@@ -279,14 +279,14 @@ def test_a_trigger_that_took_the_name_of_a_recording_s_own_outlives_it(tmp):
         equal(daemon.stop(), 0)
 
 
-def test_a_recording_whose_segments_are_all_sealed_just_now_is_still_under_way(tmp):
+def test_a_recording_with_only_sealed_segments_is_still_in_progress(tmp):
     with daemon_in(tmp, "--set", "pipeline.flush=10ms", source="sim:rate=1") as daemon:
         daemon.wait_ready()
         api = Api(tmp / "socket")
         begun = api.good(*START, status=201)["recording"]
-        polled(api, lambda status: status["recording"]["records"] > 0, "records come")
+        poll_status(api, lambda status: status["recording"]["records"] > 0, "records are written")
         api.good("POST", "/v1/rotate")
-        polled(api, lambda status: status["sealed"]["segments"] == 1, "it is rotated")
+        poll_status(api, lambda status: status["sealed"]["segments"] == 1, "it is rotated")
         (row,) = api.good("GET", "/v1/recordings")["recordings"]
         equal((row["id"], row["state"], row["ended"]), (begun["id"], "recording", None))
         equal(daemon.stop(), 0)

@@ -1,4 +1,4 @@
-"""/metrics: read by a reader of its own, compared with the status, and scraped by Prometheus."""
+"""/metrics: parsed strictly, compared with the status, and scraped by Prometheus."""
 
 import json
 import re
@@ -22,8 +22,8 @@ class Family:
         self.samples = {}  # (suffix, labels sorted) -> value
 
 
-def read_labels(text):
-    """The labels between the braces. All of the text must be labels."""
+def parse_labels(text):
+    """Parses the labels between the braces."""
     labels, at = {}, 0
     while at < len(text):
         found = LABEL.match(text, at)
@@ -38,7 +38,7 @@ def read_labels(text):
     return tuple(sorted(labels.items()))
 
 
-def read_number(text):
+def parse_number(text):
     if re.fullmatch(r"\d+", text):
         return int(text)
     assert re.fullmatch(r"[-+]?\d+(\.\d+)?(e[-+]?\d+)?", text), text
@@ -46,7 +46,7 @@ def read_number(text):
 
 
 def check_family(name, family):
-    """What OpenMetrics 1.0 asks of a family as a whole."""
+    """Checks the rules of OpenMetrics 1.0 for a metric family."""
     assert family.type in TYPES, name
     assert family.help and family.help[0].isupper() and family.help.endswith("."), (name, family.help)
     assert family.samples, f"{name} has no sample"
@@ -64,8 +64,8 @@ def check_family(name, family):
     equal(len(names), 1, f"the samples of {name} have the same labels")
 
 
-def read_metrics(body):
-    """OpenMetrics text as families by name. Fails on what isn't OpenMetrics 1.0."""
+def parse_metrics(body):
+    """Parses OpenMetrics 1.0 text strictly. Returns the families by name."""
     text = body.decode("utf-8")
     assert text.endswith("\n# EOF\n"), text[-80:]
     lines = text[: -len("# EOF\n")].split("\n")
@@ -84,9 +84,9 @@ def read_metrics(body):
             continue
         found = re.fullmatch(r"([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})? (\S+)", line)
         assert found and name and found[1].startswith(name), line
-        key = (found[1][len(name):], read_labels(found[2] or ""))
+        key = (found[1][len(name):], parse_labels(found[2] or ""))
         assert key not in families[name].samples, f"{line} is there twice"
-        families[name].samples[key] = read_number(found[3])
+        families[name].samples[key] = parse_number(found[3])
     for name, family in families.items():
         check_family(name, family)
     return families
@@ -96,7 +96,7 @@ class Metrics:
     """Values by name, without the prefix."""
 
     def __init__(self, body):
-        self.families = read_metrics(body)
+        self.families = parse_metrics(body)
         assert all(name.startswith("buscapd_") for name in self.families), list(self.families)
         self.asked = set()
 
@@ -111,7 +111,7 @@ class Metrics:
         return "buscapd_" + name in self.families
 
     def labels(self, name):
-        """The labels of an info."""
+        """The labels of an info metric."""
         self.asked.add("buscapd_" + name)
         return [dict(labels) for _, labels in self.families["buscapd_" + name].samples]
 
@@ -169,8 +169,8 @@ def check_flight(metrics, status):
         equal(metrics.value("flight_" + member), value, f"flight.{member}")
 
 
-def check_same(metrics, status):
-    """All of the metrics are what the status says, but for what passes by itself."""
+def check_equal(metrics, status):
+    """Checks that all metrics equal the status, except those that change with time."""
     check_texts(metrics, status)
     check_flight(metrics, status)
     for name, path in COUNTERS.items():
@@ -188,7 +188,7 @@ def check_same(metrics, status):
     assert 0 <= metrics.value("uptime_seconds") - status["uptime_seconds"] < 3600
     assert metrics.value("clients") >= 1
     equal({name for name in metrics.families if name not in metrics.asked and not name.startswith("buscapd_recording")}, set(),
-          "metrics that nothing of the status is compared with")
+          "metrics that are not compared with the status")
 
 
 def get_metrics(socket):
@@ -201,38 +201,38 @@ def get_metrics(socket):
 # ---- tests
 
 
-def test_the_reader_refuses_what_is_no_openmetrics():
+def test_the_parser_refuses_invalid_openmetrics():
     good = b"# TYPE a_x counter\n# UNIT a_x x\n# HELP a_x A thing.\na_x_total{b=\"c\\\\d\\n\\\"\"} 5\n# EOF\n"
-    equal(read_metrics(good)["a_x"].samples, {("_total", (("b", 'c\\d\n"'),)): 5})
+    equal(parse_metrics(good)["a_x"].samples, {("_total", (("b", 'c\\d\n"'),)): 5})
     for wrong in (good[:-6], good + b"\n", good.replace(b"_total", b""), good.replace(b" 5", b" five"), good.replace(b"\\n", b"\\q"),
                   good.replace(b"counter", b"gauge"), good.replace(b"UNIT a_x x", b"UNIT a_x y"), good.replace(b"A thing.", b""),
                   good.replace(b"# EOF", b"a_x_total{b=\"c\\\\d\\n\\\"\"} 6\n# EOF"), good.replace(b"# EOF", b"\n# EOF"),
                   good.replace(b'"c', b'c'), good.replace(b" 5\n", b" 5 \n")):
         try:
-            read_metrics(wrong)
+            parse_metrics(wrong)
         except (AssertionError, ValueError):
             continue
         raise AssertionError(f"{wrong!r} was read")
 
 
-def test_metrics_are_the_status(tmp):
-    """Of a daemon for which nothing goes on any more."""
+def test_metrics_equal_the_status(tmp):
+    """When the source has ended, nothing changes anymore."""
     with daemon_in(tmp, "--label", "m", mode="always", source="sim:rate=max,count=200000,loss=0.5,corrupt=0.1") as daemon:
         daemon.wait_ready()
         wait_until(lambda: daemon.status()["state"] == "idle", "the source's end")
         wait_until(lambda: daemon.status()["rates"]["samples_per_second"] == 0, "a second in which nothing came")
-        # Others write to the same disk: what is free is looked at again each second.
+        # The free space changes with other writers, and is checked every second.
         for _ in range(20):
             status, metrics = daemon.status(), get_metrics(tmp / "socket")
             if daemon.status()["disk"] == status["disk"]:
                 break
         assert check_counts(status)["written"] > 0 and status["counts"]["gaps"] > 0
-        check_same(metrics, status)
+        check_equal(metrics, status)
         daemon.stop()
 
 
-def test_metrics_are_of_one_moment_while_it_records(tmp):
-    """Each is between the status before and the one after, and the identity of the counts holds among them."""
+def test_metrics_are_consistent_while_recording(tmp):
+    """Each value is between those of the status before and after, and the identity of the counts holds."""
     with daemon_in(tmp, mode="always", source="sim:rate=500k") as daemon:
         daemon.wait_ready()
         wait_until(lambda: daemon.status()["counts"]["written"] > 0, "records")
@@ -251,7 +251,7 @@ def test_metrics_are_of_one_moment_while_it_records(tmp):
         assert daemon.stop() in (0, 4)
 
 
-def test_the_flight_recorder_and_metadata_are_told(tmp):
+def test_metrics_include_the_flight_recorder_and_metadata(tmp):
     words = {"run": "7", "place": 'rack "3"', "two.words": "back\\slash\nand line", "e": "é"}
     with daemon_in(tmp, mode="flight") as daemon:
         daemon.wait_ready()
@@ -272,7 +272,7 @@ def test_the_flight_recorder_and_metadata_are_told(tmp):
 
 
 def free_port():
-    """A port that nobody has, though somebody may take it before it is used."""
+    """A free port. Another process may take it before it is used."""
     with sockets.socket() as one:
         one.bind(("127.0.0.1", 0))
         return one.getsockname()[1]
@@ -311,7 +311,7 @@ def test_metrics_listen_serves_metrics_and_nothing_else(tmp):
         assert daemon.stop() in (0, 4)
 
 
-def test_metrics_listen_takes_ipv_six(tmp):
+def test_metrics_listen_accepts_ipv6(tmp):
     port = free_port()
     with listening(tmp, port, host="[::1]") as daemon:
         try:
@@ -324,7 +324,7 @@ def test_metrics_listen_takes_ipv_six(tmp):
         assert daemon.stop() in (0, 4)
 
 
-def test_a_port_that_is_taken_is_named(tmp):
+def test_a_port_in_use_is_named_in_the_error(tmp):
     with sockets.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -352,13 +352,13 @@ def query(port, expression):
     """The result of an instant query: a list of (labels, value)."""
     done = run("curl", "-sSf", "--max-time", 20, "-G", "--data-urlencode", f"query={expression}", f"http://127.0.0.1:{port}/api/v1/query")
     if done.returncode != 0:
-        return []  # it is not up yet
+        return []  # not up yet
     answer = json.loads(done.stdout)
     equal(answer["status"], "success", expression)
     return [(row["metric"], float(row["value"][1])) for row in answer["data"]["result"]]
 
 
-def test_prometheus_scrapes_it_and_answers_queries(tmp):
+def test_prometheus_scrapes_and_answers_queries(tmp):
     program = shutil.which("prometheus")
     if program is None:
         pytest.skip("prometheus is not installed (apt-get install prometheus)")

@@ -8,11 +8,11 @@
 #include "tests/support/test.h"
 
 static const char *const names[] = {
-	"text", "flag", "number", "time", "size", "words", "metadata", "inner", "list", NULL};
+	"text", "flag", "number", "time", "size", "either", "metadata", "inner", "list", NULL};
 static const char *const inner_names[] = {"number", "list", NULL};
 static const char *const no_names[] = {NULL};
 
-/* All that a body may say, at once. */
+/* One member of every kind. */
 struct all {
 	char err[256];
 	char text[9];
@@ -20,14 +20,14 @@ struct all {
 	uint64_t number;
 	uint64_t time_ns;
 	uint64_t size_bytes;
-	char words[32];
+	char either[32];
 	char metadata[BC_METADATA_MAX];
 	uint64_t inner_number;
 	uint64_t list_number;
 	unsigned count;
 };
 
-static bool read_within(struct all *a, const struct bc_body *body)
+static bool parse_inner(struct all *a, const struct bc_body *body)
 {
 	struct bc_body inner;
 
@@ -42,43 +42,43 @@ static bool read_within(struct all *a, const struct bc_body *body)
 	return true;
 }
 
-static bool read_bytes(struct all *a, const char *text, size_t bytes)
+static bool parse_bytes(struct all *a, const char *text, size_t bytes)
 {
 	struct bc_body body;
 
 	memset(a, 0, sizeof(*a));
 	if (!bc_body_parse(&body, text, bytes, names, a->err, sizeof(a->err)))
 		return false;
-	bool is_good = bc_body_text(&body, "text", a->text, sizeof(a->text)) &&
-		       bc_body_flag(&body, "flag", &a->flag) &&
-		       bc_body_integer(&body, "number", 3, BC_BODY_INTEGER_MAX, &a->number) &&
-		       bc_body_time(&body, "time", &a->time_ns) &&
-		       bc_body_size(&body, "size", &a->size_bytes) &&
-		       bc_body_seconds_or_text(&body, "words", a->words, sizeof(a->words)) &&
-		       bc_body_metadata(&body, "metadata", a->metadata) && read_within(a, &body);
+	bool is_ok = bc_body_text(&body, "text", a->text, sizeof(a->text)) &&
+		     bc_body_flag(&body, "flag", &a->flag) &&
+		     bc_body_integer(&body, "number", 3, BC_BODY_INTEGER_MAX, &a->number) &&
+		     bc_body_time(&body, "time", &a->time_ns) &&
+		     bc_body_size(&body, "size", &a->size_bytes) &&
+		     bc_body_seconds_or_text(&body, "either", a->either, sizeof(a->either)) &&
+		     bc_body_metadata(&body, "metadata", a->metadata) && parse_inner(a, &body);
 	bc_body_free(&body);
-	return is_good;
+	return is_ok;
 }
 
-/* From memory that ends where the text does. */
-static bool read_all(struct all *a, const char *text)
+/* Uses a buffer of exactly the text's size, so that sanitizers find reads past its end. */
+static bool parse_all(struct all *a, const char *text)
 {
 	size_t bytes = strlen(text);
 	char *exact = malloc(bytes + (bytes == 0));
 
 	memcpy(exact, text, bytes);
-	bool is_good = read_bytes(a, exact, bytes);
+	bool is_ok = parse_bytes(a, exact, bytes);
 	free(exact);
-	return is_good;
+	return is_ok;
 }
 
-TEST(what_is_said_is_read)
+TEST(every_kind_of_member_is_parsed)
 {
 	struct all a;
 
-	assert_true(read_all(&a,
+	assert_true(parse_all(&a,
 		" {\"text\":\"a\\u00e9b\",\"flag\":true,\"number\":9007199254740991,\"time\":0.25,"
-		"\"size\":\"2K\",\"words\":1.5,\"metadata\":{\"k\":\"v\\n\",\"l.m\":\"\"},"
+		"\"size\":\"2K\",\"either\":1.5,\"metadata\":{\"k\":\"v\\n\",\"l.m\":\"\"},"
 		"\"inner\":{\"number\":10},\"list\":[{\"number\":1},{\"number\":2e0}]} \r\n"));
 	assert_string_equal(a.text, "a\xC3\xA9"
 				    "b");
@@ -86,28 +86,28 @@ TEST(what_is_said_is_read)
 	assert_true(a.number == BC_BODY_INTEGER_MAX);
 	assert_true(a.time_ns == 250000000);
 	assert_true(a.size_bytes == 2048);
-	assert_string_equal(a.words, "1.500000000s");
+	assert_string_equal(a.either, "1.500000000s");
 	assert_string_equal(a.metadata, "{\"k\":\"v\\n\",\"l.m\":\"\"}");
 	assert_true(a.inner_number == 10 && a.count == 2 && a.list_number == 2);
-	assert_true(read_all(&a, "{\"time\":\"10ms\",\"size\":7,\"words\":\"16M\"}"));
+	assert_true(parse_all(&a, "{\"time\":\"10ms\",\"size\":7,\"either\":\"16M\"}"));
 	assert_true(a.time_ns == 10000000 && a.size_bytes == 7);
-	assert_string_equal(a.words, "16M");
+	assert_string_equal(a.either, "16M");
 }
 
-TEST(nothing_is_an_empty_object)
+TEST(an_empty_body_is_an_empty_object)
 {
 	struct all a;
 
-	assert_true(read_all(&a, ""));
-	assert_true(read_all(&a, "{}"));
+	assert_true(parse_all(&a, ""));
+	assert_true(parse_all(&a, "{}"));
 	assert_true(a.count == 0 && a.metadata[0] == '\0');
 }
 
-TEST(what_is_wrong_is_named)
+TEST(errors_name_the_member)
 {
 	static const struct {
 		const char *text;
-		const char *words;
+		const char *message;
 	} wrong[] = {
 		{"{\"frob\":1}", "frob: unknown member; expected text, flag, "},
 		{"{\"Text\":\"a\"}", "Text: unknown member"},
@@ -133,7 +133,7 @@ TEST(what_is_wrong_is_named)
 		{"{\"size\":\"0\"}", "size: must be a size above 0"},
 		{"{\"size\":\"big\"}", "size: must be a size above 0"},
 		{"{\"size\":{}}", "size: must be a size above 0"},
-		{"{\"words\":false}", "words: must be a string"},
+		{"{\"either\":false}", "either: must be a string"},
 		{"{\"metadata\":[]}", "metadata: must be an object of strings"},
 		{"{\"metadata\":{\"k\":1}}", "metadata k: the value is not a string"},
 		{"{\"metadata\":{\"\":\"v\"}}", "metadata"},
@@ -171,9 +171,9 @@ TEST(what_is_wrong_is_named)
 	struct all a;
 
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
-		bool is_read = read_all(&a, wrong[i].text);
-		if (is_read || strstr(a.err, wrong[i].words) == NULL)
-			fail_msg("%s: %s", wrong[i].text, is_read ? "it was read" : a.err);
+		bool is_parsed = parse_all(&a, wrong[i].text);
+		if (is_parsed || strstr(a.err, wrong[i].message) == NULL)
+			fail_msg("%s: %s", wrong[i].text, is_parsed ? "accepted" : a.err);
 	}
 }
 
@@ -182,12 +182,12 @@ TEST(a_zero_byte_is_refused)
 	static const char text[] = "{\"text\":\"a\0b\"}";
 	struct all a;
 
-	assert_false(read_bytes(&a, text, sizeof(text) - 1));
+	assert_false(parse_bytes(&a, text, sizeof(text) - 1));
 	assert_non_null(strstr(a.err, "invalid JSON at byte "));
-	assert_false(read_bytes(&a, "{}", 3));
+	assert_false(parse_bytes(&a, "{}", 3));
 }
 
-TEST(every_beginning_of_a_body_is_refused)
+TEST(every_prefix_of_a_body_is_refused)
 {
 	static const char whole[] = "{\"text\":\"\\u00e9\xE2\x82\xAC\",\"number\":-1.5e+3,\"list\":"
 				    "[{\"number\":1}],\"flag\":true}";
@@ -197,7 +197,7 @@ TEST(every_beginning_of_a_body_is_refused)
 	for (size_t n = 1; n < sizeof(whole) - 1; n++) {
 		memcpy(cut, whole, n);
 		cut[n] = '\0';
-		assert_false(read_all(&a, cut));
+		assert_false(parse_all(&a, cut));
 		assert_true(a.err[0] != '\0');
 	}
 }
@@ -212,7 +212,7 @@ TEST(a_long_name_is_cut_between_characters)
 		for (unsigned i = 0; i < 30; i++)
 			end = stpcpy(end, "\xE2\x82\xAC");
 		strcpy(end, "\":1}");
-		assert_false(read_all(&a, text));
+		assert_false(parse_all(&a, text));
 		assert_true(bc_utf8_is_valid(a.err, strlen(a.err)));
 		assert_non_null(strstr(a.err, "\xE2\x82\xAC: unknown member"));
 	}
@@ -227,12 +227,12 @@ TEST(too_many_members_are_refused)
 	for (unsigned i = 0; i < 5000; i++)
 		end += sprintf(end, "%s\"%u\":\"\"", i == 0 ? "" : ",", i);
 	strcpy(end, "}}");
-	assert_false(read_all(&a, text));
+	assert_false(parse_all(&a, text));
 	assert_non_null(strstr(a.err, "the metadata is longer than 4095 bytes"));
 	free(text);
 }
 
-TEST(a_body_may_have_no_members_at_all)
+TEST(a_body_without_allowed_members_must_be_empty)
 {
 	struct bc_body body;
 	char err[128];
@@ -245,24 +245,24 @@ TEST(a_body_may_have_no_members_at_all)
 	assert_string_equal(err, "a: unknown member; none are allowed");
 }
 
-TEST(rights_are_read_by_name)
+TEST(permissions_are_parsed_by_name)
 {
 	char err[128];
-	uint32_t rights = 99;
+	uint32_t permissions = 99;
 
-	assert_true(bc_permissions_parse(&rights, "", err, sizeof(err)));
-	assert_int_equal(rights, 0);
-	assert_true(bc_permissions_parse(&rights, " record,mark ,, replay", err, sizeof(err)));
-	assert_int_equal(rights, bc_permission_bit(BC_PERMISSION_RECORD) |
-					 bc_permission_bit(BC_PERMISSION_MARK) |
-					 bc_permission_bit(BC_PERMISSION_REPLAY));
-	for (enum bc_permission right = 0; right < BC_PERMISSIONS; right++) {
-		assert_true(
-			bc_permissions_parse(&rights, bc_permission_name(right), err, sizeof(err)));
-		assert_int_equal(rights, bc_permission_bit(right));
+	assert_true(bc_permissions_parse(&permissions, "", err, sizeof(err)));
+	assert_int_equal(permissions, 0);
+	assert_true(bc_permissions_parse(&permissions, " record,mark ,, replay", err, sizeof(err)));
+	assert_int_equal(permissions, bc_permission_bit(BC_PERMISSION_RECORD) |
+					      bc_permission_bit(BC_PERMISSION_MARK) |
+					      bc_permission_bit(BC_PERMISSION_REPLAY));
+	for (enum bc_permission p = 0; p < BC_PERMISSIONS; p++) {
+		assert_true(bc_permissions_parse(
+			&permissions, bc_permission_name(p), err, sizeof(err)));
+		assert_int_equal(permissions, bc_permission_bit(p));
 	}
-	rights = 5;
-	assert_false(bc_permissions_parse(&rights, "record, rec", err, sizeof(err)));
-	assert_false(bc_permissions_parse(&rights, "marks", err, sizeof(err)));
-	assert_int_equal(rights, 5);
+	permissions = 5;
+	assert_false(bc_permissions_parse(&permissions, "record, rec", err, sizeof(err)));
+	assert_false(bc_permissions_parse(&permissions, "marks", err, sizeof(err)));
+	assert_int_equal(permissions, 5);
 }

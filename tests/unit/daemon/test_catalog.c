@@ -22,9 +22,9 @@ struct fixture {
 	struct bc_catalog *catalog;
 	atomic_bool is_cancelled;
 	struct bc_catalog_scan scan;
-	json_t *rows; /* of bc_catalog_read() */
+	json_t *rows; /* from bc_catalog_read() */
 	unsigned answers;
-	int count; /* of rows in the last answer */
+	int count; /* rows in the last result */
 	bool asks_again;
 };
 
@@ -32,8 +32,7 @@ static void set_up(struct fixture *f)
 {
 	temp_dir_make(&f->dir);
 	assert_int_equal(uv_loop_init(&f->loop), 0);
-	f->scan = (struct bc_catalog_scan){
-		.dir = f->dir.path, .is_cancelled = &f->is_cancelled};
+	f->scan = (struct bc_catalog_scan){.dir = f->dir.path, .is_cancelled = &f->is_cancelled};
 }
 
 static void tear_down(struct fixture *f)
@@ -56,14 +55,14 @@ static json_t *row(struct fixture *f, size_t rows, size_t number)
 	return json_array_get(f->rows, number);
 }
 
-/* Holds a member against its JSON. */
-static void assert_member(const json_t *object, const char *name, const char *wanted)
+/* Compares a member with JSON text. */
+static void assert_member(const json_t *object, const char *name, const char *expected)
 {
 	char *text = bc_json_print(json_object_get(object, name));
 
 	assert_non_null(text);
-	if (strcmp(text, wanted) != 0)
-		fail_msg("%s is %s, not %s", name, text, wanted);
+	if (strcmp(text, expected) != 0)
+		fail_msg("%s is %s, not %s", name, text, expected);
 	free(text);
 }
 
@@ -76,9 +75,9 @@ static void make(struct fixture *f, uint32_t number, uint64_t first_record, uint
 	free(s.bytes);
 }
 
-TEST_F(a_recording_is_a_row_with_what_its_segments_tell)
+TEST_F(a_row_describes_a_recording_and_its_segments)
 {
-	char wanted[TEMP_PATH_BYTES + 2];
+	char expected[TEMP_PATH_BYTES + 2];
 	uint64_t bytes = 0;
 
 	make(f, 3, 0, &bytes);
@@ -94,17 +93,18 @@ TEST_F(a_recording_is_a_row_with_what_its_segments_tell)
 	assert_member(r, "segments", "2");
 	assert_member(r, "records", "92");
 	assert_member(r, "lost", "258");
-	snprintf(wanted, sizeof(wanted), "%llu", (unsigned long long)bytes);
-	assert_member(r, "bytes", wanted);
+	snprintf(expected, sizeof(expected), "%llu", (unsigned long long)bytes);
+	assert_member(r, "bytes", expected);
 	assert_member(r, "metadata", "{\"who\":\"me\",\"n\":[1,2]}");
-	snprintf(wanted, sizeof(wanted), "\"%s/" SMALL_RECORDING "-00004.byu.lz4\"", f->dir.path);
-	assert_member(r, "path", wanted);
+	snprintf(expected, sizeof(expected), "\"%s/" SMALL_RECORDING "-00004.byu.lz4\"",
+		f->dir.path);
+	assert_member(r, "path", expected);
 	assert_member(r, "reason", "null");
 	assert_true(json_is_string(json_object_get(r, "ended")));
 	assert_int_equal(json_object_size(r), 12);
 }
 
-TEST_F(recordings_stand_oldest_first)
+TEST_F(recordings_are_listed_oldest_first)
 {
 	uint64_t bytes = 0;
 
@@ -117,7 +117,7 @@ TEST_F(recordings_stand_oldest_first)
 	assert_member(row(f, 2, 1), "started", "\"2026-11-21T00:00:00.000000000Z\"");
 }
 
-TEST_F(what_is_not_sealed_makes_a_recording_torn)
+TEST_F(an_unsealed_segment_makes_a_recording_torn)
 {
 	uint64_t bytes = 0;
 
@@ -139,7 +139,7 @@ TEST_F(what_is_not_sealed_makes_a_recording_torn)
 	assert_member(r, "label", "\"boot\"");
 }
 
-TEST_F(a_damaged_segment_at_any_byte_makes_no_row_unreadable)
+TEST_F(a_segment_damaged_at_any_byte_is_still_listed)
 {
 	struct small_segment s;
 
@@ -155,17 +155,17 @@ TEST_F(a_damaged_segment_at_any_byte_makes_no_row_unreadable)
 	for (size_t n = 0; n < s.size; n += SMALL_STEP) {
 		temp_write(&f->dir, s.name, s.bytes, n);
 		const json_t *r = row(f, 1, 0);
-		assert_member(r, "records", "null"); /* it has no whole index */
+		assert_member(r, "records", "null"); /* its index is damaged */
 	}
 	free(s.bytes);
 }
 
-TEST_F(what_is_no_file_is_passed_over)
+TEST_F(other_files_are_ignored)
 {
 	assert_int_equal(mkfifoat(f->dir.fd, OTHER "-00000.byu.lz4", 0600), 0);
 	assert_int_equal(symlinkat("/etc/passwd", f->dir.fd, OTHER "-00001.byu.lz4"), 0);
 	row(f, 0, 0);
-	temp_write(&f->dir, OTHER "-00002.bcp1.lz4", "raw", 3); /* its segment is gone */
+	temp_write(&f->dir, OTHER "-00002.bcp1.lz4", "raw", 3); /* without its segment */
 	row(f, 0, 0);
 }
 
@@ -179,7 +179,7 @@ TEST_F(a_name_without_a_time_has_no_start)
 	assert_member(r, "metadata", "{}");
 }
 
-TEST_F(of_too_many_recordings_the_newest_are_reported)
+TEST_F(the_oldest_recordings_are_omitted)
 {
 	char name[80];
 
@@ -193,7 +193,7 @@ TEST_F(of_too_many_recordings_the_newest_are_reported)
 	assert_int_equal(f->scan.omitted, 7);
 }
 
-TEST_F(what_was_noted_is_in_the_metadata)
+TEST_F(notes_are_part_of_the_metadata)
 {
 	static const char *const notes[] = {
 		"{\"who\":\"you\",\"run\":\"7\"}", "no object", "{\"run\":\"8\"}"};
@@ -240,7 +240,7 @@ static void on_answer(void *context, json_t *rows)
 	}
 }
 
-TEST_F(all_who_ask_are_answered_and_never_from_within)
+TEST_F(all_requests_are_answered_and_never_before_the_call_returns)
 {
 	uint64_t bytes = 0;
 
@@ -256,7 +256,7 @@ TEST_F(all_who_ask_are_answered_and_never_from_within)
 	assert_int_equal(f->count, 1);
 }
 
-TEST_F(a_directory_that_is_not_there_is_said)
+TEST_F(a_missing_directory_is_an_error)
 {
 	assert_int_equal(bc_catalog_open(&f->catalog, &f->loop, "/nowhere/at/all"), 0);
 	assert_int_equal(bc_catalog_list(f->catalog, f, on_answer), 0);
@@ -265,7 +265,7 @@ TEST_F(a_directory_that_is_not_there_is_said)
 	assert_int_equal(f->count, -1);
 }
 
-TEST_F(it_may_be_closed_while_it_reads)
+TEST_F(the_catalog_may_be_closed_while_it_reads)
 {
 	uint64_t bytes = 0;
 

@@ -7,7 +7,7 @@
 #include "formats/base/utf8.h"
 #include "tests/support/test.h"
 
-/* A status with something of everything, and texts that are as bad as they can be. */
+/* A status with all members set, and texts that need escaping. */
 struct fixture {
 	struct bc_board board;
 	struct bc_recording_info recording;
@@ -89,7 +89,7 @@ static bool has_line(const char *text, const char *line)
 	return false;
 }
 
-TEST_F(texts_of_others_can_not_break_a_line)
+TEST_F(texts_are_escaped)
 {
 	static const char *const lines[] = {
 		"buscapd_source_info{kind=\"usb\",name=\"usb\\\"\\n\\\\\"} 1",
@@ -111,7 +111,7 @@ TEST_F(texts_of_others_can_not_break_a_line)
 	free(text);
 }
 
-TEST_F(counts_are_whole_to_the_last_digit)
+TEST_F(counts_are_exact_to_the_last_digit)
 {
 	static const char *const lines[] = {
 		"buscapd_received_samples_total 100",
@@ -139,7 +139,7 @@ TEST_F(counts_are_whole_to_the_last_digit)
 	free(text);
 }
 
-TEST_F(what_is_not_there_is_not_reported)
+TEST_F(absent_parts_have_no_metrics)
 {
 	static const char *const absent[] = {
 		"board", "recording_info", "replay", "flight_", "disk_time_left", "disk_error"};
@@ -162,7 +162,7 @@ TEST_F(what_is_not_there_is_not_reported)
 	free(text);
 }
 
-TEST_F(the_status_says_the_same)
+TEST_F(the_status_has_the_same_values)
 {
 	char *text = bc_status_write(&f->status);
 	json_t *root = json_loads(text, 0, NULL);
@@ -182,7 +182,7 @@ TEST_F(the_status_says_the_same)
 	free(text);
 }
 
-/* Members, their order, and each number to its last digit. */
+/* The members, their order and all digits. */
 TEST_F(the_status_is_written_byte_for_byte)
 {
 	char *text = bc_status_write(&f->status);

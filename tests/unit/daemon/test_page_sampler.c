@@ -12,7 +12,7 @@
 #define SECOND_NS UINT64_C(1000000000)
 
 struct fixture {
-	struct bc_page_sampler *mix;
+	struct bc_page_sampler *sampler;
 	struct bc_chunk *chunk;
 	struct dice dice;
 };
@@ -21,18 +21,18 @@ static void set_up(struct fixture *f)
 {
 	f->chunk = test_alloc(sizeof(*f->chunk));
 	f->dice.state = 1;
-	assert_int_equal(bc_page_sampler_open(&f->mix), 0);
+	assert_int_equal(bc_page_sampler_open(&f->sampler), 0);
 }
 
 static void tear_down(struct fixture *f)
 {
-	bc_page_sampler_close(f->mix);
+	bc_page_sampler_close(f->sampler);
 	free(f->chunk);
 }
 
 TEST_FIXTURE(fixture, set_up, tear_down)
 
-static void put(struct fixture *f, uint32_t page, uint8_t type, uint8_t proc)
+static void add_record(struct fixture *f, uint32_t page, uint8_t type, uint8_t proc)
 {
 	struct bc_chunk *chunk = f->chunk;
 	struct bc_record record = {.addr = page << BC_PAGE_SAMPLER_PAGE_LOG | 0x123,
@@ -42,21 +42,21 @@ static void put(struct fixture *f, uint32_t page, uint8_t type, uint8_t proc)
 
 	bc_record_store(chunk->records + (size_t)chunk->info.records++ * BC_RECORD_BYTES, &record);
 	if (chunk->info.records == BC_CHUNK_RECORDS) {
-		bc_page_sampler_records(f->mix, chunk, 0);
+		bc_page_sampler_records(f->sampler, chunk, 0);
 		chunk->info.records = 0;
 	}
 }
 
 static void flush(struct fixture *f)
 {
-	bc_page_sampler_records(f->mix, f->chunk, 0);
+	bc_page_sampler_records(f->sampler, f->chunk, 0);
 	f->chunk->info.records = 0;
 }
 
-/* As whoever asks gets it: printed and read again. */
-static json_t *reported(const struct bc_page_sampler *mix)
+/* The JSON as a client gets it: printed and parsed again. */
+static json_t *reported(const struct bc_page_sampler *sampler)
 {
-	json_t *object = bc_page_sampler_json(mix);
+	json_t *object = bc_page_sampler_json(sampler);
 	char *text = bc_json_print(object);
 	json_t *read = json_loads(text, 0, NULL);
 
@@ -98,9 +98,9 @@ static json_t *pages_of(const json_t *mix)
 	return json_object_get(mix, "pages");
 }
 
-TEST_F(nothing_seen_is_reported_as_nothing)
+TEST_F(without_records_all_figures_are_zero)
 {
-	json_t *object = bc_page_sampler_json(f->mix);
+	json_t *object = bc_page_sampler_json(f->sampler);
 	char *text = bc_json_print(object);
 
 	assert_string_equal(text, "{\"records\":0,\"sampled_records\":0,\"types\":{},\"procs\":{},"
@@ -111,20 +111,20 @@ TEST_F(nothing_seen_is_reported_as_nothing)
 }
 
 /* After any number of records. */
-TEST_F(of_each_1024_records_64_are_counted)
+TEST_F(one_sixteenth_of_the_records_is_counted)
 {
 	uint64_t seen = 0;
 
 	for (unsigned i = 0; i < BC_CHUNK_RECORDS; i++)
-		put(f, i & 3, BC_REQ_FETCH, 0);
+		add_record(f, i & 3, BC_REQ_FETCH, 0);
 	f->chunk->info.records = 0;
 	for (uint32_t i = 1; i <= 20 * BC_PAGE_SAMPLER_BLOCK; i++) {
 		f->chunk->info.records = i;
-		bc_page_sampler_records(f->mix, f->chunk, i - 1);
+		bc_page_sampler_records(f->sampler, f->chunk, i - 1);
 		seen++;
 		if (i % 61 != 0 && i % BC_PAGE_SAMPLER_BLOCK != 0)
 			continue;
-		json_t *mix = reported(f->mix);
+		json_t *mix = reported(f->sampler);
 		uint64_t sampled = bc_json_member_u64(mix, "sampled_records");
 		assert_int_equal(bc_json_member_u64(mix, "records"), seen + BC_CHUNK_RECORDS);
 		assert_int_equal(sum_of(mix, "types"), sampled);
@@ -140,46 +140,47 @@ TEST_F(of_each_1024_records_64_are_counted)
 	}
 }
 
-/* However the records come: all at once, one by one, cut anywhere. */
-TEST_F(the_pieces_in_which_records_come_make_no_difference)
+/* All at once, one by one, and cut anywhere. */
+TEST_F(the_sizes_of_batches_make_no_difference)
 {
 	const uint32_t records = 5000;
 	json_t *whole = NULL;
 
 	while (f->chunk->info.records < records)
-		put(f, dice_below(&f->dice, 50), (uint8_t)dice_below(&f->dice, 4),
+		add_record(f, dice_below(&f->dice, 50), (uint8_t)dice_below(&f->dice, 4),
 			(uint8_t)dice_below(&f->dice, 3));
 	for (uint32_t piece = records; piece != 0; piece = piece > 1200 ? 1200 : piece - 1) {
-		struct bc_page_sampler *mix;
-		assert_int_equal(bc_page_sampler_open(&mix), 0);
+		struct bc_page_sampler *sampler;
+		assert_int_equal(bc_page_sampler_open(&sampler), 0);
 		for (uint32_t from = 0; from < records; from += piece) {
 			f->chunk->info.records = from + piece < records ? from + piece : records;
-			bc_page_sampler_records(mix, f->chunk, from);
+			bc_page_sampler_records(sampler, f->chunk, from);
 		}
-		json_t *got = reported(mix);
+		json_t *got = reported(sampler);
 		if (whole == NULL)
 			whole = json_incref(got);
 		assert_true(json_equal(got, whole));
 		json_decref(got);
-		bc_page_sampler_close(mix);
+		bc_page_sampler_close(sampler);
 	}
 	json_decref(whole);
 }
 
-/* The place in a block is told by the processor, four places a number. */
-TEST_F(each_place_of_a_block_has_the_same_chance)
+/* The processor number encodes the position in the block: four positions per number. */
+TEST_F(every_position_of_a_block_has_the_same_chance)
 {
 	const unsigned blocks = 20000;
 	const double expected = 4.0 * blocks * BC_PAGE_SAMPLER_SAMPLES / BC_PAGE_SAMPLER_BLOCK;
 
 	for (unsigned i = 0; i < blocks * BC_PAGE_SAMPLER_BLOCK; i++)
-		put(f, 0, BC_REQ_FETCH, (uint8_t)(i % BC_PAGE_SAMPLER_BLOCK / 4));
+		add_record(f, 0, BC_REQ_FETCH, (uint8_t)(i % BC_PAGE_SAMPLER_BLOCK / 4));
 	flush(f);
-	json_t *mix = reported(f->mix);
+	json_t *mix = reported(f->sampler);
 	for (unsigned proc = 0; proc < 256; proc++) {
 		char name[8];
 		snprintf(name, sizeof(name), "%u", proc);
-		/* The four come together: six times the deviation of their number of times. */
+		/* The four positions are mostly sampled together; the limit is six standard
+		 * deviations of their common count. */
 		assert_true(fabs((double)member(mix, "procs", name) - expected) <
 			    6 * 4 * sqrt(expected / 4));
 	}
@@ -201,7 +202,8 @@ TEST_F(shares_of_a_skewed_bus_are_near_the_truth)
 		unsigned type = 0;
 		while (roll >= per_1000[type])
 			roll -= per_1000[type++];
-		/* Each hot page half as often as the one before, to the sixth; then a crowd. */
+		/* Page i is hot with a probability of 15/16 after i failures; the rest is spread
+		 * over many cold pages. */
 		unsigned hot = 0;
 		while (hot < HOT && dice_below(&f->dice, 16) != 0)
 			hot++;
@@ -209,10 +211,10 @@ TEST_F(shares_of_a_skewed_bus_are_near_the_truth)
 		true_types[type]++;
 		if (hot < HOT && types[type] <= BC_REQ_MEMWRITE)
 			true_pages[hot]++;
-		put(f, page, types[type], (uint8_t)(i % 8 == 0));
+		add_record(f, page, types[type], (uint8_t)(i % 8 == 0));
 	}
 	flush(f);
-	json_t *mix = reported(f->mix);
+	json_t *mix = reported(f->sampler);
 	double share = (double)records / (double)bc_json_member_u64(mix, "sampled_records");
 	assert_int_equal(bc_json_member_u64(mix, "records"), records);
 	for (unsigned type = 0; type < 6; type++) {
@@ -223,7 +225,7 @@ TEST_F(shares_of_a_skewed_bus_are_near_the_truth)
 	}
 	assert_true(fabs((double)member(mix, "procs", "1") - records / 8.0 / share) <
 		    6 * sqrt(records / 8.0 / share));
-	/* The hottest pages are the hottest told, each within its own bounds. */
+	/* The hottest pages are reported first, each within its bounds. */
 	for (unsigned i = 0; i < HOT; i++) {
 		const json_t *page = json_array_get(pages_of(mix), i);
 		uint32_t hot = page_of(page) - 1000;
@@ -238,9 +240,9 @@ TEST_F(shares_of_a_skewed_bus_are_near_the_truth)
 	json_decref(mix);
 }
 
-/* Whole blocks of one page each: what is counted of it is known to the last sample. Far more pages
- * than are held, so that most are forgotten and come again. */
-TEST_F(a_pages_count_lies_where_it_is_said_to_lie)
+/* Each block has one page only, so the true counts are known exactly. There are far more pages than
+ * the sampler holds, so most are replaced and come back. */
+TEST_F(the_true_count_of_a_page_is_within_its_bounds)
 {
 	enum { PAGES = 1 << 15, BLOCKS = 100000 };
 	uint64_t *truth = calloc(PAGES, sizeof(*truth));
@@ -248,16 +250,16 @@ TEST_F(a_pages_count_lies_where_it_is_said_to_lie)
 
 	assert_non_null(truth);
 	for (unsigned block = 0; block < BLOCKS; block++) {
-		/* Mostly one of the few that are hot just now. */
+		/* Mostly one of the pages that are hot at this time. */
 		uint32_t hot = block / 20000 * 99 + dice_below(&f->dice, 60);
 		uint32_t page = block % 3 != 0 ? hot : dice_below(&f->dice, PAGES);
 		truth[page] += BC_PAGE_SAMPLER_SAMPLES;
 		for (unsigned i = 0; i < BC_PAGE_SAMPLER_BLOCK; i++)
-			put(f, page, BC_REQ_MEMREAD, 0);
+			add_record(f, page, BC_REQ_MEMREAD, 0);
 		if (block % 5000 != 4999)
 			continue;
 		flush(f);
-		json_t *mix = reported(f->mix);
+		json_t *mix = reported(f->sampler);
 		json_t *reported_page;
 		size_t place;
 		uint64_t before = UINT64_MAX;
@@ -275,16 +277,16 @@ TEST_F(a_pages_count_lies_where_it_is_said_to_lie)
 		}
 		json_decref(mix);
 	}
-	assert_int_not_equal(inexact, 0); /* the bound was put to the test */
+	assert_int_not_equal(inexact, 0); /* some pages needed their bounds */
 	free(truth);
 }
 
-TEST_F(only_memory_has_pages)
+TEST_F(only_memory_requests_have_pages)
 {
 	for (unsigned i = 0; i < 256 * BC_PAGE_SAMPLER_BLOCK; i++)
-		put(f, i / BC_PAGE_SAMPLER_BLOCK, (uint8_t)(i / BC_PAGE_SAMPLER_BLOCK), 7);
+		add_record(f, i / BC_PAGE_SAMPLER_BLOCK, (uint8_t)(i / BC_PAGE_SAMPLER_BLOCK), 7);
 	flush(f);
-	json_t *mix = reported(f->mix);
+	json_t *mix = reported(f->sampler);
 	assert_int_equal(json_array_size(pages_of(mix)), 4);
 	for (int i = 0; i < 4; i++) {
 		const json_t *page = json_array_get(pages_of(mix), (size_t)i);
@@ -300,16 +302,16 @@ TEST_F(only_memory_has_pages)
 	json_decref(mix);
 }
 
-static void put_blocks(struct fixture *f, uint32_t page, unsigned blocks)
+static void add_blocks(struct fixture *f, uint32_t page, unsigned blocks)
 {
 	for (unsigned i = 0; i < blocks * BC_PAGE_SAMPLER_BLOCK; i++)
-		put(f, page, BC_REQ_FETCH, 0);
+		add_record(f, page, BC_REQ_FETCH, 0);
 	flush(f);
 }
 
 static void check_page(struct fixture *f, int place, uint32_t page, uint64_t samples)
 {
-	json_t *mix = reported(f->mix);
+	json_t *mix = reported(f->sampler);
 	const json_t *item = json_array_get(pages_of(mix), (size_t)place);
 
 	assert_non_null(item);
@@ -318,50 +320,49 @@ static void check_page(struct fixture *f, int place, uint32_t page, uint64_t sam
 	json_decref(mix);
 }
 
-TEST_F(pages_halve_each_ten_seconds_and_the_rest_stays)
+TEST_F(page_counts_halve_every_ten_seconds_and_others_do_not)
 {
 	uint64_t now = 77 * SECOND_NS;
 
-	bc_page_sampler_age(f->mix, now);
-	put_blocks(f, 0xFFFFF, 1024);
+	bc_page_sampler_age(f->sampler, now);
+	add_blocks(f, 0xFFFFF, 1024);
 	for (uint64_t samples = 1024 * BC_PAGE_SAMPLER_SAMPLES; samples != 0; samples /= 2) {
 		check_page(f, 0, 0xFFFFF, samples);
 		for (unsigned tenth = 0; tenth < 10; tenth++)
-			bc_page_sampler_age(f->mix, now += SECOND_NS);
+			bc_page_sampler_age(f->sampler, now += SECOND_NS);
 	}
-	json_t *mix = reported(f->mix);
+	json_t *mix = reported(f->sampler);
 	assert_int_equal(json_array_size(pages_of(mix)), 0);
 	assert_int_equal(
 		bc_json_member_u64(mix, "sampled_records"), 1024 * BC_PAGE_SAMPLER_SAMPLES);
 	assert_int_equal(member(mix, "types", "FETCH"), 1024 * BC_PAGE_SAMPLER_SAMPLES);
-	assert_int_equal(
-		bc_json_member_u64(mix, "memory_requests"), 1); /* less than one, but not none */
+	assert_int_equal(bc_json_member_u64(mix, "memory_requests"), 1); /* rounded up */
 	json_decref(mix);
 }
 
-TEST_F(a_page_that_is_hot_now_passes_one_that_was)
+TEST_F(a_page_that_is_hot_now_overtakes_an_earlier_one)
 {
-	bc_page_sampler_age(f->mix, SECOND_NS);
-	put_blocks(f, 1, 100);
-	put_blocks(f, 2, 40);
+	bc_page_sampler_age(f->sampler, SECOND_NS);
+	add_blocks(f, 1, 100);
+	add_blocks(f, 2, 40);
 	check_page(f, 0, 1, 6400);
-	bc_page_sampler_age(f->mix, 21 * SECOND_NS);
-	put_blocks(f, 2, 40);
+	bc_page_sampler_age(f->sampler, 21 * SECOND_NS);
+	add_blocks(f, 2, 40);
 	check_page(f, 0, 2, 40 * 64 + 10 * 64);
 	check_page(f, 1, 1, 25 * 64);
 }
 
-/* Months, in steps of any length; time that stands still or goes back changes nothing. */
+/* Months in steps of any length. Time that stands still or goes backwards changes nothing. */
 TEST_F(weights_never_overflow_and_old_counts_end)
 {
 	static const uint64_t steps_s[] = {1, 0, 10, 59, 600, 639, 641, 86400, 1000000};
 	uint64_t now = SECOND_NS;
 
-	bc_page_sampler_age(f->mix, now);
+	bc_page_sampler_age(f->sampler, now);
 	for (unsigned i = 0; i < 20000; i++) {
-		put_blocks(f, i & 0xFFFFF, 1);
-		put_blocks(f, i & 0xFFFFF, 1);
-		json_t *mix = reported(f->mix);
+		add_blocks(f, i & 0xFFFFF, 1);
+		add_blocks(f, i & 0xFFFFF, 1);
+		json_t *mix = reported(f->sampler);
 		uint64_t samples = 0;
 		json_t *page;
 		size_t place;
@@ -371,12 +372,12 @@ TEST_F(weights_never_overflow_and_old_counts_end)
 		assert_in_range(bc_json_member_u64(mix, "memory_requests"),
 			2 * BC_PAGE_SAMPLER_SAMPLES, 200 * BC_PAGE_SAMPLER_SAMPLES);
 		json_decref(mix);
-		bc_page_sampler_age(f->mix, now += (1 + steps_s[i % 9]) * SECOND_NS);
-		bc_page_sampler_age(f->mix, now - 1);
-		bc_page_sampler_age(f->mix, now);
+		bc_page_sampler_age(f->sampler, now += (1 + steps_s[i % 9]) * SECOND_NS);
+		bc_page_sampler_age(f->sampler, now - 1);
+		bc_page_sampler_age(f->sampler, now);
 	}
-	bc_page_sampler_age(f->mix, UINT64_MAX);
-	json_t *mix = reported(f->mix);
+	bc_page_sampler_age(f->sampler, UINT64_MAX);
+	json_t *mix = reported(f->sampler);
 	assert_int_equal(json_array_size(pages_of(mix)), 0);
 	assert_int_equal(bc_json_member_u64(mix, "memory_requests"), 0);
 	json_decref(mix);

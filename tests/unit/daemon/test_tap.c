@@ -7,7 +7,7 @@
 #include "tests/support/dice.h"
 #include "tests/support/test.h"
 
-struct bench {
+struct fixture {
 	struct server_rig rig;
 	struct bc_taps *taps;
 	struct bc_chunk *chunk;
@@ -29,63 +29,64 @@ struct bench {
 
 static void on_request(struct server_rig *rig, struct bc_request *request)
 {
-	struct bench *bench = rig->context;
+	struct fixture *f = rig->context;
 
-	bench->rc = bc_taps_add(bench->taps, request, &bench->filter, bench->limit);
-	if (bench->rc != 0)
+	f->rc = bc_taps_add(f->taps, request, &f->filter, f->limit);
+	if (f->rc != 0)
 		bc_request_respond(request, 503, "text/plain", strdup("no\n"), NULL);
 }
 
-static void open_bench(struct bench *bench)
+static void set_up(struct fixture *f)
 {
-	memset(bench, 0, sizeof(*bench));
-	rig_open(&bench->rig, NULL, on_request);
-	bench->rig.context = bench;
-	bench->chunk = calloc(1, sizeof(*bench->chunk));
-	assert_non_null(bench->chunk);
-	bench->dice.state = 5;
-	bc_filter_init(&bench->filter);
-	assert_int_equal(bc_taps_open(&bench->taps, &bench->rig.loop), 0);
-	assert_true(bc_taps_count(bench->taps) == 0);
+	rig_open(&f->rig, NULL, on_request);
+	f->rig.context = f;
+	f->chunk = calloc(1, sizeof(*f->chunk));
+	assert_non_null(f->chunk);
+	f->dice.state = 5;
+	bc_filter_init(&f->filter);
+	assert_int_equal(bc_taps_open(&f->taps, &f->rig.loop), 0);
+	assert_true(bc_taps_count(f->taps) == 0);
 }
 
-static void close_bench(struct bench *bench)
+static void tear_down(struct fixture *f)
 {
-	rig_close_server(&bench->rig);
-	assert_true(bc_taps_count(bench->taps) == 0);
-	bc_taps_close(bench->taps);
-	rig_close(&bench->rig);
-	free(bench->chunk);
-	free(bench->seen);
+	rig_close_server(&f->rig);
+	assert_true(bc_taps_count(f->taps) == 0);
+	bc_taps_close(f->taps);
+	rig_close(&f->rig);
+	free(f->chunk);
+	free(f->seen);
 }
 
-static int open_tap(struct bench *bench)
-{
-	unsigned before = bc_taps_count(bench->taps);
-	int fd = rig_connect(&bench->rig);
+TEST_FIXTURE(fixture, set_up, tear_down)
 
-	rig_say(&bench->rig, fd, "GET /v1/records HTTP/1.0\r\n\r\n");
-	RIG_UNTIL(&bench->rig, bc_taps_count(bench->taps) == before + 1);
+static int open_tap(struct fixture *f)
+{
+	unsigned before = bc_taps_count(f->taps);
+	int fd = rig_connect(&f->rig);
+
+	rig_send_text(&f->rig, fd, "GET /v1/records HTTP/1.0\r\n\r\n");
+	RIG_UNTIL(&f->rig, bc_taps_count(f->taps) == before + 1);
 	return fd;
 }
 
-static void start_chunk(struct bench *bench, uint32_t epoch)
+static void start_chunk(struct fixture *f, uint32_t epoch)
 {
-	bc_chunk_reset(bench->chunk, bench->tick, epoch);
+	bc_chunk_reset(f->chunk, f->tick, epoch);
 }
 
-static void add_event(struct bench *bench, struct bc_event event, const char *text)
+static void add_event(struct fixture *f, struct bc_event event, const char *text)
 {
-	event.position = bench->chunk->info.records;
+	event.position = f->chunk->info.records;
 	event.text_bytes = text != NULL ? (uint16_t)strlen(text) : 0;
-	assert_true(bc_chunk_add_event(bench->chunk, &event, text));
+	assert_true(bc_chunk_add_event(f->chunk, &event, text));
 }
 
 /* Adds a record to the chunk. */
-static void add_record(struct bench *bench, uint32_t time)
+static void add_record(struct fixture *f, uint32_t time)
 {
-	struct bc_chunk_info *info = &bench->chunk->info;
-	uint64_t roll = dice_roll(&bench->dice);
+	struct bc_chunk_info *info = &f->chunk->info;
+	uint64_t roll = dice_roll(&f->dice);
 	struct bc_record r = {
 		.addr = (uint32_t)(roll >> 32) & 0xFFFF,
 		.reqtype = (uint8_t)(roll & 3),
@@ -95,31 +96,31 @@ static void add_record(struct bench *bench, uint32_t time)
 		.time = time,
 	};
 
-	if (bench->n == bench->capacity) {
-		bench->capacity = bench->capacity * 2 + 1000;
-		bench->seen = realloc(bench->seen, bench->capacity * sizeof(*bench->seen));
-		assert_non_null(bench->seen);
+	if (f->n == f->capacity) {
+		f->capacity = f->capacity * 2 + 1000;
+		f->seen = realloc(f->seen, f->capacity * sizeof(*f->seen));
+		assert_non_null(f->seen);
 	}
-	bench->tick += time != BC_TIME_NONE ? time : 0;
-	bench->seen[bench->n] = (struct seen){r, bench->n, bench->tick, info->epoch};
-	bench->n++;
-	bc_record_store(bench->chunk->records + (size_t)info->records * BC_RECORD_BYTES, &r);
+	f->tick += time != BC_TIME_NONE ? time : 0;
+	f->seen[f->n] = (struct seen){r, f->n, f->tick, info->epoch};
+	f->n++;
+	bc_record_store(f->chunk->records + (size_t)info->records * BC_RECORD_BYTES, &r);
 	info->records++;
-	info->last_tick = bench->tick;
+	info->last_tick = f->tick;
 }
 
-static void add_records(struct bench *bench, uint32_t n)
+static void add_records(struct fixture *f, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++)
-		add_record(bench, (uint32_t)(dice_roll(&bench->dice) % 100));
+		add_record(f, (uint32_t)(dice_roll(&f->dice) % 100));
 }
 
 /* Offers the records from index `from` on; `tick` is the tick before them. */
-static void offer(struct bench *bench, uint32_t from, uint64_t tick)
+static void offer(struct fixture *f, uint32_t from, uint64_t tick)
 {
-	uint32_t n = bench->chunk->info.records - from;
+	uint32_t n = f->chunk->info.records - from;
 
-	bc_taps_records(bench->taps, bench->chunk, from, bench->n - n, tick);
+	bc_taps_records(f->taps, f->chunk, from, f->n - n, tick);
 }
 
 static uint64_t number(const json_t *object, const char *name)
@@ -133,7 +134,7 @@ static uint64_t number(const json_t *object, const char *name)
 
 struct reading {
 	bool has_head;  /* of the response */
-	uint64_t at;    /* index into bench->seen */
+	uint64_t at;    /* index into f->seen */
 	uint64_t slack; /* records from there on that were reported as skipped */
 	uint64_t records;
 	uint64_t skipped;
@@ -157,26 +158,26 @@ static bool is_match(const struct bc_filter *filter, const struct bc_record *r)
 
 /* Advances to record `to`. Every matching record in between must have been reported as skipped. */
 static void advance_to(
-	struct reading *r, const struct bench *bench, const struct bc_filter *filter, uint64_t to)
+	struct reading *r, const struct fixture *f, const struct bc_filter *filter, uint64_t to)
 {
 	uint64_t matching = 0;
 
-	assert_true(to >= r->at + r->slack && to <= bench->n);
+	assert_true(to >= r->at + r->slack && to <= f->n);
 	for (; r->at < to; r->at++)
-		matching += is_match(filter, &bench->seen[r->at].record);
+		matching += is_match(filter, &f->seen[r->at].record);
 	assert_true(matching <= r->slack);
 	r->slack = 0;
 }
 
-static void check_record(struct reading *r, const struct bench *bench,
-	const struct bc_filter *filter, const json_t *object)
+static void check_record(struct reading *r, const struct fixture *f, const struct bc_filter *filter,
+	const json_t *object)
 {
 	char text[32];
 	uint64_t at = number(object, "record");
 
-	assert_true(at < bench->n);
-	advance_to(r, bench, filter, at);
-	const struct seen *seen = &bench->seen[r->at++];
+	assert_true(at < f->n);
+	advance_to(r, f, filter, at);
+	const struct seen *seen = &f->seen[r->at++];
 	assert_true(is_match(filter, &seen->record));
 	assert_int_equal(number(object, "record"), seen->number);
 	assert_int_equal(number(object, "tick"), seen->tick);
@@ -203,7 +204,7 @@ static void parse_mark(struct reading *r, const json_t *mark)
 	r->marks++;
 }
 
-static void parse_line(struct reading *r, const struct bench *bench, const struct bc_filter *filter,
+static void parse_line(struct reading *r, const struct fixture *f, const struct bc_filter *filter,
 	const char *line)
 {
 	json_t *object = json_loads(line, 0, NULL);
@@ -213,7 +214,7 @@ static void parse_line(struct reading *r, const struct bench *bench, const struc
 	const char *first = json_object_iter_key(json_object_iter(object));
 	const json_t *value = json_object_get(object, first);
 	if (strcmp(first, "record") == 0) {
-		check_record(r, bench, filter, object);
+		check_record(r, f, filter, object);
 	} else if (strcmp(first, "skipped") == 0) {
 		r->skipped += number(value, "records");
 		r->slack += number(value, "records");
@@ -228,7 +229,7 @@ static void parse_line(struct reading *r, const struct bench *bench, const struc
 }
 
 static void parse_response(
-	struct reading *r, const struct bench *bench, const struct bc_filter *filter, char *answer)
+	struct reading *r, const struct fixture *f, const struct bc_filter *filter, char *answer)
 {
 	char *at = answer;
 
@@ -239,7 +240,7 @@ static void parse_response(
 	r->has_head = true;
 	for (char *end; (end = strchr(at, '\n')) != NULL; at = end + 1) {
 		*end = '\0';
-		parse_line(r, bench, filter, at);
+		parse_line(r, f, filter, at);
 	}
 	assert_int_equal(*at, 0);
 	free(answer);
@@ -247,8 +248,7 @@ static void parse_response(
 
 /* Reads until nothing has arrived for 100 turns of the loop of at least 1 ms: records are sent
  * after a delay, which needs both the time and the turns. */
-static void read_more(
-	struct bench *bench, int fd, struct reading *r, const struct bc_filter *filter)
+static void read_more(struct fixture *f, int fd, struct reading *r, const struct bc_filter *filter)
 {
 	size_t capacity = 16u << 20;
 	char *text = malloc(capacity);
@@ -266,17 +266,16 @@ static void read_more(
 		} else {
 			poll(NULL, 0, 1);
 		}
-		rig_turn(&bench->rig, 1);
+		rig_run(&f->rig, 1);
 	}
 	text[used] = '\0';
-	parse_response(r, bench, filter, text);
+	parse_response(r, f, filter, text);
 }
 
-static void read_lines(
-	struct bench *bench, int fd, struct reading *r, const struct bc_filter *filter)
+static void read_lines(struct fixture *f, int fd, struct reading *r, const struct bc_filter *filter)
 {
 	memset(r, 0, sizeof(*r));
-	read_more(bench, fd, r, filter);
+	read_more(f, fd, r, filter);
 }
 
 /* Removes the lines about skipped records, which a slow machine produces. */
@@ -291,14 +290,12 @@ static void remove_skipped(char *answer)
 
 static const struct bc_event mark = {.kind = BC_EVENT_MARK};
 
-TEST(every_matching_record_is_sent_or_counted)
+TEST_F(every_matching_record_is_sent_or_counted)
 {
-	struct bench bench;
 	struct bc_filter filters[4];
 	struct reading r;
 	int fds[4];
 
-	open_bench(&bench);
 	for (unsigned i = 0; i < 4; i++)
 		bc_filter_init(&filters[i]);
 	filters[1].has_addr = true;
@@ -306,103 +303,95 @@ TEST(every_matching_record_is_sent_or_counted)
 	bc_filter_add_type(&filters[2], 2);
 	bc_filter_add_procs(&filters[3], 1, 2);
 	for (unsigned i = 0; i < 4; i++) {
-		bench.filter = filters[i];
-		fds[i] = open_tap(&bench);
+		f->filter = filters[i];
+		fds[i] = open_tap(f);
 	}
 	/* Batches of many lengths, so that blocks of 64 records start and end everywhere. */
-	start_chunk(&bench, 0);
+	start_chunk(f, 0);
 	for (uint32_t n = 0; n < 150; n++) {
-		uint32_t from = bench.chunk->info.records;
-		uint64_t tick = bench.tick;
-		add_records(&bench, n);
-		offer(&bench, from, tick);
-		rig_turn(&bench.rig, 1);
+		uint32_t from = f->chunk->info.records;
+		uint64_t tick = f->tick;
+		add_records(f, n);
+		offer(f, from, tick);
+		rig_run(&f->rig, 1);
 	}
 	for (unsigned i = 0; i < 4; i++) {
-		read_lines(&bench, fds[i], &r, &filters[i]);
-		advance_to(&r, &bench, &filters[i], bench.n);
+		read_lines(f, fds[i], &r, &filters[i]);
+		advance_to(&r, f, &filters[i], f->n);
 		assert_true(r.records + r.skipped > 0);
 		if (i == 0)
-			assert_int_equal(r.records + r.skipped, bench.n);
+			assert_int_equal(r.records + r.skipped, f->n);
 		close(fds[i]);
 	}
-	close_bench(&bench);
 }
 
-TEST(anchors_set_the_tick)
+TEST_F(anchors_set_the_tick)
 {
-	struct bench bench;
 	struct reading r;
 
-	open_bench(&bench);
-	int fd = open_tap(&bench);
+	int fd = open_tap(f);
 	for (uint32_t at = 0; at < 140; at++) {
-		start_chunk(&bench, at);
-		uint64_t tick = bench.tick;
-		add_records(&bench, at);
-		bench.tick = UINT64_C(1) << (at % 50);
-		add_event(&bench,
-			(struct bc_event){
-				.kind = BC_EVENT_ANCHOR, .exact = true, .value = bench.tick},
+		start_chunk(f, at);
+		uint64_t tick = f->tick;
+		add_records(f, at);
+		f->tick = UINT64_C(1) << (at % 50);
+		add_event(f,
+			(struct bc_event){.kind = BC_EVENT_ANCHOR, .exact = true, .value = f->tick},
 			NULL);
-		add_event(&bench, mark, "here");
-		add_record(&bench, BC_TIME_NONE);
-		add_records(&bench, 70);
-		offer(&bench, 0, tick);
+		add_event(f, mark, "here");
+		add_record(f, BC_TIME_NONE);
+		add_records(f, 70);
+		offer(f, 0, tick);
 		/* Everything offered is read, so the queue never fills up. */
-		rig_turn(&bench.rig, 1);
+		rig_run(&f->rig, 1);
 	}
-	read_lines(&bench, fd, &r, &bench.filter);
+	read_lines(f, fd, &r, &f->filter);
 	/* On a slow machine the budget may be used up. It recovers with time. */
 	for (uint64_t end_ns = bc_now_ns() + RIG_WAIT_NS; r.records == 0;) {
 		assert_true(bc_now_ns() < end_ns);
-		start_chunk(&bench, 0);
-		uint64_t tick = bench.tick;
-		add_records(&bench, 70);
-		offer(&bench, 0, tick);
-		read_more(&bench, fd, &r, &bench.filter);
+		start_chunk(f, 0);
+		uint64_t tick = f->tick;
+		add_records(f, 70);
+		offer(f, 0, tick);
+		read_more(f, fd, &r, &f->filter);
 	}
-	advance_to(&r, &bench, &bench.filter, bench.n);
-	assert_int_equal(r.records + r.skipped, bench.n);
+	advance_to(&r, f, &f->filter, f->n);
+	assert_int_equal(r.records + r.skipped, f->n);
 	assert_int_equal(r.marks + r.skipped_events, 140);
 	close(fd);
-	close_bench(&bench);
 }
 
-TEST(gaps_marks_and_triggers_keep_their_positions)
+TEST_F(gaps_marks_and_triggers_keep_their_positions)
 {
-	struct bench bench;
 	struct reading r;
 	struct bc_event gap = {
 		.kind = BC_EVENT_GAP, .cause = BC_GAP_BOARD, .exact = true, .value = 7};
 
-	open_bench(&bench);
-	bench.filter.has_addr = true; /* matches no record */
-	bench.filter.addr = (struct bc_span){0xFFFFFFF0, 0xFFFFFFFF};
-	int fd = open_tap(&bench);
-	bc_taps_event(
-		bench.taps, &(struct bc_event){.kind = BC_EVENT_MARK, .text_bytes = 5}, "early");
-	read_lines(&bench, fd, &r, &bench.filter);
+	f->filter.has_addr = true; /* matches no record */
+	f->filter.addr = (struct bc_span){0xFFFFFFF0, 0xFFFFFFFF};
+	int fd = open_tap(f);
+	bc_taps_event(f->taps, &(struct bc_event){.kind = BC_EVENT_MARK, .text_bytes = 5}, "early");
+	read_lines(f, fd, &r, &f->filter);
 	assert_string_equal(r.last_mark, "early");
 	assert_true(r.mark_record == BC_TAP_NO_RECORD && r.mark_tick == UINT64_MAX);
 	close(fd);
-	RIG_UNTIL(&bench.rig, bc_taps_count(bench.taps) == 0);
+	RIG_UNTIL(&f->rig, bc_taps_count(f->taps) == 0);
 
 	/* Each batch brings the events at its own records, once; the end brings the rest. */
-	fd = open_tap(&bench);
-	start_chunk(&bench, 3);
-	add_event(&bench, gap, NULL);
-	add_records(&bench, 10);
-	add_event(&bench, gap, NULL);
-	offer(&bench, 0, 0);
-	uint64_t tick = bench.tick;
-	add_event(&bench, mark, "a \"mark\"\n\x01\xFF\\");
-	add_records(&bench, 5);
-	offer(&bench, 10, tick);
-	add_event(&bench, gap, NULL);
-	bc_taps_end(bench.taps, bench.chunk);
+	fd = open_tap(f);
+	start_chunk(f, 3);
+	add_event(f, gap, NULL);
+	add_records(f, 10);
+	add_event(f, gap, NULL);
+	offer(f, 0, 0);
+	uint64_t tick = f->tick;
+	add_event(f, mark, "a \"mark\"\n\x01\xFF\\");
+	add_records(f, 5);
+	offer(f, 10, tick);
+	add_event(f, gap, NULL);
+	bc_taps_end(f->taps, f->chunk);
 	bool is_over;
-	char *answer = rig_read(&bench.rig, fd, 300, &is_over);
+	char *answer = rig_read(&f->rig, fd, 300, &is_over);
 	remove_skipped(answer);
 	const char *matching =
 		"{\"gap\":{\"cause\":\"board\",\"lost\":7,\"exact\":true}}\n"
@@ -412,76 +401,70 @@ TEST(gaps_marks_and_triggers_keep_their_positions)
 	assert_int_equal(strncmp(rig_body(answer), matching, strlen(matching)), 0);
 	free(answer);
 	close(fd);
-	RIG_UNTIL(&bench.rig, bc_taps_count(bench.taps) == 0);
+	RIG_UNTIL(&f->rig, bc_taps_count(f->taps) == 0);
 
-	fd = open_tap(&bench);
+	fd = open_tap(f);
 	char text[BC_CHUNK_TEXT_BYTES + 1];
 	for (size_t n = 0; n <= BC_CHUNK_TEXT_BYTES; n = n < 130 ? n + 1 : n * 3) {
 		memset(text, '\x02', n);
-		bc_taps_event(bench.taps,
+		bc_taps_event(f->taps,
 			&(struct bc_event){.kind = BC_EVENT_TRIGGER, .text_bytes = (uint16_t)n},
 			text);
-		rig_turn(&bench.rig, 1);
+		rig_run(&f->rig, 1);
 	}
-	read_lines(&bench, fd, &r, &bench.filter);
+	read_lines(f, fd, &r, &f->filter);
 	assert_int_equal(r.marks, 134);
 	assert_int_equal(r.mark_record, 15);
-	assert_int_equal(r.mark_tick, bench.tick);
+	assert_int_equal(r.mark_tick, f->tick);
 	close(fd);
-	close_bench(&bench);
 }
 
-TEST(a_slow_tap_gets_the_exact_number_of_skipped_records)
+TEST_F(a_slow_tap_gets_the_exact_number_of_skipped_records)
 {
-	struct bench bench;
 	struct reading r;
 
-	open_bench(&bench);
-	int fd = open_tap(&bench);
+	int fd = open_tap(f);
 	uint64_t gaps = 0;
 	for (int chunk = 0; chunk < 20; chunk++) {
-		start_chunk(&bench, (uint32_t)chunk);
-		uint64_t tick = bench.tick;
+		start_chunk(f, (uint32_t)chunk);
+		uint64_t tick = f->tick;
 		for (int i = 0; i < 20; i++) {
-			add_records(&bench, 1000);
-			add_event(&bench,
+			add_records(f, 1000);
+			add_event(f,
 				(struct bc_event){
 					.kind = BC_EVENT_GAP, .cause = BC_GAP_CRC, .value = 1},
 				NULL);
 			gaps++;
 		}
-		add_records(&bench, 1);
-		offer(&bench, 0, tick);
-		bc_taps_skip(bench.taps, 0);
+		add_records(f, 1);
+		offer(f, 0, tick);
+		bc_taps_skip(f->taps, 0);
 	}
-	read_lines(&bench, fd, &r, &bench.filter);
-	advance_to(&r, &bench, &bench.filter, bench.n);
-	assert_int_equal(r.records + r.skipped, bench.n);
+	read_lines(f, fd, &r, &f->filter);
+	advance_to(&r, f, &f->filter, f->n);
+	assert_int_equal(r.records + r.skipped, f->n);
 	assert_true(r.skipped > 0);
 	assert_int_equal(r.gaps + r.skipped_events, gaps);
 	close(fd);
-	close_bench(&bench);
 }
 
-TEST(records_beyond_the_cpu_budget_are_skipped_and_counted)
+TEST_F(records_beyond_the_cpu_budget_are_skipped_and_counted)
 {
-	struct bench bench;
 	uint64_t passed = 0;
 
-	open_bench(&bench);
-	bench.filter.has_addr = true; /* nothing is queued */
-	bench.filter.addr = (struct bc_span){0xFFFFFFF0, 0xFFFFFFFF};
-	int fd = open_tap(&bench);
-	start_chunk(&bench, 0);
-	add_records(&bench, BC_CHUNK_RECORDS);
+	f->filter.has_addr = true; /* nothing is queued */
+	f->filter.addr = (struct bc_span){0xFFFFFFF0, 0xFFFFFFFF};
+	int fd = open_tap(f);
+	start_chunk(f, 0);
+	add_records(f, BC_CHUNK_RECORDS);
 	/* The loop does nothing but examine records, which exceeds 5 %. */
 	for (int i = 0; i < 500; i++) {
-		offer(&bench, 0, 0);
+		offer(f, 0, 0);
 		passed += BC_CHUNK_RECORDS;
 	}
-	bc_taps_skip(bench.taps, 12345);
+	bc_taps_skip(f->taps, 12345);
 	bool is_over;
-	char *answer = rig_read(&bench.rig, fd, 120, &is_over);
+	char *answer = rig_read(&f->rig, fd, 120, &is_over);
 	const char *at = strstr(answer, "{\"skipped\":{\"records\":");
 	assert_non_null(at);
 	uint64_t skipped = strtoull(at + strlen("{\"skipped\":{\"records\":"), NULL, 10);
@@ -489,59 +472,52 @@ TEST(records_beyond_the_cpu_budget_are_skipped_and_counted)
 	assert_int_equal((skipped - 12345) % BC_CHUNK_RECORDS, 0);
 	free(answer);
 	close(fd);
-	close_bench(&bench);
 }
 
-TEST(a_limit_ends_the_stream_after_exactly_that_record)
+TEST_F(a_limit_ends_the_stream_after_exactly_that_record)
 {
-	struct bench bench;
 	struct reading r;
 
-	open_bench(&bench);
 	for (uint64_t limit = 1; limit < 200; limit += limit < 5 ? 1 : 62) {
-		bench.n = 0;
-		bench.limit = limit;
-		int fd = open_tap(&bench);
-		start_chunk(&bench, 0);
+		f->n = 0;
+		f->limit = limit;
+		int fd = open_tap(f);
+		start_chunk(f, 0);
 		/* Takes longer while the budget is used up. */
 		uint64_t end_ns = bc_now_ns() + RIG_WAIT_NS;
-		while (bc_taps_count(bench.taps) != 0) {
+		while (bc_taps_count(f->taps) != 0) {
 			assert_true(bc_now_ns() < end_ns);
-			uint32_t from = bench.chunk->info.records;
+			uint32_t from = f->chunk->info.records;
 			if (from > BC_CHUNK_RECORDS - 100) {
-				start_chunk(&bench, 0);
+				start_chunk(f, 0);
 				from = 0;
 			}
-			uint64_t tick = bench.tick;
-			add_records(&bench, 100);
-			offer(&bench, from, tick);
+			uint64_t tick = f->tick;
+			add_records(f, 100);
+			offer(f, from, tick);
 			usleep(1000);
-			rig_turn(&bench.rig, 1);
+			rig_run(&f->rig, 1);
 		}
-		read_lines(&bench, fd, &r, &bench.filter);
+		read_lines(f, fd, &r, &f->filter);
 		assert_int_equal(r.records, limit);
 		close(fd);
 	}
-	close_bench(&bench);
 }
 
-TEST(a_ninth_tap_is_refused)
+TEST_F(a_ninth_tap_is_refused)
 {
-	struct bench bench;
 	int fds[BC_TAPS_MAX];
 
-	open_bench(&bench);
 	for (unsigned i = 0; i < BC_TAPS_MAX; i++)
-		fds[i] = open_tap(&bench);
-	char *answer = rig_ask(&bench.rig, "GET /v1/records HTTP/1.0\r\n\r\n");
+		fds[i] = open_tap(f);
+	char *answer = rig_request(&f->rig, "GET /v1/records HTTP/1.0\r\n\r\n");
 	assert_int_equal(rig_status(answer), 503);
 	free(answer);
-	assert_int_equal(bench.rc, -EBUSY);
+	assert_int_equal(f->rc, -EBUSY);
 	/* A client that disconnects makes room, even on a silent bus. */
 	close(fds[3]);
-	RIG_UNTIL(&bench.rig, bc_taps_count(bench.taps) == BC_TAPS_MAX - 1);
-	fds[3] = open_tap(&bench);
+	RIG_UNTIL(&f->rig, bc_taps_count(f->taps) == BC_TAPS_MAX - 1);
+	fds[3] = open_tap(f);
 	for (unsigned i = 0; i < BC_TAPS_MAX; i++)
 		close(fds[i]);
-	close_bench(&bench);
 }
