@@ -75,7 +75,7 @@ static bool read_trigger(struct bc_trigger *trigger, const struct bc_body *body)
 		if (!bc_trigger_set(trigger, name, words, what, sizeof(what)))
 			return bc_body_error(body, name, what);
 	}
-	trigger->is_of_request = true;
+	trigger->is_requested = true;
 	if (!bc_body_need(body, "when") || !bc_body_need(body, "action"))
 		return false;
 	return bc_trigger_check(trigger, body->err, body->room);

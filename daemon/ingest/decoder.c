@@ -360,8 +360,8 @@ static size_t start_plain_run(struct bc_decoder *d, const uint8_t *in, size_t n)
  * whole. */
 static bool complete_carry(struct bc_decoder *d, size_t bytes)
 {
-	size_t want = bytes - d->carried;
-	size_t n = want < d->left ? want : d->left;
+	size_t missing = bytes - d->carried;
+	size_t n = missing < d->left ? missing : d->left;
 
 	memcpy(d->carry + d->carried, d->at, n);
 	d->carried += n;

@@ -199,7 +199,7 @@ static void disarm_of(struct bc_recorder *r, struct bc_part *part, struct bc_rec
 		const struct bc_trigger *trigger = bc_trigger_engine_find(
 			&part->triggers, recording->triggers[i]);
 		/* The configuration's may have replaced it. */
-		if (trigger == NULL || !trigger->is_of_request)
+		if (trigger == NULL || !trigger->is_requested)
 			continue;
 		if (bc_trigger_engine_remove(&part->triggers, recording->triggers[i]) == 0 &&
 			part == &r->live)
@@ -925,7 +925,7 @@ enum bc_refusal bc_recorder_disarm(
 	return refuse(err, errlen, BC_NOT_FOUND, "%.64s: no such trigger is armed", name);
 }
 
-/* The pipeline's notice */
+/* The pipeline's callbacks */
 
 static void on_slot_free(void *context)
 {

@@ -56,7 +56,7 @@ static json_t *row(struct fixture *f, size_t rows, size_t number)
 	return json_array_get(f->rows, number);
 }
 
-/* Holds a member against its JSON. */
+/* Compares a member with JSON text. */
 static void assert_member(const json_t *object, const char *name, const char *wanted)
 {
 	char *text = bc_json_print(json_object_get(object, name));
@@ -76,7 +76,7 @@ static void make(struct fixture *f, uint32_t number, uint64_t first_record, uint
 	free(s.bytes);
 }
 
-TEST_F(a_recording_is_a_row_with_what_its_segments_tell)
+TEST_F(a_recording_is_a_row_with_the_totals_of_its_segments)
 {
 	char wanted[TEMP_PATH_BYTES + 2];
 	uint64_t bytes = 0;
@@ -104,7 +104,7 @@ TEST_F(a_recording_is_a_row_with_what_its_segments_tell)
 	assert_int_equal(json_object_size(r), 12);
 }
 
-TEST_F(recordings_stand_oldest_first)
+TEST_F(recordings_are_listed_oldest_first)
 {
 	uint64_t bytes = 0;
 
@@ -117,7 +117,7 @@ TEST_F(recordings_stand_oldest_first)
 	assert_member(row(f, 2, 1), "started", "\"2026-11-21T00:00:00.000000000Z\"");
 }
 
-TEST_F(what_is_not_sealed_makes_a_recording_torn)
+TEST_F(an_unsealed_segment_makes_a_recording_torn)
 {
 	uint64_t bytes = 0;
 
@@ -139,7 +139,7 @@ TEST_F(what_is_not_sealed_makes_a_recording_torn)
 	assert_member(r, "label", "\"boot\"");
 }
 
-TEST_F(a_damaged_segment_at_any_byte_makes_no_row_unreadable)
+TEST_F(damage_at_any_byte_of_a_segment_never_loses_its_row)
 {
 	struct small_segment s;
 
@@ -160,7 +160,7 @@ TEST_F(a_damaged_segment_at_any_byte_makes_no_row_unreadable)
 	free(s.bytes);
 }
 
-TEST_F(what_is_no_file_is_passed_over)
+TEST_F(other_directory_entries_are_ignored)
 {
 	assert_int_equal(mkfifoat(f->dir.fd, OTHER "-00000.byu.lz4", 0600), 0);
 	assert_int_equal(symlinkat("/etc/passwd", f->dir.fd, OTHER "-00001.byu.lz4"), 0);
@@ -179,7 +179,7 @@ TEST_F(a_name_without_a_time_has_no_start)
 	assert_member(r, "metadata", "{}");
 }
 
-TEST_F(of_too_many_recordings_the_newest_are_reported)
+TEST_F(of_too_many_recordings_the_newest_are_listed)
 {
 	char name[80];
 
@@ -193,7 +193,7 @@ TEST_F(of_too_many_recordings_the_newest_are_reported)
 	assert_int_equal(f->reading.left_out, 7);
 }
 
-TEST_F(what_was_noted_is_in_the_metadata)
+TEST_F(notes_are_in_the_metadata)
 {
 	static const char *const notes[] = {
 		"{\"who\":\"you\",\"run\":\"7\"}", "no object", "{\"run\":\"8\"}"};
@@ -240,7 +240,7 @@ static void on_answer(void *context, json_t *rows)
 	}
 }
 
-TEST_F(all_who_ask_are_answered_and_never_from_within)
+TEST_F(every_request_is_answered_asynchronously)
 {
 	uint64_t bytes = 0;
 
@@ -256,7 +256,7 @@ TEST_F(all_who_ask_are_answered_and_never_from_within)
 	assert_int_equal(f->count, 1);
 }
 
-TEST_F(a_directory_that_is_not_there_is_said)
+TEST_F(a_missing_directory_is_an_error)
 {
 	assert_int_equal(bc_catalog_open(&f->catalog, &f->loop, "/nowhere/at/all"), 0);
 	assert_int_equal(bc_catalog_list(f->catalog, f, on_answer), 0);
@@ -265,7 +265,7 @@ TEST_F(a_directory_that_is_not_there_is_said)
 	assert_int_equal(f->count, -1);
 }
 
-TEST_F(it_may_be_closed_while_it_reads)
+TEST_F(the_catalog_may_be_closed_while_reading)
 {
 	uint64_t bytes = 0;
 
