@@ -122,20 +122,15 @@ static struct bc_recording_now now_of(struct bc_recorder *r, const struct bc_rec
 	};
 }
 
-static void emit_recording(
-	struct bc_recorder *r, const char *event, const struct bc_recording *recording)
+/* Emits the event of a recording and, if it is a replay, that of the replay. */
+static void emit_recording(struct bc_recorder *r, const struct bc_recording *recording,
+	const char *event, const char *replay_event)
 {
 	struct bc_recording_now now = now_of(r, recording);
 
 	bc_recorder_events_recording(&r->events, event, recording, &now);
-}
-
-static void emit_replay(
-	struct bc_recorder *r, const char *event, const struct bc_recording *recording)
-{
-	struct bc_recording_now now = now_of(r, recording);
-
-	bc_recorder_events_replay(&r->events, event, recording, &now);
+	if (recording->is_replay)
+		bc_recorder_events_replay(&r->events, replay_event, recording, &now);
 }
 
 static void emit_state(struct bc_recorder *r)
@@ -299,9 +294,7 @@ static uint32_t start_recording(struct bc_recorder *r, struct bc_part *part,
 		bc_log(BC_LOG_INFO, "%s: %s%s started", recording->info.header.recording,
 			recording->is_replay ? "replay of " : "recording",
 			recording->is_replay ? recording->path : "");
-	emit_recording(r, "recording-started", recording);
-	if (recording->is_replay)
-		emit_replay(r, "replay-started", recording);
+	emit_recording(r, recording, "recording-started", "replay-started");
 	emit_state(r);
 	return at;
 }
@@ -377,9 +370,7 @@ static void on_recording_ended(struct bc_recorder *r, struct bc_recording *recor
 	disarm_of(r, part, recording);
 	emit_gaps(r);
 	bc_recording_end(recording, notice);
-	emit_recording(r, "recording-stopped", recording);
-	if (recording->is_replay)
-		emit_replay(r, "replay-ended", recording);
+	emit_recording(r, recording, "recording-stopped", "replay-ended");
 	bc_session_on_ended(part->session);
 	emit_state(r);
 }
@@ -987,11 +978,6 @@ static void on_notice(void *context, const struct bc_writer_notice *notice)
 }
 
 /* Status */
-
-bool bc_recorder_is_over(const struct bc_recorder *r)
-{
-	return r->live.is_over;
-}
 
 const struct bc_writer_stats *bc_recorder_stats(const struct bc_recorder *r)
 {

@@ -121,10 +121,10 @@ def test_a_port_toggles_the_recording(tmp):
     bus = Bus()
     port = ports(bus)[2]
     count = 20_000
-    hits = [i for i in bus.of_port(port) if i < count - 1000]
-    want = list(zip(hits[::2], hits[1::2]))
-    if len(hits) % 2:
-        want.append((hits[-1], None))
+    matches = [i for i in bus.of_port(port) if i < count - 1000]
+    want = list(zip(matches[::2], matches[1::2]))
+    if len(matches) % 2:
+        want.append((matches[-1], None))
     out, _ = record(tmp, "recording.record=on-demand", f"trigger t.when=port={port:x}", "trigger t.action=toggle",
                     count=count)
     got = recordings(out)
@@ -135,37 +135,33 @@ def test_a_port_toggles_the_recording(tmp):
             check_slice(bus, info, records, first, last, offset)
 
 
-def test_a_snapshot_contains_its_pre_size(tmp):
+def check_around_a_port(tmp, before, after, *settings):
+    """A trigger `s` on a write to a port records this many records before and after it."""
     bus = Bus()
     port = next(p for p in ports(bus) if bus.of_port(p)[0] > 20_000)
-    hit = bus.of_port(port)[0]
-    out, _ = record(
-        tmp, "recording.record=flight", f"trigger s.when=port={port:x}", "trigger s.action=snapshot",
-        "trigger s.pre=120K", "trigger s.holdoff=1h")
+    match = bus.of_port(port)[0]
+    out, _ = record(tmp, "recording.record=flight", f"trigger s.when=port={port:x}", "trigger s.holdoff=1h", *settings)
     (info, records), = recordings(out)
-    before = 120 * 1024 // 12
-    check_slice(bus, info, records, hit - before, hit, tick_offset(tmp))
+    check_slice(bus, info, records, match - before, match + after, tick_offset(tmp))
+
+
+def test_a_snapshot_contains_its_pre_size(tmp):
+    check_around_a_port(tmp, 120 * 1024 // 12, 0, "trigger s.action=snapshot", "trigger s.pre=120K")
 
 
 def test_a_recording_started_by_a_trigger_ends_after_its_post_size(tmp):
-    bus = Bus()
-    port = next(p for p in ports(bus) if bus.of_port(p)[0] > 20_000)
-    hit = bus.of_port(port)[0]
-    out, _ = record(
-        tmp, "recording.record=flight", f"trigger s.when=port={port:x}", "trigger s.action=start",
-        "trigger s.pre=12K", "trigger s.post=2400K", "trigger s.holdoff=1h")
-    (info, records), = recordings(out)
-    check_slice(bus, info, records, hit - 1024, hit + 2400 * 1024 // 12, tick_offset(tmp))
+    check_around_a_port(tmp, 1024, 2400 * 1024 // 12, "trigger s.action=start", "trigger s.pre=12K",
+                        "trigger s.post=2400K")
 
 
 def test_marks_are_before_the_matching_records(tmp):
     bus = Bus(60_000)
     port = ports(bus)[-1]
-    hits = bus.of_port(port)
+    matches = bus.of_port(port)
     out, _ = record(tmp, f"trigger m.when=port={port:x}", "trigger m.action=mark", "trigger m.text=here", count=60_000)
     marks = [(event["record"], event["text"]) for info in harness.info(harness.segments(out))
              for event in info["events"] if event["kind"] == "mark"]
-    equal([record for record, _ in marks], hits, "records")
+    equal([record for record, _ in marks], matches, "records")
     equal({text for _, text in marks}, {"here"}, "texts")
 
 
@@ -393,15 +389,15 @@ def replay_until(tmp, bus, post):
 
 def test_a_replay_ends_a_bus_time_after_its_trigger(tmp):
     bus = Bus()
-    hit, info, records = replay_until(tmp, bus, "3ms")
-    end = next(i for i, tick in enumerate(bus.ticks) if tick >= bus.ticks[hit] + 66_000 * 3)
+    match, info, records = replay_until(tmp, bus, "3ms")
+    end = next(i for i, tick in enumerate(bus.ticks) if tick >= bus.ticks[match] + 66_000 * 3)
     check_slice(bus, info, records, 0, end - 1, tick_offset(tmp))
 
 
 def test_a_replay_ends_a_number_of_records_after_its_trigger(tmp):
     bus = Bus()
-    hit, info, records = replay_until(tmp, bus, "12K")
-    check_slice(bus, info, records, 0, hit + 1024, tick_offset(tmp))
+    match, info, records = replay_until(tmp, bus, "12K")
+    check_slice(bus, info, records, 0, match + 1024, tick_offset(tmp))
 
 
 def test_the_flight_recorder_keeps_to_its_size(tmp):

@@ -353,11 +353,13 @@ static size_t join_captures(struct temp_dir *dir, const char *id, const char *su
 	return count;
 }
 
-static void check_replay(enum bc_format format, const struct trace *trace)
+/* Records the stream with raw bytes, from its start or, if live->starts_later, after some pieces.
+ * Then replays the raw captures. Both must have the same records. */
+static void record_and_replay(struct recorder *live, struct recorder *again, enum bc_format format,
+	const struct trace *trace, unsigned after)
 {
-	struct temp_dir dir;
-	struct recorder live = {.is_done = false};
-	struct recorder again = {.is_done = false};
+	static const char *const ids[] = {"20261120T091500Z-000001", "20261120T091500Z-000002"};
+	const char *suffix = format == BC_FORMAT_RAW6 ? ".raw6.lz4" : ".bcp1.lz4";
 	struct script script = {
 		.source = {.ops = &script_ops,
 			.kind = "usb",
@@ -365,45 +367,55 @@ static void check_replay(enum bc_format format, const struct trace *trace)
 			.is_live = false, /* it waits, so nothing is lost */
 			.clock_hz = 66000000},
 		.format = format,
-		.dice.state = 17,
+		.dice.state = 17 + after,
 		.bytes = trace->bytes,
 		.n = trace->n,
+		.start_after = after,
+		.to_start = live->starts_later ? live : NULL,
 	};
+	struct temp_dir dir;
+	struct bc_source *source;
 	char path[TEMP_PATH_BYTES];
-	const char *suffix = format == BC_FORMAT_RAW6 ? ".raw6.lz4" : ".bcp1.lz4";
 
 	bc_log_set_level(BC_LOG_ERROR);
 	temp_dir_make(&dir);
-	assert_int_equal(uv_loop_init(&live.loop), 0);
-	assert_int_equal(uv_idle_init(&live.loop, &script.idle), 0);
-	record(&live, &dir, "20261120T091500Z-000001", &script.source, true);
+	assert_int_equal(uv_loop_init(&live->loop), 0);
+	assert_int_equal(uv_idle_init(&live->loop, &script.idle), 0);
+	record(live, &dir, ids[0], &script.source, true);
+	assert_true(join_captures(&dir, ids[0], suffix) >= (live->starts_later ? 1 : 2));
+
+	struct bc_file_options options = {.path = temp_path(&dir, "joined", path)};
+	assert_int_equal(uv_loop_init(&again->loop), 0);
+	assert_int_equal(bc_file_source_open(&source, &again->loop, &options), 0);
+	record(again, &dir, ids[1], source, false);
+	assert_int_equal(again->counts.written, live->counts.written);
+	struct reported a = describe(&dir, ids[0]);
+	struct reported b = describe(&dir, ids[1]);
+	assert_int_equal(a.n, b.n);
+	assert_memory_equal(a.records, b.records, a.n);
+	if (!live->starts_later)
+		assert_string_equal(a.events, b.events);
+	free_reported(&a);
+	free_reported(&b);
+	temp_dir_remove(&dir);
+}
+
+static void check_replay(enum bc_format format, const struct trace *trace)
+{
+	struct recorder live = {.starts_later = false};
+	struct recorder again = {.starts_later = false};
+
+	record_and_replay(&live, &again, format, trace, 0);
 	assert_true(live.counts.written > 1000);
 	assert_int_equal(live.counts.raw_dropped_bytes, 0);
 	assert_int_equal(live.counts.dropped_buffer + live.counts.dropped_disk, 0);
 	assert_true(live.outcome.breaks > 0);
-	assert_true(join_captures(&dir, "20261120T091500Z-000001", suffix) > 1);
-
-	struct bc_source *source;
-	struct bc_file_options options = {.path = temp_path(&dir, "joined", path)};
-	assert_int_equal(uv_loop_init(&again.loop), 0);
-	assert_int_equal(bc_file_source_open(&source, &again.loop, &options), 0);
-	record(&again, &dir, "20261120T091500Z-000002", source, false);
-
 	assert_int_equal(again.counts.received, live.counts.received);
-	assert_int_equal(again.counts.written, live.counts.written);
 	assert_int_equal(again.counts.board_lost, live.counts.board_lost);
 	assert_int_equal(again.counts.skipped_bytes, live.counts.skipped_bytes);
 	assert_int_equal(again.outcome.breaks, live.outcome.breaks);
 	assert_int_equal(again.outcome.damages, live.outcome.damages);
 	assert_int_equal(again.recording.header.clock_hz, 66000000);
-	struct reported a = describe(&dir, "20261120T091500Z-000001");
-	struct reported b = describe(&dir, "20261120T091500Z-000002");
-	assert_int_equal(a.n, b.n);
-	assert_memory_equal(a.records, b.records, a.n);
-	assert_string_equal(a.events, b.events);
-	free_reported(&a);
-	free_reported(&b);
-	temp_dir_remove(&dir);
 }
 
 TEST(raw6_is_replayed_with_its_times_and_breaks)
@@ -424,50 +436,15 @@ TEST(bcp1_is_replayed_with_its_breaks)
 	trace_free(&bcp1);
 }
 
-/* A recording that starts in the middle of a stream. */
 static void check_started_within(enum bc_format format, const struct trace *trace, unsigned after)
 {
-	struct temp_dir dir;
 	struct recorder live = {.starts_later = true};
-	struct recorder again = {.is_done = false};
-	struct script script = {
-		.source = {.ops = &script_ops,
-			.kind = "usb",
-			.name = "a board",
-			.clock_hz = 66000000},
-		.format = format,
-		.dice.state = 23 + after,
-		.bytes = trace->bytes,
-		.n = trace->n,
-		.start_after = after,
-		.to_start = &live,
-	};
-	char path[TEMP_PATH_BYTES];
-	const char *suffix = format == BC_FORMAT_RAW6 ? ".raw6.lz4" : ".bcp1.lz4";
+	struct recorder again = {.starts_later = false};
 
-	bc_log_set_level(BC_LOG_ERROR);
-	temp_dir_make(&dir);
-	assert_int_equal(uv_loop_init(&live.loop), 0);
-	assert_int_equal(uv_idle_init(&live.loop, &script.idle), 0);
-	record(&live, &dir, "20261120T091500Z-000001", &script.source, true);
+	record_and_replay(&live, &again, format, trace, after);
 	assert_int_equal(
 		live.counts.written + live.counts.dropped_idle + live.counts.dropped_invalid,
 		live.counts.received);
-	assert_true(join_captures(&dir, "20261120T091500Z-000001", suffix) >= 1);
-
-	struct bc_source *source;
-	struct bc_file_options options = {.path = temp_path(&dir, "joined", path)};
-	assert_int_equal(uv_loop_init(&again.loop), 0);
-	assert_int_equal(bc_file_source_open(&source, &again.loop, &options), 0);
-	record(&again, &dir, "20261120T091500Z-000002", source, false);
-	assert_int_equal(again.counts.written, live.counts.written);
-	struct reported a = describe(&dir, "20261120T091500Z-000001");
-	struct reported b = describe(&dir, "20261120T091500Z-000002");
-	assert_int_equal(a.n, b.n);
-	assert_memory_equal(a.records, b.records, a.n);
-	free_reported(&a);
-	free_reported(&b);
-	temp_dir_remove(&dir);
 }
 
 TEST(a_recording_that_starts_within_a_frame_or_sample_is_replayed_from_its_first_record)

@@ -42,7 +42,12 @@ struct fixture {
 	unsigned filling; /* index of the chunk being filled */
 };
 
-TEST_FIXTURE(fixture, NOTHING, NOTHING)
+static void set_up(struct fixture *f)
+{
+	bc_trigger_engine_init(&f->engine);
+}
+
+TEST_FIXTURE(fixture, set_up, NOTHING)
 
 static struct bc_trigger make_trigger(const char *name, const char *when, const char *action)
 {
@@ -311,6 +316,16 @@ TEST_F(each_match_occurs_once_and_in_order_with_any_batches)
 	assert_true(total > 100000);
 }
 
+/* Arms a trigger and returns it. */
+static struct bc_trigger *arm(
+	struct fixture *f, const char *name, const char *when, const char *action)
+{
+	struct bc_trigger trigger = make_trigger(name, when, action);
+
+	assert_int_equal(bc_trigger_engine_add(&f->engine, &trigger), 0);
+	return bc_trigger_engine_find(&f->engine, name);
+}
+
 /* Returns a chunk of n reads, one tick apart. */
 static struct bc_chunk *reads(struct fixture *f, uint32_t n)
 {
@@ -327,17 +342,13 @@ static struct bc_chunk *reads(struct fixture *f, uint32_t n)
 
 TEST_F(marks_beyond_the_limit_of_a_chunk_are_counted_as_missed)
 {
-	struct bc_trigger t = make_trigger("m", "type=read", "mark");
-	struct bc_trigger other = make_trigger("o", "addr=0", "start");
 	struct bc_chunk *chunk = reads(f, 1000);
 	struct bc_trigger_match match;
 	uint32_t from = 0;
 	unsigned marks = 0;
 
-	bc_trigger_engine_init(&f->engine);
-	other.holdoff_ns = 10;
-	assert_int_equal(bc_trigger_engine_add(&f->engine, &t), 0);
-	assert_int_equal(bc_trigger_engine_add(&f->engine, &other), 0);
+	arm(f, "m", "type=read", "mark");
+	arm(f, "o", "addr=0", "start")->holdoff_ns = 10;
 	while (bc_trigger_engine_next(&f->engine, chunk, &from, CLOCK_HZ, &match)) {
 		bc_trigger_engine_fire(&f->engine, &match);
 		if (match.trigger->action != BC_ACTION_MARK)
@@ -359,7 +370,7 @@ TEST_F(marks_beyond_the_limit_of_a_chunk_are_counted_as_missed)
 
 TEST_F(a_mark_without_space_is_missed_and_held_off)
 {
-	struct bc_trigger t = make_trigger("m", "type=read", "mark");
+	struct bc_trigger *mark = arm(f, "m", "type=read", "mark");
 	struct bc_chunk *chunk = reads(f, 1000);
 	const struct bc_event gap = {.kind = BC_EVENT_GAP};
 	struct bc_trigger_match match;
@@ -367,24 +378,22 @@ TEST_F(a_mark_without_space_is_missed_and_held_off)
 
 	while (chunk->info.events < BC_CHUNK_EVENTS)
 		assert_true(bc_chunk_add_event(chunk, &gap, NULL));
-	bc_trigger_engine_init(&f->engine);
-	t.holdoff_ns = 100;
-	assert_int_equal(bc_trigger_engine_add(&f->engine, &t), 0);
+	mark->holdoff_ns = 100;
 	assert_false(bc_trigger_engine_next(&f->engine, chunk, &from, CLOCK_HZ, &match));
-	assert_int_equal(f->engine.armed[0].trigger.missed, 10);
-	assert_int_equal(f->engine.armed[0].trigger.fired, 0);
+	assert_int_equal(mark->missed, 10);
+	assert_int_equal(mark->fired, 0);
 	/* A hold-off of less than a tick has no effect. */
-	f->engine.armed[0].trigger.holdoff_ns = 1;
+	mark->holdoff_ns = 1;
 	f->engine.armed[0].has_acted = false;
 	from = 0;
 	assert_false(bc_trigger_engine_next(&f->engine, chunk, &from, 1000, &match));
-	assert_int_equal(f->engine.armed[0].trigger.missed, 1010);
+	assert_int_equal(mark->missed, 1010);
 	/* By the host's clock it lasts at least to the end of the batch. */
-	f->engine.armed[0].trigger.holdoff_ns = UINT64_C(3600000000000);
+	mark->holdoff_ns = UINT64_C(3600000000000);
 	f->engine.armed[0].has_acted = false;
 	from = 0;
 	assert_false(bc_trigger_engine_next(&f->engine, chunk, &from, 0, &match));
-	assert_int_equal(f->engine.armed[0].trigger.missed, 1011);
+	assert_int_equal(mark->missed, 1011);
 }
 
 TEST_F(marks_with_a_hold_off_are_counted_alike_with_and_without_space)
@@ -394,15 +403,14 @@ TEST_F(marks_with_a_hold_off_are_counted_alike_with_and_without_space)
 	struct bc_trigger_match match;
 
 	for (unsigned round = 0; round < 500; round++) {
-		struct bc_trigger t = make_trigger("m", "type=read", "mark");
+		uint64_t holdoff_ns = 10 + dice_below(&dice, 200);
 		struct bc_chunk *chunk = reads(f, 1 + dice_below(&dice, 1000));
 		uint32_t records = chunk->info.records;
 		unsigned matches = 0;
-		t.holdoff_ns = 10 + dice_below(&dice, 200);
 		for (unsigned is_full = 0; is_full < 2; is_full++) {
 			uint32_t from = 0;
 			bc_trigger_engine_init(&f->engine);
-			assert_int_equal(bc_trigger_engine_add(&f->engine, &t), 0);
+			arm(f, "m", "type=read", "mark")->holdoff_ns = holdoff_ns;
 			while (is_full && chunk->info.events < BC_CHUNK_EVENTS)
 				assert_true(bc_chunk_add_event(chunk, &gap, NULL));
 			/* In two batches. */
@@ -424,16 +432,13 @@ TEST_F(marks_with_a_hold_off_are_counted_alike_with_and_without_space)
 
 TEST_F(triggers_whose_action_is_impossible_are_not_searched_for)
 {
-	struct bc_trigger start = make_trigger("start", "addr=0", "start");
-	struct bc_trigger stop = make_trigger("stop", "addr=0", "stop");
 	struct bc_chunk *chunk = reads(f, 10);
 	struct bc_trigger_match match;
 	uint32_t from = 0;
 	uint32_t position = 0;
 
-	bc_trigger_engine_init(&f->engine);
-	assert_int_equal(bc_trigger_engine_add(&f->engine, &start), 0);
-	assert_int_equal(bc_trigger_engine_add(&f->engine, &stop), 0);
+	arm(f, "start", "addr=0", "start");
+	arm(f, "stop", "addr=0", "stop");
 	f->engine.actions = 1u << BC_ACTION_START;
 	/* A record that matches both: after the start, the stop waits for the next record. */
 	while (bc_trigger_engine_next(&f->engine, chunk, &from, CLOCK_HZ, &match)) {
@@ -447,8 +452,6 @@ TEST_F(triggers_whose_action_is_impossible_are_not_searched_for)
 
 TEST_F(further_matches_at_a_removed_record_are_missed)
 {
-	struct bc_trigger start = make_trigger("start", "addr=0", "start");
-	struct bc_trigger mark = make_trigger("mark", "addr=0", "mark");
 	struct bc_trigger_match match;
 
 	for (unsigned way = 0; way < 3; way++) {
@@ -456,8 +459,8 @@ TEST_F(further_matches_at_a_removed_record_are_missed)
 		uint32_t from = 9;
 		chunk->records[9 * BC_RECORD_BYTES + 7] = 1; /* unlike the next */
 		bc_trigger_engine_init(&f->engine);
-		assert_int_equal(bc_trigger_engine_add(&f->engine, &start), 0);
-		assert_int_equal(bc_trigger_engine_add(&f->engine, &mark), 0);
+		arm(f, "start", "addr=0", "start");
+		arm(f, "mark", "addr=0", "mark");
 		assert_true(bc_trigger_engine_next(&f->engine, chunk, &from, CLOCK_HZ, &match));
 		assert_string_equal(match.trigger->name, "start");
 		assert_int_equal(from, 9);
@@ -466,8 +469,8 @@ TEST_F(further_matches_at_a_removed_record_are_missed)
 		f->engine.actions = way == 2 ? 1u << BC_ACTION_STOP : 1u << BC_ACTION_MARK;
 		chunk = reads(f, 1);
 		from = way == 1 ? 1 : 0;
-		bool has_hit = bc_trigger_engine_next(&f->engine, chunk, &from, CLOCK_HZ, &match);
-		assert_int_equal(has_hit, way == 0);
+		bool is_match = bc_trigger_engine_next(&f->engine, chunk, &from, CLOCK_HZ, &match);
+		assert_int_equal(is_match, way == 0);
 		assert_int_equal(f->engine.armed[1].trigger.missed, way != 2);
 		assert_int_equal(from, 1);
 	}
@@ -480,11 +483,8 @@ TEST_F(only_one_stop_or_toggle_comes_last_at_its_record)
 	struct bc_trigger_match match;
 	uint32_t from = 0;
 
-	bc_trigger_engine_init(&f->engine);
-	for (unsigned i = 0; i < 4; i++) {
-		struct bc_trigger t = make_trigger(actions[i], "addr=0", actions[i]);
-		assert_int_equal(bc_trigger_engine_add(&f->engine, &t), 0);
-	}
+	for (unsigned i = 0; i < 4; i++)
+		arm(f, actions[i], "addr=0", actions[i]);
 	for (uint32_t record = 0; record < 2; record++) {
 		const char *const order[] = {"mark", "start", "stop"};
 		for (unsigned i = 0; i < 3; i++) {
@@ -499,13 +499,11 @@ TEST_F(only_one_stop_or_toggle_comes_last_at_its_record)
 
 TEST_F(a_silence_matches_once_and_not_again_when_it_ends)
 {
-	struct bc_trigger idle = make_trigger("idle", "idle 1ms", "mark");
 	struct bc_chunk *chunk = reads(f, 10);
 	struct bc_trigger_match match;
 	uint32_t from = 0;
 
-	bc_trigger_engine_init(&f->engine);
-	assert_int_equal(bc_trigger_engine_add(&f->engine, &idle), 0);
+	arm(f, "idle", "idle 1ms", "mark");
 	assert_false(bc_trigger_engine_next(&f->engine, chunk, &from, CLOCK_HZ, &match));
 	assert_false(bc_trigger_engine_check_silence(&f->engine, 5000000, 4000000, &match));
 	assert_true(bc_trigger_engine_check_silence(&f->engine, 5000001, 4000000, &match));
@@ -527,19 +525,17 @@ TEST_F(a_silence_matches_once_and_not_again_when_it_ends)
 
 TEST_F(a_hold_off_uses_the_host_clock_without_a_bus_clock)
 {
-	struct bc_trigger t = make_trigger("t", "addr=0", "start");
+	const uint64_t holdoff_ns = UINT64_C(3600000000000);
 	struct bc_chunk *chunk = reads(f, 100);
 	struct bc_trigger_match match;
 	uint32_t from = 0;
 	unsigned n = 0;
 
-	bc_trigger_engine_init(&f->engine);
-	t.holdoff_ns = UINT64_C(3600000000000);
-	assert_int_equal(bc_trigger_engine_add(&f->engine, &t), 0);
+	arm(f, "t", "addr=0", "start")->holdoff_ns = holdoff_ns;
 	for (; bc_trigger_engine_next(&f->engine, chunk, &from, 0, &match); n++)
 		bc_trigger_engine_fire(&f->engine, &match);
 	assert_int_equal(n, 1);
-	f->engine.armed[0].acted_ns -= t.holdoff_ns;
+	f->engine.armed[0].acted_ns -= holdoff_ns;
 	from = 0;
 	assert_true(bc_trigger_engine_next(&f->engine, chunk, &from, 0, &match));
 }
@@ -548,7 +544,6 @@ TEST_F(triggers_are_limited_in_number_and_have_unique_names)
 {
 	struct bc_trigger t = make_trigger("x", "gap", "mark");
 
-	bc_trigger_engine_init(&f->engine);
 	for (unsigned kind = 0; kind < 2; kind++) {
 		t.is_requested = kind != 0;
 		for (unsigned i = 0; i <= 16; i++) {
@@ -573,7 +568,6 @@ TEST_F(a_new_configuration_keeps_unchanged_triggers)
 		make_trigger("b", "board", "mark"), make_trigger("c", "gap", "stop")};
 	struct bc_trigger request = make_trigger("d", "gap", "mark");
 
-	bc_trigger_engine_init(&f->engine);
 	bc_trigger_engine_configure(&f->engine, t, 2);
 	request.is_requested = true;
 	assert_int_equal(bc_trigger_engine_add(&f->engine, &request), 0);
