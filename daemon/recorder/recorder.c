@@ -75,8 +75,8 @@ static struct bc_part *current_part(struct bc_recorder *r)
 
 static bool is_draining(const struct bc_recorder *r)
 {
-	for (const struct bc_recording *t = r->recordings.newest; t != NULL; t = t->next)
-		if (t->state == BC_RECORDING_DRAINING)
+	for (const struct bc_recording *rec = r->recordings.newest; rec != NULL; rec = rec->next)
+		if (rec->state == BC_RECORDING_DRAINING)
 			return true;
 	return false;
 }
@@ -206,19 +206,19 @@ static void disarm_of(struct bc_recorder *r, struct bc_part *part, struct bc_rec
 /* Disarms the triggers of all ended recordings. Must not be called during a trigger search. */
 static void disarm_ended(struct bc_recorder *r)
 {
-	for (struct bc_recording *t = r->recordings.newest; t != NULL; t = t->next)
-		if (t->state == BC_RECORDING_DRAINING)
-			disarm_of(r, t->is_replay ? &r->replay : &r->live, t);
+	for (struct bc_recording *rec = r->recordings.newest; rec != NULL; rec = rec->next)
+		if (rec->state == BC_RECORDING_DRAINING)
+			disarm_of(r, rec->is_replay ? &r->replay : &r->live, rec);
 }
 
 /* A trigger of the live source was disarmed: no recording owns it any more. */
 static void release_trigger(struct bc_recorder *r, const char *name)
 {
-	for (struct bc_recording *t = r->recordings.newest; t != NULL; t = t->next)
-		for (unsigned i = 0; !t->is_replay && i < t->triggers_count; i++)
-			if (strcmp(t->triggers[i], name) == 0)
-				memcpy(t->triggers[i], t->triggers[--t->triggers_count],
-					sizeof(t->triggers[0]));
+	for (struct bc_recording *rec = r->recordings.newest; rec != NULL; rec = rec->next)
+		for (unsigned i = 0; !rec->is_replay && i < rec->triggers_count; i++)
+			if (strcmp(rec->triggers[i], name) == 0)
+				memcpy(rec->triggers[i], rec->triggers[--rec->triggers_count],
+					sizeof(rec->triggers[0]));
 	bc_recorder_events_disarmed(&r->events, name);
 }
 
@@ -1108,9 +1108,9 @@ json_t *bc_recorder_replays_json(struct bc_recorder *r)
 {
 	json_t *array = json_array();
 
-	for (const struct bc_recording *t = r->recordings.newest; t != NULL; t = t->next)
-		if (t->is_replay)
-			json_array_append_new(array, bc_recorder_ended_replay_json(r, t));
+	for (const struct bc_recording *rec = r->recordings.newest; rec != NULL; rec = rec->next)
+		if (rec->is_replay)
+			json_array_append_new(array, bc_recorder_ended_replay_json(r, rec));
 	return array;
 }
 

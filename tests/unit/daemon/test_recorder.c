@@ -128,18 +128,18 @@ static bool has_event(const struct stream *stream, uint32_t n)
 static struct expected *add_expected(struct expected_list *list, const struct stream *stream,
 	const struct rules *rules, uint32_t first, uint32_t at)
 {
-	struct expected *t = &list->of[list->count++];
+	struct expected *e = &list->of[list->count++];
 
 	assert_true(list->count < RECORDINGS_MAX);
-	*t = (struct expected){.first = first, .end = first};
+	*e = (struct expected){.first = first, .end = first};
 	for (uint32_t n = first; n < at && rules->is_flight; n++) {
-		t->end = n + 1;
+		e->end = n + 1;
 		if (has_event(stream, n)) {
-			t->events++;
-			t->sum += n;
+			e->events++;
+			e->sum += n;
 		}
 	}
-	return t;
+	return e;
 }
 
 static uint32_t first_held(uint32_t free, uint32_t at, uint32_t pre)
@@ -204,10 +204,10 @@ static void compute_expected(
 
 /* Reads the actual recordings from the files. */
 static void check_chunk(
-	struct expected *t, const struct stream *stream, const struct bc_chunk *chunk)
+	struct expected *e, const struct stream *stream, const struct bc_chunk *chunk)
 {
 	const struct bc_chunk_info *info = &chunk->info;
-	uint32_t at = t->end;
+	uint32_t at = e->end;
 
 	for (uint32_t i = 0; i < info->records; i++, at++) {
 		const uint8_t *got = chunk->records + (size_t)i * BC_RECORD_BYTES;
@@ -215,10 +215,10 @@ static void check_chunk(
 		assert_true(at < stream->count);
 		assert_memory_equal(got, sent, 8);
 		assert_int_equal(
-			bc_le32(got + 8), at == t->first ? BC_TIME_NONE : bc_le32(sent + 8));
+			bc_le32(got + 8), at == e->first ? BC_TIME_NONE : bc_le32(sent + 8));
 	}
 	if (info->records != 0) {
-		assert_int_equal(info->first_tick, stream->ticks[t->end]);
+		assert_int_equal(info->first_tick, stream->ticks[e->end]);
 		assert_int_equal(info->last_tick, stream->ticks[at - 1]);
 	}
 	for (uint32_t i = 0; i < info->events; i++) {
@@ -226,14 +226,14 @@ static void check_chunk(
 			continue;
 		assert_true(chunk->events[i].kind == BC_EVENT_MARK ||
 			    chunk->events[i].kind == BC_EVENT_TRIGGER);
-		t->events++;
-		t->sum += t->end + chunk->events[i].position;
+		e->events++;
+		e->sum += e->end + chunk->events[i].position;
 	}
-	t->end = at;
+	e->end = at;
 }
 
 static void read_recording(
-	struct expected *t, const struct stream *stream, struct temp_dir *dir, const char *name)
+	struct expected *e, const struct stream *stream, struct temp_dir *dir, const char *name)
 {
 	struct bc_chunk *chunk = malloc(sizeof(*chunk));
 	struct bc_segment_reader *reader;
@@ -245,16 +245,16 @@ static void read_recording(
 	assert_int_equal(bc_segment_reader_open(&reader,
 				 (struct bc_input_stream){.fd = fd, .wake_fd = -1}, NULL, 0),
 		0);
-	*t = (struct expected){.first = 0};
+	*e = (struct expected){.first = 0};
 	while ((found = bc_segment_read(reader, chunk)) > BC_FOUND_END) {
 		assert_int_not_equal(found, BC_FOUND_DAMAGE);
 		if (found != BC_FOUND_CHUNK)
 			continue;
 		if (!is_begun && chunk->info.records != 0) {
-			t->first = t->end = bc_le32(chunk->records);
+			e->first = e->end = bc_le32(chunk->records);
 			is_begun = true;
 		}
-		check_chunk(t, stream, chunk);
+		check_chunk(e, stream, chunk);
 	}
 	bc_segment_reader_close(reader);
 	close(fd);
