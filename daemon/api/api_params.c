@@ -76,7 +76,7 @@ static bool parse_trigger(struct bc_trigger *trigger, const struct bc_body *body
 		if (!bc_trigger_set(trigger, name, text, message, sizeof(message)))
 			return bc_body_fail(body, name, message);
 	}
-	trigger->is_of_request = true;
+	trigger->is_requested = true;
 	if (!bc_body_require(body, "when") || !bc_body_require(body, "action"))
 		return false;
 	return bc_trigger_check(trigger, body->err, body->errlen);

@@ -20,7 +20,7 @@
  * valid bcp1 frame or of raw6 are used where they are; records of a BYU dialect are converted in
  * slices; a replayed chunk's records are a run already. drain_run() then stamps the run into
  * chunks. This way all formats share one loop, with one set of rules for full chunks, limits and
- * drops, and live samples are copied once, by the stamper.
+ * drops, and live samples are usually copied only once, by the stamper.
  *
  * A run can end early: no chunk is free, or a limit has been reached. The source then offers the
  * same piece again, so all progress is in struct bc_decoder and not on the stack.
@@ -360,8 +360,8 @@ static size_t start_plain_run(struct bc_decoder *d, const uint8_t *in, size_t n)
  * whole. */
 static bool complete_carry(struct bc_decoder *d, size_t bytes)
 {
-	size_t want = bytes - d->carried;
-	size_t n = want < d->left ? want : d->left;
+	size_t missing = bytes - d->carried;
+	size_t n = missing < d->left ? missing : d->left;
 
 	memcpy(d->carry + d->carried, d->at, n);
 	d->carried += n;

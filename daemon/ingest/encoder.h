@@ -1,7 +1,7 @@
 /* The encoder: worker threads that compress chunks, and the raw blocks with them, into LZ4 frames.
  * Each chunk becomes one independent frame, so workers share no state and throughput grows with
- * their number. The cost is a lower ratio than one long frame: matches cannot reach back into the
- * previous chunk.
+ * their number. It costs a slightly lower ratio than one long frame: matches cannot reach back into
+ * the previous chunk.
  *
  * Chunks are finished in any order; the writer restores it by sequence number. A worker takes an
  * output before it takes a chunk, so the chunk that the writer waits for always has an output and

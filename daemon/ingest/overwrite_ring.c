@@ -22,7 +22,7 @@ void bc_overwrite_ring_free(struct bc_overwrite_ring *r)
 
 void bc_overwrite_ring_add(struct bc_overwrite_ring *r, struct bc_slot *slot)
 {
-	assert(bc_overwrite_ring_has_room(r));
+	assert(r->count < r->limits.chunks);
 	r->slots[(r->oldest + r->count++) % r->limits.chunks] = slot;
 	r->records += slot->chunk.info.records;
 }
@@ -51,7 +51,7 @@ bool bc_overwrite_ring_is_over(
 
 	if (oldest == NULL)
 		return false;
-	if (!bc_overwrite_ring_has_room(r))
+	if (r->count == r->limits.chunks)
 		return true;
 	uint64_t rest = r->records - oldest->chunk.info.records + unfinished;
 	if (r->limits.bytes != 0 && rest * BC_RECORD_BYTES >= r->limits.bytes)

@@ -39,13 +39,8 @@ int bc_overwrite_ring_init(struct bc_overwrite_ring *ring,
 	const struct bc_overwrite_ring_limits *limits) BC_MUST_CHECK;
 void bc_overwrite_ring_free(struct bc_overwrite_ring *ring);
 
-/* Appends a slot. Requires bc_overwrite_ring_has_room(). */
+/* Appends a slot. The ring must not be full. */
 void bc_overwrite_ring_add(struct bc_overwrite_ring *ring, struct bc_slot *slot);
-
-static inline bool bc_overwrite_ring_has_room(const struct bc_overwrite_ring *ring)
-{
-	return ring->count < ring->limits.chunks;
-}
 
 /* Removes and returns the oldest slot; NULL if empty. */
 struct bc_slot *bc_overwrite_ring_pop(struct bc_overwrite_ring *ring);

@@ -3,7 +3,7 @@
  *
  * Compression and disk writes run on their own threads, connected by queues, so that the loop never
  * blocks on either. Slots circulate: pool, channel, encoder, pool; outputs likewise between encoder
- * and writer. Handing over a chunk costs one lock and one wake-up per 87,381 records.
+ * and writer. Each chunk of 87,381 records costs a few locks and wake-ups.
  *
  * A channel (daemon/ingest/channel.h) gets a slot with bc_pipeline_pop(), and either sends it or
  * gives it back. The chunks of a recording are sent in order; the last one is marked as such, and

@@ -75,8 +75,8 @@ static struct bc_part *current_part(struct bc_recorder *r)
 
 static bool is_draining(const struct bc_recorder *r)
 {
-	for (const struct bc_recording *t = r->recordings.newest; t != NULL; t = t->next)
-		if (t->state == BC_RECORDING_DRAINING)
+	for (const struct bc_recording *rec = r->recordings.newest; rec != NULL; rec = rec->next)
+		if (rec->state == BC_RECORDING_DRAINING)
 			return true;
 	return false;
 }
@@ -122,20 +122,15 @@ static struct bc_recording_now now_of(struct bc_recorder *r, const struct bc_rec
 	};
 }
 
-static void emit_recording(
-	struct bc_recorder *r, const char *event, const struct bc_recording *recording)
+/* Emits the event of a recording and, if it is a replay, that of the replay. */
+static void emit_recording(struct bc_recorder *r, const struct bc_recording *recording,
+	const char *event, const char *replay_event)
 {
 	struct bc_recording_now now = now_of(r, recording);
 
 	bc_recorder_events_recording(&r->events, event, recording, &now);
-}
-
-static void emit_replay(
-	struct bc_recorder *r, const char *event, const struct bc_recording *recording)
-{
-	struct bc_recording_now now = now_of(r, recording);
-
-	bc_recorder_events_replay(&r->events, event, recording, &now);
+	if (recording->is_replay)
+		bc_recorder_events_replay(&r->events, replay_event, recording, &now);
 }
 
 static void emit_state(struct bc_recorder *r)
@@ -199,7 +194,7 @@ static void disarm_of(struct bc_recorder *r, struct bc_part *part, struct bc_rec
 		const struct bc_trigger *trigger = bc_trigger_engine_find(
 			&part->triggers, recording->triggers[i]);
 		/* The configuration's may have replaced it. */
-		if (trigger == NULL || !trigger->is_of_request)
+		if (trigger == NULL || !trigger->is_requested)
 			continue;
 		if (bc_trigger_engine_remove(&part->triggers, recording->triggers[i]) == 0 &&
 			part == &r->live)
@@ -211,19 +206,19 @@ static void disarm_of(struct bc_recorder *r, struct bc_part *part, struct bc_rec
 /* Disarms the triggers of all ended recordings. Must not be called during a trigger search. */
 static void disarm_ended(struct bc_recorder *r)
 {
-	for (struct bc_recording *t = r->recordings.newest; t != NULL; t = t->next)
-		if (t->state == BC_RECORDING_DRAINING)
-			disarm_of(r, t->is_replay ? &r->replay : &r->live, t);
+	for (struct bc_recording *rec = r->recordings.newest; rec != NULL; rec = rec->next)
+		if (rec->state == BC_RECORDING_DRAINING)
+			disarm_of(r, rec->is_replay ? &r->replay : &r->live, rec);
 }
 
 /* A trigger of the live source was disarmed: no recording owns it any more. */
 static void release_trigger(struct bc_recorder *r, const char *name)
 {
-	for (struct bc_recording *t = r->recordings.newest; t != NULL; t = t->next)
-		for (unsigned i = 0; !t->is_replay && i < t->triggers_count; i++)
-			if (strcmp(t->triggers[i], name) == 0)
-				memcpy(t->triggers[i], t->triggers[--t->triggers_count],
-					sizeof(t->triggers[0]));
+	for (struct bc_recording *rec = r->recordings.newest; rec != NULL; rec = rec->next)
+		for (unsigned i = 0; !rec->is_replay && i < rec->triggers_count; i++)
+			if (strcmp(rec->triggers[i], name) == 0)
+				memcpy(rec->triggers[i], rec->triggers[--rec->triggers_count],
+					sizeof(rec->triggers[0]));
 	bc_recorder_events_disarmed(&r->events, name);
 }
 
@@ -299,9 +294,7 @@ static uint32_t start_recording(struct bc_recorder *r, struct bc_part *part,
 		bc_log(BC_LOG_INFO, "%s: %s%s started", recording->info.header.recording,
 			recording->is_replay ? "replay of " : "recording",
 			recording->is_replay ? recording->path : "");
-	emit_recording(r, "recording-started", recording);
-	if (recording->is_replay)
-		emit_replay(r, "replay-started", recording);
+	emit_recording(r, recording, "recording-started", "replay-started");
 	emit_state(r);
 	return at;
 }
@@ -377,9 +370,7 @@ static void on_recording_ended(struct bc_recorder *r, struct bc_recording *recor
 	disarm_of(r, part, recording);
 	emit_gaps(r);
 	bc_recording_end(recording, notice);
-	emit_recording(r, "recording-ended", recording);
-	if (recording->is_replay)
-		emit_replay(r, "replay-ended", recording);
+	emit_recording(r, recording, "recording-ended", "replay-ended");
 	bc_session_on_ended(part->session);
 	emit_state(r);
 }
@@ -925,7 +916,7 @@ enum bc_refusal bc_recorder_disarm(
 	return refuse(err, errlen, BC_NOT_FOUND, "%.64s: no such trigger is armed", name);
 }
 
-/* The pipeline's notice */
+/* The pipeline's callbacks */
 
 static void on_slot_free(void *context)
 {
@@ -987,11 +978,6 @@ static void on_notice(void *context, const struct bc_writer_notice *notice)
 }
 
 /* Status */
-
-bool bc_recorder_is_over(const struct bc_recorder *r)
-{
-	return r->live.is_over;
-}
 
 const struct bc_writer_stats *bc_recorder_stats(const struct bc_recorder *r)
 {
@@ -1122,9 +1108,9 @@ json_t *bc_recorder_replays_json(struct bc_recorder *r)
 {
 	json_t *array = json_array();
 
-	for (const struct bc_recording *t = r->recordings.newest; t != NULL; t = t->next)
-		if (t->is_replay)
-			json_array_append_new(array, bc_recorder_ended_replay_json(r, t));
+	for (const struct bc_recording *rec = r->recordings.newest; rec != NULL; rec = rec->next)
+		if (rec->is_replay)
+			json_array_append_new(array, bc_recorder_ended_replay_json(r, rec));
 	return array;
 }
 

@@ -68,9 +68,6 @@ void bc_recorder_end(struct bc_recorder *recorder);
 /* Abandons what is not written. */
 void bc_recorder_abandon(struct bc_recorder *recorder);
 
-/* Returns whether the live source has ended, so that only replays can be recorded. */
-bool bc_recorder_is_over(const struct bc_recorder *recorder);
-
 /* Applies a changed configuration. */
 void bc_recorder_reload(struct bc_recorder *recorder);
 

@@ -11,7 +11,7 @@
 #include "formats/base/json.h"
 #include "formats/segment/metadata.h"
 
-bool bc_recorder_events_have_listeners(const struct bc_recorder_events *e)
+static bool has_listeners(const struct bc_recorder_events *e)
 {
 	return e->has_listeners(e->context);
 }
@@ -24,7 +24,7 @@ static void emit_event(struct bc_recorder_events *e, const char *name, json_t *o
 void bc_recorder_events_recording(struct bc_recorder_events *e, const char *event,
 	const struct bc_recording *recording, const struct bc_recording_now *now)
 {
-	if (bc_recorder_events_have_listeners(e))
+	if (has_listeners(e))
 		emit_event(e, event,
 			json_pack("{s:o}", "recording", bc_recording_json(recording, now, e->dir)));
 }
@@ -32,7 +32,7 @@ void bc_recorder_events_recording(struct bc_recorder_events *e, const char *even
 void bc_recorder_events_replay(struct bc_recorder_events *e, const char *event,
 	const struct bc_recording *recording, const struct bc_recording_now *now)
 {
-	if (bc_recorder_events_have_listeners(e))
+	if (has_listeners(e))
 		emit_event(e, event,
 			json_pack("{s:o}", "replay",
 				bc_recording_replay_json(recording, now, e->dir)));
@@ -42,7 +42,7 @@ void bc_recorder_events_state(struct bc_recorder_events *e, const char *now)
 {
 	if (strcmp(now, e->state) == 0)
 		return;
-	if (bc_recorder_events_have_listeners(e))
+	if (has_listeners(e))
 		emit_event(e, "state", json_pack("{s:s, s:s}", "from", e->state, "to", now));
 	e->state = now;
 }
@@ -55,7 +55,7 @@ void bc_recorder_events_disk(struct bc_recorder_events *e, const struct bc_write
 		return;
 	e->is_stuck = stats->is_stuck;
 	memcpy(e->disk_error, stats->error, sizeof(e->disk_error));
-	if (bc_recorder_events_have_listeners(e))
+	if (has_listeners(e))
 		emit_event(e, "disk",
 			json_pack("{s:b, s:o}", "stuck", stats->is_stuck, "error",
 				bc_json_text(stats->is_stuck || is_new ? stats->error : NULL)));
@@ -66,7 +66,7 @@ void bc_recorder_events_board(struct bc_recorder_events *e, const struct bc_boar
 	if (board == NULL || (int)board->state == e->board_state)
 		return;
 	e->board_state = (int)board->state;
-	if (bc_recorder_events_have_listeners(e))
+	if (has_listeners(e))
 		emit_event(e, "board",
 			json_pack("{s:s, s:o}", "state", bc_board_state_name(board->state), "error",
 				bc_json_text_or_null(board->last_error)));
@@ -76,7 +76,7 @@ void bc_recorder_events_gaps(struct bc_recorder_events *e, const struct bc_gap_s
 {
 	for (unsigned cause = 0; cause < BC_GAP_CAUSES; cause++) {
 		const struct bc_gap_sum *sum = &sums[cause];
-		if ((sum->gaps == 0 && sum->lost == 0) || !bc_recorder_events_have_listeners(e))
+		if ((sum->gaps == 0 && sum->lost == 0) || !has_listeners(e))
 			continue;
 		emit_event(e, "gap",
 			json_pack("{s:s, s:o, s:o, s:b}", "cause", bc_gap_cause_name(cause), "gaps",
@@ -87,14 +87,14 @@ void bc_recorder_events_gaps(struct bc_recorder_events *e, const struct bc_gap_s
 
 void bc_recorder_events_armed(struct bc_recorder_events *e, const struct bc_trigger *trigger)
 {
-	if (bc_recorder_events_have_listeners(e))
+	if (has_listeners(e))
 		emit_event(e, "trigger-armed",
 			json_pack("{s:o}", "trigger", bc_trigger_json(trigger)));
 }
 
 void bc_recorder_events_disarmed(struct bc_recorder_events *e, const char *name)
 {
-	if (bc_recorder_events_have_listeners(e))
+	if (has_listeners(e))
 		emit_event(e, "trigger-disarmed", json_pack("{s:o}", "name", bc_json_text(name)));
 }
 
@@ -104,7 +104,7 @@ void bc_recorder_events_segment(struct bc_recorder_events *e, const struct bc_wr
 	char path[4096 + BC_SEGMENT_NAME_MAX + sizeof(BC_PARTIAL_SUFFIX)];
 	char started[BC_RFC3339_BYTES];
 
-	if (!bc_recorder_events_have_listeners(e))
+	if (!has_listeners(e))
 		return;
 	snprintf(path, sizeof(path), "%s/%s%s", e->dir, notice->file,
 		is_sealed ? "" : BC_PARTIAL_SUFFIX);
@@ -151,7 +151,7 @@ json_t *bc_recorder_events_mark_json(const char *text, const struct bc_place *pl
 void bc_recorder_events_mark(
 	struct bc_recorder_events *e, const char *text, const struct bc_place *place)
 {
-	if (bc_recorder_events_have_listeners(e))
+	if (has_listeners(e))
 		emit_event(e, "mark",
 			json_pack("{s:o}", "mark", bc_recorder_events_mark_json(text, place)));
 }
@@ -159,7 +159,7 @@ void bc_recorder_events_mark(
 void bc_recorder_events_note(
 	struct bc_recorder_events *e, const struct bc_recording *recording, const char *note)
 {
-	if (bc_recorder_events_have_listeners(e))
+	if (has_listeners(e))
 		emit_event(e, "note",
 			json_pack("{s:o, s:o}", "recording",
 				bc_json_text(recording->info.header.recording), "metadata",
@@ -169,7 +169,7 @@ void bc_recorder_events_note(
 void bc_recorder_events_match(
 	struct bc_recorder_events *e, const struct bc_trigger_match *match, uint64_t record)
 {
-	if (!bc_recorder_events_have_listeners(e))
+	if (!has_listeners(e))
 		return;
 	emit_event(e, "trigger",
 		bc_json_object((struct bc_json_member[]){

@@ -33,8 +33,6 @@ struct bc_recorder_events {
 	int board_state; /* initially -1 */
 };
 
-bool bc_recorder_events_have_listeners(const struct bc_recorder_events *events);
-
 /* `event` is recording-started, recording-ended, replay-started or replay-ended. */
 void bc_recorder_events_recording(struct bc_recorder_events *events, const char *event,
 	const struct bc_recording *recording, const struct bc_recording_now *now);

@@ -22,42 +22,42 @@ struct bc_recording_waiter {
 	void (*done)(void *context, const struct bc_recording *recording);
 };
 
-int bc_recording_wait(struct bc_recording *t, void *context,
+int bc_recording_wait(struct bc_recording *r, void *context,
 	void (*done)(void *context, const struct bc_recording *recording))
 {
 	struct bc_recording_waiter *waiter = malloc(sizeof(*waiter));
 
 	if (waiter == NULL)
 		return -ENOMEM;
-	*waiter = (struct bc_recording_waiter){t->waiters, context, done};
-	t->waiters = waiter;
+	*waiter = (struct bc_recording_waiter){r->waiters, context, done};
+	r->waiters = waiter;
 	return 0;
 }
 
-static void notify_waiters(struct bc_recording *t)
+static void notify_waiters(struct bc_recording *r)
 {
-	while (t->waiters != NULL) {
-		struct bc_recording_waiter *waiter = t->waiters;
-		t->waiters = waiter->next;
-		waiter->done(waiter->context, t);
+	while (r->waiters != NULL) {
+		struct bc_recording_waiter *waiter = r->waiters;
+		r->waiters = waiter->next;
+		waiter->done(waiter->context, r);
 		free(waiter);
 	}
 }
 
-void bc_recording_end(struct bc_recording *t, const struct bc_writer_notice *totals)
+void bc_recording_end(struct bc_recording *r, const struct bc_writer_notice *totals)
 {
-	t->state = BC_RECORDING_ENDED;
-	t->ended_ns = bc_wall_ns();
-	t->totals = *totals;
-	t->totals.next = NULL;
-	notify_waiters(t);
+	r->state = BC_RECORDING_ENDED;
+	r->ended_ns = bc_wall_ns();
+	r->totals = *totals;
+	r->totals.next = NULL;
+	notify_waiters(r);
 }
 
-static void free_recording(struct bc_recording *t)
+static void free_recording(struct bc_recording *r)
 {
-	notify_waiters(t);
-	bc_recording_info_destroy(&t->info);
-	free(t);
+	notify_waiters(r);
+	bc_recording_info_destroy(&r->info);
+	free(r);
 }
 
 static void describe_recording(struct bc_recordings *recordings,
@@ -97,61 +97,61 @@ static void drop_old(struct bc_recordings *recordings)
 	bool has_last = false;
 
 	while (*at != NULL) {
-		struct bc_recording *t = *at;
-		bool is_kept = t->state != BC_RECORDING_ENDED ||
-			       (t->is_replay ? ++replays <= REPLAYS_KEPT : !has_last);
-		has_last = has_last || (!t->is_replay && t->state == BC_RECORDING_ENDED);
+		struct bc_recording *r = *at;
+		bool is_kept = r->state != BC_RECORDING_ENDED ||
+			       (r->is_replay ? ++replays <= REPLAYS_KEPT : !has_last);
+		has_last = has_last || (!r->is_replay && r->state == BC_RECORDING_ENDED);
 		if (is_kept) {
-			at = &t->next;
+			at = &r->next;
 			continue;
 		}
-		*at = t->next;
-		free_recording(t);
+		*at = r->next;
+		free_recording(r);
 	}
 }
 
 struct bc_recording *bc_recordings_add(struct bc_recordings *recordings, const char *label,
 	const struct bc_source *source, const char *host)
 {
-	struct bc_recording *t = calloc(1, sizeof(*t));
+	struct bc_recording *r = calloc(1, sizeof(*r));
 
-	if (t == NULL)
+	if (r == NULL)
 		return NULL;
-	bc_recording_info_init(&t->info);
-	describe_recording(recordings, &t->info, label, source, host);
-	t->next = recordings->newest;
-	recordings->newest = t;
+	bc_recording_info_init(&r->info);
+	describe_recording(recordings, &r->info, label, source, host);
+	r->next = recordings->newest;
+	recordings->newest = r;
 	drop_old(recordings);
-	return t;
+	return r;
 }
 
 struct bc_recording *bc_recordings_find(const struct bc_recordings *recordings, const char *id)
 {
-	struct bc_recording *t = recordings->newest;
+	struct bc_recording *r = recordings->newest;
 
-	while (t != NULL && strcmp(t->info.header.recording, id) != 0)
-		t = t->next;
-	return t;
+	while (r != NULL && strcmp(r->info.header.recording, id) != 0)
+		r = r->next;
+	return r;
 }
 
 void bc_recordings_free(struct bc_recordings *recordings)
 {
 	while (recordings->newest != NULL) {
-		struct bc_recording *t = recordings->newest;
-		recordings->newest = t->next;
-		free_recording(t);
+		struct bc_recording *r = recordings->newest;
+		recordings->newest = r->next;
+		free_recording(r);
 	}
 }
 
-static const char *state_name(const struct bc_recording *t)
+static const char *state_name(const struct bc_recording *r)
 {
-	switch (t->state) {
+	switch (r->state) {
 	case BC_RECORDING_RUNNING:
 		return "recording";
 	case BC_RECORDING_DRAINING:
 		return "draining";
 	case BC_RECORDING_ENDED:
-		return t->totals.left_open != 0 ? "torn" : "complete";
+		return r->totals.left_open != 0 ? "torn" : "complete";
 	}
 	return "";
 }
@@ -188,53 +188,53 @@ static json_t *path_json(const char *dir, const char *file, bool is_open)
 }
 
 json_t *bc_recording_json(
-	const struct bc_recording *t, const struct bc_recording_now *now, const char *dir)
+	const struct bc_recording *r, const struct bc_recording_now *now, const char *dir)
 {
-	const struct bc_segment_header *header = &t->info.header;
-	const struct bc_writer_notice *totals = &t->totals;
-	bool has_ended = t->state == BC_RECORDING_ENDED;
+	const struct bc_segment_header *header = &r->info.header;
+	const struct bc_writer_notice *totals = &r->totals;
+	bool has_ended = r->state == BC_RECORDING_ENDED;
 	const char *file = has_ended ? totals->file : now->file;
 
 	return bc_json_object((struct bc_json_member[]){
 		{"id", bc_json_text(header->recording)},
 		{"label", bc_json_text_or_null(header->label)},
-		{"started", time_json(true, t->info.started_ns)},
-		{"ended", time_json(has_ended, t->ended_ns)},
-		{"state", bc_json_text(state_name(t))},
+		{"started", time_json(true, r->info.started_ns)},
+		{"ended", time_json(has_ended, r->ended_ns)},
+		{"state", bc_json_text(state_name(r))},
 		{"segments", bc_json_u64(has_ended ? totals->segments : now->segments)},
 		{"records", bc_json_u64(has_ended ? totals->records : now->records)},
 		{"bytes", bc_json_u64(has_ended ? totals->bytes : now->bytes)},
 		{"lost", bc_json_u64(has_ended ? totals->lost : now->lost)},
 		{"metadata", bc_metadata_parse(header->metadata)},
 		{"path", path_json(dir, file, !has_ended && now->is_open)},
-		{"reason", bc_json_text(reason_name(t->reason))},
+		{"reason", bc_json_text(reason_name(r->reason))},
 		{NULL, NULL},
 	});
 }
 
-static const char *replay_state(const struct bc_recording *t)
+static const char *replay_state(const struct bc_recording *r)
 {
-	if (t->state == BC_RECORDING_RUNNING)
+	if (r->state == BC_RECORDING_RUNNING)
 		return "running";
-	if (t->state == BC_RECORDING_DRAINING)
+	if (r->state == BC_RECORDING_DRAINING)
 		return "draining";
-	if (t->error[0] != '\0')
+	if (r->error[0] != '\0')
 		return "failed";
-	return t->is_cancelled ? "cancelled" : "done";
+	return r->is_cancelled ? "cancelled" : "done";
 }
 
 json_t *bc_recording_replay_json(
-	const struct bc_recording *t, const struct bc_recording_now *now, const char *dir)
+	const struct bc_recording *r, const struct bc_recording_now *now, const char *dir)
 {
 	return bc_json_object((struct bc_json_member[]){
-		{"id", bc_json_text(t->info.header.recording)},
-		{"path", bc_json_text(t->path)},
-		{"state", bc_json_text(replay_state(t))},
-		{"started", time_json(true, t->info.started_ns)},
-		{"ended", time_json(t->state == BC_RECORDING_ENDED, t->ended_ns)},
-		{"damaged_places", bc_json_u64(t->damages)},
-		{"error", bc_json_text_or_null(t->error)},
-		{"recording", bc_recording_json(t, now, dir)},
+		{"id", bc_json_text(r->info.header.recording)},
+		{"path", bc_json_text(r->path)},
+		{"state", bc_json_text(replay_state(r))},
+		{"started", time_json(true, r->info.started_ns)},
+		{"ended", time_json(r->state == BC_RECORDING_ENDED, r->ended_ns)},
+		{"damaged_places", bc_json_u64(r->damages)},
+		{"error", bc_json_text_or_null(r->error)},
+		{"recording", bc_recording_json(r, now, dir)},
 		{NULL, NULL},
 	});
 }

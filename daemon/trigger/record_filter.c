@@ -54,30 +54,30 @@ static uint64_t all_of(uint32_t n)
 }
 
 /* Returns a tick's offset in its sampling period, after moving the window there. */
-static uint64_t phase_of(struct filter_pass *s, uint64_t tick)
+static uint64_t phase_of(struct filter_pass *p, uint64_t tick)
 {
-	if (tick - s->window >= s->period)
-		s->window = tick - tick % s->period;
-	return tick - s->window;
+	if (tick - p->window >= p->period)
+		p->window = tick - tick % p->period;
+	return tick - p->window;
 }
 
 /* Returns which of n records are in the sampled part of a period. `anchor` is the first record's
  * tick if it has no delta, else NULL. */
-static uint64_t select_sampled(struct filter_pass *s, const uint8_t *at, uint32_t n, uint64_t ticks,
+static uint64_t select_sampled(struct filter_pass *p, const uint8_t *at, uint32_t n, uint64_t ticks,
 	const uint64_t *anchor)
 {
-	uint64_t tick = anchor != NULL ? *anchor : s->tick;
-	uint64_t phase = phase_of(s, tick);
+	uint64_t tick = anchor != NULL ? *anchor : p->tick;
+	uint64_t phase = phase_of(p, tick);
 	uint64_t bits = 0;
 
-	if (phase + ticks < s->width)
+	if (phase + ticks < p->width)
 		return all_of(n);
-	if (phase >= s->width && phase + ticks < s->period)
+	if (phase >= p->width && phase + ticks < p->period)
 		return 0;
 	for (uint32_t i = 0; i < n; i++, at += BC_RECORD_BYTES) {
 		uint32_t time = bc_le32(at + 8);
 		tick += time != BC_TIME_NONE ? time : 0;
-		bits |= (uint64_t)(phase_of(s, tick) < s->width) << i;
+		bits |= (uint64_t)(phase_of(p, tick) < p->width) << i;
 	}
 	return bits;
 }
@@ -85,17 +85,17 @@ static uint64_t select_sampled(struct filter_pass *s, const uint8_t *at, uint32_
 /* Returns which of the n <= BC_FILTER_RECORDS records at `in` to keep, and the sum of all their
  * deltas. */
 static uint64_t select_records(
-	struct filter_pass *s, uint32_t n, uint64_t *ticks, const uint64_t *anchor)
+	struct filter_pass *p, uint32_t n, uint64_t *ticks, const uint64_t *anchor)
 {
-	const uint8_t *at = record_at(s->chunk, s->in);
-	const struct bc_record_filter_rules *keep = &s->filter->keep;
-	const struct bc_record_filter_rules *leave_out = &s->filter->leave_out;
+	const uint8_t *at = record_at(p->chunk, p->in);
+	const struct bc_record_filter_rules *keep = &p->filter->keep;
+	const struct bc_record_filter_rules *leave_out = &p->filter->leave_out;
 	uint64_t bits = all_of(n);
 
-	if (s->period != 0 || (keep->count == 0 && leave_out->count == 0)) {
+	if (p->period != 0 || (keep->count == 0 && leave_out->count == 0)) {
 		*ticks = bc_records_ticks(at, n, 0);
-		if (s->period != 0)
-			bits = select_sampled(s, at, n, *ticks, anchor);
+		if (p->period != 0)
+			bits = select_sampled(p, at, n, *ticks, anchor);
 		if (bits == 0)
 			return 0;
 	}
@@ -107,120 +107,120 @@ static uint64_t select_records(
 	return kept;
 }
 
-static bool has_event_room(const struct filter_pass *s)
+static bool has_event_room(const struct filter_pass *p)
 {
-	return s->event_out + (s->events_end - s->event_in) < BC_CHUNK_EVENTS;
+	return p->event_out + (p->events_end - p->event_in) < BC_CHUNK_EVENTS;
 }
 
-static void write_anchor(struct filter_pass *s, uint32_t position)
+static void write_anchor(struct filter_pass *p, uint32_t position)
 {
-	struct bc_event *events = s->chunk->events;
+	struct bc_event *events = p->chunk->events;
 
-	assert(has_event_room(s));
-	if (s->event_out == s->event_in) {
-		memmove(&events[s->event_in + 1], &events[s->event_in],
-			(s->events_end - s->event_in) * sizeof(*events));
-		s->event_in++;
-		s->events_end++;
+	assert(has_event_room(p));
+	if (p->event_out == p->event_in) {
+		memmove(&events[p->event_in + 1], &events[p->event_in],
+			(p->events_end - p->event_in) * sizeof(*events));
+		p->event_in++;
+		p->events_end++;
 	}
-	events[s->event_out++] = (struct bc_event){
+	events[p->event_out++] = (struct bc_event){
 		.position = position,
 		.kind = BC_EVENT_ANCHOR,
-		.exact = !s->is_inexact,
-		.value = s->tick,
+		.exact = !p->is_inexact,
+		.value = p->tick,
 	};
 }
 
-/* Moves the record whose first eight bytes are at `head` to `out`; its tick is s->tick. */
-static void keep_record(struct filter_pass *s, const uint8_t *head, bool has_own_anchor)
+/* Moves the record whose first eight bytes are at `head` to `out`; its tick is p->tick. */
+static void keep_record(struct filter_pass *p, const uint8_t *head, bool has_own_anchor)
 {
-	uint8_t *to = record_at(s->chunk, s->out);
-	uint64_t delta = s->tick - s->kept_tick;
+	uint8_t *to = record_at(p->chunk, p->out);
+	uint64_t delta = p->tick - p->kept_tick;
 
 	memmove(to, head, 8);
 	if (has_own_anchor) {
 		delta = BC_TIME_NONE;
-	} else if (s->needs_anchor || delta >= BC_TIME_NONE) {
-		write_anchor(s, s->out);
+	} else if (p->needs_anchor || delta >= BC_TIME_NONE) {
+		write_anchor(p, p->out);
 		delta = BC_TIME_NONE;
 	}
 	bc_write_le32(to + 8, (uint32_t)delta);
-	if (s->out == 0)
-		s->chunk->info.first_tick = s->tick;
-	s->kept_tick = s->tick;
-	s->needs_anchor = false;
-	s->out++;
+	if (p->out == 0)
+		p->chunk->info.first_tick = p->tick;
+	p->kept_tick = p->tick;
+	p->needs_anchor = false;
+	p->out++;
 }
 
 /* Processes one record that has a delta. */
-static void move_one(struct filter_pass *s, bool keep)
+static void move_one(struct filter_pass *p, bool keep)
 {
-	const uint8_t *at = record_at(s->chunk, s->in);
+	const uint8_t *at = record_at(p->chunk, p->in);
 	uint32_t time = bc_le32(at + 8);
-	uint64_t pending = s->tick - s->kept_tick;
+	uint64_t pending = p->tick - p->kept_tick;
 
 	/* The ticks would no longer fit into a delta and there is no space for an anchor: keep the
 	 * previous record after all. */
-	if (pending < BC_TIME_NONE && pending + time >= BC_TIME_NONE && !s->needs_anchor &&
-		!has_event_room(s))
-		keep_record(s, at - BC_RECORD_BYTES, false);
-	s->tick += time;
+	if (pending < BC_TIME_NONE && pending + time >= BC_TIME_NONE && !p->needs_anchor &&
+		!has_event_room(p))
+		keep_record(p, at - BC_RECORD_BYTES, false);
+	p->tick += time;
 	if (keep)
-		keep_record(s, at, false);
-	s->in++;
+		keep_record(p, at, false);
+	p->in++;
 }
 
 /* Moves the events before the record at `in`; its anchor only if the record is kept. */
-static void move_events(struct filter_pass *s, bool keeps_anchor)
+static void move_events(struct filter_pass *p, bool keeps_anchor)
 {
-	struct bc_event *events = s->chunk->events;
+	struct bc_event *events = p->chunk->events;
 
-	for (; s->event_in < s->events_end && events[s->event_in].position == s->in;
-		s->event_in++) {
-		if (events[s->event_in].kind == BC_EVENT_ANCHOR && !keeps_anchor)
+	for (; p->event_in < p->events_end && events[p->event_in].position == p->in;
+		p->event_in++) {
+		if (events[p->event_in].kind == BC_EVENT_ANCHOR && !keeps_anchor)
 			continue;
-		events[s->event_out] = events[s->event_in];
-		events[s->event_out++].position = s->out;
+		events[p->event_out] = events[p->event_in];
+		events[p->event_out++].position = p->out;
 	}
 }
 
 /* Returns the anchor of the record at `in`, or NULL. */
-static const struct bc_event *find_anchor(const struct filter_pass *s)
+static const struct bc_event *find_anchor(const struct filter_pass *p)
 {
-	const struct bc_event *event = &s->chunk->events[s->event_in];
-	const struct bc_event *end = &s->chunk->events[s->events_end];
+	const struct bc_event *event = &p->chunk->events[p->event_in];
+	const struct bc_event *end = &p->chunk->events[p->events_end];
 
-	for (; event < end && event->position == s->in; event++)
+	for (; event < end && event->position == p->in; event++)
 		if (event->kind == BC_EVENT_ANCHOR)
 			return event;
 	return NULL;
 }
 
 /* Processes a record that has an anchor instead of a delta. */
-static void move_anchored(struct filter_pass *s, const struct bc_event *anchor)
+static void move_anchored(struct filter_pass *p, const struct bc_event *anchor)
 {
 	uint64_t tick = anchor->value;
 	bool is_exact = anchor->exact;
 	uint64_t ticks;
-	bool keep = select_records(s, 1, &ticks, &tick) != 0;
+	bool keep = select_records(p, 1, &ticks, &tick) != 0;
 
-	move_events(s, keep);
-	if (!keep && (s->is_first || s->is_inexact || !is_exact))
-		s->needs_anchor = true;
-	s->tick = tick;
-	s->is_inexact = !is_exact;
-	s->is_first = false;
+	move_events(p, keep);
+	if (!keep && (p->is_first || p->is_inexact || !is_exact))
+		p->needs_anchor = true;
+	p->tick = tick;
+	p->is_inexact = !is_exact;
+	p->is_first = false;
 	if (keep)
-		keep_record(s, record_at(s->chunk, s->in), true);
-	s->in++;
+		keep_record(p, record_at(p->chunk, p->in), true);
+	p->in++;
 }
 
-/* Moves the records selected by `bits` out of n. s->tick is the tick of the last one, and `pending`
+/* Moves the records selected by `bits` out of n. p->tick is the tick of the last one, and `pending`
  * the ticks of removed records before the first. All these ticks fit into a delta. */
-static void compact(struct filter_pass *s, uint32_t n, uint64_t bits, uint32_t pending)
+static void compact(struct filter_pass *p, uint32_t n, uint64_t bits, uint32_t pending)
 {
-	const uint8_t *at = record_at(s->chunk, s->in);
-	uint8_t *to = record_at(s->chunk, s->out);
+	const uint8_t *at = record_at(p->chunk, p->in);
+	uint8_t *to = record_at(p->chunk, p->out);
 	uint8_t *first = to;
 
 	/* Removed records are written too, then overwritten: cheaper than an unpredictable branch.
@@ -234,55 +234,55 @@ static void compact(struct filter_pass *s, uint32_t n, uint64_t bits, uint32_t p
 		to += (size_t)keep * BC_RECORD_BYTES;
 		pending = time & (keep - 1);
 	}
-	s->out += (uint32_t)((to - first) / BC_RECORD_BYTES);
-	s->kept_tick = s->tick - pending;
+	p->out += (uint32_t)((to - first) / BC_RECORD_BYTES);
+	p->kept_tick = p->tick - pending;
 }
 
 /* Processes a block of records without events. */
-static void move_block(struct filter_pass *s, uint32_t n)
+static void move_block(struct filter_pass *p, uint32_t n)
 {
 	uint64_t ticks = 0;
-	uint64_t bits = select_records(s, n, &ticks, NULL);
-	uint64_t pending = s->tick - s->kept_tick;
+	uint64_t bits = select_records(p, n, &ticks, NULL);
+	uint64_t pending = p->tick - p->kept_tick;
 
-	s->is_first = false;
-	if (s->needs_anchor || pending >= BC_TIME_NONE || pending + ticks >= BC_TIME_NONE ||
-		(s->out == 0 && bits != 0)) {
+	p->is_first = false;
+	if (p->needs_anchor || pending >= BC_TIME_NONE || pending + ticks >= BC_TIME_NONE ||
+		(p->out == 0 && bits != 0)) {
 		for (uint32_t i = 0; i < n; i++)
-			move_one(s, (bits >> i & 1) != 0);
+			move_one(p, (bits >> i & 1) != 0);
 		return;
 	}
-	s->tick += ticks;
+	p->tick += ticks;
 	if (bits == all_of(n)) {
-		uint8_t *to = record_at(s->chunk, s->out);
-		if (s->in != s->out)
-			memmove(to, record_at(s->chunk, s->in), (size_t)n * BC_RECORD_BYTES);
+		uint8_t *to = record_at(p->chunk, p->out);
+		if (p->in != p->out)
+			memmove(to, record_at(p->chunk, p->in), (size_t)n * BC_RECORD_BYTES);
 		bc_write_le32(to + 8, bc_le32(to + 8) + (uint32_t)pending);
-		s->out += n;
-		s->kept_tick = s->tick;
+		p->out += n;
+		p->kept_tick = p->tick;
 	} else if (bits != 0) {
-		compact(s, n, bits, (uint32_t)pending);
+		compact(p, n, bits, (uint32_t)pending);
 	}
-	s->in += n;
+	p->in += n;
 }
 
-static void run_pass(struct filter_pass *s)
+static void run_pass(struct filter_pass *p)
 {
-	const struct bc_event *events = s->chunk->events;
+	const struct bc_event *events = p->chunk->events;
 
-	while (s->in < s->end) {
-		const struct bc_event *anchor = find_anchor(s);
+	while (p->in < p->end) {
+		const struct bc_event *anchor = find_anchor(p);
 		if (anchor != NULL) {
-			move_anchored(s, anchor);
+			move_anchored(p, anchor);
 			continue;
 		}
-		move_events(s, false);
-		uint32_t until = s->event_in < s->events_end ? events[s->event_in].position
-							     : s->end;
-		uint32_t n = until - s->in;
-		move_block(s, n < BC_FILTER_RECORDS ? n : BC_FILTER_RECORDS);
+		move_events(p, false);
+		uint32_t until = p->event_in < p->events_end ? events[p->event_in].position
+							     : p->end;
+		uint32_t n = until - p->in;
+		move_block(p, n < BC_FILTER_RECORDS ? n : BC_FILTER_RECORDS);
 	}
-	move_events(s, false);
+	move_events(p, false);
 }
 
 static uint64_t ticks_of(uint64_t ns, uint64_t clock_hz)
@@ -295,7 +295,7 @@ static uint64_t ticks_of(uint64_t ns, uint64_t clock_hz)
 static struct filter_pass start_pass(const struct bc_record_filter *filter,
 	const struct bc_record_filter_state *state, struct bc_chunk *chunk, uint64_t clock_hz)
 {
-	struct filter_pass s = {
+	struct filter_pass p = {
 		.filter = filter,
 		.chunk = chunk,
 		.in = state->from,
@@ -309,16 +309,16 @@ static struct filter_pass start_pass(const struct bc_record_filter *filter,
 		.needs_anchor = state->is_delta_lost,
 	};
 
-	while (s.event_in < s.events_end && chunk->events[s.event_in].position < state->from)
-		s.event_in++;
-	s.event_out = s.event_in;
+	while (p.event_in < p.events_end && chunk->events[p.event_in].position < state->from)
+		p.event_in++;
+	p.event_out = p.event_in;
 	if (filter->sampling.period_ns != 0) {
 		clock_hz = clock_hz != 0 ? clock_hz : BC_DEFAULT_CLOCK_HZ;
-		s.width = ticks_of(filter->sampling.width_ns, clock_hz);
-		s.period = ticks_of(filter->sampling.period_ns, clock_hz);
-		s.window = s.tick - s.tick % s.period;
+		p.width = ticks_of(filter->sampling.width_ns, clock_hz);
+		p.period = ticks_of(filter->sampling.period_ns, clock_hz);
+		p.window = p.tick - p.tick % p.period;
 	}
-	return s;
+	return p;
 }
 
 uint32_t bc_record_filter_records(const struct bc_record_filter *filter,
@@ -328,16 +328,16 @@ uint32_t bc_record_filter_records(const struct bc_record_filter *filter,
 	if (filter == NULL || chunk->info.records == state->from ||
 		bc_record_filter_keeps_all(filter))
 		return 0;
-	struct filter_pass s = start_pass(filter, state, chunk, clock_hz);
-	run_pass(&s);
-	uint32_t removed = s.end - s.out;
-	chunk->info.records = s.out;
-	chunk->info.events = s.event_out;
-	chunk->info.last_tick = s.out != state->from ? s.kept_tick : state->last_tick;
-	if (s.out == 0)
+	struct filter_pass p = start_pass(filter, state, chunk, clock_hz);
+	run_pass(&p);
+	uint32_t removed = p.end - p.out;
+	chunk->info.records = p.out;
+	chunk->info.events = p.event_out;
+	chunk->info.last_tick = p.out != state->from ? p.kept_tick : state->last_tick;
+	if (p.out == 0)
 		chunk->info.first_tick = state->first_tick;
-	stamper->record_tick = s.kept_tick;
-	stamper->is_delta_lost = s.needs_anchor;
+	stamper->record_tick = p.kept_tick;
+	stamper->is_delta_lost = p.needs_anchor;
 	return removed;
 }
 
@@ -421,7 +421,7 @@ bool bc_sampling_parse(struct bc_sampling *sampling, const char *text, char *err
 	}
 	if (slash == NULL || (size_t)(slash - text) >= sizeof(width))
 		return fail(err, errlen, "must be all, or WIDTH/PERIOD such as 10ms/1s");
-	snprintf(width, sizeof(width), "%.*s", (int)(slash - text), text);
+	snprintf(width, sizeof(width), "%.*p", (int)(slash - text), text);
 	if (!bc_time_read(&read.width_ns, width) || !bc_time_read(&read.period_ns, slash + 1) ||
 		read.width_ns == 0 || read.width_ns > read.period_ns)
 		return fail(err, errlen,

@@ -131,7 +131,7 @@ bool bc_trigger_set(
 
 bool bc_trigger_check(const struct bc_trigger *t, char *err, size_t errlen)
 {
-	bool begins = t->action == BC_ACTION_START || t->action == BC_ACTION_TOGGLE ||
+	bool starts = t->action == BC_ACTION_START || t->action == BC_ACTION_TOGGLE ||
 		      t->action == BC_ACTION_SNAPSHOT;
 	bool has_post = t->action == BC_ACTION_START || t->action == BC_ACTION_STOP ||
 			t->action == BC_ACTION_SNAPSHOT;
@@ -141,7 +141,7 @@ bool bc_trigger_check(const struct bc_trigger *t, char *err, size_t errlen)
 		what = "when is missing";
 	else if (t->action == BC_ACTION_UNSET)
 		what = "action is missing";
-	else if (t->pre.unit != BC_TIME_OR_SIZE_NONE && !begins)
+	else if (t->pre.unit != BC_TIME_OR_SIZE_NONE && !starts)
 		what = "pre requires action start, toggle or snapshot";
 	else if (t->post.unit != BC_TIME_OR_SIZE_NONE && !has_post)
 		what = "post requires action start, stop or snapshot";
@@ -157,7 +157,7 @@ bool bc_trigger_equal(const struct bc_trigger *a, const struct bc_trigger *b)
 	       a->pre.unit == b->pre.unit && a->pre.value == b->pre.value &&
 	       a->post.unit == b->post.unit && a->post.value == b->post.value &&
 	       strcmp(a->text, b->text) == 0 && a->holdoff_ns == b->holdoff_ns &&
-	       a->is_of_request == b->is_of_request;
+	       a->is_requested == b->is_requested;
 }
 
 const char *bc_trigger_action_name(enum bc_trigger_action action)
@@ -195,7 +195,7 @@ json_t *bc_trigger_json(const struct bc_trigger *t)
 		{"holdoff", length_json(holdoff)},
 		{"fired", bc_json_u64(t->fired)},
 		{"missed", bc_json_u64(t->missed)},
-		{"from", bc_json_text(t->is_of_request ? "request" : "configuration")},
+		{"from", bc_json_text(t->is_requested ? "request" : "configuration")},
 		{NULL, NULL},
 	});
 }

@@ -54,7 +54,7 @@ struct bc_trigger {
 	struct bc_time_or_size post;
 	char text[BC_TRIGGER_TEXT_MAX + 1]; /* of its event; empty: its name */
 	uint64_t holdoff_ns;                /* minimum time between two actions */
-	bool is_of_request;
+	bool is_requested;
 	uint64_t fired;  /* how often it acted */
 	uint64_t missed; /* matches for which no event could be written */
 };

@@ -39,8 +39,8 @@ int bc_trigger_engine_add(struct bc_trigger_engine *e, const struct bc_trigger *
 	if (find_armed(e, trigger->name) < e->count)
 		return -EEXIST;
 	for (unsigned i = 0; i < e->count; i++)
-		alike += e->armed[i].trigger.is_of_request == trigger->is_of_request;
-	if (alike == (trigger->is_of_request ? BC_TRIGGERS_REQUESTED : BC_TRIGGERS_CONFIGURED))
+		alike += e->armed[i].trigger.is_requested == trigger->is_requested;
+	if (alike == (trigger->is_requested ? BC_TRIGGERS_REQUESTED : BC_TRIGGERS_CONFIGURED))
 		return -ENOSPC;
 	if (e->count == 0) { /* no record has been searched */
 		e->has_last = false;
@@ -80,7 +80,7 @@ void bc_trigger_engine_configure(
 {
 	for (unsigned i = e->count; i-- > 0;) {
 		const struct bc_trigger *armed = &e->armed[i].trigger;
-		bool stays = armed->is_of_request;
+		bool stays = armed->is_requested;
 		for (unsigned n = 0; n < count; n++)
 			if (strcmp(armed->name, triggers[n].name) == 0)
 				stays = bc_trigger_equal(armed, &triggers[n]);

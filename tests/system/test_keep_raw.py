@@ -1,4 +1,4 @@
-"""keep_raw: what a live source sent is saved as it came, and replays to what was recorded."""
+"""keep_raw: the bytes of a live source are saved unchanged, and their replay equals the recording."""
 
 import functools
 import json
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.threads
 MIB = 1 << 20
 KEEP = ("--set", "output.keep_raw=yes")
 
-# The least buffer there is with raw bytes kept: overflows soonest.
+# The smallest buffer possible with raw bytes, which overflows soonest.
 SMALL = ("--set", "pipeline.workers=1", "--set", "pipeline.buffer=11M")
 FAULTY = "loss=0.01,corrupt=0.01,agents=3"
 
@@ -39,7 +39,7 @@ def replay(directory, *options, data=None, source="file:-", codes=(0, 3)):
 
 
 def gaps(directory, prefix=""):
-    """Each gap with its place in the recording: (record, cause, samples, exact)."""
+    """The gaps of a recording: [(record, cause, samples, exact)]."""
     found = []
     for path in harness.segments(directory, prefix=prefix):
         for chunk in reference._parse_segment(path, reference.Hashes()).chunks:
@@ -53,7 +53,7 @@ def joined(paths):
 
 
 def check_replay(recorded, directory, prefix=""):
-    """A replay of the raw captures of a recording gives its records and its gaps."""
+    """A replay of the raw captures of a recording yields its records and gaps."""
     replay(directory, data=joined(raw_files(recorded, prefix)))
     equal(harness.lz4_dc(harness.segments(directory)), harness.lz4_dc(harness.segments(recorded, prefix=prefix)),
           "records of the replay")
@@ -70,7 +70,7 @@ def sent(count, *options):
     return done.stdout
 
 
-# ---- what is kept
+# ---- contents
 
 
 def test_the_stream_is_kept_to_the_last_byte(tmp):
@@ -94,10 +94,10 @@ def test_a_replay_needs_no_pipe_for_one_file(tmp):
     record(tmp / "out", "sim:rate=max,count=200000")
     (raw,) = raw_files(tmp / "out")
     status, _ = replay(tmp / "again", source=f"file:{raw}", codes=(0,))
-    equal(status["source"]["clock_hz"], 66_000_000, "the clock, as the capture tells it")
+    equal(status["source"]["clock_hz"], 66_000_000, "the clock from the capture")
     equal(harness.lz4_dc(harness.segments(tmp / "again")), harness.lz4_dc(harness.segments(tmp / "out")), "records")
     status, _ = replay(tmp / "named", source=f"file:{raw},clock_hz=1000", codes=(0,))
-    equal(status["source"]["clock_hz"], 1000, "the clock, as the user tells it")
+    equal(status["source"]["clock_hz"], 1000, "the clock from the user")
 
 
 def test_a_stopped_recording_is_kept_to_its_last_frame(tmp):
@@ -127,7 +127,7 @@ def test_without_keep_raw_nothing_is_kept(tmp):
     equal([path.suffixes[-2] for path in (tmp / "out").glob("*.lz4")], [".byu"], "files")
 
 
-def test_settings_that_make_no_sense_are_refused(tmp):
+def test_invalid_settings_are_refused(tmp):
     for setting, words in (("output.keep_raw=maybe", b"must be one of no|yes"),
                            ("pipeline.buffer=5M", b"with keep_raw) to 1 TiB")):
         done = run(BUSCAPD, "--check-config", "--source", "sim", "--set", "pipeline.workers=1", *KEEP, "--set", setting)
@@ -139,13 +139,13 @@ def test_settings_that_make_no_sense_are_refused(tmp):
 
 
 def test_a_bus_without_a_record_is_kept(tmp):
-    """Every frame is damaged on the way: there is no record, and what came is there."""
+    """Every frame is damaged: there are no records, but the bytes are kept."""
     status = record(tmp / "out", "sim:rate=max,count=100000,corrupt=1", code=4)
     equal(status["counts"]["written"], 0, "records")
     equal(harness.lz4_dc(raw_files(tmp / "out")), sent(100000, "--corrupt", 1), "the stream")
 
 
-def test_what_waits_is_written_after_the_flush_time(tmp):
+def test_waiting_bytes_are_written_after_the_flush_time(tmp):
     out = tmp / "out"
     with Daemon("--source", "sim:rate=20", "-o", out, *KEEP, "--set", "pipeline.flush=50ms",
                 socket=tmp / "socket") as daemon:
@@ -155,7 +155,7 @@ def test_what_waits_is_written_after_the_flush_time(tmp):
             open_files = harness.segments(out, ".bcp1.lz4.partial")
             return open_files and info(open_files)[0]["blocks"] >= 5
 
-        harness.wait_until(kept, "blocks are written while little comes")
+        harness.wait_until(kept, "blocks are written at a low rate")
         equal(daemon.stop(), 0, daemon.err.decode())
     check_replay(out, tmp / "again")
 
@@ -170,34 +170,34 @@ def test_raw_captures_end_with_their_segments(tmp):
         record(out, f"sim:rate={rate},count=2000000,{FAULTY}", "-b", rule, code=4)
         segments, raw = harness.segments(out), raw_files(out)
         assert len(segments) > 2, segments
-        # What came of the stream behind the last record may be in a capture of its own: it has no segment.
+        # Bytes after the last record may be in a separate capture without a segment.
         surplus = raw[len(segments):] if "duration" in rule else []
         equal(numbers(raw), numbers(segments) + [f"{len(segments):05}" for _ in surplus], "numbers")
         assert len(surplus) <= 1, surplus
         if surplus:
             status, _ = replay(tmp / f"surplus{number}", data=joined(surplus))
-            equal(status["counts"]["written"], 0, "records behind the last")
+            equal(status["counts"]["written"], 0, "records after the last")
         equal(list(out.glob("*.partial")), [], "left open")
         verify(segments)
         verify(raw)
         check_replay(out, tmp / f"again{number}")
         if "filesize" in rule:
-            # Each file is no longer than the rule says, but for the chunk that passes it.
+            # Each file exceeds the limit by at most one chunk.
             assert max(path.stat().st_size for path in segments + raw) < 500 * 1024 + 1.1 * MIB
 
 
-def test_the_ring_deletes_both(tmp):
+def test_files_deletes_both(tmp):
     out = tmp / "out"
     record(out, "sim:rate=max,count=1500000", "-b", "filesize:500K", "-b", "files:3")
     segments, raw = harness.segments(out), raw_files(out)
     equal(len(segments), 3, "segments")
     equal(numbers(raw), numbers(segments), "numbers")
-    # What is left begins in the middle of the stream.
+    # The remaining files start in the middle of the stream.
     replay(tmp / "again", data=joined(raw))
     recorded = harness.lz4_dc(segments)
     again = harness.lz4_dc(harness.segments(tmp / "again"))
     least = len(recorded) - 12 * 5000
-    equal(again[-least:], recorded[-least:], "the records of what is left")
+    equal(again[-least:], recorded[-least:], "the records of the remaining files")
 
 
 def test_raw_captures_count_as_space_used(tmp):
@@ -208,7 +208,7 @@ def test_raw_captures_count_as_space_used(tmp):
     equal(numbers(raw_files(out)), numbers(harness.segments(out)), "numbers")
 
 
-def test_an_orphan_goes_in_its_turn(tmp):
+def test_an_orphan_is_deleted_in_order(tmp):
     out = tmp / "out"
     record(out, "sim:rate=max,count=1000000", "-b", "filesize:500K")
     segments, raw = harness.segments(out), raw_files(out)
@@ -223,8 +223,8 @@ def test_an_orphan_goes_in_its_turn(tmp):
 
 
 @pytest.mark.root
-def test_a_full_disk_costs_a_patient_source_nothing(tmp):
-    """It waits; nothing is written twice, and nothing is missing."""
+def test_a_full_disk_loses_nothing_of_a_source_that_can_wait(tmp):
+    """It waits; nothing is written twice or missing."""
     with harness.SmallDisk(tmp, "16M") as disk:
         ballast = disk / "ballast"
         ballast.write_bytes(bytes(12 * MIB))
@@ -258,7 +258,7 @@ def fault_jobs():
 
 @functools.cache
 def wanted_of_fault():
-    """The stream, and its records."""
+    """The stream and its records."""
     return sent(300000, "--loss", 0.01), harness.sim_records(300000, loss=0.01)
 
 
@@ -289,11 +289,11 @@ def one_fault(directory, rules):
     equal(harness.lz4_dc(segments), records, "records")
 
 
-def test_each_call_fails_once_and_nothing_is_lost_or_twice(tmp):
+def test_each_call_fails_once_and_nothing_is_lost_or_duplicated(tmp):
     harness.each(one_fault, list(fault_jobs()), workers=4)
 
 
-def test_what_a_held_up_disk_costs_is_said_in_the_capture(tmp):
+def test_losses_on_a_stuck_disk_are_recorded_in_the_capture(tmp):
     rate = harness.rate(2_000_000)
     out = tmp / "out"
     out.mkdir()
@@ -307,7 +307,7 @@ def test_what_a_held_up_disk_costs_is_said_in_the_capture(tmp):
             harness.wait_until(lambda: watch.last["counts"]["raw_dropped_bytes"] > 2 * rate, "some is dropped")
             faults.set("")
             start = watch.last["counts"]["written"]
-            harness.wait_until(lambda: watch.last["counts"]["written"] > start + rate // 4, "it goes on")
+            harness.wait_until(lambda: watch.last["counts"]["written"] > start + rate // 4, "it continues")
             watch.finish()
         equal(daemon.stop(), 4, daemon.err.decode())
     counts = check_counts(json.loads(daemon.out))
@@ -315,10 +315,10 @@ def test_what_a_held_up_disk_costs_is_said_in_the_capture(tmp):
     raw = raw_files(out)
     verify(raw)
     told = info(raw)
-    equal(sum(one["dropped_bytes"] for one in told), counts["raw_dropped_bytes"], "dropped, as the capture says")
+    equal(sum(one["dropped_bytes"] for one in told), counts["raw_dropped_bytes"], "dropped according to the capture")
     equal(sum(one["holes"] for one in told), 0, "holes")
     assert told[0]["breaks"] >= 1, told
-    # A replay has a gap there; all that was recorded is in the capture, or nearly.
+    # A replay has a gap there; the capture contains nearly all that was recorded.
     status, _ = replay(tmp / "again", data=joined(raw))
     causes = {gap[1] for gap in gaps(tmp / "again")}
     assert causes & {"buffer", "disk", 1, 2}, causes
@@ -333,7 +333,7 @@ def test_a_deleted_open_capture_is_noticed(tmp):
         opened = harness.wait_until(lambda: harness.segments(out, ".bcp1.lz4.partial"), "a capture is open")
         harness.wait_until(lambda: daemon.status()["counts"]["written"], "it records")
         opened[0].unlink()
-        harness.wait_until(lambda: harness.segments(out, "-00001.bcp1.lz4.partial"), "another is begun")
+        harness.wait_until(lambda: harness.segments(out, "-00001.bcp1.lz4.partial"), "another is started")
         harness.wait_until(lambda: harness.segments(out, "-00001.byu.lz4.partial"), "with another segment")
         check_counts(daemon.status())
         equal(daemon.stop(), 1, daemon.err.decode())
@@ -348,7 +348,7 @@ def test_a_deleted_open_capture_is_noticed(tmp):
 # ---- a crash
 
 
-def test_a_killed_daemon_leaves_what_the_next_start_makes_whole(tmp):
+def test_the_next_start_recovers_the_captures_of_a_killed_daemon(tmp):
     for number in range(3):
         out = tmp / f"out{number}"
         with Daemon("--source", f"sim:rate={harness.rate(1_000_000)},count=10M", "-o", out, *KEEP, "-b", "filesize:1M",
@@ -358,7 +358,7 @@ def test_a_killed_daemon_leaves_what_the_next_start_makes_whole(tmp):
             daemon.process.kill()
             daemon.wait()
         opened = harness.segments(out, ".bcp1.lz4.partial")
-        # As if the last write had been torn, too.
+        # As if the last write had been torn.
         for path in opened:
             torn = path.read_bytes()[: 1000 * number]
             with open(path, "ab") as file:
@@ -373,7 +373,7 @@ def test_a_killed_daemon_leaves_what_the_next_start_makes_whole(tmp):
         replay(tmp / f"again{number}", data=joined(raw))
         recorded = harness.lz4_dc(harness.segments(out, prefix=recording))
         again = harness.lz4_dc(harness.segments(tmp / f"again{number}"))
-        # A block is written before its chunk: the capture has no less.
+        # A block is written before its chunk, so the capture has at least as much.
         assert len(again) >= len(recorded) > 0
         equal(again[: len(recorded)], recorded, "records")
         harness.compare_with_sim(harness.segments(tmp / f"again{number}"))
@@ -394,13 +394,13 @@ def test_an_open_capture_without_a_whole_block_is_removed(tmp):
     taken.write_bytes(data)
     err = run(BUSCAPD, "--once", "--source", "sim:rate=max,count=1", "-o", out).stderr.decode()
     assert f"{taken.name}: a sealed raw capture has the same name" in err, err
-    equal(taken.read_bytes(), data, "it is left")
+    equal(taken.read_bytes(), data, "unchanged")
 
 
 # ---- the tools
 
 
-def test_a_damaged_capture_is_replayed_but_for_its_block(tmp):
+def test_a_damaged_capture_is_replayed_except_for_its_block(tmp):
     out = tmp / "out"
     record(out, "sim:rate=max,count=500000")
     (raw,) = raw_files(out)

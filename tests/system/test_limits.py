@@ -1,4 +1,4 @@
-"""Where segments and recordings end, and what is deleted to make room."""
+"""Where segments and recordings end, and what is deleted to make space."""
 
 import contextlib
 import json
@@ -16,7 +16,7 @@ MIB = 1 << 20
 
 
 def record(directory, source, *options, code=0):
-    """Runs --once; chunks are full, however slowly a machine fills them. Returns its segments and its log."""
+    """Runs --once with full chunks even on a slow machine. Returns the segments and the log."""
     done = run(BUSCAPD, "--once", "--source", source, "-o", directory, "--set", "pipeline.flush=1h", *options)
     equal(done.returncode, code, done.stderr.decode())
     equal(list(directory.glob("*.partial")), [], "left open")
@@ -43,13 +43,13 @@ def test_segments_are_cut_after_the_chunk_that_passes_the_size(tmp):
     segments, _ = record(tmp / "out", "sim:rate=max,count=1M", "-b", "filesize:1M")
     assert len(segments) >= 3, segments
     for segment in info(segments)[:-1]:
-        # The limit, one chunk past it at most, and the index.
+        # The limit, at most one more chunk, and the index.
         assert MIB <= segment["bytes"] < MIB + 600_000, segment
         equal(segment["records"] % CHUNK, 0, "whole chunks")
     equal(harness.lz4_dc(segments) == harness.sim_records(1_000_000), True, "records")
 
 
-def test_bare_sizes_are_of_thousand_bytes(tmp):
+def test_sizes_without_a_unit_are_in_kilobytes(tmp):
     segments, _ = record(tmp / "out", "sim:rate=max,count=500k", "-b", "filesize:700")
     equal([segment["chunks"] for segment in info(segments)][:-1], [2] * (len(segments) - 1), "chunks a segment")
     assert len(segments) == 3, segments
@@ -57,7 +57,7 @@ def test_bare_sizes_are_of_thousand_bytes(tmp):
 
 def test_a_live_recording_is_cut_by_the_host_time(tmp):
     segments, _ = record(tmp / "out", "sim:rate=200k", "-b", "duration:0.5", "-a", "duration:3.2")
-    # Seven, on a machine that has time.
+    # Seven on an idle machine.
     assert 4 <= len(segments) <= 7, segments
     said = info(segments)
     for before, after in zip(said, said[1:]):
@@ -70,7 +70,7 @@ def test_a_live_recording_is_cut_by_the_host_time(tmp):
 def test_a_live_recording_is_cut_at_multiples_of_an_interval(tmp):
     interval = 20_000_000
     segments, _ = record(tmp / "out", "sim:rate=200k", "-b", "interval:20ms", "-a", "duration:2.2")
-    # One each, where nothing held it up; a cut before its time would give two.
+    # One each on an idle machine; a cut too early would yield two.
     numbers = [segment["first_wall_ns"] // interval for segment in info(segments)]
     equal(sorted(set(numbers)), numbers, "intervals")
     assert 10 < len(numbers) <= 112, numbers
@@ -84,7 +84,7 @@ def test_a_file_is_cut_by_the_bus_time(tmp):
     whole = said[-1]["last_tick"] - said[0]["first_tick"]
     equal(len(said), whole // (7 * clock) + 1, "segments")
     for before, after in zip(said, said[1:]):
-        # A segment begins with a record; the next ends it that much of bus time later.
+        # A segment starts with a record, and the cut is this much bus time later.
         assert after["first_tick"] - before["first_tick"] >= 7 * clock, before
         assert before["last_tick"] - before["first_tick"] < 7 * clock, before
     equal(harness.lz4_dc(segments) == harness.sim_records(1_200_000), True, "records")
@@ -95,7 +95,7 @@ def test_a_file_is_cut_by_the_bus_time(tmp):
           [said[0]["first_tick"] // (7 * clock) + 1 + n for n in range(len(said) - 1)], "intervals")
 
 
-def test_files_keeps_so_many_sealed_ones_across_restarts(tmp):
+def test_files_limits_the_sealed_segments_across_restarts(tmp):
     out = tmp / "out"
     first, _ = record(out, "sim:rate=max,count=500k", "-b", "filesize:300K")
     equal(len(first), 6, "segments")
@@ -103,13 +103,13 @@ def test_files_keeps_so_many_sealed_ones_across_restarts(tmp):
     torn.write_text("not a segment")
     second, err = record(out, "sim:rate=max,count=300k", "-b", "filesize:300K", "-b", "files:6")
     equal(len(second), 6, "segments")
-    # The oldest went, one for each new one, and nothing else.
+    # For each new one the oldest was deleted, and nothing else.
     equal(names(second)[:2], names(first)[-2:], "kept of the first run")
     equal([f"{path.name}: deleted by rule files" in err for path in first], [True] * 4 + [False] * 2, err)
     assert torn.exists()
 
 
-def test_files_counts_the_open_segment_and_spares_it(tmp):
+def test_files_counts_the_open_segment_but_keeps_it(tmp):
     out = tmp / "out"
     argv = ("--source", "sim:rate=1M", "-o", out, "-b", "filesize:300K", "-b", "files:1")
     with Daemon(*argv, socket=tmp / "socket") as daemon:
@@ -122,10 +122,10 @@ def test_files_counts_the_open_segment_and_spares_it(tmp):
     equal(len(harness.segments(out)), 1, "segments")
 
 
-def test_what_is_left_open_is_never_deleted(tmp):
+def test_partial_files_are_never_deleted(tmp):
     out = tmp / "out"
     first, _ = record(out, "sim:rate=max,count=500k", "-b", "filesize:300K")
-    # It can't be recovered: there is a sealed one of its name, and it has more than that.
+    # It cannot be recovered, because a sealed segment with this name and more records exists.
     opened = first[0].with_name(first[0].name + ".partial")
     content = first[0].read_bytes() + first[1].read_bytes()
     opened.write_bytes(content)
@@ -139,7 +139,7 @@ def test_what_is_left_open_is_never_deleted(tmp):
 # ---- stop rules
 
 
-def test_a_recording_ends_with_exactly_so_many_records(tmp):
+def test_a_recording_ends_exactly_at_its_record_limit(tmp):
     for records in (1, 12345, CHUNK - 1, CHUNK, CHUNK + 1, 3 * CHUNK):
         for kind in ("sim:rate=max", "sim:rate=5M"):
             out = tmp / f"{records}-{kind[-3:]}"
@@ -151,7 +151,7 @@ def test_a_recording_ends_after_its_duration(tmp):
     start = time.monotonic()
     segments, _ = record(tmp / "live", "sim:rate=100k", "-a", "duration:2")
     assert time.monotonic() - start >= 2
-    # A quarter of what a machine brings that has nothing else to do.
+    # A quarter of what an idle machine achieves.
     assert sum(segment["records"] for segment in info(segments)) >= 50_000
     clock = 1_000_000
     segments, _ = record(tmp / "file", f"file:{bus_file(tmp)},clock_hz={clock}", "-a", "duration:10")
@@ -175,7 +175,7 @@ def test_a_recording_ends_after_the_chunk_that_passes_its_size(tmp):
         equal(recorded == harness.sim_records(1_000_000)[: len(recorded)], True, "records")
 
 
-def test_what_comes_after_the_end_is_counted_as_idle(tmp):
+def test_samples_after_the_end_are_counted_as_idle(tmp):
     done = run(BUSCAPD, "--once", "--source", "sim:rate=20M", "-a", "filesize:500K", "-o", tmp / "out")
     equal(done.returncode, 0, done.stderr)
     counts = harness.check_counts(json.loads(done.stdout))
@@ -194,7 +194,7 @@ def used(directory):
     return total
 
 
-def test_max_use_is_kept_at_every_moment(tmp):
+def test_max_use_holds_at_every_moment(tmp):
     out = tmp / "out"
     argv = ("--source", f"sim:rate={harness.rate(2_000_000)},count=30M", "-o", out, "--set", "space.max_use=6M", "--set",
             "pipeline.buffer=128M")
@@ -205,14 +205,14 @@ def test_max_use_is_kept_at_every_moment(tmp):
             most = max(most, used(out))
             time.sleep(0.002)
         equal(daemon.stop(), 0, daemon.err)
-    # It looks each 32nd of it, and the index of the segment being sealed comes on top.
+    # Space is checked each 1/32 of the limit, and the index of the segment being sealed is added.
     assert 4 * MIB < most < 6 * MIB + 2 * 600_000, most
     segments = harness.segments(out)
     verify(segments)
     assert harness.compare_with_sim(segments, info(segments)[0]["first_record"]) > 0, "the newest are kept"
 
 
-def test_max_use_deletes_what_earlier_runs_left(tmp):
+def test_max_use_deletes_segments_of_earlier_runs(tmp):
     out = tmp / "out"
     first, _ = record(out, "sim:rate=max,count=1M", "-b", "filesize:300K")
     foreign = out / "notes.txt"
@@ -224,8 +224,8 @@ def test_max_use_deletes_what_earlier_runs_left(tmp):
     equal(foreign.stat().st_size, 3 * MIB)
 
 
-def take(file, size):
-    """Lets a file grow while there is room. Returns whether it is as large as that."""
+def extend(file, size):
+    """Extends a file as far as there is space. Returns whether it has reached the size."""
     try:
         while file.tell() < size:
             file.write(bytes(MIB // 4))
@@ -235,7 +235,7 @@ def take(file, size):
 
 
 @pytest.mark.root
-def test_keep_free_leaves_room_to_others(tmp):
+def test_keep_free_leaves_space_to_other_programs(tmp):
     with harness.SmallDisk(tmp, "16M") as disk:
         out = disk / "out"
         source = f"sim:rate={harness.rate(2_000_000)}"
@@ -245,9 +245,9 @@ def test_keep_free_leaves_room_to_others(tmp):
             harness.wait_until(lambda: daemon.status()["recording"]["bytes"] > 16 * MIB, "it goes round")
             free = os.statvfs(disk)
             assert free.f_bavail * free.f_frsize > 5 * MIB, free
-            # Somebody else takes more than there is to delete: recording waits.
+            # Another program uses more than can be deleted: recording waits.
             with (disk / "other").open("wb", buffering=0) as other:
-                harness.wait_until(lambda: take(other, 11 * MIB), "segments make room")
+                harness.wait_until(lambda: extend(other, 11 * MIB), "segments make room")
             harness.wait_until(lambda: "keep_free" in (daemon.status()["disk"]["last_error"] or ""), "it says so")
             equal(harness.segments(out), [], "segments that could be deleted")
             (disk / "other").unlink()
@@ -257,7 +257,7 @@ def test_keep_free_leaves_room_to_others(tmp):
         verify(harness.segments(out))
 
 
-def test_max_age_deletes_what_is_old(tmp):
+def test_max_age_deletes_old_segments(tmp):
     out = tmp / "out"
     first, _ = record(out, "sim:rate=max,count=300k", "-b", "filesize:300K")
     equal(len(first), 4, "segments")

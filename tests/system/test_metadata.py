@@ -1,4 +1,4 @@
-"""Marks, triggers and notes: what is set while recording stays at its record, and is shown, through every tool."""
+"""Marks, triggers and notes set during a recording keep their record through every tool and are shown."""
 
 import json
 import shutil
@@ -21,13 +21,13 @@ def xxh3(data, tmp):
 
 
 def plant(path, events, tmp):
-    """Puts events, (record, kind, text), into the only chunk of a segment, which is then without its index."""
+    """Inserts events, (record, kind, text), into the only chunk of a segment, which then has no index."""
     (chunk,) = reference._parse_segment(path, reference.Hashes()).chunks
     data = path.read_bytes()
     head = bytearray(data[chunk.offset : chunk.offset + 160])
     old_bytes = struct.unpack_from("<I", head, 36)[0]
     rows = [(event.position, 1, None) for event in chunk.events if event.kind == "anchor"]
-    assert len(rows) == len(chunk.events), "there are other events already"
+    assert len(rows) == len(chunk.events), "there are other events"
     encoded = data[chunk.offset + 160 : chunk.offset + 160 + old_bytes]
     for record, kind, text in sorted(events, key=lambda event: event[0]):
         text = text.encode()
@@ -91,7 +91,7 @@ def check(path, events, metadata):
 def test_info_shows_marks_triggers_and_notes_with_record_and_text(tmp):
     torn, whole, events = trace(tmp)
     check(whole, events, NOTES)
-    # Without the index, too, where nothing but the chunks tells.
+    # Also without the index, from the chunks only.
     (segment,) = info([torn])
     equal([(e["kind"], e["record"], e["text"] or "") for e in segment["events"]], events, "events of the torn one")
     equal(segment["metadata"], NOTES, "metadata of the torn one")
@@ -103,7 +103,7 @@ def test_info_shows_marks_triggers_and_notes_with_record_and_text(tmp):
     assert '  metadata    {"run":"7","who":"two\\nlines \\\\ and ' in text, text
 
 
-def test_recover_keeps_them(tmp):
+def test_recover_keeps_the_events(tmp):
     torn, whole, events = trace(tmp)
     for mode in ("tail", "salvage"):
         done = run(BUSCAP, "recover", "--mode", mode, torn, "-o", tmp / f"{mode}.byu.lz4")
@@ -112,7 +112,7 @@ def test_recover_keeps_them(tmp):
     equal(harness.lz4_dc([whole]), harness.lz4_dc([torn]), "records")
 
 
-def test_cut_keeps_those_of_its_part(tmp):
+def test_cut_keeps_the_events_of_its_part(tmp):
     _, whole, events = trace(tmp)
     for first, last in ((0, RECORDS), (50, 2999), (100, 100), (2500, 4999), (4000, RECORDS), (101, 2499)):
         out = tmp / f"{first}.byu.lz4"
@@ -123,7 +123,7 @@ def test_cut_keeps_those_of_its_part(tmp):
         check(out, kept, {})
 
 
-def test_merge_keeps_them(tmp):
+def test_merge_keeps_the_events(tmp):
     _, whole, events = trace(tmp)
     one, two = tmp / "one.byu.lz4", tmp / "two.byu.lz4"
     for part, out in (("0-2499", one), (f"2500-{RECORDS}", two)):
@@ -136,7 +136,7 @@ def test_merge_keeps_them(tmp):
     equal(len(harness.lz4_dc([out])), 12 * RECORDS, "bytes of records")
 
 
-def test_a_replay_keeps_them(tmp):
+def test_a_replay_keeps_the_events(tmp):
     _, whole, events = trace(tmp)
     done = run(BUSCAPD, "--once", "--source", f"file:{whole}", "-o", tmp / "out")
     equal(done.returncode, 0, done.stderr.decode())
@@ -145,7 +145,7 @@ def test_a_replay_keeps_them(tmp):
     equal(harness.lz4_dc([segment]), harness.lz4_dc([whole]), "records")
 
 
-def test_what_a_start_recovers_keeps_them(tmp):
+def test_recovery_at_startup_keeps_the_events(tmp):
     torn, _, events = trace(tmp)
     (segment,) = harness.segments(tmp / "planted")
     shutil.move(torn, f"{segment}.partial")
@@ -155,7 +155,7 @@ def test_what_a_start_recovers_keeps_them(tmp):
     check(segment, events, NOTES)
 
 
-def test_tables_name_them(tmp):
+def test_tables_contain_the_events(tmp):
     _, whole, events = trace(tmp)
     done = run(BUSCAP, "convert", whole, "-O", "ndjson")
     equal(done.returncode, 0, done.stderr.decode())
@@ -171,7 +171,7 @@ def raw_metadata(path):
     return reference._parse_segment(path, reference.Hashes()).header["metadata"]
 
 
-def test_what_is_set_while_recording_is_in_this_segment_as_a_note_and_in_the_next_s_header(tmp):
+def test_metadata_set_while_recording_is_a_note_in_this_segment_and_in_the_next_header(tmp):
     with daemon_in(tmp) as daemon:
         daemon.wait_ready()
         api = Api(tmp / "socket")
@@ -186,15 +186,15 @@ def test_what_is_set_while_recording_is_in_this_segment_as_a_note_and_in_the_nex
         mark = api.good("POST", "/v1/marks", {"text": "here \u00e9\n"}, 201)["mark"]
         noted = api.good("PATCH", "/v1/recordings/current", {"metadata": {"run": "2", "more": "\u20ac"}})
         metadata = {"who": "me", "run": "2", "more": "\u20ac"}
-        equal(noted["recording"]["metadata"], metadata, "metadata of the answer")
+        equal(noted["recording"]["metadata"], metadata, "metadata in the response")
         for key, value in (("a b", "1"), ("", "1"), ("k" * 65, "1"), ("k", "v" * 1025), ("k", 1), ("k", None)):
             api.bad("PATCH", "/v1/recordings/current", {"metadata": {key: value}})
         api.bad("PATCH", "/v1/recordings/current", {"metadata": {f"k{i}": "v" * 1024 for i in range(4)}})
-        equal(api.good("GET", "/v1/recordings/current")["recording"]["metadata"], metadata, "after what was refused")
+        equal(api.good("GET", "/v1/recordings/current")["recording"]["metadata"], metadata, "after a refused request")
         wait_more()
         api.good("POST", "/v1/rotate")
         wait_more()
-        # The last is noted when no segment will begin any more.
+        # The last one is set when no further segment will be started.
         api.good("PATCH", "/v1/recordings/current", {"metadata": {"end": "yes"}})
         stopped = api.good("DELETE", "/v1/recordings/current")["recording"]
         equal(stopped["metadata"], {**metadata, "end": "yes"}, "metadata at the end")
@@ -205,7 +205,7 @@ def test_what_is_set_while_recording_is_in_this_segment_as_a_note_and_in_the_nex
         equal(daemon.stop(), 0, daemon.err)
     first, second = harness.segments(tmp / "out")
     equal(raw_metadata(first), {"who": "me", "run": "1"}, "header of the first segment")
-    # It is made with the segment's first chunk, and may know the last note as well.
+    # The header is written with the segment's first chunk and may contain the last note too.
     equal({**raw_metadata(second), "end": "yes"}, {**metadata, "end": "yes"}, "header of the second")
     one, two = info([first, second])
     equal(one["metadata"], metadata, "info of the first")

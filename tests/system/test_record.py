@@ -1,4 +1,4 @@
-"""Recording from end to end: what `buscapd --once` makes of an input, held against tests/support/reference.py."""
+"""Recording from end to end: the output of `buscapd --once` compared with tests/support/reference.py."""
 
 import dataclasses
 import json
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.threads
 
 REAL_TRACE = ROOT / "../shared/data/byu/pentium2-slice.tr"
 _NONE = type(None)
-# What scripts depend on: names of the status and their types.
+# Names and types of status members, on which scripts depend.
 STATUS = {
     "version": str, "state": str, "clients": int, "uptime_seconds": (int, float),
     "source.kind": str, "source.name": str, "source.clock_hz": int, "source.board": (dict, _NONE),
@@ -59,9 +59,9 @@ class Result:
 
 
 def finished(argv, code, out, err, directory):
-    """The result of a run, its status checked for what always holds."""
+    """The result of a run, after checking the invariants of its status."""
     what = f"{' '.join(map(str, argv))}: exit {code}\n{err.decode(errors='replace')}"
-    assert out.count(b"\n") == 1 and out.endswith(b"\n"), f"one line of status wanted, not {out!r}; {what}"
+    assert out.count(b"\n") == 1 and out.endswith(b"\n"), f"the status is not one line: {out!r}; {what}"
     status = json.loads(out)
     for path, kind in STATUS.items():
         value = status
@@ -79,7 +79,7 @@ def finished(argv, code, out, err, directory):
 
 
 def record(directory, source, *options, stdin=None):
-    """Runs buscapd --once into a new directory below `directory`. `source` is a SPEC, or bytes for a file."""
+    """Runs buscapd --once into a new subdirectory of `directory`. `source` is a SPEC, or the bytes of a file."""
     out = pathlib.Path(tempfile.mkdtemp(prefix="out", dir=directory))
     argv = [BUSCAPD, "--once", "--no-socket", "--source", source, "-o", out, *options]
     done = run(*argv, data=stdin)
@@ -96,14 +96,14 @@ def record_bytes(directory, data, format_name, *options):
 
 
 def exit_code_of(expected):
-    """Bytes that make no frame, and frames that are missing, are damage of the input; the board's losses are not."""
+    """Invalid bytes and missing frames are damage of the input; the board's losses are not."""
     if expected.skipped_bytes or any(cause == "sequence" for _, cause, _, _ in expected.gaps):
         return 3
     return 4 if expected.board_lost else 0
 
 
 def check(result, expected, what):
-    """All that must hold of a recording: its bytes, ticks, events, counts and exit code."""
+    """Checks a recording's bytes, ticks, events, counts and exit code."""
     try:
         plain = harness.lz4_dc(result.segments)
         equal(plain, bytes(expected.records), "lz4 -dc of the segments")
@@ -112,7 +112,7 @@ def check(result, expected, what):
         equal(list(recorded.ticks), list(expected.ticks), "absolute ticks")
         equal(recorded.inexact, expected.inexact, "records without a known tick")
         equal(recorded.gaps, expected.gaps, "gaps")
-        equal(sorted(recorded.epochs.values()), sorted(expected.epochs.values()), "epochs begin")
+        equal(sorted(recorded.epochs.values()), sorted(expected.epochs.values()), "first ticks of epochs")
         equal(recorded.triggers, expected.triggers, "triggers")
         counts = result.counts
         got = {name: counts[name] for name in ("received", "written", "board_lost", "skipped_bytes", "gaps")}
@@ -121,7 +121,7 @@ def check(result, expected, what):
             "received": expected.received, "written": len(expected), "board_lost": expected.board_lost,
             "skipped_bytes": expected.skipped_bytes, "gaps": recorded.gap_events, "invalid": expected.invalid,
         }
-        # An epoch without records can part the gaps at one place: they are in chunks of their own.
+        # An epoch without records can split the gaps at one place, because it has a chunk to itself.
         if expected.epoch_count == 1:
             equal(recorded.gap_events, len(expected.gaps), "gap events, one for each place and cause")
         equal(got, wanted, "counts")
@@ -153,7 +153,7 @@ def hex_blocks(name):
     return [bytes.fromhex(block) for block in re.findall(r"```hex\n(.*?)```", text, re.S)]
 
 
-def test_the_board_document_shows_true_frames():
+def test_the_frames_in_the_board_document_are_valid():
     frame, records, last = hex_blocks("board-protocol.md")
     equal(reference.decode_header(frame, 0), (3, 0, 0x102, 3, 0x123456789A, 5))
     expected = reference.decode_bcp1(frame + last)
@@ -163,17 +163,17 @@ def test_the_board_document_shows_true_frames():
     equal(reference.decode_header(last, 0), (8, 0, 0x103, 0, 0x1234580000, 0))
 
 
-def test_the_board_document_is_recorded_as_it_says(tmp):
+def test_the_frames_in_the_board_document_are_recorded_as_it_says(tmp):
     frame, records, last = hex_blocks("board-protocol.md")
     result = record_bytes(tmp, frame + last, None)
     equal(harness.lz4_dc(result.segments), records)
     check(result, reference.decode_bcp1(frame + last), "the document's frames")
 
 
-def test_the_reader_in_the_segment_document_reads(tmp):
+def test_the_reader_in_the_segment_document_works(tmp):
     text = (ROOT / "docs/segment-format.md").read_text()
     script = re.search(r"```python\n(.*?)```", text, re.S).group(1)
-    assert script.count("\n") <= 40, "it was to be short"
+    assert script.count("\n") <= 40, "it should be short"
     data, expected = reference.make_bcp1(
         random.Random(5), reference.Features(samples=500, p_loss=0.1, p_epoch=0.1, p_pause=0.02))
     result = record_bytes(tmp, data, None)
@@ -206,7 +206,7 @@ def test_random_streams_become_the_expected_records(tmp):
     assert 20 < damaged < 100
 
 
-def test_invalid_cycles_are_kept_when_told(tmp):
+def test_invalid_cycles_are_kept_if_configured(tmp):
     options = reference.Options(keep_invalid=True)
     config = keep_invalid(tmp)
     for seed in range(10):
@@ -229,7 +229,7 @@ def test_the_mapping_of_the_configuration_is_used(tmp):
     equal((mapping["size"], mapping["attr"][12], mapping["attr"][8]), ("v1.0", 7, 3))
 
 
-def test_each_feature_alone(tmp):
+def test_each_feature_by_itself(tmp):
     alone = {
         "p_invalid": 0.3, "p_pause": 0.05, "p_heartbeat": 0.5, "p_loss": 0.4, "p_jump": 0.3, "p_bad_samples": 0.3,
         "p_bad_header": 0.3, "p_torn": 0.3, "p_nested": 0.3, "p_garbage": 0.5, "p_epoch": 0.3, "p_last": 0.3,
@@ -243,7 +243,7 @@ def test_each_feature_alone(tmp):
 
 
 def frames(samples, size=2000):
-    """A plain stream of bcp1, and what must be recorded of it."""
+    """A plain bcp1 stream and its expected records."""
     out = bytearray()
     expected = reference.Expected()
     tick = 1000
@@ -278,7 +278,7 @@ def test_sizes_around_a_chunk(tmp):
 def test_several_segments(tmp):
     samples = many_samples(5 * reference.CHUNK_RECORDS + 4321)
     data, expected = frames(samples)
-    # At a place in the middle of each chunk, a loss: its number must not change with the segments.
+    # A loss in the middle of each chunk: record numbers must not depend on the segments.
     result = record_bytes(tmp, data, "bcp1", "-b", "filesize:100")
     recorded = check(result, expected, "a segment a chunk")
     assert len(recorded.segments) >= 5, f"{len(recorded.segments)} segments"
@@ -303,7 +303,7 @@ def test_damage_across_segments(tmp):
 
 
 def eventful(n):
-    """A stream with a gap, an anchor and a trigger for each of its n records, and what becomes of it: many small
+    """A stream with a gap, an anchor and a trigger for each of its n records, and its expected records: many small
     chunks."""
     out = bytearray()
     expected = reference.Expected()
@@ -317,13 +317,13 @@ def eventful(n):
     return bytes(out), expected
 
 
-def test_more_events_than_a_chunk_takes(tmp):
+def test_more_events_than_fit_into_a_chunk(tmp):
     data, expected = eventful(1500)
     recorded = check(record_bytes(tmp, data, None), expected, "a gap, an anchor and a trigger for each record")
     assert len(recorded.chunks) >= 18, f"{len(recorded.chunks)} chunks"
 
 
-def test_a_gap_behind_the_last_record_is_on_record(tmp):
+def test_a_gap_after_the_last_record_is_recorded(tmp):
     samples = [(0x1000, 0, 0xF0, 0)]
     data = reference.encode_header(0, 0, 0, 1, 5, 0) + reference.encode_payload(samples)
     data += reference.encode_header(2 | 8, 0, 1, 0, 9, 77)
@@ -337,7 +337,7 @@ def test_gaps_at_one_place_are_one(tmp):
         return reference.encode_header(flags, 0, i, 1, 100 + i, lost) + reference.encode_payload([(64 * i, 0, 0xC0, 0)])
 
     data = sample(0, 0, 0)
-    for i in (1, 2, 3):  # three frames of nothing but loss
+    for i in (1, 2, 3):  # three frames without samples, only losses
         data += reference.encode_header(2, 0, i, 0, 100 + i, 10 * i)
     data += sample(4, 2, 5) + sample(5, 0, 0)
     expected = reference.decode_bcp1(data)
@@ -357,7 +357,7 @@ def test_gaps_with_only_dropped_samples_between_are_one(tmp):
     check(record_bytes(tmp, data, None), expected, "an invalid cycle between two losses")
 
 
-def test_an_epoch_behind_nothing_but_dropped_samples(tmp):
+def test_an_epoch_after_dropped_samples_only(tmp):
     data = one_sample(0, 5000, control=0x00) + one_sample(1, 40) + one_sample(2, 50)
     expected = reference.decode_bcp1(data)
     equal((expected.epochs, list(expected.ticks)), ({1: 0}, [40, 50]))
@@ -374,11 +374,11 @@ def test_losses_and_no_sample_at_all(tmp):
     check(record_bytes(tmp, data, None), expected, "heartbeats with losses")
 
 
-# ---- inputs that are no files, and other formats
+# ---- pipes and other formats
 
 
 def fed(directory, spec, feed):
-    """Runs buscapd --once while feed(process) gives it its input."""
+    """Runs buscapd --once while feed(process) writes its input."""
     out = pathlib.Path(tempfile.mkdtemp(prefix="out", dir=directory))
     argv = [BUSCAPD, "--once", "--no-socket", "--source", spec, "-o", out]
     with harness.Daemon(*argv[1:], stdin=subprocess.PIPE) as daemon:
@@ -485,11 +485,11 @@ def test_a_value_that_does_not_fit_is_an_error_that_names_the_record(tmp):
     equal(result.code, 3, result.err)
     assert re.search(r"\brecord 100\b", result.err), f"the record is not named: {result.err}"
     recorded = result.read()
-    equal(recorded.records, bytes(expected.records) * 2, "what is good is delivered")
+    equal(recorded.records, bytes(expected.records) * 2, "the valid records")
     equal(recorded.gaps, [(100, "damaged", 1, True)])
 
 
-# ---- our own segments again
+# ---- replayed segments
 
 
 def same_recording(a, b, what):
@@ -502,7 +502,7 @@ def same_recording(a, b, what):
     equal(sorted(b.epochs.values()), sorted(a.epochs.values()), f"{what}: epochs")
 
 
-def test_replay_of_our_own_segments(tmp):
+def test_replay_of_segments(tmp):
     for seed in range(6):
         features = reference.Features(
             samples=30_000, frame=1000, p_loss=0.1, p_epoch=0.05 * (seed % 2), p_pause=0.001, p_trigger=0.05,
@@ -519,8 +519,8 @@ def test_replay_of_our_own_segments(tmp):
         equal(again.counts["written"], len(expected))
 
 
-def test_replay_of_long_idles_under_limits_of_time(tmp):
-    """Each frame begins 2^34 ticks after the one before: its first record has an anchor for a delta."""
+def test_replay_of_long_idle_times_with_time_limits(tmp):
+    """Each frame starts 2^34 ticks after the previous one, so its first record has an anchor instead of a delta."""
     data = b""
     for frame in range(4):
         samples = [(0x1000 * frame + 8 * i, 0, 0xD0, 0 if i == 0 else 5) for i in range(3)]
@@ -562,7 +562,7 @@ def test_replay_of_a_byu_recording_with_unknown_ticks(tmp):
     same_recording(recorded, again.read(), "BYU again")
 
 
-def test_replay_of_a_damaged_segment_says_what_is_missing(tmp):
+def test_replay_of_a_damaged_segment_reports_the_missing_records(tmp):
     data, expected = frames(many_samples(3 * reference.CHUNK_RECORDS))
     first = record_bytes(tmp, data, None)
     recorded = first.read()
@@ -578,7 +578,7 @@ def test_replay_of_a_damaged_segment_says_what_is_missing(tmp):
     n = bad.info["records"]
     at = bad.info["first_record"]
     wanted = bytes(expected.records[: 12 * at]) + bytes(expected.records[12 * (at + n) :])
-    # The delta that led into the lost chunk's successor counts from the last record that is there.
+    # The delta of the first record after the lost chunk is added to the last record before it.
     time_at = 12 * at + 8
     equal(got.records[:time_at], wanted[:time_at], "records before the damage")
     equal(got.records[time_at + 4 :], wanted[time_at + 4 :], "records behind the damage")
@@ -587,7 +587,7 @@ def test_replay_of_a_damaged_segment_says_what_is_missing(tmp):
 
 
 def small_segment(tmp):
-    """A sealed segment of several chunks, as bytes, and as it reads."""
+    """A sealed segment of several chunks, as bytes and as read."""
     data, expected = eventful(300)
     first = record_bytes(tmp, data, None)
     recorded = check(first, expected, "a small segment")
@@ -595,7 +595,7 @@ def small_segment(tmp):
     return first.segments[0].read_bytes(), recorded
 
 
-def test_a_cut_segment_gives_its_whole_chunks(tmp):
+def test_a_truncated_segment_yields_its_whole_chunks(tmp):
     whole, recorded = small_segment(tmp)
     chunks = recorded.chunks
     ends = [chunk.offset + 168 + chunk.info["event_bytes"] + chunk.info["frame_bytes"] for chunk in chunks]
@@ -610,7 +610,7 @@ def test_a_cut_segment_gives_its_whole_chunks(tmp):
         equal(result.code, 3, f"cut at {cut}: exit code; {result.err}")
 
 
-def test_a_flipped_bit_costs_its_chunk_alone(tmp):
+def test_a_flipped_bit_loses_only_its_chunk(tmp):
     whole, recorded = small_segment(tmp)
     chunks = recorded.chunks
     ends = [chunk.offset + 168 + chunk.info["event_bytes"] + chunk.info["frame_bytes"] for chunk in chunks]
@@ -636,11 +636,11 @@ def test_a_flipped_bit_costs_its_chunk_alone(tmp):
 
 
 def prefix_of(expected, n):
-    """The first n records of what a stream becomes."""
+    """The first n expected records."""
     return bytes(expected.records[: 12 * n])
 
 
-def test_a_recording_ends_with_the_records_it_was_given(tmp):
+def test_a_recording_ends_at_its_record_limit(tmp):
     data, expected = frames(many_samples(100_000))
     for n in (1, 999, 2000, reference.CHUNK_RECORDS, reference.CHUNK_RECORDS + 1):
         result = record_bytes(tmp, data, None, "-a", f"records:{n}")
@@ -650,7 +650,7 @@ def test_a_recording_ends_with_the_records_it_was_given(tmp):
 
 
 def three_epochs(tmp):
-    """A file of three epochs, each of 3 s at 1 kHz, 10 samples a second; what is recorded of it."""
+    """A file of three epochs, each 3 s at 1 kHz with 10 samples per second, and its expected records."""
     data = b""
     number = 0
     for first in (1_000_000, 500, 0):
@@ -665,7 +665,7 @@ def three_epochs(tmp):
 def test_a_duration_ends_the_recording_by_the_bus_time(tmp):
     spec, expected = three_epochs(tmp)
     equal(sorted(expected.epochs.values()), [0, 30, 60])
-    # An epoch lasts from its first sample to its last, 2.9 s; the next begins at once.
+    # An epoch lasts from its first sample to its last, 2.9 s; the next follows immediately.
     for seconds, n in (("1", 10), ("2.55", 26), ("4", 41), ("7", 72), ("100", 90)):
         result = record(tmp, spec, "-a", f"duration:{seconds}")
         equal(result.code, 0, result.err)
@@ -722,7 +722,7 @@ def test_exit_codes(tmp):
         equal(result.code, code, f"{name}: {result.err}")
 
 
-def test_wrong_calls_say_so_in_one_line(tmp):
+def test_usage_errors_are_one_line(tmp):
     whole = tmp / "in"
     whole.write_bytes(frames(many_samples(10))[0])
     config = tmp / "bad.conf"

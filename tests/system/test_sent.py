@@ -1,5 +1,5 @@
-"""What `make test-machine` holds recordings against, tests/machine/sent.py: it lets pass what was recorded of what was
-sent, and nothing that differs from it. Streams are small, so that every bit, record, frame and gap has its turn."""
+"""tests/machine/sent.py, with which `make test-machine` checks recordings: it accepts a correct recording of the sent
+stream and nothing else. Streams are small, so that every bit, record, frame and gap can be tested."""
 
 import copy
 import dataclasses
@@ -20,12 +20,12 @@ CHUNK = 9  # records
 
 
 def make_stream(seed):
-    """The bytes of a connection, and what must be recorded of it."""
+    """The bytes of a connection, and its expected records."""
     rng = random.Random(seed)
     while True:
         data, expected = make_bcp1(rng, FEATURES)
         exact = {exact for _, _, _, exact in expected.gaps}
-        # Losses told by number and not, none at the end, and a first frame with records.
+        # Losses with and without a known number, none at the end, and a first frame with records.
         if exact == {True, False} and expected.gaps[-1][0] < len(expected) and decode_header(data, 0)[3] > 3:
             return data, expected
 
@@ -43,7 +43,7 @@ def describe(records, ticks, gaps):
 
 
 def timed(records, ticks, fresh):
-    """The records, their times as the ticks have them; those at `fresh` are the first of a connection."""
+    """The records with times according to their ticks; those at `fresh` are the first of a connection."""
     records = bytearray(records)
     for i, tick in enumerate(ticks):
         delta = NO_DELTA if i in fresh else tick - ticks[i - 1]
@@ -65,7 +65,7 @@ class Case:
         return describe(**{"records": self.records, "ticks": self.ticks, "gaps": self.gaps, **changed})
 
     def without(self, first, n):
-        """Its recording without these records, which nothing else shows: times and gaps are as if they had never been."""
+        """Its recording without these records; times and gaps are as if they had never existed."""
         keep = [i for i in range(len(self.ticks)) if not first <= i < first + n]
         ticks = [self.ticks[i] for i in keep]
         records = b"".join(self.records[12 * i : 12 * i + 12] for i in keep)
@@ -101,15 +101,15 @@ def places(case):
         at += n
 
 
-def test_what_was_sent_is_found_whole(tmp):
+def test_a_correct_recording_is_found_whole(tmp):
     case = make_case(tmp)
     found = sent.compare(case.recording(), case.frames, 0)
     equal((found.first, found.end, found.is_cut, found.missing), (0, len(case.frames), False, [0]))
-    # From a later frame on, it was never sent.
+    # Starting at a later frame, it was never sent.
     equal(is_noticed(case.recording(), case.frames, 1), True, "looked for behind its first frame")
 
 
-def test_every_bit_of_every_record_is_held(tmp):
+def test_every_bit_of_every_record_is_checked(tmp):
     case = make_case(tmp)
     assert 80 < len(case.ticks) < 200, len(case.ticks)
     for bit in range(8 * len(case.records)):
@@ -118,7 +118,7 @@ def test_every_bit_of_every_record_is_held(tmp):
         assert is_noticed(case.recording(records=records), case.frames), f"bit {bit % 96} of record {bit // 96}"
 
 
-def test_every_bit_of_every_chunks_ticks_is_held(tmp):
+def test_every_bit_of_every_chunks_ticks_is_checked(tmp):
     case = make_case(tmp)
     good = case.recording()
     for number, chunk in enumerate(good.segments[0].chunks):
@@ -132,15 +132,15 @@ def test_every_bit_of_every_chunks_ticks_is_held(tmp):
 def test_a_record_left_out_is_noticed_or_cuts_the_end(tmp):
     case = make_case(tmp)
     for i in range(len(case.ticks) - 1):
-        # Alone before the unplug, it may be what was on its way.
+        # A single frame before the unplug may have been in transit.
         alone = any(n == 1 and at == i == case.second - 1 for _, at, n in places(case))
         assert is_noticed(case.without(i, 1), case.frames) != alone, f"record {i}"
     found = sent.compare(case.without(len(case.ticks) - 1, 1), case.frames, 0)
     assert found.is_cut or found.end < len(case.frames), found
 
 
-def test_a_frame_left_out_is_noticed_but_where_the_caller_sees_it(tmp):
-    """At the beginning and the end of the recording, and before the unplug, where frames may have been on their way."""
+def test_a_frame_left_out_is_noticed_except_where_the_caller_notices(tmp):
+    """Except at the start and end of the recording and before the unplug, where frames may have been in transit."""
     case = make_case(tmp)
     rows = [row for row in places(case) if row[2]]
     last_before = max(i for i, at, n in rows if at + n <= case.second)
@@ -150,17 +150,17 @@ def test_a_frame_left_out_is_noticed_but_where_the_caller_sees_it(tmp):
             found = sent.compare(recording, case.frames, 0)
             equal(found.missing, [sum(f.samples for f in case.frames[i:] if f.connection == 1)], "missing")
         elif i == rows[-1][0]:
-            if not is_noticed(recording, case.frames):  # a loss that was told with it is
+            if not is_noticed(recording, case.frames):  # a loss reported in it is
                 assert sent.compare(recording, case.frames, 0).end <= i
         elif i == rows[0][0]:
-            # With gaps that were told of it at the beginning it is another recording; else it begins behind it.
+            # With its reported gaps at the start it is a different recording; otherwise it starts after it.
             if not is_noticed(recording, case.frames):
                 assert sent.compare(recording, case.frames, 0).first > i
         else:
             assert is_noticed(recording, case.frames), f"frame {i}, records {at} to {at + n}"
 
 
-def test_frames_left_out_in_the_middle_are_noticed_however_many(tmp):
+def test_any_number_of_frames_left_out_in_the_middle_is_noticed(tmp):
     case = make_case(tmp)
     rows = [row for row in places(case) if row[2]]
     for first, at, _ in rows[1:]:
@@ -182,7 +182,7 @@ def test_a_frame_that_comes_twice_is_noticed(tmp):
         assert is_noticed(describe(records, ticks, gaps), case.frames), f"frame {i}"
 
 
-def test_each_gap_is_held_its_place_its_cause_its_number_and_whether_it_is_exact(tmp):
+def test_place_cause_number_and_exactness_of_each_gap_are_checked(tmp):
     case = make_case(tmp)
     for i, (at, cause, lost, exact) in enumerate(case.gaps):
         rest = case.gaps[:i] + case.gaps[i + 1 :]
@@ -197,7 +197,7 @@ def test_each_gap_is_held_its_place_its_cause_its_number_and_whether_it_is_exact
             assert is_noticed(case.recording(gaps=rest + [(at, cause, lost - 1, exact)]), case.frames), case.gaps[i]
 
 
-def test_a_gap_that_never_was_is_noticed_at_each_place_with_each_cause(tmp):
+def test_an_extra_gap_is_noticed_at_each_place_with_each_cause(tmp):
     case = make_case(tmp)
     known = {gap[:2] for gap in case.gaps}
     for at in range(len(case.ticks) + 1):
@@ -208,7 +208,7 @@ def test_a_gap_that_never_was_is_noticed_at_each_place_with_each_cause(tmp):
                     assert is_noticed(recording, case.frames), f"{cause} at {at}, {lost}"
 
 
-def test_every_bit_of_the_kept_stream_is_held(tmp):
+def test_every_bit_of_the_kept_stream_is_checked(tmp):
     data, _ = make_stream(1)
     path = tmp / "kept.1"
     for bit in range(8 * len(data)):
@@ -222,7 +222,7 @@ def test_every_bit_of_the_kept_stream_is_held(tmp):
         raise AssertionError(f"bit {bit % 8} of byte {bit // 8} was flipped, and nothing said")
 
 
-def test_a_stream_may_be_cut_off_anywhere_and_has_the_frames_that_are_whole(tmp):
+def test_a_stream_cut_off_anywhere_has_its_whole_frames(tmp):
     data, _ = make_stream(1)
     path = tmp / "kept.1"
     path.write_bytes(data)
@@ -246,7 +246,7 @@ def record(tmp, data, **options):
     return sent.read_streams([tmp / "sent.1"])
 
 
-def test_a_recording_of_buscapd_is_what_was_sent(tmp):
+def test_a_recording_of_buscapd_equals_what_was_sent(tmp):
     data, expected = make_stream(1)
     frames = record(tmp, data)
     (recording,) = sent.read_recordings(tmp / "out")
@@ -255,7 +255,7 @@ def test_a_recording_of_buscapd_is_what_was_sent(tmp):
     equal(sent.compare(recording, frames, 0), sent.Found(0, len(frames), False, []), "found")
 
 
-def test_a_segment_that_is_missing_or_torn_is_noticed(tmp):
+def test_a_missing_or_torn_segment_is_noticed(tmp):
     rng = random.Random(3)
     data, _ = make_bcp1(rng, Features(samples=300000, frame=3000, agents=2))
     frames = record(tmp, data, filesize=100)

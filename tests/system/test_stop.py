@@ -1,4 +1,4 @@
-"""How a recording ends, and who else may have its directory: what is received is recorded or accounted for."""
+"""How a recording ends, and the lock on its directory. Received samples are recorded or accounted for."""
 
 import array
 import fcntl
@@ -20,14 +20,14 @@ pytestmark = pytest.mark.threads
 
 
 def unread(fd):
-    """Bytes that nobody has read yet out of a pipe."""
+    """The number of unread bytes in a pipe."""
     count = array.array("i", [0])
     fcntl.ioctl(fd, termios.FIONREAD, count)
     return count[0]
 
 
 def fill(fd, data):
-    """Writes until the reader has taken nothing for a second. Returns how much went in."""
+    """Writes until the reader has read nothing for a second. Returns the number of bytes written."""
     os.set_blocking(fd, False)
     given, taken_at = 0, time.monotonic()
     while given < len(data) and time.monotonic() - taken_at < 1:
@@ -39,7 +39,7 @@ def fill(fd, data):
     return given
 
 
-def test_a_pipe_that_is_stopped_has_what_was_read_of_it_recorded(tmp):
+def test_a_stopped_pipe_has_what_was_read_recorded(tmp):
     out, fifo = tmp / "out", tmp / "fifo"
     out.mkdir()
     os.mkfifo(fifo)
@@ -49,21 +49,21 @@ def test_a_pipe_that_is_stopped_has_what_was_read_of_it_recorded(tmp):
                 "pipeline.buffer=6M", socket=tmp / "socket", env=faults.env) as daemon:
         pipe = os.open(fifo, os.O_WRONLY)
         given = fill(pipe, stream)
-        assert given < len(stream), "the buffer took all of it"
+        assert given < len(stream), "the buffer accepted everything"
         daemon.process.send_signal(signal.SIGTERM)
-        time.sleep(0.3)  # nothing tells that it has stopped reading
+        time.sleep(0.3)  # nothing shows that it has stopped reading
         faults.set("")
         equal(daemon.wait(), 0, daemon.err)
         read = given - unread(pipe)
         os.close(pipe)
     recorded = harness.lz4_dc(harness.segments(out))
-    equal(harness.sim_records(2_000_000).startswith(recorded), True, "the records are the stream's first")
-    # A frame has 2,048 samples; the one that the end has cut is no record, nor are a few invalid cycles.
+    equal(harness.sim_records(2_000_000).startswith(recorded), True, "the records are the first of the stream")
+    # A frame has 2,048 samples; the last one may be torn, and a few cycles are invalid.
     missing = read // 8 - len(recorded) // 12
     assert missing < 2048 + read // 8 // 100, f"{missing} of {read // 8} samples that were read are not recorded"
 
 
-def test_what_is_given_up_at_the_stop_is_a_gap_at_the_end(tmp):
+def test_abandoned_samples_are_a_gap_at_the_end(tmp):
     out = tmp / "out"
     out.mkdir()
     faults = Faults(tmp, out)
@@ -75,27 +75,27 @@ def test_what_is_given_up_at_the_stop_is_a_gap_at_the_end(tmp):
         harness.wait_until(lambda: daemon.status()["counts"]["in_flight"] > 500_000, "the writer is held up")
         daemon.process.send_signal(signal.SIGTERM)
         harness.wait_until(lambda: daemon.status()["state"] == "draining", "it drains")
-        time.sleep(1.2)  # sooner, it is the first signal that came twice
+        time.sleep(1.2)  # an earlier signal counts as a repetition of the first
         daemon.process.send_signal(signal.SIGTERM)
-        harness.wait_until(lambda: "second stop signal" in daemon.log_so_far(), "it gives up what it holds")
+        harness.wait_until(lambda: "second stop signal" in daemon.log_so_far(), "it abandons what is in memory")
         faults.set("")
         equal(daemon.wait(), 1, daemon.err)
     counts = json.loads(daemon.out)["counts"]
     assert counts["dropped"]["disk"] > 0, counts
     segments = harness.segments(out)
     verify(segments)
-    said = [segment["gaps"] for segment in info(segments)]
-    equal(sum(gaps["lost"] for gaps in said), counts["dropped"]["disk"] + counts["dropped"]["buffer"], "on record")
+    all_gaps = [segment["gaps"] for segment in info(segments)]
+    equal(sum(gaps["lost"] for gaps in all_gaps), counts["dropped"]["disk"] + counts["dropped"]["buffer"], "recorded gaps")
     equal(len(harness.lz4_dc(segments)) // 12, counts["written"], "written")
 
 
-def test_a_bus_faster_than_the_machine_leaves_the_daemon_awake(tmp):
+def test_the_daemon_responds_with_a_bus_faster_than_the_machine(tmp):
     with Daemon("--source", "sim:rate=1G,count=500M", "-o", tmp / "out", socket=tmp / "socket") as daemon:
         daemon.wait_ready()
         time.sleep(0.5)
         slowest = max(seconds_of(daemon.status) for _ in range(5))
         took = seconds_of(lambda: equal(daemon.stop() in (0, 4), True, daemon.err))
-    # One that sleeps would not have answered, or not have ended, within any time-out.
+    # A blocked daemon would not have answered or ended within the time limit.
     harness.note(f"sim:rate=1G: slowest status {slowest * 1000:.0f} ms, stopped after {took * 1000:.0f} ms")
 
 
@@ -113,7 +113,7 @@ def refused(out, pid):
         assert f"pid {pid};".encode() in done.stderr, done.stderr
 
 
-def test_a_directory_is_held_whatever_is_deleted_in_it(tmp):
+def test_a_directory_remains_locked_when_its_files_are_deleted(tmp):
     out = tmp / "out"
     with Daemon("--source", "sim:rate=200k", "-o", out, socket=tmp / "socket") as daemon:
         daemon.wait_ready()
@@ -122,14 +122,14 @@ def test_a_directory_is_held_whatever_is_deleted_in_it(tmp):
         refused(out, None)
         shutil.rmtree(out)
         out.mkdir()
-        harness.wait_until(lambda: list(out.glob("*.partial")), "it goes on in the new directory")
+        harness.wait_until(lambda: list(out.glob("*.partial")), "it continues in the new directory")
         refused(out, daemon.process.pid)
         daemon.stop()
 
 
 @pytest.mark.root
-def test_what_a_run_by_root_left_in_the_directory_keeps_no_other_user_out():
-    """And who may read the directory alone is told who has it."""
+def test_files_left_by_root_do_not_lock_out_another_user():
+    """A user who may only read the directory is told which process has locked it."""
     nobody = {"user": 65534, "group": 65534, "extra_groups": []}
     with tempfile.TemporaryDirectory(dir="/tmp") as place:
         os.chmod(place, 0o755)
@@ -160,10 +160,10 @@ def test_keep_free_holds_at_every_moment(tmp):
         with Daemon(*argv, socket=tmp / "socket") as daemon:
             daemon.wait_ready()
             least, until = 1 << 40, time.monotonic() + 4
-            while time.monotonic() < until or least > keep + (3 << 20):  # until it is full, but for that
+            while time.monotonic() < until or least > keep + (3 << 20):  # until only that much is free
                 stat = os.statvfs(disk)
                 least = min(least, stat.f_bavail * stat.f_frsize)
-                assert time.monotonic() < until + harness.TIMEOUT_S, f"{least} bytes are free still"
+                assert time.monotonic() < until + harness.TIMEOUT_S, f"{least} bytes are still free"
                 time.sleep(0.002)
             daemon.stop()
         assert least >= keep, f"{least} bytes were free at least, not {keep}"
@@ -171,14 +171,13 @@ def test_keep_free_holds_at_every_moment(tmp):
 
 
 def test_a_segment_lasts_from_its_first_record(tmp):
-    """At few records a second a chunk reaches the file late, here not before its end; its segment's time has begun
-    before."""
+    """At few records per second a chunk reaches the file late, here at its end; its segment's time starts earlier."""
     done = run(BUSCAPD, "--once", "--no-socket", "--source", "sim:rate=1000", "-o", tmp / "out", "-b", "duration:1", "-a",
                "duration:6.5", "--set", "pipeline.flush=1m")
     equal(done.returncode, 0, done.stderr)
     begins = [segment["first_wall_ns"] for segment in info(harness.segments(tmp / "out"))]
     apart = [(after - before) / 1e9 for before, after in zip(begins, begins[1:])]
-    # Six, on a machine that has time.
+    # Six on an idle machine.
     assert len(apart) >= 3 and all(1 <= seconds for seconds in apart), apart
 
 
@@ -186,6 +185,6 @@ def test_standard_descriptors_may_be_closed(tmp):
     for closed in ("<&-", ">&-", "2>&-", "<&- >&- 2>&-"):
         command = f"{BUSCAPD} --once --no-socket --source sim:count=1000 -o {tmp}/out {closed}"
         done = run("sh", "-c", command)
-        # Without a standard output the status has nowhere to go: /dev/null takes it.
+        # Without a standard output, /dev/null replaces it.
         equal(done.returncode, 0, f"{closed}: {done.stderr}")
         equal(len(list((tmp / "out").glob("*.partial"))), 0, "left open")

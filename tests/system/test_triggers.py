@@ -1,5 +1,5 @@
-"""Recordings that begin and end in the midst of a stream: by trigger, limit, snapshot; filters and sampling. The
-simulated bus is the same every time, so that what must be recorded is known to the record and the tick."""
+"""Recordings that start and end within a stream: by trigger, limit and snapshot; filters and sampling. The
+simulated bus is deterministic, so the expected records and ticks are known exactly."""
 import json
 import struct
 import time
@@ -19,7 +19,7 @@ IO_READ, IO_WRITE = 0x10, 0x11
 
 
 class Bus:
-    """All records that the simulated bus gives, with their ticks."""
+    """All records of the simulated bus, with their ticks."""
 
     def __init__(self, count=COUNT, seed=1, **settings):
         self.records = list(struct.iter_unpack("<IBBBBI", harness.sim_records(count, seed, **settings)))
@@ -36,7 +36,7 @@ class Bus:
 
 
 def ports(bus):
-    """The I/O ports that are written to, and how often, the seldom first."""
+    """The I/O ports that are written to, the least frequent first."""
     seen = {}
     for addr, kind, size, *_ in bus.records:
         if kind == IO_WRITE and size == 1:
@@ -45,7 +45,7 @@ def ports(bus):
 
 
 def recordings(out):
-    """The records of each recording in a directory: those of its segments together."""
+    """Each recording in a directory: the info and all records of its segments."""
     by_id = {}
     for path in harness.segments(out):
         by_id.setdefault(path.name.rsplit("-", 1)[0], []).append(path)
@@ -54,13 +54,12 @@ def recordings(out):
 
 
 def check_slice(bus, info, records, first, last, offset):
-    """The recording is the bus's records first..last: no delta leads into the first, all others are as they were, and
-    the ticks are right."""
+    """The recording has the bus's records first to last with their ticks. The first has no delta."""
     records = list(records)
     want = bus.records[first:last + 1]
     equal(len(records), len(want), "records")
     equal(records[0], (*want[0][:5], TIME_NONE), "the first record")
-    assert records[1:] == want[1:], "the records behind it"
+    assert records[1:] == want[1:], "the records after it"
     equal(info[0]["first_tick"], bus.ticks[first] + offset, "its tick")
 
 
@@ -74,7 +73,7 @@ def record(tmp, *settings, count=COUNT, act=None, source="", name="out", rate=RA
         daemon.wait_ready()
         if act:
             act(daemon)
-        harness.wait_until(lambda: daemon.status()["counts"]["received"] >= count, "all is received")
+        harness.wait_until(lambda: daemon.status()["counts"]["received"] >= count, "everything is received")
         harness.wait_until(lambda: daemon.status()["state"] == "idle", "it is idle again")
         status = daemon.status()
         check_counts(status)
@@ -84,19 +83,19 @@ def record(tmp, *settings, count=COUNT, act=None, source="", name="out", rate=RA
 
 
 def tick_offset(tmp):
-    """The simulated bus doesn't begin at tick 0: what must be added to sums of deltas."""
+    """The tick at which the simulated bus starts, to be added to sums of deltas."""
     out = tmp / "offset"
     run(harness.BUSCAPD, "--once", "--source", f"sim:rate=max,count={10_000}", "-o", out)
     return harness.info(harness.segments(out))[0]["first_tick"]
 
 
-def test_a_recording_begins_with_one_port_and_ends_with_another(tmp):
+def test_one_port_starts_a_recording_and_another_ends_it(tmp):
     bus = Bus()
     on, off = ports(bus)[:2]
-    begins, ends = bus.of_port(on), bus.of_port(off)
+    starts, ends = bus.of_port(on), bus.of_port(off)
     want, at = [], 0
     while True:
-        first = next((i for i in begins if i >= at), None)
+        first = next((i for i in starts if i >= at), None)
         last = next((i for i in ends if first is not None and i >= first), None)
         if first is None:
             break
@@ -115,64 +114,60 @@ def test_a_recording_begins_with_one_port_and_ends_with_another(tmp):
         check_slice(bus, info, records, first, last, offset)
     equal(status["counts"]["written"], sum(last - first + 1 for first, last in want), "written")
     equal(status["counts"]["dropped"]["idle"],
-          len(bus.records) - status["counts"]["written"], "what came outside of recordings")
+          len(bus.records) - status["counts"]["written"], "records outside of recordings")
 
 
 def test_a_port_toggles_the_recording(tmp):
     bus = Bus()
     port = ports(bus)[2]
     count = 20_000
-    hits = [i for i in bus.of_port(port) if i < count - 1000]
-    want = list(zip(hits[::2], hits[1::2]))
-    if len(hits) % 2:
-        want.append((hits[-1], None))
+    matches = [i for i in bus.of_port(port) if i < count - 1000]
+    want = list(zip(matches[::2], matches[1::2]))
+    if len(matches) % 2:
+        want.append((matches[-1], None))
     out, _ = record(tmp, "recording.record=on-demand", f"trigger t.when=port={port:x}", "trigger t.action=toggle",
                     count=count)
     got = recordings(out)
     offset = tick_offset(tmp)
-    assert len(got) >= len(want), f"{len(got)} recordings, {len(want)} wanted"
+    assert len(got) >= len(want), f"{len(got)} recordings, {len(want)} expected"
     for (info, records), (first, last) in zip(got, want):
         if last is not None:
             check_slice(bus, info, records, first, last, offset)
 
 
-def test_a_snapshot_holds_so_much_from_before_its_trigger(tmp):
+def check_around_a_port(tmp, before, after, *settings):
+    """A trigger `s` on a write to a port records this many records before and after it."""
     bus = Bus()
     port = next(p for p in ports(bus) if bus.of_port(p)[0] > 20_000)
-    hit = bus.of_port(port)[0]
-    out, _ = record(
-        tmp, "recording.record=flight", f"trigger s.when=port={port:x}", "trigger s.action=snapshot",
-        "trigger s.pre=120K", "trigger s.holdoff=1h")
+    match = bus.of_port(port)[0]
+    out, _ = record(tmp, "recording.record=flight", f"trigger s.when=port={port:x}", "trigger s.holdoff=1h", *settings)
     (info, records), = recordings(out)
-    before = 120 * 1024 // 12
-    check_slice(bus, info, records, hit - before, hit, tick_offset(tmp))
+    check_slice(bus, info, records, match - before, match + after, tick_offset(tmp))
 
 
-def test_what_follows_a_trigger_is_recorded_for_so_much(tmp):
-    bus = Bus()
-    port = next(p for p in ports(bus) if bus.of_port(p)[0] > 20_000)
-    hit = bus.of_port(port)[0]
-    out, _ = record(
-        tmp, "recording.record=flight", f"trigger s.when=port={port:x}", "trigger s.action=start",
-        "trigger s.pre=12K", "trigger s.post=2400K", "trigger s.holdoff=1h")
-    (info, records), = recordings(out)
-    check_slice(bus, info, records, hit - 1024, hit + 2400 * 1024 // 12, tick_offset(tmp))
+def test_a_snapshot_contains_its_pre_size(tmp):
+    check_around_a_port(tmp, 120 * 1024 // 12, 0, "trigger s.action=snapshot", "trigger s.pre=120K")
 
 
-def test_marks_stand_before_the_records_that_hit(tmp):
+def test_a_recording_started_by_a_trigger_ends_after_its_post_size(tmp):
+    check_around_a_port(tmp, 1024, 2400 * 1024 // 12, "trigger s.action=start", "trigger s.pre=12K",
+                        "trigger s.post=2400K")
+
+
+def test_marks_are_before_the_matching_records(tmp):
     bus = Bus(60_000)
     port = ports(bus)[-1]
-    hits = bus.of_port(port)
+    matches = bus.of_port(port)
     out, _ = record(tmp, f"trigger m.when=port={port:x}", "trigger m.action=mark", "trigger m.text=here", count=60_000)
     marks = [(event["record"], event["text"]) for info in harness.info(harness.segments(out))
              for event in info["events"] if event["kind"] == "mark"]
-    equal([record for record, _ in marks], hits, "records")
+    equal([record for record, _ in marks], matches, "records")
     equal({text for _, text in marks}, {"here"}, "texts")
 
 
 def in_silence(tmp, action, mode, *settings):
-    """A daemon with a trigger `q` that an idle of 100 ms sets off. A record comes each second: the bus is silent
-    before the first, too."""
+    """A daemon with a trigger `q` on 100 ms of idle time. There is one record per second; the bus is also silent before
+    the first."""
     argv = ["--source", "sim:rate=1", "-o", tmp / "out"]
     for setting in (f"recording.record={mode}", "trigger q.when=idle 100ms", f"trigger q.action={action}", *settings):
         argv += ["--set", setting]
@@ -180,7 +175,7 @@ def in_silence(tmp, action, mode, *settings):
 
 
 def trigger_of(daemon):
-    """The trigger as it stands."""
+    """The trigger `q` as the daemon reports it."""
     code, answer = harness.http(daemon.socket, "/v1/triggers/q")
     equal(code, 200, answer)
     return json.loads(answer)["trigger"]
@@ -191,19 +186,20 @@ def test_each_silence_is_marked_once_while_it_lasts(tmp):
         daemon.wait_ready()
         harness.wait_until(lambda: trigger_of(daemon)["fired"] >= 3, "three silences")
         check_counts(daemon.status())
-        stands = trigger_of(daemon)
-        equal(stands["missed"], 0, "marked without a place: there was no record yet")
+        trigger = trigger_of(daemon)
+        equal(trigger["missed"], 0, "missed before the first record")
         equal(daemon.stop(), 0, daemon.err)
-    said = harness.info(harness.segments(tmp / "out"))
-    marks = [event["record"] for info in said for event in info["events"] if event["kind"] == "mark"]
-    equal({event["text"] for info in said for event in info["events"] if event["kind"] == "mark"}, {"silence"}, "texts")
-    assert len(marks) >= stands["fired"], (marks, stands)
-    equal(marks, sorted(set(marks)), "one mark between two records")
-    assert 1 <= marks[0] and marks[-1] <= sum(info["records"] for info in said), marks
+    infos = harness.info(harness.segments(tmp / "out"))
+    marks = [event["record"] for info in infos for event in info["events"] if event["kind"] == "mark"]
+    texts = {event["text"] for info in infos for event in info["events"] if event["kind"] == "mark"}
+    equal(texts, {"silence"}, "texts")
+    assert len(marks) >= trigger["fired"], (marks, trigger)
+    equal(marks, sorted(set(marks)), "at most one mark between two records")
+    assert 1 <= marks[0] and marks[-1] <= sum(info["records"] for info in infos), marks
 
 
-def test_a_snapshot_in_a_silence_has_what_came_before_it(tmp):
-    """The first silence, before anything has come, takes none, and uses up no hold-off."""
+def test_a_snapshot_in_a_silence_contains_the_records_before_it(tmp):
+    """The first silence, before any data, takes no snapshot and starts no hold-off."""
     with in_silence(tmp, "snapshot", "flight", "trigger q.holdoff=1h") as daemon:
         daemon.wait_ready()
         harness.wait_until(lambda: daemon.status()["sealed"]["segments"] == 1, "a snapshot is sealed")
@@ -216,7 +212,7 @@ def test_a_snapshot_in_a_silence_has_what_came_before_it(tmp):
     check_slice(Bus(1000), info, records, 0, count - 1, tick_offset(tmp))
 
 
-def test_silences_begin_and_end_recordings_that_say_so(tmp):
+def test_silences_start_and_end_recordings_with_an_event(tmp):
     bus = Bus(1000)
     with in_silence(tmp, "toggle", "on-demand", "pipeline.flush=1h") as daemon:
         daemon.wait_ready()
@@ -224,21 +220,21 @@ def test_silences_begin_and_end_recordings_that_say_so(tmp):
         check_counts(daemon.status())
         equal(daemon.stop(), 0, daemon.err)
     offset = tick_offset(tmp)
-    behind = 0
+    end = 0
     for number, (info, records) in enumerate(recordings(tmp / "out")):
         first = bus.ticks.index(info[0]["first_tick"] - offset)
         count = sum(segment["records"] for segment in info)
         check_slice(bus, info, records, first, first + count - 1, offset)
-        assert first >= behind, f"record {first} is recorded twice"
-        behind = first + count
+        assert first >= end, f"record {first} is recorded twice"
+        end = first + count
         events = [(event["record"], event["text"]) for segment in info for event in segment["events"]]
-        # The first may begin before anything has come, and the last ends with the daemon.
+        # The first may start before any data, and the last ends with the daemon.
         if number == 1:
-            equal(events, [(0, "q"), (count, "q")], "what stands before it and behind it")
+            equal(events, [(0, "q"), (count, "q")], "events before and after it")
 
 
 def model_of_filter(bus, wanted):
-    """What a filter leaves: records that it keeps, their deltas taking up those of what went."""
+    """The records that a filter keeps, with the deltas of removed records added to theirs."""
     out, carried, is_first = [], 0, True
     for i, entry in enumerate(bus.records):
         carried += entry[5] if entry[5] != TIME_NONE else 0
@@ -250,7 +246,7 @@ def model_of_filter(bus, wanted):
     return out
 
 
-def test_filters_leave_out_records_and_no_tick(tmp):
+def test_filters_remove_records_but_no_ticks(tmp):
     bus = Bus(agents=2)
 
     def begin(record):
@@ -280,7 +276,7 @@ def test_sampling_keeps_the_same_part_of_each_period(tmp):
     equal(status["counts"]["dropped"]["filtered"], len(bus.records) - len(want), "left out")
 
 
-def test_a_limit_of_records_ends_a_recording_and_another_may_begin(tmp):
+def test_a_record_limit_ends_a_recording_and_another_can_start(tmp):
     bus = Bus()
     offset = tick_offset(tmp)
 
@@ -291,7 +287,7 @@ def test_a_limit_of_records_ends_a_recording_and_another_may_begin(tmp):
             equal(code, 201, answer)
             harness.wait_until(lambda: daemon.status()["state"] == "idle", "it has ended")
 
-    # They take a quarter of the stream's eight seconds: requests may take their time.
+    # They take a quarter of the stream's eight seconds, so slow requests do no harm.
     out, _ = record(tmp, "recording.record=on-demand", act=act, rate=min(RATE, COUNT // 8))
     got = recordings(out)
     equal([len(list(records)) for _, records in got], [1, 12_345, 100_000], "records")
@@ -301,12 +297,12 @@ def test_a_limit_of_records_ends_a_recording_and_another_may_begin(tmp):
         check_slice(bus, info, records, first, first + n - 1, offset)
 
 
-def test_the_flight_recorder_gives_up_what_is_old_on_a_slow_bus_too(tmp):
-    """Its chunks don't fill in the time that it holds."""
+def test_the_flight_recorder_discards_old_records_on_a_slow_bus(tmp):
+    """Its chunks do not fill within the time limit."""
     with Daemon("--source", "sim:rate=5000", "-o", tmp / "out", "--set", "recording.record=flight", "--set",
                 "recording.flight_time=1s", socket=tmp / "socket") as daemon:
         daemon.wait_ready()
-        harness.wait_until(lambda: daemon.status()["counts"]["dropped"]["idle"] > 10_000, "some is given up")
+        harness.wait_until(lambda: daemon.status()["counts"]["dropped"]["idle"] > 10_000, "some records are discarded")
         check_counts(daemon.status())
         code, answer = harness.http(daemon.socket, "/v1/snapshot", "POST", "{}")
         equal(code, 201, answer)
@@ -317,8 +313,8 @@ def test_the_flight_recorder_gives_up_what_is_old_on_a_slow_bus_too(tmp):
     harness.verify(harness.segments(tmp / "out"))
 
 
-def test_only_what_is_missing_in_a_recording_is_a_loss(tmp):
-    """Of a board that loses samples: exit code 4 with a snapshot that has gaps, 0 without one."""
+def test_only_gaps_within_a_recording_are_a_loss(tmp):
+    """With a board that loses samples: exit code 4 if a snapshot has gaps, 0 without a snapshot."""
     for takes, wanted in ((False, 0), (True, 4)):
         out = tmp / f"out{wanted}"
         with Daemon("--source", f"sim:rate={RATE},loss=0.05", "-o", out, "--set", "recording.record=flight",
@@ -346,7 +342,7 @@ def test_a_stop_in_any_state_is_clean(tmp):
         with Daemon("--source", f"sim:rate={RATE}", "-o", out, "--set", f"recording.record={mode}",
                     socket=tmp / "socket") as daemon:
             daemon.wait_ready()
-            harness.wait_until(lambda: daemon.status()["counts"]["received"] > 0, "something comes")
+            harness.wait_until(lambda: daemon.status()["counts"]["received"] > 0, "data arrives")
             for path, body in requests:
                 code, answer = harness.http(daemon.socket, f"/v1/{path}", "POST", body)
                 assert code in (200, 201), answer
@@ -357,12 +353,12 @@ def test_a_stop_in_any_state_is_clean(tmp):
             harness.verify(harness.segments(out))
 
 
-def test_a_limit_below_what_was_held_ends_the_recording_there(tmp):
+def test_a_limit_below_the_flight_recorders_contents_ends_the_recording_there(tmp):
     with Daemon("--source", f"sim:rate={RATE}", "-o", tmp / "out", "--set", "recording.record=flight",
                 socket=tmp / "socket") as daemon:
         daemon.wait_ready()
         for count in (1, 1000, CHUNK_RECORDS, CHUNK_RECORDS + 1):
-            harness.wait_until(lambda n=count: daemon.status()["flight"]["records"] > n + 1000, "enough is held")
+            harness.wait_until(lambda n=count: daemon.status()["flight"]["records"] > n + 1000, "it contains enough")
             body = json.dumps({"label": f"n{count}", "pre": "all", "limits": {"records": count}})
             code, answer = harness.http(daemon.socket, "/v1/recordings", "POST", body)
             equal(code, 201, answer)
@@ -373,7 +369,7 @@ def test_a_limit_below_what_was_held_ends_the_recording_there(tmp):
 
 
 def replay_until(tmp, bus, post):
-    """Replays the bus with a stop by one of its ports and so much behind. Returns the hit, and what was recorded."""
+    """Replays the bus, stopping `post` after a write to one of its ports. Returns that record and the recording."""
     bcp = tmp / "bus.bcp1"
     bcp.write_bytes(run(BUSCAP, "sim", "-n", COUNT, "-O", "bcp1").stdout)
     port = next(p for p in ports(bus) if bus.of_port(p)[0] > 20_000)
@@ -391,20 +387,20 @@ def replay_until(tmp, bus, post):
     return bus.of_port(port)[0], info, records
 
 
-def test_a_replay_ends_so_long_behind_its_trigger_by_the_time_of_its_bus(tmp):
+def test_a_replay_ends_a_bus_time_after_its_trigger(tmp):
     bus = Bus()
-    hit, info, records = replay_until(tmp, bus, "3ms")
-    end = next(i for i, tick in enumerate(bus.ticks) if tick >= bus.ticks[hit] + 66_000 * 3)
+    match, info, records = replay_until(tmp, bus, "3ms")
+    end = next(i for i, tick in enumerate(bus.ticks) if tick >= bus.ticks[match] + 66_000 * 3)
     check_slice(bus, info, records, 0, end - 1, tick_offset(tmp))
 
 
-def test_a_replay_ends_so_many_records_behind_its_trigger(tmp):
+def test_a_replay_ends_a_number_of_records_after_its_trigger(tmp):
     bus = Bus()
-    hit, info, records = replay_until(tmp, bus, "12K")
-    check_slice(bus, info, records, 0, hit + 1024, tick_offset(tmp))
+    match, info, records = replay_until(tmp, bus, "12K")
+    check_slice(bus, info, records, 0, match + 1024, tick_offset(tmp))
 
 
-def test_the_flight_recorder_holds_what_it_is_told_and_no_more(tmp):
+def test_the_flight_recorder_keeps_to_its_size(tmp):
     out = tmp / "out"
     with Daemon("--source", f"sim:rate={RATE}", "-o", out, "--set", "recording.record=flight", "--set",
                 "recording.flight_size=3M", "--set", "recording.flight_time=1h", socket=tmp / "socket") as daemon:

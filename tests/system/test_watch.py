@@ -1,4 +1,4 @@
-"""Filters, sampling and triggers in a whole recording, held against what the same bus gives without them."""
+"""Filters, sampling and triggers in whole recordings, compared with the same bus recorded without them."""
 
 import csv
 import dataclasses
@@ -9,7 +9,7 @@ import signal
 import harness
 from harness import BUSCAP, BUSCAPD, Daemon, equal, run
 
-# It is sent as fast as it is taken: the same trace each time, with nothing lost but what the board says.
+# It is sent as fast as it is read, so the trace is the same each time; only the board loses samples.
 BUS = "sim:rate=max,count=400000,seed=5,agents=2,loss=0.3,corrupt=0.05"
 
 
@@ -25,7 +25,7 @@ class Reference:
 
 
 def rows_of(paths):
-    """All that a recording holds, in order: a Reference, or a tuple for a gap, mark or trigger."""
+    """The contents of a recording, in order: a Reference, or a tuple for a gap, mark or trigger."""
     done = run(BUSCAP, "convert", "-O", "csv", "-o", "-", *paths)
     equal(done.returncode, 0, done.stderr)
     rows = []
@@ -41,7 +41,7 @@ def rows_of(paths):
 
 
 def once(directory, *settings, source=BUS):
-    """Rows of a recording with these settings, and its counts."""
+    """The rows of a recording with these settings, and its counts."""
     argv = [word for setting in settings for word in ("--set", setting)]
     done = run(BUSCAPD, "--once", "--source", source, "-o", directory, *argv)
     assert done.returncode in (0, 3, 4), done.stderr
@@ -57,11 +57,11 @@ def references(rows):
     return [row for row in rows if isinstance(row, Reference)]
 
 
-def is_hit(row, port):
+def is_match(row, port):
     return isinstance(row, Reference) and row.kind == "IOWRITE" and row.addr <= port < row.addr + row.size
 
 
-def test_a_filter_leaves_what_it_wants_with_its_ticks_and_every_gap(tmp):
+def test_a_filter_keeps_matching_records_with_their_ticks_and_every_gap(tmp):
     whole, _ = once(tmp / "whole")
     kept, counts = once(tmp / "kept", "filter.keep=type=read,write", "filter.keep.io=type=IO_WRITE",
                         "filter.leave_out=proc=1 addr=0-ffffff")
@@ -75,7 +75,7 @@ def test_a_filter_leaves_what_it_wants_with_its_ticks_and_every_gap(tmp):
 
 
 def losses(rows):
-    """What the gaps of a cause say is lost, all together: those that no record parts are one."""
+    """The sum of the losses of all gaps of a cause, since adjacent gaps are merged."""
     sums = {}
     for row in rows:
         if not isinstance(row, Reference):
@@ -83,7 +83,7 @@ def losses(rows):
     return sums
 
 
-def test_a_sample_is_the_beginning_of_each_period_of_the_bus_s_time(tmp):
+def test_sampling_keeps_the_start_of_each_period_of_bus_time(tmp):
     whole, _ = once(tmp / "whole")
     for sampling, width, period in (("1ms/10ms", 66000, 660000), ("0.00001/0.0001", 660, 6600)):
         kept, counts = once(tmp / str(width), f"recording.sampling={sampling}")
@@ -99,31 +99,31 @@ def test_a_write_to_a_port_makes_a_mark_before_it(tmp):
                      "trigger roi.text=ä \"here\"")
     wanted = []
     for row in whole:
-        if is_hit(row, 0x20):
+        if is_match(row, 0x20):
             wanted.append(("mark", 'ä "here"'))
         wanted.append(row)
     equal(marked, wanted)
     assert len(marked) - len(whole) > 10
 
 
-def test_a_stop_ends_the_recording_with_the_record_that_hit(tmp):
+def test_a_stop_ends_the_recording_after_the_matching_record(tmp):
     whole, _ = once(tmp / "whole")
     stopped, _ = once(tmp / "stopped", "trigger end.when=port=43", "trigger end.action=stop")
-    at = next(n for n, row in enumerate(whole) if is_hit(row, 0x43))
+    at = next(n for n, row in enumerate(whole) if is_match(row, 0x43))
     equal(stopped, whole[:at] + [("trigger", "end"), whole[at]])
 
 
-def test_what_is_left_out_triggers_nothing(tmp):
+def test_filtered_records_trigger_nothing(tmp):
     kept, _ = once(tmp / "kept", "filter.leave_out=type=IO_WRITE", "trigger roi.when=port=20",
                    "trigger roi.action=mark")
     assert not [row for row in kept if row == ("mark", "roi")]
 
 
 def test_a_port_starts_and_stops_recordings(tmp):
-    # A live bus, slow enough that nothing is lost; what it brings before and between isn't kept.
+    # A live bus, slow enough that nothing is lost. Records outside the recordings are not kept.
     source = "sim:rate=200k,count=400000,seed=5"
     whole = references(once(tmp / "whole", source="sim:rate=max,count=400000,seed=5")[0])
-    hits = [n for n, row in enumerate(whole) if is_hit(row, 0x43)]
+    hits = [n for n, row in enumerate(whole) if is_match(row, 0x43)]
     place = {row: n for n, row in enumerate(whole)}
     equal(len(place), len(whole))
     with Daemon("--source", source, "-o", tmp / "live", "--set", "recording.record=on-demand",
@@ -154,7 +154,7 @@ def test_a_port_starts_and_stops_recordings(tmp):
             equal(rows[-2], ("trigger", "roi"))
 
 
-def test_a_new_configuration_changes_filters_and_triggers_at_once(tmp):
+def test_a_reload_changes_filters_and_triggers_immediately(tmp):
     config = tmp / "c.conf"
     config.write_text("[filter]\nkeep = type=IO_WRITE\n[trigger roi]\nwhen = port=43\naction = mark\n")
     with Daemon("-c", config, "--source", "sim:rate=200k,seed=5", "-o", tmp / "live",

@@ -75,7 +75,7 @@ static void make(struct fixture *f, uint32_t number, uint64_t first_record, uint
 	free(s.bytes);
 }
 
-TEST_F(a_row_describes_a_recording_and_its_segments)
+TEST_F(a_recording_is_a_row_with_the_totals_of_its_segments)
 {
 	char expected[TEMP_PATH_BYTES + 2];
 	uint64_t bytes = 0;
@@ -139,7 +139,7 @@ TEST_F(an_unsealed_segment_makes_a_recording_torn)
 	assert_member(r, "label", "\"boot\"");
 }
 
-TEST_F(a_segment_damaged_at_any_byte_is_still_listed)
+TEST_F(damage_at_any_byte_of_a_segment_never_loses_its_row)
 {
 	struct small_segment s;
 
@@ -160,7 +160,7 @@ TEST_F(a_segment_damaged_at_any_byte_is_still_listed)
 	free(s.bytes);
 }
 
-TEST_F(other_files_are_ignored)
+TEST_F(other_directory_entries_are_ignored)
 {
 	assert_int_equal(mkfifoat(f->dir.fd, OTHER "-00000.byu.lz4", 0600), 0);
 	assert_int_equal(symlinkat("/etc/passwd", f->dir.fd, OTHER "-00001.byu.lz4"), 0);
@@ -179,7 +179,7 @@ TEST_F(a_name_without_a_time_has_no_start)
 	assert_member(r, "metadata", "{}");
 }
 
-TEST_F(the_oldest_recordings_are_omitted)
+TEST_F(of_too_many_recordings_the_newest_are_listed)
 {
 	char name[80];
 
@@ -193,7 +193,7 @@ TEST_F(the_oldest_recordings_are_omitted)
 	assert_int_equal(f->scan.omitted, 7);
 }
 
-TEST_F(notes_are_part_of_the_metadata)
+TEST_F(notes_are_in_the_metadata)
 {
 	static const char *const notes[] = {
 		"{\"who\":\"you\",\"run\":\"7\"}", "no object", "{\"run\":\"8\"}"};
@@ -240,7 +240,7 @@ static void on_answer(void *context, json_t *rows)
 	}
 }
 
-TEST_F(all_requests_are_answered_and_never_before_the_call_returns)
+TEST_F(every_request_is_answered_asynchronously)
 {
 	uint64_t bytes = 0;
 
@@ -265,7 +265,7 @@ TEST_F(a_missing_directory_is_an_error)
 	assert_int_equal(f->count, -1);
 }
 
-TEST_F(the_catalog_may_be_closed_while_it_reads)
+TEST_F(the_catalog_may_be_closed_while_reading)
 {
 	uint64_t bytes = 0;
 

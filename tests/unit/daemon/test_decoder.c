@@ -1,5 +1,5 @@
-/* Decoder and pipeline together, on a loop, into a directory: what comes out of every way to cut a
- * stream into pieces is the same. */
+/* Decoder and pipeline together, on a loop, writing to a directory: the result does not depend on
+ * how the stream is cut into pieces. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -26,13 +26,13 @@ TEST_THREADS;
 #define STREAM_MAX 65536u
 #define OUT_MAX    (16u << 20)
 
-/* What is kept of a recording beside its records: of the first so many of each. */
+/* How many events and ticks of a recording the fixture keeps. */
 #define EVENTS_MAX 64
 #define TICKS_MAX  64
 
 struct seen_event {
 	struct bc_event event;
-	uint64_t record; /* it stands before this one of the recording */
+	uint64_t record; /* number of the record after it */
 	uint32_t epoch;
 };
 
@@ -53,8 +53,7 @@ struct fixture {
 	struct bc_decoder *decoder;
 	bool is_ended;
 	unsigned damages;
-	uint64_t limit_step;  /* the tick limit is moved on by this each time it is reached; 0: none
-			       */
+	uint64_t limit_step;  /* added to the tick limit each time it is reached; 0: no limit */
 	uint8_t out[OUT_MAX]; /* the records of all segments */
 	size_t out_bytes;
 	uint64_t lost; /* by the gap events in them */
@@ -65,9 +64,9 @@ struct fixture {
 	struct bc_counts counts;
 };
 
-static void on_notice(void *context, const struct bc_writer_notice *news)
+static void on_notice(void *context, const struct bc_writer_notice *notice)
 {
-	if (news->kind == BC_NOTICE_ENDED)
+	if (notice->kind == BC_NOTICE_ENDED)
 		((struct fixture *)context)->is_ended = true;
 }
 
@@ -120,7 +119,7 @@ static void tear_down(struct fixture *f)
 
 TEST_FIXTURE(fixture, set_up, tear_down)
 
-static void begin(struct fixture *f, bool is_live)
+static void start_pipeline(struct fixture *f, bool is_live)
 {
 	struct bc_pipeline_options pipeline = {
 		.buffer_bytes = bc_pool_min_bytes(1, false) + 2 * sizeof(struct bc_slot),
@@ -172,10 +171,10 @@ static void push_data(struct fixture *f, const struct bc_source_data *data)
 	check_counts(f);
 }
 
-static void push(struct fixture *f, enum bc_format format, const uint8_t *bytes, size_t count)
+static void push_bytes(struct fixture *f, enum bc_format format, const uint8_t *bytes, size_t count)
 {
-	/* A copy of its own length, so that a sanitizer sees a read behind it; and gone once taken.
-	 */
+	/* A copy of the exact size, freed afterwards, so that a sanitizer detects reads past its
+	 * end or after the call. */
 	uint8_t *copy = malloc(count + 1);
 	const struct bc_source_data data = {.format = format, .bytes = copy, .count = count};
 
@@ -192,7 +191,7 @@ static void push_break(struct fixture *f, enum bc_format format, struct bc_sourc
 	push_data(f, &data);
 }
 
-static void see_events(struct fixture *f, const struct bc_chunk *chunk)
+static void read_events(struct fixture *f, const struct bc_chunk *chunk)
 {
 	for (uint32_t i = 0; i < chunk->info.events && f->events_count < EVENTS_MAX; i++)
 		f->events[f->events_count++] = (struct seen_event){
@@ -202,7 +201,7 @@ static void see_events(struct fixture *f, const struct bc_chunk *chunk)
 		};
 }
 
-static void see_ticks(struct fixture *f, const struct bc_chunk *chunk)
+static void read_ticks(struct fixture *f, const struct bc_chunk *chunk)
 {
 	uint64_t tick = chunk->info.first_tick;
 
@@ -217,8 +216,8 @@ static void see_ticks(struct fixture *f, const struct bc_chunk *chunk)
 	}
 }
 
-/* Reads one segment into f->out, and deletes it. */
-static void take_segment(struct fixture *f, const char *name)
+/* Appends a segment's records to f->out and deletes it. */
+static void read_segment(struct fixture *f, const char *name)
 {
 	static struct bc_chunk chunk;
 	struct bc_segment_reader *reader;
@@ -233,8 +232,8 @@ static void take_segment(struct fixture *f, const char *name)
 		assert_true(found > 0 && found != BC_FOUND_DAMAGE);
 		if (found != BC_FOUND_CHUNK)
 			continue;
-		see_events(f, &chunk);
-		see_ticks(f, &chunk);
+		read_events(f, &chunk);
+		read_ticks(f, &chunk);
 		size_t bytes = (size_t)chunk.info.records * BC_RECORD_BYTES;
 		assert_true(f->out_bytes + bytes <= OUT_MAX);
 		memcpy(f->out + f->out_bytes, chunk.records, bytes);
@@ -257,7 +256,7 @@ static int compare_names(const void *a, const void *b)
 	return strcmp(a, b);
 }
 
-static void take_segments(struct fixture *f)
+static void read_segments(struct fixture *f)
 {
 	static char names[256][64];
 	size_t count = 0;
@@ -277,10 +276,10 @@ static void take_segments(struct fixture *f)
 	closedir(dir);
 	qsort(names, count, sizeof(names[0]), compare_names);
 	for (size_t i = 0; i < count; i++)
-		take_segment(f, names[i]);
+		read_segment(f, names[i]);
 }
 
-static void finish(struct fixture *f)
+static void finish_pipeline(struct fixture *f)
 {
 	while (!bc_decoder_finish(f->decoder))
 		uv_run(&f->loop, UV_RUN_ONCE);
@@ -297,7 +296,7 @@ static void finish(struct fixture *f)
 	bc_pipeline_close(f->pipeline);
 	uv_run(&f->loop, UV_RUN_DEFAULT);
 	assert_int_equal(uv_loop_close(&f->loop), 0);
-	take_segments(f);
+	read_segments(f);
 }
 
 struct expected {
@@ -307,25 +306,25 @@ struct expected {
 	unsigned damages;
 };
 
-/* Runs the stream whole, then cut in two at every place, then in pieces of 1 to 9 bytes, and holds
- * each against the first. */
-static void try_every_cut(
+/* Runs the stream whole, then cut in two at every place, then in pieces of 1 to 9 bytes, and
+ * compares the results. */
+static void check_every_cut(
 	struct fixture *f, enum bc_format format, const uint8_t *stream, size_t bytes)
 {
 	struct expected *first = calloc(1, sizeof(*first));
 
 	for (size_t cut = 0; cut <= bytes + 9; cut++) {
-		begin(f, false);
+		start_pipeline(f, false);
 		if (cut <= bytes) {
-			push(f, format, stream, cut);
-			push(f, format, stream + cut, bytes - cut);
+			push_bytes(f, format, stream, cut);
+			push_bytes(f, format, stream + cut, bytes - cut);
 		} else {
 			size_t piece = cut - bytes;
 			for (size_t at = 0; at < bytes; at += piece)
-				push(f, format, stream + at,
+				push_bytes(f, format, stream + at,
 					bytes - at < piece ? bytes - at : piece);
 		}
-		finish(f);
+		finish_pipeline(f);
 		if (cut == 0) {
 			memcpy(first->out, f->out, f->out_bytes);
 			first->out_bytes = f->out_bytes;
@@ -369,7 +368,7 @@ TEST_F(frames_cut_anywhere_give_the_same_records)
 	static uint8_t stream[STREAM_MAX];
 	size_t bytes = make_bcp1(stream, 40, 7, 0);
 
-	try_every_cut(f, BC_FORMAT_BCP1, stream, bytes);
+	check_every_cut(f, BC_FORMAT_BCP1, stream, bytes);
 }
 
 TEST_F(damaged_frames_cut_anywhere_give_the_same_gaps)
@@ -378,7 +377,7 @@ TEST_F(damaged_frames_cut_anywhere_give_the_same_gaps)
 	size_t bytes = make_bcp1(stream, 40, 5, 300000);
 
 	memcpy(stream + bytes, "BCP1BCBCP", 9); /* and a torn end */
-	try_every_cut(f, BC_FORMAT_BCP1, stream, bytes + 9);
+	check_every_cut(f, BC_FORMAT_BCP1, stream, bytes + 9);
 	assert_true(f->damages != 0);
 	assert_true(f->counts.skipped_bytes >= 9);
 }
@@ -397,7 +396,7 @@ TEST_F(plain_formats_cut_anywhere_give_the_same_records)
 		memset(stream + record * 24 + 20, 0, 4);
 	}
 	for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++)
-		try_every_cut(f, formats[i], stream, sizeof(stream));
+		check_every_cut(f, formats[i], stream, sizeof(stream));
 }
 
 TEST_F(a_value_that_does_not_fit_leaves_a_gap_at_its_place)
@@ -407,9 +406,9 @@ TEST_F(a_value_that_does_not_fit_leaves_a_gap_at_its_place)
 	for (uint8_t i = 0; i < 4; i++)
 		stream[24 * i] = i;
 	stream[24 * 2 + 4] = 1; /* the address of record 2 has 33 bits */
-	begin(f, false);
-	push(f, BC_FORMAT_BYU24, stream, sizeof(stream));
-	finish(f);
+	start_pipeline(f, false);
+	push_bytes(f, BC_FORMAT_BYU24, stream, sizeof(stream));
+	finish_pipeline(f);
 	assert_int_equal(f->out_bytes, 3 * BC_RECORD_BYTES);
 	assert_int_equal(f->out[0], 0);
 	assert_int_equal(f->out[BC_RECORD_BYTES], 1);
@@ -419,30 +418,30 @@ TEST_F(a_value_that_does_not_fit_leaves_a_gap_at_its_place)
 	assert_int_equal(f->damages, 1);
 }
 
-TEST_F(segments_cut_at_any_tick_hold_the_same_records)
+TEST_F(segments_cut_at_any_tick_contain_the_same_records)
 {
 	static uint8_t stream[STREAM_MAX];
 	static uint8_t whole[OUT_MAX];
 	size_t bytes = make_bcp1(stream, 60, 16, 0);
 
-	begin(f, false);
-	push(f, BC_FORMAT_BCP1, stream, bytes);
-	finish(f);
+	start_pipeline(f, false);
+	push_bytes(f, BC_FORMAT_BCP1, stream, bytes);
+	finish_pipeline(f);
 	size_t whole_bytes = f->out_bytes;
 	memcpy(whole, f->out, whole_bytes);
 	for (f->limit_step = 1; f->limit_step < 200; f->limit_step += 11) {
-		begin(f, false);
-		push(f, BC_FORMAT_BCP1, stream, bytes);
-		finish(f);
+		start_pipeline(f, false);
+		push_bytes(f, BC_FORMAT_BCP1, stream, bytes);
+		finish_pipeline(f);
 		assert_int_equal(f->out_bytes, whole_bytes);
 		assert_memory_equal(f->out, whole, whole_bytes);
 	}
 	f->limit_step = 0;
 }
 
-/* A pool of five chunks, and a million samples at once: a live source loses most of them, and what
- * is lost stands in the file. */
-TEST_F(what_a_live_source_loses_is_on_record)
+/* A million samples at once and a pool of five chunks: a live source loses most of them, and the
+ * file contains the gaps. */
+TEST_F(losses_of_a_live_source_are_recorded)
 {
 	static uint8_t frame[BC_SIM_FRAME_MAX];
 	struct bc_sim_options options = {.seed = 5, .count = 1000000, .agents = 1};
@@ -450,14 +449,14 @@ TEST_F(what_a_live_source_loses_is_on_record)
 	size_t n;
 
 	assert_int_equal(bc_sim_open(&sim, &options), 0);
-	begin(f, true);
+	start_pipeline(f, true);
 	while ((n = bc_sim_next(sim, BC_SIM_FRAME_SAMPLES, frame)) != 0) {
-		push(f, BC_FORMAT_BCP1, frame, n);
+		push_bytes(f, BC_FORMAT_BCP1, frame, n);
 		if (bc_sim_sent(sim).frames % 64 == 0)
 			uv_run(&f->loop, UV_RUN_NOWAIT);
 	}
 	bc_sim_close(sim);
-	finish(f);
+	finish_pipeline(f);
 	assert_int_equal(f->counts.received, 1000000);
 	assert_int_equal(f->lost, f->counts.dropped_buffer + f->counts.dropped_disk);
 	assert_int_equal(f->gaps, f->counts.gaps);
@@ -467,7 +466,7 @@ TEST_F(what_a_live_source_loses_is_on_record)
 /* Breaks */
 
 /* A frame of `samples` from `tick` on, three ticks apart. */
-static size_t put_frame(uint8_t *out, const struct bc_bcp1_header *header)
+static size_t write_frame(uint8_t *out, const struct bc_bcp1_header *header)
 {
 	for (uint32_t i = 0; i < header->samples; i++) {
 		uint8_t *sample = out + BC_BCP1_HEADER_BYTES + (size_t)i * 8;
@@ -476,7 +475,7 @@ static size_t put_frame(uint8_t *out, const struct bc_bcp1_header *header)
 	return bc_bcp1_write_frame(out, header);
 }
 
-/* As of an overflow, of a stall, of an unplug. */
+/* As caused by an overflow or stall, and by an unplug. */
 static const struct bc_source_break transfer_break = {
 	.cause = BC_GAP_TRANSFER, .duration_ns = 12345, .is_cut = true};
 
@@ -505,7 +504,7 @@ static void check_gap(
 	assert_int_equal(gap->event.duration_ns, broken->duration_ns);
 }
 
-/* Two frames before the break, of which the second gets `cut` bytes far; another behind it. */
+/* A frame and the first `cut` bytes of a second, then the break, then another frame. */
 #define BEFORE_SAMPLES    3
 #define CUT_SAMPLES       2
 #define AFTER_SAMPLES     3
@@ -519,13 +518,13 @@ static uint64_t break_at(struct fixture *f, size_t cut, const struct bc_source_b
 	const struct bc_bcp1_header second = {.sequence = 8, .samples = CUT_SAMPLES, .tick = 2000};
 	uint8_t bytes[128];
 
-	begin(f, false);
-	push(f, BC_FORMAT_BCP1, bytes, put_frame(bytes, &first));
-	put_frame(bytes, &second);
-	push(f, BC_FORMAT_BCP1, bytes, cut);
+	start_pipeline(f, false);
+	push_bytes(f, BC_FORMAT_BCP1, bytes, write_frame(bytes, &first));
+	write_frame(bytes, &second);
+	push_bytes(f, BC_FORMAT_BCP1, bytes, cut);
 	push_break(f, BC_FORMAT_BCP1, *broken);
-	push(f, BC_FORMAT_BCP1, bytes, put_frame(bytes, after));
-	finish(f);
+	push_bytes(f, BC_FORMAT_BCP1, bytes, write_frame(bytes, after));
+	finish_pipeline(f);
 
 	bool is_whole = cut == FRAME_AT(CUT_SAMPLES);
 	bool is_torn = cut >= BC_BCP1_HEADER_BYTES && !is_whole;
@@ -545,11 +544,11 @@ static uint64_t break_at(struct fixture *f, size_t cut, const struct bc_source_b
 	return before;
 }
 
-TEST_F(a_break_at_any_byte_of_a_frame_tears_that_frame_alone)
+TEST_F(a_break_at_any_byte_of_a_frame_tears_only_that_frame)
 {
 	for (size_t cut = 0; cut <= FRAME_AT(CUT_SAMPLES); cut++) {
 		bool has_header = cut >= BC_BCP1_HEADER_BYTES;
-		/* The next frame there is. */
+		/* The next frame. */
 		struct bc_bcp1_header after = {
 			.sequence = has_header ? 9 : 8, .samples = AFTER_SAMPLES, .tick = 3000};
 		uint64_t at = break_at(f, cut, &transfer_break, &after);
@@ -565,14 +564,14 @@ TEST_F(a_frame_around_a_break_that_cuts_nothing_is_whole)
 {
 	const struct bc_bcp1_header frame = {.sequence = 7, .samples = 2, .tick = 1000};
 	uint8_t bytes[128];
-	size_t n = put_frame(bytes, &frame);
+	size_t n = write_frame(bytes, &frame);
 
 	for (size_t cut = 0; cut <= n; cut++) {
-		begin(f, false);
-		push(f, BC_FORMAT_BCP1, bytes, cut);
+		start_pipeline(f, false);
+		push_bytes(f, BC_FORMAT_BCP1, bytes, cut);
 		push_break(f, BC_FORMAT_BCP1, uncut_break);
-		push(f, BC_FORMAT_BCP1, bytes + cut, n - cut);
-		finish(f);
+		push_bytes(f, BC_FORMAT_BCP1, bytes + cut, n - cut);
+		finish_pipeline(f);
 		assert_int_equal(f->counts.received, 2);
 		assert_int_equal(f->counts.skipped_bytes, 0);
 		assert_int_equal(f->gaps, 1);
@@ -580,7 +579,7 @@ TEST_F(a_frame_around_a_break_that_cuts_nothing_is_whole)
 	}
 }
 
-TEST_F(a_frame_missing_behind_a_break_is_a_gap_of_its_own)
+TEST_F(a_frame_missing_after_a_break_is_a_separate_gap)
 {
 	const struct bc_bcp1_header after = {
 		.sequence = 10, .samples = AFTER_SAMPLES, .tick = 3000};
@@ -592,7 +591,7 @@ TEST_F(a_frame_missing_behind_a_break_is_a_gap_of_its_own)
 	}
 }
 
-TEST_F(behind_a_restart_the_numbers_and_the_clock_begin_anew)
+TEST_F(after_a_restart_sequence_and_clock_start_again)
 {
 	static const uint64_t ticks[] = {0, 5, 1000, 2003, 3000, 1000000};
 
@@ -618,22 +617,22 @@ TEST_F(behind_a_restart_the_numbers_and_the_clock_begin_anew)
 	}
 }
 
-/* The first frame behind it may be damaged itself. */
-TEST_F(behind_a_restart_a_damaged_frame_begins_the_epoch)
+/* The first frame after it may itself be damaged. */
+TEST_F(after_a_restart_a_damaged_frame_starts_the_epoch)
 {
 	const struct bc_bcp1_header before = {.sequence = 7, .samples = 2, .tick = 1000};
 	const struct bc_bcp1_header damaged = {.sequence = 70, .samples = 2, .tick = 5000};
 	const struct bc_bcp1_header after = {.sequence = 71, .samples = 2, .tick = 5100};
 	uint8_t bytes[128];
 
-	begin(f, false);
-	push(f, BC_FORMAT_BCP1, bytes, put_frame(bytes, &before));
+	start_pipeline(f, false);
+	push_bytes(f, BC_FORMAT_BCP1, bytes, write_frame(bytes, &before));
 	push_break(f, BC_FORMAT_BCP1, unplug_break);
-	size_t n = put_frame(bytes, &damaged);
+	size_t n = write_frame(bytes, &damaged);
 	bytes[BC_BCP1_HEADER_BYTES] ^= 1;
-	push(f, BC_FORMAT_BCP1, bytes, n);
-	push(f, BC_FORMAT_BCP1, bytes, put_frame(bytes, &after));
-	finish(f);
+	push_bytes(f, BC_FORMAT_BCP1, bytes, n);
+	push_bytes(f, BC_FORMAT_BCP1, bytes, write_frame(bytes, &after));
+	finish_pipeline(f);
 	assert_int_equal(f->counts.received, 4);
 	assert_null(find_gap(f, BC_GAP_SEQUENCE));
 	assert_int_equal(find_gap(f, BC_GAP_CRC)->event.value, 2);
@@ -642,24 +641,24 @@ TEST_F(behind_a_restart_a_damaged_frame_begins_the_epoch)
 	assert_int_equal(f->ticks[2].tick, 5100);
 }
 
-TEST_F(a_break_before_the_first_frame_and_behind_the_last_stands_in_its_place)
+TEST_F(breaks_before_the_first_and_after_the_last_frame_are_recorded)
 {
 	const struct bc_bcp1_header frame = {.sequence = 7, .samples = 2, .tick = 1000};
 	uint8_t bytes[128];
-	size_t n = put_frame(bytes, &frame);
+	size_t n = write_frame(bytes, &frame);
 
-	begin(f, false);
+	start_pipeline(f, false);
 	push_break(f, BC_FORMAT_BCP1, transfer_break);
-	push(f, BC_FORMAT_BCP1, bytes, n);
-	finish(f);
+	push_bytes(f, BC_FORMAT_BCP1, bytes, n);
+	finish_pipeline(f);
 	check_gap(f, &transfer_break, 0);
 	assert_int_equal(f->counts.received, 2);
 	assert_int_equal(f->ticks[0].tick, 1000);
 
-	begin(f, false);
-	push(f, BC_FORMAT_BCP1, bytes, n);
+	start_pipeline(f, false);
+	push_bytes(f, BC_FORMAT_BCP1, bytes, n);
 	push_break(f, BC_FORMAT_BCP1, unplug_break);
-	finish(f);
+	finish_pipeline(f);
 	check_gap(f, &unplug_break, 2);
 	assert_int_equal(f->counts.received, 2);
 }
@@ -688,13 +687,13 @@ TEST_F(samples_of_raw6_are_spread_evenly_over_their_piece)
 	for (size_t c = 0; c < sizeof(clocks) / sizeof(clocks[0]); c++) {
 		for (size_t samples = 1; samples <= 41; samples += 8) {
 			uint64_t clock = clocks[c];
-			begin(f, false);
+			start_pipeline(f, false);
 			bc_decoder_set_clock(f->decoder, clock);
 			push_raw6(f, samples * 6, 1000000000, 3000000000);
 			push_raw6(f, 6, 3000000000, 4000000000);
-			finish(f);
+			finish_pipeline(f);
 			assert_int_equal(f->counts.received, samples + 1);
-			/* The last falls on the end; the others are as far apart, to a tick. */
+			/* The last is at the end; the others are equally far apart, to a tick. */
 			assert_int_equal(f->ticks[samples - 1].tick, 3 * clock);
 			assert_int_equal(f->ticks[samples].tick, 4 * clock);
 			uint64_t step = 2 * clock / samples;
@@ -705,17 +704,17 @@ TEST_F(samples_of_raw6_are_spread_evenly_over_their_piece)
 	}
 }
 
-TEST_F(a_break_drops_the_torn_sample_of_raw6_and_the_clock_goes_on)
+TEST_F(a_break_drops_the_torn_sample_of_raw6_and_the_clock_continues)
 {
 	for (unsigned is_restart = 0; is_restart <= 1; is_restart++) {
 		const struct bc_source_break *broken = is_restart ? &unplug_break : &transfer_break;
 		for (size_t torn = 0; torn < 6; torn++) {
-			begin(f, false);
+			start_pipeline(f, false);
 			bc_decoder_set_clock(f->decoder, 1000000000);
 			push_raw6(f, 3 * 6 + torn, 1000, 1300);
 			push_break(f, BC_FORMAT_RAW6, *broken);
 			push_raw6(f, 2 * 6, 2000, 2200);
-			finish(f);
+			finish_pipeline(f);
 			assert_int_equal(f->counts.received, 5);
 			assert_int_equal(f->counts.skipped_bytes, torn);
 			assert_int_equal(f->damages != 0, torn != 0);
@@ -731,13 +730,13 @@ TEST_F(a_break_drops_the_torn_sample_of_raw6_and_the_clock_goes_on)
 	}
 }
 
-TEST_F(times_of_raw6_that_begin_anew_open_an_epoch)
+TEST_F(raw6_times_that_run_backward_start_an_epoch)
 {
-	begin(f, false);
+	start_pipeline(f, false);
 	bc_decoder_set_clock(f->decoder, 1000000000);
 	push_raw6(f, 3 * 6, 1000, 1300);
-	push_raw6(f, 2 * 6, 0, 200); /* another recording's, behind the first in one stream */
-	finish(f);
+	push_raw6(f, 2 * 6, 0, 200); /* another recording, appended to the first */
+	finish_pipeline(f);
 	assert_int_equal(f->counts.received, 5);
 	static const uint64_t ticks[] = {1100, 1200, 1300, 100, 200};
 	for (size_t i = 0; i < 5; i++) {
@@ -749,13 +748,13 @@ TEST_F(times_of_raw6_that_begin_anew_open_an_epoch)
 	assert_int_equal(f->gaps, 0);
 }
 
-TEST_F(raw6_without_a_clock_is_a_tick_a_sample)
+TEST_F(raw6_without_a_clock_has_one_tick_per_sample)
 {
-	begin(f, false);
+	start_pipeline(f, false);
 	bc_decoder_set_clock(f->decoder, 0);
 	push_raw6(f, 3 * 6, 1000, 1300);
 	push_raw6(f, 2 * 6, 1300, 1400);
-	finish(f);
+	finish_pipeline(f);
 	for (size_t i = 0; i < 5; i++)
 		assert_int_equal(f->ticks[i].tick, i + 1);
 }
@@ -763,12 +762,12 @@ TEST_F(raw6_without_a_clock_is_a_tick_a_sample)
 TEST_F(a_sample_of_raw6_around_a_break_that_cuts_nothing_is_whole)
 {
 	for (size_t torn = 0; torn < 6; torn++) {
-		begin(f, false);
+		start_pipeline(f, false);
 		bc_decoder_set_clock(f->decoder, 1000000000);
 		push_raw6(f, 6 + torn, 1000, 1100);
 		push_break(f, BC_FORMAT_RAW6, uncut_break);
 		push_raw6(f, 12 - torn, 2000, 2200);
-		finish(f);
+		finish_pipeline(f);
 		assert_int_equal(f->counts.received, 3);
 		assert_int_equal(f->counts.skipped_bytes, 0);
 		check_gap(f, &uncut_break, 1);
@@ -776,10 +775,10 @@ TEST_F(a_sample_of_raw6_around_a_break_that_cuts_nothing_is_whole)
 	}
 }
 
-TEST_F(a_sample_of_raw6_in_two_pieces_counts_with_the_second)
+TEST_F(a_raw6_sample_in_two_pieces_counts_with_the_second)
 {
 	for (size_t torn = 1; torn < 6; torn++) {
-		begin(f, false);
+		start_pipeline(f, false);
 		bc_decoder_set_clock(f->decoder, 1000000000);
 		push_raw6(f, 3 * 6, 1000, 1300);
 		push_raw6(f, torn, 1300, 1400);
@@ -791,7 +790,7 @@ TEST_F(a_sample_of_raw6_in_two_pieces_counts_with_the_second)
 			.since_ns = 1400,
 			.until_ns = 1500};
 		push_data(f, &rest);
-		finish(f);
+		finish_pipeline(f);
 		assert_int_equal(f->counts.received, 4);
 		assert_int_equal(f->counts.skipped_bytes, 0);
 		assert_int_equal(f->ticks[3].tick, 1500);
@@ -811,14 +810,14 @@ TEST_F(losses_that_frames_have_reported_are_not_counted_again)
 	const struct bc_bcp1_header reported = {
 		.flags = BC_BCP1_LOSS, .lost = 5, .sequence = 7, .samples = 2, .tick = 1000};
 	uint8_t bytes[128];
-	size_t n = put_frame(bytes, &reported);
+	size_t n = write_frame(bytes, &reported);
 
 	for (uint64_t lost = 0; lost <= 8; lost++) {
-		begin(f, false);
-		push(f, BC_FORMAT_BCP1, bytes, n);
+		start_pipeline(f, false);
+		push_bytes(f, BC_FORMAT_BCP1, bytes, n);
 		push_loss(f, lost);
 		push_loss(f, lost);
-		finish(f);
+		finish_pipeline(f);
 		assert_int_equal(f->counts.board_lost, lost > 5 ? lost : 5);
 		assert_int_equal(f->gaps, lost > 5 ? 2 : 1);
 		assert_int_equal(f->lost, lost > 5 ? lost : 5);
@@ -837,30 +836,29 @@ TEST_F(a_restarted_board_counts_from_zero)
 	const struct bc_bcp1_header reported = {
 		.flags = BC_BCP1_LOSS, .lost = 5, .sequence = 7, .samples = 2, .tick = 1000};
 	uint8_t bytes[128];
-	size_t n = put_frame(bytes, &reported);
+	size_t n = write_frame(bytes, &reported);
 
-	begin(f, false);
-	push(f, BC_FORMAT_BCP1, bytes, n);
+	start_pipeline(f, false);
+	push_bytes(f, BC_FORMAT_BCP1, bytes, n);
 	push_break(f, BC_FORMAT_BCP1, unplug_break);
 	push_loss(f, 3);
-	finish(f);
+	finish_pipeline(f);
 	assert_int_equal(f->counts.board_lost, 8);
 	assert_int_equal(f->lost, 8);
 }
 
-/* A loss is no place where the stream breaks: the frame around it is whole. */
-TEST_F(a_loss_that_is_reported_in_mid_frame_leaves_the_frame_whole)
+TEST_F(a_loss_reported_in_mid_frame_does_not_break_the_frame)
 {
 	const struct bc_bcp1_header frame = {.sequence = 7, .samples = 2, .tick = 1000};
 	uint8_t bytes[128];
-	size_t n = put_frame(bytes, &frame);
+	size_t n = write_frame(bytes, &frame);
 
 	for (size_t cut = 0; cut <= n; cut++) {
-		begin(f, false);
-		push(f, BC_FORMAT_BCP1, bytes, cut);
+		start_pipeline(f, false);
+		push_bytes(f, BC_FORMAT_BCP1, bytes, cut);
 		push_loss(f, 4);
-		push(f, BC_FORMAT_BCP1, bytes + cut, n - cut);
-		finish(f);
+		push_bytes(f, BC_FORMAT_BCP1, bytes + cut, n - cut);
+		finish_pipeline(f);
 		assert_int_equal(f->counts.received, 2);
 		assert_int_equal(f->counts.skipped_bytes, 0);
 		assert_int_equal(f->counts.board_lost, 4);
@@ -871,8 +869,8 @@ TEST_F(a_loss_that_is_reported_in_mid_frame_leaves_the_frame_whole)
 
 /* No chunk is free */
 
-/* What takes the directory's place can't be written to until it is given back. */
-static int take_dir_away(struct fixture *f)
+/* Replaces the directory by one that cannot be written to, until restore_dir(). */
+static int replace_dir(struct fixture *f)
 {
 	int dir = dup(f->dir_fd);
 	int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -883,14 +881,14 @@ static int take_dir_away(struct fixture *f)
 	return dir;
 }
 
-static void give_dir_back(struct fixture *f, int dir)
+static void restore_dir(struct fixture *f, int dir)
 {
 	assert_int_equal(dup2(dir, f->dir_fd), f->dir_fd);
 	close(dir);
 }
 
-/* A million samples, more than there are chunks for, with a break and a loss every so often. */
-TEST_F(breaks_that_find_no_room_are_on_record_all_the_same)
+/* A million samples, more than the chunks can contain, with breaks and losses in between. */
+TEST_F(breaks_without_a_free_chunk_are_still_recorded)
 {
 	static uint8_t frame[BC_SIM_FRAME_MAX];
 	struct bc_sim_options options = {.seed = 5, .count = 1000000, .agents = 1};
@@ -899,18 +897,18 @@ TEST_F(breaks_that_find_no_room_are_on_record_all_the_same)
 	size_t n;
 
 	assert_int_equal(bc_sim_open(&sim, &options), 0);
-	int dir = take_dir_away(f);
-	begin(f, true);
+	int dir = replace_dir(f);
+	start_pipeline(f, true);
 	for (unsigned i = 0; (n = bc_sim_next(sim, BC_SIM_FRAME_SAMPLES, frame)) != 0; i++) {
-		push(f, BC_FORMAT_BCP1, frame, n);
+		push_bytes(f, BC_FORMAT_BCP1, frame, n);
 		if (i % 32 == 31) {
 			push_break(f, BC_FORMAT_BCP1, uncut_break);
 			push_loss(f, ++breaks * 10);
 		}
 	}
 	bc_sim_close(sim);
-	give_dir_back(f, dir);
-	finish(f);
+	restore_dir(f, dir);
+	finish_pipeline(f);
 	uint64_t dropped = f->counts.dropped_buffer + f->counts.dropped_disk;
 	uint64_t lasted_ns = 0;
 	assert_true(dropped != 0);

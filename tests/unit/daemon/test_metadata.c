@@ -32,7 +32,7 @@ static void assert_refused(struct fixture *f, const char *text, const char *word
 		fail_msg("%s: %s", text, f->err);
 }
 
-TEST_F(an_object_of_strings_is_taken_without_blanks)
+TEST_F(an_object_of_strings_is_stored_without_blanks)
 {
 	assert_true(read_it(f, " { \"who\" : \"me\" , \"run.2_a-B\" : \"\\u00e9\\n\" } "));
 	assert_string_equal(f->out, "{\"who\":\"me\",\"run.2_a-B\":\"\xc3\xa9\\n\"}");
@@ -45,7 +45,7 @@ TEST_F(an_object_of_strings_is_taken_without_blanks)
 	assert_string_equal(f->out, "{\"a\":\"1\"}");
 }
 
-TEST_F(what_is_no_object_of_strings_is_refused)
+TEST_F(anything_but_an_object_of_strings_is_refused)
 {
 	static const char *const bad[] = {"", "x", "null", "[]", "[\"a\"]", "\"a\"", "1", "{",
 		"{}x", "{\"a\":\"b\"", "{\"a\"}", "{a:\"b\"}", "{\"a\":\"x\\u0000y\"}"};
@@ -75,7 +75,7 @@ TEST_F(every_other_character_in_a_key_is_refused)
 	assert_refused(f, "{\"a\\u00e9\":\"b\"}", "a metadata key");
 }
 
-/* {"KKK":"VVV"} with so many of each. */
+/* Makes {"KKK":"VVV"} with the given lengths. */
 static char *make(char *out, size_t key, size_t value)
 {
 	char *p = out;
@@ -88,7 +88,7 @@ static char *make(char *out, size_t key, size_t value)
 	return out;
 }
 
-TEST_F(keys_values_and_the_whole_have_their_limits)
+TEST_F(keys_values_and_the_whole_have_limits)
 {
 	char text[8192];
 
@@ -137,7 +137,7 @@ static void assert_merged(struct fixture *f, const char *all, const char *more, 
 	assert_string_equal(f->out, wanted);
 }
 
-TEST_F(merging_sets_members_where_they_stand_and_keeps_the_others)
+TEST_F(merging_replaces_members_in_place_and_keeps_the_others)
 {
 	assert_merged(f, "", "", "");
 	assert_merged(f, "", "{\"a\":\"1\"}", "{\"a\":\"1\"}");
@@ -145,7 +145,7 @@ TEST_F(merging_sets_members_where_they_stand_and_keeps_the_others)
 	assert_merged(f, "{\"a\":\"1\",\"b\":\"2\"}", "{\"a\":\"3\",\"c\":\"4\"}",
 		"{\"a\":\"3\",\"b\":\"2\",\"c\":\"4\"}");
 	assert_merged(f, "{\"a\":\"1\"}", "{\"A\":\"2\"}", "{\"a\":\"1\",\"A\":\"2\"}");
-	/* What a program has put there stays as it is. */
+	/* Members of other types are unchanged. */
 	assert_merged(f, "{\"n\":[1,2],\"cut from\":null}", "{\"a\":\"1\"}",
 		"{\"n\":[1,2],\"cut from\":null,\"a\":\"1\"}");
 }
@@ -172,7 +172,7 @@ TEST_F(merging_beyond_the_limit_changes_nothing)
 
 /* Recordings */
 
-TEST_F(a_note_is_in_the_headers_from_then_on)
+TEST_F(a_note_is_in_later_headers)
 {
 	struct bc_recording_info recording;
 	struct bc_segment_header header;
@@ -205,7 +205,7 @@ static void *read_headers(void *context)
 	for (int i = 0; i < 20000; i++) {
 		bc_recording_info_header(recording, &header);
 		json_t *object = json_loads(header.metadata, 0, NULL);
-		/* Whole, and both members are of one note. */
+		/* Valid, and both members come from the same note. */
 		if (!json_is_object(object))
 			return torn;
 		bc_json_member_text(object, "a", key, sizeof(key));
@@ -217,7 +217,7 @@ static void *read_headers(void *context)
 	return NULL;
 }
 
-TEST_F(the_writer_never_sees_half_a_note)
+TEST_F(the_writer_never_sees_a_partial_note)
 {
 	struct bc_recording_info recording;
 	pthread_t thread;

@@ -1,5 +1,5 @@
-/* A stream on its way into raw blocks and out of them again: what comes out is what went in, piece
- * by piece, but for what was dropped, and that is said. */
+/* A stream written into raw blocks and read back: the same pieces come out, except dropped bytes,
+ * which appear as breaks. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +13,7 @@
 #define BLOCKS_MAX 64u
 #define STREAM_MAX (24u << 20)
 
-/* What the sink is given: bytes of the stream, or a break. */
+/* What the sink receives: bytes of the stream, or a break. */
 struct event {
 	bool is_break;
 	struct bc_source_break broken;
@@ -33,7 +33,7 @@ struct fixture {
 	uint8_t *stream;
 	size_t sent;
 	uint64_t now;
-	size_t since_break; /* bytes since a sample must have begun */
+	size_t since_break; /* bytes since a sample boundary */
 	bool is_dropping;
 	struct event expected[EVENTS_MAX];
 	uint32_t expected_count;
@@ -68,7 +68,7 @@ static void tear_down(struct fixture *f)
 
 TEST_FIXTURE(fixture, set_up, tear_down)
 
-static void begin_block(struct fixture *f)
+static void start_block(struct fixture *f)
 {
 	assert_true(f->count < BLOCKS_MAX);
 	bc_raw_keep_start_block(&f->keep, &f->blocks[f->count++], 4711);
@@ -78,7 +78,7 @@ static struct bc_raw_block *block_for(struct fixture *f, size_t bytes)
 {
 	if (f->count == 0 || !bc_raw_block_has_room(&f->blocks[f->count - 1],
 				     bc_raw_keep_entries(&f->keep), bytes))
-		begin_block(f);
+		start_block(f);
 	return &f->blocks[f->count - 1];
 }
 
@@ -88,8 +88,8 @@ static struct event *expect(struct fixture *f)
 	return &f->expected[f->expected_count++];
 }
 
-/* Bytes that have no times may come cut otherwise. */
-static bool goes_on(const struct fixture *f, bool has_times)
+/* Bytes without times may be cut differently. */
+static bool continues_piece(const struct fixture *f, bool has_times)
 {
 	const struct event *last = f->expected_count != 0 ? &f->expected[f->expected_count - 1]
 							  : NULL;
@@ -136,7 +136,7 @@ static void send_bytes(struct fixture *f, size_t count, bool has_times, bool is_
 		}
 		if (left_out < count) {
 			f->is_dropping = false;
-			if (goes_on(f, has_times))
+			if (continues_piece(f, has_times))
 				f->expected[f->expected_count - 1].count += count - left_out;
 			else
 				*expect(f) = (struct event){
@@ -205,7 +205,7 @@ static bool on_data(void *context, const struct bc_source_data *data)
 	memcpy(f->out + f->out_bytes, data->bytes, data->count);
 	f->out_bytes += data->count;
 	struct event *last = f->got_count != 0 ? event - 1 : NULL;
-	/* Only the transfers of raw6 must come whole. */
+	/* Only transfers of raw6 are never cut. */
 	if (last != NULL && !last->is_break && !event->is_break &&
 		((!last->has_times && !event->has_times) ||
 			(f->format == BC_FORMAT_BCP1 && last->until == event->until)))
@@ -265,7 +265,7 @@ static void check(struct fixture *f)
 	}
 }
 
-/* Any pieces, breaks and drops. */
+/* Sends random pieces, breaks and drops. */
 static void send_anything(struct fixture *f, enum bc_format format)
 {
 	static const enum bc_gap_cause causes[] = {BC_GAP_UNPLUGGED, BC_GAP_BOARD, BC_GAP_TRANSFER};
@@ -280,7 +280,7 @@ static void send_anything(struct fixture *f, enum bc_format format)
 			for (uint32_t n = dice_below(&f->dice, 4); n != 0; n--)
 				send_bytes(f, 1 + dice_below(&f->dice, 3000), true, true);
 		else if (what == 2)
-			begin_block(f); /* a chunk was full, or it was time */
+			start_block(f); /* a chunk was full or flushed */
 		else if (what < 6)
 			send_bytes(f, 1 + dice_below(&f->dice, 20000), false, false);
 		else if (what < 20)
@@ -303,7 +303,7 @@ TEST_F(bcp1_comes_out_as_it_went_in)
 	check(f);
 }
 
-TEST_F(a_long_transfer_goes_on_from_block_to_block)
+TEST_F(a_long_transfer_continues_in_the_next_block)
 {
 	f->format = BC_FORMAT_RAW6;
 	f->may_refuse = true;
@@ -335,7 +335,7 @@ TEST_F(a_transfer_whose_rest_was_dropped_ends_where_it_was)
 	assert_int_equal(f->got[1].broken.cause, BC_GAP_DISK);
 }
 
-TEST_F(breaks_that_find_no_block_wait_and_are_not_forgotten)
+TEST_F(breaks_without_a_block_wait_for_one)
 {
 	f->format = BC_FORMAT_RAW6;
 	send_bytes(f, 7, true, false);
@@ -357,14 +357,14 @@ TEST_F(more_breaks_than_can_wait_become_one)
 		send_bytes(f, 3, true, true);
 	}
 	assert_int_equal(f->keep.pending_count, BC_RAW_PENDING);
-	begin_block(f);
+	start_block(f);
 	bc_raw_keep_flush(&f->keep, block);
 	assert_int_equal(block->entries, BC_RAW_PENDING);
 	assert_int_equal(bc_raw_block_span(block), 150);
 }
 
-/* A replay that begins behind a hole begins with a whole sample. */
-TEST_F(the_rest_of_a_sample_behind_a_hole_is_left_out)
+/* After a hole a replay starts with a whole sample. */
+TEST_F(the_rest_of_a_sample_after_a_hole_is_left_out)
 {
 	struct bc_source_sink sink = {.context = f, .data = on_data};
 	struct bc_block_replay replay = {.next_entry = 0};
@@ -372,9 +372,9 @@ TEST_F(the_rest_of_a_sample_behind_a_hole_is_left_out)
 
 	f->format = BC_FORMAT_RAW6;
 	send_bytes(f, 8, true, false);
-	begin_block(f);
-	send_bytes(f, 3, true, false); /* all of it of that sample */
-	send_bytes(f, 5, true, false); /* and one byte of this */
+	start_block(f);
+	send_bytes(f, 3, true, false); /* all of it belongs to that sample */
+	send_bytes(f, 5, true, false); /* one byte of it too */
 	assert_int_equal(f->blocks[1].lead, 4);
 	bc_block_replay_start(&replay, &f->blocks[1], BC_RAW_AFTER_HOLE);
 	assert_true(bc_block_replay_push(&replay, &f->blocks[1], NULL, &sink, &is_over));

@@ -1,6 +1,5 @@
-/* Recordings of a board in software, with raw bytes kept: a replay of them must make the same
- * records at the same ticks, and the same gaps, of raw6 too, whose ticks are of the host's clock.
- */
+/* Recordings of a scripted source with raw bytes kept. A replay of their raw captures must yield
+ * the same records, ticks and gaps, including raw6, whose ticks come from the host's clock. */
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +21,7 @@ TEST_THREADS;
 
 #define SAMPLES 400000u
 
-/* A source that gives pieces of a stream, and breaks, a few each turn of the loop. */
+/* A source that delivers pieces of a stream, and breaks, some in each loop iteration. */
 struct script {
 	struct bc_source source;
 	uv_idle_t idle;
@@ -33,15 +32,15 @@ struct script {
 	size_t at;
 	uint64_t now;
 	struct bc_source_break broken;
-	struct bc_source_data held; /* was refused */
+	struct bc_source_data held; /* the refused piece */
 	bool is_held;
 	bool is_over;
-	unsigned pieces;           /* given so far */
-	unsigned begin_after;      /* of them, */
-	struct recorder *to_begin; /* this recording begins; NULL: none */
+	unsigned pieces;           /* delivered so far */
+	unsigned start_after;      /* after this many pieces */
+	struct recorder *to_start; /* this recording starts; NULL: none */
 };
 
-static void begin(struct recorder *r);
+static void start_recording(struct recorder *r);
 
 #define container_of(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
 
@@ -83,9 +82,9 @@ static void on_idle(uv_idle_t *idle)
 {
 	struct script *s = container_of(idle, struct script, idle);
 
-	for (int i = 0; i < 1000; i++) { /* more than there is room for */
-		if (s->to_begin != NULL && !s->is_held && s->pieces++ == s->begin_after)
-			begin(s->to_begin);
+	for (int i = 0; i < 1000; i++) { /* more than the buffer can contain */
+		if (s->to_start != NULL && !s->is_held && s->pieces++ == s->start_after)
+			start_recording(s->to_start);
 		if (!s->is_held && !next_piece(s)) {
 			uv_idle_stop(idle);
 			s->is_over = true;
@@ -130,7 +129,7 @@ static const struct bc_source_ops script_ops = {
 	.close = script_close,
 };
 
-/* A recording, as the daemon makes it. */
+/* A recording as the daemon makes it. */
 struct recorder {
 	uv_loop_t loop;
 	struct bc_pipeline *pipeline;
@@ -140,7 +139,7 @@ struct recorder {
 	struct bc_session_outcome outcome;
 	struct bc_counts counts;
 	bool is_done;
-	bool is_begun_later; /* by the script */
+	bool starts_later; /* by the script */
 	uv_idle_t end;
 };
 
@@ -149,9 +148,9 @@ static void on_slot_free(void *context)
 	bc_session_on_slot_free(((struct recorder *)context)->session);
 }
 
-static void on_news(void *context, const struct bc_writer_notice *news)
+static void on_notice(void *context, const struct bc_writer_notice *notice)
 {
-	if (news->kind == BC_NOTICE_ENDED)
+	if (notice->kind == BC_NOTICE_ENDED)
 		bc_session_on_ended(((struct recorder *)context)->session);
 }
 
@@ -182,7 +181,7 @@ static void on_done(void *context)
 	uv_idle_start(&r->end, on_end);
 }
 
-static void begin(struct recorder *r)
+static void start_recording(struct recorder *r)
 {
 	const struct bc_session_recording what = {
 		.recording = &r->recording,
@@ -205,7 +204,7 @@ static void record(struct recorder *r, struct temp_dir *dir, const char *id,
 		.rules = {.sync_ns = 200000000, .rotation.file_bytes = 300000},
 		.context = r,
 		.on_slot_free = on_slot_free,
-		.on_notice = on_news,
+		.on_notice = on_notice,
 		.on_stats = on_stats,
 	};
 	struct bc_session_options session = {
@@ -228,8 +227,8 @@ static void record(struct recorder *r, struct temp_dir *dir, const char *id,
 	assert_int_equal(bc_pipeline_open(&r->pipeline, &r->loop, &pipeline), 0);
 	session.pipeline = r->pipeline;
 	assert_int_equal(bc_session_start(&r->session, &session), 0);
-	if (!r->is_begun_later)
-		begin(r);
+	if (!r->starts_later)
+		start_recording(r);
 	uv_run(&r->loop, UV_RUN_DEFAULT);
 	assert_int_equal(uv_loop_close(&r->loop), 0);
 	assert_true(r->is_done);
@@ -237,15 +236,15 @@ static void record(struct recorder *r, struct temp_dir *dir, const char *id,
 	assert_int_equal(r->counts.in_flight, 0);
 }
 
-/* Everything that a recording tells, but for where it was cut into chunks and when it was made. */
+/* The contents of a recording, independent of chunk boundaries and wall times. */
 struct reported {
 	uint8_t *records;
 	size_t n;
-	char *events; /* each with its record and tick, in words */
+	char *events; /* as text, each with its record and tick */
 	size_t events_bytes;
 };
 
-static void tell_chunk(
+static void describe_chunk(
 	struct reported *reported, FILE *events, const struct bc_chunk *chunk, bool is_first)
 {
 	size_t bytes = (size_t)chunk->info.records * BC_RECORD_BYTES;
@@ -270,8 +269,8 @@ static int compare_names(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* The files of a recording whose names end so, in order. */
-static size_t list(struct temp_dir *dir, const char *id, const char *suffix, char *names[64])
+/* Lists the files of a recording with this suffix, in order. */
+static size_t list_files(struct temp_dir *dir, const char *id, const char *suffix, char *names[64])
 {
 	DIR *d = opendir(dir->path);
 	size_t count = 0;
@@ -290,14 +289,14 @@ static size_t list(struct temp_dir *dir, const char *id, const char *suffix, cha
 	return count;
 }
 
-static struct reported tell(struct temp_dir *dir, const char *id)
+static struct reported describe(struct temp_dir *dir, const char *id)
 {
 	struct reported reported = {.n = 0};
 	FILE *events = open_memstream(&reported.events, &reported.events_bytes);
 	struct bc_chunk *chunk = malloc(sizeof(*chunk));
 	struct bc_segment_reader *reader;
 	char *names[64];
-	size_t count = list(dir, id, ".byu.lz4", names);
+	size_t count = list_files(dir, id, ".byu.lz4", names);
 	bool is_first = true;
 	int found;
 
@@ -313,7 +312,7 @@ static struct reported tell(struct temp_dir *dir, const char *id)
 			assert_int_not_equal(found, BC_FOUND_DAMAGE);
 			if (found != BC_FOUND_CHUNK)
 				continue;
-			tell_chunk(&reported, events, chunk, is_first);
+			describe_chunk(&reported, events, chunk, is_first);
 			is_first = false;
 		}
 		bc_segment_reader_close(reader);
@@ -331,11 +330,11 @@ static void free_reported(struct reported *reported)
 	free(reported->events);
 }
 
-/* Puts the raw captures behind one another. Returns how many there were. */
+/* Concatenates the raw captures. Returns their number. */
 static size_t join_captures(struct temp_dir *dir, const char *id, const char *suffix)
 {
 	char *names[64];
-	size_t count = list(dir, id, suffix, names);
+	size_t count = list_files(dir, id, suffix, names);
 	uint8_t *all = NULL;
 	size_t n = 0;
 
@@ -354,57 +353,69 @@ static size_t join_captures(struct temp_dir *dir, const char *id, const char *su
 	return count;
 }
 
-static void check_replay(enum bc_format format, const struct trace *trace)
+/* Records the stream with raw bytes, from its start or, if live->starts_later, after some pieces.
+ * Then replays the raw captures. Both must have the same records. */
+static void record_and_replay(struct recorder *live, struct recorder *again, enum bc_format format,
+	const struct trace *trace, unsigned after)
 {
-	struct temp_dir dir;
-	struct recorder live = {.is_done = false};
-	struct recorder again = {.is_done = false};
+	static const char *const ids[] = {"20261120T091500Z-000001", "20261120T091500Z-000002"};
+	const char *suffix = format == BC_FORMAT_RAW6 ? ".raw6.lz4" : ".bcp1.lz4";
 	struct script script = {
 		.source = {.ops = &script_ops,
 			.kind = "usb",
 			.name = "a board",
-			.is_live = false, /* it waits: nothing may be lost here */
+			.is_live = false, /* it waits, so nothing is lost */
 			.clock_hz = 66000000},
 		.format = format,
-		.dice.state = 17,
+		.dice.state = 17 + after,
 		.bytes = trace->bytes,
 		.n = trace->n,
+		.start_after = after,
+		.to_start = live->starts_later ? live : NULL,
 	};
+	struct temp_dir dir;
+	struct bc_source *source;
 	char path[TEMP_PATH_BYTES];
-	const char *suffix = format == BC_FORMAT_RAW6 ? ".raw6.lz4" : ".bcp1.lz4";
 
 	bc_log_set_level(BC_LOG_ERROR);
 	temp_dir_make(&dir);
-	assert_int_equal(uv_loop_init(&live.loop), 0);
-	assert_int_equal(uv_idle_init(&live.loop, &script.idle), 0);
-	record(&live, &dir, "20261120T091500Z-000001", &script.source, true);
+	assert_int_equal(uv_loop_init(&live->loop), 0);
+	assert_int_equal(uv_idle_init(&live->loop, &script.idle), 0);
+	record(live, &dir, ids[0], &script.source, true);
+	assert_true(join_captures(&dir, ids[0], suffix) >= (live->starts_later ? 1 : 2));
+
+	struct bc_file_options options = {.path = temp_path(&dir, "joined", path)};
+	assert_int_equal(uv_loop_init(&again->loop), 0);
+	assert_int_equal(bc_file_source_open(&source, &again->loop, &options), 0);
+	record(again, &dir, ids[1], source, false);
+	assert_int_equal(again->counts.written, live->counts.written);
+	struct reported a = describe(&dir, ids[0]);
+	struct reported b = describe(&dir, ids[1]);
+	assert_int_equal(a.n, b.n);
+	assert_memory_equal(a.records, b.records, a.n);
+	if (!live->starts_later)
+		assert_string_equal(a.events, b.events);
+	free_reported(&a);
+	free_reported(&b);
+	temp_dir_remove(&dir);
+}
+
+static void check_replay(enum bc_format format, const struct trace *trace)
+{
+	struct recorder live = {.starts_later = false};
+	struct recorder again = {.starts_later = false};
+
+	record_and_replay(&live, &again, format, trace, 0);
 	assert_true(live.counts.written > 1000);
 	assert_int_equal(live.counts.raw_dropped_bytes, 0);
 	assert_int_equal(live.counts.dropped_buffer + live.counts.dropped_disk, 0);
 	assert_true(live.outcome.breaks > 0);
-	assert_true(join_captures(&dir, "20261120T091500Z-000001", suffix) > 1);
-
-	struct bc_source *source;
-	struct bc_file_options options = {.path = temp_path(&dir, "joined", path)};
-	assert_int_equal(uv_loop_init(&again.loop), 0);
-	assert_int_equal(bc_file_source_open(&source, &again.loop, &options), 0);
-	record(&again, &dir, "20261120T091500Z-000002", source, false);
-
 	assert_int_equal(again.counts.received, live.counts.received);
-	assert_int_equal(again.counts.written, live.counts.written);
 	assert_int_equal(again.counts.board_lost, live.counts.board_lost);
 	assert_int_equal(again.counts.skipped_bytes, live.counts.skipped_bytes);
 	assert_int_equal(again.outcome.breaks, live.outcome.breaks);
 	assert_int_equal(again.outcome.damages, live.outcome.damages);
 	assert_int_equal(again.recording.header.clock_hz, 66000000);
-	struct reported a = tell(&dir, "20261120T091500Z-000001");
-	struct reported b = tell(&dir, "20261120T091500Z-000002");
-	assert_int_equal(a.n, b.n);
-	assert_memory_equal(a.records, b.records, a.n);
-	assert_string_equal(a.events, b.events);
-	free_reported(&a);
-	free_reported(&b);
-	temp_dir_remove(&dir);
 }
 
 TEST(raw6_is_replayed_with_its_times_and_breaks)
@@ -425,60 +436,25 @@ TEST(bcp1_is_replayed_with_its_breaks)
 	trace_free(&bcp1);
 }
 
-/* A recording that begins with a piece in the midst of a stream. */
-static void check_begun(enum bc_format format, const struct trace *trace, unsigned after)
+static void check_started_within(enum bc_format format, const struct trace *trace, unsigned after)
 {
-	struct temp_dir dir;
-	struct recorder live = {.is_begun_later = true};
-	struct recorder again = {.is_done = false};
-	struct script script = {
-		.source = {.ops = &script_ops,
-			.kind = "usb",
-			.name = "a board",
-			.clock_hz = 66000000},
-		.format = format,
-		.dice.state = 23 + after,
-		.bytes = trace->bytes,
-		.n = trace->n,
-		.begin_after = after,
-		.to_begin = &live,
-	};
-	char path[TEMP_PATH_BYTES];
-	const char *suffix = format == BC_FORMAT_RAW6 ? ".raw6.lz4" : ".bcp1.lz4";
+	struct recorder live = {.starts_later = true};
+	struct recorder again = {.starts_later = false};
 
-	bc_log_set_level(BC_LOG_ERROR);
-	temp_dir_make(&dir);
-	assert_int_equal(uv_loop_init(&live.loop), 0);
-	assert_int_equal(uv_idle_init(&live.loop, &script.idle), 0);
-	record(&live, &dir, "20261120T091500Z-000001", &script.source, true);
+	record_and_replay(&live, &again, format, trace, after);
 	assert_int_equal(
 		live.counts.written + live.counts.dropped_idle + live.counts.dropped_invalid,
 		live.counts.received);
-	assert_true(join_captures(&dir, "20261120T091500Z-000001", suffix) >= 1);
-
-	struct bc_source *source;
-	struct bc_file_options options = {.path = temp_path(&dir, "joined", path)};
-	assert_int_equal(uv_loop_init(&again.loop), 0);
-	assert_int_equal(bc_file_source_open(&source, &again.loop, &options), 0);
-	record(&again, &dir, "20261120T091500Z-000002", source, false);
-	assert_int_equal(again.counts.written, live.counts.written);
-	struct reported a = tell(&dir, "20261120T091500Z-000001");
-	struct reported b = tell(&dir, "20261120T091500Z-000002");
-	assert_int_equal(a.n, b.n);
-	assert_memory_equal(a.records, b.records, a.n);
-	free_reported(&a);
-	free_reported(&b);
-	temp_dir_remove(&dir);
 }
 
-TEST(what_begins_within_a_frame_or_sample_is_replayed_from_its_first_record)
+TEST(a_recording_that_starts_within_a_frame_or_sample_is_replayed_from_its_first_record)
 {
 	struct trace bcp1 = trace_of_sim(5, 20000, 2);
 	struct trace raw6 = trace_to_raw6(&bcp1);
 
 	for (unsigned after = 0; after < 24; after++) {
-		check_begun(BC_FORMAT_BCP1, &bcp1, after);
-		check_begun(BC_FORMAT_RAW6, &raw6, after);
+		check_started_within(BC_FORMAT_BCP1, &bcp1, after);
+		check_started_within(BC_FORMAT_RAW6, &raw6, after);
 	}
 	trace_free(&raw6);
 	trace_free(&bcp1);

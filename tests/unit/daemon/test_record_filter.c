@@ -1,5 +1,5 @@
-/* Sifting against a model: the same stream is stamped twice, once as it is, once sifted, and the
- * second must be what remains of the first when the unwanted is struck out. */
+/* The filter against a model: a stream is stamped twice, plain and filtered. The filtered one must
+ * equal the plain one without the records that the rules remove. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,18 +15,18 @@
 #define RECORDS_MAX 16384u
 #define EVENTS_MAX  4096u
 
-/* A record of a stream as a reader of its chunks finds it. */
+/* A record as read from a stream's chunks. */
 struct found {
 	uint8_t head[8];
 	uint64_t tick;
 	uint32_t epoch;
 	uint32_t time;
 	bool is_exact;
-	bool is_unknown; /* nobody knows the ticks since the record before */
+	bool is_unknown; /* the ticks since the previous record are unknown */
 };
 
 struct found_event {
-	uint32_t record; /* it stands before this one of the stream */
+	uint32_t record; /* number of the record after it */
 	struct bc_event event;
 	char text[16];
 };
@@ -46,14 +46,14 @@ struct stream {
 struct fixture {
 	struct dice dice;
 	struct bc_mapping mapping;
-	struct bc_record_filter sift;
+	struct bc_record_filter filter;
 	struct stream plain;
-	struct stream sifted;
-	struct bc_chunk source; /* of records that have anchors */
+	struct stream filtered;
+	struct bc_chunk source; /* with anchors, for records that have them */
 	uint8_t samples[RUN_MAX * BC_BCP1_SAMPLE_BYTES];
 	uint8_t records[RUN_MAX * BC_RECORD_BYTES];
 	uint64_t tick;    /* of the samples */
-	uint32_t prefill; /* events that each chunk of the sifted stream begins with */
+	uint32_t prefill; /* events at the start of each chunk of the filtered stream */
 	unsigned marks;
 };
 
@@ -61,7 +61,7 @@ static void set_up(struct fixture *f)
 {
 	for (unsigned i = 0; i < CHUNKS; i++) {
 		f->plain.chunk[i] = malloc(sizeof(struct bc_chunk));
-		f->sifted.chunk[i] = malloc(sizeof(struct bc_chunk));
+		f->filtered.chunk[i] = malloc(sizeof(struct bc_chunk));
 	}
 	struct bc_mapping_options options = bc_mapping_options_default();
 	bc_mapping_init(&f->mapping, &options);
@@ -71,7 +71,7 @@ static void tear_down(struct fixture *f)
 {
 	for (unsigned i = 0; i < CHUNKS; i++) {
 		free(f->plain.chunk[i]);
-		free(f->sifted.chunk[i]);
+		free(f->filtered.chunk[i]);
 	}
 }
 
@@ -82,7 +82,7 @@ static struct bc_chunk *last_chunk(struct stream *s)
 	return s->chunk[s->count - 1];
 }
 
-static void begin_chunk(struct fixture *f, struct stream *s)
+static void start_chunk(struct fixture *f, struct stream *s)
 {
 	uint64_t tick = s->count != 0 ? last_chunk(s)->info.last_tick : s->stamper.tick;
 	const struct bc_event filler = {.kind = BC_EVENT_GAP, .cause = BC_GAP_BUFFER, .value = 7};
@@ -92,37 +92,37 @@ static void begin_chunk(struct fixture *f, struct stream *s)
 		s->count--;
 	bc_chunk_reset(s->chunk[s->count], tick, s->stamper.epoch);
 	s->chunk[s->count++]->info.first_record = 0;
-	for (uint32_t i = 0; s == &f->sifted && i < f->prefill; i++)
+	for (uint32_t i = 0; s == &f->filtered && i < f->prefill; i++)
 		assert_true(bc_chunk_add_event(last_chunk(s), &filler, NULL));
 }
 
-static void begin_streams(struct fixture *f)
+static void start_streams(struct fixture *f)
 {
-	f->plain.count = f->sifted.count = 0;
-	f->sifted.removed = f->sifted.kept = 0;
+	f->plain.count = f->filtered.count = 0;
+	f->filtered.removed = f->filtered.kept = 0;
 	f->marks = 0;
 	f->tick = dice_roll(&f->dice) >> 30;
 	bc_stamper_init(&f->plain.stamper, &f->mapping);
-	bc_stamper_init(&f->sifted.stamper, &f->mapping);
-	begin_chunk(f, &f->plain);
-	begin_chunk(f, &f->sifted);
+	bc_stamper_init(&f->filtered.stamper, &f->mapping);
+	start_chunk(f, &f->plain);
+	start_chunk(f, &f->filtered);
 }
 
 static void next_epoch(struct fixture *f)
 {
 	bc_stamper_next_epoch(&f->plain.stamper, f->plain.stamper.epoch + 1);
-	bc_stamper_next_epoch(&f->sifted.stamper, f->sifted.stamper.epoch + 1);
-	begin_chunk(f, &f->plain);
-	begin_chunk(f, &f->sifted);
+	bc_stamper_next_epoch(&f->filtered.stamper, f->filtered.stamper.epoch + 1);
+	start_chunk(f, &f->plain);
+	start_chunk(f, &f->filtered);
 	f->tick = dice_roll(&f->dice) >> 40;
 }
 
-/* A mark here, in both. */
+/* Sets a mark in both streams. */
 static void set_mark(struct fixture *f)
 {
 	char text[16];
 	int n = snprintf(text, sizeof(text), "%u", f->marks++);
-	struct stream *const streams[] = {&f->plain, &f->sifted};
+	struct stream *const streams[] = {&f->plain, &f->filtered};
 
 	for (unsigned i = 0; i < 2; i++) {
 		struct stream *s = streams[i];
@@ -130,14 +130,14 @@ static void set_mark(struct fixture *f)
 			.text_bytes = (uint16_t)n,
 			.position = last_chunk(s)->info.records};
 		if (!bc_chunk_add_event(last_chunk(s), &mark, text)) {
-			begin_chunk(f, s);
+			start_chunk(f, s);
 			mark.position = 0;
 			assert_true(bc_chunk_add_event(last_chunk(s), &mark, text));
 		}
 	}
 }
 
-/* Stamps a run of either kind; the sifted stream, too. */
+/* Stamps a run of either kind into a stream, and filters it. */
 static void stamp(struct fixture *f, struct stream *s, const struct bc_samples *samples,
 	const struct bc_records *records)
 {
@@ -156,19 +156,19 @@ static void stamp(struct fixture *f, struct stream *s, const struct bc_samples *
 		else
 			end = bc_stamp_records(
 				&s->stamper, &records_left, BC_NO_TICK_LIMIT, chunk, &stamped);
-		if (s == &f->sifted) {
+		if (s == &f->filtered) {
 			uint32_t removed = bc_record_filter_records(
-				&f->sift, &state, &s->stamper, chunk, 1000000000);
+				&f->filter, &state, &s->stamper, chunk, 1000000000);
 			assert_int_equal(state.from + stamped.kept - removed, chunk->info.records);
 			s->removed += removed;
 			s->kept += stamped.kept - removed;
 		}
 		if (end == BC_STAMP_FULL)
-			begin_chunk(f, s);
+			start_chunk(f, s);
 	} while (end == BC_STAMP_FULL);
 }
 
-static void pass_over(
+static void skip_samples(
 	struct stream *s, const struct bc_samples *samples, const struct bc_records *records)
 {
 	struct bc_samples samples_left = samples != NULL ? *samples : (struct bc_samples){0};
@@ -185,12 +185,12 @@ static void push(struct fixture *f, const struct bc_samples *samples,
 	const struct bc_records *records, bool may_skip)
 {
 	if (may_skip && dice_below(&f->dice, 12) == 0) {
-		pass_over(&f->plain, samples, records);
-		pass_over(&f->sifted, samples, records);
+		skip_samples(&f->plain, samples, records);
+		skip_samples(&f->filtered, samples, records);
 		return;
 	}
 	stamp(f, &f->plain, samples, records);
-	stamp(f, &f->sifted, samples, records);
+	stamp(f, &f->filtered, samples, records);
 }
 
 static void push_samples(struct fixture *f, uint32_t n)
@@ -212,8 +212,8 @@ static void push_samples(struct fixture *f, uint32_t n)
 	push(f, &run, NULL, true);
 }
 
-/* Records with any times: plain ones, of which BC_TIME_NONE tells nothing, or those of a chunk,
- * where it has an anchor. */
+/* Pushes records with any times: plain ones, where BC_TIME_NONE means unknown, or records of a
+ * chunk, where it refers to an anchor. */
 static void push_records(struct fixture *f, uint32_t n, bool has_anchors, uint32_t long_in)
 {
 	struct bc_records run = {.at = f->records, .count = n};
@@ -278,7 +278,7 @@ static void read_events(struct stream *s, const struct bc_chunk *chunk)
 	}
 }
 
-/* Reads a stream's chunks as any reader does. */
+/* Reads a stream's chunks as a reader does. */
 static void read_stream(struct stream *s)
 {
 	uint64_t tick = 0;
@@ -297,7 +297,7 @@ static void read_stream(struct stream *s)
 			const struct bc_event *anchor = anchor_of(chunk, i);
 			r->time = bc_le32(at + 8);
 			assert_int_equal(anchor != NULL, r->time == BC_TIME_NONE);
-			if (is_first) { /* a time line begins at tick 0 */
+			if (is_first) { /* time starts at tick 0 */
 				tick = 0;
 				is_exact = true;
 			}
@@ -323,34 +323,34 @@ static void read_stream(struct stream *s)
 	}
 }
 
-static bool is_wanted_by(const struct bc_record_filter_rules *rules, const struct found *r)
+static bool matches_any(const struct bc_record_filter_rules *rules, const struct found *r)
 {
 	uint8_t bytes[BC_RECORD_BYTES] = {0};
 	uint64_t ticks;
-	bool is_wanted = false;
+	bool is_kept = false;
 
 	memcpy(bytes, r->head, 8);
 	for (unsigned i = 0; i < rules->count; i++)
-		is_wanted |= bc_filter_records(&rules->rules[i].filter, bytes, 1, &ticks) != 0;
-	return is_wanted;
+		is_kept |= bc_filter_records(&rules->rules[i].filter, bytes, 1, &ticks) != 0;
+	return is_kept;
 }
 
-static bool is_wanted(const struct bc_record_filter *sift, const struct found *r)
+static bool should_keep(const struct bc_record_filter *filter, const struct found *r)
 {
-	const struct bc_sampling *sampling = &sift->sampling;
+	const struct bc_sampling *sampling = &filter->sampling;
 
-	return (sift->keep.count == 0 || is_wanted_by(&sift->keep, r)) &&
-	       !is_wanted_by(&sift->leave_out, r) &&
+	return (filter->keep.count == 0 || matches_any(&filter->keep, r)) &&
+	       !matches_any(&filter->leave_out, r) &&
 	       (sampling->period_ns == 0 || r->tick % sampling->period_ns < sampling->width_ns);
 }
 
-/* What remains of the plain stream must be the sifted one; returns how many records stayed that
- * nobody wanted. */
+/* Compares the filtered stream with the model. Returns how many records were kept only for their
+ * ticks. */
 static uint32_t compare(struct fixture *f, bool may_bridge)
 {
 	struct stream *a = &f->plain;
-	struct stream *b = &f->sifted;
-	uint32_t n = 0; /* of the sifted */
+	struct stream *b = &f->filtered;
+	uint32_t n = 0; /* of the filtered stream */
 	uint32_t event = 0;
 	uint32_t bridges = 0;
 	uint32_t wanted = 0;
@@ -364,7 +364,7 @@ static uint32_t compare(struct fixture *f, bool may_bridge)
 	for (uint32_t i = 0; i < a->records; i++) {
 		const struct found *r = &a->found[i];
 		const struct found *kept = &b->found[n];
-		bool is_kept = is_wanted(&f->sift, r);
+		bool is_kept = should_keep(&f->filter, r);
 		if (i != 0 && r->epoch != r[-1].epoch)
 			is_unknown = false;
 		is_unknown |= r->is_unknown;
@@ -423,24 +423,24 @@ static void choose_rules(struct fixture *f)
 {
 	struct dice *dice = &f->dice;
 
-	memset(&f->sift, 0, sizeof(f->sift));
+	memset(&f->filter, 0, sizeof(f->filter));
 	for (unsigned n = dice_below(dice, 3); n > 0; n--)
-		add_rule(dice, &f->sift.keep);
+		add_rule(dice, &f->filter.keep);
 	for (unsigned n = dice_below(dice, 3); n > 0; n--)
-		add_rule(dice, &f->sift.leave_out);
+		add_rule(dice, &f->filter.leave_out);
 	if (dice_below(dice, 2) == 0) {
 		uint64_t period = 1 + (dice_roll(dice) >> (30 + dice_below(dice, 32)));
-		f->sift.sampling.period_ns = period;
-		f->sift.sampling.width_ns = 1 + dice_roll(dice) % period;
+		f->filter.sampling.period_ns = period;
+		f->filter.sampling.width_ns = 1 + dice_roll(dice) % period;
 	}
 }
 
-/* A stream of runs with all that may come between them. */
-static void run(struct fixture *f, unsigned kind, uint32_t long_in)
+/* Pushes runs, with epochs, marks, gaps and full chunks between them. */
+static void push_runs(struct fixture *f, unsigned kind, uint32_t long_in)
 {
 	struct dice *dice = &f->dice;
 
-	begin_streams(f);
+	start_streams(f);
 	for (unsigned n = 1 + dice_below(dice, 12); n > 0; n--) {
 		uint32_t count = 1 + dice_below(dice, dice_below(dice, 2) == 0 ? RUN_MAX : 5);
 		while (dice_below(dice, 3) == 0)
@@ -450,15 +450,15 @@ static void run(struct fixture *f, unsigned kind, uint32_t long_in)
 		else
 			push_records(f, count, kind == 2, long_in);
 		if (dice_below(dice, 8) == 0)
-			begin_chunk(f, &f->plain);
+			start_chunk(f, &f->plain);
 		if (dice_below(dice, 5) == 0)
-			begin_chunk(f, &f->sifted);
+			start_chunk(f, &f->filtered);
 		if (dice_below(dice, 9) == 0)
 			next_epoch(f);
 	}
 }
 
-TEST_F(samples_lose_nothing_but_what_is_unwanted)
+TEST_F(samples_are_filtered_as_in_the_model)
 {
 	uint64_t removed = 0;
 	uint64_t kept = 0;
@@ -467,35 +467,35 @@ TEST_F(samples_lose_nothing_but_what_is_unwanted)
 	f->prefill = 0;
 	for (unsigned round = 0; round < 20000; round++) {
 		choose_rules(f);
-		run(f, 0, 0);
+		push_runs(f, 0, 0);
 		compare(f, false);
-		removed += f->sifted.removed;
-		kept += f->sifted.kept;
+		removed += f->filtered.removed;
+		kept += f->filtered.kept;
 	}
 	assert_true(removed > 100000 && kept > 100000);
 }
 
-TEST_F(records_with_and_without_anchors_lose_nothing_but_what_is_unwanted)
+TEST_F(records_with_and_without_anchors_are_filtered_as_in_the_model)
 {
 	f->dice.state = 2;
 	f->prefill = 0;
 	for (unsigned round = 0; round < 20000; round++) {
 		choose_rules(f);
-		run(f, 1 + round % 2, 2 + dice_below(&f->dice, 60));
+		push_runs(f, 1 + round % 2, 2 + dice_below(&f->dice, 60));
 		compare(f, false);
 	}
 }
 
-TEST_F(a_record_stays_for_its_ticks_where_no_anchor_has_room)
+TEST_F(a_record_is_kept_for_its_ticks_without_space_for_an_anchor)
 {
 	uint32_t bridges = 0;
 
 	f->dice.state = 3;
 	for (unsigned round = 0; round < 20000; round++) {
-		/* Room for the first record's anchor, and few more. */
+		/* Space for the first record's anchor and a few more. */
 		f->prefill = BC_CHUNK_EVENTS - 1 - dice_below(&f->dice, 3);
 		choose_rules(f);
-		begin_streams(f);
+		start_streams(f);
 		for (unsigned n = 1 + dice_below(&f->dice, 4); n > 0; n--)
 			push_records(f, 1 + dice_below(&f->dice, 20), false, 3);
 		bridges += compare(f, true);
@@ -504,30 +504,30 @@ TEST_F(a_record_stays_for_its_ticks_where_no_anchor_has_room)
 	assert_true(bridges > 1000);
 }
 
-TEST_F(rules_that_come_and_go_in_the_middle_are_taken_as_they_come)
+TEST_F(rules_may_change_between_runs)
 {
 	f->dice.state = 4;
-	/* The model knows one set of rules; so these are none, and those that want nothing, in
-	 * turn: what is kept is what came under the first. */
+	/* Alternates between no rules and rules that remove everything: the records kept are those
+	 * stamped without rules. */
 	for (unsigned round = 0; round < 500; round++) {
 		uint64_t ticks = 0;
 		uint32_t kept = 0;
-		begin_streams(f);
+		start_streams(f);
 		for (unsigned n = 0; n < 12; n++) {
-			memset(&f->sift, 0, sizeof(f->sift));
+			memset(&f->filter, 0, sizeof(f->filter));
 			if (dice_below(&f->dice, 2) == 0) {
-				f->sift.leave_out.count = 1;
-				bc_filter_init(&f->sift.leave_out.rules[0].filter);
+				f->filter.leave_out.count = 1;
+				bc_filter_init(&f->filter.leave_out.rules[0].filter);
 			}
 			push_samples(f, 1 + dice_below(&f->dice, 20));
-			kept += f->sift.leave_out.count == 0;
+			kept += f->filter.leave_out.count == 0;
 		}
 		read_stream(&f->plain);
-		read_stream(&f->sifted);
-		if (f->sifted.records == 0)
+		read_stream(&f->filtered);
+		if (f->filtered.records == 0)
 			continue;
-		/* The last that both have is at the same tick. */
-		ticks = f->sifted.found[f->sifted.records - 1].tick;
+		/* The last record kept has the same tick in both. */
+		ticks = f->filtered.found[f->filtered.records - 1].tick;
 		bool is_there = false;
 		for (uint32_t i = 0; i < f->plain.records; i++)
 			is_there |= f->plain.found[i].tick == ticks;
@@ -539,12 +539,12 @@ TEST_F(a_filter_that_keeps_all_changes_nothing)
 {
 	f->dice.state = 5;
 	f->prefill = 0;
-	memset(&f->sift, 0, sizeof(f->sift));
-	f->sift.keep.count = 1;
-	bc_filter_init(&f->sift.keep.rules[0].filter);
-	bc_filter_add_procs(&f->sift.keep.rules[0].filter, 0, 300);
+	memset(&f->filter, 0, sizeof(f->filter));
+	f->filter.keep.count = 1;
+	bc_filter_init(&f->filter.keep.rules[0].filter);
+	bc_filter_add_procs(&f->filter.keep.rules[0].filter, 0, 300);
 	for (unsigned round = 0; round < 1000; round++) {
-		begin_streams(f);
+		start_streams(f);
 		for (unsigned n = 0; n < 6; n++) {
 			set_mark(f);
 			if (round % 2 == 0)
@@ -552,12 +552,12 @@ TEST_F(a_filter_that_keeps_all_changes_nothing)
 			else
 				push_records(f, RUN_MAX, true, 10);
 		}
-		assert_int_equal(f->plain.count, f->sifted.count);
+		assert_int_equal(f->plain.count, f->filtered.count);
 		assert_memory_equal(
-			&f->plain.stamper, &f->sifted.stamper, sizeof(f->plain.stamper));
+			&f->plain.stamper, &f->filtered.stamper, sizeof(f->plain.stamper));
 		for (unsigned i = 0; i < f->plain.count; i++) {
 			const struct bc_chunk *a = f->plain.chunk[i];
-			const struct bc_chunk *b = f->sifted.chunk[i];
+			const struct bc_chunk *b = f->filtered.chunk[i];
 			assert_memory_equal(&a->info, &b->info, sizeof(a->info));
 			assert_memory_equal(
 				a->records, b->records, (size_t)a->info.records * BC_RECORD_BYTES);
@@ -568,37 +568,38 @@ TEST_F(a_filter_that_keeps_all_changes_nothing)
 	}
 }
 
-TEST(settings_are_read_replaced_and_taken_away)
+TEST(settings_are_parsed_replaced_and_removed)
 {
-	struct bc_record_filter sift = {0};
+	struct bc_record_filter filter = {0};
 	char err[400];
 	char name[16];
 
-	assert_true(bc_record_filter_keeps_all(&sift));
-	assert_true(bc_record_filter_set(&sift, "keep", "type=read", err, sizeof(err)));
-	assert_true(bc_record_filter_set(&sift, "keep.vga", "addr=a0000-bffff", err, sizeof(err)));
-	assert_true(bc_record_filter_set(&sift, "leave_out.x", "proc=3", err, sizeof(err)));
-	assert_int_equal(sift.keep.count, 2);
-	assert_int_equal(sift.leave_out.count, 1);
-	assert_true(bc_record_filter_set(&sift, "keep", "type=write", err, sizeof(err)));
-	assert_int_equal(sift.keep.count, 2);
-	assert_string_equal(sift.keep.rules[0].where, "type=write");
-	assert_true(bc_record_filter_set(&sift, "keep", "", err, sizeof(err)));
-	assert_int_equal(sift.keep.count, 1);
-	assert_string_equal(sift.keep.rules[0].name, "vga");
-	assert_false(bc_record_filter_set(&sift, "keep.", "proc=1", err, sizeof(err)));
-	assert_false(bc_record_filter_set(&sift, "keep.a b", "proc=1", err, sizeof(err)));
-	assert_false(bc_record_filter_set(&sift, "keeps", "proc=1", err, sizeof(err)));
+	assert_true(bc_record_filter_keeps_all(&filter));
+	assert_true(bc_record_filter_set(&filter, "keep", "type=read", err, sizeof(err)));
+	assert_true(
+		bc_record_filter_set(&filter, "keep.vga", "addr=a0000-bffff", err, sizeof(err)));
+	assert_true(bc_record_filter_set(&filter, "leave_out.x", "proc=3", err, sizeof(err)));
+	assert_int_equal(filter.keep.count, 2);
+	assert_int_equal(filter.leave_out.count, 1);
+	assert_true(bc_record_filter_set(&filter, "keep", "type=write", err, sizeof(err)));
+	assert_int_equal(filter.keep.count, 2);
+	assert_string_equal(filter.keep.rules[0].where, "type=write");
+	assert_true(bc_record_filter_set(&filter, "keep", "", err, sizeof(err)));
+	assert_int_equal(filter.keep.count, 1);
+	assert_string_equal(filter.keep.rules[0].name, "vga");
+	assert_false(bc_record_filter_set(&filter, "keep.", "proc=1", err, sizeof(err)));
+	assert_false(bc_record_filter_set(&filter, "keep.a b", "proc=1", err, sizeof(err)));
+	assert_false(bc_record_filter_set(&filter, "keeps", "proc=1", err, sizeof(err)));
 	assert_non_null(strstr(err, "[filter] keeps: no such key"));
-	assert_false(bc_record_filter_set(&sift, "keep.b", "colour=red", err, sizeof(err)));
+	assert_false(bc_record_filter_set(&filter, "keep.b", "colour=red", err, sizeof(err)));
 	assert_non_null(strstr(err, "keep.b = colour=red: colour: unknown condition"));
 	for (unsigned i = 1; i < BC_RECORD_FILTER_RULES; i++) {
 		snprintf(name, sizeof(name), "keep.%u", i);
-		assert_true(bc_record_filter_set(&sift, name, "proc=1", err, sizeof(err)));
+		assert_true(bc_record_filter_set(&filter, name, "proc=1", err, sizeof(err)));
 	}
-	assert_false(bc_record_filter_set(&sift, "keep.more", "proc=1", err, sizeof(err)));
+	assert_false(bc_record_filter_set(&filter, "keep.more", "proc=1", err, sizeof(err)));
 	assert_non_null(strstr(err, "at most 8 rules"));
-	assert_true(bc_record_filter_set(&sift, "keep.7", "proc=2", err, sizeof(err)));
+	assert_true(bc_record_filter_set(&filter, "keep.7", "proc=2", err, sizeof(err)));
 }
 
 TEST(sampling_is_a_width_and_a_period)

@@ -1,6 +1,6 @@
-/* Recordings that triggers and limits begin and end: at whatever record of whatever batch, each
- * must hold the records that a plain reading of the settings gives, with their ticks and events.
- * The recorder, its session, channel and writer are the daemon's own; the source is a script. */
+/* Recordings that triggers and limits start and end, at every record of every batch, against a
+ * model that applies the settings record by record. The recorder, session, channel and writer are
+ * the daemon's own; the source is scripted. */
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,10 +17,10 @@
 #define RECORDINGS_MAX 4096u
 #define MEMREAD        0xF0
 
-/* What a record may set off. */
+/* The actions that a record can trigger. */
 enum { NOTHING, START, STOP, TOGGLE, MARK, SNAPSHOT, ACTIONS };
 
-/* A scripted stream: record n has address n, and as its processor what it sets off. */
+/* A scripted stream: record n has address n, and its processor is the action it triggers. */
 struct stream {
 	uint32_t count;
 	uint8_t *actions; /* of each record */
@@ -35,7 +35,7 @@ struct script {
 	const struct stream *stream;
 	struct bc_recorder *recorder;
 	uint32_t at;
-	uint32_t batch_max; /* records a piece */
+	uint32_t batch_max; /* records per piece */
 	bool is_over;
 };
 
@@ -58,11 +58,11 @@ static void on_idle(uv_idle_t *idle)
 		.bytes = s->stream->bytes + (size_t)s->at * BC_RECORD_BYTES,
 		.count = (size_t)n * BC_RECORD_BYTES,
 	};
-	/* A stream that is refused is offered again with the next turn. */
+	/* A refused piece is offered again in the next iteration. */
 	if (s->source.sink.data(s->source.sink.context, &data))
 		s->at += n;
 	else
-		fail_msg("there is room for all of it");
+		fail_msg("the buffer never fills");
 	assert_true(bc_counts_add_up(counts));
 }
 
@@ -95,64 +95,65 @@ static const struct bc_source_ops script_ops = {
 	.close = script_close,
 };
 
-/* What a recording is to be, or is: records first .. end - 1 of the stream, and which of them have
+/* An expected or actual recording: records first to end - 1 of the stream, and which of them have
  * events before them. */
-struct taken {
+struct expected {
 	uint32_t first;
 	uint32_t end;
 	uint32_t events;
 	uint64_t sum; /* of the records that have events */
 };
 
-struct taken_list {
+struct expected_list {
 	uint32_t count;
-	struct taken of[RECORDINGS_MAX];
+	struct expected of[RECORDINGS_MAX];
 };
 
 /* The settings of a round. */
 struct rules {
 	bool is_flight;
-	uint32_t limit; /* records a recording; 0: none */
+	uint32_t limit; /* records per recording; 0: none */
 	uint32_t start_pre;
 	uint32_t start_post;
 	uint32_t stop_post;
 	uint32_t snapshot_pre; /* UINT32_MAX: all */
 };
 
-static bool is_noted(const struct stream *stream, uint32_t n)
+static bool has_event(const struct stream *stream, uint32_t n)
 {
 	return stream->actions[n] == MARK;
 }
 
-/* A recording of what was held, from `first` on. */
-static struct taken *begin_taken(struct taken_list *list, const struct stream *stream,
+/* Adds an expected recording that starts at `first`. */
+static struct expected *add_expected(struct expected_list *list, const struct stream *stream,
 	const struct rules *rules, uint32_t first, uint32_t at)
 {
-	struct taken *t = &list->of[list->count++];
+	struct expected *e = &list->of[list->count++];
 
 	assert_true(list->count < RECORDINGS_MAX);
-	*t = (struct taken){.first = first, .end = first};
+	*e = (struct expected){.first = first, .end = first};
 	for (uint32_t n = first; n < at && rules->is_flight; n++) {
-		t->end = n + 1;
-		if (is_noted(stream, n)) {
-			t->events++;
-			t->sum += n;
+		e->end = n + 1;
+		if (has_event(stream, n)) {
+			e->events++;
+			e->sum += n;
 		}
 	}
-	return t;
+	return e;
 }
 
-static uint32_t held_from(uint32_t free, uint32_t at, uint32_t pre)
+static uint32_t first_held(uint32_t free, uint32_t at, uint32_t pre)
 {
 	return at - free > pre ? at - pre : free;
 }
 
-/* What must be recorded, record by record. */
-static void model(struct taken_list *list, const struct stream *stream, const struct rules *rules)
+/* Computes the expected recordings, record by record. */
+static void compute_expected(
+	struct expected_list *list, const struct stream *stream, const struct rules *rules)
 {
-	struct taken *now = NULL;
+	struct expected *now = NULL;
 	uint64_t left = 0;
-	uint32_t free = 0; /* from here on nothing was recorded yet */
+	uint32_t free = 0; /* the first record not recorded yet */
 
 	list->count = 0;
 	for (uint32_t n = 0; n < stream->count; n++) {
@@ -170,9 +171,10 @@ static void model(struct taken_list *list, const struct stream *stream, const st
 				       : action == START ? rules->start_pre
 							 : 0;
 			pre = rules->is_flight ? pre : 0;
-			now = begin_taken(list, stream, rules, held_from(free, n, pre), n);
+			now = add_expected(list, stream, rules, first_held(free, n, pre), n);
 			left = rules->limit != 0 ? rules->limit : UINT64_MAX;
-			left -= n - now->first; /* no limit here is below what may be held */
+			left -= n -
+				now->first; /* no limit is below the flight recorder's contents */
 			ends = is_snapshot;
 			if (action == START && rules->start_post != 0 &&
 				left > 1 + (uint64_t)rules->start_post)
@@ -200,11 +202,12 @@ static void model(struct taken_list *list, const struct stream *stream, const st
 	}
 }
 
-/* What has been recorded: read from the files. */
-static void check_chunk(struct taken *t, const struct stream *stream, const struct bc_chunk *chunk)
+/* Reads the actual recordings from the files. */
+static void check_chunk(
+	struct expected *e, const struct stream *stream, const struct bc_chunk *chunk)
 {
 	const struct bc_chunk_info *info = &chunk->info;
-	uint32_t at = t->end;
+	uint32_t at = e->end;
 
 	for (uint32_t i = 0; i < info->records; i++, at++) {
 		const uint8_t *got = chunk->records + (size_t)i * BC_RECORD_BYTES;
@@ -212,10 +215,10 @@ static void check_chunk(struct taken *t, const struct stream *stream, const stru
 		assert_true(at < stream->count);
 		assert_memory_equal(got, sent, 8);
 		assert_int_equal(
-			bc_le32(got + 8), at == t->first ? BC_TIME_NONE : bc_le32(sent + 8));
+			bc_le32(got + 8), at == e->first ? BC_TIME_NONE : bc_le32(sent + 8));
 	}
 	if (info->records != 0) {
-		assert_int_equal(info->first_tick, stream->ticks[t->end]);
+		assert_int_equal(info->first_tick, stream->ticks[e->end]);
 		assert_int_equal(info->last_tick, stream->ticks[at - 1]);
 	}
 	for (uint32_t i = 0; i < info->events; i++) {
@@ -223,14 +226,14 @@ static void check_chunk(struct taken *t, const struct stream *stream, const stru
 			continue;
 		assert_true(chunk->events[i].kind == BC_EVENT_MARK ||
 			    chunk->events[i].kind == BC_EVENT_TRIGGER);
-		t->events++;
-		t->sum += t->end + chunk->events[i].position;
+		e->events++;
+		e->sum += e->end + chunk->events[i].position;
 	}
-	t->end = at;
+	e->end = at;
 }
 
 static void read_recording(
-	struct taken *t, const struct stream *stream, struct temp_dir *dir, const char *name)
+	struct expected *e, const struct stream *stream, struct temp_dir *dir, const char *name)
 {
 	struct bc_chunk *chunk = malloc(sizeof(*chunk));
 	struct bc_segment_reader *reader;
@@ -242,31 +245,31 @@ static void read_recording(
 	assert_int_equal(bc_segment_reader_open(&reader,
 				 (struct bc_input_stream){.fd = fd, .wake_fd = -1}, NULL, 0),
 		0);
-	*t = (struct taken){.first = 0};
+	*e = (struct expected){.first = 0};
 	while ((found = bc_segment_read(reader, chunk)) > BC_FOUND_END) {
 		assert_int_not_equal(found, BC_FOUND_DAMAGE);
 		if (found != BC_FOUND_CHUNK)
 			continue;
 		if (!is_begun && chunk->info.records != 0) {
-			t->first = t->end = bc_le32(chunk->records);
+			e->first = e->end = bc_le32(chunk->records);
 			is_begun = true;
 		}
-		check_chunk(t, stream, chunk);
+		check_chunk(e, stream, chunk);
 	}
 	bc_segment_reader_close(reader);
 	close(fd);
 	free(chunk);
 }
 
-static int compare_taken(const void *a, const void *b)
+static int compare_expected(const void *a, const void *b)
 {
-	const struct taken *one = a;
-	const struct taken *two = b;
+	const struct expected *one = a;
+	const struct expected *two = b;
 
 	return (one->first > two->first) - (one->first < two->first);
 }
 
-static void read_all(struct taken_list *list, const struct stream *stream, struct temp_dir *dir)
+static void read_all(struct expected_list *list, const struct stream *stream, struct temp_dir *dir)
 {
 	DIR *d = opendir(dir->path);
 	static const char suffix[] = ".byu.lz4";
@@ -280,7 +283,7 @@ static void read_all(struct taken_list *list, const struct stream *stream, struc
 		read_recording(&list->of[list->count++], stream, dir, item->d_name);
 	}
 	closedir(d);
-	qsort(list->of, list->count, sizeof(list->of[0]), compare_taken);
+	qsort(list->of, list->count, sizeof(list->of[0]), compare_expected);
 }
 
 /* The recorder's owner */
@@ -306,10 +309,10 @@ static bool has_listeners(void *context)
 	return false;
 }
 
-static void on_sealed(void *context, const struct bc_writer_notice *news)
+static void on_sealed(void *context, const struct bc_writer_notice *notice)
 {
 	(void)context;
-	(void)news;
+	(void)notice;
 }
 
 static void on_close(uv_idle_t *idle)
@@ -377,14 +380,14 @@ static void configure(struct bc_config *c, const struct rules *rules)
 		set_length(&c->triggers[4].pre, rules->snapshot_pre);
 }
 
-static void run(
+static void run_recorder(
 	const struct stream *stream, const struct rules *rules, uint32_t batch_max, uint64_t seed)
 {
 	struct temp_dir dir;
 	struct owner o = {.recorder = NULL};
 	struct bc_config *config = calloc(1, sizeof(*config));
-	struct taken_list *want = malloc(sizeof(*want));
-	struct taken_list *got = malloc(sizeof(*got));
+	struct expected_list *want = malloc(sizeof(*want));
+	struct expected_list *got = malloc(sizeof(*got));
 	struct script script = {
 		.source = {.ops = &script_ops, .kind = "sim", .name = "a script", .is_live = true},
 		.dice.state = seed,
@@ -418,7 +421,7 @@ static void run(
 	uv_run(&o.loop, UV_RUN_DEFAULT);
 	assert_int_equal(uv_loop_close(&o.loop), 0);
 
-	model(want, stream, rules);
+	compute_expected(want, stream, rules);
 	read_all(got, stream, &dir);
 	uint64_t records = 0;
 	for (uint32_t i = 0; i < want->count && i < got->count; i++) {
@@ -473,7 +476,7 @@ static void free_stream(struct stream *s)
 	free(s->ticks);
 }
 
-TEST(recordings_begin_and_end_at_every_record_of_a_batch)
+TEST(recordings_start_and_end_at_every_record_of_a_batch)
 {
 	for (uint32_t first = 0; first < 12; first++)
 		for (uint32_t last = first; last < 12; last++) {
@@ -483,7 +486,7 @@ TEST(recordings_begin_and_end_at_every_record_of_a_batch)
 			for (uint32_t flight = 0; flight < 2; flight++) {
 				const struct rules rules = {
 					.is_flight = flight != 0, .start_pre = 3};
-				run(&s, &rules, 14, 1 + first);
+				run_recorder(&s, &rules, 14, 1 + first);
 			}
 			free_stream(&s);
 		}
@@ -507,12 +510,13 @@ TEST(limits_and_lengths_hold_within_a_batch)
 		for (uint32_t n = 0; n < 20; n++)
 			set_action(
 				&s, dice_below(&dice, count), (uint8_t)dice_below(&dice, ACTIONS));
-		run(&s, &rules, 1 + dice_below(&dice, round % 3 == 0 ? 8 : 400), 1 + round);
+		run_recorder(
+			&s, &rules, 1 + dice_below(&dice, round % 3 == 0 ? 8 : 400), 1 + round);
 		free_stream(&s);
 	}
 }
 
-TEST(recordings_begin_and_end_around_the_borders_of_chunks)
+TEST(recordings_start_and_end_around_chunk_boundaries)
 {
 	for (int at = -2; at <= 2; at++)
 		for (int flight = 0; flight < 2; flight++) {
@@ -525,7 +529,7 @@ TEST(recordings_begin_and_end_around_the_borders_of_chunks)
 			set_action(&s, border + 2, STOP);
 			set_action(&s, border + 3, START);
 			set_action(&s, border + 3 + BC_CHUNK_RECORDS, STOP);
-			run(&s, &rules, 2048, 5);
+			run_recorder(&s, &rules, 2048, 5);
 			free_stream(&s);
 		}
 }

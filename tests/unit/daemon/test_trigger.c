@@ -47,12 +47,12 @@ TEST(a_length_is_a_time_a_size_or_all)
 	length = good[0].length;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		if (bc_time_or_size_read(&length, bad[i], err, sizeof(err)))
-			fail_msg("'%s' was taken", bad[i]);
+			fail_msg("'%s' was accepted", bad[i]);
 		assert_true(length.value == good[0].length.value);
 	}
 }
 
-TEST(what_a_trigger_prints_is_what_it_was_given)
+TEST(a_trigger_prints_its_settings)
 {
 	static const char *const keys[][2] = {{"when", "port=e0-e3"}, {"action", "snapshot"},
 		{"pre", "5s"}, {"post", "16M"}, {"text", "\xc3\xa4 \"quoted\""},
@@ -65,7 +65,7 @@ TEST(what_a_trigger_prints_is_what_it_was_given)
 	assert_true(bc_trigger_check(&t, err, sizeof(err)));
 	t.fired = UINT64_MAX;
 	t.missed = 3;
-	t.is_of_request = true;
+	t.is_requested = true;
 	json_t *object = bc_trigger_json(&t);
 	char *text = bc_json_print(object);
 	assert_string_equal(text,
@@ -98,7 +98,7 @@ TEST(names_are_plain_words)
 	assert_true(bc_trigger_init(&t, "12345678901234567890123456789_-2", err, sizeof(err)));
 }
 
-TEST(a_mistake_leaves_a_trigger_as_it_was)
+TEST(an_invalid_value_leaves_a_trigger_unchanged)
 {
 	struct bc_trigger t;
 	char text[300];

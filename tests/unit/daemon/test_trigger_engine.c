@@ -1,5 +1,5 @@
-/* The watch against a model that has the whole stream before it: whatever batches and chunks it
- * comes in, however these are split at hits, each hit comes once, in order. */
+/* The trigger engine against a model that sees the whole stream: with any batches and chunks, and
+ * any splits at matches, each match occurs once and in order. */
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -21,28 +21,33 @@ struct row {
 	uint32_t epoch;
 	bool has_gap;
 	bool has_board;
-	bool has_note; /* a trigger that has a text: somebody else's */
+	bool has_text_trigger; /* a trigger with a text, which is not the board's */
 };
 
-struct model_hit {
+struct model_match {
 	uint32_t record;
 	unsigned trigger;
 };
 
 struct fixture {
 	struct dice dice;
-	struct bc_trigger_engine watch;
+	struct bc_trigger_engine engine;
 	uint32_t rows;
 	struct row row[STREAM_MAX];
 	uint32_t expected_count;
-	struct model_hit expected[HITS_MAX];
+	struct model_match expected[HITS_MAX];
 	uint32_t found_count;
-	struct model_hit found[HITS_MAX];
+	struct model_match found[HITS_MAX];
 	struct bc_chunk chunk[2];
-	unsigned filling; /* which of the two */
+	unsigned filling; /* index of the chunk being filled */
 };
 
-TEST_FIXTURE(fixture, NOTHING, NOTHING)
+static void set_up(struct fixture *f)
+{
+	bc_trigger_engine_init(&f->engine);
+}
+
+TEST_FIXTURE(fixture, set_up, NOTHING)
 
 static struct bc_trigger make_trigger(const char *name, const char *when, const char *action)
 {
@@ -63,14 +68,14 @@ static void choose_triggers(struct fixture *f)
 		"gap", "idle 0.000000060", "idle 20", "type=write"};
 	struct dice *dice = &f->dice;
 
-	bc_trigger_engine_init(&f->watch);
+	bc_trigger_engine_init(&f->engine);
 	for (unsigned n = dice_below(dice, 7); n > 0; n--) {
 		char name[8];
 		snprintf(name, sizeof(name), "t%u", n);
 		struct bc_trigger t = make_trigger(name, when[dice_below(dice, 8)], "start");
 		if (dice_below(dice, 2) == 0)
 			t.holdoff_ns = 1 + dice_below(dice, dice_below(dice, 2) == 0 ? 100 : 20000);
-		assert_int_equal(bc_trigger_engine_add(&f->watch, &t), 0);
+		assert_int_equal(bc_trigger_engine_add(&f->engine, &t), 0);
 	}
 }
 
@@ -109,11 +114,11 @@ static void make_stream(struct fixture *f)
 		row->epoch = epoch;
 		row->has_gap = dice_below(dice, 40) == 0;
 		row->has_board = dice_below(dice, 40) == 0;
-		row->has_note = dice_below(dice, 40) == 0;
+		row->has_text_trigger = dice_below(dice, 40) == 0;
 	}
 }
 
-static bool hits(const struct fixture *f, const struct bc_trigger *t, uint32_t i)
+static bool matches(const struct fixture *f, const struct bc_trigger *t, uint32_t i)
 {
 	const struct row *row = &f->row[i];
 	uint64_t ticks;
@@ -141,63 +146,64 @@ static void expect(struct fixture *f)
 	f->expected_count = 0;
 	memset(acted, 0xFF, sizeof(acted));
 	for (uint32_t i = 0; i < f->rows; i++) {
-		for (unsigned n = 0; n < f->watch.count; n++) {
-			const struct bc_trigger *t = &f->watch.armed[n].trigger;
+		for (unsigned n = 0; n < f->engine.count; n++) {
+			const struct bc_trigger *t = &f->engine.armed[n].trigger;
 			bool is_held = acted[n] != UINT32_MAX &&
 				       f->row[acted[n]].epoch == f->row[i].epoch &&
 				       f->row[i].tick - f->row[acted[n]].tick < t->holdoff_ns;
-			if (is_held || !hits(f, t, i))
+			if (is_held || !matches(f, t, i))
 				continue;
 			acted[n] = i;
-			f->expected[f->expected_count++] = (struct model_hit){i, n};
+			f->expected[f->expected_count++] = (struct model_match){i, n};
 		}
 	}
 }
 
-/* Works off the batch that begins at `from` of the chunk being filled, which may be split. */
-static void watch(struct fixture *f, uint32_t from)
+/* Searches the batch at `from` of the chunk being filled, which may be split. */
+static void search_batch(struct fixture *f, uint32_t from)
 {
-	struct bc_trigger_match hit;
+	struct bc_trigger_match match;
 	bool has_rest = false;
 
 	for (;;) {
 		struct bc_chunk *chunk = &f->chunk[f->filling];
 		struct bc_chunk *other = &f->chunk[!f->filling];
-		if (!bc_trigger_engine_next(&f->watch, chunk, &from, CLOCK_HZ, &hit)) {
+		if (!bc_trigger_engine_next(&f->engine, chunk, &from, CLOCK_HZ, &match)) {
 			assert_int_equal(from, chunk->info.records);
 			if (!has_rest)
 				return;
-			bc_trigger_engine_finish_chunk(&f->watch, chunk);
+			bc_trigger_engine_finish_chunk(&f->engine, chunk);
 			f->filling = !f->filling;
 			has_rest = false;
 			from = 0;
 			continue;
 		}
 		unsigned n =
-			(unsigned)((struct bc_armed_trigger *)(void *)((char *)hit.trigger -
-							       offsetof(struct bc_armed_trigger, trigger)) -
-				   f->watch.armed);
-		uint32_t record = (uint32_t)chunk->info.first_record + hit.position;
-		assert_true(hit.tick == f->row[record].tick);
-		assert_int_equal(hit.epoch, f->row[record].epoch);
+			(unsigned)((struct bc_armed_trigger *)(void
+						   *)((char *)match.trigger -
+						      offsetof(struct bc_armed_trigger, trigger)) -
+				   f->engine.armed);
+		uint32_t record = (uint32_t)chunk->info.first_record + match.position;
+		assert_true(match.tick == f->row[record].tick);
+		assert_int_equal(match.epoch, f->row[record].epoch);
 		assert_true(f->found_count < HITS_MAX);
-		f->found[f->found_count++] = (struct model_hit){record, n};
-		bc_trigger_engine_fire(&f->watch, &hit);
+		f->found[f->found_count++] = (struct model_match){record, n};
+		bc_trigger_engine_fire(&f->engine, &match);
 		if (bc_chunk_count_marks(chunk) < 60)
-			assert_true(bc_trigger_engine_write_event(chunk, &hit));
+			assert_true(bc_trigger_engine_write_event(chunk, &match));
 		if (has_rest)
 			continue;
 		switch (dice_below(&f->dice, 12)) {
-		case 0: /* a start: on with the other */
-			bc_chunk_split(chunk, hit.position, other);
-			bc_trigger_engine_finish_chunk(&f->watch, chunk);
-			from -= hit.position;
+		case 0: /* a start: continue with the other chunk */
+			bc_chunk_split(chunk, match.position, other);
+			bc_trigger_engine_finish_chunk(&f->engine, chunk);
+			from -= match.position;
 			f->filling = !f->filling;
 			if (dice_below(&f->dice, 2) == 0)
 				assert_true(bc_chunk_detach(other, true));
 			break;
-		case 1: /* a stop: first to the end of this one */
-			bc_chunk_split(chunk, hit.position + 1, other);
+		case 1: /* a stop: first finish this chunk */
+			bc_chunk_split(chunk, match.position + 1, other);
 			has_rest = true;
 			break;
 		default:
@@ -218,26 +224,26 @@ static void add_event(
 	assert_true(bc_chunk_add_event(chunk, &event, text));
 }
 
-static void begin_chunk(struct fixture *f, uint32_t record)
+static void start_chunk(struct fixture *f, uint32_t record)
 {
 	bc_chunk_reset(&f->chunk[f->filling], f->row[record].tick, f->row[record].epoch);
 	f->chunk[f->filling].info.first_record = record;
 }
 
-static void leave_chunk(struct fixture *f, uint32_t record)
+static void finish_chunk(struct fixture *f, uint32_t record)
 {
-	bc_trigger_engine_finish_chunk(&f->watch, &f->chunk[f->filling]);
-	begin_chunk(f, record);
+	bc_trigger_engine_finish_chunk(&f->engine, &f->chunk[f->filling]);
+	start_chunk(f, record);
 }
 
-/* Brings the stream in batches of any length and chunks of any. */
+/* Feeds the stream in batches and chunks of random lengths. */
 static void feed(struct fixture *f)
 {
 	struct dice *dice = &f->dice;
 	uint32_t batch = 1 + dice_below(dice, dice_below(dice, 2) == 0 ? 300 : 8);
 
 	f->found_count = 0;
-	begin_chunk(f, 0);
+	start_chunk(f, 0);
 	uint32_t from = 0;
 	for (uint32_t i = 0; i < f->rows; i++) {
 		const struct row *row = &f->row[i];
@@ -246,17 +252,17 @@ static void feed(struct fixture *f)
 			      dice_below(dice, 200) == 0;
 		bool is_late = dice_below(dice, 2) == 0;
 		if (is_new || dice_below(dice, batch) == 0) {
-			/* Its events may come before the chunk ends, and be left at its end. */
+			/* The next record's events may be at the end of this chunk. */
 			bool is_split = chunk->info.epoch == row->epoch && !is_late && is_new;
 			if (is_split && row->has_gap)
 				add_event(chunk, BC_EVENT_GAP, "", 3);
 			if (is_split && row->has_board)
 				add_event(chunk, BC_EVENT_TRIGGER, "", 0);
-			watch(f, from);
+			search_batch(f, from);
 			if (dice_below(dice, 4) == 0)
-				watch(f, f->chunk[f->filling].info.records);
+				search_batch(f, f->chunk[f->filling].info.records);
 			if (is_new)
-				leave_chunk(f, i);
+				finish_chunk(f, i);
 			chunk = &f->chunk[f->filling];
 			from = chunk->info.records;
 			if (!is_split && row->has_gap)
@@ -269,7 +275,7 @@ static void feed(struct fixture *f)
 			if (row->has_board)
 				add_event(chunk, BC_EVENT_TRIGGER, "", 0);
 		}
-		if (row->has_note)
+		if (row->has_text_trigger)
 			add_event(chunk, BC_EVENT_TRIGGER, "note", 0);
 		if (bc_le32(row->bytes + 8) == BC_TIME_NONE)
 			add_event(chunk, BC_EVENT_ANCHOR, "", row->tick);
@@ -279,10 +285,10 @@ static void feed(struct fixture *f)
 			chunk->info.first_tick = row->tick;
 		chunk->info.last_tick = row->tick;
 	}
-	watch(f, from);
+	search_batch(f, from);
 }
 
-TEST_F(each_hit_comes_once_and_in_order_whatever_the_batches)
+TEST_F(each_match_occurs_once_and_in_order_with_any_batches)
 {
 	uint64_t total = 0;
 
@@ -295,22 +301,32 @@ TEST_F(each_hit_comes_once_and_in_order_whatever_the_batches)
 		for (uint32_t i = 0; i < f->expected_count && i < f->found_count; i++)
 			if (f->found[i].record != f->expected[i].record ||
 				f->found[i].trigger != f->expected[i].trigger)
-				fail_msg("round %u, hit %u: %u at %u (%s) for %u at %u (%s)", round,
-					i, f->found[i].trigger, f->found[i].record,
-					f->watch.armed[f->found[i].trigger].trigger.when,
+				fail_msg("round %u, match %u: %u at %u (%s) for %u at %u (%s)",
+					round, i, f->found[i].trigger, f->found[i].record,
+					f->engine.armed[f->found[i].trigger].trigger.when,
 					f->expected[i].trigger, f->expected[i].record,
-					f->watch.armed[f->expected[i].trigger].trigger.when);
+					f->engine.armed[f->expected[i].trigger].trigger.when);
 		assert_int_equal(f->found_count, f->expected_count);
 		uint64_t fired = 0;
-		for (unsigned i = 0; i < f->watch.count; i++)
-			fired += f->watch.armed[i].trigger.fired;
+		for (unsigned i = 0; i < f->engine.count; i++)
+			fired += f->engine.armed[i].trigger.fired;
 		assert_int_equal(fired, f->found_count);
 		total += fired;
 	}
 	assert_true(total > 100000);
 }
 
-/* A chunk of n reads, a tick apart. */
+/* Arms a trigger and returns it. */
+static struct bc_trigger *arm(
+	struct fixture *f, const char *name, const char *when, const char *action)
+{
+	struct bc_trigger trigger = make_trigger(name, when, action);
+
+	assert_int_equal(bc_trigger_engine_add(&f->engine, &trigger), 0);
+	return bc_trigger_engine_find(&f->engine, name);
+}
+
+/* Returns a chunk of n reads, one tick apart. */
 static struct bc_chunk *reads(struct fixture *f, uint32_t n)
 {
 	const struct bc_record r = {.reqtype = BC_REQ_MEMREAD, .size = 1, .time = 1};
@@ -324,192 +340,175 @@ static struct bc_chunk *reads(struct fixture *f, uint32_t n)
 	return chunk;
 }
 
-TEST_F(marks_beyond_what_a_chunk_takes_are_counted_as_missed)
+TEST_F(marks_beyond_the_limit_of_a_chunk_are_counted_as_missed)
 {
-	struct bc_trigger t = make_trigger("m", "type=read", "mark");
-	struct bc_trigger other = make_trigger("o", "addr=0", "start");
 	struct bc_chunk *chunk = reads(f, 1000);
-	struct bc_trigger_match hit;
+	struct bc_trigger_match match;
 	uint32_t from = 0;
 	unsigned marks = 0;
 
-	bc_trigger_engine_init(&f->watch);
-	other.holdoff_ns = 10;
-	assert_int_equal(bc_trigger_engine_add(&f->watch, &t), 0);
-	assert_int_equal(bc_trigger_engine_add(&f->watch, &other), 0);
-	while (bc_trigger_engine_next(&f->watch, chunk, &from, CLOCK_HZ, &hit)) {
-		bc_trigger_engine_fire(&f->watch, &hit);
-		if (hit.trigger->action != BC_ACTION_MARK)
+	arm(f, "m", "type=read", "mark");
+	arm(f, "o", "addr=0", "start")->holdoff_ns = 10;
+	while (bc_trigger_engine_next(&f->engine, chunk, &from, CLOCK_HZ, &match)) {
+		bc_trigger_engine_fire(&f->engine, &match);
+		if (match.trigger->action != BC_ACTION_MARK)
 			continue;
-		assert_true(bc_trigger_engine_write_event(chunk, &hit));
-		assert_int_equal(hit.position, marks++);
+		assert_true(bc_trigger_engine_write_event(chunk, &match));
+		assert_int_equal(match.position, marks++);
 	}
 	assert_int_equal(marks, BC_TRIGGER_ENGINE_MARKS_MAX);
 	assert_int_equal(bc_chunk_count_marks(chunk), BC_TRIGGER_ENGINE_MARKS_MAX);
-	assert_int_equal(f->watch.armed[0].trigger.fired, BC_TRIGGER_ENGINE_MARKS_MAX);
-	assert_int_equal(f->watch.armed[0].trigger.missed, 1000 - BC_TRIGGER_ENGINE_MARKS_MAX);
-	assert_int_equal(f->watch.armed[1].trigger.fired, 100);
-	assert_int_equal(f->watch.armed[1].trigger.missed, 0);
+	assert_int_equal(f->engine.armed[0].trigger.fired, BC_TRIGGER_ENGINE_MARKS_MAX);
+	assert_int_equal(f->engine.armed[0].trigger.missed, 1000 - BC_TRIGGER_ENGINE_MARKS_MAX);
+	assert_int_equal(f->engine.armed[1].trigger.fired, 100);
+	assert_int_equal(f->engine.armed[1].trigger.missed, 0);
 	for (unsigned i = 0; i < marks; i++) {
 		assert_int_equal(chunk->events[i].kind, BC_EVENT_MARK);
 		assert_int_equal(chunk->events[i].position, i);
 	}
 }
 
-TEST_F(a_mark_without_room_is_missed_and_held_off)
+TEST_F(a_mark_without_space_is_missed_and_held_off)
 {
-	struct bc_trigger t = make_trigger("m", "type=read", "mark");
+	struct bc_trigger *mark = arm(f, "m", "type=read", "mark");
 	struct bc_chunk *chunk = reads(f, 1000);
 	const struct bc_event gap = {.kind = BC_EVENT_GAP};
-	struct bc_trigger_match hit;
+	struct bc_trigger_match match;
 	uint32_t from = 0;
 
 	while (chunk->info.events < BC_CHUNK_EVENTS)
 		assert_true(bc_chunk_add_event(chunk, &gap, NULL));
-	bc_trigger_engine_init(&f->watch);
-	t.holdoff_ns = 100;
-	assert_int_equal(bc_trigger_engine_add(&f->watch, &t), 0);
-	assert_false(bc_trigger_engine_next(&f->watch, chunk, &from, CLOCK_HZ, &hit));
-	assert_int_equal(f->watch.armed[0].trigger.missed, 10);
-	assert_int_equal(f->watch.armed[0].trigger.fired, 0);
-	/* A hold-off of less than a tick is none. */
-	f->watch.armed[0].trigger.holdoff_ns = 1;
-	f->watch.armed[0].has_acted = false;
+	mark->holdoff_ns = 100;
+	assert_false(bc_trigger_engine_next(&f->engine, chunk, &from, CLOCK_HZ, &match));
+	assert_int_equal(mark->missed, 10);
+	assert_int_equal(mark->fired, 0);
+	/* A hold-off of less than a tick has no effect. */
+	mark->holdoff_ns = 1;
+	f->engine.armed[0].has_acted = false;
 	from = 0;
-	assert_false(bc_trigger_engine_next(&f->watch, chunk, &from, 1000, &hit));
-	assert_int_equal(f->watch.armed[0].trigger.missed, 1010);
-	/* By the host's clock it lasts to the end of the batch at least. */
-	f->watch.armed[0].trigger.holdoff_ns = UINT64_C(3600000000000);
-	f->watch.armed[0].has_acted = false;
+	assert_false(bc_trigger_engine_next(&f->engine, chunk, &from, 1000, &match));
+	assert_int_equal(mark->missed, 1010);
+	/* By the host's clock it lasts at least to the end of the batch. */
+	mark->holdoff_ns = UINT64_C(3600000000000);
+	f->engine.armed[0].has_acted = false;
 	from = 0;
-	assert_false(bc_trigger_engine_next(&f->watch, chunk, &from, 0, &hit));
-	assert_int_equal(f->watch.armed[0].trigger.missed, 1011);
+	assert_false(bc_trigger_engine_next(&f->engine, chunk, &from, 0, &match));
+	assert_int_equal(mark->missed, 1011);
 }
 
-TEST_F(marks_with_a_hold_off_are_as_many_with_room_as_without)
+TEST_F(marks_with_a_hold_off_are_counted_alike_with_and_without_space)
 {
 	struct dice dice = {9};
 	const struct bc_event gap = {.kind = BC_EVENT_GAP};
-	struct bc_trigger_match hit;
+	struct bc_trigger_match match;
 
 	for (unsigned round = 0; round < 500; round++) {
-		struct bc_trigger t = make_trigger("m", "type=read", "mark");
+		uint64_t holdoff_ns = 10 + dice_below(&dice, 200);
 		struct bc_chunk *chunk = reads(f, 1 + dice_below(&dice, 1000));
 		uint32_t records = chunk->info.records;
-		unsigned hits = 0;
-		t.holdoff_ns = 10 + dice_below(&dice, 200);
+		unsigned matches = 0;
 		for (unsigned is_full = 0; is_full < 2; is_full++) {
 			uint32_t from = 0;
-			bc_trigger_engine_init(&f->watch);
-			assert_int_equal(bc_trigger_engine_add(&f->watch, &t), 0);
+			bc_trigger_engine_init(&f->engine);
+			arm(f, "m", "type=read", "mark")->holdoff_ns = holdoff_ns;
 			while (is_full && chunk->info.events < BC_CHUNK_EVENTS)
 				assert_true(bc_chunk_add_event(chunk, &gap, NULL));
-			/* In two batches, as it comes. */
+			/* In two batches. */
 			for (unsigned part = 0; part < 2; part++) {
 				chunk->info.records = part == 0 ? records / 2 : records;
 				chunk->info.last_tick = 1000 + chunk->info.records - 1;
 				while (bc_trigger_engine_next(
-					&f->watch, chunk, &from, CLOCK_HZ, &hit)) {
-					bc_trigger_engine_fire(&f->watch, &hit);
-					hits++;
+					&f->engine, chunk, &from, CLOCK_HZ, &match)) {
+					bc_trigger_engine_fire(&f->engine, &match);
+					matches++;
 				}
 			}
 			if (is_full)
-				assert_int_equal(f->watch.armed[0].trigger.missed, hits);
+				assert_int_equal(f->engine.armed[0].trigger.missed, matches);
 		}
-		assert_true(hits != 0);
+		assert_true(matches != 0);
 	}
 }
 
-TEST_F(actions_that_can_not_act_now_are_not_looked_for)
+TEST_F(triggers_whose_action_is_impossible_are_not_searched_for)
 {
-	struct bc_trigger start = make_trigger("start", "addr=0", "start");
-	struct bc_trigger stop = make_trigger("stop", "addr=0", "stop");
 	struct bc_chunk *chunk = reads(f, 10);
-	struct bc_trigger_match hit;
+	struct bc_trigger_match match;
 	uint32_t from = 0;
 	uint32_t position = 0;
 
-	bc_trigger_engine_init(&f->watch);
-	assert_int_equal(bc_trigger_engine_add(&f->watch, &start), 0);
-	assert_int_equal(bc_trigger_engine_add(&f->watch, &stop), 0);
-	f->watch.actions = 1u << BC_ACTION_START;
-	/* A record that hits both: where a start acted, the stop waits for the next. */
-	while (bc_trigger_engine_next(&f->watch, chunk, &from, CLOCK_HZ, &hit)) {
+	arm(f, "start", "addr=0", "start");
+	arm(f, "stop", "addr=0", "stop");
+	f->engine.actions = 1u << BC_ACTION_START;
+	/* A record that matches both: after the start, the stop waits for the next record. */
+	while (bc_trigger_engine_next(&f->engine, chunk, &from, CLOCK_HZ, &match)) {
 		bool is_start = position % 2 == 0;
-		assert_string_equal(hit.trigger->name, is_start ? "start" : "stop");
-		assert_int_equal(hit.position, position++);
-		f->watch.actions = 1u << (is_start ? BC_ACTION_STOP : BC_ACTION_START);
+		assert_string_equal(match.trigger->name, is_start ? "start" : "stop");
+		assert_int_equal(match.position, position++);
+		f->engine.actions = 1u << (is_start ? BC_ACTION_STOP : BC_ACTION_START);
 	}
 	assert_int_equal(position, 10);
 }
 
-TEST_F(what_else_hits_at_a_record_that_is_gone_is_missed_and_hits_no_other)
+TEST_F(further_matches_at_a_removed_record_are_missed)
 {
-	struct bc_trigger start = make_trigger("start", "addr=0", "start");
-	struct bc_trigger mark = make_trigger("mark", "addr=0", "mark");
-	struct bc_trigger_match hit;
+	struct bc_trigger_match match;
 
 	for (unsigned way = 0; way < 3; way++) {
 		struct bc_chunk *chunk = reads(f, 10);
 		uint32_t from = 9;
 		chunk->records[9 * BC_RECORD_BYTES + 7] = 1; /* unlike the next */
-		bc_trigger_engine_init(&f->watch);
-		assert_int_equal(bc_trigger_engine_add(&f->watch, &start), 0);
-		assert_int_equal(bc_trigger_engine_add(&f->watch, &mark), 0);
-		assert_true(bc_trigger_engine_next(&f->watch, chunk, &from, CLOCK_HZ, &hit));
-		assert_string_equal(hit.trigger->name, "start");
+		bc_trigger_engine_init(&f->engine);
+		arm(f, "start", "addr=0", "start");
+		arm(f, "mark", "addr=0", "mark");
+		assert_true(bc_trigger_engine_next(&f->engine, chunk, &from, CLOCK_HZ, &match));
+		assert_string_equal(match.trigger->name, "start");
 		assert_int_equal(from, 9);
 		if (way == 0)
-			bc_trigger_engine_finish_chunk(&f->watch, chunk);
-		f->watch.actions = way == 2 ? 1u << BC_ACTION_STOP : 1u << BC_ACTION_MARK;
+			bc_trigger_engine_finish_chunk(&f->engine, chunk);
+		f->engine.actions = way == 2 ? 1u << BC_ACTION_STOP : 1u << BC_ACTION_MARK;
 		chunk = reads(f, 1);
 		from = way == 1 ? 1 : 0;
-		bool has_hit = bc_trigger_engine_next(&f->watch, chunk, &from, CLOCK_HZ, &hit);
-		assert_int_equal(has_hit, way == 0);
-		assert_int_equal(f->watch.armed[1].trigger.missed, way != 2);
+		bool is_match = bc_trigger_engine_next(&f->engine, chunk, &from, CLOCK_HZ, &match);
+		assert_int_equal(is_match, way == 0);
+		assert_int_equal(f->engine.armed[1].trigger.missed, way != 2);
 		assert_int_equal(from, 1);
 	}
 }
 
-TEST_F(stops_and_toggles_come_last_at_their_record_and_alone)
+TEST_F(only_one_stop_or_toggle_comes_last_at_its_record)
 {
 	const char *const actions[] = {"stop", "toggle", "mark", "start"};
 	struct bc_chunk *chunk = reads(f, 2);
-	struct bc_trigger_match hit;
+	struct bc_trigger_match match;
 	uint32_t from = 0;
 
-	bc_trigger_engine_init(&f->watch);
-	for (unsigned i = 0; i < 4; i++) {
-		struct bc_trigger t = make_trigger(actions[i], "addr=0", actions[i]);
-		assert_int_equal(bc_trigger_engine_add(&f->watch, &t), 0);
-	}
+	for (unsigned i = 0; i < 4; i++)
+		arm(f, actions[i], "addr=0", actions[i]);
 	for (uint32_t record = 0; record < 2; record++) {
 		const char *const order[] = {"mark", "start", "stop"};
 		for (unsigned i = 0; i < 3; i++) {
 			assert_true(
-				bc_trigger_engine_next(&f->watch, chunk, &from, CLOCK_HZ, &hit));
-			assert_string_equal(hit.trigger->name, order[i]);
-			assert_int_equal(hit.position, record);
+				bc_trigger_engine_next(&f->engine, chunk, &from, CLOCK_HZ, &match));
+			assert_string_equal(match.trigger->name, order[i]);
+			assert_int_equal(match.position, record);
 		}
 	}
-	assert_false(bc_trigger_engine_next(&f->watch, chunk, &from, CLOCK_HZ, &hit));
+	assert_false(bc_trigger_engine_next(&f->engine, chunk, &from, CLOCK_HZ, &match));
 }
 
-TEST_F(a_silence_hits_once_and_not_again_when_it_ends)
+TEST_F(a_silence_matches_once_and_not_again_when_it_ends)
 {
-	struct bc_trigger idle = make_trigger("idle", "idle 1ms", "mark");
 	struct bc_chunk *chunk = reads(f, 10);
-	struct bc_trigger_match hit;
+	struct bc_trigger_match match;
 	uint32_t from = 0;
 
-	bc_trigger_engine_init(&f->watch);
-	assert_int_equal(bc_trigger_engine_add(&f->watch, &idle), 0);
-	assert_false(bc_trigger_engine_next(&f->watch, chunk, &from, CLOCK_HZ, &hit));
-	assert_false(bc_trigger_engine_check_silence(&f->watch, 5000000, 4000000, &hit));
-	assert_true(bc_trigger_engine_check_silence(&f->watch, 5000001, 4000000, &hit));
-	assert_true(hit.is_silence && hit.tick == 1009);
-	assert_false(bc_trigger_engine_check_silence(&f->watch, 9000000, 4000000, &hit));
+	arm(f, "idle", "idle 1ms", "mark");
+	assert_false(bc_trigger_engine_next(&f->engine, chunk, &from, CLOCK_HZ, &match));
+	assert_false(bc_trigger_engine_check_silence(&f->engine, 5000000, 4000000, &match));
+	assert_true(bc_trigger_engine_check_silence(&f->engine, 5000001, 4000000, &match));
+	assert_true(match.is_silence && match.tick == 1009);
+	assert_false(bc_trigger_engine_check_silence(&f->engine, 9000000, 4000000, &match));
 	/* The record that ends it, two more, and one that ends another idle. */
 	bc_write_le32(chunk->records + 10 * BC_RECORD_BYTES + 8, 5000000);
 	bc_write_le32(chunk->records + 12 * BC_RECORD_BYTES + 8, 1000001);
@@ -518,77 +517,73 @@ TEST_F(a_silence_hits_once_and_not_again_when_it_ends)
 	bc_write_le32(chunk->records + 11 * BC_RECORD_BYTES + 8, 1000000);
 	chunk->info.records = 13;
 	chunk->info.last_tick = 1009 + 5000000 + 1000000 + 1000001;
-	assert_true(bc_trigger_engine_next(&f->watch, chunk, &from, CLOCK_HZ, &hit));
-	assert_int_equal(hit.position, 12);
-	assert_false(bc_trigger_engine_next(&f->watch, chunk, &from, CLOCK_HZ, &hit));
-	assert_true(bc_trigger_engine_check_silence(&f->watch, 20000000, 10000000, &hit));
+	assert_true(bc_trigger_engine_next(&f->engine, chunk, &from, CLOCK_HZ, &match));
+	assert_int_equal(match.position, 12);
+	assert_false(bc_trigger_engine_next(&f->engine, chunk, &from, CLOCK_HZ, &match));
+	assert_true(bc_trigger_engine_check_silence(&f->engine, 20000000, 10000000, &match));
 }
 
-TEST_F(a_hold_off_goes_by_the_host_where_the_bus_has_no_clock)
+TEST_F(a_hold_off_uses_the_host_clock_without_a_bus_clock)
 {
-	struct bc_trigger t = make_trigger("t", "addr=0", "start");
+	const uint64_t holdoff_ns = UINT64_C(3600000000000);
 	struct bc_chunk *chunk = reads(f, 100);
-	struct bc_trigger_match hit;
+	struct bc_trigger_match match;
 	uint32_t from = 0;
 	unsigned n = 0;
 
-	bc_trigger_engine_init(&f->watch);
-	t.holdoff_ns = UINT64_C(3600000000000);
-	assert_int_equal(bc_trigger_engine_add(&f->watch, &t), 0);
-	for (; bc_trigger_engine_next(&f->watch, chunk, &from, 0, &hit); n++)
-		bc_trigger_engine_fire(&f->watch, &hit);
+	arm(f, "t", "addr=0", "start")->holdoff_ns = holdoff_ns;
+	for (; bc_trigger_engine_next(&f->engine, chunk, &from, 0, &match); n++)
+		bc_trigger_engine_fire(&f->engine, &match);
 	assert_int_equal(n, 1);
-	f->watch.armed[0].acted_ns -= t.holdoff_ns;
+	f->engine.armed[0].acted_ns -= holdoff_ns;
 	from = 0;
-	assert_true(bc_trigger_engine_next(&f->watch, chunk, &from, 0, &hit));
+	assert_true(bc_trigger_engine_next(&f->engine, chunk, &from, 0, &match));
 }
 
-TEST_F(triggers_are_armed_up_to_a_number_and_by_one_name_each)
+TEST_F(triggers_are_limited_in_number_and_have_unique_names)
 {
 	struct bc_trigger t = make_trigger("x", "gap", "mark");
 
-	bc_trigger_engine_init(&f->watch);
 	for (unsigned kind = 0; kind < 2; kind++) {
-		t.is_of_request = kind != 0;
+		t.is_requested = kind != 0;
 		for (unsigned i = 0; i <= 16; i++) {
 			snprintf(t.name, sizeof(t.name), "%c%u", kind != 0 ? 'r' : 'c', i);
 			assert_int_equal(
-				bc_trigger_engine_add(&f->watch, &t), i < 16 ? 0 : -ENOSPC);
+				bc_trigger_engine_add(&f->engine, &t), i < 16 ? 0 : -ENOSPC);
 		}
 		snprintf(t.name, sizeof(t.name), "c3");
-		assert_int_equal(bc_trigger_engine_add(&f->watch, &t), -EEXIST);
+		assert_int_equal(bc_trigger_engine_add(&f->engine, &t), -EEXIST);
 	}
-	assert_int_equal(f->watch.count, 32);
-	assert_non_null(bc_trigger_engine_find(&f->watch, "r15"));
-	assert_int_equal(bc_trigger_engine_remove(&f->watch, "c3"), 0);
-	assert_int_equal(bc_trigger_engine_remove(&f->watch, "c3"), -ENOENT);
-	assert_null(bc_trigger_engine_find(&f->watch, "c3"));
-	assert_int_equal(f->watch.count, 31);
+	assert_int_equal(f->engine.count, 32);
+	assert_non_null(bc_trigger_engine_find(&f->engine, "r15"));
+	assert_int_equal(bc_trigger_engine_remove(&f->engine, "c3"), 0);
+	assert_int_equal(bc_trigger_engine_remove(&f->engine, "c3"), -ENOENT);
+	assert_null(bc_trigger_engine_find(&f->engine, "c3"));
+	assert_int_equal(f->engine.count, 31);
 }
 
-TEST_F(a_new_configuration_leaves_what_has_not_changed)
+TEST_F(a_new_configuration_keeps_unchanged_triggers)
 {
 	struct bc_trigger t[3] = {make_trigger("a", "gap", "mark"),
 		make_trigger("b", "board", "mark"), make_trigger("c", "gap", "stop")};
 	struct bc_trigger request = make_trigger("d", "gap", "mark");
 
-	bc_trigger_engine_init(&f->watch);
-	bc_trigger_engine_configure(&f->watch, t, 2);
-	request.is_of_request = true;
-	assert_int_equal(bc_trigger_engine_add(&f->watch, &request), 0);
+	bc_trigger_engine_configure(&f->engine, t, 2);
+	request.is_requested = true;
+	assert_int_equal(bc_trigger_engine_add(&f->engine, &request), 0);
 	request = make_trigger("c", "gap", "mark");
-	request.is_of_request = true;
-	assert_int_equal(bc_trigger_engine_add(&f->watch, &request), 0);
-	bc_trigger_engine_find(&f->watch, "a")->fired = 5;
-	bc_trigger_engine_find(&f->watch, "b")->fired = 6;
+	request.is_requested = true;
+	assert_int_equal(bc_trigger_engine_add(&f->engine, &request), 0);
+	bc_trigger_engine_find(&f->engine, "a")->fired = 5;
+	bc_trigger_engine_find(&f->engine, "b")->fired = 6;
 	t[1] = make_trigger("b", "board", "stop");
-	bc_trigger_engine_configure(&f->watch, t, 3);
-	assert_int_equal(f->watch.count, 4);
-	assert_int_equal(bc_trigger_engine_find(&f->watch, "a")->fired, 5);
-	assert_int_equal(bc_trigger_engine_find(&f->watch, "b")->fired, 0);
-	assert_int_equal(bc_trigger_engine_find(&f->watch, "b")->action, BC_ACTION_STOP);
-	assert_false(bc_trigger_engine_find(&f->watch, "c")->is_of_request);
-	assert_true(bc_trigger_engine_find(&f->watch, "d")->is_of_request);
-	bc_trigger_engine_configure(&f->watch, NULL, 0);
-	assert_int_equal(f->watch.count, 1);
+	bc_trigger_engine_configure(&f->engine, t, 3);
+	assert_int_equal(f->engine.count, 4);
+	assert_int_equal(bc_trigger_engine_find(&f->engine, "a")->fired, 5);
+	assert_int_equal(bc_trigger_engine_find(&f->engine, "b")->fired, 0);
+	assert_int_equal(bc_trigger_engine_find(&f->engine, "b")->action, BC_ACTION_STOP);
+	assert_false(bc_trigger_engine_find(&f->engine, "c")->is_requested);
+	assert_true(bc_trigger_engine_find(&f->engine, "d")->is_requested);
+	bc_trigger_engine_configure(&f->engine, NULL, 0);
+	assert_int_equal(f->engine.count, 1);
 }
