@@ -519,7 +519,7 @@ def test_a_hole_between_segments_is_told_where_it_is_asked_for(tmp):
     def check(option, low, high, is_told, *more):
         text, err = buscap("dump", "-p", option, f"{low}-{high}", *more, *reversed(rest), code=3 if is_told else 0)
         if is_told:
-            one_line(err, paths[2], f"{counts[1]} records are missing before chunk 0 (from record {first})")
+            one_line(err, paths[2], f"{counts[1]} records are missing before chunk 0 (records {first} on)")
         else:
             equal(err, "", f"{option} {low}-{high}")
         return text.splitlines()
