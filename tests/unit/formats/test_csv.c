@@ -91,7 +91,7 @@ TEST(random_references_are_printed_like_printf)
 {
 	const uint32_t sets[] = {BYU_HOLDS, BYU_HOLDS | BC_CAN_EVENT,
 		BYU_HOLDS | BC_CAN_EVENT | BC_CAN_KERNEL, BYU_HOLDS | BC_CAN_EVENT | BC_CAN_UOP};
-	const char *const behind[] = {"", ",,,,,", ",,,,,,,", ",,,,,,,,,,,,,,,,,,,"};
+	const char *const trailing[] = {"", ",,,,,", ",,,,,,,", ",,,,,,,,,,,,,,,,,,,"};
 	struct dice dice = {3};
 	char expected[400];
 
@@ -117,7 +117,7 @@ TEST(random_references_are_printed_like_printf)
 		out = write_known(out, (e->has & BC_HAS_ATTR) != 0, e->attr);
 		out = write_known(out, (e->has & BC_HAS_PROC) != 0, e->proc);
 		out = write_known(out, e->has_delta && e->delta != BC_TIME_NONE, e->delta);
-		sprintf(out, "%s\n", behind[set]);
+		sprintf(out, "%s\n", trailing[set]);
 		char *text = print_text(BC_FORMAT_CSV, sets[set], two, 2);
 		char *row = strchr(strchr(text, '\n') + 1, '\n') + 1;
 		assert_string_equal(row, expected);
