@@ -61,7 +61,7 @@ static bool read_wanted(struct bc_call *call, struct bc_filter *filter, uint64_t
 	}
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
 		value = bc_request_query(call->request, words[i]);
-		if (value != NULL && !bc_filter_parse_word(
+		if (value != NULL && !bc_filter_parse_condition(
 					     filter, words[i], value, call->err, sizeof(call->err)))
 			return false;
 	}

@@ -591,7 +591,7 @@ TEST(settings_are_read_replaced_and_taken_away)
 	assert_false(bc_record_filter_set(&sift, "keeps", "proc=1", err, sizeof(err)));
 	assert_non_null(strstr(err, "[filter] keeps: no such key"));
 	assert_false(bc_record_filter_set(&sift, "keep.b", "colour=red", err, sizeof(err)));
-	assert_non_null(strstr(err, "keep.b = colour=red: colour: no such word"));
+	assert_non_null(strstr(err, "keep.b = colour=red: colour: unknown condition"));
 	for (unsigned i = 1; i < BC_RECORD_FILTER_RULES; i++) {
 		snprintf(name, sizeof(name), "keep.%u", i);
 		assert_true(bc_record_filter_set(&sift, name, "proc=1", err, sizeof(err)));
