@@ -16,7 +16,8 @@
 	(BC_CAN_REFERENCE | BC_CAN_FETCH | BC_CAN_CYCLE | BC_CAN_P6 | BC_CAN_INVALID | \
 		BC_HAS_SIZE | BC_HAS_ATTR | BC_HAS_PROC | BC_HAS_TIME)
 
-static void check(uint32_t holds, const struct bc_entry *entries, size_t count, const char *expected)
+static void check(
+	uint32_t holds, const struct bc_entry *entries, size_t count, const char *expected)
 {
 	char *text = print_text(BC_FORMAT_CSV, holds, entries, count);
 
@@ -134,7 +135,7 @@ TEST(samples_and_spaces_are_printed_like_printf)
 		struct bc_entry e = random_any_reference(&dice);
 		e.type = BC_REQ_MEMREAD;
 		char *out = expected + sprintf(expected, "\n%" PRIu64 ",MEMREAD,0x%" PRIx64 ",",
-					     e.number, e.addr);
+					       e.number, e.addr);
 		if ((e.has & BC_HAS_SPACE) != 0)
 			out += sprintf(out, "0x%" PRIx32, e.space);
 		if ((e.has & BC_HAS_SAMPLE) != 0)

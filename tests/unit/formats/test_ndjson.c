@@ -127,9 +127,9 @@ TEST(samples_spaces_and_letters_are_printed_like_printf)
 		struct bc_entry e = random_any_reference(&dice);
 		e.type = BC_REQ_MEMREAD;
 		char *out = expected + sprintf(expected,
-					     "{\"kind\":\"reference\",\"number\":%" PRIu64
-					     ",\"type\":\"MEMREAD\",\"addr\":\"0x%" PRIx64 "\"",
-					     e.number, e.addr);
+					       "{\"kind\":\"reference\",\"number\":%" PRIu64
+					       ",\"type\":\"MEMREAD\",\"addr\":\"0x%" PRIx64 "\"",
+					       e.number, e.addr);
 		e.has &= BC_HAS_SPACE | BC_HAS_LETTER | BC_HAS_SAMPLE;
 		e.has_delta = false;
 		e.letter = "ax ~\0\t\"\xff"[dice_below(&dice, 8)];
@@ -147,7 +147,8 @@ TEST(samples_spaces_and_letters_are_printed_like_printf)
 				"\",\"byte_enables\":\"0x%02x\",\"control\":\"0x%02x\"",
 				bc_be32(e.sample), e.sample[4], e.sample[5]);
 		strcpy(out, "}\n");
-		check(BC_CAN_REFERENCE | BC_HAS_LETTER | BC_HAS_SPACE | BC_HAS_SAMPLE, &e, expected);
+		check(BC_CAN_REFERENCE | BC_HAS_LETTER | BC_HAS_SPACE | BC_HAS_SAMPLE, &e,
+			expected);
 		/* With data, the slow path is used. */
 		check(BC_CAN_REFERENCE | BC_HAS_LETTER | BC_HAS_SPACE | BC_HAS_SAMPLE | BC_HAS_DATA,
 			&e, expected);
