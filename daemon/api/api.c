@@ -62,7 +62,7 @@ static bool parse_filter(struct bc_call *call, struct bc_filter *filter, uint64_
 	}
 	for (size_t i = 0; i < sizeof(params) / sizeof(params[0]); i++) {
 		value = bc_request_query(call->request, params[i]);
-		if (value != NULL && !bc_filter_parse_word(filter, params[i], value, call->err,
+		if (value != NULL && !bc_filter_parse_condition(filter, params[i], value, call->err,
 					     sizeof(call->err)))
 			return false;
 	}

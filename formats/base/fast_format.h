@@ -198,4 +198,12 @@ static inline char *bc_write_signed(char *out, int64_t value)
 	return bc_write_decimal(out, 0 - (uint64_t)value);
 }
 
+/* Copies the text. Returns the end of the output. */
+static inline char *bc_write_text(char *out, struct bc_text text)
+{
+	if (text.bytes != 0)
+		memcpy(out, text.at, text.bytes);
+	return out + text.bytes;
+}
+
 #endif

@@ -171,4 +171,38 @@ static inline bool bc_parse_hex_block(const char **at, uint64_t *value)
 	return n != 0;
 }
 
+/* A reference parsed from a line; size 0: unknown. */
+struct bc_reference_line {
+	unsigned type;
+	uint64_t addr;
+	uint64_t size;
+};
+
+/* Adds the reference, and moves on to the next line. */
+static inline void bc_add_reference_line(
+	struct bc_parse *p, const struct bc_reference_line *line, const char *next)
+{
+	struct bc_entry *entry = &p->entries[p->count++];
+
+	bc_entry_reference(entry, line->type, line->addr, p->number);
+	entry->has = line->size != 0 ? BC_HAS_SIZE : 0;
+	entry->size = (uint32_t)line->size;
+	p->at = next;
+}
+
+/* Ends a line with the size that was read from [digits, at). Returns the next line, or NULL with
+ * p->bad and p->expected set. */
+static inline const char *bc_end_reference_line(struct bc_parse *p, const char *digits,
+	const char *at, bool has_size, uint64_t size, const char *expected)
+{
+	p->bad = has_size ? digits : at;
+	p->expected = expected;
+	if (!has_size || size > UINT32_MAX)
+		return NULL;
+	at = bc_skip_spaces(at);
+	p->bad = at;
+	p->expected = "expected nothing after the size";
+	return *at == '\n' ? at + 1 : NULL;
+}
+
 #endif

@@ -340,12 +340,6 @@ static inline char *write_register(char *out, int32_t value)
 	return write_decimal_right(out, value, 2);
 }
 
-static inline char *write_word(char *out, struct bc_text word)
-{
-	memcpy(out, word.at, word.bytes);
-	return out + word.bytes;
-}
-
 static char *write_line(char *out, const struct bc_entry *entry)
 {
 	const struct bc_uop *uop = &entry->uop;
@@ -372,10 +366,10 @@ static char *write_line(char *out, const struct bc_entry *entry)
 	*out++ = ' ';
 	out = write_hex_right(out, uop->target, 12);
 	memset(out, ' ', 9);
-	write_word(out + 1, uop->macro);
+	bc_write_text(out + 1, uop->macro);
 	out += 1 + (uop->macro.bytes < 8 ? 8 : uop->macro.bytes);
 	*out++ = ' ';
-	out = write_word(out, uop->micro);
+	out = bc_write_text(out, uop->micro);
 	*out++ = '\n';
 	return out;
 }

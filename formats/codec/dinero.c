@@ -28,15 +28,9 @@ static void din_init(void *state, const struct bc_format_options *options)
 	din->size = options->size;
 }
 
-struct din_line {
-	unsigned type;
-	uint64_t addr;
-	uint64_t size;
-};
-
 /* Fast path, for nearly all lines: a label, a space, digits, a newline. Returns the position after
  * the line, or NULL. */
-static inline const char *parse_din_fast(const char *at, struct din_line *line)
+static inline const char *parse_din_fast(const char *at, struct bc_reference_line *line)
 {
 	uint32_t blanks = bc_blanks32(at) & ~UINT32_C(3);
 	unsigned end = blanks != 0 ? (unsigned)__builtin_ctz(blanks) : 0;
@@ -50,7 +44,7 @@ static inline const char *parse_din_fast(const char *at, struct din_line *line)
 }
 
 /* Slow path, for any line. */
-static const char *parse_din_line(struct bc_parse *p, struct din_line *line)
+static const char *parse_din_line(struct bc_parse *p, struct bc_reference_line *line)
 {
 	const char *at = bc_skip_spaces(p->at);
 	unsigned label = (unsigned)(*at - '0');
@@ -76,7 +70,7 @@ static enum bc_parse_end parse_din(void *state, struct bc_parse *p)
 	const struct din *din = state;
 
 	for (; p->at < p->end; p->number++) {
-		struct din_line line;
+		struct bc_reference_line line;
 
 		if (!bc_parse_has_room(p))
 			return BC_PARSE_FULL;
@@ -85,14 +79,8 @@ static enum bc_parse_end parse_din(void *state, struct bc_parse *p)
 			next = parse_din_line(p, &line);
 		if (next == NULL)
 			return BC_PARSE_BAD;
-		struct bc_entry *entry = &p->entries[p->count++];
-		bc_entry_reference(entry, line.type, line.addr, p->number);
-		/* A flush transfers no bytes. */
-		if (din->size != 0 && line.type != BC_REF_FLUSH) {
-			entry->has = BC_HAS_SIZE;
-			entry->size = din->size;
-		}
-		p->at = next;
+		line.size = line.type != BC_REF_FLUSH ? din->size : 0; /* a flush transfers none */
+		bc_add_reference_line(p, &line, next);
 	}
 	return BC_PARSE_DONE;
 }
@@ -117,7 +105,7 @@ static inline int xdin_type(char letter)
 }
 
 /* Fast path: a letter and two numbers, separated by single spaces. */
-static inline const char *parse_xdin_fast(const char *at, struct din_line *line)
+static inline const char *parse_xdin_fast(const char *at, struct bc_reference_line *line)
 {
 	uint32_t blanks = bc_blanks32(at) & ~UINT32_C(3);
 	uint32_t rest = blanks & (blanks - 1);
@@ -134,7 +122,7 @@ static inline const char *parse_xdin_fast(const char *at, struct din_line *line)
 	return at + end + 1;
 }
 
-static const char *parse_xdin_line(struct bc_parse *p, struct din_line *line)
+static const char *parse_xdin_line(struct bc_parse *p, struct bc_reference_line *line)
 {
 	const char *at = bc_skip_spaces(p->at);
 	int type = xdin_type(*at);
@@ -152,21 +140,15 @@ static const char *parse_xdin_line(struct bc_parse *p, struct din_line *line)
 		return NULL;
 	const char *digits = at = bc_skip_spaces(at);
 	bool has_size = parse_hex(&at, &line->size);
-	p->bad = has_size ? digits : at;
-	p->expected = "expected a hexadecimal size of at most 32 bits";
-	if (!has_size || line->size > UINT32_MAX)
-		return NULL;
-	at = bc_skip_spaces(at);
-	p->bad = at;
-	p->expected = "expected nothing after the size";
-	return *at == '\n' ? at + 1 : NULL;
+	return bc_end_reference_line(p, digits, at, has_size, line->size,
+		"expected a hexadecimal size of at most 32 bits");
 }
 
 static enum bc_parse_end parse_xdin(void *state, struct bc_parse *p)
 {
 	(void)state;
 	for (; p->at < p->end; p->number++) {
-		struct din_line line;
+		struct bc_reference_line line;
 
 		if (!bc_parse_has_room(p))
 			return BC_PARSE_FULL;
@@ -175,11 +157,7 @@ static enum bc_parse_end parse_xdin(void *state, struct bc_parse *p)
 			next = parse_xdin_line(p, &line);
 		if (next == NULL)
 			return BC_PARSE_BAD;
-		struct bc_entry *entry = &p->entries[p->count++];
-		bc_entry_reference(entry, line.type, line.addr, p->number);
-		entry->has = line.size != 0 ? BC_HAS_SIZE : 0;
-		entry->size = (uint32_t)line.size;
-		p->at = next;
+		bc_add_reference_line(p, &line, next);
 	}
 	return BC_PARSE_DONE;
 }

@@ -25,6 +25,14 @@
 		BC_HAS_SIZE | BC_HAS_ATTR | BC_HAS_PROC | BC_HAS_TIME)
 #define DINERO_HOLDS (BC_CAN_REFERENCE | BC_CAN_FETCH | BC_CAN_MISC)
 
+#define BYU_DIALECT(codec, bits, text)                                            \
+	{                                                                         \
+		.summary = (text), .can_read = true, .can_write = true,           \
+		.parser = &bc_##codec##_parser, .printer = &bc_##codec##_printer, \
+		.holds = BYU_HOLDS, .may_lose = BC_HAS_TIME, .addr_bits = (bits), \
+		.write_options = BC_OPTION_INVALID,                               \
+	}
+
 static const struct bc_format_info formats[BC_FORMATS] = {
 	[BC_FORMAT_UNKNOWN] = {.summary = "unknown"},
 	[BC_FORMAT_SEGMENT] =
@@ -51,42 +59,11 @@ static const struct bc_format_info formats[BC_FORMATS] = {
 		.may_lose = BC_HAS_SIZE | BC_HAS_ATTR | BC_CAN_CYCLE,
 		.addr_bits = 32,
 		.write_options = BC_OPTION_MAP | BC_OPTION_SEED},
-	[BC_FORMAT_BYU] = {.summary = "BYU address trace: records of 12 bytes",
-		.can_read = true,
-		.can_write = true,
-		.parser = &bc_byu_parser,
-		.printer = &bc_byu_printer,
-		.holds = BYU_HOLDS,
-		.may_lose = BC_HAS_TIME,
-		.addr_bits = 32,
-		.write_options = BC_OPTION_INVALID},
-	[BC_FORMAT_BYU16] = {.summary = "the same in 16 bytes, addresses of 64 bits",
-		.can_read = true,
-		.can_write = true,
-		.parser = &bc_byu16_parser,
-		.printer = &bc_byu16_printer,
-		.holds = BYU_HOLDS,
-		.may_lose = BC_HAS_TIME,
-		.addr_bits = 64,
-		.write_options = BC_OPTION_INVALID},
-	[BC_FORMAT_BYU24] = {.summary = "the same in 24 bytes, addresses and times of 64 bits",
-		.can_read = true,
-		.can_write = true,
-		.parser = &bc_byu24_parser,
-		.printer = &bc_byu24_printer,
-		.holds = BYU_HOLDS,
-		.may_lose = BC_HAS_TIME,
-		.addr_bits = 64,
-		.write_options = BC_OPTION_INVALID},
-	[BC_FORMAT_BYU_BE] = {.summary = "the 12-byte record with big-endian fields",
-		.can_read = true,
-		.can_write = true,
-		.parser = &bc_byu_be_parser,
-		.printer = &bc_byu_be_printer,
-		.holds = BYU_HOLDS,
-		.may_lose = BC_HAS_TIME,
-		.addr_bits = 32,
-		.write_options = BC_OPTION_INVALID},
+	[BC_FORMAT_BYU] = BYU_DIALECT(byu, 32, "BYU address trace: records of 12 bytes"),
+	[BC_FORMAT_BYU16] = BYU_DIALECT(byu16, 64, "the same in 16 bytes, addresses of 64 bits"),
+	[BC_FORMAT_BYU24] = BYU_DIALECT(
+		byu24, 64, "the same in 24 bytes, addresses and times of 64 bits"),
+	[BC_FORMAT_BYU_BE] = BYU_DIALECT(byu_be, 32, "the 12-byte record with big-endian fields"),
 	[BC_FORMAT_LAPLACE] = {.summary = "Laplace's references: records of 18 bytes",
 		.can_read = true,
 		.can_write = true,

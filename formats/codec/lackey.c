@@ -21,15 +21,9 @@ static inline int type_of(char letter)
 	}
 }
 
-struct lackey_line {
-	unsigned type;
-	uint64_t addr;
-	uint64_t size;
-};
-
 /* Fast path: a line as valgrind writes it, with a size of one or two digits. Returns the position
  * after the line, or NULL. */
-static inline const char *parse_line_fast(const char *at, struct lackey_line *line)
+static inline const char *parse_line_fast(const char *at, struct bc_reference_line *line)
 {
 	bool is_fetch = at[0] == 'I';
 	int type = type_of(at[!is_fetch]);
@@ -50,7 +44,7 @@ static inline const char *parse_line_fast(const char *at, struct lackey_line *li
 }
 
 /* Slow path, for any line with a reference. */
-static const char *parse_line(struct bc_parse *p, struct lackey_line *line)
+static const char *parse_line(struct bc_parse *p, struct bc_reference_line *line)
 {
 	const char *at = bc_skip_spaces(p->at);
 	int type = type_of(*at);
@@ -69,21 +63,15 @@ static const char *parse_line(struct bc_parse *p, struct lackey_line *line)
 		return NULL;
 	const char *digits = ++at;
 	bool has_size = bc_parse_decimal(&at, &line->size);
-	p->bad = has_size ? digits : at;
-	p->expected = "expected a decimal size of at most 32 bits";
-	if (!has_size || line->size > UINT32_MAX)
-		return NULL;
-	at = bc_skip_spaces(at);
-	p->bad = at;
-	p->expected = "expected nothing after the size";
-	return *at == '\n' ? at + 1 : NULL;
+	return bc_end_reference_line(
+		p, digits, at, has_size, line->size, "expected a decimal size of at most 32 bits");
 }
 
 static enum bc_parse_end parse_lackey(void *state, struct bc_parse *p)
 {
 	(void)state;
 	for (; p->at < p->end; p->number++) {
-		struct lackey_line line;
+		struct bc_reference_line line;
 
 		if (!bc_parse_has_room(p))
 			return BC_PARSE_FULL;
@@ -98,11 +86,7 @@ static enum bc_parse_end parse_lackey(void *state, struct bc_parse *p)
 		}
 		if (next == NULL)
 			return BC_PARSE_BAD;
-		struct bc_entry *entry = &p->entries[p->count++];
-		bc_entry_reference(entry, line.type, line.addr, p->number);
-		entry->has = line.size != 0 ? BC_HAS_SIZE : 0;
-		entry->size = (uint32_t)line.size;
-		p->at = next;
+		bc_add_reference_line(p, &line, next);
 	}
 	return BC_PARSE_DONE;
 }

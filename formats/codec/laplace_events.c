@@ -63,12 +63,6 @@ static enum bc_parse_end parse_events(void *state, struct bc_parse *p)
 
 const struct bc_parser bc_laplace_events_parser = {.parse = parse_events};
 
-static char *write_text(char *out, struct bc_text text)
-{
-	memcpy(out, text.at, text.bytes);
-	return out + text.bytes;
-}
-
 static int print_events(void *state, struct bc_print *p)
 {
 	(void)state;
@@ -82,14 +76,14 @@ static int print_events(void *state, struct bc_print *p)
 			return -ERANGE;
 		}
 		if (entry->line.bytes != 0) {
-			out = write_text(out, entry->line);
+			out = bc_write_text(out, entry->line);
 		} else {
-			out = write_text(out, entry->kernel.tag);
+			out = bc_write_text(out, entry->kernel.tag);
 			*out++ = ' ';
 			out = bc_write_hex(out, entry->tick);
 			if (entry->kernel.rest.bytes != 0) {
 				*out++ = ' ';
-				out = write_text(out, entry->kernel.rest);
+				out = bc_write_text(out, entry->kernel.rest);
 			}
 		}
 		*out++ = '\n';

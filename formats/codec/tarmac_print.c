@@ -14,13 +14,6 @@ struct tarmac_printer {
 	bool has_number;
 };
 
-static char *write_text(char *out, struct bc_text text)
-{
-	if (text.bytes != 0)
-		memcpy(out, text.at, text.bytes);
-	return out + text.bytes;
-}
-
 static char *write_word(char *out, const char *word)
 {
 	size_t bytes = strlen(word);
@@ -90,14 +83,14 @@ static char *write_instruction(char *out, const struct bc_entry *entry)
 	out = write_opcode(out, entry);
 	if (i->set.bytes != 0) {
 		*out++ = ' ';
-		out = write_text(out, i->set);
+		out = bc_write_text(out, i->set);
 	}
 	if (i->mode.bytes != 0) {
 		*out++ = ' ';
-		out = write_text(out, i->mode);
+		out = bc_write_text(out, i->mode);
 	}
 	out = write_word(out, " : ");
-	return write_text(out, i->disassembly);
+	return bc_write_text(out, i->disassembly);
 }
 
 static char *write_reference(char *out, const struct bc_entry *entry)
@@ -128,9 +121,9 @@ static char *write_register(char *out, const struct bc_entry *entry)
 {
 	*out++ = 'R';
 	*out++ = ' ';
-	out = write_text(out, entry->reg.name);
+	out = bc_write_text(out, entry->reg.name);
 	*out++ = ' ';
-	return write_text(out, entry->reg.value);
+	return bc_write_text(out, entry->reg.value);
 }
 
 char *bc_tarmac_print_fields(char *out, const struct bc_entry *entry, uint64_t tick)
@@ -187,7 +180,7 @@ static int print_tarmac(void *state, struct bc_print *p)
 	for (; p->count != 0 && bc_print_has_room(p); p->count--, p->entries++) {
 		const struct bc_entry *entry = p->entries;
 		if (entry->line.bytes != 0 || entry->kind == BC_ENTRY_LINE) {
-			char *out = write_text(p->out + p->used, entry->line);
+			char *out = bc_write_text(p->out + p->used, entry->line);
 			*out++ = '\n';
 			p->used = (size_t)(out - p->out);
 			t->number = entry->number;

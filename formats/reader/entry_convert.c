@@ -99,8 +99,9 @@ static size_t convert_entry(struct bc_entry_converter *c, const struct bc_entry 
 	size_t n = (c->holds & BC_CAN_REFERENCE) != 0 ? bc_entry_references(references, entry) : 0;
 	/* A micro-op without a memory access yields no reference, but does not count as left out.
 	 */
-	bool is_reported = n != 0 || entry->kind == BC_ENTRY_UOP;
-	count_loss(c, is_reported && (c->holds & BC_CAN_REFERENCE) != 0 ? c->reduced : c->left_out,
+	bool is_represented = n != 0 || entry->kind == BC_ENTRY_UOP;
+	count_loss(c,
+		is_represented && (c->holds & BC_CAN_REFERENCE) != 0 ? c->reduced : c->left_out,
 		entry, kind);
 	for (size_t i = 0; i < n; i++) {
 		if (missing_traits(c, &references[i]) == 0 && !lacks_size(c, &references[i]))

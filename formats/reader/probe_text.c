@@ -80,11 +80,12 @@ static bool all_have_words(const char *text, size_t bytes, unsigned words)
 	return true;
 }
 
-/* Whether nearly all lines are of the format, which alone would explain them. */
+/* Whether nearly all lines fit the format, and enough of them to be sure. */
 static bool fits_lines(
 	enum bc_format format, const char *text, size_t bytes, struct bc_entry *entries)
 {
-	/* Two formats take almost any line. */
+	/* din ignores the rest of a line, and Tarmac and kernel events accept almost any line. So
+	 * these have additional conditions. */
 	if (format == BC_FORMAT_DIN && !all_have_words(text, bytes, 2))
 		return false;
 	struct count count = try_parser(bc_format_info(format)->parser, text, bytes, entries);
@@ -104,7 +105,7 @@ static enum bc_format probe_lines(
 	err[0] = '\0';
 	for (unsigned f = 1; f < BC_FORMATS; f++) {
 		const struct bc_format_info *info = bc_format_info((enum bc_format)f);
-		/* Kernel events are a last resort. */
+		/* Kernel events are tried only if nothing else fits. */
 		if (!info->is_text || info->parser == NULL || !info->can_read ||
 			f == BC_FORMAT_LAPLACE_EVENTS ||
 			!fits_lines((enum bc_format)f, text, bytes, entries))

@@ -27,9 +27,9 @@ enum bc_entry_kind {
 	BC_ENTRY_INSTRUCTION,
 	BC_ENTRY_UOP,
 	BC_ENTRY_REGISTER, /* a write to a register */
-	BC_ENTRY_KERNEL,   /* a kernel event */
-	BC_ENTRY_EVENT,    /* a gap, mark, trigger or epoch of a capture */
-	BC_ENTRY_LINE,     /* a line of an unmodelled kind, kept verbatim */
+	BC_ENTRY_KERNEL,
+	BC_ENTRY_EVENT, /* a gap, mark, trigger or epoch of a capture */
+	BC_ENTRY_LINE,  /* a line of an unmodelled kind, kept verbatim */
 	BC_ENTRY_KINDS,
 };
 

@@ -171,13 +171,13 @@ static const struct {
 	{"port", parse_port, true, true, false},
 };
 
-bool bc_filter_parse_word(
-	struct bc_filter *filter, const char *word, const char *value, char *err, size_t errlen)
+bool bc_filter_parse_condition(
+	struct bc_filter *filter, const char *name, const char *value, char *err, size_t errlen)
 {
 	char reason[160];
 
 	for (size_t i = 0; i < sizeof(terms) / sizeof(terms[0]); i++) {
-		if (strcmp(word, terms[i].name) != 0)
+		if (strcmp(name, terms[i].name) != 0)
 			continue;
 		if ((terms[i].sets_addr && filter->has_addr) ||
 			(terms[i].sets_type && filter->has_types) ||
@@ -185,15 +185,15 @@ bool bc_filter_parse_word(
 			snprintf(err, errlen,
 				"%s=%.60s: given twice; addr, type and proc may each be given "
 				"once, and port sets both addr and type",
-				word, value);
+				name, value);
 			return false;
 		}
 		if (terms[i].parse(filter, value, reason, sizeof(reason)))
 			return true;
-		snprintf(err, errlen, "%s=%.60s: %s", word, value, reason);
+		snprintf(err, errlen, "%s=%.60s: %s", name, value, reason);
 		return false;
 	}
-	snprintf(err, errlen, "%.40s: unknown condition; use addr=, type=, proc= or port=", word);
+	snprintf(err, errlen, "%.40s: unknown condition; use addr=, type=, proc= or port=", name);
 	return false;
 }
 
@@ -220,7 +220,7 @@ bool bc_filter_parse(struct bc_filter *filter, const char *text, char *err, size
 			return false;
 		}
 		*equals = '\0';
-		if (!bc_filter_parse_word(filter, word, equals + 1, err, errlen))
+		if (!bc_filter_parse_condition(filter, word, equals + 1, err, errlen))
 			return false;
 	}
 	return has_term || fail_with(err, errlen,

@@ -27,10 +27,10 @@
 bool bc_filter_parse(
 	struct bc_filter *filter, const char *text, char *err, size_t errlen) BC_MUST_CHECK;
 
-/* Adds one condition to a filter. `word` is "addr", "type", "proc" or "port". It is an error if the
+/* Adds one condition to a filter. `name` is "addr", "type", "proc" or "port". It is an error if the
  * filter already has such a condition. The error names the condition. */
-bool bc_filter_parse_word(struct bc_filter *filter, const char *word, const char *value, char *err,
-	size_t errlen) BC_MUST_CHECK;
+bool bc_filter_parse_condition(struct bc_filter *filter, const char *name, const char *value,
+	char *err, size_t errlen) BC_MUST_CHECK;
 
 /* Parse only the value of a condition. An address range replaces that of the filter; types and
  * processors are added to it. On failure the filter is unchanged. The error contains neither the

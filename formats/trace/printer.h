@@ -28,7 +28,7 @@ struct bc_print {
 	 * trait, and the set of these traits. See bc_print_lose(). */
 	uint64_t *reduced; /* BC_TRAIT_BITS counts */
 	uint32_t lost;
-	/* Why entries[0] cannot be written: "its address 0x123456789 doesn't fit the 32 bits of a
+	/* Why entries[0] cannot be written: "address 0x123456789 doesn't fit in the 32 bits of a
 	 * BYU record". */
 	char err[160];
 };

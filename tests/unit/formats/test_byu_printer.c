@@ -48,13 +48,13 @@ TEST(every_dialect_converts_to_every_other_without_loss)
 	for (size_t from = 0; from < DIALECTS; from++) {
 		for (size_t to = 0; to < DIALECTS; to++) {
 			struct trace in = make_trace(dialects[from], 5 + from, RECORDS);
-			struct trace wanted = make_trace(dialects[to], 5 + from, RECORDS);
+			struct trace expected = make_trace(dialects[to], 5 + from, RECORDS);
 			struct printed out = convert_trace(&in, dialects[from], dialects[to], NULL);
 			assert_nothing_lost(&out);
-			assert_int_equal(out.trace.n, wanted.n);
-			assert_memory_equal(out.trace.bytes, wanted.bytes, wanted.n);
+			assert_int_equal(out.trace.n, expected.n);
+			assert_memory_equal(out.trace.bytes, expected.bytes, expected.n);
 			trace_free(&in);
-			trace_free(&wanted);
+			trace_free(&expected);
 			printed_free(&out);
 		}
 	}
@@ -88,11 +88,11 @@ TEST(byu24_comes_back_byte_for_byte)
 	printed_free(&out);
 }
 
-static void assert_bytes(const struct printed *out, const uint8_t *wanted, size_t n)
+static void assert_bytes(const struct printed *out, const uint8_t *expected, size_t n)
 {
 	assert_int_equal(out->rc, 0);
 	assert_int_equal(out->trace.n, n);
-	assert_memory_equal(out->trace.bytes, wanted, n);
+	assert_memory_equal(out->trace.bytes, expected, n);
 }
 
 static struct bc_entry full_entry(void)
@@ -140,12 +140,12 @@ TEST(each_layout_has_the_documented_bytes)
 
 TEST(missing_fields_are_zero)
 {
-	static const uint8_t wanted[] = {9, 0, 0, 0, 1, 0, 0, 0, 0xFF, 0xFF, 0xFF, 0xFF};
+	static const uint8_t expected[] = {9, 0, 0, 0, 1, 0, 0, 0, 0xFF, 0xFF, 0xFF, 0xFF};
 	struct bc_entry entry;
 
 	bc_entry_reference(&entry, BC_REQ_MEMREAD, 9, 0);
 	struct printed out = print_entries(&entry, 1, BC_FORMAT_DIN, BC_FORMAT_BYU, NULL);
-	assert_bytes(&out, wanted, sizeof(wanted));
+	assert_bytes(&out, expected, sizeof(expected));
 	printed_free(&out);
 }
 
@@ -242,7 +242,7 @@ struct moment {
 
 /* Prints entries with these times as byu24 or another dialect, and checks their time fields. */
 static void assert_times(enum bc_format from, enum bc_format to, const struct moment *moments,
-	const uint64_t *wanted, size_t n, uint64_t lost)
+	const uint64_t *expected, size_t n, uint64_t lost)
 {
 	struct bc_entry entries[16];
 	uint64_t addr;
@@ -263,48 +263,48 @@ static void assert_times(enum bc_format from, enum bc_format to, const struct mo
 	for (size_t i = 0; i < n; i++) {
 		bc_dialect_fields(out.trace.bytes + i * bc_dialect_bytes(to), to, &addr, &time);
 		assert_int_equal(addr, i);
-		assert_int_equal(time, wanted[i]);
+		assert_int_equal(time, expected[i]);
 	}
 	printed_free(&out);
 }
 
-#define ASSERT_TIMES(from, to, moments, wanted, lost) \
-	assert_times(from, to, moments, wanted, sizeof(wanted) / sizeof(wanted[0]), lost)
+#define ASSERT_TIMES(from, to, moments, expected, lost) \
+	assert_times(from, to, moments, expected, sizeof(expected) / sizeof(expected[0]), lost)
 
 TEST(deltas_are_kept_even_the_first_of_a_slice)
 {
 	static const struct moment moments[] = {
 		DELTA(77, 77), DELTA(80, 3), DELTA(80, NONE), DELTA(80, 0), DELTA(90, 10)};
-	static const uint64_t wanted[] = {77, 3, NONE, 0, 10};
+	static const uint64_t expected[] = {77, 3, NONE, 0, 10};
 
-	ASSERT_TIMES(BC_FORMAT_BYU, BC_FORMAT_BYU, moments, wanted, 0);
+	ASSERT_TIMES(BC_FORMAT_BYU, BC_FORMAT_BYU, moments, expected, 0);
 }
 
 TEST(times_add_up_where_entries_were_left_out)
 {
 	static const struct moment moments[] = {
 		DELTA(77, 77), DELTA(90, 3), DELTA(95, NONE), DELTA(96, 1)};
-	static const uint64_t wanted[] = {77, 13, 5, 1};
+	static const uint64_t expected[] = {77, 13, 5, 1};
 
-	ASSERT_TIMES(BC_FORMAT_BYU, BC_FORMAT_BYU, moments, wanted, 0);
+	ASSERT_TIMES(BC_FORMAT_BYU, BC_FORMAT_BYU, moments, expected, 0);
 }
 
 TEST(the_next_of_several_files_keeps_its_deltas)
 {
 	static const struct moment moments[] = {
 		DELTA(0, NONE), DELTA(50, 50), DELTA(0, NONE), DELTA(4, 4), DELTA(2, 2)};
-	static const uint64_t wanted[] = {NONE, 50, NONE, 4, 2};
+	static const uint64_t expected[] = {NONE, 50, NONE, 4, 2};
 
-	ASSERT_TIMES(BC_FORMAT_BYU, BC_FORMAT_BYU, moments, wanted, 0);
+	ASSERT_TIMES(BC_FORMAT_BYU, BC_FORMAT_BYU, moments, expected, 0);
 }
 
 TEST(absolute_ticks_become_deltas)
 {
 	static const struct moment moments[] = {
 		TICK(1000), TICK(1000), TICK(1007), EPOCH(3, 1), EPOCH(5, 1), EPOCH(9, 2)};
-	static const uint64_t wanted[] = {NONE, 0, 7, NONE, 2, NONE};
+	static const uint64_t expected[] = {NONE, 0, 7, NONE, 2, NONE};
 
-	ASSERT_TIMES(BC_FORMAT_BCP1, BC_FORMAT_BYU, moments, wanted, 0);
+	ASSERT_TIMES(BC_FORMAT_BCP1, BC_FORMAT_BYU, moments, expected, 0);
 }
 
 TEST(a_difference_that_does_not_fit_is_a_lost_time)
@@ -324,19 +324,19 @@ TEST(a_difference_that_does_not_fit_is_a_lost_time)
 TEST(without_a_clock_each_entry_takes_one_tick)
 {
 	static const struct moment moments[] = {NO_TIME, NO_TIME, NO_TIME};
-	static const uint64_t wanted[] = {NONE, 1, 1};
+	static const uint64_t expected[] = {NONE, 1, 1};
 
-	ASSERT_TIMES(BC_FORMAT_DIN, BC_FORMAT_BYU, moments, wanted, 0);
-	ASSERT_TIMES(BC_FORMAT_DIN, BC_FORMAT_BYU24, moments, wanted, 0);
+	ASSERT_TIMES(BC_FORMAT_DIN, BC_FORMAT_BYU, moments, expected, 0);
+	ASSERT_TIMES(BC_FORMAT_DIN, BC_FORMAT_BYU24, moments, expected, 0);
 }
 
 TEST(an_entry_without_a_time_among_others_has_no_delta)
 {
 	static const struct moment moments[] = {
 		NO_TIME, TICK(10), NO_TIME, TICK(15), NO_TIME, NO_TIME, TICK(15)};
-	static const uint64_t wanted[] = {NONE, NONE, NONE, 5, NONE, NONE, 0};
+	static const uint64_t expected[] = {NONE, NONE, NONE, 5, NONE, NONE, 0};
 
-	ASSERT_TIMES(BC_FORMAT_BCP1, BC_FORMAT_BYU, moments, wanted, 0);
+	ASSERT_TIMES(BC_FORMAT_BCP1, BC_FORMAT_BYU, moments, expected, 0);
 }
 
 /* Compares with a recording of the same stream, made by tests/support/traces.h. */
@@ -345,10 +345,10 @@ TEST(a_boards_frames_become_the_records_of_a_recording)
 	struct trace bcp1 = trace_of_sim(3, 20000, 3);
 
 	for (size_t d = 0; d < DIALECTS; d++) {
-		struct trace wanted = trace_to_byu(&bcp1, dialects[d]);
+		struct trace expected = trace_to_byu(&bcp1, dialects[d]);
 		struct printed out = convert_trace(&bcp1, BC_FORMAT_BCP1, dialects[d], NULL);
-		assert_bytes(&out, wanted.bytes, wanted.n);
-		trace_free(&wanted);
+		assert_bytes(&out, expected.bytes, expected.n);
+		trace_free(&expected);
 		printed_free(&out);
 	}
 	trace_free(&bcp1);

@@ -16,11 +16,12 @@
 	(BC_CAN_REFERENCE | BC_CAN_FETCH | BC_CAN_CYCLE | BC_CAN_P6 | BC_CAN_INVALID | \
 		BC_HAS_SIZE | BC_HAS_ATTR | BC_HAS_PROC | BC_HAS_TIME)
 
-static void check(uint32_t holds, const struct bc_entry *entries, size_t count, const char *wanted)
+static void check(
+	uint32_t holds, const struct bc_entry *entries, size_t count, const char *expected)
 {
 	char *text = print_text(BC_FORMAT_CSV, holds, entries, count);
 
-	assert_string_equal(text, wanted);
+	assert_string_equal(text, expected);
 	free(text);
 }
 
@@ -91,9 +92,9 @@ TEST(random_references_are_printed_like_printf)
 {
 	const uint32_t sets[] = {BYU_HOLDS, BYU_HOLDS | BC_CAN_EVENT,
 		BYU_HOLDS | BC_CAN_EVENT | BC_CAN_KERNEL, BYU_HOLDS | BC_CAN_EVENT | BC_CAN_UOP};
-	const char *const behind[] = {"", ",,,,,", ",,,,,,,", ",,,,,,,,,,,,,,,,,,,"};
+	const char *const trailing[] = {"", ",,,,,", ",,,,,,,", ",,,,,,,,,,,,,,,,,,,"};
 	struct dice dice = {3};
-	char wanted[400];
+	char expected[400];
 
 	for (int round = 0; round < 40000; round++) {
 		/* A previous one, because the printer keeps state between rows. */
@@ -103,7 +104,7 @@ TEST(random_references_are_printed_like_printf)
 		bool has_kinds = set != 0;
 		if (dice_below(&dice, 2) == 0)
 			two[0].number = e->number + dice_below(&dice, 3) - 1;
-		char *out = wanted;
+		char *out = expected;
 		char code[16];
 		const char *type = bc_ref_type_name(e->type);
 		snprintf(code, sizeof(code), "0x%02x", e->type);
@@ -117,10 +118,10 @@ TEST(random_references_are_printed_like_printf)
 		out = write_known(out, (e->has & BC_HAS_ATTR) != 0, e->attr);
 		out = write_known(out, (e->has & BC_HAS_PROC) != 0, e->proc);
 		out = write_known(out, e->has_delta && e->delta != BC_TIME_NONE, e->delta);
-		sprintf(out, "%s\n", behind[set]);
+		sprintf(out, "%s\n", trailing[set]);
 		char *text = print_text(BC_FORMAT_CSV, sets[set], two, 2);
 		char *row = strchr(strchr(text, '\n') + 1, '\n') + 1;
-		assert_string_equal(row, wanted);
+		assert_string_equal(row, expected);
 		free(text);
 	}
 }
@@ -128,13 +129,13 @@ TEST(random_references_are_printed_like_printf)
 TEST(samples_and_spaces_are_printed_like_printf)
 {
 	struct dice dice = {7};
-	char wanted[200];
+	char expected[200];
 
 	for (int round = 0; round < 20000; round++) {
 		struct bc_entry e = random_any_reference(&dice);
 		e.type = BC_REQ_MEMREAD;
-		char *out = wanted + sprintf(wanted, "\n%" PRIu64 ",MEMREAD,0x%" PRIx64 ",",
-					     e.number, e.addr);
+		char *out = expected + sprintf(expected, "\n%" PRIu64 ",MEMREAD,0x%" PRIx64 ",",
+					       e.number, e.addr);
 		if ((e.has & BC_HAS_SPACE) != 0)
 			out += sprintf(out, "0x%" PRIx32, e.space);
 		if ((e.has & BC_HAS_SAMPLE) != 0)
@@ -144,7 +145,7 @@ TEST(samples_and_spaces_are_printed_like_printf)
 			strcpy(out, ",,,\n");
 		char *text = print_text(
 			BC_FORMAT_CSV, BC_CAN_REFERENCE | BC_HAS_SPACE | BC_HAS_SAMPLE, &e, 1);
-		assert_string_equal(strchr(text, '\n'), wanted);
+		assert_string_equal(strchr(text, '\n'), expected);
 		free(text);
 	}
 }
@@ -154,7 +155,7 @@ TEST(numbers_of_all_lengths_are_exact)
 	struct bc_decimal_row row = {0};
 	struct bc_small_decimals small;
 	struct dice dice = {4};
-	char wanted[32];
+	char expected[32];
 	char got[64];
 
 	bc_small_decimals_init(&small);
@@ -166,25 +167,25 @@ TEST(numbers_of_all_lengths_are_exact)
 				n *= 10;
 			n += dice_below(&dice, 3) - UINT64_C(1);
 		}
-		int length = snprintf(wanted, sizeof(wanted), "%" PRIu64, n);
+		int length = snprintf(expected, sizeof(expected), "%" PRIu64, n);
 		assert_int_equal(bc_write_decimal(got, n) - got, length);
-		assert_memory_equal(got, wanted, (size_t)length);
+		assert_memory_equal(got, expected, (size_t)length);
 		assert_int_equal(bc_write_decimal_row(got, &row, n) - got, length);
-		assert_memory_equal(got, wanted, (size_t)length);
+		assert_memory_equal(got, expected, (size_t)length);
 		assert_int_equal(bc_write_small_decimal(got, &small, n) - got, length);
-		assert_memory_equal(got, wanted, (size_t)length);
-		length = snprintf(wanted, sizeof(wanted), "%" PRId64, (int64_t)n);
+		assert_memory_equal(got, expected, (size_t)length);
+		length = snprintf(expected, sizeof(expected), "%" PRId64, (int64_t)n);
 		assert_int_equal(bc_write_signed(got, (int64_t)n) - got, length);
-		assert_memory_equal(got, wanted, (size_t)length);
+		assert_memory_equal(got, expected, (size_t)length);
 		unsigned digits = dice_below(&dice, 20);
-		length = snprintf(wanted, sizeof(wanted), "%0*" PRIx64, (int)digits, n);
+		length = snprintf(expected, sizeof(expected), "%0*" PRIx64, (int)digits, n);
 		assert_int_equal(bc_write_hex_padded(got, n, digits) - got, length);
-		assert_memory_equal(got, wanted, (size_t)length);
+		assert_memory_equal(got, expected, (size_t)length);
 	}
 	for (uint32_t n = 0; n < 1000000; n++) {
-		snprintf(wanted, sizeof(wanted), "%" PRIu32, n);
+		snprintf(expected, sizeof(expected), "%" PRIu32, n);
 		*bc_write_decimal(got, n) = '\0';
-		assert_string_equal(got, wanted);
+		assert_string_equal(got, expected);
 	}
 	assert_int_equal(bc_write_decimal(got, UINT64_MAX) - got, 20);
 	assert_memory_equal(got, "18446744073709551615", 20);

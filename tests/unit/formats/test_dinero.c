@@ -6,46 +6,37 @@
 #include "tests/support/test.h"
 
 static const struct {
-	char label;
+	enum bc_format format;
+	const char *line;
 	unsigned type;
-} din_labels[] = {{'0', BC_REQ_MEMREAD}, {'1', BC_REQ_MEMWRITE}, {'2', BC_REQ_FETCH},
-	{'3', BC_REF_MISC}, {'4', BC_REF_FLUSH}};
+} labels[] = {
+	{BC_FORMAT_DIN, "0 7fff12\n", BC_REQ_MEMREAD},
+	{BC_FORMAT_DIN, "1 7fff12\n", BC_REQ_MEMWRITE},
+	{BC_FORMAT_DIN, "2 7fff12\n", BC_REQ_FETCH},
+	{BC_FORMAT_DIN, "3 7fff12\n", BC_REF_MISC},
+	{BC_FORMAT_DIN, "4 7fff12\n", BC_REF_FLUSH},
+	{BC_FORMAT_XDIN, "r 7fff12 1f\n", BC_REQ_MEMREAD},
+	{BC_FORMAT_XDIN, "w 7fff12 1f\n", BC_REQ_MEMWRITE},
+	{BC_FORMAT_XDIN, "i 7fff12 1f\n", BC_REQ_FETCH},
+	{BC_FORMAT_XDIN, "m 7fff12 1f\n", BC_REF_MISC},
+	{BC_FORMAT_XDIN, "c 7fff12 1f\n", BC_REF_COPYBACK},
+	{BC_FORMAT_XDIN, "v 7fff12 1f\n", BC_REF_INVALIDATE},
+};
+#define LABELS (sizeof(labels) / sizeof(labels[0]))
 
-static const struct {
-	char letter;
-	unsigned type;
-} xdin_letters[] = {{'r', BC_REQ_MEMREAD}, {'w', BC_REQ_MEMWRITE}, {'i', BC_REQ_FETCH},
-	{'m', BC_REF_MISC}, {'c', BC_REF_COPYBACK}, {'v', BC_REF_INVALIDATE}};
-
-TEST(every_label_of_din_round_trips)
+TEST(every_label_round_trips)
 {
-	for (size_t i = 0; i < sizeof(din_labels) / sizeof(din_labels[0]); i++) {
-		char line[40];
-		snprintf(line, sizeof(line), "%c 7fff12\n", din_labels[i].label);
-		struct parsed parsed = parse_text(BC_FORMAT_DIN, "", line);
+	for (size_t i = 0; i < LABELS; i++) {
+		bool has_size = labels[i].format == BC_FORMAT_XDIN;
+		struct parsed parsed = parse_text(labels[i].format, "", labels[i].line);
 		assert_int_equal(parsed.count, 1);
-		assert_int_equal(parsed.entries[0].type, din_labels[i].type);
+		assert_int_equal(parsed.entries[0].type, labels[i].type);
 		assert_true(parsed.entries[0].addr == 0x7fff12);
-		assert_int_equal(parsed.entries[0].has, 0);
+		assert_int_equal(parsed.entries[0].has, has_size ? BC_HAS_SIZE : 0);
+		assert_int_equal(parsed.entries[0].size, has_size ? 0x1f : 0);
 		assert_true(parsed.entries[0].number == 1);
 		parsed_free(&parsed);
-		assert_reprints(BC_FORMAT_DIN, line, line);
-	}
-}
-
-TEST(every_letter_of_xdin_round_trips)
-{
-	for (size_t i = 0; i < sizeof(xdin_letters) / sizeof(xdin_letters[0]); i++) {
-		char line[40];
-		snprintf(line, sizeof(line), "%c 7fff12 1f\n", xdin_letters[i].letter);
-		struct parsed parsed = parse_text(BC_FORMAT_XDIN, "", line);
-		assert_int_equal(parsed.count, 1);
-		assert_int_equal(parsed.entries[0].type, xdin_letters[i].type);
-		assert_true(parsed.entries[0].addr == 0x7fff12);
-		assert_int_equal(parsed.entries[0].has, BC_HAS_SIZE);
-		assert_int_equal(parsed.entries[0].size, 0x1f);
-		parsed_free(&parsed);
-		assert_reprints(BC_FORMAT_XDIN, line, line);
+		assert_reprints(labels[i].format, labels[i].line, labels[i].line);
 	}
 	assert_reprints(BC_FORMAT_XDIN, "r 10 0\n", "r 10 0\n");
 }
@@ -132,8 +123,8 @@ TEST(random_references_round_trip)
 		enum bc_format format = is_extended ? BC_FORMAT_XDIN : BC_FORMAT_DIN;
 		struct bc_entry entries[300];
 		for (size_t i = 0; i < 300; i++) {
-			unsigned type = is_extended ? xdin_letters[dice_below(&dice, 6)].type
-						    : din_labels[dice_below(&dice, 5)].type;
+			unsigned type = is_extended ? labels[5 + dice_below(&dice, 6)].type
+						    : labels[dice_below(&dice, 5)].type;
 			bc_entry_reference(&entries[i], type,
 				dice_roll(&dice) >> dice_below(&dice, 64), i + 1);
 			if (is_extended) {

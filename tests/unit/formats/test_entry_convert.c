@@ -5,7 +5,7 @@
 
 /* Converts entries for a target and collects the output in order. */
 struct converted {
-	struct bc_entry_converter fit;
+	struct bc_entry_converter converter;
 	struct bc_entry entries[64];
 	size_t count;
 	size_t runs;
@@ -20,26 +20,26 @@ static struct converted convert(
 	size_t n;
 
 	options.keep_invalid = keep_invalid;
-	bc_entry_converter_init(&converted.fit, target, &options);
-	bc_entry_convert_batch(&converted.fit, entries, count);
-	while ((n = bc_entry_converter_next(&converted.fit, &run)) != 0) {
+	bc_entry_converter_init(&converted.converter, target, &options);
+	bc_entry_convert_batch(&converted.converter, entries, count);
+	while ((n = bc_entry_converter_next(&converted.converter, &run)) != 0) {
 		assert_true(converted.count + n <= 64);
 		memcpy(converted.entries + converted.count, run, n * sizeof(*run));
 		converted.count += n;
 		converted.runs++;
 	}
-	assert_int_equal(bc_entry_converter_next(&converted.fit, &run), 0);
+	assert_int_equal(bc_entry_converter_next(&converted.converter, &run), 0);
 	return converted;
 }
 
 static uint64_t reduced(const struct converted *converted, uint32_t trait)
 {
-	return converted->fit.reduced[__builtin_ctz(trait)];
+	return converted->converter.reduced[__builtin_ctz(trait)];
 }
 
 static uint64_t left_out(const struct converted *converted, uint32_t trait)
 {
-	return converted->fit.left_out[__builtin_ctz(trait)];
+	return converted->converter.left_out[__builtin_ctz(trait)];
 }
 
 /* Checks that only these traits were lost, this number of times. */
@@ -47,12 +47,13 @@ static void assert_lost(const struct converted *converted, uint32_t reduced_trai
 	uint32_t left_out_traits, uint64_t times)
 {
 	for (unsigned i = 0; i < BC_TRAIT_BITS; i++) {
-		assert_int_equal(
-			converted->fit.reduced[i], (reduced_traits >> i & 1) != 0 ? times : 0);
-		assert_int_equal(
-			converted->fit.left_out[i], (left_out_traits >> i & 1) != 0 ? times : 0);
+		assert_int_equal(converted->converter.reduced[i],
+			(reduced_traits >> i & 1) != 0 ? times : 0);
+		assert_int_equal(converted->converter.left_out[i],
+			(left_out_traits >> i & 1) != 0 ? times : 0);
 	}
-	assert_int_equal(converted->fit.lost != NULL, (reduced_traits | left_out_traits) != 0);
+	assert_int_equal(
+		converted->converter.lost != NULL, (reduced_traits | left_out_traits) != 0);
 }
 
 static struct bc_entry reference(unsigned type, uint32_t has)
@@ -97,8 +98,8 @@ TEST(a_missing_field_is_counted_and_the_entry_passes)
 			assert_int_equal(converted.count, 3);
 			assert_lost(&converted, field & ~holds, 0, 2);
 			if ((field & ~holds) != 0) {
-				assert_ptr_equal(converted.fit.lost, &entries[1]);
-				assert_int_equal(converted.fit.lost_traits, field);
+				assert_ptr_equal(converted.converter.lost, &entries[1]);
+				assert_int_equal(converted.converter.lost_traits, field);
 			}
 		}
 	}
@@ -133,7 +134,7 @@ TEST(missing_types_are_reduced_or_left_out)
 		assert_int_equal(converted.count, is_left_out ? 2 : 3);
 		assert_lost(&converted, is_left_out ? 0 : cases[i].trait,
 			is_left_out ? cases[i].trait : 0, 1);
-		assert_ptr_equal(converted.fit.lost, &entries[1]);
+		assert_ptr_equal(converted.converter.lost, &entries[1]);
 		if (!is_left_out) {
 			assert_int_equal(converted.entries[1].type, cases[i].becomes);
 			assert_true(converted.entries[1].addr == 0x1000);

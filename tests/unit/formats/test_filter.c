@@ -146,7 +146,7 @@ TEST(no_chunk_with_a_match_is_skipped)
 	struct bc_chunk *chunk = malloc(sizeof(*chunk));
 	struct bc_filter f;
 	unsigned refused = 0;
-	unsigned taken = 0;
+	unsigned matched = 0;
 
 	for (unsigned round = 0; round < 5000; round++) {
 		uint64_t clock_hz = 1 + dice_below(&dice, 200000000);
@@ -169,9 +169,9 @@ TEST(no_chunk_with_a_match_is_skipped)
 								bc_span_has(bounds.ticks, tick));
 		}
 		refused += !may;
-		taken += may;
+		matched += may;
 	}
-	assert_true(refused > 500 && taken > 500);
+	assert_true(refused > 500 && matched > 500);
 	free(chunk);
 }
 

@@ -165,7 +165,7 @@ TEST(a_filter_is_unchanged_after_an_error)
 	assert_false(bc_filter_parse_types(&filter, "write,nonsense", err, sizeof(err)));
 	assert_false(bc_filter_parse_procs(&filter, "1,x", err, sizeof(err)));
 	assert_false(bc_filter_parse_addr(&filter, "5-4", err, sizeof(err)));
-	assert_false(bc_filter_parse_word(&filter, "port", "10000", err, sizeof(err)));
+	assert_false(bc_filter_parse_condition(&filter, "port", "10000", err, sizeof(err)));
 	assert_memory_equal(&filter, &before, sizeof(filter));
 	assert_true(bc_filter_parse_types(&filter, "write", err, sizeof(err)));
 	assert_true(matches(0, BC_REQ_MEMREAD, 1, 3) && matches(0, BC_REQ_MEMWRITE, 1, 3));

@@ -256,9 +256,9 @@ static struct bc_drift_result estimate_drift(double ppm, uint32_t late_ns, unsig
 	return result;
 }
 
-static void assert_near(double got, double wanted, double most)
+static void assert_near(double got, double expected, double most)
 {
-	assert_true(got - wanted <= most && wanted - got <= most);
+	assert_true(got - expected <= most && expected - got <= most);
 }
 
 TEST(drift_is_found)

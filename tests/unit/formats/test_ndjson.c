@@ -15,11 +15,11 @@
 	(BC_CAN_REFERENCE | BC_CAN_FETCH | BC_CAN_CYCLE | BC_CAN_P6 | BC_CAN_INVALID | \
 		BC_HAS_SIZE | BC_HAS_ATTR | BC_HAS_PROC | BC_HAS_TIME)
 
-static void check(uint32_t holds, const struct bc_entry *entry, const char *wanted)
+static void check(uint32_t holds, const struct bc_entry *entry, const char *expected)
 {
 	char *text = print_text(BC_FORMAT_NDJSON, holds, entry, 1);
 
-	assert_string_equal(text, wanted);
+	assert_string_equal(text, expected);
 	free(text);
 }
 
@@ -91,13 +91,13 @@ static char *write_known(char *out, bool is_known, const char *key, uint64_t num
 TEST(random_references_are_printed_like_printf)
 {
 	struct dice dice = {3};
-	char wanted[400];
+	char expected[400];
 
 	for (int round = 0; round < 40000; round++) {
 		struct bc_entry two[2] = {random_reference(&dice), random_reference(&dice)};
 		const struct bc_entry *e = &two[1];
 		bool has_epoch = dice_below(&dice, 2) == 0;
-		char *out = wanted;
+		char *out = expected;
 		char code[16];
 		const char *type = bc_ref_type_name(e->type);
 		snprintf(code, sizeof(code), "0x%02x", e->type);
@@ -113,7 +113,7 @@ TEST(random_references_are_printed_like_printf)
 		sprintf(out, "}\n");
 		uint32_t holds = BYU_HOLDS | (has_epoch ? BC_CAN_EVENT : 0);
 		char *text = print_text(BC_FORMAT_NDJSON, holds, two, 2);
-		assert_string_equal(strchr(text, '\n') + 1, wanted);
+		assert_string_equal(strchr(text, '\n') + 1, expected);
 		free(text);
 	}
 }
@@ -121,15 +121,15 @@ TEST(random_references_are_printed_like_printf)
 TEST(samples_spaces_and_letters_are_printed_like_printf)
 {
 	struct dice dice = {7};
-	char wanted[300];
+	char expected[300];
 
 	for (int round = 0; round < 20000; round++) {
 		struct bc_entry e = random_any_reference(&dice);
 		e.type = BC_REQ_MEMREAD;
-		char *out = wanted + sprintf(wanted,
-					     "{\"kind\":\"reference\",\"number\":%" PRIu64
-					     ",\"type\":\"MEMREAD\",\"addr\":\"0x%" PRIx64 "\"",
-					     e.number, e.addr);
+		char *out = expected + sprintf(expected,
+					       "{\"kind\":\"reference\",\"number\":%" PRIu64
+					       ",\"type\":\"MEMREAD\",\"addr\":\"0x%" PRIx64 "\"",
+					       e.number, e.addr);
 		e.has &= BC_HAS_SPACE | BC_HAS_LETTER | BC_HAS_SAMPLE;
 		e.has_delta = false;
 		e.letter = "ax ~\0\t\"\xff"[dice_below(&dice, 8)];
@@ -147,10 +147,11 @@ TEST(samples_spaces_and_letters_are_printed_like_printf)
 				"\",\"byte_enables\":\"0x%02x\",\"control\":\"0x%02x\"",
 				bc_be32(e.sample), e.sample[4], e.sample[5]);
 		strcpy(out, "}\n");
-		check(BC_CAN_REFERENCE | BC_HAS_LETTER | BC_HAS_SPACE | BC_HAS_SAMPLE, &e, wanted);
+		check(BC_CAN_REFERENCE | BC_HAS_LETTER | BC_HAS_SPACE | BC_HAS_SAMPLE, &e,
+			expected);
 		/* With data, the slow path is used. */
 		check(BC_CAN_REFERENCE | BC_HAS_LETTER | BC_HAS_SPACE | BC_HAS_SAMPLE | BC_HAS_DATA,
-			&e, wanted);
+			&e, expected);
 	}
 }
 
@@ -211,15 +212,15 @@ static void check_text(const uint8_t *text, uint32_t bytes)
 	struct bc_format_options options = bc_format_options_default();
 	struct bc_entry entry = whole_kernel_event();
 	const char *const before = "{\"kind\":\"kernel\",\"number\":2,\"tag\":\"M\",\"rest\":";
-	uint32_t wanted[8];
+	uint32_t expected[8];
 	uint32_t got[64];
 	size_t n = 0;
 	size_t count = 0;
 
 	for (uint32_t i = 0; i < bytes; count++) {
-		size_t length = decode(text + i, bytes - i, &wanted[count]);
+		size_t length = decode(text + i, bytes - i, &expected[count]);
 		if (length == 0)
-			wanted[count] = text[i];
+			expected[count] = text[i];
 		i += (uint32_t)(length != 0 ? length : 1);
 	}
 	options.source_holds = BC_CAN_KERNEL;
@@ -232,7 +233,7 @@ static void check_text(const uint8_t *text, uint32_t bytes)
 	assert_int_equal(end - at, 2);
 	assert_memory_equal(at, "}\n", 2);
 	assert_int_equal(n, count);
-	assert_memory_equal(got, wanted, count * sizeof(*got));
+	assert_memory_equal(got, expected, count * sizeof(*got));
 	printed_free(&all);
 }
 

@@ -22,7 +22,7 @@ static struct bc_entry entry_at(uint64_t tick)
 
 TEST(two_rows_have_the_documented_bytes)
 {
-	static const uint8_t wanted[] = {0xEF, 0xBE, 0xAD, 0xDE,                     /* session */
+	static const uint8_t expected[] = {0xEF, 0xBE, 0xAD, 0xDE,                   /* session */
 		0, 0, 0, 0, 0, 0, 0, 0,                                              /* seq */
 		0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11,                      /* t */
 		0x78, 0x56, 0x34, 0x12, 3, 0xA1, 0xB2, 0xC3, 0xFF, 0xFF, 0xFF, 0xFF, /* BYU */
@@ -37,8 +37,8 @@ TEST(two_rows_have_the_documented_bytes)
 	struct printed out = print_entries(
 		entries, 2, BC_FORMAT_BCP1, BC_FORMAT_ROWBINARY, &options);
 	assert_nothing_lost(&out);
-	assert_int_equal(out.trace.n, sizeof(wanted));
-	assert_memory_equal(out.trace.bytes, wanted, sizeof(wanted));
+	assert_int_equal(out.trace.n, sizeof(expected));
+	assert_memory_equal(out.trace.bytes, expected, sizeof(expected));
 	printed_free(&out);
 }
 

@@ -66,7 +66,7 @@ static void describe_all(char *out, size_t room, const struct lines *l)
 
 static const struct {
 	const char *line;
-	const char *means;
+	const char *expected;
 } known[] = {
 	/* Instructions. */
 	{"1 clk 0 IT (1) 00000004 3c080001 A svc : lui t0,0x1",
@@ -158,14 +158,14 @@ static const struct {
 
 TEST(each_line_becomes_the_right_entries)
 {
-	char means[2048];
+	char got[2048];
 
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
 		struct lines l = line_read(known[i].line);
 		assert_int_equal(l.end, BC_PARSE_DONE);
 		lines_check(&l);
-		describe_all(means, sizeof(means), &l);
-		assert_string_equal(means, known[i].means);
+		describe_all(got, sizeof(got), &l);
+		assert_string_equal(got, known[i].expected);
 		lines_free(&l);
 	}
 }
@@ -315,6 +315,17 @@ TEST(any_byte_of_a_line_may_be_changed)
 	}
 }
 
+static void assert_described(const char *text, const char *expected)
+{
+	struct lines l = lines_read(text, strlen(text), BC_LINE_ENTRIES);
+	char got[1024];
+
+	lines_check(&l);
+	describe_all(got, sizeof(got), &l);
+	assert_string_equal(got, expected);
+	lines_free(&l);
+}
+
 TEST(a_line_without_a_time_has_that_of_the_previous_line)
 {
 	static const char text[] = "R r0 00000001\n"
@@ -324,16 +335,11 @@ TEST(a_line_without_a_time_has_that_of_the_previous_line)
 				   "13 ps CADI\n"
 				   "   BR (00000000) A\n"
 				   "   MR1 00000000 01\n";
-	static const char means[] = "no time [r0] [00000001]; 12 ns [r0] [00000001]; "
-				    "12 ns [r1] [00000002]; 12 ns kept; 13 ps kept; 13 ps kept; "
-				    "13 ps MEMREAD 0 1 1";
-	char got[1024];
+	static const char expected[] = "no time [r0] [00000001]; 12 ns [r0] [00000001]; "
+				       "12 ns [r1] [00000002]; 12 ns kept; 13 ps kept; 13 ps kept; "
+				       "13 ps MEMREAD 0 1 1";
 
-	struct lines l = lines_read(text, sizeof(text) - 1, BC_LINE_ENTRIES);
-	lines_check(&l);
-	describe_all(got, sizeof(got), &l);
-	assert_string_equal(got, means);
-	lines_free(&l);
+	assert_described(text, expected);
 }
 
 TEST(a_continuation_line_has_the_kind_of_its_access)
@@ -350,19 +356,14 @@ TEST(a_continuation_line_has_the_kind_of_its_access)
 		"   LD 00004020  ........ 11111111 ........ ........\n"
 		"   CADI\n"
 		"      00004010  44444444 ........ ........ ........\n";
-	static const char means[] =
+	static const char expected[] =
 		"1 tic executed d8 2 c878/4 [T] [thrd_s] [LDM r0!,{r3-r6}]; "
 		"1 tic MEMREAD 4028 4 11111111; 1 tic MEMREAD 401c 4 22222222; "
 		"1 tic MEMREAD 4000 1 unknown; 1 tic MEMWRITE 4028 4 33333333; "
 		"1 tic MEMWRITE 4026 4 44444444; 1 tic [r0] [00000000]; 1 tic kept; "
 		"1 tic MEMREAD 4028 4 11111111; 1 tic kept; 1 tic kept";
-	char got[1024];
 
-	struct lines l = lines_read(text, sizeof(text) - 1, BC_LINE_ENTRIES);
-	lines_check(&l);
-	describe_all(got, sizeof(got), &l);
-	assert_string_equal(got, means);
-	lines_free(&l);
+	assert_described(text, expected);
 }
 
 TEST(entries_are_the_same_for_any_buffer_size)

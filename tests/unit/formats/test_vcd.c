@@ -69,14 +69,14 @@ static size_t times_of(const struct printed *all, uint64_t *times, size_t room)
 }
 
 static void check_times(
-	const struct printed *all, const uint64_t *wanted, size_t count, uint64_t lost)
+	const struct printed *all, const uint64_t *expected, size_t count, uint64_t lost)
 {
 	uint64_t times[16];
 
 	assert_int_equal(all->rc, 0);
 	assert_int_equal(times_of(all, times, 16), count);
 	for (size_t i = 0; i < count; i++)
-		assert_int_equal(times[i], wanted[i]);
+		assert_int_equal(times[i], expected[i]);
 	assert_int_equal(all->reduced[__builtin_ctz(BC_HAS_TIME)], lost);
 }
 
@@ -134,8 +134,8 @@ TEST(random_numbers_are_written_as_bits)
 		struct bc_entry entry = at_tick(1);
 		uint64_t number = round < 64 ? UINT64_C(1) << round
 					     : dice_roll(&dice) >> dice_below(&dice, 64);
-		char wanted[80];
-		char *out = wanted + sizeof(wanted);
+		char expected[80];
+		char *out = expected + sizeof(expected);
 		entry.addr = number;
 		*--out = '\0';
 		for (const char *p = "\n\" "; *p != '\0'; p++)
