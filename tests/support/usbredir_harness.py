@@ -22,7 +22,7 @@ class Board:
         self.process = harness.popen(
             self.argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self._answers = b""
-        equal(self.ask("state") in ("alone", "unplugged"), True, "the state at first")
+        equal(self.ask("state") in ("waiting", "unplugged"), True, "the state at first")
         return self
 
     def __exit__(self, *exception):

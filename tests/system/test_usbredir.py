@@ -627,7 +627,7 @@ def test_what_it_sends_is_kept_of_each_connection(tmp):
                 guest.stop()
                 board.ask("state")
                 streams.append(bytes(guest.stream))
-            wait_until(lambda: board.ask("state") == "alone", "the end of the connection")
+            wait_until(lambda: board.ask("state") == "waiting", "the end of the connection")
         for number, stream in enumerate(streams, 1):
             equal((tmp / f"kept.{number}").read_bytes(), stream, f"connection {number}")
         assert not (tmp / "kept.3").exists()
@@ -644,7 +644,7 @@ def test_a_machine_that_is_switched_off_is_an_unplug(tmp):
                 guest.configure()
                 guest.start()
                 guest.stream_until(has_bytes(100000))
-            wait_until(lambda: board.ask("state") == "alone", "it is seen")
+            wait_until(lambda: board.ask("state") == "waiting", "it is seen")
         equal(board.sent()["plugs"], plugs + 2, "the first one was plugged in from the start")
 
 
@@ -702,7 +702,7 @@ def test_what_is_no_usbredir_ends_its_connection_and_nothing_else(tmp):
                 except (BrokenPipeError, ConnectionResetError):
                     pass
                 guest.ends()
-            wait_until(lambda: board.ask("state") == "alone", what)
+            wait_until(lambda: board.ask("state") == "waiting", what)
         with Guest(board) as guest:
             guest.configure()
 
@@ -861,10 +861,10 @@ def test_a_socket_in_use_is_left_alone_and_one_left_over_is_taken(tmp):
 def test_commands_are_answered_in_order_one_line_each(tmp):
     with Board(tmp) as board:
         board.say("state\nrate 5\nfrob\n\nsent\n" + "x" * 100000 + "\nstate\n")
-        equal(board.answer(), "alone")
+        equal(board.answer(), "waiting")
         equal(board.answer(), "ok")
         assert board.answer().startswith("error: ")
         assert board.answer().startswith("error: ")
         json.loads(board.answer())
-        equal(board.answer(), "error: the line is too long")
-        equal(board.answer(), "alone")
+        equal(board.answer(), "error: line too long")
+        equal(board.answer(), "waiting")
