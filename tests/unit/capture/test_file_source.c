@@ -299,7 +299,7 @@ TEST_F(a_stop_at_any_piece_ends_the_stream_once)
 				open_run(f, &run, "s", BC_FORMAT_UNKNOWN);
 				run.act = ACT_STOP;
 				run.act_at = pieces;
-				run.acts_within = within;
+				run.acts_in_call = within;
 				run.refusals = refusals;
 				source_run_all(&run);
 				assert_int_equal(run.ends, 1);
@@ -324,7 +324,7 @@ TEST_F(a_close_at_any_piece_ends_the_delivery)
 				open_run(f, &run, "s", BC_FORMAT_UNKNOWN);
 				run.act = ACT_CLOSE;
 				run.act_at = pieces;
-				run.acts_within = within;
+				run.acts_in_call = within;
 				run.refusals = refusals;
 				source_run_all(&run); /* checks the result */
 				assert_int_equal(
@@ -340,10 +340,10 @@ TEST_F(a_source_can_be_closed_in_its_end_callback)
 	for (int is_stopped = 0; is_stopped < 2; is_stopped++) {
 		struct source_run run;
 		open_run(f, &run, "s", BC_FORMAT_UNKNOWN);
-		run.closes_within_end = true;
+		run.closes_in_end = true;
 		run.act = is_stopped ? ACT_STOP : ACT_NONE;
 		run.act_at = is_stopped ? 2 : NEVER;
-		run.acts_within = true;
+		run.acts_in_call = true;
 		source_run_all(&run);
 		assert_int_equal(run.ends, 1);
 		assert_int_equal(run.chunks, is_stopped ? 2 : CHUNKS);
@@ -359,7 +359,7 @@ TEST_F(a_source_can_be_closed_while_its_thread_waits_for_a_free_piece)
 	run.refusals = 50; /* long enough for all pieces to be filled */
 	run.act = ACT_CLOSE;
 	run.act_at = 1;
-	run.acts_within = true;
+	run.acts_in_call = true;
 	source_run_all(&run);
 	source_run_close(&run);
 }
@@ -476,7 +476,7 @@ TEST_F(a_fifo_is_stopped_while_its_writer_continues)
 			open_run(f, &run, "fifo", BC_FORMAT_RAW6);
 			run.act = is_closed ? ACT_CLOSE : ACT_STOP;
 			run.act_at = pieces;
-			run.acts_within = pieces % 2 == 0;
+			run.acts_in_call = pieces % 2 == 0;
 			run.refusals = 1;
 			assert_int_equal(pthread_create(&thread, NULL, feed, &feeder), 0);
 			source_run_all(&run);
@@ -653,11 +653,11 @@ TEST_F(a_capture_can_be_stopped_and_closed_at_any_piece)
 			struct source_run run;
 			open_run(f, &run, "capture", BC_FORMAT_UNKNOWN);
 			run.act = how & 1 ? ACT_STOP : ACT_CLOSE;
-			run.acts_within = (how & 2) != 0;
+			run.acts_in_call = (how & 2) != 0;
 			run.act_at = at;
 			run.refusals = 1;
 			source_run_all(&run);
-			if (run.acts_within || at == 0)
+			if (run.acts_in_call || at == 0)
 				assert_int_equal(run.pieces, at);
 			source_run_close(&run);
 		}

@@ -126,14 +126,14 @@ TEST(a_source_can_be_closed_without_a_start)
 /* An endless source, stopped after `frames` frames; by the sink in its call or on the next turn;
  * with and without refused frames. */
 static void run_stopped(
-	struct source_run *run, uint32_t frames, bool acts_within, unsigned refusals, uint64_t rate)
+	struct source_run *run, uint32_t frames, bool acts_in_call, unsigned refusals, uint64_t rate)
 {
 	static const struct bc_sim_options endless = {.seed = 7, .agents = 2};
 
 	open_run(run, &endless, rate);
 	run->act = ACT_STOP;
 	run->act_at = frames;
-	run->acts_within = acts_within;
+	run->acts_in_call = acts_in_call;
 	run->refusals = refusals;
 	source_run_all(run);
 }
@@ -171,7 +171,7 @@ TEST(a_close_at_any_frame_ends_the_delivery)
 				open_run(&run, &options, 0);
 				run.act = ACT_CLOSE;
 				run.act_at = frames;
-				run.acts_within = within;
+				run.acts_in_call = within;
 				run.refusals = refusals;
 				source_run_all(&run); /* checks the result */
 				assert_int_equal(run.ends, 0);
@@ -186,7 +186,7 @@ TEST_WITH(stream, stream, a_source_can_be_closed_in_its_end_callback)
 	struct source_run run;
 
 	open_run(&run, &options, 0);
-	run.closes_within_end = true;
+	run.closes_in_end = true;
 	source_run_all(&run);
 	assert_whole(&run, stream);
 	source_run_close(&run);
@@ -257,7 +257,7 @@ TEST(a_paced_source_is_stopped_and_closed_at_any_frame)
 			open_run(&run, &options, 100000);
 			run.act = ACT_CLOSE;
 			run.act_at = frames;
-			run.acts_within = within;
+			run.acts_in_call = within;
 			source_run_all(&run);
 			assert_int_equal(run.ends, 0);
 			source_run_close(&run);
