@@ -26,7 +26,7 @@ struct recovery {
 	struct bc_log_limits limits;
 };
 
-static void on_progress(void *context)
+static void on_file_progress(void *context)
 {
 	const struct recovery *r = context;
 
@@ -240,7 +240,7 @@ int bc_startup_recover(const char *dir, int dir_fd, char newest[BC_RECORDING_ID_
 	int recovered = 0;
 	int rc = bc_segments_list(&list, dir_fd);
 
-	r.progress = (struct bc_progress_cb){.on_progress = on_progress, .context = &r};
+	r.progress = (struct bc_progress_cb){.on_progress = on_file_progress, .context = &r};
 	newest[0] = '\0';
 	if (rc != 0)
 		return rc;

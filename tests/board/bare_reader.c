@@ -1,13 +1,13 @@
 /* bare_reader [-d VID:PID] [-n TRANSFERS] [-b BYTES] [-c BYTES] [-t SECONDS] [-p UNPLUGS]
  *             [-x MS] [-o FILE]
- * The least that reads a board with libusb: claims interface 0, sends START and keeps TRANSFERS
- * (16) of BYTES (65536) queued on endpoint 0x81. What it takes of CPU time is what no reader can
- * go below; and it shows that an adapter works before buscapd is asked.
+ * A minimal reader of a board with libusb: claims interface 0, sends START and keeps TRANSFERS
+ * (16) of BYTES (65536) queued on endpoint 0x81. Its CPU time is the minimum for any reader, and
+ * it tests an adapter without buscapd.
  *
- * It waits for the board, and for the next one after an unplug, and ends after so many bytes (-c),
- * seconds (-t) or unplugs (-p), or with SIGTERM: then it sends STOP and reads what is left. With
- * -x it cancels all transfers and begins anew every so many milliseconds. The stream goes to FILE
- * or nowhere. At the end it prints a line of JSON. */
+ * It waits for the board, also after an unplug. It ends after a number of bytes (-c), seconds (-t)
+ * or unplugs (-p), or on SIGTERM: then it sends STOP and reads the rest. With -x it cancels all
+ * transfers and restarts them at that interval. The stream goes to FILE or is discarded. At the
+ * end it prints a line of JSON. */
 
 #include <getopt.h>
 #include <libusb.h>
@@ -43,7 +43,7 @@ struct reader {
 	uint64_t total, completed, shorts, cancelled, cancelled_bytes, errors, unplugs, opens;
 };
 
-static atomic_bool is_stopped; /* the signal may come on a thread of libusb */
+static atomic_bool is_stopped; /* the signal may be delivered to a thread of libusb */
 
 static void on_signal(int number)
 {
@@ -76,7 +76,7 @@ static void LIBUSB_CALL on_transfer(struct libusb_transfer *transfer)
 	struct reader *reader = transfer->user_data;
 
 	reader->in_flight--;
-	/* Whatever the status: what came has come. */
+	/* The data counts whatever the status. */
 	if (transfer->actual_length > 0) {
 		reader->total += (uint64_t)transfer->actual_length;
 		reader->last_data_ns = now_ns(CLOCK_MONOTONIC);
@@ -140,7 +140,7 @@ static void open_arrived(struct reader *reader)
 	reader->opens++;
 	reader->is_lost = reader->is_cancelling = false;
 	rc = libusb_claim_interface(reader->handle, INTERFACE);
-	/* A board that was unplugged again is no failure: is_lost leads to the next. */
+	/* If the board was unplugged again, is_lost is set and the next one is awaited. */
 	if (rc == 0)
 		rc = request(reader, 2);
 	if (rc < 0 || !submit_all(reader)) {
@@ -151,7 +151,7 @@ static void open_arrived(struct reader *reader)
 
 static void turn(struct reader *reader)
 {
-	/* Cancelling only ever after a transfer would miss the half-filled ones. */
+	/* Cancelling only after a completed transfer would miss the partly filled ones. */
 	struct timeval wait = {0, reader->cancel_ms != 0 ? 1000 : 20000};
 
 	libusb_handle_events_timeout_completed(reader->context, &wait, NULL);
@@ -166,7 +166,7 @@ static void cancel_all(struct reader *reader)
 		turn(reader);
 }
 
-static void shut(struct reader *reader)
+static void close_board(struct reader *reader)
 {
 	libusb_release_interface(reader->handle, INTERFACE);
 	libusb_close(reader->handle);
@@ -193,7 +193,7 @@ static void read_board(struct reader *reader, uint64_t began_ns)
 			continue;
 		if (reader->is_lost) {
 			cancel_all(reader);
-			shut(reader);
+			close_board(reader);
 			reader->unplugs++;
 		} else if (reader->is_cancelling ||
 			   (reader->cancel_ms != 0 && now_ns(CLOCK_MONOTONIC) >= cancel_ns)) {
@@ -217,7 +217,7 @@ static void finish(struct reader *reader)
 			now_ns(CLOCK_MONOTONIC) - reader->last_data_ns < SILENCE_NS)
 			turn(reader);
 	cancel_all(reader);
-	shut(reader);
+	close_board(reader);
 }
 
 static bool set_up(struct reader *reader)
@@ -306,7 +306,7 @@ int main(int argc, char **argv)
 	sigaction(SIGTERM, &(struct sigaction){.sa_handler = on_signal}, NULL);
 	sigaction(SIGINT, &(struct sigaction){.sa_handler = on_signal}, NULL);
 	if (!set_up(&reader)) {
-		fprintf(stderr, "bare_reader: libusb can't be set up\n");
+		fprintf(stderr, "bare_reader: can't initialize libusb\n");
 		return 1;
 	}
 	uint64_t began_ns = now_ns(CLOCK_MONOTONIC);

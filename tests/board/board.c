@@ -36,14 +36,14 @@ static bool are_in_range(const struct board_options *o)
 	       o->rate <= BOARD_RATE_MAX;
 }
 
-/* What has its power from the bus begins anew; what has its own begins only the connection. */
+/* A bus-powered board starts afresh; a self-powered one only reconnects. */
 static void connect(struct board *board)
 {
 	board->is_plugged = true;
 	board->is_halted = false;
 	board->configuration = 0;
 	board->alternate = 0;
-	board->seam.is_open = false; /* who listens listens anew */
+	board->seam.is_open = false; /* the receiver starts afresh */
 	board->serial = board->next_serial;
 	board->firmware = board->next_firmware;
 	board->ftdi.last_packet_ns = board->now_ns;

@@ -9,8 +9,8 @@
 
 #define LOOP_SAMPLES (UINT32_C(1) << 17)
 
-/* From the last sample of a lap to the first of the next: more than a delta holds, so that a frame
- * ends there for a reason that a receiver knows. */
+/* Ticks from the last sample of a lap to the first of the next: more than a delta can hold, so
+ * that the frame ends there for a reason that a receiver knows. */
 #define LAP_PAUSE 100000
 
 static void keep_frame(struct board_bus *bus, const uint8_t *frame, uint32_t *n)
@@ -25,7 +25,7 @@ static void keep_frame(struct board_bus *bus, const uint8_t *frame, uint32_t *n)
 		tick += bc_le16(sample + 6);
 		uint64_t delta = *n == 0 ? LAP_PAUSE : tick - bus->ticks[*n - 1];
 		bus->ticks[*n] = tick;
-		bus->runs[*n] = delta > UINT16_MAX; /* for now: whether a run begins here */
+		bus->runs[*n] = delta > UINT16_MAX; /* for now: whether a run starts here */
 		uint8_t *out = bus->samples + (size_t)*n * BC_BCP1_SAMPLE_BYTES;
 		memcpy(out, sample, BC_SAMPLE_BYTES);
 		bc_write_le16(out + 6, delta > UINT16_MAX ? 0 : (uint16_t)delta);
@@ -87,7 +87,7 @@ uint32_t board_bus_run(const struct board_bus *bus)
 	return bus->runs[bus->at];
 }
 
-uint64_t board_bus_take(struct board_bus *bus, uint8_t *out, uint32_t n)
+uint64_t board_bus_read(struct board_bus *bus, uint8_t *out, uint32_t n)
 {
 	uint64_t last = bus->base + bus->ticks[bus->at + n - 1];
 
@@ -98,13 +98,13 @@ uint64_t board_bus_take(struct board_bus *bus, uint8_t *out, uint32_t n)
 	return last;
 }
 
-void board_bus_take_raw(struct board_bus *bus, uint8_t *out, uint32_t n)
+void board_bus_read_raw(struct board_bus *bus, uint8_t *out, uint32_t n)
 {
 	const uint8_t *sample = bus->samples + (size_t)bus->at * BC_BCP1_SAMPLE_BYTES;
 
 	for (uint32_t i = 0; i < n; i++) {
 		memcpy(out, sample, BC_SAMPLE_BYTES);
-		out[5] &= 0xF0; /* there is no flag that would say what an agent id is */
+		out[5] &= 0xF0; /* with one agent, the agent bits are 0 */
 		sample += BC_BCP1_SAMPLE_BYTES;
 		out += BC_SAMPLE_BYTES;
 	}
@@ -126,6 +126,6 @@ void board_bus_rest(struct board_bus *bus, uint64_t ticks)
 
 void board_bus_power_on(struct board_bus *bus)
 {
-	/* Wraps where the loop has gone on; the sum is what counts. */
+	/* May wrap around; only the sum matters. */
 	bus->base = bus->ticks[0] - bus->ticks[bus->at];
 }

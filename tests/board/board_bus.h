@@ -1,8 +1,8 @@
-/* The bus that a board stands on: a loop of samples, taken once from capture/sim/sim.h and gone
- * round for ever, so that a lap costs a memcpy. A loop is much longer than what LZ4 looks back on:
- * the stream packs as well as the simulated bus itself. Ticks rise from lap to lap.
+/* The bus that a board captures: a loop of samples from capture/sim/sim.h, so that each lap costs
+ * only a memcpy. The loop is much longer than LZ4's window, so the stream compresses like the
+ * simulated bus itself. Ticks increase from lap to lap.
  *
- * board_bus_init(), then any of the others, then board_bus_free(). */
+ * Call board_bus_init(), then any of the others, then board_bus_free(). */
 #ifndef BC_TESTS_BOARD_BOARD_BUS_H
 #define BC_TESTS_BOARD_BOARD_BUS_H
 
@@ -10,39 +10,39 @@
 #include <stdint.h>
 
 struct board_bus {
-	uint8_t *samples; /* as they stand in a bcp1 frame, each with its delta */
-	uint64_t *ticks;  /* of each sample, in the first lap */
-	uint32_t *runs;   /* how many samples from each on may share a frame */
-	uint64_t lap;     /* ticks of a lap */
+	uint8_t *samples; /* as in a bcp1 frame, each with its delta */
+	uint64_t *ticks;  /* of each sample in the first lap */
+	uint32_t *runs;   /* number of samples, from each one on, that fit in one frame */
+	uint64_t lap;     /* ticks per lap */
 	uint64_t base;    /* added to ticks[] */
 	uint32_t at;      /* the next sample */
 };
 
-/* Returns false when memory ran out or `agents` is not 1 .. 4; nothing is to be freed then. */
+/* Returns false if out of memory or `agents` is not 1 .. 4; then nothing needs to be freed. */
 bool board_bus_init(struct board_bus *bus, uint64_t seed, unsigned agents);
 void board_bus_free(struct board_bus *bus);
 
-/* The tick of the next sample. */
+/* Returns the tick of the next sample. */
 uint64_t board_bus_tick(const struct board_bus *bus);
 
-/* How many samples, the next and those behind it, may share a frame: up to the first delta that is
- * too long, or the end of the loop. At least 1. */
+/* Returns how many of the next samples fit in one frame: up to the first delta that is too long,
+ * or the end of the loop. At least 1. */
 uint32_t board_bus_run(const struct board_bus *bus);
 
 /* Copies the next n samples, at most a run: 8 bytes each, the first with a delta of 0. Returns the
  * tick of the last. */
-uint64_t board_bus_take(struct board_bus *bus, uint8_t *out, uint32_t n);
+uint64_t board_bus_read(struct board_bus *bus, uint8_t *out, uint32_t n);
 
-/* The same as raw6: 6 bytes each. */
-void board_bus_take_raw(struct board_bus *bus, uint8_t *out, uint32_t n);
+/* The same as raw6, 6 bytes each. */
+void board_bus_read_raw(struct board_bus *bus, uint8_t *out, uint32_t n);
 
-/* Passes over n samples. */
+/* Skips n samples. */
 void board_bus_skip(struct board_bus *bus, uint64_t n);
 
-/* Lets the bus be silent for so many ticks before the next sample. */
+/* Inserts a silence of `ticks` before the next sample. */
 void board_bus_rest(struct board_bus *bus, uint64_t ticks);
 
-/* The tick counter starts anew. */
+/* Resets the tick counter. */
 void board_bus_power_on(struct board_bus *bus);
 
 #endif

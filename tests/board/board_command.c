@@ -7,19 +7,19 @@
 
 #define MS_NS UINT64_C(1000000)
 
-/* So many samples at a time can be lost: the tick counter has room for them. */
+/* Maximum samples per `lose`; the tick counter has room for them. */
 #define LOSE_MAX (UINT64_C(1) << 40)
 
 #define MANY (UINT64_C(1) << 62)
 
-/* What a command says when it can't: NULL is success. */
+/* Returns an error text, or NULL on success. */
 typedef const char *(*command_fn)(struct board *board, const char *value, char *answer);
 
-static const char not_a_number[] = "a number in range is wanted";
-static const char not_on_off[] = "\"on\" or \"off\" is wanted";
+static const char not_a_number[] = "not a number in range";
+static const char not_on_off[] = "expected \"on\" or \"off\"";
 static const char no_frames[] = "raw6 has no frames";
 
-/* A decimal number from `low` to `high` and nothing else. */
+/* Parses a decimal number from `low` to `high`; the whole text must match. */
 static bool read_number(const char *text, uint64_t low, uint64_t high, uint64_t *number)
 {
 	uint64_t n = 0;
@@ -117,7 +117,7 @@ static const char *command_short(struct board *board, const char *value, char *a
 static const char *add_fault(struct board *board, enum board_fault_kind kind, uint64_t bytes)
 {
 	if (board->fault_count == BOARD_FAULTS)
-		return "too many faults are waiting for a transfer";
+		return "too many pending faults";
 	board->faults[board->fault_count++] = (struct board_fault){kind, bytes};
 	return NULL;
 }
@@ -233,7 +233,7 @@ static const char *command_requests(struct board *board, const char *value, char
 			return NULL;
 		}
 	}
-	return "\"answer\", \"stall\" or \"hang\" is wanted";
+	return "expected \"answer\", \"stall\" or \"hang\"";
 }
 
 static const char *command_self_powered(struct board *board, const char *value, char *answer)
@@ -250,7 +250,7 @@ static int hex_digit(char c)
 	return at == NULL ? -1 : (int)(at - digits);
 }
 
-/* Text with \xNN for a byte. */
+/* Parses text in which \xNN stands for a byte. */
 static const char *read_text(const char *value, struct board_text *text)
 {
 	struct board_text out = {0};
@@ -261,12 +261,12 @@ static const char *read_text(const char *value, struct board_text *text)
 			int high = *value == 'x' ? hex_digit(value[1]) : -1;
 			int low = high < 0 ? -1 : hex_digit(value[2]);
 			if (low < 0)
-				return "a backslash begins \\xNN";
+				return "a backslash must be followed by xNN";
 			byte = high * 16 + low;
 			value += 3;
 		}
 		if (out.length == BOARD_TEXT_MAX)
-			return "the text is too long";
+			return "text too long";
 		out.bytes[out.length++] = (uint8_t)byte;
 	}
 	*text = out;
@@ -311,7 +311,7 @@ static const char *command_lie(struct board *board, const char *value, char *ans
 			return NULL;
 		}
 	}
-	return "there is no such lie";
+	return "unknown lie";
 }
 
 static const char *command_sent(struct board *board, const char *value, char *answer)
@@ -337,7 +337,7 @@ static const char *command_ftdi(struct board *board, const char *value, char *an
 
 	(void)value;
 	if (!board->options.is_ftdi)
-		return "it is no FTDI board";
+		return "not an FTDI board";
 	snprintf(answer, BOARD_ANSWER,
 		"{\"latency_ms\":%u,\"bit_mode\":%u,\"bit_mask\":%u,\"flow\":%u"
 		",\"resets\":%" PRIu64 ",\"purges\":%" PRIu64 "}",
@@ -376,7 +376,7 @@ static const struct command {
 	{"ftdi", false, command_ftdi},
 };
 
-static const char *run(struct board *board, const char *line, char *answer)
+static const char *run_command(struct board *board, const char *line, char *answer)
 {
 	size_t length = strcspn(line, " ");
 	const char *value = line[length] == ' ' ? line + length + 1 : "";
@@ -386,17 +386,17 @@ static const char *run(struct board *board, const char *line, char *answer)
 		if (strlen(command->name) != length || strncmp(command->name, line, length) != 0)
 			continue;
 		if (!command->has_value && *value != '\0')
-			return "the command takes no value";
+			return "the command takes no argument";
 		return command->run(board, value, answer);
 	}
-	return "there is no such command";
+	return "unknown command";
 }
 
 bool board_command(struct board *board, const char *line, char *answer, uint64_t now_ns)
 {
 	board_advance(board, now_ns);
 	snprintf(answer, BOARD_ANSWER, "ok");
-	const char *error = run(board, line, answer);
+	const char *error = run_command(board, line, answer);
 	if (error != NULL)
 		snprintf(answer, BOARD_ANSWER, "error: %s", error);
 	return error == NULL;

@@ -22,9 +22,9 @@ enum { MANUFACTURER = 1, PRODUCT, SERIAL };
 #define SUPER_SPEED_PACKET 1024
 
 #define VENDOR_CLASS 0xFF
-#define DATA_CLASS   0x0A /* CDC data, which no driver takes by itself */
+#define DATA_CLASS   0x0A /* CDC data, which no driver claims by itself */
 
-/* As many as a host takes. */
+/* The most that a host accepts. */
 #define MANY_INTERFACES 32
 
 #define LONG_CONFIG_BYTES 4096
@@ -61,7 +61,7 @@ static void add_device(const struct board *board, struct descriptors *d)
 	uint8_t *p = add(d, 18, DEVICE);
 
 	bc_write_le16(p + 2, usb_version(board));
-	p[7] = is_super(board) ? 9 : 64; /* of super speed the power of two */
+	p[7] = is_super(board) ? 9 : 64; /* at super speed, the exponent of 2 */
 	bc_write_le16(p + 8, board->options.vid);
 	bc_write_le16(p + 10, board->options.pid);
 	bc_write_le16(p + 12, board->options.is_ftdi ? 0x0900 : 0x0100);
@@ -71,7 +71,7 @@ static void add_device(const struct board *board, struct descriptors *d)
 	p[17] = 1;
 }
 
-/* What a board at high speed would be at full speed. */
+/* The properties that a high-speed board would have at full speed. */
 static void add_qualifier(struct descriptors *d)
 {
 	uint8_t *p = add(d, 10, DEVICE_QUALIFIER);
@@ -115,7 +115,7 @@ static void add_endpoint(const struct board *board, struct descriptors *d, uint8
 	p[3] = attributes;
 	bc_write_le16(p + 4, packet);
 	if (attributes == 1)
-		p[6] = 1; /* an isochronous endpoint has a period */
+		p[6] = 1; /* interval of an isochronous endpoint */
 	if (is_super(board))
 		add(d, 6, COMPANION);
 }
@@ -164,13 +164,13 @@ static void add_configuration(
 		add_endpoints(board, d, packet);
 	}
 	if (board->lie == BOARD_LIE_TRUNCATED_CONFIG)
-		d->n -= 3; /* in the midst of the endpoint */
+		d->n -= 3; /* cut within the endpoint descriptor */
 	bc_write_le16(p + 2, (uint16_t)d->n);
 	if (board->lie == BOARD_LIE_LONG_CONFIG)
 		bc_write_le16(p + 2, LONG_CONFIG_BYTES);
 }
 
-/* Everything that a name of a file, a line of a log or a JSON text shouldn't hold. */
+/* Characters that must not reach a file name, a log line or a JSON text. */
 static const uint16_t wild[] = {'.', '.', '/', '.', '.', '/', 0, '"', '\\', '\n', '\r', 0x1B, '%',
 	's', 0x7F, 0xFF, 0xD800, 0xFFFE, 0x4E2D, 0xDC00, 0x202E, ' ', '&', ';', '|', '$', '`'};
 

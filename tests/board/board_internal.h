@@ -1,8 +1,7 @@
-/* What the modules of the board share; tests/board/board.h is what it offers.
+/* Private to tests/board/board_*.c; the interface is tests/board/board.h.
  *
- * board.c holds its power, board_descriptors.c what it says of itself, board_request.c how it
- * answers, board_stream.c what it has to send, board_transfer.c how that goes into transfers,
- * board_command.c how it is told to misbehave. */
+ * board.c: power. board_descriptors.c: descriptors. board_request.c: control requests.
+ * board_stream.c: the stream. board_transfer.c: bulk transfers. board_command.c: commands. */
 #ifndef BC_TESTS_BOARD_BOARD_INTERNAL_H
 #define BC_TESTS_BOARD_BOARD_INTERNAL_H
 
@@ -12,13 +11,13 @@
 #include "tests/board/board_bus.h"
 #include "tests/board/board_ledger.h"
 
-/* Of `send`: without end. */
+/* For `send`: without end. */
 #define BOARD_ENDLESS UINT64_MAX
 
 enum board_state {
-	BOARD_IDLE, /* not told anything since its power came */
+	BOARD_IDLE, /* no START or STOP since power-on */
 	BOARD_RUNNING,
-	BOARD_STOPPING, /* what is held goes out, then the last frame */
+	BOARD_STOPPING, /* sends what the FIFO holds, then the last frame */
 	BOARD_STOPPED,
 };
 
@@ -49,18 +48,18 @@ struct board_fault {
 	uint64_t bytes;
 };
 
-/* Where bytes of the stream were dropped, between what was given before and what is given next. */
+/* A place where bytes of the stream were dropped, between the last byte sent and the next. */
 struct board_seam {
 	bool is_open;
-	bool has_missing; /* it began in the midst of a frame, whose next byte was `missing` */
+	bool has_missing; /* it is within a frame, whose next byte was `missing` */
 	uint8_t missing;
-	uint8_t last; /* the last byte given */
+	uint8_t last; /* the last byte sent */
 };
 
 #define BOARD_FAULTS 16
 
 /* Text that may hold any byte. */
-#define BOARD_TEXT_MAX 126 /* what a string descriptor has room for */
+#define BOARD_TEXT_MAX 126 /* maximum for a string descriptor */
 struct board_text {
 	uint8_t length; /* 0: none */
 	uint8_t bytes[BOARD_TEXT_MAX];
@@ -79,7 +78,7 @@ struct board_ftdi {
 	uint64_t last_packet_ns;
 };
 
-/* The last transfers, where a transfer's bytes are not the stream's. */
+/* The latest transfers, for a stream whose transfers contain other bytes too (FTDI). */
 #define BOARD_TRANSFERS 4096
 
 struct board_transfer {
@@ -102,40 +101,40 @@ struct board {
 	struct board_ftdi ftdi;
 	uint64_t now_ns;
 
-	/* The FIFO. Its samples are the next ones of the bus: a count is enough. */
+	/* The FIFO. Its samples are the next ones of the bus, so a count is enough. */
 	struct board_bus bus;
 	enum board_state state;
 	uint64_t rate;
-	uint64_t epoch_ns; /* `made` samples were made since then */
+	uint64_t epoch_ns; /* `made` counts the samples since then */
 	uint64_t made;
-	uint64_t to_send; /* samples left to make, or BOARD_ENDLESS */
+	uint64_t to_send; /* samples still to make, or BOARD_ENDLESS */
 	uint64_t held;
 	uint64_t held_most;
-	uint64_t flush_ns;  /* when what is held goes out, though it fills no frame */
-	uint64_t lost;      /* to be told in the next header */
-	uint64_t tell_ns;   /* when that is told without a sample */
-	uint64_t last_tick; /* of what was sent */
+	uint64_t flush_ns;  /* when a partly filled frame is sent */
+	uint64_t lost;      /* to be reported in the next header */
+	uint64_t report_ns; /* when to report that without a sample */
+	uint64_t last_tick; /* of the last sample sent */
 	uint64_t last_frame_ns;
 	uint64_t heartbeat_ns; /* 0: off */
 	uint32_t frame_samples;
 	uint32_t sequence;
 	bool is_frozen;
 
-	/* Faults to come. */
+	/* Pending faults. */
 	bool is_trigger_due;
 	bool is_corruption_due;
 	bool is_short; /* transfers end early */
 	uint64_t frames_to_lose;
 	uint64_t garbage_bytes;
-	uint64_t bytes_to_drop; /* of the stream, from here on */
+	uint64_t bytes_to_drop; /* of the stream, from the current position */
 	struct board_fault faults[BOARD_FAULTS];
 	unsigned fault_count;
 	struct bc_sim_random dice;
 
-	/* The frame on its way, or a piece of garbage or of raw6. */
+	/* The current frame, or a piece of garbage or raw6. */
 	uint8_t frame[BC_SIM_FRAME_MAX];
 	size_t frame_bytes;
-	size_t frame_at; /* given up to here */
+	size_t frame_at; /* sent up to here */
 
 	struct board_seam seam;
 
@@ -144,14 +143,14 @@ struct board {
 	uint64_t transfer_count;
 };
 
-/* board.c: lets the time pass up to now_ns; what is earlier than the last is taken for the last. */
+/* board.c: advances the time to now_ns, unless that is before the latest time. */
 void board_advance(struct board *board, uint64_t now_ns);
 
-/* board_descriptors.c: the number of the interface with the bulk endpoint. */
+/* board_descriptors.c: returns the number of the interface with the bulk endpoint. */
 unsigned board_interface(const struct board *board);
 
-/* Fills `out` up to `room` bytes with the serial number as the board tells it. Returns its length,
- * which may be more. */
+/* Writes the serial number as the board reports it, at most `room` bytes. Returns its full length.
+ */
 size_t board_serial(const struct board *board, uint8_t *out, size_t room);
 
 /* board_stream.c */
@@ -159,31 +158,31 @@ size_t board_serial(const struct board *board, uint8_t *out, size_t room);
 void board_stream_start(struct board *board);
 void board_stream_stop(struct board *board);
 
-/* Ends it at once: what is held and the rest of the frame on its way are gone. */
+/* Ends the stream immediately: drops the FIFO and the rest of the current frame. */
 void board_stream_abort(struct board *board);
 
-/* The rest of the frame on its way is gone, if any byte of it was given. */
+/* Drops the rest of the current frame, if any byte of it was sent. */
 void board_stream_cut(struct board *board);
 
-/* Tick counter, sequence number, counters and FIFO begin anew. */
+/* Resets the tick counter, sequence number, counters and FIFO. */
 void board_stream_power_on(struct board *board);
 
 void board_stream_set_rate(struct board *board, uint64_t rate);
 void board_stream_send(struct board *board, uint64_t samples);
 
-/* The bus goes on by n samples that nobody gets. */
+/* Skips n samples of the bus: they are lost. */
 void board_stream_lose(struct board *board, uint64_t n);
 
-/* Makes the samples that are due by now. */
+/* Makes the samples that are due. */
 void board_stream_produce(struct board *board);
 
-/* Makes sure that bytes are at hand, at frame + frame_at, if any are due. Returns how many. */
+/* Prepares the next bytes at frame + frame_at, if any are due. Returns their number. */
 size_t board_stream_fill(struct board *board);
 
-/* Takes n of them; with `out` NULL they are gone. */
-void board_stream_take(struct board *board, uint8_t *out, size_t n);
+/* Consumes n of them; if `out` is NULL they are dropped. */
+void board_stream_read(struct board *board, uint8_t *out, size_t n);
 
-/* When the stream will have something, if nothing else happens. */
+/* Returns when the stream will have data, if nothing else happens. */
 uint64_t board_stream_due_ns(const struct board *board);
 
 #endif

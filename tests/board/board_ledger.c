@@ -35,7 +35,7 @@ static void count_frame(const struct board_piece *p, struct board_sent *sums)
 		sums->frames++;
 		sums->samples += p->samples;
 	} else if (p->samples == 0 || !(is_whole || p->has_hole || p->is_closed)) {
-		return; /* nothing to count, or still to come */
+		return; /* nothing to count, or not known yet */
 	} else if (given != 0) {
 		sums->torn_frames++;
 		sums->torn_samples += p->samples;
@@ -44,7 +44,7 @@ static void count_frame(const struct board_piece *p, struct board_sent *sums)
 	}
 }
 
-/* What a piece adds to the sums as it stands now. */
+/* Returns what a piece adds to the sums in its current state. */
 static struct board_sent count_piece(const struct board_piece *p)
 {
 	struct board_sent sums = {.bytes = p->whole + p->behind};
@@ -64,7 +64,7 @@ static struct board_sent count_piece(const struct board_piece *p)
 	return sums;
 }
 
-/* Puts what a piece adds now in the place of what it added before. */
+/* Replaces the contribution of a piece to the sums. */
 static void recount(struct board_ledger *ledger, const struct board_sent *before,
 	const struct board_piece *piece)
 {
@@ -137,7 +137,7 @@ void board_ledger_close(struct board_ledger *ledger)
 	recount(ledger, &before, piece);
 }
 
-bool board_ledger_take_back(struct board_ledger *ledger, uint64_t bytes)
+bool board_ledger_undo(struct board_ledger *ledger, uint64_t bytes)
 {
 	uint64_t kept = ledger->count < BOARD_LEDGER_PIECES ? ledger->count : BOARD_LEDGER_PIECES;
 	uint64_t given = 0;

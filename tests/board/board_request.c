@@ -29,7 +29,7 @@ struct setup {
 	uint16_t length;
 };
 
-/* Answers an IN request with n bytes, cut to what was asked for. */
+/* Answers an IN request with n bytes, cut to wLength. */
 static int answer(const struct setup *s, uint8_t *data, const uint8_t *bytes, size_t n)
 {
 	if (n > s->length)
@@ -177,7 +177,7 @@ static int get_counters(const struct board *board, const struct setup *s, uint8_
 	return answer(s, data, counters, sizeof(counters));
 }
 
-/* The requests of docs/board-protocol.md. */
+/* Handles the requests of docs/board-protocol.md. */
 static int board_request(struct board *board, const struct setup *s, uint8_t *data)
 {
 	bool is_in = (s->type & IN) != 0;
@@ -216,7 +216,8 @@ static int set_bit_mode(struct board *board, const struct setup *s)
 	return 0;
 }
 
-/* FTDI's own: reset (wValue 0) empties both buffers, 1 the one towards the host, 2 the other. */
+/* FTDI's reset: wValue 0 empties both buffers, 1 the receive buffer (towards the host), 2 the
+ * other. */
 static int reset(struct board *board, const struct setup *s)
 {
 	if (s->value > 2)
@@ -272,7 +273,7 @@ static int ftdi_request(struct board *board, const struct setup *s, uint8_t *dat
 		return answer(s, data, &board->ftdi.latency_ms, 1);
 	case 12: /* the pins */
 		return answer(s, data, blank, 1);
-	case 0x90: /* a word of the EEPROM, which isn't there */
+	case 0x90: /* a word of the EEPROM, which is absent */
 		return answer(s, data, blank, sizeof(blank));
 	default:
 		return -EPIPE;

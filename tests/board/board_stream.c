@@ -7,10 +7,10 @@
 
 #define SECOND_NS UINT64_C(1000000000)
 
-/* A frame that isn't full goes out so long after its first sample. */
+/* A partly filled frame is sent this long after its first sample. */
 #define LATENCY_NS (SECOND_NS / 10)
 
-/* Every recording crosses the end of the sequence numbers. */
+/* Every recording sees the sequence number wrap. */
 #define FIRST_SEQUENCE UINT32_C(0xFFFFFFF0)
 
 static bool is_raw(const struct board *board)
@@ -18,9 +18,9 @@ static bool is_raw(const struct board *board)
 	return board->options.form == BOARD_RAW6;
 }
 
-/* When the sample with this number since the epoch, counted from 1, is there: the first nanosecond
- * in which board_stream_produce() makes it. */
-static uint64_t time_of(const struct board *board, uint64_t number)
+/* Returns when sample `number` since the epoch, counted from 1, is made: the first nanosecond in
+ * which board_stream_produce() makes it. */
+static uint64_t sample_time_ns(const struct board *board, uint64_t number)
 {
 	uint64_t rest = number % board->rate * SECOND_NS;
 
@@ -49,7 +49,7 @@ void board_stream_stop(struct board *board)
 		board->state = BOARD_STOPPING;
 }
 
-/* The rest of the frame on its way, or some of it, won't be given. */
+/* Records that the rest of the current frame, or part of it, will not be sent. */
 static void open_seam(struct board *board)
 {
 	struct board_seam *seam = &board->seam;
@@ -113,12 +113,12 @@ void board_stream_lose(struct board *board, uint64_t n)
 	if (is_raw(board) || n == 0)
 		return;
 	if (board->lost == 0)
-		board->tell_ns = board->now_ns + LATENCY_NS;
+		board->report_ns = board->now_ns + LATENCY_NS;
 	board->lost += n;
 }
 
-/* Takes up to n samples off those that are left to be made. */
-static uint64_t spend(struct board *board, uint64_t n)
+/* Subtracts up to n samples from those still to be made. Returns their number. */
+static uint64_t reserve_samples(struct board *board, uint64_t n)
 {
 	if (board->to_send == BOARD_ENDLESS)
 		return n;
@@ -136,9 +136,9 @@ void board_stream_produce(struct board *board)
 	uint64_t elapsed = board->now_ns - board->epoch_ns;
 	uint64_t seconds = elapsed / SECOND_NS;
 	uint64_t due = seconds * board->rate + elapsed % SECOND_NS * board->rate / SECOND_NS;
-	uint64_t fresh = spend(board, due - board->made);
+	uint64_t fresh = reserve_samples(board, due - board->made);
 	if (fresh != 0 && board->held == 0)
-		board->flush_ns = time_of(board, board->made + 1) + LATENCY_NS;
+		board->flush_ns = sample_time_ns(board, board->made + 1) + LATENCY_NS;
 	board->epoch_ns += seconds * SECOND_NS;
 	board->made = due - seconds * board->rate;
 
@@ -153,8 +153,9 @@ void board_stream_produce(struct board *board)
 	board_stream_lose(board, excess);
 }
 
-/* Samples that can be sent: those held, and at "rate max" all that are left to be made. */
-static uint64_t at_hand(const struct board *board)
+/* Returns the number of samples that can be sent: those in the FIFO, or at "rate max" all that are
+ * still to be made. */
+static uint64_t count_available(const struct board *board)
 {
 	if (board->rate != 0 || board->state != BOARD_RUNNING)
 		return board->held;
@@ -162,43 +163,43 @@ static uint64_t at_hand(const struct board *board)
 							    : board->held + board->to_send;
 }
 
-/* The samples of the next frame when it is full. */
-static uint32_t full_frame(const struct board *board)
+/* Returns the number of samples in the next frame when it is full. */
+static uint32_t full_frame_samples(const struct board *board)
 {
 	uint32_t run = board_bus_run(&board->bus);
 
 	return run < board->frame_samples ? run : board->frame_samples;
 }
 
-/* Samples that must be at hand before it is known that the frame is full: one more where it is the
- * sample behind it that ends it. */
-static uint32_t needed(const struct board *board)
+/* Returns the number of samples needed to know that the frame is full: one more if the sample
+ * after it is what ends it. */
+static uint32_t count_needed(const struct board *board)
 {
-	uint32_t full = full_frame(board);
+	uint32_t full = full_frame_samples(board);
 
 	return full < board->frame_samples ? full + 1 : full;
 }
 
-/* How many samples should go out in a frame now. */
+/* Returns how many samples should be sent in a frame now. */
 static uint32_t samples_due(const struct board *board)
 {
-	uint64_t n = at_hand(board);
-	uint32_t full = full_frame(board);
+	uint64_t n = count_available(board);
+	uint32_t full = full_frame_samples(board);
 
 	if (n == 0)
 		return 0;
-	if (board->rate != 0 && board->state == BOARD_RUNNING && n < needed(board) &&
+	if (board->rate != 0 && board->state == BOARD_RUNNING && n < count_needed(board) &&
 		board->now_ns < board->flush_ns)
 		return 0;
 	return n < full ? (uint32_t)n : full;
 }
 
-/* Samples that are made because they are asked for count as captured only now. */
-static void leave_fifo(struct board *board, uint32_t n)
+/* Removes samples from the FIFO. Samples made on demand count as captured only now. */
+static void remove_from_fifo(struct board *board, uint32_t n)
 {
 	uint64_t held = n < board->held ? n : board->held;
 
-	board->ledger.sums.captured += spend(board, n - held);
+	board->ledger.sums.captured += reserve_samples(board, n - held);
 	board->held -= held;
 	if (n > board->held_most)
 		board->held_most = n;
@@ -209,8 +210,8 @@ static void make_raw(struct board *board, uint32_t n)
 {
 	size_t bytes = (size_t)n * BC_SAMPLE_BYTES;
 
-	leave_fifo(board, n);
-	board_bus_take_raw(&board->bus, board->frame, n);
+	remove_from_fifo(board, n);
+	board_bus_read_raw(&board->bus, board->frame, n);
 	board->frame_bytes = bytes;
 	if (!board_ledger_is_open(&board->ledger)) {
 		struct board_piece piece = {
@@ -228,7 +229,7 @@ static uint64_t flip_a_bit(struct board *board)
 	return bit / 8;
 }
 
-/* Makes a frame of n samples, or without one, with these flags besides those that follow from the
+/* Makes a frame of n samples, or an empty one. `flags` are added to those that follow from the
  * board's state. */
 static void make_frame(struct board *board, uint32_t n, uint16_t flags)
 {
@@ -253,9 +254,9 @@ static void make_frame(struct board *board, uint32_t n, uint16_t flags)
 		board->is_trigger_due = false;
 	}
 	if (n != 0) {
-		leave_fifo(board, n);
+		remove_from_fifo(board, n);
 		header.tick = board_bus_tick(&board->bus);
-		board->last_tick = board_bus_take(
+		board->last_tick = board_bus_read(
 			&board->bus, board->frame + BC_BCP1_HEADER_BYTES, n);
 	}
 	board->frame_bytes = bc_bcp1_write_frame(board->frame, &header);
@@ -292,8 +293,8 @@ static void make_garbage(struct board *board)
 	board_ledger_open(&board->ledger, &piece);
 }
 
-/* The heartbeat's tick tells how far the clock has come: the bus was silent since the last frame,
- * unless samples of it are held, which no tick may be ahead of. */
+/* The tick of a heartbeat shows how far the clock has advanced: the bus was silent since the last
+ * frame. No tick may be ahead of samples in the FIFO. */
 static void make_heartbeat(struct board *board)
 {
 	if (board->held == 0) {
@@ -309,13 +310,13 @@ static bool is_heartbeat_due(const struct board *board)
 {
 	if (is_raw(board) || board->state != BOARD_RUNNING)
 		return false;
-	if (board->lost != 0 && board->held == 0 && board->now_ns >= board->tell_ns)
+	if (board->lost != 0 && board->held == 0 && board->now_ns >= board->report_ns)
 		return true;
 	return board->heartbeat_ns != 0 &&
 	       board->now_ns - board->last_frame_ns >= board->heartbeat_ns;
 }
 
-static void end(struct board *board)
+static void end_stream(struct board *board)
 {
 	board->state = BOARD_STOPPED;
 	if (is_raw(board))
@@ -324,7 +325,7 @@ static void end(struct board *board)
 		make_frame(board, 0, BC_BCP1_LAST);
 }
 
-/* Makes what goes out next. Returns false when there is nothing for now. */
+/* Makes the next piece to send. Returns false if there is none for now. */
 static bool make_next(struct board *board)
 {
 	if (board->state != BOARD_RUNNING && board->state != BOARD_STOPPING)
@@ -344,7 +345,7 @@ static bool make_next(struct board *board)
 		return true;
 	}
 	if (board->state == BOARD_STOPPING) {
-		end(board);
+		end_stream(board);
 		return true;
 	}
 	if (is_heartbeat_due(board)) {
@@ -354,11 +355,11 @@ static bool make_next(struct board *board)
 	return false;
 }
 
-/* Whether the byte at hand may fit, by chance, to what was given before the seam: it completes the
- * frame that was cut off, it stands behind bytes that could be the beginning of its own frame, or
- * its frame's samples behind another's header, which nothing in a frame would tell. The ledger
- * would then not know what a receiver makes of it. */
-static bool fits(const struct board *board)
+/* Whether the next byte could by chance continue what was sent before the seam: it completes the
+ * frame that was cut off, or it follows bytes that look like the start of its own frame, or its
+ * samples follow another frame's header, which no field would reveal. The ledger could then not
+ * predict what a receiver finds. */
+static bool may_fit_by_chance(const struct board *board)
 {
 	const struct board_seam *seam = &board->seam;
 	size_t at = board->frame_at;
@@ -378,18 +379,18 @@ size_t board_stream_fill(struct board *board)
 				return 0;
 			continue;
 		}
-		if (board->bytes_to_drop == 0 && board->seam.is_open && fits(board))
+		if (board->bytes_to_drop == 0 && board->seam.is_open && may_fit_by_chance(board))
 			board->bytes_to_drop = 1;
 		if (board->bytes_to_drop == 0)
 			return n;
 		if (n > board->bytes_to_drop)
 			n = (size_t)board->bytes_to_drop;
 		board->bytes_to_drop -= n;
-		board_stream_take(board, NULL, n);
+		board_stream_read(board, NULL, n);
 	}
 }
 
-void board_stream_take(struct board *board, uint8_t *out, size_t n)
+void board_stream_read(struct board *board, uint8_t *out, size_t n)
 {
 	if (out != NULL) {
 		memcpy(out, board->frame + board->frame_at, n);
@@ -424,14 +425,14 @@ uint64_t board_stream_due_ns(const struct board *board)
 	if (board->held != 0)
 		due = board->flush_ns;
 	if (board->rate != 0 && board->to_send != 0) {
-		uint64_t missing = needed(board) - board->held;
+		uint64_t missing = count_needed(board) - board->held;
 		if (board->held == 0)
-			due = time_of(board, board->made + 1) + LATENCY_NS;
-		if (missing <= board->to_send && needed(board) <= board->options.fifo_samples)
-			due = earlier(due, time_of(board, board->made + missing));
+			due = sample_time_ns(board, board->made + 1) + LATENCY_NS;
+		if (missing <= board->to_send && count_needed(board) <= board->options.fifo_samples)
+			due = earlier(due, sample_time_ns(board, board->made + missing));
 	}
 	if (!is_raw(board) && board->lost != 0 && board->held == 0)
-		due = earlier(due, board->tell_ns);
+		due = earlier(due, board->report_ns);
 	if (!is_raw(board) && board->heartbeat_ns != 0)
 		due = earlier(due, board->last_frame_ns + board->heartbeat_ns);
 	return due > board->now_ns ? due : board->now_ns;

@@ -13,8 +13,8 @@ static size_t smaller(size_t a, size_t b)
 	return a < b ? a : b;
 }
 
-/* Copies what is at hand, up to `room` bytes. */
-static size_t pour(struct board *board, uint8_t *out, size_t room)
+/* Copies the available bytes, at most `room`. */
+static size_t copy_stream(struct board *board, uint8_t *out, size_t room)
 {
 	size_t n = 0;
 
@@ -22,21 +22,22 @@ static size_t pour(struct board *board, uint8_t *out, size_t room)
 		size_t piece = smaller(board_stream_fill(board), room - n);
 		if (piece == 0)
 			break;
-		board_stream_take(board, out + n, piece);
+		board_stream_read(board, out + n, piece);
 		n += piece;
 	}
 	return n;
 }
 
-/* The same in FTDI's packets; one that isn't full ends the transfer. */
-static size_t pour_packets(struct board *board, uint8_t *out, size_t room)
+/* The same in FTDI's packets; a packet that is not full ends the transfer. */
+static size_t copy_packets(struct board *board, uint8_t *out, size_t room)
 {
 	struct board_transfer transfer = {0};
 
 	while (room - transfer.bytes >= STATUS_BYTES) {
 		size_t packet = smaller(board->options.packet_bytes, room - transfer.bytes);
 		memcpy(out + transfer.bytes, ftdi_status, STATUS_BYTES);
-		size_t n = pour(board, out + transfer.bytes + STATUS_BYTES, packet - STATUS_BYTES);
+		size_t n = copy_stream(
+			board, out + transfer.bytes + STATUS_BYTES, packet - STATUS_BYTES);
 		transfer.bytes += STATUS_BYTES + n;
 		transfer.stream_bytes += n;
 		if (STATUS_BYTES + n < board->options.packet_bytes)
@@ -49,7 +50,8 @@ static size_t pour_packets(struct board *board, uint8_t *out, size_t room)
 
 static size_t fill(struct board *board, uint8_t *out, size_t room)
 {
-	return board->options.is_ftdi ? pour_packets(board, out, room) : pour(board, out, room);
+	return board->options.is_ftdi ? copy_packets(board, out, room)
+				      : copy_stream(board, out, room);
 }
 
 static uint64_t status_due_ns(const struct board *board)
@@ -59,7 +61,7 @@ static uint64_t status_due_ns(const struct board *board)
 	return board->ftdi.last_packet_ns + board->ftdi.latency_ms * MS_NS;
 }
 
-/* The endpoint of the alternate setting that is not chosen takes no part. */
+/* Whether the endpoint belongs to the current alternate setting. */
 static bool is_reachable(const struct board *board)
 {
 	return board->lie != BOARD_LIE_ALTERNATE || board->alternate == 1;
@@ -91,9 +93,9 @@ static int fail(struct board *board, uint8_t *out, size_t room, size_t *bytes)
 	return -EOVERFLOW;
 }
 
-/* A full buffer that holds no whole number of packets: what doesn't fit of the last one is gone.
- * Returns whether anything was. */
-static bool spill(struct board *board, size_t room)
+/* For a full buffer that is not a whole number of packets: drops the part of the last packet that
+ * does not fit. Returns whether there was any. */
+static bool drop_excess(struct board *board, size_t room)
 {
 	size_t packet = board->options.packet_bytes;
 	size_t excess = room % packet == 0 ? 0 : packet - room % packet;
@@ -103,14 +105,14 @@ static bool spill(struct board *board, size_t room)
 		size_t n = smaller(board_stream_fill(board), excess);
 		if (n == 0)
 			break;
-		board_stream_take(board, NULL, n);
+		board_stream_read(board, NULL, n);
 		excess -= n;
 		is_spilt = true;
 	}
 	return is_spilt;
 }
 
-/* Where a transfer ends that is told to end early. */
+/* Returns where a transfer ends that is to end early. */
 static size_t shorten(struct board *board, size_t room)
 {
 	uint32_t packet = board->options.packet_bytes;
@@ -131,7 +133,7 @@ int board_bulk_in(struct board *board, uint8_t *data, size_t room, size_t *bytes
 		return -EPIPE;
 	if (!is_reachable(board))
 		return BOARD_NAK;
-	/* Who is asked nothing, or doesn't answer, sends from the beginning on. */
+	/* A board without answers to requests sends from power-on. */
 	if (board->requests != BOARD_ANSWERS && board->state == BOARD_IDLE)
 		board_stream_start(board);
 	if (board->fault_count != 0)
@@ -141,7 +143,7 @@ int board_bulk_in(struct board *board, uint8_t *data, size_t room, size_t *bytes
 
 	size_t limit = board->is_short ? shorten(board, room) : room;
 	*bytes = fill(board, data, limit);
-	if (*bytes == room && limit == room && spill(board, room))
+	if (*bytes == room && limit == room && drop_excess(board, room))
 		return -EOVERFLOW;
 	return 0;
 }
@@ -163,7 +165,7 @@ uint64_t board_due_ns(const struct board *board, uint64_t now_ns)
 	return due > now_ns ? due : now_ns;
 }
 
-/* How many bytes of the stream were in the last `bytes` bytes of FTDI's transfers. */
+/* Counts how many stream bytes the last `bytes` bytes of FTDI transfers contain. */
 static bool count_stream_bytes(const struct board *board, size_t bytes, size_t *stream_bytes)
 {
 	size_t packet = board->options.packet_bytes;
@@ -190,5 +192,5 @@ bool board_undelivered(struct board *board, size_t bytes)
 
 	if (board->options.is_ftdi && !count_stream_bytes(board, bytes, &stream_bytes))
 		return false;
-	return board_ledger_take_back(&board->ledger, stream_bytes);
+	return board_ledger_undo(&board->ledger, stream_bytes);
 }

@@ -1,13 +1,15 @@
-/* Goes between a program and libumockdev-preload and mends what of it (0.17.16) would spoil long
- * tests of a program with threads. LD_PRELOAD=[libasan.so.8 ]preload_fix.so
+/* Loaded between a program and libumockdev-preload, it fixes faults of 0.17.16 that break long
+ * tests of multithreaded programs. LD_PRELOAD=[libasan.so.8 ]preload_fix.so
  * libumockdev-preload.so.0
  *
- * - An open() below /dev that fails leaves a connection under descriptor -1 behind; with the 50th
- *   of them the program is aborted. close(-1) frees it.
- * - Around each call with a path, it blocks all signals and keeps the mask that was in one variable
- *   for all threads: a thread may get that of another, the loop thread that of one which blocks
- *   everything, and SIGTERM is never seen again. Here each thread keeps its own.
- * - After each ioctl() it sleeps for no time, which takes 50 us, to let other threads run. */
+ * - A failed open() in /dev leaves a connection registered under descriptor -1; the 50th aborts
+ * the
+ *   program. close(-1) frees it.
+ * - Around each call with a path it blocks all signals, and saves the mask in one variable for all
+ *   threads. A thread may thus restore another's mask, for example the loop thread that of a
+ *   thread
+ *   which blocks everything, and never see SIGTERM again. Here each thread saves its own.
+ * - After each ioctl() it calls a zero-length sleep, which takes 50 us. */
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -25,11 +27,11 @@
 int __open_2(const char *path, int flags);
 int __open64_2(const char *path, int flags);
 
-/* Where umockdev's library is in memory; 0: not known yet, or it is not there. */
+/* Where umockdev's library is mapped; 0: not known yet, or not loaded. */
 static uintptr_t library_begin, library_end;
 static _Thread_local sigset_t kept;
 
-static int look_at(struct dl_phdr_info *info, size_t bytes, void *data)
+static int check_object(struct dl_phdr_info *info, size_t bytes, void *data)
 {
 	(void)bytes;
 	(void)data;
@@ -46,7 +48,7 @@ static int look_at(struct dl_phdr_info *info, size_t bytes, void *data)
 
 __attribute__((constructor)) static void find_library(void)
 {
-	dl_iterate_phdr(look_at, NULL);
+	dl_iterate_phdr(check_object, NULL);
 }
 
 static bool is_umockdevs(const void *p)

@@ -1,7 +1,7 @@
-/* A board, who listens to it, and the clock of both: a fixture for the tests of tests/board.
+/* A fixture for the tests of tests/board: a board, a receiver and a clock.
  *
- * The listener is a receiver as docs/board-protocol.md has it in section 6, and counts what it
- * finds. At the end of a test it and the board's own truth must agree. */
+ * The receiver follows section 6 of docs/board-protocol.md and counts what it finds. At the end of
+ * a test, its counts must agree with the board's own. */
 #ifndef BC_TESTS_BOARD_RIG_H
 #define BC_TESTS_BOARD_RIG_H
 
@@ -85,7 +85,7 @@ static inline void receive(struct receiver *r, const uint8_t *data, size_t bytes
 	}
 }
 
-/* The connection broke: what was begun is torn, and the next stream begins anew. */
+/* The connection broke: the current frame is torn, and the next stream starts afresh. */
 static inline void receive_end(struct receiver *r)
 {
 	receive(r, NULL, 0, true);
@@ -96,7 +96,7 @@ static inline void receive_end(struct receiver *r)
 struct rig {
 	struct board *board;
 	uint64_t now_ns;
-	size_t room; /* of a transfer */
+	size_t room; /* size of a transfer */
 	struct receiver receiver;
 	char answer[BOARD_ANSWER];
 	size_t bytes; /* of the last transfer */
@@ -112,7 +112,7 @@ TEST_FIXTURE(rig, NOTHING, tear_down_rig)
 
 #define TEST_RIG(name) TEST_WITH(rig, rig, name)
 
-/* A new board in the rig, and a receiver that knows nothing. */
+/* Puts a new board and a new receiver into the rig. */
 static inline void open_board(struct rig *rig, const struct board_options *options)
 {
 	board_free(rig->board);
@@ -184,7 +184,7 @@ static inline void transfers(struct rig *rig, unsigned n)
 		assert_int_equal(transfer(rig), 0);
 }
 
-/* Transfers until the board has nothing. */
+/* Runs transfers until the board has no data. */
 static inline void drain(struct rig *rig)
 {
 	int rc;
@@ -194,7 +194,7 @@ static inline void drain(struct rig *rig)
 	assert_int_equal(rc, BOARD_NAK);
 }
 
-/* Lets the time pass, asking the board when it says that it has something. Each time it has. */
+/* Advances the time in steps, running a transfer whenever the board says that it has data. */
 static inline void run_for(struct rig *rig, uint64_t ns)
 {
 	uint64_t end_ns = rig->now_ns + ns;
@@ -220,7 +220,7 @@ static inline void unplug(struct rig *rig)
 	receive_end(&rig->receiver);
 }
 
-/* The board's truth is what the receiver found. */
+/* The receiver's counts must equal the board's. */
 static inline void check_ledger(struct rig *rig)
 {
 	struct board_sent sent = board_sent(rig->board);
@@ -232,7 +232,7 @@ static inline void check_ledger(struct rig *rig)
 	assert_int_equal(sent.lost, r->board_lost);
 }
 
-/* The same, when the board has nothing left to send and its power was never lost. */
+/* The same, for a board that has nothing left to send and never lost its power. */
 static inline void check_ledger_at_end(struct rig *rig)
 {
 	receive_end(&rig->receiver);

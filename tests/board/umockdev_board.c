@@ -1,24 +1,27 @@
-/* umockdev_board [BOARD]...
- * Boards in software for programs that run under libumockdev-preload: they see them in sysfs, hear
- * of them by udev, and talk to them through /dev/bus/usb. tests/support/usb_harness.py drives it.
+/* umockdev_board [BOARD]... Software boards for programs that run under libumockdev-preload: the
+ * programs see them in sysfs, are notified by udev, and use them through /dev/bus/usb.
+ * tests/support/usb_harness.py drives it.
  *
- * BOARD is a row of key=value, separated by commas, as in struct board_options: vid, pid, serial,
- * firmware, form (bcp1 or raw6), ftdi, packet, seed, agents, rate, fifo. Without any there is one.
- * They are numbered from 1, are behind ports 1, 2, ... of one hub, and out until plugged in.
+ * BOARD is a list of key=value, separated by commas, as in struct board_options: vid, pid, serial,
+ * firmware, form (bcp1 or raw6), ftdi, packet, seed, agents, rate, fifo. Default: one board.
+ * Boards are numbered from 1, are on ports 1, 2, ... of one hub, and start unplugged.
  *
- * It says "ready DIR": DIR is what UMOCKDEV_DIR is to be for the programs. Then it reads commands
- * from standard input, a line each, and answers each with a line: "ok", what was asked for, or
- * "error: ...". It ends with `quit` or the end of the input; the programs must have ended first.
+ * It prints "ready DIR"; programs need UMOCKDEV_DIR=DIR. Then it reads commands from standard
+ * input and answers each line with a line: "ok", the answer, or "error: ...". It ends on `quit` or
+ * the end of the input; the programs must have ended before.
  *
- *     plug N | unplug N [event-first]   event-first: udev knows before the open files do
- *     deny N | allow N      the node can't be opened (EACCES), also for root; allow tells udev
- *     driver N NAME|none    a kernel driver is bound to it, from the next plug on
+ *     plug N | unplug N [event-first]   event-first: udev's event precedes the errors of open
+ *     files
+ *     deny N | allow N      the node can't be opened (EACCES), not even by root; allow notifies
+ *     udev
+ *     driver N NAME|none    bind a kernel driver at the next plug
  *     board N COMMAND       board_command()
- *     state N               files, claims and transfers of the kernel's side, as JSON
- *     discard-data N|off    N bytes of each transfer come 2 ms before the rest, so that it has data
- *                           when it is discarded then
- *     host xhci|split       split: one without scatter-gather
- *     memory N|off          bytes for all transfers; 16 MiB unless said otherwise */
+ *     state N               open files, claims and transfers, as JSON
+ *     discard-data N|off    N bytes of each transfer arrive 2 ms before the rest, so that it can
+ *     be
+ *                           discarded with data in it
+ *     host xhci|split       split: a host without scatter-gather
+ *     memory N|off          bytes for all transfers; default 16 MiB */
 
 #include <errno.h>
 #include <poll.h>
@@ -31,7 +34,7 @@
 
 #include "tests/board/umockdev_bus.h"
 
-static void put_state(struct port *port, char *answer)
+static void write_state(struct port *port, char *answer)
 {
 	struct bus *bus = port->bus;
 
@@ -50,7 +53,7 @@ static void put_state(struct port *port, char *answer)
 	pthread_mutex_unlock(&bus->lock);
 }
 
-static void tell_board(struct port *port, const char *line, char *answer)
+static void run_board_command(struct port *port, const char *line, char *answer)
 {
 	struct bus *bus = port->bus;
 
@@ -60,7 +63,7 @@ static void tell_board(struct port *port, const char *line, char *answer)
 	pthread_mutex_unlock(&bus->lock);
 }
 
-/* Commands with a board's number behind their name. Returns NULL when there is none such. */
+/* Executes a command that takes a board's number. Returns NULL if there is no such command. */
 static const char *port_command(struct bus *bus, const char *name, const char *rest, char *answer)
 {
 	char *end;
@@ -83,11 +86,11 @@ static const char *port_command(struct bus *bus, const char *name, const char *r
 		return "ok";
 	}
 	if (strcmp(name, "state") == 0)
-		put_state(port, answer);
+		write_state(port, answer);
 	else if (strcmp(name, "board") == 0)
-		tell_board(port, end, answer);
+		run_board_command(port, end, answer);
 	else
-		return "error: no such command";
+		return "error: unknown command";
 	return answer;
 }
 
@@ -111,7 +114,7 @@ static const char *host_command(struct bus *bus, const char *name, const char *r
 	return result;
 }
 
-/* false: it is to end. */
+/* Returns false to end the program. */
 static bool command(struct bus *bus, char *line)
 {
 	char answer[BOARD_ANSWER] = "";
@@ -177,8 +180,8 @@ static bool add_board(struct bus *bus, char *text)
 	return bus_add(bus, &options);
 }
 
-/* Takes what has come from standard input apart into lines. false: it is to end. */
-static bool take_lines(struct bus *bus, char *buffer, size_t room, size_t *held)
+/* Splits standard input into lines. Returns false to end the program. */
+static bool read_lines(struct bus *bus, char *buffer, size_t room, size_t *held)
 {
 	ssize_t n = read(STDIN_FILENO, buffer + *held, room - *held);
 	char *line = buffer;
@@ -215,7 +218,7 @@ static void serve(struct bus *bus, int signals)
 			bus_run(bus);
 			pthread_mutex_unlock(&bus->lock);
 		}
-		if (fds[0].revents != 0 && !take_lines(bus, buffer, sizeof buffer, &held))
+		if (fds[0].revents != 0 && !read_lines(bus, buffer, sizeof buffer, &held))
 			return;
 	}
 }
@@ -226,7 +229,7 @@ int main(int argc, char **argv)
 	sigset_t ends;
 	char one[] = "";
 
-	/* Before there are threads. */
+	/* Before any thread is started. */
 	sigemptyset(&ends);
 	sigaddset(&ends, SIGTERM);
 	sigaddset(&ends, SIGINT);
@@ -235,12 +238,12 @@ int main(int argc, char **argv)
 	int signals = signalfd(-1, &ends, SFD_CLOEXEC);
 	for (int i = 1; i < argc; i++) {
 		if (!add_board(&bus, argv[i])) {
-			fprintf(stderr, "umockdev_board: %s is no board\n", argv[i]);
+			fprintf(stderr, "umockdev_board: %s: invalid board\n", argv[i]);
 			return 2;
 		}
 	}
 	if ((argc < 2 && !add_board(&bus, one)) || signals < 0 || !bus_start(&bus)) {
-		fprintf(stderr, "umockdev_board: it can't be set up\n");
+		fprintf(stderr, "umockdev_board: can't create the testbed\n");
 		return 1;
 	}
 	printf("ready %s\n", bus.root);

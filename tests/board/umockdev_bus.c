@@ -36,7 +36,7 @@ void bus_set_timer(struct bus *bus)
 	bus->timer_ns = due;
 	struct itimerspec set = {0};
 	if (due != UINT64_MAX) {
-		/* Zero would stop it. */
+		/* Zero would disarm the timer. */
 		due = due == 0 ? 1 : due;
 		set.it_value.tv_sec = (time_t)(due / 1000000000u);
 		set.it_value.tv_nsec = (long)(due % 1000000000u);
@@ -57,8 +57,7 @@ static char *node_path(const struct bus *bus, unsigned devnum)
 	return g_strdup_printf("%s/dev/bus/usb/001/%03u", bus->root, devnum);
 }
 
-/* POLLOUT on the node is what says that something can be reaped: flow control of the pty gives
- * and takes it. */
+/* POLLOUT on the node signals that something can be reaped: flow control of the pty switches it. */
 static void on_ready(void *owner, bool is_ready)
 {
 	const struct port *port = owner;
@@ -81,7 +80,7 @@ static bool open_pty(struct port *port, char *name, size_t room)
 	return tcsetattr(port->slave, TCSANOW, &raw) == 0 && tcflow(port->slave, TCOOFF) == 0;
 }
 
-/* The slave first: closing the master then hangs up the programs'. */
+/* The slave first: closing the master then hangs up the programs' descriptors. */
 static void close_pty(struct port *port)
 {
 	if (port->slave >= 0)
@@ -91,7 +90,7 @@ static void close_pty(struct port *port)
 	port->slave = port->master = -1;
 }
 
-/* Something that not even root may open for writing. */
+/* Returns a file that not even root can open for writing. */
 static const char *unopenable(void)
 {
 	static const char *const tried[] = {"/sys/kernel/notes", "/sys/devices/system/cpu/online"};
@@ -106,7 +105,7 @@ static const char *unopenable(void)
 	return NULL;
 }
 
-/* Makes the node lead to the pty, or to what can't be opened. */
+/* Points the node at the pty, or at a file that can't be opened. */
 static bool set_node(const struct port *port)
 {
 	char name[64];
@@ -124,8 +123,8 @@ static bool set_node(const struct port *port)
 	return is_set;
 }
 
-/* A listener once attached is kept: a program that has connected but was not yet accepted would
- * find the line dead, and the preload library abort. */
+/* Listeners are never detached: a program that has connected but was not accepted yet would find a
+ * dead connection, and the preload library would abort. */
 static void attach(struct bus *bus, unsigned devnum)
 {
 	char node[32];
@@ -137,7 +136,7 @@ static void attach(struct bus *bus, unsigned devnum)
 	bus->is_attached[devnum] = true;
 }
 
-/* The next number that no device has, as the kernel gives them out. */
+/* Returns the next unused device number, as the kernel assigns them. */
 static unsigned next_devnum(struct bus *bus)
 {
 	for (;;) {
@@ -162,13 +161,13 @@ static bool add_device(struct bus *bus, const struct sysfs_device *device)
 	return is_added;
 }
 
-static const char *tell_udev(struct port *port, const char *action)
+static const char *send_udev_event(struct port *port, const char *action)
 {
 	struct bus *bus = port->bus;
 
-	if (sysfs_tell(bus->root, action, ++bus->events, port->event))
+	if (sysfs_send_event(bus->root, action, ++bus->events, port->event))
 		return "ok";
-	return "error: someone listens to udev and takes no events";
+	return "error: a udev listener does not read its events";
 }
 
 const char *port_plug(struct port *port)
@@ -177,7 +176,7 @@ const char *port_plug(struct port *port)
 	char pty[64];
 
 	if (port->device != NULL)
-		return "error: it is plugged in";
+		return "error: already plugged in";
 	unsigned devnum = next_devnum(bus);
 	if (!open_pty(port, pty, sizeof pty)) {
 		close_pty(port);
@@ -198,12 +197,12 @@ const char *port_plug(struct port *port)
 	g_free(port->event);
 	port->event = sysfs_event(&device);
 	if (!set_node(port) || !add_device(bus, &device))
-		return "error: it can't be put into sysfs";
-	return tell_udev(port, "add");
+		return "error: can't add it to sysfs";
+	return send_udev_event(port, "add");
 }
 
-/* All that was open ends with errors, from one moment to the next. */
-static void cut(struct port *port)
+/* Makes all open files fail from now on. */
+static void fail_open_files(struct port *port)
 {
 	struct bus *bus = port->bus;
 
@@ -223,7 +222,7 @@ static const char *forget(struct port *port)
 
 	umockdev_testbed_remove_device(port->bus->testbed, path);
 	g_free(path);
-	return tell_udev(port, "remove");
+	return send_udev_event(port, "remove");
 }
 
 const char *port_unplug(struct port *port, bool is_event_first)
@@ -231,12 +230,12 @@ const char *port_unplug(struct port *port, bool is_event_first)
 	const char *answer;
 
 	if (port->device == NULL)
-		return "error: it is not plugged in";
+		return "error: not plugged in";
 	if (!is_event_first)
-		cut(port);
+		fail_open_files(port);
 	answer = forget(port);
 	if (is_event_first)
-		cut(port);
+		fail_open_files(port);
 	return answer;
 }
 
@@ -245,15 +244,15 @@ const char *port_deny(struct port *port, bool is_denied)
 	struct bus *bus = port->bus;
 
 	if (is_denied && unopenable() == NULL)
-		return "error: there is nothing here that root can't open";
+		return "error: no file here that root can't open";
 	pthread_mutex_lock(&bus->lock);
 	port->is_denied = is_denied;
 	pthread_mutex_unlock(&bus->lock);
 	if (port->device == NULL)
 		return "ok";
 	if (!set_node(port))
-		return "error: the node can't be changed";
-	return is_denied ? "ok" : tell_udev(port, "add");
+		return "error: can't change the node";
+	return is_denied ? "ok" : send_udev_event(port, "add");
 }
 
 static bool add_hub(struct bus *bus)
@@ -290,7 +289,7 @@ bool bus_add(struct bus *bus, const struct board_options *options)
 
 bool bus_start(struct bus *bus)
 {
-	/* The paths of sockets are short there, and nothing is written to a disk. */
+	/* Socket paths are short there, and nothing is written to a disk. */
 	if (access("/dev/shm", W_OK | X_OK) == 0)
 		setenv("TMPDIR", "/dev/shm", 1);
 	bus->testbed = umockdev_testbed_new();
@@ -309,9 +308,9 @@ void bus_stop(struct bus *bus)
 {
 	for (unsigned i = 0; i < bus->boards; i++) {
 		if (bus->ports[i].device != NULL)
-			cut(&bus->ports[i]);
+			fail_open_files(&bus->ports[i]);
 		g_free(bus->ports[i].event);
 	}
-	/* Its thread goes on for a while: what it uses stays. */
+	/* Its thread still runs for a while, so keep what it uses. */
 	g_object_unref(bus->testbed);
 }

@@ -1,14 +1,14 @@
-/* A USB with boards in software, in a testbed of umockdev: what is plugged in, and the programs
- * that have it open.
+/* Software boards on a USB in an umockdev testbed: what is plugged in, and which programs have it
+ * open.
  *
- *     bus_add()          a board for each port, before
- *     bus_start()        the testbed and its hub are there
+ *     bus_add()          a board for each port, first
+ *     bus_start()        creates the testbed and its hub
  *     port_plug(), port_unplug(), port_deny()
- *     bus_run()          at every time that bus->timer tells, and after a command to a board
+ *     bus_run()          whenever bus->timer fires, and after a command to a board
  *     bus_stop()
  *
- * Programs' ioctls come from a thread of the testbed's: whoever touches a board or the state below
- * holds bus->lock. Functions that say so want it held; the others take it. */
+ * The programs' ioctls arrive on a thread of the testbed, so bus->lock protects the boards and the
+ * state below. Functions that require the lock to be held say so; the others take it. */
 #ifndef BC_TESTS_BOARD_UMOCKDEV_BUS_H
 #define BC_TESTS_BOARD_UMOCKDEV_BUS_H
 
@@ -32,12 +32,13 @@ struct port {
 	struct board *board;
 	struct host_device *device; /* NULL: nothing is plugged in */
 	unsigned devnum;
-	int master, slave; /* of the pty that stands for the node; -1: none */
+	int master, slave; /* of the pty that stands in for the node; -1: none */
 	bool is_denied;
-	char driver[16];     /* bound to it when it is plugged in; "": none */
-	uint64_t opens;      /* of its nodes, since the start */
-	uint64_t lost_bytes; /* given by the board, got by no program, and not told to the board */
-	char *event;         /* what udev says of the device */
+	char driver[16];     /* bound at the next plug; "": none */
+	uint64_t opens;      /* of its nodes, in total */
+	uint64_t lost_bytes; /* sent by the board but received by no program, and not reported to
+				the board */
+	char *event;         /* udev's properties of the device */
 };
 
 struct bus {
@@ -57,13 +58,13 @@ struct bus {
 
 uint64_t bus_now_ns(void);
 
-/* false: there is no port left, or no such board can be. */
+/* Returns false if there is no free port or the options are invalid. */
 bool bus_add(struct bus *bus, const struct board_options *options);
 
 bool bus_start(struct bus *bus);
 void bus_stop(struct bus *bus);
 
-/* Lets every board send what it has, and sets the timer. With the lock held. */
+/* Lets every board send its data, and sets the timer. Requires the lock. */
 void bus_run(struct bus *bus);
 void bus_set_timer(struct bus *bus);
 
@@ -72,7 +73,7 @@ const char *port_plug(struct port *port);
 const char *port_unplug(struct port *port, bool is_event_first);
 const char *port_deny(struct port *port, bool is_denied);
 
-/* umockdev_ioctl.c: answers the ioctls of the programs. */
+/* umockdev_ioctl.c: handles the programs' ioctls. */
 void bus_listen(struct bus *bus);
 
 #endif

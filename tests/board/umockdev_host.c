@@ -17,13 +17,13 @@
 struct host_file {
 	struct host_device *device;
 	uint32_t capabilities;
-	uint32_t claims; /* a bit an interface */
+	uint32_t claims; /* bitmap of interfaces */
 	struct host_urbs completed;
 	TAILQ_ENTRY(host_file) link;
 };
 
 struct host_device {
-	unsigned references; /* the owner's and one a file */
+	unsigned references; /* the owner's, and one per file */
 	struct host *host;
 	struct board *board; /* NULL: unplugged */
 	void (*ready)(void *owner, bool is_ready);
@@ -32,11 +32,11 @@ struct host_device {
 	size_t descriptor_bytes;
 	uint8_t setting[MAX_INTERFACES];
 	char driver[MAX_DRIVER];
-	uint32_t detached;     /* interfaces the driver was detached from */
-	bool is_bulk_disabled; /* a short transfer ended a row of continuations */
+	uint32_t detached;     /* interfaces from which the driver was detached */
+	bool is_bulk_disabled; /* a short transfer has ended a series of continuations */
 	TAILQ_HEAD(host_files, host_file) files;
-	struct host_urbs bulk;    /* in the order they were submitted */
-	struct host_urbs hanging; /* control transfers the board doesn't answer */
+	struct host_urbs bulk;    /* in order of submission */
+	struct host_urbs hanging; /* control transfers that the board does not answer */
 	unsigned completed;
 };
 
@@ -48,10 +48,10 @@ struct endpoint {
 	unsigned packet_bytes;
 };
 
-/* Goes through interface and endpoint descriptors. With `address` it looks for that endpoint in
- * the settings now chosen, else for interface `wanted.interface` with setting `setting` (-1: any).
- * Counts the settings of the interface in *settings. Broken descriptors end the search. */
-static bool walk(const struct host_device *device, unsigned address, int setting,
+/* Walks the interface and endpoint descriptors. With `address`, it looks for that endpoint in the
+ * current settings, else for interface `wanted.interface` with `setting` (-1: any). Counts the
+ * settings of the interface in *settings. Stops at invalid descriptors. */
+static bool walk_descriptors(const struct host_device *device, unsigned address, int setting,
 	struct endpoint *wanted, unsigned *settings)
 {
 	unsigned interface = MAX_INTERFACES;
@@ -84,7 +84,7 @@ static bool find_endpoint(
 	const struct host_device *device, unsigned address, struct endpoint *endpoint)
 {
 	unsigned settings = 0;
-	return address != 0 && walk(device, address, -1, endpoint, &settings);
+	return address != 0 && walk_descriptors(device, address, -1, endpoint, &settings);
 }
 
 static bool has_setting(
@@ -92,7 +92,8 @@ static bool has_setting(
 {
 	struct endpoint wanted = {.interface = interface};
 	*settings = 0;
-	return interface < MAX_INTERFACES && walk(device, 0, setting, &wanted, settings);
+	return interface < MAX_INTERFACES &&
+	       walk_descriptors(device, 0, setting, &wanted, settings);
 }
 
 static unsigned packet_bytes(const struct host_device *device)
@@ -119,7 +120,7 @@ unsigned host_megabits(const struct host_device *device)
 
 static void finish(struct host_device *device, struct host_urb *urb, int status);
 
-/* The rest of a transfer that was split ends with its first short part. */
+/* The rest of a split transfer ends with its first short part. */
 static void cancel_continuations(struct host_device *device, struct host_urb *after)
 {
 	device->is_bulk_disabled = true;
@@ -133,7 +134,7 @@ static void cancel_continuations(struct host_device *device, struct host_urb *af
 	}
 }
 
-/* Ends a transfer, of the bulk queue or a hanging one. */
+/* Ends a transfer of the bulk queue or a hanging control transfer. */
 static void finish(struct host_device *device, struct host_urb *urb, int status)
 {
 	bool is_bulk = urb->type == USBDEVFS_URB_TYPE_BULK;
@@ -151,7 +152,7 @@ static void finish(struct host_device *device, struct host_urb *urb, int status)
 		cancel_continuations(device, next);
 }
 
-/* Asks the board to fill a transfer up to `room` bytes. Returns what the board does. */
+/* Lets the board fill a transfer up to `room` bytes. Returns the board's result. */
 static int fill(struct host_device *device, struct host_urb *urb, size_t room, uint64_t now_ns)
 {
 	if (urb->data == NULL && urb->length > 0) {
@@ -167,7 +168,8 @@ static int fill(struct host_device *device, struct host_urb *urb, size_t room, u
 	return rc;
 }
 
-/* How much of a transfer comes before the pause in which it can be discarded; 0: no pause. */
+/* Returns how much of a transfer arrives before the pause in which it can be discarded; 0: no
+ * pause. */
 static size_t first_part(const struct host_device *device, const struct host_urb *urb)
 {
 	size_t part = device->host->discard_bytes;
@@ -176,8 +178,8 @@ static size_t first_part(const struct host_device *device, const struct host_urb
 	return part < urb->length ? part : 0;
 }
 
-/* Fills the transfer at the head of the queue as far as that goes now. false: there is nothing to
- * be done before its time, or before the board has something. */
+/* Fills the first transfer of the queue as far as possible. Returns false if it has to wait for
+ * its time or for the board. */
 static bool advance(struct host_device *device, struct host_urb *urb, uint64_t now_ns)
 {
 	size_t part = first_part(device, urb);
@@ -192,7 +194,7 @@ static bool advance(struct host_device *device, struct host_urb *urb, uint64_t n
 		urb->go_on_ns = now_ns + PAUSE_NS;
 		return false;
 	}
-	/* A host has no time-out: the transfer stands until the program takes it back. */
+	/* A host has no time-out: the transfer stays pending until the program cancels it. */
 	if (rc == -ETIMEDOUT)
 		urb->is_stuck = true;
 	else
@@ -224,7 +226,7 @@ static uint64_t urb_memory(const struct host_urb *urb)
 	return urb->length + sizeof(struct usbdevfs_urb);
 }
 
-/* Claims an interface for a file unless another or a driver has it. */
+/* Claims an interface for a file, unless another file or a driver has it. */
 static int claim(struct host_file *file, unsigned interface)
 {
 	struct host_device *device = file->device;
@@ -254,7 +256,7 @@ static int submit_bulk(struct host_file *file, struct host_urb *urb, uint64_t no
 		return -EINVAL;
 	if (endpoint.packet_bytes == 0)
 		return -EMSGSIZE;
-	/* As the kernel does, with a warning in its log. */
+	/* As the kernel does, which also logs a warning. */
 	int rc = claim(file, endpoint.interface);
 	if (rc < 0)
 		return rc;
@@ -295,7 +297,7 @@ int host_submit(struct host_file *file, struct host_urb *urb, uint64_t now_ns)
 	if (host->memory_limit != 0 && host->memory_used + urb_memory(urb) > host->memory_limit)
 		return -ENOMEM;
 	urb->file = file;
-	/* Counted first: a transfer may end, though not be reaped, before this returns. */
+	/* Count it first: the transfer may complete before this returns. */
 	host->memory_used += urb_memory(urb);
 	if (urb->type == USBDEVFS_URB_TYPE_BULK)
 		rc = submit_bulk(file, urb, now_ns);
@@ -331,8 +333,8 @@ int host_discard(struct host_file *file, uint64_t address, uint64_t now_ns)
 	return -EINVAL;
 }
 
-/* Takes the first that ended off the list. */
-static struct host_urb *take(struct host_file *file)
+/* Removes the first completed transfer from the list. */
+static struct host_urb *pop_completed(struct host_file *file)
 {
 	struct host_device *device = file->device;
 	struct host_urb *urb = TAILQ_FIRST(&file->completed);
@@ -348,13 +350,13 @@ static struct host_urb *take(struct host_file *file)
 
 int host_reap(struct host_file *file, struct host_urb **urb)
 {
-	*urb = take(file);
+	*urb = pop_completed(file);
 	if (*urb != NULL)
 		return 0;
 	return file->device->board == NULL ? -ENODEV : -EAGAIN;
 }
 
-/* Ends what waits, of one file or (NULL) of all. */
+/* Ends the pending transfers of one file, or of all if NULL. */
 static void finish_all(struct host_device *device, const struct host_file *file, int status)
 {
 	struct host_urbs *lists[] = {&device->bulk, &device->hanging};
@@ -364,7 +366,7 @@ static void finish_all(struct host_device *device, const struct host_file *file,
 			next = TAILQ_NEXT(urb, link);
 			if (file != NULL && urb->file != file)
 				continue;
-			/* Each is ended here, not as a continuation of one before it. */
+			/* Each one ends here by itself, not as a continuation. */
 			urb->flags = 0;
 			finish(device, urb, status);
 		}
@@ -436,7 +438,7 @@ static int reset(struct host_device *device, uint64_t now_ns)
 	return rc < 0 ? -ENODEV : 0;
 }
 
-/* Whose an interface is: "usbfs", a driver's, "" for no one's. */
+/* Returns who has an interface: "usbfs", a driver's name, or "". */
 static const char *driver_of(const struct host_device *device, unsigned interface)
 {
 	const struct host_file *file;
@@ -649,7 +651,7 @@ uint64_t host_close(struct host_file *file, size_t lost, void (*release_cookie)(
 	struct host_urb *urb;
 
 	finish_all(device, file, -ENOENT);
-	while ((urb = take(file)) != NULL) {
+	while ((urb = pop_completed(file)) != NULL) {
 		if (urb->type == USBDEVFS_URB_TYPE_BULK)
 			lost += urb->actual;
 		if (release_cookie != NULL && urb->cookie != NULL)

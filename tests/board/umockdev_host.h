@@ -1,19 +1,18 @@
-/* The kernel's side of /dev/bus/usb in software, in front of a board: what drivers/usb/core/devio.c
- * and a host controller do with the ioctls of a program. It has no access to the program's memory
- * and knows no clock: umockdev_board.c copies from and to the program and hands in the time.
+/* The kernel's side of /dev/bus/usb for a software board: what drivers/usb/core/devio.c and a host
+ * controller do with a program's ioctls. It does not access the program's memory or a clock:
+ * umockdev_board.c copies data from and to the program and passes in the time.
  *
- *     host_plug()                   a board is there; its descriptors are read
+ *     host_plug()                   plugs a board in and reads its descriptors
  *     host_open(), host_close()    the program opens its node
- *     host_call()                   claims, settings, halts, drivers: what is done at once
+ *     host_call()                   claims, settings, halts, drivers: synchronous calls
  *     host_submit(), host_discard(), host_reap()   transfers
- *     host_run(), host_due_ns()    whenever the board may have something to send
+ *     host_run(), host_due_ns()    whenever the board may have data
  *     host_unplug()
- *     host_unref()                  the owner of the port is done with it
+ *     host_unref()                  releases the port's reference
  *
- * As with a real host, transfers are filled when the board has something, not when they are
- * reaped: what was filled is delivered even if the board is pulled out or the transfer cancelled
- * meanwhile. Failures are returned as negative errnos, those of the kernel. One thread at a time.
- */
+ * As on real hardware, transfers are filled when the board has data, not when they are reaped:
+ * that data is delivered even if the board is then unplugged or the transfer cancelled. Errors are
+ * the kernel's negative errnos. Not thread-safe. */
 #ifndef BC_TESTS_BOARD_UMOCKDEV_HOST_H
 #define BC_TESTS_BOARD_UMOCKDEV_HOST_H
 
@@ -22,13 +21,13 @@
 #include <linux/usbdevice_fs.h>
 #include <sys/queue.h>
 
-/* What all devices share. */
+/* Shared by all devices. */
 struct host {
-	uint32_t capabilities; /* USBDEVFS_CAP_*, of what is opened from now on */
-	uint64_t memory_limit; /* for the buffers of all transfers not reaped; 0: none */
+	uint32_t capabilities; /* USBDEVFS_CAP_*, for files opened from now on */
+	uint64_t memory_limit; /* for the buffers of all unreaped transfers; 0: no limit */
 	uint64_t memory_used;
-	/* Not 0: of each transfer so many bytes (of whole packets) come 2 ms before the rest. That
-	 * is when a program can discard it with data in it. */
+	/* If not 0, this many bytes (rounded to packets) of each transfer arrive 2 ms before the
+	 * rest, so that it can be discarded with data in it. */
 	size_t discard_bytes;
 };
 
@@ -42,20 +41,20 @@ struct host {
 
 struct host_file;
 
-/* A transfer. The caller sets what is above the line and reads what is below, when reaped. */
+/* A transfer. The caller sets the fields above the line, and reads those below after reaping. */
 struct host_urb {
-	uint64_t address; /* where the program has it: by this it is discarded */
+	uint64_t address; /* in the program; identifies it when it is discarded */
 	unsigned char type;
 	unsigned char endpoint;
 	unsigned flags;
 	size_t length;
 	uint8_t setup[8]; /* control */
-	uint8_t *data;    /* malloc()ed: `length` bytes of a control transfer, else NULL */
-	void *cookie;     /* the caller's own */
+	uint8_t *data;    /* malloc()ed `length` bytes for a control transfer, else NULL */
+	void *cookie;     /* for the caller */
 	/* ---- */
 	int status;
 	size_t actual;
-	/* its own */
+	/* private */
 	struct host_file *file;
 	uint64_t go_on_ns;
 	bool is_stuck;
@@ -66,33 +65,33 @@ TAILQ_HEAD(host_urbs, host_urb);
 
 struct host_device;
 
-/* Plugs the board in and configures it. `ready` is called whenever a transfer can be reaped where
- * none could, and when the last was. NULL when memory ran out. */
+/* Plugs the board in and configures it. Calls `ready` when the first transfer becomes reapable,
+ * and when the last one was reaped. Returns NULL if out of memory. */
 struct host_device *host_plug(struct host *host, struct board *board, uint64_t now_ns,
 	void (*ready)(void *owner, bool is_ready), void *owner);
 
-/* Pulls it out: transfers end with -ESHUTDOWN, calls fail with -ENODEV from now on; what can be
- * reaped stays so. `ready` is called for the transfers that end, and no more after that. */
+/* Unplugs it: transfers end with -ESHUTDOWN, and calls fail with -ENODEV. Completed transfers can
+ * still be reaped. Calls `ready` for the transfers that end, and not after that. */
 void host_unplug(struct host_device *device);
 
-/* Freed when the last file on it is closed, too. */
+/* Frees it when the last file is closed. */
 void host_unref(struct host_device *device);
 
-/* The descriptors as sysfs has them: the device's, behind it the configuration's. */
+/* The descriptors as in sysfs: the device's, followed by the configuration's. */
 const uint8_t *host_descriptors(const struct host_device *device, size_t *bytes);
 
-/* 12, 480 or 5000, by the packets of the bulk endpoint. */
+/* 12, 480 or 5000, according to the packet size of the bulk endpoint. */
 unsigned host_megabits(const struct host_device *device);
 
-/* A kernel driver that is bound to all interfaces, NULL or "" for none (up to 15 characters). */
+/* Binds a kernel driver (up to 15 characters) to all interfaces; NULL or "": none. */
 void host_set_driver(struct host_device *device, const char *driver);
 
-/* NULL when memory ran out. */
+/* Returns NULL if out of memory. */
 struct host_file *host_open(struct host_device *device);
 
-/* Ends its transfers, gives each cookie back, frees it. What was in transfers nobody reaped, and
- * the `lost` bytes before them that were reaped but did not get to the program, the board is told
- * to have been given for nothing, if it is still plugged in; else their number is returned. */
+/* Ends its transfers, returns each cookie and frees it. Bytes in unreaped transfers, and the
+ * `lost` bytes before them that were reaped but did not reach the program, are reported to the
+ * board as undelivered if it is still plugged in; otherwise returns their number. */
 uint64_t host_close(struct host_file *file, size_t lost, void (*release)(void *cookie));
 
 /* CLAIMINTERFACE, RELEASEINTERFACE, SETINTERFACE, SETCONFIGURATION, CLEAR_HALT, RESETEP, RESET,
@@ -102,22 +101,24 @@ uint64_t host_close(struct host_file *file, size_t lost, void (*release)(void *c
 int host_call(struct host_file *file, unsigned long request, void *argument, uint64_t now_ns);
 size_t host_call_bytes(unsigned long request);
 
-/* Takes the transfer (made with calloc()) unless it fails. The board is asked at once. */
+/* Takes over the transfer (made with calloc()) unless it fails. Fills it immediately if the board
+ * has data. */
 int host_submit(struct host_file *file, struct host_urb *urb, uint64_t now_ns);
 
-/* -EINVAL: there is none such, or it has ended and waits to be reaped. */
+/* Returns -EINVAL if there is no such transfer, or it has already completed. */
 int host_discard(struct host_file *file, uint64_t address, uint64_t now_ns);
 
-/* The next that ended; its data and itself are the caller's to free(). -EAGAIN: none yet. */
+/* Returns the next completed transfer, which the caller has to free() with its data. -EAGAIN:
+ * none. */
 int host_reap(struct host_file *file, struct host_urb **urb);
 
-/* Fills transfers with what the board has. */
+/* Fills transfers with the board's data. */
 void host_run(struct host_device *device, uint64_t now_ns);
 
-/* When host_run() is to be called next, if nothing else happens; UINT64_MAX: not at all. */
+/* Returns when host_run() has to be called next, if nothing else happens; UINT64_MAX: never. */
 uint64_t host_due_ns(const struct host_device *device, uint64_t now_ns);
 
-/* What is going on: files open, interfaces claimed, transfers waiting for data and for reaping. */
+/* Open files, claimed interfaces, pending and completed transfers. */
 struct host_state {
 	unsigned files;
 	unsigned claimed;

@@ -6,12 +6,12 @@
 #include <string.h>
 #include <sys/ioctl.h>
 
-/* An open file of one of the programs. All of this runs in the testbed's thread. Copying from and
- * to a program waits for it: that is done without the lock. */
+/* An open file of a program. All of this runs on the testbed's thread. Copying from and to a
+ * program waits for it, so it is done without the lock. */
 struct client {
 	struct port *port;
 	struct host_file *file;
-	size_t lost; /* bytes reaped that could not be copied */
+	size_t lost; /* bytes that were reaped but could not be copied */
 };
 
 static void release_data(void *cookie)
@@ -43,7 +43,7 @@ static void on_client_connected(UMockdevIoctlBase *base, UMockdevIoctlClient *mo
 	pthread_mutex_lock(&bus->lock);
 	for (unsigned i = 0; slash != NULL && i < bus->boards; i++) {
 		struct port *port = &bus->ports[i];
-		/* The preload library connects for an open() that failed, too. */
+		/* The preload library connects even if open() fails. */
 		if (port->device != NULL && port->devnum == (unsigned)atoi(slash + 1) &&
 			!port->is_denied) {
 			client->port = port;
@@ -61,7 +61,7 @@ static void on_client_connected(UMockdevIoctlBase *base, UMockdevIoctlClient *mo
 	g_object_weak_ref(G_OBJECT(mock), on_client_gone, client);
 }
 
-/* Copies what the program has at a pointer at `offset` of `data`. NULL when that fails. */
+/* Copies the data behind the program's pointer at `offset` of `data`. Returns NULL on failure. */
 static UMockdevIoctlData *resolve(UMockdevIoctlData *data, size_t offset, size_t bytes)
 {
 	GError *error = NULL;
@@ -116,7 +116,7 @@ out:
 	return rc;
 }
 
-/* Copies what a transfer brought into the program's buffer. */
+/* Copies a transfer's data into the program's buffer. */
 static int copy_back(UMockdevIoctlData *data, const struct host_urb *urb)
 {
 	bool is_control = urb->type == USBDEVFS_URB_TYPE_CONTROL;
@@ -124,7 +124,7 @@ static int copy_back(UMockdevIoctlData *data, const struct host_urb *urb)
 
 	if (bytes == 0 || (is_control && (urb->setup[0] & 0x80) == 0))
 		return 0;
-	/* Of a control transfer it is resolved already, whole. */
+	/* For a control transfer it is already resolved as a whole. */
 	UMockdevIoctlData *buffer = resolve(data, offsetof(struct usbdevfs_urb, buffer), bytes);
 	if (buffer == NULL)
 		return -EFAULT;

@@ -16,7 +16,7 @@
 #define CONFIG_BYTES 9
 #define PATIENCE_S   5
 
-static void put_hex(GString *text, const char *name, const uint8_t *bytes, size_t n)
+static void append_hex(GString *text, const char *name, const uint8_t *bytes, size_t n)
 {
 	g_string_append_printf(text, "H: %s=", name);
 	for (size_t i = 0; i < n; i++)
@@ -24,8 +24,9 @@ static void put_hex(GString *text, const char *name, const uint8_t *bytes, size_
 	g_string_append_c(text, '\n');
 }
 
-/* A string descriptor as the kernel turns it into an attribute; none without an index. */
-static void put_string(GString *text, const char *name, const struct board *board, unsigned index)
+/* Writes a string descriptor as the kernel's attribute; nothing if its index is 0. */
+static void append_string(
+	GString *text, const char *name, const struct board *board, unsigned index)
 {
 	uint8_t raw[256];
 	size_t n = index == 0 ? 0 : board_descriptor(board, 3, index, raw, sizeof raw);
@@ -42,13 +43,13 @@ static void put_string(GString *text, const char *name, const struct board *boar
 	}
 	if (n >= 2) {
 		g_string_append_c(value, '\n');
-		put_hex(text, name, (const uint8_t *)value->str, value->len);
+		append_hex(text, name, (const uint8_t *)value->str, value->len);
 	}
 	g_string_free(value, TRUE);
 }
 
-/* The beginning of the descriptors, filled up with zeros. */
-static void head_of(const struct sysfs_device *device, uint8_t head[DEVICE_BYTES + CONFIG_BYTES])
+/* Copies the start of the descriptors, padded with zeros. */
+static void copy_head(const struct sysfs_device *device, uint8_t head[DEVICE_BYTES + CONFIG_BYTES])
 {
 	size_t bytes = DEVICE_BYTES + CONFIG_BYTES;
 
@@ -56,7 +57,7 @@ static void head_of(const struct sysfs_device *device, uint8_t head[DEVICE_BYTES
 	memcpy(head, device->descriptors, device->bytes < bytes ? device->bytes : bytes);
 }
 
-static void put_path(GString *text, const struct sysfs_device *device)
+static void append_path(GString *text, const struct sysfs_device *device)
 {
 	g_string_append(text, SYSFS_HUB);
 	if (device->port != 0)
@@ -64,11 +65,11 @@ static void put_path(GString *text, const struct sysfs_device *device)
 	g_string_append_c(text, '\n');
 }
 
-static void put_properties(GString *text, const struct sysfs_device *device, const char *tag)
+static void append_properties(GString *text, const struct sysfs_device *device, const char *tag)
 {
 	uint8_t d[DEVICE_BYTES + CONFIG_BYTES];
 
-	head_of(device, d);
+	copy_head(device, d);
 	g_string_append_printf(text, "%sSUBSYSTEM=usb\n%sDEVTYPE=usb_device\n", tag, tag);
 	g_string_append_printf(text, "%sDEVNAME=/dev/bus/usb/001/%03u\n", tag, device->devnum);
 	g_string_append_printf(text, "%sPRODUCT=%x/%x/%x\n", tag, bc_le16(d + 8), bc_le16(d + 10),
@@ -78,12 +79,12 @@ static void put_properties(GString *text, const struct sysfs_device *device, con
 	g_string_append_printf(text, "%sMAJOR=189\n%sMINOR=%u\n", tag, tag, device->devnum - 1);
 }
 
-static void put_attributes(GString *text, const struct sysfs_device *device)
+static void append_attributes(GString *text, const struct sysfs_device *device)
 {
 	uint8_t d[DEVICE_BYTES + CONFIG_BYTES];
 	const uint8_t *config = d + DEVICE_BYTES;
 
-	head_of(device, d);
+	copy_head(device, d);
 	g_string_append_printf(text,
 		"A: dev=189:%u\nA: busnum=1\\n\nA: devnum=%u\\n\nA: devpath=%u\\n\n"
 		"A: speed=%u\\n\nA: maxchild=%u\\n\n",
@@ -108,16 +109,16 @@ char *sysfs_text(const struct sysfs_device *device)
 	GString *text = g_string_new("P: ");
 	const uint8_t *d = device->descriptors;
 
-	put_path(text, device);
-	put_properties(text, device, "E: ");
-	put_attributes(text, device);
+	append_path(text, device);
+	append_properties(text, device, "E: ");
+	append_attributes(text, device);
 	if (device->board != NULL && device->bytes >= DEVICE_BYTES) {
-		put_string(text, "manufacturer", device->board, d[14]);
-		put_string(text, "product", device->board, d[15]);
-		put_string(text, "serial", device->board, d[16]);
+		append_string(text, "manufacturer", device->board, d[14]);
+		append_string(text, "product", device->board, d[15]);
+		append_string(text, "serial", device->board, d[16]);
 	}
-	/* To libusb a device is there when it can read these: last. */
-	put_hex(text, "descriptors", d, device->bytes);
+	/* libusb considers a device present when it can read these, so they come last. */
+	append_hex(text, "descriptors", d, device->bytes);
 	return g_string_free(text, FALSE);
 }
 
@@ -125,17 +126,18 @@ char *sysfs_event(const struct sysfs_device *device)
 {
 	GString *event = g_string_new("DEVPATH=");
 
-	put_path(event, device);
-	put_properties(event, device, "");
+	append_path(event, device);
+	append_properties(event, device, "");
 	return g_string_free(event, FALSE);
 }
 
-/* The events' header tells receivers what they may pass over: hashes of "usb" and "usb_device",
- * as systemd makes them (MurmurHash2, seed 0). */
+/* The event header lets receivers filter: hashes of "usb" and "usb_device", computed as in systemd
+ * (MurmurHash2, seed 0). */
 #define HASH_USB        0x0577c5e5u
 #define HASH_USB_DEVICE 0x27f8f50cu
 
-/* To one who listens: a socket of his in the testbed's directory. false: his queue is full. */
+/* Sends an event to one listener's socket in the testbed's directory. Returns false if its queue
+ * is full. */
 static bool send_event(const char *path, const struct iovec *parts, size_t count)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -154,11 +156,11 @@ static bool send_event(const char *path, const struct iovec *parts, size_t count
 	int err = errno;
 	close(fd);
 	if (sent < 0 && err == ECONNREFUSED)
-		unlink(path); /* of one who has closed it */
+		unlink(path); /* its listener has closed it */
 	return sent >= 0 || err == ECONNREFUSED || err == ENOENT;
 }
 
-bool sysfs_tell(const char *root, const char *action, uint64_t number, const char *event)
+bool sysfs_send_event(const char *root, const char *action, uint64_t number, const char *event)
 {
 	uint8_t header[40] = "libudev";
 	char *body = g_strdup_printf(
@@ -171,7 +173,7 @@ bool sysfs_tell(const char *root, const char *action, uint64_t number, const cha
 	for (size_t i = 0; i < bytes; i++)
 		body[i] = body[i] == '\n' ? '\0' : body[i];
 	bc_write_be32(header + 8, 0xfeedcafe);
-	/* Lengths are as the machine has them, the hashes big-endian. */
+	/* Lengths are in host byte order, the hashes big-endian. */
 	memcpy(header + 12, &(uint32_t){sizeof header}, 4);
 	memcpy(header + 16, &(uint32_t){sizeof header}, 4);
 	memcpy(header + 20, &(uint32_t){(uint32_t)bytes}, 4);

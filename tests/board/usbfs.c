@@ -12,7 +12,7 @@
 #include "tests/board/usbfs_kernel.h"
 #include "tests/board/usbfs_state.h"
 
-#define NODES 4096 /* descriptors, of which some are nodes */
+#define NODES 4096 /* descriptors; some of them are nodes */
 
 struct usbfs_state usbfs_k = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
@@ -42,7 +42,7 @@ static struct usbfs_port *new_port(struct board *board)
 	return port;
 }
 
-/* 1 to 127, and not one of those in use. */
+/* Returns an address from 1 to 127 that is not in use. */
 static unsigned next_address(void)
 {
 	const struct usbfs_port *port;
@@ -82,8 +82,8 @@ struct usbfs_port *usbfs_plug(struct board *board)
 	port->name.address = address;
 	snprintf(port->name.device, sizeof(port->name.device), "%u-%u", USBFS_BUS, number);
 	usbfs_configure(port, port->device.first_configuration);
-	usbfs_udev_tell("add", &port->name);
-	usbfs_udev_tell("bind", &port->name);
+	usbfs_udev_send("add", &port->name);
+	usbfs_udev_send("bind", &port->name);
 	usbfs_unlock();
 	return port;
 }
@@ -101,8 +101,8 @@ static void unplug(struct usbfs_port *port)
 		close(node->drain_fd);
 		node->drain_fd = -1;
 	}
-	usbfs_udev_tell("unbind", &port->name);
-	usbfs_udev_tell("remove", &port->name);
+	usbfs_udev_send("unbind", &port->name);
+	usbfs_udev_send("remove", &port->name);
 }
 
 void usbfs_unplug(struct usbfs_port *port)
@@ -118,7 +118,7 @@ void usbfs_lose_power(struct usbfs_port *port)
 	if (port->is_plugged && !port->is_dead) {
 		port->is_dead = true;
 		board_unplug(port->board);
-		usbfs_go_on(port);
+		usbfs_serve(port);
 	}
 	usbfs_unlock();
 }
@@ -128,7 +128,7 @@ bool usbfs_command(struct usbfs_port *port, const char *line, char answer[BOARD_
 	usbfs_lock();
 	bool is_done = board_command(port->board, line, answer, usbfs_now());
 	port->due_ns = 0;
-	usbfs_go_on(port);
+	usbfs_serve(port);
 	usbfs_unlock();
 	return is_done;
 }
@@ -147,7 +147,7 @@ void usbfs_replay(struct usbfs_port *port, const uint8_t *bytes, size_t n)
 	port->replay = bytes;
 	port->replay_bytes = n;
 	port->replay_at = 0;
-	usbfs_go_on(port);
+	usbfs_serve(port);
 	usbfs_unlock();
 }
 
@@ -215,7 +215,7 @@ static struct usbfs_node *get_node(int fd)
 	return node;
 }
 
-static void put_node(struct usbfs_node *node, unsigned references)
+static void unref_node(struct usbfs_node *node, unsigned references)
 {
 	usbfs_lock();
 	node->references -= references;
@@ -285,7 +285,7 @@ int usbfs_node_open(unsigned bus, unsigned address)
 	return fd;
 }
 
-/* Takes it away from its port; its descriptor is still open. */
+/* Removes a node from its port; its descriptor stays open. */
 static void detach(struct usbfs_node *node)
 {
 	struct usbfs_port *port = node->port;
@@ -306,7 +306,7 @@ static void detach(struct usbfs_node *node)
 	node->drain_fd = -1;
 	atomic_store(&nodes[node->fd], NULL);
 	if (port->is_plugged)
-		usbfs_go_on(port);
+		usbfs_serve(port);
 }
 
 int usbfs_node_close(int fd)
@@ -326,8 +326,8 @@ int usbfs_node_close(int fd)
 	usbfs_unlock();
 	pthread_mutex_unlock(&port->mutex);
 	if (is_first)
-		close(fd); /* no node any more */
-	put_node(node, is_first ? 2 : 1);
+		close(fd); /* no longer a node */
+	unref_node(node, is_first ? 2 : 1);
 	return is_first ? 0 : -EBADF;
 }
 
@@ -340,7 +340,7 @@ int usbfs_node_ioctl(int fd, unsigned long request, void *argument)
 		return -EBADF;
 	struct usbfs_port *port = node->port;
 	int error = usbfs_enter(call);
-	if (call == USBFS_CONTROL) /* lets others in meanwhile */
+	if (call == USBFS_CONTROL) /* other calls may run meanwhile */
 		usbfs_nap(call);
 	lock_device(port);
 	if (call != USBFS_CONTROL)
@@ -349,7 +349,7 @@ int usbfs_node_ioctl(int fd, unsigned long request, void *argument)
 	int n = error != 0 ? -error : usbfs_answer(node, request, argument);
 	usbfs_unlock();
 	pthread_mutex_unlock(&port->mutex);
-	put_node(node, 1);
+	unref_node(node, 1);
 	return n;
 }
 

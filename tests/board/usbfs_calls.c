@@ -1,6 +1,6 @@
-/* The calls of the C library that libusb, or a program that looks into sysfs, comes by. Being of
- * the program itself they are found before the library's. */
-#undef _FORTIFY_SOURCE /* its open() would be an inline function */
+/* Replacements for the C library functions that libusb, or a program reading sysfs, calls. The
+ * linker prefers the program's own definitions to the library's. */
+#undef _FORTIFY_SOURCE /* with it, open() would be an inline function */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -14,8 +14,8 @@
 
 #include "tests/board/usbfs_kernel.h"
 
-/* The one behind it: the sanitizer's, if there is one, else the library's. dlsym() gives an
- * object's pointer where a function's is wanted. */
+/* The next definition: the sanitizer's, if any, else the library's. dlsym() returns an object
+ * pointer; a function pointer is needed. */
 #define REAL(call)                                                                 \
 	static _Atomic(void *) real_symbol;                                        \
 	__typeof__(&(call)) real;                                                  \
@@ -48,7 +48,7 @@ static int result(int value)
 	return -1;
 }
 
-/* Opens what stands for this path. Returns a descriptor, -1 with errno, or NOT_OURS. */
+/* Opens the simulated file at this path. Returns a descriptor, -1 with errno, or NOT_OURS. */
 static int open_ours(const char *path)
 {
 	const char *node = behind(path, "/dev/bus/usb/");
@@ -141,7 +141,7 @@ int __openat64_2(int dir_fd, const char *path, int flags)
 	return open_at(dir_fd, path, flags | O_LARGEFILE, 0);
 }
 
-/* Within the C library fopen() doesn't come by open(). */
+/* The C library's fopen() does not call our open(). */
 FILE *fopen(const char *path, const char *mode)
 {
 	REAL(fopen)
@@ -178,13 +178,13 @@ int ioctl(int fd, unsigned long request, ...)
 	va_start(args, request);
 	void *argument = va_arg(args, void *);
 	va_end(args);
-	/* That one is the system's own, for any descriptor; this is set so already. */
+	/* The kernel handles FIONBIO itself for any descriptor; it is already set. */
 	if (usbfs_is_node(fd) && request != FIONBIO)
 		return result(usbfs_node_ioctl(fd, request, argument));
 	return real(fd, request, argument);
 }
 
-/* libusb wants to know, once, whether there is a sysfs. */
+/* libusb checks once whether sysfs is mounted. */
 int statfs(const char *path, struct statfs *out)
 {
 	REAL(statfs)

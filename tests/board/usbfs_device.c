@@ -22,7 +22,7 @@ static void add_endpoint(
 {
 	uint16_t packet_bytes = bc_le16(d + 4) & 0x7FF;
 
-	/* A kernel leaves those out whose packets have no bytes. */
+	/* Like the kernel, skips endpoints with a packet size of 0. */
 	if (packet_bytes == 0 || device->endpoints_n == USBFS_ENDPOINTS)
 		return;
 	device->endpoints[device->endpoints_n++] = (struct usbfs_endpoint){.address = d[2],
@@ -32,7 +32,7 @@ static void add_endpoint(
 		.packet_bytes = packet_bytes};
 }
 
-/* Goes through them as far as they make sense. */
+/* Parses the descriptors as far as they are valid. */
 static void parse(struct usbfs_device *device)
 {
 	const uint8_t *d = device->descriptors + DEVICE_BYTES;
@@ -70,7 +70,7 @@ static size_t put_utf8(char *out, uint32_t c)
 	return n;
 }
 
-/* To the first zero; halves of pairs are left out. */
+/* Reads up to the first zero; skips unpaired surrogates. */
 static void read_string(const struct board *board, unsigned index, char *out, size_t room)
 {
 	uint8_t d[256];
@@ -149,13 +149,13 @@ int usbfs_device_speed(const struct usbfs_device *device)
 	return USB_SPEED_HIGH;
 }
 
-static int put_text(uint8_t *out, const char *text)
+static int write_text(uint8_t *out, const char *text)
 {
 	return text[0] != '\0' ? snprintf((char *)out, USBFS_ATTRIBUTE_BYTES, "%s\n", text)
 			       : -ENOENT;
 }
 
-static int put_number(uint8_t *out, const char *format, unsigned number)
+static int write_number(uint8_t *out, const char *format, unsigned number)
 {
 	return snprintf((char *)out, USBFS_ATTRIBUTE_BYTES, format, number);
 }
@@ -173,19 +173,19 @@ int usbfs_device_attribute(const struct usbfs_device *device, unsigned address,
 	}
 	for (unsigned i = 0; i < 3; i++)
 		if (strcmp(attribute, strings[i]) == 0)
-			return put_text(out, device->strings[i]);
+			return write_text(out, device->strings[i]);
 	if (strcmp(attribute, "busnum") == 0)
-		return put_number(out, "%u\n", USBFS_BUS);
+		return write_number(out, "%u\n", USBFS_BUS);
 	if (strcmp(attribute, "devnum") == 0)
-		return put_number(out, "%u\n", address);
+		return write_number(out, "%u\n", address);
 	if (strcmp(attribute, "speed") == 0)
-		return put_number(out, "%u\n", speeds[usbfs_device_speed(device)]);
+		return write_number(out, "%u\n", speeds[usbfs_device_speed(device)]);
 	if (strcmp(attribute, "idVendor") == 0)
-		return put_number(out, "%04x\n", bc_le16(device->descriptors + 8));
+		return write_number(out, "%04x\n", bc_le16(device->descriptors + 8));
 	if (strcmp(attribute, "idProduct") == 0)
-		return put_number(out, "%04x\n", bc_le16(device->descriptors + 10));
+		return write_number(out, "%04x\n", bc_le16(device->descriptors + 10));
 	if (strcmp(attribute, "bConfigurationValue") == 0)
-		return device->configuration != 0 ? put_number(out, "%u\n", device->configuration)
+		return device->configuration != 0 ? write_number(out, "%u\n", device->configuration)
 						  : 0;
 	return -ENOENT;
 }

@@ -1,5 +1,5 @@
-/* What a kernel reads from a device once, when it comes: descriptors and strings, and what follows
- * from them. */
+/* What the kernel reads from a device when it is plugged in: descriptors and strings, and what it
+ * derives from them. */
 #ifndef BC_TESTS_BOARD_USBFS_DEVICE_H
 #define BC_TESTS_BOARD_USBFS_DEVICE_H
 
@@ -24,27 +24,28 @@ struct usbfs_endpoint {
 struct usbfs_device {
 	uint8_t descriptors[USBFS_ATTRIBUTE_BYTES]; /* the device's, and the configuration's */
 	size_t descriptors_bytes;
-	unsigned first_configuration;        /* 0: none could be read */
-	uint32_t settings[USBFS_INTERFACES]; /* bits; 0: no such interface */
+	unsigned first_configuration; /* 0: unreadable */
+	uint32_t
+		settings[USBFS_INTERFACES]; /* bitmap of alternate settings; 0: no such interface */
 	struct usbfs_endpoint endpoints[USBFS_ENDPOINTS];
 	unsigned endpoints_n;
 	char strings[3][400]; /* manufacturer, product, serial number, in UTF-8; empty: none */
 
-	unsigned configuration;               /* the one that is set */
-	uint8_t alternates[USBFS_INTERFACES]; /* and the settings */
+	unsigned configuration;               /* the current one */
+	uint8_t alternates[USBFS_INTERFACES]; /* current alternate settings */
 };
 
 /* NULL: a root hub. */
 void usbfs_device_read(struct usbfs_device *device, const struct board *board);
 
-/* The endpoint, in the setting that is chosen if there it is; NULL: there is none in any. */
+/* Returns the endpoint, preferably in the current setting; NULL if it is in none. */
 const struct usbfs_endpoint *usbfs_device_endpoint(
 	const struct usbfs_device *device, unsigned address);
 
 /* USB_SPEED_* of linux/usb/ch9.h. */
 int usbfs_device_speed(const struct usbfs_device *device);
 
-/* A file of sysfs. Returns its length or -ENOENT. */
+/* Reads a sysfs file. Returns its length or -ENOENT. */
 int usbfs_device_attribute(const struct usbfs_device *device, unsigned address,
 	const char *attribute, uint8_t out[USBFS_ATTRIBUTE_BYTES]);
 

@@ -25,7 +25,7 @@ static struct {
 	struct caller callers[CALLERS];
 	unsigned callers_n;
 	unsigned calls;
-	unsigned hook_in; /* calls until the hook's; 0: none */
+	unsigned hook_in; /* calls until the hook's turn; 0: no hook */
 	void (*hook)(void *context);
 	void *context;
 } f = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -70,7 +70,7 @@ static struct caller *find_caller(pthread_t thread)
 	return NULL;
 }
 
-/* Threads that ended make room for nobody: a test has not so many. */
+/* Entries of finished threads are not reused: a test has only a few threads. */
 static struct caller *this_caller(void)
 {
 	struct caller *caller = find_caller(pthread_self());

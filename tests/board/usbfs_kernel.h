@@ -1,6 +1,6 @@
-/* Between the files of the shim that tests/board/usbfs.h describes: what the calls of libusb
- * (usbfs_calls.c, usbfs_udev.c) ask of the devices (usbfs.c), and what all of them ask before they
- * do anything (usbfs_faults.c). Results are 0 or more, or a negative errno. */
+/* Shared by the files of the shim (tests/board/usbfs.h): the replaced calls (usbfs_calls.c,
+ * usbfs_udev.c) use the devices (usbfs.c), and all of them check for faults first
+ * (usbfs_faults.c). Functions return 0 or more, or a negative errno. */
 #ifndef BC_TESTS_BOARD_USBFS_KERNEL_H
 #define BC_TESTS_BOARD_USBFS_KERNEL_H
 
@@ -21,7 +21,7 @@ bool usbfs_is_node(int fd);
 int usbfs_node_close(int fd);
 int usbfs_node_ioctl(int fd, unsigned long request, void *argument);
 
-/* A descriptor to read a device's file of sysfs from. */
+/* Opens a device's sysfs file for reading. Returns a descriptor. */
 int usbfs_attribute_open(const char *device, const char *attribute);
 
 struct usbfs_name {
@@ -29,29 +29,30 @@ struct usbfs_name {
 	unsigned address; /* on bus USBFS_BUS */
 };
 
-/* What is plugged in, the root hub included. */
+/* Lists the plugged-in devices, including the root hub. */
 unsigned usbfs_names(struct usbfs_name names[USBFS_PORTS + 1]);
 
 /* usbfs_udev.c */
 
-/* What udev says to those who listen. */
-void usbfs_udev_tell(const char *action, const struct usbfs_name *name);
+/* Sends a udev event to all monitors. */
+void usbfs_udev_send(const char *action, const struct usbfs_name *name);
 void usbfs_udev_hold(bool is_held);
 
-/* Nobody says anything any more. Returns how many still listen. */
+/* Stops all events. Returns the number of monitors left. */
 unsigned usbfs_udev_stop(void);
 
 /* usbfs_faults.c */
 
 void usbfs_faults_reset(void);
 
-/* A call begins: counts it, lets the hook in. Returns 0 or the errno that it shall fail with. */
+/* Called at the start of a call: counts it and runs the hook. Returns 0 or the errno to fail with.
+ */
 int usbfs_enter(enum usbfs_call call);
 
-/* Sleeps, if such calls are to be slow. */
+/* Sleeps if calls of this kind are slow. */
 void usbfs_nap(enum usbfs_call call);
 
-/* The calling thread had to wait for a device. */
+/* Counts that the calling thread had to wait for a device. */
 void usbfs_waited(void);
 
 #endif

@@ -13,7 +13,7 @@ int usbfs_configure(struct usbfs_port *port, unsigned value)
 	uint8_t setup[8] = {0x00, 9};
 
 	bc_write_le16(setup + 2, (uint16_t)value);
-	int n = usbfs_ask_board(port, setup, NULL);
+	int n = usbfs_control_board(port, setup, NULL);
 	if (n >= 0) {
 		port->device.configuration = value;
 		memset(port->device.alternates, 0, sizeof(port->device.alternates));
@@ -58,7 +58,7 @@ static int choose_setting(struct usbfs_port *port, unsigned interface, unsigned 
 
 	bc_write_le16(setup + 2, (uint16_t)setting);
 	bc_write_le16(setup + 4, (uint16_t)interface);
-	int n = usbfs_ask_board(port, setup, NULL);
+	int n = usbfs_control_board(port, setup, NULL);
 	if (n < 0)
 		return n;
 	usbfs_finish_all(port, NULL, (int)interface, -ESHUTDOWN);
@@ -77,7 +77,7 @@ static int set_interface(struct usbfs_node *node, const struct usbdevfs_setinter
 		(port->device.settings[set->interface] & (UINT32_C(1) << set->altsetting)) == 0)
 		return -EINVAL;
 	error = choose_setting(port, set->interface, set->altsetting);
-	usbfs_go_on(port);
+	usbfs_serve(port);
 	return error;
 }
 
@@ -121,13 +121,13 @@ static int clear_halt(struct usbfs_node *node, unsigned endpoint)
 	if (error != 0)
 		return error;
 	setup[4] = (uint8_t)endpoint;
-	int n = usbfs_ask_board(node->port, setup, NULL);
-	usbfs_go_on(node->port);
+	int n = usbfs_control_board(node->port, setup, NULL);
+	usbfs_serve(node->port);
 	return n < 0 ? n : 0;
 }
 
-/* The interfaces that programs have claimed are no longer theirs, as their driver can't keep them
- * over a reset; libusb releases and claims them around it. */
+/* Programs lose their claimed interfaces, because a reset unbinds the driver. libusb releases and
+ * reclaims them around it. */
 static int reset(struct usbfs_port *port)
 {
 	usbfs_finish_all(port, NULL, -1, -ENOENT);
@@ -169,8 +169,8 @@ static int disconnect_claim(struct usbfs_node *node, const struct usbdevfs_disco
 	return claim(node, interface);
 }
 
-/* A driver that was detached comes back when asked to. */
-static int talk_to_driver(struct usbfs_port *port, const struct usbdevfs_ioctl *wanted)
+/* A detached driver is reattached on request. */
+static int driver_ioctl(struct usbfs_port *port, const struct usbdevfs_ioctl *wanted)
 {
 	if (wanted->ifno < 0 || !is_interface(port, (unsigned)wanted->ifno))
 		return -EINVAL;
@@ -197,8 +197,8 @@ static int control_and_wait(struct usbfs_node *node, const struct usbdevfs_ctrlt
 	bc_write_le16(setup + 2, wanted->wValue);
 	bc_write_le16(setup + 4, wanted->wIndex);
 	bc_write_le16(setup + 6, wanted->wLength);
-	int n = usbfs_ask_board(node->port, setup, wanted->data);
-	usbfs_go_on(node->port);
+	int n = usbfs_control_board(node->port, setup, wanted->data);
+	usbfs_serve(node->port);
 	return n;
 }
 
@@ -266,7 +266,7 @@ int usbfs_answer(struct usbfs_node *node, unsigned long request, void *argument)
 	case USBDEVFS_GETDRIVER:
 		return get_driver(port, argument);
 	case USBDEVFS_IOCTL:
-		return talk_to_driver(port, argument);
+		return driver_ioctl(port, argument);
 	case USBDEVFS_GET_CAPABILITIES:
 		*(uint32_t *)argument = usbfs_k.caps;
 		return 0;

@@ -1,6 +1,6 @@
-/* The state of the USB in software, and what its files do for one another: ports and descriptors
- * (usbfs.c), URBs (usbfs_urb.c), the other requests (usbfs_request.c). All of it is called with
- * usbfs_k locked; results are 0 or more, or a negative errno. */
+/* The state of the simulated USB, and the functions shared by its files: ports and descriptors
+ * (usbfs.c), URBs (usbfs_urb.c), other requests (usbfs_request.c). All require usbfs_k to be
+ * locked. They return 0 or more, or a negative errno. */
 #ifndef BC_TESTS_BOARD_USBFS_STATE_H
 #define BC_TESTS_BOARD_USBFS_STATE_H
 
@@ -17,21 +17,21 @@
 
 struct usbfs_node;
 
-/* A URB in flight or waiting to be reaped. Data go to the program's buffer as they come, not, as in
- * a kernel, when they are reaped: a copy less. */
+/* A URB in flight or waiting to be reaped. Unlike in the kernel, data is copied to the program's
+ * buffer when it arrives, not when the URB is reaped; that saves a copy. */
 struct usbfs_urb {
 	struct usbfs_urb *next;
 	struct usbdevfs_urb *user;
 	struct usbfs_node *node;
 	uint8_t endpoint; /* 0: control */
-	int interface;    /* -1: of none */
+	int interface;    /* -1: none */
 	uint8_t *data;
 	size_t length;
 	int status;
 	size_t actual;
 	uint64_t memory;
 	bool is_continuation;
-	bool is_hung; /* the board will never answer; `actual` bytes came */
+	bool is_hung; /* the board will never answer; `actual` bytes arrived */
 };
 
 struct usbfs_queue {
@@ -41,10 +41,10 @@ struct usbfs_queue {
 
 /* An open descriptor. */
 struct usbfs_node {
-	struct usbfs_node *next; /* of the port */
+	struct usbfs_node *next; /* of the same port */
 	struct usbfs_port *port;
 	unsigned references;
-	int fd;       /* the write end of a pipe of one slot: full is nothing to reap */
+	int fd;       /* the write end of a one-slot pipe; full: nothing to reap */
 	int drain_fd; /* its read end; -1: unplugged */
 	struct usbfs_queue completed;
 	uint32_t disabled; /* endpoints whose continuations are refused: IN from bit 16 on */
@@ -54,26 +54,26 @@ struct usbfs_node {
 struct usbfs_port {
 	struct usbfs_port *next;
 	struct board *board;   /* NULL: the root hub */
-	pthread_mutex_t mutex; /* what a kernel calls the device's lock; taken before usbfs_k's */
+	pthread_mutex_t mutex; /* the kernel's device lock; taken before usbfs_k's */
 	struct usbfs_name name;
 	struct usbfs_device device;
 	bool is_plugged;
 	bool is_dead;
 	struct usbfs_node *nodes;
-	struct usbfs_node *owners[USBFS_INTERFACES]; /* who claimed them */
-	char driver[16];                             /* of interface 0 */
+	struct usbfs_node *owners[USBFS_INTERFACES]; /* nodes that claimed each interface */
+	char driver[16];                             /* bound to interface 0 */
 	bool has_driver;
 	struct usbfs_queue pending;
-	uint64_t due_ns; /* the board has nothing before that */
+	uint64_t due_ns; /* the board has no data before that */
 	const uint8_t *replay;
 	size_t replay_bytes;
 	size_t replay_at;
 };
 
 struct usbfs_state {
-	pthread_mutex_t mutex; /* all below, and the boards */
+	pthread_mutex_t mutex; /* protects everything below, and the boards */
 	struct usbfs_port *ports;
-	unsigned address; /* the last that was given */
+	unsigned address; /* the latest one assigned */
 	unsigned in_flight;
 	uint32_t caps;
 	uint64_t memory_limit;
@@ -88,7 +88,7 @@ struct usbfs_state {
 	bool is_stopping;
 	pthread_t thread;
 	pthread_cond_t wake;
-	uint64_t thread_until_ns; /* how long it sleeps; 0: it doesn't */
+	uint64_t thread_until_ns; /* until when it sleeps; 0: it does not sleep */
 };
 
 extern struct usbfs_state usbfs_k;
@@ -113,39 +113,40 @@ static inline uint64_t usbfs_now(void)
 
 /* usbfs_urb.c */
 
-/* A control transfer, at once: bytes moved, or -ETIMEDOUT where there will never be an answer. */
-int usbfs_ask_board(struct usbfs_port *port, const uint8_t setup[8], uint8_t *data);
+/* Executes a control transfer. Returns the bytes moved, or -ETIMEDOUT if there will never be an
+ * answer. */
+int usbfs_control_board(struct usbfs_port *port, const uint8_t setup[8], uint8_t *data);
 
-/* Serves what the board now has something for, here or on the thread. */
-void usbfs_go_on(struct usbfs_port *port);
+/* Serves the URBs that the board has data for, here or on the thread. */
+void usbfs_serve(struct usbfs_port *port);
 
 int usbfs_submit(struct usbfs_node *node, struct usbdevfs_urb *user);
 int usbfs_discard(struct usbfs_node *node, const struct usbdevfs_urb *user);
 int usbfs_reap(struct usbfs_node *node, struct usbdevfs_urb **user);
 
-/* Finishes those of a node, of an interface, or of both; NULL and -1: of any. */
+/* Finishes the URBs of a node, of an interface, or of both; NULL and -1 mean any. */
 void usbfs_finish_all(
 	struct usbfs_port *port, const struct usbfs_node *node, int interface, int status);
 
-/* Forgets what is complete and will never be reaped, and counts it as a leak. */
+/* Drops completed URBs that will never be reaped, and counts them as leaks. */
 void usbfs_drop_all(struct usbfs_queue *queue);
 
-/* Makes the descriptor ready to write, or not. */
+/* Makes the descriptor writable, or not. */
 void usbfs_set_reapable(struct usbfs_node *node, bool is_reapable);
 
-/* Ends the thread, if there is one. Not with usbfs_k locked. */
+/* Ends the thread, if there is one. usbfs_k must not be locked. */
 void usbfs_stop_thread(void);
 
 /* usbfs_request.c */
 
 int usbfs_configure(struct usbfs_port *port, unsigned value);
 
-/* The interface is this node's, or becomes it. */
+/* Claims the interface for this node, unless another node has it. */
 int usbfs_check_claim(struct usbfs_node *node, unsigned interface);
 
 enum usbfs_call usbfs_call_of(unsigned long request);
 
-/* Any request. */
+/* Handles any ioctl. */
 int usbfs_answer(struct usbfs_node *node, unsigned long request, void *argument);
 
 #endif

@@ -1,6 +1,5 @@
-/* The functions of libudev that libusb calls. A monitor's descriptor is an eventfd that counts the
- * events which wait there. They are declared here, for libudev's header needs a package that the
- * project doesn't. */
+/* The functions of libudev that libusb calls. A monitor's descriptor is an eventfd that counts its
+ * pending events. They are declared here because libudev's header would need another package. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,7 +43,7 @@ struct udev_monitor {
 	struct udev_device **last;
 };
 
-/* Held back, oldest first. */
+/* Events held back, oldest first. */
 struct reported {
 	struct reported *next;
 	char action[8];
@@ -84,7 +83,7 @@ const char *udev_device_get_devnode(struct udev_device *device);
 const char *udev_device_get_sysname(struct udev_device *device);
 struct udev_device *udev_device_unref(struct udev_device *device);
 
-static void *take_memory(size_t bytes)
+static void *allocate(size_t bytes)
 {
 	void *memory = calloc(1, bytes);
 
@@ -95,7 +94,7 @@ static void *take_memory(size_t bytes)
 
 static struct udev_device *make_device(const char *action, const struct usbfs_name *name)
 {
-	struct udev_device *device = take_memory(sizeof(*device));
+	struct udev_device *device = allocate(sizeof(*device));
 
 	device->references = 1;
 	device->name = *name;
@@ -105,9 +104,9 @@ static struct udev_device *make_device(const char *action, const struct usbfs_na
 	return device;
 }
 
-/* What is told */
+/* Events */
 
-static void tell_all(const char *action, const struct usbfs_name *name)
+static void send_to_monitors(const char *action, const struct usbfs_name *name)
 {
 	for (struct udev_monitor *m = u.monitors; m != NULL; m = m->next) {
 		if (!m->is_receiving)
@@ -118,17 +117,17 @@ static void tell_all(const char *action, const struct usbfs_name *name)
 	}
 }
 
-void usbfs_udev_tell(const char *action, const struct usbfs_name *name)
+void usbfs_udev_send(const char *action, const struct usbfs_name *name)
 {
 	pthread_mutex_lock(&u.lock);
 	if (u.is_held) {
-		struct reported *reported = take_memory(sizeof(*reported));
+		struct reported *reported = allocate(sizeof(*reported));
 		snprintf(reported->action, sizeof(reported->action), "%s", action);
 		reported->name = *name;
 		*u.last = reported;
 		u.last = &reported->next;
 	} else {
-		tell_all(action, name);
+		send_to_monitors(action, name);
 	}
 	pthread_mutex_unlock(&u.lock);
 }
@@ -150,7 +149,7 @@ void usbfs_udev_hold(bool is_held)
 	u.is_held = is_held;
 	for (struct reported *reported; !is_held && (reported = next_held()) != NULL;
 		free(reported))
-		tell_all(reported->action, &reported->name);
+		send_to_monitors(reported->action, &reported->name);
 	pthread_mutex_unlock(&u.lock);
 }
 
@@ -172,7 +171,7 @@ unsigned usbfs_udev_stop(void)
 
 struct udev *udev_new(void)
 {
-	struct udev *udev = take_memory(sizeof(*udev));
+	struct udev *udev = allocate(sizeof(*udev));
 
 	udev->references = 1;
 	return udev;
@@ -193,7 +192,7 @@ struct udev *udev_unref(struct udev *udev)
 
 struct udev_monitor *udev_monitor_new_from_netlink(struct udev *udev, const char *name)
 {
-	struct udev_monitor *monitor = take_memory(sizeof(*monitor));
+	struct udev_monitor *monitor = allocate(sizeof(*monitor));
 
 	(void)udev;
 	(void)name;
@@ -268,7 +267,7 @@ struct udev_monitor *udev_monitor_unref(struct udev_monitor *monitor)
 
 struct udev_enumerate *udev_enumerate_new(struct udev *udev)
 {
-	struct udev_enumerate *list = take_memory(sizeof(*list));
+	struct udev_enumerate *list = allocate(sizeof(*list));
 
 	(void)udev;
 	list->references = 1;
@@ -326,8 +325,8 @@ const char *udev_list_entry_get_name(struct udev_list_entry *entry)
 	return entry != NULL ? entry->path : NULL;
 }
 
-/* NULL if it was pulled out since: libusb 1.0.26 doesn't look, and goes on to the functions below
- * with NULL, as it does with the real ones. */
+/* Returns NULL if the device was unplugged since. libusb 1.0.26 does not check and passes NULL to
+ * the functions below, as with the real libudev. */
 struct udev_device *udev_device_new_from_syspath(struct udev *udev, const char *path)
 {
 	struct usbfs_name names[USBFS_PORTS + 1];

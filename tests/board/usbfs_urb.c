@@ -19,14 +19,14 @@
 
 /* Queues of URBs */
 
-static void append(struct usbfs_queue *queue, struct usbfs_urb *urb)
+static void queue_append(struct usbfs_queue *queue, struct usbfs_urb *urb)
 {
 	urb->next = NULL;
 	*queue->last = urb;
 	queue->last = &urb->next;
 }
 
-static void take_out(struct usbfs_queue *queue, struct usbfs_urb *urb)
+static void queue_remove(struct usbfs_queue *queue, struct usbfs_urb *urb)
 {
 	struct usbfs_urb **at = &queue->first;
 
@@ -48,7 +48,7 @@ static struct usbfs_urb *new_urb(void)
 	return urb;
 }
 
-static void drop(struct usbfs_urb *urb)
+static void drop_urb(struct usbfs_urb *urb)
 {
 	usbfs_k.memory -= urb->memory;
 	urb->next = usbfs_k.spare;
@@ -62,7 +62,7 @@ void usbfs_drop_all(struct usbfs_queue *queue)
 	for (struct usbfs_urb *urb = queue->first; urb != NULL; urb = next) {
 		next = urb->next;
 		usbfs_k.leaks.urbs++;
-		drop(urb);
+		drop_urb(urb);
 	}
 	queue->first = NULL;
 	queue->last = &queue->first;
@@ -88,8 +88,8 @@ static uint32_t endpoint_bit(uint8_t endpoint)
 	return UINT32_C(1) << ((endpoint & 0xF) + (endpoint >> 7) * 16);
 }
 
-/* After an error, or a short URB that mustn't be one: what continues it is cancelled, up to the
- * next transfer, or refused when it comes. */
+/* After an error, or a short URB with USBDEVFS_URB_SHORT_NOT_OK, the URBs that continue it are
+ * cancelled up to the next transfer, or refused when they are submitted. */
 static void cancel_continuations(struct usbfs_node *node, uint8_t endpoint)
 {
 	struct usbfs_queue *pending = &node->port->pending;
@@ -118,13 +118,13 @@ static void finish(struct usbfs_urb *urb, int status, size_t actual)
 	if (status == 0 && actual < urb->length &&
 		(urb->user->flags & USBDEVFS_URB_SHORT_NOT_OK) != 0)
 		status = -EREMOTEIO;
-	take_out(&node->port->pending, urb);
+	queue_remove(&node->port->pending, urb);
 	usbfs_k.in_flight--;
 	urb->status = status;
 	urb->actual = actual;
 	if (node->completed.first == NULL)
 		usbfs_set_reapable(node, true);
-	append(&node->completed, urb);
+	queue_append(&node->completed, urb);
 	if (status < 0 && status != -ECONNRESET && status != -ENOENT && urb->endpoint != 0)
 		cancel_continuations(node, urb->endpoint);
 }
@@ -137,7 +137,7 @@ void usbfs_finish_all(
 	while (urb != NULL) {
 		if ((node == NULL || urb->node == node) &&
 			(interface < 0 || urb->interface == interface)) {
-			urb->endpoint = 0; /* nothing is cut off */
+			urb->endpoint = 0; /* not followed by continuations */
 			finish(urb, status, urb->is_hung ? urb->actual : 0);
 			urb = port->pending.first;
 		} else {
@@ -146,7 +146,7 @@ void usbfs_finish_all(
 	}
 }
 
-/* The board's turn */
+/* Serving the board */
 
 static void wake_thread(uint64_t until_ns);
 
@@ -159,7 +159,7 @@ static struct usbfs_urb *first_of(const struct usbfs_port *port, uint8_t endpoin
 	return urb;
 }
 
-int usbfs_ask_board(struct usbfs_port *port, const uint8_t setup[8], uint8_t *data)
+int usbfs_control_board(struct usbfs_port *port, const uint8_t setup[8], uint8_t *data)
 {
 	port->due_ns = 0;
 	return port->is_dead ? -EPROTO : board_control(port->board, setup, data, usbfs_now());
@@ -170,7 +170,7 @@ static void serve_control(struct usbfs_port *port)
 	struct usbfs_urb *urb;
 
 	while ((urb = first_of(port, 0)) != NULL && !urb->is_hung) {
-		int n = usbfs_ask_board(port, urb->user->buffer, urb->data);
+		int n = usbfs_control_board(port, urb->user->buffer, urb->data);
 		if (n == -ETIMEDOUT)
 			urb->is_hung = true;
 		else
@@ -190,7 +190,7 @@ static void replay(struct usbfs_port *port, struct usbfs_urb *urb)
 	finish(urb, 0, urb->length);
 }
 
-/* Returns what the board does, or 0. */
+/* Fills a URB. Returns the board's error, or 0. */
 static int fill(
 	struct usbfs_port *port, struct usbfs_urb *urb, size_t room, uint64_t at_ns, size_t *n)
 {
@@ -230,7 +230,7 @@ static void serve_bulk(struct usbfs_port *port)
 	}
 }
 
-/* OUT takes everything; other IN endpoints have nothing, ever. */
+/* OUT endpoints accept everything; other IN endpoints never have data. */
 static void serve_others(struct usbfs_port *port)
 {
 	struct usbfs_urb *urb = port->pending.first;
@@ -252,13 +252,13 @@ static void serve(struct usbfs_port *port)
 	serve_others(port);
 }
 
-/* The thread: serves what becomes due, or everything. */
+/* Serves whatever is due. Called by the thread. */
 
 static uint64_t serve_all(void)
 {
 	uint64_t until_ns = UINT64_MAX;
 
-	usbfs_k.thread_until_ns = 0; /* needn't be woken */
+	usbfs_k.thread_until_ns = 0; /* already awake */
 	for (struct usbfs_port *port = usbfs_k.ports; port != NULL; port = port->next) {
 		serve(port);
 		const struct usbfs_urb *urb = first_of(port, BOARD_ENDPOINT);
@@ -287,7 +287,7 @@ static void *run_thread(void *context)
 	return NULL;
 }
 
-/* Sees to it that the thread looks at `until_ns` at the latest. */
+/* Makes the thread check at `until_ns` at the latest. */
 static void wake_thread(uint64_t until_ns)
 {
 	if (until_ns == UINT64_MAX && !usbfs_k.is_threaded)
@@ -302,7 +302,7 @@ static void wake_thread(uint64_t until_ns)
 	}
 }
 
-void usbfs_go_on(struct usbfs_port *port)
+void usbfs_serve(struct usbfs_port *port)
 {
 	if (usbfs_k.is_threaded)
 		wake_thread(0);
@@ -335,7 +335,7 @@ static int prepare_control(struct usbfs_node *node, struct usbfs_urb *urb)
 	urb->data = (uint8_t *)urb->user->buffer + 8;
 	urb->length = bc_le16(setup + 6);
 	urb->interface = -1;
-	if ((setup[0] & 0x60) == 0x40) /* a vendor's is not looked at */
+	if ((setup[0] & 0x60) == 0x40) /* a vendor request is not checked */
 		return 0;
 	if ((setup[0] & 0x1F) == 1)
 		return usbfs_check_claim(node, setup[4]);
@@ -405,14 +405,14 @@ int usbfs_submit(struct usbfs_node *node, struct usbdevfs_urb *user)
 	urb->node = node;
 	int error = prepare(node, urb);
 	if (error != 0) {
-		drop(urb);
+		drop_urb(urb);
 		return error;
 	}
 	urb->memory = urb->length + USBFS_URB_BYTES;
 	usbfs_k.memory += urb->memory;
 	usbfs_k.in_flight++;
-	append(&node->port->pending, urb);
-	usbfs_go_on(node->port);
+	queue_append(&node->port->pending, urb);
+	usbfs_serve(node->port);
 	return 0;
 }
 
@@ -435,7 +435,7 @@ int usbfs_discard(struct usbfs_node *node, const struct usbdevfs_urb *user)
 		usbfs_k.discard_count -= n != 0;
 	}
 	finish(urb, -ENOENT, n);
-	usbfs_go_on(port);
+	usbfs_serve(port);
 	return 0;
 }
 
@@ -445,13 +445,13 @@ int usbfs_reap(struct usbfs_node *node, struct usbdevfs_urb **user)
 
 	if (urb == NULL)
 		return node->port->is_plugged ? -EAGAIN : -ENODEV;
-	take_out(&node->completed, urb);
+	queue_remove(&node->completed, urb);
 	if (node->completed.first == NULL)
 		usbfs_set_reapable(node, false);
 	urb->user->status = urb->status;
 	urb->user->actual_length = (int)urb->actual;
 	urb->user->error_count = 0;
 	*user = urb->user;
-	drop(urb);
+	drop_urb(urb);
 	return 0;
 }

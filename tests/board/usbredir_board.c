@@ -1,6 +1,6 @@
-/* The board in software (tests/board/board.h) as a USB device for a virtual machine: listens on a
- * Unix socket and speaks usbredir with the QEMU that connects. A connection is the plug: the board
- * has its power as long as there is one. Commands come on standard input, one a line. */
+/* The software board (tests/board/board.h) as a USB device for a virtual machine: listens on a
+ * Unix socket and speaks usbredir with the QEMU that connects. The connection is the plug: the
+ * board has power while it lasts. Commands come on standard input, one per line. */
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
@@ -19,7 +19,7 @@
 #include "tests/board/usbredir_peer.h"
 
 #define LINE_BYTES   4096u
-#define FINISH_MS    1000u /* how long an unplug may take */
+#define FINISH_MS    1000u /* limit for an unplug */
 #define DEFAULT_RATE 1000000u
 
 enum exit_code { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
@@ -30,53 +30,53 @@ struct server {
 	uint16_t packet_bytes;
 	int listener;
 	int signals;
-	struct peer_crossed crossed; /* of connections that are over */
-	struct peer *peer;           /* NULL: nobody is connected */
-	const char *keep;            /* path of what is kept of the stream, or NULL */
-	FILE *kept;                  /* of this connection */
+	struct peer_crossed crossed; /* of finished connections */
+	struct peer *peer;           /* NULL: not connected */
+	const char *keep;            /* path prefix for copies of the stream, or NULL */
+	FILE *kept;                  /* for this connection */
 	unsigned connections;
-	bool is_allowed; /* no: unplugged by command, and nobody gets in */
+	bool is_allowed; /* false: unplugged by command; connections wait */
 	bool is_over;
-	bool is_broken; /* it doesn't end well */
+	bool is_broken; /* the exit code will be 1 */
 	char line[LINE_BYTES];
 	size_t line_bytes;
-	bool is_too_long; /* the rest of this line is passed over */
+	bool is_too_long; /* skip the rest of this line */
 };
 
 static const char help[] =
 	"usage: usbredir_board [OPTION]... SOCKET\n"
 	"\n"
-	"Shows a simulated capture board to a virtual machine, as a USB device over usbredir.\n"
+	"Connects a simulated capture board to a virtual machine, as a USB device over usbredir.\n"
 	"\n"
-	"  -s, --serial=TEXT     its serial number; none without this option\n"
-	"  -w, --firmware=TEXT   its firmware version\n"
-	"  -i, --id=VID:PID      in hexadecimal; 1209:0001, with --ftdi 0403:6014\n"
-	"  -r, --rate=N|max      samples a second; 1000000\n"
-	"  -6, --raw6            sends raw6, not bcp1\n"
-	"  -f, --ftdi            is an FTDI chip in synchronous FIFO mode\n"
-	"  -S, --seed=N          of the simulated bus; 1\n"
-	"  -a, --agents=N        processors on that bus, 1 .. 4; 1\n"
-	"  -F, --fifo=N          samples that its FIFO holds; 524288\n"
-	"  -p, --speed=SPEED     full, high or super; high\n"
-	"  -k, --keep=FILE       writes what it sends to FILE.1, of the next connection to FILE.2, "
+	"  -s, --serial=TEXT     serial number (none)\n"
+	"  -w, --firmware=TEXT   firmware version\n"
+	"  -i, --id=VID:PID      in hexadecimal (1209:0001; with --ftdi 0403:6014)\n"
+	"  -r, --rate=N|max      samples per second (1000000)\n"
+	"  -6, --raw6            send raw6 instead of bcp1\n"
+	"  -f, --ftdi            be an FTDI chip in synchronous FIFO mode\n"
+	"  -S, --seed=N          seed of the simulated bus (1)\n"
+	"  -a, --agents=N        processors on that bus, 1 to 4 (1)\n"
+	"  -F, --fifo=N          size of the FIFO in samples (524288)\n"
+	"  -p, --speed=SPEED     full, high or super (high)\n"
+	"  -k, --keep=FILE       copy the stream to FILE.1, that of the next connection to FILE.2, "
 	"...\n"
-	"  -u, --unplugged       lets nobody in until the command plug\n"
-	"  -h, --help\n"
+	"  -u, --unplugged       start unplugged, until the command plug\n"
+	"  -h, --help            print this text\n"
 	"\n"
-	"It is plugged in while a virtual machine is connected:\n"
+	"The board is plugged in while a virtual machine is connected:\n"
 	"\n"
 	"  qemu-system-x86_64 ... -device qemu-xhci,id=xhci \\\n"
 	"      -chardev socket,path=SOCKET,id=board,reconnect=1 \\\n"
 	"      -device usb-redir,chardev=board,bus=xhci.0\n"
 	"\n"
-	"Commands on standard input, each answered by a line:\n"
+	"Commands on standard input, each answered with a line:\n"
 	"\n"
-	"  unplug, plug          closes the connection and lets nobody in; lets the next one in\n"
-	"  state                 unplugged, alone or connected\n"
+	"  unplug, plug          close the connection and refuse others; accept the next one\n"
+	"  state                 unplugged, waiting or connected\n"
 	"  sent                  what was sent, as a JSON object\n"
-	"  crossed               of that, what was cancelled when it was on its way: it is lost\n"
-	"  quit                  ends, as the end of standard input does\n"
-	"  rate N, stall, ...    and all others of tests/board/board.h\n";
+	"  crossed               part of that: transfers cancelled on their way, so lost\n"
+	"  quit                  end, as at the end of standard input\n"
+	"  rate N, stall, ...    all commands of tests/board/board.h\n";
 
 static uint64_t now_ns(void)
 {
@@ -137,7 +137,7 @@ static bool read_speed(const char *text, uint16_t *packet_bytes)
 	return false;
 }
 
-static bool take_option(int letter, struct board_options *options, struct server *server)
+static bool set_option(int letter, struct board_options *options, struct server *server)
 {
 	uint64_t n = 0;
 
@@ -186,7 +186,7 @@ static bool take_option(int letter, struct board_options *options, struct server
 	}
 }
 
-/* Returns -1, or the code to exit with. */
+/* Returns -1, or an exit code. */
 static int read_options(int argc, char **argv, struct board_options *options, struct server *server)
 {
 	static const struct option all[] = {
@@ -213,14 +213,14 @@ static int read_options(int argc, char **argv, struct board_options *options, st
 			return fflush(stdout) == 0 ? EXIT_OK : EXIT_FAILED;
 		}
 		if (letter == '?')
-			return EXIT_USAGE; /* getopt has told */
-		if (!take_option(letter, options, server)) {
-			complain(optarg, "not such a value; see --help");
+			return EXIT_USAGE; /* getopt has printed the error */
+		if (!set_option(letter, options, server)) {
+			complain(optarg, "invalid value; see --help");
 			return EXIT_USAGE;
 		}
 	}
 	if (optind + 1 != argc) {
-		complain("one socket's path is wanted", "see --help");
+		complain("expected one socket path", "see --help");
 		return EXIT_USAGE;
 	}
 	server->path = argv[optind];
@@ -229,7 +229,7 @@ static int read_options(int argc, char **argv, struct board_options *options, st
 
 /* ---- the socket */
 
-/* Whether a socket is there that nobody listens on: what a server that was killed has left. */
+/* Whether the socket is a leftover: nothing listens on it, because its server was killed. */
 static bool is_left_over(const struct sockaddr_un *address)
 {
 	struct stat st;
@@ -246,13 +246,13 @@ static bool is_left_over(const struct sockaddr_un *address)
 	return is_refused;
 }
 
-/* Returns the listening socket, or -1 when it has complained. */
+/* Returns the listening socket, or -1 after printing an error. */
 static int open_listener(const char *path)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 
 	if (strlen(path) >= sizeof(address.sun_path)) {
-		complain(path, "too long for a socket's path");
+		complain(path, "too long for a socket path");
 		return -1;
 	}
 	memcpy(address.sun_path, path, strlen(path));
@@ -277,7 +277,7 @@ static int open_listener(const char *path)
 	return fd;
 }
 
-/* Opens the file that gets the stream of the new connection. */
+/* Opens the file for the stream of the new connection. */
 static bool open_kept(struct server *server)
 {
 	char path[4096];
@@ -292,26 +292,26 @@ static bool open_kept(struct server *server)
 	return server->kept != NULL;
 }
 
-/* What wasn't kept whole is no record of what was sent: the program then ends, and not well. */
+/* If the stream could not be kept completely, the program ends with an error. */
 static void close_kept(struct server *server)
 {
 	if (server->kept == NULL)
 		return;
 	bool is_bad = ferror(server->kept) != 0;
 	if (fclose(server->kept) != 0 || is_bad) {
-		complain(server->keep, "what was sent could not be kept");
+		complain(server->keep, "can't write the stream");
 		server->is_over = true;
 		server->is_broken = true;
 	}
 	server->kept = NULL;
 }
 
-static void take_connection(struct server *server)
+static void accept_connection(struct server *server)
 {
 	int fd = accept4(server->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 	if (fd < 0)
-		return; /* it has gone again; poll() tells of the next */
+		return; /* it has disconnected again; poll() reports the next one */
 	server->peer = peer_new(fd, server->board, server->packet_bytes);
 	if (server->peer == NULL) {
 		complain(server->path, strerror(ENOMEM));
@@ -358,10 +358,10 @@ static void answer(struct server *server, const char *text)
 		server->is_over = true;
 }
 
-static void unplug(struct server *server)
+static void command_unplug(struct server *server)
 {
 	if (!server->is_allowed) {
-		answer(server, "error: it is unplugged");
+		answer(server, "error: already unplugged");
 		return;
 	}
 	server->is_allowed = false;
@@ -371,17 +371,17 @@ static void unplug(struct server *server)
 	answer(server, "ok");
 }
 
-static void plug(struct server *server)
+static void command_plug(struct server *server)
 {
 	if (server->is_allowed) {
-		answer(server, "error: it is plugged in");
+		answer(server, "error: already plugged in");
 		return;
 	}
 	server->is_allowed = true;
 	answer(server, "ok");
 }
 
-static void tell_crossed(struct server *server)
+static void answer_crossed(struct server *server)
 {
 	char text[128];
 	struct peer_crossed crossed = count_crossed(server);
@@ -391,28 +391,28 @@ static void tell_crossed(struct server *server)
 	answer(server, text);
 }
 
-static void take_command(struct server *server, const char *line)
+static void run_command(struct server *server, const char *line)
 {
 	char text[BOARD_ANSWER];
 
 	if (strcmp(line, "quit") == 0) {
 		server->is_over = true;
 	} else if (strcmp(line, "unplug") == 0) {
-		unplug(server);
+		command_unplug(server);
 	} else if (strcmp(line, "plug") == 0) {
-		plug(server);
+		command_plug(server);
 	} else if (strcmp(line, "crossed") == 0) {
-		tell_crossed(server);
+		answer_crossed(server);
 	} else if (strcmp(line, "state") == 0) {
-		const char *alone = server->is_allowed ? "alone" : "unplugged";
-		answer(server, server->peer != NULL ? "connected" : alone);
+		const char *idle = server->is_allowed ? "waiting" : "unplugged";
+		answer(server, server->peer != NULL ? "connected" : idle);
 	} else {
 		board_command(server->board, line, text, now_ns());
 		answer(server, text);
 	}
 }
 
-static void take_byte(struct server *server, char byte)
+static void push_byte(struct server *server, char byte)
 {
 	if (byte != '\n') {
 		if (server->line_bytes < LINE_BYTES - 1)
@@ -423,9 +423,9 @@ static void take_byte(struct server *server, char byte)
 	}
 	server->line[server->line_bytes] = '\0';
 	if (server->is_too_long)
-		answer(server, "error: the line is too long");
+		answer(server, "error: line too long");
 	else
-		take_command(server, server->line);
+		run_command(server, server->line);
 	server->line_bytes = 0;
 	server->is_too_long = false;
 }
@@ -440,7 +440,7 @@ static void read_commands(struct server *server)
 	if (n <= 0)
 		server->is_over = true;
 	for (ssize_t i = 0; i < n && !server->is_over; i++)
-		take_byte(server, bytes[i]);
+		push_byte(server, bytes[i]);
 }
 
 /* ---- the loop */
@@ -449,7 +449,7 @@ static void turn_peer(struct server *server)
 {
 	if (peer_turn(server->peer, now_ns()))
 		return;
-	complain("the connection is over", peer_why(server->peer));
+	complain("connection ended", peer_error(server->peer));
 	drop_connection(server);
 }
 
@@ -487,7 +487,7 @@ static bool serve(struct server *server)
 		if (fds[1].revents != 0)
 			break;
 		if (server->peer == NULL && fds[2].revents != 0)
-			take_connection(server);
+			accept_connection(server);
 		if (fds[0].revents != 0)
 			read_commands(server);
 		if (server->peer != NULL)
@@ -500,7 +500,7 @@ static int open_signals(void)
 {
 	sigset_t set;
 
-	signal(SIGPIPE, SIG_IGN); /* a write then says EPIPE */
+	signal(SIGPIPE, SIG_IGN); /* write() then returns EPIPE */
 	sigemptyset(&set);
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGTERM);

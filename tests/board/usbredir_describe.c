@@ -46,7 +46,7 @@ static void add_interface(struct usb_redir_interface_info_header *info, const ui
 	info->interface_count = i + 1;
 }
 
-/* The first 16 are those OUT. */
+/* The first 16 entries are the OUT endpoints. */
 static void set_endpoint(
 	struct usb_redir_ep_info_header *endpoints, const uint8_t *d, uint8_t interface)
 {

@@ -15,11 +15,13 @@
 #include "tests/board/usbredir_describe.h"
 #include "tests/board/usbredir_refuse.h"
 
-#define HELD_MAX       4096u       /* transfers, of both kinds */
-#define BULK_MAX       (16u << 20) /* bytes of one; usbfs of Linux has no more for all of them */
-#define ANSWERED       512u        /* transfers that are remembered after their answer */
-#define OUTPUT_MAX     (1u << 20)  /* bytes waiting to be written that stop everything else */
-#define OUTPUT_PACKETS 1024        /* likewise */
+#define HELD_MAX 4096u /* held transfers, of both kinds */
+#define BULK_MAX                                                                                \
+	(16u << 20)         /* bytes per transfer; Linux's usbfs allows no more for all of them \
+			     */
+#define ANSWERED       512u /* number of answered transfers that are remembered */
+#define OUTPUT_MAX     (1u << 20) /* bytes waiting to be written at which everything else stops */
+#define OUTPUT_PACKETS 1024       /* packets likewise */
 
 #define ENDPOINT_IN 0x80u
 
@@ -49,35 +51,35 @@ struct peer {
 	struct board *board;
 	struct usbredirparser *parser;
 	uint16_t packet_bytes;
-	uint64_t now_ns; /* of this turn */
+	uint64_t now_ns; /* time of this turn */
 	char err[128];
 
-	/* What was received and not yet parsed. */
+	/* Received but not parsed yet. */
 	uint8_t in[65536];
 	size_t in_at;
 	size_t in_end;
 	bool has_received; /* in this turn */
 
-	struct held held[HELD_MAX]; /* in the order of their coming */
+	struct held held[HELD_MAX]; /* in order of arrival */
 	size_t held_count;
-	bool is_waiting; /* for the board: it gave BOARD_NAK */
+	bool is_waiting; /* the board returned BOARD_NAK */
 
-	struct answered answered[ANSWERED]; /* the latest, in a ring */
+	struct answered answered[ANSWERED]; /* the latest ones, as a ring */
 	size_t answered_at;
 	struct peer_crossed crossed;
 
 	uint8_t alternates[DESCRIBE_INTERFACES];
 	uint8_t *data; /* of BULK_MAX bytes */
-	FILE *kept;    /* gets the stream, too; NULL: nobody does */
+	FILE *kept;    /* copy of the stream; NULL: none */
 };
 
-static void end_because(struct peer *peer, const char *err)
+static void end_with_error(struct peer *peer, const char *err)
 {
 	if (peer->err[0] == '\0')
 		snprintf(peer->err, sizeof(peer->err), "%s", err);
 }
 
-/* Everything stops while the guest doesn't take what is there for it. */
+/* Whether too much output is waiting for the guest. Everything else stops meanwhile. */
 static bool is_clogged(const struct peer *peer)
 {
 	return usbredirparser_get_bufferered_output_size(peer->parser) >= OUTPUT_MAX ||
@@ -100,7 +102,7 @@ static uint8_t status_of(int rc)
 
 /* ---- the socket */
 
-/* One recv() a turn, that a guest that never stops sending doesn't take all the time. */
+/* Receives once per turn, so that a guest that never stops sending can't take up all the time. */
 static int on_read(void *priv, uint8_t *data, int count)
 {
 	struct peer *peer = priv;
@@ -115,7 +117,7 @@ static int on_read(void *priv, uint8_t *data, int count)
 		if (n < 0 && (errno == EAGAIN || errno == EINTR))
 			return 0;
 		if (n <= 0) {
-			end_because(peer, n == 0 ? "the other side closed it" : strerror(errno));
+			end_with_error(peer, n == 0 ? "closed by the other side" : strerror(errno));
 			return -1;
 		}
 		peer->in_at = 0;
@@ -138,15 +140,15 @@ static int on_write(void *priv, uint8_t *data, int count)
 		return (int)n;
 	if (errno == EAGAIN || errno == EINTR)
 		return 0;
-	end_because(peer, errno == EPIPE ? "the other side closed it" : strerror(errno));
+	end_with_error(peer, errno == EPIPE ? "closed by the other side" : strerror(errno));
 	return -1;
 }
 
-/* An error of the parser ends the connection, and is told as its reason. */
+/* A parser error ends the connection and becomes its reason. */
 static void on_log(void *priv, int level, const char *text)
 {
 	if (level == usbredirparser_error)
-		end_because(priv, text);
+		end_with_error(priv, text);
 }
 
 /* ---- what the device is */
@@ -174,7 +176,7 @@ static void on_hello(void *priv, struct usb_redir_hello_header *hello)
 
 /* ---- transfers that are held */
 
-static void hold(struct peer *peer, struct held held)
+static void hold_transfer(struct peer *peer, struct held held)
 {
 	peer->held[peer->held_count++] = held;
 }
@@ -214,8 +216,8 @@ static void answer_without_data(struct peer *peer, const struct held *held, uint
 		answer_control(peer, held, status, NULL, 0);
 }
 
-/* A transfer was cancelled that is not held any more: its answer and the cancelling have passed
- * each other, and the guest forgets what was in it. The latest of that id: QEMU uses them again. */
+/* A transfer was cancelled that is no longer held: its answer and the cancellation crossed, and
+ * the guest drops the data. Finds the latest transfer with that id, because QEMU reuses them. */
 static void count_crossed(struct peer *peer, uint64_t id)
 {
 	for (size_t i = 1; i <= ANSWERED; i++) {
@@ -254,7 +256,7 @@ static void cancel_all(struct peer *peer)
 	peer->held_count = 0;
 }
 
-/* Gives the bulk transfers, in their order, what the board has for them. */
+/* Fills the bulk transfers, in order, with the board's data. */
 static void serve_bulk(struct peer *peer)
 {
 	size_t kept = 0;
@@ -293,12 +295,12 @@ static void on_bulk(void *priv, uint64_t id, struct usb_redir_bulk_packet_header
 		peer->held_count == HELD_MAX)
 		answer_bulk(peer, &held, usb_redir_inval, NULL, 0);
 	else
-		hold(peer, held);
+		hold_transfer(peer, held);
 }
 
 /* ---- control transfers */
 
-static int ask_board(struct peer *peer, uint8_t type, uint8_t request, uint16_t value,
+static int control_board(struct peer *peer, uint8_t type, uint8_t request, uint16_t value,
 	uint16_t index, uint16_t length, uint8_t *data)
 {
 	uint8_t setup[8] = {type, request};
@@ -316,7 +318,7 @@ static void on_control(void *priv, uint64_t id, struct usb_redir_control_packet_
 	struct held held = {.id = id, .control = *header};
 	int rc;
 
-	/* The parser has seen to it that data OUT is as long as the header says. */
+	/* The parser has checked that OUT data is as long as the header says. */
 	if (bytes > 0)
 		memcpy(peer->data, data, (size_t)bytes);
 	usbredirparser_free_packet_data(peer->parser, data);
@@ -326,10 +328,10 @@ static void on_control(void *priv, uint64_t id, struct usb_redir_control_packet_
 		answer_control(peer, &held, usb_redir_inval, NULL, 0);
 		return;
 	}
-	rc = ask_board(peer, header->requesttype, header->request, header->value, header->index,
+	rc = control_board(peer, header->requesttype, header->request, header->value, header->index,
 		header->length, peer->data);
 	if (rc == -ETIMEDOUT)
-		hold(peer, held);
+		hold_transfer(peer, held);
 	else
 		answer_control(peer, &held, status_of(rc), peer->data,
 			rc > 0 && rc <= header->length ? (uint16_t)rc : 0);
@@ -341,7 +343,7 @@ static void on_set_configuration(
 	struct peer *peer = priv;
 
 	cancel_all(peer);
-	int rc = ask_board(peer, 0, SET_CONFIGURATION, header->configuration, 0, 0, peer->data);
+	int rc = control_board(peer, 0, SET_CONFIGURATION, header->configuration, 0, 0, peer->data);
 	if (rc >= 0)
 		memset(peer->alternates, 0, sizeof(peer->alternates));
 	send_info(peer);
@@ -353,7 +355,7 @@ static void on_set_configuration(
 static void on_get_configuration(void *priv, uint64_t id)
 {
 	struct peer *peer = priv;
-	int rc = ask_board(peer, ENDPOINT_IN, GET_CONFIGURATION, 0, 0, 1, peer->data);
+	int rc = control_board(peer, ENDPOINT_IN, GET_CONFIGURATION, 0, 0, 1, peer->data);
 
 	usbredirparser_send_configuration_status(peer->parser, id,
 		&(struct usb_redir_configuration_status_header){
@@ -365,7 +367,7 @@ static void on_set_alt(void *priv, uint64_t id, struct usb_redir_set_alt_setting
 	struct peer *peer = priv;
 
 	cancel_all(peer);
-	int rc = ask_board(
+	int rc = control_board(
 		peer, TO_INTERFACE, SET_INTERFACE, header->alt, header->interface, 0, peer->data);
 	if (rc >= 0 && header->interface < DESCRIBE_INTERFACES)
 		peer->alternates[header->interface] = header->alt;
@@ -379,8 +381,8 @@ static void on_set_alt(void *priv, uint64_t id, struct usb_redir_set_alt_setting
 static void on_get_alt(void *priv, uint64_t id, struct usb_redir_get_alt_setting_header *header)
 {
 	struct peer *peer = priv;
-	int rc = ask_board(peer, ENDPOINT_IN | TO_INTERFACE, GET_INTERFACE, 0, header->interface, 1,
-		peer->data);
+	int rc = control_board(peer, ENDPOINT_IN | TO_INTERFACE, GET_INTERFACE, 0,
+		header->interface, 1, peer->data);
 
 	usbredirparser_send_alt_setting_status(peer->parser, id,
 		&(struct usb_redir_alt_setting_status_header){.status = status_of(rc),
@@ -388,13 +390,13 @@ static void on_get_alt(void *priv, uint64_t id, struct usb_redir_get_alt_setting
 			.alt = rc == 1 ? peer->data[0] : 0});
 }
 
-/* A reset of the bus: the device keeps its power and is not configured any more. */
+/* A bus reset: the device keeps its power but is no longer configured. */
 static void on_reset(void *priv)
 {
 	struct peer *peer = priv;
 
 	cancel_all(peer);
-	(void)ask_board(peer, 0, SET_CONFIGURATION, 0, 0, 0, peer->data);
+	(void)control_board(peer, 0, SET_CONFIGURATION, 0, 0, 0, peer->data);
 	memset(peer->alternates, 0, sizeof(peer->alternates));
 }
 
@@ -415,8 +417,8 @@ static void set_callbacks(struct usbredirparser *parser)
 	parser->control_packet_func = on_control;
 	parser->bulk_packet_func = on_bulk;
 	refuse_callbacks(parser);
-	/* Filters, bulk receiving and the acknowledgement of a disconnect need capabilities that
-	 * are not offered: the parser takes them for errors. */
+	/* Filters, bulk receiving and disconnect acknowledgements need capabilities that are not
+	 * offered, so the parser treats them as errors. */
 }
 
 struct peer *peer_new(int fd, struct board *board, uint16_t packet_bytes)
@@ -438,7 +440,7 @@ struct peer *peer_new(int fd, struct board *board, uint16_t packet_bytes)
 	peer->parser->priv = peer;
 	set_callbacks(peer->parser);
 	usbredirparser_caps_set_cap(caps, usb_redir_cap_connect_device_version);
-	/* QEMU's xHCI wants these three. */
+	/* QEMU's xHCI requires these three. */
 	usbredirparser_caps_set_cap(caps, usb_redir_cap_ep_info_max_packet_size);
 	usbredirparser_caps_set_cap(caps, usb_redir_cap_64bits_ids);
 	usbredirparser_caps_set_cap(caps, usb_redir_cap_32bits_bulk_length);
@@ -458,7 +460,7 @@ bool peer_turn(struct peer *peer, uint64_t now_ns)
 	peer->now_ns = now_ns;
 	peer->has_received = false;
 	if (usbredirparser_do_read(peer->parser) < 0) {
-		end_because(peer, "what it sent is no usbredir");
+		end_with_error(peer, "invalid usbredir data");
 		return false;
 	}
 	serve_bulk(peer);
@@ -475,7 +477,7 @@ static uint64_t now_ms(void)
 	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
-/* Reads and throws away. Returns false when the other side has closed it. */
+/* Reads and discards. Returns false when the other side has closed the connection. */
 static bool discard(struct peer *peer)
 {
 	ssize_t n = recv(peer->fd, peer->in, sizeof(peer->in), 0);
@@ -483,8 +485,8 @@ static bool discard(struct peer *peer)
 	return n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR));
 }
 
-/* QEMU leaves unread what is in the socket when that is closed, but not before the end of what can
- * be read: so the way to it is closed first. */
+/* QEMU does not read what is in the socket when the socket is closed, unless it finds the end of
+ * the stream first: so shut down the sending direction first. */
 void peer_finish(struct peer *peer, unsigned limit_ms)
 {
 	uint64_t end_ms = now_ms() + limit_ms;
@@ -545,7 +547,7 @@ struct peer_crossed peer_crossed(const struct peer *peer)
 	return peer->crossed;
 }
 
-const char *peer_why(const struct peer *peer)
+const char *peer_error(const struct peer *peer)
 {
 	return peer->err;
 }

@@ -1,21 +1,22 @@
-/* The host's side of usbredir for a board in software: what a virtual machine asks over a stream
- * socket becomes calls of tests/board/board.h, and their answers go back. The protocol itself is
- * libusbredirparser's.
+/* The host's side of usbredir for a software board: requests of a virtual machine, received over a
+ * stream socket, become calls of tests/board/board.h, and the answers go back. libusbredirparser
+ * implements the protocol.
  *
- *     peer_new()       over a connected socket; the device is announced when the guest says hello
- *     peer_turn()      reads, answers, writes, as far as it goes without waiting
- *     peer_fd(), peer_events(), peer_due_ns()   what to wait for until the next turn
- *     peer_finish()    before an unplug that shall lose nothing
- *     peer_free()      to the guest the device is gone when the socket is closed
+ *     peer_new()       over a connected socket; announces the device when the guest says hello
+ *     peer_turn()      reads, answers and writes as far as possible without blocking
+ *     peer_fd(), peer_events(), peer_due_ns()   what to wait for before the next turn
+ *     peer_finish()    before an unplug that must not lose anything
+ *     peer_free()      closes the socket, which is an unplug for the guest
  *
- * Bulk transfers are held until the board has something for them or the guest cancels them; so are
- * control transfers that the board never answers. Bulk receiving, bulk streams and filters are not
- * offered; isochronous and interrupt transfers are refused, for the board has no such endpoint.
+ * Bulk transfers are held until the board has data for them or the guest cancels them; control
+ * transfers that the board never answers likewise. Bulk receiving, bulk streams and filters are
+ * not offered. Isochronous and interrupt transfers are refused, because the board has no such
+ * endpoint.
  *
- * Nothing that the guest sends is trusted. What is no usbredir, or not for a host, ends the
- * connection; a packet from the guest has at most 128 MiB, by the library, an answer 16. The number
- * of transfers held is limited, and so is what waits to be written: while that limit is reached
- * nothing more is read. */
+ * Nothing that the guest sends is trusted. Invalid packets, and packets that are not for a host,
+ * end the connection. The library limits a packet from the guest to 128 MiB; an answer has at most
+ * 16 MiB. The number of held transfers is limited, and so is the output: while the limit is
+ * reached, nothing more is read. */
 #ifndef BC_TESTS_BOARD_USBREDIR_PEER_H
 #define BC_TESTS_BOARD_USBREDIR_PEER_H
 
@@ -28,43 +29,43 @@
 struct peer;
 struct usbredirparser;
 
-/* Takes over a connected, non-blocking stream socket. The board stays the caller's and is there
- * for longer than the peer; `packet_bytes` is as in its options and tells the speed. NULL when
- * memory ran out; the socket is then still the caller's. */
+/* Takes over a connected, non-blocking stream socket. The board must outlive the peer.
+ * `packet_bytes` is as in the board's options and implies the speed. Returns NULL if out of
+ * memory; the caller then keeps the socket. */
 struct peer *peer_new(int fd, struct board *board, uint16_t packet_bytes);
 
-/* Every byte of the stream that is given to the guest from now on is written to this file, too,
- * which stays the caller's. A write that fails shows in ferror(). */
+/* Also writes every stream byte that is sent to the guest from now on to this file, which the
+ * caller keeps. Check ferror() for write errors. */
 void peer_keep(struct peer *peer, FILE *kept);
 
-/* One turn. Returns false when the connection is over, for a reason that peer_why() tells; only
- * peer_free() is left to call then. */
+/* Runs one turn. Returns false when the connection has ended, for the reason in peer_error(); then
+ * only call peer_free(). */
 bool peer_turn(struct peer *peer, uint64_t now_ns);
 
-/* Lets the guest have the answers that are on their way to it and waits until it has closed the
- * connection, for so long at most. Only peer_crossed() and peer_free() are left to call then. */
+/* Delivers pending answers to the guest and waits until it has closed the connection, for at most
+ * `limit_ms`. After that, only call peer_crossed() and peer_free(). */
 void peer_finish(struct peer *peer, unsigned limit_ms);
 
-/* The socket, and what poll() is to look for. */
+/* The socket, and the events to poll() for. */
 int peer_fd(const struct peer *peer);
 short peer_events(const struct peer *peer);
 
-/* When a turn is due that no event of the socket announces; UINT64_MAX: none is. */
+/* Returns when a turn is due without an event of the socket; UINT64_MAX: never. */
 uint64_t peer_due_ns(const struct peer *peer, uint64_t now_ns);
 
-/* Bulk transfers that were answered with data and then cancelled, since the two passed each other:
- * the guest throws such data away, which the board counts as sent. */
+/* Bulk transfers that were answered with data while the guest cancelled them: the guest drops that
+ * data, although the board counts it as sent. */
 struct peer_crossed {
 	uint64_t transfers;
 	uint64_t bytes;
 };
 struct peer_crossed peer_crossed(const struct peer *peer);
 
-/* libusbredirparser's side of it, for its callbacks. */
+/* The peer's parser, for its callbacks. */
 struct usbredirparser *peer_parser(struct peer *peer);
 
-/* Why the connection is over: text that lives as long as the peer. */
-const char *peer_why(const struct peer *peer);
+/* Why the connection has ended; valid as long as the peer. */
+const char *peer_error(const struct peer *peer);
 
 /* Closes the socket and frees everything. NULL may be passed. */
 void peer_free(struct peer *peer);

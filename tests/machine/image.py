@@ -1,10 +1,10 @@
-"""The machine's image: a small Debian on an ext4 file system, a kernel and an initrd, made once and kept.
+"""The virtual machine's image: a small Debian on ext4, a kernel and an initrd, built once and cached.
 
-    find(depends)    the Image for these packages, from the cache, or made
+    find(depends)    returns the Image with these packages, from the cache or newly built
 
-It is this host's release, from the sources and with the settings that the host's /etc/apt has. It lies in
-$XDG_CACHE_HOME/buscapd (~/.cache/buscapd), named by the versions of all packages in it and by what it is made with;
-older ones are removed. Nothing of the project is in it: that is installed in the running machine.
+It has the host's Debian release, installed from the sources and with the settings in the host's /etc/apt. It is
+stored in $XDG_CACHE_HOME/buscapd (~/.cache/buscapd); its name depends on the versions of all its packages and on how
+it is built. Older images are removed. It contains nothing of the project, which is installed in the running machine.
 """
 
 import dataclasses
@@ -19,18 +19,19 @@ import subprocess
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
-GUEST = HERE / "guest"  # what is laid over the root
-# deb-systemd-invoke and the maintainer scripts need no more than what comes with these.
+GUEST = HERE / "guest"  # files copied over the root
+# Enough for deb-systemd-invoke and the maintainer scripts.
 PACKAGES = ("systemd", "systemd-sysv", "udev", "kmod")
-SIZE = "3G"  # of the file system; the file is sparse
+SIZE = "3G"  # of the file system, a sparse file
 BOOT_MODULES = ("virtio_pci", "virtio_blk", "crc32c_generic", "ext4")
-# Of the kernel's modules the root has these folders; the others only make it large.
+# The kernel modules to include; the others would only make it larger.
 MODULE_FOLDERS = ("drivers/usb/core", "drivers/usb/common", "drivers/usb/host", "drivers/char", "drivers/virtio",
-                  "drivers/block", "arch/x86/crypto", "crypto", "lib", "fs/ext4", "fs/jbd2", "fs/mbcache.ko", "fs/autofs")
+                  "drivers/block", "arch/x86/crypto", "crypto", "lib", "fs/ext4", "fs/jbd2", "fs/mbcache.ko",
+                  "fs/autofs")
 
 
-class CannotMake(Exception):
-    """There is no image, for a reason that a person can do something about."""
+class ImageError(Exception):
+    """The image can't be built, for a reason that the user can fix."""
 
 
 @dataclasses.dataclass
@@ -42,15 +43,15 @@ class Image:
 
 
 def _run(*argv, **options):
-    """A program's standard output, as text."""
+    """Returns a program's standard output as text."""
     try:
         done = subprocess.run([str(a) for a in argv], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, check=False, timeout=900, **options)
     except FileNotFoundError as why:
-        raise CannotMake(f"{argv[0]} is not installed: make test-machine installs it") from why
+        raise ImageError(f"{argv[0]} is not installed: make test-machine installs it") from why
     if done.returncode != 0:
-        said = "\n".join(done.stderr.decode(errors="replace").splitlines()[-15:])
-        raise CannotMake(f"{' '.join(map(str, argv[:3]))} ... failed with exit code {done.returncode}:\n{said}")
+        errors = "\n".join(done.stderr.decode(errors="replace").splitlines()[-15:])
+        raise ImageError(f"{' '.join(map(str, argv[:3]))} ... failed with exit code {done.returncode}:\n{errors}")
     return done.stdout.decode()
 
 
@@ -58,33 +59,33 @@ def _as_root(*argv):
     return _run(*([] if os.geteuid() == 0 else ["sudo", "-n"]), *argv)
 
 
-# ---- what goes in
+# ---- contents
 
 
 def _codename():
     text = pathlib.Path("/etc/os-release").read_text(encoding="utf-8")
     found = re.search(r"^VERSION_CODENAME=(\S+)", text, re.M)
     if found is None:
-        raise CannotMake("/etc/os-release names no release (VERSION_CODENAME): the image is made on Debian")
+        raise ImageError("/etc/os-release has no VERSION_CODENAME: the image can only be built on Debian")
     return found[1].strip('"')
 
 
 def _sources(codename):
-    """The host's files of sources for its own release."""
+    """Returns the host's source files for its own release."""
     apt = pathlib.Path("/etc/apt")
     files = [apt / "sources.list", *sorted((apt / "sources.list.d").glob("*.list")),
              *sorted((apt / "sources.list.d").glob("*.sources"))]
     files = [path for path in files if path.exists() and re.search(rf"^[^#]*\b{codename}\b", path.read_text(), re.M)]
     if not files:
-        raise CannotMake(f"/etc/apt has no sources for {codename}")
+        raise ImageError(f"/etc/apt has no sources for {codename}")
     return files
 
 
 def _versions(packages):
-    """Name and version of all that these packages bring along, the kernel's package among them."""
+    """Returns the kernel's package, and name and version of all packages to install, including dependencies."""
     kernel = re.search(r"^ +Depends: (linux-image-\S+)", _run("apt-cache", "depends", "linux-image-amd64"), re.M)
     if kernel is None:
-        raise CannotMake("apt knows no linux-image-amd64")
+        raise ImageError("apt does not know linux-image-amd64")
     plan = _run("apt-get", "-s", "-o", "Dir::State::status=/dev/null", "-o", "APT::Install-Recommends=false",
                 "install", *packages)
     version = re.search(r"^ +Candidate: (\S+)", _run("apt-cache", "policy", kernel[1]), re.M)
@@ -93,16 +94,16 @@ def _versions(packages):
 
 
 def _recipe():
-    """All that the image is made with, but for the packages."""
+    """Returns everything that determines the image, except the packages."""
     paths = [HERE / "image.py", *sorted(path for path in GUEST.rglob("*") if path.is_file())]
     return b"".join(str(path.relative_to(HERE)).encode() + b"\0" + path.read_bytes() for path in paths)
 
 
-# ---- the making
+# ---- building
 
 
 def _make_tar(work, packages, codename):
-    """The Debian, as a tar. mmdebstrap doesn't read the host's settings of apt by itself."""
+    """Builds the Debian as a tar. mmdebstrap does not read the host's apt settings by itself."""
     settings = work / "apt.conf"
     settings.write_text(_run("apt-config", "dump", "--no-empty", "--format", '%F "%v";%n', "Acquire"))
     _run("mmdebstrap", "--quiet", "--variant=apt", f"--include={','.join(packages)}", f"--aptopt={settings}",
@@ -111,8 +112,8 @@ def _make_tar(work, packages, codename):
          codename, work / "root.tar", *_sources(codename), env={**os.environ, "TMPDIR": str(work)})
 
 
-def _take_kernel(work, package):
-    """Unpacks it and gives the folder of its modules."""
+def _unpack_kernel(work, package):
+    """Unpacks the kernel. Returns the directory of its modules."""
     _run("apt-get", "-q", "download", package, cwd=work)
     _run("dpkg-deb", "-x", next(work.glob("linux-image-*.deb")), work / "kernel")
     modules = next((work / "kernel").glob("**/lib/modules/*"))
@@ -121,7 +122,7 @@ def _take_kernel(work, package):
 
 
 def _dependencies(modules):
-    """Path below the folder: paths of what it needs, in the order of their loading."""
+    """Returns, for each module path, the paths of its dependencies in load order."""
     table = {}
     for line in (modules / "modules.dep").read_text().splitlines():
         path, _, needs = line.partition(":")
@@ -159,7 +160,7 @@ def _make_initrd(work, modules):
 
 
 def _add_modules(work, modules):
-    """Lays the modules that the machine uses into the tree that goes over the root."""
+    """Adds the modules that the machine uses to the tree that is copied over the root."""
     to = work / "over" / "lib/modules" / modules.name
     for name in MODULE_FOLDERS:
         path = modules / "kernel" / name
@@ -171,14 +172,15 @@ def _add_modules(work, modules):
     for path in modules.glob("modules.*"):
         shutil.copy(path, to)
     _run("depmod", "-b", work / "over", modules.name)
-    # /lib is a link in the Debian, and must stay one.
+    # /lib is a symbolic link in Debian and must remain one.
     shutil.move(work / "over/lib", work / "over/usr/lib")
 
 
 def _make_root(work):
-    """The file system, its files root's whoever makes it."""
+    """Builds the file system, with all files owned by root."""
     script = ('set -e; cd "$1"; mkdir tree; tar -C tree -xpf root.tar; '
-              'tar -C over --owner=0 --group=0 --mode=u+rwX,go+rX,go-w -c . | tar -C tree -xp --keep-directory-symlink; '
+              'tar -C over --owner=0 --group=0 --mode=u+rwX,go+rX,go-w -c . | '
+              'tar -C tree -xp --keep-directory-symlink; '
               f'mkfs.ext4 -q -F -E lazy_itable_init=1,lazy_journal_init=1 -d tree root.ext4 {SIZE}; rm -rf tree')
     _run(*([] if os.geteuid() == 0 else ["fakeroot"]), "sh", "-c", script, "sh", work)
 
@@ -188,7 +190,7 @@ def _make(folder, packages, kernel):
     work = pathlib.Path(tempfile.mkdtemp(prefix="machine-", dir=folder))
     os.chmod(work, 0o755)
     try:
-        modules = _take_kernel(work, kernel)
+        modules = _unpack_kernel(work, kernel)
         _make_initrd(work, modules)
         _make_tar(work, packages, _codename())
         shutil.copytree(GUEST, work / "over", symlinks=True)
@@ -206,35 +208,35 @@ def _image(folder):
 
 
 def _resolve(packages):
-    """As _versions(); a list of packages that is missing or old is fetched again."""
+    """Like _versions(), but updates a missing or outdated package list."""
     try:
         return _versions(packages)
-    except CannotMake:
+    except ImageError:
         _as_root("apt-get", "-q", "update")
         return _versions(packages)
 
 
 def find(depends):
-    """The image with these packages besides those that every machine has: names as in a Depends field. Says on
-    standard output when it has to be made. Raises CannotMake."""
+    """Returns the image with these packages, named as in a Depends field, in addition to PACKAGES. Prints a message if
+    it has to be built. Raises ImageError."""
     packages = [*PACKAGES, *depends]
     if _run("dpkg", "--print-architecture").strip() != "amd64":
-        raise CannotMake("the machine is an amd64 one, and so must be the host")
+        raise ImageError("the host must be amd64, like the machine")
     cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "buscapd"
     cache.mkdir(parents=True, exist_ok=True)
     with open(cache / "lock", "w", encoding="ascii") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # two runs don't make it twice
+        fcntl.flock(lock, fcntl.LOCK_EX)  # two runs must not build it at once
         kernel, versions = _resolve(packages)
         key = hashlib.sha256(_recipe() + repr((packages, versions)).encode()).hexdigest()[:16]
         folder = cache / f"machine-{key}"
         if not (folder / "root.ext4").exists():
-            print(f"making the machine's image ({len(versions)} packages), about 90 s", flush=True)
+            print(f"building the machine's image ({len(versions)} packages), about 90 s", flush=True)
             for old in cache.glob("machine-*"):
                 shutil.rmtree(old)
             try:
                 _make(folder, packages, kernel)
-            except CannotMake:
-                # The list may be older than what the archive has.
+            except ImageError:
+                # The package list may be older than the archive.
                 shutil.rmtree(folder)
                 _as_root("apt-get", "-q", "update")
                 kernel, versions = _versions(packages)

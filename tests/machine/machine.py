@@ -1,13 +1,12 @@
-"""A machine under QEMU, and a root shell in it.
+"""A virtual machine under QEMU, with a root shell.
 
     with Machine(image, directory, boards={"board1": socket}) as machine:
         machine.boot()
-        machine.run("systemctl start x")           text of its standard output; fails if the command fails
+        machine.run("systemctl start x")           returns standard output; fails if the command fails
         machine.try_run("false").code              1
 
-It is emulated (TCG): nothing about its speed says anything. The root file system is never changed; a second disk
-carries files there and back. The console's last lines and the journal are in files on the host, whatever becomes of
-the machine.
+It is emulated (TCG), so its speed says nothing. The root file system is never changed; a second disk carries files
+in and out. The end of the console output and the journal are also in files on the host, even if the machine crashes.
 """
 
 import base64
@@ -20,8 +19,8 @@ import subprocess
 import time
 
 MEMORY_MIB = 1024
-SLOWEST = 5  # on a slow host it takes so many times as long as each limit here and in the steps says
-# Nothing that a login, a package archive or a disk of a real machine wants.
+TIME_FACTOR = 5  # limits here and in the steps are multiplied by this, for a slow host
+# Services that need a login, a package archive or a real machine's disk.
 MASKED = ("serial-getty@ttyS0.service", "getty@tty1.service", "systemd-update-utmp.service", "e2scrub_reap.service",
           "apt-daily.timer", "apt-daily-upgrade.timer", "dpkg-db-backup.timer", "e2scrub_all.timer", "fstrim.timer",
           "systemd-machine-id-commit.service", "systemd-pstore.service", "motd-news.timer",
@@ -32,7 +31,7 @@ MASKED = ("serial-getty@ttyS0.service", "getty@tty1.service", "systemd-update-ut
 
 
 class MachineFailed(AssertionError):
-    """The machine didn't do what it was told; not the daemon in it, so far as is known."""
+    """The machine failed; as far as known, not the daemon in it."""
 
 
 @dataclasses.dataclass
@@ -44,7 +43,7 @@ class Done:
 
 class Machine:
     def __init__(self, image, directory, boards, carried=()):
-        """boards: name and socket of each; carried: files that go into the machine, in /mnt."""
+        """boards: name -> socket. carried: files for the machine, in /mnt."""
         self.image = image
         self.directory = pathlib.Path(directory)
         self.boards = boards
@@ -57,16 +56,16 @@ class Machine:
     def _path(self, name):
         return self.directory / name
 
-    # ---- its beginning and its end
+    # ---- start and end
 
     def _make_disk(self):
-        """The disk that carries files in and out."""
+        """Builds the disk that carries files in and out."""
         tree = self._path("carried")
         tree.mkdir()
         for path in self.carried:
             shutil.copy(path, tree)
         subprocess.run(["mkfs.ext4", "-q", "-F", "-E", "lazy_itable_init=1,lazy_journal_init=1", "-d", str(tree),
-                        str(self._path("carry.ext4")), "2G"], check=True, timeout=60 * SLOWEST,
+                        str(self._path("carry.ext4")), "2G"], check=True, timeout=60 * TIME_FACTOR,
                        stdout=subprocess.DEVNULL)
 
     def _command(self):
@@ -107,7 +106,7 @@ class Machine:
 
     def boot(self, timeout=150):
         """Waits until it is up."""
-        end = time.monotonic() + timeout * SLOWEST
+        end = time.monotonic() + timeout * TIME_FACTOR
         while self._shell is None:
             self._check_alive()
             try:
@@ -117,50 +116,50 @@ class Machine:
             except OSError:
                 shell.close()
                 if time.monotonic() > end:
-                    raise MachineFailed("QEMU makes no socket for the shell") from None
+                    raise MachineFailed("QEMU did not create the socket of the shell") from None
                 time.sleep(0.1)
         self.run("systemctl is-system-running --wait || systemctl is-active multi-user.target", timeout)
         self.run("mount /dev/vdb /mnt")
 
     def power_off(self, timeout=60):
-        """Shuts it down in an orderly way."""
+        """Shuts it down cleanly."""
         self.run("umount /mnt; systemctl --no-block poweroff")
         try:
-            self.process.wait(timeout * SLOWEST)
+            self.process.wait(timeout * TIME_FACTOR)
         except subprocess.TimeoutExpired:
-            raise MachineFailed(f"it didn't shut down within {timeout * SLOWEST} s") from None
+            raise MachineFailed(f"no shutdown within {timeout * TIME_FACTOR} s") from None
 
     def fetch(self, name):
-        """Copies a folder of the disk that it carried out, after power_off(). Returns its path."""
+        """Copies a directory from the second disk, after power_off(). Returns its path."""
         subprocess.run(["debugfs", "-R", f"rdump /{name} {self.directory}", str(self._path("carry.ext4"))], check=True,
-                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=120 * SLOWEST)
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=120 * TIME_FACTOR)
         return self._path(name)
 
     # ---- the shell
 
     def _check_alive(self):
         if self.process.poll() is not None:
-            raise MachineFailed(f"QEMU has ended with exit code {self.process.returncode}: {self.said('qemu')}")
+            raise MachineFailed(f"QEMU ended with exit code {self.process.returncode}: {self.tail('qemu')}")
 
     def try_run(self, script, timeout=30):
-        """Runs a shell script as root. Past the time-out it is ended, with exit code 124."""
+        """Runs a shell script as root. After the time-out it is killed, with exit code 124."""
         self._number += 1
-        timeout *= SLOWEST
+        timeout *= TIME_FACTOR
         packed = base64.b64encode(script.encode()).decode()
         self._shell.sendall(f"{self._number} {timeout} {packed}\n".encode())
         end = time.monotonic() + timeout + 20
         while b"\n" not in self._received:
             self._check_alive()
             if time.monotonic() > end:
-                raise MachineFailed(f"the machine doesn't answer: {script}")
+                raise MachineFailed(f"no answer from the machine: {script}")
             if select.select([self._shell], [], [], 1)[0]:
                 piece = self._shell.recv(1 << 20)
                 if not piece:
-                    raise MachineFailed("the machine's shell is gone")
+                    raise MachineFailed("the machine's shell has ended")
                 self._received += piece
         line, _, self._received = self._received.partition(b"\n")
         number, code, out, err = line.decode().split()
-        assert int(number) == self._number, f"an answer to {number}, not to {self._number}"
+        assert int(number) == self._number, f"answer to {number} instead of {self._number}"
         texts = ("" if text == "-" else base64.b64decode(text).decode(errors="replace") for text in (out, err))
         return Done(int(code), *texts)
 
@@ -171,30 +170,30 @@ class Machine:
         return done.out
 
     def wait_until(self, script, what, timeout=30):
-        """Runs the script inside, over and over, until it succeeds; what it printed then."""
+        """Repeats the script until it succeeds. Returns its output."""
         done = self.try_run(f"while ! {{ {script}\n}}; do sleep 0.1; done", timeout)
         if done.code != 0:
             raise AssertionError(
-                f"waited {timeout * SLOWEST} s for: {what}\n{script}\n{done.out[-2000:]}{done.err[-2000:]}")
+                f"waited {timeout * TIME_FACTOR} s for: {what}\n{script}\n{done.out[-2000:]}{done.err[-2000:]}")
         return done.out
 
-    # ---- what it says
+    # ---- output
 
     def catch_up(self, timeout=10):
-        """Waits until the journal here has all that the one inside has; not where the machine doesn't answer."""
+        """Waits until the journal on the host is complete, if the machine responds."""
         if self._shell is None:
             return
         mark = f"the journal up to request {self._number}"
         try:
             self.try_run(f"echo '{mark}' | systemd-cat", timeout)
-            end = time.monotonic() + timeout * SLOWEST
-            while mark not in self.said("journal", 50) and time.monotonic() < end:
+            end = time.monotonic() + timeout * TIME_FACTOR
+            while mark not in self.tail("journal", 50) and time.monotonic() < end:
                 time.sleep(0.1)
         except (AssertionError, OSError, ValueError) as why:
-            print(f"what follows of the journal may lack its end: {why}")
+            print(f"the journal below may be incomplete: {why}")
 
-    def said(self, name, lines=40):
-        """The last lines of one of its files: console, journal, qemu."""
+    def tail(self, name, lines=40):
+        """Returns the last lines of one of its files: console, journal, qemu."""
         path = self._path(name)
         text = path.read_text(errors="replace") if path.exists() else ""
         return "\n".join(text.splitlines()[-lines:])

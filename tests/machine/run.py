@@ -1,9 +1,9 @@
-"""make test-machine: the package in a whole machine, from its installation to its purge.
+"""make test-machine: tests the packages in a virtual machine, from installation to purge.
 
-    run.py DEBS [WORD...]    DEBS is the folder with the packages; RUNS=N does it so many times
+    run.py DEBS [WORD...]    DEBS is the directory with the packages; RUNS=N repeats it
 
-A step is a sentence, and stands on those before it: the first that fails ends the run. What was recorded is held
-against what the board sent when the machine is off.
+Each step is a sentence and depends on the steps before it; the first failure ends the run. When the machine is off,
+the recordings are compared with what the boards sent.
 """
 
 import os
@@ -20,17 +20,17 @@ import traceback
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "support"))
 import steps  # noqa: E402
-from image import CannotMake, find  # noqa: E402
+from image import ImageError, find  # noqa: E402
 from machine import Machine  # noqa: E402
 from usbredir_harness import Board  # noqa: E402
 
-LIMIT_S = 1500  # of a run, whatever happens
+LIMIT_S = 1500  # per run
 ENDS = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
 SERIALS = (steps.FIRST, steps.SECOND)
 
 
-class TooLong(Exception):
-    """The run's time is up."""
+class RunTimeout(Exception):
+    """The run's time limit has passed."""
 
 
 def _field(deb, name):
@@ -38,7 +38,7 @@ def _field(deb, name):
 
 
 def depends_of(debs):
-    """Names of the packages that these want, of each choice the first that is not a package of these."""
+    """Returns the names of the packages that these depend on; of alternatives, the first that is not one of these."""
     own = {_field(deb, "Package") for deb in debs}
     names = set()
     for deb in debs:
@@ -50,26 +50,27 @@ def depends_of(debs):
 
 
 def with_version(deb, version, directory):
-    """The same package as a later version of it."""
+    """Repacks a package with a later version."""
     tree = directory / "repacked"
     subprocess.run(["dpkg-deb", "-R", deb, tree], check=True)
     control = tree / "DEBIAN/control"
     text = re.sub(r"(?m)^Version: .*$", f"Version: {version}", control.read_text())
     control.write_text(text)
     path = directory / f"{_field(deb, 'Package')}_{version}.deb"
-    subprocess.run(["dpkg-deb", "--root-owner-group", "-Znone", "-b", tree, path], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(["dpkg-deb", "--root-owner-group", "-Znone", "-b", tree, path], check=True,
+                   stdout=subprocess.DEVNULL)
     shutil.rmtree(tree)
     return path
 
 
-def tell_failure(machine, why):
+def print_failure(machine, why):
     print(why)
     machine.catch_up()
-    print(f"---- console\n{machine.said('console', 20)}")
-    qemu = machine.said("qemu", 20)
+    print(f"---- console\n{machine.tail('console', 20)}")
+    qemu = machine.tail("qemu", 20)
     if qemu:
         print(f"---- qemu\n{qemu}")
-    journal = machine.said("journal", 4000).splitlines()
+    journal = machine.tail("journal", 4000).splitlines()
     print("---- journal of buscapd\n" + "\n".join([line for line in journal if "buscap" in line][-120:]))
     print("---- journal\n" + "\n".join(journal[-60:]), flush=True)
 
@@ -84,8 +85,8 @@ def run_steps(context, machine):
             step(context)
         except Exception:
             print(f"FAILED  {name}", flush=True)
-            tell_failure(machine, traceback.format_exc())
-            print(f"{len(steps.STEPS) - passed - 1} steps behind it were not tried")
+            print_failure(machine, traceback.format_exc())
+            print(f"{len(steps.STEPS) - passed - 1} steps after it were not run")
             return passed, 1
         print(f"ok {time.monotonic() - start:5.1f} s  {name}", flush=True)
         passed += 1
@@ -114,14 +115,14 @@ def run_once(debs, image):
 
 
 def on_end(number, _frame):
-    """Once: what is cleaned up then isn't interrupted."""
+    """Handles the first signal only, so that the cleanup is not interrupted."""
     for other in ENDS:
         signal.signal(other, signal.SIG_IGN)
     sys.exit(128 + number)
 
 
 def on_alarm(_number, _frame):
-    raise TooLong(f"the run took longer than {LIMIT_S} s")
+    raise RunTimeout(f"the run took longer than {LIMIT_S} s")
 
 
 def main():
@@ -130,7 +131,8 @@ def main():
         if "-dbgsym" not in path.name:
             debs[_field(path, "Package")] = path
     if set(debs) != {"buscapd", "buscap-tools"}:
-        print(f"{sys.argv[1]} has no packages buscapd and buscap-tools, but {sorted(debs)}: make deb", file=sys.stderr)
+        print(f"{sys.argv[1]} must contain the packages buscapd and buscap-tools, not {sorted(debs)}: run make deb",
+              file=sys.stderr)
         return 1
     signal.signal(signal.SIGALRM, on_alarm)
     for number in ENDS:
@@ -142,11 +144,11 @@ def main():
         if runs > 1:
             print(f"== run {number} of {runs}", flush=True)
         try:
-            image = find(depends_of(debs.values()))  # its making has no part in the limit
+            image = find(depends_of(debs.values()))  # building it does not count towards the limit
             signal.alarm(LIMIT_S)
             ok, bad, seconds = run_once(debs, image)
-        except CannotMake as why:
-            print(f"make test-machine can't make its machine: {why}", file=sys.stderr)
+        except ImageError as why:
+            print(f"make test-machine: can't build the image: {why}", file=sys.stderr)
             return 1
         finally:
             signal.alarm(0)

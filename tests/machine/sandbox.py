@@ -1,8 +1,8 @@
-"""What the program `probe` found out, in the service's sandbox and outside of it."""
+"""Checks the results of the program `probe`, in the service's sandbox and outside it."""
 
 from harness import equal
 
-# Places where anybody may write: so that it is the sandbox that says no. And an address that is no loopback's.
+# World-writable directories, so that only the sandbox can refuse access. And an address outside loopback.
 PREPARE = """set -e
 install -m 755 /mnt/probe /usr/local/lib/machine/probe
 for folder in /etc /usr /var/lib/other /opt /run /home/lab /boot; do
@@ -21,14 +21,14 @@ ALLOWED = ("write /var/lib/buscapd", "write /run/buscapd", "write /tmp", "write 
            "open /etc/open/readable", "socket unix", "socket netlink", "end")
 NETWORK = ("socket inet", "socket inet6", "tcp 127.0.0.1:9477", "tcp 10.9.8.7:9477", "udp 127.0.0.1:9",
            "udp 10.9.8.7:9")
-# What also root is refused, outside, but in another way: the kernel looked at it.
-LOOKED_AT = {"init_module": "ENOEXEC", "tcp 127.0.0.1:9477": "ECONNREFUSED", "tcp 10.9.8.7:9477": "ECONNREFUSED"}
+# Also refused for root outside the sandbox, but with another error: the kernel has evaluated the request.
+ROOT_ERRORS = {"init_module": "ENOEXEC", "tcp 127.0.0.1:9477": "ECONNREFUSED", "tcp 10.9.8.7:9477": "ECONNREFUSED"}
 FACTS = ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb", "NoNewPrivs", "Seccomp", "Uid", "Gid", "Groups")
 NO = ("EPERM", "EACCES", "EROFS", "ENOENT", "EAFNOSUPPORT")
 
 
 def read(text):
-    """Name: result."""
+    """Returns {name: result}."""
     return dict(line.split("\t", 1) for line in text.splitlines())
 
 
@@ -42,21 +42,21 @@ def _check_facts(found):
 def _check_tried(found, names):
     wrong = {name: found[name] for name in names
              if (found[name] != "ok" if name in ALLOWED else found[name] not in NO)}
-    assert not wrong, f"in the sandbox: {wrong}"
+    assert not wrong, f"wrong results in the sandbox: {wrong}"
 
 
 def check(found, free):
-    """In the sandbox only what is allowed is done; outside all of it is."""
+    """In the sandbox only the allowed operations succeed; outside, all of them."""
     _check_facts(found)
     names = [name for name in found if name not in FACTS]
     assert len(names) > 50 and "end" in names, found
-    wrong = {name: free.get(name) for name in names if free.get(name) != LOOKED_AT.get(name, "ok")}
-    assert not wrong, f"outside, as root: {wrong}"
+    wrong = {name: free.get(name) for name in names if free.get(name) != ROOT_ERRORS.get(name, "ok")}
+    assert not wrong, f"wrong results outside, as root: {wrong}"
     _check_tried(found, names)
 
 
 def check_network(found):
-    """With metrics.conf: sockets of the Internet, and loopback, no other address."""
+    """With metrics.conf: Internet sockets and loopback addresses, but no other addresses."""
     _check_facts(found)
     _check_tried(found, [name for name in found if name not in FACTS and name not in NETWORK])
     got = {name: found[name] for name in NETWORK}
@@ -66,7 +66,8 @@ def check_network(found):
 
 
 def check_whole_network(found):
-    """With network.conf: the network as it is outside of the sandbox, and nothing else."""
+    """With network.conf: the same network as outside the sandbox, but nothing else."""
     _check_facts(found)
     _check_tried(found, [name for name in found if name not in FACTS and name not in NETWORK])
-    equal({name: found[name] for name in NETWORK}, {name: LOOKED_AT.get(name, "ok") for name in NETWORK}, "the network")
+    equal({name: found[name] for name in NETWORK}, {name: ROOT_ERRORS.get(name, "ok") for name in NETWORK},
+          "the network")

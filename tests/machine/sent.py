@@ -1,11 +1,11 @@
-"""What a board sent, held against what was recorded of it: every record, its tick, and every gap.
+"""Compares what a board sent with what was recorded: every record, its tick, and every gap.
 
-    frames = read_streams([kept.1, kept.2])      the frames of each connection, as tests/usbredir_board --keep has them
+    frames = read_streams([kept.1, kept.2])      the frames of each connection, from tests/usbredir_board --keep
     recording = read_recording(paths)            one recording, from its segments
-    found = compare(recording, frames, 0)        where it begins and ends in the stream; AssertionError where it differs
+    found = compare(recording, frames, 0)        its place in the stream; AssertionError if it differs
 
-The records are made from the samples by tests/support/reference.py, which shares nothing with the programs. The board's bus is a
-loop, so that the same frames come again and again: each is decoded once.
+tests/support/reference.py makes the records from the samples; it shares no code with the programs. The board's bus
+is a loop, so frames repeat: each is decoded once.
 """
 
 import array
@@ -23,10 +23,10 @@ from reference import AGENT, LAST, LOSS, MANY, NO_DELTA  # noqa: E402
 
 @dataclasses.dataclass
 class Made:
-    """What must be recorded of a frame's samples; the time of the first record is still to be set."""
+    """The expected records of a frame's samples, without the time of the first record."""
 
     records: bytes
-    ticks: array.array  # of each record, from the frame's own on
+    ticks: array.array  # of each record, relative to the frame's tick
 
 
 @dataclasses.dataclass
@@ -35,7 +35,7 @@ class Frame:
     sequence: int
     samples: int
     tick: int
-    lost: object  # None, or what its header says was lost before it
+    lost: object  # None, or the loss that its header reports
     is_last: bool
     made: Made
 
@@ -45,7 +45,7 @@ class Recording:
     id: str
     segments: list
     records: bytes
-    gaps: list  # (record behind, cause, lost, exact), those of a cause at a place as one
+    gaps: list  # (number of records before it, cause, lost, exact); gaps of one cause at one place are merged
 
     @property
     def header(self):
@@ -58,9 +58,9 @@ class Recording:
 @dataclasses.dataclass
 class Found:
     first: int  # number of its first frame
-    end: int  # number of the frame behind its last
-    is_cut: bool  # its last frame is not whole
-    missing: list  # samples that were sent, and not received, for each unplug
+    end: int  # number after its last frame
+    is_cut: bool  # its last frame is incomplete
+    missing: list  # for each unplug, samples that were sent but not received
 
 
 # ---- the stream
@@ -74,7 +74,8 @@ def _make(payload, flags, proc):
 
 
 def read_streams(paths):
-    """The frames of these connections. Each byte must be of a whole frame, but for the last of a connection."""
+    """Returns the frames of these connections. All bytes must belong to whole frames, except at the end of a
+    connection."""
     known = {}
     frames = []
     for connection, path in enumerate(map(pathlib.Path, paths), 1):
@@ -103,7 +104,7 @@ def read_streams(paths):
 
 
 def read_recording(paths):
-    """The segments of one recording, all of them."""
+    """Reads all segments of one recording."""
     segments = [reference.read_segment(path) for path in sorted(paths)]
     gaps = {}
     at = 0
@@ -125,7 +126,7 @@ def read_recording(paths):
 
 
 def read_recordings(directory):
-    """All recordings of a directory, in the order of their beginning."""
+    """Reads all recordings in a directory, in order of their start."""
     by_id = {}
     for path in sorted(pathlib.Path(directory).glob("*.byu.lz4")):
         by_id.setdefault(path.name[: -len("-00000.byu.lz4")], []).append(path)
@@ -143,7 +144,7 @@ def _find_first(recording, frames, start):
             n = min(len(made.records), len(recording.records))
             if made.records[12:n] == recording.records[12:n]:
                 return i
-    raise AssertionError(f"{recording.id}: its first record, of tick {tick}, was never sent")
+    raise AssertionError(f"{recording.id}: its first record (tick {tick}) was never sent")
 
 
 def _first_difference(got, wanted):
@@ -154,36 +155,36 @@ def _first_difference(got, wanted):
 
 
 def _check_ticks(recording, starts, frames):
-    """The absolute tick of each chunk's first and last record."""
+    """Returns the absolute ticks of each chunk's first and last record."""
     numbers = [number for number, _ in starts]
     for segment in recording.segments:
         for chunk in segment.chunks:
             first, n = chunk.info["first_record"], chunk.info["records"]
-            for number, said in ((first, "first_tick"), (first + n - 1, "last_tick")) if n else ():
+            for number, name in ((first, "first_tick"), (first + n - 1, "last_tick")) if n else ():
                 at, frame = starts[bisect.bisect_right(numbers, number) - 1]
                 tick = frames[frame].tick + frames[frame].made.ticks[number - at]
-                assert chunk.info[said] == tick, (
-                    f"{segment.path.name}, chunk {chunk.info['number']}: {said} {chunk.info[said]}, the board's {tick}")
+                assert chunk.info[name] == tick, (
+                    f"{segment.path.name}, chunk {chunk.info['number']}: {name} {chunk.info[name]}, the board's {tick}")
 
 
 def compare(recording, frames, start):
-    """Holds a recording against what was sent from frame `start` on. It must be a row of frames none of which is left
-    out, whole but for its last; at an unplug on record it may lack the last ones of that connection. Its gaps must be
-    those that the board told of and the unplugs, no others. Returns a Found."""
+    """Compares a recording with what was sent from frame `start` on. It must consist of consecutive frames, all whole
+    except the last. At each recorded unplug, the last frames of that connection may be missing. Its gaps must be
+    exactly the losses reported by the board and the unplugs. Returns a Found."""
     first = i = _find_first(recording, frames, start)
     unplugs = {at for at, cause, _, _ in recording.gaps if cause == "unplugged"}
     gaps = []
     missing = []
     starts = []  # (number of a frame's first record, number of the frame)
     at = 0
-    before = None  # tick of the record before, in this epoch
+    before = None  # tick of the previous record in this epoch
     is_cut = False
     while at < len(recording):
-        assert i < len(frames), f"{recording.id}: {len(recording) - at} records more than were sent"
+        assert i < len(frames), f"{recording.id}: {len(recording) - at} more records than were sent"
         if at in unplugs and frames[i].connection == frames[i - 1].connection and before is not None:
             missing.append(0)
             while frames[i].connection == frames[i - 1].connection:
-                assert i + 1 < len(frames), f"{recording.id}: an unplug at record {at}, and no connection follows"
+                assert i + 1 < len(frames), f"{recording.id}: unplug at record {at}, but no further connection"
                 missing[-1] += frames[i].samples
                 i += 1
         frame = frames[i]
@@ -215,5 +216,5 @@ def compare(recording, frames, start):
         if frames[i].lost is not None:
             gaps.append((at, "board", frames[i].lost, frames[i].lost != MANY))
         i += 1
-    assert recording.gaps == sorted(gaps), f"{recording.id}: gaps {recording.gaps}, those of the board {sorted(gaps)}"
+    assert recording.gaps == sorted(gaps), f"{recording.id}: gaps {recording.gaps}, expected {sorted(gaps)}"
     return Found(first, i, is_cut, missing)

@@ -1,4 +1,4 @@
-"""The steps of a run, in their order: each a sentence that holds, or fails."""
+"""The steps of a run, in order. Each is a sentence that is true or fails."""
 
 import json
 import pathlib
@@ -7,22 +7,22 @@ import time
 import sandbox
 import sent
 from harness import check_counts, equal
-from machine import SLOWEST
+from machine import TIME_FACTOR
 
-LATER = "9.0"  # version of the packages of the upgrade
-FAST = 5000000  # samples a second: 40 MB
+LATER = "9.0"  # version of the packages for the upgrade
+FAST = 5000000  # samples per second: 40 MB
 FAST_SAMPLES = 20000000
 SLOW = 100000
 SPOOL = "/var/lib/buscapd"
 CONF = "/etc/buscapd/conf.d/machine.conf"
 DROP_INS = "/etc/systemd/system/buscapd.service.d"
-PORT = 9477  # where /metrics is served
-FIRST, SECOND = "A1", "B-2"  # serial numbers; a "-" stands for "/" in systemd's own escaping of names
+PORT = 9477  # of /metrics
+FIRST, SECOND = "A1", "B-2"  # serial numbers; systemd escapes "/" as "-", so one has a "-"
 STOPPED, KILLED = "stopped", "killed"
 
 
 class Context:
-    """What the steps share."""
+    """State shared by the steps."""
 
     def __init__(self, machine, boards, debs, later, directory):
         self.machine = machine
@@ -31,19 +31,19 @@ class Context:
         self.debs = debs
         self.later = later
         self.directory = pathlib.Path(directory)
-        self.recordings = []  # [id, how it ended], in their order
+        self.recordings = []  # [id, how it ended], in order
 
     def run(self, script, timeout=30):
         return self.machine.run(script, timeout).strip()
 
     def status(self, options=""):
-        # Who asks gives up after ten seconds, in which a slow machine may not have started the daemon.
-        status = json.loads(self.machine.wait_until(f"buscap status --json {options}", "it answers"))
+        # The client gives up after ten seconds; a slow machine may need longer to start the daemon.
+        status = json.loads(self.machine.wait_until(f"buscap status --json {options}", "an answer"))
         check_counts(status)
         return status
 
     def show(self, *names, unit="buscapd.service"):
-        """Properties of a unit, as texts."""
+        """Returns properties of a unit as texts."""
         text = self.run(f"systemctl show {unit} " + " ".join(f"-p {name}" for name in names))
         properties = dict(line.split("=", 1) for line in text.splitlines())
         return [properties[name] for name in names]
@@ -55,17 +55,17 @@ class Context:
         self.run(f"cat >{CONF} <<'END'\n{text}\nEND")
 
     def is_recording(self, behind=0, timeout=60, options=""):
-        """Waits until it records and more records than `behind` are in this recording. Returns the status."""
-        end = time.monotonic() + timeout * SLOWEST
+        """Waits until it is recording and this recording has more than `behind` records. Returns the status."""
+        end = time.monotonic() + timeout * TIME_FACTOR
         while True:
             status = self.status(options)
             if status["state"] == "recording" and status["recording"]["records"] > behind:
                 return status
-            assert time.monotonic() < end, f"no records within {timeout * SLOWEST} s: {status}"
+            assert time.monotonic() < end, f"no records within {timeout * TIME_FACTOR} s: {status}"
             time.sleep(0.2)
 
     def next_recording(self, how_it_ended):
-        """A new recording has followed the last, which ended so. Returns the status."""
+        """Waits for a new recording after the last one, which ended as given. Returns the status."""
         before = self.recordings[-1]
         before[1] = how_it_ended
         status = self.is_recording()
@@ -94,14 +94,14 @@ def the_packages_install_without_a_network(c):
           ["notify", "buscapd", "buscap", "0027", "buscapd", "buscapd", "yes", "0", "main"])
 
 
-def who_asks_for_the_status_starts_the_service(c):
-    """By the socket; no board is there. Those of the group may, others may not."""
+def a_status_request_starts_the_service(c):
+    """Through the socket, without a board. Members of the group have access, others do not."""
     c.run("useradd -M -G buscap member; useradd -M stranger")
     node = c.run("stat -c %i /run/buscapd/buscapd.sock")
     asked = "setpriv --reuid {0} --regid {0} --init-groups buscap status --json"
     equal(c.machine.try_run(asked.format("stranger")).code, 6, "a stranger's exit code")
     equal(c.machine.try_run("systemctl is-active -q buscapd.service").code, 3, "it isn't running")
-    status = json.loads(c.machine.wait_until(asked.format("member"), "it answers", 60))
+    status = json.loads(c.machine.wait_until(asked.format("member"), "an answer", 60))
     equal(status["state"], "waiting")
     equal(status["source"]["board"]["state"], "detached")
     equal(c.run("systemctl is-active buscapd.service"), "active")
@@ -111,14 +111,14 @@ def who_asks_for_the_status_starts_the_service(c):
     equal(c.run(f"stat -c '%U:%G %a' {SPOOL} && ls {SPOOL}"), "buscapd:buscap 750", "no board, no file")
 
 
-def a_wrong_configuration_is_given_up_and_mended_as_install_md_says(c):
-    """One question is enough: it waits at the socket, for which systemd starts the service again and again."""
-    # However slow this machine is, the starts count as near to one another.
+def a_wrong_configuration_stops_the_service_until_fixed_as_in_install_md(c):
+    """One request is enough: it stays queued at the socket, so systemd starts the service again and again."""
+    # Even on a slow machine, the starts must count as close together.
     c.run(f"mkdir -p {DROP_INS}; printf '[Unit]\\nStartLimitIntervalSec=10min\\n' >{DROP_INS}/slow.conf; "
           "systemctl daemon-reload")
     c.configure("[rotation]\nduration = soon")
     done = c.machine.try_run("buscap status", 120)
-    equal(done.code, 6, f"who asks is told: {done.err}")
+    equal(done.code, 6, f"exit code of a client: {done.err}")
     c.machine.wait_until("systemctl is-failed -q buscapd.socket && systemctl is-failed -q buscapd.service",
                          "systemd gives up", 120)
     equal(c.show("Result", unit="buscapd.socket"), ["service-start-limit-hit"])
@@ -133,19 +133,19 @@ def a_wrong_configuration_is_given_up_and_mended_as_install_md_says(c):
 
 
 def plugging_the_board_starts_the_service(c):
-    c.board.tell("plug")
+    c.board.command("plug")
     c.machine.wait_until("systemctl is-active -q buscapd.service", "the service starts", 60)
     equal(c.run("stat -L -c '%U:%G %a %F' /dev/buscap/A1"), "root:buscap 660 character special file")
-    assert c.run("readlink -f /dev/buscap/A1").startswith("/dev/bus/usb/"), "where the link leads"
+    assert c.run("readlink -f /dev/buscap/A1").startswith("/dev/bus/usb/"), "the link's target"
     status = c.is_recording()
     equal(status["source"]["board"]["serial"], "A1")
     c.recordings.append([status["recording"]["id"], None])
 
 
-def it_records_40_mb_a_second_and_all_that_the_board_sent(c):
+def it_records_40_mb_per_second_without_loss(c):
     before = c.board.sent()["captured"]
-    c.board.tell(f"rate {FAST}", f"send {FAST_SAMPLES}")
-    end = time.monotonic() + 120 * SLOWEST
+    c.board.command(f"rate {FAST}", f"send {FAST_SAMPLES}")
+    end = time.monotonic() + 120 * TIME_FACTOR
     while True:
         time.sleep(0.3)
         sent_now = c.board.sent()
@@ -159,22 +159,22 @@ def it_records_40_mb_a_second_and_all_that_the_board_sent(c):
     equal(sum(counts["dropped"].values()), counts["dropped"]["invalid"], f"{counts}")
 
 
-def a_loss_that_the_board_tells_is_on_record(c):
-    c.board.tell(f"rate {SLOW}", "lose 12345", "send all")
-    end = time.monotonic() + 30 * SLOWEST
+def a_loss_reported_by_the_board_is_recorded(c):
+    c.board.command(f"rate {SLOW}", "lose 12345", "send all")
+    end = time.monotonic() + 30 * TIME_FACTOR
     while c.status()["counts"]["board_lost"] != 12345:
         assert time.monotonic() < end, c.status()["counts"]
         time.sleep(0.2)
     equal(c.status()["counts"]["gaps"], 1)
 
 
-def unplugged_and_plugged_in_again_it_is_the_same_recording(c):
+def a_replugged_board_continues_the_recording(c):
     pid, records = c.pid(), c.is_recording()["recording"]["records"]
-    c.board.tell("unplug")
+    c.board.command("unplug")
     c.machine.wait_until("buscap status --json | grep -q '\"state\":\"waiting\"' && test ! -e /dev/buscap/A1",
                          "the board is gone", 60)
     equal(c.run("systemctl is-active buscapd.service"), "active")
-    c.board.tell("plug")
+    c.board.command("plug")
     status = c.is_recording(records + SLOW)
     equal((status["recording"]["id"], c.pid()), (c.recordings[-1][0], pid), "recording and process")
     c.written_before_the_unplug = records
@@ -182,7 +182,7 @@ def unplugged_and_plugged_in_again_it_is_the_same_recording(c):
     equal(status["source"]["board"]["unplugs"], 1)
 
 
-def reload_changes_the_rotation_and_a_mistake_changes_nothing(c):
+def a_reload_changes_the_rotation_and_an_invalid_one_changes_nothing(c):
     pid = c.pid()
     sealed = int(c.run(f"ls {SPOOL} | grep -c 'lz4$' || true"))
     c.configure("[rotation]\nduration = 1s")
@@ -194,23 +194,24 @@ def reload_changes_the_rotation_and_a_mistake_changes_nothing(c):
     equal((c.run("systemctl is-active buscapd.service"), c.pid()), ("active", pid))
 
 
-def its_sandbox_holds_against_what_is_tried_in_it(c):
-    """By a program that the daemon starts in its own sandbox; the same outside of it shows that it tries rightly."""
+def the_sandbox_refuses_everything_not_allowed(c):
+    """A program started by the daemon runs in the daemon's sandbox. The same program outside it proves that its
+    attempts are valid."""
     c.run(sandbox.PREPARE)
     c.configure("[rotation]\nduration = 1s\n[output]\nsealed_command = /usr/local/lib/machine/probe")
     c.run("systemctl reload buscapd.service", timeout=60)
     c.machine.wait_until(f"test -e {SPOOL}/probe", "the probe has run", 60)
     found = sandbox.read(c.run(f"cat {SPOOL}/probe; rm {SPOOL}/probe"))
-    equal(c.run("ls /tmp | grep probe || true"), "", "what it wrote to /tmp is not in the machine's")
+    equal(c.run("ls /tmp | grep probe || true"), "", "its /tmp is private")
     free = sandbox.read(c.run("/usr/local/lib/machine/probe here"))
     sandbox.check(found, free)
     c.configure("")
     c.run("systemctl reload buscapd.service", timeout=60)
 
 
-def killed_it_is_started_again_and_what_it_wrote_is_recovered(c):
+def after_a_kill_the_service_restarts_and_recovers_its_files(c):
     equal(c.show("WatchdogUSec", "Restart", "RestartUSec", "NRestarts"), ["30s", "on-failure", "5s", "0"])
-    # Only so that the run doesn't wait for them.
+    # Only to shorten the run.
     c.run(f"mkdir -p {DROP_INS}; printf '[Service]\\nWatchdogSec=15s\\nRestartSec=500ms\\n' >{DROP_INS}/quick.conf; "
           "systemctl daemon-reload")
     recording, pid = c.recordings[-1][0], c.pid()
@@ -218,28 +219,28 @@ def killed_it_is_started_again_and_what_it_wrote_is_recovered(c):
     written = c.status()["counts"]["written"]
     c.run(f"kill -9 {pid}")
     c.machine.wait_until(f"p=$(systemctl show -P MainPID buscapd.service); test $p != 0 && test $p != {pid}",
-                         "it is started again", 60)
+                         "the restart", 60)
     status = c.next_recording(KILLED)
-    equal(c.partial(recording), "", "what is torn")
+    equal(c.partial(recording), "", "torn segments")
     equal(c.show("NRestarts"), ["1"])
     c.written_before_the_kill = written
-    assert status["counts"]["received"] < written, "it counts from 0"
+    assert status["counts"]["received"] < written, "the counts start at 0"
 
 
-def one_that_hangs_is_ended_by_the_watchdog_and_started_again(c):
+def the_watchdog_restarts_a_service_that_hangs(c):
     equal(c.show("WatchdogUSec"), ["15s"])
     recording, pid = c.recordings[-1][0], c.pid()
     c.run(f"kill -STOP {pid}")
     c.machine.wait_until(f"p=$(systemctl show -P MainPID buscapd.service); test $p != 0 && test $p != {pid}",
-                         "it is started again", 60)
+                         "the restart", 60)
     c.run(f"rm {DROP_INS}/quick.conf; systemctl daemon-reload")
     c.machine.wait_until("journalctl -b -u buscapd.service | grep -q 'Watchdog timeout'", "the journal says why")
     c.next_recording(KILLED)
-    equal(c.partial(recording), "", "what is torn")
+    equal(c.partial(recording), "", "torn segments")
     equal(c.show("NRestarts"), ["2"])
 
 
-def an_upgrade_seals_and_the_next_recording_goes_on(c):
+def an_upgrade_seals_the_recording_and_starts_the_next(c):
     recording, pid = c.recordings[-1][0], c.pid()
     c.run("echo '# mine' >>/etc/buscapd/buscapd.conf")
     names = " ".join(f"/mnt/{path.name}" for path in c.later.values())
@@ -248,13 +249,13 @@ def an_upgrade_seals_and_the_next_recording_goes_on(c):
           [f"{LATER} install ok installed"] * 2)
     c.next_recording(STOPPED)
     assert c.pid() != pid, "it runs the new program"
-    equal(c.partial(recording), "", "what is torn")
-    equal(c.run("tail -n 1 /etc/buscapd/buscapd.conf"), "# mine", "the configuration that was changed")
+    equal(c.partial(recording), "", "torn segments")
+    equal(c.run("tail -n 1 /etc/buscapd/buscapd.conf"), "# mine", "the changed configuration")
     equal(c.run("systemctl is-active buscapd.socket buscapd.service").split(), ["active", "active"])
     equal(c.show("Result"), ["success"])
 
 
-def with_the_drop_in_metrics_are_served_to_this_machine_and_nothing_else(c):
+def the_metrics_drop_in_allows_only_loopback(c):
     c.configure(f"[socket]\nmetrics_listen = 127.0.0.1:{PORT}\n[rotation]\nduration = 1s\n"
                 "[output]\nsealed_command = /usr/local/lib/machine/probe")
     c.run(f"rm -f {SPOOL}/probe; ln -sf /usr/share/buscapd/metrics.conf {DROP_INS}/; systemctl daemon-reload; "
@@ -268,14 +269,14 @@ def with_the_drop_in_metrics_are_served_to_this_machine_and_nothing_else(c):
         assert " 404 " in answer.splitlines()[0], answer[:500]
     listening = c.run("cat /proc/net/tcp /proc/net/tcp6 /proc/net/udp /proc/net/udp6 | "
                       "awk '$4 == \"0A\" || $4 == \"07\" { print $2 }'")
-    equal(listening, f"0100007F:{PORT:04X}", "all that is listened on")
+    equal(listening, f"0100007F:{PORT:04X}", "listening sockets")
     c.machine.wait_until(f"test -e {SPOOL}/probe", "the probe has run", 60)
     sandbox.check_network(sandbox.read(c.run(f"cat {SPOOL}/probe; rm {SPOOL}/probe")))
     c.configure("")
     c.run(f"systemctl reload buscapd.service; rm {DROP_INS}/metrics.conf; systemctl daemon-reload", timeout=60)
 
 
-def with_the_other_drop_in_a_sealed_command_reaches_other_hosts(c):
+def the_network_drop_in_lets_a_sealed_command_reach_other_hosts(c):
     c.configure("[rotation]\nduration = 1s\n[output]\nsealed_command = /usr/local/lib/machine/probe")
     c.run(f"rm -f {SPOOL}/probe; ln -sf /usr/share/buscapd/network.conf {DROP_INS}/; systemctl daemon-reload; "
           "systemctl restart buscapd.service", timeout=60)
@@ -286,51 +287,51 @@ def with_the_other_drop_in_a_sealed_command_reaches_other_hosts(c):
     c.run(f"systemctl reload buscapd.service; rm {DROP_INS}/network.conf; systemctl daemon-reload", timeout=60)
 
 
-def a_second_board_has_a_service_of_its_own(c):
+def a_second_board_has_its_own_service(c):
     unit = f"'{c.run(f'systemd-escape --template=buscapd@.service {SECOND}')}'"
     socket = f"--socket /run/buscapd/{SECOND}.sock"
     c.run("printf '[source]\\nsource = usb\\n[output]\\nlabel = second\\n' "
           f">/etc/buscapd/boards/{SECOND}.conf")
-    c.second.tell("plug")
+    c.second.command("plug")
     c.machine.wait_until(f"systemctl is-active -q {unit}", "the second service starts", 60)
     status = c.is_recording(options=socket)
     equal(status["source"]["board"]["serial"], SECOND)
     assert status["recording"]["path"].startswith(f"{SPOOL}/{SECOND}/"), status["recording"]
-    equal(c.is_recording()["recording"]["id"], c.recordings[-1][0], "the first goes on")
+    equal(c.is_recording()["recording"]["id"], c.recordings[-1][0], "the first service continues")
     equal(c.run("readlink -f /dev/buscap/A1") != c.run(f"readlink -f /dev/buscap/{SECOND}"), True)
     c.run(f"systemctl stop {unit}", timeout=60)
     equal(c.run("systemctl is-active buscapd.service"), "active")
-    equal(c.partial("*second"), "", "what is torn")
+    equal(c.partial("*second"), "", "torn segments")
 
 
-def stopping_the_service_seals_and_lost_samples_are_no_failure(c):
+def stopping_the_service_seals_and_lost_samples_are_not_a_failure(c):
     lost = c.status()["counts"]["board_lost"] + 54321
-    c.board.tell("lose 54321")
+    c.board.command("lose 54321")
     c.machine.wait_until(f"buscap status --json | grep -q '\"board_lost\":{lost}\\b'", "it is counted")
     c.run("systemctl stop buscapd.service", timeout=60)
     c.recordings[-1][1] = STOPPED
-    equal(c.partial(), "", "what is torn")
+    equal(c.partial(), "", "torn segments")
     equal(c.show("Result", "ExecMainStatus", "ActiveState"), ["success", "4", "inactive"])
 
 
-def removed_and_purged_the_package_leaves_the_recordings(c):
-    listing = f"find {SPOOL} -printf '%p %u:%g %m %s %T@\\n' | sort"  # what is in them is looked at in the end
+def removing_and_purging_the_packages_keeps_the_recordings(c):
+    listing = f"find {SPOOL} -printf '%p %u:%g %m %s %T@\\n' | sort"  # their contents are checked at the end
     before = c.run(listing)
     assert len(before.splitlines()) > len(c.recordings), before
     c.run("dpkg -r buscapd", timeout=90)
-    equal(c.run(listing), before, "recordings, once it is removed")
+    equal(c.run(listing), before, "recordings after the removal")
     equal(c.run("systemctl is-active buscapd.socket buscapd.service || true").split(), ["inactive"] * 2)
     equal(c.run("ls /etc/buscapd/buscapd.conf"), "/etc/buscapd/buscapd.conf")
     c.run("dpkg -P buscapd buscap-tools", timeout=90)
-    equal(c.run(listing), before, "recordings, once it is purged")
+    equal(c.run(listing), before, "recordings after the purge")
     equal(c.run("ls -d /etc/buscapd/buscapd.conf /dev/buscap/* $(systemctl show -P UnitPath | tr ' ' '\\n' | "
                 "sed 's,$,/buscapd*,') 2>/dev/null | grep -v buscapd.service.d || true"), 
           f"/dev/buscap/{FIRST}\n/dev/buscap/{SECOND}")
-    equal(c.run(f"cat /etc/buscapd/boards/{SECOND}.conf | wc -l"), "4", "what the user wrote")
+    equal(c.run(f"cat /etc/buscapd/boards/{SECOND}.conf | wc -l"), "4", "the user's files")
     c.run("getent passwd buscapd")
 
 
-def what_was_recorded_is_what_the_boards_sent(c):
+def the_recordings_match_what_the_boards_sent(c):
     c.run(f"cp -a {SPOOL} /mnt/out", timeout=120)
     c.machine.power_off()
     out = c.machine.fetch("out")
@@ -351,7 +352,7 @@ def what_was_recorded_is_what_the_boards_sent(c):
             assert unplugged >= c.written_before_the_unplug, f"{name}: unplugged at record {unplugged}"
             assert len(recording) >= c.written_before_the_kill, f"{name}: {len(recording)} records"
         at, before = found.end, (name, how)
-    equal(at, len(frames), "frames sent, and recorded to the last")
+    equal(at, len(frames), "all frames sent are recorded")
     frames = sent.read_streams(sorted((c.directory / SECOND).glob("kept.*")))
     (second,) = sent.read_recordings(out / SECOND)
     found = sent.compare(second, frames, 0)
@@ -359,15 +360,16 @@ def what_was_recorded_is_what_the_boards_sent(c):
 
 
 STEPS = [
-    the_machine_boots, the_packages_install_without_a_network, who_asks_for_the_status_starts_the_service,
-    a_wrong_configuration_is_given_up_and_mended_as_install_md_says,
-    plugging_the_board_starts_the_service, it_records_40_mb_a_second_and_all_that_the_board_sent,
-    a_loss_that_the_board_tells_is_on_record, unplugged_and_plugged_in_again_it_is_the_same_recording,
-    reload_changes_the_rotation_and_a_mistake_changes_nothing, its_sandbox_holds_against_what_is_tried_in_it,
-    killed_it_is_started_again_and_what_it_wrote_is_recovered,
-    one_that_hangs_is_ended_by_the_watchdog_and_started_again, an_upgrade_seals_and_the_next_recording_goes_on,
-    with_the_drop_in_metrics_are_served_to_this_machine_and_nothing_else,
-    with_the_other_drop_in_a_sealed_command_reaches_other_hosts, a_second_board_has_a_service_of_its_own,
-    stopping_the_service_seals_and_lost_samples_are_no_failure, removed_and_purged_the_package_leaves_the_recordings,
-    what_was_recorded_is_what_the_boards_sent,
+    the_machine_boots, the_packages_install_without_a_network, a_status_request_starts_the_service,
+    a_wrong_configuration_stops_the_service_until_fixed_as_in_install_md,
+    plugging_the_board_starts_the_service, it_records_40_mb_per_second_without_loss,
+    a_loss_reported_by_the_board_is_recorded, a_replugged_board_continues_the_recording,
+    a_reload_changes_the_rotation_and_an_invalid_one_changes_nothing, the_sandbox_refuses_everything_not_allowed,
+    after_a_kill_the_service_restarts_and_recovers_its_files,
+    the_watchdog_restarts_a_service_that_hangs, an_upgrade_seals_the_recording_and_starts_the_next,
+    the_metrics_drop_in_allows_only_loopback,
+    the_network_drop_in_lets_a_sealed_command_reach_other_hosts, a_second_board_has_its_own_service,
+    stopping_the_service_seals_and_lost_samples_are_not_a_failure,
+    removing_and_purging_the_packages_keeps_the_recordings,
+    the_recordings_match_what_the_boards_sent,
 ]

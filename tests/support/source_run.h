@@ -1,5 +1,5 @@
-/* A source run on a loop of its own, by a sink that gathers what comes and may be as difficult as a
- * sink may be. */
+/* Runs a source on its own loop, with a sink that records everything and can be as uncooperative
+ * as allowed. */
 #ifndef BC_TESTS_SUPPORT_SOURCE_RUN_H
 #define BC_TESTS_SUPPORT_SOURCE_RUN_H
 
@@ -23,21 +23,21 @@ struct source_run {
 	uv_loop_t loop;
 	uv_idle_t again; /* resumes, stops or closes on the loop's next turn */
 	struct bc_source *source;
-	int free_fd; /* the first that was free before */
+	int free_fd; /* the first free descriptor before the run */
 
 	/* How the sink behaves. */
-	unsigned refusals;      /* of each piece, before it is taken */
+	unsigned refusals;      /* of each piece before it is consumed */
 	enum source_act act;    /* what it does ... */
-	uint32_t act_at;        /* ... when so many pieces are taken; 0: at the start */
-	bool acts_within;       /* within the call of the source, not on the next turn */
-	bool closes_within_end; /* closes in sink.end() */
+	uint32_t act_at;        /* ... after this many pieces; 0: at the start */
+	bool acts_in_call;       /* in the source's call instead of on the next turn */
+	bool closes_in_end; /* closes in sink.end() */
 
-	/* Is shown each piece that is taken, if not NULL. */
+	/* Called for each consumed piece; may be NULL. */
 	void (*on_piece)(void *context, const struct bc_source_data *data);
 	void *context;
 
-	/* What came. */
-	uint8_t *bytes; /* of plain formats, one behind the other; of chunks, their records */
+	/* What arrived. */
+	uint8_t *bytes; /* concatenated: of plain formats, the bytes; of chunks, their records */
 	size_t n;
 	size_t room;
 	enum bc_format format;
@@ -46,13 +46,13 @@ struct source_run {
 	uint32_t breaks;
 	uint32_t damages;
 	uint64_t missing;
-	char damage[256]; /* the last */
+	char damage[256]; /* the latest */
 	unsigned ends;
 	int status;
 	char what[256];
-	bool is_closed; /* nothing may come any more */
+	bool is_closed; /* nothing may arrive any more */
 
-	/* The piece that was refused. */
+	/* The refused piece. */
 	unsigned refused;
 	struct bc_source_data held;
 };
@@ -71,7 +71,7 @@ static inline void source_run_act(struct source_run *run)
 	}
 }
 
-static inline void source_run_again(uv_idle_t *idle)
+static inline void source_run_next_turn(uv_idle_t *idle)
 {
 	struct source_run *run = idle->data;
 
@@ -84,7 +84,7 @@ static inline void source_run_again(uv_idle_t *idle)
 		bc_source_resume(run->source);
 }
 
-static inline void source_run_take(struct source_run *run, const void *bytes, size_t n)
+static inline void source_run_append(struct source_run *run, const void *bytes, size_t n)
 {
 	if (run->n + n > run->room) {
 		run->room = 2 * (run->n + n);
@@ -112,7 +112,7 @@ static inline bool source_run_data(void *context, const struct bc_source_data *d
 	if (run->refused < run->refusals) {
 		run->refused++;
 		run->held = *data;
-		uv_idle_start(&run->again, source_run_again);
+		uv_idle_start(&run->again, source_run_next_turn);
 		return false;
 	}
 	run->refused = 0;
@@ -127,17 +127,17 @@ static inline bool source_run_data(void *context, const struct bc_source_data *d
 	} else if (data->format == BC_FORMAT_SEGMENT) {
 		assert_non_null(data->chunk);
 		run->chunks++;
-		source_run_take(run, data->chunk->records,
+		source_run_append(run, data->chunk->records,
 			(size_t)data->chunk->info.records * BC_RECORD_BYTES);
 	} else {
 		assert_true(data->count > 0);
-		source_run_take(run, data->bytes, data->count);
+		source_run_append(run, data->bytes, data->count);
 	}
 	if (run->act != ACT_NONE && run->pieces == run->act_at) {
-		if (run->acts_within)
+		if (run->acts_in_call)
 			source_run_act(run);
 		else
-			uv_idle_start(&run->again, source_run_again);
+			uv_idle_start(&run->again, source_run_next_turn);
 	}
 	return true;
 }
@@ -160,13 +160,13 @@ static inline void source_run_end(void *context, int status, const char *what)
 	run->ends++;
 	run->status = status;
 	snprintf(run->what, sizeof(run->what), "%s", what);
-	if (run->closes_within_end) {
+	if (run->closes_in_end) {
 		run->act = ACT_CLOSE;
 		source_run_act(run);
 	}
 }
 
-/* The first free descriptor: the same before and after, if none is lost. */
+/* The first free descriptor: unchanged if no descriptor leaked. */
 static inline int source_run_free_fd(void)
 {
 	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -185,7 +185,7 @@ static inline void source_run_init(struct source_run *run)
 	run->again.data = run;
 }
 
-/* Starts run->source, and lets it come to its end. */
+/* Starts run->source and runs it to its end. */
 static inline void source_run_all(struct source_run *run)
 {
 	struct bc_source_sink sink = {
@@ -200,16 +200,16 @@ static inline void source_run_all(struct source_run *run)
 		source_run_act(run);
 	bool is_alive = true;
 	while (run->ends == 0 && !run->is_closed) {
-		assert_true(is_alive); /* it must not fall asleep before its end */
+		assert_true(is_alive); /* it must not go to sleep before its end */
 		is_alive = uv_run(&run->loop, UV_RUN_ONCE) != 0;
 	}
 }
 
-/* Closes what is open; the loop must then be empty, and no descriptor lost. */
+/* Closes everything that is open; the loop must then be empty, and no descriptor leaked. */
 static inline void source_run_close(struct source_run *run)
 {
 	if (!run->is_closed) {
-		/* Nothing comes behind the end, nor before a start. */
+		/* Nothing may arrive after the end or before the start. */
 		if (run->ends != 0)
 			bc_source_resume(run->source);
 		bc_source_stop(run->source);

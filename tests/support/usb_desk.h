@@ -1,5 +1,5 @@
-/* A desk with a board on it and the least that reads boards: libusb with a number of transfers, and
- * bcp1 taken apart. The functions fail the test they are called in. */
+/* A plugged-in board and a minimal reader: libusb with several transfers, and a bcp1 parser. These
+ * functions fail the calling test on errors. */
 #ifndef BC_TESTS_SUPPORT_USB_DESK_H
 #define BC_TESTS_SUPPORT_USB_DESK_H
 
@@ -29,19 +29,19 @@
 
 #define STATUSES (LIBUSB_TRANSFER_OVERFLOW + 1)
 
-/* Reads with a number of transfers at a time, takes the frames apart. */
+/* Reads with several transfers in flight and parses the frames. */
 struct reader {
 	libusb_device_handle *handle;
 	struct libusb_transfer *transfers[TRANSFERS];
 	uint8_t *buffers;
 	unsigned in_flight;
 	unsigned callbacks;
-	pthread_t thread;        /* of the last of them */
+	pthread_t thread;        /* of the latest callback */
 	unsigned ends[STATUSES]; /* how transfers ended */
-	bool is_ending;          /* nothing is submitted any more */
-	bool is_deaf;            /* what comes is not looked at */
+	bool is_ending;          /* do not resubmit */
+	bool is_ignoring;        /* do not parse the data */
 	uint64_t bytes;
-	uint64_t cancelled_bytes; /* that came with cancelled transfers */
+	uint64_t cancelled_bytes; /* from cancelled transfers */
 	uint64_t frames;
 	uint64_t samples;
 	uint64_t damaged;
@@ -59,7 +59,7 @@ struct desk {
 	int free_fd;
 	unsigned arrived;
 	unsigned left;
-	libusb_device *device; /* the last that arrived */
+	libusb_device *device; /* the latest arrival */
 };
 
 static inline int free_fd(void)
@@ -70,7 +70,7 @@ static inline int free_fd(void)
 	return fd;
 }
 
-static inline void command(struct desk *desk, const char *line)
+static inline void desk_command(struct desk *desk, const char *line)
 {
 	char answer[BOARD_ANSWER];
 
@@ -91,7 +91,7 @@ static inline void set_up_desk(struct desk *desk)
 
 static inline void tear_down_desk(struct desk *desk)
 {
-	usbfs_stop(); /* where a test has failed */
+	usbfs_stop(); /* if the test has failed */
 	board_free(desk->board);
 	free(desk->reader);
 }
@@ -100,7 +100,7 @@ TEST_FIXTURE(desk, set_up_desk, tear_down_desk)
 
 #define TEST_DESK(name) TEST_WITH(desk, desk, name)
 
-static inline void begin(struct desk *desk)
+static inline void desk_init(struct desk *desk)
 {
 	desk->port = usbfs_plug(desk->board);
 	assert_int_equal(libusb_init(&desk->context), 0);
@@ -120,7 +120,7 @@ static inline void close_board(struct desk *desk)
 	desk->handle = NULL;
 }
 
-static inline void end(struct desk *desk)
+static inline void desk_finish(struct desk *desk)
 {
 	libusb_exit(desk->context);
 	struct usbfs_leaks leaks = usbfs_stop();
@@ -132,7 +132,7 @@ static inline void end(struct desk *desk)
 	assert_int_equal(free_fd(), desk->free_fd);
 }
 
-static inline int request(
+static inline int desk_request(
 	libusb_device_handle *handle, uint8_t type, uint8_t number, uint8_t *data, uint16_t length)
 {
 	return libusb_control_transfer(handle, type, number, 0, 0, data, length, 1000);
@@ -140,24 +140,24 @@ static inline int request(
 
 static inline void start_board(struct desk *desk)
 {
-	assert_int_equal(request(desk->handle, 0x41, START, NULL, 0), 0);
+	assert_int_equal(desk_request(desk->handle, 0x41, START, NULL, 0), 0);
 }
 
-static inline void turn(struct desk *desk)
+static inline void desk_turn(struct desk *desk)
 {
 	struct timeval wait = {.tv_usec = 20000};
 
 	assert_int_equal(libusb_handle_events_timeout_completed(desk->context, &wait, NULL), 0);
 }
 
-static inline void turn_at_once(struct desk *desk)
+static inline void desk_poll(struct desk *desk)
 {
 	struct timeval none = {0};
 
 	assert_int_equal(libusb_handle_events_timeout_completed(desk->context, &none, NULL), 0);
 }
 
-static inline void look(struct reader *r, const uint8_t *data, size_t n)
+static inline void reader_parse(struct reader *r, const uint8_t *data, size_t n)
 {
 	struct bc_bcp1_frame frame;
 	enum bc_bcp1_found found;
@@ -187,8 +187,8 @@ static inline void LIBUSB_CALL on_transfer(struct libusb_transfer *t)
 	r->bytes += (uint64_t)t->actual_length;
 	if (t->status == LIBUSB_TRANSFER_CANCELLED)
 		r->cancelled_bytes += (uint64_t)t->actual_length;
-	if (!r->is_deaf)
-		look(r, t->buffer, (size_t)t->actual_length);
+	if (!r->is_ignoring)
+		reader_parse(r, t->buffer, (size_t)t->actual_length);
 	if (r->is_ending)
 		return;
 	if (t->status == LIBUSB_TRANSFER_COMPLETED && libusb_submit_transfer(t) == 0)
@@ -197,7 +197,7 @@ static inline void LIBUSB_CALL on_transfer(struct libusb_transfer *t)
 		r->is_ending = true;
 }
 
-/* Returns libusb's code of the first that can't be submitted, or 0. */
+/* Returns 0, or libusb's code of the first transfer that can't be submitted. */
 static inline int reader_start(struct reader *r, libusb_device_handle *handle, unsigned timeout_ms)
 {
 	memset(r, 0, sizeof(*r));
@@ -232,7 +232,7 @@ static inline void reader_stop(struct desk *desk)
 
 	reader_cancel(r);
 	for (unsigned turns = 0; r->in_flight != 0; turns++) {
-		turn(desk);
+		desk_turn(desk);
 		assert_true(turns < 1000);
 	}
 	for (unsigned i = 0; i < TRANSFERS; i++)
@@ -245,7 +245,7 @@ static inline void read_samples(struct desk *desk, uint64_t samples)
 	for (unsigned turns = 0; desk->reader->samples < samples; turns++) {
 		assert_false(desk->reader->is_ending);
 		assert_true(turns < 100000);
-		turn(desk);
+		desk_turn(desk);
 	}
 }
 
@@ -253,7 +253,7 @@ static inline void read_to_end(struct desk *desk)
 {
 	for (unsigned turns = 0; desk->reader->in_flight != 0; turns++) {
 		assert_true(turns < 1000);
-		turn(desk);
+		desk_turn(desk);
 	}
 }
 
@@ -272,7 +272,7 @@ static inline int LIBUSB_CALL on_hotplug(
 	return 0;
 }
 
-static inline void watch(struct desk *desk, int flags)
+static inline void desk_watch(struct desk *desk, int flags)
 {
 	assert_int_equal(
 		libusb_hotplug_register_callback(desk->context,
@@ -281,7 +281,7 @@ static inline void watch(struct desk *desk, int flags)
 		0);
 }
 
-static inline libusb_device *find(struct desk *desk)
+static inline libusb_device *desk_find(struct desk *desk)
 {
 	libusb_device **list;
 	libusb_device *found = NULL;

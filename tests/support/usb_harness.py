@@ -1,4 +1,4 @@
-"""Boards in software for the real programs: see tests/board/umockdev_board.c.
+"""Software boards for the real programs, provided by tests/board/umockdev_board.c.
 
     with Board("serial=A1,rate=2000000") as board, Daemon("--source", "usb", env=board.env) as daemon:
         board.unplug()
@@ -8,11 +8,12 @@
         code = daemon.stop()
         equal(received, board.sent()["samples"])
 
-The programs that see the boards must end before the block of the Board does, as they do when theirs is inside it:
-without its testbed such a program is aborted. One program at a time listens to udev: a second one would take its
-place. And none may be the leader of a session without a terminal: the node of a board is one, and would be taken.
+Programs that see the boards must end before the Board does, so their block must be inside its block: without its
+testbed, umockdev aborts a program. Only one program at a time can listen to udev; a second one would replace it. No
+such program may be a session leader without a terminal: a board's node is a pty, which would become its controlling
+terminal.
 
-A Recorder is buscapd recording from them, asked for its status all the while.
+A Recorder is a buscapd that records from them and whose status is polled all the time.
 """
 
 import contextlib
@@ -38,15 +39,15 @@ PRELOAD = "libumockdev-preload.so.0"
 
 
 def sanitizer_of(program):
-    """The sanitizer's library of a program, which wants to be loaded before all others; or None."""
+    """Returns the sanitizer's library of a program, which must be loaded first; or None."""
     libraries = run("ldd", program).stdout.decode()
     found = re.search(r"lib[at]san\.so\S* => (\S+)", libraries)
     return found and found.group(1)
 
 
 class Board:
-    """Boards behind the ports of one hub, numbered from 1, plugged in unless told otherwise. Each is given as
-    umockdev_board takes it: "serial=A1,rate=2000000"."""
+    """Boards on the ports of one hub, numbered from 1 and plugged in by default. Each is given in umockdev_board's
+    syntax: "serial=A1,rate=2000000"."""
 
     def __init__(self, *boards, plugged=True):
         self.argv = [str(UMOCKDEV_BOARD), *(boards or ("serial=A1",))]
@@ -58,7 +59,7 @@ class Board:
     def __enter__(self):
         for path in (UMOCKDEV_BOARD, PRELOAD_FIX):
             harness.need(path)
-        # GLib's threads are no business of a sanitizer that doesn't know its locks.
+        # A sanitizer does not understand GLib's locks.
         options = os.environ.get("TSAN_OPTIONS", "") + ":ignore_noninstrumented_modules=1"
         self.process = harness.popen(
             self.argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0,
@@ -84,109 +85,109 @@ class Board:
         self.process.stdout.close()
         assert code == 0 or exception[0] is not None, f"umockdev_board ended with exit code {code}"
 
-    def below(self, program=harness.BUSCAPD, **env):
-        """The environment in which a program sees the boards; what `env` preloads (Faults) is kept."""
+    def environment(self, program=harness.BUSCAPD, **env):
+        """Returns the environment in which a program sees the boards; keeps what `env` preloads (Faults)."""
         libraries = [sanitizer_of(program), *env.pop("LD_PRELOAD", "").split(), PRELOAD_FIX.resolve(), PRELOAD]
         return {**env, "UMOCKDEV_DIR": self.root, "LD_PRELOAD": " ".join(str(x) for x in libraries if x)}
 
     @property
     def env(self):
-        return self.below()
+        return self.environment()
 
     def _line(self):
         while b"\n" not in self._held:
             if not select.select([self.process.stdout], [], [], harness.TIMEOUT_S)[0]:
-                raise AssertionError(f"umockdev_board is silent for {harness.TIMEOUT_S} s")
+                raise AssertionError(f"no answer from umockdev_board within {harness.TIMEOUT_S} s")
             piece = self.process.stdout.read(65536)
             if not piece:
-                raise AssertionError("umockdev_board has ended")
+                raise AssertionError("umockdev_board ended")
             self._held += piece
         line, _, self._held = self._held.partition(b"\n")
         return line.decode()
 
-    def ask(self, line):
-        """Gives a line to umockdev_board. Returns its answer, which is no error."""
+    def _query(self, line):
+        """Sends a line to umockdev_board. Returns its answer, which must not be an error."""
         self.process.stdin.write(line.encode() + b"\n")
         answer = self._line()
         if answer == "error: no pty":
-            pytest.skip("there are no pseudo-terminals (/dev/pts) for the boards' nodes")
+            pytest.skip("no pseudo-terminals (/dev/pts) for the boards' nodes")
         assert not answer.startswith("error"), f"{line}: {answer}"
         return answer
 
     def plug(self, number=1):
-        self.ask(f"plug {number}")
+        self._query(f"plug {number}")
 
     def unplug(self, number=1, event_first=False):
-        """The open files fail before udev's event comes, as with a kernel, unless told otherwise."""
-        self.ask(f"unplug {number}{' event-first' if event_first else ''}")
+        """By default open files fail before udev's event arrives, as in the kernel."""
+        self._query(f"unplug {number}{' event-first' if event_first else ''}")
 
     def sysfs(self, number=1):
-        """Where sysfs has it; what the programs see as /sys/bus/usb/devices/1-NUMBER."""
+        """Returns its sysfs directory, which programs see as /sys/bus/usb/devices/1-NUMBER."""
         return pathlib.Path(self.root, f"sys/bus/usb/devices/1-{number}")
 
     def deny(self, number=1):
-        """Its node can't be opened (EACCES), not even by root. Skips the test where that can't be done."""
+        """Makes its node fail to open (EACCES), even for root. Skips the test where that is impossible."""
         try:
-            self.ask(f"deny {number}")
+            self._query(f"deny {number}")
         except AssertionError as why:
             pytest.skip(str(why))
 
     def allow(self, number=1):
-        self.ask(f"allow {number}")
+        self._query(f"allow {number}")
 
     def driver(self, name, number=1):
-        """A kernel driver is bound to it when it is plugged in next; None: none."""
-        self.ask(f"driver {number} {name or 'none'}")
+        """Binds a kernel driver at the next plug; None: no driver."""
+        self._query(f"driver {number} {name or 'none'}")
 
     def discard_data(self, size):
-        """So many bytes of each transfer come 2 ms before the rest: there are data in it when it is cancelled
-        meanwhile. None: as usual, all at once."""
-        self.ask(f"discard-data {size or 'off'}")
+        """Makes this many bytes of each transfer arrive 2 ms before the rest, so that it can be cancelled with data in
+        it. None: no pause."""
+        self._query(f"discard-data {size or 'off'}")
 
     def host(self, kind):
         """"split": a host without scatter-gather, where libusb splits transfers into 16 KiB; "xhci": one with it."""
-        self.ask(f"host {kind}")
+        self._query(f"host {kind}")
 
     def memory(self, size):
-        """The bytes that the kernel has for all transfers (16 MiB from the start); None: any."""
-        self.ask(f"memory {size or 'off'}")
+        """Limits the memory for all transfers (default 16 MiB); None: no limit."""
+        self._query(f"memory {size or 'off'}")
 
     def command(self, line, number=1):
-        """A command to the board itself: tests/board/board.h lists them."""
-        return self.ask(f"board {number} {line}")
+        """Sends a command to the board itself; tests/board/board.h lists them."""
+        return self._query(f"board {number} {line}")
 
     def sent(self, number=1):
-        """What left the board: struct board_sent. `plugs` counts its making, too."""
+        """Returns struct board_sent: what left the board. `plugs` includes its creation."""
         return json.loads(self.command("sent", number))
 
     def state(self, number=1):
-        """The kernel's side of it: files open, interfaces claimed, transfers pending and completed."""
-        return json.loads(self.ask(f"state {number}"))
+        """Returns the kernel's state for it: open files, claimed interfaces, pending and completed transfers."""
+        return json.loads(self._query(f"state {number}"))
 
     def read_bare(self, *argv, **env):
         """Runs tests/board/bare_reader.c to its end. Returns its figures."""
-        done = run(BARE_READER, *argv, env={**os.environ, **self.below(BARE_READER, **env)})
+        done = run(BARE_READER, *argv, env={**os.environ, **self.environment(BARE_READER, **env)})
         harness.equal(done.returncode, 0, f"bare_reader: {done.stderr.decode()}")
         return json.loads(done.stdout)
 
 
 class Recorder(Daemon):
-    """buscapd --once that records from the boards into `directory`, and waits for them for ever. Its counts must add
-    up at each sample of its status. `settings` are of usb:; it tries again at once unless they say otherwise.
+    """buscapd --once that records from the boards into `directory` and waits for them without limit. Its counts must
+    add up in every status. `settings` are settings of usb:; by default it retries immediately.
 
-    with Board() as board, Recorder(tmp, board, settings="transfers=4") as daemon:
-        daemon.wait_more()
-        ...
-        daemon.end()
-        daemon.check(board, gaps={"transfer": 1})
+        with Board() as board, Recorder(tmp, board, settings="transfers=4") as daemon:
+            daemon.wait_more()
+            ...
+            daemon.end()
+            daemon.check(board, gaps={"transfer": 1})
 
-    end() leaves the status that it printed in `final`, its log in `log`."""
+    end() stores the printed status in `final` and the log in `log`."""
 
     def __init__(self, tmp, board, *argv, settings="", env=None, once=True, period=0.05):
         self.directory = tmp / "out"
         fast = "usb:wait=0,back_off=1ms,back_off_max=20ms"
         super().__init__(*["--once"] * once, "--source", f"{fast},{settings}" if settings else fast, "-o",
-                         self.directory, *argv, socket=tmp / "socket", env=board.below(**(env or {})))
+                         self.directory, *argv, socket=tmp / "socket", env=board.environment(**(env or {})))
         self.watch = Watch(self.socket, period)
         self.code = self.final = self.log = None
 
@@ -201,7 +202,7 @@ class Recorder(Daemon):
         return self
 
     def __exit__(self, *exception):
-        # A watch that wasn't entered has nothing to say.
+        # A watch that was not entered has no result.
         try:
             if self.watch.samples or exception[0] is None:
                 self.watch.__exit__(*exception)
@@ -209,7 +210,7 @@ class Recorder(Daemon):
             super().__exit__(*exception)
 
     def status(self):
-        """GET /v1/status, without the cost of a program for it."""
+        """GET /v1/status, without running a program for it."""
         try:
             return json.loads(harness.ask(self.socket).partition(b"\r\n\r\n")[2])
         except (OSError, ValueError) as why:
@@ -241,7 +242,7 @@ class Recorder(Daemon):
         return self.wait_for(lambda s: s["source"]["board"]["state"] == "streaming", "the board streams")
 
     def wait_more(self, samples=1):
-        """Waits until so many samples more have come."""
+        """Waits until `samples` more samples have arrived."""
         wanted = self.counts["received"] + samples
         return self.wait_for(lambda s: s["counts"]["received"] >= wanted, f"{samples} more samples")
 
@@ -259,14 +260,14 @@ class Recorder(Daemon):
             equal(self.code, wanted, f"exit code; {self.log}")
         return self.code
 
-    def said(self, *words):
+    def logged(self, *words):
         """Whether a line of the log has all these words."""
         return any(all(word in line for word in words) for line in self.log.splitlines())
 
     def check(self, board, gaps=None, number=1, given_up=0):
-        """What it printed and what lies in its directory, held against what left the board: `gaps` are their numbers
-        by cause. Up to `given_up` samples that came whole may have been given up, in frames that a fault stood in
-        the midst of. Returns what reference.read_segments() read."""
+        """Compares the printed status and the recorded files with what left the board. `gaps` are the numbers of gaps
+        by cause. Up to `given_up` samples may be missing although they arrived, in frames that a fault interrupted.
+        Returns the result of reference.read_segments()."""
         sent = board.sent(number)
         counts = harness.check_counts(self.final)
         equal(self.final["source"]["board"]["bytes"], sent["bytes"], f"bytes\n{self.log}")
@@ -282,11 +283,11 @@ class Recorder(Daemon):
             causes[gap.cause] = causes.get(gap.cause, 0) + 1
         if gaps is not None:
             equal(causes, gaps, f"gaps; {sent}\n{self.log}")
-        said = {}
+        reported = {}
         for segment in info(paths):
             for cause, gap in segment["gaps"]["causes"].items():
-                said[cause] = said.get(cause, 0) + gap["count"]
-        equal(said, causes, "gaps that buscap info tells of")
+                reported[cause] = reported.get(cause, 0) + gap["count"]
+        equal(reported, causes, "gaps reported by buscap info")
         state = board.state(number)
-        equal((state["files"], state["memory"]), (0, 0), "what it left open")
+        equal((state["files"], state["memory"]), (0, 0), "resources left open")
         return recorded

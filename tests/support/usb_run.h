@@ -1,12 +1,13 @@
-/* Runs a USB source on a loop of its own against boards in software, and keeps what its sink hears.
+/* Runs a USB source against software boards on its own loop, and records what its sink receives.
  *
- *     TEST_RUN(name)           a test with `run`: a loop, the shim, options; no source, no board
- * yet usb_run_board(), usb_run_plug() usb_run_source()         makes the source usb_run_start()
- * starts it; makes it first, if that wasn't done usb_run_until()          turns the loop until a
- * condition holds; fails after RUN_SECONDS usb_run_stop()           as its owner does; waits for
- * its end usb_run_close()          closes all; nothing may be left: no handle, descriptor, claim,
- * URB
- */
+ *     TEST_RUN(name)      a test with `run`: a loop, the shim, options; no source or board yet
+ *     usb_run_board(), usb_run_plug()
+ *     usb_run_source()    creates the source
+ *     usb_run_start()     starts it, after creating it if necessary
+ *     usb_run_until()     runs the loop until a condition holds; fails after RUN_SECONDS
+ *     usb_run_stop()      stops the source and waits for its end
+ *     usb_run_close()     closes everything and checks for leaks: handles, descriptors, claims,
+ *     URBs */
 #ifndef BC_TESTS_SUPPORT_USB_RUN_H
 #define BC_TESTS_SUPPORT_USB_RUN_H
 
@@ -25,26 +26,25 @@
 
 #define RUN_SECONDS 60
 
-/* A board's FIFO, unless it is to overflow: what is made in many seconds, for the machine may hold
- * us up for some. */
+/* A FIFO for many seconds of samples, so that it does not overflow if the machine stalls. */
 #define RUN_FIFO_SAMPLES (1u << 24)
 
 #define RUN_BREAKS 64
-#define RUN_NEWS   64
+#define RUN_LOGS   64
 
 struct usb_run {
 	uv_loop_t loop;
-	uv_timer_t tick; /* conditions are looked at this often at least */
+	uv_timer_t tick; /* wakes the loop, so that conditions are checked */
 	struct bc_usb_options options;
 	struct bc_source *source;
 	struct board *board;
-	struct usbfs_port *_Atomic port; /* where it was plugged in last, by whatever thread */
+	struct usbfs_port *_Atomic port; /* the latest plug, on any thread */
 	struct bc_bcp1_reader reader;
-	bool wants_last;                      /* a last frame is passed on to bc_source_last_frame() */
-	void (*on_data)(struct usb_run *run); /* called within the sink, may be NULL */
-	void (*on_news)(struct usb_run *run);
+	bool forwards_last;                   /* pass last frames on to bc_source_last_frame() */
+	void (*on_data)(struct usb_run *run); /* called in the sink, may be NULL */
+	void (*on_log)(struct usb_run *run);
 
-	/* What the sink has heard. */
+	/* What the sink has received. */
 	uint64_t bytes;
 	uint64_t pieces;
 	uint64_t frames;
@@ -53,9 +53,9 @@ struct usb_run {
 	uint64_t last_frames;
 	uint64_t until_ns;
 	unsigned breaks_count;
-	struct bc_source_break breaks[RUN_BREAKS]; /* the first of them */
-	unsigned news_count;
-	char news[RUN_NEWS][256];
+	struct bc_source_break breaks[RUN_BREAKS]; /* the first ones */
+	unsigned log_count;
+	char log[RUN_LOGS][256];
 	unsigned ends;
 	int status;
 	char what[512];
@@ -77,7 +77,7 @@ static inline void usb_run_frames(
 		run->samples += frame.header.samples;
 		if ((frame.header.flags & BC_BCP1_LAST) != 0) {
 			run->last_frames++;
-			if (run->wants_last)
+			if (run->forwards_last)
 				bc_source_last_frame(run->source);
 		}
 	}
@@ -125,13 +125,13 @@ static inline void usb_run_log(
 	(void)level;
 	assert_false(run->is_closed);
 	assert_non_null(kind);
-	if (run->news_count < RUN_NEWS)
-		snprintf(run->news[run->news_count], sizeof(run->news[0]), "%s", what);
-	run->news_count++;
-	if (getenv("USB_RUN_NEWS") != NULL)
-		fprintf(stderr, "news: %s\n", what);
-	if (run->on_news != NULL)
-		run->on_news(run);
+	if (run->log_count < RUN_LOGS)
+		snprintf(run->log[run->log_count], sizeof(run->log[0]), "%s", what);
+	run->log_count++;
+	if (getenv("USB_RUN_LOGS") != NULL)
+		fprintf(stderr, "log: %s\n", what);
+	if (run->on_log != NULL)
+		run->on_log(run);
 }
 
 static inline void usb_run_end(void *context, int status, const char *what)
@@ -160,7 +160,7 @@ static inline void usb_run_open(struct usb_run *run)
 	run->options.wait_ns = 0;
 	run->options.back_off_ns = 1000000;
 	run->options.back_off_max_ns = 20000000;
-	run->wants_last = true;
+	run->forwards_last = true;
 	bc_bcp1_reader_init(&run->reader);
 	assert_int_equal(uv_loop_init(&run->loop), 0);
 	uv_timer_init(&run->loop, &run->tick);
@@ -183,7 +183,7 @@ static inline void usb_run_board_of(struct usb_run *run, const struct board_opti
 	assert_non_null(run->board);
 }
 
-/* A board A1 that makes so many samples a second. */
+/* A board A1 with this rate, in samples per second. */
 static inline void usb_run_board(struct usb_run *run, uint64_t rate)
 {
 	const struct board_options options = {
@@ -198,7 +198,7 @@ static inline void usb_run_plug(struct usb_run *run)
 	assert_non_null(run->port);
 }
 
-static inline void usb_run_tell(struct usb_run *run, const char *command)
+static inline void usb_run_command(struct usb_run *run, const char *command)
 {
 	char answer[BOARD_ANSWER];
 
@@ -206,11 +206,11 @@ static inline void usb_run_tell(struct usb_run *run, const char *command)
 		fail_msg("%s: %s", command, answer);
 }
 
-/* The source, not started yet. */
+/* Creates the source without starting it. */
 static inline void usb_run_source(struct usb_run *run)
 {
 	assert_int_equal(bc_usb_source_open(&run->source, &run->loop, &run->options), 0);
-	usbfs_forget_calls(); /* from here on the loop turns, and nothing may hold it up */
+	usbfs_forget_calls(); /* from here on the loop must not be blocked */
 }
 
 static inline void usb_run_start(struct usb_run *run)
@@ -237,33 +237,33 @@ static inline void usb_run_start(struct usb_run *run)
 		}                                                                   \
 	} while (0)
 
-/* Waits for so many samples more. */
-static inline void usb_run_samples(struct usb_run *run, uint64_t count)
+/* Waits for `count` more samples. */
+static inline void usb_run_receive(struct usb_run *run, uint64_t count)
 {
 	uint64_t want = run->samples + count;
 
 	usb_run_until(run, run->samples >= want);
 }
 
-/* Lets so much time go by. */
-static inline void usb_run_pass(struct usb_run *run, unsigned ms)
+/* Waits for `ms` milliseconds. */
+static inline void usb_run_wait(struct usb_run *run, unsigned ms)
 {
 	uint64_t since_ns = uv_hrtime();
 
 	usb_run_until(run, uv_hrtime() - since_ns >= ms * UINT64_C(1000000));
 }
 
-static inline bool usb_run_said(const struct usb_run *run, const char *words)
+static inline bool usb_run_logged(const struct usb_run *run, const char *words)
 {
-	unsigned count = run->news_count < RUN_NEWS ? run->news_count : RUN_NEWS;
+	unsigned count = run->log_count < RUN_LOGS ? run->log_count : RUN_LOGS;
 
 	for (unsigned i = 0; i < count; i++)
-		if (strstr(run->news[i], words) != NULL)
+		if (strstr(run->log[i], words) != NULL)
 			return true;
 	return false;
 }
 
-/* Stops the source as its owner does, and waits for its end. */
+/* Stops the source and waits for its end. */
 static inline void usb_run_stop(struct usb_run *run)
 {
 	bc_source_stop(run->source);
@@ -292,7 +292,7 @@ static inline void usb_run_close(struct usb_run *run)
 	assert_int_equal(leaks.monitors, 0);
 }
 
-/* Closes it, and opens all anew for the next of many runs; the board stays. */
+/* Closes everything and starts afresh, for the next of many runs; keeps the board. */
 static inline void usb_run_again(struct usb_run *run)
 {
 	usb_run_close(run);

@@ -22,7 +22,7 @@ class Board:
         self.process = harness.popen(
             self.argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self._answers = b""
-        equal(self.ask("state") in ("alone", "unplugged"), True, "the state at first")
+        equal(self.query("state") in ("waiting", "unplugged"), True, "the initial state")
         return self
 
     def __exit__(self, *exception):
@@ -36,34 +36,34 @@ class Board:
         else:
             print(f"{' '.join(self.argv)}: exit {self.process.returncode}\n{self.err.decode(errors='replace')}")
 
-    def say(self, text):
+    def write(self, text):
         self.process.stdin.write(text.encode())
         self.process.stdin.flush()
 
-    def answer(self):
+    def read_answer(self):
         while b"\n" not in self._answers:
-            assert select.select([self.process.stdout], [], [], TIMEOUT_S)[0], "no answer"
+            assert select.select([self.process.stdout], [], [], TIMEOUT_S)[0], "no answer from usbredir_board"
             piece = os.read(self.process.stdout.fileno(), 65536)
-            assert piece, "it has ended"
+            assert piece, "usbredir_board ended"
             self._answers += piece
         line, _, self._answers = self._answers.partition(b"\n")
         return line.decode()
 
-    def ask(self, command):
-        self.say(command + "\n")
-        return self.answer()
+    def query(self, command):
+        self.write(command + "\n")
+        return self.read_answer()
 
-    def tell(self, *commands):
+    def command(self, *commands):
         for command in commands:
-            equal(self.ask(command), "ok", command)
+            equal(self.query(command), "ok", command)
 
     def sent(self):
-        return json.loads(self.ask("sent"))
+        return json.loads(self.query("sent"))
 
     def end(self):
-        """Ends it by the end of its standard input. Returns the exit code."""
+        """Closes its standard input, which ends it. Returns the exit code."""
         self.process.stdin.close()
-        self.process.stdin = None  # or communicate() minds
+        self.process.stdin = None  # otherwise communicate() fails
         return self.process.wait(TIMEOUT_S)
 
     def memory_kib(self, what="VmHWM"):

@@ -1,4 +1,4 @@
-"""Recording from boards on the USB, in software: whole streams, plugs and unplugs, starts and ends, settings."""
+"""Recording from software boards on the USB: whole streams, plugs and unplugs, starts and ends, settings."""
 
 import json
 import os
@@ -17,15 +17,15 @@ from usb_harness import BARE_READER, Board, Recorder
 pytestmark = [pytest.mark.alone, pytest.mark.threads]
 
 RATE = harness.rate(200_000)
-# Its FIFO overflows on no machine, however busy.
+# Its FIFO does not overflow even on a busy machine.
 BOARD = f"serial=A1,rate={RATE},fifo=100000000"
-# A board that is told to stop has a second for that: not too many at a time.
+# A board has one second to stop, so do not run too many at once.
 WORKERS = 2 if harness.is_sanitized() else 3
 NO_DELTA = b"\xff\xff\xff\xff"
 
 
 def usage(pid):
-    """Of a process: seconds of CPU time, MiB of memory, open files."""
+    """Returns a process's CPU time in seconds, memory in MiB and number of open files."""
     fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     resident = int(pathlib.Path(f"/proc/{pid}/statm").read_text().split()[1])
     return {
@@ -35,20 +35,19 @@ def usage(pid):
 
 
 def usage_but_chunks(daemon):
-    """The same without the memory of chunks: one that was never filled takes none, and how many are depends on the
-    disk."""
+    """The same without the memory of chunks: unused ones take none, and how many are used depends on the disk."""
     used, buffer = usage(daemon.process.pid), daemon.status()["buffer"]
     return {**used, "rss": used["rss"] - (buffer["chunks"] - buffer["min_free_chunks"]) * 64 / buffer["chunks"]}
 
 
 def buscapd(board, *argv, **options):
-    """Runs buscapd to its end below the boards. Returns (exit code, standard output, standard error)."""
+    """Runs buscapd to its end with the boards. Returns (exit code, standard output, standard error)."""
     done = run(BUSCAPD, *argv, env={**os.environ, **board.env}, **options)
     return done.returncode, done.stdout.decode(), done.stderr.decode()
 
 
 def dump(directory, *options):
-    """What `buscap dump` prints of all segments."""
+    """Returns the output of `buscap dump` for all segments."""
     done = run(BUSCAP, "dump", *options, *segments(directory))
     equal(done.returncode, 0, done.stderr.decode())
     return done.stdout.decode()
@@ -60,8 +59,8 @@ def dump(directory, *options):
 def test_a_minute_of_40_megabytes_a_second_is_recorded_whole(tmp):
     rate = harness.rate(5_000_000)
     samples = rate * (60 if harness.LONG else 5)
-    # Its FIFO has room for forty seconds: a machine may be several times slower, or busy with something else for a
-    # while, but a daemon that can't keep up at all loses samples.
+    # Its FIFO holds forty seconds. A machine may be several times slower, or busy for a while, but a daemon that can't
+    # keep up at all loses samples.
     with Board(f"serial=A1,rate={rate},fifo={40 * rate}", plugged=False) as board:
         board.command(f"send {samples}")
         # Ten seconds of it, or two.
@@ -99,29 +98,29 @@ def test_an_unpaced_board_is_accounted_for_to_the_sample(tmp):
             daemon.wait_for(lambda s: s["counts"]["dropped"]["buffer"] > 500_000, "the buffer is full")
             faults.set("")
             held = daemon.counts["written"]
-            daemon.wait_for(lambda s: s["counts"]["written"] > held + 500_000, "it goes on")
+            daemon.wait_for(lambda s: s["counts"]["written"] > held + 500_000, "it continues")
             daemon.end(wanted=4)
         counts, sent = daemon.final["counts"], board.sent()
         harness.check_counts(daemon.final)
         equal((counts["received"], counts["in_flight"]), (sent["samples"], 0), "samples")
         paths = segments(out)
         verify(paths)
-        said = info(paths)
-        equal(sum(s["records"] for s in said), counts["written"], "records")
-        equal(sum(s["gaps"]["count"] for s in said), counts["gaps"], "gaps")
-        causes = [cause for s in said for cause in s["gaps"]["causes"].items()]
+        infos = info(paths)
+        equal(sum(s["records"] for s in infos), counts["written"], "records")
+        equal(sum(s["gaps"]["count"] for s in infos), counts["gaps"], "gaps")
+        causes = [cause for s in infos for cause in s["gaps"]["causes"].items()]
         equal({name for name, _ in causes}, {"buffer"}, "causes of gaps")
         equal(sum(gap["lost"] for _, gap in causes), counts["dropped"]["buffer"], "the sum of the gaps")
         assert all(gap["exact"] for _, gap in causes), causes
-        assert daemon.said("(buffer full)"), daemon.log
+        assert daemon.logged("(buffer full)"), daemon.log
 
 
-def records_alone(records):
-    """All of BYU records but their times."""
+def records_without_times(records):
+    """Returns the BYU records without their times."""
     return [records[at : at + 8] for at in range(0, len(records), 12)]
 
 
-def test_every_link_and_form_brings_the_boards_samples():
+def test_every_link_and_protocol_delivers_the_boards_samples():
     def one(tmp, form, link, packet):
         is_ftdi = link == "ftdi"
         settings = f"protocol={form},link={link}" + ",id=0403:6014,clock_hz=50000000" * is_ftdi
@@ -134,7 +133,8 @@ def test_every_link_and_form_brings_the_boards_samples():
                 daemon.end(wanted=0)
             recorded = daemon.check(board, gaps={})
         samples = daemon.final["counts"]["received"]
-        equal(records_alone(recorded.records), records_alone(harness.sim_records(samples, seed=7)), "records")
+        equal(records_without_times(recorded.records),
+              records_without_times(harness.sim_records(samples, seed=7)), "records")
         equal({s["source"]["clock_hz"] for s in info(segments(tmp / "out"))},
               {50_000_000 if is_ftdi else 66_000_000}, "clock_hz")
 
@@ -175,7 +175,7 @@ def test_the_time_of_raw6_is_the_hosts():
             recorded = daemon.check(board, gaps={"unplugged": 1})
         equal(len(recorded.epochs), 1, "the host's clock continues")
         equal({s["source"]["clock_hz"] for s in info(segments(tmp / "out"))}, {clock_hz}, "clock_hz")
-        # The latest samples came after `ends`, the first before `begun`.
+        # The latest samples arrived after `ends`, the first before `begun`.
         seconds = (recorded.ticks[-1] - recorded.ticks[0]) / clock_hz
         assert ends - begun < seconds < over - start, (begun - start, ends - start, over - start, seconds)
 
@@ -187,7 +187,7 @@ def test_the_time_of_raw6_is_the_hosts():
 
 
 def cycle(daemon, board, count, is_streaming):
-    """Plugs the board in and out. Each time the daemon gets to streaming."""
+    """Plugs the board in and out; the daemon streams each time."""
     taken = 0
     for i in range(count):
         board.plug()
@@ -212,7 +212,7 @@ def test_eleven_thousand_plugs_leak_nothing_and_each_is_a_gap():
 
     def one(tmp, count, is_streaming):
         count //= scale
-        # Short frames, so that some of them come whole each time.
+        # Short frames, so that some of them arrive whole each time.
         with Board("serial=A1,rate=1000000,fifo=40000000", plugged=False) as board:
             board.command("frame 256" if is_streaming else "send 0")
             settings = "back_off_max=1ms,transfers=2,transfer_size=4K"
@@ -230,12 +230,12 @@ def test_eleven_thousand_plugs_leak_nothing_and_each_is_a_gap():
             all_gaps = [event for chunk in recorded.chunks for event in chunk.events if event.kind == "gap"]
             gaps = [gap for gap in all_gaps if gap.cause == "unplugged"]
             equal(len(gaps), count, "gaps")
-            # A frame that the unplug cut in two is a gap of its own.
+            # A frame cut in two by the unplug is a gap too.
             assert {gap.cause for gap in all_gaps} <= {"unplugged", "crc"}, all_gaps
             assert len(all_gaps) - len(gaps) <= board.sent()["torn_frames"], "torn frames"
             assert all(gap.duration_ns > 0 and not gap.exact for gap in gaps), "a gap without its time"
             assert (len(recorded.ticks) != 0) == is_streaming
-        # A descriptor may be open for a moment: libuv's or a client's.
+        # A descriptor may be open temporarily: libuv's or a client's.
         assert after["fds"] <= before["fds"] + 2, (before, after)
         assert harness.is_sanitized() or after["rss"] - before["rss"] < 4, (before, after)
         figures.append(f"{count} plugs{' in mid-stream' if is_streaming else ''} in {elapsed:.0f} s: open files"
@@ -247,11 +247,11 @@ def test_eleven_thousand_plugs_leak_nothing_and_each_is_a_gap():
         note(line)
 
 
-def test_a_board_is_waited_for_and_taken_when_it_may_be_opened(tmp):
+def test_a_board_is_used_when_its_permissions_are_set(tmp):
     with Board(BOARD, plugged=False) as board:
         with Recorder(tmp, board, once=False) as daemon:
-            status = daemon.wait_for(lambda s: s["source"]["board"]["state"] == "detached", "it looks")
-            equal((status["state"], status["source"]["clock_hz"]), ("waiting", 0), "before it came")
+            status = daemon.wait_for(lambda s: s["source"]["board"]["state"] == "detached", "it searches")
+            equal((status["state"], status["source"]["clock_hz"]), ("waiting", 0), "before the plug")
             assert "serial" not in status["source"]["board"], status
             board.deny()
             board.plug()
@@ -260,20 +260,20 @@ def test_a_board_is_waited_for_and_taken_when_it_may_be_opened(tmp):
             equal((denied["state"], denied["counts"]["received"]), ("waiting", 0), "while it is denied")
             board.allow()
             status = daemon.wait_more()
-            equal((status["state"], status["source"]["board"]["serial"]), ("recording", "A1"), "when it is there")
+            equal((status["state"], status["source"]["board"]["serial"]), ("recording", "A1"), "with the board")
             equal(status["recording"]["id"], denied["recording"]["id"], "the recording")
             daemon.end(wanted=0)
-        said = info(segments(tmp / "out"))
-        for segment in said:
+        infos = info(segments(tmp / "out"))
+        for segment in infos:
             equal((segment["source"]["kind"], segment["source"]["clock_hz"], segment["board"]),
                   ("usb", 66_000_000, {"serial": "A1", "firmware": "sim-1.0"}), "what the segments say of it")
-        equal(sum(s["records"] for s in said) > 0, True, "records")
-        equal(daemon.log.count("Permission denied"), 1, "it is said once")
-        assert daemon.said("no board 1209:0001", "waiting for it"), daemon.log
-        assert daemon.said("board 1209:0001 A1 at 1-1", "streaming", "66000000 Hz"), daemon.log
+        equal(sum(s["records"] for s in infos) > 0, True, "records")
+        equal(daemon.log.count("Permission denied"), 1, "logged once")
+        assert daemon.logged("no board 1209:0001", "waiting for it"), daemon.log
+        assert daemon.logged("board 1209:0001 A1 at 1-1", "streaming", "66000000 Hz"), daemon.log
 
 
-def test_a_board_that_comes_back_goes_on_in_the_same_recording(tmp):
+def test_a_replugged_board_continues_the_same_recording(tmp):
     with Board(BOARD) as board:
         with Recorder(tmp, board) as daemon:
             first = daemon.wait_more(5000)
@@ -281,7 +281,7 @@ def test_a_board_that_comes_back_goes_on_in_the_same_recording(tmp):
             board.unplug()
             away = daemon.wait_for(lambda s: s["source"]["board"]["state"] == "detached", "it is gone")
             equal((away["state"], away["source"]["board"]["unplugs"]), ("waiting", 1), "while it is away")
-            equal(away["source"]["board"]["serial"], "A1", "the board that is waited for")
+            equal(away["source"]["board"]["serial"], "A1", "the expected board")
             seen = time.monotonic()
             time.sleep(0.1)
             plugged = time.monotonic()
@@ -298,13 +298,13 @@ def test_a_board_that_comes_back_goes_on_in_the_same_recording(tmp):
     assert not gap.exact and gap.value == 0, gap
     at = recorded.epochs[1]
     equal(recorded.records[12 * at + 8 : 12 * at + 12], NO_DELTA, "the first record's delta")
-    equal(recorded.ticks[at], recorded.ticks[0], "its tick: the board's clock has begun anew")
+    equal(recorded.ticks[at], recorded.ticks[0], "its tick: the board's clock was reset")
     assert re.search(r"# gap: an unknown number of samples lost \(unplugged, \d+\.\d+ s\)", dump(tmp / "out")), "dump"
     for words in (("A1 at 1-1", "unplugged; the recording continues"), ("streaming",), ("stream interruptions: 1",)):
-        assert daemon.said(*words), daemon.log
+        assert daemon.logged(*words), daemon.log
 
 
-def test_a_board_is_open_while_nothing_is_recorded_and_its_trigger_begins_what_a_loss_ends(tmp):
+def test_an_idle_boards_trigger_starts_a_recording_and_a_loss_ends_it(tmp):
     triggers = ("trigger on.when=board", "trigger on.action=start", "trigger off.when=gap", "trigger off.action=stop")
     settings = [word for setting in triggers for word in ("--set", setting)]
     with Board(BOARD) as board, daemon_in(tmp, *settings, source="usb", env=board.env) as daemon:
@@ -321,22 +321,22 @@ def test_a_board_is_open_while_nothing_is_recorded_and_its_trigger_begins_what_a
         board.command("lose 123")
         ended = status_with(lambda now: now["state"] == "idle" and now["sealed"]["segments"] == 1, "it has ended")
         left = ended["counts"]["dropped"]["idle"]
-        later = status_with(lambda now: now["counts"]["dropped"]["idle"] > left, "the board goes on")
+        later = status_with(lambda now: now["counts"]["dropped"]["idle"] > left, "the board continues")
         equal((later["source"]["board"]["state"], later["source"]["board"]["plugs"]), ("streaming", 1), "the board")
         equal(later["counts"]["written"], ended["counts"]["written"], "nothing more is written")
         harness.check_counts(later)
         equal(daemon.stop(), 4, daemon.err)
     verify(segments(tmp / "out"))
-    (said,) = info(segments(tmp / "out"))
-    equal(said["records"], later["counts"]["written"], "records")
-    equal({cause: gap["lost"] for cause, gap in said["gaps"]["causes"].items()}, {"board": 123}, "gaps")
-    equal([(event["record"], event["text"]) for event in said["events"]],
-          [(0, None), (0, "on"), (said["records"] - 1, "off")], "the board's trigger and ours")
+    (segment,) = info(segments(tmp / "out"))
+    equal(segment["records"], later["counts"]["written"], "records")
+    equal({cause: gap["lost"] for cause, gap in segment["gaps"]["causes"].items()}, {"board": 123}, "gaps")
+    equal([(event["record"], event["text"]) for event in segment["events"]],
+          [(0, None), (0, "on"), (segment["records"] - 1, "off")], "the board's trigger and ours")
 
 
-def test_a_board_that_another_program_has_is_taken_when_it_lets_go(tmp):
+def test_a_board_in_use_is_opened_when_the_other_program_ends(tmp):
     with Board(BOARD) as board:
-        with Daemon(program=BARE_READER, env=board.below(BARE_READER)) as other:
+        with Daemon(program=BARE_READER, env=board.environment(BARE_READER)) as other:
             wait_until(lambda: board.state()["claimed"], "the other program has it")
             with Recorder(tmp, board) as daemon:
                 status = daemon.wait_for(lambda s: s["source"]["board"]["last_error"], "it can't be claimed")
@@ -348,7 +348,7 @@ def test_a_board_that_another_program_has_is_taken_when_it_lets_go(tmp):
         equal(daemon.log.count("can't claim interface: Device or resource busy"), 1, daemon.log)
 
 
-def test_a_driver_that_has_the_board_is_detached(tmp):
+def test_a_kernel_driver_is_detached(tmp):
     with Board(BOARD, plugged=False) as board:
         board.driver("ftdi_sio")
         board.plug()
@@ -358,24 +358,24 @@ def test_a_driver_that_has_the_board_is_detached(tmp):
         daemon.check(board, gaps={})
 
 
-def test_another_board_is_not_taken_for_the_recordings(tmp):
+def test_another_board_does_not_continue_the_recording(tmp):
     with Board(BOARD, f"serial=B2,seed=2,rate={RATE}", plugged=False) as board:
         board.plug(1)
         with Recorder(tmp, board) as daemon:
             daemon.wait_more()
             board.plug(2)
             board.unplug(1)
-            daemon.wait_for(lambda s: s["source"]["board"]["state"] == "detached", "its own is gone")
+            daemon.wait_for(lambda s: s["source"]["board"]["state"] == "detached", "its board is gone")
             time.sleep(0.2)
-            equal((daemon.board["state"], board.sent(2)["starts"]), ("detached", 0), "it waits for its own")
+            equal((daemon.board["state"], board.sent(2)["starts"]), ("detached", 0), "it waits for its board")
             board.plug(1)
             daemon.wait_more()
             daemon.end(wanted=4)
         daemon.check(board, gaps={"unplugged": 1})
-        assert daemon.said("not used", "B2 at 1-2"), daemon.log
+        assert daemon.logged("not used", "B2 at 1-2"), daemon.log
 
 
-def test_a_board_is_chosen_by_its_serial_number(tmp):
+def test_a_board_is_selected_by_its_serial_number(tmp):
     with Board(BOARD, f"serial=B2,seed=2,rate={RATE}") as board:
         with Recorder(tmp, board, settings="serial=B2") as daemon:
             status = daemon.wait_more()
@@ -383,17 +383,17 @@ def test_a_board_is_chosen_by_its_serial_number(tmp):
             equal((taken["serial"], taken["port"]), ("B2", "1-2"), "the board")
             daemon.end(wanted=0)
         daemon.check(board, gaps={}, number=2)
-        equal(board.sent(1)["starts"], 0, "starts of the other")
+        equal(board.sent(1)["starts"], 0, "starts of the other board")
 
 
-def test_the_first_of_two_boards_is_taken_and_the_second_named(tmp):
+def test_the_first_of_two_boards_is_used_and_the_second_logged(tmp):
     with Board(BOARD, f"serial=B2,seed=2,rate={RATE}") as board:
         with Recorder(tmp, board) as daemon:
             equal(daemon.wait_more()["source"]["board"]["serial"], "A1", "the board")
             daemon.end(wanted=0)
         daemon.check(board, gaps={})
-        assert daemon.said("B2 at 1-2", "not used", "serial="), daemon.log
-        equal(board.sent(2)["starts"], 0, "starts of the second")
+        assert daemon.logged("B2 at 1-2", "not used", "serial="), daemon.log
+        equal(board.sent(2)["starts"], 0, "starts of the second board")
 
 
 # ---- the end
@@ -423,12 +423,11 @@ def test_once_ends_with_0_after_the_boards_last_frame(tmp):
             board.command("last")
             daemon.end(None, wanted=0)
         daemon.check(board, gaps={})
-        assert daemon.said("sent its last frame"), daemon.log
+        assert daemon.logged("sent its last frame"), daemon.log
 
 
-def test_a_stop_under_full_load_takes_what_the_board_holds_and_seals(tmp):
-    # What is on its way when it is told to stop is decoded within the second that the board is given, with a
-    # sanitizer, too.
+def test_a_stop_under_full_load_drains_the_board_and_seals(tmp):
+    # Data in flight at the stop is decoded within the board's second, even with a sanitizer.
     settings = "transfers=4,transfer_size=16K" if harness.is_sanitized() else ""
     with Board() as board:
         with Recorder(tmp, board, settings=settings) as daemon:
@@ -436,12 +435,12 @@ def test_a_stop_under_full_load_takes_what_the_board_holds_and_seals(tmp):
             daemon.end()
         counts, sent = harness.check_counts(daemon.final), board.sent()
         equal((counts["received"], sent["stops"]), (sent["samples"], 1), f"{counts} {sent}")
-        equal(sent["captured"], sent["samples"], "the last frame came, and all before it")
+        equal(sent["captured"], sent["samples"], "everything up to the last frame arrived")
         equal(daemon.final["source"]["board"]["counters"]["samples"], sent["captured"], "GET_COUNTERS at the end")
-        # The disk may not have kept up with a board that knows no limit.
+        # The disk may be too slow for a board without a rate limit.
         is_short = counts["dropped"]["buffer"] != 0
         equal((daemon.code, counts["gaps"] != 0), (4 if is_short else 0, is_short), daemon.log)
-        equal(list((tmp / "out").glob("*.partial")), [], "what is not sealed")
+        equal(list((tmp / "out").glob("*.partial")), [], "unsealed files")
         verify(segments(tmp / "out"))
 
 
@@ -458,7 +457,7 @@ def test_a_stop_ends_the_recording_whatever_the_board_is_doing():
                 if what == "denied":
                     daemon.wait_for(lambda s: s["source"]["board"]["state"] == "back-off", "it waits to try again")
                 elif what == "opening":
-                    daemon.wait_for(lambda s: s["source"]["board"]["state"] == "opening", "it asks the board")
+                    daemon.wait_for(lambda s: s["source"]["board"]["state"] == "opening", "it queries the board")
                 elif what != "absent":
                     daemon.wait_more(1000)
                 if what in ("frozen", "gone while it stops"):
@@ -492,10 +491,10 @@ def test_limits_end_a_recording_and_stop_the_board(tmp):
         equal((daemon.final["counts"]["written"], board.sent()["stops"]), (20_000, 1), "records, stops")
 
 
-# ---- looking at what is there
+# ---- --list-boards
 
 
-def test_boards_are_listed_with_why_and_why_not():
+def test_boards_are_listed_with_the_reasons():
     boards = [BOARD, "serial=B2,firmware=other", "serial=C3,vid=0x1234,pid=0x5678", "ftdi=1"]
     with Board(*boards, plugged=False) as board:
         code, out, err = buscapd(board, "--list-boards")
@@ -532,10 +531,10 @@ def test_boards_are_listed_with_why_and_why_not():
         assert "no: vendor-specific interface without a bulk IN endpoint" in out, out
 
 
-def test_a_board_that_may_not_be_opened_is_listed_as_such():
+def test_a_board_without_permission_is_listed_as_such():
     with Board() as board:
         nobody = {}
-        if os.geteuid() == 0:  # who may open anything
+        if os.geteuid() == 0:  # root may open anything
             os.chmod(board.root, 0o777)
             nobody = {"user": 65534, "group": 65534, "extra_groups": []}
         else:
@@ -582,7 +581,7 @@ def test_wrong_settings_are_refused_with_file_and_line(tmp):
         assert done.returncode == 2 and b"usb:" in done.stderr, done.stderr
 
 
-def test_the_section_is_read_and_the_source_goes_before_it(tmp):
+def test_the_source_option_overrides_the_section(tmp):
     path = config(tmp, "[usb]\nserial = B2\ntransfers = 3\ntransfer_size = 8K\n")
     with Board(BOARD, f"serial=B2,rate={RATE}") as board:
         for settings, wanted in (("", ("B2", 3, 8192)), ("serial=A1,transfers=5", ("A1", 5, 8192))):
@@ -595,7 +594,7 @@ def test_the_section_is_read_and_the_source_goes_before_it(tmp):
         assert "different serial number" in re.search(r"^1-1 .*", out, re.M).group(), out
 
 
-def test_a_changed_section_wants_a_restart(tmp):
+def test_a_changed_section_needs_a_restart(tmp):
     path = config(tmp, "[usb]\ntransfers = 3\n")
     with Board(BOARD) as board:
         with Recorder(tmp, board, "-c", path) as daemon:
@@ -606,14 +605,14 @@ def test_a_changed_section_wants_a_restart(tmp):
             equal(daemon.board["transfers"], 3, "transfers")
             daemon.end(wanted=0)
         daemon.check(board, gaps={})
-        equal(daemon.log.count("wants a restart"), 1, daemon.log)
-        assert daemon.said("[usb] has changed, but needs a restart"), daemon.log
+        equal(daemon.log.count("needs a restart"), 1, daemon.log)
+        assert daemon.logged("[usb] has changed, but needs a restart"), daemon.log
 
 
 # ---- the kernel's memory for transfers
 
 
-def test_too_little_usbfs_memory_is_said_and_made_do_with(tmp):
+def test_too_little_usbfs_memory_is_logged_and_tolerated(tmp):
     with Board(BOARD, plugged=False) as board:
         board.memory(300_000)
         board.plug()
@@ -624,11 +623,11 @@ def test_too_little_usbfs_memory_is_said_and_made_do_with(tmp):
             daemon.wait_for(lambda s: s["source"]["board"]["transfers"] == 16, "all transfers are back")
             daemon.end(wanted=0)
         daemon.check(board, gaps={})
-        assert daemon.said("only 4 transfers of 65536 bytes", "usbfs_memory_mb", "docs/usb.md"), daemon.log
-        assert daemon.said("16 transfers of 65536 bytes again"), daemon.log
+        assert daemon.logged("only 4 transfers of 65536 bytes", "usbfs_memory_mb", "docs/usb.md"), daemon.log
+        assert daemon.logged("16 transfers of 65536 bytes again"), daemon.log
 
 
-def test_transfers_are_made_smaller_where_not_even_one_fits(tmp):
+def test_transfers_get_shorter_if_not_even_one_fits(tmp):
     with Board(BOARD, plugged=False) as board:
         board.memory(20_000)
         board.plug()
@@ -637,10 +636,10 @@ def test_transfers_are_made_smaller_where_not_even_one_fits(tmp):
             equal((taken["transfers"], taken["transfer_bytes"]), (1, 16384), "transfers")
             daemon.end(wanted=0)
         daemon.check(board, gaps={})
-        assert daemon.said("usbfs memory"), daemon.log
+        assert daemon.logged("usbfs memory"), daemon.log
 
 
-def test_no_usbfs_memory_at_all_is_said_and_tried_again(tmp):
+def test_lack_of_usbfs_memory_is_logged_and_retried(tmp):
     with Board(BOARD, plugged=False) as board:
         board.memory(100)
         board.plug()

@@ -1,4 +1,4 @@
-"""The board in software behind the real libusb: that tests can trust it. Read by the least that reads a board."""
+"""Tests the software board below the real libusb with a minimal reader, so that other tests can rely on it."""
 
 import json
 import random
@@ -11,14 +11,13 @@ from usb_harness import BARE_READER, Board
 
 
 def counts_of(capture):
-    """What buscapd counts in a file of what the board sent."""
+    """Returns buscapd's counts for a file of what the board sent."""
     done = run(BUSCAPD, "--source", f"file:{capture}", "--once", "-o", capture.parent / "out")
     return json.loads(done.stdout)["counts"]
 
 
 def check_stream(tmp, board, figures, gaps=0):
-    """Every byte that left the board came, and is what the board says it was. Paced boards have room to wait for a
-    busy machine."""
+    """Every byte that left the board arrived and is correct. A paced board's FIFO is large enough for a busy machine."""
     sent = board.sent()
     equal(figures["bytes"], sent["bytes"], "bytes")
     counts = counts_of(tmp / "capture")
@@ -27,7 +26,7 @@ def check_stream(tmp, board, figures, gaps=0):
     return counts
 
 
-def test_a_paced_stream_comes_whole(tmp):
+def test_a_paced_stream_arrives_whole(tmp):
     with Board(f"serial=A1,rate={harness.rate(2000000)},fifo=50000000") as board:
         figures = board.read_bare("-t", 2, "-o", tmp / "capture")
         check_stream(tmp, board, figures)
@@ -35,7 +34,7 @@ def test_a_paced_stream_comes_whole(tmp):
         equal(board.state()["files"], 0, "files left open")
 
 
-def test_a_stream_as_fast_as_it_is_taken_comes_whole(tmp):
+def test_an_unpaced_stream_arrives_whole(tmp):
     for transfers, size in ((16, 65536), (1, 512), (4, 1048576)):
         with Board() as board:
             figures = board.read_bare("-t", 0.3, "-n", transfers, "-b", size, "-o", tmp / "capture")
@@ -69,7 +68,7 @@ def test_cancelled_transfers_carry_data(tmp):
         assert cancelled > 100 and data > 0, (cancelled, data)
 
 
-def test_faults_are_told_as_a_kernel_does(tmp):
+def test_faults_are_reported_as_by_the_kernel(tmp):
     for fault in ("stall", "protocol-error", "overflow 1000"):
         with Board(f"serial=A1,rate={harness.rate(1000000)},fifo=50000000") as board:
             for _ in range(3):
@@ -79,7 +78,7 @@ def test_faults_are_told_as_a_kernel_does(tmp):
             assert figures["errors"] >= 3, (fault, figures)
 
 
-def test_the_kernels_memory_for_transfers_ends(tmp):
+def test_the_kernels_memory_for_transfers_is_limited(tmp):
     with Board() as board:
         board.memory(300000)
         figures = board.read_bare("-n", 4, "-t", 0.3, "-o", tmp / "capture")
@@ -89,11 +88,11 @@ def test_the_kernels_memory_for_transfers_ends(tmp):
         equal(board.state()["memory"], 0, "memory left in use")
 
 
-def test_a_board_comes_and_goes_in_mid_stream(tmp):
+def test_a_board_is_replugged_in_mid_stream(tmp):
     cycles = 200 if harness.LONG else 30
     dice = random.Random(1)
     with Board("serial=A1,rate=500000", plugged=False) as board:
-        with Daemon("-o", tmp / "capture", program=BARE_READER, env=board.below(BARE_READER)) as reader:
+        with Daemon("-o", tmp / "capture", program=BARE_READER, env=board.environment(BARE_READER)) as reader:
             for i in range(cycles):
                 board.plug()
                 before = board.sent()["bytes"]
@@ -112,7 +111,7 @@ def test_a_board_comes_and_goes_in_mid_stream(tmp):
         equal(board.state()["memory"], 0, "memory")
 
 
-def test_two_boards_are_told_apart_by_their_serial_numbers():
+def test_two_boards_are_distinguished_by_their_serial_numbers():
     with Board("serial=A1,seed=1", "serial=B2,seed=2") as board:
         for port, serial in ((1, "A1\n"), (2, "B2\n")):
             equal((board.sysfs(port) / "serial").read_text(), serial, "serial number")
@@ -133,9 +132,9 @@ def test_a_node_can_be_denied_even_to_root():
         equal(figures["opens"], 1, "opens")
 
 
-def test_a_reader_that_is_killed_leaves_what_it_did_not_get():
+def test_data_that_a_killed_reader_did_not_get_counts_as_unsent():
     with Board("serial=A1,rate=100000") as board:
-        with Daemon(program=BARE_READER, env=board.below(BARE_READER)) as reader:
+        with Daemon(program=BARE_READER, env=board.environment(BARE_READER)) as reader:
             wait_until(lambda: board.sent()["samples"] > 10000, "the stream")
             reader.process.kill()
             reader.wait()

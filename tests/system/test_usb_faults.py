@@ -1,4 +1,4 @@
-"""What goes wrong with boards on the USB, as buscapd's user sees it: the count, the gap, the words, the recovery."""
+"""USB faults as the user of buscapd sees them: count, gap, message, recovery."""
 
 import os
 import random
@@ -13,9 +13,9 @@ from usb_harness import Board, Recorder
 pytestmark = pytest.mark.threads
 
 RATE = harness.rate(200_000)
-# Its FIFO overflows on no machine, however busy.
+# Its FIFO does not overflow even on a busy machine.
 BOARD = f"serial=A1,rate={RATE},fifo=100000000"
-# A board that is told to stop has a second for that: not too many at a time.
+# A board has one second to stop, so do not run too many at once.
 WORKERS = 2 if harness.is_sanitized() else 3
 
 
@@ -23,11 +23,11 @@ def events(recorded, kind="gap"):
     return [event for chunk in recorded.chunks for event in chunk.events if event.kind == kind]
 
 
-# What becomes of a frame that is not whole.
+# Causes of gaps for an incomplete frame.
 TORN = {"crc", "sequence"}
 
-# What the board is told; where the status counts it, and how many; the gaps that must follow, and those that may;
-# words of a line of the log; the exit code.
+# The board's commands; the count in the status, and its value; the gaps that must follow, and those that may; words of
+# a log line; the exit code.
 FAULTS = {
     "stall": (["stall"], "stalls", 1, {"transfer": 1}, TORN, ["endpoint stalled"], 4),
     "stall again and again": (["stall"] * 3, "stalls", 3, {"transfer": 3}, TORN, ["endpoint stalled"], 4),
@@ -43,7 +43,7 @@ FAULTS = {
 }
 
 
-def test_a_fault_is_counted_said_and_on_record_and_the_recording_goes_on():
+def test_a_fault_is_counted_logged_and_recorded_and_the_recording_continues():
     def one(tmp, name):
         commands, counted, number, gaps, may, words, code = FAULTS[name]
         with Board(BOARD) as board:
@@ -57,9 +57,9 @@ def test_a_fault_is_counted_said_and_on_record_and_the_recording_goes_on():
                 status = daemon.wait_more(20_000)
                 equal((status["state"], status["source"]["board"]["restarts"]), ("recording", 0), "afterwards")
                 daemon.end(wanted=code)
-            # A frame that goes on behind a transfer that failed is not put together.
+            # A frame that continues after a failed transfer is not reassembled.
             recorded = daemon.check(board, given_up=2048 * gaps.get("transfer", 0))
-        assert daemon.said(*words), f"{words}: {daemon.log}"
+        assert daemon.logged(*words), f"{words}: {daemon.log}"
         causes = [gap.cause for gap in events(recorded)]
         for cause, wanted in gaps.items():
             equal(causes.count(cause), wanted, f"gaps; {causes}\n{daemon.log}")
@@ -73,30 +73,30 @@ def test_a_fault_is_counted_said_and_on_record_and_the_recording_goes_on():
     harness.each(one, [(name,) for name in FAULTS], workers=WORKERS)
 
 
-def test_faults_that_go_on_and_on_have_the_board_reset(tmp):
+def test_persistent_faults_reset_the_board(tmp):
     with Board(BOARD) as board:
         with Recorder(tmp, board) as daemon:
             daemon.wait_more(1000)
             errors = 0
-            # Where they are told too slowly, data come in between.
+            # If the commands are too slow, data arrives in between.
             while not daemon.board["restarts"] and errors < 160:
                 errors += 16
                 for _ in range(16):
                     board.command("protocol-error")
-                daemon.wait_for(lambda s: s["source"]["board"]["errors"] == errors, "all have come")
+                daemon.wait_for(lambda s: s["source"]["board"]["errors"] == errors, "all have arrived")
                 daemon.wait_more(20_000)
             assert daemon.board["restarts"], "it is reset"
             equal((daemon.board["errors"], daemon.board["unplugs"]), (errors, 0), "errors")
             daemon.end(wanted=4)
         recorded = daemon.check(board, given_up=2048 * errors)
     assert {"transfer"} <= {gap.cause for gap in events(recorded)} <= {"transfer", *TORN}, events(recorded)
-    assert daemon.said("resetting"), daemon.log
-    # Sixteen faults are said once, or a few times on a slow machine.
+    assert daemon.logged("resetting"), daemon.log
+    # Sixteen faults are logged once, or a few times on a slow machine.
     assert daemon.log.count("transfer failed") < 5 * errors // 16, daemon.log
 
 
 def replug(daemon, board, **options):
-    """Out and in again, and the daemon has it again: what comes then is of this plug."""
+    """Replugs the board and waits until it streams: what arrives then belongs to this plug."""
     plugs = daemon.board["plugs"]
     board.unplug(**options)
     board.plug()
@@ -121,12 +121,12 @@ def test_a_storm_of_faults_is_accounted_for_to_the_sample(tmp):
             daemon.end(wanted=4)
         at = status["source"]["board"]
         faults = sum(at[name] for name in ("stalls", "overflows", "errors", "unplugs"))
-        # Where a transfer failed, bytes may be missing: a frame that goes on behind that place is not put together.
+        # After a failed transfer bytes may be missing, so a frame that continues there is not reassembled.
         recorded = daemon.check(board, given_up=2048 * faults)
         equal((status["state"], len(recorded.epochs), at["unplugs"] > 0), ("recording", at["plugs"], True), f"{at}")
 
 
-def test_what_was_on_its_way_when_a_board_is_unplugged_stands_before_the_gap(tmp):
+def test_data_in_flight_at_an_unplug_precedes_the_gap(tmp):
     dice = random.Random(3)
     with Board(f"serial=A1,rate={harness.rate(500_000)},fifo=100000000") as board:
         board.discard_data(1024)
@@ -146,7 +146,7 @@ def test_what_was_on_its_way_when_a_board_is_unplugged_stands_before_the_gap(tmp
 # ---- time-outs, silence
 
 
-def test_a_transfer_that_hangs_is_taken_back_at_its_time_out(tmp):
+def test_a_transfer_that_hangs_is_cancelled_at_its_time_out(tmp):
     with Board(BOARD) as board:
         with Recorder(tmp, board, settings="transfer_timeout=50ms") as daemon:
             daemon.wait_more(1000)
@@ -157,7 +157,7 @@ def test_a_transfer_that_hangs_is_taken_back_at_its_time_out(tmp):
         daemon.check(board, gaps={})
 
 
-def test_what_a_timed_out_transfer_holds_is_taken(tmp):
+def test_data_of_a_timed_out_transfer_is_recorded(tmp):
     with Board(BOARD) as board:
         board.discard_data(1024)
         with Recorder(tmp, board, settings="transfer_timeout=3ms") as daemon:
@@ -167,9 +167,9 @@ def test_what_a_timed_out_transfer_holds_is_taken(tmp):
         daemon.check(board, gaps={})
 
 
-def test_a_silent_board_is_said_to_be_and_so_is_its_return(tmp):
+def test_silence_and_its_end_are_logged(tmp):
     with Board(BOARD) as board:
-        # Longer than a machine stands still.
+        # Longer than a machine may stall.
         with Recorder(tmp, board, settings="silence=2s") as daemon:
             daemon.wait_more()
             board.command("freeze")
@@ -179,10 +179,10 @@ def test_a_silent_board_is_said_to_be_and_so_is_its_return(tmp):
             board.command("thaw")
             daemon.wait_more()
             daemon.end()
-        # A machine that stood still for long has lost samples in the board's FIFO.
+        # If the machine stalled for long, samples were lost in the board's FIFO.
         daemon.check(board)
         equal(daemon.log.count("no data for "), 1, daemon.log)
-        assert daemon.said("A1 at 1-1", "data again after"), daemon.log
+        assert daemon.logged("A1 at 1-1", "data again after"), daemon.log
 
 
 def test_a_board_on_an_idle_bus_that_sends_heartbeats_is_not_silent(tmp):
@@ -198,7 +198,7 @@ def test_a_board_on_an_idle_bus_that_sends_heartbeats_is_not_silent(tmp):
         daemon.check(board, gaps={})
 
 
-def test_a_silent_board_is_restarted_where_that_is_configured(tmp):
+def test_a_silent_board_is_reset_if_configured(tmp):
     with Board(BOARD) as board:
         with Recorder(tmp, board, settings="silence=1s,silence_action=restart") as daemon:
             daemon.wait_more()
@@ -210,13 +210,13 @@ def test_a_silent_board_is_restarted_where_that_is_configured(tmp):
         recorded = daemon.check(board)
         restarts = daemon.final["source"]["board"]["restarts"]
         equal([gap.cause for gap in events(recorded) if gap.cause != "board"], ["transfer"] * restarts, "gaps")
-        assert daemon.said("no data for") and daemon.said("resetting"), daemon.log
+        assert daemon.logged("no data for") and daemon.logged("resetting"), daemon.log
 
 
 # ---- losses of the board
 
 
-def test_a_loss_that_no_header_can_tell_is_told_by_the_counters(tmp):
+def test_a_loss_too_large_for_a_header_is_in_the_counters(tmp):
     with Board(BOARD) as board:
         with Recorder(tmp, board) as daemon:
             daemon.wait_more()
@@ -228,7 +228,7 @@ def test_a_loss_that_no_header_can_tell_is_told_by_the_counters(tmp):
         equal(daemon.final["source"]["board"]["counters"]["lost_samples"], 10_000_000_000, "GET_COUNTERS")
 
 
-def test_a_loss_that_no_frame_told_stands_at_the_end(tmp):
+def test_a_loss_that_no_frame_reported_is_recorded_at_the_end(tmp):
     with Board(BOARD) as board:
         with Recorder(tmp, board) as daemon:
             daemon.wait_more()
@@ -238,12 +238,12 @@ def test_a_loss_that_no_frame_told_stands_at_the_end(tmp):
             board.command("freeze")
             board.command("lose 50")
             daemon.end(wanted=4)
-            assert daemon.said("no last frame", "may be lost"), daemon.log
+            assert daemon.logged("no last frame", "may be lost"), daemon.log
         equal(daemon.final["counts"]["board_lost"], 55, daemon.log)
-        assert daemon.said("55 (board overflow)"), daemon.log
+        assert daemon.logged("55 (board overflow)"), daemon.log
 
 
-def test_losses_from_before_a_restart_of_buscapd_are_not_its_own(tmp):
+def test_losses_before_a_restart_of_buscapd_are_not_counted(tmp):
     with Board(BOARD) as board:
         for lost in (7, 3):
             directory = tmp / str(lost)
@@ -282,13 +282,13 @@ def test_a_board_that_answers_no_request_is_recorded(tmp):
             daemon.wait_more(20_000)
             daemon.end(wanted=4)
         daemon.check(board, gaps={"transfer": 1})
-        assert daemon.said("no answer to STOP", "may be lost"), daemon.log
+        assert daemon.logged("no answer to STOP", "may be lost"), daemon.log
         for name in ("GET_INFO", "GET_COUNTERS", "START"):
-            assert daemon.said("A1 at 1-1", f"no answer to {name}"), daemon.log
-        assert daemon.said("streaming", "unknown clock"), daemon.log
+            assert daemon.logged("A1 at 1-1", f"no answer to {name}"), daemon.log
+        assert daemon.logged("streaming", "unknown clock"), daemon.log
 
 
-def test_a_board_that_doesnt_answer_to_stop_ends_all_the_same(tmp):
+def test_a_board_that_does_not_answer_stop_is_closed_anyway(tmp):
     with Board(BOARD) as board:
         with Recorder(tmp, board) as daemon:
             daemon.wait_more()
@@ -315,7 +315,7 @@ BOARDS = {
 }
 
 
-def test_a_device_that_is_no_board_is_said_to_be_none_and_waited_for():
+def test_a_device_that_is_not_a_board_is_reported():
     def one(tmp, lie, why):
         with Board(BOARD, plugged=False) as board:
             board.command(f"lie {lie}")
@@ -323,7 +323,7 @@ def test_a_device_that_is_no_board_is_said_to_be_none_and_waited_for():
             done = run(BUSCAPD, "--list-boards", env={**os.environ, **board.env})
             assert done.returncode == 5 and why.encode() in done.stdout, (done.returncode, done.stdout, done.stderr)
             with Recorder(tmp, board) as daemon:
-                status = daemon.wait_for(lambda s: s["source"]["board"]["last_error"], "it is no board")
+                status = daemon.wait_for(lambda s: s["source"]["board"]["last_error"], "it is rejected")
                 assert why in status["source"]["board"]["last_error"], status
                 equal((status["state"], board.state()["opens"]), ("waiting", 0), "it isn't opened")
                 board.unplug()
@@ -332,14 +332,14 @@ def test_a_device_that_is_no_board_is_said_to_be_none_and_waited_for():
                 daemon.wait_more(20_000)
                 daemon.end(wanted=0)
             daemon.check(board, gaps={})
-            assert daemon.said("device at 1-1 is not a board", why), daemon.log
+            assert daemon.logged("device at 1-1 is not a board", why), daemon.log
             done = run(BUSCAPD, "--list-boards", env={**os.environ, **board.env})
             equal(done.returncode, 0, done.stdout)
 
     harness.each(one, list(NO_BOARDS.items()), workers=WORKERS)
 
 
-def test_a_board_that_lies_where_it_matters_little_is_recorded():
+def test_harmless_false_descriptors_are_tolerated():
     def one(tmp, lie, words):
         with Board(BOARD, plugged=False) as board:
             board.command(f"lie {lie}")
@@ -353,14 +353,14 @@ def test_a_board_that_lies_where_it_matters_little_is_recorded():
                 daemon.wait_more(20_000)
                 daemon.end(wanted=4)
             daemon.check(board)
-            assert daemon.said(words), daemon.log
+            assert daemon.logged(words), daemon.log
             for name in set(os.listdir(tmp / "out")) - {".buscapd.lock"}:
                 assert name.endswith((".byu.lz4", ".xxh128")), name
 
     harness.each(one, list(BOARDS.items()), workers=WORKERS)
 
 
-def test_texts_of_a_board_that_are_no_texts_are_made_harmless(tmp):
+def test_invalid_texts_of_a_board_are_made_printable(tmp):
     with Board(BOARD, plugged=False) as board:
         board.command(r"serial A\x1b[31m\x0a\x22\xe9")
         board.command(r"firmware \x07\x1b]0;x\x5c\x80")

@@ -1,4 +1,4 @@
-"""keep_raw with a board on the USB: whatever happened on the way, the raw capture replays to the recording."""
+"""keep_raw with a USB board: whatever happens, replaying the raw capture gives the same recording."""
 
 import harness
 import reference
@@ -15,8 +15,8 @@ def dump(paths):
 
 
 def record(tmp, board, form):
-    """Records a board through an unplug, a stall, damage on the way and a loss of its own. Returns the segments, the
-    raw captures and the gaps by cause."""
+    """Records a board through an unplug, a stall, corruption and a loss. Returns the segments, the raw captures and the
+    gaps by cause."""
     argv = ["--set", "output.keep_raw=yes", "-b", "filesize:256K"]
     with Recorder(tmp, board, *argv, settings=f"protocol={form}") as daemon:
         daemon.wait_more(SAMPLES)
@@ -56,7 +56,7 @@ def check_replay(tmp, form):
     again = tmp / "again"
     done = harness.run(BUSCAPD, "--once", "--source", "file:-", "-o", again,
                        data=b"".join(path.read_bytes() for path in raw))
-    # The stream itself is damaged in places; raw6's samples after an overflow are what the bytes happen to be.
+    # The stream itself is damaged in places; after an overflow, raw6 samples are arbitrary bytes.
     assert done.returncode in (0, 3), done.stderr.decode()
     equal(lz4_dc(segments(again)), lz4_dc(recording), "records")
     equal(dump(segments(again)), dump(recording), "records, their ticks, epochs and gaps")

@@ -1,5 +1,5 @@
-"""The board in software as a virtual machine sees it over usbredir (tests/board/usbredir_board.c). The guest's side
-is here, written from the protocol's description, so that both sides don't make the same mistake."""
+"""The software board as a virtual machine sees it over usbredir (tests/board/usbredir_board.c). The guest's side is
+implemented here from the protocol description, so that both sides do not share a mistake."""
 
 import json
 import os
@@ -15,7 +15,7 @@ import harness
 from harness import BUSCAPD, TIMEOUT_S, equal, lz4_dc, need, run, segments, sim_records, wait_until
 from usbredir_harness import PROGRAM, Board
 
-# Of usbredirproto.h.
+# From usbredirproto.h.
 (HELLO, DEVICE_CONNECT, DEVICE_DISCONNECT, RESET, INTERFACE_INFO, EP_INFO, SET_CONFIGURATION, GET_CONFIGURATION,
  CONFIGURATION_STATUS, SET_ALT, GET_ALT, ALT_STATUS, START_ISO, STOP_ISO, ISO_STATUS, START_INTERRUPT, STOP_INTERRUPT,
  INTERRUPT_STATUS, ALLOC_STREAMS, FREE_STREAMS, STREAMS_STATUS, CANCEL, FILTER_REJECT, FILTER, DISCONNECT_ACK,
@@ -29,7 +29,7 @@ QEMU_CAPS = (CAP_STREAMS, CAP_VERSION, CAP_FILTER, CAP_ACK, CAP_PACKET_SIZE, CAP
 ENDPOINT = 0x81
 GET_INFO, START, STOP, GET_COUNTERS = 1, 2, 3, 4
 URB = 65536
-FIRST = 100000  # samples that are held against the simulated bus; the board's bus repeats itself some time after
+FIRST = 100000  # samples that are compared with the simulated bus; later the board's bus repeats itself
 
 
 class Packet:
@@ -41,19 +41,19 @@ class Packet:
 
 
 class Guest:
-    """The guest's end of a connection, as QEMU's unless other capabilities are given."""
+    """The guest's end of a connection, with QEMU's capabilities by default."""
 
-    def __init__(self, board, caps=QEMU_CAPS, greets=True):
+    def __init__(self, board, caps=QEMU_CAPS, says_hello=True):
         self.socket = socket.socket(socket.AF_UNIX)
-        self.socket.connect(str(board.path))  # waits while others are waiting; with a time-out it would fail
+        self.socket.connect(str(board.path))  # blocks while others wait; with a time-out it would fail
         self.socket.settimeout(TIMEOUT_S)
         self.caps = caps
         self.host_caps = None
         self._bytes = bytearray()
         self._next_id = 1 << 33 if CAP_LONG_IDS in caps else 1
-        self.pending = []  # ids of bulk transfers, in their order
+        self.pending = []  # ids of bulk transfers, in order
         self.stream = bytearray()
-        if greets:
+        if says_hello:
             self.send(HELLO, 0, b"a test".ljust(64, b"\0"), struct.pack("<I", sum(1 << cap for cap in caps)))
             self._connect()
 
@@ -71,7 +71,7 @@ class Guest:
         self.socket.sendall(struct.pack("<II" + ids, kind, len(header) + len(data), number) + header + data)
 
     def receive(self):
-        """The next packet; None at the end of the connection."""
+        """Returns the next packet; None at the end of the connection."""
         while True:
             n = 16 if self.has(CAP_LONG_IDS) else 12
             if len(self._bytes) >= n:
@@ -88,7 +88,7 @@ class Guest:
             self._bytes += piece
 
     def ends(self):
-        """The connection ends, whatever was still under way."""
+        """Waits until the connection ends, ignoring pending data."""
         try:
             while self.socket.recv(1 << 18):
                 pass
@@ -96,7 +96,7 @@ class Guest:
             pass
 
     def wait(self, kind, number=None):
-        """The next packet, which must be of this kind."""
+        """Returns the body of the next packet, which must be of this kind."""
         packet = self.receive()
         assert packet is not None and packet.kind == kind, f"wanted {kind}, got {packet}"
         if number is not None:
@@ -110,12 +110,12 @@ class Guest:
     def _connect(self):
         caps = struct.unpack("<I", self.wait(HELLO)[64:])[0]
         self.host_caps = [cap for cap in range(32) if caps >> cap & 1]
-        self.take_info()
+        self.receive_info()
         fields = struct.unpack("<4B3H" if self.has(CAP_VERSION) else "<4B2H", self.wait(DEVICE_CONNECT))
         self.speed, self.device_class = fields[0], fields[1:4]
         self.device = fields[4:]
 
-    def take_info(self):
+    def receive_info(self):
         body = self.wait(INTERFACE_INFO)
         count = struct.unpack_from("<I", body)[0]
         self.interfaces = [(body[4 + i], body[36 + i], body[68 + i], body[100 + i]) for i in range(count)]
@@ -132,13 +132,13 @@ class Guest:
                                                length), data)
         return number
 
-    def take_control(self, number):
-        """(status, data) of a control transfer; what comes for bulk transfers before it is taken, too."""
+    def receive_control(self, number):
+        """Returns (status, data) of a control transfer. Also handles bulk packets that arrive before it."""
         while True:
             packet = self.receive()
             assert packet is not None, "the connection has ended"
             if packet.kind == BULK:
-                self._took_bulk(packet)
+                self._complete_bulk(packet)
                 continue
             equal((packet.kind, packet.id), (CONTROL, number), "the answer")
             _, _, _, status, _, _, length = struct.unpack_from("<4B3H", packet.body)
@@ -146,7 +146,7 @@ class Guest:
             return status, packet.body[10:]
 
     def control(self, request_type, request, value=0, index=0, length=0):
-        return self.take_control(self.send_control(request_type, request, value, index, length))
+        return self.receive_control(self.send_control(request_type, request, value, index, length))
 
     def descriptor(self, kind, index=0, length=4096):
         status, data = self.control(0x80, 6, kind << 8 | index, 0x409 if kind == 3 and index else 0, length)
@@ -155,7 +155,7 @@ class Guest:
 
     def configure(self, number=1):
         self.send(SET_CONFIGURATION, self.new_id(), bytes([number]))
-        self.take_info()
+        self.receive_info()
         equal(self.wait(CONFIGURATION_STATUS, self._next_id), bytes([SUCCESS, number]), "set configuration")
 
     def start(self):
@@ -171,7 +171,7 @@ class Guest:
                 header += struct.pack("<H", size >> 16)
             self.send(BULK, self._next_id, header)
 
-    def _took_bulk(self, packet):
+    def _complete_bulk(self, packet):
         endpoint, status, length, stream = struct.unpack_from("<BBHI", packet.body)
         head = 10 if self.has(CAP_LONG_BULK) else 8
         if head == 10:
@@ -183,42 +183,42 @@ class Guest:
             self.stream += packet.body[head:]
         return packet.id, status, packet.body[head:]
 
-    def take(self):
-        """The next completed bulk transfer: (id, status, data). Its data goes to .stream, too."""
+    def receive_bulk(self):
+        """Returns the next completed bulk transfer: (id, status, data). Appends its data to .stream."""
         packet = self.receive()
         assert packet is not None, "the connection has ended"
-        return self._took_bulk(packet)
+        return self._complete_bulk(packet)
 
-    def take_rest(self):
-        """What comes up to the end of the connection."""
+    def receive_rest(self):
+        """Receives everything up to the end of the connection."""
         while packet := self.receive():
-            self._took_bulk(packet)
+            self._complete_bulk(packet)
 
     def cancel(self, number):
         self.send(CANCEL, number)
 
     def stream_until(self, condition, depth=16, size=URB):
-        """Keeps `depth` transfers under way until condition(stream), which is asked after each."""
+        """Keeps `depth` transfers in flight until condition(stream) holds, checked after each."""
         self.submit(depth - len(self.pending), size)
         while not condition(self.stream):
-            _, status, _ = self.take()
+            _, status, _ = self.receive_bulk()
             equal(status, SUCCESS, "a bulk transfer")
             self.submit(1, size)
 
     def stop(self, size=URB):
-        """STOP, and all that comes up to the last frame. What is still held is cancelled."""
+        """Sends STOP, receives everything up to the last frame, and cancels the remaining transfers."""
         number = self.send_control(0x41, STOP)
-        equal(self.take_control(number), (SUCCESS, b""), "STOP")
+        equal(self.receive_control(number), (SUCCESS, b""), "STOP")
         frames = Frames()
         self.stream_until(frames.have_ended, size=size)
         for waiting in list(self.pending):
             self.cancel(waiting)
         while self.pending:
-            equal(self.take()[1:], (CANCELLED, b""), "a cancelled transfer")
+            equal(self.receive_bulk()[1:], (CANCELLED, b""), "a cancelled transfer")
 
 
 class Frames:
-    """A bcp1 stream of whole frames, looked through as it grows."""
+    """Checks a bcp1 stream of whole frames as it grows."""
 
     def __init__(self, stream=b""):
         self.at = self.frames = self.samples = self.lost = 0
@@ -255,7 +255,7 @@ def has_bytes(n):
 
 
 def recorded(tmp, stream, options=""):
-    """The records that buscapd makes of a stream."""
+    """Returns the records that buscapd makes from a stream."""
     path, out = tmp / "stream", tmp / "recorded"
     path.write_bytes(stream)
     done = run(need(BUSCAPD), "--once", "--no-socket", "--source", f"file:{path}{options}", "-o", out)
@@ -264,16 +264,16 @@ def recorded(tmp, stream, options=""):
 
 
 def volume(mib):
-    """So much of a stream; less with sanitizers."""
+    """Bytes for this many MiB of stream; fewer with sanitizers."""
     return (mib << 20) // (8 if harness.is_sanitized() else 1)
 
 
 # ---- the device
 
 
-def test_the_guest_is_told_what_the_descriptors_say(tmp):
+def test_the_guest_is_told_the_descriptors(tmp):
     with Board(tmp, "--serial", "BC-7") as board, Guest(board) as guest:
-        equal(board.ask("state"), "connected")
+        equal(board.query("state"), "connected")
         equal(sorted(guest.host_caps), [CAP_VERSION, CAP_PACKET_SIZE, CAP_LONG_IDS, CAP_LONG_BULK])
         device = guest.descriptor(1)
         equal((len(device), device[1]), (18, 1))
@@ -319,56 +319,56 @@ def test_configuration_and_alternate_setting_are_set_and_read_back(tmp):
         guest.send(GET_CONFIGURATION, 8)
         equal(guest.wait(CONFIGURATION_STATUS, 8), bytes([SUCCESS, 1]))
         guest.send(SET_ALT, 9, bytes([0, 0]))
-        guest.take_info()
+        guest.receive_info()
         equal(guest.wait(ALT_STATUS, 9), bytes([SUCCESS, 0, 0]))
         guest.send(GET_ALT, 10, bytes([0]))
         equal(guest.wait(ALT_STATUS, 10), bytes([SUCCESS, 0, 0]))
         guest.send(SET_ALT, 11, bytes([0, 5]))
-        guest.take_info()
+        guest.receive_info()
         equal(guest.wait(ALT_STATUS, 11), bytes([STALL, 0, 5]))
         guest.send(SET_ALT, 12, bytes([200, 0]))
-        guest.take_info()
+        guest.receive_info()
         equal(guest.wait(ALT_STATUS, 12), bytes([STALL, 200, 0]))
         guest.send(SET_CONFIGURATION, 13, bytes([9]))
-        guest.take_info()
+        guest.receive_info()
         equal(guest.wait(CONFIGURATION_STATUS, 13), bytes([STALL, 9]))
         guest.send(RESET, 0)
         guest.send(GET_CONFIGURATION, 14)
         equal(guest.wait(CONFIGURATION_STATUS, 14), bytes([SUCCESS, 0]), "after a reset")
 
 
-def test_an_endpoint_in_another_alternate_setting_is_told_when_that_is_set(tmp):
+def test_an_endpoint_in_an_alternate_setting_is_announced_when_that_is_set(tmp):
     with Board(tmp, "--unplugged") as board:
-        board.tell("lie alternate", "plug")
+        board.command("lie alternate", "plug")
         with Guest(board) as guest:
             guest.configure()
             equal(guest.types[17], 255, "no endpoint yet")
             guest.send(SET_ALT, 9, bytes([0, 1]))
-            guest.take_info()
+            guest.receive_info()
             equal(guest.wait(ALT_STATUS, 9), bytes([SUCCESS, 0, 1]))
             equal((guest.types[17], guest.packet_sizes[17]), (2, 512))
             guest.start()
             guest.stream_until(has_bytes(10000))
 
 
-def test_whatever_the_descriptors_lie_they_are_passed_on(tmp):
+def test_false_descriptors_are_passed_on(tmp):
     with Board(tmp, "--unplugged") as board:
         for lie in ("no-endpoint", "iso-endpoint", "out-endpoint", "zero-packet", "huge-packet", "truncated-config",
                     "long-config", "wrong-class", "many-interfaces", "alternate", "short-info", "wild-info",
                     "wild-serial"):
-            board.tell(f"lie {lie}", "plug")
+            board.command(f"lie {lie}", "plug")
             with Guest(board) as guest:
                 guest.descriptor(1)
                 guest.descriptor(2, length=65535)
                 assert len(guest.interfaces) <= 32, lie
                 guest.control(0xC1, GET_INFO, length=64)
-            board.tell("unplug")
+            board.command("unplug")
 
 
 # ---- the stream
 
 
-def test_a_stream_is_what_the_board_says_it_sent_and_what_the_bus_did(tmp):
+def test_a_stream_matches_the_boards_counts_and_the_bus(tmp):
     with Board(tmp, "--rate", "max", "--seed", 5, "--agents", 3) as board, Guest(board) as guest:
         guest.configure()
         guest.start()
@@ -382,7 +382,7 @@ def test_a_stream_is_what_the_board_says_it_sent_and_what_the_bus_did(tmp):
         equal(recorded(tmp, guest.stream)[: len(wanted)], wanted, "the records")
 
 
-def test_a_paced_stream_of_a_slow_bus_comes_in_small_transfers(tmp):
+def test_a_slow_stream_arrives_in_small_transfers(tmp):
     with Board(tmp, "--rate", 20000) as board, Guest(board) as guest:
         guest.configure()
         guest.start()
@@ -397,7 +397,7 @@ def test_any_size_of_transfers_gives_the_same_stream(tmp):
     for size in (512, 4096, 65024, 1 << 20, 4 << 20):
         with Board(tmp, "--rate", "max") as board, Guest(board) as guest:
             guest.configure()
-            board.tell("send 50000")
+            board.command("send 50000")
             guest.start()
             guest.stream_until(has_bytes(400000), depth=3, size=size)
             streams.append(bytes(guest.stream[:400000]))
@@ -405,9 +405,9 @@ def test_any_size_of_transfers_gives_the_same_stream(tmp):
         equal(stream, streams[0], "the stream")
 
 
-def test_raw6_goes_on_without_a_start(tmp):
+def test_raw6_streams_without_a_start(tmp):
     with Board(tmp, "--raw6", "--rate", "max") as board, Guest(board) as guest:
-        board.tell("requests stall")
+        board.command("requests stall")
         guest.configure()
         equal(guest.control(0x41, START)[0], STALL, "START")
         guest.stream_until(has_bytes(6 * FIRST + volume(2)))
@@ -418,15 +418,15 @@ def test_raw6_goes_on_without_a_start(tmp):
               [wanted[i : i + 6] for i in range(0, len(wanted), 12)], "addresses, types and sizes")
 
 
-def test_an_ftdi_chip_has_its_status_before_each_packet(tmp):
+def test_an_ftdi_chip_sends_its_status_before_each_packet(tmp):
     with Board(tmp, "--ftdi", "--rate", "max") as board, Guest(board) as guest:
         guest.configure()
         equal(guest.control(0x40, 0x0B, 0x40FF), (SUCCESS, b""), "synchronous FIFO mode")
         stream = bytearray()
         guest.submit(8)
-        # Whether it listens to the requests of the protocol or not, it sends when it is configured.
+        # It sends as soon as it is configured, whether or not it answers requests of the board protocol.
         while len(stream) < volume(1):
-            _, status, data = guest.take()
+            _, status, data = guest.receive_bulk()
             equal(status, SUCCESS)
             assert len(data) >= 2, "a packet without its status"
             for at in range(0, len(data), 512):
@@ -436,7 +436,7 @@ def test_an_ftdi_chip_has_its_status_before_each_packet(tmp):
         equal(board.sent()["bytes"] >= len(stream), True)
 
 
-def test_a_guest_with_no_capability_is_served(tmp):
+def test_a_guest_without_capabilities_is_served(tmp):
     with Board(tmp, "--rate", "max") as board, Guest(board, caps=()) as guest:
         equal(len(guest.device), 2, "no device version")
         guest.configure()
@@ -452,39 +452,39 @@ def test_a_guest_with_no_capability_is_served(tmp):
 def test_held_transfers_are_cancelled_one_by_one_and_the_others_stay_in_order(tmp):
     with Board(tmp, "--rate", "max") as board, Guest(board) as guest:
         guest.configure()
-        board.tell("freeze")
+        board.command("freeze")
         guest.start()
         guest.submit(8)
         ids = list(guest.pending)
         for i in (5, 0, 7):
             guest.cancel(ids[i])
-            equal(guest.take(), (ids[i], CANCELLED, b""))
+            equal(guest.receive_bulk(), (ids[i], CANCELLED, b""))
         guest.cancel(ids[5])
         guest.cancel(12345)
-        board.tell("thaw")
+        board.command("thaw")
         for i in (1, 2, 3, 4, 6):
-            number, status, data = guest.take()
+            number, status, data = guest.receive_bulk()
             equal((number, status, len(data) > 0), (ids[i], SUCCESS, True))
         equal(board.sent()["bytes"], len(guest.stream))
-        equal(json.loads(board.ask("crossed")), {"transfers": 0, "bytes": 0})
+        equal(json.loads(board.query("crossed")), {"transfers": 0, "bytes": 0})
 
 
-def test_what_is_cancelled_on_its_way_is_counted(tmp):
+def test_transfers_cancelled_on_their_way_are_counted(tmp):
     with Board(tmp, "--rate", "max") as board, Guest(board) as guest:
         guest.configure()
         guest.start()
         guest.submit(3)
         ids = list(guest.pending)
-        taken = [guest.take() for _ in ids]
+        taken = [guest.receive_bulk() for _ in ids]
         guest.send(BULK, ids[0], struct.pack("<BBHIH", ENDPOINT, 0, 4096, 0, 0))  # an id is used again
         guest.pending.append(ids[0])
-        last = guest.take()
+        last = guest.receive_bulk()
         for number in (ids[0], ids[1], ids[1], 99):
             guest.cancel(number)
         wanted = {"transfers": 2, "bytes": len(last[2]) + len(taken[1][2])}
-        wait_until(lambda: json.loads(board.ask("crossed")) == wanted, "it is counted")
-        board.tell("unplug")
-        equal(json.loads(board.ask("crossed")), wanted, "the connection is over")
+        wait_until(lambda: json.loads(board.query("crossed")) == wanted, "it is counted")
+        board.command("unplug")
+        equal(json.loads(board.query("crossed")), wanted, "the connection is over")
 
 
 def test_a_reset_or_a_new_configuration_cancels_what_is_held(tmp):
@@ -493,43 +493,43 @@ def test_a_reset_or_a_new_configuration_cancels_what_is_held(tmp):
         guest.submit(3)
         guest.send(RESET, 0)
         for number in list(guest.pending):
-            equal(guest.take(), (number, CANCELLED, b""))
+            equal(guest.receive_bulk(), (number, CANCELLED, b""))
         guest.submit(2)
         guest.send(SET_CONFIGURATION, 77, b"\1")
         for number in list(guest.pending):
-            equal(guest.take(), (number, CANCELLED, b""))
-        guest.take_info()
+            equal(guest.receive_bulk(), (number, CANCELLED, b""))
+        guest.receive_info()
         equal(guest.wait(CONFIGURATION_STATUS, 77), bytes([SUCCESS, 1]))
 
 
 def test_a_request_that_is_never_answered_can_be_cancelled(tmp):
     with Board(tmp) as board, Guest(board) as guest:
         guest.configure()
-        board.tell("requests hang")
+        board.command("requests hang")
         first = guest.send_control(0xC1, GET_INFO, length=64)
         second = guest.send_control(0x41, START)
         guest.submit()
         guest.cancel(second)
-        equal(guest.take_control(second), (CANCELLED, b""))
+        equal(guest.receive_control(second), (CANCELLED, b""))
         guest.cancel(first)
-        equal(guest.take_control(first), (CANCELLED, b""))
+        equal(guest.receive_control(first), (CANCELLED, b""))
         equal(len(guest.pending), 1, "the bulk transfer is still held")
-        board.tell("requests answer")
+        board.command("requests answer")
         equal(guest.control(0xC1, GET_INFO, length=64)[0], SUCCESS)
 
 
 def test_a_stall_lasts_until_it_is_cleared(tmp):
     with Board(tmp, "--rate", "max") as board, Guest(board) as guest:
         guest.configure()
-        board.tell("stall")
+        board.command("stall")
         guest.start()
         guest.submit(3)
         for _ in range(3):
-            equal(guest.take()[1], STALL)
+            equal(guest.receive_bulk()[1], STALL)
         equal(guest.control(0x82, 0, 0, ENDPOINT, 2), (SUCCESS, b"\1\0"), "GET_STATUS: halted")
         equal(guest.control(0x02, 1, 0, ENDPOINT), (SUCCESS, b""), "CLEAR_FEATURE")
         guest.submit()
-        equal(guest.take()[1], SUCCESS)
+        equal(guest.receive_bulk()[1], SUCCESS)
 
 
 def test_failed_transfers_have_their_status_and_the_data_before_it(tmp):
@@ -537,16 +537,16 @@ def test_failed_transfers_have_their_status_and_the_data_before_it(tmp):
         guest.configure()
         guest.start()
         for command, wanted in (("overflow 100", BABBLE), ("protocol-error", IOERROR), ("timeout 1000", TIMEOUT)):
-            board.tell(command)
+            board.command(command)
             guest.submit(2)
-            _, status, data = guest.take()
+            _, status, data = guest.receive_bulk()
             equal(status, wanted, command)
             if wanted == TIMEOUT:
                 equal(len(data), 1000)
-            equal(guest.take()[1], SUCCESS, f"after {command}")
+            equal(guest.receive_bulk()[1], SUCCESS, f"after {command}")
 
 
-def test_what_the_board_does_not_have_is_refused(tmp):
+def test_unsupported_requests_are_refused(tmp):
     with Board(tmp) as board, Guest(board) as guest:
         guest.configure()
         guest.send(START_ISO, 1, bytes([0x82, 8, 2]))
@@ -566,27 +566,28 @@ def test_what_the_board_does_not_have_is_refused(tmp):
         guest.send(FREE_STREAMS, 8, struct.pack("<I", 1 << 17))
         equal(guest.wait(STREAMS_STATUS, 8), struct.pack("<IIB", 1 << 17, 0, INVAL))
         guest.submit(endpoint=0x84)
-        equal(guest.take()[1:], (INVAL, b""), "no such endpoint")
+        equal(guest.receive_bulk()[1:], (INVAL, b""), "no such endpoint")
         guest.submit(size=(16 << 20) + 1)
-        equal(guest.take()[1:], (INVAL, b""), "too large")
+        equal(guest.receive_bulk()[1:], (INVAL, b""), "too large")
         guest.send(BULK, 9, struct.pack("<BBHIH", 1, 0, 3, 0, 0), b"OUT")
         equal(guest.wait(BULK, 9), struct.pack("<BBHIH", 1, INVAL, 0, 0, 0))
         guest.send(BULK, 10, struct.pack("<BBHIH", ENDPOINT, 0, 512, 1, 0))
         equal(guest.wait(BULK, 10), struct.pack("<BBHIH", ENDPOINT, INVAL, 0, 1, 0), "a stream of the endpoint")
-        # The direction of a request and of its endpoint are two things, and there is one control endpoint.
+        # The direction is in the request type and in the endpoint, which may disagree; and there is only one control
+        # endpoint.
         guest.send(CONTROL, 11, struct.pack("<4B3H", 0x80, START, 0x41, 0, 0, 0, 8))
-        equal(guest.take_control(11), (INVAL, b""))
+        equal(guest.receive_control(11), (INVAL, b""))
         guest.send(CONTROL, 12, struct.pack("<4B3H", 0, GET_INFO, 0xC1, 0, 0, 0, 2), b"ab")
-        equal(guest.take_control(12), (INVAL, b""))
+        equal(guest.receive_control(12), (INVAL, b""))
         guest.send(CONTROL, 13, struct.pack("<4B3H", 0x81, GET_INFO, 0xC1, 0, 0, 0, 64))
-        equal(guest.take_control(13), (INVAL, b""))
+        equal(guest.receive_control(13), (INVAL, b""))
         equal(guest.control(0xC1, GET_INFO, length=64)[0], SUCCESS)
 
 
 # ---- plugged in and out
 
 
-def test_unplugged_the_socket_is_closed_and_plugged_the_next_one_gets_in(tmp):
+def test_an_unplug_closes_the_socket_and_a_plug_accepts_the_next_guest(tmp):
     with Board(tmp, "--rate", "max") as board:
         total = 0
         for round_number in range(1, 4):
@@ -594,30 +595,30 @@ def test_unplugged_the_socket_is_closed_and_plugged_the_next_one_gets_in(tmp):
                 guest.configure()
                 guest.start()
                 guest.stream_until(has_bytes(200000))
-                board.say("unplug\n")
-                guest.take_rest()
+                board.write("unplug\n")
+                guest.receive_rest()
                 guest.socket.close()
-                equal(board.answer(), "ok")
-                equal(board.ask("state"), "unplugged")
+                equal(board.read_answer(), "ok")
+                equal(board.query("state"), "unplugged")
                 total += len(guest.stream)
                 equal(board.sent()["bytes"], total, "what was sent was delivered")
-            assert board.ask("unplug").startswith("error: ")
-            with Guest(board, greets=False) as waiting:
-                # As QEMU does, that tries again each second: it gets no answer before the plug.
+            assert board.query("unplug").startswith("error: ")
+            with Guest(board, says_hello=False) as waiting:
+                # As QEMU does when it retries every second: there is no answer before the plug.
                 equal(select.select([waiting.socket], [], [], 0.1)[0], [])
-                equal(board.ask("state"), "unplugged")
+                equal(board.query("state"), "unplugged")
             equal(board.sent()["starts"], round_number)
-            board.tell("plug")
-            assert board.ask("plug").startswith("error: ")
+            board.command("plug")
+            assert board.query("plug").startswith("error: ")
         with Guest(board) as guest:
             guest.configure()
-            board.tell("send 1000")
+            board.command("send 1000")
             guest.start()
             guest.stream_until(has_bytes(8000))
             equal(Frames(guest.stream).lost, 0, "nothing of before the unplug")
 
 
-def test_what_it_sends_is_kept_of_each_connection(tmp):
+def test_the_stream_of_each_connection_is_kept(tmp):
     with Board(tmp, "--keep", tmp / "kept") as board:
         streams = []
         for _ in range(2):
@@ -625,14 +626,14 @@ def test_what_it_sends_is_kept_of_each_connection(tmp):
                 guest.start()
                 guest.stream_until(has_bytes(300000))
                 guest.stop()
-                board.ask("state")
+                board.query("state")
                 streams.append(bytes(guest.stream))
-            wait_until(lambda: board.ask("state") == "alone", "the end of the connection")
+            wait_until(lambda: board.query("state") == "waiting", "the end of the connection")
         for number, stream in enumerate(streams, 1):
             equal((tmp / f"kept.{number}").read_bytes(), stream, f"connection {number}")
         assert not (tmp / "kept.3").exists()
     with Board(tmp, "--keep", tmp / "no" / "such") as board:
-        Guest(board, greets=False)
+        Guest(board, says_hello=False)
         equal(board.process.wait(TIMEOUT_S), 1, "the exit code where it can't keep anything")
 
 
@@ -644,19 +645,19 @@ def test_a_machine_that_is_switched_off_is_an_unplug(tmp):
                 guest.configure()
                 guest.start()
                 guest.stream_until(has_bytes(100000))
-            wait_until(lambda: board.ask("state") == "alone", "it is seen")
+            wait_until(lambda: board.query("state") == "waiting", "it is seen")
         equal(board.sent()["plugs"], plugs + 2, "the first one was plugged in from the start")
 
 
 def test_one_machine_at_a_time(tmp):
-    with Board(tmp) as board, Guest(board) as first, Guest(board, greets=False) as second:
+    with Board(tmp) as board, Guest(board) as first, Guest(board, says_hello=False) as second:
         first.configure()
         equal(select.select([second.socket], [], [], 0.1)[0], [])
         first.socket.close()
         second.wait(HELLO)
 
 
-# ---- guests that are broken or mean
+# ---- broken or hostile guests
 
 
 def hello(caps=QEMU_CAPS, data=None):
@@ -693,34 +694,34 @@ BROKEN = {
 }
 
 
-def test_what_is_no_usbredir_ends_its_connection_and_nothing_else(tmp):
+def test_invalid_usbredir_ends_only_its_connection(tmp):
     with Board(tmp) as board:
         for what, data in BROKEN.items():
-            with Guest(board, greets=False) as guest:
+            with Guest(board, says_hello=False) as guest:
                 try:
                     guest.socket.sendall(data)
                 except (BrokenPipeError, ConnectionResetError):
                     pass
                 guest.ends()
-            wait_until(lambda: board.ask("state") == "alone", what)
+            wait_until(lambda: board.query("state") == "waiting", what)
         with Guest(board) as guest:
             guest.configure()
 
 
-def test_a_connection_cut_at_any_byte_is_just_over(tmp):
+def test_a_connection_may_be_cut_at_any_byte(tmp):
     data = hello() + long_packet(SET_CONFIGURATION, b"\1") + \
         long_packet(CONTROL, struct.pack("<4B3H", 0, START, 0x41, 0, 0, 0, 4), b"data") + \
         long_packet(BULK, struct.pack("<BBHIH", ENDPOINT, 0, 4096, 0, 0))
     with Board(tmp) as board:
         for n in range(len(data)):
-            with Guest(board, greets=False) as guest:
+            with Guest(board, says_hello=False) as guest:
                 guest.socket.sendall(data[:n])
         with Guest(board) as guest:
             guest.configure()
 
 
-def test_packets_may_come_byte_by_byte(tmp):
-    with Board(tmp) as board, Guest(board, greets=False) as guest:
+def test_packets_may_arrive_byte_by_byte(tmp):
+    with Board(tmp) as board, Guest(board, says_hello=False) as guest:
         for byte in hello() + long_packet(GET_CONFIGURATION) + long_packet(GET_CONFIGURATION):
             guest.socket.sendall(bytes([byte]))
         guest._connect()
@@ -728,7 +729,7 @@ def test_packets_may_come_byte_by_byte(tmp):
         equal(guest.wait(CONFIGURATION_STATUS, 5), bytes(2))
 
 
-def test_any_bytes_do_no_harm(tmp):
+def test_arbitrary_bytes_are_harmless(tmp):
     rng = random.Random(1)
     kinds = [*range(28), *range(100, 105)]
     with Board(tmp, "--rate", "max") as board:
@@ -737,7 +738,7 @@ def test_any_bytes_do_no_harm(tmp):
             for _ in range(rng.randrange(20)):
                 body = rng.randbytes(rng.choice((0, 1, 2, 4, 10, 30)))
                 data += long_packet(rng.choice(kinds), rng.choice((b"\x81", b"\x80", b"")) + body)
-            with Guest(board, greets=False) as guest:
+            with Guest(board, says_hello=False) as guest:
                 try:
                     guest.socket.sendall(data)
                     guest.socket.shutdown(socket.SHUT_WR)
@@ -748,7 +749,7 @@ def test_any_bytes_do_no_harm(tmp):
 
 
 def flood(guest, data):
-    """Sends for as long as the other side takes it: until nothing went in for half a second. Returns the bytes."""
+    """Sends until the other side has accepted nothing for half a second. Returns the number of bytes."""
     guest.socket.setblocking(False)
     given, taken_at, at = 0, time.monotonic(), 0
     while time.monotonic() - taken_at < 0.5 and given < 200 << 20:
@@ -760,7 +761,7 @@ def flood(guest, data):
     return given
 
 
-def test_a_guest_that_never_reads_is_not_read_either(tmp):
+def test_a_guest_that_never_reads_does_not_use_up_memory(tmp):
     requests = {
         "descriptors": long_packet(CONTROL, struct.pack("<4B3H", 0x80, 6, 0x80, 0, 0x0200, 0, 255)),
         "large transfers": long_packet(BULK, struct.pack("<BBHIH", ENDPOINT, 0, 0, 0, 256)),
@@ -773,7 +774,7 @@ def test_a_guest_that_never_reads_is_not_read_either(tmp):
             before = board.memory_kib()
             given = flood(guest, data * 1000)
             assert given < 100 << 20, f"{what}: {given} bytes were taken"
-            equal(board.ask("state"), "connected", what)
+            equal(board.query("state"), "connected", what)
             if not harness.is_sanitized():
                 assert board.memory_kib() - before < 64 << 10, f"{what}: {before} and {board.memory_kib()} KiB"
 
@@ -784,20 +785,20 @@ def test_an_unplug_does_not_wait_for_a_guest_that_never_reads(tmp):
         guest.start()
         guest.submit(8, size=4 << 20)
         wait_until(lambda: board.sent()["bytes"] > 0, "the first is on its way")
-        board.tell("unplug")
+        board.command("unplug")
         guest.ends()
 
 
-def test_only_so_many_transfers_are_held(tmp):
+def test_the_number_of_held_transfers_is_limited(tmp):
     with Board(tmp) as board, Guest(board) as guest:
         guest.configure()
         guest.submit(4096)
         guest.submit(10)
         for number in guest.pending[4096:]:
-            equal(guest.take(), (number, INVAL, b""))
+            equal(guest.receive_bulk(), (number, INVAL, b""))
         equal(guest.control(0xC1, GET_INFO, length=64)[0], INVAL)
         guest.cancel(guest.pending[0])
-        equal(guest.take()[1], CANCELLED)
+        equal(guest.receive_bulk()[1], CANCELLED)
         equal(guest.control(0xC1, GET_INFO, length=64)[0], SUCCESS)
 
 
@@ -818,10 +819,10 @@ def test_help_has_a_command_line_for_qemu(tmp):
     equal(os.listdir(tmp), [])
 
 
-def test_it_ends_with_its_input_quit_or_a_signal_and_removes_the_socket(tmp):
+def test_it_ends_on_end_of_input_quit_or_a_signal_and_removes_the_socket(tmp):
     ways = {
         "the end of input": Board.end,
-        "quit": lambda board: board.say("sent\nquit\nsent\n"),
+        "quit": lambda board: board.write("sent\nquit\nsent\n"),
         "SIGTERM": lambda board: board.process.send_signal(signal.SIGTERM),
         "SIGINT": lambda board: board.process.send_signal(signal.SIGINT),
     }
@@ -837,7 +838,7 @@ def test_it_ends_with_its_input_quit_or_a_signal_and_removes_the_socket(tmp):
                     guest.socket.close()
 
 
-def test_a_socket_in_use_is_left_alone_and_one_left_over_is_taken(tmp):
+def test_a_socket_in_use_is_kept_and_a_stale_one_is_replaced(tmp):
     with Board(tmp) as board:
         done = run(PROGRAM, board.path)
         equal(done.returncode, 1)
@@ -860,11 +861,11 @@ def test_a_socket_in_use_is_left_alone_and_one_left_over_is_taken(tmp):
 
 def test_commands_are_answered_in_order_one_line_each(tmp):
     with Board(tmp) as board:
-        board.say("state\nrate 5\nfrob\n\nsent\n" + "x" * 100000 + "\nstate\n")
-        equal(board.answer(), "alone")
-        equal(board.answer(), "ok")
-        assert board.answer().startswith("error: ")
-        assert board.answer().startswith("error: ")
-        json.loads(board.answer())
-        equal(board.answer(), "error: the line is too long")
-        equal(board.answer(), "alone")
+        board.write("state\nrate 5\nfrob\n\nsent\n" + "x" * 100000 + "\nstate\n")
+        equal(board.read_answer(), "waiting")
+        equal(board.read_answer(), "ok")
+        assert board.read_answer().startswith("error: ")
+        assert board.read_answer().startswith("error: ")
+        json.loads(board.read_answer())
+        equal(board.read_answer(), "error: line too long")
+        equal(board.read_answer(), "waiting")

@@ -88,7 +88,7 @@ TEST_RIG(the_samples_are_those_of_the_simulated_bus)
 	bc_sim_close(sim);
 }
 
-TEST_RIG(ticks_rise_from_lap_to_lap)
+TEST_RIG(ticks_increase_from_lap_to_lap)
 {
 	open_board(rig, &(struct board_options){.seed = 2});
 	command(rig, "send 1000000");
@@ -106,7 +106,7 @@ TEST_RIG(a_stopped_board_ends_with_its_last_frame)
 	for (size_t i = 0; i < sizeof(rates) / sizeof(rates[0]); i++) {
 		open_board(rig, &(struct board_options){.rate = rates[i]});
 		start(rig);
-		rig->now_ns += 90 * MS_NS; /* none of the slow ones has sent its first frame */
+		rig->now_ns += 90 * MS_NS; /* none of the slow ones has sent its first frame yet */
 		transfer(rig);
 		stop(rig);
 		drain(rig);
@@ -160,7 +160,7 @@ TEST_RIG(the_same_calls_give_the_same_stream)
 
 /* Time */
 
-TEST_RIG(a_paced_board_makes_its_samples_by_the_time)
+TEST_RIG(a_paced_board_makes_samples_at_its_rate)
 {
 	static const uint64_t rates[] = {1, 7, 1000, 99999, 1000003, 7777777};
 
@@ -176,7 +176,7 @@ TEST_RIG(a_paced_board_makes_its_samples_by_the_time)
 	}
 }
 
-TEST_RIG(a_frame_goes_out_when_it_is_full_or_a_tenth_of_a_second_old)
+TEST_RIG(a_frame_is_sent_when_it_is_full_or_a_tenth_of_a_second_old)
 {
 	open_board(rig, &(struct board_options){.rate = 1000});
 	start(rig);
@@ -224,7 +224,7 @@ TEST_RIG(an_idle_board_sends_heartbeats)
 	stop_and_check(rig);
 }
 
-TEST_RIG(a_heartbeat_is_not_ahead_of_samples_that_wait)
+TEST_RIG(a_heartbeat_is_not_ahead_of_pending_samples)
 {
 	open_board(rig, &(struct board_options){.rate = 50});
 	command(rig, "heartbeat 7");
@@ -236,7 +236,7 @@ TEST_RIG(a_heartbeat_is_not_ahead_of_samples_that_wait)
 	check_ledger(rig);
 }
 
-TEST_RIG(a_rate_can_change)
+TEST_RIG(the_rate_can_be_changed)
 {
 	open_board(rig, &(struct board_options){.rate = 1000});
 	start(rig);
@@ -255,7 +255,7 @@ TEST_RIG(a_rate_can_change)
 	assert_int_equal(rig->receiver.sequence_gaps, 0);
 }
 
-TEST_RIG(send_makes_exactly_so_many)
+TEST_RIG(send_makes_exactly_that_many_samples)
 {
 	static const uint64_t rates[] = {0, 4567};
 
@@ -275,7 +275,7 @@ TEST_RIG(send_makes_exactly_so_many)
 	}
 }
 
-TEST_RIG(a_frozen_board_sends_nothing_and_goes_on)
+TEST_RIG(a_frozen_board_sends_nothing_until_it_is_thawed)
 {
 	open_board(rig, &(struct board_options){.rate = 1000});
 	start(rig);
@@ -294,7 +294,7 @@ TEST_RIG(a_frozen_board_sends_nothing_and_goes_on)
 	assert_int_equal(rig->receiver.sequence_gaps, 0);
 }
 
-TEST_RIG(frames_have_so_many_samples_at_most)
+TEST_RIG(frames_have_at_most_the_configured_samples)
 {
 	static const uint32_t sizes[] = {1, 2, 77, 2047, 2048};
 
@@ -312,7 +312,7 @@ TEST_RIG(frames_have_so_many_samples_at_most)
 
 /* Power */
 
-TEST_RIG(an_unplugged_board_begins_anew)
+TEST_RIG(an_unplug_resets_the_board)
 {
 	open_board(rig, &(struct board_options){.rate = 200000});
 	start(rig);
@@ -334,7 +334,7 @@ TEST_RIG(an_unplugged_board_begins_anew)
 
 	rig->now_ns += SECOND_NS;
 	board_plug(rig->board, rig->now_ns);
-	board_plug(rig->board, rig->now_ns); /* says nothing new */
+	board_plug(rig->board, rig->now_ns); /* has no effect */
 	assert_int_equal(board_sent(rig->board).plugs, 2);
 	assert_int_equal(transfer(rig), BOARD_NAK);
 	rig->now_ns += SECOND_NS;
@@ -362,7 +362,7 @@ TEST_RIG(the_tick_falls_after_a_loss_of_power)
 	}
 }
 
-TEST_RIG(a_board_with_its_own_power_goes_on_over_an_unplug)
+TEST_RIG(a_self_powered_board_keeps_running_over_an_unplug)
 {
 	open_board(rig, &(struct board_options){.rate = 100000, .fifo_samples = 50000});
 	command(rig, "self-powered on");
@@ -387,7 +387,7 @@ TEST_RIG(a_board_with_its_own_power_goes_on_over_an_unplug)
 
 /* raw6 */
 
-TEST_RIG(raw6_is_the_samples_and_nothing_else)
+TEST_RIG(raw6_contains_only_samples)
 {
 	static uint8_t raw[1 << 16], framed[1 << 16];
 	size_t n = 0;
@@ -415,7 +415,7 @@ TEST_RIG(raw6_is_the_samples_and_nothing_else)
 	}
 }
 
-/* Of raw6: takes all there is and returns the bytes. */
+/* For raw6: reads everything and returns the bytes. */
 static uint64_t drain_raw(struct rig *rig)
 {
 	uint64_t bytes = 0;
@@ -428,7 +428,7 @@ static uint64_t drain_raw(struct rig *rig)
 	return bytes;
 }
 
-TEST_RIG(raw6_stops_without_a_word)
+TEST_RIG(raw6_stops_without_a_last_frame)
 {
 	open_board(rig, &(struct board_options){
 				.rate = 1234, .form = BOARD_RAW6, .packet_bytes = 64, .agents = 3});
@@ -477,7 +477,7 @@ TEST_RIG(raw6_counts_whole_samples_of_each_run)
 	}
 }
 
-TEST_RIG(raw6_loses_without_a_word)
+TEST_RIG(raw6_does_not_report_losses)
 {
 	static const char *const refused[] = {"corrupt", "garbage 5", "lose-frames 1", "trigger"};
 

@@ -10,7 +10,7 @@ static void ftdi_set(struct rig *rig, uint8_t request, uint16_t value, uint16_t 
 	assert_int_equal(control(rig, 0x40, request, value, index, 0), 0);
 }
 
-/* One transfer, its status bytes checked and taken off. */
+/* Runs one transfer; checks and removes its status bytes. */
 static int ftdi_transfer(struct rig *rig, size_t packet)
 {
 	static uint8_t data[sizeof(rig->data)];
@@ -83,7 +83,7 @@ TEST_RIG(ftdi_streams_in_sync_fifo_mode)
 	}
 }
 
-TEST_RIG(ftdi_data_end_with_a_packet_that_is_not_full)
+TEST_RIG(ftdi_data_ends_with_a_short_packet)
 {
 	open_board(rig, &ftdi);
 	command(rig, "send 59"); /* 508 bytes of a frame */
@@ -93,13 +93,13 @@ TEST_RIG(ftdi_data_end_with_a_packet_that_is_not_full)
 	command(rig, "send 59");
 	command(rig, "garbage 2");
 	assert_int_equal(ftdi_transfer(rig, 512), 0);
-	assert_int_equal(rig->bytes, 514); /* a full one, and status alone */
+	assert_int_equal(rig->bytes, 514); /* a full one, and a status-only one */
 	assert_int_equal(ftdi_transfer(rig, 512), BOARD_NAK);
 	assert_int_equal(rig->receiver.samples, 118);
 	check_ledger(rig);
 }
 
-TEST_RIG(ftdi_remembers_what_was_set)
+TEST_RIG(ftdi_remembers_its_settings)
 {
 	open_board(rig, &ftdi);
 	ftdi_set(rig, 0, 0, 1);
@@ -177,7 +177,7 @@ TEST_RIG(ftdi_bytes_that_did_not_arrive_are_taken_back)
 	}
 }
 
-TEST_RIG(a_board_that_answers_no_requests_sends_unasked)
+TEST_RIG(a_board_that_answers_no_requests_sends_by_itself)
 {
 	for (int i = 0; i < 4; i++) {
 		open_board(rig, &(struct board_options){.is_ftdi = i % 2 == 1});
@@ -201,7 +201,7 @@ TEST_RIG(a_board_that_answers_no_requests_sends_unasked)
 
 /* Descriptors and requests */
 
-/* A configuration as a host walks it. */
+/* Walks a configuration as a host does. */
 struct walk {
 	unsigned interfaces;
 	unsigned settings;
@@ -302,7 +302,7 @@ TEST_RIG(descriptors_are_complete_at_every_speed)
 	}
 }
 
-TEST_RIG(descriptors_are_cut_to_the_room)
+TEST_RIG(descriptors_are_cut_to_the_buffer)
 {
 	open_board(rig, &(struct board_options){.serial = "0"});
 	for (unsigned type = 0; type < 256; type++) {
@@ -320,7 +320,7 @@ TEST_RIG(descriptors_are_cut_to_the_room)
 	}
 }
 
-TEST_RIG(ids_and_texts_are_as_reported)
+TEST_RIG(ids_and_texts_are_as_configured)
 {
 	open_board(rig, &(struct board_options){.vid = 0xABCD, .pid = 0x1234});
 	get_descriptor(rig, 1, 0);
@@ -332,7 +332,7 @@ TEST_RIG(ids_and_texts_are_as_reported)
 	command(rig, "serial A \\x00\\xff\\x5C");
 	command(rig, "firmware a version of more than 16");
 	get_descriptor(rig, 1, 0);
-	assert_int_equal(rig->data[16], 0); /* not before it is plugged in anew */
+	assert_int_equal(rig->data[16], 0); /* not before the next plug */
 	board_unplug(rig->board);
 	board_plug(rig->board, rig->now_ns);
 	get_descriptor(rig, 1, 0);
@@ -344,7 +344,7 @@ TEST_RIG(ids_and_texts_are_as_reported)
 	assert_memory_equal(rig->data + 32, "A \0\xff\\\0\0", 7);
 }
 
-TEST_RIG(get_info_says_what_the_board_is)
+TEST_RIG(get_info_describes_the_board)
 {
 	static const uint8_t zeros[32];
 
@@ -396,7 +396,7 @@ TEST_RIG(standard_requests_are_answered)
 	assert_int_equal(control(rig, 0xA0, 6, 0x0100, 0, 64), -EPIPE);
 }
 
-TEST_RIG(hostile_set_up_packets_never_write_beyond_their_data)
+TEST_RIG(hostile_setup_packets_never_write_beyond_their_data)
 {
 	static const uint16_t lengths[] = {0, 1, 2, 7, 18, 63, 64, 255, 4096, 65535};
 	static const char *const lies[] = {"lie none", "lie wild-info", "lie many-interfaces"};
@@ -437,7 +437,7 @@ static struct walk walk_with_lie(struct rig *rig, const char *lie)
 	return walk(rig->data, n);
 }
 
-TEST_RIG(each_lie_about_the_endpoint_is_reported)
+TEST_RIG(each_lie_about_the_endpoint_is_in_the_descriptors)
 {
 	struct walk w;
 
@@ -460,7 +460,7 @@ TEST_RIG(each_lie_about_the_endpoint_is_reported)
 	assert_int_equal(bc_le16(w.endpoint + 4), 512);
 }
 
-TEST_RIG(each_lie_about_lengths_is_reported)
+TEST_RIG(each_lie_about_lengths_is_in_the_descriptors)
 {
 	open_board(rig, &(struct board_options){0});
 	command(rig, "lie truncated-config");
@@ -487,7 +487,7 @@ TEST_RIG(each_lie_about_lengths_is_reported)
 	assert_int_equal(get_descriptor(rig, 3, 3), 0);
 }
 
-TEST_RIG(among_many_interfaces_the_last_is_the_boards)
+TEST_RIG(of_many_interfaces_the_last_is_the_boards)
 {
 	open_board(rig, &(struct board_options){0});
 	struct walk w = walk_with_lie(rig, "lie many-interfaces");
@@ -501,7 +501,7 @@ TEST_RIG(among_many_interfaces_the_last_is_the_boards)
 	transfers(rig, 1);
 }
 
-TEST_RIG(the_endpoint_can_be_in_an_alternate_setting_alone)
+TEST_RIG(the_endpoint_can_be_only_in_an_alternate_setting)
 {
 	open_board(rig, &(struct board_options){0});
 	struct walk w = walk_with_lie(rig, "lie alternate");
@@ -520,7 +520,7 @@ TEST_RIG(the_endpoint_can_be_in_an_alternate_setting_alone)
 
 /* Commands and options */
 
-TEST_RIG(a_command_that_is_wrong_changes_nothing)
+TEST_RIG(an_invalid_command_changes_nothing)
 {
 	static const char *const wrong[] = {"", " ", "rat 5", "rate", "rate ", "rate 0", "rate -1",
 		"rate 5x", "rate 1000000001", "rate 99999999999999999999999", "send", "send x",

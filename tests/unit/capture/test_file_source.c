@@ -22,10 +22,10 @@ TEST_THREADS;
 
 struct fixture {
 	struct temp_dir dir;
-	struct trace large;   /* of bytes, 5 MiB and a bit: more than is read ahead */
+	struct trace large;   /* 5 MiB and a bit of bytes: more than is read ahead */
 	struct trace segment; /* sealed, of CHUNKS chunks */
-	struct trace records; /* in it */
-	size_t third_chunk;   /* its place in the segment */
+	struct trace records; /* in the segment */
+	size_t third_chunk;   /* offset in the segment */
 	struct raw_blocks raw;
 };
 
@@ -114,7 +114,7 @@ static void assert_gave(const struct source_run *run, const uint8_t *bytes, size
 
 /* Whole files */
 
-TEST_F(every_format_comes_whole_and_in_order_compressed_or_not)
+TEST_F(every_format_arrives_whole_and_in_order_compressed_or_not)
 {
 	static const enum bc_format formats[] = {BC_FORMAT_BCP1, BC_FORMAT_RAW6, BC_FORMAT_BYU,
 		BC_FORMAT_BYU_BE, BC_FORMAT_BYU16, BC_FORMAT_BYU24};
@@ -144,7 +144,7 @@ TEST_F(every_format_comes_whole_and_in_order_compressed_or_not)
 	trace_free(&bcp1);
 }
 
-TEST_F(a_file_of_any_few_bytes_comes_whole)
+TEST_F(a_file_of_a_few_bytes_arrives_whole)
 {
 	for (size_t n = 0; n < 30; n++) {
 		struct source_run run;
@@ -157,7 +157,7 @@ TEST_F(a_file_of_any_few_bytes_comes_whole)
 	}
 }
 
-TEST_F(a_large_file_comes_whole_however_often_each_piece_is_refused)
+TEST_F(a_large_file_arrives_whole_even_if_pieces_are_refused)
 {
 	for (unsigned refusals = 0; refusals <= 3; refusals++) {
 		struct source_run run;
@@ -171,7 +171,7 @@ TEST_F(a_large_file_comes_whole_however_often_each_piece_is_refused)
 	}
 }
 
-TEST_F(a_segment_comes_chunk_by_chunk_however_often_each_is_refused)
+TEST_F(a_segment_arrives_by_chunk_even_if_chunks_are_refused)
 {
 	for (unsigned refusals = 0; refusals <= 3; refusals++) {
 		struct source_run run;
@@ -189,7 +189,7 @@ TEST_F(a_segment_comes_chunk_by_chunk_however_often_each_is_refused)
 
 /* Files that are not whole */
 
-TEST_F(a_damaged_chunk_is_reported_in_its_place_and_its_records_are_missed)
+TEST_F(a_damaged_chunk_is_reported_in_place_and_its_records_counted_missing)
 {
 	size_t chunk = (size_t)CHUNK_RECORDS * BC_RECORD_BYTES;
 
@@ -202,7 +202,7 @@ TEST_F(a_damaged_chunk_is_reported_in_its_place_and_its_records_are_missed)
 		open_run(f, &run, "damaged", BC_FORMAT_UNKNOWN);
 		run.refusals = refusals;
 		source_run_all(&run);
-		assert_int_equal(run.status, 0); /* its index is there */
+		assert_int_equal(run.status, 0); /* the index is intact */
 		assert_int_equal(run.damages, 1);
 		snprintf(place, sizeof(place), "offset %zu,", f->third_chunk);
 		assert_non_null(strstr(run.damage, place));
@@ -216,7 +216,7 @@ TEST_F(a_damaged_chunk_is_reported_in_its_place_and_its_records_are_missed)
 	}
 }
 
-TEST_F(a_segment_without_its_index_gives_its_chunks_and_is_said_to_be_torn)
+TEST_F(a_segment_without_index_gives_its_chunks_and_is_reported_torn)
 {
 	struct source_run run;
 
@@ -230,12 +230,12 @@ TEST_F(a_segment_without_its_index_gives_its_chunks_and_is_said_to_be_torn)
 	source_run_close(&run);
 }
 
-TEST_F(torn_lz4_gives_what_is_whole_and_is_said_to_be_torn)
+TEST_F(torn_lz4_gives_its_whole_part_and_is_reported_torn)
 {
 	struct trace packed = trace_to_lz4(&f->large, false);
 	struct source_run run;
 
-	/* Its bytes don't shrink: each block of 65,536 stands behind four of length. */
+	/* Incompressible data: each block of 65,536 bytes follows four bytes of length. */
 	temp_write(&f->dir, "torn", packed.bytes, 7 + 20 * 65540 + 1000);
 	open_run(f, &run, "torn", BC_FORMAT_RAW6);
 	source_run_all(&run);
@@ -247,7 +247,7 @@ TEST_F(torn_lz4_gives_what_is_whole_and_is_said_to_be_torn)
 	trace_free(&packed);
 }
 
-TEST_F(a_format_that_cannot_be_reported_is_said_to_and_how_to_name_it)
+TEST_F(an_unknown_format_is_reported_with_how_to_specify_it)
 {
 	struct source_run run;
 
@@ -260,7 +260,7 @@ TEST_F(a_format_that_cannot_be_reported_is_said_to_and_how_to_name_it)
 	source_run_close(&run);
 }
 
-TEST_F(what_cannot_be_opened_is_refused_at_once)
+TEST_F(a_file_that_cannot_be_opened_fails_immediately)
 {
 	struct source_run run;
 	char path[TEMP_PATH_BYTES];
@@ -278,7 +278,7 @@ TEST_F(what_cannot_be_opened_is_refused_at_once)
 
 /* Stopping and closing */
 
-TEST_F(it_can_be_closed_without_a_start)
+TEST_F(a_source_can_be_closed_without_a_start)
 {
 	struct source_run run;
 
@@ -288,9 +288,9 @@ TEST_F(it_can_be_closed_without_a_start)
 	assert_int_equal(run.pieces, 0);
 }
 
-/* At the start, and when any number of pieces is taken; by the sink within its call or on the next
- * turn; while pieces are refused or not. */
-TEST_F(stopped_at_any_piece_it_ends_once_and_nothing_comes_behind)
+/* At the start, and after any number of pieces; by the sink in its call or on the next turn; with
+ * and without refused pieces. */
+TEST_F(a_stop_at_any_piece_ends_the_stream_once)
 {
 	for (uint32_t pieces = 0; pieces <= CHUNKS; pieces++) {
 		for (int within = 0; within < 2; within++) {
@@ -299,7 +299,7 @@ TEST_F(stopped_at_any_piece_it_ends_once_and_nothing_comes_behind)
 				open_run(f, &run, "s", BC_FORMAT_UNKNOWN);
 				run.act = ACT_STOP;
 				run.act_at = pieces;
-				run.acts_within = within;
+				run.acts_in_call = within;
 				run.refusals = refusals;
 				source_run_all(&run);
 				assert_int_equal(run.ends, 1);
@@ -315,7 +315,7 @@ TEST_F(stopped_at_any_piece_it_ends_once_and_nothing_comes_behind)
 	}
 }
 
-TEST_F(closed_at_any_piece_nothing_more_comes)
+TEST_F(a_close_at_any_piece_ends_the_delivery)
 {
 	for (uint32_t pieces = 0; pieces < CHUNKS; pieces++) {
 		for (int within = 0; within < 2; within++) {
@@ -324,9 +324,9 @@ TEST_F(closed_at_any_piece_nothing_more_comes)
 				open_run(f, &run, "s", BC_FORMAT_UNKNOWN);
 				run.act = ACT_CLOSE;
 				run.act_at = pieces;
-				run.acts_within = within;
+				run.acts_in_call = within;
 				run.refusals = refusals;
-				source_run_all(&run); /* asserts it */
+				source_run_all(&run); /* checks the result */
 				assert_int_equal(
 					run.ends, within || pieces < CHUNKS - 3 ? 0 : run.ends);
 				source_run_close(&run);
@@ -335,15 +335,15 @@ TEST_F(closed_at_any_piece_nothing_more_comes)
 	}
 }
 
-TEST_F(it_can_be_closed_within_its_end)
+TEST_F(a_source_can_be_closed_in_its_end_callback)
 {
 	for (int is_stopped = 0; is_stopped < 2; is_stopped++) {
 		struct source_run run;
 		open_run(f, &run, "s", BC_FORMAT_UNKNOWN);
-		run.closes_within_end = true;
+		run.closes_in_end = true;
 		run.act = is_stopped ? ACT_STOP : ACT_NONE;
 		run.act_at = is_stopped ? 2 : NEVER;
-		run.acts_within = true;
+		run.acts_in_call = true;
 		source_run_all(&run);
 		assert_int_equal(run.ends, 1);
 		assert_int_equal(run.chunks, is_stopped ? 2 : CHUNKS);
@@ -351,7 +351,7 @@ TEST_F(it_can_be_closed_within_its_end)
 	}
 }
 
-TEST_F(closed_while_its_thread_waits_for_room_it_closes)
+TEST_F(a_source_can_be_closed_while_its_thread_waits_for_a_free_piece)
 {
 	struct source_run run;
 
@@ -359,7 +359,7 @@ TEST_F(closed_while_its_thread_waits_for_room_it_closes)
 	run.refusals = 50; /* long enough for all pieces to be filled */
 	run.act = ACT_CLOSE;
 	run.act_at = 1;
-	run.acts_within = true;
+	run.acts_in_call = true;
 	source_run_all(&run);
 	source_run_close(&run);
 }
@@ -374,7 +374,7 @@ static void make_fifo(struct fixture *f)
 	assert_int_equal(mkfifo(temp_path(&f->dir, "fifo", path), 0600), 0);
 }
 
-TEST_F(a_fifo_that_nobody_writes_to_can_be_stopped_and_closed)
+TEST_F(a_fifo_without_a_writer_can_be_stopped_and_closed)
 {
 	make_fifo(f);
 	for (int is_stopped = 0; is_stopped < 2; is_stopped++) {
@@ -409,7 +409,7 @@ TEST_F(a_fifo_that_nobody_writes_to_can_be_stopped_and_closed)
 
 struct feeder {
 	const char *path;
-	int fd; /* when there is no path */
+	int fd; /* if there is no path */
 	const struct trace *trace;
 	size_t step;
 };
@@ -431,7 +431,7 @@ static void *feed(void *context)
 	return NULL;
 }
 
-TEST_F(a_fifo_is_read_from_a_writer_that_comes_later)
+TEST_F(a_fifo_is_read_when_a_writer_opens_it_later)
 {
 	struct trace bcp1 = trace_of_sim(1, 20000, 2);
 
@@ -454,7 +454,7 @@ TEST_F(a_fifo_is_read_from_a_writer_that_comes_later)
 	trace_free(&bcp1);
 }
 
-/* Closes the source at least, before its writer is waited for. */
+/* Closes at least the source before waiting for its writer. */
 static void let_go(struct source_run *run)
 {
 	bc_source_close(run->source);
@@ -463,7 +463,7 @@ static void let_go(struct source_run *run)
 	uv_run(&run->loop, UV_RUN_DEFAULT);
 }
 
-TEST_F(a_fifo_is_stopped_while_its_writer_writes_on)
+TEST_F(a_fifo_is_stopped_while_its_writer_continues)
 {
 	for (int is_closed = 0; is_closed < 2; is_closed++) {
 		for (uint32_t pieces = 1; pieces < 4; pieces++) {
@@ -476,12 +476,12 @@ TEST_F(a_fifo_is_stopped_while_its_writer_writes_on)
 			open_run(f, &run, "fifo", BC_FORMAT_RAW6);
 			run.act = is_closed ? ACT_CLOSE : ACT_STOP;
 			run.act_at = pieces;
-			run.acts_within = pieces % 2 == 0;
+			run.acts_in_call = pieces % 2 == 0;
 			run.refusals = 1;
 			assert_int_equal(pthread_create(&thread, NULL, feed, &feeder), 0);
 			source_run_all(&run);
 			assert_memory_equal(run.bytes, f->large.bytes, run.n);
-			let_go(&run); /* of the FIFO, and so of the writer */
+			let_go(&run); /* closes the FIFO, which ends the writer */
 			pthread_join(thread, NULL);
 			source_run_close(&run);
 		}
@@ -524,7 +524,7 @@ TEST_F(standard_input_is_read_and_left_open)
 
 /* Raw captures */
 
-/* Says in words what comes, piece by piece. */
+/* Writes what arrives as text, piece by piece. */
 struct heard {
 	char text[4096];
 	uint64_t clock_hz;
@@ -558,7 +558,7 @@ static void hear(void *context, const struct bc_source_data *data)
 #define BLOCK_4 "66|"
 #define ALL     BLOCK_0 BLOCK_1 BLOCK_2 BLOCK_3 BLOCK_4
 
-/* Runs a capture that is given as bytes; the sink refuses each piece so often first. */
+/* Runs a capture from bytes. The sink refuses each piece several times first. */
 static void hear_capture(struct fixture *f, const uint8_t *bytes, size_t n, unsigned refusals,
 	const char *text, int status)
 {
@@ -577,7 +577,7 @@ static void hear_capture(struct fixture *f, const uint8_t *bytes, size_t n, unsi
 	source_run_close(&run);
 }
 
-TEST_F(a_capture_comes_as_it_was_kept)
+TEST_F(a_capture_is_replayed_as_it_was_recorded)
 {
 	struct source_run run;
 	struct heard heard = {.text = ""};
@@ -595,19 +595,19 @@ TEST_F(a_capture_comes_as_it_was_kept)
 	source_run_close(&run);
 }
 
-TEST_F(a_capture_breaks_where_some_of_it_is_missing)
+TEST_F(a_capture_has_a_break_where_part_of_it_is_missing)
 {
 	struct raw_blocks *r = &f->raw;
 	uint8_t *bytes = malloc(2 * r->file_bytes);
 	size_t n = r->offset[2];
 
-	/* Without block 2: what is left of its last sample in block 3 is passed over. */
+	/* Without block 2: the rest of its last sample in block 3 is skipped. */
 	assert_non_null(bytes);
 	memcpy(bytes, r->file, n);
 	memcpy(bytes + n, r->file + r->offset[3], r->file_bytes - r->offset[3]);
 	n += r->file_bytes - r->offset[3];
 	hear_capture(f, bytes, n, 1, BLOCK_0 BLOCK_1 "damaged 0 0|30 7000-7000|" BLOCK_4, 0);
-	/* Only the latter part: nothing says that there was more. */
+	/* Only the last part: nothing indicates that there was more. */
 	n = r->file_bytes - r->offset[3];
 	memcpy(bytes, r->file, r->offset[0]);
 	memcpy(bytes + r->offset[0], r->file + r->offset[3], n);
@@ -620,7 +620,7 @@ TEST_F(a_capture_breaks_where_some_of_it_is_missing)
 	free(bytes);
 }
 
-TEST_F(a_torn_capture_gives_what_is_whole)
+TEST_F(a_torn_capture_gives_its_whole_blocks)
 {
 	struct raw_blocks *r = &f->raw;
 
@@ -629,7 +629,7 @@ TEST_F(a_torn_capture_gives_what_is_whole)
 		hear_capture(f, r->file, n, 0, BLOCK_0 BLOCK_1 BLOCK_2 BLOCK_3, -EBADMSG);
 }
 
-TEST_F(captures_behind_one_another_are_one)
+TEST_F(concatenated_captures_are_one)
 {
 	struct raw_blocks *r = &f->raw;
 	uint8_t *bytes = malloc(2 * r->file_bytes);
@@ -653,11 +653,11 @@ TEST_F(a_capture_can_be_stopped_and_closed_at_any_piece)
 			struct source_run run;
 			open_run(f, &run, "capture", BC_FORMAT_UNKNOWN);
 			run.act = how & 1 ? ACT_STOP : ACT_CLOSE;
-			run.acts_within = (how & 2) != 0;
+			run.acts_in_call = (how & 2) != 0;
 			run.act_at = at;
 			run.refusals = 1;
 			source_run_all(&run);
-			if (run.acts_within || at == 0)
+			if (run.acts_in_call || at == 0)
 				assert_int_equal(run.pieces, at);
 			source_run_close(&run);
 		}

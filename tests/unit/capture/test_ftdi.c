@@ -1,4 +1,4 @@
-/* The status bytes at the head of each packet. */
+/* Removing the status bytes at the start of each packet. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,8 +8,8 @@
 #define STATUS_0 0x32
 #define STATUS_1 0x60
 
-/* What a chip makes of `count` bytes from `from` on: packets of packet_bytes, the last as it is.
- * With none there is a packet of status alone. */
+/* Wraps `count` bytes, counting up from `from`, as the chip does: packets of packet_bytes, the
+ * last one shorter. Without data there is one status-only packet. */
 static size_t wrap(uint8_t *out, uint8_t from, size_t count, size_t packet_bytes)
 {
 	size_t at = 0;
@@ -30,7 +30,7 @@ static void check(const uint8_t *bytes, uint8_t from, size_t count)
 		assert_int_equal(bytes[i], (uint8_t)(from + i));
 }
 
-TEST(every_length_comes_back_without_the_status_bytes)
+TEST(every_length_is_stripped_of_its_status_bytes)
 {
 	static const size_t packets[] = {8, 64, 512, 1024};
 
@@ -38,7 +38,7 @@ TEST(every_length_comes_back_without_the_status_bytes)
 		for (size_t count = 0; count <= 3 * packets[p]; count++) {
 			uint8_t whole[4200];
 			size_t bytes = wrap(whole, 7, count, packets[p]);
-			/* Of its own length, so that a sanitizer sees a step beside it. */
+			/* Of exact length, so that a sanitizer detects any access beyond it. */
 			uint8_t *transfer = malloc(bytes);
 			assert_non_null(transfer);
 			memcpy(transfer, whole, bytes);
@@ -49,7 +49,7 @@ TEST(every_length_comes_back_without_the_status_bytes)
 	}
 }
 
-/* A stream in transfers, each ended early by a short packet. */
+/* A stream in several transfers, each ended by a short packet. */
 TEST(every_split_into_two_transfers_gives_the_same_stream)
 {
 	for (size_t packet = 8; packet <= 64; packet *= 8) {
@@ -69,7 +69,7 @@ TEST(every_split_into_two_transfers_gives_the_same_stream)
 	}
 }
 
-/* A transfer cut off anywhere gives what there was up to there. */
+/* A transfer cut off anywhere gives the data up to there. */
 TEST(every_prefix_of_a_transfer_gives_its_part_of_the_stream)
 {
 	for (size_t packet = 8; packet <= 64; packet *= 8) {
@@ -90,8 +90,8 @@ TEST(every_prefix_of_a_transfer_gives_its_part_of_the_stream)
 	}
 }
 
-/* A packet that has no data may stand anywhere but in front of a longer one of its transfer. */
-TEST(packets_of_status_alone_are_nothing)
+/* A packet without data may be anywhere except before a longer one of its transfer. */
+TEST(status_only_packets_give_no_data)
 {
 	uint8_t transfer[3 * 4] = {0x32, 0x60, 1, 2, 0x32, 0x60, 3, 4, 0x32, 0x60};
 

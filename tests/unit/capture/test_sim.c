@@ -14,7 +14,7 @@
 #include "formats/bus/sample.h"
 #include "tests/support/test.h"
 
-#define MANY 1000000u /* samples: enough for everything rare to have happened */
+#define MANY 1000000u /* samples: enough for every rare event */
 
 struct got_sample {
 	uint32_t address;
@@ -23,7 +23,7 @@ struct got_sample {
 	uint64_t tick;
 };
 
-/* What came out of a stream, read back as a receiver does. */
+/* A stream as a receiver reads it. */
 struct got {
 	struct got_sample *samples;
 	size_t n;
@@ -31,10 +31,11 @@ struct got {
 	uint64_t bytes;
 	uint64_t frames;
 	uint64_t damaged_frames;
-	uint64_t lost;        /* as headers say, damaged frames' too */
-	uint64_t long_deltas; /* between frames, past the 16 bits within one */
+	uint64_t lost;        /* from the headers, including those of damaged frames */
+	uint64_t long_deltas; /* between frames, above the 16 bits within one */
 	unsigned last_frames;
-	uint64_t hash; /* of all bytes: no CRC, to which frames with their own CRC look alike */
+	uint64_t hash; /* of all bytes; not a CRC, because frames that contain their own CRC all
+			  give the same CRC */
 	struct bc_sim_sent sent;
 };
 
@@ -89,8 +90,8 @@ static void take_found(
 	take_samples(got, frame);
 }
 
-/* Runs a stream to its end. The frames are cut by `cuts`, a row of samples_max that repeats; after
- * `stop_at` frames, unless it is 0, the board is told to stop. */
+/* Runs a stream to its end. `cuts` is a repeating sequence of samples_max. The board is stopped
+ * after `stop_at` frames, unless that is 0. */
 static struct got run(
 	const struct bc_sim_options *options, const uint32_t *cuts, size_t n_cuts, uint64_t stop_at)
 {
@@ -191,7 +192,7 @@ TEST(stop_ends_with_one_last_frame)
 	}
 }
 
-TEST(stop_before_the_first_frame_leaves_the_last_alone)
+TEST(a_stop_before_the_first_frame_gives_only_the_last_frame)
 {
 	uint8_t bytes[BC_SIM_FRAME_MAX];
 	struct bc_sim_options options = options_of(5, 0, 1);
@@ -209,7 +210,7 @@ TEST(stop_before_the_first_frame_leaves_the_last_alone)
 	bc_sim_close(sim);
 }
 
-TEST(frames_are_numbered_from_zero_and_hold_what_was_asked)
+TEST(frames_are_numbered_from_zero_and_have_the_requested_samples)
 {
 	uint8_t bytes[BC_SIM_FRAME_MAX];
 	struct bc_sim_options options = options_of(6, 0, 3);
@@ -234,7 +235,7 @@ TEST(frames_are_numbered_from_zero_and_hold_what_was_asked)
 	bc_sim_close(sim);
 }
 
-/* The bytes are a promise: a change of these numbers is a change of every simulated recording. */
+/* The bytes are a promise: changing these numbers changes every simulated recording. */
 TEST(bytes_are_the_same_on_every_machine)
 {
 	static const uint64_t hashes[] = {0, UINT64_C(0x015E6C3386053F11),
@@ -286,7 +287,7 @@ TEST(samples_do_not_depend_on_where_frames_end)
 	}
 }
 
-TEST(a_long_silence_begins_a_new_frame)
+TEST(a_long_silence_starts_a_new_frame)
 {
 	struct bc_sim_options options = options_of(2, MANY, 1);
 	struct got got = run_whole(&options);
@@ -340,7 +341,7 @@ TEST(losses_and_corruption_are_accounted_for)
 		}
 }
 
-TEST(all_may_be_lost_or_corrupted_and_the_stream_still_ends)
+TEST(the_stream_ends_even_if_everything_is_lost_or_corrupted)
 {
 	struct bc_sim_options options = options_of(8, 20000, 4);
 	options.loss_ppm = 1000000;
@@ -354,7 +355,7 @@ TEST(all_may_be_lost_or_corrupted_and_the_stream_still_ends)
 	free(got.samples);
 }
 
-/* The tests below look at what the bus does: a million samples for each number of agents. */
+/* The tests below examine the bus: a million samples for each number of agents. */
 struct fixture {
 	struct got got[5];
 };
@@ -377,7 +378,7 @@ TEST_SHARED_FIXTURE(fixture, set_up, tear_down)
 
 TEST_F(every_cycle_type_occurs_in_its_proportion)
 {
-	/* Least and most in a million. */
+	/* Minimum and maximum per million. */
 	static const struct {
 		size_t least, most;
 	} bounds[BC_CYCLE_TYPES] = {
@@ -408,7 +409,7 @@ TEST_F(every_cycle_type_occurs_in_its_proportion)
 	}
 }
 
-TEST_F(each_agent_is_seen_and_no_other)
+TEST_F(exactly_the_configured_agents_are_seen)
 {
 	for (unsigned agents = 1; agents <= 4; agents++) {
 		size_t counts[16] = {0};
@@ -428,7 +429,7 @@ static bool is_invalid(const struct got_sample *s)
 	return strcmp(bc_cycle_name(type_of(s)), "INVALID") == 0;
 }
 
-/* Whether the enabled bytes are 1, 2, 4 or 8 in a row that begins at a multiple of their number. */
+/* Whether the enabled bytes are 1, 2, 4 or 8 consecutive ones, naturally aligned. */
 static bool is_natural(uint8_t enables)
 {
 	for (unsigned bytes = 1; bytes <= 8; bytes *= 2)
@@ -488,7 +489,7 @@ TEST_F(special_cycles_are_halts_stops_and_flushes)
 {
 	for (unsigned agents = 1; agents <= 4; agents++) {
 		size_t halts = 0, stops = 0, flushes = 0, others = 0;
-		size_t write_backs = 0; /* that no flush cycle followed yet */
+		size_t write_backs = 0; /* not yet followed by a flush cycle */
 		for (size_t i = 0; i < MANY; i++) {
 			const struct got_sample *s = &f->got[agents].samples[i];
 			if (type_of(s) != BC_CYCLE_SPECIAL)
@@ -551,7 +552,7 @@ TEST_F(the_timer_ticks_a_hundred_times_a_second)
 	for (size_t i = 0; i < MANY; i++)
 		timer_reads += type_of(&got->samples[i]) == BC_CYCLE_IO_READ &&
 			       got->samples[i].address == 0x40;
-	/* Two bytes are read of the counter at each. */
+	/* Each read of the counter reads two bytes. */
 	assert_in_range(timer_reads / 2, ticks / (BC_SIM_CLOCK_HZ / 100) - 2,
 		ticks / (BC_SIM_CLOCK_HZ / 100) + 2);
 }
@@ -567,7 +568,7 @@ TEST_F(write_backs_follow_the_fill_that_evicts_them)
 		const struct got_sample *fill = &s[i - 1];
 		if (is_invalid(fill) && i > 1)
 			fill--;
-		/* The same of the 128 sets, and another line. */
+		/* The same set, of 128, but another line. */
 		if (type_of(fill) == BC_CYCLE_D_READ && (fill->address ^ s[i].address) >> 12 != 0 &&
 			((fill->address ^ s[i].address) & 0xFE0) == 0)
 			evicted++;
@@ -583,7 +584,7 @@ static uint32_t delta_of(const struct got *got, size_t i)
 	return i == 0 ? BC_TIME_NONE : (uint32_t)(got->samples[i].tick - got->samples[i - 1].tick);
 }
 
-/* The records that a recording would hold; returns how many. */
+/* Writes the records that a recording would contain. Returns their number. */
 static size_t to_records(const struct got *got, uint8_t *out)
 {
 	static struct bc_mapping mapping;
@@ -605,7 +606,7 @@ static size_t to_records(const struct got *got, uint8_t *out)
 
 #define CHUNK_RECORDS 87381
 
-/* How many times smaller LZ4 makes the whole chunks among the records. */
+/* Returns LZ4's compression ratio for whole chunks of these records. */
 static double lz4_ratio(const uint8_t *records, size_t n)
 {
 	const int chunk = CHUNK_RECORDS * BC_RECORD_BYTES;
@@ -637,8 +638,8 @@ TEST_F(a_recording_compresses_as_traces_do)
 	free(records);
 }
 
-/* A column of the table: shares of request types and sizes in hundredths of a percent, quantiles of
- * the deltas. */
+/* A column of the table: shares of cycle types and sizes in hundredths of a percent, and quantiles
+ * of the deltas. */
 struct column {
 	bool is_there;
 	unsigned types[256];
@@ -755,9 +756,9 @@ static void print_table(const struct column *columns)
 	}
 }
 
-/* The real trace is of a machine with its caches off, so that the two differ where they must: its
- * accesses are single ones, and each instruction is fetched from memory. */
-TEST_F(the_mix_stands_beside_a_real_trace)
+/* The real trace is from a machine with its caches off, so the two must differ: its accesses are
+ * single, and each instruction is fetched from memory. */
+TEST_F(the_mix_resembles_a_real_trace)
 {
 	struct column *columns = calloc(5, sizeof(*columns));
 	uint8_t *records = malloc((size_t)MANY * BC_RECORD_BYTES);

@@ -11,10 +11,10 @@
 
 TEST_THREADS;
 
-/* Some 50 frames of 2048 samples. */
+/* About 50 frames of 2048 samples. */
 static const struct bc_sim_options options = {.seed = 7, .count = 100000, .agents = 2};
 
-/* The simulated board's stream as it is without a source around it. */
+/* The simulated board's stream without a source. */
 struct stream {
 	uint8_t *bytes;
 	size_t n;
@@ -63,7 +63,7 @@ static void assert_whole(const struct source_run *run, const struct stream *stre
 	assert_int_equal(run->damages, 0);
 }
 
-/* Frames that end the stream, and the samples of all: a prefix of the whole stream's? */
+/* Counts the frames that end the stream, and all samples; is it a prefix of the whole stream? */
 static uint64_t count_samples(const struct source_run *run, unsigned *lasts)
 {
 	uint64_t samples = 0;
@@ -72,14 +72,14 @@ static uint64_t count_samples(const struct source_run *run, unsigned *lasts)
 	*lasts = 0;
 	for (size_t at = 0; at < run->n; at += bc_bcp1_frame_bytes(header.samples)) {
 		assert_true(bc_bcp1_read_header(&header, run->bytes + at));
-		assert_int_equal(*lasts, 0); /* nothing follows it */
+		assert_int_equal(*lasts, 0); /* nothing may follow it */
 		*lasts += (header.flags & BC_BCP1_LAST) != 0;
 		samples += header.samples;
 	}
 	return samples;
 }
 
-TEST_WITH(stream, stream, all_comes_in_order)
+TEST_WITH(stream, stream, the_stream_arrives_in_order)
 {
 	struct source_run run;
 
@@ -89,7 +89,7 @@ TEST_WITH(stream, stream, all_comes_in_order)
 	source_run_close(&run);
 }
 
-TEST_WITH(stream, stream, all_comes_in_order_however_often_each_frame_is_refused)
+TEST_WITH(stream, stream, the_stream_arrives_in_order_even_if_frames_are_refused)
 {
 	for (unsigned refusals = 1; refusals <= 3; refusals++) {
 		struct source_run run;
@@ -112,7 +112,7 @@ TEST(options_out_of_range_are_refused)
 	source_run_close(&run);
 }
 
-TEST(it_can_be_closed_without_a_start)
+TEST(a_source_can_be_closed_without_a_start)
 {
 	for (uint64_t rate = 0; rate <= 1000; rate += 1000) {
 		struct source_run run;
@@ -123,22 +123,22 @@ TEST(it_can_be_closed_without_a_start)
 	}
 }
 
-/* A source of no end, stopped when so many frames were taken, by the sink within its call or on the
- * next turn, while frames are refused or not. */
+/* An endless source, stopped after `frames` frames; by the sink in its call or on the next turn;
+ * with and without refused frames. */
 static void run_stopped(
-	struct source_run *run, uint32_t frames, bool acts_within, unsigned refusals, uint64_t rate)
+	struct source_run *run, uint32_t frames, bool acts_in_call, unsigned refusals, uint64_t rate)
 {
 	static const struct bc_sim_options endless = {.seed = 7, .agents = 2};
 
 	open_run(run, &endless, rate);
 	run->act = ACT_STOP;
 	run->act_at = frames;
-	run->acts_within = acts_within;
+	run->acts_in_call = acts_in_call;
 	run->refusals = refusals;
 	source_run_all(run);
 }
 
-TEST_WITH(stream, stream, stopped_at_any_frame_it_ends_with_one_last_frame)
+TEST_WITH(stream, stream, a_stop_at_any_frame_ends_with_one_last_frame)
 {
 	for (uint32_t frames = 0; frames <= 20; frames++) {
 		for (int within = 0; within < 2; within++) {
@@ -150,7 +150,8 @@ TEST_WITH(stream, stream, stopped_at_any_frame_it_ends_with_one_last_frame)
 				assert_int_equal(run.status, 0);
 				count_samples(&run, &lasts);
 				assert_int_equal(lasts, 1);
-				/* Until then it is the stream, no frame twice and none missing. */
+				/* Up to the stop it is the stream, without duplicate or missing
+				 * frames. */
 				size_t n = run.n - BC_BCP1_HEADER_BYTES;
 				assert_true(n <= stream->n);
 				assert_memory_equal(run.bytes, stream->bytes, n);
@@ -161,7 +162,7 @@ TEST_WITH(stream, stream, stopped_at_any_frame_it_ends_with_one_last_frame)
 	}
 }
 
-TEST(closed_at_any_frame_nothing_more_comes)
+TEST(a_close_at_any_frame_ends_the_delivery)
 {
 	for (uint32_t frames = 0; frames <= 10; frames++) {
 		for (int within = 0; within < 2; within++) {
@@ -170,9 +171,9 @@ TEST(closed_at_any_frame_nothing_more_comes)
 				open_run(&run, &options, 0);
 				run.act = ACT_CLOSE;
 				run.act_at = frames;
-				run.acts_within = within;
+				run.acts_in_call = within;
 				run.refusals = refusals;
-				source_run_all(&run); /* asserts it */
+				source_run_all(&run); /* checks the result */
 				assert_int_equal(run.ends, 0);
 				source_run_close(&run);
 			}
@@ -180,18 +181,18 @@ TEST(closed_at_any_frame_nothing_more_comes)
 	}
 }
 
-TEST_WITH(stream, stream, it_can_be_closed_within_its_end)
+TEST_WITH(stream, stream, a_source_can_be_closed_in_its_end_callback)
 {
 	struct source_run run;
 
 	open_run(&run, &options, 0);
-	run.closes_within_end = true;
+	run.closes_in_end = true;
 	source_run_all(&run);
 	assert_whole(&run, stream);
 	source_run_close(&run);
 }
 
-/* The frames are cut by the host's time; the samples in them are the same. */
+/* The host's time determines the frames, but not the samples in them. */
 TEST_WITH(stream, stream, a_paced_source_sends_the_same_samples)
 {
 	struct bc_sim_options few = options;
@@ -205,7 +206,7 @@ TEST_WITH(stream, stream, a_paced_source_sends_the_same_samples)
 	assert_int_equal(count_samples(&run, &lasts), few.count);
 	assert_int_equal(lasts, 1);
 
-	/* Walk both, sample by sample. */
+	/* Compare both, sample by sample. */
 	struct bc_bcp1_header header = {0};
 	struct bc_bcp1_header paced = {0};
 	const uint8_t *at = stream->bytes;
@@ -256,7 +257,7 @@ TEST(a_paced_source_is_stopped_and_closed_at_any_frame)
 			open_run(&run, &options, 100000);
 			run.act = ACT_CLOSE;
 			run.act_at = frames;
-			run.acts_within = within;
+			run.acts_in_call = within;
 			source_run_all(&run);
 			assert_int_equal(run.ends, 0);
 			source_run_close(&run);
@@ -269,7 +270,7 @@ static void count_turn(uv_prepare_t *prepare)
 	++*(unsigned *)prepare->data;
 }
 
-TEST(the_loop_turns_while_it_sends)
+TEST(other_handles_get_their_turn_while_it_sends)
 {
 	struct source_run run;
 	uv_prepare_t prepare;

@@ -1,5 +1,5 @@
-/* The USB source when calls of the kernel fail: every call of every kind, each in turn, or from
- * some on. It either streams in the end or says why not, and ends when it is stopped. */
+/* The USB source when kernel calls fail: every call of every kind, one at a time or all from one
+ * on. It streams in the end or logs the error, and ends when it is stopped. */
 #include <errno.h>
 
 #include "tests/support/test.h"
@@ -12,12 +12,12 @@ static const int errors[] = {EIO, ENODEV, ENOMEM, EBUSY, EACCES};
 
 #define ERRORS (sizeof(errors) / sizeof(errors[0]))
 
-/* Streams, stalls, streams on. */
-static void stream(struct usb_run *run)
+/* Streams, stalls and streams again. */
+static void run_stream(struct usb_run *run)
 {
-	usb_run_samples(run, 1000);
-	usb_run_tell(run, "stall");
-	usb_run_samples(run, 3000);
+	usb_run_receive(run, 1000);
+	usb_run_command(run, "stall");
+	usb_run_receive(run, 3000);
 }
 
 static void begin_failing(struct usb_run *run)
@@ -42,34 +42,34 @@ static unsigned count_calls(struct usb_run *run, enum usbfs_call call)
 {
 	begin_failing(run);
 	usb_run_start(run);
-	stream(run);
+	run_stream(run);
 	usb_run_stop(run);
 	unsigned count = usbfs_calls_of(call);
 	usb_run_again(run);
 	return count;
 }
 
-/* A kernel takes back what it was given, whatever else goes wrong; what it didn't, would be counted
- * as left behind. */
+/* The kernel always accepts these, whatever else fails. If they failed, resources would be
+ * reported as leaked. */
 static bool may_fail(enum usbfs_call call)
 {
 	return call != USBFS_DISCARD && call != USBFS_RELEASE;
 }
 
-/* One of them, each in turn; then it is as if nothing had been, but for a break. */
+/* Each call fails once: the effect is at most a break. */
 TEST_RUN(every_call_that_fails_once_is_survived)
 {
 	for (enum usbfs_call call = 0; call < USBFS_CALLS; call++) {
 		unsigned count = may_fail(call) ? count_calls(run, call) : 0;
-		/* Files are read by the dozen, and few ways to fail. */
+		/* Sysfs files are read in large numbers and fail in few ways. */
 		size_t kinds = call == USBFS_SYSFS ? 1 : ERRORS;
 		for (size_t e = 0; e < kinds; e++) {
 			for (unsigned skip = 0; skip < count && skip < 30; skip++) {
 				begin_failing(run);
 				usb_run_start(run);
 				usbfs_fail(call, errors[e], skip, 1);
-				stream(run);
-				if (e == 0) /* a stop takes its time */
+				run_stream(run);
+				if (e == 0) /* a stop takes some time */
 					end_failing(run);
 				else
 					usb_run_again(run);
@@ -80,8 +80,8 @@ TEST_RUN(every_call_that_fails_once_is_survived)
 	usb_run_close(run);
 }
 
-/* All of them, from some on: it says so or manages; once they go well again, it streams. */
-TEST_RUN(every_call_that_goes_on_failing_is_reported)
+/* All calls fail from one on: the source logs it or copes, and streams when they succeed again. */
+TEST_RUN(every_call_that_keeps_failing_is_reported)
 {
 	static const enum usbfs_call calls[] = {
 		USBFS_OPEN, USBFS_CLAIM, USBFS_SUBMIT, USBFS_ASK, USBFS_SYSFS};
@@ -92,10 +92,10 @@ TEST_RUN(every_call_that_goes_on_failing_is_reported)
 				begin_failing(run);
 				usb_run_start(run);
 				usbfs_fail(calls[i], errors[e], skip, 1000000);
-				usb_run_until(run, run->news_count != 0);
-				usb_run_pass(run, 3);
+				usb_run_until(run, run->log_count != 0);
+				usb_run_wait(run, 3);
 				usbfs_fail(calls[i], 0, 0, 0);
-				stream(run);
+				run_stream(run);
 				end_failing(run);
 			}
 		}
@@ -104,8 +104,8 @@ TEST_RUN(every_call_that_goes_on_failing_is_reported)
 	usb_run_close(run);
 }
 
-/* And it can be stopped, and closed, meanwhile. */
-TEST_RUN(a_source_whose_calls_fail_ends_all_the_same)
+/* It can also be stopped and closed meanwhile. */
+TEST_RUN(a_source_whose_calls_fail_can_still_be_stopped)
 {
 	for (enum usbfs_call call = 0; call < USBFS_CALLS; call++) {
 		if (!may_fail(call) || call == USBFS_REAP)
@@ -114,7 +114,7 @@ TEST_RUN(a_source_whose_calls_fail_ends_all_the_same)
 			begin_failing(run);
 			usb_run_start(run);
 			usbfs_fail(call, errors[skip % ERRORS], skip, 1000000);
-			usb_run_pass(run, 5 + skip);
+			usb_run_wait(run, 5 + skip);
 			if (skip % 2 == 0)
 				usb_run_stop(run);
 			usb_run_again(run);

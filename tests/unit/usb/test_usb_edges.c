@@ -1,5 +1,5 @@
-/* The USB source with the world changed under it at every place there is: before every call that
- * libusb makes of the kernel, and at every turn of the loop. It ends once, and leaves nothing. */
+/* The USB source when the board or the owner interferes at every possible point: before every
+ * kernel call of libusb, and at every turn of the loop. It ends once and leaks nothing. */
 #include <stdatomic.h>
 
 #include "tests/support/test.h"
@@ -8,13 +8,13 @@
 TEST_THREADS;
 TEST_VALGRIND;
 
-/* What happens before the nth call, whatever thread makes it. */
+/* What happens before the nth call, on the thread of the call. */
 enum action { UNPLUG, REPLUG, LOSE_POWER, STOP, CLOSE, ACTIONS };
 
 struct edge {
 	struct usb_run *run;
 	enum action action;
-	uv_async_t poke; /* stops and closes are for the loop's thread */
+	uv_async_t poke; /* stop and close belong on the loop's thread */
 	atomic_bool has_happened;
 	bool is_poked;
 };
@@ -71,7 +71,7 @@ static void begin_edge(struct edge *edge, struct usb_run *run, enum action actio
 	run->options.back_off_max_ns = 1000000;
 	usb_run_board(run, 2000000);
 	usb_run_plug(run);
-	usb_run_tell(run, "frame 500");
+	usb_run_command(run, "frame 500");
 	uv_async_init(&run->loop, &edge->poke, on_poke);
 	edge->poke.data = edge;
 }
@@ -82,7 +82,7 @@ static bool is_gone(const struct edge *edge)
 	       (edge->action == UNPLUG || edge->action == LOSE_POWER);
 }
 
-/* Streams, stalls and streams again, as far as it comes. */
+/* Streams, stalls and streams again, as far as possible. */
 static void run_edge(struct edge *edge)
 {
 	struct usb_run *run = edge->run;
@@ -91,7 +91,7 @@ static void run_edge(struct edge *edge)
 	while (!run->is_closed && run->ends == 0 && run->samples < 2000 &&
 		!(is_gone(edge) && !run->source->board->is_present)) {
 		if (run->samples >= 1000 && !has_stalled && !is_gone(edge)) {
-			usb_run_tell(run, "stall");
+			usb_run_command(run, "stall");
 			has_stalled = true;
 		}
 		if (edge->action == LOSE_POWER && is_gone(edge))
@@ -112,7 +112,7 @@ static void end_edge(struct edge *edge)
 		usb_run_frames(run, NULL, 0, true);
 		assert_int_equal(run->bytes, usbfs_sent(run->port).bytes);
 		assert_true(run->samples <= usbfs_sent(run->port).samples);
-		/* A frame around a stall is cut in two by its break. */
+		/* A break cuts the frame around a stall in two. */
 		assert_true(usbfs_sent(run->port).samples - run->samples <= 500);
 		assert_true(run->source->board->unplugs <= 1);
 		assert_true(run->breaks_count <= 3);
@@ -130,9 +130,7 @@ static void try_before_every_call(struct usb_run *run, enum action action)
 		struct edge edge;
 		usbfs_set_threaded(n % 2 == 0);
 		begin_edge(&edge, run, action);
-		/* Not within libusb_init(): a device that goes then is never freed by
-		 * libusb 1.0.26.
-		 */
+		/* Not within libusb_init(): libusb 1.0.26 leaks a device that is unplugged then. */
 		usb_run_source(run);
 		usbfs_hook(n, happen, &edge);
 		usb_run_start(run);
@@ -178,7 +176,7 @@ static void try_at_every_turn(struct usb_run *run, enum action action)
 		usb_run_start(run);
 		for (unsigned i = 0; i < turns; i++) {
 			if (i == 20)
-				usb_run_tell(run, "stall");
+				usb_run_command(run, "stall");
 			uv_run(&run->loop, UV_RUN_ONCE);
 		}
 		if (action == STOP)

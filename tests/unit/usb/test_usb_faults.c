@@ -1,5 +1,5 @@
-/* The USB source when transfers and requests go wrong: each fault is counted, leaves a break where
- * samples may be missing, and the stream goes on. */
+/* The USB source when transfers and requests fail: each fault is counted and leaves a break where
+ * samples may be missing, and the stream continues. */
 #include <errno.h>
 
 #include "tests/support/test.h"
@@ -12,16 +12,16 @@ static const struct bc_board *board_of(const struct usb_run *run)
 	return run->source->board;
 }
 
-static void begin(struct usb_run *run, uint64_t rate)
+static void run_start(struct usb_run *run, uint64_t rate)
 {
 	usb_run_board(run, rate);
 	usb_run_plug(run);
 	usb_run_start(run);
-	usb_run_samples(run, 10000);
+	usb_run_receive(run, 10000);
 }
 
-/* What arrived is what left the board, whatever was torn or dropped on the way. */
-static struct board_sent end(struct usb_run *run)
+/* The samples received are those sent, apart from those torn or dropped on the way. */
+static struct board_sent run_finish(struct usb_run *run)
 {
 	usb_run_stop(run);
 	struct board_sent sent = usbfs_sent(run->port);
@@ -32,8 +32,7 @@ static struct board_sent end(struct usb_run *run)
 	return sent;
 }
 
-/* The same, but the board was said to be gone and wasn't: frames go on behind the break that have
- * begun before it, and are lost. */
+/* The same, if the board was wrongly reported as gone: frames that span the break are lost. */
 static void end_of_frames_cut(struct usb_run *run)
 {
 	usb_run_stop(run);
@@ -54,66 +53,66 @@ static void check_break(const struct usb_run *run, unsigned i, enum bc_gap_cause
 	assert_true(run->breaks[i].duration_ns > 0);
 }
 
-/* It sends nothing more, and all that it had is here. */
+/* Makes the board send nothing more, and receives everything it had. */
 static void fall_silent(struct usb_run *run)
 {
-	usb_run_tell(run, "send 0");
-	usb_run_tell(run, "heartbeat off");
+	usb_run_command(run, "send 0");
+	usb_run_command(run, "heartbeat off");
 	usb_run_until(run, run->samples == usbfs_sent(run->port).captured);
 }
 
 /* Stalls */
 
-TEST_RUN(a_stall_is_cleared_and_the_stream_goes_on)
+TEST_RUN(a_stall_is_cleared_and_the_stream_continues)
 {
-	begin(run, 1000000);
-	usb_run_tell(run, "stall");
+	run_start(run, 1000000);
+	usb_run_command(run, "stall");
 	usb_run_until(run, run->breaks_count == 1);
-	usb_run_samples(run, 10000);
+	usb_run_receive(run, 10000);
 	check_break(run, 0, BC_GAP_TRANSFER, false);
 	assert_int_equal(board_of(run)->stalls, 1);
 	assert_int_equal(board_of(run)->restarts, 0);
 	assert_int_equal(usbfs_calls_of(USBFS_CLEAR_HALT), 1);
 	assert_int_equal(usbfs_calls_of(USBFS_RESET), 0);
-	assert_true(usb_run_said(run, "endpoint stalled"));
+	assert_true(usb_run_logged(run, "endpoint stalled"));
 	assert_non_null(strstr(board_of(run)->last_error, "stalled"));
 	assert_int_equal(run->breaks_count, 1);
-	end(run);
+	run_finish(run);
 }
 
-/* The board has 16 faults waiting at most. */
+/* The board queues at most 16 faults. */
 TEST_RUN(stalls_with_data_in_between_never_reset_the_board)
 {
-	begin(run, 1000000);
+	run_start(run, 1000000);
 	for (unsigned i = 1; i <= 12; i++) {
-		usb_run_tell(run, "stall");
+		usb_run_command(run, "stall");
 		usb_run_until(run, board_of(run)->stalls == i);
-		usb_run_samples(run, 5000);
+		usb_run_receive(run, 5000);
 		assert_int_equal(run->breaks_count, i);
 	}
 	assert_int_equal(usbfs_calls_of(USBFS_RESET), 0);
-	end(run);
+	run_finish(run);
 }
 
 TEST_RUN(eight_stalls_without_data_reset_the_board)
 {
-	begin(run, 1000000);
+	run_start(run, 1000000);
 	fall_silent(run);
 	for (unsigned i = 0; i < 8; i++)
-		usb_run_tell(run, "stall");
+		usb_run_command(run, "stall");
 	usb_run_until(run, board_of(run)->restarts == 1);
-	usb_run_tell(run, "send all");
-	usb_run_samples(run, 10000);
+	usb_run_command(run, "send all");
+	usb_run_receive(run, 10000);
 	assert_int_equal(board_of(run)->stalls, 8);
 	assert_int_equal(usbfs_calls_of(USBFS_RESET), 1);
-	assert_int_equal(run->breaks_count, 8); /* between them it did stream */
+	assert_int_equal(run->breaks_count, 8); /* data arrived in between */
 	for (unsigned i = 0; i < 8; i++)
 		check_break(run, i, BC_GAP_TRANSFER, i == 7);
 	assert_int_equal(board_of(run)->restarts, 1);
 	assert_int_equal(board_of(run)->plugs, 2);
 	assert_int_equal(board_of(run)->unplugs, 0);
-	assert_true(usb_run_said(run, "resetting: "));
-	end(run);
+	assert_true(usb_run_logged(run, "resetting: "));
+	run_finish(run);
 }
 
 TEST_RUN(a_halt_that_is_not_cleared_resets_the_board)
@@ -121,39 +120,39 @@ TEST_RUN(a_halt_that_is_not_cleared_resets_the_board)
 	static const int errors[] = {EIO, EPIPE, ETIMEDOUT, ENOMEM, ENOENT};
 
 	for (unsigned i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
-		begin(run, 1000000);
+		run_start(run, 1000000);
 		usbfs_fail(USBFS_CLEAR_HALT, errors[i], 0, 1);
-		usb_run_tell(run, "stall");
+		usb_run_command(run, "stall");
 		usb_run_until(run, board_of(run)->plugs == 2);
-		usb_run_samples(run, 10000);
+		usb_run_receive(run, 10000);
 		assert_int_equal(board_of(run)->stalls, 1);
 		assert_int_equal(board_of(run)->restarts, 1);
 		assert_int_equal(board_of(run)->unplugs, 0);
 		assert_int_equal(usbfs_calls_of(USBFS_RESET), 1);
 		assert_int_equal(run->breaks_count, 1);
 		check_break(run, 0, BC_GAP_TRANSFER, true);
-		assert_true(usb_run_said(run, "can't clear endpoint halt"));
-		end(run);
+		assert_true(usb_run_logged(run, "can't clear endpoint halt"));
+		run_finish(run);
 		usb_run_open(run);
 	}
 	usb_run_start(run);
 	usb_run_close(run);
 }
 
-TEST_RUN(a_stop_while_a_halt_is_cleared_still_takes_what_is_held)
+TEST_RUN(a_stop_while_a_halt_is_cleared_still_drains_the_board)
 {
-	/* Where we were held up, it is cleared again before the stop. */
+	/* If the test was delayed, the halt is cleared before the stop; then retry. */
 	for (unsigned ms = 50;; ms *= 2) {
-		begin(run, 1000000);
+		run_start(run, 1000000);
 		usbfs_slow(USBFS_CLEAR_HALT, ms);
-		usb_run_tell(run, "stall");
+		usb_run_command(run, "stall");
 		usb_run_until(run, usbfs_calls_of(USBFS_CLEAR_HALT) == 1);
 		if (board_of(run)->state == BC_BOARD_STOPPING)
 			break;
 		assert_true(ms < 5000);
 		usb_run_again(run);
 	}
-	struct board_sent sent = end(run);
+	struct board_sent sent = run_finish(run);
 	assert_int_equal(run->last_frames, 1);
 	assert_int_equal(run->samples, sent.captured);
 	assert_int_equal(run->breaks_count, 1);
@@ -162,12 +161,12 @@ TEST_RUN(a_stop_while_a_halt_is_cleared_still_takes_what_is_held)
 
 TEST_RUN(a_stall_during_the_drain_ends_with_a_break)
 {
-	begin(run, 1000000);
-	usb_run_tell(run, "freeze");
-	usb_run_pass(run, 20);
+	run_start(run, 1000000);
+	usb_run_command(run, "freeze");
+	usb_run_wait(run, 20);
 	bc_source_stop(run->source);
-	usb_run_tell(run, "stall");
-	usb_run_tell(run, "thaw");
+	usb_run_command(run, "stall");
+	usb_run_command(run, "thaw");
 	usb_run_until(run, run->ends == 1);
 	usb_run_frames(run, NULL, 0, true);
 	assert_int_equal(board_of(run)->stalls, 1);
@@ -178,62 +177,62 @@ TEST_RUN(a_stall_during_the_drain_ends_with_a_break)
 
 /* Overflow, protocol errors */
 
-TEST_RUN(an_overflow_loses_the_excess_and_the_stream_goes_on)
+TEST_RUN(an_overflow_loses_the_excess_and_the_stream_continues)
 {
-	begin(run, 1000000);
-	usb_run_tell(run, "overflow 5000");
+	run_start(run, 1000000);
+	usb_run_command(run, "overflow 5000");
 	usb_run_until(run, board_of(run)->overflows == 1);
-	usb_run_samples(run, 10000);
+	usb_run_receive(run, 10000);
 	assert_int_equal(run->breaks_count, 1);
 	check_break(run, 0, BC_GAP_TRANSFER, false);
-	assert_true(usb_run_said(run, "overflow"));
+	assert_true(usb_run_logged(run, "overflow"));
 	assert_int_equal(usbfs_calls_of(USBFS_CLEAR_HALT), 0);
-	end(run);
+	run_finish(run);
 }
 
-TEST_RUN(a_protocol_error_is_a_break_and_the_stream_goes_on)
+TEST_RUN(a_protocol_error_is_a_break_and_the_stream_continues)
 {
-	begin(run, 1000000);
-	usb_run_tell(run, "protocol-error");
+	run_start(run, 1000000);
+	usb_run_command(run, "protocol-error");
 	usb_run_until(run, board_of(run)->errors == 1);
-	usb_run_samples(run, 10000);
+	usb_run_receive(run, 10000);
 	assert_int_equal(run->breaks_count, 1);
 	check_break(run, 0, BC_GAP_TRANSFER, false);
-	assert_true(usb_run_said(run, "transfer failed"));
-	end(run);
+	assert_true(usb_run_logged(run, "transfer failed"));
+	run_finish(run);
 }
 
 TEST_RUN(many_protocol_errors_reset_the_board)
 {
-	begin(run, 1000000);
+	run_start(run, 1000000);
 	fall_silent(run);
 	for (unsigned i = 0; i < 8; i++)
-		usb_run_tell(run, "protocol-error");
+		usb_run_command(run, "protocol-error");
 	usb_run_until(run, board_of(run)->restarts == 1);
-	usb_run_tell(run, "send all");
-	usb_run_samples(run, 10000);
+	usb_run_command(run, "send all");
+	usb_run_receive(run, 10000);
 	assert_int_equal(board_of(run)->errors, 8);
 	assert_int_equal(run->breaks_count, 1);
 	check_break(run, 0, BC_GAP_TRANSFER, true);
-	end(run);
+	run_finish(run);
 }
 
 TEST_RUN(faults_are_reported_once_a_second_and_all_counted)
 {
 	unsigned reported = 0;
 
-	begin(run, 1000000);
+	run_start(run, 1000000);
 	uint64_t since_ns = uv_hrtime();
 	for (unsigned i = 1; i <= 5; i++) {
-		usb_run_tell(run, "protocol-error");
+		usb_run_command(run, "protocol-error");
 		usb_run_until(run, board_of(run)->errors == i);
-		usb_run_samples(run, 1000);
+		usb_run_receive(run, 1000);
 	}
-	for (unsigned i = 0; i < run->news_count; i++)
-		reported += strstr(run->news[i], "transfer failed") != NULL;
+	for (unsigned i = 0; i < run->log_count; i++)
+		reported += strstr(run->log[i], "transfer failed") != NULL;
 	assert_in_range(reported, 1, 1 + (uv_hrtime() - since_ns) / 1000000000);
 	assert_int_equal(run->breaks_count, 5);
-	end(run);
+	run_finish(run);
 }
 
 TEST_RUN(a_loss_of_power_is_an_unplug_once_the_hub_has_noticed)
@@ -241,18 +240,18 @@ TEST_RUN(a_loss_of_power_is_an_unplug_once_the_hub_has_noticed)
 	for (unsigned i = 0; i < 8; i++) {
 		run->options.transfers = i < 4 ? 1 + i : 16;
 		usbfs_set_threaded(i % 2 != 0);
-		begin(run, 1000000);
+		run_start(run, 1000000);
 		usbfs_lose_power(run->port);
-		usb_run_pass(run, 1 + i * 13);
+		usb_run_wait(run, 1 + i * 13);
 		usbfs_unplug(run->port);
 		usb_run_until(run, board_of(run)->unplugs == 1);
 		usb_run_plug(run);
-		usb_run_samples(run, 10000);
+		usb_run_receive(run, 10000);
 		assert_int_equal(run->breaks_count, 1);
 		check_break(run, 0, BC_GAP_UNPLUGGED, true);
 		assert_int_equal(board_of(run)->unplugs, 1);
 		assert_int_equal(board_of(run)->plugs, 2);
-		end(run);
+		run_finish(run);
 		usb_run_open(run);
 	}
 	usb_run_start(run);
@@ -261,70 +260,70 @@ TEST_RUN(a_loss_of_power_is_an_unplug_once_the_hub_has_noticed)
 
 /* Time-outs and cancelled transfers */
 
-TEST_RUN(a_transfer_that_times_out_hands_over_what_it_has)
+TEST_RUN(a_transfer_that_times_out_delivers_its_data)
 {
 	run->options.timeout_ms = 10;
 	usb_run_board(run, 100000);
 	usb_run_plug(run);
-	usb_run_tell(run, "timeout 1000");
+	usb_run_command(run, "timeout 1000");
 	usb_run_start(run);
-	usb_run_samples(run, 5000);
-	usb_run_tell(run, "timeout 0");
-	usb_run_samples(run, 5000);
+	usb_run_receive(run, 5000);
+	usb_run_command(run, "timeout 0");
+	usb_run_receive(run, 5000);
 	for (unsigned i = 0; i < 5; i++) {
-		usb_run_tell(run, "timeout 3000");
-		usb_run_samples(run, 5000);
+		usb_run_command(run, "timeout 3000");
+		usb_run_receive(run, 5000);
 	}
 	assert_true(board_of(run)->timeouts >= 7);
 	assert_int_equal(run->breaks_count, 0);
 	assert_int_equal(run->damaged, 0);
-	end(run);
+	run_finish(run);
 }
 
-TEST_RUN(transfers_that_time_out_all_the_time_lose_nothing)
+TEST_RUN(transfers_that_always_time_out_lose_nothing)
 {
 	for (unsigned i = 0; i < 2; i++) {
 		run->options.timeout_ms = 1 + i * 2;
 		usbfs_set_threaded(i % 2 != 0);
-		begin(run, 20000);
+		run_start(run, 20000);
 		usbfs_discard_with(1024, 1000);
-		usb_run_samples(run, 10000);
+		usb_run_receive(run, 10000);
 		assert_true(board_of(run)->timeouts > 10);
 		assert_int_equal(board_of(run)->errors, 0);
 		assert_int_equal(run->breaks_count, 0);
 		assert_int_equal(run->damaged, 0);
-		end(run);
+		run_finish(run);
 		usb_run_open(run);
 	}
 	usb_run_start(run);
 	usb_run_close(run);
 }
 
-TEST_RUN(cancelled_transfers_bring_their_data)
+TEST_RUN(cancelled_transfers_deliver_their_data)
 {
-	/* After a stall: once it is cleared nothing is cancelled any more. So at the end, of a
-	 * board that doesn't know how to stop. */
+	/* Not after a stall: once it is cleared, nothing is cancelled any more. So at the end,
+	 * with a board that does not know STOP. */
 	for (unsigned count = 1; count <= 16; count += 5) {
 		usb_run_board(run, 1000000);
 		usb_run_plug(run);
-		usb_run_tell(run, "requests stall");
+		usb_run_command(run, "requests stall");
 		usb_run_start(run);
-		usb_run_samples(run, 10000);
+		usb_run_receive(run, 10000);
 		usbfs_discard_with(1024, count);
-		usb_run_tell(run, "freeze");
-		usb_run_pass(run, 5);
-		usb_run_tell(run, "thaw");
+		usb_run_command(run, "freeze");
+		usb_run_wait(run, 5);
+		usb_run_command(run, "thaw");
 		usb_run_stop(run);
 		assert_int_equal(run->samples, usbfs_sent(run->port).samples);
 		assert_int_equal(run->bytes, usbfs_sent(run->port).bytes);
 		usb_run_again(run);
 
-		begin(run, 1000000);
+		run_start(run, 1000000);
 		usbfs_discard_with(1024, count);
-		usb_run_tell(run, "stall");
+		usb_run_command(run, "stall");
 		usb_run_until(run, board_of(run)->stalls == 1);
-		usb_run_samples(run, 10000);
-		end(run);
+		usb_run_receive(run, 10000);
+		run_finish(run);
 		usb_run_open(run);
 	}
 	usb_run_start(run);
@@ -333,111 +332,110 @@ TEST_RUN(cancelled_transfers_bring_their_data)
 
 /* Silence */
 
-static unsigned said_times(const struct usb_run *run, const char *words)
+static unsigned count_logged(const struct usb_run *run, const char *words)
 {
 	unsigned times = 0;
 
-	for (unsigned i = 0; i < run->news_count && i < RUN_NEWS; i++)
-		times += strstr(run->news[i], words) != NULL;
+	for (unsigned i = 0; i < run->log_count && i < RUN_LOGS; i++)
+		times += strstr(run->log[i], words) != NULL;
 	return times;
 }
 
-TEST_RUN(silence_is_said_once_and_when_it_is_over)
+TEST_RUN(silence_is_logged_once_and_when_it_ends)
 {
 	run->options.silence_ns = 200000000;
-	begin(run, 1000000);
+	run_start(run, 1000000);
 	for (unsigned i = 1; i <= 2; i++) {
-		usb_run_tell(run, "freeze");
+		usb_run_command(run, "freeze");
 		usb_run_until(run, board_of(run)->silences == i);
-		usb_run_pass(run, 500);
+		usb_run_wait(run, 500);
 		assert_int_equal(board_of(run)->silences, i);
-		assert_int_equal(said_times(run, "no data for"), i);
-		assert_int_equal(said_times(run, "data again"), i - 1);
-		usb_run_tell(run, "thaw");
-		usb_run_samples(run, 10000);
-		assert_int_equal(said_times(run, "data again"), i);
+		assert_int_equal(count_logged(run, "no data for"), i);
+		assert_int_equal(count_logged(run, "data again"), i - 1);
+		usb_run_command(run, "thaw");
+		usb_run_receive(run, 10000);
+		assert_int_equal(count_logged(run, "data again"), i);
 	}
 	assert_int_equal(run->breaks_count, 0);
 	assert_int_equal(board_of(run)->restarts, 0);
-	end(run);
+	run_finish(run);
 }
 
-TEST_RUN(a_silent_board_is_reset_when_that_is_wanted)
+TEST_RUN(a_silent_board_is_reset_if_configured)
 {
 	run->options.silence_ns = 200000000;
 	run->options.reset_on_silence = true;
-	begin(run, 1000000);
-	usb_run_tell(run, "freeze");
+	run_start(run, 1000000);
+	usb_run_command(run, "freeze");
 	usb_run_until(run, board_of(run)->restarts == 1);
-	usb_run_tell(run, "thaw");
+	usb_run_command(run, "thaw");
 	usb_run_until(run, board_of(run)->plugs >= 2);
-	usb_run_samples(run, 10000);
+	usb_run_receive(run, 10000);
 	assert_true(board_of(run)->silences >= 1);
 	assert_int_equal(board_of(run)->silences, board_of(run)->restarts);
 	assert_int_equal(usbfs_calls_of(USBFS_RESET), board_of(run)->restarts);
 	check_break(run, 0, BC_GAP_TRANSFER, true);
-	end(run);
+	run_finish(run);
 }
 
 /* Memory */
 
 #define URB(bytes) ((uint64_t)(bytes) + USBFS_URB_BYTES)
 
-TEST_RUN(without_memory_it_goes_on_with_less_and_takes_more_when_it_can)
+TEST_RUN(with_little_memory_it_uses_fewer_transfers_until_there_is_more)
 {
 	for (unsigned fits = 1; fits <= 16; fits += 5) {
 		usbfs_set_memory(URB(65536) * fits + 2 * URB(64));
-		begin(run, 1000000);
+		run_start(run, 1000000);
 		if (fits < 16)
-			assert_true(usb_run_said(run, "out of usbfs memory"));
+			assert_true(usb_run_logged(run, "out of usbfs memory"));
 		else
-			assert_false(usb_run_said(run, "out of usbfs memory"));
+			assert_false(usb_run_logged(run, "out of usbfs memory"));
 		assert_true(board_of(run)->transfers * (uint64_t)board_of(run)->transfer_bytes <=
 			    65536 * fits);
 		usbfs_set_memory(0);
 		usb_run_until(run,
 			board_of(run)->transfers == 16 && board_of(run)->transfer_bytes == 65536);
 		if (fits < 16)
-			assert_true(usb_run_said(run, "16 transfers of 65536 bytes again"));
-		usb_run_samples(run, 10000);
+			assert_true(usb_run_logged(run, "16 transfers of 65536 bytes again"));
+		usb_run_receive(run, 10000);
 		assert_int_equal(run->breaks_count, 0);
 		assert_int_equal(run->damaged, 0);
-		end(run);
+		run_finish(run);
 		usb_run_open(run);
 	}
 	usb_run_start(run);
 	usb_run_close(run);
 }
 
-TEST_RUN(where_no_whole_transfer_fits_they_are_shorter)
+TEST_RUN(transfers_get_shorter_if_not_even_one_fits)
 {
 	for (uint64_t bytes = 8192; bytes < 65536; bytes += 20000) {
 		usbfs_set_memory(bytes + 2048);
-		begin(run, 100000);
-		assert_true(usb_run_said(run, "out of usbfs memory"));
+		run_start(run, 100000);
+		assert_true(usb_run_logged(run, "out of usbfs memory"));
 		assert_true(board_of(run)->transfer_bytes < 65536);
 		assert_true(board_of(run)->transfers >= 1);
 		usbfs_set_memory(0);
 		usb_run_until(run,
 			board_of(run)->transfers == 16 && board_of(run)->transfer_bytes == 65536);
-		usb_run_samples(run, 1000);
+		usb_run_receive(run, 1000);
 		assert_int_equal(run->breaks_count, 0);
-		end(run);
+		run_finish(run);
 		usb_run_open(run);
 	}
 	usb_run_start(run);
 	usb_run_close(run);
 }
 
-/* Whatever is left for requests when the transfers have taken theirs: the board is started, and
- * stopped. */
+/* Whatever memory the transfers leave for requests, the board is started and stopped. */
 TEST_RUN(transfers_leave_memory_for_the_requests)
 {
 	for (uint64_t rest = 0; rest < 2 * URB(64); rest += 60) {
 		usbfs_set_memory(4 * URB(65536) + rest);
-		begin(run, 1000000);
-		usb_run_pass(run, 60);
-		assert_int_equal(end(run).stops, 1);
+		run_start(run, 1000000);
+		usb_run_wait(run, 60);
+		assert_int_equal(run_finish(run).stops, 1);
 		assert_int_equal(run->last_frames, 1);
 		assert_int_equal(run->breaks_count, 0);
 		usb_run_open(run);
@@ -446,22 +444,22 @@ TEST_RUN(transfers_leave_memory_for_the_requests)
 	usb_run_close(run);
 }
 
-TEST_RUN(with_no_memory_at_all_it_says_so_and_tries_again)
+TEST_RUN(without_any_memory_it_logs_an_error_and_retries)
 {
 	usb_run_board(run, 1000000);
 	usb_run_plug(run);
 	usbfs_set_memory(1000);
 	usb_run_start(run);
-	usb_run_until(run, usb_run_said(run, "usbfs_memory_mb"));
-	usb_run_pass(run, 30);
-	assert_int_equal(said_times(run, "usbfs_memory_mb"), 1);
+	usb_run_until(run, usb_run_logged(run, "usbfs_memory_mb"));
+	usb_run_wait(run, 30);
+	assert_int_equal(count_logged(run, "usbfs_memory_mb"), 1);
 	usbfs_set_memory(0);
-	usb_run_samples(run, 10000);
+	usb_run_receive(run, 10000);
 	assert_int_equal(run->breaks_count, 0);
-	end(run);
+	run_finish(run);
 }
 
-TEST_RUN(submits_that_fail_now_and_then_lose_nothing)
+TEST_RUN(occasional_submit_failures_lose_nothing)
 {
 	static const int errors[] = {ENOMEM, EIO, ENODEV};
 
@@ -469,10 +467,10 @@ TEST_RUN(submits_that_fail_now_and_then_lose_nothing)
 		for (unsigned transfers = 1; transfers <= 16; transfers += 5) {
 			run->options.transfers = transfers;
 			run->options.transfer_bytes = 4096;
-			begin(run, 1000000);
+			run_start(run, 1000000);
 			for (unsigned i = 1; i <= 12; i++) {
 				usbfs_fail(USBFS_SUBMIT, errors[e], i % 5, 1);
-				usb_run_samples(run, 4000);
+				usb_run_receive(run, 4000);
 			}
 			usbfs_fail(USBFS_SUBMIT, 0, 0, 0);
 			usb_run_until(run, board_of(run)->state == BC_BOARD_STREAMING &&
@@ -491,16 +489,16 @@ TEST_RUN(submits_that_fail_now_and_then_lose_nothing)
 	usb_run_close(run);
 }
 
-TEST_RUN(submits_that_go_on_failing_reset_the_board)
+TEST_RUN(persistent_submit_failures_reset_the_board)
 {
 	for (unsigned transfers = 1; transfers <= 16; transfers += 5) {
 		run->options.transfers = transfers;
-		begin(run, 1000000);
+		run_start(run, 1000000);
 		usbfs_fail(USBFS_SUBMIT, EIO, 0, 100000);
 		usb_run_until(run, board_of(run)->restarts >= 1);
 		usbfs_fail(USBFS_SUBMIT, 0, 0, 0);
 		usb_run_until(run, board_of(run)->plugs == 2);
-		usb_run_samples(run, 10000);
+		usb_run_receive(run, 10000);
 		assert_int_equal(run->breaks_count, 1);
 		check_break(run, 0, BC_GAP_TRANSFER, true);
 		end_of_frames_cut(run);
@@ -516,13 +514,13 @@ TEST_RUN(a_board_that_stalls_every_request_streams)
 {
 	usb_run_board(run, 1000000);
 	usb_run_plug(run);
-	usb_run_tell(run, "requests stall");
+	usb_run_command(run, "requests stall");
 	usb_run_start(run);
-	usb_run_samples(run, 10000);
+	usb_run_receive(run, 10000);
 	assert_false(board_of(run)->has_info);
 	assert_false(board_of(run)->has_counters);
 	assert_int_equal(run->source->clock_hz, 0);
-	assert_false(usb_run_said(run, "no answer"));
+	assert_false(usb_run_logged(run, "no answer"));
 	assert_int_equal(run->breaks_count, 0);
 	usb_run_stop(run);
 	assert_int_equal(run->status, 0);
@@ -534,39 +532,39 @@ TEST_RUN(a_board_that_never_answers_streams)
 {
 	usb_run_board(run, 100000);
 	usb_run_plug(run);
-	usb_run_tell(run, "requests hang");
+	usb_run_command(run, "requests hang");
 	usb_run_start(run);
-	usb_run_samples(run, 1000);
+	usb_run_receive(run, 1000);
 	usb_run_until(run, board_of(run)->state == BC_BOARD_STREAMING);
-	assert_true(usb_run_said(run, "no answer to GET_INFO"));
-	assert_true(usb_run_said(run, "no answer to START"));
+	assert_true(usb_run_logged(run, "no answer to GET_INFO"));
+	assert_true(usb_run_logged(run, "no answer to START"));
 	usb_run_stop(run);
 	assert_int_equal(run->status, 0);
 	assert_int_equal(run->samples, usbfs_sent(run->port).samples);
 	usb_run_close(run);
 }
 
-TEST_RUN(a_board_that_hangs_at_the_stop_is_left_after_a_second)
+TEST_RUN(a_board_that_hangs_at_the_stop_is_given_up_after_a_second)
 {
-	begin(run, 1000000);
-	usb_run_tell(run, "requests hang");
-	end(run);
+	run_start(run, 1000000);
+	usb_run_command(run, "requests hang");
+	run_finish(run);
 	assert_int_equal(run->last_frames, 0);
 }
 
-TEST_RUN(wild_answers_are_passed_over)
+TEST_RUN(invalid_answers_are_ignored)
 {
 	static const char *const lies[] = {"lie short-info", "lie wild-info"};
 
 	for (unsigned i = 0; i < 2; i++) {
 		usb_run_board(run, 1000000);
 		usb_run_plug(run);
-		usb_run_tell(run, lies[i]);
+		usb_run_command(run, lies[i]);
 		usb_run_start(run);
-		usb_run_samples(run, 10000);
+		usb_run_receive(run, 10000);
 		assert_false(board_of(run)->has_info);
-		assert_true(usb_run_said(run, "GET_INFO answer ignored"));
-		end(run);
+		assert_true(usb_run_logged(run, "GET_INFO answer ignored"));
+		run_finish(run);
 		usb_run_open(run);
 	}
 	usb_run_start(run);
@@ -577,17 +575,17 @@ TEST_RUN(texts_of_a_board_are_printable)
 {
 	usb_run_board(run, 1000000);
 	usb_run_plug(run);
-	usb_run_tell(run, "firmware \\x1b[2J\\xff\\x07abcdefghijklmnop");
-	usb_run_tell(run, "serial \\x1b[2J\\xc3\\xa4%n%s\\x01");
+	usb_run_command(run, "firmware \\x1b[2J\\xff\\x07abcdefghijklmnop");
+	usb_run_command(run, "serial \\x1b[2J\\xc3\\xa4%n%s\\x01");
 	usbfs_unplug(run->port);
 	usb_run_plug(run);
 	usb_run_start(run);
-	usb_run_samples(run, 1000);
+	usb_run_receive(run, 1000);
 	const char *texts[] = {board_of(run)->firmware, board_of(run)->own_serial,
 		board_of(run)->identity.serial, run->source->name};
 	for (unsigned i = 0; i < 4; i++)
 		for (const char *c = texts[i]; *c != '\0'; c++)
 			assert_true(*c >= ' ' && *c <= '~');
 	assert_int_equal(strlen(board_of(run)->firmware), 16);
-	end(run);
+	run_finish(run);
 }

@@ -1,5 +1,5 @@
-/* What is on the USB, and why something isn't a board: bc_usb_list(), and the source before boards
- * that lie. */
+/* Which devices are boards, and why others are not: bc_usb_list(), and the source with boards that
+ * have false descriptors. */
 #include <errno.h>
 
 #include "capture/usb/usb_find.h"
@@ -44,13 +44,13 @@ static void plug(struct fixture *f, const struct board_options *options, const c
 	f->ports[f->count++] = usbfs_plug(board);
 }
 
-static void begin(struct fixture *f)
+static void find_start(struct fixture *f)
 {
 	assert_int_equal(libusb_init(&f->context), 0);
 	assert_int_equal(bc_usb_list(&f->list, f->context, &f->match), 0);
 }
 
-static void end(struct fixture *f)
+static void find_finish(struct fixture *f)
 {
 	bc_usb_list_free(&f->list);
 	assert_int_equal(f->list.count, 0);
@@ -69,7 +69,7 @@ static const struct bc_usb_device *find(const struct fixture *f, const char *por
 	return NULL;
 }
 
-TEST_F(boards_stand_first_and_in_the_order_of_their_ports)
+TEST_F(boards_come_first_sorted_by_port)
 {
 	const struct board_options other = {.vid = 0x0403, .pid = 0x6014, .serial = "F"};
 	const struct board_options a = {.serial = "A1"};
@@ -78,7 +78,7 @@ TEST_F(boards_stand_first_and_in_the_order_of_their_ports)
 	plug(f, &other, NULL);
 	plug(f, &a, NULL);
 	plug(f, &b, NULL);
-	begin(f);
+	find_start(f);
 	assert_int_equal(f->list.count, 4);
 	assert_int_equal(f->list.matching, 2);
 	assert_string_equal(f->list.devices[0].identity.port, "1-2");
@@ -92,11 +92,11 @@ TEST_F(boards_stand_first_and_in_the_order_of_their_ports)
 	assert_string_equal(find(f, "1-1")->reject_reason, "not 1209:0001");
 	assert_int_equal(find(f, "1-1")->identity.vid, 0x0403);
 	assert_string_equal(find(f, "usb1")->reject_reason, "not 1209:0001");
-	assert_int_equal(usbfs_calls_of(USBFS_OPEN), 0); /* no permission is needed */
-	end(f);
+	assert_int_equal(usbfs_calls_of(USBFS_OPEN), 0); /* needs no permissions */
+	find_finish(f);
 }
 
-TEST_F(a_serial_number_chooses)
+TEST_F(a_serial_number_selects_the_board)
 {
 	const struct board_options a = {.serial = "A1"};
 	const struct board_options none = {0};
@@ -105,7 +105,7 @@ TEST_F(a_serial_number_chooses)
 	plug(f, &a, NULL);
 	plug(f, &none, NULL);
 	snprintf(f->match.serial, sizeof(f->match.serial), "B2");
-	begin(f);
+	find_start(f);
 	assert_int_equal(f->list.matching, 0);
 	assert_true(find(f, "1-1")->is_other_serial);
 	assert_true(find(f, "1-2")->is_other_serial);
@@ -119,12 +119,12 @@ TEST_F(a_serial_number_chooses)
 	assert_string_equal(text, "1209:0001");
 	assert_int_equal(bc_usb_list(&f->list, f->context, &f->match), 0);
 	assert_int_equal(f->list.matching, 2);
-	end(f);
+	find_finish(f);
 }
 
 static const struct lie {
 	const char *command;
-	const char *reject_reason; /* NULL: it is a board all the same */
+	const char *reject_reason; /* NULL: it is still a board */
 } lies[] = {
 	{"lie no-endpoint", "without a bulk IN endpoint"},
 	{"lie iso-endpoint", "without a bulk IN endpoint"},
@@ -143,13 +143,13 @@ static const struct lie {
 
 #define LIES (sizeof(lies) / sizeof(lies[0]))
 
-TEST_F(a_list_tells_what_is_wrong_with_a_board_that_lies)
+TEST_F(the_list_says_what_is_wrong_with_false_descriptors)
 {
 	const struct board_options a = {.serial = "A1"};
 
 	for (size_t i = 0; i < LIES; i++) {
 		plug(f, &a, lies[i].command);
-		begin(f);
+		find_start(f);
 		const struct bc_usb_device *d = find(f, "1-1");
 		if (lies[i].reject_reason == NULL)
 			assert_string_equal(d->reject_reason, "");
@@ -159,7 +159,7 @@ TEST_F(a_list_tells_what_is_wrong_with_a_board_that_lies)
 		for (const char *c = d->identity.serial; *c != '\0'; c++)
 			assert_true(*c >= ' ' && *c <= '~');
 		assert_int_equal(f->list.matching, lies[i].reject_reason == NULL);
-		end(f);
+		find_finish(f);
 		board_free(f->boards[0]);
 		f->count = 0;
 		usbfs_start();
@@ -167,8 +167,8 @@ TEST_F(a_list_tells_what_is_wrong_with_a_board_that_lies)
 	usbfs_stop();
 }
 
-/* What can't be read makes a device no board, and the list no shorter. */
-TEST_F(files_that_can_not_be_read_are_no_disaster)
+/* Devices that can't be read are not boards, but remain in the list. */
+TEST_F(unreadable_files_are_tolerated)
 {
 	static const int errors[] = {EACCES, EIO, ENOENT, ENOMEM};
 	const struct board_options a = {.serial = "A1"};
@@ -189,12 +189,12 @@ TEST_F(files_that_can_not_be_read_are_no_disaster)
 		usbfs_fail(USBFS_SYSFS, 0, 0, 0);
 		bc_usb_list_free(&f->list);
 	}
-	end(f);
+	find_finish(f);
 }
 
-/* The source and such boards */
+/* The source with such boards */
 
-TEST_RUN(the_source_streams_from_what_is_a_board_and_says_why_not_else)
+TEST_RUN(the_source_streams_from_a_board_or_logs_the_reason)
 {
 	for (size_t i = 0; i < LIES; i++) {
 		char answer[BOARD_ANSWER];
@@ -203,14 +203,14 @@ TEST_RUN(the_source_streams_from_what_is_a_board_and_says_why_not_else)
 		usb_run_plug(run);
 		usb_run_start(run);
 		if (lies[i].reject_reason == NULL) {
-			usb_run_samples(run, 5000);
+			usb_run_receive(run, 5000);
 			usb_run_stop(run);
 			assert_int_equal(run->status, 0);
 			assert_int_equal(run->samples, usbfs_sent(run->port).samples);
 			assert_int_equal(run->last_frames, 1);
 		} else {
-			usb_run_until(run, usb_run_said(run, "is not a board: "));
-			assert_true(usb_run_said(run, lies[i].reject_reason));
+			usb_run_until(run, usb_run_logged(run, "is not a board: "));
+			assert_true(usb_run_logged(run, lies[i].reject_reason));
 			usb_run_stop(run);
 		}
 		usb_run_again(run);
@@ -219,16 +219,16 @@ TEST_RUN(the_source_streams_from_what_is_a_board_and_says_why_not_else)
 	usb_run_close(run);
 }
 
-/* Between the list and the open it becomes another. */
-TEST_RUN(a_board_may_begin_to_lie_at_any_time)
+/* The board changes between the list and the open. */
+TEST_RUN(a_board_may_change_its_descriptors_at_any_time)
 {
 	for (size_t i = 0; i < LIES; i++) {
 		usb_run_board(run, 1000000);
 		usb_run_plug(run);
 		usb_run_start(run);
 		uv_run(&run->loop, UV_RUN_ONCE);
-		usb_run_tell(run, lies[i].command);
-		usb_run_pass(run, 10);
+		usb_run_command(run, lies[i].command);
+		usb_run_wait(run, 10);
 		usb_run_stop(run);
 		assert_int_equal(run->status, 0);
 		usb_run_again(run);

@@ -1,4 +1,5 @@
-/* The USB source when boards come and go, when there are several, and when one can't be had. */
+/* The USB source when boards are plugged and unplugged, with several boards, and with boards that
+ * can't be used. */
 #include <dirent.h>
 #include <errno.h>
 #include <malloc.h>
@@ -14,7 +15,7 @@ static const struct bc_board *board_of(const struct usb_run *run)
 	return run->source->board;
 }
 
-static void end(struct usb_run *run)
+static void run_finish(struct usb_run *run)
 {
 	usb_run_stop(run);
 	assert_int_equal(run->status, 0);
@@ -22,23 +23,23 @@ static void end(struct usb_run *run)
 	usb_run_close(run);
 }
 
-TEST_RUN(an_unplug_in_mid_stream_is_a_break_and_the_stream_goes_on)
+TEST_RUN(an_unplug_in_mid_stream_is_a_break_and_the_stream_continues)
 {
 	for (unsigned i = 0; i < 4; i++) {
 		usbfs_set_threaded(i % 2 != 0);
 		usb_run_board(run, 1000000);
 		usb_run_plug(run);
 		usb_run_start(run);
-		usb_run_samples(run, 10000);
+		usb_run_receive(run, 10000);
 		if (i >= 2)
 			usbfs_hold_events(true);
 		usbfs_unplug(run->port);
-		usb_run_until(run, usb_run_said(run, "unplugged"));
+		usb_run_until(run, usb_run_logged(run, "unplugged"));
 		assert_false(board_of(run)->state == BC_BOARD_STREAMING);
-		usb_run_pass(run, 30);
+		usb_run_wait(run, 30);
 		usbfs_hold_events(false);
 		usb_run_plug(run);
-		usb_run_samples(run, 10000);
+		usb_run_receive(run, 10000);
 		assert_int_equal(run->breaks_count, 1);
 		assert_int_equal(run->breaks[0].cause, BC_GAP_UNPLUGGED);
 		assert_true(run->breaks[0].is_restart);
@@ -46,45 +47,45 @@ TEST_RUN(an_unplug_in_mid_stream_is_a_break_and_the_stream_goes_on)
 		assert_int_equal(board_of(run)->plugs, 2);
 		assert_int_equal(board_of(run)->unplugs, 1);
 		assert_int_equal(board_of(run)->restarts, 0);
-		assert_true(usb_run_said(run, "back after"));
-		end(run);
+		assert_true(usb_run_logged(run, "back after"));
+		run_finish(run);
 		usb_run_open(run);
 	}
 	usb_run_start(run);
 	usb_run_close(run);
 }
 
-/* The break stands at the end when nothing comes behind it. */
-TEST_RUN(a_stop_while_the_board_is_away_tells_the_break)
+/* The break is reported at the end if no data follows it. */
+TEST_RUN(a_stop_while_the_board_is_away_reports_the_break)
 {
 	usb_run_board(run, 1000000);
 	usb_run_plug(run);
 	usb_run_start(run);
-	usb_run_samples(run, 10000);
+	usb_run_receive(run, 10000);
 	usbfs_unplug(run->port);
-	usb_run_until(run, usb_run_said(run, "unplugged"));
-	usb_run_pass(run, 20);
-	end(run);
+	usb_run_until(run, usb_run_logged(run, "unplugged"));
+	usb_run_wait(run, 20);
+	run_finish(run);
 	assert_int_equal(run->breaks_count, 1);
 	assert_int_equal(run->breaks[0].cause, BC_GAP_UNPLUGGED);
 	assert_true(run->breaks[0].duration_ns >= 20000000);
 }
 
-TEST_RUN(a_board_that_keeps_its_power_tells_what_it_lost_meanwhile)
+TEST_RUN(a_board_that_keeps_its_power_reports_what_it_lost_meanwhile)
 {
 	const struct board_options options = {
 		.serial = "A1", .rate = 1000000, .seed = 7, .fifo_samples = 10000};
 
 	usb_run_board_of(run, &options);
 	usb_run_plug(run);
-	usb_run_tell(run, "self-powered on");
+	usb_run_command(run, "self-powered on");
 	usb_run_start(run);
-	usb_run_samples(run, 10000);
+	usb_run_receive(run, 10000);
 	usbfs_unplug(run->port);
-	usb_run_until(run, usb_run_said(run, "unplugged"));
-	usb_run_pass(run, 50);
+	usb_run_until(run, usb_run_logged(run, "unplugged"));
+	usb_run_wait(run, 50);
 	usb_run_plug(run);
-	usb_run_samples(run, 20000);
+	usb_run_receive(run, 20000);
 	usb_run_stop(run);
 	struct board_sent sent = usbfs_sent(run->port);
 	assert_int_equal(run->samples, sent.samples);
@@ -114,28 +115,28 @@ static struct other plug_other(const char *serial)
 	return other;
 }
 
-TEST_RUN(a_second_board_is_named_and_ignored)
+TEST_RUN(a_second_board_is_logged_and_not_used)
 {
 	usb_run_board(run, 1000000);
 	usb_run_plug(run);
 	struct other b2 = plug_other("B2");
 	usb_run_start(run);
-	usb_run_until(run, usb_run_said(run, "not used: B2 at 1-2"));
-	usb_run_samples(run, 10000);
-	/* And one that comes later. */
+	usb_run_until(run, usb_run_logged(run, "not used: B2 at 1-2"));
+	usb_run_receive(run, 10000);
+	/* And one that is plugged in later. */
 	struct other c3 = plug_other("C3");
-	usb_run_until(run, usb_run_said(run, "not used: B2 at 1-2, C3 at 1-3"));
-	unsigned news = run->news_count;
-	usb_run_pass(run, 100);
-	assert_int_equal(run->news_count, news);
+	usb_run_until(run, usb_run_logged(run, "not used: B2 at 1-2, C3 at 1-3"));
+	unsigned news = run->log_count;
+	usb_run_wait(run, 100);
+	assert_int_equal(run->log_count, news);
 	assert_int_equal(usbfs_sent(b2.port).starts, 0);
 	assert_int_equal(usbfs_sent(c3.port).starts, 0);
-	end(run);
+	run_finish(run);
 	board_free(b2.board);
 	board_free(c3.board);
 }
 
-TEST_RUN(a_board_is_chosen_by_its_serial_number)
+TEST_RUN(a_board_is_selected_by_its_serial_number)
 {
 	struct other b2 = plug_other("B2");
 
@@ -143,31 +144,31 @@ TEST_RUN(a_board_is_chosen_by_its_serial_number)
 	usb_run_plug(run);
 	snprintf(run->options.match.serial, sizeof(run->options.match.serial), "A1");
 	usb_run_start(run);
-	usb_run_samples(run, 10000);
+	usb_run_receive(run, 10000);
 	assert_string_equal(board_of(run)->identity.port, "1-2");
 	assert_int_equal(usbfs_sent(b2.port).starts, 0);
-	end(run);
+	run_finish(run);
 	board_free(b2.board);
 }
 
-TEST_RUN(after_an_unplug_only_the_same_board_is_taken_back)
+TEST_RUN(after_an_unplug_only_the_same_board_is_used_again)
 {
 	usb_run_board(run, 1000000);
 	usb_run_plug(run);
 	usb_run_start(run);
-	usb_run_samples(run, 10000);
+	usb_run_receive(run, 10000);
 	usbfs_unplug(run->port);
-	usb_run_until(run, usb_run_said(run, "unplugged"));
+	usb_run_until(run, usb_run_logged(run, "unplugged"));
 	struct other b2 = plug_other("B2"); /* into the same port */
-	usb_run_until(run, usb_run_said(run, "not used: B2 at 1-1"));
-	usb_run_pass(run, 50);
+	usb_run_until(run, usb_run_logged(run, "not used: B2 at 1-1"));
+	usb_run_wait(run, 50);
 	assert_int_equal(usbfs_sent(b2.port).starts, 0);
 	assert_int_equal(board_of(run)->plugs, 1);
 	usb_run_plug(run);
-	usb_run_samples(run, 10000);
+	usb_run_receive(run, 10000);
 	assert_string_equal(board_of(run)->identity.port, "1-2");
 	assert_int_equal(run->breaks_count, 1);
-	end(run);
+	run_finish(run);
 	board_free(b2.board);
 }
 
@@ -179,18 +180,18 @@ TEST_RUN(a_board_without_a_serial_number_streams_and_comes_back)
 	usb_run_board_of(run, &options);
 	usb_run_plug(run);
 	usb_run_start(run);
-	usb_run_samples(run, 10000);
+	usb_run_receive(run, 10000);
 	assert_string_equal(board_of(run)->identity.serial, "");
 	assert_string_equal(run->source->name, "board 1209:0001 at 1-1");
 	usbfs_unplug(run->port);
 	usb_run_until(run, board_of(run)->unplugs == 1);
 	usb_run_plug(run);
-	usb_run_samples(run, 10000);
-	end(run);
+	usb_run_receive(run, 10000);
+	run_finish(run);
 }
 
-/* It stands behind the other on the list, and is not what is ignored. */
-TEST_RUN(the_board_in_use_is_never_named_as_ignored)
+/* It follows the other one in the list, but is not reported as unused. */
+TEST_RUN(the_board_in_use_is_never_reported_as_unused)
 {
 	const struct board_options options = {
 		.rate = 1000000, .seed = 7, .fifo_samples = RUN_FIFO_SAMPLES};
@@ -200,39 +201,39 @@ TEST_RUN(the_board_in_use_is_never_named_as_ignored)
 	usb_run_plug(run);
 	usbfs_unplug(first.port);
 	usb_run_start(run);
-	usb_run_samples(run, 10000);
+	usb_run_receive(run, 10000);
 	assert_string_equal(board_of(run)->identity.port, "1-2");
 	first.port = usbfs_plug(first.board);
-	usb_run_until(run, usb_run_said(run, "not used: X at 1-1;"));
-	usb_run_samples(run, 10000);
-	assert_false(usb_run_said(run, "at 1-2;"));
-	end(run);
+	usb_run_until(run, usb_run_logged(run, "not used: X at 1-1;"));
+	usb_run_receive(run, 10000);
+	assert_false(usb_run_logged(run, "at 1-2;"));
+	run_finish(run);
 	board_free(first.board);
 }
 
-/* Boards that can't be had */
+/* Boards that can't be used */
 
-TEST_RUN(a_board_that_may_not_be_opened_yet_is_tried_again)
+TEST_RUN(a_board_without_permission_yet_is_retried)
 {
 	usb_run_board(run, 1000000);
 	usb_run_plug(run);
 	usbfs_fail(USBFS_OPEN, EACCES, 0, 5);
 	usb_run_start(run);
-	usb_run_samples(run, 10000);
+	usb_run_receive(run, 10000);
 	assert_true(usbfs_calls_of(USBFS_OPEN) >= 6);
 	assert_int_equal(run->breaks_count, 0);
 	unsigned reported = 0;
-	for (unsigned i = 0; i < run->news_count; i++)
-		reported += strstr(run->news[i], "Permission denied; is the udev rule installed") !=
+	for (unsigned i = 0; i < run->log_count; i++)
+		reported += strstr(run->log[i], "Permission denied; is the udev rule installed") !=
 			    NULL;
 	assert_int_equal(reported, 1);
 	assert_int_equal(usbfs_calls_of(USBFS_RESET), 0);
-	end(run);
+	run_finish(run);
 }
 
-/* From 1 ms on doubled up to 64 ms: 383 ms lie between the first try and the twelfth, each of these
- * times less than a millisecond shorter. */
-TEST_RUN(tries_become_rarer)
+/* The back-off doubles from 1 ms to 64 ms: 383 ms between the first and the twelfth attempt. Each
+ * interval may be up to a millisecond shorter. */
+TEST_RUN(retries_become_less_frequent)
 {
 	run->options.back_off_ns = 1000000;
 	run->options.back_off_max_ns = 64000000;
@@ -244,98 +245,98 @@ TEST_RUN(tries_become_rarer)
 	usb_run_until(run, usbfs_calls_of(USBFS_OPEN) >= 12);
 	assert_true(uv_hrtime() - since_ns >= UINT64_C(383000000 - 11000000));
 	usbfs_fail(USBFS_OPEN, 0, 0, 0);
-	usb_run_samples(run, 10000);
-	end(run);
+	usb_run_receive(run, 10000);
+	run_finish(run);
 }
 
-/* Returns how many milliseconds it took. */
+/* Returns the duration in milliseconds. */
 static uint64_t flap(struct usb_run *run, unsigned times)
 {
 	uint64_t since_ns = uv_hrtime();
 
 	for (unsigned i = 0; i < times; i++) {
-		usb_run_samples(run, 100);
+		usb_run_receive(run, 100);
 		usbfs_unplug(run->port);
 		usb_run_plug(run);
 	}
 	return (uv_hrtime() - since_ns) / 1000000;
 }
 
-TEST_RUN(a_flapping_board_is_left_alone_for_longer_and_longer)
+TEST_RUN(the_back_off_of_a_flapping_board_doubles)
 {
 	run->options.back_off_ns = 1000000;
 	run->options.back_off_max_ns = 128000000;
 	usb_run_board(run, 1000000);
 	usb_run_plug(run);
 	usb_run_start(run);
-	/* Behind each but the last it is left alone: for 1, 2, 4 .. 64, 128, 128 .. ms. */
+	/* Back-offs after all but the last: 1, 2, 4 .. 64, 128, 128 .. ms. */
 	assert_true(flap(run, 16) >= 127 + 8 * 128 - 15);
-	usb_run_samples(run, 100);
+	usb_run_receive(run, 100);
 	assert_int_equal(board_of(run)->unplugs, 16);
 	assert_int_equal(board_of(run)->plugs, 17);
 	assert_int_equal(run->breaks_count, 16);
-	end(run);
+	run_finish(run);
 }
 
-/* It has been steady once: after the next unplug it is taken back at once, and no sooner than any
- * other after those that follow. */
-TEST_RUN(a_board_that_was_steady_once_is_not_for_ever)
+/* It was steady once: after the next unplug it is reopened at once, but after further ones no
+ * sooner than any other board. */
+TEST_RUN(a_steady_board_that_starts_to_flap_backs_off_again)
 {
 	run->options.back_off_ns = 1000000;
 	run->options.back_off_max_ns = 128000000;
 	usb_run_board(run, 100000);
 	usb_run_plug(run);
 	usb_run_start(run);
-	usb_run_pass(run, 5200);
-	/* Behind the first but one: 1, 2, 4 .. ms. */
+	usb_run_wait(run, 5200);
+	/* After the first but one: 1, 2, 4 .. ms. */
 	assert_true(flap(run, 16) >= 127 + 7 * 128 - 14);
-	end(run);
+	run_finish(run);
 }
 
-TEST_RUN(a_driver_of_the_kernel_is_detached)
+TEST_RUN(a_kernel_driver_is_detached)
 {
 	usb_run_board(run, 1000000);
 	usb_run_plug(run);
 	usbfs_bind_driver(run->port, "ftdi_sio");
 	usb_run_start(run);
-	usb_run_samples(run, 10000);
-	assert_false(usb_run_said(run, "can't claim"));
-	end(run);
+	usb_run_receive(run, 10000);
+	assert_false(usb_run_logged(run, "can't claim"));
+	run_finish(run);
 }
 
-TEST_RUN(an_interface_that_another_program_has_is_reported_and_tried_again)
+TEST_RUN(an_interface_used_by_another_program_is_reported_and_retried)
 {
 	usb_run_board(run, 1000000);
 	usb_run_plug(run);
 	usbfs_fail(USBFS_CLAIM, EBUSY, 0, 100000);
 	usb_run_start(run);
-	usb_run_until(run, usb_run_said(run, "can't claim interface"));
-	assert_true(usb_run_said(run, "another program uses it"));
+	usb_run_until(run, usb_run_logged(run, "can't claim interface"));
+	assert_true(usb_run_logged(run, "another program uses it"));
 	usbfs_fail(USBFS_CLAIM, 0, 0, 0);
-	usb_run_samples(run, 10000);
+	usb_run_receive(run, 10000);
 	assert_int_equal(run->breaks_count, 0);
-	end(run);
+	run_finish(run);
 }
 
-TEST_RUN(a_board_that_is_none_is_waited_for_with_the_reason)
+TEST_RUN(a_device_that_is_not_a_board_is_reported_with_the_reason)
 {
 	usb_run_board(run, 1000000);
 	char answer[BOARD_ANSWER];
 	assert_true(board_command(run->board, "lie no-endpoint", answer, 0));
 	usb_run_plug(run);
 	usb_run_start(run);
-	usb_run_until(run, usb_run_said(run, "device at 1-1 is not a board: "));
+	usb_run_until(run, usb_run_logged(run, "device at 1-1 is not a board: "));
 	assert_int_equal(usbfs_calls_of(USBFS_OPEN), 0);
 	usbfs_unplug(run->port);
 	assert_true(board_command(run->board, "lie none", answer, 0));
 	usb_run_plug(run);
-	usb_run_samples(run, 1000);
-	end(run);
+	usb_run_receive(run, 1000);
+	run_finish(run);
 }
 
-/* Calls that take long are made by others than the loop's thread, which waits for none of them:
- * usb_run_close() has counted both. */
-TEST_RUN(slow_calls_do_not_hold_up_the_loop)
+/* Slow calls run off the loop's thread, which waits for none of them: usb_run_close() checks both.
+ */
+TEST_RUN(slow_calls_do_not_block_the_loop)
 {
 	static const enum usbfs_call slow[] = {USBFS_OPEN, USBFS_CLAIM, USBFS_RELEASE,
 		USBFS_CLEAR_HALT, USBFS_RESET, USBFS_CLOSE, USBFS_SET_INTERFACE, USBFS_SYSFS};
@@ -348,18 +349,18 @@ TEST_RUN(slow_calls_do_not_hold_up_the_loop)
 		usb_run_plug(run);
 		usbfs_slow(slow[i], slow[i] == USBFS_SYSFS ? 2 : 40);
 		usb_run_start(run);
-		usb_run_samples(run, 10000);
-		usb_run_tell(run, "stall");
+		usb_run_receive(run, 10000);
+		usb_run_command(run, "stall");
 		usb_run_until(run, board_of(run)->stalls == 1);
-		usb_run_samples(run, 10000);
+		usb_run_receive(run, 10000);
 		usbfs_fail(USBFS_CLEAR_HALT, EIO, 0, 1);
-		usb_run_tell(run, "stall");
+		usb_run_command(run, "stall");
 		usb_run_until(run, board_of(run)->restarts == 1);
-		usb_run_samples(run, 10000);
+		usb_run_receive(run, 10000);
 		usbfs_unplug(run->port);
 		usb_run_until(run, board_of(run)->unplugs == 1);
 		usb_run_plug(run);
-		usb_run_samples(run, 10000);
+		usb_run_receive(run, 10000);
 		usb_run_stop(run);
 		usb_run_again(run);
 	}
@@ -367,7 +368,7 @@ TEST_RUN(slow_calls_do_not_hold_up_the_loop)
 	usb_run_close(run);
 }
 
-/* Many */
+/* Many plugs */
 
 static unsigned count_fds(void)
 {
@@ -381,13 +382,13 @@ static unsigned count_fds(void)
 	return count;
 }
 
-/* So that nobody looks for boards: the same descriptors are open for a while. */
+/* Waits until no scan for boards is running: the number of descriptors is stable. */
 static unsigned settle(struct usb_run *run)
 {
 	unsigned fds = count_fds();
 
 	for (unsigned looks = 0; looks < 20; looks++) {
-		usb_run_pass(run, 5);
+		usb_run_wait(run, 5);
 		if (count_fds() == fds)
 			continue;
 		fds = count_fds();
@@ -401,7 +402,7 @@ static size_t memory_in_use(void)
 	return mallinfo2().uordblks;
 }
 
-/* The kernel in software keeps each port until the end. */
+/* The simulated kernel keeps each port until the end. */
 static size_t port_memory(unsigned ports)
 {
 	return ports * (sizeof(struct usbfs_port) + 2 * sizeof(size_t));
@@ -412,7 +413,7 @@ static bool is_slow(void)
 	return getenv("USB_RUN_FEW") != NULL;
 }
 
-TEST_RUN(a_thousand_unplugs_in_mid_stream_leave_nothing_behind)
+TEST_RUN(a_thousand_unplugs_in_mid_stream_leak_nothing)
 {
 	unsigned times = is_slow() ? 50 : 1000;
 	size_t memory = 0;
@@ -426,7 +427,7 @@ TEST_RUN(a_thousand_unplugs_in_mid_stream_leave_nothing_behind)
 	usb_run_start(run);
 	usb_run_until(run, board_of(run)->state == BC_BOARD_STREAMING);
 	for (unsigned i = 0; i < times; i++) {
-		usb_run_samples(run, 100);
+		usb_run_receive(run, 100);
 		if (i == times / 2) {
 			fds = settle(run);
 			memory = memory_in_use();
@@ -435,15 +436,15 @@ TEST_RUN(a_thousand_unplugs_in_mid_stream_leave_nothing_behind)
 		usb_run_plug(run);
 		usb_run_until(run, board_of(run)->plugs == i + 2);
 	}
-	usb_run_samples(run, 100);
+	usb_run_receive(run, 100);
 	usb_run_until(run, count_fds() <= fds);
 	assert_true(memory_in_use() < memory + port_memory(times / 2) + 65536);
 	assert_int_equal(board_of(run)->unplugs, times);
 	assert_int_equal(run->breaks_count, times);
-	end(run);
+	run_finish(run);
 }
 
-TEST_RUN(thousands_of_plugs_without_data_leave_nothing_behind)
+TEST_RUN(thousands_of_plugs_without_data_leak_nothing)
 {
 	unsigned times = is_slow() ? 50 : 2000;
 	size_t memory = 0;
@@ -453,8 +454,8 @@ TEST_RUN(thousands_of_plugs_without_data_leave_nothing_behind)
 	run->options.back_off_max_ns = 1;
 	usb_run_board(run, 0);
 	usb_run_plug(run);
-	usb_run_tell(run, "send 0");
-	usb_run_tell(run, "heartbeat off");
+	usb_run_command(run, "send 0");
+	usb_run_command(run, "heartbeat off");
 	usb_run_start(run);
 	usb_run_until(run, board_of(run)->plugs == 1);
 	for (unsigned i = 0; i < times; i++) {
@@ -470,5 +471,5 @@ TEST_RUN(thousands_of_plugs_without_data_leave_nothing_behind)
 	usb_run_until(run, count_fds() <= fds);
 	assert_true(memory_in_use() < memory + port_memory(times) + 65536);
 	assert_int_equal(run->breaks_count, times);
-	end(run);
+	run_finish(run);
 }

@@ -1,5 +1,5 @@
-/* The USB in software (tests/board/usbfs.h), read by libusb and nothing else. What a reader must
- * bear from libusb and usbfs stands here in the small. */
+/* The simulated USB (tests/board/usbfs.h) with only libusb above it. Documents in small what a
+ * reader has to expect from libusb and usbfs. */
 #include <poll.h>
 
 #include "tests/support/test.h"
@@ -10,18 +10,18 @@ TEST_VALGRIND;
 
 /* Enumeration */
 
-TEST_DESK(a_board_is_listed_with_what_the_kernel_knows_of_it)
+TEST_DESK(a_board_is_listed_with_its_kernel_attributes)
 {
 	struct libusb_config_descriptor *config;
 	libusb_device **list;
 	uint8_t ports[7];
 	char serial[32] = "";
 
-	begin(desk);
+	desk_init(desk);
 	assert_int_equal(libusb_get_device_list(desk->context, &list), 2); /* and the hub */
 	libusb_free_device_list(list, 1);
 
-	libusb_device *device = find(desk);
+	libusb_device *device = desk_find(desk);
 	assert_non_null(device);
 	assert_int_equal(libusb_get_bus_number(device), 1);
 	assert_int_equal(libusb_get_device_address(device), 2);
@@ -41,12 +41,12 @@ TEST_DESK(a_board_is_listed_with_what_the_kernel_knows_of_it)
 	assert_string_equal(serial, "B-0001\n");
 	assert_null(fopen("/sys/bus/usb/devices/1-2/serial", "r"));
 	assert_int_equal(open("/dev/bus/usb/001/001", O_RDWR), -1);
-	end(desk);
+	desk_finish(desk);
 }
 
-TEST_DESK(other_files_are_left_alone)
+TEST_DESK(other_files_are_not_affected)
 {
-	begin(desk);
+	desk_init(desk);
 	int fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
 	assert_true(fd >= 0);
 	assert_int_equal(close(fd), 0);
@@ -54,7 +54,7 @@ TEST_DESK(other_files_are_left_alone)
 	assert_non_null(file);
 	fclose(file);
 	assert_int_equal(close(-1), -1);
-	end(desk);
+	desk_finish(desk);
 }
 
 TEST_DESK(requests_are_answered_by_the_board)
@@ -62,9 +62,9 @@ TEST_DESK(requests_are_answered_by_the_board)
 	uint8_t info[64] = {0};
 	unsigned char serial[32];
 
-	begin(desk);
+	desk_init(desk);
 	open_board(desk);
-	assert_int_equal(request(desk->handle, 0xC1, GET_INFO, info, 64), 64);
+	assert_int_equal(desk_request(desk->handle, 0xC1, GET_INFO, info, 64), 64);
 	assert_int_equal(info[0], 1);
 	assert_memory_equal(info + 32, "B-0001", 7);
 	struct libusb_device_descriptor d;
@@ -73,13 +73,14 @@ TEST_DESK(requests_are_answered_by_the_board)
 				 desk->handle, d.iSerialNumber, serial, sizeof(serial)),
 		6);
 	assert_string_equal(serial, "B-0001");
-	assert_int_equal(request(desk->handle, 0xC1, 99, info, 64), LIBUSB_ERROR_PIPE);
-	command(desk, "requests hang");
-	assert_int_equal(request(desk->handle, 0xC1, GET_INFO, info, 64), LIBUSB_ERROR_TIMEOUT);
-	command(desk, "requests answer");
-	assert_int_equal(request(desk->handle, 0xC1, GET_INFO, info, 64), 64);
+	assert_int_equal(desk_request(desk->handle, 0xC1, 99, info, 64), LIBUSB_ERROR_PIPE);
+	desk_command(desk, "requests hang");
+	assert_int_equal(
+		desk_request(desk->handle, 0xC1, GET_INFO, info, 64), LIBUSB_ERROR_TIMEOUT);
+	desk_command(desk, "requests answer");
+	assert_int_equal(desk_request(desk->handle, 0xC1, GET_INFO, info, 64), 64);
 	close_board(desk);
-	end(desk);
+	desk_finish(desk);
 }
 
 /* The stream */
@@ -106,7 +107,7 @@ static void read_stream(struct desk *desk, uint64_t samples)
 
 	open_board(desk);
 	snprintf(line, sizeof(line), "send %llu", (unsigned long long)samples);
-	command(desk, line);
+	desk_command(desk, line);
 	start_board(desk);
 	assert_int_equal(reader_start(desk->reader, desk->handle, 0), 0);
 	read_samples(desk, samples);
@@ -125,62 +126,62 @@ TEST_DESK(a_stream_arrives_whole)
 		usbfs_set_threaded((way & 2) != 0);
 		static const struct board_options options = {.seed = 5};
 		fresh.board = board_new(&options);
-		begin(&fresh);
+		desk_init(&fresh);
 		if ((way & 4) != 0)
-			command(&fresh, "short on");
+			desk_command(&fresh, "short on");
 		read_stream(&fresh, 1000000); /* 8 MB */
-		end(&fresh);
+		desk_finish(&fresh);
 		board_free(fresh.board);
 	}
 }
 
 TEST_DESK(a_paced_stream_arrives_whole)
 {
-	begin(desk);
-	command(desk, "rate 1000000");
+	desk_init(desk);
+	desk_command(desk, "rate 1000000");
 	read_stream(desk, 200000);
-	end(desk);
+	desk_finish(desk);
 }
 
-TEST_DESK(a_replay_comes_over_and_over)
+TEST_DESK(a_replay_repeats)
 {
 	uint8_t bytes[1000];
 	struct reader *r = desk->reader;
 
 	for (size_t i = 0; i < sizeof(bytes); i++)
 		bytes[i] = (uint8_t)i;
-	begin(desk);
+	desk_init(desk);
 	usbfs_replay(desk->port, bytes, sizeof(bytes));
 	open_board(desk);
 	assert_int_equal(reader_start(r, desk->handle, 0), 0);
-	r->is_deaf = true;
+	r->is_ignoring = true;
 	r->is_ending = true;
 	while (r->in_flight != 0)
-		turn(desk);
+		desk_turn(desk);
 	for (size_t i = 0; i < (size_t)TRANSFERS * BYTES; i++)
 		if (r->buffers[i] != bytes[i % sizeof(bytes)])
 			fail_msg("byte %zu", i);
 	reader_stop(desk);
 	close_board(desk);
-	end(desk);
+	desk_finish(desk);
 }
 
 /* Faults of the board */
 
-TEST_DESK(a_stall_is_over_when_the_halt_is_cleared)
+TEST_DESK(a_stall_ends_when_the_halt_is_cleared)
 {
 	struct reader *r = desk->reader;
 
-	begin(desk);
+	desk_init(desk);
 	open_board(desk);
-	command(desk, "send 10000");
+	desk_command(desk, "send 10000");
 	start_board(desk);
 	assert_int_equal(reader_start(r, desk->handle, 0), 0);
 	read_samples(desk, 10000);
-	command(desk, "stall");
-	command(desk, "send 10000");
+	desk_command(desk, "stall");
+	desk_command(desk, "send 10000");
 	read_to_end(desk);
-	/* Each of them, for the endpoint is halted. */
+	/* All of them, because the endpoint is halted. */
 	assert_int_equal(r->ends[LIBUSB_TRANSFER_STALL], TRANSFERS);
 	reader_stop(desk);
 	assert_int_equal(libusb_clear_halt(desk->handle, BOARD_ENDPOINT), 0);
@@ -189,20 +190,20 @@ TEST_DESK(a_stall_is_over_when_the_halt_is_cleared)
 	reader_stop(desk);
 	assert_int_equal(usbfs_sent(desk->port).samples, 20000);
 	close_board(desk);
-	end(desk);
+	desk_finish(desk);
 }
 
-TEST_DESK(an_overflow_is_reported_and_the_stream_goes_on)
+TEST_DESK(an_overflow_is_reported_and_the_stream_continues)
 {
 	struct reader *r = desk->reader;
 
-	begin(desk);
+	desk_init(desk);
 	open_board(desk);
-	command(desk, "overflow 1000");
+	desk_command(desk, "overflow 1000");
 	start_board(desk);
 	assert_int_equal(reader_start(r, desk->handle, 0), 0);
 	while (!r->is_ending)
-		turn(desk);
+		desk_turn(desk);
 	read_to_end(desk);
 	assert_int_equal(r->ends[LIBUSB_TRANSFER_OVERFLOW], 1);
 	reader_stop(desk);
@@ -210,47 +211,47 @@ TEST_DESK(an_overflow_is_reported_and_the_stream_goes_on)
 	read_samples(desk, 10000);
 	reader_stop(desk);
 	close_board(desk);
-	end(desk);
+	desk_finish(desk);
 }
 
 TEST_DESK(a_protocol_error_is_an_error)
 {
 	struct reader *r = desk->reader;
 
-	begin(desk);
+	desk_init(desk);
 	open_board(desk);
 	start_board(desk);
-	command(desk, "protocol-error");
+	desk_command(desk, "protocol-error");
 	assert_int_equal(reader_start(r, desk->handle, 0), 0);
 	while (!r->is_ending)
-		turn(desk);
+		desk_turn(desk);
 	reader_stop(desk);
 	assert_int_equal(r->ends[LIBUSB_TRANSFER_ERROR], 1);
 	close_board(desk);
-	end(desk);
+	desk_finish(desk);
 }
 
-/* The host has no timeouts: a transfer that stands still is taken back by libusb, with what had
- * come. */
-TEST_DESK(a_transfer_that_times_out_carries_what_had_come)
+/* The host has no time-outs: libusb cancels a transfer that makes no progress; it then carries the
+ * data received so far. */
+TEST_DESK(a_transfer_that_times_out_carries_its_data)
 {
 	struct reader *r = desk->reader;
 
-	begin(desk);
+	desk_init(desk);
 	open_board(desk);
-	command(desk, "timeout 1024");
-	command(desk, "send 100000");
+	desk_command(desk, "timeout 1024");
+	desk_command(desk, "send 100000");
 	start_board(desk);
 	assert_int_equal(reader_start(r, desk->handle, 50), 0);
 	assert_int_equal(r->bytes, 0);
 	while (r->ends[LIBUSB_TRANSFER_TIMED_OUT] == 0)
-		turn(desk);
+		desk_turn(desk);
 	assert_true(r->bytes >= 1024);
 	reader_stop(desk);
 	assert_int_equal(r->bytes, usbfs_sent(desk->port).bytes);
 	assert_int_equal(r->damaged, 0);
 	close_board(desk);
-	end(desk);
+	desk_finish(desk);
 }
 
 /* usbfs */
@@ -268,15 +269,15 @@ TEST_DESK(cancelled_transfers_may_carry_data)
 	struct reader *r = desk->reader;
 	char answer[BOARD_ANSWER];
 
-	begin(desk);
+	desk_init(desk);
 	open_board(desk);
-	command(desk, "send 0");
-	command(desk, "heartbeat off");
+	desk_command(desk, "send 0");
+	desk_command(desk, "heartbeat off");
 	start_board(desk);
 	assert_int_equal(reader_start(r, desk->handle, 0), 0);
-	turn_at_once(desk);
+	desk_poll(desk);
 	assert_int_equal(usbfs_in_flight(), TRANSFERS);
-	/* Said behind the back of usbfs, which looks for it with the next discard. */
+	/* Set behind usbfs's back; the next discard finds it. */
 	usbfs_discard_with(512, 3);
 	assert_true(board_command(desk->board, "send 1000", answer, now_ns()));
 	r->is_ending = true;
@@ -286,19 +287,19 @@ TEST_DESK(cancelled_transfers_may_carry_data)
 	assert_true(r->cancelled_bytes != 0);
 	assert_int_equal(r->bytes, usbfs_sent(desk->port).bytes);
 	close_board(desk);
-	end(desk);
+	desk_finish(desk);
 }
 
 TEST_DESK(memory_is_limited_until_it_is_reaped)
 {
 	struct reader *r = desk->reader;
 
-	begin(desk);
+	desk_init(desk);
 	open_board(desk);
 	usbfs_set_memory(10 * (BYTES + USBFS_URB_BYTES));
 	assert_int_equal(reader_start(r, desk->handle, 0), LIBUSB_ERROR_NO_MEM);
 	assert_int_equal(r->in_flight, 10);
-	r->is_deaf = true;
+	r->is_ignoring = true;
 	r->is_ending = true;
 	for (unsigned i = 0; i < 10; i++)
 		assert_int_equal(libusb_cancel_transfer(r->transfers[i]), 0);
@@ -310,35 +311,35 @@ TEST_DESK(memory_is_limited_until_it_is_reaped)
 	r->in_flight++;
 	reader_stop(desk);
 	close_board(desk);
-	end(desk);
+	desk_finish(desk);
 }
 
-/* Split into URBs, a transfer that finds no memory for all of them is submitted all the same: it
- * ends with an error, and with what its first URBs took. */
+/* If a split transfer finds no memory for all of its URBs, it is submitted anyway: it ends with an
+ * error and the data of its first URBs. */
 TEST_DESK(a_split_transfer_half_submitted_is_an_error_later)
 {
 	struct reader *r = desk->reader;
 
 	usbfs_set_caps(USBFS_CAPS_SPLIT);
-	begin(desk);
+	desk_init(desk);
 	open_board(desk);
-	command(desk, "send 0");
+	desk_command(desk, "send 0");
 	usbfs_set_memory(UINT64_C(4) * BYTES + BYTES / 2);
 	assert_int_equal(reader_start(r, desk->handle, 0), LIBUSB_ERROR_NO_MEM);
 	assert_int_equal(r->in_flight, 5);
-	turn(desk);
+	desk_turn(desk);
 	assert_int_equal(r->ends[LIBUSB_TRANSFER_ERROR], 1);
 	reader_stop(desk);
 	close_board(desk);
-	end(desk);
+	desk_finish(desk);
 }
 
-TEST_DESK(calls_fail_as_they_are_reported_to)
+TEST_DESK(calls_fail_as_configured)
 {
 	libusb_device_handle *handle;
 
-	begin(desk);
-	libusb_device *device = find(desk);
+	desk_init(desk);
+	libusb_device *device = desk_find(desk);
 	usbfs_fail(USBFS_OPEN, EACCES, 0, 2);
 	assert_int_equal(libusb_open(device, &handle), LIBUSB_ERROR_ACCESS);
 	assert_int_equal(libusb_open(device, &handle), LIBUSB_ERROR_ACCESS);
@@ -356,13 +357,13 @@ TEST_DESK(calls_fail_as_they_are_reported_to)
 	assert_int_equal(libusb_release_interface(handle, 0), 0);
 	libusb_close(handle);
 	libusb_unref_device(device);
-	end(desk);
+	desk_finish(desk);
 }
 
-/* libusb released the interface for the reset, and still believes to have it. */
-TEST_DESK(after_a_reset_that_failed_only_opening_anew_helps)
+/* libusb released the interface for the reset and still believes that it has it. */
+TEST_DESK(after_a_failed_reset_the_device_must_be_reopened)
 {
-	begin(desk);
+	desk_init(desk);
 	open_board(desk);
 	usbfs_fail(USBFS_RESET, EIO, 0, 1);
 	assert_int_equal(libusb_reset_device(desk->handle), LIBUSB_ERROR_OTHER);
@@ -373,12 +374,12 @@ TEST_DESK(after_a_reset_that_failed_only_opening_anew_helps)
 	libusb_close(desk->handle);
 	open_board(desk);
 	close_board(desk);
-	end(desk);
+	desk_finish(desk);
 }
 
-TEST_DESK(a_driver_has_the_interface_until_it_is_detached)
+TEST_DESK(a_driver_keeps_the_interface_until_it_is_detached)
 {
-	begin(desk);
+	desk_init(desk);
 	usbfs_bind_driver(desk->port, "ftdi_sio");
 	desk->handle = libusb_open_device_with_vid_pid(desk->context, VID, PID);
 	assert_int_equal(libusb_kernel_driver_active(desk->handle, 0), 1);
@@ -389,16 +390,16 @@ TEST_DESK(a_driver_has_the_interface_until_it_is_detached)
 	assert_int_equal(libusb_release_interface(desk->handle, 0), 0);
 	assert_int_equal(libusb_kernel_driver_active(desk->handle, 0), 1);
 	libusb_close(desk->handle);
-	end(desk);
+	desk_finish(desk);
 }
 
-TEST_DESK(releasing_an_interface_sets_its_alternate_setting_back)
+TEST_DESK(releasing_an_interface_resets_its_alternate_setting)
 {
 	struct reader *r = desk->reader;
 	char answer[BOARD_ANSWER];
 
 	assert_true(board_command(desk->board, "lie alternate", answer, 0));
-	begin(desk);
+	desk_init(desk);
 	open_board(desk);
 	assert_int_equal(reader_start(r, desk->handle, 0), LIBUSB_ERROR_IO);
 	reader_stop(desk);
@@ -409,12 +410,12 @@ TEST_DESK(releasing_an_interface_sets_its_alternate_setting_back)
 	assert_int_equal(reader_start(r, desk->handle, 0), LIBUSB_ERROR_IO);
 	reader_stop(desk);
 	close_board(desk);
-	end(desk);
+	desk_finish(desk);
 }
 
-TEST_DESK(what_was_left_behind_is_reported)
+TEST_DESK(leaks_are_reported)
 {
-	begin(desk);
+	desk_init(desk);
 	open_board(desk);
 	int fd = open("/dev/bus/usb/001/002", O_RDWR | O_CLOEXEC);
 	assert_true(fd >= 0);
@@ -428,7 +429,7 @@ TEST_DESK(what_was_left_behind_is_reported)
 	libusb_exit(desk->context);
 }
 
-/* Who waits for whom */
+/* Threads waiting for each other */
 
 static void *reset_device(void *context)
 {
@@ -442,7 +443,7 @@ TEST_DESK(while_a_thread_resets_the_device_others_wait_for_it)
 	libusb_device_handle *other;
 	unsigned tries = 0;
 
-	begin(desk);
+	desk_init(desk);
 	open_board(desk);
 	usbfs_slow(USBFS_RESET, 20);
 	do {
@@ -461,7 +462,7 @@ TEST_DESK(while_a_thread_resets_the_device_others_wait_for_it)
 		assert_true(++tries < 100);
 	} while (usbfs_waits(pthread_self()) == 0);
 	close_board(desk);
-	end(desk);
+	desk_finish(desk);
 }
 
 static void *close_device(void *context)
@@ -476,19 +477,19 @@ static void meet_twice(void *context)
 	pthread_barrier_wait(context);
 }
 
-/* libusb lets nobody handle events while it closes a device, of that context, and keeps its own
- * descriptor ready all the while: a loop that watches it spins. */
-TEST_DESK(while_a_thread_closes_a_device_no_other_is_read)
+/* While libusb closes a device, no thread of that context can handle events, but libusb's own
+ * descriptor stays readable: a loop that polls it spins. */
+TEST_DESK(while_a_thread_closes_a_device_no_other_thread_gets_events)
 {
 	struct reader *r = desk->reader;
 	libusb_device_handle *other;
 	pthread_barrier_t barrier;
 	pthread_t thread;
 
-	begin(desk);
+	desk_init(desk);
 	open_board(desk);
 	assert_int_equal(libusb_open(libusb_get_device(desk->handle), &other), 0);
-	turn_at_once(desk);
+	desk_poll(desk);
 	start_board(desk);
 	assert_int_equal(reader_start(r, desk->handle, 0), 0);
 	assert_int_equal(pthread_barrier_init(&barrier, NULL, 2), 0);
@@ -496,7 +497,7 @@ TEST_DESK(while_a_thread_closes_a_device_no_other_is_read)
 	assert_int_equal(pthread_create(&thread, NULL, close_device, other), 0);
 	pthread_barrier_wait(&barrier);
 	unsigned callbacks = r->callbacks;
-	turn_at_once(desk);
+	desk_poll(desk);
 	assert_int_equal(r->callbacks, callbacks);
 	const struct libusb_pollfd **fds = libusb_get_pollfds(desk->context);
 	struct pollfd event = {.fd = fds[0]->fd, .events = POLLIN};
@@ -505,31 +506,31 @@ TEST_DESK(while_a_thread_closes_a_device_no_other_is_read)
 	pthread_barrier_wait(&barrier);
 	assert_int_equal(pthread_join(thread, NULL), 0);
 	pthread_barrier_destroy(&barrier);
-	turn_at_once(desk);
+	desk_poll(desk);
 	assert_true(r->callbacks > callbacks);
 	assert_int_equal(poll(&event, 1, 0), 0);
 	reader_stop(desk);
 	close_board(desk);
-	end(desk);
+	desk_finish(desk);
 }
 
 static void *hang(void *context)
 {
 	assert_int_equal(
-		request(context, 0xC1, GET_INFO, (uint8_t[64]){0}, 64), LIBUSB_ERROR_TIMEOUT);
+		desk_request(context, 0xC1, GET_INFO, (uint8_t[64]){0}, 64), LIBUSB_ERROR_TIMEOUT);
 	return NULL;
 }
 
-TEST_DESK(a_thread_that_waits_for_a_request_runs_everybodys_callbacks)
+TEST_DESK(a_thread_waiting_for_a_request_runs_all_callbacks)
 {
 	struct reader *r = desk->reader;
 	pthread_t thread;
 
-	begin(desk);
+	desk_init(desk);
 	open_board(desk);
-	command(desk, "rate 100000");
+	desk_command(desk, "rate 100000");
 	start_board(desk);
-	command(desk, "requests hang");
+	desk_command(desk, "requests hang");
 	assert_int_equal(reader_start(r, desk->handle, 0), 0);
 	assert_int_equal(pthread_create(&thread, NULL, hang, desk->handle), 0);
 	assert_int_equal(pthread_join(thread, NULL), 0);
@@ -537,5 +538,5 @@ TEST_DESK(a_thread_that_waits_for_a_request_runs_everybodys_callbacks)
 	assert_true(pthread_equal(r->thread, thread));
 	reader_stop(desk);
 	close_board(desk);
-	end(desk);
+	desk_finish(desk);
 }
