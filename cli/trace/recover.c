@@ -31,7 +31,7 @@ const struct bc_usage bc_recover_usage = {
 	.text = "Writes a whole, sealed segment from a torn or damaged one. IN is not changed; OUT "
 		"must not exist.",
 	.options = options,
-	.exits = "0 everything was kept, 1 failed, OUT was not created, 2 wrong usage, 3 IN was "
+	.exits = "0 everything was kept, 1 failed and OUT was not created, 2 wrong usage, 3 IN was "
 		 "damaged: OUT has the chunks that the mode keeps.",
 	.example = "buscap recover X-00000.byu.lz4.partial -o X-00000.byu.lz4",
 };
