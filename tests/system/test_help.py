@@ -63,9 +63,9 @@ def refusal(*argv, program=BUSCAP):
 
 def service_refusal(*argv):
     """The same for the daemon."""
-    err = refusal(*argv, program=BUSCAPD)
-    assert err.startswith("buscapd: "), err
-    return err
+    told = refusal(*argv, program=BUSCAPD)
+    assert told.startswith("buscapd: "), told
+    return told
 
 
 def help_of(program, *words):
@@ -144,11 +144,11 @@ def test_every_listed_option_is_accepted():
                 if row.long == "help":
                     continue
                 if row.metavar and not row.metavar.startswith("["):
-                    err = refusal(*command.split(), word)
-                    assert f"option {word} lacks its value; see buscap {command} --help" in err, err
+                    told = refusal(*command.split(), word)
+                    assert f"option {word} lacks its value; see buscap {command} --help" in told, told
                 else:
-                    err = refusal(*command.split(), word, "--frobnicate")
-                    assert f"no option --frobnicate here; see buscap {command} --help" in err, err
+                    told = refusal(*command.split(), word, "--frobnicate")
+                    assert f"no option --frobnicate here; see buscap {command} --help" in told, told
     for row in options_of("-", BUSCAPD_ROWS):
         for word in words_of(row):
             if row.long in ("help", "version", "options"):
@@ -169,12 +169,12 @@ def test_no_unlisted_option_is_accepted(command):
     rows = options_of(command)
     longs = {row.long for row in rows if row.long}
     for letter in letters - {row.short for row in rows}:
-        err = refusal(*command.split(), "-" + letter)
-        assert f"no option -{letter} here" in err, err
+        told = refusal(*command.split(), "-" + letter)
+        assert f"no option -{letter} here" in told, told
     for name in (*NAMES, "frobnicate"):
         if not any(long.startswith(name) for long in longs):
-            err = refusal(*command.split(), "--" + name)
-            assert f"no option --{name} here" in err, err
+            told = refusal(*command.split(), "--" + name)
+            assert f"no option --{name} here" in told, told
 
 
 def test_the_daemon_accepts_no_unlisted_option():
@@ -188,8 +188,8 @@ def test_the_daemon_accepts_no_unlisted_option():
 
 def test_errors_of_known_options_are_specific():
     for option in ("--t", "--t=1", "--output-", "--r"):
-        err = refusal("cut", option)
-        assert (f"{option} is the beginning of several options" in err) == (option[:3] == "--t"), err
+        told = refusal("cut", option)
+        assert (f"{option} is the beginning of several options" in told) == (option[:3] == "--t"), told
     assert "option --strict takes no value; see buscap cut --help" in refusal("cut", "--strict=3")
     assert "no option -s here" in refusal("cut", "-s"), "a letter that options begin with"
     assert "no option --=1 here" in refusal("cut", "--=1")
@@ -214,13 +214,13 @@ def test_fixed_words_are_the_accepted_values():
                 words.append(",".join(words))
             for option in words_of(row):
                 for word in words:
-                    err = refusal(*command.split(), option, word, "--frobnicate")
-                    assert "no option --frobnicate here" in err, (command, option, word, err)
+                    told = refusal(*command.split(), option, word, "--frobnicate")
+                    assert "no option --frobnicate here" in told, (command, option, word, told)
                     tried += 1
                 # The daemon checks the types of tail.
                 if (command, row.long) != ("tail", "type"):
-                    err = refusal(*command.split(), option, "nonsense", "--frobnicate")
-                    assert "nonsense" in err and "--frobnicate" not in err, err
+                    told = refusal(*command.split(), option, "nonsense", "--frobnicate")
+                    assert "nonsense" in told and "--frobnicate" not in told, told
     assert tried > 100, tried
 
 
@@ -236,14 +236,14 @@ def concrete(key):
 
 def test_every_listed_setting_is_known():
     for row in CONFIG:
-        _, err = check_config(f"{concrete(row.long)}=")
-        assert "no such" not in err, (row.long, err)
+        _, told = check_config(f"{concrete(row.long)}=")
+        assert "no such" not in told, (row.long, told)
     for section in {row.long.split(".")[0] for row in CONFIG}:
-        code, err = check_config(f"{concrete(section)}.frobnicate=1")
-        assert code == 2 and "frobnicate" in err, (section, err)
+        code, told = check_config(f"{concrete(section)}.frobnicate=1")
+        assert code == 2 and "frobnicate" in told, (section, told)
 
 
-def test_every_documented_setting_is_listed():
+def test_every_setting_that_the_document_has_is_listed():
     section, keys = "", []
     for line in (ROOT / "docs/configuration.md").read_text().splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]
@@ -255,7 +255,7 @@ def test_every_documented_setting_is_listed():
     equal(sorted(keys), sorted(row.long for row in CONFIG))
 
 
-def test_fixed_words_of_settings_are_the_accepted_values():
+def test_fixed_words_of_settings_are_what_can_be_said():
     for row in (row for row in CONFIG if row.kind.startswith(("choice:", "list:"))):
         key = concrete(row.long)
         # Other settings that a word requires.
@@ -263,10 +263,10 @@ def test_fixed_words_of_settings_are_the_accepted_values():
         source = "file:/dev/null" if row.long == "source.speed" else "sim:rate=1M"
         words = fixed_words(row)
         for word in words + ([",".join(words)] if row.kind.startswith("list:") else []):
-            code, err = check_config(*more, f"{key}={word}", source=source)
-            equal((code, err), (0, ""), f"{key}={word}")
-        code, err = check_config(*more, f"{key}=nonsense", source=source)
-        assert code == 2 and "nonsense" in err, (key, err)
+            code, told = check_config(*more, f"{key}={word}", source=source)
+            equal((code, told), (0, ""), f"{key}={word}")
+        code, told = check_config(*more, f"{key}=nonsense", source=source)
+        assert code == 2 and "nonsense" in told, (key, told)
     for option, section in (("-b", "rotation."), ("-a", "stop.")):
         row = next(row for row in BUSCAPD_ROWS if row.short == option[1:])
         keys = [key.long.removeprefix(section) + ":" for key in CONFIG if key.long.startswith(section)]
@@ -283,13 +283,13 @@ def test_a_misspelt_command_gets_a_suggestion():
     for wrong, right in (("recrod", "record"), ("dmup", "dump"), ("verfy", "verify"), ("statuss", "status"),
                          ("snapshott", "snapshot"), ("conv", "convert"), ("triger", "trigger")):
         for argv in ([wrong], [wrong, "--help"], ["help", wrong]):
-            err = refusal(*argv)
-            assert f"no such command: {wrong}; did you mean {right}?" in err, err
+            told = refusal(*argv)
+            assert f"no such command: {wrong}; did you mean {right}?" in told, told
     for wrong in ("frobnicate", "x" * 5000, "", "-x", "--hel", "nope", "ls"):
         assert "did you mean" not in refusal(wrong), wrong
     assert "no option --hlep here; see buscap --help" in refusal("--hlep")
-    err = refusal("record", "strat")
-    assert "start, stop, list, show or note is wanted" in err, err
+    told = refusal("record", "strat")
+    assert "start, stop, list, show or note is wanted" in told, told
 
 
 # ---- examples
