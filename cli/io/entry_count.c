@@ -5,7 +5,7 @@
 #include "cli/io/fault.h"
 #include "formats/reader/reader.h"
 
-enum bc_exit bc_count_entries(struct bc_entry_counts *counts, const struct bc_console *console,
+enum bc_exit bc_count_entries(struct bc_kind_counts *counts, const struct bc_console *console,
 	struct bc_file *file, const struct bc_format_options *format)
 {
 	const struct bc_reader_options options = {.format = *format, .index_fd = -1};

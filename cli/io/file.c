@@ -44,10 +44,22 @@ int bc_open_readable(const struct bc_console *console, const char *path)
 	return rc;
 }
 
-static const char *base_name(const char *path)
+int bc_open_directory(const struct bc_console *console, const char *path)
 {
-	const char *slash = strrchr(path, '/');
-	return slash != NULL ? slash + 1 : path;
+	char directory[4096] = ".";
+	size_t n = (size_t)(basename(path) - path);
+	int fd = -1;
+
+	if (n < sizeof(directory)) {
+		memcpy(directory, path, n);
+		directory[n != 0 ? n : 1] = '\0';
+		fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	} else {
+		errno = ENAMETOOLONG;
+	}
+	if (fd < 0)
+		bc_print_error(console, path, "can't open its directory: %s", strerror(errno));
+	return fd;
 }
 
 static int open_input(struct bc_file *file, enum bc_format wanted)
@@ -57,7 +69,7 @@ static int open_input(struct bc_file *file, enum bc_format wanted)
 	int rc = bc_input_open(&file->input, stream, wanted, &file->probe);
 
 	if (rc != -EINVAL || !file->is_regular ||
-		!bc_segment_name_read(&name, base_name(file->name)))
+		!bc_segment_name_read(&name, basename(file->name)))
 		return rc;
 	if (lseek(file->fd, 0, SEEK_SET) < 0)
 		return -errno;
@@ -75,7 +87,7 @@ enum bc_exit bc_file_open(struct bc_file *file, const struct bc_console *console
 		file->fd = bc_open_readable(console, path);
 		if (file->fd < 0)
 			return BC_EXIT_FAILED;
-		file->is_partial = bc_segment_name_read(&name, base_name(path)) && name.is_partial;
+		file->is_partial = bc_segment_name_read(&name, basename(path)) && name.is_partial;
 	} else {
 		file->name = "standard input";
 		file->fd = console->in;

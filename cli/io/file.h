@@ -34,6 +34,10 @@ bool bc_file_would_wait(const struct bc_file *file);
  * returns a negative errno. */
 int bc_open_readable(const struct bc_console *console, const char *path);
 
+/* Opens the directory of `path`, for creating the file. Returns a descriptor, or prints an error
+ * and returns -1. */
+int bc_open_directory(const struct bc_console *console, const char *path);
+
 /* Returns a description of the compression: ", gzip compressed", or "" if there is none. */
 const char *bc_packing_text(enum bc_packing packing);
 

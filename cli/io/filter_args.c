@@ -1,5 +1,6 @@
 #include "cli/io/filter_args.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -26,40 +27,26 @@ static void record_option(struct bc_filter_args *s, const char *option)
 		option + 2, optarg);
 }
 
+static bool refuse_second(const struct bc_console *console, const char *option)
+{
+	bc_print_error(
+		console, NULL, "%s given twice; see buscap %s --help", option, console->command);
+	return false;
+}
+
 static bool read_range(struct bc_filter_args *s, const struct bc_console *console,
 	const char *option, bool *has, struct bc_span *span)
 {
 	struct bc_range range;
 
-	if (*has) {
-		bc_print_error(console, NULL, "%s given twice; see buscap %s --help", option,
-			console->command);
-		return false;
-	}
+	if (*has)
+		return refuse_second(console, option);
 	if (!bc_option_range(console, option, &range))
 		return false;
 	*has = true;
 	*span = (struct bc_span){range.first, range.last};
 	record_option(s, option);
 	return true;
-}
-
-bool bc_filter_args_numbers(
-	struct bc_filter_args *s, const struct bc_console *console, const char *option)
-{
-	return read_range(s, console, option, &s->has_numbers, &s->filter.numbers);
-}
-
-bool bc_filter_args_ticks(
-	struct bc_filter_args *s, const struct bc_console *console, const char *option)
-{
-	return read_range(s, console, option, &s->has_ticks, &s->filter.ticks);
-}
-
-bool bc_filter_args_epochs(
-	struct bc_filter_args *s, const struct bc_console *console, const char *option)
-{
-	return read_range(s, console, option, &s->has_epochs, &s->filter.epochs);
 }
 
 /* Parses "12.25", in units of `unit_ns`. Returns the end of the number, or NULL. */
@@ -213,11 +200,8 @@ static bool is_wall_ordered(const struct bc_filter_args *s)
 static bool read_bound(struct bc_filter_args *s, const struct bc_console *console,
 	const char *option, int64_t *ns, bool *is_relative)
 {
-	if (*ns != INT64_MIN && *ns != INT64_MAX) {
-		bc_print_error(console, NULL, "%s given twice; see buscap %s --help", option,
-			console->command);
-		return false;
-	}
+	if (*ns != INT64_MIN && *ns != INT64_MAX)
+		return refuse_second(console, option);
 	if (!parse_time(console, option, ns, is_relative))
 		return false;
 	s->filter.has_wall = true;
@@ -228,18 +212,6 @@ static bool read_bound(struct bc_filter_args *s, const struct bc_console *consol
 	}
 	record_option(s, option);
 	return true;
-}
-
-bool bc_filter_args_from(
-	struct bc_filter_args *s, const struct bc_console *console, const char *option)
-{
-	return read_bound(s, console, option, &s->filter.from_ns, &s->from_is_relative);
-}
-
-bool bc_filter_args_to(
-	struct bc_filter_args *s, const struct bc_console *console, const char *option)
-{
-	return read_bound(s, console, option, &s->filter.to_ns, &s->to_is_relative);
 }
 
 /* Parses a value with one of the bc_filter_parse_...() functions. */
@@ -257,27 +229,28 @@ static bool parse_filter(struct bc_filter_args *s, const struct bc_console *cons
 	return true;
 }
 
-bool bc_filter_args_addr(
+bool bc_filter_args_option(
 	struct bc_filter_args *s, const struct bc_console *console, const char *option)
 {
-	if (s->filter.has_addr) {
-		bc_print_error(console, NULL, "%s given twice; see buscap %s --help", option,
-			console->command);
-		return false;
-	}
-	return parse_filter(s, console, option, bc_filter_parse_addr);
-}
+	struct bc_filter *f = &s->filter;
 
-bool bc_filter_args_type(
-	struct bc_filter_args *s, const struct bc_console *console, const char *option)
-{
-	return parse_filter(s, console, option, bc_filter_parse_types);
-}
-
-bool bc_filter_args_proc(
-	struct bc_filter_args *s, const struct bc_console *console, const char *option)
-{
-	return parse_filter(s, console, option, bc_filter_parse_procs);
+	if (strcmp(option, "--records") == 0)
+		return read_range(s, console, option, &s->has_numbers, &f->numbers);
+	if (strcmp(option, "--ticks") == 0)
+		return read_range(s, console, option, &s->has_ticks, &f->ticks);
+	if (strcmp(option, "--epoch") == 0)
+		return read_range(s, console, option, &s->has_epochs, &f->epochs);
+	if (strcmp(option, "--from") == 0)
+		return read_bound(s, console, option, &f->from_ns, &s->from_is_relative);
+	if (strcmp(option, "--to") == 0)
+		return read_bound(s, console, option, &f->to_ns, &s->to_is_relative);
+	if (strcmp(option, "--type") == 0)
+		return parse_filter(s, console, option, bc_filter_parse_types);
+	if (strcmp(option, "--proc") == 0)
+		return parse_filter(s, console, option, bc_filter_parse_procs);
+	assert(strcmp(option, "--addr") == 0);
+	return f->has_addr ? refuse_second(console, option)
+			   : parse_filter(s, console, option, bc_filter_parse_addr);
 }
 
 void bc_filter_args_start(struct bc_filter_args *s, int64_t wall_ns)

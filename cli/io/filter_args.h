@@ -21,24 +21,10 @@ struct bc_filter_args {
 
 void bc_filter_args_init(struct bc_filter_args *args);
 
-/* Each parses the value in `optarg` of the option named `option`. On an invalid value it prints an
- * error that names both, and returns false. Only --type and --proc may be repeated; their values
- * are combined. */
-bool bc_filter_args_numbers(
-	struct bc_filter_args *args, const struct bc_console *console, const char *option);
-bool bc_filter_args_ticks(
-	struct bc_filter_args *args, const struct bc_console *console, const char *option);
-bool bc_filter_args_epochs(
-	struct bc_filter_args *args, const struct bc_console *console, const char *option);
-bool bc_filter_args_from(
-	struct bc_filter_args *args, const struct bc_console *console, const char *option);
-bool bc_filter_args_to(
-	struct bc_filter_args *args, const struct bc_console *console, const char *option);
-bool bc_filter_args_addr(
-	struct bc_filter_args *args, const struct bc_console *console, const char *option);
-bool bc_filter_args_type(
-	struct bc_filter_args *args, const struct bc_console *console, const char *option);
-bool bc_filter_args_proc(
+/* Parses the value in `optarg` of an option: --records, --ticks, --epoch, --from, --to, --addr,
+ * --type or --proc. On an invalid value it prints an error that names both, and returns false. Only
+ * --type and --proc may be repeated; their values are combined. */
+bool bc_filter_args_option(
 	struct bc_filter_args *args, const struct bc_console *console, const char *option);
 
 /* Makes relative times absolute, now that the time of the trace's first record is known. */

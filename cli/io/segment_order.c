@@ -54,10 +54,9 @@ static int read_key(struct key *key, struct bc_input *input, struct bc_chunk *ch
 /* Takes the recording from the file's name, unless the chunks' tag contradicts it. */
 static void name_by_file(struct key *key)
 {
-	const char *slash = strrchr(key->path, '/');
 	struct bc_segment_name name;
 
-	if (!bc_segment_name_read(&name, slash != NULL ? slash + 1 : key->path))
+	if (!bc_segment_name_read(&name, basename(key->path)))
 		return;
 	key->name.is_partial = name.is_partial;
 	if (key->name.recording[0] != '\0')

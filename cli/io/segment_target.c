@@ -42,25 +42,6 @@ struct bc_segment_target {
 	struct bc_chunk chunk;
 };
 
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-	return slash != NULL ? slash + 1 : path;
-}
-
-static int open_directory(const char *path, size_t bytes)
-{
-	char directory[4096];
-
-	if (bytes >= sizeof(directory)) {
-		errno = ENAMETOOLONG;
-		return -1;
-	}
-	memcpy(directory, path, bytes);
-	directory[bytes] = '\0';
-	return open(bytes != 0 ? directory : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-}
-
 static void print_exists(const struct bc_segment_target *t, const char *suffix)
 {
 	bc_print_error(t->console, t->path,
@@ -123,16 +104,14 @@ enum bc_exit bc_segment_target_open(struct bc_segment_target **target,
 	}
 	t->console = console;
 	t->path = path;
-	t->name = base_name(path);
+	t->name = basename(path);
 	t->clock_hz = clock_hz;
 	t->origin = *origin;
 	clock_gettime(CLOCK_REALTIME, &now);
 	t->now_ns = (int64_t)now.tv_sec * NS_PER_S + now.tv_nsec;
-	t->dir_fd = open_directory(path, (size_t)(t->name - path));
+	t->dir_fd = bc_open_directory(console, path);
 	bool ok = t->dir_fd >= 0 && t->name[0] != '\0';
-	if (t->dir_fd < 0)
-		bc_print_error(console, path, "can't open its directory: %s", strerror(errno));
-	else if (t->name[0] == '\0')
+	if (t->dir_fd >= 0 && t->name[0] == '\0')
 		bc_print_error(console, path, "is a directory; -o needs a file");
 	if (!ok || !is_free(t)) {
 		free_target(t);

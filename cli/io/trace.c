@@ -58,7 +58,7 @@ enum bc_exit bc_trace_open(struct bc_trace *trace, const struct bc_console *cons
 	return trace->exit;
 }
 
-static void close_file(struct bc_trace *t)
+void bc_trace_skip_file(struct bc_trace *t)
 {
 	if (!t->is_open)
 		return;
@@ -72,7 +72,7 @@ static void close_file(struct bc_trace *t)
 
 void bc_trace_close(struct bc_trace *trace)
 {
-	close_file(trace);
+	bc_trace_skip_file(trace);
 	bc_sequence_check_reset(&trace->sequence);
 }
 
@@ -166,7 +166,7 @@ bool bc_trace_next(struct bc_trace *t, struct bc_batch *batch)
 		}
 		if (rc == 0 && t->is_open)
 			update_moment(t, batch);
-		close_file(t);
+		bc_trace_skip_file(t);
 		if (t->next >= t->count)
 			return false;
 		enum bc_exit opened = open_next(t);
@@ -191,11 +191,6 @@ uint32_t bc_trace_has(const struct bc_trace *trace)
 	uint32_t holds = bc_format_info(trace->format)->holds;
 
 	return holds | (trace->options.format.size != 0 ? BC_HAS_SIZE : 0);
-}
-
-void bc_trace_skip_file(struct bc_trace *t)
-{
-	close_file(t);
 }
 
 uint64_t bc_trace_clock_hz(const struct bc_trace *t)

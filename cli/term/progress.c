@@ -4,6 +4,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cli/term/humanize.h"
+
 #define SECOND_NS UINT64_C(1000000000)
 #define STEP_NS   (SECOND_NS / 4)
 
@@ -46,34 +48,22 @@ bool bc_progress_is_due(struct bc_progress *progress)
 	return true;
 }
 
-static void print_bytes(char out[16], double bytes)
-{
-	static const char *const units[] = {"B", "kB", "MB", "GB", "TB"};
-	unsigned unit = 0;
-
-	while (bytes >= 1000 && unit < 4) {
-		bytes /= 1000;
-		unit++;
-	}
-	snprintf(out, 16, bytes < 10 && unit != 0 ? "%.1f %s" : "%.0f %s", bytes, units[unit]);
-}
-
 void bc_progress_print(char out[BC_PROGRESS_TEXT_MAX], uint64_t done_bytes, uint64_t total_bytes,
 	uint64_t elapsed_ns)
 {
 	double seconds = (double)elapsed_ns / (double)SECOND_NS;
 	double rate = seconds > 0 ? (double)done_bytes / seconds : 0;
-	char done[16];
-	char total[16];
-	char per_second[16];
+	char done[BC_HUMANIZE_MAX];
+	char total[BC_HUMANIZE_MAX];
+	char per_second[BC_HUMANIZE_MAX];
 
-	print_bytes(done, (double)done_bytes);
-	print_bytes(per_second, rate);
+	bc_humanize_bytes(done, (double)done_bytes);
+	bc_humanize_bytes(per_second, rate);
 	if (total_bytes == 0 || done_bytes > total_bytes) {
 		snprintf(out, BC_PROGRESS_TEXT_MAX, "%s, %s/s", done, per_second);
 		return;
 	}
-	print_bytes(total, (double)total_bytes);
+	bc_humanize_bytes(total, (double)total_bytes);
 	uint64_t left = rate > 0 ? (uint64_t)((double)(total_bytes - done_bytes) / rate) + 1 : 0;
 	snprintf(out, BC_PROGRESS_TEXT_MAX, "%s of %s (%.0f %%), %s/s, %" PRIu64 ":%02u left", done,
 		total, 100.0 * (double)done_bytes / (double)total_bytes, per_second, left / 60,

@@ -39,8 +39,8 @@ void bc_progress_show(struct bc_progress *progress);
 /* Erases the line. Call it before printing anything else to standard error, and at the end. */
 void bc_progress_clear(struct bc_progress *progress);
 
-/* Formats the line: "1.2 GB of 4.0 GB (30 %), 250 MB/s, 0:11 left". */
-#define BC_PROGRESS_TEXT_MAX 96
+/* Formats the line: "1.20 GB of 4.00 GB (30 %), 250 MB/s, 0:11 left". */
+#define BC_PROGRESS_TEXT_MAX 176
 void bc_progress_print(char out[BC_PROGRESS_TEXT_MAX], uint64_t done_bytes, uint64_t total_bytes,
 	uint64_t elapsed_ns);
 

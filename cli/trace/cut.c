@@ -445,25 +445,23 @@ out:
 
 static bool read_option(struct cut *c, int letter)
 {
-	struct bc_filter_args *s = &c->filter_args;
-
 	switch (letter) {
 	case 'n':
-		return bc_filter_args_numbers(s, c->console, "--records");
+		return bc_filter_args_option(&c->filter_args, c->console, "--records");
 	case 't':
-		return bc_filter_args_ticks(s, c->console, "--ticks");
+		return bc_filter_args_option(&c->filter_args, c->console, "--ticks");
 	case 'e':
-		return bc_filter_args_epochs(s, c->console, "--epoch");
+		return bc_filter_args_option(&c->filter_args, c->console, "--epoch");
 	case OPTION_FROM:
-		return bc_filter_args_from(s, c->console, "--from");
+		return bc_filter_args_option(&c->filter_args, c->console, "--from");
 	case OPTION_TO:
-		return bc_filter_args_to(s, c->console, "--to");
+		return bc_filter_args_option(&c->filter_args, c->console, "--to");
 	case 'a':
-		return bc_filter_args_addr(s, c->console, "--addr");
+		return bc_filter_args_option(&c->filter_args, c->console, "--addr");
 	case OPTION_TYPE:
-		return bc_filter_args_type(s, c->console, "--type");
+		return bc_filter_args_option(&c->filter_args, c->console, "--type");
 	case 'p':
-		return bc_filter_args_proc(s, c->console, "--proc");
+		return bc_filter_args_option(&c->filter_args, c->console, "--proc");
 	default:
 		return bc_convert_args_option(&c->args, letter);
 	}

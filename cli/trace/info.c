@@ -277,7 +277,7 @@ static enum bc_exit info_plain(struct job *job, struct bc_file *file)
 	return finish_plain(job, file, &info);
 }
 
-static json_t *entries_json(const struct bc_file *file, const struct bc_entry_counts *counts)
+static json_t *entries_json(const struct bc_file *file, const struct bc_kind_counts *counts)
 {
 	json_t *object = json_object();
 	int rc = json_object_set_new(object, "bytes", bc_json_u64(file->bytes));
@@ -297,7 +297,7 @@ static json_t *entries_json(const struct bc_file *file, const struct bc_entry_co
 static enum bc_exit info_entries(struct job *job, struct bc_file *file)
 {
 	struct bc_output *output = &job->output;
-	struct bc_entry_counts counts;
+	struct bc_kind_counts counts;
 	enum bc_exit code = bc_count_entries(&counts, job->console, file, &job->options);
 
 	if (code == BC_EXIT_FAILED)

@@ -92,8 +92,8 @@ static enum bc_exit open_inputs(struct merge *m)
 		struct bc_reader_options reader = m->args.reader;
 		if (format != NULL)
 			reader.format = format->options;
-		enum bc_exit code = bc_merge_input_open(
-			in, format != NULL ? format->format : BC_FORMAT_UNKNOWN, &reader);
+		enum bc_exit code = bc_trace_open(&in->trace, m->console, in->paths, in->count,
+			format != NULL ? format->format : BC_FORMAT_UNKNOWN, &reader);
 		if (code != BC_EXIT_OK)
 			return code;
 		if ((bc_trace_has(&in->trace) & BC_HAS_TIME) == 0) {

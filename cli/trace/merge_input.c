@@ -5,17 +5,6 @@
 #define NS_PER_S 1000000000
 #define SIGN     (UINT64_C(1) << 63)
 
-enum bc_exit bc_merge_input_open(
-	struct bc_merge_input *in, enum bc_format wanted, const struct bc_reader_options *options)
-{
-	return bc_trace_open(&in->trace, in->console, in->paths, in->count, wanted, options);
-}
-
-void bc_merge_input_close(struct bc_merge_input *in)
-{
-	bc_trace_close(&in->trace);
-}
-
 void bc_merge_input_fill(struct bc_merge_input *in)
 {
 	struct bc_batch batch;

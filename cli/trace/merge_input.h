@@ -1,6 +1,5 @@
-/* An input of a merge: a trace whose next entry has a key to order by.
+/* An input of a merge: an open trace whose next entry has a key to order by.
  *
- *     bc_merge_input_open()
  *     bc_merge_input_fill()     before the first entry, and when there are none left
  *     bc_merge_input_peek()     sets the key of the next entry
  *
@@ -46,12 +45,6 @@ struct bc_merge_input {
 	uint64_t disorders;  /* entries with an earlier time than their predecessor */
 	uint64_t most_early; /* the largest such difference */
 };
-
-/* Opens the input. Returns BC_EXIT_OK, or prints an error and returns another code. Close it in
- * either case. */
-enum bc_exit bc_merge_input_open(struct bc_merge_input *input, enum bc_format wanted,
-	const struct bc_reader_options *options);
-void bc_merge_input_close(struct bc_merge_input *input);
 
 /* Reads until there is an entry, or sets is_over at the end. */
 void bc_merge_input_fill(struct bc_merge_input *input);

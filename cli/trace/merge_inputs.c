@@ -11,11 +11,9 @@ static bool is_same_recording(const char *a, const char *b)
 	const char *paths[2] = {a, b};
 	struct bc_segment_name names[2];
 
-	for (int i = 0; i < 2; i++) {
-		const char *slash = strrchr(paths[i], '/');
-		if (!bc_segment_name_read(&names[i], slash != NULL ? slash + 1 : paths[i]))
+	for (int i = 0; i < 2; i++)
+		if (!bc_segment_name_read(&names[i], basename(paths[i])))
 			return false;
-	}
 	return strcmp(names[0].recording, names[1].recording) == 0;
 }
 
@@ -52,7 +50,7 @@ bool bc_merge_inputs_make(struct bc_merge_inputs *inputs, const struct bc_consol
 void bc_merge_inputs_close(struct bc_merge_inputs *inputs)
 {
 	for (size_t i = 0; i < inputs->count; i++)
-		bc_merge_input_close(&inputs->all[i]);
+		bc_trace_close(&inputs->all[i].trace);
 	free(inputs->all);
 	free(inputs->paths);
 	*inputs = (struct bc_merge_inputs){0};

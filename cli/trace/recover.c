@@ -31,7 +31,7 @@ const struct bc_usage bc_recover_usage = {
 	.text = "Writes a whole, sealed segment from a torn or damaged one. IN is not changed; OUT "
 		"must not exist.",
 	.options = options,
-	.exits = "0 everything was kept, 1 failed, OUT was not created, 2 wrong usage, 3 IN was "
+	.exits = "0 everything was kept, 1 failed and OUT was not created, 2 wrong usage, 3 IN was "
 		 "damaged: OUT has the chunks that the mode keeps.",
 	.example = "buscap recover X-00000.byu.lz4.partial -o X-00000.byu.lz4",
 };
@@ -58,38 +58,13 @@ static bool read_mode(const struct bc_console *console, enum bc_recover_mode *mo
 	return true;
 }
 
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-	return slash != NULL ? slash + 1 : path;
-}
-
-/* Opens the directory of OUT. */
-static int open_directory(const struct job *job)
-{
-	char path[4096];
-	size_t n = (size_t)(base_name(job->out) - job->out);
-
-	if (n >= sizeof(path)) {
-		bc_print_error(job->console, job->out, "can't create: %s", strerror(ENAMETOOLONG));
-		return -1;
-	}
-	memcpy(path, job->out, n);
-	path[n] = '\0';
-	int fd = open(n != 0 ? path : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0)
-		bc_print_error(
-			job->console, job->out, "can't open its directory: %s", strerror(errno));
-	return fd;
-}
-
 /* Checks that OUT does not exist. Returns false after printing an error. */
 static bool is_free(const struct job *job, int in)
 {
 	struct stat in_st;
 	struct stat out_st;
 
-	if (base_name(job->out)[0] == '\0') {
+	if (basename(job->out)[0] == '\0') {
 		bc_print_error(job->console, job->out, "is a directory; -o needs a file");
 		return false;
 	}
@@ -148,7 +123,7 @@ static enum bc_exit finish_recover(const struct job *job, const struct bc_recove
 			"not created: it or %s%s already exists; remove the latter if it is from "
 			"an "
 			"interrupted recovery",
-			base_name(job->out), BC_RECOVER_SUFFIX);
+			basename(job->out), BC_RECOVER_SUFFIX);
 		return BC_EXIT_FAILED;
 	}
 	if (rc != 0) {
@@ -205,12 +180,12 @@ static enum bc_exit run_recover(const struct job *job)
 	int in = bc_open_readable(job->console, job->in);
 	if (in < 0)
 		return BC_EXIT_FAILED;
-	int dir = is_free(job, in) ? open_directory(job) : -1;
+	int dir = is_free(job, in) ? bc_open_directory(job->console, job->out) : -1;
 	enum bc_exit code = BC_EXIT_FAILED;
 	if (dir >= 0) {
-		bool has_name = bc_segment_name_read(&fallback, base_name(job->in)) ||
-				bc_segment_name_read(&fallback, base_name(job->out));
-		int rc = bc_recover(&recovered, in, dir, base_name(job->out),
+		bool has_name = bc_segment_name_read(&fallback, basename(job->in)) ||
+				bc_segment_name_read(&fallback, basename(job->out));
+		int rc = bc_recover(&recovered, in, dir, basename(job->out),
 			has_name ? &fallback : NULL, job->mode, NULL);
 		code = finish_recover(job, &recovered, rc);
 		close(dir);

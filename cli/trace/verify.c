@@ -408,7 +408,7 @@ static enum bc_exit verify_plain(struct check *c)
 
 static enum bc_exit verify_entries(struct check *c, struct bc_file *file)
 {
-	struct bc_entry_counts counts;
+	struct bc_kind_counts counts;
 	uint64_t sum = 0;
 	enum bc_exit code = bc_count_entries(&counts, c->console, file, c->options);
 

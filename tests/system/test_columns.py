@@ -1,5 +1,5 @@
-"""csv, ndjson and vcd from outside: read by Python's own readers, and by GTKWave's, and held against what
-tests/support/reference.py and a few lines here say of the source."""
+"""csv, ndjson and vcd: parsed with Python's and GTKWave's readers, and compared with the source as decoded by
+tests/support/reference.py."""
 
 import codecs
 import csv
@@ -27,7 +27,7 @@ codecs.register_error("latin", lambda why: (why.object[why.start : why.end].deco
 
 
 def convert(source, target, *paths, data=None, code=0):
-    """Output and messages, in bytes and as text."""
+    """Returns stdout as bytes and stderr as text."""
     done = run(need(BUSCAP), "convert", "-I", source, "-O", target, *paths, data=data)
     err = done.stderr.decode()
     if done.returncode == 2 and "can only be written" in err:
@@ -43,17 +43,17 @@ def no_twins(pairs):
 
 
 def cell(value):
-    """What csv must have where ndjson has a value."""
+    """The csv form of an ndjson value."""
     return {True: "true", False: "false"}[value] if isinstance(value, bool) else str(value)
 
 
 def entries_of(source, *paths, data=None, code=0):
-    """The trace as ndjson has it, and csv too: the same entries under the same names."""
+    """The entries of a trace, read from ndjson. csv must have the same entries and names."""
     lines, _ = convert(source, "ndjson", *paths, data=data, code=code)
     table, _ = convert(source, "csv", *paths, data=data, code=code)
     assert lines == b"" or lines.endswith(b"\n")
     objects = [json.loads(line, object_pairs_hook=no_twins) for line in lines.split(b"\n")[:-1]]
-    # Byte for byte, whatever they are: a cell's bytes are what they were in the source.
+    # latin-1 preserves arbitrary bytes.
     rows = csv.reader(io.StringIO(table.decode("latin-1"), newline=""), strict=True, lineterminator="\n")
     header = next(rows)
     equal(len(set(header)), len(header), "each column once")
@@ -85,7 +85,7 @@ def records_of(data):
     return [data[at : at + 12] for at in range(0, len(data) - 11, 12)]
 
 
-def test_byu_in_every_dialect_is_what_its_records_say():
+def test_every_byu_dialect_is_converted():
     for seed, dialect in enumerate(("byu", "byu-be", "byu16", "byu24") * 2):
         rng = random.Random(seed)
         data, expected = reference.make_byu(rng, 3000, dialect, strange=0.3 if seed < 4 else 0, no_delta=0.01,
@@ -95,7 +95,7 @@ def test_byu_in_every_dialect_is_what_its_records_say():
         equal(entries_of(dialect, data=data), wanted, dialect)
 
 
-def test_wide_addresses_keep_all_their_bits():
+def test_64_bit_addresses_are_preserved():
     rows = [(0, 0), (1 << 32, 5), ((1 << 64) - 1, (1 << 63) - 1), (0x123456789ABCDEF0, 1 << 62)]
     data = b"".join(struct.pack("<Q4B4xQ", addr, 1, 8, 3, 0, time) for addr, time in rows)
     got = entries_of("byu24", data=data)
@@ -103,7 +103,7 @@ def test_wide_addresses_keep_all_their_bits():
     equal([entry["tick"] for entry in got], [0, 5, (1 << 63) + 4, (1 << 63) + (1 << 62) + 4], "ticks")
 
 
-def test_bus_samples_are_there_beside_what_they_mean():
+def test_bus_samples_are_included_with_their_meaning():
     rng = random.Random(3)
     features = reference.Features(p_invalid=0.1, p_special=0.1, hostile=True)
     options = reference.Options(keep_invalid=True)
@@ -145,7 +145,7 @@ def check_events(events, expected, what):
     equal({event["kind"] for event in events} - {"gap", "trigger", "mark", "epoch"}, set(), f"{what}: kinds")
 
 
-def test_frames_of_a_board_are_there_with_gaps_and_triggers():
+def test_bcp1_frames_are_converted_with_gaps_and_triggers():
     for seed in range(6):
         rng = random.Random(seed)
         features = reference.Features(samples=5000, frame=100, agents=4, p_invalid=0.02, p_loss=0.05, p_jump=0.05,
@@ -166,7 +166,7 @@ def test_frames_of_a_board_are_there_with_gaps_and_triggers():
 
 
 def make_recording(tmp):
-    """Segments of several chunks with gaps, triggers and epochs. Returns their paths and what they hold."""
+    """Records segments of several chunks with gaps, triggers and epochs. Returns their paths and contents."""
     rng = random.Random(11)
     features = reference.Features(samples=60000, frame=1000, agents=2, p_loss=0.05, p_jump=0.02, p_epoch=0.03,
                                   p_trigger=0.05, p_pause=0.00001)
@@ -181,7 +181,7 @@ def make_recording(tmp):
     return paths, reference.read_segments(paths)
 
 
-def test_a_recording_is_there_with_all_that_its_chunks_tell(tmp):
+def test_a_recording_is_converted_with_all_chunk_data(tmp):
     paths, recorded = make_recording(tmp)
     references, events = split_events(entries_of("segment", *paths))
     epochs = epoch_of(recorded)
@@ -189,7 +189,7 @@ def test_a_recording_is_there_with_all_that_its_chunks_tell(tmp):
     equal(references, [record_entry(i, recorded.ticks[i], record, epoch=epochs[i])
                        for i, record in enumerate(records_of(recorded.records))], "records")
     check_events(events, recorded, "recording")
-    # One that begins with a segment is told by the column alone.
+    # An epoch that starts with a segment is visible only in the column.
     begins = {chunk.info["first_record"] for segment in recorded.segments for chunk in segment.chunks[:1]}
     equal([event["number"] for event in events if event["kind"] == "epoch"],
           [at for at in recorded.epochs.values() if at not in begins], "epochs")
@@ -211,7 +211,7 @@ def test_din_and_xdin_have_addresses_of_64_bits():
             **({"size": size} if size else {})} for i, (_, letter, addr, size) in enumerate(rows)], "xdin")
 
 
-def test_the_real_trace_has_its_counts():
+def test_a_real_trace_has_the_expected_counts():
     got = entries_of("byu", need(DATA / "byu/pentium2-slice.tr"), code=3)
     counts = {}
     for entry in got:
@@ -219,7 +219,7 @@ def test_the_real_trace_has_its_counts():
     equal(counts, {"FETCH": 14362, "MEMREAD": 5756, "MEMWRITE": 2444, "MEMREADINV": 535, "DEFERREPLY": 238}, "types")
 
 
-def test_micro_ops_are_the_columns_of_their_lines():
+def test_micro_ops_have_the_columns_of_their_lines():
     path = need(DATA / "cis501/sjeng-1K.trace")
     names = "step pc src1 src2 dest flags branch access immediate mem_addr fallthrough target macro micro".split()
     hexadecimal = ("pc", "mem_addr", "fallthrough", "target")
@@ -233,7 +233,7 @@ def test_micro_ops_are_the_columns_of_their_lines():
     equal(entries_of("cis501", path), wanted, "micro-ops")
 
 
-def test_every_line_of_tarmac_is_there_byte_for_byte():
+def test_every_tarmac_line_is_preserved():
     for name in ("quicksort.tarmac", "calltest32.tarmac", "indextest.tarmac", "parsertest.txt"):
         path = need(DATA / "tarmac" / name)
         got = entries_of("tarmac", path, code=None)
@@ -259,7 +259,7 @@ def test_laplace_keeps_letters_spaces_and_tags():
     assert got[1]["rest"].endswith(rest[40:].decode("utf-8", errors="latin")), got[1]
 
 
-def test_lines_may_have_so_many_bytes_and_no_more():
+def test_the_maximum_line_length_is_enforced():
     rng = random.Random(1)
     lengths = (7, 20, 100, 16382, 16383, 16384, 16385, 16386, 40000, 300000, 600000)
     for case in range(40):
@@ -281,7 +281,7 @@ IDS = {"!": "seq", '"': "addr", "#": "type", "$": "name", "%": "size", "&": "att
 
 
 def read_vcd(text):
-    """Timescale, and what each variable shows at each time at which any was written."""
+    """Returns the timescale, and the value of each variable at each time with a change."""
     head, found, body = text.partition("$enddefinitions $end\n")
     assert found, text[:400]
     names = {}
@@ -310,7 +310,7 @@ def read_vcd(text):
 
 
 def check_vcd(text, wanted, scale, tmp):
-    """Our dump, and what vcd2fst and fst2vcd make of it, show the wanted states."""
+    """Checks the states in our dump, and after conversion with vcd2fst and fst2vcd."""
     got_scale, states, last = read_vcd(text)
     equal(got_scale, scale, "timescale")
     equal(sorted(states), sorted(wanted), "times")
@@ -326,7 +326,7 @@ def check_vcd(text, wanted, scale, tmp):
     equal(done.returncode, 0, f"fst2vcd: {done.stderr}")
     there_scale, there, _ = read_vcd(done.stdout.decode())
     equal(there_scale, scale, "timescale of vcd2fst")
-    # It may leave out times at which nothing has changed in the end.
+    # It may omit times without an effective change.
     for time, state in there.items():
         equal(state, states[time], f"vcd2fst at {time}")
     before = None
@@ -353,7 +353,7 @@ def test_a_dump_of_records_shows_each_at_its_time(tmp):
         assert hidden > 0 and f"vcd can't hold every reference: lost in {hidden} entries" in err, err
 
 
-def test_what_a_dump_would_hide_is_refused_if_nothing_may_be_lost():
+def test_strict_refuses_what_a_dump_would_hide():
     data = struct.pack("<I4BI", 1, 1, 1, 1, 1, 5) + struct.pack("<I4BI", 2, 1, 1, 1, 1, 0)
     done = run(need(BUSCAP), "convert", "--strict", "-I", "byu", "-O", "vcd", data=data)
     equal(done.returncode, 1, done.stderr)
@@ -369,7 +369,7 @@ def test_a_dump_of_the_real_trace_shows_it(tmp):
     check_vcd(text.decode(), wanted, "1ps", tmp)
 
 
-def test_a_dump_of_a_recording_goes_on_where_its_clock_starts_over(tmp):
+def test_a_dump_continues_across_epochs(tmp):
     paths, recorded = make_recording(tmp)
     text, err = convert("segment", "vcd:clock_hz=100000000", *paths)
     wanted, ahead, now, epoch = {}, 0, None, 0
@@ -385,7 +385,7 @@ def test_a_dump_of_a_recording_goes_on_where_its_clock_starts_over(tmp):
     assert "vcd has no gap, mark or epoch: " in err, err
 
 
-def test_a_dump_of_what_has_no_times_has_a_tick_a_reference(tmp):
+def test_a_dump_of_a_trace_without_times_has_one_tick_per_reference(tmp):
     text, err = convert("xdin", "vcd", data=b"r 10 4\nc ffffffffffffffff 20\nm 0 0\nm 0 0\n")
     equal(err, "", "nothing is lost")
     unknown = {"attr": None, "proc": None}

@@ -1,4 +1,4 @@
-"""buscap cut, and segments as what buscap writes, held against tests/support/cut_model.py."""
+"""buscap cut, and writing segments, compared with tests/support/cut_model.py."""
 
 import csv
 import datetime
@@ -28,15 +28,15 @@ def rich_stream(seed, samples=3000):
 
 
 def cut(source, out, *options, code=0, **more):
-    """Cuts to a segment; returns it, read, and the messages."""
+    """Cuts to a segment. Returns its contents and the messages."""
     _, err = buscap("cut", *options, source, "-o", out, code=code, **more)
     if run(BUSCAP, "verify", out).returncode != 0:
         raise AssertionError(run(BUSCAP, "verify", out).stdout)
     return read(out), err
 
 
-class Wanted:
-    """One of each selector, or None, as options and as a predicate."""
+class Selection:
+    """Random selectors, as options and as a predicate."""
 
     def __init__(self, rng, recording, which):
         records = recording.records
@@ -70,24 +70,24 @@ class Wanted:
             self.options += ["--proc", ",".join(map(str, procs))]
         self.clock_hz = recording.clock_hz
 
-    def is_then(self, r):
+    def is_in_range(self, r):
         return ((self.numbers is None or self.numbers[0] <= r.number <= self.numbers[1])
                 and (self.ticks is None or self.ticks[0] <= r.tick <= self.ticks[1])
                 and (self.epochs is None or self.epochs[0] <= r.epoch <= self.epochs[1])
                 and (self.wall is None or self.wall[0] * self.clock_hz <= r.wall_hz < self.wall[1] * self.clock_hz))
 
-    def takes(self, r):
-        first = r.addr - (r.addr % r.size if r.size in (16, 32) else 0)  # a burst moves its aligned block
+    def matches(self, r):
+        first = r.addr - (r.addr % r.size if r.size in (16, 32) else 0)  # a burst covers its aligned block
         last = first + max(r.size, 1) - 1
-        return (self.is_then(r) and (self.addr is None or (first <= self.addr[1] and last >= self.addr[0]))
+        return (self.is_in_range(r) and (self.addr is None or (first <= self.addr[1] and last >= self.addr[0]))
                 and (self.types is None or r.type in self.types) and (self.procs is None or r.proc in self.procs))
 
 
 def check_cut(source, wanted, got):
-    """What was cut is what is wanted, with its times and its gaps."""
-    kept = [r for r in source.records if wanted.takes(r)]
+    """Checks that the output has the selected records, their times and gaps."""
+    kept = [r for r in source.records if wanted.matches(r)]
     equal(fields(got.records), fields(kept), f"records by {wanted.options}")
-    gaps = [g for g in source.gaps if source.records and wanted.is_then(source.records[g.record])]
+    gaps = [g for g in source.gaps if source.records and wanted.is_in_range(source.records[g.record])]
     equal(own_gaps(got), gaps_among(gaps, kept), f"gaps by {wanted.options}")
     return kept
 
@@ -95,16 +95,16 @@ def check_cut(source, wanted, got):
 SELECTORS = ("numbers", "ticks", "epochs", "wall", "addr", "types", "procs")
 
 
-def test_every_selector_alone_and_in_any_company(tmp):
+def test_every_selector_alone_and_combined(tmp):
     chosen = empty = 0
     for seed in range(4):
         path = record_file(tmp, rich_stream(seed), clock_hz=66000000)
         source = read(path)
         rng = random.Random(seed)
-        companies = [(name,) for name in SELECTORS]
-        companies += [tuple(rng.sample(SELECTORS, rng.randrange(2, 6))) for _ in range(14)]
-        for i, which in enumerate(companies):
-            wanted = Wanted(rng, source, which)
+        combinations = [(name,) for name in SELECTORS]
+        combinations += [tuple(rng.sample(SELECTORS, rng.randrange(2, 6))) for _ in range(14)]
+        for i, which in enumerate(combinations):
+            wanted = Selection(rng, source, which)
             got, err = cut(path, tmp / f"{seed}-{i}.byu.lz4", *wanted.options)
             kept = check_cut(source, wanted, got)
             equal("no record matches" in err, not kept, err)
@@ -113,20 +113,20 @@ def test_every_selector_alone_and_in_any_company(tmp):
     assert chosen > 30, (chosen, empty)
 
 
-def test_a_cut_of_a_cut_is_the_cut_by_both(tmp):
+def test_cutting_a_cut_combines_the_selections(tmp):
     path = record_file(tmp, rich_stream(10), clock_hz=1000)
     source = read(path)
     rng = random.Random(1)
     for i in range(8):
-        first, second = Wanted(rng, source, ("types",)), Wanted(rng, source, ("ticks", "epochs"))
+        first, second = Selection(rng, source, ("types",)), Selection(rng, source, ("ticks", "epochs"))
         one, _ = cut(path, tmp / f"a{i}.byu.lz4", *first.options)
         two, _ = cut(tmp / f"a{i}.byu.lz4", tmp / f"b{i}.byu.lz4", *second.options)
-        equal(fields(two.records), fields(r for r in source.records if first.takes(r) and second.takes(r)), "both")
+        equal(fields(two.records), fields(r for r in source.records if first.matches(r) and second.matches(r)), "both")
         equal(one.header["metadata"]["cut_from"], source.header["recording"], "cut_from")
         equal(two.header["metadata"]["cut_from"], one.header["recording"], "cut_from of the second")
 
 
-def test_a_cut_is_a_recording_of_its_own_that_says_what_it_is(tmp):
+def test_a_cut_is_a_new_recording_with_its_origin_in_the_metadata(tmp):
     path = record_file(tmp, rich_stream(11), clock_hz=66000000)
     source = read(path)
     got, _ = cut(path, tmp / "x.byu.lz4", "--type", "read", "-n", "10-500", "--addr", "0-")
@@ -136,17 +136,17 @@ def test_a_cut_is_a_recording_of_its_own_that_says_what_it_is(tmp):
     assert got.header["recording"] != source.header["recording"]
     for name in ("label", "host", "mapping", "source", "board"):
         equal(got.header[name], source.header[name], name)
-    equal(got.records[0].number, 0, "records are numbered anew")
-    # Nothing is missing by the numbers: what was left out is not lost.
+    equal(got.records[0].number, 0, "numbers restart at 0")
+    # The record numbers have no holes: dropped records are not lost.
     out, err = buscap("dump", tmp / "x.byu.lz4")
     equal(err, "", "messages of dump")
-    # The time of day of a record is what it was, to the ns.
+    # The time of day of a record is unchanged, to the ns.
     kept = [r for r in source.records if r.type in READS and 10 <= r.number <= 500]
     for a, b in zip(got.records, kept):
         assert abs(a.wall_hz - b.wall_hz) <= 66000000, (a, b)
 
 
-def test_times_of_day_are_said_in_many_ways(tmp):
+def test_times_of_day_have_many_forms(tmp):
     path = record_file(tmp, rich_stream(12), clock_hz=1000000)
     source = read(path)
     begin = source.records[0].wall_hz // 1000000
@@ -166,7 +166,7 @@ def test_times_of_day_are_said_in_many_ways(tmp):
         equal(len(rest.records) + len(wanted), len(source.records), f"--to {word}")
 
 
-def test_without_a_clock_times_of_day_choose_chunks_with_a_word(tmp):
+def test_without_a_clock_rate_times_of_day_select_chunks(tmp):
     path = record_file(tmp, rich_stream(13))
     source = read(path)
     got, err = cut(path, tmp / "x.byu.lz4", "--from", "+0s")
@@ -174,20 +174,20 @@ def test_without_a_clock_times_of_day_choose_chunks_with_a_word(tmp):
     equal(fields(got.records), fields(source.records), "all")
 
 
-def test_a_gap_on_the_border_belongs_to_the_record_behind_it(tmp):
+def test_a_gap_at_the_border_belongs_to_the_next_record(tmp):
     path = record_file(tmp, rich_stream(14))
     source = read(path)
     inner = [g for g in source.gaps if g.number == g.record and 0 < g.record < len(source.records) - 1]
     assert inner
     for i, gap in enumerate(inner[:6]):
         here = [g for g in source.gaps if g.record == gap.record]
-        for first, last, told in ((gap.record, gap.record, True), (gap.record - 1, gap.record - 1, False),
+        for first, last, is_kept in ((gap.record, gap.record, True), (gap.record - 1, gap.record - 1, False),
                                   (gap.record, gap.record + 1, True)):
             got, _ = cut(path, tmp / f"{i}-{first}-{last}.byu.lz4", "-n", f"{first}-{last}")
-            equal(any(g.cause == gap.cause and g.number == 0 for g in got.gaps), told, f"{first}-{last}: {here}")
+            equal(any(g.cause == gap.cause and g.number == 0 for g in got.gaps), is_kept, f"{first}-{last}: {here}")
 
 
-def test_marks_and_triggers_stay(tmp):
+def test_marks_and_triggers_are_kept(tmp):
     features = reference.Features(samples=2000, frame=50, p_trigger=0.3)
     path = record_file(tmp, reference.make_bcp1(random.Random(3), features)[0])
     whole = buscap("dump", path)[0].count(b"# trigger")
@@ -197,7 +197,7 @@ def test_marks_and_triggers_stay(tmp):
 
 
 def bytes_read(*argv):
-    """How many bytes a command's calls of read() gave."""
+    """Returns how many bytes a command read."""
     process = harness.popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     err = process.stderr.read().decode()
     os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
@@ -212,21 +212,21 @@ def bytes_read(*argv):
 
 
 def long_recording(tmp):
-    """Twelve chunks of noise, each of its own addresses."""
+    """Records twelve chunks of random records, each with its own addresses."""
     rng = random.Random(5)
     data = bytearray()
     for i in range(12 * 87381):
         data += struct.pack("<I4BI", (i // 87381) << 28 & 0xFFFFFFFF | rng.getrandbits(24), i // 87381 == 5, 4, 3,
                             i // 87381, NO_DELTA if i == 0 else rng.randrange(200))
-    # A clock so fast that the chunks' times of day don't overlap, though the file is read in an instant.
+    # With this fast clock, the chunks' times of day don't overlap although the file is recorded quickly.
     return record_file(tmp, bytes(data), "byu", clock_hz=10**13)
 
 
-def test_only_chunks_that_can_hold_an_answer_are_read(tmp):
+def test_only_chunks_that_can_match_are_read(tmp):
     path = long_recording(tmp)
     size = path.stat().st_size
     base = bytes_read(BUSCAP, "cut", "-n", "99999999-", path, "-O", "xdin")
-    idle = bytes_read(BUSCAP, "--version")  # what a program reads to begin at all
+    idle = bytes_read(BUSCAP, "--version")  # what any program reads at startup
     assert base - idle < size / 20, f"{base - idle} bytes read for nothing, of {size}"
     source = read(path)
     middle = source.records[5 * 87381 + 1000]
@@ -234,13 +234,13 @@ def test_only_chunks_that_can_hold_an_answer_are_read(tmp):
                     ["--proc", "5"], ["--addr", "50000000-5fffffff"], ["--type", "read"],
                     ["--from", "@%d.%09d" % divmod(middle.wall_hz // 10**13, 10**9),
                      "--to", "@%d.%09d" % divmod(middle.wall_hz // 10**13 + 1, 10**9)]):
-        took = bytes_read(BUSCAP, "cut", *options, path, "-O", "xdin") - base
-        # The chunk, and the first one where it has an anchor, which is an event that may be wanted.
-        assert took < 2.5 * size / 12, f"{options}: {took} bytes read of {size}"
-        assert took > 0.9 * size / 12, f"{options}: {took} bytes read of {size}"
+        bytes_used = bytes_read(BUSCAP, "cut", *options, path, "-O", "xdin") - base
+        # The chunk, and also the first one if it has an anchor, because it has events.
+        assert bytes_used < 2.5 * size / 12, f"{options}: {bytes_used} bytes read of {size}"
+        assert bytes_used > 0.9 * size / 12, f"{options}: {bytes_used} bytes read of {size}"
 
 
-def test_from_a_pipe_and_from_several_segments_it_is_the_same(tmp):
+def test_a_pipe_and_several_segments_give_the_same(tmp):
     stream = tmp / "stream.bcp1"
     stream.write_bytes(rich_stream(15, 6000))
     done = run(need(BUSCAPD), "--once", "--no-socket", "--source", f"file:{stream}", "-o", tmp, "-b", "filesize:20K")
@@ -258,7 +258,7 @@ def test_from_a_pipe_and_from_several_segments_it_is_the_same(tmp):
             path.unlink()
 
 
-def test_a_segment_that_is_missing_is_told_where_it_is_wanted_and_is_a_gap(tmp):
+def test_a_missing_segment_is_reported_if_selected_and_becomes_a_gap(tmp):
     run(BUSCAPD, "--once", "--source", "sim:rate=max,count=1200000,seed=3", "-o", tmp / "rec", "-b",
         "filesize:1M")
     first, gone, third, *_ = segments(tmp / "rec")
@@ -281,7 +281,7 @@ def test_a_segment_that_is_missing_is_told_where_it_is_wanted_and_is_a_gap(tmp):
         assert f"{end - begin} sample".encode() in gaps, gaps
 
 
-def test_what_is_cut_can_be_recorded_again(tmp):
+def test_a_cut_can_be_replayed(tmp):
     path = record_file(tmp, rich_stream(16), clock_hz=5000)
     got, _ = cut(path, tmp / "x.byu.lz4", "--type", "write")
     again = tmp / "again"
@@ -307,13 +307,13 @@ def xdin_text(rows):
 
 def test_text_is_cut_by_line_address_and_type(tmp):
     rows = xdin(2000)
-    for options, takes in (
+    for options, matches in (
             (["-n", "100-"], lambda n, row: n >= 100),
             (["--addr", "4000-4fff"], lambda n, row: row[1] <= 0x4FFF and row[1] + row[2] > 0x4000),
             (["--addr", "0x40ff"], lambda n, row: row[1] <= 0x40FF < row[1] + row[2]),
             (["--addr", "-fff", "--type", "write"], lambda n, row: row[1] <= 0xFFF and row[0] == "w"),
             (["--type", "read,FETCH"], lambda n, row: row[0] in "ri")):
-        wanted = [row for n, row in enumerate(rows, 1) if takes(n, row)]
+        wanted = [row for n, row in enumerate(rows, 1) if matches(n, row)]
         assert wanted
         equal(buscap("cut", "-I", "xdin", *options, data=xdin_text(rows))[0], xdin_text(wanted), options)
 
@@ -334,17 +334,17 @@ def test_plain_records_keep_their_absolute_ticks(tmp):
     ticks = byu_ticks(data)
     path = tmp / "x.byu"
     path.write_bytes(data)
-    for options, takes in ((["--type", "write"], lambda n, r: r[1] == 3), (["-n", "700-4000"],
+    for options, matches in ((["--type", "write"], lambda n, r: r[1] == 3), (["-n", "700-4000"],
                            lambda n, r: 700 <= n <= 4000), (["--proc", "1-2"], lambda n, r: r[4] in (1, 2)),
                            (["-t", "10000-20000"], lambda n, r: 10000 <= ticks[n] <= 20000)):
         out, _ = buscap("cut", "-I", "byu", *options, path)
         rows = [(n, struct.unpack_from("<I4BI", data, 12 * n)) for n in range(5000)]
-        kept = [n for n, row in rows if takes(n, row)]
+        kept = [n for n, row in rows if matches(n, row)]
         equal([out[at : at + 8] for at in range(0, len(out), 12)], [data[12 * n : 12 * n + 8] for n in kept], options)
         equal(byu_ticks(out), [ticks[n] for n in kept], f"ticks by {options}")
 
 
-def test_all_of_it_is_the_same_bytes(tmp):
+def test_cutting_everything_gives_the_same_bytes(tmp):
     can_write("byu")
     data, _ = reference.make_byu(random.Random(8), 3000, no_delta=0.01)
     path = tmp / "x.byu"
@@ -355,7 +355,7 @@ def test_all_of_it_is_the_same_bytes(tmp):
         equal(buscap("cut", "-I", dialect, data=data)[0], data, dialect)
 
 
-def test_a_delta_nobody_knows_is_not_made_up(tmp):
+def test_an_unknown_delta_stays_unknown(tmp):
     can_write("byu")
     times = [NO_DELTA, 5, NO_DELTA, 7, 9, 11]
     data = b"".join(struct.pack("<I4BI", i, 1 if i in (2, 3) else 3, 4, 0, 0, time) for i, time in enumerate(times))
@@ -363,19 +363,19 @@ def test_a_delta_nobody_knows_is_not_made_up(tmp):
     equal([struct.unpack_from("<I", out, at)[0] for at in range(8, len(out), 12)], [NO_DELTA, 5, NO_DELTA, 11], "times")
 
 
-def test_a_delta_too_long_for_its_field_is_told(tmp):
+def test_a_delta_too_long_for_its_field_is_reported(tmp):
     can_write("byu")
     times = [0, 0xFFFFFFF0, 0xFFFFFFF0, 3]
     data = b"".join(struct.pack("<I4BI", i, 1 if i == 1 else 3, 4, 0, 0, time) for i, time in enumerate(times))
     out, err = buscap("cut", "-I", "byu", "--type", "write", data=data)
     equal([struct.unpack_from("<I", out, at)[0] for at in range(8, len(out), 12)], [0, NO_DELTA, 3], "times")
     assert "1 delta across dropped records" in err, err
-    # A segment has anchors for that.
+    # A segment uses an anchor instead.
     buscap("cut", "-I", "byu", "--type", "write", "-O", "segment", "-o", tmp / "x.byu.lz4", data=data)
     equal([r.tick for r in read(tmp / "x.byu.lz4").records], [0, 2 * 0xFFFFFFF0, 2 * 0xFFFFFFF0 + 3], "ticks")
 
 
-def test_frames_of_a_board_are_cut_as_their_recording_is(tmp):
+def test_bcp1_is_cut_like_its_recording(tmp):
     data = rich_stream(17)
     (tmp / "x.bcp1").write_bytes(data)
     path = record_file(tmp, data)
@@ -400,7 +400,7 @@ TARMAC = b"""100 clk cpu0 IT (135) 00008000 d2a00028 O EL3h_s : MOV      x8,#0x1
 LAPLACE = b"r a0 4 9f8e7 9a8b7c6d\nw b0 8 1 1000\nx b5 1 1 1001\n"
 
 
-def test_instructions_are_chosen_by_the_references_they_stand_for(tmp):
+def test_instructions_are_selected_by_their_references(tmp):
     for form, text, cases in (
             ("cis501", CIS501, ((["--addr", "7fffe7ff048"], [2]), (["--addr", "48d1e0"], [1]),
                                 (["--type", "write"], [5]), (["--type", "fetch"], [1, 2, 4, 5]), (["-n", "3-"], [3, 4, 5]))),
@@ -413,10 +413,10 @@ def test_instructions_are_chosen_by_the_references_they_stand_for(tmp):
             equal(out.split(), b"".join(lines[n - 1] for n in wanted).split(), f"{form} {options}: {err}")
 
 
-# ---- segments as a target
+# ---- segments as output
 
 
-def test_a_segment_converted_is_that_segment(tmp):
+def test_a_segment_converts_to_an_equal_segment(tmp):
     for seed in (20, 21, 22):
         path = record_file(tmp, rich_stream(seed), clock_hz=77)
         out = tmp / f"{seed}.byu.lz4"
@@ -429,7 +429,7 @@ def test_a_segment_converted_is_that_segment(tmp):
         equal(harness.lz4_dc([out]), harness.lz4_dc([path]), "records as they stand")
 
 
-def test_records_without_a_delta_become_lower_bounds_as_in_a_recording(tmp):
+def test_records_without_a_delta_get_inexact_ticks_as_in_a_recording(tmp):
     data, _ = reference.make_byu(random.Random(9), 3000, no_delta=0.02)
     (tmp / "x.byu").write_bytes(data)
     recorded = read(record_file(tmp, data, "byu"))
@@ -440,7 +440,7 @@ def test_records_without_a_delta_become_lower_bounds_as_in_a_recording(tmp):
     equal(harness.lz4_dc([tmp / "x.byu.lz4"]), data, "bytes")
 
 
-def test_a_segment_replaces_nothing_and_is_no_standard_output(tmp):
+def test_a_segment_never_replaces_a_file_or_goes_to_standard_output(tmp):
     path = record_file(tmp, rich_stream(23))
     out = tmp / "x.byu.lz4"
     for taken in (out, tmp / "x.byu.lz4.partial"):
@@ -458,7 +458,7 @@ def test_a_segment_replaces_nothing_and_is_no_standard_output(tmp):
     equal(sorted(p.name for p in tmp.iterdir() if p.is_file()), [], "nothing is left behind")
 
 
-def test_what_has_no_place_in_a_record_is_named(tmp):
+def test_values_that_do_not_fit_a_record_are_errors(tmp):
     text = b"r 10 4\nw 123456789 4\nr 20 4\n"
     _, err = buscap("convert", "-I", "xdin", "-O", "segment", "-o", tmp / "x", code=1, data=text)
     assert "line 2: address 0x123456789 doesn't fit the 32 bits" in err, err
@@ -467,7 +467,7 @@ def test_what_has_no_place_in_a_record_is_named(tmp):
     assert not (tmp / "x").exists() and not (tmp / "y").exists()
 
 
-def test_bus_samples_become_the_segment_that_a_recorder_makes(tmp):
+def test_bus_samples_become_the_same_segment_as_when_recorded(tmp):
     data, _ = reference.make_raw6(random.Random(2), 4000, reference.Features(p_invalid=0.05))
     (tmp / "x.raw6").write_bytes(data)
     recorded = read(record_file(tmp, data, "raw6"))
@@ -475,7 +475,7 @@ def test_bus_samples_become_the_segment_that_a_recorder_makes(tmp):
     equal(fields(read(tmp / "x.byu.lz4").records), fields(recorded.records), "records")
 
 
-def test_references_without_time_have_a_tick_each(tmp):
+def test_references_without_time_take_one_tick_each(tmp):
     rows = xdin(300)
     buscap("convert", "-I", "xdin", "-O", "segment:clock_hz=5", "-o", tmp / "x.byu.lz4", data=xdin_text(rows))
     got = read(tmp / "x.byu.lz4")
@@ -485,7 +485,7 @@ def test_references_without_time_have_a_tick_each(tmp):
     equal(buscap("convert", tmp / "x.byu.lz4", "-O", "xdin", code=None)[0], xdin_text(rows), "and back")
 
 
-def test_nothing_wanted_is_an_empty_segment_that_is_whole(tmp):
+def test_an_empty_selection_gives_an_empty_sealed_segment(tmp):
     path = record_file(tmp, rich_stream(24))
     _, err = buscap("cut", "-n", "999999-", path, "-o", tmp / "x.byu.lz4")
     assert "no record matches" in err
@@ -495,10 +495,10 @@ def test_nothing_wanted_is_an_empty_segment_that_is_whole(tmp):
     equal(buscap("dump", tmp / "x.byu.lz4"), (b"", ""), "dump")
 
 
-# ---- what is wrong
+# ---- errors
 
 
-def test_torn_and_damaged_inputs_give_what_is_good(tmp):
+def test_torn_and_damaged_inputs_give_the_intact_parts(tmp):
     path = record_file(tmp, rich_stream(25))
     source = read(path)
     torn = tmp / "torn.byu.lz4"
@@ -534,7 +534,7 @@ def test_wrong_usage_is_one_line_and_exit_two(tmp):
 
 
 @pytest.mark.root
-def test_a_full_disk_is_told_and_leaves_what_is_whole(tmp):
+def test_a_full_disk_is_reported_and_leaves_a_partial(tmp):
     path = long_recording(tmp)
     with harness.SmallDisk(tmp, "4M") as disk:
         _, err = buscap("cut", "-n", "0-", path, "-o", disk / "x.byu.lz4", code=1)
@@ -544,7 +544,7 @@ def test_a_full_disk_is_told_and_leaves_what_is_whole(tmp):
         assert read(tmp / "y.byu.lz4").records
 
 
-def test_an_input_is_not_written_over(tmp):
+def test_an_input_is_not_overwritten(tmp):
     trace = tmp / "x.xdin"
     trace.write_bytes(b"r 10 4\nw 10 4\n")
     for name in (trace, tmp / "link"):
@@ -555,7 +555,7 @@ def test_an_input_is_not_written_over(tmp):
         equal(trace.read_bytes(), b"r 10 4\nw 10 4\n", "the input")
 
 
-def test_nor_is_one_that_came_through_a_redirection(tmp):
+def test_a_redirected_input_is_not_overwritten(tmp):
     trace = tmp / "x.xdin"
     text = b"r 10 4\nw 10 4\n"
     trace.write_bytes(text)
@@ -571,13 +571,13 @@ def test_nor_is_one_that_came_through_a_redirection(tmp):
             equal(done.returncode, 1, f"exit code of {argv + more}")
             assert b"also an input" in done.stderr and done.stderr.count(b"\n") == 1, done.stderr
             equal(trace.read_bytes(), text, "the input")
-    # Another file may be written behind its end.
+    # Appending to another file is fine.
     with open(trace, "rb") as source, open(other, "ab") as out:
         equal(run(*argv, stdin=source, stdout=out).returncode, 0)
     equal(other.read_bytes(), text + b"w 10 4\n", "another file")
 
 
-def test_a_file_that_may_not_grow_is_told_once(tmp):
+def test_a_file_size_limit_is_reported_once(tmp):
     trace = tmp / "x.xdin"
     trace.write_bytes(b"r 10 4\n" * 100000)
     limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
@@ -588,13 +588,13 @@ def test_a_file_that_may_not_grow_is_told_once(tmp):
         left = f"buscap convert: {argv[-1]}: not created; incomplete data is in {argv[-1]}.partial\n"
         equal(done.stderr.decode(), f"buscap {argv[0]}: {argv[-1]}: write error: File too large; the file is incomplete\n" +
               (left if argv[0] == "convert" else ""), "messages")
-    # A segment's own limit is another matter.
+    # It is not confused with the maximum size of a segment.
     done = run(BUSCAP, "convert", "-I", "xdin", "-O", "segment", trace, "-o", tmp / "x.byu.lz4", preexec_fn=limit)
     equal(done.returncode, 1, "exit code")
     assert b"write error: File too large" in done.stderr and b"65536" not in done.stderr, done.stderr
 
 
-def test_what_lacks_an_input_says_so_and_is_no_sealed_segment(tmp):
+def test_a_missing_input_is_reported_and_the_output_not_sealed(tmp):
     paths = [record_file(tmp, rich_stream(i, 300), clock_hz=1000) for i in range(2)]
     for command in (["convert", "-O", "segment"], ["cut", "-n", "0-"]):
         out = tmp / f"{command[0]}.byu.lz4"
@@ -607,7 +607,7 @@ def test_what_lacks_an_input_says_so_and_is_no_sealed_segment(tmp):
         assert rows > sum(len(read(path).records) for path in paths), "what could be read is there"
 
 
-def test_a_segment_that_is_not_finished_has_all_that_came_before(tmp):
+def test_an_unfinished_segment_has_all_records_before_the_error(tmp):
     text = b"r 1000 4\n" * 1000 + b"r 123456789a 4\n"
     _, err = buscap("convert", "-I", "xdin", "-O", "segment", "-o", tmp / "x.byu.lz4", code=1, data=text)
     assert "line 1001: address 0x123456789a" in err, err
@@ -615,7 +615,7 @@ def test_a_segment_that_is_not_finished_has_all_that_came_before(tmp):
     equal(text.count(b"\n"), 1000, "records")
 
 
-def test_what_is_there_is_replaced_only_by_what_is_whole(tmp):
+def test_a_file_is_replaced_only_by_a_complete_one(tmp):
     out, link = tmp / "x.byu", tmp / "link.xdin"
     out.write_bytes(b"the old one")
     link.symlink_to(out)
@@ -626,17 +626,17 @@ def test_what_is_there_is_replaced_only_by_what_is_whole(tmp):
     equal(out.with_name("x.byu.partial").stat().st_size, 12, "the record before it")
     _, err = buscap("convert", "-I", "xdin", "-O", "byu", "--strict", "-o", out, code=1, data=b"c 0 4\n")
     equal(out.read_bytes(), b"the old one", "the old one")
-    # What is malformed is told, and the rest is whole.
+    # Malformed lines are reported, and the output is complete.
     _, err = buscap("convert", "-I", "xdin", "-O", "byu", "-o", out, code=3, data=b"r 1000 4\nx\n")
     equal(out.stat().st_size, 12, "the good record")
     assert not out.with_name("x.byu.partial").exists()
-    # A link is written through.
+    # A symbolic link is followed.
     buscap("convert", "-I", "xdin", "-O", "xdin", "-o", link, data=b"r 1000 4\n")
     equal(out.read_bytes(), b"r 1000 4\n", "what the link leads to")
     assert link.is_symlink()
 
 
-def test_a_time_of_day_that_is_none_is_refused(tmp):
+def test_an_invalid_time_of_day_is_an_error(tmp):
     path = record_file(tmp, rich_stream(3, 500), clock_hz=1000)
     for day in ("2026-02-30", "2025-02-29", "2026-04-31", "2026-13-01", "2026-00-01", "2026-01-00", "2026-01-32"):
         for option in ("--from", "--to"):

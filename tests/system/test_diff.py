@@ -1,4 +1,4 @@
-"""buscap diff, from outside: what it finds, where it says that it is, and how it ends."""
+"""buscap diff: the differences found, their positions, and exit codes."""
 
 import fcntl
 import json
@@ -19,7 +19,7 @@ SJENG = DATA / "cis501/sjeng-1K.trace"
 
 
 def diff(*argv, code=None, data=None):
-    """Runs it: (output, messages)."""
+    """Returns (stdout, stderr)."""
     done = run(need(BUSCAP), "diff", *argv, data=data)
     if code is not None:
         equal(done.returncode, code, f"diff {' '.join(map(str, argv))}: {done.stderr.decode()}{done.stdout.decode()}")
@@ -27,7 +27,7 @@ def diff(*argv, code=None, data=None):
 
 
 def found(*argv, code=1, **options):
-    """The differences, and the last object."""
+    """Returns the differences and the summary."""
     text, _ = diff("--json", *argv, code=code, **options)
     objects = [json.loads(line) for line in text.splitlines()]
     last = objects.pop()
@@ -46,7 +46,7 @@ def simulate(path, out_format="byu", count="20k", seed=1):
     return path
 
 
-def put(path, content):
+def write_file(path, content):
     path.write_bytes(content if isinstance(content, bytes) else "".join(content).encode())
     return path
 
@@ -66,7 +66,7 @@ def record(directory, bcp1):
 # ---- the bus
 
 
-def test_a_bus_is_the_same_in_whatever_format_it_stands(tmp):
+def test_a_trace_is_the_same_in_all_bus_formats(tmp):
     byu = simulate(tmp / "a.byu")
     bcp1 = simulate(tmp / "a.bcp1", "bcp1")
     raw6 = simulate(tmp / "a.raw6", "raw6")
@@ -104,7 +104,7 @@ def test_the_segments_of_a_recording_are_one_trace(tmp):
         assert "segments of one recording" in err, err
 
 
-def test_a_flipped_bit_is_told_by_its_field_and_place(tmp):
+def test_a_flipped_bit_is_reported_by_field_and_position(tmp):
     byu = simulate(tmp / "a.byu", count="2k")
     data = byu.read_bytes()
     records = len(data) // 12
@@ -114,7 +114,7 @@ def test_a_flipped_bit_is_told_by_its_field_and_place(tmp):
             bit = 1 if field == "type" else 7 if field != "time" else 3
             torn = bytearray(data)
             torn[number * 12 + byte] ^= 1 << bit
-            differences, last = found(byu, put(tmp / "b.byu", bytes(torn)))
+            differences, last = found(byu, write_file(tmp / "b.byu", bytes(torn)))
             equal(len(differences), 1, f"record {number}, byte {byte}")
             equal(differences[0]["fields"], [field], f"record {number}, byte {byte}")
             equal((differences[0]["kind"], differences[0]["a"]["first"], differences[0]["b"]["first"]),
@@ -126,14 +126,14 @@ def test_a_flipped_bit_is_told_by_its_field_and_place(tmp):
             found("--fields", field, byu, tmp / "b.byu", code=1)
 
 
-def test_records_put_in_or_left_out_are_one_difference(tmp):
+def test_inserted_or_deleted_records_are_one_difference(tmp):
     byu = simulate(tmp / "a.byu")
     data = byu.read_bytes()
     dice = random.Random(5)
     more = b"".join(struct.pack("<I4BI", dice.randrange(1 << 32), 3, 4, 0, 7, 10) for _ in range(1000))
     records = len(data) // 12
     for at in (0, 1, 5000, records - 5, records):
-        other = put(tmp / "b.byu", data[: at * 12] + more + data[at * 12 :])
+        other = write_file(tmp / "b.byu", data[: at * 12] + more + data[at * 12 :])
         for a, b, kind in ((byu, other, "only_b"), (other, byu, "only_a")):
             differences, last = found(a, b)
             equal([d["kind"] for d in differences], [kind], f"1000 at {at}")
@@ -146,7 +146,7 @@ def test_records_put_in_or_left_out_are_one_difference(tmp):
 
 
 def one_either_way(a, b, what, *options):
-    """The one difference between a and b, and that between b and a."""
+    """Checks that a and b differ in one place, in both directions. Returns the difference."""
     for x, y in ((a, b), (b, a)):
         differences, _ = found(*options, x, y)
         equal(len(differences), 1, f"differences, {what}")
@@ -158,7 +158,7 @@ def test_a_busy_bus_that_misses_records_differs_in_one_place(tmp):
     done = run(need(BUSCAP), "sim", "-O", "byu", "--count", "30k", "--seed", "3", "-a", "3")
     data = done.stdout
     records = [data[at : at + 12] for at in range(0, len(data), 12)]
-    byu = put(tmp / "a.byu", data)
+    byu = write_file(tmp / "a.byu", data)
 
     def ticks(record):
         return struct.unpack_from("<I", record, 8)[0]
@@ -167,15 +167,15 @@ def test_a_busy_bus_that_misses_records_differs_in_one_place(tmp):
         for at in range(700, 28000, 2411):
             what = f"{count} at {at}"
             lost, rest = records[at : at + count], records[at + count :]
-            other = put(tmp / "b.byu", b"".join(records[:at] + rest))
+            other = write_file(tmp / "b.byu", b"".join(records[:at] + rest))
             one_either_way(byu, other, what)
-            # All others stay at the tick they had: so the place is certain, and no clock shifts.
+            # With the ticks of the others unchanged, the clock does not shift.
             kept = rest[0][:8] + struct.pack("<I", ticks(rest[0]) + sum(map(ticks, lost)))
-            other = put(tmp / "b.byu", b"".join([*records[:at], kept, *rest[1:]]))
+            other = write_file(tmp / "b.byu", b"".join([*records[:at], kept, *rest[1:]]))
             only = one_either_way(byu, other, what + ", ticks kept")
             assert abs(only["clock_shift"]) <= 1, only
-            # A stretch that is there once more.
-            other = put(tmp / "b.byu", b"".join(records[:at] + lost + lost + rest))
+            # Records repeated.
+            other = write_file(tmp / "b.byu", b"".join(records[:at] + lost + lost + rest))
             one_either_way(byu, other, what + ", twice")
 
 
@@ -187,29 +187,29 @@ def test_a_program_that_loops_and_misses_accesses_differs_in_one_place(tmp):
         for _ in range(dice.randrange(1, 80)):
             lines += [f"I  {base + 4 * n:x},4\n" for n in range(body)]
             lines.append(f" L {0x100000 + dice.randrange(16) * 8:x},8\n")
-    a = put(tmp / "a.lackey", lines)
+    a = write_file(tmp / "a.lackey", lines)
     for count in (1, 10, 300, 1000):
         for at in range(500, 28000, 2503):
             others = [f" S {dice.randrange(1 << 40):x},8\n" for _ in range(count)]
             for name, other in (("out", lines[:at] + lines[at + count :]), ("in", lines[:at] + others + lines[at:]),
                                 ("others", lines[:at] + others + lines[at + count :])):
-                one_either_way(a, put(tmp / "b.lackey", other), f"{count} {name} at {at}", "-I", "lackey")
+                one_either_way(a, write_file(tmp / "b.lackey", other), f"{count} {name} at {at}", "-I", "lackey")
 
 
 def test_a_real_program_that_misses_lines_differs_in_one_place(tmp):
     lines = need(QUICKSORT).read_text().splitlines(keepends=True)
     for count in (1, 10, 300, 1000):
         for at in [850, *range(100, len(lines) - count - 50, 601)]:
-            other = put(tmp / "b.tarmac", lines[:at] + lines[at + count :])
+            other = write_file(tmp / "b.tarmac", lines[:at] + lines[at + count :])
             one_either_way(QUICKSORT, other, f"{count} at {at}")
 
 
-def test_it_stops_where_it_is_told_to(tmp):
+def test_first_and_limit_stop_the_comparison(tmp):
     byu = simulate(tmp / "a.byu")
     data = bytearray(byu.read_bytes())
     for number in range(100, 10100, 1000):
         data[number * 12] ^= 0x40
-    b = put(tmp / "b.byu", bytes(data))
+    b = write_file(tmp / "b.byu", bytes(data))
     equal(len(found(byu, b)[0]), 10, "all")
     for options, n in ((["--first"], 1), (["-1"], 1), (["--limit", "3"], 3), (["-n10"], 10), (["-n11"], 10)):
         differences, last = found(*options, byu, b)
@@ -223,9 +223,9 @@ def test_it_stops_where_it_is_told_to(tmp):
     equal(diff("-q", byu, byu, code=0), ("", ""), "quiet")
 
 
-def test_context_and_length_are_chosen(tmp):
-    a = put(tmp / "a.din", [f"0 {n:x}\n" for n in range(100)])
-    b = put(tmp / "b.din", [f"0 {n + 0x1000 * (40 <= n < 70):x}\n" for n in range(100)])
+def test_context_and_show_set_the_number_of_lines(tmp):
+    a = write_file(tmp / "a.din", [f"0 {n:x}\n" for n in range(100)])
+    b = write_file(tmp / "b.din", [f"0 {n + 0x1000 * (40 <= n < 70):x}\n" for n in range(100)])
     for context in (0, 1, 3, 7, 50):
         for show in (0, 1, 30, 99):
             text, _ = diff("-I", "din", "-U", context, "--show", show, a, b, code=1)
@@ -237,8 +237,8 @@ def test_context_and_length_are_chosen(tmp):
             assert "30 entries differ in addr: line 41 to 70 of A, line 41 to 70 of B" in text, text
 
 
-def test_a_terminal_gets_colour_unless_it_is_unwanted(tmp):
-    a, b = put(tmp / "a.din", "0 1\n"), put(tmp / "b.din", "0 2\n")
+def test_a_terminal_gets_colour_unless_no_color_is_set(tmp):
+    a, b = write_file(tmp / "a.din", "0 1\n"), write_file(tmp / "b.din", "0 2\n")
     for no_color, wanted in (("", True), ("1", False)):
         ours, theirs = pty.openpty()
         done = run(need(BUSCAP), "diff", "-I", "din", a, b, stdout=theirs, env={**os.environ, "NO_COLOR": no_color})
@@ -251,24 +251,24 @@ def test_a_terminal_gets_colour_unless_it_is_unwanted(tmp):
 
 def test_order_within_the_window_is_no_difference(tmp):
     lines = [f"r {100 + n} 4 1 {n * 16:x}\n" for n in range(200)]
-    a = put(tmp / "a.lap", lines)
+    a = write_file(tmp / "a.lap", lines)
     for apart in range(1, 8):
-        # What changes places takes the time of the place.
+        # The swapped entries also swap times.
         other = list(lines)
         other[50], other[50 + apart] = other[50 + apart], other[50]
-        b = put(tmp / "b.lap", other)
+        b = write_file(tmp / "b.lap", other)
         times = [f"{x.split()[0]} {100 + n} {' '.join(x.split()[2:])}\n" for n, x in enumerate(other)]
-        b = put(tmp / "b.lap", times)
+        b = write_file(tmp / "b.lap", times)
         for window in range(8):
             _, last = found("-I", "laplace-text", "-w", window, a, b, code=int(window < apart))
             assert window < apart or last["reordered"] > 0, last
 
 
-def test_memory_is_bounded_and_standard_input_is_read_as_it_comes(tmp):
+def test_standard_input_and_pipes_can_be_compared(tmp):
     byu = simulate(tmp / "a.byu", count="200k")
     equal(len(found(byu, "-", data=byu.read_bytes(), code=0)[0]), 0, "- as B")
     equal(len(found("-", byu, data=byu.read_bytes(), code=0)[0]), 0, "- as A")
-    # Two pipes at once, of which the one is a record ahead.
+    # Two pipes, one of which is a record ahead.
     ends = [os.pipe(), os.pipe()]
     for end in ends:
         fcntl.fcntl(end[1], fcntl.F_SETPIPE_SZ, 4096)
@@ -293,25 +293,25 @@ def test_memory_is_bounded_and_standard_input_is_read_as_it_comes(tmp):
     assert "in 1 place:" in text and "1 entry only in A: record 0 of A, before the first of B" in text, text
 
 
-def test_exit_codes_tell_damage_from_difference(tmp):
+def test_exit_codes_distinguish_damage_and_difference(tmp):
     byu = simulate(tmp / "a.byu", count="2k")
     data = byu.read_bytes()
-    torn = put(tmp / "torn.byu", data + b"12345")
+    torn = write_file(tmp / "torn.byu", data + b"12345")
     text, err = diff("-I", "byu", byu, torn, code=3)
     assert "torn" in err and "no difference found" in text, (text, err)
-    text, err = diff("-I", "byu", byu, put(tmp / "b.byu", data[:-12] + b"12345"), code=1)
+    text, err = diff("-I", "byu", byu, write_file(tmp / "b.byu", data[:-12] + b"12345"), code=1)
     assert "torn" in err and "1 entry only in A" in text, (text, err)
     _, last = found("-I", "byu", byu, torn, code=3)
     equal(last["is_whole"], False, "is_whole")
-    din = put(tmp / "a.din", "0 1\n1 2\nx\n2 3\n")
+    din = write_file(tmp / "a.din", "0 1\n1 2\nx\n2 3\n")
     text, err = diff("-I", "din", din, din, code=3)
     assert "line 3, column 1" in err, err
 
 
 def test_wrong_usage_is_one_line_and_exit_two(tmp):
     byu = simulate(tmp / "a.byu", count="100")
-    din = put(tmp / "a.din", "0 1\n")
-    events = put(tmp / "a.events", "F 10 100 77\n")
+    din = write_file(tmp / "a.din", "0 1\n")
+    events = write_file(tmp / "a.events", "F 10 100 77\n")
     cases = [
         [], [byu], [byu, byu, byu], ["-", "-"], ["--frob", byu, byu], ["-I", "vcd", byu, byu], ["-I", "x", byu, byu],
         ["--only", "x", byu, byu], ["--only", "", byu, byu], ["--only", "mem,", byu, byu], ["--only", "reg", byu, byu],
@@ -341,27 +341,27 @@ def test_wrong_usage_is_one_line_and_exit_two(tmp):
 
 
 def test_what_one_format_lacks_is_not_compared(tmp):
-    xdin = put(tmp / "a.xdin", ["r 1000 4\n", "w 2000 8\n", "i 3000 2\n", "v 4000 0\n", "m 5000 1\n"])
-    din = put(tmp / "a.din", ["0 1000\n", "1 2000\n", "2 3000\n", "3 5000\n"])
+    xdin = write_file(tmp / "a.xdin", ["r 1000 4\n", "w 2000 8\n", "i 3000 2\n", "v 4000 0\n", "m 5000 1\n"])
+    din = write_file(tmp / "a.din", ["0 1000\n", "1 2000\n", "2 3000\n", "3 5000\n"])
     _, last = found("--format-a", "xdin", "--format-b", "din", xdin, din, code=0)
     equal(sum(last["a"]["left_out"].values()), 1, "the invalidation")
     assert "size" not in last["fields"] and "time" not in last["fields"], last
-    # A modify is a read and a write where there is none.
-    lackey = put(tmp / "a.lackey", ["==1== a comment\n", "I  3000,2\n", " M 1000,4\n", " S 2000,8\n"])
-    other = put(tmp / "b.xdin", ["i 3000 2\n", "r 1000 4\n", "w 1000 4\n", "w 2000 8\n"])
+    # Without MODIFY, it is compared as a read and a write.
+    lackey = write_file(tmp / "a.lackey", ["==1== a comment\n", "I  3000,2\n", " M 1000,4\n", " S 2000,8\n"])
+    other = write_file(tmp / "b.xdin", ["i 3000 2\n", "r 1000 4\n", "w 1000 4\n", "w 2000 8\n"])
     _, last = found("--format-a", "lackey", "--format-b", "xdin", lackey, other, code=0)
     equal(last["same"], 4, "same")
     assert "size" in last["fields"], last
 
 
-def test_a_kernel_event_is_another_by_any_character_of_its_tag(tmp):
-    a = put(tmp / "a.events", ["FORK 1 x\n", "F 2\n"])
-    found("-I", "laplace-events", a, put(tmp / "b.events", [" FORK  1 x\n", "F 02\n"]), code=0)
-    differences, _ = found("-I", "laplace-events", a, put(tmp / "b.events", ["FREE 1 x\n", "F 2\n"]))
+def test_kernel_events_differ_in_any_character_of_the_tag(tmp):
+    a = write_file(tmp / "a.events", ["FORK 1 x\n", "F 2\n"])
+    found("-I", "laplace-events", a, write_file(tmp / "b.events", [" FORK  1 x\n", "F 02\n"]), code=0)
+    differences, _ = found("-I", "laplace-events", a, write_file(tmp / "b.events", ["FREE 1 x\n", "F 2\n"]))
     equal(len(differences), 1, "differences")
 
 
-def test_a_micro_op_is_its_references_where_there_are_only_those(tmp):
+def test_a_micro_op_is_compared_as_its_references(tmp):
     din = convert(need(SJENG), tmp / "a.din", "din", "-I", "cis501")
     for only in ([], ["--only", "mem"], ["--only", "inst"], ["--only", "inst,mem"]):
         _, last = found(*only, "--format-a", "cis501", "--format-b", "din", SJENG, din, code=0)
@@ -371,33 +371,33 @@ def test_a_micro_op_is_its_references_where_there_are_only_those(tmp):
     equal(last["same"], sum(line.split()[7] in "LS" for line in lines), "loads and stores")
     words = lines[100].split()
     words[3] = "17"
-    other = put(tmp / "b.trace", "\n".join(lines[:100] + [" ".join(words)] + lines[101:]) + "\n")
+    other = write_file(tmp / "b.trace", "\n".join(lines[:100] + [" ".join(words)] + lines[101:]) + "\n")
     differences, _ = found("-I", "cis501", SJENG, other)
     equal([(d["fields"], d["a"]["first"]) for d in differences], [(["registers"], 101)], "a micro-op")
     found("-I", "cis501", "--only", "mem", SJENG, other, code=0)
 
 
-def test_tarmac_is_compared_as_trace_matcher_does(tmp):
+def test_tarmac_is_compared_like_trace_matcher(tmp):
     lines = need(QUICKSORT).read_text().splitlines(keepends=True)
     found(QUICKSORT, QUICKSORT, code=0)
     other = list(lines)
     value = next(n for n in range(2000, 4000) if " R X21 " in lines[n])
     other[value] = lines[value].rstrip()[:-1] + "f\n"
-    differences, _ = found(QUICKSORT, put(tmp / "b.tarmac", other))
+    differences, _ = found(QUICKSORT, write_file(tmp / "b.tarmac", other))
     equal([(d["kind"], d["fields"], d["a"]["first"]) for d in differences], [("changed", ["value"], value + 1)], "a value")
     found("--only", "inst", QUICKSORT, tmp / "b.tarmac", code=0)
     found("--only", "inst,mem", QUICKSORT, tmp / "b.tarmac", code=0)
     found("--only", "reg", QUICKSORT, tmp / "b.tarmac", code=1)
     found("--ignore", "value", QUICKSORT, tmp / "b.tarmac", code=0)
-    # Separators, leading zeros and case are no difference; nor is white space in a disassembly.
+    # Separators, leading zeros, case, and white space in a disassembly are ignored.
     other = list(lines)
     other[value] = lines[value].replace("0000000000000006", "00000000_00000006")
-    found(QUICKSORT, put(tmp / "b.tarmac", other), code=0)
-    # One instruction less, 1,000 more elsewhere.
+    found(QUICKSORT, write_file(tmp / "b.tarmac", other), code=0)
+    # One instruction removed, 1,000 inserted elsewhere.
     taken = next(n for n in range(1000, 2000) if " IT " in lines[n])
     other = lines[:taken] + lines[taken + 1 : 3000] + [
         f"1429 clk IT (1429) {0x90000 + 4 * n:08x} d503201f O EL3h_s : NOP\n" for n in range(1000)] + lines[3000:]
-    differences, last = found(QUICKSORT, put(tmp / "b.tarmac", other))
+    differences, last = found(QUICKSORT, write_file(tmp / "b.tarmac", other))
     equal([(d["kind"], d["a"]["count"], d["b"]["count"]) for d in differences],
           [("only_a", 1, 0), ("only_b", 0, 1000)], "differences")
     equal(differences[0]["a"]["first"], taken + 1, "line of the instruction")

@@ -1,4 +1,4 @@
-"""The formats of text through buscap convert, on whole files: seeds' examples, a real trace, messages and codes."""
+"""buscap convert with text formats: examples, a real trace, messages and exit codes."""
 
 from harness import BUSCAP, ROOT, equal, need, run
 
@@ -11,29 +11,29 @@ LACKEY = (b"==7== Lackey, an example Valgrind tool\nI  04016930,3\n S 1ffefffd88
 
 
 def convert(data, source, target, *more, code=0):
-    """What it writes, and what it says."""
+    """Returns stdout and stderr."""
     done = run(need(BUSCAP), "convert", "-I", source, "-O", target, *more, data=data)
     equal(done.returncode, code, f"exit code of {source} to {target}: {done.stderr.decode()}")
     return done.stdout, done.stderr.decode()
 
 
-def test_a_real_cis501_trace_comes_back_byte_for_byte():
+def test_a_real_cis501_trace_round_trips():
     trace = need(SJENG).read_bytes()
     equal(convert(trace, "cis501", "cis501"), (trace, ""))
-    # And so does any part of it: a cut file may begin in the middle of a macro-op.
+    # So does any part of it: a file can start in the middle of a macro-op.
     lines = trace.splitlines(keepends=True)
     for first in range(0, 20):
         part = b"".join(lines[first:])
         equal(convert(part, "cis501", "cis501"), (part, ""))
 
 
-def test_its_single_spaces_become_columns():
+def test_cis501_single_spaces_become_columns():
     lines = need(SJENG).read_bytes().splitlines(keepends=True)
     single = b"".join(b" ".join(line.split()) + b"\n" for line in lines)
     equal(convert(single, "cis501", "cis501")[0], b"".join(lines))
 
 
-def test_laplace_goes_to_records_and_back():
+def test_laplace_text_and_records_round_trip():
     for order in ("", ":endian=big"):
         records, err = convert(LAPLACE * 3, "laplace-text", "laplace" + order)
         equal((len(records), err), (54, ""))
@@ -41,7 +41,7 @@ def test_laplace_goes_to_records_and_back():
     equal(convert(WIDE, "laplace-text", "laplace-text"), (WIDE, ""))
 
 
-def test_what_fits_no_laplace_record_is_an_error_that_names_its_line():
+def test_values_that_do_not_fit_a_laplace_record_are_errors():
     out, err = convert(LAPLACE + WIDE + LAPLACE, "laplace-text", "laplace", code=1)
     equal(len(out), 18)
     assert "line 2: address 0x8888ffff3e456a21 doesn't fit in the 32 bits of a Laplace record" in err, err
@@ -49,12 +49,12 @@ def test_what_fits_no_laplace_record_is_an_error_that_names_its_line():
     assert "line 1: size of 256 bytes doesn't fit in the 8 bits" in err, err
 
 
-def test_kernel_events_come_back_verbatim():
+def test_kernel_events_round_trip():
     odd = b"FORK 00aB  x\ty \r\n"
     equal(convert(EVENTS + odd, "laplace-events", "laplace-events"), (EVENTS + odd, ""))
 
 
-def test_a_record_of_laplace_with_no_type_is_passed_and_told_by_its_offset():
+def test_a_laplace_record_without_type_is_skipped_and_reported():
     records = convert(LAPLACE * 3, "laplace-text", "laplace")[0]
     out, err = convert(records[:18] + b"\0" + records[19:] + b"to", "laplace", "laplace-text", code=3)
     equal(out, LAPLACE * 2)
@@ -70,7 +70,7 @@ def test_a_real_programs_references_become_dinero():
           b"f 1 3 0 4016930\nw 2 8 0 1ffefffd88\nr 3 1 0 4222cac\n")
 
 
-def test_a_malformed_line_is_told_with_file_line_and_column_and_the_rest_is_read(tmp):
+def test_a_malformed_line_is_reported_and_the_rest_read(tmp):
     path = tmp / "a.din"
     path.write_bytes(b"0 1\n0 x\n1 2\n")
     done = run(need(BUSCAP), "convert", "-I", "din", "-O", "din", path)
@@ -78,7 +78,7 @@ def test_a_malformed_line_is_told_with_file_line_and_column_and_the_rest_is_read
     assert f"{path}: line 2, column 3: " in done.stderr.decode(), done.stderr
 
 
-def test_sizes_that_a_format_lacks_can_be_said():
+def test_sizes_missing_from_a_format_can_be_given():
     equal(convert(b"0 10\n", "din:size=4", "xdin")[0], b"r 10 4\n")
     equal(convert(b"0 10\n", "din", "xdin")[0], b"r 10 0\n")
 
@@ -91,7 +91,7 @@ def test_dump_reads_a_format_with_its_options(tmp):
         equal((done.stdout, done.stderr, done.returncode), (LAPLACE * 3, b"", 0), order)
 
 
-def test_dump_refuses_what_a_text_lacks(tmp):
+def test_dump_refuses_options_that_a_text_does_not_support(tmp):
     din = tmp / "x.din"
     din.write_bytes(b"0 1000\n1 2000\n")
     laplace = tmp / "x.txt"

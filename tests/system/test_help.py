@@ -1,5 +1,5 @@
-"""What --help and --options say holds: every option that is listed is taken, no other is, fixed words are what can be
-said, and every example runs. formats/base/usage.h says what --options prints."""
+"""--help and --options: every listed option is accepted and no other, fixed words are the accepted values, and every
+example runs. formats/base/usage.h describes the output of --options."""
 
 import collections
 import os
@@ -16,7 +16,7 @@ from harness import BUILD, BUSCAP, BUSCAPD, ROOT, Daemon, equal, run
 
 Row = collections.namedtuple("Row", "command short long metavar kind summary")
 
-# A value for each fixed word that goes on with one.
+# A value for each fixed word that takes one.
 VALUES = {"duration:": "1s", "interval:": "1s", "filesize:": "64M", "files:": "3", "records:": "5", "usb:": "serial=A",
           "sim:": "seed=2", "file:": "x", "127.0.0.1:": "9100", "[::1]:": "9100"}
 KINDS = {"none", "file", "dir", "format-read", "format-write", "choice", "list", "command", "setting", "number", "size",
@@ -48,12 +48,12 @@ def verbs_of(command):
 
 
 def takes_options(command):
-    """A command that has verbs alone takes none but --help."""
+    """False for a command that only has verbs: it accepts only --help."""
     return command != "help" and (not verbs_of(command) or len(options_of(command)) > 1)
 
 
 def refusal(*argv, program=BUSCAP):
-    """The one line with which a command line is refused."""
+    """Returns the error message, which must be one line."""
     done = run(program, *argv)
     equal((done.returncode, done.stdout), (2, b""), argv)
     text = done.stderr.decode()
@@ -62,7 +62,7 @@ def refusal(*argv, program=BUSCAP):
 
 
 def service_refusal(*argv):
-    """The same of the daemon, which it begins with."""
+    """The same for the daemon."""
     told = refusal(*argv, program=BUSCAPD)
     assert told.startswith("buscapd: "), told
     return told
@@ -102,13 +102,13 @@ def test_each_command_and_verb_has_help_with_an_example():
         assert " " in command or command == "help" or f"\n  {command} " in text, command
 
 
-def test_help_says_what_the_options_list_says():
+def test_help_and_options_list_agree():
     for program, rows, commands in ((BUSCAP, BUSCAP_ROWS, COMMANDS), (BUSCAPD, BUSCAPD_ROWS, ["-"])):
         for command in commands:
             text = help_of(program, *command.strip("-").split(), "--help")
-            said = " ".join(text.split())
+            words = " ".join(text.split())
             for row in options_of(command, rows):
-                assert row.summary and " ".join(row.summary.split()) in said, (command, row.summary)
+                assert row.summary and " ".join(row.summary.split()) in words, (command, row.summary)
                 left = ", ".join(words_of(row)) + (" " + row.metavar if row.metavar else "")
                 assert re.search(rf"^  +{re.escape(left)}  ", text, re.M), (left, text)
     for verb in (name for name in COMMANDS if " " in name):
@@ -130,14 +130,14 @@ def test_rows_are_well_formed():
             words = kind.split("|")
             assert all(words) and len(set(words)) == len(words), row
     for rows in (BUSCAP_ROWS, BUSCAPD_ROWS):
-        said = [(row.command, word) for row in rows for word in words_of(row)]
-        equal(len(said), len(set(said)), "options that are listed twice")
+        listed = [(row.command, word) for row in rows for word in words_of(row)]
+        equal(len(listed), len(set(listed)), "options listed twice")
 
 
 # ---- options
 
 
-def test_every_option_that_is_listed_is_taken():
+def test_every_listed_option_is_accepted():
     for command in filter(takes_options, COMMANDS):
         for row in options_of(command):
             for word in words_of(row):
@@ -164,7 +164,7 @@ NAMES = sorted({row.long for row in BUSCAP_ROWS + BUSCAPD_ROWS if row.long and r
 
 
 @pytest.mark.parametrize("command", filter(takes_options, COMMANDS))
-def test_no_other_option_is_taken(command):
+def test_no_unlisted_option_is_accepted(command):
     letters = {row.short for row in BUSCAP_ROWS + BUSCAPD_ROWS if row.short} | {"x", "Z", "0"}
     rows = options_of(command)
     longs = {row.long for row in rows if row.long}
@@ -177,7 +177,7 @@ def test_no_other_option_is_taken(command):
             assert f"unknown option --{name}" in told, told
 
 
-def test_the_daemon_takes_no_other_option():
+def test_the_daemon_accepts_no_unlisted_option():
     rows = options_of("-", BUSCAPD_ROWS)
     for letter in set(string.ascii_letters + string.digits) - {row.short for row in rows}:
         equal(service_refusal("-" + letter), f"buscapd: unknown option -{letter}; see buscapd --help\n")
@@ -186,7 +186,7 @@ def test_the_daemon_takes_no_other_option():
             equal(service_refusal("--" + name), f"buscapd: unknown option --{name}; see buscapd --help\n")
 
 
-def test_what_is_wrong_with_an_option_that_there_is_is_said():
+def test_errors_of_known_options_are_specific():
     for option in ("--t", "--t=1", "--output-", "--r"):
         told = refusal("cut", option)
         assert (f"{option} is ambiguous" in told) == (option[:3] == "--t"), told
@@ -203,7 +203,7 @@ def fixed_words(row):
     return [word + VALUES.get(word, "") for word in row.kind.split(":", 1)[1].split("|")]
 
 
-def test_fixed_words_are_what_can_be_said():
+def test_fixed_words_are_the_accepted_values():
     tried = 0
     for command in filter(takes_options, COMMANDS):
         for row in options_of(command):
@@ -217,7 +217,7 @@ def test_fixed_words_are_what_can_be_said():
                     told = refusal(*command.split(), option, word, "--frobnicate")
                     assert "unknown option --frobnicate" in told, (command, option, word, told)
                     tried += 1
-                # What the daemon reads is the daemon's to refuse.
+                # The daemon checks the types of tail.
                 if (command, row.long) != ("tail", "type"):
                     told = refusal(*command.split(), option, "nonsense", "--frobnicate")
                     assert "nonsense" in told and "--frobnicate" not in told, told
@@ -234,7 +234,7 @@ def concrete(key):
     return key.replace("CYCLE", "D_WRITE").replace("NAME", "x").replace("KEY", "x")
 
 
-def test_every_setting_that_is_listed_is_known():
+def test_every_listed_setting_is_known():
     for row in CONFIG:
         _, told = check_config(f"{concrete(row.long)}=")
         assert "no such" not in told, (row.long, told)
@@ -246,7 +246,7 @@ def test_every_setting_that_is_listed_is_known():
 def test_fixed_words_of_settings_are_what_can_be_said():
     for row in (row for row in CONFIG if row.kind.startswith(("choice:", "list:"))):
         key = concrete(row.long)
-        # What else a word wants to go with.
+        # Other settings that a word requires.
         more = ["recording.record=flight", "trigger x.when=gap"] if row.long.startswith("trigger") else []
         source = "file:/dev/null" if row.long == "source.speed" else "sim:rate=1M"
         words = fixed_words(row)
@@ -267,7 +267,7 @@ def test_fixed_words_of_settings_are_what_can_be_said():
 # ---- commands
 
 
-def test_a_misspelt_command_names_the_nearest():
+def test_a_misspelt_command_gets_a_suggestion():
     for wrong, right in (("recrod", "record"), ("dmup", "dump"), ("verfy", "verify"), ("statuss", "status"),
                          ("snapshott", "snapshot"), ("conv", "convert"), ("triger", "trigger")):
         for argv in ([wrong], [wrong, "--help"], ["help", wrong]):
@@ -286,11 +286,11 @@ REFERENCES = "r 123456789abcdef0 4 9f8e7 9a8b7c6d\nw 123456789abcdefa 8 9a8b7 88
 EVENTS = "F 123456789abcdef7 100 77\nM 123456789abcdefe 100 1a2b3c4d 9000 8efa5567 35 5 1029384756afbecd foobar.so\n"
 TARMAC = ("100 clk cpu0 IT (135) 00008000 d2a00028 O EL3h_s : MOV      x8,#0x10000\n"
           "100 clk cpu0 R X8 0000000000010000\n")
-# What must have been done before an example makes sense.
+# Commands to run before an example.
 BEFORE = {"record stop": ["record start"], "record show": ["record start"], "record note": ["record start"],
           "rotate": ["record start"], "trigger remove": ["trigger add begin mark gap"],
           "replay cancel": ["replay --speed 0.0001 bus.bcp1"]}
-# What stays until Ctrl-C.
+# Commands that run until Ctrl-C.
 STAYS = ("status", "events")
 
 
@@ -312,7 +312,7 @@ def finish(process, line):
 
 
 def interrupt_when_it_prints(process):
-    """As Ctrl-C would, once it has printed something."""
+    """Sends SIGINT, as Ctrl-C does, after the first output."""
     first = process.stdout.read1(1)
     assert first, process.stderr.read()
     process.send_signal(signal.SIGINT)
@@ -341,7 +341,7 @@ def test_every_example_of_files_runs(tmp):
         if not is_live(command):
             line = example_of(help_of(BUSCAP, *command.split(), "--help"))
             if "valgrind" in line and shutil.which("valgrind") is None:
-                harness.note(f"the example of {command} is left out: valgrind is not installed")
+                harness.note(f"the example of {command} is skipped: valgrind is not installed")
                 continue
             finish(shell(tmp, line), line)
     for program in (BUSCAP, BUSCAPD):
@@ -349,7 +349,7 @@ def test_every_example_of_files_runs(tmp):
         finish(shell(tmp, line), line)
 
 
-def test_every_example_of_the_live_side_runs(tmp):
+def test_every_example_with_a_daemon_runs(tmp):
     files_of_examples(tmp)
     where = tmp / "socket"
     with Daemon("--source", f"sim:rate={harness.rate(400_000)}", "-o", tmp / "live", "-c", "/dev/null",
@@ -363,11 +363,11 @@ def test_every_example_of_the_live_side_runs(tmp):
             process = shell(tmp, "exec " + line, where)
             if command in STAYS:
                 if command == "events":
-                    harness.wait_until(lambda: daemon.status()["streams"]["events"] == 1, "it reads along")
+                    harness.wait_until(lambda: daemon.status()["streams"]["events"] == 1, "it reads the events")
                     finish(shell(tmp, "buscap mark here", where), "mark")
                 interrupt_when_it_prints(process)
             finish(process, line)
-            # Each begins where nothing is under way.
+            # Clean up for the next example.
             for undo in ("record stop", "trigger remove begin"):
                 shell(tmp, f"buscap {undo}", where).communicate(timeout=harness.TIMEOUT_S)
         equal(daemon.stop() in (0, 4), True, "the daemon's exit code")

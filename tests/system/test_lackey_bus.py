@@ -1,5 +1,5 @@
-"""The trace of a real program, over the bus: valgrind's lackey, `buscap convert` to what a board sends, recorded by
-buscapd, dumped; held against the same worked out here from lackey's lines."""
+"""The trace of a real program: traced with valgrind's lackey, converted to a board's stream, recorded by buscapd,
+dumped, and compared with the result computed here from lackey's lines."""
 
 import random
 import shutil
@@ -53,12 +53,12 @@ class Pages:
         return self.frames[page] << 12 | address & 0xFFF
 
 
-# By lackey's letter: what the bus shows, as (name, attr).
+# Bus cycles for each lackey letter: (name, attr).
 TYPES = {"I": [("FETCH", 0)], "L": [("MEMREAD", 0)], "S": [("MEMWRITE", 1)], "M": [("MEMREAD", 0), ("MEMWRITE", 1)]}
 
 
 def expected(lines, physical):
-    """What `buscap dump --plain` prints of the recording."""
+    """The output of `buscap dump --plain` for the recording."""
     out = []
     for line in lines:
         if not line.strip() or line.startswith("=="):
@@ -77,7 +77,7 @@ def expected(lines, physical):
 
 
 def record(directory, trace):
-    """Records what a board sends, given on standard input. Returns the text of the dump."""
+    """Records a board's stream from standard input. Returns the dump."""
     segments = directory / "segments"
     done = run(need(BUSCAPD), "--once", "--source", "file:-", "-o", segments, data=trace)
     equal(done.returncode, 0, done.stderr.decode())
@@ -89,16 +89,16 @@ def record(directory, trace):
 
 
 def convert(lackey, target, code=0):
-    """Returns (the output, the messages)."""
+    """Returns (stdout, stderr)."""
     done = run(need(BUSCAP), "convert", "-I", "lackey", "-O", target, data=lackey)
     equal(done.returncode, code, done.stderr.decode())
     return done.stdout, done.stderr.decode()
 
 
 def lackey_of(directory):
-    """What lackey says of a small program, its loader included: bytes."""
+    """Returns lackey's output for a small program and its loader."""
     if not shutil.which("valgrind") or not shutil.which("cc"):
-        pytest.skip("valgrind and a C compiler are wanted")
+        pytest.skip("needs valgrind and a C compiler")
     source = directory / "program.c"
     source.write_text(PROGRAM)
     program = directory / "program"
@@ -110,7 +110,7 @@ def lackey_of(directory):
     return log.read_bytes()
 
 
-def test_a_real_programs_trace_is_recorded_as_it_was(tmp):
+def test_the_trace_of_a_real_program_is_recorded_unchanged(tmp):
     lackey = lackey_of(tmp)
     lines = lackey.decode().splitlines()
     letters = [line.split()[0] for line in lines if line.strip() and not line.startswith("==")]
@@ -120,7 +120,7 @@ def test_a_real_programs_trace_is_recorded_as_it_was(tmp):
     pages = Pages(1)
     equal(got, expected(lines, pages.physical), "the dump")
     assert len(pages.frames) > 50, len(pages.frames)
-    # A modify is a read and a write on a bus, and that is said.
+    # A modify is a read and a write on a bus, which is reported.
     assert f"{letters.count('M')}" in err, err
     harness.note(f"{len(letters)} references, {len(got)} bus cycles, {len(pages.frames)} pages")
 
@@ -137,7 +137,7 @@ def any_lines(seed, count, bits):
     return lines
 
 
-def test_any_accesses_are_cut_and_mapped_as_the_documents_say(tmp):
+def test_any_accesses_are_split_and_mapped_as_documented(tmp):
     for seed in (0, 1, 7, M64):
         lines = any_lines(seed % 1000, 2000, 64)
         bcp1, _ = convert(("\n".join(lines) + "\n").encode(), f"bcp1:map=pages,seed={seed}")
@@ -146,13 +146,13 @@ def test_any_accesses_are_cut_and_mapped_as_the_documents_say(tmp):
         equal(record(aside, bcp1), expected(lines, Pages(seed).physical), f"seed {seed}")
 
 
-def test_the_seed_is_one_unless_said_otherwise():
+def test_the_default_seed_is_one():
     lackey = ("\n".join(any_lines(3, 500, 64)) + "\n").encode()
     equal(convert(lackey, "bcp1:map=pages")[0], convert(lackey, "bcp1:map=pages,seed=1")[0])
     assert convert(lackey, "bcp1:map=pages")[0] != convert(lackey, "bcp1:map=pages,seed=2")[0]
 
 
-def test_without_a_map_addresses_of_32_bits_stay_as_they_are(tmp):
+def test_without_a_map_32_bit_addresses_are_unchanged(tmp):
     lines = any_lines(5, 2000, 32)
     for target in ("bcp1", "bcp1:map=none"):
         bcp1, _ = convert(("\n".join(lines) + "\n").encode(), target)
@@ -161,18 +161,18 @@ def test_without_a_map_addresses_of_32_bits_stay_as_they_are(tmp):
         equal(record(aside, bcp1), expected(lines, lambda address: address), target)
 
 
-def test_without_a_map_an_address_over_32_bits_is_refused_with_its_line():
+def test_without_a_map_a_longer_address_is_an_error():
     lackey = b"==1== words\nI  00001000,3\n L 1fff000bb8,8\nI  00001003,3\n"
     for target, bytes_before in (("bcp1", 32 + 8 + 4 + 32), ("raw6", 6)):
         out, err = convert(lackey, target, code=1)
         for word in ("line 3", "0x1fff000bb8", "map=pages"):
             assert word in err, (word, err)
-        equal(len(out), bytes_before, "what came before it is written")
+        equal(len(out), bytes_before, "everything before it is written")
     out, err = convert(b"I  fffffffe,4\n", "raw6", code=1)
     assert "line 1" in err and "0x100000001" in err, err
 
 
-def test_a_seed_without_a_map_is_refused():
+def test_a_seed_without_a_map_is_an_error():
     done = run(need(BUSCAP), "convert", "-I", "lackey", "-O", "bcp1:seed=3", data=b"")
     equal(done.returncode, 2, done.stderr.decode())
     assert b"map=pages" in done.stderr, done.stderr
@@ -188,5 +188,5 @@ def test_raw6_has_the_same_samples_as_the_frames(tmp):
     equal(done.returncode, 0, done.stderr.decode())
     equal(done.stdout, raw6, "the samples")
     equal(len(raw6) % 6, 0)
-    # The last frame says that it is the last.
+    # The last frame has the flag "last".
     equal(struct.unpack_from("<4sH", bcp1, len(bcp1) - 32), (b"BCP1", 8))

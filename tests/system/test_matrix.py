@@ -1,6 +1,5 @@
-"""Every cell of the matrix of conversions, as `buscap formats --matrix` and docs/formats.md have it, walked: what
-is called lossless comes back the same, what is lossy loses what the cell says and no more, what is refused is
-refused."""
+"""Every cell of the conversion matrix (`buscap formats --matrix`, docs/formats.md): lossless conversions round-trip,
+lossy ones lose exactly what the cell lists, and impossible ones fail."""
 
 import gzip
 import re
@@ -13,10 +12,10 @@ import pytest
 from harness import BUSCAP, BUSCAPD, ROOT, run
 
 
-# One trace of each format, with all that the format can hold.
+# A trace of each format, with everything that the format can hold.
 
 def samples():
-    """Bus samples (address, byte enables, control): every cycle type, invalid ones too, and special cycles."""
+    """Bus samples (address, byte enables, control): every cycle type, including invalid and special cycles."""
     rows = []
     for cycle in range(16):
         for be in (0x00, 0xFE, 0xF0, 0x7F, 0xE7, 0xFF):
@@ -32,7 +31,7 @@ def raw6():
 
 
 def bcp1():
-    """Two processors, a loss before the second frame, and a board that starts over."""
+    """Two processors, a loss before the second frame, and a restart of the board."""
     out = b""
     rows = samples()
     for sequence, (start, tick, flags, lost) in enumerate(((0, 100, 1, 0), (40, 5000, 3, 17), (80, 50, 5, 0))):
@@ -129,7 +128,7 @@ def source(directory, form):
 
 
 def matrix():
-    """The text, {(from, to): cell}, {letter: name}, {(from, to): letters of what single entries may lose}."""
+    """Returns the text, {(from, to): cell}, {letter: name}, {(from, to): letters that single entries may lose}."""
     text = run(BUSCAP, "formats", "--matrix").stdout.decode()
     lines = text.splitlines()
     targets = [cell.strip() for cell in lines[0].split("|")[2:-1]]
@@ -166,7 +165,7 @@ NARROW = {"segment", "byu", "byu-be", "laplace", "rowbinary"}
 
 
 def narrowed(directory, form, path, target):
-    """Where the target's addresses have 32 bits the wide ones are taken out of the trace first."""
+    """Removes 64-bit addresses from the trace if the target has only 32 bits."""
     if form not in WIDE or target not in NARROW:
         return path
     narrow = directory / f"narrow.{form}"
@@ -179,7 +178,7 @@ TEXTS = ["laplace-text", "laplace-events", "cis501", "tarmac", "din", "xdin", "l
 
 
 @pytest.mark.parametrize("form", TEXTS)
-def test_every_text_format_is_told_by_its_content_whatever_it_is_compressed_in(tmp, form):
+def test_every_text_format_is_detected_even_if_compressed(tmp, form):
     plain = source(tmp, form).read_bytes()
     path = tmp / "trace"
     for packed in (plain, gzip.compress(plain), run("zstd", "-c", data=plain).stdout,
@@ -192,7 +191,7 @@ def test_every_text_format_is_told_by_its_content_whatever_it_is_compressed_in(t
         assert run(BUSCAP, "info", path).stdout.split()[1].rstrip(b",").decode() == form
 
 
-def test_dump_prints_each_format_as_its_own_text(tmp):
+def test_dump_prints_each_format_in_its_text_form(tmp):
     for form in TEXTS:
         path = source(tmp, form)
         own = path.read_bytes()
@@ -205,7 +204,7 @@ def test_dump_prints_each_format_as_its_own_text(tmp):
     assert lines == b"1 ffffffffffffffff\n2 408ed4\n"
 
 
-def test_the_document_has_the_matrix_of_the_program():
+def test_the_documentation_has_the_same_matrix():
     text, *_ = matrix()
     assert text in (ROOT / "docs/formats.md").read_text(), "docs/formats.md: run buscap formats --matrix"
 
@@ -220,7 +219,7 @@ def test_every_readable_format_has_a_row_and_every_writable_one_a_column():
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_what_is_lossless_comes_back_the_same_and_strictly(tmp, form):
+def test_lossless_conversions_round_trip(tmp, form):
     _, cells, *_ = matrix()
     readable = {f for f, _ in cells}
     for target, cell in row(cells, form):
@@ -240,9 +239,9 @@ def test_what_is_lossless_comes_back_the_same_and_strictly(tmp, form):
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_what_is_lossy_says_what_is_lost_and_strict_refuses_it(tmp, form):
+def test_lossy_conversions_report_losses_and_strict_fails(tmp, form):
     _, cells, letters, maybe = matrix()
-    untold = []
+    unreported = []
     for target, cell in row(cells, form):
         if cell in ("=", "no"):
             continue
@@ -250,25 +249,25 @@ def test_what_is_lossy_says_what_is_lost_and_strict_refuses_it(tmp, form):
         out = tmp / f"{form}-{target}{suffix(target)}"
         done = convert(form, path, target, out, extra=extra_of(target))
         assert done.returncode == 0, (form, target, done.stderr)
-        told = set(re.findall(r"has no ([^:]*):", done.stderr))
-        said = {letters[letter] for letter in cell}
-        assert told <= said, (form, target, told - said)
+        reported = set(re.findall(r"has no ([^:]*):", done.stderr))
+        listed_losses = {letters[letter] for letter in cell}
+        assert reported <= listed_losses, (form, target, reported - listed_losses)
         partly = set(re.findall(r"can't hold every ([^:]*):", done.stderr))
         assert partly <= {letters[letter] for letter in maybe[form, target]}, (form, target, partly)
         if target == "tarmac":
-            said.discard("size")  # only references that have none lose it
-        if not said <= told and form != "segment":
-            untold.append((form, target, sorted(said - told)))
-        if told:
+            listed_losses.discard("size")  # only references that have none lose it
+        if not listed_losses <= reported and form != "segment":
+            unreported.append((form, target, sorted(listed_losses - reported)))
+        if reported:
             out.unlink()
             done = convert(form, path, target, out, "--strict", extra=extra_of(target))
             assert done.returncode == 1 and "--strict" in done.stderr, (form, target, done.stderr)
-    # The traces above hold all that their formats can: what a cell calls lost, is.
-    assert not untold, untold
+    # The traces have everything that their formats can hold, so every loss in the matrix must occur.
+    assert not unreported, unreported
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_what_is_refused_is_refused_with_a_reason(tmp, form):
+def test_impossible_conversions_fail_with_a_reason(tmp, form):
     _, cells, *_ = matrix()
     for target, cell in row(cells, form):
         if cell != "no":

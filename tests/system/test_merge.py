@@ -1,4 +1,4 @@
-"""buscap merge held against tests/support/cut_model.py: the same records, ordered by a sort."""
+"""buscap merge, compared with a sort of the records read by tests/support/cut_model.py."""
 
 import collections
 import random
@@ -12,7 +12,7 @@ from test_cut import rich_stream, xdin, xdin_text
 
 
 def stable(inputs, keys):
-    """The records of several inputs in the order of their keys, which never fall within an input."""
+    """Merges the records of several inputs by their keys. A key lower than its predecessor is raised to it."""
     rows = []
     for i, (records, of) in enumerate(zip(inputs, keys)):
         last = None
@@ -71,18 +71,18 @@ def test_by_time_of_day_is_a_stable_sort_and_ticks_are_ns(tmp):
         equal(walls(got), [key for key, *_ in wanted], "times of day")
         equal(got.clock_hz, 10**9, "clock_hz")
         equal(lost_by_cause([got]), lost_by_cause(inputs), "gaps")
-        # What is not in the order of time within an input is counted.
+        # Entries that are out of order within an input are counted.
         disorders = 0
         for of in times:
             high = of[0]
             for time in of[1:]:
                 disorders += time < high
                 high = max(high, time)
-        told = sum(int(line.split(": ")[2].split()[0]) for line in err.splitlines() if "out of order" in line)
-        equal(told, disorders, err)
+        reported = sum(int(line.split(": ")[2].split()[0]) for line in err.splitlines() if "out of order" in line)
+        equal(reported, disorders, err)
 
 
-def test_time_of_day_wants_a_clock(tmp):
+def test_by_time_of_day_needs_a_clock_rate(tmp):
     paths = [record_file(tmp, rich_stream(i, 300)) for i in range(2)]
     _, err = buscap("merge", *paths, "-o", tmp / "x", code=2)
     assert "clock rate unknown" in err and "--clock-hz" in err and err.count("\n") == 1, err
@@ -107,7 +107,7 @@ def test_segments_of_one_recording_are_one_input(tmp):
     equal([r[1:8] for r in got.records], [r[1:8] for r in wanted.records], "records")
 
 
-def test_processors_are_told_apart_when_asked(tmp):
+def test_renumber_separates_processors(tmp):
     paths = [record_file(tmp, reference.make_byu(random.Random(i), 500)[0], "byu", clock_hz=9) for i in range(3)]
     got, _ = merge(tmp, "--by", "tick", "--renumber", "4", *paths)
     inputs = [read(path) for path in paths]
@@ -119,7 +119,7 @@ def test_processors_are_told_apart_when_asked(tmp):
     equal(max(r.proc for r in read(tmp / "z.byu.lz4").records) >= 200, True, "processors up to 203")
 
 
-def test_plain_records_merge_by_their_sums(tmp):
+def test_plain_records_merge_by_the_sum_of_their_times(tmp):
     can_write("byu")
     data = [reference.make_byu(random.Random(i), 400)[0] for i in range(2)]
     paths = []
@@ -163,17 +163,17 @@ def test_references_and_kernel_events_become_one_text_by_time(tmp):
         equal(buscap("merge", *order), (r[0] + e[0] + r[1] + e[1], ""), order)
     buscap("merge", references, events, "-o", tmp / "both.txt")
     equal((tmp / "both.txt").read_bytes(), r[0] + e[0] + r[1] + e[1], "both.txt")
-    # What has the same time comes in the order of the inputs.
+    # Entries with equal times are in the order of the inputs.
     same = b"F 123456789abcdef0 100 77\n"
     (tmp / "e.txt").write_bytes(same)
     equal(buscap("merge", references, events)[0], r[0] + same + r[1], "references first")
     equal(buscap("merge", events, references)[0], same + REFERENCES, "events first")
-    # A format that holds one kind alone is refused, one that holds both is not.
+    # A format that can hold only one of the kinds is an error.
     _, err = buscap("merge", references, events, "-O", "laplace-text", code=2)
     assert "can't convert laplace-events to laplace-text" in err, err
 
 
-def test_many_references_and_events_are_a_sort(tmp):
+def test_many_references_and_events_are_sorted(tmp):
     can_read("laplace-text")
     rng = random.Random(4)
     times = sorted(rng.randrange(1 << 40) for _ in range(9000))
@@ -190,7 +190,7 @@ def test_many_references_and_events_are_a_sort(tmp):
     equal(buscap("merge", *paths)[0], b"".join(row[3] for row in wanted), "text")
 
 
-def test_what_is_not_in_the_order_of_time_comes_as_it_comes(tmp):
+def test_an_input_out_of_order_keeps_its_order(tmp):
     references, events = laplace_files(tmp)
     lines = [b"r %x 4 1 %x\n" % (time, n) for n, time in enumerate((5, 9, 3, 4, 12))]
     references.write_bytes(b"".join(lines))
@@ -200,7 +200,7 @@ def test_what_is_not_in_the_order_of_time_comes_as_it_comes(tmp):
     assert "2 entries out of order by at most 6 ticks" in err, err
 
 
-def test_torn_input_gives_what_is_good(tmp):
+def test_a_torn_input_gives_the_intact_part(tmp):
     paths = [record_file(tmp, rich_stream(i, 2000), clock_hz=1000) for i in range(2)]
     data = paths[1].read_bytes()
     torn = tmp / "torn.byu.lz4"

@@ -1,4 +1,4 @@
-"""The example for numpy in docs/formats.md, run as it stands."""
+"""Runs the numpy example in docs/formats.md."""
 
 import re
 import subprocess
@@ -11,7 +11,7 @@ import reference
 from harness import ROOT, equal, run
 
 
-def test_the_documents_five_lines_read_a_trace(tmp):
+def test_the_documented_example_reads_a_trace(tmp):
     if subprocess.run([sys.executable, "-c", "import numpy"], stderr=subprocess.DEVNULL, check=False).returncode != 0:
         pytest.skip("numpy is not there (python3-numpy)")
     example = re.search(r"```python\n(.*?)```", (ROOT / "docs/formats.md").read_text(), re.S).group(1)

@@ -1,4 +1,4 @@
-"""buscap stats: its figures against those found here in Python from the records that tests/support/reference.py reads."""
+"""buscap stats: figures compared with those computed here from the records read by tests/support/reference.py."""
 
 import collections
 import json
@@ -16,7 +16,7 @@ MEMORY = {0: "fetched", 1: "read", 2: "read", 3: "written"}
 
 
 def stats(*argv, code=0, data=None):
-    """What --json says, and the messages."""
+    """Returns the JSON object and the messages."""
     text, err = buscap("stats", "--json", *argv, code=code, data=data)
     assert text.endswith("\n") and text.count("\n") == 1, text
     return json.loads(text), err
@@ -30,22 +30,21 @@ def counted(rows, key):
     return {row[key]: row["references"] for row in rows}
 
 
-def check_totals(said, records):
+def check_totals(result, records):
     """Records: (addr, type, size, attr, proc, time)."""
-    equal(said["entries"], len(records), "entries")
-    equal(said["references"], len(records), "references")
-    equal(said["bytes"], sum(r[2] for r in records), "bytes")
+    equal(result["entries"], len(records), "entries")
+    equal(result["references"], len(records), "references")
+    equal(result["bytes"], sum(r[2] for r in records), "bytes")
     for member, key, column in (("types", "type", 1), ("sizes", "size", 2), ("attrs", "attr", 3),
                                 ("processors", "proc", 4)):
-        equal(counted(said[member], key), dict(collections.Counter(r[column] for r in records)), member)
-    for row in said["types"]:
+        equal(counted(result[member], key), dict(collections.Counter(r[column] for r in records)), member)
+    for row in result["types"]:
         equal(row["name"], TYPES.get(row["type"]), "name")
         equal(row["bytes"], sum(r[2] for r in records if r[1] == row["type"]), "bytes of a type")
 
 
-def look_back(records, line=32, page=4096, is_bus=True):
-    """(lines by how they were touched, pages, touches by 2^k, first touches). A burst of a bus moves all of its
-    aligned block."""
+def model_memory(records, line=32, page=4096, is_bus=True):
+    """Returns (lines by kind of access, pages, touches by 2^k, first touches). A bus burst covers its aligned block."""
     lines, pages = collections.defaultdict(set), collections.defaultdict(set)
     last, reuse = {}, collections.Counter()
     first = n = 0
@@ -67,27 +66,27 @@ def look_back(records, line=32, page=4096, is_bus=True):
     return lines, pages, reuse, first
 
 
-def check_memory(said, records, line=32, page=4096):
-    lines, pages, reuse, first = look_back(records, line, page)
+def check_memory(result, records, line=32, page=4096):
+    lines, pages, reuse, first = model_memory(records, line, page)
     for name, found, each in (("lines", lines, line), ("pages", pages, page)):
         wanted = {"bytes_each": each, "touched": len(found), "at_least": False}
         for how in ("read", "written", "fetched"):
             wanted[how] = sum(how in ways for ways in found.values())
-        equal(said["footprint"][name], wanted, name)
-    equal(said["reuse"]["first"], first, "first touches")
+        equal(result["footprint"][name], wanted, name)
+    equal(result["reuse"]["first"], first, "first touches")
     touches = first + sum(reuse.values())
-    equal(said["reuse"]["touches"], touches, "touches")
+    equal(result["reuse"]["touches"], touches, "touches")
     total, wanted = 0, []
     for k in range(max(reuse, default=-1) + 1):
         total += reuse[k]
         wanted.append((1 << k, total))
-    equal([(row["references"], row["touches"]) for row in said["reuse"]["within"]], wanted, "reuse")
-    for row in said["reuse"]["within"]:
+    equal([(row["references"], row["touches"]) for row in result["reuse"]["within"]], wanted, "reuse")
+    for row in result["reuse"]["within"]:
         assert abs(row["share"] - row["touches"] / touches) < 1e-9, row
 
 
-def check_time(said, epochs, idle=1000, burst=8):
-    """Epochs: lists of (tick, whether the interval before it is known)."""
+def check_time(result, epochs, idle=1000, burst=8):
+    """Epochs: lists of (tick, True if the interval before it is known)."""
     known = []
     runs = []
     for ticks in epochs:
@@ -101,7 +100,7 @@ def check_time(said, epochs, idle=1000, burst=8):
                 runs[-1] += 1
             else:
                 runs.append(1)
-    time = said["time"]
+    time = result["time"]
     equal(time["references"], sum(map(len, epochs)), "references with a tick")
     equal(time["ticks"], sum(ticks[-1][0] - ticks[0][0] for ticks in epochs), "ticks")
     equal(time["epoch_count"], len(epochs), "epochs")
@@ -122,12 +121,12 @@ def check_time(said, epochs, idle=1000, burst=8):
                            "longest": max(runs, default=0)}, "bursts")
 
 
-def check_windows(said, epochs):
+def check_windows(result, epochs):
     elapsed, place = [], 0
     for ticks in epochs:
         elapsed += [place + tick - ticks[0][0] for tick, _ in ticks]
         place = elapsed[-1]
-    windows = said["time"]["windows"]
+    windows = result["time"]["windows"]
     counts = collections.Counter(at // windows["ticks"] for at in elapsed)
     n = (place + 1) // windows["ticks"]
     equal(windows["windows"], n, "windows")
@@ -136,7 +135,7 @@ def check_windows(said, epochs):
 
 
 def plain_epochs(*files):
-    """Of BYU files: a time of 0xFFFFFFFF is no time."""
+    """The epochs of BYU files. A time of 0xFFFFFFFF is unknown."""
     epochs = []
     for records in files:
         tick, ticks = 0, []
@@ -155,7 +154,7 @@ def recorded_epochs(recorded):
 
 
 def numbers_of(text, title):
-    """The table of a page below a title: {name: first number}."""
+    """Returns the table below a title: {name: first number}."""
     part = text.split(f"\n{title}", 1)[1].split("\n\n", 1)[0].splitlines()[1:]
     return {m[1].strip(): int(m[2]) for m in (re.match(r"  (.{22}) +(\d+)", row) for row in part) if m}
 
@@ -176,12 +175,12 @@ def test_bad_options_are_one_line_and_exit_two(tmp):
     one_line(buscap("stats", "--as", "cis501", "-I", "byu", trace, code=2)[1], "byu", "has no micro-ops")
 
 
-def test_an_empty_trace_has_no_figures():
+def test_an_empty_trace_has_no_statistics():
     for name in ("byu", "din", "raw6"):
         for argv in ((), ("--totals",)):
-            said, _ = stats("-I", name, *argv, data=b"")
-            equal((said["entries"], said["references"], said["bytes"], said["types"]), (0, 0, 0, []), name)
-            equal(said["time"], None, name)
+            result, _ = stats("-I", name, *argv, data=b"")
+            equal((result["entries"], result["references"], result["bytes"], result["types"]), (0, 0, 0, []), name)
+            equal(result["time"], None, name)
             text, _ = buscap("stats", "-I", name, *argv, data=b"")
             assert text.startswith(f"{name}: 0 "), text
 
@@ -195,29 +194,29 @@ def test_plain_byu_is_counted(tmp):
         records = records_of(data)
         path = tmp / f"{seed}.byu"
         path.write_bytes(data)
-        said, _ = stats("-I", "byu", path)
-        check_totals(said, records)
-        check_memory(said, records)
-        check_time(said, plain_epochs(records))
-        check_windows(said, plain_epochs(records))
+        result, _ = stats("-I", "byu", path)
+        check_totals(result, records)
+        check_memory(result, records)
+        check_time(result, plain_epochs(records))
+        check_windows(result, plain_epochs(records))
         totals, _ = stats("-I", "byu", "--totals", path)
         check_totals(totals, records)
         for member in ("references", "ticks", "epochs", "backward"):
-            equal(totals["time"][member], said["time"][member], member)
+            equal(totals["time"][member], result["time"][member], member)
         assert "footprint" not in totals and "intervals" not in totals["time"], totals
 
 
-def test_lines_pages_idles_and_bursts_are_as_long_as_asked():
+def test_options_set_the_length_of_lines_pages_idles_and_bursts():
     data, _ = reference.make_byu(random.Random(5), 2000)
     records = records_of(data)
     for line, page, idle, burst in ((1, 1, 0, 0), (8, 64, 500, 20), (64, 1 << 20, 998, 999), (1 << 32, 1 << 40, 1, 2)):
-        said, _ = stats("-I", "byu", "--line", line, "--page", page, "--idle", idle, "--burst", burst, data=data)
-        check_memory(said, records, line, page)
-        check_time(said, plain_epochs(records), idle, burst)
+        result, _ = stats("-I", "byu", "--line", line, "--page", page, "--idle", idle, "--burst", burst, data=data)
+        check_memory(result, records, line, page)
+        check_time(result, plain_epochs(records), idle, burst)
 
 
 def test_reuse_of_every_small_trace():
-    """All traces of up to four references over three places, one of them across two lines."""
+    """All traces of up to four references to three places, one of which spans two lines."""
     places = ((0, 8), (28, 8), (64, 4))
     for n in range(1, 5):
         for code in range(len(places) ** n):
@@ -225,23 +224,23 @@ def test_reuse_of_every_small_trace():
             for _ in range(n):
                 code, place = divmod(code, len(places))
                 records.append((*places[place][:1], 1, places[place][1], 0, 0, 1))
-            said, _ = stats("-I", "byu", data=b"".join(struct.pack("<I4BI", *r) for r in records))
-            check_memory(said, records)
+            result, _ = stats("-I", "byu", data=b"".join(struct.pack("<I4BI", *r) for r in records))
+            check_memory(result, records)
 
 
-def test_several_files_are_counted_as_one_and_a_pipe_as_a_file(tmp):
+def test_several_files_and_pipes_are_counted_as_one_file(tmp):
     parts = [reference.make_byu(random.Random(seed), 700)[0] for seed in range(3)]
     paths = []
     for i, part in enumerate(parts):
         paths.append(tmp / f"{i}.byu")
         paths[-1].write_bytes(part)
-    said, _ = stats("-I", "byu", *paths)
+    result, _ = stats("-I", "byu", *paths)
     records = records_of(b"".join(parts))
-    equal(said["files"], 3, "files")
-    check_totals(said, records)
-    check_memory(said, records)
-    check_time(said, plain_epochs(*map(records_of, parts)))
-    check_windows(said, plain_epochs(*map(records_of, parts)))
+    equal(result["files"], 3, "files")
+    check_totals(result, records)
+    check_memory(result, records)
+    check_time(result, plain_epochs(*map(records_of, parts)))
+    check_windows(result, plain_epochs(*map(records_of, parts)))
     one, _ = stats("-I", "byu", paths[0])
     for argv in ((), ("-",)):
         equal(stats("-I", "byu", *argv, data=parts[0])[0], one, "through a pipe")
@@ -250,17 +249,17 @@ def test_several_files_are_counted_as_one_and_a_pipe_as_a_file(tmp):
 def test_dialects_are_counted_with_all_their_bits():
     for dialect in ("byu16", "byu24", "byu-be"):
         data, _ = reference.make_byu(random.Random(6), 1500, dialect)
-        said, _ = stats("-I", dialect, data=data)
+        result, _ = stats("-I", dialect, data=data)
         records = records_of(reference.make_byu(random.Random(6), 1500)[0])
-        check_totals(said, records)
-        check_memory(said, records)
-        check_time(said, plain_epochs(records))
+        check_totals(result, records)
+        check_memory(result, records)
+        check_time(result, plain_epochs(records))
     high = struct.pack("<Q4B4xQ", (1 << 63) + 5, 3, 8, 6, 2, 1 << 40) * 2
-    said, _ = stats("-I", "byu24", data=high)
-    equal((said["entries"], said["footprint"]["addr_low"], said["footprint"]["addr_high"]),
+    result, _ = stats("-I", "byu24", data=high)
+    equal((result["entries"], result["footprint"]["addr_low"], result["footprint"]["addr_high"]),
           (2, str((1 << 63) + 5), str((1 << 63) + 12)), "addresses of 2^63 and more are strings")
-    equal(said["time"]["ticks"], 1 << 40, "a long time")
-    equal((said["attrs"][0]["p6"], said["attrs"][0]["low_two_bits"]), ("write-protected", "write-protected"), "attr 6")
+    equal(result["time"]["ticks"], 1 << 40, "a long time")
+    equal((result["attrs"][0]["p6"], result["attrs"][0]["low_two_bits"]), ("write-protected", "write-protected"), "attr 6")
 
 
 def test_a_recording_with_losses_is_counted(tmp):
@@ -275,12 +274,12 @@ def test_a_recording_with_losses_is_counted(tmp):
         records = records_of(recorded.records)
         if not records:
             continue
-        said, _ = stats(*paths)
-        check_totals(said, records)
-        check_memory(said, records)
+        result, _ = stats(*paths)
+        check_totals(result, records)
+        check_memory(result, records)
         if len(records) > len(recorded_epochs(recorded)):
-            check_some_time(said, recorded)
-        gaps = said["events"]
+            check_some_time(result, recorded)
+        gaps = result["events"]
         equal(gaps["gaps"], recorded.gap_events, "gaps")
         equal(gaps["lost"], sum(gap[2] for gap in recorded.gaps), "lost")
         equal(gaps["triggers"], len(recorded.triggers), "triggers")
@@ -290,21 +289,21 @@ def test_a_recording_with_losses_is_counted(tmp):
         equal({row["cause"]: row["lost"] for row in gaps["causes"]}, dict(lost), "causes")
         totals, _ = stats("--totals", *paths)
         check_totals(totals, records)
-        equal(totals["events"], said["events"], "events")
+        equal(totals["events"], result["events"], "events")
         for member in ("references", "ticks", "epochs"):
-            equal(totals["time"][member], said["time"][member], member)
+            equal(totals["time"][member], result["time"][member], member)
         seen["gaps"] += gaps["gaps"] != 0
-        seen["epochs"] += said["time"]["epoch_count"] > 1
-        assert not said["time"]["drift"]["is_known"], said
+        seen["epochs"] += result["time"]["epoch_count"] > 1
+        assert not result["time"]["drift"]["is_known"], result
     assert seen["gaps"] and seen["epochs"], seen
 
 
-def check_some_time(said, recorded):
+def check_some_time(result, recorded):
     epochs = recorded_epochs(recorded)
     if any(known for ticks in epochs for _, known in ticks[1:]):
-        check_time(said, epochs)
-    if said["time"]["windows"]["windows"] != 0:
-        check_windows(said, epochs)
+        check_time(result, epochs)
+    if result["time"]["windows"]["windows"] != 0:
+        check_windows(result, epochs)
 
 
 def test_several_segments_are_one_recording(tmp):
@@ -313,111 +312,111 @@ def test_several_segments_are_one_recording(tmp):
     assert len(paths) > 1, paths
     recorded = reference.read_segments(paths)
     records = records_of(recorded.records)
-    said, _ = stats(*reversed(paths))
-    check_totals(said, records)
-    check_memory(said, records)
-    check_time(said, recorded_epochs(recorded))
-    check_windows(said, recorded_epochs(recorded))
-    assert said["events"]["lost"] > 0, said["events"]
+    result, _ = stats(*reversed(paths))
+    check_totals(result, records)
+    check_memory(result, records)
+    check_time(result, recorded_epochs(recorded))
+    check_windows(result, recorded_epochs(recorded))
+    assert result["events"]["lost"] > 0, result["events"]
     piped, _ = stats(data=b"".join(path.read_bytes() for path in paths))
-    equal({**piped, "files": 0}, {**said, "files": 0}, "through a pipe")
-    # One of them missing: what is there is counted, and no interval across the hole.
+    equal({**piped, "files": 0}, {**result, "files": 0}, "through a pipe")
+    # With a missing segment, the rest is counted, without an interval across the hole.
     without, err = stats(paths[0], *paths[2:], code=3)
     assert "missing" in err, err
     equal(without["entries"], len(records) - sum(c.info["records"] for c in recorded.segments[1].chunks), "entries")
 
 
-def test_bus_samples_are_counted_as_the_records_that_are_made_of_them(tmp):
+def test_bus_samples_are_counted_like_their_records(tmp):
     bcp1, raw6, byu = (simulate("-n", "20k", out_format=name) for name in ("bcp1", "raw6", "byu"))
     wanted, _ = stats("-I", "byu", data=byu)
     for name, data in (("bcp1", bcp1), ("raw6", raw6)):
         path = tmp / name
         path.write_bytes(data)
-        said, _ = stats("-I", name, path)
-        # Invalid bus cycles are kept by a reader; the simulator leaves them out of the records.
-        said_types = {row["type"]: row["references"] for row in said["types"] if row["type"] < 0xF0}
+        result, _ = stats("-I", name, path)
+        # A reader keeps invalid bus cycles; the simulator drops them from the records.
+        said_types = {row["type"]: row["references"] for row in result["types"] if row["type"] < 0xF0}
         equal(said_types, {row["type"]: row["references"] for row in wanted["types"]}, name)
         for member in ("lines", "pages"):
-            equal(said["footprint"][member], wanted["footprint"][member], name)
-        equal(said["reuse"], wanted["reuse"], name)
+            equal(result["footprint"][member], wanted["footprint"][member], name)
+        equal(result["reuse"], wanted["reuse"], name)
     equal(stats("-I", "raw6", data=raw6)[0]["time"], None, "raw6 has no time")
 
 
 # ---- damage, memory, real traces
 
 
-def test_what_is_damaged_or_malformed_is_told_and_the_rest_counted(tmp):
-    said, err = stats("-I", "byu", data=bytes(12) * 5 + b"xyz", code=3)
-    equal(said["entries"], 5, "records")
+def test_damage_is_reported_and_the_rest_counted(tmp):
+    result, err = stats("-I", "byu", data=bytes(12) * 5 + b"xyz", code=3)
+    equal(result["entries"], 5, "records")
     assert "3 bytes" in err, err
-    said, err = stats("-I", "din", data=b"0 10\n1 zz\n2 20\n", code=3)
-    equal(counted(said["types"], "type"), {1: 1, 0: 1}, "types")
+    result, err = stats("-I", "din", data=b"0 10\n1 zz\n2 20\n", code=3)
+    equal(counted(result["types"], "type"), {1: 1, 0: 1}, "types")
     assert "line 2" in err, err
 
 
-def test_lines_beyond_the_memory_are_told_as_at_least():
+def test_lines_beyond_the_memory_limit_are_marked_at_least():
     data = b"".join(struct.pack("<I4BI", i * 32, 1, 8, 3, 0, 1) for i in range(50000))
-    said, _ = stats("-I", "byu", "--memory", "100k", data=data)
-    lines = said["footprint"]["lines"]
+    result, _ = stats("-I", "byu", "--memory", "100k", data=data)
+    lines = result["footprint"]["lines"]
     assert lines["at_least"] and lines["touched"] < 50000, lines
-    equal(said["reuse"]["untracked"] + lines["touched"], 50000, "touches")
+    equal(result["reuse"]["untracked"] + lines["touched"], 50000, "touches")
     text, _ = buscap("stats", "-I", "byu", "--memory", "100k", data=data)
     assert "at least" in text and "unknown, table full" in text, text
-    said, _ = stats("-I", "byu", data=data)
-    equal((said["footprint"]["lines"]["at_least"], said["footprint"]["lines"]["touched"]), (False, 50000), "lines")
+    result, _ = stats("-I", "byu", data=data)
+    equal((result["footprint"]["lines"]["at_least"], result["footprint"]["lines"]["touched"]), (False, 50000), "lines")
 
 
 def test_text_and_json_agree(tmp):
     path = tmp / "x.byu"
     data, _ = reference.make_byu(random.Random(8), 4000)
     path.write_bytes(data)
-    said, _ = stats("-I", "byu", path)
+    result, _ = stats("-I", "byu", path)
     text, _ = buscap("stats", "-I", "byu", path)
     assert text.startswith("byu: 4000 records\n"), text
     equal(numbers_of(text, "references by type"),
-          {row["name"] or "0x%02x" % row["type"]: row["references"] for row in said["types"]}, "types")
-    equal(numbers_of(text, "by processor"), {str(r["proc"]): r["references"] for r in said["processors"]}, "processors")
+          {row["name"] or "0x%02x" % row["type"]: row["references"] for row in result["types"]}, "types")
+    equal(numbers_of(text, "by processor"), {str(r["proc"]): r["references"] for r in result["processors"]}, "processors")
     equal(numbers_of(text, "by size"),
-          {"%u byte%s" % (r["size"], "" if r["size"] == 1 else "s"): r["references"] for r in said["sizes"]}, "sizes")
+          {"%u byte%s" % (r["size"], "" if r["size"] == 1 else "s"): r["references"] for r in result["sizes"]}, "sizes")
     types = {}
     for match in re.finditer(r"\n  (\d) [a-z][^%]*?(\d+) +\d+\.\d+ %", text.split("by memory type")[1]):
         types[int(match[1])] = int(match[2])
-    equal(types, counted(said["attrs"], "attr"), "memory types")
+    equal(types, counted(result["attrs"], "attr"), "memory types")
     assert "4 write-combining (P6), uncacheable (low two bits)" in text, text
     reuse = numbers_of(text, "reuse:")
-    equal(reuse.pop("first touch"), said["reuse"]["first"], "first touches")
-    equal(reuse, {str(row["references"]): row["touches"] for row in said["reuse"]["within"]}, "reuse")
-    assert f"{said['time']['ticks']} ticks" in text, text
+    equal(reuse.pop("first touch"), result["reuse"]["first"], "first touches")
+    equal(reuse, {str(row["references"]): row["touches"] for row in result["reuse"]["within"]}, "reuse")
+    assert f"{result['time']['ticks']} ticks" in text, text
     few, _ = buscap("stats", "-I", "byu", "--top", "2", path)
-    assert f"and {len(said['types']) - 2} more" in few, few
+    assert f"and {len(result['types']) - 2} more" in few, few
 
 
-def test_ticks_are_seconds_where_the_clock_is_known(tmp):
+def test_ticks_are_converted_to_seconds_if_the_clock_rate_is_known(tmp):
     data, _ = reference.make_byu(random.Random(9), 100)
-    said, _ = stats("-I", "byu", data=data)
-    assert said["time"]["ticks_per_second"] == 0 and "seconds" not in said["time"], said["time"]
-    said, _ = stats("-I", "byu", "--clock-hz", "66M", data=data)
-    equal(said["time"]["ticks_per_second"], 66000000, "rate")
-    assert abs(said["time"]["seconds"] - said["time"]["ticks"] / 66e6) < 1e-12, said["time"]
+    result, _ = stats("-I", "byu", data=data)
+    assert result["time"]["ticks_per_second"] == 0 and "seconds" not in result["time"], result["time"]
+    result, _ = stats("-I", "byu", "--clock-hz", "66M", data=data)
+    equal(result["time"]["ticks_per_second"], 66000000, "rate")
+    assert abs(result["time"]["seconds"] - result["time"]["ticks"] / 66e6) < 1e-12, result["time"]
     text, _ = buscap("stats", "-I", "byu", "--clock-hz", "66M", data=data)
     assert re.search(r"duration +\d+ ticks \([0-9.]+ (us|ms)\)", text), text
 
 
 def test_a_real_bus_trace_is_counted():
     path = need(SHARED / "byu/pentium2-slice.tr")
-    said, err = stats(path, code=3)
+    result, err = stats(path, code=3)
     one_line(err, "2 bytes")
-    equal({row["name"]: row["references"] for row in said["types"]},
+    equal({row["name"]: row["references"] for row in result["types"]},
           {"FETCH": 14362, "MEMREAD": 5756, "MEMWRITE": 2444, "MEMREADINV": 535, "DEFERREPLY": 238}, "types")
     records = records_of(path.read_bytes())
-    check_totals(said, records)
-    check_memory(said, records)
-    check_time(said, plain_epochs(records))
-    check_windows(said, plain_epochs(records))
+    check_totals(result, records)
+    check_memory(result, records)
+    check_time(result, plain_epochs(records))
+    check_windows(result, plain_epochs(records))
 
 
 def set_wall(path, wall_of):
-    """The same segment without its index, its chunks' times of day set anew."""
+    """Returns the segment without its index and with new times of day in its chunks."""
     data = bytearray(path.read_bytes())
     recorded = reference._parse_segment(path, reference.Hashes())
     for chunk in recorded.chunks:
@@ -431,16 +430,16 @@ def set_wall(path, wall_of):
     return bytes(data[: last.offset + 160 + last.info["event_bytes"] + 8 + last.info["frame_bytes"]])
 
 
-def test_the_clocks_drift_is_told(tmp):
+def test_the_clock_drift_is_measured(tmp):
     paths = make_segments(tmp, simulate("-n", "1M"))
     equal(len(paths), 1, "segments")
     hz = 100000
     for ppm, known in ((25, True), (-300, True), (0, True), (50000, False)):
         wall = lambda tick, fast=1 + ppm * 1e-6: 1795166100 * 10**9 + round(tick / hz / fast * 1e9)
         torn = set_wall(paths[0], wall)
-        said, err = stats("--clock-hz", hz, data=torn, code=3)
+        result, err = stats("--clock-hz", hz, data=torn, code=3)
         one_line(err, "no index")
-        drift = said["time"]["drift"]
+        drift = result["time"]["drift"]
         equal(drift["is_known"], known, f"{drift}")
         text, _ = buscap("stats", "--clock-hz", hz, data=torn, code=3)
         if known:
@@ -462,9 +461,9 @@ def test_a_real_micro_op_trace_is_counted():
     text, _ = buscap("stats", "--as", "cis501", "-I", "cis501", path)
     equal(text, need(SHARED / "cis501/sjeng-1K.expected").read_text(), "the course's four lines")
     uops = uops_of(path)
-    said, _ = stats("-I", "cis501", path)
-    got = said["uops"]
-    equal((said["entries"], got["micro_ops"]), (len(uops), len(uops)), "micro-ops")
+    result, _ = stats("-I", "cis501", path)
+    got = result["uops"]
+    equal((result["entries"], got["micro_ops"]), (len(uops), len(uops)), "micro-ops")
     equal(got["macro_ops"], sum(u[0] == "1" for u in uops), "macro-ops")
     equal((got["loads"], got["stores"]), (sum(u[7] == "L" for u in uops), sum(u[7] == "S" for u in uops)), "accesses")
     equal((got["branches_taken"], got["branches_not_taken"]),
@@ -482,8 +481,8 @@ def test_a_real_micro_op_trace_is_counted():
             records.append((pc, 0, after - pc if 0 < after - pc <= 15 else 0, 0, 0, 0))
         if u[7] in "LS":
             records.append((address, 1 if u[7] == "L" else 3, 0, 0, 0, 0))
-    check_memory(said, records)
-    equal({row["type"]: row["references"] for row in said["types"]},
+    check_memory(result, records)
+    equal({row["type"]: row["references"] for row in result["types"]},
           dict(collections.Counter(r[1] for r in records)), "references")
 
 
@@ -495,38 +494,38 @@ def test_a_laplace_trace_is_counted_by_letter_and_space():
         entries.append((rng.choice("rwfZ"), tick, rng.choice((1, 4, 8, 70)), rng.choice((7, 0x12345678, 9)),
                         (rng.randrange(64) << 12) + rng.randrange(64)))
     text = "".join("%s %x %x %x %x\n" % entry for entry in entries)
-    said, _ = stats("-I", "laplace-text", data=text.encode())
-    equal(counted(said["letters"], "letter"), {ord("Z"): sum(e[0] == "Z" for e in entries)}, "letters")
-    equal(counted(said["sizes"], "size"), dict(collections.Counter(e[2] for e in entries)), "sizes")
-    equal((said["without_attr"], said["without_proc"]), (2000, 2000), "what Laplace doesn't have")
-    check_time(said, [[(entry[1], True) for entry in entries]])
-    check_windows(said, [[(entry[1], True) for entry in entries]])
-    # Each space as addresses of its own.
+    result, _ = stats("-I", "laplace-text", data=text.encode())
+    equal(counted(result["letters"], "letter"), {ord("Z"): sum(e[0] == "Z" for e in entries)}, "letters")
+    equal(counted(result["sizes"], "size"), dict(collections.Counter(e[2] for e in entries)), "sizes")
+    equal((result["without_attr"], result["without_proc"]), (2000, 2000), "what Laplace doesn't have")
+    check_time(result, [[(entry[1], True) for entry in entries]])
+    check_windows(result, [[(entry[1], True) for entry in entries]])
+    # Each space has separate addresses.
     touched = {(e[3], byte // 32) for e in entries for byte in range(e[4], e[4] + e[2])}
-    equal(said["footprint"]["lines"]["touched"], len(touched), "lines")
+    equal(result["footprint"]["lines"]["touched"], len(touched), "lines")
     page, _ = buscap("stats", "-I", "laplace-text", data=text.encode())
-    equal(numbers_of(page, "references by type")["'Z'"], said["letters"][0]["references"], "the page")
+    equal(numbers_of(page, "references by type")["'Z'"], result["letters"][0]["references"], "the page")
 
 
 def test_kernel_events_are_counted_by_tag():
     lines = "F 123456789abcdef7 100 77\nM 123456789abcdefe 100 1a2b3c4d 9000 8efa5567 35 5 1029384756afbecd foobar.so\n"
-    said, _ = stats("-I", "laplace-events", data=(lines * 3 + lines[: lines.index("M")]).encode())
-    equal(said["kernel_events"], {"total": 7, "others": 0, "tags": [{"tag": "F", "count": 4}, {"tag": "M", "count": 3}]}, "tags")
-    equal((said["references"], said["time"]), (0, None), "no references")
+    result, _ = stats("-I", "laplace-events", data=(lines * 3 + lines[: lines.index("M")]).encode())
+    equal(result["kernel_events"], {"total": 7, "others": 0, "tags": [{"tag": "F", "count": 4}, {"tag": "M", "count": 3}]}, "tags")
+    equal((result["references"], result["time"]), (0, None), "no references")
 
 
 def test_real_tarmac_traces_are_counted():
     for name in ("quicksort", "calltest32", "indextest"):
         path = need(SHARED / f"tarmac/{name}.tarmac")
-        said, _ = stats("-I", "tarmac", path)
+        result, _ = stats("-I", "tarmac", path)
         lines = path.read_text(errors="replace").splitlines()
         words = collections.Counter()
         for line in lines:
             word = re.search(r"\b(IT|IS|IF|R)\b|\bM[RW]\w*", line)
             words[word[0][:2] if word else ""] += 1
-        got = said["instructions"]
+        got = result["instructions"]
         equal((got["executed"], got["skipped"]), (words["IT"], words["IS"]), name)
         equal(got["mnemonics"]["total"] + got["without_mnemonic"], got["executed"], name)
-        reads = sum(row["references"] for row in said["types"] if row["name"] in ("MEMREAD", "MEMWRITE"))
+        reads = sum(row["references"] for row in result["types"] if row["name"] in ("MEMREAD", "MEMWRITE"))
         assert reads >= words["MR"] + words["MW"] > 0, (name, reads, words)
-        assert said["registers"]["total"] >= words["R"] > 0, (name, words)
+        assert result["registers"]["total"] >= words["R"] > 0, (name, words)

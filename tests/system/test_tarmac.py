@@ -1,4 +1,4 @@
-"""Tarmac through buscap convert: what is read is written as it stood, whatever way it comes."""
+"""buscap convert with Tarmac: lines are written unchanged."""
 
 import os
 import subprocess
@@ -10,7 +10,7 @@ from harness import BUSCAP, ROOT, equal, need, run
 DATA = ROOT / "../shared/data/tarmac"
 FILES = ("quicksort.tarmac", "calltest32.tarmac", "indextest.tarmac", "parsertest.txt")
 
-# A line of each kind, and some that have none.
+# A line of each kind, and some uninterpreted ones.
 LINES = b"""Tarmac Text Rev 3t
 # a remark
 
@@ -41,7 +41,7 @@ def convert(data, *argv, code=0, to="tarmac"):
     return done.stdout, done.stderr.decode(errors="replace")
 
 
-def test_every_line_is_written_as_it_stood():
+def test_every_line_is_written_unchanged():
     equal(convert(LINES)[0], LINES)
     equal(convert(b"")[0], b"")
     equal(convert(b"\n")[0], b"\n")
@@ -61,7 +61,7 @@ def test_carriage_returns_are_kept():
     equal(convert(data)[0], data)
 
 
-def test_real_files_are_written_as_they_stood():
+def test_real_files_are_written_unchanged():
     kept = {"quicksort.tarmac": 16, "calltest32.tarmac": 4, "parsertest.txt": 27 + 371 - 179}
     for name, data in files():
         out, err = convert(data)
@@ -83,7 +83,7 @@ def feed(pipe, data, chunk):
                 return
 
 
-def test_a_pipe_may_give_it_in_any_pieces():
+def test_a_pipe_can_deliver_any_pieces():
     for name, data in files():
         for chunk in (1, 7, 61, 4093) if len(data) < 20000 else (997, 4093, 65537):
             with harness.popen([BUSCAP, "convert", "-I", "tarmac", "-O", "tarmac"], stdin=subprocess.PIPE,
@@ -102,7 +102,7 @@ def test_several_files_are_one_trace(tmp):
     equal(run(BUSCAP, "convert", "-I", "tarmac", "-O", "tarmac", tmp / "a", tmp / "b").stdout, LINES + LINES)
 
 
-def test_a_malformed_line_is_told_and_the_others_are_there():
+def test_a_malformed_line_is_reported_and_the_others_converted():
     good = LINES.splitlines(keepends=True)
     bad = [b"2 clk IT (1) 0000zz04 3c08\n", b"3 clk MR4 00001000 0000\n", b"4 clk R r0\n",
            b"5 clk MR4 11112222333344445 00000000\n"]
@@ -111,9 +111,9 @@ def test_a_malformed_line_is_told_and_the_others_are_there():
         data = b"".join(good[:at] + bad + good[at:])
         out, err = convert(data, code=3)
         equal(out, LINES)
-        told = err.splitlines()
+        messages = err.splitlines()
         for i, column in enumerate(columns):
-            assert f"line {at + 1 + i}, column {column}: " in told[i], told[i]
+            assert f"line {at + 1 + i}, column {column}: " in messages[i], messages[i]
 
 
 def test_accesses_and_fetches_are_references():
@@ -140,7 +140,7 @@ def test_a_bus_trace_is_written_as_accesses(tmp):
     equal(convert(text)[0], text)
 
 
-def test_an_access_without_a_size_has_no_place_in_it():
+def test_an_access_without_a_size_is_dropped():
     done = run(BUSCAP, "convert", "-I", "din", "-O", "tarmac", data=b"0 1000\n")
     equal(done.returncode, 2)
     assert b"it has no sizes" in done.stderr, done.stderr

@@ -19,18 +19,18 @@ static void check(uint64_t done, uint64_t total, uint64_t elapsed_ns, const char
 TEST(a_line_has_bytes_share_rate_and_time_left)
 {
 	check(UINT64_C(1200000000), UINT64_C(4000000000), 5 * SECOND,
-		"1.2 GB of 4.0 GB (30 %), 240 MB/s, 0:12 left");
-	check(999, 2000, SECOND, "999 B of 2.0 kB (50 %), 999 B/s, 0:02 left");
+		"1.20 GB of 4.00 GB (30 %), 240 MB/s, 0:12 left");
+	check(999, 2000, SECOND, "999 B of 2.00 kB (50 %), 999 B/s, 0:02 left");
 	check(1000000, UINT64_C(7201000000), SECOND,
-		"1.0 MB of 7.2 GB (0 %), 1.0 MB/s, 120:01 left");
-	check(5000, 5000, SECOND, "5.0 kB of 5.0 kB (100 %), 5.0 kB/s, 0:01 left");
+		"1.00 MB of 7.20 GB (0 %), 1.00 MB/s, 120:01 left");
+	check(5000, 5000, SECOND, "5.00 kB of 5.00 kB (100 %), 5.00 kB/s, 0:01 left");
 }
 
 TEST(without_a_total_it_has_bytes_and_rate)
 {
-	check(25000000, 0, 10 * SECOND, "25 MB, 2.5 MB/s");
+	check(25000000, 0, 10 * SECOND, "25.0 MB, 2.50 MB/s");
 	/* A file that grows while it is being read. */
-	check(25000000, 24000000, 10 * SECOND, "25 MB, 2.5 MB/s");
+	check(25000000, 24000000, 10 * SECOND, "25.0 MB, 2.50 MB/s");
 }
 
 TEST(extreme_values_fit_the_line)
