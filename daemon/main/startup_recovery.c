@@ -150,7 +150,7 @@ static enum outcome recover_segment(struct recovery *r, const struct bc_segment_
 	sealed.is_partial = false;
 	bc_segment_name_write(from, partial);
 	memcpy(r->file, from, sizeof(from));
-	on_progress(r);
+	on_file_progress(r);
 	bc_segment_name_write(to, &sealed);
 	snprintf(half_done, sizeof(half_done), "%s" BC_RECOVER_SUFFIX, to);
 	/* An unfinished copy of `from`, left by a crash. */
@@ -194,7 +194,7 @@ static void recover_raw(struct recovery *r, const struct bc_segment_entry *parti
 	sealed.name.is_partial = false;
 	bc_segment_entry_name(from, partial);
 	memcpy(r->file, from, sizeof(from));
-	on_progress(r);
+	on_file_progress(r);
 	bc_segment_entry_name(to, &sealed);
 	int rc = bc_raw_recover(&found, r->dir_fd, from, to, &r->progress);
 	if (rc == -EEXIST)
