@@ -33,12 +33,6 @@ static uint32_t special_entry(uint8_t be)
 	}
 }
 
-static uint32_t burst_entry(uint8_t reqtype, bool size_v1_0)
-{
-	uint32_t size = size_v1_0 ? 8 : 32;
-	return reqtype | size << 8;
-}
-
 static uint32_t bytes_entry(uint8_t reqtype, uint8_t be)
 {
 	uint32_t size = 0;
@@ -55,7 +49,7 @@ static uint32_t bytes_entry(uint8_t reqtype, uint8_t be)
 
 static uint32_t entry_of(unsigned cycle, uint8_t be, const struct bc_mapping_options *options)
 {
-	bool v1_0 = options->size_v1_0;
+	uint32_t burst_size = (options->size_v1_0 ? 8u : 32u) << 8;
 
 	switch (cycle) {
 	case BC_CYCLE_INT_ACK:
@@ -67,15 +61,15 @@ static uint32_t entry_of(unsigned cycle, uint8_t be, const struct bc_mapping_opt
 	case BC_CYCLE_IO_WRITE:
 		return bytes_entry(BC_REQ_IOWRITE, be);
 	case BC_CYCLE_I_FETCH:
-		return burst_entry(BC_REQ_FETCH, v1_0);
+		return BC_REQ_FETCH | burst_size;
 	case BC_CYCLE_NC_I_FETCH:
 		return bytes_entry(BC_REQ_FETCH, be);
 	case BC_CYCLE_D_READ:
-		return burst_entry(BC_REQ_MEMREAD, v1_0);
+		return BC_REQ_MEMREAD | burst_size;
 	case BC_CYCLE_NC_D_READ:
 		return bytes_entry(BC_REQ_MEMREAD, be);
 	case BC_CYCLE_WRITE_BACK:
-		return burst_entry(BC_REQ_MEMWRITE, v1_0);
+		return BC_REQ_MEMWRITE | burst_size;
 	case BC_CYCLE_D_WRITE:
 		return bytes_entry(BC_REQ_MEMWRITE, be);
 	default:

@@ -1,5 +1,5 @@
-/* A raw capture of several blocks, with transfers, breaks and what is missing between them: its
- * file, and what a reader must make of it. */
+/* A raw capture with several blocks: transfers, breaks and missing parts. Has its file and the
+ * expected result of reading it. */
 #ifndef BC_TESTS_SUPPORT_RAW_BLOCKS_H
 #define BC_TESTS_SUPPORT_RAW_BLOCKS_H
 
@@ -48,7 +48,7 @@ static inline void raw_add_transfer(struct bc_raw_block *block, struct dice *dic
 	};
 	uint8_t data[1024];
 
-	/* Some of it shrinks. */
+	/* Partly compressible. */
 	memset(data, 0x55, sizeof(data));
 	dice_fill(dice, data, bytes / 2);
 	bc_raw_block_add(block, &entry, data);
@@ -85,7 +85,7 @@ static inline void raw_fill(struct raw_blocks *r)
 			raw_add_transfer(b, &dice, 100, 10, 1000);
 			raw_add_transfer(b, &dice, 62, 1000, 2000);
 			break;
-		case 1: /* nothing but breaks */
+		case 1: /* only breaks */
 			raw_add_break(b, BC_GAP_UNPLUGGED, true, 0);
 			raw_add_break(b, BC_GAP_BUFFER, false, 600);
 			break;
@@ -93,13 +93,13 @@ static inline void raw_fill(struct raw_blocks *r)
 			raw_add_transfer(b, &dice, 512, 5000, 6000);
 			raw_add_break(b, BC_GAP_BOARD, false, 0);
 			break;
-		case 3: /* behind 512 bytes, 2 of a sample are there: 4 are to come */
+		case 3: /* 512 bytes end with 2 bytes of a sample: 4 follow */
 			b->lead = 4;
 			raw_add_transfer(b, &dice, 34, 7000, 7000);
 			break;
 		case 4:
 			raw_add_transfer(b, &dice, 60, 0, 0);
-			raw_add_transfer(b, &dice, 6, 0, 0); /* and one with it */
+			raw_add_transfer(b, &dice, 6, 0, 0); /* and one more sample */
 			break;
 		}
 		offset += bc_raw_block_span(b);
@@ -141,7 +141,7 @@ static inline void raw_free(struct raw_blocks *r)
 	free(r->stream);
 }
 
-/* Which of the blocks this is; it must be that block to the last byte. */
+/* Returns the number of a block that was read. It must be identical to the original. */
 static inline unsigned raw_which(const struct raw_blocks *r, const struct bc_raw_block *found)
 {
 	unsigned i = 0;
