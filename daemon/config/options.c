@@ -100,7 +100,8 @@ static void list_settings(void)
 	}
 }
 
-static bool override(struct bc_options *o, const char *section, const char *key, const char *value)
+static bool add_override(
+	struct bc_options *o, const char *section, const char *key, const char *value)
 {
 	if (o->overrides_count == BC_OVERRIDES_MAX) {
 		fprintf(stderr, "buscapd: too many settings on the command line (limit %d)\n",
@@ -114,7 +115,7 @@ static bool override(struct bc_options *o, const char *section, const char *key,
 }
 
 /* "RULE:VALUE" of -b or -a sets RULE = VALUE in a section. Ends the string in argv at the colon. */
-static bool override_rule(struct bc_options *o, const char *section, char option, char *text)
+static bool add_rule(struct bc_options *o, const char *section, char option, char *text)
 {
 	char *colon = strchr(text, ':');
 
@@ -123,10 +124,10 @@ static bool override_rule(struct bc_options *o, const char *section, char option
 		return false;
 	}
 	*colon = '\0';
-	return override(o, section, text, colon + 1);
+	return add_override(o, section, text, colon + 1);
 }
 
-static bool override_any(struct bc_options *o, char *text)
+static bool add_setting(struct bc_options *o, char *text)
 {
 	char *point = strchr(text, '.');
 	char *equals = strchr(text, '=');
@@ -140,7 +141,7 @@ static bool override_any(struct bc_options *o, char *text)
 	}
 	*point = '\0';
 	*equals = '\0';
-	return override(o, text, point + 1, equals + 1);
+	return add_override(o, text, point + 1, equals + 1);
 }
 
 /* Applies one option. On failure prints a message and returns false. */
@@ -157,28 +158,28 @@ static bool apply_option(struct bc_options *o, int option)
 		o->list_boards = true;
 		return true;
 	case OPT_SOURCE:
-		return override(o, "source", "source", optarg);
+		return add_override(o, "source", "source", optarg);
 	case OPT_SPEED:
-		return override(o, "source", "speed", optarg);
+		return add_override(o, "source", "speed", optarg);
 	case 'o':
-		return override(o, "output", "dir", optarg);
+		return add_override(o, "output", "dir", optarg);
 	case OPT_LABEL:
-		return override(o, "output", "label", optarg);
+		return add_override(o, "output", "label", optarg);
 	case 'b':
-		return override_rule(o, "rotation", 'b', optarg);
+		return add_rule(o, "rotation", 'b', optarg);
 	case 'a':
-		return override_rule(o, "stop", 'a', optarg);
+		return add_rule(o, "stop", 'a', optarg);
 	case OPT_ONCE:
 		o->once = true;
 		return true;
 	case OPT_SOCKET:
 		o->has_socket = true;
-		return override(o, "socket", "path", optarg);
+		return add_override(o, "socket", "path", optarg);
 	case OPT_NO_SOCKET:
 		o->has_socket = false;
-		return override(o, "socket", "path", "");
+		return add_override(o, "socket", "path", "");
 	case OPT_SET:
-		return override_any(o, optarg);
+		return add_setting(o, optarg);
 	default:
 		return false;
 	}

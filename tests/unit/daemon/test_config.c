@@ -228,7 +228,7 @@ TEST_F(an_error_names_file_and_line)
 		{"[recording]\nmetadata.a = \xff\n", "is not UTF-8"},
 		{"[recording]\nmetadata = x\n", ":2: [recording] metadata: no such key"},
 		{"[filter]\nkeep = all\n", ":2: keep = all: all: "},
-		{"[filter]\nkeep.a b = proc=1\n", ":2: keep.a b: a name has"},
+		{"[filter]\nkeep.a b = proc=1\n", ":2: keep.a b: a name "},
 		{"[filter]\ndrop = proc=1\n", ":2: [filter] drop: no such key"},
 		{"[trigger]\nwhen = gap\n", ":2: [trigger] when: no such key"},
 		{"[trigger a.b]\nwhen = gap\n", ":2: [trigger a.b]: the name of"},
