@@ -129,8 +129,8 @@ TEST_F(every_key_of_the_document_can_be_set)
 	assert_string_equal(c->socket, "/tmp/s");
 	assert_string_equal(c->socket_group, "users");
 	assert_int_equal(c->connections, 9);
-	assert_int_equal(
-		c->reserve, bc_permission_bit(BC_PERMISSION_RECORD) | bc_permission_bit(BC_PERMISSION_MARK));
+	assert_int_equal(c->reserve,
+		bc_permission_bit(BC_PERMISSION_RECORD) | bc_permission_bit(BC_PERMISSION_MARK));
 	assert_string_equal(c->metrics_listen.text, "127.0.0.1:9180");
 	assert_int_equal(c->metrics_listen.address.ss_family, AF_INET);
 	assert_int_equal(c->log_level, BC_LOG_DEBUG);
@@ -181,7 +181,7 @@ TEST_F(a_mistake_names_file_and_line)
 	} bad[] = {
 		{"[socket]\nconnections = 0\n", ":2: connections = 0: connections is a number"},
 		{"[socket]\nconnections = 4097\n", "from 1 to 4096"},
-		{"[socket]\nreserve = record,stop\n", ":2: reserve = record,stop: what can be"},
+		{"[socket]\nreserve = record,stop\n", ":2: reserve = record,stop: unknown operation"},
 		{"[socket]\nmetrics_listen = 10.0.0.1:80\n", "metrics_listen = 10.0.0.1:80: "},
 		{"[pipeline]\nbufer = 1M\n", ":2: [pipeline] bufer: no such key"},
 		{"[pipe]\nbuffer = 1M\n", ":2: [pipe] buffer: no such key"},
