@@ -135,8 +135,8 @@ TEST_F(every_section_is_parsed)
 	assert_string_equal(c->socket, "/tmp/s");
 	assert_string_equal(c->socket_group, "users");
 	assert_int_equal(c->connections, 9);
-	assert_int_equal(
-		c->reserve, bc_permission_bit(BC_PERMISSION_RECORD) | bc_permission_bit(BC_PERMISSION_MARK));
+	assert_int_equal(c->reserve,
+		bc_permission_bit(BC_PERMISSION_RECORD) | bc_permission_bit(BC_PERMISSION_MARK));
 	assert_string_equal(c->metrics_listen.text, "127.0.0.1:9180");
 	assert_int_equal(c->metrics_listen.address.ss_family, AF_INET);
 	assert_int_equal(c->log_level, BC_LOG_DEBUG);
