@@ -22,8 +22,7 @@
 /* clang-format off */
 #define BC_CONVERT_ARGS_OPTIONS \
 	{'o', "output", "FILE", "file", \
-		"output file (default: standard output); replaced if it exists, unless the output is a " \
-		"segment"}, \
+		"output file (default: standard output); an existing file is replaced, except by a segment"}, \
 	{BC_CONVERT_ARGS_STRICT, "strict", NULL, NULL, \
 		"fail if the output format can't hold something, instead of counting it"}
 /* clang-format on */

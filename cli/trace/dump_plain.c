@@ -166,8 +166,8 @@ void bc_dump_plain(struct bc_dump *dump, struct bc_file *file)
 	p->tick = 0;
 	p->held = 0;
 	for (;;) {
-		size_t room = RUN * p->stride - p->held;
-		ssize_t rc = bc_input_read(file->input, p->in + p->held, room);
+		size_t space = RUN * p->stride - p->held;
+		ssize_t rc = bc_input_read(file->input, p->in + p->held, space);
 		if (rc <= 0) {
 			finish_plain(p, rc);
 			break;
