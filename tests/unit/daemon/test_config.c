@@ -215,17 +215,17 @@ TEST_F(a_mistake_names_file_and_line)
 		{"[recording]\nmetadata.a = \xff\n", "is not UTF-8"},
 		{"[recording]\nmetadata = x\n", ":2: [recording] metadata: no such key"},
 		{"[filter]\nkeep = all\n", ":2: keep = all: all: a word is wanted"},
-		{"[filter]\nkeep.a b = proc=1\n", ":2: keep.a b: a name has"},
+		{"[filter]\nkeep.a b = proc=1\n", ":2: keep.a b: a name must"},
 		{"[filter]\ndrop = proc=1\n", ":2: [filter] drop: no such key"},
 		{"[trigger]\nwhen = gap\n", ":2: [trigger] when: no such key"},
-		{"[trigger a.b]\nwhen = gap\n", ":2: [trigger a.b]: the name of"},
+		{"[trigger a.b]\nwhen = gap\n", ":2: [trigger a.b]: a trigger's name"},
 		{"[trigger x]\nwhen = now\n", ":2: when = now: now: a word"},
-		{"[trigger x]\nwhen = idle\n", ":2: when = idle: idle wants"},
-		{"[trigger x]\nwhen = idle 0\n", ":2: when = idle 0: idle wants"},
-		{"[trigger x]\naction = beep\n", ":2: action = beep: an action is"},
+		{"[trigger x]\nwhen = idle\n", ":2: when = idle: idle needs"},
+		{"[trigger x]\nwhen = idle 0\n", ":2: when = idle 0: idle needs"},
+		{"[trigger x]\naction = beep\n", ":2: action = beep: not an action"},
 		{"[trigger x]\npre = much\n", ":2: pre = much: a length is"},
-		{"[trigger x]\npost = all\n", ":2: post = all: post is"},
-		{"[trigger x]\ntext = \xc3(\n", "a text is up to"},
+		{"[trigger x]\npost = all\n", ":2: post = all: must be"},
+		{"[trigger x]\ntext = \xc3(\n", ":2: text = "},
 		{"[trigger x]\nholdoff = x\n", ":2: holdoff = x"},
 		{"[trigger x]\nwhy = x\n", ":2: why = x: no such key"},
 		{"[pipeline\n", ":1:"},
@@ -370,7 +370,7 @@ TEST_F(a_trigger_is_whole_and_can_act)
 	set(f, "trigger x", "post", "1G");
 	take(f);
 	set(f, "trigger x", "action", "toggle");
-	refuse(f, "trigger x: post goes with");
+	refuse(f, "trigger x: post requires action start");
 	set(f, "trigger y", "action", "mark");
 	set(f, "trigger x", "action", "start");
 	refuse(f, "trigger y: when is missing");
