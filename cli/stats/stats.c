@@ -151,12 +151,12 @@ static bool check_args(const struct bc_console *console, const struct stats_args
 /* Prints the same lines as the course's reader, which counts every line as a record. */
 static void print_cis501(struct bc_output *output, const struct bc_stats *stats)
 {
-	uint64_t uops = stats->happenings.kinds[BC_ENTRY_UOP];
+	uint64_t uops = stats->counts.kinds[BC_ENTRY_UOP];
 
 	bc_output_format(output,
 		"Processing trace...\nProcessed %" PRIu64 " trace records.\nMicro-ops: %" PRIu64
 		"\nMacro-ops: %" PRIu64 "\n",
-		uops, uops, stats->happenings.macro_ops);
+		uops, uops, stats->counts.macro_ops);
 }
 
 static enum bc_exit print_stats(

@@ -12,7 +12,7 @@ struct bc_stats *bc_stats_new(const struct bc_stats_options *options)
 	if (s == NULL)
 		return NULL;
 	s->options = *options;
-	bc_interval_stats_init(&s->clockline, options->idle_ticks, options->burst_ticks);
+	bc_interval_stats_init(&s->intervals, options->idle_ticks, options->burst_ticks);
 	if (bc_footprint_open(&s->footprint, &options->footprint) == 0)
 		return s;
 	bc_stats_free(s);
@@ -23,7 +23,7 @@ void bc_stats_free(struct bc_stats *s)
 {
 	if (s == NULL)
 		return;
-	bc_entry_counts_free(&s->happenings);
+	bc_entry_counts_free(&s->counts);
 	bc_footprint_close(&s->footprint);
 	free(s);
 }
@@ -32,14 +32,14 @@ static void set_hz(struct bc_stats *s, uint64_t hz)
 {
 	if (s->options.clock_hz != 0)
 		hz = s->options.clock_hz;
-	if (s->clockline.references != 0 && hz != s->clock_hz)
+	if (s->intervals.references != 0 && hz != s->clock_hz)
 		s->is_hz_mixed = true;
 	s->clock_hz = s->is_hz_mixed ? 0 : hz;
 }
 
 static void set_unit(struct bc_stats *s, uint8_t unit)
 {
-	s->is_unit_mixed |= s->clockline.references != 0 && unit != s->unit;
+	s->is_unit_mixed |= s->intervals.references != 0 && unit != s->unit;
 	s->unit = unit;
 }
 
@@ -48,9 +48,9 @@ static void set_unit(struct bc_stats *s, uint8_t unit)
 static void follow_chunk(struct bc_stats *s, const struct bc_chunk_info *info)
 {
 	if (!s->has_clock || info->recording_tag != s->tag || info->epoch != s->epoch)
-		bc_interval_stats_start(&s->clockline);
+		bc_interval_stats_start(&s->intervals);
 	else if (info->first_record != s->next_record)
-		bc_interval_stats_break(&s->clockline);
+		bc_interval_stats_break(&s->intervals);
 	s->has_clock = true;
 	s->tag = info->recording_tag;
 	s->epoch = info->epoch;
@@ -81,11 +81,11 @@ static void add_chunk(struct bc_stats *s, const struct bc_chunk *chunk, uint64_t
 	}
 	if (s->options.is_totals)
 		bc_interval_stats_skip(
-			&s->clockline, info->first_tick, info->last_tick, info->records);
+			&s->intervals, info->first_tick, info->last_tick, info->records);
 	else
-		bc_interval_stats_chunk(&s->clockline, chunk);
+		bc_interval_stats_chunk(&s->intervals, chunk);
 	for (uint32_t i = 0; i < info->events; i++)
-		bc_entry_counts_event(&s->happenings, &chunk->events[i]);
+		bc_entry_counts_event(&s->counts, &chunk->events[i]);
 }
 
 static void add_plain(struct bc_stats *s, const struct bc_batch *batch)
@@ -95,9 +95,9 @@ static void add_plain(struct bc_stats *s, const struct bc_batch *batch)
 
 	set_hz(s, 0);
 	if (!s->options.is_totals)
-		bc_interval_stats_records(&s->clockline, batch->records, batch->record_count, tick);
+		bc_interval_stats_records(&s->intervals, batch->records, batch->record_count, tick);
 	else
-		bc_interval_stats_skip(&s->clockline, tick,
+		bc_interval_stats_skip(&s->intervals, tick,
 			bc_records_ticks(batch->records, batch->record_count, batch->tick),
 			batch->record_count);
 }
@@ -113,7 +113,7 @@ static void add_records(
 	} else if (batch->record_count != 0) {
 		add_plain(s, batch);
 	}
-	s->happenings.kinds[BC_ENTRY_REFERENCE] += batch->record_count;
+	s->counts.kinds[BC_ENTRY_REFERENCE] += batch->record_count;
 	bc_tally_records(&s->tally, batch->records, batch->record_count);
 	if (!s->options.is_totals)
 		bc_footprint_records(&s->footprint, batch->records, batch->record_count);
@@ -122,17 +122,17 @@ static void add_records(
 static void add_time(struct bc_stats *s, const struct bc_entry *entry)
 {
 	if (s->has_clock && entry->epoch != s->epoch)
-		bc_interval_stats_start(&s->clockline);
+		bc_interval_stats_start(&s->intervals);
 	s->has_clock = true;
 	s->epoch = entry->epoch;
 	set_hz(s, 0);
 	set_unit(s, entry->unit);
 	if (entry->has_delta && entry->delta == BC_TIME_NONE)
-		bc_interval_stats_break(&s->clockline);
+		bc_interval_stats_break(&s->intervals);
 	if (s->options.is_totals)
-		bc_interval_stats_skip(&s->clockline, entry->tick, entry->tick, 1);
+		bc_interval_stats_skip(&s->intervals, entry->tick, entry->tick, 1);
 	else
-		bc_interval_stats_tick(&s->clockline, entry->tick);
+		bc_interval_stats_tick(&s->intervals, entry->tick);
 }
 
 static int add_entry(struct bc_stats *s, const struct bc_entry *entry)
@@ -148,8 +148,8 @@ static int add_entry(struct bc_stats *s, const struct bc_entry *entry)
 			bc_footprint_reference(&s->footprint, &references[i]);
 	}
 	if (entry->kind == BC_ENTRY_EVENT && entry->note.event.kind == BC_EVENT_GAP)
-		bc_interval_stats_break(&s->clockline);
-	return bc_entry_counts_add(&s->happenings, entry);
+		bc_interval_stats_break(&s->intervals);
+	return bc_entry_counts_add(&s->counts, entry);
 }
 
 int bc_stats_gather(struct bc_stats *s, struct bc_trace *trace)
@@ -162,7 +162,7 @@ int bc_stats_gather(struct bc_stats *s, struct bc_trace *trace)
 	while (bc_trace_next(trace, &batch)) {
 		/* Each file that is not a segment has its own clock. */
 		if (trace->next != s->file && trace->format != BC_FORMAT_SEGMENT) {
-			bc_interval_stats_start(&s->clockline);
+			bc_interval_stats_start(&s->intervals);
 			s->has_clock = false;
 		}
 		s->file = trace->next;
@@ -172,8 +172,8 @@ int bc_stats_gather(struct bc_stats *s, struct bc_trace *trace)
 				return -ENOMEM;
 	}
 	bc_tally_settle(&s->tally);
-	bc_interval_stats_end(&s->clockline);
-	bc_entry_counts_sort(&s->happenings);
+	bc_interval_stats_end(&s->intervals);
+	bc_entry_counts_sort(&s->counts);
 	return 0;
 }
 
@@ -182,7 +182,7 @@ uint64_t bc_stats_entries(const struct bc_stats *s)
 	uint64_t sum = 0;
 
 	for (unsigned kind = 0; kind < BC_ENTRY_KINDS; kind++)
-		sum += kind != BC_ENTRY_EVENT ? s->happenings.kinds[kind] : 0;
+		sum += kind != BC_ENTRY_EVENT ? s->counts.kinds[kind] : 0;
 	return sum;
 }
 
@@ -191,7 +191,7 @@ double bc_stats_hz(const struct bc_stats *s)
 	static const double units[BC_UNITS] = {
 		[BC_UNIT_NS] = 1e9, [BC_UNIT_PS] = 1e12, [BC_UNIT_US] = 1e6};
 
-	if (s->clockline.references == 0 || s->is_unit_mixed || s->is_hz_mixed)
+	if (s->intervals.references == 0 || s->is_unit_mixed || s->is_hz_mixed)
 		return 0;
 	return units[s->unit] != 0 ? units[s->unit] : (double)s->clock_hz;
 }

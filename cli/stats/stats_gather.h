@@ -26,8 +26,8 @@ struct bc_stats {
 	enum bc_format format;
 	int files;
 	struct bc_tally tally;
-	struct bc_entry_counts happenings;
-	struct bc_interval_stats clockline;
+	struct bc_entry_counts counts;
+	struct bc_interval_stats intervals;
 	struct bc_drift drift;
 	struct bc_footprint footprint;
 	uint8_t unit;         /* of the ticks: enum bc_unit */

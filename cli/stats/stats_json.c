@@ -328,7 +328,7 @@ static void add_drift(struct maker *m, json_t *time, const struct bc_stats *s)
 
 static void add_time(struct maker *m, json_t *root, const struct bc_stats *s)
 {
-	const struct bc_interval_stats *c = &s->clockline;
+	const struct bc_interval_stats *c = &s->intervals;
 	double hz = bc_stats_hz(s);
 
 	if (c->references == 0) {
@@ -355,7 +355,7 @@ static void add_time(struct maker *m, json_t *root, const struct bc_stats *s)
 
 json_t *bc_stats_json(const struct bc_stats *s)
 {
-	const struct bc_entry_counts *h = &s->happenings;
+	const struct bc_entry_counts *h = &s->counts;
 	json_t *root = json_object();
 	struct maker m = {.ok = root != NULL};
 

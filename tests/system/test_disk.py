@@ -687,7 +687,7 @@ def test_a_service_continues_when_its_directory_is_created_again(tmp):
     assert segments
     verify(segments)
     # More may have been lost after the last status.
-    reported = int(re.search(r"samples lost: .*?(\d+) \(disk stuck\)", daemon.err.decode())[1])
+    reported = int(re.search(r"gaps recorded: .*samples lost: .*?(\d+) \(disk stuck\)", daemon.err.decode())[1])
     assert reported >= watch.last["counts"]["dropped"]["disk"] > 100_000, reported
     equal(lost_by_cause(segments).get("disk"), reported, "losses on record")
 

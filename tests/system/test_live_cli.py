@@ -986,7 +986,7 @@ def test_every_command_of_the_tour_works(tmp):
                     # It was over before it could be cancelled.
                     buscap("replay", "--speed", "0.001", "--clock-hz", "66M", tmp / "bus.bcp1", env=env)
                     done = run("sh", "-c", line, env=env)
-                elif done.returncode == 1 and b"under way" in done.stderr:
+                elif done.returncode == 1 and b"is in progress" in done.stderr:
                     done = again(line)
                 equal(done.returncode, 0, f"{line}: {done.stderr.decode()}")
                 assert done.stdout or words[0] == "mkdir" or words[1] in ("trigger", "sim"), line

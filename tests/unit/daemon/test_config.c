@@ -228,17 +228,17 @@ TEST_F(an_error_names_file_and_line)
 		{"[recording]\nmetadata.a = \xff\n", "is not UTF-8"},
 		{"[recording]\nmetadata = x\n", ":2: [recording] metadata: no such key"},
 		{"[filter]\nkeep = all\n", ":2: keep = all: all: "},
-		{"[filter]\nkeep.a b = proc=1\n", ":2: keep.a b: a name "},
+		{"[filter]\nkeep.a b = proc=1\n", ":2: keep.a b: a name must"},
 		{"[filter]\ndrop = proc=1\n", ":2: [filter] drop: no such key"},
 		{"[trigger]\nwhen = gap\n", ":2: [trigger] when: no such key"},
-		{"[trigger a.b]\nwhen = gap\n", ":2: [trigger a.b]: the name of"},
+		{"[trigger a.b]\nwhen = gap\n", ":2: [trigger a.b]: a trigger's name"},
 		{"[trigger x]\nwhen = now\n", ":2: when = now: now: "},
-		{"[trigger x]\nwhen = idle\n", ":2: when = idle: "},
-		{"[trigger x]\nwhen = idle 0\n", ":2: when = idle 0: "},
-		{"[trigger x]\naction = beep\n", ":2: action = beep: an action is"},
-		{"[trigger x]\npre = much\n", ":2: pre = much: not a length"},
-		{"[trigger x]\npost = all\n", ":2: post = all: post is"},
-		{"[trigger x]\ntext = \xc3(\n", "a text is up to"},
+		{"[trigger x]\nwhen = idle\n", ":2: when = idle: idle needs"},
+		{"[trigger x]\nwhen = idle 0\n", ":2: when = idle 0: idle needs"},
+		{"[trigger x]\naction = beep\n", ":2: action = beep: not an action"},
+		{"[trigger x]\npre = much\n", ":2: pre = much: "},
+		{"[trigger x]\npost = all\n", ":2: post = all: must be"},
+		{"[trigger x]\ntext = \xc3(\n", ":2: text = "},
 		{"[trigger x]\nholdoff = x\n", ":2: holdoff = x"},
 		{"[trigger x]\nwhy = x\n", ":2: why = x: no such key"},
 		{"[pipeline\n", ":1: expected [section]"},
@@ -403,7 +403,7 @@ TEST_F(incomplete_triggers_are_rejected)
 	set(f, "trigger x", "post", "1G");
 	assert_valid(f);
 	set(f, "trigger x", "action", "toggle");
-	assert_invalid(f, "trigger x: post requires action");
+	refuse(f, "trigger x: post requires action start");
 	set(f, "trigger y", "action", "mark");
 	set(f, "trigger x", "action", "start");
 	assert_invalid(f, "trigger y: when is missing");
