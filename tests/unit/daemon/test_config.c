@@ -403,7 +403,7 @@ TEST_F(incomplete_triggers_are_rejected)
 	set(f, "trigger x", "post", "1G");
 	assert_valid(f);
 	set(f, "trigger x", "action", "toggle");
-	refuse(f, "trigger x: post requires action start");
+	assert_invalid(f, "trigger x: post requires action start");
 	set(f, "trigger y", "action", "mark");
 	set(f, "trigger x", "action", "start");
 	assert_invalid(f, "trigger y: when is missing");
