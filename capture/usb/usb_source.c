@@ -18,12 +18,12 @@
  * afterwards. The state is board.state. Only usb_set_state() changes it; it also does what has to
  * be done on entering a state. usb_in_STATE() handles the events of one state.
  *
- *     detached ──found──> opening ──started──> streaming ──fault, unplug, stop──> stopping
- *        ^                   │                     ^                              │ │ │
- *        │                   └──────failed─────────┼──────────> stopping          │ │ │
- *        ├──after a while── back-off <─────────────┼──────closed, retry───────────┘ │ │
- *        └─────────────────────────────────────────┼──────closed, unplugged─────────┘ │
- *                                                  └──────stall cleared───────────────┘
+ *     detached --found--> opening --started--> streaming --fault, unplug, stop--> stopping
+ *        ^                   |                     ^                              | | |
+ *        |                   +------failed---------+----------> stopping          | | |
+ *        +--after a while-- back-off <-------------+------closed, retry-----------+ | |
+ *        +-----------------------------------------+------closed, unplugged---------+ |
+ *                                                  +------stall cleared---------------+
  */
 
 /* How often a streaming board is checked for silence, missing transfers and the end of a drain. */
