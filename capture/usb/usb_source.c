@@ -18,12 +18,12 @@
  * afterwards. The state is board.state. Only usb_set_state() changes it; it also does what has to
  * be done on entering a state. usb_in_STATE() handles the events of one state.
  *
- *     detached ──found──> opening ──started──> streaming ──fault, unplug, stop──> stopping
- *        ^                   │                     ^                              │ │ │
- *        │                   └──────failed─────────┼──────────> stopping          │ │ │
- *        ├──after a while── back-off <─────────────┼──────closed, retry───────────┘ │ │
- *        └─────────────────────────────────────────┼──────closed, unplugged─────────┘ │
- *                                                  └──────stall cleared───────────────┘
+ *     detached --found--> opening --started--> streaming --fault, unplug, stop--> stopping
+ *        ^                   |                     ^                              | | |
+ *        |                   +------failed---------+----------> stopping          | | |
+ *        +--after a while-- back-off <-------------+------closed, retry-----------+ | |
+ *        +-----------------------------------------+------closed, unplugged---------+ |
+ *                                                  +------stall cleared---------------+
  */
 
 /* How often a streaming board is checked for silence, missing transfers and the end of a drain. */
@@ -176,6 +176,13 @@ static void usb_stop_for(struct usb_source *u, enum usb_then then)
 	usb_set_state(u, BC_BOARD_STOPPING);
 }
 
+static void usb_stop_timers(struct usb_source *u)
+{
+	uv_timer_stop(&u->timer);
+	uv_timer_stop(&u->watch);
+	uv_timer_stop(&u->wait);
+}
+
 /* Reports the end of the stream to the sink. */
 static void usb_report_end(struct usb_source *u)
 {
@@ -183,9 +190,7 @@ static void usb_report_end(struct usb_source *u)
 
 	if (u->framer.is_ended)
 		return;
-	uv_timer_stop(&u->timer);
-	uv_timer_stop(&u->watch);
-	uv_timer_stop(&u->wait);
+	usb_stop_timers(u);
 	bc_usb_framer_resume(&u->framer);
 	u->framer.is_ended = true;
 	sink->end(sink->context, u->end_status, u->end_what);
@@ -195,9 +200,7 @@ static void usb_report_end(struct usb_source *u)
 static void usb_finish(struct usb_source *u)
 {
 	usb_report_end(u);
-	uv_timer_stop(&u->timer);
-	uv_timer_stop(&u->watch);
-	uv_timer_stop(&u->wait);
+	usb_stop_timers(u);
 	bc_usb_jobs_drop_found(&u->jobs);
 	u->has_ended = true;
 	u->board.state = BC_BOARD_DETACHED;

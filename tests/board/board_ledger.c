@@ -25,7 +25,7 @@ static struct board_piece *newest(const struct board_ledger *ledger)
 
 static void count_frame(const struct board_piece *p, struct board_sent *sums)
 {
-	uint64_t given = p->whole + p->behind;
+	uint64_t given = p->whole + p->after_hole;
 	bool is_flipped = p->flipped_at != BOARD_NOT_FLIPPED;
 	bool is_whole = p->whole == p->bytes;
 
@@ -47,7 +47,7 @@ static void count_frame(const struct board_piece *p, struct board_sent *sums)
 /* Returns what a piece adds to the sums in its current state. */
 static struct board_sent count_piece(const struct board_piece *p)
 {
-	struct board_sent sums = {.bytes = p->whole + p->behind};
+	struct board_sent sums = {.bytes = p->whole + p->after_hole};
 
 	switch (p->kind) {
 	case BOARD_PIECE_FRAME:
@@ -99,7 +99,7 @@ void board_ledger_give(struct board_ledger *ledger, uint64_t bytes)
 	struct board_sent before = count_piece(piece);
 
 	if (piece->has_hole)
-		piece->behind += bytes;
+		piece->after_hole += bytes;
 	else
 		piece->whole += bytes;
 	recount(ledger, &before, piece);
@@ -123,7 +123,8 @@ bool board_ledger_is_open(const struct board_ledger *ledger)
 
 bool board_ledger_is_begun(const struct board_ledger *ledger)
 {
-	return board_ledger_is_open(ledger) && newest(ledger)->whole + newest(ledger)->behind != 0;
+	return board_ledger_is_open(ledger) &&
+	       newest(ledger)->whole + newest(ledger)->after_hole != 0;
 }
 
 void board_ledger_close(struct board_ledger *ledger)
@@ -145,7 +146,7 @@ bool board_ledger_undo(struct board_ledger *ledger, uint64_t bytes)
 	for (uint64_t i = 0; i < kept && given < bytes; i++) {
 		const struct board_piece *piece =
 			&ledger->pieces[(ledger->count - 1 - i) % BOARD_LEDGER_PIECES];
-		given += piece->whole + piece->behind;
+		given += piece->whole + piece->after_hole;
 	}
 	if (given < bytes)
 		return false;
@@ -153,13 +154,13 @@ bool board_ledger_undo(struct board_ledger *ledger, uint64_t bytes)
 		struct board_piece *piece =
 			&ledger->pieces[(ledger->count - 1 - i) % BOARD_LEDGER_PIECES];
 		struct board_sent before = count_piece(piece);
-		uint64_t behind = bytes < piece->behind ? bytes : piece->behind;
-		piece->behind -= behind;
-		bytes -= behind;
+		uint64_t after = bytes < piece->after_hole ? bytes : piece->after_hole;
+		piece->after_hole -= after;
+		bytes -= after;
 		uint64_t whole = bytes < piece->whole ? bytes : piece->whole;
 		piece->whole -= whole;
 		bytes -= whole;
-		if (behind + whole != 0)
+		if (after + whole != 0)
 			piece->has_hole = true;
 		recount(ledger, &before, piece);
 	}

@@ -26,7 +26,7 @@ struct board_piece {
 	uint64_t samples;    /* samples in it */
 	uint64_t flipped_at; /* the byte with a flipped bit, or BOARD_NOT_FLIPPED */
 	uint64_t whole;      /* bytes sent from its start up to the first hole */
-	uint64_t behind;     /* bytes sent after the hole */
+	uint64_t after_hole; /* bytes sent after the hole */
 };
 
 #define BOARD_LEDGER_PIECES 65536

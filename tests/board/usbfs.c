@@ -397,18 +397,6 @@ unsigned usbfs_in_flight(void)
 	return n;
 }
 
-unsigned usbfs_open_nodes(void)
-{
-	unsigned n = 0;
-
-	usbfs_lock();
-	for (const struct usbfs_port *port = usbfs_k.ports; port != NULL; port = port->next)
-		for (const struct usbfs_node *node = port->nodes; node != NULL; node = node->next)
-			n++;
-	usbfs_unlock();
-	return n;
-}
-
 /* Start and stop */
 
 void usbfs_start(void)

@@ -86,9 +86,6 @@ void usbfs_bind_driver(struct usbfs_port *port, const char *name);
 /* Returns the number of submitted, incomplete URBs on all devices. */
 unsigned usbfs_in_flight(void);
 
-/* Returns the number of open device descriptors, including those of unplugged devices. */
-unsigned usbfs_open_nodes(void);
-
 /* Properties of the kernel and its host controller. */
 
 /* USBDEVFS_CAP_* of linux/usbdevice_fs.h. Default is xHCI: libusb submits a transfer as one URB.
@@ -130,8 +127,6 @@ enum usbfs_call {
 	USBFS_SYSFS,   /* opens a file in /sys/bus/usb */
 	USBFS_CALLS
 };
-
-const char *usbfs_call_name(enum usbfs_call call);
 
 /* Makes calls of this kind fail: from now on `skip` succeed, then `count` fail with this errno
  * without any effect. count 0 cancels it. */

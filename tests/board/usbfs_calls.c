@@ -31,7 +31,7 @@ int __open64_2(const char *path, int flags);
 int __openat_2(int dir_fd, const char *path, int flags);
 int __openat64_2(int dir_fd, const char *path, int flags);
 
-static const char *behind(const char *path, const char *prefix)
+static const char *skip_prefix(const char *path, const char *prefix)
 {
 	size_t n = strlen(prefix);
 
@@ -51,8 +51,8 @@ static int result(int value)
 /* Opens the simulated file at this path. Returns a descriptor, -1 with errno, or NOT_OURS. */
 static int open_ours(const char *path)
 {
-	const char *node = behind(path, "/dev/bus/usb/");
-	const char *file = behind(path, "/sys/bus/usb/devices/");
+	const char *node = skip_prefix(path, "/dev/bus/usb/");
+	const char *file = skip_prefix(path, "/sys/bus/usb/devices/");
 	char device[16];
 	char attribute[32];
 	unsigned bus;

@@ -30,29 +30,6 @@ static struct {
 	void *context;
 } f = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-const char *usbfs_call_name(enum usbfs_call call)
-{
-	static const char *const names[USBFS_CALLS] = {
-		[USBFS_OPEN] = "open",
-		[USBFS_CLOSE] = "close",
-		[USBFS_SUBMIT] = "submit",
-		[USBFS_REAP] = "reap",
-		[USBFS_DISCARD] = "discard",
-		[USBFS_CLAIM] = "claim",
-		[USBFS_RELEASE] = "release",
-		[USBFS_SET_INTERFACE] = "set interface",
-		[USBFS_SET_CONFIGURATION] = "set configuration",
-		[USBFS_CLEAR_HALT] = "clear halt",
-		[USBFS_RESET] = "reset",
-		[USBFS_CONTROL] = "control",
-		[USBFS_DRIVER] = "driver",
-		[USBFS_ASK] = "ask",
-		[USBFS_SYSFS] = "sysfs",
-	};
-
-	return names[call];
-}
-
 void usbfs_faults_reset(void)
 {
 	pthread_mutex_lock(&f.lock);

@@ -148,20 +148,20 @@ static int get_driver(struct usbfs_port *port, struct usbdevfs_getdriver *get)
 	return 0;
 }
 
-static int disconnect_claim(struct usbfs_node *node, const struct usbdevfs_disconnect_claim *wanted)
+static int disconnect_claim(struct usbfs_node *node, const struct usbdevfs_disconnect_claim *args)
 {
 	struct usbfs_port *port = node->port;
-	unsigned interface = wanted->interface;
+	unsigned interface = args->interface;
 
 	if (!is_interface(port, interface))
 		return -EINVAL;
 	bool has_driver = interface == 0 && port->has_driver;
 	const char *driver = port->owners[interface] != NULL ? "usbfs" : port->driver;
 	if (has_driver || port->owners[interface] != NULL) {
-		bool is_named = strncmp(wanted->driver, driver, sizeof(wanted->driver)) == 0;
-		if ((wanted->flags & USBDEVFS_DISCONNECT_CLAIM_IF_DRIVER) != 0 && !is_named)
+		bool is_named = strncmp(args->driver, driver, sizeof(args->driver)) == 0;
+		if ((args->flags & USBDEVFS_DISCONNECT_CLAIM_IF_DRIVER) != 0 && !is_named)
 			return -EBUSY;
-		if ((wanted->flags & USBDEVFS_DISCONNECT_CLAIM_EXCEPT_DRIVER) != 0 && is_named)
+		if ((args->flags & USBDEVFS_DISCONNECT_CLAIM_EXCEPT_DRIVER) != 0 && is_named)
 			return -EBUSY;
 		port->has_driver = has_driver ? false : port->has_driver;
 		port->owners[interface] = NULL;
@@ -170,34 +170,34 @@ static int disconnect_claim(struct usbfs_node *node, const struct usbdevfs_disco
 }
 
 /* A detached driver is reattached on request. */
-static int driver_ioctl(struct usbfs_port *port, const struct usbdevfs_ioctl *wanted)
+static int driver_ioctl(struct usbfs_port *port, const struct usbdevfs_ioctl *args)
 {
-	if (wanted->ifno < 0 || !is_interface(port, (unsigned)wanted->ifno))
+	if (args->ifno < 0 || !is_interface(port, (unsigned)args->ifno))
 		return -EINVAL;
-	bool is_bound = (wanted->ifno == 0 && port->has_driver) || port->owners[wanted->ifno];
-	if ((unsigned)wanted->ioctl_code == USBDEVFS_DISCONNECT) {
+	bool is_bound = (args->ifno == 0 && port->has_driver) || port->owners[args->ifno];
+	if ((unsigned)args->ioctl_code == USBDEVFS_DISCONNECT) {
 		if (!is_bound)
 			return -ENODATA;
-		port->owners[wanted->ifno] = NULL;
+		port->owners[args->ifno] = NULL;
 		port->has_driver = false;
 		return 0;
 	}
-	if ((unsigned)wanted->ioctl_code != USBDEVFS_CONNECT)
+	if ((unsigned)args->ioctl_code != USBDEVFS_CONNECT)
 		return -ENOTTY;
 	if (is_bound)
 		return -EBUSY;
-	port->has_driver = wanted->ifno == 0 && port->driver[0] != '\0';
+	port->has_driver = args->ifno == 0 && port->driver[0] != '\0';
 	return port->has_driver;
 }
 
-static int control_and_wait(struct usbfs_node *node, const struct usbdevfs_ctrltransfer *wanted)
+static int control_and_wait(struct usbfs_node *node, const struct usbdevfs_ctrltransfer *args)
 {
-	uint8_t setup[8] = {wanted->bRequestType, wanted->bRequest};
+	uint8_t setup[8] = {args->bRequestType, args->bRequest};
 
-	bc_write_le16(setup + 2, wanted->wValue);
-	bc_write_le16(setup + 4, wanted->wIndex);
-	bc_write_le16(setup + 6, wanted->wLength);
-	int n = usbfs_control_board(node->port, setup, wanted->data);
+	bc_write_le16(setup + 2, args->wValue);
+	bc_write_le16(setup + 4, args->wIndex);
+	bc_write_le16(setup + 6, args->wLength);
+	int n = usbfs_control_board(node->port, setup, args->data);
 	usbfs_serve(node->port);
 	return n;
 }

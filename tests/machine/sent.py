@@ -147,10 +147,10 @@ def _find_first(recording, frames, start):
     raise AssertionError(f"{recording.id}: its first record (tick {tick}) was never sent")
 
 
-def _first_difference(got, wanted):
-    for at in range(0, len(wanted), 12):
-        if got[at : at + 12] != wanted[at : at + 12]:
-            return at // 12, got[at : at + 12].hex(), wanted[at : at + 12].hex()
+def _first_difference(got, expected):
+    for at in range(0, len(expected), 12):
+        if got[at : at + 12] != expected[at : at + 12]:
+            return at // 12, got[at : at + 12].hex(), expected[at : at + 12].hex()
     return None
 
 
@@ -200,12 +200,12 @@ def compare(recording, frames, start):
         if made.records:
             tick = frame.tick + made.ticks[0]
             time = NO_DELTA if before is None or tick - before >= NO_DELTA else tick - before
-            wanted = made.records[:8] + struct.pack("<I", time) + made.records[12:]
-            got = recording.records[12 * at : 12 * at + len(wanted)]
-            is_cut = len(got) < len(wanted)
-            assert wanted.startswith(got), (
-                f"{recording.id}: record {at} and on: (number, got, wanted) "
-                f"{_first_difference(got, wanted)} of frame {i}, sequence {frame.sequence}")
+            expected = made.records[:8] + struct.pack("<I", time) + made.records[12:]
+            got = recording.records[12 * at : 12 * at + len(expected)]
+            is_cut = len(got) < len(expected)
+            assert expected.startswith(got), (
+                f"{recording.id}: record {at} and on: (number, got, expected) "
+                f"{_first_difference(got, expected)} of frame {i}, sequence {frame.sequence}")
             starts.append((at, i))
             at += len(got) // 12
             before = frame.tick + made.ticks[len(got) // 12 - 1]

@@ -54,12 +54,12 @@ class Context:
     def configure(self, text):
         self.run(f"cat >{CONF} <<'END'\n{text}\nEND")
 
-    def is_recording(self, behind=0, timeout=60, options=""):
-        """Waits until it is recording and this recording has more than `behind` records. Returns the status."""
+    def is_recording(self, more_than=0, timeout=60, options=""):
+        """Waits until it is recording and this recording has more than `more_than` records. Returns the status."""
         end = time.monotonic() + timeout * TIME_FACTOR
         while True:
             status = self.status(options)
-            if status["state"] == "recording" and status["recording"]["records"] > behind:
+            if status["state"] == "recording" and status["recording"]["records"] > more_than:
                 return status
             assert time.monotonic() < end, f"no records within {timeout * TIME_FACTOR} s: {status}"
             time.sleep(0.2)

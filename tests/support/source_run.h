@@ -26,11 +26,11 @@ struct source_run {
 	int free_fd; /* the first free descriptor before the run */
 
 	/* How the sink behaves. */
-	unsigned refusals;      /* of each piece before it is consumed */
-	enum source_act act;    /* what it does ... */
-	uint32_t act_at;        /* ... after this many pieces; 0: at the start */
-	bool acts_in_call;       /* in the source's call instead of on the next turn */
-	bool closes_in_end; /* closes in sink.end() */
+	unsigned refusals;   /* of each piece before it is consumed */
+	enum source_act act; /* what it does ... */
+	uint32_t act_at;     /* ... after this many pieces; 0: at the start */
+	bool acts_in_call;   /* in the source's call instead of on the next turn */
+	bool closes_in_end;  /* closes in sink.end() */
 
 	/* Called for each consumed piece; may be NULL. */
 	void (*on_piece)(void *context, const struct bc_source_data *data);

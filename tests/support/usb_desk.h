@@ -132,6 +132,18 @@ static inline void desk_finish(struct desk *desk)
 	assert_int_equal(free_fd(), desk->free_fd);
 }
 
+static inline void desk_open(struct desk *desk)
+{
+	desk_init(desk);
+	open_board(desk);
+}
+
+static inline void desk_close(struct desk *desk)
+{
+	close_board(desk);
+	desk_finish(desk);
+}
+
 static inline int desk_request(
 	libusb_device_handle *handle, uint8_t type, uint8_t number, uint8_t *data, uint16_t length)
 {

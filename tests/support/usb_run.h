@@ -228,6 +228,14 @@ static inline void usb_run_start(struct usb_run *run)
 	assert_int_equal(bc_source_start(run->source, &sink), 0);
 }
 
+/* Plugs in a board A1 with this rate and starts the source. */
+static inline void usb_run_stream(struct usb_run *run, uint64_t rate)
+{
+	usb_run_board(run, rate);
+	usb_run_plug(run);
+	usb_run_start(run);
+}
+
 #define usb_run_until(run, condition)                                               \
 	do {                                                                        \
 		uint64_t end_ns = uv_hrtime() + RUN_SECONDS * UINT64_C(1000000000); \

@@ -163,7 +163,7 @@ def test_the_time_of_raw6_is_the_hosts():
                 start = time.monotonic()
                 board.plug()
                 daemon.wait_more()
-                begun = time.monotonic()
+                started = time.monotonic()
                 daemon.wait_more(RATE // 2)
                 ends = time.monotonic()
                 board.unplug()
@@ -175,9 +175,9 @@ def test_the_time_of_raw6_is_the_hosts():
             recorded = daemon.check(board, gaps={"unplugged": 1})
         equal(len(recorded.epochs), 1, "the host's clock continues")
         equal({s["source"]["clock_hz"] for s in info(segments(tmp / "out"))}, {clock_hz}, "clock_hz")
-        # The latest samples arrived after `ends`, the first before `begun`.
+        # The latest samples arrived after `ends`, the first before `started`.
         seconds = (recorded.ticks[-1] - recorded.ticks[0]) / clock_hz
-        assert ends - begun < seconds < over - start, (begun - start, ends - start, over - start, seconds)
+        assert ends - started < seconds < over - start, (started - start, ends - start, over - start, seconds)
 
     harness.each(one, [("answer", "", 66_000_000), ("stall", "", 1_000_000_000),
                        ("stall", ",clock_hz=1000000", 1_000_000)], workers=WORKERS)
@@ -266,7 +266,7 @@ def test_a_board_is_used_when_its_permissions_are_set(tmp):
         infos = info(segments(tmp / "out"))
         for segment in infos:
             equal((segment["source"]["kind"], segment["source"]["clock_hz"], segment["board"]),
-                  ("usb", 66_000_000, {"serial": "A1", "firmware": "sim-1.0"}), "what the segments say of it")
+                  ("usb", 66_000_000, {"serial": "A1", "firmware": "sim-1.0"}), "the segments' metadata")
         equal(sum(s["records"] for s in infos) > 0, True, "records")
         equal(daemon.log.count("Permission denied"), 1, "logged once")
         assert daemon.logged("no board 1209:0001", "waiting for it"), daemon.log

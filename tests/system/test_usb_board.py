@@ -17,7 +17,7 @@ def counts_of(capture):
 
 
 def check_stream(tmp, board, figures, gaps=0):
-    """Every byte that left the board arrived and is correct. A paced board's FIFO is large enough for a busy machine."""
+    """Every byte that left the board arrived and is correct. A paced board's FIFO suffices for a busy machine."""
     sent = board.sent()
     equal(figures["bytes"], sent["bytes"], "bytes")
     counts = counts_of(tmp / "capture")

@@ -98,7 +98,7 @@ class Guest:
     def wait(self, kind, number=None):
         """Returns the body of the next packet, which must be of this kind."""
         packet = self.receive()
-        assert packet is not None and packet.kind == kind, f"wanted {kind}, got {packet}"
+        assert packet is not None and packet.kind == kind, f"expected {kind}, got {packet}"
         if number is not None:
             equal(packet.id, number, "id")
         return packet.body
@@ -378,8 +378,8 @@ def test_a_stream_matches_the_boards_counts_and_the_bus(tmp):
         equal(frames.at, len(guest.stream), "whole frames")
         equal((sent["bytes"], sent["frames"], sent["samples"]), (len(guest.stream), frames.frames, frames.samples))
         equal((frames.lost, sent["torn_frames"], sent["starts"], sent["stops"]), (0, 0, 1, 1))
-        wanted = sim_records(FIRST, seed=5, agents=3)
-        equal(recorded(tmp, guest.stream)[: len(wanted)], wanted, "the records")
+        expected = sim_records(FIRST, seed=5, agents=3)
+        equal(recorded(tmp, guest.stream)[: len(expected)], expected, "the records")
 
 
 def test_a_slow_stream_arrives_in_small_transfers(tmp):
@@ -411,11 +411,11 @@ def test_raw6_streams_without_a_start(tmp):
         guest.configure()
         equal(guest.control(0x41, START)[0], STALL, "START")
         guest.stream_until(has_bytes(6 * FIRST + volume(2)))
-        wanted = sim_records(FIRST)
-        records = recorded(tmp, guest.stream[: len(guest.stream) // 6 * 6], ",format=raw6")[: len(wanted)]
-        equal(len(records), len(wanted))
+        expected = sim_records(FIRST)
+        records = recorded(tmp, guest.stream[: len(guest.stream) // 6 * 6], ",format=raw6")[: len(expected)]
+        equal(len(records), len(expected))
         equal([records[i : i + 6] for i in range(0, len(records), 12)],
-              [wanted[i : i + 6] for i in range(0, len(wanted), 12)], "addresses, types and sizes")
+              [expected[i : i + 6] for i in range(0, len(expected), 12)], "addresses, types and sizes")
 
 
 def test_an_ftdi_chip_sends_its_status_before_each_packet(tmp):
@@ -481,10 +481,10 @@ def test_transfers_cancelled_on_their_way_are_counted(tmp):
         last = guest.receive_bulk()
         for number in (ids[0], ids[1], ids[1], 99):
             guest.cancel(number)
-        wanted = {"transfers": 2, "bytes": len(last[2]) + len(taken[1][2])}
-        wait_until(lambda: json.loads(board.query("crossed")) == wanted, "it is counted")
+        expected = {"transfers": 2, "bytes": len(last[2]) + len(taken[1][2])}
+        wait_until(lambda: json.loads(board.query("crossed")) == expected, "it is counted")
         board.command("unplug")
-        equal(json.loads(board.query("crossed")), wanted, "the connection is over")
+        equal(json.loads(board.query("crossed")), expected, "the connection is over")
 
 
 def test_a_reset_or_a_new_configuration_cancels_what_is_held(tmp):
@@ -536,12 +536,12 @@ def test_failed_transfers_have_their_status_and_the_data_before_it(tmp):
     with Board(tmp, "--rate", "max") as board, Guest(board) as guest:
         guest.configure()
         guest.start()
-        for command, wanted in (("overflow 100", BABBLE), ("protocol-error", IOERROR), ("timeout 1000", TIMEOUT)):
+        for command, expected in (("overflow 100", BABBLE), ("protocol-error", IOERROR), ("timeout 1000", TIMEOUT)):
             board.command(command)
             guest.submit(2)
             _, status, data = guest.receive_bulk()
-            equal(status, wanted, command)
-            if wanted == TIMEOUT:
+            equal(status, expected, command)
+            if expected == TIMEOUT:
                 equal(len(data), 1000)
             equal(guest.receive_bulk()[1], SUCCESS, f"after {command}")
 

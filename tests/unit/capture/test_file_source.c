@@ -157,7 +157,7 @@ TEST_F(a_file_of_a_few_bytes_arrives_whole)
 	}
 }
 
-TEST_F(a_large_file_arrives_whole_even_if_pieces_are_refused)
+TEST_F(files_arrive_whole_even_if_pieces_are_refused)
 {
 	for (unsigned refusals = 0; refusals <= 3; refusals++) {
 		struct source_run run;
@@ -168,13 +168,7 @@ TEST_F(a_large_file_arrives_whole_even_if_pieces_are_refused)
 		assert_true(run.pieces > 4);
 		assert_gave(&run, f->large.bytes, f->large.n);
 		source_run_close(&run);
-	}
-}
 
-TEST_F(a_segment_arrives_by_chunk_even_if_chunks_are_refused)
-{
-	for (unsigned refusals = 0; refusals <= 3; refusals++) {
-		struct source_run run;
 		open_run(f, &run, "s", BC_FORMAT_UNKNOWN);
 		run.refusals = refusals;
 		source_run_all(&run);

@@ -125,8 +125,8 @@ TEST(a_source_can_be_closed_without_a_start)
 
 /* An endless source, stopped after `frames` frames; by the sink in its call or on the next turn;
  * with and without refused frames. */
-static void run_stopped(
-	struct source_run *run, uint32_t frames, bool acts_in_call, unsigned refusals, uint64_t rate)
+static void run_stopped(struct source_run *run, uint32_t frames, bool acts_in_call,
+	unsigned refusals, uint64_t rate)
 {
 	static const struct bc_sim_options endless = {.seed = 7, .agents = 2};
 

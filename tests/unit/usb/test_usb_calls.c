@@ -13,7 +13,7 @@ static const int errors[] = {EIO, ENODEV, ENOMEM, EBUSY, EACCES};
 #define ERRORS (sizeof(errors) / sizeof(errors[0]))
 
 /* Streams, stalls and streams again. */
-static void run_stream(struct usb_run *run)
+static void stream_through_stall(struct usb_run *run)
 {
 	usb_run_receive(run, 1000);
 	usb_run_command(run, "stall");
@@ -42,7 +42,7 @@ static unsigned count_calls(struct usb_run *run, enum usbfs_call call)
 {
 	begin_failing(run);
 	usb_run_start(run);
-	run_stream(run);
+	stream_through_stall(run);
 	usb_run_stop(run);
 	unsigned count = usbfs_calls_of(call);
 	usb_run_again(run);
@@ -68,7 +68,7 @@ TEST_RUN(every_call_that_fails_once_is_survived)
 				begin_failing(run);
 				usb_run_start(run);
 				usbfs_fail(call, errors[e], skip, 1);
-				run_stream(run);
+				stream_through_stall(run);
 				if (e == 0) /* a stop takes some time */
 					end_failing(run);
 				else
@@ -95,7 +95,7 @@ TEST_RUN(every_call_that_keeps_failing_is_reported)
 				usb_run_until(run, run->log_count != 0);
 				usb_run_wait(run, 3);
 				usbfs_fail(calls[i], 0, 0, 0);
-				run_stream(run);
+				stream_through_stall(run);
 				end_failing(run);
 			}
 		}

@@ -14,9 +14,7 @@ static const struct bc_board *board_of(const struct usb_run *run)
 
 static void run_start(struct usb_run *run, uint64_t rate)
 {
-	usb_run_board(run, rate);
-	usb_run_plug(run);
-	usb_run_start(run);
+	usb_run_stream(run, rate);
 	usb_run_receive(run, 10000);
 }
 

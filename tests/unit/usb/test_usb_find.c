@@ -223,9 +223,7 @@ TEST_RUN(the_source_streams_from_a_board_or_logs_the_reason)
 TEST_RUN(a_board_may_change_its_descriptors_at_any_time)
 {
 	for (size_t i = 0; i < LIES; i++) {
-		usb_run_board(run, 1000000);
-		usb_run_plug(run);
-		usb_run_start(run);
+		usb_run_stream(run, 1000000);
 		uv_run(&run->loop, UV_RUN_ONCE);
 		usb_run_command(run, lies[i].command);
 		usb_run_wait(run, 10);

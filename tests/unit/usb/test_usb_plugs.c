@@ -27,9 +27,7 @@ TEST_RUN(an_unplug_in_mid_stream_is_a_break_and_the_stream_continues)
 {
 	for (unsigned i = 0; i < 4; i++) {
 		usbfs_set_threaded(i % 2 != 0);
-		usb_run_board(run, 1000000);
-		usb_run_plug(run);
-		usb_run_start(run);
+		usb_run_stream(run, 1000000);
 		usb_run_receive(run, 10000);
 		if (i >= 2)
 			usbfs_hold_events(true);
@@ -58,9 +56,7 @@ TEST_RUN(an_unplug_in_mid_stream_is_a_break_and_the_stream_continues)
 /* The break is reported at the end if no data follows it. */
 TEST_RUN(a_stop_while_the_board_is_away_reports_the_break)
 {
-	usb_run_board(run, 1000000);
-	usb_run_plug(run);
-	usb_run_start(run);
+	usb_run_stream(run, 1000000);
 	usb_run_receive(run, 10000);
 	usbfs_unplug(run->port);
 	usb_run_until(run, usb_run_logged(run, "unplugged"));
@@ -153,9 +149,7 @@ TEST_RUN(a_board_is_selected_by_its_serial_number)
 
 TEST_RUN(after_an_unplug_only_the_same_board_is_used_again)
 {
-	usb_run_board(run, 1000000);
-	usb_run_plug(run);
-	usb_run_start(run);
+	usb_run_stream(run, 1000000);
 	usb_run_receive(run, 10000);
 	usbfs_unplug(run->port);
 	usb_run_until(run, usb_run_logged(run, "unplugged"));
@@ -266,9 +260,7 @@ TEST_RUN(the_back_off_of_a_flapping_board_doubles)
 {
 	run->options.back_off_ns = 1000000;
 	run->options.back_off_max_ns = 128000000;
-	usb_run_board(run, 1000000);
-	usb_run_plug(run);
-	usb_run_start(run);
+	usb_run_stream(run, 1000000);
 	/* Back-offs after all but the last: 1, 2, 4 .. 64, 128, 128 .. ms. */
 	assert_true(flap(run, 16) >= 127 + 8 * 128 - 15);
 	usb_run_receive(run, 100);
@@ -284,9 +276,7 @@ TEST_RUN(a_steady_board_that_starts_to_flap_backs_off_again)
 {
 	run->options.back_off_ns = 1000000;
 	run->options.back_off_max_ns = 128000000;
-	usb_run_board(run, 100000);
-	usb_run_plug(run);
-	usb_run_start(run);
+	usb_run_stream(run, 100000);
 	usb_run_wait(run, 5200);
 	/* After the first but one: 1, 2, 4 .. ms. */
 	assert_true(flap(run, 16) >= 127 + 7 * 128 - 14);
@@ -422,9 +412,7 @@ TEST_RUN(a_thousand_unplugs_in_mid_stream_leak_nothing)
 	run->options.back_off_ns = 1;
 	run->options.back_off_max_ns = 1;
 	run->options.transfer_bytes = 8192;
-	usb_run_board(run, 0);
-	usb_run_plug(run);
-	usb_run_start(run);
+	usb_run_stream(run, 0);
 	usb_run_until(run, board_of(run)->state == BC_BOARD_STREAMING);
 	for (unsigned i = 0; i < times; i++) {
 		usb_run_receive(run, 100);

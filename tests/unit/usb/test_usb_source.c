@@ -22,9 +22,7 @@ static void check_whole(struct usb_run *run)
 
 TEST_RUN(every_sample_of_a_streaming_board_arrives)
 {
-	usb_run_board(run, 1000000);
-	usb_run_plug(run);
-	usb_run_start(run);
+	usb_run_stream(run, 1000000);
 	usb_run_receive(run, 100000);
 	assert_int_equal(run->source->board->state, BC_BOARD_STREAMING);
 	usb_run_stop(run);
@@ -40,9 +38,7 @@ TEST_RUN(every_sample_of_a_streaming_board_arrives)
 
 TEST_RUN(a_board_that_sends_no_last_frame_leaves_a_gap_at_the_end)
 {
-	usb_run_board(run, 1000000);
-	usb_run_plug(run);
-	usb_run_start(run);
+	usb_run_stream(run, 1000000);
 	usb_run_receive(run, 10000);
 	usb_run_command(run, "freeze");
 	usb_run_stop(run);
@@ -55,9 +51,7 @@ TEST_RUN(a_board_that_sends_no_last_frame_leaves_a_gap_at_the_end)
 
 TEST_RUN(a_board_unplugged_while_stopping_leaves_a_gap_at_the_end)
 {
-	usb_run_board(run, 1000000);
-	usb_run_plug(run);
-	usb_run_start(run);
+	usb_run_stream(run, 1000000);
 	usb_run_receive(run, 10000);
 	usb_run_command(run, "freeze");
 	bc_source_stop(run->source);
@@ -75,9 +69,7 @@ TEST_RUN(a_board_unplugged_while_stopping_leaves_a_gap_at_the_end)
 /* Returns the duration. */
 static uint64_t stop_slowly(struct usb_run *run)
 {
-	usb_run_board(run, 1000000);
-	usb_run_plug(run);
-	usb_run_start(run);
+	usb_run_stream(run, 1000000);
 	usb_run_receive(run, 10000);
 	usb_run_command(run, "freeze");
 	uint64_t frozen_ns = uv_hrtime();
@@ -105,9 +97,7 @@ TEST_RUN(a_board_that_stops_slowly_is_read_to_its_last_frame)
 
 TEST_RUN(the_boards_answers_are_in_the_status)
 {
-	usb_run_board(run, 1000000);
-	usb_run_plug(run);
-	usb_run_start(run);
+	usb_run_stream(run, 1000000);
 	usb_run_receive(run, 1000);
 	const struct bc_board *b = run->source->board;
 	assert_true(b->is_present);
@@ -233,9 +223,7 @@ TEST_RUN(a_board_at_full_speed_is_accounted_for)
 
 TEST_RUN(a_stop_drains_the_board)
 {
-	usb_run_board(run, 1000000);
-	usb_run_plug(run);
-	usb_run_start(run);
+	usb_run_stream(run, 1000000);
 	usb_run_receive(run, 1000);
 	usb_run_command(run, "freeze");
 	usb_run_wait(run, 60);
@@ -253,9 +241,7 @@ TEST_RUN(a_stop_drains_the_board)
 
 TEST_RUN(an_unrequested_last_frame_ends_the_stream_a_second_later)
 {
-	usb_run_board(run, 1000000);
-	usb_run_plug(run);
-	usb_run_start(run);
+	usb_run_stream(run, 1000000);
 	usb_run_receive(run, 1000);
 	uint64_t since_ns = uv_hrtime();
 	usb_run_command(run, "last");
@@ -270,9 +256,7 @@ TEST_RUN(an_unrequested_last_frame_ends_the_stream_a_second_later)
 
 TEST_RUN(data_after_a_last_frame_continues_the_stream)
 {
-	usb_run_board(run, 100000);
-	usb_run_plug(run);
-	usb_run_start(run);
+	usb_run_stream(run, 100000);
 	usb_run_receive(run, 1000);
 	bc_source_last_frame(run->source);
 	usb_run_wait(run, 1200);
@@ -286,9 +270,7 @@ TEST_RUN(a_board_that_does_not_stop_sending_is_cut_off)
 {
 	static const uint8_t zeros[512];
 
-	usb_run_board(run, 0);
-	usb_run_plug(run);
-	usb_run_start(run);
+	usb_run_stream(run, 0);
 	usbfs_set_threaded(true);
 	usbfs_replay(run->port, zeros, sizeof(zeros));
 	run->options.protocol = BC_FORMAT_RAW6;
@@ -315,9 +297,7 @@ TEST_RUN(a_stop_works_in_any_state)
 
 	/* Opening, and a little later. */
 	for (unsigned turns = 0; turns < 16; turns++) {
-		usb_run_board(run, 1000000);
-		usb_run_plug(run);
-		usb_run_start(run);
+		usb_run_stream(run, 1000000);
 		for (unsigned i = 0; i < turns; i++)
 			uv_run(&run->loop, UV_RUN_ONCE);
 		usb_run_stop(run);
@@ -340,9 +320,7 @@ TEST_RUN(a_stop_works_in_any_state)
 
 TEST_RUN(a_second_stop_changes_nothing)
 {
-	usb_run_board(run, 1000000);
-	usb_run_plug(run);
-	usb_run_start(run);
+	usb_run_stream(run, 1000000);
 	usb_run_receive(run, 1000);
 	bc_source_stop(run->source);
 	bc_source_stop(run->source);
@@ -390,9 +368,7 @@ TEST_RUN(the_sink_may_stop_the_source)
 	for (unsigned transfers = 1; transfers <= 2; transfers++) {
 		run->options.transfers = transfers;
 		run->on_data = stop_at_1000;
-		usb_run_board(run, 1000000);
-		usb_run_plug(run);
-		usb_run_start(run);
+		usb_run_stream(run, 1000000);
 		usb_run_until(run, run->ends == 1);
 		check_whole(run);
 		usb_run_again(run);
@@ -430,9 +406,7 @@ TEST_RUN(the_sink_may_close_the_source)
 
 TEST_RUN(losses_counted_by_the_board_are_reported_at_the_end)
 {
-	usb_run_board(run, 1000000);
-	usb_run_plug(run);
-	usb_run_start(run);
+	usb_run_stream(run, 1000000);
 	usb_run_receive(run, 1000);
 	usb_run_command(run, "lose 1000");
 	usb_run_receive(run, 10000);
@@ -450,9 +424,7 @@ TEST_RUN(losses_counted_by_the_board_are_reported_at_the_end)
 
 TEST_RUN(losses_from_before_the_start_are_not_counted_again)
 {
-	usb_run_board(run, 1000000);
-	usb_run_plug(run);
-	usb_run_start(run);
+	usb_run_stream(run, 1000000);
 	usb_run_receive(run, 1000);
 	usb_run_command(run, "lose 1000");
 	usb_run_receive(run, 10000);

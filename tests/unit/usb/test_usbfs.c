@@ -62,8 +62,7 @@ TEST_DESK(requests_are_answered_by_the_board)
 	uint8_t info[64] = {0};
 	unsigned char serial[32];
 
-	desk_init(desk);
-	open_board(desk);
+	desk_open(desk);
 	assert_int_equal(desk_request(desk->handle, 0xC1, GET_INFO, info, 64), 64);
 	assert_int_equal(info[0], 1);
 	assert_memory_equal(info + 32, "B-0001", 7);
@@ -79,8 +78,7 @@ TEST_DESK(requests_are_answered_by_the_board)
 		desk_request(desk->handle, 0xC1, GET_INFO, info, 64), LIBUSB_ERROR_TIMEOUT);
 	desk_command(desk, "requests answer");
 	assert_int_equal(desk_request(desk->handle, 0xC1, GET_INFO, info, 64), 64);
-	close_board(desk);
-	desk_finish(desk);
+	desk_close(desk);
 }
 
 /* The stream */
@@ -162,8 +160,7 @@ TEST_DESK(a_replay_repeats)
 		if (r->buffers[i] != bytes[i % sizeof(bytes)])
 			fail_msg("byte %zu", i);
 	reader_stop(desk);
-	close_board(desk);
-	desk_finish(desk);
+	desk_close(desk);
 }
 
 /* Faults of the board */
@@ -172,8 +169,7 @@ TEST_DESK(a_stall_ends_when_the_halt_is_cleared)
 {
 	struct reader *r = desk->reader;
 
-	desk_init(desk);
-	open_board(desk);
+	desk_open(desk);
 	desk_command(desk, "send 10000");
 	start_board(desk);
 	assert_int_equal(reader_start(r, desk->handle, 0), 0);
@@ -189,16 +185,14 @@ TEST_DESK(a_stall_ends_when_the_halt_is_cleared)
 	read_samples(desk, 10000);
 	reader_stop(desk);
 	assert_int_equal(usbfs_sent(desk->port).samples, 20000);
-	close_board(desk);
-	desk_finish(desk);
+	desk_close(desk);
 }
 
 TEST_DESK(an_overflow_is_reported_and_the_stream_continues)
 {
 	struct reader *r = desk->reader;
 
-	desk_init(desk);
-	open_board(desk);
+	desk_open(desk);
 	desk_command(desk, "overflow 1000");
 	start_board(desk);
 	assert_int_equal(reader_start(r, desk->handle, 0), 0);
@@ -210,16 +204,14 @@ TEST_DESK(an_overflow_is_reported_and_the_stream_continues)
 	assert_int_equal(reader_start(r, desk->handle, 0), 0);
 	read_samples(desk, 10000);
 	reader_stop(desk);
-	close_board(desk);
-	desk_finish(desk);
+	desk_close(desk);
 }
 
 TEST_DESK(a_protocol_error_is_an_error)
 {
 	struct reader *r = desk->reader;
 
-	desk_init(desk);
-	open_board(desk);
+	desk_open(desk);
 	start_board(desk);
 	desk_command(desk, "protocol-error");
 	assert_int_equal(reader_start(r, desk->handle, 0), 0);
@@ -227,8 +219,7 @@ TEST_DESK(a_protocol_error_is_an_error)
 		desk_turn(desk);
 	reader_stop(desk);
 	assert_int_equal(r->ends[LIBUSB_TRANSFER_ERROR], 1);
-	close_board(desk);
-	desk_finish(desk);
+	desk_close(desk);
 }
 
 /* The host has no time-outs: libusb cancels a transfer that makes no progress; it then carries the
@@ -237,8 +228,7 @@ TEST_DESK(a_transfer_that_times_out_carries_its_data)
 {
 	struct reader *r = desk->reader;
 
-	desk_init(desk);
-	open_board(desk);
+	desk_open(desk);
 	desk_command(desk, "timeout 1024");
 	desk_command(desk, "send 100000");
 	start_board(desk);
@@ -250,8 +240,7 @@ TEST_DESK(a_transfer_that_times_out_carries_its_data)
 	reader_stop(desk);
 	assert_int_equal(r->bytes, usbfs_sent(desk->port).bytes);
 	assert_int_equal(r->damaged, 0);
-	close_board(desk);
-	desk_finish(desk);
+	desk_close(desk);
 }
 
 /* usbfs */
@@ -269,8 +258,7 @@ TEST_DESK(cancelled_transfers_may_carry_data)
 	struct reader *r = desk->reader;
 	char answer[BOARD_ANSWER];
 
-	desk_init(desk);
-	open_board(desk);
+	desk_open(desk);
 	desk_command(desk, "send 0");
 	desk_command(desk, "heartbeat off");
 	start_board(desk);
@@ -286,16 +274,14 @@ TEST_DESK(cancelled_transfers_may_carry_data)
 	reader_stop(desk);
 	assert_true(r->cancelled_bytes != 0);
 	assert_int_equal(r->bytes, usbfs_sent(desk->port).bytes);
-	close_board(desk);
-	desk_finish(desk);
+	desk_close(desk);
 }
 
 TEST_DESK(memory_is_limited_until_it_is_reaped)
 {
 	struct reader *r = desk->reader;
 
-	desk_init(desk);
-	open_board(desk);
+	desk_open(desk);
 	usbfs_set_memory(10 * (BYTES + USBFS_URB_BYTES));
 	assert_int_equal(reader_start(r, desk->handle, 0), LIBUSB_ERROR_NO_MEM);
 	assert_int_equal(r->in_flight, 10);
@@ -310,8 +296,7 @@ TEST_DESK(memory_is_limited_until_it_is_reaped)
 	assert_int_equal(libusb_submit_transfer(r->transfers[10]), 0);
 	r->in_flight++;
 	reader_stop(desk);
-	close_board(desk);
-	desk_finish(desk);
+	desk_close(desk);
 }
 
 /* If a split transfer finds no memory for all of its URBs, it is submitted anyway: it ends with an
@@ -321,8 +306,7 @@ TEST_DESK(a_split_transfer_half_submitted_is_an_error_later)
 	struct reader *r = desk->reader;
 
 	usbfs_set_caps(USBFS_CAPS_SPLIT);
-	desk_init(desk);
-	open_board(desk);
+	desk_open(desk);
 	desk_command(desk, "send 0");
 	usbfs_set_memory(UINT64_C(4) * BYTES + BYTES / 2);
 	assert_int_equal(reader_start(r, desk->handle, 0), LIBUSB_ERROR_NO_MEM);
@@ -330,8 +314,7 @@ TEST_DESK(a_split_transfer_half_submitted_is_an_error_later)
 	desk_turn(desk);
 	assert_int_equal(r->ends[LIBUSB_TRANSFER_ERROR], 1);
 	reader_stop(desk);
-	close_board(desk);
-	desk_finish(desk);
+	desk_close(desk);
 }
 
 TEST_DESK(calls_fail_as_configured)
@@ -363,8 +346,7 @@ TEST_DESK(calls_fail_as_configured)
 /* libusb released the interface for the reset and still believes that it has it. */
 TEST_DESK(after_a_failed_reset_the_device_must_be_reopened)
 {
-	desk_init(desk);
-	open_board(desk);
+	desk_open(desk);
 	usbfs_fail(USBFS_RESET, EIO, 0, 1);
 	assert_int_equal(libusb_reset_device(desk->handle), LIBUSB_ERROR_OTHER);
 	unsigned claims = usbfs_calls_of(USBFS_CLAIM);
@@ -373,8 +355,7 @@ TEST_DESK(after_a_failed_reset_the_device_must_be_reopened)
 	assert_int_equal(libusb_release_interface(desk->handle, 0), LIBUSB_ERROR_OTHER);
 	libusb_close(desk->handle);
 	open_board(desk);
-	close_board(desk);
-	desk_finish(desk);
+	desk_close(desk);
 }
 
 TEST_DESK(a_driver_keeps_the_interface_until_it_is_detached)
@@ -399,8 +380,7 @@ TEST_DESK(releasing_an_interface_resets_its_alternate_setting)
 	char answer[BOARD_ANSWER];
 
 	assert_true(board_command(desk->board, "lie alternate", answer, 0));
-	desk_init(desk);
-	open_board(desk);
+	desk_open(desk);
 	assert_int_equal(reader_start(r, desk->handle, 0), LIBUSB_ERROR_IO);
 	reader_stop(desk);
 	assert_int_equal(libusb_set_interface_alt_setting(desk->handle, 0, 1), 0);
@@ -409,14 +389,12 @@ TEST_DESK(releasing_an_interface_resets_its_alternate_setting)
 	assert_int_equal(libusb_reset_device(desk->handle), 0); /* releases and claims */
 	assert_int_equal(reader_start(r, desk->handle, 0), LIBUSB_ERROR_IO);
 	reader_stop(desk);
-	close_board(desk);
-	desk_finish(desk);
+	desk_close(desk);
 }
 
 TEST_DESK(leaks_are_reported)
 {
-	desk_init(desk);
-	open_board(desk);
+	desk_open(desk);
 	int fd = open("/dev/bus/usb/001/002", O_RDWR | O_CLOEXEC);
 	assert_true(fd >= 0);
 	libusb_close(desk->handle);
@@ -443,8 +421,7 @@ TEST_DESK(while_a_thread_resets_the_device_others_wait_for_it)
 	libusb_device_handle *other;
 	unsigned tries = 0;
 
-	desk_init(desk);
-	open_board(desk);
+	desk_open(desk);
 	usbfs_slow(USBFS_RESET, 20);
 	do {
 		usbfs_forget_calls();
@@ -461,8 +438,7 @@ TEST_DESK(while_a_thread_resets_the_device_others_wait_for_it)
 		assert_int_equal(usbfs_blocking_calls(thread), 3); /* with release and claim */
 		assert_true(++tries < 100);
 	} while (usbfs_waits(pthread_self()) == 0);
-	close_board(desk);
-	desk_finish(desk);
+	desk_close(desk);
 }
 
 static void *close_device(void *context)
@@ -486,8 +462,7 @@ TEST_DESK(while_a_thread_closes_a_device_no_other_thread_gets_events)
 	pthread_barrier_t barrier;
 	pthread_t thread;
 
-	desk_init(desk);
-	open_board(desk);
+	desk_open(desk);
 	assert_int_equal(libusb_open(libusb_get_device(desk->handle), &other), 0);
 	desk_poll(desk);
 	start_board(desk);
@@ -510,8 +485,7 @@ TEST_DESK(while_a_thread_closes_a_device_no_other_thread_gets_events)
 	assert_true(r->callbacks > callbacks);
 	assert_int_equal(poll(&event, 1, 0), 0);
 	reader_stop(desk);
-	close_board(desk);
-	desk_finish(desk);
+	desk_close(desk);
 }
 
 static void *hang(void *context)
@@ -526,8 +500,7 @@ TEST_DESK(a_thread_waiting_for_a_request_runs_all_callbacks)
 	struct reader *r = desk->reader;
 	pthread_t thread;
 
-	desk_init(desk);
-	open_board(desk);
+	desk_open(desk);
 	desk_command(desk, "rate 100000");
 	start_board(desk);
 	desk_command(desk, "requests hang");
@@ -537,6 +510,5 @@ TEST_DESK(a_thread_waiting_for_a_request_runs_all_callbacks)
 	assert_true(r->callbacks != 0);
 	assert_true(pthread_equal(r->thread, thread));
 	reader_stop(desk);
-	close_board(desk);
-	desk_finish(desk);
+	desk_close(desk);
 }

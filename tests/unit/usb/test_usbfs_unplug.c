@@ -49,16 +49,14 @@ TEST_DESK(an_unplug_is_noticed_before_udevs_event)
 	assert_null(desk_find(desk));
 	desk_poll(desk);
 	assert_int_equal(desk->left, 1); /* once */
-	close_board(desk);
-	desk_finish(desk);
+	desk_close(desk);
 }
 
 TEST_DESK(a_board_without_power_fails_until_the_hub_notices)
 {
 	struct reader *r = desk->reader;
 
-	desk_init(desk);
-	open_board(desk);
+	desk_open(desk);
 	desk_command(desk, "send 0");
 	start_board(desk);
 	assert_int_equal(reader_start(r, desk->handle, 0), 0);
@@ -68,8 +66,7 @@ TEST_DESK(a_board_without_power_fails_until_the_hub_notices)
 	assert_int_equal(desk_request(desk->handle, 0x41, START, NULL, 0), LIBUSB_ERROR_IO);
 	reader_stop(desk);
 	usbfs_unplug(desk->port);
-	close_board(desk);
-	desk_finish(desk);
+	desk_close(desk);
 }
 
 /* libusb 1.0.26 reports a device twice if it arrived between libusb_init() and this call. */
