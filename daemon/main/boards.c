@@ -59,7 +59,7 @@ static enum bc_exit print_all(libusb_context *context, const struct bc_usb_match
 	for (size_t i = 0; i < list.count; i++)
 		usable += print_device(&list.devices[i]);
 	if (usable == 0)
-		printf("no usable board %s among %zu devices\n", text, list.count);
+		printf("no usable board %s; USB devices found: %zu\n", text, list.count);
 	else if (usable > 1)
 		printf("%u boards match: the first is used unless serial= selects another\n",
 			usable);

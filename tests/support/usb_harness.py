@@ -270,7 +270,7 @@ class Recorder(Daemon):
         Returns the result of reference.read_segments()."""
         sent = board.sent(number)
         counts = harness.check_counts(self.final)
-        equal(self.final["source"]["board"]["bytes"], sent["bytes"], f"bytes\n{self.log}")
+        equal(self.final["source"]["board"]["received_bytes"], sent["bytes"], f"bytes\n{self.log}")
         if 0 < sent["samples"] - counts["received"] <= given_up:
             sent["samples"] = counts["received"]
         paths = segments(self.directory)

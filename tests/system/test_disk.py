@@ -494,7 +494,7 @@ def test_a_stop_while_the_disk_is_full(tmp):
         err = daemon.err.decode()
         equal(code, 1, err)
         equal(err.count("second stop signal"), 1, err)
-        assert "second stop signal" in err and "given up" in err, err
+        assert "second stop signal" in err and "giving up" in err, err
         # What was given up is counted, though it is in no file.
         counts = check_counts(json.loads(daemon.out))
         equal(counts["in_flight"], 0, "in flight")

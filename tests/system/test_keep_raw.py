@@ -422,7 +422,7 @@ def test_recover_refuses_a_capture(tmp):
     (raw,) = raw_files(tmp / "out")
     done = run(BUSCAP, "recover", raw, "-o", tmp / "x")
     equal(done.returncode, 1, done.stderr)
-    assert b"it is a raw capture" in done.stderr, done.stderr
+    assert b"is a raw capture" in done.stderr, done.stderr
     assert not (tmp / "x").exists()
 
 

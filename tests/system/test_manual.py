@@ -360,7 +360,7 @@ def format_items(p):
     for part in p.subsections("FORMATS"):
         for head, lines in items(p.parts["FORMATS", part]):
             text = " ".join(map(line_text, lines))
-            way = {"Read and": "rw", "Only rea": "r-", "Only wri": "-w"}.get(text[:8], text[:8])
+            way = {"Read and": "rw", "Read onl": "r-", "Write on": "-w"}.get(text[:8], text[:8])
             read = re.search(r"Options to read: ([^.]*)\.", text)
             write = re.search(r"Options to write: ([^.]*)\.", text)
             found[head] = (way, set(read.group(1).split(", ")) if read else set(),
