@@ -103,7 +103,7 @@ json_t *bc_capture_info_json(const struct bc_capture_info *info)
 		{"breaks", bc_json_u64(info->breaks)},
 		{"dropped_bytes", bc_json_u64(info->dropped_bytes)},
 		{"holes", bc_json_u64(info->holes)},
-		{"damages", bc_json_u64(info->damages)},
+		{"damaged_places", bc_json_u64(info->damages)},
 		{NULL, NULL},
 	});
 }

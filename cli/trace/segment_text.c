@@ -317,7 +317,7 @@ json_t *bc_segment_info_json(const struct bc_segment_info *info)
 	json_t *object = bc_json_object((struct bc_json_member[]){
 		{"sealed", json_boolean(info->is_sealed)},
 		{"segments", bc_json_u64(info->segments)},
-		{"damages", bc_json_u64(info->damages)},
+		{"damaged_places", bc_json_u64(info->damages)},
 		{NULL, NULL},
 	});
 	int rc = info->has_header ? header_json(object, &info->header) : 0;

@@ -622,7 +622,7 @@ def test_info_describes_a_segment(tmp):
         n = len(records) // 12
         gaps = [event for chunk in segment.chunks for event in chunk.events if event.kind == "gap"]
         wanted = {
-            "file": str(path), "format": "segment", "sealed": True, "segments": 1, "damages": 0,
+            "file": str(path), "format": "segment", "sealed": True, "segments": 1, "damaged_places": 0,
             "recording": segment.header["recording"], "segment": segment.header["segment"],
             "host": segment.header["host"], "source": segment.header["source"], "mapping": segment.header["mapping"],
             "chunks": len(segment.chunks), "records": n, "bytes": path.stat().st_size, "record_bytes": 12 * n,
