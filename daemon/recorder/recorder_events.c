@@ -129,7 +129,7 @@ void bc_recorder_events_segment(struct bc_recorder_events *e, const struct bc_wr
 					{NULL, NULL},
 				}));
 	emit_event(e,
-		notice->kind == BC_NOTICE_OPENED    ? "segment-started"
+		notice->kind == BC_NOTICE_OPENED   ? "segment-started"
 		: notice->kind == BC_NOTICE_SEALED ? "segment-sealed"
 						   : "capture-sealed",
 		object);

@@ -187,7 +187,8 @@ TEST_F(an_error_names_file_and_line)
 	} bad[] = {
 		{"[socket]\nconnections = 0\n", ":2: connections = 0: must be a number"},
 		{"[socket]\nconnections = 4097\n", "from 1 to 4096"},
-		{"[socket]\nreserve = record,stop\n", ":2: reserve = record,stop: unknown operation"},
+		{"[socket]\nreserve = record,stop\n",
+			":2: reserve = record,stop: unknown operation"},
 		{"[socket]\nmetrics_listen = 10.0.0.1:80\n", "metrics_listen = 10.0.0.1:80: "},
 		{"[pipeline]\nbufer = 1M\n", ":2: [pipeline] bufer: no such key"},
 		{"[pipe]\nbuffer = 1M\n", ":2: [pipe] buffer: no such key"},
