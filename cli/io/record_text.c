@@ -55,7 +55,7 @@ bool bc_misfit_print(char out[BC_MISFIT_TEXT_MAX], const uint8_t *in, enum bc_fo
 		return false;
 	bool is_addr = addr > UINT32_MAX;
 	snprintf(out, BC_MISFIT_TEXT_MAX,
-		"%s 0x%" PRIx64 " doesn't fit the 32 bits of a BYU record",
+		"%s 0x%" PRIx64 " doesn't fit in the 32 bits of a BYU record",
 		is_addr ? "address" : "time", is_addr ? addr : time);
 	return true;
 }

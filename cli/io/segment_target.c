@@ -122,7 +122,7 @@ enum bc_exit bc_segment_target_open(struct bc_segment_target **target,
 	return BC_EXIT_OK;
 }
 
-/* Returns false if it doesn't fit the header. */
+/* Returns false if it doesn't fit in the header. */
 static bool write_metadata(struct bc_segment_header *h, const json_t *metadata)
 {
 	char *text = bc_json_print(metadata);
@@ -366,13 +366,14 @@ static int add_event(
 static bool is_too_large(const struct bc_entry *entry, char err[160])
 {
 	if (entry->addr > UINT32_MAX)
-		snprintf(err, 160, "address 0x%" PRIx64 " doesn't fit the 32 bits of a record",
+		snprintf(err, 160, "address 0x%" PRIx64 " doesn't fit in the 32 bits of a record",
 			entry->addr);
 	else if (entry->size > UINT8_MAX)
-		snprintf(err, 160, "size of %" PRIu32 " bytes doesn't fit the 8 bits of a record",
+		snprintf(err, 160,
+			"size of %" PRIu32 " bytes doesn't fit in the 8 bits of a record",
 			entry->size);
 	else if (entry->proc > UINT8_MAX)
-		snprintf(err, 160, "processor %u doesn't fit the 8 bits of a record",
+		snprintf(err, 160, "processor %u doesn't fit in the 8 bits of a record",
 			(unsigned)entry->proc);
 	else if (entry->type > UINT8_MAX)
 		snprintf(err, 160, "its type doesn't exist in records");

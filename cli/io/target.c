@@ -119,10 +119,10 @@ static bool may_lose(struct bc_target *t, const struct bc_entry *entry, uint32_t
 		return true;
 	bc_trace_hide_progress(t->source);
 	bc_print_error(t->console, NULL,
-		"%s: %s doesn't fit %s, and --strict allows no loss; the output ends before this "
+		"%s: %s would lose the %s, which --strict forbids; the output ends before this "
 		"entry",
-		bc_trace_place(t->source, entry->number, place),
-		bc_trait_name(traits & (0 - traits)), bc_format_name(t->format));
+		bc_trace_place(t->source, entry->number, place), bc_format_name(t->format),
+		bc_trait_name(traits & (0 - traits)));
 	t->exit = bc_exit_worse(t->exit, BC_EXIT_FAILED);
 	return false;
 }

@@ -11,7 +11,8 @@
 
 #include "daemon/base/queue.h"
 #include "daemon/base/thread_health.h"
-#include "daemon/store/recording_info.h"
+#include "daemon/ingest/slot.h"
+#include "daemon/store/encoded.h"
 #include "formats/base/must_check.h"
 
 struct bc_encoder;

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "daemon/base/time_or_size.h"
-#include "daemon/store/recording_info.h"
+#include "daemon/ingest/slot.h"
 #include "formats/base/must_check.h"
 
 /* What to keep: the latest `ns` by the host's clock, the latest `bytes` of records, and at most

@@ -12,7 +12,8 @@
 #include <stdint.h>
 
 #include "daemon/base/queue.h"
-#include "daemon/store/recording_info.h"
+#include "daemon/ingest/slot.h"
+#include "daemon/store/encoded.h"
 #include "formats/base/must_check.h"
 
 struct bc_pool {

@@ -10,8 +10,8 @@
 #include <stdint.h>
 
 #include "daemon/base/rules.h"
+#include "daemon/store/encoded.h"
 #include "daemon/store/open_segment.h"
-#include "daemon/store/recording_info.h"
 #include "formats/base/must_check.h"
 
 struct bc_rotator {

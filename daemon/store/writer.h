@@ -14,7 +14,7 @@
 #include "daemon/base/queue.h"
 #include "daemon/base/rules.h"
 #include "daemon/base/thread_health.h"
-#include "daemon/store/recording_info.h"
+#include "daemon/store/encoded.h"
 #include "daemon/store/writer_notices.h"
 #include "daemon/store/writer_stats.h"
 #include "formats/base/must_check.h"

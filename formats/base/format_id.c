@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-static const char *const names[BC_FORMATS] = {
+static const char *const names[] = {
 	[BC_FORMAT_UNKNOWN] = "unknown",
 	[BC_FORMAT_SEGMENT] = "segment",
 	[BC_FORMAT_BCP1] = "bcp1",
@@ -24,6 +24,7 @@ static const char *const names[BC_FORMATS] = {
 	[BC_FORMAT_CSV] = "csv",
 	[BC_FORMAT_NDJSON] = "ndjson",
 };
+_Static_assert(sizeof(names) / sizeof(names[0]) == BC_FORMATS, "each format has a name");
 
 const char *bc_format_name(enum bc_format format)
 {

@@ -461,7 +461,7 @@ def test_a_segment_never_replaces_a_file_or_goes_to_standard_output(tmp):
 def test_values_that_do_not_fit_a_record_are_errors(tmp):
     text = b"r 10 4\nw 123456789 4\nr 20 4\n"
     _, err = buscap("convert", "-I", "xdin", "-O", "segment", "-o", tmp / "x", code=1, data=text)
-    assert "line 2: address 0x123456789 doesn't fit the 32 bits" in err, err
+    assert "line 2: address 0x123456789 doesn't fit in the 32 bits" in err, err
     _, err = buscap("convert", "-I", "xdin", "-O", "segment", "-o", tmp / "y", code=1, data=b"r 10 100\n")
     assert "line 1: size of 256 bytes" in err, err
     assert not (tmp / "x").exists() and not (tmp / "y").exists()
