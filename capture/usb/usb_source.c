@@ -1161,8 +1161,8 @@ static void on_wait(uv_timer_t *timer)
 	if (u->framer.has_streamed)
 		return;
 	snprintf(what, sizeof(what),
-		u->board.last_error[0] != '\0' ? "not usable within %.0f s; see the message above"
-					       : "not found within %.0f s",
+		u->board.last_error[0] != '\0' ? "not usable within %.3g s; see the message above"
+					       : "not found within %.3g s",
 		(double)u->options.wait_ns * 1e-9);
 	usb_end_with(u, -ENODEV, what);
 	usb_turn(u);

@@ -213,9 +213,9 @@ static void report_trait(
 		reduced = 0;
 	}
 	if (reduced != 0)
-		snprintf(how, sizeof(how), "%" PRIu64 " entr%s written %s", reduced,
-			reduced == 1 ? "y" : "ies",
-			(trait & BC_FIELDS) != 0 ? "without it" : "in another form");
+		snprintf(how, sizeof(how), "%s %" PRIu64 " entr%s",
+			(trait & BC_FIELDS) != 0 ? "omitted in" : "written differently in", reduced,
+			reduced == 1 ? "y" : "ies");
 	size_t used = strlen(how);
 	if (left_out != 0)
 		snprintf(how + used, sizeof(how) - used, "%s%" PRIu64 " dropped",

@@ -96,7 +96,17 @@ static bool read_choice(READER)
 		if (words[n] == '\0')
 			break;
 	}
-	snprintf(err, errlen, "must be one of %s", key->kind + strlen("choice:"));
+	words = key->kind + strlen("choice:");
+	size_t used = (size_t)snprintf(err, errlen, "must be ");
+	for (; used < errlen && *words != '\0'; words += n + (words[n] == '|')) {
+		n = strcspn(words, "|");
+		bool is_last = words[n] == '\0';
+		bool is_next_last = !is_last && strchr(words + n + 1, '|') == NULL;
+		used += (size_t)snprintf(err + used, errlen - used, "%.*s%s", (int)n, words,
+			is_last        ? ""
+			: is_next_last ? " or "
+				       : ", ");
+	}
 	return false;
 }
 
@@ -508,6 +518,16 @@ static bool is_named(const char *name, const char *section, const char *key)
 	return strncmp(name, section, n) == 0 && name[n] == '.' && strcmp(name + n + 1, key) == 0;
 }
 
+static bool has_section(const char *section)
+{
+	size_t n = strlen(section);
+
+	for (const struct bc_config_key *k = bc_config_keys; k->name != NULL; k++)
+		if (strncmp(k->name, section, n) == 0 && k->name[n] == '.')
+			return true;
+	return false;
+}
+
 bool bc_config_set(struct bc_config *c, const char *section, const char *key, const char *value,
 	char *err, size_t errlen)
 {
@@ -534,7 +554,9 @@ bool bc_config_set(struct bc_config *c, const char *section, const char *key, co
 	}
 	if (section[0] == '\0')
 		snprintf(err, errlen, "%s: key outside of a [section]", key);
-	else
+	else if (has_section(section))
 		snprintf(err, errlen, "[%s] %s: no such key", section, key);
+	else
+		snprintf(err, errlen, "[%s]: no such section", section);
 	return false;
 }

@@ -86,8 +86,9 @@ static void list_settings(void)
 	char text[1024];
 
 	for (const struct bc_config_key *k = bc_config_keys; k->name != NULL; k++) {
-		snprintf(text, sizeof(text), "%s=%s\n    %s\n    Default: %s. SIGHUP: %s.%s%s\n\n",
-			k->name, k->metavar, k->meaning, k->initial != NULL ? k->initial : "none",
+		snprintf(text, sizeof(text),
+			"%s=%s\n    %s\n    Default: %s. Changes at SIGHUP: %s.%s%s\n\n", k->name,
+			k->metavar, k->meaning, k->initial != NULL ? k->initial : "none",
 			sighup[k->reload], k->option != NULL ? " Option: " : "",
 			k->option != NULL ? k->option : "");
 		bc_usage_print_text(stdout, text);

@@ -184,12 +184,11 @@ static bool read_sim_setting(
 			continue;
 		if (s->read(spec, value))
 			return true;
-		snprintf(err, errlen, "sim:%s: invalid value; %s", text, s->meaning);
+		snprintf(err, errlen, "%s: invalid value. %s", text, s->meaning);
 		return false;
 	}
 	snprintf(err, errlen,
-		"sim:%s: unknown setting; use rate=, count=, seed=, agents=, loss= or corrupt=",
-		text);
+		"%s: unknown setting; use rate=, count=, seed=, agents=, loss= or corrupt=", text);
 	return false;
 }
 
@@ -236,7 +235,6 @@ bool bc_source_spec_read(struct bc_source_spec *spec, const char *text, char *er
 		return read_usb(spec, "", err, errlen);
 	if (strncmp(text, "usb:", 4) == 0)
 		return read_usb(spec, text + 4, err, errlen);
-	snprintf(err, errlen,
-		"'%s': unknown source; use usb[:SETTINGS], file:PATH or sim[:SETTINGS]", text);
+	snprintf(err, errlen, "unknown source; use usb[:SETTINGS], file:PATH or sim[:SETTINGS]");
 	return false;
 }

@@ -79,7 +79,7 @@ static void set_damage(struct bc_frames *f, uint64_t offset)
 	f->damage.bytes = offset - f->whole_end;
 	const char *what = f->damaged_end == 0 ? "bytes that belong to no frame"
 			   : f->is_over && f->damaged_end > offset
-				   ? "torn, the file ends in it"
+				   ? "torn: the file ends in it"
 				   : "wrong checksum of its samples";
 	snprintf(f->damage.what, sizeof(f->damage.what), "%s%s",
 		f->damaged_end != 0 ? f->damaged : "", what);

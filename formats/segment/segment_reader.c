@@ -363,7 +363,7 @@ static int report_bad_frame(
 			is_torn ? "torn: the file ends in a block" : "wrong checksum of a block");
 	else if (is_torn)
 		snprintf(what, sizeof(what),
-			"chunk %" PRIu32 ": torn, the file ends in its records",
+			"chunk %" PRIu32 ": torn: the file ends in its records",
 			r->chunk->info.number);
 	else
 		snprintf(what, sizeof(what),

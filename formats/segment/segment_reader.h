@@ -33,7 +33,7 @@ enum bc_segment_found {
 struct bc_segment_damage {
 	uint64_t offset; /* in the stream */
 	uint64_t bytes;  /* length of the damaged part */
-	char what[96];   /* "chunk 3: torn, the file ends in its records" */
+	char what[96];   /* "chunk 3: torn: the file ends in its records" */
 };
 
 struct bc_segment_reader;

@@ -79,7 +79,7 @@ def test_wrong_options_are_named():
     for argv, words in [
         (["stray"], ["stray"]), (["-b", "weight:3"], ["weight"]), (["-b", "filesize:0"], ["filesize"]),
         (["-b", "filesize:12X"], ["12X"]), (["-b", "duration:soon"], ["soon"]), (["-b", "files:0"], ["files"]),
-        (["-a", "records:-1"], ["records", "-1"]), (["-a", "files:3"], ["files"]), (["--set", "a.b=1"], ["[a] b"]),
+        (["-a", "records:-1"], ["records", "-1"]), (["-a", "files:3"], ["files"]), (["--set", "a.b=1"], ["[a]: no such section"]),
         (["--set", "pipeline.workers=0"], ["workers"]), (["--set", "pipeline.workers=65"], ["workers"]),
         (["--set", "pipeline.buffer=1M"], ["buffer", "MiB"]), (["--speed", "2"], ["speed"]),
         (["--speed", "-1"], ["speed"]), (["--speed", "nan"], ["speed"]), (["--label", "a/b"], ["label"]),
@@ -170,7 +170,7 @@ def test_a_valid_configuration_is_confirmed(tmp):
 
 def test_an_error_in_the_configuration_has_file_and_line(tmp):
     for line, words in [
-        ("[pipeline]\nbufer = 3M", ["no such key", "bufer"]), ("[nowhere]\nx = 1", ["no such key", "nowhere"]),
+        ("[pipeline]\nbufer = 3M", ["no such key", "bufer"]), ("[nowhere]\nx = 1", ["no such section", "nowhere"]),
         ("[pipeline]\nbuffer = lots", ["buffer", "lots"]), ("[pipeline]\nworkers = 1.5", ["workers"]),
         ("[log]\nlevel = 9", ["level"]), ("[source]\nsource = sim:rate=x", ["rate=x"]),
         ("[mapping]\nsize = 1", ["size"]),

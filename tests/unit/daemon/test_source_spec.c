@@ -113,7 +113,7 @@ TEST(errors_name_the_problem)
 		{"file:x,clock_hz=0", "clock_hz"},
 		{"file:x,clock_hz=fast", "clock_hz"},
 		{"file:x,speed=2", "unknown setting"},
-		{"sim:agents=0", "agents=0: invalid value; Number of processors"},
+		{"sim:agents=0", "agents=0: invalid value. Number of processors"},
 		{"sim:agents=5", "agents=5"},
 		{"sim:loss=2", "loss=2"},
 		{"sim:loss=-1", "loss=-1"},
