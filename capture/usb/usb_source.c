@@ -15,8 +15,8 @@
  *
  * Callbacks (hotplug, finished jobs and requests, failed transfers, timers) run inside libusb or
  * the sink, so they only record an event with usb_post(). usb_turn() handles the recorded events
- * afterwards. The state is board.state. Only usb_set_state() changes it; it also does what has to
- * be done on entering a state. usb_in_STATE() handles the events of one state.
+ * afterwards. The state is board.state. Only usb_set_state() changes it; it also performs the
+ * actions on entering a state. usb_in_STATE() handles the events of one state.
  *
  *     detached --found--> opening --started--> streaming --fault, unplug, stop--> stopping
  *        ^                   |                     ^                              | | |
@@ -109,7 +109,7 @@ struct usb_source {
 	bool is_turning;  /* inside usb_turn() */
 	bool has_started;
 	bool is_ending;  /* the owner stopped it, or the stream is over */
-	bool has_ended;  /* it holds no device any more */
+	bool has_ended;  /* it no longer holds a device */
 	bool is_closed;  /* the owner closed it */
 	bool has_closed; /* its handles are being closed */
 	int end_status;
@@ -122,7 +122,7 @@ struct usb_source {
 	enum usb_stopping stopping;
 	uint64_t back_off_ns;
 
-	bool is_started;                /* START was sent, and the board not closed since */
+	bool is_started;                /* START was sent and the board has not been closed since */
 	bool is_late;                   /* the deadline of a stop has passed; LATE_MS runs */
 	uint64_t streaming_ns;          /* when the board started to stream; 0: it has not */
 	bool is_short;                  /* logged: fewer or shorter transfers than configured */

@@ -56,7 +56,7 @@ uint32_t bc_chunk_find_tick(const struct bc_chunk *chunk, uint32_t from, uint64_
 	return from;
 }
 
-/* The tick of the record before the chunk, or first_tick if the chunk does not tell. */
+/* The tick of the record before the chunk, or first_tick if the chunk does not determine it. */
 static uint64_t tick_before(const struct bc_chunk *chunk)
 {
 	uint32_t time = chunk->info.records != 0 ? bc_le32(chunk->records + 8) : 0;

@@ -3,7 +3,7 @@
 #include <assert.h>
 #include <string.h>
 
-/* How samples are stamped, and why this way.
+/* How samples are stamped, and why it is done this way.
  *
  * Each sample is looked up in the mapping's table, which gives everything but processor and time.
  * stamp_samples() handles every case: dropped cycles, anchors, limits, skipping. Nearly all samples
@@ -61,7 +61,7 @@ struct bc_pace bc_pace_of(uint64_t ticks, uint32_t samples)
 	};
 }
 
-/* Whether the next sample gets one tick more. */
+/* Whether the next sample gets one more tick. */
 static inline bool has_rest(const struct bc_pace *pace)
 {
 	return pace->rest != 0 && pace->phase >= pace->samples - pace->rest;

@@ -14,7 +14,7 @@
 #define TEXT_EACH 96u
 #define TEXTS_MAX 4
 
-_Static_assert(TEXT_BASE >= 2 * BC_LINE_MAX, "the longest line's texts find room");
+_Static_assert(TEXT_BASE >= 2 * BC_LINE_MAX, "the texts of the longest line fit");
 
 int bc_backlog_init(struct bc_backlog *b, size_t limit)
 {

@@ -197,7 +197,7 @@ static void find_head(struct search *s, uint32_t *z, const struct bc_align_row *
 	}
 }
 
-/* Tries to replace the same number of items in both rows. No more of them may match than chance
+/* Tries to replace the same number of items in both rows. Fails if more of them match than chance
  * explains. */
 static void find_replaced(struct search *s, size_t most)
 {

@@ -177,7 +177,7 @@ struct bc_input_stream bc_input_stream(struct bc_input *in)
 		.fd = in->stream.fd, .wake_fd = -1, .read = read_unpacked, .context = in};
 }
 
-/* The LZ4 frames of a segment belong to its format; compression around the segment comes off
+/* The LZ4 frames of a segment belong to its format; compression around the segment is undone
  * first. */
 int bc_input_segments(struct bc_input *in, struct bc_segment_reader **reader)
 {

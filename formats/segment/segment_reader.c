@@ -147,7 +147,7 @@ static const struct kind segment_kind = {
 	.file_magic = BC_MAGIC_SEGMENT_HEADER,
 	.piece_magic = BC_MAGIC_CHUNK_HEADER,
 	.version = BC_SEGMENT_VERSION,
-	.foreign = "bytes that belong to no chunk",
+	.foreign = "bytes outside any chunk",
 	.bad_file_header = "the segment header is damaged",
 	.bad_version = "unknown segment version",
 	.bad_piece_header = "a chunk's header is damaged",
@@ -157,7 +157,7 @@ static const struct kind raw_kind = {
 	.file_magic = BC_MAGIC_RAW_HEADER,
 	.piece_magic = BC_MAGIC_RAW_TABLE,
 	.version = BC_RAW_VERSION,
-	.foreign = "bytes that belong to no block",
+	.foreign = "bytes outside any block",
 	.bad_file_header = "the header is damaged",
 	.bad_version = "unknown raw capture version",
 	.bad_piece_header = "a block's table is damaged",
@@ -262,7 +262,7 @@ static int parse_item(struct bc_segment_reader *r, size_t *bytes, const char **e
 	return check_item(r, item, *bytes, err) ? (int)item : ITEM_NONE;
 }
 
-/* Skips to the next valid item, which may be here, or the end. */
+/* Skips to the next valid item, which may be at the current position, or to the end. */
 static int resynchronise(struct bc_segment_reader *r)
 {
 	for (;;) {
