@@ -17,7 +17,7 @@ struct bc_usb_framer {
 	struct bc_board *board;
 	enum bc_format protocol;
 	enum bc_usb_link link;
-	bool is_ended;     /* do not call the sink any more */
+	bool is_ended;     /* no longer call the sink */
 	bool has_streamed; /* a board has streamed since the source was started */
 
 	uint64_t base_ns;       /* when transfers were first submitted; 0: not yet */

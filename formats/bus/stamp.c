@@ -179,7 +179,7 @@ static inline __attribute__((always_inline)) uint32_t stamp_stretch(
 }
 
 /* The number of samples that stamp_stretch() may process: limited by the run, by the room in the
- * chunk, and by the largest number that stays below the tick limit whatever their ticks. */
+ * chunk, and by the largest number that stays below the tick limit regardless of their ticks. */
 static uint32_t stretch_max(
 	size_t samples, const struct cursor *cursor, uint64_t tick, uint64_t tick_limit)
 {

@@ -206,7 +206,7 @@ enum bc_conversion bc_format_conversion(enum bc_format from, enum bc_format to, 
 {
 	if (!formats[from].can_read)
 		return BC_CONVERSION_REFUSED;
-	/* A format's own lines are copied, whatever fields they lack. */
+	/* A format's own lines are copied, regardless of the fields they lack. */
 	if (from == to && formats[to].can_write) {
 		*lost = 0;
 		return BC_CONVERSION_LOSSLESS;

@@ -135,7 +135,7 @@ static bool is_worth_it(const struct search *s, const struct bc_jump *jump)
 		return false;
 	if (!s->is_any)
 		return true;
-	/* The ends of the rows may be far away, with few matches there. */
+	/* The ends of the rows may be far away and have few matches. */
 	return 2 * s->best->run < least && s->hashes_run >= 2 * least &&
 	       (value(jump) >= BC_JUMP_LONG / 4 ||
 		       value(jump) > 2 * value(s->best) + jump->edits - s->best->edits);
