@@ -242,17 +242,16 @@ static void usb_log_others(struct usb_source *u)
 	if (u->others[0] == '\0')
 		return;
 	if (u->options.match.serial[0] != '\0')
-		bc_usb_framer_log(&u->framer, BC_NOTICE_INFO,
-			"other boards on the USB, not used: %s", u->others);
+		bc_usb_framer_log(
+			&u->framer, BC_NOTICE_INFO, "other boards found, not used: %s", u->others);
 	else if (u->board.state == BC_BOARD_DETACHED && u->framer.has_streamed)
 		bc_usb_framer_log(&u->framer, BC_NOTICE_WARNING,
-			"other boards on the USB, not used: %s; this recording waits for serial "
+			"other boards found, not used: %s; this recording waits for serial "
 			"number %s",
 			u->others, u->jobs.match.serial);
 	else
 		bc_usb_framer_log(&u->framer, BC_NOTICE_WARNING,
-			"other boards on the USB, not used: %s; select one with serial=",
-			u->others);
+			"other boards found, not used: %s; select one with serial=", u->others);
 }
 
 static void usb_scan(struct usb_source *u)
@@ -274,10 +273,10 @@ static void usb_log_missing(struct usb_source *u)
 	if (u->jobs.status != 0)
 		usb_log_failure(u, "USB: can't list devices: %s", strerror(-u->jobs.status));
 	else if (u->jobs.reject_reason[0] != '\0')
-		usb_log_failure(u, "no board %s on the USB: %s", match, u->jobs.reject_reason);
+		usb_log_failure(u, "no board %s found: %s", match, u->jobs.reject_reason);
 	else if (strcmp(u->last_failure, "no board") != 0 && !u->framer.has_streamed)
-		bc_usb_framer_log(&u->framer, BC_NOTICE_NOTICE,
-			"no board %s on the USB: waiting for it", match);
+		bc_usb_framer_log(
+			&u->framer, BC_NOTICE_NOTICE, "no board %s found: waiting for it", match);
 	if (u->board.last_error[0] == '\0')
 		snprintf(u->last_failure, sizeof(u->last_failure), "no board");
 }

@@ -80,7 +80,7 @@ static bool all_have_words(const char *text, size_t bytes, unsigned words)
 	return true;
 }
 
-/* Whether nearly all lines fit the format, and enough of them to be sure. */
+/* Whether nearly all lines fit the format, and there are enough lines to be sure. */
 static bool fits_lines(
 	enum bc_format format, const char *text, size_t bytes, struct bc_entry *entries)
 {

@@ -159,7 +159,7 @@ TEST(without_times_each_reference_takes_one_tick)
 		entries[i].has = 0;
 	struct printed all = print_vcd(BC_CAN_REFERENCE, 0, entries, 3);
 	CHECK_TIMES(&all, 0, 0, 1, 2, 3);
-	assert_non_null(strstr(all.text, "the trace has no times: each reference is a tick "));
+	assert_non_null(strstr(all.text, "the trace has no times: each reference is one tick "));
 	printed_free(&all);
 	all = print_vcd(BC_CAN_REFERENCE, 1000000, entries, 3);
 	CHECK_TIMES(&all, 0, 0, 1000000, 2000000, 3000000);
