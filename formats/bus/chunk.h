@@ -4,7 +4,7 @@
  * The recorder gets a chunk from its pool, calls bc_chunk_reset(), and fills it with bc_stamp_*()
  * and bc_chunk_add_event(). bc_chunk_describe() then computes the fields that follow from the
  * records. A segment reader fills a chunk in the same way. A chunk is one allocation that includes
- * records, events and texts. */
+ * records, events and their text. */
 #ifndef BC_FORMATS_BUS_CHUNK_H
 #define BC_FORMATS_BUS_CHUNK_H
 

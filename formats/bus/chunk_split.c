@@ -74,7 +74,7 @@ static uint32_t event_at(const struct bc_chunk *chunk, uint32_t position)
 	return i;
 }
 
-/* Keeps only the events first .. end - 1 with their texts, and subtracts `shift` from their
+/* Keeps only the events first .. end - 1 with their text, and subtracts `shift` from their
  * positions. */
 static void keep_events(struct bc_chunk *chunk, uint32_t first, uint32_t end, uint32_t shift)
 {

@@ -2,7 +2,7 @@
  *
  * Records keep their absolute ticks, and events keep their places. An event belongs to the record
  * after it: if a chunk is cut at record `at`, events below position `at` stay with the first part,
- * the others go to the second. Dropped texts free their space.
+ * the others go to the second. The space of dropped text is freed.
  *
  * Call bc_chunk_describe() afterwards: its fields are not updated. wall_ns is not changed, so a
  * second part has that of the whole chunk; the caller may correct it. */

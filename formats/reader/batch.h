@@ -54,7 +54,7 @@ struct bc_reader_options {
 	int index_fd; /* descriptor of the segment if it is a regular file, to load its index; -1:
 			 none */
 	/* For segments: kept from file to file, so that missing and duplicate chunks between files
-	 * are reported; NULL: each file is checked by itself. */
+	 * are reported; NULL: each file is checked separately. */
 	struct bc_sequence_check *sequence;
 };
 

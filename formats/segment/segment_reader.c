@@ -132,7 +132,7 @@ bool bc_segment_reader_is_sealed(const struct bc_segment_reader *r)
 	return r->is_sealed;
 }
 
-/* The two kinds of file, and their error texts. */
+/* The two kinds of file, and their error messages. */
 struct kind {
 	uint32_t file_magic;
 	uint32_t piece_magic; /* of a chunk's header or a block's table */
