@@ -169,7 +169,7 @@ static void on_fault(void *context, enum bc_usb_fault fault)
 		bc_usb_stream_cancel(u->stream);
 }
 
-/* Stops the transfers; `then` says what follows. */
+/* Stops the transfers; `then` selects the next step. */
 static void usb_stop_for(struct usb_source *u, enum usb_then then)
 {
 	u->then = then;
