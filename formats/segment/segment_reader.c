@@ -469,8 +469,7 @@ static int read_index(struct bc_segment_reader *r)
 	struct bc_index_head head;
 	uint64_t offset = r->in.offset;
 	uint64_t derived = XXH3_64bits_digest(r->rows_hash);
-	XXH3_state_t *hash = r->rows_hash; /* the hash of the chunks' rows was taken above, so the
-					      state can be reused */
+	XXH3_state_t *hash = r->rows_hash; /* digested above: can be reused */
 	const char *err;
 
 	bc_index_head_read(&head, bc_read_buffer_data(&r->in));
