@@ -121,7 +121,7 @@ static uint32_t sim_write_samples(struct bc_sim *sim, uint32_t samples_max, uint
 	return n;
 }
 
-/* Flips one bit of a frame, with the chance configured. */
+/* Flips one bit of a frame, with the configured probability. */
 static void sim_corrupt_frame(
 	struct bc_sim *sim, const struct bc_bcp1_header *header, uint8_t *frame, size_t bytes)
 {

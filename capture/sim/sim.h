@@ -9,8 +9,8 @@
  * Call bc_sim_open(), then bc_sim_next() until it returns 0, then bc_sim_close(). The stream ends
  * after `count` samples or after bc_sim_stop(), with a last frame.
  *
- * The samples (their order, addresses and ticks) depend only on `seed` and `agents`. Where a frame
- * ends also depends on `samples_max` of each call, and so do the places of losses and corruption.
+ * The samples (their order, addresses and ticks) depend only on `seed` and `agents`. The ends of
+ * frames and the positions of losses and corruption also depend on the `samples_max` of each call.
  * The same sequence of samples_max gives the same bytes. docs/board-protocol.md describes the
  * frames. With more than one agent, each sample has its agent's number and BC_BCP1_AGENT is set;
  * with one, the header's processor id is 0. The first sequence number is 0; the first tick is not.
@@ -50,7 +50,7 @@ struct bc_sim_options {
 	uint32_t corrupt_ppm;
 };
 
-/* What was sent so far: the reference for a receiver's counts. */
+/* What has been sent so far: the reference for a receiver's counts. */
 struct bc_sim_sent {
 	uint64_t frames; /* including heartbeats and the last one */
 	uint64_t samples;
@@ -77,7 +77,8 @@ size_t bc_sim_next(struct bc_sim *sim, uint32_t samples_max, uint8_t frame[BC_SI
 /* Ends the stream: the next frame is the last. */
 void bc_sim_stop(struct bc_sim *sim);
 
-/* Returns the tick of the last sample sent; before the first sample, a tick not after it. */
+/* Returns the tick of the last sample sent; before the first sample, a tick that is not later than
+ * that sample's. */
 uint64_t bc_sim_tick(const struct bc_sim *sim);
 
 struct bc_sim_sent bc_sim_sent(const struct bc_sim *sim);

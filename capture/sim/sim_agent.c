@@ -7,7 +7,7 @@
 #define DEVICE_TICKS_MIN 30000u
 #define DEVICE_TICKS_MAX 900000u
 
-/* Load by number of processors: with more of them, each is idle more often. */
+/* Load by number of processors: the more there are, the more often each is idle. */
 static const struct load {
 	uint8_t idle_per_64; /* runs out of 64 after which the processor goes idle */
 	uint32_t idle_ticks_max;
@@ -117,7 +117,7 @@ static void start_phase(struct bc_sim_agent *a)
 	a->state = USER;
 }
 
-/* Switches to another process; one time in 16 it is a new one that replaces an ended one. */
+/* Switches to another process; one time in 16, to a new one that replaces a finished one. */
 static void start_turn(struct bc_sim_agent *a)
 {
 	a->current = bc_sim_between(&a->random, 0, BC_SIM_PROCESSES - 1);
@@ -184,7 +184,7 @@ static void write_end_of_interrupt(struct bc_sim_agent *a, struct bc_sim_bus *bu
 	io_write(a, bus, PORT_PIC1, 1);
 }
 
-/* Enters the handler of a due interrupt. Returns false if none is due. */
+/* Enters the handler of a pending interrupt. Returns false if none is pending. */
 static bool enter_due_interrupt(struct bc_sim_agent *a, struct bc_sim_bus *bus)
 {
 	uint64_t now = bc_sim_port_now(port_of(a, bus));
@@ -213,8 +213,8 @@ static void call_kernel(struct bc_sim_agent *a, struct bc_sim_bus *bus)
 	start_kernel(a, SYSCALL, RUN_SYSCALLS + number, 6 + number);
 }
 
-/* No process is ready. A single processor waits for its own interrupts; with several, another may
- * also give it work. */
+/* No process is ready. A single processor waits for its own interrupts; with several, another
+ * processor may also give it work. */
 static void go_idle(struct bc_sim_agent *a, const struct bc_sim_bus *bus)
 {
 	uint32_t wait = bc_sim_between(

@@ -103,7 +103,7 @@ enum memory {
 	IN_CLOSED_ROW,
 };
 
-/* Returns which memory answers. A fill puts the line into the second-level cache. */
+/* Returns the memory that responds. A fill puts the line into the second-level cache. */
 static enum memory access_memory(struct bc_sim_bus *bus, uint32_t address, bool fills)
 {
 	uint8_t *l2 = &bus->l2[address / LINE_BYTES % BC_SIM_L2_LINES];

@@ -52,7 +52,7 @@ struct bc_sim_cycle {
 	bool locked;     /* no other agent gets the bus until the port's next cycle */
 };
 
-/* Enough for a write-back of every line of a cache, and the cycles that come with it. */
+/* Enough to write back every line of a cache, plus the cycles that accompany this. */
 #define BC_SIM_QUEUE (BC_SIM_SETS * BC_SIM_WAYS + 64)
 
 struct bc_sim_port {
@@ -104,7 +104,7 @@ static inline void bc_sim_think(struct bc_sim_port *port, uint32_t core_clocks)
 }
 
 /* A code fetch, a data read or a data write in cacheable memory, except in its first 32 bytes.
- * `bytes` is 1, 2, 4 or 8, and the address a multiple of it. */
+ * `bytes` is 1, 2, 4 or 8, and the address is a multiple of `bytes`. */
 void bc_sim_fetch(struct bc_sim_bus *bus, unsigned agent, uint32_t address);
 void bc_sim_read(struct bc_sim_bus *bus, unsigned agent, uint32_t address, unsigned bytes);
 void bc_sim_write(struct bc_sim_bus *bus, unsigned agent, uint32_t address, unsigned bytes);

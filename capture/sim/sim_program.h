@@ -3,8 +3,8 @@
  *
  * A program has an address space of 4 KiB pages scattered in physical memory, a table of
  * consecutive functions in its code, and data: linked nodes, a table with random lookups, arrays
- * that are walked, and a frame buffer that some functions draw in. What the code at an address does
- * is fixed by that address.
+ * that are walked, and a frame buffer that some functions draw in. The address of code determines
+ * what the code does.
  *
  * bc_sim_program_start() starts a run: a loop whose body calls a list of functions, the same list
  * for the same `run` number. bc_sim_program_step() executes 32 bytes of code and passes their

@@ -36,8 +36,8 @@ void bc_block_replay_free(struct bc_block_replay *r)
 	r->joined = NULL;
 }
 
-/* Appends bytes to the joined transfer. Returns false if out of memory, or if it would get longer
- * than any transfer can be. */
+/* Appends bytes to the joined transfer. Returns false if out of memory, or if it would become
+ * longer than any transfer can be. */
 static bool replay_join(struct bc_block_replay *r, const struct bc_source_data *data)
 {
 	size_t need = r->joined_bytes + data->count;

@@ -39,7 +39,7 @@ void bc_block_replay_start(struct bc_block_replay *replay, const struct bc_raw_b
 	enum bc_raw_follows follows);
 
 /* Passes the rest of the block to the sink. `header` is its file's, or NULL. Stops as soon as a
- * call of the sink sets *is_over. Returns false if the sink is full. */
+ * call to the sink sets *is_over. Returns false if the sink is full. */
 bool bc_block_replay_push(struct bc_block_replay *replay, const struct bc_raw_block *block,
 	const struct bc_segment_header *header, const struct bc_source_sink *sink,
 	const bool *is_over);

@@ -315,7 +315,7 @@ static void deliver(struct file_source *f)
 
 static void on_closed(uv_handle_t *handle);
 
-/* If the thread has ended: joins it, and does what was waiting for that. */
+/* If the thread has ended, joins it and does the work that had to wait for this. */
 static void check_exit(struct file_source *f)
 {
 	uv_mutex_lock(&f->lock);
@@ -361,7 +361,7 @@ static void wake_thread(struct file_source *f)
 	uint64_t one = 1;
 
 	if (write(f->stream.wake_fd, &one, sizeof(one)) < 0)
-		assert(!"an eventfd takes a 1");
+		assert(!"writing 1 to an eventfd never fails");
 }
 
 /* Does not wait for the thread: a read may hang on a dead file server. */
@@ -374,7 +374,7 @@ static void stop_thread(struct file_source *f)
 	wake_thread(f);
 }
 
-/* A pipe can't be read again, so the thread delivers what it has read before the end. */
+/* A pipe can't be read again, so the thread first delivers what it has already read. */
 static void file_stop(struct bc_source *source)
 {
 	struct file_source *f = container_of(source, struct file_source, source);

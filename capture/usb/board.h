@@ -67,14 +67,14 @@ struct bc_board {
 
 	/* Counted since the source was started. */
 	uint64_t bytes; /* of payload */
-	uint64_t plugs; /* times that a board started to stream, resets included */
+	uint64_t plugs; /* how often a board started to stream, resets included */
 	uint64_t unplugs;
 	uint64_t stalls;
 	uint64_t overflows;
 	uint64_t errors;   /* transfers that failed for another reason */
 	uint64_t timeouts; /* transfers that timed out */
-	uint64_t silences; /* times that the board sent nothing for silence_ns */
-	uint64_t restarts; /* times that the board was reset and reopened */
+	uint64_t silences; /* how often the board sent nothing for silence_ns */
+	uint64_t restarts; /* how often the board was reset and reopened */
 	char last_error[256];
 };
 

@@ -1,4 +1,4 @@
-/* Lists the USB devices and says which of them are capture boards, and why the others are not.
+/* Lists the USB devices, and says which of them are capture boards and why the others are not.
  *
  * It sends nothing to a device: the kernel read the descriptors when the device was plugged in.
  * So it needs no permissions, and a device that hangs does not block it. It reads files, so call

@@ -17,7 +17,7 @@ struct bc_usb_framer {
 	struct bc_board *board;
 	enum bc_format protocol;
 	enum bc_usb_link link;
-	bool is_ended;     /* do not call the sink any more */
+	bool is_ended;     /* no longer call the sink */
 	bool has_streamed; /* a board has streamed since the source was started */
 
 	uint64_t base_ns;       /* when transfers were first submitted; 0: not yet */
@@ -34,14 +34,14 @@ struct bc_usb_framer {
 	uint64_t broken_ns; /* when the break was opened */
 };
 
-/* Logs a sentence through the sink. The format is its kind (see bc_source_sink.log). The first
- * function is for text whose kind is something else. */
+/* Logs a sentence through the sink. The format is its kind (see bc_source_sink.log). Use the first
+ * function if the kind is not the format. */
 void bc_usb_framer_log_text(struct bc_usb_framer *framer, enum bc_source_level level,
 	const char *kind, const char *what);
 void bc_usb_framer_log(struct bc_usb_framer *framer, enum bc_source_level level, const char *format,
 	...) __attribute__((format(printf, 3, 4)));
 
-/* Call it when transfers have been submitted, the first time or again: starts the clock. */
+/* Starts the clock. Call it whenever transfers have been submitted. */
 void bc_usb_framer_start(struct bc_usb_framer *framer);
 
 /* Passes on the data of a transfer, which consists of packets of packet_bytes. Changes `bytes`. */

@@ -22,7 +22,7 @@ struct bc_usb_loop_options {
 	void *context;
 	void (*on_turn)(void *context);
 
-	/* A device was plugged in or unplugged. Called inside libusb: only take note of it. */
+	/* A device was plugged in or unplugged. Called inside libusb: only record the event. */
 	void (*on_hotplug)(void *context, libusb_device *device, bool has_left);
 
 	/* bc_usb_loop_close() has finished and the object is freed. */

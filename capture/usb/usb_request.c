@@ -151,7 +151,7 @@ void bc_usb_request_close(struct bc_usb_request *r)
 	free(r);
 }
 
-/* A text that fills its field is not zero-terminated. */
+/* Text that fills its field is not zero-terminated. */
 static void read_text(char *out, const uint8_t *in, size_t bytes)
 {
 	memcpy(out, in, bytes);

@@ -15,8 +15,8 @@
  *
  * Callbacks (hotplug, finished jobs and requests, failed transfers, timers) run inside libusb or
  * the sink, so they only record an event with usb_post(). usb_turn() handles the recorded events
- * afterwards. The state is board.state. Only usb_set_state() changes it; it also does what has to
- * be done on entering a state. usb_in_STATE() handles the events of one state.
+ * afterwards. The state is board.state. Only usb_set_state() changes it; it also performs the
+ * actions on entering a state. usb_in_STATE() handles the events of one state.
  *
  *     detached --found--> opening --started--> streaming --fault, unplug, stop--> stopping
  *        ^                   |                     ^                              | | |
@@ -109,7 +109,7 @@ struct usb_source {
 	bool is_turning;  /* inside usb_turn() */
 	bool has_started;
 	bool is_ending;  /* the owner stopped it, or the stream is over */
-	bool has_ended;  /* it holds no device any more */
+	bool has_ended;  /* it no longer holds a device */
 	bool is_closed;  /* the owner closed it */
 	bool has_closed; /* its handles are being closed */
 	int end_status;
@@ -122,7 +122,7 @@ struct usb_source {
 	enum usb_stopping stopping;
 	uint64_t back_off_ns;
 
-	bool is_started;                /* START was sent, and the board not closed since */
+	bool is_started;                /* START was sent and the board has not been closed since */
 	bool is_late;                   /* the deadline of a stop has passed; LATE_MS runs */
 	uint64_t streaming_ns;          /* when the board started to stream; 0: it has not */
 	bool is_short;                  /* logged: fewer or shorter transfers than configured */
@@ -169,7 +169,7 @@ static void on_fault(void *context, enum bc_usb_fault fault)
 		bc_usb_stream_cancel(u->stream);
 }
 
-/* Stops the transfers; `then` says what follows. */
+/* Stops the transfers; `then` selects the next step. */
 static void usb_stop_for(struct usb_source *u, enum usb_then then)
 {
 	u->then = then;
@@ -242,17 +242,16 @@ static void usb_log_others(struct usb_source *u)
 	if (u->others[0] == '\0')
 		return;
 	if (u->options.match.serial[0] != '\0')
-		bc_usb_framer_log(&u->framer, BC_NOTICE_INFO,
-			"other boards on the USB, not used: %s", u->others);
+		bc_usb_framer_log(
+			&u->framer, BC_NOTICE_INFO, "other boards found, not used: %s", u->others);
 	else if (u->board.state == BC_BOARD_DETACHED && u->framer.has_streamed)
 		bc_usb_framer_log(&u->framer, BC_NOTICE_WARNING,
-			"other boards on the USB, not used: %s; this recording waits for serial "
+			"other boards found, not used: %s; this recording waits for serial "
 			"number %s",
 			u->others, u->jobs.match.serial);
 	else
 		bc_usb_framer_log(&u->framer, BC_NOTICE_WARNING,
-			"other boards on the USB, not used: %s; select one with serial=",
-			u->others);
+			"other boards found, not used: %s; select one with serial=", u->others);
 }
 
 static void usb_scan(struct usb_source *u)
@@ -274,10 +273,10 @@ static void usb_log_missing(struct usb_source *u)
 	if (u->jobs.status != 0)
 		usb_log_failure(u, "USB: can't list devices: %s", strerror(-u->jobs.status));
 	else if (u->jobs.reject_reason[0] != '\0')
-		usb_log_failure(u, "no board %s on the USB: %s", match, u->jobs.reject_reason);
+		usb_log_failure(u, "no board %s found: %s", match, u->jobs.reject_reason);
 	else if (strcmp(u->last_failure, "no board") != 0 && !u->framer.has_streamed)
-		bc_usb_framer_log(&u->framer, BC_NOTICE_NOTICE,
-			"no board %s on the USB: waiting for it", match);
+		bc_usb_framer_log(
+			&u->framer, BC_NOTICE_NOTICE, "no board %s found: waiting for it", match);
 	if (u->board.last_error[0] == '\0')
 		snprintf(u->last_failure, sizeof(u->last_failure), "no board");
 }

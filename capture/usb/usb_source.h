@@ -3,8 +3,8 @@
  * in source.board. A break marks each place where samples may be missing.
  *
  * The stream ends when the source is stopped: it tells the board to stop and reads what the board
- * still holds. It also ends when the board sends its last frame by itself (bc_source_last_frame())
- * and nothing more for a second. With wait_ns it ends with -ENODEV if no board starts to stream in
+ * still holds. It also ends when the board sends its last frame unasked (bc_source_last_frame())
+ * and then nothing for a second. With wait_ns it ends with -ENODEV if no board starts to stream in
  * that time. */
 #ifndef BC_CAPTURE_USB_USB_SOURCE_H
 #define BC_CAPTURE_USB_USB_SOURCE_H
@@ -25,7 +25,7 @@
 
 struct bc_usb_options {
 	struct bc_usb_match match;
-	bool has_id;             /* the VID:PID was configured, and is not just the default */
+	bool has_id;             /* the VID:PID was configured and is not the default */
 	enum bc_format protocol; /* BC_FORMAT_BCP1 or BC_FORMAT_RAW6 */
 	enum bc_usb_link link;
 	struct bc_usb_ftdi ftdi;

@@ -105,7 +105,7 @@ static void complete_transfer(struct bc_usb_stream *s, struct transfer *t)
 	bool was_cancelling = s->is_cancelling;
 	int count = t->usb->actual_length;
 
-	/* A transfer carries data whatever its status, but never more than its length. */
+	/* A transfer may carry data regardless of its status, but never more than its length. */
 	assert(count <= t->usb->length);
 	if (count > 0)
 		s->options.on_data(s->options.context, t->buffer, (size_t)count);

@@ -11,7 +11,7 @@
 
 struct bc_input_stream {
 	int fd;
-	int wake_fd; /* -1: reads can't be canceled */
+	int wake_fd; /* -1: reads can't be cancelled */
 	/* Replaces reading from fd, for example by decompressing it. Same result as
 	 * bc_input_stream_read(). NULL: read fd. */
 	ssize_t (*read)(void *context, void *out, size_t size);

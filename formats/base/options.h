@@ -34,7 +34,7 @@ struct bc_format_options {
 struct bc_format_options bc_format_options_default(void);
 
 /* Parses "key=value,key=value" into *options. `allowed` is a set of BC_OPTION_*: other keys are
- * errors. Returns false with an error text that names the key and the value. */
+ * errors. Returns false with an error message that names the key and the value. */
 bool bc_format_options_read(struct bc_format_options *options, const char *text, unsigned allowed,
 	char *err, size_t errlen);
 

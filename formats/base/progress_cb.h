@@ -1,4 +1,5 @@
-/* A callback that long work on files calls after each piece, to show that it is not stuck. */
+/* A callback for long-running work on files: called after each piece, to show that the work is not
+ * stuck. */
 #ifndef BC_FORMATS_BASE_PROGRESS_CB_H
 #define BC_FORMATS_BASE_PROGRESS_CB_H
 

@@ -86,7 +86,7 @@ void bc_usage_format_error(char *err, size_t errlen, const struct bc_usage_getop
 
 /* ---- --help */
 
-/* Prints a text as wrapped lines. The first line starts at `column`, the others at `indent`. */
+/* Prints text as wrapped lines. The first line starts at `column`, the others at `indent`. */
 static void print_wrapped(FILE *out, const char *text, size_t bytes, size_t column, size_t indent)
 {
 	const char *end = text + bytes;
@@ -149,7 +149,7 @@ static void print_option(FILE *out, const struct bc_usage_option *option, size_t
 	print_wrapped(out, option->help, strlen(option->help), n, indent);
 }
 
-/* The column where the help texts of all these options start; at least `indent`. */
+/* The column where the help of all these options starts; at least `indent`. */
 static size_t help_column(const struct bc_usage_option *option, size_t indent)
 {
 	char left[80];

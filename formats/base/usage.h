@@ -33,7 +33,7 @@
 #include <getopt.h>
 #include <stdio.h>
 
-#define BC_USAGE_COLUMNS 100 /* width of help texts */
+#define BC_USAGE_COLUMNS 100 /* width of the help text */
 
 struct bc_usage_option {
 	int letter;          /* value returned by getopt_long(); the short name if printable */
@@ -50,7 +50,7 @@ struct bc_usage {
 	const char *kind;     /* of the operands, as above */
 	const char *summary;  /* one line: "compare two traces" */
 
-	/* Each line of these texts is wrapped separately. Continuation lines get the line's
+	/* Each line of these strings is wrapped separately. Continuation lines get the line's
 	 * indentation. Spaces inside a line are kept, so short lines can have columns. */
 	const char *text; /* before the options; NULL: the summary as a sentence */
 	const char *more; /* after the options; may be NULL */
@@ -72,8 +72,8 @@ struct bc_usage_getopt {
  * 'h'. */
 void bc_usage_getopt(struct bc_usage_getopt *getopt, const struct bc_usage *usage);
 
-/* Writes an error text such as "option --source requires a value" after getopt_long() returned ':'
- * or '?' (`got`). `before` is the value of optind before that call, 1 before the first. */
+/* Writes an error message such as "option --source requires a value" after getopt_long() returned
+ * ':' or '?' (`got`). `before` is the value of optind before that call, 1 before the first. */
 void bc_usage_format_error(char *err, size_t errlen, const struct bc_usage_getopt *getopt, int got,
 	char *const *argv, int before);
 
@@ -83,7 +83,7 @@ void bc_usage_help(FILE *out, const char *program, const struct bc_usage *usage)
 /* Prints only the options, in the form of a help text. */
 void bc_usage_print_options(FILE *out, const struct bc_usage_option *options);
 
-/* Prints a text. Each line is wrapped separately and keeps its indentation. */
+/* Prints text. Each line is wrapped separately and keeps its indentation. */
 void bc_usage_print_text(FILE *out, const char *text);
 
 /* Prints the lines of --options for a command and its verbs. */

@@ -67,7 +67,7 @@ enum bc_bcp1_found {
 };
 
 struct bc_bcp1_reader {
-	uint64_t skipped_bytes; /* bytes so far that belong to no valid frame */
+	uint64_t skipped_bytes; /* bytes so far outside valid frames */
 	uint64_t offset;        /* in the stream, of the next byte to examine */
 	size_t start;           /* bytes buffered by earlier calls: buffer[start .. end) */
 	size_t end;

@@ -77,7 +77,7 @@ static void set_damage(struct bc_frames *f, uint64_t offset)
 		return;
 	f->damage.offset = f->whole_end;
 	f->damage.bytes = offset - f->whole_end;
-	const char *what = f->damaged_end == 0 ? "bytes that belong to no frame"
+	const char *what = f->damaged_end == 0 ? "bytes outside any frame"
 			   : f->is_over && f->damaged_end > offset
 				   ? "torn: the file ends in it"
 				   : "wrong checksum of its samples";

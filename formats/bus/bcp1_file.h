@@ -17,7 +17,7 @@ enum bc_frames_found {
 	BC_FRAMES_FRAME,   /* a whole frame: see `frame`, `epoch` */
 	BC_FRAMES_GAP,     /* samples are missing before the next frame with samples: see `gap` */
 	BC_FRAMES_TRIGGER, /* the board's trigger fired before the next sample */
-	BC_FRAMES_DAMAGE,  /* bytes that belong to no whole frame: see `damage` */
+	BC_FRAMES_DAMAGE,  /* bytes outside whole frames: see `damage` */
 };
 
 struct bc_frames_gap {

@@ -4,7 +4,7 @@
  * The recorder gets a chunk from its pool, calls bc_chunk_reset(), and fills it with bc_stamp_*()
  * and bc_chunk_add_event(). bc_chunk_describe() then computes the fields that follow from the
  * records. A segment reader fills a chunk in the same way. A chunk is one allocation that includes
- * records, events and texts. */
+ * records, events and their text. */
 #ifndef BC_FORMATS_BUS_CHUNK_H
 #define BC_FORMATS_BUS_CHUNK_H
 
@@ -95,7 +95,7 @@ void bc_chunk_reset(struct bc_chunk *chunk, uint64_t tick, uint32_t epoch);
 
 /* Adds an event at event->position, which must not be below the last event's. Copies `text`
  * (event->text_bytes bytes, may be NULL if that is 0) and sets event->text in the chunk. Returns
- * false without a change if the chunk has no room: use another chunk. */
+ * false and changes nothing if the chunk has no room: use another chunk. */
 bool bc_chunk_add_event(
 	struct bc_chunk *chunk, const struct bc_event *event, const char *text) BC_MUST_CHECK;
 

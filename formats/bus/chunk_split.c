@@ -56,7 +56,7 @@ uint32_t bc_chunk_find_tick(const struct bc_chunk *chunk, uint32_t from, uint64_
 	return from;
 }
 
-/* The tick of the record before the chunk, or first_tick if the chunk does not tell. */
+/* The tick of the record before the chunk, or first_tick if the chunk does not determine it. */
 static uint64_t tick_before(const struct bc_chunk *chunk)
 {
 	uint32_t time = chunk->info.records != 0 ? bc_le32(chunk->records + 8) : 0;
@@ -74,7 +74,7 @@ static uint32_t event_at(const struct bc_chunk *chunk, uint32_t position)
 	return i;
 }
 
-/* Keeps only the events first .. end - 1 with their texts, and subtracts `shift` from their
+/* Keeps only the events first .. end - 1 with their text, and subtracts `shift` from their
  * positions. */
 static void keep_events(struct bc_chunk *chunk, uint32_t first, uint32_t end, uint32_t shift)
 {

@@ -2,7 +2,7 @@
  *
  * Records keep their absolute ticks, and events keep their places. An event belongs to the record
  * after it: if a chunk is cut at record `at`, events below position `at` stay with the first part,
- * the others go to the second. Dropped texts free their space.
+ * the others go to the second. The space of dropped text is freed.
  *
  * Call bc_chunk_describe() afterwards: its fields are not updated. wall_ns is not changed, so a
  * second part has that of the whole chunk; the caller may correct it. */
@@ -35,14 +35,14 @@ void bc_chunk_drop_back(struct bc_chunk *chunk, uint32_t keep);
 void bc_chunk_split(struct bc_chunk *chunk, uint32_t at, struct bc_chunk *rest);
 
 /* Inserts an event at event->position <= info.records, after the events already at this position.
- * `text` is as for bc_chunk_add_event(). Returns false without a change if there is no room. */
+ * `text` is as for bc_chunk_add_event(). Returns false and changes nothing if there is no room. */
 bool bc_chunk_insert_event(
 	struct bc_chunk *chunk, const struct bc_event *event, const char *text) BC_MUST_CHECK;
 
 /* Makes the chunk's first record the first of a recording: its `time` becomes BC_TIME_NONE, and it
  * gets an anchor unless it has one. `is_exact` says that its tick is exact, not a lower bound:
  * !stamper->is_inexact, always true for live sources. Does nothing without records. Returns false
- * without a change if there is no room for the anchor. */
+ * and changes nothing if there is no room for the anchor. */
 bool bc_chunk_detach(struct bc_chunk *chunk, bool is_exact) BC_MUST_CHECK;
 
 #endif

@@ -5,7 +5,8 @@
 #include "formats/base/bytes.h"
 #include "formats/base/fast_format.h"
 
-/* Names, and " NAME\n" padded to a constant length, because such a copy is fastest. */
+/* Names, and " NAME\n" padded to a constant length, because copying a constant length is
+ * fastest. */
 #define TAIL_BYTES 16
 #define CYCLE(name)                                            \
 	{                                                      \

@@ -32,7 +32,7 @@ enum bc_cycle {
 	BC_CYCLE_TYPES = 16,
 };
 
-/* The byte enables of a special cycle tell which one it is. */
+/* The byte enables identify a special cycle. */
 enum bc_special {
 	BC_SPECIAL_SHUTDOWN = 0xFE,
 	BC_SPECIAL_FLUSH = 0xFD,

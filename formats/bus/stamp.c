@@ -3,7 +3,7 @@
 #include <assert.h>
 #include <string.h>
 
-/* How samples are stamped, and why this way.
+/* How samples are stamped, and why it is done this way.
  *
  * Each sample is looked up in the mapping's table, which gives everything but processor and time.
  * stamp_samples() handles every case: dropped cycles, anchors, limits, skipping. Nearly all samples
@@ -61,7 +61,7 @@ struct bc_pace bc_pace_of(uint64_t ticks, uint32_t samples)
 	};
 }
 
-/* Whether the next sample gets one tick more. */
+/* Whether the next sample gets one more tick. */
 static inline bool has_rest(const struct bc_pace *pace)
 {
 	return pace->rest != 0 && pace->phase >= pace->samples - pace->rest;
@@ -179,7 +179,7 @@ static inline __attribute__((always_inline)) uint32_t stamp_stretch(
 }
 
 /* The number of samples that stamp_stretch() may process: limited by the run, by the room in the
- * chunk, and by the largest number that stays below the tick limit whatever their ticks. */
+ * chunk, and by the largest number that stays below the tick limit regardless of their ticks. */
 static uint32_t stretch_max(
 	size_t samples, const struct cursor *cursor, uint64_t tick, uint64_t tick_limit)
 {

@@ -1,10 +1,10 @@
 /* Stamping: turns samples into records with clock deltas, and appends them to chunks.
  *
- * A stamper keeps the time line of one recording. bc_stamp_samples() and bc_stamp_records() consume
+ * A stamper keeps the timeline of one recording. bc_stamp_samples() and bc_stamp_records() consume
  * a run of samples, or of BYU records, until the run is used up, the chunk is full or a tick limit
  * is reached. They advance the run, so the call can be repeated with another chunk.
  * bc_stamp_skip_*() consume samples without making records, for example when no chunk is free; the
- * time line continues across them.
+ * timeline continues across them.
  *
  * A record's `time` is the number of ticks since the previous record, including skipped samples. It
  * is BC_TIME_NONE in the first record of the recording or epoch, and where the delta is 0xFFFFFFFF
@@ -33,7 +33,7 @@ struct bc_stamper {
  * line algorithm. */
 struct bc_pace {
 	uint64_t step;    /* ticks per sample, rounded down */
-	uint32_t rest;    /* number of samples, out of `samples`, that get one tick more */
+	uint32_t rest;    /* number of samples, out of `samples`, that get one more tick */
 	uint32_t samples; /* never 0 */
 	uint32_t phase;   /* grows by `rest` with each sample, modulo `samples` */
 };
@@ -73,7 +73,7 @@ enum bc_stamp_result {
 
 #define BC_NO_TICK_LIMIT UINT64_MAX
 
-/* Starts a time line at tick 0 of epoch 0. `mapping` must stay valid; NULL if only records are
+/* Starts a timeline at tick 0 of epoch 0. `mapping` must stay valid; NULL if only records are
  * stamped. */
 void bc_stamper_init(struct bc_stamper *stamper, const struct bc_mapping *mapping);
 

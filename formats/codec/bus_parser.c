@@ -35,7 +35,7 @@ const struct bc_parser bc_raw6_parser = {.record_bytes = BC_SAMPLE_BYTES,
 
 struct byu {
 	uint64_t tick;
-	bool is_inexact; /* a record without a delta came before, other than the first */
+	bool is_inexact; /* an earlier record, other than the first, has no delta */
 };
 
 static enum bc_parse_end parse_records(struct byu *byu, struct bc_parse *p, enum bc_format format)

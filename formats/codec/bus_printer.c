@@ -25,7 +25,7 @@ struct bus {
 	struct bc_bcp1_writer writer;
 };
 
-_Static_assert(BC_BCP1_WRITER_MAX <= BC_PRINT_MAX, "one call's frames have room");
+_Static_assert(BC_BCP1_WRITER_MAX <= BC_PRINT_MAX, "the frames of one call fit");
 
 static void bus_init(struct bus *bus, const struct bc_format_options *options, bool is_framed)
 {

@@ -385,7 +385,7 @@ char *bc_cell_write(char *out, struct bc_cell cell)
 _Static_assert(BC_PRINT_MAX >= 2 * ESCAPED * BC_LINE_MAX + FIXED_BYTES,
 	"the longest line fits, whole and in its parts");
 
-/* Bytes of all texts of an entry, before escaping. */
+/* Total bytes of an entry's text, before escaping. */
 static uint64_t text_bytes(const struct bc_entry *entry)
 {
 	uint64_t bytes = entry->line.bytes;

@@ -184,7 +184,8 @@ enum bc_conversion bc_traits_conversion(uint32_t holds, enum bc_format to, uint3
 	uint32_t common = holds & target->holds & reported;
 
 	*lost = holds & ~target->holds;
-	/* Invalid cycles come with samples. Other formats have them as records only on request. */
+	/* Invalid cycles come with samples. Other formats contain them as records only on
+	 * request. */
 	if ((holds & ~target->holds & BC_HAS_SAMPLE) != 0)
 		*lost |= holds & BC_CAN_INVALID;
 	if (!target->can_write)
@@ -206,7 +207,7 @@ enum bc_conversion bc_format_conversion(enum bc_format from, enum bc_format to, 
 {
 	if (!formats[from].can_read)
 		return BC_CONVERSION_REFUSED;
-	/* A format's own lines are copied, whatever fields they lack. */
+	/* A format's own lines are copied, regardless of the fields they lack. */
 	if (from == to && formats[to].can_write) {
 		*lost = 0;
 		return BC_CONVERSION_LOSSLESS;

@@ -20,7 +20,7 @@ struct bc_format_info {
 	const struct bc_parser *parser;   /* NULL: not parsed line by line or record by record */
 	const struct bc_printer *printer; /* NULL: not printed entry by entry */
 	uint32_t holds;        /* traits (formats/trace/entry.h) that it has a place for */
-	uint32_t may_lose;     /* traits of which single entries may still not fit */
+	uint32_t may_lose;     /* traits that individual entries may still lose */
 	uint32_t needs;        /* BC_HAS_SIZE: it cannot hold references without a size */
 	uint8_t addr_bits;     /* 32 or 64 */
 	unsigned read_options; /* BC_OPTION_* (formats/base/options.h) */
@@ -44,8 +44,8 @@ enum bc_conversion bc_format_conversion(enum bc_format from, enum bc_format to, 
  * format. */
 enum bc_conversion bc_traits_conversion(uint32_t holds, enum bc_format to, uint32_t *lost);
 
-/* Traits that `to` has a place for, but that single entries may lose: times that are too far apart,
- * several references at one time, sizes that no bus cycle has. Losses are counted as they
+/* Traits that `to` has a place for, but that individual entries may lose: times that are too far
+ * apart, several references at one time, sizes that no bus cycle has. Losses are counted as they
  * happen. */
 uint32_t bc_format_may_lose(enum bc_format from, enum bc_format to);
 

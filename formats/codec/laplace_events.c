@@ -49,7 +49,7 @@ static enum bc_parse_end parse_events(void *state, struct bc_parse *p)
 		entry->kernel.tag = (struct bc_text){.at = tag, .bytes = (uint32_t)(tag_end - tag)};
 		entry->kernel.rest = (struct bc_text){
 			.at = rest, .bytes = (uint32_t)(end > rest ? end - rest : 0)};
-		/* Would the printer reproduce this line from its fields? */
+		/* Whether the printer would reproduce this line from its fields. */
 		bool is_same = tag == p->at && time == tag_end + 1 && *tag_end == ' ' &&
 			       is_canonical(time, at, tick) && end == newline &&
 			       (at == end || (*at == ' ' && rest < end));

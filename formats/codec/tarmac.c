@@ -101,7 +101,7 @@ static enum bc_tarmac_result parse_set_and_mode(
 }
 
 /* Parses the parentheses after IT: the decimal index of the instruction; or its address; or its
- * address and index in hexadecimal. Sets *addr to the possible address, which counts if none
+ * address and index in hexadecimal. Sets *addr to the possible address, which is used if no other
  * follows. */
 static enum bc_tarmac_result parse_parentheses(
 	struct bc_tarmac_line *line, const char **at, struct instruction *i, const char **addr)

@@ -94,7 +94,8 @@ static enum bc_tarmac_result parse_data(
 	uint32_t left = a->size;
 	unsigned count = 0;
 
-	/* A part shorter than eight bytes is at the highest address, which a number has first. */
+	/* A part shorter than eight bytes is at the highest address, whose digits come first in a
+	 * number. */
 	while (left != 0) {
 		struct part *part = &parts[count++];
 		uint32_t odd = left % 8 != 0 && (left < 8 || !a->is_memory_order) ? left % 8 : 8;

@@ -62,15 +62,16 @@ static void print_head(void *state, struct bc_print *p)
 
 	out = stpcpy(out, "$comment\n\t");
 	if (!vcd->is_timed)
-		out = stpcpy(out, "the trace has no times: each reference is a tick behind the one "
-				  "before; ");
+		out = stpcpy(out, "the trace has no times: each reference is one tick after the "
+				  "previous one; ");
 	if (vcd->clock_hz != 0)
-		out += sprintf(out, "%" PRIu64 " ticks are a second, rounded down to picoseconds",
+		out += sprintf(out,
+			"%" PRIu64 " ticks per second; times are rounded down to picoseconds",
 			vcd->clock_hz);
 	else
-		out = stpcpy(out, "the clock was not told: a tick is shown as 1 ns");
+		out = stpcpy(out, "unknown clock rate: a tick is shown as 1 ns");
 	if (vcd->has_units)
-		out = stpcpy(out, "; times in us, ns or ps are those");
+		out = stpcpy(out, "; times in us, ns or ps are unchanged");
 	out = stpcpy(out, "\n$end\n$timescale ");
 	out = stpcpy(out, vcd->is_in_ps ? "1 ps" : "1 ns");
 	out = stpcpy(out, " $end\n"
@@ -218,7 +219,7 @@ static int print_vcd(void *state, struct bc_print *p)
 	return 0;
 }
 
-/* Writes one more time, so that viewers show the last reference. */
+/* Writes one more timestamp, so that viewers show the last reference. */
 static bool print_tail(void *state, struct bc_print *p)
 {
 	struct vcd *vcd = state;

@@ -6,8 +6,8 @@
  * (clock_hz); otherwise a tick is shown as 1 ns. In a trace without times, each reference is one
  * tick after the previous one.
  *
- * Time cannot go back in a dump. If the trace's time does, or its clock restarts, what follows is
- * moved to after what has been written, and counted as a loss of time. If several references have
+ * Time cannot go back in a dump. If the trace's time does, or its clock restarts, later entries are
+ * moved to after the last one written, and counted as a loss of time. If several references have
  * the same time, a viewer shows the last one. The others are counted as lost, but `seq` includes
  * them.
  *

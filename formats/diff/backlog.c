@@ -9,12 +9,12 @@
 #include "formats/diff/compare.h"
 #include "formats/trace/parser.h"
 
-/* The texts of an entry come from one line or from a mark. */
+/* The strings of an entry come from one line or from a mark. */
 #define TEXT_BASE (1u << 20)
 #define TEXT_EACH 96u
 #define TEXTS_MAX 4
 
-_Static_assert(TEXT_BASE >= 2 * BC_LINE_MAX, "the longest line's texts find room");
+_Static_assert(TEXT_BASE >= 2 * BC_LINE_MAX, "the strings of the longest line fit");
 
 int bc_backlog_init(struct bc_backlog *b, size_t limit)
 {
@@ -47,7 +47,7 @@ void bc_backlog_free(struct bc_backlog *b)
 	*b = (struct bc_backlog){0};
 }
 
-/* Collects pointers to the texts of an entry. Returns their number. */
+/* Collects pointers to the strings of an entry. Returns their number. */
 static size_t texts_of(struct bc_entry *entry, struct bc_text *texts[TEXTS_MAX])
 {
 	switch (entry->kind) {

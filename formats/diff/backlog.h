@@ -1,5 +1,5 @@
-/* A queue of entries, copied with their texts, in bounded memory. formats/diff/match.h searches it
- * to realign the rows after a difference. */
+/* A queue of entries, copied with their strings, in bounded memory. formats/diff/match.h searches
+ * it to realign the rows after a difference. */
 #ifndef BC_FORMATS_DIFF_BACKLOG_H
 #define BC_FORMATS_DIFF_BACKLOG_H
 
@@ -20,7 +20,7 @@ struct bc_backlog {
 	uint64_t *hashes;         /* formats/diff/compare.h */
 	uint64_t *ticks;          /* in the form that formats/diff/align.h uses */
 	bool *is_taken;           /* for use by the owner; false for a new entry */
-	size_t *text_at;          /* offset of an entry's texts in `text` */
+	size_t *text_at;          /* offset of an entry's strings in `text` */
 	char *text;
 	size_t text_end;
 	size_t text_room;
@@ -37,8 +37,8 @@ static inline size_t bc_backlog_count(const struct bc_backlog *backlog)
 }
 
 /* Appends a copy of an entry, with the hash of `fields`. The verbatim line of an entry with fields
- * is not copied. Returns false and changes nothing if there is no room for the entry or its texts.
- * An empty queue always has room for one entry. */
+ * is not copied. Returns false and changes nothing if there is no room for the entry or its
+ * strings. An empty queue always has room for one entry. */
 bool bc_backlog_add(struct bc_backlog *backlog, const struct bc_entry *entry, uint64_t fields);
 
 /* Removes the first n entries. Pointers to the others stay valid until the next

@@ -69,7 +69,7 @@ uint64_t bc_compare_fields(uint32_t holds_a, uint32_t holds_b)
 	return fields;
 }
 
-/* How to read a text, so that equivalent texts compare equal. */
+/* How to read a string, so that equivalent strings compare equal. */
 enum reading {
 	AS_IT_STANDS,
 	ANY_CASE,

@@ -135,7 +135,7 @@ static bool is_worth_it(const struct search *s, const struct bc_jump *jump)
 		return false;
 	if (!s->is_any)
 		return true;
-	/* The ends of the rows may be far away, with few matches there. */
+	/* The ends of the rows may be far away and have few matches. */
 	return 2 * s->best->run < least && s->hashes_run >= 2 * least &&
 	       (value(jump) >= BC_JUMP_LONG / 4 ||
 		       value(jump) > 2 * value(s->best) + jump->edits - s->best->edits);
@@ -197,7 +197,7 @@ static void find_head(struct search *s, uint32_t *z, const struct bc_align_row *
 	}
 }
 
-/* Tries to replace the same number of items in both rows. No more of them may match than chance
+/* Tries to replace the same number of items in both rows. Fails if more of them match than chance
  * explains. */
 static void find_replaced(struct search *s, size_t most)
 {

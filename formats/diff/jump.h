@@ -1,6 +1,6 @@
-/* Finds the one position after which two rows match for long. What comes before it (in one row, in
- * the other, or the same number of items in both) is the whole difference. In a program that loops,
- * many positions match for a short while, so the length of the match decides.
+/* Finds the position after which two rows match for a long stretch. What comes before it (in one
+ * row, in the other, or the same number of items in both) is the whole difference. In a program
+ * that loops, many positions match for a short while, so the length of the match decides.
  *
  * The rows are those of formats/diff/align.h, with all the items known so far. */
 #ifndef BC_FORMATS_DIFF_JUMP_H

@@ -33,7 +33,7 @@ struct bc_match_sink {
 	bool (*reordered)(void *context, const struct bc_entry *a, size_t a_count,
 		const struct bc_entry *b, size_t b_count);
 	/* These entries differ. Either one row has them at a place where the other has none, or
-	 * they replace each other. Consecutive calls, without a call of same() or reordered()
+	 * they replace each other. Consecutive calls, without a call to same() or reordered()
 	 * between them, form one difference. */
 	bool (*differ)(void *context, const struct bc_entry *a, size_t a_count,
 		const struct bc_entry *b, size_t b_count);
@@ -51,8 +51,8 @@ int bc_match_open(struct bc_match **match, const struct bc_match_options *option
 	const struct bc_match_sink *sink) BC_MUST_CHECK;
 void bc_match_close(struct bc_match *match);
 
-/* Compares both rows. Returns 0 at the end, 1 if the sink stopped it, or the negative errno of a
- * source. */
+/* Compares both rows. Returns 0 at the end, 1 if the sink stopped it, or a negative errno if a
+ * source failed. */
 int bc_match_run(struct bc_match *match) BC_MUST_CHECK;
 
 /* The fields in which two entries differ, with times compared by the current skew. For use inside

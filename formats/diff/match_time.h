@@ -26,7 +26,7 @@ static inline bool bc_match_time_is_same(const struct bc_match_options *options,
 		return false;
 	if (a->unit != b->unit && a->unit != BC_UNIT_TICK && b->unit != BC_UNIT_TICK)
 		return false;
-	/* A missing delta is not the same as one, whatever the sums are. */
+	/* A missing delta never equals a known one, regardless of the sums. */
 	if (a->has_delta && b->has_delta &&
 		(a->delta == BC_TIME_NONE) != (b->delta == BC_TIME_NONE))
 		return false;

@@ -1,4 +1,4 @@
-/* What a reader (formats/reader/reader.h) returns at each call, and its options. */
+/* What a reader (formats/reader/reader.h) returns with each call, and its options. */
 #ifndef BC_FORMATS_READER_BATCH_H
 #define BC_FORMATS_READER_BATCH_H
 
@@ -20,7 +20,7 @@ struct bc_fault {
 	char what[200];  /* description, a phrase */
 };
 
-/* Valid until the next call of bc_reader_next(). */
+/* Valid until the next call to bc_reader_next(). */
 struct bc_batch {
 	const struct bc_entry *entries;
 	size_t count;
@@ -54,7 +54,7 @@ struct bc_reader_options {
 	int index_fd; /* descriptor of the segment if it is a regular file, to load its index; -1:
 			 none */
 	/* For segments: kept from file to file, so that missing and duplicate chunks between files
-	 * are reported; NULL: each file is checked by itself. */
+	 * are reported; NULL: each file is checked separately. */
 	struct bc_sequence_check *sequence;
 };
 

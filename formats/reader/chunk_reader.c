@@ -116,7 +116,7 @@ static int next_range(struct bc_reader *r, struct chunk_state *c)
 			c->row++;
 			continue;
 		}
-		/* Chunks that were skipped are not missing. */
+		/* Skipped chunks are not missing. */
 		if (!is_after_hole)
 			bc_sequence_check_jump(c->sequence, info.recording_tag, first);
 		int rc = bc_segment_reader_range(c->reader, begin, end);

@@ -15,7 +15,7 @@
 #include "formats/trace/entry.h"
 
 struct bc_entry_converter {
-	uint32_t holds; /* traits that the target holds */
+	uint32_t holds; /* traits that the target can hold */
 	uint32_t needs;
 	bool keep_invalid;
 	uint64_t reduced[BC_TRAIT_BITS];  /* entries that lost this trait */

@@ -1,5 +1,5 @@
-/* Reads bcp1. The samples of each frame become entries; what is between frames becomes events and
- * faults. */
+/* Reads bcp1. The samples of each frame become entries; gaps and damage between frames become
+ * events and faults. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -35,7 +35,8 @@ static int read_head(struct bc_input *in, enum bc_format given, struct bc_probe 
 		bool is_known = bc_probe(probe, in->packed, in->end, n == 0);
 		if (given != BC_FORMAT_UNKNOWN) {
 			/* The format is given, so four bytes show whether the input is compressed.
-			 * But a raw capture must still be recognized, whatever format was given. */
+			 * But a raw capture must still be recognized, regardless of the format
+			 * given. */
 			if (n != 0 && (in->end < 4 || (!is_known && bc_may_be_capture(
 									    in->packed, in->end))))
 				continue;
@@ -177,7 +178,7 @@ struct bc_input_stream bc_input_stream(struct bc_input *in)
 		.fd = in->stream.fd, .wake_fd = -1, .read = read_unpacked, .context = in};
 }
 
-/* The LZ4 frames of a segment belong to its format; compression around the segment comes off
+/* The LZ4 frames of a segment belong to its format; compression around the segment is undone
  * first. */
 int bc_input_segments(struct bc_input *in, struct bc_segment_reader **reader)
 {

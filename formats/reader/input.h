@@ -1,5 +1,5 @@
-/* Opens a trace file for reading: detects its format unless it is given, and undoes LZ4, gzip and
- * zstd compression.
+/* Opens a trace file for reading: detects its format unless it is given, and decompresses LZ4, gzip
+ * and zstd.
  *
  *     bc_input_open()                       reads as much of the file as detection needs
  *     bc_input_read() ...                   plain formats: the decompressed bytes
@@ -23,7 +23,7 @@ struct bc_input;
 /* Opens a stream. `given` is the format named by the user, or BC_FORMAT_UNKNOWN to detect it. A
  * segment whose start is destroyed is recognized by the trailer at its end, if it is a regular
  * file. Returns 0 with format and compression in *probe; -EINVAL if the format is unclear, with the
- * reason in probe->err; or a negative errno of reading. The caller keeps the fd. */
+ * reason in probe->err; or another negative errno if reading failed. The caller keeps the fd. */
 int bc_input_open(struct bc_input **input, struct bc_input_stream stream, enum bc_format given,
 	struct bc_probe *probe) BC_MUST_CHECK;
 void bc_input_close(struct bc_input *input);

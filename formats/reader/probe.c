@@ -141,7 +141,8 @@ static bool has_segment_item(const uint8_t *head, size_t bytes)
 	return find_item(head, bytes, false) == BC_FORMAT_SEGMENT;
 }
 
-/* Whether the bytes are an empty frame followed by a header with this magic, as far as they go. */
+/* Whether the bytes are an empty frame followed by a header with this magic, or the start of
+ * one. */
 static bool starts_with_magic(uint32_t header_magic, const uint8_t *head, size_t bytes)
 {
 	if (bytes < BC_EMPTY_FRAME_BYTES || memcmp(head, bc_empty_frame, BC_EMPTY_FRAME_BYTES) != 0)
@@ -184,7 +185,7 @@ static enum bc_format probe_plain(const uint8_t *head, size_t bytes, char *err, 
 	if (fitting == 1)
 		return only;
 	if (fitting > 1)
-		snprintf(err + used, errlen - used, ": the content fits each");
+		snprintf(err + used, errlen - used, ": each matches the content");
 	else
 		snprintf(err, errlen, "the content fits no known format");
 	return BC_FORMAT_UNKNOWN;

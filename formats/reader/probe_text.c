@@ -27,8 +27,8 @@ struct count {
 	uint64_t modelled; /* lines of modelled kinds */
 };
 
-/* Almost any line parses as a kernel event: a letter, a number and anything. Only capitals are
- * published tags, so only these count. */
+/* Almost any line parses as a kernel event: a letter, a number and anything. All published tags are
+ * capitals, so only capitals count. */
 static bool is_modelled(const struct bc_entry *entry)
 {
 	if (entry->kind == BC_ENTRY_KERNEL)
@@ -80,7 +80,7 @@ static bool all_have_words(const char *text, size_t bytes, unsigned words)
 	return true;
 }
 
-/* Whether nearly all lines fit the format, and enough of them to be sure. */
+/* Whether nearly all lines fit the format, and there are enough lines to be sure. */
 static bool fits_lines(
 	enum bc_format format, const char *text, size_t bytes, struct bc_entry *entries)
 {
@@ -121,7 +121,7 @@ static enum bc_format probe_lines(
 	if (only != BC_FORMAT_UNKNOWN && only != BC_FORMATS)
 		return only;
 	if (only == BC_FORMATS)
-		snprintf(err + used, errlen - used, ": the lines fit each");
+		snprintf(err + used, errlen - used, ": each matches the lines");
 	else
 		snprintf(err, errlen, "the lines fit no known format");
 	return BC_FORMAT_UNKNOWN;
@@ -142,7 +142,7 @@ enum bc_format bc_probe_text(
 			text[bytes++] = '\n';
 		const char *newline = memrchr(text, '\n', bytes);
 		if (newline == NULL)
-			snprintf(err, errlen, "the first line has no end");
+			snprintf(err, errlen, "the first line is too long");
 		else
 			format = probe_lines(
 				text, (size_t)(newline - text) + 1, entries, err, errlen);

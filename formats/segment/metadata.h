@@ -25,7 +25,7 @@ json_t *bc_metadata_parse(const char *text) BC_MUST_CHECK;
 /* Checks metadata given by a user: a JSON object of strings with valid keys and UTF-8 values of at
  * most BC_METADATA_VALUE_MAX bytes, shorter than BC_METADATA_MAX in total. Writes the object
  * without spaces to `out`; "" if it has no members. `text` may be `out`. On failure, returns false
- * with an error text, and `out` is unchanged. */
+ * with an error message, and `out` is unchanged. */
 bool bc_metadata_read(
 	char out[BC_METADATA_MAX], const char *text, char *err, size_t errlen) BC_MUST_CHECK;
 bool bc_metadata_from_json(
@@ -37,7 +37,7 @@ bool bc_metadata_set(char all[BC_METADATA_MAX], const char *key, const char *val
 
 /* Adds the members of `more` to `all`. Existing members keep their position and get the new value.
  * Both are JSON objects or "", and may have members that a user could not set. On failure (too long
- * or out of memory), returns false with an error text, and `all` is unchanged. */
+ * or out of memory), returns false with an error message, and `all` is unchanged. */
 bool bc_metadata_merge(
 	char all[BC_METADATA_MAX], const char *more, char *err, size_t errlen) BC_MUST_CHECK;
 

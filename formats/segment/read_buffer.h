@@ -52,7 +52,7 @@ static inline void bc_read_buffer_consume(struct bc_read_buffer *buffer, size_t 
 }
 
 /* Skips to the next magic of one of our skippable frames, 0x184D2A50 .. 0x184D2A57, which may be
- * here. Returns 1, 0 if the stream ends before, or a negative errno. */
+ * here. Returns 1, 0 if the stream ends first, or a negative errno. */
 int bc_read_buffer_seek_magic(struct bc_read_buffer *buffer) BC_MUST_CHECK;
 
 #endif

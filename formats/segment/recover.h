@@ -49,7 +49,7 @@ struct bc_recovered {
  * recording's id, provided that it matches the chunks. Calls `progress` (may be NULL) after each
  * read.
  *
- * Returns 0 (`damages` tells whether anything was wrong); -EBADMSG: damaged, in strict mode;
+ * Returns 0 (`damages` shows whether anything was wrong); -EBADMSG: damaged, in strict mode;
  * -EEXIST: a name exists; -EIO: the input changed while it was read; or another negative errno.
  * After a failure no file is left behind. *recovered is valid in any case. */
 int bc_recover(struct bc_recovered *recovered, int in, int dir_fd, const char *name,

@@ -60,7 +60,7 @@ size_t bc_chunk_header_write(uint8_t *out, const struct bc_chunk *chunk);
 size_t bc_chunk_header_bytes(const uint8_t in[BC_SKIPPABLE_BYTES]);
 
 /* Reads a header of bc_chunk_header_bytes() length: info, events and text. Returns false, with the
- * chunk unspecified, if its hash is wrong or a field is out of range. No input makes it write
+ * chunk unspecified, if its hash is wrong or a field is out of range. No input can make it write
  * outside the chunk. */
 bool bc_chunk_header_read(struct bc_chunk *chunk, const uint8_t *header, size_t header_bytes);
 

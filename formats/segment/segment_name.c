@@ -37,7 +37,7 @@ void bc_raw_name_write(
 	write_name(out, name, form == BC_FORMAT_RAW6 ? BC_RAW6_SUFFIX : BC_BCP1_SUFFIX);
 }
 
-/* Removes a suffix from the first *n bytes of a text. Returns false if they don't end in it. */
+/* Removes a suffix from the first *n bytes of a string. Returns false if they don't end in it. */
 static bool strip_suffix(const char *text, size_t *n, const char *suffix)
 {
 	size_t m = strlen(suffix);

@@ -132,7 +132,7 @@ bool bc_segment_reader_is_sealed(const struct bc_segment_reader *r)
 	return r->is_sealed;
 }
 
-/* The two kinds of file, and their error texts. */
+/* The two kinds of file, and their error messages. */
 struct kind {
 	uint32_t file_magic;
 	uint32_t piece_magic; /* of a chunk's header or a block's table */
@@ -147,7 +147,7 @@ static const struct kind segment_kind = {
 	.file_magic = BC_MAGIC_SEGMENT_HEADER,
 	.piece_magic = BC_MAGIC_CHUNK_HEADER,
 	.version = BC_SEGMENT_VERSION,
-	.foreign = "bytes that belong to no chunk",
+	.foreign = "bytes outside any chunk",
 	.bad_file_header = "the segment header is damaged",
 	.bad_version = "unknown segment version",
 	.bad_piece_header = "a chunk's header is damaged",
@@ -157,7 +157,7 @@ static const struct kind raw_kind = {
 	.file_magic = BC_MAGIC_RAW_HEADER,
 	.piece_magic = BC_MAGIC_RAW_TABLE,
 	.version = BC_RAW_VERSION,
-	.foreign = "bytes that belong to no block",
+	.foreign = "bytes outside any block",
 	.bad_file_header = "the header is damaged",
 	.bad_version = "unknown raw capture version",
 	.bad_piece_header = "a block's table is damaged",
@@ -262,7 +262,7 @@ static int parse_item(struct bc_segment_reader *r, size_t *bytes, const char **e
 	return check_item(r, item, *bytes, err) ? (int)item : ITEM_NONE;
 }
 
-/* Skips to the next valid item, which may be here, or the end. */
+/* Skips to the next valid item, which may be at the current position, or to the end. */
 static int resynchronise(struct bc_segment_reader *r)
 {
 	for (;;) {
@@ -469,7 +469,7 @@ static int read_index(struct bc_segment_reader *r)
 	struct bc_index_head head;
 	uint64_t offset = r->in.offset;
 	uint64_t derived = XXH3_64bits_digest(r->rows_hash);
-	XXH3_state_t *hash = r->rows_hash; /* reused: the chunks' rows are digested above */
+	XXH3_state_t *hash = r->rows_hash; /* digested above: can be reused */
 	const char *err;
 
 	bc_index_head_read(&head, bc_read_buffer_data(&r->in));

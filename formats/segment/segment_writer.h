@@ -43,7 +43,8 @@ int bc_raw_create(struct bc_segment_writer *writer, int dir_fd, const char *name
 
 /* Appends a chunk encoded by bc_chunk_encode(), and sets its segment and chunk number. `info` is
  * the chunk's, `gaps` and `lost` are from bc_chunk_gaps(). Returns 0; -EFBIG if the segment already
- * has 65,536 chunks; -ENOMEM; or a negative errno of the write, with the partial chunk truncated.
+ * has 65,536 chunks; -ENOMEM; or another negative errno if the write failed, with the partial chunk
+ * truncated.
  */
 int bc_segment_append(struct bc_segment_writer *writer, uint8_t *encoded, size_t header_bytes,
 	const struct bc_chunk_info *info, uint64_t gaps, uint64_t lost) BC_MUST_CHECK;

@@ -1,10 +1,10 @@
-/* Checks that the chunks of a recording follow each other: none missing, none twice.
+/* Checks that the chunks of a recording follow each other: none missing, none duplicated.
  *
  * Pass each whole chunk to bc_sequence_check_chunk() in the order in which the segments are read. A
  * chunk of another recording restarts the check.
  *
  * Records that are missing when their place is passed are kept as a sorted list of holes, so that a
- * late chunk can be told from a duplicate. Memory: 16 bytes per hole, at most
+ * late chunk can be distinguished from a duplicate. Memory: 16 bytes per hole, at most
  * BC_SEQUENCE_CHECK_HOLES; beyond that, the oldest half is forgotten. */
 #ifndef BC_FORMATS_SEGMENT_SEQUENCE_CHECK_H
 #define BC_FORMATS_SEGMENT_SEQUENCE_CHECK_H
@@ -39,10 +39,9 @@ struct bc_sequence_check {
 };
 
 enum bc_sequence_place {
-	BC_SEQUENCE_NEXT,      /* it follows the chunks before, after *missing missing records */
-	BC_SEQUENCE_LATE,      /* it comes after later chunks, and was missing until now; or that is
-				* forgotten */
-	BC_SEQUENCE_DUPLICATE, /* its records were there before */
+	BC_SEQUENCE_NEXT, /* next in order; *missing records are missing before it */
+	BC_SEQUENCE_LATE, /* out of order: it was missing until now, or its hole was forgotten */
+	BC_SEQUENCE_DUPLICATE, /* its records were seen before */
 };
 
 /* Frees the memory and sets the check to its initial state, all zero. */

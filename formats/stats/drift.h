@@ -16,7 +16,7 @@
 #define BC_DRIFT_SECONDS_MIN 10
 #define BC_DRIFT_PAIRS_MIN   4
 
-/* A larger value means that the ticks did not pass at the pace of their clock: a replay. */
+/* A larger value means that the ticks did not advance at the clock rate: a replay. */
 #define BC_DRIFT_PPM_MAX 10000
 
 /* Running sums for one clock. */

@@ -21,7 +21,7 @@
 #include "formats/stats/line_table.h"
 #include "formats/trace/entry.h"
 
-/* Lines counted for one reference at most. More set `is_cut`. */
+/* Maximum number of lines counted for one reference. More set `is_cut`. */
 #define BC_FOOTPRINT_LINES_MAX 65536u
 
 #define BC_REUSE_BUCKETS 46

@@ -62,7 +62,7 @@ static void join_windows(struct bc_interval_stats *c)
 static inline void advance_time(struct bc_interval_stats *c, uint64_t ticks)
 {
 	c->ticks += ticks;
-	/* Only a crafted trace has so many ticks. The last window then gets the rest. */
+	/* Only a crafted trace has this many ticks. The last window then gets the rest. */
 	if (__builtin_add_overflow(c->elapsed, ticks, &c->elapsed))
 		c->elapsed = UINT64_MAX;
 	while (__builtin_expect(c->elapsed >> c->window_shift >= BC_INTERVAL_STATS_WINDOWS, 0))

@@ -22,7 +22,7 @@ struct bc_string_count {
 /* An empty one is all zero. */
 struct bc_string_counter {
 	struct bc_string_count
-		*rows; /* `count` rows; their texts are set by bc_string_counter_sort() */
+		*rows; /* `count` rows; their strings are set by bc_string_counter_sort() */
 	size_t count;
 	uint64_t total;  /* sum of all counts */
 	uint64_t others; /* part of `total`: strings that did not fit */

@@ -69,7 +69,7 @@ static uint32_t type_trait(unsigned type)
 	case BC_REQ_IOREAD:
 	case BC_REQ_IOWRITE:
 	case BC_REQ_INTA:
-	case BC_REQ_CNTRLAGNTRES: /* what a special cycle with unknown byte enables becomes */
+	case BC_REQ_CNTRLAGNTRES: /* result of a special cycle with unknown byte enables */
 	case BC_REQ_BRTRACEREC:
 	case BC_REQ_SHUTDOWN:
 	case BC_REQ_FLUSH:

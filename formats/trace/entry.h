@@ -98,7 +98,7 @@ enum bc_unit {
 };
 
 /* Text in an entry points into the input or into the reader's state. It is valid until the next
- * call of the reader. */
+ * call to the reader. */
 
 /* CIS501: one micro-op. The entry's addr is the PC. */
 struct bc_uop {

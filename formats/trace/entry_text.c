@@ -86,7 +86,7 @@ static void append_event(struct line *line, const struct bc_entry *entry)
 
 	switch (event->kind) {
 	case 0:
-		append_format(line, "epoch %" PRIu32 " begins", entry->epoch);
+		append_format(line, "epoch %" PRIu32 " starts", entry->epoch);
 		break;
 	case BC_EVENT_GAP:
 		append_format(line, "gap: %s%" PRIu64 " lost (%s)", event->exact ? "" : "at least ",

@@ -105,7 +105,7 @@ bool bc_filter_chunk(const struct bc_filter *f, const struct bc_chunk_info *info
 		return false;
 	if (f->has_wall && !narrow_wall(f, info, clock_hz, &bounds->ticks))
 		return false;
-	/* Events may match whatever the records are. */
+	/* Events may match regardless of the records. */
 	return info->events != 0 || may_match(f, info);
 }
 

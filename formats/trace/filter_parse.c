@@ -47,7 +47,7 @@ bool bc_filter_parse_addr(struct bc_filter *filter, const char *value, char *err
 		return fail_with(err, errlen,
 			"not a hexadecimal address range; try 1000-1fff, 1000- or -fff");
 	if (span.first > span.last)
-		return fail_with(err, errlen, "the range ends before it begins");
+		return fail_with(err, errlen, "the range ends before it starts");
 	filter->has_addr = true;
 	filter->addr = span;
 	return true;

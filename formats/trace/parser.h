@@ -50,8 +50,8 @@ struct bc_parser {
 	size_t state_bytes;
 	/* Initializes a zeroed state for a new file; NULL if zeroes are enough. */
 	void (*init)(void *state, const struct bc_format_options *options);
-	/* Parses until one of the ends. Each format defines whether blank lines are allowed. A '\r'
-	 * before the newline is white space. */
+	/* Parses until one of the conditions of enum bc_parse_end. Each format defines whether
+	 * blank lines are allowed. A '\r' before the newline is white space. */
 	enum bc_parse_end (*parse)(void *state, struct bc_parse *parse);
 };
 

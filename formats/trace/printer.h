@@ -24,7 +24,7 @@ struct bc_print {
 	char *out;                      /* bytes [used, capacity) are free */
 	size_t used;
 	size_t capacity;
-	/* Traits that single entries lost although the format has a place for them: counts per
+	/* Traits that individual entries lost although the format has a place for them: counts per
 	 * trait, and the set of these traits. See bc_print_lose(). */
 	uint64_t *reduced; /* BC_TRAIT_BITS counts */
 	uint32_t lost;

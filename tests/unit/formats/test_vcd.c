@@ -103,7 +103,7 @@ TEST(only_changes_are_written)
 	entries[3].addr = 0;
 	struct printed all = print_vcd(TIMED, 0, entries, 4);
 	assert_string_equal(all.text,
-		"$comment\n\tthe clock was not told: a tick is shown as 1 ns\n$end\n"
+		"$comment\n\tunknown clock rate: a tick is shown as 1 ns\n$end\n"
 		"$timescale 1 ns" VARIABLES
 		"#5\nb0 !\nb10000 \"\nb1 #\nsMEMREAD $\nb1000 %\nb11 &\nb0 '\n"
 		"#7\nb1 !\nb11 #\nsMEMWRITE $\n"
@@ -120,9 +120,9 @@ TEST(only_changes_are_written)
 TEST(an_empty_dump_is_only_a_head)
 {
 	struct printed all = print_vcd(TIMED, 50000000, NULL, 0);
-	assert_string_equal(all.text,
-		"$comment\n\t50000000 ticks are a second, rounded down to picoseconds\n$end\n"
-		"$timescale 1 ps" VARIABLES);
+	assert_string_equal(all.text, "$comment\n\t50000000 ticks per second; times are rounded "
+				      "down to picoseconds\n$end\n"
+				      "$timescale 1 ps" VARIABLES);
 	printed_free(&all);
 }
 
@@ -159,7 +159,7 @@ TEST(without_times_each_reference_takes_one_tick)
 		entries[i].has = 0;
 	struct printed all = print_vcd(BC_CAN_REFERENCE, 0, entries, 3);
 	CHECK_TIMES(&all, 0, 0, 1, 2, 3);
-	assert_non_null(strstr(all.text, "the trace has no times: each reference is a tick "));
+	assert_non_null(strstr(all.text, "the trace has no times: each reference is one tick "));
 	printed_free(&all);
 	all = print_vcd(BC_CAN_REFERENCE, 1000000, entries, 3);
 	CHECK_TIMES(&all, 0, 0, 1000000, 2000000, 3000000);
@@ -284,7 +284,7 @@ TEST(named_units_keep_their_meaning)
 	entries[5].tick = 8000;
 	struct printed all = print_vcd(UNITS, 0, entries, 6);
 	CHECK_TIMES(&all, 0, 3, 3000, 5000000, 6000000, 7000000, 8000000, 8001000);
-	assert_non_null(strstr(all.text, "shown as 1 ns; times in us, ns or ps are those\n"));
+	assert_non_null(strstr(all.text, "shown as 1 ns; times in us, ns or ps are unchanged\n"));
 	printed_free(&all);
 	all = print_vcd(UNITS, 500000000, entries, 6);
 	CHECK_TIMES(&all, 0, 3, 3000, 5000000, 12000000, 14000000, 16000000, 16002000);
