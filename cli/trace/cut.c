@@ -178,7 +178,7 @@ static bool in_bounds(const struct bc_filter_bounds *bounds, uint64_t number, ui
 	return bc_span_has(bounds->numbers, number) && bc_span_has(bounds->ticks, tick);
 }
 
-/* Up to BC_FILTER_RECORDS of which some are wanted, one by one. */
+/* Handles up to BC_FILTER_RECORDS records, some of which match, one by one. */
 static void cut_some(struct cut *c, struct run *run, size_t n, uint64_t bits)
 {
 	struct bc_entry entry;

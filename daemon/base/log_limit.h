@@ -1,5 +1,5 @@
 /* Rate limit for log lines that may repeat. Of each kind (its format string) and level the first
- * ten lines are logged as they come. Further lines are counted, and summarized together with the
+ * ten lines are logged immediately. Further lines are counted, and summarized together with the
  * latest one:
  *
  *     41 more times in the last 60.0 s; the latest: /data: can't make it durable: ...
@@ -7,8 +7,8 @@
  * The summary comes after a minute, then after two, four, and so on up to an hour while lines keep
  * coming; or earlier, when none came for a quarter of that time. After a quiet period of that whole
  * time, and at least a quarter of an hour, ten lines are logged in full again. So the first line is
- * logged at once, the last one soon, and a fault that comes and goes for a week takes some hundreds
- * of lines.
+ * logged immediately, the last one soon, and a fault that recurs for a week causes a few hundred
+ * lines.
  *
  * A set of limits belongs to one thread and starts as zeros:
  *

@@ -7,7 +7,7 @@
  *   recording   sent to the encoder, and so to disk
  *
  * The live source has one channel for the daemon's lifetime; recordings start and end in it. Each
- * replay has a channel of its own.
+ * replay has a separate channel.
  *
  * Why a state per channel, not a pipeline per recording: a recording can start or end at any
  * record, because the record is still in the chunk being filled when triggers are searched. The
@@ -17,8 +17,8 @@
  *
  *     bc_channel_keep_raw()       each piece of the stream, where raw bytes are kept
  *     bc_channel_chunk()          the chunk to stamp records into; NULL: no slot is free
- *     bc_channel_consumed()       what was stamped, or
- *     bc_channel_dropped()        what was skipped because there was no chunk
+ *     bc_channel_consumed()       the records that were stamped, or
+ *     bc_channel_dropped()        the samples that were skipped because there was no chunk
  *     bc_channel_gap()            samples are missing here
  *
  * bc_channel_consumed() passes the new records through the filter, to live clients and to the

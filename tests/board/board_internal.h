@@ -11,7 +11,7 @@
 #include "tests/board/board_bus.h"
 #include "tests/board/board_ledger.h"
 
-/* For `send`: without end. */
+/* For `send`: no limit. */
 #define BOARD_ENDLESS UINT64_MAX
 
 enum board_state {

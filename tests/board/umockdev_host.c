@@ -373,7 +373,7 @@ static void finish_all(struct host_device *device, const struct host_file *file,
 	}
 }
 
-/* ---- calls that are done at once */
+/* ---- calls that complete immediately */
 
 static int standard(struct host_device *device, unsigned recipient, unsigned request,
 	unsigned value, unsigned index, uint64_t now_ns)

@@ -346,7 +346,7 @@ def the_recordings_match_what_the_boards_sent(c):
         if before is None or before[1] == STOPPED:
             equal(found.first, at, f"{name}: its first frame; what was sent after the last was recorded")
         if how == STOPPED:
-            assert frames[found.end - 1].is_last and not found.is_cut, f"{name}: it ends before the board had"
+            assert frames[found.end - 1].is_last and not found.is_cut, f"{name}: it ends before the board's last frame"
         if before is None:
             (unplugged,) = [place for place, cause, _, _ in recording.gaps if cause == "unplugged"]
             assert unplugged >= c.written_before_the_unplug, f"{name}: unplugged at record {unplugged}"

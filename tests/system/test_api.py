@@ -405,7 +405,7 @@ def test_a_recording_is_started_noted_marked_rotated_and_stopped(tmp):
         equal(sum(row["records"] for row in info(files)), ended["records"])
         equal(len(lz4_dc(files)), 12 * ended["records"])
         marks = [(event["record"], event["text"]) for event in info(files[:1])[0]["events"] if event["kind"] == "mark"]
-        equal(marks, [(mark["record"], mark["text"])], "marks before the rotation: where the answer says")
+        equal(marks, [(mark["record"], mark["text"])], "marks before the rotation")
         dumped = run(BUSCAP, "dump", *files).stdout.decode(errors="replace").splitlines()
         at = next(n for n, line in enumerate(dumped) if line.startswith("# mark: "))
         equal(sum(not line.startswith("#") for line in dumped[:at]), mark["record"], "records before it in the dump")
@@ -482,7 +482,7 @@ def test_the_flight_recorder_is_written_out(tmp):
         equal((row["id"], row["label"], row["state"]), (taken["id"], "hang", "complete"))
         assert row["records"] > 20000, row
         marks = [event for one in info(segments(tmp / "out")) for event in one["events"] if event["kind"] == "mark"]
-        equal([event["text"] for event in marks], ["meanwhile"], "the mark is kept with what was held")
+        equal([event["text"] for event in marks], ["meanwhile"], "the mark is in the snapshot")
         assert 0 < marks[0]["record"] <= row["records"], marks
         going = api.good(*SNAPSHOT, {"pre": "100ms", "until_stopped": True}, status=201)["recording"]
         api.bad(*SNAPSHOT, status=409)

@@ -24,7 +24,7 @@ def check_killed(out, killed, before):
     segments = harness.segments(out, prefix=recording)
     equal(list(out.glob(f"{recording}*.partial")), [], "left open")
     if not segments:
-        equal(written, 0, "written, but no file")
+        equal(written, 0, "records written without a file")
         return before
     verify(segments)
     recorded = harness.compare_with_sim(segments)
@@ -74,7 +74,7 @@ def test_killed_at_any_time_everything_written_is_kept(tmp):
 
 
 def left_open(directory):
-    """Kills a daemon. Returns the segment it left open."""
+    """Kills a daemon and returns the segment that it left open."""
     with Daemon("--source", SOURCE, "-o", directory, socket=directory.parent / "first") as daemon:
         daemon.wait_ready()
         harness.wait_until(lambda: daemon.status()["counts"]["written"] >= 300_000, "enough is written")

@@ -198,7 +198,7 @@ def test_an_unreadable_configuration_is_reported(tmp):
     try:
         run(BUSCAPD, "--version", user=65534, group=65534, extra_groups=[])
     except PermissionError:
-        pytest.skip("another user can't run the program where it lies")
+        pytest.skip("another user can't run the program from this directory")
     refused("--check-config", "-c", path, code=2, words=[str(path), "Permission denied"], user=65534, group=65534,
             extra_groups=[])
 
@@ -267,7 +267,7 @@ def test_a_stale_socket_is_replaced(tmp):
         mode = (tmp / "socket").stat().st_mode
         equal(stat.S_IMODE(mode), 0o660, "mode of the socket")
         equal(second.stop(), 0, second.err)
-    assert not (tmp / "socket").exists(), "the socket is not removed"
+    assert not (tmp / "socket").exists(), "the socket was not removed"
 
 
 def test_a_file_that_is_not_a_socket_is_kept(tmp):
@@ -296,7 +296,7 @@ def test_a_signal_at_full_load_seals(tmp):
         segments = harness.segments(out)
         verify(segments)
         received = check_counts(json.loads(daemon.out))["received"]
-        equal(harness.lz4_dc(segments) == harness.sim_records(received), True, "the records are all that was received")
+        equal(harness.lz4_dc(segments) == harness.sim_records(received), True, "all received records are in the files")
 
 
 def test_losses_by_the_board_are_reported_at_the_end(tmp):
@@ -423,7 +423,7 @@ def test_silent_and_slow_clients_do_no_harm(tmp):
             return json.loads(http_head(ask(daemon.socket))[2])
 
         # Immediately: they time out after ten seconds.
-        harness.wait_until(lambda: status()["clients"] == 32, "all are connected, and this client")
+        harness.wait_until(lambda: status()["clients"] == 32, "32 connected clients")
         for _ in range(20):
             check_counts(status())
         equal(daemon.stop(), 0, daemon.err)
@@ -460,7 +460,7 @@ def reload(daemon, words):
     """Sends SIGHUP and waits for a line of the log. Returns the log."""
     before = daemon.log_so_far().count("SIGHUP")
     daemon.process.send_signal(signal.SIGHUP)
-    harness.wait_until(lambda: daemon.log_so_far().count("SIGHUP") > before, "it has read its configuration")
+    harness.wait_until(lambda: daemon.log_so_far().count("SIGHUP") > before, "SIGHUP is logged")
     assert words in daemon.log_so_far(), daemon.log_so_far()
     return daemon.log_so_far()
 

@@ -89,7 +89,7 @@ def check_places(segments):
             # The first delta counts from the last record before the gap.
             delta = lost_ticks + struct.unpack_from("<I", wanted, 8)[0]
             wanted = wanted[:8] + struct.pack("<I", delta) + wanted[12:]
-            assert records == wanted, f"records that end at sample {at} are not those of the source"
+            assert records == wanted, f"the records up to sample {at} differ from the source"
             lost_ticks = 0
     return at
 
@@ -163,7 +163,7 @@ def check_failed(faults, rules):
     kind, number, _ = re.match(r"(\w+):(\d*)(.*)", rules).groups()
     made = sum(call[0] == kind for call in faults.calls())
     is_there = kind != "fdatasync" or made >= int(number or 1)
-    assert has_failed(faults) or not is_there, f"{rules}: nothing has failed of {made}"
+    assert has_failed(faults) or not is_there, f"{rules}: none of {made} calls failed"
 
 
 def one_failure(directory, rules):
@@ -174,7 +174,7 @@ def one_failure(directory, rules):
         # Only if the directory could not be opened.
         equal(rules.partition(":")[0], "openat", done.stderr.decode())
         equal((done.returncode, done.stderr.count(b"\n")), (1, 1), done.stderr.decode())
-        equal(faults.calls()[-1][3], ".buscapd.lock", "what was opened last")
+        equal(faults.calls()[-1][3], ".buscapd.lock", "the file opened last")
         return
     check_sweep(directory, done.returncode, json.loads(done.stdout), done.stderr.decode(), faults)
 
@@ -187,14 +187,14 @@ def failures_until_switched_off(directory, rules):
             # It may have nothing left to write and exit.
             daemon.wait(0.7)
         with contextlib.suppress(OSError):
-            # It answers no more while exiting.
+            # It no longer answers while it exits.
             if answer := harness.ask(daemon.socket):
                 check_counts(json.loads(answer.partition(b"\r\n\r\n")[2]))
         faults.set("")
         code = daemon.wait()
     check_failed(faults, rules)
     if not daemon.out:
-        equal(faults.calls()[-1][3], ".buscapd.lock", "what was opened last")
+        equal(faults.calls()[-1][3], ".buscapd.lock", "the file opened last")
         return
     check_sweep(directory, code, json.loads(daemon.out), daemon.err.decode(), faults)
 
@@ -354,13 +354,13 @@ def test_a_blocked_writer_costs_what_exceeds_the_buffer(tmp):
             start = time.monotonic()
             faults.set("pwrite:hold")
             harness.wait_until(lambda: watch.last["buffer"]["free_chunks"] == 0, "the buffer is full")
-            harness.wait_until(lambda: lost(watch.last) > rate * seconds, "that much doesn't fit into it")
+            harness.wait_until(lambda: lost(watch.last) > rate * seconds, "losses")
             # Requests are answered as before.
             watch.wait_samples(10 * seconds)
             held = daemon.status()
             took = time.monotonic() - start
             faults.set("")
-            after = harness.wait_until(lambda: (s := daemon.status())["buffer"]["free_chunks"] > 0 and s, "there is room again")
+            after = harness.wait_until(lambda: (s := daemon.status())["buffer"]["free_chunks"] > 0 and s, "a free chunk")
             wait_written(daemon, rate // 2)
             watch.finish()
         peak = peak_bytes(daemon)
@@ -495,7 +495,7 @@ def test_a_stop_while_the_disk_is_full(tmp):
         equal(code, 1, err)
         equal(err.count("second stop signal"), 1, err)
         assert "second stop signal" in err and "giving up" in err, err
-        # What was given up is counted, though it is in no file.
+        # Abandoned samples are counted, although they are in no file.
         counts = check_counts(json.loads(daemon.out))
         equal(counts["in_flight"], 0, "in flight")
         assert counts["dropped"]["disk"] > 0, counts
@@ -557,7 +557,7 @@ def slow_end(directory):
         harness.wait_until(lambda: daemon.status()["counts"]["dropped"]["buffer"], "the buffer is full")
         start = time.monotonic()
         code = daemon.stop()
-    assert time.monotonic() - start > 12, "it was not slow enough to test anything"
+    assert time.monotonic() - start > 12, "the disk was too fast for this test"
     equal(code, 4, daemon.err.decode())
     verify(all_segments(out))
 

@@ -191,7 +191,7 @@ def test_errors_of_known_options_are_specific():
         told = refusal("cut", option)
         assert (f"{option} is ambiguous" in told) == (option[:3] == "--t"), told
     assert "option --strict takes no value; see buscap cut --help" in refusal("cut", "--strict=3")
-    assert "unknown option -s" in refusal("cut", "-s"), "a letter that options begin with"
+    assert "unknown option -s" in refusal("cut", "-s"), "the first letter of an option"
     assert "unknown option --=1" in refusal("cut", "--=1")
     equal(service_refusal("--o"), "buscapd: option --o is ambiguous; see buscapd --help\n")
     equal(service_refusal("--once=1"), "buscapd: option --once takes no value; see buscapd --help\n")
@@ -217,7 +217,7 @@ def test_fixed_words_are_the_accepted_values():
                     told = refusal(*command.split(), option, word, "--frobnicate")
                     assert "unknown option --frobnicate" in told, (command, option, word, told)
                     tried += 1
-                # The daemon checks the types of tail.
+                # The daemon checks the types given to tail.
                 if (command, row.long) != ("tail", "type"):
                     told = refusal(*command.split(), option, "nonsense", "--frobnicate")
                     assert "nonsense" in told and "--frobnicate" not in told, told
@@ -243,10 +243,10 @@ def test_every_listed_setting_is_known():
         assert code == 2 and "frobnicate" in told, (section, told)
 
 
-def test_fixed_words_of_settings_are_what_can_be_said():
+def test_fixed_words_of_settings_are_the_accepted_values():
     for row in (row for row in CONFIG if row.kind.startswith(("choice:", "list:"))):
         key = concrete(row.long)
-        # Other settings that a word requires.
+        # Settings that a value requires.
         more = ["recording.record=flight", "trigger x.when=gap"] if row.long.startswith("trigger") else []
         source = "file:/dev/null" if row.long == "source.speed" else "sim:rate=1M"
         words = fixed_words(row)

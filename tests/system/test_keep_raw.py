@@ -223,7 +223,7 @@ def test_an_orphan_is_deleted_in_order(tmp):
 
 
 @pytest.mark.root
-def test_a_full_disk_loses_nothing_of_a_source_that_can_wait(tmp):
+def test_a_full_disk_loses_nothing_from_a_source_that_can_wait(tmp):
     """It waits; nothing is written twice or missing."""
     with harness.SmallDisk(tmp, "16M") as disk:
         ballast = disk / "ballast"
@@ -268,7 +268,7 @@ def one_fault(directory, rules):
     argv = ("--once", "--source", "sim:rate=max,count=300000,loss=0.01", "-b", "filesize:500K", *KEEP)
     done = run(BUSCAPD, *argv, "-o", out, env={**os.environ, **faults.env})
     if not any(call[2] != "ok" for call in faults.calls()):
-        raise AssertionError(f"{rules}: nothing has failed")
+        raise AssertionError(f"{rules}: no call failed")
     if not done.stdout:
         return
     status = json.loads(done.stdout)

@@ -104,7 +104,7 @@ def test_files_limits_the_sealed_segments_across_restarts(tmp):
     second, err = record(out, "sim:rate=max,count=300k", "-b", "filesize:300K", "-b", "files:6")
     equal(len(second), 6, "segments")
     # For each new one the oldest was deleted, and nothing else.
-    equal(names(second)[:2], names(first)[-2:], "kept of the first run")
+    equal(names(second)[:2], names(first)[-2:], "segments kept from the first run")
     equal([f"{path.name}: deleted by rule files" in err for path in first], [True] * 4 + [False] * 2, err)
     assert torn.exists()
 
@@ -132,8 +132,8 @@ def test_partial_files_are_never_deleted(tmp):
     done = run(BUSCAPD, "--once", "--source", "sim:rate=max,count=300k", "-o", out, "-b", "filesize:300K",
                "-b", "files:3", "--set", "space.max_use=2M")
     equal(done.returncode, 0, done.stderr)
-    equal(opened.read_bytes(), content, "the one left open")
-    equal(len(harness.segments(out)), 2, "sealed ones, besides")
+    equal(opened.read_bytes(), content, "the open segment")
+    equal(len(harness.segments(out)), 2, "sealed segments")
 
 
 # ---- stop rules
@@ -225,7 +225,7 @@ def test_max_use_deletes_segments_of_earlier_runs(tmp):
 
 
 def extend(file, size):
-    """Extends a file as far as there is space. Returns whether it has reached the size."""
+    """Extends a file as far as space permits. Returns whether it has reached the size."""
     try:
         while file.tell() < size:
             file.write(bytes(MIB // 4))

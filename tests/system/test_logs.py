@@ -72,14 +72,14 @@ LIFE = (": source sim", ": recording started", "SIGTERM: stopping", ": sealed, "
 
 
 # Possible additions on a busy machine.
-LOSSES = ("samples lost: ", "no more samples lost", "gaps recorded")
+LOSSES = ("samples lost: ", "samples no longer lost", "gaps recorded")
 
 
 def exactly(lines, *words, may=()):
     """Each of `words` is in some line, and each line has one of `words` or `may`."""
     odd = [line for line in lines if not any(w in line for w in (*words, *may))]
     missing = [w for w in words if not some(lines, w)]
-    assert not odd and not missing, f"too much: {odd}; missing: {missing}; {lines}"
+    assert not odd and not missing, f"unexpected: {odd}; missing: {missing}; {lines}"
 
 
 def kinds(lines):
@@ -147,7 +147,7 @@ def test_every_line_of_the_document_is_in_the_sources():
     rows = documented()
     assert len(rows) > 120, len(rows)
     gone = [message for message, _ in rows if not any(p.fullmatch(message) for p in patterns)]
-    assert not gone, "docs/messages.md has what is in no source:\n" + "\n".join(gone)
+    assert not gone, "docs/messages.md lists messages that no source contains:\n" + "\n".join(gone)
     equal(len({message for message, _ in rows}), len(rows), "duplicate rows")
 
 
@@ -164,24 +164,24 @@ def test_a_full_disk_is_logged_when_it_starts_and_ends(tmp):
         faults.set("pwrite:ENOSPC")
         harness.wait_until(lambda: daemon.status()["counts"]["dropped"]["disk"] > LOST, "samples are lost")
         faults.set("")
-        harness.wait_until(lambda: b"writing again" in log_of(daemon), "it is well again")
+        harness.wait_until(lambda: b"writing again" in log_of(daemon), "the recovery is logged")
         # Losses are over after ten seconds without any.
-        harness.wait_until(lambda: b"no more samples lost" in log_of(daemon), "the end of the losses")
+        harness.wait_until(lambda: b"samples no longer lost" in log_of(daemon), "the end of the losses")
         daemon.stop()
     lines = lines_of(daemon.err)
     full = some(lines, "No space left on device")
     equal(len(full), 1, "error lines")
     assert str(out) in full[0] and "retrying every 0.5 s" in full[0], full
-    equal(len(some(lines, "writing again after")), 1, "the end of it")
+    equal(len(some(lines, "writing again after")), 1, "the recovery")
     # A busy machine also loses some because of the buffer.
-    began, ended = some(lines, "the recording continues"), some(lines, "no more samples lost")
+    began, ended = some(lines, "the recording continues"), some(lines, "samples no longer lost")
     equal((1 <= len(began) <= 3, len(began) - len(ended) in (0, 1)), (True, True), lines)
     reported = sum(int(n) for n in re.findall(r"(\d+) \(disk stuck\)", "\n".join(ended)))
     (whole,) = re.findall(r"samples lost: \d+ \(buffer full\), (\d+) \(disk stuck\)", "\n".join(lines))
     equal((reported, reported > LOST), (int(whole), True), "losses in both messages")
     assert len(lines) <= 16, lines
     exactly(lines, *LIFE, "No space left on device; retrying", "writing again after", "the recording continues",
-            "no more samples lost", "gaps recorded")
+            "samples no longer lost", "gaps recorded")
 
 
 def log_of(daemon):
@@ -292,13 +292,13 @@ def test_an_overload_is_logged_when_it_starts_and_ends(tmp):
         daemon.wait_ready()
         harness.wait_until(lambda: daemon.status()["counts"]["dropped"]["buffer"] > LOST, "samples are lost")
         faults.set("")
-        harness.wait_until(lambda: b"no more samples lost" in log_of(daemon), "the end of the losses")
+        harness.wait_until(lambda: b"samples no longer lost" in log_of(daemon), "the end of the losses")
         daemon.stop()
     lines = lines_of(daemon.err)
-    began, ended = some(lines, "the recording continues"), some(lines, "no more samples lost")
+    began, ended = some(lines, "the recording continues"), some(lines, "samples no longer lost")
     equal((1 <= len(began) <= 3, len(began) - len(ended) in (0, 1)), (True, True), lines)
     assert "(buffer full)" in began[0] + ended[0], lines
-    exactly(lines, *LIFE, "the recording continues", "no more samples lost", "gaps recorded")
+    exactly(lines, *LIFE, "the recording continues", "samples no longer lost", "gaps recorded")
     assert len(lines) <= 16, lines
 
 

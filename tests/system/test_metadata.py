@@ -27,7 +27,7 @@ def plant(path, events, tmp):
     head = bytearray(data[chunk.offset : chunk.offset + 160])
     old_bytes = struct.unpack_from("<I", head, 36)[0]
     rows = [(event.position, 1, None) for event in chunk.events if event.kind == "anchor"]
-    assert len(rows) == len(chunk.events), "there are other events"
+    assert len(rows) == len(chunk.events), "the chunk has other events"
     encoded = data[chunk.offset + 160 : chunk.offset + 160 + old_bytes]
     for record, kind, text in sorted(events, key=lambda event: event[0]):
         text = text.encode()

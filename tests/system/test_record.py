@@ -329,7 +329,7 @@ def test_a_gap_after_the_last_record_is_recorded(tmp):
     data += reference.encode_header(2 | 8, 0, 1, 0, 9, 77)
     expected = reference.decode_bcp1(data)
     equal(expected.gaps, [(1, "board", 77, True)])
-    check(record_bytes(tmp, data, None), expected, "a loss and nothing behind it")
+    check(record_bytes(tmp, data, None), expected, "a loss at the end")
 
 
 def test_gaps_at_one_place_are_one(tmp):
@@ -433,7 +433,7 @@ def test_raw_samples(tmp):
         data, expected = reference.make_raw6(random.Random(n), n, features)
         check(record_bytes(tmp, data, "raw6"), expected, f"{n} raw samples")
     data, expected = reference.make_raw6(random.Random(1), 5000, reference.Features())
-    check(record_bytes(tmp, data, None), expected, "raw samples told by content")
+    check(record_bytes(tmp, data, None), expected, "raw samples detected by content")
     expected.skipped_bytes = 5
     check(record_bytes(tmp, data + b"12345", None), expected, "a torn tail of raw samples")
 
@@ -444,7 +444,7 @@ def test_every_dialect_of_byu(tmp):
         for name in (dialect, None):
             check(record_bytes(tmp, data, name), expected, f"{dialect}, format={name}")
         data, expected = reference.make_byu(random.Random(8), 4000, dialect, strange=0.5, no_delta=0.05)
-        check(record_bytes(tmp, data, dialect), expected, f"{dialect} with anything in it")
+        check(record_bytes(tmp, data, dialect), expected, f"{dialect} with random values")
         expected.skipped_bytes = 11
         check(record_bytes(tmp, data + bytes(11), dialect), expected, f"{dialect} with a torn tail")
 
@@ -466,7 +466,7 @@ def test_the_header_says_where_the_records_come_from(tmp):
     equal(header["first"]["wall"], time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(header["first"]["wall_ns"] // 10**9)))
     data, _ = reference.make_byu(random.Random(1), 100)
     (segment,) = record_bytes(tmp, data, "byu").read().segments
-    equal(segment.header["mapping"], None, "mapping of records that were BYU")
+    equal(segment.header["mapping"], None, "mapping of BYU records")
 
 
 def test_compressed_input(tmp):
@@ -581,7 +581,7 @@ def test_replay_of_a_damaged_segment_reports_the_missing_records(tmp):
     # The delta of the first record after the lost chunk is added to the last record before it.
     time_at = 12 * at + 8
     equal(got.records[:time_at], wanted[:time_at], "records before the damage")
-    equal(got.records[time_at + 4 :], wanted[time_at + 4 :], "records behind the damage")
+    equal(got.records[time_at + 4 :], wanted[time_at + 4 :], "records after the damage")
     equal(list(got.ticks), list(expected.ticks[:at]) + list(expected.ticks[at + n :]), "ticks")
     equal(got.gaps, [(at, "damaged", n, True)], "gaps")
 
@@ -682,7 +682,7 @@ def test_segments_are_cut_by_the_bus_time_of_a_file(tmp):
     result = record(tmp, spec, "-b", "duration:1")
     recorded = check(result, expected, "a segment a second")
     firsts = [segment.header["first"]["record"] for segment in recorded.segments]
-    equal(firsts[:4], [0, 10, 20, 31], "segments begin with the records")
+    equal(firsts[:4], [0, 10, 20, 31], "first records of the segments")
     equal(len(firsts), 9, "segments")
 
 
@@ -700,7 +700,7 @@ def test_the_real_trace_is_recorded_whole(tmp):
     equal(result.code, 3)
     assert "2" in result.err, f"the torn bytes are not reported: {result.err}"
     accepted_by_the_tools(result.segments)
-    harness.note(f"pentium2-slice.tr: {len(expected)} records, {expected.skipped_bytes} bytes over")
+    harness.note(f"pentium2-slice.tr: {len(expected)} records, {expected.skipped_bytes} extra bytes")
 
 
 def test_exit_codes(tmp):
@@ -742,8 +742,8 @@ def test_usage_errors_are_one_line(tmp):
         done = run(BUSCAPD, "--once", "--no-socket", *argv)
         assert done.returncode in ((code,) if code is not None else (1, 2, 3)), (
             f"{name}: exit {done.returncode}, {done.stderr.decode()}")
-        assert done.stderr.strip(), f"{name}: nothing is said"
-        assert not harness.segments(tmp), f"{name}: a segment was made"
+        assert done.stderr.strip(), f"{name}: no message"
+        assert not harness.segments(tmp), f"{name}: a segment was created"
 
 
 def test_file_and_lz_accept_the_segments(tmp):

@@ -83,7 +83,7 @@ class Manager:
         return [line for line in self.lines() if line in ("READY=1", "RELOADING=1", "STOPPING=1")]
 
     def wait_for(self, line, count=1):
-        harness.wait_until(lambda: len(self.lines(line)) >= count, f"{line} is heard {count} times; {self.lines()}")
+        harness.wait_until(lambda: len(self.lines(line)) >= count, f"{line} received {count} times; {self.lines()}")
 
 
 def service(tmp, manager, *argv, env=None, **options):

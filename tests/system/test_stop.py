@@ -49,9 +49,9 @@ def test_a_stopped_pipe_has_what_was_read_recorded(tmp):
                 "pipeline.buffer=6M", socket=tmp / "socket", env=faults.env) as daemon:
         pipe = os.open(fifo, os.O_WRONLY)
         given = fill(pipe, stream)
-        assert given < len(stream), "the buffer accepted everything"
+        assert given < len(stream), "the buffer did not fill up"
         daemon.process.send_signal(signal.SIGTERM)
-        time.sleep(0.3)  # nothing shows that it has stopped reading
+        time.sleep(0.3)  # there is no sign when it has stopped reading
         faults.set("")
         equal(daemon.wait(), 0, daemon.err)
         read = given - unread(pipe)
@@ -77,7 +77,7 @@ def test_abandoned_samples_are_a_gap_at_the_end(tmp):
         harness.wait_until(lambda: daemon.status()["state"] == "draining", "it drains")
         time.sleep(1.2)  # an earlier signal counts as a repetition of the first
         daemon.process.send_signal(signal.SIGTERM)
-        harness.wait_until(lambda: "second stop signal" in daemon.log_so_far(), "it abandons what is in memory")
+        harness.wait_until(lambda: "second stop signal" in daemon.log_so_far(), "it abandons the buffer")
         faults.set("")
         equal(daemon.wait(), 1, daemon.err)
     counts = json.loads(daemon.out)["counts"]
@@ -129,7 +129,7 @@ def test_a_directory_remains_locked_when_its_files_are_deleted(tmp):
 
 @pytest.mark.root
 def test_files_left_by_root_do_not_lock_out_another_user():
-    """A user who may only read the directory is told which process has locked it."""
+    """A user who may only read the directory is shown which process has locked it."""
     nobody = {"user": 65534, "group": 65534, "extra_groups": []}
     with tempfile.TemporaryDirectory(dir="/tmp") as place:
         os.chmod(place, 0o755)
@@ -160,7 +160,7 @@ def test_keep_free_holds_at_every_moment(tmp):
         with Daemon(*argv, socket=tmp / "socket") as daemon:
             daemon.wait_ready()
             least, until = 1 << 40, time.monotonic() + 4
-            while time.monotonic() < until or least > keep + (3 << 20):  # until only that much is free
+            while time.monotonic() < until or least > keep + (3 << 20):  # until only keep_free is left
                 stat = os.statvfs(disk)
                 least = min(least, stat.f_bavail * stat.f_frsize)
                 assert time.monotonic() < until + harness.TIMEOUT_S, f"{least} bytes are still free"

@@ -387,7 +387,7 @@ def replay_until(tmp, bus, post):
     return bus.of_port(port)[0], info, records
 
 
-def test_a_replay_ends_a_bus_time_after_its_trigger(tmp):
+def test_a_replay_ends_some_bus_time_after_its_trigger(tmp):
     bus = Bus()
     match, info, records = replay_until(tmp, bus, "3ms")
     end = next(i for i, tick in enumerate(bus.ticks) if tick >= bus.ticks[match] + 66_000 * 3)

@@ -59,11 +59,11 @@ def dump(directory, *options):
 def test_a_minute_of_40_megabytes_a_second_is_recorded_whole(tmp):
     rate = harness.rate(5_000_000)
     samples = rate * (60 if harness.LONG else 5)
-    # Its FIFO holds forty seconds. A machine may be several times slower, or busy for a while, but a daemon that can't
-    # keep up at all loses samples.
+    # Its FIFO holds forty seconds. The machine may be several times slower, or busy for some time, but a daemon
+    # that can't keep up at all loses samples.
     with Board(f"serial=A1,rate={rate},fifo={40 * rate}", plugged=False) as board:
         board.command(f"send {samples}")
-        # Ten seconds of it, or two.
+        # Ten seconds of the stream, or two.
         options = ["-b", "filesize:16M", "-b", "files:2", "--set", f"pipeline.buffer={512 if harness.LONG else 128}M"]
         with Recorder(tmp, board, *options) as daemon:
             board.plug()
@@ -220,7 +220,7 @@ def test_eleven_thousand_plugs_leak_nothing_and_each_is_a_gap():
                 start = time.monotonic()
                 before = cycle(daemon, board, count, is_streaming)
                 elapsed = time.monotonic() - start
-                daemon.wait_for(lambda s: s["source"]["board"]["state"] == "detached", "the last is closed")
+                daemon.wait_for(lambda s: s["source"]["board"]["state"] == "detached", "the last board is closed")
                 after = usage_but_chunks(daemon)
                 board_counts = daemon.board
                 daemon.end(wanted=4)
@@ -620,7 +620,7 @@ def test_too_little_usbfs_memory_is_logged_and_tolerated(tmp):
             taken = daemon.wait_more(20_000)["source"]["board"]
             equal((taken["transfers"], taken["transfer_bytes"]), (4, 65536), "transfers")
             board.memory(None)
-            daemon.wait_for(lambda s: s["source"]["board"]["transfers"] == 16, "all transfers are back")
+            daemon.wait_for(lambda s: s["source"]["board"]["transfers"] == 16, "16 transfers are in use again")
             daemon.end(wanted=0)
         daemon.check(board, gaps={})
         assert daemon.logged("only 4 transfers of 65536 bytes", "usbfs_memory_mb", "docs/usb.md"), daemon.log

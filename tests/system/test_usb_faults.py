@@ -30,7 +30,7 @@ TORN = {"crc", "sequence"}
 # a log line; the exit code.
 FAULTS = {
     "stall": (["stall"], "stalls", 1, {"transfer": 1}, TORN, ["endpoint stalled"], 4),
-    "stall again and again": (["stall"] * 3, "stalls", 3, {"transfer": 3}, TORN, ["endpoint stalled"], 4),
+    "repeated stalls": (["stall"] * 3, "stalls", 3, {"transfer": 3}, TORN, ["endpoint stalled"], 4),
     "overflow": (["overflow 1000"], "overflows", 1, {"transfer": 1}, TORN, ["overflow", "lost"], 4),
     "overflow of a packet": (["overflow 1"], "overflows", 1, {"transfer": 1}, TORN, ["overflow"], 4),
     "protocol error": (["protocol-error"], "errors", 1, {"transfer": 1}, TORN, ["transfer failed"], 4),
@@ -221,7 +221,7 @@ def test_a_loss_too_large_for_a_header_is_in_the_counters(tmp):
         with Recorder(tmp, board) as daemon:
             daemon.wait_more()
             board.command("lose 10000000000")
-            daemon.wait_for(lambda s: s["counts"]["board_lost"] >= 0xFFFFFFFF, "that many or more")
+            daemon.wait_for(lambda s: s["counts"]["board_lost"] >= 0xFFFFFFFF, "at least 2^32 - 1 lost samples")
             daemon.wait_more()
             daemon.end(wanted=4)
         equal(daemon.final["counts"]["board_lost"], 10_000_000_000, daemon.log)

@@ -71,7 +71,7 @@ def test_a_filter_keeps_matching_records_with_their_ticks_and_every_gap(tmp):
     equal(kept, wanted)
     equal(counts["dropped"]["filtered"], len(references(whole)) - len(references(kept)))
     assert 0 < len(references(kept)) < len(references(whole))
-    assert len(kept) - len(references(kept)) > 10, "gaps are among them"
+    assert len(kept) - len(references(kept)) > 10, "the records include gaps"
 
 
 def losses(rows):
@@ -130,7 +130,7 @@ def test_a_port_starts_and_stops_recordings(tmp):
                 "--set", "trigger roi.when=port=43", "--set", "trigger roi.action=toggle",
                 socket=tmp / "s") as daemon:
         daemon.wait_ready()
-        harness.wait_until(lambda: daemon.status()["counts"]["received"] >= 400000, "the bus is over")
+        harness.wait_until(lambda: daemon.status()["counts"]["received"] >= 400000, "the bus has ended")
         harness.wait_until(lambda: daemon.status()["counts"]["in_flight"] == 0, "all is written")
         counts = daemon.status()["counts"]
         equal(daemon.stop(), 0)
@@ -146,7 +146,7 @@ def test_a_port_starts_and_stops_recordings(tmp):
         kept = references(rows)
         first, last = place[kept[0]], place[kept[-1]]
         equal(kept, whole[first:last + 1])
-        assert first in hits, "it begins with a hit"
+        assert first in hits, "it starts with a match"
         equal(rows[0], ("trigger", "roi"))
         after = [n for n in hits if n > first]
         if after:

@@ -687,8 +687,7 @@ static void fill_real_column(struct column *column)
 		path = "../shared/data/byu/pentium2-slice.tr";
 	FILE *file = fopen(path, "rb");
 	if (file == NULL) {
-		print_message(
-			"skipped: %s is not there, BC_TEST_PENTIUM2_TRACE may name it\n", path);
+		print_message("skipped: %s does not exist; set BC_TEST_PENTIUM2_TRACE\n", path);
 		return;
 	}
 	uint8_t *records = malloc((size_t)MANY * BC_RECORD_BYTES);

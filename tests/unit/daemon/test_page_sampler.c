@@ -352,7 +352,7 @@ TEST_F(a_page_that_is_hot_now_overtakes_an_earlier_one)
 	check_page(f, 1, 1, 25 * 64);
 }
 
-/* Months in steps of any length. Time that stands still or goes backwards changes nothing. */
+/* Months in steps of any length. A clock that stops or goes backwards changes nothing. */
 TEST_F(weights_never_overflow_and_old_counts_end)
 {
 	static const uint64_t steps_s[] = {1, 0, 10, 59, 600, 639, 641, 86400, 1000000};

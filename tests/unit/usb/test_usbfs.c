@@ -265,7 +265,7 @@ TEST_DESK(cancelled_transfers_may_carry_data)
 	assert_int_equal(reader_start(r, desk->handle, 0), 0);
 	desk_poll(desk);
 	assert_int_equal(usbfs_in_flight(), TRANSFERS);
-	/* Set behind usbfs's back; the next discard finds it. */
+	/* Sent without usbfs's knowledge; the next discard finds the data. */
 	usbfs_discard_with(512, 3);
 	assert_true(board_command(desk->board, "send 1000", answer, now_ns()));
 	r->is_ending = true;
