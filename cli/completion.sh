@@ -328,7 +328,7 @@ END
 			gsub(/[][\\]/, "\\\\&", help)
 			return " \\\n\t\t" quote(others word "[" help "]" value)
 		}
-		# These names can't clash with commands, whose names contain no dots.
+		# These names cannot clash with commands, whose names contain no dots.
 		function name(command) { gsub(/ /, "-", command); return command == "-" ? "_@NAME@.program" : "_@NAME@-" command }
 		$1 == "config" {
 			rows = rows "\t(" pattern($3) ")" (action($5) ~ /^ / ? "" : " ") action($5) " ;;\n"

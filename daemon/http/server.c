@@ -134,7 +134,7 @@ static bool peer_is_owner(int fd)
 	       (peer.uid == 0 || peer.uid == geteuid());
 }
 
-/* New clients wait in the kernel's queue meanwhile. */
+/* Meanwhile, new clients wait in the kernel's queue. */
 static void pause_accepting(struct bc_server *server)
 {
 	server->is_paused = true;

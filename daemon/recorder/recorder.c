@@ -211,7 +211,7 @@ static void disarm_ended(struct bc_recorder *r)
 			disarm_of(r, rec->is_replay ? &r->replay : &r->live, rec);
 }
 
-/* A trigger of the live source was disarmed: no recording owns it any more. */
+/* A trigger of the live source was disarmed: no recording owns it now. */
 static void release_trigger(struct bc_recorder *r, const char *name)
 {
 	for (struct bc_recording *rec = r->recordings.newest; rec != NULL; rec = rec->next)

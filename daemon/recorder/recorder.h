@@ -99,7 +99,7 @@ enum bc_refusal {
 
 struct bc_start {
 	const char *label;    /* NULL or empty: the configuration's */
-	const char *metadata; /* a JSON object of texts, overriding the configuration's; NULL or
+	const char *metadata; /* a JSON object of strings, overriding the configuration's; NULL or
 				 empty */
 	struct bc_stop_rules limits;       /* all 0: the configuration's */
 	struct bc_time_or_size pre;        /* how much of the flight recorder to include */
@@ -142,7 +142,7 @@ struct bc_mark {
 enum bc_refusal bc_recorder_mark(struct bc_recorder *recorder, const char *text,
 	struct bc_mark *set, char *err, size_t errlen);
 
-/* Adds to the metadata of the recording in progress: a JSON object of texts. */
+/* Adds to the metadata of the recording in progress: a JSON object of strings. */
 enum bc_refusal bc_recorder_note(
 	struct bc_recorder *recorder, const char *metadata, char *err, size_t errlen);
 

@@ -83,7 +83,7 @@ const char *bc_trigger_action_name(enum bc_trigger_action action);
 const char *bc_trigger_text(const struct bc_trigger *trigger);
 
 /* Returns {"name","when","action","pre","post","text","holdoff","fired","missed","from"}, which the
- * caller deletes; NULL if out of memory. Lengths and texts are as in the configuration; null: not
+ * caller deletes; NULL if out of memory. Lengths and strings are as in the configuration; null: not
  * set; the text is never null. */
 json_t *bc_trigger_json(const struct bc_trigger *trigger) BC_MUST_CHECK;
 

@@ -82,7 +82,7 @@ struct board_sent {
 
 struct board;
 
-/* Creates a board, plugged in and not started. Copies the options' texts. Returns NULL if out of
+/* Creates a board, plugged in and not started. Copies the options' strings. Returns NULL if out of
  * memory or an option is out of range. */
 struct board *board_new(const struct board_options *options);
 

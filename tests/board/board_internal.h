@@ -87,7 +87,7 @@ struct board_transfer {
 };
 
 struct board {
-	struct board_options options; /* without its texts; defaults filled in */
+	struct board_options options; /* without its strings; defaults filled in */
 	struct board_text serial, next_serial;
 	struct board_text firmware, next_firmware;
 	enum board_lie lie;

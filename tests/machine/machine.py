@@ -31,7 +31,7 @@ MASKED = ("serial-getty@ttyS0.service", "getty@tty1.service", "systemd-update-ut
 
 
 class MachineFailed(AssertionError):
-    """The machine failed; as far as known, not the daemon in it."""
+    """The machine failed, and probably not the daemon in it."""
 
 
 @dataclasses.dataclass

@@ -448,7 +448,7 @@ def test_a_segment_never_replaces_a_file_or_goes_to_standard_output(tmp):
         for words in (["convert", "-O", "segment"], ["cut"]):
             _, err = buscap(*words, path, "-o", out, code=1)
             assert f"{taken.name} already exists" in err and err.count("\n") == 1, err
-        equal(taken.read_bytes(), b"mine", "what was there")
+        equal(taken.read_bytes(), b"mine", "the existing file")
         taken.unlink()
     for words in (["convert", "-O", "segment"], ["cut"]):
         _, err = buscap(*words, path, code=2)
@@ -482,7 +482,7 @@ def test_references_without_time_take_one_tick_each(tmp):
     equal([(r.addr, r.size) for r in got.records], [row[1:] for row in rows], "references")
     equal([r.tick for r in got.records], list(range(1, 301)), "ticks")
     equal(got.clock_hz, 5, "clock_hz")
-    equal(buscap("convert", tmp / "x.byu.lz4", "-O", "xdin", code=None)[0], xdin_text(rows), "and back")
+    equal(buscap("convert", tmp / "x.byu.lz4", "-O", "xdin", code=None)[0], xdin_text(rows), "converted back")
 
 
 def test_an_empty_selection_gives_an_empty_sealed_segment(tmp):
@@ -507,7 +507,7 @@ def test_torn_and_damaged_inputs_give_the_intact_parts(tmp):
     got, _ = cut(torn, tmp / "a.byu.lz4", "--type", "read", code=3)
     n = len(got.records)
     assert n > 10
-    equal(fields(got.records), fields(r for r in source.records if r.type in READS)[:n], "what is good")
+    equal(fields(got.records), fields(r for r in source.records if r.type in READS)[:n], "the intact records")
     out, err = buscap("cut", "-I", "xdin", "-n", "1-3", data=b"r 10 4\nr 1g 4\nw 20 4\n", code=3)
     equal(out, b"r 10 4\nw 20 4\n", "lines")
     assert "line 2, column 4" in err, err
@@ -617,15 +617,15 @@ def test_an_unfinished_segment_has_all_records_before_the_error(tmp):
 
 def test_a_file_is_replaced_only_by_a_complete_one(tmp):
     out, link = tmp / "x.byu", tmp / "link.xdin"
-    out.write_bytes(b"the old one")
+    out.write_bytes(b"the old file")
     link.symlink_to(out)
     text = b"r 1000 4\nr 123456789a 4\n"
     _, err = buscap("convert", "-I", "xdin", "-O", "byu", "-o", out, code=1, data=text)
     assert "line 2: address 0x123456789a" in err and f"incomplete data is in {out}.partial" in err, err
-    equal(out.read_bytes(), b"the old one", "the old one")
-    equal(out.with_name("x.byu.partial").stat().st_size, 12, "the record before it")
+    equal(out.read_bytes(), b"the old file", "the old file")
+    equal(out.with_name("x.byu.partial").stat().st_size, 12, "the record before the error")
     _, err = buscap("convert", "-I", "xdin", "-O", "byu", "--strict", "-o", out, code=1, data=b"c 0 4\n")
-    equal(out.read_bytes(), b"the old one", "the old one")
+    equal(out.read_bytes(), b"the old file", "the old file")
     # Malformed lines are reported, and the output is complete.
     _, err = buscap("convert", "-I", "xdin", "-O", "byu", "-o", out, code=3, data=b"r 1000 4\nx\n")
     equal(out.stat().st_size, 12, "the good record")

@@ -132,7 +132,7 @@ def sweep_records():
 
 
 def check_sweep(directory, code, status, err, faults):
-    """The invariant: all records are there once, in order, in whole segments."""
+    """The invariant: each record is in a whole segment, once and in order."""
     out = directory / "out"
     counts = check_counts(status)
     recording = status["recording"]["id"]
@@ -366,7 +366,7 @@ def test_a_blocked_writer_costs_what_exceeds_the_buffer(tmp):
         peak = peak_bytes(daemon)
         code = daemon.stop()
     check_end(out, daemon, watch, code)
-    # The samples received meanwhile.
+    # The samples received during the hang.
     least, most = (status["counts"]["received"] - before["counts"]["received"] for status in (held, after))
     harness.note(f"writer held for {took:.0f} s at {rate / 1e6:.1f} M samples/s, buffer 16 MiB: {lost(after)} samples "
                  f"lost, peak {peak / MIB:.0f} MiB, slowest status {watch.slowest * 1000:.0f} ms")
@@ -390,7 +390,7 @@ def test_memory_is_bounded_at_a_high_rate(tmp):
             faults.set("pwrite:hold")
             time.sleep(seconds)
             # A sanitized program takes longer to overflow.
-            harness.wait_until(lambda: watch.last["counts"]["dropped"]["buffer"] > rate * seconds // 4, "it overflows")
+            harness.wait_until(lambda: watch.last["counts"]["dropped"]["buffer"] > rate * seconds // 4, "the buffer overflows")
             faults.set("")
             wait_written(daemon, rate // 10)
             watch.finish()
@@ -486,10 +486,10 @@ def test_a_stop_while_the_disk_is_full(tmp):
             daemon.wait_ready()
             harness.wait_until(lambda: daemon.status()["disk"]["last_error"], "the disk is full")
             signal_twice(daemon)
-            harness.wait_until(lambda: daemon.status()["state"] == "draining", "it drains")
+            harness.wait_until(lambda: daemon.status()["state"] == "draining", "the state draining")
             check_counts(daemon.status())
             time.sleep(1.2)
-            equal(daemon.status()["state"], "draining", "after a signal that came twice")
+            equal(daemon.status()["state"], "draining", "after a repeated signal")
             code = daemon.stop(signal.SIGTERM)
         err = daemon.err.decode()
         equal(code, 1, err)
@@ -532,7 +532,7 @@ def hang(directory, signals):
         faults.set("pwrite:hold")
         time.sleep(0.3)
         daemon.process.send_signal(signal.SIGTERM)
-        harness.wait_until(lambda: daemon.status()["state"] == "draining", "it drains")
+        harness.wait_until(lambda: daemon.status()["state"] == "draining", "the state draining")
         start = time.monotonic()
         if signals == 2:
             daemon.process.send_signal(signal.SIGINT)
@@ -546,7 +546,7 @@ def hang(directory, signals):
 
 
 def slow_end(directory):
-    """A slow disk that writes the buffer in the end."""
+    """A slow disk that eventually writes the buffer."""
     out = directory / "out"
     out.mkdir()
     faults = Faults(directory, out)
@@ -575,7 +575,7 @@ def idle_hang(directory, is_asked):
     with Daemon(*argv, socket=directory / "socket", env=faults.env) as daemon:
         daemon.wait_ready()
         faults.set("openat:hold")
-        harness.wait_until(lambda: any(done == "hold" for _, _, done, _ in faults.calls()), "it hangs")
+        harness.wait_until(lambda: any(done == "hold" for _, _, done, _ in faults.calls()), "a thread hangs")
         if is_asked:
             client = socket.socket(socket.AF_UNIX)
             client.connect(str(directory / "socket"))
@@ -607,7 +607,7 @@ def test_a_stop_ends_if_a_list_of_recordings_hangs(tmp):
         with socket.socket(socket.AF_UNIX) as client:
             client.connect(str(daemon.socket))
             client.sendall(b"GET /v1/recordings HTTP/1.0\r\n\r\n")
-            harness.wait_until(lambda: any(done == "hold" for _, _, done, _ in faults.calls()), "it hangs")
+            harness.wait_until(lambda: any(done == "hold" for _, _, done, _ in faults.calls()), "a thread hangs")
             code = daemon.stop()
     err = daemon.err.decode()
     equal(code, 1, err)
@@ -627,13 +627,13 @@ def test_a_replay_whose_file_hangs_blocks_nothing(tmp):
         faults.set("read:hold")
         code, body = harness.http(daemon.socket, "/v1/replays", "POST", json.dumps({"path": str(trace), "format": "byu"}))
         equal(code, 201, body)
-        harness.wait_until(lambda: any(done == "hold" for _, _, done, _ in faults.calls()), "it hangs")
+        harness.wait_until(lambda: any(done == "hold" for _, _, done, _ in faults.calls()), "a thread hangs")
         client = socket.socket(socket.AF_UNIX)
         client.connect(str(daemon.socket))
         client.sendall(b"DELETE /v1/replays/current HTTP/1.0\r\n\r\n")
         time.sleep(0.5)
         before = daemon.status()["counts"]["received"]
-        harness.wait_until(lambda: daemon.status()["counts"]["received"] > before + 20_000, "the bus is received")
+        harness.wait_until(lambda: daemon.status()["counts"]["received"] > before + 20_000, "samples are received")
         faults.set("")
         client.settimeout(harness.TIMEOUT_S)
         answer = b""

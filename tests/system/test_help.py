@@ -363,7 +363,7 @@ def test_every_example_with_a_daemon_runs(tmp):
             process = shell(tmp, "exec " + line, where)
             if command in STAYS:
                 if command == "events":
-                    harness.wait_until(lambda: daemon.status()["streams"]["events"] == 1, "it reads the events")
+                    harness.wait_until(lambda: daemon.status()["streams"]["events"] == 1, "the client reads events")
                     finish(shell(tmp, "buscap mark here", where), "mark")
                 interrupt_when_it_prints(process)
             finish(process, line)

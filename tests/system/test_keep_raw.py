@@ -106,7 +106,7 @@ def test_a_stopped_recording_is_kept_to_its_last_frame(tmp):
                 socket=tmp / "socket") as daemon:
         daemon.wait_ready()
         with Watch(daemon.socket) as watch:
-            harness.wait_until(lambda: watch.last and watch.last["counts"]["written"] > 100_000, "some is written")
+            harness.wait_until(lambda: watch.last and watch.last["counts"]["written"] > 100_000, "records are written")
             watch.finish()
         equal(daemon.stop(), 0, daemon.err.decode())
     check_replay(out, tmp / "again")
@@ -302,12 +302,12 @@ def test_losses_on_a_stuck_disk_are_recorded_in_the_capture(tmp):
     with Daemon(*argv, socket=tmp / "socket", env=faults.env) as daemon:
         daemon.wait_ready()
         with Watch(daemon.socket) as watch:
-            harness.wait_until(lambda: watch.last and watch.last["counts"]["written"], "it records")
+            harness.wait_until(lambda: watch.last and watch.last["counts"]["written"], "the daemon records")
             faults.set("pwrite:hold")
-            harness.wait_until(lambda: watch.last["counts"]["raw_dropped_bytes"] > 2 * rate, "some is dropped")
+            harness.wait_until(lambda: watch.last["counts"]["raw_dropped_bytes"] > 2 * rate, "bytes are dropped")
             faults.set("")
             start = watch.last["counts"]["written"]
-            harness.wait_until(lambda: watch.last["counts"]["written"] > start + rate // 4, "it continues")
+            harness.wait_until(lambda: watch.last["counts"]["written"] > start + rate // 4, "the recording continues")
             watch.finish()
         equal(daemon.stop(), 4, daemon.err.decode())
     counts = check_counts(json.loads(daemon.out))
@@ -331,10 +331,10 @@ def test_a_deleted_open_capture_is_noticed(tmp):
                 socket=tmp / "socket") as daemon:
         daemon.wait_ready()
         opened = harness.wait_until(lambda: harness.segments(out, ".bcp1.lz4.partial"), "a capture is open")
-        harness.wait_until(lambda: daemon.status()["counts"]["written"], "it records")
+        harness.wait_until(lambda: daemon.status()["counts"]["written"], "the daemon records")
         opened[0].unlink()
-        harness.wait_until(lambda: harness.segments(out, "-00001.bcp1.lz4.partial"), "another is started")
-        harness.wait_until(lambda: harness.segments(out, "-00001.byu.lz4.partial"), "with another segment")
+        harness.wait_until(lambda: harness.segments(out, "-00001.bcp1.lz4.partial"), "another capture is started")
+        harness.wait_until(lambda: harness.segments(out, "-00001.byu.lz4.partial"), "another segment is started")
         check_counts(daemon.status())
         equal(daemon.stop(), 1, daemon.err.decode())
     err = daemon.err.decode()
@@ -354,7 +354,7 @@ def test_the_next_start_recovers_the_captures_of_a_killed_daemon(tmp):
         with Daemon("--source", f"sim:rate={harness.rate(1_000_000)},count=10M", "-o", out, *KEEP, "-b", "filesize:1M",
                     "--set", "pipeline.flush=20ms", socket=tmp / "socket") as daemon:
             daemon.wait_ready()
-            harness.wait_until(lambda: daemon.status()["counts"]["written"] > 60_000 * (number + 1), "some is written")
+            harness.wait_until(lambda: daemon.status()["counts"]["written"] > 60_000 * (number + 1), "records are written")
             daemon.process.kill()
             daemon.wait()
         opened = harness.segments(out, ".bcp1.lz4.partial")

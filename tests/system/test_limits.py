@@ -242,17 +242,17 @@ def test_keep_free_leaves_space_to_other_programs(tmp):
         argv = ("--source", source, "-o", out, "-b", "filesize:1M", "--set", "space.keep_free=6M")
         with Daemon(*argv, socket=tmp / "socket") as daemon:
             daemon.wait_ready()
-            harness.wait_until(lambda: daemon.status()["recording"]["bytes"] > 16 * MIB, "it goes round")
+            harness.wait_until(lambda: daemon.status()["recording"]["bytes"] > 16 * MIB, "old segments are deleted")
             free = os.statvfs(disk)
             assert free.f_bavail * free.f_frsize > 5 * MIB, free
             # Another program uses more than can be deleted: recording waits.
             with (disk / "other").open("wb", buffering=0) as other:
                 harness.wait_until(lambda: extend(other, 11 * MIB), "segments make room")
-            harness.wait_until(lambda: "keep_free" in (daemon.status()["disk"]["last_error"] or ""), "it says so")
+            harness.wait_until(lambda: "keep_free" in (daemon.status()["disk"]["last_error"] or ""), "the error is reported")
             equal(harness.segments(out), [], "segments that could be deleted")
             (disk / "other").unlink()
             written = daemon.status()["counts"]["written"]
-            harness.wait_until(lambda: daemon.status()["counts"]["written"] > written, "it goes on")
+            harness.wait_until(lambda: daemon.status()["counts"]["written"] > written, "the daemon continues")
             assert daemon.stop() in (0, 4), daemon.err
         verify(harness.segments(out))
 

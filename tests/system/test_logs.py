@@ -160,7 +160,7 @@ def test_a_full_disk_is_logged_when_it_starts_and_ends(tmp):
     faults = Faults(tmp, out)
     with Daemon("--source", RATE, "-o", out, *SMALL, socket=tmp / "socket", env=faults.env) as daemon:
         daemon.wait_ready()
-        harness.wait_until(lambda: daemon.status()["counts"]["written"], "something is written")
+        harness.wait_until(lambda: daemon.status()["counts"]["written"], "records are written")
         faults.set("pwrite:ENOSPC")
         harness.wait_until(lambda: daemon.status()["counts"]["dropped"]["disk"] > LOST, "samples are lost")
         faults.set("")
@@ -208,7 +208,7 @@ def test_failing_syncs_are_logged_ten_times_and_summarized(tmp):
     # The next start recovers all of them.
     with Daemon("--source", "sim:rate=100k", "-o", out, socket=tmp / "socket") as again:
         again.wait_ready()
-        harness.wait_until(lambda: again.status()["counts"]["received"], "it records")
+        harness.wait_until(lambda: again.status()["counts"]["received"], "the daemon records")
         again.stop()
     lines = lines_of(again.err)
     check_bound(lines)
@@ -225,9 +225,9 @@ def test_a_flapping_board_is_logged_ten_times_and_summarized(tmp):
             for number in range(30):
                 board.unplug()
                 # Wait until the daemon has seen the unplug.
-                daemon.wait_for(lambda s, n=number: s["source"]["board"]["unplugs"] == n + 1, "it is away")
+                daemon.wait_for(lambda s, n=number: s["source"]["board"]["unplugs"] == n + 1, "the board is unplugged")
                 board.plug()
-                daemon.wait_for(lambda s, n=number: s["source"]["board"]["plugs"] == n + 2, "it is back")
+                daemon.wait_for(lambda s, n=number: s["source"]["board"]["plugs"] == n + 2, "the board is plugged in")
                 daemon.wait_more(1)
             daemon.end(wanted=4)
     lines = lines_of(daemon.err)
@@ -270,9 +270,9 @@ def test_failing_commands_are_logged_ten_times_and_summarized(tmp):
     sealed = ("--set", f"output.sealed_command={command}", "-b", "duration:50ms")
     with Daemon("--source", "sim:rate=100k", "-o", tmp / "out", *sealed, socket=tmp / "socket") as daemon:
         daemon.wait_ready()
-        harness.wait_until(lambda: daemon.status()["sealed"]["commands_failed"] > 30, "30 have failed")
+        harness.wait_until(lambda: daemon.status()["sealed"]["commands_failed"] > 30, "30 commands have failed")
         command.with_suffix(".good").touch()
-        failed = harness.wait_until(lambda: b"succeeded again" in log_of(daemon) and daemon.status(), "one goes well")
+        failed = harness.wait_until(lambda: b"succeeded again" in log_of(daemon) and daemon.status(), "a command succeeds")
         daemon.stop()
     lines = lines_of(daemon.err)
     failures = some(lines, "exit code 3; not tried again")
@@ -331,7 +331,7 @@ def test_the_start_after_a_kill_logs_what_was_recovered(tmp):
         daemon.wait()
     with Daemon("--source", "sim:rate=100k", "-o", out, socket=socket) as daemon:
         daemon.wait_ready()
-        harness.wait_until(lambda: daemon.status()["counts"]["received"], "it records")
+        harness.wait_until(lambda: daemon.status()["counts"]["received"], "the daemon records")
         daemon.stop()
     lines = lines_of(daemon.err)
     assert re.search(r"-00000\.byu\.lz4: left open by an earlier run", lines[0]), lines

@@ -280,7 +280,7 @@ class Reloaded:
         self.write({})
         self.process = harness.popen([need(BUSCAPD), "-c", str(self.conf)], stdin=subprocess.DEVNULL,
                                         stdout=subprocess.DEVNULL, stderr=open(self.log, "wb"))
-        harness.wait_until(self.answers, "it answers")
+        harness.wait_until(self.answers, "the daemon answers")
         return self
 
     def answers(self):
@@ -316,7 +316,7 @@ class Reloaded:
                 for name in re.findall(r"warning: SIGHUP: (.*) has changed, but needs a restart", text)]
 
 
-def test_what_sighup_changes_is_what_the_documents_say(tmp):
+def test_sighup_changes_exactly_the_documented_settings(tmp):
     problems = []
     with Reloaded(tmp) as d:
         for row in known_settings():

@@ -93,8 +93,8 @@ def test_info_shows_marks_triggers_and_notes_with_record_and_text(tmp):
     check(whole, events, NOTES)
     # Also without the index, from the chunks only.
     (segment,) = info([torn])
-    equal([(e["kind"], e["record"], e["text"] or "") for e in segment["events"]], events, "events of the torn one")
-    equal(segment["metadata"], NOTES, "metadata of the torn one")
+    equal([(e["kind"], e["record"], e["text"] or "") for e in segment["events"]], events, "events of the torn segment")
+    equal(segment["metadata"], NOTES, "metadata of the torn segment")
     text = run(BUSCAP, "info", whole).stdout.decode()
     for line in ("  marks       3", "  triggers    2", "  mark        record 100: begins",
                  "  mark        record 2500: a \"b\"\\x0a\\x5cc\\x1b[31mé", "  trigger     record 2500: io",

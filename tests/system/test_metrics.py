@@ -216,7 +216,7 @@ def test_the_parser_refuses_invalid_openmetrics():
 
 
 def test_metrics_equal_the_status(tmp):
-    """When the source has ended, nothing changes anymore."""
+    """When the source has ended, nothing changes any more."""
     with daemon_in(tmp, "--label", "m", mode="always", source="sim:rate=max,count=200000,loss=0.5,corrupt=0.1") as daemon:
         daemon.wait_ready()
         wait_until(lambda: daemon.status()["state"] == "idle", "the source's end")
@@ -256,7 +256,7 @@ def test_metrics_include_the_flight_recorder_and_metadata(tmp):
     with daemon_in(tmp, mode="flight") as daemon:
         daemon.wait_ready()
         api = Api(tmp / "socket")
-        wait_until(lambda: daemon.status()["flight"]["records"] > 0, "something is held")
+        wait_until(lambda: daemon.status()["flight"]["records"] > 0, "the flight recorder holds records")
         metrics = get_metrics(tmp / "socket")
         assert metrics.value("flight_records") > 0 and metrics.value("flight_bytes") == 12 * metrics.value("flight_records")
         api.good("POST", "/v1/recordings", {"label": "x", "metadata": words}, status=201)
@@ -369,7 +369,7 @@ def test_prometheus_scrapes_and_answers_queries(tmp):
         with Daemon(f"--config.file={tmp}/prometheus.yml", f"--storage.tsdb.path={tmp}/tsdb", f"--web.listen-address=127.0.0.1:{ports[1]}",
                     "--log.level=warn", program=program) as prometheus:
             first = wait_until(lambda: query(ports[1], "buscapd_received_samples_total"), "a scrape")
-            wait_until(lambda: query(ports[1], "buscapd_received_samples_total")[0][1] > first[0][1], "a later one")
+            wait_until(lambda: query(ports[1], "buscapd_received_samples_total")[0][1] > first[0][1], "a later scrape")
             equal(query(ports[1], 'up{job="buscapd"}')[0][1], 1)
             rate = wait_until(lambda: query(ports[1], "rate(buscapd_written_samples_total[30s])"), "a rate")
             assert rate[0][1] > 0

@@ -23,4 +23,4 @@ def test_the_documented_example_reads_a_trace(tmp):
     expected = reference.expect_byu(data)
     addresses = {int.from_bytes(data[at : at + 4], "little") >> 12 for at in range(0, len(data), 12)}
     wanted = (len(data) // 12, sum(data[5::12]), len(addresses), expected.ticks[-1])
-    equal(tuple(map(int, done.stdout.split())), wanted, "what it prints")
+    equal(tuple(map(int, done.stdout.split())), wanted, "the output")

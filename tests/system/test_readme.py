@@ -1,4 +1,4 @@
-"""The README: each command of its five minutes works, in their order; what it and docs/README.md point to is there."""
+"""The README: each command of its five minutes works, in their order; link targets of it and docs/README.md exist."""
 
 import os
 import re
@@ -60,7 +60,7 @@ def test_every_command_of_the_five_minutes_works(tmp):
             daemon.__exit__(AssertionError, None, None)
 
 
-def test_what_the_documents_point_to_is_there():
+def test_link_targets_exist():
     for path in (README, harness.ROOT / "docs/README.md", *sorted((harness.ROOT / "docs").glob("*.md"))):
         for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", path.read_text()):
             if "://" not in target:
@@ -97,6 +97,6 @@ def test_the_index_has_every_document():
             assert f"]({path.name})" in index, f"docs/README.md lacks {path.name}"
 
 
-def test_the_readme_is_no_longer_than_a_newcomer_reads():
+def test_the_readme_is_short():
     lines = README.read_text().splitlines()
     assert len(lines) < 160, len(lines)

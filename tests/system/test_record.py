@@ -173,7 +173,7 @@ def test_the_frames_in_the_board_document_are_recorded_as_it_says(tmp):
 def test_the_reader_in_the_segment_document_works(tmp):
     text = (ROOT / "docs/segment-format.md").read_text()
     script = re.search(r"```python\n(.*?)```", text, re.S).group(1)
-    assert script.count("\n") <= 40, "it should be short"
+    assert script.count("\n") <= 40, "the example is too long"
     data, expected = reference.make_bcp1(
         random.Random(5), reference.Features(samples=500, p_loss=0.1, p_epoch=0.1, p_pause=0.02))
     result = record_bytes(tmp, data, None)
@@ -230,7 +230,7 @@ def test_the_mapping_of_the_configuration_is_used(tmp):
 
 
 def test_each_feature_by_itself(tmp):
-    alone = {
+    features = {
         "p_invalid": 0.3, "p_pause": 0.05, "p_heartbeat": 0.5, "p_loss": 0.4, "p_jump": 0.3, "p_bad_samples": 0.3,
         "p_bad_header": 0.3, "p_torn": 0.3, "p_nested": 0.3, "p_garbage": 0.5, "p_epoch": 0.3, "p_last": 0.3,
         "p_trigger": 0.3, "p_odd": 0.5, "torn_tail": True,
@@ -367,7 +367,7 @@ def test_an_epoch_after_dropped_samples_only(tmp):
     check(record_bytes(tmp, data, None), reference.decode_bcp1(data), "epochs with and without records")
 
 
-def test_losses_and_no_sample_at_all(tmp):
+def test_losses_without_any_samples(tmp):
     data = reference.encode_header(2, 0, 0, 0, 9, 77) + reference.encode_header(2 | 8, 0, 1, 0, 11, 3)
     expected = reference.decode_bcp1(data)
     equal(expected.gaps, [(0, "board", 80, True)])

@@ -70,14 +70,14 @@ def test_abandoned_samples_are_a_gap_at_the_end(tmp):
     with Daemon("--once", "--source", f"sim:rate={harness.rate(2_000_000)}", "-o", out, socket=tmp / "socket",
                 env=faults.env) as daemon:
         daemon.wait_ready()
-        harness.wait_until(lambda: daemon.status()["counts"]["written"], "it records")
+        harness.wait_until(lambda: daemon.status()["counts"]["written"], "the daemon records")
         faults.set("pwrite:hold")
         harness.wait_until(lambda: daemon.status()["counts"]["in_flight"] > 500_000, "the writer is held up")
         daemon.process.send_signal(signal.SIGTERM)
-        harness.wait_until(lambda: daemon.status()["state"] == "draining", "it drains")
+        harness.wait_until(lambda: daemon.status()["state"] == "draining", "the state draining")
         time.sleep(1.2)  # an earlier signal counts as a repetition of the first
         daemon.process.send_signal(signal.SIGTERM)
-        harness.wait_until(lambda: "second stop signal" in daemon.log_so_far(), "it abandons the buffer")
+        harness.wait_until(lambda: "second stop signal" in daemon.log_so_far(), "the buffer is abandoned")
         faults.set("")
         equal(daemon.wait(), 1, daemon.err)
     counts = json.loads(daemon.out)["counts"]
@@ -122,7 +122,7 @@ def test_a_directory_remains_locked_when_its_files_are_deleted(tmp):
         refused(out, None)
         shutil.rmtree(out)
         out.mkdir()
-        harness.wait_until(lambda: list(out.glob("*.partial")), "it continues in the new directory")
+        harness.wait_until(lambda: list(out.glob("*.partial")), "the recording continues in the new directory")
         refused(out, daemon.process.pid)
         daemon.stop()
 
@@ -138,7 +138,7 @@ def test_files_left_by_root_do_not_lock_out_another_user():
         once = ("--once", "--no-socket", "--source", "sim:rate=max,count=10", "-o", out)
         equal(run(BUSCAPD, *once).returncode, 0)
         with Daemon("--source", "sim:rate=1k", "-o", out, "--no-socket") as daemon:
-            harness.wait_until(lambda: list(out.glob("*.partial")), "it records")
+            harness.wait_until(lambda: list(out.glob("*.partial")), "the daemon records")
             told = run(program, *once, cwd="/", **nobody).stderr
             assert b"in use by another buscapd" in told, told
             os.chown(out / ".buscapd.lock", 0, 65534)
@@ -167,7 +167,7 @@ def test_keep_free_holds_at_every_moment(tmp):
                 time.sleep(0.002)
             daemon.stop()
         assert least >= keep, f"{least} bytes were free at least, not {keep}"
-        assert harness.segments(disk / "out"), "nothing is left"
+        assert harness.segments(disk / "out"), "no free space"
 
 
 def test_a_segment_lasts_from_its_first_record(tmp):

@@ -54,7 +54,7 @@ def test_every_key_is_in_the_installed_configuration_with_its_default():
 
 def test_the_installed_configuration_is_valid_as_it_is_and_uncommented(tmp):
     text = CONFIGURATION.read_text()
-    equal([line[:3] for line in settings(text) if not line[3]], [("source", "source", "usb")], "what is set")
+    equal([line[:3] for line in settings(text) if not line[3]], [("source", "source", "usb")], "uncommented settings")
     done = run(BUSCAPD, "--check-config", "-c", CONFIGURATION)
     equal(done.returncode, 0, done.stderr.decode())
     bare = tmp / "bare.conf"
@@ -120,9 +120,9 @@ def test_the_unit_allows_all_system_calls_of_a_recording_daemon(tmp):
             daemon.wait_ready()
             api = Api(tmp / "socket")
             for number in range(1, 4):
-                harness.wait_until(lambda: daemon.status()["recording"]["bytes"] > 0, "something is written")
+                harness.wait_until(lambda: daemon.status()["recording"]["bytes"] > 0, "records are written")
                 api.good("POST", "/v1/rotate")
-                harness.wait_until(lambda: len(list((tmp / "copy").glob("*.byu.lz4"))) >= number, "it is copied")
+                harness.wait_until(lambda: len(list((tmp / "copy").glob("*.byu.lz4"))) >= number, "the segment is copied")
             api.good("POST", "/v1/marks", {"text": "here"}, status=201)
             api.good("GET", "/v1/recordings")
             api.ask("GET", "/metrics")

@@ -83,9 +83,9 @@ def test_persistent_faults_reset_the_board(tmp):
                 errors += 16
                 for _ in range(16):
                     board.command("protocol-error")
-                daemon.wait_for(lambda s: s["source"]["board"]["errors"] == errors, "all have arrived")
+                daemon.wait_for(lambda s: s["source"]["board"]["errors"] == errors, "all samples have arrived")
                 daemon.wait_more(20_000)
-            assert daemon.board["restarts"], "it is reset"
+            assert daemon.board["restarts"], "the board is reset"
             equal((daemon.board["errors"], daemon.board["unplugs"]), (errors, 0), "errors")
             daemon.end(wanted=4)
         recorded = daemon.check(board, given_up=2048 * errors)
@@ -100,7 +100,7 @@ def replug(daemon, board, **options):
     plugs = daemon.board["plugs"]
     board.unplug(**options)
     board.plug()
-    daemon.wait_for(lambda s: s["source"]["board"]["plugs"] > plugs, "it is back")
+    daemon.wait_for(lambda s: s["source"]["board"]["plugs"] > plugs, "the board is plugged in")
 
 
 def test_a_storm_of_faults_is_accounted_for_to_the_sample(tmp):
@@ -173,7 +173,7 @@ def test_silence_and_its_end_are_logged(tmp):
         with Recorder(tmp, board, settings="silence=2s") as daemon:
             daemon.wait_more()
             board.command("freeze")
-            daemon.wait_for(lambda s: s["source"]["board"]["silences"] == 1, "it is silent")
+            daemon.wait_for(lambda s: s["source"]["board"]["silences"] == 1, "the board is silent")
             time.sleep(4.5)
             equal((daemon.board["silences"], daemon.board["restarts"]), (1, 0), "silences are counted once")
             board.command("thaw")
@@ -203,7 +203,7 @@ def test_a_silent_board_is_reset_if_configured(tmp):
         with Recorder(tmp, board, settings="silence=1s,silence_action=restart") as daemon:
             daemon.wait_more()
             board.command("freeze")
-            daemon.wait_for(lambda s: s["source"]["board"]["restarts"] >= 2, "it is reset")
+            daemon.wait_for(lambda s: s["source"]["board"]["restarts"] >= 2, "the board is reset")
             board.command("thaw")
             daemon.wait_more(20_000)
             daemon.end(wanted=4)
@@ -234,7 +234,7 @@ def test_a_loss_that_no_frame_reported_is_recorded_at_the_end(tmp):
             daemon.wait_more()
             board.command("rate 1")
             board.command("lose 5")
-            daemon.wait_for(lambda s: s["counts"]["board_lost"] == 5, "a loss is told")
+            daemon.wait_for(lambda s: s["counts"]["board_lost"] == 5, "a loss is reported")
             board.command("freeze")
             board.command("lose 50")
             daemon.end(wanted=4)
@@ -323,9 +323,9 @@ def test_a_device_that_is_not_a_board_is_reported():
             done = run(BUSCAPD, "--list-boards", env={**os.environ, **board.env})
             assert done.returncode == 5 and why.encode() in done.stdout, (done.returncode, done.stdout, done.stderr)
             with Recorder(tmp, board) as daemon:
-                status = daemon.wait_for(lambda s: s["source"]["board"]["last_error"], "it is rejected")
+                status = daemon.wait_for(lambda s: s["source"]["board"]["last_error"], "the board is rejected")
                 assert why in status["source"]["board"]["last_error"], status
-                equal((status["state"], board.state()["opens"]), ("waiting", 0), "it isn't opened")
+                equal((status["state"], board.state()["opens"]), ("waiting", 0), "the board isn't opened")
                 board.unplug()
                 board.command("lie none")
                 board.plug()

@@ -484,7 +484,7 @@ def test_transfers_cancelled_on_their_way_are_counted(tmp):
         expected = {"transfers": 2, "bytes": len(last[2]) + len(taken[1][2])}
         wait_until(lambda: json.loads(board.query("crossed")) == expected, "it is counted")
         board.command("unplug")
-        equal(json.loads(board.query("crossed")), expected, "the connection is over")
+        equal(json.loads(board.query("crossed")), expected, "after the connection")
 
 
 def test_a_reset_or_a_new_configuration_cancels_what_is_held(tmp):
@@ -645,7 +645,7 @@ def test_a_machine_that_is_switched_off_is_an_unplug(tmp):
                 guest.configure()
                 guest.start()
                 guest.stream_until(has_bytes(100000))
-            wait_until(lambda: board.query("state") == "waiting", "it is seen")
+            wait_until(lambda: board.query("state") == "waiting", "the connection is accepted")
         equal(board.sent()["plugs"], plugs + 2, "the first one was plugged in from the start")
 
 
@@ -784,7 +784,7 @@ def test_an_unplug_does_not_wait_for_a_guest_that_never_reads(tmp):
         guest.configure()
         guest.start()
         guest.submit(8, size=4 << 20)
-        wait_until(lambda: board.sent()["bytes"] > 0, "the first is on its way")
+        wait_until(lambda: board.sent()["bytes"] > 0, "the first transfer is in transit")
         board.command("unplug")
         guest.ends()
 
@@ -847,7 +847,7 @@ def test_a_socket_in_use_is_kept_and_a_stale_one_is_replaced(tmp):
             guest.configure()
         board.process.kill()
         board.process.wait()
-    equal(board.path.exists(), True, "left over")
+    equal(board.path.exists(), True, "unread answers")
     with Board(tmp) as board:
         with Guest(board) as guest:
             guest.configure()

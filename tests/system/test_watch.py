@@ -131,7 +131,7 @@ def test_a_port_starts_and_stops_recordings(tmp):
                 socket=tmp / "s") as daemon:
         daemon.wait_ready()
         harness.wait_until(lambda: daemon.status()["counts"]["received"] >= 400000, "the bus has ended")
-        harness.wait_until(lambda: daemon.status()["counts"]["in_flight"] == 0, "all is written")
+        harness.wait_until(lambda: daemon.status()["counts"]["in_flight"] == 0, "all records are written")
         counts = daemon.status()["counts"]
         equal(daemon.stop(), 0)
     harness.check_counts({"counts": counts})
@@ -160,11 +160,11 @@ def test_a_reload_changes_filters_and_triggers_immediately(tmp):
     with Daemon("-c", config, "--source", "sim:rate=200k,seed=5", "-o", tmp / "live",
                 socket=tmp / "s") as daemon:
         daemon.wait_ready()
-        harness.wait_until(lambda: daemon.status()["counts"]["written"] > 0, "something is written")
+        harness.wait_until(lambda: daemon.status()["counts"]["written"] > 0, "records are written")
         config.write_text("[filter]\nkeep = type=read\n[trigger all]\nwhen = proc=0\naction = mark\nholdoff = 1ms\n")
         daemon.process.send_signal(signal.SIGHUP)
         before = daemon.status()["counts"]["received"]
-        harness.wait_until(lambda: daemon.status()["counts"]["received"] > before + 200000, "it goes on")
+        harness.wait_until(lambda: daemon.status()["counts"]["received"] > before + 200000, "the daemon continues")
         equal(daemon.status()["triggers"], 1)
         equal(daemon.stop(), 0)
     rows = rows_of(harness.segments(tmp / "live"))
