@@ -17,9 +17,9 @@ static const struct bc_usage_option options[] = {
 	{'t', "ticks", "A-B", "range", "absolute ticks"},
 	{'e', "epoch", "A-B", "range", "epochs"},
 	{OPTION_FROM, "from", "TIME", "text",
-		"time of day, this or later: 2026-11-20T15:00:00Z, @1795186800 (seconds since "
+		"from this time of day on: 2026-11-20T15:00:00Z, @1795186800 (seconds since "
 		"1970), +10s (from the start; h, min, s, ms, us, ns)"},
-	{OPTION_TO, "to", "TIME", "text", "time of day, before this"},
+	{OPTION_TO, "to", "TIME", "text", "before this time of day"},
 	{'a', "addr", "A-B", "range", "references that touch these hexadecimal addresses"},
 	{OPTION_TYPE, "type", "NAME[,NAME]", "list:read|write|fetch",
 		"reference types: read, write, fetch, a name that dump prints, or a number such as "

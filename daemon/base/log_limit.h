@@ -5,10 +5,10 @@
  *     41 more times in the last 60.0 s; the latest: /data: can't make it durable: ...
  *
  * The summary comes after a minute, then after two, four, and so on up to an hour while lines keep
- * coming; or earlier, when none came for a quarter of that time. After a quiet period of that whole
- * time, and at least a quarter of an hour, ten lines are logged in full again. So the first line is
- * logged immediately, the last one soon, and a fault that recurs for a week causes a few hundred
- * lines.
+ * coming; or earlier, if there was none for a quarter of that time. After a quiet period of that
+ * whole time, and at least a quarter of an hour, ten lines are logged in full again. So the first
+ * line is logged immediately, the last one soon, and a fault that recurs for a week causes a few
+ * hundred lines.
  *
  * A set of limits belongs to one thread and starts as zeros:
  *

@@ -202,7 +202,8 @@ struct bc_chunk *bc_channel_chunk(struct bc_channel *channel, struct bc_stamper 
 void bc_channel_consumed(
 	struct bc_channel *channel, struct bc_stamper *stamper, const struct bc_stamped *stamped);
 
-/* Counts what a skipping call has passed over for lack of a chunk, and notes the gap. */
+/* Counts the samples that a skipping call has passed over because no chunk was free, and records
+ * the gap. */
 void bc_channel_dropped(struct bc_channel *channel, const struct bc_stamped *stamped);
 
 /* Notes a gap here: `lost` samples are missing, or, if not exact, at least `lost`. */

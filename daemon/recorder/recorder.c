@@ -51,7 +51,7 @@ struct bc_recorder {
 	struct bc_session_outcome outcome;
 	bool has_lost;
 
-	struct bc_log_limits limits; /* for messages that triggers and clients cause */
+	struct bc_log_limits limits; /* for messages caused by triggers and clients */
 
 	struct bc_recorder_events events;
 	uint64_t sealed;

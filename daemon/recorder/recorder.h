@@ -170,7 +170,7 @@ enum bc_refusal bc_recorder_disarm(
 
 /* Objects for responses, which the caller owns; NULL: there is none, or out of memory. */
 json_t *bc_recorder_recording_json(struct bc_recorder *recorder); /* in progress or being sealed */
-/* A recording of this run by its id: known are those not sealed and the latest ones sealed. */
+/* A recording of this run by its id, if it is not sealed yet, or among the latest sealed ones. */
 json_t *bc_recorder_known_json(struct bc_recorder *recorder, const char *id);
 json_t *bc_recorder_ended_json(struct bc_recorder *recorder, const struct bc_recording *recording);
 json_t *bc_recorder_ended_replay_json(

@@ -439,7 +439,8 @@ uint32_t bc_session_start_recording(struct bc_session *s, const struct bc_sessio
 	if (s->options.source->board == NULL)
 		start_stop_timer(s);
 	if (bc_channel_records_left(s->channel) == 0)
-		end_after_host_time(s, 0); /* the flight recorder alone has reached the limit */
+		end_after_host_time(
+			s, 0); /* the flight recorder's contents have reached the limit */
 	return at;
 }
 

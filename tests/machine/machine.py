@@ -5,7 +5,7 @@
         machine.run("systemctl start x")           returns standard output; fails if the command fails
         machine.try_run("false").code              1
 
-It is emulated (TCG), so its speed says nothing. The root file system is never changed; a second disk carries files
+It is emulated (TCG), so its speed is not meaningful. The root file system is never changed; a second disk carries files
 in and out. The end of the console output and the journal are also in files on the host, even if the machine crashes.
 """
 

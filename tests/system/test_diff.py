@@ -92,14 +92,14 @@ def test_the_segments_of_a_recording_are_one_trace(tmp):
                    "-b", "filesize:128K")
         assert done.returncode in (0, 3, 4), done.stderr.decode()
     files = harness.segments(tmp / "out")
-    (alone,) = harness.segments(tmp / "out2")
+    (single,) = harness.segments(tmp / "out2")
     assert len(files) > 1, files
     for order in (files, files[::-1]):
         differences, last = found(bcp1, *order, code=0)
         equal((differences, last["b"]["files"]), ([], len(files)), "segments in any order")
     text, _ = diff(bcp1, *files, code=0)
     assert f"and {len(files) - 1} more (" in text, text
-    for wrong in ([bcp1, *files, alone], [bcp1, *files, bcp1], [bcp1, bcp1, *files], [bcp1, *files, "-"]):
+    for wrong in ([bcp1, *files, single], [bcp1, *files, bcp1], [bcp1, bcp1, *files], [bcp1, *files, "-"]):
         _, err = diff(*wrong, code=2)
         assert "segments of one recording" in err, err
 

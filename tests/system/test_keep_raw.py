@@ -110,8 +110,8 @@ def test_a_stopped_recording_is_kept_to_its_last_frame(tmp):
             watch.finish()
         equal(daemon.stop(), 0, daemon.err.decode())
     check_replay(out, tmp / "again")
-    (told,) = info(raw_files(out))
-    equal((told["format"], told["is_capture"], told["breaks"], told["holes"]), ("bcp1", True, 0, 0), "info")
+    (found,) = info(raw_files(out))
+    equal((found["format"], found["is_capture"], found["breaks"], found["holes"]), ("bcp1", True, 0, 0), "info")
 
 
 def test_a_file_is_not_saved_again(tmp):
@@ -314,10 +314,10 @@ def test_losses_on_a_stuck_disk_are_recorded_in_the_capture(tmp):
     assert "bytes missing from the raw capture" in daemon.err.decode()
     raw = raw_files(out)
     verify(raw)
-    told = info(raw)
-    equal(sum(one["dropped_bytes"] for one in told), counts["raw_dropped_bytes"], "dropped according to the capture")
-    equal(sum(one["holes"] for one in told), 0, "holes")
-    assert told[0]["breaks"] >= 1, told
+    found = info(raw)
+    equal(sum(one["dropped_bytes"] for one in found), counts["raw_dropped_bytes"], "dropped according to the capture")
+    equal(sum(one["holes"] for one in found), 0, "holes")
+    assert found[0]["breaks"] >= 1, found
     # A replay has a gap there; the capture contains nearly all that was recorded.
     status, _ = replay(tmp / "again", data=joined(raw))
     causes = {gap[1] for gap in gaps(tmp / "again")}

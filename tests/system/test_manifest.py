@@ -119,7 +119,7 @@ def test_retention_deletes_the_manifest_of_a_deleted_recording(tmp):
     equal(done.returncode, 0, done.stderr.decode())
     assert not old.exists()
     (manifest,) = out.glob("*.xxh128")
-    # The lines of its own deleted segments stay.
+    # The lines of deleted segments of the recording stay.
     assert set(lines(manifest)) >= {path.name for path in harness.segments(out)}
 
 

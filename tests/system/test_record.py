@@ -235,7 +235,7 @@ def test_each_feature_by_itself(tmp):
         "p_bad_header": 0.3, "p_torn": 0.3, "p_nested": 0.3, "p_garbage": 0.5, "p_epoch": 0.3, "p_last": 0.3,
         "p_trigger": 0.3, "p_odd": 0.5, "torn_tail": True,
     }
-    for name, value in alone.items():
+    for name, value in features.items():
         for seed in range(2):
             features = reference.Features(samples=1000, frame=30, **{name: value})
             data, expected = reference.make_bcp1(random.Random(seed), features)

@@ -133,8 +133,8 @@ def test_a_record_left_out_is_noticed_or_cuts_the_end(tmp):
     case = make_case(tmp)
     for i in range(len(case.ticks) - 1):
         # A single frame before the unplug may have been in transit.
-        alone = any(n == 1 and at == i == case.second - 1 for _, at, n in places(case))
-        assert is_noticed(case.without(i, 1), case.frames) != alone, f"record {i}"
+        is_single = any(n == 1 and at == i == case.second - 1 for _, at, n in places(case))
+        assert is_noticed(case.without(i, 1), case.frames) != is_single, f"record {i}"
     found = sent.compare(case.without(len(case.ticks) - 1, 1), case.frames, 0)
     assert found.is_cut or found.end < len(case.frames), found
 

@@ -139,11 +139,11 @@ def test_files_left_by_root_do_not_lock_out_another_user():
         equal(run(BUSCAPD, *once).returncode, 0)
         with Daemon("--source", "sim:rate=1k", "-o", out, "--no-socket") as daemon:
             harness.wait_until(lambda: list(out.glob("*.partial")), "the daemon records")
-            told = run(program, *once, cwd="/", **nobody).stderr
-            assert b"in use by another buscapd" in told, told
+            message = run(program, *once, cwd="/", **nobody).stderr
+            assert b"in use by another buscapd" in message, message
             os.chown(out / ".buscapd.lock", 0, 65534)
-            told = run(program, *once, cwd="/", **nobody).stderr
-            assert f"pid {daemon.process.pid};".encode() in told, told
+            message = run(program, *once, cwd="/", **nobody).stderr
+            assert f"pid {daemon.process.pid};".encode() in message, message
             daemon.stop()
         os.chown(out, 65534, 65534)
         os.chown(out / ".buscapd.lock", 0, 0)

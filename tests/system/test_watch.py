@@ -135,8 +135,8 @@ def test_a_port_starts_and_stops_recordings(tmp):
         counts = daemon.status()["counts"]
         equal(daemon.stop(), 0)
     harness.check_counts({"counts": counts})
-    told = [line for line in daemon.err.decode().splitlines() if "trigger roi: matched" in line]
-    assert told and all(line.endswith(("matched outside a recording: start", ": stop")) for line in told), told
+    lines = [line for line in daemon.err.decode().splitlines() if "trigger roi: matched" in line]
+    assert lines and all(line.endswith(("matched outside a recording: start", ": stop")) for line in lines), lines
     recordings = {}
     for path in harness.segments(tmp / "live"):
         recordings.setdefault(path.name[:-len("-00000.byu.lz4")], []).append(path)

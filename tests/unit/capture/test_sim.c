@@ -235,7 +235,8 @@ TEST(frames_are_numbered_from_zero_and_have_the_requested_samples)
 	bc_sim_close(sim);
 }
 
-/* The bytes are a promise: changing these numbers changes every simulated recording. */
+/* The bytes must not change: other values here would mean that every simulated recording changes.
+ */
 TEST(bytes_are_the_same_on_every_machine)
 {
 	static const uint64_t hashes[] = {0, UINT64_C(0x015E6C3386053F11),

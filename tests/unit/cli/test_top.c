@@ -275,7 +275,7 @@ TEST_F(no_page_is_wider_or_higher_than_it_may_be)
 	f->view.is_utf8 = true;
 	f->view.is_screen = false;
 	check_each_size(f, 3);
-	bc_top_state_away(f->state, "nobody is there");
+	bc_top_state_away(f->state, "no such file");
 	f->view.is_screen = true;
 	f->view.is_paused = true;
 	f->now.ns += 100 * SECOND_NS;

@@ -251,8 +251,7 @@ TEST(the_real_trace_is_byu)
 		path = "../shared/data/byu/pentium2-slice.tr";
 	FILE *file = fopen(path, "rb");
 	if (file == NULL) {
-		print_message(
-			"skipped: %s is not there, BC_TEST_PENTIUM2_TRACE may name it\n", path);
+		print_message("skipped: %s does not exist; set BC_TEST_PENTIUM2_TRACE\n", path);
 		return;
 	}
 	struct trace trace = {.bytes = malloc(1 << 20)};

@@ -19,7 +19,7 @@ static char *file_read(const char *path, size_t *n)
 	char *bytes;
 
 	if (file == NULL) {
-		print_message("skipped: %s is not there\n", path);
+		print_message("skipped: %s does not exist\n", path);
 		skip();
 	}
 	assert_int_equal(fseek(file, 0, SEEK_END), 0);

@@ -1,5 +1,5 @@
-/* The simulated USB (tests/board/usbfs.h) with only libusb above it. Documents in small what a
- * reader has to expect from libusb and usbfs. */
+/* The simulated USB (tests/board/usbfs.h) with only libusb above it. Shows in small examples what a
+ * reader must expect from libusb and usbfs. */
 #include <poll.h>
 
 #include "tests/support/test.h"
