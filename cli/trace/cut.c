@@ -58,7 +58,7 @@ struct cut {
 	struct bc_trace trace;
 	struct bc_target target;
 	bool has_start;  /* relative times of day have been made absolute */
-	bool has_warned; /* that the clock rate is unknown */
+	bool has_warned; /* about the unknown clock rate */
 	/* The last entry kept from the current file. */
 	int file; /* trace.next, which identifies the current file */
 	bool has_last;

@@ -13,7 +13,7 @@
 #include "daemon/http/request_internal.h"
 
 #define TIMEOUT_S        10
-#define CHECK_MS         1000  /* how often streams are checked for clients that have gone */
+#define CHECK_MS         1000  /* how often streams are checked for disconnected clients */
 #define PAUSE_MS         20    /* how long accepting pauses without descriptors or room */
 #define CONNECTION_BYTES 32768 /* libmicrohttpd's memory for both heads */
 #define CONNECTIONS_MAX  4096u

@@ -81,7 +81,7 @@ struct bc_channel_options {
 	void *context;
 
 	/* A trigger matched. Its event is already in the chunk; the callee performs its action
-	 * before returning. Called only for actions that are possible in the present state. */
+	 * before returning. Called only for actions that are possible in the current state. */
 	void (*on_match)(void *context, const struct bc_trigger_match *match);
 
 	void *session; /* the context of on_full() */
@@ -221,7 +221,8 @@ bool bc_channel_event(struct bc_channel *channel, struct bc_stamper *stamper,
 /* Submits the chunk being filled unless it is empty; the next one continues after it. */
 void bc_channel_submit(struct bc_channel *channel);
 
-/* Sets the wall time of the first record in the chunk being filled, where it is not the present. */
+/* Sets the wall time of the first record in the chunk being filled, if it is not the current time.
+ */
 void bc_channel_set_wall(struct bc_channel *channel, int64_t wall_ns);
 
 struct bc_counts *bc_channel_counts(struct bc_channel *channel);

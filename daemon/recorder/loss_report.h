@@ -17,7 +17,7 @@ struct bc_loss_report {
 	struct bc_counts polled; /* the counts then */
 	bool is_misfit;          /* logged that the data does not look like the protocol */
 
-	/* The present period of losses: they are less than QUIET_NS apart. */
+	/* The current period of losses, which are less than QUIET_NS apart. */
 	bool is_losing;
 	struct bc_counts before; /* before the first loss */
 	uint64_t losing_since_ns;

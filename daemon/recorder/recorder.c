@@ -572,7 +572,7 @@ static void check_silence(struct bc_part *part)
 			return;
 		bc_trigger_engine_fire(&part->triggers, &match);
 		struct bc_event event = bc_trigger_match_event(&match);
-		/* A recording that it starts contains the event as its first. */
+		/* If the match starts a recording, that recording starts with the event. */
 		bool is_outside = bc_channel_state(channel) == BC_CHANNEL_IDLE;
 		if (is_outside)
 			act_on_match(part, &match, BC_CHANNEL_NOW);

@@ -93,7 +93,7 @@ enum bc_refusal {
 	BC_GRANTED,
 	BC_BAD_VALUE, /* the request is invalid */
 	BC_NOT_FOUND,
-	BC_NOT_NOW, /* not in the present state */
+	BC_NOT_NOW, /* not possible in the current state */
 	BC_FAILED,
 };
 

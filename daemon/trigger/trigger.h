@@ -55,7 +55,7 @@ struct bc_trigger {
 	char text[BC_TRIGGER_TEXT_MAX + 1]; /* of its event; empty: its name */
 	uint64_t holdoff_ns;                /* minimum time between two actions */
 	bool is_requested;
-	uint64_t fired;  /* how often it acted */
+	uint64_t fired;  /* number of actions performed */
 	uint64_t missed; /* matches for which no event could be written */
 };
 

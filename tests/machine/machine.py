@@ -142,7 +142,7 @@ class Machine:
             raise MachineFailed(f"QEMU ended with exit code {self.process.returncode}: {self.tail('qemu')}")
 
     def try_run(self, script, timeout=30):
-        """Runs a shell script as root. After the time-out it is killed, with exit code 124."""
+        """Runs a shell script as root. After the timeout it is killed, with exit code 124."""
         self._number += 1
         timeout *= TIME_FACTOR
         packed = base64.b64encode(script.encode()).decode()

@@ -544,7 +544,7 @@ def test_verify_reports_a_hole_between_segments(tmp):
         equal(text.count("missing before this segment"), 1, text)
         assert wanted in text and text.count(": ok: ") == len(order), text
     buscap("verify", *reversed(paths))
-    buscap("verify", *paths[1:])  # what a ring has deleted
+    buscap("verify", *paths[1:])  # as after the rule files:N
     buscap("verify", paths[1], paths[1])
     # Also with an unrelated file in between, and without the header.
     other = tmp / "other.bcp1"
@@ -615,7 +615,7 @@ def test_info_describes_a_segment(tmp):
     paths, recorded = make_recording(tmp)
     first = 0
     out = buscap("info", "--json", *paths)[0].splitlines()
-    equal(len(out), len(paths), "one line a file")
+    equal(len(out), len(paths), "one line per file")
     for text, path, segment in zip(out, paths, recorded.segments):
         info = json.loads(text)
         records = b"".join(chunk.records for chunk in segment.chunks)

@@ -266,7 +266,7 @@ def wait_written(daemon, more=1):
 
 
 def check_end(directory, daemon, watch, code):
-    """Checks that a stopped --once recording has a gap for each loss at its place. Returns the dropped samples."""
+    """Checks that a stopped --once recording has a gap for each loss at its position. Returns the dropped samples."""
     assert watch.samples >= FEW, watch.samples
     status = json.loads(daemon.out)
     counts = check_counts(status)

@@ -51,7 +51,7 @@ def test_segments_are_cut_after_the_chunk_that_passes_the_size(tmp):
 
 def test_sizes_without_a_unit_are_in_kilobytes(tmp):
     segments, _ = record(tmp / "out", "sim:rate=max,count=500k", "-b", "filesize:700")
-    equal([segment["chunks"] for segment in info(segments)][:-1], [2] * (len(segments) - 1), "chunks a segment")
+    equal([segment["chunks"] for segment in info(segments)][:-1], [2] * (len(segments) - 1), "chunks per segment")
     assert len(segments) == 3, segments
 
 

@@ -168,7 +168,7 @@ def test_references_and_kernel_events_become_one_text_by_time(tmp):
     (tmp / "e.txt").write_bytes(same)
     equal(buscap("merge", references, events)[0], r[0] + same + r[1], "references first")
     equal(buscap("merge", events, references)[0], same + REFERENCES, "events first")
-    # A format that can hold only one of the kinds is an error.
+    # An output format that can hold only one of the two kinds is an error.
     _, err = buscap("merge", references, events, "-O", "laplace-text", code=2)
     assert "can't convert laplace-events to laplace-text" in err, err
 

@@ -280,7 +280,7 @@ def test_several_segments(tmp):
     data, expected = frames(samples)
     # A loss in the middle of each chunk: record numbers must not depend on the segments.
     result = record_bytes(tmp, data, "bcp1", "-b", "filesize:100")
-    recorded = check(result, expected, "a segment a chunk")
+    recorded = check(result, expected, "one segment per chunk")
     assert len(recorded.segments) >= 5, f"{len(recorded.segments)} segments"
     for segment in recorded.segments[:-1]:
         size = segment.path.stat().st_size
@@ -680,7 +680,7 @@ def test_a_duration_ends_the_recording_by_the_bus_time(tmp):
 def test_segments_are_cut_by_the_bus_time_of_a_file(tmp):
     spec, expected = three_epochs(tmp)
     result = record(tmp, spec, "-b", "duration:1")
-    recorded = check(result, expected, "a segment a second")
+    recorded = check(result, expected, "one segment per second")
     firsts = [segment.header["first"]["record"] for segment in recorded.segments]
     equal(firsts[:4], [0, 10, 20, 31], "first records of the segments")
     equal(len(firsts), 9, "segments")

@@ -150,7 +150,7 @@ def test_a_frame_left_out_is_noticed_except_where_the_caller_notices(tmp):
             found = sent.compare(recording, case.frames, 0)
             equal(found.missing, [sum(f.samples for f in case.frames[i:] if f.connection == 1)], "missing")
         elif i == rows[-1][0]:
-            if not is_noticed(recording, case.frames):  # a loss reported in it is
+            if not is_noticed(recording, case.frames):  # a loss reported in it would be noticed
                 assert sent.compare(recording, case.frames, 0).end <= i
         elif i == rows[0][0]:
             # With its reported gaps at the start it is a different recording; otherwise it starts after it.

@@ -156,7 +156,7 @@ def test_a_reload_is_notified_even_if_rejected(tmp):
                 manager.wait_for("READY=1", 2 + number)
                 (reloading,) = [lines for _, lines in manager.heard if lines[0] == "RELOADING=1"][number:]
                 name, _, value = reloading[1].partition("=")
-                equal((name, len(reloading)), ("MONOTONIC_USEC", 2), "with it")
+                equal((name, len(reloading)), ("MONOTONIC_USEC", 2), "RELOADING=1")
                 assert before_us <= int(value) <= time.monotonic_ns() // 1000, (before_us, value)
                 assert words in daemon.log_so_far(), daemon.err
             equal(daemon.stop(), 0, daemon.err)

@@ -82,7 +82,7 @@ def test_a_minute_of_40_megabytes_a_second_is_recorded_whole(tmp):
         verify(segments(tmp / "out"))
     cpu, megabytes = after["cpu"] - before["cpu"], 8e-6 * samples
     note(f"{megabytes:.0f} MB of samples in {elapsed:.1f} s, {megabytes / elapsed:.1f} MB/s: {cpu / elapsed:.2f} s"
-         f" of CPU time a second, {1000 * cpu / megabytes:.1f} ms a MB; {after['rss']:.0f} MiB of memory; status"
+         f" of CPU time per second, {1000 * cpu / megabytes:.1f} ms per MB; {after['rss']:.0f} MiB of memory; status"
          f" within {1000 * slowest:.0f} ms")
 
 
@@ -313,7 +313,7 @@ def test_an_idle_boards_trigger_starts_a_recording_and_a_loss_ends_it(tmp):
         def status_with(condition, what):
             return wait_until(lambda: (now := daemon.status()) and condition(now) and now, what)
 
-        idle = status_with(lambda now: now["counts"]["dropped"]["idle"] > 1000, "samples come, and are left")
+        idle = status_with(lambda now: now["counts"]["dropped"]["idle"] > 1000, "samples that are not recorded")
         equal((idle["state"], idle["recording"], idle["source"]["board"]["state"]), ("idle", None, "streaming"), "idle")
         equal((idle["counts"]["written"], idle["triggers"]), (0, 2), "written, triggers")
         board.command("trigger")
@@ -542,7 +542,7 @@ def test_a_board_without_permission_is_listed_as_such():
         try:
             code, out, err = buscapd(board, "--list-boards", **nobody)
         except PermissionError:
-            pytest.skip("another user can't run the program where it lies")
+            pytest.skip("another user can't run the program from this directory")
         equal((code, err), (5, ""), out)
         line = re.search(r"^1-1 .*", out, re.M).group()
         assert "board, but permission denied" in line and "udev rule" in line, out

@@ -143,15 +143,15 @@ def test_data_in_flight_at_an_unplug_precedes_the_gap(tmp):
         equal((causes.count("unplugged"), set(causes) <= {"unplugged", "crc"}), (60, True), f"gaps; {causes}")
 
 
-# ---- time-outs, silence
+# ---- timeouts, silence
 
 
-def test_a_transfer_that_hangs_is_cancelled_at_its_time_out(tmp):
+def test_a_transfer_that_hangs_is_cancelled_at_its_timeout(tmp):
     with Board(BOARD) as board:
         with Recorder(tmp, board, settings="transfer_timeout=50ms") as daemon:
             daemon.wait_more(1000)
             board.command("timeout 1000")
-            daemon.wait_for(lambda s: s["source"]["board"]["timeouts"], "a time-out")
+            daemon.wait_for(lambda s: s["source"]["board"]["timeouts"], "a timeout")
             daemon.wait_more(20_000)
             daemon.end(wanted=0)
         daemon.check(board, gaps={})
@@ -161,7 +161,7 @@ def test_data_of_a_timed_out_transfer_is_recorded(tmp):
     with Board(BOARD) as board:
         board.discard_data(1024)
         with Recorder(tmp, board, settings="transfer_timeout=3ms") as daemon:
-            daemon.wait_for(lambda s: s["source"]["board"]["timeouts"] > 100, "time-outs")
+            daemon.wait_for(lambda s: s["source"]["board"]["timeouts"] > 100, "timeouts")
             daemon.wait_more(20_000)
             daemon.end(wanted=0)
         daemon.check(board, gaps={})
@@ -169,7 +169,7 @@ def test_data_of_a_timed_out_transfer_is_recorded(tmp):
 
 def test_silence_and_its_end_are_logged(tmp):
     with Board(BOARD) as board:
-        # Longer than a machine may stall.
+        # Longer than any pause of a busy machine.
         with Recorder(tmp, board, settings="silence=2s") as daemon:
             daemon.wait_more()
             board.command("freeze")

@@ -179,7 +179,7 @@ TEST_F(every_position_of_a_block_has_the_same_chance)
 	for (unsigned proc = 0; proc < 256; proc++) {
 		char name[8];
 		snprintf(name, sizeof(name), "%u", proc);
-		/* The four positions are mostly sampled together; the limit is six standard
+		/* The four positions are usually sampled together; the limit is six standard
 		 * deviations of their common count. */
 		assert_true(fabs((double)member(mix, "procs", name) - expected) <
 			    6 * 4 * sqrt(expected / 4));
@@ -250,7 +250,7 @@ TEST_F(the_true_count_of_a_page_is_within_its_bounds)
 
 	assert_non_null(truth);
 	for (unsigned block = 0; block < BLOCKS; block++) {
-		/* Mostly one of the pages that are hot at this time. */
+		/* Usually one of the pages that are hot at this time. */
 		uint32_t hot = block / 20000 * 99 + dice_below(&f->dice, 60);
 		uint32_t page = block % 3 != 0 ? hot : dice_below(&f->dice, PAGES);
 		truth[page] += BC_PAGE_SAMPLER_SAMPLES;

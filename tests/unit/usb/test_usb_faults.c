@@ -256,7 +256,7 @@ TEST_RUN(a_loss_of_power_is_an_unplug_once_the_hub_has_noticed)
 	usb_run_close(run);
 }
 
-/* Time-outs and cancelled transfers */
+/* Timeouts and cancelled transfers */
 
 TEST_RUN(a_transfer_that_times_out_delivers_its_data)
 {

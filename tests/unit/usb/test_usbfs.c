@@ -222,7 +222,7 @@ TEST_DESK(a_protocol_error_is_an_error)
 	desk_close(desk);
 }
 
-/* The host has no time-outs: libusb cancels a transfer that makes no progress; it then carries the
+/* The host has no timeouts: libusb cancels a transfer that makes no progress; it then carries the
  * data received so far. */
 TEST_DESK(a_transfer_that_times_out_carries_its_data)
 {
