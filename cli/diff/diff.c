@@ -207,7 +207,7 @@ static enum bc_exit check_common(struct bc_diff *d, const struct bc_diff_wanted 
 	uint64_t missing = w->only & ~(uint64_t)common;
 
 	if (common == 0 || missing != 0) {
-		bc_print_error(d->console, NULL, "%sA is %s and B is %s: not both have %s",
+		bc_print_error(d->console, NULL, "%sA is %s and B is %s, which don't both have %s",
 			missing != 0 ? "--only: " : "", bc_format_name(a->format),
 			bc_format_name(b->format),
 			missing != 0 ? bc_diff_class_name(missing & (0 - missing))
@@ -218,7 +218,8 @@ static enum bc_exit check_common(struct bc_diff *d, const struct bc_diff_wanted 
 		fields |= w->fields & BC_FIELD_ID; /* only if selected */
 	missing = w->fields & ~fields;
 	if (missing != 0) {
-		bc_print_error(d->console, NULL, "--fields: A is %s and B is %s: not both have %s",
+		bc_print_error(d->console, NULL,
+			"--fields: A is %s and B is %s, which don't both have %s",
 			bc_format_name(a->format), bc_format_name(b->format),
 			bc_field_name(missing & (0 - missing)));
 		return BC_EXIT_USAGE;

@@ -25,7 +25,7 @@ struct bc_diff_side {
 	int path_count;
 	struct bc_trace trace;
 	struct bc_entry_converter fit;
-	const struct bc_entry *run; /* what is left of what the fit gave */
+	const struct bc_entry *run; /* unread entries of the fit's output */
 	size_t left;
 	const struct bc_diff *diff; /* the owner */
 	uint64_t entries;           /* entries compared */

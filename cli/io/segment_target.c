@@ -134,8 +134,8 @@ static bool write_metadata(struct bc_segment_header *h, const json_t *metadata)
 	return fits;
 }
 
-/* Sets the source's metadata plus the origin. Metadata must fit the header's space; without enough
- * of it only the origin is kept. */
+/* Sets the source's metadata plus the origin. If the metadata do not fit the header, only the
+ * origin is kept. */
 static void set_metadata(struct bc_segment_target *t, const char *from)
 {
 	struct bc_segment_header *h = &t->header;
@@ -376,7 +376,7 @@ static bool is_too_large(const struct bc_entry *entry, char err[160])
 		snprintf(err, 160, "processor %u doesn't fit in the 8 bits of a record",
 			(unsigned)entry->proc);
 	else if (entry->type > UINT8_MAX)
-		snprintf(err, 160, "its type doesn't exist in records");
+		snprintf(err, 160, "records have no such type");
 	else if ((entry->has & BC_HAS_TIME) != 0 && entry->tick >= BC_TICK_END)
 		snprintf(err, 160, "tick %" PRIu64 " is not below 2^63", entry->tick);
 	else

@@ -18,7 +18,7 @@ const char *bc_json_path_text(const json_t *object, const char *path);
 uint64_t bc_json_path_count(const json_t *object, const char *path);
 double bc_json_path_number(const json_t *object, const char *path);
 
-/* Parses a text that consists of one object. Returns a new reference, or NULL. */
+/* Parses a string that consists of one object. Returns a new reference, or NULL. */
 json_t *bc_json_parse_object(const char *text, size_t bytes);
 
 #endif

@@ -13,13 +13,13 @@
  * never within an escape or a character. Returns `out`. */
 const char *bc_safe_text(char *out, size_t outlen, const char *text);
 
-/* Escapes the first character of a text of `n` bytes and writes it to `out`, zero-terminated. With
- * `is_escaped`, backslashes already start escapes, as in JSON, and are kept. Returns the number of
- * bytes consumed. */
+/* Escapes the first character of a string of `n` bytes and writes it to `out`, zero-terminated.
+ * With `is_escaped`, backslashes already start escapes, as in JSON, and are kept. Returns the
+ * number of bytes consumed. */
 #define BC_SAFE_PIECE_MAX 20u
 size_t bc_safe_piece(char out[BC_SAFE_PIECE_MAX], const char *text, size_t n, bool is_escaped);
 
-/* Prints a text whose backslashes already start escapes. */
+/* Prints a string whose backslashes already start escapes. */
 void bc_safe_print_escaped(FILE *out, const char *text);
 
 #endif

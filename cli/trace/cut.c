@@ -17,9 +17,9 @@ static const struct bc_usage_option options[] = {
 	{'t', "ticks", "A-B", "range", "absolute ticks"},
 	{'e', "epoch", "A-B", "range", "epochs"},
 	{OPTION_FROM, "from", "TIME", "text",
-		"time of day, this or later: 2026-11-20T15:00:00Z, @1795186800 (seconds since "
+		"from this time of day on: 2026-11-20T15:00:00Z, @1795186800 (seconds since "
 		"1970), +10s (from the start; h, min, s, ms, us, ns)"},
-	{OPTION_TO, "to", "TIME", "text", "time of day, before this"},
+	{OPTION_TO, "to", "TIME", "text", "before this time of day"},
 	{'a', "addr", "A-B", "range", "references that touch these hexadecimal addresses"},
 	{OPTION_TYPE, "type", "NAME[,NAME]", "list:read|write|fetch",
 		"reference types: read, write, fetch, a name that dump prints, or a number such as "
@@ -58,7 +58,7 @@ struct cut {
 	struct bc_trace trace;
 	struct bc_target target;
 	bool has_start;  /* relative times of day have been made absolute */
-	bool has_warned; /* that the clock rate is unknown */
+	bool has_warned; /* about the unknown clock rate */
 	/* The last entry kept from the current file. */
 	int file; /* trace.next, which identifies the current file */
 	bool has_last;
@@ -178,7 +178,7 @@ static bool in_bounds(const struct bc_filter_bounds *bounds, uint64_t number, ui
 	return bc_span_has(bounds->numbers, number) && bc_span_has(bounds->ticks, tick);
 }
 
-/* Up to BC_FILTER_RECORDS of which some are wanted, one by one. */
+/* Handles up to BC_FILTER_RECORDS records, some of which match, one by one. */
 static void cut_some(struct cut *c, struct run *run, size_t n, uint64_t bits)
 {
 	struct bc_entry entry;

@@ -141,7 +141,7 @@ static void set_header(struct bc_segment_info *info, const struct bc_segment_rea
 	info->header = *bc_segment_reader_header(reader);
 }
 
-/* Reads all that the reader finds. */
+/* Reads everything that the reader finds. */
 static int read_all(
 	struct bc_segment_info *info, struct bc_segment_reader *reader, struct bc_chunk *chunk)
 {

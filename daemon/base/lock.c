@@ -73,7 +73,7 @@ int bc_dir_open(const char *dir, char *err, size_t errlen)
 	/* Lock the directory, because a lock file could be deleted. */
 	int rc = lock_fd(fd);
 	int pid_fd = open_pid_file(fd, DIR_PID);
-	/* A pid file of another user, mostly root, is stale: we have the lock. */
+	/* A pid file of another user, usually root, is stale: we have the lock. */
 	if (rc == 0 && pid_fd == -EACCES && unlinkat(fd, DIR_PID, 0) == 0)
 		pid_fd = open_pid_file(fd, DIR_PID);
 	if (rc == -EBUSY)

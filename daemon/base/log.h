@@ -32,7 +32,7 @@ int bc_log_level_by_name(const char *name);
  * written as the numbers of their bytes ("\x1b"). A line that is too long ends in "...". */
 void bc_log(enum bc_log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Appends a text, escaped as above, a newline and a zero to a line that has `used` bytes. Returns
+/* Appends a string, escaped as above, a newline and a zero to a line that has `used` bytes. Returns
  * the length of the line. */
 size_t bc_log_write(char line[BC_LOG_LINE_MAX], size_t used, const char *text);
 

@@ -1,14 +1,14 @@
 /* Rate limit for log lines that may repeat. Of each kind (its format string) and level the first
- * ten lines are logged as they come. Further lines are counted, and summarized together with the
+ * ten lines are logged immediately. Further lines are counted, and summarized together with the
  * latest one:
  *
  *     41 more times in the last 60.0 s; the latest: /data: can't make it durable: ...
  *
  * The summary comes after a minute, then after two, four, and so on up to an hour while lines keep
- * coming; or earlier, when none came for a quarter of that time. After a quiet period of that whole
- * time, and at least a quarter of an hour, ten lines are logged in full again. So the first line is
- * logged at once, the last one soon, and a fault that comes and goes for a week takes some hundreds
- * of lines.
+ * coming; or earlier, if there was none for a quarter of that time. After a quiet period of that
+ * whole time, and at least a quarter of an hour, ten lines are logged in full again. So the first
+ * line is logged immediately, the last one soon, and a fault that recurs for a week causes a few
+ * hundred lines.
  *
  * A set of limits belongs to one thread and starts as zeros:
  *
@@ -65,7 +65,7 @@ uint64_t bc_log_limit_due(struct bc_log_limit *limit, uint64_t now_ns, double *s
 void bc_log_limited(struct bc_log_limits *limits, enum bc_log_level level, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* The same for a text. `kind` identifies its limit; only the address is compared, so it must be
+/* The same for a string. `kind` identifies its limit; only the address is compared, so it must be
  * constant. */
 void bc_log_limited_text(
 	struct bc_log_limits *limits, enum bc_log_level level, const char *kind, const char *text);

@@ -15,7 +15,7 @@ bool bc_number_read(uint64_t *value, const char *text)
 	return isdigit((unsigned char)text[0]) && *end == '\0' && errno == 0;
 }
 
-/* Parses the number at the start of a text. *rest is what follows. */
+/* Parses the number at the start of a string, and sets *rest to the rest. */
 static bool read_leading_number(uint64_t *value, const char *text, const char **rest)
 {
 	char *end;

@@ -28,7 +28,7 @@ struct bc_thread_health {
 struct bc_thread_health_seen {
 	uint64_t since_ns; /* bc_now_ns() at the start of the operation; 0: the thread rests */
 	char who[32];      /* "the writer"; set by the owner of the thread */
-	const char *what;  /* constant text: "syncing" */
+	const char *what;  /* a string constant: "syncing" */
 	char file[BC_THREAD_HEALTH_FILE_MAX]; /* in the output directory; empty: none */
 };
 

@@ -268,7 +268,8 @@ const struct bc_config_key bc_config_keys[] = {
 		"reopens the board.",
 		BY_SECTION},
 	{"usb.back_off", "TIME", "time", "100ms", NULL, BC_RELOAD_RESTART,
-		"Delay before retrying a board that failed or was unplugged soon after it came, at "
+		"Delay before retrying a board that failed or was unplugged soon after it "
+		"appeared, at "
 		"least 1ms. It doubles with each attempt.",
 		BY_SECTION},
 	{"usb.back_off_max", "TIME", "time", "5s", NULL, BC_RELOAD_RESTART,
@@ -315,7 +316,7 @@ const struct bc_config_key bc_config_keys[] = {
 		"`all`: everything.",
 		read_sampling, FIELD(filter.sampling)},
 	{"recording.metadata.KEY", "TEXT", "text", NULL, NULL, BC_RELOAD_NEXT_RECORDING,
-		"A text of up to 1024 bytes, stored in each recording. KEY has up to 64 letters, "
+		"Text of up to 1024 bytes, stored in each recording. KEY has up to 64 letters, "
 		"digits, `.`, `_` and `-`. Empty: none.",
 		BY_SECTION},
 	{"filter.keep", "WORDS", "text", NULL, NULL, BC_RELOAD_NOW,
@@ -347,7 +348,7 @@ const struct bc_config_key bc_config_keys[] = {
 	{"trigger NAME.post", "LENGTH", "length", "0", NULL, BC_RELOAD_NOW,
 		"End the recording that the trigger starts or stops this much later: a time (host "
 		"time; in a replay, bus time) or a size of records. 0: a start sets no end, a stop "
-		"takes effect at once.",
+		"takes effect immediately.",
 		BY_SECTION},
 	{"trigger NAME.text", "TEXT", "text", "NAME", NULL, BC_RELOAD_NOW,
 		"Text of the mark or trigger event in the recording, up to 256 bytes.", BY_SECTION},

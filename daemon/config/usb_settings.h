@@ -12,7 +12,7 @@
 bool bc_usb_setting_read(struct bc_usb_options *options, const char *key, const char *value,
 	char *err, size_t errlen) BC_MUST_CHECK;
 
-/* Sets each of "key=value,key=value"; an empty text sets nothing. On failure as above. */
+/* Sets each of "key=value,key=value"; an empty string sets nothing. On failure as above. */
 bool bc_usb_settings_read(
 	struct bc_usb_options *options, const char *text, char *err, size_t errlen) BC_MUST_CHECK;
 

@@ -12,8 +12,8 @@
 #include "daemon/base/log_limit.h"
 #include "daemon/hook/hook_process.h"
 
-/* From SIGTERM to SIGKILL, and from SIGKILL until a stopping daemon no longer waits: a process in
- * an uninterruptible call, say to a dead file server, survives SIGKILL. */
+/* The time from SIGTERM to SIGKILL, and the time that a stopping daemon waits after SIGKILL: a
+ * process in an uninterruptible call, for example to a dead file server, survives SIGKILL. */
 #define TERM_MS 2000
 #define KILL_MS 1000
 

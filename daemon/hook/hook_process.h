@@ -51,7 +51,7 @@ bool bc_hook_process_poll(struct bc_hook_process *process);
  * it runs. */
 void bc_hook_process_signal(struct bc_hook_process *process, int number);
 
-/* Leaves a running process alone; on_ended() is not called any more. Calls on_closed() when the
+/* Leaves a running process alone; on_ended() is no longer called. Calls on_closed() when the
  * memory may be freed. */
 void bc_hook_process_close(struct bc_hook_process *process, void (*on_closed)(void *context));
 

@@ -15,8 +15,8 @@ struct bc_loopback {
 	char text[64];   /* as configured */
 };
 
-/* Parses 127.x.x.x:PORT or [::1]:PORT with a PORT from 1 to 65535. An empty text means no address.
- * Returns false with a message in `err` if the text is invalid. */
+/* Parses 127.x.x.x:PORT or [::1]:PORT with a PORT from 1 to 65535. An empty string means no
+ * address. Returns false with a message in `err` if the text is invalid. */
 bool bc_loopback_parse(
 	struct bc_loopback *loopback, const char *text, char *err, size_t errlen) BC_MUST_CHECK;
 

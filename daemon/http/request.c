@@ -44,7 +44,7 @@ struct bc_request {
 	bool is_suspended;
 	unsigned status;
 	struct MHD_Response *response; /* NULL with has_response: out of memory, or queued */
-	struct bc_stream *stream;      /* NULL: the response is a text */
+	struct bc_stream *stream;      /* NULL: the response is not a stream */
 };
 
 struct bc_stream {

@@ -13,7 +13,7 @@
 #include "daemon/http/request_internal.h"
 
 #define TIMEOUT_S        10
-#define CHECK_MS         1000  /* how often streams are checked for clients that have gone */
+#define CHECK_MS         1000  /* how often streams are checked for disconnected clients */
 #define PAUSE_MS         20    /* how long accepting pauses without descriptors or room */
 #define CONNECTION_BYTES 32768 /* libmicrohttpd's memory for both heads */
 #define CONNECTIONS_MAX  4096u
@@ -134,7 +134,7 @@ static bool peer_is_owner(int fd)
 	       (peer.uid == 0 || peer.uid == geteuid());
 }
 
-/* New clients wait in the kernel's queue meanwhile. */
+/* Meanwhile, new clients wait in the kernel's queue. */
 static void pause_accepting(struct bc_server *server)
 {
 	server->is_paused = true;

@@ -65,7 +65,7 @@ int bc_server_start(struct bc_server **server, uv_loop_t *loop,
 unsigned bc_server_connections(const struct bc_server *server);
 
 /* Closes all connections. Streams may send what they still have, as far as their clients accept it
- * without delay; closed() of each is called before this returns. `request` is not called anymore.
+ * without delay; closed() of each is called before this returns. `request` is no longer called.
  * Pending requests still need a response, which is discarded. Memory is freed when the loop has
  * closed the handles. Must not be called from `request` or from a stream's functions. NULL is
  * allowed. */

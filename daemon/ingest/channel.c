@@ -181,7 +181,8 @@ static bool send_end(struct bc_channel *ch)
 	return true;
 }
 
-/* Returns an empty slot; NULL: none is free. In flight the oldest chunk is discarded for it. */
+/* Returns an empty slot; NULL: none is free. The flight recorder discards its oldest chunk to free
+ * one. */
 static struct bc_slot *open_slot(struct bc_channel *ch)
 {
 	if (ch->ending != NULL && !send_end(ch))

@@ -7,7 +7,7 @@
  *   recording   sent to the encoder, and so to disk
  *
  * The live source has one channel for the daemon's lifetime; recordings start and end in it. Each
- * replay has a channel of its own.
+ * replay has a separate channel.
  *
  * Why a state per channel, not a pipeline per recording: a recording can start or end at any
  * record, because the record is still in the chunk being filled when triggers are searched. The
@@ -17,8 +17,8 @@
  *
  *     bc_channel_keep_raw()       each piece of the stream, where raw bytes are kept
  *     bc_channel_chunk()          the chunk to stamp records into; NULL: no slot is free
- *     bc_channel_consumed()       what was stamped, or
- *     bc_channel_dropped()        what was skipped because there was no chunk
+ *     bc_channel_consumed()       the records that were stamped, or
+ *     bc_channel_dropped()        the samples that were skipped because there was no chunk
  *     bc_channel_gap()            samples are missing here
  *
  * bc_channel_consumed() passes the new records through the filter, to live clients and to the
@@ -81,7 +81,7 @@ struct bc_channel_options {
 	void *context;
 
 	/* A trigger matched. Its event is already in the chunk; the callee performs its action
-	 * before returning. Called only for actions that are possible in the present state. */
+	 * before returning. Called only for actions that are possible in the current state. */
 	void (*on_match)(void *context, const struct bc_trigger_match *match);
 
 	void *session; /* the context of on_full() */
@@ -202,7 +202,8 @@ struct bc_chunk *bc_channel_chunk(struct bc_channel *channel, struct bc_stamper 
 void bc_channel_consumed(
 	struct bc_channel *channel, struct bc_stamper *stamper, const struct bc_stamped *stamped);
 
-/* Counts what a skipping call has passed over for lack of a chunk, and notes the gap. */
+/* Counts the samples that a skipping call has passed over because no chunk was free, and records
+ * the gap. */
 void bc_channel_dropped(struct bc_channel *channel, const struct bc_stamped *stamped);
 
 /* Notes a gap here: `lost` samples are missing, or, if not exact, at least `lost`. */
@@ -220,7 +221,8 @@ bool bc_channel_event(struct bc_channel *channel, struct bc_stamper *stamper,
 /* Submits the chunk being filled unless it is empty; the next one continues after it. */
 void bc_channel_submit(struct bc_channel *channel);
 
-/* Sets the wall time of the first record in the chunk being filled, where it is not the present. */
+/* Sets the wall time of the first record in the chunk being filled, if it is not the current time.
+ */
 void bc_channel_set_wall(struct bc_channel *channel, int64_t wall_ns);
 
 struct bc_counts *bc_channel_counts(struct bc_channel *channel);

@@ -31,7 +31,7 @@ struct bc_encoder_queues {
 int bc_encoder_start(struct bc_encoder **encoder, unsigned workers,
 	const struct bc_encoder_queues *queues) BC_MUST_CHECK;
 
-/* Closes the queue of chunks, waits until the workers have encoded what is in it, and frees the
+/* Closes the queue of chunks, waits until the workers have encoded its contents, and frees the
  * encoder. The writer must still be returning outputs. NULL is allowed. */
 void bc_encoder_stop(struct bc_encoder *encoder);
 

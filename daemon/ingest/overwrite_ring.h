@@ -58,7 +58,7 @@ bool bc_overwrite_ring_is_over(
 bool bc_overwrite_ring_is_due(
 	const struct bc_overwrite_ring *ring, uint64_t since_ns, uint64_t now_ns);
 
-/* Returns how many records at the start of a chunk arrived before a moment, by interpolating
+/* Returns how many records at the start of a chunk arrived before a given time, by interpolating
  * between its first and last arrival in proportion to ticks. */
 uint32_t bc_slot_records_before(const struct bc_slot *slot, uint64_t ns);
 

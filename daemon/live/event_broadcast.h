@@ -8,7 +8,7 @@
  * All readers share one queue of at most BC_EVENT_BROADCAST_OBJECTS objects and
  * BC_EVENT_BROADCAST_BYTES of text. New events push out the oldest; readers that have not read
  * those yet miss them. An event longer than BC_EVENT_BROADCAST_OBJECT_BYTES is missed by all.
- * A reader also holds the object that it has been sent a part of. Loop thread only. */
+ * A reader also holds the object of which it has been sent a part. Loop thread only. */
 #ifndef BC_DAEMON_LIVE_EVENT_BROADCAST_H
 #define BC_DAEMON_LIVE_EVENT_BROADCAST_H
 

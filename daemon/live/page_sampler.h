@@ -61,7 +61,7 @@ void bc_page_sampler_age(struct bc_page_sampler *sampler, uint64_t now_ns);
  *    "pages": [{"addr": "0x0009f000", "requests": n, "max_error": m}, ...]}
  *
  * A page had at least `requests` and at most `requests + max_error` of the memory requests; both
- * are rounded so that this stays true. Pages are sorted by falling `requests`, then by address.
+ * are rounded so that this stays true. Pages are sorted by decreasing `requests`, then by address.
  * Pages without certain requests are omitted. */
 json_t *bc_page_sampler_json(const struct bc_page_sampler *sampler);
 

@@ -68,7 +68,7 @@ void bc_tap_queue_push_event(struct bc_tap_queue *queue, const struct bc_event *
 
 bool bc_tap_queue_is_empty(const struct bc_tap_queue *queue);
 
-/* Size of the buffer for a text: texts are copied in whole slots. */
+/* Size of the buffer for the text of a mark or trigger: it is copied in whole slots. */
 #define BC_TAP_TEXT_BYTES (BC_CHUNK_TEXT_BYTES + sizeof(struct bc_tap_item))
 
 /* Removes the oldest item and copies it and its text. Returns false if the queue is empty. */

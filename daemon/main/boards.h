@@ -1,4 +1,4 @@
-/* `buscapd --list-boards`: lists the USB devices and tells which are capture boards, or why not. */
+/* `buscapd --list-boards`: lists the USB devices, and for each why it is not a capture board. */
 #ifndef BC_DAEMON_MAIN_BOARDS_H
 #define BC_DAEMON_MAIN_BOARDS_H
 

@@ -450,8 +450,8 @@ static bool claim_socket(struct bc_daemon *d)
 	return rc == 0;
 }
 
-/* Uses the socket passed by the service manager, if any. A wrong socket is exit code 2: a restart
- * would get the same one. */
+/* Uses the socket passed by the service manager, if any. A wrong socket causes exit code 2, because
+ * a restart would get the same one. */
 static bool inherit_socket(struct bc_daemon *d)
 {
 	char err[512];

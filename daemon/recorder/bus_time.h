@@ -11,7 +11,7 @@
 struct bc_bus_time {
 	uint64_t clock_hz;
 	bool has_epoch;
-	uint64_t epoch_first; /* first tick of the present epoch */
+	uint64_t epoch_first; /* first tick of the current epoch */
 	uint64_t epoch_base;  /* bus time at that tick */
 	/* Bus times; UINT64_MAX: none. */
 	uint64_t cut_at;
@@ -24,17 +24,17 @@ void bc_bus_time_init(struct bc_bus_time *time);
 /* Converts nanoseconds to ticks, at least one; UINT64_MAX: out of range. */
 uint64_t bc_bus_time_ticks(const struct bc_bus_time *time, uint64_t ns);
 
-/* Returns the bus time of a tick of the present epoch. */
+/* Returns the bus time of a tick of the current epoch. */
 uint64_t bc_bus_time(const struct bc_bus_time *time, uint64_t tick);
 
 /* Starts an epoch with this tick; the previous one ended with `last`. */
 void bc_bus_time_start_epoch(struct bc_bus_time *time, uint64_t tick, uint64_t last);
 
-/* Sets the next cut, counted from a tick of the present epoch. */
+/* Sets the next cut, counted from a tick of the current epoch. */
 void bc_bus_time_set_cut(
 	struct bc_bus_time *time, const struct bc_rotation *rotation, uint64_t tick);
 
-/* Returns the tick of the present epoch at which the earliest of the three times is reached;
+/* Returns the tick of the current epoch at which the earliest of the three times is reached;
  * BC_NO_TICK_LIMIT (formats/bus/stamp.h): none. */
 uint64_t bc_bus_time_limit(const struct bc_bus_time *time);
 

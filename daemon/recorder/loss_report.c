@@ -99,8 +99,9 @@ static void log_losses_end(struct bc_loss_report *r, const struct bc_counts *c)
 
 	r->is_losing = false;
 	write_losses(losses, c, &r->before);
-	bc_log_limited(&r->limits, BC_LOG_NOTICE, "no more samples lost: the loss was %s in %.1f s",
-		losses, (double)(r->lost_ns - r->losing_since_ns) * 1e-9);
+	bc_log_limited(&r->limits, BC_LOG_NOTICE,
+		"samples no longer lost; total loss: %s in %.1f s", losses,
+		(double)(r->lost_ns - r->losing_since_ns) * 1e-9);
 }
 
 static void check_losses(struct bc_loss_report *r, const struct bc_counts *c, uint64_t now)

@@ -17,7 +17,7 @@ struct bc_loss_report {
 	struct bc_counts polled; /* the counts then */
 	bool is_misfit;          /* logged that the data does not look like the protocol */
 
-	/* The present period of losses: they are less than QUIET_NS apart. */
+	/* The current period of losses, which are less than QUIET_NS apart. */
 	bool is_losing;
 	struct bc_counts before; /* before the first loss */
 	uint64_t losing_since_ns;
@@ -35,9 +35,9 @@ void bc_loss_report_poll(
 /* At the end: logs the sums of messages that were only counted. */
 void bc_loss_report_finish(struct bc_loss_report *report);
 
-/* Logs how a recording went: what it contains, what is missing and why. `before` are the counts at
- * its start, `totals` the writer's; is_only_recording: everything received belongs to it; damages
- * and breaks are those during the recording. */
+/* Logs the summary of a recording: its contents, and what is missing and why. `before` are the
+ * counts at its start, `totals` the writer's; is_only_recording: everything received belongs to it;
+ * damages and breaks are those during the recording. */
 void bc_loss_report_summary(const char *recording, bool is_only_recording,
 	const struct bc_counts *counts, const struct bc_counts *before,
 	const struct bc_writer_notice *totals, const struct bc_session_outcome *outcome,

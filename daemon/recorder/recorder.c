@@ -51,7 +51,7 @@ struct bc_recorder {
 	struct bc_session_outcome outcome;
 	bool has_lost;
 
-	struct bc_log_limits limits; /* for messages that triggers and clients cause */
+	struct bc_log_limits limits; /* for messages caused by triggers and clients */
 
 	struct bc_recorder_events events;
 	uint64_t sealed;
@@ -211,7 +211,7 @@ static void disarm_ended(struct bc_recorder *r)
 			disarm_of(r, rec->is_replay ? &r->replay : &r->live, rec);
 }
 
-/* A trigger of the live source was disarmed: no recording owns it any more. */
+/* A trigger of the live source was disarmed: no recording owns it now. */
 static void release_trigger(struct bc_recorder *r, const char *name)
 {
 	for (struct bc_recording *rec = r->recordings.newest; rec != NULL; rec = rec->next)
@@ -572,7 +572,7 @@ static void check_silence(struct bc_part *part)
 			return;
 		bc_trigger_engine_fire(&part->triggers, &match);
 		struct bc_event event = bc_trigger_match_event(&match);
-		/* A recording that it starts contains the event as its first. */
+		/* If the match starts a recording, that recording starts with the event. */
 		bool is_outside = bc_channel_state(channel) == BC_CHANNEL_IDLE;
 		if (is_outside)
 			act_on_match(part, &match, BC_CHANNEL_NOW);

@@ -93,13 +93,13 @@ enum bc_refusal {
 	BC_GRANTED,
 	BC_BAD_VALUE, /* the request is invalid */
 	BC_NOT_FOUND,
-	BC_NOT_NOW, /* not in the present state */
+	BC_NOT_NOW, /* not possible in the current state */
 	BC_FAILED,
 };
 
 struct bc_start {
 	const char *label;    /* NULL or empty: the configuration's */
-	const char *metadata; /* a JSON object of texts, overriding the configuration's; NULL or
+	const char *metadata; /* a JSON object of strings, overriding the configuration's; NULL or
 				 empty */
 	struct bc_stop_rules limits;       /* all 0: the configuration's */
 	struct bc_time_or_size pre;        /* how much of the flight recorder to include */
@@ -142,7 +142,7 @@ struct bc_mark {
 enum bc_refusal bc_recorder_mark(struct bc_recorder *recorder, const char *text,
 	struct bc_mark *set, char *err, size_t errlen);
 
-/* Adds to the metadata of the recording in progress: a JSON object of texts. */
+/* Adds to the metadata of the recording in progress: a JSON object of strings. */
 enum bc_refusal bc_recorder_note(
 	struct bc_recorder *recorder, const char *metadata, char *err, size_t errlen);
 
@@ -170,7 +170,7 @@ enum bc_refusal bc_recorder_disarm(
 
 /* Objects for responses, which the caller owns; NULL: there is none, or out of memory. */
 json_t *bc_recorder_recording_json(struct bc_recorder *recorder); /* in progress or being sealed */
-/* A recording of this run by its id: known are those not sealed and the latest ones sealed. */
+/* A recording of this run by its id, if it is not sealed yet, or among the latest sealed ones. */
 json_t *bc_recorder_known_json(struct bc_recorder *recorder, const char *id);
 json_t *bc_recorder_ended_json(struct bc_recorder *recorder, const struct bc_recording *recording);
 json_t *bc_recorder_ended_replay_json(

@@ -39,7 +39,7 @@ void bc_recorder_events_recording(struct bc_recorder_events *events, const char 
 void bc_recorder_events_replay(struct bc_recorder_events *events, const char *event,
 	const struct bc_recording *recording, const struct bc_recording_now *now);
 
-/* Emits the state, constant text, if it has changed. Call it before any event that shows it. */
+/* Emits the state, a string constant, if it has changed. Call it before any event that shows it. */
 void bc_recorder_events_state(struct bc_recorder_events *events, const char *now);
 
 /* Emit the state of the disk or the board if it has changed. `board` may be NULL. */

@@ -1,4 +1,4 @@
-/* A recording of this run, from its start until it is sealed, and how it went. Its struct
+/* A recording of this run, from its start until it is sealed, and its outcome. Its struct
  * bc_recording_info is the part that the encoder and the writer use. */
 #ifndef BC_DAEMON_RECORDER_RECORDING_H
 #define BC_DAEMON_RECORDER_RECORDING_H

@@ -55,7 +55,7 @@ struct bc_session {
 	struct bc_recording_info *recording;
 	struct bc_rotation rotation;
 	struct bc_stop_rules stop;
-	bool is_rotation_timed;  /* the timer is set for the present segment */
+	bool is_rotation_timed;  /* the timer is set for the current segment */
 	uint64_t records_at_cut; /* the segment has started when there are more */
 	bool has_cut;            /* the next segment was cut by this session, not by the writer */
 	uint32_t segment;        /* the writer's latest */
@@ -439,7 +439,8 @@ uint32_t bc_session_start_recording(struct bc_session *s, const struct bc_sessio
 	if (s->options.source->board == NULL)
 		start_stop_timer(s);
 	if (bc_channel_records_left(s->channel) == 0)
-		end_after_host_time(s, 0); /* the flight recorder alone has reached the limit */
+		end_after_host_time(
+			s, 0); /* the flight recorder's contents have reached the limit */
 	return at;
 }
 

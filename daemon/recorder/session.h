@@ -41,7 +41,7 @@ struct bc_session_options {
 	void (*on_done)(void *context);
 };
 
-/* How the session went. */
+/* The outcome of the session. */
 struct bc_session_outcome {
 	uint64_t damages;   /* places where the stream was unreadable */
 	uint64_t breaks;    /* interruptions of a live stream */
@@ -57,7 +57,7 @@ int bc_session_start(
 /* A recording to start. */
 struct bc_session_recording {
 	struct bc_recording_info *recording; /* must remain valid until its BC_NOTICE_ENDED;
-						completed from the data */
+						completed when data arrives */
 	struct bc_rotation rotation;
 	struct bc_stop_rules stop;
 	struct bc_time_or_size before; /* how much of the flight recorder to include */

@@ -35,7 +35,7 @@ struct bc_status {
 	uint64_t clock_hz;
 	const struct bc_board *board;              /* NULL: the source has none */
 	const struct bc_recording_info *recording; /* NULL: none */
-	const char *metadata; /* the recording's present metadata, JSON; NULL: none */
+	const char *metadata; /* the recording's current metadata, JSON; NULL: none */
 	const char *dir;
 	const struct bc_counts *counts;
 	const struct bc_writer_stats *stats;

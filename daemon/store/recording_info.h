@@ -1,7 +1,7 @@
 /* A recording: the segments from one start to one stop. The loop fills in this struct before the
  * first chunk goes to the encoder; the writer needs it to create segments. Afterwards only the
  * user's metadata change: a note is in the headers of all segments created later, and in the stream
- * as an event at its place. */
+ * as an event at its position. */
 #ifndef BC_DAEMON_STORE_RECORDING_INFO_H
 #define BC_DAEMON_STORE_RECORDING_INFO_H
 

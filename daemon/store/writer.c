@@ -17,7 +17,7 @@ struct bc_writer {
 	struct bc_writer_rules new_rules;
 	struct bc_writer_stats shared;
 	struct bc_writer_notice_list notices;
-	const struct bc_recording_info *abandoned; /* give it up to its end; or NULL */
+	const struct bc_recording_info *abandoned; /* to be given up; or NULL */
 
 	/* Writer thread only. */
 	struct bc_rotator rotator;

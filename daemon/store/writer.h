@@ -40,9 +40,9 @@ void bc_writer_stats(struct bc_writer *writer, struct bc_writer_stats *stats);
 
 /* Returns the notices since the last call, oldest first, or NULL. Free them with
  * bc_writer_notices_free(). *stats, which may be NULL, is from the same moment as the notices: it
- * names no file that they don't, and at a recording's ENDED it counts everything written of it.
- * Each bc_recording_info must stay valid until its ENDED was popped. bc_writer_stop() frees notices
- * that were never popped. */
+ * names only files that they name, and together with a recording's ENDED it counts everything
+ * written to the recording. Each bc_recording_info must stay valid until its ENDED was popped.
+ * bc_writer_stop() frees notices that were never popped. */
 struct bc_writer_notice *bc_writer_pop_notices(
 	struct bc_writer *writer, struct bc_writer_stats *stats);
 

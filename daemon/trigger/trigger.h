@@ -55,7 +55,7 @@ struct bc_trigger {
 	char text[BC_TRIGGER_TEXT_MAX + 1]; /* of its event; empty: its name */
 	uint64_t holdoff_ns;                /* minimum time between two actions */
 	bool is_requested;
-	uint64_t fired;  /* how often it acted */
+	uint64_t fired;  /* number of actions performed */
 	uint64_t missed; /* matches for which no event could be written */
 };
 
@@ -83,7 +83,7 @@ const char *bc_trigger_action_name(enum bc_trigger_action action);
 const char *bc_trigger_text(const struct bc_trigger *trigger);
 
 /* Returns {"name","when","action","pre","post","text","holdoff","fired","missed","from"}, which the
- * caller deletes; NULL if out of memory. Lengths and texts are as in the configuration; null: not
+ * caller deletes; NULL if out of memory. Lengths and strings are as in the configuration; null: not
  * set; the text is never null. */
 json_t *bc_trigger_json(const struct bc_trigger *trigger) BC_MUST_CHECK;
 

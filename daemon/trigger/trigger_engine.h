@@ -45,7 +45,7 @@ struct bc_armed_trigger {
 	uint32_t acted_epoch;
 	uint64_t acted_tick;
 	uint64_t acted_ns; /* by the host's clock, if the bus clock is unknown */
-	bool is_silent;    /* it has matched in the present silence */
+	bool is_silent;    /* it has matched in the current silence */
 };
 
 struct bc_trigger_engine {

@@ -82,7 +82,7 @@ struct board_sent {
 
 struct board;
 
-/* Creates a board, plugged in and not started. Copies the options' texts. Returns NULL if out of
+/* Creates a board, plugged in and not started. Copies the options' strings. Returns NULL if out of
  * memory or an option is out of range. */
 struct board *board_new(const struct board_options *options);
 
@@ -92,7 +92,7 @@ void board_free(struct board *board);
 /* Writes a descriptor as GET_DESCRIPTOR returns it: type 1 device, 2 configuration (followed by its
  * interfaces and endpoints), 3 string (`index`; 0: languages); at high speed 6 device qualifier and
  * 7 other speed, at super speed 15 BOS. Returns the bytes written, at most `size`, or 0 if there is
- * no such descriptor. Includes lies (board_command()). */
+ * no such descriptor. Includes false descriptors (board_command()). */
 size_t board_descriptor(
 	const struct board *board, unsigned type, unsigned index, uint8_t *out, size_t size);
 

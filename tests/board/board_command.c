@@ -12,7 +12,7 @@
 
 #define MANY (UINT64_C(1) << 62)
 
-/* Returns an error text, or NULL on success. */
+/* Returns an error message, or NULL on success. */
 typedef const char *(*command_fn)(struct board *board, const char *value, char *answer);
 
 static const char not_a_number[] = "not a number in range";

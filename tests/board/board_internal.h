@@ -11,7 +11,7 @@
 #include "tests/board/board_bus.h"
 #include "tests/board/board_ledger.h"
 
-/* For `send`: without end. */
+/* For `send`: no limit. */
 #define BOARD_ENDLESS UINT64_MAX
 
 enum board_state {
@@ -87,7 +87,7 @@ struct board_transfer {
 };
 
 struct board {
-	struct board_options options; /* without its texts; defaults filled in */
+	struct board_options options; /* without its strings; defaults filled in */
 	struct board_text serial, next_serial;
 	struct board_text firmware, next_firmware;
 	enum board_lie lie;

@@ -1,5 +1,5 @@
-/* Software boards on a USB in an umockdev testbed: what is plugged in, and which programs have it
- * open.
+/* Software boards on a USB bus in an umockdev testbed: the boards plugged in, and the programs that
+ * have them open.
  *
  *     bus_add()          a board for each port, first
  *     bus_start()        creates the testbed and its hub

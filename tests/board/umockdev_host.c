@@ -194,7 +194,7 @@ static bool advance(struct host_device *device, struct host_urb *urb, uint64_t n
 		urb->go_on_ns = now_ns + PAUSE_NS;
 		return false;
 	}
-	/* A host has no time-out: the transfer stays pending until the program cancels it. */
+	/* A host has no timeout: the transfer stays pending until the program cancels it. */
 	if (rc == -ETIMEDOUT)
 		urb->is_stuck = true;
 	else
@@ -373,7 +373,7 @@ static void finish_all(struct host_device *device, const struct host_file *file,
 	}
 }
 
-/* ---- calls that are done at once */
+/* ---- calls that complete immediately */
 
 static int standard(struct host_device *device, unsigned recipient, unsigned request,
 	unsigned value, unsigned index, uint64_t now_ns)

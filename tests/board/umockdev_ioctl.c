@@ -61,7 +61,8 @@ static void on_client_connected(UMockdevIoctlBase *base, UMockdevIoctlClient *mo
 	g_object_weak_ref(G_OBJECT(mock), on_client_gone, client);
 }
 
-/* Copies the data behind the program's pointer at `offset` of `data`. Returns NULL on failure. */
+/* Copies the data that the program's pointer at `offset` of `data` points to. Returns NULL on
+ * failure. */
 static UMockdevIoctlData *resolve(UMockdevIoctlData *data, size_t offset, size_t bytes)
 {
 	GError *error = NULL;

@@ -103,7 +103,7 @@ def _recipe():
 
 
 def _make_tar(work, packages, codename):
-    """Builds the Debian as a tar. mmdebstrap does not read the host's apt settings by itself."""
+    """Builds the root file system as a tar archive. mmdebstrap does not read the host's apt settings by itself."""
     settings = work / "apt.conf"
     settings.write_text(_run("apt-config", "dump", "--no-empty", "--format", '%F "%v";%n', "Acquire"))
     _run("mmdebstrap", "--quiet", "--variant=apt", f"--include={','.join(packages)}", f"--aptopt={settings}",

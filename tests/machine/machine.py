@@ -5,7 +5,7 @@
         machine.run("systemctl start x")           returns standard output; fails if the command fails
         machine.try_run("false").code              1
 
-It is emulated (TCG), so its speed says nothing. The root file system is never changed; a second disk carries files
+It is emulated (TCG), so its speed is not meaningful. The root file system is never changed; a second disk carries files
 in and out. The end of the console output and the journal are also in files on the host, even if the machine crashes.
 """
 
@@ -31,7 +31,7 @@ MASKED = ("serial-getty@ttyS0.service", "getty@tty1.service", "systemd-update-ut
 
 
 class MachineFailed(AssertionError):
-    """The machine failed; as far as known, not the daemon in it."""
+    """The machine failed, and probably not the daemon in it."""
 
 
 @dataclasses.dataclass
@@ -142,7 +142,7 @@ class Machine:
             raise MachineFailed(f"QEMU ended with exit code {self.process.returncode}: {self.tail('qemu')}")
 
     def try_run(self, script, timeout=30):
-        """Runs a shell script as root. After the time-out it is killed, with exit code 124."""
+        """Runs a shell script as root. After the timeout it is killed, with exit code 124."""
         self._number += 1
         timeout *= TIME_FACTOR
         packed = base64.b64encode(script.encode()).decode()

@@ -204,7 +204,7 @@ def compare(recording, frames, start):
             got = recording.records[12 * at : 12 * at + len(expected)]
             is_cut = len(got) < len(expected)
             assert expected.startswith(got), (
-                f"{recording.id}: record {at} and on: (number, got, expected) "
+                f"{recording.id}: from record {at}: (number, got, expected) "
                 f"{_first_difference(got, expected)} of frame {i}, sequence {frame.sequence}")
             starts.append((at, i))
             at += len(got) // 12

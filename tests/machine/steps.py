@@ -43,7 +43,7 @@ class Context:
         return status
 
     def show(self, *names, unit="buscapd.service"):
-        """Returns properties of a unit as texts."""
+        """Returns properties of a unit as strings."""
         text = self.run(f"systemctl show {unit} " + " ".join(f"-p {name}" for name in names))
         properties = dict(line.split("=", 1) for line in text.splitlines())
         return [properties[name] for name in names]
@@ -100,7 +100,7 @@ def a_status_request_starts_the_service(c):
     node = c.run("stat -c %i /run/buscapd/buscapd.sock")
     asked = "setpriv --reuid {0} --regid {0} --init-groups buscap status --json"
     equal(c.machine.try_run(asked.format("stranger")).code, 6, "a stranger's exit code")
-    equal(c.machine.try_run("systemctl is-active -q buscapd.service").code, 3, "it isn't running")
+    equal(c.machine.try_run("systemctl is-active -q buscapd.service").code, 3, "the service isn't running")
     status = json.loads(c.machine.wait_until(asked.format("member"), "an answer", 60))
     equal(status["state"], "waiting")
     equal(status["source"]["board"]["state"], "detached")
@@ -123,7 +123,7 @@ def a_wrong_configuration_stops_the_service_until_fixed_as_in_install_md(c):
                          "systemd gives up", 120)
     equal(c.show("Result", unit="buscapd.socket"), ["service-start-limit-hit"])
     equal(c.show("ExecMainStatus", "NRestarts"), ["2", "0"])
-    c.machine.wait_until("journalctl -b -u buscapd.service | grep -q 'machine.conf:2'", "it names the line")
+    c.machine.wait_until("journalctl -b -u buscapd.service | grep -q 'machine.conf:2'", "the log names the line")
     c.run(f"rm {CONF} {DROP_INS}/slow.conf; systemctl daemon-reload")
     c.run("systemctl reset-failed buscapd.service buscapd.socket; systemctl start buscapd.socket buscapd.service",
           timeout=60)
@@ -190,7 +190,7 @@ def a_reload_changes_the_rotation_and_an_invalid_one_changes_nothing(c):
     c.machine.wait_until(f"test $(ls {SPOOL} | grep -c 'lz4$') -ge {sealed + 2}", "segments are sealed", 60)
     c.configure("[rotation]\nduration = soon")
     assert c.machine.try_run("systemctl reload buscapd.service").code != 0, "the reload fails"
-    c.machine.wait_until("journalctl -b -u buscapd.service | grep -q 'machine.conf:2'", "it names the line")
+    c.machine.wait_until("journalctl -b -u buscapd.service | grep -q 'machine.conf:2'", "the log names the line")
     equal((c.run("systemctl is-active buscapd.service"), c.pid()), ("active", pid))
 
 
@@ -202,7 +202,7 @@ def the_sandbox_refuses_everything_not_allowed(c):
     c.run("systemctl reload buscapd.service", timeout=60)
     c.machine.wait_until(f"test -e {SPOOL}/probe", "the probe has run", 60)
     found = sandbox.read(c.run(f"cat {SPOOL}/probe; rm {SPOOL}/probe"))
-    equal(c.run("ls /tmp | grep probe || true"), "", "its /tmp is private")
+    equal(c.run("ls /tmp | grep probe || true"), "", "the private /tmp")
     free = sandbox.read(c.run("/usr/local/lib/machine/probe here"))
     sandbox.check(found, free)
     c.configure("")
@@ -234,7 +234,7 @@ def the_watchdog_restarts_a_service_that_hangs(c):
     c.machine.wait_until(f"p=$(systemctl show -P MainPID buscapd.service); test $p != 0 && test $p != {pid}",
                          "the restart", 60)
     c.run(f"rm {DROP_INS}/quick.conf; systemctl daemon-reload")
-    c.machine.wait_until("journalctl -b -u buscapd.service | grep -q 'Watchdog timeout'", "the journal says why")
+    c.machine.wait_until("journalctl -b -u buscapd.service | grep -q 'Watchdog timeout'", "the journal has the reason")
     c.next_recording(KILLED)
     equal(c.partial(recording), "", "torn segments")
     equal(c.show("NRestarts"), ["2"])
@@ -346,7 +346,7 @@ def the_recordings_match_what_the_boards_sent(c):
         if before is None or before[1] == STOPPED:
             equal(found.first, at, f"{name}: its first frame; what was sent after the last was recorded")
         if how == STOPPED:
-            assert frames[found.end - 1].is_last and not found.is_cut, f"{name}: it ends before the board had"
+            assert frames[found.end - 1].is_last and not found.is_cut, f"{name}: it ends before the board's last frame"
         if before is None:
             (unplugged,) = [place for place, cause, _, _ in recording.gaps if cause == "unplugged"]
             assert unplugged >= c.written_before_the_unplug, f"{name}: unplugged at record {unplugged}"

@@ -405,7 +405,7 @@ def test_a_recording_is_started_noted_marked_rotated_and_stopped(tmp):
         equal(sum(row["records"] for row in info(files)), ended["records"])
         equal(len(lz4_dc(files)), 12 * ended["records"])
         marks = [(event["record"], event["text"]) for event in info(files[:1])[0]["events"] if event["kind"] == "mark"]
-        equal(marks, [(mark["record"], mark["text"])], "marks before the rotation: where the answer says")
+        equal(marks, [(mark["record"], mark["text"])], "marks before the rotation")
         dumped = run(BUSCAP, "dump", *files).stdout.decode(errors="replace").splitlines()
         at = next(n for n, line in enumerate(dumped) if line.startswith("# mark: "))
         equal(sum(not line.startswith("#") for line in dumped[:at]), mark["record"], "records before it in the dump")
@@ -473,16 +473,16 @@ def test_the_flight_recorder_is_written_out(tmp):
         api = Api(tmp / "socket")
         held = wait_until(lambda: api.good("GET", "/v1/status")["flight"]["records"] > 20000 and daemon.status()["flight"], "records held")
         assert held["seconds"] >= 0 and held["chunks"] >= 1
-        equal(list((tmp / "out").glob("*.lz4*")), [], "files, while all is in memory only")
+        equal(list((tmp / "out").glob("*.lz4*")), [], "files while all records are in memory")
         mark = api.good(*MARK, {"text": "meanwhile"}, status=201)["mark"]
         equal((mark["text"], mark["record"]), ("meanwhile", None), "a mark between recordings")
         taken = api.good(*SNAPSHOT, {"label": "hang", "metadata": {"seen": "no video"}}, status=201)["recording"]
-        wait_until(lambda: api.good("GET", "/v1/status")["recording"] is None, "it is written")
+        wait_until(lambda: api.good("GET", "/v1/status")["recording"] is None, "the snapshot is written")
         row = api.good("GET", "/v1/recordings")["recordings"][-1]
         equal((row["id"], row["label"], row["state"]), (taken["id"], "hang", "complete"))
         assert row["records"] > 20000, row
         marks = [event for one in info(segments(tmp / "out")) for event in one["events"] if event["kind"] == "mark"]
-        equal([event["text"] for event in marks], ["meanwhile"], "the mark is kept with what was held")
+        equal([event["text"] for event in marks], ["meanwhile"], "the mark is in the snapshot")
         assert 0 < marks[0]["record"] <= row["records"], marks
         going = api.good(*SNAPSHOT, {"pre": "100ms", "until_stopped": True}, status=201)["recording"]
         api.bad(*SNAPSHOT, status=409)
@@ -528,7 +528,7 @@ def test_replays_are_started_listed_and_cancelled(tmp):
         api.bad(*START, status=409, words=why)
         api.bad(*REPLAY, {"path": str(path)}, status=409, words=why)
         equal(api.good("DELETE", "/v1/replays/current")["replay"]["id"], slow["id"])
-        wait_until(lambda: api.good("GET", f"/v1/replays/{slow['id']}")["replay"]["state"] == "cancelled", "it is cancelled")
+        wait_until(lambda: api.good("GET", f"/v1/replays/{slow['id']}")["replay"]["state"] == "cancelled", "the replay is cancelled")
         equal({row["id"] for row in api.good("GET", "/v1/replays")["replays"]}, {slow["id"], done["id"]})
         api.bad("DELETE", f"/v1/replays/{slow['id']}", status=409)
         api.good(*START, status=201)
@@ -618,7 +618,7 @@ def stuck_stop(tmp, api, faults):
     wait_until(lambda: api.good("GET", "/v1/status")["disk"]["last_error"], "the disk is full")
     waiting = harness.popen(["curl", "-sS", "-X", "DELETE", "--unix-socket", str(tmp / "socket"), "http://localhost/v1/recordings/current"],
                                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-    wait_until(lambda: api.good("GET", "/v1/status")["state"] == "draining", "it drains")
+    wait_until(lambda: api.good("GET", "/v1/status")["state"] == "draining", "the state draining")
     return waiting
 
 
@@ -634,7 +634,7 @@ def test_a_stop_waits_for_the_disk_and_is_answered_when_there_is_room(tmp):
             draining = api.good("GET", "/v1/recordings/current")["recording"]
             equal((draining["state"], draining["reason"]), ("draining", "request"))
             equal([row["state"] for row in api.good("GET", "/v1/recordings")["recordings"]], ["draining"])
-            equal(waiting.poll(), None, "the answer waits")
+            equal(waiting.poll(), None, "the response is pending")
             faults.set("")
             equal(events.until(lambda event: event["event"] == "disk")["stuck"], False)
             ended = json.loads(waiting.communicate(timeout=harness.TIMEOUT_S)[0])["recording"]

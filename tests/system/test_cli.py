@@ -239,7 +239,7 @@ def test_raw6_is_printed_as_in_its_specification(tmp):
     path = tmp / "x"
     path.write_bytes(data)
     lines = [sample_line(*s) for s in struct.iter_unpack(">IBB", data)]
-    equal(buscap("dump", "-I", "raw6", path)[0], "".join(lines), "all of it")
+    equal(buscap("dump", "-I", "raw6", path)[0], "".join(lines), "the whole dump")
     equal(buscap("dump", "-I", "raw6", "-", data=data)[0], "".join(lines), "from standard input")
     equal(buscap("dump", "-I", "raw6", "-n", "100-199", path)[0], "".join(lines[100:200]), "records 100-199")
     equal(buscap("dump", "-I", "raw6", "-n", "-9", path)[0], "".join(lines[:10]), "records -9")
@@ -278,7 +278,7 @@ def test_a_dialect_record_that_does_not_fit_is_skipped_and_reported(tmp):
         path.write_bytes(hurt)
         records = [expected.records[12 * i : 12 * i + 12] for i in range(n)]
         text, err = buscap("dump", "-I", dialect, path, code=3)
-        equal(text, byu_text(b"".join(r for i, r in enumerate(records) if i not in out)), "what fits")
+        equal(text, byu_text(b"".join(r for i, r in enumerate(records) if i not in out)), "the records that fit")
         equal(len(err.splitlines()), len(out), err)
         verified, _ = buscap("verify", "-I", dialect, path, code=3)
         equal(len(verified.splitlines()), len(out) + 1, verified)
@@ -287,7 +287,7 @@ def test_a_dialect_record_that_does_not_fit_is_skipped_and_reported(tmp):
             assert f"{path}: record {number}: {value} doesn't fit" in verified, verified
         assert f"damaged: {dialect}" in verified, verified
         text, err = buscap("dump", "-I", dialect, "-n", "9-100", path)
-        equal((text, err), (byu_text(b"".join(records[9:101])), ""), "beside them")
+        equal((text, err), (byu_text(b"".join(records[9:101])), ""), "the records next to them")
 
 
 def test_a_torn_tail_is_reported_and_the_rest_printed(tmp):
@@ -296,7 +296,7 @@ def test_a_torn_tail_is_reported_and_the_rest_printed(tmp):
     for over in range(1, 12):
         path.write_bytes(data + data[:over])
         text, err = buscap("dump", path, code=3)
-        equal(text, byu_text(expected.records), "what is whole")
+        equal(text, byu_text(expected.records), "the whole records")
         one_line(err, f"{over} extra byte", "1000 whole records")
         assert "1000 whole records" in buscap("verify", path, code=3)[0]
         equal(json.loads(buscap("info", "--json", path, code=3)[0])["torn_bytes"], over, "info's torn_bytes")
@@ -426,7 +426,7 @@ def test_segments_in_any_order_are_one_recording(tmp):
     whole.write_bytes(b"".join(path.read_bytes() for path in paths))
     equal(buscap("dump", whole)[0].splitlines(), got, "in one file")
     equal(buscap("dump", "-", data=whole.read_bytes())[0].splitlines(), got, "from standard input")
-    equal(buscap("dump", "-I", "byu", whole)[0], byu_text(recorded.records), "as what lz4 makes of them")
+    equal(buscap("dump", "-I", "byu", whole)[0], byu_text(recorded.records), "decompressed by lz4")
     # With a damaged header, the chunks identify the segment.
     hurt = bytearray(renamed[1].read_bytes())
     hurt[40] ^= 1
@@ -481,10 +481,10 @@ def test_missing_and_repeated_segments_are_reported(tmp):
     paths, _ = make_recording(tmp)
     whole = buscap("dump", *paths)[0]
     text, err = buscap("dump", *paths, paths[1], code=3)
-    equal(text, whole, "one given twice")
+    equal(text, whole, "a segment given twice")
     one_line(err, paths[1], "repeated chunk", "skipped")
     text, err = buscap("dump", "-n", "0-99", paths[0], paths[0], code=3)
-    equal(text, buscap("dump", "-n", "0-99", paths[0])[0], "a range of one given twice")
+    equal(text, buscap("dump", "-n", "0-99", paths[0])[0], "a range of a segment given twice")
     one_line(err, "1 repeated chunk (", "skipped")
     text, err = buscap("dump", paths[0], paths[2], code=3)
     assert re.search(r"^# gap: \d+ samples? lost \(damaged\)$", text, re.MULTILINE)
@@ -544,7 +544,7 @@ def test_verify_reports_a_hole_between_segments(tmp):
         equal(text.count("missing before this segment"), 1, text)
         assert wanted in text and text.count(": ok: ") == len(order), text
     buscap("verify", *reversed(paths))
-    buscap("verify", *paths[1:])  # what a ring has deleted
+    buscap("verify", *paths[1:])  # as after the rule files:N
     buscap("verify", paths[1], paths[1])
     # Also with an unrelated file in between, and without the header.
     other = tmp / "other.bcp1"
@@ -615,7 +615,7 @@ def test_info_describes_a_segment(tmp):
     paths, recorded = make_recording(tmp)
     first = 0
     out = buscap("info", "--json", *paths)[0].splitlines()
-    equal(len(out), len(paths), "one line a file")
+    equal(len(out), len(paths), "one line per file")
     for text, path, segment in zip(out, paths, recorded.segments):
         info = json.loads(text)
         records = b"".join(chunk.records for chunk in segment.chunks)
@@ -720,7 +720,7 @@ def test_a_partial_is_read_and_recovered_under_its_final_name(tmp):
     _, err = buscap("recover", partial, "-o", out, code=3)
     assert "torn" in err and f"{len(records) - 1} chunks" in err, err
     equal(harness.lz4_dc([out]), b"".join(records[:-1]), "recovered")
-    equal(sorted(p.name for p in tmp.glob("*.recovering")), [], "left behind")
+    equal(sorted(p.name for p in tmp.glob("*.recovering")), [], "files left")
     cut = tmp / "cut.byu.lz4"
     cut.write_bytes(data[: last.offset])
     one_line(buscap("dump", cut, code=3)[1], "no index")
@@ -767,7 +767,7 @@ def test_sim_writes_one_stream_in_three_formats(tmp):
         equal(raw6, samples, f"raw6 of {options}")
         out = tmp / "out"
         buscap("sim", "-O", "bcp1", "-o", out, *options)
-        equal(out.read_bytes(), bcp1, "into a file, the same bytes")
+        equal(out.read_bytes(), bcp1, "output to a file")
     equal(simulate(), simulate("--seed", "1", "--count", "1000000", "--agents", "1"), "the defaults")
 
 

@@ -316,9 +316,9 @@ def check_vcd(text, wanted, scale, tmp):
     equal(sorted(states), sorted(wanted), "times")
     for time, state in wanted.items():
         equal(states[time], state, f"at {time}")
-    assert last > max(wanted), "a time behind the last reference"
+    assert last > max(wanted), "a time after the last reference"
     if shutil.which("vcd2fst") is None or shutil.which("fst2vcd") is None:
-        pytest.skip("vcd2fst or fst2vcd is not there; the rest is well")
+        pytest.skip("vcd2fst or fst2vcd is not installed; everything else passed")
     (tmp / "a.vcd").write_text(text)
     done = run("vcd2fst", tmp / "a.vcd", tmp / "a.fst")
     equal(done.returncode, 0, f"vcd2fst: {done.stdout}{done.stderr}")

@@ -359,7 +359,7 @@ def test_bash_completes_typed_lines(tmp):
     # Also if bash splits words only at spaces, and with bash-completion loaded.
     for before in ("COMP_WORDBREAKS=' '", f"source {BASH_COMPLETION}"):
         if before.startswith("source") and not BASH_COMPLETION.exists():
-            harness.note("bash-completion is not installed: nothing is typed beside it")
+            harness.note("bash-completion is not installed: not tested with it")
             continue
         for typed, line in (("buscap recover --mode=sal\t", "buscap recover --mode=salvage "),
                             ("buscapd --set log.l\tinf\t", "buscapd --set log.level=info "),

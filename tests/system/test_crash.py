@@ -24,7 +24,7 @@ def check_killed(out, killed, before):
     segments = harness.segments(out, prefix=recording)
     equal(list(out.glob(f"{recording}*.partial")), [], "left open")
     if not segments:
-        equal(written, 0, "written, but no file")
+        equal(written, 0, "records written without a file")
         return before
     verify(segments)
     recorded = harness.compare_with_sim(segments)
@@ -74,10 +74,10 @@ def test_killed_at_any_time_everything_written_is_kept(tmp):
 
 
 def left_open(directory):
-    """Kills a daemon. Returns the segment it left open."""
+    """Kills a daemon and returns the segment that it left open."""
     with Daemon("--source", SOURCE, "-o", directory, socket=directory.parent / "first") as daemon:
         daemon.wait_ready()
-        harness.wait_until(lambda: daemon.status()["counts"]["written"] >= 300_000, "enough is written")
+        harness.wait_until(lambda: daemon.status()["counts"]["written"] >= 300_000, "enough records are written")
         daemon.process.kill()
         daemon.wait()
     (opened,) = directory.glob("*.partial")
@@ -158,7 +158,7 @@ def test_a_sealed_copy_replaces_its_original(tmp):
     err, _ = start_again(out)
     assert f"{opened.name}: already recovered by an earlier run; deleted" in err, err
     assert not opened.exists(), "the original is still there"
-    equal(harness.lz4_dc([sealed]), whole, "recovered still")
+    equal(harness.lz4_dc([sealed]), whole, "the recovered segment")
 
 
 def test_recovery_on_a_full_disk_leaves_the_segment(tmp):
@@ -191,7 +191,7 @@ def test_a_service_continues_the_newest_recording_and_once_only_a_recovered_one(
         # Several start within one second.
         with Daemon("--source", "sim:rate=1M,count=10M", "-o", out, socket=tmp / "socket") as daemon:
             ids.append(daemon.wait_ready()["recording"]["id"])
-            harness.wait_until(lambda: daemon.status()["counts"]["received"], "something is received")
+            harness.wait_until(lambda: daemon.status()["counts"]["received"], "samples are received")
             equal(daemon.stop(), 0, daemon.err)
     equal([segment["continues"] for segment in info(harness.segments(out))], [None, *ids[:-1]], "the recordings before")
     equal(ids, sorted(ids), "ids in the order of their starts")
@@ -201,6 +201,6 @@ def test_a_service_continues_the_newest_recording_and_once_only_a_recovered_one(
     (out / "29991231T235959Z-ffffff-00000.byu.lz4.partial").write_bytes(b"nothing")
     with Daemon("--source", "sim:rate=1M,count=10M", "-o", out, socket=tmp / "socket") as daemon:
         daemon.wait_ready()
-        harness.wait_until(lambda: daemon.status()["counts"]["received"], "something is received")
+        harness.wait_until(lambda: daemon.status()["counts"]["received"], "samples are received")
         equal(daemon.stop(), 0, daemon.err)
     equal(info(harness.segments(out))[-1]["continues"], latest["recording"], "the recording before")

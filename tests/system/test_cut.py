@@ -227,7 +227,7 @@ def test_only_chunks_that_can_match_are_read(tmp):
     size = path.stat().st_size
     base = bytes_read(BUSCAP, "cut", "-n", "99999999-", path, "-O", "xdin")
     idle = bytes_read(BUSCAP, "--version")  # what any program reads at startup
-    assert base - idle < size / 20, f"{base - idle} bytes read for nothing, of {size}"
+    assert base - idle < size / 20, f"{base - idle} of {size} bytes read without a match"
     source = read(path)
     middle = source.records[5 * 87381 + 1000]
     for options in (["-n", f"{middle.number}-{middle.number + 9}"], ["-t", f"{middle.tick}-{middle.tick + 100}"],
@@ -422,11 +422,11 @@ def test_a_segment_converts_to_an_equal_segment(tmp):
         out = tmp / f"{seed}.byu.lz4"
         buscap("convert", path, "-O", "segment", "-o", out)
         a, b = read(path), read(out)
-        equal([r[1:] for r in b.records], [r[1:] for r in a.records], "records with times of day")
+        equal([r[1:] for r in b.records], [r[1:] for r in a.records], "records")
         equal(own_gaps(b), own_gaps(a), "gaps")
         equal(buscap("dump", "-a", out)[0], buscap("dump", "-a", path)[0], "dump")
         equal(b.header["metadata"], {"converted_from": a.header["recording"]}, "metadata")
-        equal(harness.lz4_dc([out]), harness.lz4_dc([path]), "records as they stand")
+        equal(harness.lz4_dc([out]), harness.lz4_dc([path]), "unchanged records")
 
 
 def test_records_without_a_delta_get_inexact_ticks_as_in_a_recording(tmp):
@@ -448,14 +448,14 @@ def test_a_segment_never_replaces_a_file_or_goes_to_standard_output(tmp):
         for words in (["convert", "-O", "segment"], ["cut"]):
             _, err = buscap(*words, path, "-o", out, code=1)
             assert f"{taken.name} already exists" in err and err.count("\n") == 1, err
-        equal(taken.read_bytes(), b"mine", "what was there")
+        equal(taken.read_bytes(), b"mine", "the existing file")
         taken.unlink()
     for words in (["convert", "-O", "segment"], ["cut"]):
         _, err = buscap(*words, path, code=2)
         assert "use -o" in err and err.count("\n") == 1, err
     _, err = buscap("cut", path, "-o", tmp / "no/x", code=1)
     assert "directory" in err
-    equal(sorted(p.name for p in tmp.iterdir() if p.is_file()), [], "nothing is left behind")
+    equal(sorted(p.name for p in tmp.iterdir() if p.is_file()), [], "no file is left")
 
 
 def test_values_that_do_not_fit_a_record_are_errors(tmp):
@@ -482,7 +482,7 @@ def test_references_without_time_take_one_tick_each(tmp):
     equal([(r.addr, r.size) for r in got.records], [row[1:] for row in rows], "references")
     equal([r.tick for r in got.records], list(range(1, 301)), "ticks")
     equal(got.clock_hz, 5, "clock_hz")
-    equal(buscap("convert", tmp / "x.byu.lz4", "-O", "xdin", code=None)[0], xdin_text(rows), "and back")
+    equal(buscap("convert", tmp / "x.byu.lz4", "-O", "xdin", code=None)[0], xdin_text(rows), "converted back")
 
 
 def test_an_empty_selection_gives_an_empty_sealed_segment(tmp):
@@ -507,7 +507,7 @@ def test_torn_and_damaged_inputs_give_the_intact_parts(tmp):
     got, _ = cut(torn, tmp / "a.byu.lz4", "--type", "read", code=3)
     n = len(got.records)
     assert n > 10
-    equal(fields(got.records), fields(r for r in source.records if r.type in READS)[:n], "what is good")
+    equal(fields(got.records), fields(r for r in source.records if r.type in READS)[:n], "the intact records")
     out, err = buscap("cut", "-I", "xdin", "-n", "1-3", data=b"r 10 4\nr 1g 4\nw 20 4\n", code=3)
     equal(out, b"r 10 4\nw 20 4\n", "lines")
     assert "line 2, column 4" in err, err
@@ -604,7 +604,7 @@ def test_a_missing_input_is_reported_and_the_output_not_sealed(tmp):
         _, err = buscap(command[0], "-O", "csv", paths[0], tmp / "missing", paths[1], "-o", tmp / "x.csv", code=1)
         assert f"{tmp / 'x.csv'}: incomplete: part of the input could not be read" in err, err
         rows = (tmp / "x.csv.partial").read_text().count("\n")
-        assert rows > sum(len(read(path).records) for path in paths), "what could be read is there"
+        assert rows > sum(len(read(path).records) for path in paths), "all readable records are written"
 
 
 def test_an_unfinished_segment_has_all_records_before_the_error(tmp):
@@ -617,22 +617,22 @@ def test_an_unfinished_segment_has_all_records_before_the_error(tmp):
 
 def test_a_file_is_replaced_only_by_a_complete_one(tmp):
     out, link = tmp / "x.byu", tmp / "link.xdin"
-    out.write_bytes(b"the old one")
+    out.write_bytes(b"the old file")
     link.symlink_to(out)
     text = b"r 1000 4\nr 123456789a 4\n"
     _, err = buscap("convert", "-I", "xdin", "-O", "byu", "-o", out, code=1, data=text)
     assert "line 2: address 0x123456789a" in err and f"incomplete data is in {out}.partial" in err, err
-    equal(out.read_bytes(), b"the old one", "the old one")
-    equal(out.with_name("x.byu.partial").stat().st_size, 12, "the record before it")
+    equal(out.read_bytes(), b"the old file", "the old file")
+    equal(out.with_name("x.byu.partial").stat().st_size, 12, "the record before the error")
     _, err = buscap("convert", "-I", "xdin", "-O", "byu", "--strict", "-o", out, code=1, data=b"c 0 4\n")
-    equal(out.read_bytes(), b"the old one", "the old one")
+    equal(out.read_bytes(), b"the old file", "the old file")
     # Malformed lines are reported, and the output is complete.
     _, err = buscap("convert", "-I", "xdin", "-O", "byu", "-o", out, code=3, data=b"r 1000 4\nx\n")
     equal(out.stat().st_size, 12, "the good record")
     assert not out.with_name("x.byu.partial").exists()
     # A symbolic link is followed.
     buscap("convert", "-I", "xdin", "-O", "xdin", "-o", link, data=b"r 1000 4\n")
-    equal(out.read_bytes(), b"r 1000 4\n", "what the link leads to")
+    equal(out.read_bytes(), b"r 1000 4\n", "the target of the link")
     assert link.is_symlink()
 
 

@@ -198,7 +198,7 @@ def test_an_unreadable_configuration_is_reported(tmp):
     try:
         run(BUSCAPD, "--version", user=65534, group=65534, extra_groups=[])
     except PermissionError:
-        pytest.skip("another user can't run the program where it lies")
+        pytest.skip("another user can't run the program from this directory")
     refused("--check-config", "-c", path, code=2, words=[str(path), "Permission denied"], user=65534, group=65534,
             extra_groups=[])
 
@@ -267,7 +267,7 @@ def test_a_stale_socket_is_replaced(tmp):
         mode = (tmp / "socket").stat().st_mode
         equal(stat.S_IMODE(mode), 0o660, "mode of the socket")
         equal(second.stop(), 0, second.err)
-    assert not (tmp / "socket").exists(), "the socket is not removed"
+    assert not (tmp / "socket").exists(), "the socket was not removed"
 
 
 def test_a_file_that_is_not_a_socket_is_kept(tmp):
@@ -285,7 +285,7 @@ def test_a_signal_at_full_load_seals(tmp):
         with Daemon("--once", "-o", out, "--source", "sim:rate=max", socket=tmp / "socket") as daemon:
             daemon.wait_ready()
             with Watch(daemon.socket) as watch:
-                harness.wait_until(lambda: watch.last and watch.last["counts"]["written"] > 2_000_000, "it records")
+                harness.wait_until(lambda: watch.last and watch.last["counts"]["written"] > 2_000_000, "the daemon records")
                 watch.finish()
             start = time.monotonic()
             code = daemon.stop(number)
@@ -296,12 +296,12 @@ def test_a_signal_at_full_load_seals(tmp):
         segments = harness.segments(out)
         verify(segments)
         received = check_counts(json.loads(daemon.out))["received"]
-        equal(harness.lz4_dc(segments) == harness.sim_records(received), True, "the records are all that was received")
+        equal(harness.lz4_dc(segments) == harness.sim_records(received), True, "all received records are in the files")
 
 
 def test_losses_by_the_board_are_reported_at_the_end(tmp):
     with daemon_in(tmp, "--source", "sim:rate=max,loss=0.1") as daemon:
-        harness.wait_until(lambda: daemon.wait_ready()["counts"]["board_lost"], "the board has lost something")
+        harness.wait_until(lambda: daemon.wait_ready()["counts"]["board_lost"], "the board has lost samples")
         equal(daemon.stop(), 4, daemon.err.decode())
     assert b"warning" in daemon.err and b"board" in daemon.err, daemon.err
 
@@ -309,7 +309,7 @@ def test_losses_by_the_board_are_reported_at_the_end(tmp):
 def test_a_service_outlives_its_source(tmp):
     with daemon_in(tmp, "--source", "sim:rate=max,count=1000") as daemon:
         daemon.wait_ready()
-        status = harness.wait_until(lambda: daemon.status()["state"] == "idle" and daemon.status(), "it is idle")
+        status = harness.wait_until(lambda: daemon.status()["state"] == "idle" and daemon.status(), "the daemon is idle")
         equal(check_counts(status)["durable"], status["counts"]["written"], "durable")
         daemon.process.send_signal(signal.SIGHUP)
         equal(daemon.status()["state"], "idle", "state")
@@ -321,7 +321,7 @@ def test_a_service_reports_that_its_source_failed(tmp):
     path = tmp / "input"
     path.write_bytes(random.Random(1).randbytes(1 << 16))
     with daemon_in(tmp, "--source", f"file:{path}") as daemon:
-        harness.wait_until(lambda: daemon.wait_ready()["state"] == "failed", "it has failed")
+        harness.wait_until(lambda: daemon.wait_ready()["state"] == "failed", "the source has failed")
         equal(daemon.stop(), 1, daemon.err)
     assert daemon.err.decode().count("format") >= 1, daemon.err
 
@@ -340,7 +340,7 @@ def test_the_status_has_what_scripts_depend_on(tmp):
     rate = harness.rate(200_000)
     with daemon_in(tmp, "--source", f"sim:rate={rate}", "--label", "boot") as daemon:
         daemon.wait_ready()
-        harness.wait_until(lambda: daemon.status()["rates"]["written_bytes_per_second"], "something is written")
+        harness.wait_until(lambda: daemon.status()["rates"]["written_bytes_per_second"], "records are written")
 
         def as_usual():
             """The status, once the machine is not busy and the previous client is gone."""
@@ -423,7 +423,7 @@ def test_silent_and_slow_clients_do_no_harm(tmp):
             return json.loads(http_head(ask(daemon.socket))[2])
 
         # Immediately: they time out after ten seconds.
-        harness.wait_until(lambda: status()["clients"] == 32, "all are connected, and this client")
+        harness.wait_until(lambda: status()["clients"] == 32, "32 connected clients")
         for _ in range(20):
             check_counts(status())
         equal(daemon.stop(), 0, daemon.err)
@@ -460,7 +460,7 @@ def reload(daemon, words):
     """Sends SIGHUP and waits for a line of the log. Returns the log."""
     before = daemon.log_so_far().count("SIGHUP")
     daemon.process.send_signal(signal.SIGHUP)
-    harness.wait_until(lambda: daemon.log_so_far().count("SIGHUP") > before, "it has read its configuration")
+    harness.wait_until(lambda: daemon.log_so_far().count("SIGHUP") > before, "SIGHUP is logged")
     assert words in daemon.log_so_far(), daemon.log_so_far()
     return daemon.log_so_far()
 
@@ -470,7 +470,7 @@ def test_a_reload_changes_rotation_and_flush(tmp):
     out = tmp / "out"
     with daemon_in(tmp, "-c", path) as daemon:
         daemon.wait_ready()
-        harness.wait_until(lambda: daemon.status()["counts"]["received"] > 100, "some is received")
+        harness.wait_until(lambda: daemon.status()["counts"]["received"] > 100, "samples are received")
         # Less than a chunk, and a long flush interval.
         equal(daemon.status()["counts"]["written"], 0, "written")
         path.write_text("[source]\nsource = sim:rate=1k\n[pipeline]\nflush = 50ms\n[rotation]\nduration = 300ms\n"
@@ -485,7 +485,7 @@ def test_a_reload_changes_rotation_and_flush(tmp):
 
 
 def size_of(path):
-    """The size of a file, 0 if it has been deleted meanwhile."""
+    """The size of a file, 0 if it has since been deleted."""
     try:
         return path.stat().st_size
     except FileNotFoundError:
@@ -543,7 +543,7 @@ def test_an_invalid_configuration_is_rejected(tmp):
         err = reload(daemon, f"{path}:4: ")
         assert "keeping the old configuration" in err and "never" in err, err
         count = len(harness.segments(tmp / "out"))
-        harness.wait_until(lambda: len(harness.segments(tmp / "out")) > count + 2, "it rotates as before")
+        harness.wait_until(lambda: len(harness.segments(tmp / "out")) > count + 2, "the rotation continues")
         path.unlink()
         reload(daemon, str(path) + ": No such file")
         equal(daemon.stop(), 0, daemon.err)
@@ -555,9 +555,9 @@ def test_an_invalid_configuration_is_rejected(tmp):
 def test_the_first_record_of_a_slow_source_is_in_the_file_soon(tmp):
     start = time.monotonic()
     with daemon_in(tmp, "--source", "sim:rate=100") as daemon:
-        (opened,) = harness.wait_until(lambda: list((tmp / "out").glob("*.partial")), "there is a file")
+        (opened,) = harness.wait_until(lambda: list((tmp / "out").glob("*.partial")), "a segment is created")
         took = time.monotonic() - start
-        harness.wait_until(lambda: harness.lz4_dc([opened]), "its records")
+        harness.wait_until(lambda: harness.lz4_dc([opened]), "the records of the segment")
         recorded = harness.wait_until(lambda: len(harness.lz4_dc([opened])) > 12 * 50 and harness.lz4_dc([opened]), "more")
         equal(recorded, harness.sim_records(10_000)[: len(recorded)], "records")
         equal(len(recorded) % 12, 0)

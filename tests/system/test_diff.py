@@ -92,14 +92,14 @@ def test_the_segments_of_a_recording_are_one_trace(tmp):
                    "-b", "filesize:128K")
         assert done.returncode in (0, 3, 4), done.stderr.decode()
     files = harness.segments(tmp / "out")
-    (alone,) = harness.segments(tmp / "out2")
+    (single,) = harness.segments(tmp / "out2")
     assert len(files) > 1, files
     for order in (files, files[::-1]):
         differences, last = found(bcp1, *order, code=0)
         equal((differences, last["b"]["files"]), ([], len(files)), "segments in any order")
     text, _ = diff(bcp1, *files, code=0)
     assert f"and {len(files) - 1} more (" in text, text
-    for wrong in ([bcp1, *files, alone], [bcp1, *files, bcp1], [bcp1, bcp1, *files], [bcp1, *files, "-"]):
+    for wrong in ([bcp1, *files, single], [bcp1, *files, bcp1], [bcp1, bcp1, *files], [bcp1, *files, "-"]):
         _, err = diff(*wrong, code=2)
         assert "segments of one recording" in err, err
 
@@ -214,7 +214,7 @@ def test_first_and_limit_stop_the_comparison(tmp):
     for options, n in ((["--first"], 1), (["-1"], 1), (["--limit", "3"], 3), (["-n10"], 10), (["-n11"], 10)):
         differences, last = found(*options, byu, b)
         equal(len(differences), n, str(options))
-        equal(last["is_whole"], n == 10 and "-n11" in options, "read to the end")
+        equal(last["is_whole"], n == 10 and "-n11" in options, "entries read")
     text, _ = diff("--first", byu, b, code=1)
     assert "record 100 of A, record 100 of B" in text and "record 1100" not in text, text
     assert "stopped" in text and "\033" not in text, text
@@ -233,7 +233,7 @@ def test_context_and_show_set_the_number_of_lines(tmp):
             around = min(context, 39 + 1) + min(context, 30)
             equal(sum(line.startswith("  ") for line in lines), around, f"context {context}")
             equal(sum(line.startswith("- ") and "more" not in line for line in lines), min(show, 30), f"show {show}")
-            equal(sum("more" in line for line in lines), 2 * (show < 30), "what isn't listed")
+            equal(sum("more" in line for line in lines), 2 * (show < 30), "the number of unlisted entries")
             assert "30 entries differ in addr: line 41 to 70 of A, line 41 to 70 of B" in text, text
 
 
@@ -249,7 +249,7 @@ def test_a_terminal_gets_colour_unless_no_color_is_set(tmp):
         equal(b"\033[31m" in text, wanted, f"colour with NO_COLOR={no_color!r}")
 
 
-def test_order_within_the_window_is_no_difference(tmp):
+def test_order_within_the_window_is_not_a_difference(tmp):
     lines = [f"r {100 + n} 4 1 {n * 16:x}\n" for n in range(200)]
     a = write_file(tmp / "a.lap", lines)
     for apart in range(1, 8):

@@ -89,7 +89,7 @@ def check_places(segments):
             # The first delta counts from the last record before the gap.
             delta = lost_ticks + struct.unpack_from("<I", wanted, 8)[0]
             wanted = wanted[:8] + struct.pack("<I", delta) + wanted[12:]
-            assert records == wanted, f"records that end at sample {at} are not those of the source"
+            assert records == wanted, f"the records up to sample {at} differ from the source"
             lost_ticks = 0
     return at
 
@@ -132,7 +132,7 @@ def sweep_records():
 
 
 def check_sweep(directory, code, status, err, faults):
-    """The invariant: all records are there once, in order, in whole segments."""
+    """The invariant: each record is in a whole segment, once and in order."""
     out = directory / "out"
     counts = check_counts(status)
     recording = status["recording"]["id"]
@@ -163,7 +163,7 @@ def check_failed(faults, rules):
     kind, number, _ = re.match(r"(\w+):(\d*)(.*)", rules).groups()
     made = sum(call[0] == kind for call in faults.calls())
     is_there = kind != "fdatasync" or made >= int(number or 1)
-    assert has_failed(faults) or not is_there, f"{rules}: nothing has failed of {made}"
+    assert has_failed(faults) or not is_there, f"{rules}: none of {made} calls failed"
 
 
 def one_failure(directory, rules):
@@ -174,7 +174,7 @@ def one_failure(directory, rules):
         # Only if the directory could not be opened.
         equal(rules.partition(":")[0], "openat", done.stderr.decode())
         equal((done.returncode, done.stderr.count(b"\n")), (1, 1), done.stderr.decode())
-        equal(faults.calls()[-1][3], ".buscapd.lock", "what was opened last")
+        equal(faults.calls()[-1][3], ".buscapd.lock", "the file opened last")
         return
     check_sweep(directory, done.returncode, json.loads(done.stdout), done.stderr.decode(), faults)
 
@@ -187,14 +187,14 @@ def failures_until_switched_off(directory, rules):
             # It may have nothing left to write and exit.
             daemon.wait(0.7)
         with contextlib.suppress(OSError):
-            # It answers no more while exiting.
+            # It no longer answers while it exits.
             if answer := harness.ask(daemon.socket):
                 check_counts(json.loads(answer.partition(b"\r\n\r\n")[2]))
         faults.set("")
         code = daemon.wait()
     check_failed(faults, rules)
     if not daemon.out:
-        equal(faults.calls()[-1][3], ".buscapd.lock", "what was opened last")
+        equal(faults.calls()[-1][3], ".buscapd.lock", "the file opened last")
         return
     check_sweep(directory, code, json.loads(daemon.out), daemon.err.decode(), faults)
 
@@ -266,7 +266,7 @@ def wait_written(daemon, more=1):
 
 
 def check_end(directory, daemon, watch, code):
-    """Checks that a stopped --once recording has a gap for each loss at its place. Returns the dropped samples."""
+    """Checks that a stopped --once recording has a gap for each loss at its position. Returns the dropped samples."""
     assert watch.samples >= FEW, watch.samples
     status = json.loads(daemon.out)
     counts = check_counts(status)
@@ -354,19 +354,19 @@ def test_a_blocked_writer_costs_what_exceeds_the_buffer(tmp):
             start = time.monotonic()
             faults.set("pwrite:hold")
             harness.wait_until(lambda: watch.last["buffer"]["free_chunks"] == 0, "the buffer is full")
-            harness.wait_until(lambda: lost(watch.last) > rate * seconds, "that much doesn't fit into it")
+            harness.wait_until(lambda: lost(watch.last) > rate * seconds, "losses")
             # Requests are answered as before.
             watch.wait_samples(10 * seconds)
             held = daemon.status()
             took = time.monotonic() - start
             faults.set("")
-            after = harness.wait_until(lambda: (s := daemon.status())["buffer"]["free_chunks"] > 0 and s, "there is room again")
+            after = harness.wait_until(lambda: (s := daemon.status())["buffer"]["free_chunks"] > 0 and s, "a free chunk")
             wait_written(daemon, rate // 2)
             watch.finish()
         peak = peak_bytes(daemon)
         code = daemon.stop()
     check_end(out, daemon, watch, code)
-    # The samples received meanwhile.
+    # The samples received during the hang.
     least, most = (status["counts"]["received"] - before["counts"]["received"] for status in (held, after))
     harness.note(f"writer held for {took:.0f} s at {rate / 1e6:.1f} M samples/s, buffer 16 MiB: {lost(after)} samples "
                  f"lost, peak {peak / MIB:.0f} MiB, slowest status {watch.slowest * 1000:.0f} ms")
@@ -390,7 +390,7 @@ def test_memory_is_bounded_at_a_high_rate(tmp):
             faults.set("pwrite:hold")
             time.sleep(seconds)
             # A sanitized program takes longer to overflow.
-            harness.wait_until(lambda: watch.last["counts"]["dropped"]["buffer"] > rate * seconds // 4, "it overflows")
+            harness.wait_until(lambda: watch.last["counts"]["dropped"]["buffer"] > rate * seconds // 4, "the buffer overflows")
             faults.set("")
             wait_written(daemon, rate // 10)
             watch.finish()
@@ -486,16 +486,16 @@ def test_a_stop_while_the_disk_is_full(tmp):
             daemon.wait_ready()
             harness.wait_until(lambda: daemon.status()["disk"]["last_error"], "the disk is full")
             signal_twice(daemon)
-            harness.wait_until(lambda: daemon.status()["state"] == "draining", "it drains")
+            harness.wait_until(lambda: daemon.status()["state"] == "draining", "the state draining")
             check_counts(daemon.status())
             time.sleep(1.2)
-            equal(daemon.status()["state"], "draining", "after a signal that came twice")
+            equal(daemon.status()["state"], "draining", "after a repeated signal")
             code = daemon.stop(signal.SIGTERM)
         err = daemon.err.decode()
         equal(code, 1, err)
         equal(err.count("second stop signal"), 1, err)
         assert "second stop signal" in err and "giving up" in err, err
-        # What was given up is counted, though it is in no file.
+        # Abandoned samples are counted, although they are in no file.
         counts = check_counts(json.loads(daemon.out))
         equal(counts["in_flight"], 0, "in flight")
         assert counts["dropped"]["disk"] > 0, counts
@@ -532,7 +532,7 @@ def hang(directory, signals):
         faults.set("pwrite:hold")
         time.sleep(0.3)
         daemon.process.send_signal(signal.SIGTERM)
-        harness.wait_until(lambda: daemon.status()["state"] == "draining", "it drains")
+        harness.wait_until(lambda: daemon.status()["state"] == "draining", "the state draining")
         start = time.monotonic()
         if signals == 2:
             daemon.process.send_signal(signal.SIGINT)
@@ -546,7 +546,7 @@ def hang(directory, signals):
 
 
 def slow_end(directory):
-    """A slow disk that writes the buffer in the end."""
+    """A slow disk that eventually writes the buffer."""
     out = directory / "out"
     out.mkdir()
     faults = Faults(directory, out)
@@ -557,7 +557,7 @@ def slow_end(directory):
         harness.wait_until(lambda: daemon.status()["counts"]["dropped"]["buffer"], "the buffer is full")
         start = time.monotonic()
         code = daemon.stop()
-    assert time.monotonic() - start > 12, "it was not slow enough to test anything"
+    assert time.monotonic() - start > 12, "the disk was too fast for this test"
     equal(code, 4, daemon.err.decode())
     verify(all_segments(out))
 
@@ -575,7 +575,7 @@ def idle_hang(directory, is_asked):
     with Daemon(*argv, socket=directory / "socket", env=faults.env) as daemon:
         daemon.wait_ready()
         faults.set("openat:hold")
-        harness.wait_until(lambda: any(done == "hold" for _, _, done, _ in faults.calls()), "it hangs")
+        harness.wait_until(lambda: any(done == "hold" for _, _, done, _ in faults.calls()), "a thread hangs")
         if is_asked:
             client = socket.socket(socket.AF_UNIX)
             client.connect(str(directory / "socket"))
@@ -607,7 +607,7 @@ def test_a_stop_ends_if_a_list_of_recordings_hangs(tmp):
         with socket.socket(socket.AF_UNIX) as client:
             client.connect(str(daemon.socket))
             client.sendall(b"GET /v1/recordings HTTP/1.0\r\n\r\n")
-            harness.wait_until(lambda: any(done == "hold" for _, _, done, _ in faults.calls()), "it hangs")
+            harness.wait_until(lambda: any(done == "hold" for _, _, done, _ in faults.calls()), "a thread hangs")
             code = daemon.stop()
     err = daemon.err.decode()
     equal(code, 1, err)
@@ -627,13 +627,13 @@ def test_a_replay_whose_file_hangs_blocks_nothing(tmp):
         faults.set("read:hold")
         code, body = harness.http(daemon.socket, "/v1/replays", "POST", json.dumps({"path": str(trace), "format": "byu"}))
         equal(code, 201, body)
-        harness.wait_until(lambda: any(done == "hold" for _, _, done, _ in faults.calls()), "it hangs")
+        harness.wait_until(lambda: any(done == "hold" for _, _, done, _ in faults.calls()), "a thread hangs")
         client = socket.socket(socket.AF_UNIX)
         client.connect(str(daemon.socket))
         client.sendall(b"DELETE /v1/replays/current HTTP/1.0\r\n\r\n")
         time.sleep(0.5)
         before = daemon.status()["counts"]["received"]
-        harness.wait_until(lambda: daemon.status()["counts"]["received"] > before + 20_000, "the bus is received")
+        harness.wait_until(lambda: daemon.status()["counts"]["received"] > before + 20_000, "samples are received")
         faults.set("")
         client.settimeout(harness.TIMEOUT_S)
         answer = b""

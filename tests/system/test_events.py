@@ -37,7 +37,7 @@ class Follower:
             equal(name, "status", "the first")
             self.start(event["status"])
         else:
-            equal(event["seq"], self.seq + 1, f"the number of {event}")
+            equal(event["seq"], self.seq + 1, f"seq of {event}")
         self.seq = event["seq"]
         self.seen[name] = self.seen.get(name, 0) + 1
         getattr(self, "on_" + name.replace("-", "_"), lambda event: None)(event)
@@ -70,7 +70,7 @@ class Follower:
 
     def on_recording_ended(self, event):
         recording = event["recording"]
-        equal(self.recordings.pop(0), recording["id"], "they are sealed in their order")
+        equal(self.recordings.pop(0), recording["id"], "recordings are sealed in order")
         equal(recording["metadata"], self.notes.pop(recording["id"]), "metadata at the end")
         equal(recording["path"], self.files.pop(recording["id"], (0, None))[1], "its newest file")
 
@@ -83,7 +83,7 @@ class Follower:
         self.files[event["recording"]] = (event["segment"], event["path"])
 
     def on_segment_sealed(self, event):
-        equal(self.files[event["recording"]], (event["segment"], event["path"] + ".partial"), "what is sealed was begun")
+        equal(self.files[event["recording"]], (event["segment"], event["path"] + ".partial"), "a sealed segment has been opened")
         self.files[event["recording"]] = (event["segment"], event["path"])
         self.sealed += 1
 
@@ -199,7 +199,7 @@ def test_events_and_status_never_disagree(tmp):
                 api.good("DELETE", "/v1/triggers/b")
                 api.good(*START, {"triggers": [own | {"name": "e", "when": "gap", "action": "stop"}]}, status=201)
                 wait_sealed(api)
-                # The one that is cancelled would take long.
+                # The cancelled one would take long.
                 speed = {0: 0.05, 2: 0.0001}.get(turn, "max")
                 api.good(*REPLAY, {"path": str(trace), "speed": speed}, status=201)
                 if turn == 2:
@@ -261,7 +261,7 @@ def test_a_hash_that_cannot_be_added_to_the_manifest_is_counted(tmp):
         begun = api.good(*START, status=201)["recording"]
         (tmp / "out" / f"{begun['id']}.xxh128").mkdir()
         poll_status(api, lambda status: status["recording"]["records"] > 0, "records are written")
-        equal(api.good(*STOP)["recording"]["state"], "complete", "the recording is whole all the same")
+        equal(api.good(*STOP)["recording"]["state"], "complete", "the recording is complete")
         equal(api.good("GET", "/v1/status")["sealed"]["manifest_failures"], 1)
         equal(daemon.stop(), 0)
 

@@ -63,9 +63,9 @@ def refusal(*argv, program=BUSCAP):
 
 def service_refusal(*argv):
     """The same for the daemon."""
-    told = refusal(*argv, program=BUSCAPD)
-    assert told.startswith("buscapd: "), told
-    return told
+    message = refusal(*argv, program=BUSCAPD)
+    assert message.startswith("buscapd: "), message
+    return message
 
 
 def help_of(program, *words):
@@ -144,11 +144,11 @@ def test_every_listed_option_is_accepted():
                 if row.long == "help":
                     continue
                 if row.metavar and not row.metavar.startswith("["):
-                    told = refusal(*command.split(), word)
-                    assert f"option {word} requires a value; see buscap {command} --help" in told, told
+                    message = refusal(*command.split(), word)
+                    assert f"option {word} requires a value; see buscap {command} --help" in message, message
                 else:
-                    told = refusal(*command.split(), word, "--frobnicate")
-                    assert f"unknown option --frobnicate; see buscap {command} --help" in told, told
+                    message = refusal(*command.split(), word, "--frobnicate")
+                    assert f"unknown option --frobnicate; see buscap {command} --help" in message, message
     for row in options_of("-", BUSCAPD_ROWS):
         for word in words_of(row):
             if row.long in ("help", "version", "options", "list-settings"):
@@ -169,12 +169,12 @@ def test_no_unlisted_option_is_accepted(command):
     rows = options_of(command)
     longs = {row.long for row in rows if row.long}
     for letter in letters - {row.short for row in rows}:
-        told = refusal(*command.split(), "-" + letter)
-        assert f"unknown option -{letter}" in told, told
+        message = refusal(*command.split(), "-" + letter)
+        assert f"unknown option -{letter}" in message, message
     for name in (*NAMES, "frobnicate"):
         if not any(long.startswith(name) for long in longs):
-            told = refusal(*command.split(), "--" + name)
-            assert f"unknown option --{name}" in told, told
+            message = refusal(*command.split(), "--" + name)
+            assert f"unknown option --{name}" in message, message
 
 
 def test_the_daemon_accepts_no_unlisted_option():
@@ -188,10 +188,10 @@ def test_the_daemon_accepts_no_unlisted_option():
 
 def test_errors_of_known_options_are_specific():
     for option in ("--t", "--t=1", "--output-", "--r"):
-        told = refusal("cut", option)
-        assert (f"{option} is ambiguous" in told) == (option[:3] == "--t"), told
+        message = refusal("cut", option)
+        assert (f"{option} is ambiguous" in message) == (option[:3] == "--t"), message
     assert "option --strict takes no value; see buscap cut --help" in refusal("cut", "--strict=3")
-    assert "unknown option -s" in refusal("cut", "-s"), "a letter that options begin with"
+    assert "unknown option -s" in refusal("cut", "-s"), "the first letter of an option"
     assert "unknown option --=1" in refusal("cut", "--=1")
     equal(service_refusal("--o"), "buscapd: option --o is ambiguous; see buscapd --help\n")
     equal(service_refusal("--once=1"), "buscapd: option --once takes no value; see buscapd --help\n")
@@ -214,13 +214,13 @@ def test_fixed_words_are_the_accepted_values():
                 words.append(",".join(words))
             for option in words_of(row):
                 for word in words:
-                    told = refusal(*command.split(), option, word, "--frobnicate")
-                    assert "unknown option --frobnicate" in told, (command, option, word, told)
+                    message = refusal(*command.split(), option, word, "--frobnicate")
+                    assert "unknown option --frobnicate" in message, (command, option, word, message)
                     tried += 1
-                # The daemon checks the types of tail.
+                # The daemon checks the types given to tail.
                 if (command, row.long) != ("tail", "type"):
-                    told = refusal(*command.split(), option, "nonsense", "--frobnicate")
-                    assert "nonsense" in told and "--frobnicate" not in told, told
+                    message = refusal(*command.split(), option, "nonsense", "--frobnicate")
+                    assert "nonsense" in message and "--frobnicate" not in message, message
     assert tried > 100, tried
 
 
@@ -236,25 +236,25 @@ def concrete(key):
 
 def test_every_listed_setting_is_known():
     for row in CONFIG:
-        _, told = check_config(f"{concrete(row.long)}=")
-        assert "no such" not in told, (row.long, told)
+        _, message = check_config(f"{concrete(row.long)}=")
+        assert "no such" not in message, (row.long, message)
     for section in {row.long.split(".")[0] for row in CONFIG}:
-        code, told = check_config(f"{concrete(section)}.frobnicate=1")
-        assert code == 2 and "frobnicate" in told, (section, told)
+        code, message = check_config(f"{concrete(section)}.frobnicate=1")
+        assert code == 2 and "frobnicate" in message, (section, message)
 
 
-def test_fixed_words_of_settings_are_what_can_be_said():
+def test_fixed_words_of_settings_are_the_accepted_values():
     for row in (row for row in CONFIG if row.kind.startswith(("choice:", "list:"))):
         key = concrete(row.long)
-        # Other settings that a word requires.
+        # Settings that a value requires.
         more = ["recording.record=flight", "trigger x.when=gap"] if row.long.startswith("trigger") else []
         source = "file:/dev/null" if row.long == "source.speed" else "sim:rate=1M"
         words = fixed_words(row)
         for word in words + ([",".join(words)] if row.kind.startswith("list:") else []):
-            code, told = check_config(*more, f"{key}={word}", source=source)
-            equal((code, told), (0, ""), f"{key}={word}")
-        code, told = check_config(*more, f"{key}=nonsense", source=source)
-        assert code == 2 and "nonsense" in told, (key, told)
+            code, message = check_config(*more, f"{key}={word}", source=source)
+            equal((code, message), (0, ""), f"{key}={word}")
+        code, message = check_config(*more, f"{key}=nonsense", source=source)
+        assert code == 2 and "nonsense" in message, (key, message)
     for option, section in (("-b", "rotation."), ("-a", "stop.")):
         row = next(row for row in BUSCAPD_ROWS if row.short == option[1:])
         keys = [key.long.removeprefix(section) + ":" for key in CONFIG if key.long.startswith(section)]
@@ -271,13 +271,13 @@ def test_a_misspelt_command_gets_a_suggestion():
     for wrong, right in (("recrod", "record"), ("dmup", "dump"), ("verfy", "verify"), ("statuss", "status"),
                          ("snapshott", "snapshot"), ("conv", "convert"), ("triger", "trigger")):
         for argv in ([wrong], [wrong, "--help"], ["help", wrong]):
-            told = refusal(*argv)
-            assert f"no such command: {wrong}; did you mean {right}?" in told, told
+            message = refusal(*argv)
+            assert f"no such command: {wrong}; did you mean {right}?" in message, message
     for wrong in ("frobnicate", "x" * 5000, "", "-x", "--hel", "nope", "ls"):
         assert "did you mean" not in refusal(wrong), wrong
     assert "unknown option --hlep; see buscap --help" in refusal("--hlep")
-    told = refusal("record", "strat")
-    assert "start, stop, list, show or note is wanted" in told, told
+    message = refusal("record", "strat")
+    assert "start, stop, list, show or note is wanted" in message, message
 
 
 # ---- examples
@@ -363,7 +363,7 @@ def test_every_example_with_a_daemon_runs(tmp):
             process = shell(tmp, "exec " + line, where)
             if command in STAYS:
                 if command == "events":
-                    harness.wait_until(lambda: daemon.status()["streams"]["events"] == 1, "it reads the events")
+                    harness.wait_until(lambda: daemon.status()["streams"]["events"] == 1, "the client reads events")
                     finish(shell(tmp, "buscap mark here", where), "mark")
                 interrupt_when_it_prints(process)
             finish(process, line)

@@ -95,7 +95,7 @@ def test_a_failure_is_an_event_and_counted_in_the_status(tmp):
         daemon.wait_ready()
         api = Api(socket)
         with Stream(socket, "/v1/events", "Event") as events:
-            harness.wait_until(lambda: daemon.status()["counts"]["received"], "something is received")
+            harness.wait_until(lambda: daemon.status()["counts"]["received"], "samples are received")
             api.good("POST", "/v1/rotate")
             sealed = events.until(lambda event: event["event"] == "segment-sealed")
             failed = events.until(lambda event: event["event"] == "command-failed")
@@ -114,7 +114,7 @@ def test_sighup_changes_the_command_for_the_next_file(tmp):
     configure("one")
     with Daemon("-c", conf, "--source", "sim:rate=200k", "-o", out, socket=socket) as daemon:
         daemon.wait_ready()
-        harness.wait_until(lambda: daemon.status()["counts"]["received"], "something is received")
+        harness.wait_until(lambda: daemon.status()["counts"]["received"], "samples are received")
         api = Api(socket)
         api.good("POST", "/v1/rotate")
         harness.wait_until((tmp / "lines").exists, "the first command")

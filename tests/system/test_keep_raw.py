@@ -106,12 +106,12 @@ def test_a_stopped_recording_is_kept_to_its_last_frame(tmp):
                 socket=tmp / "socket") as daemon:
         daemon.wait_ready()
         with Watch(daemon.socket) as watch:
-            harness.wait_until(lambda: watch.last and watch.last["counts"]["written"] > 100_000, "some is written")
+            harness.wait_until(lambda: watch.last and watch.last["counts"]["written"] > 100_000, "records are written")
             watch.finish()
         equal(daemon.stop(), 0, daemon.err.decode())
     check_replay(out, tmp / "again")
-    (told,) = info(raw_files(out))
-    equal((told["format"], told["is_capture"], told["breaks"], told["holes"]), ("bcp1", True, 0, 0), "info")
+    (found,) = info(raw_files(out))
+    equal((found["format"], found["is_capture"], found["breaks"], found["holes"]), ("bcp1", True, 0, 0), "info")
 
 
 def test_a_file_is_not_saved_again(tmp):
@@ -223,7 +223,7 @@ def test_an_orphan_is_deleted_in_order(tmp):
 
 
 @pytest.mark.root
-def test_a_full_disk_loses_nothing_of_a_source_that_can_wait(tmp):
+def test_a_full_disk_loses_nothing_from_a_source_that_can_wait(tmp):
     """It waits; nothing is written twice or missing."""
     with harness.SmallDisk(tmp, "16M") as disk:
         ballast = disk / "ballast"
@@ -268,7 +268,7 @@ def one_fault(directory, rules):
     argv = ("--once", "--source", "sim:rate=max,count=300000,loss=0.01", "-b", "filesize:500K", *KEEP)
     done = run(BUSCAPD, *argv, "-o", out, env={**os.environ, **faults.env})
     if not any(call[2] != "ok" for call in faults.calls()):
-        raise AssertionError(f"{rules}: nothing has failed")
+        raise AssertionError(f"{rules}: no call failed")
     if not done.stdout:
         return
     status = json.loads(done.stdout)
@@ -302,22 +302,22 @@ def test_losses_on_a_stuck_disk_are_recorded_in_the_capture(tmp):
     with Daemon(*argv, socket=tmp / "socket", env=faults.env) as daemon:
         daemon.wait_ready()
         with Watch(daemon.socket) as watch:
-            harness.wait_until(lambda: watch.last and watch.last["counts"]["written"], "it records")
+            harness.wait_until(lambda: watch.last and watch.last["counts"]["written"], "the daemon records")
             faults.set("pwrite:hold")
-            harness.wait_until(lambda: watch.last["counts"]["raw_dropped_bytes"] > 2 * rate, "some is dropped")
+            harness.wait_until(lambda: watch.last["counts"]["raw_dropped_bytes"] > 2 * rate, "bytes are dropped")
             faults.set("")
             start = watch.last["counts"]["written"]
-            harness.wait_until(lambda: watch.last["counts"]["written"] > start + rate // 4, "it continues")
+            harness.wait_until(lambda: watch.last["counts"]["written"] > start + rate // 4, "the recording continues")
             watch.finish()
         equal(daemon.stop(), 4, daemon.err.decode())
     counts = check_counts(json.loads(daemon.out))
     assert "bytes missing from the raw capture" in daemon.err.decode()
     raw = raw_files(out)
     verify(raw)
-    told = info(raw)
-    equal(sum(one["dropped_bytes"] for one in told), counts["raw_dropped_bytes"], "dropped according to the capture")
-    equal(sum(one["holes"] for one in told), 0, "holes")
-    assert told[0]["breaks"] >= 1, told
+    found = info(raw)
+    equal(sum(one["dropped_bytes"] for one in found), counts["raw_dropped_bytes"], "dropped according to the capture")
+    equal(sum(one["holes"] for one in found), 0, "holes")
+    assert found[0]["breaks"] >= 1, found
     # A replay has a gap there; the capture contains nearly all that was recorded.
     status, _ = replay(tmp / "again", data=joined(raw))
     causes = {gap[1] for gap in gaps(tmp / "again")}
@@ -331,10 +331,10 @@ def test_a_deleted_open_capture_is_noticed(tmp):
                 socket=tmp / "socket") as daemon:
         daemon.wait_ready()
         opened = harness.wait_until(lambda: harness.segments(out, ".bcp1.lz4.partial"), "a capture is open")
-        harness.wait_until(lambda: daemon.status()["counts"]["written"], "it records")
+        harness.wait_until(lambda: daemon.status()["counts"]["written"], "the daemon records")
         opened[0].unlink()
-        harness.wait_until(lambda: harness.segments(out, "-00001.bcp1.lz4.partial"), "another is started")
-        harness.wait_until(lambda: harness.segments(out, "-00001.byu.lz4.partial"), "with another segment")
+        harness.wait_until(lambda: harness.segments(out, "-00001.bcp1.lz4.partial"), "another capture is started")
+        harness.wait_until(lambda: harness.segments(out, "-00001.byu.lz4.partial"), "another segment is started")
         check_counts(daemon.status())
         equal(daemon.stop(), 1, daemon.err.decode())
     err = daemon.err.decode()
@@ -354,7 +354,7 @@ def test_the_next_start_recovers_the_captures_of_a_killed_daemon(tmp):
         with Daemon("--source", f"sim:rate={harness.rate(1_000_000)},count=10M", "-o", out, *KEEP, "-b", "filesize:1M",
                     "--set", "pipeline.flush=20ms", socket=tmp / "socket") as daemon:
             daemon.wait_ready()
-            harness.wait_until(lambda: daemon.status()["counts"]["written"] > 60_000 * (number + 1), "some is written")
+            harness.wait_until(lambda: daemon.status()["counts"]["written"] > 60_000 * (number + 1), "records are written")
             daemon.process.kill()
             daemon.wait()
         opened = harness.segments(out, ".bcp1.lz4.partial")

@@ -167,7 +167,7 @@ def test_without_a_map_a_longer_address_is_an_error():
         out, err = convert(lackey, target, code=1)
         for word in ("line 3", "0x1fff000bb8", "map=pages"):
             assert word in err, (word, err)
-        equal(len(out), bytes_before, "everything before it is written")
+        equal(len(out), bytes_before, "the output before the error")
     out, err = convert(b"I  fffffffe,4\n", "raw6", code=1)
     assert "line 1" in err and "0x100000001" in err, err
 

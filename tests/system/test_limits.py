@@ -51,7 +51,7 @@ def test_segments_are_cut_after_the_chunk_that_passes_the_size(tmp):
 
 def test_sizes_without_a_unit_are_in_kilobytes(tmp):
     segments, _ = record(tmp / "out", "sim:rate=max,count=500k", "-b", "filesize:700")
-    equal([segment["chunks"] for segment in info(segments)][:-1], [2] * (len(segments) - 1), "chunks a segment")
+    equal([segment["chunks"] for segment in info(segments)][:-1], [2] * (len(segments) - 1), "chunks per segment")
     assert len(segments) == 3, segments
 
 
@@ -104,7 +104,7 @@ def test_files_limits_the_sealed_segments_across_restarts(tmp):
     second, err = record(out, "sim:rate=max,count=300k", "-b", "filesize:300K", "-b", "files:6")
     equal(len(second), 6, "segments")
     # For each new one the oldest was deleted, and nothing else.
-    equal(names(second)[:2], names(first)[-2:], "kept of the first run")
+    equal(names(second)[:2], names(first)[-2:], "segments kept from the first run")
     equal([f"{path.name}: deleted by rule files" in err for path in first], [True] * 4 + [False] * 2, err)
     assert torn.exists()
 
@@ -132,8 +132,8 @@ def test_partial_files_are_never_deleted(tmp):
     done = run(BUSCAPD, "--once", "--source", "sim:rate=max,count=300k", "-o", out, "-b", "filesize:300K",
                "-b", "files:3", "--set", "space.max_use=2M")
     equal(done.returncode, 0, done.stderr)
-    equal(opened.read_bytes(), content, "the one left open")
-    equal(len(harness.segments(out)), 2, "sealed ones, besides")
+    equal(opened.read_bytes(), content, "the open segment")
+    equal(len(harness.segments(out)), 2, "sealed segments")
 
 
 # ---- stop rules
@@ -225,7 +225,7 @@ def test_max_use_deletes_segments_of_earlier_runs(tmp):
 
 
 def extend(file, size):
-    """Extends a file as far as there is space. Returns whether it has reached the size."""
+    """Extends a file as far as space permits. Returns whether it has reached the size."""
     try:
         while file.tell() < size:
             file.write(bytes(MIB // 4))
@@ -242,17 +242,17 @@ def test_keep_free_leaves_space_to_other_programs(tmp):
         argv = ("--source", source, "-o", out, "-b", "filesize:1M", "--set", "space.keep_free=6M")
         with Daemon(*argv, socket=tmp / "socket") as daemon:
             daemon.wait_ready()
-            harness.wait_until(lambda: daemon.status()["recording"]["bytes"] > 16 * MIB, "it goes round")
+            harness.wait_until(lambda: daemon.status()["recording"]["bytes"] > 16 * MIB, "old segments are deleted")
             free = os.statvfs(disk)
             assert free.f_bavail * free.f_frsize > 5 * MIB, free
             # Another program uses more than can be deleted: recording waits.
             with (disk / "other").open("wb", buffering=0) as other:
                 harness.wait_until(lambda: extend(other, 11 * MIB), "segments make room")
-            harness.wait_until(lambda: "keep_free" in (daemon.status()["disk"]["last_error"] or ""), "it says so")
+            harness.wait_until(lambda: "keep_free" in (daemon.status()["disk"]["last_error"] or ""), "the error is reported")
             equal(harness.segments(out), [], "segments that could be deleted")
             (disk / "other").unlink()
             written = daemon.status()["counts"]["written"]
-            harness.wait_until(lambda: daemon.status()["counts"]["written"] > written, "it goes on")
+            harness.wait_until(lambda: daemon.status()["counts"]["written"] > written, "the daemon continues")
             assert daemon.stop() in (0, 4), daemon.err
         verify(harness.segments(out))
 

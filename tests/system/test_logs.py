@@ -72,14 +72,14 @@ LIFE = (": source sim", ": recording started", "SIGTERM: stopping", ": sealed, "
 
 
 # Possible additions on a busy machine.
-LOSSES = ("samples lost: ", "no more samples lost", "gaps recorded")
+LOSSES = ("samples lost: ", "samples no longer lost", "gaps recorded")
 
 
 def exactly(lines, *words, may=()):
     """Each of `words` is in some line, and each line has one of `words` or `may`."""
     odd = [line for line in lines if not any(w in line for w in (*words, *may))]
     missing = [w for w in words if not some(lines, w)]
-    assert not odd and not missing, f"too much: {odd}; missing: {missing}; {lines}"
+    assert not odd and not missing, f"unexpected: {odd}; missing: {missing}; {lines}"
 
 
 def kinds(lines):
@@ -147,7 +147,7 @@ def test_every_line_of_the_document_is_in_the_sources():
     rows = documented()
     assert len(rows) > 120, len(rows)
     gone = [message for message, _ in rows if not any(p.fullmatch(message) for p in patterns)]
-    assert not gone, "docs/messages.md has what is in no source:\n" + "\n".join(gone)
+    assert not gone, "docs/messages.md lists messages that no source contains:\n" + "\n".join(gone)
     equal(len({message for message, _ in rows}), len(rows), "duplicate rows")
 
 
@@ -160,28 +160,28 @@ def test_a_full_disk_is_logged_when_it_starts_and_ends(tmp):
     faults = Faults(tmp, out)
     with Daemon("--source", RATE, "-o", out, *SMALL, socket=tmp / "socket", env=faults.env) as daemon:
         daemon.wait_ready()
-        harness.wait_until(lambda: daemon.status()["counts"]["written"], "something is written")
+        harness.wait_until(lambda: daemon.status()["counts"]["written"], "records are written")
         faults.set("pwrite:ENOSPC")
         harness.wait_until(lambda: daemon.status()["counts"]["dropped"]["disk"] > LOST, "samples are lost")
         faults.set("")
-        harness.wait_until(lambda: b"writing again" in log_of(daemon), "it is well again")
+        harness.wait_until(lambda: b"writing again" in log_of(daemon), "the recovery is logged")
         # Losses are over after ten seconds without any.
-        harness.wait_until(lambda: b"no more samples lost" in log_of(daemon), "the end of the losses")
+        harness.wait_until(lambda: b"samples no longer lost" in log_of(daemon), "the end of the losses")
         daemon.stop()
     lines = lines_of(daemon.err)
     full = some(lines, "No space left on device")
     equal(len(full), 1, "error lines")
     assert str(out) in full[0] and "retrying every 0.5 s" in full[0], full
-    equal(len(some(lines, "writing again after")), 1, "the end of it")
+    equal(len(some(lines, "writing again after")), 1, "the recovery")
     # A busy machine also loses some because of the buffer.
-    began, ended = some(lines, "the recording continues"), some(lines, "no more samples lost")
+    began, ended = some(lines, "the recording continues"), some(lines, "samples no longer lost")
     equal((1 <= len(began) <= 3, len(began) - len(ended) in (0, 1)), (True, True), lines)
     reported = sum(int(n) for n in re.findall(r"(\d+) \(disk stuck\)", "\n".join(ended)))
     (whole,) = re.findall(r"samples lost: \d+ \(buffer full\), (\d+) \(disk stuck\)", "\n".join(lines))
     equal((reported, reported > LOST), (int(whole), True), "losses in both messages")
     assert len(lines) <= 16, lines
     exactly(lines, *LIFE, "No space left on device; retrying", "writing again after", "the recording continues",
-            "no more samples lost", "gaps recorded")
+            "samples no longer lost", "gaps recorded")
 
 
 def log_of(daemon):
@@ -208,7 +208,7 @@ def test_failing_syncs_are_logged_ten_times_and_summarized(tmp):
     # The next start recovers all of them.
     with Daemon("--source", "sim:rate=100k", "-o", out, socket=tmp / "socket") as again:
         again.wait_ready()
-        harness.wait_until(lambda: again.status()["counts"]["received"], "it records")
+        harness.wait_until(lambda: again.status()["counts"]["received"], "the daemon records")
         again.stop()
     lines = lines_of(again.err)
     check_bound(lines)
@@ -225,9 +225,9 @@ def test_a_flapping_board_is_logged_ten_times_and_summarized(tmp):
             for number in range(30):
                 board.unplug()
                 # Wait until the daemon has seen the unplug.
-                daemon.wait_for(lambda s, n=number: s["source"]["board"]["unplugs"] == n + 1, "it is away")
+                daemon.wait_for(lambda s, n=number: s["source"]["board"]["unplugs"] == n + 1, "the board is unplugged")
                 board.plug()
-                daemon.wait_for(lambda s, n=number: s["source"]["board"]["plugs"] == n + 2, "it is back")
+                daemon.wait_for(lambda s, n=number: s["source"]["board"]["plugs"] == n + 2, "the board is plugged in")
                 daemon.wait_more(1)
             daemon.end(wanted=4)
     lines = lines_of(daemon.err)
@@ -270,9 +270,9 @@ def test_failing_commands_are_logged_ten_times_and_summarized(tmp):
     sealed = ("--set", f"output.sealed_command={command}", "-b", "duration:50ms")
     with Daemon("--source", "sim:rate=100k", "-o", tmp / "out", *sealed, socket=tmp / "socket") as daemon:
         daemon.wait_ready()
-        harness.wait_until(lambda: daemon.status()["sealed"]["commands_failed"] > 30, "30 have failed")
+        harness.wait_until(lambda: daemon.status()["sealed"]["commands_failed"] > 30, "30 commands have failed")
         command.with_suffix(".good").touch()
-        failed = harness.wait_until(lambda: b"succeeded again" in log_of(daemon) and daemon.status(), "one goes well")
+        failed = harness.wait_until(lambda: b"succeeded again" in log_of(daemon) and daemon.status(), "a command succeeds")
         daemon.stop()
     lines = lines_of(daemon.err)
     failures = some(lines, "exit code 3; not tried again")
@@ -292,13 +292,13 @@ def test_an_overload_is_logged_when_it_starts_and_ends(tmp):
         daemon.wait_ready()
         harness.wait_until(lambda: daemon.status()["counts"]["dropped"]["buffer"] > LOST, "samples are lost")
         faults.set("")
-        harness.wait_until(lambda: b"no more samples lost" in log_of(daemon), "the end of the losses")
+        harness.wait_until(lambda: b"samples no longer lost" in log_of(daemon), "the end of the losses")
         daemon.stop()
     lines = lines_of(daemon.err)
-    began, ended = some(lines, "the recording continues"), some(lines, "no more samples lost")
+    began, ended = some(lines, "the recording continues"), some(lines, "samples no longer lost")
     equal((1 <= len(began) <= 3, len(began) - len(ended) in (0, 1)), (True, True), lines)
     assert "(buffer full)" in began[0] + ended[0], lines
-    exactly(lines, *LIFE, "the recording continues", "no more samples lost", "gaps recorded")
+    exactly(lines, *LIFE, "the recording continues", "samples no longer lost", "gaps recorded")
     assert len(lines) <= 16, lines
 
 
@@ -331,7 +331,7 @@ def test_the_start_after_a_kill_logs_what_was_recovered(tmp):
         daemon.wait()
     with Daemon("--source", "sim:rate=100k", "-o", out, socket=socket) as daemon:
         daemon.wait_ready()
-        harness.wait_until(lambda: daemon.status()["counts"]["received"], "it records")
+        harness.wait_until(lambda: daemon.status()["counts"]["received"], "the daemon records")
         daemon.stop()
     lines = lines_of(daemon.err)
     assert re.search(r"-00000\.byu\.lz4: left open by an earlier run", lines[0]), lines

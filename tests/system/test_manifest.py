@@ -119,7 +119,7 @@ def test_retention_deletes_the_manifest_of_a_deleted_recording(tmp):
     equal(done.returncode, 0, done.stderr.decode())
     assert not old.exists()
     (manifest,) = out.glob("*.xxh128")
-    # The lines of its own deleted segments stay.
+    # The lines of deleted segments of the recording stay.
     assert set(lines(manifest)) >= {path.name for path in harness.segments(out)}
 
 
@@ -137,7 +137,7 @@ def test_a_manifest_that_cannot_be_written_does_no_harm(tmp):
                    env={**os.environ, **faults.env, "FAULTFS_ENDING": ".xxh128"})
         err = done.stderr.decode()
         equal(done.returncode, 0, err)
-        assert any(call[2] != "ok" for call in faults.calls()), "nothing has failed"
+        assert any(call[2] != "ok" for call in faults.calls()), "no call failed"
         counts = harness.check_counts(json.loads(done.stdout))
         equal((counts["written"], counts["durable"]), (len(expected) // 12,) * 2, "written, durable")
         verify(harness.segments(out))

@@ -210,7 +210,7 @@ def test_the_tables_of_settings_are_those_of_the_program():
 
 
 def test_every_change_in_a_table_of_settings_is_noticed():
-    """A setting or a table that is missing, added or different leads to another text, or to an error."""
+    """A setting or a table that is missing, added or different changes the text, or is an error."""
     found = known_settings()
 
     def notices(text, how, rows):
@@ -280,7 +280,7 @@ class Reloaded:
         self.write({})
         self.process = harness.popen([need(BUSCAPD), "-c", str(self.conf)], stdin=subprocess.DEVNULL,
                                         stdout=subprocess.DEVNULL, stderr=open(self.log, "wb"))
-        harness.wait_until(self.answers, "it answers")
+        harness.wait_until(self.answers, "the daemon answers")
         return self
 
     def answers(self):
@@ -309,14 +309,14 @@ class Reloaded:
             text = self.log.read_text()[self.position:]
             return text if re.search(r"SIGHUP: applied .*\n|keeping the old configuration\n", text) else None
 
-        text = harness.wait_until(lines, f"it has read {settings}")
+        text = harness.wait_until(lines, f"SIGHUP is logged for {settings}")
         self.position += len(text)
         assert "keeping the old configuration" not in text, text
         return [re.sub(r"^\[(.*)\]$", r"\1.", name)
                 for name in re.findall(r"warning: SIGHUP: (.*) has changed, but needs a restart", text)]
 
 
-def test_what_sighup_changes_is_what_the_documents_say(tmp):
+def test_sighup_changes_exactly_the_documented_settings(tmp):
     problems = []
     with Reloaded(tmp) as d:
         for row in known_settings():
@@ -410,7 +410,7 @@ def test_the_paths_in_the_pages_are_in_the_sources():
         equal(wrong_paths(page(name), text), [], name)
     together = "".join("\n".join(page(name).lines) for name in PAGES)
     for path in set(re.findall(r'"(/(?:etc|run|var)/[^"%]*)"', source_text("daemon", "cli"))):
-        assert path in together, f"{path} stands in no page"
+        assert path in together, f"no page mentions {path}"
 
 
 def test_the_page_has_every_unit():
@@ -478,12 +478,12 @@ def test_cross_references_exist():
             if not line.startswith(".Xr "):
                 continue
             _, to, section = line.split()[:3]
-            assert (to, section) in ours | OTHERS, f"{name}: {to}({section}) is no manual"
+            assert (to, section) in ours | OTHERS, f"{name}: {to}({section}) is not a manual"
             assert (to, section) != tuple(name.rsplit(".", 1)), f"{name}: names itself"
         seen = [line.split()[2] + line.split()[1] for line in p.sections["SEE ALSO"] if line.startswith(".Xr ")]
         equal(seen, sorted(seen), f"{name}: the order of SEE ALSO")
         for document in re.findall(r"^\.Pa (\S+\.md)", "\n".join(p.lines), re.M):
-            assert (ROOT / "docs" / document).exists(), f"{name}: there is no docs/{document}"
+            assert (ROOT / "docs" / document).exists(), f"{name}: docs/{document} does not exist"
         titles = set(p.sections) | {part for _, part in p.parts}
         for title in re.findall(r"^\.Sx (.*?)(?: [.,;:])?$", "\n".join(p.lines), re.M):
             assert title in titles, f"{name}: there is no section {title}"
@@ -567,7 +567,7 @@ def check_examples(name, directory):
     script, count = "", 0
     for comment, text in displays(page(name).sections["EXAMPLES"]):
         kind, _, _ = comment.partition(":")
-        assert kind in ("run", "parse", "conf"), f"{name}: is this run? {text}"
+        assert kind in ("run", "parse", "conf"), f"{name}: the comment must start with run, parse or conf: {text}"
         count += 1
         if kind == "run":
             script += text
@@ -628,8 +628,8 @@ def check_drift(p, check, is_item, invented):
     equal(check(p), [])
     places = [at for at, line in enumerate(p.lines) if is_item(line)]
     for at in places:
-        assert check(without(p, at)), f"without it nothing is found: {p.lines[at]}"
-        assert check(with_line(p, at, invented)), f"{invented} is not found before {p.lines[at]}"
+        assert check(without(p, at)), f"its removal is not reported: {p.lines[at]}"
+        assert check(with_line(p, at, invented)), f"{invented} before it is not reported: {p.lines[at]}"
     return len(places)
 
 

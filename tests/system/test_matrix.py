@@ -160,7 +160,7 @@ def suffix(target):
     return ".byu.lz4" if target == "segment" else f".{target}"
 
 
-WIDE = {"laplace-text", "din", "xdin", "lackey", "cis501"}  # their samples here have addresses of 64 bits
+WIDE = {"laplace-text", "din", "xdin", "lackey", "cis501"}  # their samples here have 64-bit addresses
 NARROW = {"segment", "byu", "byu-be", "laplace", "rowbinary"}
 
 
@@ -195,7 +195,7 @@ def test_dump_prints_each_format_in_its_text_form(tmp):
     for form in TEXTS:
         path = source(tmp, form)
         own = path.read_bytes()
-        if form == "lackey":  # valgrind's own words aside
+        if form == "lackey":  # without valgrind's own messages
             own = re.sub(rb"==.*\n", b"", own).replace(b"C", b"c").replace(b"BE", b"be")
         assert run(BUSCAP, "dump", "-I", form, path).stdout == own, form
     binary = run(BUSCAP, "dump", "-I", "laplace", source(tmp, "laplace")).stdout.splitlines()
@@ -255,7 +255,7 @@ def test_lossy_conversions_report_losses_and_strict_fails(tmp, form):
         partly = set(re.findall(r"can't hold every ([^:]*):", done.stderr))
         assert partly <= {letters[letter] for letter in maybe[form, target]}, (form, target, partly)
         if target == "tarmac":
-            listed_losses.discard("size")  # only references that have none lose it
+            listed_losses.discard("size")  # only references without a size lose it
         if not listed_losses <= reported and form != "segment":
             unreported.append((form, target, sorted(listed_losses - reported)))
         if reported:

@@ -168,7 +168,7 @@ def test_references_and_kernel_events_become_one_text_by_time(tmp):
     (tmp / "e.txt").write_bytes(same)
     equal(buscap("merge", references, events)[0], r[0] + same + r[1], "references first")
     equal(buscap("merge", events, references)[0], same + REFERENCES, "events first")
-    # A format that can hold only one of the kinds is an error.
+    # An output format that can hold only one of the two kinds is an error.
     _, err = buscap("merge", references, events, "-O", "laplace-text", code=2)
     assert "can't convert laplace-events to laplace-text" in err, err
 
@@ -235,6 +235,6 @@ def test_each_input_may_have_its_own_format(tmp):
     events.write_text("F 14 100 77\nM 1f 1 2\n")
     out, _ = buscap("merge", "-I", "laplace", "-I", "laplace-events", references, events)
     equal(out.decode().splitlines(), ["r 0 4 1 0", "r a 4 1 1", "r 14 4 1 2", "F 14 100 77", "r 1e 4 1 3", "M 1f 1 2",
-                                      "r 28 4 1 4"], "the two as one")
+                                      "r 28 4 1 4"], "the merged text")
     _, err = buscap("merge", "-I", "laplace", "-I", "laplace", "-I", "laplace", references, events, code=2)
     assert "once for each" in err, err

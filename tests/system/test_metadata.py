@@ -27,7 +27,7 @@ def plant(path, events, tmp):
     head = bytearray(data[chunk.offset : chunk.offset + 160])
     old_bytes = struct.unpack_from("<I", head, 36)[0]
     rows = [(event.position, 1, None) for event in chunk.events if event.kind == "anchor"]
-    assert len(rows) == len(chunk.events), "there are other events"
+    assert len(rows) == len(chunk.events), "the chunk has other events"
     encoded = data[chunk.offset + 160 : chunk.offset + 160 + old_bytes]
     for record, kind, text in sorted(events, key=lambda event: event[0]):
         text = text.encode()
@@ -93,8 +93,8 @@ def test_info_shows_marks_triggers_and_notes_with_record_and_text(tmp):
     check(whole, events, NOTES)
     # Also without the index, from the chunks only.
     (segment,) = info([torn])
-    equal([(e["kind"], e["record"], e["text"] or "") for e in segment["events"]], events, "events of the torn one")
-    equal(segment["metadata"], NOTES, "metadata of the torn one")
+    equal([(e["kind"], e["record"], e["text"] or "") for e in segment["events"]], events, "events of the torn segment")
+    equal(segment["metadata"], NOTES, "metadata of the torn segment")
     text = run(BUSCAP, "info", whole).stdout.decode()
     for line in ("  marks       3", "  triggers    2", "  mark        record 100: begins",
                  "  mark        record 2500: a \"b\"\\x0a\\x5cc\\x1b[31mé", "  trigger     record 2500: io",

@@ -75,17 +75,17 @@ def parse_metrics(body):
         if line.startswith("# "):
             _, word, of, rest = line.split(" ", 3)
             if of != name:
-                assert of not in families, f"{of} is not in one piece"
+                assert of not in families, f"the lines of {of} are not contiguous"
                 assert NAME.fullmatch(of), of
                 name, families[of] = of, Family()
-            assert not families[of].samples, f"{line} behind a sample"
-            assert getattr(families[of], word.lower()) is None, f"{line} is there twice"
+            assert not families[of].samples, f"{line} after a sample"
+            assert getattr(families[of], word.lower()) is None, f"duplicate line: {line}"
             setattr(families[of], word.lower(), rest)
             continue
         found = re.fullmatch(r"([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})? (\S+)", line)
         assert found and name and found[1].startswith(name), line
         key = (found[1][len(name):], parse_labels(found[2] or ""))
-        assert key not in families[name].samples, f"{line} is there twice"
+        assert key not in families[name].samples, f"duplicate line: {line}"
         families[name].samples[key] = parse_number(found[3])
     for name, family in families.items():
         check_family(name, family)
@@ -103,7 +103,7 @@ class Metrics:
     def value(self, name, **labels):
         family = self.families.get("buscapd_" + name.removesuffix("_total"))
         key = ("_total" if name.endswith("_total") else "", tuple(sorted(labels.items())))
-        assert family is not None, f"{name} is not there"
+        assert family is not None, f"{name} is missing"
         self.asked.add("buscapd_" + name.removesuffix("_total"))
         return family.samples[key]
 
@@ -119,7 +119,7 @@ class Metrics:
         self.asked.add("buscapd_" + name)
         states = [dict(labels)["buscapd_" + name] for (_, labels), value in
                   self.families["buscapd_" + name].samples.items() if value == 1]
-        equal(len(states), 1, f"{name} is one of its states")
+        equal(len(states), 1, f"exactly one state of {name} is 1")
         return states[0]
 
 
@@ -216,11 +216,11 @@ def test_the_parser_refuses_invalid_openmetrics():
 
 
 def test_metrics_equal_the_status(tmp):
-    """When the source has ended, nothing changes anymore."""
+    """When the source has ended, nothing changes any more."""
     with daemon_in(tmp, "--label", "m", mode="always", source="sim:rate=max,count=200000,loss=0.5,corrupt=0.1") as daemon:
         daemon.wait_ready()
         wait_until(lambda: daemon.status()["state"] == "idle", "the source's end")
-        wait_until(lambda: daemon.status()["rates"]["samples_per_second"] == 0, "a second in which nothing came")
+        wait_until(lambda: daemon.status()["rates"]["samples_per_second"] == 0, "a second without samples")
         # The free space changes with other writers, and is checked every second.
         for _ in range(20):
             status, metrics = daemon.status(), get_metrics(tmp / "socket")
@@ -256,7 +256,7 @@ def test_metrics_include_the_flight_recorder_and_metadata(tmp):
     with daemon_in(tmp, mode="flight") as daemon:
         daemon.wait_ready()
         api = Api(tmp / "socket")
-        wait_until(lambda: daemon.status()["flight"]["records"] > 0, "something is held")
+        wait_until(lambda: daemon.status()["flight"]["records"] > 0, "the flight recorder holds records")
         metrics = get_metrics(tmp / "socket")
         assert metrics.value("flight_records") > 0 and metrics.value("flight_bytes") == 12 * metrics.value("flight_records")
         api.good("POST", "/v1/recordings", {"label": "x", "metadata": words}, status=201)
@@ -307,7 +307,7 @@ def test_metrics_listen_serves_metrics_and_nothing_else(tmp):
                 assert "only /metrics" in json.loads(body)["error"]
         equal(get(port, "/v1/recordings/current", "DELETE")[0], 404)
         addresses = run("ss", "-Hltn", f"sport = :{port}").stdout.decode().split() if shutil.which("ss") else ["", "", "", f"127.0.0.1:{port}"]
-        equal(addresses[3], f"127.0.0.1:{port}", "who can reach it")
+        equal(addresses[3], f"127.0.0.1:{port}", "listening address")
         assert daemon.stop() in (0, 4)
 
 
@@ -318,7 +318,7 @@ def test_metrics_listen_accepts_ipv6(tmp):
             with sockets.socket(sockets.AF_INET6) as probe:
                 probe.bind(("::1", 0))
         except OSError:
-            pytest.skip("there is no IPv6 here")
+            pytest.skip("no IPv6 on this machine")
         daemon.wait_ready()
         equal(get(port, host="[::1]")[0], 200)
         assert daemon.stop() in (0, 4)
@@ -369,7 +369,7 @@ def test_prometheus_scrapes_and_answers_queries(tmp):
         with Daemon(f"--config.file={tmp}/prometheus.yml", f"--storage.tsdb.path={tmp}/tsdb", f"--web.listen-address=127.0.0.1:{ports[1]}",
                     "--log.level=warn", program=program) as prometheus:
             first = wait_until(lambda: query(ports[1], "buscapd_received_samples_total"), "a scrape")
-            wait_until(lambda: query(ports[1], "buscapd_received_samples_total")[0][1] > first[0][1], "a later one")
+            wait_until(lambda: query(ports[1], "buscapd_received_samples_total")[0][1] > first[0][1], "a later scrape")
             equal(query(ports[1], 'up{job="buscapd"}')[0][1], 1)
             rate = wait_until(lambda: query(ports[1], "rate(buscapd_written_samples_total[30s])"), "a rate")
             assert rate[0][1] > 0
@@ -379,7 +379,7 @@ def test_prometheus_scrapes_and_answers_queries(tmp):
             equal(query(ports[1], "buscapd_build_info")[0][0]["version"], daemon.status()["version"])
             answer = query(ports[1], "buscapd_received_samples_total - ignoring(reason) sum without (reason) (buscapd_dropped_samples_total)"
                            " - buscapd_written_samples_total - buscapd_in_flight_samples")
-            equal([value for _, value in answer], [0.0], "the identity, as Prometheus sees it")
+            equal([value for _, value in answer], [0.0], "the identity of the counts in Prometheus")
             prometheus.stop()
             assert b"err=" not in prometheus.err.replace(b"err=null", b""), prometheus.err[-3000:]
         assert daemon.stop() in (0, 4)

@@ -1,4 +1,4 @@
-"""The README: each command of its five minutes works, in their order; what it and docs/README.md point to is there."""
+"""The README: each command of its five minutes works, in their order; link targets of it and docs/README.md exist."""
 
 import os
 import re
@@ -11,7 +11,7 @@ from harness import BUSCAPD, Daemon, equal, run
 
 README = harness.ROOT / "README.md"
 
-# Commands that end otherwise than well, and say so beside them.
+# Commands that are expected to fail, with their exit codes.
 CODES = {"build/buscap diff --first": 1}
 
 
@@ -22,7 +22,7 @@ def commands(title):
 
 
 def test_every_command_of_the_five_minutes_works(tmp):
-    """/tmp is the test's directory, build/ where the programs are. An endless one prints a page into a pipe."""
+    """Replaces /tmp by the test's directory and build/ by that of the programs. buscap top prints one page into a pipe."""
     env = {**os.environ, "PATH": f"{harness.BUILD}:{os.environ['PATH']}", "BUSCAP_SOCKET": str(tmp / "buscapd.sock")}
     lines = commands("Five minutes")
     assert len(lines) > 30, lines
@@ -38,14 +38,14 @@ def test_every_command_of_the_five_minutes_works(tmp):
                 daemon.socket = tmp / "buscapd.sock"
                 daemon.__enter__()
                 daemon.wait_ready()
-                harness.wait_until(lambda: daemon.status()["counts"]["received"] > 600_000, "something to look at")
+                harness.wait_until(lambda: daemon.status()["counts"]["received"] > 600_000, "600,000 samples")
             elif words == ["kill", "%1;", "wait"]:
                 code = daemon.stop()
                 assert code == 0 or (code == 4 and b"samples lost: " in daemon.err), (code, daemon.err)
                 daemon.__exit__(None, None, None)
                 daemon = None
             elif words[0] == "valgrind" and shutil.which("valgrind") is None:
-                pytest.skip("valgrind is not there")
+                pytest.skip("valgrind is not installed")
             else:
                 if words[1:] == ["top"]:
                     here = here.replace(" top", " top --once", 1)
@@ -60,20 +60,20 @@ def test_every_command_of_the_five_minutes_works(tmp):
             daemon.__exit__(AssertionError, None, None)
 
 
-def test_what_the_documents_point_to_is_there():
+def test_link_targets_exist():
     for path in (README, harness.ROOT / "docs/README.md", *sorted((harness.ROOT / "docs").glob("*.md"))):
         for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", path.read_text()):
             if "://" not in target:
-                assert (path.parent / target).exists(), f"{path.name} points to {target}, which is not there"
+                assert (path.parent / target).exists(), f"{path.name} points to {target}, which does not exist"
 
 
-def test_what_is_typed_on_a_lab_host_works_for_a_user_of_debian():
-    """Whose shell doesn't look into /usr/sbin, who doesn't read the journal, and whose drop-ins want a directory."""
+def test_the_commands_for_a_lab_host_work_on_debian():
+    """A user's PATH lacks /usr/sbin, a user can't read the system journal, and drop-ins need their directory."""
     made = set()
     count = 0
     for line in (harness.ROOT / "docs/install.md").read_text().splitlines():
         if line.startswith("#"):
-            made = set()  # who comes for this section has done nothing of the others
+            made = set()  # a reader may start with this section
         if not line.startswith("    "):
             continue
         for command in re.split(r"[|;&]+", line.split("  #")[0]):
@@ -86,7 +86,7 @@ def test_what_is_typed_on_a_lab_host_works_for_a_user_of_debian():
                 made.add(words[3])
             for word in words[1:]:
                 if word.startswith("/etc/systemd/system/") and ("ln" in words or "tee" in words):
-                    assert os.path.dirname(word) in made, f"its directory isn't made before, in this section: {line}"
+                    assert os.path.dirname(word) in made, f"the section does not create its directory: {line}"
     assert count > 40, count
 
 
@@ -97,6 +97,6 @@ def test_the_index_has_every_document():
             assert f"]({path.name})" in index, f"docs/README.md lacks {path.name}"
 
 
-def test_the_readme_is_no_longer_than_a_newcomer_reads():
+def test_the_readme_is_short():
     lines = README.read_text().splitlines()
     assert len(lines) < 160, len(lines)

@@ -173,7 +173,7 @@ def test_the_frames_in_the_board_document_are_recorded_as_it_says(tmp):
 def test_the_reader_in_the_segment_document_works(tmp):
     text = (ROOT / "docs/segment-format.md").read_text()
     script = re.search(r"```python\n(.*?)```", text, re.S).group(1)
-    assert script.count("\n") <= 40, "it should be short"
+    assert script.count("\n") <= 40, "the example is too long"
     data, expected = reference.make_bcp1(
         random.Random(5), reference.Features(samples=500, p_loss=0.1, p_epoch=0.1, p_pause=0.02))
     result = record_bytes(tmp, data, None)
@@ -230,12 +230,12 @@ def test_the_mapping_of_the_configuration_is_used(tmp):
 
 
 def test_each_feature_by_itself(tmp):
-    alone = {
+    features = {
         "p_invalid": 0.3, "p_pause": 0.05, "p_heartbeat": 0.5, "p_loss": 0.4, "p_jump": 0.3, "p_bad_samples": 0.3,
         "p_bad_header": 0.3, "p_torn": 0.3, "p_nested": 0.3, "p_garbage": 0.5, "p_epoch": 0.3, "p_last": 0.3,
         "p_trigger": 0.3, "p_odd": 0.5, "torn_tail": True,
     }
-    for name, value in alone.items():
+    for name, value in features.items():
         for seed in range(2):
             features = reference.Features(samples=1000, frame=30, **{name: value})
             data, expected = reference.make_bcp1(random.Random(seed), features)
@@ -280,7 +280,7 @@ def test_several_segments(tmp):
     data, expected = frames(samples)
     # A loss in the middle of each chunk: record numbers must not depend on the segments.
     result = record_bytes(tmp, data, "bcp1", "-b", "filesize:100")
-    recorded = check(result, expected, "a segment a chunk")
+    recorded = check(result, expected, "one segment per chunk")
     assert len(recorded.segments) >= 5, f"{len(recorded.segments)} segments"
     for segment in recorded.segments[:-1]:
         size = segment.path.stat().st_size
@@ -329,7 +329,7 @@ def test_a_gap_after_the_last_record_is_recorded(tmp):
     data += reference.encode_header(2 | 8, 0, 1, 0, 9, 77)
     expected = reference.decode_bcp1(data)
     equal(expected.gaps, [(1, "board", 77, True)])
-    check(record_bytes(tmp, data, None), expected, "a loss and nothing behind it")
+    check(record_bytes(tmp, data, None), expected, "a loss at the end")
 
 
 def test_gaps_at_one_place_are_one(tmp):
@@ -367,7 +367,7 @@ def test_an_epoch_after_dropped_samples_only(tmp):
     check(record_bytes(tmp, data, None), reference.decode_bcp1(data), "epochs with and without records")
 
 
-def test_losses_and_no_sample_at_all(tmp):
+def test_losses_without_any_samples(tmp):
     data = reference.encode_header(2, 0, 0, 0, 9, 77) + reference.encode_header(2 | 8, 0, 1, 0, 11, 3)
     expected = reference.decode_bcp1(data)
     equal(expected.gaps, [(0, "board", 80, True)])
@@ -433,7 +433,7 @@ def test_raw_samples(tmp):
         data, expected = reference.make_raw6(random.Random(n), n, features)
         check(record_bytes(tmp, data, "raw6"), expected, f"{n} raw samples")
     data, expected = reference.make_raw6(random.Random(1), 5000, reference.Features())
-    check(record_bytes(tmp, data, None), expected, "raw samples told by content")
+    check(record_bytes(tmp, data, None), expected, "raw samples detected by content")
     expected.skipped_bytes = 5
     check(record_bytes(tmp, data + b"12345", None), expected, "a torn tail of raw samples")
 
@@ -444,7 +444,7 @@ def test_every_dialect_of_byu(tmp):
         for name in (dialect, None):
             check(record_bytes(tmp, data, name), expected, f"{dialect}, format={name}")
         data, expected = reference.make_byu(random.Random(8), 4000, dialect, strange=0.5, no_delta=0.05)
-        check(record_bytes(tmp, data, dialect), expected, f"{dialect} with anything in it")
+        check(record_bytes(tmp, data, dialect), expected, f"{dialect} with random values")
         expected.skipped_bytes = 11
         check(record_bytes(tmp, data + bytes(11), dialect), expected, f"{dialect} with a torn tail")
 
@@ -466,7 +466,7 @@ def test_the_header_says_where_the_records_come_from(tmp):
     equal(header["first"]["wall"], time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(header["first"]["wall_ns"] // 10**9)))
     data, _ = reference.make_byu(random.Random(1), 100)
     (segment,) = record_bytes(tmp, data, "byu").read().segments
-    equal(segment.header["mapping"], None, "mapping of records that were BYU")
+    equal(segment.header["mapping"], None, "mapping of BYU records")
 
 
 def test_compressed_input(tmp):
@@ -581,7 +581,7 @@ def test_replay_of_a_damaged_segment_reports_the_missing_records(tmp):
     # The delta of the first record after the lost chunk is added to the last record before it.
     time_at = 12 * at + 8
     equal(got.records[:time_at], wanted[:time_at], "records before the damage")
-    equal(got.records[time_at + 4 :], wanted[time_at + 4 :], "records behind the damage")
+    equal(got.records[time_at + 4 :], wanted[time_at + 4 :], "records after the damage")
     equal(list(got.ticks), list(expected.ticks[:at]) + list(expected.ticks[at + n :]), "ticks")
     equal(got.gaps, [(at, "damaged", n, True)], "gaps")
 
@@ -680,9 +680,9 @@ def test_a_duration_ends_the_recording_by_the_bus_time(tmp):
 def test_segments_are_cut_by_the_bus_time_of_a_file(tmp):
     spec, expected = three_epochs(tmp)
     result = record(tmp, spec, "-b", "duration:1")
-    recorded = check(result, expected, "a segment a second")
+    recorded = check(result, expected, "one segment per second")
     firsts = [segment.header["first"]["record"] for segment in recorded.segments]
-    equal(firsts[:4], [0, 10, 20, 31], "segments begin with the records")
+    equal(firsts[:4], [0, 10, 20, 31], "first records of the segments")
     equal(len(firsts), 9, "segments")
 
 
@@ -700,7 +700,7 @@ def test_the_real_trace_is_recorded_whole(tmp):
     equal(result.code, 3)
     assert "2" in result.err, f"the torn bytes are not reported: {result.err}"
     accepted_by_the_tools(result.segments)
-    harness.note(f"pentium2-slice.tr: {len(expected)} records, {expected.skipped_bytes} bytes over")
+    harness.note(f"pentium2-slice.tr: {len(expected)} records, {expected.skipped_bytes} extra bytes")
 
 
 def test_exit_codes(tmp):
@@ -742,8 +742,8 @@ def test_usage_errors_are_one_line(tmp):
         done = run(BUSCAPD, "--once", "--no-socket", *argv)
         assert done.returncode in ((code,) if code is not None else (1, 2, 3)), (
             f"{name}: exit {done.returncode}, {done.stderr.decode()}")
-        assert done.stderr.strip(), f"{name}: nothing is said"
-        assert not harness.segments(tmp), f"{name}: a segment was made"
+        assert done.stderr.strip(), f"{name}: no message"
+        assert not harness.segments(tmp), f"{name}: a segment was created"
 
 
 def test_file_and_lz_accept_the_segments(tmp):

@@ -20,7 +20,7 @@ CHUNK = 9  # records
 
 
 def make_stream(seed):
-    """The bytes of a connection, and its expected records."""
+    """Returns the bytes of a connection and its expected records."""
     rng = random.Random(seed)
     while True:
         data, expected = make_bcp1(rng, FEATURES)
@@ -31,7 +31,7 @@ def make_stream(seed):
 
 
 def describe(records, ticks, gaps):
-    """A Recording of this, in chunks."""
+    """Returns a Recording with these contents, in chunks."""
     chunks = []
     for first in range(0, len(ticks), CHUNK):
         n = min(CHUNK, len(ticks) - first)
@@ -65,7 +65,7 @@ class Case:
         return describe(**{"records": self.records, "ticks": self.ticks, "gaps": self.gaps, **changed})
 
     def without(self, first, n):
-        """Its recording without these records; times and gaps are as if they had never existed."""
+        """Returns the recording without these records; times and gaps are as if they had never existed."""
         keep = [i for i in range(len(self.ticks)) if not first <= i < first + n]
         ticks = [self.ticks[i] for i in keep]
         records = b"".join(self.records[12 * i : 12 * i + 12] for i in keep)
@@ -106,7 +106,7 @@ def test_a_correct_recording_is_found_whole(tmp):
     found = sent.compare(case.recording(), case.frames, 0)
     equal((found.first, found.end, found.is_cut, found.missing), (0, len(case.frames), False, [0]))
     # Starting at a later frame, it was never sent.
-    equal(is_noticed(case.recording(), case.frames, 1), True, "looked for behind its first frame")
+    equal(is_noticed(case.recording(), case.frames, 1), True, "started after its first frame")
 
 
 def test_every_bit_of_every_record_is_checked(tmp):
@@ -133,8 +133,8 @@ def test_a_record_left_out_is_noticed_or_cuts_the_end(tmp):
     case = make_case(tmp)
     for i in range(len(case.ticks) - 1):
         # A single frame before the unplug may have been in transit.
-        alone = any(n == 1 and at == i == case.second - 1 for _, at, n in places(case))
-        assert is_noticed(case.without(i, 1), case.frames) != alone, f"record {i}"
+        is_single = any(n == 1 and at == i == case.second - 1 for _, at, n in places(case))
+        assert is_noticed(case.without(i, 1), case.frames) != is_single, f"record {i}"
     found = sent.compare(case.without(len(case.ticks) - 1, 1), case.frames, 0)
     assert found.is_cut or found.end < len(case.frames), found
 
@@ -150,7 +150,7 @@ def test_a_frame_left_out_is_noticed_except_where_the_caller_notices(tmp):
             found = sent.compare(recording, case.frames, 0)
             equal(found.missing, [sum(f.samples for f in case.frames[i:] if f.connection == 1)], "missing")
         elif i == rows[-1][0]:
-            if not is_noticed(recording, case.frames):  # a loss reported in it is
+            if not is_noticed(recording, case.frames):  # a loss reported in it would be noticed
                 assert sent.compare(recording, case.frames, 0).end <= i
         elif i == rows[0][0]:
             # With its reported gaps at the start it is a different recording; otherwise it starts after it.
@@ -219,7 +219,7 @@ def test_every_bit_of_the_kept_stream_is_checked(tmp):
             sent.read_streams([path])
         except AssertionError:
             continue
-        raise AssertionError(f"bit {bit % 8} of byte {bit // 8} was flipped, and nothing said")
+        raise AssertionError(f"bit {bit % 8} of byte {bit // 8} was flipped without an error")
 
 
 def test_a_stream_cut_off_anywhere_has_its_whole_frames(tmp):
@@ -267,7 +267,7 @@ def test_a_missing_or_torn_segment_is_noticed(tmp):
             sent.read_recording(paths[:i] + paths[i + 1 :])
         except AssertionError:
             continue
-        raise AssertionError(f"nobody missed {paths[i].name}")
+        raise AssertionError(f"the missing {paths[i].name} was not noticed")
     found = sent.compare(sent.read_recording(paths[:-1]), frames, 0)
     assert found.is_cut or found.end < len(frames), found
     whole = paths[-1].read_bytes()

@@ -64,7 +64,7 @@ class Manager:
         self._has_caught_up.clear()
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as own:
             own.sendto(self.MARK.encode(), self._socket.getsockname())
-        assert self._has_caught_up.wait(harness.TIMEOUT_S), "nothing is heard"
+        assert self._has_caught_up.wait(harness.TIMEOUT_S), "no notification"
 
     def __enter__(self):
         self._thread.start()
@@ -83,7 +83,7 @@ class Manager:
         return [line for line in self.lines() if line in ("READY=1", "RELOADING=1", "STOPPING=1")]
 
     def wait_for(self, line, count=1):
-        harness.wait_until(lambda: len(self.lines(line)) >= count, f"{line} is heard {count} times; {self.lines()}")
+        harness.wait_until(lambda: len(self.lines(line)) >= count, f"{line} received {count} times; {self.lines()}")
 
 
 def service(tmp, manager, *argv, env=None, **options):
@@ -98,12 +98,12 @@ def test_ready_and_stopping_are_sent(tmp):
         with Manager(tmp, abstract=abstract) as manager:
             with service(tmp, manager, *SIM) as daemon:
                 manager.wait_for("READY=1")
-                equal(daemon.status()["state"], "recording", "state, at once")
+                equal(daemon.status()["state"], "recording", "the current state")
                 manager.wait_for("STATUS=recording 20", 2)
                 equal(daemon.stop(), 0, daemon.err)
             # Nothing follows: the socket is closed.
             equal(manager.states(), ["READY=1", "STOPPING=1"], "states")
-            equal(manager.heard[0][1], ["READY=1"], "heard first")
+            equal(manager.heard[0][1], ["READY=1"], "the first notification")
             at = manager.lines().index("STOPPING=1")
             assert "EXTEND_TIMEOUT_USEC=60000000" in manager.lines()[at:], manager.lines()
             equal(manager.lines("WATCHDOG"), [], "with no watchdog")
@@ -134,7 +134,7 @@ def test_a_service_without_a_board_reports_that_it_waits(tmp):
     with Manager(tmp) as manager:
         with service(tmp, manager, "--source", "usb:serial=no-such-board") as daemon:
             if daemon.process.poll() is None:
-                harness.wait_until(lambda: manager.states() or daemon.process.poll() is not None, "it has started")
+                harness.wait_until(lambda: manager.states() or daemon.process.poll() is not None, "the daemon has started")
             if daemon.process.poll() is not None:
                 pytest.skip(f"no USB here: {daemon.log_so_far()}")
             manager.wait_for("STATUS=waiting for a board")
@@ -156,7 +156,7 @@ def test_a_reload_is_notified_even_if_rejected(tmp):
                 manager.wait_for("READY=1", 2 + number)
                 (reloading,) = [lines for _, lines in manager.heard if lines[0] == "RELOADING=1"][number:]
                 name, _, value = reloading[1].partition("=")
-                equal((name, len(reloading)), ("MONOTONIC_USEC", 2), "with it")
+                equal((name, len(reloading)), ("MONOTONIC_USEC", 2), "RELOADING=1")
                 assert before_us <= int(value) <= time.monotonic_ns() // 1000, (before_us, value)
                 assert words in daemon.log_so_far(), daemon.err
             equal(daemon.stop(), 0, daemon.err)
@@ -170,12 +170,12 @@ def test_no_ready_after_a_stop(tmp):
     with Manager(tmp) as manager:
         with service(tmp, manager, *SIM, env=faults.env) as daemon:
             manager.wait_for("READY=1")
-            harness.wait_until(lambda: daemon.status()["counts"]["written"], "it writes")
+            harness.wait_until(lambda: daemon.status()["counts"]["written"], "records are written")
             faults.set("pwrite:hold")
             daemon.process.send_signal(signal.SIGTERM)
             manager.wait_for("STOPPING=1")
             daemon.process.send_signal(signal.SIGHUP)
-            harness.wait_until(lambda: "SIGHUP" in daemon.log_so_far(), "it has read its configuration")
+            harness.wait_until(lambda: "SIGHUP" in daemon.log_so_far(), "SIGHUP is logged")
             manager.wait_for("STATUS=stopping: ")
             faults.set("")
             equal(daemon.wait(), 0, daemon.err)
@@ -236,7 +236,7 @@ def test_a_manager_that_does_not_read_blocks_nothing(tmp):
         env = {"NOTIFY_SOCKET": str(tmp / "notify"), "WATCHDOG_USEC": str(WATCHDOG_US)}
         with Daemon("-o", tmp / "out", *SIM, socket=tmp / "socket", env=env) as daemon:
             daemon.wait_ready()
-            harness.wait_until(lambda: daemon.status()["counts"]["written"] > 200_000, "it records")
+            harness.wait_until(lambda: daemon.status()["counts"]["written"] > 200_000, "the daemon records")
             deaf.settimeout(harness.TIMEOUT_S)
             for _ in range(filled):
                 equal(deaf.recv(100), b"X=1")
@@ -276,7 +276,7 @@ def killed_recording(tmp, out, records):
     """Kills a daemon after this many records. Returns its open segment."""
     with Daemon("-o", out, "--source", "sim:rate=2M", socket=tmp / "first") as daemon:
         daemon.wait_ready()
-        harness.wait_until(lambda: daemon.status()["counts"]["written"] >= records, "enough is written")
+        harness.wait_until(lambda: daemon.status()["counts"]["written"] >= records, "enough records are written")
         daemon.process.kill()
         daemon.wait()
     (opened,) = out.glob("*.partial")
@@ -293,10 +293,10 @@ def test_a_long_recovery_extends_the_timeout(tmp):
         faults.set("pwrite:slow,fdatasync:hold")
         with service(tmp, manager, *SIM, env=faults.env) as daemon:
             manager.wait_for("EXTEND_TIMEOUT_USEC=60000000", 3)
-            equal(manager.states(), [], "while it recovers")
+            equal(manager.states(), [], "notifications during recovery")
             assert f"STATUS=recovering {opened.name}" in manager.lines(), manager.lines()
             harness.wait_until(lambda: ("fdatasync", "hold") in [(kind, done) for kind, _, done, _ in faults.calls()],
-                               "it syncs")
+                               "the copy is synced")
             manager.catch_up()
             count = len(manager.heard)
             time.sleep(1.5)
@@ -319,7 +319,7 @@ def test_a_hanging_recovery_is_killed_by_the_manager_and_repeated(tmp):
         faults.set("pwrite:hold")
         with service(tmp, manager, *SIM, env={**faults.env, "FAULTFS_ENDING": ".recovering"}) as daemon:
             manager.wait_for("EXTEND_TIMEOUT_USEC=60000000")
-            harness.wait_until(faults.calls, "it writes the copy")
+            harness.wait_until(faults.calls, "the copy is written")
             daemon.process.kill()
             daemon.wait()
         equal(manager.states(), [], "states")
@@ -386,17 +386,17 @@ def hang(directory, rules, ending, words, *argv):
     with Manager(directory, WATCHDOG_US) as manager:
         with service(directory, manager, *argv, env={**faults.env, "FAULTFS_ENDING": ending}) as daemon:
             manager.wait_for("READY=1")
-            harness.wait_until(lambda: daemon.status()["counts"]["written"], "it writes")
+            harness.wait_until(lambda: daemon.status()["counts"]["written"], "records are written")
             faults.set(rules)
-            harness.wait_until(lambda: "the writer hangs" in daemon.log_so_far(), "it is noticed")
+            harness.wait_until(lambda: "the writer hangs" in daemon.log_so_far(), "the hang is logged")
             manager.catch_up()
             count = fed(manager)
             time.sleep(1.2)
             manager.catch_up()
-            equal(fed(manager), count, "fed while the writer hangs")
+            equal(fed(manager), count, "pings while the writer hangs")
             harness.check_counts(daemon.status())
             faults.set("")
-            harness.wait_until(lambda: fed(manager) > count + 3, "it is fed again")
+            harness.wait_until(lambda: fed(manager) > count + 3, "the watchdog is pinged again")
             daemon.stop()
     errors = [line for line in daemon.err.decode().splitlines() if "the writer" in line]
     equal(len(errors), 2, errors)
@@ -421,12 +421,12 @@ def test_a_hanging_writer_is_logged_without_a_manager(tmp):
     faults = Faults(tmp, out)
     with Daemon("-o", out, *SIM, "--set", "pipeline.stuck=6s", socket=tmp / "socket", env=faults.env) as daemon:
         daemon.wait_ready()
-        harness.wait_until(lambda: daemon.status()["counts"]["written"], "it writes")
+        harness.wait_until(lambda: daemon.status()["counts"]["written"], "records are written")
         faults.set("pwrite:hold")
-        harness.wait_until(lambda: "the writer hangs" in daemon.log_so_far(), "it is noticed")
+        harness.wait_until(lambda: "the writer hangs" in daemon.log_so_far(), "the hang is logged")
         time.sleep(0.3)
         faults.set("")
-        harness.wait_until(lambda: "the writer continues" in daemon.log_so_far(), "it goes on")
+        harness.wait_until(lambda: "the writer continues" in daemon.log_so_far(), "the daemon continues")
         daemon.stop()
     lines = [line for line in daemon.err.decode().splitlines() if "the writer" in line]
     equal(len(lines), 2, lines)
@@ -441,9 +441,9 @@ def refuse(directory, rules):
     with Manager(directory, WATCHDOG_US) as manager:
         with service(directory, manager, *SIM, "--set", "pipeline.stuck=4s", env=faults.env) as daemon:
             manager.wait_for("READY=1")
-            harness.wait_until(lambda: daemon.status()["counts"]["written"], "it writes")
+            harness.wait_until(lambda: daemon.status()["counts"]["written"], "records are written")
             faults.set(rules)
-            harness.wait_until(lambda: daemon.status()["disk"]["last_error"], "the disk refuses")
+            harness.wait_until(lambda: daemon.status()["disk"]["last_error"], "the disk does not accept data")
             # Longer than the limit; there are four pings a second.
             manager.wait_for("WATCHDOG=1", fed(manager) + 24)
             if rules == "pwrite:ENOSPC":
@@ -477,9 +477,9 @@ def test_the_hang_limit_can_be_disabled(tmp):
     with Manager(tmp, WATCHDOG_US) as manager:
         with service(tmp, manager, *SIM, "-c", conf, env=faults.env) as daemon:
             manager.wait_for("READY=1")
-            harness.wait_until(lambda: daemon.status()["counts"]["written"], "it writes")
+            harness.wait_until(lambda: daemon.status()["counts"]["written"], "records are written")
             faults.set("fdatasync:hold")
-            harness.wait_until(lambda: "the writer hangs" in daemon.log_so_far(), "it is noticed")
+            harness.wait_until(lambda: "the writer hangs" in daemon.log_so_far(), "the hang is logged")
             count = fed(manager)
             conf.write_text("[pipeline]\nstuck = 0\n")
             daemon.process.send_signal(signal.SIGHUP)
@@ -656,7 +656,7 @@ def test_commands_get_neither_socket_nor_variables_of_the_manager(tmp):
         with Activated([listener], "-o", tmp / "out", *SIM, "--set", f"output.sealed_command={command}",
                        socket=path, env=manager.env) as daemon:
             daemon.wait_ready()
-            harness.wait_until(lambda: daemon.status()["counts"]["written"], "it writes")
+            harness.wait_until(lambda: daemon.status()["counts"]["written"], "records are written")
             equal(daemon.stop(), 0, daemon.err)
     text = seen.read_text()
     assert "BUSCAP_RECORDING=" in text, text

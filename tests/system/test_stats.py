@@ -497,7 +497,7 @@ def test_a_laplace_trace_is_counted_by_letter_and_space():
     result, _ = stats("-I", "laplace-text", data=text.encode())
     equal(counted(result["letters"], "letter"), {ord("Z"): sum(e[0] == "Z" for e in entries)}, "letters")
     equal(counted(result["sizes"], "size"), dict(collections.Counter(e[2] for e in entries)), "sizes")
-    equal((result["without_attr"], result["without_proc"]), (2000, 2000), "what Laplace doesn't have")
+    equal((result["without_attr"], result["without_proc"]), (2000, 2000), "fields that Laplace lacks")
     check_time(result, [[(entry[1], True) for entry in entries]])
     check_windows(result, [[(entry[1], True) for entry in entries]])
     # Each space has separate addresses.

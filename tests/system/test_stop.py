@@ -49,9 +49,9 @@ def test_a_stopped_pipe_has_what_was_read_recorded(tmp):
                 "pipeline.buffer=6M", socket=tmp / "socket", env=faults.env) as daemon:
         pipe = os.open(fifo, os.O_WRONLY)
         given = fill(pipe, stream)
-        assert given < len(stream), "the buffer accepted everything"
+        assert given < len(stream), "the buffer did not fill up"
         daemon.process.send_signal(signal.SIGTERM)
-        time.sleep(0.3)  # nothing shows that it has stopped reading
+        time.sleep(0.3)  # there is no sign when it has stopped reading
         faults.set("")
         equal(daemon.wait(), 0, daemon.err)
         read = given - unread(pipe)
@@ -70,14 +70,14 @@ def test_abandoned_samples_are_a_gap_at_the_end(tmp):
     with Daemon("--once", "--source", f"sim:rate={harness.rate(2_000_000)}", "-o", out, socket=tmp / "socket",
                 env=faults.env) as daemon:
         daemon.wait_ready()
-        harness.wait_until(lambda: daemon.status()["counts"]["written"], "it records")
+        harness.wait_until(lambda: daemon.status()["counts"]["written"], "the daemon records")
         faults.set("pwrite:hold")
         harness.wait_until(lambda: daemon.status()["counts"]["in_flight"] > 500_000, "the writer is held up")
         daemon.process.send_signal(signal.SIGTERM)
-        harness.wait_until(lambda: daemon.status()["state"] == "draining", "it drains")
+        harness.wait_until(lambda: daemon.status()["state"] == "draining", "the state draining")
         time.sleep(1.2)  # an earlier signal counts as a repetition of the first
         daemon.process.send_signal(signal.SIGTERM)
-        harness.wait_until(lambda: "second stop signal" in daemon.log_so_far(), "it abandons what is in memory")
+        harness.wait_until(lambda: "second stop signal" in daemon.log_so_far(), "the buffer is abandoned")
         faults.set("")
         equal(daemon.wait(), 1, daemon.err)
     counts = json.loads(daemon.out)["counts"]
@@ -122,14 +122,14 @@ def test_a_directory_remains_locked_when_its_files_are_deleted(tmp):
         refused(out, None)
         shutil.rmtree(out)
         out.mkdir()
-        harness.wait_until(lambda: list(out.glob("*.partial")), "it continues in the new directory")
+        harness.wait_until(lambda: list(out.glob("*.partial")), "the recording continues in the new directory")
         refused(out, daemon.process.pid)
         daemon.stop()
 
 
 @pytest.mark.root
 def test_files_left_by_root_do_not_lock_out_another_user():
-    """A user who may only read the directory is told which process has locked it."""
+    """A user who may only read the directory is shown which process has locked it."""
     nobody = {"user": 65534, "group": 65534, "extra_groups": []}
     with tempfile.TemporaryDirectory(dir="/tmp") as place:
         os.chmod(place, 0o755)
@@ -138,12 +138,12 @@ def test_files_left_by_root_do_not_lock_out_another_user():
         once = ("--once", "--no-socket", "--source", "sim:rate=max,count=10", "-o", out)
         equal(run(BUSCAPD, *once).returncode, 0)
         with Daemon("--source", "sim:rate=1k", "-o", out, "--no-socket") as daemon:
-            harness.wait_until(lambda: list(out.glob("*.partial")), "it records")
-            told = run(program, *once, cwd="/", **nobody).stderr
-            assert b"in use by another buscapd" in told, told
+            harness.wait_until(lambda: list(out.glob("*.partial")), "the daemon records")
+            message = run(program, *once, cwd="/", **nobody).stderr
+            assert b"in use by another buscapd" in message, message
             os.chown(out / ".buscapd.lock", 0, 65534)
-            told = run(program, *once, cwd="/", **nobody).stderr
-            assert f"pid {daemon.process.pid};".encode() in told, told
+            message = run(program, *once, cwd="/", **nobody).stderr
+            assert f"pid {daemon.process.pid};".encode() in message, message
             daemon.stop()
         os.chown(out, 65534, 65534)
         os.chown(out / ".buscapd.lock", 0, 0)
@@ -160,14 +160,14 @@ def test_keep_free_holds_at_every_moment(tmp):
         with Daemon(*argv, socket=tmp / "socket") as daemon:
             daemon.wait_ready()
             least, until = 1 << 40, time.monotonic() + 4
-            while time.monotonic() < until or least > keep + (3 << 20):  # until only that much is free
+            while time.monotonic() < until or least > keep + (3 << 20):  # until only keep_free is left
                 stat = os.statvfs(disk)
                 least = min(least, stat.f_bavail * stat.f_frsize)
                 assert time.monotonic() < until + harness.TIMEOUT_S, f"{least} bytes are still free"
                 time.sleep(0.002)
             daemon.stop()
         assert least >= keep, f"{least} bytes were free at least, not {keep}"
-        assert harness.segments(disk / "out"), "nothing is left"
+        assert harness.segments(disk / "out"), "no free space"
 
 
 def test_a_segment_lasts_from_its_first_record(tmp):

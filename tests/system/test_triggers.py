@@ -74,7 +74,7 @@ def record(tmp, *settings, count=COUNT, act=None, source="", name="out", rate=RA
         if act:
             act(daemon)
         harness.wait_until(lambda: daemon.status()["counts"]["received"] >= count, "everything is received")
-        harness.wait_until(lambda: daemon.status()["state"] == "idle", "it is idle again")
+        harness.wait_until(lambda: daemon.status()["state"] == "idle", "the daemon is idle again")
         status = daemon.status()
         check_counts(status)
         equal(daemon.stop(), 0, daemon.err)
@@ -204,7 +204,7 @@ def test_a_snapshot_in_a_silence_contains_the_records_before_it(tmp):
         daemon.wait_ready()
         harness.wait_until(lambda: daemon.status()["sealed"]["segments"] == 1, "a snapshot is sealed")
         check_counts(daemon.status())
-        equal(trigger_of(daemon)["fired"], 1, "how often it acted")
+        equal(trigger_of(daemon)["fired"], 1, "fired")
         equal(daemon.stop(), 0, daemon.err)
     (info, records), = recordings(tmp / "out")
     count = sum(segment["records"] for segment in info)
@@ -285,7 +285,7 @@ def test_a_record_limit_ends_a_recording_and_another_can_start(tmp):
             body = json.dumps({"label": label, "limits": {"records": records}})
             code, answer = harness.http(daemon.socket, "/v1/recordings", "POST", body)
             equal(code, 201, answer)
-            harness.wait_until(lambda: daemon.status()["state"] == "idle", "it has ended")
+            harness.wait_until(lambda: daemon.status()["state"] == "idle", "the recording has ended")
 
     # They take a quarter of the stream's eight seconds, so slow requests do no harm.
     out, _ = record(tmp, "recording.record=on-demand", act=act, rate=min(RATE, COUNT // 8))
@@ -320,7 +320,7 @@ def test_only_gaps_within_a_recording_are_a_loss(tmp):
         with Daemon("--source", f"sim:rate={RATE},loss=0.05", "-o", out, "--set", "recording.record=flight",
                     socket=tmp / "socket") as daemon:
             daemon.wait_ready()
-            harness.wait_until(lambda: daemon.status()["counts"]["board_lost"] > 1000, "the board has lost some")
+            harness.wait_until(lambda: daemon.status()["counts"]["board_lost"] > 1000, "the board has lost samples")
             if takes:
                 code, answer = harness.http(daemon.socket, "/v1/snapshot", "POST", "{}")
                 equal(code, 201, answer)
@@ -358,11 +358,11 @@ def test_a_limit_below_the_flight_recorders_contents_ends_the_recording_there(tm
                 socket=tmp / "socket") as daemon:
         daemon.wait_ready()
         for count in (1, 1000, CHUNK_RECORDS, CHUNK_RECORDS + 1):
-            harness.wait_until(lambda n=count: daemon.status()["flight"]["records"] > n + 1000, "it contains enough")
+            harness.wait_until(lambda n=count: daemon.status()["flight"]["records"] > n + 1000, "the flight recorder contains enough")
             body = json.dumps({"label": f"n{count}", "pre": "all", "limits": {"records": count}})
             code, answer = harness.http(daemon.socket, "/v1/recordings", "POST", body)
             equal(code, 201, answer)
-            harness.wait_until(lambda: daemon.status()["state"] == "idle", "it has ended")
+            harness.wait_until(lambda: daemon.status()["state"] == "idle", "the recording has ended")
             check_counts(daemon.status())
             equal(harness.info(harness.segments(tmp / "out", f"-n{count}-00000.byu.lz4"))[0]["records"], count, "records")
         equal(daemon.stop(), 0, daemon.err)
@@ -380,14 +380,14 @@ def replay_until(tmp, bus, post):
         code, answer = harness.http(daemon.socket, "/v1/replays", "POST",
                                     json.dumps({"path": str(bcp), "triggers": [trigger]}))
         equal(code, 201, answer)
-        harness.wait_until(lambda: daemon.status()["replay"] is None, "it has ended")
+        harness.wait_until(lambda: daemon.status()["replay"] is None, "the recording has ended")
         check_counts(daemon.status())
         equal(daemon.stop(), 0, daemon.err)
     (info, records), = recordings(tmp / "out")
     return bus.of_port(port)[0], info, records
 
 
-def test_a_replay_ends_a_bus_time_after_its_trigger(tmp):
+def test_a_replay_ends_some_bus_time_after_its_trigger(tmp):
     bus = Bus()
     match, info, records = replay_until(tmp, bus, "3ms")
     end = next(i for i, tick in enumerate(bus.ticks) if tick >= bus.ticks[match] + 66_000 * 3)
@@ -405,7 +405,7 @@ def test_the_flight_recorder_keeps_to_its_size(tmp):
     with Daemon("--source", f"sim:rate={RATE}", "-o", out, "--set", "recording.record=flight", "--set",
                 "recording.flight_size=3M", "--set", "recording.flight_time=1h", socket=tmp / "socket") as daemon:
         daemon.wait_ready()
-        harness.wait_until(lambda: daemon.status()["flight"]["bytes"] >= 3 << 20, "it is full")
+        harness.wait_until(lambda: daemon.status()["flight"]["bytes"] >= 3 << 20, "the flight recorder is full")
         for _ in range(10):
             status = daemon.status()
             check_counts(status)

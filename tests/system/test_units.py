@@ -54,7 +54,7 @@ def test_every_key_is_in_the_installed_configuration_with_its_default():
 
 def test_the_installed_configuration_is_valid_as_it_is_and_uncommented(tmp):
     text = CONFIGURATION.read_text()
-    equal([line[:3] for line in settings(text) if not line[3]], [("source", "source", "usb")], "what is set")
+    equal([line[:3] for line in settings(text) if not line[3]], [("source", "source", "usb")], "uncommented settings")
     done = run(BUSCAPD, "--check-config", "-c", CONFIGURATION)
     equal(done.returncode, 0, done.stderr.decode())
     bare = tmp / "bare.conf"
@@ -90,7 +90,7 @@ def allowed_calls():
 def traced(tmp):
     """The command prefix that traces system calls to tmp/calls."""
     if harness.is_sanitized():
-        pytest.skip("sanitizers make system calls of their own")
+        pytest.skip("sanitizers make additional system calls")
     need("/usr/bin/systemd-analyze")
     need("/usr/bin/strace")
     return "strace", ["-D", "-f", "-qq", "-o", tmp / "calls"]
@@ -120,9 +120,9 @@ def test_the_unit_allows_all_system_calls_of_a_recording_daemon(tmp):
             daemon.wait_ready()
             api = Api(tmp / "socket")
             for number in range(1, 4):
-                harness.wait_until(lambda: daemon.status()["recording"]["bytes"] > 0, "something is written")
+                harness.wait_until(lambda: daemon.status()["recording"]["bytes"] > 0, "records are written")
                 api.good("POST", "/v1/rotate")
-                harness.wait_until(lambda: len(list((tmp / "copy").glob("*.byu.lz4"))) >= number, "it is copied")
+                harness.wait_until(lambda: len(list((tmp / "copy").glob("*.byu.lz4"))) >= number, "the segment is copied")
             api.good("POST", "/v1/marks", {"text": "here"}, status=201)
             api.good("GET", "/v1/recordings")
             api.ask("GET", "/metrics")
@@ -141,7 +141,7 @@ def test_the_unit_allows_all_system_calls_of_a_daemon_with_a_board(tmp):
             daemon.wait_ready()
             harness.wait_until(lambda: daemon.status()["counts"]["received"] > 10000, "samples")
             board.unplug()
-            harness.wait_until(lambda: daemon.status()["state"] == "waiting", "the board is away")
+            harness.wait_until(lambda: daemon.status()["state"] == "waiting", "the board is unplugged")
             daemon.stop()
     assert {"recvmsg", "socket"} <= check_calls(tmp)
 
@@ -156,7 +156,7 @@ def make(*words):
 def test_shells_find_the_completions_installed_below_usr_local(tmp):
     """In the default directories of zsh and bash-completion."""
     if harness.BUILD.name != "build":
-        pytest.skip("the same files as those of the build without sanitizers")
+        pytest.skip("installs the same files as the build without sanitizers")
     need("/usr/bin/zsh")
     make("install-daemon", "install-tools", f"DESTDIR={tmp}", "PREFIX=/usr/local")
     done = run("zsh", "-f", "-c", "print -l $fpath")
@@ -171,7 +171,7 @@ def test_shells_find_the_completions_installed_below_usr_local(tmp):
 
 def test_make_install_uses_destdir_and_prefix_and_uninstall_keeps_the_configuration(tmp):
     if harness.BUILD.name != "build":
-        pytest.skip("the same files as those of the build without sanitizers")
+        pytest.skip("installs the same files as the build without sanitizers")
     there = ["install", f"DESTDIR={tmp}", "PREFIX=/opt/bus"]
     make(*there)
     for unit in ("buscapd.service", "buscapd@.service"):

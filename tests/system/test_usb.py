@@ -59,11 +59,11 @@ def dump(directory, *options):
 def test_a_minute_of_40_megabytes_a_second_is_recorded_whole(tmp):
     rate = harness.rate(5_000_000)
     samples = rate * (60 if harness.LONG else 5)
-    # Its FIFO holds forty seconds. A machine may be several times slower, or busy for a while, but a daemon that can't
-    # keep up at all loses samples.
+    # Its FIFO holds forty seconds. The machine may be several times slower, or busy for some time, but a daemon
+    # that can't keep up at all loses samples.
     with Board(f"serial=A1,rate={rate},fifo={40 * rate}", plugged=False) as board:
         board.command(f"send {samples}")
-        # Ten seconds of it, or two.
+        # Ten seconds of the stream, or two.
         options = ["-b", "filesize:16M", "-b", "files:2", "--set", f"pipeline.buffer={512 if harness.LONG else 128}M"]
         with Recorder(tmp, board, *options) as daemon:
             board.plug()
@@ -82,7 +82,7 @@ def test_a_minute_of_40_megabytes_a_second_is_recorded_whole(tmp):
         verify(segments(tmp / "out"))
     cpu, megabytes = after["cpu"] - before["cpu"], 8e-6 * samples
     note(f"{megabytes:.0f} MB of samples in {elapsed:.1f} s, {megabytes / elapsed:.1f} MB/s: {cpu / elapsed:.2f} s"
-         f" of CPU time a second, {1000 * cpu / megabytes:.1f} ms a MB; {after['rss']:.0f} MiB of memory; status"
+         f" of CPU time per second, {1000 * cpu / megabytes:.1f} ms per MB; {after['rss']:.0f} MiB of memory; status"
          f" within {1000 * slowest:.0f} ms")
 
 
@@ -98,7 +98,7 @@ def test_an_unpaced_board_is_accounted_for_to_the_sample(tmp):
             daemon.wait_for(lambda s: s["counts"]["dropped"]["buffer"] > 500_000, "the buffer is full")
             faults.set("")
             held = daemon.counts["written"]
-            daemon.wait_for(lambda s: s["counts"]["written"] > held + 500_000, "it continues")
+            daemon.wait_for(lambda s: s["counts"]["written"] > held + 500_000, "the recording continues")
             daemon.end(wanted=4)
         counts, sent = daemon.final["counts"], board.sent()
         harness.check_counts(daemon.final)
@@ -167,7 +167,7 @@ def test_the_time_of_raw6_is_the_hosts():
                 daemon.wait_more(RATE // 2)
                 ends = time.monotonic()
                 board.unplug()
-                daemon.wait_for(lambda s: s["state"] == "waiting", "it waits")
+                daemon.wait_for(lambda s: s["state"] == "waiting", "the daemon waits")
                 board.plug()
                 daemon.wait_more(RATE // 4)
                 daemon.end(wanted=4)
@@ -220,7 +220,7 @@ def test_eleven_thousand_plugs_leak_nothing_and_each_is_a_gap():
                 start = time.monotonic()
                 before = cycle(daemon, board, count, is_streaming)
                 elapsed = time.monotonic() - start
-                daemon.wait_for(lambda s: s["source"]["board"]["state"] == "detached", "the last is closed")
+                daemon.wait_for(lambda s: s["source"]["board"]["state"] == "detached", "the last board is closed")
                 after = usage_but_chunks(daemon)
                 board_counts = daemon.board
                 daemon.end(wanted=4)
@@ -239,7 +239,7 @@ def test_eleven_thousand_plugs_leak_nothing_and_each_is_a_gap():
         assert after["fds"] <= before["fds"] + 2, (before, after)
         assert harness.is_sanitized() or after["rss"] - before["rss"] < 4, (before, after)
         figures.append(f"{count} plugs{' in mid-stream' if is_streaming else ''} in {elapsed:.0f} s: open files"
-                       f" {before['fds']} then {after['fds']}, memory but for chunks {before['rss']:.1f} then"
+                       f" {before['fds']} then {after['fds']}, memory without chunks {before['rss']:.1f} then"
                        f" {after['rss']:.1f} MiB, {asked} status samples")
 
     harness.each(one, [(5000, False), (5000, False), (1000, True)], workers=3)
@@ -250,12 +250,12 @@ def test_eleven_thousand_plugs_leak_nothing_and_each_is_a_gap():
 def test_a_board_is_used_when_its_permissions_are_set(tmp):
     with Board(BOARD, plugged=False) as board:
         with Recorder(tmp, board, once=False) as daemon:
-            status = daemon.wait_for(lambda s: s["source"]["board"]["state"] == "detached", "it searches")
+            status = daemon.wait_for(lambda s: s["source"]["board"]["state"] == "detached", "the search for a board")
             equal((status["state"], status["source"]["clock_hz"]), ("waiting", 0), "before the plug")
             assert "serial" not in status["source"]["board"], status
             board.deny()
             board.plug()
-            denied = daemon.wait_for(lambda s: s["source"]["board"]["last_error"], "it can't be opened")
+            denied = daemon.wait_for(lambda s: s["source"]["board"]["last_error"], "the failure to open the board")
             assert "Permission denied" in denied["source"]["board"]["last_error"], denied
             equal((denied["state"], denied["counts"]["received"]), ("waiting", 0), "while it is denied")
             board.allow()
@@ -279,8 +279,8 @@ def test_a_replugged_board_continues_the_same_recording(tmp):
             first = daemon.wait_more(5000)
             before = time.monotonic()
             board.unplug()
-            away = daemon.wait_for(lambda s: s["source"]["board"]["state"] == "detached", "it is gone")
-            equal((away["state"], away["source"]["board"]["unplugs"]), ("waiting", 1), "while it is away")
+            away = daemon.wait_for(lambda s: s["source"]["board"]["state"] == "detached", "the board is gone")
+            equal((away["state"], away["source"]["board"]["unplugs"]), ("waiting", 1), "while the board is unplugged")
             equal(away["source"]["board"]["serial"], "A1", "the expected board")
             seen = time.monotonic()
             time.sleep(0.1)
@@ -313,13 +313,13 @@ def test_an_idle_boards_trigger_starts_a_recording_and_a_loss_ends_it(tmp):
         def status_with(condition, what):
             return wait_until(lambda: (now := daemon.status()) and condition(now) and now, what)
 
-        idle = status_with(lambda now: now["counts"]["dropped"]["idle"] > 1000, "samples come, and are left")
+        idle = status_with(lambda now: now["counts"]["dropped"]["idle"] > 1000, "samples that are not recorded")
         equal((idle["state"], idle["recording"], idle["source"]["board"]["state"]), ("idle", None, "streaming"), "idle")
         equal((idle["counts"]["written"], idle["triggers"]), (0, 2), "written, triggers")
         board.command("trigger")
-        status_with(lambda now: now["state"] == "recording" and now["counts"]["written"] > 20_000, "it records")
+        status_with(lambda now: now["state"] == "recording" and now["counts"]["written"] > 20_000, "the daemon records")
         board.command("lose 123")
-        ended = status_with(lambda now: now["state"] == "idle" and now["sealed"]["segments"] == 1, "it has ended")
+        ended = status_with(lambda now: now["state"] == "idle" and now["sealed"]["segments"] == 1, "the recording has ended")
         left = ended["counts"]["dropped"]["idle"]
         later = status_with(lambda now: now["counts"]["dropped"]["idle"] > left, "the board continues")
         equal((later["source"]["board"]["state"], later["source"]["board"]["plugs"]), ("streaming", 1), "the board")
@@ -337,9 +337,9 @@ def test_an_idle_boards_trigger_starts_a_recording_and_a_loss_ends_it(tmp):
 def test_a_board_in_use_is_opened_when_the_other_program_ends(tmp):
     with Board(BOARD) as board:
         with Daemon(program=BARE_READER, env=board.environment(BARE_READER)) as other:
-            wait_until(lambda: board.state()["claimed"], "the other program has it")
+            wait_until(lambda: board.state()["claimed"], "the other program claims the board")
             with Recorder(tmp, board) as daemon:
-                status = daemon.wait_for(lambda s: s["source"]["board"]["last_error"], "it can't be claimed")
+                status = daemon.wait_for(lambda s: s["source"]["board"]["last_error"], "the failure to claim the board")
                 assert "another program uses it" in status["source"]["board"]["last_error"], status
                 other.process.kill()
                 other.wait()
@@ -365,9 +365,9 @@ def test_another_board_does_not_continue_the_recording(tmp):
             daemon.wait_more()
             board.plug(2)
             board.unplug(1)
-            daemon.wait_for(lambda s: s["source"]["board"]["state"] == "detached", "its board is gone")
+            daemon.wait_for(lambda s: s["source"]["board"]["state"] == "detached", "the board is gone")
             time.sleep(0.2)
-            equal((daemon.board["state"], board.sent(2)["starts"]), ("detached", 0), "it waits for its board")
+            equal((daemon.board["state"], board.sent(2)["starts"]), ("detached", 0), "the daemon waits for its board")
             board.plug(1)
             daemon.wait_more()
             daemon.end(wanted=4)
@@ -403,7 +403,7 @@ def test_once_without_a_board_ends_with_5_after_its_wait(tmp):
     with Board("serial=A1,vid=0x1234") as board:
         start = time.monotonic()
         code, out, err = buscapd(board, "--once", "--source", "usb:wait=700ms", "-o", tmp / "out")
-        assert time.monotonic() - start >= 0.7, "it waited"
+        assert time.monotonic() - start >= 0.7, "the wait"
         equal(code, 5, err)
         status = json.loads(out)
         equal((out.count("\n"), status["state"], status["counts"]["received"]), (1, "failed", 0), "the status")
@@ -455,31 +455,31 @@ def test_a_stop_ends_the_recording_whatever_the_board_is_doing():
                 if what != "absent":
                     board.plug()
                 if what == "denied":
-                    daemon.wait_for(lambda s: s["source"]["board"]["state"] == "back-off", "it waits to try again")
+                    daemon.wait_for(lambda s: s["source"]["board"]["state"] == "back-off", "the back-off")
                 elif what == "opening":
-                    daemon.wait_for(lambda s: s["source"]["board"]["state"] == "opening", "it queries the board")
+                    daemon.wait_for(lambda s: s["source"]["board"]["state"] == "opening", "the board is queried")
                 elif what != "absent":
                     daemon.wait_more(1000)
-                if what in ("frozen", "gone while it stops"):
+                if what in ("frozen", "unplugged while it stops"):
                     board.command("freeze")
                 if what == "away":
                     board.unplug()
-                    daemon.wait_for(lambda s: s["source"]["board"]["state"] == "back-off", "it is gone")
-                if what == "gone while it stops":
+                    daemon.wait_for(lambda s: s["source"]["board"]["state"] == "back-off", "the board is gone")
+                if what == "unplugged while it stops":
                     board.command("requests hang")
                     daemon.process.send_signal(signal.SIGTERM)
                     daemon.watch.may_end = True
-                    daemon.wait_for(lambda s: s["state"] == "draining", "it stops")
+                    daemon.wait_for(lambda s: s["state"] == "draining", "the daemon stops")
                     board.unplug()
                     daemon.end(None)
                 else:
                     daemon.end()
             daemon.check(board)
-            codes = {"away": (0, 4), "gone while it stops": (0, 4), "frozen": (4,)}
+            codes = {"away": (0, 4), "unplugged while it stops": (0, 4), "frozen": (4,)}
             assert daemon.code in codes.get(what, (0,)), (what, daemon.log)
 
     harness.each(one, [(what,) for what in (
-        "absent", "denied", "opening", "streaming", "frozen", "away", "gone while it stops")], workers=WORKERS)
+        "absent", "denied", "opening", "streaming", "frozen", "away", "unplugged while it stops")], workers=WORKERS)
 
 
 def test_limits_end_a_recording_and_stop_the_board(tmp):
@@ -542,7 +542,7 @@ def test_a_board_without_permission_is_listed_as_such():
         try:
             code, out, err = buscapd(board, "--list-boards", **nobody)
         except PermissionError:
-            pytest.skip("another user can't run the program where it lies")
+            pytest.skip("another user can't run the program from this directory")
         equal((code, err), (5, ""), out)
         line = re.search(r"^1-1 .*", out, re.M).group()
         assert "board, but permission denied" in line and "udev rule" in line, out
@@ -620,7 +620,7 @@ def test_too_little_usbfs_memory_is_logged_and_tolerated(tmp):
             taken = daemon.wait_more(20_000)["source"]["board"]
             equal((taken["transfers"], taken["transfer_bytes"]), (4, 65536), "transfers")
             board.memory(None)
-            daemon.wait_for(lambda s: s["source"]["board"]["transfers"] == 16, "all transfers are back")
+            daemon.wait_for(lambda s: s["source"]["board"]["transfers"] == 16, "16 transfers are in use again")
             daemon.end(wanted=0)
         daemon.check(board, gaps={})
         assert daemon.logged("only 4 transfers of 65536 bytes", "usbfs_memory_mb", "docs/usb.md"), daemon.log
@@ -644,7 +644,7 @@ def test_lack_of_usbfs_memory_is_logged_and_retried(tmp):
         board.memory(100)
         board.plug()
         with Recorder(tmp, board) as daemon:
-            status = daemon.wait_for(lambda s: s["source"]["board"]["last_error"], "it can't submit")
+            status = daemon.wait_for(lambda s: s["source"]["board"]["last_error"], "the failure to submit")
             assert "usbfs_memory_mb" in status["source"]["board"]["last_error"], status
             board.memory(None)
             daemon.wait_more()

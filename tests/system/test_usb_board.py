@@ -85,7 +85,7 @@ def test_the_kernels_memory_for_transfers_is_limited(tmp):
         check_stream(tmp, board, figures)
         figures = board.read_bare("-n", 5, "-t", 0.3)
         assert figures["transfers"] <= 4, figures
-        equal(board.state()["memory"], 0, "memory left in use")
+        equal(board.state()["memory"], 0, "memory still in use")
 
 
 def test_a_board_is_replugged_in_mid_stream(tmp):

@@ -30,7 +30,7 @@ TORN = {"crc", "sequence"}
 # a log line; the exit code.
 FAULTS = {
     "stall": (["stall"], "stalls", 1, {"transfer": 1}, TORN, ["endpoint stalled"], 4),
-    "stall again and again": (["stall"] * 3, "stalls", 3, {"transfer": 3}, TORN, ["endpoint stalled"], 4),
+    "repeated stalls": (["stall"] * 3, "stalls", 3, {"transfer": 3}, TORN, ["endpoint stalled"], 4),
     "overflow": (["overflow 1000"], "overflows", 1, {"transfer": 1}, TORN, ["overflow", "lost"], 4),
     "overflow of a packet": (["overflow 1"], "overflows", 1, {"transfer": 1}, TORN, ["overflow"], 4),
     "protocol error": (["protocol-error"], "errors", 1, {"transfer": 1}, TORN, ["transfer failed"], 4),
@@ -83,9 +83,9 @@ def test_persistent_faults_reset_the_board(tmp):
                 errors += 16
                 for _ in range(16):
                     board.command("protocol-error")
-                daemon.wait_for(lambda s: s["source"]["board"]["errors"] == errors, "all have arrived")
+                daemon.wait_for(lambda s: s["source"]["board"]["errors"] == errors, "all samples have arrived")
                 daemon.wait_more(20_000)
-            assert daemon.board["restarts"], "it is reset"
+            assert daemon.board["restarts"], "the board is reset"
             equal((daemon.board["errors"], daemon.board["unplugs"]), (errors, 0), "errors")
             daemon.end(wanted=4)
         recorded = daemon.check(board, given_up=2048 * errors)
@@ -100,7 +100,7 @@ def replug(daemon, board, **options):
     plugs = daemon.board["plugs"]
     board.unplug(**options)
     board.plug()
-    daemon.wait_for(lambda s: s["source"]["board"]["plugs"] > plugs, "it is back")
+    daemon.wait_for(lambda s: s["source"]["board"]["plugs"] > plugs, "the board is plugged in")
 
 
 def test_a_storm_of_faults_is_accounted_for_to_the_sample(tmp):
@@ -143,15 +143,15 @@ def test_data_in_flight_at_an_unplug_precedes_the_gap(tmp):
         equal((causes.count("unplugged"), set(causes) <= {"unplugged", "crc"}), (60, True), f"gaps; {causes}")
 
 
-# ---- time-outs, silence
+# ---- timeouts, silence
 
 
-def test_a_transfer_that_hangs_is_cancelled_at_its_time_out(tmp):
+def test_a_transfer_that_hangs_is_cancelled_at_its_timeout(tmp):
     with Board(BOARD) as board:
         with Recorder(tmp, board, settings="transfer_timeout=50ms") as daemon:
             daemon.wait_more(1000)
             board.command("timeout 1000")
-            daemon.wait_for(lambda s: s["source"]["board"]["timeouts"], "a time-out")
+            daemon.wait_for(lambda s: s["source"]["board"]["timeouts"], "a timeout")
             daemon.wait_more(20_000)
             daemon.end(wanted=0)
         daemon.check(board, gaps={})
@@ -161,7 +161,7 @@ def test_data_of_a_timed_out_transfer_is_recorded(tmp):
     with Board(BOARD) as board:
         board.discard_data(1024)
         with Recorder(tmp, board, settings="transfer_timeout=3ms") as daemon:
-            daemon.wait_for(lambda s: s["source"]["board"]["timeouts"] > 100, "time-outs")
+            daemon.wait_for(lambda s: s["source"]["board"]["timeouts"] > 100, "timeouts")
             daemon.wait_more(20_000)
             daemon.end(wanted=0)
         daemon.check(board, gaps={})
@@ -169,11 +169,11 @@ def test_data_of_a_timed_out_transfer_is_recorded(tmp):
 
 def test_silence_and_its_end_are_logged(tmp):
     with Board(BOARD) as board:
-        # Longer than a machine may stall.
+        # Longer than any pause of a busy machine.
         with Recorder(tmp, board, settings="silence=2s") as daemon:
             daemon.wait_more()
             board.command("freeze")
-            daemon.wait_for(lambda s: s["source"]["board"]["silences"] == 1, "it is silent")
+            daemon.wait_for(lambda s: s["source"]["board"]["silences"] == 1, "the board is silent")
             time.sleep(4.5)
             equal((daemon.board["silences"], daemon.board["restarts"]), (1, 0), "silences are counted once")
             board.command("thaw")
@@ -203,7 +203,7 @@ def test_a_silent_board_is_reset_if_configured(tmp):
         with Recorder(tmp, board, settings="silence=1s,silence_action=restart") as daemon:
             daemon.wait_more()
             board.command("freeze")
-            daemon.wait_for(lambda s: s["source"]["board"]["restarts"] >= 2, "it is reset")
+            daemon.wait_for(lambda s: s["source"]["board"]["restarts"] >= 2, "the board is reset")
             board.command("thaw")
             daemon.wait_more(20_000)
             daemon.end(wanted=4)
@@ -221,7 +221,7 @@ def test_a_loss_too_large_for_a_header_is_in_the_counters(tmp):
         with Recorder(tmp, board) as daemon:
             daemon.wait_more()
             board.command("lose 10000000000")
-            daemon.wait_for(lambda s: s["counts"]["board_lost"] >= 0xFFFFFFFF, "that many or more")
+            daemon.wait_for(lambda s: s["counts"]["board_lost"] >= 0xFFFFFFFF, "at least 2^32 - 1 lost samples")
             daemon.wait_more()
             daemon.end(wanted=4)
         equal(daemon.final["counts"]["board_lost"], 10_000_000_000, daemon.log)
@@ -234,7 +234,7 @@ def test_a_loss_that_no_frame_reported_is_recorded_at_the_end(tmp):
             daemon.wait_more()
             board.command("rate 1")
             board.command("lose 5")
-            daemon.wait_for(lambda s: s["counts"]["board_lost"] == 5, "a loss is told")
+            daemon.wait_for(lambda s: s["counts"]["board_lost"] == 5, "a loss is reported")
             board.command("freeze")
             board.command("lose 50")
             daemon.end(wanted=4)
@@ -323,9 +323,9 @@ def test_a_device_that_is_not_a_board_is_reported():
             done = run(BUSCAPD, "--list-boards", env={**os.environ, **board.env})
             assert done.returncode == 5 and why.encode() in done.stdout, (done.returncode, done.stdout, done.stderr)
             with Recorder(tmp, board) as daemon:
-                status = daemon.wait_for(lambda s: s["source"]["board"]["last_error"], "it is rejected")
+                status = daemon.wait_for(lambda s: s["source"]["board"]["last_error"], "the board is rejected")
                 assert why in status["source"]["board"]["last_error"], status
-                equal((status["state"], board.state()["opens"]), ("waiting", 0), "it isn't opened")
+                equal((status["state"], board.state()["opens"]), ("waiting", 0), "the board isn't opened")
                 board.unplug()
                 board.command("lie none")
                 board.plug()

@@ -21,7 +21,7 @@ def record(tmp, board, form):
     with Recorder(tmp, board, *argv, settings=f"protocol={form}") as daemon:
         daemon.wait_more(SAMPLES)
         board.unplug()
-        wait_until(lambda: daemon.status()["state"] == "waiting", "it waits")
+        wait_until(lambda: daemon.status()["state"] == "waiting", "the daemon waits")
         board.plug()
         daemon.wait_more(SAMPLES)
         board.command("stall")

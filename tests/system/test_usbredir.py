@@ -45,7 +45,7 @@ class Guest:
 
     def __init__(self, board, caps=QEMU_CAPS, says_hello=True):
         self.socket = socket.socket(socket.AF_UNIX)
-        self.socket.connect(str(board.path))  # blocks while others wait; with a time-out it would fail
+        self.socket.connect(str(board.path))  # blocks while others wait; with a timeout it would fail
         self.socket.settimeout(TIMEOUT_S)
         self.caps = caps
         self.host_caps = None
@@ -242,7 +242,7 @@ class Frames:
                 equal(bytes(stream[end - 4 : end]), crc, f"the frame at {self.at}")
             if self.sequence is not None:
                 equal(sequence, (self.sequence + 1) % (1 << 32), "the sequence")
-            assert not self.is_last, "a frame behind the last"
+            assert not self.is_last, "a frame after the last"
             self.sequence, self.is_last = sequence, bool(flags & 8)
             self.frames += 1
             self.samples += n
@@ -271,7 +271,7 @@ def volume(mib):
 # ---- the device
 
 
-def test_the_guest_is_told_the_descriptors(tmp):
+def test_the_guest_receives_the_descriptors(tmp):
     with Board(tmp, "--serial", "BC-7") as board, Guest(board) as guest:
         equal(board.query("state"), "connected")
         equal(sorted(guest.host_caps), [CAP_VERSION, CAP_PACKET_SIZE, CAP_LONG_IDS, CAP_LONG_BULK])
@@ -290,7 +290,7 @@ def test_the_guest_is_told_the_descriptors(tmp):
         equal(guest.packet_sizes[17], 512)
         serial = guest.descriptor(3, device[16])
         equal(serial[2:].decode("utf-16-le"), "BC-7")
-        equal(guest.control(0x80, 6, 0x2200, 0, 255)[0], STALL, "a descriptor that is none")
+        equal(guest.control(0x80, 6, 0x2200, 0, 255)[0], STALL, "a string index out of range")
         status, answer = guest.control(0xC1, GET_INFO, length=64)
         equal((status, len(answer), answer[:4]), (SUCCESS, 64, b"\1\0\0\0"), "GET_INFO")
         equal(answer[32:].rstrip(b"\0"), b"BC-7")
@@ -441,7 +441,7 @@ def test_a_guest_without_capabilities_is_served(tmp):
         equal(len(guest.device), 2, "no device version")
         guest.configure()
         guest.start()
-        guest.stream_until(has_bytes(volume(1)), size=65024)  # lengths have 16 bits here
+        guest.stream_until(has_bytes(volume(1)), size=65024)  # this packet type has 16-bit lengths
         guest.stop(size=65024)
         equal(Frames(guest.stream).samples, board.sent()["samples"])
 
@@ -484,7 +484,7 @@ def test_transfers_cancelled_on_their_way_are_counted(tmp):
         expected = {"transfers": 2, "bytes": len(last[2]) + len(taken[1][2])}
         wait_until(lambda: json.loads(board.query("crossed")) == expected, "it is counted")
         board.command("unplug")
-        equal(json.loads(board.query("crossed")), expected, "the connection is over")
+        equal(json.loads(board.query("crossed")), expected, "after the connection")
 
 
 def test_a_reset_or_a_new_configuration_cancels_what_is_held(tmp):
@@ -601,7 +601,7 @@ def test_an_unplug_closes_the_socket_and_a_plug_accepts_the_next_guest(tmp):
                 equal(board.read_answer(), "ok")
                 equal(board.query("state"), "unplugged")
                 total += len(guest.stream)
-                equal(board.sent()["bytes"], total, "what was sent was delivered")
+                equal(board.sent()["bytes"], total, "all sent bytes were delivered")
             assert board.query("unplug").startswith("error: ")
             with Guest(board, says_hello=False) as waiting:
                 # As QEMU does when it retries every second: there is no answer before the plug.
@@ -615,7 +615,7 @@ def test_an_unplug_closes_the_socket_and_a_plug_accepts_the_next_guest(tmp):
             board.command("send 1000")
             guest.start()
             guest.stream_until(has_bytes(8000))
-            equal(Frames(guest.stream).lost, 0, "nothing of before the unplug")
+            equal(Frames(guest.stream).lost, 0, "nothing from before the unplug")
 
 
 def test_the_stream_of_each_connection_is_kept(tmp):
@@ -634,7 +634,7 @@ def test_the_stream_of_each_connection_is_kept(tmp):
         assert not (tmp / "kept.3").exists()
     with Board(tmp, "--keep", tmp / "no" / "such") as board:
         Guest(board, says_hello=False)
-        equal(board.process.wait(TIMEOUT_S), 1, "the exit code where it can't keep anything")
+        equal(board.process.wait(TIMEOUT_S), 1, "the exit code if --keep can't write")
 
 
 def test_a_machine_that_is_switched_off_is_an_unplug(tmp):
@@ -645,7 +645,7 @@ def test_a_machine_that_is_switched_off_is_an_unplug(tmp):
                 guest.configure()
                 guest.start()
                 guest.stream_until(has_bytes(100000))
-            wait_until(lambda: board.query("state") == "waiting", "it is seen")
+            wait_until(lambda: board.query("state") == "waiting", "the connection is accepted")
         equal(board.sent()["plugs"], plugs + 2, "the first one was plugged in from the start")
 
 
@@ -671,7 +671,7 @@ def long_packet(kind, header=b"", data=b"", length=None):
 
 
 BROKEN = {
-    "nothing that is usbredir": b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    "not usbredir at all": b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
     "a huge hello": struct.pack("<III", HELLO, 0x7FFFFFFF, 0) + bytes(100000),
     "a short hello": struct.pack("<III", HELLO, 10, 0) + bytes(10),
     "a second hello": hello() + long_packet(HELLO, bytes(68)),
@@ -683,7 +683,7 @@ BROKEN = {
     "a short header": hello() + long_packet(SET_CONFIGURATION),
     "a long header": hello() + long_packet(SET_CONFIGURATION, bytes(2)),
     "data with an IN transfer": hello() + long_packet(BULK, struct.pack("<BBHIH", ENDPOINT, 0, 4, 0, 0), b"data"),
-    "less data than said": hello() + long_packet(CONTROL, struct.pack("<4B3H", 0, 9, 0x41, 0, 0, 0, 8), b"data"),
+    "less data than announced": hello() + long_packet(CONTROL, struct.pack("<4B3H", 0, 9, 0x41, 0, 0, 0, 8), b"data"),
     "a filter": hello() + long_packet(FILTER, b"", b"0x03,-1,-1,-1,0\0"),
     "a filter's rejection": hello() + long_packet(FILTER_REJECT),
     "an acknowledgement": hello() + long_packet(DISCONNECT_ACK),
@@ -773,7 +773,7 @@ def test_a_guest_that_never_reads_does_not_use_up_memory(tmp):
             guest.start()
             before = board.memory_kib()
             given = flood(guest, data * 1000)
-            assert given < 100 << 20, f"{what}: {given} bytes were taken"
+            assert given < 100 << 20, f"{what}: {given} bytes were accepted"
             equal(board.query("state"), "connected", what)
             if not harness.is_sanitized():
                 assert board.memory_kib() - before < 64 << 10, f"{what}: {before} and {board.memory_kib()} KiB"
@@ -784,7 +784,7 @@ def test_an_unplug_does_not_wait_for_a_guest_that_never_reads(tmp):
         guest.configure()
         guest.start()
         guest.submit(8, size=4 << 20)
-        wait_until(lambda: board.sent()["bytes"] > 0, "the first is on its way")
+        wait_until(lambda: board.sent()["bytes"] > 0, "the first transfer is in transit")
         board.command("unplug")
         guest.ends()
 
@@ -847,7 +847,7 @@ def test_a_socket_in_use_is_kept_and_a_stale_one_is_replaced(tmp):
             guest.configure()
         board.process.kill()
         board.process.wait()
-    equal(board.path.exists(), True, "left over")
+    equal(board.path.exists(), True, "unread answers")
     with Board(tmp) as board:
         with Guest(board) as guest:
             guest.configure()

@@ -71,7 +71,7 @@ def test_a_filter_keeps_matching_records_with_their_ticks_and_every_gap(tmp):
     equal(kept, wanted)
     equal(counts["dropped"]["filtered"], len(references(whole)) - len(references(kept)))
     assert 0 < len(references(kept)) < len(references(whole))
-    assert len(kept) - len(references(kept)) > 10, "gaps are among them"
+    assert len(kept) - len(references(kept)) > 10, "the records include gaps"
 
 
 def losses(rows):
@@ -130,13 +130,13 @@ def test_a_port_starts_and_stops_recordings(tmp):
                 "--set", "trigger roi.when=port=43", "--set", "trigger roi.action=toggle",
                 socket=tmp / "s") as daemon:
         daemon.wait_ready()
-        harness.wait_until(lambda: daemon.status()["counts"]["received"] >= 400000, "the bus is over")
-        harness.wait_until(lambda: daemon.status()["counts"]["in_flight"] == 0, "all is written")
+        harness.wait_until(lambda: daemon.status()["counts"]["received"] >= 400000, "the bus has ended")
+        harness.wait_until(lambda: daemon.status()["counts"]["in_flight"] == 0, "all records are written")
         counts = daemon.status()["counts"]
         equal(daemon.stop(), 0)
     harness.check_counts({"counts": counts})
-    told = [line for line in daemon.err.decode().splitlines() if "trigger roi: matched" in line]
-    assert told and all(line.endswith(("matched outside a recording: start", ": stop")) for line in told), told
+    lines = [line for line in daemon.err.decode().splitlines() if "trigger roi: matched" in line]
+    assert lines and all(line.endswith(("matched outside a recording: start", ": stop")) for line in lines), lines
     recordings = {}
     for path in harness.segments(tmp / "live"):
         recordings.setdefault(path.name[:-len("-00000.byu.lz4")], []).append(path)
@@ -146,7 +146,7 @@ def test_a_port_starts_and_stops_recordings(tmp):
         kept = references(rows)
         first, last = place[kept[0]], place[kept[-1]]
         equal(kept, whole[first:last + 1])
-        assert first in hits, "it begins with a hit"
+        assert first in hits, "it starts with a match"
         equal(rows[0], ("trigger", "roi"))
         after = [n for n in hits if n > first]
         if after:
@@ -160,11 +160,11 @@ def test_a_reload_changes_filters_and_triggers_immediately(tmp):
     with Daemon("-c", config, "--source", "sim:rate=200k,seed=5", "-o", tmp / "live",
                 socket=tmp / "s") as daemon:
         daemon.wait_ready()
-        harness.wait_until(lambda: daemon.status()["counts"]["written"] > 0, "something is written")
+        harness.wait_until(lambda: daemon.status()["counts"]["written"] > 0, "records are written")
         config.write_text("[filter]\nkeep = type=read\n[trigger all]\nwhen = proc=0\naction = mark\nholdoff = 1ms\n")
         daemon.process.send_signal(signal.SIGHUP)
         before = daemon.status()["counts"]["received"]
-        harness.wait_until(lambda: daemon.status()["counts"]["received"] > before + 200000, "it goes on")
+        harness.wait_until(lambda: daemon.status()["counts"]["received"] > before + 200000, "the daemon continues")
         equal(daemon.status()["triggers"], 1)
         equal(daemon.stop(), 0)
     rows = rows_of(harness.segments(tmp / "live"))

@@ -30,7 +30,8 @@ TEST_RIG(frames_are_whole_for_every_transfer_size)
 		start(rig);
 		for (rig->room = packets[i]; rig->room <= 70000; rig->room += packets[i]) {
 			transfers(rig, 1);
-			assert_int_equal(rig->bytes, rig->room); /* at rate max there is more */
+			assert_int_equal(
+				rig->bytes, rig->room); /* at rate max there is always more data */
 		}
 		rig->room = packets[i];
 		stop_and_check(rig);

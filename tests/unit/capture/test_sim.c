@@ -235,7 +235,8 @@ TEST(frames_are_numbered_from_zero_and_have_the_requested_samples)
 	bc_sim_close(sim);
 }
 
-/* The bytes are a promise: changing these numbers changes every simulated recording. */
+/* The bytes must not change: other values here would mean that every simulated recording changes.
+ */
 TEST(bytes_are_the_same_on_every_machine)
 {
 	static const uint64_t hashes[] = {0, UINT64_C(0x015E6C3386053F11),
@@ -687,8 +688,7 @@ static void fill_real_column(struct column *column)
 		path = "../shared/data/byu/pentium2-slice.tr";
 	FILE *file = fopen(path, "rb");
 	if (file == NULL) {
-		print_message(
-			"skipped: %s is not there, BC_TEST_PENTIUM2_TRACE may name it\n", path);
+		print_message("skipped: %s does not exist; set BC_TEST_PENTIUM2_TRACE\n", path);
 		return;
 	}
 	uint8_t *records = malloc((size_t)MANY * BC_RECORD_BYTES);

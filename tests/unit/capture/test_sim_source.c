@@ -63,7 +63,8 @@ static void assert_whole(const struct source_run *run, const struct stream *stre
 	assert_int_equal(run->damages, 0);
 }
 
-/* Counts the frames that end the stream, and all samples; is it a prefix of the whole stream? */
+/* Counts the frames that end the stream, and all samples. Checks that it is a prefix of the whole
+ * stream. */
 static uint64_t count_samples(const struct source_run *run, unsigned *lasts)
 {
 	uint64_t samples = 0;

@@ -26,7 +26,7 @@ TEST(a_line_has_bytes_share_rate_and_time_left)
 	check(5000, 5000, SECOND, "5.00 kB of 5.00 kB (100 %), 5.00 kB/s, 0:01 left");
 }
 
-TEST(without_a_total_it_has_bytes_and_rate)
+TEST(without_a_total_the_line_has_bytes_and_rate)
 {
 	check(25000000, 0, 10 * SECOND, "25.0 MB, 2.50 MB/s");
 	/* A file that grows while it is being read. */

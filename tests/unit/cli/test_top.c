@@ -123,7 +123,7 @@ static void look(struct fixture *f, json_t *status, json_t *mix)
 	json_decref(mix);
 }
 
-/* A quarter of an hour, one look a second. */
+/* A quarter of an hour, with one update per second. */
 static void run_on(struct fixture *f)
 {
 	for (unsigned second = 1; second <= 900; second++) {
@@ -161,7 +161,7 @@ static void check_has(struct fixture *f, const char *wanted)
 	char *text = page_text(f);
 
 	if (strstr(text, wanted) == NULL)
-		fail_msg("\"%s\" is wanted in\n%s", wanted, text);
+		fail_msg("\"%s\" is missing from\n%s", wanted, text);
 	free(text);
 }
 
@@ -170,13 +170,14 @@ static void check_lacks(struct fixture *f, const char *unwanted)
 	char *text = page_text(f);
 
 	if (strstr(text, unwanted) != NULL)
-		fail_msg("\"%s\" is not wanted in\n%s", unwanted, text);
+		fail_msg("unexpected \"%s\" in\n%s", unwanted, text);
 	free(text);
 }
 
 /* ---- the layout */
 
-/* Numbers with what belongs to them: "12,345", "10.6", "0x00001000", "20:07:03". */
+/* Returns the length of a number with its separators and letters: "12,345", "10.6", "0x00001000",
+ * "20:07:03". */
 static size_t number_length(const char *p)
 {
 	size_t n = 0;
@@ -187,7 +188,7 @@ static size_t number_length(const char *p)
 	return n;
 }
 
-/* The numbers of texts, each once. */
+/* A set of numbers, as strings. */
 struct numbers {
 	char texts[4000][64];
 	size_t count;
@@ -201,7 +202,7 @@ static bool has_number(const struct numbers *numbers, const char *p, size_t n)
 	return false;
 }
 
-/* The next number at or behind p, of *n characters; NULL: there is none. */
+/* Returns the first number at or after p, of *n characters, or NULL if there is none. */
 static const char *next_number(const char *p, size_t *n)
 {
 	for (; *p != '\0'; p += *n != 0 ? *n : 1) {
@@ -224,8 +225,7 @@ static void add_numbers(struct numbers *numbers, const char *text)
 	}
 }
 
-/* Every number of the text stands as it is in a page that has room for all, or is cut with the
- * sign. */
+/* Checks that every number of the text is one of `all`, or is followed by the truncation sign. */
 static void check_numbers(const char *text, const struct numbers *all, const char *sign)
 {
 	size_t n = 0;
@@ -275,14 +275,15 @@ TEST_F(no_page_is_wider_or_higher_than_it_may_be)
 	f->view.is_utf8 = true;
 	f->view.is_screen = false;
 	check_each_size(f, 3);
-	bc_top_state_away(f->state, "nobody is there");
+	bc_top_state_away(f->state, "no such file");
 	f->view.is_screen = true;
 	f->view.is_paused = true;
 	f->now.ns += 100 * SECOND_NS;
 	check_each_size(f, 3);
 }
 
-/* What may stand on a page of any size: pages with room, which differ in the span of the graphs. */
+/* Returns the numbers that may be on a page of any size: those of large pages, which differ in the
+ * span of the graphs. */
 static struct numbers *all_numbers(struct fixture *f)
 {
 	struct numbers *all = calloc(1, sizeof(*all));
@@ -292,7 +293,8 @@ static struct numbers *all_numbers(struct fixture *f)
 	f->view.height = HEIGHTS;
 	for (f->view.width = 18; f->view.width <= WIDTHS; f->view.width++) {
 		char *page = page_text(f);
-		/* Of narrow pages only the heading of the graphs, which is whole or not there. */
+		/* From narrow pages take only the heading of the graphs, which is whole or missing.
+		 */
 		char *span = strstr(page, " last ");
 		char *end = span != NULL ? strstr(span, " s each\n") : NULL;
 		if (f->view.width >= 210)
@@ -331,7 +333,7 @@ TEST_F(no_number_is_cut_without_a_sign)
 	}
 }
 
-TEST_F(what_matters_most_is_there_as_long_as_there_is_a_line)
+TEST_F(the_most_important_lines_are_kept_at_any_height)
 {
 	run_on(f);
 	f->view.height = 1;
@@ -348,9 +350,9 @@ TEST_F(what_matters_most_is_there_as_long_as_there_is_a_line)
 	check_has(f, "q quit");
 }
 
-/* ---- what stands on it */
+/* ---- the contents */
 
-TEST_F(a_screen_of_80_by_24_shows_all_that_is_asked_for)
+TEST_F(a_screen_of_80_by_24_shows_all_sections)
 {
 	static const char *const wanted[] = {"buscap top  recording", "usb, clock 66.7 MHz",
 		"streaming, 1209:0001 BC-00427", "20261120T194302Z-ab12cd", "1.23 G records",
@@ -396,7 +398,7 @@ TEST_F(the_order_of_tables_is_by_share_or_by_name)
 	free(text);
 }
 
-TEST_F(a_bus_that_has_gone_quiet_shows_what_was_before)
+TEST_F(an_idle_bus_shows_the_counts_since_the_start)
 {
 	run_on(f);
 	for (unsigned i = 0; i < 12; i++) {
@@ -409,7 +411,7 @@ TEST_F(a_bus_that_has_gone_quiet_shows_what_was_before)
 	check_has(f, "<0.1 %");
 }
 
-TEST_F(losses_are_reported_as_they_come)
+TEST_F(losses_are_shown_with_their_age_and_cause)
 {
 	f->view.height = 40;
 	look(f, parse("{\"state\":\"recording\",\"counts\":{\"received\":1},\"uptime_seconds\":1}"),
@@ -430,7 +432,7 @@ TEST_F(losses_are_reported_as_they_come)
 	check_has(f, "lost/s              1");
 	f->now.ns += 65 * SECOND_NS;
 	check_has(f, "last 1 min 5 s ago");
-	/* The daemon starts over: these are not its losses. */
+	/* The daemon has restarted: the earlier losses do not count. */
 	look(f,
 		parse("{\"state\":\"idle\",\"counts\":{\"received\":0,\"dropped\":{\"disk\":5}},"
 		      "\"uptime_seconds\":1}"),
@@ -446,7 +448,7 @@ TEST_F(an_absent_daemon_is_reported_with_its_time)
 	f->now.ns += 23 * SECOND_NS;
 	check_has(f, "no daemon");
 	check_has(f, "(23 s), trying again\nconnection refused\n");
-	check_has(f, "4.00 M"); /* as it was */
+	check_has(f, "4.00 M"); /* the last rate */
 	f->view.height = 10;
 	check_has(f, "(23 s), trying again, connection refused\n");
 	look(f, full_status(1000, 7000000, 10), full_mix(1000));
@@ -454,7 +456,7 @@ TEST_F(an_absent_daemon_is_reported_with_its_time)
 	check_has(f, "7.00 M");
 }
 
-TEST_F(texts_of_others_cannot_leave_their_place)
+TEST_F(untrusted_text_is_escaped_and_stays_in_its_place)
 {
 	look(f,
 		parse("{\"state\":\"recording\\u001b[2J\",\"counts\":{},\"source\":{\"kind\":"
@@ -475,7 +477,7 @@ TEST_F(texts_of_others_cannot_leave_their_place)
 	check_each_size(f, 3);
 }
 
-/* Any object with a state and counts, whatever else in it is missing or of another type. */
+/* Any object with a state and counts, even if other members are missing or of another type. */
 TEST_F(a_status_with_any_member_missing_is_shown)
 {
 	json_t *whole = full_status(5, 10, 0);
@@ -578,8 +580,8 @@ TEST_F(one_lost_sample_is_seen_in_ten_minutes)
 	assert_non_null(strchr(line, '#'));
 }
 
-/* Looks that come late, twice in a second, or not at all. */
-TEST_F(seconds_without_a_look_are_blank_but_jitter_is_none)
+/* Updates that are late, twice in a second, or missing. */
+TEST_F(seconds_without_an_update_are_blank_but_jitter_is_ignored)
 {
 	char line[BC_TOP_LINE_BYTES];
 	double highest;
@@ -588,9 +590,9 @@ TEST_F(seconds_without_a_look_are_blank_but_jitter_is_none)
 	f->view.is_utf8 = false;
 	for (unsigned i = 0; i < 10; i++)
 		look_rate(f, 1, 0);
-	f->now.ns += 1002000000; /* a second number is passed over */
+	f->now.ns += 1002000000; /* a second without an update */
 	look_rate(f, 1, 0);
-	f->now.ns -= SECOND_NS; /* twice in one */
+	f->now.ns -= SECOND_NS; /* two updates in one second */
 	look_rate(f, 1, 3);
 	graph_line(f, BC_TOP_SAMPLES, 240, &highest, line);
 	assert_non_null(strstr(line, " #############"));
@@ -600,7 +602,7 @@ TEST_F(seconds_without_a_look_are_blank_but_jitter_is_none)
 	look_rate(f, 1, 3);
 	graph_line(f, BC_TOP_SAMPLES, 240, &highest, line);
 	assert_non_null(strstr(line, "#                    #"));
-	/* Hours later nothing of that is left, though it lies at the same places. */
+	/* Hours later these values are gone, although their slots are the same. */
 	f->now.ns += 4 * BC_TOP_SECONDS * SECOND_NS;
 	graph_line(f, BC_TOP_SAMPLES, 240, &highest, line);
 	assert_string_equal(line, "");
@@ -608,7 +610,7 @@ TEST_F(seconds_without_a_look_are_blank_but_jitter_is_none)
 
 /* ---- the grid */
 
-TEST_F(a_grid_takes_any_place_and_any_room)
+TEST_F(a_grid_accepts_any_position_and_size)
 {
 	struct dice dice = {.state = 7};
 	static const char *const texts[] = {"", "x", "12345", "\u2588\u2588", "\u4e2d\u6587\u5b57",
@@ -635,7 +637,7 @@ TEST_F(a_grid_takes_any_place_and_any_room)
 	}
 }
 
-TEST_F(a_text_that_is_cut_ends_in_the_sign)
+TEST_F(truncated_text_ends_in_the_sign)
 {
 	struct bc_top_grid grid;
 	char line[BC_TOP_LINE_BYTES];

@@ -179,7 +179,7 @@ TEST_F(a_name_without_a_time_has_no_start)
 	assert_member(r, "metadata", "{}");
 }
 
-TEST_F(of_too_many_recordings_the_newest_are_listed)
+TEST_F(only_the_newest_of_too_many_recordings_are_listed)
 {
 	char name[80];
 

@@ -85,7 +85,7 @@ static void open_hook(struct fixture *f, const char *command, uint64_t timeout_n
 	assert_int_equal(bc_hook_open(&f->hook, &options), 0);
 }
 
-/* Writes a script to the directory, which it knows as $D. Returns its path. */
+/* Writes a script to the directory, which is $D in the script. Returns its path. */
 static const char *script(struct fixture *f, const char *name, const char *text)
 {
 	char whole[2048];

@@ -10,7 +10,7 @@ TEST_THREADS;
 #define SECOND UINT64_C(1000000000)
 #define WEEK   (7 * 24 * 3600 * SECOND)
 
-/* The number of lines that a fault causes which occurs every `step` for `time`. *reported is the
+/* Returns how many lines a fault causes that occurs every `step` for `time`. *reported is the
  * number of occurrences that these lines account for. */
 static unsigned lines_of(uint64_t step, uint64_t time, uint64_t *reported)
 {
@@ -90,7 +90,7 @@ TEST(after_a_quiet_period_lines_are_logged_in_full_again)
 }
 
 /* For a week, from 100 per second to one per hour; the summaries account for every one. */
-TEST(a_fault_for_a_week_causes_some_hundreds_of_lines)
+TEST(a_fault_for_a_week_causes_a_few_hundred_lines)
 {
 	static const uint64_t steps[] = {SECOND / 100, SECOND / 4, SECOND, 5 * SECOND, 7 * SECOND,
 		14 * SECOND, 15 * SECOND, 16 * SECOND, 20 * SECOND, 31 * SECOND, 59 * SECOND,

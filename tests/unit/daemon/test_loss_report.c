@@ -47,7 +47,7 @@ TEST_F(losses_are_reported_at_start_and_end_with_totals)
 	assert_string_equal(end_listening(&f->ear),
 		"buscapd: warning: samples lost: 7 (buffer full) in the last 1.0 s; the recording "
 		"continues, with a gap at each place\n"
-		"buscapd: no more samples lost: the loss was 1 (disk stuck), 12 (buffer full), 2 "
+		"buscapd: samples no longer lost; total loss: 1 (disk stuck), 12 (buffer full), 2 "
 		"(board overflow) in 12.0 s\n");
 }
 

@@ -7,7 +7,7 @@
 #include "formats/base/utf8.h"
 #include "tests/support/test.h"
 
-/* A status with all members set, and texts that need escaping. */
+/* A status with all members set, and strings that need escaping. */
 struct fixture {
 	struct bc_board board;
 	struct bc_recording_info recording;

@@ -179,7 +179,7 @@ TEST_F(every_position_of_a_block_has_the_same_chance)
 	for (unsigned proc = 0; proc < 256; proc++) {
 		char name[8];
 		snprintf(name, sizeof(name), "%u", proc);
-		/* The four positions are mostly sampled together; the limit is six standard
+		/* The four positions are usually sampled together; the limit is six standard
 		 * deviations of their common count. */
 		assert_true(fabs((double)member(mix, "procs", name) - expected) <
 			    6 * 4 * sqrt(expected / 4));
@@ -250,7 +250,7 @@ TEST_F(the_true_count_of_a_page_is_within_its_bounds)
 
 	assert_non_null(truth);
 	for (unsigned block = 0; block < BLOCKS; block++) {
-		/* Mostly one of the pages that are hot at this time. */
+		/* Usually one of the pages that are hot at this time. */
 		uint32_t hot = block / 20000 * 99 + dice_below(&f->dice, 60);
 		uint32_t page = block % 3 != 0 ? hot : dice_below(&f->dice, PAGES);
 		truth[page] += BC_PAGE_SAMPLER_SAMPLES;
@@ -352,7 +352,7 @@ TEST_F(a_page_that_is_hot_now_overtakes_an_earlier_one)
 	check_page(f, 1, 1, 25 * 64);
 }
 
-/* Months in steps of any length. Time that stands still or goes backwards changes nothing. */
+/* Months in steps of any length. A clock that stops or goes backwards changes nothing. */
 TEST_F(weights_never_overflow_and_old_counts_end)
 {
 	static const uint64_t steps_s[] = {1, 0, 10, 59, 600, 639, 641, 86400, 1000000};

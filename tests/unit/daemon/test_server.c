@@ -947,7 +947,7 @@ TEST_F(closing_the_server_closes_every_stream_once)
 		if (i % 3 == 2)
 			rig_run(&f->rig, 3);
 	}
-	/* And one that was not sent yet. */
+	/* The same for a request that was not sent yet. */
 	int late = rig_connect(&f->rig);
 	rig_send_text(&f->rig, late, "GET /late HTTP/1.0\r\n\r\n");
 	RIG_UNTIL(&f->rig, f->receiver.late_count == 1);

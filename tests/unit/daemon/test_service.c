@@ -145,7 +145,7 @@ TEST_F(the_status_of_a_recording_is_one_line)
 	f->report.recording_bytes = 12345678901;
 	f->report.file[0] = '\0';
 	assert_text(f, false, "recording " REC ": 99.9 k samples/s, 12.3 GB written, 321 lost");
-	/* The writer is still at another recording. */
+	/* The writer is still writing another recording. */
 	f->report.recording_tag = 8;
 	assert_text(f, false, "recording " REC ": 99.9 k samples/s, 0 B written, 321 lost");
 }
@@ -409,7 +409,7 @@ TEST_F(a_hanging_thread_stops_the_pings)
 	assert_int_equal(lines_logged(f, "\n"), 2);
 	assert_int_equal(
 		lines_timed(f, "the writer continues after ", 50, " s; the watchdog", began_ns), 1);
-	/* And somebody else hangs. */
+	/* Another thread hangs. */
 	worker.since_ns = bc_now_ns() - 70 * S;
 	assert_string_equal(feed(f, &worker, 60 * S), "");
 	assert_int_equal(

@@ -55,7 +55,7 @@ TEST(the_oldest_operation_of_several_threads_is_kept)
 	assert_false(bc_thread_health_poll(&threads[2], &longest));
 	assert_false(bc_thread_health_poll(&threads[0], &longest));
 	assert_string_equal(longest.what, "first");
-	/* After another operation, it is not the oldest any more. */
+	/* After another operation, it is no longer the oldest. */
 	usleep(1000);
 	bc_thread_health_start(&threads[1], "third", "");
 	longest.since_ns = 0;

@@ -21,7 +21,7 @@ struct row {
 	uint32_t epoch;
 	bool has_gap;
 	bool has_board;
-	bool has_text_trigger; /* a trigger with a text, which is not the board's */
+	bool has_text_trigger; /* a trigger with text, which is not the board's */
 };
 
 struct model_match {

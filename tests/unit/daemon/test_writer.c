@@ -225,7 +225,7 @@ TEST_F(a_segment_deleted_by_a_rule_is_no_longer_named)
 	}
 	assert_string_equal(stats.file, "");
 	assert_int_equal(faccessat(f->dir.fd, sealed->file, F_OK, 0), -1);
-	/* The recording counts its records all the same. */
+	/* The recording still counts its records. */
 	assert_int_equal(stats.recording_records, RECORDS);
 	write_chunk(f, 0, LAST | EMPTY, 0);
 	const struct bc_writer_notice *ended = wait_notices(f, 3)->next->next;

@@ -212,7 +212,7 @@ TEST(an_empty_trace_is_only_a_last_frame)
 	printed_free(&out);
 }
 
-/* The header of the first frame of two samples, which says how many it has. */
+/* The header of the first frame of two samples, which has their number. */
 static struct bc_bcp1_header first_of_two(struct bc_entry a, struct bc_entry b)
 {
 	struct bc_entry entries[] = {a, b};
@@ -310,8 +310,8 @@ TEST(a_gap_keeps_its_number_and_losses_are_counted)
 		struct bc_event gap;
 		uint64_t board;    /* number of lost samples read back */
 		bool is_exact;     /* of that number */
-		bool has_board;    /* whether the board's gap is there */
-		bool has_sequence; /* whether there is a gap of unknown length */
+		bool has_board;    /* the board's gap was read back */
+		bool has_sequence; /* a gap of unknown length was read back */
 		unsigned lost;
 	} rows[] = {
 		{{.cause = BC_GAP_BOARD, .exact = true, .value = 7}, 7, true, true, false, 0},

@@ -359,7 +359,7 @@ TEST(a_real_trace_is_printed_unchanged)
 	size_t macro_ops = 0;
 
 	if (file == NULL) {
-		print_message("skipped: %s is not there\n", REAL_TRACE);
+		print_message("skipped: %s does not exist\n", REAL_TRACE);
 		skip();
 	}
 	char *text = calloc(1, 1 << 20);

@@ -265,18 +265,18 @@ TEST(every_kind_is_kept_converted_or_counted_in_every_target)
 			assert_int_equal(bc_entry_traits(&entry), trait);
 			struct converted converted = convert(
 				(enum bc_format)format, false, &entry, 1);
-			bool stands = (holds & trait) != 0;
-			if (is_fetch && !stands && (holds & BC_CAN_FETCH) == 0 &&
+			bool is_kept = (holds & trait) != 0;
+			if (is_fetch && !is_kept && (holds & BC_CAN_FETCH) == 0 &&
 				(holds & BC_CAN_REFERENCE) != 0) {
 				/* It has loads and stores, but no fetches. */
 				assert_int_equal(converted.count, 0);
 				assert_lost(&converted, trait, BC_CAN_FETCH, 1);
 				continue;
 			}
-			bool becomes = !stands && is_fetch && (holds & BC_CAN_REFERENCE) != 0;
-			assert_int_equal(converted.count, stands || becomes);
+			bool becomes = !is_kept && is_fetch && (holds & BC_CAN_REFERENCE) != 0;
+			assert_int_equal(converted.count, is_kept || becomes);
 			assert_lost(
-				&converted, becomes ? trait : 0, stands || becomes ? 0 : trait, 1);
+				&converted, becomes ? trait : 0, is_kept || becomes ? 0 : trait, 1);
 		}
 	}
 }

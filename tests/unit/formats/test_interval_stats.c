@@ -67,7 +67,7 @@ TEST(an_interval_across_a_break_or_clocks_is_unknown)
 	bc_interval_stats_tick(&c, 10);
 	bc_interval_stats_tick(&c, 12);
 	bc_interval_stats_break(&c);
-	bc_interval_stats_tick(&c, 900); /* not an idle time: something is missing */
+	bc_interval_stats_tick(&c, 900); /* not an idle time: references are missing */
 	bc_interval_stats_tick(&c, 901);
 	bc_interval_stats_start(&c);
 	bc_interval_stats_tick(&c, 5);

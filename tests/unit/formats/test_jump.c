@@ -51,7 +51,7 @@ static bool find(struct rows *r, const struct bc_align_time *time, struct bc_jum
 	return has_found || has_any;
 }
 
-TEST(what_is_left_out_is_found_at_any_length)
+TEST(an_omission_of_any_length_is_found)
 {
 	for (size_t n = 1; n < ITEMS - 20; n += 13) {
 		struct rows r = rows_of(2, 0);
@@ -71,7 +71,7 @@ TEST(what_is_left_out_is_found_at_any_length)
 	}
 }
 
-TEST(among_what_is_alike_the_clock_says_which)
+TEST(the_clock_decides_between_equal_items)
 {
 	for (size_t n = 1; n < ITEMS - 20; n += 13) {
 		struct rows r = rows_of(1, 10);
@@ -90,7 +90,7 @@ TEST(among_what_is_alike_the_clock_says_which)
 	}
 }
 
-TEST(what_is_replaced_is_found_at_any_length)
+TEST(a_replacement_of_any_length_is_found)
 {
 	for (size_t n = 1; n < 1000; n += 7) {
 		for (size_t m = n; m <= 2 * n; m += n) {
@@ -124,7 +124,7 @@ TEST(a_good_way_is_kept)
 	assert_memory_equal(&best, &before, sizeof(best));
 }
 
-TEST(of_two_ways_one_is_better_at_most)
+TEST(at_most_one_of_two_ways_is_better)
 {
 	struct dice dice = {.state = 8};
 

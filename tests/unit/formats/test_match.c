@@ -62,7 +62,8 @@ struct reported {
 	uint64_t stop_at; /* number of differences after which to stop; 0: never */
 };
 
-/* Everything must be reported once and in order, and no more may be read ahead than permitted. */
+/* Everything must be reported once and in order, and at most the permitted number of entries may be
+ * read ahead. */
 static void check_order(struct reported *t, const struct bc_entry *a, size_t a_count,
 	const struct bc_entry *b, size_t b_count, bool is_strict)
 {
@@ -284,7 +285,7 @@ static unsigned stride(unsigned n)
 	return getenv("BUSCAP_LONG") != NULL ? 1 : n;
 }
 
-TEST_WITH(rows, r, short_rows_differ_by_no_more_than_they_must)
+TEST_WITH(rows, r, short_rows_have_the_minimum_of_differences)
 {
 	struct bc_match_options options = plain;
 
@@ -309,7 +310,7 @@ TEST_WITH(rows, r, short_rows_differ_by_no_more_than_they_must)
 	}
 }
 
-TEST_WITH(rows, r, the_same_is_the_same_however_it_is_read)
+TEST_WITH(rows, r, equal_rows_have_no_differences_however_they_are_read)
 {
 	make_a(r, 1000, true);
 	make_b(r, 0, 0, 0, 0);
@@ -356,7 +357,7 @@ static void one_difference(struct rows *r, size_t at, size_t out, size_t in)
 	}
 }
 
-TEST_WITH(rows, r, what_was_inserted_is_one_difference_wherever_it_stands)
+TEST_WITH(rows, r, an_insertion_is_one_difference_at_any_position)
 {
 
 	for (size_t i = 0; i < PLACES; i++)
@@ -364,7 +365,7 @@ TEST_WITH(rows, r, what_was_inserted_is_one_difference_wherever_it_stands)
 			one_difference(r, places[i], 0, counts[c]);
 }
 
-TEST_WITH(rows, r, what_was_changed_is_one_difference_wherever_it_stands)
+TEST_WITH(rows, r, a_change_is_one_difference_at_any_position)
 {
 
 	for (size_t i = 0; i < PLACES; i++)
@@ -374,7 +375,7 @@ TEST_WITH(rows, r, what_was_changed_is_one_difference_wherever_it_stands)
 
 /* In a loop, an omission cannot be distinguished from one round more or less, so its position is
  * not known. This row therefore has no loops. */
-TEST_WITH(rows, r, what_was_left_out_is_one_difference_wherever_it_stood)
+TEST_WITH(rows, r, an_omission_is_one_difference_at_any_position)
 {
 
 	for (size_t i = 0; i < PLACES; i++) {
@@ -595,7 +596,7 @@ TEST_WITH(rows, r, one_poll_more_is_reported_by_its_time)
 	}
 }
 
-TEST_WITH(rows, r, a_clock_that_starts_elsewhere_matters_only_if_it_is_to)
+TEST_WITH(rows, r, a_clock_offset_is_a_difference_only_if_absolute_times_are_compared)
 {
 	struct bc_match_options relative = timed;
 
@@ -635,7 +636,7 @@ static void swap(struct rows *r, size_t i, size_t k, uint64_t apart)
 	number(r);
 }
 
-TEST_WITH(rows, r, order_within_the_window_is_no_difference)
+TEST_WITH(rows, r, order_within_the_window_is_not_a_difference)
 {
 	struct bc_match_options options = timed;
 
@@ -666,7 +667,7 @@ TEST_WITH(rows, r, order_without_times_is_a_difference)
 	assert_int_equal(r->reported.differences, 0);
 }
 
-TEST_WITH(rows, r, a_change_among_what_is_reordered_is_that_change)
+TEST_WITH(rows, r, a_change_among_reordered_entries_is_one_change)
 {
 	for (size_t at = 55; at < 70; at++) {
 		swap(r, 60, 61, 0);
@@ -711,7 +712,7 @@ TEST_WITH(rows, r, rows_with_nothing_in_common_are_one_difference)
 	assert_true(r->reported.lost != 0);
 }
 
-TEST_WITH(rows, r, edits_at_random_are_reported_and_rows_found_again)
+TEST_WITH(rows, r, random_edits_are_reported_and_the_rows_resynchronized)
 {
 	struct dice dice = {.state = 4711};
 

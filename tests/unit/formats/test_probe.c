@@ -251,8 +251,7 @@ TEST(the_real_trace_is_byu)
 		path = "../shared/data/byu/pentium2-slice.tr";
 	FILE *file = fopen(path, "rb");
 	if (file == NULL) {
-		print_message(
-			"skipped: %s is not there, BC_TEST_PENTIUM2_TRACE may name it\n", path);
+		print_message("skipped: %s does not exist; set BC_TEST_PENTIUM2_TRACE\n", path);
 		return;
 	}
 	struct trace trace = {.bytes = malloc(1 << 20)};
@@ -344,8 +343,8 @@ TEST(noise_has_no_format)
 		assert_int_equal(probe.format, BC_FORMAT_UNKNOWN);
 		assert_non_null(strstr(probe.err, "no known format"));
 	}
-	for (int i = 0; i < 2000;
-		i++) { /* few bytes may fit a format by chance, but there must be an answer */
+	for (int i = 0; i < 2000; i++) { /* a few bytes may fit a format by chance, but there must
+					    be a format or a reason */
 		size_t n = dice_below(&dice, 100);
 		dice_fill(&dice, bytes, n);
 		probe_whole(bytes, n);
@@ -364,8 +363,8 @@ TEST(text_has_no_format)
 		probe_whole((const uint8_t *)bytes, sizeof(bytes)).format, BC_FORMAT_UNKNOWN);
 }
 
-/* Damaged LZ4, and LZ4 of something other than a trace, must have an answer, too. */
-TEST(every_flipped_byte_of_compressed_noise_has_an_answer)
+/* Damaged LZ4, and LZ4 of something other than a trace, must give a format or a reason, too. */
+TEST(every_flipped_byte_of_compressed_noise_gives_a_format_or_a_reason)
 {
 	struct dice dice = {.state = 43};
 	uint8_t noise[700];

@@ -30,7 +30,7 @@ static uint64_t look(const uint64_t *row, size_t from, size_t end, const uint64_
 	return 0;
 }
 
-TEST(a_stretch_is_found_where_it_stands_last)
+TEST(a_stretch_is_found_at_its_last_position)
 {
 	uint64_t row[ITEMS];
 	struct bc_recur recur;
@@ -52,7 +52,7 @@ TEST(a_stretch_is_found_where_it_stands_last)
 	bc_recur_free(&recur);
 }
 
-TEST(too_few_items_are_no_stretch)
+TEST(too_few_items_are_not_a_stretch)
 {
 	uint64_t row[BC_RECUR_ITEMS] = {0};
 	struct bc_recur recur;

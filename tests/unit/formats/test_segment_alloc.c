@@ -146,7 +146,7 @@ static void fail_in_turn(struct fixture *f, int (*work)(struct fixture *f), int 
 			return;
 		}
 		if (!check(rc))
-			fail_msg("allocation %ld fails: it comes to %d", n, rc);
+			fail_msg("allocation %ld failed: result %d", n, rc);
 	}
 }
 

@@ -54,7 +54,7 @@ static uint8_t *write_header(const struct bc_segment_header *h, size_t *frame_by
 	return frame;
 }
 
-/* A header frame with any text and a valid hash. */
+/* Returns a header frame with this text and a valid hash. */
 static uint8_t *frame_of(const char *text, size_t *bytes)
 {
 	size_t length = strlen(text);

@@ -19,7 +19,7 @@ static char *file_read(const char *path, size_t *n)
 	char *bytes;
 
 	if (file == NULL) {
-		print_message("skipped: %s is not there\n", path);
+		print_message("skipped: %s does not exist\n", path);
 		skip();
 	}
 	assert_int_equal(fseek(file, 0, SEEK_END), 0);
@@ -195,8 +195,9 @@ TEST(events_match_those_of_arms_parser)
 		i += count;
 	}
 	assert_false(reference_next(&at, &r));
-	print_message("  | of %u lines agree: %u instructions, %u accesses, %u register writes; %u "
-		      "registers unknown there, %u lines kept that are text there, %u nothing\n",
+	print_message(
+		"  | %u lines agree: %u instructions, %u accesses, %u register writes; %u "
+		"registers unknown to Arm's parser, %u kept lines are text for it, %u nothing\n",
 		a.lines, a.instructions, a.references, a.registers, a.unknown, a.texts, a.silent);
 	assert_int_equal(a.lines, 179);
 	assert_int_equal(a.instructions, 36);
@@ -232,8 +233,9 @@ static void check_fields(const char *path, unsigned lines, unsigned modelled)
 		kinds[e->kind]++;
 		same++;
 	}
-	print_message("  | %s: of %u lines %u are the same from their fields: %u instructions, %u "
-		      "accesses, %u register writes\n",
+	print_message(
+		"  | %s: %u lines, %u printed unchanged from their fields: %u instructions, %u "
+		"accesses, %u register writes\n",
 		strrchr(path, '/') + 1, lines, same, kinds[BC_ENTRY_INSTRUCTION],
 		kinds[BC_ENTRY_REFERENCE], kinds[BC_ENTRY_REGISTER]);
 	assert_int_equal(same, modelled);

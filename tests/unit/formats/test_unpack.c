@@ -185,7 +185,7 @@ TEST_F(output_before_damage_is_good)
 	for (size_t i = 0; i < PACKINGS; i++) {
 		size_t at = f->bytes[i] * 9 / 10;
 		memcpy(packed, f->packed[i], f->bytes[i]);
-		/* Nothing of it can be decoded, so there is no wrong output either. */
+		/* Nothing can be decoded, so there is no wrong output either. */
 		memset(packed + at, 0xFF, f->bytes[i] - at);
 		struct bc_unpacker *u = bc_unpack_open(packings[i]);
 		uint8_t *out = malloc(PLAIN);

@@ -49,7 +49,7 @@ TEST(controls_and_invisible_formatting_characters_are_unsafe)
 	assert_false(bc_utf8_is_unsafe(' ') || bc_utf8_is_unsafe(0xA0));
 }
 
-/* All texts of two bytes. */
+/* All strings of two bytes. */
 TEST(repaired_text_is_utf8_and_valid_parts_are_unchanged)
 {
 	char text[3] = "";

@@ -1,5 +1,5 @@
 /* The USB source when kernel calls fail: every call of every kind, one at a time or all from one
- * on. It streams in the end or logs the error, and ends when it is stopped. */
+ * on. The source eventually streams or logs the error, and ends when it is stopped. */
 #include <errno.h>
 
 #include "tests/support/test.h"
@@ -104,7 +104,7 @@ TEST_RUN(every_call_that_keeps_failing_is_reported)
 	usb_run_close(run);
 }
 
-/* It can also be stopped and closed meanwhile. */
+/* The source can also be stopped and closed while calls fail. */
 TEST_RUN(a_source_whose_calls_fail_can_still_be_stopped)
 {
 	for (enum usbfs_call call = 0; call < USBFS_CALLS; call++) {

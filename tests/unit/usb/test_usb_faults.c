@@ -256,7 +256,7 @@ TEST_RUN(a_loss_of_power_is_an_unplug_once_the_hub_has_noticed)
 	usb_run_close(run);
 }
 
-/* Time-outs and cancelled transfers */
+/* Timeouts and cancelled transfers */
 
 TEST_RUN(a_transfer_that_times_out_delivers_its_data)
 {
@@ -299,8 +299,8 @@ TEST_RUN(transfers_that_always_time_out_lose_nothing)
 
 TEST_RUN(cancelled_transfers_deliver_their_data)
 {
-	/* Not after a stall: once it is cleared, nothing is cancelled any more. So at the end,
-	 * with a board that does not know STOP. */
+	/* Not after a stall: once it is cleared, nothing is cancelled. This also applies at the
+	 * end, with a board that does not know STOP. */
 	for (unsigned count = 1; count <= 16; count += 5) {
 		usb_run_board(run, 1000000);
 		usb_run_plug(run);

@@ -461,7 +461,8 @@ TEST_RUN(the_wait_for_a_board_ends_as_configured)
 	usb_run_start(run);
 	usb_run_until(run, run->ends == 1);
 	assert_int_equal(run->status, -ENODEV);
-	if (usb_run_logged(run, "can't open device")) /* on a slow machine not yet */
+	if (usb_run_logged(
+		    run, "can't open device")) /* a slow machine may not have logged it yet */
 		assert_non_null(strstr(run->what, "not usable within"));
 
 	/* It streams in time (a slow machine needs longer): the source does not end. */

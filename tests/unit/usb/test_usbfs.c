@@ -1,5 +1,5 @@
-/* The simulated USB (tests/board/usbfs.h) with only libusb above it. Documents in small what a
- * reader has to expect from libusb and usbfs. */
+/* The simulated USB (tests/board/usbfs.h) with only libusb above it. Shows in small examples what a
+ * reader must expect from libusb and usbfs. */
 #include <poll.h>
 
 #include "tests/support/test.h"
@@ -222,7 +222,7 @@ TEST_DESK(a_protocol_error_is_an_error)
 	desk_close(desk);
 }
 
-/* The host has no time-outs: libusb cancels a transfer that makes no progress; it then carries the
+/* The host has no timeouts: libusb cancels a transfer that makes no progress; it then carries the
  * data received so far. */
 TEST_DESK(a_transfer_that_times_out_carries_its_data)
 {
@@ -265,7 +265,7 @@ TEST_DESK(cancelled_transfers_may_carry_data)
 	assert_int_equal(reader_start(r, desk->handle, 0), 0);
 	desk_poll(desk);
 	assert_int_equal(usbfs_in_flight(), TRANSFERS);
-	/* Set behind usbfs's back; the next discard finds it. */
+	/* Sent without usbfs's knowledge; the next discard finds the data. */
 	usbfs_discard_with(512, 3);
 	assert_true(board_command(desk->board, "send 1000", answer, now_ns()));
 	r->is_ending = true;
