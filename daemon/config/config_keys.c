@@ -172,7 +172,7 @@ static bool read_sealed_command(READER)
 static bool read_sampling(READER)
 {
 	(void)key;
-	return bc_sampling_read(field, value, err, errlen);
+	return bc_sampling_parse(field, value, err, errlen);
 }
 
 static bool read_workers(READER)
@@ -196,7 +196,7 @@ static bool read_reserve(READER)
 static bool read_metrics_listen(READER)
 {
 	(void)key;
-	return bc_loopback_read(field, value, err, errlen);
+	return bc_loopback_parse(field, value, err, errlen);
 }
 
 static bool read_log_level(READER)

@@ -421,7 +421,7 @@ bool bc_sampling_parse(struct bc_sampling *sampling, const char *text, char *err
 	}
 	if (slash == NULL || (size_t)(slash - text) >= sizeof(width))
 		return fail(err, errlen, "must be all, or WIDTH/PERIOD such as 10ms/1s");
-	snprintf(width, sizeof(width), "%.*p", (int)(slash - text), text);
+	snprintf(width, sizeof(width), "%.*s", (int)(slash - text), text);
 	if (!bc_time_read(&read.width_ns, width) || !bc_time_read(&read.period_ns, slash + 1) ||
 		read.width_ns == 0 || read.width_ns > read.period_ns)
 		return fail(err, errlen,
