@@ -94,28 +94,28 @@ static bool take_status(struct top *top, const json_t *status)
 /* What is on the bus. A daemon that can't tell it is not away for that. */
 static void ask_mix(struct top *top)
 {
-	struct bc_answer answer;
-	enum bc_exit code = bc_client_call(top->client, "GET", "/v1/mix", NULL, &answer);
+	struct bc_response response;
+	enum bc_exit code = bc_client_call(top->client, "GET", "/v1/mix", NULL, &response);
 
 	struct bc_top_now at = now();
 	if (code != BC_EXIT_UNREACHABLE)
-		bc_top_state_mix(top->state, code == BC_EXIT_OK ? answer.json : NULL, &at);
-	bc_answer_free(&answer);
+		bc_top_state_mix(top->state, code == BC_EXIT_OK ? response.json : NULL, &at);
+	bc_response_free(&response);
 }
 
 static enum bc_exit ask_status(struct top *top)
 {
-	struct bc_answer answer;
-	enum bc_exit code = bc_client_call(top->client, "GET", "/v1/status", NULL, &answer);
+	struct bc_response response;
+	enum bc_exit code = bc_client_call(top->client, "GET", "/v1/status", NULL, &response);
 	const char *err = bc_client_error(top->client);
 
-	if (code == BC_EXIT_OK && !take_status(top, answer.json)) {
+	if (code == BC_EXIT_OK && !take_status(top, response.json)) {
 		code = BC_EXIT_FAILED;
 		err = "what answers there is no buscapd";
 	}
 	if (code != BC_EXIT_OK)
 		bc_top_state_away(top->state, err);
-	bc_answer_free(&answer);
+	bc_response_free(&response);
 	return code;
 }
 

@@ -14,7 +14,7 @@ struct bc_top_fact bc_top_fact_start(struct bc_top_grid *grid, unsigned x, unsig
 #define MORE_WIDTH 2u
 
 /* Puts it behind the last phrase that leaves room for it, or at the end of the first. */
-static void say_more(struct bc_top_fact *fact)
+static void write_more(struct bc_top_fact *fact)
 {
 	fact->is_full = true;
 	if (fact->end < fact->sign + MORE_WIDTH) {
@@ -48,7 +48,7 @@ void bc_top_print(struct bc_top_fact *fact, enum bc_top_style style, const char 
 	unsigned columns = between + bc_top_columns(fact->grid, text);
 	/* The last phrase may take the place of the sign, which then isn't needed. */
 	if (columns > room || fact->end - fact->sign < MORE_WIDTH) {
-		say_more(fact);
+		write_more(fact);
 		return;
 	}
 	bc_top_write(fact->grid, fact->x, fact->y, room, BC_TOP_PLAIN, fact->separator);
@@ -74,7 +74,7 @@ static enum bc_top_style style_of(enum bc_tone tone)
 	return styles[tone];
 }
 
-static void say_phrase(void *context, enum bc_tone tone, const char *phrase)
+static void write_phrase(void *context, enum bc_tone tone, const char *phrase)
 {
 	bc_top_print(context, style_of(tone), "%s", phrase);
 }
@@ -83,11 +83,11 @@ void bc_top_fact_draw(struct bc_top_grid *grid, unsigned x, unsigned y, enum bc_
 	const struct bc_top_state *state, const struct bc_top_now *now)
 {
 	struct bc_top_fact fact = bc_top_fact_start(grid, x, y, grid->width);
-	const struct bc_status_writer writer = {.say = say_phrase,
+	const struct bc_status_writer writer = {.write = write_phrase,
 		.context = &fact,
 		.is_brief = true,
 		.now = now->wall,
 		.lost_s_ago = state->lost_ns != 0 ? (double)(now->ns - state->lost_ns) / 1e9 : -1};
 
-	bc_status_say(&state->status, line, &writer);
+	bc_status_write_line(&state->status, line, &writer);
 }

@@ -115,14 +115,14 @@ static unsigned lines_of(const struct page *page, enum item item)
 	case ITEM_AWAY:
 		return !page->state->is_away ? 0 : page->view->height < AWAY_SCREEN ? 1 : 2;
 	case ITEM_BOARD:
-		return is_known && s->board.is_there;
+		return is_known && s->board.is_present;
 	case ITEM_RECORDING:
 	case ITEM_AMOUNTS:
-		return is_known && (s->recording.is_there || item == ITEM_AMOUNTS);
+		return is_known && (s->recording.is_present || item == ITEM_AMOUNTS);
 	case ITEM_REPLAY:
 		return is_known && s->replay[0] != '\0';
 	case ITEM_FLIGHT:
-		return is_known && s->flight.is_there;
+		return is_known && s->flight.is_present;
 	case ITEM_LEFT_OUT:
 		return is_known && !is_low && has_left_out(s);
 	case ITEM_MORE:
