@@ -227,8 +227,8 @@ class Api:
 
 
 class Stream:
-    """A stream of objects, for a with block. The block starts when the response's head has arrived, so the stream contains
-    all later events."""
+    """A stream of objects, for a with block. The block starts when the response's head has arrived, so the stream
+    contains all later events."""
 
     def __init__(self, socket, path, name):
         self.name = name

@@ -4,9 +4,9 @@
         ...
         daemon.requests     # [("GET", "/v1/status", None), ...], with bodies as objects
 
-A response is an object (status 200), a pair of status and object, a Stream, bytes (sent as they are, then the connection
-is closed), or a function of the request's body that returns one of these. "*" matches all other requests, which otherwise
-get 404.
+A response is an object (status 200), a pair of status and object, a Stream, bytes (sent unchanged, then the connection
+is closed), or a function of the request's body that returns one of these. "*" matches all other requests; without it
+they get 404.
 """
 
 import json

@@ -74,8 +74,8 @@ class Bus:
 
 
 class FakeDaemon:
-    """Serves the data of a Bus on a Unix socket. paths: the paths it serves; others get 404. more: events sent after each
-    status."""
+    """Serves the data of a Bus on a Unix socket. paths: the paths it serves; others get 404. more: events sent after
+    each status."""
 
     def __init__(self, socket_path, bus, paths=("/v1/status", "/v1/mix", "/v1/events"), more=()):
         self.path = str(socket_path)

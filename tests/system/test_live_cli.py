@@ -1,5 +1,5 @@
-"""The commands of buscap that use the daemon: their requests, output and exit codes, against a daemon that is good, broken
-or hostile (tests/support/mock_daemon.py)."""
+"""The commands of buscap that use the daemon: requests, output and exit codes, with a daemon that is good, broken or
+hostile (tests/support/mock_daemon.py)."""
 
 import copy
 import json
@@ -186,7 +186,7 @@ def one_line(err, *words):
         assert str(word) in err, f"{word!r} is not in {err!r}"
 
 
-def check_request(directory, argv, method, path, body, answer, text=None, code=0):
+def check(directory, argv, method, path, body, answer, text=None, code=0):
     """Checks the request that a command sends and what it prints for the response."""
     where = directory / "s"
     with MockDaemon(where, {f"{method} {path}": answer}) as daemon:
@@ -355,7 +355,7 @@ def test_a_proxy_in_the_environment_is_not_used(tmp):
 
 
 def test_status_is_a_page(tmp):
-    check_request(tmp, ("status",), "GET", "/v1/status", None, STATUS, STATUS_TEXT)
+    check(tmp, ("status",), "GET", "/v1/status", None, STATUS, STATUS_TEXT)
 
 
 def test_status_without_problems_is_short(tmp):
@@ -366,7 +366,7 @@ def test_status_without_problems_is_short(tmp):
     calm["disk"].update(time_left_seconds=None, last_error=None)
     calm.update(state="idle", mode="on-demand", recording=None, replay=None, flight=None, triggers=0,
                 sealed={"segments": 0, "commands_waiting": 0, "commands_failed": 0})
-    check_request(tmp, ("status",), "GET", "/v1/status", None, calm, """\
+    check(tmp, ("status",), "GET", "/v1/status", None, calm, """\
 buscapd 0.1.0: idle, mode on-demand, up 2 h 13 min
   source     sim
   recording  none
@@ -381,7 +381,7 @@ buscapd 0.1.0: idle, mode on-demand, up 2 h 13 min
 def test_status_of_a_full_disk_shows_zero_minutes_left(tmp):
     full = copy.deepcopy(STATUS)
     full["disk"]["time_left_seconds"] = 0
-    check_request(tmp, ("status",), "GET", "/v1/status", None, full, STATUS_TEXT.replace(
+    check(tmp, ("status",), "GET", "/v1/status", None, full, STATUS_TEXT.replace(
         "37.1 hours left", "0 minutes left"))
 
 
@@ -389,13 +389,13 @@ def test_status_says_when_the_number_of_lost_samples_is_unknown(tmp):
     unsure = copy.deepcopy(STATUS)
     unsure["counts"].update(board_lost=0, gaps=1)
     unsure["counts"]["dropped"].update(buffer=0, disk=0)
-    out, _ = check_request(tmp, ("status",), "GET", "/v1/status", None, unsure)
+    out, _ = check(tmp, ("status",), "GET", "/v1/status", None, unsure)
     assert "  lost       unknown number of samples, 1 gap, " in out, out
 
 
 def test_status_as_json_is_the_unchanged_object(tmp):
     text = b'{ "b": 1.50,"a":9223372036854775807, "state":"idle", "s":"\xc3\xa4\\u001b" }'
-    check_request(tmp, ("status", "--json"), "GET", "/v1/status", None, response(200, text + b"\n"), text.decode() + "\n")
+    check(tmp, ("status", "--json"), "GET", "/v1/status", None, response(200, text + b"\n"), text.decode() + "\n")
 
 
 def test_watching_without_a_terminal_appends(tmp):
@@ -450,8 +450,8 @@ def test_watching_on_a_terminal_redraws_in_place(tmp):
 
 
 def test_record_start_sends_all_options(tmp):
-    check_request(tmp, ("record", "start"), "POST", "/v1/recordings", {}, (201, {"recording": RECORDING}), RECORDING_TEXT)
-    check_request(tmp, ("record", "start", "--label", "boot", "--note", "run=7", "--note", "a=b=c", "--limit", "duration:10s",
+    check(tmp, ("record", "start"), "POST", "/v1/recordings", {}, (201, {"recording": RECORDING}), RECORDING_TEXT)
+    check(tmp, ("record", "start", "--label", "boot", "--note", "run=7", "--note", "a=b=c", "--limit", "duration:10s",
                "--limit", "records:1000000", "--limit", "filesize:64M", "--pre", "5s", "--trigger",
                "end:stop:type=write addr=e1", "--trigger", "q:mark:idle 5s", "--json"),
          "POST", "/v1/recordings",
@@ -467,7 +467,7 @@ def test_record_stop_shows_the_finished_recording(tmp):
     text = RECORDING_TEXT.replace(": in progress", ": complete").replace(
         "  segments", "  ended       2026-11-20T09:16:00Z\n  reason      stopped on request\n  segments").replace(
         "  lost        0", "  lost        1,234")
-    check_request(tmp, ("record", "stop"), "DELETE", "/v1/recordings/current", None, {"recording": ended}, text)
+    check(tmp, ("record", "stop"), "DELETE", "/v1/recordings/current", None, {"recording": ended}, text)
 
 
 def test_record_list_is_a_table(tmp):
@@ -475,100 +475,100 @@ def test_record_list_is_a_table(tmp):
                "state": "torn", "segments": 1, "records": None, "bytes": 12, "lost": None, "metadata": {}, "path": None,
                "reason": None}
     rows = {"recordings": [RECORDING, unknown]}
-    check_request(tmp, ("record", "list"), "GET", "/v1/recordings", None, rows, """\
+    check(tmp, ("record", "list"), "GET", "/v1/recordings", None, rows, """\
 ID                            STATE      STARTED (UTC)        SEGMENTS            RECORDS   ON DISK  LABEL
 20261120T091500Z-3f9a2c-boot  recording  2026-11-20T09:15:00         3         61,203,456   98.3 MB  boot
 20261119T000000Z-000000       torn       2026-11-19T00:00:00         1                  -      12 B  -
 """)
-    check_request(tmp, ("record", "list"), "GET", "/v1/recordings", None, {"recordings": []}, "no recordings\n")
-    out, _ = check_request(tmp, ("record", "list"), "GET", "/v1/recordings", None, {**rows, "omitted": 1234})
+    check(tmp, ("record", "list"), "GET", "/v1/recordings", None, {"recordings": []}, "no recordings\n")
+    out, _ = check(tmp, ("record", "list"), "GET", "/v1/recordings", None, {**rows, "omitted": 1234})
     assert out.startswith("# 1,234 older recordings not shown\nID "), out
-    out, _ = check_request(tmp, ("record", "show", unknown["id"]), "GET", "/v1/recordings", None, rows)
+    out, _ = check(tmp, ("record", "show", unknown["id"]), "GET", "/v1/recordings", None, rows)
     assert out.startswith("recording 20261119T000000Z-000000: torn\n") and "records" not in out, out
-    out, _ = check_request(tmp, ("record", "show", unknown["id"], "--json"), "GET", "/v1/recordings", None, rows)
+    out, _ = check(tmp, ("record", "show", unknown["id"], "--json"), "GET", "/v1/recordings", None, rows)
     equal(json.loads(out), {"recording": unknown})
-    _, err = check_request(tmp, ("record", "show", "x"), "GET", "/v1/recordings", None, rows, "", code=1)
+    _, err = check(tmp, ("record", "show", "x"), "GET", "/v1/recordings", None, rows, "", code=1)
     one_line(err, "recording x: not found; see buscap record list")
-    _, err = check_request(tmp, ("record", "show", "x"), "GET", "/v1/recordings", None, {**rows, "omitted": 1234}, "", code=1)
+    _, err = check(tmp, ("record", "show", "x"), "GET", "/v1/recordings", None, {**rows, "omitted": 1234}, "", code=1)
     one_line(err, "recording x: not found; 1234 older recordings are not listed", "buscap info")
-    check_request(tmp, ("record", "show"), "GET", "/v1/recordings/current", None, {"recording": RECORDING}, RECORDING_TEXT)
+    check(tmp, ("record", "show"), "GET", "/v1/recordings/current", None, {"recording": RECORDING}, RECORDING_TEXT)
 
 
 def test_record_note_rotate_and_snapshot_show_the_recording(tmp):
     good = {"recording": RECORDING}
-    check_request(tmp, ("record", "note", "run=7", "b="), "PATCH", "/v1/recordings/current", {"metadata": {"run": "7", "b": ""}},
+    check(tmp, ("record", "note", "run=7", "b="), "PATCH", "/v1/recordings/current", {"metadata": {"run": "7", "b": ""}},
          good, RECORDING_TEXT)
-    check_request(tmp, ("rotate",), "POST", "/v1/rotate", {}, good,
+    check(tmp, ("rotate",), "POST", "/v1/rotate", {}, good,
          f"recording {RECORDING['id']}: the next record starts a new segment\n")
-    check_request(tmp, ("snapshot",), "POST", "/v1/snapshot", {}, (201, good), RECORDING_TEXT)
-    check_request(tmp, ("snapshot", "--pre", "5s", "--post", "1s", "--label", "x", "--note", "a=b"), "POST", "/v1/snapshot",
+    check(tmp, ("snapshot",), "POST", "/v1/snapshot", {}, (201, good), RECORDING_TEXT)
+    check(tmp, ("snapshot", "--pre", "5s", "--post", "1s", "--label", "x", "--note", "a=b"), "POST", "/v1/snapshot",
          {"pre": "5s", "post": "1s", "label": "x", "metadata": {"a": "b"}}, (201, good))
-    check_request(tmp, ("snapshot", "--go-on", "--go-on"), "POST", "/v1/snapshot", {"until_stopped": True}, (201, good))
+    check(tmp, ("snapshot", "--go-on", "--go-on"), "POST", "/v1/snapshot", {"until_stopped": True}, (201, good))
 
 
 def test_a_recording_that_has_just_started_shows_no_amounts(tmp):
     started = {**RECORDING, "segments": 0, "records": 0, "bytes": 0, "path": None}
     text = "".join(line for line in RECORDING_TEXT.splitlines(True)
                    if line.split()[0] not in ("segments", "records", "on", "lost", "newest"))
-    check_request(tmp, ("record", "start"), "POST", "/v1/recordings", {}, (201, {"recording": started}), text)
-    out, _ = check_request(tmp, ("record", "stop"), "DELETE", "/v1/recordings/current", None,
+    check(tmp, ("record", "start"), "POST", "/v1/recordings", {}, (201, {"recording": started}), text)
+    out, _ = check(tmp, ("record", "stop"), "DELETE", "/v1/recordings/current", None,
                   {"recording": {**started, "state": "complete", "ended": RECORDING["started"], "reason": "limit"}})
     assert "  records     0\n" in out and "  reason      limit reached\n" in out, out
 
 
 def test_mark_joins_its_words(tmp):
     mark = {"mark": {"text": "the relay clicked", "record": 9007199254740992, "tick": 40, "epoch": 1}}
-    check_request(tmp, ("mark", "the relay", "clicked"), "POST", "/v1/marks", {"text": "the relay clicked"}, (201, mark),
+    check(tmp, ("mark", "the relay", "clicked"), "POST", "/v1/marks", {"text": "the relay clicked"}, (201, mark),
          "mark before record 9007199254740992, tick 40 of epoch 1\n")
     mark["mark"]["record"] = None
-    check_request(tmp, ("mark", "x"), "POST", "/v1/marks", {"text": "x"}, (201, mark),
+    check(tmp, ("mark", "x"), "POST", "/v1/marks", {"text": "x"}, (201, mark),
          "mark in the flight recorder, tick 40 of epoch 1\n")
-    check_request(tmp, ("mark", "--json", "--", "-x \"\n"), "POST", "/v1/marks", {"text": "-x \"\n"}, (201, mark),
+    check(tmp, ("mark", "--json", "--", "-x \"\n"), "POST", "/v1/marks", {"text": "-x \"\n"}, (201, mark),
          json.dumps(mark) + "\n")
 
 
 def test_triggers_are_listed_added_and_removed(tmp):
     head = "NAME              ACTION         FIRED      MISSED  FROM           WHEN\n"
     row = "roi               mark              12           0  request        port=e0, holdoff 0.5 s, text begin\n"
-    check_request(tmp, ("trigger", "list"), "GET", "/v1/triggers", None, {"triggers": [TRIGGER, TRIGGER]}, head + row + row)
-    check_request(tmp, ("trigger", "list"), "GET", "/v1/triggers", None, {"triggers": []}, "no triggers\n")
+    check(tmp, ("trigger", "list"), "GET", "/v1/triggers", None, {"triggers": [TRIGGER, TRIGGER]}, head + row + row)
+    check(tmp, ("trigger", "list"), "GET", "/v1/triggers", None, {"triggers": []}, "no triggers\n")
     long = {**TRIGGER, "name": "a" * 32, "text": "a" * 32, "holdoff": None}
     for answer in ({"triggers": [TRIGGER, long]}, {"trigger": long}):
         argv, method = (("list",), "GET") if "triggers" in answer else (("add", long["name"], "mark", "gap"), "POST")
-        out, _ = check_request(tmp, ("trigger", *argv), method, "/v1/triggers", None if method == "GET" else
+        out, _ = check(tmp, ("trigger", *argv), method, "/v1/triggers", None if method == "GET" else
                       {"name": long["name"], "action": "mark", "when": "gap"}, answer)
         lines = out.splitlines()
         assert lines[-1].endswith("  port=e0") and len({line.index("  mark") for line in lines[1:]}) == 1, out
         equal(lines[0].index("ACTION"), lines[-1].index("mark"))
-    check_request(tmp, ("trigger", "add", "roi", "mark", "type=write", "addr=e0", "--text", "begin", "--holdoff", "500ms",
+    check(tmp, ("trigger", "add", "roi", "mark", "type=write", "addr=e0", "--text", "begin", "--holdoff", "500ms",
                "--pre", "1s", "--post", "2M"), "POST", "/v1/triggers",
          {"name": "roi", "action": "mark", "when": "type=write addr=e0", "text": "begin", "holdoff": "500ms",
           "pre": "1s", "post": "2M"}, (201, {"trigger": TRIGGER}), head + row)
-    check_request(tmp, ("trigger", "remove", "a/../ü?"), "DELETE", "/v1/triggers/a%2F..%2F%C3%BC%3F", None, {"trigger": TRIGGER},
+    check(tmp, ("trigger", "remove", "a/../ü?"), "DELETE", "/v1/triggers/a%2F..%2F%C3%BC%3F", None, {"trigger": TRIGGER},
          "")
 
 
 def test_replay_sends_an_absolute_path(tmp):
     (tmp / "x.bcp1").write_bytes(b"")
     text = "replay 20261120T093000Z-77c1d0: running\n  file        /var/lib/traces/boot.bcp1\n" + RECORDING_TEXT
-    check_request(tmp, ("replay", tmp / "x.bcp1"), "POST", "/v1/replays", {"path": os.path.realpath(tmp / "x.bcp1")},
+    check(tmp, ("replay", tmp / "x.bcp1"), "POST", "/v1/replays", {"path": os.path.realpath(tmp / "x.bcp1")},
          (201, {"replay": REPLAY}), text)
-    check_request(tmp, ("replay", "--speed", "0.5", "--format", "raw6", "--clock-hz", "66M", "--label", "l", "--note", "a=b",
+    check(tmp, ("replay", "--speed", "0.5", "--format", "raw6", "--clock-hz", "66M", "--label", "l", "--note", "a=b",
                "--limit", "duration:1", "--trigger", "g:mark:gap", tmp / "x.bcp1"), "POST", "/v1/replays",
          {"path": os.path.realpath(tmp / "x.bcp1"), "speed": 0.5, "format": "raw6", "clock_hz": 66000000, "label": "l",
           "metadata": {"a": "b"}, "limits": {"duration": 1},
           "triggers": [{"name": "g", "action": "mark", "when": "gap"}]}, (201, {"replay": REPLAY}))
     _, err = buscap("replay", tmp / "none", socket_path=tmp / "s", code=1)
     one_line(err, f"{tmp}/none: No such file")
-    check_request(tmp, ("replay", "cancel"), "DELETE", "/v1/replays/current", None, {"replay": REPLAY}, text)
-    check_request(tmp, ("replay", "cancel", "x"), "DELETE", "/v1/replays/x", None, {"replay": REPLAY}, text)
-    check_request(tmp, ("replay", "list"), "GET", "/v1/replays", None, {"replays": [
+    check(tmp, ("replay", "cancel"), "DELETE", "/v1/replays/current", None, {"replay": REPLAY}, text)
+    check(tmp, ("replay", "cancel", "x"), "DELETE", "/v1/replays/x", None, {"replay": REPLAY}, text)
+    check(tmp, ("replay", "list"), "GET", "/v1/replays", None, {"replays": [
         REPLAY, {**REPLAY, "id": REPLAY["id"] + "-boot", "recording": None}]}, """\
 ID                            STATE      STARTED (UTC)                  RECORDS  FILE
 20261120T093000Z-77c1d0       running    2026-11-20T09:30:00         61,203,456  /var/lib/traces/boot.bcp1
 20261120T093000Z-77c1d0-boot  running    2026-11-20T09:30:00                  -  /var/lib/traces/boot.bcp1
 """)
-    check_request(tmp, ("replay", "list"), "GET", "/v1/replays", None, {"replays": []}, "no replays\n")
+    check(tmp, ("replay", "list"), "GET", "/v1/replays", None, {"replays": []}, "no replays\n")
 
 
 def test_replay_waits_for_its_end(tmp):
@@ -607,19 +607,19 @@ def test_waiting_for_a_replay_can_be_interrupted(tmp):
 
 
 def test_tail_prints_the_lines_of_dump(tmp):
-    check_request(tmp, ("tail", "-a"), "GET", "/v1/records", None, Stream(*RECORDS), RECORDS_TEXT)
-    check_request(tmp, ("tail",), "GET", "/v1/records", None, Stream(*RECORDS),
+    check(tmp, ("tail", "-a"), "GET", "/v1/records", None, Stream(*RECORDS), RECORDS_TEXT)
+    check(tmp, ("tail",), "GET", "/v1/records", None, Stream(*RECORDS),
          re.sub(r"^([0-9a-f]{8}\t.*)\t\d+$", r"\1", RECORDS_TEXT, flags=re.M))
-    check_request(tmp, ("tail", "--json"), "GET", "/v1/records", None, Stream(*RECORDS),
+    check(tmp, ("tail", "--json"), "GET", "/v1/records", None, Stream(*RECORDS),
          "".join(json.dumps(record) + "\n" for record in RECORDS))
-    check_request(tmp, ("tail", "--addr", "1000-1fff", "--type", "read,0xf2", "--proc", "0,2-3", "--port", "e0-e3"), "GET",
+    check(tmp, ("tail", "--addr", "1000-1fff", "--type", "read,0xf2", "--proc", "0,2-3", "--port", "e0-e3"), "GET",
          "/v1/records?addr=1000-1fff&type=read%2C0xf2&proc=0%2C2-3&port=e0-e3", None, Stream(), "")
 
 
 def test_tail_ends_after_n_records(tmp):
-    out, _ = check_request(tmp, ("tail", "-n", "2"), "GET", "/v1/records?limit=2", None, Stream(*RECORDS, is_open=True))
+    out, _ = check(tmp, ("tail", "-n", "2"), "GET", "/v1/records?limit=2", None, Stream(*RECORDS, is_open=True))
     equal(out.count("\n"), 4)
-    out, _ = check_request(tmp, ("tail", "--json", "-n", "2"), "GET", "/v1/records?limit=2", None, Stream(*RECORDS, is_open=True))
+    out, _ = check(tmp, ("tail", "--json", "-n", "2"), "GET", "/v1/records?limit=2", None, Stream(*RECORDS, is_open=True))
     equal(out.count("\n"), 4)
 
 
@@ -627,16 +627,16 @@ def test_lines_are_joined_however_they_are_split(tmp):
     whole = b"".join(json.dumps(record).encode() + b"\n" for record in RECORDS)
     for size in (1, 2, 3, 7, 64, 1000):
         pieces = [whole[at : at + size] for at in range(0, len(whole), size)]
-        check_request(tmp, ("tail", "-a"), "GET", "/v1/records", None, Stream(*pieces), RECORDS_TEXT)
-    check_request(tmp, ("tail", "-a"), "GET", "/v1/records", None, Stream(whole.replace(b"\n", b"\r\n\r\n")), RECORDS_TEXT)
+        check(tmp, ("tail", "-a"), "GET", "/v1/records", None, Stream(*pieces), RECORDS_TEXT)
+    check(tmp, ("tail", "-a"), "GET", "/v1/records", None, Stream(whole.replace(b"\n", b"\r\n\r\n")), RECORDS_TEXT)
 
 
 def test_each_event_is_one_line(tmp):
     prefix = "2026-11-20T09:15:00.123Z "
     wanted = "".join(prefix + line + "\n" for line in EVENTS_TEXT.splitlines())
-    check_request(tmp, ("events",), "GET", "/v1/events", None, Stream(*EVENTS), wanted)
-    check_request(tmp, ("events", "--changes"), "GET", "/v1/events", None, Stream(*EVENTS), wanted.split("\n", 1)[1])
-    out, _ = check_request(tmp, ("events", "--json"), "GET", "/v1/events", None, Stream(*EVENTS))
+    check(tmp, ("events",), "GET", "/v1/events", None, Stream(*EVENTS), wanted)
+    check(tmp, ("events", "--changes"), "GET", "/v1/events", None, Stream(*EVENTS), wanted.split("\n", 1)[1])
+    out, _ = check(tmp, ("events", "--json"), "GET", "/v1/events", None, Stream(*EVENTS))
     equal([json.loads(line) for line in out.splitlines()], EVENTS)
 
 
@@ -799,7 +799,7 @@ def test_members_of_any_type_are_handled(tmp):
 def test_objects_of_any_kind_in_a_stream_are_handled(tmp):
     odd = [event for one in EVENTS for event in variants(one) if isinstance(event, dict) and event.get("event")
            and isinstance(event["event"], str)]
-    out, _ = check_request(tmp, ("events",), "GET", "/v1/events", None, Stream(*odd))
+    out, _ = check(tmp, ("events",), "GET", "/v1/events", None, Stream(*odd))
     equal(out.count("\n"), len(odd))
     for number, record in enumerate(RECORDS):
         for other in harness.some(variants(record), 7):
@@ -917,7 +917,7 @@ ENDLESS = ("buscap status --watch", "buscap tail", "buscap events", "buscap even
 
 
 def run_until_it_prints(argv, env):
-    """Interrupts an endless command after its first line. Recordings start and stop meanwhile, so that there are events."""
+    """Interrupts an endless command after its first line. Starts and stops recordings meanwhile, to cause events."""
     with harness.popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env) as process:
         got = threading.Thread(target=process.stdout.readline)
         got.start()
