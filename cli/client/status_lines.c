@@ -40,14 +40,15 @@ static void write_text(writer *w, enum bc_tone tone, const char *format, const c
 	w->write(w->context, tone, phrase);
 }
 
-/* Writes "12,345 records" unless the count is 0. */
-static void write_count(writer *w, enum bc_tone tone, uint64_t count, const char *word)
+/* Writes "12,345 segments sealed" unless the count is 0; `after` is " sealed". */
+static void write_count(
+	writer *w, enum bc_tone tone, uint64_t count, const char *word, const char *after)
 {
 	char text[BC_HUMANIZE_MAX];
 
 	if (count != 0)
-		write_phrase(
-			w, tone, "%s %s%s", bc_humanize_count(text, count), word, bc_plural(count));
+		write_phrase(w, tone, "%s %s%s%s", bc_humanize_count(text, count), word,
+			bc_plural(count), after);
 }
 
 /* Writes "buffer 12,345" unless the count is 0. */
@@ -103,9 +104,9 @@ static void write_board(const struct bc_status *s, writer *w)
 	if (s->board.id[0] != '\0')
 		write_phrase(w, BC_TONE_PLAIN, "%s%s%s", s->board.id,
 			s->board.serial[0] != '\0' ? " " : "", s->board.serial);
-	write_count(w, BC_TONE_WARN, s->board.unplugs, "unplug");
+	write_count(w, BC_TONE_WARN, s->board.unplugs, "unplug", "");
 	for (unsigned i = 0; i < BC_STATUS_FAULTS; i++)
-		write_count(w, BC_TONE_WARN, s->board.faults[i], faults[i]);
+		write_count(w, BC_TONE_WARN, s->board.faults[i], faults[i], "");
 	write_text(w, BC_TONE_WARN, "last: %s", s->board.last_error);
 	write_text(w, BC_TONE_PLAIN, "%s speed", s->board.speed);
 	write_text(w, BC_TONE_PLAIN, "%s", s->board.product);
@@ -170,14 +171,14 @@ static void write_lost(const struct bc_status *s, writer *w)
 	char text[BC_HUMANIZE_MAX];
 
 	if (lost != 0)
-		write_count(w, BC_TONE_BAD, lost, "sample");
+		write_count(w, BC_TONE_BAD, lost, "sample", "");
 	else if (s->counts.gaps != 0)
 		write_phrase(w, BC_TONE_WARN, "unknown number of samples");
 	else
 		write_phrase(w, BC_TONE_GOOD, "none");
 	if (w->lost_s_ago >= 0)
 		write_phrase(w, BC_TONE_BAD, "last %s ago", bc_status_seconds(text, w->lost_s_ago));
-	write_count(w, BC_TONE_WARN, s->counts.gaps, "gap");
+	write_count(w, BC_TONE_WARN, s->counts.gaps, "gap", "");
 	write_part(w, BC_TONE_BAD, "buffer", s->counts.buffer);
 	write_part(w, BC_TONE_BAD, "disk", s->counts.disk);
 	write_part(w, BC_TONE_BAD, "board", s->counts.board);
@@ -241,7 +242,7 @@ static void write_flight(const struct bc_status *s, writer *w)
 	else
 		write_phrase(w, BC_TONE_PLAIN, "%s", text);
 	if (!w->is_brief)
-		write_count(w, BC_TONE_PLAIN, s->flight.records, "record");
+		write_count(w, BC_TONE_PLAIN, s->flight.records, "record", "");
 }
 
 static void write_daemon(const struct bc_status *s, writer *w)
@@ -250,24 +251,15 @@ static void write_daemon(const struct bc_status *s, writer *w)
 		write_text(w, BC_TONE_PLAIN, "version %s", s->version);
 	write_phrase(w, BC_TONE_PLAIN, "%" PRIu64 " client%s", s->clients, bc_plural(s->clients));
 	if (!w->is_brief) {
-		write_count(w, BC_TONE_PLAIN, s->event_streams, "event stream");
-		write_count(w, BC_TONE_PLAIN, s->record_streams, "record stream");
+		write_count(w, BC_TONE_PLAIN, s->event_streams, "event stream", "");
+		write_count(w, BC_TONE_PLAIN, s->record_streams, "record stream", "");
 	}
-	if (s->sealed.failed != 0)
-		write_phrase(w, BC_TONE_BAD, "%" PRIu64 " command%s failed", s->sealed.failed,
-			bc_plural(s->sealed.failed));
-	if (s->sealed.manifest_failed != 0)
-		write_phrase(w, BC_TONE_BAD, "%" PRIu64 " missing from the manifest",
-			s->sealed.manifest_failed);
-	if (s->sealed.waiting != 0)
-		write_phrase(w, BC_TONE_PLAIN, "%" PRIu64 " command%s waiting", s->sealed.waiting,
-			bc_plural(s->sealed.waiting));
-	if (s->sealed.segments != 0)
-		write_phrase(w, BC_TONE_PLAIN, "%" PRIu64 " segment%s sealed", s->sealed.segments,
-			bc_plural(s->sealed.segments));
-	if (s->triggers != 0)
-		write_phrase(w, BC_TONE_PLAIN, "%" PRIu64 " trigger%s armed", s->triggers,
-			bc_plural(s->triggers));
+	write_count(w, BC_TONE_BAD, s->sealed.failed, "command", " failed");
+	write_count(w, BC_TONE_BAD, s->sealed.manifest_failed, "file",
+		" missing from the manifest");
+	write_count(w, BC_TONE_PLAIN, s->sealed.waiting, "command", " waiting");
+	write_count(w, BC_TONE_PLAIN, s->sealed.segments, "segment", " sealed");
+	write_count(w, BC_TONE_PLAIN, s->triggers, "trigger", " armed");
 }
 
 static void write_replay(const struct bc_status *s, writer *w)
