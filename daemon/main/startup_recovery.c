@@ -26,7 +26,7 @@ struct recovery {
 	struct bc_log_limits limits;
 };
 
-static void report_progress(void *context)
+static void on_file_progress(void *context)
 {
 	const struct recovery *r = context;
 
@@ -150,7 +150,7 @@ static enum outcome recover_segment(struct recovery *r, const struct bc_segment_
 	sealed.is_partial = false;
 	bc_segment_name_write(from, partial);
 	memcpy(r->file, from, sizeof(from));
-	report_progress(r);
+	on_file_progress(r);
 	bc_segment_name_write(to, &sealed);
 	snprintf(half_done, sizeof(half_done), "%s" BC_RECOVER_SUFFIX, to);
 	/* An unfinished copy of `from`, left by a crash. */
@@ -194,7 +194,7 @@ static void recover_raw(struct recovery *r, const struct bc_segment_entry *parti
 	sealed.name.is_partial = false;
 	bc_segment_entry_name(from, partial);
 	memcpy(r->file, from, sizeof(from));
-	report_progress(r);
+	on_file_progress(r);
 	bc_segment_entry_name(to, &sealed);
 	int rc = bc_raw_recover(&found, r->dir_fd, from, to, &r->progress);
 	if (rc == -EEXIST)
@@ -240,7 +240,7 @@ int bc_startup_recover(const char *dir, int dir_fd, char newest[BC_RECORDING_ID_
 	int recovered = 0;
 	int rc = bc_segments_list(&list, dir_fd);
 
-	r.progress = (struct bc_progress_cb){.on_progress = report_progress, .context = &r};
+	r.progress = (struct bc_progress_cb){.on_progress = on_file_progress, .context = &r};
 	newest[0] = '\0';
 	if (rc != 0)
 		return rc;

@@ -938,7 +938,7 @@ def test_every_command_of_the_tour_works(tmp):
     assert len(commands) > 30 and commands[0] == f"export BUSCAP_SOCKET={tmp}/sock", commands
     daemon = None
 
-    def retry(line):
+    def again(line):
         """Ends a recording or replay of an earlier line, then runs the line again."""
         for verbs in (("record", "stop"), ("replay", "cancel")):
             buscap(*verbs, env=env, code=None)
@@ -967,7 +967,7 @@ def test_every_command_of_the_tour_works(tmp):
                     buscap("replay", "--speed", "0.001", "--clock-hz", "66M", tmp / "bus.bcp1", env=env)
                     done = run("sh", "-c", line, env=env)
                 elif done.returncode == 1 and b"is in progress" in done.stderr:
-                    done = retry(line)
+                    done = again(line)
                 equal(done.returncode, 0, f"{line}: {done.stderr.decode()}")
                 assert done.stdout or words[0] == "mkdir" or words[1] in ("trigger", "sim"), line
     finally:
