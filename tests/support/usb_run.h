@@ -40,7 +40,7 @@ struct usb_run {
 	struct board *board;
 	struct usbfs_port *_Atomic port; /* where it was plugged in last, by whatever thread */
 	struct bc_bcp1_reader reader;
-	bool wants_last; /* a last frame is passed on to bc_source_last_frame() */
+	bool wants_last;                      /* a last frame is passed on to bc_source_last_frame() */
 	void (*on_data)(struct usb_run *run); /* called within the sink, may be NULL */
 	void (*on_news)(struct usb_run *run);
 

@@ -35,8 +35,8 @@ def settings(program):
     for paragraph in text.strip().split("\n\n"):
         name, _, rest = paragraph.partition("\n")
         section, key, metavar = re.fullmatch(r"([^.:]+)[.:](.+?)=(.+)", name).groups()
-        fields = re.fullmatch(r"(.*) Default: (.*?)\.(?: SIGHUP: (.*?)\.)?(?: Option: (.*))?", " ".join(rest.split()))
-        found.append(Setting(section, key, metavar, *(field or "" for field in fields.groups())))
+        facts = re.fullmatch(r"(.*) Default: (.*?)\.(?: SIGHUP: (.*?)\.)?(?: Option: (.*))?", " ".join(rest.split()))
+        found.append(Setting(section, key, metavar, *(fact or "" for fact in facts.groups())))
     return found
 
 
