@@ -1,4 +1,4 @@
-"""How pytest runs the tests: the temporary directory, time limits, tests that run alone, and the C programs."""
+"""pytest configuration: temporary directory, time limits, tests that run alone, C test programs."""
 
 import contextlib
 import faulthandler
@@ -15,19 +15,19 @@ from xdist.scheduler import LoadScheduling
 
 import harness
 
-# A test past its limit fails, with its traceback. If it doesn't end even so, its process ends, with the stacks of all
-# threads, a minute later; xdist starts another process and goes on.
+# A test that exceeds this limit fails with a traceback. If it still does not end, a minute later its process exits with
+# the stacks of all threads, and xdist starts another process.
 LIMIT_S = 2 * harness.TIMEOUT_S
 
 
 @pytest.fixture
 def tmp():
-    """A new directory. Its path is short: that of a Unix socket has at most 107 bytes."""
+    """A new directory with a short path, because the path of a Unix socket has at most 107 bytes."""
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as directory:
         yield pathlib.Path(directory)
 
 
-# ---- which tests run, and when
+# ---- selection and order of tests
 
 
 def is_worker(config):
@@ -36,9 +36,9 @@ def is_worker(config):
 
 def pytest_configure(config):
     os.chdir(harness.ROOT)
-    config.real_stderr = os.dup(2)  # nothing is captured yet
+    config.real_stderr = os.dup(2)  # not captured yet
     if not is_worker(config):
-        # All temporary files of a run are below one directory: what a killed process leaves is removed, too.
+        # All temporary files of a run are in one directory, so that those of killed processes are removed too.
         config.directory = tempfile.TemporaryDirectory(prefix="buscap-", ignore_cleanup_errors=True)
         os.chmod(config.directory.name, 0o711)
         os.environ["TMPDIR"] = tempfile.tempdir = config.directory.name
@@ -59,13 +59,13 @@ def pytest_collection_modifyitems(items):
         if item.get_closest_marker("root") and os.geteuid() != 0:
             item.add_marker(pytest.mark.skip("needs root"))
         if item.get_closest_marker("long") and not os.environ.get("BUSCAP_LONG"):
-            item.add_marker(pytest.mark.skip("takes long; BUSCAP_LONG=1 runs it"))
-    # The programs are the longest items: first. Others would wait for those that run alone: last.
+            item.add_marker(pytest.mark.skip("takes long; set BUSCAP_LONG=1 to run it"))
+    # C programs first, because they take longest. Tests that run alone last, because others wait for them.
     items.sort(key=lambda item: (item.get_closest_marker("alone") is not None, not isinstance(item, ProgramTest)))
 
 
 class OneAhead(LoadScheduling):
-    """Gives each process the next test only, so that no test waits for a long one while another process is idle."""
+    """Queues only one test per process, so that no test waits for a long one while another process is idle."""
 
     def _send_tests(self, node, num):
         super()._send_tests(node, max(0, min(num, 2 - len(self.node2pending[node]))))
@@ -78,7 +78,7 @@ def pytest_xdist_make_scheduler(config, log):
 
 @contextlib.contextmanager
 def turn_of(item):
-    """Waits until the test may run: one marked alone when no other runs. Whoever comes after it waits, too."""
+    """Waits until the test may run. A test marked "alone" runs when no other does; later tests wait for it."""
     directory = harness.BUILD / "tests"
     directory.mkdir(parents=True, exist_ok=True)
     with open(directory / "next.lock", "w") as next_lock, open(directory / "run.lock", "w") as run_lock:
@@ -121,7 +121,7 @@ class ProgramTest(pytest.Item):
     def runtest(self):
         path = harness.BUILD / self.path.relative_to(harness.ROOT).with_suffix("")
         if not path.exists():
-            pytest.fail(f"{path} is not there: make check builds it", pytrace=False)
+            pytest.fail(f"{path} does not exist; build it with make check", pytrace=False)
         with tempfile.TemporaryFile() as out:
             program = subprocess.Popen(
                 [path], stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT, start_new_session=True)
@@ -136,7 +136,7 @@ class ProgramTest(pytest.Item):
                 print(text)
         self.user_properties.append(("c_tests", len(re.findall(r"^\[       OK \]", text, re.M))))
         for name in sorted(set(re.findall(r"^\[ *SKIPPED *\] (\w+)$", text, re.M | re.I))):
-            harness.note(f"{name} is skipped")
+            harness.note(f"{name} skipped")
         if code != 0:
             pytest.fail(f"exit code {code}" if code > 0 else signal.Signals(-code).name, pytrace=False)
 
@@ -151,7 +151,7 @@ class ProgramTest(pytest.Item):
 
 
 def pytest_terminal_summary(terminalreporter):
-    """The lines of harness.note(), and how many C tests passed."""
+    """Prints the lines of harness.note() and the number of C tests that passed."""
     programs = tests = 0
     for report in sum(terminalreporter.stats.values(), []):
         if getattr(report, "when", None) != "call":

@@ -3,30 +3,30 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool bc_byte_buffer_add(struct bc_byte_buffer *g, const char *bytes, size_t n)
+bool bc_byte_buffer_add(struct bc_byte_buffer *b, const char *bytes, size_t n)
 {
-	if (n > g->most - g->used) {
-		g->is_too_long = true;
+	if (n > b->max - b->used) {
+		b->is_too_long = true;
 		return false;
 	}
-	if (g->room - g->used <= n) {
-		size_t room = (g->used + n) * 2 + 1;
-		char *grown = realloc(g->bytes, room);
+	if (b->capacity - b->used <= n) {
+		size_t capacity = (b->used + n) * 2 + 1;
+		char *grown = realloc(b->bytes, capacity);
 		if (grown == NULL) {
-			g->is_without_memory = true;
+			b->is_out_of_memory = true;
 			return false;
 		}
-		g->bytes = grown;
-		g->room = room;
+		b->bytes = grown;
+		b->capacity = capacity;
 	}
-	memcpy(g->bytes + g->used, bytes, n);
-	g->used += n;
-	g->bytes[g->used] = '\0';
+	memcpy(b->bytes + b->used, bytes, n);
+	b->used += n;
+	b->bytes[b->used] = '\0';
 	return true;
 }
 
-void bc_byte_buffer_free(struct bc_byte_buffer *g)
+void bc_byte_buffer_free(struct bc_byte_buffer *b)
 {
-	free(g->bytes);
-	*g = (struct bc_byte_buffer){0};
+	free(b->bytes);
+	*b = (struct bc_byte_buffer){0};
 }

@@ -1,25 +1,24 @@
-/* Bytes that come in pieces, up to a limit: an answer, or a line whose end hasn't come. */
+/* A growing byte buffer with a maximum size, for responses and partial lines. */
 #ifndef BC_CLI_CLIENT_BYTE_BUFFER_H
 #define BC_CLI_CLIENT_BYTE_BUFFER_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* All zero but for `most` at first. */
+/* Set `max` and zero the rest before the first use. */
 struct bc_byte_buffer {
-	char *bytes; /* with a zero behind them; NULL before the first piece */
+	char *bytes; /* null-terminated; NULL before the first bc_byte_buffer_add() */
 	size_t used;
-	size_t room;
-	size_t most; /* more than this is refused */
-	bool is_too_long;
-	bool is_without_memory;
+	size_t capacity;
+	size_t max;
+	bool is_too_long;      /* `max` was exceeded */
+	bool is_out_of_memory; /* an allocation failed */
 };
 
-/* Adds a piece. Returns false, with the reason set and the bytes as they were, when it would be
- * more than `most`, or memory ran out. */
-bool bc_byte_buffer_add(struct bc_byte_buffer *gathered, const char *bytes, size_t n);
+/* Appends bytes. On failure, sets the reason, leaves the contents unchanged and returns false. */
+bool bc_byte_buffer_add(struct bc_byte_buffer *buffer, const char *bytes, size_t n);
 
-/* All of it is zero then. */
-void bc_byte_buffer_free(struct bc_byte_buffer *gathered);
+/* Frees the contents and zeroes the buffer. */
+void bc_byte_buffer_free(struct bc_byte_buffer *buffer);
 
 #endif

@@ -19,15 +19,14 @@
 #define FDS_MAX 8
 
 struct stream {
-	CURL *curl; /* NULL: there is none */
+	CURL *curl; /* NULL: no stream */
 	bool (*line)(void *context, char *text, size_t bytes);
 	void *context;
-	struct bc_byte_buffer
-		rest; /* of a line whose end hasn't come; or of an answer that refuses */
-	uint64_t answer_by_ns;
-	bool is_answered;
-	bool has_head;
-	bool is_enough; /* the caller wants no more */
+	struct bc_byte_buffer partial; /* line without an end so far, or body of an error */
+	uint64_t deadline_ns;          /* until has_status */
+	bool has_status;
+	bool is_head_complete;
+	bool is_stopped; /* line() returned false */
 	uint64_t lines;
 };
 
@@ -39,7 +38,7 @@ struct bc_client {
 	struct curl_slist *json_header;
 	struct stream stream;
 	long timeout_ms;
-	bool has_head; /* the last answer's head came whole */
+	bool is_head_complete; /* of the last call's response */
 	char err[1200];
 };
 
@@ -75,65 +74,64 @@ static enum bc_exit fail_connect(struct bc_client *c)
 static enum bc_exit fail_timeout(struct bc_client *c)
 {
 	return fail(c, BC_EXIT_UNREACHABLE,
-		"no answer within %ld s; if that stays so, look into the log of buscapd",
+		"no response within %ld s; if this persists, see journalctl -u buscapd",
 		c->timeout_ms / 1000);
 }
 
-/* What libcurl's code of a request that failed means here. */
+/* Translates libcurl's code of a failed request. */
 static enum bc_exit fail_curl(struct bc_client *c, CURLcode code, const struct bc_byte_buffer *body)
 {
-	if (body->is_without_memory || code == CURLE_OUT_OF_MEMORY)
+	if (body->is_out_of_memory || code == CURLE_OUT_OF_MEMORY)
 		return fail(c, BC_EXIT_FAILED, "out of memory");
 	if (body->is_too_long)
-		return fail(c, BC_EXIT_FAILED,
-			"what the daemon sent is longer than %zu MiB: it is not taken",
-			body->most >> 20);
+		return fail(c, BC_EXIT_FAILED, "response from the daemon exceeds %zu MiB; ignored",
+			body->max >> 20);
 	switch (code) {
-	case CURLE_COULDNT_RESOLVE_HOST: /* a path that is too long */
+	case CURLE_COULDNT_RESOLVE_HOST: /* path too long */
 	case CURLE_COULDNT_CONNECT:
-	case CURLE_SEND_ERROR: /* where the queue is full, too */
+	case CURLE_SEND_ERROR: /* can mean that the socket's queue is full */
 		return fail_connect(c);
 	case CURLE_OPERATION_TIMEDOUT:
 		return fail_timeout(c);
 	case CURLE_GOT_NOTHING:
 	case CURLE_RECV_ERROR:
 		return fail(c, BC_EXIT_UNREACHABLE,
-			"the connection broke before an answer came whole: buscapd has ended, or "
-			"has too many clients; try again, or see journalctl -u buscapd");
+			"connection closed without a response: buscapd has stopped or has too "
+			"many clients; try again, or see journalctl -u buscapd");
 	case CURLE_PARTIAL_FILE:
-		return fail(c, BC_EXIT_FAILED, "what the daemon sent is cut off in the middle");
+		return fail(c, BC_EXIT_FAILED, "incomplete response from the daemon");
 	default:
-		return fail(c, BC_EXIT_FAILED,
-			"what the daemon sent is no HTTP that makes sense (%s)",
+		return fail(c, BC_EXIT_FAILED, "invalid response from the daemon: %s",
 			curl_easy_strerror(code));
 	}
 }
 
-/* The daemon's own sentence, or what stands for it. */
+/* Uses the daemon's error text if there is one. */
 static enum bc_exit fail_refused(struct bc_client *c, long status, const json_t *json)
 {
 	const char *error = bc_json_path_text(json, "error");
 
 	if (error == NULL)
 		return fail(c, BC_EXIT_FAILED,
-			"the daemon refused it with HTTP status %ld, and doesn't say why", status);
+			"request refused with HTTP status %ld and no error text", status);
 	bc_safe_text(c->err, sizeof(c->err), error);
 	return status == 400 ? BC_EXIT_USAGE : BC_EXIT_FAILED;
 }
 
 /* ---- requests */
 
-/* libcurl takes a head that is cut off for a whole one. */
-static size_t take_head(char *bytes, size_t one, size_t n, void *context)
+/* libcurl does not report a truncated head: remember whether its last line, an empty one, came. */
+static size_t on_header(char *bytes, size_t one, size_t n, void *context)
 {
-	bool *has_head = context;
+	bool *is_head_complete = context;
 
-	*has_head = one * n == 2 && memcmp(bytes, "\r\n", 2) == 0;
+	*is_head_complete = one * n == 2 && memcmp(bytes, "\r\n", 2) == 0;
 	return one * n;
 }
 
-/* Makes `curl` ask for a path of this client's socket, with the options that all requests share. */
-static bool set_up(struct bc_client *c, CURL *curl, const char *path, bool *has_head)
+/* Sets the URL and the options that all requests share. */
+static bool set_common_options(
+	struct bc_client *c, CURL *curl, const char *path, bool *is_head_complete)
 {
 	char *url;
 
@@ -149,15 +147,15 @@ static bool set_up(struct bc_client *c, CURL *curl, const char *path, bool *has_
 		  curl_easy_setopt(curl, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1) ==
 			  CURLE_OK &&
 		  curl_easy_setopt(curl, CURLOPT_USERAGENT, "buscap/" BC_VERSION) == CURLE_OK &&
-		  curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, take_head) == CURLE_OK &&
-		  curl_easy_setopt(curl, CURLOPT_HEADERDATA, has_head) == CURLE_OK;
+		  curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, on_header) == CURLE_OK &&
+		  curl_easy_setopt(curl, CURLOPT_HEADERDATA, is_head_complete) == CURLE_OK;
 	free(url);
-	*has_head = false;
+	*is_head_complete = false;
 	c->err[0] = '\0';
 	return ok;
 }
 
-static size_t take_body(char *bytes, size_t one, size_t n, void *context)
+static size_t on_body(char *bytes, size_t one, size_t n, void *context)
 {
 	return bc_byte_buffer_add(context, bytes, one * n) ? one * n : 0;
 }
@@ -170,15 +168,15 @@ static long status_of(CURL *curl)
 	return status;
 }
 
-static bool set_call(struct bc_client *c, const char *method, const char *path, char *body,
-	struct bc_byte_buffer *answer)
+static bool set_call_options(struct bc_client *c, const char *method, const char *path, char *body,
+	struct bc_byte_buffer *response)
 {
 	CURL *curl = c->call;
-	bool ok = set_up(c, curl, path, &c->has_head) &&
+	bool ok = set_common_options(c, curl, path, &c->is_head_complete) &&
 		  curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, method) == CURLE_OK &&
 		  curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, c->timeout_ms) == CURLE_OK &&
-		  curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take_body) == CURLE_OK &&
-		  curl_easy_setopt(curl, CURLOPT_WRITEDATA, answer) == CURLE_OK;
+		  curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_body) == CURLE_OK &&
+		  curl_easy_setopt(curl, CURLOPT_WRITEDATA, response) == CURLE_OK;
 
 	if (!ok || body == NULL)
 		return ok;
@@ -186,9 +184,9 @@ static bool set_call(struct bc_client *c, const char *method, const char *path, 
 	       curl_easy_setopt(curl, CURLOPT_POSTFIELDS, body) == CURLE_OK;
 }
 
-/* An answer's body as an object, where there is one. */
-static enum bc_exit read_answer(
-	struct bc_client *c, struct bc_byte_buffer *body, struct bc_answer *a)
+/* Moves the body into *a and parses it. */
+static enum bc_exit parse_response(
+	struct bc_client *c, struct bc_byte_buffer *body, struct bc_response *a)
 {
 	bool is_ok = a->status >= 200 && a->status <= 299;
 
@@ -201,76 +199,75 @@ static enum bc_exit read_answer(
 		return fail_refused(c, a->status, a->json);
 	if (a->bytes == 0 || a->json != NULL)
 		return BC_EXIT_OK;
-	return fail(c, BC_EXIT_FAILED, "the daemon's answer is not a JSON object");
+	return fail(c, BC_EXIT_FAILED, "invalid response from the daemon: not a JSON object");
 }
 
 enum bc_exit bc_client_call(struct bc_client *c, const char *method, const char *path,
-	const json_t *body, struct bc_answer *answer)
+	const json_t *body, struct bc_response *response)
 {
-	struct bc_answer own = {0};
-	struct bc_byte_buffer got = {.most = BC_CLIENT_ANSWER_BYTES};
+	struct bc_response own = {0};
+	struct bc_byte_buffer got = {.max = BC_CLIENT_RESPONSE_MAX};
 	char *text = NULL;
 	enum bc_exit code;
 
-	struct bc_answer *a = answer != NULL ? answer : &own;
-	*a = (struct bc_answer){0};
+	struct bc_response *a = response != NULL ? response : &own;
+	*a = (struct bc_response){0};
 	if (body != NULL && (text = bc_json_print(body)) == NULL)
 		return fail(c, BC_EXIT_FAILED, "out of memory");
-	if (!set_call(c, method, path, text, &got)) {
+	if (!set_call_options(c, method, path, text, &got)) {
 		code = fail(c, BC_EXIT_FAILED, "out of memory");
 	} else {
 		CURLcode rc = curl_easy_perform(c->call);
-		if (rc == CURLE_OK && !c->has_head)
+		if (rc == CURLE_OK && !c->is_head_complete)
 			rc = CURLE_PARTIAL_FILE;
 		if (rc == CURLE_OK) {
 			a->status = status_of(c->call);
-			code = read_answer(c, &got, a);
+			code = parse_response(c, &got, a);
 		} else {
 			code = fail_curl(c, rc, &got);
 		}
 	}
 	bc_byte_buffer_free(&got);
 	free(text);
-	if (answer == NULL)
-		bc_answer_free(&own);
+	if (response == NULL)
+		bc_response_free(&own);
 	return code;
 }
 
-void bc_answer_free(struct bc_answer *answer)
+void bc_response_free(struct bc_response *response)
 {
-	json_decref(answer->json);
-	free(answer->text);
-	*answer = (struct bc_answer){0};
+	json_decref(response->json);
+	free(response->text);
+	*response = (struct bc_response){0};
 }
 
 /* ---- the stream */
 
-static void end_stream(struct bc_client *c)
+static void close_stream(struct bc_client *c)
 {
 	if (c->stream.curl != NULL) {
 		curl_multi_remove_handle(c->multi, c->stream.curl);
 		curl_easy_cleanup(c->stream.curl);
 	}
-	bc_byte_buffer_free(&c->stream.rest);
+	bc_byte_buffer_free(&c->stream.partial);
 	c->stream = (struct stream){0};
 }
 
-/* Hands over the line that is gathered. */
-static bool give_line(struct stream *s)
+static bool deliver_line(struct stream *s)
 {
-	size_t bytes = s->rest.used;
+	size_t bytes = s->partial.used;
 
-	s->rest.used = 0;
-	if (bytes != 0 && s->rest.bytes[bytes - 1] == '\r')
-		s->rest.bytes[--bytes] = '\0';
+	s->partial.used = 0;
+	if (bytes != 0 && s->partial.bytes[bytes - 1] == '\r')
+		s->partial.bytes[--bytes] = '\0';
 	if (bytes == 0)
 		return true;
 	s->lines++;
-	s->is_enough = !s->line(s->context, s->rest.bytes, bytes);
-	return !s->is_enough;
+	s->is_stopped = !s->line(s->context, s->partial.bytes, bytes);
+	return !s->is_stopped;
 }
 
-static size_t take_lines(char *bytes, size_t one, size_t n, void *context)
+static size_t on_stream_data(char *bytes, size_t one, size_t n, void *context)
 {
 	struct bc_client *c = context;
 	struct stream *s = &c->stream;
@@ -278,13 +275,13 @@ static size_t take_lines(char *bytes, size_t one, size_t n, void *context)
 	const char *end = bytes + one * n;
 
 	if (status < 200 || status > 299)
-		return bc_byte_buffer_add(&s->rest, bytes, one * n) ? one * n : 0;
+		return bc_byte_buffer_add(&s->partial, bytes, one * n) ? one * n : 0;
 	for (const char *p = bytes; p < end;) {
 		const char *newline = memchr(p, '\n', (size_t)(end - p));
 		const char *to = newline != NULL ? newline : end;
-		if (!bc_byte_buffer_add(&s->rest, p, (size_t)(to - p)))
+		if (!bc_byte_buffer_add(&s->partial, p, (size_t)(to - p)))
 			return 0;
-		if (newline != NULL && !give_line(s))
+		if (newline != NULL && !deliver_line(s))
 			return 0;
 		p = newline != NULL ? newline + 1 : end;
 	}
@@ -296,14 +293,14 @@ enum bc_exit bc_client_stream(struct bc_client *c, const char *path,
 {
 	struct stream *s = &c->stream;
 
-	end_stream(c);
+	close_stream(c);
 	s->curl = curl_easy_init();
-	s->rest.most = BC_CLIENT_LINE_BYTES;
+	s->partial.max = BC_CLIENT_LINE_MAX;
 	s->line = line;
 	s->context = context;
-	s->answer_by_ns = now_ns() + (uint64_t)c->timeout_ms * 1000000;
-	if (s->curl != NULL && set_up(c, s->curl, path, &s->has_head) &&
-		curl_easy_setopt(s->curl, CURLOPT_WRITEFUNCTION, take_lines) == CURLE_OK &&
+	s->deadline_ns = now_ns() + (uint64_t)c->timeout_ms * 1000000;
+	if (s->curl != NULL && set_common_options(c, s->curl, path, &s->is_head_complete) &&
+		curl_easy_setopt(s->curl, CURLOPT_WRITEFUNCTION, on_stream_data) == CURLE_OK &&
 		curl_easy_setopt(s->curl, CURLOPT_WRITEDATA, c) == CURLE_OK &&
 		curl_multi_add_handle(c->multi, s->curl) == CURLM_OK)
 		return BC_EXIT_OK;
@@ -313,7 +310,7 @@ enum bc_exit bc_client_stream(struct bc_client *c, const char *path,
 	return fail(c, BC_EXIT_FAILED, "out of memory");
 }
 
-/* The stream has ended as `rc` says. */
+/* Closes the stream, which ended with `rc`, and returns its result. */
 static enum bc_exit finish_stream(struct bc_client *c, CURLcode rc)
 {
 	struct stream *s = &c->stream;
@@ -321,30 +318,29 @@ static enum bc_exit finish_stream(struct bc_client *c, CURLcode rc)
 	enum bc_exit code = BC_EXIT_OK;
 	json_t *json = NULL;
 
-	if (rc == CURLE_OK && !s->has_head)
+	if (rc == CURLE_OK && !s->is_head_complete)
 		rc = CURLE_PARTIAL_FILE;
-	if (s->is_enough)
+	if (s->is_stopped)
 		code = BC_EXIT_OK;
-	else if (rc == CURLE_PARTIAL_FILE && s->has_head && status >= 200 && status <= 299)
-		code = fail(c, BC_EXIT_UNREACHABLE,
-			"the connection broke: buscapd has ended; its log says why, start it "
-			"again");
+	else if (rc == CURLE_PARTIAL_FILE && s->is_head_complete && status >= 200 && status <= 299)
+		code = fail(c, BC_EXIT_UNREACHABLE, "buscapd has stopped");
 	else if (rc != CURLE_OK)
-		code = fail_curl(c, rc, &s->rest);
+		code = fail_curl(c, rc, &s->partial);
 	else if (status < 200 || status > 299) {
-		if (s->rest.used != 0)
-			json = bc_json_parse_object(s->rest.bytes, s->rest.used);
+		if (s->partial.used != 0)
+			json = bc_json_parse_object(s->partial.bytes, s->partial.used);
 		code = fail_refused(c, status, json);
-	} else if (s->rest.used != 0) {
-		code = fail(c, BC_EXIT_FAILED, "what the daemon sent is cut off in the middle");
+	} else if (s->partial.used != 0) {
+		code = fail(c, BC_EXIT_FAILED, "incomplete response from the daemon");
 	}
 	json_decref(json);
-	end_stream(c);
+	close_stream(c);
 	return code;
 }
 
-/* Takes what is there. Returns false when the stream has ended, with *code set. */
-static bool perform(struct bc_client *c, enum bc_exit *code)
+/* Transfers what is available without blocking. If the stream has ended, sets *code and returns
+ * false. */
+static bool transfer(struct bc_client *c, enum bc_exit *code)
 {
 	struct stream *s = &c->stream;
 	int running = 0;
@@ -352,7 +348,7 @@ static bool perform(struct bc_client *c, enum bc_exit *code)
 
 	if (curl_multi_perform(c->multi, &running) != CURLM_OK) {
 		*code = fail(c, BC_EXIT_FAILED, "out of memory");
-		end_stream(c);
+		close_stream(c);
 		return false;
 	}
 	const CURLMsg *message = curl_multi_info_read(c->multi, &left);
@@ -360,21 +356,20 @@ static bool perform(struct bc_client *c, enum bc_exit *code)
 		*code = finish_stream(c, message->data.result);
 		return false;
 	}
-	s->is_answered = s->is_answered || status_of(s->curl) != 0;
-	if (!s->is_answered && now_ns() >= s->answer_by_ns) {
+	s->has_status = s->has_status || status_of(s->curl) != 0;
+	if (!s->has_status && now_ns() >= s->deadline_ns) {
 		*code = fail_timeout(c);
-		end_stream(c);
+		close_stream(c);
 		return false;
 	}
 	return true;
 }
 
-/* Waits until there is something to do. Returns whether one of the descriptors is ready. */
-static bool poll_all(struct bc_client *c, struct pollfd *fds, unsigned count, uint64_t until_ns)
+/* Waits for the stream, the descriptors or the time. Returns whether a descriptor is ready. */
+static bool poll_stream(struct bc_client *c, struct pollfd *fds, unsigned count, uint64_t until_ns)
 {
 	struct curl_waitfd wait[FDS_MAX] = {0};
 	uint64_t now = now_ns();
-	bool is_ready = false;
 	int ready;
 
 	assert(count <= FDS_MAX);
@@ -383,14 +378,12 @@ static bool poll_all(struct bc_client *c, struct pollfd *fds, unsigned count, ui
 		wait[i].events = (short)((fds[i].events & POLLIN ? CURL_WAIT_POLLIN : 0) |
 					 (fds[i].events & POLLOUT ? CURL_WAIT_POLLOUT : 0));
 	}
-	if (!c->stream.is_answered && until_ns > c->stream.answer_by_ns)
-		until_ns = c->stream.answer_by_ns;
+	if (!c->stream.has_status && until_ns > c->stream.deadline_ns)
+		until_ns = c->stream.deadline_ns;
 	uint64_t ms = until_ns > now ? (until_ns - now + 999999) / 1000000 : 0;
 	curl_multi_poll(c->multi, wait, count, ms < 60000 ? (int)ms : 60000, &ready);
-	/* Asked anew: what hung up, libcurl doesn't tell. */
-	if (count != 0)
-		is_ready = poll(fds, count, 0) > 0;
-	return is_ready;
+	/* Poll again because libcurl does not report POLLHUP. */
+	return count != 0 && poll(fds, count, 0) > 0;
 }
 
 enum bc_exit bc_client_wait(struct bc_client *c, struct pollfd *fds, unsigned count, int timeout_ms)
@@ -406,12 +399,12 @@ enum bc_exit bc_client_wait(struct bc_client *c, struct pollfd *fds, unsigned co
 	uint64_t lines = c->stream.lines;
 	c->err[0] = '\0';
 	for (;;) {
-		if (!perform(c, &code) || c->stream.lines != lines) {
+		if (!transfer(c, &code) || c->stream.lines != lines) {
 			if (count != 0)
 				(void)poll(fds, count, 0);
 			return code;
 		}
-		if (poll_all(c, fds, count, until_ns) || now_ns() >= until_ns)
+		if (poll_stream(c, fds, count, until_ns) || now_ns() >= until_ns)
 			return BC_EXIT_OK;
 	}
 }
@@ -461,7 +454,7 @@ void bc_client_close(struct bc_client *c)
 {
 	if (c == NULL)
 		return;
-	end_stream(c);
+	close_stream(c);
 	curl_easy_cleanup(c->call);
 	curl_multi_cleanup(c->multi);
 	curl_slist_free_all(c->json_header);
@@ -491,22 +484,21 @@ enum bc_exit bc_client_print_error(const struct bc_client *c, enum bc_exit code)
 	return code;
 }
 
-enum bc_exit bc_client_complain_answer(const struct bc_client *c)
+enum bc_exit bc_client_print_bad_response(const struct bc_client *c)
 {
 	bc_print_error(c->console, NULL,
-		"the daemon's answer lacks what it should have; is it a buscapd of "
-		"version " BC_VERSION "?");
+		"unexpected response from the daemon; is it buscapd " BC_VERSION "?");
 	return BC_EXIT_FAILED;
 }
 
-void bc_answer_write_json(struct bc_output *output, const struct bc_answer *answer)
+void bc_response_write_json(struct bc_output *output, const struct bc_response *response)
 {
-	size_t bytes = answer->bytes;
+	size_t bytes = response->bytes;
 
-	while (bytes != 0 && answer->text[bytes - 1] == '\n')
+	while (bytes != 0 && response->text[bytes - 1] == '\n')
 		bytes--;
 	if (bytes != 0)
-		bc_output_json(output, answer->text, bytes);
+		bc_output_json(output, response->text, bytes);
 }
 
 char *bc_client_encode(const char *text)

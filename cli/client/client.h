@@ -1,22 +1,23 @@
-/* The daemon's socket, from its other end: HTTP over a Unix socket by libcurl (docs/api.md).
+/* HTTP client for the daemon's Unix socket (docs/api.md), based on libcurl.
  *
  *     bc_client_open() -> bc_client_call()... -> bc_client_close()
  *     bc_client_open() -> bc_client_stream() -> bc_client_wait()... -> bc_client_close()
  *
- * A call waits for its answer. A stream is read in bc_client_wait(), which hands over line by line
- * and can look at other descriptors at the same time; calls may be made between two waits. Nothing
- * here prints: what went wrong is a sentence, bc_client_error(), which stays until the next call.
- * The daemon is not trusted: an answer and a line have a greatest length, a connection a time in
- * which something must come, and its sentences are made safe to print.
+ * A call blocks until the response is complete. A stream is read in bc_client_wait(), which passes
+ * on one line at a time and can poll other descriptors too. Calls may be made between two waits.
  *
- * What comes back says how it went:
- *   BC_EXIT_OK           it was answered with 2xx
- *   BC_EXIT_USAGE        it was refused with 400: a value that was asked with makes no sense (the
- *                        daemon's own sentence is in bc_client_error())
- *   BC_EXIT_FAILED       it was refused (the daemon's own sentence is in bc_client_error()), or
- * what was answered makes no sense, or memory ran out BC_EXIT_UNREACHABLE  nobody is there: no
- * socket, no permission, no answer in time, or the daemon left while it was asked After any of
- * these the client can be used again, to try once more. */
+ * The daemon is not trusted: responses and lines have a maximum length, calls have a timeout, and
+ * error texts from the daemon are escaped.
+ *
+ * Nothing here prints unless its name says so. bc_client_error() has the error text of the last
+ * call or wait. Results are
+ *
+ *   BC_EXIT_OK           status 2xx
+ *   BC_EXIT_USAGE        status 400: the daemon rejected a value
+ *   BC_EXIT_FAILED       another status, an invalid response, or out of memory
+ *   BC_EXIT_UNREACHABLE  no socket, no permission, timeout, or the daemon closed the connection
+ *
+ * After an error the client can be used again. */
 #ifndef BC_CLI_CLIENT_CLIENT_H
 #define BC_CLI_CLIENT_CLIENT_H
 
@@ -32,94 +33,90 @@
 
 #define BC_CLIENT_SOCKET "/run/buscapd/buscapd.sock"
 
-#define BC_CLIENT_ANSWER_BYTES (64u << 20) /* the longest answer that is taken */
-#define BC_CLIENT_LINE_BYTES   (4u << 20)  /* the longest line of a stream */
-#define BC_CLIENT_TIMEOUT_MS   10000       /* a call's, unless told otherwise */
+#define BC_CLIENT_RESPONSE_MAX (64u << 20) /* bytes of a response */
+#define BC_CLIENT_LINE_MAX     (4u << 20)  /* bytes of a stream's line */
+#define BC_CLIENT_TIMEOUT_MS   10000       /* default for calls */
 
-/* What all commands of the daemon share: the options --json and --socket, whose letters are above
- * those of single characters, and the exit codes. */
+/* Options and exit codes of all commands that use the daemon. Letters of long options are larger
+ * than any character. */
 enum {
 	BC_CLIENT_OPT_SOCKET = 1000,
 	BC_CLIENT_OPT_JSON,
-	BC_CLIENT_OPT_MORE /* others start here */
+	BC_CLIENT_OPT_MORE /* the command's own options start here */
 };
 #define BC_CLIENT_OPTION_SOCKET                                                         \
 	{                                                                               \
 		BC_CLIENT_OPT_SOCKET, "socket", "PATH", "file",                         \
 			"the daemon's socket ($BUSCAP_SOCKET, or " BC_CLIENT_SOCKET ")" \
 	}
-#define BC_CLIENT_EXITS "0 ok, 1 failed or refused, 2 wrong usage, 6 the daemon can't be reached."
+#define BC_CLIENT_EXITS "0 ok, 1 failed or refused, 2 wrong usage, 6 can't reach the daemon."
 
 struct bc_client;
 
-/* What a call brought. `json` is NULL for an answer without a body. */
-struct bc_answer {
-	long status;  /* of HTTP: 200, 409, ...; 0: there was no answer */
-	json_t *json; /* an object */
-	char *text;   /* the body as it came, a zero behind it; NULL if empty */
+struct bc_response {
+	long status;  /* HTTP status; 0: no response */
+	json_t *json; /* the body, an object; NULL if the body is empty or not an object */
+	char *text;   /* the body, null-terminated; NULL if empty */
 	size_t bytes;
 };
 
-void bc_answer_free(struct bc_answer *answer);
+void bc_response_free(struct bc_response *response);
 
-/* The socket is `path`, or, where that is NULL or empty, $BUSCAP_SOCKET if it is set and not empty,
- * or BC_CLIENT_SOCKET. Connects to nothing yet. Complains and returns BC_EXIT_FAILED when memory
- * ran out. */
+/* Uses the socket `path`. If that is NULL or empty: $BUSCAP_SOCKET, or BC_CLIENT_SOCKET if that is
+ * unset or empty. Does not connect yet. If out of memory, prints an error and returns
+ * BC_EXIT_FAILED. */
 enum bc_exit bc_client_open(struct bc_client **client, const struct bc_console *console,
 	const char *path) BC_MUST_CHECK;
 
-/* Ends the stream, if there is one. NULL is allowed. */
+/* Closes the stream too, if there is one. NULL is allowed. */
 void bc_client_close(struct bc_client *client);
 
-/* The socket's path. */
 const char *bc_client_path(const struct bc_client *client);
 
-/* Calls that follow must be answered within this time. */
+/* Sets the timeout of later calls, and of the time until a stream's status arrives. */
 void bc_client_set_timeout(struct bc_client *client, long ms);
 
-/* Asks `method` ("GET") of `path` ("/v1/status"), with an object as its body or NULL for none. The
- * answer is the caller's to free, whatever is returned; `answer` may be NULL where only the success
+/* Sends a request: `method` is "GET", `path` is "/v1/status", `body` is an object or NULL. The
+ * caller frees the response, whatever is returned. `response` may be NULL if only the result
  * matters. */
 enum bc_exit bc_client_call(struct bc_client *client, const char *method, const char *path,
-	const json_t *body, struct bc_answer *answer) BC_MUST_CHECK;
+	const json_t *body, struct bc_response *response) BC_MUST_CHECK;
 
-/* Begins a stream, GET of `path`, in place of the one before it. `line` is called from within
- * bc_client_wait() with each line, without its newline and with a zero behind it; the text is valid
- * until it returns and may be written on. It returns false when nothing more is wanted: the stream
- * is then over. It may make no calls. Returns BC_EXIT_OK or BC_EXIT_FAILED (memory); whether
- * somebody is there turns out in bc_client_wait(). */
+/* Starts a stream, GET of `path`, and closes the previous one. bc_client_wait() calls `line` with
+ * each line, null-terminated and without its newline. The text is valid until `line` returns and
+ * may be modified. `line` may not make calls; if it returns false, the stream ends. Returns
+ * BC_EXIT_OK or BC_EXIT_FAILED (out of memory). Connection errors come from bc_client_wait(). */
 enum bc_exit bc_client_stream(struct bc_client *client, const char *path,
 	bool (*line)(void *context, char *text, size_t bytes), void *context) BC_MUST_CHECK;
 
-/* Reads the stream for `timeout_ms` (-1: for ever) or until one of the `count` descriptors has what
- * its `events` ask for (POLLIN, POLLOUT), or has failed or been hung up; their `revents` are set.
- * Returns earlier whenever lines came. When it returns anything but BC_EXIT_OK, or BC_EXIT_OK and
- * bc_client_is_over(), the stream has ended. A daemon that is silent for longer than a stream may
- * be (events: each second a status) is the caller's to notice. */
+/* Reads the stream until lines arrive, `timeout_ms` has passed (-1: no limit), or poll() reports
+ * something for one of the `count` descriptors; sets their `revents`. The stream has ended if this
+ * returns an error, or BC_EXIT_OK with bc_client_is_over(). It does not detect a daemon that has
+ * stopped sending; callers can compare bc_client_lines(). */
 enum bc_exit bc_client_wait(
 	struct bc_client *client, struct pollfd *fds, unsigned count, int timeout_ms) BC_MUST_CHECK;
 
-/* How many lines the stream has brought: whoever minds silence compares. */
+/* Returns the number of lines received in this stream. */
 uint64_t bc_client_lines(const struct bc_client *client);
 
-/* Whether there is no stream, or no more of it. */
+/* Returns whether there is no stream or it has ended. */
 bool bc_client_is_over(const struct bc_client *client);
 
-/* Why the last call or wait did not return BC_EXIT_OK: a sentence without a newline, safe to
- * print; of a BC_EXIT_UNREACHABLE one that says what to do, to be put behind the socket's path. */
+/* Returns the error text of the last call or wait: no newline, safe to print, valid until the next
+ * call. For BC_EXIT_UNREACHABLE, the socket's path belongs before it. */
 const char *bc_client_error(const struct bc_client *client);
 
-/* Prints that on standard error, "buscap COMMAND: PATH: ...", and returns `code`. */
+/* Prints the error text on standard error, "buscap COMMAND: PATH: ...", and returns `code`. */
 enum bc_exit bc_client_print_error(const struct bc_client *client, enum bc_exit code);
 
-/* Complains that the daemon answered other than docs/api.md says, and returns BC_EXIT_FAILED. */
-enum bc_exit bc_client_complain_answer(const struct bc_client *client);
+/* Prints that the response is not what docs/api.md describes, and returns BC_EXIT_FAILED. */
+enum bc_exit bc_client_print_bad_response(const struct bc_client *client);
 
-/* Writes an answer's JSON as it came, made safe, in one line; nothing if it has no body. */
-void bc_answer_write_json(struct bc_output *output, const struct bc_answer *answer);
+/* Writes a response's JSON on one line, unchanged but escaped; nothing if the body is empty. */
+void bc_response_write_json(struct bc_output *output, const struct bc_response *response);
 
-/* `text` for a path or a query: all but letters, digits, '-', '.', '_' and '~' as %XX. NULL when
- * memory ran out; the caller's to free. */
+/* Percent-encodes `text` for a path or a query. Returns allocated text, or NULL if out of memory.
+ */
 char *bc_client_encode(const char *text);
 
 #endif

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/client/answer_text.h"
 #include "cli/client/client.h"
+#include "cli/client/response_text.h"
 #include "cli/term/interrupt.h"
 #include "cli/term/json_path.h"
 #include "cli/term/options.h"
@@ -17,15 +17,15 @@
 #include "formats/base/usage.h"
 #include "formats/codec/format.h"
 
-/* The time in which the daemon must have sealed what it answers for. */
+/* Timeout of requests whose response waits until files are sealed. */
 #define SEAL_MS 600000
 
-/* How often a replay is asked after while its end is waited for. */
+/* Interval at which --wait requests the replay's state. */
 #define WAIT_STEP_MS 200
 
 /* ---- options and help texts */
 
-/* Those before OPTION_WAIT go into the body: adders[] has how. */
+/* Options before OPTION_WAIT set members of the body; see setters[]. */
 enum {
 	OPTION_LABEL = BC_CLIENT_OPT_MORE,
 	OPTION_PRE,
@@ -42,22 +42,24 @@ enum {
 	OPTION_WAIT,
 };
 
-/* Rows of more than one table. */
+/* Rows used in several tables. */
 /* clang-format off */
 #define ROWS_OF_ALL \
-	{BC_CLIENT_OPT_JSON, "json", NULL, NULL, "print the daemon's answer as it came"}, \
+	{BC_CLIENT_OPT_JSON, "json", NULL, NULL, "print the daemon's response as JSON"}, \
 	BC_CLIENT_OPTION_SOCKET
 #define ROW_LABEL \
 	{OPTION_LABEL, "label", "TEXT", "text", \
-		"goes into the recording's name: letters, digits, '.', '_', '-'"}
+		"add this to the file names: letters, digits, '.', '_', '-'"}
 #define ROW_NOTE \
-	{OPTION_NOTE, "note", "KEY=VALUE", "text", "kept with the recording; can be repeated"}
+	{OPTION_NOTE, "note", "KEY=VALUE", "text", "store metadata in the files; can be repeated"}
 #define ROW_LIMIT \
 	{OPTION_LIMIT, "limit", "RULE", "choice:duration:|records:|filesize:", \
-		"stop at duration:10s, records:1000000 or filesize:64M; the first that is reached"}
+		"stop at duration:10s, records:1000000 or filesize:64M; can be repeated, the first " \
+		"limit reached applies"}
 #define ROW_TRIGGER \
 	{OPTION_TRIGGER, "trigger", "NAME:ACTION:WHEN", "text", \
-		"armed while it lasts; ACTION is mark or stop; WHEN as in \"buscap trigger --help\""}
+		"arm a trigger for this recording only; ACTION is mark or stop, WHEN as in \"buscap " \
+		"trigger --help\"; can be repeated"}
 /* clang-format on */
 
 static const struct bc_usage_option plain_options[] = {
@@ -72,7 +74,7 @@ static const struct bc_usage_option record_start_options[] = {
 	ROW_NOTE,
 	ROW_LIMIT,
 	{OPTION_PRE, "pre", "LENGTH", "length",
-		"begin with so much of what the flight recorder holds: 5s, 16M, all"},
+		"include this much from the flight recorder: 5s, 16M, all"},
 	ROW_TRIGGER,
 	ROWS_OF_ALL,
 	{0},
@@ -88,7 +90,7 @@ static const struct bc_usage record_start_usage = {
 
 static const struct bc_usage record_stop_usage = {
 	.name = "record stop",
-	.summary = "stop the recording under way, and wait until it is sealed",
+	.summary = "stop the current recording and wait until it is sealed",
 	.options = plain_options,
 	.exits = BC_CLIENT_EXITS,
 	.example = "buscap record stop",
@@ -106,7 +108,7 @@ static const struct bc_usage record_show_usage = {
 	.name = "record show",
 	.operands = "[ID]",
 	.kind = "text",
-	.summary = "show a recording; without ID the one under way",
+	.summary = "show a recording, by default the current one",
 	.options = plain_options,
 	.exits = BC_CLIENT_EXITS,
 	.example = "buscap record show",
@@ -116,7 +118,7 @@ static const struct bc_usage record_note_usage = {
 	.name = "record note",
 	.operands = "KEY=VALUE...",
 	.kind = "text",
-	.summary = "note metadata on the recording under way",
+	.summary = "add metadata to the current recording",
 	.options = plain_options,
 	.exits = BC_CLIENT_EXITS,
 	.example = "buscap record note operator=night-shift run=7",
@@ -126,10 +128,10 @@ const struct bc_usage bc_record_usage = {
 	.name = "record",
 	.operands = "VERB",
 	.kind = "command",
-	.summary = "start, stop, list, show, note: recordings on request",
-	.text = "Starts a recording in the running daemon, stops the one under way (and waits "
-		"until it is sealed), lists those in its directory, shows one (without ID the one "
-		"under way), and notes metadata on the one under way.",
+	.summary = "start, stop, list, show and annotate recordings",
+	.text = "Starts a recording in the running daemon, stops the current one and waits until "
+		"it is sealed, lists the recordings in the daemon's directory, shows one of them "
+		"(by default the current one), or adds metadata to the current one.",
 	.verbs = (const struct bc_usage *const[]){&record_start_usage, &record_stop_usage,
 		&record_list_usage, &record_show_usage, &record_note_usage, NULL},
 	.exits = BC_CLIENT_EXITS,
@@ -142,19 +144,18 @@ const struct bc_usage bc_mark_usage = {
 	.name = "mark",
 	.operands = "TEXT...",
 	.kind = "text",
-	.summary = "set a mark at this place of the recording",
-	.text = "Sets a mark at this place of the recording under way, or of what the flight "
-		"recorder holds; info, dump and cut show it there. Several words are one text, "
-		"with a blank between.",
+	.summary = "set a mark in the recording",
+	.text = "Sets a mark at the current position of the recording, or of the flight recorder. "
+		"info, dump and cut show it. Words are joined with spaces.",
 	.options = plain_options,
 	.exits = BC_CLIENT_EXITS,
-	.example = "buscap mark the second run begins",
+	.example = "buscap mark start of the second run",
 };
 
 const struct bc_usage bc_rotate_usage = {
 	.name = "rotate",
-	.summary = "begin a new segment",
-	.text = "Begins a new segment of the recording under way: the one before is sealed and can "
+	.summary = "start a new segment",
+	.text = "Starts a new segment of the current recording. The previous one is sealed and can "
 		"be copied.",
 	.options = plain_options,
 	.exits = BC_CLIENT_EXITS,
@@ -162,9 +163,9 @@ const struct bc_usage bc_rotate_usage = {
 };
 
 static const struct bc_usage_option snapshot_options[] = {
-	{OPTION_PRE, "pre", "LENGTH", "length", "only so much before this moment: 5s, 16M (all)"},
-	{OPTION_POST, "post", "LENGTH", "length", "and go on for so much: 2s, 16M"},
-	{OPTION_GO_ON, "go-on", NULL, NULL, "and go on until it is stopped"},
+	{OPTION_PRE, "pre", "LENGTH", "length", "only the last part: 5s, 16M (all)"},
+	{OPTION_POST, "post", "LENGTH", "length", "continue recording for 2s, 16M"},
+	{OPTION_GO_ON, "go-on", NULL, NULL, "continue recording until stopped"},
 	ROW_LABEL,
 	ROW_NOTE,
 	ROWS_OF_ALL,
@@ -173,10 +174,10 @@ static const struct bc_usage_option snapshot_options[] = {
 
 const struct bc_usage bc_snapshot_usage = {
 	.name = "snapshot",
-	.summary = "write out what the flight recorder holds",
-	.text = "Writes out what the flight recorder holds (record = flight in the daemon's "
-		"configuration) as a recording. Returns when it is sealed, or with --post and "
-		"--go-on when it has begun. What was written out is no longer held.",
+	.summary = "write the flight recorder's contents to a recording",
+	.text = "Writes the contents of the flight recorder (record = flight in the daemon's "
+		"configuration) to a recording and removes them from memory. Returns when the "
+		"recording is sealed; with --post or --go-on, when it has started.",
 	.options = snapshot_options,
 	.exits = BC_CLIENT_EXITS,
 	.example = "buscap snapshot --pre 5s --post 1s --label glitch",
@@ -186,31 +187,29 @@ const struct bc_usage bc_snapshot_usage = {
 
 static const struct bc_usage_option trigger_add_options[] = {
 	{OPTION_PRE, "pre", "LENGTH", "length",
-		"start, snapshot: begin with so much of the flight recorder: 5s, 16M, all (start: "
-		"none, snapshot: all)"},
+		"start, snapshot: include this much from the flight recorder: 5s, 16M, all "
+		"(start: none, snapshot: all)"},
 	{OPTION_POST, "post", "LENGTH", "length",
-		"start, snapshot: end so much after it; stop: not at once, but after so much: 2s, "
-		"16M"},
-	{OPTION_TEXT, "text", "TEXT", "text", "kept in the recording at its place (its name)"},
-	{OPTION_HOLDOFF, "holdoff", "TIME", "time",
-		"after it has fired, it doesn't again for so long: 100ms"},
+		"start, snapshot, stop: stop this much later: 2s, 16M"},
+	{OPTION_TEXT, "text", "TEXT", "text", "text stored at that position (NAME)"},
+	{OPTION_HOLDOFF, "holdoff", "TIME", "time", "minimum time before it can fire again: 100ms"},
 	ROWS_OF_ALL,
 	{0},
 };
 
-#define ADD_EXAMPLE "buscap trigger add begin start port=e0 --pre 1s"
-#define ADD_TEXT                                                                                   \
-	"ACTION is start, stop, toggle (a recording), snapshot (of the flight recorder) or mark. " \
-	"WHEN is one of\n"                                                                         \
-	"  words that must all hold for a record:\n"                                               \
-	"    addr=1000-1fff   its address, in hexadecimal; one, or a range\n"                      \
-	"    type=write       read, write, fetch, the names that dump prints, or 0xf2; several: "  \
-	"a,b\n"                                                                                    \
-	"    proc=0,2-3       its processor\n"                                                     \
-	"    port=e0-e3       an I/O write there: type=IOWRITE addr=e0-e3\n"                       \
-	"  board              the board's trigger flag\n"                                          \
-	"  gap                samples were lost\n"                                                 \
-	"  idle TIME          nothing on the bus for so long: idle 5s"
+#define ADD_EXAMPLE "buscap trigger add boot start port=e0 --pre 1s"
+#define ADD_TEXT                                                                               \
+	"ACTION is start, stop or toggle (a recording), snapshot (of the flight recorder) or " \
+	"mark. WHEN is one of\n"                                                               \
+	"  conditions that a record must all meet:\n"                                          \
+	"    addr=1000-1fff   hexadecimal address or range\n"                                  \
+	"    type=write       read, write, fetch, names that dump prints, or 0xf2; separated " \
+	"by commas\n"                                                                          \
+	"    proc=0,2-3       processors\n"                                                    \
+	"    port=e0-e3       write to an I/O port: type=IOWRITE addr=e0-e3\n"                 \
+	"  board              the board's trigger flag\n"                                      \
+	"  gap                lost samples\n"                                                  \
+	"  idle TIME          no bus activity for this long: idle 5s"
 
 static const struct bc_usage trigger_list_usage = {
 	.name = "trigger list",
@@ -236,18 +235,18 @@ static const struct bc_usage trigger_remove_usage = {
 	.name = "trigger remove",
 	.operands = "NAME",
 	.kind = "text",
-	.summary = "disarm a trigger of the running daemon",
+	.summary = "disarm a trigger in the running daemon",
 	.options = plain_options,
 	.exits = BC_CLIENT_EXITS,
-	.example = "buscap trigger remove begin",
+	.example = "buscap trigger remove boot",
 };
 
 const struct bc_usage bc_trigger_usage = {
 	.name = "trigger",
 	.operands = "VERB",
 	.kind = "command",
-	.summary = "list, add, remove: what is waited for on the bus",
-	.text = "Lists the triggers that are armed in the running daemon, arms one, disarms "
+	.summary = "list, add and remove triggers",
+	.text = "Lists the triggers that are armed in the running daemon, or arms or disarms "
 		"one.\n\n" ADD_TEXT,
 	.verbs = (const struct bc_usage *const[]){&trigger_list_usage, &trigger_add_usage,
 		&trigger_remove_usage, NULL},
@@ -259,23 +258,23 @@ const struct bc_usage bc_trigger_usage = {
 
 static const struct bc_usage_option replay_options[] = {
 	{OPTION_SPEED, "speed", "S", "choice:max|realtime",
-		"max (as fast as it goes), realtime, or so many times that: 0.5"},
+		"max (as fast as possible, default), realtime, or a multiple of it: 0.5"},
 	{OPTION_FORMAT, "format", "FMT", "format-read",
-		"the file's format, where it can't be told by content: raw6, bcp1, byu..."},
-	{OPTION_CLOCK, "clock-hz", "N", "number", "its clock, where it doesn't tell: 66M"},
+		"format of the file, if it can't be detected: raw6, bcp1, byu..."},
+	{OPTION_CLOCK, "clock-hz", "N", "number", "clock of the file, if it has none: 66M"},
 	ROW_LABEL,
 	ROW_NOTE,
 	ROW_LIMIT,
 	ROW_TRIGGER,
 	{OPTION_WAIT, "wait", NULL, NULL,
-		"return when it has ended; Ctrl-C ends the waiting, not the replay"},
+		"wait until the replay ends; Ctrl-C stops waiting, not the replay"},
 	ROWS_OF_ALL,
 	{0},
 };
 
 static const struct bc_usage replay_list_usage = {
 	.name = "replay list",
-	.summary = "list the replays of this run of the daemon",
+	.summary = "list the replays since the daemon started",
 	.options = plain_options,
 	.exits = BC_CLIENT_EXITS,
 	.example = "buscap replay list",
@@ -285,7 +284,7 @@ static const struct bc_usage replay_cancel_usage = {
 	.name = "replay cancel",
 	.operands = "[ID]",
 	.kind = "text",
-	.summary = "cancel the replay that runs, and wait until what was read of it is sealed",
+	.summary = "cancel the current replay and wait until its recording is sealed",
 	.options = plain_options,
 	.exits = BC_CLIENT_EXITS,
 	.example = "buscap replay cancel",
@@ -295,21 +294,20 @@ const struct bc_usage bc_replay_usage = {
 	.name = "replay",
 	.operands = "PATH",
 	.kind = "file",
-	.summary = "put a file through the running daemon",
-	.text = "Puts a saved capture, a BYU file or a segment through the running daemon, which "
-		"must be able to read it, as a recording of its own; lists the replays of this run "
-		"of the daemon; cancels the one that runs (and returns when what was read of it is "
-		"sealed).",
+	.summary = "replay a file in the running daemon",
+	.text = "Replays a saved capture, a BYU file or a segment in the running daemon, which "
+		"must be able to read the file and makes a recording from it. Also lists the "
+		"replays since the daemon started, or cancels the current one and waits until its "
+		"recording is sealed.",
 	.options = replay_options,
 	.verbs = (const struct bc_usage *const[]){&replay_list_usage, &replay_cancel_usage, NULL},
 	.exits = "0 ok, 1 failed or refused (--wait: or cancelled), 2 wrong usage, 3 (--wait) the "
-		 "file is damaged: what is good was recorded, 6 the daemon can't be reached.",
+		 "file is damaged; the intact parts were recorded, 6 can't reach the daemon.",
 	.example = "buscap replay --speed realtime --wait bus.bcp1",
 };
 
 /* ---- requests */
 
-/* A command under way. */
 struct request {
 	const struct bc_console *console;
 	const struct command *command;
@@ -321,7 +319,7 @@ struct request {
 	int count;
 };
 
-/* Sets a member of an object, taking the reference of `value`. */
+/* Sets a member and releases `value`. */
 static enum bc_exit set_member(
 	const struct request *r, json_t *object, const char *name, json_t *value)
 {
@@ -333,13 +331,13 @@ static enum bc_exit add_text(struct request *r, const char *name, const char *va
 {
 	if (json_object_get(r->body, name) == NULL)
 		return set_member(r, r->body, name, bc_json_text(value));
-	bc_print_error(r->console, NULL, "--%s is given twice", name);
+	bc_print_error(r->console, NULL, "--%s: given twice", name);
 	return BC_EXIT_USAGE;
 }
 
-/* The member of the body that is an object or an array, made with its first use. NULL when memory
- * ran out. */
-static json_t *part_of_body(struct request *r, const char *name, json_t *(*create)(void))
+/* Returns a member of the body, which create() makes if it does not exist; NULL if out of memory.
+ */
+static json_t *body_member(struct request *r, const char *name, json_t *(*create)(void))
 {
 	json_t *part = json_object_get(r->body, name);
 
@@ -351,7 +349,7 @@ static json_t *part_of_body(struct request *r, const char *name, json_t *(*creat
 static enum bc_exit add_note(struct request *r, const char *name, const char *value)
 {
 	const char *equals = strchr(value, '=');
-	json_t *metadata = part_of_body(r, "metadata", json_object);
+	json_t *metadata = body_member(r, "metadata", json_object);
 	json_t *key = json_stringn(value, equals != NULL ? (size_t)(equals - value) : 0);
 	enum bc_exit code = BC_EXIT_USAGE;
 
@@ -361,7 +359,7 @@ static enum bc_exit add_note(struct request *r, const char *name, const char *va
 	else if (equals == NULL || equals == value || key == NULL)
 		bc_print_error(r->console, NULL, "--note %s: not KEY=VALUE; try program=ls", value);
 	else if (json_object_get(metadata, json_string_value(key)) != NULL)
-		bc_print_error(r->console, NULL, "--note %s: there is a note %s already", value,
+		bc_print_error(r->console, NULL, "--note %s: %s given twice", value,
 			json_string_value(key));
 	else
 		code = set_member(r, metadata, json_string_value(key), bc_json_text(equals + 1));
@@ -369,11 +367,11 @@ static enum bc_exit add_note(struct request *r, const char *name, const char *va
 	return code;
 }
 
-/* "duration:10s" */
+/* --limit duration:10s */
 static enum bc_exit add_limit(struct request *r, const char *name, const char *value)
 {
 	static const char *const rules[] = {"duration", "records", "filesize"};
-	json_t *limits = part_of_body(r, "limits", json_object);
+	json_t *limits = body_member(r, "limits", json_object);
 	const char *amount = strchr(value, ':');
 	const char *rule = NULL;
 
@@ -392,24 +390,23 @@ static enum bc_exit add_limit(struct request *r, const char *name, const char *v
 		return BC_EXIT_USAGE;
 	}
 	if (json_object_get(limits, rule) != NULL) {
-		bc_print_error(r->console, NULL, "--limit %s: there is a limit of %s already",
-			value, rule);
+		bc_print_error(r->console, NULL, "--limit %s: %s given twice", value, rule);
 		return BC_EXIT_USAGE;
 	}
 	errno = 0;
 	long long number = strtoll(amount, NULL, 10);
 	bool is_number = errno == 0 && amount[strspn(amount, "0123456789")] == '\0';
 	if (strcmp(rule, "records") == 0 && !is_number) {
-		bc_print_error(r->console, NULL, "--limit %s: records wants a number", value);
+		bc_print_error(r->console, NULL, "--limit %s: records must be a number", value);
 		return BC_EXIT_USAGE;
 	}
 	return set_member(r, limits, rule, is_number ? json_integer(number) : bc_json_text(amount));
 }
 
-/* "NAME:ACTION:WHEN" */
+/* --trigger NAME:ACTION:WHEN */
 static enum bc_exit add_trigger(struct request *r, const char *option, const char *value)
 {
-	json_t *triggers = part_of_body(r, "triggers", json_array);
+	json_t *triggers = body_member(r, "triggers", json_array);
 	char *name = strdup(value);
 	char *action = name != NULL ? strchr(name, ':') : NULL;
 	char *when = action != NULL ? strchr(action + 1, ':') : NULL;
@@ -452,7 +449,7 @@ static enum bc_exit add_speed(struct request *r, const char *name, const char *v
 	if (end != value && *end == '\0' && isfinite(speed) && speed > 0)
 		return set_member(r, r->body, name, json_real(speed));
 	bc_print_error(
-		r->console, NULL, "--speed %s: not max, realtime or a number above 0", value);
+		r->console, NULL, "--speed %s: must be max, realtime or a number above 0", value);
 	return BC_EXIT_USAGE;
 }
 
@@ -460,7 +457,7 @@ static enum bc_exit add_format(struct request *r, const char *name, const char *
 {
 	if (bc_format_by_name(value) != BC_FORMAT_UNKNOWN)
 		return add_text(r, name, value);
-	bc_print_error(r->console, NULL, "--format %s: no such format; see buscap formats", value);
+	bc_print_error(r->console, NULL, "--format %s: unknown format; see buscap formats", value);
 	return BC_EXIT_USAGE;
 }
 
@@ -472,13 +469,13 @@ static enum bc_exit add_clock(struct request *r, const char *name, const char *v
 	if (!bc_option_count(r->console, "--clock-hz", &hz))
 		return BC_EXIT_USAGE;
 	if (json_object_get(r->body, "clock_hz") != NULL) {
-		bc_print_error(r->console, NULL, "--%s is given twice", name);
+		bc_print_error(r->console, NULL, "--%s: given twice", name);
 		return BC_EXIT_USAGE;
 	}
 	return set_member(r, r->body, "clock_hz", bc_json_u64(hz));
 }
 
-static enum bc_exit (*const adders[])(struct request *r, const char *name, const char *value) = {
+static enum bc_exit (*const setters[])(struct request *r, const char *name, const char *value) = {
 	[OPTION_LABEL - OPTION_LABEL] = add_text,
 	[OPTION_PRE - OPTION_LABEL] = add_text,
 	[OPTION_POST - OPTION_LABEL] = add_text,
@@ -495,8 +492,8 @@ static enum bc_exit (*const adders[])(struct request *r, const char *name, const
 
 /* ---- operands that go into the body */
 
-/* The words with blanks between them, for the caller to free; NULL when memory ran out. */
-static char *join(char **words, int count)
+/* Joins the words with spaces. Returns allocated text, or NULL if out of memory. */
+static char *join_words(char **words, int count)
 {
 	size_t bytes = 1;
 
@@ -511,7 +508,7 @@ static char *join(char **words, int count)
 
 static enum bc_exit add_words(struct request *r, const char *name, char **words, int count)
 {
-	char *text = join(words, count);
+	char *text = join_words(words, count);
 	enum bc_exit code = text != NULL ? set_member(r, r->body, name, bc_json_text(text))
 					 : bc_print_no_memory(r->console);
 
@@ -540,7 +537,7 @@ static enum bc_exit fill_trigger(struct request *r)
 	for (int i = 2; i < r->count; i++)
 		bytes += strlen(r->operands[i]) + 1;
 	if (bytes > 1024)
-		return bc_print_usage_error(r->console, "WHEN is too long");
+		return bc_print_usage_error(r->console, "WHEN is longer than 1024 bytes");
 	enum bc_exit code = add_words(r, "name", r->operands, 1);
 	if (code == BC_EXIT_OK)
 		code = add_words(r, "action", r->operands + 1, 1);
@@ -552,18 +549,17 @@ static enum bc_exit check_snapshot(struct request *r)
 	if (json_object_get(r->body, "post") == NULL ||
 		json_object_get(r->body, "until_stopped") == NULL)
 		return BC_EXIT_OK;
-	return bc_print_usage_error(r->console, "--post ends it and --go-on doesn't: one of them");
+	return bc_print_usage_error(r->console, "--post and --go-on exclude each other");
 }
 
-/* The daemon has a working directory of its own. */
+/* Makes the path absolute: the daemon's working directory is a different one. */
 static enum bc_exit fill_replay(struct request *r)
 {
 	const char *path = r->operands[0];
 
 	if (strcmp(path, "-") == 0)
 		return bc_print_usage_error(r->console,
-			"the daemon reads the file itself, and can't read this program's "
-			"standard input: name a file");
+			"the daemon can't read this program's standard input; name a file");
 	char *absolute = realpath(path, NULL);
 	if (absolute == NULL) {
 		bc_print_error(r->console, path, "%s", strerror(errno));
@@ -574,42 +570,42 @@ static enum bc_exit fill_replay(struct request *r)
 	return code;
 }
 
-/* ---- commands that do more than print their answer */
+/* ---- steps after the response */
 
-/* Puts the recording that was asked for in the place of the list. */
-static enum bc_exit pick_recording(
-	const struct request *r, struct bc_client *client, struct bc_answer *answer)
+/* Replaces the list with the recording named by the operand. */
+static enum bc_exit select_recording(
+	const struct request *r, struct bc_client *client, struct bc_response *response)
 {
-	const json_t *recordings = bc_json_path(answer->json, "recordings");
-	uint64_t left_out = bc_json_path_count(answer->json, "omitted");
+	const json_t *recordings = bc_json_path(response->json, "recordings");
+	uint64_t omitted = bc_json_path_count(response->json, "omitted");
 	const char *id = r->operands[0];
 	json_t *recording;
 	size_t i;
 
 	if (!json_is_array(recordings))
-		return bc_client_complain_answer(client);
+		return bc_client_print_bad_response(client);
 	json_array_foreach(recordings, i, recording)
 	{
 		const char *its = bc_json_path_text(recording, "id");
 		if (its == NULL || strcmp(its, id) != 0)
 			continue;
 		json_t *picked = json_pack("{s:O}", "recording", recording);
-		bc_answer_free(answer);
-		answer->json = picked;
-		answer->text = picked != NULL ? bc_json_print(picked) : NULL;
-		if (answer->text == NULL)
+		bc_response_free(response);
+		response->json = picked;
+		response->text = picked != NULL ? bc_json_print(picked) : NULL;
+		if (response->text == NULL)
 			return bc_print_no_memory(r->console);
-		answer->bytes = strlen(answer->text);
+		response->bytes = strlen(response->text);
 		return BC_EXIT_OK;
 	}
-	if (left_out != 0)
+	if (omitted != 0)
 		bc_print_error(r->console, NULL,
-			"no recording %s among the newest; %" PRIu64
-			" older one%s not listed: see buscap info on the files",
-			id, left_out, left_out == 1 ? " is" : "s are");
+			"recording %s: not found; %" PRIu64 " older recording%s not listed, use "
+			"buscap info on the files",
+			id, omitted, omitted == 1 ? " is" : "s are");
 	else
 		bc_print_error(
-			r->console, NULL, "there is no recording %s; see buscap record list", id);
+			r->console, NULL, "recording %s: not found; see buscap record list", id);
 	return BC_EXIT_FAILED;
 }
 
@@ -623,46 +619,45 @@ static enum bc_exit replay_exit(const struct bc_console *console, const json_t *
 		return bc_json_path_count(replay, "damaged_places") != 0 ? BC_EXIT_DAMAGED
 									 : BC_EXIT_OK;
 	if (strcmp(state, "cancelled") == 0)
-		bc_print_error(console, NULL, "the replay was cancelled");
+		bc_print_error(console, NULL, "replay cancelled");
 	else
-		bc_print_error(console, NULL, "the replay failed%s%s", error != NULL ? ": " : "",
+		bc_print_error(console, NULL, "replay failed%s%s", error != NULL ? ": " : "",
 			bc_safe_text(safe, sizeof(safe), error));
 	return BC_EXIT_FAILED;
 }
 
-static bool has_ended(const char *state)
+static bool is_over(const char *state)
 {
 	return state != NULL && (strcmp(state, "done") == 0 || strcmp(state, "cancelled") == 0 ||
 					strcmp(state, "failed") == 0);
 }
 
-static char *path_with(const char *format, const char *operand);
+static char *format_path(const char *format, const char *operand);
 
-/* Asks after the replay until it has ended. `answer` is the one that started it, and then the
- * last. */
+/* Requests the replay's state until it has ended. Replaces the response with the last one. */
 static enum bc_exit wait_for_replay(
-	const struct request *r, struct bc_client *client, struct bc_answer *answer)
+	const struct request *r, struct bc_client *client, struct bc_response *response)
 {
-	const char *id = bc_json_path_text(answer->json, "replay.id");
-	char *path = path_with("/v1/replays/%s", id != NULL ? id : "");
+	const char *id = bc_json_path_text(response->json, "replay.id");
+	char *path = format_path("/v1/replays/%s", id != NULL ? id : "");
 	int interrupt = bc_interrupt_open();
 	enum bc_exit code = path != NULL ? BC_EXIT_OK : bc_print_no_memory(r->console);
 
 	while (code == BC_EXIT_OK) {
-		const json_t *replay = bc_json_path(answer->json, "replay");
+		const json_t *replay = bc_json_path(response->json, "replay");
 		if (!json_is_object(replay)) {
-			code = bc_client_complain_answer(client);
-		} else if (has_ended(bc_json_path_text(replay, "state"))) {
+			code = bc_client_print_bad_response(client);
+		} else if (is_over(bc_json_path_text(replay, "state"))) {
 			code = replay_exit(r->console, replay);
 			break;
 		} else if (bc_interrupt_wait(interrupt, WAIT_STEP_MS)) {
 			bc_print_error(r->console, NULL,
-				"no longer waiting; the replay goes on (buscap replay cancel ends "
-				"it)");
+				"stopped waiting; the replay continues (to cancel it: buscap "
+				"replay cancel)");
 			break;
 		} else {
-			bc_answer_free(answer);
-			code = bc_client_call(client, "GET", path, NULL, answer);
+			bc_response_free(response);
+			code = bc_client_call(client, "GET", path, NULL, response);
 			if (code != BC_EXIT_OK)
 				bc_client_print_error(client, code);
 		}
@@ -676,59 +671,58 @@ static enum bc_exit wait_for_replay(
 static const struct command {
 	const struct bc_usage *usage;
 	const char *method;
-	const char *path;      /* "%s": the first operand, percent-encoded, or "current" */
-	int least;             /* operands */
-	int most;              /* -1: any number */
-	const char *complaint; /* of more or fewer operands */
+	const char *path;        /* %s: the first operand, percent-encoded, or "current" */
+	int min;                 /* operands */
+	int max;                 /* -1: any number */
+	const char *usage_error; /* for a wrong number of operands */
 	bool has_body;
-	long timeout_ms;                         /* 0: the usual one */
-	enum bc_exit (*fill)(struct request *r); /* the operands into the body; may be NULL */
-	bool (*print)(struct bc_output *output, const json_t *answer); /* NULL: nothing */
-	/* Goes on after the answer; it may replace the answer, and print it even if the code isn't
-	 * BC_EXIT_OK. NULL: it doesn't. */
-	enum bc_exit (*go_on)(
-		const struct request *r, struct bc_client *client, struct bc_answer *answer);
+	long timeout_ms;                         /* 0: default */
+	enum bc_exit (*fill)(struct request *r); /* adds the operands to the body; or NULL */
+	bool (*print)(struct bc_output *output, const json_t *response); /* NULL: no output */
+	/* Called after success; may replace the response. NULL: none. */
+	enum bc_exit (*follow_up)(
+		const struct request *r, struct bc_client *client, struct bc_response *response);
 } commands[] = {
-	{&record_start_usage, "POST", "/v1/recordings", 0, 0, "start takes options alone", true, 0,
-		NULL, bc_answer_print_recording, NULL},
+	{&record_start_usage, "POST", "/v1/recordings", 0, 0, "start takes no operands", true, 0,
+		NULL, bc_response_print_recording, NULL},
 	{&record_stop_usage, "DELETE", "/v1/recordings/current", 0, 0, "stop takes no operands",
-		false, SEAL_MS, NULL, bc_answer_print_recording, NULL},
+		false, SEAL_MS, NULL, bc_response_print_recording, NULL},
 	{&record_list_usage, "GET", "/v1/recordings", 0, 0, "list takes no operands", false, 0,
-		NULL, bc_answer_print_recordings, NULL},
+		NULL, bc_response_print_recordings, NULL},
 	{&record_show_usage, "GET", "/v1/recordings/current", 0, 0, NULL, false, 0, NULL,
-		bc_answer_print_recording, NULL},
+		bc_response_print_recording, NULL},
 	{&record_show_usage, "GET", "/v1/recordings", 1, 1, "show takes one ID, or none", false, 0,
-		NULL, bc_answer_print_recording, pick_recording},
+		NULL, bc_response_print_recording, select_recording},
 	{&record_note_usage, "PATCH", "/v1/recordings/current", 1, -1,
-		"note wants KEY=VALUE, as program=ls", true, 0, fill_notes,
-		bc_answer_print_recording, NULL},
+		"note requires KEY=VALUE, such as program=ls", true, 0, fill_notes,
+		bc_response_print_recording, NULL},
 	{&bc_rotate_usage, "POST", "/v1/rotate", 0, 0, "rotate takes no operands", true, SEAL_MS,
-		NULL, bc_answer_print_rotated, NULL},
-	{&bc_mark_usage, "POST", "/v1/marks", 1, -1, "mark wants a text", true, 0, fill_mark,
-		bc_answer_print_mark, NULL},
+		NULL, bc_response_print_rotated, NULL},
+	{&bc_mark_usage, "POST", "/v1/marks", 1, -1, "mark requires a text", true, 0, fill_mark,
+		bc_response_print_mark, NULL},
 	{&bc_snapshot_usage, "POST", "/v1/snapshot", 0, 0, "snapshot takes no operands", true,
-		SEAL_MS, check_snapshot, bc_answer_print_recording, NULL},
+		SEAL_MS, check_snapshot, bc_response_print_recording, NULL},
 	{&trigger_list_usage, "GET", "/v1/triggers", 0, 0, "list takes no operands", false, 0, NULL,
-		bc_answer_print_triggers, NULL},
+		bc_response_print_triggers, NULL},
 	{&trigger_add_usage, "POST", "/v1/triggers", 3, -1,
-		"add wants NAME ACTION WHEN, as roi mark port=e0", true, 0, fill_trigger,
-		bc_answer_print_triggers, NULL},
-	{&trigger_remove_usage, "DELETE", "/v1/triggers/%s", 1, 1, "remove wants one NAME", false,
+		"add requires NAME ACTION WHEN, such as roi mark port=e0", true, 0, fill_trigger,
+		bc_response_print_triggers, NULL},
+	{&trigger_remove_usage, "DELETE", "/v1/triggers/%s", 1, 1, "remove takes one NAME", false,
 		0, NULL, NULL, NULL},
 	{&replay_list_usage, "GET", "/v1/replays", 0, 0, "list takes no operands", false, 0, NULL,
-		bc_answer_print_replays, NULL},
+		bc_response_print_replays, NULL},
 	{&replay_cancel_usage, "DELETE", "/v1/replays/%s", 0, 1, "cancel takes one ID, or none",
-		false, SEAL_MS, NULL, bc_answer_print_replays, NULL},
-	{&bc_replay_usage, "POST", "/v1/replays", 1, 1, "replay wants one file", true, 0,
-		fill_replay, bc_answer_print_replays, wait_for_replay},
+		false, SEAL_MS, NULL, bc_response_print_replays, NULL},
+	{&bc_replay_usage, "POST", "/v1/replays", 1, 1, "replay takes one file", true, 0,
+		fill_replay, bc_response_print_replays, wait_for_replay},
 };
 
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))
 
-/* ---- running one */
+/* ---- running a command */
 
-/* The path with an operand in it, for the caller to free; NULL when memory ran out. */
-static char *path_with(const char *format, const char *operand)
+/* Replaces %s in the path. Returns allocated text, or NULL if out of memory. */
+static char *format_path(const char *format, const char *operand)
 {
 	const char *at = strstr(format, "%s");
 	char *encoded = bc_client_encode(operand);
@@ -744,7 +738,7 @@ static char *path_with(const char *format, const char *operand)
 }
 
 static enum bc_exit print_answer(
-	const struct request *r, struct bc_client *client, const struct bc_answer *answer)
+	const struct request *r, struct bc_client *client, const struct bc_response *response)
 {
 	struct bc_output output;
 	bool ok = true;
@@ -754,46 +748,46 @@ static enum bc_exit print_answer(
 	if (!bc_output_open(&output, r->console))
 		return BC_EXIT_FAILED;
 	if (r->is_json)
-		bc_answer_write_json(&output, answer);
+		bc_response_write_json(&output, response);
 	else
-		ok = r->command->print(&output, answer->json);
+		ok = r->command->print(&output, response->json);
 	enum bc_exit code = bc_output_close(&output, r->console);
-	return ok ? code : bc_client_complain_answer(client);
+	return ok ? code : bc_client_print_bad_response(client);
 }
 
-static enum bc_exit ask(const struct request *r)
+static enum bc_exit send_request(const struct request *r)
 {
 	const struct command *command = r->command;
-	bool goes_on = command->go_on != NULL &&
-		       (command->go_on != wait_for_replay || r->is_waiting);
-	struct bc_answer answer = {0};
+	bool follows_up = command->follow_up != NULL &&
+			  (command->follow_up != wait_for_replay || r->is_waiting);
+	struct bc_response response = {0};
 	struct bc_client *client;
 	enum bc_exit code = bc_client_open(&client, r->console, r->socket);
-	char *path = path_with(command->path, r->count != 0 ? r->operands[0] : "current");
+	char *path = format_path(command->path, r->count != 0 ? r->operands[0] : "current");
 
 	if (code == BC_EXIT_OK && path == NULL)
 		code = bc_print_no_memory(r->console);
 	if (code == BC_EXIT_OK) {
 		if (command->timeout_ms != 0)
 			bc_client_set_timeout(client, command->timeout_ms);
-		code = bc_client_call(
-			client, command->method, path, command->has_body ? r->body : NULL, &answer);
+		code = bc_client_call(client, command->method, path,
+			command->has_body ? r->body : NULL, &response);
 		if (code != BC_EXIT_OK)
 			bc_client_print_error(client, code);
-		else if (goes_on)
-			code = command->go_on(r, client, &answer);
+		else if (follows_up)
+			code = command->follow_up(r, client, &response);
 		if (code == BC_EXIT_OK ||
-			(goes_on && json_is_object(bc_json_path(answer.json, "replay"))))
-			code = bc_exit_worse(code, print_answer(r, client, &answer));
+			(follows_up && json_is_object(bc_json_path(response.json, "replay"))))
+			code = bc_exit_worse(code, print_answer(r, client, &response));
 	}
-	bc_answer_free(&answer);
+	bc_response_free(&response);
 	bc_client_close(client);
 	free(path);
 	return code;
 }
 
-/* Returns false when the command is over, *code then being how. */
-static bool read_options(struct request *r, int argc, char **argv, enum bc_exit *code)
+/* If the command is finished, sets *code and returns false. */
+static bool parse_options(struct request *r, int argc, char **argv, enum bc_exit *code)
 {
 	const struct bc_usage_option *options = r->command->usage->options;
 	struct bc_options o;
@@ -814,7 +808,7 @@ static bool read_options(struct request *r, int argc, char **argv, enum bc_exit 
 		else if (row->help == NULL)
 			*code = o.exit;
 		else
-			*code = adders[letter - OPTION_LABEL](r, row->name, optarg);
+			*code = setters[letter - OPTION_LABEL](r, row->name, optarg);
 		if (row->help == NULL || *code != BC_EXIT_OK)
 			return false;
 	}
@@ -823,7 +817,7 @@ static bool read_options(struct request *r, int argc, char **argv, enum bc_exit 
 	return true;
 }
 
-static enum bc_exit run(
+static enum bc_exit run_command(
 	const struct bc_console *console, const struct command *command, int argc, char **argv)
 {
 	struct request r = {.console = console, .command = command, .body = json_object()};
@@ -831,25 +825,24 @@ static enum bc_exit run(
 
 	if (r.body == NULL)
 		return bc_print_no_memory(console);
-	if (read_options(&r, argc, argv, &code)) {
-		/* The next row may be of the same command with more operands. */
-		while (r.count > r.command->most && r.command->most >= 0 &&
+	if (parse_options(&r, argc, argv, &code)) {
+		/* The next row can be the same command with more operands. */
+		while (r.count > r.command->max && r.command->max >= 0 &&
 			r.command + 1 < commands + COMMANDS && r.command[1].usage == command->usage)
 			r.command++;
-		if (r.count < r.command->least ||
-			(r.command->most >= 0 && r.count > r.command->most))
-			code = bc_print_usage_error(console, r.command->complaint);
+		if (r.count < r.command->min || (r.command->max >= 0 && r.count > r.command->max))
+			code = bc_print_usage_error(console, r.command->usage_error);
 		else
 			code = r.command->fill != NULL ? r.command->fill(&r) : BC_EXIT_OK;
 		if (code == BC_EXIT_OK)
-			code = ask(&r);
+			code = send_request(&r);
 	}
 	json_decref(r.body);
 	return code;
 }
 
-/* A command that only has verbs was given none of them. */
-static int complain_verb(
+/* Handles a missing or unknown verb of a command that requires one. */
+static int print_verb_error(
 	const struct bc_console *console, const struct bc_usage *usage, const char *verb)
 {
 	char verbs[128] = "";
@@ -864,8 +857,12 @@ static int complain_verb(
 						      : ", ",
 			strchr(usage->verbs[i]->name, ' ') + 1);
 	}
-	bc_print_error(console, NULL, "%s is wanted%s%s; see buscap %s --help", verbs,
-		verb != NULL ? ", not " : "", verb != NULL ? verb : "", console->command);
+	if (verb != NULL)
+		bc_print_error(console, NULL, "%s: unknown verb; use %s (see buscap %s --help)",
+			verb, verbs, console->command);
+	else
+		bc_print_error(console, NULL, "requires %s; see buscap %s --help", verbs,
+			console->command);
 	return BC_EXIT_USAGE;
 }
 
@@ -876,11 +873,11 @@ int bc_cmd_daemon(const struct bc_console *console, int argc, char **argv)
 	snprintf(name, sizeof(name), "%s %s", argv[0], argc > 1 ? argv[1] : "");
 	for (size_t i = 0; i < COMMANDS; i++)
 		if (strcmp(commands[i].usage->name, name) == 0)
-			return run(console, &commands[i], argc - 1, argv + 1);
+			return run_command(console, &commands[i], argc - 1, argv + 1);
 	for (size_t i = 0; i < COMMANDS; i++)
 		if (strcmp(commands[i].usage->name, argv[0]) == 0)
-			return run(console, &commands[i], argc, argv);
-	return complain_verb(console,
+			return run_command(console, &commands[i], argc, argv);
+	return print_verb_error(console,
 		strcmp(argv[0], "record") == 0 ? &bc_record_usage : &bc_trigger_usage,
 		argc > 1 ? argv[1] : NULL);
 }

@@ -1,4 +1,4 @@
-/* The commands that ask the daemon something and print its answer: rows of one table. */
+/* The commands that send one request to the daemon and print the response. */
 #ifndef BC_CLI_CLIENT_DAEMON_COMMAND_H
 #define BC_CLI_CLIENT_DAEMON_COMMAND_H
 
@@ -12,7 +12,7 @@ extern const struct bc_usage bc_snapshot_usage;
 extern const struct bc_usage bc_trigger_usage;
 extern const struct bc_usage bc_replay_usage;
 
-/* Runs the one that argv[0] names. */
+/* Runs the command named by argv[0]. */
 int bc_cmd_daemon(const struct bc_console *console, int argc, char **argv);
 
 #endif

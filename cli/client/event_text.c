@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/client/response_text.h"
 #include "cli/client/status_model.h"
 #include "cli/term/humanize.h"
 #include "cli/term/json_path.h"
@@ -58,31 +59,40 @@ static void print_disk(struct bc_output *o, const json_t *event)
 	bool is_stuck = json_is_true(bc_json_path(event, "stuck"));
 
 	bc_template_print(o,
-		is_stuck ? "[nothing can be written: {error}]"
-			 : "[write failed: {error}; ]writing again",
+		is_stuck ? "[can't write: {error}]" : "[write failed: {error}; ]writing resumed",
 		event);
 }
 
-/* An event's name is printed with blanks for its dashes. */
+static void print_recording_ended(struct bc_output *o, const json_t *event)
+{
+	const char *reason = bc_json_path_text(event, "recording.reason");
+
+	bc_template_print(o,
+		"{recording.id}: {recording.records record} in {recording.segments segment}"
+		"[, {recording.lost sample} lost]",
+		event);
+	if (reason != NULL) {
+		bc_output_format(o, "; ended: ");
+		bc_output_safe(o, bc_recording_reason_text(reason));
+	}
+}
+
 static const struct {
 	const char *event;
-	const char *template; /* NULL: print() does it */
+	const char *template; /* NULL: use print() */
 	void (*print)(struct bc_output *o, const json_t *event);
 } known[] = {
 	{"status", NULL, print_status},
 	{"state", "{from} -> {to}", NULL},
 	{"recording-started", "{recording.id}[, label {recording.label}]", NULL},
-	{"recording-ended",
-		"{recording.id}: {recording.records record} in {recording.segments segment}"
-		"[, {recording.lost sample} lost]; ended by {recording.reason}",
-		NULL},
+	{"recording-ended", NULL, print_recording_ended},
 	{"segment-started", "{path}", NULL},
 	{"segment-sealed", "{path}: {records record}, {bytes B}[, {lost sample} lost], hash {hash}",
 		NULL},
 	{"capture-sealed", "{path}: {bytes B}, hash {hash}", NULL},
 	{"mark", "{mark.text}[, before record {mark.record}], tick {mark.tick}", NULL},
 	{"trigger", "{name}: {action}[, at record {record}], tick {tick}", NULL},
-	{"trigger-armed", "{trigger.name}: {trigger.action} at {trigger.when}", NULL},
+	{"trigger-armed", "{trigger.name}: {trigger.action} on {trigger.when}", NULL},
 	{"trigger-disarmed", "{name}", NULL},
 	{"gap", NULL, print_gap},
 	{"note", NULL, print_note},
@@ -91,12 +101,12 @@ static const struct {
 	{"replay-started", "{replay.id}: {replay.path}, {replay.state}[: {replay.error}]", NULL},
 	{"replay-ended", "{replay.id}: {replay.path}, {replay.state}[: {replay.error}]", NULL},
 	{"command-failed", "{path}[, exit code {exit_code}][: {error}]", NULL},
-	{"reload", "configuration read again", NULL},
+	{"reload", "configuration reloaded", NULL},
 	{"missed", "{count event} (this program was too slow)", NULL},
-	{"stopping", "the daemon stops[, by {signal}]", NULL},
+	{"stopping", "buscapd is stopping[: {signal}]", NULL},
 };
 
-/* Cuts "2026-11-20T09:15:00.123456789Z" to milliseconds. */
+/* Shortens "2026-11-20T09:15:00.123456789Z" to milliseconds. */
 static void print_time(struct bc_output *o, const json_t *event)
 {
 	const char *text = bc_json_path_text(event, "time");

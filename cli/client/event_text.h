@@ -1,4 +1,4 @@
-/* An event of the daemon (docs/api.md) as a line that a person reads. */
+/* Prints an event of the daemon (docs/api.md) as a line of text. */
 #ifndef BC_CLI_CLIENT_EVENT_TEXT_H
 #define BC_CLI_CLIENT_EVENT_TEXT_H
 
@@ -7,8 +7,8 @@
 
 #include "cli/term/output.h"
 
-/* Prints it. Returns false when it has no name and so is no event. One that isn't known is printed
- * as its JSON. */
+/* Prints an event; an unknown one as JSON. Returns false, having printed nothing, if the object is
+ * not an event: it has no name. */
 bool bc_event_print(struct bc_output *output, const json_t *event);
 
 #endif

@@ -8,30 +8,30 @@
 #include "cli/term/json_path.h"
 #include "cli/term/options.h"
 
-/* A status comes each second. */
+/* The daemon sends a status every second. */
 #define SILENCE_MS 30000
 
 enum { OPTION_CHANGES = BC_CLIENT_OPT_MORE };
 
 static const struct bc_usage_option options[] = {
-	{OPTION_CHANGES, "changes", NULL, NULL, "without the status each second"},
-	{BC_CLIENT_OPT_JSON, "json", NULL, NULL, "an object a line, as it comes"},
+	{OPTION_CHANGES, "changes", NULL, NULL, "omit the status"},
+	{BC_CLIENT_OPT_JSON, "json", NULL, NULL, "print JSON, one object per line"},
 	BC_CLIENT_OPTION_SOCKET,
 	{0},
 };
 
 const struct bc_usage bc_events_usage = {
 	.name = "events",
-	.summary = "print what happens in the daemon",
-	.text = "Prints what happens in the daemon as it happens, a line each, until Ctrl-C: "
-		"recordings, segments, marks, triggers, gaps, the board and the disk; and the "
-		"status first and each second.",
+	.summary = "print the daemon's events as they happen",
+	.text = "Prints the daemon's events as they happen, one per line, until Ctrl-C: "
+		"recordings, segments, marks, triggers, gaps, the board and the disk. The status "
+		"is printed first and then every second.",
 	.options = options,
 	.exits = BC_CLIENT_EXITS,
 	.example = "buscap events --changes",
 };
 
-static bool show(void *context, struct bc_output *output, const json_t *event)
+static bool print_event(void *context, struct bc_output *output, const json_t *event)
 {
 	(void)context;
 	return bc_event_print(output, event);
@@ -47,8 +47,10 @@ static bool is_change(void *context, const json_t *event)
 
 int bc_cmd_events(const struct bc_console *console, int argc, char **argv)
 {
-	struct bc_live live = {
-		.console = console, .path = "/v1/events", .silence_ms = SILENCE_MS, .show = show};
+	struct bc_live live = {.console = console,
+		.path = "/v1/events",
+		.silence_ms = SILENCE_MS,
+		.print = print_event};
 	struct bc_options o;
 	int letter;
 
@@ -56,7 +58,7 @@ int bc_cmd_events(const struct bc_console *console, int argc, char **argv)
 	while ((letter = bc_options_next(&o)) != -1) {
 		switch (letter) {
 		case OPTION_CHANGES:
-			live.is_wanted = is_change;
+			live.filter = is_change;
 			break;
 		case BC_CLIENT_OPT_JSON:
 			live.is_json = true;
@@ -69,6 +71,6 @@ int bc_cmd_events(const struct bc_console *console, int argc, char **argv)
 		}
 	}
 	if (optind < argc)
-		return bc_print_usage_error(console, "it takes no operands");
+		return bc_print_usage_error(console, "events takes no operands");
 	return bc_live_run(&live);
 }

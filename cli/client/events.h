@@ -1,4 +1,4 @@
-/* buscap events: what happens in the daemon, as it happens. */
+/* buscap events: prints events of the daemon as they happen. */
 #ifndef BC_CLI_CLIENT_EVENTS_H
 #define BC_CLI_CLIENT_EVENTS_H
 

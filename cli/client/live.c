@@ -5,53 +5,48 @@
 #include "cli/term/json_path.h"
 #include "cli/term/safe_text.h"
 
-struct showing {
+struct live_run {
 	const struct bc_live *live;
 	struct bc_output output;
-	bool is_odd;   /* a line came that isn't understood: */
-	char odd[100]; /* its beginning */
+	bool has_bad_line;
+	char bad_line[100]; /* its start */
 };
 
-static bool is_enough(const struct showing *s)
+static bool on_line(void *context, char *text, size_t bytes)
 {
-	return bc_output_failed(&s->output) ||
-	       (s->live->is_enough != NULL && s->live->is_enough(s->live->context));
-}
-
-static bool take_line(void *context, char *text, size_t bytes)
-{
-	struct showing *s = context;
+	struct live_run *s = context;
 	const struct bc_live *live = s->live;
 	json_t *object = bc_json_parse_object(text, bytes);
 	bool is_good = object != NULL;
 
-	if (is_good && (live->is_wanted == NULL || live->is_wanted(live->context, object))) {
+	if (is_good && (live->filter == NULL || live->filter(live->context, object))) {
 		if (live->is_json)
 			bc_output_json(&s->output, text, bytes);
 		else
-			is_good = live->show(live->context, &s->output, object);
+			is_good = live->print(live->context, &s->output, object);
 	}
 	json_decref(object);
 	if (!is_good) {
-		s->is_odd = true;
-		bc_safe_text(s->odd, sizeof(s->odd), text);
+		s->has_bad_line = true;
+		bc_safe_text(s->bad_line, sizeof(s->bad_line), text);
 	}
-	return is_good && !is_enough(s);
+	return is_good && !bc_output_failed(&s->output) &&
+	       (live->is_done == NULL || !live->is_done(live->context));
 }
 
-static enum bc_exit follow(struct showing *s, struct bc_client *client)
+static enum bc_exit read_stream(struct live_run *s, struct bc_client *client)
 {
 	const struct bc_live *live = s->live;
-	/* Of the output only that nobody reads it any more, while nothing is written to it. */
+	/* No events for the output: only errors, such as a closed pipe. */
 	struct pollfd fds[] = {{.fd = bc_interrupt_open(), .events = POLLIN}, {.fd = s->output.fd}};
-	enum bc_exit code = bc_client_stream(client, live->path, take_line, s);
+	enum bc_exit code = bc_client_stream(client, live->path, on_line, s);
 	uint64_t lines = UINT64_MAX;
 
 	while (code == BC_EXIT_OK && !bc_client_is_over(client) && fds[0].revents == 0 &&
 		fds[1].revents == 0) {
 		if (lines == bc_client_lines(client)) {
 			bc_print_error(live->console, bc_client_path(client),
-				"no answer within %d s; if that stays so, look into the log of "
+				"no response within %d s; if this persists, see journalctl -u "
 				"buscapd",
 				live->silence_ms / 1000);
 			return BC_EXIT_UNREACHABLE;
@@ -65,7 +60,7 @@ static enum bc_exit follow(struct showing *s, struct bc_client *client)
 
 enum bc_exit bc_live_run(const struct bc_live *live)
 {
-	struct showing s = {.live = live};
+	struct live_run s = {.live = live};
 	struct bc_client *client;
 	enum bc_exit code = bc_client_open(&client, live->console, live->socket);
 
@@ -75,11 +70,12 @@ enum bc_exit bc_live_run(const struct bc_live *live)
 		bc_client_close(client);
 		return BC_EXIT_FAILED;
 	}
-	code = follow(&s, client);
+	code = read_stream(&s, client);
 	bc_client_close(client);
 	enum bc_exit closed = bc_output_close(&s.output, live->console);
-	if (s.is_odd) {
-		bc_print_error(live->console, NULL, "unexpected line from the daemon: %s", s.odd);
+	if (s.has_bad_line) {
+		bc_print_error(
+			live->console, NULL, "unexpected line from the daemon: %s", s.bad_line);
 		closed = bc_exit_worse(closed, BC_EXIT_FAILED);
 	}
 	return bc_exit_worse(code, closed);

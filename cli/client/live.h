@@ -1,5 +1,4 @@
-/* What shows a stream of the daemon as it comes: until it ends, nobody reads the output any more,
- * or Ctrl-C, which ends it as cleanly. */
+/* Prints a stream of the daemon until it ends, the output is closed, or Ctrl-C. */
 #ifndef BC_CLI_CLIENT_LIVE_H
 #define BC_CLI_CLIENT_LIVE_H
 
@@ -14,19 +13,19 @@ struct bc_live {
 	const struct bc_console *console;
 	const char *socket; /* NULL: see bc_client_open() */
 	const char *path;   /* "/v1/events" */
-	bool is_json;       /* lines are printed as they came, made safe; else by show() */
-	int silence_ms;     /* so long without a line is no answer; -1: it may be silent for ever */
+	bool is_json;       /* print escaped JSON lines, not print() */
+	int silence_ms;     /* fail after this long without a line; -1: never */
 
-	/* An object that came. Returns false when it can't be one of this stream, which ends it. */
-	bool (*show)(void *context, struct bc_output *output, const json_t *object);
-	/* Asked of each object first: whether it is to be shown. NULL: all are. */
-	bool (*is_wanted)(void *context, const json_t *object);
-	/* Asked after each: whether that was enough. NULL: it never is. */
-	bool (*is_enough)(void *context);
+	/* Prints an object. Returns false if the stream can't contain it, which is an error. */
+	bool (*print)(void *context, struct bc_output *output, const json_t *object);
+	/* Called first, with each object. Returns whether to print it. NULL: always. */
+	bool (*filter)(void *context, const json_t *object);
+	/* Called last. Returns whether to end the stream. NULL: never. */
+	bool (*is_done)(void *context);
 	void *context;
 };
 
-/* Shows it. Complains of what fails. */
+/* Prints the stream. Prints errors on standard error. */
 enum bc_exit bc_live_run(const struct bc_live *live);
 
 #endif

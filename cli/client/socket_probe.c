@@ -31,70 +31,65 @@ int bc_socket_probe(const char *path, long timeout_ms)
 	return rc;
 }
 
-static void why_not_permitted(char *out, size_t room, const char *path)
+static void write_permission_error(char *err, size_t errlen, const char *path)
 {
 	const struct group *entry = NULL;
 	struct stat st;
 
 	if (stat(path, &st) == 0) {
 		if ((st.st_mode & S_IWGRP) == 0) {
-			snprintf(out, room,
-				"permission denied: its owner alone may ask; try as root");
+			snprintf(err, errlen,
+				"permission denied: only its owner may connect; try as root");
 			return;
 		}
 		entry = getgrgid(st.st_gid);
 	}
 	const char *group = entry != NULL ? entry->gr_name : "buscap";
-	snprintf(out, room,
-		"permission denied: who may ask is in the group %s; join it (usermod -aG %s NAME, "
-		"and log in again) or try as root",
+	snprintf(err, errlen,
+		"permission denied: requires membership in the group %s; join it (usermod -aG %s "
+		"NAME, then log in again) or try as root",
 		group, group);
 }
 
-static void why_refused(char *out, size_t room, const char *path)
+void bc_socket_probe_error(char *err, size_t errlen, const char *path, int error, long timeout_ms)
 {
 	struct stat st;
 
-	if (stat(path, &st) == 0 && !S_ISSOCK(st.st_mode))
-		snprintf(out, room,
-			"it is no socket: name that of buscapd with --socket PATH or "
-			"$BUSCAP_SOCKET");
-	else
-		snprintf(out, room, "the connection is refused: buscapd has ended; start it again");
-}
-
-void bc_socket_probe_error(char *out, size_t room, const char *path, int error, long timeout_ms)
-{
 	switch (-error) {
 	case 0:
-		snprintf(out, room, "the connection broke: try again");
+		snprintf(err, errlen, "connection lost; try again");
 		break;
 	case ENOENT:
 	case ENOTDIR:
-		snprintf(out, room,
-			"there is no such socket: is buscapd running? Start it, or say where its "
-			"socket is with --socket PATH or $BUSCAP_SOCKET");
+		snprintf(err, errlen,
+			"no such socket; is buscapd running? Start it, or pass its socket with "
+			"--socket PATH or $BUSCAP_SOCKET");
 		break;
 	case EACCES:
 	case EPERM:
-		why_not_permitted(out, room, path);
+		write_permission_error(err, errlen, path);
 		break;
 	case ECONNREFUSED:
-		why_refused(out, room, path);
+		if (stat(path, &st) == 0 && !S_ISSOCK(st.st_mode))
+			snprintf(err, errlen,
+				"not a socket; pass that of buscapd with --socket PATH or "
+				"$BUSCAP_SOCKET");
+		else
+			snprintf(err, errlen, "connection refused: buscapd has stopped; start it");
 		break;
 	case ENAMETOOLONG:
-		snprintf(out, room,
-			"the path is too long for a socket, which has 107 bytes for it; name "
-			"another with --socket PATH or $BUSCAP_SOCKET");
+		snprintf(err, errlen,
+			"path longer than 107 bytes, the limit for sockets; pass another with "
+			"--socket PATH or $BUSCAP_SOCKET");
 		break;
 	case EAGAIN:
-		snprintf(out, room,
-			"no answer within %ld s: buscapd takes no connections; if that stays so, "
-			"look into its log",
+		snprintf(err, errlen,
+			"no response within %ld s: buscapd accepts no connections; if this "
+			"persists, see journalctl -u buscapd",
 			timeout_ms / 1000);
 		break;
 	default:
-		snprintf(out, room, "can't connect: %s", strerror(-error));
+		snprintf(err, errlen, "can't connect: %s", strerror(-error));
 		break;
 	}
 }

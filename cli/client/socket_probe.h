@@ -1,5 +1,5 @@
-/* Whether the daemon's socket can be connected to, and in words why not. libcurl tells only that it
- * couldn't, and doesn't wait for a place in a full queue. */
+/* Explains why the daemon's socket can't be connected to. libcurl only reports that it failed, and
+ * does not wait while the socket's queue is full. */
 #ifndef BC_CLI_CLIENT_SOCKET_PROBE_H
 #define BC_CLI_CLIENT_SOCKET_PROBE_H
 
@@ -7,12 +7,11 @@
 
 #include <stddef.h>
 
-/* Connects to the Unix socket at `path`, waiting up to timeout_ms for a place in its queue, and
- * hangs up. Returns 0 or a negative errno; -EAGAIN: no place in that time. */
+/* Connects to the Unix socket at `path` and closes the connection. Waits up to timeout_ms for space
+ * in the socket's queue. Returns 0 or a negative errno; -EAGAIN is a timeout. */
 int bc_socket_probe(const char *path, long timeout_ms) BC_MUST_CHECK;
 
-/* A sentence, to be put behind the path, that says why bc_socket_probe() returned `error` and what
- * to do about it. */
-void bc_socket_probe_error(char *out, size_t room, const char *path, int error, long timeout_ms);
+/* Writes the error text for `error`, a result of bc_socket_probe(), and what to do. */
+void bc_socket_probe_error(char *err, size_t errlen, const char *path, int error, long timeout_ms);
 
 #endif

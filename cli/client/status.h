@@ -1,4 +1,4 @@
-/* buscap status: how things stand. */
+/* buscap status: prints the status of the daemon. */
 #ifndef BC_CLI_CLIENT_STATUS_H
 #define BC_CLI_CLIENT_STATUS_H
 

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Less than this many hours of disk are a reason to act, or to act soon. */
+/* Thresholds for the time until the disk is full. */
 #define HOURS_BAD  1.0
 #define HOURS_WARN 8.0
 
@@ -14,10 +14,10 @@
 
 typedef const struct bc_status_writer writer;
 
-static void say(writer *w, enum bc_tone tone, const char *format, ...)
+static void write_phrase(writer *w, enum bc_tone tone, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-static void say(writer *w, enum bc_tone tone, const char *format, ...)
+static void write_phrase(writer *w, enum bc_tone tone, const char *format, ...)
 {
 	char phrase[PHRASE_MAX];
 	va_list args;
@@ -25,11 +25,11 @@ static void say(writer *w, enum bc_tone tone, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(phrase, sizeof(phrase), format, args);
 	va_end(args);
-	w->say(w->context, tone, phrase);
+	w->write(w->context, tone, phrase);
 }
 
-/* A text, if there is one: the format has a %s for it. */
-static void say_text(writer *w, enum bc_tone tone, const char *format, const char *text)
+/* Writes a text unless it is empty. `format` has one %s. */
+static void write_text(writer *w, enum bc_tone tone, const char *format, const char *text)
 {
 	char phrase[PHRASE_MAX];
 	const char *at = strstr(format, "%s");
@@ -37,34 +37,36 @@ static void say_text(writer *w, enum bc_tone tone, const char *format, const cha
 	if (*text == '\0')
 		return;
 	snprintf(phrase, sizeof(phrase), "%.*s%s%s", (int)(at - format), format, text, at + 2);
-	w->say(w->context, tone, phrase);
+	w->write(w->context, tone, phrase);
 }
 
-/* "12,345 records", if there are any. */
-static void say_count(writer *w, enum bc_tone tone, uint64_t count, const char *word)
+/* Writes "12,345 segments sealed" unless the count is 0; `after` is " sealed". */
+static void write_count(
+	writer *w, enum bc_tone tone, uint64_t count, const char *word, const char *after)
 {
 	char text[BC_HUMANIZE_MAX];
 
 	if (count != 0)
-		say(w, tone, "%s %s%s", bc_humanize_count(text, count), word, bc_plural(count));
+		write_phrase(w, tone, "%s %s%s%s", bc_humanize_count(text, count), word,
+			bc_plural(count), after);
 }
 
-/* "buffer 12,345", if there are any. */
-static void say_part(writer *w, enum bc_tone tone, const char *name, uint64_t count)
+/* Writes "buffer 12,345" unless the count is 0. */
+static void write_part(writer *w, enum bc_tone tone, const char *name, uint64_t count)
 {
 	char text[BC_HUMANIZE_MAX];
 
 	if (count != 0)
-		say(w, tone, "%s %s", name, bc_humanize_count(text, count));
+		write_phrase(w, tone, "%s %s", name, bc_humanize_count(text, count));
 }
 
-/* "1.24 GB free", if there are any. */
-static void say_bytes(writer *w, enum bc_tone tone, double bytes, const char *after)
+/* Writes "1.24 GB free" unless the amount is 0. */
+static void write_bytes(writer *w, enum bc_tone tone, double bytes, const char *after)
 {
 	char text[BC_HUMANIZE_MAX];
 
 	if (bytes > 0)
-		say(w, tone, "%s%s", bc_humanize_bytes(text, bytes), after);
+		write_phrase(w, tone, "%s%s", bc_humanize_bytes(text, bytes), after);
 }
 
 const char *bc_status_seconds(char out[BC_HUMANIZE_MAX], double seconds)
@@ -76,126 +78,130 @@ const char *bc_status_seconds(char out[BC_HUMANIZE_MAX], double seconds)
 	return out;
 }
 
-static void say_source(const struct bc_status *s, writer *w)
+static void write_source(const struct bc_status *s, writer *w)
 {
 	char hz[BC_HUMANIZE_MAX];
 
-	say(w, BC_TONE_PLAIN, "%s", s->source.kind[0] != '\0' ? s->source.kind : "none");
+	write_phrase(w, BC_TONE_PLAIN, "%s", s->source.kind[0] != '\0' ? s->source.kind : "none");
 	if (s->source.clock_hz != 0) {
 		bc_humanize_rate(hz, (double)s->source.clock_hz);
-		say(w, BC_TONE_PLAIN, "clock %s%sHz", hz, strchr(hz, ' ') != NULL ? "" : " ");
+		write_phrase(
+			w, BC_TONE_PLAIN, "clock %s%sHz", hz, strchr(hz, ' ') != NULL ? "" : " ");
 	}
 	if (strcmp(s->source.name, s->source.kind) != 0)
-		say_text(w, BC_TONE_PLAIN, "%s", s->source.name);
+		write_text(w, BC_TONE_PLAIN, "%s", s->source.name);
 }
 
-static void say_board(const struct bc_status *s, writer *w)
+static void write_board(const struct bc_status *s, writer *w)
 {
 	static const char *const faults[BC_STATUS_FAULTS] = {
 		"stall", "overflow", "error", "timeout", "silence", "restart"};
 	bool is_well = strcmp(s->board.state, "streaming") == 0;
 
-	if (!s->board.is_there)
+	if (!s->board.is_present)
 		return;
-	say(w, is_well ? BC_TONE_GOOD : BC_TONE_WARN, "%s", s->board.state);
+	write_phrase(w, is_well ? BC_TONE_GOOD : BC_TONE_WARN, "%s", s->board.state);
 	if (s->board.id[0] != '\0')
-		say(w, BC_TONE_PLAIN, "%s%s%s", s->board.id, s->board.serial[0] != '\0' ? " " : "",
-			s->board.serial);
-	say_count(w, BC_TONE_WARN, s->board.unplugs, "unplug");
+		write_phrase(w, BC_TONE_PLAIN, "%s%s%s", s->board.id,
+			s->board.serial[0] != '\0' ? " " : "", s->board.serial);
+	write_count(w, BC_TONE_WARN, s->board.unplugs, "unplug", "");
 	for (unsigned i = 0; i < BC_STATUS_FAULTS; i++)
-		say_count(w, BC_TONE_WARN, s->board.faults[i], faults[i]);
-	say_text(w, BC_TONE_WARN, "last: %s", s->board.last_error);
-	say_text(w, BC_TONE_PLAIN, "%s speed", s->board.speed);
-	say_text(w, BC_TONE_PLAIN, "%s", s->board.product);
-	say_text(w, BC_TONE_PLAIN, "firmware %s", s->board.firmware);
+		write_count(w, BC_TONE_WARN, s->board.faults[i], faults[i], "");
+	write_text(w, BC_TONE_WARN, "last: %s", s->board.last_error);
+	write_text(w, BC_TONE_PLAIN, "%s speed", s->board.speed);
+	write_text(w, BC_TONE_PLAIN, "%s", s->board.product);
+	write_text(w, BC_TONE_PLAIN, "firmware %s", s->board.firmware);
 	if (!w->is_brief)
-		say_text(w, BC_TONE_PLAIN, "port %s", s->board.port);
+		write_text(w, BC_TONE_PLAIN, "port %s", s->board.port);
 }
 
-static void say_recording(const struct bc_status *s, writer *w)
+static void write_recording(const struct bc_status *s, writer *w)
 {
 	const char *path = s->recording.path;
 	const char *slash = strrchr(path, '/');
 
-	if (!s->recording.is_there)
+	if (!s->recording.is_present)
 		return;
-	say(w, BC_TONE_PLAIN, "%s", s->recording.id);
-	/* A label is the end of the id, mostly. */
+	write_phrase(w, BC_TONE_PLAIN, "%s", s->recording.id);
+	/* The label is normally part of the id. */
 	if (strstr(s->recording.id, s->recording.label) == NULL)
-		say_text(w, BC_TONE_PLAIN, "label %s", s->recording.label);
+		write_text(w, BC_TONE_PLAIN, "label %s", s->recording.label);
 	if (slash != NULL)
-		say(w, BC_TONE_PLAIN, "in %.*s", slash != path ? (int)(slash - path) : 1, path);
+		write_phrase(
+			w, BC_TONE_PLAIN, "in %.*s", slash != path ? (int)(slash - path) : 1, path);
 }
 
-static void say_amounts(const struct bc_status *s, writer *w)
+static void write_amounts(const struct bc_status *s, writer *w)
 {
 	uint64_t records = s->recording.records;
 	char text[BC_HUMANIZE_MAX];
 
-	if (!s->recording.is_there) {
-		say(w, BC_TONE_PLAIN, "none");
+	if (!s->recording.is_present) {
+		write_phrase(w, BC_TONE_PLAIN, "none");
 		if (w->is_brief)
-			say_text(w, BC_TONE_PLAIN, "mode %s", s->mode);
+			write_text(w, BC_TONE_PLAIN, "mode %s", s->mode);
 		return;
 	}
-	say(w, BC_TONE_PLAIN, "%s record%s",
+	write_phrase(w, BC_TONE_PLAIN, "%s record%s",
 		w->is_brief ? bc_humanize_rate(text, (double)records)
 			    : bc_humanize_count(text, records),
 		bc_plural(records));
-	say(w, BC_TONE_PLAIN, "%s", bc_humanize_bytes(text, (double)s->recording.bytes));
+	write_phrase(w, BC_TONE_PLAIN, "%s", bc_humanize_bytes(text, (double)s->recording.bytes));
 	double seconds = (double)w->now - s->recording.started_s;
 	if (!w->is_brief)
-		say_text(w, BC_TONE_PLAIN, "since %s", s->recording.started);
+		write_text(w, BC_TONE_PLAIN, "since %s", s->recording.started);
 	else if (s->recording.started_s > 0 && seconds >= 0)
-		say(w, BC_TONE_PLAIN, "for %s", bc_status_seconds(text, seconds));
-	say(w, BC_TONE_PLAIN, "segment %" PRIu64, s->recording.segment);
+		write_phrase(w, BC_TONE_PLAIN, "for %s", bc_status_seconds(text, seconds));
+	write_phrase(w, BC_TONE_PLAIN, "segment %" PRIu64, s->recording.segment);
 }
 
-static void say_rates(const struct bc_status *s, writer *w)
+static void write_rates(const struct bc_status *s, writer *w)
 {
 	char text[BC_HUMANIZE_MAX];
 
-	say(w, BC_TONE_PLAIN, "%s samples/s", bc_humanize_rate(text, s->rates.samples));
-	say(w, BC_TONE_PLAIN, "%s/s of records", bc_humanize_bytes(text, s->rates.bytes_in));
-	say(w, BC_TONE_PLAIN, "%s/s to disk", bc_humanize_bytes(text, s->rates.bytes_out));
+	write_phrase(w, BC_TONE_PLAIN, "%s samples/s", bc_humanize_rate(text, s->rates.samples));
+	write_phrase(
+		w, BC_TONE_PLAIN, "%s/s of records", bc_humanize_bytes(text, s->rates.bytes_in));
+	write_phrase(w, BC_TONE_PLAIN, "%s/s to disk", bc_humanize_bytes(text, s->rates.bytes_out));
 }
 
-static void say_lost(const struct bc_status *s, writer *w)
+static void write_lost(const struct bc_status *s, writer *w)
 {
 	uint64_t lost = bc_status_lost(s);
 	char text[BC_HUMANIZE_MAX];
 
 	if (lost != 0)
-		say_count(w, BC_TONE_BAD, lost, "sample");
+		write_count(w, BC_TONE_BAD, lost, "sample", "");
 	else if (s->counts.gaps != 0)
-		say(w, BC_TONE_WARN, "unknown number of samples");
+		write_phrase(w, BC_TONE_WARN, "unknown number of samples");
 	else
-		say(w, BC_TONE_GOOD, "none");
+		write_phrase(w, BC_TONE_GOOD, "none");
 	if (w->lost_s_ago >= 0)
-		say(w, BC_TONE_BAD, "last %s ago", bc_status_seconds(text, w->lost_s_ago));
-	say_count(w, BC_TONE_WARN, s->counts.gaps, "gap");
-	say_part(w, BC_TONE_BAD, "buffer", s->counts.buffer);
-	say_part(w, BC_TONE_BAD, "disk", s->counts.disk);
-	say_part(w, BC_TONE_BAD, "board", s->counts.board);
-	say_bytes(w, BC_TONE_WARN, (double)s->counts.skipped_bytes, " skipped");
-	say_bytes(w, BC_TONE_WARN, (double)s->counts.raw_dropped_bytes, " not kept raw");
+		write_phrase(w, BC_TONE_BAD, "last %s ago", bc_status_seconds(text, w->lost_s_ago));
+	write_count(w, BC_TONE_WARN, s->counts.gaps, "gap", "");
+	write_part(w, BC_TONE_BAD, "buffer", s->counts.buffer);
+	write_part(w, BC_TONE_BAD, "disk", s->counts.disk);
+	write_part(w, BC_TONE_BAD, "board", s->counts.board);
+	write_bytes(w, BC_TONE_WARN, (double)s->counts.skipped_bytes, " skipped");
+	write_bytes(
+		w, BC_TONE_WARN, (double)s->counts.raw_dropped_bytes, " of raw capture dropped");
 }
 
-static void say_left_out(const struct bc_status *s, writer *w)
+static void write_left_out(const struct bc_status *s, writer *w)
 {
-	say_part(w, BC_TONE_PLAIN, "idle", s->counts.idle);
-	say_part(w, BC_TONE_PLAIN, "filtered", s->counts.filtered);
-	say_part(w, BC_TONE_PLAIN, "invalid", s->counts.invalid);
+	write_part(w, BC_TONE_PLAIN, "idle", s->counts.idle);
+	write_part(w, BC_TONE_PLAIN, "filtered", s->counts.filtered);
+	write_part(w, BC_TONE_PLAIN, "invalid", s->counts.invalid);
 }
 
-static void say_buffer(const struct bc_status *s, writer *w)
+static void write_buffer(const struct bc_status *s, writer *w)
 {
-	say(w, BC_TONE_PLAIN, "%" PRIu64 " of %" PRIu64 " chunks free", s->buffer.free,
+	write_phrase(w, BC_TONE_PLAIN, "%" PRIu64 " of %" PRIu64 " chunks free", s->buffer.free,
 		s->buffer.chunks);
-	say(w, BC_TONE_PLAIN, "lowest %" PRIu64, s->buffer.low_water);
+	write_phrase(w, BC_TONE_PLAIN, "lowest %" PRIu64, s->buffer.low_water);
 }
 
-static void say_disk(const struct bc_status *s, writer *w)
+static void write_disk(const struct bc_status *s, writer *w)
 {
 	double hours = s->disk.hours_left;
 	enum bc_tone tone = hours < HOURS_BAD    ? BC_TONE_BAD
@@ -203,81 +209,80 @@ static void say_disk(const struct bc_status *s, writer *w)
 						 : BC_TONE_GOOD;
 	char text[BC_HUMANIZE_MAX];
 
-	say_text(w, BC_TONE_BAD, "%s", s->disk.last_error);
+	write_text(w, BC_TONE_BAD, "%s", s->disk.last_error);
 	if (hours >= 24.0 * 1000)
-		say(w, tone, "more than 999 days left");
+		write_phrase(w, tone, "more than 999 days left");
 	else if (hours >= 48)
-		say(w, tone, "%.1f days left", hours / 24);
+		write_phrase(w, tone, "%.1f days left", hours / 24);
 	else if (hours >= 1)
-		say(w, tone, "%.1f hours left", hours);
+		write_phrase(w, tone, "%.1f hours left", hours);
 	else if (hours >= 0)
-		say(w, tone, "%.0f minutes left", floor(hours * 60 + 0.001));
-	say(w, BC_TONE_PLAIN, "%s free", bc_humanize_bytes(text, (double)s->disk.free_bytes));
+		write_phrase(w, tone, "%.0f minutes left", floor(hours * 60 + 0.001));
+	write_phrase(
+		w, BC_TONE_PLAIN, "%s free", bc_humanize_bytes(text, (double)s->disk.free_bytes));
 }
 
-static void say_flight(const struct bc_status *s, writer *w)
+static void write_flight(const struct bc_status *s, writer *w)
 {
 	char text[BC_HUMANIZE_MAX];
+	char limit[BC_HUMANIZE_MAX];
 
-	if (!s->flight.is_there)
+	if (!s->flight.is_present)
 		return;
-	say(w, BC_TONE_PLAIN, "holds %s", bc_humanize_time(text, s->flight.seconds));
+	bc_humanize_time(text, s->flight.seconds);
 	if (s->flight.limit_seconds > 0)
-		say(w, BC_TONE_PLAIN, "%s at most",
-			bc_humanize_time(text, s->flight.limit_seconds));
-	say(w, BC_TONE_PLAIN, "%s", bc_humanize_bytes(text, (double)s->flight.bytes));
-	say_bytes(w, BC_TONE_PLAIN, (double)s->flight.limit_bytes, " at most");
+		write_phrase(w, BC_TONE_PLAIN, "%s of %s", text,
+			bc_humanize_time(limit, s->flight.limit_seconds));
+	else
+		write_phrase(w, BC_TONE_PLAIN, "%s", text);
+	bc_humanize_bytes(text, (double)s->flight.bytes);
+	if (s->flight.limit_bytes != 0)
+		write_phrase(w, BC_TONE_PLAIN, "%s of %s", text,
+			bc_humanize_bytes(limit, (double)s->flight.limit_bytes));
+	else
+		write_phrase(w, BC_TONE_PLAIN, "%s", text);
 	if (!w->is_brief)
-		say_count(w, BC_TONE_PLAIN, s->flight.records, "record");
+		write_count(w, BC_TONE_PLAIN, s->flight.records, "record", "");
 }
 
-static void say_daemon(const struct bc_status *s, writer *w)
+static void write_daemon(const struct bc_status *s, writer *w)
 {
 	if (w->is_brief)
-		say_text(w, BC_TONE_PLAIN, "version %s", s->version);
-	say(w, BC_TONE_PLAIN, "%" PRIu64 " client%s", s->clients, bc_plural(s->clients));
+		write_text(w, BC_TONE_PLAIN, "version %s", s->version);
+	write_phrase(w, BC_TONE_PLAIN, "%" PRIu64 " client%s", s->clients, bc_plural(s->clients));
 	if (!w->is_brief) {
-		say_count(w, BC_TONE_PLAIN, s->event_streams, "event stream");
-		say_count(w, BC_TONE_PLAIN, s->record_streams, "record stream");
+		write_count(w, BC_TONE_PLAIN, s->event_streams, "event stream", "");
+		write_count(w, BC_TONE_PLAIN, s->record_streams, "record stream", "");
 	}
-	if (s->sealed.failed != 0)
-		say(w, BC_TONE_BAD, "%" PRIu64 " command%s failed", s->sealed.failed,
-			bc_plural(s->sealed.failed));
-	if (s->sealed.manifest_failed != 0)
-		say(w, BC_TONE_BAD, "%" PRIu64 " missing in the manifest",
-			s->sealed.manifest_failed);
-	if (s->sealed.waiting != 0)
-		say(w, BC_TONE_PLAIN, "%" PRIu64 " command%s waiting", s->sealed.waiting,
-			bc_plural(s->sealed.waiting));
-	if (s->sealed.segments != 0)
-		say(w, BC_TONE_PLAIN, "%" PRIu64 " segment%s sealed", s->sealed.segments,
-			bc_plural(s->sealed.segments));
-	if (s->triggers != 0)
-		say(w, BC_TONE_PLAIN, "%" PRIu64 " trigger%s armed", s->triggers,
-			bc_plural(s->triggers));
+	write_count(w, BC_TONE_BAD, s->sealed.failed, "command", " failed");
+	write_count(w, BC_TONE_BAD, s->sealed.manifest_failed, "file",
+		" missing from the manifest");
+	write_count(w, BC_TONE_PLAIN, s->sealed.waiting, "command", " waiting");
+	write_count(w, BC_TONE_PLAIN, s->sealed.segments, "segment", " sealed");
+	write_count(w, BC_TONE_PLAIN, s->triggers, "trigger", " armed");
 }
 
-static void say_replay(const struct bc_status *s, writer *w)
+static void write_replay(const struct bc_status *s, writer *w)
 {
-	say_text(w, BC_TONE_PLAIN, "of %s", s->replay);
+	write_text(w, BC_TONE_PLAIN, "%s", s->replay);
 }
 
 static const struct {
 	const char *label;
-	void (*say)(const struct bc_status *status, writer *w);
+	void (*write)(const struct bc_status *status, writer *w);
 } lines[BC_STATUS_LINES] = {
-	[BC_STATUS_SOURCE] = {"source", say_source},
-	[BC_STATUS_BOARD] = {"board", say_board},
-	[BC_STATUS_RECORDING] = {"recording", say_recording},
-	[BC_STATUS_AMOUNTS] = {"recording", say_amounts},
-	[BC_STATUS_REPLAY] = {"replay", say_replay},
-	[BC_STATUS_RATES] = {"rate", say_rates},
-	[BC_STATUS_LOST] = {"lost", say_lost},
-	[BC_STATUS_LEFT_OUT] = {"left out", say_left_out},
-	[BC_STATUS_BUFFER] = {"buffer", say_buffer},
-	[BC_STATUS_DISK] = {"disk", say_disk},
-	[BC_STATUS_FLIGHT] = {"flight", say_flight},
-	[BC_STATUS_DAEMON] = {"daemon", say_daemon},
+	[BC_STATUS_SOURCE] = {"source", write_source},
+	[BC_STATUS_BOARD] = {"board", write_board},
+	[BC_STATUS_RECORDING] = {"recording", write_recording},
+	[BC_STATUS_AMOUNTS] = {"recording", write_amounts},
+	[BC_STATUS_REPLAY] = {"replay", write_replay},
+	[BC_STATUS_RATES] = {"rate", write_rates},
+	[BC_STATUS_LOST] = {"lost", write_lost},
+	[BC_STATUS_LEFT_OUT] = {"left out", write_left_out},
+	[BC_STATUS_BUFFER] = {"buffer", write_buffer},
+	[BC_STATUS_DISK] = {"disk", write_disk},
+	[BC_STATUS_FLIGHT] = {"flight", write_flight},
+	[BC_STATUS_DAEMON] = {"daemon", write_daemon},
 };
 
 const char *bc_status_label(enum bc_status_line_id line)
@@ -285,17 +290,17 @@ const char *bc_status_label(enum bc_status_line_id line)
 	return lines[line].label;
 }
 
-void bc_status_say(const struct bc_status *status, enum bc_status_line_id line,
+void bc_status_write_line(const struct bc_status *status, enum bc_status_line_id line,
 	const struct bc_status_writer *w)
 {
-	lines[line].say(status, w);
+	lines[line].write(status, w);
 }
 
 /* ---- the page of `buscap status` */
 
 struct page {
 	struct bc_output *o;
-	const char *label; /* of the line under way; NULL: it has begun */
+	const char *label; /* of the current line; NULL once written */
 };
 
 static void print_phrase(void *context, enum bc_tone tone, const char *phrase)
@@ -313,15 +318,17 @@ static void print_phrase(void *context, enum bc_tone tone, const char *phrase)
 void bc_status_print(struct bc_output *o, const struct bc_status *s, const char *line_end)
 {
 	struct page page = {.o = o};
-	const struct bc_status_writer w = {.say = print_phrase, .context = &page, .lost_s_ago = -1};
+	const struct bc_status_writer w = {
+		.write = print_phrase, .context = &page, .lost_s_ago = -1};
 	char text[BC_HUMANIZE_MAX];
 
 	bc_output_format(o, "buscapd %s: %s, mode %s, up %s%s\n", s->version, s->state, s->mode,
 		bc_humanize_time(text, s->uptime_s), line_end);
 	for (enum bc_status_line_id line = 0; line < BC_STATUS_LINES; line++) {
-		page.label = line == BC_STATUS_AMOUNTS && s->recording.is_there ? ""
-										: lines[line].label;
-		lines[line].say(s, &w);
+		page.label = line == BC_STATUS_AMOUNTS && s->recording.is_present
+				     ? ""
+				     : lines[line].label;
+		lines[line].write(s, &w);
 		if (page.label == NULL)
 			bc_output_format(o, "%s\n", line_end);
 		if (line != BC_STATUS_AMOUNTS)

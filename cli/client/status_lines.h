@@ -1,5 +1,5 @@
-/* The status in words: lines of short phrases, for `buscap status`, which prints all of them, and
- * `buscap top`, which shows those that there is space for. */
+/* The status as lines of short phrases. `buscap status` prints all of them, `buscap top` those that
+ * fit. */
 #ifndef BC_CLI_CLIENT_STATUS_LINES_H
 #define BC_CLI_CLIENT_STATUS_LINES_H
 
@@ -13,8 +13,8 @@
 enum bc_status_line_id {
 	BC_STATUS_SOURCE,
 	BC_STATUS_BOARD,
-	BC_STATUS_RECORDING, /* its name and place */
-	BC_STATUS_AMOUNTS,   /* what is in it */
+	BC_STATUS_RECORDING, /* id and directory */
+	BC_STATUS_AMOUNTS,   /* records, bytes, duration */
 	BC_STATUS_REPLAY,
 	BC_STATUS_RATES,
 	BC_STATUS_LOST,
@@ -28,28 +28,27 @@ enum bc_status_line_id {
 
 enum bc_tone { BC_TONE_PLAIN, BC_TONE_GOOD, BC_TONE_WARN, BC_TONE_BAD };
 
-/* Where the phrases go. */
 struct bc_status_writer {
-	/* Takes a phrase, which may be overwritten when it returns. The most important come first.
-	 */
-	void (*say)(void *context, enum bc_tone tone, const char *phrase);
+	/* Receives each phrase of a line, the most important first. `phrase` is valid until it
+	 * returns. */
+	void (*write)(void *context, enum bc_tone tone, const char *phrase);
 	void *context;
-	bool is_brief;     /* rounded numbers, and no phrases that space is too short for */
-	time_t now;        /* when is_brief: for how long a recording has been running */
-	double lost_s_ago; /* since the last loss; less than 0: not known */
+	bool is_brief;     /* rounded numbers, fewer phrases */
+	time_t now;        /* if is_brief: for the duration of the recording */
+	double lost_s_ago; /* seconds since the last loss; negative: unknown */
 };
 
-/* "recording": the label of a line. */
+/* Returns the label of a line, such as "recording". */
 const char *bc_status_label(enum bc_status_line_id line);
 
-/* Says the phrases of a line; none when the daemon has nothing of the kind. */
-void bc_status_say(const struct bc_status *status, enum bc_status_line_id line,
+/* Writes the phrases of a line; none if it does not apply. */
+void bc_status_write_line(const struct bc_status *status, enum bc_status_line_id line,
 	const struct bc_status_writer *writer);
 
-/* "3 s", "2 min 5 s": as bc_humanize_time(), in whole seconds. Returns `out`. */
+/* Like bc_humanize_time(), but in whole seconds: "3 s", "2 min 5 s". Returns `out`. */
 const char *bc_status_seconds(char out[BC_HUMANIZE_MAX], double seconds);
 
-/* Prints the whole page; each of its lines ends in `line_end` and a newline. */
+/* Prints all lines. Each ends with `line_end` and a newline. */
 void bc_status_print(
 	struct bc_output *output, const struct bc_status *status, const char *line_end);
 

@@ -9,11 +9,11 @@
 #include "cli/term/safe_text.h"
 
 enum kind {
-	TEXT,   /* made safe */
+	TEXT,   /* escaped */
 	COUNT,  /* uint64_t */
 	NUMBER, /* double, not negative */
-	TIME,   /* double: Unix time of a text, 0 if it isn't one */
-	OBJECT, /* bool: whether there is one */
+	TIME,   /* a time as text -> double, Unix time, 0 if invalid */
+	OBJECT, /* bool: present */
 };
 
 #define FIELD(kind, path, member)                                  \
@@ -38,7 +38,7 @@ static const struct field {
 	FIELD(TEXT, "source.kind", source.kind),
 	FIELD(TEXT, "source.name", source.name),
 	FIELD(COUNT, "source.clock_hz", source.clock_hz),
-	FIELD(OBJECT, "source.board", board.is_there),
+	FIELD(OBJECT, "source.board", board.is_present),
 	FIELD(TEXT, "source.board.state", board.state),
 	FIELD(TEXT, "source.board.id", board.id),
 	FIELD(TEXT, "source.board.serial", board.serial),
@@ -54,7 +54,7 @@ static const struct field {
 	FIELD(COUNT, "source.board.silences", board.faults[4]),
 	FIELD(COUNT, "source.board.restarts", board.faults[5]),
 	FIELD(TEXT, "source.board.last_error", board.last_error),
-	FIELD(OBJECT, "recording", recording.is_there),
+	FIELD(OBJECT, "recording", recording.is_present),
 	FIELD(TEXT, "recording.id", recording.id),
 	FIELD(TEXT, "recording.label", recording.label),
 	FIELD(TEXT, "recording.path", recording.path),
@@ -63,7 +63,7 @@ static const struct field {
 	FIELD(COUNT, "recording.segment", recording.segment),
 	FIELD(COUNT, "recording.records", recording.records),
 	FIELD(COUNT, "recording.bytes", recording.bytes),
-	FIELD(OBJECT, "flight", flight.is_there),
+	FIELD(OBJECT, "flight", flight.is_present),
 	FIELD(NUMBER, "flight.seconds", flight.seconds),
 	FIELD(NUMBER, "flight.limit_seconds", flight.limit_seconds),
 	FIELD(COUNT, "flight.records", flight.records),

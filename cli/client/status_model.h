@@ -1,5 +1,5 @@
 /* The daemon's status (docs/api.md, /v1/status) as a struct, for `buscap status` and `buscap top`.
- * Whatever is missing or of another type is 0, empty or "not there". Texts are safe to print. */
+ * Members that are missing or of another type become 0, empty or false. Texts are escaped. */
 #ifndef BC_CLI_CLIENT_STATUS_MODEL_H
 #define BC_CLI_CLIENT_STATUS_MODEL_H
 
@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Kinds of faults of the board: stalls, overflows, errors, time-outs, silences, restarts. */
+/* Board faults: stalls, overflows, errors, timeouts, silences, restarts. */
 #define BC_STATUS_FAULTS 6u
 
 struct bc_status {
@@ -21,10 +21,10 @@ struct bc_status {
 	struct {
 		char kind[32];
 		char name[256];
-		uint64_t clock_hz; /* 0: not known */
+		uint64_t clock_hz; /* 0: unknown */
 	} source;
 	struct {
-		bool is_there; /* the source has one, plugged in or not */
+		bool is_present; /* the source uses a board, plugged in or not */
 		char state[32];
 		char id[32];
 		char serial[160];
@@ -37,26 +37,26 @@ struct bc_status {
 		char last_error[256];
 	} board;
 	struct {
-		bool is_there;
+		bool is_present;
 		char id[160];
 		char label[160];
 		char path[1024];
 		char started[40];
-		double started_s; /* of Unix time; 0: not known */
+		double started_s; /* Unix time; 0: unknown */
 		uint64_t segment;
 		uint64_t records;
 		uint64_t bytes;
-		char notes[4096]; /* "key=value", a line each */
+		char notes[4096]; /* "key=value" lines */
 	} recording;
 	struct {
-		bool is_there;
+		bool is_present;
 		double seconds;
 		double limit_seconds; /* 0: none */
 		uint64_t records;
 		uint64_t bytes;
 		uint64_t limit_bytes; /* 0: none */
 	} flight;
-	char replay[1024]; /* path of the file, empty: none */
+	char replay[1024]; /* path; empty: none */
 	struct {
 		uint64_t received;
 		uint64_t written;
@@ -82,7 +82,7 @@ struct bc_status {
 	} buffer;
 	struct {
 		uint64_t free_bytes;
-		double hours_left; /* less than 0: not filling up */
+		double hours_left; /* negative: not being filled */
 		char last_error[256];
 	} disk;
 	uint64_t triggers; /* armed */
@@ -94,16 +94,16 @@ struct bc_status {
 	} sealed;
 };
 
-/* Returns false, with the status all zero, when the object isn't a status. */
+/* If the object is not a status, zeroes *status and returns false. */
 bool bc_status_parse(struct bc_status *status, const json_t *object);
 
-/* The samples that are lost: what makes a gap. */
+/* Returns the number of lost samples. Each loss leaves a gap. */
 static inline uint64_t bc_status_lost(const struct bc_status *status)
 {
 	return status->counts.buffer + status->counts.disk + status->counts.board;
 }
 
-/* The share of the buffer that is in use, 0 to 1. */
+/* Returns the share of the buffer that is in use, 0 to 1. */
 static inline double bc_status_in_use(const struct bc_status *status)
 {
 	uint64_t chunks = status->buffer.chunks;

@@ -16,32 +16,32 @@
 enum { OPTION_ADDR = BC_CLIENT_OPT_MORE, OPTION_TYPE, OPTION_PROC, OPTION_PORT };
 
 static const struct bc_usage_option options[] = {
-	{'n', "records", "N", "number", "end after so many records"},
-	{'a', "absolute", NULL, NULL, "end each line with its absolute tick"},
-	{OPTION_ADDR, "addr", "RANGE", "range", "only these addresses, in hexadecimal: 1000-1fff"},
+	{'n', "records", "N", "number", "exit after N records"},
+	{'a', "absolute", NULL, NULL, "add the absolute tick to each line"},
+	{OPTION_ADDR, "addr", "RANGE", "range", "only these hexadecimal addresses: 1000-1fff"},
 	{OPTION_TYPE, "type", "TYPES", "list:read|write|fetch",
-		"only these: read, write, fetch, the names that dump prints, 0xf2; a,b"},
-	{OPTION_PROC, "proc", "PROCS", "range", "only of these processors: 0,2-3"},
-	{OPTION_PORT, "port", "RANGE", "range", "only I/O writes there: e0-e3"},
-	{BC_CLIENT_OPT_JSON, "json", NULL, NULL, "an object a line, as it comes"},
+		"only these types: read, write, fetch, names that dump prints, or 0xf2; separated "
+		"by commas"},
+	{OPTION_PROC, "proc", "PROCS", "range", "only these processors: 0,2-3"},
+	{OPTION_PORT, "port", "RANGE", "range", "only writes to these I/O ports: e0-e3"},
+	{BC_CLIENT_OPT_JSON, "json", NULL, NULL, "print JSON, one object per line"},
 	BC_CLIENT_OPTION_SOCKET,
 	{0},
 };
 
 const struct bc_usage bc_tail_usage = {
 	.name = "tail",
-	.summary = "print records as they come",
-	.text = "Prints the records that come from the bus, as dump does, until Ctrl-C. When there "
-		"are more than can be looked at, the rest is passed over and counted: the capture "
-		"never waits for it. Gaps, marks and what was missed stand on lines of their own, "
-		"which begin with \"# \".",
+	.summary = "print live records from the bus",
+	.text = "Prints live records from the bus, as dump does, until Ctrl-C. It never slows the "
+		"capture: if there are too many records, some are skipped. Separate lines that "
+		"start with \"# \" report gaps, marks and skipped records.",
 	.options = options,
 	.exits = BC_CLIENT_EXITS,
 	.example = "buscap tail -n 20 --type write --addr 300000-3fffff",
 };
 
 struct tail {
-	char *query; /* the path with what is asked for behind it */
+	char *query; /* "/v1/records?limit=5" */
 	uint64_t limit;
 	uint64_t shown;
 	bool is_absolute;
@@ -51,7 +51,7 @@ struct tail {
 	const char *socket;
 };
 
-/* Adds "?name=value" to the query. */
+/* Appends "?name=value" or "&name=value" to the query. */
 static bool add_query(
 	const struct bc_console *console, struct tail *t, const char *option, const char *value)
 {
@@ -62,7 +62,7 @@ static bool add_query(
 
 	snprintf(key, sizeof(key), "%s=", name);
 	if (strstr(t->query, key) != NULL) {
-		bc_print_error(console, NULL, "%s is given twice", option);
+		bc_print_error(console, NULL, "%s: given twice", option);
 		free(encoded);
 		return false;
 	}
@@ -79,25 +79,25 @@ static bool add_query(
 	return true;
 }
 
-static bool read_limit(const struct bc_console *console, struct tail *t)
+static bool parse_limit(const struct bc_console *console, struct tail *t)
 {
 	char number[24];
 
 	if (!bc_option_count(console, "--records", &t->limit))
 		return false;
 	if (t->limit == 0) {
-		bc_print_error(console, NULL, "--records 0: a number above 0 is wanted");
+		bc_print_error(console, NULL, "--records 0: must be above 0");
 		return false;
 	}
 	snprintf(number, sizeof(number), "%" PRIu64, t->limit);
 	return add_query(console, t, "--limit", number);
 }
 
-static bool read_option(const struct bc_console *console, int letter, struct tail *t)
+static bool parse_option(const struct bc_console *console, int letter, struct tail *t)
 {
 	switch (letter) {
 	case 'n':
-		return read_limit(console, t);
+		return parse_limit(console, t);
 	case 'a':
 		t->is_absolute = true;
 		return true;
@@ -120,7 +120,7 @@ static bool read_option(const struct bc_console *console, int letter, struct tai
 	}
 }
 
-static bool read_addr(const json_t *record, uint64_t *addr)
+static bool parse_addr(const json_t *record, uint64_t *addr)
 {
 	const char *text = bc_json_path_text(record, "addr");
 	char *end;
@@ -133,15 +133,14 @@ static bool read_addr(const json_t *record, uint64_t *addr)
 	       text[2] != ' ' && errno == 0;
 }
 
-/* A whole number up to `most`. */
-static bool read_number(const json_t *record, const char *name, uint64_t most, uint64_t *value)
+static bool parse_number(const json_t *record, const char *name, uint64_t max, uint64_t *value)
 {
 	*value = bc_json_path_count(record, name);
 	return json_number_value(bc_json_path(record, name)) >= 0 &&
-	       json_is_number(bc_json_path(record, name)) && *value <= most;
+	       json_is_number(bc_json_path(record, name)) && *value <= max;
 }
 
-static void show_epoch(struct tail *t, struct bc_output *o, const json_t *record)
+static void print_epoch(struct tail *t, struct bc_output *o, const json_t *record)
 {
 	uint64_t epoch = bc_json_path_count(record, "epoch");
 
@@ -151,8 +150,8 @@ static void show_epoch(struct tail *t, struct bc_output *o, const json_t *record
 	t->epoch = epoch;
 }
 
-/* The line that dump prints. */
-static bool show_record(struct tail *t, struct bc_output *o, const json_t *record)
+/* Prints the same line as dump. */
+static bool print_record(struct tail *t, struct bc_output *o, const json_t *record)
 {
 	const char *type = bc_json_path_text(record, "type");
 	char safe[64];
@@ -162,15 +161,15 @@ static bool show_record(struct tail *t, struct bc_output *o, const json_t *recor
 	uint64_t proc;
 	uint64_t time = BC_TIME_NONE;
 
-	if (!read_addr(record, &addr) || type == NULL ||
-		!read_number(record, "size", UINT8_MAX, &size) ||
-		!read_number(record, "attr", UINT8_MAX, &attr) ||
-		!read_number(record, "proc", UINT8_MAX, &proc))
+	if (!parse_addr(record, &addr) || type == NULL ||
+		!parse_number(record, "size", UINT8_MAX, &size) ||
+		!parse_number(record, "attr", UINT8_MAX, &attr) ||
+		!parse_number(record, "proc", UINT8_MAX, &proc))
 		return false;
 	if (!json_is_null(bc_json_path(record, "time")) &&
-		!read_number(record, "time", BC_TIME_NONE, &time))
+		!parse_number(record, "time", BC_TIME_NONE, &time))
 		return false;
-	show_epoch(t, o, record);
+	print_epoch(t, o, record);
 	bc_output_format(o,
 		"%08" PRIx64 "\t%s\t%2" PRIu64 "\t%02" PRIx64 "\t%" PRIu64 "\t%08" PRIx64, addr,
 		bc_safe_text(safe, sizeof(safe), type), size, attr, proc, time);
@@ -180,7 +179,7 @@ static bool show_record(struct tail *t, struct bc_output *o, const json_t *recor
 	return true;
 }
 
-static void show_gap(struct bc_output *o, const json_t *gap)
+static void print_gap(struct bc_output *o, const json_t *gap)
 {
 	uint64_t lost = bc_json_path_count(gap, "lost");
 	bool is_exact = json_is_true(bc_json_path(gap, "exact"));
@@ -194,39 +193,39 @@ static void show_gap(struct bc_output *o, const json_t *gap)
 	bc_output_format(o, ")\n");
 }
 
-static void show_note(struct bc_output *o, const char *word, const char *text)
+static void print_note(struct bc_output *o, const char *word, const char *text)
 {
 	bc_output_format(o, "# %s%s", word, text != NULL ? ": " : "");
 	bc_output_safe(o, text);
 	bc_output_text(o, "\n", 1);
 }
 
-/* Objects that are none of these are of a newer daemon. */
-static bool show(void *context, struct bc_output *o, const json_t *object)
+/* Ignores unknown objects: the daemon may be newer. */
+static bool print_object(void *context, struct bc_output *o, const json_t *object)
 {
 	static const char *const notes[] = {"mark", "trigger"};
 	const json_t *gap = bc_json_path(object, "gap");
 	uint64_t skipped = bc_json_path_count(object, "skipped.records");
 
 	if (bc_json_path(object, "addr") != NULL)
-		return show_record(context, o, object);
+		return print_record(context, o, object);
 	if (bc_json_path(object, "skipped") != NULL)
 		bc_output_format(o, "# skipped: %" PRIu64 " record%s (too fast to show)\n", skipped,
 			bc_plural(skipped));
 	if (gap != NULL)
-		show_gap(o, gap);
+		print_gap(o, gap);
 	for (unsigned i = 0; i < 2; i++) {
 		const json_t *note = bc_json_path(object, notes[i]);
 		if (note != NULL)
-			show_note(o, notes[i],
+			print_note(o, notes[i],
 				json_is_object(note) ? bc_json_path_text(note, "text")
 						     : json_string_value(note));
 	}
 	return true;
 }
 
-/* Counts the records, too. */
-static bool is_wanted(void *context, const json_t *object)
+/* A filter that shows everything and counts the records. */
+static bool count_records(void *context, const json_t *object)
 {
 	struct tail *t = context;
 
@@ -234,15 +233,15 @@ static bool is_wanted(void *context, const json_t *object)
 	return true;
 }
 
-static bool is_enough(void *context)
+static bool is_limit_reached(void *context)
 {
 	const struct tail *t = context;
 
 	return t->limit != 0 && t->shown >= t->limit;
 }
 
-/* Returns false when the command is over, *code then being how. */
-static bool read_options(
+/* If the command is finished, sets *code and returns false. */
+static bool parse_options(
 	const struct bc_console *console, int argc, char **argv, struct tail *t, enum bc_exit *code)
 {
 	struct bc_options o;
@@ -250,14 +249,14 @@ static bool read_options(
 
 	bc_options_start(&o, console, &bc_tail_usage, argc, argv);
 	while ((letter = bc_options_next(&o)) != -1) {
-		if (read_option(console, letter, t))
+		if (parse_option(console, letter, t))
 			continue;
 		*code = o.exit;
 		return false;
 	}
 	if (optind < argc) {
 		*code = bc_print_usage_error(
-			console, "it takes no operands: dump is for files, tail for the daemon");
+			console, "tail takes no operands; to print files, use dump");
 		return false;
 	}
 	return true;
@@ -270,15 +269,15 @@ int bc_cmd_tail(const struct bc_console *console, int argc, char **argv)
 
 	if (t.query == NULL) {
 		bc_print_no_memory(console);
-	} else if (read_options(console, argc, argv, &t, &code)) {
+	} else if (parse_options(console, argc, argv, &t, &code)) {
 		const struct bc_live live = {.console = console,
 			.socket = t.socket,
 			.path = t.query,
 			.is_json = t.is_json,
 			.silence_ms = -1,
-			.show = show,
-			.is_wanted = is_wanted,
-			.is_enough = is_enough,
+			.print = print_object,
+			.filter = count_records,
+			.is_done = is_limit_reached,
 			.context = &t};
 		code = bc_live_run(&live);
 	}

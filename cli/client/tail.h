@@ -1,4 +1,4 @@
-/* buscap tail: live records. */
+/* buscap tail: prints live records. */
 #ifndef BC_CLI_CLIENT_TAIL_H
 #define BC_CLI_CLIENT_TAIL_H
 

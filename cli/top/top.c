@@ -22,13 +22,13 @@
 
 #define SECOND_NS UINT64_C(1000000000)
 
-/* How long a call may take once it runs: the keys wait meanwhile. */
+/* Timeout of calls while the screen is open. Keys are not handled during a call. */
 #define CALL_MS 2000
 
-/* A status comes each second; after so long without one nobody is taken to be there. */
+/* The daemon sends a status every second. After this long without one it counts as unreachable. */
 #define SILENCE_NS (3 * SECOND_NS)
 
-/* After so long of it a stream that is open but silent is begun anew. */
+/* After this long without a status, the stream is opened again. */
 #define STALE_NS (10 * SECOND_NS)
 
 enum {
@@ -36,22 +36,22 @@ enum {
 };
 
 static const struct bc_usage_option options[] = {
-	{OPTION_ONCE, "once", NULL, NULL, "print one page and exit, also on a terminal"},
+	{OPTION_ONCE, "once", NULL, NULL, "print one page and exit, even on a terminal"},
 	BC_CLIENT_OPTION_SOCKET,
 	{0},
 };
 
 const struct bc_usage bc_top_usage = {
 	.name = "top",
-	.summary = "show what goes on in the daemon and on the bus, in a terminal",
-	.text = "Shows what goes on in the daemon and on the bus, each second anew: rates, buffer "
-		"and losses with their last minutes, disk, board, recording, what is on the bus by "
-		"type and processor, the hottest pages. Without a terminal it prints one page; "
-		"over ssh, `ssh -t` gives it one. docs/top.md says what each figure is. $NO_COLOR "
-		"is heeded.\n"
+	.summary = "show the daemon and the bus in a terminal",
+	.text = "Shows the daemon and the bus in a terminal, updated every second: rates, buffer "
+		"and losses with graphs of the last minutes, disk, board, recording, bus traffic "
+		"by type and processor, and the hottest pages. Without a terminal it prints one "
+		"page; over ssh, use `ssh -t`. docs/top.md explains the figures. $NO_COLOR "
+		"disables colours.\n"
 		"\n"
-		"Keys: q quits, p pauses the display, s changes the order of the tables, ? shows "
-		"the keys.",
+		"Keys: q quits, p pauses the display, s sorts the tables by share or by name, ? "
+		"shows the keys.",
 	.options = options,
 	.exits = BC_CLIENT_EXITS,
 	.example = "buscap top --once",
@@ -62,17 +62,17 @@ struct top {
 	struct bc_client *client;
 	struct bc_top_screen *screen;
 	struct bc_top_state *state;
-	struct bc_top_state *shown;  /* the same, or a copy while the display is paused */
-	struct bc_top_now paused_at; /* when that was made */
+	struct bc_top_state *shown;  /* `state`, or a copy of it while the display is paused */
+	struct bc_top_now paused_at; /* time of the copy */
 	struct bc_top_view view;
 	int signals;
-	bool is_polling;   /* this daemon has no events: it is asked each second */
-	bool has_news;     /* a status came */
-	bool is_dirty;     /* the screen isn't as it should be */
-	uint64_t began_ns; /* when the stream was begun, or the daemon last asked */
+	bool is_polling; /* the daemon has no events: request the status every second */
+	bool has_new_status;
+	bool is_dirty;       /* the screen must be drawn */
+	uint64_t request_ns; /* time of the last request */
 };
 
-static struct bc_top_now now(void)
+static struct bc_top_now top_now(void)
 {
 	struct timespec monotonic;
 
@@ -83,100 +83,101 @@ static struct bc_top_now now(void)
 	};
 }
 
-static bool take_status(struct top *top, const json_t *status)
+static bool update_status(struct top *top, const json_t *status)
 {
-	struct bc_top_now at = now();
+	struct bc_top_now at = top_now();
 
-	top->has_news = bc_top_state_status(top->state, status, &at);
-	return top->has_news;
+	top->has_new_status = bc_top_state_add_status(top->state, status, &at);
+	return top->has_new_status;
 }
 
-/* What is on the bus. A daemon that can't tell it is not away for that. */
-static void ask_mix(struct top *top)
+/* Requests the bus mix. If the daemon refuses, it is shown without one. */
+static void request_mix(struct top *top)
 {
-	struct bc_answer answer;
-	enum bc_exit code = bc_client_call(top->client, "GET", "/v1/mix", NULL, &answer);
+	struct bc_response response;
+	enum bc_exit code = bc_client_call(top->client, "GET", "/v1/mix", NULL, &response);
+	struct bc_top_now at = top_now();
 
-	struct bc_top_now at = now();
 	if (code != BC_EXIT_UNREACHABLE)
-		bc_top_state_mix(top->state, code == BC_EXIT_OK ? answer.json : NULL, &at);
-	bc_answer_free(&answer);
+		bc_top_state_add_mix(top->state, code == BC_EXIT_OK ? response.json : NULL, &at);
+	bc_response_free(&response);
 }
 
-static enum bc_exit ask_status(struct top *top)
+static enum bc_exit request_status(struct top *top)
 {
-	struct bc_answer answer;
-	enum bc_exit code = bc_client_call(top->client, "GET", "/v1/status", NULL, &answer);
+	struct bc_response response;
+	enum bc_exit code = bc_client_call(top->client, "GET", "/v1/status", NULL, &response);
 	const char *err = bc_client_error(top->client);
 
-	if (code == BC_EXIT_OK && !take_status(top, answer.json)) {
+	if (code == BC_EXIT_OK && !update_status(top, response.json)) {
 		code = BC_EXIT_FAILED;
-		err = "what answers there is no buscapd";
+		err = "unexpected response; the server on this socket is not buscapd";
 	}
 	if (code != BC_EXIT_OK)
-		bc_top_state_away(top->state, err);
-	bc_answer_free(&answer);
+		bc_top_state_set_unreachable(top->state, err);
+	bc_response_free(&response);
 	return code;
 }
 
 /* ---- the events */
 
-static bool take_line(void *context, char *text, size_t bytes)
+static bool on_line(void *context, char *text, size_t bytes)
 {
 	struct top *top = context;
 	json_t *object = bc_json_parse_object(text, bytes);
 	const char *event = bc_json_path_text(object, "event");
 	const json_t *status = bc_json_path(object, "status");
 
-	/* Other events may have a status of their own: that of a command is a number. */
-	if (event != NULL && strcmp(event, "status") == 0 && !take_status(top, status))
-		bc_top_state_away(top->state, "what it sends is no status");
+	/* Other events can have a member "status" too. */
+	if (event != NULL && strcmp(event, "status") == 0 && !update_status(top, status))
+		bc_top_state_set_unreachable(top->state, "unexpected status from the daemon");
 	json_decref(object);
 	return true;
 }
 
-static void begin_stream(struct top *top)
+static void start_stream(struct top *top)
 {
-	top->began_ns = now().ns;
-	if (bc_client_stream(top->client, "/v1/events", take_line, top) != BC_EXIT_OK)
-		bc_top_state_away(top->state, bc_client_error(top->client));
+	top->request_ns = top_now().ns;
+	if (bc_client_stream(top->client, "/v1/events", on_line, top) != BC_EXIT_OK)
+		bc_top_state_set_unreachable(top->state, bc_client_error(top->client));
 }
 
-/* Waits for events, keys and signals. */
+/* Waits for events, keys or signals. */
 static void wait_stream(struct top *top, struct pollfd *fds, unsigned count, int timeout_ms)
 {
 	enum bc_exit code = bc_client_wait(top->client, fds, count, timeout_ms);
 	bool is_over = code != BC_EXIT_OK || bc_client_is_over(top->client);
 
-	if (!is_over || top->has_news)
+	if (!is_over || top->has_new_status)
 		return;
 	top->is_dirty = true;
-	/* Refused, but somebody is there: events are not for us, the status may be. */
+	/* Refused: events are not available, but the status may be. */
 	top->is_polling = code == BC_EXIT_FAILED;
 	if (!top->is_polling)
-		bc_top_state_away(top->state,
-			code == BC_EXIT_OK ? "it has ended" : bc_client_error(top->client));
+		bc_top_state_set_unreachable(top->state, code == BC_EXIT_OK
+								 ? "the event stream ended"
+								 : bc_client_error(top->client));
 }
 
-/* What has to be done each second while no stream brings the status. */
-static void look_again(struct top *top)
+/* Called after each wait. Every second without a stream, requests the status or opens a stream. */
+static void poll_daemon(struct top *top)
 {
-	uint64_t at = now().ns;
+	uint64_t at = top_now().ns;
 	bool is_over = bc_client_is_over(top->client);
 
-	if (at - top->began_ns < SECOND_NS)
+	if (at - top->request_ns < SECOND_NS)
 		return;
 	if (is_over && top->is_polling) {
-		top->began_ns = at;
-		top->is_polling = ask_status(top) == BC_EXIT_OK;
+		top->request_ns = at;
+		top->is_polling = request_status(top) == BC_EXIT_OK;
 		top->is_dirty = true;
 	} else if (is_over ||
-		   (at - top->state->looked_ns > STALE_NS && at - top->began_ns > STALE_NS)) {
-		begin_stream(top);
+		   (at - top->state->status_ns > STALE_NS && at - top->request_ns > STALE_NS)) {
+		start_stream(top);
 	}
-	at = now().ns; /* a status may have come meanwhile */
-	if (!top->state->is_away && at - top->state->looked_ns > SILENCE_NS) {
-		bc_top_state_away(top->state, "it says nothing");
+	at = top_now().ns; /* a status may have arrived meanwhile */
+	if (!top->state->is_unreachable && at - top->state->status_ns > SILENCE_NS) {
+		bc_top_state_set_unreachable(top->state, "no status received");
 		top->is_dirty = true;
 	}
 }
@@ -185,18 +186,18 @@ static void look_again(struct top *top)
 
 static void draw(struct top *top)
 {
-	struct bc_top_now at = top->view.is_paused ? top->paused_at : now();
+	struct bc_top_now at = top->view.is_paused ? top->paused_at : top_now();
 	struct bc_top_grid grid;
 
 	bc_top_screen_size(top->screen, &top->view.width, &top->view.height);
 	if (bc_top_page_draw(&grid, top->shown, &top->view, &at) != 0)
-		return; /* the next second may have the memory */
+		return; /* out of memory; try again next second */
 	bc_top_screen_show(top->screen, &grid);
 	bc_top_grid_close(&grid);
 	top->is_dirty = false;
 }
 
-static void pause_or_go_on(struct top *top)
+static void toggle_pause(struct top *top)
 {
 	struct bc_top_state *copy;
 
@@ -211,14 +212,14 @@ static void pause_or_go_on(struct top *top)
 		return;
 	memcpy(copy, top->state, sizeof(*copy));
 	top->shown = copy;
-	top->paused_at = now();
+	top->paused_at = top_now();
 	top->view.is_paused = true;
 }
 
-/* Returns false when it is to end. */
-static bool take_key(struct top *top, int key)
+/* Returns false to quit. */
+static bool handle_key(struct top *top, int key)
 {
-	if (key == 'q' || key == BC_TOP_KEY_GONE)
+	if (key == 'q' || key == BC_TOP_KEY_HANGUP)
 		return false;
 	top->is_dirty = true;
 	if (top->view.is_help)
@@ -226,26 +227,26 @@ static bool take_key(struct top *top, int key)
 	else if (key == '?' || key == 'h')
 		top->view.is_help = true;
 	else if (key == 'p' || key == ' ')
-		pause_or_go_on(top);
+		toggle_pause(top);
 	else if (key == 's')
 		top->view.is_by_name = !top->view.is_by_name;
 	else if (key == 'L' - '@') /* Ctrl-L */
-		bc_top_screen_renew(top->screen);
+		bc_top_screen_redraw(top->screen);
 	return true;
 }
 
-static bool take_keys(struct top *top)
+static bool handle_keys(struct top *top)
 {
 	int key;
 
 	while ((key = bc_top_screen_key(top->screen)) != BC_TOP_KEY_NONE)
-		if (!take_key(top, key))
+		if (!handle_key(top, key))
 			return false;
 	return true;
 }
 
-/* Returns false when it is to end. */
-static bool take_signals(struct top *top)
+/* Returns false to quit. */
+static bool handle_signals(struct top *top)
 {
 	struct signalfd_siginfo info;
 
@@ -263,33 +264,33 @@ static void run_screen(struct top *top)
 	const int tick_ms = 250;
 	uint64_t drawn_ns = 0;
 
-	begin_stream(top);
+	start_stream(top);
 	for (;;) {
 		struct pollfd fds[] = {{.fd = top->console->in, .events = POLLIN},
 			{.fd = top->signals, .events = POLLIN}};
-		if (top->has_news)
-			ask_mix(top);
-		/* While it is away it is told for how long. */
-		bool is_old = top->state->is_away && now().ns - drawn_ns >= SECOND_NS;
-		if ((top->has_news || is_old) && !top->view.is_paused)
+		if (top->has_new_status)
+			request_mix(top);
+		/* While the daemon is unreachable, the time since its last status is shown. */
+		bool is_old = top->state->is_unreachable && top_now().ns - drawn_ns >= SECOND_NS;
+		if ((top->has_new_status || is_old) && !top->view.is_paused)
 			top->is_dirty = true;
-		top->has_news = false;
+		top->has_new_status = false;
 		if (top->is_dirty) {
 			draw(top);
-			drawn_ns = now().ns;
+			drawn_ns = top_now().ns;
 		}
 		if (bc_client_is_over(top->client))
 			(void)poll(fds, 2, tick_ms);
 		else
 			wait_stream(top, fds, 2, tick_ms);
-		if (!take_signals(top) || !take_keys(top))
+		if (!handle_signals(top) || !handle_keys(top))
 			return;
-		look_again(top);
+		poll_daemon(top);
 	}
 }
 
-/* Signals that end it or tell of a new size, as something to wait for: the terminal is given back
- * before the end, and no drawing is cut in the middle. */
+/* Returns a signalfd for the signals that end the program or resize the window. Handling them in
+ * the loop restores the terminal before exit and never interrupts drawing. */
 static int open_signals(sigset_t *before)
 {
 	sigset_t signals;
@@ -322,16 +323,16 @@ static unsigned page_width(const struct bc_console *console)
 
 static enum bc_exit print_page(struct top *top)
 {
-	const unsigned facts = 24; /* lines besides the tables, at most */
+	const unsigned others_max = 24; /* lines other than the tables */
 	struct bc_output output;
 	struct bc_top_grid grid;
-	struct bc_top_now at = now();
+	struct bc_top_now at = top_now();
 	char line[BC_TOP_LINE_BYTES];
 	unsigned blank = 0;
 
 	top->view.is_screen = false;
 	top->view.width = page_width(top->console);
-	top->view.height = facts + bc_top_tables_wanted(top->view.width, top->state);
+	top->view.height = others_max + bc_top_tables_height(top->view.width, top->state);
 	if (!bc_output_open(&output, top->console))
 		return BC_EXIT_FAILED;
 	if (bc_top_page_draw(&grid, top->state, &top->view, &at) != 0)
@@ -353,10 +354,10 @@ static enum bc_exit print_page(struct top *top)
 
 /* ---- the command */
 
-static enum bc_exit run(struct top *top, bool is_once)
+static enum bc_exit run_top(struct top *top, bool is_once)
 {
 	sigset_t before;
-	enum bc_exit code = ask_status(top);
+	enum bc_exit code = request_status(top);
 
 	if (code != BC_EXIT_OK) {
 		bc_print_error(top->console,
@@ -365,8 +366,8 @@ static enum bc_exit run(struct top *top, bool is_once)
 		return code;
 	}
 	bc_client_set_timeout(top->client, CALL_MS);
-	ask_mix(top);
-	/* The signals first, so that no size is missed between. */
+	request_mix(top);
+	/* Signals first, so that no change of size is missed. */
 	top->signals = open_signals(&before);
 	top->view.is_screen = true;
 	if (is_once || top->signals < 0 ||
@@ -399,8 +400,8 @@ int bc_cmd_top(const struct bc_console *console, int argc, char **argv)
 		is_once = is_once || letter == OPTION_ONCE;
 	}
 	if (optind != argc)
-		return bc_print_usage_error(console, "it takes no file");
-	/* The characters that may be drawn are the terminal's; numbers stay as they are. */
+		return bc_print_usage_error(console, "top takes no operands");
+	/* Only LC_CTYPE: numbers must not depend on the locale. */
 	setlocale(LC_CTYPE, "");
 	top.view.is_utf8 = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
 	enum bc_exit code = bc_client_open(&top.client, console, socket);
@@ -409,7 +410,7 @@ int bc_cmd_top(const struct bc_console *console, int argc, char **argv)
 	top.state = calloc(1, sizeof(*top.state));
 	top.shown = top.state;
 	if (top.state != NULL) {
-		code = run(&top, is_once);
+		code = run_top(&top, is_once);
 	} else {
 		code = bc_print_no_memory(console);
 	}

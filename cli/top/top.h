@@ -1,4 +1,4 @@
-/* buscap top: what goes on in the daemon and on the bus, in a terminal. docs/top.md. */
+/* buscap top: shows the daemon and the bus in a terminal (docs/top.md). */
 #ifndef BC_CLI_TOP_TOP_H
 #define BC_CLI_TOP_TOP_H
 
@@ -7,7 +7,7 @@
 
 extern const struct bc_usage bc_top_usage;
 
-/* Returns the exit code (enum bc_exit). */
+/* Returns enum bc_exit. */
 int bc_cmd_top(const struct bc_console *console, int argc, char **argv);
 
 #endif

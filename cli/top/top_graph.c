@@ -22,8 +22,8 @@ struct bucket {
 	double highest;
 };
 
-static struct bucket look_up(
-	const struct bc_top_state *state, enum bc_top_line line, uint64_t first, unsigned step)
+static struct bucket bucket_of(
+	const struct bc_top_state *state, enum bc_top_series series, uint64_t first, unsigned step)
 {
 	struct bucket bucket = {0};
 	unsigned known = 0;
@@ -34,17 +34,17 @@ static struct bucket look_up(
 		if (second == NULL)
 			continue;
 		known++;
-		sum += second->values[line];
-		bucket.highest = fmax(bucket.highest, second->values[line]);
+		sum += second->values[series];
+		bucket.highest = fmax(bucket.highest, second->values[series]);
 	}
 	bucket.is_known = known != 0;
 	if (known != 0)
-		bucket.value = line == BC_TOP_BUFFER || line == BC_TOP_LOST ? bucket.highest
-									    : sum / known;
+		bucket.value = series == BC_TOP_BUFFER || series == BC_TOP_LOST ? bucket.highest
+										: sum / known;
 	return bucket;
 }
 
-/* How many eighths of the lines' height: one for 0, two at least for what is more. */
+/* Returns the height of a column in eighths of a row: one for 0, at least two above 0. */
 static unsigned eighths_of(double value, double full, unsigned rows)
 {
 	double all = (double)(rows * EIGHTHS);
@@ -69,21 +69,21 @@ static void draw_column(struct bc_top_grid *grid, unsigned x, unsigned y, unsign
 
 double bc_top_graph_draw(struct bc_top_grid *grid, unsigned x, unsigned y, unsigned width,
 	unsigned rows, enum bc_top_style style, const struct bc_top_state *state,
-	enum bc_top_line line, uint64_t end)
+	enum bc_top_series series, uint64_t end)
 {
 	unsigned step = bc_top_graph_step(width);
-	/* The columns' bounds stay where they are as time goes on: a column moves, but doesn't
-	 * change. */
+	/* Column boundaries are multiples of `step`, so that columns move left but do not change.
+	 */
 	uint64_t last = end / step;
 	double highest = 0;
 
 	for (unsigned i = 0; i < width && i <= last; i++) {
-		struct bucket bucket = look_up(state, line, (last - i) * step, step);
+		struct bucket bucket = bucket_of(state, series, (last - i) * step, step);
 		highest = fmax(highest, bucket.highest);
 	}
-	double full = line == BC_TOP_BUFFER ? 1 : highest;
+	double full = series == BC_TOP_BUFFER ? 1 : highest;
 	for (unsigned i = 0; i < width && i <= last; i++) {
-		struct bucket bucket = look_up(state, line, (last - i) * step, step);
+		struct bucket bucket = bucket_of(state, series, (last - i) * step, step);
 		if (bucket.is_known)
 			draw_column(grid, x + width - 1 - i, y, rows, style,
 				eighths_of(bucket.value, full, rows));

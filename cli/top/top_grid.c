@@ -28,8 +28,8 @@ void bc_top_grid_close(struct bc_top_grid *grid)
 	*grid = (struct bc_top_grid){0};
 }
 
-/* Takes a character off the text; what is no UTF-8 is a '?' a byte. */
-static uint32_t decode(const char **text)
+/* Decodes a character and advances *text. Each byte that is not UTF-8 becomes '?'. */
+static uint32_t decode_char(const char **text)
 {
 	const uint8_t *at = (const uint8_t *)*text;
 	uint32_t bytes = bc_utf8_bytes(at, strnlen(*text, 4));
@@ -38,10 +38,10 @@ static uint32_t decode(const char **text)
 	return bytes != 0 ? bc_utf8_code(at, bytes) : '?';
 }
 
-/* The next character as it is drawn, and its width, 1 or 2. */
+/* Returns the next character as it is drawn. *width is 1 or 2. */
 static uint32_t next_drawn(const struct bc_top_grid *grid, const char **text, unsigned *width)
 {
-	uint32_t code = decode(text);
+	uint32_t code = decode_char(text);
 	int columns = grid->is_utf8 || code < 0x80 ? wcwidth((wchar_t)code) : -1;
 
 	if (columns != 1 && columns != 2) {
@@ -70,7 +70,7 @@ void bc_top_write_code(
 	if (x >= grid->width || y >= grid->height)
 		return;
 	struct bc_top_cell *cell = &grid->cells[(size_t)y * grid->width + x];
-	/* Half of a wide character doesn't stay. */
+	/* If this overwrites half of a wide character, clear the other half. */
 	if (x != 0 && cell->code == 0)
 		cell[-1].code = ' ';
 	if (x + 1 < grid->width && cell[1].code == 0)
@@ -78,17 +78,17 @@ void bc_top_write_code(
 	*cell = (struct bc_top_cell){.code = code, .style = (uint8_t)style};
 }
 
-unsigned bc_top_write(struct bc_top_grid *grid, unsigned x, unsigned y, unsigned room,
+unsigned bc_top_write(struct bc_top_grid *grid, unsigned x, unsigned y, unsigned max_width,
 	enum bc_top_style style, const char *text)
 {
 	unsigned taken = 0;
 
 	if (x >= grid->width || y >= grid->height)
 		return 0;
-	if (room > grid->width - x)
-		room = grid->width - x;
-	bool is_cut = bc_top_columns(grid, text) > room;
-	unsigned end = is_cut && room != 0 ? room - 1 : room;
+	if (max_width > grid->width - x)
+		max_width = grid->width - x;
+	bool is_cut = bc_top_columns(grid, text) > max_width;
+	unsigned end = is_cut && max_width != 0 ? max_width - 1 : max_width;
 	while (*text != '\0') {
 		unsigned width;
 		uint32_t code = next_drawn(grid, &text, &width);
@@ -99,24 +99,24 @@ unsigned bc_top_write(struct bc_top_grid *grid, unsigned x, unsigned y, unsigned
 			bc_top_write_code(grid, x + taken + 1, y, style, 0);
 		taken += width;
 	}
-	if (is_cut && room != 0)
+	if (is_cut && max_width != 0)
 		bc_top_write_code(grid, x + taken++, y, style, grid->is_utf8 ? ELLIPSIS : '~');
 	return taken;
 }
 
-void bc_top_write_right(struct bc_top_grid *grid, unsigned x, unsigned y, unsigned room,
+void bc_top_write_right(struct bc_top_grid *grid, unsigned x, unsigned y, unsigned max_width,
 	enum bc_top_style style, const char *text)
 {
 	unsigned columns = bc_top_columns(grid, text);
 
 	if (x >= grid->width)
 		return;
-	if (room > grid->width - x)
-		room = grid->width - x;
-	if (columns < room)
-		bc_top_write(grid, x + room - columns, y, columns, style, text);
+	if (max_width > grid->width - x)
+		max_width = grid->width - x;
+	if (columns < max_width)
+		bc_top_write(grid, x + max_width - columns, y, columns, style, text);
 	else
-		bc_top_write(grid, x, y, room, style, text);
+		bc_top_write(grid, x, y, max_width, style, text);
 }
 
 void bc_top_grid_restyle(struct bc_top_grid *grid, enum bc_top_style style)
@@ -125,7 +125,7 @@ void bc_top_grid_restyle(struct bc_top_grid *grid, enum bc_top_style style)
 		grid->cells[i].style = (uint8_t)style;
 }
 
-static char *encode(char *out, uint32_t code)
+static char *encode_char(char *out, uint32_t code)
 {
 	if (code < 0x80) {
 		*out++ = (char)code;
@@ -155,7 +155,7 @@ size_t bc_top_grid_line(const struct bc_top_grid *grid, unsigned y, char out[BC_
 		columns--;
 	for (unsigned x = 0; x < columns; x++)
 		if (cells[x].code != 0)
-			p = encode(p, cells[x].code);
+			p = encode_char(p, cells[x].code);
 	*p = '\0';
 	return (size_t)(p - out);
 }

@@ -1,9 +1,9 @@
-/* A rectangle of characters with styles, on which a page is drawn before it goes to a screen or a
- * file. Nothing is ever drawn outside of it, and what is cut ends in a sign, an ellipsis.
+/* A grid of styled characters, on which a page is drawn before it is shown or printed. Drawing is
+ * clipped to the grid. Truncated text ends with an ellipsis.
  *
- * Texts are UTF-8. Where `is_utf8` is not set the grid holds ASCII alone, other characters become
- * '?'; nor does it hold what has no width or moves the cursor. How wide a character is says
- * wcwidth(), for which the caller has set the locale. */
+ * Texts are UTF-8. Characters without a width and control characters become '?', and without
+ * `is_utf8` all characters that are not ASCII. wcwidth() determines the width of a character, so
+ * the caller must set LC_CTYPE. */
 #ifndef BC_CLI_TOP_TOP_GRID_H
 #define BC_CLI_TOP_TOP_GRID_H
 
@@ -37,40 +37,39 @@ struct bc_top_grid {
 	unsigned width;
 	unsigned height;
 	bool is_utf8;
-	struct bc_top_cell *cells; /* by lines */
+	struct bc_top_cell *cells; /* line by line */
 };
 
-/* A blank grid, of at least one cell and at most BC_TOP_WIDTH_MAX x BC_TOP_HEIGHT_MAX: what is
- * asked for is brought into these bounds. Returns 0 or -ENOMEM. */
+/* Makes a blank grid. The size is limited to between 1 x 1 and BC_TOP_WIDTH_MAX x
+ * BC_TOP_HEIGHT_MAX. Returns 0 or -ENOMEM. */
 int bc_top_grid_open(
 	struct bc_top_grid *grid, unsigned width, unsigned height, bool is_utf8) BC_MUST_CHECK;
 
-/* All zero is allowed. */
+/* A zeroed grid is allowed. */
 void bc_top_grid_close(struct bc_top_grid *grid);
 
-/* How many columns a text takes. */
+/* Returns the width of a text in columns. */
 unsigned bc_top_columns(const struct bc_top_grid *grid, const char *text);
 
-/* Draws a text at (x, y) in at most `room` columns; one that is longer ends in the sign. Returns
- * the columns taken. */
-unsigned bc_top_write(struct bc_top_grid *grid, unsigned x, unsigned y, unsigned room,
+/* Draws a text at (x, y) in at most `max_width` columns. Returns the number of columns used. */
+unsigned bc_top_write(struct bc_top_grid *grid, unsigned x, unsigned y, unsigned max_width,
 	enum bc_top_style style, const char *text);
 
-/* The same at the right end of the room, blanks before it. */
-void bc_top_write_right(struct bc_top_grid *grid, unsigned x, unsigned y, unsigned room,
+/* Draws a text right-aligned in `max_width` columns. */
+void bc_top_write_right(struct bc_top_grid *grid, unsigned x, unsigned y, unsigned max_width,
 	enum bc_top_style style, const char *text);
 
 /* Draws one character of width 1. */
 void bc_top_write_code(
 	struct bc_top_grid *grid, unsigned x, unsigned y, enum bc_top_style style, uint32_t code);
 
-/* All of it in one style. */
+/* Changes the style of all cells. */
 void bc_top_grid_restyle(struct bc_top_grid *grid, enum bc_top_style style);
 
-/* The most bytes of a line in UTF-8, with its zero. */
+/* Maximum size of a line in UTF-8, with the null byte. */
 #define BC_TOP_LINE_BYTES (4 * BC_TOP_WIDTH_MAX + 1)
 
-/* A line as a string, without the blanks at its end. Returns its length. */
+/* Writes a line as a string without trailing spaces. Returns its length. */
 size_t bc_top_grid_line(const struct bc_top_grid *grid, unsigned y, char out[BC_TOP_LINE_BYTES]);
 
 #endif

@@ -5,19 +5,19 @@
 #include <string.h>
 
 #include "cli/term/humanize.h"
-#include "cli/top/top_fact.h"
 #include "cli/top/top_graph.h"
+#include "cli/top/top_phrases.h"
 #include "cli/top/top_table.h"
 #include "formats/bus/record.h"
 
 #define VALUE_WIDTH 10u
 #define NOTE_WIDTH  12u
-#define GRAPH_LEAST 5u
+#define GRAPH_MIN   5u
 
 /* The screen's lines from top to bottom. */
 enum item {
 	ITEM_HEADER,
-	ITEM_AWAY,
+	ITEM_UNREACHABLE,
 	ITEM_SOURCE,
 	ITEM_BOARD,
 	ITEM_RECORDING,
@@ -41,11 +41,11 @@ enum item {
 	ITEMS,
 };
 
-/* By importance: what comes first is shown as long as there is a line for it. The tables come with
- * their least, then grow, then what is nice to have. */
+/* The most important items first; the others are shown while there is space. The tables get their
+ * minimum height here, and all remaining lines in the end. */
 static const enum item by_importance[] = {
 	ITEM_HEADER,
-	ITEM_AWAY,
+	ITEM_UNREACHABLE,
 	ITEM_SAMPLES,
 	ITEM_LOST,
 	ITEM_DISK,
@@ -70,13 +70,13 @@ static const enum item by_importance[] = {
 
 _Static_assert(sizeof(by_importance) / sizeof(by_importance[0]) == ITEMS, "each item once");
 
-/* The last two are left out of a screen lower than this, for the tables. */
+/* Screens lower than this omit the last two items in favour of the tables. */
 #define LOW_SCREEN 28u
 
-/* From here on the reason for which the daemon is away has a line of its own. */
-#define AWAY_SCREEN 16u
+/* At this height, the reason why the daemon is unreachable gets a separate line. */
+#define UNREACHABLE_SCREEN 16u
 
-/* From here on graphs have more than one row. */
+/* At this height, graphs have more than one row. */
 #define HIGH_SCREEN 40u
 
 struct page {
@@ -85,8 +85,8 @@ struct page {
 	const struct bc_status *status;
 	const struct bc_top_view *view;
 	const struct bc_top_now *now;
-	unsigned label;
-	unsigned lines[ITEMS]; /* 0: left out */
+	unsigned label;        /* width of the labels */
+	unsigned lines[ITEMS]; /* 0: omitted */
 };
 
 static bool has_left_out(const struct bc_status *s)
@@ -101,7 +101,7 @@ static unsigned graph_rows(const struct page *page, enum item item)
 	return item == ITEM_SAMPLES ? 4 : item == ITEM_LOST_GRAPH ? 1 : 2;
 }
 
-/* How many lines an item would like, at least; 0: there is nothing to say. */
+/* Returns the minimum number of lines of an item; 0: nothing to show. */
 static unsigned lines_of(const struct page *page, enum item item)
 {
 	const struct bc_status *s = page->status;
@@ -112,17 +112,19 @@ static unsigned lines_of(const struct page *page, enum item item)
 	switch (item) {
 	case ITEM_HEADER:
 		return 1;
-	case ITEM_AWAY:
-		return !page->state->is_away ? 0 : page->view->height < AWAY_SCREEN ? 1 : 2;
+	case ITEM_UNREACHABLE:
+		return !page->state->is_unreachable              ? 0
+		       : page->view->height < UNREACHABLE_SCREEN ? 1
+								 : 2;
 	case ITEM_BOARD:
-		return is_known && s->board.is_there;
+		return is_known && s->board.is_present;
 	case ITEM_RECORDING:
 	case ITEM_AMOUNTS:
-		return is_known && (s->recording.is_there || item == ITEM_AMOUNTS);
+		return is_known && (s->recording.is_present || item == ITEM_AMOUNTS);
 	case ITEM_REPLAY:
 		return is_known && s->replay[0] != '\0';
 	case ITEM_FLIGHT:
-		return is_known && s->flight.is_there;
+		return is_known && s->flight.is_present;
 	case ITEM_LEFT_OUT:
 		return is_known && !is_low && has_left_out(s);
 	case ITEM_MORE:
@@ -137,7 +139,7 @@ static unsigned lines_of(const struct page *page, enum item item)
 	case ITEM_BUFFER:
 		return is_known ? graph_rows(page, item) : 0;
 	case ITEM_TABLES:
-		return is_known ? BC_TOP_TABLES_LEAST : 0;
+		return is_known ? BC_TOP_TABLES_MIN : 0;
 	case ITEM_SOURCE:
 	case ITEM_DISK:
 	case ITEM_LOST:
@@ -150,8 +152,8 @@ static unsigned lines_of(const struct page *page, enum item item)
 	return 0;
 }
 
-/* Gives lines to what is most important; the tables take what is left. */
-static void share_out(struct page *page)
+/* Assigns lines by importance. The tables get the rest. */
+static void allot_lines(struct page *page)
 {
 	unsigned left = page->grid->height;
 
@@ -192,60 +194,62 @@ static void draw_header(const struct page *page)
 {
 	const struct bc_status *s = page->status;
 	bool has_clock = page->grid->width >= 60;
-	struct bc_top_fact fact = bc_top_fact_start(
+	struct bc_top_phrases phrases = bc_top_phrases_start(
 		page->grid, 0, 0, has_clock ? page->grid->width - 20 : page->grid->width);
 	char text[BC_HUMANIZE_MAX];
 
-	fact.separator = "  ";
+	phrases.separator = "  ";
 	if (page->grid->width >= 30)
-		bc_top_print(&fact, BC_TOP_TITLE, "buscap top");
-	if (page->state->is_away)
-		bc_top_print(&fact, BC_TOP_BAD, "no daemon");
+		bc_top_phrases_add(&phrases, BC_TOP_TITLE, "buscap top");
+	if (page->state->is_unreachable)
+		bc_top_phrases_add(&phrases, BC_TOP_BAD, "no daemon");
 	else
-		bc_top_print(&fact, state_style(s->state), "%s", s->state);
+		bc_top_phrases_add(&phrases, state_style(s->state), "%s", s->state);
 	if (page->view->is_paused && !has_clock)
-		bc_top_print(&fact, BC_TOP_WARN, "paused");
+		bc_top_phrases_add(&phrases, BC_TOP_WARN, "paused");
 	if (page->state->has_status)
-		bc_top_print(&fact, BC_TOP_PLAIN, "up %s", bc_status_seconds(text, s->uptime_s));
+		bc_top_phrases_add(
+			&phrases, BC_TOP_PLAIN, "up %s", bc_status_seconds(text, s->uptime_s));
 	draw_clock(page);
 }
 
-static void draw_away(const struct page *page, unsigned y)
+static void draw_unreachable(const struct page *page, unsigned y)
 {
 	const struct bc_top_state *state = page->state;
-	struct bc_top_fact fact = bc_top_fact_start(page->grid, 0, y, page->grid->width);
+	struct bc_top_phrases phrases = bc_top_phrases_start(page->grid, 0, y, page->grid->width);
 	struct tm tm = {0};
 	char since[32];
-	char about[BC_HUMANIZE_MAX];
+	char age[BC_HUMANIZE_MAX];
 
 	if (state->has_status) {
-		localtime_r(&state->looked_wall, &tm);
+		localtime_r(&state->status_wall, &tm);
 		strftime(since, sizeof(since), "%H:%M:%S", &tm);
-		bc_top_print(&fact, BC_TOP_BAD, "no word since %s (%s)", since,
-			bc_status_seconds(about, (double)(page->now->ns - state->looked_ns) / 1e9));
+		bc_top_phrases_add(&phrases, BC_TOP_BAD, "no status since %s (%s)", since,
+			bc_status_seconds(age, (double)(page->now->ns - state->status_ns) / 1e9));
 	}
-	bc_top_print(&fact, BC_TOP_BAD, "trying again");
-	if (page->lines[ITEM_AWAY] > 1)
-		fact = bc_top_fact_start(page->grid, 0, y + 1, page->grid->width);
-	bc_top_print(&fact, BC_TOP_PLAIN, "%s", state->err);
+	bc_top_phrases_add(&phrases, BC_TOP_BAD, "reconnecting");
+	if (page->lines[ITEM_UNREACHABLE] > 1)
+		phrases = bc_top_phrases_start(page->grid, 0, y + 1, page->grid->width);
+	bc_top_phrases_add(&phrases, BC_TOP_PLAIN, "%s", state->err);
 }
 
 static void draw_keys(const struct page *page)
 {
-	struct bc_top_fact fact = bc_top_fact_start(
+	struct bc_top_phrases phrases = bc_top_phrases_start(
 		page->grid, 0, page->grid->height - 1, page->grid->width);
 
-	fact.separator = "   ";
-	bc_top_print(&fact, BC_TOP_DIM, "q quit");
-	bc_top_print(&fact, BC_TOP_DIM, page->view->is_paused ? "p go on" : "p pause");
-	bc_top_print(&fact, BC_TOP_DIM, "s order: %s", page->view->is_by_name ? "name" : "share");
-	bc_top_print(&fact, BC_TOP_DIM, "? keys");
+	phrases.separator = "   ";
+	bc_top_phrases_add(&phrases, BC_TOP_DIM, "q quit");
+	bc_top_phrases_add(&phrases, BC_TOP_DIM, page->view->is_paused ? "p resume" : "p pause");
+	bc_top_phrases_add(
+		&phrases, BC_TOP_DIM, "s order: %s", page->view->is_by_name ? "name" : "share");
+	bc_top_phrases_add(&phrases, BC_TOP_DIM, "? keys");
 }
 
-/* The second at which the graphs end: that of the latest look, or now when looks fail. */
+/* Returns the last second of the graphs: that of the latest status, or now if unreachable. */
 static uint64_t graph_end(const struct page *page)
 {
-	return (page->state->is_away ? page->now->ns : page->state->looked_ns) / 1000000000;
+	return (page->state->is_unreachable ? page->now->ns : page->state->status_ns) / 1000000000;
 }
 
 static unsigned graph_width(const struct page *page)
@@ -254,7 +258,7 @@ static unsigned graph_width(const struct page *page)
 
 	if (page->grid->width >= 60)
 		taken += NOTE_WIDTH + 1;
-	if (!page->view->is_screen || page->grid->width < taken + GRAPH_LEAST)
+	if (!page->view->is_screen || page->grid->width < taken + GRAPH_MIN)
 		return 0;
 	return page->grid->width - taken;
 }
@@ -268,17 +272,17 @@ static void draw_scale(const struct page *page, unsigned y)
 
 	if (width == 0)
 		return;
-	snprintf(text, sizeof(text), "last %s, %u s each", bc_humanize_time(span, step * width),
-		step);
+	snprintf(text, sizeof(text), "last %s, %u s per column",
+		bc_humanize_time(span, step * width), step);
 	if (bc_top_columns(page->grid, text) <= width)
 		bc_top_write(page->grid, page->label + VALUE_WIDTH + 2, y, width, BC_TOP_DIM, text);
 }
 
-static void print_value(char out[BC_HUMANIZE_MAX], enum bc_top_line line, double value)
+static void print_value(char out[BC_HUMANIZE_MAX], enum bc_top_series series, double value)
 {
 	char text[BC_HUMANIZE_MAX];
 
-	switch (line) {
+	switch (series) {
 	case BC_TOP_BYTES_OUT:
 		bc_humanize_bytes(text, value);
 		break;
@@ -288,48 +292,48 @@ static void print_value(char out[BC_HUMANIZE_MAX], enum bc_top_line line, double
 	case BC_TOP_SAMPLES:
 	case BC_TOP_RECORDS:
 	case BC_TOP_LOST:
-	case BC_TOP_LINES:
+	case BC_TOP_SERIES:
 		bc_humanize_rate(text, value);
 		break;
 	}
 	snprintf(out, BC_HUMANIZE_MAX, "%s", text);
 }
 
-/* A value, what it was, and the most that it was. */
-static void draw_rate(const struct page *page, unsigned y, unsigned rows, enum bc_top_line line,
+/* Draws the current value, its graph and its maximum. */
+static void draw_rate(const struct page *page, unsigned y, unsigned rows, enum bc_top_series series,
 	const char *label, double value)
 {
 	unsigned x = page->label;
 	unsigned width = graph_width(page);
 	char text[BC_HUMANIZE_MAX];
 	char note[BC_HUMANIZE_MAX + 8];
-	bool is_bad = line == BC_TOP_LOST && value > 0;
+	bool is_bad = series == BC_TOP_LOST && value > 0;
 
 	bc_top_write_label(page->grid, y, x, label);
-	print_value(text, line, value);
+	print_value(text, series, value);
 	bc_top_write_right(page->grid, x, y, VALUE_WIDTH, is_bad ? BC_TOP_BAD : BC_TOP_BOLD, text);
 	if (width == 0)
 		return;
 	x += VALUE_WIDTH + 2;
 	double most = bc_top_graph_draw(page->grid, x, y, width, rows,
-		line == BC_TOP_LOST ? BC_TOP_BAD : BC_TOP_GRAPH, page->state, line,
+		series == BC_TOP_LOST ? BC_TOP_BAD : BC_TOP_GRAPH, page->state, series,
 		graph_end(page));
 	if (page->grid->width < 60)
 		return;
-	print_value(text, line, most);
+	print_value(text, series, most);
 	snprintf(note, sizeof(note), "max %s", text);
 	bc_top_write_right(
 		page->grid, page->grid->width - NOTE_WIDTH, y, NOTE_WIDTH, BC_TOP_DIM, note);
 }
 
-/* Where a line stands now. */
-static double value_now(const struct page *page, enum bc_top_line line)
+/* Returns the current value of a series. */
+static double value_now(const struct page *page, enum bc_top_series series)
 {
 	const struct bc_status *s = page->status;
 	const struct bc_top_second *second = bc_top_state_second(
-		page->state, page->state->looked_ns / 1000000000);
+		page->state, page->state->status_ns / 1000000000);
 
-	switch (line) {
+	switch (series) {
 	case BC_TOP_SAMPLES:
 		return s->rates.samples;
 	case BC_TOP_RECORDS:
@@ -340,7 +344,7 @@ static double value_now(const struct page *page, enum bc_top_line line)
 		return bc_status_in_use(s);
 	case BC_TOP_LOST:
 		return second != NULL ? second->values[BC_TOP_LOST] : 0;
-	case BC_TOP_LINES:
+	case BC_TOP_SERIES:
 		break;
 	}
 	return 0;
@@ -368,7 +372,7 @@ static void draw_item(const struct page *page, enum item item, unsigned y)
 {
 	static const struct {
 		const char *label;
-		enum bc_top_line line;
+		enum bc_top_series series;
 	} rates[ITEMS] = {
 		[ITEM_SAMPLES] = {"samples/s", BC_TOP_SAMPLES},
 		[ITEM_RECORDS] = {"records/s", BC_TOP_RECORDS},
@@ -383,10 +387,11 @@ static void draw_item(const struct page *page, enum item item, unsigned y)
 	if (is_status_line(item)) {
 		if (item != ITEM_AMOUNTS || page->lines[ITEM_RECORDING] == 0)
 			bc_top_write_label(page->grid, y, page->label, bc_status_label(line));
-		bc_top_fact_draw(page->grid, page->label, y, line, page->state, page->now);
+		bc_top_phrases_draw_status(
+			page->grid, page->label, y, line, page->state, page->now);
 	} else if (rates[item].label != NULL)
-		draw_rate(page, y, rows, rates[item].line, rates[item].label,
-			value_now(page, rates[item].line));
+		draw_rate(page, y, rows, rates[item].series, rates[item].label,
+			value_now(page, rates[item].series));
 	else if (item == ITEM_SCALE)
 		draw_scale(page, y);
 	else if (item == ITEM_TABLES)
@@ -397,16 +402,16 @@ static void draw_help(const struct page *page)
 {
 	static const char *const lines[] = {
 		"q  quits",
-		"p  pauses the display; what happens meanwhile",
-		"   is shown when it goes on",
-		"s  orders the tables by share, or by name and",
+		"p  pauses the display; it catches up when you",
+		"   resume",
+		"s  sorts the tables by share, or by name and",
 		"   address",
-		"?  shows these keys; any key goes back",
+		"?  shows these keys; any key returns",
 		"",
-		"Rates, buffer and losses: the last second, and",
-		"the last minutes as a line; the highest second",
-		"stands behind it. Of types and processors the",
-		"last 10 s, of pages the last half minute.",
+		"Rates, buffer and losses: the last second, a",
+		"graph of the last minutes, and the highest",
+		"second. Types and processors: the last 10 s.",
+		"Pages: about the last half minute.",
 	};
 
 	for (unsigned i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
@@ -428,7 +433,7 @@ int bc_top_page_draw(struct bc_top_grid *grid, const struct bc_top_state *state,
 
 	if (rc != 0)
 		return rc;
-	share_out(&page);
+	allot_lines(&page);
 	for (enum item item = 0; item < ITEMS && !view->is_help; item++) {
 		if (page.lines[item] != 0)
 			draw_item(&page, item, y);
@@ -436,11 +441,11 @@ int bc_top_page_draw(struct bc_top_grid *grid, const struct bc_top_state *state,
 	}
 	if (view->is_help)
 		draw_help(&page);
-	if (state->is_away && !view->is_help)
+	if (state->is_unreachable && !view->is_help)
 		bc_top_grid_restyle(grid, BC_TOP_DIM);
 	draw_header(&page);
-	if (page.lines[ITEM_AWAY] != 0)
-		draw_away(&page, 1);
+	if (page.lines[ITEM_UNREACHABLE] != 0)
+		draw_unreachable(&page, 1);
 	if (page.lines[ITEM_KEYS] != 0)
 		draw_keys(&page);
 	return 0;

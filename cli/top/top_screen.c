@@ -20,7 +20,7 @@ struct bc_top_screen {
 	short pairs[BC_TOP_STYLES];
 };
 
-/* Where there are no colours, or $NO_COLOR asks for none, the styles still differ. */
+/* Without colours, or with $NO_COLOR, styles differ by attributes only. */
 static void set_styles(struct bc_top_screen *screen)
 {
 	static const short colours[BC_TOP_STYLES] = {[BC_TOP_GOOD] = COLOR_GREEN,
@@ -46,7 +46,7 @@ static void set_styles(struct bc_top_screen *screen)
 		screen->attrs[BC_TOP_BAD] |= A_REVERSE;
 }
 
-static bool can_place_cursor(int out)
+static bool can_move_cursor(int out)
 {
 	int error;
 
@@ -59,12 +59,13 @@ static bool can_place_cursor(int out)
 
 int bc_top_screen_open(struct bc_top_screen **opened, int in, int out)
 {
-	if (!isatty(in) || !isatty(out) || !can_place_cursor(out))
+	if (!isatty(in) || !isatty(out) || !can_move_cursor(out))
 		return -ENOTTY;
 	struct bc_top_screen *screen = calloc(1, sizeof(*screen));
 	if (screen == NULL)
 		return -ENOMEM;
-	/* curses takes streams; theirs are closed with them, the caller's descriptors are not. */
+	/* curses requires streams. Duplicate the descriptors, so that fclose() leaves the caller's
+	 * open. */
 	screen->in_fd = dup(in);
 	screen->out_fd = dup(out);
 	screen->in = screen->in_fd >= 0 ? fdopen(screen->in_fd, "r") : NULL;
@@ -125,10 +126,10 @@ void bc_top_screen_resize(struct bc_top_screen *screen)
 	if (ioctl(screen->out_fd, TIOCGWINSZ, &size) != 0 || size.ws_row == 0 || size.ws_col == 0)
 		return;
 	if (resizeterm(size.ws_row, size.ws_col) == OK)
-		bc_top_screen_renew(screen);
+		bc_top_screen_redraw(screen);
 }
 
-void bc_top_screen_renew(struct bc_top_screen *screen)
+void bc_top_screen_redraw(struct bc_top_screen *screen)
 {
 	(void)screen;
 	clearok(stdscr, TRUE);
@@ -142,16 +143,15 @@ void bc_top_screen_show(struct bc_top_screen *screen, const struct bc_top_grid *
 	for (unsigned y = 0; y < grid->height; y++) {
 		const struct bc_top_cell *cells = grid->cells + (size_t)y * grid->width;
 		for (unsigned x = 0; x < grid->width;) {
-			unsigned begin = x;
+			unsigned start = x;
 			int n = 0;
-			/* Characters of one style together; the second half of a wide one is none.
-			 */
-			for (; x < grid->width && cells[x].style == cells[begin].style; x++)
+			/* Collect characters of one style, without second halves of wide ones. */
+			for (; x < grid->width && cells[x].style == cells[start].style; x++)
 				if (cells[x].code != 0)
 					run[n++] = (wchar_t)cells[x].code;
-			attr_set(screen->attrs[cells[begin].style],
-				screen->pairs[cells[begin].style], NULL);
-			mvaddnwstr((int)y, (int)begin, run, n);
+			attr_set(screen->attrs[cells[start].style],
+				screen->pairs[cells[start].style], NULL);
+			mvaddnwstr((int)y, (int)start, run, n);
 		}
 	}
 	attr_set(A_NORMAL, 0, NULL);
@@ -163,12 +163,12 @@ int bc_top_screen_key(struct bc_top_screen *screen)
 	struct pollfd pollfd = {.fd = screen->in_fd, .events = POLLIN};
 	int key = getch();
 
-	while (key == KEY_RESIZE) /* which resizeterm() puts there: nobody pressed it */
+	while (key == KEY_RESIZE) /* inserted by resizeterm(), not a key */
 		key = getch();
 	if (key == ERR) {
 		bool is_ready = poll(&pollfd, 1, 0) > 0;
 		return is_ready && (pollfd.revents & (POLLHUP | POLLERR | POLLNVAL)) != 0
-			       ? BC_TOP_KEY_GONE
+			       ? BC_TOP_KEY_HANGUP
 			       : BC_TOP_KEY_NONE;
 	}
 	return key > 0 && key < 0x80 ? key : BC_TOP_KEY_OTHER;

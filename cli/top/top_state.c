@@ -10,12 +10,13 @@
 
 #define SECOND_NS UINT64_C(1000000000)
 
-/* Looks come about once a second: within this time of the one before, the seconds between them are
- * taken to be as the later says. */
-#define HOLE_MAX 3u
+/* A status arrives about once per second. If it comes at most this much later than the previous
+ * one, the seconds in between get its values. */
+#define JITTER_MAX_S 3u
 
-/* Puts a look down for its second. Two in one second: the later, but what was lost adds up. */
-static void note_second(
+/* Stores a status for its second. A second status in the same second replaces the first, but losses
+ * add up. */
+static void store_second(
 	struct bc_top_state *state, uint64_t second, const struct bc_status *s, uint64_t lost)
 {
 	struct bc_top_second *at = &state->seconds[second % BC_TOP_SECONDS];
@@ -30,7 +31,7 @@ static void note_second(
 	at->values[BC_TOP_LOST] = before + (double)lost;
 }
 
-bool bc_top_state_status(
+bool bc_top_state_add_status(
 	struct bc_top_state *state, const json_t *object, const struct bc_top_now *now)
 {
 	struct bc_status *s = malloc(sizeof(*s));
@@ -40,7 +41,7 @@ bool bc_top_state_status(
 		free(s);
 		return false;
 	}
-	/* Whose counts begin anew is another daemon, or the same started again. */
+	/* If counts have decreased, the daemon was restarted. */
 	bool is_same = state->has_status && s->uptime_s >= state->status.uptime_s &&
 		       s->counts.received >= state->status.counts.received &&
 		       bc_status_lost(s) >= bc_status_lost(&state->status);
@@ -53,21 +54,22 @@ bool bc_top_state_status(
 	if (lost != 0)
 		state->lost_ns = now->ns;
 	uint64_t second = now->ns / SECOND_NS;
-	uint64_t before = state->looked_ns / SECOND_NS;
-	if (state->has_status && !state->is_away && second > before && second - before <= HOLE_MAX)
+	uint64_t before = state->status_ns / SECOND_NS;
+	if (state->has_status && !state->is_unreachable && second > before &&
+		second - before <= JITTER_MAX_S)
 		while (++before < second)
-			note_second(state, before, s, 0);
-	note_second(state, second, s, lost);
+			store_second(state, before, s, 0);
+	store_second(state, second, s, lost);
 	state->status = *s;
 	state->has_status = true;
-	state->is_away = false;
-	state->looked_ns = now->ns;
-	state->looked_wall = now->wall;
+	state->is_unreachable = false;
+	state->status_ns = now->ns;
+	state->status_wall = now->wall;
 	free(s);
 	return true;
 }
 
-static unsigned read_table(struct bc_top_count *table, json_t *object)
+static unsigned parse_counts(struct bc_top_count *table, json_t *object)
 {
 	const char *key;
 	json_t *item;
@@ -83,7 +85,7 @@ static unsigned read_table(struct bc_top_count *table, json_t *object)
 	return n;
 }
 
-static void read_pages(struct bc_top_mix *mix, const json_t *array)
+static void parse_pages(struct bc_top_mix *mix, const json_t *array)
 {
 	const json_t *item;
 	size_t i;
@@ -96,12 +98,12 @@ static void read_pages(struct bc_top_mix *mix, const json_t *array)
 			continue;
 		page->addr = strtoull(addr, NULL, 16);
 		page->samples = bc_json_path_count(item, "requests");
-		page->more = bc_json_path_count(item, "max_error");
+		page->max_error = bc_json_path_count(item, "max_error");
 		mix->pages_count++;
 	}
 }
 
-void bc_top_state_mix(
+void bc_top_state_add_mix(
 	struct bc_top_state *state, const json_t *object, const struct bc_top_now *now)
 {
 	const struct bc_top_mix *before = bc_top_state_latest_mix(state);
@@ -117,15 +119,15 @@ void bc_top_state_mix(
 	struct bc_top_mix *mix = &state->mixes[state->latest_mix];
 	*mix = (struct bc_top_mix){.is_known = true, .at_ns = now->ns, .sampled = sampled};
 	mix->of = bc_json_path_count(object, "records");
-	mix->types_count = read_table(mix->types, bc_json_path(object, "types"));
-	mix->procs_count = read_table(mix->procs, bc_json_path(object, "procs"));
+	mix->types_count = parse_counts(mix->types, bc_json_path(object, "types"));
+	mix->procs_count = parse_counts(mix->procs, bc_json_path(object, "procs"));
 	mix->memory = bc_json_path_count(object, "memory_requests");
-	read_pages(mix, bc_json_path(object, "pages"));
+	parse_pages(mix, bc_json_path(object, "pages"));
 }
 
-void bc_top_state_away(struct bc_top_state *state, const char *err)
+void bc_top_state_set_unreachable(struct bc_top_state *state, const char *err)
 {
-	state->is_away = true;
+	state->is_unreachable = true;
 	snprintf(state->err, sizeof(state->err), "%s", err);
 }
 
@@ -138,7 +140,7 @@ const struct bc_top_mix *bc_top_state_earlier_mix(const struct bc_top_state *sta
 {
 	const struct bc_top_mix *latest = bc_top_state_latest_mix(state);
 
-	/* From the oldest on. Half a second more, for looks come not quite on the second. */
+	/* Oldest first. Allow half a second more, as requests are not exactly a second apart. */
 	for (unsigned i = 1; i <= BC_TOP_MIX_PERIOD; i++) {
 		const struct bc_top_mix *mix =
 			&state->mixes[(state->latest_mix + i) % (BC_TOP_MIX_PERIOD + 1)];

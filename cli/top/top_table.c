@@ -11,14 +11,14 @@
 #define GAP         3u
 #define RATE_WIDTH  9u
 #define SHARE_WIDTH 8u
-#define BAR_LEAST   5u
+#define BAR_MIN     5u
 
 struct row {
 	char name[24];
-	uint64_t number; /* what a number in the name is; the order of names */
-	double rate;     /* a second */
+	uint64_t number; /* value of a numeric name, for sorting */
+	double rate;     /* per second */
 	double share;
-	bool is_least; /* the share may be more */
+	bool is_lower_limit; /* of the share */
 };
 
 struct table {
@@ -31,11 +31,11 @@ struct table {
 
 static const unsigned name_widths[TABLES] = {12, 9, 10};
 
-/* What all three tables are made from. */
+/* The data of all three tables. */
 struct mix {
 	const struct bc_top_mix *latest;
-	const struct bc_top_mix *earlier; /* NULL: count from the daemon's beginning */
-	double seconds;                   /* between the two, 0: not known */
+	const struct bc_top_mix *earlier; /* NULL: count since the daemon started */
+	double seconds;                   /* between the two; 0: unknown */
 };
 
 static struct mix mix_of(const struct bc_top_state *state)
@@ -43,7 +43,7 @@ static struct mix mix_of(const struct bc_top_state *state)
 	struct mix mix = {.latest = bc_top_state_latest_mix(state),
 		.earlier = bc_top_state_earlier_mix(state)};
 
-	/* When nothing came lately, there is more to see in what came before. */
+	/* If there were no records recently, show those since the daemon started. */
 	if (mix.earlier == NULL || mix.earlier->sampled == mix.latest->sampled)
 		mix.earlier = NULL;
 	else
@@ -79,11 +79,11 @@ static void add_pages(struct table *table, const struct bc_top_mix *mix)
 		*row = (struct row){.number = page->addr};
 		snprintf(row->name, sizeof(row->name), "0x%08" PRIx64, page->addr);
 		row->share = (double)page->samples / (double)mix->memory;
-		row->is_least = page->more > page->samples / 20;
+		row->is_lower_limit = page->max_error > page->samples / 20;
 	}
 }
 
-static void fill(struct table *table, unsigned which, const struct mix *mix)
+static void fill_table(struct table *table, unsigned which, const struct mix *mix)
 {
 	static const char *const titles[TABLES] = {"type", "processor", "page"};
 	const struct bc_top_mix *latest = mix->latest;
@@ -103,7 +103,7 @@ static void fill(struct table *table, unsigned which, const struct mix *mix)
 		add_pages(table, latest);
 }
 
-static int by_name(const void *a, const void *b)
+static int compare_names(const void *a, const void *b)
 {
 	const struct row *x = a;
 	const struct row *y = b;
@@ -113,21 +113,21 @@ static int by_name(const void *a, const void *b)
 	return strcmp(x->name, y->name);
 }
 
-static int by_share(const void *a, const void *b)
+static int compare_shares(const void *a, const void *b)
 {
 	const struct row *x = a;
 	const struct row *y = b;
 
 	if (x->share != y->share)
 		return x->share < y->share ? 1 : -1;
-	return by_name(a, b);
+	return compare_names(a, b);
 }
 
-/* "45.2 %"; what is little but not nothing is not 0, and what isn't all is not 100. */
+/* Writes "45.2 %". A share above 0 is never written as 0, nor one below 1 as 100 %. */
 static void print_share(char out[BC_HUMANIZE_MAX], const struct row *row, bool is_utf8)
 {
 	double percent = row->share < 1 ? row->share * 100 : 100;
-	const char *sign = row->is_least ? is_utf8 ? "\u2265" : ">=" : "";
+	const char *sign = row->is_lower_limit ? is_utf8 ? "\u2265" : ">=" : "";
 
 	if (percent > 0 && percent < 0.05)
 		snprintf(out, BC_HUMANIZE_MAX, "<0.1 %%");
@@ -143,7 +143,7 @@ static void draw_bar(struct bc_top_grid *grid, unsigned x, unsigned y, unsigned 
 
 	for (unsigned i = 0; i < width && eighths != 0; i++) {
 		unsigned part = eighths < 8 ? eighths : 8;
-		/* The left blocks are named from the full one down. */
+		/* Unicode has the left blocks in descending order, from U+2588, the full block. */
 		if (grid->is_utf8)
 			bc_top_write_code(grid, x + i, y, BC_TOP_GRAPH, 0x2590 - part);
 		else if (part >= 4)
@@ -152,10 +152,10 @@ static void draw_bar(struct bc_top_grid *grid, unsigned x, unsigned y, unsigned 
 	}
 }
 
-/* Where the columns of a table are that is so wide. */
+/* The widths of a table's columns; 0: none. */
 struct columns {
 	unsigned name;
-	unsigned rate; /* widths; 0: there is none */
+	unsigned rate;
 	unsigned share;
 	unsigned bar;
 };
@@ -173,7 +173,7 @@ static struct columns columns_of(const struct table *table, unsigned width)
 		c.rate = RATE_WIDTH;
 		left -= RATE_WIDTH;
 	}
-	if (c.share != 0 && left >= BAR_LEAST + 1)
+	if (c.share != 0 && left >= BAR_MIN + 1)
 		c.bar = left - 1;
 	return c;
 }
@@ -213,10 +213,10 @@ static void draw_table(struct bc_top_grid *grid, unsigned x, unsigned y, unsigne
 		bc_top_write(grid, x, y + 1, width, BC_TOP_DIM, "none yet");
 		return;
 	}
-	qsort(table->rows, table->count, sizeof(table->rows[0]), by_share);
+	qsort(table->rows, table->count, sizeof(table->rows[0]), compare_shares);
 	double most = table->rows[0].share;
 	if (is_sorted_by_name)
-		qsort(table->rows, shown, sizeof(table->rows[0]), by_name);
+		qsort(table->rows, shown, sizeof(table->rows[0]), compare_names);
 	for (unsigned i = 0; i < shown; i++)
 		draw_row(grid, x, y + 1 + i, &c, &table->rows[i], most);
 	if (shown == table->count)
@@ -225,7 +225,7 @@ static void draw_table(struct bc_top_grid *grid, unsigned x, unsigned y, unsigne
 	bc_top_write(grid, x, y + 1 + shown, width, BC_TOP_DIM, more);
 }
 
-/* How many stand side by side. */
+/* Returns how many tables fit side by side. */
 static unsigned tables_across(unsigned width)
 {
 	unsigned least = 0;
@@ -239,7 +239,6 @@ static unsigned tables_across(unsigned width)
 	return across;
 }
 
-/* What the figures are of. */
 static void draw_heading(struct bc_top_grid *grid, unsigned y, const struct mix *mix)
 {
 	const struct bc_top_mix *latest = mix->latest;
@@ -247,23 +246,23 @@ static void draw_heading(struct bc_top_grid *grid, unsigned y, const struct mix 
 
 	if (!latest->is_known) {
 		bc_top_write(grid, 0, y, grid->width, BC_TOP_DIM,
-			"what is on the bus is not told by this daemon");
+			"on the bus: not available from this daemon");
 		return;
 	}
 	if (latest->sampled == 0)
-		snprintf(text, sizeof(text), "on the bus: nothing so far");
+		snprintf(text, sizeof(text), "on the bus: no records yet");
 	else if (mix->seconds > 0)
-		snprintf(text, sizeof(text), "on the bus, the last %.0f s, by one sample in %.0f",
+		snprintf(text, sizeof(text), "on the bus, last %.0f s, from one record in %.0f",
 			mix->seconds, (double)latest->of / (double)latest->sampled);
 	else
 		snprintf(text, sizeof(text),
-			"on the bus since the daemon began, by one sample in %.0f",
+			"on the bus since the daemon started, from one record in %.0f",
 			(double)latest->of / (double)latest->sampled);
 	bc_top_write(grid, 0, y, grid->width, BC_TOP_DIM, text);
 }
 
-/* The lines that a band of tables wants, from table `first` on: titles and all rows. */
-static unsigned band_wants(const struct bc_top_mix *mix, unsigned first, unsigned across)
+/* Returns the height of a band of `across` tables, starting with `first`: titles and all rows. */
+static unsigned band_height(const struct bc_top_mix *mix, unsigned first, unsigned across)
 {
 	const unsigned counts[TABLES] = {mix->types_count, mix->procs_count, mix->pages_count};
 	unsigned most = 1;
@@ -273,18 +272,18 @@ static unsigned band_wants(const struct bc_top_mix *mix, unsigned first, unsigne
 	return most + 1;
 }
 
-unsigned bc_top_tables_wanted(unsigned width, const struct bc_top_state *state)
+unsigned bc_top_tables_height(unsigned width, const struct bc_top_state *state)
 {
 	const struct bc_top_mix *mix = bc_top_state_latest_mix(state);
 	unsigned across = tables_across(width);
-	unsigned wanted = 1;
+	unsigned height = 1;
 
 	for (unsigned first = 0; first < TABLES; first += across)
-		wanted += band_wants(mix, first, across);
-	return wanted;
+		height += band_height(mix, first, across);
+	return height;
 }
 
-/* One table or several side by side, on the same lines. */
+/* Draws one table, or several side by side. */
 static void draw_band(struct bc_top_grid *grid, unsigned y, unsigned lines, const struct mix *mix,
 	unsigned first, unsigned across, bool is_sorted_by_name)
 {
@@ -298,7 +297,7 @@ static void draw_band(struct bc_top_grid *grid, unsigned y, unsigned lines, cons
 	unsigned extra = grid->width > least ? (grid->width - least) / count : 0;
 	for (unsigned i = first; i < first + count; i++) {
 		unsigned width = name_widths[i] + SHARE_WIDTH + (i != 2 ? RATE_WIDTH : 0) + extra;
-		fill(&table, i, mix);
+		fill_table(&table, i, mix);
 		if (width > grid->width)
 			width = grid->width;
 		draw_table(grid, x, y, width, lines, &table, is_sorted_by_name);
@@ -319,13 +318,13 @@ void bc_top_tables_draw(struct bc_top_grid *grid, unsigned y, unsigned lines,
 	lines--;
 	if (!mix.latest->is_known || mix.latest->sampled == 0)
 		return;
-	/* Bands that would have less than two rows are left out, the last first. */
+	/* Omit the last bands if bands would have fewer than two rows. */
 	while (bands > 1 && lines / bands < 3)
 		bands--;
 	for (unsigned band = 0; band < bands; band++) {
-		unsigned wanted = band_wants(mix.latest, band * across, across);
+		unsigned height = band_height(mix.latest, band * across, across);
 		unsigned part = lines / (bands - band);
-		part = part < wanted ? part : wanted;
+		part = part < height ? part : height;
 		if (part >= 2)
 			draw_band(grid, y, part, &mix, band * across, across, is_sorted_by_name);
 		y += part;

@@ -1,6 +1,5 @@
-"""Benchmarks: each figure is a ratio against a peer that runs beside ours, turn by turn, in the same
-run. CPU time is user and system time of the whole process with its children; the median of the runs
-counts. Machines differ and are noisy: the ratios are what can be compared."""
+"""Benchmarks. Each figure is a ratio to another program that runs in turn with ours, because absolute times depend on
+the machine. CPU time is the user and system time of a process and its children; the median of all runs is printed."""
 
 import os
 import resource
@@ -21,21 +20,21 @@ def cpu():
 
 
 def run(command):
-    """Runs it; returns CPU and wall seconds."""
+    """Runs a command. Returns CPU and wall time in seconds."""
     before, start = cpu(), time.monotonic()
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     return cpu() - before, time.monotonic() - start
 
 
 def in_turns(*jobs):
-    """Runs the jobs in turn, RUNS times after one warm-up; each job cleans up before itself. Returns the
-    median CPU and wall seconds of each."""
+    """Runs the jobs in turn, RUNS times after one warm-up. Each job removes its earlier output. Returns the median CPU
+    and wall time of each job."""
     times = [[] for _ in jobs]
     for turn in range(RUNS + 1):
-        for job, took in zip(jobs, times):
+        for job, results in zip(jobs, times):
             seconds = job()
             if turn != 0:
-                took.append(seconds)
+                results.append(seconds)
     return [(statistics.median(t[0] for t in took), statistics.median(t[1] for t in took))
             for took in times]
 
@@ -58,7 +57,7 @@ def record(source, directory, *options):
 
 
 def bytes_read(command):
-    """What a command's calls of read() gave it, by the kernel's count."""
+    """Returns the number of bytes that a command read, as counted by the kernel."""
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
     with open(f"/proc/{process.pid}/io") as io:
@@ -68,17 +67,17 @@ def bytes_read(command):
 
 
 def cut(segment):
-    """A part of a recording against unpacking all of it."""
+    """Compares cutting out a part of a recording with unpacking all of it."""
     def ours(*options):
         return [f"{BUILD}/buscap", "cut", *options, segment, "-O", "xdin"]
 
     narrow, unpacked = in_turns(lambda: run(ours("--addr", "1000000-100ffff")),
                                 lambda: run(["lz4", "-dc", segment]))
     print(f"  cut of 64 KiB of addresses                {narrow[0]:6.3f} s CPU: "
-          f"{narrow[0] / unpacked[0]:.2f} x that of lz4 -dc of the segment ({unpacked[0]:.3f} s)")
+          f"{narrow[0] / unpacked[0]:.2f} x lz4 -dc of the segment ({unpacked[0]:.3f} s)")
     size, middle = os.path.getsize(segment), SAMPLES // 2
     count = bytes_read(ours("-n", f"{middle}-{middle + 999}"))
-    print(f"  cut of 1000 records out of its middle: {count / 1e6:.2f} MB read of {size / 1e6:.1f} MB "
+    print(f"  cut of 1000 records from the middle: {count / 1e6:.2f} MB read of {size / 1e6:.1f} MB "
           f"({100 * count / size:.1f} %)")
 
 
@@ -103,7 +102,7 @@ def main():
               f"{size_of(out) / 1e6:7.1f} MB")
         packed_bytes = os.path.getsize(packed)
         for name, peer in (("lz4 -1", default), ("lz4 -1 --no-frame-crc", no_crc)):
-            print(f"  against {name:22} of its BYU file {peer[0]:6.3f} s: "
+            print(f"  {name:30} of its BYU file {peer[0]:6.3f} s: "
                   f"{ours[0] / peer[0]:.2f} x its CPU time, "
                   f"{size_of(out) / packed_bytes:.3f} x its size")
 
@@ -113,22 +112,19 @@ def main():
 
         one, both = in_turns(record(bcp1, out, "--set", "pipeline.workers=1"),
                              record(bcp1, two, "--set", "pipeline.workers=2"))
-        print(f"  two workers against one: {one[1] / both[1]:.2f} x as fast "
+        print(f"  two workers compared with one: {one[1] / both[1]:.2f} x as fast "
               f"({both[1]:.3f} s, {one[1]:.3f} s wall; {os.cpu_count()} cores)")
 
         whole = [os.path.join(out, name) for name in os.listdir(out) if name.endswith(".lz4")]
         peer, totals, stats = in_turns(
             lambda: run(["lz4", "-dcm", *whole]), lambda: run([f"{BUILD}/buscap", "stats", "--totals", *whole]),
             lambda: run([f"{BUILD}/buscap", "stats", *whole]))
-        print(f"  buscap stats over the segments, against lz4 -dc of them ({peer[0]:.3f} s CPU):")
+        print(f"  buscap stats of the segments, compared with lz4 -dc ({peer[0]:.3f} s CPU):")
         for name, times in (("--totals", totals), ("with footprint, reuse and time", stats)):
             print(f"    {name:32} {times[0]:6.3f} s: {times[0] / peer[0]:.2f} x its CPU time")
     sys.stdout.flush()
-    subprocess.run([f"{BUILD}/tests/bench_decode"], check=True)
-    subprocess.run([f"{BUILD}/tests/bench_text"], check=True)
-    subprocess.run([f"{BUILD}/tests/bench_usb_source"], check=True)
-    subprocess.run([f"{BUILD}/tests/bench_columns"], check=True)
-    subprocess.run([f"{BUILD}/tests/bench_taps"], check=True)
+    for name in ("decode", "text", "usb_source", "columns", "taps"):
+        subprocess.run([f"{BUILD}/tests/bench/bench_{name}"], check=True)
     subprocess.run([sys.executable, os.path.join(os.path.dirname(os.path.abspath(__file__)), "bench_clients.py")],
                    check=True)
 

@@ -1,32 +1,25 @@
-/* Prints the CPU time of writing references as csv, ndjson and vcd, against the loop over fprintf
- * that anyone would write. */
+/* Prints the CPU time of writing references as csv, ndjson and vcd, compared with a simple loop
+ * over fprintf(). */
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "formats/codec/format.h"
 #include "formats/reader/reader.h"
 #include "formats/trace/entry.h"
 #include "formats/trace/printer.h"
+#include "tests/support/cpu_time.h"
 #include "tests/support/dice.h"
 
-#define ENTRIES 100000u
-#define ROOM    (512u << 10)
-#define ROUNDS  10
+#define ENTRIES   100000u
+#define OUT_BYTES (512u << 10)
+#define ROUNDS    10
 
-static double cpu_s(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-	return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
-
-/* What a recording of a bus holds: several types, few attributes, mostly short deltas. */
+/* Makes references like those of a recorded bus: several types, few attributes, mostly short
+ * deltas. */
 static struct bc_entry *make_entries(void)
 {
 	static const uint8_t types[] = {BC_REQ_FETCH, BC_REQ_FETCH, BC_REQ_MEMREAD, BC_REQ_MEMWRITE,
@@ -52,9 +45,9 @@ static struct bc_entry *make_entries(void)
 	return entries;
 }
 
-static void print_ours(enum bc_format format, const struct bc_entry *entries, int fd)
+static void print_entries(enum bc_format format, const struct bc_entry *entries, int fd)
 {
-	static char out[ROOM];
+	static char out[OUT_BYTES];
 	uint64_t reduced[BC_TRAIT_BITS] = {0};
 	struct bc_format_options options = bc_format_options_default();
 	const struct bc_printer *printer = bc_format_info(format)->printer;
@@ -99,7 +92,7 @@ static void print_ndjson(const struct bc_entry *e, FILE *file)
 			e->proc, e->delta);
 }
 
-/* A number's digits, as "%b" of newer libraries. */
+/* Prints binary digits: %b is not available everywhere. */
 static void print_bits(FILE *file, uint64_t value, char id)
 {
 	char bits[65] = "";
@@ -136,29 +129,29 @@ static void print_vcd(const struct bc_entry *e, FILE *file)
 	}
 }
 
-static void bench(enum bc_format format, void (*theirs)(const struct bc_entry *, FILE *),
+static void bench_format(enum bc_format format, void (*peer)(const struct bc_entry *, FILE *),
 	const struct bc_entry *entries)
 {
 	int fd = open("/dev/null", O_WRONLY);
 	FILE *file = fopen("/dev/null", "w");
 	double best = 1e9;
-	double best_theirs = 1e9;
+	double best_peer = 1e9;
 
 	if (fd < 0 || file == NULL)
 		exit(1);
 	for (int round = 0; round < ROUNDS; round++) {
-		double start = cpu_s();
-		print_ours(format, entries, fd);
-		double middle = cpu_s();
-		theirs(entries, file);
+		double start = cpu_time_s();
+		print_entries(format, entries, fd);
+		double middle = cpu_time_s();
+		peer(entries, file);
 		fflush(file);
-		double end = cpu_s();
+		double end = cpu_time_s();
 		best = middle - start < best ? middle - start : best;
-		best_theirs = end - middle < best_theirs ? end - middle : best_theirs;
+		best_peer = end - middle < best_peer ? end - middle : best_peer;
 	}
-	printf("print %s against fprintf: %.1f ns a reference, %.1f ns; 1/%.1f of its CPU time\n",
-		bc_format_name(format), best * 1e9 / ENTRIES, best_theirs * 1e9 / ENTRIES,
-		best_theirs / best);
+	printf("print %s: %.1f ns per reference, fprintf %.1f ns: 1/%.1f of its CPU time\n",
+		bc_format_name(format), best * 1e9 / ENTRIES, best_peer * 1e9 / ENTRIES,
+		best_peer / best);
 	fclose(file);
 	close(fd);
 }
@@ -167,10 +160,10 @@ int main(void)
 {
 	struct bc_entry *entries = make_entries();
 
-	bench(BC_FORMAT_CSV, print_csv, entries);
-	bench(BC_FORMAT_NDJSON, print_ndjson, entries);
+	bench_format(BC_FORMAT_CSV, print_csv, entries);
+	bench_format(BC_FORMAT_NDJSON, print_ndjson, entries);
 	if (bc_format_info(BC_FORMAT_VCD)->printer != NULL)
-		bench(BC_FORMAT_VCD, print_vcd, entries);
+		bench_format(BC_FORMAT_VCD, print_vcd, entries);
 	free(entries);
 	return 0;
 }

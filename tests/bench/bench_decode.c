@@ -1,26 +1,18 @@
-/* Prints the CPU time of turning bcp1 samples into records, against memcpy of as many bytes of
- * records: the least that any decoder could do. */
+/* Prints the CPU time of decoding bcp1 samples into records, compared with memcpy() of the records,
+ * the minimum for any decoder. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "capture/sim/sim.h"
 #include "formats/bus/stamp.h"
+#include "tests/support/cpu_time.h"
 
 #define FRAMES 256u
 #define ROUNDS 40
 
-static double cpu_s(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-	return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
-
 struct bench {
-	uint8_t *stream; /* whole frames */
+	uint8_t *stream; /* complete frames */
 	size_t bytes;
 	size_t records;
 	struct bc_chunk *chunk;
@@ -40,7 +32,7 @@ static void make_stream(struct bench *b)
 	bc_sim_close(sim);
 }
 
-/* Frames, their CRC, mapping and deltas, into chunks. Returns the records made. */
+/* Decodes all frames into chunks: CRC, mapping, deltas. Returns the number of records. */
 static size_t decode(const struct bench *b, const struct bc_mapping *mapping)
 {
 	static struct bc_bcp1_reader reader;
@@ -83,9 +75,9 @@ int main(void)
 	bc_mapping_init(&mapping, &options);
 	make_stream(&b);
 	for (int round = 0; round < ROUNDS; round++) {
-		double start = cpu_s();
+		double start = cpu_time_s();
 		b.records = decode(&b, &mapping);
-		double middle = cpu_s();
+		double middle = cpu_time_s();
 		for (size_t left = b.records; left != 0;) {
 			size_t n = left < BC_CHUNK_RECORDS ? left : BC_CHUNK_RECORDS;
 			memcpy(b.chunk->records, b.copy + (b.records - left) * BC_RECORD_BYTES,
@@ -93,12 +85,13 @@ int main(void)
 			__asm__ volatile("" : : "r"(b.chunk->records) : "memory");
 			left -= n;
 		}
-		double end = cpu_s();
+		double end = cpu_time_s();
 		decoding = middle - start < decoding ? middle - start : decoding;
 		copying = end - middle < copying ? end - middle : copying;
 	}
-	printf("decode (CRC, mapping, deltas) against memcpy of the records: %.2f ns a sample, "
-	       "%.2f x memcpy's CPU time\n",
+	printf("decode (CRC, mapping, deltas): %.2f ns per sample, %.2f x the CPU time of memcpy "
+	       "of "
+	       "the records\n",
 		decoding * 1e9 / (double)b.records, decoding / copying);
 	free(b.stream);
 	free(b.copy);

@@ -1,7 +1,7 @@
-/* What live records cost the loop: batches of records shown to 0, 1 and 8 taps as fast as they go,
- * with 1 ns a record for what decoding would take; clients in a process of their own read, or
- * don't. Prints nanoseconds a record in bc_taps_records() and of the loop between, and shares of
- * the loop's time. */
+/* Measures the cost of live records for the event loop. Passes batches of records to 0, 1 and 8
+ * taps as fast as possible, with 1 ns per record in place of decoding. Clients in another process
+ * read them or not. Prints the time per record in bc_taps_records(), and the shares of
+ * bc_taps_records() and of the loop's callbacks in the total time. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,7 +42,7 @@ static void on_request(void *context, struct bc_request *request)
 {
 	struct bench *b = context;
 
-	check(bc_taps_add(b->taps, request, &b->filter, 0) == 0, "a tap");
+	check(bc_taps_add(b->taps, request, &b->filter, 0) == 0, "bc_taps_add");
 }
 
 static void open_bench(struct bench *b)
@@ -57,11 +57,11 @@ static void open_bench(struct bench *b)
 			getsockname(b->listen_fd, (struct sockaddr *)&b->address,
 				&b->address_bytes) == 0 &&
 			listen(b->listen_fd, 8) == 0,
-		"a socket");
+		"socket");
 	options.listen_fd = b->listen_fd;
 	check(uv_loop_init(&b->loop) == 0 && bc_taps_open(&b->taps, &b->loop) == 0 &&
 			bc_server_start(&b->server, &b->loop, &options) == 0,
-		"a server");
+		"server");
 }
 
 static void close_bench(struct bench *b)
@@ -69,11 +69,11 @@ static void close_bench(struct bench *b)
 	bc_server_close(b->server);
 	bc_taps_close(b->taps);
 	uv_run(&b->loop, UV_RUN_DEFAULT);
-	check(uv_loop_close(&b->loop) == 0, "the loop's end");
+	check(uv_loop_close(&b->loop) == 0, "uv_loop_close");
 	close(b->listen_fd);
 }
 
-static void fill(struct bc_chunk *chunk)
+static void fill_chunk(struct bc_chunk *chunk)
 {
 	struct dice dice = {.state = 1};
 
@@ -89,7 +89,7 @@ static void fill(struct bc_chunk *chunk)
 	}
 }
 
-/* A process that opens n streams and reads them if told. Returns its pid. */
+/* Starts a process that opens n streams, and reads them if `reads`. Returns its pid. */
 static pid_t start_clients(const struct bench *b, unsigned n, bool reads)
 {
 	static const char request[] = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
@@ -121,7 +121,7 @@ static pid_t start_clients(const struct bench *b, unsigned n, bool reads)
 	}
 }
 
-static void run(struct bench *b, const char *name, unsigned n, bool reads)
+static void bench_clients(struct bench *b, const char *name, unsigned n, bool reads)
 {
 	uint64_t in_taps_ns = 0;
 	uint64_t in_loop_ns = 0;
@@ -130,9 +130,9 @@ static void run(struct bench *b, const char *name, unsigned n, bool reads)
 
 	while (bc_taps_count(b->taps) != n)
 		uv_run(&b->loop, UV_RUN_NOWAIT);
-	uint64_t began_ns = bc_now_ns();
-	uint64_t now_ns = began_ns;
-	while (now_ns - began_ns < RUN_NS) {
+	uint64_t start_ns = bc_now_ns();
+	uint64_t now_ns = start_ns;
+	while (now_ns - start_ns < RUN_NS) {
 		for (uint32_t at = 0; at + BATCH <= BC_CHUNK_RECORDS; at += BATCH) {
 			b->chunk.info.records = at + BATCH;
 			uint64_t decoded_ns = now_ns + BATCH;
@@ -147,9 +147,9 @@ static void run(struct bench *b, const char *name, unsigned n, bool reads)
 			records += BATCH;
 		}
 	}
-	double all = (double)(now_ns - began_ns);
-	printf("  %-34s %6.3f ns a record, %5.2f %% of the time; the loop %5.2f %%, with "
-	       "%4.0f M records a second\n",
+	double all = (double)(now_ns - start_ns);
+	printf("  %-34s %6.3f ns per record, %5.2f %% of the time; loop %5.2f %%; %4.0f M "
+	       "records/s\n",
 		name, (double)in_taps_ns / (double)records, 100 * (double)in_taps_ns / all,
 		100 * (double)in_loop_ns / all, (double)records * 1e3 / all);
 	if (clients != 0) {
@@ -164,20 +164,20 @@ int main(void)
 {
 	struct bench *b = calloc(1, sizeof(*b));
 
-	check(b != NULL, "memory");
+	check(b != NULL, "calloc");
 	signal(SIGPIPE, SIG_IGN);
 	open_bench(b);
-	fill(&b->chunk);
+	fill_chunk(&b->chunk);
 	printf("live records, batches of %u:\n", BATCH);
 	bc_filter_init(&b->filter);
-	run(b, "no tap", 0, true);
-	run(b, "1 tap of all", 1, true);
-	run(b, "8 taps of all", 8, true);
-	run(b, "8 taps of all that nobody reads", 8, false);
+	bench_clients(b, "no tap", 0, true);
+	bench_clients(b, "1 tap, all records", 1, true);
+	bench_clients(b, "8 taps, all records", 8, true);
+	bench_clients(b, "8 taps, all records, not read", 8, false);
 	b->filter.has_addr = true;
 	b->filter.addr = (struct bc_span){0x100000, 0x10FFFF};
-	run(b, "1 tap of 64 KiB of addresses", 1, true);
-	run(b, "8 taps of 64 KiB of addresses", 8, true);
+	bench_clients(b, "1 tap, 64 KiB of addresses", 1, true);
+	bench_clients(b, "8 taps, 64 KiB of addresses", 8, true);
 	close_bench(b);
 	free(b);
 	return 0;

@@ -1,40 +1,32 @@
-/* Prints, for each format of text, how many times less CPU ours takes than the obvious loop over
- * the same lines beside it: the parser against sscanf, both in memory; the reader of a whole file
- * against fgets and sscanf; the printer against fprintf, both to /dev/null. Laplace's records stand
- * against fread and fwrite of a record at a time. */
+/* Prints the CPU time of each text format compared with a simple loop over the same lines: the
+ * parser with sscanf() in memory, the reader of a file with fgets() and sscanf(), the printer with
+ * fprintf() to /dev/null. Laplace's binary records are compared with fread() and fwrite() of single
+ * records. */
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "formats/codec/laplace.h"
 #include "formats/reader/reader.h"
 #include "formats/trace/parser.h"
 #include "formats/trace/printer.h"
+#include "tests/support/cpu_time.h"
 #include "tests/support/dice.h"
 
-#define LINES 200000u
-#define BATCH                                                                               \
-	256u /* entries that are printed again and again: as many as a reader gives at once \
-	      */
+#define LINES  200000u
+#define BATCH  256u /* as in the readers */
 #define ROUNDS 5
 
-/* What the loops read, so that none of it is left out as useless. */
+/* Results go here, so that the compiler keeps the loops. */
 static volatile uint64_t sink;
 
-static double cpu_s(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-	return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
-
-/* Lines as programs make them: code near by, data in a few places, times that grow. */
+/* The generated lines resemble those of programs: code in one region, data in three, increasing
+ * times.
+ */
 static struct dice dice = {.state = 1};
 
 static uint64_t data_address(void)
@@ -241,7 +233,6 @@ static const struct job {
 	{BC_FORMAT_TARMAC, make_tarmac, scan_tarmac, NULL},
 };
 
-/* Our reader, over a file. */
 static double read_ours(int fd, enum bc_format format)
 {
 	struct bc_reader_options options = {.format = bc_format_options_default(), .index_fd = -1};
@@ -251,7 +242,7 @@ static double read_ours(int fd, enum bc_format format)
 	struct bc_probe probe;
 	struct bc_batch batch;
 	size_t count = 0;
-	double start = cpu_s();
+	double start = cpu_time_s();
 
 	if (lseek(fd, 0, SEEK_SET) != 0 || bc_input_open(&input, stream, format, &probe) != 0 ||
 		bc_reader_open(&reader, input, format, &options) != 0)
@@ -268,13 +259,13 @@ static double read_ours(int fd, enum bc_format format)
 	bc_input_close(input);
 	if (count < LINES)
 		exit(1);
-	return cpu_s() - start;
+	return cpu_time_s() - start;
 }
 
-static double read_obvious(int fd, uint64_t (*scan)(const char *))
+static double read_simple(int fd, uint64_t (*scan)(const char *))
 {
 	char line[512];
-	double start = cpu_s();
+	double start = cpu_time_s();
 	FILE *file = fdopen(dup(fd), "r");
 
 	if (file == NULL)
@@ -283,28 +274,32 @@ static double read_obvious(int fd, uint64_t (*scan)(const char *))
 	while (fgets(line, sizeof(line), file) != NULL)
 		sink = sink + scan(line);
 	fclose(file);
-	return cpu_s() - start;
+	return cpu_time_s() - start;
 }
 
-static double least(double a, double b)
+static double lesser(double a, double b)
 {
 	return a < b ? a : b;
 }
 
-static void tell(const char *name, const char *what, double ours, double obvious, const char *peer)
+static void print_result(
+	const char *name, const char *what, double ours, double simple, const char *peer)
 {
-	printf("%-15s %-6s %6.1f ns each, %-13s %6.1f ns: %5.1f x less CPU\n", name, what,
-		ours * 1e9 / LINES, peer, obvious * 1e9 / LINES, obvious / ours);
+	printf("%-15s %-6s %6.1f ns per line, %-13s %6.1f ns: 1/%.1f of its CPU time\n", name, what,
+		ours * 1e9 / LINES, peer, simple * 1e9 / LINES, simple / ours);
 }
 
-/* The first entries of a file, their texts in the block. */
+/* Parses up to `capacity` entries. Their texts stay in the block. */
 static size_t parse_batch(
-	enum bc_format format, char *block, size_t n, struct bc_entry *entries, size_t room)
+	enum bc_format format, char *block, size_t n, struct bc_entry *entries, size_t capacity)
 {
 	const struct bc_parser *parser = bc_format_info(format)->parser;
 	struct bc_format_options options = bc_format_options_default();
-	struct bc_parse p = {
-		.at = block, .end = block + n, .number = 1, .entries = entries, .capacity = room};
+	struct bc_parse p = {.at = block,
+		.end = block + n,
+		.number = 1,
+		.entries = entries,
+		.capacity = capacity};
 	void *state = bc_parser_start(parser, &options);
 
 	if (state == NULL)
@@ -321,14 +316,14 @@ static double print_ours(
 	const struct bc_printer *printer = bc_format_info(format)->printer;
 	struct bc_format_options options = bc_format_options_default();
 	uint64_t reduced[BC_TRAIT_BITS] = {0};
-	size_t room = 2 * BC_PRINT_MAX;
-	char *out = malloc(room);
+	const size_t capacity = 2 * BC_PRINT_MAX;
+	char *out = malloc(capacity);
 	void *state = bc_printer_start(printer, &options);
 
 	if (out == NULL || state == NULL)
 		exit(1);
-	memset(out, 0, room);
-	double start = cpu_s();
+	memset(out, 0, capacity);
+	double start = cpu_time_s();
 	size_t used = 0;
 	for (size_t left = LINES; left != 0;) {
 		size_t n = count < left ? count : left;
@@ -336,7 +331,7 @@ static double print_ours(
 			.count = n,
 			.out = out,
 			.used = used,
-			.capacity = room,
+			.capacity = capacity,
 			.reduced = reduced};
 		if (printer->print(state, &p) != 0)
 			exit(1);
@@ -348,27 +343,27 @@ static double print_ours(
 			used = 0;
 		}
 	}
-	double took = cpu_s() - start;
+	double took = cpu_time_s() - start;
 	free(state);
 	free(out);
 	return took;
 }
 
-static double print_obvious(void (*print)(FILE *, const struct bc_entry *),
+static double print_simple(void (*print)(FILE *, const struct bc_entry *),
 	const struct bc_entry *entries, size_t count)
 {
 	FILE *null = fopen("/dev/null", "w");
-	double start = cpu_s();
+	double start = cpu_time_s();
 
 	if (null == NULL)
 		exit(1);
 	for (size_t i = 0; i < LINES; i++)
 		print(null, &entries[i % count]);
 	fclose(null);
-	return cpu_s() - start;
+	return cpu_time_s() - start;
 }
 
-/* All of the lines, as many entries at a time as a reader takes. */
+/* Parses all lines, in batches like a reader. */
 static double parse_ours(enum bc_format format, char *block, size_t n)
 {
 	static struct bc_entry entries[BATCH];
@@ -381,7 +376,7 @@ static double parse_ours(enum bc_format format, char *block, size_t n)
 
 	if (state == NULL)
 		exit(1);
-	double start = cpu_s();
+	double start = cpu_time_s();
 	while (p.at != p.end) {
 		p.count = 0;
 		if (parser->parse(state, &p) == BC_PARSE_BAD)
@@ -389,21 +384,21 @@ static double parse_ours(enum bc_format format, char *block, size_t n)
 		count += p.count;
 		sink = sink + entries[0].addr;
 	}
-	double took = cpu_s() - start;
+	double took = cpu_time_s() - start;
 	if (count < LINES)
 		exit(1);
 	free(state);
 	return took;
 }
 
-/* The lines end in zeros. */
-static double parse_obvious(uint64_t (*scan)(const char *), const char *lines, size_t n)
+/* The lines are null-terminated. */
+static double parse_simple(uint64_t (*scan)(const char *), const char *lines, size_t n)
 {
-	double start = cpu_s();
+	double start = cpu_time_s();
 
 	for (const char *at = lines; at < lines + n; at += strlen(at) + 1)
 		sink = sink + scan(at);
-	return cpu_s() - start;
+	return cpu_time_s() - start;
 }
 
 static void bench_parsing(const struct job *job, int fd, size_t bytes)
@@ -411,7 +406,7 @@ static void bench_parsing(const struct job *job, int fd, size_t bytes)
 	char *block = malloc(bytes + BC_PARSE_PADDING);
 	char *lines = malloc(bytes);
 	double ours = 1e9;
-	double obvious = 1e9;
+	double simple = 1e9;
 
 	if (block == NULL || lines == NULL || pread(fd, block, bytes, 0) != (ssize_t)bytes)
 		exit(1);
@@ -419,10 +414,10 @@ static void bench_parsing(const struct job *job, int fd, size_t bytes)
 	for (size_t i = 0; i < bytes; i++)
 		lines[i] = block[i] != '\n' ? block[i] : '\0';
 	for (int round = 0; round < ROUNDS; round++) {
-		ours = least(ours, parse_ours(job->format, block, bytes));
-		obvious = least(obvious, parse_obvious(job->scan, lines, bytes));
+		ours = lesser(ours, parse_ours(job->format, block, bytes));
+		simple = lesser(simple, parse_simple(job->scan, lines, bytes));
 	}
-	tell(bc_format_name(job->format), "parse", ours, obvious, "sscanf");
+	print_result(bc_format_name(job->format), "parse", ours, simple, "sscanf");
 	free(block);
 	free(lines);
 }
@@ -432,23 +427,23 @@ static void bench_printing(const struct job *job, int fd, size_t bytes, int null
 	static struct bc_entry entries[BATCH];
 	char *block = malloc(bytes + BC_PARSE_PADDING);
 	double ours = 1e9;
-	double obvious = 1e9;
+	double simple = 1e9;
 
 	if (block == NULL || pread(fd, block, bytes, 0) != (ssize_t)bytes)
 		exit(1);
 	size_t count = parse_batch(job->format, block, bytes, entries, BATCH);
 	for (int round = 0; round < ROUNDS; round++) {
-		ours = least(ours, print_ours(job->format, entries, count, null_fd));
-		obvious = least(obvious, print_obvious(job->print, entries, count));
+		ours = lesser(ours, print_ours(job->format, entries, count, null_fd));
+		simple = lesser(simple, print_simple(job->print, entries, count));
 	}
-	tell(bc_format_name(job->format), "print", ours, obvious, "fprintf");
+	print_result(bc_format_name(job->format), "print", ours, simple, "fprintf");
 	free(block);
 }
 
 static void bench_text(const struct job *job, int null_fd)
 {
 	double ours = 1e9;
-	double obvious = 1e9;
+	double simple = 1e9;
 	int fd = memfd_create("lines", MFD_CLOEXEC);
 	FILE *file = fd >= 0 ? fdopen(dup(fd), "w") : NULL;
 
@@ -460,22 +455,22 @@ static void bench_text(const struct job *job, int null_fd)
 	fclose(file);
 	bench_parsing(job, fd, (size_t)bytes);
 	for (int round = 0; round < ROUNDS; round++) {
-		ours = least(ours, read_ours(fd, job->format));
-		obvious = least(obvious, read_obvious(fd, job->scan));
+		ours = lesser(ours, read_ours(fd, job->format));
+		simple = lesser(simple, read_simple(fd, job->scan));
 	}
-	tell(bc_format_name(job->format), "read", ours, obvious, "fgets, sscanf");
+	print_result(bc_format_name(job->format), "read", ours, simple, "fgets, sscanf");
 	if (job->print != NULL)
 		bench_printing(job, fd, (size_t)bytes, null_fd);
 	close(fd);
 }
 
-/* BYU's text: b2a's lines. */
+/* BYU records as text. */
 static void bench_record(int null_fd)
 {
 	static struct bc_record records[BATCH];
 	static char out[BATCH * BC_RECORD_TEXT_MAX];
 	double ours = 1e9;
-	double obvious = 1e9;
+	double simple = 1e9;
 
 	for (unsigned i = 0; i < BATCH; i++)
 		records[i] = (struct bc_record){.addr = (uint32_t)data_address(),
@@ -483,7 +478,7 @@ static void bench_record(int null_fd)
 			.size = 8,
 			.time = dice_below(&dice, 40)};
 	for (int round = 0; round < ROUNDS; round++) {
-		double start = cpu_s();
+		double start = cpu_time_s();
 		for (size_t i = 0; i < LINES; i += BATCH) {
 			size_t used = 0;
 			for (size_t k = 0; k < BATCH && i + k < LINES; k++)
@@ -491,21 +486,20 @@ static void bench_record(int null_fd)
 			if (write(null_fd, out, used) < 0)
 				exit(1);
 		}
-		ours = least(ours, cpu_s() - start);
+		ours = lesser(ours, cpu_time_s() - start);
 		FILE *null = fopen("/dev/null", "w");
-		start = cpu_s();
+		start = cpu_time_s();
 		for (size_t i = 0; i < LINES && null != NULL; i++) {
 			const struct bc_record *r = &records[i % BATCH];
 			fprintf(null, "%08" PRIx32 "\t%s\t%2d\t%02x\t%1d\t%08" PRIx32 "\n", r->addr,
 				bc_reqtype_name(r->reqtype), r->size, r->attr, r->proc, r->time);
 		}
 		fclose(null);
-		obvious = least(obvious, cpu_s() - start);
+		simple = lesser(simple, cpu_time_s() - start);
 	}
-	tell("byu as text", "print", ours, obvious, "fprintf");
+	print_result("byu as text", "print", ours, simple, "fprintf");
 }
 
-/* A record of Laplace, by hand. */
 static uint64_t fread_records(int fd)
 {
 	uint8_t record[BC_LAPLACE_BYTES];
@@ -538,7 +532,7 @@ static void bench_laplace(int null_fd)
 {
 	static struct bc_entry entries[BATCH];
 	double ours = 1e9;
-	double obvious = 1e9;
+	double simple = 1e9;
 	int fd = memfd_create("records", MFD_CLOEXEC);
 
 	for (unsigned i = 0; i < BATCH; i++) {
@@ -549,23 +543,23 @@ static void bench_laplace(int null_fd)
 		entries[i].space = 0x9f8e7;
 	}
 	for (int round = 0; round < ROUNDS; round++) {
-		ours = least(ours, print_ours(BC_FORMAT_LAPLACE, entries, BATCH, null_fd));
-		obvious = least(obvious, print_obvious(fwrite_record, entries, BATCH));
+		ours = lesser(ours, print_ours(BC_FORMAT_LAPLACE, entries, BATCH, null_fd));
+		simple = lesser(simple, print_simple(fwrite_record, entries, BATCH));
 	}
-	tell("laplace", "write", ours, obvious, "fwrite");
-	ours = obvious = 1e9;
+	print_result("laplace", "write", ours, simple, "fwrite");
+	ours = simple = 1e9;
 	FILE *file = fd >= 0 ? fdopen(dup(fd), "w") : NULL;
 	for (size_t i = 0; i < LINES && file != NULL; i++)
 		fwrite_record(file, &entries[i % BATCH]);
 	if (file == NULL || fclose(file) != 0)
 		exit(1);
 	for (int round = 0; round < ROUNDS; round++) {
-		ours = least(ours, read_ours(fd, BC_FORMAT_LAPLACE));
-		double start = cpu_s();
+		ours = lesser(ours, read_ours(fd, BC_FORMAT_LAPLACE));
+		double start = cpu_time_s();
 		sink = sink + fread_records(fd);
-		obvious = least(obvious, cpu_s() - start);
+		simple = lesser(simple, cpu_time_s() - start);
 	}
-	tell("laplace", "read", ours, obvious, "fread");
+	print_result("laplace", "read", ours, simple, "fread");
 	close(fd);
 }
 
@@ -575,7 +569,7 @@ int main(void)
 
 	if (null_fd < 0)
 		return 1;
-	printf("text of %u lines, CPU a line, least of %d rounds\n", LINES, ROUNDS);
+	printf("text, %u lines, CPU time per line, minimum of %d rounds\n", LINES, ROUNDS);
 	for (size_t i = 0; i < sizeof(jobs) / sizeof(jobs[0]); i++)
 		if (bc_format_info(jobs[i].format)->parser != NULL)
 			bench_text(&jobs[i], null_fd);

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Instructions per record, counted by callgrind: the same on every machine and however busy it is.
+"""Counts instructions per record with callgrind, which do not depend on the machine or its load.
 
-    instructions.py            count, and compare with instructions.txt; exit code 1 if one has grown by 5 %
-    instructions.py --write    count, and write instructions.txt
+    instructions.py            compare with instructions.txt; exit code 1 if a count is more than 5 % higher
+    instructions.py --write    write instructions.txt
 
-Each program runs over N and over 2 N records; the difference divided by N leaves out what starting costs.
+Each program processes N and 2 N records. The difference divided by N excludes the cost of starting.
 """
 
 import os
@@ -26,7 +26,7 @@ def run(*argv):
 
 
 def instructions(directory, *argv):
-    """Of one run of a program."""
+    """Returns the instructions of one run of a program."""
     out = directory / "callgrind"
     done = subprocess.run(
         ["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}", *map(str, argv)],
@@ -35,7 +35,7 @@ def instructions(directory, *argv):
 
 
 def make_inputs(directory, n):
-    """The simulated bus in the forms that the programs below read."""
+    """Writes the simulated bus in the formats that the programs below read."""
     def sim(kind):
         path = directory / f"{n}.{kind}"
         run(BUILD / "buscap", "sim", "--seed", 1, "--count", n, "-O", kind, "-o", path)
@@ -49,7 +49,7 @@ def make_inputs(directory, n):
     return files
 
 
-# What is counted: a name, and the command for the inputs and an output directory.
+# Name: command, from the inputs and an output path.
 WORKLOADS = {
     "record bcp1": lambda f, out: (BUILD / "buscapd", "--once", "--source", f"file:{f['bcp1']}", "-o", out),
     "record segment": lambda f, out: (BUILD / "buscapd", "--once", "--source", f"file:{f['segment']}", "-o", out),
@@ -75,7 +75,7 @@ def count():
                 instructions(directory, *command(files, directory / f"out-{n}-{what.replace(' ', '-')}"))
                 for n, files in inputs.items())
             counted[what] = (many - few) / RECORDS
-            print(f"{what:16} {counted[what]:8.1f} instructions a record", flush=True)
+            print(f"{what:16} {counted[what]:8.1f} instructions per record", flush=True)
     return counted
 
 
@@ -87,7 +87,7 @@ def main():
     before = {what: float(n) for what, n in (line.split(": ") for line in COMMITTED.read_text().splitlines())}
     grown = [what for what, n in counted.items() if n > GROWTH * before.get(what, n)]
     for what in grown:
-        print(f"{what}: {counted[what]:.1f} instructions a record, {before[what]:.1f} before: "
+        print(f"{what}: {counted[what]:.1f} instructions per record, {before[what]:.1f} before: "
               f"{100 * (counted[what] / before[what] - 1):.0f} % more")
     return 1 if grown else 0
 

@@ -1,4 +1,4 @@
-"""What the tests of the socket share: requests, and the OpenAPI description that answers are held against."""
+"""For tests of the socket: requests, and validation of responses against docs/openapi.json."""
 
 import json
 import re
@@ -10,14 +10,14 @@ DESCRIPTION = json.loads((harness.ROOT / "docs/openapi.json").read_text())
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 
-class Answer:
-    """What came back: status, headers by lower-case names, body in bytes."""
+class Response:
+    """A response: status, headers with lower-case names, body in bytes."""
 
     @classmethod
     def parse(cls, text):
         self = cls()
         self.status, self.headers = 100, {}
-        while self.status == 100:  # of Expect: 100-continue
+        while self.status == 100:  # for Expect: 100-continue
             head, _, text = text.partition(b"\r\n\r\n")
             lines = head.decode().split("\r\n")
             self.status = int(lines[0].split()[1])
@@ -33,37 +33,38 @@ class Answer:
         return self.headers.get("content-type", "").partition(";")[0]
 
 
-def _in_bytes(body):
+def _encode(body):
     if body is None or isinstance(body, bytes):
         return body
     return (body if isinstance(body, str) else json.dumps(body)).encode()
 
 
-def send(socket, method, path, body=None, content="application/json", timeout=harness.TIMEOUT_S, **who):
-    """A request over a connection of its own. `body`: a text, or what becomes JSON; `who` asks: harness.being()."""
+def send(socket, method, path, body=None, content="application/json", timeout=harness.TIMEOUT_S, **user):
+    """Sends a request on a new connection. `body`: text, bytes, or a value to be sent as JSON. `user`: see
+    harness.being()."""
     headers = {"Content-Type": content} if body is not None and content else {}
-    answer = Answer()
+    answer = Response()
     answer.status, answer.headers, answer.body = harness.exchange(
-        socket, method, path, _in_bytes(body), headers, timeout, who)
+        socket, method, path, _encode(body), headers, timeout, user)
     return answer
 
 
 def curl(socket, method, path, body=None, content="application/json", args=(), timeout=harness.TIMEOUT_S):
-    """The same by curl, with more of its arguments."""
+    """Like send(), with curl and more arguments for it."""
     argv = ["curl", "-sSi", "--globoff", "--path-as-is", "--max-time", str(timeout), "--unix-socket", str(socket)]
     argv += ["-I"] if method == "HEAD" else ["-X", method]
-    data = _in_bytes(body)
+    data = _encode(body)
     if data is not None:
         argv += ["--data-binary", "@-", "-H", f"Content-Type: {content}" if content else "Content-Type:"]
     done = run(*argv, *args, "http://localhost" + path, data=data)
     equal(done.returncode, 0, f"curl: {done.stderr.decode()}")
-    return Answer.parse(done.stdout)
+    return Response.parse(done.stdout)
 
 
 # ---- the description
 
 
-def _type_of(value):
+def _types_of(value):
     if value is None:
         return {"null"}
     if isinstance(value, bool):
@@ -92,18 +93,18 @@ def _problems_of_values(schema, value, at):
     text = isinstance(value, str)
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
     checks = [
-        ("enum", lambda wanted: value in wanted), ("const", lambda wanted: value == wanted),
-        ("pattern", lambda wanted: not text or re.search(wanted, value)),
-        ("minLength", lambda wanted: not text or len(value) >= wanted),
-        ("maxLength", lambda wanted: not text or len(value) <= wanted),
-        ("minimum", lambda wanted: not number or value >= wanted),
-        ("maximum", lambda wanted: not number or value <= wanted),
-        ("exclusiveMinimum", lambda wanted: not number or value > wanted),
-        ("maxItems", lambda wanted: not isinstance(value, list) or len(value) <= wanted),
+        ("enum", lambda limit: value in limit), ("const", lambda limit: value == limit),
+        ("pattern", lambda limit: not text or re.search(limit, value)),
+        ("minLength", lambda limit: not text or len(value) >= limit),
+        ("maxLength", lambda limit: not text or len(value) <= limit),
+        ("minimum", lambda limit: not number or value >= limit),
+        ("maximum", lambda limit: not number or value <= limit),
+        ("exclusiveMinimum", lambda limit: not number or value > limit),
+        ("maxItems", lambda limit: not isinstance(value, list) or len(value) <= limit),
     ]
     for word, holds in checks:
         if word in schema and not holds(schema[word]):
-            yield f"{at}: {value!r} is against {word} {schema[word]!r}"
+            yield f"{at}: {value!r} violates {word} {schema[word]!r}"
 
 
 KNOWN_WORDS = {"$ref", "type", "required", "properties", "additionalProperties", "items", "oneOf", "enum", "const",
@@ -112,9 +113,9 @@ KNOWN_WORDS = {"$ref", "type", "required", "properties", "additionalProperties",
 
 
 def problems(schema, value, at="$"):
-    """What of a value is against a schema of JSON Schema 2020-12, as far as the description uses it: sentences."""
+    """Yields the violations of a JSON Schema (2020-12) by a value. Supports the keywords that the description uses."""
     unknown = set(schema) - KNOWN_WORDS
-    assert not unknown, f"{at}: this validator doesn't know {unknown}"
+    assert not unknown, f"{at}: unknown keywords {unknown}"
     if "$ref" in schema:
         yield from problems(find(schema["$ref"]), value, at)
         return
@@ -122,13 +123,13 @@ def problems(schema, value, at="$"):
         each = [list(problems(one, value, at)) for one in schema["oneOf"]]
         if sum(not some for some in each) != 1:
             best = min(each, key=len)
-            yield f"{at}: not one of the {len(each)}: {value!r:.300}; the nearest: {best}"
+            yield f"{at}: matches none of {len(each)} schemas, or several: {value!r:.300}; best match: {best}"
         return
-    wanted = schema.get("type")
-    if wanted is not None:
-        wanted = {wanted} if isinstance(wanted, str) else set(wanted)
-        if not _type_of(value) & wanted:
-            yield f"{at}: {value!r} is no {wanted}"
+    types = schema.get("type")
+    if types is not None:
+        types = {types} if isinstance(types, str) else set(types)
+        if not _types_of(value) & types:
+            yield f"{at}: {value!r} is not of type {types}"
             return
     yield from _problems_of_values(schema, value, at)
     if isinstance(value, dict):
@@ -139,7 +140,7 @@ def problems(schema, value, at="$"):
 
 
 def find(reference):
-    """What a $ref names."""
+    """Returns the object that a $ref refers to."""
     node = DESCRIPTION
     for word in reference.removeprefix("#/").split("/"):
         node = node[word]
@@ -151,14 +152,14 @@ def schema(name):
 
 
 def check(name, value):
-    """The value is of that schema."""
+    """Checks a value against a named schema and returns it."""
     found = list(problems(schema(name), value))
     assert not found, f"{name}: {found[:5]}"
     return value
 
 
 def template(path):
-    """The described path that a request's is of, or None."""
+    """Returns the path template of a request path, or None."""
     path = path.partition("?")[0]
     if path in DESCRIPTION["paths"]:
         return path
@@ -169,7 +170,7 @@ def template(path):
 
 
 def described_methods(path, with_head=True):
-    """The methods of a described path; HEAD goes with GET, but for the streams."""
+    """Returns the methods of a path. GET implies HEAD, except for streams."""
     methods = {word.upper() for word in DESCRIPTION["paths"][path]}
     types = DESCRIPTION["paths"][path].get("get", {}).get("responses", {}).get("200", {}).get("content", {})
     if with_head and "GET" in methods and "application/x-ndjson" not in types:
@@ -178,14 +179,14 @@ def described_methods(path, with_head=True):
 
 
 class Api:
-    """A daemon's socket, every answer of which is held against the description. `seen`: (method, path, status)."""
+    """A client that validates every response against the description. `seen` has (method, path, status) of each."""
 
     def __init__(self, socket):
         self.socket = socket
         self.seen = set()
 
     def ask(self, method, path, body=None, **options):
-        """Returns the answer, which is as described. With `args` it is curl that asks."""
+        """Sends a request and validates the response. With `args`, uses curl."""
         by = curl if "args" in options else send
         answer = by(self.socket, method, path, body, **options)
         where = f"{method} {path} -> {answer.status} {answer.body[:300]!r}"
@@ -206,7 +207,7 @@ class Api:
         return answer
 
     def good(self, method, path, body=None, status=200, **options):
-        """The object of a good answer, to a body that is as described."""
+        """Sends a valid request. Returns the object of the response, which must have this status."""
         if isinstance(body, dict):
             described = DESCRIPTION["paths"][template(path)][method.lower()]["requestBody"]
             found = list(problems(described["content"]["application/json"]["schema"], body))
@@ -216,17 +217,18 @@ class Api:
         return answer.json()
 
     def bad(self, method, path, body=None, status=400, words=(), **options):
-        """The sentence of a refusal, which has these words."""
+        """Sends a request that is refused. Returns the error text, which must contain these words."""
         answer = self.ask(method, path, body, **options)
         equal(answer.status, status, f"{method} {path} {body!r:.200}: {answer.body!r}")
-        sentence = answer.json()["error"]
+        error = answer.json()["error"]
         for word in [words] if isinstance(words, str) else words:
-            assert word in sentence, f"{method} {path} {body!r:.200}: {word!r} is not in {sentence!r}"
-        return sentence
+            assert word in error, f"{method} {path} {body!r:.200}: {word!r} is not in {error!r}"
+        return error
 
 
 class Stream:
-    """A stream that is being read. Within the block its head has come: what happens from then on is in it."""
+    """A stream of objects, for a with block. The block starts when the response's head has arrived, so the stream
+    contains all later events."""
 
     def __init__(self, socket, path, name):
         self.name = name
@@ -235,7 +237,7 @@ class Stream:
         self._connection = harness.Connection(socket, harness.TIMEOUT_S)
 
     def read(self):
-        """The next object, or None at the end."""
+        """Returns the next object, or None at the end."""
         line = self._answer.readline()
         if not line:
             return None
@@ -243,14 +245,14 @@ class Stream:
         self.objects.append(check(self.name, json.loads(line)))
         return self.objects[-1]
 
-    def until(self, condition, most=100000):
-        """Reads until an object for which condition() holds, and returns it."""
-        for _ in range(most):
+    def until(self, condition, limit=100000):
+        """Reads until condition(object) is true and returns that object."""
+        for _ in range(limit):
             found = self.read()
-            assert found is not None, f"the stream has ended; the last: {self.objects[-3:]}"
+            assert found is not None, f"the stream ended; last objects: {self.objects[-3:]}"
             if condition(found):
                 return found
-        raise AssertionError(f"not within {most} objects")
+        raise AssertionError(f"not found in {limit} objects")
 
     def rest(self):
         while self.read() is not None:
@@ -269,6 +271,6 @@ class Stream:
 
 
 def daemon_in(tmp, *argv, mode="on-demand", source="sim:rate=200k", **options):
-    """A daemon that waits to be asked, unless `mode` says otherwise."""
+    """A daemon that records on demand unless `mode` is given."""
     return Daemon("-o", tmp / "out", "--source", source, "--set", f"recording.record={mode}", *argv,
                   socket=tmp / "socket", **options)

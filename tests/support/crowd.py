@@ -1,8 +1,8 @@
-"""Bad clients of a socket, many at once: crowd.py SOCKET COUNT [KIND]...
+"""Runs many bad clients of a socket: crowd.py SOCKET COUNT [KIND]...
 
-Each connection is of one kind, in turn; one that the server ends is opened anew. The crowd stays until its
-standard input ends, and then says in JSON how often each kind connected and what it was answered first. It is a
-program of its own, so that what it does takes nothing from whoever measures.
+The clients are of each kind in turn. A connection closed by the server is opened again. When standard input ends,
+the program prints as JSON how often each kind connected, and the status codes of the first responses. It is a
+separate process so that it does not disturb measurements.
 """
 
 import collections
@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 
-# One that any user may run.
+# A Python that any user may run.
 PYTHON = shutil.which("python3", path="/usr/bin:/bin") or sys.executable
 
 GET = b"GET /v1/status HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -22,7 +22,7 @@ GARBAGE = bytes((i * 167 + i // 256) % 256 for i in range(2000))
 
 
 class Client:
-    """One connection. tick() is called about ten times a second, readable() when something came."""
+    """A connection. tick() is called about ten times per second, readable() when data has arrived."""
 
     request = b""
     reads = True
@@ -39,12 +39,12 @@ class Client:
         self.socket.setblocking(False)
         try:
             self.socket.connect(self.crowd.path)
-        except OSError:  # its queue is full: later
+        except OSError:  # the queue is full; try again later
             self.socket.close()
             self.socket = None
             return
         self.answer = b""
-        self.left = memoryview(self.request)  # what is left of it is no copy
+        self.left = memoryview(self.request)  # slices are not copies
         self.crowd.connected[self.kind] += 1
         if self.reads:
             self.crowd.selector.register(self.socket, selectors.EVENT_READ, self)
@@ -82,7 +82,7 @@ class Silent(Client):
 
 
 class Slow(Client):
-    """A byte a second."""
+    """Sends one byte per second."""
 
     kind = "slow"
     request = b"GET /v1/status HTTP/1.1\r\nHost: x\r\nX: " + b"x" * 100_000
@@ -98,7 +98,7 @@ class Slow(Client):
 
 
 class Deaf(Client):
-    """Asks, and never reads; sees its end by what it can't send."""
+    """Sends requests and never reads. Notices the end of the connection when sending fails."""
 
     kind = "deaf"
     request = GET * 200
@@ -126,7 +126,7 @@ class DeafRecords(Client):
 
 
 class Huge(Client):
-    """A megabyte of headers."""
+    """Sends a megabyte of headers."""
 
     kind = "huge"
     request = b"GET /v1/status HTTP/1.1\r\n" + (b"X: " + b"y" * 997 + b"\r\n") * 1000 + b"\r\n"
@@ -139,7 +139,7 @@ class Body(Client):
 
 
 class Garbage(Client):
-    """Good requests with garbage behind."""
+    """Sends valid requests with garbage in between."""
 
     kind = "garbage"
     request = GET * 3 + GARBAGE + GET * 3
@@ -176,17 +176,17 @@ class Crowd:
 
 
 class Running:
-    """The crowd as a process, for a with-block; `said` is what it told at its end."""
+    """Runs the crowd as a process for a with block. `said` is its output."""
 
     def __init__(self, path, count, *kinds, **options):
-        # By its text: who it runs as may not be allowed to read the file.
+        # Pass the source text: its user may not be allowed to read the file.
         with open(__file__) as text:
             self.argv = [PYTHON, "-c", text.read(), str(path), str(count), *kinds]
         self.options = options
         self.said = None
 
     def __enter__(self):
-        import harness  # not where the text runs by itself
+        import harness  # not available in the process of the crowd
 
         self.process = harness.popen(
             self.argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd="/", **self.options)

@@ -1,5 +1,4 @@
-"""What buscap cut and buscap merge must make of recordings, computed from the segments as tests/support/reference.py reads
-them: slowly and plainly."""
+"""A simple, slow model of buscap cut and buscap merge, based on segments read by tests/support/reference.py."""
 
 import collections
 import pathlib
@@ -13,11 +12,11 @@ import reference
 from harness import BUSCAP, BUSCAPD, equal, need, run
 
 Record = collections.namedtuple("Record", "number addr type size attr proc tick epoch wall_hz inexact")
-Gap = collections.namedtuple("Gap", "number cause lost exact record")  # record: the one that it belongs to
+Gap = collections.namedtuple("Gap", "number cause lost exact record")  # record: the one it belongs to
 
 
 class Recording:
-    """Records and gaps of the segments of a recording. wall_hz: a record's time of day in ns, times clock_hz."""
+    """The records and gaps of a recording. wall_hz: time of day in ns, times clock_hz."""
 
     def __init__(self, recorded):
         self.header = recorded.segments[0].header
@@ -44,7 +43,7 @@ class Recording:
 
 
 def read(path):
-    """A Recording of one segment file, whatever its name."""
+    """Reads a segment file with any name as a Recording."""
     with tempfile.TemporaryDirectory(prefix="buscap-read-") as directory:
         data = pathlib.Path(path).read_bytes()
         length = int.from_bytes(data[15:19], "little") - 8
@@ -70,18 +69,18 @@ def record_file(directory, data, suffix="bcp1", clock_hz=None, options=()):
 
 
 def fields(records):
-    """Of each record what a cut keeps."""
+    """Returns the fields of each record that a cut keeps."""
     return [(r.addr, r.type, r.size, r.attr, r.proc, r.tick, r.epoch) for r in records]
 
 
 def gaps_among(gaps, kept):
-    """Gaps at the places that they have among the records kept, those of one cause at one place as one."""
+    """Returns gaps with their positions among the kept records. Combines gaps of one cause at one position."""
     at = {}
     for gap in gaps:
-        place = sum(1 for r in kept if r.number < gap.number)
-        lost, exact = at.get((place, gap.cause), (0, True))
-        at[place, gap.cause] = lost + gap.lost, exact and gap.exact
-    return sorted((place, cause, *rest) for (place, cause), rest in at.items())
+        position = sum(1 for r in kept if r.number < gap.number)
+        lost, exact = at.get((position, gap.cause), (0, True))
+        at[position, gap.cause] = lost + gap.lost, exact and gap.exact
+    return sorted((position, cause, *rest) for (position, cause), rest in at.items())
 
 
 def own_gaps(recording):
@@ -89,7 +88,7 @@ def own_gaps(recording):
 
 
 def buscap(*argv, code=0, **options):
-    """Runs it, checks the exit code, and returns (output in bytes, messages as text)."""
+    """Runs buscap and checks the exit code. Returns (output in bytes, errors as text)."""
     done = run(need(BUSCAP), *argv, **options)
     err = done.stderr.decode(errors="replace")
     if code is not None:
@@ -98,13 +97,13 @@ def buscap(*argv, code=0, **options):
 
 
 def can_write(name):
-    """Whether the program writes a format; else the running test is skipped."""
+    """Skips the test if buscap can't write a format."""
     done = run(need(BUSCAP), "convert", "-O", name, "-I", "raw6", data=b"")
     if b"can only be read" in done.stderr:
-        pytest.skip(f"{name} is not written")
+        pytest.skip(f"{name} can't be written")
 
 
 def can_read(name):
     done = run(need(BUSCAP), "convert", "-I", name, "-O", "xdin", data=b"")
     if b"can only be written" in done.stderr:
-        pytest.skip(f"{name} is not read")
+        pytest.skip(f"{name} can't be read")

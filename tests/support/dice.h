@@ -1,4 +1,4 @@
-/* Numbers for tests that want many of them and the same each time: a xorshift64* generator. */
+/* Reproducible random numbers for tests: a xorshift64* generator. */
 #ifndef BC_TESTS_SUPPORT_DICE_H
 #define BC_TESTS_SUPPORT_DICE_H
 
@@ -17,7 +17,7 @@ static inline uint64_t dice_roll(struct dice *dice)
 	return dice->state * UINT64_C(0x2545F4914F6CDD1D);
 }
 
-/* 0 .. n - 1 */
+/* Returns a number from 0 to n - 1. */
 static inline uint32_t dice_below(struct dice *dice, uint32_t n)
 {
 	return (uint32_t)((dice_roll(dice) >> 32) * n >> 32);

@@ -1,4 +1,4 @@
-/* A format's parser and printer by themselves, on text or records held in memory. */
+/* Runs a format's parser and printer on text or records in memory. */
 #ifndef BC_TESTS_SUPPORT_FORMATTED_H
 #define BC_TESTS_SUPPORT_FORMATTED_H
 
@@ -21,13 +21,13 @@ struct formatted_fault {
 	const char *expected;
 };
 
-/* What a parser made of some bytes. */
+/* The result of a parser. */
 struct parsed {
 	struct bc_entry *entries;
 	size_t count;
 	struct formatted_fault faults[FORMATTED_FAULTS];
 	size_t fault_count;
-	char *block; /* the texts of the entries point into it */
+	char *block; /* texts of the entries point into it */
 };
 
 static inline struct bc_format_options formatted_options(
@@ -43,8 +43,8 @@ static inline struct bc_format_options formatted_options(
 	return options;
 }
 
-/* Parses all of the bytes, which are whole lines or records, giving the parser room for as few
- * entries as it may get; what is malformed is noted and passed. */
+/* Parses bytes that are complete lines or records, with the minimum space for entries per call.
+ * Faults are stored and skipped. */
 static inline struct parsed parse_bytes(
 	enum bc_format format, const char *options_text, const void *bytes, size_t n)
 {
@@ -60,7 +60,7 @@ static inline struct parsed parse_bytes(
 	assert_non_null(parsed.block);
 	assert_non_null(state);
 	memcpy(parsed.block, bytes, n);
-	/* Behind the block stands what may look like its lines going on. */
+	/* The bytes after the block look like more of the line. */
 	for (size_t i = 0; i < BC_PARSE_PADDING; i++)
 		parsed.block[n + i] = ((const char *)bytes)[i % n];
 	struct bc_parse p = {
@@ -101,9 +101,9 @@ static inline void parsed_free(struct parsed *parsed)
 	free(parsed->block);
 }
 
-/* What a printer made of some entries; freed with free(). */
+/* The result of a printer. Free `text`. */
 struct printed {
-	char *text; /* with a zero behind it */
+	char *text; /* null-terminated */
 	size_t bytes;
 	int rc;
 	size_t left; /* entries that were not printed */
@@ -123,7 +123,7 @@ static inline struct printed print_entries(enum bc_format format, const char *op
 	assert_non_null(state);
 	while (p.count != 0 && printed.rc == 0) {
 		size_t before = p.count;
-		/* Room for an entry and little more: each call prints some. */
+		/* Space for little more than one entry, so that there are many calls. */
 		p.capacity = p.used + BC_PRINT_MAX + 100;
 		printed.text = p.out = realloc(printed.text, p.capacity + 1);
 		assert_non_null(p.out);
@@ -141,7 +141,7 @@ static inline struct printed print_entries(enum bc_format format, const char *op
 	return printed;
 }
 
-/* Text in gives this text out, without a fault. */
+/* Checks that `in` is parsed without faults and printed as `out`. */
 static inline void assert_reprints(enum bc_format format, const char *in, const char *out)
 {
 	struct parsed parsed = parse_text(format, "", in);
@@ -156,8 +156,8 @@ static inline void assert_reprints(enum bc_format format, const char *in, const 
 	parsed_free(&parsed);
 }
 
-/* One line is malformed, there, and what is said has these words; the good line behind it is read
- * all the same. */
+/* Checks that `line` has a fault at `column` whose text contains `words`, and that the valid line
+ * after it is still parsed. */
 static inline void assert_malformed(enum bc_format format, const char *line, size_t column,
 	const char *words, const char *good_line)
 {
@@ -179,7 +179,7 @@ static inline void assert_malformed(enum bc_format format, const char *line, siz
 	parsed_free(&parsed);
 }
 
-/* A printer refuses one entry, and what it says has these words. */
+/* Checks that a printer refuses the entry and that the error text contains `words`. */
 static inline void assert_refused(
 	enum bc_format format, const char *options, const struct bc_entry *entry, const char *words)
 {
@@ -194,16 +194,16 @@ static inline void assert_refused(
 	free(printed.text);
 }
 
-/* The numbers at the edges of 64 bits. */
+/* Edge cases of 64-bit numbers. */
 static const uint64_t formatted_edges[] = {0, 1, 9, 10, 15, 16, 0xFF, 0x100, UINT32_MAX,
 	(uint64_t)UINT32_MAX + 1, UINT64_C(1) << 60, INT64_MAX, (uint64_t)INT64_MAX + 1,
 	UINT64_MAX - 1, UINT64_MAX};
 
 #define FORMATTED_EDGES (sizeof(formatted_edges) / sizeof(formatted_edges[0]))
 
-static inline bool bc_text_is(struct bc_text text, const char *wanted)
+static inline bool bc_text_is(struct bc_text text, const char *expected)
 {
-	return text.bytes == strlen(wanted) && memcmp(text.at, wanted, text.bytes) == 0;
+	return text.bytes == strlen(expected) && memcmp(text.at, expected, text.bytes) == 0;
 }
 
 #endif

@@ -1,10 +1,9 @@
-"""Manual pages in mdoc, as far as these use it: what stands in their sections, lists and examples, for
-tests/system/test_manual.py."""
+"""Parses manual pages in mdoc, as far as ours use it: sections, lists and examples, for tests/system/test_manual.py."""
 
 import re
 import shlex
 
-# Macros that end others on their line; all else is text.
+# Macros with a meaning inside a line; other words are text.
 _QUOTES = {"Ql": ("'", "'"), "Dq": ('"', '"'), "Pq": ("(", ")"), "Bq": ("[", "]"), "Op": ("[", "]")}
 _PLAIN = {"Ar", "Cm", "Pa", "Ic", "Ev", "Dv", "No", "Em", "Li", "Sx", "Nm", "Va"}
 _PAIRS = {"Oo": "[", "Oc": "]", "Po": "(", "Pc": ")"}
@@ -14,12 +13,12 @@ _ESCAPES = {r"\-": "-", r"\(aq": "'", r"\(ga": "`", r"\(ti": "~", r"\(ha": "^", 
 
 
 def plain(text):
-    """Text without roff's escapes."""
+    """Returns the text without escapes."""
     return re.sub(r"\\(\(..|.)", lambda found: _ESCAPES[found.group(0)], text)
 
 
 def line_text(line):
-    """A line of the page as the reader sees it, without emphasis."""
+    """Returns a line as the reader sees it, without emphasis."""
     if not line.startswith("."):
         return plain(line)
     lexer = shlex.shlex(line[1:].replace("\\", "\\\\"), posix=True, punctuation_chars="")
@@ -29,7 +28,7 @@ def line_text(line):
     if words[0] in ("It", "D1", "Sh", "Ss", "Dl"):
         words = words[1:]
 
-    def put(text):
+    def append(text):
         nonlocal out, is_joined
         out += text if is_joined or not out else " " + text
         is_joined = False
@@ -44,11 +43,11 @@ def line_text(line):
         elif word == "Xr":
             prefix = ""
         elif word in _QUOTES:
-            put(_QUOTES[word][0])
+            append(_QUOTES[word][0])
             close.append(_QUOTES[word][1])
             is_joined, prefix = True, ""
         elif word in ("Oo", "Po"):
-            put(_PAIRS[word])
+            append(_PAIRS[word])
             is_joined, prefix = True, ""
         elif word in ("Oc", "Pc"):
             out += _PAIRS[word]
@@ -56,14 +55,14 @@ def line_text(line):
         elif word in _CLOSING:
             out += word
         elif word == "|":
-            put(word)
+            append(word)
         else:
-            put(prefix + plain(word))
+            append(prefix + plain(word))
     return out + "".join(reversed(close))
 
 
 class Page:
-    """sections: title -> lines; parts: (section, subsection) -> lines, of the section alone with None."""
+    """sections: {title: lines}; parts: {(title, subsection): lines}, with None before the first subsection."""
 
     def __init__(self, text):
         self.lines = text.splitlines()
@@ -86,7 +85,7 @@ class Page:
 
 
 def items(lines):
-    """(head, lines below it) of each item of the outermost lists among these lines."""
+    """Returns (head, lines) of each item of the outermost lists."""
     depth, found = 0, []
     for line in lines:
         depth += line.startswith(".Bl") - line.startswith(".El")
@@ -98,7 +97,7 @@ def items(lines):
 
 
 def flags(lines):
-    """Every option that is named anywhere in these lines, with its dashes."""
+    """Returns all options in these lines, with dashes."""
     found = set()
     for line in lines:
         if not line.startswith("."):
@@ -109,7 +108,7 @@ def flags(lines):
 
 
 def displays(lines):
-    """(comment before it, or "", and its text) of each literal display."""
+    """Returns (preceding comment or "", text) of each literal display."""
     found, comment, display = [], "", None
     for line in lines:
         if line.startswith(r".\""):

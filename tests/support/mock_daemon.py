@@ -1,11 +1,12 @@
-"""A daemon's socket without a daemon: HTTP over AF_UNIX with the answers that a test wants, good or hostile.
+"""An HTTP server on a Unix socket that sends the responses given by a test, valid or not.
 
     with MockDaemon(path, {"GET /v1/status": {"version": "0.1.0"}}) as daemon:
         ...
-        daemon.asked        # [("GET", "/v1/status", None), ...], with bodies as objects
+        daemon.requests     # [("GET", "/v1/status", None), ...], with bodies as objects
 
-An answer is an object (200), a pair of status and object, a Stream, bytes (all that is sent, and then the connection is
-closed), or a function of the request's body that gives one of these. What isn't among them is answered with 404.
+A response is an object (status 200), a pair of status and object, a Stream, bytes (sent unchanged, then the connection
+is closed), or a function of the request's body that returns one of these. "*" matches all other requests; without it
+they get 404.
 """
 
 import json
@@ -15,7 +16,7 @@ import threading
 
 
 class Stream:
-    """Lines in an answer that goes on: each an object, or bytes as they stand. `is_open`: it doesn't end."""
+    """A response of lines, each an object or raw bytes. With `is_open` it does not end."""
 
     def __init__(self, *lines, is_open=False):
         self.lines = lines
@@ -23,7 +24,7 @@ class Stream:
 
 
 def response(status, body, content_type="application/json"):
-    """A whole answer in bytes."""
+    """A complete response in bytes."""
     head = f"HTTP/1.1 {status} Word\r\nContent-Type: {content_type}\r\nContent-Length: {len(body)}\r\n\r\n"
     return head.encode() + body
 
@@ -32,7 +33,7 @@ class MockDaemon:
     def __init__(self, path, answers):
         self.path = pathlib.Path(path)
         self.answers = answers
-        self.asked = []
+        self.requests = []
         self._end = threading.Event()
         self._threads = []
         self._sockets = []
@@ -46,13 +47,13 @@ class MockDaemon:
 
     def __exit__(self, *exception):
         self._end.set()
-        self._listener.shutdown(socket.SHUT_RDWR)  # which wakes who waits for it
+        self._listener.shutdown(socket.SHUT_RDWR)  # ends accept()
         self._threads[0].join()
         for connection in self._sockets:
             try:
                 connection.shutdown(socket.SHUT_RDWR)
             except OSError:
-                pass  # it is closed
+                pass  # already closed
         for thread in self._threads:
             thread.join()
         self._listener.close()
@@ -83,10 +84,10 @@ class MockDaemon:
                 while got is not None:
                     got = self._serve_one(connection, got)
             except OSError:
-                pass  # the client has left
+                pass  # the client has closed the connection
 
     def _serve_one(self, connection, got):
-        """Returns what came behind the request, or None at the end."""
+        """Returns the bytes received after the request, or None at the end."""
         while b"\r\n\r\n" not in got:
             got = self._receive(connection, got)
             if got is None:
@@ -99,30 +100,30 @@ class MockDaemon:
             body = self._receive(connection, body)
             if body is None:
                 return None
-        asked = json.loads(body[:length]) if length else None
+        requested = json.loads(body[:length]) if length else None
         assert not length or headers["content-type"] == "application/json"
-        self.asked.append((method, target, asked))
-        answer = self.answers.get(f"{method} {target}", self.answers.get("*", (404, {"error": f"nothing at {target}"})))
-        return body[length:] if self._answer(connection, answer(asked) if callable(answer) else answer) else None
+        self.requests.append((method, target, requested))
+        answer = self.answers.get(f"{method} {target}", self.answers.get("*", (404, {"error": f"no {target}"})))
+        return body[length:] if self._respond(connection, answer(requested) if callable(answer) else answer) else None
 
-    def _answer(self, connection, answer):
-        """Returns whether the connection goes on."""
+    def _respond(self, connection, answer):
+        """Returns whether the connection stays open."""
         if isinstance(answer, bytes):
             connection.sendall(answer)
             return False
         if isinstance(answer, Stream):
-            self._stream(connection, answer)
+            self._send_stream(connection, answer)
             return False
         status, body = answer if isinstance(answer, tuple) else (200, answer)
         connection.sendall(response(status, json.dumps(body).encode() + b"\n"))
         return True
 
-    def _stream(self, connection, stream):
+    def _send_stream(self, connection, stream):
         connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: application/x-ndjson\r\nTransfer-Encoding: chunked\r\n\r\n")
         for line in stream.lines:
             data = line if isinstance(line, bytes) else json.dumps(line).encode() + b"\n"
             connection.sendall(b"%x\r\n%s\r\n" % (len(data), data))
         if stream.is_open:
             self._end.wait()
-        if not stream.is_open:
+        else:
             connection.sendall(b"0\r\n\r\n")

@@ -1,4 +1,4 @@
-/* Traces through reader, fit and printer in memory: what `buscap convert` does, without files. */
+/* Reader, converter and printer in memory, like `buscap convert` without files. */
 #ifndef BC_TESTS_SUPPORT_PRINT_RUN_H
 #define BC_TESTS_SUPPORT_PRINT_RUN_H
 
@@ -13,11 +13,11 @@
 #include "tests/support/test.h"
 #include "tests/support/traces.h"
 
-/* What became of entries: the bytes, and all that was counted. */
+/* The result of a conversion: bytes and counts. */
 struct printed {
 	struct trace trace;
-	int rc;           /* of the printer that ended it, or 0 */
-	uint64_t refused; /* rc != 0: the number of the entry */
+	int rc;           /* 0, or the error of the printer */
+	uint64_t refused; /* if rc != 0: number of the refused entry */
 	char err[160];
 	uint64_t reduced[BC_TRAIT_BITS];
 	uint64_t left_out[BC_TRAIT_BITS];
@@ -28,11 +28,11 @@ struct print_run {
 	struct bc_entry_converter fit;
 	void *state;
 	size_t capacity;
-	size_t slack; /* bytes that a call has beyond what a single entry must have */
+	size_t slack; /* buffer space per call in addition to BC_PRINT_MAX */
 	struct printed *to;
 };
 
-static inline void print_run_begin(struct print_run *run, struct printed *to, enum bc_format format,
+static inline void print_run_start(struct print_run *run, struct printed *to, enum bc_format format,
 	const struct bc_format_options *options, size_t slack)
 {
 	*to = (struct printed){.rc = 0};
@@ -43,7 +43,7 @@ static inline void print_run_begin(struct print_run *run, struct printed *to, en
 	assert_non_null(run->state);
 }
 
-static inline struct bc_print print_run_room(struct print_run *run)
+static inline struct bc_print print_run_buffer(struct print_run *run)
 {
 	size_t need = run->to->trace.n + BC_PRINT_MAX + run->slack;
 
@@ -57,14 +57,14 @@ static inline struct bc_print print_run_room(struct print_run *run)
 		.reduced = run->fit.reduced};
 }
 
-static inline void print_run_put(struct print_run *run, const struct bc_entry *entries, size_t n)
+static inline void print_run_add(struct print_run *run, const struct bc_entry *entries, size_t n)
 {
 	const struct bc_entry *part;
 
 	bc_entry_convert_batch(&run->fit, entries, n);
 	while ((n = bc_entry_converter_next(&run->fit, &part)) != 0) {
 		while (n != 0 && run->to->rc == 0) {
-			struct bc_print print = print_run_room(run);
+			struct bc_print print = print_run_buffer(run);
 			print.entries = part;
 			print.count = n;
 			run->to->rc = run->info->printer->print(run->state, &print);
@@ -81,10 +81,10 @@ static inline void print_run_put(struct print_run *run, const struct bc_entry *e
 	}
 }
 
-static inline void print_run_end(struct print_run *run)
+static inline void print_run_finish(struct print_run *run)
 {
 	for (bool is_over = run->info->printer->tail == NULL; !is_over;) {
-		struct bc_print print = print_run_room(run);
+		struct bc_print print = print_run_buffer(run);
 		is_over = run->info->printer->tail(run->state, &print);
 		run->to->trace.n += print.used;
 	}
@@ -95,7 +95,7 @@ static inline void print_run_end(struct print_run *run)
 	memcpy(run->to->left_out, run->fit.left_out, sizeof(run->to->left_out));
 }
 
-/* Opens a reader on bytes. */
+/* A reader of bytes. */
 struct read_run {
 	int fd;
 	struct bc_input *input;
@@ -130,7 +130,7 @@ static inline void read_run_close(struct read_run *run)
 	close(run->fd);
 }
 
-/* All entries of a trace; free them. */
+/* Returns all entries of a trace in allocated memory. */
 static inline struct bc_entry *entries_of(
 	const struct trace *trace, enum bc_format format, size_t *count)
 {
@@ -153,7 +153,7 @@ static inline struct bc_entry *entries_of(
 	return entries;
 }
 
-/* Prints entries that come from a format (BC_FORMAT_UNKNOWN: from nowhere in particular). */
+/* Prints entries that were read from a format, or BC_FORMAT_UNKNOWN. */
 static inline struct printed print_entries(const struct bc_entry *entries, size_t count,
 	enum bc_format from, enum bc_format to, const struct bc_format_options *options)
 {
@@ -162,9 +162,9 @@ static inline struct printed print_entries(const struct bc_entry *entries, size_
 	struct printed printed;
 
 	set.source_holds = bc_format_info(from)->holds;
-	print_run_begin(&run, &printed, to, &set, 100);
-	print_run_put(&run, entries, count);
-	print_run_end(&run);
+	print_run_start(&run, &printed, to, &set, 100);
+	print_run_add(&run, entries, count);
+	print_run_finish(&run);
 	return printed;
 }
 

@@ -1,4 +1,4 @@
-/* What a format's printer makes of entries, in pieces as they come from a small capacity. */
+/* Runs a format's printer on entries, with a small buffer. */
 #ifndef BC_TESTS_SUPPORT_PRINTED_H
 #define BC_TESTS_SUPPORT_PRINTED_H
 
@@ -11,15 +11,15 @@
 #include "tests/support/test.h"
 
 struct printed {
-	char *text; /* with a terminating zero */
+	char *text; /* null-terminated */
 	size_t bytes;
 	int rc;      /* of the last print() */
-	size_t left; /* entries that it didn't print */
+	size_t left; /* entries that were not printed */
 	char err[160];
 	uint64_t reduced[BC_TRAIT_BITS];
 };
 
-static void printed_take(struct printed *all, struct bc_print *p)
+static void printed_append(struct printed *all, struct bc_print *p)
 {
 	all->text = realloc(all->text, all->bytes + p->used + 1);
 	assert_non_null(all->text);
@@ -29,7 +29,7 @@ static void printed_take(struct printed *all, struct bc_print *p)
 	p->used = 0;
 }
 
-/* Prints head, entries and tail. Free what comes with printed_free(). */
+/* Prints head, entries and tail. Free the result with printed_free(). */
 static struct printed print_all(enum bc_format format, const struct bc_format_options *options,
 	const struct bc_entry *entries, size_t count)
 {
@@ -46,18 +46,18 @@ static struct printed print_all(enum bc_format format, const struct bc_format_op
 	assert_non_null(state);
 	if (printer->head != NULL)
 		printer->head(state, &p);
-	printed_take(&all, &p);
+	printed_append(&all, &p);
 	while (p.count != 0 && all.rc == 0) {
 		size_t before = p.count;
 		all.rc = printer->print(state, &p);
 		assert_true(all.rc != 0 || p.count < before);
-		printed_take(&all, &p);
+		printed_append(&all, &p);
 	}
 	all.left = p.count;
 	memcpy(all.err, p.err, sizeof(all.err));
 	while (all.rc == 0 && printer->tail != NULL) {
 		bool is_over = printer->tail(state, &p);
-		printed_take(&all, &p);
+		printed_append(&all, &p);
 		if (is_over)
 			break;
 	}
@@ -73,7 +73,7 @@ static inline void printed_free(struct printed *all)
 	free(all->text);
 }
 
-/* The same of a source with these traits, as one string; the caller's to free. */
+/* Prints entries from a source with these traits. Returns allocated text. */
 static inline char *print_text(
 	enum bc_format format, uint32_t holds, const struct bc_entry *entries, size_t count)
 {

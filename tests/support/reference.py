@@ -1,12 +1,12 @@
-"""An implementation of the formats that shares nothing with the C one: written from docs/board-protocol.md
-and docs/segment-format.md alone, to hold the programs against.
+"""A second implementation of the formats, to compare the programs with. It is based only on docs/board-protocol.md and
+docs/segment-format.md and shares nothing with the C code.
 
-    make_bcp1(random, features)   a random bcp1 stream and what must be recorded of it
-    decode_bcp1(data)             the same, found out from the bytes
-    make_raw6, make_byu, ...      the other inputs
-    read_segments(paths)          all that segment files say, checked for consistency
+    make_bcp1(random, features)   makes a random bcp1 stream and the recording expected from it
+    decode_bcp1(data)             decodes a bcp1 stream into the expected recording
+    make_raw6, make_byu, ...      make other inputs
+    read_segments(paths)          reads segment files and checks their consistency
 
-Run as a program it holds generator and decoder against each other.
+Run as a program, it compares generator and decoder.
 """
 
 import array
@@ -42,7 +42,7 @@ def _whole_cycle(reqtype, size, attr):
 _SPECIAL = {0xFE: 0x31, 0xFD: 0x32, 0xFB: 0x33, 0xF7: 0x34, 0xEF: 0x35, 0xDF: 0x23}
 INVALID_CYCLES = (0, 2, 4, 6, 10, 11)
 
-# By cycle type and byte enables: reqtype, size, attr, the lowest enabled byte or None ("as it stands").
+# [cycle type][byte enables]: (reqtype, size, attr, lowest enabled byte; None: the address is unchanged)
 _MAPPING = [_byte_cycle(0xF0 + cycle, 0) for cycle in range(16)]
 _MAPPING[1] = _byte_cycle(0x21, 0)
 _MAPPING[3] = [(_SPECIAL.get(be, 0x22), 0, 0, None) for be in range(256)]
@@ -58,7 +58,7 @@ _MAPPING[15] = _byte_cycle(0x03, 1)
 
 @dataclasses.dataclass
 class Options:
-    """Of the mapping, as the configuration has them."""
+    """Options of the mapping, as in the configuration."""
 
     keep_invalid: bool = False
     size_v1_0: bool = False
@@ -66,7 +66,7 @@ class Options:
 
 
 def map_sample(address, be, control, options):
-    """(addr, reqtype, size, attr) of a sample, or None for one that is dropped."""
+    """Maps a sample to (addr, reqtype, size, attr), or None if it is dropped."""
     cycle = control >> 4
     if cycle in INVALID_CYCLES and not options.keep_invalid:
         return None
@@ -81,15 +81,15 @@ def map_sample(address, be, control, options):
 
 
 class Expected:
-    """What a recording of a stream must hold, put together in the order of the stream."""
+    """The expected recording of a stream, built in the order of the stream."""
 
     def __init__(self, options=None):
         self.options = options or Options()
         self.records = bytearray()
         self.ticks = array.array("Q")  # absolute, of each record
         self.epochs = {}  # epoch: number of its first record
-        self.inexact = set()  # records whose tick is not known
-        self.triggers = []  # (number of the record behind)
+        self.inexact = set()  # records whose tick is unknown
+        self.triggers = []  # numbers of the records after them
         self.received = 0
         self.invalid = 0
         self.board_lost = 0
@@ -98,19 +98,19 @@ class Expected:
         self._tick = 0  # of the last sample, empty frame or header
         self._record_tick = None  # of the last record of the epoch
         self._epoch = 0
-        self._sequence = None  # that the next header should have
+        self._sequence = None  # expected in the next header
 
     def __len__(self):
         return len(self.ticks)
 
     @property
     def epoch_count(self):
-        """Epochs begun, with records or without."""
+        """The number of epochs, with or without records."""
         return self._epoch + 1
 
     @property
     def gaps(self):
-        """(record behind, cause, lost, exact), those of a cause at a place as one."""
+        """[(number of the record after it, cause, lost, exact)], with gaps of one cause at one position combined."""
         return sorted((at, cause, lost, exact) for (at, cause), (lost, exact) in self._gaps.items())
 
     def gap(self, cause, lost, exact):
@@ -119,7 +119,7 @@ class Expected:
         self._gaps[key] = old_lost + lost, old_exact and exact
 
     def header(self, flags, sequence, tick, lost):
-        """A valid header, whatever becomes of its samples."""
+        """Adds a valid header, even if its samples are damaged."""
         if self._sequence is not None and sequence != self._sequence:
             self.gap("sequence", 0, False)
         self._sequence = None if flags & LAST else (sequence + 1) & 0xFFFFFFFF
@@ -134,7 +134,7 @@ class Expected:
             self.triggers.append(len(self))
 
     def samples(self, flags, proc, tick, samples):
-        """The samples of a good frame: (address, be, control, delta), behind its header."""
+        """Adds the samples of a valid frame, (address, be, control, delta), after its header."""
         first = True
         for address, be, control, delta in samples:
             if not first:
@@ -158,11 +158,11 @@ class Expected:
         self._record_tick = tick
 
     def damaged(self, n):
-        """The samples of a frame that did not arrive whole."""
+        """Adds the samples of a damaged frame."""
         self.gap("crc", n, False)
 
     def record(self, record):
-        """A record that is BYU already."""
+        """Adds a BYU record."""
         time = struct.unpack_from("<I", record, 8)[0]
         if time == NO_DELTA and self.ticks:
             self.inexact.add(len(self))
@@ -187,7 +187,7 @@ def encode_payload(samples):
 
 
 def decode_header(data, at):
-    """(flags, proc, sequence, n, tick, lost), or None where no valid header stands."""
+    """Returns (flags, proc, sequence, n, tick, lost), or None if there is no valid header."""
     if len(data) - at < 32 or data[at : at + 4] != b"BCP1":
         return None
     flags, proc, _, sequence, n, tick, lost, crc = struct.unpack_from("<HBBIIQII", data, at + 4)
@@ -197,7 +197,7 @@ def decode_header(data, at):
 
 
 def decode_bcp1(data, options=None):
-    """What must be recorded of a stream."""
+    """Returns the expected recording of a stream."""
     expected = Expected(options)
     at = 0
     while at < len(data):
@@ -225,33 +225,33 @@ def decode_bcp1(data, options=None):
 
 @dataclasses.dataclass
 class Features:
-    """Of a random bcp1 stream. The p_ are probabilities, for each frame unless said otherwise."""
+    """Features of a random bcp1 stream. p_* are probabilities, per frame unless noted."""
 
     samples: int = 3000
-    frame: int = 100  # samples in a frame, at most
+    frame: int = 100  # maximum number of samples
     agents: int = 1  # 0: the header names the processor
-    p_invalid: float = 0.0  # a sample
-    p_special: float = 0.02  # a sample
-    p_pause: float = 0.001  # a sample: more than a delta holds, now and then more than 2^32 ticks
+    p_invalid: float = 0.0  # per sample
+    p_special: float = 0.02  # per sample
+    p_pause: float = 0.001  # per sample; too long for a delta, sometimes over 2^32 ticks
     p_heartbeat: float = 0.0
     p_loss: float = 0.0
-    p_many: float = 0.3  # a loss
+    p_many: float = 0.3  # per loss
     p_jump: float = 0.0
     p_bad_samples: float = 0.0
     p_bad_header: float = 0.0
     p_torn: float = 0.0
-    p_nested: float = 0.0  # a damaged frame whose samples hold a valid frame
+    p_nested: float = 0.0  # a damaged frame with a valid frame inside
     p_garbage: float = 0.0
     p_epoch: float = 0.0
     p_last: float = 0.0
     p_trigger: float = 0.0
-    p_odd: float = 0.0  # what shall be 0 is not
+    p_odd: float = 0.0  # reserved fields are not 0
     torn_tail: bool = False
     hostile: bool = False  # any byte enables and control bits, not only those of a bus
 
 
 def random_features(rng, samples):
-    """Features drawn at random: most streams have some damage, no stream has all."""
+    """Returns random features. Most streams have some kinds of damage, none has all."""
 
     def some(p):
         return rng.choice((0.0, 0.0, p, 3 * p))
@@ -268,7 +268,7 @@ _BUS_BE = (0x00, 0xFE, 0xFD, 0xFC, 0xF0, 0x0F, 0xF3, 0xCF, 0x3F, 0x7F, 0xBF, 0xE
 
 
 def random_sample(rng, features, agent):
-    """(address, be, control)."""
+    """Returns (address, be, control)."""
     x = rng.random()
     if x < features.p_invalid:
         cycle = rng.choice(INVALID_CYCLES)
@@ -286,7 +286,7 @@ def random_sample(rng, features, agent):
 
 
 class _Bcp1Maker:
-    """Builds a stream and, from what it does rather than from the bytes, what must be recorded."""
+    """Builds a stream and the expected recording, without decoding the bytes."""
 
     def __init__(self, rng, features, options):
         self.rng = rng
@@ -312,11 +312,11 @@ class _Bcp1Maker:
             self.skip(b"BCP1" + rng.randbytes(rng.randrange(60)))
         elif kind == 2:
             self.skip(b"BBCBCPBCP1"[: rng.randrange(1, 11)])
-        elif kind == 3:  # no header: more samples than there may be, its CRC right
+        elif kind == 3:  # invalid header: too many samples, CRC correct
             self.skip(encode_header(0, 0, self.sequence, rng.randrange(65536, 1 << 32), self.tick, 0))
-        elif kind == 4:  # no header: such a tick is no board's
+        elif kind == 4:  # invalid header: tick out of range
             self.skip(encode_header(0, 0, self.sequence, 0, rng.randrange(1 << 63, 1 << 64), 0))
-        else:  # half a header
+        else:  # partial header
             self.skip(encode_header(LOSS, 0, self.sequence, 1, self.tick, 9)[: rng.randrange(1, 32)])
 
     def samples(self, n, flags):
@@ -347,13 +347,13 @@ class _Bcp1Maker:
         return sequence
 
     def nested(self, flags, tick):
-        """A damaged frame with a whole one among its samples."""
+        """Adds a damaged frame whose samples contain a valid frame."""
         inner_sequence = self.rng.getrandbits(32)
         sample = (*random_sample(self.rng, self.features, 0), 0)
         inner = encode_header(0, 5, inner_sequence, 1, tick + 3, 0) + encode_payload([sample])
         inner += bytes(-len(inner) % 8)
-        before, behind = self.rng.randbytes(8), self.rng.randbytes(16)
-        payload = before + inner + behind
+        before, after = self.rng.randbytes(8), self.rng.randbytes(16)
+        payload = before + inner + after
         n = len(payload) // 8
         sequence = self.next_sequence()
         head = encode_header(flags, 0, sequence, n, tick, 0)
@@ -409,7 +409,7 @@ class _Bcp1Maker:
         if n and self.chance(features.p_torn):
             self.expected.damaged(n)
             self.expected.skipped_bytes += 32
-            # Four bytes less at least: the next frame's first byte may be right for a CRC.
+            # Remove at least four bytes, because the first byte of the next frame could complete the CRC.
             self.skip(payload[: rng.randrange(len(payload) - 3)])
             return 0
         self.out += payload
@@ -450,7 +450,7 @@ class _Bcp1Maker:
 
 
 def make_bcp1(rng, features, options=None):
-    """A random stream: its bytes and what must be recorded of them."""
+    """Returns the bytes of a random stream and the expected recording."""
     return _Bcp1Maker(rng, features, options).make()
 
 
@@ -458,7 +458,7 @@ def make_bcp1(rng, features, options=None):
 
 
 def make_raw6(rng, n, features=None, options=None):
-    """n samples of raw6. There is no clock: a tick a sample."""
+    """Makes n samples of raw6. It has no clock: one tick per sample."""
     features = features or Features()
     expected = Expected(options)
     out = bytearray()
@@ -473,8 +473,8 @@ _REQTYPES = (0, 1, 2, 3, 0x10, 0x11, 0x20, 0x21, 0x22, 0x23, 0x31, 0x32, 0x33, 0
 
 
 def make_byu(rng, n, dialect="byu", strange=0.0, no_delta=0.0, first_has_delta=False):
-    """n BYU records in a dialect. `strange`: the share of records with any type, size and so on; `no_delta`: that of
-    records whose time is 0xFFFFFFFF."""
+    """Makes n BYU records in a dialect. `strange`: share of records with arbitrary fields; `no_delta`: share of records
+    whose time is 0xFFFFFFFF."""
     expected = Expected()
     out = bytearray()
     for i in range(n):
@@ -498,7 +498,7 @@ def make_byu(rng, n, dialect="byu", strange=0.0, no_delta=0.0, first_has_delta=F
 
 
 def expect_byu(data):
-    """What must be recorded of a plain BYU file."""
+    """Returns the expected recording of a plain BYU file."""
     expected = Expected()
     for at in range(0, len(data) - 11, 12):
         expected.record(data[at : at + 12])
@@ -516,30 +516,30 @@ _FIXED = struct.Struct("<8I3QqII32s32sQQ")
 
 
 class Hashes:
-    """XXH3-64 of many pieces, by one run of xxhsum."""
+    """Checks XXH3-64 of many pieces with one run of xxhsum."""
 
     def __init__(self):
-        self.wanted = []
+        self.pieces = []
 
     def check(self, data, stored, what):
-        self.wanted.append((bytes(data), stored, what))
+        self.pieces.append((bytes(data), stored, what))
 
     def run(self):
-        if not self.wanted:
+        if not self.pieces:
             return
         with tempfile.TemporaryDirectory(prefix="buscap-test-") as directory:
             names = []
-            for i, (data, _, _) in enumerate(self.wanted):
+            for i, (data, _, _) in enumerate(self.pieces):
                 path = pathlib.Path(directory, str(i))
                 path.write_bytes(data)
                 names.append(str(path))
             for at in range(0, len(names), 1000):
                 done = subprocess.run(["xxhsum", "-H3", "--tag", *names[at : at + 1000]], stdout=subprocess.PIPE,
                                       stderr=subprocess.PIPE, check=True)
-                for line, (_, stored, what) in zip(done.stdout.decode().splitlines(), self.wanted[at:]):
+                for line, (_, stored, what) in zip(done.stdout.decode().splitlines(), self.pieces[at:]):
                     got = int(line.rpartition("= ")[2], 16)
                     assert got == stored, f"{what}: XXH3 is {got:016x}, stored {stored:016x}"
-        self.wanted = []
+        self.pieces = []
 
 
 @dataclasses.dataclass
@@ -573,16 +573,16 @@ class Segment:
 
 @dataclasses.dataclass
 class Recorded:
-    """A recording, as its segments tell it."""
+    """A recording read from segments."""
 
     segments: list
     records: bytes
     ticks: array.array
     inexact: set
     epochs: dict  # epoch: number of its first record
-    gaps: list  # (record behind, cause, lost, exact), those of a cause at a place as one
+    gaps: list  # see Expected.gaps
     triggers: list
-    marks: list  # (record behind, text)
+    marks: list  # (number of the record after it, text)
     gap_events: int = 0
 
     @property
@@ -594,11 +594,11 @@ def _check_frame(frame, records, where):
     assert frame[:6] == bytes.fromhex("04224D186860"), f"{where}: magic, FLG, BD {frame[:6].hex()}"
     assert struct.unpack_from("<Q", frame, 6)[0] == 12 * records, f"{where}: content size"
     if records == 0:
-        assert len(frame) == 19 and frame[15:] == bytes(4), f"{where}: an empty frame"
+        assert len(frame) == 19 and frame[15:] == bytes(4), f"{where}: not an empty frame"
         return
     block = struct.unpack_from("<I", frame, 15)[0]
     length = block & 0x7FFFFFFF
-    assert len(frame) == 15 + 4 + length + 4, f"{where}: one block in the frame"
+    assert len(frame) == 15 + 4 + length + 4, f"{where}: not one block"
     assert frame[-4:] == bytes(4), f"{where}: end mark"
     assert length == 12 * records if block >> 31 else length < 12 * records, f"{where}: block of {length}"
 
@@ -617,16 +617,16 @@ def _parse_events(data, info, where):
         events.append(Event(position, name, GAPS.get(cause, ""), bool(flags & 1), value, ns,
                             data[at + 32 : at + 32 + text].decode()))
         at += 32 + text
-    assert at == len(data), f"{where}: {len(data) - at} bytes behind the events"
+    assert at == len(data), f"{where}: {len(data) - at} bytes after the events"
     return events
 
 
 def _parse_header(data, at, length, hashes):
     hashes.check(data[at : at + length], struct.unpack_from("<Q", data, at + length)[0], "segment header")
     header = json.loads(data[at + 8 : at + length].decode())
-    wanted = {"format", "version", "recording", "label", "segment", "continues", "source", "board", "mapping",
+    required = {"format", "version", "recording", "label", "segment", "continues", "source", "board", "mapping",
               "host", "program", "first", "metadata"}
-    assert wanted <= set(header), f"segment header lacks {wanted - set(header)}"
+    assert required <= set(header), f"segment header lacks {required - set(header)}"
     assert header["format"] == "buscap-segment" and header["version"] == 1, header
     assert {"kind", "name", "clock_hz"} <= set(header["source"]), header
     assert {"wall", "wall_ns", "tick", "epoch", "record"} <= set(header["first"]), header
@@ -652,17 +652,17 @@ def _parse_index(data, at, length, segment, hashes):
     trailer = first + 160 * rows + 8
     hashes.check(data[trailer : trailer + 24], trailer_hash, f"{where}: trailer")
     assert (index_offset, file_bytes, magic) == (at, len(data), b"BCAPEND1"), f"{where}: trailer"
-    assert trailer + 32 == len(data), f"{where}: bytes behind the trailer"
+    assert trailer + 32 == len(data), f"{where}: bytes after the trailer"
 
 
 def _parse_segment(path, hashes):
     data = path.read_bytes()
-    assert data[:11] == EMPTY_FRAME, f"{path.name}: begins with {data[:11].hex()}"
+    assert data[:11] == EMPTY_FRAME, f"{path.name}: starts with {data[:11].hex()}"
     segment = Segment(path, {}, [], False)
     at = 11
     while at < len(data):
         where = f"{path.name}: byte {at}"
-        assert not segment.is_sealed, f"{where}: bytes behind the index"
+        assert not segment.is_sealed, f"{where}: bytes after the index"
         magic, length = struct.unpack_from("<II", data, at)
         if magic == 0x184D2A50:
             assert at == 11, f"{where}: a second header"
@@ -688,7 +688,7 @@ def _parse_segment(path, hashes):
         else:
             raise AssertionError(f"{where}: magic {magic:08x}")
         at += 8 + length
-    # One run of lz4 for all: it takes the frames out of a pipe one behind the other.
+    # One run of lz4 for all frames: it accepts concatenated frames.
     packed = b"".join(chunk.frame for chunk in segment.chunks)
     plain = subprocess.run(["lz4", "-dc"], input=packed, stdout=subprocess.PIPE, check=True).stdout if packed else b""
     done = 0
@@ -696,13 +696,12 @@ def _parse_segment(path, hashes):
         chunk.records = plain[done : done + 12 * chunk.info["records"]]
         done += 12 * chunk.info["records"]
         hashes.check(chunk.records, chunk.info["records_hash"], f"{path.name}: records of a chunk")
-    assert done == len(plain), f"{path.name}: records the chunk headers don't know"
+    assert done == len(plain), f"{path.name}: {len(plain)} bytes of records, {done} according to the chunk headers"
     return segment
 
 
 def read_segment(path):
-    """One segment, its structure and checksums checked, its records not looked into: for what is too large to be
-    looked at record by record."""
+    """Reads one segment and checks its structure and checksums, but not each record: for large segments."""
     hashes = Hashes()
     segment = _parse_segment(pathlib.Path(path), hashes)
     hashes.run()
@@ -716,7 +715,7 @@ def _bitmap(values):
     return bytes(bits)
 
 
-def _check_described(chunk, where):
+def _check_summary(chunk, where):
     info, records = chunk.info, chunk.records
     addresses = struct.unpack(f"<{len(records) // 4}I", records)[::3]
     assert info["addr_low"] == min(addresses, default=0xFFFFFFFF), f"{where}: lowest address"
@@ -725,8 +724,8 @@ def _check_described(chunk, where):
     assert info["procs"] == _bitmap(set(records[7::12])), f"{where}: processors"
 
 
-def _ticks_of(chunk, last, epoch, recorded, where):
-    """Adds the chunk's ticks; `last` and `epoch` are those of the chunk before."""
+def _add_ticks(chunk, last, epoch, recorded, where):
+    """Adds the chunk's ticks. `last` and `epoch` are those of the previous chunk."""
     info = chunk.info
     anchors = {event.position: event for event in chunk.events if event.kind == "anchor"}
     times = struct.unpack(f"<{len(chunk.records) // 4}I", chunk.records)[2::3]
@@ -738,12 +737,12 @@ def _ticks_of(chunk, last, epoch, recorded, where):
     else:
         if info["epoch"] not in recorded.epochs:
             recorded.epochs[info["epoch"]] = info["first_record"]
-            # A recording's very first record may have a delta of its own, of a BYU file.
-            assert 0 in anchors or len(recorded.ticks) == 0, f"{where}: an epoch without anchor"
+            # The first record of a recording of a BYU file may have a delta.
+            assert 0 in anchors or len(recorded.ticks) == 0, f"{where}: epoch without anchor"
         for i, time in enumerate(times):
             assert (time == NO_DELTA) == (i in anchors), f"{where}: anchor and time at {i}"
             tick = anchors[i].value if time == NO_DELTA else tick + time
-            assert tick >= before, f"{where}: a tick falls at {i}"
+            assert tick >= before, f"{where}: tick decreases at {i}"
             before = tick
             if time == NO_DELTA and not anchors[i].exact:
                 recorded.inexact.add(info["first_record"] + i)
@@ -755,8 +754,7 @@ def _ticks_of(chunk, last, epoch, recorded, where):
 
 
 def read_segments(paths, is_sealed=True):
-    """Reads the segments of one recording, from its first, and checks all that the document says of them. Returns a
-    Recorded."""
+    """Reads all segments of a recording and checks everything that the document specifies. Returns a Recorded."""
     hashes = Hashes()
     recorded = Recorded([], b"", array.array("Q"), set(), {}, [], [], [])
     gaps = {}
@@ -769,16 +767,16 @@ def read_segments(paths, is_sealed=True):
         assert header["segment"] == len(recorded.segments), f"{path.name}: segment {header['segment']}"
         first = segment.chunks[0].info if segment.chunks else None
         if first:
-            said = {"tick": first["first_tick"], "epoch": first["epoch"], "record": first["first_record"],
+            expected = {"tick": first["first_tick"], "epoch": first["epoch"], "record": first["first_record"],
                     "wall_ns": first["wall_ns"]}
-            got = {name: header["first"][name] for name in said}
-            assert got == said, f"{path.name}: header says {got}, first chunk {said}"
+            got = {name: header["first"][name] for name in expected}
+            assert got == expected, f"{path.name}: header has {got}, first chunk {expected}"
         for chunk in segment.chunks:
             where = f"{path.name}: chunk {chunk.info['number']}"
             assert chunk.info["first_record"] == len(recorded.ticks), f"{where}: first record"
-            assert chunk.info["epoch"] >= epoch, f"{where}: epoch falls"
-            _check_described(chunk, where)
-            last, epoch = _ticks_of(chunk, last, epoch, recorded, where)
+            assert chunk.info["epoch"] >= epoch, f"{where}: epoch decreases"
+            _check_summary(chunk, where)
+            last, epoch = _add_ticks(chunk, last, epoch, recorded, where)
             for event in chunk.events:
                 at = chunk.info["first_record"] + event.position
                 if event.kind == "gap":

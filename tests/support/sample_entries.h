@@ -1,4 +1,4 @@
-/* One entry of each kind with everything in it, for the tests of printers. */
+/* One entry of each kind with all fields, for tests of printers. */
 #ifndef BC_TESTS_SUPPORT_SAMPLE_ENTRIES_H
 #define BC_TESTS_SUPPORT_SAMPLE_ENTRIES_H
 
@@ -136,7 +136,7 @@ static inline struct bc_entry whole_line(const char *line)
 	return entry;
 }
 
-/* A reference with fields at random, of those that most have, now and then as large as they get. */
+/* Returns a random reference with common fields, some of them at their maximum. */
 static inline struct bc_entry random_reference(struct dice *dice)
 {
 	struct bc_entry entry;
@@ -156,7 +156,7 @@ static inline struct bc_entry random_reference(struct dice *dice)
 	return entry;
 }
 
-/* The same with any fields. */
+/* Returns a random reference with any fields. */
 static inline struct bc_entry random_any_reference(struct dice *dice)
 {
 	struct bc_entry entry = random_reference(dice);

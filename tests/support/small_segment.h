@@ -1,5 +1,5 @@
-/* A small segment of several chunks, with every kind of event, to be damaged in every way: its
- * bytes, and what a reader and `buscap dump` must make of each chunk. */
+/* A small segment for tests of damage, with several chunks and every kind of event: its bytes, and
+ * the expected records and output of `buscap dump` for each chunk. */
 #ifndef BC_TESTS_SUPPORT_SMALL_SEGMENT_H
 #define BC_TESTS_SUPPORT_SMALL_SEGMENT_H
 
@@ -21,12 +21,11 @@
 #include "tests/support/test.h"
 
 #define SMALL_CHUNKS    6u
-#define SMALL_RECORDS   46u /* in all */
+#define SMALL_RECORDS   46u /* in all chunks */
 #define SMALL_RECORDING "20261120T091500Z-3f9a2c"
 
-/* Of what is exhausted, every so manyth: under AddressSanitizer, which maps each reader's memory
- * anew, all of it would take ten minutes. The number has no divisor in common with a byte's bits.
- */
+/* Step of exhaustive tests. AddressSanitizer maps memory again for each reader, so that all steps
+ * would take ten minutes. The step has no common divisor with 8, the bits of a byte. */
 #ifdef __SANITIZE_ADDRESS__
 #define SMALL_STEP 13u
 #else
@@ -34,13 +33,13 @@
 #endif
 
 struct small_chunk {
-	size_t begin; /* its bytes in the file */
+	size_t begin; /* offset in the file */
 	size_t end;
 	uint64_t first_record;
 	uint32_t records;
 	uint32_t epoch;
 	uint8_t bytes[16 * BC_RECORD_BYTES];
-	char text[2048]; /* as dump shows it */
+	char text[2048]; /* output of dump */
 };
 
 struct small_segment {
@@ -51,13 +50,13 @@ struct small_segment {
 	struct small_chunk chunks[SMALL_CHUNKS];
 };
 
-/* Which chunks there are: records, epoch, and one event. */
+/* The chunks: records, epoch, and one event. */
 static const struct {
 	uint32_t records;
 	uint32_t epoch;
 	struct bc_event event;
 	const char *text; /* of the event */
-	const char *line; /* what dump shows of it */
+	const char *line; /* output of dump for the event */
 } small_plan[SMALL_CHUNKS] = {
 	{10, 0, {.kind = BC_EVENT_MARK, .position = 4, .text_bytes = 7}, "a\nmark\\",
 		"# mark: a\\x0amark\\x5c\n"},
@@ -88,7 +87,7 @@ static const struct {
 } small_types[] = {{BC_REQ_FETCH, "FETCH"}, {BC_REQ_MEMREAD, "MEMREAD"},
 	{BC_REQ_IOWRITE, "IOWRITE"}, {0xF2, "f2"}, {BC_REQ_CNTRLAGNTRES, "CNTRLAGNTRES"}};
 
-/* Fills a chunk by the plan, and what is expected of it. */
+/* Fills a chunk and its expected contents according to the plan. */
 static inline void small_fill(struct bc_chunk *chunk, struct small_chunk *expected, unsigned number,
 	uint64_t first_record, uint64_t *tick)
 {
@@ -152,8 +151,8 @@ static inline uint8_t *small_read_file(int dir_fd, const char *name, size_t *siz
 	return bytes;
 }
 
-/* Writes segment `number` of the recording into a directory, through the real writer. Its first
- * chunk is `first_record` records into the recording. */
+/* Writes segment `number` of the recording with the real writer. Its first record is
+ * `first_record`. */
 static inline void small_make(
 	struct small_segment *s, int dir_fd, uint32_t number, uint64_t first_record)
 {
@@ -199,8 +198,8 @@ static inline void small_make(
 	free(chunk);
 }
 
-/* What dump shows of the chunks that are kept, when the others could not be read. `lost_before` are
- * records lost before the first of them. */
+/* Writes the expected output of dump if only the chunks in `keep` are readable. Returns its length.
+ */
 static inline size_t small_expect(
 	char *out, const struct small_segment *s, const bool keep[SMALL_CHUNKS])
 {
@@ -227,7 +226,7 @@ static inline size_t small_expect(
 	return (size_t)(p - out);
 }
 
-/* A command run in this process. */
+/* The result of a command run in this process. */
 struct small_run {
 	int code;
 	char *out;
@@ -241,7 +240,7 @@ static inline void small_run_free(struct small_run *run)
 	free(run->err);
 }
 
-/* Runs a command on its words, NULL at the end; `in` is its standard input. */
+/* Runs a command. `words` ends with NULL, `in` is standard input. */
 static inline struct small_run small_run_from(
 	int in, int (*command)(const struct bc_console *, int, char **), const char *const *words)
 {

@@ -1,4 +1,4 @@
-/* Lines of Tarmac as entries, and entries as words, for the tests of formats/tarmac*.c. */
+/* Parses lines of Tarmac, for tests. */
 #ifndef BC_TESTS_SUPPORT_TARMAC_LINES_H
 #define BC_TESTS_SUPPORT_TARMAC_LINES_H
 
@@ -9,24 +9,24 @@
 #include "formats/codec/tarmac.h"
 #include "tests/support/test.h"
 
-/* What was read of a text. The entries' texts lie in `bytes`. */
+/* The result of parsing. Texts of the entries point into `bytes`. */
 struct lines {
 	char *bytes;
 	size_t n;
 	struct bc_entry *entries;
 	size_t count;
 	enum bc_parse_end end;
-	size_t column; /* of what is malformed, from 1 */
+	size_t column; /* of the fault, from 1 */
 	uint64_t number;
 	const char *expected;
 };
 
-/* Reads a text, which must end in a newline, up to its end or its first malformed line; `room`
- * entries at a time. The buffer ends where a parser may read no more. */
-static inline struct lines lines_read(const char *text, size_t n, size_t room)
+/* Parses a text that ends with a newline, up to the first malformed line, `capacity` entries at a
+ * time. The buffer ends where a parser may read no further. */
+static inline struct lines lines_read(const char *text, size_t n, size_t capacity)
 {
 	struct lines l = {.bytes = malloc(n + BC_PARSE_PADDING), .n = n};
-	struct bc_entry *entries = malloc(room * sizeof(*entries));
+	struct bc_entry *entries = malloc(capacity * sizeof(*entries));
 	void *state = malloc(bc_tarmac_parser.state_bytes);
 	struct bc_format_options options = bc_format_options_default();
 
@@ -36,7 +36,7 @@ static inline struct lines lines_read(const char *text, size_t n, size_t room)
 	memcpy(l.bytes, text, n);
 	memset(l.bytes + n, 0xA5, BC_PARSE_PADDING);
 	bc_tarmac_parser.init(state, &options);
-	struct bc_parse p = {.at = l.bytes, .end = l.bytes + n, .number = 1, .capacity = room};
+	struct bc_parse p = {.at = l.bytes, .end = l.bytes + n, .number = 1, .capacity = capacity};
 	do {
 		p.entries = entries;
 		p.count = 0;
@@ -45,7 +45,7 @@ static inline struct lines lines_read(const char *text, size_t n, size_t room)
 		assert_non_null(l.entries);
 		memcpy(l.entries + l.count, entries, p.count * sizeof(*entries));
 		l.count += p.count;
-		assert_true(l.end != BC_PARSE_FULL || room - p.count < BC_LINE_ENTRIES);
+		assert_true(l.end != BC_PARSE_FULL || capacity - p.count < BC_LINE_ENTRIES);
 	} while (l.end == BC_PARSE_FULL);
 	l.number = p.number;
 	if (l.end == BC_PARSE_BAD) {
@@ -82,7 +82,7 @@ static inline void check_text(const struct lines *l, const struct bc_text *text)
 	assert_true(text->bytes == 0 || memchr(text->at, '\n', text->bytes) == NULL);
 }
 
-/* What holds of every text: each line is there once and whole, with its first entry. */
+/* Checks that each complete line belongs to exactly one entry, the first of its line. */
 static inline void lines_check(const struct lines *l)
 {
 	const char *at = l->bytes;

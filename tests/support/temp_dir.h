@@ -1,5 +1,4 @@
-/* A directory of a test's own, and what it has files for. The functions fail the test they are
- * called in. */
+/* A temporary directory for a test, and functions for files. On errors, the test fails. */
 #ifndef BC_TESTS_SUPPORT_TEMP_DIR_H
 #define BC_TESTS_SUPPORT_TEMP_DIR_H
 
@@ -27,7 +26,7 @@ static inline void temp_dir_make(struct temp_dir *dir)
 	assert_true(dir->fd >= 0);
 }
 
-/* Removes its files; returns how many there were. */
+/* Removes the files. Returns their number. */
 static inline unsigned temp_dir_empty(struct temp_dir *dir)
 {
 	DIR *list = opendir(dir->path);
@@ -48,7 +47,7 @@ static inline void temp_dir_remove(struct temp_dir *dir)
 	assert_int_equal(rmdir(dir->path), 0);
 }
 
-/* Room for the path of a file in it. */
+/* Buffer size for the path of a file in the directory. */
 #define TEMP_PATH_BYTES 400
 
 static inline const char *temp_path(
@@ -83,7 +82,7 @@ static inline void temp_write(
 	close(fd);
 }
 
-/* A whole file; the caller frees it. */
+/* Reads a file into allocated memory. */
 static inline uint8_t *temp_read(const struct temp_dir *dir, const char *name, size_t *n)
 {
 	int fd = openat(dir->fd, name, O_RDONLY | O_CLOEXEC);

@@ -1,4 +1,4 @@
-/* How the C tests are written. A test program is one file of tests, linked with test_main.c:
+/* Macros for C tests. A test program is one file of tests, linked with test_main.c:
  *
  *     TEST(a_queue_keeps_its_order)
  *     {
@@ -18,7 +18,7 @@
  * tear_down(f) after it. TEST_SHARED_FIXTURE() makes one for the whole program. NOTHING stands for
  * a set_up or tear_down with nothing to do. TEST_WITH() is for fixtures of another name.
  *
- * A test of a table of cases runs for each of them, as `c`, and says which one failed:
+ * TEST_CASES() runs a test for each case of a table, as `c`, and reports which one failed:
  *
  *     static const struct { const char *text; int rc; } bad[] = {...};
  *
@@ -38,7 +38,7 @@
 
 #include <cmocka.h>
 
-/* What a file is for: the Makefile looks for these words. */
+/* Marks for the Makefile, which searches the files for these names. */
 #define TEST_THREADS  _Static_assert(1, "runs under ThreadSanitizer too")
 #define TEST_VALGRIND _Static_assert(1, "runs under valgrind too")
 
@@ -50,10 +50,10 @@
 void test_register(int line, struct CMUnitTest test);
 void test_register_shared(CMFixtureFunction set_up, CMFixtureFunction tear_down);
 
-/* Zeroed memory. The test fails if there is none. */
+/* Returns zeroed memory. If out of memory, the test fails. */
 void *test_alloc(size_t bytes);
 
-/* The case that is running, or -1. If it is set after a test, that case has failed. */
+/* The current case of TEST_CASES(), or -1. If it is set after a test, this case failed. */
 extern int test_case;
 int test_end_cases(void **state);
 

@@ -1,11 +1,11 @@
 /* main() of every C test program:
  *
  *     PROGRAM          runs all of its tests
- *     PROGRAM NAME...  runs these
- *     PROGRAM --list   prints their names, one a line
+ *     PROGRAM NAME...  runs these tests
+ *     PROGRAM --list   prints their names, one per line
  *
- * It fails if a test does, or if there is no test of a name. A program that hangs is killed after
- * TEST_SECONDS; the last line of its output then names the test. */
+ * The exit code is 1 if a test failed, 2 if a name is unknown. A hanging program is killed after
+ * TEST_SECONDS; the last line of its output names the test. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -24,7 +24,7 @@ static CMFixtureFunction shared_tear_down;
 
 int test_case = -1;
 
-/* Constructors run in any order: the tests are sorted by their lines. */
+/* Constructors run in any order: sort the tests by line. */
 void test_register(int line, struct CMUnitTest test)
 {
 	size_t i = count++;
@@ -63,24 +63,24 @@ int test_end_cases(void **state)
 }
 
 /* Moves the named tests to the front, in the order of the file. */
-static int choose(char **names, int n)
+static int select_tests(char **names, int n)
 {
-	size_t chosen = 0;
+	size_t selected = 0;
 
 	for (int i = 0; i < n; i++) {
 		size_t at = 0;
 		while (at < count && strcmp(tests[at].name, names[i]) != 0)
 			at++;
 		if (at == count) {
-			fprintf(stderr, "no test %s\n", names[i]);
+			fprintf(stderr, "%s: no such test\n", names[i]);
 			return -1;
 		}
-		lines[at] = 0; /* chosen */
+		lines[at] = 0; /* selected */
 	}
 	for (size_t at = 0; at < count; at++)
 		if (lines[at] == 0)
-			tests[chosen++] = tests[at];
-	count = chosen;
+			tests[selected++] = tests[at];
+	count = selected;
 	return 0;
 }
 
@@ -91,7 +91,7 @@ int main(int argc, char **argv)
 			printf("%s\n", tests[i].name);
 		return 0;
 	}
-	if (argc > 1 && choose(argv + 1, argc - 1) != 0)
+	if (argc > 1 && select_tests(argv + 1, argc - 1) != 0)
 		return 2;
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	alarm(TEST_SECONDS);

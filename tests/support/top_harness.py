@@ -1,4 +1,4 @@
-"""What a test of buscap top needs: a daemon whose answers the test decides, and a terminal."""
+"""For tests of buscap top: a daemon whose responses the test sets, and a terminal."""
 
 import http.server
 import json
@@ -15,10 +15,10 @@ import harness
 
 
 class Bus:
-    """What a FakeDaemon says, as if it had run for `seconds` at a rate that goes up and down."""
+    """The data of a FakeDaemon that seems to have run for `seconds`, at a varying rate."""
 
     def __init__(self, seconds=3725):
-        self.begun = time.monotonic() - seconds
+        self.started = time.monotonic() - seconds
         self.lost = 0
         self.state = "recording"
         self.disk_error = None
@@ -26,7 +26,7 @@ class Bus:
         self.label = "night-run"
 
     def seconds(self):
-        return time.monotonic() - self.begun
+        return time.monotonic() - self.started
 
     def rate(self):
         return int(4_000_000 + 1_000_000 * (int(self.seconds()) % 20) / 20)
@@ -74,15 +74,15 @@ class Bus:
 
 
 class FakeDaemon:
-    """Answers on a Unix socket with what a Bus says, until left. paths: what it knows; others are refused. more: events
-    that follow each status."""
+    """Serves the data of a Bus on a Unix socket. paths: the paths it serves; others get 404. more: events sent after
+    each status."""
 
     def __init__(self, socket_path, bus, paths=("/v1/status", "/v1/mix", "/v1/events"), more=()):
         self.path = str(socket_path)
         self.bus = bus
         self.paths = paths
         self.more = more
-        self.asked = []
+        self.requests = []
         self._over = threading.Event()
 
     def __enter__(self):
@@ -94,15 +94,15 @@ class FakeDaemon:
             def log_message(self, *_):
                 pass
 
-            def _object(self, code, answer):
-                body = json.dumps(answer).encode() + b"\n"
+            def _send_object(self, code, value):
+                body = json.dumps(value).encode() + b"\n"
                 self.send_response(code)
                 self.send_header("Content-Type", "application/json")
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
                 self.wfile.write(body)
 
-            def _events(self):
+            def _send_events(self):
                 self.send_response(200)
                 self.send_header("Content-Type", "application/x-ndjson")
                 self.send_header("Connection", "close")
@@ -116,16 +116,16 @@ class FakeDaemon:
                 self.close_connection = True
 
             def do_GET(self):
-                fake.asked.append(self.path)
+                fake.requests.append(self.path)
                 if self.path not in fake.paths:
-                    self._object(404, {"error": f"there is no {self.path}"})
+                    self._send_object(404, {"error": f"no {self.path}"})
                 elif self.path == "/v1/status":
-                    self._object(200, fake.bus.status())
+                    self._send_object(200, fake.bus.status())
                 elif self.path == "/v1/mix":
-                    self._object(200, fake.bus.mix())
+                    self._send_object(200, fake.bus.mix())
                 else:
                     try:
-                        self._events()
+                        self._send_events()
                     except OSError:
                         self.close_connection = True
 
@@ -153,16 +153,16 @@ class FakeDaemon:
 
 
 class Terminal:
-    """A program in a terminal of a tmux server of its own, which ends with the block."""
+    """Runs a program in the terminal of a new tmux server for the duration of a with block."""
 
     def __init__(self, directory, width, height, *argv, env=None):
         self.directory = pathlib.Path(directory)
         self.size = (width, height)
         self.argv = [str(a) for a in argv]
-        self.name = f"top{id(self)}"  # an earlier one's server may still be leaving
+        self.name = f"top{id(self)}"  # an earlier server may still be exiting
         self.env = {"LC_ALL": "C.UTF-8", "TZ": "UTC", **(env or {})}
         if shutil.which("tmux") is None:
-            pytest.skip("tmux is not there")
+            pytest.skip("tmux is not installed")
 
     def tmux(self, *argv):
         env = {k: v for k, v in os.environ.items() if k not in ("TMUX", "NO_COLOR", "LC_ALL")}
@@ -182,17 +182,17 @@ class Terminal:
         try:
             self.tmux("kill-server")
         except AssertionError:
-            pass  # it ended by itself, with its last window
+            pass  # it has exited with its last window
 
     def screen(self):
-        """Its lines, without blanks at their ends."""
+        """Returns the lines without trailing spaces."""
         return [line.rstrip() for line in self.tmux("capture-pane", "-p").split("\n")][:self.size[1]]
 
     def text(self):
         return "\n".join(self.screen())
 
     def colours(self):
-        """The screen with its escape sequences."""
+        """Returns the screen with escape sequences."""
         return self.tmux("capture-pane", "-p", "-e")
 
     def press(self, *keys):
@@ -214,7 +214,7 @@ class Terminal:
         raise AssertionError(f"{what}; the screen is\n{last}")
 
     def wait_end(self):
-        """The program's exit code."""
+        """Returns the program's exit code."""
         code = self.directory / "code"
         harness.wait_until(lambda: code.exists() and code.read_text().strip(), "the program ends")
         return int(code.read_text())

@@ -1,5 +1,4 @@
-/* The simulated bus as the files that hold it: bcp1, raw6, BYU and its dialects, compressed or not.
- */
+/* The simulated bus in the formats bcp1, raw6, BYU and its dialects, optionally compressed. */
 #ifndef BC_TESTS_SUPPORT_TRACES_H
 #define BC_TESTS_SUPPORT_TRACES_H
 
@@ -41,7 +40,7 @@ static inline struct trace trace_of_sim(uint64_t seed, uint64_t samples, unsigne
 	return trace;
 }
 
-/* The samples of a whole and sound bcp1 trace, as raw6. */
+/* Converts an intact bcp1 trace to raw6. */
 static inline struct trace trace_to_raw6(const struct trace *bcp1)
 {
 	struct trace trace = {.bytes = malloc(bcp1->n)};
@@ -60,7 +59,7 @@ static inline struct trace trace_to_raw6(const struct trace *bcp1)
 }
 
 /* Writes a record in a dialect of BYU. Returns its length. */
-static inline size_t trace_put_record(
+static inline size_t trace_write_record(
 	uint8_t *out, const struct bc_record *r, enum bc_format format)
 {
 	uint8_t meta[4] = {r->reqtype, r->size, r->attr, r->proc};
@@ -88,7 +87,7 @@ static inline size_t trace_put_record(
 	}
 }
 
-/* The same as records of a dialect of BYU, the way a recording makes them. */
+/* Converts an intact bcp1 trace to a dialect of BYU, like a recording. */
 static inline struct trace trace_to_byu(const struct trace *bcp1, enum bc_format format)
 {
 	struct trace trace = {.bytes = malloc(bcp1->n * 3 + 24)};
@@ -115,7 +114,7 @@ static inline struct trace trace_to_byu(const struct trace *bcp1, enum bc_format
 			bc_write_le32(record + 8,
 				trace.n == 0 ? BC_TIME_NONE : (uint32_t)(tick - before));
 			struct bc_record r = bc_record_load(record);
-			trace.n += trace_put_record(trace.bytes + trace.n, &r, format);
+			trace.n += trace_write_record(trace.bytes + trace.n, &r, format);
 			before = tick;
 		}
 	}
@@ -123,7 +122,7 @@ static inline struct trace trace_to_byu(const struct trace *bcp1, enum bc_format
 	return trace;
 }
 
-/* One LZ4 frame of it, in blocks of 64 KiB. */
+/* Compresses to one LZ4 frame with blocks of 64 KiB. */
 static inline struct trace trace_to_lz4(const struct trace *plain, int has_checksum)
 {
 	LZ4F_preferences_t preferences = {
@@ -132,11 +131,11 @@ static inline struct trace trace_to_lz4(const struct trace *plain, int has_check
 			.contentChecksumFlag = has_checksum ? LZ4F_contentChecksumEnabled
 							    : LZ4F_noContentChecksum},
 	};
-	size_t room = LZ4F_compressFrameBound(plain->n, &preferences);
-	struct trace trace = {.bytes = malloc(room)};
+	size_t capacity = LZ4F_compressFrameBound(plain->n, &preferences);
+	struct trace trace = {.bytes = malloc(capacity)};
 
 	assert_non_null(trace.bytes);
-	trace.n = LZ4F_compressFrame(trace.bytes, room, plain->bytes, plain->n, &preferences);
+	trace.n = LZ4F_compressFrame(trace.bytes, capacity, plain->bytes, plain->n, &preferences);
 	assert_false(LZ4F_isError(trace.n));
 	return trace;
 }

@@ -24,7 +24,7 @@ KIB = 1 << 10
 MIB = 1 << 20
 CONNECTIONS = 64 + 168 + 32 + 64  # of others, of the owner, being refused, being closed
 # As in server.h, event_broadcast.h and tap.h. All responses here are statuses of less than 8 KiB.
-STATED = CONNECTIONS * 44 * KIB + 4 * MIB + MIB + 8 * 280 * KIB
+LIMIT = CONNECTIONS * 44 * KIB + 4 * MIB + MIB + 8 * 280 * KIB
 SECONDS = 12  # longer than any timeout of the server
 RATE = 1_000_000
 BUFFER = 128 * MIB  # for ten seconds, in case the disk stalls
@@ -52,7 +52,7 @@ def record_for_a_while(tmp, bad_clients):
             if bad_clients:
                 bad = stack.enter_context(crowd.Running(daemon.socket, bad_clients))
             time.sleep(SECONDS if bad_clients else 2)
-            harness.wait_until(lambda: watch.samples >= FEW, "the status is answered")
+            harness.wait_until(lambda: watch.samples >= FEW, "enough status responses")
             watch.finish()
         status = daemon.status()
         dropped = check_counts(status)["dropped"]
@@ -65,15 +65,15 @@ def record_for_a_while(tmp, bad_clients):
 
 
 def test_a_thousand_bad_clients_cost_no_samples_and_limited_memory(tmp):
-    for name in ("alone", "crowded"):
+    for name in ("without", "with"):
         (tmp / name).mkdir()
-    alone, before, _, _ = record_for_a_while(tmp / "alone", 0)
-    dropped, used, watch, said = record_for_a_while(tmp / "crowded", 1000)
-    harness.note(f"{sum(said['connected'].values())} bad connections; the status was answered {watch.samples} times, "
-                 f"in {watch.slowest * 1e3:.0f} ms at most; {used / MIB:.1f} MiB against {before / MIB:.1f} without")
-    assert dropped <= alone, f"{dropped} samples dropped, {alone} without the clients"
+    normal, before, _, _ = record_for_a_while(tmp / "without", 0)
+    dropped, used, watch, said = record_for_a_while(tmp / "with", 1000)
+    harness.note(f"{sum(said['connected'].values())} bad connections; {watch.samples} status responses, "
+                 f"{watch.slowest * 1e3:.0f} ms at most; {used / MIB:.1f} MiB, {before / MIB:.1f} MiB without them")
+    assert dropped <= normal, f"{dropped} samples dropped, {normal} without the clients"
     if not harness.is_sanitized():
-        assert used <= before + STATED, f"{used - before} bytes, {STATED} stated"
+        assert used <= before + LIMIT, f"{used - before} bytes; the limit is {LIMIT}"
     for kind in crowd.KINDS:
         assert said["connected"].get(kind), f"no {kind} client got through: {said}"
 
@@ -113,17 +113,17 @@ def test_a_slow_reader_of_live_records_gets_the_exact_number_of_skipped_records(
             client.connect(str(daemon.socket))
             client.sendall(b"GET /v1/records HTTP/1.0\r\n\r\n")
             time.sleep(2)
-            following, records, missed = None, 0, 0
+            following, records, skipped = None, 0, 0
             for line in lines_of(client):
                 if "skipped" in line:
                     equal(line["skipped"]["events"], 0, line)
-                    missed += line["skipped"]["records"]
+                    skipped += line["skipped"]["records"]
                     following = following + line["skipped"]["records"] if following is not None else None
                 elif "record" in line:
                     equal(line["record"], following if following is not None else line["record"], f"after {records} records")
                     following = line["record"] + 1
                     records += 1
-                if records > 5000 and missed > 1000:
+                if records > 5000 and skipped > 1000:
                     break
                 if records % 5000 == 4999:
                     time.sleep(1)  # slow again, until records are skipped
@@ -139,10 +139,33 @@ def a_group():
     for name in ("games", "nogroup", "daemon"):
         with contextlib.suppress(KeyError):
             return name, grp.getgrnam(name).gr_gid
-    return pytest.skip("no group to be had")
+    return pytest.skip("no group available")
 
 
 NOBODY = 65534
+
+
+@contextlib.contextmanager
+def recording_for_a_group(tmp):
+    """Records with a socket for a group. Yields the daemon and the group's id."""
+    name, gid = a_group()
+    tmp.chmod(0o755)
+    with recording(tmp, "--set", f"socket.group={name}") as daemon:
+        daemon.wait_ready()
+        yield daemon, gid
+
+
+@contextlib.contextmanager
+def holding(daemon, gid, code, line):
+    """Runs Python code as another user in the group until the block ends. It first prints this line."""
+    holder = harness.popen(
+        [PYTHON, "-c", code, str(daemon.socket)], user=NOBODY, group=NOBODY, extra_groups=[gid], cwd="/",
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        equal(holder.stdout.readline(), line)
+        yield
+    finally:
+        holder.communicate(timeout=harness.TIMEOUT_S)
 
 
 def as_nobody(groups, code, *argv):
@@ -168,10 +191,7 @@ with socket.socket(socket.AF_UNIX) as client:
 
 @pytest.mark.root
 def test_a_user_outside_the_group_is_refused_and_one_inside_is_answered(tmp):
-    name, gid = a_group()
-    tmp.chmod(0o755)
-    with recording(tmp, "--set", f"socket.group={name}") as daemon:
-        daemon.wait_ready()
+    with recording_for_a_group(tmp) as (daemon, gid):
         equal(os.stat(daemon.socket).st_gid, gid, "the socket's group")
         equal(as_nobody([], TRY, daemon.socket).strip(), str(errno.EACCES), "outside of the group")
         equal(as_nobody([gid], TRY, daemon.socket).strip(), "HTTP/1.1 200", "in the group")
@@ -196,22 +216,13 @@ sys.stdin.read()
 
 @pytest.mark.root
 def test_others_cannot_use_up_the_connections_of_the_owner(tmp):
-    name, gid = a_group()
-    tmp.chmod(0o755)
-    with recording(tmp, "--set", f"socket.group={name}") as daemon:
-        daemon.wait_ready()
-        holder = harness.popen(
-            [PYTHON, "-c", HOLD, str(daemon.socket)], user=NOBODY, group=NOBODY, extra_groups=[gid], cwd="/",
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        try:
-            equal(holder.stdout.readline(), b"some refused\n")
+    with recording_for_a_group(tmp) as (daemon, gid):
+        with holding(daemon, gid, HOLD, b"some refused\n"):
             # While all connections are in use, which is for 10 s, another client is refused at once.
             harness.equal(as_nobody([gid], TRY, daemon.socket).strip(), "HTTP/1.1 503", "one too many")
             for _ in range(20):
                 check_counts(json.loads(ask(daemon.socket).partition(b"\r\n\r\n")[2]))
-        finally:
-            holder.communicate(timeout=harness.TIMEOUT_S)
-        harness.wait_until(lambda: as_nobody([gid], TRY, daemon.socket).strip() == "HTTP/1.1 200", "there is a place again")
+        harness.wait_until(lambda: as_nobody([gid], TRY, daemon.socket).strip() == "HTTP/1.1 200", "a connection is free again")
         equal(daemon.stop(), 0, daemon.err)
 
 
@@ -236,32 +247,20 @@ sys.stdin.read()
 
 @pytest.mark.root
 def test_others_cannot_use_up_the_streams_of_the_owner(tmp):
-    name, gid = a_group()
-    tmp.chmod(0o755)
-    with recording(tmp, "--set", f"socket.group={name}") as daemon:
-        daemon.wait_ready()
-        holder = harness.popen(
-            [PYTHON, "-c", HOLD_STREAMS, str(daemon.socket)], user=NOBODY, group=NOBODY, extra_groups=[gid], cwd="/",
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        try:
-            equal(holder.stdout.readline(), b"all held\n")
+    with recording_for_a_group(tmp) as (daemon, gid):
+        with holding(daemon, gid, HOLD_STREAMS, b"all held\n"):
             for path in ("events", "records"):
                 with socket.socket(socket.AF_UNIX) as client:
                     client.settimeout(harness.TIMEOUT_S)
                     client.connect(str(daemon.socket))
                     client.sendall(f"GET /v1/{path} HTTP/1.0\r\n\r\n".encode())
                     equal(client.recv(12), b"HTTP/1.1 200", path)
-        finally:
-            holder.communicate(timeout=harness.TIMEOUT_S)
         assert daemon.stop() in (0, 4), daemon.err
 
 
 @pytest.mark.root
 def test_bad_clients_in_the_group_do_not_affect_the_owner(tmp):
-    name, gid = a_group()
-    tmp.chmod(0o755)
-    with recording(tmp, "--set", f"socket.group={name}") as daemon:
-        daemon.wait_ready()
+    with recording_for_a_group(tmp) as (daemon, gid):
         with crowd.Running(daemon.socket, 300, user=NOBODY, group=NOBODY, extra_groups=[gid]) as bad:
             with Watch(daemon.socket) as watch:
                 time.sleep(3)

@@ -1,5 +1,5 @@
-"""The commands of buscap that ask the daemon: what they ask, what they print, how they end; against a daemon that is
-good, broken or hostile (tests/support/mock_daemon.py)."""
+"""The commands of buscap that use the daemon: requests, output and exit codes, with a daemon that is good, broken or
+hostile (tests/support/mock_daemon.py)."""
 
 import copy
 import json
@@ -26,13 +26,13 @@ RECORDING = {
     "state": "recording", "segments": 3, "records": 61203456, "bytes": 98304511, "lost": 0, "metadata": {"run": "7"},
     "path": "/var/lib/buscapd/20261120T091500Z-3f9a2c-boot-00002.byu.lz4.partial", "reason": None}
 RECORDING_TEXT = """\
-recording 20261120T091500Z-3f9a2c-boot: recording
+recording 20261120T091500Z-3f9a2c-boot: in progress
   label       boot
   started     2026-11-20T09:15:00.123456789Z
   segments    3
   records     61,203,456
   on disk     98.3 MB
-  lost        nothing
+  lost        0
   newest file /var/lib/buscapd/20261120T091500Z-3f9a2c-boot-00002.byu.lz4.partial
   note        run=7
 """
@@ -69,13 +69,13 @@ buscapd 0.1.0: recording, mode flight, up 2 h 13 min
   recording  20261120T091500Z-3f9a2c-boot, in /var/lib/buscapd
              61,203,456 records, 98.3 MB, since 2026-11-20T09:15:00Z, segment 2
              note run=7
-  replay     of /var/lib/traces/boot.bcp1
+  replay     /var/lib/traces/boot.bcp1
   rate       1.00 M samples/s, 12.0 MB/s of records, 1.60 MB/s to disk
   lost       12,355 samples, 4 gaps, buffer 12,000, disk 345, board 10, 3 B skipped
   left out   idle 1,234, filtered 5, invalid 7
   buffer     47 of 48 chunks free, lowest 44
   disk       No space left on device, 37.1 hours left, 215 GB free
-  flight     holds 9.5 s, 10 s at most, 12.0 MB, 33.6 MB at most, 1,000,000 records
+  flight     9.5 s of 10 s, 12.0 MB of 33.6 MB, 1,000,000 records
   daemon     2 clients, 1 event stream, 3 commands failed, 1 command waiting, 2 segments sealed, 1 trigger armed
 """
 RECORDS = [
@@ -134,35 +134,35 @@ EVENTS_TEXT = """\
 status             recording, 1.00 M samples/s, 61,290,837 samples received, 12,355 lost
 state              idle -> recording
 recording started  20261120T091500Z-3f9a2c-boot, label boot
-recording ended    20261120T091500Z-3f9a2c-boot: 61,203,456 records in 3 segments, 1 sample lost; ended by limit
+recording ended    20261120T091500Z-3f9a2c-boot: 61,203,456 records in 3 segments, 1 sample lost; ended: limit reached
 segment started    /d/x
 segment sealed     /d/x: 1,000 records, 2.00 kB, 12 samples lost, hash 00ff
 capture sealed     /d/x.bcp1: 3.00 kB, hash 00fe
 mark               here, before record 7, tick 8
 mark               here, tick 8
 trigger            roi: stop, at record 9, tick 10
-trigger armed      roi: stop at port=e0
+trigger armed      roi: stop on port=e0
 trigger disarmed   roi
 gap                1,200 samples lost (buffer) in 3 gaps
 note               20261120T091500Z-3f9a2c-boot a=b c=d
-disk               nothing can be written: No space left on device
-disk               writing again
-disk               write failed: /d/x: deleted; writing again
+disk               can't write: No space left on device
+disk               writing resumed
+disk               write failed: /d/x: deleted; writing resumed
 board              detached: it was unplugged
 board              streaming
 replay started     20261120T093000Z-77c1d0: /var/lib/traces/boot.bcp1, running
 replay ended       20261120T093000Z-77c1d0: /var/lib/traces/boot.bcp1, failed: it is torn
 command failed     /d/x, exit code 3
 command failed     /d/x: it was left out
-reload             configuration read again
+reload             configuration reloaded
 missed             4 events (this program was too slow)
 {"event":"of-tomorrow","seq":25,"time":"2026-11-20T09:15:00.123456789Z","what":"\\u009b\\u0007"}
-stopping           the daemon stops, by SIGTERM
+stopping           buscapd is stopping: SIGTERM
 """
 
 
 def buscap(*argv, code=0, socket_path=None, **options):
-    """Runs it, checks the exit code and that nothing printed can harm a terminal; returns (output, messages)."""
+    """Runs buscap, checks the exit code and that no output can harm a terminal. Returns (output, errors)."""
     if socket_path is not None:
         options["env"] = {**os.environ, "BUSCAP_SOCKET": str(socket_path)}
     done = run(need(BUSCAP), *argv, **options)
@@ -181,19 +181,19 @@ def check_output(out, err):
 
 
 def one_line(err, *words):
-    assert err.count("\n") == 1 and err.startswith("buscap"), f"one clear line wanted: {err!r}"
+    assert err.count("\n") == 1 and err.startswith("buscap"), f"not one line: {err!r}"
     for word in words:
-        assert str(word) in err, f"{word!r} wanted in {err!r}"
+        assert str(word) in err, f"{word!r} is not in {err!r}"
 
 
-def asks(directory, argv, method, path, body, answer, text=None, code=0):
-    """The command asks this, and prints that of the answer."""
+def check(directory, argv, method, path, body, answer, text=None, code=0):
+    """Checks the request that a command sends and what it prints for the response."""
     where = directory / "s"
     with MockDaemon(where, {f"{method} {path}": answer}) as daemon:
         out, err = buscap(*argv, socket_path=where, code=code)
-        equal(daemon.asked, [(method, path, body)], f"what {argv} asks")
+        equal(daemon.requests, [(method, path, body)], f"request of {argv}")
     if text is not None:
-        equal(out, text, f"what {argv} prints")
+        equal(out, text, f"output of {argv}")
     return out, err
 
 
@@ -217,46 +217,46 @@ def test_help_ends_in_an_example():
         assert f"usage: buscap {verbs[0]}" in out, verbs
 
 
-def test_wrong_usage_is_told_without_asking(tmp):
+def test_wrong_usage_is_reported_without_a_request(tmp):
     where = tmp / "s"
     with MockDaemon(where, {}) as daemon:
         for argv, word in (
                 (("status", "--no"), "--no"), (("status", "x"), "operands"), (("status", "--watch", "0"), "0.1"),
-                (("status", "--watch", "x"), "seconds"), (("status", "--watch", "1", "2"), "operands"),
+                (("status", "--watch", "x"), "a number of seconds"), (("status", "--watch", "1", "2"), "operands"),
                 (("status", "--watch=0"), "0.1"), (("status", "--watch=1", "2"), "operands"),
-                (("record",), "start, stop, list, show or note"), (("record", "begin"), "not begin"),
-                (("record", "start", "x"), "options alone"), (("record", "start", "--limit", "10s"), "duration:10s"),
+                (("record",), "start, stop, list, show or note"), (("record", "begin"), "begin: unknown verb"),
+                (("record", "start", "x"), "no operands"), (("record", "start", "--limit", "10s"), "duration:10s"),
                 (("record", "start", "--limit", "files:3"), "duration:10s"),
                 (("record", "start", "--limit", "records:1k"), "number"),
-                (("record", "start", "--limit", "records:1", "--limit", "records:2"), "already"),
+                (("record", "start", "--limit", "records:1", "--limit", "records:2"), "given twice"),
                 (("record", "start", "--label", "a", "--label", "b"), "twice"),
                 (("record", "start", "--note", "a"), "program=ls"), (("record", "start", "--note", "=a"), "program=ls"),
-                (("record", "start", "--note", "a=1", "--note", "a=2"), "already"),
+                (("record", "start", "--note", "a=1", "--note", "a=2"), "given twice"),
                 (("record", "start", "--trigger", "a:stop"), "NAME:ACTION:WHEN"),
                 (("record", "start", "--trigger", ":stop:gap"), "NAME:ACTION:WHEN"),
                 (("record", "start", "--pre"), "requires a value"),
                 (("record", "stop", "x"), "operands"), (("record", "list", "x"), "operands"),
                 (("record", "show", "a", "b"), "one ID"), (("record", "note"), "program=ls"),
                 (("record", "note", "x"), "program=ls"), (("rotate", "x"), "operands"), (("mark",), "text"),
-                (("snapshot", "x"), "operands"), (("snapshot", "--post", "1s", "--go-on"), "one of them"),
+                (("snapshot", "x"), "operands"), (("snapshot", "--post", "1s", "--go-on"), "exclude each other"),
                 (("trigger",), "list, add or remove"), (("trigger", "add", "a", "mark"), "NAME ACTION WHEN"),
                 (("trigger", "remove"), "one NAME"), (("trigger", "list", "x"), "operands"),
-                (("trigger", "add", "a", "mark", "x" * 2000), "too long"),
+                (("trigger", "add", "a", "mark", "x" * 2000), "longer than 1024 bytes"),
                 (("replay",), "one file"), (("replay", "a", "b"), "one file"), (("replay", "-"), "standard input"),
                 (("replay", "--speed", "0", "x"), "above 0"), (("replay", "--speed", "inf", "x"), "above 0"),
                 (("replay", "--speed", "max", "--speed", "2", "x"), "twice"),
                 (("replay", "--clock-hz", "1", "--clock-hz", "2", "x"), "twice"),
-                (("replay", "--format", "x", "x"), "no such format"), (("replay", "--clock-hz", "x", "x"), "decimal"),
+                (("replay", "--format", "x", "x"), "unknown format"), (("replay", "--clock-hz", "x", "x"), "decimal"),
                 (("replay", "cancel", "a", "b"), "one ID"), (("replay", "list", "x"), "operands"),
                 (("tail", "x"), "operands"), (("tail", "-n", "0"), "above 0"), (("tail", "-n", "x"), "decimal"),
                 (("tail", "--addr", "1", "--addr", "2"), "twice"), (("events", "x"), "operands")):
             out, err = buscap(*argv, socket_path=where, code=2)
             equal(out, "", argv)
             one_line(err, word)
-        equal(daemon.asked, [])
+        equal(daemon.requests, [])
 
 
-# ---- a daemon that isn't there
+# ---- no daemon
 
 EACH = (("status",), ("status", "--watch"), ("record", "start"), ("record", "stop"), ("record", "list"),
         ("record", "show"), ("record", "show", "x"), ("record", "note", "a=b"), ("rotate",), ("mark", "x"),
@@ -265,25 +265,25 @@ EACH = (("status",), ("status", "--watch"), ("record", "start"), ("record", "sto
         ("events",))
 
 
-def test_no_socket_is_told_with_what_to_do(tmp):
+def test_a_missing_socket_is_reported_with_advice(tmp):
     for argv in EACH:
         out, err = buscap(*argv, socket_path=tmp / "none", code=6)
         equal(out, "", argv)
         one_line(err, f"buscap {argv[0]}: {tmp}/none: ", "is buscapd running?", "--socket")
 
 
-def test_each_reason_has_its_sentence(tmp):
+def test_each_connection_error_has_its_own_message(tmp):
     with socket.socket(socket.AF_UNIX) as left:
         left.bind(str(tmp / "left"))
-        one_line(buscap("status", socket_path=tmp / "left", code=6)[1], "buscapd has ended")
+        one_line(buscap("status", socket_path=tmp / "left", code=6)[1], "buscapd has stopped")
     (tmp / "file").write_text("")
-    one_line(buscap("status", socket_path=tmp / "file", code=6)[1], "it is no socket")
+    one_line(buscap("status", socket_path=tmp / "file", code=6)[1], "not a socket")
     one_line(buscap("status", socket_path=tmp / "file/x", code=6)[1], "is buscapd running?")
-    one_line(buscap("status", socket_path=tmp / ("x" * 120), code=6)[1], "too long")
+    one_line(buscap("status", socket_path=tmp / ("x" * 120), code=6)[1], "longer than 107 bytes")
 
 
 @pytest.mark.root
-def test_who_may_not_is_told_the_group(tmp):
+def test_a_permission_error_names_the_group(tmp):
     with MockDaemon(tmp / "s", {}):
         tmp.chmod(0o755)
         os.chown(tmp / "s", 0, 1)
@@ -292,7 +292,7 @@ def test_who_may_not_is_told_the_group(tmp):
         program = tmp / "buscap"
         program.write_bytes(BUSCAP.read_bytes())
         program.chmod(0o755)
-        for mode, path, word in ((0o660, "s", "group daemon"), (0o600, "s", "its owner alone")):
+        for mode, path, word in ((0o660, "s", "the group daemon"), (0o600, "s", "only its owner")):
             (tmp / "s").chmod(mode)
             done = run(program, "status", "--socket", tmp / path, **nobody)
             equal(done.returncode, 6, done.stderr)
@@ -301,10 +301,10 @@ def test_who_may_not_is_told_the_group(tmp):
         tmp.chmod(0o711)
         (tmp / "d").mkdir(mode=0o700)
         done = run(program, "status", "--socket", tmp / "d/s", **nobody)
-        one_line(done.stderr.decode(), "permission denied", "group buscap")
+        one_line(done.stderr.decode(), "permission denied", "the group buscap")
 
 
-def test_a_daemon_that_never_answers_is_given_up(tmp):
+def test_a_daemon_that_never_responds_times_out(tmp):
     with socket.socket(socket.AF_UNIX) as deaf, socket.socket(socket.AF_UNIX) as full:
         deaf.bind(str(tmp / "deaf"))
         deaf.listen(64)
@@ -313,17 +313,17 @@ def test_a_daemon_that_never_answers_is_given_up(tmp):
         with socket.socket(socket.AF_UNIX) as other:
             other.connect(str(tmp / "full"))
             harness.each(lambda _, name, *argv: one_line(
-                buscap(*argv, socket_path=tmp / name, code=6)[1], "no answer within 10 s"),
+                buscap(*argv, socket_path=tmp / name, code=6)[1], "no response within 10 s"),
                          [("deaf", "status"), ("deaf", "tail"), ("deaf", "events"), ("deaf", "record", "list"),
                           ("full", "status"), ("full", "tail")])
 
 
-def test_what_ends_with_the_disk_is_waited_for():
+def test_requests_that_wait_for_the_disk_have_a_longer_timeout():
     ended = {"recording": RECORDING, "replay": REPLAY}
 
     def wait_longer(directory, *argv):
         def answer(_):
-            time.sleep(11)  # a call that waits for no disk is given up before
+            time.sleep(11)  # longer than the timeout of other calls
             return ended
 
         with MockDaemon(directory / "s", {"*": answer}):
@@ -338,27 +338,27 @@ def test_the_socket_is_the_option_or_the_environment(tmp):
     with MockDaemon(tmp / "a", good) as a, MockDaemon(tmp / "b", good) as b:
         env = {**os.environ, "BUSCAP_SOCKET": str(tmp / "a")}
         buscap("status", env=env)
-        equal((len(a.asked), len(b.asked)), (1, 0))
+        equal((len(a.requests), len(b.requests)), (1, 0))
         buscap("status", "--socket", tmp / "b", env=env)
-        equal((len(a.asked), len(b.asked)), (1, 1))
+        equal((len(a.requests), len(b.requests)), (1, 1))
     _, err = buscap("status", env={**os.environ, "BUSCAP_SOCKET": ""}, code=None)
     assert err == "" or "/run/buscapd/buscapd.sock: " in err, err
 
 
-def test_a_proxy_in_the_environment_is_not_asked(tmp):
+def test_a_proxy_in_the_environment_is_not_used(tmp):
     with MockDaemon(tmp / "s", {"GET /v1/status": STATUS}):
         env = {**os.environ, "http_proxy": "http://127.0.0.1:9", "ALL_PROXY": "http://127.0.0.1:9"}
         buscap("status", "--socket", tmp / "s", env=env)
 
 
-# ---- what is asked and printed
+# ---- requests and output
 
 
 def test_status_is_a_page(tmp):
-    asks(tmp, ("status",), "GET", "/v1/status", None, STATUS, STATUS_TEXT)
+    check(tmp, ("status",), "GET", "/v1/status", None, STATUS, STATUS_TEXT)
 
 
-def test_status_of_a_daemon_without_troubles_is_short(tmp):
+def test_status_without_problems_is_short(tmp):
     calm = copy.deepcopy(STATUS)
     calm["source"] = {"kind": "sim", "name": "sim", "clock_hz": 0, "board": None}
     calm["counts"].update(board_lost=0, skipped_bytes=0, gaps=0)
@@ -366,7 +366,7 @@ def test_status_of_a_daemon_without_troubles_is_short(tmp):
     calm["disk"].update(time_left_seconds=None, last_error=None)
     calm.update(state="idle", mode="on-demand", recording=None, replay=None, flight=None, triggers=0,
                 sealed={"segments": 0, "commands_waiting": 0, "commands_failed": 0})
-    asks(tmp, ("status",), "GET", "/v1/status", None, calm, """\
+    check(tmp, ("status",), "GET", "/v1/status", None, calm, """\
 buscapd 0.1.0: idle, mode on-demand, up 2 h 13 min
   source     sim
   recording  none
@@ -378,10 +378,10 @@ buscapd 0.1.0: idle, mode on-demand, up 2 h 13 min
 """)
 
 
-def test_status_of_a_disk_that_is_nearly_full_names_no_figure_that_it_has_not(tmp):
+def test_status_of_a_full_disk_shows_zero_minutes_left(tmp):
     full = copy.deepcopy(STATUS)
     full["disk"]["time_left_seconds"] = 0
-    asks(tmp, ("status",), "GET", "/v1/status", None, full, STATUS_TEXT.replace(
+    check(tmp, ("status",), "GET", "/v1/status", None, full, STATUS_TEXT.replace(
         "37.1 hours left", "0 minutes left"))
 
 
@@ -389,20 +389,20 @@ def test_status_says_when_the_number_of_lost_samples_is_unknown(tmp):
     unsure = copy.deepcopy(STATUS)
     unsure["counts"].update(board_lost=0, gaps=1)
     unsure["counts"]["dropped"].update(buffer=0, disk=0)
-    out, _ = asks(tmp, ("status",), "GET", "/v1/status", None, unsure)
+    out, _ = check(tmp, ("status",), "GET", "/v1/status", None, unsure)
     assert "  lost       unknown number of samples, 1 gap, " in out, out
 
 
-def test_status_as_json_is_the_object_as_it_came(tmp):
+def test_status_as_json_is_the_unchanged_object(tmp):
     text = b'{ "b": 1.50,"a":9223372036854775807, "state":"idle", "s":"\xc3\xa4\\u001b" }'
-    asks(tmp, ("status", "--json"), "GET", "/v1/status", None, response(200, text + b"\n"), text.decode() + "\n")
+    check(tmp, ("status", "--json"), "GET", "/v1/status", None, response(200, text + b"\n"), text.decode() + "\n")
 
 
 def test_watching_without_a_terminal_appends(tmp):
     with MockDaemon(tmp / "s", {"GET /v1/status": STATUS}) as daemon:
         argv = [BUSCAP, "status", "--watch", "0.1", "--socket", tmp / "s"]
         with harness.popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-            harness.wait_until(lambda: len(daemon.asked) >= 4, "three pages, and it has asked for one more")
+            harness.wait_until(lambda: len(daemon.requests) >= 4, "three pages and one more request")
             process.send_signal(signal.SIGINT)
             out, err = process.communicate(timeout=harness.TIMEOUT_S)
         equal((process.returncode, err), (0, b""))
@@ -411,11 +411,11 @@ def test_watching_without_a_terminal_appends(tmp):
         equal(set(page.strip("\n") for page in pages), {STATUS_TEXT.strip("\n")})
 
 
-def test_watching_as_json_is_a_line_each(tmp):
+def test_watching_as_json_prints_one_line_each_time(tmp):
     with MockDaemon(tmp / "s", {"GET /v1/status": STATUS}) as daemon:
         argv = [BUSCAP, "status", "--json", "--watch=0.1", "--socket", tmp / "s"]
         with harness.popen(argv, stdout=subprocess.PIPE) as process:
-            harness.wait_until(lambda: len(daemon.asked) >= 4, "three lines, and it has asked for one more")
+            harness.wait_until(lambda: len(daemon.requests) >= 4, "three lines and one more request")
             process.send_signal(signal.SIGINT)
             out, _ = process.communicate(timeout=harness.TIMEOUT_S)
         equal(process.returncode, 0)
@@ -428,7 +428,7 @@ def test_watching_on_a_terminal_redraws_in_place(tmp):
         argv = [BUSCAP, "status", "--watch", "0.1", "--socket", tmp / "s"]
         with harness.popen(argv, stdout=there, stderr=there) as process:
             os.close(there)
-            harness.wait_until(lambda: len(daemon.asked) >= 4, "three pages, and it has asked for one more")
+            harness.wait_until(lambda: len(daemon.requests) >= 4, "three pages and one more request")
             process.send_signal(signal.SIGINT)
             got = b""
             while True:
@@ -449,9 +449,9 @@ def test_watching_on_a_terminal_redraws_in_place(tmp):
         equal(page[3:].replace("\x1b[K", ""), STATUS_TEXT)
 
 
-def test_record_start_asks_for_all_that_is_said(tmp):
-    asks(tmp, ("record", "start"), "POST", "/v1/recordings", {}, (201, {"recording": RECORDING}), RECORDING_TEXT)
-    asks(tmp, ("record", "start", "--label", "boot", "--note", "run=7", "--note", "a=b=c", "--limit", "duration:10s",
+def test_record_start_sends_all_options(tmp):
+    check(tmp, ("record", "start"), "POST", "/v1/recordings", {}, (201, {"recording": RECORDING}), RECORDING_TEXT)
+    check(tmp, ("record", "start", "--label", "boot", "--note", "run=7", "--note", "a=b=c", "--limit", "duration:10s",
                "--limit", "records:1000000", "--limit", "filesize:64M", "--pre", "5s", "--trigger",
                "end:stop:type=write addr=e1", "--trigger", "q:mark:idle 5s", "--json"),
          "POST", "/v1/recordings",
@@ -462,12 +462,12 @@ def test_record_start_asks_for_all_that_is_said(tmp):
          (201, {"recording": RECORDING}), json.dumps({"recording": RECORDING}) + "\n")
 
 
-def test_record_stop_shows_what_was_made(tmp):
+def test_record_stop_shows_the_finished_recording(tmp):
     ended = {**RECORDING, "state": "complete", "ended": "2026-11-20T09:16:00Z", "reason": "request", "lost": 1234}
-    text = RECORDING_TEXT.replace(": recording", ": complete").replace(
-        "  segments", "  ended       2026-11-20T09:16:00Z\n  because     stopped on request\n  segments").replace(
-        "nothing", "1,234")
-    asks(tmp, ("record", "stop"), "DELETE", "/v1/recordings/current", None, {"recording": ended}, text)
+    text = RECORDING_TEXT.replace(": in progress", ": complete").replace(
+        "  segments", "  ended       2026-11-20T09:16:00Z\n  reason      stopped on request\n  segments").replace(
+        "  lost        0", "  lost        1,234")
+    check(tmp, ("record", "stop"), "DELETE", "/v1/recordings/current", None, {"recording": ended}, text)
 
 
 def test_record_list_is_a_table(tmp):
@@ -475,100 +475,100 @@ def test_record_list_is_a_table(tmp):
                "state": "torn", "segments": 1, "records": None, "bytes": 12, "lost": None, "metadata": {}, "path": None,
                "reason": None}
     rows = {"recordings": [RECORDING, unknown]}
-    asks(tmp, ("record", "list"), "GET", "/v1/recordings", None, rows, """\
+    check(tmp, ("record", "list"), "GET", "/v1/recordings", None, rows, """\
 ID                            STATE      STARTED (UTC)        SEGMENTS            RECORDS   ON DISK  LABEL
 20261120T091500Z-3f9a2c-boot  recording  2026-11-20T09:15:00         3         61,203,456   98.3 MB  boot
 20261119T000000Z-000000       torn       2026-11-19T00:00:00         1                  -      12 B  -
 """)
-    asks(tmp, ("record", "list"), "GET", "/v1/recordings", None, {"recordings": []}, "no recordings\n")
-    out, _ = asks(tmp, ("record", "list"), "GET", "/v1/recordings", None, {**rows, "omitted": 1234})
-    assert out.startswith("# 1,234 older recordings are left out\nID "), out
-    out, _ = asks(tmp, ("record", "show", unknown["id"]), "GET", "/v1/recordings", None, rows)
+    check(tmp, ("record", "list"), "GET", "/v1/recordings", None, {"recordings": []}, "no recordings\n")
+    out, _ = check(tmp, ("record", "list"), "GET", "/v1/recordings", None, {**rows, "omitted": 1234})
+    assert out.startswith("# 1,234 older recordings not shown\nID "), out
+    out, _ = check(tmp, ("record", "show", unknown["id"]), "GET", "/v1/recordings", None, rows)
     assert out.startswith("recording 20261119T000000Z-000000: torn\n") and "records" not in out, out
-    out, _ = asks(tmp, ("record", "show", unknown["id"], "--json"), "GET", "/v1/recordings", None, rows)
+    out, _ = check(tmp, ("record", "show", unknown["id"], "--json"), "GET", "/v1/recordings", None, rows)
     equal(json.loads(out), {"recording": unknown})
-    _, err = asks(tmp, ("record", "show", "x"), "GET", "/v1/recordings", None, rows, "", code=1)
-    one_line(err, "there is no recording x; see buscap record list")
-    _, err = asks(tmp, ("record", "show", "x"), "GET", "/v1/recordings", None, {**rows, "omitted": 1234}, "", code=1)
-    one_line(err, "no recording x among the newest", "1234 older ones", "buscap info")
-    asks(tmp, ("record", "show"), "GET", "/v1/recordings/current", None, {"recording": RECORDING}, RECORDING_TEXT)
+    _, err = check(tmp, ("record", "show", "x"), "GET", "/v1/recordings", None, rows, "", code=1)
+    one_line(err, "recording x: not found; see buscap record list")
+    _, err = check(tmp, ("record", "show", "x"), "GET", "/v1/recordings", None, {**rows, "omitted": 1234}, "", code=1)
+    one_line(err, "recording x: not found; 1234 older recordings are not listed", "buscap info")
+    check(tmp, ("record", "show"), "GET", "/v1/recordings/current", None, {"recording": RECORDING}, RECORDING_TEXT)
 
 
 def test_record_note_rotate_and_snapshot_show_the_recording(tmp):
     good = {"recording": RECORDING}
-    asks(tmp, ("record", "note", "run=7", "b="), "PATCH", "/v1/recordings/current", {"metadata": {"run": "7", "b": ""}},
+    check(tmp, ("record", "note", "run=7", "b="), "PATCH", "/v1/recordings/current", {"metadata": {"run": "7", "b": ""}},
          good, RECORDING_TEXT)
-    asks(tmp, ("rotate",), "POST", "/v1/rotate", {}, good,
-         f"recording {RECORDING['id']}: the next record is in a new segment\n")
-    asks(tmp, ("snapshot",), "POST", "/v1/snapshot", {}, (201, good), RECORDING_TEXT)
-    asks(tmp, ("snapshot", "--pre", "5s", "--post", "1s", "--label", "x", "--note", "a=b"), "POST", "/v1/snapshot",
+    check(tmp, ("rotate",), "POST", "/v1/rotate", {}, good,
+         f"recording {RECORDING['id']}: the next record starts a new segment\n")
+    check(tmp, ("snapshot",), "POST", "/v1/snapshot", {}, (201, good), RECORDING_TEXT)
+    check(tmp, ("snapshot", "--pre", "5s", "--post", "1s", "--label", "x", "--note", "a=b"), "POST", "/v1/snapshot",
          {"pre": "5s", "post": "1s", "label": "x", "metadata": {"a": "b"}}, (201, good))
-    asks(tmp, ("snapshot", "--go-on", "--go-on"), "POST", "/v1/snapshot", {"until_stopped": True}, (201, good))
+    check(tmp, ("snapshot", "--go-on", "--go-on"), "POST", "/v1/snapshot", {"until_stopped": True}, (201, good))
 
 
-def test_a_recording_that_has_just_begun_has_no_amounts(tmp):
-    begun = {**RECORDING, "segments": 0, "records": 0, "bytes": 0, "path": None}
+def test_a_recording_that_has_just_started_shows_no_amounts(tmp):
+    started = {**RECORDING, "segments": 0, "records": 0, "bytes": 0, "path": None}
     text = "".join(line for line in RECORDING_TEXT.splitlines(True)
                    if line.split()[0] not in ("segments", "records", "on", "lost", "newest"))
-    asks(tmp, ("record", "start"), "POST", "/v1/recordings", {}, (201, {"recording": begun}), text)
-    out, _ = asks(tmp, ("record", "stop"), "DELETE", "/v1/recordings/current", None,
-                  {"recording": {**begun, "state": "complete", "ended": RECORDING["started"], "reason": "limit"}})
-    assert "  records     0\n" in out and "  because     limit reached\n" in out, out
+    check(tmp, ("record", "start"), "POST", "/v1/recordings", {}, (201, {"recording": started}), text)
+    out, _ = check(tmp, ("record", "stop"), "DELETE", "/v1/recordings/current", None,
+                  {"recording": {**started, "state": "complete", "ended": RECORDING["started"], "reason": "limit"}})
+    assert "  records     0\n" in out and "  reason      limit reached\n" in out, out
 
 
 def test_mark_joins_its_words(tmp):
     mark = {"mark": {"text": "the relay clicked", "record": 9007199254740992, "tick": 40, "epoch": 1}}
-    asks(tmp, ("mark", "the relay", "clicked"), "POST", "/v1/marks", {"text": "the relay clicked"}, (201, mark),
+    check(tmp, ("mark", "the relay", "clicked"), "POST", "/v1/marks", {"text": "the relay clicked"}, (201, mark),
          "mark before record 9007199254740992, tick 40 of epoch 1\n")
     mark["mark"]["record"] = None
-    asks(tmp, ("mark", "x"), "POST", "/v1/marks", {"text": "x"}, (201, mark),
-         "mark in what the flight recorder holds, at tick 40 of epoch 1\n")
-    asks(tmp, ("mark", "--json", "--", "-x \"\n"), "POST", "/v1/marks", {"text": "-x \"\n"}, (201, mark),
+    check(tmp, ("mark", "x"), "POST", "/v1/marks", {"text": "x"}, (201, mark),
+         "mark in the flight recorder, tick 40 of epoch 1\n")
+    check(tmp, ("mark", "--json", "--", "-x \"\n"), "POST", "/v1/marks", {"text": "-x \"\n"}, (201, mark),
          json.dumps(mark) + "\n")
 
 
 def test_triggers_are_listed_added_and_removed(tmp):
     head = "NAME              ACTION         FIRED      MISSED  FROM           WHEN\n"
     row = "roi               mark              12           0  request        port=e0, holdoff 0.5 s, text begin\n"
-    asks(tmp, ("trigger", "list"), "GET", "/v1/triggers", None, {"triggers": [TRIGGER, TRIGGER]}, head + row + row)
-    asks(tmp, ("trigger", "list"), "GET", "/v1/triggers", None, {"triggers": []}, "no triggers\n")
+    check(tmp, ("trigger", "list"), "GET", "/v1/triggers", None, {"triggers": [TRIGGER, TRIGGER]}, head + row + row)
+    check(tmp, ("trigger", "list"), "GET", "/v1/triggers", None, {"triggers": []}, "no triggers\n")
     long = {**TRIGGER, "name": "a" * 32, "text": "a" * 32, "holdoff": None}
     for answer in ({"triggers": [TRIGGER, long]}, {"trigger": long}):
         argv, method = (("list",), "GET") if "triggers" in answer else (("add", long["name"], "mark", "gap"), "POST")
-        out, _ = asks(tmp, ("trigger", *argv), method, "/v1/triggers", None if method == "GET" else
+        out, _ = check(tmp, ("trigger", *argv), method, "/v1/triggers", None if method == "GET" else
                       {"name": long["name"], "action": "mark", "when": "gap"}, answer)
         lines = out.splitlines()
         assert lines[-1].endswith("  port=e0") and len({line.index("  mark") for line in lines[1:]}) == 1, out
         equal(lines[0].index("ACTION"), lines[-1].index("mark"))
-    asks(tmp, ("trigger", "add", "roi", "mark", "type=write", "addr=e0", "--text", "begin", "--holdoff", "500ms",
+    check(tmp, ("trigger", "add", "roi", "mark", "type=write", "addr=e0", "--text", "begin", "--holdoff", "500ms",
                "--pre", "1s", "--post", "2M"), "POST", "/v1/triggers",
          {"name": "roi", "action": "mark", "when": "type=write addr=e0", "text": "begin", "holdoff": "500ms",
           "pre": "1s", "post": "2M"}, (201, {"trigger": TRIGGER}), head + row)
-    asks(tmp, ("trigger", "remove", "a/../ü?"), "DELETE", "/v1/triggers/a%2F..%2F%C3%BC%3F", None, {"trigger": TRIGGER},
+    check(tmp, ("trigger", "remove", "a/../ü?"), "DELETE", "/v1/triggers/a%2F..%2F%C3%BC%3F", None, {"trigger": TRIGGER},
          "")
 
 
-def test_replay_names_the_file_by_its_whole_path(tmp):
+def test_replay_sends_an_absolute_path(tmp):
     (tmp / "x.bcp1").write_bytes(b"")
     text = "replay 20261120T093000Z-77c1d0: running\n  file        /var/lib/traces/boot.bcp1\n" + RECORDING_TEXT
-    asks(tmp, ("replay", tmp / "x.bcp1"), "POST", "/v1/replays", {"path": os.path.realpath(tmp / "x.bcp1")},
+    check(tmp, ("replay", tmp / "x.bcp1"), "POST", "/v1/replays", {"path": os.path.realpath(tmp / "x.bcp1")},
          (201, {"replay": REPLAY}), text)
-    asks(tmp, ("replay", "--speed", "0.5", "--format", "raw6", "--clock-hz", "66M", "--label", "l", "--note", "a=b",
+    check(tmp, ("replay", "--speed", "0.5", "--format", "raw6", "--clock-hz", "66M", "--label", "l", "--note", "a=b",
                "--limit", "duration:1", "--trigger", "g:mark:gap", tmp / "x.bcp1"), "POST", "/v1/replays",
          {"path": os.path.realpath(tmp / "x.bcp1"), "speed": 0.5, "format": "raw6", "clock_hz": 66000000, "label": "l",
           "metadata": {"a": "b"}, "limits": {"duration": 1},
           "triggers": [{"name": "g", "action": "mark", "when": "gap"}]}, (201, {"replay": REPLAY}))
     _, err = buscap("replay", tmp / "none", socket_path=tmp / "s", code=1)
     one_line(err, f"{tmp}/none: No such file")
-    asks(tmp, ("replay", "cancel"), "DELETE", "/v1/replays/current", None, {"replay": REPLAY}, text)
-    asks(tmp, ("replay", "cancel", "x"), "DELETE", "/v1/replays/x", None, {"replay": REPLAY}, text)
-    asks(tmp, ("replay", "list"), "GET", "/v1/replays", None, {"replays": [
+    check(tmp, ("replay", "cancel"), "DELETE", "/v1/replays/current", None, {"replay": REPLAY}, text)
+    check(tmp, ("replay", "cancel", "x"), "DELETE", "/v1/replays/x", None, {"replay": REPLAY}, text)
+    check(tmp, ("replay", "list"), "GET", "/v1/replays", None, {"replays": [
         REPLAY, {**REPLAY, "id": REPLAY["id"] + "-boot", "recording": None}]}, """\
 ID                            STATE      STARTED (UTC)                  RECORDS  FILE
 20261120T093000Z-77c1d0       running    2026-11-20T09:30:00         61,203,456  /var/lib/traces/boot.bcp1
 20261120T093000Z-77c1d0-boot  running    2026-11-20T09:30:00                  -  /var/lib/traces/boot.bcp1
 """)
-    asks(tmp, ("replay", "list"), "GET", "/v1/replays", None, {"replays": []}, "no replays\n")
+    check(tmp, ("replay", "list"), "GET", "/v1/replays", None, {"replays": []}, "no replays\n")
 
 
 def test_replay_waits_for_its_end(tmp):
@@ -577,14 +577,14 @@ def test_replay_waits_for_its_end(tmp):
                                        ("cancelled", 0, 1, "cancelled")):
         left = [1, 1, 1]
 
-        def ask_after(_, left=left, state=state, damages=damages):
+        def replay_state(_, left=left, state=state, damages=damages):
             if left:
                 left.pop()
                 return {"replay": REPLAY}
             return {"replay": {**REPLAY, "state": state, "damaged_places": damages, "error": word}}
 
         with MockDaemon(tmp / "s", {"POST /v1/replays": (201, {"replay": REPLAY}),
-                                    f"GET /v1/replays/{REPLAY['id']}": ask_after}):
+                                    f"GET /v1/replays/{REPLAY['id']}": replay_state}):
             out, err = buscap("replay", "--wait", tmp / "x", socket_path=tmp / "s", code=code)
             assert out.startswith(f"replay {REPLAY['id']}: {state}\n"), out
             if word:
@@ -592,51 +592,51 @@ def test_replay_waits_for_its_end(tmp):
             equal(left, [])
 
 
-def test_waiting_for_a_replay_can_be_given_up(tmp):
+def test_waiting_for_a_replay_can_be_interrupted(tmp):
     (tmp / "x").write_bytes(b"")
     with MockDaemon(tmp / "s", {"POST /v1/replays": (201, {"replay": REPLAY}),
                                 f"GET /v1/replays/{REPLAY['id']}": {"replay": REPLAY}}) as daemon:
         argv = [BUSCAP, "replay", "--wait", tmp / "x", "--socket", tmp / "s"]
         with harness.popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-            harness.wait_until(lambda: len(daemon.asked) >= 3, "it waits")
+            harness.wait_until(lambda: len(daemon.requests) >= 3, "buscap is waiting")
             process.send_signal(signal.SIGINT)
             out, err = process.communicate(timeout=harness.TIMEOUT_S)
         equal(process.returncode, 0)
-        one_line(err.decode(), "the replay goes on")
+        one_line(err.decode(), "the replay continues")
         assert out.startswith(b"replay "), out
 
 
 def test_tail_prints_the_lines_of_dump(tmp):
-    asks(tmp, ("tail", "-a"), "GET", "/v1/records", None, Stream(*RECORDS), RECORDS_TEXT)
-    asks(tmp, ("tail",), "GET", "/v1/records", None, Stream(*RECORDS),
+    check(tmp, ("tail", "-a"), "GET", "/v1/records", None, Stream(*RECORDS), RECORDS_TEXT)
+    check(tmp, ("tail",), "GET", "/v1/records", None, Stream(*RECORDS),
          re.sub(r"^([0-9a-f]{8}\t.*)\t\d+$", r"\1", RECORDS_TEXT, flags=re.M))
-    asks(tmp, ("tail", "--json"), "GET", "/v1/records", None, Stream(*RECORDS),
+    check(tmp, ("tail", "--json"), "GET", "/v1/records", None, Stream(*RECORDS),
          "".join(json.dumps(record) + "\n" for record in RECORDS))
-    asks(tmp, ("tail", "--addr", "1000-1fff", "--type", "read,0xf2", "--proc", "0,2-3", "--port", "e0-e3"), "GET",
+    check(tmp, ("tail", "--addr", "1000-1fff", "--type", "read,0xf2", "--proc", "0,2-3", "--port", "e0-e3"), "GET",
          "/v1/records?addr=1000-1fff&type=read%2C0xf2&proc=0%2C2-3&port=e0-e3", None, Stream(), "")
 
 
-def test_tail_ends_after_as_many_as_are_wanted(tmp):
-    out, _ = asks(tmp, ("tail", "-n", "2"), "GET", "/v1/records?limit=2", None, Stream(*RECORDS, is_open=True))
+def test_tail_ends_after_n_records(tmp):
+    out, _ = check(tmp, ("tail", "-n", "2"), "GET", "/v1/records?limit=2", None, Stream(*RECORDS, is_open=True))
     equal(out.count("\n"), 4)
-    out, _ = asks(tmp, ("tail", "--json", "-n", "2"), "GET", "/v1/records?limit=2", None, Stream(*RECORDS, is_open=True))
+    out, _ = check(tmp, ("tail", "--json", "-n", "2"), "GET", "/v1/records?limit=2", None, Stream(*RECORDS, is_open=True))
     equal(out.count("\n"), 4)
 
 
-def test_lines_are_put_together_however_they_are_split(tmp):
+def test_lines_are_joined_however_they_are_split(tmp):
     whole = b"".join(json.dumps(record).encode() + b"\n" for record in RECORDS)
     for size in (1, 2, 3, 7, 64, 1000):
         pieces = [whole[at : at + size] for at in range(0, len(whole), size)]
-        asks(tmp, ("tail", "-a"), "GET", "/v1/records", None, Stream(*pieces), RECORDS_TEXT)
-    asks(tmp, ("tail", "-a"), "GET", "/v1/records", None, Stream(whole.replace(b"\n", b"\r\n\r\n")), RECORDS_TEXT)
+        check(tmp, ("tail", "-a"), "GET", "/v1/records", None, Stream(*pieces), RECORDS_TEXT)
+    check(tmp, ("tail", "-a"), "GET", "/v1/records", None, Stream(whole.replace(b"\n", b"\r\n\r\n")), RECORDS_TEXT)
 
 
-def test_events_are_a_line_each(tmp):
+def test_each_event_is_one_line(tmp):
     prefix = "2026-11-20T09:15:00.123Z "
     wanted = "".join(prefix + line + "\n" for line in EVENTS_TEXT.splitlines())
-    asks(tmp, ("events",), "GET", "/v1/events", None, Stream(*EVENTS), wanted)
-    asks(tmp, ("events", "--changes"), "GET", "/v1/events", None, Stream(*EVENTS), wanted.split("\n", 1)[1])
-    out, _ = asks(tmp, ("events", "--json"), "GET", "/v1/events", None, Stream(*EVENTS))
+    check(tmp, ("events",), "GET", "/v1/events", None, Stream(*EVENTS), wanted)
+    check(tmp, ("events", "--changes"), "GET", "/v1/events", None, Stream(*EVENTS), wanted.split("\n", 1)[1])
+    out, _ = check(tmp, ("events", "--json"), "GET", "/v1/events", None, Stream(*EVENTS))
     equal([json.loads(line) for line in out.splitlines()], EVENTS)
 
 
@@ -650,14 +650,14 @@ def test_interrupting_ends_a_stream_cleanly(tmp):
                     got = b""
                     while got.count(b"\n") < 8:
                         piece = os.read(process.stdout.fileno(), 65536)
-                        assert piece, "it has ended"
+                        assert piece, "buscap has ended"
                         got += piece
                     process.send_signal(number)
                     out, err = process.communicate(timeout=harness.TIMEOUT_S)
                 equal((process.returncode, err), (0, b""), argv)
 
 
-def test_nobody_reading_the_output_ends_it(tmp):
+def test_a_closed_pipe_ends_tail(tmp):
     def many(_):
         return Stream(*[json.dumps(RECORDS[0]).encode() + b"\n" for _ in range(20000)], is_open=True)
 
@@ -670,7 +670,7 @@ def test_nobody_reading_the_output_ends_it(tmp):
             equal(process.stderr.read(), b"")
 
 
-def test_a_closed_output_is_a_failure_and_no_sockets_place(tmp):
+def test_a_closed_standard_output_is_a_failure(tmp):
     with MockDaemon(tmp / "s", {"GET /v1/status": STATUS, "GET /v1/records": Stream(*RECORDS)}):
         for command in ("status", "tail"):
             done = run("sh", "-c", f"exec {need(BUSCAP)} {command} --socket {tmp}/s >&-")
@@ -678,7 +678,7 @@ def test_a_closed_output_is_a_failure_and_no_sockets_place(tmp):
             one_line(done.stderr.decode(), "write error")
 
 
-def test_nobody_reading_a_stream_that_is_silent_ends_it(tmp):
+def test_a_closed_pipe_ends_a_silent_stream(tmp):
     quiet = Stream(RECORDS[0], is_open=True)
     started = {"event": "recording-started", "seq": 1, "time": TIME, "recording": RECORDING}
     with MockDaemon(tmp / "s", {"GET /v1/records": quiet, "GET /v1/events": Stream(started, is_open=True)}):
@@ -694,7 +694,7 @@ def test_nobody_reading_a_stream_that_is_silent_ends_it(tmp):
 # ---- a daemon that refuses, is broken or hostile
 
 
-def test_the_daemons_sentence_is_told(tmp):
+def test_the_daemons_error_text_is_printed(tmp):
     others = ((500, {}), (500, {"error": 7}), (404, []), response(503, b"busy"), response(400, b""))
     for number, argv in enumerate(EACH):
         with MockDaemon(tmp / "s", {"*": (409, {"error": "not \x1b[2J\u202enow: \\ \u00e4"})}):
@@ -718,56 +718,36 @@ ANSWERS = (
 )
 
 
-def each_in_turn(function, cases, workers=4):
-    """Runs function(case) for each, some at a time."""
-    problems = []
 
-    def work(first):
-        for case in cases[first::workers]:
-            try:
-                function(case)
-            except Exception as why:  # pylint: disable=broad-except
-                problems.append(why)
-                return
-
-    threads = [threading.Thread(target=work, args=(first,)) for first in range(workers)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if problems:
-        raise problems[0]
-
-
-def test_an_answer_cut_at_any_byte_is_survived(tmp):
+def test_a_response_cut_at_any_byte_is_reported():
     whole = response(200, json.dumps({"recordings": [RECORDING]}).encode())
     body_at = whole.index(b"\r\n\r\n") + 4
 
-    def cut(at):
-        with MockDaemon(tmp / f"s{at}", {"*": whole[:at]}):
-            out, err = buscap("record", "list", socket_path=tmp / f"s{at}", code=None if at < body_at else 1)
+    def cut(directory, at):
+        with MockDaemon(directory / "s", {"*": whole[:at]}):
+            out, err = buscap("record", "list", socket_path=directory / "s", code=None if at < body_at else 1)
             equal(out, "", at)
             assert err.count("\n") == 1, err
 
-    each_in_turn(cut, harness.some(range(len(whole)), 7))
+    harness.each(cut, [(at,) for at in harness.some(range(len(whole)), 7)])
 
 
-def test_a_stream_cut_at_any_byte_is_told(tmp):
+def test_a_stream_cut_at_any_byte_is_reported():
     lines = b"".join(json.dumps(record).encode() + b"\n" for record in RECORDS[:2])
     head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
     whole = head + b"%x\r\n%s\r\n0\r\n\r\n" % (len(lines), lines)
 
-    def cut(at):
-        with MockDaemon(tmp / f"s{at}", {"*": whole[:at]}):
-            out, err = buscap("tail", "-a", socket_path=tmp / f"s{at}", code=None)
+    def cut(directory, at):
+        with MockDaemon(directory / "s", {"*": whole[:at]}):
+            out, err = buscap("tail", "-a", socket_path=directory / "s", code=None)
             assert RECORDS_TEXT.startswith(out), out
             assert err.count("\n") == 1, err
-            assert at < len(head) or "buscapd has ended" in err, (at, err)
+            assert at < len(head) or "buscapd has stopped" in err, (at, err)
 
-    each_in_turn(cut, harness.some(range(len(whole) - 4), 7))
+    harness.each(cut, [(at,) for at in harness.some(range(len(whole) - 4), 7)])
 
 
-def test_what_is_no_http_and_no_json_is_told(tmp):
+def test_invalid_http_and_json_are_reported(tmp):
     bodies = (b"", b"\x00" * 100, b"[]", b"7", b"null", b'"x"', b"{", b"{}{}", b'{"a":1,}', b"\xff\xfe{}",
               b"[" * 100000, b'{"a":' * 100000, b'{"' + b"a" * 1000000 + b'":1', b"\x1b[2J", b"{} x")
     raws = [b"", b"\x00" * 1000, b"SSH-2.0-x\r\n", b"\x1b[2J\r\n\r\n", b"HTTP/9.9 200 OK\r\n\r\n{}",
@@ -792,7 +772,7 @@ ODD = (None, True, -1, 0.5, 1e308, 2**63 - 1, "", "\x1b[31m\x00\u0085\u2028", "x
 
 
 def variants(value):
-    """The value with each of its parts in turn replaced by each odd one, or left out."""
+    """Yields the value with each part in turn omitted or replaced by each value of ODD."""
     if isinstance(value, dict):
         for key, part in value.items():
             yield {k: v for k, v in value.items() if k != key}
@@ -805,7 +785,7 @@ def variants(value):
     yield from ODD
 
 
-def test_members_of_any_type_are_survived(tmp):
+def test_members_of_any_type_are_handled(tmp):
     for argv, path, answer in ANSWERS:
         odd = harness.some(variants(answer), 17)
         at = [0]
@@ -813,13 +793,13 @@ def test_members_of_any_type_are_survived(tmp):
             for n in range(len(odd)):
                 at[0] = n
                 buscap(*argv, socket_path=tmp / "s", code=None)
-    harness.note("each member in turn was of another type, too large, or not there")
+    harness.note("each member in turn was of another type, too large, or missing")
 
 
-def test_objects_of_any_kind_in_a_stream_are_survived(tmp):
+def test_objects_of_any_kind_in_a_stream_are_handled(tmp):
     odd = [event for one in EVENTS for event in variants(one) if isinstance(event, dict) and event.get("event")
            and isinstance(event["event"], str)]
-    out, _ = asks(tmp, ("events",), "GET", "/v1/events", None, Stream(*odd))
+    out, _ = check(tmp, ("events",), "GET", "/v1/events", None, Stream(*odd))
     equal(out.count("\n"), len(odd))
     for number, record in enumerate(RECORDS):
         for other in harness.some(variants(record), 7):
@@ -829,29 +809,29 @@ def test_objects_of_any_kind_in_a_stream_are_survived(tmp):
                 assert err.count("\n") <= 1, err
 
 
-def test_a_line_without_end_is_not_gathered_for_ever(tmp):
+def test_an_endless_line_is_rejected(tmp):
     def endless(_):
         return Stream(*[b"x" * (1 << 20)] * 16, is_open=True)
 
     with MockDaemon(tmp / "s", {"GET /v1/records": endless}):
-        one_line(buscap("tail", socket_path=tmp / "s", code=1)[1], "longer than 4 MiB")
+        one_line(buscap("tail", socket_path=tmp / "s", code=1)[1], "exceeds 4 MiB")
 
 
-def test_an_answer_without_end_is_not_gathered_for_ever(tmp):
+def test_an_endless_response_is_rejected(tmp):
     with MockDaemon(tmp / "s", {"GET /v1/status": Stream(*[b" " * (1 << 20)] * 80)}):
-        one_line(buscap("status", socket_path=tmp / "s", code=1)[1], "longer than 64 MiB")
+        one_line(buscap("status", socket_path=tmp / "s", code=1)[1], "exceeds 64 MiB")
 
 
 # ---- the daemon itself
 
 
 def on_demand(directory, *more):
-    """A daemon that records the simulated bus when it is told to."""
+    """A daemon that records the simulated bus on demand."""
     return harness.Daemon("--source", f"sim:rate={harness.rate(200000)}", "-o", directory / "rec", "--set",
                           "recording.record=on-demand", *more, socket=directory / "s")
 
 
-def test_the_daemon_does_what_the_commands_ask(tmp):
+def test_the_daemon_executes_the_commands(tmp):
     with on_demand(tmp) as daemon:
         daemon.wait_ready()
 
@@ -867,12 +847,12 @@ def test_the_daemon_does_what_the_commands_ask(tmp):
                      ("tail", "--type", "walk"), ("replay", "--format", "csv", __file__)):
             one_line(buscap(*argv, socket_path=tmp / "s", code=2)[1], f"buscap {argv[0]}: ")
         text = ask("record", "start", "--label", "l", "--note", "a=b")
-        assert ": recording\n  label       l\n" in text and text.endswith("  note        a=b\n"), text
+        assert ": in progress\n  label       l\n" in text and text.endswith("  note        a=b\n"), text
         assert "mark before record " in ask("mark", "one", "\x1b[2Jtwo")
         assert "  note        c=d\n" in ask("record", "note", "c=d")
         ask("rotate")
         harness.wait_until(lambda: json.loads(ask("status", "--json"))["recording"]["segment"] == 1,
-                           "the second segment has its first records")
+                           "the second segment has records")
         text = ask("record", "stop")
         assert ": complete\n" in text and "  segments    2\n" in text and "stopped on request" in text, text
         paths = harness.segments(tmp / "rec")
@@ -912,12 +892,12 @@ def test_a_stream_ends_with_the_daemon(tmp):
             daemon.wait_ready()
             argv = [BUSCAP, "events", "--changes", "--socket", tmp / "s"]
             with harness.popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-                harness.wait_until(lambda: daemon.status()["streams"]["events"] == 1, "it reads events")
+                harness.wait_until(lambda: daemon.status()["streams"]["events"] == 1, "buscap reads events")
                 daemon.process.send_signal(kill)
                 out, err = process.communicate(timeout=harness.TIMEOUT_S)
             equal(process.returncode, 6)
-            one_line(err.decode(), "buscapd has ended", "start it again")
-            assert (b" the daemon stops, by SIGTERM\n" in out) == (kill == signal.SIGTERM), out
+            one_line(err.decode(), "buscapd has stopped")
+            assert (b" buscapd is stopping: SIGTERM\n" in out) == (kill == signal.SIGTERM), out
             daemon.process.wait(harness.TIMEOUT_S)
 
 
@@ -937,7 +917,7 @@ ENDLESS = ("buscap status --watch", "buscap tail", "buscap events", "buscap even
 
 
 def run_until_it_prints(argv, env):
-    """An endless command: interrupted after its first line, it ends well. Something happens meanwhile."""
+    """Interrupts an endless command after its first line. Starts and stops recordings meanwhile, to cause events."""
     with harness.popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env) as process:
         got = threading.Thread(target=process.stdout.readline)
         got.start()
@@ -950,7 +930,7 @@ def run_until_it_prints(argv, env):
 
 
 def test_every_command_of_the_tour_works(tmp):
-    """Runs the indented lines of docs/live.md in their order."""
+    """Runs the indented lines of docs/live.md in order."""
     text = (harness.ROOT / "docs/live.md").read_text().replace("/tmp/live", str(tmp))
     env = {**os.environ, "PATH": f"{harness.BUILD}:{os.environ['PATH']}", "BUSCAP_SOCKET": str(tmp / "sock")}
     commands = [line.strip() for line in re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S).splitlines()
@@ -959,7 +939,7 @@ def test_every_command_of_the_tour_works(tmp):
     daemon = None
 
     def again(line):
-        """Ends what an earlier line began, where only one can be under way; then the line once more."""
+        """Ends a recording or replay of an earlier line, then runs the line again."""
         for verbs in (("record", "stop"), ("replay", "cancel")):
             buscap(*verbs, env=env, code=None)
         harness.wait_until(lambda: daemon.status()["state"] == "idle", "idle again")
@@ -973,7 +953,7 @@ def test_every_command_of_the_tour_works(tmp):
                 daemon.socket = tmp / "sock"
                 daemon.__enter__()
                 daemon.wait_ready()
-                harness.wait_until(lambda: daemon.status()["counts"]["received"] > 200000, "something to look at")
+                harness.wait_until(lambda: daemon.status()["counts"]["received"] > 200000, "samples have arrived")
             elif line == "kill %1":
                 equal(daemon.stop(), 0, daemon.err)
                 daemon.__exit__(None, None, None)
@@ -983,7 +963,7 @@ def test_every_command_of_the_tour_works(tmp):
             else:
                 done = run("sh", "-c", line, env=env)
                 if done.returncode == 1 and re.search(b"no replay is in progress|has already ended", done.stderr):
-                    # It was over before it could be cancelled.
+                    # It ended before it could be cancelled.
                     buscap("replay", "--speed", "0.001", "--clock-hz", "66M", tmp / "bus.bcp1", env=env)
                     done = run("sh", "-c", line, env=env)
                 elif done.returncode == 1 and b"is in progress" in done.stderr:

@@ -1,10 +1,9 @@
-"""Holds rowbinary against ClickHouse itself: `make check-clickhouse`, outside CI.
+"""Checks the format rowbinary with ClickHouse: `make check-clickhouse`, not part of CI.
 
-Starts two of Debian's clickhouse-server on loopback, with configurations and data of their own in a temporary
-directory, makes the table of docs/clickhouse.md, loads what `buscap convert -O rowbinary` writes of traces, and holds
-counts, sums, mix and absolute times against what tests/support/reference.py reads from the same traces, and against `buscap
-stats --json`; then shards recordings over both. The servers are ended by their process ids whatever happens, and after
-two minutes by themselves.
+Starts two servers of Debian's package on loopback, with configuration and data in a temporary directory. Creates the
+table of docs/clickhouse.md, loads traces written by `buscap convert -O rowbinary`, and compares counts, sums, types and
+absolute times with tests/support/reference.py and `buscap stats --json`. Then distributes recordings over both servers.
+The servers are always terminated, at the latest after two minutes.
 """
 
 import collections
@@ -58,7 +57,7 @@ def install():
         return
     done = subprocess.run(["tests/tools/deps.sh", "--", "clickhouse-server:clickhouse-server"], cwd=ROOT, check=False)
     if done.returncode != 0:
-        sys.exit("clickhouse-server is wanted")
+        sys.exit("clickhouse-server is not installed")
 
 
 def free_port():
@@ -68,7 +67,7 @@ def free_port():
 
 
 class Server:
-    """One of a cluster, whose servers have these ports."""
+    """A server of a cluster. tcp_ports: the ports of all servers."""
 
     def __init__(self, directory, tcp_ports, number):
         self.port = free_port()
@@ -92,7 +91,7 @@ class Server:
             except OSError:
                 if self.process.poll() is not None or time.monotonic() > end:
                     self.__exit__()
-                    sys.exit(f"the server doesn't answer:\n{pathlib.Path(self.log.name).read_text()[-3000:]}")
+                    sys.exit(f"no response from the server:\n{pathlib.Path(self.log.name).read_text()[-3000:]}")
                 time.sleep(0.2)
 
     def __exit__(self, *_):
@@ -105,7 +104,7 @@ class Server:
         self.log.close()
 
     def ask(self, query, data=None, settings=""):
-        """A query's answer, as text."""
+        """Sends a query. Returns the result as text."""
         url = f"http://127.0.0.1:{self.port}/?{settings}query={urllib.parse.quote(query)}"
         request = urllib.request.Request(url, data=data if data is not None else b"", method="POST")
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
@@ -120,14 +119,14 @@ class Server:
 
 
 def blocks(name):
-    """The SQL of docs/clickhouse.md, statement by statement, that stands below a heading."""
+    """Returns the SQL statements below a heading of docs/clickhouse.md."""
     text = (ROOT / "docs/clickhouse.md").read_text()
     part = text.split(f"\n## {name}\n")[1].split("\n## ")[0]
     return re.findall(r"```sql\n(.*?)```", part, re.S)
 
 
 def expect(records):
-    """(addr, reqtype, size, attr, proc, time) of each record."""
+    """Returns (addr, reqtype, size, attr, proc, time) of each record."""
     return list(struct.iter_unpack("<I4BI", records))
 
 
@@ -144,33 +143,33 @@ def check_session(server, session, name, argv, expected):
     mix = collections.Counter(r[1] for r in rows)
     sizes = collections.Counter(r[1] for r in rows for _ in range(r[2]))
     equal(server.rows(f"SELECT reqtype, count(), sum(size) FROM bus {where} GROUP BY reqtype ORDER BY reqtype"),
-          [(kind, mix[kind], sizes[kind]) for kind in sorted(mix)], "the mix by reqtype")
+          [(kind, mix[kind], sizes[kind]) for kind in sorted(mix)], "types")
     for column, name_of in ((3, "attr"), (4, "proc")):
         counts = collections.Counter(r[column] for r in rows)
         equal(server.rows(f"SELECT {name_of}, count() FROM bus {where} GROUP BY {name_of} ORDER BY {name_of}"),
               sorted(counts.items()), name_of)
     equal(server.rows(f"SELECT t, addr, reqtype, size, attr, proc, time FROM bus {where} ORDER BY seq"),
-          [(tick, *row) for tick, row in zip(expected.ticks, rows)], "every row, with its absolute time")
-    line = f"{name}: {len(rows)} rows, converted and loaded in {seconds:.2f} s; counts, sums, mix and every row with its t"
+          [(tick, *row) for tick, row in zip(expected.ticks, rows)], "rows")
+    line = f"{name}: {len(rows)} rows, converted and loaded in {seconds:.2f} s; counts, sums, types and rows are correct"
     return line + check_stats(argv, rows, mix, sizes)
 
 
 def check_stats(argv, rows, mix, sizes):
-    """The same by `buscap stats`, which counts invalid cycles too."""
+    """Compares with `buscap stats`, which also counts invalid cycles."""
     done = run(BUSCAP, "stats", "--json", *argv)
     if done.returncode not in (0, 3):
-        return "; there is no buscap stats to compare with"
+        return "; buscap stats failed, not compared"
     stats = json.loads(done.stdout)
     types = {t["type"]: (t["references"], t["bytes"]) for t in stats["types"] if t["type"] < 0xF0}
-    equal(types, {kind: (mix[kind], sizes[kind]) for kind in mix}, "stats: the mix by reqtype")
+    equal(types, {kind: (mix[kind], sizes[kind]) for kind in mix}, "stats: types")
     procs = collections.Counter(r[4] for r in rows)
     invalid = sum(t["references"] for t in stats["types"] if t["type"] >= 0xF0)
     equal(sum(p["references"] for p in stats["processors"]), sum(procs.values()) + invalid, "stats: processors")
-    return "; buscap stats says the same mix"
+    return "; buscap stats agrees"
 
 
 def check_sharding(servers):
-    """Rows that go in through one server are on the one that their session stands for, and found from both."""
+    """Inserts rows on one server. They must be stored on the server that their session selects, and visible on both."""
     one, two = servers
     for server in servers:
         for statement in blocks("Several servers"):
@@ -186,8 +185,8 @@ def check_sharding(servers):
     wanted = [(session, count, total) for session in sessions]
     for number, server in enumerate(servers):
         equal(server.rows(query.format("bus")), [w for w in wanted if w[0] % 2 == number], f"server {number}")
-        equal(server.rows(query.format("bus_all")), wanted, f"all, asked of server {number}")
-    print(f"\n{len(wanted)} sessions of {count} rows over two servers: each whole on one, all found from both")
+        equal(server.rows(query.format("bus_all")), wanted, f"all rows, from server {number}")
+    print(f"\n{len(wanted)} sessions of {count} rows on two servers: each on one server, all visible on both")
 
 
 def check(directory):
@@ -207,7 +206,7 @@ def check(directory):
                                 reference.expect_byu(real.read_bytes())))
         for query in blocks("Queries"):
             answer = server.ask(query)
-            assert answer, f"no answer:\n{query}"
+            assert answer, f"empty result:\n{query}"
             print(f"\n{query.strip()}\n{answer.rstrip()}")
         size = server.rows("SELECT sum(bytes), sum(rows) FROM system.parts WHERE table = 'bus' AND active")[0]
         print(f"\non disk: {size[0]} bytes for {size[1]} rows")
@@ -218,4 +217,4 @@ if __name__ == "__main__":
     install()
     with tempfile.TemporaryDirectory(prefix="buscap-clickhouse-") as temporary:
         check(pathlib.Path(temporary))
-    print("all of it agrees")
+    print("all checks passed")

@@ -1,7 +1,7 @@
-"""The packages in a Debian of their own: installed, upgraded, removed and purged as root in a root directory that
-mmdebstrap makes (kept in build/roots/, for the next time). Without a running systemd: what the packages' scripts
-would have it do is written down instead. PACKAGES is their directory, SUITE the
-Debian's name, this machine's by default."""
+"""Installs, upgrades, removes and purges the packages in a fresh Debian. Requires root. mmdebstrap creates the root
+directory, which is kept in build/roots/. systemd does not run there: a replacement of systemctl logs the requests of
+the packages' scripts. $PACKAGES is the directory of the packages, $SUITE the Debian release (default: that of this
+machine)."""
 
 import contextlib
 import os
@@ -22,11 +22,11 @@ ROOTS = ROOT / "build/roots"
 pytestmark = pytest.mark.timeout(1800)
 
 if os.getuid() != 0:
-    pytest.exit("the packages are tried in a root directory of their own: that takes root", 1)
+    pytest.exit("installing the packages in a new root directory requires root", 1)
 
 PACKAGES = pathlib.Path(os.environ["PACKAGES"]).resolve()
 
-# Stands in for systemd: the socket is enabled, nothing runs. What only makes links is done.
+# Replaces systemctl: the socket is enabled, nothing runs. Requests that only create links are executed.
 SYSTEMCTL = """#!/bin/sh
 [ -e /usr/sbin/buscapd ] && there=there || there=gone
 case " $* " in
@@ -42,20 +42,20 @@ esac
 
 
 def sources():
-    """The apt sources of this machine, for the suite."""
+    """Returns the apt sources of this machine, changed to SUITE: (suffix, text)."""
     here = platform.freedesktop_os_release().get("VERSION_CODENAME", "")
     for path in ("/etc/apt/sources.list.d/debian.sources", "/etc/apt/sources.list"):
         path = pathlib.Path(path)
         if path.exists() and path.read_text().strip():
             text = re.sub(rf"\b{here}\b", SUITE, path.read_text())
             return path.suffix or ".list", text
-    raise AssertionError("this machine has neither sources.list.d/debian.sources nor sources.list")
+    raise AssertionError("no sources.list.d/debian.sources and no sources.list in /etc/apt")
 
 
 def base():
-    """A minimal Debian with udev and what the packages depend on, as a directory. Made once."""
+    """Returns the directory of a minimal Debian with udev and the dependencies of the packages. Creates it once."""
     depends = b",".join(run("dpkg-deb", "-f", package(name), "Depends").stdout for name in ("buscapd", "buscap-tools"))
-    # Of "a | b" the first; versions are apt's business.
+    # The first of "a | b", without versions.
     names = {re.split(r"[ |(]", word.strip())[0] for word in depends.decode().split(",")} | {"udev"}
     path = ROOTS / f"{SUITE}-{zlib.crc32(' '.join(sorted(names)).encode()):08x}"
     if path.exists():
@@ -81,7 +81,7 @@ def package(name):
 
 
 class Root:
-    """A fresh Debian in a directory, gone at the end: a layer over the base, or else a copy of it."""
+    """A temporary copy of the base: an overlay if possible."""
 
     def __enter__(self):
         with contextlib.ExitStack() as stack:
@@ -106,7 +106,7 @@ class Root:
 
     @staticmethod
     def _unmount(path):
-        # What is mounted must not be taken away with the directory. What was interrupted may be ending still.
+        # Removing the directory must not remove mounted files. Interrupted processes may still be exiting.
         harness.wait_until(lambda: run("umount", path).returncode == 0, f"umount of {path}")
 
     def __exit__(self, *exception):
@@ -116,22 +116,22 @@ class Root:
         return self.path / str(path).lstrip("/")
 
     def run(self, *argv, code=0):
-        """Runs a command in it. Returns what it printed."""
+        """Runs a command in this root. Returns its output."""
         environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C.UTF-8"}
         done = run("chroot", self.path, *argv, env=environment, timeout=300)
         equal(done.returncode, code, f"{argv}: {done.stdout.decode()}{done.stderr.decode()}")
         return done.stdout.decode()
 
     def install(self, *paths):
-        """Installs packages from files outside. Their dependencies are there."""
+        """Installs package files. Their dependencies are installed already."""
         inside = []
         for path in paths:
             shutil.copy(path, self / "/root")
             inside.append(f"/root/{path.name}")
         return self.run("dpkg", "--force-confdef", "--force-confold", "--install", *inside)
 
-    def asked_of_systemd(self):
-        """What was asked of systemd since the last time, without questions and reloads."""
+    def systemctl_requests(self):
+        """Returns the requests to systemctl since the last call, without queries and reloads."""
         log = self / "/systemctl.log"
         lines = log.read_text().splitlines() if log.exists() else []
         log.unlink(missing_ok=True)
@@ -139,20 +139,20 @@ class Root:
 
 
 def newer(tmp, version):
-    """The package of the daemon as the next version, with another configuration in it."""
+    """Makes a newer version of the daemon's package, with another configuration."""
     tree = tmp / version
     run("dpkg-deb", "-R", package("buscapd"), tree)
     control = tree / "DEBIAN/control"
     control.write_text(re.sub(r"^Version: .*$", f"Version: {version}", control.read_text(), flags=re.M))
     conf = tree / "etc/buscapd/buscapd.conf"
-    conf.write_text(conf.read_text() + "# More is said.\n")
+    conf.write_text(conf.read_text() + "# Changed.\n")
     path = tmp / f"buscapd_{version}_all.deb"
     equal(run("dpkg-deb", "--root-owner-group", "-b", tree, path).returncode, 0, "dpkg-deb")
     return path
 
 
 def record(root):
-    """Records as the service would, and returns the files."""
+    """Records like the service. Returns the files."""
     root.run("setpriv", "--reuid=buscapd", "--regid=buscap", "--clear-groups", "/usr/sbin/buscapd", "--once", "--source",
              "sim:rate=max,count=100000")
     return contents(root / "/var/lib/buscapd")
@@ -163,7 +163,7 @@ def contents(directory):
 
 
 def installed_units(root):
-    """The names of the units where systemd looks for them."""
+    """Returns the names of the installed units."""
     names = root.run("find", "/usr/lib/systemd/system/", "/lib/systemd/system/", "-name", "buscapd*", "-printf", "%f\\n")
     return " ".join(sorted(set(names.split())))
 
@@ -172,7 +172,7 @@ def owner(root, path):
     return root.run("stat", "-c", "%U:%G %a", path).strip()
 
 
-def test_what_the_packages_hold_has_the_owners_and_modes_of_debian():
+def test_files_in_the_packages_have_the_owners_and_modes_of_debian():
     for name in ("buscapd", "buscap-tools"):
         for line in run("dpkg-deb", "-c", package(name)).stdout.decode().splitlines():
             mode, who, *_, path = line.split()
@@ -182,7 +182,7 @@ def test_what_the_packages_hold_has_the_owners_and_modes_of_debian():
     assert b"conffiles" not in run("dpkg-deb", "-I", package("buscap-tools")).stdout
 
 
-def test_install_makes_user_and_group_and_starts_the_socket_alone():
+def test_install_creates_user_and_group_and_starts_only_the_socket():
     with Root() as root:
         root.install(package("buscapd"), package("buscap-tools"))
         equal(root.run("getent", "passwd", "buscapd").split(":")[5:], ["/var/lib/buscapd", "/usr/sbin/nologin\n"], "user")
@@ -191,15 +191,15 @@ def test_install_makes_user_and_group_and_starts_the_socket_alone():
         equal(owner(root, "/var/lib/buscapd"), "buscapd:buscap 750", "/var/lib/buscapd")
         equal(root.run("find", "/etc/systemd/system", "-name", "*buscap*"),
               "/etc/systemd/system/sockets.target.wants/buscapd.socket\n", "enabled")
-        equal(root.asked_of_systemd(), ["there: --quiet --system start buscapd.socket"], "asked")
+        equal(root.systemctl_requests(), ["there: --quiet --system start buscapd.socket"], "requests")
         assert "configuration is valid" in root.run("/usr/sbin/buscapd", "--check-config")
         assert record(root), "recorded"
         root.run("sh", "-c", "buscap verify /var/lib/buscapd/*.byu.lz4")
         equal(installed_units(root), "buscapd.service buscapd.socket buscapd@.service buscapd@.socket", "units")
 
 
-def test_the_packages_hold_what_make_install_installs_and_what_debian_adds(tmp):
-    """By name; documents and manual pages are compressed in the packages, and Debian has its own two files."""
+def test_the_packages_contain_the_files_of_make_install(tmp):
+    """Compares names. In the packages, documents and manual pages are compressed, and Debian adds two files."""
     directories = [f"{name.upper()}DIR={run('pkg-config', f'--variable={key}', package).stdout.decode().strip()}"
                    for name, key, package in (("unit", "systemdsystemunitdir", "systemd"), ("udev", "udevdir", "udev"))]
     directories.append("ZSHDIR=/usr/share/zsh/vendor-completions")
@@ -214,10 +214,10 @@ def test_the_packages_hold_what_make_install_installs_and_what_debian_adds(tmp):
         added = {f"./usr/share/doc/{name}/{path}" for path in ("changelog.gz", "copyright")}
         assert added <= set(files), files
         held += [path.removesuffix(".gz") for path in files if not path.endswith("/") and path not in added]
-    equal(sorted(held), sorted(installed), "files of both packages, and of make install")
+    equal(sorted(held), sorted(installed), "files of both packages and of make install")
 
 
-def test_the_scripts_are_good_shell():
+def test_shellcheck_finds_nothing_in_the_scripts():
     harness.need("/usr/bin/shellcheck")
     scripts = sorted((ROOT / "debian").glob("buscapd.p*"))
     equal(len(scripts), 3, "scripts")
@@ -225,7 +225,7 @@ def test_the_scripts_are_good_shell():
     equal(done.stdout.decode(), "")
 
 
-def test_install_takes_a_group_and_a_user_that_are_there():
+def test_install_uses_an_existing_group_and_user():
     with Root() as root:
         root.run("groupadd", "--gid", "4242", "buscap")
         root.run("useradd", "--uid", "4343", "--gid", "4242", "--home-dir", "/var/lib/buscapd", "buscapd")
@@ -235,12 +235,12 @@ def test_install_takes_a_group_and_a_user_that_are_there():
         assert record(root), "recorded"
 
 
-def test_without_a_running_systemd_it_installs_upgrades_and_goes(tmp):
+def test_install_upgrade_and_purge_work_without_a_running_systemd(tmp):
     with Root() as root:
         (root / "/run/systemd/system").rmdir()
         root.install(package("buscapd"), package("buscap-tools"))
-        equal(root.run("dpkg", "--verify", "buscapd", "buscap-tools"), "", "files that are not as they were packed")
-        # What dpkg calls when a step of its own has failed.
+        equal(root.run("dpkg", "--verify", "buscapd", "buscap-tools"), "", "changed files")
+        # Calls of dpkg after a failed step.
         script = "/var/lib/dpkg/info/buscapd."
         version = root.run("dpkg-query", "-f", "${Version}", "-W", "buscapd")
         for argv in (("postinst", "abort-upgrade", "9.0"), ("postinst", "abort-remove"),
@@ -248,67 +248,67 @@ def test_without_a_running_systemd_it_installs_upgrades_and_goes(tmp):
                      ("prerm", "failed-upgrade", version), ("postrm", "failed-upgrade", version),
                      ("postrm", "abort-upgrade", version), ("postrm", "abort-install"), ("postrm", "disappear", "o", "1")):
             root.run(script + argv[0], *argv[1:])
-        assert (root / "/var/lib/buscapd").is_dir() and (root / "/run/buscapd").is_dir(), "a directory is gone"
+        assert (root / "/var/lib/buscapd").is_dir() and (root / "/run/buscapd").is_dir(), "a directory is missing"
         root.install(newer(tmp, "9.0"))
-        equal(root.asked_of_systemd(), [], "asked of a systemd that doesn't run")
+        equal(root.systemctl_requests(), [], "requests to systemctl")
         root.run("dpkg", "--purge", "buscapd", "buscap-tools")
-        equal(root.asked_of_systemd(), [], "asked of a systemd that doesn't run")
+        equal(root.systemctl_requests(), [], "requests to systemctl")
 
 
-def test_upgrade_keeps_what_was_changed_and_restarts_only_what_runs(tmp):
+def test_upgrade_keeps_changed_files_and_restarts_only_running_services(tmp):
     with Root() as root:
         root.install(package("buscapd"), package("buscap-tools"))
         recorded = record(root)
         changed = "[source]\nsource = sim\n"
         (root / "/etc/buscapd/buscapd.conf").write_text(changed)
         (root / "/etc/buscapd/conf.d/site.conf").write_text("[space]\nkeep_free = 1M\n")
-        root.asked_of_systemd()
+        root.systemctl_requests()
         root.install(newer(tmp, "9.0"))
         equal(root.run("dpkg-query", "-f", "${Version}", "-W", "buscapd"), "9.0", "version")
         equal((root / "/etc/buscapd/buscapd.conf").read_text(), changed, "configuration")
         equal(contents(root / "/var/lib/buscapd"), recorded, "recordings")
-        asked = root.asked_of_systemd()
-        assert "there: try-restart buscapd.service" in asked and "there: try-restart buscapd@*.service" in asked, asked
-        for line in asked:
-            assert re.search(r"try-restart \S+service$|start buscapd.socket$", line), f"not to be asked: {line}"
+        requests = root.systemctl_requests()
+        assert "there: try-restart buscapd.service" in requests and "there: try-restart buscapd@*.service" in requests, requests
+        for line in requests:
+            assert re.search(r"try-restart \S+service$|start buscapd.socket$", line), f"unexpected request: {line}"
 
 
 def test_an_unchanged_configuration_is_replaced_by_an_upgrade(tmp):
     with Root() as root:
         root.install(package("buscapd"))
         root.install(newer(tmp, "9.0"))
-        assert (root / "/etc/buscapd/buscapd.conf").read_text().endswith("# More is said.\n")
+        assert (root / "/etc/buscapd/buscapd.conf").read_text().endswith("# Changed.\n")
 
 
-def test_remove_stops_first_and_keeps_configuration_and_recordings_and_so_does_purge_the_latter():
+def test_remove_keeps_configuration_and_recordings_and_purge_keeps_recordings():
     with Root() as root:
         root.install(package("buscapd"), package("buscap-tools"))
         recorded = record(root)
         (root / "/etc/buscapd/boards/A1.conf").write_text("[source]\nsource = usb\n")
-        root.asked_of_systemd()
+        root.systemctl_requests()
 
         root.run("dpkg", "--remove", "buscapd", "buscap-tools")
-        asked = root.asked_of_systemd()
-        equal(asked[0], "there: stop buscapd.socket buscapd.service buscapd@*.socket buscapd@*.service", "asked first")
-        assert not any("start" in line for line in asked), asked
+        requests = root.systemctl_requests()
+        equal(requests[0], "there: stop buscapd.socket buscapd.service buscapd@*.socket buscapd@*.service", "first request")
+        assert not any("start" in line for line in requests), requests
         assert not (root / "/usr/sbin/buscapd").exists() and not (root / "/usr/bin/buscap").exists()
         assert (root / "/etc/buscapd/buscapd.conf").exists()
         equal(contents(root / "/var/lib/buscapd"), recorded, "recordings after remove")
-        assert not (root / "/run/buscapd").exists(), "/run/buscapd is left"
+        assert not (root / "/run/buscapd").exists(), "/run/buscapd still exists"
 
         root.run("dpkg", "--purge", "buscapd", "buscap-tools")
         equal(sorted(str(path) for path in (root / "/etc/buscapd").rglob("*.conf")),
-              [str(root / "/etc/buscapd/boards/A1.conf")], "left of the configuration")
+              [str(root / "/etc/buscapd/boards/A1.conf")], "remaining configuration")
         equal(contents(root / "/var/lib/buscapd"), recorded, "recordings after purge")
-        equal(root.run("find", "/etc/systemd", "/usr", "/var/lib/systemd", "-name", "*buscap*"), "", "left")
+        equal(root.run("find", "/etc/systemd", "/usr", "/var/lib/systemd", "-name", "*buscap*"), "", "remaining files")
 
-        # The user is the recordings' owner still, and finds them when the package comes back.
+        # The user still owns the recordings, and a reinstalled package uses them.
         root.install(package("buscapd"))
-        assert len(record(root)) > len(recorded), "no more is recorded"
+        assert len(record(root)) > len(recorded), "nothing was recorded"
 
 
-def test_purge_of_what_never_recorded_leaves_nothing():
+def test_purge_without_recordings_leaves_nothing():
     with Root() as root:
         root.install(package("buscapd"), package("buscap-tools"))
         root.run("dpkg", "--purge", "buscapd", "buscap-tools")
-        equal(root.run("find", "/etc", "/usr", "/var/lib", "-name", "*buscap*", "!", "-path", "/var/lib/dpkg/*"), "", "left")
+        equal(root.run("find", "/etc", "/usr", "/var/lib", "-name", "*buscap*", "!", "-path", "/var/lib/dpkg/*"), "", "remaining files")

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Checks the includes of the sources against the tables in docs/architecture.md.
 
-    layers.py            complain about every include that the tables don't allow; exit code 1 if there is one
-    layers.py --doors    print each room's doors and the rooms it includes, as the sources have them
+    layers.py            print violations; exit code 1 if there are any
+    layers.py --doors    print the doors of each room and the rooms it includes, according to the sources
 
-A module is NAME.c and NAME.h of one room, with its NAME_internal.h. It fails on a module outside every room, an include of a header of another
-room that is no door or of a room that isn't in the table's row, a door that no other room includes, a library that
-the layer may not use, a cycle between rooms, and a cycle between modules.
+A module is NAME.c, NAME.h and NAME_internal.h in one room. Violations are: a module outside all rooms; an include of
+another room that is not in the table's row, or not of a door; a door that no other room includes; a library that the
+layer may not use; a cycle between rooms or between modules.
 """
 
 import collections
@@ -20,11 +20,11 @@ DOCUMENT = ROOT / "docs/architecture.md"
 
 
 def rows(header):
-    """The rows of the table whose header line starts so, as lists of cells."""
+    """Yields the rows of the table that starts with this header, as lists of cells."""
     lines = DOCUMENT.read_text().splitlines()
     start = next((i for i, line in enumerate(lines) if line.startswith(header)), None)
     if start is None:
-        sys.exit(f"{DOCUMENT.name} has no table that starts with {header!r}")
+        sys.exit(f"{DOCUMENT.name}: no table starts with {header!r}")
     for line in lines[start + 2 :]:
         if not line.startswith("|"):
             return
@@ -36,7 +36,7 @@ def names(cell):
 
 
 def read_sources():
-    """Of every module its own includes and the libraries' headers: {stem: (headers, library headers)}."""
+    """Returns the included headers of each module: {stem: (our headers, library headers)}."""
     modules = {}
     for layer in LAYERS:
         for path in sorted((ROOT / layer).rglob("*.[ch]")):
@@ -55,7 +55,7 @@ def room_of(path):
 
 
 def find_cycle(graph):
-    """A cycle of a graph {node: nodes}, or None."""
+    """Returns a cycle of a graph {node: nodes}, or None."""
     state = {}
 
     def visit(node, path):
@@ -95,39 +95,39 @@ def main():
         room = room_of(stem)
         if room not in table:
             if stem != "cli/main":
-                bad.append(f"{stem}: is in no room of the table")
+                bad.append(f"{stem}: not in a room of the table")
             continue
         for header in sorted(ours):
             other = room_of(header)
             if other == room:
                 continue
             if other not in table.get(room, ((), ()))[1]:
-                bad.append(f"{stem} includes {header}: {room} may not include {other}")
+                bad.append(f"{stem}: includes {header}, but {room} may not include {other}")
             elif header.rpartition("/")[2][:-2] not in table[other][0]:
-                bad.append(f"{stem} includes {header}, which is no door of {other}")
+                bad.append(f"{stem}: includes {header}, which is not a door of {other}")
         allowed = [lib for part in (room, stem.partition("/")[0]) for lib in libraries.get(part, ())]
         known = [lib for may in libraries.values() for lib in may]
         for header in sorted(theirs):
             if any(header.startswith(lib) for lib in known) and not any(header.startswith(lib) for lib in allowed):
-                bad.append(f"{stem} includes <{header}>, a library that {room} may not use")
+                bad.append(f"{stem}: includes <{header}>, a library that {room} may not use")
     for room, (door, _) in sorted(table.items()):
         if not (ROOT / room).is_dir():
-            bad.append(f"{room}: is in the table and not in the tree")
-        bad.extend(f"{room}: {one} is a door that no other room includes" for one in sorted(door - doors[room] - doors_of_main(modules, room)))
-        bad.extend(f"{room}: may include {one}, and doesn't" for one in sorted(table[room][1] - rooms[room]))
+            bad.append(f"{room}: in the table, but not in the tree")
+        bad.extend(f"{room}: door {one} is not included by any other room" for one in sorted(door - doors[room] - doors_of_main(modules, room)))
+        bad.extend(f"{room}: may include {one}, but does not" for one in sorted(table[room][1] - rooms[room]))
     for what, graph in (("rooms", rooms), ("modules", {s: {h[:-2] for h in ours} for s, (ours, _) in modules.items()})):
         if cycle := find_cycle(graph):
-            bad.append(f"a cycle of {what}: {' -> '.join(cycle)}")
+            bad.append(f"cycle of {what}: {' -> '.join(cycle)}")
     if bad:
         print("\n".join(bad))
-        print(f"{len(bad)} includes or rows disagree with {DOCUMENT.relative_to(ROOT)}")
+        print(f"{len(bad)} violations of {DOCUMENT.relative_to(ROOT)}")
         return 1
-    print(f"layers: {len(modules)} modules in {len(table)} rooms, no include crosses, no cycles")
+    print(f"layers: {len(modules)} modules in {len(table)} rooms, no violations")
     return 0
 
 
 def doors_of_main(modules, room):
-    """What cli/main.c, which is in no room, includes of a room."""
+    """Returns the headers of a room that cli/main.c includes, which is not in a room."""
     return {header.rpartition("/")[2][:-2] for header in modules["cli/main"][0] if room_of(header) == room}
 
 

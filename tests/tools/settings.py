@@ -2,10 +2,10 @@
 """Writes the tables of settings in docs/configuration.md and docs/man/buscapd.conf.5 from `buscapd --list-settings`.
 
     settings.py PROGRAM            update both documents
-    settings.py --check PROGRAM    name the documents that differ, and exit with 1
+    settings.py --check PROGRAM    print outdated documents; exit code 1 if there are any
 
-A document has, for each section, two comments around its table: "settings: SECTION" and "end of settings". The section
-of the simulated bus is "sim".
+In a document, the comments "settings: SECTION" and "end of settings" enclose the table of each section. The section of
+the simulated bus is "sim".
 """
 
 import pathlib
@@ -29,7 +29,7 @@ class Setting(typing.NamedTuple):
 
 
 def settings(program):
-    """All settings, in the order of the program's table."""
+    """Returns all settings in the program's order."""
     text = subprocess.run([program, "--list-settings"], check=True, capture_output=True, text=True).stdout
     found = []
     for paragraph in text.strip().split("\n\n"):
@@ -45,7 +45,7 @@ def code(text):
 
 
 def markdown(rows):
-    """A table without the columns that would be empty."""
+    """Writes a table without empty columns."""
     columns = {"key": [code(row.key) for row in rows],
                "default": ["" if row.default == "none" else row.default if " " in row.default else code(row.default)
                            for row in rows],
@@ -58,12 +58,12 @@ def markdown(rows):
 
 
 def mdoc_text(text):
-    """Each sentence on lines of its own, with .Ql for what is in backquotes."""
+    """Starts each sentence on a new line, and uses .Ql for text in backquotes."""
     lines = []
     for sentence in re.split(r"(?<=[.?!]) (?=[A-Z0-9`])", text):
         parts = sentence.split("`")
         for at in range(1, len(parts), 2):
-            # Punctuation that touches the quotes belongs on the line of the macro.
+            # Punctuation next to the quotes goes on the line of the macro.
             opening = "(" if parts[at - 1].endswith("(") else ""
             closing = re.match(r"[.,:;)]*", parts[at + 1]).group()
             words = ["\\&" + word if word in list(".,:;()[]?!|") else word for word in parts[at].split()]
@@ -91,12 +91,12 @@ def mdoc(rows):
     return [*lines, ".El"]
 
 
-# Of each document: how a comment looks, and what writes a table.
+# {document: (comment, function that writes a table)}
 DOCUMENTS = {"configuration.md": ("<!-- {} -->", markdown), "man/buscapd.conf.5": ('.\\" {}', mdoc)}
 
 
 def generate(text, comment, write, found):
-    """The text of a document with new tables. Every section must have a table, and every table a section."""
+    """Returns the text of a document with new tables. Each section must have a table and vice versa."""
     sections = {}
     for row in found:
         sections.setdefault(row.section, []).append(row)
@@ -104,18 +104,18 @@ def generate(text, comment, write, found):
     def table(match):
         return match[1] + "".join(line + "\n" for line in write(sections.pop(match[2]))) + match[3]
 
-    begin, end = (re.escape(comment.format(words)) for words in ("settings: SECTION", "end of settings"))
+    start, end = (re.escape(comment.format(words)) for words in ("settings: SECTION", "end of settings"))
     try:
-        text = re.sub(f"({begin}\n)(?:.*\n)*?({end}\n)".replace("SECTION", "(.*)"), table, text)
+        text = re.sub(f"({start}\n)(?:.*\n)*?({end}\n)".replace("SECTION", "(.*)"), table, text)
     except KeyError as section:
-        sys.exit(f"settings.py: a document has a table for {section}, which is not a section")
+        sys.exit(f"settings.py: unknown section {section} in a document")
     if sections:
         sys.exit(f"settings.py: a document has no table for {', '.join(sections)}")
     return text
 
 
 def outdated(program):
-    """The documents that differ from the program: {path: what it should be}."""
+    """Returns the outdated documents: {path: new text}."""
     found = settings(program)
     texts = {DOCS / name: generate((DOCS / name).read_text(), *how, found) for name, how in DOCUMENTS.items()}
     return {path: text for path, text in texts.items() if text != path.read_text()}

@@ -115,21 +115,20 @@ static json_t *full_mix(unsigned second)
 		n / 32, pages);
 }
 
-static void look(struct fixture *f, json_t *status, json_t *mix)
+static void add_status(struct fixture *f, json_t *status, json_t *mix)
 {
-	assert_true(bc_top_state_status(f->state, status, &f->now));
-	bc_top_state_mix(f->state, mix, &f->now);
+	assert_true(bc_top_state_add_status(f->state, status, &f->now));
+	bc_top_state_add_mix(f->state, mix, &f->now);
 	json_decref(status);
 	json_decref(mix);
 }
 
-/* A quarter of an hour, with one update per second. */
-static void run_on(struct fixture *f)
+static void run_15_minutes(struct fixture *f)
 {
 	for (unsigned second = 1; second <= 900; second++) {
 		f->now.ns += SECOND_NS;
 		f->now.wall++;
-		look(f, full_status(second, 4000000 + second % 50 * 20000, second / 400 * 10),
+		add_status(f, full_status(second, 4000000 + second % 50 * 20000, second / 400 * 10),
 			full_mix(second));
 	}
 }
@@ -170,14 +169,14 @@ static void check_lacks(struct fixture *f, const char *unwanted)
 	char *text = page_text(f);
 
 	if (strstr(text, unwanted) != NULL)
-		fail_msg("unexpected \"%s\" in\n%s", unwanted, text);
+		fail_msg("\"%s\" must not be in\n%s", unwanted, text);
 	free(text);
 }
 
 /* ---- the layout */
 
-/* Returns the length of a number with its separators and letters: "12,345", "10.6", "0x00001000",
- * "20:07:03". */
+/* Returns the length of a number with its punctuation: "12,345", "10.6", "0x00001000", "20:07:03".
+ */
 static size_t number_length(const char *p)
 {
 	size_t n = 0;
@@ -188,7 +187,7 @@ static size_t number_length(const char *p)
 	return n;
 }
 
-/* A set of numbers, as strings. */
+/* A set of numbers as text. */
 struct numbers {
 	char texts[4000][64];
 	size_t count;
@@ -202,7 +201,7 @@ static bool has_number(const struct numbers *numbers, const char *p, size_t n)
 	return false;
 }
 
-/* Returns the first number at or after p, of *n characters, or NULL if there is none. */
+/* Returns the next number at or after p, NULL: none. Sets *n to its length. */
 static const char *next_number(const char *p, size_t *n)
 {
 	for (; *p != '\0'; p += *n != 0 ? *n : 1) {
@@ -225,19 +224,20 @@ static void add_numbers(struct numbers *numbers, const char *text)
 	}
 }
 
-/* Checks that every number of the text is one of `all`, or is followed by the truncation sign. */
-static void check_numbers(const char *text, const struct numbers *all, const char *sign)
+/* Checks that each number of the text is on a page with space for all, or ends with the ellipsis.
+ */
+static void check_numbers(const char *text, const struct numbers *all, const char *ellipsis)
 {
 	size_t n = 0;
 
 	for (const char *p = text; (p = next_number(p, &n)) != NULL; p += n) {
 		const char *end = p + n + strspn(p + n, ".,:-/");
-		if (!has_number(all, p, n) && strncmp(end, sign, strlen(sign)) != 0)
-			fail_msg("%.*s is cut without a sign in\n%s", (int)n, p, text);
+		if (!has_number(all, p, n) && strncmp(end, ellipsis, strlen(ellipsis)) != 0)
+			fail_msg("%.*s is truncated without an ellipsis in\n%s", (int)n, p, text);
 	}
 }
 
-/* Or each `step`th. */
+/* Draws pages of every `step`th width and height. */
 static void check_each_size(struct fixture *f, unsigned step)
 {
 	char line[BC_TOP_LINE_BYTES];
@@ -262,10 +262,10 @@ static void check_each_size(struct fixture *f, unsigned step)
 	assert_true(seen > WIDTHS * HEIGHTS / step / step);
 }
 
-TEST_F(no_page_is_wider_or_higher_than_it_may_be)
+TEST_F(pages_never_exceed_their_size)
 {
-	check_each_size(f, 3); /* nothing known at all */
-	run_on(f);
+	check_each_size(f, 3); /* no status */
+	run_15_minutes(f);
 	check_each_size(f, 1);
 	f->view.is_utf8 = false;
 	check_each_size(f, 3);
@@ -275,15 +275,15 @@ TEST_F(no_page_is_wider_or_higher_than_it_may_be)
 	f->view.is_utf8 = true;
 	f->view.is_screen = false;
 	check_each_size(f, 3);
-	bc_top_state_away(f->state, "no such file");
+	bc_top_state_set_unreachable(f->state, "no such socket");
 	f->view.is_screen = true;
 	f->view.is_paused = true;
 	f->now.ns += 100 * SECOND_NS;
 	check_each_size(f, 3);
 }
 
-/* Returns the numbers that may be on a page of any size: those of large pages, which differ in the
- * span of the graphs. */
+/* Returns all numbers that a page of any size can show: those of large pages, and the time spans of
+ * graphs on small ones. */
 static struct numbers *all_numbers(struct fixture *f)
 {
 	struct numbers *all = calloc(1, sizeof(*all));
@@ -293,10 +293,9 @@ static struct numbers *all_numbers(struct fixture *f)
 	f->view.height = HEIGHTS;
 	for (f->view.width = 18; f->view.width <= WIDTHS; f->view.width++) {
 		char *page = page_text(f);
-		/* From narrow pages take only the heading of the graphs, which is whole or missing.
-		 */
+		/* On narrow pages, only the heading of the graphs, which is never truncated. */
 		char *span = strstr(page, " last ");
-		char *end = span != NULL ? strstr(span, " s each\n") : NULL;
+		char *end = span != NULL ? strstr(span, " s per column\n") : NULL;
 		if (f->view.width >= 210)
 			add_numbers(all, page);
 		else if (end != NULL) {
@@ -312,11 +311,11 @@ static struct numbers *all_numbers(struct fixture *f)
 	return all;
 }
 
-TEST_F(no_number_is_cut_without_a_sign)
+TEST_F(no_number_is_truncated_without_an_ellipsis)
 {
-	const char *signs[] = {"~", "\u2026"};
+	const char *ellipses[] = {"~", "\u2026"};
 
-	run_on(f);
+	run_15_minutes(f);
 	for (unsigned is_utf8 = 0; is_utf8 < 2; is_utf8++) {
 		f->view.is_utf8 = is_utf8 != 0;
 		struct numbers *all = all_numbers(f);
@@ -325,7 +324,7 @@ TEST_F(no_number_is_cut_without_a_sign)
 			for (f->view.height = 1; f->view.height <= HEIGHTS;
 				f->view.height += 1 + f->view.height / 30) {
 				char *text = page_text(f);
-				check_numbers(text, all, signs[is_utf8]);
+				check_numbers(text, all, ellipses[is_utf8]);
 				free(text);
 			}
 		}
@@ -333,9 +332,9 @@ TEST_F(no_number_is_cut_without_a_sign)
 	}
 }
 
-TEST_F(the_most_important_lines_are_kept_at_any_height)
+TEST_F(the_most_important_lines_are_shown_first)
 {
-	run_on(f);
+	run_15_minutes(f);
 	f->view.height = 1;
 	check_has(f, "recording");
 	f->view.height = 2;
@@ -350,36 +349,36 @@ TEST_F(the_most_important_lines_are_kept_at_any_height)
 	check_has(f, "q quit");
 }
 
-/* ---- the contents */
+/* ---- contents */
 
-TEST_F(a_screen_of_80_by_24_shows_all_sections)
+TEST_F(a_screen_of_80_by_28_shows_everything)
 {
 	static const char *const wanted[] = {"buscap top  recording", "usb, clock 66.7 MHz",
 		"streaming, 1209:0001 BC-00427", "20261120T194302Z-ab12cd", "1.23 G records",
 		"9.88 GB", "segment 31", "write: error 28", "10.6 hours left", "samples/s",
 		"records/s", "to disk/s", "buffer", "lost/s", "FETCH", "0x00000000", "and 27 more"};
 
-	run_on(f);
+	run_15_minutes(f);
 	f->view.height = 28;
 	for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++)
 		check_has(f, wanted[i]);
 }
 
-TEST_F(tables_are_of_the_last_ten_seconds)
+TEST_F(tables_cover_the_last_ten_seconds)
 {
-	run_on(f);
+	run_15_minutes(f);
 	f->view.height = 60;
 	f->view.width = 120;
-	check_has(f, "the last 10 s, by one sample in 16");
+	check_has(f, "on the bus, last 10 s, from one record in 16");
 	check_has(f, "FETCH          8.00 k  50.0 %");
 	check_has(f, "CNTRLAGNTRES   2.00 k  12.5 %");
-	check_lacks(f, "0xf2"); /* long ago */
+	check_lacks(f, "0xf2"); /* earlier */
 	check_has(f, "255         1.00 k   6.2 %");
 }
 
-TEST_F(the_order_of_tables_is_by_share_or_by_name)
+TEST_F(tables_are_sorted_by_share_or_by_name)
 {
-	run_on(f);
+	run_15_minutes(f);
 	f->view.height = 60;
 	char *text = page_text(f);
 	assert_true(strstr(text, "\nFETCH") < strstr(text, "\nCNTRL"));
@@ -398,33 +397,34 @@ TEST_F(the_order_of_tables_is_by_share_or_by_name)
 	free(text);
 }
 
-TEST_F(an_idle_bus_shows_the_counts_since_the_start)
+TEST_F(an_idle_bus_shows_earlier_records)
 {
-	run_on(f);
+	run_15_minutes(f);
 	for (unsigned i = 0; i < 12; i++) {
 		f->now.ns += SECOND_NS;
-		look(f, full_status(901 + i, 0, 20), full_mix(900));
+		add_status(f, full_status(901 + i, 0, 20), full_mix(900));
 	}
 	f->view.height = 60;
-	check_has(f, "on the bus since the daemon began, by one sample in 16");
+	check_has(f, "on the bus since the daemon started, from one record in 16");
 	check_has(f, "0xf2");
 	check_has(f, "<0.1 %");
 }
 
-TEST_F(losses_are_shown_with_their_age_and_cause)
+TEST_F(losses_are_shown_as_they_occur)
 {
 	f->view.height = 40;
-	look(f, parse("{\"state\":\"recording\",\"counts\":{\"received\":1},\"uptime_seconds\":1}"),
+	add_status(f,
+		parse("{\"state\":\"recording\",\"counts\":{\"received\":1},\"uptime_seconds\":1}"),
 		NULL);
 	check_has(f, "lost       none\n");
 	f->now.ns += SECOND_NS;
-	look(f,
+	add_status(f,
 		parse("{\"state\":\"recording\",\"counts\":{\"received\":1,\"gaps\":1},"
 		      "\"uptime_seconds\":2}"),
 		NULL);
 	check_has(f, "lost       unknown number of samples, 1 gap\n");
 	f->now.ns += SECOND_NS;
-	look(f,
+	add_status(f,
 		parse("{\"state\":\"recording\",\"counts\":{\"received\":1,\"gaps\":2,"
 		      "\"dropped\":{\"buffer\":1}},\"uptime_seconds\":3}"),
 		NULL);
@@ -432,8 +432,8 @@ TEST_F(losses_are_shown_with_their_age_and_cause)
 	check_has(f, "lost/s              1");
 	f->now.ns += 65 * SECOND_NS;
 	check_has(f, "last 1 min 5 s ago");
-	/* The daemon has restarted: the earlier losses do not count. */
-	look(f,
+	/* The daemon restarts: its losses are not those of this second. */
+	add_status(f,
 		parse("{\"state\":\"idle\",\"counts\":{\"received\":0,\"dropped\":{\"disk\":5}},"
 		      "\"uptime_seconds\":1}"),
 		NULL);
@@ -441,24 +441,24 @@ TEST_F(losses_are_shown_with_their_age_and_cause)
 	check_has(f, "lost/s              0");
 }
 
-TEST_F(an_absent_daemon_is_reported_with_its_time)
+TEST_F(an_unreachable_daemon_is_shown_with_the_time)
 {
-	run_on(f);
-	bc_top_state_away(f->state, "connection refused");
+	run_15_minutes(f);
+	bc_top_state_set_unreachable(f->state, "connection refused");
 	f->now.ns += 23 * SECOND_NS;
 	check_has(f, "no daemon");
-	check_has(f, "(23 s), trying again\nconnection refused\n");
-	check_has(f, "4.00 M"); /* the last rate */
+	check_has(f, "(23 s), reconnecting\nconnection refused\n");
+	check_has(f, "4.00 M"); /* as it was */
 	f->view.height = 10;
-	check_has(f, "(23 s), trying again, connection refused\n");
-	look(f, full_status(1000, 7000000, 10), full_mix(1000));
+	check_has(f, "(23 s), reconnecting, connection refused\n");
+	add_status(f, full_status(1000, 7000000, 10), full_mix(1000));
 	check_lacks(f, "no daemon");
 	check_has(f, "7.00 M");
 }
 
-TEST_F(untrusted_text_is_escaped_and_stays_in_its_place)
+TEST_F(texts_from_the_daemon_cannot_break_the_layout)
 {
-	look(f,
+	add_status(f,
 		parse("{\"state\":\"recording\\u001b[2J\",\"counts\":{},\"source\":{\"kind\":"
 		      "\"a\\nb\","
 		      "\"name\":\"\\u4e2d\\u6587\\u202e\\u0301\",\"clock_hz\":1e300},"
@@ -477,7 +477,7 @@ TEST_F(untrusted_text_is_escaped_and_stays_in_its_place)
 	check_each_size(f, 3);
 }
 
-/* Any object with a state and counts, even if other members are missing or of another type. */
+/* All members but the state may be missing or of another type. */
 TEST_F(a_status_with_any_member_missing_is_shown)
 {
 	json_t *whole = full_status(5, 10, 0);
@@ -493,17 +493,17 @@ TEST_F(a_status_with_any_member_missing_is_shown)
 			if (i != 0)
 				assert_int_equal(
 					json_object_set_new(part, key, parse(others[i - 1])), 0);
-			bool is_one = bc_top_state_status(f->state, part, &f->now);
+			bool is_status = bc_top_state_add_status(f->state, part, &f->now);
 			bool is_needed = strcmp(key, "state") == 0 || strcmp(key, "counts") == 0;
-			assert_true(is_one || is_needed);
+			assert_true(is_status || is_needed);
 			free(page_text(f));
 			json_decref(part);
 		}
 	}
 	json_decref(whole);
-	assert_false(bc_top_state_status(f->state, NULL, &f->now));
+	assert_false(bc_top_state_add_status(f->state, NULL, &f->now));
 	json_t *none = parse("[1]");
-	assert_false(bc_top_state_status(f->state, none, &f->now));
+	assert_false(bc_top_state_add_status(f->state, none, &f->now));
 	json_decref(none);
 }
 
@@ -519,7 +519,7 @@ TEST_F(a_graph_shows_minutes_but_never_more_than_ten)
 	}
 }
 
-static void graph_line(struct fixture *f, enum bc_top_line line, unsigned width, double *highest,
+static void graph_line(struct fixture *f, enum bc_top_series line, unsigned width, double *highest,
 	char out[BC_TOP_LINE_BYTES])
 {
 	struct bc_top_grid grid;
@@ -531,10 +531,10 @@ static void graph_line(struct fixture *f, enum bc_top_line line, unsigned width,
 	bc_top_grid_close(&grid);
 }
 
-static void look_rate(struct fixture *f, double rate, unsigned lost)
+static void add_rate(struct fixture *f, double rate, unsigned lost)
 {
 	f->now.ns += SECOND_NS;
-	look(f,
+	add_status(f,
 		parse_format(
 			"{\"state\":\"recording\",\"uptime_seconds\":%u,\"counts\":{\"dropped\":"
 			"{\"buffer\":%u}},\"rates\":{\"samples_per_second\":%f}}",
@@ -542,14 +542,14 @@ static void look_rate(struct fixture *f, double rate, unsigned lost)
 		NULL);
 }
 
-TEST_F(each_second_is_a_step_of_the_graph)
+TEST_F(each_second_is_a_column_of_the_graph)
 {
 	char line[BC_TOP_LINE_BYTES];
 	char wanted[BC_TOP_LINE_BYTES] = "";
 	double highest;
 
 	for (unsigned i = 0; i <= 8; i++)
-		look_rate(f, i, 0);
+		add_rate(f, i, 0);
 	for (unsigned i = 0; i < 240 - 9; i++)
 		strcat(wanted, " ");
 	strcat(wanted, "▁▂▂▃▄▅▆▇█");
@@ -561,18 +561,18 @@ TEST_F(each_second_is_a_step_of_the_graph)
 	assert_string_equal(line + 231, "_..,-=+*#");
 }
 
-TEST_F(one_lost_sample_is_seen_in_ten_minutes)
+TEST_F(one_lost_sample_is_visible_in_the_graph)
 {
 	char line[BC_TOP_LINE_BYTES];
 	double highest;
 
-	look_rate(f, 1, 0);
-	look_rate(f, 1, 1);
+	add_rate(f, 1, 0);
+	add_rate(f, 1, 1);
 	for (unsigned i = 0; i < 100; i++)
-		look_rate(f, 1, 1);
-	look_rate(f, 1, 1000001);
+		add_rate(f, 1, 1);
+	add_rate(f, 1, 1000001);
 	for (unsigned i = 0; i < 100; i++)
-		look_rate(f, 1, 1000001);
+		add_rate(f, 1, 1000001);
 	f->view.is_utf8 = false;
 	graph_line(f, BC_TOP_LOST, 60, &highest, line);
 	assert_true(highest == 1000000);
@@ -580,8 +580,8 @@ TEST_F(one_lost_sample_is_seen_in_ten_minutes)
 	assert_non_null(strchr(line, '#'));
 }
 
-/* Updates that are late, twice in a second, or missing. */
-TEST_F(seconds_without_an_update_are_blank_but_jitter_is_ignored)
+/* A status can be late, missing, or the second one in a second. */
+TEST_F(seconds_without_a_status_are_blank_despite_jitter)
 {
 	char line[BC_TOP_LINE_BYTES];
 	double highest;
@@ -589,20 +589,20 @@ TEST_F(seconds_without_an_update_are_blank_but_jitter_is_ignored)
 	f->now.ns = 5000 * SECOND_NS + 999000000;
 	f->view.is_utf8 = false;
 	for (unsigned i = 0; i < 10; i++)
-		look_rate(f, 1, 0);
-	f->now.ns += 1002000000; /* a second without an update */
-	look_rate(f, 1, 0);
-	f->now.ns -= SECOND_NS; /* two updates in one second */
-	look_rate(f, 1, 3);
+		add_rate(f, 1, 0);
+	f->now.ns += 1002000000; /* skips a second */
+	add_rate(f, 1, 0);
+	f->now.ns -= SECOND_NS; /* the second one in a second */
+	add_rate(f, 1, 3);
 	graph_line(f, BC_TOP_SAMPLES, 240, &highest, line);
 	assert_non_null(strstr(line, " #############"));
 	graph_line(f, BC_TOP_LOST, 240, &highest, line);
 	assert_true(highest == 3);
 	f->now.ns += 20 * SECOND_NS;
-	look_rate(f, 1, 3);
+	add_rate(f, 1, 3);
 	graph_line(f, BC_TOP_SAMPLES, 240, &highest, line);
 	assert_non_null(strstr(line, "#                    #"));
-	/* Hours later these values are gone, although their slots are the same. */
+	/* Hours later the same array elements are used, but their values have expired. */
 	f->now.ns += 4 * BC_TOP_SECONDS * SECOND_NS;
 	graph_line(f, BC_TOP_SAMPLES, 240, &highest, line);
 	assert_string_equal(line, "");
@@ -610,7 +610,7 @@ TEST_F(seconds_without_an_update_are_blank_but_jitter_is_ignored)
 
 /* ---- the grid */
 
-TEST_F(a_grid_accepts_any_position_and_size)
+TEST_F(a_grid_accepts_any_position_and_width)
 {
 	struct dice dice = {.state = 7};
 	static const char *const texts[] = {"", "x", "12345", "\u2588\u2588", "\u4e2d\u6587\u5b57",
@@ -637,7 +637,7 @@ TEST_F(a_grid_accepts_any_position_and_size)
 	}
 }
 
-TEST_F(truncated_text_ends_in_the_sign)
+TEST_F(truncated_text_ends_with_an_ellipsis)
 {
 	struct bc_top_grid grid;
 	char line[BC_TOP_LINE_BYTES];

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "daemon/base/log_limit.h"
-#include "tests/support/ear.h"
+#include "tests/support/log_capture.h"
 #include "tests/support/test.h"
 
 TEST_THREADS;
@@ -106,32 +106,32 @@ TEST(a_fault_for_a_week_causes_a_few_hundred_lines)
 }
 
 /* Sets the times in the text to 0.0, because a slow machine needs longer. */
-static char *without_times(char *heard)
+static char *without_times(char *text)
 {
 	static const char before[] = " in the last ";
 
-	for (char *at = heard; (at = strstr(at, before)) != NULL;) {
+	for (char *at = text; (at = strstr(at, before)) != NULL;) {
 		at += strlen(before);
 		size_t digits = strspn(at, "0123456789");
 		assert_true(digits >= 1 && at[digits] == '.' && at[digits + 2] == ' ');
 		memmove(at + 1, at + digits, strlen(at + digits) + 1);
 		at[0] = at[2] = '0';
 	}
-	return heard;
+	return text;
 }
 
 TEST(kinds_have_their_own_limits_and_the_summary_has_the_latest_line)
 {
-	static struct ear ear;
+	static struct log_capture capture;
 	struct bc_log_limits limits = {.count = 0};
 
-	listen_to(&ear);
+	log_capture_start(&capture);
 	for (int i = 0; i < 12; i++)
 		bc_log_limited(&limits, BC_LOG_WARNING, "a%d", i);
 	bc_log_limited(&limits, BC_LOG_ERROR, "b %s", "once");
 	bc_log_limits_end(&limits);
 	bc_log_limits_end(&limits);
-	assert_string_equal(without_times(end_listening(&ear)),
+	assert_string_equal(without_times(log_capture_stop(&capture)),
 		"buscapd: warning: a0\nbuscapd: warning: a1\nbuscapd: warning: a2\n"
 		"buscapd: warning: a3\nbuscapd: warning: a4\nbuscapd: warning: a5\n"
 		"buscapd: warning: a6\nbuscapd: warning: a7\nbuscapd: warning: a8\n"
@@ -141,16 +141,16 @@ TEST(kinds_have_their_own_limits_and_the_summary_has_the_latest_line)
 
 TEST(kinds_beyond_the_maximum_share_a_limit)
 {
-	static struct ear ear;
+	static struct log_capture capture;
 	static const char kinds[BC_LOG_KINDS + 20];
 	struct bc_log_limits limits = {.count = 0};
 	unsigned lines = 0;
 
-	listen_to(&ear);
+	log_capture_start(&capture);
 	for (unsigned i = 0; i < sizeof(kinds); i++)
 		bc_log_limited_text(&limits, BC_LOG_WARNING, &kinds[i], "x");
 	bc_log_limits_end(&limits);
-	for (const char *at = end_listening(&ear); (at = strchr(at, '\n')) != NULL; at++)
+	for (const char *at = log_capture_stop(&capture); (at = strchr(at, '\n')) != NULL; at++)
 		lines++;
 	assert_int_equal(limits.count, BC_LOG_KINDS);
 	assert_int_equal(lines, BC_LOG_KINDS - 1 + BC_LOG_BURST + 1);
@@ -159,55 +159,54 @@ TEST(kinds_beyond_the_maximum_share_a_limit)
 TEST(lines_below_the_log_level_do_not_use_up_a_limit)
 {
 	static const char format[] = "trigger %s has hit";
-	static struct ear ear;
+	static struct log_capture capture;
 	struct bc_log_limits limits = {.count = 0};
 
-	listen_to(&ear);
+	log_capture_start(&capture);
 	for (unsigned i = 0; i < 1000; i++) {
 		bc_log_limited(&limits, BC_LOG_DEBUG, format, "mark");
 		bc_log_limited_text(&limits, BC_LOG_DEBUG, format, "mark");
 	}
 	bc_log_limited(&limits, BC_LOG_INFO, format, "start");
 	bc_log_limits_end(&limits);
-	assert_string_equal(end_listening(&ear), "buscapd: trigger start has hit\n");
+	assert_string_equal(log_capture_stop(&capture), "buscapd: trigger start has hit\n");
 }
 
 TEST(levels_of_a_kind_have_their_own_limits)
 {
 	static const char kind[] = "kind";
-	static struct ear ear;
+	static struct log_capture capture;
 	struct bc_log_limits limits = {.count = 0};
-	const char *heard;
+	const char *text;
 
-	listen_to(&ear);
+	log_capture_start(&capture);
 	for (unsigned i = 0; i < BC_LOG_BURST + 5; i++)
 		bc_log_limited_text(&limits, BC_LOG_NOTICE, kind, "whole");
 	bc_log_limited_text(&limits, BC_LOG_WARNING, kind, "torn");
 	bc_log_limits_end(&limits);
-	heard = without_times(end_listening(&ear));
-	assert_non_null(strstr(heard, "buscapd: warning: torn\n"));
-	assert_non_null(
-		strstr(heard, "buscapd: 5 more times in the last 0.0 s; the latest: whole"));
+	text = without_times(log_capture_stop(&capture));
+	assert_non_null(strstr(text, "buscapd: warning: torn\n"));
+	assert_non_null(strstr(text, "buscapd: 5 more times in the last 0.0 s; the latest: whole"));
 }
 
 TEST(a_shared_limit_logs_at_the_most_urgent_level)
 {
-	static struct ear ear;
+	static struct log_capture capture;
 	static const char kinds[BC_LOG_KINDS + BC_LOG_BURST];
 	struct bc_log_limits limits = {.count = 0};
 
-	listen_to(&ear);
+	log_capture_start(&capture);
 	for (unsigned i = 0; i < sizeof(kinds); i++)
 		bc_log_limited_text(&limits, BC_LOG_INFO, &kinds[i], "x");
 	bc_log_limited(&limits, BC_LOG_ERROR, "bad");
 	bc_log_limited(&limits, BC_LOG_INFO, "good");
 	bc_log_limits_end(&limits);
-	assert_non_null(strstr(end_listening(&ear), "buscapd: error: 3 more times"));
+	assert_non_null(strstr(log_capture_stop(&capture), "buscapd: error: 3 more times"));
 }
 
 TEST(a_long_text_is_cut_and_marked_in_the_summary)
 {
-	static struct ear ear;
+	static struct log_capture capture;
 	static const char kind[] = "kind";
 	struct bc_log_limits limits;
 	char text[600];
@@ -219,11 +218,11 @@ TEST(a_long_text_is_cut_and_marked_in_the_summary)
 			memcpy(text + i, "\xc3\xa9", 2);
 		snprintf(text + n, sizeof(text) - n, "%s", bytes % 2 == 0 ? "" : "x");
 		memset(&limits, 0, sizeof(limits));
-		listen_to(&ear);
+		log_capture_start(&capture);
 		for (unsigned i = 0; i <= BC_LOG_BURST; i++)
 			bc_log_limited_text(&limits, BC_LOG_INFO, kind, text);
 		bc_log_limits_end(&limits);
-		seen = strstr(end_listening(&ear), "latest: ") + strlen("latest: ");
+		seen = strstr(log_capture_stop(&capture), "latest: ") + strlen("latest: ");
 		seen[strcspn(seen, "\n")] = '\0';
 		if (bytes < sizeof(limits.of[0].latest)) {
 			assert_string_equal(seen, text);

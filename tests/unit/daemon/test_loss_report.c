@@ -4,7 +4,7 @@
 
 #include "daemon/base/clock.h"
 #include "daemon/recorder/loss_report.h"
-#include "tests/support/ear.h"
+#include "tests/support/log_capture.h"
 #include "tests/support/test.h"
 
 #define SECOND UINT64_C(1000000000)
@@ -13,7 +13,7 @@ struct fixture {
 	struct bc_loss_report losses;
 	struct bc_counts counts;
 	uint64_t now_ns;
-	struct ear ear;
+	struct log_capture capture;
 };
 
 static void set_up(struct fixture *f)
@@ -34,7 +34,7 @@ static void poll_seconds(struct fixture *f, unsigned seconds)
 
 TEST_F(losses_are_reported_at_start_and_end_with_totals)
 {
-	listen_to(&f->ear);
+	log_capture_start(&f->capture);
 	poll_seconds(f, 5);
 	f->counts.dropped_buffer += 7;
 	poll_seconds(f, 10); /* shorter than the quiet time: the same period of losses */
@@ -44,7 +44,7 @@ TEST_F(losses_are_reported_at_start_and_end_with_totals)
 	f->counts.dropped_disk += 1;
 	poll_seconds(f, 30);
 	bc_loss_report_finish(&f->losses);
-	assert_string_equal(end_listening(&f->ear),
+	assert_string_equal(log_capture_stop(&f->capture),
 		"buscapd: warning: samples lost: 7 (buffer full) in the last 1.0 s; the recording "
 		"continues, with a gap at each place\n"
 		"buscapd: samples no longer lost; total loss: 1 (disk stuck), 12 (buffer full), 2 "
@@ -53,29 +53,29 @@ TEST_F(losses_are_reported_at_start_and_end_with_totals)
 
 TEST_F(continuing_losses_are_reported_after_one_two_and_four_minutes)
 {
-	const char *heard;
+	const char *text;
 	unsigned lines = 0;
 
-	listen_to(&f->ear);
+	log_capture_start(&f->capture);
 	for (unsigned i = 0; i < 10 * 60; i++) {
 		f->counts.dropped_buffer++;
 		poll_seconds(f, 1);
 	}
-	heard = end_listening(&f->ear);
-	for (const char *at = heard; (at = strchr(at, '\n')) != NULL; at++)
+	text = log_capture_stop(&f->capture);
+	for (const char *at = text; (at = strchr(at, '\n')) != NULL; at++)
 		lines++;
 	assert_int_equal(lines, 1 + 3);
-	assert_non_null(strstr(heard, "still being lost: 61 (buffer full) in the last 61 s"));
-	assert_non_null(strstr(heard, "still being lost: 181 (buffer full)"));
-	assert_non_null(strstr(heard, "still being lost: 421 (buffer full)"));
+	assert_non_null(strstr(text, "still being lost: 61 (buffer full) in the last 61 s"));
+	assert_non_null(strstr(text, "still being lost: 181 (buffer full)"));
+	assert_non_null(strstr(text, "still being lost: 421 (buffer full)"));
 }
 
 /* The stream alternates between valid and invalid at each poll. */
 TEST_F(suppressed_messages_are_summed_up_at_the_end)
 {
-	const char *heard;
+	const char *text;
 
-	listen_to(&f->ear);
+	log_capture_start(&f->capture);
 	for (unsigned i = 0; i < 12; i++) {
 		f->counts.received += 1000;
 		f->counts.dropped_invalid += 1000;
@@ -86,10 +86,10 @@ TEST_F(suppressed_messages_are_summed_up_at_the_end)
 		f->losses.polled_ns = f->now_ns;
 	}
 	bc_loss_report_finish(&f->losses);
-	heard = end_listening(&f->ear);
-	assert_non_null(strstr(heard, "buscapd: warning: 2 more times in the last "));
+	text = log_capture_stop(&f->capture);
+	assert_non_null(strstr(text, "buscapd: warning: 2 more times in the last "));
 	assert_non_null(
-		strstr(heard, "the latest: source: 1000 of the last 1000 samples are invalid"));
-	assert_non_null(strstr(heard, "buscapd: 2 more times in the last "));
-	assert_non_null(strstr(heard, "the latest: source: data is valid again\n"));
+		strstr(text, "the latest: source: 1000 of the last 1000 samples are invalid"));
+	assert_non_null(strstr(text, "buscapd: 2 more times in the last "));
+	assert_non_null(strstr(text, "the latest: source: data is valid again\n"));
 }

@@ -802,17 +802,17 @@ TEST(more_pages_than_32_bits_have_is_an_error)
 	options.map_pages = true;
 	struct print_run run;
 	struct printed out;
-	print_run_begin(&run, &out, BC_FORMAT_RAW6, &options, 0);
+	print_run_start(&run, &out, BC_FORMAT_RAW6, &options, 0);
 	for (uint64_t page = 0; page < 2 * BC_PAGES_MAX; page++) {
 		bc_entry_reference(&entry, BC_REQ_MEMREAD, page % BC_PAGES_MAX * 0x1001000, page);
-		print_run_put(&run, &entry, 1);
+		print_run_add(&run, &entry, 1);
 		assert_int_equal(out.rc, 0);
 		assert_int_equal(out.trace.n, BC_SAMPLE_BYTES);
 		out.trace.n = 0;
 	}
 	bc_entry_reference(&entry, BC_REQ_MEMREAD, 0x1000, 5);
-	print_run_put(&run, &entry, 1);
+	print_run_add(&run, &entry, 1);
 	assert_int_equal(out.rc, -ERANGE);
-	print_run_end(&run);
+	print_run_finish(&run);
 	printed_free(&out);
 }

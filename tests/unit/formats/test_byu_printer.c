@@ -38,7 +38,7 @@ static struct trace make_trace(enum bc_format format, uint64_t seed, size_t reco
 			.proc = (uint8_t)(roll >> 24),
 			.time = which < 6 ? edges[which] : dice_below(&dice, 1000)};
 		r.addr = which >= 34 ? edges[which - 34] : r.addr;
-		trace.n += trace_put_record(trace.bytes + trace.n, &r, format);
+		trace.n += trace_write_record(trace.bytes + trace.n, &r, format);
 	}
 	return trace;
 }

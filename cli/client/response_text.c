@@ -1,4 +1,4 @@
-#include "cli/client/answer_text.h"
+#include "cli/client/response_text.h"
 
 #include <string.h>
 
@@ -7,39 +7,39 @@
 #include "cli/term/json_path.h"
 #include "cli/term/template.h"
 
-bool bc_answer_print_mark(struct bc_output *o, const json_t *answer)
+bool bc_response_print_mark(struct bc_output *o, const json_t *response)
 {
-	if (!json_is_object(bc_json_path(answer, "mark")))
+	if (!json_is_object(bc_json_path(response, "mark")))
 		return false;
 	bc_template_print(o,
-		json_is_number(bc_json_path(answer, "mark.record"))
+		json_is_number(bc_json_path(response, "mark.record"))
 			? "mark before record {mark.record}, "
-			: "mark in what the flight recorder holds, at ",
-		answer);
-	bc_template_print(o, "tick {mark.tick} of epoch {mark.epoch}\n", answer);
+			: "mark in the flight recorder, ",
+		response);
+	bc_template_print(o, "tick {mark.tick} of epoch {mark.epoch}\n", response);
 	return true;
 }
 
-/* Not what is known of the recording: of the new segment nothing is, before its first chunk. */
-bool bc_answer_print_rotated(struct bc_output *o, const json_t *answer)
+/* Prints no details: the new segment has none before its first chunk. */
+bool bc_response_print_rotated(struct bc_output *o, const json_t *response)
 {
-	if (bc_json_path_text(answer, "recording.id") == NULL)
+	if (bc_json_path_text(response, "recording.id") == NULL)
 		return false;
 	bc_template_print(
-		o, "recording {recording.id}: the next record is in a new segment\n", answer);
+		o, "recording {recording.id}: the next record starts a new segment\n", response);
 	return true;
 }
 
 /* ---- recordings */
 
-static const char *reason_text(const char *reason)
+const char *bc_recording_reason_text(const char *reason)
 {
 	static const struct {
 		const char *reason;
 		const char *text;
 	} reasons[] = {{"request", "stopped on request"}, {"limit", "limit reached"},
-		{"trigger", "a trigger stopped it"}, {"source", "the source ended"},
-		{"signal", "the daemon stopped"}, {"failed", "it failed"}};
+		{"trigger", "stopped by a trigger"}, {"source", "end of the source"},
+		{"signal", "buscapd stopped"}, {"failed", "failed"}};
 
 	for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++)
 		if (strcmp(reason, reasons[i].reason) == 0)
@@ -50,31 +50,30 @@ static const char *reason_text(const char *reason)
 static void print_recording(struct bc_output *o, const json_t *r)
 {
 	const char *reason = bc_json_path_text(r, "reason");
+	const char *state = bc_json_path_text(r, "state");
+	bool is_running = state != NULL && strcmp(state, "recording") == 0;
 	bool is_empty = json_is_null(bc_json_path(r, "ended")) &&
 			(bc_json_path_count(r, "segments") | bc_json_path_count(r, "records") |
 				bc_json_path_count(r, "lost")) == 0;
 	const char *key;
 	json_t *value;
 
+	bc_template_print(
+		o, is_running ? "recording {id}: in progress\n" : "recording {id}[: {state}]\n", r);
 	bc_template_print(o,
-		"recording {id}[: {state}]\n"
 		"[  label       {label}\n]"
 		"[  started     {started}\n]"
 		"[  ended       {ended}\n]",
 		r);
 	if (reason != NULL)
-		bc_status_line_safe(o, "because", reason_text(reason));
-	if (!is_empty) {
+		bc_status_line_safe(o, "reason", bc_recording_reason_text(reason));
+	if (!is_empty)
 		bc_template_print(o,
 			"[  segments    {segments #}\n]"
 			"[  records     {records #}\n]"
-			"[  on disk     {bytes B}\n]",
+			"[  on disk     {bytes B}\n]"
+			"[  lost        {lost #}\n]",
 			r);
-		if (bc_json_path_count(r, "lost") != 0)
-			bc_template_print(o, "  lost        {lost #}\n", r);
-		else if (json_is_number(bc_json_path(r, "lost")))
-			bc_status_line(o, "lost", "nothing");
-	}
 	bc_template_print(o, "[  newest file {path}\n]", r);
 	json_object_foreach(bc_json_path(r, "metadata"), key, value)
 	{
@@ -88,9 +87,9 @@ static void print_recording(struct bc_output *o, const json_t *r)
 	}
 }
 
-bool bc_answer_print_recording(struct bc_output *o, const json_t *answer)
+bool bc_response_print_recording(struct bc_output *o, const json_t *response)
 {
-	const json_t *recording = bc_json_path(answer, "recording");
+	const json_t *recording = bc_json_path(response, "recording");
 
 	if (!json_is_object(recording))
 		return false;
@@ -98,10 +97,9 @@ bool bc_answer_print_recording(struct bc_output *o, const json_t *answer)
 	return true;
 }
 
-bool bc_answer_print_recordings(struct bc_output *o, const json_t *answer)
+bool bc_response_print_recordings(struct bc_output *o, const json_t *response)
 {
-	const json_t *recordings = bc_json_path(answer, "recordings");
-	uint64_t left_out = bc_json_path_count(answer, "omitted");
+	const json_t *recordings = bc_json_path(response, "recordings");
 	const json_t *r;
 	size_t i;
 	int width = bc_column_width(recordings, "id", 2);
@@ -112,10 +110,7 @@ bool bc_answer_print_recordings(struct bc_output *o, const json_t *answer)
 		bc_output_format(o, "no recordings\n");
 		return true;
 	}
-	if (left_out != 0) {
-		bc_template_print(o, "# {omitted older recording}", answer);
-		bc_output_format(o, " %s left out\n", left_out == 1 ? "is" : "are");
-	}
+	bc_template_print(o, "[# {omitted older recording} not shown\n]", response);
 	bc_output_format(o, "%-*s  %-9s  %-*s  %8s  %17s  %8s  LABEL\n", width, "ID", "STATE",
 		BC_COLUMN_TIME, "STARTED (UTC)", "SEGMENTS", "RECORDS", "ON DISK");
 	json_array_foreach(recordings, i, r)
@@ -136,11 +131,12 @@ bool bc_answer_print_recordings(struct bc_output *o, const json_t *answer)
 
 /* ---- triggers */
 
-/* What was said beyond the condition; the text is the name where none was given. */
+/* Prints a row: columns, condition, then the options that were given. The daemon sets the text to
+ * the name if none was given. */
 static void print_trigger(struct bc_output *o, int width, const json_t *t)
 {
 	const char *name = bc_json_path_text(t, "name");
-	static const char *const more[] = {"pre", "post", "holdoff", "text"};
+	static const char *const options[] = {"pre", "post", "holdoff", "text"};
 	char time[BC_HUMANIZE_MAX];
 
 	bc_column_text(o, width, t, "name");
@@ -149,24 +145,24 @@ static void print_trigger(struct bc_output *o, int width, const json_t *t)
 	bc_column_count(o, 10, t, "missed");
 	bc_column_text(o, 13, t, "from");
 	bc_template_print(o, "[{when}]", t);
-	for (unsigned i = 0; i < sizeof(more) / sizeof(more[0]); i++) {
-		const json_t *item = bc_json_path(t, more[i]);
-		const char *text = bc_json_path_text(t, more[i]);
+	for (unsigned i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
+		const json_t *item = bc_json_path(t, options[i]);
+		const char *text = bc_json_path_text(t, options[i]);
 		if (json_is_number(item)) {
-			bc_output_format(o, ", %s %s", more[i],
+			bc_output_format(o, ", %s %s", options[i],
 				bc_humanize_time(time, json_number_value(item)));
 		} else if (text != NULL && (name == NULL || strcmp(text, name) != 0)) {
-			bc_output_format(o, ", %s ", more[i]);
+			bc_output_format(o, ", %s ", options[i]);
 			bc_output_safe(o, text);
 		}
 	}
 	bc_output_text(o, "\n", 1);
 }
 
-bool bc_answer_print_triggers(struct bc_output *o, const json_t *answer)
+bool bc_response_print_triggers(struct bc_output *o, const json_t *response)
 {
-	json_t *triggers = bc_json_path(answer, "triggers");
-	const json_t *one = bc_json_path(answer, "trigger");
+	json_t *triggers = bc_json_path(response, "triggers");
+	const json_t *one = bc_json_path(response, "trigger");
 	const json_t *t;
 	size_t i;
 	int width = bc_column_width(triggers, "name", 16);
@@ -199,16 +195,16 @@ static void print_replay(struct bc_output *o, const json_t *p)
 		"replay {id}[: {state}]\n"
 		"[  file        {path}\n]"
 		"[  error       {error}\n]"
-		"[  damaged     at {damaged_places place}\n]",
+		"[  damaged     {damaged_places place}\n]",
 		p);
 	if (json_is_object(recording))
 		print_recording(o, recording);
 }
 
-bool bc_answer_print_replays(struct bc_output *o, const json_t *answer)
+bool bc_response_print_replays(struct bc_output *o, const json_t *response)
 {
-	const json_t *replays = bc_json_path(answer, "replays");
-	const json_t *one = bc_json_path(answer, "replay");
+	const json_t *replays = bc_json_path(response, "replays");
+	const json_t *one = bc_json_path(response, "replay");
 	const json_t *p;
 	size_t i;
 	int width = bc_column_width(replays, "id", 2);
