@@ -277,7 +277,7 @@ def test_a_misspelt_command_gets_a_suggestion():
         assert "did you mean" not in refusal(wrong), wrong
     assert "unknown option --hlep; see buscap --help" in refusal("--hlep")
     message = refusal("record", "strat")
-    assert "start, stop, list, show or note is wanted" in message, message
+    assert "strat: unknown verb; use start, stop, list, show or note" in message, message
 
 
 # ---- examples
@@ -288,7 +288,7 @@ TARMAC = ("100 clk cpu0 IT (135) 00008000 d2a00028 O EL3h_s : MOV      x8,#0x100
           "100 clk cpu0 R X8 0000000000010000\n")
 # Commands to run before an example.
 BEFORE = {"record stop": ["record start"], "record show": ["record start"], "record note": ["record start"],
-          "rotate": ["record start"], "trigger remove": ["trigger add begin mark gap"],
+          "rotate": ["record start"], "trigger remove": ["trigger add boot mark gap"],
           "replay cancel": ["replay --speed 0.0001 bus.bcp1"]}
 # Commands that run until Ctrl-C.
 STAYS = ("status", "events")
@@ -368,6 +368,6 @@ def test_every_example_with_a_daemon_runs(tmp):
                 interrupt_when_it_prints(process)
             finish(process, line)
             # Clean up for the next example.
-            for undo in ("record stop", "trigger remove begin"):
+            for undo in ("record stop", "trigger remove boot"):
                 shell(tmp, f"buscap {undo}", where).communicate(timeout=harness.TIMEOUT_S)
         equal(daemon.stop() in (0, 4), True, "the daemon's exit code")
