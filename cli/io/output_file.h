@@ -2,8 +2,8 @@
  *
  * A regular file is replaced only once the new one is complete: data goes to FILE.partial, which
  * bc_output_file_close() renames. A symbolic link, a device or a pipe is written in place. An
- * output that is also an input is refused, under whatever name: it would be overwritten while it is
- * read, or grow without end. */
+ * output that is also an input is refused, whatever its name: it would be overwritten while it is
+ * read, or would grow without limit. */
 #ifndef BC_CLI_IO_OUTPUT_FILE_H
 #define BC_CLI_IO_OUTPUT_FILE_H
 

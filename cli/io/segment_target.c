@@ -203,7 +203,8 @@ static void set_header(struct bc_segment_target *t, const struct bc_trace *sourc
 	set_metadata(t, from);
 }
 
-/* Returns the time of day of a tick. Without a known moment, tick 0 is the time of opening. */
+/* Returns the time of day of a tick. If no tick's time of day is known, tick 0 is at the time of
+ * opening. */
 static int64_t tick_to_wall(
 	const struct bc_segment_target *t, const struct bc_moment *moment, uint64_t tick)
 {

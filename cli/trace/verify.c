@@ -163,9 +163,9 @@ static void check_numbers(
 		c->segment = info->segment;
 	}
 	if (info->recording_tag != c->tag)
-		print_chunk_damage(c, info, offset, "is of another recording");
+		print_chunk_damage(c, info, offset, "belongs to another recording");
 	else if (info->segment != c->segment)
-		print_chunk_damage(c, info, offset, "is of another segment");
+		print_chunk_damage(c, info, offset, "belongs to another segment");
 	else if (info->number > c->next_number && missing == 0 && !c->is_hurt)
 		print_chunk_damage(c, info, offset, "follows missing chunks");
 	if (info->number >= c->next_number)

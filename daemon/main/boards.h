@@ -1,4 +1,5 @@
-/* `buscapd --list-boards`: lists the USB devices, and for each why it is not a capture board. */
+/* `buscapd --list-boards`: lists the USB devices: which ones are capture boards, and why the
+ * others are not. */
 #ifndef BC_DAEMON_MAIN_BOARDS_H
 #define BC_DAEMON_MAIN_BOARDS_H
 

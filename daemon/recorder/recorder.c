@@ -743,7 +743,7 @@ enum bc_refusal bc_recorder_mark(
 	struct bc_channel *channel = bc_session_channel(part->session);
 	if (!bc_channel_has_started(channel))
 		return refuse(err, errlen, BC_NOT_NOW,
-			"the source has not sent any data yet; there is no place for a mark");
+			"the source has not sent any data yet, so no mark can be set");
 	struct bc_place place = bc_channel_place(channel, BC_CHANNEL_NOW);
 	struct bc_event event = {.kind = BC_EVENT_MARK, .text_bytes = (uint16_t)bytes};
 	if (!bc_channel_mark(channel, &event, text, BC_CHANNEL_NOW))

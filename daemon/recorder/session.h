@@ -72,8 +72,8 @@ uint32_t bc_session_start_recording(
 /* Ends the recording before position `at`; the session continues. */
 void bc_session_finish_recording(struct bc_session *session, uint32_t at);
 
-/* Ends the recording `rest` after position `at`, or earlier if another limit does. A time is the
- * host's, from now, or in a replay the bus time. */
+/* Ends the recording `rest` after position `at`, or earlier if another limit is reached. A time is
+ * the host's, from now, or in a replay the bus time. */
 void bc_session_end_after(
 	struct bc_session *session, uint32_t at, const struct bc_time_or_size *rest);
 

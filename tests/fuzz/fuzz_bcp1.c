@@ -1,5 +1,5 @@
-/* Fuzz target: the frame reader must find the same in whole input and in pieces. The first byte of
- * the input is the length of the pieces. */
+/* Fuzz target: the frame reader must find the same frames in the whole input and in pieces. The
+ * first byte of the input is the length of the pieces. */
 #include <stdlib.h>
 #include <string.h>
 

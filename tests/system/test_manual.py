@@ -164,7 +164,7 @@ def wrong_help(p, command, operands):
         problems.append(f"{command}: --help says: Exit code: {exits}")
     squeezed = ["\n".join(line.strip() for line in body.splitlines()) for _, body in displays(lines)]
     if "\n".join(line.strip() for line in example.splitlines()) not in squeezed:
-        problems.append(f"{command}: its example is not that of --help: {example}")
+        problems.append(f"{command}: its example differs from --help: {example}")
     return problems
 
 

@@ -361,7 +361,7 @@ def test_an_epoch_after_dropped_samples_only(tmp):
     data = one_sample(0, 5000, control=0x00) + one_sample(1, 40) + one_sample(2, 50)
     expected = reference.decode_bcp1(data)
     equal((expected.epochs, list(expected.ticks)), ({1: 0}, [40, 50]))
-    check(record_bytes(tmp, data, None), expected, "the first record is of the second epoch")
+    check(record_bytes(tmp, data, None), expected, "the first record belongs to the second epoch")
     data = one_sample(0, 10) + one_sample(1, 5000, 4, control=0x00) + one_sample(2, 40) + one_sample(3, 30, control=0x00)
     data += one_sample(4, 20) + one_sample(5, 25)
     check(record_bytes(tmp, data, None), reference.decode_bcp1(data), "epochs with and without records")

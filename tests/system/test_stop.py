@@ -51,7 +51,7 @@ def test_a_stopped_pipe_has_what_was_read_recorded(tmp):
         given = fill(pipe, stream)
         assert given < len(stream), "the buffer did not fill up"
         daemon.process.send_signal(signal.SIGTERM)
-        time.sleep(0.3)  # there is no sign when it has stopped reading
+        time.sleep(0.3)  # nothing indicates when it has stopped reading
         faults.set("")
         equal(daemon.wait(), 0, daemon.err)
         read = given - unread(pipe)

@@ -331,7 +331,7 @@ def test_an_idle_boards_trigger_starts_a_recording_and_a_loss_ends_it(tmp):
     equal(segment["records"], later["counts"]["written"], "records")
     equal({cause: gap["lost"] for cause, gap in segment["gaps"]["causes"].items()}, {"board": 123}, "gaps")
     equal([(event["record"], event["text"]) for event in segment["events"]],
-          [(0, None), (0, "on"), (segment["records"] - 1, "off")], "the board's trigger and ours")
+          [(0, None), (0, "on"), (segment["records"] - 1, "off")], "a board trigger and a configured one")
 
 
 def test_a_board_in_use_is_opened_when_the_other_program_ends(tmp):

@@ -448,7 +448,7 @@ TEST_F(a_fifo_is_read_when_a_writer_opens_it_later)
 	trace_free(&bcp1);
 }
 
-/* Closes at least the source before waiting for its writer. */
+/* Always closes the source before waiting for its writer. */
 static void let_go(struct source_run *run)
 {
 	bc_source_close(run->source);

@@ -35,9 +35,9 @@ static void set_up(struct fixture *f)
 		{"one random record", BC_RECORD_BYTES, NULL},
 		{"a constant chunk", BC_CHUNK_BYTES, NULL},
 		{"a random chunk", BC_CHUNK_BYTES, NULL},
-		{"a chunk of the bus", BC_CHUNK_BYTES, NULL},
+		{"a chunk from the bus", BC_CHUNK_BYTES, NULL},
 		{"a random chunk less one record", BC_CHUNK_BYTES - BC_RECORD_BYTES, NULL},
-		{"some records of the bus", 1000 * BC_RECORD_BYTES, NULL},
+		{"some records from the bus", 1000 * BC_RECORD_BYTES, NULL},
 		{"some random records", 100 * BC_RECORD_BYTES, NULL},
 	};
 	struct dice dice = {.state = 3};

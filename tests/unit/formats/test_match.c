@@ -335,7 +335,8 @@ static const size_t counts[] = {1, 2, 10, 200, 300, 1000, 10000};
 static void one_difference(struct rows *r, size_t at, size_t out, size_t in)
 {
 	for (unsigned has_time = 0; has_time < 2; has_time++) {
-		/* Absolute times continue unchanged; sums of deltas are later after it. */
+		/* Absolute times are unchanged after the edit; times that are sums of deltas are
+		 * later. */
 		for (unsigned later = 0; later <= has_time * 5000; later += 5000) {
 			make_a(r, 3000 + out, has_time);
 			make_b(r, at, out, in, later);

@@ -61,7 +61,7 @@ TEST_RUN(every_call_that_fails_once_is_survived)
 {
 	for (enum usbfs_call call = 0; call < USBFS_CALLS; call++) {
 		unsigned count = may_fail(call) ? count_calls(run, call) : 0;
-		/* Sysfs files are read in large numbers and fail in few ways. */
+		/* Many sysfs files are read, but they fail in only a few ways. */
 		size_t kinds = call == USBFS_SYSFS ? 1 : ERRORS;
 		for (size_t e = 0; e < kinds; e++) {
 			for (unsigned skip = 0; skip < count && skip < 30; skip++) {
