@@ -48,7 +48,7 @@ struct bc_source_data {
 	const struct bc_segment_header *header; /* header of the chunk's segment; NULL: damaged */
 };
 
-enum bc_source_level { BC_NOTICE_INFO, BC_NOTICE_NOTICE, BC_NOTICE_WARNING };
+enum bc_source_level { BC_SOURCE_INFO, BC_SOURCE_NOTICE, BC_SOURCE_WARNING };
 
 struct bc_source_sink {
 	void *context;

@@ -70,7 +70,7 @@ void bc_usb_framer_bytes(
 	if (!f->broken.is_restart || f->has_resubmitted)
 		bc_usb_framer_resume(f);
 	if (f->is_silent)
-		bc_usb_framer_log(f, BC_NOTICE_NOTICE, "%s: data again after %.1f s",
+		bc_usb_framer_log(f, BC_SOURCE_NOTICE, "%s: data again after %.1f s",
 			f->source->name, (double)(now - f->last_data_ns) * 1e-9);
 	f->is_silent = false;
 	f->last_data_ns = now;
@@ -137,7 +137,7 @@ void bc_usb_framer_fault(struct bc_usb_framer *f, enum bc_usb_fault fault)
 	if (f->reported_ns[fault] != 0 && now - f->reported_ns[fault] < LOG_INTERVAL_NS)
 		return;
 	f->reported_ns[fault] = now;
-	bc_usb_framer_log(f, BC_NOTICE_WARNING,
+	bc_usb_framer_log(f, BC_SOURCE_WARNING,
 		"%s: %s%s%s (total: %" PRIu64 " stalls, %" PRIu64 " overflows, %" PRIu64
 		" failed transfers)",
 		f->source->name, fault_text(fault), f->has_break ? "; gap recorded" : "",

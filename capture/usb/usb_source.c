@@ -230,7 +230,7 @@ static void usb_log_failure(struct usb_source *u, const char *format, ...)
 	if (strcmp(what, u->last_failure) == 0)
 		return;
 	memcpy(u->last_failure, what, sizeof(what));
-	bc_usb_framer_log_text(&u->framer, BC_NOTICE_WARNING, format, what);
+	bc_usb_framer_log_text(&u->framer, BC_SOURCE_WARNING, format, what);
 }
 
 /* Logs further boards that match, if they have changed. */
@@ -243,14 +243,14 @@ static void usb_log_others(struct usb_source *u)
 		return;
 	if (u->options.match.serial[0] != '\0')
 		bc_usb_framer_log(
-			&u->framer, BC_NOTICE_INFO, "other boards found, not used: %s", u->others);
+			&u->framer, BC_SOURCE_INFO, "other boards found, not used: %s", u->others);
 	else if (u->board.state == BC_BOARD_DETACHED && u->framer.has_streamed)
-		bc_usb_framer_log(&u->framer, BC_NOTICE_WARNING,
+		bc_usb_framer_log(&u->framer, BC_SOURCE_WARNING,
 			"other boards found, not used: %s; this recording waits for serial "
 			"number %s",
 			u->others, u->jobs.match.serial);
 	else
-		bc_usb_framer_log(&u->framer, BC_NOTICE_WARNING,
+		bc_usb_framer_log(&u->framer, BC_SOURCE_WARNING,
 			"other boards found, not used: %s; select one with serial=", u->others);
 }
 
@@ -276,7 +276,7 @@ static void usb_log_missing(struct usb_source *u)
 		usb_log_failure(u, "no board %s found: %s", match, u->jobs.reject_reason);
 	else if (strcmp(u->last_failure, "no board") != 0 && !u->framer.has_streamed)
 		bc_usb_framer_log(
-			&u->framer, BC_NOTICE_NOTICE, "no board %s found: waiting for it", match);
+			&u->framer, BC_SOURCE_NOTICE, "no board %s found: waiting for it", match);
 	if (u->board.last_error[0] == '\0')
 		snprintf(u->last_failure, sizeof(u->last_failure), "no board");
 }
@@ -285,7 +285,7 @@ static void usb_log_missing(struct usb_source *u)
 static void usb_note_unplug(struct usb_source *u)
 {
 	u->board.unplugs++;
-	bc_usb_framer_log(&u->framer, BC_NOTICE_WARNING,
+	bc_usb_framer_log(&u->framer, BC_SOURCE_WARNING,
 		"%s: unplugged; the recording continues when it is plugged in again",
 		u->source.name);
 	bc_usb_framer_break(&u->framer, BC_GAP_UNPLUGGED, true);
@@ -341,7 +341,7 @@ static void usb_log_streaming(struct usb_source *u)
 	if (u->source.clock_hz != 0)
 		snprintf(clock, sizeof(clock), "%" PRIu64 " Hz%s", u->source.clock_hz,
 			u->options.protocol == BC_FORMAT_RAW6 ? " (host's clock)" : "");
-	bc_usb_framer_log(&u->framer, BC_NOTICE_NOTICE,
+	bc_usb_framer_log(&u->framer, BC_SOURCE_NOTICE,
 		"%s: streaming: %s speed, %s%s%s, %u transfers of %" PRIu32 " bytes",
 		u->source.name, b->identity.speed, b->has_info ? b->firmware : "",
 		b->has_info ? ", " : "", clock, b->transfers, b->transfer_bytes);
@@ -363,7 +363,7 @@ static void usb_refill_transfers(struct usb_source *u)
 	bool is_short = b->transfers < u->options.transfers ||
 			b->transfer_bytes + b->identity.packet_bytes <= u->options.transfer_bytes;
 	if (is_short != u->is_short)
-		bc_usb_framer_log(&u->framer, is_short ? BC_NOTICE_WARNING : BC_NOTICE_NOTICE,
+		bc_usb_framer_log(&u->framer, is_short ? BC_SOURCE_WARNING : BC_SOURCE_NOTICE,
 			is_short ? "%s: only %u transfers of %" PRIu32 " bytes: %s"
 				 : "%s: %u transfers of %" PRIu32 " bytes again",
 			u->source.name, b->transfers, b->transfer_bytes,
@@ -387,7 +387,7 @@ static void usb_start_streaming(struct usb_source *u)
 	if (u->board.plugs == 1)
 		usb_log_streaming(u);
 	else
-		bc_usb_framer_log(&u->framer, BC_NOTICE_NOTICE, "%s: back after %.3f s",
+		bc_usb_framer_log(&u->framer, BC_SOURCE_NOTICE, "%s: back after %.3f s",
 			u->source.name, (double)u->framer.broken.duration_ns * 1e-9);
 	if (u->is_ending)
 		usb_post(u, USB_ON_STOP);
@@ -395,7 +395,7 @@ static void usb_start_streaming(struct usb_source *u)
 
 static void usb_restart_board(struct usb_source *u)
 {
-	bc_usb_framer_log(&u->framer, BC_NOTICE_WARNING, "%s: resetting: %s; gap recorded",
+	bc_usb_framer_log(&u->framer, BC_SOURCE_WARNING, "%s: resetting: %s; gap recorded",
 		u->source.name, u->framer.is_silent ? "no data" : "repeated faults");
 	bc_usb_framer_break(&u->framer, BC_GAP_TRANSFER, true);
 	usb_stop_for(u, USB_THEN_RETRY);
@@ -420,7 +420,7 @@ static void usb_check_streaming(struct usb_source *u)
 	usb_refill_transfers(u);
 	if (framer->last_frame_ns != 0 &&
 		usb_is_overdue(u, USB_WAIT_ANOTHER, framer->last_frame_ns, LAST_FRAME_NS)) {
-		bc_usb_framer_log(&u->framer, BC_NOTICE_NOTICE,
+		bc_usb_framer_log(&u->framer, BC_SOURCE_NOTICE,
 			"%s: sent its last frame: stream ended", u->source.name);
 		usb_end_with(u, 0, "");
 		return;
@@ -430,7 +430,7 @@ static void usb_check_streaming(struct usb_source *u)
 		return;
 	if (!framer->is_silent) {
 		u->board.silences++;
-		bc_usb_framer_log(&u->framer, BC_NOTICE_WARNING, "%s: no data for %.1f s; %s",
+		bc_usb_framer_log(&u->framer, BC_SOURCE_WARNING, "%s: no data for %.1f s; %s",
 			u->source.name, (double)(uv_hrtime() - framer->last_data_ns) * 1e-9,
 			u->options.reset_on_silence ? "resetting"
 						    : "is the machine on and its bus connected?");
@@ -553,18 +553,18 @@ static void on_answer(
 	if (status != 0) {
 		if (b->state == BC_BOARD_OPENING && status != -EPIPE && status != -ECANCELED &&
 			status != -ENODEV)
-			bc_usb_framer_log(&u->framer, BC_NOTICE_WARNING,
+			bc_usb_framer_log(&u->framer, BC_SOURCE_WARNING,
 				"%s: no answer to %s: %s; continuing without it", u->source.name,
 				bc_usb_request_name(id), strerror(-status));
 		/* A board need not implement the requests, but an FTDI chip does. */
 		if (b->state == BC_BOARD_OPENING && status == -EPIPE && id == BC_USB_FTDI_RESET)
-			bc_usb_framer_log(&u->framer, BC_NOTICE_WARNING,
+			bc_usb_framer_log(&u->framer, BC_SOURCE_WARNING,
 				"%s: FTDI requests rejected: is link = ftdi correct?",
 				u->source.name);
 		return;
 	}
 	if (id == BC_USB_GET_INFO && !bc_usb_parse_info(b, data, count))
-		bc_usb_framer_log(&u->framer, BC_NOTICE_WARNING,
+		bc_usb_framer_log(&u->framer, BC_SOURCE_WARNING,
 			"%s: GET_INFO answer ignored: not protocol version 1", u->source.name);
 	if (id == BC_USB_GET_COUNTERS)
 		usb_parse_counters(u, data, count);
@@ -618,12 +618,12 @@ static void usb_set_clock(struct usb_source *u)
 	if (!u->framer.has_streamed || before == u->source.clock_hz)
 		return;
 	if (before == 0)
-		bc_usb_framer_log(&u->framer, BC_NOTICE_WARNING,
+		bc_usb_framer_log(&u->framer, BC_SOURCE_WARNING,
 			"%s: now reports a clock of %" PRIu64
 			" Hz; the recording started without one and continues without it",
 			u->source.name, u->source.clock_hz);
 	else
-		bc_usb_framer_log(&u->framer, BC_NOTICE_WARNING,
+		bc_usb_framer_log(&u->framer, BC_SOURCE_WARNING,
 			"%s: clock is now %" PRIu64 " Hz, the recording's is %" PRIu64
 			" Hz; times still use the recording's",
 			u->source.name, u->source.clock_hz, before);
@@ -762,7 +762,7 @@ static void usb_cancel_unplugged(struct usb_source *u)
 	if (u->stopping != USB_COUNTING && u->framer.last_frame_ns == 0) {
 		u->board.unplugs++;
 		bc_usb_framer_break(&u->framer, BC_GAP_UNPLUGGED, true);
-		bc_usb_framer_log(&u->framer, BC_NOTICE_WARNING,
+		bc_usb_framer_log(&u->framer, BC_SOURCE_WARNING,
 			"%s: unplugged while stopping: its buffered samples are lost; gap recorded",
 			u->source.name);
 	}
@@ -850,11 +850,11 @@ static void usb_stop_timed_out(struct usb_source *u)
 	if (u->stopping >= USB_CANCELLING)
 		return;
 	if (u->stopping == USB_COUNTING)
-		bc_usb_framer_log(&u->framer, BC_NOTICE_WARNING,
+		bc_usb_framer_log(&u->framer, BC_SOURCE_WARNING,
 			"%s: no answer to GET_COUNTERS: its total of lost samples is unknown",
 			u->source.name);
 	else if (u->stopping == USB_REQUESTING || is_gap)
-		bc_usb_framer_log(&u->framer, BC_NOTICE_WARNING,
+		bc_usb_framer_log(&u->framer, BC_SOURCE_WARNING,
 			"%s: %s: its buffered samples may be lost%s", u->source.name,
 			u->stopping == USB_REQUESTING ? "no answer to STOP" : "no last frame",
 			is_gap ? "; gap recorded" : "");

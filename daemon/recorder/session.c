@@ -524,9 +524,9 @@ static void on_source_notice(
 {
 	struct bc_session *s = context;
 	static const enum bc_log_level levels[] = {
-		[BC_NOTICE_INFO] = BC_LOG_INFO,
-		[BC_NOTICE_NOTICE] = BC_LOG_NOTICE,
-		[BC_NOTICE_WARNING] = BC_LOG_WARNING,
+		[BC_SOURCE_INFO] = BC_LOG_INFO,
+		[BC_SOURCE_NOTICE] = BC_LOG_NOTICE,
+		[BC_SOURCE_WARNING] = BC_LOG_WARNING,
 	};
 
 	bc_log_limited_text(&s->limits, levels[level], kind, what);

@@ -1,6 +1,6 @@
-/* The index of a sealed segment: one row per chunk, with the fixed part of the chunk's header. It
- * finds the chunk of a record or tick by binary search, without reading other chunks. Loading costs
- * 160 bytes per chunk. formats/segment/segment.h has the layout. */
+/* The index of a sealed segment: one row per chunk, with the fixed part of the chunk's header, so
+ * that readers can select chunks by record, tick or time without reading the others. Loading it
+ * costs 160 bytes per chunk. formats/segment/segment.h has the layout. */
 #ifndef BC_FORMATS_SEGMENT_SEGMENT_INDEX_H
 #define BC_FORMATS_SEGMENT_SEGMENT_INDEX_H
 
@@ -28,13 +28,5 @@ void bc_segment_index_free(struct bc_segment_index *index);
 /* Reads an existing row. Returns the offset of its chunk in the file. */
 uint64_t bc_segment_index_row(
 	const struct bc_segment_index *index, uint32_t row, struct bc_chunk_info *info);
-
-/* The first row whose chunk has this record or a later one; head.rows if there is none. */
-uint32_t bc_segment_index_find_record(const struct bc_segment_index *index, uint64_t record);
-
-/* The first row whose chunk reaches this tick of this epoch, or is in a later epoch; head.rows if
- * there is none. */
-uint32_t bc_segment_index_find_tick(
-	const struct bc_segment_index *index, uint32_t epoch, uint64_t tick);
 
 #endif

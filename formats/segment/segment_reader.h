@@ -45,8 +45,8 @@ int bc_segment_reader_open(struct bc_segment_reader **reader, struct bc_input_st
 	const uint8_t *head, size_t head_bytes) BC_MUST_CHECK;
 void bc_segment_reader_close(struct bc_segment_reader *reader);
 
-/* Restricts reading to offset .. end of the file, which must start with a chunk. The fd must be
- * seekable. Returns 0 or a negative errno. */
+/* Restricts reading to bytes [offset, end) of the file, which must start with a chunk. The fd must
+ * be seekable. Returns 0 or a negative errno. */
 int bc_segment_reader_range(
 	struct bc_segment_reader *reader, uint64_t offset, uint64_t end) BC_MUST_CHECK;
 

@@ -305,8 +305,6 @@ TEST_F(a_segment_without_chunks_can_be_sealed_and_read)
 	assert_end(f, r.reader, true);
 	assert_int_equal(bc_segment_index_load(&index, r.fd), 0);
 	assert_int_equal(index.head.rows, 0);
-	assert_int_equal(bc_segment_index_find_record(&index, 0), 0);
-	assert_int_equal(bc_segment_index_find_tick(&index, 0, 0), 0);
 	bc_segment_index_free(&index);
 	finish_reading(&r);
 }
@@ -489,54 +487,6 @@ TEST_F(the_index_has_a_row_for_each_chunk_and_the_totals)
 	assert_int_equal(index.head.lost, lost);
 	assert_int_equal(bc_segment_read(r.reader, &f->chunk), BC_FOUND_INDEX);
 	assert_int_equal(index.head.offset, bc_segment_reader_offset(r.reader));
-	bc_segment_index_free(&index);
-	finish_reading(&r);
-}
-
-TEST_F(every_record_is_found_by_its_number)
-{
-	uint64_t from = 77;
-
-	write_segment(f, NAME, 2, from, true);
-	struct reading r = start_reading(f, NAME);
-	struct bc_segment_index index = load_index(r.fd);
-	for (uint64_t record = 0; record < from + record_before(CHUNKS) + 5; record++) {
-		uint32_t expected = 0; /* the first chunk that ends after it */
-		while (expected < CHUNKS && from + record_before(expected + 1) <= record)
-			expected++;
-		assert_int_equal(bc_segment_index_find_record(&index, record), expected);
-	}
-	assert_int_equal(bc_segment_index_find_record(&index, UINT64_MAX), CHUNKS);
-	bc_segment_index_free(&index);
-	finish_reading(&r);
-}
-
-TEST_F(every_tick_of_every_epoch_is_found)
-{
-	write_segment(f, NAME, 0, 0, true);
-	struct reading r = start_reading(f, NAME);
-	struct bc_segment_index index = load_index(r.fd);
-	for (uint32_t epoch = 0; epoch < 6; epoch++) {
-		for (size_t i = 0; i < CHUNKS; i++) {
-			uint64_t edges[2] = {plan[i].first_tick,
-				plan[i].first_tick + (uint64_t)plan[i].step * plan[i].records};
-			for (int n = 0; n < 14; n++) {
-				uint64_t tick = edges[n % 2] + (uint64_t)(n / 2) - 3;
-				uint32_t expected = 0;
-				for (; expected < CHUNKS; expected++) {
-					const struct plan *p = &plan[expected];
-					uint64_t last = p->first_tick +
-							(p->records != 0 ? (uint64_t)p->step *
-										   (p->records - 1)
-									 : 0);
-					if (p->epoch > epoch || (p->epoch == epoch && last >= tick))
-						break;
-				}
-				assert_int_equal(
-					bc_segment_index_find_tick(&index, epoch, tick), expected);
-			}
-		}
-	}
 	bc_segment_index_free(&index);
 	finish_reading(&r);
 }
