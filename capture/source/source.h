@@ -25,7 +25,7 @@
 /* A place where the stream is interrupted: what follows does not continue what came before. */
 struct bc_source_break {
 	enum bc_gap_cause cause;
-	uint64_t duration_ns; /* on the host's clock; 0: unknown or not meaningful */
+	uint64_t duration_ns; /* how long nothing could arrive, on the host's clock; 0: unknown */
 	bool is_cut;     /* bytes are missing: a frame or sample cut off before the break is not
 			  * completed after it. If false, it may be */
 	bool is_restart; /* the board may have restarted: neither its clock nor its sequence numbers

@@ -15,15 +15,15 @@
 
 static void print_status(struct bc_output *o, const json_t *event)
 {
-	struct bc_status status;
+	struct bc_status_model status;
 	char rate[BC_HUMANIZE_MAX];
 	char lost[BC_HUMANIZE_MAX];
 
-	bc_status_parse(&status, bc_json_path(event, "status"));
+	bc_status_model_parse(&status, bc_json_path(event, "status"));
 	bc_output_format(o, "%s, %s samples/s, ", status.state[0] != '\0' ? status.state : "-",
 		bc_humanize_rate(rate, status.rates.samples));
 	bc_template_print(o, "{status.counts.received sample} received", event);
-	bc_output_format(o, ", %s lost", bc_humanize_count(lost, bc_status_lost(&status)));
+	bc_output_format(o, ", %s lost", bc_humanize_count(lost, bc_status_model_lost(&status)));
 }
 
 static void print_gap(struct bc_output *o, const json_t *event)

@@ -39,9 +39,9 @@ struct status_options {
 static bool print_status(struct bc_output *o, const struct bc_response *response,
 	const struct status_options *parsed, bool is_in_place, bool is_first)
 {
-	struct bc_status status;
+	struct bc_status_model status;
 
-	if (!bc_status_parse(&status, response->json))
+	if (!bc_status_model_parse(&status, response->json))
 		return false;
 	if (parsed->is_json) {
 		bc_response_write_json(o, response);

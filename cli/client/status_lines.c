@@ -78,7 +78,7 @@ const char *bc_status_seconds(char out[BC_HUMANIZE_MAX], double seconds)
 	return out;
 }
 
-static void write_source(const struct bc_status *s, writer *w)
+static void write_source(const struct bc_status_model *s, writer *w)
 {
 	char hz[BC_HUMANIZE_MAX];
 
@@ -92,7 +92,7 @@ static void write_source(const struct bc_status *s, writer *w)
 		write_text(w, BC_TONE_PLAIN, "%s", s->source.name);
 }
 
-static void write_board(const struct bc_status *s, writer *w)
+static void write_board(const struct bc_status_model *s, writer *w)
 {
 	static const char *const faults[BC_STATUS_FAULTS] = {
 		"stall", "overflow", "error", "timeout", "silence", "restart"};
@@ -115,7 +115,7 @@ static void write_board(const struct bc_status *s, writer *w)
 		write_text(w, BC_TONE_PLAIN, "port %s", s->board.port);
 }
 
-static void write_recording(const struct bc_status *s, writer *w)
+static void write_recording(const struct bc_status_model *s, writer *w)
 {
 	const char *path = s->recording.path;
 	const char *slash = strrchr(path, '/');
@@ -131,7 +131,7 @@ static void write_recording(const struct bc_status *s, writer *w)
 			w, BC_TONE_PLAIN, "in %.*s", slash != path ? (int)(slash - path) : 1, path);
 }
 
-static void write_amounts(const struct bc_status *s, writer *w)
+static void write_amounts(const struct bc_status_model *s, writer *w)
 {
 	uint64_t records = s->recording.records;
 	char text[BC_HUMANIZE_MAX];
@@ -155,7 +155,7 @@ static void write_amounts(const struct bc_status *s, writer *w)
 	write_phrase(w, BC_TONE_PLAIN, "segment %" PRIu64, s->recording.segment);
 }
 
-static void write_rates(const struct bc_status *s, writer *w)
+static void write_rates(const struct bc_status_model *s, writer *w)
 {
 	char text[BC_HUMANIZE_MAX];
 
@@ -165,9 +165,9 @@ static void write_rates(const struct bc_status *s, writer *w)
 	write_phrase(w, BC_TONE_PLAIN, "%s/s to disk", bc_humanize_bytes(text, s->rates.bytes_out));
 }
 
-static void write_lost(const struct bc_status *s, writer *w)
+static void write_lost(const struct bc_status_model *s, writer *w)
 {
-	uint64_t lost = bc_status_lost(s);
+	uint64_t lost = bc_status_model_lost(s);
 	char text[BC_HUMANIZE_MAX];
 
 	if (lost != 0)
@@ -187,21 +187,21 @@ static void write_lost(const struct bc_status *s, writer *w)
 		w, BC_TONE_WARN, (double)s->counts.raw_dropped_bytes, " of raw capture dropped");
 }
 
-static void write_left_out(const struct bc_status *s, writer *w)
+static void write_left_out(const struct bc_status_model *s, writer *w)
 {
 	write_part(w, BC_TONE_PLAIN, "idle", s->counts.idle);
 	write_part(w, BC_TONE_PLAIN, "filtered", s->counts.filtered);
 	write_part(w, BC_TONE_PLAIN, "invalid", s->counts.invalid);
 }
 
-static void write_buffer(const struct bc_status *s, writer *w)
+static void write_buffer(const struct bc_status_model *s, writer *w)
 {
 	write_phrase(w, BC_TONE_PLAIN, "%" PRIu64 " of %" PRIu64 " chunks free", s->buffer.free,
 		s->buffer.chunks);
 	write_phrase(w, BC_TONE_PLAIN, "lowest %" PRIu64, s->buffer.low_water);
 }
 
-static void write_disk(const struct bc_status *s, writer *w)
+static void write_disk(const struct bc_status_model *s, writer *w)
 {
 	double hours = s->disk.hours_left;
 	enum bc_tone tone = hours < HOURS_BAD    ? BC_TONE_BAD
@@ -222,7 +222,7 @@ static void write_disk(const struct bc_status *s, writer *w)
 		w, BC_TONE_PLAIN, "%s free", bc_humanize_bytes(text, (double)s->disk.free_bytes));
 }
 
-static void write_flight(const struct bc_status *s, writer *w)
+static void write_flight(const struct bc_status_model *s, writer *w)
 {
 	char text[BC_HUMANIZE_MAX];
 	char limit[BC_HUMANIZE_MAX];
@@ -245,7 +245,7 @@ static void write_flight(const struct bc_status *s, writer *w)
 		write_count(w, BC_TONE_PLAIN, s->flight.records, "record", "");
 }
 
-static void write_daemon(const struct bc_status *s, writer *w)
+static void write_daemon(const struct bc_status_model *s, writer *w)
 {
 	if (w->is_brief)
 		write_text(w, BC_TONE_PLAIN, "version %s", s->version);
@@ -255,21 +255,21 @@ static void write_daemon(const struct bc_status *s, writer *w)
 		write_count(w, BC_TONE_PLAIN, s->record_streams, "record stream", "");
 	}
 	write_count(w, BC_TONE_BAD, s->sealed.failed, "command", " failed");
-	write_count(w, BC_TONE_BAD, s->sealed.manifest_failed, "file",
-		" missing from the manifest");
+	write_count(
+		w, BC_TONE_BAD, s->sealed.manifest_failed, "file", " missing from the manifest");
 	write_count(w, BC_TONE_PLAIN, s->sealed.waiting, "command", " waiting");
 	write_count(w, BC_TONE_PLAIN, s->sealed.segments, "segment", " sealed");
 	write_count(w, BC_TONE_PLAIN, s->triggers, "trigger", " armed");
 }
 
-static void write_replay(const struct bc_status *s, writer *w)
+static void write_replay(const struct bc_status_model *s, writer *w)
 {
 	write_text(w, BC_TONE_PLAIN, "%s", s->replay);
 }
 
 static const struct {
 	const char *label;
-	void (*write)(const struct bc_status *status, writer *w);
+	void (*write)(const struct bc_status_model *status, writer *w);
 } lines[BC_STATUS_LINES] = {
 	[BC_STATUS_SOURCE] = {"source", write_source},
 	[BC_STATUS_BOARD] = {"board", write_board},
@@ -290,7 +290,7 @@ const char *bc_status_label(enum bc_status_line_id line)
 	return lines[line].label;
 }
 
-void bc_status_write_line(const struct bc_status *status, enum bc_status_line_id line,
+void bc_status_write_line(const struct bc_status_model *status, enum bc_status_line_id line,
 	const struct bc_status_writer *w)
 {
 	lines[line].write(status, w);
@@ -315,7 +315,7 @@ static void print_phrase(void *context, enum bc_tone tone, const char *phrase)
 	page->label = NULL;
 }
 
-void bc_status_print(struct bc_output *o, const struct bc_status *s, const char *line_end)
+void bc_status_print(struct bc_output *o, const struct bc_status_model *s, const char *line_end)
 {
 	struct page page = {.o = o};
 	const struct bc_status_writer w = {

@@ -42,7 +42,7 @@ struct bc_status_writer {
 const char *bc_status_label(enum bc_status_line_id line);
 
 /* Writes the phrases of a line; none if it does not apply. */
-void bc_status_write_line(const struct bc_status *status, enum bc_status_line_id line,
+void bc_status_write_line(const struct bc_status_model *status, enum bc_status_line_id line,
 	const struct bc_status_writer *writer);
 
 /* Like bc_humanize_time(), but in whole seconds: "3 s", "2 min 5 s". Returns `out`. */
@@ -50,6 +50,6 @@ const char *bc_status_seconds(char out[BC_HUMANIZE_MAX], double seconds);
 
 /* Prints all lines. Each ends with `line_end` and a newline. */
 void bc_status_print(
-	struct bc_output *output, const struct bc_status *status, const char *line_end);
+	struct bc_output *output, const struct bc_status_model *status, const char *line_end);
 
 #endif

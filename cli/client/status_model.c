@@ -16,10 +16,10 @@ enum kind {
 	OBJECT, /* bool: present */
 };
 
-#define FIELD(kind, path, member)                                  \
-	{                                                          \
-		kind, path, offsetof(struct bc_status, member),    \
-			sizeof(((struct bc_status *)NULL)->member) \
+#define FIELD(kind, path, member)                                        \
+	{                                                                \
+		kind, path, offsetof(struct bc_status_model, member),    \
+			sizeof(((struct bc_status_model *)NULL)->member) \
 	}
 
 static const struct field {
@@ -107,7 +107,7 @@ static double parse_time(const char *text)
 	return seconds > 0 ? (double)seconds : 0;
 }
 
-static void parse_field(struct bc_status *status, const json_t *root, const struct field *f)
+static void parse_field(struct bc_status_model *status, const json_t *root, const struct field *f)
 {
 	void *out = (char *)status + f->at;
 
@@ -153,7 +153,7 @@ static void parse_notes(char *out, size_t bytes, json_t *metadata)
 	}
 }
 
-bool bc_status_parse(struct bc_status *status, const json_t *object)
+bool bc_status_model_parse(struct bc_status_model *status, const json_t *object)
 {
 	memset(status, 0, sizeof(*status));
 	if (!json_is_string(bc_json_path(object, "state")))

@@ -10,7 +10,7 @@
 /* Board faults: stalls, overflows, errors, timeouts, silences, restarts. */
 #define BC_STATUS_FAULTS 6u
 
-struct bc_status {
+struct bc_status_model {
 	char version[32];
 	char state[32];
 	char mode[32];
@@ -95,16 +95,16 @@ struct bc_status {
 };
 
 /* If the object is not a status, zeroes *status and returns false. */
-bool bc_status_parse(struct bc_status *status, const json_t *object);
+bool bc_status_model_parse(struct bc_status_model *status, const json_t *object);
 
 /* Returns the number of lost samples. Each loss leaves a gap. */
-static inline uint64_t bc_status_lost(const struct bc_status *status)
+static inline uint64_t bc_status_model_lost(const struct bc_status_model *status)
 {
 	return status->counts.buffer + status->counts.disk + status->counts.board;
 }
 
 /* Returns the share of the buffer that is in use, 0 to 1. */
-static inline double bc_status_in_use(const struct bc_status *status)
+static inline double bc_status_model_in_use(const struct bc_status_model *status)
 {
 	uint64_t chunks = status->buffer.chunks;
 	uint64_t free = status->buffer.free;

@@ -39,19 +39,14 @@ void bc_print_damage(const struct bc_console *console, const char *file, uint64_
 
 static int severity(enum bc_exit code)
 {
-	switch (code) {
-	case BC_EXIT_OK:
-		return 0;
-	case BC_EXIT_DAMAGED:
-		return 1;
-	case BC_EXIT_FAILED:
-		return 2;
-	case BC_EXIT_UNREACHABLE:
-		return 3;
-	case BC_EXIT_USAGE:
-		return 4;
-	}
-	return 4;
+	static const int severities[] = {
+		[BC_EXIT_DAMAGED] = 1,
+		[BC_EXIT_FAILED] = 2,
+		[BC_EXIT_UNREACHABLE] = 3,
+		[BC_EXIT_USAGE] = 4,
+	};
+
+	return severities[code];
 }
 
 enum bc_exit bc_exit_worse(enum bc_exit a, enum bc_exit b)

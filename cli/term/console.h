@@ -1,4 +1,4 @@
-/* The streams and exit codes of a command.
+/* The streams of a command, and its errors.
  *
  * A command is a function that takes a console and arguments. It uses no global stream, so a test
  * can call it directly. */
@@ -8,14 +8,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* Exit codes. If several apply, bc_exit_worse() picks one. */
-enum bc_exit {
-	BC_EXIT_OK = 0,
-	BC_EXIT_FAILED = 1,
-	BC_EXIT_USAGE = 2,
-	BC_EXIT_DAMAGED = 3,     /* the input is damaged or torn; the intact parts were processed */
-	BC_EXIT_UNREACHABLE = 6, /* can't connect to the daemon */
-};
+#include "formats/base/exit_code.h"
 
 struct bc_console {
 	int in; /* standard input, output and error */

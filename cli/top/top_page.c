@@ -82,14 +82,14 @@ _Static_assert(sizeof(by_importance) / sizeof(by_importance[0]) == ITEMS, "each 
 struct page {
 	struct bc_top_grid *grid;
 	const struct bc_top_state *state;
-	const struct bc_status *status;
+	const struct bc_status_model *status;
 	const struct bc_top_view *view;
 	const struct bc_top_now *now;
 	unsigned label;        /* width of the labels */
 	unsigned lines[ITEMS]; /* 0: omitted */
 };
 
-static bool has_left_out(const struct bc_status *s)
+static bool has_left_out(const struct bc_status_model *s)
 {
 	return (s->counts.filtered | s->counts.invalid | s->counts.idle) != 0;
 }
@@ -104,7 +104,7 @@ static unsigned graph_rows(const struct page *page, enum item item)
 /* Returns the minimum number of lines of an item; 0: nothing to show. */
 static unsigned lines_of(const struct page *page, enum item item)
 {
-	const struct bc_status *s = page->status;
+	const struct bc_status_model *s = page->status;
 	bool is_screen = page->view->is_screen;
 	bool is_known = page->state->has_status;
 	bool is_low = is_screen && page->view->height < LOW_SCREEN;
@@ -192,7 +192,7 @@ static enum bc_top_style state_style(const char *state)
 
 static void draw_header(const struct page *page)
 {
-	const struct bc_status *s = page->status;
+	const struct bc_status_model *s = page->status;
 	bool has_clock = page->grid->width >= 60;
 	struct bc_top_phrases phrases = bc_top_phrases_start(
 		page->grid, 0, 0, has_clock ? page->grid->width - 20 : page->grid->width);
@@ -329,7 +329,7 @@ static void draw_rate(const struct page *page, unsigned y, unsigned rows, enum b
 /* Returns the current value of a series. */
 static double value_now(const struct page *page, enum bc_top_series series)
 {
-	const struct bc_status *s = page->status;
+	const struct bc_status_model *s = page->status;
 	const struct bc_top_second *second = bc_top_state_second(
 		page->state, page->state->status_ns / 1000000000);
 
@@ -341,7 +341,7 @@ static double value_now(const struct page *page, enum bc_top_series series)
 	case BC_TOP_BYTES_OUT:
 		return s->rates.bytes_out;
 	case BC_TOP_BUFFER:
-		return bc_status_in_use(s);
+		return bc_status_model_in_use(s);
 	case BC_TOP_LOST:
 		return second != NULL ? second->values[BC_TOP_LOST] : 0;
 	case BC_TOP_SERIES:

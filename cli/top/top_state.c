@@ -17,7 +17,7 @@
 /* Stores a status for its second. A second status in the same second replaces the first, but losses
  * add up. */
 static void store_second(
-	struct bc_top_state *state, uint64_t second, const struct bc_status *s, uint64_t lost)
+	struct bc_top_state *state, uint64_t second, const struct bc_status_model *s, uint64_t lost)
 {
 	struct bc_top_second *at = &state->seconds[second % BC_TOP_SECONDS];
 	double before = at->is_known && at->second == second ? at->values[BC_TOP_LOST] : 0;
@@ -27,26 +27,26 @@ static void store_second(
 	at->values[BC_TOP_SAMPLES] = s->rates.samples;
 	at->values[BC_TOP_RECORDS] = s->rates.bytes_in / BC_RECORD_BYTES;
 	at->values[BC_TOP_BYTES_OUT] = s->rates.bytes_out;
-	at->values[BC_TOP_BUFFER] = bc_status_in_use(s);
+	at->values[BC_TOP_BUFFER] = bc_status_model_in_use(s);
 	at->values[BC_TOP_LOST] = before + (double)lost;
 }
 
 bool bc_top_state_add_status(
 	struct bc_top_state *state, const json_t *object, const struct bc_top_now *now)
 {
-	struct bc_status *s = malloc(sizeof(*s));
+	struct bc_status_model *s = malloc(sizeof(*s));
 	uint64_t lost = 0;
 
-	if (s == NULL || !bc_status_parse(s, object)) {
+	if (s == NULL || !bc_status_model_parse(s, object)) {
 		free(s);
 		return false;
 	}
 	/* If counts have decreased, the daemon was restarted. */
 	bool is_same = state->has_status && s->uptime_s >= state->status.uptime_s &&
 		       s->counts.received >= state->status.counts.received &&
-		       bc_status_lost(s) >= bc_status_lost(&state->status);
+		       bc_status_model_lost(s) >= bc_status_model_lost(&state->status);
 	if (is_same) {
-		lost = bc_status_lost(s) - bc_status_lost(&state->status);
+		lost = bc_status_model_lost(s) - bc_status_model_lost(&state->status);
 	} else {
 		memset(state->mixes, 0, sizeof(state->mixes));
 		state->lost_ns = 0;

@@ -64,7 +64,7 @@ struct bc_top_state {
 	uint64_t status_ns;  /* time of the latest status */
 	time_t status_wall;
 	uint64_t lost_ns; /* time of the last loss; 0: none seen */
-	struct bc_status status;
+	struct bc_status_model status;
 	struct bc_top_second seconds[BC_TOP_SECONDS]; /* index: second modulo BC_TOP_SECONDS */
 	struct bc_top_mix mixes[BC_TOP_MIX_PERIOD + 1];
 	unsigned latest_mix;

@@ -10,7 +10,7 @@
 #include "formats/segment/metadata.h"
 #include "formats/segment/segment_index.h"
 
-static void add_gap(struct bc_gap_sum *sum, const struct bc_event *gap)
+static void add_gap(struct bc_gap_totals *sum, const struct bc_event *gap)
 {
 	sum->count++;
 	sum->lost += gap->value;

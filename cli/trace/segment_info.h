@@ -9,7 +9,7 @@
 #include "cli/io/file.h"
 #include "formats/segment/segment_reader.h"
 
-struct bc_gap_sum {
+struct bc_gap_totals {
 	uint64_t count;
 	uint64_t lost; /* at least */
 	bool is_inexact;
@@ -45,8 +45,8 @@ struct bc_segment_info {
 	uint64_t duration_ticks; /* sum over all epochs */
 	bool has_wall;
 	int64_t wall_ns; /* time of day of the first record */
-	struct bc_gap_sum gaps;
-	struct bc_gap_sum causes[BC_GAP_CAUSES];
+	struct bc_gap_totals gaps;
+	struct bc_gap_totals causes[BC_GAP_CAUSES];
 	uint64_t marks;
 	uint64_t triggers;
 	uint64_t notes;

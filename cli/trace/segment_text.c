@@ -103,7 +103,7 @@ static void print_gaps(struct bc_output *output, const struct bc_segment_info *i
 	size_t at = 0;
 
 	for (unsigned i = 0; i < BC_GAP_CAUSES; i++) {
-		const struct bc_gap_sum *sum = &info->causes[i];
+		const struct bc_gap_totals *sum = &info->causes[i];
 		if (sum->count != 0)
 			at += (size_t)snprintf(causes + at, sizeof(causes) - at, "%s%" PRIu64 " %s",
 				at != 0 ? ", " : "", sum->count, bc_gap_cause_name(i));
@@ -251,7 +251,7 @@ static int header_json(json_t *object, const struct bc_segment_header *h)
 			}));
 }
 
-static json_t *gap_sum_json(const struct bc_gap_sum *sum)
+static json_t *gap_sum_json(const struct bc_gap_totals *sum)
 {
 	return bc_json_object((struct bc_json_member[]){
 		{"count", bc_json_u64(sum->count)},

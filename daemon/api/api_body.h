@@ -22,9 +22,6 @@
 #include "formats/base/must_check.h"
 #include "formats/segment/segment_header.h"
 
-/* The maximum length of a body, enforced by the server. */
-#define BC_BODY_MAX (UINT32_C(64) << 10)
-
 /* The largest integer: up to here, JSON numbers are exact in every implementation. */
 #define BC_BODY_INTEGER_MAX UINT64_C(9007199254740991)
 
@@ -69,7 +66,7 @@ bool bc_body_seconds_or_text(
 	const struct bc_body *body, const char *name, char *out, size_t size) BC_MUST_CHECK;
 
 /* The user's metadata, an object of strings that follows the rules of formats/segment/metadata.h,
- * as JSON text. */
+ * as JSON text; empty if there is none. */
 bool bc_body_metadata(
 	const struct bc_body *body, const char *name, char out[BC_METADATA_MAX]) BC_MUST_CHECK;
 

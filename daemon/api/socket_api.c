@@ -51,7 +51,7 @@ static void view_end(void *context, const struct bc_chunk *chunk)
 	bc_taps_end(a->api.taps, chunk);
 }
 
-static void view_passed(void *context, uint64_t records)
+static void view_skipped(void *context, uint64_t records)
 {
 	struct bc_socket_api *a = context;
 
@@ -148,7 +148,7 @@ int bc_socket_api_open(struct bc_socket_api **api, const struct bc_socket_api_op
 		.context = a,
 		.records = view_records,
 		.end = view_end,
-		.passed = view_passed,
+		.skipped = view_skipped,
 	};
 	a->metrics_fd = -1;
 	int rc = bc_event_broadcast_open(&a->api.broadcast);

@@ -77,7 +77,9 @@ static bool check_usb(const struct bc_config *c, char *err, size_t errlen)
 	return true;
 }
 
-bool bc_config_is_live(const struct bc_config *c)
+/* Whether the source is live: it can't wait, because it is a board or a simulated bus with a rate.
+ */
+static bool is_live(const struct bc_config *c)
 {
 	return c->source.kind == BC_SOURCE_USB ||
 	       (c->source.kind == BC_SOURCE_SIM && c->source.rate != 0);
@@ -108,7 +110,7 @@ static bool check_recording(const struct bc_config *c, char *err, size_t errlen)
 {
 	enum bc_record_mode mode = c->recording.mode;
 
-	if (mode != BC_RECORD_ALWAYS && !bc_config_is_live(c)) {
+	if (mode != BC_RECORD_ALWAYS && !is_live(c)) {
 		snprintf(err, errlen,
 			"record = %s: needs a live source: a board, or the simulated bus with a "
 			"rate",
@@ -137,7 +139,7 @@ static bool check_trigger(
 
 	if (!bc_trigger_check(t, err, errlen))
 		return false;
-	if (starts && !bc_config_is_live(c)) {
+	if (starts && !is_live(c)) {
 		snprintf(err, errlen,
 			"trigger %s: %s needs a board, or the simulated bus with a rate; a replay "
 			"is always one recording",

@@ -92,10 +92,6 @@ void bc_config_default(struct bc_config *config);
 /* "always", "on-demand", "flight". */
 const char *bc_record_mode_name(enum bc_record_mode mode);
 
-/* Whether the source is live: it can't wait, because it is a board or a simulated bus with a rate.
- */
-bool bc_config_is_live(const struct bc_config *config);
-
 /* Adapts the configuration to --once, which records from the start: removes snapshot triggers and
  * the `pre` of other triggers. */
 void bc_config_make_once(struct bc_config *config);

@@ -102,7 +102,7 @@ static void list_settings(void)
 }
 
 static bool add_override(
-	struct bc_options *o, const char *section, const char *key, const char *value)
+	struct bc_daemon_options *o, const char *section, const char *key, const char *value)
 {
 	if (o->overrides_count == BC_OVERRIDES_MAX) {
 		fprintf(stderr, "buscapd: too many settings on the command line (limit %d)\n",
@@ -116,7 +116,7 @@ static bool add_override(
 }
 
 /* "RULE:VALUE" of -b or -a sets RULE = VALUE in a section. Ends the string in argv at the colon. */
-static bool add_rule(struct bc_options *o, const char *section, char option, char *text)
+static bool add_rule(struct bc_daemon_options *o, const char *section, char option, char *text)
 {
 	char *colon = strchr(text, ':');
 
@@ -128,7 +128,7 @@ static bool add_rule(struct bc_options *o, const char *section, char option, cha
 	return add_override(o, section, text, colon + 1);
 }
 
-static bool add_setting(struct bc_options *o, char *text)
+static bool add_setting(struct bc_daemon_options *o, char *text)
 {
 	char *point = strchr(text, '.');
 	char *equals = strchr(text, '=');
@@ -146,7 +146,7 @@ static bool add_setting(struct bc_options *o, char *text)
 }
 
 /* Applies one option. On failure prints a message and returns false. */
-static bool apply_option(struct bc_options *o, int option)
+static bool apply_option(struct bc_daemon_options *o, int option)
 {
 	switch (option) {
 	case 'c':
@@ -207,7 +207,8 @@ static bool print_info(int option)
 	}
 }
 
-enum bc_options_result bc_options_read(struct bc_options *o, int argc, char **argv)
+enum bc_daemon_options_result bc_daemon_options_read(
+	struct bc_daemon_options *o, int argc, char **argv)
 {
 	struct bc_usage_getopt all;
 	char what[256];
@@ -236,7 +237,7 @@ enum bc_options_result bc_options_read(struct bc_options *o, int argc, char **ar
 	return BC_OPTIONS_WRONG;
 }
 
-static bool sets_record_mode(const struct bc_options *o)
+static bool sets_record_mode(const struct bc_daemon_options *o)
 {
 	for (unsigned i = 0; i < o->overrides_count; i++)
 		if (strcmp(o->overrides[i].section, "recording") == 0 &&
@@ -245,8 +246,8 @@ static bool sets_record_mode(const struct bc_options *o)
 	return false;
 }
 
-bool bc_options_config(
-	const struct bc_options *o, struct bc_config *config, char *err, size_t errlen)
+bool bc_daemon_options_config(
+	const struct bc_daemon_options *o, struct bc_config *config, char *err, size_t errlen)
 {
 	const char *path = o->config_file != NULL ? o->config_file : BC_CONFIG_FILE;
 	char what[512];

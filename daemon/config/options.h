@@ -9,7 +9,7 @@
 
 #define BC_OVERRIDES_MAX 64
 
-struct bc_options {
+struct bc_daemon_options {
 	const char *config_file; /* NULL: the default one, if it exists */
 	bool check_config;
 	bool list_boards;
@@ -25,16 +25,17 @@ struct bc_options {
 	unsigned overrides_count;
 };
 
-enum bc_options_result { BC_OPTIONS_RUN, BC_OPTIONS_EXIT, BC_OPTIONS_WRONG };
+enum bc_daemon_options_result { BC_OPTIONS_RUN, BC_OPTIONS_EXIT, BC_OPTIONS_WRONG };
 
 /* Parses the command line; `options` refers to argv. BC_OPTIONS_EXIT: something was printed on
  * standard output, such as the help text; BC_OPTIONS_WRONG: an error was printed on standard error.
  */
-enum bc_options_result bc_options_read(struct bc_options *options, int argc, char **argv);
+enum bc_daemon_options_result bc_daemon_options_read(
+	struct bc_daemon_options *options, int argc, char **argv);
 
 /* Loads the configuration, applies the settings of the command line, and checks the result. On
  * failure returns false with a message in `err`. */
-bool bc_options_config(
-	const struct bc_options *options, struct bc_config *config, char *err, size_t errlen);
+bool bc_daemon_options_config(const struct bc_daemon_options *options, struct bc_config *config,
+	char *err, size_t errlen);
 
 #endif

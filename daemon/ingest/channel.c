@@ -521,7 +521,7 @@ void bc_channel_dropped(struct bc_channel *ch, const struct bc_stamped *stamped)
 		return;
 	ch->last_ns = uv_hrtime();
 	if (ch->options.viewer != NULL)
-		ch->options.viewer->passed(ch->options.viewer->context, stamped->kept);
+		ch->options.viewer->skipped(ch->options.viewer->context, stamped->kept);
 	if (ch->state == BC_CHANNEL_IDLE || ch->ending != NULL) {
 		c->dropped_idle += stamped->kept;
 		return;

@@ -65,7 +65,7 @@ struct bc_channel_viewer {
 	void (*end)(void *context, const struct bc_chunk *chunk);
 
 	/* This many records were dropped because no chunk was free. */
-	void (*passed)(void *context, uint64_t records);
+	void (*skipped)(void *context, uint64_t records);
 };
 
 struct bc_channel_options {

@@ -49,7 +49,7 @@
 enum { SIGNAL_TERM, SIGNAL_INT, SIGNAL_HUP, SIGNALS };
 
 struct bc_daemon {
-	const struct bc_options *options;
+	const struct bc_daemon_options *options;
 	struct bc_config config;
 	uv_loop_t loop;
 	int dir_fd;
@@ -587,7 +587,7 @@ static void run_daemon(struct bc_daemon *d)
 	finish_loop(d);
 }
 
-enum bc_exit bc_daemon_run(const struct bc_options *options, const struct bc_config *config)
+enum bc_exit bc_daemon_run(const struct bc_daemon_options *options, const struct bc_config *config)
 {
 	struct bc_daemon *d = calloc(1, sizeof(*d));
 

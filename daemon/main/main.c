@@ -33,13 +33,13 @@ static enum bc_exit flush_output(void)
 
 int main(int argc, char **argv)
 {
-	struct bc_options options;
+	struct bc_daemon_options options;
 	struct bc_config config;
 	char err[1024];
 
 	if (!open_standard_fds())
 		return BC_EXIT_FAILED;
-	switch (bc_options_read(&options, argc, argv)) {
+	switch (bc_daemon_options_read(&options, argc, argv)) {
 	case BC_OPTIONS_EXIT:
 		return (int)flush_output();
 	case BC_OPTIONS_WRONG:
@@ -47,7 +47,7 @@ int main(int argc, char **argv)
 	case BC_OPTIONS_RUN:
 		break;
 	}
-	if (!bc_options_config(&options, &config, err, sizeof(err))) {
+	if (!bc_daemon_options_config(&options, &config, err, sizeof(err))) {
 		bc_log(BC_LOG_ERROR, "%s", err);
 		return BC_EXIT_USAGE;
 	}

@@ -41,12 +41,12 @@ static void log_unchanged(const struct bc_config *old, const struct bc_config *n
 				settings[i].name);
 }
 
-bool bc_reload(struct bc_config *config, const struct bc_options *options)
+bool bc_reload(struct bc_config *config, const struct bc_daemon_options *options)
 {
 	struct bc_config new;
 	char err[1024];
 
-	if (!bc_options_config(options, &new, err, sizeof(err))) {
+	if (!bc_daemon_options_config(options, &new, err, sizeof(err))) {
 		bc_log(BC_LOG_ERROR, "SIGHUP: %s; keeping the old configuration", err);
 		return false;
 	}

@@ -10,7 +10,7 @@
 
 /* Updates *config. Returns false, with an error logged and *config unchanged, if the new
  * configuration is invalid. */
-bool bc_reload(struct bc_config *config, const struct bc_options *options) BC_MUST_CHECK;
+bool bc_reload(struct bc_config *config, const struct bc_daemon_options *options) BC_MUST_CHECK;
 
 /* Logs the success and sets the new log level. */
 void bc_reload_done(const struct bc_config *config);

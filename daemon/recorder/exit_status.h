@@ -4,18 +4,10 @@
 
 #include <stdbool.h>
 
+#include "formats/base/exit_code.h"
+
 struct bc_session_outcome;
 struct bc_writer_stats;
-
-/* The exit codes of buscapd; --help lists them. */
-enum bc_exit {
-	BC_EXIT_OK = 0,
-	BC_EXIT_FAILED = 1,
-	BC_EXIT_USAGE = 2,
-	BC_EXIT_DAMAGED = 3,   /* the input was damaged or torn; its valid parts are recorded */
-	BC_EXIT_LOST = 4,      /* finished, but samples were lost */
-	BC_EXIT_NO_DEVICE = 5, /* --once: no board appeared in time */
-};
 
 /* Returns the exit code of the run. Damage in a replay's input is BC_EXIT_DAMAGED, in a live stream
  * it is BC_EXIT_LOST. */

@@ -14,16 +14,18 @@
 /* Hash, two blanks, name, newline. */
 #define LINE_MAX_BYTES (BC_FILE_HASH_CHARS + 2 + BC_SEGMENT_NAME_MAX)
 
-void bc_manifest_name(char out[BC_MANIFEST_NAME_MAX], const char *recording)
+#define NAME_MAX_BYTES (BC_RECORDING_ID_MAX + 8)
+
+static void write_name(char out[NAME_MAX_BYTES], const char *recording)
 {
-	snprintf(out, BC_MANIFEST_NAME_MAX, "%s" BC_MANIFEST_SUFFIX, recording);
+	snprintf(out, NAME_MAX_BYTES, "%s" BC_MANIFEST_SUFFIX, recording);
 }
 
 static int open_manifest(int dir_fd, const char *recording, int flags)
 {
-	char name[BC_MANIFEST_NAME_MAX];
+	char name[NAME_MAX_BYTES];
 
-	bc_manifest_name(name, recording);
+	write_name(name, recording);
 	return openat(dir_fd, name, flags | O_CLOEXEC | O_NOFOLLOW, 0640);
 }
 
@@ -129,8 +131,8 @@ bool bc_manifest_has(int dir_fd, const char *recording, const char *file)
 
 void bc_manifest_remove(int dir_fd, const char *recording)
 {
-	char name[BC_MANIFEST_NAME_MAX];
+	char name[NAME_MAX_BYTES];
 
-	bc_manifest_name(name, recording);
+	write_name(name, recording);
 	unlinkat(dir_fd, name, 0);
 }

@@ -12,10 +12,7 @@
 #include "formats/base/must_check.h"
 #include "formats/segment/segment_header.h"
 
-#define BC_MANIFEST_SUFFIX   ".xxh128"
-#define BC_MANIFEST_NAME_MAX (BC_RECORDING_ID_MAX + 8)
-
-void bc_manifest_name(char out[BC_MANIFEST_NAME_MAX], const char *recording);
+#define BC_MANIFEST_SUFFIX ".xxh128"
 
 /* Appends the line for a file and syncs it. A torn last line, left by a crash, is truncated first.
  * Returns 0 or a negative errno; after an error the manifest is unchanged if the disk allows. */

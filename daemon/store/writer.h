@@ -46,6 +46,7 @@ void bc_writer_stats(struct bc_writer *writer, struct bc_writer_stats *stats);
 struct bc_writer_notice *bc_writer_pop_notices(
 	struct bc_writer *writer, struct bc_writer_stats *stats);
 
+/* Sets the rules that apply from now on. */
 void bc_writer_set_rules(struct bc_writer *writer, const struct bc_writer_rules *rules);
 
 /* Gives up everything not yet written of this recording, whose ENDED has not been popped yet: its

@@ -43,7 +43,7 @@ struct bc_pace {
 struct bc_samples {
 	const uint8_t *at;
 	uint32_t count;
-	uint64_t tick;       /* of the sample before `at` */
+	uint64_t tick;       /* of the sample before `at`; each sample's own ticks are added */
 	struct bc_pace pace; /* without has_ticks */
 	uint8_t proc;        /* without has_agent */
 	bool has_ticks;      /* 8 bytes each, the last two its ticks; otherwise 6 bytes */

@@ -221,7 +221,7 @@ TEST(a_long_name_is_cut_between_characters)
 TEST(too_many_members_are_refused)
 {
 	struct all a;
-	char *text = malloc(BC_BODY_MAX);
+	char *text = malloc(65536);
 	char *end = stpcpy(text, "{\"metadata\":{");
 
 	for (unsigned i = 0; i < 5000; i++)

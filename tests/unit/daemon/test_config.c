@@ -476,12 +476,12 @@ TEST_F(metadata_are_limited_to_what_a_header_holds)
 	assert_string_equal(r->metadata, "");
 }
 
-/* Calls bc_options_config() with these arguments and a file that sets record = flight. */
+/* Calls bc_daemon_options_config() with these arguments and a file that sets record = flight. */
 static bool configure(struct fixture *f, const char *const *arguments)
 {
 	const char *const first[] = {"buscapd", "-c", f->file, "--source", "sim"};
 	char *argv[16] = {NULL};
-	struct bc_options options;
+	struct bc_daemon_options options;
 	int argc = 0;
 
 	while (argc < 5) {
@@ -492,9 +492,9 @@ static bool configure(struct fixture *f, const char *const *arguments)
 		argv[argc++] = strdup(*arguments++);
 	write_file(f, "buscapd.conf", "[recording]\nrecord = flight\n");
 	optind = 0;
-	assert_int_equal(bc_options_read(&options, argc, argv), BC_OPTIONS_RUN);
+	assert_int_equal(bc_daemon_options_read(&options, argc, argv), BC_OPTIONS_RUN);
 	f->err[0] = '\0';
-	bool is_good = bc_options_config(&options, &f->config, f->err, sizeof(f->err));
+	bool is_good = bc_daemon_options_config(&options, &f->config, f->err, sizeof(f->err));
 	while (argc > 0)
 		free(argv[--argc]);
 	return is_good;
