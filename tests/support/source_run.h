@@ -39,7 +39,7 @@ struct source_run {
 	/* What arrived. */
 	uint8_t *bytes; /* concatenated: of plain formats, the bytes; of chunks, their records */
 	size_t n;
-	size_t room;
+	size_t size;
 	enum bc_format format;
 	uint32_t pieces;
 	uint32_t chunks;
@@ -86,9 +86,9 @@ static inline void source_run_next_turn(uv_idle_t *idle)
 
 static inline void source_run_append(struct source_run *run, const void *bytes, size_t n)
 {
-	if (run->n + n > run->room) {
-		run->room = 2 * (run->n + n);
-		run->bytes = realloc(run->bytes, run->room);
+	if (run->n + n > run->size) {
+		run->size = 2 * (run->n + n);
+		run->bytes = realloc(run->bytes, run->size);
 		assert_non_null(run->bytes);
 	}
 	if (n != 0)
