@@ -1,6 +1,6 @@
 /* The index of a sealed segment: one row per chunk, with the fixed part of the chunk's header. It
- * finds the chunk of a record or tick by binary search, without reading other chunks. Loading costs
- * 160 bytes per chunk. formats/segment/segment.h has the layout. */
+ * finds the chunk of a record or tick without reading other chunks. formats/segment/segment.h has
+ * the layout. */
 #ifndef BC_FORMATS_SEGMENT_SEGMENT_INDEX_H
 #define BC_FORMATS_SEGMENT_SEGMENT_INDEX_H
 
