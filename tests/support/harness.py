@@ -429,7 +429,7 @@ class SmallDisk:
 
 
 def each(function, jobs, workers=6):
-    """Runs function(directory, *job) for each job, several at a time, because most of them wait for the daemon's timers."""
+    """Runs function(directory, *job) for each job, several at a time: most wait for the daemon's timers."""
 
     def one(job):
         directory = pathlib.Path(tempfile.mkdtemp(prefix="buscap-job-"))
