@@ -1,3 +1,11 @@
+/* A k-way merge. The input whose next entry has the lowest key comes first; the second lowest is
+ * its rival. Entries are copied from the first input until its key passes the rival's, and then
+ * written as one run. The other keys cannot change meanwhile, so an entry costs one comparison and
+ * a run costs one scan of all k inputs: O(n k) at worst, if every entry is from another input than
+ * the last. A heap would be O(n log k), which gains little for few inputs.
+ *
+ * The merge is stable and never reorders an input: an entry that is earlier than its predecessor is
+ * treated as if it had the same time. Memory is one batch per input and one run. */
 #include "cli/trace/merge.h"
 
 #include <inttypes.h>

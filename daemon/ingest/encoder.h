@@ -1,11 +1,6 @@
 /* The encoder: worker threads that compress chunks, and the raw blocks with them, into LZ4 frames.
- * Each chunk becomes one independent frame, so workers share no state and throughput grows with
- * their number. It costs a slightly lower ratio than one long frame: matches cannot reach back into
- * the previous chunk.
- *
- * Chunks are finished in any order; the writer restores it by sequence number. A worker takes an
- * output before it takes a chunk, so the chunk that the writer waits for always has an output and
- * the pipeline cannot deadlock on early chunks. */
+ * Each chunk becomes one independent frame. Chunks are finished in any order: the writer must
+ * sort them by sequence number, and return each output after writing it. */
 #ifndef BC_DAEMON_INGEST_ENCODER_H
 #define BC_DAEMON_INGEST_ENCODER_H
 

@@ -1,3 +1,11 @@
+/* Lists the directory, sorts the files by age, and deletes the oldest sealed segments, each with
+ * its raw capture, until every rule holds. Usage is summed once from the list and adjusted after
+ * each deletion.
+ *
+ * The directory is the only state, so files of earlier runs count too, and files that are added or
+ * deleted from outside are noticed. A failed deletion ends the check: newer files must not be
+ * deleted instead. Each check costs O(n log n) time and O(n) memory for n files, so the rotator
+ * checks once a second and only counts bytes in between. */
 #include "daemon/store/retention.h"
 
 #include <dirent.h>

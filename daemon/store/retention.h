@@ -1,7 +1,7 @@
 /* Retention: deletes the oldest sealed segments, with their raw captures, until the space rules
- * hold. It considers all recordings in the directory, also those of earlier runs, but never deletes
- * an open or torn file. Each check lists the directory: O(n log n) for n files, so the rotator
- * checks once a second and in between only counts bytes. Writer thread only. */
+ * hold. It considers all recordings in the directory, including those of earlier runs, but never
+ * deletes an open or torn file. Each check lists the directory, so do not check for every write.
+ * Writer thread only. */
 #ifndef BC_DAEMON_STORE_RETENTION_H
 #define BC_DAEMON_STORE_RETENTION_H
 

@@ -4,7 +4,7 @@ import json
 import re
 
 import harness
-from harness import BUSCAPD, Daemon, equal, run
+from harness import Daemon, equal, run
 
 DESCRIPTION = json.loads((harness.ROOT / "docs/openapi.json").read_text())
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")

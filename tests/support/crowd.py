@@ -1,8 +1,8 @@
 """Runs many bad clients of a socket: crowd.py SOCKET COUNT [KIND]...
 
-The clients are of each kind in turn. A connection closed by the server is opened again. When standard input ends,
-the program prints as JSON how often each kind connected, and the status codes of the first responses. It is a
-separate process so that it does not disturb measurements.
+The kinds are assigned in rotation. A client reconnects when the server closes its connection. When standard input
+ends, the program prints JSON: the number of connections of each kind, and the status codes of the first responses. It
+is a separate process so that it does not disturb measurements.
 """
 
 import collections

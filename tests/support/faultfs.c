@@ -1,18 +1,18 @@
-/* Goes under a program's file calls (LD_PRELOAD) and makes chosen ones fail, be short or hang.
+/* A library for LD_PRELOAD that makes selected file calls of a program fail, write short or hang.
  *
- * Only calls on files at or below FAULTFS_DIR, an absolute path without symbolic links, are looked
- * at. They are pwrite, write, fdatasync, fsync, openat, renameat2, ftruncate and read; renameat and
- * the 64-bit names count as the same. Each kind is counted from 1.
+ * It intercepts pwrite, write, fdatasync, fsync, openat, renameat2, ftruncate and read on files in
+ * FAULTFS_DIR (an absolute path without symbolic links) and its subdirectories. renameat counts as
+ * renameat2, and the 64-bit names count as the plain ones. Calls of each kind are numbered from 1.
  *
- *   FAULTFS_ENDING   only calls on files whose path ends so
+ *   FAULTFS_ENDING   intercept only files whose path has this ending
  *   FAULTFS          rules, separated by commas
- *   FAULTFS_CONTROL  a file with more rules, read again at each call: faults that a test switches
- *   FAULTFS_LOG      a file that gets a line for each call: kind, number, what was done, path
+ *   FAULTFS_CONTROL  a file with more rules; read at each call, so a test can change them
+ *   FAULTFS_LOG      a log file with one line per call: kind, number, action, path
  *
  * A rule is KIND:ACTION (each call), KIND:N:ACTION (the Nth) or KIND:N+:ACTION (from the Nth on).
- * ACTION is an error (ENOSPC, EDQUOT, EIO, EROFS, EACCES, ENOENT), `short` (half is written, at
- * least a byte; for the two kinds of write), `slow` (it takes 300 ms) or `hold` (the call does not
- * go on while the control file says so). The first rule that fits is followed. */
+ * ACTION is an error (ENOSPC, EDQUOT, EIO, EROFS, EACCES, ENOENT), `short` (writes half, at least
+ * one byte; for pwrite and write), `slow` (delays the call by 300 ms) or `hold` (blocks the call
+ * until the rule is removed from the control file). The first matching rule applies. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -39,7 +39,8 @@ static const struct {
 } errors[] = {{"ENOSPC", ENOSPC}, {"EDQUOT", EDQUOT}, {"EIO", EIO}, {"EROFS", EROFS},
 	{"EACCES", EACCES}, {"ENOENT", ENOENT}};
 
-#define ACTION_NONE  0 /* positive: an error number */
+/* A positive action is an error number. */
+#define ACTION_NONE  0
 #define ACTION_SHORT (-1)
 #define ACTION_HOLD  (-2)
 #define ACTION_SLOW  (-3)
@@ -47,12 +48,12 @@ static const struct {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static unsigned long counts[KINDS];
 
-/* Its own files are read and written by plain system calls, which nobody goes under. */
+/* The library's own files are accessed by direct system calls, which are not intercepted. */
 
-static size_t read_text(const char *path, char *text, size_t room)
+static size_t read_text(const char *path, char *text, size_t size)
 {
 	long fd = syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
-	long n = fd >= 0 ? syscall(SYS_read, fd, text, room - 1) : 0;
+	long n = fd >= 0 ? syscall(SYS_read, fd, text, size - 1) : 0;
 
 	if (fd >= 0)
 		syscall(SYS_close, fd);
@@ -71,32 +72,32 @@ static void append_text(const char *path, const char *text, size_t bytes)
 	syscall(SYS_close, fd);
 }
 
-static bool read_link(char *out, size_t room, const char *link)
+static bool read_link(char *out, size_t size, const char *link)
 {
-	long n = syscall(SYS_readlinkat, AT_FDCWD, link, out, room - 1);
+	long n = syscall(SYS_readlinkat, AT_FDCWD, link, out, size - 1);
 
 	out[n > 0 ? n : 0] = '\0';
 	return n > 0;
 }
 
-static bool path_of_fd(char *out, size_t room, int fd)
+static bool path_of_fd(char *out, size_t size, int fd)
 {
 	char link[48];
 
 	if (fd == AT_FDCWD)
-		return read_link(out, room, "/proc/self/cwd");
+		return read_link(out, size, "/proc/self/cwd");
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	return read_link(out, room, link);
+	return read_link(out, size, link);
 }
 
-static bool path_at(char *out, size_t room, int dir_fd, const char *name)
+static bool path_at(char *out, size_t size, int dir_fd, const char *name)
 {
 	if (name[0] == '/')
-		return (size_t)snprintf(out, room, "%s", name) < room;
-	if (!path_of_fd(out, room, dir_fd))
+		return (size_t)snprintf(out, size, "%s", name) < size;
+	if (!path_of_fd(out, size, dir_fd))
 		return false;
 	size_t n = strlen(out);
-	return (size_t)snprintf(out + n, room - n, "/%s", name) < room - n;
+	return (size_t)snprintf(out + n, size - n, "/%s", name) < size - n;
 }
 
 static bool is_watched(const char *path)
@@ -129,7 +130,7 @@ static int read_action(const char *text, size_t n)
 	abort();
 }
 
-/* The action of one rule for this call, or ACTION_NONE. */
+/* Returns the action of one rule for this call, or ACTION_NONE. */
 static int match(const char *rule, size_t length, enum kind kind, unsigned long number)
 {
 	size_t n = strlen(kind_names[kind]);
@@ -186,8 +187,8 @@ static void log_call(enum kind kind, unsigned long number, int action, const cha
 	append_text(log, line, (size_t)n < sizeof(line) ? (size_t)n : sizeof(line) - 1);
 }
 
-/* What is to be done with a call on this path: ACTION_NONE, ACTION_SHORT or an error. Holds it up
- * while a rule says so. */
+/* Counts and logs a call on this path, and delays it if the rules say so. Returns an error number
+ * (positive) if the call must fail, ACTION_SHORT, or another action that leaves the call intact. */
 static int judge(enum kind kind, const char *path)
 {
 	int saved = errno;
@@ -234,7 +235,8 @@ static int fail(int error)
 	return -1;
 }
 
-/* The calls. dlsym() gives an object's pointer where a function's is wanted. */
+/* The intercepted calls. dlsym() returns an object pointer; memcpy() converts it to a function
+ * pointer without a cast that ISO C forbids. */
 #define REAL(call)                                      \
 	static __typeof__(&(call)) real;                \
 	if (real == NULL) {                             \

@@ -1,4 +1,4 @@
-"""What the Python tests share: programs, the daemon, and faults below it."""
+"""Support for all Python tests: running programs and the daemon, and injecting faults."""
 
 import concurrent.futures
 import contextlib
@@ -22,30 +22,30 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 BUILD = ROOT / os.environ.get("BUILD", "build")
 BUSCAPD = BUILD / "buscapd"
 BUSCAP = BUILD / "buscap"
-# Sanitizers slow a program down, and so may a machine that has other things to do; none of the time-outs is a
-# measurement: they only end a test that would never end.
+# Generous, because sanitizers and a busy machine slow programs down. Timeouts only end hanging tests; they measure
+# nothing.
 TIMEOUT_S = 360 if BUILD.parent.name == "build" else 180
 
 
-# Whether long sweeps visit every case.
+# True if long sweeps visit every case.
 LONG = bool(os.environ.get("BUSCAP_LONG"))
 
 
 def some(cases, n):
-    """Every n-th of the cases; with BUSCAP_LONG all."""
+    """Returns every n-th case, or all with BUSCAP_LONG."""
     return list(cases)[:: 1 if LONG else n]
 
 
 def in_turn(cases, number):
-    """One of the cases, by turns; with BUSCAP_LONG all."""
+    """Returns one of the cases, in rotation by `number`, or all with BUSCAP_LONG."""
     return cases if LONG else [cases[number % len(cases)]]
 
 
-# Every program that a test starts, and what that program starts in turn, has this in its environment.
+# In the environment of every program that a test starts, and of its descendants.
 MARK = "BUSCAP_TEST_PROCESS"
 
-# Waits until its standard input ends, which is when the test process has ended, however that came about, and kills all
-# processes that still have the mark: hooks and servers that have left their parent too.
+# Waits until its standard input ends, which happens when the test process ends for any reason. Then kills all processes
+# that have the mark, including hooks and servers that have detached from their parent.
 GUARD = r"""
 import os, signal, sys
 mark = sys.argv[1].encode()
@@ -75,14 +75,14 @@ _guard = _start_guard()
 
 
 def popen(argv, env=None, **options):
-    """subprocess.Popen of a program that ends with the test process."""
+    """Like subprocess.Popen, but the program is killed when the test process ends."""
     if env is not None:
         env = {**env, MARK: os.environ[MARK]}
     return subprocess.Popen([str(a) for a in argv], env=env, **options)
 
 
 def need(path):
-    """Skips the running test if a file or program is not there. Returns the path."""
+    """Skips the current test if a file or program does not exist. Returns the path."""
     __tracebackhide__ = True
     if not pathlib.Path(path).exists():
         pytest.skip(f"{os.path.relpath(path, ROOT)} is not there")
@@ -90,12 +90,12 @@ def need(path):
 
 
 def note(text):
-    """Prints a line that the summary of the run repeats, also if the test passes."""
+    """Prints a line that the summary of the run repeats, even if the test passes."""
     print(f"  | {text}", flush=True)
 
 
 def equal(got, wanted, what=""):
-    """Fails with both values, the first difference for bytes and lists."""
+    """Fails unless the values are equal. Prints both; for bytes and lists, the part around the first difference."""
     if got == wanted:
         return
     where = ""
@@ -108,8 +108,8 @@ def equal(got, wanted, what=""):
 
 
 def run(*argv, data=None, timeout=TIMEOUT_S, **options):
-    """Runs a program to its end: a CompletedProcess with stdout and stderr in bytes. Past the time-out it is
-    killed and the test fails."""
+    """Runs a program to its end. Returns a CompletedProcess with stdout and stderr in bytes. After the timeout, kills
+    the program and raises TimeoutExpired."""
     options = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
     if data is not None:
         options["stdin"] = subprocess.PIPE
@@ -126,7 +126,7 @@ def run(*argv, data=None, timeout=TIMEOUT_S, **options):
 
 
 def lz4_dc(paths):
-    """What `cat PATHS | lz4 -dc` gives."""
+    """Returns the output of `cat PATHS | lz4 -dc`."""
     packed = b"".join(pathlib.Path(path).read_bytes() for path in paths)
     if not packed:
         return b""
@@ -136,13 +136,13 @@ def lz4_dc(paths):
 
 
 def segments(directory, suffix=".byu.lz4", prefix=""):
-    """The segment files of a directory, in order."""
+    """Returns the segment files of a directory, in order."""
     return sorted(pathlib.Path(directory).glob(f"{prefix}*{suffix}"))
 
 
 @contextlib.contextmanager
 def being(user, group, extra_groups):
-    """Root is somebody else within the block, as far as the kernel tells the other end of a socket."""
+    """Runs the block as another user, so that the peer of a socket sees that user's credentials. Requires root."""
     own = os.getegid(), os.getgroups()
     os.setgroups(extra_groups)
     os.setegid(group)
@@ -156,7 +156,7 @@ def being(user, group, extra_groups):
 
 
 class Connection(HTTPConnection):
-    """HTTP over a Unix socket; `who` are the arguments of being()."""
+    """HTTP over a Unix socket. `who`: arguments of being(), as a dictionary."""
 
     def __init__(self, path, timeout, who=None):
         super().__init__("localhost", timeout=timeout)
@@ -171,13 +171,13 @@ class Connection(HTTPConnection):
 
 
 def exchange(socket_path, method, path, body=None, headers=None, timeout=TIMEOUT_S, who=None):
-    """Sends a request. Returns (status, headers, body in bytes); the names of headers are in lower case."""
+    """Sends a request. Returns (status, headers, body in bytes). Header names are in lower case."""
     connection = Connection(socket_path, timeout, who)
     try:
         try:
             connection.request(method, path, body, headers or {})
         except (BrokenPipeError, ConnectionResetError):
-            pass  # it is refused before the whole body has come; the answer is there
+            pass  # refused before the whole body was sent; the response has arrived
         answer = connection.getresponse()
         return answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read()
     finally:
@@ -185,7 +185,7 @@ def exchange(socket_path, method, path, body=None, headers=None, timeout=TIMEOUT
 
 
 def http(socket_path, path, method="GET", body=None):
-    """A request over the Unix socket. Returns (status, body in bytes)."""
+    """Sends a request to the Unix socket. Returns (status, body in bytes)."""
     headers = {} if body is None else {"Content-Type": "application/json"}
     try:
         code, _, text = exchange(socket_path, method, path, body, headers)
@@ -195,14 +195,14 @@ def http(socket_path, path, method="GET", body=None):
 
 
 def status(socket_path):
-    """GET /v1/status as an object."""
+    """Returns the response of GET /v1/status as an object."""
     code, body = http(socket_path, "/v1/status")
     equal(code, 200, body.decode(errors="replace"))
     return json.loads(body)
 
 
 def wait_until(condition, what, timeout=TIMEOUT_S):
-    """Waits until condition() is true, and returns what it gave."""
+    """Waits until condition() is true. Returns its value."""
     end = time.monotonic() + timeout
     while True:
         value = condition()
@@ -214,15 +214,15 @@ def wait_until(condition, what, timeout=TIMEOUT_S):
 
 
 class Daemon:
-    """A program that runs until it is told to stop; buscapd unless said otherwise.
+    """A program that runs until it is stopped. The default program is buscapd.
 
     with Daemon("-o", directory, "--source", "sim", socket=path) as daemon:
         daemon.wait_ready()
         ...
         code = daemon.stop()
 
-    It is ended by its own process id, whatever happens: SIGTERM in stop(), SIGKILL when that does not help or
-    the block is left early. `out` and `err` are its standard output and error after stop()."""
+    stop() sends SIGTERM. If the program still runs at the end of the block, it is killed. After stop(), `out` and `err`
+    have its standard output and error."""
 
     def __init__(self, *argv, program=BUSCAPD, socket=None, env=None, stdin=subprocess.DEVNULL):
         self.argv = [str(program), *map(str, argv)]
@@ -235,7 +235,7 @@ class Daemon:
         self.out = self.err = b""
 
     def __enter__(self):
-        # To files: a pipe that nobody reads would hold the daemon up.
+        # Files, because the daemon would block on a full pipe.
         self._out = tempfile.TemporaryFile()
         self._err = tempfile.TemporaryFile()
         self.process = popen(
@@ -255,13 +255,13 @@ class Daemon:
             check_sound(self.err)
 
     def _collect(self):
-        # The place in the file is the program's own, too: it stays where it is.
+        # Use pread(), because the program shares the file offset.
         for name in ("out", "err"):
             fd = getattr(self, "_" + name).fileno()
             setattr(self, name, os.pread(fd, os.fstat(fd).st_size, 0))
 
     def wait(self, timeout=TIMEOUT_S):
-        """Waits for its end. Returns the exit code."""
+        """Waits until the program ends. Returns the exit code."""
         code = self.process.wait(timeout)
         self._collect()
         return code
@@ -275,12 +275,12 @@ class Daemon:
         return status(self.socket)
 
     def log_so_far(self):
-        """What it has said on standard error so far."""
+        """Returns its standard error so far."""
         self._collect()
         return self.err.decode()
 
     def wait_ready(self):
-        """Waits until the socket answers, and returns the status."""
+        """Waits until the socket responds. Returns the status."""
 
         def answers():
             if self.process.poll() is not None:
@@ -293,11 +293,11 @@ class Daemon:
         return wait_until(answers, "the daemon's socket answers")
 
 
-# ---- what the tests of the daemon share
+# ---- support for tests of the daemon
 
 
 def ask(socket_path, request=b"GET /v1/status HTTP/1.0\r\n\r\n", timeout=TIMEOUT_S):
-    """Sends bytes to the socket and gives everything that comes back."""
+    """Sends bytes to the socket. Returns the whole response."""
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(timeout)
         connection.connect(str(socket_path))
@@ -309,7 +309,7 @@ def ask(socket_path, request=b"GET /v1/status HTTP/1.0\r\n\r\n", timeout=TIMEOUT
 
 
 def check_counts(status_object):
-    """The identity that holds at every moment. Returns the counts."""
+    """Checks that the counts of a status add up, as they must at any time. Returns the counts."""
     counts = status_object["counts"]
     equal(counts["received"], counts["written"] + counts["in_flight"] + sum(counts["dropped"].values()),
           f"the identity of the counts; {counts}")
@@ -318,9 +318,9 @@ def check_counts(status_object):
 
 
 class Watch:
-    """Samples the status of a daemon in a thread, 20 times a second where the machine gets to it, until left. Each
-    sample must come and its counts must add up; with may_end none comes when the daemon has ended. `last` is the
-    latest that came; there is one from the start."""
+    """Polls the status of a daemon in a thread for the duration of a with block, up to 20 times per second. Every
+    request must succeed and its counts must add up; with may_end, the daemon may end. `last` is the latest status. It
+    is set when the block starts."""
 
     def __init__(self, socket_path, period=0.05, may_end=False):
         self.socket = socket_path
@@ -367,12 +367,12 @@ class Watch:
         return self
 
     def wait_samples(self, more):
-        """Waits until the status was answered so many times more."""
+        """Waits until `more` more samples have arrived."""
         wanted = self.samples + more
         wait_until(lambda: self.samples >= wanted or self._problem, f"{more} more samples of the status")
 
     def finish(self):
-        """No more samples: the daemon is about to end."""
+        """Stops polling, because the daemon is about to end."""
         self._end.set()
         self._thread.join()
 
@@ -383,8 +383,8 @@ class Watch:
 
 
 class Faults:
-    """Puts faults under a daemon's file calls in a directory: see tests/support/faultfs.c. `env` is for the Daemon, set()
-    changes the rules while it runs, calls() tells what was called: (kind, number, what was done, file name)."""
+    """Injects faults into a daemon's calls on the files of a directory (tests/support/faultfs.c). Pass `env` to the
+    Daemon. set() changes the rules while it runs. calls() returns the calls: (kind, number, result, file name)."""
 
     def __init__(self, aside, watched, rules=""):
         self._control = pathlib.Path(aside, "faults")
@@ -394,7 +394,7 @@ class Faults:
         self.env = {
             "LD_PRELOAD": str(preload), "FAULTFS_DIR": os.path.realpath(watched),
             "FAULTFS_CONTROL": str(self._control), "FAULTFS_LOG": str(self._log),
-            # The library comes before the sanitizer's, which minds unless told.
+            # The library is loaded before the sanitizer's, which otherwise refuses to start.
             "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0",
         }
 
@@ -411,7 +411,7 @@ class Faults:
 
 
 class SmallDisk:
-    """A file system of a few MiB below a directory. Skips the test where mounting is not allowed."""
+    """A tmpfs of this size in a directory. Skips the test if mounting is not allowed."""
 
     def __init__(self, directory, size):
         self.path = directory / "disk"
@@ -429,7 +429,7 @@ class SmallDisk:
 
 
 def each(function, jobs, workers=6):
-    """Runs function(directory, *job) for each job, some at a time: they wait for the daemon's timers mostly."""
+    """Runs function(directory, *job) for each job, several at a time: most wait for the daemon's timers."""
 
     def one(job):
         directory = pathlib.Path(tempfile.mkdtemp(prefix="buscap-job-"))
@@ -449,17 +449,17 @@ def each(function, jobs, workers=6):
 
 
 def is_sanitized():
-    """Whether the programs are built with sanitizers, which take memory and time of their own."""
+    """Returns whether the programs are built with sanitizers, which need more memory and time."""
     return BUILD.name in ("address-undefined", "address", "undefined", "thread")
 
 
 def rate(samples_a_second):
-    """A rate that a program with sanitizers keeps up with, too, where it is to lose nothing."""
+    """Returns the rate, lowered for sanitizers so that the program loses no samples."""
     return samples_a_second // {"thread": 10}.get(BUILD.name, 4) if is_sanitized() else samples_a_second
 
 
 def info(paths):
-    """What `buscap info --json` says of each segment."""
+    """Returns the output of `buscap info --json` for each segment."""
     if not paths:
         return []
     done = run(BUSCAP, "info", "--json", *paths)
@@ -468,7 +468,7 @@ def info(paths):
 
 
 def verify(paths):
-    """Every checksum of these segments holds, and they are sealed."""
+    """Checks that the segments are sealed and every checksum matches."""
     if not paths:
         return
     done = run(BUSCAP, "verify", *paths)
@@ -476,7 +476,7 @@ def verify(paths):
 
 
 def sim_records(count, seed=1, **settings):
-    """The records of a simulated bus, as buscapd --source sim:count=N,seed=N should write them."""
+    """Returns the records of the simulated bus, as buscapd --source sim:count=N,seed=N must write them."""
     options = [word for name, value in settings.items() for word in (f"--{name}", str(value))]
     done = run(BUSCAP, "sim", "-s", seed, "-n", count, "-O", "byu", *options)
     equal(done.returncode, 0, done.stderr)
@@ -485,7 +485,7 @@ def sim_records(count, seed=1, **settings):
 
 @contextlib.contextmanager
 def output_of(*argv):
-    """The standard output of a program, as a file. The program is killed at the end of the block."""
+    """Runs a program and yields its standard output as a file. Kills the program at the end of the block."""
     with popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as process:
         try:
             yield process.stdout
@@ -494,7 +494,7 @@ def output_of(*argv):
 
 
 class SimStream:
-    """The records of a simulated bus one after the other, as many as are read: for outputs too long for memory."""
+    """The records of the simulated bus as an endless stream, for recordings that do not fit in memory."""
 
     def __init__(self, seed=1):
         self._program = output_of(BUSCAP, "sim", "-s", seed, "-n", 1 << 40, "-O", "byu")
@@ -507,13 +507,13 @@ class SimStream:
         self._program.__exit__(*exception)
 
     def read(self, records):
-        """The next so many records, in bytes."""
+        """Returns the bytes of the next records."""
         data = self._out.read(12 * records)
         equal(len(data), 12 * records, "bytes of the simulator")
         return data
 
     def skip(self, records):
-        """Reads over records. Returns the sum of their delta times."""
+        """Skips records. Returns the sum of their delta times."""
         ticks = 0
         while records != 0:
             n = min(records, PIECE)
@@ -526,7 +526,7 @@ PIECE = 100_000  # records
 
 
 def compare_with_sim(paths, first=0, seed=1):
-    """The records of these segments are those of the simulator from number `first` on. Returns how many there are."""
+    """Checks that the segments contain the simulator's records from number `first` on. Returns their number."""
     records = 0
     with SimStream(seed) as expected:
         expected.skip(first)
@@ -540,7 +540,7 @@ def compare_with_sim(paths, first=0, seed=1):
 
 
 def check_sound(err):
-    """What must stand in no daemon's log: its own mistakes, and what sanitizers say."""
+    """Checks that a log has no failed assertion and no sanitizer report. Returns it as text."""
     text = err.decode(errors="replace")
     for words in ("handles left open", "Assertion", "Sanitizer", "runtime error:"):
         assert words not in text, text[:20000]

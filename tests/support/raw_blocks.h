@@ -1,5 +1,5 @@
-/* A raw capture with several blocks: transfers, breaks and missing parts. Has its file and the
- * expected result of reading it. */
+/* A raw capture with several blocks (transfers, breaks, missing parts): the file, and the expected
+ * result of reading it. */
 #ifndef BC_TESTS_SUPPORT_RAW_BLOCKS_H
 #define BC_TESTS_SUPPORT_RAW_BLOCKS_H
 
@@ -141,7 +141,7 @@ static inline void raw_free(struct raw_blocks *r)
 	free(r->stream);
 }
 
-/* Returns the number of a block that was read. It must be identical to the original. */
+/* Returns the number of a block that was read. Checks that it is identical to the original. */
 static inline unsigned raw_which(const struct raw_blocks *r, const struct bc_raw_block *found)
 {
 	unsigned i = 0;

@@ -1,5 +1,5 @@
-/* A small segment for tests of damage, with several chunks and every kind of event: its bytes, and
- * the expected records and output of `buscap dump` for each chunk. */
+/* A small segment for tests of damage, with several chunks and events: its bytes, and for each
+ * chunk the expected records and the expected output of `buscap dump`. */
 #ifndef BC_TESTS_SUPPORT_SMALL_SEGMENT_H
 #define BC_TESTS_SUPPORT_SMALL_SEGMENT_H
 
@@ -24,8 +24,9 @@
 #define SMALL_RECORDS   46u /* in all chunks */
 #define SMALL_RECORDING "20261120T091500Z-3f9a2c"
 
-/* Step of exhaustive tests. AddressSanitizer maps memory again for each reader, so that all steps
- * would take ten minutes. The step has no common divisor with 8, the bits of a byte. */
+/* Step size of exhaustive tests. With AddressSanitizer, which maps memory for each reader, a step
+ * of 1 would take ten minutes. 13 has no common divisor with 8, so all bits of a byte are covered.
+ */
 #ifdef __SANITIZE_ADDRESS__
 #define SMALL_STEP 13u
 #else

@@ -1,5 +1,5 @@
-/* Runs a source on its own loop, with a sink that records everything and can be as uncooperative
- * as allowed. */
+/* Runs a source on its own loop, with a sink that records everything. The sink can refuse data,
+ * stop or close, at any point that the interface allows. */
 #ifndef BC_TESTS_SUPPORT_SOURCE_RUN_H
 #define BC_TESTS_SUPPORT_SOURCE_RUN_H
 
@@ -37,9 +37,9 @@ struct source_run {
 	void *context;
 
 	/* What arrived. */
-	uint8_t *bytes; /* concatenated: of plain formats, the bytes; of chunks, their records */
+	uint8_t *bytes; /* concatenated: bytes of plain formats, records of chunks */
 	size_t n;
-	size_t room;
+	size_t size;
 	enum bc_format format;
 	uint32_t pieces;
 	uint32_t chunks;
@@ -50,7 +50,7 @@ struct source_run {
 	unsigned ends;
 	int status;
 	char what[256];
-	bool is_closed; /* nothing may arrive any more */
+	bool is_closed; /* nothing may arrive after this */
 
 	/* The refused piece. */
 	unsigned refused;
@@ -86,9 +86,9 @@ static inline void source_run_next_turn(uv_idle_t *idle)
 
 static inline void source_run_append(struct source_run *run, const void *bytes, size_t n)
 {
-	if (run->n + n > run->room) {
-		run->room = 2 * (run->n + n);
-		run->bytes = realloc(run->bytes, run->room);
+	if (run->n + n > run->size) {
+		run->size = 2 * (run->n + n);
+		run->bytes = realloc(run->bytes, run->size);
 		assert_non_null(run->bytes);
 	}
 	if (n != 0)
@@ -166,7 +166,7 @@ static inline void source_run_end(void *context, int status, const char *what)
 	}
 }
 
-/* The first free descriptor: unchanged if no descriptor leaked. */
+/* Returns the first free descriptor. It is unchanged if no descriptor leaked. */
 static inline int source_run_free_fd(void)
 {
 	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -200,12 +200,12 @@ static inline void source_run_all(struct source_run *run)
 		source_run_act(run);
 	bool is_alive = true;
 	while (run->ends == 0 && !run->is_closed) {
-		assert_true(is_alive); /* it must not go to sleep before its end */
+		assert_true(is_alive); /* the loop must not run dry before the end */
 		is_alive = uv_run(&run->loop, UV_RUN_ONCE) != 0;
 	}
 }
 
-/* Closes everything that is open; the loop must then be empty, and no descriptor leaked. */
+/* Closes everything. Checks that the loop is then empty and that no descriptor leaked. */
 static inline void source_run_close(struct source_run *run)
 {
 	if (!run->is_closed) {

@@ -5,7 +5,7 @@
  *             assert_int_equal(...);
  *     }
  *
- * Tests run in the order of the file. Those that share a fixture, struct fixture, get it as `f`:
+ * Tests run in the order of the file. Tests with a fixture, struct fixture, get it as `f`:
  *
  *     TEST_FIXTURE(fixture, set_up, tear_down)
  *
@@ -14,11 +14,11 @@
  *             assert_false(bc_queue_push(&f->queue, NULL));
  *     }
  *
- * TEST_FIXTURE() makes a new one for each test: zeroed memory, set_up(f) before the test and
- * tear_down(f) after it. TEST_SHARED_FIXTURE() makes one for the whole program. NOTHING stands for
- * a set_up or tear_down with nothing to do. TEST_WITH() is for fixtures of another name.
+ * TEST_FIXTURE() makes a new one for each test: it zeroes the memory, calls set_up(f) before the
+ * test and tear_down(f) after it. TEST_SHARED_FIXTURE() makes one for the whole program. Pass
+ * NOTHING if there is no set_up or tear_down. TEST_WITH() is for fixtures with another name.
  *
- * TEST_CASES() runs a test for each case of a table, as `c`, and reports which one failed:
+ * TEST_CASES() runs a test once for each row of a table, as `c`, and reports the row that failed:
  *
  *     static const struct { const char *text; int rc; } bad[] = {...};
  *
@@ -53,7 +53,7 @@ void test_register_shared(CMFixtureFunction set_up, CMFixtureFunction tear_down)
 /* Returns zeroed memory. If out of memory, the test fails. */
 void *test_alloc(size_t bytes);
 
-/* The current case of TEST_CASES(), or -1. If it is set after a test, this case failed. */
+/* The current case of TEST_CASES(), or -1. If it is not -1 after a test, that case failed. */
 extern int test_case;
 int test_end_cases(void **state);
 

@@ -15,7 +15,7 @@ import harness
 
 
 class Bus:
-    """The data of a FakeDaemon that seems to have run for `seconds`, at a varying rate."""
+    """The data that a FakeDaemon serves. The daemon appears to have run for `seconds`, at a varying rate."""
 
     def __init__(self, seconds=3725):
         self.started = time.monotonic() - seconds
@@ -74,8 +74,8 @@ class Bus:
 
 
 class FakeDaemon:
-    """Serves the data of a Bus on a Unix socket. paths: the paths it serves; others get 404. more: events sent after
-    each status."""
+    """Serves the data of a Bus on a Unix socket. `paths`: the paths it serves; others get 404. `more`: events sent
+    after each status."""
 
     def __init__(self, socket_path, bus, paths=("/v1/status", "/v1/mix", "/v1/events"), more=()):
         self.path = str(socket_path)

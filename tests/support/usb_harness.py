@@ -8,12 +8,12 @@
         code = daemon.stop()
         equal(received, board.sent()["samples"])
 
-Programs that see the boards must end before the Board does, so their block must be inside its block: without its
-testbed, umockdev aborts a program. Only one program at a time can listen to udev; a second one would replace it. No
-such program may be a session leader without a terminal: a board's node is a pty, which would become its controlling
+Programs that see the boards must end before the Board does, so their block must be inside its block: umockdev aborts a
+program whose testbed is gone. Only one program at a time can listen to udev; a second one would replace it. No such
+program may be a session leader without a terminal: a board's node is a pty, which would become its controlling
 terminal.
 
-A Recorder is a buscapd that records from them and whose status is polled all the time.
+A Recorder is a buscapd that records from the boards. Its status is polled continuously.
 """
 
 import contextlib
@@ -46,8 +46,8 @@ def sanitizer_of(program):
 
 
 class Board:
-    """Boards on the ports of one hub, numbered from 1 and plugged in by default. Each is given in umockdev_board's
-    syntax: "serial=A1,rate=2000000"."""
+    """Boards on the ports of one hub, numbered from 1 and plugged in by default. Each argument describes one board in
+    umockdev_board's syntax: "serial=A1,rate=2000000"."""
 
     def __init__(self, *boards, plugged=True):
         self.argv = [str(UMOCKDEV_BOARD), *(boards or ("serial=A1",))]
@@ -161,7 +161,7 @@ class Board:
         return json.loads(self.command("sent", number))
 
     def state(self, number=1):
-        """Returns the kernel's state for it: open files, claimed interfaces, pending and completed transfers."""
+        """Returns the kernel's state of the board: open files, claimed interfaces, pending and completed transfers."""
         return json.loads(self._query(f"state {number}"))
 
     def read_bare(self, *argv, **env):
@@ -210,7 +210,7 @@ class Recorder(Daemon):
             super().__exit__(*exception)
 
     def status(self):
-        """GET /v1/status, without running a program for it."""
+        """Returns the response of GET /v1/status, as an object."""
         try:
             return json.loads(harness.ask(self.socket).partition(b"\r\n\r\n")[2])
         except (OSError, ValueError) as why:
@@ -261,7 +261,7 @@ class Recorder(Daemon):
         return self.code
 
     def logged(self, *words):
-        """Whether a line of the log has all these words."""
+        """Returns whether a line of the log has all these words."""
         return any(all(word in line for word in words) for line in self.log.splitlines())
 
     def check(self, board, gaps=None, number=1, given_up=0):

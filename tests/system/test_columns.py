@@ -5,7 +5,6 @@ import codecs
 import csv
 import io
 import json
-import pathlib
 import random
 import shutil
 import struct

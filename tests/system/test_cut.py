@@ -13,7 +13,7 @@ import pytest
 
 import harness
 import reference
-from cut_model import (Recording, buscap, can_write, fields, gaps_among, own_gaps, read, record_file)
+from cut_model import buscap, can_write, fields, gaps_among, own_gaps, read, record_file
 from harness import BUSCAP, BUSCAPD, equal, need, run, segments
 
 NO_DELTA = 0xFFFFFFFF

@@ -7,7 +7,6 @@ import pty
 import random
 import struct
 import subprocess
-import termios
 import threading
 
 import harness

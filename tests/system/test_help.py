@@ -12,7 +12,7 @@ import subprocess
 import pytest
 
 import harness
-from harness import BUILD, BUSCAP, BUSCAPD, ROOT, Daemon, equal, run
+from harness import BUILD, BUSCAP, BUSCAPD, Daemon, equal, run
 
 Row = collections.namedtuple("Row", "command short long metavar kind summary")
 

@@ -4,7 +4,6 @@ hostile (tests/support/mock_daemon.py)."""
 import copy
 import json
 import os
-import pathlib
 import pty
 import re
 import signal

@@ -4,7 +4,6 @@ lossy ones lose exactly what the cell lists, and impossible ones fail."""
 import gzip
 import re
 import struct
-import subprocess
 import zlib
 
 import pytest

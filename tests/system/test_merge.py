@@ -7,7 +7,7 @@ import struct
 import harness
 import reference
 from cut_model import buscap, can_read, can_write, read, record_file
-from harness import BUSCAP, BUSCAPD, equal, need, run
+from harness import BUSCAPD, equal, need, run
 from test_cut import rich_stream, xdin, xdin_text
 
 

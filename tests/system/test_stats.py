@@ -8,7 +8,7 @@ import struct
 import subprocess
 
 import reference
-from harness import BUSCAP, ROOT, equal, need, run
+from harness import ROOT, equal, need
 from test_cli import TYPES, buscap, make_segments, one_line, simulate
 
 SHARED = ROOT / "../shared/data"

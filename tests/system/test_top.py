@@ -13,7 +13,7 @@ import time
 import pytest
 
 import harness
-from harness import BUSCAP, BUSCAPD, Daemon, equal, need, run
+from harness import BUSCAP, Daemon, equal, need, run
 from top_harness import Bus, FakeDaemon, Terminal
 
 BLOCKS = "▁▂▃▄▅▆▇█"
