@@ -76,11 +76,10 @@ test: deps check ## install, build and run all tests
 check: all $(CHECKED) $(HELPERS) ## run all tests; with SAN=thread those that start threads
 	@BUILD=$(BUILD) $(PYTHON) -m pytest -q $(PYTEST_FLAGS)
 
-# Only what has sweeps: with BUSCAP_LONG=1 they visit every case instead of some.
-LONG_TESTS = $(shell grep -lE 'BUSCAP_LONG|harness\.(LONG|some|in_turn)' tests/unit/*/test_*.c tests/system/test_*.py)
+# With BUSCAP_LONG=1 the tests that have long sweeps visit every case instead of some.
 test-long: export BUSCAP_LONG := 1
 test-long: all $(CHECKED) $(HELPERS) ## run the tests that have long sweeps, with all their cases
-	@BUILD=$(BUILD) $(PYTHON) -m pytest -q $(PYTEST_FLAGS) $(LONG_TESTS)
+	@BUILD=$(BUILD) $(PYTHON) -m pytest -q $(PYTEST_FLAGS) -m 'sweep or long'
 
 test-machine: deb $(BUILD)/tests/usbredir_board ## the packages in a whole machine under QEMU, with a board; RUNS=N times
 	@tests/tools/deps.sh -- $(MACHINE_TOOLS) -- $(PYTHON_MODULES)

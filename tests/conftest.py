@@ -3,6 +3,7 @@
 import contextlib
 import faulthandler
 import fcntl
+import inspect
 import os
 import pathlib
 import re
@@ -60,6 +61,9 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.skip("needs root"))
         if item.get_closest_marker("long") and not os.environ.get("BUSCAP_LONG"):
             item.add_marker(pytest.mark.skip("takes long; set BUSCAP_LONG=1 to run it"))
+        if isinstance(item, pytest.Function):
+            if re.search(r"\bLONG\b|harness\.(some|in_turn)\b", inspect.getsource(item.function)):
+                item.add_marker("sweep")
     # C programs first, because they take longest. Tests that run alone last, because others wait for them.
     items.sort(key=lambda item: (item.get_closest_marker("alone") is not None, not isinstance(item, ProgramTest)))
 
@@ -110,8 +114,11 @@ def pytest_collect_file(file_path, parent):
 class Program(pytest.File):
     def collect(self):
         item = ProgramTest.from_parent(self, name=self.path.stem)
-        if re.search(r"^TEST_THREADS;", self.path.read_text(), re.M):
+        text = self.path.read_text()
+        if re.search(r"^TEST_THREADS;", text, re.M):
             item.add_marker("threads")
+        if "BUSCAP_LONG" in text:
+            item.add_marker("sweep")
         yield item
 
 

@@ -289,6 +289,7 @@ def one_fault(directory, rules):
     equal(harness.lz4_dc(segments), records, "records")
 
 
+@pytest.mark.sweep
 def test_each_call_fails_once_and_nothing_is_lost_or_duplicated(tmp):
     harness.each(one_fault, list(fault_jobs()), workers=4)
 
