@@ -181,7 +181,10 @@ bool bc_response_print_triggers(struct bc_output *o, const json_t *response)
 		"FIRED", "MISSED", "FROM");
 	if (one != NULL)
 		print_trigger(o, width, one);
-	json_array_foreach(triggers, i, t) print_trigger(o, width, t);
+	json_array_foreach(triggers, i, t)
+	{
+		print_trigger(o, width, t);
+	}
 	return true;
 }
 

@@ -445,17 +445,14 @@ int bc_cmd_merge(const struct bc_console *console, int argc, char **argv)
 {
 	struct merge *m = calloc(1, sizeof(*m));
 
-	if (m == NULL) {
+	if (m == NULL)
 		return bc_print_no_memory(console);
-	}
 	m->console = console;
 	enum bc_exit code = bc_convert_args_init(&m->args, console, argc);
 	m->formats = calloc((size_t)argc + 1, sizeof(*m->formats));
-	if (code == BC_EXIT_OK && m->formats == NULL) {
-		code = bc_print_no_memory(console);
-	}
 	if (code == BC_EXIT_OK)
-		code = read_and_run(m, argc, argv);
+		code = m->formats != NULL ? read_and_run(m, argc, argv)
+					  : bc_print_no_memory(console);
 	free(m->formats);
 	bc_merge_inputs_close(&m->inputs);
 	bc_convert_args_free(&m->args);

@@ -62,6 +62,7 @@ static const char *parse_line(struct bc_parse *p, struct bc_reference_line *line
 	if (!has_address || *at != ',')
 		return NULL;
 	const char *digits = ++at;
+	line->size = 0;
 	bool has_size = bc_parse_decimal(&at, &line->size);
 	return bc_end_reference_line(
 		p, digits, at, has_size, line->size, "expected a decimal size of at most 32 bits");
