@@ -500,8 +500,10 @@ static char *join_words(char **words, int count)
 	for (int i = 0; i < count; i++)
 		bytes += strlen(words[i]) + 1;
 	char *text = calloc(1, bytes);
+	if (text == NULL)
+		return NULL;
 	char *p = text;
-	for (int i = 0; i < count && text != NULL; i++)
+	for (int i = 0; i < count; i++)
 		p = stpcpy(i == 0 ? p : stpcpy(p, " "), words[i]);
 	return text;
 }

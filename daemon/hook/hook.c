@@ -19,7 +19,6 @@
 
 struct hook_item {
 	struct bc_hook_file file;
-	char *command; /* set while it runs */
 	char path[];
 };
 
@@ -41,6 +40,7 @@ struct bc_hook {
 
 	enum hook_state state;
 	struct hook_item *running;
+	char *running_command; /* of the latest run; `command` may have changed since */
 	struct bc_hook_process process;
 
 	uv_timer_t command_timer;
@@ -55,17 +55,10 @@ struct bc_hook {
 
 static void hook_run_next(struct bc_hook *h);
 
-static void free_item(struct hook_item *item)
-{
-	if (item != NULL)
-		free(item->command);
-	free(item);
-}
-
 static void discard_waiting(struct bc_hook *h)
 {
 	for (; h->count != 0; h->count--) {
-		free_item(h->waiting[h->first]);
+		free(h->waiting[h->first]);
 		h->first = (h->first + 1) % BC_HOOK_WAITING_MAX;
 	}
 }
@@ -123,11 +116,11 @@ static void report_exit(struct bc_hook *h, const struct hook_item *item, bool is
 		snprintf(error, sizeof(error), "exit code %d", status);
 	}
 	if (error[0] != '\0') {
-		hook_fail(h, item->command, item->path, status, error);
+		hook_fail(h, h->running_command, item->path, status, error);
 	} else if (h->last_failed) {
 		h->last_failed = false;
 		bc_log_limited(&h->limits, BC_LOG_NOTICE, "%s: %s: succeeded again", item->path,
-			item->command);
+			h->running_command);
 	}
 }
 
@@ -141,7 +134,7 @@ static void on_process_ended(void *context)
 	h->running = NULL;
 	h->state = HOOK_IDLE;
 	report_exit(h, item, is_timeout);
-	free_item(item);
+	free(item);
 	hook_run_next(h);
 }
 
@@ -174,7 +167,7 @@ static void on_command_timer(uv_timer_t *timer)
 	case HOOK_KILLED:
 		if (!bc_hook_process_poll(&h->process))
 			break;
-		hook_fail(h, h->running->command, h->running->path, -1, "does not exit on SIGKILL");
+		hook_fail(h, h->running_command, h->running->path, -1, "does not exit on SIGKILL");
 		hook_conclude(h);
 		break;
 	case HOOK_IDLE:
@@ -235,13 +228,15 @@ static void hook_start(struct bc_hook *h)
 
 	h->first = (h->first + 1) % BC_HOOK_WAITING_MAX;
 	h->count--;
-	item->command = strdup(h->command);
+	free(h->running_command);
+	h->running_command = strdup(h->command);
 	char **environment = make_environment(&item->file);
-	if (item->command == NULL || environment == NULL ||
-		bc_hook_process_start(&h->process, item->command, item->path, environment) != 0) {
+	if (h->running_command == NULL || environment == NULL ||
+		bc_hook_process_start(&h->process, h->running_command, item->path, environment) !=
+			0) {
 		hook_fail(h, h->command, item->path, -1, "not run: out of memory");
 		free(environment);
-		free_item(item);
+		free(item);
 		return;
 	}
 	h->running = item;
@@ -319,7 +314,6 @@ void bc_hook_add(struct bc_hook *h, const struct bc_hook_file *file)
 	}
 	item->file = *file;
 	item->file.path = memcpy(item->path, file->path, bytes);
-	item->command = NULL;
 	h->waiting[(h->first + h->count++) % BC_HOOK_WAITING_MAX] = item;
 	hook_run_next(h);
 }
@@ -363,7 +357,8 @@ static void on_part_closed(struct bc_hook *h)
 	if (--h->to_close != 0)
 		return;
 	discard_waiting(h);
-	free_item(h->running);
+	free(h->running);
+	free(h->running_command);
 	free(h->command);
 	free(h);
 }

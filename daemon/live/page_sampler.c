@@ -299,7 +299,7 @@ static json_t *page_json(const struct hot *hot)
 
 static json_t *pages_json(const struct bc_page_sampler *sampler)
 {
-	struct hot hottest[BC_PAGE_SAMPLER_REPORTED];
+	struct hot hottest[BC_PAGE_SAMPLER_REPORTED] = {0};
 	unsigned n = collect_hottest(sampler, hottest);
 	json_t *array = json_array();
 	bool ok = true;
