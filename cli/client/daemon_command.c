@@ -35,7 +35,7 @@ enum {
 	OPTION_NOTE,
 	OPTION_LIMIT,
 	OPTION_TRIGGER,
-	OPTION_GO_ON,
+	OPTION_UNTIL_STOPPED,
 	OPTION_SPEED,
 	OPTION_FORMAT,
 	OPTION_CLOCK,
@@ -165,7 +165,7 @@ const struct bc_usage bc_rotate_usage = {
 static const struct bc_usage_option snapshot_options[] = {
 	{OPTION_PRE, "pre", "LENGTH", "length", "only the last part: 5s, 16M (all)"},
 	{OPTION_POST, "post", "LENGTH", "length", "continue recording for 2s, 16M"},
-	{OPTION_GO_ON, "go-on", NULL, NULL, "continue recording until stopped"},
+	{OPTION_UNTIL_STOPPED, "until-stopped", NULL, NULL, "continue recording until stopped"},
 	ROW_LABEL,
 	ROW_NOTE,
 	ROWS_OF_ALL,
@@ -177,7 +177,7 @@ const struct bc_usage bc_snapshot_usage = {
 	.summary = "write the flight recorder's contents to a recording",
 	.text = "Writes the contents of the flight recorder (record = flight in the daemon's "
 		"configuration) to a recording and removes them from memory. Returns when the "
-		"recording is sealed; with --post or --go-on, when it has started.",
+		"recording is sealed; with --post or --until-stopped, when it has started.",
 	.options = snapshot_options,
 	.exits = BC_CLIENT_EXITS,
 	.example = "buscap snapshot --pre 5s --post 1s --label glitch",
@@ -431,7 +431,7 @@ static enum bc_exit add_trigger(struct request *r, const char *option, const cha
 	return code;
 }
 
-static enum bc_exit add_go_on(struct request *r, const char *name, const char *value)
+static enum bc_exit add_until_stopped(struct request *r, const char *name, const char *value)
 {
 	(void)name;
 	(void)value;
@@ -484,7 +484,7 @@ static enum bc_exit (*const setters[])(struct request *r, const char *name, cons
 	[OPTION_NOTE - OPTION_LABEL] = add_note,
 	[OPTION_LIMIT - OPTION_LABEL] = add_limit,
 	[OPTION_TRIGGER - OPTION_LABEL] = add_trigger,
-	[OPTION_GO_ON - OPTION_LABEL] = add_go_on,
+	[OPTION_UNTIL_STOPPED - OPTION_LABEL] = add_until_stopped,
 	[OPTION_SPEED - OPTION_LABEL] = add_speed,
 	[OPTION_FORMAT - OPTION_LABEL] = add_format,
 	[OPTION_CLOCK - OPTION_LABEL] = add_clock,
@@ -551,7 +551,7 @@ static enum bc_exit check_snapshot(struct request *r)
 	if (json_object_get(r->body, "post") == NULL ||
 		json_object_get(r->body, "until_stopped") == NULL)
 		return BC_EXIT_OK;
-	return bc_print_usage_error(r->console, "--post and --go-on exclude each other");
+	return bc_print_usage_error(r->console, "--post and --until-stopped exclude each other");
 }
 
 /* Makes the path absolute: the daemon's working directory is a different one. */

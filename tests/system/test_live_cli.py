@@ -237,7 +237,7 @@ def test_wrong_usage_is_reported_without_a_request(tmp):
                 (("record", "stop", "x"), "operands"), (("record", "list", "x"), "operands"),
                 (("record", "show", "a", "b"), "one ID"), (("record", "note"), "program=ls"),
                 (("record", "note", "x"), "program=ls"), (("rotate", "x"), "operands"), (("mark",), "text"),
-                (("snapshot", "x"), "operands"), (("snapshot", "--post", "1s", "--go-on"), "exclude each other"),
+                (("snapshot", "x"), "operands"), (("snapshot", "--post", "1s", "--until-stopped"), "exclude each other"),
                 (("trigger",), "list, add or remove"), (("trigger", "add", "a", "mark"), "NAME ACTION WHEN"),
                 (("trigger", "remove"), "one NAME"), (("trigger", "list", "x"), "operands"),
                 (("trigger", "add", "a", "mark", "x" * 2000), "longer than 1024 bytes"),
@@ -502,7 +502,7 @@ def test_record_note_rotate_and_snapshot_show_the_recording(tmp):
     check(tmp, ("snapshot",), "POST", "/v1/snapshot", {}, (201, good), RECORDING_TEXT)
     check(tmp, ("snapshot", "--pre", "5s", "--post", "1s", "--label", "x", "--note", "a=b"), "POST", "/v1/snapshot",
          {"pre": "5s", "post": "1s", "label": "x", "metadata": {"a": "b"}}, (201, good))
-    check(tmp, ("snapshot", "--go-on", "--go-on"), "POST", "/v1/snapshot", {"until_stopped": True}, (201, good))
+    check(tmp, ("snapshot", "--until-stopped", "--until-stopped"), "POST", "/v1/snapshot", {"until_stopped": True}, (201, good))
 
 
 def test_a_recording_that_has_just_started_shows_no_amounts(tmp):
