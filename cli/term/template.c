@@ -7,7 +7,7 @@
 #include "cli/term/humanize.h"
 #include "cli/term/json_path.h"
 
-/* A placeholder of a template. */
+/* A member named in braces, for example {path B}. */
 struct member {
 	const json_t *value;
 	char word[32];

@@ -115,6 +115,18 @@ static bool add_override(
 	return true;
 }
 
+/* Whether -b or -a has a rule of this name: "-b filesize:" in the option of a key. */
+static bool has_rule(char option, const char *rule)
+{
+	size_t n = strlen(rule);
+
+	for (const struct bc_config_key *k = bc_config_keys; k->name != NULL; k++)
+		if (k->option != NULL && k->option[1] == option && k->option[2] == ' ' &&
+			strncmp(k->option + 3, rule, n) == 0 && strcmp(k->option + 3 + n, ":") == 0)
+			return true;
+	return false;
+}
+
 /* "RULE:VALUE" of -b or -a sets RULE = VALUE in a section. Ends the string in argv at the colon. */
 static bool add_rule(struct bc_daemon_options *o, const char *section, char option, char *text)
 {
@@ -125,6 +137,13 @@ static bool add_rule(struct bc_daemon_options *o, const char *section, char opti
 		return false;
 	}
 	*colon = '\0';
+	if (!has_rule(option, text)) {
+		fprintf(stderr, "buscapd: -%c %s:%s: unknown rule; use %s\n", option, text,
+			colon + 1,
+			option == 'a' ? "duration, records or filesize"
+				      : "filesize, duration, interval or files");
+		return false;
+	}
 	return add_override(o, section, text, colon + 1);
 }
 
