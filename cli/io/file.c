@@ -104,7 +104,9 @@ enum bc_exit bc_file_open(struct bc_file *file, const struct bc_console *console
 		file->is_regular = false;
 	if (rc == 0)
 		return BC_EXIT_OK;
-	if (rc == -EINVAL)
+	if (rc == -EINVAL && file->is_regular && file->bytes == 0)
+		bc_print_error(console, file->name, "empty file");
+	else if (rc == -EINVAL)
 		bc_print_error(console, file->name, "unknown format: %s; specify it with -I",
 			file->probe.err);
 	else
