@@ -78,6 +78,24 @@ static bool read_period(READER)
 		       complain(err, errlen, "must be at least 1ms"));
 }
 
+/* "must be always, on-demand or flight" for the words "always|on-demand|flight". */
+static bool fail_choice(const char *words, char *err, size_t errlen)
+{
+	size_t used = (size_t)snprintf(err, errlen, "must be ");
+
+	while (used < errlen && *words != '\0') {
+		size_t n = strcspn(words, "|");
+		const char *rest = words[n] == '|' ? words + n + 1 : "";
+		const char *separator = *rest == '\0'               ? ""
+					: strchr(rest, '|') == NULL ? " or "
+								    : ", ";
+		used += (size_t)snprintf(
+			err + used, errlen - used, "%.*s%s", (int)n, words, separator);
+		words = rest;
+	}
+	return false;
+}
+
 /* One of the words in key->kind. The field is a bool or an enum: the index of the word. */
 static bool read_choice(READER)
 {
@@ -96,18 +114,7 @@ static bool read_choice(READER)
 		if (words[n] == '\0')
 			break;
 	}
-	words = key->kind + strlen("choice:");
-	size_t used = (size_t)snprintf(err, errlen, "must be ");
-	for (; used < errlen && *words != '\0'; words += n + (words[n] == '|')) {
-		n = strcspn(words, "|");
-		bool is_last = words[n] == '\0';
-		bool is_next_last = !is_last && strchr(words + n + 1, '|') == NULL;
-		used += (size_t)snprintf(err + used, errlen - used, "%.*s%s", (int)n, words,
-			is_last        ? ""
-			: is_next_last ? " or "
-				       : ", ");
-	}
-	return false;
+	return fail_choice(key->kind + strlen("choice:"), err, errlen);
 }
 
 static bool read_count(unsigned *count, const char *value, unsigned max, char *err, size_t errlen)
@@ -263,8 +270,8 @@ const struct bc_config_key bc_config_keys[] = {
 		"With `--once`, wait this long for a board. 0: forever.", BY_SECTION},
 	{"usb.silence", "TIME", "time", "10s", NULL, BC_RELOAD_RESTART,
 		"Warn after this long without data. 0: never.", BY_SECTION},
-	{"usb.silence_action", "ACTION", "choice:say|restart", "say", NULL, BC_RELOAD_RESTART,
-		"What to do after that silence: `say` only warns; `restart` also resets and "
+	{"usb.silence_action", "ACTION", "choice:warn|restart", "warn", NULL, BC_RELOAD_RESTART,
+		"What to do after that silence: `warn` only logs it; `restart` also resets and "
 		"reopens the board.",
 		BY_SECTION},
 	{"usb.back_off", "TIME", "time", "100ms", NULL, BC_RELOAD_RESTART,

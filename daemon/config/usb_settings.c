@@ -93,7 +93,7 @@ static bool read_silence(struct bc_usb_options *o, const char *value)
 static bool read_silence_action(struct bc_usb_options *o, const char *value)
 {
 	o->reset_on_silence = strcmp(value, "restart") == 0;
-	return o->reset_on_silence || strcmp(value, "say") == 0;
+	return o->reset_on_silence || strcmp(value, "warn") == 0;
 }
 
 static bool read_back_off(struct bc_usb_options *o, const char *value)
@@ -137,7 +137,7 @@ static const struct {
 	{"clock_hz", read_clock_hz, "a number of ticks per second, or 0 for unknown"},
 	{"wait", read_wait, "a time, or 0 for forever"},
 	{"silence", read_silence, "a time, or 0 for never"},
-	{"silence_action", read_silence_action, "say or restart"},
+	{"silence_action", read_silence_action, "warn or restart"},
 	{"back_off", read_back_off, "a time of at least 1ms"},
 	{"back_off_max", read_back_off_max, "a time of at least 1ms"},
 	{"ftdi_latency", read_ftdi_latency, "a time from 1ms to 255ms"},

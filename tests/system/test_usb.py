@@ -566,7 +566,7 @@ def test_wrong_settings_are_refused_with_file_and_line(tmp):
             ("transfer_size = 17M", "4K to 16M"),
             ("transfer_timeout = soon", "a time"), ("transfer_timeout = 2h", "1h"),
             ("clock_hz = fast", "ticks per second"), ("wait = -1", "a time"), ("silence = x", "a time"),
-            ("silence_action = shout", "say or restart"),
+            ("silence_action = shout", "warn or restart"),
             ("back_off = 0", "1ms"), ("back_off_max = 1us", "1ms"), ("ftdi_latency = 256ms", "255ms"),
             ("ftdi_mode = slow", "sync-fifo or fifo"), ("colour = red", "unknown setting"),
     ]:

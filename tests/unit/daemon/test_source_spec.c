@@ -139,7 +139,7 @@ TEST(errors_name_the_problem)
 		{"usb:transfer_size=4095", "4K to 16M"},
 		{"usb:transfer_size=17M", "4K to 16M"},
 		{"usb:wait=soon", "a time"},
-		{"usb:silence_action=cry", "say or restart"},
+		{"usb:silence_action=cry", "warn or restart"},
 		{"usb:back_off=0", "1ms"},
 		{"usb:ftdi_latency=256ms", "255ms"},
 		{"usb:ftdi_mode=slow", "sync-fifo"},
