@@ -66,9 +66,9 @@ $(BUILD)/tests/%.so:
 	$(say) LINK $@
 	$(Q)$(CC) -std=c11 -D_GNU_SOURCE $(WARNINGS) $(CFLAGS) -shared -fPIC -o $@ $< -ldl
 
-# Tests mostly wait: two more at a time than there are cores, except under the thread sanitizer.
+# Tests mostly wait: four more at a time than there are cores; one more under the thread sanitizer.
 empty :=
-PYTEST_FLAGS = -n $(if $(filter thread,$(SAN)),$(CORES) -m threads,$(shell expr $(CORES) + 2)) \
+PYTEST_FLAGS = -n $(shell expr $(CORES) + $(if $(filter thread,$(SAN)),1,4)) $(if $(filter thread,$(SAN)),-m threads) \
 	$(if $(ONLY),-k '$(subst $(empty) $(empty), or ,$(strip $(ONLY)))') --junitxml $(BUILD)/tests/junit.xml
 
 test: deps check ## install, build and run all tests
