@@ -117,7 +117,7 @@ class Program(pytest.File):
         text = self.path.read_text()
         if re.search(r"^TEST_THREADS;", text, re.M):
             item.add_marker("threads")
-        if "BUSCAP_LONG" in text:
+        if "test_stride(" in text:
             item.add_marker("sweep")
         yield item
 

@@ -24,15 +24,6 @@
 #define SMALL_RECORDS   46u /* in all chunks */
 #define SMALL_RECORDING "20261120T091500Z-3f9a2c"
 
-/* Step size of exhaustive tests. With AddressSanitizer, which maps memory for each reader, a step
- * of 1 would take ten minutes. 13 has no common divisor with 8, so all bits of a byte are covered.
- */
-#ifdef __SANITIZE_ADDRESS__
-#define SMALL_STEP 13u
-#else
-#define SMALL_STEP 1u
-#endif
-
 struct small_chunk {
 	size_t begin; /* offset in the file */
 	size_t end;

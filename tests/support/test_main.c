@@ -53,6 +53,14 @@ void *test_alloc(size_t bytes)
 	return memory;
 }
 
+unsigned test_stride(unsigned n)
+{
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+	n *= 13;
+#endif
+	return getenv("BUSCAP_LONG") != NULL ? 1 : n;
+}
+
 int test_end_cases(void **state)
 {
 	(void)state;

@@ -225,7 +225,7 @@ TEST_F(every_prefix_is_recovered)
 {
 	bool keep[SMALL_CHUNKS];
 
-	for (size_t n = 0; n < f->segment.size; n += SMALL_STEP) {
+	for (size_t n = 0; n < f->segment.size; n += test_stride(1)) {
 		unsigned whole = 0;
 		size_t last_end = n < f->segment.chunks[0].begin ? 0 : f->segment.chunks[0].begin;
 		for (unsigned i = 0; i < SMALL_CHUNKS; i++) {
@@ -244,7 +244,7 @@ TEST_F(every_flipped_bit_is_recovered)
 {
 	bool keep[SMALL_CHUNKS];
 
-	for (size_t bit = 0; bit < f->segment.size * 8; bit += 3 * SMALL_STEP) {
+	for (size_t bit = 0; bit < f->segment.size * 8; bit += test_stride(3)) {
 		size_t at = bit / 8;
 		unsigned tail = SMALL_CHUNKS;
 		f->copy[at] ^= (uint8_t)(1u << bit % 8);

@@ -146,7 +146,7 @@ static void find_kept(
 
 TEST_F(every_prefix_gives_its_intact_chunks)
 {
-	for (size_t n = 0; n < f->segment.size; n += SMALL_STEP) {
+	for (size_t n = 0; n < f->segment.size; n += test_stride(1)) {
 		struct findings found = read_bytes(f, f->segment.bytes, n);
 		for (unsigned i = 0; i < SMALL_CHUNKS; i++)
 			assert_int_equal(found.has[i], n >= f->segment.chunks[i].end);
@@ -159,7 +159,7 @@ TEST_F(every_flipped_bit_costs_only_its_chunk)
 	bool keep[SMALL_CHUNKS];
 
 	memcpy(f->copy, f->segment.bytes, f->segment.size);
-	for (size_t bit = 0; bit < f->segment.size * 8; bit += SMALL_STEP) {
+	for (size_t bit = 0; bit < f->segment.size * 8; bit += test_stride(1)) {
 		f->copy[bit / 8] ^= (uint8_t)(1u << bit % 8);
 		struct findings found = read_bytes(f, f->copy, f->segment.size);
 		find_kept(&f->segment, bit / 8, bit / 8 + 1, keep);
@@ -189,7 +189,8 @@ TEST_F(dump_and_verify_every_prefix)
 {
 	bool keep[SMALL_CHUNKS];
 
-	for (size_t n = f->segment.size % SMALL_STEP; n <= f->segment.size; n += SMALL_STEP) {
+	for (size_t n = f->segment.size % test_stride(1); n <= f->segment.size;
+		n += test_stride(1)) {
 		find_kept(&f->segment, n, f->segment.size, keep);
 		small_expect(f->expected, &f->segment, keep);
 		write_file(f->named, f->segment.bytes, n);
@@ -203,7 +204,7 @@ TEST_F(dump_and_verify_every_flipped_bit)
 
 	write_file(f->path, f->segment.bytes, f->segment.size);
 	int fd = open(f->path, O_WRONLY | O_CLOEXEC);
-	for (size_t bit = 0; bit < f->segment.size * 8; bit += SMALL_STEP) {
+	for (size_t bit = 0; bit < f->segment.size * 8; bit += test_stride(3)) {
 		uint8_t flipped = (uint8_t)(f->segment.bytes[bit / 8] ^ 1u << bit % 8);
 		find_kept(&f->segment, bit / 8, bit / 8 + 1, keep);
 		small_expect(f->expected, &f->segment, keep);
@@ -229,7 +230,7 @@ TEST_F(inserted_garbage_costs_at_most_one_chunk)
 	bool keep[SMALL_CHUNKS];
 
 	srandom(1);
-	for (size_t at = 0; at <= f->segment.size; at += SMALL_STEP) {
+	for (size_t at = 0; at <= f->segment.size; at += test_stride(1)) {
 		for (size_t i = 0; i < sizeof(garbage); i++)
 			garbage[i] = (uint8_t)random();
 		size_t bytes = 1 + (size_t)random() % sizeof(garbage);
@@ -249,7 +250,7 @@ TEST_F(every_hole_costs_only_its_chunks)
 	static const size_t sizes[] = {1, 2, 7, 8, 64, 160, 161, 400, 1000};
 
 	for (size_t k = 0; k < sizeof(sizes) / sizeof(sizes[0]); k++) {
-		for (size_t at = 0; at + sizes[k] <= f->segment.size; at += SMALL_STEP) {
+		for (size_t at = 0; at + sizes[k] <= f->segment.size; at += test_stride(1)) {
 			memcpy(f->copy, f->segment.bytes, at);
 			memcpy(f->copy + at, f->segment.bytes + at + sizes[k],
 				f->segment.size - at - sizes[k]);
@@ -268,7 +269,8 @@ TEST_F(every_hole_costs_only_its_chunks)
 
 TEST_F(a_segment_after_every_prefix_of_another_is_read_whole)
 {
-	for (size_t n = f->segment.size % SMALL_STEP; n <= f->segment.size; n += SMALL_STEP) {
+	for (size_t n = f->segment.size % test_stride(1); n <= f->segment.size;
+		n += test_stride(1)) {
 		memcpy(f->copy, f->segment.bytes, n);
 		memcpy(f->copy + n, f->next.bytes, f->next.size);
 		struct findings found = read_bytes(f, f->copy, n + f->next.size);
@@ -373,7 +375,7 @@ TEST_F(a_removed_chunk_is_reported)
 TEST_F(a_pipe_gives_the_same_as_a_file)
 {
 	/* In writes of many sizes. */
-	for (size_t piece = 1; piece < 200; piece += SMALL_STEP) {
+	for (size_t piece = 1; piece < 200; piece += test_stride(1)) {
 		int fds[2];
 		assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
 		pid_t child = fork();
@@ -404,7 +406,7 @@ TEST_F(a_file_with_a_damaged_header_is_recognised)
 
 	memset(all, 1, sizeof(all));
 	small_expect(f->expected, &f->segment, all);
-	for (size_t n = 1; n <= f->segment.chunks[0].begin; n += SMALL_STEP) {
+	for (size_t n = 1; n <= f->segment.chunks[0].begin; n += test_stride(1)) {
 		memcpy(f->copy, f->segment.bytes, f->segment.size);
 		memset(f->copy, 0xA5, n);
 		write_file(f->path, f->copy, f->segment.size);

@@ -279,18 +279,12 @@ static size_t word(unsigned n, char out[8])
 
 #define WORDS 1093u
 
-/* The full sweeps take three minutes. Only every n-th case is tested unless BUSCAP_LONG=1. */
-static unsigned stride(unsigned n)
-{
-	return getenv("BUSCAP_LONG") != NULL ? 1 : n;
-}
-
 TEST_WITH(rows, r, short_rows_have_the_minimum_of_differences)
 {
 	struct bc_match_options options = plain;
 
 	options.lookahead = 16;
-	unsigned step = stride(37);
+	unsigned step = test_stride(37);
 	for (unsigned i = 0; i < WORDS; i++) {
 		char a[8];
 		r->a_count = word(i, a);
@@ -362,7 +356,7 @@ TEST_WITH(rows, r, an_insertion_is_one_difference_at_any_position)
 {
 
 	for (size_t i = 0; i < PLACES; i++)
-		for (size_t c = i % stride(7); c < COUNTS; c += stride(7))
+		for (size_t c = i % test_stride(7); c < COUNTS; c += test_stride(7))
 			one_difference(r, places[i], 0, counts[c]);
 }
 
@@ -370,7 +364,7 @@ TEST_WITH(rows, r, a_change_is_one_difference_at_any_position)
 {
 
 	for (size_t i = 0; i < PLACES; i++)
-		for (size_t c = i % stride(7); c < COUNTS; c += stride(7))
+		for (size_t c = i % test_stride(7); c < COUNTS; c += test_stride(7))
 			one_difference(r, places[i], counts[c], counts[c]);
 }
 
@@ -380,7 +374,7 @@ TEST_WITH(rows, r, an_omission_is_one_difference_at_any_position)
 {
 
 	for (size_t i = 0; i < PLACES; i++) {
-		for (size_t c = i % stride(7); c < COUNTS; c += stride(7)) {
+		for (size_t c = i % test_stride(7); c < COUNTS; c += test_stride(7)) {
 			make_a(r, 3000 + counts[c], true);
 			for (size_t k = 0; k < r->a_count; k++)
 				r->a[k].addr = k * 64;
@@ -463,7 +457,7 @@ TEST_WITH(rows, r, an_edit_in_a_program_that_loops_is_one_difference)
 	static const size_t edits[] = {1, 10, 300, 1000};
 
 	make_loops(r, 20000);
-	for (size_t at = 500; at < 18500; at += 1237 * stride(7)) {
+	for (size_t at = 500; at < 18500; at += 1237 * test_stride(7)) {
 		for (size_t c = 0; c < sizeof(edits) / sizeof(edits[0]); c++) {
 			for (enum edit edit = 0; edit < EDITS; edit++) {
 				edit_loops(r, edit, at, edits[c], false);
