@@ -10,10 +10,10 @@ import harness
 from harness import BUSCAP, BUSCAPD, Daemon, equal, run
 
 # It is sent as fast as it is read, so the trace is the same each time; only the board loses samples.
-BUS = "sim:rate=max,count=400000,seed=5,agents=2,loss=0.3,corrupt=0.05"
+BUS = "sim:rate=max,count=150000,seed=5,agents=2,loss=0.3,corrupt=0.05"
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, slots=True)
 class Reference:
     tick: int
     epoch: int
@@ -121,8 +121,8 @@ def test_filtered_records_trigger_nothing(tmp):
 
 def test_a_port_starts_and_stops_recordings(tmp):
     # A live bus, slow enough that nothing is lost. Records outside the recordings are not kept.
-    source = "sim:rate=200k,count=400000,seed=5"
-    whole = references(once(tmp / "whole", source="sim:rate=max,count=400000,seed=5")[0])
+    source = "sim:rate=200k,count=150000,seed=5"
+    whole = references(once(tmp / "whole", source="sim:rate=max,count=150000,seed=5")[0])
     hits = [n for n, row in enumerate(whole) if is_match(row, 0x43)]
     place = {row: n for n, row in enumerate(whole)}
     equal(len(place), len(whole))
@@ -130,7 +130,7 @@ def test_a_port_starts_and_stops_recordings(tmp):
                 "--set", "trigger roi.when=port=43", "--set", "trigger roi.action=toggle",
                 socket=tmp / "s") as daemon:
         daemon.wait_ready()
-        harness.wait_until(lambda: daemon.status()["counts"]["received"] >= 400000, "the bus has ended")
+        harness.wait_until(lambda: daemon.status()["counts"]["received"] >= 150000, "the bus has ended")
         harness.wait_until(lambda: daemon.status()["counts"]["in_flight"] == 0, "all records are written")
         counts = daemon.status()["counts"]
         equal(daemon.stop(), 0)
