@@ -64,8 +64,13 @@ def pytest_collection_modifyitems(items):
         if isinstance(item, pytest.Function):
             if re.search(r"\bLONG\b|harness\.(some|in_turn)\b", inspect.getsource(item.function)):
                 item.add_marker("sweep")
-    # C programs first, because they take longest. Tests that run alone last, because others wait for them.
-    items.sort(key=lambda item: (item.get_closest_marker("alone") is not None, not isinstance(item, ProgramTest)))
+    # C programs mostly compute, Python tests mostly wait: spread the programs over the first half of the run. Tests that
+    # run alone come last, because others wait for them.
+    order = {}
+    for is_program in (True, False):
+        group = [item for item in items if isinstance(item, ProgramTest) == is_program]
+        order |= {item: n / len(group) / (1 + is_program) for n, item in enumerate(group)}
+    items.sort(key=lambda item: (item.get_closest_marker("alone") is not None, order[item]))
 
 
 class OneAhead(LoadScheduling):
