@@ -5,10 +5,11 @@ VERSION := 0.1.0
 ifeq ($(origin CC),default)
 CC := gcc
 endif
-CFLAGS ?= -O2 -g
+SAN    ?=
+# Sanitizers make -O2 slow to compile.
+CFLAGS ?= $(if $(SAN),-O1,-O2) -g
 PREFIX ?= /usr/local
 PYTHON ?= /usr/bin/python3
-SAN    ?=
 V      ?=
 
 # Every sanitizer has its own build directory.

@@ -135,5 +135,5 @@ valgrind: $(VALGRIND:%=valgrind/%) ## run the tests that open and close devices 
 
 valgrind/%: $(BUILD)/%
 	$(say) VALGRIND $<
-	$(Q)USB_RUN_FEW=1 valgrind --quiet --leak-check=full --errors-for-leak-kinds=definite \
+	$(Q)BUSCAP_SHORT=1 valgrind --quiet --leak-check=full --errors-for-leak-kinds=definite \
 		--error-exitcode=9 $< >$<.valgrind.log 2>&1 || { tail -n 40 $<.valgrind.log; exit 1; }

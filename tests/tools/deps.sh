@@ -52,12 +52,13 @@ choose() {
 }
 
 install() {
+	flock 9 # apt-get update fails while another one runs
 	$as_root apt-get update || return
 	# shellcheck disable=SC2086,SC2046
 	$as_root apt-get install -y --no-install-recommends $(choose $packages)
 }
 
-if ! install >"$log" 2>&1; then
+if ! install >"$log" 2>&1 9<"$0"; then
 	tail -n 15 "$log" >&2
 	rm -f "$log"
 	echo "apt-get failed; missing:$missing" >&2

@@ -398,14 +398,9 @@ static size_t port_memory(unsigned ports)
 	return ports * (sizeof(struct usbfs_port) + 2 * sizeof(size_t));
 }
 
-static bool is_slow(void)
-{
-	return getenv("USB_RUN_FEW") != NULL;
-}
-
 TEST_RUN(a_thousand_unplugs_in_mid_stream_leak_nothing)
 {
-	unsigned times = is_slow() ? 50 : 1000;
+	unsigned times = 1000 / test_stride(1);
 	size_t memory = 0;
 	unsigned fds = 0;
 
@@ -434,7 +429,7 @@ TEST_RUN(a_thousand_unplugs_in_mid_stream_leak_nothing)
 
 TEST_RUN(thousands_of_plugs_without_data_leak_nothing)
 {
-	unsigned times = is_slow() ? 50 : 2000;
+	unsigned times = 2000 / test_stride(1);
 	size_t memory = 0;
 	unsigned fds = 0;
 
