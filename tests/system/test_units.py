@@ -1,6 +1,7 @@
 """Installed files: the configuration is complete and valid, the units' system call filter allows what the daemon calls,
 and PREFIX and DESTDIR are respected. systemd's own checks of the units: `make units`."""
 
+import fcntl
 import os
 import re
 import signal
@@ -147,9 +148,11 @@ def test_the_unit_allows_all_system_calls_of_a_daemon_with_a_board(tmp):
 
 
 def make(*words):
-    """Runs make, quietly."""
+    """Runs make, quietly and alone: it writes the units with its PREFIX into the build directory."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
-    done = run("make", "-C", ROOT, "--no-print-directory", *words, env=environment)
+    with open(harness.BUILD / "tests/make.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        done = run("make", "-C", ROOT, "--no-print-directory", *words, env=environment)
     equal(done.returncode, 0, done.stderr.decode())
 
 
