@@ -26,6 +26,8 @@ struct piece {
 	enum bc_format format;
 	size_t count;
 	uint64_t missing;
+	bool has_unreported;
+	uint64_t unreported[BC_GAP_CAUSES];
 	bool has_header;
 	struct bc_segment_header header;
 	enum bc_raw_follows follows; /* how a block follows the previous one */
@@ -146,6 +148,13 @@ static void end_segments(struct file_source *f, const struct bc_segment_reader *
 	push_end(f, what[0] != '\0' ? -EBADMSG : 0, what);
 }
 
+static void set_unreported(struct piece *piece, const uint64_t *unreported)
+{
+	piece->has_unreported = unreported != NULL;
+	if (unreported != NULL)
+		memcpy(piece->unreported, unreported, sizeof(piece->unreported));
+}
+
 /* Reads one item into a piece. Returns false after the last. */
 static bool read_piece(
 	struct file_source *f, struct bc_segment_reader *reader, bool is_capture, bool *is_torn)
@@ -174,6 +183,7 @@ static bool read_piece(
 		piece->kind = is_capture ? PIECE_BLOCK : PIECE_CHUNK;
 		piece->format = is_capture ? piece->content.block.form : BC_FORMAT_SEGMENT;
 		piece->missing = bc_segment_reader_missing(reader);
+		set_unreported(piece, bc_segment_reader_unreported(reader));
 		piece->follows = bc_segment_reader_follows(reader);
 		piece->has_started = false;
 		set_header(piece, bc_segment_reader_header(reader));
@@ -276,6 +286,7 @@ static bool deliver_piece(struct file_source *f, struct piece *piece)
 	case PIECE_CHUNK:
 		data.chunk = &piece->content.chunk;
 		data.missing = piece->missing;
+		data.unreported = piece->has_unreported ? piece->unreported : NULL;
 		data.header = piece->has_header ? &piece->header : NULL;
 		return sink->data(sink->context, &data);
 	case PIECE_BLOCK:

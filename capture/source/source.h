@@ -44,7 +44,9 @@ struct bc_source_data {
 	uint64_t until_ns; /* piece to the next */
 	const struct bc_source_break *broken; /* a break, if not NULL */
 	const struct bc_chunk *chunk;         /* BC_FORMAT_SEGMENT: a chunk of a segment */
-	uint64_t missing; /* chunk: records of its recording that are missing before it */
+	uint64_t missing;           /* chunk: records of its recording that are missing before it */
+	const uint64_t *unreported; /* chunk: samples lost before it that no gap reports, by cause;
+				     * NULL: none */
 	const struct bc_segment_header *header; /* header of the chunk's segment; NULL: damaged */
 };
 

@@ -33,7 +33,8 @@ struct bc_segment_target {
 	int64_t now_ns;   /* time of opening: the time of day of entries that have none */
 	bool has_record;  /* this epoch has a record */
 	uint64_t records; /* written so far */
-	uint64_t tick;    /* of the last record */
+	uint64_t lost[BC_GAP_CAUSES]; /* samples, in the gaps written so far */
+	uint64_t tick;                /* of the last record */
 	uint32_t epoch;
 	bool is_ticked; /* the source has times */
 	bool has_source_epoch;
@@ -270,6 +271,8 @@ static int finish_chunk(struct bc_segment_target *t)
 		if (rc == 0) {
 			t->chunk.info.recording_tag = t->tag;
 			bc_chunk_gaps(&t->chunk, &gaps, &lost);
+			bc_chunk_add_lost(&t->chunk, t->lost);
+			memcpy(t->chunk.info.lost, t->lost, sizeof(t->lost));
 			bc_chunk_encode(t->encoded, &t->chunk, &header_bytes);
 			rc = bc_segment_append(
 				&t->writer, t->encoded, header_bytes, &t->chunk.info, gaps, lost);

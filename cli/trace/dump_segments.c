@@ -189,6 +189,26 @@ static void report_missing(struct bc_dump *dump, const struct bc_file *file,
 	bc_dump_gap(dump, &gap);
 }
 
+/* Reports a loss that only the chunk's counts show, if its first record is selected. */
+static void report_unreported(struct bc_dump *dump, const struct bc_file *file,
+	const struct bc_chunk_info *info, const struct bc_missing *missing, uint64_t offset)
+{
+	if (!bc_range_has(dump->records, info->first_record) || !is_time_selected(dump, info))
+		return;
+	bc_print_error(dump->console, file->name,
+		"offset %" PRIu64 ": %" PRIu64 " sample%s lost before chunk %" PRIu32
+		", but no gap reports %s",
+		offset, missing->samples, bc_plural(missing->samples), info->number,
+		missing->samples == 1 ? "it" : "them");
+	dump->exit = bc_exit_worse(dump->exit, BC_EXIT_DAMAGED);
+	for (unsigned cause = 0; cause < BC_GAP_CAUSES; cause++) {
+		const struct bc_event gap = {
+			.cause = (uint8_t)cause, .value = missing->lost[cause]};
+		if (gap.value != 0)
+			bc_dump_gap(dump, &gap);
+	}
+}
+
 static void set_last(struct bc_dump *dump, const struct bc_chunk_info *info)
 {
 	dump->has_last = true;
@@ -199,14 +219,16 @@ static int dump_chunk(struct bc_dump *dump, const struct bc_file *file,
 	const struct bc_chunk *chunk, uint64_t offset)
 {
 	const struct bc_chunk_info *info = &chunk->info;
-	uint64_t missing;
+	struct bc_missing missing;
 	char what[96];
 	int place = bc_sequence_check_chunk(&dump->sequence, chunk, &missing);
 
 	if (place < 0)
 		return place;
-	if (missing != 0)
-		report_missing(dump, file, info, missing, offset);
+	if (missing.records != 0)
+		report_missing(dump, file, info, missing.records, offset);
+	if (missing.samples != 0)
+		report_unreported(dump, file, info, &missing, offset);
 	if (place == BC_SEQUENCE_DUPLICATE) {
 		dump->repeated_chunks++;
 		dump->repeated_records += info->records;

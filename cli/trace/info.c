@@ -32,7 +32,8 @@ const struct bc_usage bc_info_usage = {
 		"header and the index; use buscap verify to check the rest. Reads and verifies all "
 		"of a raw capture.",
 	.options = options,
-	.exits = "0 ok, 1 failed, 2 wrong usage, 3 damage or a torn end was found.",
+	.exits = "0 ok, 1 failed, 2 wrong usage, 3 damage, a torn end or a loss "
+		 "that no gap reports was found.",
 	.example = "buscap info --json *.byu.lz4 | jq .records",
 };
 
@@ -102,6 +103,8 @@ static enum bc_exit info_segment(struct job *job, struct bc_file *file)
 			info.damage.what);
 		code = bc_exit_worse(code, BC_EXIT_DAMAGED);
 	}
+	if (info.unreported != 0)
+		code = bc_exit_worse(code, BC_EXIT_DAMAGED);
 	bc_segment_info_free(&info);
 	return code;
 }

@@ -108,6 +108,24 @@ static void add_ticks(struct bc_segment_info *info, const struct bc_chunk_info *
 	info->last_tick = chunk->last_tick;
 }
 
+/* Adds losses between this chunk and the previous one that no gap reports. */
+static void add_unreported(struct bc_segment_info *info, const struct bc_chunk *chunk)
+{
+	const struct bc_chunk_info *next = &chunk->info;
+	bool follows = info->chunks != 0 && info->last.recording_tag == next->recording_tag;
+	bool is_late = follows && next->first_record < info->last.first_record;
+	uint64_t before[BC_GAP_CAUSES] = {0};
+	uint64_t lost[BC_GAP_CAUSES];
+
+	if (is_late)
+		return;
+	if (follows)
+		memcpy(before, info->last.lost, sizeof(before));
+	if (follows || (next->segment == 0 && next->number == 0))
+		info->unreported += bc_chunk_unreported(chunk, before, lost);
+	info->last = *next;
+}
+
 static void add_chunk(struct bc_segment_info *info, const struct bc_chunk_info *chunk)
 {
 	info->chunks++;
@@ -160,6 +178,7 @@ static int read_all(
 			set_header(info, reader);
 			break;
 		case BC_FOUND_CHUNK:
+			add_unreported(info, chunk);
 			add_chunk(info, &chunk->info);
 			rc = add_events(info, chunk);
 			break;
@@ -193,8 +212,10 @@ static int read_events(struct bc_segment_info *info, int fd, uint64_t offset,
 		is_good = (size_t)n == bytes && bc_chunk_header_bytes(header) == bytes &&
 			  bc_chunk_header_read(chunk, header, bytes);
 	}
-	if (is_good)
+	if (is_good) {
+		add_unreported(info, chunk);
 		return add_events(info, chunk);
+	}
 	struct bc_segment_damage damage = {.offset = offset, .bytes = bytes};
 	snprintf(damage.what, sizeof(damage.what), "the header of chunk %" PRIu32 " is damaged",
 		row->number);
@@ -220,9 +241,12 @@ static int gather_by_index(struct bc_segment_info *info, const struct bc_file *f
 	info->segments = 1;
 	for (uint32_t i = 0; rc == 0 && i < index->head.rows; i++) {
 		uint64_t offset = bc_segment_index_row(index, i, &row);
-		add_chunk(info, &row);
+		chunk->info = row;
 		if (row.events != 0)
 			rc = read_events(info, file->fd, offset, &row, chunk);
+		else
+			add_unreported(info, chunk);
+		add_chunk(info, &row);
 	}
 	return rc;
 }

@@ -47,6 +47,7 @@ struct bc_segment_info {
 	int64_t wall_ns; /* time of day of the first record */
 	struct bc_gap_totals gaps;
 	struct bc_gap_totals causes[BC_GAP_CAUSES];
+	uint64_t unreported; /* samples lost according to the chunks' counts, but not in a gap */
 	uint64_t marks;
 	uint64_t triggers;
 	uint64_t notes;
@@ -59,6 +60,7 @@ struct bc_segment_info {
 	/* While gathering. */
 	uint32_t epoch;
 	uint64_t epoch_tick;
+	struct bc_chunk_info last; /* the previous chunk, if chunks != 0 */
 };
 
 /* Gathers the statistics. Returns 0 or a negative errno. Free them in either case. */

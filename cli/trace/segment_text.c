@@ -118,6 +118,9 @@ static void print_gaps(struct bc_output *output, const struct bc_segment_info *i
 		bc_status_line(output, "gaps", "%" PRIu64 " (%s), %s%" PRIu64 " sample%s lost",
 			info->gaps.count, causes, info->gaps.is_inexact ? "at least " : "",
 			info->gaps.lost, bc_plural(info->gaps.lost));
+	if (info->unreported != 0)
+		bc_status_line(output, "unreported", "%" PRIu64 " sample%s lost without a gap",
+			info->unreported, bc_plural(info->unreported));
 }
 
 static void print_seen(struct bc_output *output, const struct bc_segment_info *info)
@@ -271,7 +274,9 @@ static json_t *gaps_json(const struct bc_segment_info *info)
 		if (info->causes[i].count != 0)
 			rc |= json_object_set_new(
 				causes, bc_gap_cause_name(i), gap_sum_json(&info->causes[i]));
-	if ((rc | json_object_set_new(gaps, "causes", causes)) == 0)
+	rc |= json_object_set_new(gaps, "causes", causes);
+	rc |= json_object_set_new(gaps, "unreported", bc_json_u64(info->unreported));
+	if (rc == 0)
 		return gaps;
 	json_decref(gaps);
 	return NULL;

@@ -30,7 +30,8 @@ const struct bc_usage bc_verify_usage = {
 	.kind = "file",
 	.summary = "check the integrity of files",
 	.text = "Checks segments (all checksums, the index against the chunks, that no chunk or "
-		"record is missing, also between files), raw captures (all checksums) and bcp1 "
+		"record is missing, also between files, and that a gap reports each loss), raw "
+		"captures (all checksums) and bcp1 "
 		"streams (all checksums, the sequence numbers). Plain formats have no checksums: "
 		"only a torn end and values too large for a record are found. In text formats, "
 		"malformed lines are found.\n"
@@ -45,6 +46,8 @@ struct ending {
 	bool is_known;
 	uint64_t tag;
 	uint64_t next; /* expected number of the next record */
+	bool has_last; /* `last` is the last chunk */
+	struct bc_chunk_info last;
 };
 
 /* The check of one file. */
@@ -110,7 +113,10 @@ static void join_recording(struct check *c, uint64_t tag, uint64_t first)
 	if (c->sequence.has_recording || !before->is_known || before->tag != tag ||
 		before->next > first)
 		return;
-	bc_sequence_check_jump(&c->sequence, tag, before->next);
+	if (before->has_last)
+		bc_sequence_check_skip(&c->sequence, &before->last);
+	else
+		bc_sequence_check_jump(&c->sequence, tag, before->next);
 	c->follows_hole = before->next < first;
 }
 
@@ -124,7 +130,13 @@ static void finish_file(const struct check *c)
 		return;
 	if (before->is_known && before->tag == sequence->tag && before->next > sequence->next)
 		return;
-	*before = (struct ending){.is_known = true, .tag = sequence->tag, .next = sequence->next};
+	*before = (struct ending){
+		.is_known = true,
+		.tag = sequence->tag,
+		.next = sequence->next,
+		.has_last = sequence->has_last,
+		.last = sequence->last,
+	};
 }
 
 static void start_segment(struct check *c, const struct bc_segment_header *header)
@@ -186,10 +198,21 @@ static void print_hole_before(struct check *c, const struct bc_chunk_info *info,
 		missing, bc_plural(missing), info->first_record - missing);
 }
 
+/* Reports a loss that only the chunk's counts show. */
+static void print_unreported(
+	struct check *c, const struct bc_chunk_info *info, uint64_t samples, uint64_t offset)
+{
+	char words[96];
+
+	snprintf(words, sizeof(words), "follows a loss of %" PRIu64 " sample%s that no gap reports",
+		samples, bc_plural(samples));
+	print_chunk_damage(c, info, offset, words);
+}
+
 static int check_chunk(struct check *c, const struct bc_chunk *chunk, uint64_t offset)
 {
 	const struct bc_chunk_info *info = &chunk->info;
-	uint64_t missing;
+	struct bc_missing missing;
 	char words[96];
 
 	join_recording(c, info->recording_tag, info->first_record);
@@ -198,13 +221,15 @@ static int check_chunk(struct check *c, const struct bc_chunk *chunk, uint64_t o
 		return place;
 	c->is_started = true;
 	if (c->follows_hole && c->chunks == 0) {
-		print_hole_before(c, info, missing);
-	} else if (missing != 0) {
-		snprintf(words, sizeof(words), "follows %" PRIu64 " missing record%s", missing,
-			bc_plural(missing));
+		print_hole_before(c, info, missing.records);
+	} else if (missing.records != 0) {
+		snprintf(words, sizeof(words), "follows %" PRIu64 " missing record%s",
+			missing.records, bc_plural(missing.records));
 		print_chunk_damage(c, info, offset, words);
 	}
-	check_numbers(c, info, missing, offset);
+	if (missing.samples != 0)
+		print_unreported(c, info, missing.samples, offset);
+	check_numbers(c, info, missing.records, offset);
 	if (place == BC_SEQUENCE_DUPLICATE) {
 		print_chunk_damage(c, info, offset, "is a repetition");
 		return 0;

@@ -29,7 +29,7 @@ struct row {
 	uint64_t segments;
 	uint64_t bytes;
 	uint64_t records;
-	uint64_t lost;
+	uint64_t lost;   /* in the gaps, or by the count in the last chunk if that is more */
 	bool is_counted; /* all segments have an index */
 	bool is_torn;
 	int64_t changed_ns; /* of the newest segment */
@@ -66,7 +66,9 @@ static void add_notes(
 	}
 }
 
-static void read_notes(struct reader *s, struct row *row, int fd)
+/* Reads the rows of the newest segment's index: the notes, and the samples lost in the recording,
+ * which the gaps in the files may not account for. */
+static void read_rows(struct reader *s, struct row *row, int fd)
 {
 	struct bc_segment_index index;
 	struct bc_chunk_info info;
@@ -78,6 +80,10 @@ static void read_notes(struct reader *s, struct row *row, int fd)
 		if (info.events != 0)
 			add_notes(s, row, fd, offset, info.event_bytes);
 	}
+	uint64_t lost = 0;
+	for (unsigned cause = 0; index.head.rows != 0 && cause < BC_GAP_CAUSES; cause++)
+		lost += info.lost[cause];
+	row->lost = lost > row->lost ? lost : row->lost;
 	bc_segment_index_free(&index);
 }
 
@@ -111,7 +117,7 @@ static void add_segment(
 		row->is_counted = false;
 	}
 	if (fd >= 0 && is_newest && read_header(s, &row->header, fd))
-		read_notes(s, row, fd);
+		read_rows(s, row, fd);
 	if (fd >= 0)
 		close(fd);
 }

@@ -24,7 +24,8 @@ struct bc_catalog_scan {
  *   ended             when the newest segment was sealed; null if the recording is torn
  *   state             "complete", or "torn": a segment is not sealed
  *   segments, bytes   of the segments that exist; retention may have deleted some
- *   records, lost     from the segments' indexes; null if an index is missing or damaged
+ *   records           from the segments' indexes; null if an index is missing or damaged
+ *   lost              likewise, or from the newest segment's last chunk if that counts more
  *   metadata          of the newest segment, including notes in it
  *   reason            null
  *

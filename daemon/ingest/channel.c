@@ -38,7 +38,8 @@ struct bc_channel {
 
 	/* The recording in progress. */
 	const struct bc_recording_info *recording;
-	uint64_t sent; /* records sent to the encoder */
+	uint64_t sent;                /* records sent to the encoder */
+	uint64_t lost[BC_GAP_CAUSES]; /* samples, in the chunks sent */
 	uint64_t records_max;
 	bool is_detached; /* its first record must have no delta */
 	bool has_cut;     /* a cut waits for a free chunk */
@@ -152,6 +153,8 @@ static void send_slot(
 	info->recording_tag = recording->tag;
 	info->first_record = ch->sent;
 	ch->sent += info->records;
+	bc_chunk_add_lost(&slot->chunk, ch->lost);
+	memcpy(info->lost, ch->lost, sizeof(info->lost));
 	bc_pipeline_send(ch->options.pipeline, slot);
 }
 
@@ -562,7 +565,8 @@ bool bc_channel_event(struct bc_channel *ch, struct bc_stamper *stamper,
 	}
 	if (event->kind == BC_EVENT_GAP && ch->state != BC_CHANNEL_IDLE) {
 		ch->counts->gaps++;
-		add_gap_sum(ch, event->cause, 1, event->value, event->exact);
+		add_gap_sum(ch, event->cause < BC_GAP_CAUSES ? event->cause : 0, 1, event->value,
+			event->exact);
 	}
 	return true;
 }
@@ -845,6 +849,7 @@ uint32_t bc_channel_start_recording(struct bc_channel *ch,
 	uint32_t dropped = had - filled(ch);
 	ch->recording = recording;
 	ch->sent = 0;
+	memset(ch->lost, 0, sizeof(ch->lost));
 	ch->records_max = records_max;
 	ch->has_cut = false;
 	ch->state = BC_CHANNEL_RECORDING;

@@ -435,6 +435,23 @@ static uint64_t tick_before(const struct bc_chunk *chunk)
 	return chunk->info.first_tick - (time != BC_TIME_NONE ? time : 0);
 }
 
+/* Adds gaps for losses that only the chunk's counts show. */
+static void report_unreported(struct bc_decoder *d, const struct bc_source_data *data)
+{
+	uint64_t sum = 0;
+
+	for (unsigned cause = 0; cause < BC_GAP_CAUSES; cause++) {
+		uint64_t lost = data->unreported[cause];
+		sum += lost;
+		if (lost != 0)
+			bc_channel_gap(d->options.channel, cause != 0 ? cause : BC_GAP_DAMAGED,
+				lost, false);
+	}
+	report_damage(d,
+		"%" PRIu64 " samples lost before record %" PRIu64 ", but no gap reports them", sum,
+		data->chunk->info.first_record);
+}
+
 /* Prepares to decode a chunk of a segment: gap, epoch, run. */
 static void start_chunk(struct bc_decoder *d, const struct bc_source_data *data)
 {
@@ -447,6 +464,8 @@ static void start_chunk(struct bc_decoder *d, const struct bc_source_data *data)
 		report_damage(d, "%" PRIu64 " records missing before record %" PRIu64,
 			data->missing, chunk->info.first_record);
 	}
+	if (data->unreported != NULL)
+		report_unreported(d, data);
 	if (!d->has_started || chunk->info.epoch != d->stamper.epoch) {
 		bc_channel_submit(channel);
 		start_epoch(d, chunk->info.first_tick);

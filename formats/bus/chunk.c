@@ -84,6 +84,31 @@ void bc_chunk_gaps(const struct bc_chunk *chunk, uint64_t *gaps, uint64_t *lost)
 	}
 }
 
+void bc_chunk_add_lost(const struct bc_chunk *chunk, uint64_t lost[BC_GAP_CAUSES])
+{
+	for (uint32_t i = 0; i < chunk->info.events; i++) {
+		const struct bc_event *event = &chunk->events[i];
+		if (event->kind == BC_EVENT_GAP)
+			lost[event->cause < BC_GAP_CAUSES ? event->cause : 0] += event->value;
+	}
+}
+
+uint64_t bc_chunk_unreported(const struct bc_chunk *chunk, const uint64_t before[BC_GAP_CAUSES],
+	uint64_t unreported[BC_GAP_CAUSES])
+{
+	uint64_t known[BC_GAP_CAUSES];
+	uint64_t sum = 0;
+
+	memcpy(known, before, sizeof(known));
+	bc_chunk_add_lost(chunk, known);
+	for (unsigned cause = 0; cause < BC_GAP_CAUSES; cause++) {
+		uint64_t lost = chunk->info.lost[cause];
+		unreported[cause] = lost > known[cause] ? lost - known[cause] : 0;
+		sum += unreported[cause];
+	}
+	return sum;
+}
+
 const char *bc_gap_cause_name(unsigned cause)
 {
 	static const char *const names[BC_GAP_CAUSES] = {
@@ -96,6 +121,7 @@ const char *bc_gap_cause_name(unsigned cause)
 		[BC_GAP_UNPLUGGED] = "unplugged",
 		[BC_GAP_TRANSFER] = "transfer",
 		[BC_GAP_DAMAGED] = "damaged",
+		[BC_GAP_CRASH] = "crash",
 	};
 
 	return names[cause < BC_GAP_CAUSES ? cause : 0];

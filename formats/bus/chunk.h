@@ -46,6 +46,7 @@ enum bc_gap_cause {
 	BC_GAP_UNPLUGGED = 6, /* the board was unplugged */
 	BC_GAP_DAMAGED = 7,   /* recovery or replay could not read part of its input file */
 	BC_GAP_TRANSFER = 8,  /* a transfer from the board failed, or the board had to be reset */
+	BC_GAP_CRASH = 9,     /* the recorder ended before it could record its losses */
 	BC_GAP_CAUSES,
 };
 
@@ -77,8 +78,11 @@ struct bc_chunk_info {
 	uint64_t types[4];     /* bitmap of the request types that occur */
 	uint64_t procs[4];     /* bitmap of the processors that occur */
 	uint64_t records_hash; /* XXH3-64 of the records' bytes */
-	uint32_t frame_bytes;  /* length of the LZ4 frame of the records */
-	uint32_t event_bytes;  /* length of the encoded events */
+	/* Samples lost since the recording started, including this chunk's gaps, by enum
+	 * bc_gap_cause; 0: other causes. */
+	uint64_t lost[BC_GAP_CAUSES];
+	uint32_t frame_bytes; /* length of the LZ4 frame of the records */
+	uint32_t event_bytes; /* length of the encoded events */
 };
 
 struct bc_chunk {
@@ -120,6 +124,15 @@ uint64_t bc_chunk_missing(const struct bc_chunk *chunk, uint64_t expected);
 
 /* Counts the chunk's gap events and the samples lost in them, at least. */
 void bc_chunk_gaps(const struct bc_chunk *chunk, uint64_t *gaps, uint64_t *lost);
+
+/* Adds the samples lost in the chunk's gaps to `lost`, by cause. */
+void bc_chunk_add_lost(const struct bc_chunk *chunk, uint64_t lost[BC_GAP_CAUSES]);
+
+/* Compares the chunk's counts of lost samples with those of the previous chunk, `before`. Sets
+ * `unreported` to the samples lost in between that no gap in this chunk reports, by cause. Returns
+ * their sum. */
+uint64_t bc_chunk_unreported(const struct bc_chunk *chunk, const uint64_t before[BC_GAP_CAUSES],
+	uint64_t unreported[BC_GAP_CAUSES]);
 
 /* The name of a cause in messages and JSON; "unknown" for other numbers. */
 const char *bc_gap_cause_name(unsigned cause);

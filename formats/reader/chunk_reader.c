@@ -138,15 +138,42 @@ static uint64_t tick_before(const struct bc_chunk *chunk)
 	return chunk->info.first_tick - (time != BC_TIME_NONE ? time : 0);
 }
 
-/* Adds a gap at the start of a chunk for the records that are missing before it. */
-static void insert_gap(struct bc_chunk *chunk, uint64_t missing)
+/* Adds a gap at the start of a chunk for what is missing before it. */
+static void insert_gap(
+	struct bc_chunk *chunk, enum bc_gap_cause cause, uint64_t missing, bool is_exact)
 {
 	if (chunk->info.events == BC_CHUNK_EVENTS)
 		return; /* no room; the fault reports it anyway */
 	memmove(chunk->events + 1, chunk->events, chunk->info.events * sizeof(chunk->events[0]));
 	chunk->events[0] = (struct bc_event){
-		.kind = BC_EVENT_GAP, .cause = BC_GAP_DAMAGED, .exact = true, .value = missing};
+		.kind = BC_EVENT_GAP, .cause = (uint8_t)cause, .exact = is_exact, .value = missing};
 	chunk->info.events++;
+}
+
+/* Reports what is missing before a chunk, and adds gaps for it. */
+static int report_missing(struct bc_reader *r, struct chunk_state *c, struct bc_batch *batch,
+	const struct bc_missing *missing)
+{
+	const struct bc_chunk_info *info = &c->chunk.info;
+	char what[128];
+
+	for (unsigned cause = 0; cause < BC_GAP_CAUSES; cause++)
+		if (missing->lost[cause] != 0)
+			insert_gap(&c->chunk, cause, missing->lost[cause], false);
+	if (missing->records != 0) {
+		insert_gap(&c->chunk, BC_GAP_DAMAGED, missing->records, true);
+		snprintf(what, sizeof(what),
+			"%" PRIu64 " record%s missing before chunk %" PRIu32
+			" (from record %" PRIu64 ")",
+			missing->records, missing->records == 1 ? " is" : "s are", info->number,
+			info->first_record - missing->records);
+	} else {
+		snprintf(what, sizeof(what),
+			"%" PRIu64 " sample%s lost before chunk %" PRIu32 ", but no gap reports %s",
+			missing->samples, missing->samples == 1 ? " was" : "s were", info->number,
+			missing->samples == 1 ? "it" : "them");
+	}
+	return set_fault(r, batch, bc_segment_reader_offset(c->reader), 0, what);
 }
 
 /* Starts a chunk, unless it is a duplicate or not needed. */
@@ -154,7 +181,7 @@ static int start_chunk(struct bc_reader *r, struct chunk_state *c, struct bc_bat
 {
 	const struct bc_chunk_info *info = &c->chunk.info;
 	uint64_t offset = bc_segment_reader_offset(c->reader);
-	uint64_t missing;
+	struct bc_missing missing;
 	char what[128];
 	int place = bc_sequence_check_chunk(c->sequence, &c->chunk, &missing);
 
@@ -175,14 +202,9 @@ static int start_chunk(struct bc_reader *r, struct chunk_state *c, struct bc_bat
 			"chunk %" PRIu32 " is out of order: later chunks precede it", info->number);
 		return set_fault(r, batch, offset, bc_chunk_encoded_bytes(info), what);
 	}
-	if (missing == 0)
+	if (missing.records == 0 && missing.samples == 0)
 		return 0;
-	insert_gap(&c->chunk, missing);
-	snprintf(what, sizeof(what),
-		"%" PRIu64 " record%s missing before chunk %" PRIu32 " (from record %" PRIu64 ")",
-		missing, missing == 1 ? " is" : "s are", info->number,
-		info->first_record - missing);
-	return set_fault(r, batch, offset, 0, what);
+	return report_missing(r, c, batch, &missing);
 }
 
 /* Reports a segment without an index, unless damage explains it. Returns 1 for a fault. */

@@ -43,6 +43,10 @@ struct recovery {
 	bool is_damaged;   /* damage since the last chunk, or since the start */
 	uint64_t next_record;
 	uint32_t next_number;
+	/* While writing: the counts of the last chunk written, and the records missing so far. */
+	bool has_lost;
+	uint64_t lost[BC_GAP_CAUSES];
+	uint64_t damaged;
 	uint64_t tick; /* of the last record written */
 	uint32_t epoch;
 };
@@ -260,12 +264,20 @@ static bool add_gap_first(struct bc_chunk *chunk, const struct bc_event *gap)
 	return true;
 }
 
-/* Appends a chunk with only the gap before `next`. */
-static int append_gap(struct recovery *r, struct bc_segment_writer *writer,
-	const struct bc_chunk_info *next, const struct bc_event *gap)
+/* The gaps that are added before a chunk. */
+struct added {
+	unsigned count;
+	struct bc_event gaps[BC_GAP_CAUSES + 1];
+};
+
+/* Appends a chunk with only the gaps before `next`. */
+static int append_gaps(struct recovery *r, struct bc_segment_writer *writer,
+	const struct bc_chunk_info *next, const struct added *added)
 {
 	struct bc_chunk *chunk = malloc(sizeof(*chunk));
 	size_t header_bytes;
+	uint64_t gaps;
+	uint64_t lost;
 
 	if (chunk == NULL)
 		return -ENOMEM;
@@ -273,17 +285,32 @@ static int append_gap(struct recovery *r, struct bc_segment_writer *writer,
 	chunk->info.recording_tag = next->recording_tag;
 	chunk->info.first_record = next->first_record;
 	chunk->info.wall_ns = next->wall_ns;
-	if (!bc_chunk_add_event(chunk, gap, NULL))
-		assert(!"an empty chunk has room for an event");
+	for (unsigned i = 0; i < added->count; i++)
+		if (!bc_chunk_add_event(chunk, &added->gaps[i], NULL))
+			assert(!"an empty chunk has room for an event of each cause");
+	bc_chunk_gaps(chunk, &gaps, &lost);
+	memcpy(chunk->info.lost, r->lost, sizeof(r->lost));
+	bc_chunk_add_lost(chunk, chunk->info.lost);
 	bc_chunk_encode(r->encoded, chunk, &header_bytes);
-	int rc = bc_segment_append(writer, r->encoded, header_bytes, &chunk->info, 1, gap->value);
+	int rc = bc_segment_append(writer, r->encoded, header_bytes, &chunk->info, gaps, lost);
 	free(chunk);
 	return rc;
 }
 
-/* Appends the current chunk with an unchanged frame and, if `gap` is not NULL, this gap. */
+/* Adds gaps before all events of a chunk. Returns false if there is no room. */
+static bool add_gaps_first(struct bc_chunk *chunk, const struct added *added)
+{
+	if (added->count > BC_CHUNK_EVENTS - chunk->info.events)
+		return false;
+	for (unsigned i = 0; i < added->count; i++)
+		if (!add_gap_first(chunk, &added->gaps[i]))
+			assert(!"there is room for it");
+	return true;
+}
+
+/* Appends the current chunk with an unchanged frame and the added gaps. */
 static int append_chunk(
-	struct recovery *r, struct bc_segment_writer *writer, const struct bc_event *gap)
+	struct recovery *r, struct bc_segment_writer *writer, const struct added *added)
 {
 	struct bc_chunk *chunk = r->chunk;
 	struct bc_chunk_info *info = &chunk->info;
@@ -293,8 +320,8 @@ static int append_chunk(
 	uint64_t lost;
 
 	frame += header_bytes;
-	if (gap != NULL && !add_gap_first(chunk, gap)) {
-		int rc = append_gap(r, writer, info, gap);
+	if (!add_gaps_first(chunk, added)) {
+		int rc = append_gaps(r, writer, info, added);
 		if (rc != 0)
 			return rc;
 		r->result->chunks++;
@@ -311,23 +338,58 @@ static int append_chunk(
 	return rc;
 }
 
-/* Sets *gap to the gap before the current chunk. Returns false if nothing is missing. */
-static bool find_gap(struct recovery *r, struct bc_event *gap)
+/* Sets the counts before the segment, which are unknown unless it is the recording's first: as if
+ * nothing had been lost between it and the current chunk. */
+static void assume_lost(struct recovery *r)
 {
 	const struct bc_chunk_info *info = &r->chunk->info;
+	uint64_t own[BC_GAP_CAUSES] = {0};
+
+	r->has_lost = true;
+	if (info->segment == 0)
+		return;
+	bc_chunk_add_lost(r->chunk, own);
+	for (unsigned cause = 0; cause < BC_GAP_CAUSES; cause++)
+		if (info->lost[cause] > own[cause])
+			r->lost[cause] = info->lost[cause] - own[cause];
+}
+
+/* Finds the gaps that the current chunk lacks: for records that are missing before it, and for
+ * losses that its counts show because the chunk that reported them is missing. Updates its counts
+ * and ours. */
+static void find_gaps(struct recovery *r, struct added *added)
+{
+	struct bc_chunk_info *info = &r->chunk->info;
 	uint64_t missing = bc_chunk_missing(r->chunk, r->next_record);
 	bool is_jump = info->number != r->next_number;
+	uint64_t before[BC_GAP_CAUSES];
+	uint64_t unreported[BC_GAP_CAUSES];
 
-	*gap = (struct bc_event){
-		.kind = BC_EVENT_GAP,
-		.cause = BC_GAP_DAMAGED,
-		.exact = missing != 0,
-		.value = missing,
-	};
+	if (!r->has_lost)
+		assume_lost(r);
+	added->count = 0;
 	r->result->missing += missing;
+	r->damaged += missing;
+	info->lost[BC_GAP_DAMAGED] += r->damaged;
 	/* If the chunk number jumps and no record is missing, a chunk without records is missing,
 	 * or, in a later segment without its header, an unknown number of records. */
-	return missing != 0 || (is_jump && info->first_record == r->next_record);
+	if (missing != 0 || (is_jump && info->first_record == r->next_record))
+		added->gaps[added->count++] = (struct bc_event){
+			.kind = BC_EVENT_GAP,
+			.cause = BC_GAP_DAMAGED,
+			.exact = missing != 0,
+			.value = missing,
+		};
+	memcpy(before, r->lost, sizeof(before));
+	before[BC_GAP_DAMAGED] += missing;
+	bc_chunk_unreported(r->chunk, before, unreported);
+	for (unsigned cause = 0; cause < BC_GAP_CAUSES; cause++)
+		if (unreported[cause] != 0)
+			added->gaps[added->count++] = (struct bc_event){
+				.kind = BC_EVENT_GAP,
+				.cause = (uint8_t)cause,
+				.value = unreported[cause],
+			};
 }
 
 /* Reads a chunk of the list again. */
@@ -357,18 +419,19 @@ static int write_chunks(struct recovery *r, struct bc_segment_writer *writer, si
 	r->tick = r->header.first_tick;
 	r->epoch = r->header.first_epoch;
 	for (size_t i = 0; i < count; i++) {
-		struct bc_event gap;
+		struct added added;
 		int rc = read_place(r, &r->places[i]);
 		if (rc != 0)
 			return rc;
 		struct bc_chunk_info *info = &r->chunk->info;
 		uint64_t next_record = info->first_record + info->records;
 		uint32_t next_number = info->number + 1;
-		bool has_gap = find_gap(r, &gap);
+		find_gaps(r, &added);
 		info->recording_tag = tag;
-		rc = append_chunk(r, writer, has_gap ? &gap : NULL);
+		rc = append_chunk(r, writer, &added);
 		if (rc != 0)
 			return rc;
+		memcpy(r->lost, info->lost, sizeof(r->lost));
 		r->next_record = next_record;
 		r->next_number = next_number;
 		r->tick = info->last_tick;

@@ -27,7 +27,8 @@ enum {
 	AT_PROCS = 112,
 	AT_RECORDS_HASH = 144,
 	AT_RECORDING_TAG = 152,
-	AT_VARIABLE = 160,
+	AT_LOST = 160,
+	AT_VARIABLE = AT_LOST + 8 * BC_GAP_CAUSES,
 };
 
 _Static_assert(AT_VARIABLE == BC_SKIPPABLE_BYTES + BC_CHUNK_FIXED_BYTES, "the fixed part's length");
@@ -105,6 +106,8 @@ size_t bc_chunk_header_write(uint8_t *out, const struct bc_chunk *chunk)
 	write_bitmap(out + AT_PROCS, info->procs);
 	bc_write_le64(out + AT_RECORDS_HASH, info->records_hash);
 	bc_write_le64(out + AT_RECORDING_TAG, info->recording_tag);
+	for (unsigned cause = 0; cause < BC_GAP_CAUSES; cause++)
+		bc_write_le64(out + AT_LOST + 8 * cause, info->lost[cause]);
 	bc_checksum_write(p, out);
 	return (size_t)(p - out) + BC_HASH_BYTES;
 }
@@ -162,6 +165,8 @@ static void read_fixed(struct bc_chunk_info *info, const uint8_t *p)
 	read_bitmap(info->procs, header + AT_PROCS);
 	info->records_hash = bc_le64(header + AT_RECORDS_HASH);
 	info->recording_tag = bc_le64(header + AT_RECORDING_TAG);
+	for (unsigned cause = 0; cause < BC_GAP_CAUSES; cause++)
+		info->lost[cause] = bc_le64(header + AT_LOST + 8 * cause);
 }
 
 static bool read_events(struct bc_chunk *chunk, const uint8_t *p, const uint8_t *end)

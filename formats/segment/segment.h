@@ -21,7 +21,7 @@
 #include "formats/bus/chunk.h"
 #include "formats/segment/frame.h"
 
-#define BC_SEGMENT_VERSION 1u
+#define BC_SEGMENT_VERSION 2u
 #define BC_SEGMENT_CHUNKS  65536u
 
 #define BC_MAGIC_SEGMENT_HEADER 0x184D2A50u
@@ -29,7 +29,7 @@
 #define BC_MAGIC_INDEX          0x184D2A52u
 
 /* Chunk header: skippable header, fixed part, events, XXH3-64 of all that. */
-#define BC_CHUNK_FIXED_BYTES 152
+#define BC_CHUNK_FIXED_BYTES (152 + 8 * BC_GAP_CAUSES)
 #define BC_EVENT_BYTES       32
 #define BC_CHUNK_HEADER_MIN  (BC_SKIPPABLE_BYTES + BC_CHUNK_FIXED_BYTES + BC_HASH_BYTES)
 #define BC_CHUNK_HEADER_MAX \

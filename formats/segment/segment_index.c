@@ -2,7 +2,7 @@
  * the file, so loading takes three reads: trailer, head and rows. The trailer also has the size of
  * its segment, so a file of several segments is recognised.
  *
- * Rows stay encoded as in the file, 160 bytes per chunk of up to 87,381 records, and are decoded
+ * Rows stay encoded as in the file, 240 bytes per chunk of up to 87,381 records, and are decoded
  * when a reader asks for them: readers scan them in order, which costs little next to the decoding
  * of a single chunk. */
 #include "formats/segment/segment_index.h"

@@ -39,6 +39,10 @@ struct bc_segment_reader {
 	uint64_t tag;
 	uint64_t next;    /* number of the record, or offset in the stream, expected next */
 	uint64_t missing; /* records */
+	bool has_lost;    /* `lost` has the counts of the last chunk of this recording */
+	uint64_t lost[BC_GAP_CAUSES];
+	uint64_t unreported[BC_GAP_CAUSES];
+	bool has_unreported;
 	enum bc_raw_follows follows;
 	size_t encoded_header_bytes; /* of the last piece, at bytes[encoded_at] */
 	size_t encoded_at;
@@ -87,6 +91,7 @@ int bc_segment_reader_range(struct bc_segment_reader *r, uint64_t offset, uint64
 	if (rc != 0)
 		return rc;
 	r->has_last = false;
+	r->has_lost = false;
 	r->is_damaged = true; /* only part of the segment is read */
 	return 0;
 }
@@ -120,6 +125,11 @@ uint64_t bc_segment_reader_offset(const struct bc_segment_reader *r)
 uint64_t bc_segment_reader_missing(const struct bc_segment_reader *r)
 {
 	return r->missing;
+}
+
+const uint64_t *bc_segment_reader_unreported(const struct bc_segment_reader *r)
+{
+	return r->has_unreported ? r->unreported : NULL;
 }
 
 enum bc_raw_follows bc_segment_reader_follows(const struct bc_segment_reader *r)
@@ -335,8 +345,16 @@ static void follow_chunk(struct bc_segment_reader *r)
 	bool is_known = r->has_last && r->tag == info->recording_tag;
 
 	r->missing = is_known ? bc_chunk_missing(r->chunk, r->next) : 0;
+	r->has_unreported = false;
 	if (is_known && r->next > next)
 		return;
+	r->has_lost = r->has_lost && is_known;
+	if (!r->has_lost)
+		memset(r->lost, 0, sizeof(r->lost));
+	if (r->has_lost || (info->segment == 0 && info->number == 0))
+		r->has_unreported = bc_chunk_unreported(r->chunk, r->lost, r->unreported) != 0;
+	r->has_lost = true;
+	memcpy(r->lost, info->lost, sizeof(r->lost));
 	r->has_last = true;
 	r->tag = info->recording_tag;
 	r->next = next;

@@ -77,6 +77,10 @@ uint64_t bc_segment_reader_offset(const struct bc_segment_reader *reader);
  * chunk of the recording and this one, not counting those that a gap reports. */
 uint64_t bc_segment_reader_missing(const struct bc_segment_reader *reader);
 
+/* After BC_FOUND_CHUNK of bc_segment_read(): the samples lost before the chunk that no gap reports,
+ * BC_GAP_CAUSES counts by cause; NULL if there are none. Valid until the next read. */
+const uint64_t *bc_segment_reader_unreported(const struct bc_segment_reader *reader);
+
 /* After BC_FOUND_CHUNK of bc_raw_read(): how the block relates to the previous one. */
 enum bc_raw_follows {
 	BC_RAW_FIRST,           /* there was no previous block */

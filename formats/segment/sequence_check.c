@@ -135,12 +135,25 @@ static int fill_hole(struct bc_sequence_check *c, const struct bc_chunk_info *in
 	return BC_SEQUENCE_LATE;
 }
 
+/* Finds losses that only the chunk's counts show. Without the previous chunk they are unknown,
+ * except at the start of a recording. */
+static void find_unreported(
+	const struct bc_sequence_check *c, const struct bc_chunk *chunk, struct bc_missing *missing)
+{
+	static const uint64_t none[BC_GAP_CAUSES];
+
+	if (c->has_last)
+		missing->samples = bc_chunk_unreported(chunk, c->last.lost, missing->lost);
+	else if (chunk->info.segment == 0 && chunk->info.number == 0)
+		missing->samples = bc_chunk_unreported(chunk, none, missing->lost);
+}
+
 int bc_sequence_check_chunk(
-	struct bc_sequence_check *c, const struct bc_chunk *chunk, uint64_t *missing)
+	struct bc_sequence_check *c, const struct bc_chunk *chunk, struct bc_missing *missing)
 {
 	const struct bc_chunk_info *info = &chunk->info;
 
-	*missing = 0;
+	memset(missing, 0, sizeof(*missing));
 	if (!c->has_recording || c->tag != info->recording_tag)
 		bc_sequence_check_jump(c, info->recording_tag, info->first_record);
 	bool is_later = !c->has_number || info->segment > c->segment ||
@@ -152,7 +165,8 @@ int bc_sequence_check_chunk(
 	if (info->first_record < c->next)
 		return info->records == 0 ? BC_SEQUENCE_LATE : fill_hole(c, info);
 
-	*missing = bc_chunk_missing(chunk, c->next);
+	missing->records = bc_chunk_missing(chunk, c->next);
+	find_unreported(c, chunk, missing);
 	if (info->first_record > c->next) {
 		int rc = add_hole(c, c->next, info->first_record - c->next);
 		if (rc < 0)

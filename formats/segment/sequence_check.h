@@ -1,4 +1,5 @@
-/* Checks that the chunks of a recording follow each other: none missing, none duplicated.
+/* Checks that the chunks of a recording follow each other: none missing, none duplicated, and no
+ * loss without a gap.
  *
  * Pass each whole chunk to bc_sequence_check_chunk() in the order in which the segments are read. A
  * chunk of another recording restarts the check.
@@ -38,8 +39,15 @@ struct bc_sequence_check {
 	uint64_t known_from; /* holes before this record are forgotten */
 };
 
+/* What is missing between a chunk and the previous one, without a gap that reports it. */
+struct bc_missing {
+	uint64_t records;
+	uint64_t samples;             /* lost according to the chunk's counts: the sum of lost[] */
+	uint64_t lost[BC_GAP_CAUSES]; /* by cause */
+};
+
 enum bc_sequence_place {
-	BC_SEQUENCE_NEXT, /* next in order; *missing records are missing before it */
+	BC_SEQUENCE_NEXT, /* next in order */
 	BC_SEQUENCE_LATE, /* out of order: it was missing until now, or its hole was forgotten */
 	BC_SEQUENCE_DUPLICATE, /* its records were seen before */
 };
@@ -64,9 +72,9 @@ void bc_sequence_check_skip(struct bc_sequence_check *check, const struct bc_chu
 bool bc_sequence_check_hole(const struct bc_sequence_check *check, const struct bc_chunk_info *info,
 	struct bc_chunk_info *hole);
 
-/* Returns the chunk's enum bc_sequence_place, or -ENOMEM. Sets *missing to the number of records
- * missing before it that no gap reports, or 0. */
+/* Returns the chunk's enum bc_sequence_place, or -ENOMEM. Sets *missing to what is missing before
+ * it; zeros unless it is next. */
 int bc_sequence_check_chunk(
-	struct bc_sequence_check *check, const struct bc_chunk *chunk, uint64_t *missing);
+	struct bc_sequence_check *check, const struct bc_chunk *chunk, struct bc_missing *missing);
 
 #endif

@@ -24,7 +24,7 @@ CHUNK_RECORDS = 87381
 NO_DELTA = 0xFFFFFFFF
 MANY = 0xFFFFFFFF
 AGENT, LOSS, TRIGGER, LAST = 1, 2, 4, 8
-GAPS = {1: "buffer", 2: "disk", 3: "board", 4: "sequence", 5: "crc", 6: "unplugged", 7: "damaged", 8: "transfer"}
+GAPS = dict(enumerate("buffer disk board sequence crc unplugged damaged transfer crash".split(), 1))
 
 
 # ---- samples and records
@@ -511,8 +511,9 @@ def expect_byu(data):
 
 EMPTY_FRAME = bytes.fromhex("04224D1860408200000000")
 _FIELDS = ("version segment number records frame_bytes epoch events event_bytes first_record first_tick "
-           "last_tick wall_ns addr_low addr_high types procs records_hash tag").split()
-_FIXED = struct.Struct("<8I3QqII32s32sQQ")
+           "last_tick wall_ns addr_low addr_high types procs records_hash tag lost").split()
+_FIXED = struct.Struct("<8I3QqII32s32sQQ80s")
+CHUNK_FIXED = 8 + _FIXED.size  # the events follow
 
 
 class Hashes:
@@ -627,7 +628,7 @@ def _parse_header(data, at, length, hashes):
     required = {"format", "version", "recording", "label", "segment", "continues", "source", "board", "mapping",
               "host", "program", "first", "metadata"}
     assert required <= set(header), f"segment header lacks {required - set(header)}"
-    assert header["format"] == "buscap-segment" and header["version"] == 1, header
+    assert header["format"] == "buscap-segment" and header["version"] == 2, header
     assert {"kind", "name", "clock_hz"} <= set(header["source"]), header
     assert {"wall", "wall_ns", "tick", "epoch", "record"} <= set(header["first"]), header
     return header
@@ -637,19 +638,20 @@ def _parse_index(data, at, length, segment, hashes):
     where = f"{segment.path.name}: index"
     _, _, version, rows, records, gaps, lost, offset, zero, head_hash = struct.unpack_from("<4I5QQ", data, at)
     hashes.check(data[at : at + 56], head_hash, where)
-    assert (version, zero, offset) == (1, 0, at), f"{where}: version {version}, offset {offset}"
-    assert rows == len(segment.chunks) and length == 96 + 160 * rows, f"{where}: {rows} rows"
+    assert (version, zero, offset) == (2, 0, at), f"{where}: version {version}, offset {offset}"
+    assert rows == len(segment.chunks) and length == 96 + CHUNK_FIXED * rows, f"{where}: {rows} rows"
     assert records == sum(chunk.info["records"] for chunk in segment.chunks), f"{where}: {records} records"
     all_gaps = [e for chunk in segment.chunks for e in chunk.events if e.kind == "gap"]
     assert gaps == len(all_gaps), f"{where}: {gaps} gaps, the chunks have {len(all_gaps)}"
     assert lost == sum(e.value for e in all_gaps), f"{where}: {lost} lost"
     first = at + 64
     for i, chunk in enumerate(segment.chunks):
-        row = data[first + 160 * i : first + 160 * (i + 1)]
+        row = data[first + CHUNK_FIXED * i : first + CHUNK_FIXED * (i + 1)]
         assert row == struct.pack("<Q", chunk.offset) + chunk.fixed, f"{where}: row {i}"
-    rows_hash, index_offset, file_bytes, magic, trailer_hash = struct.unpack_from("<QQQ8sQ", data, first + 160 * rows)
-    hashes.check(data[first : first + 160 * rows], rows_hash, f"{where}: rows")
-    trailer = first + 160 * rows + 8
+    end = first + CHUNK_FIXED * rows
+    rows_hash, index_offset, file_bytes, magic, trailer_hash = struct.unpack_from("<QQQ8sQ", data, end)
+    hashes.check(data[first:end], rows_hash, f"{where}: rows")
+    trailer = end + 8
     hashes.check(data[trailer : trailer + 24], trailer_hash, f"{where}: trailer")
     assert (index_offset, file_bytes, magic) == (at, len(data), b"BCAPEND1"), f"{where}: trailer"
     assert trailer + 32 == len(data), f"{where}: bytes after the trailer"
@@ -668,16 +670,17 @@ def _parse_segment(path, hashes):
             assert at == 11, f"{where}: a second header"
             segment.header = _parse_header(data, at, length, hashes)
         elif magic == 0x184D2A51:
-            fixed = data[at + 8 : at + 160]
+            fixed = data[at + 8 : at + CHUNK_FIXED]
             info = dict(zip(_FIELDS, _FIXED.unpack(fixed)))
-            assert info["version"] == 1 and length == 152 + info["event_bytes"] + 8, f"{where}: length {length}"
+            info["lost"] = struct.unpack("<10Q", info["lost"])
+            assert info["version"] == 2 and length == CHUNK_FIXED + info["event_bytes"], f"{where}: length {length}"
             assert info["records"] <= CHUNK_RECORDS and info["events"] <= 256, where
             assert info["number"] == len(segment.chunks), f"{where}: chunk number {info['number']}"
             assert info["segment"] == segment.header["segment"], f"{where}: segment number"
-            events_end = at + 160 + info["event_bytes"]
+            events_end = at + CHUNK_FIXED + info["event_bytes"]
             hashes.check(data[at:events_end], struct.unpack_from("<Q", data, events_end)[0], where)
             hashes.check(segment.header["recording"].encode(), info["tag"], f"{where}: tag")
-            events = _parse_events(data[at + 160 : events_end], info, where)
+            events = _parse_events(data[at + CHUNK_FIXED : events_end], info, where)
             frame = data[events_end + 8 : events_end + 8 + info["frame_bytes"]]
             _check_frame(frame, info["records"], where)
             segment.chunks.append(Chunk(info, events, at, fixed, frame))
@@ -758,6 +761,7 @@ def read_segments(paths, is_sealed=True):
     hashes = Hashes()
     recorded = Recorded([], b"", array.array("Q"), set(), {}, [], [], [])
     gaps = {}
+    lost = [0] * 10  # by cause
     last = epoch = 0
     for path in map(pathlib.Path, paths):
         segment = _parse_segment(path, hashes)
@@ -781,12 +785,15 @@ def read_segments(paths, is_sealed=True):
                 at = chunk.info["first_record"] + event.position
                 if event.kind == "gap":
                     recorded.gap_events += 1
-                    lost, exact = gaps.get((at, event.cause), (0, True))
-                    gaps[at, event.cause] = lost + event.value, exact and event.exact
+                    before, exact = gaps.get((at, event.cause), (0, True))
+                    gaps[at, event.cause] = before + event.value, exact and event.exact
+                    number = next(number for number, name in GAPS.items() if name == event.cause)
+                    lost[number] = (lost[number] + event.value) % 2**64
                 elif event.kind == "trigger":
                     recorded.triggers.append(at)
                 elif event.kind == "mark":
                     recorded.marks.append((at, event.text))
+            assert list(chunk.info["lost"]) == lost, f"{where}: {chunk.info['lost']} lost, by its gaps {lost}"
         recorded.segments.append(segment)
     recorded.records = b"".join(chunk.records for chunk in recorded.chunks)
     recorded.gaps = sorted((at, cause, lost, exact) for (at, cause), (lost, exact) in gaps.items())

@@ -712,3 +712,51 @@ def test_a_deleted_open_segment_is_noticed(tmp):
     first = info(segments)[0]["first_record"]
     assert first > 0, segments
     assert harness.compare_with_sim(segments, first) > 0, "nothing follows"
+
+
+# ---- losses without a gap
+
+
+def set_lost(path, number, lost, tmp):
+    """Returns the segment without its index, with `lost` more samples lost (disk) by the counts of later chunks."""
+    data = bytearray(path.read_bytes())
+    chunks = reference._parse_segment(path, reference.Hashes()).chunks
+    for chunk in chunks[number:]:
+        end = chunk.offset + reference.CHUNK_FIXED + chunk.info["event_bytes"]
+        struct.pack_into("<Q", data, chunk.offset + 160 + 8 * 2, chunk.info["lost"][2] + lost)
+        (tmp / "hashed").write_bytes(data[chunk.offset : end])
+        digest = run("xxhsum", "-H3", "--tag", tmp / "hashed").stdout.decode().rpartition("= ")[2]
+        struct.pack_into("<Q", data, end, int(digest, 16))
+    return data[: end + 8 + chunks[-1].info["frame_bytes"]]
+
+
+def test_a_loss_without_a_gap_is_found(tmp):
+    out = tmp / "out"
+    done = run(BUSCAPD, "--once", "--source", "sim:rate=max,count=200000", "-o", out)
+    equal(done.returncode, 0, done.stderr.decode())
+    (path,) = harness.segments(out)
+    torn = tmp / "torn.byu.lz4"
+    torn.write_bytes(set_lost(path, 1, 1000, tmp))
+    done = run(harness.BUSCAP, "verify", torn)
+    equal(done.returncode, 3, done.stdout.decode())
+    assert b"chunk 1 (87381 records) follows a loss of 1000 samples that no gap reports" in done.stdout, done.stdout
+    equal(done.stdout.count(b"no gap"), 1, done.stdout)
+    (segment,) = info([torn])
+    equal((segment["gaps"]["count"], segment["gaps"]["unreported"]), (0, 1000), segment["gaps"])
+    done = run(harness.BUSCAP, "dump", torn)
+    equal((done.returncode, done.stderr.count(b"1000 samples lost before chunk 1, but no gap")), (3, 1), done.stderr)
+    equal(done.stdout.count(b"# gap: at least 1000 samples lost (disk)"), 1)
+    done = run(harness.BUSCAP, "convert", "-O", "csv", "-o", tmp / "all.csv", torn)
+    equal((done.returncode, done.stderr.count(b"1000 samples were lost before chunk 1")), (3, 1), done.stderr)
+
+    # So do a replay and recovery, which make it a gap.
+    done = run(BUSCAPD, "--once", "--source", f"file:{torn}", "-o", tmp / "replay")
+    equal(done.returncode, 3, done.stderr.decode())
+    assert b"1000 samples lost before record 87381, but no gap" in done.stderr, done.stderr
+    equal(info(harness.segments(tmp / "replay"))[0]["gaps"]["causes"]["disk"]["lost"], 1000, "lost in the replay")
+    whole = tmp / "whole.byu.lz4"
+    run(harness.BUSCAP, "recover", torn, "-o", whole)
+    verify([whole])
+    (segment,) = info([whole])
+    equal(segment["gaps"]["causes"], {"disk": {"count": 1, "lost": 1000, "exact": False}}, "gaps")
+    equal(segment["gaps"]["unreported"], 0, "unreported")

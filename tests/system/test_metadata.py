@@ -24,15 +24,15 @@ def plant(path, events, tmp):
     """Inserts events, (record, kind, text), into the only chunk of a segment, which then has no index."""
     (chunk,) = reference._parse_segment(path, reference.Hashes()).chunks
     data = path.read_bytes()
-    head = bytearray(data[chunk.offset : chunk.offset + 160])
+    head = bytearray(data[chunk.offset : chunk.offset + reference.CHUNK_FIXED])
     old_bytes = struct.unpack_from("<I", head, 36)[0]
     rows = [(event.position, 1, None) for event in chunk.events if event.kind == "anchor"]
     assert len(rows) == len(chunk.events), "the chunk has other events"
-    encoded = data[chunk.offset + 160 : chunk.offset + 160 + old_bytes]
+    encoded = data[chunk.offset + reference.CHUNK_FIXED :][:old_bytes]
     for record, kind, text in sorted(events, key=lambda event: event[0]):
         text = text.encode()
         encoded += struct.pack("<4BIQQH6x", KINDS[kind], 0, 0, 0, record, 0, 0, len(text)) + text
-    struct.pack_into("<I", head, 4, 152 + len(encoded) + 8)
+    struct.pack_into("<I", head, 4, reference.CHUNK_FIXED + len(encoded))
     struct.pack_into("<II", head, 32, len(chunk.events) + len(events), len(encoded))
     header = bytes(head) + encoded
     header += struct.pack("<Q", xxh3(header, tmp))

@@ -31,7 +31,7 @@ STATUS = {
     "recording.segment": (int, _NONE), "recording.path": (str, _NONE), "recording.records": (int, _NONE),
     "recording.bytes": (int, _NONE),
     **{f"counts.{name}": int for name in (
-        "received", "written", "durable", "in_flight", "board_lost", "skipped_bytes", "gaps",
+        "received", "written", "durable", "in_flight", "board_lost", "skipped_bytes", "gaps", "deleted_records",
         "dropped.buffer", "dropped.disk", "dropped.invalid", "dropped.filtered", "dropped.idle")},
     "rates.samples_per_second": (int, float), "rates.record_bytes_per_second": (int, float), "rates.written_bytes_per_second": (int, float),
     "buffer.chunks": int, "buffer.free_chunks": int, "buffer.min_free_chunks": int,
@@ -569,7 +569,7 @@ def test_replay_of_a_damaged_segment_reports_the_missing_records(tmp):
     (segment,) = first.segments
     bad = recorded.chunks[1]
     raw = bytearray(segment.read_bytes())
-    raw[bad.offset + 168 + bad.info["event_bytes"] + 1000] ^= 1
+    raw[bad.offset + reference.CHUNK_FIXED + 8 + bad.info["event_bytes"] + 1000] ^= 1
     segment.chmod(0o640)
     segment.write_bytes(raw)
     again = record(tmp, f"file:{segment}")
@@ -598,7 +598,8 @@ def small_segment(tmp):
 def test_a_truncated_segment_yields_its_whole_chunks(tmp):
     whole, recorded = small_segment(tmp)
     chunks = recorded.chunks
-    ends = [chunk.offset + 168 + chunk.info["event_bytes"] + chunk.info["frame_bytes"] for chunk in chunks]
+    fixed = reference.CHUNK_FIXED + 8
+    ends = [chunk.offset + fixed + chunk.info["event_bytes"] + chunk.info["frame_bytes"] for chunk in chunks]
     rng = random.Random(6)
     for cut in sorted({0, 1, 11, 12, ends[0] - 1, ends[0], ends[0] + 1, ends[-1], ends[-1] + 5, len(whole) - 1,
                        *(rng.randrange(len(whole)) for _ in range(12))}):
@@ -613,7 +614,8 @@ def test_a_truncated_segment_yields_its_whole_chunks(tmp):
 def test_a_flipped_bit_loses_only_its_chunk(tmp):
     whole, recorded = small_segment(tmp)
     chunks = recorded.chunks
-    ends = [chunk.offset + 168 + chunk.info["event_bytes"] + chunk.info["frame_bytes"] for chunk in chunks]
+    fixed = reference.CHUNK_FIXED + 8
+    ends = [chunk.offset + fixed + chunk.info["event_bytes"] + chunk.info["frame_bytes"] for chunk in chunks]
     rng = random.Random(7)
     places = [0, 5, 11, 15, 40, chunks[1].offset, ends[-1], len(whole) - 1]
     for at in places + [rng.randrange(len(whole)) for _ in range(25)]:

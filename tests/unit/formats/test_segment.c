@@ -80,6 +80,8 @@ static void fill_chunk(struct bc_chunk *chunk, size_t i, uint64_t first_record)
 	chunk->info.recording_tag = bc_recording_tag(RECORDING);
 	chunk->info.first_record = first_record;
 	chunk->info.wall_ns = INT64_C(1795166100000000000) + (int64_t)i;
+	for (unsigned cause = 0; cause < BC_GAP_CAUSES; cause++)
+		chunk->info.lost[cause] = 1000 * cause + i;
 	for (uint32_t n = 0; n < p->events; n++) {
 		struct bc_event event = {
 			.position = n < p->records ? n : p->records,

@@ -135,7 +135,7 @@ static void assert_segment_text(const struct bc_segment_header *h, const char *e
 }
 
 static const char empty_text[] =
-	"{\"format\":\"buscap-segment\",\"version\":1,\"recording\":\"\",\"label\":null,"
+	"{\"format\":\"buscap-segment\",\"version\":2,\"recording\":\"\",\"label\":null,"
 	"\"segment\":0,\"continues\":null,"
 	"\"source\":{\"kind\":\"\",\"name\":\"\",\"clock_hz\":0},"
 	"\"board\":null,\"mapping\":null,\"host\":\"\",\"program\":\"\","
@@ -151,7 +151,7 @@ TEST(a_header_is_written_byte_for_byte)
 	assert_segment_text(&empty, empty_text);
 	strcpy(h.metadata, "{\"who\":\"me\",\"\xC3\xA9/\":\"\\u20ac\\n\\/\"}");
 	assert_segment_text(&h,
-		"{\"format\":\"buscap-segment\",\"version\":1,"
+		"{\"format\":\"buscap-segment\",\"version\":2,"
 		"\"recording\":\"20261120T091500Z-3f9a2c-boot\",\"label\":\"boot\",\"segment\":7,"
 		"\"continues\":\"20261120T081500Z-000001\","
 		"\"source\":{\"kind\":\"usb\",\"name\":\"board \\\"1\\\" \\\\ \xC3\xA9\\n\\u0001\","
@@ -170,13 +170,13 @@ TEST(a_header_is_written_byte_for_byte)
 TEST(a_raw_capture_s_header_is_a_segment_s_with_its_form)
 {
 	struct bc_segment_header empty = {0};
-	const char *rest = strstr(empty_text, ",\"version\"");
+	const char *rest = strstr(empty_text, ",\"recording\"");
 	char expected[sizeof(empty_text) + 64];
 	uint8_t *out;
 	size_t bytes;
 
-	snprintf(
-		expected, sizeof(expected), "{\"format\":\"buscap-raw\",\"form\":\"bcp1\"%s", rest);
+	snprintf(expected, sizeof(expected),
+		"{\"format\":\"buscap-raw\",\"form\":\"bcp1\",\"version\":1%s", rest);
 	assert_int_equal(bc_raw_header_write(&out, &bytes, &empty, BC_FORMAT_BCP1), 0);
 	char *text = text_of(out, bytes);
 	assert_string_equal(text, expected);
@@ -295,7 +295,7 @@ TEST(numbers_are_written_as_whole_integers)
 	const char *text = (const char *)frame + 8;
 	assert_non_null(strstr(text, "\"tick\":\"18446744073709551615\","));
 	assert_non_null(strstr(text, "\"wall_ns\":-9223372036854775808,"));
-	assert_non_null(strstr(text, "\"version\":1,"));
+	assert_non_null(strstr(text, "\"version\":2,"));
 	free(frame);
 }
 

@@ -17,8 +17,11 @@ static enum bc_sequence_place check_chunk(
 	chunk.info.first_record = first;
 	chunk.info.records = records;
 	chunk.info.number = number++;
-	int place = bc_sequence_check_chunk(c, &chunk, missing);
+	struct bc_missing found;
+	int place = bc_sequence_check_chunk(c, &chunk, &found);
 	assert_true(place >= 0);
+	assert_int_equal(found.samples, 0);
+	*missing = found.records;
 	return (enum bc_sequence_place)place;
 }
 
@@ -94,5 +97,55 @@ TEST(too_many_holes_are_forgotten_but_no_chunk_is_lost)
 		assert_int_equal(check_chunk(&c, 4 * i + 3, 1, &missing),
 			is_known ? BC_SEQUENCE_DUPLICATE : BC_SEQUENCE_LATE);
 	}
+	bc_sequence_check_reset(&c);
+}
+
+/* Passes on a chunk of a segment, without records, with `gap` samples lost in a gap and `lost` by
+ * its count. Returns how many of them no gap reports. */
+static uint64_t check_lost(
+	struct bc_sequence_check *c, uint32_t segment, uint32_t number, uint64_t gap, uint64_t lost)
+{
+	static struct bc_chunk chunk;
+	struct bc_missing missing;
+	struct bc_event event = {
+		.kind = BC_EVENT_GAP, .cause = BC_GAP_DISK, .exact = true, .value = gap};
+
+	bc_chunk_reset(&chunk, 0, 0);
+	chunk.info.recording_tag = TAG;
+	chunk.info.first_record = 100;
+	chunk.info.segment = segment;
+	chunk.info.number = number;
+	chunk.info.lost[BC_GAP_DISK] = lost;
+	if (gap != 0)
+		assert_true(bc_chunk_add_event(&chunk, &event, NULL));
+	assert_int_equal(bc_sequence_check_chunk(c, &chunk, &missing), BC_SEQUENCE_NEXT);
+	assert_int_equal(missing.lost[BC_GAP_DISK], missing.samples);
+	return missing.samples;
+}
+
+TEST(a_loss_without_a_gap_is_found)
+{
+	struct bc_sequence_check c = {0};
+	struct bc_chunk_info last;
+
+	/* The counts before a recording are 0; before a later segment they are unknown. */
+	bc_sequence_check_jump(&c, TAG, 100);
+	assert_int_equal(check_lost(&c, 0, 0, 5, 7), 2);
+	bc_sequence_check_jump(&c, TAG, 100);
+	assert_int_equal(check_lost(&c, 3, 0, 5, 7), 0);
+
+	assert_int_equal(check_lost(&c, 3, 1, 0, 7), 0);
+	assert_int_equal(check_lost(&c, 3, 2, 0, 1007), 1000);
+	assert_int_equal(check_lost(&c, 3, 3, 0, 1007), 0);
+	assert_int_equal(check_lost(&c, 4, 0, 10, 1020), 3);
+	assert_int_equal(check_lost(&c, 4, 1, 10, 1025), 0); /* recovery adds gaps to a segment */
+
+	/* Skipped chunks are counted; those of unknown content are not. */
+	last = c.last;
+	last.lost[BC_GAP_DISK] = 2000;
+	bc_sequence_check_skip(&c, &last);
+	assert_int_equal(check_lost(&c, 5, 0, 0, 2001), 1);
+	bc_sequence_check_jump(&c, TAG, 100);
+	assert_int_equal(check_lost(&c, 6, 0, 0, 9000), 0);
 	bc_sequence_check_reset(&c);
 }
