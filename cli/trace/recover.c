@@ -17,7 +17,7 @@ static const struct bc_usage_option options[] = {
 	{'m', "mode", "MODE", "choice:strict|tail|salvage",
 		"strict: fail if anything except the index is damaged; tail (default): keep the "
 		"chunks before the first damage; salvage: keep every intact chunk, with gaps where "
-		"records are missing"},
+		"records are missing. The chunks of a raw capture are its blocks"},
 	{'o', "output", "OUT", "file", "output file"},
 	{0},
 };
@@ -27,9 +27,10 @@ const struct bc_usage bc_recover_usage = {
 	.required = "-o OUT",
 	.operands = "IN",
 	.kind = "file",
-	.summary = "repair a torn or damaged segment",
-	.text = "Writes a whole, sealed segment from a torn or damaged one. IN is not changed; OUT "
-		"must not exist.",
+	.summary = "repair a torn or damaged segment or raw capture",
+	.text = "Writes a whole, sealed segment or raw capture from a torn or damaged one. IN is "
+		"not "
+		"changed; OUT must not exist.",
 	.options = options,
 	.exits = "0 everything was kept, 1 failed and OUT was not created, 2 wrong usage, 3 IN was "
 		 "damaged: OUT has the chunks that the mode keeps.",
@@ -83,6 +84,8 @@ static bool is_free(const struct job *job, int in)
 static void print_result(const struct job *job, const struct bc_recovered *r)
 {
 	const struct bc_console *console = job->console;
+	const char *piece = r->is_raw ? "block" : "chunk";
+	const char *unit = r->is_raw ? "byte" : "record";
 
 	if (r->damages != 0) {
 		bc_print_damage(console, job->in, r->first.offset, r->first.bytes, r->first.what);
@@ -93,17 +96,17 @@ static void print_result(const struct job *job, const struct bc_recovered *r)
 				r->damages - 1, r->damaged_bytes, bc_plural(r->damaged_bytes));
 	}
 	if (r->is_written)
-		bc_print_error(console, job->out,
-			"sealed with %" PRIu64 " chunk%s, %" PRIu64 " record%s", r->chunks,
-			bc_plural(r->chunks), r->records, bc_plural(r->records));
+		bc_print_error(console, job->out, "sealed with %" PRIu64 " %s%s, %" PRIu64 " %s%s",
+			r->chunks, piece, bc_plural(r->chunks), r->records, unit,
+			bc_plural(r->records));
 	if (r->missing != 0)
-		bc_print_error(console, job->out, "%" PRIu64 " record%s missing, marked by gaps",
-			r->missing, bc_plural(r->missing));
+		bc_print_error(console, job->out, "%" PRIu64 " %s%s missing%s", r->missing, unit,
+			bc_plural(r->missing), r->is_raw ? "" : ", marked by gaps");
 	if (r->lost_chunks != 0)
 		bc_print_error(console, job->in,
-			"%" PRIu64 " intact chunk%s (%" PRIu64
-			" record%s) after the first damage dropped; --mode salvage keeps %s",
-			r->lost_chunks, bc_plural(r->lost_chunks), r->lost_records,
+			"%" PRIu64 " intact %s%s (%" PRIu64
+			" %s%s) after the first damage dropped; --mode salvage keeps %s",
+			r->lost_chunks, piece, bc_plural(r->lost_chunks), r->lost_records, unit,
 			bc_plural(r->lost_records), r->lost_chunks == 1 ? "it" : "them");
 }
 
@@ -133,24 +136,15 @@ static enum bc_exit finish_recover(const struct job *job, const struct bc_recove
 	}
 	print_result(job, r);
 	if (!r->is_written) {
-		bc_print_error(console, job->out, "not created: the input has no chunk to keep%s",
-			r->lost_chunks != 0 ? " in this mode" : "");
+		bc_print_error(console, job->out, "not created: the input has no %s to keep%s",
+			r->is_raw ? "block" : "chunk", r->lost_chunks != 0 ? " in this mode" : "");
 		return BC_EXIT_FAILED;
 	}
 	return r->damages != 0 || r->lost_chunks != 0 ? BC_EXIT_DAMAGED : BC_EXIT_OK;
 }
 
-static bool is_capture(const struct bc_file *file)
-{
-	uint8_t head[BC_PROBE_BYTES];
-	struct bc_probe probe;
-	ssize_t n = pread(file->fd, head, sizeof(head), 0);
-
-	return n > 0 && bc_probe(&probe, head, (size_t)n, true) && probe.is_capture;
-}
-
-/* Checks that IN is a regular file and not a raw capture. It is opened as a segment without
- * detection, because its header may be damaged. Returns false after printing an error. */
+/* Checks that IN is a regular file. It is opened as a segment without detection, because its header
+ * may be damaged. Returns false after printing an error. */
 static bool is_recoverable(const struct job *job)
 {
 	struct bc_file file;
@@ -158,16 +152,19 @@ static bool is_recoverable(const struct job *job)
 	if (bc_file_open(&file, job->console, job->in, BC_FORMAT_SEGMENT) != BC_EXIT_OK)
 		return false;
 	bool ok = file.is_regular;
-	if (ok && is_capture(&file)) {
-		ok = false;
-		bc_print_error(job->console, job->in,
-			"is a raw capture; buscapd repairs a torn one at its next start, and "
-			"replays the intact parts of a damaged one");
-	} else if (!ok)
+	if (!ok)
 		bc_print_error(
 			job->console, job->in, "not a regular file; only those can be recovered");
 	bc_file_close(&file);
 	return ok;
+}
+
+static bool read_name(struct bc_segment_name *name, const char *path)
+{
+	enum bc_format form;
+
+	return bc_segment_name_read(name, basename(path)) ||
+	       bc_raw_name_read(name, &form, basename(path));
 }
 
 static enum bc_exit run_recover(const struct job *job)
@@ -183,10 +180,12 @@ static enum bc_exit run_recover(const struct job *job)
 	int dir = is_free(job, in) ? bc_open_directory(job->console, job->out) : -1;
 	enum bc_exit code = BC_EXIT_FAILED;
 	if (dir >= 0) {
-		bool has_name = bc_segment_name_read(&fallback, basename(job->in)) ||
-				bc_segment_name_read(&fallback, basename(job->out));
+		bool has_name = read_name(&fallback, job->in) || read_name(&fallback, job->out);
 		int rc = bc_recover(&recovered, in, dir, basename(job->out),
-			has_name ? &fallback : NULL, job->mode, NULL);
+			&(struct bc_recover_options){
+				.mode = job->mode,
+				.fallback = has_name ? &fallback : NULL,
+			});
 		code = finish_recover(job, &recovered, rc);
 		close(dir);
 	}

@@ -18,7 +18,6 @@ struct reader {
 	struct bc_catalog_scan *scan;
 	int dir_fd;
 	struct bc_chunk *chunk; /* buffer for a chunk's events */
-	uint8_t *header;        /* BC_SEGMENT_HEADER_MAX */
 };
 
 /* A recording according to its files. */
@@ -87,17 +86,6 @@ static void read_rows(struct reader *s, struct row *row, int fd)
 	bc_segment_index_free(&index);
 }
 
-static bool read_header(struct reader *s, struct bc_segment_header *header, int fd)
-{
-	uint8_t start[BC_EMPTY_FRAME_BYTES + BC_SKIPPABLE_BYTES];
-
-	if (pread(fd, start, sizeof(start), 0) != (ssize_t)sizeof(start))
-		return false;
-	size_t bytes = bc_segment_header_bytes(start + BC_EMPTY_FRAME_BYTES);
-	return bytes != 0 && pread(fd, s->header, bytes, BC_EMPTY_FRAME_BYTES) == (ssize_t)bytes &&
-	       bc_segment_header_read(header, s->header, bytes);
-}
-
 /* Adds a segment to its recording. The file may be deleted, sealed or renamed at any time. */
 static void add_segment(
 	struct reader *s, struct row *row, const struct bc_segment_entry *entry, bool is_newest)
@@ -116,7 +104,7 @@ static void add_segment(
 	} else {
 		row->is_counted = false;
 	}
-	if (fd >= 0 && is_newest && read_header(s, &row->header, fd))
+	if (fd >= 0 && is_newest && bc_segment_header_load(&row->header, fd) == 0)
 		read_rows(s, row, fd);
 	if (fd >= 0)
 		close(fd);
@@ -172,6 +160,11 @@ static json_t *row_json(const struct reader *s, const struct row *row)
 	});
 }
 
+static bool is_segment(const struct bc_segment_entry *entry)
+{
+	return entry->format == BC_FORMAT_SEGMENT && entry->name.damaged == 0;
+}
+
 /* Adds the recording with the files from `begin` up to `end`. Returns false if out of memory. */
 static bool add_row(struct reader *s, json_t *rows, const struct bc_segment_entry *begin,
 	const struct bc_segment_entry *end)
@@ -184,12 +177,12 @@ static bool add_row(struct reader *s, json_t *rows, const struct bc_segment_entr
 	row->id = begin->name.recording;
 	row->is_counted = true;
 	for (const struct bc_segment_entry *entry = begin; entry < end; entry++)
-		if (entry->format == BC_FORMAT_SEGMENT)
+		if (is_segment(entry))
 			newest = entry;
 	for (const struct bc_segment_entry *entry = begin; entry < end && !is_cancelled(s); entry++)
-		if (entry->format == BC_FORMAT_SEGMENT)
+		if (is_segment(entry))
 			add_segment(s, row, entry, entry == newest);
-	/* A recording with only a raw capture left is not listed. */
+	/* A recording with only a raw capture or damaged files left is not listed. */
 	bool is_ok = newest == NULL || json_array_append_new(rows, row_json(s, row)) == 0;
 	free(row);
 	return is_ok;
@@ -240,15 +233,14 @@ json_t *bc_catalog_read(struct bc_catalog_scan *r)
 		.scan = r,
 		.dir_fd = open(r->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC),
 		.chunk = malloc(sizeof(*s.chunk)),
-		.header = malloc(BC_SEGMENT_HEADER_MAX),
 	};
 
 	r->omitted = 0;
 	r->status = s.dir_fd < 0 ? -errno : 0;
-	if (rows == NULL || s.chunk == NULL || s.header == NULL)
+	if (rows == NULL || s.chunk == NULL)
 		r->status = -ENOMEM;
 	if (r->status == 0)
-		r->status = bc_segments_list(&list, s.dir_fd);
+		r->status = bc_segments_list(&list, s.dir_fd, NULL);
 	if (r->status == 0 && !add_rows(&s, rows, &list))
 		r->status = -ENOMEM;
 	if (r->status == 0 && is_cancelled(&s))
@@ -261,6 +253,5 @@ json_t *bc_catalog_read(struct bc_catalog_scan *r)
 		close(s.dir_fd);
 	free(list.entries);
 	free(s.chunk);
-	free(s.header);
 	return rows;
 }

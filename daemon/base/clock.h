@@ -14,6 +14,15 @@ static inline uint64_t bc_now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
+/* Like bc_now_ns(), including the time that the machine was suspended. */
+static inline uint64_t bc_boot_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_BOOTTIME, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
 /* CPU time of the calling thread. */
 static inline uint64_t bc_thread_ns(void)
 {

@@ -56,6 +56,7 @@ struct bc_daemon {
 	struct bc_socket socket;
 	struct bc_service service;
 	char before[BC_RECORDING_ID_MAX]; /* the recording that this run continues, or empty */
+	uint64_t sequence;                /* the highest of the recordings of earlier runs */
 	struct bc_recorder *recorder;
 	struct bc_socket_api *api;
 	struct bc_hook *hook;
@@ -478,17 +479,17 @@ static void on_recovery_progress(void *context, const char *file)
  * service the newest one, for --once only one that had to be recovered. */
 static void recover_dir(struct bc_daemon *d)
 {
-	char newest[BC_RECORDING_ID_MAX];
-	int recovered = bc_startup_recover(
-		d->config.dir, d->dir_fd, newest, on_recovery_progress, d);
+	struct bc_startup_found found;
+	int rc = bc_startup_recover(&found, d->config.dir, d->dir_fd, on_recovery_progress, d);
 
-	if (recovered < 0)
+	if (rc < 0)
 		bc_log(BC_LOG_ERROR,
 			"%s: can't read the directory: %s; open files of an earlier run are not "
 			"recovered",
-			d->config.dir, strerror(-recovered));
-	if (recovered > 0 || (recovered == 0 && !d->options->once))
-		memcpy(d->before, newest, sizeof(d->before));
+			d->config.dir, strerror(-rc));
+	d->sequence = found.sequence;
+	if (found.recovered != 0 || !d->options->once)
+		memcpy(d->before, found.newest, sizeof(d->before));
 }
 
 /* Opens what does not need the recorder. */
@@ -522,6 +523,7 @@ static void start_all(struct bc_daemon *d, struct bc_source *source)
 		.dir_fd = d->dir_fd,
 		.is_once = d->options->once,
 		.before = d->before,
+		.sequence = d->sequence,
 		.context = d,
 		.on_event = on_event,
 		.has_listeners = has_listeners,

@@ -14,7 +14,6 @@
 #include "daemon/store/manifest.h"
 #include "daemon/store/retention.h"
 #include "formats/segment/recover.h"
-#include "formats/segment/segment_index.h"
 
 struct recovery {
 	const char *dir;
@@ -33,192 +32,212 @@ static void on_file_progress(void *context)
 	r->on_progress(r->context, r->file);
 }
 
-static void log_recovered(struct recovery *r, const char *name, const struct bc_recovered *result)
-{
-	if (!result->is_written) {
-		bc_log_limited(&r->limits, BC_LOG_NOTICE,
-			"%s/%s: left open by an earlier run; no whole chunk, deleted", r->dir,
-			name);
-		return;
-	}
-	if (result->damages == 0)
-		bc_log_limited(&r->limits, BC_LOG_NOTICE,
-			"%s/%s: left open by an earlier run; recovered all %" PRIu64 " records",
-			r->dir, name, result->records);
-	else
-		bc_log_limited(&r->limits, BC_LOG_WARNING,
-			"%s/%s: left open by an earlier run, torn; recovered %" PRIu64
-			" records, lost %" PRIu64 " bytes after the last whole chunk",
-			r->dir, name, result->records, result->damaged_bytes);
-}
-
 enum outcome {
 	IS_RECOVERED,
-	IS_REMOVED, /* it was empty, or a copy exists */
+	IS_REMOVED, /* nothing that can be read is left under its names */
 	IS_LEFT,    /* unchanged */
 };
 
-/* Counts the records in the whole chunks of a segment. Returns 0 or a negative errno. */
-static int count_records(const struct recovery *r, int fd, uint64_t *records)
-{
-	struct bc_chunk *chunk = malloc(sizeof(*chunk));
-	struct bc_segment_reader *reader = NULL;
-	int found = -ENOMEM;
+/* A file left open by an earlier run. */
+struct leftover {
+	const struct bc_segment_entry *entry;
+	char from[BC_SEGMENT_NAME_MAX];
+	char to[BC_SEGMENT_NAME_MAX];   /* its sealed name */
+	char kept[BC_SEGMENT_NAME_MAX]; /* its name as a damaged file; empty: not renamed */
+	struct bc_recovered found;
+};
 
-	*records = 0;
-	if (chunk != NULL)
-		found = bc_segment_reader_open(&reader,
-			(struct bc_input_stream){.fd = fd, .wake_fd = -1, .progress = &r->progress},
-			NULL, 0);
-	if (found == 0) {
-		while ((found = bc_segment_read(reader, chunk)) > BC_FOUND_END)
-			*records += found == BC_FOUND_CHUNK ? chunk->info.records : 0;
-		bc_segment_reader_close(reader);
-	}
-	free(chunk);
-	return found;
+static const char *plural(uint64_t n)
+{
+	return n == 1 ? "" : "s";
 }
 
-/* A crash between sealing the copy and deleting the original leaves both. Returns whether the
- * sealed file has all records of the other one. */
-static bool is_copied(const struct recovery *r, const char *from, const char *to)
+static void log_failure(struct recovery *r, const char *file, const char *what, int rc)
 {
-	struct bc_segment_index index;
-	uint64_t records;
-	int from_fd = openat(r->dir_fd, from, O_RDONLY | O_CLOEXEC);
-	int to_fd = openat(r->dir_fd, to, O_RDONLY | O_CLOEXEC);
-	bool has_all = false;
-
-	if (from_fd >= 0 && to_fd >= 0 && bc_segment_index_load(&index, to_fd) == 0) {
-		has_all = count_records(r, from_fd, &records) == 0 && index.head.records >= records;
-		bc_segment_index_free(&index);
-	}
-	if (from_fd >= 0)
-		close(from_fd);
-	if (to_fd >= 0)
-		close(to_fd);
-	return has_all;
+	bc_log_limited(&r->limits, BC_LOG_ERROR,
+		"%s/%s: left open by an earlier run; can't %s it now: %s", r->dir, file, what,
+		strerror(-rc));
 }
 
-static void add_to_manifest(
-	struct recovery *r, const struct bc_segment_name *name, const char *file, const char *hash)
+static void log_recovered(struct recovery *r, const struct leftover *l)
 {
-	int rc = hash[0] != '\0' ? bc_manifest_add(r->dir_fd, name->recording, file, hash) : -EIO;
+	const struct bc_recovered *found = &l->found;
+	const char *unit = found->is_raw ? "byte" : "record";
+	const char *piece = found->is_raw ? "block" : "chunk";
+
+	if (found->damages == 0)
+		bc_log_limited(&r->limits, BC_LOG_NOTICE,
+			"%s/%s: left open by an earlier run; recovered all %" PRIu64 " %s%s",
+			r->dir, l->to, found->records, unit, plural(found->records));
+	else if (found->is_only_torn && found->torn_records != 0)
+		bc_log_limited(&r->limits, BC_LOG_WARNING,
+			"%s/%s: left open by an earlier run, torn; recovered %" PRIu64
+			" records, lost %" PRIu64 " in the last chunk",
+			r->dir, l->to, found->records, found->torn_records);
+	else if (found->is_only_torn)
+		bc_log_limited(&r->limits, BC_LOG_WARNING,
+			"%s/%s: left open by an earlier run, torn; recovered %" PRIu64
+			" %s%s, lost %" PRIu64 " bytes after the last whole %s",
+			r->dir, l->to, found->records, unit, plural(found->records),
+			found->damaged_bytes, piece);
+	else
+		bc_log_limited(&r->limits, BC_LOG_WARNING,
+			"%s/%s: left open by an earlier run, damaged; recovered %" PRIu64
+			" %s%s, lost %" PRIu64 " bytes in %" PRIu64
+			" place%s (first: offset %" PRIu64 ", %s); the original is kept as %s",
+			r->dir, l->to, found->records, unit, plural(found->records),
+			found->damaged_bytes, found->damages, plural(found->damages),
+			found->first.offset, found->first.what, l->kept);
+}
+
+/* Keeps a file under a name that ends in .damaged. Returns 0 or a negative errno. */
+static int keep_damaged(const struct recovery *r, struct leftover *l)
+{
+	struct bc_segment_entry kept = *l->entry;
+	int rc = -EEXIST;
+
+	kept.name.is_partial = false;
+	for (unsigned n = 1; rc == -EEXIST && n <= BC_DAMAGED_MAX; n++) {
+		kept.name.damaged = n;
+		bc_segment_entry_name(l->kept, &kept);
+		rc = bc_rename_new(r->dir_fd, l->from, l->kept);
+	}
+	if (rc != 0)
+		l->kept[0] = '\0';
+	return rc;
+}
+
+static void add_to_manifest(struct recovery *r, const struct leftover *l, const char *hash)
+{
+	const char *recording = l->entry->name.recording;
+	int rc = hash[0] != '\0' ? bc_manifest_add(r->dir_fd, recording, l->to, hash) : -EIO;
 
 	if (rc != 0)
 		bc_log_limited(&r->limits, BC_LOG_WARNING,
 			"%s/%s" BC_MANIFEST_SUFFIX ": can't add the hash of %s: %s", r->dir,
-			name->recording, file, strerror(-rc));
+			recording, l->to, strerror(-rc));
 }
 
 /* Adds a copy sealed by an earlier run to the manifest if it is missing. */
-static void add_copy(struct recovery *r, const struct bc_segment_name *name, const char *file)
+static void add_copy(struct recovery *r, const struct leftover *l, int sealed)
 {
 	char hash[BC_FILE_HASH_CHARS] = "";
 
-	if (bc_manifest_has(r->dir_fd, name->recording, file))
+	if (bc_manifest_has(r->dir_fd, l->entry->name.recording, l->to))
 		return;
-	int fd = openat(r->dir_fd, file, O_RDONLY | O_CLOEXEC);
-	if (fd >= 0 && bc_file_hash_compute(hash, fd, &r->progress) != 0)
+	if (bc_file_hash_compute(hash, sealed, &r->progress) != 0)
 		hash[0] = '\0';
-	if (fd >= 0)
-		close(fd);
-	add_to_manifest(r, name, file, hash);
+	add_to_manifest(r, l, hash);
 }
 
-static void log_left(struct recovery *r, const char *from, int rc)
+/* A sealed file has the final name of this one. If it has everything that can be read in this one,
+ * an earlier run has sealed the copy and was killed before it deleted the original. */
+static enum outcome compare_with_sealed(struct recovery *r, struct leftover *l, int in, int sealed)
 {
-	if (rc == -EEXIST)
-		bc_log_limited(&r->limits, BC_LOG_ERROR,
-			"%s/%s: a sealed segment with fewer records has the same name; compare "
-			"them with buscap info and delete one",
-			r->dir, from);
-	else
-		bc_log_limited(&r->limits, BC_LOG_ERROR,
-			"%s/%s: left open by an earlier run; can't recover it now: %s", r->dir,
-			from, strerror(-rc));
-}
+	bool has_all;
+	int rc = bc_recover_compare(&l->found, &has_all, in, sealed, &r->progress);
 
-static enum outcome recover_segment(struct recovery *r, const struct bc_segment_name *partial)
-{
-	struct bc_segment_name sealed = *partial;
-	struct bc_recovered recovered = {0};
-	char from[BC_SEGMENT_NAME_MAX];
-	char to[BC_SEGMENT_NAME_MAX];
-	char half_done[BC_SEGMENT_NAME_MAX + sizeof(BC_RECOVER_SUFFIX)];
-
-	sealed.is_partial = false;
-	bc_segment_name_write(from, partial);
-	memcpy(r->file, from, sizeof(from));
-	on_file_progress(r);
-	bc_segment_name_write(to, &sealed);
-	snprintf(half_done, sizeof(half_done), "%s" BC_RECOVER_SUFFIX, to);
-	/* An unfinished copy of `from`, left by a crash. */
-	unlinkat(r->dir_fd, half_done, 0);
-
-	int fd = openat(r->dir_fd, from, O_RDONLY | O_CLOEXEC);
-	int rc = fd < 0 ? -errno
-			: bc_recover(&recovered, fd, r->dir_fd, to, partial, BC_RECOVER_SALVAGE,
-				  &r->progress);
-	if (fd >= 0)
-		close(fd);
-	bool was_copied = rc == -EEXIST && is_copied(r, from, to);
-	if (was_copied)
-		rc = 0;
-	if (rc == 0 && unlinkat(r->dir_fd, from, 0) != 0)
-		rc = -errno;
-	if (was_copied && rc == 0) {
-		bc_log_limited(&r->limits, BC_LOG_NOTICE,
-			"%s/%s: already recovered by an earlier run; deleted", r->dir, from);
-		add_copy(r, &sealed, to);
-		return IS_REMOVED;
-	}
 	if (rc != 0) {
-		log_left(r, from, rc);
+		log_failure(r, l->from, "compare", rc);
 		return IS_LEFT;
 	}
-	log_recovered(r, to, &recovered);
-	if (recovered.is_written)
-		add_to_manifest(r, &sealed, to, recovered.hash);
-	return recovered.is_written ? IS_RECOVERED : IS_REMOVED;
+	bool is_copied = has_all && (l->found.damages == 0 || l->found.is_only_torn);
+	if (is_copied)
+		rc = unlinkat(r->dir_fd, l->from, 0) != 0 ? -errno : 0;
+	else
+		rc = keep_damaged(r, l);
+	if (rc != 0) {
+		log_failure(r, l->from, is_copied ? "delete" : "rename", rc);
+		return IS_LEFT;
+	}
+	if (has_all)
+		add_copy(r, l, sealed);
+	if (is_copied)
+		bc_log_limited(&r->limits, BC_LOG_NOTICE,
+			"%s/%s: already recovered by an earlier run; deleted", r->dir, l->from);
+	else if (has_all)
+		bc_log_limited(&r->limits, BC_LOG_NOTICE,
+			"%s/%s: already recovered by an earlier run; the damaged original is kept "
+			"as %s",
+			r->dir, l->from, l->kept);
+	else
+		bc_log_limited(&r->limits, BC_LOG_WARNING,
+			"%s/%s: the sealed file of this name has other contents; kept as %s; to "
+			"read it: buscap recover --mode salvage %s/%s -o OUT",
+			r->dir, l->from, l->kept, r->dir, l->kept);
+	return IS_REMOVED;
 }
 
-/* A raw capture is truncated after its last whole block; damage before that stays in it. */
-static void recover_raw(struct recovery *r, const struct bc_segment_entry *partial)
+/* Deletes the original if everything that can be read in it is in the copy, and keeps it otherwise.
+ */
+static enum outcome finish_original(struct recovery *r, struct leftover *l)
 {
+	const struct bc_recovered *found = &l->found;
+	bool is_kept = found->is_written ? found->damages != 0 && !found->is_only_torn
+					 : found->has_content;
+	int rc = is_kept ? keep_damaged(r, l) : 0;
+
+	if (!is_kept && unlinkat(r->dir_fd, l->from, 0) != 0)
+		rc = -errno;
+	if (rc != 0) {
+		log_failure(r, l->from, is_kept ? "rename" : "delete", rc);
+		return IS_LEFT;
+	}
+	if (found->is_written)
+		log_recovered(r, l);
+	else if (is_kept)
+		bc_log_limited(&r->limits, BC_LOG_WARNING,
+			"%s/%s: left open by an earlier run; nothing in it can be read (%s); kept "
+			"as %s; to try again: buscap recover --mode salvage %s/%s -o %s/%s",
+			r->dir, l->from, found->first.what, l->kept, r->dir, l->kept, r->dir,
+			l->to);
+	else
+		bc_log_limited(&r->limits, BC_LOG_NOTICE,
+			"%s/%s: left open by an earlier run; empty, deleted", r->dir, l->from);
+	return found->is_written ? IS_RECOVERED : IS_REMOVED;
+}
+
+static enum outcome recover_file(struct recovery *r, const struct bc_segment_entry *partial)
+{
+	struct leftover l = {.entry = partial};
 	struct bc_segment_entry sealed = *partial;
-	struct bc_raw_recovered found;
-	char from[BC_SEGMENT_NAME_MAX];
-	char to[BC_SEGMENT_NAME_MAX];
+	char half_done[BC_SEGMENT_NAME_MAX + sizeof(BC_RECOVER_SUFFIX)];
+	struct bc_recover_options options = {
+		.mode = BC_RECOVER_SALVAGE,
+		.fallback = &partial->name,
+		.progress = &r->progress,
+	};
+	enum outcome outcome = IS_LEFT;
 
 	sealed.name.is_partial = false;
-	bc_segment_entry_name(from, partial);
-	memcpy(r->file, from, sizeof(from));
+	bc_segment_entry_name(l.from, partial);
+	bc_segment_entry_name(l.to, &sealed);
+	memcpy(r->file, l.from, sizeof(l.from));
 	on_file_progress(r);
-	bc_segment_entry_name(to, &sealed);
-	int rc = bc_raw_recover(&found, r->dir_fd, from, to, &r->progress);
-	if (rc == -EEXIST)
-		bc_log_limited(&r->limits, BC_LOG_ERROR,
-			"%s/%s: a sealed raw capture has the same name; compare them with buscap "
-			"info and delete one",
-			r->dir, from);
-	else if (rc != 0)
-		bc_log_limited(&r->limits, BC_LOG_ERROR,
-			"%s/%s: left open by an earlier run; can't recover it now: %s", r->dir,
-			from, strerror(-rc));
-	else if (found.blocks == 0)
-		bc_log_limited(&r->limits, BC_LOG_NOTICE,
-			"%s/%s: left open by an earlier run; no whole block, deleted", r->dir,
-			from);
-	else
-		bc_log_limited(&r->limits,
-			found.cut_bytes + found.damages == 0 ? BC_LOG_NOTICE : BC_LOG_WARNING,
-			"%s/%s: left open by an earlier run; recovered %" PRIu64
-			" bytes in %" PRIu64 " blocks, lost %" PRIu64
-			" bytes after the last whole block; damaged places: %" PRIu64,
-			r->dir, to, found.bytes, found.blocks, found.cut_bytes, found.damages);
-	if (rc == 0 && found.blocks != 0)
-		add_to_manifest(r, &sealed.name, to, found.hash);
+	snprintf(half_done, sizeof(half_done), "%s" BC_RECOVER_SUFFIX, l.to);
+	/* An unfinished copy, left by a crash. */
+	unlinkat(r->dir_fd, half_done, 0);
+
+	int in = openat(r->dir_fd, l.from, O_RDONLY | O_CLOEXEC);
+	int rc = in < 0 ? -errno : 0;
+	int other = in < 0 ? -1 : openat(r->dir_fd, l.to, O_RDONLY | O_CLOEXEC);
+	if (other >= 0) {
+		outcome = compare_with_sealed(r, &l, in, other);
+	} else {
+		if (rc == 0)
+			rc = bc_recover(&l.found, in, r->dir_fd, l.to, &options);
+		if (rc != 0)
+			log_failure(r, l.from, "recover", rc);
+		else
+			outcome = finish_original(r, &l);
+		if (l.found.is_written)
+			add_to_manifest(r, &l, l.found.hash);
+	}
+	if (other >= 0)
+		close(other);
+	if (in >= 0)
+		close(in);
+	return outcome;
 }
 
 /* Recovery may take long: a stop signal leaves the remaining files for the next start. The signals
@@ -231,35 +250,33 @@ static bool is_stop_pending(void)
 	       (sigismember(&pending, SIGTERM) == 1 || sigismember(&pending, SIGINT) == 1);
 }
 
-int bc_startup_recover(const char *dir, int dir_fd, char newest[BC_RECORDING_ID_MAX],
+int bc_startup_recover(struct bc_startup_found *found, const char *dir, int dir_fd,
 	void (*on_progress)(void *context, const char *file), void *context)
 {
 	struct recovery r = {
 		.dir = dir, .dir_fd = dir_fd, .on_progress = on_progress, .context = context};
 	struct bc_segment_list list;
-	int recovered = 0;
-	int rc = bc_segments_list(&list, dir_fd);
+	int rc = bc_segments_list(&list, dir_fd, NULL);
 
 	r.progress = (struct bc_progress_cb){.on_progress = on_file_progress, .context = &r};
-	newest[0] = '\0';
+	memset(found, 0, sizeof(*found));
 	if (rc != 0)
 		return rc;
 	for (size_t i = 0; i < list.count; i++) {
 		const struct bc_segment_name *name = &list.entries[i].name;
-		if (list.entries[i].format != BC_FORMAT_SEGMENT) {
-			if (name->is_partial && !is_stop_pending())
-				recover_raw(&r, &list.entries[i]);
-			continue;
-		}
-		enum outcome outcome = IS_LEFT;
+		enum outcome outcome = name->damaged != 0 ? IS_REMOVED : IS_LEFT;
 		if (name->is_partial && !is_stop_pending())
-			outcome = recover_segment(&r, name);
-		recovered += outcome == IS_RECOVERED;
+			outcome = recover_file(&r, &list.entries[i]);
+		if (list.entries[i].format != BC_FORMAT_SEGMENT)
+			continue;
+		found->recovered += outcome == IS_RECOVERED;
 		if (outcome != IS_REMOVED)
-			memcpy(newest, name->recording, BC_RECORDING_ID_MAX);
+			memcpy(found->newest, name->recording, BC_RECORDING_ID_MAX);
 	}
+	if (list.count != 0)
+		found->sequence = list.entries[list.count - 1].sequence;
 	bc_log_limits_end(&r.limits);
 	free(list.entries);
 	fsync(dir_fd);
-	return recovered;
+	return 0;
 }

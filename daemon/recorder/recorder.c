@@ -44,7 +44,8 @@ struct bc_recorder {
 	struct bc_recordings recordings;
 	struct bc_overwrite_ring_limits flight; /* chunks 0: no flight recorder */
 	bool is_ending;
-	bool is_first; /* no recording has been started in this run */
+	bool is_first;     /* no recording has been started in this run */
+	uint64_t sequence; /* of the latest recording in the directory */
 	bool has_reported_over;
 
 	/* The outcome of all recordings of the live source. */
@@ -263,6 +264,7 @@ static struct bc_recording *add_recording(
 
 	if (recording == NULL)
 		return NULL;
+	recording->info.header.sequence = ++r->sequence;
 	recording->counts_before = *bc_pipeline_counts(r->pipeline);
 	recording->damages_before = bc_session_outcome(part->session)->damages;
 	recording->breaks_before = bc_session_outcome(part->session)->breaks;
@@ -1328,6 +1330,7 @@ int bc_recorder_open(struct bc_recorder **recorder, const struct bc_recorder_opt
 		.board_state = -1,
 	};
 	r->is_first = true;
+	r->sequence = options->sequence;
 	bc_mapping_init(&r->mapping, &options->config->mapping);
 	int rc = open_pipeline(r);
 	if (rc != 0) {

@@ -36,6 +36,7 @@ struct bc_recorder_options {
 	int dir_fd;                     /* the caller's; remains open */
 	bool is_once;                   /* the run ends with its recording */
 	const char *before; /* id of the recording that the first one continues; or empty */
+	uint64_t sequence;  /* the highest of the recordings in the directory */
 	const struct bc_channel_viewer *viewer; /* NULL: none */
 	void *context;
 

@@ -459,9 +459,9 @@ bool bc_open_segment_create_raw(
 
 	bc_raw_name_write(file, &name, form);
 	bc_thread_health_start(&o->health, "creating", file);
-	int rc = bc_raw_create(&o->raw, o->dir_fd, file, header, form);
+	int rc = bc_raw_create(&o->raw, o->dir_fd, file, BC_PARTIAL_SUFFIX, header, form);
 	if (rc == -ENOENT && reopen_dir(o))
-		rc = bc_raw_create(&o->raw, o->dir_fd, file, header, form);
+		rc = bc_raw_create(&o->raw, o->dir_fd, file, BC_PARTIAL_SUFFIX, header, form);
 	if (rc != 0)
 		return create_failed(o, "can't create a raw capture", rc);
 	o->stats.bytes += o->raw.file.bytes;

@@ -9,7 +9,6 @@
 
 #include "daemon/base/clock.h"
 #include "daemon/base/log.h"
-#include "daemon/store/retention.h"
 
 #define CHECK_NS UINT64_C(1000000000)
 
@@ -38,11 +37,21 @@ static uint64_t space_left_of(
 static int check_space(struct bc_rotator *r, struct bc_retention_state *state,
 	uint64_t coming_bytes, uint64_t coming_files, uint64_t files)
 {
+	const struct bc_retention_check check = {
+		.dir_fd = r->open.dir_fd,
+		.rules = &r->rules.space,
+		.files = files,
+		.coming_bytes = coming_bytes,
+		.coming_files = coming_files,
+		.wall_ns = bc_wall_ns(),
+		.boot_ns = bc_boot_ns(),
+		.health = &r->open.health,
+	};
+
 	bc_thread_health_start(&r->open.health, "listing", ".");
 	r->space_checked_at = r->open.stats.bytes;
 	r->space_left = UINT64_MAX;
-	int rc = bc_retention_enforce(state, r->open.dir_fd, &r->rules.space, files, coming_bytes,
-		coming_files, &r->open.health);
+	int rc = bc_retention_enforce(&r->retention, state, &check);
 	if (rc != 0)
 		return rc;
 	if (strcmp(state->error, r->space_error) != 0 && state->error[0] != '\0')
@@ -355,5 +364,6 @@ void bc_rotator_destroy(struct bc_rotator *r)
 		close(r->open.dir_fd);
 	bc_writer_notices_free(r->open.notices.first);
 	bc_thread_health_destroy(&r->open.health);
+	free(r->retention.sequences.known);
 	free(r->note);
 }

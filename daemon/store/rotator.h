@@ -12,6 +12,7 @@
 #include "daemon/base/rules.h"
 #include "daemon/store/encoded.h"
 #include "daemon/store/open_segment.h"
+#include "daemon/store/retention.h"
 #include "formats/base/must_check.h"
 
 struct bc_rotator {
@@ -19,7 +20,8 @@ struct bc_rotator {
 	struct bc_writer_rules rules; /* may be changed between calls */
 	uint64_t sync_at_ns;
 	uint64_t check_at_ns; /* next check of the space and the open files */
-	uint64_t space_left;  /* bytes that could be written at the last check; UINT64_MAX: any */
+	struct bc_retention retention;
+	uint64_t space_left; /* bytes that could be written at the last check; UINT64_MAX: any */
 	uint64_t space_checked_at; /* stats.bytes at the last check */
 	char space_error[256];     /* the error logged last */
 	uint64_t next_record;      /* after the last record written of the recording */

@@ -10,38 +10,43 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* How recovery works: survey() reads the input once and lists its whole chunks. The mode selects
- * from this list. write_chunks() then reads the selected chunks again and copies them. Two passes,
- * because salvage must sort the chunks before it writes any, and a list entry of 32 bytes is all
- * that is kept per chunk. */
+/* How recovery works: survey() reads the input once and lists its whole pieces. The mode selects
+ * from this list. write_copy() then reads the selected pieces again and copies them. Two passes,
+ * because salvage must sort the pieces before it writes any, and a list entry of 48 bytes is all
+ * that is kept per piece. */
 
-/* A whole chunk of the input. */
+/* A whole chunk or block of the input. */
 struct place {
 	uint64_t offset;
 	uint64_t bytes;
-	uint64_t first_record;
-	uint32_t records;
+	uint64_t first; /* its first record; block: its offset in the stream */
+	uint64_t count; /* of records; block: of the bytes that it covers */
+	uint64_t hash;  /* of its contents */
 	uint32_t number;
 };
 
 struct recovery {
 	struct bc_recovered *result;
 	struct bc_segment_reader *reader;
+	uint64_t size; /* of the input */
+	bool is_raw;
 	struct bc_chunk *chunk;
-	uint8_t *encoded; /* the chunk in the output */
-	/* Identity of the segment, from its header or, without one, its first whole chunk. */
+	struct bc_raw_block *block;
+	uint8_t *encoded; /* the piece in the output */
+	/* Identity of the file, from its header or, without one, its first whole piece. */
 	bool has_header;
 	struct bc_segment_header header;
 	bool has_identity;
 	uint64_t tag;
 	uint32_t segment;
+	enum bc_format form; /* of a raw capture */
 	struct place *places;
 	size_t count;
 	size_t capacity;
-	size_t tail_count; /* number of places before the first damage */
-	bool is_broken;    /* the tail has ended */
-	bool is_damaged;   /* damage since the last chunk, or since the start */
-	uint64_t next_record;
+	size_t tail_count;    /* number of places before the first damage */
+	bool is_broken;       /* the tail has ended */
+	bool is_damaged;      /* damage since the last piece, or since the start */
+	uint64_t next_record; /* expected next; raw capture: offset in the stream */
 	uint32_t next_number;
 	/* While writing: the counts of the last chunk written, and the records missing so far. */
 	bool has_lost;
@@ -58,13 +63,18 @@ static void add_damage(struct recovery *r, const struct bc_segment_damage *damag
 	r->result->damaged_bytes += damage->bytes;
 }
 
-static void add_bad_chunk(struct recovery *r, const struct bc_chunk_info *info, uint64_t offset,
-	uint64_t bytes, const char *what)
+static void add_bad_piece(
+	struct recovery *r, const struct place *place, uint64_t bytes, const char *what)
 {
-	struct bc_segment_damage damage = {.offset = offset, .bytes = bytes};
+	struct bc_segment_damage damage = {.offset = place->offset, .bytes = bytes};
 
-	snprintf(damage.what, sizeof(damage.what), "chunk %" PRIu32 " (%" PRIu32 " records) %s",
-		info->number, info->records, what);
+	if (r->is_raw)
+		snprintf(damage.what, sizeof(damage.what),
+			"a block (%" PRIu32 " bytes of the stream) %s", r->block->bytes, what);
+	else
+		snprintf(damage.what, sizeof(damage.what),
+			"chunk %" PRIu32 " (%" PRIu64 " records) %s", place->number, place->count,
+			what);
 	add_damage(r, &damage);
 }
 
@@ -78,7 +88,7 @@ static void use_header(struct recovery *r)
 	r->next_record = r->header.first_record;
 }
 
-static int add_place(struct recovery *r, const struct bc_chunk_info *info, uint64_t offset)
+static int add_place(struct recovery *r, const struct place *place)
 {
 	if (r->count == r->capacity) {
 		size_t capacity = r->capacity != 0 ? 2 * r->capacity : 256;
@@ -88,74 +98,114 @@ static int add_place(struct recovery *r, const struct bc_chunk_info *info, uint6
 		r->places = places;
 		r->capacity = capacity;
 	}
-	r->places[r->count++] = (struct place){
-		.offset = offset,
-		.bytes = bc_chunk_encoded_bytes(info),
-		.first_record = info->first_record,
-		.records = info->records,
-		.number = info->number,
-	};
+	r->places[r->count++] = *place;
 	return 0;
 }
 
-/* Returns what is wrong with a chunk's place, or NULL. */
-static const char *check_place(const struct recovery *r, const struct bc_chunk *chunk)
+/* The place of the piece that was read last. */
+static struct place place_of(const struct recovery *r)
 {
-	const struct bc_chunk_info *info = &chunk->info;
+	const struct bc_chunk_info *info = &r->chunk->info;
+	struct place place = {.offset = bc_segment_reader_offset(r->reader)};
+	size_t table_bytes;
 
-	if (info->number < r->next_number || info->first_record < r->next_record)
+	if (r->is_raw) {
+		bc_segment_reader_encoded(r->reader, &table_bytes);
+		place.bytes = table_bytes + r->block->frame_bytes;
+		place.first = r->block->offset;
+		place.count = bc_raw_block_span(r->block);
+		place.hash = r->block->hash;
+		return place;
+	}
+	place.bytes = bc_chunk_encoded_bytes(info);
+	place.first = info->first_record;
+	place.count = info->records;
+	place.hash = info->records_hash;
+	place.number = info->number;
+	return place;
+}
+
+static uint64_t missing_before(const struct recovery *r, const struct place *place)
+{
+	if (!r->is_raw)
+		return bc_chunk_missing(r->chunk, r->next_record);
+	return place->first > r->next_record ? place->first - r->next_record : 0;
+}
+
+/* Returns what is wrong with the place of a piece, or NULL. */
+static const char *check_place(const struct recovery *r, const struct place *place)
+{
+	if (place->first < r->next_record || (!r->is_raw && place->number < r->next_number))
 		return "is a duplicate or out of order";
-	if (bc_chunk_missing(chunk, r->next_record) != 0)
-		return "follows records that are missing";
-	if (info->number > r->next_number)
+	if (missing_before(r, place) != 0)
+		return r->is_raw ? "follows bytes that are missing"
+				 : "follows records that are missing";
+	if (!r->is_raw && place->number > r->next_number)
 		return "follows chunks that are missing";
 	return NULL;
 }
 
-static int survey_chunk(struct recovery *r, uint64_t offset)
+/* Without a header, only the first record number of the first segment is known. That of a raw
+ * capture's stream is never known. */
+static void identify(struct recovery *r, const struct place *place)
 {
-	const struct bc_chunk_info *info = &r->chunk->info;
-
-	if (!r->has_identity) {
-		/* Without a header, only the first segment's first record number is known. */
-		r->has_identity = true;
-		r->tag = info->recording_tag;
-		r->segment = info->segment;
-		r->next_record = info->segment == 0 ? 0 : info->first_record;
+	if (r->is_raw && r->count == 0) {
+		r->next_record = place->first;
+		r->form = r->block->form;
 	}
-	if (info->recording_tag != r->tag || info->segment != r->segment) {
-		add_bad_chunk(
-			r, info, offset, bc_chunk_encoded_bytes(info), "is another segment's");
+	if (r->has_identity)
+		return;
+	r->has_identity = true;
+	r->tag = r->is_raw ? r->block->recording_tag : r->chunk->info.recording_tag;
+	r->segment = r->is_raw ? 0 : r->chunk->info.segment;
+	if (!r->is_raw)
+		r->next_record = r->segment == 0 ? 0 : place->first;
+}
+
+static bool is_foreign(const struct recovery *r)
+{
+	if (r->is_raw)
+		return r->block->recording_tag != r->tag;
+	return r->chunk->info.recording_tag != r->tag || r->chunk->info.segment != r->segment;
+}
+
+static int survey_piece(struct recovery *r)
+{
+	struct place place = place_of(r);
+
+	identify(r, &place);
+	if (is_foreign(r)) {
+		add_bad_piece(r, &place, place.bytes, "is another file's");
 		r->is_broken = true;
 		return 0;
 	}
-	const char *error = check_place(r, r->chunk);
+	const char *error = check_place(r, &place);
 	if (error != NULL) {
 		r->is_broken = true;
 		if (!r->is_damaged)
-			add_bad_chunk(r, info, offset, 0, error);
+			add_bad_piece(r, &place, 0, error);
 	}
-	/* Damage before the first chunk does not end the tail: no record is lost. */
+	/* Damage before the first piece does not end the tail: nothing is lost. */
 	if (r->is_damaged && r->count != 0)
 		r->is_broken = true;
 	r->is_damaged = false;
-	if (info->first_record + info->records >= r->next_record) {
-		r->next_record = info->first_record + info->records;
-		r->next_number = info->number + 1;
+	if (place.first + place.count >= r->next_record) {
+		r->next_record = place.first + place.count;
+		r->next_number = place.number + 1;
 	}
-	int rc = add_place(r, info, offset);
+	int rc = add_place(r, &place);
 	if (!r->is_broken)
 		r->tail_count = r->count;
 	return rc;
 }
 
-/* Reads the input and lists its chunks. */
-static int survey(struct recovery *r)
+/* Lists the pieces of one kind. */
+static int survey_kind(struct recovery *r)
 {
 	for (;;) {
-		uint64_t offset;
 		int rc = 0;
-		int found = bc_segment_read(r->reader, r->chunk);
+		int found = r->is_raw ? bc_raw_read(r->reader, r->block)
+				      : bc_segment_read(r->reader, r->chunk);
 		if (found < 0)
 			return found;
 		switch ((enum bc_segment_found)found) {
@@ -164,8 +214,7 @@ static int survey(struct recovery *r)
 				use_header(r);
 			break;
 		case BC_FOUND_CHUNK:
-			offset = bc_segment_reader_offset(r->reader);
-			rc = survey_chunk(r, offset);
+			rc = survey_piece(r);
 			break;
 		case BC_FOUND_INDEX:
 			r->result->was_sealed = true;
@@ -182,20 +231,99 @@ static int survey(struct recovery *r)
 	}
 }
 
+/* A power cut can leave a file longer than its data: with zeros at the end, by sectors. */
+static bool ends_in_zeros(int fd, uint64_t offset, uint64_t size)
+{
+	uint8_t bytes[512];
+	uint64_t from = size - offset > sizeof(bytes) ? size - sizeof(bytes) : offset;
+	ssize_t n = pread(fd, bytes, sizeof(bytes), (off_t)from);
+
+	for (ssize_t i = 0; i < n; i++)
+		if (bytes[i] != 0)
+			return false;
+	return n > 0;
+}
+
+/* A header torn by a crash counts as a header. */
+static bool has_content(int fd, uint64_t size)
+{
+	uint8_t head[BC_EMPTY_FRAME_BYTES + BC_SKIPPABLE_BYTES];
+	const uint8_t *header = head + BC_EMPTY_FRAME_BYTES;
+	ssize_t n = pread(fd, head, sizeof(head), 0);
+
+	if (n <= 0)
+		return size != 0;
+	size_t same = (size_t)n < BC_EMPTY_FRAME_BYTES ? (size_t)n : BC_EMPTY_FRAME_BYTES;
+	if (memcmp(head, bc_empty_frame, same) != 0)
+		return true;
+	if ((size_t)n < sizeof(head))
+		return false;
+	size_t bytes = bc_segment_header_bytes(header);
+	if (bytes == 0)
+		bytes = bc_raw_header_bytes(header);
+	return bytes == 0 || size > BC_EMPTY_FRAME_BYTES + bytes;
+}
+
+static int open_input(struct recovery *r, int in, const struct bc_progress_cb *progress)
+{
+	struct stat st;
+
+	bc_segment_reader_close(r->reader);
+	r->reader = NULL;
+	if (fstat(in, &st) != 0 || lseek(in, 0, SEEK_SET) < 0)
+		return -errno;
+	r->size = (uint64_t)st.st_size;
+	return bc_segment_reader_open(&r->reader,
+		(struct bc_input_stream){.fd = in, .wake_fd = -1, .progress = progress}, NULL, 0);
+}
+
+/* Reads the input and lists its pieces. A file that has nothing of a segment is read again as a raw
+ * capture. */
+static int survey(struct recovery *r, int in, const struct bc_progress_cb *progress)
+{
+	struct bc_recovered *result = r->result;
+	int rc = open_input(r, in, progress);
+
+	if (rc == 0)
+		rc = survey_kind(r);
+	if (rc == 0 && !r->has_identity) {
+		const struct bc_recovered as_segment = *result;
+		memset(result, 0, sizeof(*result));
+		r->is_raw = true;
+		rc = open_input(r, in, progress);
+		if (rc == 0)
+			rc = survey_kind(r);
+		if (!r->has_identity)
+			*result = as_segment;
+	}
+	if (rc != 0)
+		return rc;
+	result->is_raw = r->is_raw && r->has_identity;
+	result->has_content = has_content(in, r->size);
+	bool is_at_end = result->damages == 1 && r->is_damaged &&
+			 result->first.offset + result->first.bytes == r->size;
+	result->is_only_torn = is_at_end &&
+			       (result->first.is_torn ||
+				       ends_in_zeros(in, result->first.offset, r->size));
+	if (result->is_only_torn)
+		result->torn_records = result->first.records;
+	return 0;
+}
+
 static int compare_places(const void *a, const void *b)
 {
 	const struct place *x = a;
 	const struct place *y = b;
 
-	if (x->first_record != y->first_record)
-		return x->first_record < y->first_record ? -1 : 1;
+	if (x->first != y->first)
+		return x->first < y->first ? -1 : 1;
 	if (x->number != y->number)
 		return x->number < y->number ? -1 : 1;
 	return (x->offset > y->offset) - (x->offset < y->offset);
 }
 
 /* Sorts places by record and drops duplicates and overlaps. Returns the remaining number. */
-static size_t sort_places(struct place *places, size_t count)
+static size_t sort_places(const struct recovery *r, struct place *places, size_t count)
 {
 	size_t kept = 0;
 
@@ -204,47 +332,53 @@ static size_t sort_places(struct place *places, size_t count)
 	qsort(places, count, sizeof(*places), compare_places);
 	for (size_t i = 0; i < count; i++) {
 		const struct place *last = kept != 0 ? &places[kept - 1] : NULL;
-		if (last != NULL &&
-			(places[i].number <= last->number ||
-				places[i].first_record < last->first_record + last->records))
+		if (last != NULL && (places[i].first < last->first + last->count ||
+					    (!r->is_raw && places[i].number <= last->number)))
 			continue;
 		places[kept++] = places[i];
 	}
 	return kept;
 }
 
-/* Counts the whole chunks that tail mode does not copy. */
+/* Counts the whole pieces that tail mode does not copy. */
 static void count_lost(struct recovery *r)
 {
-	struct place *places = r->places + r->tail_count;
-	size_t count = sort_places(places, r->count - r->tail_count);
 	uint64_t end = 0;
 
+	if (r->count == r->tail_count)
+		return;
+	struct place *places = r->places + r->tail_count;
+	size_t count = sort_places(r, places, r->count - r->tail_count);
 	if (r->tail_count != 0) {
 		const struct place *last = &r->places[r->tail_count - 1];
-		end = last->first_record + last->records;
+		end = last->first + last->count;
 	}
 	for (size_t i = 0; i < count; i++) {
-		if (places[i].first_record < end)
+		if (places[i].first < end)
 			continue;
 		r->result->lost_chunks++;
-		r->result->lost_records += places[i].records;
+		r->result->lost_records += places[i].count;
 	}
 }
 
-/* Makes a header for a segment whose own is damaged. */
-static void make_header(struct recovery *r, const struct bc_segment_name *fallback,
-	const struct bc_chunk_info *first)
+/* Makes a header for a file whose own is damaged. The first piece has been read. */
+static void make_header(struct recovery *r, const struct bc_segment_name *fallback)
 {
 	struct bc_segment_header *header = &r->header;
+	const struct bc_chunk_info *first = &r->chunk->info;
 
 	memset(header, 0, sizeof(*header));
-	if (fallback != NULL && bc_recording_tag(fallback->recording) == r->tag)
+	header->segment = r->segment;
+	if (fallback != NULL && bc_recording_tag(fallback->recording) == r->tag) {
 		snprintf(header->recording, sizeof(header->recording), "%s", fallback->recording);
-	else
+		if (r->is_raw)
+			header->segment = fallback->segment;
+	} else {
 		snprintf(header->recording, sizeof(header->recording), "unknown-%016" PRIx64,
 			r->tag);
-	header->segment = r->segment;
+	}
+	if (r->is_raw)
+		return;
 	header->wall_ns = first->wall_ns;
 	header->first_tick = first->first_tick;
 	header->first_epoch = first->epoch;
@@ -392,20 +526,21 @@ static void find_gaps(struct recovery *r, struct added *added)
 			};
 }
 
-/* Reads a chunk of the list again. */
+/* Reads a piece of the list again. */
 static int read_place(struct recovery *r, const struct place *place)
 {
 	int rc = bc_segment_reader_range(r->reader, place->offset, place->offset + place->bytes);
 
 	if (rc != 0)
 		return rc;
-	rc = bc_segment_read(r->reader, r->chunk);
+	rc = r->is_raw ? bc_raw_read(r->reader, r->block) : bc_segment_read(r->reader, r->chunk);
 	if (rc < 0)
 		return rc;
-	const struct bc_chunk_info *info = &r->chunk->info;
-	return rc == BC_FOUND_CHUNK && info->number == place->number &&
-			       info->first_record == place->first_record &&
-			       info->records == place->records
+	if (rc != BC_FOUND_CHUNK)
+		return -EIO;
+	struct place now = place_of(r);
+	return now.number == place->number && now.first == place->first &&
+			       now.count == place->count && now.hash == place->hash
 		       ? 0
 		       : -EIO;
 }
@@ -440,6 +575,28 @@ static int write_chunks(struct recovery *r, struct bc_segment_writer *writer, si
 	return 0;
 }
 
+static int write_blocks(struct recovery *r, struct bc_segment_writer *writer, size_t count)
+{
+	uint64_t next = r->places[0].first;
+
+	for (size_t i = 0; i < count; i++) {
+		const struct place *place = &r->places[i];
+		size_t table_bytes;
+		int rc = read_place(r, place);
+		if (rc != 0)
+			return rc;
+		const uint8_t *encoded = bc_segment_reader_encoded(r->reader, &table_bytes);
+		rc = bc_raw_append(writer, encoded, table_bytes + r->block->frame_bytes);
+		if (rc != 0)
+			return rc;
+		r->result->chunks++;
+		r->result->records += r->block->bytes;
+		r->result->missing += place->first - next;
+		next = place->first + place->count;
+	}
+	return 0;
+}
+
 static int write_copy(struct recovery *r, int dir_fd, const char *name,
 	const struct bc_segment_name *fallback, size_t count)
 {
@@ -451,15 +608,17 @@ static int write_copy(struct recovery *r, int dir_fd, const char *name,
 	if (rc != 0)
 		return rc;
 	if (!r->has_header)
-		make_header(r, fallback, &r->chunk->info);
-	else if (r->header.first_record == r->chunk->info.first_record)
+		make_header(r, fallback);
+	else if (!r->is_raw && r->header.first_record == r->chunk->info.first_record)
 		r->header.wall_ns =
 			r->chunk->info.wall_ns; /* exact, even if a JSON writer rounded it */
-	rc = bc_segment_create(&writer, dir_fd, name, BC_RECOVER_SUFFIX, &r->header);
+	rc = r->is_raw
+		     ? bc_raw_create(&writer, dir_fd, name, BC_RECOVER_SUFFIX, &r->header, r->form)
+		     : bc_segment_create(&writer, dir_fd, name, BC_RECOVER_SUFFIX, &r->header);
 	if (rc != 0)
 		return rc;
 	memcpy(open_name, writer.file.open_name, sizeof(open_name));
-	rc = write_chunks(r, &writer, count);
+	rc = r->is_raw ? write_blocks(r, &writer, count) : write_chunks(r, &writer, count);
 	if (rc == 0)
 		rc = bc_segment_seal(&writer);
 	if (rc != 0) {
@@ -474,106 +633,95 @@ static int write_copy(struct recovery *r, int dir_fd, const char *name,
 	return 0;
 }
 
-int bc_recover(struct bc_recovered *recovered, int in, int dir_fd, const char *name,
-	const struct bc_segment_name *fallback, enum bc_recover_mode mode,
-	const struct bc_progress_cb *progress)
+static int open_recovery(struct recovery *r, struct bc_recovered *result)
 {
-	struct recovery r = {.result = recovered};
-	int rc = -ENOMEM;
+	memset(result, 0, sizeof(*result));
+	*r = (struct recovery){
+		.result = result,
+		.chunk = malloc(sizeof(*r->chunk)),
+		.block = malloc(sizeof(*r->block)),
+		.encoded = malloc(BC_CHUNK_ENCODED_MAX),
+	};
+	return r->chunk != NULL && r->block != NULL && r->encoded != NULL ? 0 : -ENOMEM;
+}
 
-	memset(recovered, 0, sizeof(*recovered));
-	if (lseek(in, 0, SEEK_SET) < 0)
-		return -errno;
-	r.chunk = malloc(sizeof(*r.chunk));
-	r.encoded = malloc(BC_CHUNK_ENCODED_MAX);
-	if (r.chunk == NULL || r.encoded == NULL)
-		goto out;
-	rc = bc_segment_reader_open(&r.reader,
-		(struct bc_input_stream){.fd = in, .wake_fd = -1, .progress = progress}, NULL, 0);
+static void close_recovery(struct recovery *r)
+{
+	bc_segment_reader_close(r->reader);
+	free(r->places);
+	free(r->encoded);
+	free(r->block);
+	free(r->chunk);
+}
+
+int bc_recover(struct bc_recovered *recovered, int in, int dir_fd, const char *name,
+	const struct bc_recover_options *options)
+{
+	struct recovery r;
+	int rc = open_recovery(&r, recovered);
+
+	if (rc == 0)
+		rc = survey(&r, in, options->progress);
 	if (rc != 0)
 		goto out;
-	rc = survey(&r);
-	if (rc != 0)
-		goto out;
-	if (mode == BC_RECOVER_STRICT && recovered->damages != 0) {
+	if (options->mode == BC_RECOVER_STRICT && recovered->damages != 0) {
 		rc = -EBADMSG;
 		goto out;
 	}
 	size_t count = r.tail_count;
-	if (mode == BC_RECOVER_SALVAGE)
-		count = sort_places(r.places, r.count);
+	if (options->mode == BC_RECOVER_SALVAGE)
+		count = sort_places(&r, r.places, r.count);
 	else
 		count_lost(&r);
 	if (count != 0)
-		rc = write_copy(&r, dir_fd, name, fallback, count);
+		rc = write_copy(&r, dir_fd, name, options->fallback, count);
 out:
-	bc_segment_reader_close(r.reader);
-	free(r.places);
-	free(r.encoded);
-	free(r.chunk);
+	close_recovery(&r);
 	return rc;
 }
 
-/* Raw captures */
-
-/* Reads the file and finds the end of its last whole block. */
-static int survey_blocks(
-	struct bc_raw_recovered *r, int fd, uint64_t *end, const struct bc_progress_cb *progress)
+/* Whether the sorted places `all` contain each of `some`. */
+static bool contain_all(
+	const struct place *all, size_t count, const struct place *some, size_t some_count)
 {
-	struct bc_raw_block *block = malloc(sizeof(*block));
-	struct bc_segment_reader *reader = NULL;
-	uint64_t damages = 0;
-	int found = -ENOMEM;
+	size_t at = 0;
 
-	if (block != NULL)
-		found = bc_segment_reader_open(&reader,
-			(struct bc_input_stream){.fd = fd, .wake_fd = -1, .progress = progress},
-			NULL, 0);
-	while (found >= 0 && (found = bc_raw_read(reader, block)) > BC_FOUND_END) {
-		damages += found == BC_FOUND_DAMAGE;
-		if (found != BC_FOUND_CHUNK)
-			continue;
-		r->blocks++;
-		r->bytes += block->bytes;
-		r->damages = damages;
-		size_t table_bytes;
-		bc_segment_reader_encoded(reader, &table_bytes);
-		*end = bc_segment_reader_offset(reader) + table_bytes + block->frame_bytes;
+	for (size_t i = 0; i < some_count; i++) {
+		while (at < count && all[at].first < some[i].first)
+			at++;
+		size_t same = at;
+		while (same < count && all[same].first == some[i].first &&
+			(all[same].count != some[i].count || all[same].hash != some[i].hash))
+			same++;
+		/* A chunk without records only has events, which are not compared. */
+		if ((same == count || all[same].first != some[i].first) && some[i].count != 0)
+			return false;
 	}
-	bc_segment_reader_close(reader);
-	free(block);
-	return found;
+	return true;
 }
 
-int bc_raw_recover(struct bc_raw_recovered *r, int dir_fd, const char *from, const char *to,
+int bc_recover_compare(struct bc_recovered *recovered, bool *has_all, int in, int sealed,
 	const struct bc_progress_cb *progress)
 {
-	struct stat st;
-	uint64_t end = 0;
-	int rc = 0;
-	int fd = openat(dir_fd, from, O_RDWR | O_CLOEXEC);
+	struct bc_recovered other_result;
+	struct recovery r;
+	struct recovery other = {.result = NULL};
 
-	memset(r, 0, sizeof(*r));
-	if (fd < 0 || fstat(fd, &st) != 0) {
-		rc = -errno;
-		goto out;
-	}
-	rc = survey_blocks(r, fd, &end, progress);
-	if (rc != 0)
-		goto out;
-	r->cut_bytes = (uint64_t)st.st_size - end;
-	if (r->blocks == 0) {
-		rc = unlinkat(dir_fd, from, 0) != 0 ? -errno : 0;
-		goto out;
-	}
-	if ((r->cut_bytes != 0 && ftruncate(fd, (off_t)end) != 0) || fdatasync(fd) != 0)
-		rc = -errno;
+	*has_all = false;
+	int rc = open_recovery(&r, recovered);
 	if (rc == 0)
-		rc = bc_rename_new(dir_fd, from, to);
-	if (rc == 0 && bc_file_hash_compute(r->hash, fd, progress) != 0)
-		r->hash[0] = '\0';
-out:
-	if (fd >= 0)
-		close(fd);
+		rc = open_recovery(&other, &other_result);
+	if (rc == 0)
+		rc = survey(&r, in, progress);
+	if (rc == 0)
+		rc = survey(&other, sealed, progress);
+	if (rc == 0) {
+		size_t count = sort_places(&r, r.places, r.count);
+		size_t other_count = sort_places(&other, other.places, other.count);
+		*has_all = r.tag == other.tag && r.is_raw == other.is_raw &&
+			   contain_all(other.places, other_count, r.places, count);
+	}
+	close_recovery(&r);
+	close_recovery(&other);
 	return rc;
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "formats/base/bytes.h"
 #include "formats/base/json.h"
@@ -76,6 +77,7 @@ static char *header_text(const struct kind *kind, const struct bc_segment_header
 	json_t *rest = bc_json_object((struct bc_json_member[]){
 		{"version", bc_json_u64(kind->version)},
 		{"recording", bc_json_text(h->recording)},
+		{"sequence", bc_json_u64(h->sequence)},
 		{"label", bc_json_text_or_null(h->label)},
 		{"segment", bc_json_u64(h->segment)},
 		{"continues", bc_json_text_or_null(h->continues)},
@@ -202,6 +204,7 @@ static bool read_header(struct bc_segment_header *h, const struct kind *kind, ch
 		bc_json_member_text(root, "form", form, 16);
 	h->version = (uint32_t)bc_json_member_u64(root, "version");
 	bc_json_member_text(root, "recording", h->recording, sizeof(h->recording));
+	h->sequence = bc_json_member_u64(root, "sequence");
 	bc_json_member_text(root, "label", h->label, sizeof(h->label));
 	h->segment = (uint32_t)bc_json_member_u64(root, "segment");
 	bc_json_member_text(root, "continues", h->continues, sizeof(h->continues));
@@ -239,4 +242,30 @@ bool bc_raw_header_read(
 		return false;
 	*form = bc_format_by_name(name);
 	return bc_raw_is_form(*form);
+}
+
+int bc_segment_header_load(struct bc_segment_header *h, int fd)
+{
+	uint8_t start[BC_EMPTY_FRAME_BYTES + BC_SKIPPABLE_BYTES];
+	enum bc_format form;
+	ssize_t n = pread(fd, start, sizeof(start), 0);
+
+	if (n < 0)
+		return -errno;
+	if (n != (ssize_t)sizeof(start))
+		return -EBADMSG;
+	size_t bytes = bc_segment_header_bytes(start + BC_EMPTY_FRAME_BYTES);
+	bool is_raw = bytes == 0;
+	if (is_raw)
+		bytes = bc_raw_header_bytes(start + BC_EMPTY_FRAME_BYTES);
+	uint8_t *frame = bytes != 0 ? malloc(bytes) : NULL;
+	if (frame == NULL)
+		return bytes != 0 ? -ENOMEM : -EBADMSG;
+	n = pread(fd, frame, bytes, BC_EMPTY_FRAME_BYTES);
+	int rc = n < 0 ? -errno : -EBADMSG;
+	if (n == (ssize_t)bytes && (is_raw ? bc_raw_header_read(h, &form, frame, bytes)
+					   : bc_segment_header_read(h, frame, bytes)))
+		rc = 0;
+	free(frame);
+	return rc;
 }

@@ -22,6 +22,7 @@
 struct bc_segment_header {
 	uint32_t version; /* reading: the file's; writing: ignored */
 	char recording[BC_RECORDING_ID_MAX];
+	uint64_t sequence; /* number of the recording in its directory, from 1; 0: unknown */
 	char label[65];
 	uint32_t segment;
 	char continues[BC_RECORDING_ID_MAX]; /* the recording that this one continues; or empty */
@@ -62,5 +63,9 @@ int bc_raw_header_write(uint8_t **out, size_t *bytes, const struct bc_segment_he
 size_t bc_raw_header_bytes(const uint8_t in[BC_SKIPPABLE_BYTES]);
 bool bc_raw_header_read(struct bc_segment_header *header, enum bc_format *form, const uint8_t *in,
 	size_t bytes) BC_MUST_CHECK;
+
+/* Reads the header of the segment or raw capture in a regular file. Returns 0; -EBADMSG if it is
+ * damaged or not there; or another negative errno. */
+int bc_segment_header_load(struct bc_segment_header *header, int fd) BC_MUST_CHECK;
 
 #endif

@@ -22,8 +22,14 @@ void bc_recording_id_write(
 static void write_name(
 	char out[BC_SEGMENT_NAME_MAX], const struct bc_segment_name *name, const char *suffix)
 {
-	snprintf(out, BC_SEGMENT_NAME_MAX, "%s-%05" PRIu32 "%s%s", name->recording, name->segment,
-		suffix, name->is_partial ? BC_PARTIAL_SUFFIX : "");
+	int n = snprintf(out, BC_SEGMENT_NAME_MAX, "%s-%05" PRIu32 "%s%s", name->recording,
+		name->segment, suffix,
+		name->is_partial     ? BC_PARTIAL_SUFFIX
+		: name->damaged != 0 ? BC_DAMAGED_SUFFIX
+				     : "");
+
+	if (name->damaged > 1)
+		snprintf(out + n, BC_SEGMENT_NAME_MAX - (size_t)n, ".%u", name->damaged);
 }
 
 void bc_segment_name_write(char out[BC_SEGMENT_NAME_MAX], const struct bc_segment_name *name)
@@ -48,11 +54,34 @@ static bool strip_suffix(const char *text, size_t *n, const char *suffix)
 	return true;
 }
 
+/* Removes .damaged or .damaged.N from the first *n bytes. Returns its number, or 0 if they don't
+ * end in it. */
+static unsigned strip_damaged(const char *text, size_t *n)
+{
+	size_t end = *n;
+	unsigned number = 0;
+
+	if (strip_suffix(text, n, BC_DAMAGED_SUFFIX))
+		return 1;
+	for (unsigned scale = 1; scale <= BC_DAMAGED_MAX && end != 0; scale *= 10) {
+		char digit = text[end - 1];
+		if (digit < '0' || digit > '9')
+			break;
+		number += (unsigned)(digit - '0') * scale;
+		end--;
+	}
+	if (number < 2 || text[end] == '0' || !strip_suffix(text, &end, BC_DAMAGED_SUFFIX "."))
+		return 0;
+	*n = end;
+	return number;
+}
+
 static bool read_name(struct bc_segment_name *name, const char *file, const char *suffix)
 {
 	size_t n = strlen(file);
 
 	name->is_partial = strip_suffix(file, &n, BC_PARTIAL_SUFFIX);
+	name->damaged = name->is_partial ? 0 : strip_damaged(file, &n);
 	if (!strip_suffix(file, &n, suffix))
 		return false;
 	size_t digits = 0;
@@ -85,6 +114,11 @@ bool bc_raw_name_read(struct bc_segment_name *name, enum bc_format *form, const 
 	return read_name(name, file, BC_RAW6_SUFFIX);
 }
 
+static unsigned rank_of(const struct bc_segment_name *name)
+{
+	return name->is_partial ? 1 : name->damaged != 0 ? name->damaged + 1 : 0;
+}
+
 int bc_segment_name_compare(const void *a, const void *b)
 {
 	const struct bc_segment_name *x = a;
@@ -95,5 +129,5 @@ int bc_segment_name_compare(const void *a, const void *b)
 		return order;
 	if (x->segment != y->segment)
 		return x->segment < y->segment ? -1 : 1;
-	return (int)x->is_partial - (int)y->is_partial;
+	return (int)rank_of(x) - (int)rank_of(y);
 }

@@ -4,6 +4,8 @@
  *   20261120T091500Z-3f9a2c-boot       a recording with a label
  *   20261120T091500Z-3f9a2c-00000.byu.lz4            its first segment, sealed
  *   20261120T091500Z-3f9a2c-00000.byu.lz4.partial    the segment while it is open, or torn
+ *   20261120T091500Z-3f9a2c-00000.byu.lz4.damaged    what recovery could not read completely; more
+ *                                                    such files are named .damaged.2, ...
  *   20261120T091500Z-3f9a2c-00000.bcp1.lz4           the raw capture of that segment
  *
  * Segment numbers have five digits, more from 100,000 on. Names sort by start time. */
@@ -23,12 +25,16 @@
 #define BC_BCP1_SUFFIX    ".bcp1.lz4"
 #define BC_RAW6_SUFFIX    ".raw6.lz4"
 #define BC_PARTIAL_SUFFIX ".partial"
+#define BC_DAMAGED_SUFFIX ".damaged"
 
 struct bc_segment_name {
 	char recording[BC_RECORDING_ID_MAX];
 	uint32_t segment;
 	bool is_partial;
+	unsigned damaged; /* 0: not damaged; 1: .damaged, 2: .damaged.2, ... */
 };
+
+#define BC_DAMAGED_MAX 999u
 
 /* Makes the id of a recording that starts at `wall_ns`. The low 24 bits of `random` become the six
  * digits. `label` is valid or "". */
@@ -45,7 +51,7 @@ void bc_raw_name_write(
 	char out[BC_SEGMENT_NAME_MAX], const struct bc_segment_name *name, enum bc_format form);
 bool bc_raw_name_read(struct bc_segment_name *name, enum bc_format *form, const char *file);
 
-/* For qsort(): orders by recording, then segment, then sealed before partial. */
+/* For qsort(): orders by recording, then segment, then sealed, partial, damaged. */
 int bc_segment_name_compare(const void *a, const void *b);
 
 #endif

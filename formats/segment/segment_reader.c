@@ -251,13 +251,14 @@ static bool check_item(
 	return false;
 }
 
+static const char torn_header[] = "torn: the file ends in a header";
+static const char torn_index[] = "torn: the file ends in the index";
+
 /* Buffers and checks the header of the item here, and sets *bytes to its length. Returns the item,
  * ITEM_NONE with *err set if it is invalid, or a negative errno. */
 static int parse_item(struct bc_segment_reader *r, size_t *bytes, const char **err)
 {
-	static const char torn[] = "torn: the file ends in a header";
-
-	*err = torn;
+	*err = torn_header;
 	int rc = bc_read_buffer_fill(&r->in, BC_SKIPPABLE_BYTES);
 	if (rc <= 0)
 		return rc;
@@ -266,7 +267,7 @@ static int parse_item(struct bc_segment_reader *r, size_t *bytes, const char **e
 		return ITEM_NONE;
 	rc = bc_read_buffer_fill(&r->in, *bytes);
 	if (rc == 0)
-		*err = torn;
+		*err = torn_header;
 	if (rc <= 0)
 		return rc;
 	return check_item(r, item, *bytes, err) ? (int)item : ITEM_NONE;
@@ -290,7 +291,8 @@ static int resynchronise(struct bc_segment_reader *r)
 
 static int report_damage(struct bc_segment_reader *r, uint64_t offset, const char *what)
 {
-	r->damage.offset = offset;
+	r->damage = (struct bc_segment_damage){
+		.offset = offset, .is_torn = what == torn_header || what == torn_index};
 	snprintf(r->damage.what, sizeof(r->damage.what), "%s", what);
 	r->is_damaged = true;
 	int rc = resynchronise(r);
@@ -387,8 +389,13 @@ static int report_bad_frame(
 		snprintf(what, sizeof(what),
 			"chunk %" PRIu32 " (%" PRIu32 " records): wrong checksum",
 			r->chunk->info.number, r->chunk->info.records);
+	/* The search for the next item overwrites the chunk. */
+	uint32_t records = r->chunk != NULL ? r->chunk->info.records : 0;
 	bc_read_buffer_consume(&r->in, header_bytes);
-	return report_damage(r, offset, what);
+	int rc = report_damage(r, offset, what);
+	r->damage.is_torn = is_torn;
+	r->damage.records = records;
+	return rc;
 }
 
 /* Reads the rest of a chunk or block whose header is buffered here and parsed. */
@@ -450,7 +457,7 @@ static int read_rows(
 		struct bc_chunk_info next;
 		int rc = bc_read_buffer_fill(
 			&r->in, is_last ? BC_INDEX_ROW_BYTES : 2 * BC_INDEX_ROW_BYTES);
-		*err = "torn: the file ends in the index";
+		*err = torn_index;
 		if (rc <= 0)
 			return rc;
 		uint64_t offset = bc_index_row_read(&info, bc_read_buffer_data(&r->in));
@@ -498,7 +505,7 @@ static int read_index(struct bc_segment_reader *r)
 		rc = bc_read_buffer_fill(&r->in, last_row + BC_HASH_BYTES + BC_TRAILER_BYTES);
 		err = rc > 0 ? check_index_tail(bc_read_buffer_data(&r->in) + last_row, &head,
 				       XXH3_64bits_digest(hash))
-			     : "torn: the file ends in the index";
+			     : torn_index;
 		if (rc > 0 && err == NULL)
 			bc_read_buffer_consume(&r->in, last_row + BC_HASH_BYTES + BC_TRAILER_BYTES);
 	}

@@ -31,9 +31,11 @@ enum bc_segment_found {
 };
 
 struct bc_segment_damage {
-	uint64_t offset; /* in the stream */
-	uint64_t bytes;  /* length of the damaged part */
-	char what[96];   /* "chunk 3: torn: the file ends in its records" */
+	uint64_t offset;  /* in the stream */
+	uint64_t bytes;   /* length of the damaged part */
+	bool is_torn;     /* the file ends within a structure that starts here */
+	uint32_t records; /* of the chunk, if only its header is intact; otherwise 0 */
+	char what[96];    /* "chunk 3: torn: the file ends in its records" */
 };
 
 struct bc_segment_reader;

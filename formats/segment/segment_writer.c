@@ -45,10 +45,10 @@ int bc_segment_create(struct bc_segment_writer *w, int dir_fd, const char *name,
 	return create_file(w, dir_fd, name, suffix, header, BC_FORMAT_SEGMENT);
 }
 
-int bc_raw_create(struct bc_segment_writer *w, int dir_fd, const char *name,
+int bc_raw_create(struct bc_segment_writer *w, int dir_fd, const char *name, const char *suffix,
 	const struct bc_segment_header *header, enum bc_format form)
 {
-	return create_file(w, dir_fd, name, BC_PARTIAL_SUFFIX, header, form);
+	return create_file(w, dir_fd, name, suffix, header, form);
 }
 
 static int reserve_row(struct bc_segment_writer *w)

@@ -37,9 +37,10 @@ struct bc_segment_writer {
 int bc_segment_create(struct bc_segment_writer *writer, int dir_fd, const char *name,
 	const char *suffix, const struct bc_segment_header *header) BC_MUST_CHECK;
 
-/* Creates a raw capture of bcp1 or raw6 in the same way, with BC_PARTIAL_SUFFIX as its suffix. */
+/* Creates a raw capture of bcp1 or raw6 in the same way. */
 int bc_raw_create(struct bc_segment_writer *writer, int dir_fd, const char *name,
-	const struct bc_segment_header *header, enum bc_format form) BC_MUST_CHECK;
+	const char *suffix, const struct bc_segment_header *header,
+	enum bc_format form) BC_MUST_CHECK;
 
 /* Appends a chunk encoded by bc_chunk_encode(), and sets its segment and chunk number. `info` is
  * the chunk's, `gaps` and `lost` are from bc_chunk_gaps(). Returns 0; -EFBIG if the segment already

@@ -118,7 +118,9 @@ static inline void raw_make(struct raw_blocks *r, struct temp_dir *dir)
 	assert_non_null(r->blocks);
 	assert_non_null(r->stream);
 	raw_fill(r);
-	assert_int_equal(bc_raw_create(&writer, dir->fd, RAW_NAME, &header, BC_FORMAT_RAW6), 0);
+	assert_int_equal(bc_raw_create(&writer, dir->fd, RAW_NAME, BC_PARTIAL_SUFFIX, &header,
+				 BC_FORMAT_RAW6),
+		0);
 	for (unsigned i = 0; i < RAW_BLOCKS; i++) {
 		size_t n = bc_raw_encode(encoded, &r->blocks[i]);
 		r->offset[i] = writer.file.bytes;

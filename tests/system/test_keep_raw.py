@@ -3,6 +3,7 @@
 import functools
 import json
 import os
+import re
 import time
 
 import pytest
@@ -368,7 +369,7 @@ def test_the_next_start_recovers_the_captures_of_a_killed_daemon(tmp):
                 file.write(torn)
         err = run(BUSCAPD, "--once", "--source", "sim:rate=max,count=1", "-o", out).stderr.decode()
         for path in opened:
-            assert f"{path.stem}: left open by an earlier run; recovered" in err, err
+            assert re.search(f"{path.stem}: left open by an earlier run(, torn)?; recovered", err), err
             assert path.with_suffix("").exists() and not path.exists()
         recording = min(harness.segments(out)).name.rpartition("-0")[0]
         raw = raw_files(out, recording)
@@ -380,24 +381,6 @@ def test_the_next_start_recovers_the_captures_of_a_killed_daemon(tmp):
         assert len(again) >= len(recorded) > 0
         equal(again[: len(recorded)], recorded, "records")
         harness.compare_with_sim(harness.segments(tmp / f"again{number}"))
-
-
-def test_an_open_capture_without_a_whole_block_is_removed(tmp):
-    out = tmp / "out"
-    record(out, "sim:rate=max,count=100000")
-    (raw,) = raw_files(out)
-    data = raw.read_bytes()
-    opened = raw.with_name(raw.name.replace("-00000.", "-00001.") + ".partial")
-    for content in (b"", data[:500], bytes(4000)):
-        opened.write_bytes(content)
-        err = run(BUSCAPD, "--once", "--source", "sim:rate=max,count=1", "-o", out).stderr.decode()
-        assert f"{opened.name}: left open by an earlier run; no whole block, deleted" in err, err
-        assert not opened.exists()
-    taken = raw.with_name(raw.name + ".partial")
-    taken.write_bytes(data)
-    err = run(BUSCAPD, "--once", "--source", "sim:rate=max,count=1", "-o", out).stderr.decode()
-    assert f"{taken.name}: a sealed raw capture has the same name" in err, err
-    equal(taken.read_bytes(), data, "unchanged")
 
 
 # ---- the tools
@@ -420,13 +403,16 @@ def test_a_damaged_capture_is_replayed_except_for_its_block(tmp):
     assert {gap[1] for gap in gaps(tmp / "again")} & {"damaged", 7}, gaps(tmp / "again")
 
 
-def test_recover_refuses_a_capture(tmp):
-    record(tmp / "out", "sim:rate=max,count=1000")
+def test_recover_copies_the_whole_blocks_of_a_capture(tmp):
+    record(tmp / "out", "sim:rate=max,count=500000")
     (raw,) = raw_files(tmp / "out")
-    done = run(BUSCAP, "recover", raw, "-o", tmp / "x")
-    equal(done.returncode, 1, done.stderr)
-    assert b"is a raw capture" in done.stderr, done.stderr
-    assert not (tmp / "x").exists()
+    data = bytearray(raw.read_bytes())
+    data[len(data) // 2] ^= 0x40
+    raw.write_bytes(data)
+    done = run(BUSCAP, "recover", "--mode", "salvage", raw, "-o", tmp / "whole.bcp1.lz4")
+    equal(done.returncode, 3, done.stderr)
+    assert b"blocks, " in done.stderr and b"wrong checksum of a block" in done.stderr, done.stderr
+    assert b"; parts of the stream are missing" in run(BUSCAP, "verify", tmp / "whole.bcp1.lz4").stdout
 
 
 def test_dump_shows_a_captures_samples(tmp):

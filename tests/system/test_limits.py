@@ -122,18 +122,18 @@ def test_files_counts_the_open_segment_but_keeps_it(tmp):
     equal(len(harness.segments(out)), 1, "segments")
 
 
-def test_partial_files_are_never_deleted(tmp):
+def test_damaged_files_are_never_deleted(tmp):
     out = tmp / "out"
     first, _ = record(out, "sim:rate=max,count=500k", "-b", "filesize:300K")
-    # It cannot be recovered, because a sealed segment with this name and more records exists.
+    # The sealed segment of this name does not have all of its records.
     opened = first[0].with_name(first[0].name + ".partial")
     content = first[0].read_bytes() + first[1].read_bytes()
     opened.write_bytes(content)
     done = run(BUSCAPD, "--once", "--source", "sim:rate=max,count=300k", "-o", out, "-b", "filesize:300K",
                "-b", "files:3", "--set", "space.max_use=2M")
     equal(done.returncode, 0, done.stderr)
-    equal(opened.read_bytes(), content, "the open segment")
-    equal(len(harness.segments(out)), 2, "sealed segments")
+    equal(first[0].with_name(first[0].name + ".damaged").read_bytes(), content, "the damaged segment")
+    equal(len(harness.segments(out)), 3, "sealed segments")
 
 
 # ---- stop rules

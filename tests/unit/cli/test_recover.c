@@ -147,7 +147,8 @@ static int recover_bytes(struct fixture *f, const uint8_t *bytes, size_t size,
 	int fd = memfd_create("bytes", MFD_CLOEXEC);
 
 	assert_int_equal(write(fd, bytes, size), size);
-	int rc = bc_recover(recovered, fd, f->dir_fd, OUT, &f->name, mode, NULL);
+	int rc = bc_recover(recovered, fd, f->dir_fd, OUT,
+		&(struct bc_recover_options){.mode = mode, .fallback = &f->name});
 	uint8_t *after = malloc(size + 1);
 	assert_int_equal(pread(fd, after, size + 1, 0), size);
 	assert_memory_equal(after, bytes, size); /* unchanged */
@@ -354,8 +355,8 @@ TEST_F(progress_is_called_for_each_piece)
 	int fd = memfd_create("bytes", MFD_CLOEXEC);
 
 	assert_int_equal(write(fd, f->copy, f->segment.size), f->segment.size);
-	assert_int_equal(
-		bc_recover(&r, fd, f->dir_fd, OUT, NULL, BC_RECOVER_SALVAGE, &listener), 0);
+	struct bc_recover_options options = {.mode = BC_RECOVER_SALVAGE, .progress = &listener};
+	assert_int_equal(bc_recover(&r, fd, f->dir_fd, OUT, &options), 0);
 	/* Once for the scan, and once for each chunk. */
 	assert_true(steps >= 1 + SMALL_CHUNKS);
 	assert_int_equal(read_copy(f, &f->segment).chunks, SMALL_CHUNKS);
@@ -372,9 +373,9 @@ TEST_F(a_contradicting_file_name_is_not_used)
 	int fd = memfd_create("bytes", MFD_CLOEXEC);
 	assert_int_equal(write(fd, f->copy, f->segment.size), f->segment.size);
 	for (int i = 0; i < 2; i++) {
-		assert_int_equal(bc_recover(&r, fd, f->dir_fd, OUT, i == 0 ? &other : NULL,
-					 BC_RECOVER_SALVAGE, NULL),
-			0);
+		struct bc_recover_options options = {
+			.mode = BC_RECOVER_SALVAGE, .fallback = i == 0 ? &other : NULL};
+		assert_int_equal(bc_recover(&r, fd, f->dir_fd, OUT, &options), 0);
 		struct copy copy = read_copy(f, &f->segment);
 		assert_int_equal(copy.chunks, SMALL_CHUNKS);
 		assert_memory_equal(copy.header.recording, "unknown-", 8);

@@ -121,8 +121,11 @@ static void enforce(const struct temp_dir *dir, uint64_t files, unsigned deleted
 {
 	struct bc_retention_rules rules = {.max_use_bytes = 0};
 	struct bc_retention_state space;
+	struct bc_retention retention = {.jump_ns = 0};
+	struct bc_retention_check check = {.dir_fd = dir->fd, .rules = &rules, .files = files};
 
-	assert_int_equal(bc_retention_enforce(&space, dir->fd, &rules, files, 0, 0, NULL), 0);
+	assert_int_equal(bc_retention_enforce(&retention, &space, &check), 0);
+	free(retention.sequences.known);
 	assert_int_equal(space.deleted, deleted);
 }
 
@@ -151,7 +154,7 @@ TEST_WITH(temp_dir, dir, a_listing_ignores_manifests)
 	struct bc_segment_list list;
 
 	assert_int_equal(bc_manifest_add(dir->fd, REC, FIRST, HASH), 0);
-	assert_int_equal(bc_segments_list(&list, dir->fd), 0);
+	assert_int_equal(bc_segments_list(&list, dir->fd, NULL), 0);
 	assert_int_equal(list.count, 0);
 	free(list.entries);
 }

@@ -313,10 +313,23 @@ TEST_F(concatenated_files_are_one_stream)
 	free(both);
 }
 
-TEST_F(a_torn_file_is_truncated_after_its_last_whole_block)
+/* Recovers the first n bytes of a file. */
+static int recover(struct fixture *f, struct bc_recovered *recovered, const uint8_t *file, size_t n,
+	const struct bc_progress_cb *progress)
+{
+	struct bc_recover_options options = {.mode = BC_RECOVER_SALVAGE, .progress = progress};
+
+	temp_write(&f->dir, "torn", file, n);
+	int in = openat(f->dir.fd, "torn", O_RDONLY | O_CLOEXEC);
+	int rc = bc_recover(recovered, in, f->dir.fd, "whole", &options);
+	close(in);
+	return rc;
+}
+
+TEST_F(recovery_of_a_torn_file_copies_its_whole_blocks)
 {
 	struct raw_blocks *r = &f->raw;
-	struct bc_raw_recovered recovered;
+	struct bc_recovered recovered;
 
 	temp_dir_empty(&f->dir);
 	for (size_t n = 0; n <= r->file_bytes; n += 5) { /* each recovery syncs, which is slow */
@@ -328,15 +341,15 @@ TEST_F(a_torn_file_is_truncated_after_its_last_whole_block)
 			whole++;
 			end = r->offset[i + 1];
 		}
-		temp_write(&f->dir, "torn", r->file, n);
-		assert_int_equal(bc_raw_recover(&recovered, f->dir.fd, "torn", "whole", NULL), 0);
-		assert_int_equal(recovered.blocks, whole);
-		assert_int_equal(recovered.cut_bytes, n - end);
-		assert_int_equal(recovered.damages, 0);
-		assert_false(temp_exists(&f->dir, "torn"));
+		assert_int_equal(recover(f, &recovered, r->file, n, NULL), 0);
+		assert_int_equal(recovered.has_content, n > r->offset[0]);
 		assert_int_equal(temp_exists(&f->dir, "whole"), whole != 0);
 		if (whole == 0)
 			continue;
+		assert_true(recovered.is_raw);
+		assert_int_equal(recovered.chunks, whole);
+		assert_int_equal(recovered.damaged_bytes, n - end);
+		assert_true(recovered.damages == 0 || recovered.is_only_torn);
 		size_t size;
 		uint8_t *bytes = temp_read(&f->dir, "whole", &size);
 		assert_int_equal(size, end);
@@ -355,44 +368,58 @@ static void count_step(void *context)
 
 TEST_F(recovery_reports_progress)
 {
-	struct bc_raw_recovered recovered;
+	struct bc_recovered recovered;
 	unsigned steps = 0;
 	struct bc_progress_cb listener = {.on_progress = count_step, .context = &steps};
 
-	temp_write(&f->dir, "torn", f->raw.file, f->raw.file_bytes - 1);
-	assert_int_equal(bc_raw_recover(&recovered, f->dir.fd, "torn", "whole", &listener), 0);
-	assert_true(steps >= 2); /* reading the blocks, and hashing */
-	unsigned once = steps;
-	assert_int_equal(
-		bc_raw_recover(&recovered, f->dir.fd, "none", "other", &listener), -ENOENT);
-	assert_int_equal(steps, once);
+	assert_int_equal(recover(f, &recovered, f->raw.file, f->raw.file_bytes - 1, &listener), 0);
+	assert_true(steps >= 2); /* listing the blocks, and copying them */
 }
 
 TEST_F(recovery_replaces_no_file)
 {
-	struct bc_raw_recovered recovered;
+	struct bc_recovered recovered;
 
-	temp_write(&f->dir, "torn", f->raw.file, f->raw.file_bytes - 1);
 	temp_write(&f->dir, "whole", "x", 1);
-	assert_int_equal(bc_raw_recover(&recovered, f->dir.fd, "torn", "whole", NULL), -EEXIST);
+	assert_int_equal(recover(f, &recovered, f->raw.file, f->raw.file_bytes - 1, NULL), -EEXIST);
 	assert_true(temp_exists(&f->dir, "torn"));
-	assert_int_equal(bc_raw_recover(&recovered, f->dir.fd, "none", "other", NULL), -ENOENT);
 }
 
-TEST_F(recovery_keeps_damage_before_the_end)
+TEST_F(recovery_leaves_damaged_blocks_out)
 {
 	struct raw_blocks *r = &f->raw;
-	struct bc_raw_recovered recovered;
+	struct bc_recovered recovered;
 	size_t size;
 
 	r->file[r->offset[2] + 20] ^= 1;
-	temp_write(&f->dir, "torn", r->file, r->file_bytes - 1);
+	assert_int_equal(recover(f, &recovered, r->file, r->file_bytes - 1, NULL), 0);
 	r->file[r->offset[2] + 20] ^= 1;
-	assert_int_equal(bc_raw_recover(&recovered, f->dir.fd, "torn", "whole", NULL), 0);
-	assert_int_equal(recovered.blocks, RAW_BLOCKS - 2);
-	assert_int_equal(recovered.damages, 1);
-	free(temp_read(&f->dir, "whole", &size));
-	assert_int_equal(size, r->offset[4]);
+	assert_int_equal(recovered.chunks, RAW_BLOCKS - 2);
+	assert_int_equal(recovered.damages, 2);
+	assert_int_equal(recovered.missing, bc_raw_block_span(&r->blocks[2]));
+	assert_false(recovered.is_only_torn);
+	uint8_t *bytes = temp_read(&f->dir, "whole", &size);
+	assert_int_equal(size, r->offset[2] + r->offset[4] - r->offset[3]);
+	assert_memory_equal(
+		bytes + r->offset[2], r->file + r->offset[3], r->offset[4] - r->offset[3]);
+	free(bytes);
+}
+
+TEST_F(recovery_needs_no_header)
+{
+	struct raw_blocks *r = &f->raw;
+	struct bc_recovered recovered;
+	struct bc_probe probe;
+	size_t size;
+
+	r->file[30] ^= 1;
+	assert_int_equal(recover(f, &recovered, r->file, r->file_bytes, NULL), 0);
+	r->file[30] ^= 1;
+	assert_int_equal(recovered.chunks, RAW_BLOCKS);
+	uint8_t *bytes = temp_read(&f->dir, "whole", &size);
+	assert_true(bc_probe(&probe, bytes, size, true));
+	assert_true(probe.is_capture && probe.format == BC_FORMAT_RAW6);
+	free(bytes);
 }
 
 TEST_F(the_form_is_detected_without_a_header)

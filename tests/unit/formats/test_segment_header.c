@@ -14,6 +14,7 @@ static struct bc_segment_header full_header(void)
 	struct bc_segment_header h = {
 		.recording = "20261120T091500Z-3f9a2c-boot",
 		.label = "boot",
+		.sequence = 9007199254740993,
 		.segment = 7,
 		.continues = "20261120T081500Z-000001",
 		.source_kind = "usb",
@@ -74,6 +75,7 @@ static void assert_same(const struct bc_segment_header *a, const struct bc_segme
 	assert_int_equal(a->version, BC_SEGMENT_VERSION);
 	assert_string_equal(a->recording, b->recording);
 	assert_string_equal(a->label, b->label);
+	assert_int_equal(a->sequence, b->sequence);
 	assert_int_equal(a->segment, b->segment);
 	assert_string_equal(a->continues, b->continues);
 	assert_string_equal(a->source_kind, b->source_kind);
@@ -135,8 +137,8 @@ static void assert_segment_text(const struct bc_segment_header *h, const char *e
 }
 
 static const char empty_text[] =
-	"{\"format\":\"buscap-segment\",\"version\":2,\"recording\":\"\",\"label\":null,"
-	"\"segment\":0,\"continues\":null,"
+	"{\"format\":\"buscap-segment\",\"version\":2,\"recording\":\"\",\"sequence\":0,"
+	"\"label\":null,\"segment\":0,\"continues\":null,"
 	"\"source\":{\"kind\":\"\",\"name\":\"\",\"clock_hz\":0},"
 	"\"board\":null,\"mapping\":null,\"host\":\"\",\"program\":\"\","
 	"\"first\":{\"wall\":\"1970-01-01T00:00:00Z\",\"wall_ns\":0,\"tick\":0,\"epoch\":0,"
@@ -152,7 +154,8 @@ TEST(a_header_is_written_byte_for_byte)
 	strcpy(h.metadata, "{\"who\":\"me\",\"\xC3\xA9/\":\"\\u20ac\\n\\/\"}");
 	assert_segment_text(&h,
 		"{\"format\":\"buscap-segment\",\"version\":2,"
-		"\"recording\":\"20261120T091500Z-3f9a2c-boot\",\"label\":\"boot\",\"segment\":7,"
+		"\"recording\":\"20261120T091500Z-3f9a2c-boot\",\"sequence\":9007199254740993,"
+		"\"label\":\"boot\",\"segment\":7,"
 		"\"continues\":\"20261120T081500Z-000001\","
 		"\"source\":{\"kind\":\"usb\",\"name\":\"board \\\"1\\\" \\\\ \xC3\xA9\\n\\u0001\","
 		"\"clock_hz\":66666666},"
