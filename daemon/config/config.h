@@ -83,6 +83,12 @@ struct bc_config {
 	uint32_t reserve;     /* bits of enum bc_permission */
 	struct bc_loopback metrics_listen;
 
+	/* [events] */
+	char event_command[4096]; /* empty: none */
+	uint64_t event_interval_ns;
+	uint64_t event_timeout_ns; /* 0: no limit */
+	uint64_t disk_low_ns;      /* 0: never */
+
 	/* [log] */
 	enum bc_log_level log_level;
 };

@@ -177,12 +177,12 @@ static bool read_label(READER)
 	return read_text(key, field, value, err, errlen);
 }
 
-static bool read_sealed_command(READER)
+static bool read_command(READER)
 {
 	if (value[0] != '\0' && value[0] != '/')
 		return complain(err, errlen,
-			"must be an absolute path; the program is run without a shell, with the "
-			"file as its only argument");
+			"must be an absolute path; the program is run without a shell, with one "
+			"argument");
 	return read_text(key, field, value, err, errlen);
 }
 
@@ -301,7 +301,7 @@ const struct bc_config_key bc_config_keys[] = {
 	{"output.sealed_command", "PROGRAM", "file", NULL, NULL, BC_RELOAD_NOW,
 		"Absolute path of a program to run for each sealed segment and raw capture, with "
 		"its path as the only argument. Empty: none.",
-		read_sealed_command, FIELD(sealed_command)},
+		read_command, FIELD(sealed_command)},
 	{"output.sealed_timeout", "TIME", "time", "1h", NULL, BC_RELOAD_NOW,
 		"End a run that takes longer, with all processes that it started: SIGTERM, then "
 		"SIGKILL 2 s later. 0: no limit.",
@@ -449,6 +449,22 @@ const struct bc_config_key bc_config_keys[] = {
 		"`127.0.0.1:PORT` or `[::1]:PORT`: serve `/metrics`, and nothing else, at this "
 		"address. Empty: off.",
 		read_metrics_listen, FIELD(metrics_listen)},
+	{"events.command", "PROGRAM", "file", NULL, NULL, BC_RELOAD_NOW,
+		"Absolute path of a program to run when samples are lost, the disk is nearly full "
+		"or stuck, the board is unplugged, or a trigger acts; with the event as the only "
+		"argument, and a JSON object on standard input. Empty: none.",
+		read_command, FIELD(event_command)},
+	{"events.interval", "TIME", "time", "1m", NULL, BC_RELOAD_NOW,
+		"Run it at most once in this time for each kind of event; further ones are "
+		"combined.",
+		read_positive_time, FIELD(event_interval_ns)},
+	{"events.timeout", "TIME", "time", "1m", NULL, BC_RELOAD_NOW,
+		"End a run that takes longer, as `sealed_timeout` does. 0: no limit.", read_time,
+		FIELD(event_timeout_ns)},
+	{"events.disk_low", "TIME", "time", "1h", NULL, BC_RELOAD_NOW,
+		"The disk is nearly full when it will be full in less than this at the current "
+		"rate. 0: never.",
+		read_time, FIELD(disk_low_ns)},
 	{"log.level", "LEVEL", "choice:error|warning|notice|info|debug", "info", NULL,
 		BC_RELOAD_NOW,
 		"Log messages of this level and above: `error`, `warning`, `notice`, `info` or "

@@ -64,6 +64,10 @@ bool bc_reload(struct bc_config *config, const struct bc_daemon_options *options
 	config->reserve = new.reserve;
 	memcpy(config->sealed_command, new.sealed_command, sizeof(new.sealed_command));
 	config->sealed_timeout_ns = new.sealed_timeout_ns;
+	memcpy(config->event_command, new.event_command, sizeof(new.event_command));
+	config->event_interval_ns = new.event_interval_ns;
+	config->event_timeout_ns = new.event_timeout_ns;
+	config->disk_low_ns = new.disk_low_ns;
 	return true;
 }
 
@@ -71,6 +75,6 @@ void bc_reload_done(const struct bc_config *config)
 {
 	bc_log(BC_LOG_NOTICE,
 		"SIGHUP: applied rotation, space, filters, sampling, triggers, metadata, "
-		"sealed_command, flush, sync, stuck, reserve and log level");
+		"sealed_command, events, flush, sync, stuck, reserve and log level");
 	bc_log_set_level(config->log_level);
 }
