@@ -144,23 +144,19 @@ static bool read_source(READER)
 
 static bool read_speed(READER)
 {
-	double *speed = field;
 	char *end;
+	double speed = strtod(value, &end);
 
 	(void)key;
-	if (strcmp(value, "max") == 0) {
-		*speed = 0;
-		return true;
-	}
-	if (strcmp(value, "realtime") == 0) {
-		*speed = 1;
-		return true;
-	}
-	*speed = strtod(value, &end);
-	if (end != value && *end == '\0' && *speed > 0 && *speed <= 1e6)
-		return true;
-	return complain(
-		err, errlen, "must be max, realtime, or a factor above 0 and up to 1000000");
+	if (strcmp(value, "max") == 0)
+		speed = 0;
+	else if (strcmp(value, "realtime") == 0)
+		speed = 1;
+	else if (end == value || *end != '\0' || !(speed > 0 && speed <= 1e6))
+		return complain(err, errlen,
+			"must be max, realtime, or a factor above 0 and up to 1000000");
+	*(double *)field = speed;
+	return true;
 }
 
 static bool read_dir(READER)
@@ -542,17 +538,29 @@ static bool is_named(const char *name, const char *section, const char *key)
 	return strncmp(name, section, n) == 0 && name[n] == '.' && strcmp(name + n + 1, key) == 0;
 }
 
-static bool has_section(const char *section)
+bool bc_config_check_section(const char *section, char *err, size_t errlen)
 {
 	size_t n = strlen(section);
+	const char *last = "";
+	size_t used;
 
+	if (strncmp(section, "trigger ", 8) == 0)
+		return true;
 	for (const struct bc_config_key *k = bc_config_keys; k->name != NULL; k++)
 		if (strncmp(k->name, section, n) == 0 && k->name[n] == '.')
 			return true;
+	used = (size_t)snprintf(err, errlen, "[%.60s]: no such section; the sections are", section);
+	for (const struct bc_config_key *k = bc_config_keys; k->name != NULL; k++) {
+		n = strcspn(k->name, ".");
+		if (strncmp(k->name, last, n + 1) != 0 && used < errlen)
+			used += (size_t)snprintf(err + used, errlen - used, "%s [%.*s]",
+				last[0] != '\0' ? "," : "", (int)n, k->name);
+		last = k->name;
+	}
 	return false;
 }
 
-bool bc_config_set(struct bc_config *c, const char *section, const char *key, const char *value,
+static bool set_key(struct bc_config *c, const char *section, const char *key, const char *value,
 	char *err, size_t errlen)
 {
 	char what[200];
@@ -578,9 +586,18 @@ bool bc_config_set(struct bc_config *c, const char *section, const char *key, co
 	}
 	if (section[0] == '\0')
 		snprintf(err, errlen, "%s: key outside of a [section]", key);
-	else if (has_section(section))
+	else if (bc_config_check_section(section, err, errlen))
 		snprintf(err, errlen, "[%s] %s: no such key", section, key);
-	else
-		snprintf(err, errlen, "[%s]: no such section", section);
+	return false;
+}
+
+bool bc_config_set(struct bc_config *c, const char *section, const char *key, const char *value,
+	char *err, size_t errlen)
+{
+	struct bc_config before = *c;
+
+	if (set_key(c, section, key, value, err, errlen))
+		return true;
+	*c = before;
 	return false;
 }

@@ -41,15 +41,19 @@ static void log_unchanged(const struct bc_config *old, const struct bc_config *n
 				settings[i].name);
 }
 
+static void on_config_error(void *context, const char *text)
+{
+	(void)context;
+	bc_log(BC_LOG_ERROR, "SIGHUP: %s; keeping the old configuration", text);
+}
+
 bool bc_reload(struct bc_config *config, const struct bc_daemon_options *options)
 {
+	struct bc_config_errors errors = {.on_error = on_config_error};
 	struct bc_config new;
-	char err[1024];
 
-	if (!bc_daemon_options_config(options, &new, err, sizeof(err))) {
-		bc_log(BC_LOG_ERROR, "SIGHUP: %s; keeping the old configuration", err);
+	if (!bc_daemon_options_config(options, &new, &errors))
 		return false;
-	}
 	log_unchanged(config, &new);
 	config->rotation = new.rotation;
 	config->space = new.space;
