@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "daemon/base/clock.h"
+#include "daemon/base/rfc3339.h"
 #include "formats/base/utf8.h"
 
 static const char *const level_names[] = {
@@ -54,13 +56,18 @@ static bool is_journal(void)
 	return strcmp(own, stream) == 0;
 }
 
+/* The journal has its own time stamps. */
 static int format_prefix(char *out, size_t size, enum bc_log_level level)
 {
+	char time[BC_RFC3339_BYTES];
+	bool is_problem = level < BC_LOG_NOTICE;
+
 	if (is_journal())
 		return snprintf(out, size, "<%d>", (int)level);
-	if (level >= BC_LOG_NOTICE)
-		return snprintf(out, size, "buscapd: ");
-	return snprintf(out, size, "buscapd: %s: ", level_names[level]);
+	bc_rfc3339_write(time, bc_wall_ns());
+	time[strlen("2026-01-31T12:00:00.000")] = '\0';
+	return snprintf(out, size, "%sZ buscapd: %s%s", time,
+		is_problem ? level_names[level] : "", is_problem ? ": " : "");
 }
 
 /* Copies the next character of `text`, or escapes its first byte if it is invalid or harmful.

@@ -1,5 +1,7 @@
 /* The log: lines on standard error. Under systemd's journal each line starts with its level
- * ("<4>..."), elsewhere with a word. Any thread may log; a line is written with one call.
+ * ("<4>..."), elsewhere with the time in UTC, the program's name and, for errors and warnings, the
+ * level: "2026-01-31T12:00:00.000Z buscapd: warning: ...". Any thread may log; a line is written
+ * with one call.
  * docs/messages.md lists all messages. Messages that may repeat go through daemon/base/log_limit.h.
  */
 #ifndef BC_DAEMON_BASE_LOG_H

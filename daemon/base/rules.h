@@ -26,6 +26,10 @@ struct bc_stop_rules {
 	uint64_t file_bytes; /* all segments together */
 };
 
+/* With max_use but no filesize rule, a segment is at most this part of max_use, so that there is
+ * always a sealed segment to delete. */
+#define BC_MAX_USE_SEGMENTS 8
+
 /* How much space recordings may use; like journald's settings. 0: no such rule. */
 struct bc_retention_rules {
 	uint64_t max_use_bytes;

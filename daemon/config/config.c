@@ -1,5 +1,7 @@
 #include "daemon/config/config.h"
 
+#include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,11 +9,26 @@
 
 #include "daemon/config/usb_settings.h"
 #include "daemon/ingest/pool.h"
+#include "formats/segment/raw_capture.h"
+#include "formats/segment/segment.h"
 
 #define CONNECTIONS 64u
 
 /* All transfers of a board together. The kernel allows 16 MiB unless configured otherwise. */
 #define TRANSFERS_BYTES_MAX (UINT64_C(256) << 20)
+
+bool bc_config_error(struct bc_config_errors *errors, const char *format, ...)
+{
+	char text[1024];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	errors->count++;
+	errors->on_error(errors->context, text);
+	return false;
+}
 
 void bc_config_default(struct bc_config *c)
 {
@@ -35,6 +52,9 @@ void bc_config_default(struct bc_config *c)
 	snprintf(c->socket, sizeof(c->socket), "/run/buscapd/buscapd.sock");
 	snprintf(c->socket_group, sizeof(c->socket_group), "buscap");
 	c->connections = CONNECTIONS;
+	c->event_interval_ns = UINT64_C(60000000000);
+	c->event_timeout_ns = UINT64_C(60000000000);
+	c->disk_low_ns = UINT64_C(3600000000000);
 	c->log_level = BC_LOG_INFO;
 }
 
@@ -49,32 +69,26 @@ const char *bc_record_mode_name(enum bc_record_mode mode)
 	return mode < sizeof(names) / sizeof(names[0]) ? names[mode] : "unknown";
 }
 
-static bool complain(char *err, size_t errlen, const char *text)
-{
-	snprintf(err, errlen, "%s", text);
-	return false;
-}
-
 bool bc_config_keeps_raw(const struct bc_config *c)
 {
 	return c->keep_raw && c->source.kind != BC_SOURCE_FILE;
 }
 
-static bool check_usb(const struct bc_config *c, char *err, size_t errlen)
+static void check_usb(const struct bc_config *c, struct bc_config_errors *errors)
 {
 	struct bc_usb_options usb = bc_config_usb(c);
 
 	if (usb.link == BC_USB_FTDI && !usb.has_id)
-		return complain(err, errlen,
+		bc_config_error(errors,
 			"link = ftdi: the id of the chip is missing; set id = 0403:6014, "
-			"0403:6010, "
-			"or the one in its EEPROM");
+			"0403:6010, or the one in its EEPROM");
 	if ((uint64_t)usb.transfers * usb.transfer_bytes > TRANSFERS_BYTES_MAX)
-		return complain(err, errlen,
-			"transfers: transfers times transfer_size must not exceed 256 MiB");
+		bc_config_error(
+			errors, "transfers: transfers times transfer_size must not exceed 256 MiB");
 	if (usb.back_off_ns > usb.back_off_max_ns)
-		return complain(err, errlen, "back_off: must not exceed back_off_max");
-	return true;
+		bc_config_error(errors, "back_off: must not exceed back_off_max");
+	if (usb.reset_on_silence && usb.silence_ns == 0)
+		bc_config_error(errors, "silence_action = restart: never happens with silence = 0");
 }
 
 /* Whether the source is live: it can't wait, because it is a board or a simulated bus with a rate.
@@ -99,87 +113,127 @@ void bc_config_make_once(struct bc_config *c)
 
 	c->recording.mode = BC_RECORD_ALWAYS;
 	for (unsigned i = 0; i < c->triggers_count; i++) {
+		enum bc_trigger_action action = c->triggers[i].action;
 		c->triggers[i].pre = (struct bc_time_or_size){BC_TIME_OR_SIZE_NONE, 0};
-		if (c->triggers[i].action != BC_ACTION_SNAPSHOT)
+		if (action != BC_ACTION_SNAPSHOT && action != BC_ACTION_START)
 			c->triggers[kept++] = c->triggers[i];
 	}
 	c->triggers_count = kept;
 }
 
-static bool check_recording(const struct bc_config *c, char *err, size_t errlen)
+static void check_recording(const struct bc_config *c, struct bc_config_errors *errors)
 {
 	enum bc_record_mode mode = c->recording.mode;
 
-	if (mode != BC_RECORD_ALWAYS && !is_live(c)) {
-		snprintf(err, errlen,
+	if (mode != BC_RECORD_ALWAYS && !is_live(c))
+		bc_config_error(errors,
 			"record = %s: needs a live source: a board, or the simulated bus with a "
 			"rate",
 			bc_record_mode_name(mode));
-		return false;
-	}
 	if (mode != BC_RECORD_FLIGHT)
-		return true;
+		return;
 	if (c->keep_raw)
-		return complain(err, errlen,
-			"keep_raw: not with record = flight, which keeps only records");
-	if (c->recording.flight_bytes <= flight_bytes_max(c))
-		return true;
-	snprintf(err, errlen, "flight_size: too large; a buffer of %llu MiB leaves %llu MiB for it",
-		(unsigned long long)(c->buffer_bytes >> 20),
-		(unsigned long long)(flight_bytes_max(c) >> 20));
-	return false;
+		bc_config_error(
+			errors, "keep_raw: not with record = flight, which keeps only records");
+	if (c->recording.flight_bytes > flight_bytes_max(c))
+		bc_config_error(errors,
+			"flight_size: too large; a buffer of %" PRIu64 " MiB leaves %" PRIu64
+			" MiB for it",
+			c->buffer_bytes >> 20, flight_bytes_max(c) >> 20);
+}
+
+/* Whether something in the configuration ends a recording. */
+static bool can_end(const struct bc_config *c)
+{
+	for (unsigned i = 0; i < c->triggers_count; i++)
+		if (c->triggers[i].action == BC_ACTION_STOP ||
+			c->triggers[i].action == BC_ACTION_TOGGLE)
+			return true;
+	return c->stop.duration_ns != 0 || c->stop.records != 0 || c->stop.file_bytes != 0;
 }
 
 static bool check_trigger(
-	const struct bc_config *c, const struct bc_trigger *t, char *err, size_t errlen)
+	const struct bc_config *c, const struct bc_trigger *t, struct bc_config_errors *errors)
 {
 	bool starts = t->action == BC_ACTION_START || t->action == BC_ACTION_TOGGLE ||
 		      t->action == BC_ACTION_SNAPSHOT;
 	bool needs_flight = t->action == BC_ACTION_SNAPSHOT || t->pre.unit != BC_TIME_OR_SIZE_NONE;
+	char err[256];
 
-	if (!bc_trigger_check(t, err, errlen))
-		return false;
-	if (starts && !is_live(c)) {
-		snprintf(err, errlen,
+	if (!bc_trigger_check(t, err, sizeof(err)))
+		return bc_config_error(errors, "%s", err);
+	if (starts && !is_live(c))
+		return bc_config_error(errors,
 			"trigger %s: %s needs a board, or the simulated bus with a rate; a replay "
 			"is always one recording",
 			t->name, bc_trigger_action_name(t->action));
-		return false;
-	}
-	if (needs_flight && c->recording.mode != BC_RECORD_FLIGHT) {
-		snprintf(err, errlen, "trigger %s: %s needs record = flight", t->name,
+	if (needs_flight && c->recording.mode != BC_RECORD_FLIGHT)
+		return bc_config_error(errors, "trigger %s: %s needs record = flight", t->name,
 			t->action == BC_ACTION_SNAPSHOT ? "snapshot" : "pre");
-		return false;
-	}
+	if (t->action == BC_ACTION_START && c->recording.mode == BC_RECORD_ALWAYS && !can_end(c))
+		return bc_config_error(errors,
+			"trigger %s: start never acts with record = always, which records from "
+			"the start, and nothing that ends a recording; use record = on-demand",
+			t->name);
 	return true;
 }
 
-bool bc_config_check(const struct bc_config *c, char *err, size_t errlen)
+static void check_source(const struct bc_config *c, struct bc_config_errors *errors)
+{
+	bool is_complete = errors->count == 0;
+
+	if (c->source.kind == BC_SOURCE_NONE) {
+		if (is_complete)
+			bc_config_error(errors,
+				"no source: use --source usb, file:PATH or sim, or set source in "
+				"[source]");
+		return;
+	}
+	if (c->speed != 0 && c->source.kind != BC_SOURCE_FILE)
+		bc_config_error(errors,
+			"speed: only for files; the simulated bus has a rate (source = "
+			"sim:rate=1M)");
+	check_recording(c, errors);
+	for (unsigned i = 0; is_complete && i < c->triggers_count; i++)
+		check_trigger(c, &c->triggers[i], errors);
+	if (c->source.kind == BC_SOURCE_USB)
+		check_usb(c, errors);
+}
+
+/* Without space for the open files, nothing can be written: only sealed files are deleted. */
+static void check_space(const struct bc_config *c, struct bc_config_errors *errors)
+{
+	uint64_t max_use = c->space.max_use_bytes;
+	uint64_t file = c->rotation.file_bytes != 0 ? c->rotation.file_bytes
+						    : max_use / BC_MAX_USE_SEGMENTS;
+	uint64_t least = file + BC_CHUNK_ENCODED_MAX;
+
+	if (bc_config_keeps_raw(c))
+		least += file + BC_RAW_ENCODED_MAX;
+	if (max_use == 0 || max_use >= least)
+		return;
+	if (c->rotation.file_bytes != 0)
+		bc_config_error(errors,
+			"max_use: too small; with rotation.filesize, the open %s up to %" PRIu64
+			" MiB",
+			bc_config_keeps_raw(c) ? "files take" : "segment takes", (least >> 20) + 1);
+	else
+		bc_config_error(errors, "max_use: too small; must be at least %u MiB",
+			bc_config_keeps_raw(c) ? 4 : 2);
+}
+
+bool bc_config_check(const struct bc_config *c, struct bc_config_errors *errors)
 {
 	bool keeps_raw = bc_config_keeps_raw(c);
 	uint64_t least = bc_pool_min_bytes(c->workers, keeps_raw);
 
-	if (c->source.kind == BC_SOURCE_NONE)
-		return complain(err, errlen,
-			"no source: use --source usb, file:PATH or sim, or set source in [source]");
-	if (c->buffer_bytes < least || c->buffer_bytes > (UINT64_C(1) << 40)) {
-		snprintf(err, errlen, "buffer: must be %llu MiB (for %u workers%s) to 1 TiB",
-			(unsigned long long)(least >> 20) + 1, c->workers,
-			keeps_raw ? " with keep_raw" : "");
-		return false;
-	}
-	if (c->speed != 0 && c->source.kind != BC_SOURCE_FILE)
-		return complain(err, errlen,
-			"speed: only for files; the simulated bus has a rate (source = "
-			"sim:rate=1M)");
-	if (!check_recording(c, err, errlen))
-		return false;
-	for (unsigned i = 0; i < c->triggers_count; i++)
-		if (!check_trigger(c, &c->triggers[i], err, errlen))
-			return false;
-	if (c->source.kind == BC_SOURCE_USB)
-		return check_usb(c, err, errlen);
-	return true;
+	check_source(c, errors);
+	if (c->buffer_bytes < least || c->buffer_bytes > (UINT64_C(1) << 40))
+		bc_config_error(errors,
+			"buffer: must be %" PRIu64 " MiB (for %u workers%s) to 1 TiB",
+			(least >> 20) + 1, c->workers, keeps_raw ? " with keep_raw" : "");
+	check_space(c, errors);
+	return errors->count == 0;
 }
 
 struct bc_usb_options bc_config_usb(const struct bc_config *c)

@@ -83,17 +83,34 @@ struct bc_config {
 	uint32_t reserve;     /* bits of enum bc_permission */
 	struct bc_loopback metrics_listen;
 
+	/* [events] */
+	char event_command[4096]; /* empty: none */
+	uint64_t event_interval_ns;
+	uint64_t event_timeout_ns; /* 0: no limit */
+	uint64_t disk_low_ns;      /* 0: never */
+
 	/* [log] */
 	enum bc_log_level log_level;
 };
+
+/* Receives all errors of a configuration. */
+struct bc_config_errors {
+	unsigned count; /* reported so far; 0 at the start */
+	void *context;
+	void (*on_error)(void *context, const char *text); /* a sentence without a newline */
+};
+
+/* Reports an error. Returns false. */
+bool bc_config_error(struct bc_config_errors *errors, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
 
 void bc_config_default(struct bc_config *config);
 
 /* "always", "on-demand", "flight". */
 const char *bc_record_mode_name(enum bc_record_mode mode);
 
-/* Adapts the configuration to --once, which records from the start: removes snapshot triggers and
- * the `pre` of other triggers. */
+/* Adapts the configuration to --once, which records from the start: removes triggers with the
+ * actions start and snapshot, and the `pre` of others. */
 void bc_config_make_once(struct bc_config *config);
 
 /* Whether raw captures are written. They are not for a file, which is a capture already. */
@@ -102,7 +119,8 @@ bool bc_config_keeps_raw(const struct bc_config *config);
 /* The settings of the board: those of the source, then those of [usb]. */
 struct bc_usb_options bc_config_usb(const struct bc_config *config);
 
-/* Checks settings against each other. On failure returns false with a message in `err`. */
-bool bc_config_check(const struct bc_config *config, char *err, size_t errlen) BC_MUST_CHECK;
+/* Reports settings that are missing, conflict with each other or can't work. If there are errors
+ * already, settings may be missing because of those. Returns whether there is no error. */
+bool bc_config_check(const struct bc_config *config, struct bc_config_errors *errors) BC_MUST_CHECK;
 
 #endif

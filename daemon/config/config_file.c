@@ -1,5 +1,6 @@
 #include "daemon/config/config_file.h"
 
+#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <ini.h>
@@ -9,43 +10,99 @@
 
 #include "daemon/config/config_keys.h"
 
-/* A file being read, and its first error. */
+/* A file being read. */
 struct loading {
 	struct bc_config *config;
+	struct bc_config_errors *errors;
+	const char *path;
 	FILE *file;
-	int line;     /* read last */
-	int err_line; /* 0: no error yet */
-	char err[512];
+	int line;        /* read last */
+	bool is_unknown; /* the section, which has been reported; its keys are not */
 };
 
-static void set_error(struct loading *loading, const char *text)
+static void report(struct loading *loading, const char *text)
 {
-	if (loading->err_line != 0)
-		return;
-	loading->err_line = loading->line;
-	snprintf(loading->err, sizeof(loading->err), "%s", text);
+	bc_config_error(loading->errors, "%s:%d: %s", loading->path, loading->line, text);
 }
 
-/* Reads a line for inih, and rejects two kinds that inih would misread without an error: it splits
- * a line that is too long for its buffer, and appends an indented line to the value before it. */
+/* Returns the first of these characters before a comment, as inih does; NULL: there is none. */
+static const char *find_before_comment(const char *text, const char *characters)
+{
+	bool is_after_blank = false;
+
+	for (; *text != '\0' && !(is_after_blank && *text == ';'); text++) {
+		if (strchr(characters, *text) != NULL)
+			return text;
+		is_after_blank = isspace((unsigned char)*text) != 0;
+	}
+	return NULL;
+}
+
+/* The start of a section. */
+static void check_section(struct loading *loading, const char *name, size_t bytes)
+{
+	char section[64];
+	char err[512];
+
+	snprintf(section, sizeof(section), "%.*s", (int)bytes, name);
+	loading->is_unknown = !bc_config_check_section(section, err, sizeof(err));
+	if (loading->is_unknown)
+		report(loading, err);
+}
+
+/* Reports a line that inih would reject, because it returns only the first of those, or misread:
+ * it appends an indented line to the value before it. */
+static bool check_line(struct loading *loading, const char *line)
+{
+	const char *text = line + strspn(line, " \t\r\n");
+	const char *end;
+
+	if (*text == '\0' || ((*text == ';' || *text == '#') && text == line))
+		return true;
+	if (text != line) {
+		report(loading,
+			"indented line; keys and sections start at the beginning of a line");
+		return false;
+	}
+	end = *text == '[' ? find_before_comment(text + 1, "]") : find_before_comment(text, "=:");
+	if (end == NULL) {
+		report(loading, "expected [section], key = value, or a comment");
+		loading->is_unknown |= *text == '[';
+	} else if (*text == '[') {
+		check_section(loading, text + 1, (size_t)(end - text - 1));
+	}
+	return end != NULL;
+}
+
+static void skip_rest_of_line(FILE *file)
+{
+	int byte;
+
+	do
+		byte = getc(file);
+	while (byte != EOF && byte != '\n');
+}
+
+/* Reads a line for inih; an empty one instead of one with an error. inih would split a line that is
+ * too long for its buffer. */
 static char *read_line(char *text, int size, void *context)
 {
 	struct loading *loading = context;
+	bool has_bom;
 	char err[64];
 
 	if (fgets(text, size, loading->file) == NULL)
 		return NULL;
-	loading->line++;
-	if ((text[0] == ' ' || text[0] == '\t') && text[strspn(text, " \t\r\n")] != '\0') {
-		set_error(loading,
-			"indented line; keys and sections start at the beginning of a line");
-		return NULL;
+	has_bom = loading->line++ == 0 && strncmp(text, "\xef\xbb\xbf", 3) == 0;
+	if (strlen(text) + 1 == (size_t)size && text[size - 2] != '\n') {
+		snprintf(err, sizeof(err), "line too long; the limit is %d characters", size - 2);
+		report(loading, err);
+		skip_rest_of_line(loading->file);
+		text[0] = '\0';
+	} else if (!check_line(loading, text + (has_bom ? 3 : 0))) {
+		text[0] = '\0';
 	}
-	if (strlen(text) + 1 < (size_t)size || text[size - 2] == '\n')
-		return text;
-	snprintf(err, sizeof(err), "line too long; the limit is %d characters", size - 2);
-	set_error(loading, err);
-	return NULL;
+	return text;
 }
 
 static int on_key(void *context, const char *section, const char *key, const char *value)
@@ -53,36 +110,31 @@ static int on_key(void *context, const char *section, const char *key, const cha
 	struct loading *loading = context;
 	char err[512];
 
-	if (bc_config_set(loading->config, section, key, value, err, sizeof(err)))
-		return 1;
-	set_error(loading, err);
-	return 0;
+	if (!loading->is_unknown &&
+		!bc_config_set(loading->config, section, key, value, err, sizeof(err)))
+		report(loading, err);
+	return 1;
 }
 
-static bool load_file(
-	struct bc_config *c, const char *path, bool is_optional, char *err, size_t errlen)
+static void load_file(
+	struct bc_config *c, const char *path, bool is_optional, struct bc_config_errors *errors)
 {
-	struct loading loading = {.config = c, .file = fopen(path, "re")};
+	struct loading loading = {
+		.config = c, .errors = errors, .path = path, .file = fopen(path, "re")};
+	unsigned before = errors->count;
 
 	if (loading.file == NULL) {
-		if (is_optional && errno == ENOENT)
-			return true;
-		snprintf(err, errlen, "%s: %s", path, strerror(errno));
-		return false;
+		if (!is_optional || errno != ENOENT)
+			bc_config_error(errors, "%s: %s", path, strerror(errno));
+		return;
 	}
 	int line = ini_parse_stream(read_line, &loading, on_key, &loading);
-	bool is_read = ferror(loading.file) == 0;
+	if (ferror(loading.file) != 0)
+		bc_config_error(errors, "%s: can't read it; is it a file?", path);
+	else if (line != 0 && errors->count == before)
+		bc_config_error(
+			errors, "%s:%d: expected [section], key = value, or a comment", path, line);
 	fclose(loading.file);
-	if (!is_read)
-		snprintf(err, errlen, "%s: can't read it; is it a file?", path);
-	else if (line != 0 && (loading.err_line == 0 || line < loading.err_line))
-		snprintf(err, errlen, "%s:%d: expected [section], key = value, or a comment", path,
-			line);
-	else if (loading.err_line != 0)
-		snprintf(err, errlen, "%s:%d: %s", path, loading.err_line, loading.err);
-	else
-		return true;
-	return false;
 }
 
 static int is_conf(const struct dirent *entry)
@@ -92,29 +144,24 @@ static int is_conf(const struct dirent *entry)
 	return n > 5 && entry->d_name[0] != '.' && strcmp(entry->d_name + n - 5, ".conf") == 0;
 }
 
-bool bc_config_load(
-	struct bc_config *c, const char *path, bool is_optional, char *err, size_t errlen)
+void bc_config_load(
+	struct bc_config *c, const char *path, bool is_optional, struct bc_config_errors *errors)
 {
 	char dir[4096];
 	char file[4096 + 256];
 	const char *slash = strrchr(path, '/');
 	struct dirent **entries;
-	bool is_good = load_file(c, path, is_optional, err, errlen);
 
-	if (!is_good)
-		return false;
+	load_file(c, path, is_optional, errors);
 	snprintf(dir, sizeof(dir), "%.*sconf.d", slash != NULL ? (int)(slash + 1 - path) : 0, path);
 	int count = scandir(dir, &entries, is_conf, alphasort);
-	if (count < 0 && errno != ENOENT && errno != ENOTDIR) {
-		snprintf(err, errlen, "%s: %s", dir, strerror(errno));
-		return false;
-	}
+	if (count < 0 && errno != ENOENT && errno != ENOTDIR)
+		bc_config_error(errors, "%s: %s", dir, strerror(errno));
 	for (int i = 0; i < count; i++) {
 		snprintf(file, sizeof(file), "%s/%s", dir, entries[i]->d_name);
-		is_good = is_good && load_file(c, file, false, err, errlen);
+		load_file(c, file, false, errors);
 		free(entries[i]);
 	}
 	if (count >= 0)
 		free(entries);
-	return is_good;
 }

@@ -144,23 +144,19 @@ static bool read_source(READER)
 
 static bool read_speed(READER)
 {
-	double *speed = field;
 	char *end;
+	double speed = strtod(value, &end);
 
 	(void)key;
-	if (strcmp(value, "max") == 0) {
-		*speed = 0;
-		return true;
-	}
-	if (strcmp(value, "realtime") == 0) {
-		*speed = 1;
-		return true;
-	}
-	*speed = strtod(value, &end);
-	if (end != value && *end == '\0' && *speed > 0 && *speed <= 1e6)
-		return true;
-	return complain(
-		err, errlen, "must be max, realtime, or a factor above 0 and up to 1000000");
+	if (strcmp(value, "max") == 0)
+		speed = 0;
+	else if (strcmp(value, "realtime") == 0)
+		speed = 1;
+	else if (end == value || *end != '\0' || !(speed > 0 && speed <= 1e6))
+		return complain(err, errlen,
+			"must be max, realtime, or a factor above 0 and up to 1000000");
+	*(double *)field = speed;
+	return true;
 }
 
 static bool read_dir(READER)
@@ -177,12 +173,12 @@ static bool read_label(READER)
 	return read_text(key, field, value, err, errlen);
 }
 
-static bool read_sealed_command(READER)
+static bool read_command(READER)
 {
 	if (value[0] != '\0' && value[0] != '/')
 		return complain(err, errlen,
-			"must be an absolute path; the program is run without a shell, with the "
-			"file as its only argument");
+			"must be an absolute path; the program is run without a shell, with one "
+			"argument");
 	return read_text(key, field, value, err, errlen);
 }
 
@@ -301,7 +297,7 @@ const struct bc_config_key bc_config_keys[] = {
 	{"output.sealed_command", "PROGRAM", "file", NULL, NULL, BC_RELOAD_NOW,
 		"Absolute path of a program to run for each sealed segment and raw capture, with "
 		"its path as the only argument. Empty: none.",
-		read_sealed_command, FIELD(sealed_command)},
+		read_command, FIELD(sealed_command)},
 	{"output.sealed_timeout", "TIME", "time", "1h", NULL, BC_RELOAD_NOW,
 		"End a run that takes longer, with all processes that it started: SIGTERM, then "
 		"SIGKILL 2 s later. 0: no limit.",
@@ -449,6 +445,22 @@ const struct bc_config_key bc_config_keys[] = {
 		"`127.0.0.1:PORT` or `[::1]:PORT`: serve `/metrics`, and nothing else, at this "
 		"address. Empty: off.",
 		read_metrics_listen, FIELD(metrics_listen)},
+	{"events.command", "PROGRAM", "file", NULL, NULL, BC_RELOAD_NOW,
+		"Absolute path of a program to run when samples are lost, the disk is nearly full "
+		"or stuck, the board is unplugged, or a trigger acts; with the event as the only "
+		"argument, and a JSON object on standard input. Empty: none.",
+		read_command, FIELD(event_command)},
+	{"events.interval", "TIME", "time", "1m", NULL, BC_RELOAD_NOW,
+		"Run it at most once in this time for each kind of event; further ones are "
+		"combined.",
+		read_positive_time, FIELD(event_interval_ns)},
+	{"events.timeout", "TIME", "time", "1m", NULL, BC_RELOAD_NOW,
+		"End a run that takes longer, as `sealed_timeout` does. 0: no limit.", read_time,
+		FIELD(event_timeout_ns)},
+	{"events.disk_low", "TIME", "time", "1h", NULL, BC_RELOAD_NOW,
+		"The disk is nearly full when it will be full in less than this at the current "
+		"rate. 0: never.",
+		read_time, FIELD(disk_low_ns)},
 	{"log.level", "LEVEL", "choice:error|warning|notice|info|debug", "info", NULL,
 		BC_RELOAD_NOW,
 		"Log messages of this level and above: `error`, `warning`, `notice`, `info` or "
@@ -526,17 +538,29 @@ static bool is_named(const char *name, const char *section, const char *key)
 	return strncmp(name, section, n) == 0 && name[n] == '.' && strcmp(name + n + 1, key) == 0;
 }
 
-static bool has_section(const char *section)
+bool bc_config_check_section(const char *section, char *err, size_t errlen)
 {
 	size_t n = strlen(section);
+	const char *last = "";
+	size_t used;
 
+	if (strncmp(section, "trigger ", 8) == 0)
+		return true;
 	for (const struct bc_config_key *k = bc_config_keys; k->name != NULL; k++)
 		if (strncmp(k->name, section, n) == 0 && k->name[n] == '.')
 			return true;
+	used = (size_t)snprintf(err, errlen, "[%.60s]: no such section; the sections are", section);
+	for (const struct bc_config_key *k = bc_config_keys; k->name != NULL; k++) {
+		n = strcspn(k->name, ".");
+		if (strncmp(k->name, last, n + 1) != 0 && used < errlen)
+			used += (size_t)snprintf(err + used, errlen - used, "%s [%.*s]",
+				last[0] != '\0' ? "," : "", (int)n, k->name);
+		last = k->name;
+	}
 	return false;
 }
 
-bool bc_config_set(struct bc_config *c, const char *section, const char *key, const char *value,
+static bool set_key(struct bc_config *c, const char *section, const char *key, const char *value,
 	char *err, size_t errlen)
 {
 	char what[200];
@@ -562,9 +586,18 @@ bool bc_config_set(struct bc_config *c, const char *section, const char *key, co
 	}
 	if (section[0] == '\0')
 		snprintf(err, errlen, "%s: key outside of a [section]", key);
-	else if (has_section(section))
+	else if (bc_config_check_section(section, err, errlen))
 		snprintf(err, errlen, "[%s] %s: no such key", section, key);
-	else
-		snprintf(err, errlen, "[%s]: no such section", section);
+	return false;
+}
+
+bool bc_config_set(struct bc_config *c, const char *section, const char *key, const char *value,
+	char *err, size_t errlen)
+{
+	struct bc_config before = *c;
+
+	if (set_key(c, section, key, value, err, errlen))
+		return true;
+	*c = before;
 	return false;
 }

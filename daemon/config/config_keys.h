@@ -38,7 +38,10 @@ struct bc_config_key {
 /* Ends with a row without a name. */
 extern const struct bc_config_key bc_config_keys[];
 
-/* Sets one key. On failure returns false with a message in `err`. */
+/* Whether a section exists. If not, returns false with a message in `err` that names all. */
+bool bc_config_check_section(const char *section, char *err, size_t errlen) BC_MUST_CHECK;
+
+/* Sets one key. On failure returns false with a message in `err`, and nothing is changed. */
 bool bc_config_set(struct bc_config *config, const char *section, const char *key,
 	const char *value, char *err, size_t errlen) BC_MUST_CHECK;
 

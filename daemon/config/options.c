@@ -265,33 +265,27 @@ static bool sets_record_mode(const struct bc_daemon_options *o)
 	return false;
 }
 
-bool bc_daemon_options_config(
-	const struct bc_daemon_options *o, struct bc_config *config, char *err, size_t errlen)
+bool bc_daemon_options_config(const struct bc_daemon_options *o, struct bc_config *config,
+	struct bc_config_errors *errors)
 {
 	const char *path = o->config_file != NULL ? o->config_file : BC_CONFIG_FILE;
 	char what[512];
 
 	bc_config_default(config);
-	if (!bc_config_load(config, path, o->config_file == NULL, err, errlen))
-		return false;
-	for (unsigned i = 0; i < o->overrides_count; i++) {
-		if (bc_config_set(config, o->overrides[i].section, o->overrides[i].key,
+	bc_config_load(config, path, o->config_file == NULL, errors);
+	for (unsigned i = 0; i < o->overrides_count; i++)
+		if (!bc_config_set(config, o->overrides[i].section, o->overrides[i].key,
 			    o->overrides[i].value, what, sizeof(what)))
-			continue;
-		snprintf(err, errlen, "command line: %s", what);
-		return false;
-	}
+			bc_config_error(errors, "command line: %s", what);
 	if (o->once && !o->has_socket)
 		config->socket[0] = '\0';
-	if (o->once && config->recording.mode != BC_RECORD_ALWAYS && sets_record_mode(o)) {
-		snprintf(err, errlen,
+	if (o->once && config->recording.mode != BC_RECORD_ALWAYS && sets_record_mode(o))
+		bc_config_error(errors,
 			"command line: --once always records from the start; remove record = %s",
 			bc_record_mode_name(config->recording.mode));
-		return false;
-	}
 	if (o->once)
 		bc_config_make_once(config);
 	if (o->list_boards && config->source.kind == BC_SOURCE_NONE)
 		config->source.kind = BC_SOURCE_USB;
-	return bc_config_check(config, err, errlen);
+	return bc_config_check(config, errors);
 }

@@ -6,6 +6,7 @@
 #include <stddef.h>
 
 #include "daemon/config/config.h"
+#include "formats/base/must_check.h"
 
 #define BC_OVERRIDES_MAX 64
 
@@ -33,9 +34,9 @@ enum bc_daemon_options_result { BC_OPTIONS_RUN, BC_OPTIONS_EXIT, BC_OPTIONS_WRON
 enum bc_daemon_options_result bc_daemon_options_read(
 	struct bc_daemon_options *options, int argc, char **argv);
 
-/* Loads the configuration, applies the settings of the command line, and checks the result. On
- * failure returns false with a message in `err`. */
+/* Loads the configuration, applies the settings of the command line, and checks the result. Reports
+ * all errors; returns whether there are none. */
 bool bc_daemon_options_config(const struct bc_daemon_options *options, struct bc_config *config,
-	char *err, size_t errlen);
+	struct bc_config_errors *errors) BC_MUST_CHECK;
 
 #endif

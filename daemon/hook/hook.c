@@ -17,9 +17,19 @@
 #define TERM_MS 2000
 #define KILL_MS 1000
 
+/* The exit code of a shell that does not find a command, and of a process that posix_spawn()
+ * started but that could not run the program: some systems, and valgrind, report that no other way.
+ */
+#define NOT_FOUND 127
+
+#define OWN_VARIABLES      3
+#define OWN_VARIABLE_BYTES (BC_RECORDING_ID_MAX + 32)
+
 struct hook_item {
-	struct bc_hook_file file;
-	char path[];
+	unsigned variables; /* 0: of an event */
+	char variable[OWN_VARIABLES][OWN_VARIABLE_BYTES];
+	const char *input; /* NULL: none */
+	char argument[];   /* followed by the input */
 };
 
 enum hook_state {
@@ -69,14 +79,14 @@ void bc_hook_poll(struct bc_hook *h, uint64_t now_ns)
 }
 
 static void hook_fail(
-	struct bc_hook *h, const char *command, const char *path, int status, const char *error)
+	struct bc_hook *h, const char *command, const char *argument, int status, const char *error)
 {
 	h->failed++;
 	h->last_failed = true;
-	bc_log_limited(
-		&h->limits, BC_LOG_WARNING, "%s: %s: %s; not tried again", path, command, error);
+	bc_log_limited(&h->limits, BC_LOG_WARNING, "%s: %s: %s; not tried again", argument, command,
+		error);
 	if (h->options.on_failed != NULL && !h->is_closing)
-		h->options.on_failed(h->options.context, path, status, error);
+		h->options.on_failed(h->options.context, argument, status, error);
 }
 
 static void on_done(uv_timer_t *timer)
@@ -113,15 +123,20 @@ static void report_exit(struct bc_hook *h, const struct hook_item *item, bool is
 		snprintf(error, sizeof(error), "killed by signal %d", WTERMSIG(p->status));
 	} else if (WEXITSTATUS(p->status) != 0) {
 		status = WEXITSTATUS(p->status);
-		snprintf(error, sizeof(error), "exit code %d", status);
+		snprintf(error, sizeof(error), "exit code %d%s", status,
+			status == NOT_FOUND ? " (command not found)" : "");
 	}
 	if (error[0] != '\0') {
-		hook_fail(h, h->running_command, item->path, status, error);
+		hook_fail(h, h->running_command, item->argument, status, error);
 	} else if (h->last_failed) {
 		h->last_failed = false;
-		bc_log_limited(&h->limits, BC_LOG_NOTICE, "%s: %s: succeeded again", item->path,
+		bc_log_limited(&h->limits, BC_LOG_NOTICE, "%s: %s: succeeded again", item->argument,
 			h->running_command);
 	}
+	if (p->has_left_behind && !is_timeout)
+		bc_log_limited(&h->limits, BC_LOG_WARNING,
+			"%s: %s: exited before processes that it had started; killed them",
+			item->argument, h->running_command);
 }
 
 static void on_process_ended(void *context)
@@ -167,7 +182,8 @@ static void on_command_timer(uv_timer_t *timer)
 	case HOOK_KILLED:
 		if (!bc_hook_process_poll(&h->process))
 			break;
-		hook_fail(h, h->running_command, h->running->path, -1, "does not exit on SIGKILL");
+		hook_fail(h, h->running_command, h->running->argument, -1,
+			"does not exit on SIGKILL");
 		hook_conclude(h);
 		break;
 	case HOOK_IDLE:
@@ -176,9 +192,6 @@ static void on_command_timer(uv_timer_t *timer)
 }
 
 /* A command's start */
-
-#define OWN_VARIABLES      3
-#define OWN_VARIABLE_BYTES (BC_RECORDING_ID_MAX + 32)
 
 /* The service manager's variables are for the daemon only. JOURNAL_STREAM stays: the command has
  * the same standard error. */
@@ -194,34 +207,27 @@ static bool is_removed(const char *variable)
 	return false;
 }
 
-/* Returns one allocation: the pointers, then the text of our own variables. NULL: out of memory. */
-static char **make_environment(const struct bc_hook_file *file)
+/* Returns one allocation, which refers to the item. NULL: out of memory. */
+static char **make_environment(struct hook_item *item)
 {
 	size_t count = 0;
 
 	while (environ[count] != NULL)
 		count++;
-	size_t pointers = (count + OWN_VARIABLES + 1) * sizeof(char *);
-	char **variables = malloc(pointers + (size_t)OWN_VARIABLES * OWN_VARIABLE_BYTES);
+	char **variables = malloc((count + item->variables + 1) * sizeof(char *));
 	if (variables == NULL)
 		return NULL;
-	char *own = (char *)variables + pointers;
 	char **next = variables;
 	for (size_t i = 0; i < count; i++)
 		if (!is_removed(environ[i]))
 			*next++ = environ[i];
-	for (int i = 0; i < OWN_VARIABLES; i++)
-		*next++ = own + (size_t)i * OWN_VARIABLE_BYTES;
+	for (unsigned i = 0; i < item->variables; i++)
+		*next++ = item->variable[i];
 	*next = NULL;
-	snprintf(own, OWN_VARIABLE_BYTES, "BUSCAP_RECORDING=%s", file->recording);
-	own += OWN_VARIABLE_BYTES;
-	snprintf(own, OWN_VARIABLE_BYTES, "BUSCAP_SEGMENT=%" PRIu32, file->segment);
-	own += OWN_VARIABLE_BYTES;
-	snprintf(own, OWN_VARIABLE_BYTES, "BUSCAP_HASH=%s", file->hash);
 	return variables;
 }
 
-/* Starts the command for the first waiting file. */
+/* Starts the command for the first one waiting. */
 static void hook_start(struct bc_hook *h)
 {
 	struct hook_item *item = h->waiting[h->first];
@@ -230,11 +236,11 @@ static void hook_start(struct bc_hook *h)
 	h->count--;
 	free(h->running_command);
 	h->running_command = strdup(h->command);
-	char **environment = make_environment(&item->file);
+	char **environment = make_environment(item);
 	if (h->running_command == NULL || environment == NULL ||
-		bc_hook_process_start(&h->process, h->running_command, item->path, environment) !=
-			0) {
-		hook_fail(h, h->command, item->path, -1, "not run: out of memory");
+		bc_hook_process_start(&h->process, h->running_command, item->argument, item->input,
+			environment) != 0) {
+		hook_fail(h, h->command, item->argument, -1, "not run: out of memory");
 		free(environment);
 		free(item);
 		return;
@@ -293,29 +299,50 @@ int bc_hook_set(struct bc_hook *h, const char *command, uint64_t timeout_ns)
 	return 0;
 }
 
-void bc_hook_add(struct bc_hook *h, const struct bc_hook_file *file)
+/* Returns a new last item of the queue, or NULL. */
+static struct hook_item *append_item(struct bc_hook *h, const char *argument, const char *input)
 {
-	size_t bytes = strlen(file->path) + 1;
+	size_t argument_bytes = strlen(argument) + 1;
+	size_t input_bytes = input != NULL ? strlen(input) + 1 : 0;
+	const char *error = "not run: out of memory";
+	struct hook_item *item = NULL;
 
 	if (h->command[0] == '\0' || h->is_closing)
-		return;
-	if (h->is_over) {
-		hook_fail(h, h->command, file->path, -1, "not run: the daemon is stopping");
-		return;
-	}
-	if (h->count == BC_HOOK_WAITING_MAX) {
-		hook_fail(h, h->command, file->path, -1, "not run: too many files are waiting");
-		return;
-	}
-	struct hook_item *item = malloc(sizeof(*item) + bytes);
+		return NULL;
+	if (h->is_over)
+		error = "not run: the daemon is stopping";
+	else if (h->count == BC_HOOK_WAITING_MAX)
+		error = "not run: too many are waiting";
+	else
+		item = calloc(1, sizeof(*item) + argument_bytes + input_bytes);
 	if (item == NULL) {
-		hook_fail(h, h->command, file->path, -1, "not run: out of memory");
-		return;
+		hook_fail(h, h->command, argument, -1, error);
+		return NULL;
 	}
-	item->file = *file;
-	item->file.path = memcpy(item->path, file->path, bytes);
+	memcpy(item->argument, argument, argument_bytes);
+	if (input != NULL)
+		item->input = memcpy(item->argument + argument_bytes, input, input_bytes);
 	h->waiting[(h->first + h->count++) % BC_HOOK_WAITING_MAX] = item;
+	return item;
+}
+
+void bc_hook_add_file(struct bc_hook *h, const struct bc_hook_file *file)
+{
+	struct hook_item *item = append_item(h, file->path, NULL);
+
+	if (item == NULL)
+		return;
+	item->variables = OWN_VARIABLES;
+	snprintf(item->variable[0], OWN_VARIABLE_BYTES, "BUSCAP_RECORDING=%s", file->recording);
+	snprintf(item->variable[1], OWN_VARIABLE_BYTES, "BUSCAP_SEGMENT=%" PRIu32, file->segment);
+	snprintf(item->variable[2], OWN_VARIABLE_BYTES, "BUSCAP_HASH=%s", file->hash);
 	hook_run_next(h);
+}
+
+void bc_hook_add_event(struct bc_hook *h, const char *event, const char *text)
+{
+	if (append_item(h, event, text) != NULL)
+		hook_run_next(h);
 }
 
 uint64_t bc_hook_waiting(const struct bc_hook *h)
@@ -334,8 +361,8 @@ static void on_finish_timeout(uv_timer_t *timer)
 
 	h->is_over = true;
 	if (h->count != 0)
-		bc_log(BC_LOG_WARNING, "%s: not run for %u files: the daemon is stopping",
-			h->command, h->count);
+		bc_log(BC_LOG_WARNING, "%s: not run %u times: the daemon is stopping", h->command,
+			h->count);
 	h->failed += h->count;
 	discard_waiting(h);
 	terminate_command(h);

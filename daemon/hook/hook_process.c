@@ -7,6 +7,7 @@
 #include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -31,22 +32,45 @@ static int set_attributes(posix_spawnattr_t *attributes)
 	return rc;
 }
 
+/* Returns a descriptor from which the command reads its input, or a negative errno. A file in
+ * memory has room for all of it, unlike a pipe, and need not be written while the command runs. */
+static int open_input(const char *text)
+{
+	size_t left = text != NULL ? strlen(text) : 0;
+	int fd = text != NULL ? memfd_create("event", MFD_CLOEXEC)
+			      : open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return -errno;
+	while (left != 0) {
+		ssize_t n = write(fd, text, left);
+		if (n < 0) {
+			int rc = -errno;
+			close(fd);
+			return rc;
+		}
+		text += n;
+		left -= (size_t)n;
+	}
+	lseek(fd, 0, SEEK_SET);
+	return fd;
+}
+
 /* The daemon's standard output carries its status (--once), so the command writes to standard
  * error only. */
-static int set_files(posix_spawn_file_actions_t *files)
+static int set_files(posix_spawn_file_actions_t *files, int input_fd)
 {
-	int rc = posix_spawn_file_actions_addopen(files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+	int rc = posix_spawn_file_actions_adddup2(files, input_fd, STDIN_FILENO);
 
 	if (rc == 0)
 		rc = posix_spawn_file_actions_adddup2(files, STDERR_FILENO, STDOUT_FILENO);
 	return rc;
 }
 
-/* Runs on the pool. */
-static void spawn_job(uv_work_t *work)
+/* Returns 0 or an errno. */
+static int spawn_command(struct bc_hook_process *p, int input_fd)
 {
-	struct bc_hook_process *p = work->data;
-	char *words[] = {(char *)p->command, (char *)p->path, NULL};
+	char *words[] = {(char *)p->command, (char *)p->argument, NULL};
 	posix_spawn_file_actions_t files;
 	posix_spawnattr_t attributes;
 
@@ -56,7 +80,7 @@ static void spawn_job(uv_work_t *work)
 		if (rc == 0) {
 			rc = set_attributes(&attributes);
 			if (rc == 0)
-				rc = set_files(&files);
+				rc = set_files(&files, input_fd);
 			if (rc == 0)
 				rc = posix_spawn(&p->pid, p->command, &files, &attributes, words,
 					p->environment);
@@ -64,14 +88,44 @@ static void spawn_job(uv_work_t *work)
 		}
 		posix_spawnattr_destroy(&attributes);
 	}
-	if (rc == 0)
+	return rc;
+}
+
+/* Runs on the pool. */
+static void spawn_job(uv_work_t *work)
+{
+	struct bc_hook_process *p = work->data;
+	int input_fd = open_input(p->input);
+
+	if (input_fd < 0) {
+		p->start_error = input_fd;
+		return;
+	}
+	p->start_error = -spawn_command(p, input_fd);
+	close(input_fd);
+	if (p->start_error == 0)
 		setpriority(PRIO_PGRP, (id_t)p->pid, NICE);
-	p->start_error = -rc;
+}
+
+/* Whether it has exited. Processes that it left behind are killed: they would keep the daemon's
+ * standard error open, so that a pipe there would never end, and outlive a stopped daemon. They are
+ * killed before the command is reaped, because its id belongs to the group until then. */
+static bool reap(struct bc_hook_process *p)
+{
+	siginfo_t exited = {.si_pid = 0};
+
+	if (waitid(P_PID, (id_t)p->pid, &exited, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+		exited.si_pid == 0)
+		return false;
+	kill(-p->pid, SIGKILL);
+	waitpid(p->pid, &p->status, 0);
+	p->has_left_behind = kill(-p->pid, 0) == 0;
+	return true;
 }
 
 bool bc_hook_process_poll(struct bc_hook_process *p)
 {
-	if (!p->is_running || waitpid(p->pid, &p->status, WNOHANG) == 0)
+	if (!p->is_running || !reap(p))
 		return true;
 	p->is_running = false;
 	uv_signal_stop(&p->child);
@@ -123,14 +177,16 @@ void bc_hook_process_init(
 	p->work.data = p;
 }
 
-int bc_hook_process_start(
-	struct bc_hook_process *p, const char *command, const char *path, char **environment)
+int bc_hook_process_start(struct bc_hook_process *p, const char *command, const char *argument,
+	const char *input, char **environment)
 {
 	assert(!p->is_starting && !p->is_running);
 	p->command = command;
-	p->path = path;
+	p->argument = argument;
+	p->input = input;
 	p->signal = 0;
 	p->status = 0;
+	p->has_left_behind = false;
 	p->start_error = 0;
 	p->environment = environment;
 	if (uv_signal_start(&p->child, on_child, SIGCHLD) != 0 ||

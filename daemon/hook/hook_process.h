@@ -1,6 +1,5 @@
-/* One run of the command for sealed files. It is spawned on libuv's pool with posix_spawn(). A
- * fork() would stall the loop while the kernel copies the page tables of the whole buffer. Loop
- * thread only. */
+/* One run of a command. It is spawned on libuv's pool with posix_spawn(). A fork() would stall the
+ * loop while the kernel copies the page tables of the whole buffer. Loop thread only. */
 #ifndef BC_DAEMON_HOOK_HOOK_PROCESS_H
 #define BC_DAEMON_HOOK_HOOK_PROCESS_H
 
@@ -21,12 +20,14 @@ struct bc_hook_process {
 
 	/* Input of the job; only the job uses it while is_starting. */
 	const char *command;
-	const char *path;
+	const char *argument;
+	const char *input;
 	char **environment;
 
 	/* Results. */
-	int start_error; /* 0 or a negative errno */
-	int status;      /* from waitpid() */
+	int start_error;      /* 0 or a negative errno */
+	int status;           /* from waitpid() */
+	bool has_left_behind; /* it exited before processes that it had started */
 
 	void *context;
 	void (*on_ended)(void *context);
@@ -38,13 +39,14 @@ struct bc_hook_process {
 void bc_hook_process_init(struct bc_hook_process *process, uv_loop_t *loop,
 	void (*on_ended)(void *context), void *context);
 
-/* Runs COMMAND PATH. Both strings must stay valid until on_ended() or on_closed(). `environment` is
- * one allocation, freed by the process if this succeeds. One run at a time. Returns 0 or
- * -ENOMEM. */
-int bc_hook_process_start(struct bc_hook_process *process, const char *command, const char *path,
-	char **environment) BC_MUST_CHECK;
+/* Runs COMMAND ARGUMENT with `input` as standard input (NULL: none). The strings must stay valid
+ * until on_ended() or on_closed(). `environment` is one allocation, freed by the process if this
+ * succeeds. One run at a time. Returns 0 or -ENOMEM. */
+int bc_hook_process_start(struct bc_hook_process *process, const char *command,
+	const char *argument, const char *input, char **environment) BC_MUST_CHECK;
 
-/* Returns whether it is still running. If it has exited, calls on_ended() first. */
+/* Returns whether it is still running. If it has exited, kills the processes that it has left in
+ * its group, and calls on_ended() first. */
 bool bc_hook_process_poll(struct bc_hook_process *process);
 
 /* Sends a signal to the process group. While the process is being started, the signal is sent when

@@ -13,7 +13,9 @@
 #include "daemon/base/lock.h"
 #include "daemon/base/log.h"
 #include "daemon/base/stall_detector.h"
+#include "daemon/hook/event_command.h"
 #include "daemon/hook/hook.h"
+#include "daemon/main/disk_alarm.h"
 #include "daemon/main/reload.h"
 #include "daemon/main/service.h"
 #include "daemon/main/socket.h"
@@ -39,7 +41,7 @@
 #define IDLE_CHECK_MS 20
 #define IDLE_CHECKS   (STOP_SECONDS * 1000 / IDLE_CHECK_MS)
 
-/* At the end, time for the commands for sealed segments. */
+/* At the end, time for the commands for sealed segments and events. */
 #define COMMANDS_NS UINT64_C(10000000000)
 
 /* A second signal within this time is ignored: timeout(1) and shells send each signal twice, to the
@@ -60,6 +62,8 @@ struct bc_daemon {
 	struct bc_recorder *recorder;
 	struct bc_socket_api *api;
 	struct bc_hook *hook;
+	struct bc_event_command *event_command;
+	unsigned hooks_left; /* at the end: with commands that have not finished */
 	bool is_stopping;
 	uint64_t stopping_ns; /* start of the stop */
 	bool is_over;         /* the recorder has finished */
@@ -80,6 +84,7 @@ struct bc_daemon {
 	struct bc_rate_meter meter;
 	struct bc_loss_report losses;
 	struct bc_stall_detector stall;
+	struct bc_disk_alarm disk_alarm;
 	unsigned ticks; /* since the last full second */
 };
 
@@ -99,18 +104,38 @@ static struct bc_status status_of(void *context)
 	return status;
 }
 
-/* Logs a thread that hangs; pings the watchdog if none does. */
+/* Reports a thread that hangs; pings the watchdog if none does. */
 static void check_threads(struct bc_daemon *d)
 {
 	struct bc_thread_health_seen longest = bc_recorder_longest_activity(d->recorder);
 	uint64_t written = bc_recorder_counts(d->recorder)->written;
+	uint64_t reported_ns = d->stall.reported.since_ns;
 	bool is_stuck = bc_stall_detector_poll(&d->stall, &longest, d->config.stuck_ns,
 		d->config.dir, bc_service_is_watched(&d->service));
 
+	if (is_stuck && d->stall.reported.since_ns != reported_ns)
+		bc_event_command_add(d->event_command, BC_ALERT_STUCK,
+			json_pack("{s:o}", "error",
+				json_sprintf("%s hangs: %s %s", longest.who, longest.what,
+					longest.file)));
 	if (d->is_stopping && written != d->seen_written)
 		bc_service_extend(&d->service, NULL);
 	d->seen_written = written;
 	bc_service_watch(&d->service, is_stuck);
+}
+
+static void check_disk(struct bc_daemon *d, const struct bc_status *status, uint64_t now)
+{
+	uint64_t left;
+
+	if (bc_disk_alarm_poll(&d->disk_alarm, status, d->config.disk_low_ns, now) &&
+		bc_status_time_left(status, &left))
+		bc_event_command_add(d->event_command, BC_ALERT_DISK_LOW,
+			bc_json_object((struct bc_json_member[]){
+				{"free_bytes", bc_json_u64(status->stats->free_bytes)},
+				{"time_left_seconds", bc_json_u64(left)},
+				{NULL, NULL},
+			}));
 }
 
 static void on_tick(uv_timer_t *timer)
@@ -122,6 +147,7 @@ static void on_tick(uv_timer_t *timer)
 	d->is_ready = true;
 	bc_recorder_poll(d->recorder);
 	check_threads(d);
+	bc_event_command_poll(d->event_command, uv_hrtime());
 	if (++d->ticks < TICKS_PER_SECOND)
 		return;
 	d->ticks = 0;
@@ -131,10 +157,10 @@ static void on_tick(uv_timer_t *timer)
 	bc_loss_report_poll(&d->losses, bc_recorder_counts(d->recorder), now);
 	bc_socket_api_poll(d->api);
 	bc_hook_poll(d->hook, now);
-	if (!bc_service_is_connected(&d->service))
-		return;
 	struct bc_status status = bc_socket_api_status(d->api);
-	bc_service_notify(&d->service, &status);
+	check_disk(d, &status, now);
+	if (bc_service_is_connected(&d->service))
+		bc_service_notify(&d->service, &status);
 }
 
 /* Events */
@@ -143,6 +169,7 @@ static void on_event(void *context, const char *name, json_t *object)
 {
 	struct bc_daemon *d = context;
 
+	bc_event_command_see(d->event_command, name, object);
 	bc_socket_api_emit(d->api, name, object);
 }
 
@@ -150,7 +177,15 @@ static bool has_listeners(void *context)
 {
 	struct bc_daemon *d = context;
 
-	return bc_socket_api_has_listeners(d->api);
+	return bc_socket_api_has_listeners(d->api) || bc_event_command_is_on(d->event_command);
+}
+
+static json_t *status_json(void *context)
+{
+	struct bc_daemon *d = context;
+	struct bc_status status = bc_socket_api_status(d->api);
+
+	return bc_status_json(&status);
 }
 
 static void on_sealed(void *context, const struct bc_writer_notice *notice)
@@ -162,7 +197,7 @@ static void on_sealed(void *context, const struct bc_writer_notice *notice)
 	snprintf(path, sizeof(path), "%s/%s", d->config.dir, notice->file);
 	memcpy(file.recording, notice->recording->header.recording, sizeof(file.recording));
 	memcpy(file.hash, notice->hash, sizeof(file.hash));
-	bc_hook_add(d->hook, &file);
+	bc_hook_add_file(d->hook, &file);
 }
 
 static void on_command_failed(void *context, const char *path, int status, const char *error)
@@ -238,6 +273,7 @@ static void close_handles(struct bc_daemon *d)
 	bc_recorder_close(d->recorder);
 	bc_socket_api_close(d->api);
 	bc_hook_close(d->hook);
+	bc_event_command_close(d->event_command);
 }
 
 /* Closes stop_timer, which close_handles() still needed. */
@@ -284,6 +320,8 @@ static void on_hook_done(void *context)
 {
 	struct bc_daemon *d = context;
 
+	if (--d->hooks_left != 0)
+		return;
 	bc_loss_report_finish(&d->losses);
 	d->exit_code = bc_recorder_exit(d->recorder);
 	if (d->has_failed || (d->options->once && !print_status(d)))
@@ -291,7 +329,7 @@ static void on_hook_done(void *context)
 	finish_when_idle(d);
 }
 
-/* Everything is sealed; wait for the commands of the last files. */
+/* Everything is sealed; wait for the commands of the last files and events. */
 static void on_recorder_over(void *context)
 {
 	struct bc_daemon *d = context;
@@ -300,7 +338,9 @@ static void on_recorder_over(void *context)
 	bc_service_stop(&d->service);
 	bc_service_extend(&d->service, NULL);
 	uv_timer_stop(&d->stop_timer);
+	d->hooks_left = 2;
 	bc_hook_finish(d->hook, COMMANDS_NS, on_hook_done);
+	bc_event_command_finish(d->event_command, COMMANDS_NS, on_hook_done);
 }
 
 static void on_abandon_second(uv_timer_t *timer)
@@ -362,9 +402,10 @@ static void on_reload(uv_timer_t *timer)
 	bc_service_reload(&d->service);
 	if (bc_reload(&d->config, d->options)) {
 		if (bc_hook_set(d->hook, d->config.sealed_command, d->config.sealed_timeout_ns) !=
-			0)
-			bc_log(BC_LOG_ERROR,
-				"SIGHUP: out of memory; keeping the old sealed_command");
+				0 ||
+			bc_event_command_set(d->event_command, d->config.event_command,
+				d->config.event_interval_ns, d->config.event_timeout_ns) != 0)
+			bc_log(BC_LOG_ERROR, "SIGHUP: out of memory; keeping the old commands");
 		bc_recorder_reload(d->recorder);
 		bc_socket_api_reload(d->api);
 		bc_socket_api_emit(d->api, "reload", json_object());
@@ -509,9 +550,19 @@ static int open_services(struct bc_daemon *d)
 		.context = d,
 		.on_failed = on_command_failed,
 	};
+	struct bc_event_command_options event_command = {
+		.loop = &d->loop,
+		.command = d->config.event_command,
+		.interval_ns = d->config.event_interval_ns,
+		.timeout_ns = d->config.event_timeout_ns,
+		.context = d,
+		.status = status_json,
+	};
 	int rc = bc_socket_api_open(&d->api, &api);
 
-	return rc == 0 ? bc_hook_open(&d->hook, &hook) : rc;
+	if (rc == 0)
+		rc = bc_hook_open(&d->hook, &hook);
+	return rc == 0 ? bc_event_command_open(&d->event_command, &event_command) : rc;
 }
 
 /* Starts everything on the loop. Takes over the source. On failure, closes what was opened. */

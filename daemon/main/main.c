@@ -31,11 +31,17 @@ static enum bc_exit flush_output(void)
 	return BC_EXIT_FAILED;
 }
 
+static void on_config_error(void *context, const char *text)
+{
+	(void)context;
+	bc_log(BC_LOG_ERROR, "%s", text);
+}
+
 int main(int argc, char **argv)
 {
 	struct bc_daemon_options options;
 	struct bc_config config;
-	char err[1024];
+	struct bc_config_errors errors = {.on_error = on_config_error};
 
 	if (!open_standard_fds())
 		return BC_EXIT_FAILED;
@@ -47,10 +53,8 @@ int main(int argc, char **argv)
 	case BC_OPTIONS_RUN:
 		break;
 	}
-	if (!bc_daemon_options_config(&options, &config, err, sizeof(err))) {
-		bc_log(BC_LOG_ERROR, "%s", err);
+	if (!bc_daemon_options_config(&options, &config, &errors))
 		return BC_EXIT_USAGE;
-	}
 	if (options.check_config) {
 		puts("configuration is valid");
 		return BC_EXIT_OK;

@@ -41,15 +41,19 @@ static void log_unchanged(const struct bc_config *old, const struct bc_config *n
 				settings[i].name);
 }
 
+static void on_config_error(void *context, const char *text)
+{
+	(void)context;
+	bc_log(BC_LOG_ERROR, "SIGHUP: %s; keeping the old configuration", text);
+}
+
 bool bc_reload(struct bc_config *config, const struct bc_daemon_options *options)
 {
+	struct bc_config_errors errors = {.on_error = on_config_error};
 	struct bc_config new;
-	char err[1024];
 
-	if (!bc_daemon_options_config(options, &new, err, sizeof(err))) {
-		bc_log(BC_LOG_ERROR, "SIGHUP: %s; keeping the old configuration", err);
+	if (!bc_daemon_options_config(options, &new, &errors))
 		return false;
-	}
 	log_unchanged(config, &new);
 	config->rotation = new.rotation;
 	config->space = new.space;
@@ -64,6 +68,10 @@ bool bc_reload(struct bc_config *config, const struct bc_daemon_options *options
 	config->reserve = new.reserve;
 	memcpy(config->sealed_command, new.sealed_command, sizeof(new.sealed_command));
 	config->sealed_timeout_ns = new.sealed_timeout_ns;
+	memcpy(config->event_command, new.event_command, sizeof(new.event_command));
+	config->event_interval_ns = new.event_interval_ns;
+	config->event_timeout_ns = new.event_timeout_ns;
+	config->disk_low_ns = new.disk_low_ns;
 	return true;
 }
 
@@ -71,6 +79,6 @@ void bc_reload_done(const struct bc_config *config)
 {
 	bc_log(BC_LOG_NOTICE,
 		"SIGHUP: applied rotation, space, filters, sampling, triggers, metadata, "
-		"sealed_command, flush, sync, stuck, reserve and log level");
+		"sealed_command, events, flush, sync, stuck, reserve and log level");
 	bc_log_set_level(config->log_level);
 }

@@ -12,10 +12,6 @@
 
 #define CHECK_NS UINT64_C(1000000000)
 
-/* With max_use but no filesize rule, a segment is at most 1/8 of max_use, so that there is always a
- * sealed segment to delete. */
-#define FILE_FRACTION 8
-
 /* Space
  *
  * Listing the directory before each chunk would be too slow. The last listing gives the bytes that
@@ -215,7 +211,7 @@ bool bc_rotator_is_full(const struct bc_rotator *r)
 	uint64_t limit = r->rules.rotation.file_bytes;
 
 	if (limit == 0)
-		limit = r->rules.space.max_use_bytes / FILE_FRACTION;
+		limit = r->rules.space.max_use_bytes / BC_MAX_USE_SEGMENTS;
 	return (limit != 0 &&
 		       (r->open.segment.file.bytes >= limit || r->open.raw.file.bytes >= limit)) ||
 	       r->open.segment.chunks == BC_SEGMENT_CHUNKS;

@@ -10,20 +10,26 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
+static void on_error(void *context, const char *text)
+{
+	(void)context;
+	if (text[0] == '\0')
+		abort();
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct bc_config config;
 	char path[64];
-	char err[512] = "";
+	struct bc_config_errors errors = {.on_error = on_error};
 	int fd = memfd_create("fuzz", 0);
 
 	if (fd < 0 || write(fd, data, size) != (ssize_t)size)
 		abort();
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	bc_config_default(&config);
-	bool is_good = bc_config_load(&config, path, false, err, sizeof(err)) &&
-		       bc_config_check(&config, err, sizeof(err));
-	if (!is_good && err[0] == '\0')
+	bc_config_load(&config, path, false, &errors);
+	if (bc_config_check(&config, &errors) != (errors.count == 0))
 		abort();
 	close(fd);
 	return 0;

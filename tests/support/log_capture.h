@@ -1,8 +1,9 @@
-/* Captures the log: replaces standard error with a pipe. At most 64 KiB. */
+/* Captures the log without its times: replaces standard error with a pipe. At most 64 KiB. */
 #ifndef BC_TESTS_SUPPORT_LOG_CAPTURE_H
 #define BC_TESTS_SUPPORT_LOG_CAPTURE_H
 
 #include <fcntl.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "tests/support/test.h"
@@ -24,6 +25,23 @@ static inline void log_capture_start(struct log_capture *capture)
 	capture->pipe_fd = fds[0];
 }
 
+/* Removes "2026-01-31T12:00:00.000Z " from the start of each line. */
+static inline void log_capture_remove_times(char *text)
+{
+	const size_t bytes = strlen("2026-01-31T12:00:00.000Z ");
+	char *out = text;
+
+	for (const char *line = text; *line != '\0';) {
+		size_t n = strcspn(line, "\n");
+		n += line[n] == '\n';
+		size_t skip = n >= bytes && line[10] == 'T' && line[bytes - 2] == 'Z' ? bytes : 0;
+		memmove(out, line + skip, n - skip);
+		out += n - skip;
+		line += n;
+	}
+	*out = '\0';
+}
+
 /* Restores standard error. Returns the captured text. */
 static inline char *log_capture_stop(struct log_capture *capture)
 {
@@ -33,6 +51,7 @@ static inline char *log_capture_stop(struct log_capture *capture)
 	assert_true(n >= 0);
 	capture->text[n] = '\0';
 	close(capture->pipe_fd);
+	log_capture_remove_times(capture->text);
 	return capture->text;
 }
 

@@ -175,16 +175,27 @@ def test_an_error_in_the_configuration_has_file_and_line(tmp):
         ("[log]\nlevel = 9", ["level"]), ("[source]\nsource = sim:rate=x", ["rate=x"]),
         ("[mapping]\nsize = 1", ["size"]),
         ("[log\nlevel = info", ["[section]"]), ("[log]\njust words", ["key = value"]),
-        ("[log]\njust words\n[log]\nlevel = shout", ["key = value"]),
         ("[output]\ndir = /" + "long/" * 60, ["the limit is", "characters"]),
         ("[mapping]\nattr.D_WRITE = 256", ["attr.D_WRITE", "256"]),
     ]:
         path = config(tmp, "# a comment\n\n" + line + "\n")
-        at = 3 if line.startswith("[log\n") else 4
+        at = 3 if line.startswith(("[log\n", "[nowhere]")) else 4
         refused("--check-config", "-c", path, "--source", "sim", code=2, words=[f"{path}:{at}: ", *words])
     refused("--check-config", "-c", tmp / "none.conf", code=2, words=[str(tmp / "none.conf"), "No such file"])
     refused("--check-config", "-c", tmp, code=2, words=[str(tmp), "is it a file?"])
     refused("-c", config(tmp, "[log]\nlevel = 9\n"), code=2, words=[":2: "])
+
+
+def test_all_errors_are_reported_at_once(tmp):
+    path = config(tmp, "[log]\njust words\nlevel = shout\n[pipe]\n[space]\nmax_use = 1K\n")
+    second = config(tmp, "[log]\nlevel = whisper\n", "conf.d/second.conf")
+    done = run(BUSCAPD, "--check-config", "-c", path, "--source", "sim", "--set", "pipeline.workers=0")
+    err = done.stderr.decode()
+    equal((done.returncode, done.stdout), (2, b""), err)
+    for line, words in zip(err.splitlines(), (f"{path}:2: expected", f"{path}:3: level = shout", f"{path}:4: [pipe]: no such",
+                                              f"{second}:2: level = whisper", "command line: workers = 0",
+                                              "max_use: too small"), strict=True):
+        assert words in line, f"{words}: {line}"
 
 
 def test_an_unreadable_configuration_is_reported(tmp):

@@ -48,13 +48,14 @@ def in_document(line, rows):
 
 
 def lines_of(err, own=True):
-    """Checks the lines of a log. Returns them without their prefix."""
+    """Checks the lines of a log. Returns them without time, name and level."""
     lines = []
     for line in err.decode().splitlines():
-        assert line.startswith("buscapd: "), line
+        found = re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z buscapd: (?:error: |warning: )?(.*)", line)
+        assert found, line
         assert len(line.encode()) < 1000, line
         assert not re.search(r"[\x00-\x1f\x7f]", line), line
-        lines.append(re.sub(r"^buscapd: (error: |warning: )?", "", line))
+        lines.append(found[1])
     if own:
         rows = documented()
         for line in lines:

@@ -14,7 +14,7 @@
 struct fixture {
 	char dir[64];
 	char file[128];
-	char err[1024];
+	char err[4096]; /* one line per error */
 	struct bc_config config;
 };
 
@@ -52,10 +52,34 @@ static void write_file(const struct fixture *f, const char *name, const char *te
 	fclose(file);
 }
 
+static void on_error(void *context, const char *text)
+{
+	struct fixture *f = context;
+	size_t used = strlen(f->err);
+
+	snprintf(f->err + used, sizeof(f->err) - used, "%s\n", text);
+}
+
+static bool load_from(struct fixture *f, const char *path, bool is_optional)
+{
+	struct bc_config_errors errors = {.context = f, .on_error = on_error};
+
+	f->err[0] = '\0';
+	bc_config_load(&f->config, path, is_optional, &errors);
+	return errors.count == 0;
+}
+
 static bool load(struct fixture *f)
 {
+	return load_from(f, f->file, false);
+}
+
+static bool check(struct fixture *f)
+{
+	struct bc_config_errors errors = {.context = f, .on_error = on_error};
+
 	f->err[0] = '\0';
-	return bc_config_load(&f->config, f->file, false, f->err, sizeof(f->err));
+	return bc_config_check(&f->config, &errors);
 }
 
 static void set(struct fixture *f, const char *section, const char *key, const char *value)
@@ -140,7 +164,7 @@ TEST_F(every_section_is_parsed)
 	assert_string_equal(c->metrics_listen.text, "127.0.0.1:9180");
 	assert_int_equal(c->metrics_listen.address.ss_family, AF_INET);
 	assert_int_equal(c->log_level, BC_LOG_DEBUG);
-	assert_true(bc_config_check(c, f->err, sizeof(f->err)));
+	assert_true(check(f));
 }
 
 TEST_F(settings_of_the_source_override_the_usb_section)
@@ -185,13 +209,17 @@ TEST_F(an_error_names_file_and_line)
 		const char *text;
 		const char *part;
 	} bad[] = {
+		{"[events]\ncommand = mail\n", ":2: command = mail: must be an absolute path"},
+		{"[events]\ninterval = 0\n", ":2: interval = 0: not a time above 0"},
 		{"[socket]\nconnections = 0\n", ":2: connections = 0: must be a number"},
 		{"[socket]\nconnections = 4097\n", "from 1 to 4096"},
 		{"[socket]\nreserve = record,stop\n",
 			":2: reserve = record,stop: unknown operation"},
 		{"[socket]\nmetrics_listen = 10.0.0.1:80\n", "metrics_listen = 10.0.0.1:80: "},
 		{"[pipeline]\nbufer = 1M\n", ":2: [pipeline] bufer: no such key"},
-		{"[pipe]\nbuffer = 1M\n", ":2: [pipe]: no such section"},
+		{"[pipe]\nbuffer = 1M\n",
+			":1: [pipe]: no such section; the sections are [source], [usb], "},
+		{"[pipe]\n", ":1: [pipe]: no such section"},
 		{"buffer = 1M\n", ":1: buffer: key outside of a [section]"},
 		{"[log]\n\nlevel = loud\n", ":3: level = loud"},
 		{"[space]\nmax_use = lots\n", ":2: max_use = lots"},
@@ -231,7 +259,7 @@ TEST_F(an_error_names_file_and_line)
 		{"[filter]\nkeep = all\n", ":2: keep = all: all: "},
 		{"[filter]\nkeep.a b = proc=1\n", ":2: keep.a b: a name must"},
 		{"[filter]\ndrop = proc=1\n", ":2: [filter] drop: no such key"},
-		{"[trigger]\nwhen = gap\n", ":2: [trigger]: no such section"},
+		{"[trigger]\nwhen = gap\n", ":1: [trigger]: no such section"},
 		{"[trigger a.b]\nwhen = gap\n", ":2: [trigger a.b]: a trigger's name"},
 		{"[trigger x]\nwhen = now\n", ":2: when = now: now: "},
 		{"[trigger x]\nwhen = idle\n", ":2: when = idle: idle needs"},
@@ -255,6 +283,41 @@ TEST_F(an_error_names_file_and_line)
 		if (strstr(f->err, bad[i].part) == NULL || strstr(f->err, f->file) != f->err)
 			fail_msg("'%s': '%s'", bad[i].text, f->err);
 	}
+}
+
+TEST_F(all_errors_are_reported_with_their_lines)
+{
+	static const char *const parts[] = {":1: buffer: key outside",
+		":2: [pipe]: no such section", ":6: flush = soon: ", ":7: expected [section]",
+		":8: indented line", ":9: line too long",
+		":10: workers = 0: ", ":12: level = loud: "};
+	char text[1024];
+	unsigned lines = 0;
+
+	snprintf(text, sizeof(text),
+		"buffer = 1M\n[pipe]\nbuffer = x\n; a comment\n[pipeline]\nflush = soon\n"
+		"nonsense ; key = value\n sync = 1\nstuck = %0300d\nworkers = 0\n[log]\n"
+		"level = loud\n",
+		1);
+	write_file(f, "buscapd.conf", text);
+	assert_false(load(f));
+	for (const char *at = f->err; (at = strchr(at, '\n')) != NULL; at++)
+		lines++;
+	assert_int_equal(lines, sizeof(parts) / sizeof(parts[0]));
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+		if (strstr(f->err, parts[i]) == NULL)
+			fail_msg("'%s' is not in '%s'", parts[i], f->err);
+}
+
+TEST_F(a_byte_order_mark_and_inline_comments_are_accepted)
+{
+	write_file(f, "buscapd.conf",
+		"\xef\xbb\xbf[pipeline] ; here\nworkers = 3 ; [log\n\n#[x\n;y\n[log]\r\nlevel: "
+		"debug\r\n");
+	if (!load(f))
+		fail_msg("%s", f->err);
+	assert_int_equal(f->config.workers, 3);
+	assert_int_equal(f->config.log_level, BC_LOG_DEBUG);
 }
 
 /* The defaults in the table of settings, which users read, are those of bc_config_default(). */
@@ -308,40 +371,40 @@ TEST_F(only_an_optional_file_may_be_missing)
 {
 	assert_false(load(f));
 	assert_non_null(strstr(f->err, "No such file"));
-	assert_true(bc_config_load(&f->config, f->file, true, f->err, sizeof(f->err)));
-	assert_false(bc_config_load(&f->config, f->dir, true, f->err, sizeof(f->err)));
+	assert_true(load_from(f, f->file, true));
+	assert_false(load_from(f, f->dir, true));
 }
 
 TEST_F(conflicting_settings_are_rejected)
 {
 	struct bc_config *c = &f->config;
 
-	assert_false(bc_config_check(c, f->err, sizeof(f->err)));
+	assert_false(check(f));
 	assert_non_null(strstr(f->err, "no source"));
 	assert_true(bc_config_set(c, "source", "source", "sim", f->err, sizeof(f->err)));
-	assert_true(bc_config_check(c, f->err, sizeof(f->err)));
+	assert_true(check(f));
 	assert_true(bc_config_set(c, "source", "speed", "2", f->err, sizeof(f->err)));
-	assert_false(bc_config_check(c, f->err, sizeof(f->err)));
+	assert_false(check(f));
 	assert_non_null(strstr(f->err, "speed"));
 	assert_true(bc_config_set(c, "source", "speed", "max", f->err, sizeof(f->err)));
 	c->workers = 2;
 	c->buffer_bytes = bc_pool_min_bytes(2, false);
-	assert_true(bc_config_check(c, f->err, sizeof(f->err)));
+	assert_true(check(f));
 	c->buffer_bytes--;
-	assert_false(bc_config_check(c, f->err, sizeof(f->err)));
+	assert_false(check(f));
 	assert_non_null(strstr(f->err, "buffer"));
 }
 
 static void assert_invalid(struct fixture *f, const char *part)
 {
-	assert_false(bc_config_check(&f->config, f->err, sizeof(f->err)));
+	assert_false(check(f));
 	if (strstr(f->err, part) == NULL)
 		fail_msg("'%s' for '%s'", f->err, part);
 }
 
 static void assert_valid(struct fixture *f)
 {
-	if (!bc_config_check(&f->config, f->err, sizeof(f->err)))
+	if (!check(f))
 		fail_msg("%s", f->err);
 }
 
@@ -396,6 +459,8 @@ TEST_F(incomplete_triggers_are_rejected)
 	set(f, "trigger x", "action", "start");
 	assert_invalid(f, "trigger x: pre needs record = flight");
 	set(f, "trigger x", "pre", "0");
+	assert_invalid(f, "trigger x: start never acts with record = always");
+	set(f, "stop", "records", "5");
 	assert_valid(f);
 	set(f, "trigger x", "action", "snapshot");
 	assert_invalid(f, "trigger x: snapshot needs record = flight");
@@ -418,15 +483,51 @@ TEST_F(incomplete_triggers_are_rejected)
 	assert_valid(f);
 }
 
-TEST_F(once_removes_triggers_of_the_flight_recorder)
+TEST_F(conflicts_are_reported_together)
+{
+	set(f, "source", "source", "usb");
+	set(f, "space", "max_use", "1K");
+	set(f, "usb", "silence", "0");
+	set(f, "usb", "silence_action", "restart");
+	set(f, "trigger x", "when", "gap");
+	set(f, "trigger x", "action", "start");
+	set(f, "trigger y", "when", "gap");
+	assert_invalid(f, "max_use: too small; must be at least 2 MiB");
+	assert_invalid(f, "silence_action = restart: never happens with silence = 0");
+	assert_invalid(f, "trigger x: start never acts with record = always");
+	assert_invalid(f, "trigger y: action is missing");
+}
+
+TEST_F(max_use_has_space_for_the_open_files)
+{
+	set(f, "source", "source", "usb");
+	set(f, "space", "max_use", "2M");
+	assert_valid(f);
+	set(f, "space", "max_use", "1M");
+	assert_invalid(f, "max_use: too small");
+	set(f, "space", "max_use", "8M");
+	set(f, "rotation", "filesize", "8M");
+	assert_invalid(f,
+		"max_use: too small; with rotation.filesize, the open segment takes up to 10 MiB");
+	set(f, "space", "max_use", "10M");
+	assert_valid(f);
+	set(f, "output", "keep_raw", "yes");
+	assert_invalid(f, "the open files take up to");
+	set(f, "rotation", "filesize", "1M");
+	assert_valid(f);
+}
+
+TEST_F(once_removes_triggers_that_start_a_recording)
 {
 	set(f, "source", "source", "usb");
 	set(f, "recording", "record", "flight");
 	set(f, "trigger a", "when", "gap");
 	set(f, "trigger a", "action", "snapshot");
 	set(f, "trigger b", "when", "gap");
-	set(f, "trigger b", "action", "start");
+	set(f, "trigger b", "action", "toggle");
 	set(f, "trigger b", "pre", "5s");
+	set(f, "trigger c", "when", "gap");
+	set(f, "trigger c", "action", "start");
 	assert_valid(f);
 	bc_config_make_once(&f->config);
 	assert_valid(f);
@@ -481,6 +582,7 @@ static bool configure(struct fixture *f, const char *const *arguments)
 {
 	const char *const first[] = {"buscapd", "-c", f->file, "--source", "sim"};
 	char *argv[16] = {NULL};
+	struct bc_config_errors errors = {.context = f, .on_error = on_error};
 	struct bc_daemon_options options;
 	int argc = 0;
 
@@ -494,7 +596,7 @@ static bool configure(struct fixture *f, const char *const *arguments)
 	optind = 0;
 	assert_int_equal(bc_daemon_options_read(&options, argc, argv), BC_OPTIONS_RUN);
 	f->err[0] = '\0';
-	bool is_good = bc_daemon_options_config(&options, &f->config, f->err, sizeof(f->err));
+	bool is_good = bc_daemon_options_config(&options, &f->config, &errors);
 	while (argc > 0)
 		free(argv[--argc]);
 	return is_good;

@@ -1,0 +1,24 @@
+/* Notices that the disk will be full soon, and logs it. */
+#ifndef BC_DAEMON_MAIN_DISK_ALARM_H
+#define BC_DAEMON_MAIN_DISK_ALARM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/base/log_limit.h"
+#include "daemon/recorder/status.h"
+
+/* Zero at the start. */
+struct bc_disk_alarm {
+	bool is_low;
+	unsigned good_polls; /* since it was last low */
+	struct bc_log_limits limits;
+};
+
+/* Call once a second; now_ns is bc_now_ns(). The disk becomes low when it will be full in less than
+ * limit_ns (0: never), and is low until there has been twice that time for a minute: the rate
+ * varies. Returns true when it becomes low. */
+bool bc_disk_alarm_poll(struct bc_disk_alarm *alarm, const struct bc_status *status,
+	uint64_t limit_ns, uint64_t now_ns);
+
+#endif
