@@ -7,11 +7,12 @@ TORTURE_PROGRAMS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/reliability/*.c))
 .PHONY: torture $(TORTURES:%=torture-%)
 
 $(BUILD)/tests/reliability/%.o: BC_CFLAGS += $(test_cflags)
-$(BUILD)/tests/reliability/%: $(BUILD)/tests/reliability/%.o $(BUILD)/libsupport.a $(BUILD)/libboard.a $(BUILD)/libcli.a $(LIB_DAEMON)
+$(BUILD)/tests/reliability/%: $(BUILD)/tests/reliability/%.o $(BUILD)/libsupport.a $(BUILD)/libboard.a \
+		$(BUILD)/libcli.a $(LIB_DAEMON)
 	$(call link,$(TEST_PKGS))
 
 # In turn, because each uses all cores; all run even if one fails.
-torture: all $(HELPERS) $(TORTURE_PROGRAMS) ## attack the recorder, short forms; torture-NAME runs one, LONG=1 its long form
+torture: all $(HELPERS) $(TORTURE_PROGRAMS) ## attack the recorder, short forms; torture-NAME for one, LONG=1 long
 	@failed=; for name in $(TORTURES); do \
 		BUILD=$(BUILD) $(PYTHON) tests/reliability/$$name.py || failed="$$failed $$name"; \
 	done; [ -z "$$failed" ] || { echo "torture: failed:$$failed"; exit 1; }
