@@ -1,18 +1,21 @@
 /* A library for LD_PRELOAD that makes selected file calls of a program fail, write short or hang.
  *
- * It intercepts pwrite, write, fdatasync, fsync, openat, renameat2, ftruncate and read on files in
- * FAULTFS_DIR (an absolute path without symbolic links) and its subdirectories. renameat counts as
- * renameat2, and the 64-bit names count as the plain ones. Calls of each kind are numbered from 1.
+ * It intercepts pwrite, write, fdatasync, fsync, openat, renameat2, ftruncate, read, pread,
+ * unlinkat, fallocate and fstatvfs on files in FAULTFS_DIR (an absolute path without symbolic
+ * links) and its subdirectories. renameat counts as renameat2, posix_fallocate as fallocate, and
+ * the 64-bit names count as the plain ones. Calls of each kind are numbered from 1.
  *
  *   FAULTFS_ENDING   intercept only files whose path has this ending
  *   FAULTFS          rules, separated by commas
  *   FAULTFS_CONTROL  a file with more rules; read at each call, so a test can change them
  *   FAULTFS_LOG      a log file with one line per call: kind, number, action, path
+ *   FAULTFS_RECORD   a file that gets everything that changes files, in order: see Recording below
  *
  * A rule is KIND:ACTION (each call), KIND:N:ACTION (the Nth) or KIND:N+:ACTION (from the Nth on).
  * ACTION is an error (ENOSPC, EDQUOT, EIO, EROFS, EACCES, ENOENT), `short` (writes half, at least
- * one byte; for pwrite and write), `slow` (delays the call by 300 ms) or `hold` (blocks the call
- * until the rule is removed from the control file). The first matching rule applies. */
+ * one byte; for pwrite, write, read and pread), `slow` (delays the call by 300 ms), `hold` (blocks
+ * the call until the rule is removed from the control file) or `skip` (does nothing and reports
+ * success; for pwrite, fdatasync and fsync). The first matching rule applies. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -22,16 +25,33 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
 #define EXPORT __attribute__((visibility("default")))
 
-enum kind { PWRITE, WRITE, FDATASYNC, FSYNC, OPENAT, RENAMEAT2, FTRUNCATE, READ, KINDS };
+enum kind {
+	PWRITE,
+	WRITE,
+	FDATASYNC,
+	FSYNC,
+	OPENAT,
+	RENAMEAT2,
+	FTRUNCATE,
+	READ,
+	PREAD,
+	UNLINKAT,
+	FALLOCATE,
+	FSTATVFS,
+	KINDS
+};
 
-static const char *const kind_names[KINDS] = {
-	"pwrite", "write", "fdatasync", "fsync", "openat", "renameat2", "ftruncate", "read"};
+static const char *const kind_names[KINDS] = {"pwrite", "write", "fdatasync", "fsync", "openat",
+	"renameat2", "ftruncate", "read", "pread", "unlinkat", "fallocate", "fstatvfs"};
 
 static const struct {
 	const char *name;
@@ -44,6 +64,7 @@ static const struct {
 #define ACTION_SHORT (-1)
 #define ACTION_HOLD  (-2)
 #define ACTION_SLOW  (-3)
+#define ACTION_SKIP  (-4)
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static unsigned long counts[KINDS];
@@ -123,6 +144,8 @@ static int read_action(const char *text, size_t n)
 		return ACTION_HOLD;
 	if (n == 4 && strncmp(text, "slow", n) == 0)
 		return ACTION_SLOW;
+	if (n == 4 && strncmp(text, "skip", n) == 0)
+		return ACTION_SKIP;
 	for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++)
 		if (strlen(errors[i].name) == n && strncmp(text, errors[i].name, n) == 0)
 			return errors[i].number;
@@ -177,7 +200,7 @@ static int find_action(enum kind kind, unsigned long number)
 static void log_call(enum kind kind, unsigned long number, int action, const char *path)
 {
 	const char *log = getenv("FAULTFS_LOG");
-	static const char *const done[] = {"ok", "short", "hold", "slow"};
+	static const char *const done[] = {"ok", "short", "hold", "slow", "skip"};
 	char line[4096 + 64];
 
 	if (log == NULL)
@@ -235,6 +258,116 @@ static int fail(int error)
 	return -1;
 }
 
+/* Recording
+ *
+ * For each call that changed something, FAULTFS_RECORD gets a line
+ *
+ *     KIND INODE OFFSET BYTES NAME[/NEW NAME]
+ *
+ * and, after a write, that many bytes. NAME is relative to FAULTFS_DIR, which is "." itself. KIND
+ * is `create` for an openat that created the file. OFFSET is a new length for ftruncate and
+ * fallocate. The lock is held during the call, so the order is the true one. */
+
+static pthread_mutex_t record_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static bool start_record(void)
+{
+	if (getenv("FAULTFS_RECORD") == NULL)
+		return false;
+	pthread_mutex_lock(&record_lock);
+	return true;
+}
+
+static const char *relative(const char *path)
+{
+	size_t n = strlen(getenv("FAULTFS_DIR"));
+
+	return path[n] == '/' ? path + n + 1 : ".";
+}
+
+static void append_record(const char *kind, unsigned long inode, long long offset, const void *data,
+	size_t bytes, const char *name)
+{
+	char line[4096 + 128];
+	int n = snprintf(
+		line, sizeof(line), "%s %lu %lld %zu %s\n", kind, inode, offset, bytes, name);
+	struct iovec parts[] = {{line, (size_t)n}, {(void *)(size_t)data, bytes}};
+	long fd = syscall(SYS_openat, AT_FDCWD, getenv("FAULTFS_RECORD"),
+		O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+
+	if (fd < 0)
+		return;
+	syscall(SYS_writev, fd, parts, 2);
+	syscall(SYS_close, fd);
+}
+
+static void end_record(void)
+{
+	pthread_mutex_unlock(&record_lock);
+}
+
+/* Ends a call on an open file that has changed `bytes` bytes, or that failed if negative. */
+static void end_record_fd(
+	bool is_recorded, enum kind kind, int fd, long long offset, const void *data, ssize_t bytes)
+{
+	char path[4096];
+	struct stat st;
+	int saved = errno;
+
+	if (!is_recorded)
+		return;
+	if (bytes >= 0 && path_of_fd(path, sizeof(path), fd) && is_watched(path) &&
+		fstat(fd, &st) == 0)
+		append_record(kind_names[kind], st.st_ino, offset, data,
+			data != NULL ? (size_t)bytes : 0, relative(path));
+	end_record();
+	errno = saved;
+}
+
+static void end_record_open(bool is_recorded, bool is_new, int flags, int fd)
+{
+	char path[4096];
+	struct stat st;
+	int saved = errno;
+
+	if (!is_recorded)
+		return;
+	if (fd >= 0 && path_of_fd(path, sizeof(path), fd) && is_watched(path) &&
+		fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) {
+		if (is_new)
+			append_record("create", st.st_ino, 0, NULL, 0, relative(path));
+		else if (flags & O_TRUNC)
+			append_record("ftruncate", st.st_ino, 0, NULL, 0, relative(path));
+	}
+	end_record();
+	errno = saved;
+}
+
+/* `from` is NULL for unlinkat. */
+static void end_record_names(
+	bool is_recorded, int rc, int from_fd, const char *from, int to_fd, const char *to)
+{
+	char path[4096];
+	char new_path[4096];
+	char names[4096];
+	struct stat st = {0};
+	int saved = errno;
+
+	if (!is_recorded)
+		return;
+	if (rc == 0 && path_at(new_path, sizeof(new_path), to_fd, to) && is_watched(new_path)) {
+		if (from == NULL) {
+			append_record("unlinkat", 0, 0, NULL, 0, relative(new_path));
+		} else if (path_at(path, sizeof(path), from_fd, from) && is_watched(path)) {
+			snprintf(names, sizeof(names), "%s/%s", relative(path), relative(new_path));
+			fstatat(to_fd, to, &st, AT_SYMLINK_NOFOLLOW);
+			append_record("renameat2", st.st_ino, 0, NULL, 0, names);
+		}
+	}
+	end_record();
+	errno = saved;
+}
+
 /* The intercepted calls. dlsym() returns an object pointer; memcpy() converts it to a function
  * pointer without a cast that ISO C forbids. */
 #define REAL(call)                                      \
@@ -249,7 +382,12 @@ EXPORT ssize_t pwrite(int fd, const void *data, size_t count, off_t offset)
 	REAL(pwrite)
 	int action = judge_fd(PWRITE, fd);
 
-	return action > 0 ? fail(action) : real(fd, data, cut_short(action, count), offset);
+	if (action > 0 || action == ACTION_SKIP)
+		return action > 0 ? fail(action) : (ssize_t)count;
+	bool is_recorded = start_record();
+	ssize_t n = real(fd, data, cut_short(action, count), offset);
+	end_record_fd(is_recorded, PWRITE, fd, offset, data, n);
+	return n;
 }
 
 EXPORT ssize_t pwrite64(int fd, const void *data, size_t count, off_t offset)
@@ -262,7 +400,13 @@ EXPORT ssize_t write(int fd, const void *data, size_t count)
 	REAL(write)
 	int action = judge_fd(WRITE, fd);
 
-	return action > 0 ? fail(action) : real(fd, data, cut_short(action, count));
+	if (action > 0)
+		return fail(action);
+	bool is_recorded = start_record();
+	ssize_t n = real(fd, data, cut_short(action, count));
+	off_t end = is_recorded ? lseek(fd, 0, SEEK_CUR) : 0;
+	end_record_fd(is_recorded, WRITE, fd, end - n, data, n);
+	return n;
 }
 
 EXPORT ssize_t read(int fd, void *data, size_t count)
@@ -273,12 +417,30 @@ EXPORT ssize_t read(int fd, void *data, size_t count)
 	return action > 0 ? fail(action) : real(fd, data, cut_short(action, count));
 }
 
+EXPORT ssize_t pread(int fd, void *data, size_t count, off_t offset)
+{
+	REAL(pread)
+	int action = judge_fd(PREAD, fd);
+
+	return action > 0 ? fail(action) : real(fd, data, cut_short(action, count), offset);
+}
+
+EXPORT ssize_t pread64(int fd, void *data, size_t count, off_t offset)
+{
+	return pread(fd, data, count, offset);
+}
+
 EXPORT int fdatasync(int fd)
 {
 	REAL(fdatasync)
 	int action = judge_fd(FDATASYNC, fd);
 
-	return action > 0 ? fail(action) : real(fd);
+	if (action > 0 || action == ACTION_SKIP)
+		return action > 0 ? fail(action) : 0;
+	bool is_recorded = start_record();
+	int rc = real(fd);
+	end_record_fd(is_recorded, FDATASYNC, fd, 0, NULL, rc);
+	return rc;
 }
 
 EXPORT int fsync(int fd)
@@ -286,7 +448,12 @@ EXPORT int fsync(int fd)
 	REAL(fsync)
 	int action = judge_fd(FSYNC, fd);
 
-	return action > 0 ? fail(action) : real(fd);
+	if (action > 0 || action == ACTION_SKIP)
+		return action > 0 ? fail(action) : 0;
+	bool is_recorded = start_record();
+	int rc = real(fd);
+	end_record_fd(is_recorded, FSYNC, fd, 0, NULL, rc);
+	return rc;
 }
 
 EXPORT int ftruncate(int fd, off_t length)
@@ -294,7 +461,12 @@ EXPORT int ftruncate(int fd, off_t length)
 	REAL(ftruncate)
 	int action = judge_fd(FTRUNCATE, fd);
 
-	return action > 0 ? fail(action) : real(fd, length);
+	if (action > 0)
+		return fail(action);
+	bool is_recorded = start_record();
+	int rc = real(fd, length);
+	end_record_fd(is_recorded, FTRUNCATE, fd, length, NULL, rc);
+	return rc;
 }
 
 EXPORT int ftruncate64(int fd, off_t length)
@@ -302,12 +474,64 @@ EXPORT int ftruncate64(int fd, off_t length)
 	return ftruncate(fd, length);
 }
 
+EXPORT int fallocate(int fd, int mode, off_t offset, off_t length)
+{
+	REAL(fallocate)
+	int action = judge_fd(FALLOCATE, fd);
+
+	if (action > 0)
+		return fail(action);
+	bool is_recorded = start_record();
+	int rc = real(fd, mode, offset, length);
+	end_record_fd(is_recorded, FALLOCATE, fd, mode == 0 ? offset + length : 0, NULL, rc);
+	return rc;
+}
+
+EXPORT int fallocate64(int fd, int mode, off_t offset, off_t length)
+{
+	return fallocate(fd, mode, offset, length);
+}
+
+EXPORT int posix_fallocate(int fd, off_t offset, off_t length)
+{
+	return fallocate(fd, 0, offset, length) == 0 ? 0 : errno;
+}
+
+EXPORT int posix_fallocate64(int fd, off_t offset, off_t length)
+{
+	return posix_fallocate(fd, offset, length);
+}
+
+EXPORT int fstatvfs(int fd, struct statvfs *out)
+{
+	REAL(fstatvfs)
+	int action = judge_fd(FSTATVFS, fd);
+
+	return action > 0 ? fail(action) : real(fd, out);
+}
+
+static bool is_there(int dir_fd, const char *name)
+{
+	struct stat st;
+	int saved = errno;
+	bool is = fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+
+	errno = saved;
+	return is;
+}
+
 static int open_at(int dir_fd, const char *name, int flags, mode_t mode)
 {
 	REAL(openat)
 	int action = judge_at(OPENAT, dir_fd, name);
 
-	return action > 0 ? fail(action) : real(dir_fd, name, flags, mode);
+	if (action > 0)
+		return fail(action);
+	bool is_recorded = start_record();
+	bool is_new = is_recorded && (flags & O_CREAT) != 0 && !is_there(dir_fd, name);
+	int fd = real(dir_fd, name, flags, mode);
+	end_record_open(is_recorded, is_new, flags, fd);
+	return fd;
 }
 
 static mode_t mode_of(int flags, va_list args)
@@ -341,10 +565,28 @@ EXPORT int renameat2(int from_fd, const char *from, int to_fd, const char *to, u
 	REAL(renameat2)
 	int action = judge_at(RENAMEAT2, to_fd, to);
 
-	return action > 0 ? fail(action) : real(from_fd, from, to_fd, to, flags);
+	if (action > 0)
+		return fail(action);
+	bool is_recorded = start_record();
+	int rc = real(from_fd, from, to_fd, to, flags);
+	end_record_names(is_recorded, rc, from_fd, from, to_fd, to);
+	return rc;
 }
 
 EXPORT int renameat(int from_fd, const char *from, int to_fd, const char *to)
 {
 	return renameat2(from_fd, from, to_fd, to, 0);
+}
+
+EXPORT int unlinkat(int dir_fd, const char *name, int flags)
+{
+	REAL(unlinkat)
+	int action = judge_at(UNLINKAT, dir_fd, name);
+
+	if (action > 0)
+		return fail(action);
+	bool is_recorded = start_record();
+	int rc = real(dir_fd, name, flags);
+	end_record_names(is_recorded, rc, 0, NULL, dir_fd, name);
+	return rc;
 }

@@ -1,0 +1,130 @@
+"""Reads what recovery left in a directory, with the second implementation of the format, and compares it with the
+simulated bus."""
+
+import bisect
+import ctypes
+import hashlib
+import re
+
+import harness
+import reference
+
+SMALL = ("--set", "pipeline.workers=1", "--set", "pipeline.buffer=16M")
+
+
+class Lost(AssertionError):
+    """Records that must be there are not."""
+
+
+def start_again(directory, env=None, code=0):
+    """Starts a daemon that recovers the files, records one sample and ends. Returns its log."""
+    done = harness.run(harness.BUSCAPD, "--once", "--no-socket", "--source", "sim:rate=max,count=1", "-o", directory,
+                       *SMALL, env=env)
+    harness.equal(done.returncode, code, done.stderr.decode())
+    return done.stderr.decode()
+
+
+class Ranges:
+    """Disjoint ranges of record numbers."""
+
+    def __init__(self):
+        self.ranges = []  # (first, end), sorted, not adjacent
+
+    def add(self, first, end):
+        if first == end:
+            return
+        at = bisect.bisect_left(self.ranges, (first, end))
+        before = self.ranges[at - 1] if at > 0 else (0, 0)
+        after = self.ranges[at] if at < len(self.ranges) else (end, end)
+        assert before[1] <= first and end <= after[0], f"records {first} .. {end} are there twice: {self.ranges}"
+        self.ranges.insert(at, (first, end))
+        merged = []
+        for one in self.ranges:
+            if merged and merged[-1][1] == one[0]:
+                merged[-1] = merged[-1][0], one[1]
+            else:
+                merged.append(one)
+        self.ranges = merged
+
+    def require(self, first, end, what):
+        """Raises Lost unless this range is there."""
+        if first >= end or any(a <= first and end <= b for a, b in self.ranges):
+            return
+        raise Lost(f"{what}: records {first} .. {end} are required, there are {self.ranges}")
+
+    def require_all(self, other, what):
+        for first, end in other.ranges:
+            self.require(first, end, what)
+
+
+class Reader:
+    """Reads the sealed segments of recordings of the simulated bus; `records` are its records. Remembers the segments it
+    has read, by content."""
+
+    def __init__(self, records):
+        self._records = records
+        self._known = {}
+
+    def read(self, directory, recording):
+        """Checks every sealed segment of a recording, and compares its records with the simulated bus. Returns the
+        Ranges of its records."""
+        found = Ranges()
+        for path in harness.segments(directory, prefix=recording):
+            key = path.name, hashlib.sha1(path.read_bytes()).digest()
+            if key not in self._known:
+                self._known[key] = self._read_segment(path)
+            for first, end in self._known[key]:
+                found.add(first, end)
+        check_manifest(directory, recording)
+        return found
+
+    def _read_segment(self, path):
+        segment = reference.read_segment(path)
+        assert segment.is_sealed, f"{path.name}: not sealed"
+        expected = segment.header["first"]["record"]
+        chunks = []
+        gap = 0
+        for chunk in segment.chunks:
+            where = f"{path.name}: chunk {chunk.info['number']}"
+            gap += sum(event.value for event in chunk.events if event.kind == "gap" and event.position == 0)
+            first = chunk.info["first_record"]
+            assert first == expected or first == expected + gap, f"{where}: record {first}, not {expected}, and no gap"
+            expected = first + chunk.info["records"]
+            same = chunk.records == self._records[12 * first : 12 * expected]
+            assert same, f"{where}: records {first} .. {expected} differ from the source"
+            gap = sum(event.value for event in chunk.events if event.kind == "gap" and event.position != 0)
+            if chunk.info["records"] != 0:
+                chunks.append((first, expected))
+        return chunks
+
+
+class _Hash128(ctypes.Structure):
+    _fields_ = [("low", ctypes.c_uint64), ("high", ctypes.c_uint64)]
+
+
+_xxhash = ctypes.CDLL("libxxhash.so.0")
+_xxhash.XXH3_128bits.restype = _Hash128
+_xxhash.XXH3_128bits.argtypes = [ctypes.c_char_p, ctypes.c_size_t]
+_xxhash.XXH3_64bits.restype = ctypes.c_uint64
+_xxhash.XXH3_64bits.argtypes = [ctypes.c_char_p, ctypes.c_size_t]
+
+
+def xxh64(data):
+    """Returns the XXH3-64 of bytes, as a number."""
+    return _xxhash.XXH3_64bits(bytes(data), len(data))
+
+
+def check_manifest(directory, recording):
+    """Checks each hash in a recording's manifest whose file is there."""
+    path = directory / f"{recording}.xxh128"
+    if not path.exists():
+        return
+    for line in path.read_bytes().split(b"\n"):
+        parts = re.fullmatch(rb"([0-9a-f]{32})  ([^/\0]+)", line)
+        if parts is None:
+            continue  # torn
+        file = directory / parts[2].decode()
+        if file.exists():
+            data = file.read_bytes()
+            made = _xxhash.XXH3_128bits(data, len(data))
+            harness.equal(f"{made.high:016x}{made.low:016x}", parts[1].decode(), f"{path.name}: hash of {file.name}")
