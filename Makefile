@@ -55,7 +55,7 @@ COMPLETIONS := $(addprefix $(BUILD)/completion/,buscap.bash _buscap buscapd.bash
 
 all: $(BUILD)/buscapd $(BUILD)/buscap $(COMPLETIONS) ## build both programs into build/
 
-include mk/packages.mk mk/tests.mk mk/lint.mk mk/install.mk
+include mk/packages.mk mk/tests.mk mk/torture.mk mk/lint.mk mk/install.mk
 
 $(BUILD)/%.o: %.c
 	@mkdir -p $(@D)
