@@ -109,9 +109,10 @@ def find_planted(options, directory, name):
     program = make_planted(directory, name)
     number = 0
     for first in range(1, PLANTED_MOST, PART):
-        ran, _, report = schedules(program, first, PART, "none")
+        faults = FAULTS[first // PART % 2]
+        ran, _, report = schedules(program, first, PART, faults)
         number += ran
-        if report and schedules(PROGRAM, first + ran - 1, 1, "none")[2] is None:
+        if report and schedules(PROGRAM, first + ran - 1, 1, faults)[2] is None:
             return name, number
     options.violation(f"a planted bug was not found in {PLANTED_MOST} schedules: {name}")
     return None
