@@ -11,7 +11,7 @@ TEST_SOURCES := $(wildcard tests/unit/*/test_*.c)
 CHECKED      := $(patsubst %.c,$(BUILD)/%,$(if $(filter thread,$(SAN)),$(shell grep -l '^TEST_THREADS;' $(TEST_SOURCES)),$(TEST_SOURCES)))
 BENCHES      := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/bench/bench_*.c))
 TEST_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(TEST_SOURCES) $(wildcard tests/support/*.c tests/board/*.c tests/bench/*.c))
-HELPERS      := $(addprefix $(BUILD)/tests/,faultfs.so usbredir_board umockdev_board preload_fix.so bare_reader)
+HELPERS      := $(addprefix $(BUILD)/tests/,faultfs.so faultalloc.so faultclock.so usbredir_board umockdev_board preload_fix.so bare_reader)
 ONLY         ?=
 
 test_cflags = $(eval test_cflags := $$(shell pkg-config --cflags cmocka))$(test_cflags)
@@ -57,9 +57,11 @@ $(BUILD)/tests/umockdev_board: $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/boar
 $(BUILD)/tests/bare_reader: $(BUILD)/tests/board/bare_reader.o
 	$(call link,libusb-1.0)
 
-# Preloaded under a program: faultfs makes its file calls fail, be short or slow; preload_fix mends
-# libumockdev-preload.
+# Preloaded under a program: faultfs makes its file calls fail, be short or slow; faultalloc makes its allocations
+# fail; faultclock moves its clock; preload_fix mends libumockdev-preload.
 $(BUILD)/tests/faultfs.so: tests/support/faultfs.c
+$(BUILD)/tests/faultalloc.so: tests/support/faultalloc.c
+$(BUILD)/tests/faultclock.so: tests/support/faultclock.c
 $(BUILD)/tests/preload_fix.so: tests/board/preload_fix.c
 $(BUILD)/tests/%.so:
 	@mkdir -p $(@D)

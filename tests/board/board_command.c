@@ -10,6 +10,9 @@
 /* Maximum samples per `lose`; the tick counter has room for them. */
 #define LOSE_MAX (UINT64_C(1) << 40)
 
+/* Maximum ticks per `rest`. */
+#define REST_MAX (UINT64_C(1) << 48)
+
 #define MANY (UINT64_C(1) << 62)
 
 /* Returns an error message, or NULL on success. */
@@ -164,6 +167,17 @@ static const char *command_lose(struct board *board, const char *value, char *an
 	if (!read_number(value, 0, LOSE_MAX, &samples))
 		return not_a_number;
 	board_stream_lose(board, samples);
+	return NULL;
+}
+
+static const char *command_rest(struct board *board, const char *value, char *answer)
+{
+	uint64_t ticks;
+
+	(void)answer;
+	if (!read_number(value, 1, REST_MAX, &ticks))
+		return not_a_number;
+	board_bus_rest(&board->bus, ticks);
 	return NULL;
 }
 
@@ -362,6 +376,7 @@ static const struct command {
 	{"protocol-error", false, command_protocol_error},
 	{"timeout", true, command_timeout},
 	{"lose", true, command_lose},
+	{"rest", true, command_rest},
 	{"lose-frames", true, command_lose_frames},
 	{"corrupt", false, command_corrupt},
 	{"garbage", true, command_garbage},

@@ -7,6 +7,7 @@ is a separate process so that it does not disturb measurements.
 
 import collections
 import json
+import random
 import selectors
 import shutil
 import socket
@@ -145,7 +146,37 @@ class Garbage(Client):
     request = GET * 3 + GARBAGE + GET * 3
 
 
-KINDS = {c.kind: c for c in (Silent, Slow, Deaf, DeafStream, DeafRecords, Huge, Body, Garbage)}
+class Mutant(Client):
+    """Sends requests for every path with a few bytes changed, inserted, repeated or left out."""
+
+    kind = "mutant"
+    paths = ("status", "events", "records?limit=10", "recordings", "recordings/current", "rotate", "marks", "snapshot",
+             "triggers", "triggers/x", "replays", "replays/current", "mix")
+    rng = random.Random(1)
+
+    def open(self):
+        rng = self.rng
+        body = rng.choice((b"", b"{}", b'{"text":"x"}', b'{"limits":{"records":1}}', b'{"name":"x","when":"proc=1","action":"mark"}'))
+        # Nothing that stops the recording.
+        method = rng.choice((b"GET", b"HEAD", b"POST", b"PATCH", b"PUT"))
+        text = bytearray(b"%s /v1/%s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s" % (
+            method, rng.choice(self.paths).encode(), len(body), body))
+        for _ in range(rng.randrange(4)):
+            at, n = rng.randrange(len(text)), rng.randrange(1, 9)
+            change = rng.randrange(4)
+            if change == 0:
+                text[at] = rng.randrange(256)
+            elif change == 1:
+                text[at:at] = rng.randbytes(n)
+            elif change == 2:
+                text[at:at] = text[at : at + n] * rng.randrange(1, 200)
+            else:
+                del text[at : at + n]
+        self.request = bytes(text)
+        super().open()
+
+
+KINDS = {c.kind: c for c in (Silent, Slow, Deaf, DeafStream, DeafRecords, Huge, Body, Garbage, Mutant)}
 
 
 class Crowd:

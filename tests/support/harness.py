@@ -3,11 +3,13 @@
 import concurrent.futures
 import contextlib
 import json
+import mmap
 import os
 import pathlib
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -408,6 +410,59 @@ class Faults:
             return []
         lines = (line.split(" ", 3) for line in self._log.read_text().splitlines())
         return [(kind, int(number), done, pathlib.Path(path).name) for kind, number, done, path in lines]
+
+
+class Preload:
+    """A preloaded library (tests/support/NAME.c) that a test controls while the program runs, with `words` 64-bit
+    numbers. Pass `env` to the Daemon."""
+
+    def __init__(self, aside, name, words):
+        path = pathlib.Path(aside, name)
+        path.write_bytes(bytes(8 * words))
+        with open(path, "r+b") as file:
+            self._map = mmap.mmap(file.fileno(), 8 * words)
+        self.env = {"LD_PRELOAD": str(need(BUILD / f"tests/{name}.so")), f"{name.upper()}_CONTROL": str(path)}
+
+    def _get(self, i):
+        return struct.unpack_from("<q", self._map, 8 * i)[0]
+
+    def _set(self, i, value):
+        struct.pack_into("<q", self._map, 8 * i, value)
+
+
+class FailingAllocations(Preload):
+    """Makes a program's allocations fail: tests/support/faultalloc.c."""
+
+    def __init__(self, aside):
+        super().__init__(aside, "faultalloc", 4)
+
+    def fail(self, first, last):
+        """Counts from 0 again; the calls from number `first` to `last` fail. 0: none."""
+        self._set(0, 0)
+        self._set(2, 0)
+        self._set(3, 0)
+        self._set(1, last)
+        self._set(0, first)
+
+    @property
+    def calls(self):
+        return self._get(2)
+
+    @property
+    def failed(self):
+        return self._get(3)
+
+
+class MovedClock(Preload):
+    """Moves a program's time of day: tests/support/faultclock.c."""
+
+    def __init__(self, aside, seconds=0):
+        super().__init__(aside, "faultclock", 1)
+        self.move(seconds)
+
+    def move(self, seconds):
+        """Sets how far the clock is from the real one."""
+        self._set(0, int(seconds * 10**9))
 
 
 class SmallDisk:

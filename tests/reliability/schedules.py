@@ -1,0 +1,137 @@
+"""Runs the recorder's threads in many orders: tests/reliability/schedules.c. A round is one schedule.
+
+To prove that wrong orders are found, each bug in PLANTED is put into a copy of its source file; the same program linked
+with that copy must report it.
+"""
+
+import os
+import pathlib
+import re
+import shlex
+import subprocess
+
+import torture
+
+import harness
+from harness import BUILD
+
+PROGRAM = BUILD / "tests/reliability/schedules"
+LIBRARIES = [BUILD / f"lib{name}.a" for name in ("daemon", "capture", "formats")]
+PACKAGES = "libuv jansson liblz4 zlib libzstd libxxhash libdeflate inih libmicrohttpd libusb-1.0 libsystemd".split()
+FAULTS = ("none", "slow", "full", "all")  # of the disk
+PART = 250  # schedules per process
+PLANTED_MOST = 20_000
+
+# name: (file, right, wrong)
+PLANTED = {
+    "a worker takes a chunk before it has an output": (
+        "daemon/ingest/encoder.c",
+        """	while ((out = bc_queue_pop(q->outputs)) != NULL) {
+		slot = bc_queue_pop(q->chunks);
+		if (slot == NULL) {
+			bc_queue_push(q->outputs, out);
+			break;
+		}
+""",
+        """	while ((slot = bc_queue_pop(q->chunks)) != NULL) {
+		out = bc_queue_pop(q->outputs);
+"""),
+    "a slot is free before it is encoded": (
+        "daemon/ingest/encoder.c",
+        """		encode_slot(out, slot);
+		bc_queue_push(q->free_slots, slot);
+""",
+        """		bc_queue_push(q->free_slots, slot);
+		encode_slot(out, slot);
+"""),
+    "closing a queue wakes one thread": (
+        "daemon/base/queue.c", "pthread_cond_broadcast(&q->changed);", "pthread_cond_signal(&q->changed);"),
+    "a woken thread does not check the queue again": (
+        "daemon/base/queue.c",
+        """	while (q->count == 0 && !q->is_closed)
+		pthread_cond_wait(&q->changed, &q->lock);
+""",
+        """	if (q->count == 0 && !q->is_closed)
+		pthread_cond_wait(&q->changed, &q->lock);
+"""),
+    "a wake-up without a free slot is taken for one": (
+        "daemon/ingest/pipeline.c",
+        """	if (!p->needs_slot || bc_queue_count(&p->pool.free_slots) == 0)
+		return;
+	p->needs_slot = false;
+""",
+        """	bool is_needed = p->needs_slot;
+	p->needs_slot = false;
+	if (!is_needed || bc_queue_count(&p->pool.free_slots) == 0)
+		return;
+"""),
+}
+
+
+def schedules(program, first, count, faults):
+    """Returns (schedules run, steps, None or the report of the schedule that broke a rule)."""
+    done = harness.run(program, first, count, faults)
+    if done.returncode == 0:
+        ran, steps = map(int, re.findall(r"\d+", done.stdout.decode()))
+        return ran, steps, None
+    text = done.stderr.decode(errors="replace")
+    seed = re.search(r"^schedule (\d+):", text, re.M)
+    ran = int(seed[1]) - first + 1 if seed else 0
+    return ran, 0, text[:2000] or f"exit code {done.returncode}"
+
+
+def run_part(options, first, count, faults):
+    ran, steps, report = schedules(PROGRAM, first, count, faults)
+    if report:
+        options.violation(f"{PROGRAM.name} {first + ran - 1} 1 {faults} -v: {report}")
+    return ran, steps
+
+
+def make_planted(directory, name):
+    """Builds the program with a bug. Returns its path."""
+    file, right, wrong = PLANTED[name]
+    text = (harness.ROOT / file).read_text()
+    assert text.count(right) == 1, f"{file} has changed; adapt PLANTED: {name}"
+    source = directory / "planted.c"
+    source.write_text(text.replace(right, wrong))
+    packages = subprocess.run(["pkg-config", "--cflags", "--libs", *PACKAGES], check=True, capture_output=True, text=True)
+    program = directory / "planted"
+    command = [*shlex.split(os.environ.get("CC", "gcc")), "-std=c11", "-D_GNU_SOURCE", "-O2", "-g", "-w", "-pthread",
+               "-I", harness.ROOT, "-o", program, source, PROGRAM.with_suffix(".o"), *LIBRARIES,
+               *shlex.split(packages.stdout), "-lm", "-ldl"]
+    done = harness.run(*command)
+    assert done.returncode == 0, done.stderr.decode()
+    return program
+
+
+def find_planted(options, directory, name):
+    """Returns the number of schedules until the bug was found."""
+    program = make_planted(directory, name)
+    number = 0
+    for first in range(1, PLANTED_MOST, PART):
+        faults = FAULTS[first // PART % 2]
+        ran, _, report = schedules(program, first, PART, faults)
+        number += ran
+        if report and schedules(PROGRAM, first + ran - 1, 1, faults)[2] is None:
+            return name, number
+    options.violation(f"a planted bug was not found in {PLANTED_MOST} schedules: {name}")
+    return None
+
+
+def run(options):
+    parts = [(options, 1 + options.seed * 10**9 + at, min(PART, options.rounds - at), FAULTS[at // PART % len(FAULTS)])
+             for at in range(0, options.rounds, PART)]
+    results = options.each(lambda directory, *part: run_part(*part), parts)
+    found = options.each(lambda directory, name: find_planted(options, directory, name), [(name,) for name in PLANTED])
+    figures = {
+        "schedules": sum(ran for ran, _ in results),
+        "steps": sum(steps for _, steps in results),
+        "planted bugs found": f"{len(found)} of {len(PLANTED)}",
+    }
+    for name, number in found:
+        figures[f"schedules until found: {name}"] = number
+    return figures
+
+
+if __name__ == "__main__":
+    torture.main(run, short=4000, long=100_000)
