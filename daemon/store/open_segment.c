@@ -421,7 +421,7 @@ static bool create_failed(struct bc_open_segment *o, const char *what, int rc)
 	return bc_open_segment_mark_stuck(o, "", what, strerror(-rc));
 }
 
-bool bc_open_segment_create(struct bc_open_segment *o, const struct bc_segment_header *header)
+int bc_open_segment_create_last(struct bc_open_segment *o, const struct bc_segment_header *header)
 {
 	struct bc_segment_name name = name_of(header);
 	char file[BC_SEGMENT_NAME_MAX];
@@ -432,7 +432,7 @@ bool bc_open_segment_create(struct bc_open_segment *o, const struct bc_segment_h
 	if (rc == -ENOENT && reopen_dir(o))
 		rc = bc_segment_create(&o->segment, o->dir_fd, file, BC_PARTIAL_SUFFIX, header);
 	if (rc != 0)
-		return create_failed(o, "can't create a segment", rc);
+		return rc;
 	memcpy(o->stats.file, file, sizeof(file));
 	o->stats.segment = header->segment;
 	o->stats.bytes += o->segment.file.bytes;
@@ -448,7 +448,14 @@ bool bc_open_segment_create(struct bc_open_segment *o, const struct bc_segment_h
 	};
 	memcpy(notice.file, file, sizeof(notice.file));
 	post_notice(o, &notice);
-	return true;
+	return 0;
+}
+
+bool bc_open_segment_create(struct bc_open_segment *o, const struct bc_segment_header *header)
+{
+	int rc = bc_open_segment_create_last(o, header);
+
+	return rc == 0 || create_failed(o, "can't create a segment", rc);
 }
 
 bool bc_open_segment_create_raw(

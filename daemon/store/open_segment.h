@@ -58,6 +58,11 @@ bool bc_open_segment_create(
 bool bc_open_segment_create_raw(struct bc_open_segment *open,
 	const struct bc_segment_header *header, enum bc_format form) BC_MUST_CHECK;
 
+/* Creates a segment to record a loss in. Returns 0, or a negative errno without marking the writer
+ * as stuck. */
+int bc_open_segment_create_last(
+	struct bc_open_segment *open, const struct bc_segment_header *header) BC_MUST_CHECK;
+
 /* Marks the writer as stuck and logs the reason if it is new. `file` may be empty. Always returns
  * false. */
 bool bc_open_segment_mark_stuck(
