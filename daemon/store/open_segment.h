@@ -90,8 +90,8 @@ bool bc_open_segment_has_unsynced(const struct bc_open_segment *open);
 
 void bc_open_segment_sync(struct bc_open_segment *open);
 
-/* Closes an open file if its name was deleted, say by a user: the records are lost, and further
- * writes would be too. */
+/* Closes an open file if it was deleted or renamed, say by a user: its records are lost, and
+ * further writes would be too. */
 void bc_open_segment_check_deleted(struct bc_open_segment *open);
 
 #endif

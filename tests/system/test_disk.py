@@ -690,26 +690,33 @@ def test_a_service_continues_when_its_directory_is_created_again(tmp):
     equal(lost_by_cause(segments).get("disk"), reported, "losses on record")
 
 
-def test_a_deleted_open_segment_is_noticed(tmp):
+@pytest.mark.parametrize("is_stopped", (False, True))
+def test_a_deleted_open_segment_is_counted(tmp, is_stopped):
+    """With is_stopped, the daemon seals the segment before it notices."""
     out = tmp / "out"
     rate = harness.rate(500_000)
-    with Daemon("--source", endless(rate), "-o", out, "--set", "pipeline.buffer=128M", socket=tmp / "socket") as daemon:
+    argv = ("--once", "--source", endless(rate), "-o", out, "--set", "pipeline.buffer=128M")
+    with Daemon(*argv, socket=tmp / "socket") as daemon:
         daemon.wait_ready()
         wait_written(daemon)
         opened = harness.wait_until(lambda: list(out.glob("*.partial")), "a segment is open")[0]
-        opened.unlink()
-        wait_written(daemon, 3 * rate)
-        check_counts(daemon.status())
+        with Watch(daemon.socket) as watch:
+            opened.unlink()
+            if not is_stopped:
+                harness.wait_until(lambda: watch.last and watch.last["counts"]["deleted_records"], "it is noticed")
+                wait_written(daemon, rate)
+            watch.finish()  # `written` never falls
         code = daemon.stop()
     err = daemon.err.decode()
-    # Its records are lost, so the exit code is not 0.
-    equal(code, 1, err)
-    equal(err.count("deleted while open"), 1, err)
+    equal(code, 4, err)
+    named = re.findall(r"([^/\s]+): deleted while open: (\d+) records lost", err)
+    counts = check_counts(json.loads(daemon.out))
+    equal(named, [(opened.stem, str(counts["deleted_records"]))], err)
     segments = harness.segments(out)
     verify(segments)
-    first = info(segments)[0]["first_record"]
-    assert first > 0, segments
-    assert harness.compare_with_sim(segments, first) > 0, "nothing follows"
+    equal(counts["written"], counts["deleted_records"] + sum(one["records"] for one in info(segments)), "written")
+    if not is_stopped:
+        assert harness.compare_with_sim(segments, counts["deleted_records"]) > 0, "nothing follows"
 
 
 # ---- losses at the end of a recording
