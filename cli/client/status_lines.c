@@ -174,8 +174,9 @@ static void write_lost(const struct bc_status_model *s, writer *w)
 		write_count(w, BC_TONE_BAD, lost, "sample", "");
 	else if (s->counts.gaps != 0)
 		write_phrase(w, BC_TONE_WARN, "unknown number of samples");
-	else
+	else if (s->counts.deleted_records == 0)
 		write_phrase(w, BC_TONE_GOOD, "none");
+	write_count(w, BC_TONE_BAD, s->counts.deleted_records, "record", " in deleted files");
 	if (w->lost_s_ago >= 0)
 		write_phrase(w, BC_TONE_BAD, "last %s ago", bc_status_seconds(text, w->lost_s_ago));
 	write_count(w, BC_TONE_WARN, s->counts.gaps, "gap", "");

@@ -80,6 +80,7 @@ static const struct field {
 	FIELD(COUNT, "counts.board_lost", counts.board),
 	FIELD(COUNT, "counts.skipped_bytes", counts.skipped_bytes),
 	FIELD(COUNT, "counts.raw_dropped_bytes", counts.raw_dropped_bytes),
+	FIELD(COUNT, "counts.deleted_records", counts.deleted_records),
 	FIELD(COUNT, "counts.gaps", counts.gaps),
 	FIELD(NUMBER, "rates.samples_per_second", rates.samples),
 	FIELD(NUMBER, "rates.record_bytes_per_second", rates.bytes_in),

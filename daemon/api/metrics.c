@@ -241,6 +241,8 @@ static void write_counts(FILE *out, const struct bc_status *s)
 		c->unknown_special);
 	write_counter(out, "raw_dropped_bytes", "bytes", "Bytes missing from the raw capture.",
 		c->raw_dropped_bytes);
+	write_counter(out, "deleted_records", "records",
+		"Records written to segments that were deleted while open.", c->deleted_records);
 }
 
 static void write_throughput(FILE *out, const struct bc_status *s)

@@ -265,9 +265,9 @@ static struct bc_chunk *filling_chunk(struct bc_channel *ch, uint32_t epoch)
 			!bc_chunk_has_room(&ch->filling->chunk, events)))
 		bc_channel_submit(ch);
 	ch->epoch = epoch;
-	if (ch->filling != NULL && bc_chunk_is_empty(&ch->filling->chunk)) {
-		/* Opened for samples that were all dropped or for raw bytes, or just discarded: it
-		 * starts now. */
+	if (ch->filling != NULL && ch->filling->chunk.info.records == 0) {
+		/* Opened for samples that were all dropped, for a mark or for raw bytes, or just
+		 * discarded: its first record arrives now. */
 		struct bc_chunk_info *info = &ch->filling->chunk.info;
 		info->epoch = epoch;
 		info->first_tick = ch->tick;
@@ -656,10 +656,11 @@ static struct bc_slot *split_filling(struct bc_channel *ch, uint32_t at)
 		return slot;
 	}
 	reset_slot(ch, rest, 0);
-	rest->since_ns = slot->since_ns;
+	uint64_t later = bc_slot_arrival_ns(slot, at);
+	rest->since_ns = slot->since_ns + later;
 	rest->until_ns = slot->until_ns;
 	bc_chunk_split(&slot->chunk, at, &rest->chunk);
-	rest->chunk.info.wall_ns = bc_wall_ns();
+	rest->chunk.info.wall_ns += (int64_t)later;
 	ch->filling = rest;
 	ch->search_from = ch->search_from > at ? ch->search_from - at : 0;
 	return slot;
@@ -694,10 +695,16 @@ bool bc_channel_is_ready(const struct bc_channel *ch)
 	return ch->recording == NULL && ch->ending == NULL;
 }
 
-static void discard_front(struct bc_channel *ch, struct bc_chunk *chunk, uint32_t n)
+/* Discards the first n records of a slot. Its times become those of the record that is then
+ * first. */
+static void discard_front(struct bc_channel *ch, struct bc_slot *slot, uint32_t n)
 {
-	bc_chunk_drop_front(chunk, n);
-	if (ch->filling != NULL && chunk == &ch->filling->chunk)
+	uint64_t later = bc_slot_arrival_ns(slot, n);
+
+	slot->since_ns += later;
+	slot->chunk.info.wall_ns += (int64_t)later;
+	bc_chunk_drop_front(&slot->chunk, n);
+	if (slot == ch->filling)
 		ch->search_from = ch->search_from > n ? ch->search_from - n : 0;
 	ch->counts->in_flight -= n;
 	ch->counts->dropped_idle += n;
@@ -715,14 +722,14 @@ static void keep_last_records(struct bc_channel *ch, uint64_t records)
 			return;
 		if (held - records < oldest->chunk.info.records) {
 			uint32_t over = (uint32_t)(held - records);
-			discard_front(ch, &oldest->chunk, over);
+			discard_front(ch, oldest, over);
 			ch->ring.records -= over;
 			return;
 		}
 		drop_oldest(ch);
 	}
 	if (unfinished > records)
-		discard_front(ch, &ch->filling->chunk, unfinished - (uint32_t)records);
+		discard_front(ch, ch->filling, unfinished - (uint32_t)records);
 }
 
 /* Discards records that arrived before `ns`, but none at or after position `at`. */
@@ -734,7 +741,7 @@ static void keep_arrived_since(struct bc_channel *ch, uint64_t ns, uint32_t at)
 	while ((oldest = bc_overwrite_ring_peek(&ch->ring)) != NULL) {
 		n = bc_slot_records_before(oldest, ns);
 		if (n < oldest->chunk.info.records) {
-			discard_front(ch, &oldest->chunk, n);
+			discard_front(ch, oldest, n);
 			ch->ring.records -= n;
 			return;
 		}
@@ -743,7 +750,7 @@ static void keep_arrived_since(struct bc_channel *ch, uint64_t ns, uint32_t at)
 	if (ch->filling == NULL)
 		return;
 	n = bc_slot_records_before(ch->filling, ns);
-	discard_front(ch, &ch->filling->chunk, n < at ? n : at);
+	discard_front(ch, ch->filling, n < at ? n : at);
 }
 
 /* Discards what precedes the recording: more than `before` ahead of position `at`. */
@@ -803,7 +810,7 @@ static void detach_first(struct bc_channel *ch)
 	while (!bc_chunk_detach(&first->chunk, true)) {
 		uint32_t n = first->chunk.events[0].position + 1;
 		n = n < first->chunk.info.records ? n : first->chunk.info.records;
-		discard_front(ch, &first->chunk, n);
+		discard_front(ch, first, n);
 		if (first == oldest)
 			ch->ring.records -= n;
 	}
@@ -837,9 +844,8 @@ void bc_channel_allow_triggers(struct bc_channel *ch, bool may_start)
 	ch->may_start = may_start;
 }
 
-uint32_t bc_channel_start_recording(struct bc_channel *ch,
-	const struct bc_recording_info *recording, const struct bc_time_or_size *before,
-	uint32_t at, uint64_t records_max)
+uint32_t bc_channel_trim(
+	struct bc_channel *ch, const struct bc_time_or_size *before, uint32_t at, int64_t *wall_ns)
 {
 	uint32_t had = filled(ch);
 
@@ -847,6 +853,16 @@ uint32_t bc_channel_start_recording(struct bc_channel *ch,
 	trim_before(ch, before, at);
 	detach_first(ch);
 	uint32_t dropped = had - filled(ch);
+	const struct bc_slot *oldest = bc_overwrite_ring_peek(&ch->ring);
+	const struct bc_slot *first = oldest != NULL ? oldest : ch->filling;
+	*wall_ns = ch->is_detached ? bc_wall_ns() : first->chunk.info.wall_ns;
+	return at == BC_CHANNEL_NOW ? at : at > dropped ? at - dropped : 0;
+}
+
+void bc_channel_start_recording(
+	struct bc_channel *ch, const struct bc_recording_info *recording, uint64_t records_max)
+{
+	assert(bc_channel_is_ready(ch));
 	ch->recording = recording;
 	ch->sent = 0;
 	memset(ch->lost, 0, sizeof(ch->lost));
@@ -860,7 +876,6 @@ uint32_t bc_channel_start_recording(struct bc_channel *ch,
 		bc_raw_keep_start_block(&ch->raw, ch->filling->raw, recording->tag);
 	if (ch->filling != NULL && !bc_chunk_is_empty(&ch->filling->chunk))
 		start_flush_timer(ch);
-	return at == BC_CHANNEL_NOW ? at : at > dropped ? at - dropped : 0;
 }
 
 /* Progress and limits */

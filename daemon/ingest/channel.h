@@ -118,13 +118,17 @@ void bc_channel_allow_triggers(struct bc_channel *channel, bool may_start);
 /* Returns the trigger actions that are possible now, as in bc_trigger_engine.actions. */
 uint32_t bc_channel_possible_actions(const struct bc_channel *channel);
 
-/* Starts a recording with the record at position `at`, or BC_CHANNEL_NOW with the next record to
- * arrive, preceded by up to `before` of the overwrite ring. `recording` must remain valid until
- * its BC_NOTICE_ENDED. records_max limits its records; 0: no limit. Returns the position of that
- * first record after the records before the recording have been removed. */
-uint32_t bc_channel_start_recording(struct bc_channel *channel,
-	const struct bc_recording_info *recording, const struct bc_time_or_size *before,
-	uint32_t at, uint64_t records_max);
+/* Prepares a recording that is to start with the record at position `at`, or BC_CHANNEL_NOW with
+ * the next record to arrive, preceded by up to `before` of the overwrite ring: discards what
+ * precedes that. Returns the new position, and in *wall_ns the time of day at which the recording's
+ * first record arrived; the current time if it has not arrived yet. */
+uint32_t bc_channel_trim(struct bc_channel *channel, const struct bc_time_or_size *before,
+	uint32_t at, int64_t *wall_ns);
+
+/* Starts a recording, directly after bc_channel_trim(). `recording` must remain valid until its
+ * BC_NOTICE_ENDED. records_max limits its records; 0: no limit. */
+void bc_channel_start_recording(struct bc_channel *channel,
+	const struct bc_recording_info *recording, uint64_t records_max);
 
 /* Limits the recording in progress to `records` more records from position `at`. A lower limit
  * already set remains. */

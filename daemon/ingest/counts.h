@@ -27,6 +27,7 @@ struct bc_counts {
 	uint64_t gaps;
 	uint64_t unknown_special;   /* records of special cycles of unknown kind */
 	uint64_t raw_dropped_bytes; /* bytes of the stream missing from raw captures */
+	uint64_t deleted_records;   /* of `written`, in segments that others deleted while open */
 };
 
 static inline bool bc_counts_add_up(const struct bc_counts *c)

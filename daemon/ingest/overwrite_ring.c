@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "formats/bus/chunk.h"
+#include "formats/bus/chunk_split.h"
 
 int bc_overwrite_ring_init(
 	struct bc_overwrite_ring *r, const struct bc_overwrite_ring_limits *limits)
@@ -93,4 +94,16 @@ uint32_t bc_slot_records_before(const struct bc_slot *slot, uint64_t ns)
 			break;
 	}
 	return n;
+}
+
+uint64_t bc_slot_arrival_ns(const struct bc_slot *slot, uint32_t n)
+{
+	const struct bc_chunk_info *info = &slot->chunk.info;
+	uint64_t ticks = info->last_tick - info->first_tick;
+	uint64_t span = slot->until_ns - slot->since_ns;
+
+	if (n >= info->records || ticks == 0)
+		return n == 0 ? 0 : span;
+	uint64_t passed = bc_chunk_tick(&slot->chunk, n) - info->first_tick;
+	return (uint64_t)((unsigned __int128)span * passed / ticks);
 }

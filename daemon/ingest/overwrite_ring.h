@@ -62,4 +62,7 @@ bool bc_overwrite_ring_is_due(
  * between its first and last arrival in proportion to ticks. */
 uint32_t bc_slot_records_before(const struct bc_slot *slot, uint64_t ns);
 
+/* The inverse: returns how long after the chunk's first record its record n arrived. */
+uint64_t bc_slot_arrival_ns(const struct bc_slot *slot, uint32_t n);
+
 #endif

@@ -84,6 +84,7 @@ static void update_stats(struct bc_pipeline *p)
 	uint64_t abandoned = now.abandoned - p->stats.abandoned;
 	c->written += written;
 	c->durable = now.durable;
+	c->deleted_records = now.deleted_records;
 	c->dropped_idle += unrecorded;
 	c->dropped_disk += abandoned;
 	c->raw_dropped_bytes += now.raw_abandoned - p->stats.raw_abandoned;

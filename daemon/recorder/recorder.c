@@ -252,15 +252,19 @@ static struct bc_recording *find_replay(struct bc_recorder *r, const char *id)
 	return recording != NULL && recording->is_replay ? recording : NULL;
 }
 
-/* Adds a recording and makes it the part's current one; NULL if out of memory. */
+/* Adds a recording that starts at position *at, which becomes its new position, and makes it the
+ * part's current one; NULL if out of memory. */
 static struct bc_recording *add_recording(
-	struct bc_recorder *r, struct bc_part *part, const struct bc_start *start)
+	struct bc_recorder *r, struct bc_part *part, const struct bc_start *start, uint32_t *at)
 {
 	const struct bc_config *config = r->options.config;
 	const char *label = start->label != NULL && start->label[0] != '\0' ? start->label
 									    : config->label;
+	int64_t started_ns;
+
+	*at = bc_channel_trim(bc_session_channel(part->session), &start->pre, *at, &started_ns);
 	struct bc_recording *recording = bc_recordings_add(
-		&r->recordings, label, bc_session_source(part->session), config->host);
+		&r->recordings, started_ns, label, bc_session_source(part->session), config->host);
 
 	if (recording == NULL)
 		return NULL;
@@ -272,9 +276,8 @@ static struct bc_recording *add_recording(
 	return recording;
 }
 
-/* Starts a recording with the record at position `at`. Returns that record's new position. */
-static uint32_t start_recording(struct bc_recorder *r, struct bc_part *part,
-	struct bc_recording *recording, const struct bc_start *start, uint32_t at)
+static void start_recording(struct bc_recorder *r, struct bc_part *part,
+	struct bc_recording *recording, const struct bc_start *start)
 {
 	const struct bc_config *config = r->options.config;
 	char err[200];
@@ -282,8 +285,6 @@ static uint32_t start_recording(struct bc_recorder *r, struct bc_part *part,
 		.recording = &recording->info,
 		.rotation = config->rotation,
 		.stop = has_limits(&start->limits) ? start->limits : config->stop,
-		.before = start->pre,
-		.at = at,
 	};
 
 	recording->info.stop_bytes = what.stop.file_bytes;
@@ -291,14 +292,13 @@ static uint32_t start_recording(struct bc_recorder *r, struct bc_part *part,
 		recording->info.header.metadata[0] = '\0'; /* out of memory since it was checked */
 	for (unsigned i = 0; i < start->triggers_count; i++)
 		arm_for(r, part, recording, &start->triggers[i]);
-	at = bc_session_start_recording(part->session, &what);
+	bc_session_start_recording(part->session, &what);
 	if (!r->options.is_once)
 		bc_log(BC_LOG_INFO, "%s: %s%s started", recording->info.header.recording,
 			recording->is_replay ? "replay of " : "recording",
 			recording->is_replay ? recording->path : "");
 	emit_recording(r, recording, "recording-started", "replay-started");
 	emit_state(r);
-	return at;
 }
 
 /* Stores the counts at the moment when a recording stops receiving. */
@@ -467,14 +467,14 @@ static enum bc_refusal start_live(
 		return refuse(err, errlen, BC_NOT_NOW,
 			"the end of the previous recording is still waiting for the disk; try "
 			"again shortly");
-	struct bc_recording *recording = add_recording(r, &r->live, start);
+	struct bc_recording *recording = add_recording(r, &r->live, start, at);
 	if (recording == NULL)
 		return refuse(err, errlen, BC_FAILED, "out of memory");
 	if (r->is_first)
 		snprintf(recording->info.header.continues, sizeof(recording->info.header.continues),
 			"%s", r->options.before);
 	r->is_first = false;
-	*at = start_recording(r, &r->live, recording, start, *at);
+	start_recording(r, &r->live, recording, start);
 	return BC_GRANTED;
 }
 
@@ -852,7 +852,8 @@ enum bc_refusal bc_recorder_replay(
 		return refuse(err, errlen, BC_NOT_NOW, "path: the daemon cannot read it: %s",
 			strerror(-rc));
 	}
-	struct bc_recording *recording = add_recording(r, &r->replay, &request->start);
+	uint32_t at = BC_CHANNEL_NOW;
+	struct bc_recording *recording = add_recording(r, &r->replay, &request->start, &at);
 	if (recording == NULL) {
 		bc_session_close(r->replay.session);
 		clear_replay(r);
@@ -861,7 +862,7 @@ enum bc_refusal bc_recorder_replay(
 	recording->is_replay = true;
 	allow_triggers(r);
 	snprintf(recording->path, sizeof(recording->path), "%s", request->path);
-	start_recording(r, &r->replay, recording, &request->start, BC_CHANNEL_NOW);
+	start_recording(r, &r->replay, recording, &request->start);
 	return BC_GRANTED;
 }
 

@@ -61,25 +61,25 @@ static void free_recording(struct bc_recording *r)
 }
 
 static void describe_recording(struct bc_recordings *recordings,
-	struct bc_recording_info *recording, const char *label, const struct bc_source *source,
-	const char *host)
+	struct bc_recording_info *recording, int64_t started_ns, const char *label,
+	const struct bc_source *source, const char *host)
 {
 	struct bc_segment_header *h = &recording->header;
-	struct timespec now;
+	time_t second = (time_t)(started_ns / 1000000000);
+	uint64_t ns = (uint64_t)(started_ns % 1000000000);
 	uint32_t random = 0;
 
-	clock_gettime(CLOCK_REALTIME, &now);
 	if (getrandom(&random, sizeof(random), 0) < 0)
-		random = (uint32_t)now.tv_nsec ^ (uint32_t)getpid();
+		random = (uint32_t)ns ^ (uint32_t)getpid();
 	/* The upper half is the fraction of the second, so that ids of one second sort by time. */
-	random = (uint32_t)((uint64_t)now.tv_nsec * 4096 / 1000000000) << 12 | (random & 0xFFF);
+	random = (uint32_t)(ns * 4096 / 1000000000) << 12 | (random & 0xFFF);
 	/* Triggers can start several recordings at one instant: their ids still increase. */
-	if (now.tv_sec == recordings->id_second && random <= recordings->id_number)
+	if (second == recordings->id_second && random <= recordings->id_number)
 		random = (recordings->id_number + 1) & 0xFFFFFF;
-	recordings->id_second = now.tv_sec;
+	recordings->id_second = second;
 	recordings->id_number = random;
-	recording->started_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-	bc_recording_id_write(h->recording, recording->started_ns, random, label);
+	recording->started_ns = started_ns;
+	bc_recording_id_write(h->recording, started_ns, random, label);
 	recording->tag = bc_recording_tag(h->recording);
 	snprintf(h->label, sizeof(h->label), "%s", label);
 	snprintf(h->source_kind, sizeof(h->source_kind), "%s", source->kind);
@@ -110,15 +110,15 @@ static void drop_old(struct bc_recordings *recordings)
 	}
 }
 
-struct bc_recording *bc_recordings_add(struct bc_recordings *recordings, const char *label,
-	const struct bc_source *source, const char *host)
+struct bc_recording *bc_recordings_add(struct bc_recordings *recordings, int64_t started_ns,
+	const char *label, const struct bc_source *source, const char *host)
 {
 	struct bc_recording *r = calloc(1, sizeof(*r));
 
 	if (r == NULL)
 		return NULL;
 	bc_recording_info_init(&r->info);
-	describe_recording(recordings, &r->info, label, source, host);
+	describe_recording(recordings, &r->info, started_ns, label, source, host);
 	r->next = recordings->newest;
 	recordings->newest = r;
 	drop_old(recordings);

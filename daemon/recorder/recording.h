@@ -82,8 +82,8 @@ struct bc_recordings {
 
 /* Adds a recording with a new id, fully described except for its metadata. Ended ones are freed,
  * except for the latest recording and the latest replays. Returns NULL if out of memory. */
-struct bc_recording *bc_recordings_add(struct bc_recordings *recordings, const char *label,
-	const struct bc_source *source, const char *host);
+struct bc_recording *bc_recordings_add(struct bc_recordings *recordings, int64_t started_ns,
+	const char *label, const struct bc_source *source, const char *host);
 
 /* Returns the recording with this id, or NULL. */
 struct bc_recording *bc_recordings_find(const struct bc_recordings *recordings, const char *id);

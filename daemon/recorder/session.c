@@ -421,7 +421,7 @@ static void complete_recording(struct bc_session *s, const struct bc_segment_hea
 	header->clock_hz = s->options.source->clock_hz;
 }
 
-uint32_t bc_session_start_recording(struct bc_session *s, const struct bc_session_recording *what)
+void bc_session_start_recording(struct bc_session *s, const struct bc_session_recording *what)
 {
 	s->recording = what->recording;
 	s->rotation = what->rotation;
@@ -434,14 +434,12 @@ uint32_t bc_session_start_recording(struct bc_session *s, const struct bc_sessio
 	/* Must precede the first chunk, because the writer's thread reads the description. */
 	if (s->has_data)
 		complete_recording(s, NULL);
-	uint32_t at = bc_channel_start_recording(
-		s->channel, what->recording, &what->before, what->at, what->stop.records);
+	bc_channel_start_recording(s->channel, what->recording, what->stop.records);
 	if (s->options.source->board == NULL)
 		start_stop_timer(s);
 	if (bc_channel_records_left(s->channel) == 0)
 		end_after_host_time(
 			s, 0); /* the flight recorder's contents have reached the limit */
-	return at;
 }
 
 /* The source's callbacks */

@@ -60,13 +60,10 @@ struct bc_session_recording {
 						completed when data arrives */
 	struct bc_rotation rotation;
 	struct bc_stop_rules stop;
-	struct bc_time_or_size before; /* how much of the flight recorder to include */
-	uint32_t at;                   /* position in the channel, or BC_CHANNEL_NOW */
 };
 
-/* Starts a recording; requires bc_channel_is_ready(). Returns what->at as adjusted by
- * bc_channel_start_recording(). */
-uint32_t bc_session_start_recording(
+/* Starts a recording, after bc_channel_trim(). */
+void bc_session_start_recording(
 	struct bc_session *session, const struct bc_session_recording *what);
 
 /* Ends the recording before position `at`; the session continues. */

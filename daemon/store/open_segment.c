@@ -199,6 +199,46 @@ void bc_open_segment_end(struct bc_open_segment *o, struct bc_writer_notice *not
 	o->recording = NULL;
 }
 
+/* Deleted files */
+
+/* Closes a file that was deleted. `lost` completes the sentence "deleted while open". */
+static void close_if_deleted(struct bc_open_segment *o, struct bc_segment_writer *writer,
+	const char *file, const char *lost)
+{
+	if (writer->file.fd < 0 || !bc_atomic_file_is_deleted(&writer->file))
+		return;
+	set_error(o, file, "deleted while open", lost);
+	bc_log_limited(&o->limits, BC_LOG_ERROR, "%s; continuing in a new segment", o->stats.error);
+	o->total.left_open++;
+	o->stats.deleted++;
+	o->must_cut = true;
+	if (writer == &o->segment) {
+		o->stats.deleted_records += o->segment.records;
+		o->stats.file[0] = '\0';
+		o->unsynced = 0;
+	}
+	bc_segment_abandon(writer);
+}
+
+static void close_segment_if_deleted(struct bc_open_segment *o)
+{
+	char lost[64];
+
+	snprintf(lost, sizeof(lost), "%" PRIu64 " records lost", o->segment.records);
+	close_if_deleted(o, &o->segment, o->stats.file, lost);
+}
+
+static void close_raw_if_deleted(struct bc_open_segment *o)
+{
+	close_if_deleted(o, &o->raw, o->raw.file.name, "its bytes are lost");
+}
+
+void bc_open_segment_check_deleted(struct bc_open_segment *o)
+{
+	close_segment_if_deleted(o);
+	close_raw_if_deleted(o);
+}
+
 /* End */
 
 /* Closes the segment or the raw capture without sealing it. An empty file is deleted, and its
@@ -288,6 +328,7 @@ static bool seal_segment(struct bc_open_segment *o)
 	uint64_t records = o->segment.records;
 	uint32_t chunks = o->segment.chunks;
 
+	close_segment_if_deleted(o);
 	if (o->segment.file.fd < 0 || chunks == 0) {
 		abandon_file(o, &o->segment);
 		return true;
@@ -313,6 +354,9 @@ static bool seal_segment(struct bc_open_segment *o)
 	}
 	if (bc_is_out_of_space(-rc))
 		return bc_open_segment_mark_stuck(o, o->stats.file, "can't seal", strerror(-rc));
+	close_segment_if_deleted(o);
+	if (o->segment.file.fd < 0)
+		return true;
 	set_error(o, o->stats.file, "can't seal", strerror(-rc));
 	bc_log_limited(&o->limits, BC_LOG_ERROR, "%s; left as %s; the next start recovers it",
 		o->stats.error, o->segment.file.open_name);
@@ -325,6 +369,7 @@ static bool seal_raw(struct bc_open_segment *o)
 	struct bc_atomic_file *file = &o->raw.file;
 	char name[BC_ATOMIC_FILE_NAME_MAX];
 
+	close_raw_if_deleted(o);
 	if (file->fd < 0 || o->raw.chunks == 0) {
 		abandon_file(o, &o->raw);
 		return true;
@@ -363,33 +408,6 @@ bool bc_open_segment_cut(struct bc_open_segment *o)
 	return true;
 }
 
-/* `lost` completes the sentence "deleted while open". */
-static void check_file_deleted(struct bc_open_segment *o, struct bc_segment_writer *writer,
-	const char *file, const char *lost)
-{
-	if (writer->file.fd < 0 || !bc_atomic_file_is_deleted(&writer->file))
-		return;
-	set_error(o, file, "deleted while open", lost);
-	bc_log_limited(&o->limits, BC_LOG_ERROR, "%s; continuing in a new segment", o->stats.error);
-	bc_segment_abandon(writer);
-	o->total.left_open++;
-	o->stats.deleted++;
-	o->must_cut = true;
-	if (writer == &o->segment) {
-		o->stats.file[0] = '\0';
-		o->unsynced = 0;
-	}
-}
-
-void bc_open_segment_check_deleted(struct bc_open_segment *o)
-{
-	char lost[64];
-
-	snprintf(lost, sizeof(lost), "%" PRIu64 " records lost", o->segment.records);
-	check_file_deleted(o, &o->segment, o->stats.file, lost);
-	check_file_deleted(o, &o->raw, o->raw.file.name, "its bytes are lost");
-}
-
 static bool is_gone(const struct bc_open_segment *o, const char *file)
 {
 	return file[0] != '\0' && faccessat(o->dir_fd, file, F_OK, 0) != 0 && errno == ENOENT;
@@ -421,7 +439,7 @@ static bool create_failed(struct bc_open_segment *o, const char *what, int rc)
 	return bc_open_segment_mark_stuck(o, "", what, strerror(-rc));
 }
 
-bool bc_open_segment_create(struct bc_open_segment *o, const struct bc_segment_header *header)
+int bc_open_segment_create_last(struct bc_open_segment *o, const struct bc_segment_header *header)
 {
 	struct bc_segment_name name = name_of(header);
 	char file[BC_SEGMENT_NAME_MAX];
@@ -432,7 +450,7 @@ bool bc_open_segment_create(struct bc_open_segment *o, const struct bc_segment_h
 	if (rc == -ENOENT && reopen_dir(o))
 		rc = bc_segment_create(&o->segment, o->dir_fd, file, BC_PARTIAL_SUFFIX, header);
 	if (rc != 0)
-		return create_failed(o, "can't create a segment", rc);
+		return rc;
 	memcpy(o->stats.file, file, sizeof(file));
 	o->stats.segment = header->segment;
 	o->stats.bytes += o->segment.file.bytes;
@@ -448,7 +466,14 @@ bool bc_open_segment_create(struct bc_open_segment *o, const struct bc_segment_h
 	};
 	memcpy(notice.file, file, sizeof(notice.file));
 	post_notice(o, &notice);
-	return true;
+	return 0;
+}
+
+bool bc_open_segment_create(struct bc_open_segment *o, const struct bc_segment_header *header)
+{
+	int rc = bc_open_segment_create_last(o, header);
+
+	return rc == 0 || create_failed(o, "can't create a segment", rc);
 }
 
 bool bc_open_segment_create_raw(

@@ -58,6 +58,11 @@ bool bc_open_segment_create(
 bool bc_open_segment_create_raw(struct bc_open_segment *open,
 	const struct bc_segment_header *header, enum bc_format form) BC_MUST_CHECK;
 
+/* Creates a segment to record a loss in. Returns 0, or a negative errno without marking the writer
+ * as stuck. */
+int bc_open_segment_create_last(
+	struct bc_open_segment *open, const struct bc_segment_header *header) BC_MUST_CHECK;
+
 /* Marks the writer as stuck and logs the reason if it is new. `file` may be empty. Always returns
  * false. */
 bool bc_open_segment_mark_stuck(
@@ -85,8 +90,8 @@ bool bc_open_segment_has_unsynced(const struct bc_open_segment *open);
 
 void bc_open_segment_sync(struct bc_open_segment *open);
 
-/* Closes an open file if its name was deleted, say by a user: the records are lost, and further
- * writes would be too. */
+/* Closes an open file if it was deleted or renamed, say by a user: its records are lost, and
+ * further writes would be too. */
 void bc_open_segment_check_deleted(struct bc_open_segment *open);
 
 #endif

@@ -9,6 +9,7 @@
 
 #include "daemon/base/clock.h"
 #include "daemon/base/log.h"
+#include "daemon/store/reserve.h"
 
 #define CHECK_NS UINT64_C(1000000000)
 
@@ -141,6 +142,26 @@ static bool open_raw(struct bc_rotator *r, const struct bc_encoded *e)
 	return true;
 }
 
+/* Appends a chunk to the open segment and counts it. Returns 0 or a negative errno. */
+static int append_to_segment(struct bc_rotator *r, struct bc_encoded *e)
+{
+	int rc = bc_segment_append(
+		&r->open.segment, e->data, e->header_bytes, &e->info, e->gaps, e->lost);
+
+	if (rc != 0)
+		return rc;
+	bc_log(BC_LOG_DEBUG, "%s: chunk %" PRIu32 ", %" PRIu32 " records, %zu bytes",
+		r->open.stats.file, r->open.segment.chunks - 1, e->info.records, e->bytes);
+	e->is_written = true;
+	r->open.unsynced += e->info.records;
+	r->last = e->info;
+	r->open.stats.written += e->info.records;
+	r->open.stats.recording_records += e->info.records;
+	r->open.stats.bytes += e->bytes;
+	r->open.stats.recording_bytes += e->bytes;
+	return 0;
+}
+
 /* Appends a chunk to the open segment or a new one. Returns false to be called again. */
 static bool append_chunk(struct bc_rotator *r, struct bc_encoded *e)
 {
@@ -149,8 +170,7 @@ static bool append_chunk(struct bc_rotator *r, struct bc_encoded *e)
 	if (r->open.segment.file.fd < 0 && !open_segment(r, e))
 		return false;
 	bc_thread_health_start(&r->open.health, "writing to", r->open.segment.file.open_name);
-	int rc = bc_segment_append(
-		&r->open.segment, e->data, e->header_bytes, &e->info, e->gaps, e->lost);
+	int rc = append_to_segment(r, e);
 	if ((rc == -EFBIG || rc == -ENOMEM) && r->open.segment.chunks != 0)
 		return bc_open_segment_cut(&r->open) && append_chunk(r, e);
 	if (rc != 0) {
@@ -161,15 +181,6 @@ static bool append_chunk(struct bc_rotator *r, struct bc_encoded *e)
 		return false;
 	}
 	bc_open_segment_clear_stuck(&r->open);
-	bc_log(BC_LOG_DEBUG, "%s: chunk %" PRIu32 ", %" PRIu32 " records, %zu bytes",
-		r->open.stats.file, r->open.segment.chunks - 1, e->info.records, e->bytes);
-	e->is_written = true;
-	r->open.unsynced += e->info.records;
-	r->next_record = e->info.first_record + e->info.records;
-	r->open.stats.written += e->info.records;
-	r->open.stats.recording_records += e->info.records;
-	r->open.stats.bytes += e->bytes;
-	r->open.stats.recording_bytes += e->bytes;
 	r->open.stats.is_full = e->recording->stop_bytes != 0 &&
 				r->open.stats.recording_bytes >= e->recording->stop_bytes;
 	return true;
@@ -217,13 +228,11 @@ bool bc_rotator_is_full(const struct bc_rotator *r)
 	       r->open.segment.chunks == BC_SEGMENT_CHUNKS;
 }
 
-/* Adds a gap for each cause. Returns the number of gaps, and the samples lost in *lost. */
-static uint64_t add_given_up(
-	struct bc_chunk *note, const struct bc_losses *given_up, uint64_t *lost)
-{
-	uint64_t gaps = 0;
+/* Losses */
 
-	*lost = 0;
+/* Adds a gap for each cause of a loss. */
+static void add_given_up(struct bc_chunk *note, const struct bc_losses *given_up)
+{
 	for (unsigned cause = 0; cause < BC_GAP_CAUSES; cause++) {
 		struct bc_event gap = {
 			.kind = BC_EVENT_GAP,
@@ -235,38 +244,80 @@ static uint64_t add_given_up(
 			continue;
 		if (!bc_chunk_add_event(note, &gap, NULL))
 			assert(!"an empty chunk holds an event of each cause");
-		gaps++;
-		*lost += gap.value;
 	}
-	return gaps;
 }
 
-/* Appends a chunk with gaps for everything given up, if the disk accepts it. `e` is the recording's
- * last chunk; its data is overwritten. */
-static void write_given_up(struct bc_rotator *r, struct bc_encoded *e)
+/* Turns the recording's last chunk into one with gaps for everything given up and no records. It
+ * follows the last chunk written. */
+static void encode_given_up(struct bc_rotator *r, struct bc_encoded *e)
 {
 	struct bc_chunk *note = r->note;
-	size_t header_bytes;
-	uint64_t lost;
 
-	if (r->open.segment.file.fd < 0 || r->open.segment.chunks == 0)
-		return;
-	bc_chunk_reset(note, e->info.last_tick, e->info.epoch);
+	bc_chunk_reset(note, r->last.last_tick, r->last.epoch);
 	note->info.recording_tag = e->recording->tag;
-	note->info.first_record = r->next_record;
+	note->info.first_record = r->last.first_record + r->last.records;
 	note->info.wall_ns = e->info.wall_ns;
-	uint64_t gaps = add_given_up(note, &r->given_up, &lost);
-	if (gaps == 0)
+	add_given_up(note, &r->given_up);
+	memcpy(note->info.lost, r->last.lost, sizeof(note->info.lost));
+	bc_chunk_add_lost(note, note->info.lost);
+	bc_chunk_gaps(note, &e->gaps, &e->lost);
+	e->bytes = bc_chunk_encode(e->data, note, &e->header_bytes);
+	e->info = note->info;
+}
+
+/* Tries once to append the gaps to the open segment, or to a new one. The space rules are not
+ * applied: the record of a loss is small. */
+static int try_write_given_up(struct bc_rotator *r, struct bc_encoded *e)
+{
+	struct bc_open_segment *open = &r->open;
+
+	if (open->must_cut && !bc_open_segment_cut(open))
+		return -ENOSPC;
+	if (open->segment.file.fd < 0) {
+		struct bc_segment_header header = header_of(r, e);
+		int rc = bc_open_segment_create_last(open, &header);
+		if (rc != 0)
+			return rc;
+	}
+	bc_thread_health_start(&open->health, "writing to", open->segment.file.open_name);
+	int rc = append_to_segment(r, e);
+	if (rc != 0 && !bc_is_out_of_space(-rc))
+		bc_open_segment_abandon_segment(open);
+	return rc;
+}
+
+/* Writes gaps for everything given up. The segment that was open may have failed, and the disk may
+ * be full: up to three attempts. */
+static void write_given_up(struct bc_rotator *r, struct bc_encoded *e)
+{
+	int rc = -EIO;
+
+	encode_given_up(r, e);
+	if (e->gaps == 0)
 		return;
-	bc_chunk_encode(e->data, note, &header_bytes);
-	bc_thread_health_start(&r->open.health, "writing to", r->open.segment.file.open_name);
-	int rc = bc_segment_append(
-		&r->open.segment, e->data, header_bytes, &note->info, gaps, lost);
-	if (rc != 0)
+	for (int i = 0; rc != 0 && i < 3; i++) {
+		rc = try_write_given_up(r, e);
+		if (bc_is_out_of_space(-rc) && !bc_reserve_release(r->open.dir_fd))
+			break;
+	}
+	if (rc == 0)
+		bc_log(BC_LOG_WARNING,
+			"%s/%s: ends with a gap: %" PRIu64 " samples could not be written",
+			r->open.dir, r->open.stats.file, e->lost);
+	else
 		bc_log(BC_LOG_ERROR,
-			"%s/%s: can't write the final gap: %s; the loss is counted, but not in "
-			"the file",
-			r->open.dir, r->open.stats.file, strerror(-rc));
+			"%s: %" PRIu64 " samples could not be written, and no file reports the "
+			"loss",
+			e->recording->header.recording, e->lost);
+}
+
+/* Seals the files, if need be in the space of the reserve, or closes them. */
+static void end_given_up(struct bc_rotator *r)
+{
+	if (bc_open_segment_cut(&r->open) ||
+		(bc_reserve_release(r->open.dir_fd) && bc_open_segment_cut(&r->open)))
+		return;
+	bc_open_segment_abandon(&r->open);
 }
 
 void bc_rotator_give_up(struct bc_rotator *r, struct bc_encoded *e)
@@ -287,8 +338,7 @@ void bc_rotator_give_up(struct bc_rotator *r, struct bc_encoded *e)
 	if (!e->is_last)
 		return;
 	write_given_up(r, e);
-	if (!bc_open_segment_cut(&r->open))
-		bc_open_segment_abandon(&r->open);
+	end_given_up(r);
 }
 
 /* Housekeeping */
@@ -297,6 +347,22 @@ static void sync_open(struct bc_rotator *r)
 {
 	r->sync_at_ns = bc_now_ns() + r->rules.sync_ns;
 	bc_open_segment_sync(&r->open);
+}
+
+/* Logs once if there is no space for the reserve. Other errors make the writer stuck, too. */
+static void fill_reserve(struct bc_rotator *r)
+{
+	bc_thread_health_start(&r->open.health, "allocating", BC_RESERVE_NAME);
+	int rc = bc_reserve_fill(r->open.dir_fd);
+	bool is_full = bc_is_out_of_space(-rc);
+
+	if (is_full && !r->has_no_reserve)
+		bc_log(BC_LOG_WARNING,
+			"%s/%s: can't reserve %u kB: %s; a loss may not be in the files if the "
+			"disk is still full at the end",
+			r->open.dir, BC_RESERVE_NAME, (unsigned)(BC_RESERVE_BYTES / 1024),
+			strerror(-rc));
+	r->has_no_reserve = is_full;
 }
 
 uint64_t bc_rotator_due_ns(const struct bc_rotator *r)
@@ -317,6 +383,8 @@ void bc_rotator_maintain(struct bc_rotator *r, bool has_waiting)
 		return;
 	bc_thread_health_start(&r->open.health, "listing", ".");
 	bc_open_segment_check_deleted(&r->open);
+	if (!r->open.stats.is_stuck)
+		fill_reserve(r);
 	if (enforce_space(r, 0, 0) && !has_waiting)
 		bc_open_segment_clear_stuck(&r->open);
 }
@@ -342,7 +410,7 @@ int bc_rotator_init(
 void bc_rotator_start(struct bc_rotator *r, const struct bc_recording_info *recording)
 {
 	bc_open_segment_start(&r->open, recording);
-	r->next_record = 0;
+	memset(&r->last, 0, sizeof(r->last));
 	memset(&r->given_up, 0, sizeof(r->given_up));
 }
 
@@ -351,6 +419,7 @@ void bc_rotator_close(struct bc_rotator *r)
 	if (bc_open_segment_has_unsynced(&r->open))
 		sync_open(r);
 	bc_open_segment_abandon(&r->open);
+	bc_reserve_release(r->open.dir_fd);
 	bc_log_limits_end(&r->open.limits);
 }
 

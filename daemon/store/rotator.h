@@ -24,7 +24,8 @@ struct bc_rotator {
 	uint64_t space_left; /* bytes that could be written at the last check; UINT64_MAX: any */
 	uint64_t space_checked_at; /* stats.bytes at the last check */
 	char space_error[256];     /* the error logged last */
-	uint64_t next_record;      /* after the last record written of the recording */
+	bool has_no_reserve;       /* logged: the reserve can't be created */
+	struct bc_chunk_info last; /* of the last chunk written of the recording */
 	struct bc_losses given_up; /* in this recording: the records, and the gaps between them */
 	struct bc_chunk *note;     /* scratch space for the gaps that report given_up */
 };
@@ -46,8 +47,9 @@ bool bc_rotator_write(struct bc_rotator *rotator, struct bc_encoded *encoded) BC
 /* Returns whether the open files have reached their maximum size. */
 bool bc_rotator_is_full(const struct bc_rotator *rotator);
 
-/* Counts a chunk as given up. With the recording's last chunk, ends the open files, with gaps for
- * everything given up if the disk accepts them. Overwrites the chunk's data. */
+/* Counts a chunk as given up. With the recording's last chunk, ends the open files with gaps for
+ * everything given up. If no segment is open, the gaps are in a new one; if the disk is full, they
+ * take the space of the reserve. Overwrites the chunk's data. */
 void bc_rotator_give_up(struct bc_rotator *rotator, struct bc_encoded *encoded);
 
 /* When to call bc_rotator_maintain() next. */

@@ -9,12 +9,13 @@
 
 /* Sums since the start, in records unless the name says otherwise. */
 struct bc_writer_stats {
-	uint64_t written;       /* given to the kernel */
-	uint64_t durable;       /* synced, included in `written` */
-	uint64_t unrecorded;    /* discarded: after stop_bytes was reached */
-	uint64_t abandoned;     /* given up by bc_writer_abandon() */
-	uint64_t raw_abandoned; /* bytes of the stream given up */
-	uint64_t bytes;         /* written to all files */
+	uint64_t written;         /* given to the kernel */
+	uint64_t durable;         /* synced, included in `written` */
+	uint64_t unrecorded;      /* discarded: after stop_bytes was reached */
+	uint64_t abandoned;       /* given up by bc_writer_abandon() */
+	uint64_t deleted_records; /* written to segments that were deleted while open */
+	uint64_t raw_abandoned;   /* bytes of the stream given up */
+	uint64_t bytes;           /* written to all files */
 	/* The current or the last recording of the writer; the loop may already be at the next one.
 	 * Tag 0: none yet. */
 	uint64_t recording_tag;

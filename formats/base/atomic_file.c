@@ -175,7 +175,14 @@ void bc_atomic_file_abandon(struct bc_atomic_file *f)
 
 bool bc_atomic_file_is_deleted(const struct bc_atomic_file *f)
 {
-	struct stat st;
+	struct stat open;
+	struct stat named;
 
-	return fstat(f->fd, &st) == 0 && st.st_nlink == 0;
+	if (fstat(f->fd, &open) != 0)
+		return false;
+	if (open.st_nlink == 0)
+		return true;
+	if (fstatat(f->dir_fd, f->open_name, &named, AT_SYMLINK_NOFOLLOW) != 0)
+		return errno == ENOENT;
+	return named.st_dev != open.st_dev || named.st_ino != open.st_ino;
 }

@@ -67,7 +67,9 @@ int bc_atomic_file_seal(struct bc_atomic_file *file) BC_MUST_CHECK;
 /* Closes the file as it is. */
 void bc_atomic_file_abandon(struct bc_atomic_file *file);
 
-/* Whether the open file was deleted: its data will be lost. */
+/* Whether the open file was deleted, or its name is another file's: its data is not in the
+ * directory.
+ */
 bool bc_atomic_file_is_deleted(const struct bc_atomic_file *file);
 
 /* Renames a file without replacing another. Returns 0 or a negative errno. */

@@ -15,7 +15,8 @@
  * ACTION is an error (ENOSPC, EDQUOT, EIO, EROFS, EACCES, ENOENT), `short` (writes half, at least
  * one byte; for pwrite, write, read and pread), `slow` (delays the call by 300 ms), `hold` (blocks
  * the call until the rule is removed from the control file) or `skip` (does nothing and reports
- * success; for pwrite, fdatasync and fsync). The first matching rule applies. */
+ * success; for pwrite, fdatasync and fsync). ACTION@NAME applies only while the file NAME exists in
+ * FAULTFS_DIR. The first matching rule applies. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -153,6 +154,15 @@ static int read_action(const char *text, size_t n)
 	abort();
 }
 
+static bool has_file(const char *name, size_t n)
+{
+	char path[4096];
+	const char *dir = getenv("FAULTFS_DIR");
+
+	snprintf(path, sizeof(path), "%s/%.*s", dir != NULL ? dir : "", (int)n, name);
+	return access(path, F_OK) == 0;
+}
+
 /* Returns the action of one rule for this call, or ACTION_NONE. */
 static int match(const char *rule, size_t length, enum kind kind, unsigned long number)
 {
@@ -170,7 +180,10 @@ static int match(const char *rule, size_t length, enum kind kind, unsigned long 
 			return ACTION_NONE;
 		rule = rest + is_open + 1;
 	}
-	return read_action(rule, (size_t)(end - rule));
+	const char *at = memchr(rule, '@', (size_t)(end - rule));
+	if (at != NULL && !has_file(at + 1, (size_t)(end - at - 1)))
+		return ACTION_NONE;
+	return read_action(rule, (size_t)((at != NULL ? at : end) - rule));
 }
 
 static int find_rule(const char *rules, enum kind kind, unsigned long number)

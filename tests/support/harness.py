@@ -351,6 +351,8 @@ class Watch:
                     return
                 sample = json.loads(answer.partition(b"\r\n\r\n")[2])
                 check_counts(sample)
+                if self.last:
+                    assert sample["counts"]["written"] >= self.last["counts"]["written"], (self.last, sample)
             except OSError as why:
                 if not self._end.is_set() and not self.may_end:
                     self._problem = self._problem or AssertionError(f"no status: {why}")

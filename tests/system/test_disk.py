@@ -516,8 +516,6 @@ def test_a_stop_on_a_full_disk_records_its_losses_as_gaps(tmp):
         err = daemon.err.decode()
         assert code in (1, 4), err
         counts = check_counts(json.loads(daemon.out))
-        if "can't write the final gap" in err:
-            pytest.skip("the disk had no room for a gap either")
         on_record = lost_by_cause(all_segments(disk / "out"))
         equal((on_record["disk"], on_record["board"]), (counts["dropped"]["disk"], counts["board_lost"]), "on record")
 
@@ -692,29 +690,83 @@ def test_a_service_continues_when_its_directory_is_created_again(tmp):
     equal(lost_by_cause(segments).get("disk"), reported, "losses on record")
 
 
-def test_a_deleted_open_segment_is_noticed(tmp):
+@pytest.mark.parametrize("is_stopped", (False, True))
+def test_a_deleted_open_segment_is_counted(tmp, is_stopped):
+    """With is_stopped, the daemon seals the segment before it notices."""
     out = tmp / "out"
     rate = harness.rate(500_000)
-    with Daemon("--source", endless(rate), "-o", out, "--set", "pipeline.buffer=128M", socket=tmp / "socket") as daemon:
+    argv = ("--once", "--source", endless(rate), "-o", out, "--set", "pipeline.buffer=128M")
+    with Daemon(*argv, socket=tmp / "socket") as daemon:
         daemon.wait_ready()
         wait_written(daemon)
         opened = harness.wait_until(lambda: list(out.glob("*.partial")), "a segment is open")[0]
-        opened.unlink()
-        wait_written(daemon, 3 * rate)
-        check_counts(daemon.status())
+        with Watch(daemon.socket) as watch:
+            opened.unlink()
+            if not is_stopped:
+                harness.wait_until(lambda: watch.last and watch.last["counts"]["deleted_records"], "it is noticed")
+                wait_written(daemon, rate)
+            watch.finish()  # `written` never falls
         code = daemon.stop()
     err = daemon.err.decode()
-    # Its records are lost, so the exit code is not 0.
-    equal(code, 1, err)
-    equal(err.count("deleted while open"), 1, err)
+    equal(code, 4, err)
+    named = re.findall(r"([^/\s]+): deleted while open: (\d+) records lost", err)
+    counts = check_counts(json.loads(daemon.out))
+    equal(named, [(opened.stem, str(counts["deleted_records"]))], err)
     segments = harness.segments(out)
     verify(segments)
-    first = info(segments)[0]["first_record"]
-    assert first > 0, segments
-    assert harness.compare_with_sim(segments, first) > 0, "nothing follows"
+    equal(counts["written"], counts["deleted_records"] + sum(one["records"] for one in info(segments)), "written")
+    if not is_stopped:
+        assert harness.compare_with_sim(segments, counts["deleted_records"]) > 0, "nothing follows"
 
 
-# ---- losses without a gap
+# ---- losses at the end of a recording
+
+
+def loss_at_end(directory, rules, from_start):
+    """The disk accepts nothing, but for what fits in the reserve, until the daemon is stopped."""
+    out = directory / "out"
+    out.mkdir()
+    faults = Faults(directory, out)
+    reserve = out / ".buscapd.reserve"
+    if from_start:
+        faults.set(rules)
+    with Daemon("--once", "--source", endless(RATE), "-o", out, "-b", "filesize:2M", *SMALL,
+                socket=directory / "socket", env=faults.env) as daemon:
+        daemon.wait_ready()
+        harness.wait_until(reserve.exists, "the reserve exists")
+        if not from_start:
+            wait_written(daemon, 2 * 87381)
+            faults.set(rules)
+        harness.wait_until(lambda: daemon.status()["counts"]["dropped"]["disk"] > RATE // 10, "samples are lost")
+        daemon.process.send_signal(signal.SIGTERM)
+        harness.wait_until(lambda: daemon.status()["state"] == "draining", "the state draining")
+        # A second signal gives up, if it is not taken for a repetition of the first.
+        time.sleep(1.2)
+        code = daemon.stop()
+    assert not reserve.exists()
+    err = daemon.err.decode()
+    counts = check_counts(json.loads(daemon.out))
+    segments = all_segments(out)
+    equal(sum(one["records"] for one in info(segments)) if segments else 0, counts["written"], "records in the files")
+    if "@" not in rules:
+        assert "no file reports the loss" in err, err
+        return
+    equal(code, 1, err)  # the buffer was given up
+    verify(segments)
+    check_losses_on_record(segments, counts["dropped"])
+    equal(check_places(segments), counts["received"] - counts["dropped"]["invalid"], "records and losses on record")
+    (named,) = re.findall(r"([^/\s]+): ends with a gap", err)
+    equal(named, segments[-1].name, "the log names the file")
+    reference.read_segments(segments)
+    if from_start:
+        equal((counts["written"], len(segments)), (0, 1), "written")
+
+
+def test_a_loss_at_the_end_is_on_record(tmp):
+    full = "@.buscapd.reserve"
+    jobs = [(f"openat:ENOSPC{full}", False), (f"pwrite:ENOSPC{full}", False), (f"openat:ENOSPC{full}", True),
+            ("openat:ENOSPC,pwrite:ENOSPC", False)]
+    each(loss_at_end, jobs, workers=4)
 
 
 def set_lost(path, number, lost, tmp):

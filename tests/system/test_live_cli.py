@@ -55,7 +55,7 @@ STATUS = {
     "counts": {"received": 61290837, "written": 61203456, "durable": 61203456, "in_flight": 87381,
                "dropped": {"buffer": 12000, "disk": 345, "invalid": 7, "filtered": 5, "idle": 1234},
                "board_lost": 10, "skipped_bytes": 3, "gaps": 4, "damaged_places": 0, "unknown_special_cycles": 0,
-               "raw_dropped_bytes": 0},
+               "raw_dropped_bytes": 0, "deleted_records": 0},
     "rates": {"samples_per_second": 1000012, "record_bytes_per_second": 12000144, "written_bytes_per_second": 1604000},
     "buffer": {"chunks": 48, "free_chunks": 47, "min_free_chunks": 44},
     "disk": {"free_bytes": 214748364800, "time_left_seconds": 133560, "last_error": "No space left on device"},

@@ -127,7 +127,8 @@ COUNTERS = {
     "received_samples": ("counts", "received"), "written_samples": ("counts", "written"), "durable_samples": ("counts", "durable"),
     "board_lost_samples": ("counts", "board_lost"), "skipped_bytes": ("counts", "skipped_bytes"), "gaps": ("counts", "gaps"),
     "damaged_places": ("counts", "damaged_places"), "unknown_special_cycles": ("counts", "unknown_special_cycles"),
-    "raw_dropped_bytes": ("counts", "raw_dropped_bytes"), "sealed_segments": ("sealed", "segments"),
+    "raw_dropped_bytes": ("counts", "raw_dropped_bytes"), "deleted_records": ("counts", "deleted_records"),
+    "sealed_segments": ("sealed", "segments"),
     "sealed_commands_failed": ("sealed", "commands_failed"), "sealed_manifest_failures": ("sealed", "manifest_failures"),
 }
 GAUGES = {

@@ -313,6 +313,37 @@ def test_the_flight_recorder_discards_old_records_on_a_slow_bus(tmp):
     harness.verify(harness.segments(tmp / "out"))
 
 
+def check_started(recording, before, after, directory):
+    """Checks that a recording started between two moments, and that its files say the same."""
+    (segment,) = harness.info(sorted(directory.glob(recording["id"] + "*.lz4")))
+    first_ns = segment["first_wall_ns"]
+    assert before * 1e9 <= first_ns <= after * 1e9, (before, first_ns, after)
+    seconds, _, fraction = recording["started"].rstrip("Z").partition(".")
+    started = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(first_ns // 10**9))
+    equal((seconds, int(fraction.ljust(9, "0"))), (started, first_ns % 10**9), "started")
+    equal(recording["id"][:16], started.replace("-", "").replace(":", "") + "Z", "time in the id")
+
+
+def test_a_trimmed_recording_starts_at_the_time_of_its_first_record(tmp):
+    """The chunks are longer than the time that is kept."""
+    out = tmp / "out"
+    pre = 0.2
+    with Daemon("--source", "sim:rate=20000", "-o", out, "--set", "recording.record=flight", "--set",
+                "recording.flight_time=5m", socket=tmp / "socket") as daemon:
+        daemon.wait_ready()
+        for path in ("/v1/snapshot", "/v1/recordings"):
+            harness.wait_until(lambda: (daemon.status()["flight"] or {"seconds": 0})["seconds"] > 4 * pre, "enough is held")
+            before = time.time()
+            code, answer = harness.http(daemon.socket, path, "POST", json.dumps({"pre": f"{round(pre * 1000)}ms"}))
+            after = time.time()
+            equal(code, 201, answer)
+            if path == "/v1/recordings":
+                code, answer = harness.http(daemon.socket, "/v1/recordings/current", "DELETE")
+            check_started(json.loads(answer)["recording"], before - pre - 0.01, after - pre + 0.05, out)
+        equal(daemon.stop(), 0, daemon.err)
+    harness.verify(harness.segments(out))
+
+
 def test_only_gaps_within_a_recording_are_a_loss(tmp):
     """With a board that loses samples: exit code 4 if a snapshot has gaps, 0 without a snapshot."""
     for takes, wanted in ((False, 0), (True, 4)):

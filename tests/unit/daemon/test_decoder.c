@@ -154,7 +154,9 @@ static void start_pipeline(struct fixture *f, bool is_live)
 	assert_int_equal(bc_channel_open(&f->channel, &channel), 0);
 	decoder.channel = f->channel;
 	assert_int_equal(bc_decoder_open(&f->decoder, &decoder), 0);
-	bc_channel_start_recording(f->channel, &f->recording, &nothing, BC_CHANNEL_NOW, 0);
+	int64_t wall_ns;
+	bc_channel_trim(f->channel, &nothing, BC_CHANNEL_NOW, &wall_ns);
+	bc_channel_start_recording(f->channel, &f->recording, 0);
 }
 
 static void check_counts(const struct fixture *f)

@@ -183,11 +183,11 @@ static void on_done(void *context)
 
 static void start_recording(struct recorder *r)
 {
-	const struct bc_session_recording what = {
-		.recording = &r->recording,
-		.at = BC_CHANNEL_NOW,
-	};
+	const struct bc_session_recording what = {.recording = &r->recording};
+	const struct bc_time_or_size nothing = {.unit = BC_TIME_OR_SIZE_NONE};
+	int64_t wall_ns;
 
+	bc_channel_trim(bc_session_channel(r->session), &nothing, BC_CHANNEL_NOW, &wall_ns);
 	bc_session_start_recording(r->session, &what);
 }
 
