@@ -234,6 +234,7 @@ int bc_retention_enforce(struct bc_retention_state *state, int dir_fd,
 	free(list.entries);
 	rule = broken_rule(&usage, rules, 0, NULL);
 	state->used_bytes = subtract(usage.used, coming_bytes);
+	state->segments = subtract(usage.files, coming_files);
 	state->free_bytes = usage.free + coming_bytes;
 	state->is_over = rule != NULL;
 	if (rule != NULL)
