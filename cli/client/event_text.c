@@ -61,8 +61,7 @@ static void print_disk(struct bc_output *o, const json_t *event)
 	bool is_stuck = json_is_true(bc_json_path(event, "stuck"));
 
 	bc_template_print(o,
-		is_stuck ? "[can't write: {error}]" : "[write failed: {error}; ]writing resumed",
-		event);
+		is_stuck ? "stuck[: {error}]" : "[write failed: {error}; ]writing resumed", event);
 }
 
 static void print_recording_ended(struct bc_output *o, const json_t *event)

@@ -251,7 +251,8 @@ static void write_disk(const struct bc_status_model *s, writer *w)
 	if (s->disk.is_stuck)
 		write_phrase(w, BC_TONE_BAD, "stuck: %s", cause);
 	write_ring(s, w);
-	write_time_left(s->disk.hours_left, w);
+	if (!s->disk.is_stuck)
+		write_time_left(s->disk.hours_left, w);
 	write_phrase(
 		w, BC_TONE_PLAIN, "%s free", bc_humanize_bytes(text, (double)s->disk.free_bytes));
 	if (!s->disk.is_stuck)

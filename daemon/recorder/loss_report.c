@@ -21,6 +21,12 @@ static uint64_t lost_of(const struct bc_counts *c)
 	return bc_losses_sum(&c->losses).lost;
 }
 
+/* Those that arrived. */
+static uint64_t dropped_of(const struct bc_counts *c)
+{
+	return c->losses.lost[BC_GAP_BUFFER] + c->losses.lost[BC_GAP_DISK];
+}
+
 /* Logs, once, that the data does not look like the configured protocol. */
 static void check_misfit(struct bc_loss_report *r, const struct bc_counts *c)
 {
@@ -99,10 +105,11 @@ static void log_losses_ongoing(struct bc_loss_report *r, const struct bc_counts 
 	char losses[LOSSES_MAX];
 
 	write_period(losses, r, c);
-	bc_log(BC_LOG_WARNING,
-		"samples still being lost: %s in the last %.0f s; disk or machine too slow for the "
-		"source?",
-		losses, (double)(now - r->losing_since_ns) * 1e-9);
+	bc_log(BC_LOG_WARNING, "samples still being lost: %s in the last %.0f s%s", losses,
+		(double)(now - r->losing_since_ns) * 1e-9,
+		dropped_of(c) != dropped_of(&r->before)
+			? "; disk or machine too slow for the source?"
+			: "");
 	r->log_interval_ns = bc_log_next_window(r->log_interval_ns);
 	r->log_at_ns = now + r->log_interval_ns;
 }

@@ -55,6 +55,17 @@ def test_damaged_frames_are_an_exact_loss_and_the_same_figure_everywhere(tmp):
     assert f"{lost['crc']} (damaged frames)" in words and f"{lost['board']} (board overflow)" in words, words
 
 
+def test_a_snapshot_counts_the_losses_that_it_contains(tmp):
+    """The flight recorder has lost samples before the recording starts, and before what it still holds."""
+    with daemon_in(tmp, "--set", "recording.flight_time=1s", mode="flight", source="sim:rate=300k,corrupt=0.2,loss=0.1") as daemon:
+        daemon.wait_ready()
+        harness.wait_until(lambda: daemon.status()["counts"]["received"] > 600_000, "the flight recorder is full")
+        ended = Api(tmp / "socket").good("POST", "/v1/snapshot", status=201)["recording"]
+        equal(ended["lost"], sum(lost_in(harness.segments(tmp / "out")).values()), "the file")
+        assert 0 < ended["lost"] < sum(daemon.status()["counts"]["lost"].values()), ended
+        equal(daemon.stop(), 4, "exit code")
+
+
 AT_THE_END = ("no longer lost", "recording continues", "writing again")
 
 

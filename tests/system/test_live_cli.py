@@ -146,7 +146,7 @@ trigger armed      roi: stop on port=e0
 trigger disarmed   roi
 gap                1,200 samples lost (buffer) in 3 gaps
 note               20261120T091500Z-3f9a2c-boot a=b c=d
-disk               can't write: No space left on device
+disk               stuck: No space left on device
 disk               writing resumed
 disk               write failed: /d/x: deleted; writing resumed
 board              detached: it was unplugged
@@ -389,7 +389,7 @@ def test_status_of_a_full_disk_says_so_first(tmp):
     full["disk"].update(time_left_seconds=0, stuck=True)
     out, _ = check(tmp, ("status",), "GET", "/v1/status", None, full)
     assert out.startswith("buscapd 0.1.0: recording (disk stuck), "), out
-    assert ("  disk       stuck: can't write: No space left on device, 0 minutes left, 215 GB free, "
+    assert ("  disk       stuck: can't write: No space left on device, 215 GB free, "
             "in /var/lib/buscapd/x.byu.lz4\n") in out, out
 
 

@@ -376,7 +376,7 @@ TEST_F(a_full_disk_is_stated_first_with_its_reason_in_80_columns)
 		      "device\",\"last_error_cause\":\"can't write: No space left on device\"}}"),
 		NULL);
 	check_has(f, "buscap top  recording, disk stuck");
-	check_has(f, "disk       stuck: can't write: No space left on device, 0 minutes left");
+	check_has(f, "disk       stuck: can't write: No space left on device, 0 B free");
 }
 
 TEST_F(tables_cover_the_last_ten_seconds)

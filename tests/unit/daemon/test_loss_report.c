@@ -66,9 +66,21 @@ TEST_F(continuing_losses_are_reported_after_one_two_and_four_minutes)
 	for (const char *at = text; (at = strchr(at, '\n')) != NULL; at++)
 		lines++;
 	assert_int_equal(lines, 1 + 3);
-	assert_non_null(strstr(text, "still being lost: 61 (buffer full) in the last 61 s"));
+	assert_non_null(
+		strstr(text, "still being lost: 61 (buffer full) in the last 61 s; disk or "));
 	assert_non_null(strstr(text, "still being lost: 181 (buffer full)"));
 	assert_non_null(strstr(text, "still being lost: 421 (buffer full)"));
+}
+
+TEST_F(losses_on_the_way_from_the_board_do_not_blame_the_disk)
+{
+	log_capture_start(&f->capture);
+	for (unsigned i = 0; i < 90; i++) {
+		f->counts.losses.lost[BC_GAP_CRC]++;
+		poll_seconds(f, 1);
+	}
+	const char *text = log_capture_stop(&f->capture);
+	assert_non_null(strstr(text, "still being lost: 61 (damaged frames) in the last 61 s\n"));
 }
 
 /* The stream alternates between valid and invalid at each poll. */
