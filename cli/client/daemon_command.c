@@ -54,8 +54,8 @@ enum {
 	{OPTION_NOTE, "note", "KEY=VALUE", "text", "store metadata in the files; can be repeated"}
 #define ROW_LIMIT \
 	{OPTION_LIMIT, "limit", "RULE", "choice:duration:|records:|filesize:", \
-		"stop at duration:10s, records:1000000 or filesize:64M; can be repeated, the first " \
-		"limit reached applies"}
+		"stop at duration:10s, records:1000000 or filesize:64M (without a unit: kB); can be " \
+		"repeated, the first limit reached applies"}
 #define ROW_TRIGGER \
 	{OPTION_TRIGGER, "trigger", "NAME:ACTION:WHEN", "text", \
 		"arm a trigger for this recording only; ACTION is mark or stop, WHEN as in \"buscap " \

@@ -24,6 +24,8 @@ static void print_status(struct bc_output *o, const json_t *event)
 		bc_humanize_rate(rate, status.rates.samples));
 	bc_template_print(o, "{status.counts.received sample} received", event);
 	bc_output_format(o, ", %s lost", bc_humanize_count(lost, bc_status_model_lost(&status)));
+	if (status.disk.is_stuck)
+		bc_output_format(o, ", disk stuck: %s", status.disk.last_error);
 }
 
 static void print_gap(struct bc_output *o, const json_t *event)
@@ -59,8 +61,7 @@ static void print_disk(struct bc_output *o, const json_t *event)
 	bool is_stuck = json_is_true(bc_json_path(event, "stuck"));
 
 	bc_template_print(o,
-		is_stuck ? "[can't write: {error}]" : "[write failed: {error}; ]writing resumed",
-		event);
+		is_stuck ? "stuck[: {error}]" : "[write failed: {error}; ]writing resumed", event);
 }
 
 static void print_recording_ended(struct bc_output *o, const json_t *event)

@@ -14,7 +14,7 @@
 enum { OPTION_CHANGES = BC_CLIENT_OPT_MORE };
 
 static const struct bc_usage_option options[] = {
-	{OPTION_CHANGES, "changes", NULL, NULL, "omit the status"},
+	{OPTION_CHANGES, "changes", NULL, NULL, "print the status only once, at the beginning"},
 	{BC_CLIENT_OPT_JSON, "json", NULL, NULL, "print JSON, one object per line"},
 	BC_CLIENT_OPTION_SOCKET,
 	{0},
@@ -37,17 +37,24 @@ static bool print_event(void *context, struct bc_output *output, const json_t *e
 	return bc_event_print(output, event);
 }
 
+/* The first status says what later changes refer to: that the disk is stuck, for instance. */
 static bool is_change(void *context, const json_t *event)
 {
+	bool *has_status = context;
 	const char *name = bc_json_path_text(event, "event");
 
-	(void)context;
-	return name == NULL || strcmp(name, "status") != 0;
+	if (name == NULL || strcmp(name, "status") != 0)
+		return true;
+	bool is_first = !*has_status;
+	*has_status = true;
+	return is_first;
 }
 
 int bc_cmd_events(const struct bc_console *console, int argc, char **argv)
 {
+	bool has_status = false;
 	struct bc_live live = {.console = console,
+		.context = &has_status,
 		.path = "/v1/events",
 		.silence_ms = SILENCE_MS,
 		.print = print_event};

@@ -37,9 +37,11 @@ static void write_permission_error(char *err, size_t errlen, const char *path)
 	struct stat st;
 
 	if (stat(path, &st) == 0) {
-		if ((st.st_mode & S_IWGRP) == 0) {
+		/* Joining the group root would allow far more. */
+		if ((st.st_mode & S_IWGRP) == 0 || st.st_gid == 0) {
 			snprintf(err, errlen,
-				"permission denied: only its owner may connect; try as root");
+				"permission denied: only its owner may connect; try as root, or "
+				"set [socket] group for buscapd");
 			return;
 		}
 		entry = getgrgid(st.st_gid);

@@ -170,7 +170,10 @@ static void write_lost(const struct bc_status_model *s, writer *w)
 	uint64_t lost = bc_status_model_lost(s);
 	char text[BC_HUMANIZE_MAX];
 
-	if (lost != 0)
+	if (lost != 0 && s->counts.inexact_gaps != 0)
+		write_phrase(w, BC_TONE_BAD, "at least %s sample%s", bc_humanize_count(text, lost),
+			bc_plural(lost));
+	else if (lost != 0)
 		write_count(w, BC_TONE_BAD, lost, "sample", "");
 	else if (s->counts.gaps != 0)
 		write_phrase(w, BC_TONE_WARN, "unknown number of samples");
@@ -180,9 +183,8 @@ static void write_lost(const struct bc_status_model *s, writer *w)
 	if (w->lost_s_ago >= 0)
 		write_phrase(w, BC_TONE_BAD, "last %s ago", bc_status_seconds(text, w->lost_s_ago));
 	write_count(w, BC_TONE_WARN, s->counts.gaps, "gap", "");
-	write_part(w, BC_TONE_BAD, "buffer", s->counts.buffer);
-	write_part(w, BC_TONE_BAD, "disk", s->counts.disk);
-	write_part(w, BC_TONE_BAD, "board", s->counts.board);
+	for (unsigned cause = 1; cause < BC_GAP_CAUSES; cause++)
+		write_part(w, BC_TONE_BAD, bc_gap_cause_name(cause), s->counts.lost[cause]);
 	write_bytes(w, BC_TONE_WARN, (double)s->counts.skipped_bytes, " skipped");
 	write_bytes(
 		w, BC_TONE_WARN, (double)s->counts.raw_dropped_bytes, " of raw capture dropped");
@@ -202,15 +204,33 @@ static void write_buffer(const struct bc_status_model *s, writer *w)
 	write_phrase(w, BC_TONE_PLAIN, "lowest %" PRIu64, s->buffer.low_water);
 }
 
-static void write_disk(const struct bc_status_model *s, writer *w)
+/* Writes "ring: 19.0 of 24.0 MB", or the segments if the bytes have no known limit. */
+static void write_ring(const struct bc_status_model *s, writer *w)
 {
-	double hours = s->disk.hours_left;
+	char used[BC_HUMANIZE_MAX];
+	char limit[BC_HUMANIZE_MAX];
+
+	if (!s->disk.has_ring)
+		return;
+	if (s->disk.ring_limit_bytes == 0) {
+		write_phrase(w, BC_TONE_PLAIN, "ring: %" PRIu64 " of %" PRIu64 " segments",
+			s->disk.ring_segments, s->disk.ring_limit_segments);
+		return;
+	}
+	bc_humanize_bytes(used, (double)s->disk.ring_bytes);
+	bc_humanize_bytes(limit, (double)s->disk.ring_limit_bytes);
+	char *unit = strchr(used, ' ');
+	if (unit != NULL && strchr(limit, ' ') != NULL && strcmp(unit, strchr(limit, ' ')) == 0)
+		*unit = '\0';
+	write_phrase(w, BC_TONE_PLAIN, "ring: %s of %s", used, limit);
+}
+
+static void write_time_left(double hours, writer *w)
+{
 	enum bc_tone tone = hours < HOURS_BAD    ? BC_TONE_BAD
 			    : hours < HOURS_WARN ? BC_TONE_WARN
 						 : BC_TONE_GOOD;
-	char text[BC_HUMANIZE_MAX];
 
-	write_text(w, BC_TONE_BAD, "%s", s->disk.last_error);
 	if (hours >= 24.0 * 1000)
 		write_phrase(w, tone, "more than 999 days left");
 	else if (hours >= 48)
@@ -219,8 +239,27 @@ static void write_disk(const struct bc_status_model *s, writer *w)
 		write_phrase(w, tone, "%.1f hours left", hours);
 	else if (hours >= 0)
 		write_phrase(w, tone, "%.0f minutes left", floor(hours * 60 + 0.001));
+}
+
+/* What is wrong comes first, and the file last, because the end of a line may be cut off. */
+static void write_disk(const struct bc_status_model *s, writer *w)
+{
+	const char *error = s->disk.last_error;
+	const char *cause = s->disk.last_error_cause[0] != '\0' ? s->disk.last_error_cause : error;
+	int file = (int)(strlen(error) - strlen(cause)) - (int)strlen(": ");
+	char text[BC_HUMANIZE_MAX];
+
+	if (s->disk.is_stuck)
+		write_phrase(w, BC_TONE_BAD, "stuck: %s", cause);
+	write_ring(s, w);
+	if (!s->disk.is_stuck)
+		write_time_left(s->disk.hours_left, w);
 	write_phrase(
 		w, BC_TONE_PLAIN, "%s free", bc_humanize_bytes(text, (double)s->disk.free_bytes));
+	if (!s->disk.is_stuck)
+		write_text(w, BC_TONE_WARN, "last error: %s", cause);
+	if (file > 0)
+		write_phrase(w, BC_TONE_PLAIN, "in %.*s", file, error);
 }
 
 static void write_flight(const struct bc_status_model *s, writer *w)
@@ -323,7 +362,8 @@ void bc_status_print(struct bc_output *o, const struct bc_status_model *s, const
 		.write = print_phrase, .context = &page, .lost_s_ago = -1};
 	char text[BC_HUMANIZE_MAX];
 
-	bc_output_format(o, "buscapd %s: %s, mode %s, up %s%s\n", s->version, s->state, s->mode,
+	bc_output_format(o, "buscapd %s: %s%s, mode %s, up %s%s\n", s->version, s->state,
+		s->disk.is_stuck ? " (disk stuck)" : "", s->mode,
 		bc_humanize_time(text, s->uptime_s), line_end);
 	for (enum bc_status_line_id line = 0; line < BC_STATUS_LINES; line++) {
 		page.label = line == BC_STATUS_AMOUNTS && s->recording.is_present

@@ -14,6 +14,7 @@ enum kind {
 	NUMBER, /* double, not negative */
 	TIME,   /* a time as text -> double, Unix time, 0 if invalid */
 	OBJECT, /* bool: present */
+	FLAG,   /* bool */
 };
 
 #define FIELD(kind, path, member)                                        \
@@ -72,16 +73,14 @@ static const struct field {
 	FIELD(TEXT, "replay.path", replay),
 	FIELD(COUNT, "counts.received", counts.received),
 	FIELD(COUNT, "counts.written", counts.written),
-	FIELD(COUNT, "counts.dropped.buffer", counts.buffer),
-	FIELD(COUNT, "counts.dropped.disk", counts.disk),
 	FIELD(COUNT, "counts.dropped.filtered", counts.filtered),
 	FIELD(COUNT, "counts.dropped.invalid", counts.invalid),
 	FIELD(COUNT, "counts.dropped.idle", counts.idle),
-	FIELD(COUNT, "counts.board_lost", counts.board),
 	FIELD(COUNT, "counts.skipped_bytes", counts.skipped_bytes),
 	FIELD(COUNT, "counts.raw_dropped_bytes", counts.raw_dropped_bytes),
 	FIELD(COUNT, "counts.deleted_records", counts.deleted_records),
 	FIELD(COUNT, "counts.gaps", counts.gaps),
+	FIELD(COUNT, "counts.inexact_gaps", counts.inexact_gaps),
 	FIELD(NUMBER, "rates.samples_per_second", rates.samples),
 	FIELD(NUMBER, "rates.record_bytes_per_second", rates.bytes_in),
 	FIELD(NUMBER, "rates.written_bytes_per_second", rates.bytes_out),
@@ -90,7 +89,14 @@ static const struct field {
 	FIELD(COUNT, "buffer.min_free_chunks", buffer.low_water),
 	FIELD(COUNT, "disk.free_bytes", disk.free_bytes),
 	FIELD(NUMBER, "disk.time_left_seconds", disk.hours_left),
+	FIELD(OBJECT, "disk.ring", disk.has_ring),
+	FIELD(COUNT, "disk.ring.bytes", disk.ring_bytes),
+	FIELD(COUNT, "disk.ring.limit_bytes", disk.ring_limit_bytes),
+	FIELD(COUNT, "disk.ring.segments", disk.ring_segments),
+	FIELD(COUNT, "disk.ring.limit_segments", disk.ring_limit_segments),
+	FIELD(FLAG, "disk.stuck", disk.is_stuck),
 	FIELD(TEXT, "disk.last_error", disk.last_error),
+	FIELD(TEXT, "disk.last_error_cause", disk.last_error_cause),
 	FIELD(COUNT, "triggers", triggers),
 	FIELD(COUNT, "sealed.segments", sealed.segments),
 	FIELD(COUNT, "sealed.commands_waiting", sealed.waiting),
@@ -128,6 +134,19 @@ static void parse_field(struct bc_status_model *status, const json_t *root, cons
 	case OBJECT:
 		*(bool *)out = json_is_object(bc_json_path(root, f->path));
 		break;
+	case FLAG:
+		*(bool *)out = json_is_true(bc_json_path(root, f->path));
+		break;
+	}
+}
+
+static void parse_lost(struct bc_status_model *status, const json_t *object)
+{
+	char path[64];
+
+	for (unsigned cause = 1; cause < BC_GAP_CAUSES; cause++) {
+		snprintf(path, sizeof(path), "counts.lost.%s", bc_gap_cause_name(cause));
+		status->counts.lost[cause] = bc_json_path_count(object, path);
 	}
 }
 
@@ -161,6 +180,7 @@ bool bc_status_model_parse(struct bc_status_model *status, const json_t *object)
 		return false;
 	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
 		parse_field(status, object, &fields[i]);
+	parse_lost(status, object);
 	status->disk.hours_left /= 3600;
 	if (!json_is_number(bc_json_path(object, "disk.time_left_seconds")))
 		status->disk.hours_left = -1;

@@ -7,6 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "formats/bus/chunk.h"
+
 /* Board faults: stalls, overflows, errors, timeouts, silences, restarts. */
 #define BC_STATUS_FAULTS 6u
 
@@ -60,9 +62,7 @@ struct bc_status_model {
 	struct {
 		uint64_t received;
 		uint64_t written;
-		uint64_t buffer; /* dropped */
-		uint64_t disk;   /* dropped */
-		uint64_t board;  /* lost */
+		uint64_t lost[BC_GAP_CAUSES];
 		uint64_t filtered;
 		uint64_t invalid;
 		uint64_t idle;
@@ -70,6 +70,7 @@ struct bc_status_model {
 		uint64_t raw_dropped_bytes;
 		uint64_t deleted_records;
 		uint64_t gaps;
+		uint64_t inexact_gaps;
 	} counts;
 	struct {
 		double samples;
@@ -83,8 +84,15 @@ struct bc_status_model {
 	} buffer;
 	struct {
 		uint64_t free_bytes;
-		double hours_left; /* negative: not being filled */
-		char last_error[256];
+		bool has_ring;
+		uint64_t ring_bytes;
+		uint64_t ring_limit_bytes; /* 0: not known */
+		uint64_t ring_segments;
+		uint64_t ring_limit_segments; /* 0: none */
+		double hours_left;            /* negative: not being filled */
+		bool is_stuck;
+		char last_error[256];       /* "FILE: WHAT: WHY" */
+		char last_error_cause[256]; /* "WHAT: WHY" */
 	} disk;
 	uint64_t triggers; /* armed */
 	struct {
@@ -101,7 +109,11 @@ bool bc_status_model_parse(struct bc_status_model *status, const json_t *object)
 /* Returns the number of lost samples. Each loss leaves a gap. */
 static inline uint64_t bc_status_model_lost(const struct bc_status_model *status)
 {
-	return status->counts.buffer + status->counts.disk + status->counts.board;
+	uint64_t lost = 0;
+
+	for (unsigned cause = 0; cause < BC_GAP_CAUSES; cause++)
+		lost += status->counts.lost[cause];
+	return lost;
 }
 
 /* Returns the share of the buffer that is in use, 0 to 1. */

@@ -85,7 +85,8 @@ double bc_top_graph_draw(struct bc_top_grid *grid, unsigned x, unsigned y, unsig
 	for (unsigned i = 0; i < width && i <= last; i++) {
 		struct bucket bucket = bucket_of(state, series, (last - i) * step, step);
 		if (bucket.is_known)
-			draw_column(grid, x + width - 1 - i, y, rows, style,
+			draw_column(grid, x + width - 1 - i, y, rows,
+				bucket.value > 0 ? style : BC_TOP_GRAPH,
 				eighths_of(bucket.value, full, rows));
 	}
 	return highest;

@@ -183,8 +183,12 @@ static void draw_clock(const struct page *page)
 			page->view->is_paused ? BC_TOP_WARN : BC_TOP_PLAIN, text);
 }
 
-static enum bc_top_style state_style(const char *state)
+static enum bc_top_style state_style(const struct bc_status_model *s)
 {
+	const char *state = s->state;
+
+	if (s->disk.is_stuck)
+		return BC_TOP_BAD;
 	if (strcmp(state, "recording") == 0 || strcmp(state, "replaying") == 0)
 		return BC_TOP_GOOD;
 	return strcmp(state, "failed") == 0 ? BC_TOP_BAD : BC_TOP_WARN;
@@ -204,7 +208,8 @@ static void draw_header(const struct page *page)
 	if (page->state->is_unreachable)
 		bc_top_phrases_add(&phrases, BC_TOP_BAD, "no daemon");
 	else
-		bc_top_phrases_add(&phrases, state_style(s->state), "%s", s->state);
+		bc_top_phrases_add(&phrases, state_style(s), "%s%s", s->state,
+			s->disk.is_stuck ? ", disk stuck" : "");
 	if (page->view->is_paused && !has_clock)
 		bc_top_phrases_add(&phrases, BC_TOP_WARN, "paused");
 	if (page->state->has_status)

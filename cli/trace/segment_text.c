@@ -186,10 +186,10 @@ void bc_segment_info_print(struct bc_output *output, const struct bc_segment_inf
 	bc_status_line(output, "epochs", "%" PRIu64, info->epochs);
 	if (info->has_wall) {
 		write_wall(wall, info->wall_ns);
-		bc_status_line(output, "first", "%s", wall);
+		bc_status_line(output, "first", "%s, host time", wall);
 	}
 	if (info->has_header && info->header.clock_hz != 0)
-		bc_status_line(output, "duration", "%.6f s", duration_s(info));
+		bc_status_line(output, "duration", "%.6f s of bus time", duration_s(info));
 	else
 		bc_status_line(output, "duration", "%" PRIu64 " ticks", info->duration_ticks);
 	bc_status_line(output, "size", "%" PRIu64 " bytes for %" PRIu64 " of records, %.2f to 1",

@@ -180,16 +180,24 @@ bool bc_body_time(const struct bc_body *body, const char *name, uint64_t *ns)
 		       "m, h or d");
 }
 
-bool bc_body_size(const struct bc_body *body, const char *name, uint64_t *bytes)
+bool bc_body_file_size(const struct bc_body *body, const char *name, uint64_t *bytes)
 {
 	const json_t *item = member_of(body, name);
+	uint64_t kilobytes = 0;
 
-	if (item == NULL || json_is_number(item))
-		return bc_body_integer(body, name, 1, BC_BODY_INTEGER_MAX, bytes);
-	return (json_is_string(item) && bc_size_read(bytes, json_string_value(item), 1) &&
+	if (item == NULL)
+		return true;
+	if (json_is_number(item)) {
+		bool is_ok = bc_body_integer(
+			body, name, 1, BC_BODY_INTEGER_MAX / BC_FILE_SIZE_UNIT, &kilobytes);
+		*bytes = kilobytes * BC_FILE_SIZE_UNIT;
+		return is_ok;
+	}
+	return (json_is_string(item) &&
+		       bc_size_read(bytes, json_string_value(item), BC_FILE_SIZE_UNIT) &&
 		       *bytes != 0) ||
 	       bc_body_fail(body, name,
-		       "must be a size above 0: a number of bytes, or a string with K, M, G or T");
+		       "must be a size above 0: a number of kB, or a string with K, M, G or T");
 }
 
 bool bc_body_metadata(const struct bc_body *body, const char *name, char out[BC_METADATA_MAX])

@@ -58,8 +58,9 @@ bool bc_body_integer(const struct bc_body *body, const char *name, uint64_t min,
 /* A duration above 0: a number of seconds, or a string such as "10ms". */
 bool bc_body_time(const struct bc_body *body, const char *name, uint64_t *ns) BC_MUST_CHECK;
 
-/* A size above 0: a number of bytes, or a string such as "64M". */
-bool bc_body_size(const struct bc_body *body, const char *name, uint64_t *bytes) BC_MUST_CHECK;
+/* A file size above 0: a number of kB (1000 bytes) as in configuration and options, or a string
+ * such as "64M". */
+bool bc_body_file_size(const struct bc_body *body, const char *name, uint64_t *bytes) BC_MUST_CHECK;
 
 /* A number of seconds or a string, for the caller to parse. A number becomes "1.500000000s". */
 bool bc_body_seconds_or_text(

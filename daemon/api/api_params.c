@@ -37,7 +37,7 @@ static bool parse_limits(struct bc_api_params *params, const struct bc_body *bod
 	return bc_body_object(body, "limits", limit_names, &inner) &&
 	       bc_body_time(&inner, "duration", &limits->duration_ns) &&
 	       bc_body_integer(&inner, "records", 1, BC_BODY_INTEGER_MAX, &limits->records) &&
-	       bc_body_size(&inner, "filesize", &limits->file_bytes);
+	       bc_body_file_size(&inner, "filesize", &limits->file_bytes);
 }
 
 static bool parse_time_or_size(

@@ -211,6 +211,7 @@ static void write_recording(FILE *out, const struct bc_status *s)
 static void write_counts(FILE *out, const struct bc_status *s)
 {
 	const struct bc_counts *c = s->counts;
+	const struct bc_loss_sum lost = bc_losses_sum(&c->losses);
 	const struct {
 		const char *reason;
 		uint64_t samples;
@@ -230,11 +231,17 @@ static void write_counts(FILE *out, const struct bc_status *s)
 	for (size_t i = 0; i < sizeof(dropped) / sizeof(dropped[0]); i++)
 		fprintf(out, "buscapd_dropped_samples_total{reason=\"%s\"} %" PRIu64 "\n",
 			dropped[i].reason, dropped[i].samples);
-	write_counter(out, "board_lost_samples", "samples", "Samples lost according to the boards.",
-		c->board_lost);
+	write_family(out, &(struct family){"lost_samples", "samples", "Samples lost, by cause."},
+		"counter");
+	for (unsigned cause = 1; cause < BC_GAP_CAUSES; cause++)
+		fprintf(out, "buscapd_lost_samples_total{cause=\"%s\"} %" PRIu64 "\n",
+			bc_gap_cause_name(cause), c->losses.lost[cause]);
+	write_counter(out, "gaps", "", "Gaps recorded.", lost.gaps);
+	write_counter(out, "inexact_gaps", "",
+		"Gaps in which an unknown number of samples, or more than counted, were lost.",
+		lost.inexact);
 	write_counter(
 		out, "skipped_bytes", "bytes", "Bytes outside valid frames.", c->skipped_bytes);
-	write_counter(out, "gaps", "", "Gaps recorded.", c->gaps);
 	write_counter(out, "damaged_places", "", "Places where the source could not be read.",
 		s->damages);
 	write_counter(out, "unknown_special_cycles", "cycles", "Special cycles of unknown kind.",
@@ -245,9 +252,26 @@ static void write_counts(FILE *out, const struct bc_status *s)
 		"Records written to segments that were deleted while open.", c->deleted_records);
 }
 
+static void write_ring(FILE *out, const struct bc_status *s, const struct bc_space_forecast *f)
+{
+	if (!f->has_ring)
+		return;
+	write_gauge(out, "ring_bytes", "bytes", "Size of all segments and raw captures.",
+		s->stats->used_bytes);
+	write_gauge(
+		out, "ring_segments", "segments", "Segments in the directory.", s->stats->segments);
+	if (f->limit_bytes != 0)
+		write_gauge(out, "ring_limit_bytes", "bytes",
+			"Size at which the rules delete old segments.", f->limit_bytes);
+	if (f->limit_segments != 0)
+		write_gauge(out, "ring_limit_segments", "segments",
+			"Number of segments at which the rules delete old ones.",
+			f->limit_segments);
+}
+
 static void write_throughput(FILE *out, const struct bc_status *s)
 {
-	uint64_t seconds;
+	struct bc_space_forecast f = bc_status_forecast(s);
 
 	write_gauge(out, "samples_per_second", "",
 		"Samples received per second, over the last second.",
@@ -264,9 +288,11 @@ static void write_throughput(FILE *out, const struct bc_status *s)
 		s->buffer.low_water);
 	write_gauge(out, "disk_free_bytes", "bytes", "Free space on the file system.",
 		s->stats->free_bytes);
-	if (bc_status_time_left(s, &seconds))
+	if (f.will_fill)
 		write_gauge(out, "disk_time_left_seconds", "seconds",
-			"Time until the disk is full at the current rate.", seconds);
+			"Time until the disk is full at the rate of the last minute.",
+			f.seconds_left);
+	write_ring(out, s, &f);
 	write_gauge(out, "disk_stuck", "", "Whether chunks cannot be written (1) or can (0).",
 		s->stats->is_stuck);
 	if (s->stats->error[0] != '\0') {

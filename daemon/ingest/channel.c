@@ -34,12 +34,11 @@ struct bc_channel {
 	bool has_started;     /* the decoder has asked for a chunk */
 	uint32_t search_from; /* position at which the trigger search continues */
 	uint64_t last_ns;
-	struct bc_gap_sum gaps[BC_GAP_CAUSES];
 
 	/* The recording in progress. */
 	const struct bc_recording_info *recording;
-	uint64_t sent;                /* records sent to the encoder */
-	uint64_t lost[BC_GAP_CAUSES]; /* samples, in the chunks sent */
+	uint64_t sent;           /* records sent to the encoder */
+	struct bc_losses losses; /* in the gaps sent */
 	uint64_t records_max;
 	bool is_detached; /* its first record must have no delta */
 	bool has_cut;     /* a cut waits for a free chunk */
@@ -153,8 +152,8 @@ static void send_slot(
 	info->recording_tag = recording->tag;
 	info->first_record = ch->sent;
 	ch->sent += info->records;
-	bc_chunk_add_lost(&slot->chunk, ch->lost);
-	memcpy(info->lost, ch->lost, sizeof(info->lost));
+	bc_losses_add_chunk(&ch->losses, &slot->chunk);
+	memcpy(info->lost, ch->losses.lost, sizeof(info->lost));
 	bc_pipeline_send(ch->options.pipeline, slot);
 }
 
@@ -450,15 +449,6 @@ void bc_channel_consumed(
 
 /* Gaps, and events copied from a replay */
 
-/* Adds to the sums for bc_channel_pop_gaps(). */
-static void add_gap_sum(
-	struct bc_channel *ch, enum bc_gap_cause cause, uint64_t gaps, uint64_t lost, bool exact)
-{
-	ch->gaps[cause].gaps += gaps;
-	ch->gaps[cause].lost += lost;
-	ch->gaps[cause].is_inexact = ch->gaps[cause].is_inexact || !exact;
-}
-
 static struct bc_event *latest_gap(struct bc_channel *ch, enum bc_gap_cause cause)
 {
 	struct bc_chunk *chunk = ch->filling != NULL ? &ch->filling->chunk : NULL;
@@ -487,11 +477,22 @@ static struct bc_event *pending_gap(struct bc_channel *ch, enum bc_gap_cause cau
 			.exact = true,
 		};
 		ch->pending_since_ns[cause] = uv_hrtime();
-		ch->counts->gaps += ch->state != BC_CHANNEL_IDLE;
-		if (ch->state != BC_CHANNEL_IDLE)
-			add_gap_sum(ch, cause, 1, 0, true);
+		ch->counts->losses.gaps[cause] += ch->state != BC_CHANNEL_IDLE;
 	}
 	return gap;
+}
+
+/* Adds to a gap and counts what is added. What is missing while nothing records is not a loss. */
+static void extend_gap(struct bc_channel *ch, struct bc_event *gap, uint64_t lost, bool exact)
+{
+	struct bc_losses *losses = &ch->counts->losses;
+
+	if (ch->state != BC_CHANNEL_IDLE) {
+		losses->lost[gap->cause] += lost;
+		losses->inexact[gap->cause] += gap->exact && !exact;
+	}
+	gap->value += lost;
+	gap->exact = gap->exact && exact;
 }
 
 void bc_channel_gap(struct bc_channel *ch, enum bc_gap_cause cause, uint64_t lost, bool exact)
@@ -505,10 +506,7 @@ void bc_channel_gap_lasting(struct bc_channel *ch, enum bc_gap_cause cause, uint
 	if (ch->ending != NULL)
 		return; /* records are discarded, and waiting gaps belong to the ended recording */
 	struct bc_event *gap = pending_gap(ch, cause);
-	if (ch->state != BC_CHANNEL_IDLE)
-		add_gap_sum(ch, cause, 0, lost, exact);
-	gap->value += lost;
-	gap->exact = gap->exact && exact;
+	extend_gap(ch, gap, lost, exact);
 	gap->duration_ns += duration_ns;
 }
 
@@ -534,15 +532,24 @@ void bc_channel_dropped(struct bc_channel *ch, const struct bc_stamped *stamped)
 	else
 		c->dropped_buffer += stamped->kept;
 	struct bc_event *gap = pending_gap(ch, cause);
-	add_gap_sum(ch, cause, 0, stamped->kept, true);
-	gap->value += stamped->kept;
+	extend_gap(ch, gap, stamped->kept, true);
 	gap->duration_ns = uv_hrtime() - ch->pending_since_ns[cause];
 }
 
-void bc_channel_pop_gaps(struct bc_channel *ch, struct bc_gap_sum sums[BC_GAP_CAUSES])
+struct bc_losses bc_channel_losses(const struct bc_channel *ch)
 {
-	memcpy(sums, ch->gaps, sizeof(ch->gaps));
-	memset(ch->gaps, 0, sizeof(ch->gaps));
+	bool is_recording = ch->state == BC_CHANNEL_RECORDING;
+	const struct bc_slot *unsent = ch->ending != NULL ? ch->last
+				       : is_recording     ? ch->filling
+							  : NULL;
+	struct bc_losses losses = ch->losses;
+
+	if (unsent != NULL)
+		bc_losses_add_chunk(&losses, &unsent->chunk);
+	for (unsigned cause = 0; cause < BC_GAP_CAUSES; cause++)
+		if ((is_recording || ch->ending != NULL) && ch->pending[cause].kind != 0)
+			bc_losses_add_gap(&losses, &ch->pending[cause]);
+	return losses;
 }
 
 bool bc_channel_event(struct bc_channel *ch, struct bc_stamper *stamper,
@@ -563,11 +570,8 @@ bool bc_channel_event(struct bc_channel *ch, struct bc_stamper *stamper,
 		if (!bc_chunk_add_event(chunk, &copy, text))
 			return true; /* too long for any chunk, so not from a valid segment */
 	}
-	if (event->kind == BC_EVENT_GAP && ch->state != BC_CHANNEL_IDLE) {
-		ch->counts->gaps++;
-		add_gap_sum(ch, event->cause < BC_GAP_CAUSES ? event->cause : 0, 1, event->value,
-			event->exact);
-	}
+	if (event->kind == BC_EVENT_GAP && ch->state != BC_CHANNEL_IDLE)
+		bc_losses_add_gap(&ch->counts->losses, event);
 	return true;
 }
 
@@ -865,7 +869,7 @@ void bc_channel_start_recording(
 	assert(bc_channel_is_ready(ch));
 	ch->recording = recording;
 	ch->sent = 0;
-	memset(ch->lost, 0, sizeof(ch->lost));
+	memset(&ch->losses, 0, sizeof(ch->losses));
 	ch->records_max = records_max;
 	ch->has_cut = false;
 	ch->state = BC_CHANNEL_RECORDING;

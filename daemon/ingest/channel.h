@@ -33,6 +33,7 @@
 #include <uv.h>
 
 #include "daemon/ingest/overwrite_ring.h"
+#include "daemon/store/losses.h"
 #include "formats/base/must_check.h"
 #include "formats/bus/chunk.h"
 
@@ -169,13 +170,9 @@ struct bc_place {
 };
 struct bc_place bc_channel_place(const struct bc_channel *channel, uint32_t at);
 
-/* Gaps of one cause since the last call, and the samples lost in them. */
-struct bc_gap_sum {
-	uint64_t gaps;
-	uint64_t lost;
-	bool is_inexact;
-};
-void bc_channel_pop_gaps(struct bc_channel *channel, struct bc_gap_sum sums[BC_GAP_CAUSES]);
+/* Returns the losses of the recording: what the gaps in its file show once everything sent is
+ * written. Valid until the next one starts. */
+struct bc_losses bc_channel_losses(const struct bc_channel *channel);
 
 /* Returns when the last record arrived, in uv_hrtime(); initially when the channel was opened. */
 uint64_t bc_channel_last_ns(const struct bc_channel *channel);

@@ -235,7 +235,6 @@ static void process_header(struct bc_decoder *d, const struct bc_bcp1_frame *fra
 	if (!d->has_sequence && d->options.on_last != NULL)
 		d->options.on_last(d->options.context);
 	if ((h->flags & BC_BCP1_LOSS) != 0) {
-		bc_channel_counts(channel)->board_lost += h->lost;
 		d->reported_lost += h->lost;
 		bc_channel_gap(channel, BC_GAP_BOARD, h->lost, h->lost != BC_BCP1_LOST_MANY);
 	}
@@ -274,7 +273,7 @@ static bool next_frame(struct bc_decoder *d, bool is_last)
 	case BC_BCP1_DAMAGED:
 		d->is_in_damage = true;
 		process_header(d, &frame);
-		bc_channel_gap(d->options.channel, BC_GAP_CRC, frame.header.samples, false);
+		bc_channel_gap(d->options.channel, BC_GAP_CRC, frame.header.samples, true);
 		report_damage(d,
 			"offset %" PRIu64 ": frame %" PRIu32 ": %" PRIu32
 			" samples lost (torn or bad CRC)",
@@ -550,7 +549,6 @@ static uint64_t unreported_loss(struct bc_decoder *d, const struct bc_source_bre
 	uint64_t lost = broken->lost > d->reported_lost ? broken->lost - d->reported_lost : 0;
 
 	d->reported_lost += lost;
-	bc_channel_counts(d->options.channel)->board_lost += lost;
 	return lost;
 }
 

@@ -26,20 +26,6 @@ struct bc_encoder {
 	struct worker workers[];
 };
 
-static void count_losses(struct bc_losses *losses, const struct bc_chunk *chunk)
-{
-	memset(losses, 0, sizeof(*losses));
-	for (uint32_t i = 0; i < chunk->info.events; i++) {
-		const struct bc_event *event = &chunk->events[i];
-		if (event->kind != BC_EVENT_GAP)
-			continue;
-		unsigned cause = event->cause < BC_GAP_CAUSES ? event->cause : 0;
-		losses->gaps[cause]++;
-		losses->lost[cause] += event->value;
-		losses->inexact[cause] |= !event->exact;
-	}
-}
-
 static void encode_slot(struct bc_encoded *out, struct bc_slot *slot)
 {
 	out->sequence = slot->sequence;
@@ -49,7 +35,8 @@ static void encode_slot(struct bc_encoded *out, struct bc_slot *slot)
 	out->is_written = false;
 	out->bytes = 0;
 	bc_chunk_gaps(&slot->chunk, &out->gaps, &out->lost);
-	count_losses(&out->losses, &slot->chunk);
+	memset(&out->losses, 0, sizeof(out->losses));
+	bc_losses_add_chunk(&out->losses, &slot->chunk);
 	if (!bc_chunk_is_empty(&slot->chunk))
 		out->bytes = bc_chunk_encode(out->data, &slot->chunk, &out->header_bytes);
 	out->info = slot->chunk.info;

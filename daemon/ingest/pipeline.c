@@ -87,12 +87,16 @@ static void update_stats(struct bc_pipeline *p)
 	c->deleted_records = now.deleted_records;
 	c->dropped_idle += unrecorded;
 	c->dropped_disk += abandoned;
+	c->losses.lost[BC_GAP_DISK] += abandoned;
 	c->raw_dropped_bytes += now.raw_abandoned - p->stats.raw_abandoned;
 	c->in_flight -= written + unrecorded + abandoned;
 	p->stats = now;
 	p->options.on_stats(p->options.context);
-	for (const struct bc_writer_notice *n = notices; n != NULL; n = n->next)
+	for (const struct bc_writer_notice *n = notices; n != NULL; n = n->next) {
+		/* The file has one gap for all. */
+		c->losses.gaps[BC_GAP_DISK] += n->abandoned != 0;
 		p->options.on_notice(p->options.context, n);
+	}
 	bc_writer_notices_free(notices);
 }
 

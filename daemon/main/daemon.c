@@ -66,6 +66,7 @@ struct bc_daemon {
 	unsigned hooks_left; /* at the end: with commands that have not finished */
 	bool is_stopping;
 	uint64_t stopping_ns; /* start of the stop */
+	bool is_finishing;    /* the last data is being written, at the end or when stopping */
 	bool is_over;         /* the recorder has finished */
 	bool is_ready;        /* the loop runs */
 	bool has_failed;      /* start failed, stopping */
@@ -124,16 +125,16 @@ static void check_threads(struct bc_daemon *d)
 	bc_service_watch(&d->service, is_stuck);
 }
 
+static void limit_wait(struct bc_daemon *d);
+
 static void check_disk(struct bc_daemon *d, const struct bc_status *status, uint64_t now)
 {
-	uint64_t left;
-
-	if (bc_disk_alarm_poll(&d->disk_alarm, status, d->config.disk_low_ns, now) &&
-		bc_status_time_left(status, &left))
+	if (bc_disk_alarm_poll(&d->disk_alarm, status, d->config.disk_low_ns, now))
 		bc_event_command_add(d->event_command, BC_ALERT_DISK_LOW,
 			bc_json_object((struct bc_json_member[]){
 				{"free_bytes", bc_json_u64(status->stats->free_bytes)},
-				{"time_left_seconds", bc_json_u64(left)},
+				{"time_left_seconds",
+					bc_json_u64(bc_status_forecast(status).seconds_left)},
 				{NULL, NULL},
 			}));
 }
@@ -154,7 +155,11 @@ static void on_tick(uv_timer_t *timer)
 	uint64_t now = uv_hrtime();
 	bc_rates_poll(&d->rates, &d->meter, bc_recorder_counts(d->recorder),
 		bc_recorder_stats(d->recorder), now);
-	bc_loss_report_poll(&d->losses, bc_recorder_counts(d->recorder), now);
+	if (d->options->once && !d->is_finishing && bc_recorder_is_finishing(d->recorder))
+		limit_wait(d);
+	/* At the end, the summary reports the losses. */
+	if (!d->is_finishing)
+		bc_loss_report_poll(&d->losses, bc_recorder_counts(d->recorder), now);
 	bc_socket_api_poll(d->api);
 	bc_hook_poll(d->hook, now);
 	struct bc_status status = bc_socket_api_status(d->api);
@@ -378,17 +383,24 @@ static void on_stop_second(uv_timer_t *timer)
 	abandon(d);
 }
 
+/* Gives up the buffer when the disk accepts nothing any more. */
+static void limit_wait(struct bc_daemon *d)
+{
+	d->is_finishing = true;
+	d->stop_written = bc_recorder_counts(d->recorder)->written;
+	d->stop_seconds = 0;
+	uv_timer_start(&d->stop_timer, on_stop_second, 1000, 1000);
+}
+
 /* Ends the recording; on_recorder_over() continues. */
 static void stop_recording(struct bc_daemon *d)
 {
 	d->is_stopping = true;
 	d->stopping_ns = uv_hrtime();
-	d->stop_written = bc_recorder_counts(d->recorder)->written;
 	bc_service_stop(&d->service);
-	d->stop_seconds = 0;
 	/* Once everything is sealed, only commands are waited for, not the disk. */
 	if (!d->is_over)
-		uv_timer_start(&d->stop_timer, on_stop_second, 1000, 1000);
+		limit_wait(d);
 	bc_recorder_end(d->recorder);
 }
 

@@ -10,10 +10,9 @@ bool bc_disk_alarm_poll(struct bc_disk_alarm *alarm, const struct bc_status *sta
 {
 	uint64_t limit = limit_ns / S_NS;
 	bool was_low = alarm->is_low;
-	uint64_t left;
+	struct bc_space_forecast forecast = bc_status_forecast(status);
+	uint64_t left = forecast.will_fill ? forecast.seconds_left : UINT64_MAX;
 
-	if (!bc_status_time_left(status, &left))
-		left = UINT64_MAX;
 	alarm->good_polls = left / 2 >= limit ? alarm->good_polls + 1 : 0;
 	alarm->is_low = left < limit || (was_low && alarm->good_polls < GOOD_POLLS);
 	if (alarm->is_low && !was_low)

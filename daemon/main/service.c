@@ -149,11 +149,6 @@ static void write_amount(char *out, size_t size, double amount, const char *unit
 		i != 0 || unit[0] != ' ' ? " " : "", prefixes[i], unit);
 }
 
-static uint64_t lost_of(const struct bc_counts *c)
-{
-	return c->dropped_buffer + c->dropped_disk + c->board_lost;
-}
-
 static void write_recording(
 	char *out, size_t size, const struct bc_status *s, const char *doing, bool with_rate)
 {
@@ -170,7 +165,7 @@ static void write_recording(
 	write_amount(written, sizeof(written), (double)progress.bytes, "B");
 	snprintf(out, size, "%s %s: %s%s%s written, %" PRIu64 " lost", doing,
 		s->recording->header.recording, with_rate ? rate : "", with_rate ? ", " : "",
-		written, lost_of(s->counts));
+		written, bc_losses_sum(&s->counts->losses).lost);
 }
 
 static void write_stopping(char *out, size_t size, const struct bc_status *s)

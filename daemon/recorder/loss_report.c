@@ -2,8 +2,10 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "daemon/base/log.h"
+#include "daemon/recorder/recording.h"
 #include "daemon/recorder/session.h"
 #include "daemon/store/writer_notices.h"
 
@@ -16,7 +18,13 @@
 
 static uint64_t lost_of(const struct bc_counts *c)
 {
-	return c->dropped_buffer + c->dropped_disk + c->board_lost;
+	return bc_losses_sum(&c->losses).lost;
+}
+
+/* Those that arrived. */
+static uint64_t dropped_of(const struct bc_counts *c)
+{
+	return c->losses.lost[BC_GAP_BUFFER] + c->losses.lost[BC_GAP_DISK];
 }
 
 /* Logs, once, that the data does not look like the configured protocol. */
@@ -45,35 +53,48 @@ static void check_misfit(struct bc_loss_report *r, const struct bc_counts *c)
 	r->is_misfit = is_noise || is_no_frame;
 }
 
-/* Writes what was lost since `b`, by cause; causes without losses are omitted. */
-static void write_losses(char out[160], const struct bc_counts *c, const struct bc_counts *b)
+#define LOSSES_MAX (BC_GAP_CAUSES * 48u + 48u)
+
+/* Writes the samples lost by cause; causes without are omitted. */
+static void write_losses(char out[LOSSES_MAX], const struct bc_losses *losses)
 {
-	const struct {
-		uint64_t count;
-		const char *what;
-	} losses[] = {
-		{c->dropped_disk - b->dropped_disk, "disk stuck"},
-		{c->dropped_buffer - b->dropped_buffer, "buffer full"},
-		{c->board_lost - b->board_lost, "board overflow"},
+	static const char *const words[BC_GAP_CAUSES] = {
+		[BC_GAP_BUFFER] = "buffer full",
+		[BC_GAP_DISK] = "disk stuck",
+		[BC_GAP_BOARD] = "board overflow",
+		[BC_GAP_CRC] = "damaged frames",
+		[BC_GAP_DAMAGED] = "damaged input",
+		[BC_GAP_CRASH] = "unclean end",
 	};
 	size_t used = 0;
 
-	for (size_t i = 0; i < sizeof(losses) / sizeof(losses[0]); i++)
-		if (losses[i].count != 0)
-			used += (size_t)snprintf(out + used, 160 - used, "%s%" PRIu64 " (%s)",
-				used != 0 ? ", " : "", losses[i].count, losses[i].what);
+	out[0] = '\0';
+	for (unsigned cause = 0; cause < BC_GAP_CAUSES; cause++)
+		if (losses->lost[cause] != 0)
+			used += (size_t)snprintf(out + used, LOSSES_MAX - used,
+				"%s%" PRIu64 " (%s)", used != 0 ? ", " : "", losses->lost[cause],
+				words[cause] != NULL ? words[cause] : bc_gap_cause_name(cause));
+}
+
+/* Likewise, those of the current period of losses. */
+static void write_period(
+	char out[LOSSES_MAX], const struct bc_loss_report *r, const struct bc_counts *c)
+{
+	const struct bc_losses losses = bc_losses_since(&c->losses, &r->before.losses);
+
+	write_losses(out, &losses);
 }
 
 static void log_losses_start(struct bc_loss_report *r, const struct bc_counts *c, uint64_t now)
 {
-	char losses[160] = "";
+	char losses[LOSSES_MAX];
 
 	r->is_losing = true;
 	r->before = r->polled;
 	r->losing_since_ns = r->polled_ns;
 	r->log_interval_ns = BC_LOG_WINDOW_NS;
 	r->log_at_ns = now + r->log_interval_ns;
-	write_losses(losses, c, &r->before);
+	write_period(losses, r, c);
 	bc_log_limited(&r->limits, BC_LOG_WARNING,
 		"samples lost: %s in the last %.1f s; the recording continues, with a gap at each "
 		"place",
@@ -82,23 +103,24 @@ static void log_losses_start(struct bc_loss_report *r, const struct bc_counts *c
 
 static void log_losses_ongoing(struct bc_loss_report *r, const struct bc_counts *c, uint64_t now)
 {
-	char losses[160] = "";
+	char losses[LOSSES_MAX];
 
-	write_losses(losses, c, &r->before);
-	bc_log(BC_LOG_WARNING,
-		"samples still being lost: %s in the last %.0f s; disk or machine too slow for the "
-		"source?",
-		losses, (double)(now - r->losing_since_ns) * 1e-9);
+	write_period(losses, r, c);
+	bc_log(BC_LOG_WARNING, "samples still being lost: %s in the last %.0f s%s", losses,
+		(double)(now - r->losing_since_ns) * 1e-9,
+		dropped_of(c) != dropped_of(&r->before)
+			? "; disk or machine too slow for the source?"
+			: "");
 	r->log_interval_ns = bc_log_next_window(r->log_interval_ns);
 	r->log_at_ns = now + r->log_interval_ns;
 }
 
 static void log_losses_end(struct bc_loss_report *r, const struct bc_counts *c)
 {
-	char losses[160] = "";
+	char losses[LOSSES_MAX];
 
 	r->is_losing = false;
-	write_losses(losses, c, &r->before);
+	write_period(losses, r, c);
 	bc_log_limited(&r->limits, BC_LOG_NOTICE,
 		"samples no longer lost; total loss: %s in %.1f s", losses,
 		(double)(r->lost_ns - r->losing_since_ns) * 1e-9);
@@ -132,6 +154,20 @@ void bc_loss_report_poll(struct bc_loss_report *r, const struct bc_counts *c, ui
 	r->polled_ns = now;
 }
 
+/* Writes the losses of a whole recording, including those of unknown size. */
+static void write_total(char out[LOSSES_MAX], const struct bc_losses *losses)
+{
+	struct bc_loss_sum sum = bc_losses_sum(losses);
+
+	write_losses(out, losses);
+	size_t used = strlen(out);
+	if (sum.inexact != 0)
+		snprintf(out + used, LOSSES_MAX - used, "%san unknown number (in %" PRIu64 " gaps)",
+			used != 0 ? ", " : "", sum.inexact);
+	else if (sum.lost == 0)
+		snprintf(out, LOSSES_MAX, "0");
+}
+
 static void log_written(const char *recording, const struct bc_counts *c, const struct bc_counts *b,
 	uint64_t records)
 {
@@ -153,12 +189,18 @@ static void log_written(const char *recording, const struct bc_counts *c, const 
 			recording, records, received, invalid);
 }
 
-void bc_loss_report_summary(const char *recording, bool is_only_recording,
-	const struct bc_counts *c, const struct bc_counts *b, const struct bc_writer_notice *totals,
-	const struct bc_session_outcome *outcome, uint64_t damages, uint64_t breaks)
+void bc_loss_report_summary(const struct bc_recording *r, bool is_only_recording,
+	const struct bc_writer_notice *totals, const struct bc_session_outcome *outcome,
+	uint64_t breaks)
 {
+	const char *recording = r->info.header.recording;
+	const struct bc_counts *c = &r->counts_after;
+	const struct bc_counts *b = &r->counts_before;
+	uint64_t lost_samples = bc_losses_sum(&r->losses).lost;
+	char losses[LOSSES_MAX];
+
 	/* With several recordings in a run, the received samples are not those of this one. */
-	if (!is_only_recording)
+	if (!is_only_recording || r->is_replay)
 		bc_log(BC_LOG_NOTICE, "%s: %" PRIu64 " records written in %" PRIu32 " segment%s",
 			recording, totals->records, totals->segments,
 			totals->segments == 1 ? "" : "s");
@@ -167,14 +209,14 @@ void bc_loss_report_summary(const char *recording, bool is_only_recording,
 	if (breaks != 0)
 		bc_log(BC_LOG_WARNING, "%s: stream interruptions: %" PRIu64 ", recorded as gaps",
 			recording, breaks);
-	if (lost_of(c) != lost_of(b) || damages != 0)
+	if (lost_samples != 0 || r->damages != 0) {
+		write_total(losses, &r->losses);
 		bc_log(BC_LOG_WARNING,
-			"%s: gaps recorded: %" PRIu64 "; samples lost: %" PRIu64
-			" (buffer full), %" PRIu64 " (disk stuck), %" PRIu64
-			" (board overflow); damaged places: %" PRIu64 "; bytes skipped: %" PRIu64,
-			recording, c->gaps - b->gaps, c->dropped_buffer - b->dropped_buffer,
-			c->dropped_disk - b->dropped_disk, c->board_lost - b->board_lost, damages,
+			"%s: gaps recorded: %" PRIu64 "; samples lost: %s; damaged places: %" PRIu64
+			"; bytes skipped: %" PRIu64,
+			recording, totals->gaps, losses, r->damages,
 			c->skipped_bytes - b->skipped_bytes);
+	}
 	if (c->raw_dropped_bytes != b->raw_dropped_bytes)
 		bc_log(BC_LOG_WARNING,
 			"%s: bytes missing from the raw capture: %" PRIu64
@@ -182,9 +224,4 @@ void bc_loss_report_summary(const char *recording, bool is_only_recording,
 			recording, c->raw_dropped_bytes - b->raw_dropped_bytes);
 	if (outcome->has_failed)
 		bc_log(BC_LOG_ERROR, "%s", outcome->err);
-}
-
-bool bc_loss_report_has_lost(const struct bc_counts *c, const struct bc_counts *b)
-{
-	return lost_of(c) != lost_of(b) || c->raw_dropped_bytes != b->raw_dropped_bytes;
 }

@@ -8,6 +8,7 @@
 #include "daemon/base/log_limit.h"
 #include "daemon/ingest/counts.h"
 
+struct bc_recording;
 struct bc_session_outcome;
 struct bc_writer_notice;
 
@@ -35,15 +36,11 @@ void bc_loss_report_poll(
 /* At the end: logs the sums of messages that were only counted. */
 void bc_loss_report_finish(struct bc_loss_report *report);
 
-/* Logs the summary of a recording: its contents, and what is missing and why. `before` are the
- * counts at its start, `totals` the writer's; is_only_recording: everything received belongs to it;
- * damages and breaks are those during the recording. */
-void bc_loss_report_summary(const char *recording, bool is_only_recording,
-	const struct bc_counts *counts, const struct bc_counts *before,
+/* Logs the summary of a recording that has ended: its contents, and what is missing and why.
+ * `totals` are the writer's; is_only_recording: everything received belongs to it; `breaks` are
+ * those during the recording. */
+void bc_loss_report_summary(const struct bc_recording *recording, bool is_only_recording,
 	const struct bc_writer_notice *totals, const struct bc_session_outcome *outcome,
-	uint64_t damages, uint64_t breaks);
-
-/* Returns whether samples or raw bytes were lost between two moments. */
-bool bc_loss_report_has_lost(const struct bc_counts *now, const struct bc_counts *before);
+	uint64_t breaks);
 
 #endif

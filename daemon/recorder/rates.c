@@ -4,6 +4,15 @@
 #include "daemon/store/writer_stats.h"
 #include "formats/bus/record.h"
 
+/* Returns the bytes per second since the oldest poll known, a minute ago at most. */
+static double growth(const struct bc_rate_meter *m, uint64_t bytes_out, uint64_t now_ns)
+{
+	unsigned oldest = m->polls < BC_RATE_SECONDS ? 0 : m->polls % BC_RATE_SECONDS;
+
+	return (double)(bytes_out - m->minute[oldest].bytes_out) /
+	       ((double)(now_ns - m->minute[oldest].ns) * 1e-9);
+}
+
 void bc_rates_poll(struct bc_rates *rates, struct bc_rate_meter *meter,
 	const struct bc_counts *counts, const struct bc_writer_stats *stats, uint64_t now_ns)
 {
@@ -13,10 +22,12 @@ void bc_rates_poll(struct bc_rates *rates, struct bc_rate_meter *meter,
 	rates->samples_per_s = (double)(counts->received - meter->received) / seconds;
 	rates->bytes_in_per_s = (double)written_bytes / seconds;
 	rates->bytes_out_per_s = (double)(stats->bytes - meter->bytes_out) / seconds;
-	*meter = (struct bc_rate_meter){
-		.polled_ns = now_ns,
-		.received = counts->received,
-		.written = counts->written,
-		.bytes_out = stats->bytes,
-	};
+	meter->minute[meter->polls % BC_RATE_SECONDS].ns = meter->polled_ns;
+	meter->minute[meter->polls % BC_RATE_SECONDS].bytes_out = meter->bytes_out;
+	meter->polls++;
+	rates->growth_per_s = growth(meter, stats->bytes, now_ns);
+	meter->polled_ns = now_ns;
+	meter->received = counts->received;
+	meter->written = counts->written;
+	meter->bytes_out = stats->bytes;
 }

@@ -24,6 +24,9 @@
 /* Chunks of the pool reserved for encoding while the flight recorder is full. */
 #define CHUNKS_IN_PIPELINE 4u
 
+/* Gaps come in bursts: events sum up those of this time. */
+#define GAPS_NS UINT64_C(1000000000)
+
 /* A session with its recording and triggers: the live source's, and a replay's while one runs. */
 struct bc_part {
 	struct bc_recorder *recorder;
@@ -55,6 +58,7 @@ struct bc_recorder {
 	struct bc_log_limits limits; /* for messages caused by triggers and clients */
 
 	struct bc_recorder_events events;
+	uint64_t gaps_emitted_ns;
 	uint64_t sealed;
 	struct bc_status_flight flight_status;
 };
@@ -102,13 +106,19 @@ static const char *state_of(const struct bc_recorder *r)
 	return r->live.is_over && r->outcome.has_failed ? "failed" : "idle";
 }
 
-/* Returns the progress of a recording that has not ended. */
+/* Returns the losses of a recording so far. */
+static struct bc_losses losses_of(struct bc_recorder *r, const struct bc_recording *recording)
+{
+	struct bc_part *part = recording->is_replay ? &r->replay : &r->live;
+
+	return recording->has_after ? recording->losses
+				    : bc_channel_losses(bc_session_channel(part->session));
+}
+
 static struct bc_recording_now now_of(struct bc_recorder *r, const struct bc_recording *recording)
 {
 	const struct bc_writer_stats *stats = bc_pipeline_stats(r->pipeline);
-	const struct bc_counts *c = recording->has_after ? &recording->counts_after
-							 : bc_pipeline_counts(r->pipeline);
-	const struct bc_counts *b = &recording->counts_before;
+	const struct bc_losses losses = losses_of(r, recording);
 	bool is_current = stats->recording_tag == recording->info.tag;
 	bool has_started = stats->file[0] != '\0' || stats->recording_records != 0;
 
@@ -116,8 +126,7 @@ static struct bc_recording_now now_of(struct bc_recorder *r, const struct bc_rec
 		.records = is_current ? stats->recording_records : 0,
 		.bytes = is_current ? stats->recording_bytes : 0,
 		.segments = is_current && has_started ? stats->segment + 1 : 0,
-		.lost = c->dropped_buffer - b->dropped_buffer + c->dropped_disk - b->dropped_disk +
-			c->board_lost - b->board_lost,
+		.lost = bc_losses_sum(&losses).lost,
 		.file = is_current ? stats->file : "",
 		.is_open = is_current && stats->is_open,
 	};
@@ -139,27 +148,16 @@ static void emit_state(struct bc_recorder *r)
 	bc_recorder_events_state(&r->events, state_of(r));
 }
 
-static void emit_gaps_of(struct bc_recorder *r, struct bc_part *part)
-{
-	struct bc_gap_sum sums[BC_GAP_CAUSES];
-
-	if (part->session == NULL)
-		return;
-	bc_channel_pop_gaps(bc_session_channel(part->session), sums);
-	bc_recorder_events_gaps(&r->events, sums);
-}
-
-/* Emits the gaps since the last call, summed up because they come in bursts. */
+/* Emits the gaps since the last call. */
 static void emit_gaps(struct bc_recorder *r)
 {
-	emit_gaps_of(r, &r->live);
-	emit_gaps_of(r, &r->replay);
+	if (bc_recorder_events_gaps(&r->events, &bc_pipeline_counts(r->pipeline)->losses))
+		r->gaps_emitted_ns = uv_hrtime();
 }
 
-/* Emits events for everything that changes by itself, so that the events agree with the status. */
+/* Emits events for everything that changes by itself, except gaps. */
 static void emit_changes(struct bc_recorder *r)
 {
-	emit_gaps(r);
 	if (r->live.session != NULL)
 		bc_recorder_events_board(&r->events, bc_session_source(r->live.session)->board);
 	bc_recorder_events_disk(&r->events, bc_pipeline_stats(r->pipeline));
@@ -305,6 +303,7 @@ static void start_recording(struct bc_recorder *r, struct bc_part *part,
 static void snapshot_counts(
 	struct bc_recorder *r, struct bc_recording *recording, const struct bc_session *session)
 {
+	recording->losses = losses_of(r, recording);
 	recording->has_after = true;
 	recording->counts_after = *bc_pipeline_counts(r->pipeline);
 	recording->damages_after = bc_session_outcome(session)->damages;
@@ -347,10 +346,10 @@ static void on_recording_ended(struct bc_recorder *r, struct bc_recording *recor
 
 	if (part->recording == recording)
 		part->recording = NULL; /* the session has ended it */
-	if (recording->has_after)
-		counts->dropped_disk += notice->abandoned;
-	else
+	if (!recording->has_after)
 		snapshot_counts(r, recording, part->session);
+	recording->losses.gaps[BC_GAP_DISK] += notice->abandoned != 0;
+	recording->losses.lost[BC_GAP_DISK] += notice->abandoned;
 	counts->raw_dropped_bytes = bc_pipeline_counts(r->pipeline)->raw_dropped_bytes;
 	uint64_t breaks = recording->breaks_after - recording->breaks_before;
 	if (recording->reason == BC_RECORDING_ONGOING)
@@ -361,14 +360,12 @@ static void on_recording_ended(struct bc_recorder *r, struct bc_recording *recor
 	if (!recording->is_replay) {
 		r->outcome.damages += recording->damages;
 		r->outcome.breaks += breaks;
-		/* The contents of a flight recorder may include gaps from before the start. */
-		r->has_lost = r->has_lost ||
-			      bc_loss_report_has_lost(counts, &recording->counts_before) ||
-			      (notice->lost != 0 && !bc_session_source(part->session)->is_replay);
+		r->has_lost = r->has_lost || bc_losses_sum(&recording->losses).lost != 0 ||
+			      counts->raw_dropped_bytes !=
+				      recording->counts_before.raw_dropped_bytes;
 	}
-	bc_loss_report_summary(recording->info.header.recording,
-		bc_session_ends_with_recording(r->live.session) && !recording->is_replay, counts,
-		&recording->counts_before, notice, outcome, recording->damages, breaks);
+	bc_loss_report_summary(recording, bc_session_ends_with_recording(r->live.session), notice,
+		outcome, breaks);
 	disarm_of(r, part, recording);
 	emit_gaps(r);
 	bc_recording_end(recording, notice);
@@ -1043,6 +1040,8 @@ struct bc_status bc_recorder_status(struct bc_recorder *r)
 {
 	const struct bc_source *source = bc_session_source(r->live.session);
 
+	/* The events must agree with the status. */
+	emit_gaps(r);
 	emit_changes(r);
 	const struct bc_recording *recording = shown_recording(r);
 	bool is_replay = recording != NULL && recording->is_replay;
@@ -1058,6 +1057,8 @@ struct bc_status bc_recorder_status(struct bc_recorder *r)
 		.counts = bc_pipeline_counts(r->pipeline),
 		.stats = bc_pipeline_stats(r->pipeline),
 		.buffer = bc_pipeline_buffer(r->pipeline),
+		.rotation = r->options.config->rotation,
+		.space = r->options.config->space,
 		.damages = bc_session_outcome(r->live.session)->damages,
 		.mode = bc_record_mode_name(r->options.config->recording.mode),
 		.flight = flight_of(r),
@@ -1151,6 +1152,8 @@ void bc_recorder_poll(struct bc_recorder *r)
 	bc_log_limits_poll(&r->limits, uv_hrtime());
 	check_silence(&r->live);
 	check_silence(&r->replay);
+	if (uv_hrtime() - r->gaps_emitted_ns >= GAPS_NS)
+		emit_gaps(r);
 	emit_changes(r);
 }
 
@@ -1209,6 +1212,11 @@ void bc_recorder_end(struct bc_recorder *r)
 	else
 		bc_session_stop(r->live.session);
 	emit_state(r);
+}
+
+bool bc_recorder_is_finishing(const struct bc_recorder *r)
+{
+	return !r->live.is_over && bc_session_is_draining(r->live.session);
 }
 
 void bc_recorder_abandon(struct bc_recorder *r)

@@ -66,6 +66,10 @@ void bc_recorder_close(struct bc_recorder *recorder);
 /* Ends all recordings and the source, for shutdown. */
 void bc_recorder_end(struct bc_recorder *recorder);
 
+/* Returns whether the source has ended, by itself or because the recorder is ending, and its last
+ * data is being written. */
+bool bc_recorder_is_finishing(const struct bc_recorder *recorder);
+
 /* Abandons what is not written. */
 void bc_recorder_abandon(struct bc_recorder *recorder);
 

@@ -72,17 +72,25 @@ void bc_recorder_events_board(struct bc_recorder_events *e, const struct bc_boar
 				bc_json_text_or_null(board->last_error)));
 }
 
-void bc_recorder_events_gaps(struct bc_recorder_events *e, const struct bc_gap_sum *sums)
+bool bc_recorder_events_gaps(struct bc_recorder_events *e, const struct bc_losses *losses)
 {
-	for (unsigned cause = 0; cause < BC_GAP_CAUSES; cause++) {
-		const struct bc_gap_sum *sum = &sums[cause];
-		if ((sum->gaps == 0 && sum->lost == 0) || !has_listeners(e))
+	const struct bc_losses since = bc_losses_since(losses, &e->losses);
+	bool has_gaps = false;
+
+	e->losses = *losses;
+	for (unsigned cause = 1; cause < BC_GAP_CAUSES; cause++) {
+		if (since.gaps[cause] == 0 && since.lost[cause] == 0)
+			continue;
+		has_gaps = true;
+		if (!has_listeners(e))
 			continue;
 		emit_event(e, "gap",
 			json_pack("{s:s, s:o, s:o, s:b}", "cause", bc_gap_cause_name(cause), "gaps",
-				bc_json_u64(sum->gaps), "lost", bc_json_u64(sum->lost), "exact",
-				!sum->is_inexact));
+				bc_json_u64(since.gaps[cause]), "lost",
+				bc_json_u64(since.lost[cause]), "exact",
+				since.inexact[cause] == 0));
 	}
+	return has_gaps;
 }
 
 void bc_recorder_events_armed(struct bc_recorder_events *e, const struct bc_trigger *trigger)

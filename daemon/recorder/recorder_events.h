@@ -7,10 +7,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "daemon/store/losses.h"
 #include "daemon/store/writer_stats.h"
 
 struct bc_board;
-struct bc_gap_sum;
 struct bc_trigger_match;
 struct bc_place;
 struct bc_recording;
@@ -31,6 +31,7 @@ struct bc_recorder_events {
 	bool is_stuck;
 	char disk_error[sizeof(((struct bc_writer_stats *)0)->error)];
 	int board_state; /* initially -1 */
+	struct bc_losses losses;
 };
 
 /* `event` is recording-started, recording-ended, replay-started or replay-ended. */
@@ -47,8 +48,8 @@ void bc_recorder_events_disk(
 	struct bc_recorder_events *events, const struct bc_writer_stats *stats);
 void bc_recorder_events_board(struct bc_recorder_events *events, const struct bc_board *board);
 
-/* Emits gaps, summed up by cause because they come in bursts: BC_GAP_CAUSES sums. */
-void bc_recorder_events_gaps(struct bc_recorder_events *events, const struct bc_gap_sum *sums);
+/* Emits what has been lost since the last call, by cause. Returns whether that is anything. */
+bool bc_recorder_events_gaps(struct bc_recorder_events *events, const struct bc_losses *losses);
 
 void bc_recorder_events_armed(struct bc_recorder_events *events, const struct bc_trigger *trigger);
 void bc_recorder_events_disarmed(struct bc_recorder_events *events, const char *name);

@@ -204,7 +204,7 @@ json_t *bc_recording_json(
 		{"segments", bc_json_u64(has_ended ? totals->segments : now->segments)},
 		{"records", bc_json_u64(has_ended ? totals->records : now->records)},
 		{"bytes", bc_json_u64(has_ended ? totals->bytes : now->bytes)},
-		{"lost", bc_json_u64(has_ended ? totals->lost : now->lost)},
+		{"lost", bc_json_u64(now->lost)},
 		{"metadata", bc_metadata_parse(header->metadata)},
 		{"path", path_json(dir, file, !has_ended && now->is_open)},
 		{"reason", bc_json_text(reason_name(r->reason))},

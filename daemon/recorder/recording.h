@@ -54,6 +54,7 @@ struct bc_recording {
 	 * sealed is not part of it. */
 	bool has_after;
 	struct bc_counts counts_after;
+	struct bc_losses losses;
 	uint64_t damages_after;
 	uint64_t breaks_after;
 
@@ -98,7 +99,7 @@ int bc_recording_wait(struct bc_recording *recording, void *context,
 /* Marks it as ended and calls the waiters. */
 void bc_recording_end(struct bc_recording *recording, const struct bc_writer_notice *totals);
 
-/* The progress of a recording that has not ended. */
+/* The progress of a recording; once it has ended, only `lost` is used. */
 struct bc_recording_now {
 	uint64_t records; /* written or queued */
 	uint64_t bytes;

@@ -145,9 +145,25 @@ static json_t *recording_json(const struct bc_status *s)
 	});
 }
 
+/* Samples lost, by cause. */
+static json_t *lost_json(const struct bc_losses *losses)
+{
+	json_t *object = json_object();
+	int rc = 0;
+
+	for (unsigned cause = 1; cause < BC_GAP_CAUSES; cause++)
+		rc |= json_object_set_new(
+			object, bc_gap_cause_name(cause), bc_json_u64(losses->lost[cause]));
+	if (rc == 0)
+		return object;
+	json_decref(object);
+	return NULL;
+}
+
 static json_t *counts_json(const struct bc_status *s)
 {
 	const struct bc_counts *c = s->counts;
+	const struct bc_loss_sum lost = bc_losses_sum(&c->losses);
 	json_t *dropped = bc_json_object((struct bc_json_member[]){
 		{"buffer", bc_json_u64(c->dropped_buffer)},
 		{"disk", bc_json_u64(c->dropped_disk)},
@@ -163,9 +179,10 @@ static json_t *counts_json(const struct bc_status *s)
 		{"durable", bc_json_u64(c->durable)},
 		{"in_flight", bc_json_u64(c->in_flight)},
 		{"dropped", dropped},
-		{"board_lost", bc_json_u64(c->board_lost)},
+		{"lost", lost_json(&c->losses)},
+		{"gaps", bc_json_u64(lost.gaps)},
+		{"inexact_gaps", bc_json_u64(lost.inexact)},
 		{"skipped_bytes", bc_json_u64(c->skipped_bytes)},
-		{"gaps", bc_json_u64(c->gaps)},
 		{"damaged_places", bc_json_u64(s->damages)},
 		{"unknown_special_cycles", bc_json_u64(c->unknown_special)},
 		{"raw_dropped_bytes", bc_json_u64(c->raw_dropped_bytes)},
@@ -199,27 +216,42 @@ static double tenths(double value)
 	return (double)(uint64_t)(value * 10) / 10;
 }
 
-bool bc_status_time_left(const struct bc_status *s, uint64_t *seconds)
+struct bc_space_forecast bc_status_forecast(const struct bc_status *s)
 {
-	double rate = s->rates.bytes_out_per_s;
+	return bc_space_forecast(&s->rotation, &s->space, s->stats, s->rates.growth_per_s);
+}
 
-	if (rate < 1)
-		return false;
-	*seconds = (uint64_t)((double)s->stats->free_bytes / rate);
-	return true;
+/* Null if there is no such limit. */
+static json_t *limit_json(uint64_t limit)
+{
+	return limit != 0 ? bc_json_u64(limit) : json_null();
+}
+
+static json_t *ring_json(const struct bc_status *s, const struct bc_space_forecast *f)
+{
+	if (!f->has_ring)
+		return json_null();
+	return bc_json_object((struct bc_json_member[]){
+		{"bytes", bc_json_u64(s->stats->used_bytes)},
+		{"limit_bytes", limit_json(f->limit_bytes)},
+		{"segments", bc_json_u64(s->stats->segments)},
+		{"limit_segments", limit_json(f->limit_segments)},
+		{NULL, NULL},
+	});
 }
 
 static json_t *disk_json(const struct bc_status *s)
 {
 	const struct bc_writer_stats *stats = s->stats;
-	uint64_t seconds;
-	json_t *left = bc_status_time_left(s, &seconds) ? bc_json_u64(seconds) : json_null();
+	struct bc_space_forecast f = bc_status_forecast(s);
 
 	return bc_json_object((struct bc_json_member[]){
 		{"free_bytes", bc_json_u64(stats->free_bytes)},
-		{"time_left_seconds", left},
+		{"ring", ring_json(s, &f)},
+		{"time_left_seconds", f.will_fill ? bc_json_u64(f.seconds_left) : json_null()},
 		{"stuck", json_boolean(stats->is_stuck)},
 		{"last_error", bc_json_text_or_null(stats->error)},
+		{"last_error_cause", bc_json_text_or_null(stats->error + stats->error_cause)},
 		{NULL, NULL},
 	});
 }

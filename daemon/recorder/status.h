@@ -8,9 +8,11 @@
 #include <stdint.h>
 
 #include "capture/source/source.h"
+#include "daemon/base/rules.h"
 #include "daemon/ingest/counts.h"
 #include "daemon/ingest/pipeline.h"
 #include "daemon/recorder/rates.h"
+#include "daemon/recorder/space_forecast.h"
 #include "daemon/store/recording_info.h"
 #include "daemon/store/writer.h"
 
@@ -41,6 +43,8 @@ struct bc_status {
 	const struct bc_writer_stats *stats;
 	struct bc_buffer_state buffer;
 	struct bc_rates rates;
+	struct bc_rotation rotation; /* the rules in force */
+	struct bc_retention_rules space;
 	uint64_t damages;
 	unsigned clients;
 	double uptime_s;
@@ -56,9 +60,8 @@ struct bc_status {
 	uint64_t commands_failed;
 };
 
-/* Seconds until the disk is full at the current rate. Returns false while nothing is being written.
- */
-bool bc_status_time_left(const struct bc_status *status, uint64_t *seconds);
+/* What the rules and the growth of the last minute mean for the disk. */
+struct bc_space_forecast bc_status_forecast(const struct bc_status *status);
 
 /* The progress of the recording; zero while the writer's statistics still refer to the previous
  * one.

@@ -6,15 +6,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "daemon/store/losses.h"
 #include "daemon/store/recording_info.h"
 #include "formats/segment/raw_capture.h"
-
-/* Gaps and lost samples by cause. */
-struct bc_losses {
-	uint64_t gaps[BC_GAP_CAUSES];
-	uint64_t lost[BC_GAP_CAUSES];
-	bool inexact[BC_GAP_CAUSES]; /* `lost` is a minimum */
-};
 
 struct bc_encoded {
 	uint64_t sequence;

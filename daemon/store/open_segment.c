@@ -19,8 +19,13 @@
 static void set_error(
 	struct bc_open_segment *o, const char *file, const char *what, const char *err)
 {
-	snprintf(o->stats.error, sizeof(o->stats.error), "%s%s%.150s: %s: %s", o->dir,
-		file[0] != '\0' ? "/" : "", file, what, err);
+	char *error = o->stats.error;
+	int n = snprintf(error, sizeof(o->stats.error), "%s%s%.150s: ", o->dir,
+		file[0] != '\0' ? "/" : "", file);
+
+	o->stats.error_cause = n < (int)sizeof(o->stats.error) ? (unsigned)n : 0;
+	snprintf(error + o->stats.error_cause, sizeof(o->stats.error) - o->stats.error_cause,
+		"%s: %s", what, err);
 }
 
 bool bc_open_segment_mark_stuck(

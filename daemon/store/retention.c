@@ -443,6 +443,7 @@ int bc_retention_enforce(struct bc_retention *retention, struct bc_retention_sta
 	free(list.entries);
 	const char *rule = broken_rule(&usage, check->rules, 0, NULL);
 	state->used_bytes = subtract(usage.used, check->coming_bytes);
+	state->segments = subtract(usage.files, check->coming_files);
 	state->free_bytes = usage.free + check->coming_bytes;
 	state->is_over = rule != NULL;
 	if (rule != NULL && usage.damaged != 0)

@@ -70,6 +70,7 @@ struct bc_retention_check {
 
 struct bc_retention_state {
 	uint64_t used_bytes; /* of all segments and raw captures, after deleting */
+	uint64_t segments;
 	uint64_t free_bytes; /* of the file system, to an unprivileged user */
 	unsigned deleted;
 	bool is_over;    /* a rule is still broken and nothing is left to delete */

@@ -79,6 +79,8 @@ static bool enforce_space(struct bc_rotator *r, uint64_t coming_bytes, uint64_t 
 			return true;
 	}
 	r->open.stats.free_bytes = state.free_bytes;
+	r->open.stats.used_bytes = state.used_bytes;
+	r->open.stats.segments = state.segments;
 	if (state.is_over)
 		return bc_open_segment_mark_stuck(
 			&r->open, r->open.stats.file, "no space", state.err);
@@ -237,7 +239,7 @@ static void add_given_up(struct bc_chunk *note, const struct bc_losses *given_up
 		struct bc_event gap = {
 			.kind = BC_EVENT_GAP,
 			.cause = (uint8_t)cause,
-			.exact = !given_up->inexact[cause],
+			.exact = given_up->inexact[cause] == 0,
 			.value = given_up->lost[cause],
 		};
 		if (given_up->gaps[cause] == 0)
@@ -328,7 +330,7 @@ void bc_rotator_give_up(struct bc_rotator *r, struct bc_encoded *e)
 		for (int cause = 0; cause < BC_GAP_CAUSES; cause++) {
 			r->given_up.gaps[cause] += e->losses.gaps[cause];
 			r->given_up.lost[cause] += e->losses.lost[cause];
-			r->given_up.inexact[cause] |= e->losses.inexact[cause];
+			r->given_up.inexact[cause] += e->losses.inexact[cause];
 		}
 		r->given_up.gaps[BC_GAP_DISK] += e->info.records != 0;
 		r->given_up.lost[BC_GAP_DISK] += e->info.records;

@@ -87,6 +87,9 @@ static bool process_chunk(struct bc_writer *w, struct bc_encoded *e)
 		return false;
 	if (w->give_up) {
 		bc_rotator_give_up(rotator, e);
+		/* Nothing waits for the disk any more. */
+		if (e->is_last)
+			rotator->open.stats.is_stuck = false;
 	} else {
 		if (!write_chunk(w, e))
 			return false;

@@ -32,8 +32,12 @@ struct bc_writer_stats {
 	uint64_t manifest_failed; /* sealed files whose hash is not in their manifest */
 	unsigned unsealed;        /* files that could not be sealed */
 	unsigned deleted;         /* files that were deleted while open */
-	uint64_t free_bytes;      /* of the file system, at the last check */
-	char error[256];          /* the latest error; empty: none yet */
+	/* At the last check: of the file system; of all segments and raw captures. */
+	uint64_t free_bytes;
+	uint64_t used_bytes;
+	uint64_t segments;
+	char error[256];      /* the latest error, "FILE: WHAT: WHY"; empty: none yet */
+	unsigned error_cause; /* where WHAT starts in it */
 };
 
 #endif

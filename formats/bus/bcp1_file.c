@@ -62,7 +62,7 @@ static void process_damaged_frame(struct bc_frames *f)
 	const struct bc_bcp1_header *header = &f->frame.header;
 
 	process_header(f);
-	add_gap(f, BC_GAP_CRC, false, header->samples);
+	add_gap(f, BC_GAP_CRC, true, header->samples);
 	f->damaged_end = f->frame.offset + bc_bcp1_frame_bytes(header->samples);
 	snprintf(f->damaged, sizeof(f->damaged),
 		"frame %" PRIu32 " (%" PRIu32 " sample%s): ", header->sequence, header->samples,

@@ -20,7 +20,7 @@ static bool parse_inner(const struct bc_body *inner)
 	uint64_t n = 1;
 	char when[64];
 
-	if (!bc_body_time(inner, "duration", &n) || !bc_body_size(inner, "filesize", &n) ||
+	if (!bc_body_time(inner, "duration", &n) || !bc_body_file_size(inner, "filesize", &n) ||
 		!bc_body_integer(inner, "records", 1, BC_BODY_INTEGER_MAX, &n) ||
 		!bc_body_text(inner, "when", when, sizeof(when)))
 		return false;

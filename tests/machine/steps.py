@@ -155,14 +155,14 @@ def it_records_40_mb_per_second_without_loss(c):
                 break
         assert time.monotonic() < end, f"{sent_now}, {c.status()['counts']}"
     counts = status["counts"]
-    equal((counts["gaps"], counts["board_lost"], counts["skipped_bytes"]), (0, 0, 0), f"{counts}")
+    equal((counts["gaps"], counts["lost"]["board"], counts["skipped_bytes"]), (0, 0, 0), f"{counts}")
     equal(sum(counts["dropped"].values()), counts["dropped"]["invalid"], f"{counts}")
 
 
 def a_loss_reported_by_the_board_is_recorded(c):
     c.board.command(f"rate {SLOW}", "lose 12345", "send all")
     end = time.monotonic() + 30 * TIME_FACTOR
-    while c.status()["counts"]["board_lost"] != 12345:
+    while c.status()["counts"]["lost"]["board"] != 12345:
         assert time.monotonic() < end, c.status()["counts"]
         time.sleep(0.2)
     equal(c.status()["counts"]["gaps"], 1)
@@ -305,9 +305,9 @@ def a_second_board_has_its_own_service(c):
 
 
 def stopping_the_service_seals_and_lost_samples_are_not_a_failure(c):
-    lost = c.status()["counts"]["board_lost"] + 54321
+    lost = c.status()["counts"]["lost"]["board"] + 54321
     c.board.command("lose 54321")
-    c.machine.wait_until(f"buscap status --json | grep -q '\"board_lost\":{lost}\\b'", "it is counted")
+    c.machine.wait_until(f"buscap status --json | grep -q '\"lost\":.*\"board\":{lost}\\b'", "it is counted")
     c.run("systemctl stop buscapd.service", timeout=60)
     c.recordings[-1][1] = STOPPED
     equal(c.partial(), "", "torn segments")

@@ -159,7 +159,7 @@ class Expected:
 
     def damaged(self, n):
         """Adds the samples of a damaged frame."""
-        self.gap("crc", n, False)
+        self.gap("crc", n, True)
 
     def record(self, record):
         """Adds a BYU record."""

@@ -276,8 +276,8 @@ class Recorder(Daemon):
         paths = segments(self.directory)
         recorded = reference.read_segments(paths)
         wanted = {"received": sent["samples"], "written": len(recorded.ticks), "durable": len(recorded.ticks),
-                  "in_flight": 0, "board_lost": sent["lost"], "gaps": recorded.gap_events}
-        equal({name: counts[name] for name in wanted}, wanted, f"counts; {sent}\n{self.log}")
+                  "in_flight": 0, "lost": sent["lost"], "gaps": recorded.gap_events}
+        equal({name: counts["lost"]["board"] if name == "lost" else counts[name] for name in wanted}, wanted, f"counts; {sent}\n{self.log}")
         causes = {}
         for gap in (event for chunk in recorded.chunks for event in chunk.events if event.kind == "gap"):
             causes[gap.cause] = causes.get(gap.cause, 0) + 1

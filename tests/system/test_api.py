@@ -419,14 +419,17 @@ def test_limits_end_a_recording(tmp):
     with daemon_in(tmp) as daemon:
         daemon.wait_ready()
         api = Api(tmp / "socket")
-        for limits, in_all in (({"records": 54321}, 54321), ({"duration": 0.2}, None), ({"duration": "200ms"}, None), ({"filesize": "64K"}, None)):
+        for limits, in_all in (({"records": 54321}, 54321), ({"duration": 0.2}, None), ({"duration": "200ms"}, None), ({"filesize": "64K"}, None),
+                               ({"filesize": "60"}, None), ({"filesize": 60}, None)):
             with Stream(tmp / "socket", "/v1/events", "Event") as events:
                 begun = api.good(*START, {"limits": limits}, status=201)["recording"]
                 ended = events.until(lambda event: event["event"] == "recording-ended")["recording"]
             equal((ended["id"], ended["reason"]), (begun["id"], "limit"), limits)
             if in_all:
                 equal(ended["records"], in_all)
-        equal(len(api.good("GET", "/v1/recordings")["recordings"]), 4)
+            if "filesize" in limits:  # in kB, as in buscapd -a
+                assert 60_000 <= ended["bytes"] < 2_000_000, (limits, ended)
+        equal(len(api.good("GET", "/v1/recordings")["recordings"]), 6)
         equal(daemon.stop(), 0)
 
 

@@ -24,7 +24,7 @@ STATUS = {
     "": {"version", "state", "source", "recording", "counts", "rates", "buffer", "disk", "clients", "uptime_seconds"},
     "source": {"kind", "name", "clock_hz", "board"},
     "recording": {"id", "label", "started", "segment", "path", "records", "bytes"},
-    "counts": {"received", "written", "durable", "in_flight", "dropped", "board_lost", "skipped_bytes", "gaps"},
+    "counts": {"received", "written", "durable", "in_flight", "dropped", "lost", "skipped_bytes", "gaps", "inexact_gaps"},
     "counts.dropped": {"buffer", "disk", "invalid", "filtered", "idle"},
     "rates": {"samples_per_second", "record_bytes_per_second", "written_bytes_per_second"},
     "buffer": {"chunks", "free_chunks", "min_free_chunks"},
@@ -312,7 +312,7 @@ def test_a_signal_at_full_load_seals(tmp):
 
 def test_losses_by_the_board_are_reported_at_the_end(tmp):
     with daemon_in(tmp, "--source", "sim:rate=max,loss=0.1") as daemon:
-        harness.wait_until(lambda: daemon.wait_ready()["counts"]["board_lost"], "the board has lost samples")
+        harness.wait_until(lambda: daemon.wait_ready()["counts"]["lost"]["board"], "the board has lost samples")
         equal(daemon.stop(), 4, daemon.err.decode())
     assert b"warning" in daemon.err and b"board" in daemon.err, daemon.err
 

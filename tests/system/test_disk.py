@@ -405,7 +405,7 @@ def test_memory_is_bounded_at_a_high_rate(tmp):
         for cause, gaps in segment["gaps"]["causes"].items():
             on_record[cause] = on_record.get(cause, 0) + gaps["lost"]
     equal([on_record.get(cause, 0) for cause in ("buffer", "disk", "board")],
-          [counts["dropped"]["buffer"], counts["dropped"]["disk"], counts["board_lost"]], "losses on record")
+          [counts["dropped"]["buffer"], counts["dropped"]["disk"], counts["lost"]["board"]], "losses on record")
     harness.note(f"writer held for {seconds} s at {rate / 1e6:.1f} M samples/s: peak {peak / MIB:.0f} MiB, "
                  f"slowest status {watch.slowest * 1000:.0f} ms")
     assert peak <= (16 + 32) * MIB or harness.is_sanitized(), f"{peak / MIB:.1f} MiB"
@@ -435,8 +435,9 @@ def test_the_counts_add_up_through_overload(tmp):
         code = daemon.stop()
     equal(code, 4, daemon.err.decode())
     counts = watch.last["counts"]
-    for name in ("received", "written", "durable", "board_lost", "skipped_bytes", "gaps", "damaged_places"):
+    for name in ("received", "written", "durable", "skipped_bytes", "gaps", "damaged_places"):
         assert counts[name] > 0, counts
+    assert counts["lost"]["board"] > 0 and counts["lost"]["crc"] > 0, counts
     assert counts["dropped"]["buffer"] + counts["dropped"]["disk"] > 0 and counts["dropped"]["invalid"] > 0, counts
 
 
@@ -517,7 +518,7 @@ def test_a_stop_on_a_full_disk_records_its_losses_as_gaps(tmp):
         assert code in (1, 4), err
         counts = check_counts(json.loads(daemon.out))
         on_record = lost_by_cause(all_segments(disk / "out"))
-        equal((on_record["disk"], on_record["board"]), (counts["dropped"]["disk"], counts["board_lost"]), "on record")
+        equal((on_record["disk"], on_record["board"]), (counts["dropped"]["disk"], counts["lost"]["board"]), "on record")
 
 
 def hang(directory, signals):

@@ -4,6 +4,7 @@ import signal
 
 import pytest
 
+import reference
 from api_harness import Api, Stream, daemon_in
 from harness import BUSCAP, Faults, check_counts, equal, run, wait_until
 from usb_harness import Board
@@ -15,7 +16,7 @@ STOP = ("DELETE", "/v1/recordings/current")
 ARM = ("POST", "/v1/triggers")
 SNAPSHOT = ("POST", "/v1/snapshot")
 REPLAY = ("POST", "/v1/replays")
-LOSSES = ("buffer", "disk")
+LOSSES = tuple(reference.GAPS.values())
 
 
 class Follower:
@@ -103,8 +104,7 @@ class Follower:
 
     def on_gap(self, event):
         self.gaps += event["gaps"]
-        if event["cause"] in LOSSES:
-            self.lost[event["cause"]] += event["lost"]
+        self.lost[event["cause"]] += event["lost"]
 
     def on_disk(self, event):
         # The file being written may be lost.
@@ -135,11 +135,12 @@ class Follower:
         equal((status["source"]["board"] or {}).get("state"), self.board, "board")
         equal(counts["gaps"] - self.first["counts"]["gaps"], self.gaps, "gaps")
         for cause in LOSSES:
-            equal(counts["dropped"][cause] - self.first["counts"]["dropped"][cause], self.lost[cause], f"lost by {cause}")
+            equal(counts["lost"][cause] - self.first["counts"]["lost"][cause], self.lost[cause], f"lost by {cause}")
         assert status["streams"]["events"] >= 1 or self.seen["status"] == 1, status["streams"]
         self.check_recording(status["recording"])
-        for before, now in ((self.status["counts"], counts), (self.status["counts"]["dropped"], counts["dropped"])):
-            assert all(now[name] >= before[name] for name in now if name not in ("dropped", "in_flight")), (before, now)
+        for before, now in ((self.status["counts"], counts), (self.status["counts"]["dropped"], counts["dropped"]),
+                            (self.status["counts"]["lost"], counts["lost"])):
+            assert all(now[name] >= before[name] for name in now if name not in ("dropped", "lost", "in_flight")), (before, now)
         self.status = status
 
     def check_recording(self, recording):

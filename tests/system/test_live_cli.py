@@ -54,11 +54,14 @@ STATUS = {
                "limit_bytes": 33554432},
     "counts": {"received": 61290837, "written": 61203456, "durable": 61203456, "in_flight": 87381,
                "dropped": {"buffer": 12000, "disk": 345, "invalid": 7, "filtered": 5, "idle": 1234},
-               "board_lost": 10, "skipped_bytes": 3, "gaps": 4, "damaged_places": 0, "unknown_special_cycles": 0,
-               "raw_dropped_bytes": 0, "deleted_records": 0},
+               "lost": {"buffer": 12000, "disk": 345, "board": 10, "crc": 0}, "inexact_gaps": 0, "skipped_bytes": 3,
+               "gaps": 4, "damaged_places": 0, "unknown_special_cycles": 0, "raw_dropped_bytes": 0,
+               "deleted_records": 0},
     "rates": {"samples_per_second": 1000012, "record_bytes_per_second": 12000144, "written_bytes_per_second": 1604000},
     "buffer": {"chunks": 48, "free_chunks": 47, "min_free_chunks": 44},
-    "disk": {"free_bytes": 214748364800, "time_left_seconds": 133560, "last_error": "No space left on device"},
+    "disk": {"free_bytes": 214748364800, "ring": None, "time_left_seconds": 133560, "stuck": False,
+             "last_error": "/var/lib/buscapd/x.byu.lz4: can't write: No space left on device",
+             "last_error_cause": "can't write: No space left on device"},
     "sealed": {"segments": 2, "commands_waiting": 1, "commands_failed": 3}, "triggers": 1, "clients": 2,
     "streams": {"events": 1, "records": 0}, "uptime_seconds": 8000.3}
 STATUS_TEXT = """\
@@ -73,7 +76,7 @@ buscapd 0.1.0: recording, mode flight, up 2 h 13 min
   lost       12,355 samples, 4 gaps, buffer 12,000, disk 345, board 10, 3 B skipped
   left out   idle 1,234, filtered 5, invalid 7
   buffer     47 of 48 chunks free, lowest 44
-  disk       No space left on device, 37.1 hours left, 215 GB free
+  disk       37.1 hours left, 215 GB free, last error: can't write: No space left on device, in /var/lib/buscapd/x.byu.lz4
   flight     9.5 s of 10 s, 12.0 MB of 33.6 MB, 1,000,000 records
   daemon     2 clients, 1 event stream, 3 commands failed, 1 command waiting, 2 segments sealed, 1 trigger armed
 """
@@ -144,7 +147,7 @@ trigger armed      roi: stop on port=e0
 trigger disarmed   roi
 gap                1,200 samples lost (buffer) in 3 gaps
 note               20261120T091500Z-3f9a2c-boot a=b c=d
-disk               can't write: No space left on device
+disk               stuck: No space left on device
 disk               writing resumed
 disk               write failed: /d/x: deleted; writing resumed
 board              detached: it was unplugged
@@ -296,6 +299,11 @@ def test_a_permission_error_names_the_group(tmp):
             done = run(program, "status", "--socket", tmp / path, **nobody)
             equal(done.returncode, 6, done.stderr)
             one_line(done.stderr.decode(), "permission denied", word)
+        os.chown(tmp / "s", 0, 0)
+        (tmp / "s").chmod(0o660)
+        done = run(program, "status", "--socket", tmp / "s", **nobody)
+        one_line(done.stderr.decode(), "permission denied", "only its owner")
+        assert b"usermod" not in done.stderr, done.stderr
         tmp.chmod(0o700)
         tmp.chmod(0o711)
         (tmp / "d").mkdir(mode=0o700)
@@ -360,9 +368,9 @@ def test_status_is_a_page(tmp):
 def test_status_without_problems_is_short(tmp):
     calm = copy.deepcopy(STATUS)
     calm["source"] = {"kind": "sim", "name": "sim", "clock_hz": 0, "board": None}
-    calm["counts"].update(board_lost=0, skipped_bytes=0, gaps=0)
+    calm["counts"].update(lost={}, skipped_bytes=0, gaps=0)
     calm["counts"]["dropped"] = {"buffer": 0, "disk": 0, "invalid": 0, "filtered": 0, "idle": 0}
-    calm["disk"].update(time_left_seconds=None, last_error=None)
+    calm["disk"].update(time_left_seconds=None, last_error=None, last_error_cause=None)
     calm.update(state="idle", mode="on-demand", recording=None, replay=None, flight=None, triggers=0,
                 sealed={"segments": 0, "commands_waiting": 0, "commands_failed": 0})
     check(tmp, ("status",), "GET", "/v1/status", None, calm, """\
@@ -377,19 +385,34 @@ buscapd 0.1.0: idle, mode on-demand, up 2 h 13 min
 """)
 
 
-def test_status_of_a_full_disk_shows_zero_minutes_left(tmp):
+def test_status_of_a_full_disk_says_so_first(tmp):
     full = copy.deepcopy(STATUS)
-    full["disk"]["time_left_seconds"] = 0
-    check(tmp, ("status",), "GET", "/v1/status", None, full, STATUS_TEXT.replace(
-        "37.1 hours left", "0 minutes left"))
+    full["disk"].update(time_left_seconds=0, stuck=True)
+    out, _ = check(tmp, ("status",), "GET", "/v1/status", None, full)
+    assert out.startswith("buscapd 0.1.0: recording (disk stuck), "), out
+    assert ("  disk       stuck: can't write: No space left on device, 215 GB free, "
+            "in /var/lib/buscapd/x.byu.lz4\n") in out, out
+
+
+def test_status_shows_the_ring(tmp):
+    ring = copy.deepcopy(STATUS)
+    for limits, text in (({"limit_bytes": 24_000_000, "limit_segments": 3}, "ring: 19.0 of 24.0 MB"),
+                         ({"limit_bytes": 24_000_000_000, "limit_segments": None}, "ring: 19.0 MB of 24.0 GB"),
+                         ({"limit_bytes": None, "limit_segments": 3}, "ring: 2 of 3 segments")):
+        ring["disk"].update(time_left_seconds=None, last_error=None, last_error_cause=None,
+                            ring={"bytes": 19_000_000, "segments": 2, **limits})
+        out, _ = check(tmp, ("status",), "GET", "/v1/status", None, ring)
+        assert f"  disk       {text}, 215 GB free\n" in out, out
 
 
 def test_status_says_when_the_number_of_lost_samples_is_unknown(tmp):
     unsure = copy.deepcopy(STATUS)
-    unsure["counts"].update(board_lost=0, gaps=1)
-    unsure["counts"]["dropped"].update(buffer=0, disk=0)
+    unsure["counts"].update(lost={}, gaps=1, inexact_gaps=1)
     out, _ = check(tmp, ("status",), "GET", "/v1/status", None, unsure)
     assert "  lost       unknown number of samples, 1 gap, " in out, out
+    unsure["counts"].update(lost={"crc": 1024}, gaps=2)
+    out, _ = check(tmp, ("status",), "GET", "/v1/status", None, unsure)
+    assert "  lost       at least 1,024 samples, 2 gaps, crc 1,024, " in out, out
 
 
 def test_status_as_json_is_the_unchanged_object(tmp):
@@ -634,7 +657,7 @@ def test_each_event_is_one_line(tmp):
     prefix = "2026-11-20T09:15:00.123Z "
     wanted = "".join(prefix + line + "\n" for line in EVENTS_TEXT.splitlines())
     check(tmp, ("events",), "GET", "/v1/events", None, Stream(*EVENTS), wanted)
-    check(tmp, ("events", "--changes"), "GET", "/v1/events", None, Stream(*EVENTS), wanted.split("\n", 1)[1])
+    check(tmp, ("events", "--changes"), "GET", "/v1/events", None, Stream(*EVENTS, EVENTS[0]), wanted)
     out, _ = check(tmp, ("events", "--json"), "GET", "/v1/events", None, Stream(*EVENTS))
     equal([json.loads(line) for line in out.splitlines()], EVENTS)
 

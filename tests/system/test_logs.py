@@ -178,7 +178,7 @@ def test_a_full_disk_is_logged_when_it_starts_and_ends(tmp):
     began, ended = some(lines, "the recording continues"), some(lines, "samples no longer lost")
     equal((1 <= len(began) <= 3, len(began) - len(ended) in (0, 1)), (True, True), lines)
     reported = sum(int(n) for n in re.findall(r"(\d+) \(disk stuck\)", "\n".join(ended)))
-    (whole,) = re.findall(r"samples lost: \d+ \(buffer full\), (\d+) \(disk stuck\)", "\n".join(lines))
+    (whole,) = re.findall(r"gaps recorded: .*?(\d+) \(disk stuck\)", "\n".join(lines))
     equal((reported, reported > LOST), (int(whole), True), "losses in both messages")
     assert len(lines) <= 16, lines
     exactly(lines, *LIFE, "No space left on device; retrying", "writing again after", "the recording continues",

@@ -125,7 +125,7 @@ class Metrics:
 
 COUNTERS = {
     "received_samples": ("counts", "received"), "written_samples": ("counts", "written"), "durable_samples": ("counts", "durable"),
-    "board_lost_samples": ("counts", "board_lost"), "skipped_bytes": ("counts", "skipped_bytes"), "gaps": ("counts", "gaps"),
+    "inexact_gaps": ("counts", "inexact_gaps"), "skipped_bytes": ("counts", "skipped_bytes"), "gaps": ("counts", "gaps"),
     "damaged_places": ("counts", "damaged_places"), "unknown_special_cycles": ("counts", "unknown_special_cycles"),
     "raw_dropped_bytes": ("counts", "raw_dropped_bytes"), "deleted_records": ("counts", "deleted_records"),
     "sealed_segments": ("sealed", "segments"),
@@ -180,12 +180,18 @@ def check_equal(metrics, status):
         equal(metrics.value(name), of(status, path), name)
     for reason, samples in status["counts"]["dropped"].items():
         equal(metrics.value("dropped_samples_total", reason=reason), samples, reason)
+    for cause, samples in status["counts"]["lost"].items():
+        equal(metrics.value("lost_samples_total", cause=cause), samples, cause)
     for stream, clients in status["streams"].items():
         equal(metrics.value("streams", stream=stream), clients, stream)
     left = status["disk"]["time_left_seconds"]
     equal(metrics.has("disk_time_left_seconds"), left is not None, "time_left_seconds")
     if left is not None:
         equal(metrics.value("disk_time_left_seconds"), left)
+    for member, value in (status["disk"]["ring"] or {}).items():
+        equal(metrics.has("ring_" + member), value is not None, f"ring.{member}")
+        if value is not None:
+            equal(metrics.value("ring_" + member), value, f"ring.{member}")
     assert 0 <= metrics.value("uptime_seconds") - status["uptime_seconds"] < 3600
     assert metrics.value("clients") >= 1
     equal({name for name in metrics.families if name not in metrics.asked and not name.startswith("buscapd_recording")}, set(),
@@ -218,7 +224,7 @@ def test_the_parser_refuses_invalid_openmetrics():
 
 def test_metrics_equal_the_status(tmp):
     """When the source has ended, nothing changes any more."""
-    with daemon_in(tmp, "--label", "m", mode="always", source="sim:rate=max,count=200000,loss=0.5,corrupt=0.1") as daemon:
+    with daemon_in(tmp, "--label", "m", "-b", "files:3", "-b", "filesize:1M", mode="always", source="sim:rate=max,count=200000,loss=0.5,corrupt=0.1") as daemon:
         daemon.wait_ready()
         wait_until(lambda: daemon.status()["state"] == "idle", "the source's end")
         wait_until(lambda: daemon.status()["rates"]["samples_per_second"] == 0, "a second without samples")

@@ -31,7 +31,7 @@ STATUS = {
     "recording.segment": (int, _NONE), "recording.path": (str, _NONE), "recording.records": (int, _NONE),
     "recording.bytes": (int, _NONE),
     **{f"counts.{name}": int for name in (
-        "received", "written", "durable", "in_flight", "board_lost", "skipped_bytes", "gaps", "deleted_records",
+        "received", "written", "durable", "in_flight", "skipped_bytes", "gaps", "inexact_gaps", "deleted_records",
         "dropped.buffer", "dropped.disk", "dropped.invalid", "dropped.filtered", "dropped.idle")},
     "rates.samples_per_second": (int, float), "rates.record_bytes_per_second": (int, float), "rates.written_bytes_per_second": (int, float),
     "buffer.chunks": int, "buffer.free_chunks": int, "buffer.min_free_chunks": int,
@@ -115,10 +115,10 @@ def check(result, expected, what):
         equal(sorted(recorded.epochs.values()), sorted(expected.epochs.values()), "first ticks of epochs")
         equal(recorded.triggers, expected.triggers, "triggers")
         counts = result.counts
-        got = {name: counts[name] for name in ("received", "written", "board_lost", "skipped_bytes", "gaps")}
+        got = {name: counts[name] for name in ("received", "written", "lost", "skipped_bytes", "gaps")}
         got["invalid"] = counts["dropped"]["invalid"]
         wanted = {
-            "received": expected.received, "written": len(expected), "board_lost": expected.board_lost,
+            "received": expected.received, "written": len(expected), "lost": lost_by_cause(recorded),
             "skipped_bytes": expected.skipped_bytes, "gaps": recorded.gap_events, "invalid": expected.invalid,
         }
         # An epoch without records can split the gaps at one place, because it has a chunk to itself.
@@ -129,6 +129,14 @@ def check(result, expected, what):
     except AssertionError as why:
         raise AssertionError(f"{what}: {why}\n{result.err}") from why
     return recorded
+
+
+def lost_by_cause(recorded):
+    """The samples that the gaps of a recording count, by cause, as in the status."""
+    lost = dict.fromkeys(reference.GAPS.values(), 0)
+    for _, cause, n, _ in recorded.gaps:
+        lost[cause] += n
+    return lost
 
 
 def accepted_by_the_tools(segments):
@@ -502,6 +510,11 @@ def same_recording(a, b, what):
     equal(sorted(b.epochs.values()), sorted(a.epochs.values()), f"{what}: epochs")
 
 
+def exit_code_of_replay(recorded):
+    """The losses of the replayed recording are those of the new one too."""
+    return 4 if any(lost_by_cause(recorded).values()) else 0
+
+
 def test_replay_of_segments(tmp):
     for seed in range(6):
         features = reference.Features(
@@ -511,7 +524,7 @@ def test_replay_of_segments(tmp):
         first = record_bytes(tmp, data, None)
         recorded = check(first, expected, f"seed {seed}")
         again = record(tmp, f"file:{first.segments[0]}")
-        equal(again.code, 0, f"replay: {again.err}")
+        equal(again.code, exit_code_of_replay(recorded), f"replay: {again.err}")
         replayed = again.read()
         same_recording(recorded, replayed, "file:SEGMENT")
         equal(replayed.chunks[0].info["wall_ns"], recorded.chunks[0].info["wall_ns"], "wall clock")
@@ -547,7 +560,7 @@ def test_replay_of_several_segments_through_a_pipe(tmp):
     assert len(first.segments) >= 3
     joined = b"".join(path.read_bytes() for path in first.segments)
     again = record(tmp, "file:-", stdin=joined)
-    equal(again.code, 0, f"replay: {again.err}")
+    equal(again.code, exit_code_of_replay(recorded), f"replay: {again.err}")
     same_recording(recorded, again.read(), "cat SEGMENTS | file:-")
     equal(again.counts["skipped_bytes"], 0)
 

@@ -290,13 +290,13 @@ def test_a_daemon_without_a_mix_is_shown_without_tables(tmp):
 def test_problems_stand_out_with_and_without_colours(tmp):
     bus = Bus()
     bus.lost = 5
-    bus.disk_error = "no space left on device"
+    bus.disk_error = "can't write: no space left on device"
     for env, has_colour in (({}, True), ({"NO_COLOR": "1"}, False)):
         with FakeDaemon(tmp / "s", bus), top(tmp, 80, 24, env=env) as terminal:
             terminal.wait_for(is_whole, "the page")
             drawn = terminal.colours()
             # Red, or else reversed.
-            for words in ("5 samples", "no space left on device"):
+            for words in ("recording, disk stuck", "5 samples", "stuck: can't write: no space left on device"):
                 style = re.findall(r"\x1b\[([\d;]*)m", drawn[: drawn.index(words)])
                 style = ";".join(style[-3:]).split(";")
                 assert ("31" if has_colour else "7") in style, (words, style)

@@ -351,7 +351,7 @@ def test_only_gaps_within_a_recording_are_a_loss(tmp):
         with Daemon("--source", f"sim:rate={RATE},loss=0.05", "-o", out, "--set", "recording.record=flight",
                     socket=tmp / "socket") as daemon:
             daemon.wait_ready()
-            harness.wait_until(lambda: daemon.status()["counts"]["board_lost"] > 1000, "the board has lost samples")
+            harness.wait_until(lambda: daemon.status()["counts"]["lost"]["board"] > 1000, "the board has lost samples")
             if takes:
                 code, answer = harness.http(daemon.socket, "/v1/snapshot", "POST", "{}")
                 equal(code, 201, answer)

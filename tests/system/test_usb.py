@@ -78,7 +78,7 @@ def test_a_minute_of_40_megabytes_a_second_is_recorded_whole(tmp):
         counts, sent = daemon.final["counts"], board.sent()
         equal((sent["samples"], sent["lost"], counts["received"]), (samples, 0, samples), "samples")
         equal(counts["written"] + counts["dropped"]["invalid"], samples, f"{counts}")
-        equal((counts["gaps"], counts["board_lost"], counts["skipped_bytes"]), (0, 0, 0), f"{counts}")
+        equal((counts["gaps"], counts["lost"]["board"], counts["skipped_bytes"]), (0, 0, 0), f"{counts}")
         verify(segments(tmp / "out"))
     cpu, megabytes = after["cpu"] - before["cpu"], 8e-6 * samples
     note(f"{megabytes:.0f} MB of samples in {elapsed:.1f} s, {megabytes / elapsed:.1f} MB/s: {cpu / elapsed:.2f} s"

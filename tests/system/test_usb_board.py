@@ -21,7 +21,7 @@ def check_stream(tmp, board, figures, gaps=0):
     sent = board.sent()
     equal(figures["bytes"], sent["bytes"], "bytes")
     counts = counts_of(tmp / "capture")
-    equal((counts["received"], counts["board_lost"], counts["gaps"]), (sent["samples"], sent["lost"], gaps), f"{sent}")
+    equal((counts["received"], counts["lost"]["board"], counts["gaps"]), (sent["samples"], sent["lost"], gaps), f"{sent}")
     equal(sent["dropped_samples"] if gaps == 0 else 0, 0, "dropped")
     return counts
 

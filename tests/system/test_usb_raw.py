@@ -37,7 +37,7 @@ def record(tmp, board, form):
         daemon.end(wanted=4)
         counts = check_counts(daemon.final)
         equal(counts["received"], board.sent()["samples"], "received")
-        equal(counts["board_lost"], 1000, "lost by the board")
+        equal(counts["lost"]["board"], 1000, "lost by the board")
         equal(counts["raw_dropped_bytes"], 0, "not kept")
     causes = {}
     for chunk in reference.read_segments(segments(daemon.directory)).chunks:

@@ -83,8 +83,9 @@ static json_t *full_status(unsigned second, unsigned rate, unsigned lost)
 		"\"flight\":{\"seconds\":12.5,\"limit_seconds\":30,\"bytes\":456000000,"
 		"\"limit_bytes\":789000000},\"replay\":{\"path\":\"/tmp/traces/1234.byu\"},"
 		"\"counts\":{\"received\":%u,\"written\":1,\"durable\":1,\"in_flight\":0,"
-		"\"dropped\":{\"buffer\":%u,\"disk\":345678,\"invalid\":111222,\"filtered\":"
-		"333444,\"idle\":555666},\"board_lost\":777888,\"skipped_bytes\":999111,"
+		"\"lost\":{\"buffer\":%u,\"disk\":345678,\"board\":777888},"
+		"\"dropped\":{\"invalid\":111222,\"filtered\":"
+		"333444,\"idle\":555666},\"skipped_bytes\":999111,"
 		"\"gaps\":2468},"
 		"\"rates\":{\"samples_per_second\":%u,\"record_bytes_per_second\":%u,\"written_"
 		"bytes_per_second\":%u},"
@@ -365,6 +366,20 @@ TEST_F(a_screen_of_80_by_28_shows_everything)
 		check_has(f, wanted[i]);
 }
 
+TEST_F(a_full_disk_is_stated_first_with_its_reason_in_80_columns)
+{
+	f->view.width = 80;
+	f->view.height = 24;
+	add_status(f,
+		parse("{\"state\":\"recording\",\"disk\":{\"free_bytes\":0,\"stuck\":true,"
+		      "\"time_left_seconds\":0,\"last_error\":\"/var/lib/buscapd/"
+		      "20261120T194302Z-ab12cd-00031.byu.lz4: can't write: No space left on "
+		      "device\",\"last_error_cause\":\"can't write: No space left on device\"}}"),
+		NULL);
+	check_has(f, "buscap top  recording, disk stuck");
+	check_has(f, "disk       stuck: can't write: No space left on device, 0 B free");
+}
+
 TEST_F(tables_cover_the_last_ten_seconds)
 {
 	run_15_minutes(f);
@@ -427,7 +442,7 @@ TEST_F(losses_are_shown_as_they_occur)
 	f->now.ns += SECOND_NS;
 	add_status(f,
 		parse("{\"state\":\"recording\",\"counts\":{\"received\":1,\"gaps\":2,"
-		      "\"dropped\":{\"buffer\":1}},\"uptime_seconds\":3}"),
+		      "\"lost\":{\"buffer\":1}},\"uptime_seconds\":3}"),
 		NULL);
 	check_has(f, "lost       1 sample, last 0 s ago, 2 gaps, buffer 1\n");
 	check_has(f, "lost/s              1");
@@ -435,7 +450,7 @@ TEST_F(losses_are_shown_as_they_occur)
 	check_has(f, "last 1 min 5 s ago");
 	/* The daemon restarts: its losses are not those of this second. */
 	add_status(f,
-		parse("{\"state\":\"idle\",\"counts\":{\"received\":0,\"dropped\":{\"disk\":5}},"
+		parse("{\"state\":\"idle\",\"counts\":{\"received\":0,\"lost\":{\"disk\":5}},"
 		      "\"uptime_seconds\":1}"),
 		NULL);
 	check_has(f, "lost       5 samples, disk 5\n");
@@ -536,9 +551,8 @@ static void add_rate(struct fixture *f, double rate, unsigned lost)
 {
 	f->now.ns += SECOND_NS;
 	add_status(f,
-		parse_format(
-			"{\"state\":\"recording\",\"uptime_seconds\":%u,\"counts\":{\"dropped\":"
-			"{\"buffer\":%u}},\"rates\":{\"samples_per_second\":%f}}",
+		parse_format("{\"state\":\"recording\",\"uptime_seconds\":%u,\"counts\":{\"lost\":"
+			     "{\"buffer\":%u}},\"rates\":{\"samples_per_second\":%f}}",
 			(unsigned)(f->now.ns / SECOND_NS), lost, rate),
 		NULL);
 }
@@ -579,6 +593,20 @@ TEST_F(one_lost_sample_is_visible_in_the_graph)
 	assert_true(highest == 1000000);
 	assert_non_null(strchr(line, '.'));
 	assert_non_null(strchr(line, '#'));
+}
+
+TEST_F(only_seconds_with_losses_are_red_in_the_graph)
+{
+	struct bc_top_grid grid;
+
+	for (unsigned i = 0; i < 10; i++)
+		add_rate(f, 1, i / 9);
+	assert_int_equal(bc_top_grid_open(&grid, 240, 1, false), 0);
+	bc_top_graph_draw(
+		&grid, 0, 0, 240, 1, BC_TOP_BAD, f->state, BC_TOP_LOST, f->now.ns / SECOND_NS);
+	assert_int_equal(grid.cells[239].style, BC_TOP_BAD);
+	assert_int_equal(grid.cells[238].style, BC_TOP_GRAPH);
+	bc_top_grid_close(&grid);
 }
 
 /* A status can be late, missing, or the second one in a second. */

@@ -53,7 +53,7 @@ static bool parse_bytes(struct all *a, const char *text, size_t bytes)
 		     bc_body_flag(&body, "flag", &a->flag) &&
 		     bc_body_integer(&body, "number", 3, BC_BODY_INTEGER_MAX, &a->number) &&
 		     bc_body_time(&body, "time", &a->time_ns) &&
-		     bc_body_size(&body, "size", &a->size_bytes) &&
+		     bc_body_file_size(&body, "size", &a->size_bytes) &&
 		     bc_body_seconds_or_text(&body, "either", a->either, sizeof(a->either)) &&
 		     bc_body_metadata(&body, "metadata", a->metadata) && parse_inner(a, &body);
 	bc_body_free(&body);
@@ -90,7 +90,7 @@ TEST(every_kind_of_member_is_parsed)
 	assert_string_equal(a.metadata, "{\"k\":\"v\\n\",\"l.m\":\"\"}");
 	assert_true(a.inner_number == 10 && a.count == 2 && a.list_number == 2);
 	assert_true(parse_all(&a, "{\"time\":\"10ms\",\"size\":7,\"either\":\"16M\"}"));
-	assert_true(a.time_ns == 10000000 && a.size_bytes == 7);
+	assert_true(a.time_ns == 10000000 && a.size_bytes == 7000);
 	assert_string_equal(a.either, "16M");
 }
 

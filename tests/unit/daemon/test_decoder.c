@@ -340,7 +340,7 @@ static void check_every_cut(
 		assert_memory_equal(f->out, first->out, f->out_bytes);
 		assert_memory_equal(&f->counts, &first->counts, sizeof(f->counts));
 		assert_int_equal(f->damages, first->damages);
-		assert_int_equal(f->gaps, f->counts.gaps);
+		assert_int_equal(f->gaps, bc_losses_sum(&f->counts.losses).gaps);
 	}
 	free(first);
 }
@@ -462,7 +462,7 @@ TEST_F(losses_of_a_live_source_are_recorded)
 	finish_pipeline(f);
 	assert_int_equal(f->counts.received, 1000000);
 	assert_int_equal(f->lost, f->counts.dropped_buffer + f->counts.dropped_disk);
-	assert_int_equal(f->gaps, f->counts.gaps);
+	assert_int_equal(f->gaps, bc_losses_sum(&f->counts.losses).gaps);
 	assert_int_equal(f->out_bytes, f->counts.written * BC_RECORD_BYTES);
 }
 
@@ -540,9 +540,11 @@ static uint64_t break_at(struct fixture *f, size_t cut, const struct bc_source_b
 	assert_int_equal(torn != NULL, is_torn);
 	if (is_torn) {
 		assert_int_equal(torn->event.value, CUT_SAMPLES);
+		assert_true(torn->event.exact);
+		assert_int_equal(f->counts.losses.lost[BC_GAP_CRC], CUT_SAMPLES);
 		assert_int_equal(torn->record, before);
 	}
-	assert_int_equal(f->gaps, f->counts.gaps);
+	assert_int_equal(f->gaps, bc_losses_sum(&f->counts.losses).gaps);
 	assert_true(f->damages != 0 || cut == 0 || is_whole);
 	return before;
 }
@@ -821,7 +823,7 @@ TEST_F(losses_that_frames_have_reported_are_not_counted_again)
 		push_loss(f, lost);
 		push_loss(f, lost);
 		finish_pipeline(f);
-		assert_int_equal(f->counts.board_lost, lost > 5 ? lost : 5);
+		assert_int_equal(f->counts.losses.lost[BC_GAP_BOARD], lost > 5 ? lost : 5);
 		assert_int_equal(f->gaps, lost > 5 ? 2 : 1);
 		assert_int_equal(f->lost, lost > 5 ? lost : 5);
 		for (unsigned i = 0; i < f->events_count; i++) {
@@ -846,7 +848,7 @@ TEST_F(a_restarted_board_counts_from_zero)
 	push_break(f, BC_FORMAT_BCP1, unplug_break);
 	push_loss(f, 3);
 	finish_pipeline(f);
-	assert_int_equal(f->counts.board_lost, 8);
+	assert_int_equal(f->counts.losses.lost[BC_GAP_BOARD], 8);
 	assert_int_equal(f->lost, 8);
 }
 
@@ -864,7 +866,7 @@ TEST_F(a_loss_reported_in_mid_frame_does_not_break_the_frame)
 		finish_pipeline(f);
 		assert_int_equal(f->counts.received, 2);
 		assert_int_equal(f->counts.skipped_bytes, 0);
-		assert_int_equal(f->counts.board_lost, 4);
+		assert_int_equal(f->counts.losses.lost[BC_GAP_BOARD], 4);
 		assert_int_equal(f->gaps, 1);
 		assert_int_equal(f->lost, 4);
 	}
@@ -916,9 +918,9 @@ TEST_F(breaks_without_a_free_chunk_are_still_recorded)
 	uint64_t lasted_ns = 0;
 	assert_true(dropped != 0);
 	assert_int_equal(f->counts.received, 1000000);
-	assert_int_equal(f->counts.board_lost, breaks * 10);
+	assert_int_equal(f->counts.losses.lost[BC_GAP_BOARD], breaks * 10);
 	assert_int_equal(f->lost, dropped + breaks * 10);
-	assert_int_equal(f->gaps, f->counts.gaps);
+	assert_int_equal(f->gaps, bc_losses_sum(&f->counts.losses).gaps);
 	for (unsigned i = 0; i < f->events_count; i++)
 		if (f->events[i].event.cause == BC_GAP_TRANSFER &&
 			f->events[i].event.kind == BC_EVENT_GAP)

@@ -36,19 +36,20 @@ TEST_F(losses_are_reported_at_start_and_end_with_totals)
 {
 	log_capture_start(&f->capture);
 	poll_seconds(f, 5);
-	f->counts.dropped_buffer += 7;
+	f->counts.losses.lost[BC_GAP_BUFFER] += 7;
 	poll_seconds(f, 10); /* shorter than the quiet time: the same period of losses */
-	f->counts.dropped_buffer += 5;
-	f->counts.board_lost += 2;
+	f->counts.losses.lost[BC_GAP_BUFFER] += 5;
+	f->counts.losses.lost[BC_GAP_BOARD] += 2;
+	f->counts.losses.lost[BC_GAP_CRC] += 3;
 	poll_seconds(f, 1);
-	f->counts.dropped_disk += 1;
+	f->counts.losses.lost[BC_GAP_DISK] += 1;
 	poll_seconds(f, 30);
 	bc_loss_report_finish(&f->losses);
 	assert_string_equal(log_capture_stop(&f->capture),
 		"buscapd: warning: samples lost: 7 (buffer full) in the last 1.0 s; the recording "
 		"continues, with a gap at each place\n"
-		"buscapd: samples no longer lost; total loss: 1 (disk stuck), 12 (buffer full), 2 "
-		"(board overflow) in 12.0 s\n");
+		"buscapd: samples no longer lost; total loss: 12 (buffer full), 1 (disk stuck), 2 "
+		"(board overflow), 3 (damaged frames) in 12.0 s\n");
 }
 
 TEST_F(continuing_losses_are_reported_after_one_two_and_four_minutes)
@@ -58,16 +59,28 @@ TEST_F(continuing_losses_are_reported_after_one_two_and_four_minutes)
 
 	log_capture_start(&f->capture);
 	for (unsigned i = 0; i < 10 * 60; i++) {
-		f->counts.dropped_buffer++;
+		f->counts.losses.lost[BC_GAP_BUFFER]++;
 		poll_seconds(f, 1);
 	}
 	text = log_capture_stop(&f->capture);
 	for (const char *at = text; (at = strchr(at, '\n')) != NULL; at++)
 		lines++;
 	assert_int_equal(lines, 1 + 3);
-	assert_non_null(strstr(text, "still being lost: 61 (buffer full) in the last 61 s"));
+	assert_non_null(
+		strstr(text, "still being lost: 61 (buffer full) in the last 61 s; disk or "));
 	assert_non_null(strstr(text, "still being lost: 181 (buffer full)"));
 	assert_non_null(strstr(text, "still being lost: 421 (buffer full)"));
+}
+
+TEST_F(losses_on_the_way_from_the_board_do_not_blame_the_disk)
+{
+	log_capture_start(&f->capture);
+	for (unsigned i = 0; i < 90; i++) {
+		f->counts.losses.lost[BC_GAP_CRC]++;
+		poll_seconds(f, 1);
+	}
+	const char *text = log_capture_stop(&f->capture);
+	assert_non_null(strstr(text, "still being lost: 61 (damaged frames) in the last 61 s\n"));
 }
 
 /* The stream alternates between valid and invalid at each poll. */

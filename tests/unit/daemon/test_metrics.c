@@ -48,7 +48,9 @@ static void set_up(struct fixture *f)
 		.dropped_invalid = 1,
 		.dropped_filtered = 1,
 		.dropped_idle = 1,
-		.board_lost = 7};
+		.losses = {.gaps = {[BC_GAP_BOARD] = 2, [BC_GAP_SEQUENCE] = 3},
+			.lost = {[BC_GAP_BOARD] = 7, [BC_GAP_CRC] = 1024},
+			.inexact = {[BC_GAP_SEQUENCE] = 3}}};
 	f->report = (struct bc_writer_stats){
 		.free_bytes = UINT64_C(1) << 40, .segment = 4, .recording_records = 90};
 	strcpy(f->report.file, "a.byu.lz4");
@@ -69,7 +71,7 @@ static void set_up(struct fixture *f)
 		.flight = &f->flight,
 		.replay_id = "id",
 		.replay_path = "/p",
-		.rates = {.bytes_out_per_s = 1000000},
+		.rates = {.bytes_out_per_s = 1000000, .growth_per_s = 1000000},
 		.clients = 3,
 		.streams_events = 2,
 		.uptime_s = 12.34};
@@ -117,7 +119,10 @@ TEST_F(counts_are_exact_to_the_last_digit)
 		"buscapd_received_samples_total 100",
 		"buscapd_dropped_samples_total{reason=\"buffer\"} 1",
 		"buscapd_board_counted_samples 18446744073709551615",
-		"buscapd_board_lost_samples_total 7",
+		"buscapd_lost_samples_total{cause=\"board\"} 7",
+		"buscapd_lost_samples_total{cause=\"crc\"} 1024",
+		"buscapd_gaps_total 5",
+		"buscapd_inexact_gaps_total 3",
 		"buscapd_recording_start_time_seconds 1795166100",
 		"buscapd_state{buscapd_state=\"recording\"} 1",
 		"buscapd_state{buscapd_state=\"idle\"} 0",
@@ -141,17 +146,17 @@ TEST_F(counts_are_exact_to_the_last_digit)
 
 TEST_F(absent_parts_have_no_metrics)
 {
-	static const char *const absent[] = {
-		"board", "recording_info", "replay", "flight_", "disk_time_left", "disk_error"};
+	static const char *const absent[] = {"board", "recording_info", "replay", "flight_",
+		"disk_time_left", "disk_error", "ring_"};
 
 	f->status.board = NULL;
 	f->status.recording = NULL;
 	f->status.replay_id = NULL;
 	f->status.flight = NULL;
-	f->status.rates.bytes_out_per_s = 0;
+	f->status.rates.growth_per_s = 0;
 	f->report.error[0] = '\0';
 	char *text = bc_metrics_write(&f->status);
-	char *line = strstr(text, "buscapd_board_lost_samples");
+	char *line = strstr(text, "buscapd_lost_samples_total{cause=\"board\"}");
 	assert_non_null(line);
 	for (size_t i = 0; i < sizeof(absent) / sizeof(absent[0]); i++) {
 		char name[64];
@@ -209,15 +214,18 @@ TEST_F(the_status_is_written_byte_for_byte)
 		"\"bytes\":12,\"records\":1,\"chunks\":1,\"limit_seconds\":2.5,"
 		"\"limit_bytes\":0},\"counts\":{\"received\":100,\"written\":90,"
 		"\"durable\":80,\"in_flight\":5,\"dropped\":{\"buffer\":1,\"disk\":1,"
-		"\"invalid\":1,\"filtered\":1,\"idle\":1},\"board_lost\":7,"
-		"\"skipped_bytes\":0,\"gaps\":0,\"damaged_places\":0,\"unknown_special_cycles\":0,"
-		"\"raw_dropped_bytes\":0,\"deleted_records\":0},"
-		"\"rates\":{\"samples_per_second\":0,"
+		"\"invalid\":1,\"filtered\":1,\"idle\":1},\"lost\":{\"buffer\":0,"
+		"\"disk\":0,\"board\":7,\"sequence\":0,\"crc\":1024,\"unplugged\":0,"
+		"\"damaged\":0,\"transfer\":0,\"crash\":0},\"gaps\":5,\"inexact_gaps\":3,"
+		"\"skipped_bytes\":0,\"damaged_places\":0,\"unknown_special_cycles\":0,"
+		"\"raw_dropped_bytes\":0,\"deleted_records\":0},\"rates\":{\"samples_per_second\":0,"
 		"\"record_bytes_per_second\":0,\"written_bytes_per_second\":1000000},\"buffer\":{"
 		"\"chunks\":0,"
 		"\"free_chunks\":0,\"min_free_chunks\":0},\"disk\":{\"free_bytes\":1099511627776,"
-		"\"time_left_seconds\":1099511,\"stuck\":false,"
-		"\"last_error\":\"No space left on device\"},\"sealed\":{\"segments\":0,"
+		"\"ring\":null,\"time_left_seconds\":1099511,\"stuck\":false,"
+		"\"last_error\":\"No space left on device\",\"last_error_cause\":\"No space left "
+		"on "
+		"device\"},\"sealed\":{\"segments\":0,"
 		"\"commands_waiting\":0,\"commands_failed\":0,\"manifest_failures\":0},"
 		"\"triggers\":0,\"clients\":3,\"streams\":{\"events\":2,\"records\":0},"
 		"\"uptime_seconds\":12.3}\n");

@@ -411,7 +411,8 @@ static void check_replay(enum bc_format format, const struct trace *trace)
 	assert_int_equal(live.counts.dropped_buffer + live.counts.dropped_disk, 0);
 	assert_true(live.outcome.breaks > 0);
 	assert_int_equal(again.counts.received, live.counts.received);
-	assert_int_equal(again.counts.board_lost, live.counts.board_lost);
+	assert_int_equal(
+		again.counts.losses.lost[BC_GAP_BOARD], live.counts.losses.lost[BC_GAP_BOARD]);
 	assert_int_equal(again.counts.skipped_bytes, live.counts.skipped_bytes);
 	assert_int_equal(again.outcome.breaks, live.outcome.breaks);
 	assert_int_equal(again.outcome.damages, live.outcome.damages);

@@ -128,9 +128,9 @@ TEST_F(the_status_of_a_recording_is_one_line)
 	f->status.rates.samples_per_s = 4987654;
 	f->report.recording_bytes = 12345678901;
 	assert_text(f, false, "recording " REC ": 5.0 M samples/s, 12.3 GB written, 0 lost");
-	f->counts.dropped_buffer = 1;
-	f->counts.dropped_disk = 20;
-	f->counts.board_lost = 300;
+	f->counts.losses.lost[BC_GAP_BUFFER] = 1;
+	f->counts.losses.lost[BC_GAP_DISK] = 20;
+	f->counts.losses.lost[BC_GAP_CRC] = 300;
 	f->counts.dropped_idle = f->counts.dropped_filtered = f->counts.dropped_invalid = 9999;
 	f->status.rates.samples_per_s = 999.4;
 	f->report.recording_bytes = 999499;

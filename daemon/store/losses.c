@@ -1,0 +1,41 @@
+#include "daemon/store/losses.h"
+
+struct bc_loss_sum bc_losses_sum(const struct bc_losses *losses)
+{
+	struct bc_loss_sum sum = {.gaps = 0};
+
+	for (unsigned cause = 0; cause < BC_GAP_CAUSES; cause++) {
+		sum.gaps += losses->gaps[cause];
+		sum.lost += losses->lost[cause];
+		sum.inexact += losses->inexact[cause];
+	}
+	return sum;
+}
+
+void bc_losses_add_gap(struct bc_losses *losses, const struct bc_event *gap)
+{
+	unsigned cause = gap->cause < BC_GAP_CAUSES ? gap->cause : 0;
+
+	losses->gaps[cause]++;
+	losses->lost[cause] += gap->value;
+	losses->inexact[cause] += !gap->exact;
+}
+
+void bc_losses_add_chunk(struct bc_losses *losses, const struct bc_chunk *chunk)
+{
+	for (uint32_t i = 0; i < chunk->info.events; i++)
+		if (chunk->events[i].kind == BC_EVENT_GAP)
+			bc_losses_add_gap(losses, &chunk->events[i]);
+}
+
+struct bc_losses bc_losses_since(const struct bc_losses *now, const struct bc_losses *before)
+{
+	struct bc_losses since = *now;
+
+	for (unsigned cause = 0; cause < BC_GAP_CAUSES; cause++) {
+		since.gaps[cause] -= before->gaps[cause];
+		since.lost[cause] -= before->lost[cause];
+		since.inexact[cause] -= before->inexact[cause];
+	}
+	return since;
+}

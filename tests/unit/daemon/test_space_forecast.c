@@ -1,0 +1,122 @@
+#include "daemon/recorder/rates.h"
+#include "daemon/recorder/space_forecast.h"
+
+#include "daemon/ingest/counts.h"
+#include "daemon/store/writer_stats.h"
+#include "tests/support/test.h"
+
+#define MB     UINT64_C(1000000)
+#define SECOND UINT64_C(1000000000)
+
+/* 1 GB is free, recordings use 19 MB in two segments, and grow by 1 MB/s. */
+struct fixture {
+	struct bc_rotation rotation;
+	struct bc_retention_rules rules;
+	struct bc_writer_stats stats;
+};
+
+static void set_up(struct fixture *f)
+{
+	f->stats.free_bytes = 1000 * MB;
+	f->stats.used_bytes = 19 * MB;
+	f->stats.segments = 2;
+}
+
+TEST_FIXTURE(fixture, set_up, NOTHING)
+
+static struct bc_space_forecast forecast(const struct fixture *f)
+{
+	return bc_space_forecast(&f->rotation, &f->rules, &f->stats, 1e6);
+}
+
+TEST_F(without_rules_the_disk_fills)
+{
+	struct bc_space_forecast seen = forecast(f);
+
+	assert_false(seen.has_ring);
+	assert_true(seen.will_fill);
+	assert_int_equal(seen.seconds_left, 1000);
+	seen = bc_space_forecast(&f->rotation, &f->rules, &f->stats, 0);
+	assert_false(seen.will_fill);
+}
+
+TEST_F(a_ring_that_fits_never_fills_the_disk)
+{
+	f->rotation.files = 3;
+	f->rotation.file_bytes = 8 * MB;
+	struct bc_space_forecast seen = forecast(f);
+	assert_true(seen.has_ring);
+	assert_int_equal(seen.limit_bytes, 24 * MB);
+	assert_int_equal(seen.limit_segments, 3);
+	assert_false(seen.will_fill);
+}
+
+TEST_F(a_ring_larger_than_the_disk_fills_it)
+{
+	f->rotation.files = 1000;
+	f->rotation.file_bytes = 8 * MB;
+	struct bc_space_forecast seen = forecast(f);
+	assert_int_equal(seen.limit_bytes, 8000 * MB);
+	assert_true(seen.will_fill);
+	assert_int_equal(seen.seconds_left, 1000);
+}
+
+TEST_F(segments_limited_in_time_make_a_ring_of_segments)
+{
+	f->rotation.files = 3;
+	f->rotation.duration_ns = 60 * SECOND;
+	struct bc_space_forecast seen = forecast(f);
+	assert_true(seen.has_ring);
+	assert_int_equal(seen.limit_bytes, 0);
+	assert_false(seen.will_fill);
+	f->rotation.files = 1000;
+	assert_true(forecast(f).will_fill);
+	/* Whole recordings, however long. */
+	f->rotation = (struct bc_rotation){.files = 3};
+	assert_true(forecast(f).will_fill);
+}
+
+TEST_F(the_lowest_limit_applies)
+{
+	f->rules.max_use_bytes = 500 * MB;
+	assert_int_equal(forecast(f).limit_bytes, 500 * MB);
+	assert_false(forecast(f).will_fill);
+	f->rules.keep_free_bytes = 900 * MB;
+	assert_int_equal(forecast(f).limit_bytes, 119 * MB);
+	assert_false(forecast(f).will_fill);
+	f->rules.keep_free_bytes = 2000 * MB;
+	assert_int_equal(forecast(f).limit_bytes, 19 * MB);
+	assert_false(forecast(f).will_fill);
+}
+
+TEST_F(an_age_limit_keeps_the_disk_from_filling_if_it_is_low_enough)
+{
+	f->rules.max_age_ns = 600 * SECOND;
+	assert_false(forecast(f).has_ring);
+	assert_false(forecast(f).will_fill);
+	f->rules.max_age_ns = 6000 * SECOND;
+	assert_true(forecast(f).will_fill);
+}
+
+/* Chunks reach the disk in bursts. */
+TEST_F(the_rate_of_growth_is_that_of_the_last_minute)
+{
+	struct bc_rate_meter meter = {.polled_ns = SECOND};
+	struct bc_counts counts = {.received = 0};
+	struct bc_rates rates;
+	uint64_t now = SECOND;
+
+	for (unsigned i = 1; i <= 600; i++) {
+		now += SECOND;
+		f->stats.bytes += i % 10 == 0 ? 10 * MB : 0;
+		bc_rates_poll(&rates, &meter, &counts, &f->stats, now);
+		if (i < 60)
+			continue;
+		assert_true(rates.growth_per_s > 0.8e6 && rates.growth_per_s < 1.2e6);
+	}
+	for (unsigned i = 0; i < 61; i++) {
+		now += SECOND;
+		bc_rates_poll(&rates, &meter, &counts, &f->stats, now);
+	}
+	assert_true(rates.growth_per_s < 1);
+}
