@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "daemon/config/config_types.h"
+#include "formats/base/fail.h"
 #include "formats/segment/metadata.h"
 
 #define CONNECTIONS_MAX 4096u
@@ -15,12 +16,6 @@
 #define READER \
 	const struct bc_config_key *key, void *field, const char *value, char *err, size_t errlen
 #define WRITER const struct bc_config_key *key, const void *field, char *out, size_t size
-
-static bool complain(char *err, size_t errlen, const char *text)
-{
-	snprintf(err, errlen, "%s", text);
-	return false;
-}
 
 /* Types of single keys */
 
@@ -52,7 +47,7 @@ static bool read_speed(READER)
 	else if (strcmp(value, "realtime") == 0)
 		speed = 1;
 	else if (end == value || *end != '\0' || !(speed > 0 && speed <= 1e6))
-		return complain(err, errlen,
+		return bc_fail(err, errlen,
 			"must be max, realtime, or a factor above 0 and up to 1000000");
 	*(double *)field = speed;
 	return true;
@@ -80,7 +75,7 @@ static bool read_usb_id(READER)
 	(void)key;
 	if (strspn(value, "0123456789abcdefABCDEF:") != strlen(value) ||
 		sscanf(value, "%4x:%4x%n", &vid, &pid, &end) != 2 || value[end] != '\0')
-		return complain(err, errlen,
+		return bc_fail(err, errlen,
 			"must be VID:PID, four hexadecimal digits each, for example 1209:0001");
 	usb->match.vid = (uint16_t)vid;
 	usb->match.pid = (uint16_t)pid;
@@ -103,7 +98,7 @@ static bool read_usb_protocol(READER)
 	(void)key;
 	*(enum bc_format *)field = format;
 	return format == BC_FORMAT_BCP1 || format == BC_FORMAT_RAW6 ||
-	       complain(err, errlen, "must be bcp1 or raw6");
+	       bc_fail(err, errlen, "must be bcp1 or raw6");
 }
 
 static void write_usb_protocol(WRITER)
@@ -119,7 +114,7 @@ static bool read_ftdi_mode(READER)
 	(void)key;
 	*(uint8_t *)field = strcmp(value, "sync-fifo") == 0 ? FTDI_SYNC_FIFO : 0;
 	return *(uint8_t *)field != 0 || strcmp(value, "fifo") == 0 ||
-	       complain(err, errlen, "must be sync-fifo or fifo");
+	       bc_fail(err, errlen, "must be sync-fifo or fifo");
 }
 
 static void write_ftdi_mode(WRITER)
@@ -131,21 +126,21 @@ static void write_ftdi_mode(WRITER)
 static bool read_dir(READER)
 {
 	if (value[0] == '\0')
-		return complain(err, errlen, "must not be empty");
+		return bc_fail(err, errlen, "must not be empty");
 	return bc_type_path.read(key, field, value, err, errlen);
 }
 
 static bool read_label(READER)
 {
 	if (value[0] != '\0' && !bc_word_is_valid(value))
-		return complain(err, errlen, "must be up to 64 letters, digits, '.', '_' and '-'");
+		return bc_fail(err, errlen, "must be up to 64 letters, digits, '.', '_' and '-'");
 	return bc_type_text.read(key, field, value, err, errlen);
 }
 
 static bool read_command(READER)
 {
 	if (value[0] != '\0' && value[0] != '/')
-		return complain(err, errlen,
+		return bc_fail(err, errlen,
 			"must be an absolute path; the program is run without a shell, with one "
 			"argument");
 	return bc_type_text.read(key, field, value, err, errlen);
@@ -569,19 +564,15 @@ static bool set_attr(
 	int cycle = bc_cycle_by_name(name);
 	uint64_t attr;
 
-	if (cycle < 0) {
-		snprintf(err, errlen,
+	if (cycle < 0)
+		return bc_fail(err, errlen,
 			"attr.%s: unknown cycle type; use INT_ACK, SPECIAL, "
 			"IO_READ, IO_WRITE, I_FETCH, NC_I_FETCH, D_READ, NC_D_READ, "
 			"WRITE_BACK or D_WRITE",
 			name);
-		return false;
-	}
-	if (!bc_number_read(&attr, value) || attr > 255) {
-		snprintf(err, errlen, "attr.%s = %.200s: must be a number from 0 to 255", name,
-			value);
-		return false;
-	}
+	if (!bc_number_read(&attr, value) || attr > 255)
+		return bc_fail(err, errlen, "attr.%s = %.200s: must be a number from 0 to 255",
+			name, value);
 	c->mapping.attr[cycle] = (uint8_t)attr;
 	return true;
 }
@@ -594,8 +585,7 @@ static bool set_metadata(
 
 	if (bc_metadata_set(c->recording.metadata, key, value, what, sizeof(what)))
 		return true;
-	snprintf(err, errlen, "metadata.%.80s = %.200s: %s", key, value, what);
-	return false;
+	return bc_fail(err, errlen, "metadata.%.80s = %.200s: %s", key, value, what);
 }
 
 /* [trigger NAME]: its first key adds the trigger. */
@@ -607,18 +597,12 @@ static bool set_trigger(struct bc_config *c, const char *name, const char *key, 
 
 	while (i < c->triggers_count && strcmp(c->triggers[i].name, name) != 0)
 		i++;
-	if (i == BC_TRIGGERS_CONFIGURED) {
-		snprintf(err, errlen, "[trigger %.40s]: too many triggers (limit 16)", name);
-		return false;
-	}
-	if (i == c->triggers_count && !bc_trigger_init(&c->triggers[i], name, what, sizeof(what))) {
-		snprintf(err, errlen, "[trigger %.40s]: %s", name, what);
-		return false;
-	}
-	if (!bc_trigger_set(&c->triggers[i], key, value, what, sizeof(what))) {
-		snprintf(err, errlen, "%.40s = %.200s: %s", key, value, what);
-		return false;
-	}
+	if (i == BC_TRIGGERS_CONFIGURED)
+		return bc_fail(err, errlen, "[trigger %.40s]: too many triggers (limit 16)", name);
+	if (i == c->triggers_count && !bc_trigger_init(&c->triggers[i], name, what, sizeof(what)))
+		return bc_fail(err, errlen, "[trigger %.40s]: %s", name, what);
+	if (!bc_trigger_set(&c->triggers[i], key, value, what, sizeof(what)))
+		return bc_fail(err, errlen, "%.40s = %.200s: %s", key, value, what);
 	c->triggers_count += i == c->triggers_count;
 	return true;
 }
@@ -672,14 +656,12 @@ static bool set_key(struct bc_config *c, const char *section, const char *key, c
 			continue;
 		if (k->type->read(k, (char *)c + k->offset, value, what, sizeof(what)))
 			return true;
-		snprintf(err, errlen, "%s = %.200s: %s", key, value, what);
-		return false;
+		return bc_fail(err, errlen, "%s = %.200s: %s", key, value, what);
 	}
 	if (section[0] == '\0')
-		snprintf(err, errlen, "%s: key outside of a [section]", key);
-	else if (bc_config_check_section(section, err, errlen))
-		snprintf(err, errlen, "[%s] %s: no such key", section, key);
-	return false;
+		return bc_fail(err, errlen, "%s: key outside of a [section]", key);
+	return bc_config_check_section(section, err, errlen) &&
+	       bc_fail(err, errlen, "[%s] %s: no such key", section, key);
 }
 
 bool bc_config_set(struct bc_config *c, const char *section, const char *key, const char *value,
@@ -724,23 +706,19 @@ bool bc_usb_settings_read(
 	char *setting;
 
 	if ((size_t)snprintf(copy, sizeof(copy), "%s", text) >= sizeof(copy))
-		return complain(err, errlen, "usb: settings too long");
+		return bc_fail(err, errlen, "usb: settings too long");
 	while (copy[0] != '\0' && (setting = strsep(&rest, ",")) != NULL) {
 		char *equals = strchr(setting, '=');
-		if (equals == NULL) {
-			snprintf(err, errlen, "usb:%s: expected KEY=VALUE, for example serial=A1",
-				setting);
-			return false;
-		}
+		if (equals == NULL)
+			return bc_fail(err, errlen,
+				"usb:%s: expected KEY=VALUE, for example serial=A1", setting);
 		*equals = '\0';
 		const struct bc_config_key *k = find_usb_key(setting);
 		if (k == NULL)
 			return fail_usb_key(setting, err, errlen);
 		char *field = (char *)options + (k->offset - offsetof(struct bc_config, usb));
-		if (!k->type->read(k, field, equals + 1, what, sizeof(what))) {
-			snprintf(err, errlen, "%s = %.200s: %s", setting, equals + 1, what);
-			return false;
-		}
+		if (!k->type->read(k, field, equals + 1, what, sizeof(what)))
+			return bc_fail(err, errlen, "%s = %.200s: %s", setting, equals + 1, what);
 	}
 	return true;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "daemon/base/rules.h"
+#include "formats/base/fail.h"
 
 /* The arguments of a reader: the key, the place of its value in the configuration, and the text. */
 #define READER \
@@ -11,27 +12,20 @@
 
 #define WRITER const struct bc_config_key *key, const void *field, char *out, size_t size
 
-static bool complain(char *err, size_t errlen, const char *text)
-{
-	snprintf(err, errlen, "%s", text);
-	return false;
-}
-
 /* Text */
 
 static bool read_text(READER)
 {
 	if ((size_t)snprintf(field, key->size, "%s", value) < key->size)
 		return true;
-	snprintf(err, errlen, "too long; the limit is %zu bytes", key->size - 1);
-	return false;
+	return bc_fail(err, errlen, "too long; the limit is %zu bytes", key->size - 1);
 }
 
 /* Rejects a "~" that no shell has expanded: the user meant the home directory. */
 static bool read_path(READER)
 {
 	if (value[0] == '~' && (value[1] == '/' || value[1] == '\0'))
-		return complain(err, errlen,
+		return bc_fail(err, errlen,
 			"~ is not expanded; write the full path (./~ for a file of that name)");
 	return read_text(key, field, value, err, errlen);
 }
@@ -123,20 +117,17 @@ static bool fail_quantity(
 {
 	char min[TEXT_MAX];
 	char max[TEXT_MAX];
-	bool has_both = key->min != 0 && key->max != 0;
 
 	q->write(min, key->min);
 	q->write(max, key->max);
-	if (has_both)
-		snprintf(err, errlen, "must be a %s from %s to %s", q->name, min, max);
-	else if (key->max != 0)
-		snprintf(err, errlen, "must be a %s up to %s", q->name, max);
-	else if (key->min > 1)
-		snprintf(err, errlen, "must be a %s of at least %s", q->name, min);
-	else
-		snprintf(err, errlen, "must be a %s%s%s", q->name, key->min != 0 ? " above 0" : "",
-			q->examples);
-	return false;
+	if (key->min != 0 && key->max != 0)
+		return bc_fail(err, errlen, "must be a %s from %s to %s", q->name, min, max);
+	if (key->max != 0)
+		return bc_fail(err, errlen, "must be a %s up to %s", q->name, max);
+	if (key->min > 1)
+		return bc_fail(err, errlen, "must be a %s of at least %s", q->name, min);
+	return bc_fail(err, errlen, "must be a %s%s%s", q->name, key->min != 0 ? " above 0" : "",
+		q->examples);
 }
 
 static bool read_quantity(READER, const struct quantity *q)
