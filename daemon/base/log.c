@@ -66,8 +66,8 @@ static int format_prefix(char *out, size_t size, enum bc_log_level level)
 		return snprintf(out, size, "<%d>", (int)level);
 	bc_rfc3339_write(time, bc_wall_ns());
 	time[strlen("2026-01-31T12:00:00.000")] = '\0';
-	return snprintf(out, size, "%sZ buscapd: %s%s", time,
-		is_problem ? level_names[level] : "", is_problem ? ": " : "");
+	return snprintf(out, size, "%sZ buscapd: %s%s", time, is_problem ? level_names[level] : "",
+		is_problem ? ": " : "");
 }
 
 /* Copies the next character of `text`, or escapes its first byte if it is invalid or harmful.

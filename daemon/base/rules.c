@@ -78,7 +78,7 @@ bool bc_time_read(uint64_t *ns, const char *text)
 	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
 		if (strcmp(rest, units[i].suffix) != 0)
 			continue;
-		uint64_t part = (uint64_t)((double)billionths * 1e-9 * (double)units[i].ns);
+		uint64_t part = (uint64_t)((double)billionths * 1e-9 * (double)units[i].ns + 0.5);
 		return multiply(ns, units[i].ns) && !__builtin_add_overflow(*ns, part, ns) &&
 		       *ns <= INT64_MAX;
 	}

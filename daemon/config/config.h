@@ -116,11 +116,4 @@ void bc_config_make_once(struct bc_config *config);
 /* Whether raw captures are written. They are not for a file, which is a capture already. */
 bool bc_config_keeps_raw(const struct bc_config *config);
 
-/* The settings of the board: those of the source, then those of [usb]. */
-struct bc_usb_options bc_config_usb(const struct bc_config *config);
-
-/* Reports settings that are missing, conflict with each other or can't work. If there are errors
- * already, settings may be missing because of those. Returns whether there is no error. */
-bool bc_config_check(const struct bc_config *config, struct bc_config_errors *errors) BC_MUST_CHECK;
-
 #endif

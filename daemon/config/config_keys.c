@@ -4,142 +4,36 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/config/usb_settings.h"
+#include "daemon/config/config_types.h"
+#include "formats/base/fail.h"
 #include "formats/segment/metadata.h"
 
 #define CONNECTIONS_MAX 4096u
-#define PERIOD_MIN_NS   UINT64_C(1000000)
+#define MS_NS           UINT64_C(1000000)
+#define S_NS            UINT64_C(1000000000)
 
-/* The arguments of a reader: the key, the place of its value in the configuration, and the text. */
+/* The arguments of the functions of a type. */
 #define READER \
 	const struct bc_config_key *key, void *field, const char *value, char *err, size_t errlen
+#define WRITER const struct bc_config_key *key, const void *field, char *out, size_t size
 
-static bool complain(char *err, size_t errlen, const char *text)
-{
-	snprintf(err, errlen, "%s", text);
-	return false;
-}
+/* Types of single keys */
 
-/* ---- readers of types of values */
-
-static bool read_text(READER)
-{
-	return (size_t)snprintf(field, key->size, "%s", value) < key->size ||
-	       complain(err, errlen, "too long");
-}
-
-/* Rejects a "~" that no shell has expanded: the user meant the home directory. */
-static bool read_path(READER)
-{
-	if (value[0] == '~' && (value[1] == '/' || value[1] == '\0'))
-		return complain(err, errlen,
-			"~ is not expanded; write the full path (./~ for a file of that name)");
-	return read_text(key, field, value, err, errlen);
-}
-
-static bool read_size(READER)
-{
-	(void)key;
-	return bc_size_read(field, value, 1) || complain(err, errlen, "not a size; try 64M, 10G");
-}
-
-static bool read_time(READER)
-{
-	(void)key;
-	return bc_time_read(field, value) ||
-	       complain(err, errlen, "not a time; try 200ms, 10s, 5m");
-}
-
-static bool read_positive_time(READER)
-{
-	(void)key;
-	return (bc_time_read(field, value) && *(uint64_t *)field != 0) ||
-	       complain(err, errlen, "not a time above 0; try 10s, 5m");
-}
-
-static bool read_positive_number(READER)
-{
-	(void)key;
-	return (bc_number_read(field, value) && *(uint64_t *)field != 0) ||
-	       complain(err, errlen, "not a number above 0");
-}
-
-static bool read_file_size(READER)
-{
-	(void)key;
-	return (bc_size_read(field, value, BC_FILE_SIZE_UNIT) && *(uint64_t *)field != 0) ||
-	       complain(err, errlen, "not a size above 0; try 64M, 10G, or a number of kB");
-}
-
-static bool read_period(READER)
-{
-	return read_time(key, field, value, err, errlen) &&
-	       (*(uint64_t *)field >= PERIOD_MIN_NS ||
-		       complain(err, errlen, "must be at least 1ms"));
-}
-
-/* "must be always, on-demand or flight" for the words "always|on-demand|flight". */
-static bool fail_choice(const char *words, char *err, size_t errlen)
-{
-	size_t used = (size_t)snprintf(err, errlen, "must be ");
-
-	while (used < errlen && *words != '\0') {
-		size_t n = strcspn(words, "|");
-		const char *rest = words[n] == '|' ? words + n + 1 : "";
-		const char *separator = *rest == '\0'               ? ""
-					: strchr(rest, '|') == NULL ? " or "
-								    : ", ";
-		used += (size_t)snprintf(
-			err + used, errlen - used, "%.*s%s", (int)n, words, separator);
-		words = rest;
-	}
-	return false;
-}
-
-/* One of the words in key->kind. The field is a bool or an enum: the index of the word. */
-static bool read_choice(READER)
-{
-	const char *words = key->kind + strlen("choice:");
-	size_t n;
-
-	for (unsigned i = 0;; i++, words += n + 1) {
-		n = strcspn(words, "|");
-		if (n == strlen(value) && memcmp(words, value, n) == 0) {
-			if (key->size == sizeof(bool))
-				*(bool *)field = i != 0;
-			else
-				*(unsigned *)field = i;
-			return true;
-		}
-		if (words[n] == '\0')
-			break;
-	}
-	return fail_choice(key->kind + strlen("choice:"), err, errlen);
-}
-
-static bool read_count(unsigned *count, const char *value, unsigned max, char *err, size_t errlen)
-{
-	uint64_t n;
-
-	if (!bc_number_read(&n, value) || n < 1 || n > max) {
-		snprintf(err, errlen, "must be a number from 1 to %u", max);
-		return false;
-	}
-	*count = (unsigned)n;
-	return true;
-}
-
-/* ---- readers of single keys */
-
+/* The field is source_text. */
 static bool read_source(READER)
 {
-	struct bc_config *config = field;
+	struct bc_config *config = (struct bc_config *)((char *)field - key->offset);
+	struct bc_usb_options usb = config->usb;
 
-	(void)key;
-	if (!bc_source_spec_read(&config->source, value, err, errlen))
-		return false;
-	snprintf(config->source_text, sizeof(config->source_text), "%s", value);
-	return true;
+	return bc_source_spec_read(&config->source, value, err, errlen) &&
+	       (config->source.kind != BC_SOURCE_USB ||
+		       bc_usb_settings_read(&usb, config->source.usb, err, errlen)) &&
+	       bc_type_text.read(key, field, value, err, errlen);
+}
+
+static void write_source(WRITER)
+{
+	bc_type_text.write(key, field, out, size);
 }
 
 static bool read_speed(READER)
@@ -153,33 +47,109 @@ static bool read_speed(READER)
 	else if (strcmp(value, "realtime") == 0)
 		speed = 1;
 	else if (end == value || *end != '\0' || !(speed > 0 && speed <= 1e6))
-		return complain(err, errlen,
+		return bc_fail(err, errlen,
 			"must be max, realtime, or a factor above 0 and up to 1000000");
 	*(double *)field = speed;
 	return true;
 }
 
+static void write_speed(WRITER)
+{
+	const double *speed = field;
+
+	(void)key;
+	if (*speed > 0)
+		snprintf(out, size, "%.17g", *speed);
+	else
+		snprintf(out, size, "max");
+}
+
+/* The field is the whole of [usb]. */
+static bool read_usb_id(READER)
+{
+	struct bc_usb_options *usb = field;
+	unsigned vid;
+	unsigned pid;
+	int end = 0;
+
+	(void)key;
+	if (strspn(value, "0123456789abcdefABCDEF:") != strlen(value) ||
+		sscanf(value, "%4x:%4x%n", &vid, &pid, &end) != 2 || value[end] != '\0')
+		return bc_fail(err, errlen,
+			"must be VID:PID, four hexadecimal digits each, for example 1209:0001");
+	usb->match.vid = (uint16_t)vid;
+	usb->match.pid = (uint16_t)pid;
+	usb->has_id = true;
+	return true;
+}
+
+static void write_usb_id(WRITER)
+{
+	const struct bc_usb_options *usb = field;
+
+	(void)key;
+	snprintf(out, size, "%04x:%04x", usb->match.vid, usb->match.pid);
+}
+
+static bool read_usb_protocol(READER)
+{
+	enum bc_format format = bc_format_by_name(value);
+
+	(void)key;
+	*(enum bc_format *)field = format;
+	return format == BC_FORMAT_BCP1 || format == BC_FORMAT_RAW6 ||
+	       bc_fail(err, errlen, "must be bcp1 or raw6");
+}
+
+static void write_usb_protocol(WRITER)
+{
+	(void)key;
+	snprintf(out, size, "%s", bc_format_name(*(const enum bc_format *)field));
+}
+
+#define FTDI_SYNC_FIFO 0x40
+
+static bool read_ftdi_mode(READER)
+{
+	(void)key;
+	*(uint8_t *)field = strcmp(value, "sync-fifo") == 0 ? FTDI_SYNC_FIFO : 0;
+	return *(uint8_t *)field != 0 || strcmp(value, "fifo") == 0 ||
+	       bc_fail(err, errlen, "must be sync-fifo or fifo");
+}
+
+static void write_ftdi_mode(WRITER)
+{
+	(void)key;
+	snprintf(out, size, "%s", *(const uint8_t *)field == FTDI_SYNC_FIFO ? "sync-fifo" : "fifo");
+}
+
 static bool read_dir(READER)
 {
 	if (value[0] == '\0')
-		return complain(err, errlen, "must not be empty");
-	return read_path(key, field, value, err, errlen);
+		return bc_fail(err, errlen, "must not be empty");
+	return bc_type_path.read(key, field, value, err, errlen);
 }
 
 static bool read_label(READER)
 {
 	if (value[0] != '\0' && !bc_word_is_valid(value))
-		return complain(err, errlen, "must be up to 64 letters, digits, '.', '_' and '-'");
-	return read_text(key, field, value, err, errlen);
+		return bc_fail(err, errlen, "must be up to 64 letters, digits, '.', '_' and '-'");
+	return bc_type_text.read(key, field, value, err, errlen);
 }
 
 static bool read_command(READER)
 {
 	if (value[0] != '\0' && value[0] != '/')
-		return complain(err, errlen,
+		return bc_fail(err, errlen,
 			"must be an absolute path; the program is run without a shell, with one "
 			"argument");
-	return read_text(key, field, value, err, errlen);
+	return bc_type_text.read(key, field, value, err, errlen);
+}
+
+/* Writes a string of which read() allows only some. */
+static void write_string(WRITER)
+{
+	bc_type_text.write(key, field, out, size);
 }
 
 static bool read_sampling(READER)
@@ -188,16 +158,19 @@ static bool read_sampling(READER)
 	return bc_sampling_parse(field, value, err, errlen);
 }
 
-static bool read_workers(READER)
+static void write_sampling(WRITER)
 {
-	(void)key;
-	return read_count(field, value, BC_WORKERS_MAX, err, errlen);
-}
+	const struct bc_sampling *sampling = field;
+	char width[BC_CONFIG_TIME_MAX];
+	char period[BC_CONFIG_TIME_MAX];
 
-static bool read_connections(READER)
-{
 	(void)key;
-	return read_count(field, value, CONNECTIONS_MAX, err, errlen);
+	bc_config_time_write(width, sampling->width_ns);
+	bc_config_time_write(period, sampling->period_ns);
+	if (sampling->period_ns == 0)
+		snprintf(out, size, "all");
+	else
+		snprintf(out, size, "%s/%s", width, period);
 }
 
 static bool read_reserve(READER)
@@ -206,266 +179,381 @@ static bool read_reserve(READER)
 	return bc_permissions_parse(field, value, err, errlen);
 }
 
+static void write_reserve(WRITER)
+{
+	uint32_t set = *(const uint32_t *)field;
+	size_t used = 0;
+
+	(void)key;
+	out[0] = '\0';
+	for (enum bc_permission p = 0; p < BC_PERMISSIONS && used < size; p++)
+		if ((set & bc_permission_bit(p)) != 0)
+			used += (size_t)snprintf(out + used, size - used, "%s%s",
+				used != 0 ? ", " : "", bc_permission_name(p));
+}
+
 static bool read_metrics_listen(READER)
 {
 	(void)key;
 	return bc_loopback_parse(field, value, err, errlen);
 }
 
-static bool read_log_level(READER)
+static void write_metrics_listen(WRITER)
 {
-	int level = bc_log_level_by_name(value);
-
 	(void)key;
-	if (level < 0)
-		return complain(err, errlen, "must be error, warning, notice, info or debug");
-	*(enum bc_log_level *)field = (enum bc_log_level)level;
-	return true;
+	snprintf(out, size, "%s", ((const struct bc_loopback *)field)->text);
 }
 
-#define FIELD(member) offsetof(struct bc_config, member), sizeof(((struct bc_config *)0)->member)
-#define CONFIG        0, sizeof(struct bc_config)
-#define BY_SECTION    NULL, CONFIG
+/* The words are in the order of the levels, from BC_LOG_ERROR. */
+static bool read_log_level(READER)
+{
+	bool is_good = bc_type_choice.read(key, field, value, err, errlen);
+
+	*(unsigned *)field += BC_LOG_ERROR;
+	return is_good;
+}
+
+static void write_log_level(WRITER)
+{
+	unsigned index = *(const unsigned *)field - BC_LOG_ERROR;
+
+	bc_type_choice.write(key, &index, out, size);
+}
+
+#define TYPE(name, reader, writer) \
+	static const struct bc_config_type name = {.read = (reader), .write = (writer)}
+
+TYPE(type_source, read_source, write_source);
+TYPE(type_speed, read_speed, write_speed);
+TYPE(type_usb_id, read_usb_id, write_usb_id);
+TYPE(type_usb_protocol, read_usb_protocol, write_usb_protocol);
+TYPE(type_ftdi_mode, read_ftdi_mode, write_ftdi_mode);
+TYPE(type_dir, read_dir, write_string);
+TYPE(type_label, read_label, write_string);
+TYPE(type_command, read_command, write_string);
+TYPE(type_sampling, read_sampling, write_sampling);
+TYPE(type_reserve, read_reserve, write_reserve);
+TYPE(type_metrics_listen, read_metrics_listen, write_metrics_listen);
+TYPE(type_log_level, read_log_level, write_log_level);
+
+/* Types of several keys, whose sections are read by bc_config_set() */
+
+static void print_metadata(const struct bc_config *c, FILE *out)
+{
+	json_t *metadata = bc_metadata_parse(c->recording.metadata);
+	const char *key;
+	json_t *value;
+
+	json_object_foreach(metadata, key, value)
+		fprintf(out, "metadata.%s = %s\n", key, json_string_value(value));
+	json_decref(metadata);
+}
+
+static void print_rules(const struct bc_record_filter_rules *rules, const char *key, FILE *out)
+{
+	for (unsigned i = 0; i < rules->count; i++)
+		fprintf(out, "%s%s%s = %s\n", key, rules->rules[i].name[0] != '\0' ? "." : "",
+			rules->rules[i].name, rules->rules[i].where);
+}
+
+static void print_keep(const struct bc_config *c, FILE *out)
+{
+	print_rules(&c->filter.keep, "keep", out);
+}
+
+static void print_leave_out(const struct bc_config *c, FILE *out)
+{
+	print_rules(&c->filter.leave_out, "leave_out", out);
+}
+
+static void print_attrs(const struct bc_config *c, FILE *out)
+{
+	for (unsigned cycle = 0; cycle < BC_CYCLE_TYPES; cycle++)
+		if (bc_cycle_by_name(bc_cycle_name(cycle)) == (int)cycle)
+			fprintf(out, "attr.%s = %u\n", bc_cycle_name(cycle),
+				c->mapping.attr[cycle]);
+}
+
+static const struct bc_config_type type_metadata = {.print_lines = print_metadata};
+static const struct bc_config_type type_keep = {.print_lines = print_keep};
+static const struct bc_config_type type_leave_out = {.print_lines = print_leave_out};
+static const struct bc_config_type type_attrs = {.print_lines = print_attrs};
+
+/* [trigger NAME] */
+static void print_triggers(const struct bc_config *c, FILE *out)
+{
+	for (unsigned i = 0; i < c->triggers_count; i++) {
+		const struct bc_trigger *t = &c->triggers[i];
+		char pre[BC_TIME_OR_SIZE_TEXT_MAX];
+		char post[BC_TIME_OR_SIZE_TEXT_MAX];
+		char holdoff[BC_CONFIG_TIME_MAX];
+
+		bc_time_or_size_print(pre, t->pre);
+		bc_time_or_size_print(post, t->post);
+		bc_config_time_write(holdoff, t->holdoff_ns);
+		fprintf(out,
+			"\n[trigger %s]\nwhen = %s\naction = %s\npre = %s\npost = %s\ntext = %s\n"
+			"holdoff = %s\n",
+			t->name, t->when, bc_trigger_action_name(t->action), pre, post,
+			bc_trigger_text(t), holdoff);
+	}
+}
+
+#define FIELD(member)                                 \
+	.offset = offsetof(struct bc_config, member), \
+	.size = sizeof(((struct bc_config *)0)->member)
+#define TRIGGERS                                        \
+	.offset = offsetof(struct bc_config, triggers), \
+	.size = offsetof(struct bc_config, rotation) - offsetof(struct bc_config, triggers)
+#define WITH_ABOVE .type = NULL /* belongs to the field of an earlier row */
 
 const struct bc_config_key bc_config_keys[] = {
 	{"source.source", "SPEC", "choice:usb|usb:|sim|sim:|file:", NULL, "--source",
 		BC_RELOAD_RESTART,
 		"Where the samples come from: `usb[:SETTINGS]`, "
 		"`file:PATH[,format=F][,clock_hz=N]` or `sim[:SETTINGS]`. Required.",
-		read_source, CONFIG},
+		&type_source, FIELD(source_text)},
 	{"source.speed", "SPEED", "choice:max|realtime", "max", "--speed", BC_RELOAD_RESTART,
 		"Pace of a file: `max`, `realtime`, or a factor up to 1000000. A paced file does "
 		"not wait: samples that don't fit into the buffer are lost and counted.",
-		read_speed, FIELD(speed)},
+		&type_speed, FIELD(speed)},
 	{"usb.id", "VID:PID", "text", "1209:0001", NULL, BC_RELOAD_RESTART,
-		"VID:PID of the board, in hexadecimal.", BY_SECTION},
+		"VID:PID of the board, in hexadecimal.", &type_usb_id, FIELD(usb)},
 	{"usb.serial", "SERIAL", "text", NULL, NULL, BC_RELOAD_RESTART,
 		"Serial number of the board, up to 127 characters. Empty: any board with this id.",
-		BY_SECTION},
+		&bc_type_text, FIELD(usb.match.serial)},
 	{"usb.protocol", "PROTOCOL", "choice:bcp1|raw6", "bcp1", NULL, BC_RELOAD_RESTART,
-		"What the board sends: `bcp1` or `raw6`.", BY_SECTION},
+		"What the board sends: `bcp1` or `raw6`.", &type_usb_protocol, FIELD(usb.protocol)},
 	{"usb.link", "LINK", "choice:plain|ftdi", "plain", NULL, BC_RELOAD_RESTART,
 		"`plain`, or `ftdi` for a board with an FT2232H or FT232H chip. With `ftdi`, set "
 		"`id` to that of the chip.",
-		BY_SECTION},
+		&bc_type_choice, FIELD(usb.link)},
 	{"usb.transfers", "N", "number", "16", NULL, BC_RELOAD_RESTART,
 		"Number of transfers in flight, 1 to 256. Together they may take up to 256 MiB.",
-		BY_SECTION},
+		&bc_type_number, FIELD(usb.transfers), .min = 1, .max = BC_USB_TRANSFERS_MAX},
 	{"usb.transfer_size", "SIZE", "size", "64K", NULL, BC_RELOAD_RESTART,
 		"Size of each transfer, 4K to 16M. Larger transfers use less CPU time, but delay "
 		"the data of a slow bus.",
-		BY_SECTION},
+		&bc_type_bytes, FIELD(usb.transfer_bytes), .min = BC_USB_TRANSFER_BYTES_MIN,
+		.max = BC_USB_TRANSFER_BYTES_MAX},
 	{"usb.transfer_timeout", "TIME", "time", "0", NULL, BC_RELOAD_RESTART,
 		"Deliver a transfer that is not full after this time, at most 1h. 0: only when it "
 		"is full.",
-		BY_SECTION},
+		&bc_type_time, FIELD(usb.timeout_ms), .max = 3600 * S_NS, .unit = MS_NS},
 	{"usb.clock_hz", "N", "number", "0", NULL, BC_RELOAD_RESTART,
 		"Bus clock of a board that does not report it, in ticks per second. 0: unknown.",
-		BY_SECTION},
+		&bc_type_number, FIELD(usb.clock_hz), .max = UINT64_C(1000000000000)},
 	{"usb.wait", "TIME", "time", "10s", NULL, BC_RELOAD_RESTART,
-		"With `--once`, wait this long for a board. 0: forever.", BY_SECTION},
+		"With `--once`, wait this long for a board. 0: forever.", &bc_type_time,
+		FIELD(usb.wait_ns)},
 	{"usb.silence", "TIME", "time", "10s", NULL, BC_RELOAD_RESTART,
-		"Warn after this long without data. 0: never.", BY_SECTION},
+		"Warn after this long without data. 0: never.", &bc_type_time,
+		FIELD(usb.silence_ns)},
 	{"usb.silence_action", "ACTION", "choice:warn|restart", "warn", NULL, BC_RELOAD_RESTART,
 		"What to do after that silence: `warn` only logs it; `restart` also resets and "
 		"reopens the board.",
-		BY_SECTION},
+		&bc_type_choice, FIELD(usb.reset_on_silence)},
 	{"usb.back_off", "TIME", "time", "100ms", NULL, BC_RELOAD_RESTART,
 		"Delay before retrying a board that failed or was unplugged soon after it "
 		"appeared, at "
 		"least 1ms. It doubles with each attempt.",
-		BY_SECTION},
+		&bc_type_time, FIELD(usb.back_off_ns), .min = MS_NS},
 	{"usb.back_off_max", "TIME", "time", "5s", NULL, BC_RELOAD_RESTART,
-		"Upper limit of that delay.", BY_SECTION},
+		"Upper limit of that delay.", &bc_type_time, FIELD(usb.back_off_max_ns),
+		.min = MS_NS},
 	{"usb.ftdi_latency", "TIME", "time", "16ms", NULL, BC_RELOAD_RESTART,
 		"The FTDI chip sends a packet that is not full after this time, 1ms to 255ms.",
-		BY_SECTION},
+		&bc_type_time, FIELD(usb.ftdi.latency_ms), .min = MS_NS, .max = 255 * MS_NS,
+		.unit = MS_NS},
 	{"usb.ftdi_mode", "MODE", "choice:sync-fifo|fifo", "sync-fifo", NULL, BC_RELOAD_RESTART,
 		"Mode of the FTDI chip: `sync-fifo`, or `fifo` for the one that its EEPROM "
 		"selects.",
-		BY_SECTION},
+		&type_ftdi_mode, FIELD(usb.ftdi.mode)},
 	{"output.dir", "DIR", "dir", "/var/lib/buscapd", "-o", BC_RELOAD_RESTART,
 		"Directory for the segments. It is created if missing; its parent must exist.",
-		read_dir, FIELD(dir)},
+		&type_dir, FIELD(dir)},
 	{"output.label", "TEXT", "text", NULL, "--label", BC_RELOAD_RESTART,
 		"Appended to the names of recordings: up to 64 letters, digits, `.`, `_` and `-`.",
-		read_label, FIELD(label)},
+		&type_label, FIELD(label)},
 	{"output.keep_raw", "YES", "choice:no|yes", "no", NULL, BC_RELOAD_RESTART,
 		"`yes`: also save the bytes of a live source unchanged, in a raw capture next to "
 		"each segment. Not with `record = flight`.",
-		read_choice, FIELD(keep_raw)},
+		&bc_type_choice, FIELD(keep_raw)},
 	{"output.sealed_command", "PROGRAM", "file", NULL, NULL, BC_RELOAD_NOW,
 		"Absolute path of a program to run for each sealed segment and raw capture, with "
 		"its path as the only argument. Empty: none.",
-		read_command, FIELD(sealed_command)},
+		&type_command, FIELD(sealed_command)},
 	{"output.sealed_timeout", "TIME", "time", "1h", NULL, BC_RELOAD_NOW,
 		"End a run that takes longer, with all processes that it started: SIGTERM, then "
 		"SIGKILL 2 s later. 0: no limit.",
-		read_time, FIELD(sealed_timeout_ns)},
+		&bc_type_time, FIELD(sealed_timeout_ns)},
 	{"recording.record", "MODE", "choice:always|on-demand|flight", "always", NULL,
 		BC_RELOAD_RESTART,
 		"`always`: record from the start. `on-demand`: when a request or a trigger starts "
 		"it. `flight`: like `on-demand`, and until then keep the latest records in memory.",
-		read_choice, FIELD(recording.mode)},
+		&bc_type_choice, FIELD(recording.mode)},
 	{"recording.flight_time", "TIME", "time", "10s", NULL, BC_RELOAD_RESTART,
-		"Age of the oldest records that the flight recorder keeps. 0: no limit.", read_time,
-		FIELD(recording.flight_ns)},
+		"Age of the oldest records that the flight recorder keeps. 0: no limit.",
+		&bc_type_time, FIELD(recording.flight_ns)},
 	{"recording.flight_size", "SIZE", "size", "0", NULL, BC_RELOAD_RESTART,
 		"Maximum size of the records that the flight recorder keeps; it must fit into the "
 		"buffer next to what the workers need. 0: as much as fits.",
-		read_size, FIELD(recording.flight_bytes)},
+		&bc_type_bytes, FIELD(recording.flight_bytes)},
 	{"recording.sampling", "WIDTH/PERIOD", "choice:all", "all", NULL, BC_RELOAD_NOW,
 		"Record only the first WIDTH of each PERIOD of bus time, for example `10ms/1s`. "
 		"`all`: everything.",
-		read_sampling, FIELD(filter.sampling)},
+		&type_sampling, FIELD(filter.sampling)},
 	{"recording.metadata.KEY", "TEXT", "text", NULL, NULL, BC_RELOAD_NEXT_RECORDING,
 		"Text of up to 1024 bytes, stored in each recording. KEY has up to 64 letters, "
 		"digits, `.`, `_` and `-`. Empty: none.",
-		BY_SECTION},
+		&type_metadata, FIELD(recording.metadata)},
 	{"filter.keep", "WORDS", "text", NULL, NULL, BC_RELOAD_NOW,
 		"Record only what matches this condition or one of the `keep.NAME`. Without any, "
 		"record everything. Up to 8 together.",
-		BY_SECTION},
+		&type_keep, FIELD(filter.keep)},
 	{"filter.keep.NAME", "WORDS", "text", NULL, NULL, BC_RELOAD_NOW,
-		"Another such condition. Empty: none.", BY_SECTION},
+		"Another such condition. Empty: none.", WITH_ABOVE},
 	{"filter.leave_out", "WORDS", "text", NULL, NULL, BC_RELOAD_NOW,
 		"Exclude what matches this condition or one of the `leave_out.NAME`. Up to 8 "
 		"together.",
-		BY_SECTION},
+		&type_leave_out, FIELD(filter.leave_out)},
 	{"filter.leave_out.NAME", "WORDS", "text", NULL, NULL, BC_RELOAD_NOW,
-		"Another such condition. Empty: none.", BY_SECTION},
+		"Another such condition. Empty: none.", WITH_ABOVE},
 	{"trigger NAME.when", "WHEN", "text", NULL, NULL, BC_RELOAD_NOW,
 		"The event to wait for: a record that matches a condition; `board`, the board's "
 		"trigger flag; `gap`, missing samples; or `idle TIME`, nothing for longer than "
 		"this. Required.",
-		BY_SECTION},
+		NULL, TRIGGERS},
 	{"trigger NAME.action", "ACTION", "choice:start|stop|toggle|snapshot|mark", NULL, NULL,
 		BC_RELOAD_NOW,
 		"What to do: `start`, `stop` or `toggle` a recording, take a `snapshot` of the "
 		"flight recorder, or `mark`. Required.",
-		BY_SECTION},
+		WITH_ABOVE},
 	{"trigger NAME.pre", "LENGTH", "length", "0", NULL, BC_RELOAD_NOW,
 		"For start, toggle and snapshot with `record = flight`: how much from before the "
 		"trigger to record. A time, a size (`16M`), or `all`.",
-		BY_SECTION},
+		WITH_ABOVE},
 	{"trigger NAME.post", "LENGTH", "length", "0", NULL, BC_RELOAD_NOW,
 		"End the recording that the trigger starts or stops this much later: a time (host "
 		"time; in a replay, bus time) or a size of records. 0: a start sets no end, a stop "
 		"takes effect immediately.",
-		BY_SECTION},
+		WITH_ABOVE},
 	{"trigger NAME.text", "TEXT", "text", "NAME", NULL, BC_RELOAD_NOW,
-		"Text of the mark or trigger event in the recording, up to 256 bytes.", BY_SECTION},
+		"Text of the mark or trigger event in the recording, up to 256 bytes.", WITH_ABOVE},
 	{"trigger NAME.holdoff", "TIME", "time", "0", NULL, BC_RELOAD_NOW,
 		"Ignore further matches for this long after acting: bus time, or host time if the "
 		"bus clock is unknown.",
-		BY_SECTION},
+		WITH_ABOVE},
 	{"rotation.filesize", "SIZE", "size", NULL, "-b filesize:", BC_RELOAD_NOW,
 		"Start a new segment after the chunk that exceeds this size on disk. With "
 		"`keep_raw`, a raw capture that exceeds it ends both files. A number without a "
 		"unit is in kB (1000 bytes).",
-		read_file_size, FIELD(rotation.file_bytes)},
+		&bc_type_file_bytes, FIELD(rotation.file_bytes), .min = 1},
 	{"rotation.duration", "TIME", "time", NULL, "-b duration:", BC_RELOAD_NOW,
-		"Start a new segment when the current one has lasted this long.",
-		read_positive_time, FIELD(rotation.duration_ns)},
+		"Start a new segment when the current one has lasted this long.", &bc_type_time,
+		FIELD(rotation.duration_ns), .min = 1},
 	{"rotation.interval", "TIME", "time", NULL, "-b interval:", BC_RELOAD_NOW,
-		"Start a new segment whenever the clock reaches a multiple of this.",
-		read_positive_time, FIELD(rotation.interval_ns)},
+		"Start a new segment whenever the clock reaches a multiple of this.", &bc_type_time,
+		FIELD(rotation.interval_ns), .min = 1},
 	{"rotation.files", "N", "number", NULL, "-b files:", BC_RELOAD_NOW,
 		"Keep this many segments, including the open one, and delete older ones. Without "
 		"another rule, it counts whole recordings.",
-		read_positive_number, FIELD(rotation.files)},
+		&bc_type_number, FIELD(rotation.files), .min = 1},
 	{"stop.duration", "TIME", "time", NULL, "-a duration:", BC_RELOAD_RESTART,
 		"Stop after this time. With a board, it is counted from the first data.",
-		read_positive_time, FIELD(stop.duration_ns)},
+		&bc_type_time, FIELD(stop.duration_ns), .min = 1},
 	{"stop.records", "N", "number", NULL, "-a records:", BC_RELOAD_RESTART,
-		"Stop after exactly this many records.", read_positive_number, FIELD(stop.records)},
+		"Stop after exactly this many records.", &bc_type_number, FIELD(stop.records),
+		.min = 1},
 	{"stop.filesize", "SIZE", "size", NULL, "-a filesize:", BC_RELOAD_RESTART,
 		"Stop after the chunk with which the recording exceeds this size. A number without "
 		"a unit is in kB (1000 bytes).",
-		read_file_size, FIELD(stop.file_bytes)},
+		&bc_type_file_bytes, FIELD(stop.file_bytes), .min = 1},
 	{"space.max_use", "SIZE", "size", NULL, NULL, BC_RELOAD_NOW,
 		"Maximum size of all segments and raw captures in the directory. Without a "
 		"`filesize` rule, each segment is limited to an eighth of it.",
-		read_size, FIELD(space.max_use_bytes)},
+		&bc_type_bytes, FIELD(space.max_use_bytes)},
 	{"space.keep_free", "SIZE", "size", NULL, NULL, BC_RELOAD_NOW,
-		"Space to keep free on the file system.", read_size, FIELD(space.keep_free_bytes)},
+		"Space to keep free on the file system.", &bc_type_bytes,
+		FIELD(space.keep_free_bytes)},
 	{"space.max_age", "TIME", "time", NULL, NULL, BC_RELOAD_NOW,
-		"Delete sealed segments that are older than this.", read_time,
+		"Delete sealed segments that are older than this.", &bc_type_time,
 		FIELD(space.max_age_ns)},
 	{"pipeline.buffer", "SIZE", "size", "64M", NULL, BC_RELOAD_RESTART,
 		"Memory for chunks on their way to the disk, and for raw bytes with `keep_raw`. "
 		"Two workers need at least 8M, or 15M with `keep_raw`.",
-		read_size, FIELD(buffer_bytes)},
+		&bc_type_bytes, FIELD(buffer_bytes)},
 	{"pipeline.workers", "N", "number", "one per core", NULL, BC_RELOAD_RESTART,
-		"Number of encoder threads, 1 to 64.", read_workers, FIELD(workers)},
+		"Number of encoder threads, 1 to 64.", &bc_type_number, FIELD(workers), .min = 1,
+		.max = BC_WORKERS_MAX},
 	{"pipeline.flush", "TIME", "time", "1s", NULL, BC_RELOAD_NOW,
 		"Write a chunk this long after its first record, even if it is not full. At least "
 		"1ms.",
-		read_period, FIELD(flush_ns)},
+		&bc_type_time, FIELD(flush_ns), .min = MS_NS},
 	{"pipeline.sync", "TIME", "time", "200ms", NULL, BC_RELOAD_NOW,
-		"Call fdatasync this often while there is new data. At least 1ms.", read_period,
-		FIELD(sync_ns)},
+		"Call fdatasync this often while there is new data. At least 1ms.", &bc_type_time,
+		FIELD(sync_ns), .min = MS_NS},
 	{"pipeline.stuck", "TIME", "time", "60s", NULL, BC_RELOAD_NOW,
 		"If a worker or the writer hangs in one operation for this long, log it, and stop "
 		"notifying the watchdog until it continues. 0: neither.",
-		read_time, FIELD(stuck_ns)},
+		&bc_type_time, FIELD(stuck_ns)},
 	{"mapping.invalid", "WHAT", "choice:drop|keep", "drop", NULL, BC_RELOAD_RESTART,
 		"Invalid bus cycles: `drop` and count them, or `keep` them as type F0 + cycle.",
-		read_choice, FIELD(mapping.keep_invalid)},
+		&bc_type_choice, FIELD(mapping.keep_invalid)},
 	{"mapping.size", "VERSION", "choice:v1.1|v1.0", "v1.1", NULL, BC_RELOAD_RESTART,
-		"Version of the BYU format: `v1.1`, or `v1.0` without sizes above 8.", read_choice,
-		FIELD(mapping.size_v1_0)},
+		"Version of the BYU format: `v1.1`, or `v1.0` without sizes above 8.",
+		&bc_type_choice, FIELD(mapping.size_v1_0)},
 	{"mapping.attr.CYCLE", "N", "number",
 		"3 for I_FETCH, D_READ and WRITE_BACK, 1 for D_WRITE, 0 for all others", NULL,
 		BC_RELOAD_RESTART,
 		"The attr (memory type) of the records of a cycle type, 0 to 255. CYCLE is "
 		"INT_ACK, SPECIAL, IO_READ, IO_WRITE, I_FETCH, NC_I_FETCH, D_READ, NC_D_READ, "
 		"WRITE_BACK or D_WRITE.",
-		BY_SECTION},
+		&type_attrs, FIELD(mapping.attr)},
 	{"socket.path", "PATH", "file", "/run/buscapd/buscapd.sock", "--socket, --no-socket",
 		BC_RELOAD_RESTART,
 		"Path of the socket. Empty: none. With `--once`, the default is none. A socket "
 		"passed by systemd must have this path.",
-		read_path, FIELD(socket)},
+		&bc_type_path, FIELD(socket)},
 	{"socket.group", "GROUP", "text", "buscap", NULL, BC_RELOAD_RESTART,
 		"Group that may connect, if it exists. It does not apply to a socket passed by "
 		"systemd.",
-		read_text, FIELD(socket_group)},
+		&bc_type_text, FIELD(socket_group)},
 	{"socket.connections", "N", "number", "64", NULL, BC_RELOAD_RESTART,
 		"Maximum number of clients, 1 to 4096. The owner (root and the user that buscapd "
 		"runs as) can connect beyond it.",
-		read_connections, FIELD(connections)},
+		&bc_type_number, FIELD(connections), .min = 1, .max = CONNECTIONS_MAX},
 	{"socket.reserve", "RIGHTS", "list:record|rotate|mark|note|snapshot|trigger|replay", NULL,
 		NULL, BC_RELOAD_NOW,
 		"Operations that only the owner may request, separated by commas: `record`, "
 		"`rotate`, `mark`, `note`, `snapshot`, `trigger`, `replay`.",
-		read_reserve, FIELD(reserve)},
+		&type_reserve, FIELD(reserve)},
 	{"socket.metrics_listen", "ADDRESS:PORT", "choice:127.0.0.1:|[::1]:", NULL, NULL,
 		BC_RELOAD_RESTART,
 		"`127.0.0.1:PORT` or `[::1]:PORT`: serve `/metrics`, and nothing else, at this "
 		"address. Empty: off.",
-		read_metrics_listen, FIELD(metrics_listen)},
+		&type_metrics_listen, FIELD(metrics_listen)},
 	{"events.command", "PROGRAM", "file", NULL, NULL, BC_RELOAD_NOW,
 		"Absolute path of a program to run when samples are lost, the disk is nearly full "
 		"or stuck, the board is unplugged, or a trigger acts; with the event as the only "
 		"argument, and a JSON object on standard input. Empty: none.",
-		read_command, FIELD(event_command)},
+		&type_command, FIELD(event_command)},
 	{"events.interval", "TIME", "time", "1m", NULL, BC_RELOAD_NOW,
 		"Run it at most once in this time for each kind of event; further ones are "
 		"combined.",
-		read_positive_time, FIELD(event_interval_ns)},
+		&bc_type_time, FIELD(event_interval_ns), .min = 1},
 	{"events.timeout", "TIME", "time", "1m", NULL, BC_RELOAD_NOW,
-		"End a run that takes longer, as `sealed_timeout` does. 0: no limit.", read_time,
-		FIELD(event_timeout_ns)},
+		"End a run that takes longer, as `sealed_timeout` does. 0: no limit.",
+		&bc_type_time, FIELD(event_timeout_ns)},
 	{"events.disk_low", "TIME", "time", "1h", NULL, BC_RELOAD_NOW,
 		"The disk is nearly full when it will be full in less than this at the current "
 		"rate. 0: never.",
-		read_time, FIELD(disk_low_ns)},
+		&bc_type_time, FIELD(disk_low_ns)},
 	{"log.level", "LEVEL", "choice:error|warning|notice|info|debug", "info", NULL,
 		BC_RELOAD_NOW,
 		"Log messages of this level and above: `error`, `warning`, `notice`, `info` or "
 		"`debug`.",
-		read_log_level, FIELD(log_level)},
+		&type_log_level, FIELD(log_level)},
 	{0},
 };
 
@@ -476,19 +564,15 @@ static bool set_attr(
 	int cycle = bc_cycle_by_name(name);
 	uint64_t attr;
 
-	if (cycle < 0) {
-		snprintf(err, errlen,
+	if (cycle < 0)
+		return bc_fail(err, errlen,
 			"attr.%s: unknown cycle type; use INT_ACK, SPECIAL, "
 			"IO_READ, IO_WRITE, I_FETCH, NC_I_FETCH, D_READ, NC_D_READ, "
 			"WRITE_BACK or D_WRITE",
 			name);
-		return false;
-	}
-	if (!bc_number_read(&attr, value) || attr > 255) {
-		snprintf(err, errlen, "attr.%s = %.200s: must be a number from 0 to 255", name,
-			value);
-		return false;
-	}
+	if (!bc_number_read(&attr, value) || attr > 255)
+		return bc_fail(err, errlen, "attr.%s = %.200s: must be a number from 0 to 255",
+			name, value);
 	c->mapping.attr[cycle] = (uint8_t)attr;
 	return true;
 }
@@ -501,8 +585,7 @@ static bool set_metadata(
 
 	if (bc_metadata_set(c->recording.metadata, key, value, what, sizeof(what)))
 		return true;
-	snprintf(err, errlen, "metadata.%.80s = %.200s: %s", key, value, what);
-	return false;
+	return bc_fail(err, errlen, "metadata.%.80s = %.200s: %s", key, value, what);
 }
 
 /* [trigger NAME]: its first key adds the trigger. */
@@ -514,18 +597,12 @@ static bool set_trigger(struct bc_config *c, const char *name, const char *key, 
 
 	while (i < c->triggers_count && strcmp(c->triggers[i].name, name) != 0)
 		i++;
-	if (i == BC_TRIGGERS_CONFIGURED) {
-		snprintf(err, errlen, "[trigger %.40s]: too many triggers (limit 16)", name);
-		return false;
-	}
-	if (i == c->triggers_count && !bc_trigger_init(&c->triggers[i], name, what, sizeof(what))) {
-		snprintf(err, errlen, "[trigger %.40s]: %s", name, what);
-		return false;
-	}
-	if (!bc_trigger_set(&c->triggers[i], key, value, what, sizeof(what))) {
-		snprintf(err, errlen, "%.40s = %.200s: %s", key, value, what);
-		return false;
-	}
+	if (i == BC_TRIGGERS_CONFIGURED)
+		return bc_fail(err, errlen, "[trigger %.40s]: too many triggers (limit 16)", name);
+	if (i == c->triggers_count && !bc_trigger_init(&c->triggers[i], name, what, sizeof(what)))
+		return bc_fail(err, errlen, "[trigger %.40s]: %s", name, what);
+	if (!bc_trigger_set(&c->triggers[i], key, value, what, sizeof(what)))
+		return bc_fail(err, errlen, "%.40s = %.200s: %s", key, value, what);
 	c->triggers_count += i == c->triggers_count;
 	return true;
 }
@@ -570,25 +647,21 @@ static bool set_key(struct bc_config *c, const char *section, const char *key, c
 	if (strncmp(section, "trigger ", 8) == 0)
 		return set_trigger(
 			c, section + 8 + strspn(section + 8, " "), key, value, err, errlen);
-	if (strcmp(section, "usb") == 0)
-		return bc_usb_setting_read(&c->usb, key, value, err, errlen);
 	if (strcmp(section, "mapping") == 0 && strncmp(key, "attr.", 5) == 0)
 		return set_attr(c, key + 5, value, err, errlen);
 	if (strcmp(section, "recording") == 0 && strncmp(key, "metadata.", 9) == 0)
 		return set_metadata(c, key + 9, value, err, errlen);
 	for (const struct bc_config_key *k = bc_config_keys; k->name != NULL; k++) {
-		if (k->read == NULL || !is_named(k->name, section, key))
+		if (k->type == NULL || k->type->read == NULL || !is_named(k->name, section, key))
 			continue;
-		if (k->read(k, (char *)c + k->offset, value, what, sizeof(what)))
+		if (k->type->read(k, (char *)c + k->offset, value, what, sizeof(what)))
 			return true;
-		snprintf(err, errlen, "%s = %.200s: %s", key, value, what);
-		return false;
+		return bc_fail(err, errlen, "%s = %.200s: %s", key, value, what);
 	}
 	if (section[0] == '\0')
-		snprintf(err, errlen, "%s: key outside of a [section]", key);
-	else if (bc_config_check_section(section, err, errlen))
-		snprintf(err, errlen, "[%s] %s: no such key", section, key);
-	return false;
+		return bc_fail(err, errlen, "%s: key outside of a [section]", key);
+	return bc_config_check_section(section, err, errlen) &&
+	       bc_fail(err, errlen, "[%s] %s: no such key", section, key);
 }
 
 bool bc_config_set(struct bc_config *c, const char *section, const char *key, const char *value,
@@ -600,4 +673,127 @@ bool bc_config_set(struct bc_config *c, const char *section, const char *key, co
 		return true;
 	*c = before;
 	return false;
+}
+
+/* Settings of a board in a source, "key=value,key=value" */
+
+/* Returns the key of [usb] with this name, or NULL. */
+static const struct bc_config_key *find_usb_key(const char *name)
+{
+	for (const struct bc_config_key *k = bc_config_keys; k->name != NULL; k++)
+		if (is_named(k->name, "usb", name))
+			return k;
+	return NULL;
+}
+
+static bool fail_usb_key(const char *name, char *err, size_t errlen)
+{
+	size_t used = (size_t)snprintf(
+		err, errlen, "%.50s: unknown setting of a board; the settings are", name);
+
+	for (const struct bc_config_key *k = bc_config_keys; k->name != NULL; k++)
+		if (strncmp(k->name, "usb.", 4) == 0 && used < errlen)
+			used += (size_t)snprintf(err + used, errlen - used, " %s", k->name + 4);
+	return false;
+}
+
+bool bc_usb_settings_read(
+	struct bc_usb_options *options, const char *text, char *err, size_t errlen)
+{
+	char copy[1024];
+	char what[200];
+	char *rest = copy;
+	char *setting;
+
+	if ((size_t)snprintf(copy, sizeof(copy), "%s", text) >= sizeof(copy))
+		return bc_fail(err, errlen, "usb: settings too long");
+	while (copy[0] != '\0' && (setting = strsep(&rest, ",")) != NULL) {
+		char *equals = strchr(setting, '=');
+		if (equals == NULL)
+			return bc_fail(err, errlen,
+				"usb:%s: expected KEY=VALUE, for example serial=A1", setting);
+		*equals = '\0';
+		const struct bc_config_key *k = find_usb_key(setting);
+		if (k == NULL)
+			return fail_usb_key(setting, err, errlen);
+		char *field = (char *)options + (k->offset - offsetof(struct bc_config, usb));
+		if (!k->type->read(k, field, equals + 1, what, sizeof(what)))
+			return bc_fail(err, errlen, "%s = %.200s: %s", setting, equals + 1, what);
+	}
+	return true;
+}
+
+struct bc_usb_options bc_config_usb(const struct bc_config *c)
+{
+	struct bc_usb_options usb = c->usb;
+	char err[64];
+
+	/* Can't fail: it was checked when the source was set. */
+	if (!bc_usb_settings_read(&usb, c->source.usb, err, sizeof(err)))
+		return c->usb;
+	return usb;
+}
+
+/* Printing and reloading */
+
+static void write_value(
+	const struct bc_config_key *k, const struct bc_config *c, char out[BC_CONFIG_VALUE_MAX])
+{
+	k->type->write(k, (const char *)c + k->offset, out, BC_CONFIG_VALUE_MAX);
+}
+
+/* A rule that is not set is 0, which it can't be set to: it becomes a comment. */
+void bc_config_print(FILE *out, const struct bc_config *config)
+{
+	struct bc_config c = *config;
+	char value[BC_CONFIG_VALUE_MAX];
+	const char *last = "";
+
+	c.usb = bc_config_usb(config);
+	for (const struct bc_config_key *k = bc_config_keys; k->name != NULL; k++) {
+		size_t n = strcspn(k->name, ".");
+		if (k->size != 0 && k->type == NULL) {
+			print_triggers(&c, out);
+			continue;
+		}
+		if (k->type == NULL)
+			continue;
+		if (strncmp(k->name, last, n + 1) != 0)
+			fprintf(out, "%s[%.*s]\n", last[0] != '\0' ? "\n" : "", (int)n, k->name);
+		last = k->name;
+		if (k->type->print_lines != NULL) {
+			k->type->print_lines(&c, out);
+			continue;
+		}
+		write_value(k, &c, value);
+		bool is_unset = k->min != 0 && strcmp(value, "0") == 0;
+		fprintf(out, "%s%s =%s%s\n", is_unset ? "#" : "", k->name + n + 1,
+			value[0] != '\0' && !is_unset ? " " : "", is_unset ? "" : value);
+	}
+}
+
+/* A field without write() has no padding. */
+static bool differs(
+	const struct bc_config_key *k, const struct bc_config *a, const struct bc_config *b)
+{
+	char x[BC_CONFIG_VALUE_MAX];
+	char y[BC_CONFIG_VALUE_MAX];
+
+	if (k->type == NULL || k->type->write == NULL)
+		return memcmp((const char *)a + k->offset, (const char *)b + k->offset, k->size) !=
+		       0;
+	write_value(k, a, x);
+	write_value(k, b, y);
+	return strcmp(x, y) != 0;
+}
+
+void bc_config_reload(struct bc_config *config, const struct bc_config *new, void *context,
+	void (*on_kept)(void *context, const char *name))
+{
+	for (const struct bc_config_key *k = bc_config_keys; k->name != NULL; k++) {
+		if (k->reload != BC_RELOAD_RESTART)
+			memcpy((char *)config + k->offset, (const char *)new + k->offset, k->size);
+		else if (differs(k, config, new))
+			on_kept(context, k->name);
+	}
 }

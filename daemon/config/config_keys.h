@@ -1,4 +1,4 @@
-/* The settings of the configuration file, in one table. bc_config_set() reads their values with it;
+/* The settings of the configuration file, in one table. Reading, printing and reloading use it;
  * --options (for completion), --list-settings, and the tables of settings in the documents
  * (`make docs`) are printed from it. */
 #ifndef BC_DAEMON_CONFIG_CONFIG_KEYS_H
@@ -6,34 +6,14 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 #include "daemon/config/config.h"
+#include "daemon/config/config_types.h"
 #include "formats/base/must_check.h"
 
-/* When a change takes effect after SIGHUP. */
-enum bc_reload_time {
-	BC_RELOAD_RESTART, /* not before a restart */
-	BC_RELOAD_NOW,
-	BC_RELOAD_NEXT_RECORDING,
-};
-
-struct bc_config_key {
-	const char
-		*name; /* "SECTION.KEY"; the user chooses words in capitals: "trigger NAME.when" */
-	const char *metavar; /* "SIZE" */
-	const char *kind;    /* of value, as in formats/base/usage.h */
-	const char *initial; /* default, as the user would write it; NULL: none */
-	const char *option;  /* the short way on the command line; NULL: only --set */
-	enum bc_reload_time reload;
-	const char *meaning; /* sentences; words in `backquotes` are literal */
-
-	/* Parses a value into a field of the configuration. On failure returns false with a phrase
-	 * in `err` that names neither key nor value. NULL: bc_config_set() handles the section. */
-	bool (*read)(const struct bc_config_key *key, void *field, const char *value, char *err,
-		size_t errlen);
-	size_t offset; /* of the field in struct bc_config */
-	size_t size;   /* of the field */
-};
+/* Maximum size of a printed value, with the terminating zero. */
+#define BC_CONFIG_VALUE_MAX 4200
 
 /* Ends with a row without a name. */
 extern const struct bc_config_key bc_config_keys[];
@@ -44,5 +24,21 @@ bool bc_config_check_section(const char *section, char *err, size_t errlen) BC_M
 /* Sets one key. On failure returns false with a message in `err`, and nothing is changed. */
 bool bc_config_set(struct bc_config *config, const char *section, const char *key,
 	const char *value, char *err, size_t errlen) BC_MUST_CHECK;
+
+/* Sets each of "key=value,key=value", the settings of a board in a source. An empty string sets
+ * nothing. On failure returns false with a message in `err`. */
+bool bc_usb_settings_read(
+	struct bc_usb_options *options, const char *text, char *err, size_t errlen) BC_MUST_CHECK;
+
+/* The settings of the board: those of the source, then those of [usb]. */
+struct bc_usb_options bc_config_usb(const struct bc_config *config);
+
+/* Prints all settings as a configuration file. Those of a board include the source's. */
+void bc_config_print(FILE *out, const struct bc_config *config);
+
+/* Takes over the settings that may change while the daemon runs. Calls on_kept() for each other one
+ * that differs, with its name. */
+void bc_config_reload(struct bc_config *config, const struct bc_config *new, void *context,
+	void (*on_kept)(void *context, const char *name));
 
 #endif

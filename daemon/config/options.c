@@ -3,12 +3,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/config/config_check.h"
 #include "daemon/config/config_file.h"
 #include "daemon/config/config_keys.h"
 #include "formats/base/usage.h"
 
 enum {
 	OPT_CHECK = 256,
+	OPT_PRINT,
 	OPT_LIST_BOARDS,
 	OPT_SOURCE,
 	OPT_SPEED,
@@ -26,6 +28,8 @@ static const struct bc_usage_option options[] = {
 		"configuration file (default " BC_CONFIG_FILE ", if it exists)"},
 	{OPT_CHECK, "check-config", NULL, NULL,
 		"check the configuration, then exit: 0 valid, 2 invalid"},
+	{OPT_PRINT, "print-config", NULL, NULL,
+		"print the settings in effect as a configuration file, then exit"},
 	{OPT_LIST_BOARDS, "list-boards", NULL, NULL,
 		"list the USB devices, and why each is a capture board or not"},
 	{OPT_SOURCE, "source", "SPEC", "choice:usb|usb:|sim|sim:|file:",
@@ -173,6 +177,9 @@ static bool apply_option(struct bc_daemon_options *o, int option)
 		return true;
 	case OPT_CHECK:
 		o->check_config = true;
+		return true;
+	case OPT_PRINT:
+		o->print_config = true;
 		return true;
 	case OPT_LIST_BOARDS:
 		o->list_boards = true;

@@ -13,6 +13,7 @@
 struct bc_daemon_options {
 	const char *config_file; /* NULL: the default one, if it exists */
 	bool check_config;
+	bool print_config;
 	bool list_boards;
 	bool once;
 	bool has_socket; /* --socket was given; without it, --once opens no socket */

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "daemon/base/rules.h"
-#include "daemon/config/usb_settings.h"
 
 #define SIM_RATE 1000000u
 
@@ -213,13 +212,11 @@ static bool read_sim(struct bc_source_spec *spec, const char *text, char *err, s
 
 static bool read_usb(struct bc_source_spec *spec, const char *text, char *err, size_t errlen)
 {
-	struct bc_usb_options options = bc_usb_options_default();
-
 	spec->kind = BC_SOURCE_USB;
-	if (!bc_usb_settings_read(&options, text, err, errlen))
-		return false;
-	snprintf(spec->usb, sizeof(spec->usb), "%s", text);
-	return true;
+	if ((size_t)snprintf(spec->usb, sizeof(spec->usb), "%s", text) < sizeof(spec->usb))
+		return true;
+	snprintf(err, errlen, "usb: settings too long");
+	return false;
 }
 
 bool bc_source_spec_read(struct bc_source_spec *spec, const char *text, char *err, size_t errlen)

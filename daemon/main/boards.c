@@ -7,6 +7,7 @@
 
 #include "capture/usb/usb_find.h"
 #include "daemon/base/log.h"
+#include "daemon/config/config_keys.h"
 
 /* Returns NULL if the device may be opened, else the reason why not. */
 static const char *permission(const struct bc_board_identity *id)

@@ -129,12 +129,14 @@ static void limit_wait(struct bc_daemon *d);
 
 static void check_disk(struct bc_daemon *d, const struct bc_status *status, uint64_t now)
 {
-	if (bc_disk_alarm_poll(&d->disk_alarm, status, d->config.disk_low_ns, now))
+	struct bc_space_forecast forecast = bc_status_forecast(status);
+	uint64_t left = forecast.will_fill ? forecast.seconds_left : UINT64_MAX;
+
+	if (bc_disk_alarm_poll(&d->disk_alarm, d->config.dir, left, d->config.disk_low_ns, now))
 		bc_event_command_add(d->event_command, BC_ALERT_DISK_LOW,
 			bc_json_object((struct bc_json_member[]){
 				{"free_bytes", bc_json_u64(status->stats->free_bytes)},
-				{"time_left_seconds",
-					bc_json_u64(bc_status_forecast(status).seconds_left)},
+				{"time_left_seconds", bc_json_u64(left)},
 				{NULL, NULL},
 			}));
 }

@@ -6,7 +6,6 @@
 #include <stdint.h>
 
 #include "daemon/base/log_limit.h"
-#include "daemon/recorder/status.h"
 
 /* Zero at the start. */
 struct bc_disk_alarm {
@@ -15,10 +14,11 @@ struct bc_disk_alarm {
 	struct bc_log_limits limits;
 };
 
-/* Call once a second; now_ns is bc_now_ns(). The disk becomes low when it will be full in less than
- * limit_ns (0: never), and is low until there has been twice that time for a minute: the rate
- * varies. Returns true when it becomes low. */
-bool bc_disk_alarm_poll(struct bc_disk_alarm *alarm, const struct bc_status *status,
+/* Call once a second; now_ns is bc_now_ns(). `left_s`: time until the disk of `dir` is full;
+ * UINT64_MAX: it does not become full. The disk becomes low when that is less than limit_ns (0:
+ * never), and is low until there has been twice that time for a minute, because the rate varies.
+ * Returns true when it becomes low. */
+bool bc_disk_alarm_poll(struct bc_disk_alarm *alarm, const char *dir, uint64_t left_s,
 	uint64_t limit_ns, uint64_t now_ns);
 
 #endif

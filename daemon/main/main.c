@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "daemon/base/log.h"
+#include "daemon/config/config_keys.h"
 #include "daemon/config/options.h"
 #include "daemon/main/boards.h"
 #include "daemon/main/daemon.h"
@@ -58,6 +59,10 @@ int main(int argc, char **argv)
 	if (options.check_config) {
 		puts("configuration is valid");
 		return BC_EXIT_OK;
+	}
+	if (options.print_config) {
+		bc_config_print(stdout, &config);
+		return (int)flush_output();
 	}
 	if (options.list_boards)
 		return (int)bc_boards_print(&config);

@@ -6,6 +6,7 @@
 #include "capture/source/file_source.h"
 #include "capture/source/sim_source.h"
 #include "capture/usb/usb_source.h"
+#include "daemon/config/config_keys.h"
 
 static int open_usb(
 	struct bc_source **source, uv_loop_t *loop, const struct bc_config *config, bool is_once)

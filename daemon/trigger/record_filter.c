@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "daemon/base/rules.h"
+#include "formats/base/fail.h"
 #include "formats/trace/filter_parse.h"
 
 #define NS_PER_S 1000000000u
@@ -343,12 +344,6 @@ uint32_t bc_record_filter_records(const struct bc_record_filter *filter,
 
 /* Settings */
 
-static bool fail(char *err, size_t errlen, const char *text)
-{
-	snprintf(err, errlen, "%s", text);
-	return false;
-}
-
 static bool set_rule(struct bc_record_filter_rules *rules, const char *name, const char *value,
 	char *err, size_t errlen)
 {
@@ -367,9 +362,9 @@ static bool set_rule(struct bc_record_filter_rules *rules, const char *name, con
 	if (!bc_filter_parse(&rule.filter, value, err, errlen))
 		return false;
 	if ((size_t)snprintf(rule.where, sizeof(rule.where), "%s", value) >= sizeof(rule.where))
-		return fail(err, errlen, "longer than 199 bytes");
+		return bc_fail(err, errlen, "longer than 199 bytes");
 	if (i == BC_RECORD_FILTER_RULES)
-		return fail(err, errlen, "at most 8 rules");
+		return bc_fail(err, errlen, "at most 8 rules");
 	rules->rules[i] = rule;
 	rules->count += i == rules->count;
 	return true;
@@ -393,20 +388,16 @@ bool bc_record_filter_set(struct bc_record_filter *filter, const char *key, cons
 		size_t n = strlen(words[i]);
 		if (strncmp(key, words[i], n) != 0 || (key[n] != '\0' && key[n] != '.'))
 			continue;
-		if (key[n] == '.' && !is_name(key + n + 1)) {
-			snprintf(err, errlen,
+		if (key[n] == '.' && !is_name(key + n + 1))
+			return bc_fail(err, errlen,
 				"%.60s: a name must be up to 32 letters, digits, underscores and "
 				"dashes",
 				key);
-			return false;
-		}
 		if (set_rule(rules[i], key[n] == '.' ? key + n + 1 : "", value, what, sizeof(what)))
 			return true;
-		snprintf(err, errlen, "%s = %.200s: %s", key, value, what);
-		return false;
+		return bc_fail(err, errlen, "%s = %.200s: %s", key, value, what);
 	}
-	snprintf(err, errlen, "[filter] %.60s: no such key", key);
-	return false;
+	return bc_fail(err, errlen, "[filter] %.60s: no such key", key);
 }
 
 bool bc_sampling_parse(struct bc_sampling *sampling, const char *text, char *err, size_t errlen)
@@ -420,11 +411,11 @@ bool bc_sampling_parse(struct bc_sampling *sampling, const char *text, char *err
 		return true;
 	}
 	if (slash == NULL || (size_t)(slash - text) >= sizeof(width))
-		return fail(err, errlen, "must be all, or WIDTH/PERIOD such as 10ms/1s");
+		return bc_fail(err, errlen, "must be all, or WIDTH/PERIOD such as 10ms/1s");
 	snprintf(width, sizeof(width), "%.*s", (int)(slash - text), text);
 	if (!bc_time_read(&read.width_ns, width) || !bc_time_read(&read.period_ns, slash + 1) ||
 		read.width_ns == 0 || read.width_ns > read.period_ns)
-		return fail(err, errlen,
+		return bc_fail(err, errlen,
 			"must be all, or WIDTH/PERIOD such as 10ms/1s, with WIDTH above 0 and at "
 			"most PERIOD");
 	*sampling = read;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "daemon/base/rules.h"
+#include "formats/base/fail.h"
 #include "formats/base/json.h"
 #include "formats/base/utf8.h"
 #include "formats/trace/filter_parse.h"
@@ -18,19 +19,13 @@ static const char *const actions[] = {
 
 #define ACTIONS (sizeof(actions) / sizeof(actions[0]))
 
-static bool fail(char *err, size_t errlen, const char *text)
-{
-	snprintf(err, errlen, "%s", text);
-	return false;
-}
-
 bool bc_trigger_init(struct bc_trigger *trigger, const char *name, char *err, size_t errlen)
 {
 	size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-");
 
 	memset(trigger, 0, sizeof(*trigger));
 	if (n == 0 || n > BC_TRIGGER_NAME_MAX || name[n] != '\0')
-		return fail(err, errlen,
+		return bc_fail(err, errlen,
 			"a trigger's name must be up to 32 letters, digits, underscores and "
 			"dashes");
 	memcpy(trigger->name, name, n);
@@ -46,7 +41,7 @@ static bool set_when(struct bc_trigger *t, const char *value, char *err, size_t 
 
 	bc_filter_init(&filter);
 	if (strlen(value) >= sizeof(t->when))
-		return fail(err, errlen, "longer than 255 bytes");
+		return bc_fail(err, errlen, "longer than 255 bytes");
 	if (strcmp(value, "board") == 0)
 		kind = BC_TRIGGER_BOARD;
 	else if (strcmp(value, "gap") == 0)
@@ -55,7 +50,7 @@ static bool set_when(struct bc_trigger *t, const char *value, char *err, size_t 
 		kind = BC_TRIGGER_IDLE;
 	if (kind == BC_TRIGGER_IDLE &&
 		(!bc_time_read(&idle_ns, value + 4 + strspn(value + 4, " ")) || idle_ns == 0))
-		return fail(err, errlen, "idle needs a time above 0, such as idle 10ms");
+		return bc_fail(err, errlen, "idle needs a time above 0, such as idle 10ms");
 	if (kind == BC_TRIGGER_RECORD && !bc_filter_parse(&filter, value, err, errlen))
 		return false;
 	t->kind = kind;
@@ -73,7 +68,7 @@ static bool set_action(struct bc_trigger *t, const char *value, char *err, size_
 		t->action = (enum bc_trigger_action)i;
 		return true;
 	}
-	return fail(err, errlen, "not an action; use start, stop, toggle, snapshot or mark");
+	return bc_fail(err, errlen, "not an action; use start, stop, toggle, snapshot or mark");
 }
 
 static bool set_pre(struct bc_trigger *t, const char *value, char *err, size_t errlen)
@@ -88,7 +83,7 @@ static bool set_post(struct bc_trigger *t, const char *value, char *err, size_t 
 	if (!bc_time_or_size_read(&post, value, err, errlen))
 		return false;
 	if (post.unit == BC_TIME_OR_SIZE_ALL)
-		return fail(err, errlen, "must be a time or a size");
+		return bc_fail(err, errlen, "must be a time or a size");
 	t->post = post;
 	return true;
 }
@@ -96,7 +91,7 @@ static bool set_post(struct bc_trigger *t, const char *value, char *err, size_t 
 static bool set_text(struct bc_trigger *t, const char *value, char *err, size_t errlen)
 {
 	if (strlen(value) > BC_TRIGGER_TEXT_MAX || !bc_utf8_is_valid(value, strlen(value)))
-		return fail(err, errlen, "must be up to 256 bytes of UTF-8");
+		return bc_fail(err, errlen, "must be up to 256 bytes of UTF-8");
 	memset(t->text, 0, sizeof(t->text));
 	strcpy(t->text, value);
 	return true;
@@ -105,7 +100,7 @@ static bool set_text(struct bc_trigger *t, const char *value, char *err, size_t 
 static bool set_holdoff(struct bc_trigger *t, const char *value, char *err, size_t errlen)
 {
 	return bc_time_read(&t->holdoff_ns, value) ||
-	       fail(err, errlen, "not a time; use seconds, or a number with ms, s, m, h or d");
+	       bc_fail(err, errlen, "not a time; use seconds, or a number with ms, s, m, h or d");
 }
 
 bool bc_trigger_set(
@@ -126,7 +121,7 @@ bool bc_trigger_set(
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
 		if (strcmp(key, keys[i].key) == 0)
 			return keys[i].set(trigger, value, err, errlen);
-	return fail(err, errlen, "no such key; use when, action, pre, post, text or holdoff");
+	return bc_fail(err, errlen, "no such key; use when, action, pre, post, text or holdoff");
 }
 
 bool bc_trigger_check(const struct bc_trigger *t, char *err, size_t errlen)

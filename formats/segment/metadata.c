@@ -4,14 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "formats/base/fail.h"
 #include "formats/base/json.h"
 #include "formats/base/utf8.h"
-
-static bool fail(char *err, size_t errlen, const char *text)
-{
-	snprintf(err, errlen, "%s", text);
-	return false;
-}
 
 bool bc_word_is_valid(const char *word)
 {
@@ -25,18 +20,14 @@ bool bc_word_is_valid(const char *word)
 static bool check_member(const char *key, const char *value, char *err, size_t errlen)
 {
 	if (!bc_word_is_valid(key))
-		return fail(err, errlen,
+		return bc_fail(err, errlen,
 			"a metadata key has 1 to 64 letters, digits, '.', '_' and '-'");
-	if (value == NULL) {
-		snprintf(err, errlen, "metadata %s: the value is not a string", key);
-		return false;
-	}
+	if (value == NULL)
+		return bc_fail(err, errlen, "metadata %s: the value is not a string", key);
 	size_t bytes = strlen(value);
-	if (bytes > BC_METADATA_VALUE_MAX) {
-		snprintf(err, errlen, "metadata %s: the value has %zu bytes; the limit is %u", key,
-			bytes, BC_METADATA_VALUE_MAX);
-		return false;
-	}
+	if (bytes > BC_METADATA_VALUE_MAX)
+		return bc_fail(err, errlen, "metadata %s: the value has %zu bytes; the limit is %u",
+			key, bytes, BC_METADATA_VALUE_MAX);
 	return true;
 }
 
@@ -49,7 +40,7 @@ static bool write_object(char out[BC_METADATA_MAX], const json_t *object, char *
 	if (fits)
 		strcpy(out, text);
 	else if (text == NULL)
-		fail(err, errlen, "out of memory");
+		bc_fail(err, errlen, "out of memory");
 	else
 		snprintf(err, errlen, "the metadata is longer than %d bytes", BC_METADATA_MAX - 1);
 	free(text);
@@ -68,7 +59,7 @@ bool bc_metadata_from_json(
 	json_t *value;
 
 	if (!json_is_object(object))
-		return fail(err, errlen, "the metadata is not a JSON object of strings");
+		return bc_fail(err, errlen, "the metadata is not a JSON object of strings");
 	json_object_foreach((json_t *)object, key, value)
 	{
 		if (!check_member(key, json_string_value(value), err, errlen))
@@ -93,16 +84,14 @@ bool bc_metadata_set(
 
 	if (!check_member(key, value, err, errlen))
 		return false;
-	if (!bc_utf8_is_valid(value, strlen(value))) {
-		snprintf(err, errlen, "metadata %s: the value is not UTF-8", key);
-		return false;
-	}
+	if (!bc_utf8_is_valid(value, strlen(value)))
+		return bc_fail(err, errlen, "metadata %s: the value is not UTF-8", key);
 	json_t *object = bc_metadata_parse(all);
 	json_object_del(object, key);
 	if (value[0] == '\0' || json_object_set_new(object, key, json_string(value)) == 0)
 		ok = write_object(all, object, err, errlen);
 	else
-		fail(err, errlen, "out of memory");
+		bc_fail(err, errlen, "out of memory");
 	json_decref(object);
 	return ok;
 }
@@ -114,9 +103,9 @@ bool bc_metadata_merge(char all[BC_METADATA_MAX], const char *more, char *err, s
 	bool ok = false;
 
 	if (!json_is_object(old) || !json_is_object(new))
-		fail(err, errlen, "the metadata is not a JSON object");
+		bc_fail(err, errlen, "the metadata is not a JSON object");
 	else if (json_object_update(old, new) != 0)
-		fail(err, errlen, "out of memory");
+		bc_fail(err, errlen, "out of memory");
 	else
 		ok = write_object(all, old, err, errlen);
 	json_decref(old);

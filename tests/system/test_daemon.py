@@ -198,6 +198,22 @@ def test_all_errors_are_reported_at_once(tmp):
         assert words in line, f"{words}: {line}"
 
 
+def test_the_settings_in_effect_are_printed(tmp):
+    path = config(tmp, GOOD)
+    config(tmp, "[rotation]\nfilesize = 4M\n", "conf.d/more.conf")
+    argv = ("--print-config", "--once", "--set", "usb.serial=A1", "--set", "pipeline.buffer=32768K")
+    done = run(BUSCAPD, *argv, "-c", path)
+    equal((done.returncode, done.stderr), (0, b""), "the settings")
+    text = done.stdout.decode()
+    for line in ("source = sim:rate=100k", "filesize = 4M", "files = 10", "serial = A1", "buffer = 32M", "path =",
+                 "record = always", "sync = 100ms", "attr.D_WRITE = 7", "#interval ="):
+        assert f"\n{line}\n" in text, f"{line}: {text}"
+    # The output is a configuration with the same settings.
+    again = run(BUSCAPD, "--print-config", "-c", config(tmp, text, "again/buscapd.conf"))
+    equal((again.returncode, again.stdout.decode()), (0, text), "the settings")
+    refused("--print-config", "-c", path, "--set", "log.level=loud", code=2, words=["loud"])
+
+
 def test_an_unreadable_configuration_is_reported(tmp):
     path = config(tmp, GOOD)
     path.chmod(0)
@@ -536,7 +552,7 @@ def test_a_reload_names_settings_that_need_a_restart(tmp):
         path.write_text("[source]\nsource = sim:rate=200k\n[output]\ndir = %s\nlabel = x\n[pipeline]\nbuffer = 32M\n"
                         "[mapping]\ninvalid = keep\n[stop]\nrecords = 5\n" % (tmp / "elsewhere"))
         err = reload(daemon, "source.source")
-        for name in ("output.dir", "output.label", "pipeline.buffer", "[mapping]", "[stop]"):
+        for name in ("output.dir", "output.label", "pipeline.buffer", "mapping.invalid", "stop.records"):
             assert re.search(re.escape(name) + ".*restart", err), f"{name}: {err}"
         for name in ("pipeline.workers", "socket.path", "source.speed"):
             assert name not in err, f"{name}: {err}"

@@ -14,7 +14,6 @@ import tempfile
 import pytest
 
 import harness
-import manual_page
 import settings as setting_tables
 from harness import BUILD, BUSCAP, BUSCAPD, ROOT, equal, need, run
 from manual_page import Page, displays, flags, items, line_text

@@ -565,10 +565,10 @@ def test_wrong_settings_are_refused_with_file_and_line(tmp):
             ("transfers = 257", "1 to 256"), ("transfer_size = 1K", "4K to 16M"),
             ("transfer_size = 17M", "4K to 16M"),
             ("transfer_timeout = soon", "a time"), ("transfer_timeout = 2h", "1h"),
-            ("clock_hz = fast", "ticks per second"), ("wait = -1", "a time"), ("silence = x", "a time"),
+            ("clock_hz = fast", "a number"), ("wait = -1", "a time"), ("silence = x", "a time"),
             ("silence_action = shout", "warn or restart"),
             ("back_off = 0", "1ms"), ("back_off_max = 1us", "1ms"), ("ftdi_latency = 256ms", "255ms"),
-            ("ftdi_mode = slow", "sync-fifo or fifo"), ("colour = red", "unknown setting"),
+            ("ftdi_mode = slow", "sync-fifo or fifo"), ("colour = red", "no such key"),
     ]:
         path = config(tmp, f"[source]\nsource = usb\n[usb]\n{line}\n")
         done = run(BUSCAPD, "--check-config", "-c", path)
@@ -606,7 +606,7 @@ def test_a_changed_section_needs_a_restart(tmp):
             daemon.end(wanted=0)
         daemon.check(board, gaps={})
         equal(daemon.log.count("needs a restart"), 1, daemon.log)
-        assert daemon.logged("[usb] has changed, but needs a restart"), daemon.log
+        assert daemon.logged("usb.transfers has changed, but needs a restart"), daemon.log
 
 
 # ---- the kernel's memory for transfers

@@ -13,7 +13,6 @@ import tempfile
 import time
 import xml.sax.saxutils
 
-import harness
 from harness import BUSCAP, Daemon, run
 from top_harness import Terminal
 from usb_harness import Board

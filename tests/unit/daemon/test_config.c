@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "daemon/config/config_check.h"
 #include "daemon/config/config_file.h"
 #include "daemon/config/config_keys.h"
 #include "daemon/config/options.h"
@@ -184,6 +185,42 @@ TEST_F(settings_of_the_source_override_the_usb_section)
 	assert_int_equal(usb.match.vid, 0x1234);
 }
 
+TEST_F(wrong_settings_of_a_board_in_a_source_are_rejected)
+{
+	static const struct {
+		const char *text;
+		const char *part;
+	} bad[] = {
+		{"serial", "KEY=VALUE"},
+		{"colour=red", "unknown setting of a board; the settings are id serial"},
+		{"id=1209", "VID:PID"},
+		{"id=1209:0001:2", "VID:PID"},
+		{"id=1209:00012", "VID:PID"},
+		{"id=+209:0001", "VID:PID"},
+		{"protocol=byu", "bcp1 or raw6"},
+		{"link=serial", "plain or ftdi"},
+		{"transfers=0", "1 to 256"},
+		{"transfers=257", "1 to 256"},
+		{"transfer_size=4095", "4K to 16M"},
+		{"transfer_size=17M", "4K to 16M"},
+		{"wait=soon", "a time"},
+		{"silence_action=cry", "warn or restart"},
+		{"back_off=0", "1ms"},
+		{"ftdi_latency=256ms", "255ms"},
+		{"ftdi_mode=slow", "sync-fifo"},
+	};
+	char source[64];
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		snprintf(source, sizeof(source), "usb:%s", bad[i].text);
+		if (bc_config_set(&f->config, "source", "source", source, f->err, sizeof(f->err)))
+			fail_msg("'%s' was accepted", source);
+		if (strstr(f->err, bad[i].part) == NULL)
+			fail_msg("'%s': '%s'", source, f->err);
+		assert_int_equal(f->config.source.kind, BC_SOURCE_NONE);
+	}
+}
+
 TEST_F(conf_d_is_read_in_order_and_later_wins)
 {
 	char path[160];
@@ -210,7 +247,7 @@ TEST_F(an_error_names_file_and_line)
 		const char *part;
 	} bad[] = {
 		{"[events]\ncommand = mail\n", ":2: command = mail: must be an absolute path"},
-		{"[events]\ninterval = 0\n", ":2: interval = 0: not a time above 0"},
+		{"[events]\ninterval = 0\n", ":2: interval = 0: must be a time above 0"},
 		{"[socket]\nconnections = 0\n", ":2: connections = 0: must be a number"},
 		{"[socket]\nconnections = 4097\n", "from 1 to 4096"},
 		{"[socket]\nreserve = record,stop\n",
@@ -224,18 +261,18 @@ TEST_F(an_error_names_file_and_line)
 		{"[log]\n\nlevel = loud\n", ":3: level = loud"},
 		{"[space]\nmax_use = lots\n", ":2: max_use = lots"},
 		{"[rotation]\nfiles = 0\n", ":2: files = 0"},
-		{"[rotation]\nfilesize = 1X\n", ":2: filesize = 1X: not a size above 0"},
-		{"[rotation]\nfilesize =\n", ":2: filesize = : not a size"},
-		{"[rotation]\nfilesize = 0\n", ":2: filesize = 0: not a size"},
-		{"[rotation]\nduration = 0\n", ":2: duration = 0: not a time above 0"},
-		{"[rotation]\nfiles = 1K\n", ":2: files = 1K: not a number above 0"},
+		{"[rotation]\nfilesize = 1X\n", ":2: filesize = 1X: must be a size above 0"},
+		{"[rotation]\nfilesize =\n", ":2: filesize = : must be a size"},
+		{"[rotation]\nfilesize = 0\n", ":2: filesize = 0: must be a size"},
+		{"[rotation]\nduration = 0\n", ":2: duration = 0: must be a time above 0"},
+		{"[rotation]\nfiles = 1K\n", ":2: files = 1K: must be a number above 0"},
 		{"[rotation]\nrecords = 1\n", ":2: [rotation] records: no such key"},
-		{"[stop]\nrecords = 1M\n", ":2: records = 1M: not a number above 0"},
-		{"[stop]\nduration = x\n", ":2: duration = x: not a time above 0"},
+		{"[stop]\nrecords = 1M\n", ":2: records = 1M: must be a number above 0"},
+		{"[stop]\nduration = x\n", ":2: duration = x: must be a time above 0"},
 		{"[stop]\nfiles = 1\n", ":2: [stop] files: no such key"},
 		{"[output]\nlabel = a/b\n", ":2: label = a/b"},
 		{"[output]\nsealed_command = cp\n", ":2: sealed_command = cp: must be "},
-		{"[output]\nsealed_timeout = soon\n", ":2: sealed_timeout = soon: not a time"},
+		{"[output]\nsealed_timeout = soon\n", ":2: sealed_timeout = soon: must be a time"},
 		{"[output]\ndir =\n", ":2: dir = "},
 		{"[output]\ndir = ~/traces\n", ":2: dir = ~/traces: ~ is not expanded"},
 		{"[output]\ndir = ~\n", ":2: dir = ~: ~ is not expanded"},
@@ -247,7 +284,7 @@ TEST_F(an_error_names_file_and_line)
 		{"[mapping]\nattr.D_READ = 256\n", ":2: attr.D_READ = 256: must be"},
 		{"[mapping]\ninvalid = maybe\n", ":2: invalid = maybe"},
 		{"[mapping]\nsize = v2\n", ":2: size = v2"},
-		{"[pipeline]\nflush = 0\n", ":2: flush = 0: must be at least 1ms"},
+		{"[pipeline]\nflush = 0\n", ":2: flush = 0: must be a time of at least 1ms"},
 		{"[pipeline]\nworkers = 65\n", ":2: workers = 65"},
 		{"[recording]\nrecord = never\n", ":2: record = never: must be"},
 		{"[recording]\nflight_time = long\n", ":2: flight_time = long"},
@@ -343,6 +380,80 @@ TEST_F(documented_defaults_are_the_defaults)
 		count++;
 	}
 	assert_true(count > 25);
+}
+
+/* Prints the configuration, reads that, and prints it again. */
+TEST_F(what_is_printed_can_be_read)
+{
+	char *text[2] = {NULL, NULL};
+	size_t bytes;
+
+	write_file(f, "buscapd.conf",
+		"[source]\nsource = usb:serial=B2,wait=1\nspeed = 2.5\n[usb]\nid = "
+		"0403:6014\nlink = ftdi\nprotocol = raw6\ntransfer_timeout = 1.5\n"
+		"ftdi_latency = 3ms\nftdi_mode = fifo\nsilence_action = restart\n"
+		"[output]\nlabel = x\nkeep_raw = yes\nsealed_command = /bin/true\n"
+		"[recording]\nrecord = flight\nflight_time = 90s\nsampling = 10ms/1s\n"
+		"metadata.b = 1 \"x\"\nmetadata.a = \xc3\xa9\n"
+		"[filter]\nkeep.vga = addr=a0000-bffff\nkeep = proc=1\nleave_out.x = proc=3\n"
+		"[trigger a]\nwhen = idle 5s\naction = stop\npost = 16K\n"
+		"[trigger b]\nwhen = port=e0\naction = mark\ntext = here\nholdoff = 1.25ms\n"
+		"[rotation]\nfilesize = 2001\nduration = 36h\nfiles = 7\n"
+		"[space]\nmax_use = 1536K\n[pipeline]\nsync = 0.0015\nworkers = 3\n"
+		"[mapping]\ninvalid = keep\nsize = v1.0\nattr.D_WRITE = 7\n"
+		"[socket]\nreserve = mark, record\nmetrics_listen = [::1]:9180\n"
+		"[log]\nlevel = debug\n");
+	for (unsigned i = 0; i < 2; i++) {
+		bc_config_default(&f->config);
+		if (!load(f))
+			fail_msg("%s", f->err);
+		FILE *out = open_memstream(&text[i], &bytes);
+		bc_config_print(out, &f->config);
+		fclose(out);
+		write_file(f, "buscapd.conf", text[i]);
+	}
+	assert_string_equal(text[0], text[1]);
+	static const char *const lines[] = {"[usb]\nid = 0403:6014\nserial = B2\n",
+		"\nprotocol = raw6\n", "\ntransfer_timeout = 1500ms\n", "\nwait = 1s\n",
+		"\nsilence_action = restart\n", "\nftdi_latency = 3ms\nftdi_mode = fifo\n",
+		"\nspeed = 2.5\n", "\nsampling = 10ms/1s\nmetadata.b = 1 \"x\"\n",
+		"[filter]\nkeep.vga = addr=a0000-bffff\nkeep = proc=1\nleave_out.x = proc=3\n",
+		"[trigger a]\nwhen = idle 5s\naction = stop\npre = 0\npost = 16K\n",
+		"\ntext = here\nholdoff = 0.001250000s\n", "\nfilesize = 2001\n",
+		"\nduration = 36h\n", "\nmax_use = 1536K\n", "\nsync = 0.001500000s\n",
+		"\ninvalid = keep\nsize = v1.0\nattr.INT_ACK = 0\n", "\nattr.D_WRITE = 7\n",
+		"\nreserve = record, mark\nmetrics_listen = [::1]:9180\n", "\nlevel = debug\n",
+		"\nmax_age = 0\n"};
+	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
+		if (strstr(text[0], lines[i]) == NULL)
+			fail_msg("'%s' is not in '%s'", lines[i], text[0]);
+	free(text[0]);
+	free(text[1]);
+}
+
+TEST_F(a_reload_applies_what_may_change_and_names_the_rest)
+{
+	struct bc_config new;
+
+	bc_config_default(&new);
+	assert_true(bc_config_set(&new, "rotation", "files", "7", f->err, sizeof(f->err)));
+	assert_true(bc_config_set(&new, "filter", "keep", "proc=1", f->err, sizeof(f->err)));
+	assert_true(bc_config_set(&new, "trigger x", "when", "gap", f->err, sizeof(f->err)));
+	assert_true(bc_config_set(&new, "pipeline", "buffer", "65536K", f->err, sizeof(f->err)));
+	set(f, "output", "label", "longer");
+	set(f, "output", "label", "");
+	f->err[0] = '\0';
+	bc_config_reload(&f->config, &new, f, on_error);
+	assert_string_equal(f->err, "");
+	assert_int_equal(f->config.rotation.files, 7);
+	assert_int_equal(f->config.filter.keep.count, 1);
+	assert_int_equal(f->config.triggers_count, 1);
+	assert_true(bc_config_set(&new, "pipeline", "buffer", "65M", f->err, sizeof(f->err)));
+	assert_true(bc_config_set(&new, "usb", "id", "1209:0002", f->err, sizeof(f->err)));
+	assert_true(bc_config_set(&new, "mapping", "attr.D_READ", "1", f->err, sizeof(f->err)));
+	bc_config_reload(&f->config, &new, f, on_error);
+	assert_string_equal(f->err, "usb.id\npipeline.buffer\nmapping.attr.CYCLE\n");
+	assert_int_equal(f->config.buffer_bytes, 64u << 20);
 }
 
 TEST_F(metrics_listen_accepts_only_loopback_addresses)

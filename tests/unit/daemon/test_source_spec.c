@@ -1,7 +1,7 @@
 #include <string.h>
 
+#include "daemon/config/config_keys.h"
 #include "daemon/config/source_spec.h"
-#include "daemon/config/usb_settings.h"
 #include "tests/support/test.h"
 
 static struct bc_source_spec read_good(const char *text)
@@ -126,23 +126,6 @@ TEST(errors_name_the_problem)
 		{"sim:seed=-1", "seed=-1"},
 		{"sim:,", "unknown setting; use rate="},
 		{"simulator", "unknown source"},
-		{"usb:serial", "KEY=VALUE"},
-		{"usb:colour=red", "unknown setting of a board; the settings are id serial"},
-		{"usb:id=1209", "VID:PID"},
-		{"usb:id=1209:0001:2", "VID:PID"},
-		{"usb:id=1209:00012", "VID:PID"},
-		{"usb:id=+209:0001", "VID:PID"},
-		{"usb:protocol=byu", "bcp1 or raw6"},
-		{"usb:link=serial", "plain or ftdi"},
-		{"usb:transfers=0", "1 to 256"},
-		{"usb:transfers=257", "1 to 256"},
-		{"usb:transfer_size=4095", "4K to 16M"},
-		{"usb:transfer_size=17M", "4K to 16M"},
-		{"usb:wait=soon", "a time"},
-		{"usb:silence_action=cry", "warn or restart"},
-		{"usb:back_off=0", "1ms"},
-		{"usb:ftdi_latency=256ms", "255ms"},
-		{"usb:ftdi_mode=slow", "sync-fifo"},
 		{"usbx", "unknown source"},
 	};
 

@@ -1,0 +1,52 @@
+#include "daemon/main/disk_alarm.h"
+#include "tests/support/log_capture.h"
+#include "tests/support/test.h"
+
+#define HOUR   3600u
+#define SECOND UINT64_C(1000000000)
+
+struct fixture {
+	struct bc_disk_alarm alarm;
+	struct log_capture capture;
+	uint64_t now_ns;
+};
+
+TEST_FIXTURE(fixture, NOTHING, NOTHING)
+
+static bool poll_disk(struct fixture *f, uint64_t left_s)
+{
+	f->now_ns += SECOND;
+	return bc_disk_alarm_poll(&f->alarm, "/out", left_s, HOUR * SECOND, f->now_ns);
+}
+
+TEST_F(the_disk_becomes_low_once_and_recovers_after_a_minute)
+{
+	log_capture_start(&f->capture);
+	assert_false(poll_disk(f, UINT64_MAX));
+	assert_false(poll_disk(f, HOUR));
+	assert_true(poll_disk(f, HOUR - 1));
+	/* The rate varies. */
+	for (unsigned i = 0; i < 100; i++) {
+		assert_false(poll_disk(f, 2 * HOUR - 1));
+		assert_false(poll_disk(f, UINT64_MAX));
+		assert_false(poll_disk(f, 60));
+	}
+	for (unsigned i = 0; i < 59; i++)
+		assert_false(poll_disk(f, 2 * HOUR));
+	assert_true(f->alarm.is_low);
+	assert_false(poll_disk(f, 2 * HOUR));
+	assert_false(f->alarm.is_low);
+	assert_true(poll_disk(f, 0));
+	assert_string_equal(log_capture_stop(&f->capture),
+		"buscapd: warning: /out: full in 59 min at the current rate; free some space, or "
+		"set a rule in [space]\n"
+		"buscapd: /out: no longer nearly full\n"
+		"buscapd: warning: /out: full in 0 min at the current rate; free some space, or "
+		"set a rule in [space]\n");
+}
+
+TEST_F(a_limit_of_0_turns_it_off)
+{
+	assert_false(bc_disk_alarm_poll(&f->alarm, "/out", 0, 0, SECOND));
+	assert_false(f->alarm.is_low);
+}
