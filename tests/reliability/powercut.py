@@ -10,7 +10,6 @@ As root, also cuts the power of a real ext4 on a loop device, with its shutdown 
 A round is one state of the disk; each gets a second state during its recovery. One in ten is also an ext4 cut."""
 
 import bisect
-import contextlib
 import fcntl
 import os
 import re
@@ -27,6 +26,7 @@ import harness  # noqa: E402
 from harness import Daemon, Faults, equal  # noqa: E402
 from recovered import SMALL, Lost, Reader, start_again  # noqa: E402
 
+CONTROLS = {"has_file_sync": "fdatasync", "has_dir_sync": "directory sync"}
 RATE = harness.rate(100_000)
 SAMPLES = 4 * RATE  # never all recorded
 STATES = 50  # of one recorded run
@@ -145,21 +145,52 @@ def check_cut(directory, run, reader, cut, files):
     return out, found, disk_states.read_log(log)
 
 
-def cut_again(directory, run, reader, rng, files, calls, found):
+def cut_again(directory, run, reader, rng, files, calls, found, **disk_options):
     """Cuts the power during the recovery of `files`, which found the records `found` when it was not interrupted."""
     disk = disk_states.Disk(files)
     cut = rng.randrange(1, len(calls) + 1)
     for call in calls[:cut]:
-        disk.advance(call)
+        disk.advance(call, **disk_options)
     again, how = disk.state(rng)
     out = fresh(directory, "again", again)
     err = start_again(out)
     try:
         equal([path.name for path in out.glob(f"{run.recording}*.partial")], [], f"still open; {err}")
         reader.read(out, run.recording).require_all(found, f"after {cut} of {len(calls)} calls of the recovery; {err}")
-    except AssertionError as why:
+    except Exception as why:
         raise AssertionError(f"second cut after {cut} of {len(calls)} calls ({how}): {why}") from why
     remove(out)
+
+
+def clear(directory):
+    remove(*(path for name in ("cut", "again") if (path := directory / name).exists()))
+
+
+def controls_of_one_run(directory, options, run, number, reader, count):
+    """Cuts the power of a daemon that never syncs its files, or never its directory; half of them during a recovery that
+    does not sync. Returns {kind: [lost, states]}."""
+    lost = {}
+    for what in CONTROLS:
+        lost[what] = [0, 0]
+        lost[what, "again"] = [0, 0]
+        rng = options.rng(what, number)
+        for cut, files, _ in states_of(run, rng, count, **{what: False}):
+            lost[what][1] += 1
+            try:
+                check_cut(directory, run, reader, cut, files)
+            except Exception:  # mostly Lost, but files may also be unreadable
+                lost[what][0] += 1
+            clear(directory)
+        for cut, files, _ in states_of(run, rng, count):
+            _, found, calls = check_cut(directory, run, reader, cut, files)
+            if calls and found.ranges:
+                lost[what, "again"][1] += 1
+                try:
+                    cut_again(directory, run, reader, rng, files, calls, found, **{what: False})
+                except Exception:
+                    lost[what, "again"][0] += 1
+            clear(directory)
+    return lost
 
 
 def cuts_of_one_run(directory, options, number, records):
@@ -179,20 +210,8 @@ def cuts_of_one_run(directory, options, number, records):
             if calls:
                 cut_again(directory, run, reader, rng, files, calls, found)
                 second += 1
-        with contextlib.suppress(OSError):
-            remove(*(path for name in ("cut", "again") if (path := directory / name).exists()))
-    lost = {}
-    for what in ("has_file_sync", "has_dir_sync"):
-        lost[what] = [0, 0]
-        for cut, files, _ in states_of(run, options.rng(what, number), max(states // 5, 5), **{what: False}):
-            try:
-                remove(check_cut(directory, run, reader, cut, files)[0])
-            except AssertionError:
-                # Anything may go wrong with a control, mostly Lost.
-                lost[what][0] += 1
-                remove(directory / "cut")
-            lost[what][1] += 1
-    return first, second, lost, len(run.calls)
+        clear(directory)
+    return first, second, controls_of_one_run(directory, options, run, number, reader, max(states // 5, 5)), len(run.calls)
 
 
 # ---- a real file system
@@ -280,11 +299,12 @@ def run(options):
         "disk states": sum(result[0] for result in results),
         "disk states during recovery": sum(result[1] for result in results),
     }
-    for what, name in (("has_file_sync", "control without fdatasync"), ("has_dir_sync", "control without directory sync")):
-        lost, states = (sum(result[2][what][i] for result in results) for i in (0, 1))
-        figures[f"{name}: states that lost data"] = f"{lost} of {states}"
-        if results and lost == 0:
-            options.violation(f"{name}: no state lost data: the states are too easy")
+    for what, name in CONTROLS.items():
+        for key, when in ((what, ""), ((what, "again"), " in the recovery")):
+            lost, states = (sum(result[2][key][i] for result in results) for i in (0, 1))
+            figures[f"control without {name}{when}: states that lost data"] = f"{lost} of {states}"
+            if states >= (100 if when else 10) and lost == 0:
+                options.violation(f"control without {name}{when}: no state lost data: the states are too easy")
     figures.update(real_cuts(options, records))
     return figures
 

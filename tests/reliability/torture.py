@@ -34,8 +34,6 @@ sys.path[:0] = [str(ROOT / "tests/support"), str(ROOT / "tests/system")]
 
 import pytest  # noqa: E402
 
-MOST_PRINTED = 20  # violations
-
 
 class Options:
     """Given to run(). rounds: what one round is, the program says. directory: temporary, with a short path."""
@@ -48,6 +46,7 @@ class Options:
         self.jobs = arguments.jobs
         self.directory = directory
         self.violations = 0
+        self._most_printed = arguments.print
         self.left_out = 0
         self._end = time.monotonic() + arguments.seconds if arguments.seconds else None
         self._lock = threading.Lock()
@@ -65,7 +64,7 @@ class Options:
         with self._lock:
             self.violations += 1
             number = self.violations
-        if number <= MOST_PRINTED:
+        if number <= self._most_printed:
             self.say(f"VIOLATION: {text}")
 
     @property
@@ -83,9 +82,9 @@ class Options:
         except Exception:
             self.violation(f"{label}: {traceback.format_exc(limit=-3)}")
 
-    def each(self, function, cases):
-        """Calls function(directory, *case) for each case, --jobs at a time, each with an empty directory. Exceptions are
-        violations. Returns the results of the cases that returned one."""
+    def each(self, function, cases, per_job=1):
+        """Calls function(directory, *case) for each case, per_job x --jobs at a time (more than one if they mostly wait),
+        each with an empty directory. Exceptions are violations. Returns the results of the cases that returned one."""
 
         def one(case):
             if self.is_over:
@@ -100,7 +99,7 @@ class Options:
                 shutil.rmtree(directory, ignore_errors=True)
             return None
 
-        with concurrent.futures.ThreadPoolExecutor(self.jobs) as pool:
+        with concurrent.futures.ThreadPoolExecutor(per_job * self.jobs) as pool:
             try:
                 return [result for result in pool.map(one, cases) if result is not None]
             except BaseException:
@@ -129,9 +128,9 @@ def main(run, short, long):
                         help=f"the long form: {long:,} rounds instead of {short:,}; also LONG=1")
     parser.add_argument("--rounds", type=int, help="the number of rounds; also ROUNDS=N")
     parser.add_argument("--seed", type=int, default=int(os.environ.get("SEED") or 1), help="repeats a run; also SEED=N")
-    parser.add_argument("--seconds", type=float, default=float(os.environ.get("SECONDS_MAX") or 0),
-                        help="starts no case after this time")
+    parser.add_argument("--seconds", type=float, help="starts no case after this time")
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), help="cases at a time")
+    parser.add_argument("--print", type=int, default=20, help="the number of violations to print")
     arguments = parser.parse_args()
     if arguments.rounds is None:
         arguments.rounds = int(os.environ.get("ROUNDS") or (long if arguments.long else short))
