@@ -62,10 +62,50 @@ json_t *bc_json_object(const struct bc_json_member *members)
 	return NULL;
 }
 
+/* The text printed so far. */
+struct printed {
+	char *text;
+	size_t bytes;
+	size_t size;
+	bool has_failed;
+};
+
+static int append_printed(const char *piece, size_t bytes, void *context)
+{
+	struct printed *p = context;
+
+	if (p->size - p->bytes < bytes) {
+		size_t size = 2 * p->size + bytes + 256;
+		char *text = realloc(p->text, size);
+		p->has_failed = p->has_failed || text == NULL;
+		if (text == NULL)
+			return -1;
+		p->text = text;
+		p->size = size;
+	}
+	memcpy(p->text + p->bytes, piece, bytes);
+	p->bytes += bytes;
+	return 0;
+}
+
+/* Not with json_dumps(): while jansson prints a member's name, it ignores errors (2.14). Out of
+ * memory would leave out the name. */
+static char *print_compact(const json_t *json)
+{
+	struct printed p = {.text = NULL};
+	/* With 17 digits, 0.1 would be printed as 0.10000000000000001. */
+	size_t flags = JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(15);
+
+	if (json != NULL && json_dump_callback(json, append_printed, &p, flags) == 0 &&
+		append_printed("", 1, &p) == 0 && !p.has_failed)
+		return p.text;
+	free(p.text);
+	return NULL;
+}
+
 char *bc_json_print(const json_t *json)
 {
-	/* With 17 digits, 0.1 would be printed as 0.10000000000000001. */
-	char *text = json_dumps(json, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(15));
+	char *text = print_compact(json);
 
 	/* jansson writes \u001B. Segment headers have always had \u001b. */
 	for (char *p = text; p != NULL && (p = strchr(p, '\\')) != NULL; p += 2)

@@ -21,9 +21,10 @@ from harness import BUSCAPD, Daemon, FailingAllocations, equal
 RATE = 200_000
 START = ("--once", "--no-socket", "--source", "sim:rate=max,count=100k,seed=1", "-b", "filesize:300K",
          "--set", "pipeline.workers=2", "--set", "pipeline.buffer=9M")
-STREAM_S = 0.3
+STREAM_S = 0.1
+FEW = 6  # allocations of each operation, in the short form
 
-# What is done while one allocation fails, and how often an allocation of the whole daemon may be next.
+# What is done while one allocation of the daemon fails.
 OPERATIONS = {
     "status": lambda d: ask(d, request("GET", "/v1/status")),
     "metrics": lambda d: ask(d, request("GET", "/metrics")),
@@ -110,7 +111,7 @@ class Running:
         self.memory = FailingAllocations(directory)
         self.daemon = Daemon("--source", f"sim:rate={RATE},count={3600 * RATE}", "-o", self.out, "-b", "filesize:500K",
                              "-b", "files:8", "--set", "pipeline.workers=2", "--set", "pipeline.buffer=64M",
-                             socket=directory / "socket", env=self.memory.env)
+                             "--set", "log.level=notice", socket=directory / "socket", env=self.memory.env)
 
     def check(self, what):
         """The daemon must work as if nothing had happened."""
@@ -127,8 +128,8 @@ class Running:
             harness.http(self.daemon.socket, "/v1/recordings", "POST", "{}")
 
 
-def fail_while_running(options, directory, name, first, step):
-    """Makes the allocations of an operation fail: numbers first, first + step, ... Returns how many failed."""
+def fail_while_running(options, directory, name):
+    """Makes each allocation of an operation fail, or FEW of them. Returns (name, how many failed)."""
     operation = OPERATIONS[name]
     running = Running(directory)
     failed = 0
@@ -137,8 +138,10 @@ def fail_while_running(options, directory, name, first, step):
         operation(daemon)  # what libraries allocate only once
         running.memory.fail(0, 0)
         operation(daemon)
-        number, most = first, 3 * running.memory.calls + 10
-        while number <= most and not options.is_over:
+        calls = running.memory.calls
+        step = 1 if options.is_long else 1 + calls // FEW
+        number = options.rng(name).randrange(step) + 1
+        while number <= 2 * calls + 10 and not options.is_over:
             running.memory.fail(number, number)
             operation(daemon)
             if running.memory.failed == 0 and running.memory.calls < number:
@@ -175,17 +178,14 @@ def run(options):
     share = min(options.rounds, total)
     starts = sorted({1 + i * total // share for i in range(share)})
     outcomes = options.each(fail_at_start, [(number,) for number in starts])
-    step = 1 if options.is_long else 12
-    names = list(OPERATIONS)
-    results = options.each(lambda directory, *case: fail_while_running(options, directory, *case),
-                           [(name, 1 + i % step, step) for i, name in enumerate(names)])
+    results = options.each(lambda directory, name: fail_while_running(options, directory, name), [(name,) for name in OPERATIONS])
     return {
         "allocations at the start": total,
         "failed at the start": len(outcomes),
         "of these the daemon ended with a message": outcomes.count("ended"),
         "of these the daemon recorded everything": outcomes.count("recorded"),
         "failed while running": sum(failed for _, failed in results),
-        "operations": len(names),
+        "operations": len(OPERATIONS),
     }
 
 

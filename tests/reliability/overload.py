@@ -9,6 +9,7 @@ what leaves it.
 import contextlib
 import json
 import os
+import random
 import sys
 
 
@@ -39,8 +40,9 @@ def settings(rng):
             "--set", f"pipeline.flush={rng.choice((5, 100, 1000))}ms", "-b", f"filesize:{rng.choice((100, 2000, 20000))}K"]
 
 
-def simulated(directory, rng, rate, count, burners):
-    """Records exactly `count` samples of the simulator. Returns (samples, lost)."""
+def simulated(directory, seed, rate, count, burners):
+    """Records exactly `count` samples of the simulator. Returns (samples, lost, statuses)."""
+    rng = random.Random(seed)
     out = directory / "out"
     out.mkdir()
     rules = rng.choice(("", "pwrite:slow", "fdatasync:slow", "pwrite:1+:slow,fdatasync:slow"))
@@ -61,8 +63,9 @@ def simulated(directory, rng, rate, count, burners):
     return count, lost, watch.samples
 
 
-def from_board(directory, rng, samples, burners):
-    """Records from a board at its full speed. Returns (samples, lost)."""
+def from_board(directory, seed, samples, burners):
+    """Records from a board at its full speed. Returns (samples, lost, statuses)."""
+    rng = random.Random(seed)
     with busy(burners), Board("serial=A1,rate=0") as board:
         with Recorder(directory, board, *settings(rng)) as recorder:
             recorder.wait_streaming()
@@ -91,12 +94,12 @@ def run(options):
         rng = options.rng(i)
         burners = rng.choice((0, cores, 2 * cores))
         if i % 3 == 2:
-            cases.append((from_board, rng, 30_000_000 if options.is_long else 3_000_000, burners))
+            cases.append(("from_board", options.seed + i, 30_000_000 if options.is_long else 3_000_000, burners))
         else:
             rate = rng.choice((3, 10, 40, 100)) * 1_000_000
-            cases.append((simulated, rng, rate, 30_000_000 if options.is_long else 1_500_000, burners))
+            cases.append(("simulated", options.seed + i, rate, 30_000_000 if options.is_long else 1_500_000, burners))
     options.jobs = 1
-    results = options.each(lambda directory, function, *case: function(directory, *case), cases)
+    results = options.each(lambda directory, name, *case: globals()[name](directory, *case), cases)
     return {
         "recordings": len(results),
         "samples": sum(samples for samples, _, _ in results),

@@ -42,10 +42,10 @@ enum faults { FAULTS_NONE, FAULTS_SLOW, FAULTS_FULL, FAULTS_ALL };
 struct expected {
 	char id[BC_RECORDING_ID_MAX];
 	bool is_replay;
-	bool knows_start;  /* false: it starts with an unknown part of the flight recorder */
-	uint32_t from;     /* the first record that was sent to it, and the one after the last */
+	bool knows_start; /* false: it starts with an unknown part of the flight recorder */
+	uint32_t from;    /* the first record that was sent to it, and the one after the last */
 	uint32_t to;
-	unsigned awaited;  /* calls of its done() that must follow */
+	unsigned awaited; /* calls of its done() that must follow */
 };
 
 struct world {
@@ -70,8 +70,8 @@ struct world {
 	struct bc_counts counts; /* at the end */
 	unsigned recordings;
 	struct expected of[RECORDINGS_MAX];
-	bool is_deleting; /* the rules may delete files */
-	char sealed[256]; /* name of a sealed file; or empty */
+	bool is_deleting;  /* the rules may delete files */
+	char sealed[256];  /* name of a sealed file; or empty */
 	uint64_t replayed; /* records, by counting */
 };
 
@@ -315,7 +315,8 @@ static void reload(void)
 	c->flush_ns = 1000000 * (1 + dice_below(&fibers.dice, 20));
 	c->sync_ns = 1000000 * (1 + dice_below(&fibers.dice, 200));
 	c->rotation.file_bytes = fibers_chance(2) ? 0 : 500 + dice_below(&fibers.dice, 20000);
-	c->rotation.duration_ns = fibers_chance(2) ? 0 : 1000000 * (1 + dice_below(&fibers.dice, 50));
+	c->rotation.duration_ns = fibers_chance(2) ? 0
+						   : 1000000 * (1 + dice_below(&fibers.dice, 50));
 	if (w.is_deleting)
 		c->rotation.files = 1 + dice_below(&fibers.dice, 4);
 	bc_recorder_reload(w.recorder);
@@ -473,7 +474,7 @@ static int compare_found(const void *a, const void *b)
 struct walk {
 	const struct expected *expected;
 	bool has_first;
-	uint64_t next;    /* the address that must follow */
+	uint64_t next; /* the address that must follow */
 	uint64_t records;
 	bool is_inexact; /* a gap of unknown length precedes */
 };
@@ -517,7 +518,8 @@ static void walk_file(struct walk *walk, const char *file)
 			     (struct bc_input_stream){.fd = fd, .wake_fd = -1}, NULL, 0) == 0);
 	while ((found = bc_segment_read(reader, &chunk)) > BC_FOUND_END) {
 		if (found == BC_FOUND_DAMAGE && strstr(file, BC_PARTIAL_SUFFIX) == NULL)
-			fibers_fail("%s: damaged: %s", file, bc_segment_reader_damage(reader)->what);
+			fibers_fail(
+				"%s: damaged: %s", file, bc_segment_reader_damage(reader)->what);
 		if (found == BC_FOUND_CHUNK && !walk->expected->is_replay)
 			walk_chunk(walk, &chunk);
 		else if (found == BC_FOUND_CHUNK)
@@ -544,8 +546,7 @@ static unsigned list(struct found *files)
 }
 
 /* Returns the number of records in the recording's files. */
-static uint64_t check_recording(
-	const struct expected *e, const struct found *files, unsigned count)
+static uint64_t check_recording(const struct expected *e, const struct found *files, unsigned count)
 {
 	struct walk walk = {.expected = e, .next = e->from};
 	uint32_t number = 0;
@@ -565,8 +566,7 @@ static uint64_t check_recording(
 		(!e->knows_start && !walk.has_first))
 		return walk.records;
 	if (walk.next != e->to && !walk.is_inexact)
-		fibers_fail("%s: ends at %" PRIu64 ", but %" PRIu32
-			    " were sent: %s without a gap",
+		fibers_fail("%s: ends at %" PRIu64 ", but %" PRIu32 " were sent: %s without a gap",
 			e->id, walk.next, e->to, walk.next < e->to ? "lost" : "too many");
 	return walk.records;
 }

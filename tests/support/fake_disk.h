@@ -116,7 +116,9 @@ int posix_fallocate(int fd, off_t offset, off_t count)
 
 int fdatasync(int fd)
 {
-	return disk_fails("fdatasync") ? -1 : fibers.count != 0 ? 0 : (int)syscall(SYS_fdatasync, fd);
+	return disk_fails("fdatasync") ? -1
+	       : fibers.count != 0     ? 0
+				       : (int)syscall(SYS_fdatasync, fd);
 }
 
 int fsync(int fd)
@@ -141,9 +143,8 @@ int openat(int dir_fd, const char *name, int flags, ...)
 
 int renameat2(int from_fd, const char *from, int to_fd, const char *to, unsigned flags)
 {
-	return disk_fails("rename")
-		       ? -1
-		       : (int)syscall(SYS_renameat2, from_fd, from, to_fd, to, flags);
+	return disk_fails("rename") ? -1
+				    : (int)syscall(SYS_renameat2, from_fd, from, to_fd, to, flags);
 }
 
 int unlinkat(int dir_fd, const char *name, int flags)

@@ -230,8 +230,8 @@ static void fake_poll(bool may_wait)
 	struct fake_handle *timer = fake_next_timer();
 
 	if (may_wait && !fake_has_pending())
-		fibers_wait("poll", &fake_loop,
-			timer != NULL ? timer->due_ms * 1000000 : UINT64_MAX);
+		fibers_wait(
+			"poll", &fake_loop, timer != NULL ? timer->due_ms * 1000000 : UINT64_MAX);
 	else
 		fibers_point("poll", &fake_loop);
 	uv_update_time(NULL);

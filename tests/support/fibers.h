@@ -116,9 +116,9 @@ __attribute__((noreturn, format(printf, 1, 2))) static void fibers_fail(const ch
 	exit(1);
 }
 
-#define fibers_check(condition)                                               \
-	do {                                                                  \
-		if (!(condition))                                             \
+#define fibers_check(condition)                                                   \
+	do {                                                                      \
+		if (!(condition))                                                 \
 			fibers_fail("%s:%d: %s", __FILE__, __LINE__, #condition); \
 	} while (0)
 
@@ -156,8 +156,7 @@ static unsigned fibers_most_urgent(void)
 
 	for (unsigned i = 0; i < fibers.count; i++)
 		if (fibers.of[i].state == FIBER_READY &&
-			(best == fibers.count ||
-				fibers.of[i].priority > fibers.of[best].priority))
+			(best == fibers.count || fibers.of[i].priority > fibers.of[best].priority))
 			best = i;
 	return best;
 }

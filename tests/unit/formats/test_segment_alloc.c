@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "formats/reader/input.h"
+#include "formats/segment/frame.h"
 #include "formats/segment/segment_index.h"
 #include "formats/segment/segment_reader.h"
 #include "formats/segment/segment_writer.h"
@@ -177,6 +178,45 @@ static int create(struct fixture *f)
 TEST_F(a_failed_creation_leaves_no_file)
 {
 	fail_each(f, create, is_no_memory);
+	assert_int_equal(temp_dir_empty(&f->dir), 0);
+}
+
+/* Returns 1 if the header does not say what it must. */
+static int write_header(struct fixture *f)
+{
+	struct bc_segment_header header;
+	uint8_t *out;
+	size_t bytes;
+	int rc = bc_segment_header_write(&out, &bytes, &f->header);
+
+	if (rc != 0)
+		return rc;
+	heap.is_on = false;
+	bool is_same = bc_segment_header_read(
+			       &header, out + BC_EMPTY_FRAME_BYTES, bytes - BC_EMPTY_FRAME_BYTES) &&
+		       header.version == BC_SEGMENT_VERSION &&
+		       strcmp(header.recording, f->header.recording) == 0 &&
+		       strcmp(header.label, f->header.label) == 0 &&
+		       strcmp(header.continues, f->header.continues) == 0 &&
+		       strcmp(header.source_kind, f->header.source_kind) == 0 &&
+		       strcmp(header.board_serial, f->header.board_serial) == 0 &&
+		       header.has_mapping;
+	heap.is_on = true;
+	free(out);
+	return is_same ? 0 : 1;
+}
+
+static int is_refused_or_whole(int rc)
+{
+	return rc <= 0;
+}
+
+/* Only the parser must not fail, and without metadata nothing is parsed. */
+TEST_F(a_header_is_written_whole_or_not_at_all)
+{
+	json_set_alloc_funcs(malloc, free);
+	f->header.metadata[0] = '\0';
+	fail_each(f, write_header, is_refused_or_whole);
 	assert_int_equal(temp_dir_empty(&f->dir), 0);
 }
 
