@@ -70,6 +70,7 @@ struct bc_daemon {
 	uv_timer_t tick;
 	uv_timer_t stop_timer; /* for the current step of the stop */
 	uv_timer_t reload;
+	uv_work_t first_job;   /* starts the thread pool */
 	unsigned stop_seconds; /* without progress */
 	unsigned idle_checks;
 	uint64_t stop_written; /* records written at the last check of the disk */
@@ -410,6 +411,35 @@ static void start_signals(struct bc_daemon *d)
 
 /* The start */
 
+/* libuv creates the threads of its pool at the first job, and calls abort() if it cannot. */
+static void on_no_threads(int number)
+{
+	(void)number;
+	bc_log(BC_LOG_ERROR, "can't create threads: %s; raise the limit (TasksMax=, ulimit -u)",
+		strerror(EAGAIN));
+	_exit(BC_EXIT_FAILED);
+}
+
+static void do_nothing(uv_work_t *work)
+{
+	(void)work;
+}
+
+static void on_nothing_done(uv_work_t *work, int status)
+{
+	(void)work;
+	(void)status;
+}
+
+/* Creates them now, while nothing is recorded. */
+static void start_thread_pool(struct bc_daemon *d)
+{
+	signal(SIGABRT, on_no_threads);
+	if (uv_queue_work(&d->loop, &d->first_job, do_nothing, on_nothing_done) != 0)
+		abort();
+	signal(SIGABRT, SIG_DFL);
+}
+
 static void start_handles(struct bc_daemon *d)
 {
 	start_signals(d);
@@ -605,8 +635,10 @@ enum bc_exit bc_daemon_run(const struct bc_daemon_options *options, const struct
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN);
 	block_signals(SIG_BLOCK);
+	start_thread_pool(d);
 	if (inherit_socket(d))
 		run_daemon(d);
+	uv_run(&d->loop, UV_RUN_DEFAULT);
 	release_claims(d);
 	if (uv_loop_close(&d->loop) != 0)
 		bc_log(BC_LOG_ERROR, "bug: handles left open at exit");
