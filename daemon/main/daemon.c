@@ -10,6 +10,7 @@
 #include <uv.h>
 
 #include "daemon/api/socket_api.h"
+#include "daemon/base/descriptors.h"
 #include "daemon/base/lock.h"
 #include "daemon/base/log.h"
 #include "daemon/base/stall_detector.h"
@@ -45,6 +46,9 @@
 /* A second signal within this time is ignored: timeout(1) and shells send each signal twice, to the
  * process and to its group. */
 #define REPEAT_NS UINT64_C(1000000000)
+
+/* Without clients. */
+#define DESCRIPTORS_MIN 32u
 
 enum { SIGNAL_TERM, SIGNAL_INT, SIGNAL_HUP, SIGNALS };
 
@@ -580,7 +584,8 @@ static void start_all(struct bc_daemon *d, struct bc_source *source)
 	snprintf(err, sizeof(err), "%s: can't start: %s%s", what, strerror(-rc),
 		rc == -EAFNOSUPPORT
 			? "; a service needs the drop-in metrics.conf to use the network"
-			: "");
+		: rc == -EMFILE ? "; raise the limit with LimitNOFILE= or ulimit -n"
+				: "");
 	report_failure(d, rc, err);
 	if (d->recorder == NULL) {
 		close_handles(d);
@@ -619,8 +624,16 @@ static void run_daemon(struct bc_daemon *d)
 
 enum bc_exit bc_daemon_run(const struct bc_daemon_options *options, const struct bc_config *config)
 {
-	struct bc_daemon *d = calloc(1, sizeof(*d));
+	struct bc_daemon *d;
 
+	/* libuv aborts if there are none for its signal handling. */
+	if (bc_descriptors_left(DESCRIPTORS_MIN) < DESCRIPTORS_MIN) {
+		bc_log(BC_LOG_ERROR,
+			"too few descriptors: raise the limit of open files with LimitNOFILE= or "
+			"ulimit -n");
+		return BC_EXIT_FAILED;
+	}
+	d = calloc(1, sizeof(*d));
 	if (d == NULL || uv_loop_init(&d->loop) != 0) {
 		bc_log(BC_LOG_ERROR, "out of memory");
 		free(d);

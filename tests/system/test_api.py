@@ -646,6 +646,16 @@ def test_without_threads_the_daemon_does_not_start(tmp):
     assert re.search("can't (create threads|start): Resource temporarily unavailable", daemon.err.decode()), daemon.err
 
 
+def test_with_few_descriptors_the_daemon_works_or_says_why(tmp):
+    for number in (4, 6, 20, 40, 100, 180, 260):
+        out = tmp / f"out{number}"
+        done = run("prlimit", f"--nofile={number}", harness.BUSCAPD, "--once", "--source", "sim:rate=max,count=1000", "-o", out,
+                   "--socket", tmp / "socket")
+        err = done.stderr.decode()
+        assert done.returncode == 0 or done.returncode == 1 and "raise the limit" in err, (number, done.returncode, err)
+        equal(done.returncode, 0 if number == 260 else 1, number)
+
+
 # ---- streams
 
 
