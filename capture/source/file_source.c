@@ -457,7 +457,7 @@ static int open_path(const char *path)
 int bc_file_source_open(
 	struct bc_source **source, uv_loop_t *loop, const struct bc_file_options *options)
 {
-	int rc = open_path(options->path);
+	int rc = options->path != NULL ? open_path(options->path) : options->fd;
 	if (rc < 0)
 		return rc;
 	int fd = rc;
@@ -477,9 +477,10 @@ int bc_file_source_open(
 	f->source.ops = &file_ops;
 	f->source.kind = "file";
 	f->source.is_replay = true;
-	f->source.is_stream = lseek(fd, 0, SEEK_CUR) < 0;
+	f->source.is_stream = options->path != NULL && lseek(fd, 0, SEEK_CUR) < 0;
 	f->source.clock_hz = options->clock_hz;
-	snprintf(f->source.name, sizeof(f->source.name), "%s", options->path);
+	snprintf(f->source.name, sizeof(f->source.name), "%s",
+		options->path != NULL ? options->path : options->name);
 	f->loop = loop;
 	f->format = options->format;
 	f->stream = (struct bc_input_stream){.fd = fd, .wake_fd = wake_fd};

@@ -1,12 +1,13 @@
-/* A saved capture as a source: raw6, bcp1, BYU in any dialect, segments; a file, a FIFO or standard
- * input. Regular files can't be polled, so a thread reads ahead into three buffers of 1 MiB.
+/* A saved capture as a source: raw6, bcp1, BYU in any dialect, segments; a file, a FIFO, standard
+ * input or an upload. Regular files can't be polled, so a thread reads ahead into three buffers of
+ * 1 MiB.
  *
  * A raw capture (formats/segment/raw_capture.h) is replayed as it was recorded: transfer by
  * transfer, with their times and breaks. Where part of it is missing, a break is added. Its pieces
  * carry its header, whose clock_hz is used unless the user specified one.
  *
- * Stopping a file discards what was read ahead. A pipe can't be read again, so what was read from
- * it goes to the sink before the end. */
+ * Stopping a file or an upload discards what was read ahead. A FIFO or standard input can't be read
+ * again, so what was read from it goes to the sink before the end. */
 #ifndef BC_CAPTURE_SOURCE_FILE_SOURCE_H
 #define BC_CAPTURE_SOURCE_FILE_SOURCE_H
 
@@ -16,7 +17,9 @@
 #include "formats/base/must_check.h"
 
 struct bc_file_options {
-	const char *path;      /* "-": standard input */
+	const char *path;      /* "-": standard input; NULL: an upload */
+	const char *name;      /* of an upload, for messages */
+	int fd;                /* pipe of an upload; the source closes it, even on failure */
 	enum bc_format format; /* BC_FORMAT_UNKNOWN: detect it */
 	uint64_t clock_hz;
 };

@@ -94,7 +94,7 @@ struct bc_source {
 	char name[256];               /* for messages */
 	bool is_live;                 /* can't pause */
 	bool is_replay;               /* its time is the bus's, not the host's */
-	bool is_stream;               /* a pipe: what was read can't be read again */
+	bool is_stream;               /* a FIFO: what was read can't be read again */
 	uint64_t clock_hz;            /* ticks per second; 0: unknown */
 	const struct bc_board *board; /* capture/usb/board.h; NULL if it is not a board */
 };

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "cli/client/byte_buffer.h"
 #include "cli/client/socket_probe.h"
@@ -174,7 +175,6 @@ static bool set_call_options(struct bc_client *c, const char *method, const char
 	CURL *curl = c->call;
 	bool ok = set_common_options(c, curl, path, &c->is_head_complete) &&
 		  curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, method) == CURLE_OK &&
-		  curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, c->timeout_ms) == CURLE_OK &&
 		  curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_body) == CURLE_OK &&
 		  curl_easy_setopt(curl, CURLOPT_WRITEDATA, response) == CURLE_OK;
 
@@ -182,6 +182,35 @@ static bool set_call_options(struct bc_client *c, const char *method, const char
 		return ok;
 	return curl_easy_setopt(curl, CURLOPT_HTTPHEADER, c->json_header) == CURLE_OK &&
 	       curl_easy_setopt(curl, CURLOPT_POSTFIELDS, body) == CURLE_OK;
+}
+
+/* A file that is uploaded. */
+struct upload {
+	int fd;
+	int error; /* errno of a failed read */
+};
+
+static size_t on_upload(char *bytes, size_t one, size_t n, void *context)
+{
+	struct upload *upload = context;
+	ssize_t got;
+
+	do
+		got = read(upload->fd, bytes, one * n);
+	while (got < 0 && errno == EINTR);
+	if (got >= 0)
+		return (size_t)got;
+	upload->error = errno;
+	return CURL_READFUNC_ABORT;
+}
+
+/* Sends the body in chunks, because its length may be unknown. libcurl first asks whether the
+ * daemon accepts it ("100 Continue"). */
+static bool set_upload_options(CURL *curl, struct upload *upload)
+{
+	return curl_easy_setopt(curl, CURLOPT_UPLOAD, 1L) == CURLE_OK &&
+	       curl_easy_setopt(curl, CURLOPT_READFUNCTION, on_upload) == CURLE_OK &&
+	       curl_easy_setopt(curl, CURLOPT_READDATA, upload) == CURLE_OK;
 }
 
 /* Moves the body into *a and parses it. */
@@ -202,6 +231,20 @@ static enum bc_exit parse_response(
 	return fail(c, BC_EXIT_FAILED, "invalid response from the daemon: not a JSON object");
 }
 
+/* Sends the prepared request. */
+static enum bc_exit perform(
+	struct bc_client *c, struct bc_byte_buffer *body, struct bc_response *response)
+{
+	CURLcode rc = curl_easy_perform(c->call);
+
+	if (rc == CURLE_OK && !c->is_head_complete)
+		rc = CURLE_PARTIAL_FILE;
+	if (rc != CURLE_OK)
+		return fail_curl(c, rc, body);
+	response->status = status_of(c->call);
+	return parse_response(c, body, response);
+}
+
 enum bc_exit bc_client_call(struct bc_client *c, const char *method, const char *path,
 	const json_t *body, struct bc_response *response)
 {
@@ -214,23 +257,33 @@ enum bc_exit bc_client_call(struct bc_client *c, const char *method, const char 
 	*a = (struct bc_response){0};
 	if (body != NULL && (text = bc_json_print(body)) == NULL)
 		return fail(c, BC_EXIT_FAILED, "out of memory");
-	if (!set_call_options(c, method, path, text, &got)) {
+	if (set_call_options(c, method, path, text, &got) &&
+		curl_easy_setopt(c->call, CURLOPT_TIMEOUT_MS, c->timeout_ms) == CURLE_OK)
+		code = perform(c, &got, a);
+	else
 		code = fail(c, BC_EXIT_FAILED, "out of memory");
-	} else {
-		CURLcode rc = curl_easy_perform(c->call);
-		if (rc == CURLE_OK && !c->is_head_complete)
-			rc = CURLE_PARTIAL_FILE;
-		if (rc == CURLE_OK) {
-			a->status = status_of(c->call);
-			code = parse_response(c, &got, a);
-		} else {
-			code = fail_curl(c, rc, &got);
-		}
-	}
 	bc_byte_buffer_free(&got);
 	free(text);
 	if (response == NULL)
 		bc_response_free(&own);
+	return code;
+}
+
+enum bc_exit bc_client_upload(
+	struct bc_client *c, const char *path, int fd, struct bc_response *response)
+{
+	struct bc_byte_buffer got = {.max = BC_CLIENT_RESPONSE_MAX};
+	struct upload upload = {.fd = fd};
+	enum bc_exit code;
+
+	*response = (struct bc_response){0};
+	if (set_call_options(c, "PUT", path, NULL, &got) && set_upload_options(c->call, &upload))
+		code = perform(c, &got, response);
+	else
+		code = fail(c, BC_EXIT_FAILED, "out of memory");
+	if (upload.error != 0)
+		code = fail(c, BC_EXIT_FAILED, "can't read the file: %s", strerror(upload.error));
+	bc_byte_buffer_free(&got);
 	return code;
 }
 

@@ -1,15 +1,16 @@
 #include "cli/client/daemon_command.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/client/client.h"
 #include "cli/client/response_text.h"
-#include "cli/term/interrupt.h"
 #include "cli/term/json_path.h"
 #include "cli/term/options.h"
 #include "cli/term/safe_text.h"
@@ -20,12 +21,9 @@
 /* Timeout of requests whose response waits until files are sealed. */
 #define SEAL_MS 600000
 
-/* Interval at which --wait requests the replay's state. */
-#define WAIT_STEP_MS 200
-
 /* ---- options and help texts */
 
-/* Options before OPTION_WAIT set members of the body; see setters[]. */
+/* These set members of the body; see setters[]. */
 enum {
 	OPTION_LABEL = BC_CLIENT_OPT_MORE,
 	OPTION_PRE,
@@ -39,7 +37,6 @@ enum {
 	OPTION_SPEED,
 	OPTION_FORMAT,
 	OPTION_CLOCK,
-	OPTION_WAIT,
 };
 
 /* Rows used in several tables. */
@@ -266,8 +263,6 @@ static const struct bc_usage_option replay_options[] = {
 	ROW_NOTE,
 	ROW_LIMIT,
 	ROW_TRIGGER,
-	{OPTION_WAIT, "wait", NULL, NULL,
-		"wait until the replay ends; Ctrl-C stops waiting, not the replay"},
 	ROWS_OF_ALL,
 	{0},
 };
@@ -292,18 +287,18 @@ static const struct bc_usage replay_cancel_usage = {
 
 const struct bc_usage bc_replay_usage = {
 	.name = "replay",
-	.operands = "PATH",
+	.operands = "FILE",
 	.kind = "file",
 	.summary = "replay a file in the running daemon",
-	.text = "Replays a saved capture, a BYU file or a segment in the running daemon, which "
-		"must be able to read the file and makes a recording from it. Also lists the "
-		"replays since the daemon started, or cancels the current one and waits until its "
-		"recording is sealed.",
+	.text = "Sends a saved capture, a BYU file or segments (- is standard input) to the "
+		"running daemon, which makes a recording from it, and waits until that is sealed. "
+		"Ctrl-C cancels the replay. Also lists the replays since the daemon started, or "
+		"cancels the current one and waits until its recording is sealed.",
 	.options = replay_options,
 	.verbs = (const struct bc_usage *const[]){&replay_list_usage, &replay_cancel_usage, NULL},
-	.exits = "0 ok, 1 failed or refused (--wait: or cancelled), 2 wrong usage, 3 (--wait) the "
-		 "file is damaged; the intact parts were recorded, 6 can't reach the daemon.",
-	.example = "buscap replay --speed realtime --wait bus.bcp1",
+	.exits = "0 ok, 1 failed, refused or cancelled, 2 wrong usage, 3 the file is damaged; the "
+		 "intact parts were recorded, 6 can't reach the daemon.",
+	.example = "buscap replay --speed realtime bus.bcp1",
 };
 
 /* ---- requests */
@@ -313,8 +308,7 @@ struct request {
 	const struct command *command;
 	const char *socket;
 	bool is_json;
-	bool is_waiting; /* --wait */
-	json_t *body;    /* an object */
+	json_t *body; /* an object */
 	char **operands;
 	int count;
 };
@@ -554,22 +548,15 @@ static enum bc_exit check_snapshot(struct request *r)
 	return bc_print_usage_error(r->console, "--post and --until-stopped exclude each other");
 }
 
-/* Makes the path absolute: the daemon's working directory is a different one. */
+/* The name is for the daemon's messages only. */
 static enum bc_exit fill_replay(struct request *r)
 {
-	const char *path = r->operands[0];
+	const char *slash = strrchr(r->operands[0], '/');
+	const char *name = slash != NULL ? slash + 1 : r->operands[0];
 
-	if (strcmp(path, "-") == 0)
-		return bc_print_usage_error(r->console,
-			"the daemon can't read this program's standard input; name a file");
-	char *absolute = realpath(path, NULL);
-	if (absolute == NULL) {
-		bc_print_error(r->console, path, "%s", strerror(errno));
-		return BC_EXIT_FAILED;
-	}
-	enum bc_exit code = set_member(r, r->body, "path", bc_json_text(absolute));
-	free(absolute);
-	return code;
+	if (strcmp(name, "-") == 0 || name[0] == '\0')
+		return BC_EXIT_OK;
+	return set_member(r, r->body, "name", bc_json_text(name));
 }
 
 /* ---- steps after the response */
@@ -611,61 +598,26 @@ static enum bc_exit select_recording(
 	return BC_EXIT_FAILED;
 }
 
-static enum bc_exit replay_exit(const struct bc_console *console, const json_t *replay)
+/* The outcome of the replay. */
+static enum bc_exit check_replay(
+	const struct request *r, struct bc_client *client, struct bc_response *response)
 {
+	const json_t *replay = bc_json_path(response->json, "replay");
 	const char *error = bc_json_path_text(replay, "error");
 	const char *state = bc_json_path_text(replay, "state");
 	char safe[512];
 
+	if (state == NULL)
+		return bc_client_print_bad_response(client);
 	if (strcmp(state, "done") == 0)
 		return bc_json_path_count(replay, "damaged_places") != 0 ? BC_EXIT_DAMAGED
 									 : BC_EXIT_OK;
 	if (strcmp(state, "cancelled") == 0)
-		bc_print_error(console, NULL, "replay cancelled");
+		bc_print_error(r->console, NULL, "replay cancelled");
 	else
-		bc_print_error(console, NULL, "replay failed%s%s", error != NULL ? ": " : "",
+		bc_print_error(r->console, NULL, "replay failed%s%s", error != NULL ? ": " : "",
 			bc_safe_text(safe, sizeof(safe), error));
 	return BC_EXIT_FAILED;
-}
-
-static bool is_over(const char *state)
-{
-	return state != NULL && (strcmp(state, "done") == 0 || strcmp(state, "cancelled") == 0 ||
-					strcmp(state, "failed") == 0);
-}
-
-static char *format_path(const char *format, const char *operand);
-
-/* Requests the replay's state until it has ended. Replaces the response with the last one. */
-static enum bc_exit wait_for_replay(
-	const struct request *r, struct bc_client *client, struct bc_response *response)
-{
-	const char *id = bc_json_path_text(response->json, "replay.id");
-	char *path = format_path("/v1/replays/%s", id != NULL ? id : "");
-	int interrupt = bc_interrupt_open();
-	enum bc_exit code = path != NULL ? BC_EXIT_OK : bc_print_no_memory(r->console);
-
-	while (code == BC_EXIT_OK) {
-		const json_t *replay = bc_json_path(response->json, "replay");
-		if (!json_is_object(replay)) {
-			code = bc_client_print_bad_response(client);
-		} else if (is_over(bc_json_path_text(replay, "state"))) {
-			code = replay_exit(r->console, replay);
-			break;
-		} else if (bc_interrupt_wait(interrupt, WAIT_STEP_MS)) {
-			bc_print_error(r->console, NULL,
-				"stopped waiting; the replay continues (to cancel it: buscap "
-				"replay cancel)");
-			break;
-		} else {
-			bc_response_free(response);
-			code = bc_client_call(client, "GET", path, NULL, response);
-			if (code != BC_EXIT_OK)
-				bc_client_print_error(client, code);
-		}
-	}
-	free(path);
-	return code;
 }
 
 /* ---- the table */
@@ -715,8 +667,8 @@ static const struct command {
 		bc_response_print_replays, NULL},
 	{&replay_cancel_usage, "DELETE", "/v1/replays/%s", 0, 1, "cancel takes one ID, or none",
 		false, SEAL_MS, NULL, bc_response_print_replays, NULL},
-	{&bc_replay_usage, "POST", "/v1/replays", 1, 1, "replay takes one file", true, 0,
-		fill_replay, bc_response_print_replays, wait_for_replay},
+	{&bc_replay_usage, "PUT", "/v1/replays", 1, 1, "replay takes one file", false, 0,
+		fill_replay, bc_response_print_replays, check_replay},
 };
 
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))
@@ -757,29 +709,87 @@ static enum bc_exit print_answer(
 	return ok ? code : bc_client_print_bad_response(client);
 }
 
+/* Adds the body's members to the path, as a query. Returns allocated text, or NULL if out of
+ * memory.
+ */
+static char *add_query(char *path, json_t *body)
+{
+	const char *name;
+	json_t *value;
+	char between = '?';
+
+	json_object_foreach(body, name, value)
+	{
+		char *json = json_is_string(value) ? NULL : json_dumps(value, JSON_ENCODE_ANY);
+		const char *text = json != NULL ? json : json_string_value(value);
+		char *encoded = text != NULL ? bc_client_encode(text) : NULL;
+		char *longer = NULL;
+		if (path != NULL && encoded != NULL &&
+			asprintf(&longer, "%s%c%s=%s", path, between, name, encoded) < 0)
+			longer = NULL;
+		free(path);
+		free(encoded);
+		free(json);
+		path = longer;
+		between = '&';
+	}
+	return path;
+}
+
+/* Sends the file named by the operand; the options are in the query. */
+static enum bc_exit upload(const struct request *r, struct bc_client *client, const char *path,
+	struct bc_response *response)
+{
+	const char *file = r->operands[0];
+	bool is_input = strcmp(file, "-") == 0;
+	int fd = is_input ? STDIN_FILENO : open(file, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0) {
+		bc_print_error(r->console, file, "%s", strerror(errno));
+		return BC_EXIT_FAILED;
+	}
+	enum bc_exit code = bc_client_upload(client, path, fd, response);
+	if (code != BC_EXIT_OK)
+		bc_client_print_error(client, code);
+	if (!is_input)
+		close(fd);
+	return code;
+}
+
+/* Prints an error if there is one. */
+static enum bc_exit call(const struct request *r, struct bc_client *client, const char *path,
+	struct bc_response *response)
+{
+	const struct command *command = r->command;
+
+	if (command->usage == &bc_replay_usage)
+		return upload(r, client, path, response);
+	if (command->timeout_ms != 0)
+		bc_client_set_timeout(client, command->timeout_ms);
+	enum bc_exit code = bc_client_call(
+		client, command->method, path, command->has_body ? r->body : NULL, response);
+	if (code != BC_EXIT_OK)
+		bc_client_print_error(client, code);
+	return code;
+}
+
 static enum bc_exit send_request(const struct request *r)
 {
 	const struct command *command = r->command;
-	bool follows_up = command->follow_up != NULL &&
-			  (command->follow_up != wait_for_replay || r->is_waiting);
 	struct bc_response response = {0};
 	struct bc_client *client;
 	enum bc_exit code = bc_client_open(&client, r->console, r->socket);
 	char *path = format_path(command->path, r->count != 0 ? r->operands[0] : "current");
 
+	if (command->usage == &bc_replay_usage)
+		path = add_query(path, r->body);
 	if (code == BC_EXIT_OK && path == NULL)
 		code = bc_print_no_memory(r->console);
 	if (code == BC_EXIT_OK) {
-		if (command->timeout_ms != 0)
-			bc_client_set_timeout(client, command->timeout_ms);
-		code = bc_client_call(client, command->method, path,
-			command->has_body ? r->body : NULL, &response);
-		if (code != BC_EXIT_OK)
-			bc_client_print_error(client, code);
-		else if (follows_up)
+		code = call(r, client, path, &response);
+		if (code == BC_EXIT_OK && command->follow_up != NULL)
 			code = command->follow_up(r, client, &response);
-		if (code == BC_EXIT_OK ||
-			(follows_up && json_is_object(bc_json_path(response.json, "replay"))))
+		if (code == BC_EXIT_OK || json_is_object(bc_json_path(response.json, "replay")))
 			code = bc_exit_worse(code, print_answer(r, client, &response));
 	}
 	bc_response_free(&response);
@@ -805,8 +815,6 @@ static bool parse_options(struct request *r, int argc, char **argv, enum bc_exit
 			r->socket = optarg;
 		else if (letter == BC_CLIENT_OPT_JSON)
 			r->is_json = true;
-		else if (letter == OPTION_WAIT)
-			r->is_waiting = true;
 		else if (row->help == NULL)
 			*code = o.exit;
 		else

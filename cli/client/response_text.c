@@ -196,7 +196,7 @@ static void print_replay(struct bc_output *o, const json_t *p)
 
 	bc_template_print(o,
 		"replay {id}[: {state}]\n"
-		"[  file        {path}\n]"
+		"[  file        {name}\n]"
 		"[  error       {error}\n]"
 		"[  damaged     {damaged_places place}\n]",
 		p);
@@ -227,7 +227,7 @@ bool bc_response_print_replays(struct bc_output *o, const json_t *response)
 		bc_column_text(o, 9, p, "state");
 		bc_column_time(o, p, "started");
 		bc_column_count(o, 17, bc_json_path(p, "recording"), "records");
-		bc_template_print(o, "{path}\n", p);
+		bc_template_print(o, "{name}\n", p);
 	}
 	return true;
 }

@@ -6,9 +6,12 @@
 #include <string.h>
 #include <strings.h>
 
+#include "daemon/api/api_params.h"
 #include "daemon/api/api_record.h"
 #include "daemon/api/metrics.h"
+#include "daemon/api/replay_upload.h"
 #include "daemon/base/rules.h"
+#include "daemon/http/loopback.h"
 #include "daemon/http/permissions.h"
 #include "formats/trace/filter_parse.h"
 
@@ -24,8 +27,14 @@ static void get_status(struct bc_call *call)
 static void get_metrics(struct bc_call *call)
 {
 	struct bc_status status = call->api->status(call->api->context);
+	const char *accepted = bc_request_header(call->request, "Accept");
 
-	bc_request_respond(call->request, 200, BC_METRICS_TYPE, bc_metrics_write(&status), NULL);
+	if (accepted != NULL && strcasestr(accepted, "application/openmetrics-text") != NULL)
+		bc_request_respond(
+			call->request, 200, BC_METRICS_TYPE, bc_metrics_write(&status), NULL);
+	else
+		bc_request_respond(call->request, 200, BC_METRICS_TEXT_TYPE,
+			bc_metrics_write_text(&status), NULL);
 }
 
 static void get_mix(struct bc_call *call)
@@ -93,12 +102,18 @@ static void stream_records(struct bc_call *call)
 
 /* Routes */
 
+enum route_kind {
+	PLAIN,
+	STREAM, /* of the response: no HEAD */
+	UPLOAD, /* its body is passed on as it arrives */
+};
+
 struct route {
 	const char *method;
 	const char *path; /* a name follows a slash at the end */
 	void (*respond)(struct bc_call *call);
 	uint32_t permissions; /* required */
-	bool is_stream;
+	enum route_kind kind;
 	const char *const *query; /* the allowed parameters, ending with NULL; NULL: none */
 };
 
@@ -107,28 +122,28 @@ struct route {
 static const char *const records_query[] = {"limit", "addr", "type", "proc", "port", NULL};
 
 static const struct route routes[] = {
-	{"GET", "/v1/status", get_status, 0, false, NULL},
-	{"GET", "/v1/events", stream_events, 0, true, NULL},
-	{"GET", "/v1/mix", get_mix, 0, false, NULL},
-	{"GET", "/v1/recordings", bc_api_list_recordings, 0, false, NULL},
-	{"POST", "/v1/recordings", bc_api_start_recording, PERMISSION(RECORD), false, NULL},
-	{"GET", "/v1/recordings/current", bc_api_get_recording, 0, false, NULL},
-	{"PATCH", "/v1/recordings/current", bc_api_add_note, PERMISSION(NOTE), false, NULL},
-	{"DELETE", "/v1/recordings/current", bc_api_stop_recording, PERMISSION(RECORD), false,
+	{"GET", "/v1/status", get_status, 0, PLAIN, NULL},
+	{"GET", "/v1/events", stream_events, 0, STREAM, NULL},
+	{"GET", "/v1/mix", get_mix, 0, PLAIN, NULL},
+	{"GET", "/v1/recordings", bc_api_list_recordings, 0, PLAIN, NULL},
+	{"POST", "/v1/recordings", bc_api_start_recording, PERMISSION(RECORD), PLAIN, NULL},
+	{"GET", "/v1/recordings/current", bc_api_get_recording, 0, PLAIN, NULL},
+	{"PATCH", "/v1/recordings/current", bc_api_add_note, PERMISSION(NOTE), PLAIN, NULL},
+	{"DELETE", "/v1/recordings/current", bc_api_stop_recording, PERMISSION(RECORD), PLAIN,
 		NULL},
-	{"POST", "/v1/rotate", bc_api_rotate, PERMISSION(ROTATE), false, NULL},
-	{"POST", "/v1/marks", bc_api_set_mark, PERMISSION(MARK), false, NULL},
-	{"POST", "/v1/snapshot", bc_api_snapshot, PERMISSION(SNAPSHOT), false, NULL},
-	{"GET", "/v1/triggers", bc_api_list_triggers, 0, false, NULL},
-	{"POST", "/v1/triggers", bc_api_arm_trigger, PERMISSION(TRIGGER), false, NULL},
-	{"GET", "/v1/triggers/", bc_api_get_trigger, 0, false, NULL},
-	{"DELETE", "/v1/triggers/", bc_api_disarm_trigger, PERMISSION(TRIGGER), false, NULL},
-	{"GET", "/v1/replays", bc_api_list_replays, 0, false, NULL},
-	{"POST", "/v1/replays", bc_api_start_replay, PERMISSION(REPLAY), false, NULL},
-	{"GET", "/v1/replays/", bc_api_get_replay, 0, false, NULL},
-	{"DELETE", "/v1/replays/", bc_api_cancel_replay, PERMISSION(REPLAY), false, NULL},
-	{"GET", "/v1/records", stream_records, 0, true, records_query},
-	{"GET", "/metrics", get_metrics, 0, false, NULL},
+	{"POST", "/v1/rotate", bc_api_rotate, PERMISSION(ROTATE), PLAIN, NULL},
+	{"POST", "/v1/marks", bc_api_set_mark, PERMISSION(MARK), PLAIN, NULL},
+	{"POST", "/v1/snapshot", bc_api_snapshot, PERMISSION(SNAPSHOT), PLAIN, NULL},
+	{"GET", "/v1/triggers", bc_api_list_triggers, 0, PLAIN, NULL},
+	{"POST", "/v1/triggers", bc_api_arm_trigger, PERMISSION(TRIGGER), PLAIN, NULL},
+	{"GET", "/v1/triggers/", bc_api_get_trigger, 0, PLAIN, NULL},
+	{"DELETE", "/v1/triggers/", bc_api_disarm_trigger, PERMISSION(TRIGGER), PLAIN, NULL},
+	{"GET", "/v1/replays", bc_api_list_replays, 0, PLAIN, NULL},
+	{"PUT", "/v1/replays", bc_api_upload_replay, PERMISSION(REPLAY), UPLOAD, bc_replay_query},
+	{"GET", "/v1/replays/", bc_api_get_replay, 0, PLAIN, NULL},
+	{"DELETE", "/v1/replays/", bc_api_cancel_replay, PERMISSION(REPLAY), PLAIN, NULL},
+	{"GET", "/v1/records", stream_records, 0, STREAM, records_query},
+	{"GET", "/metrics", get_metrics, 0, PLAIN, NULL},
 };
 
 #define ROUTES (sizeof(routes) / sizeof(routes[0]))
@@ -149,7 +164,7 @@ static bool route_has_path(const struct route *route, const char *path, const ch
 static bool route_has_method(const struct route *route, const char *method)
 {
 	return strcmp(route->method, method) == 0 ||
-	       (!route->is_stream && strcmp(route->method, "GET") == 0 &&
+	       (route->kind == PLAIN && strcmp(route->method, "GET") == 0 &&
 		       strcmp(method, "HEAD") == 0);
 }
 
@@ -166,7 +181,7 @@ static const struct route *find_route(struct bc_call *call)
 			continue;
 		if (route_has_method(&routes[i], method))
 			return &routes[i];
-		bool has_head = !routes[i].is_stream && strcmp(routes[i].method, "GET") == 0;
+		bool has_head = routes[i].kind == PLAIN && strcmp(routes[i].method, "GET") == 0;
 		n += (size_t)snprintf(allow + n, sizeof(allow) - n, "%s%s%s", n == 0 ? "" : ", ",
 			routes[i].method, has_head ? ", HEAD" : "");
 	}
@@ -221,12 +236,12 @@ static bool check_query(struct bc_call *call, const struct route *route)
 /* Checks that a body is allowed, and that its Content-Type is JSON. */
 static bool check_body(struct bc_call *call, const struct route *route)
 {
-	const char *type = bc_request_content_type(call->request);
+	const char *type = bc_request_header(call->request, "Content-Type");
 	const size_t n = strlen(BC_JSON_TYPE);
 	size_t bytes;
 
 	bc_request_body(call->request, &bytes);
-	if (bytes == 0)
+	if (bytes == 0 || route->kind == UPLOAD)
 		return true;
 	if (route->method[0] != 'P') {
 		snprintf(call->err, sizeof(call->err), "%s requests have no body", route->method);
@@ -241,6 +256,20 @@ static bool check_body(struct bc_call *call, const struct route *route)
 	return false;
 }
 
+bool bc_api_is_upload(void *api, const struct bc_request *request)
+{
+	const char *path = bc_request_path(request);
+	const char *method = bc_request_method(request);
+	const char *name;
+
+	(void)api;
+	for (size_t i = 0; i < ROUTES; i++)
+		if (routes[i].kind == UPLOAD && route_has_path(&routes[i], path, &name) &&
+			route_has_method(&routes[i], method))
+			return true;
+	return false;
+}
+
 void bc_api_request(void *api, struct bc_request *request)
 {
 	struct bc_call call = {.api = api, .request = request};
@@ -251,11 +280,18 @@ void bc_api_request(void *api, struct bc_request *request)
 		route->respond(&call);
 }
 
+/* A web page can make the browser of a local user send requests here under the page's own host
+ * name, which resolves to this address (DNS rebinding). */
 void bc_api_metrics_only(void *api, struct bc_request *request)
 {
 	struct bc_call call = {.api = api, .request = request};
+	const char *host = bc_request_header(request, "Host");
 
-	if (strcmp(bc_request_path(request), "/metrics") == 0)
+	if (host != NULL && !bc_loopback_is_host(host))
+		bc_call_error(call.request, 421,
+			"Host: must be localhost or a loopback address, as in metrics_listen",
+			NULL);
+	else if (strcmp(bc_request_path(request), "/metrics") == 0)
 		bc_api_request(api, request);
 	else
 		bc_call_error(

@@ -66,15 +66,23 @@ bool bc_body_parse(struct bc_body *body, const char *text, size_t bytes, const c
 	char *err, size_t errlen)
 {
 	json_error_t error;
+	json_t *object = bytes != 0 ? json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &error)
+				    : json_object();
 
+	if (object != NULL || bytes == 0)
+		return bc_body_from_object(body, object, names, err, errlen);
 	*body = (struct bc_body){.err = err, .errlen = errlen};
-	body->object = bytes != 0 ? json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &error)
-				  : json_object();
-	if (body->object == NULL && bytes != 0)
-		fail_json(body, &error);
-	else if (body->object == NULL)
+	fail_json(body, &error);
+	return false;
+}
+
+bool bc_body_from_object(
+	struct bc_body *body, json_t *object, const char *const *names, char *err, size_t errlen)
+{
+	*body = (struct bc_body){.object = object, .err = err, .errlen = errlen};
+	if (object == NULL)
 		snprintf(err, errlen, "out of memory");
-	else if (!json_is_object(body->object))
+	else if (!json_is_object(object))
 		snprintf(err, errlen, "the body must be a JSON object");
 	else if (check_members(body, names))
 		return true;

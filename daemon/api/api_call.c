@@ -37,6 +37,7 @@ void bc_call_refuse(struct bc_call *call, enum bc_refusal refusal)
 		[BC_BAD_VALUE] = 400,
 		[BC_NOT_FOUND] = 404,
 		[BC_NOT_NOW] = 409,
+		[BC_UNAVAILABLE] = 503,
 		[BC_FAILED] = 500,
 	};
 
@@ -57,4 +58,10 @@ bool bc_call_check_permissions(struct bc_call *call, uint32_t permissions)
 		bc_permission_name(permission));
 	bc_call_error(call->request, 403, call->err, NULL);
 	return false;
+}
+
+bool bc_call_may_arm(struct bc_call *call, unsigned triggers)
+{
+	return triggers == 0 ||
+	       bc_call_check_permissions(call, bc_permission_bit(BC_PERMISSION_TRIGGER));
 }

@@ -5,12 +5,13 @@
 #include <string.h>
 
 #include "daemon/api/api_body.h"
+#include "formats/base/json.h"
 
 static const char *const start_names[] = {"label", "metadata", "limits", "pre", "triggers", NULL};
 static const char *const snapshot_names[] = {
 	"label", "metadata", "pre", "post", "until_stopped", NULL};
-static const char *const replay_names[] = {
-	"path", "format", "clock_hz", "speed", "label", "metadata", "limits", "triggers", NULL};
+const char *const bc_replay_query[] = {
+	"name", "format", "clock_hz", "speed", "label", "metadata", "limits", "triggers", NULL};
 static const char *const trigger_names[] = {
 	"name", "when", "action", "pre", "post", "text", "holdoff", NULL};
 static const char *const limit_names[] = {"duration", "records", "filesize", NULL};
@@ -139,14 +140,6 @@ static bool parse_snapshot(struct bc_api_params *params, const struct bc_body *b
 	       parse_time_or_size(body, "pre", &params->start.pre) && parse_post(params, body);
 }
 
-static bool parse_path(struct bc_api_params *params, const struct bc_body *body)
-{
-	if (!bc_body_require(body, "path") ||
-		!bc_body_text(body, "path", params->path, sizeof(params->path)))
-		return false;
-	return params->path[0] == '/' || bc_body_fail(body, "path", "must be an absolute path");
-}
-
 static bool parse_format(struct bc_api_params *params, const struct bc_body *body)
 {
 	char name[32];
@@ -185,13 +178,14 @@ static bool parse_speed(struct bc_api_params *params, const struct bc_body *body
 static bool parse_replay(struct bc_api_params *params, const struct bc_body *body)
 {
 	struct bc_replay_request *replay = &params->replay;
-	bool is_ok = parse_path(params, body) && parse_format(params, body) &&
+	bool is_ok = bc_body_text(body, "name", params->name, sizeof(params->name)) &&
+		     parse_format(params, body) &&
 		     bc_body_integer(body, "clock_hz", 1, BC_BODY_INTEGER_MAX, &replay->clock_hz) &&
 		     parse_speed(params, body) && parse_label(params, body) &&
 		     parse_metadata(params, body) && parse_limits(params, body) &&
 		     parse_triggers(params, body);
 
-	replay->path = params->path;
+	replay->name = params->name;
 	replay->start = params->start;
 	return is_ok;
 }
@@ -219,6 +213,13 @@ static bool parse_rotate(struct bc_api_params *params, const struct bc_body *bod
 	return true;
 }
 
+static void link_members(struct bc_api_params *params)
+{
+	params->start.label = params->label;
+	params->start.metadata = params->metadata;
+	params->start.triggers = params->triggers;
+}
+
 bool bc_api_params_parse(struct bc_api_params *params, enum bc_api_params_kind kind,
 	const char *text, size_t bytes, char *err, size_t errlen)
 {
@@ -228,7 +229,6 @@ bool bc_api_params_parse(struct bc_api_params *params, enum bc_api_params_kind k
 	} kinds[BC_PARAMS_KINDS] = {
 		[BC_PARAMS_START] = {start_names, parse_start},
 		[BC_PARAMS_SNAPSHOT] = {snapshot_names, parse_snapshot},
-		[BC_PARAMS_REPLAY] = {replay_names, parse_replay},
 		[BC_PARAMS_TRIGGER] = {trigger_names, parse_new_trigger},
 		[BC_PARAMS_MARK] = {mark_names, parse_mark},
 		[BC_PARAMS_NOTE] = {note_names, parse_note},
@@ -236,12 +236,51 @@ bool bc_api_params_parse(struct bc_api_params *params, enum bc_api_params_kind k
 	};
 	struct bc_body body;
 
-	params->start.label = params->label;
-	params->start.metadata = params->metadata;
-	params->start.triggers = params->triggers;
+	link_members(params);
 	if (!bc_body_parse(&body, text, bytes, kinds[kind].names, err, errlen))
 		return false;
 	bool is_ok = kinds[kind].parse(params, &body);
+	bc_body_free(&body);
+	return is_ok;
+}
+
+/* Returns the value of a query parameter as JSON: names are text, other values may be JSON. */
+static json_t *query_json(const char *name, const char *value)
+{
+	bool is_name = strcmp(name, "name") == 0 || strcmp(name, "format") == 0 ||
+		       strcmp(name, "label") == 0;
+	json_t *json = is_name ? NULL
+			       : json_loads(value, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, NULL);
+
+	return json != NULL ? json : bc_json_text(value);
+}
+
+/* Returns NULL if out of memory. */
+static json_t *query_object(const struct bc_request *request)
+{
+	json_t *object = json_object();
+
+	for (unsigned i = 0; bc_replay_query[i] != NULL && object != NULL; i++) {
+		const char *value = bc_request_query(request, bc_replay_query[i]);
+		if (value == NULL || json_object_set_new(object, bc_replay_query[i],
+					     query_json(bc_replay_query[i], value)) == 0)
+			continue;
+		json_decref(object);
+		object = NULL;
+	}
+	return object;
+}
+
+bool bc_api_params_parse_replay(
+	struct bc_api_params *params, const struct bc_request *request, char *err, size_t errlen)
+{
+	struct bc_body body;
+
+	link_members(params);
+	snprintf(params->name, sizeof(params->name), "upload");
+	if (!bc_body_from_object(&body, query_object(request), bc_replay_query, err, errlen))
+		return false;
+	bool is_ok = parse_replay(params, &body);
 	bc_body_free(&body);
 	return is_ok;
 }

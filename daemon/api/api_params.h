@@ -1,10 +1,12 @@
-/* The parameters of requests, parsed from their bodies. docs/api.md lists the members. */
+/* The parameters of requests, parsed from their bodies; those of a replay, whose body is the file,
+ * from its query. docs/api.md lists them. */
 #ifndef BC_DAEMON_API_API_PARAMS_H
 #define BC_DAEMON_API_API_PARAMS_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "daemon/http/request.h"
 #include "daemon/recorder/recorder.h"
 #include "daemon/trigger/trigger.h"
 #include "formats/base/must_check.h"
@@ -14,7 +16,6 @@
 enum bc_api_params_kind {
 	BC_PARAMS_START,
 	BC_PARAMS_SNAPSHOT,
-	BC_PARAMS_REPLAY,
 	BC_PARAMS_TRIGGER,
 	BC_PARAMS_MARK,
 	BC_PARAMS_NOTE,
@@ -30,7 +31,7 @@ struct bc_api_params {
 	struct bc_trigger
 		triggers[BC_TRIGGERS_REQUESTED]; /* of a trigger request: only the first */
 	struct bc_replay_request replay;         /* includes `start` */
-	char path[4096];
+	char name[BC_REPLAY_NAME_MAX + 1];
 	char mark[BC_MARK_TEXT_MAX + 1];
 };
 
@@ -38,5 +39,12 @@ struct bc_api_params {
  * with a message in `err` that names the member. */
 bool bc_api_params_parse(struct bc_api_params *params, enum bc_api_params_kind kind,
 	const char *body, size_t bytes, char *err, size_t errlen) BC_MUST_CHECK;
+
+/* The query parameters of a replay, ending with NULL. */
+extern const char *const bc_replay_query[];
+
+/* The same for a replay. Sets params->replay except for its fd. */
+bool bc_api_params_parse_replay(struct bc_api_params *params, const struct bc_request *request,
+	char *err, size_t errlen) BC_MUST_CHECK;
 
 #endif

@@ -6,19 +6,11 @@
 #include <string.h>
 
 #include "daemon/api/api_params.h"
-#include "daemon/http/permissions.h"
 #include "formats/base/json.h"
 
 /* Running an operation with the parameters in the body */
 
 typedef enum bc_refusal (*run_params)(struct bc_call *call, const struct bc_api_params *params);
-
-/* The triggers of a recording need their own permission. If it is missing, has responded. */
-static bool may_run(struct bc_call *call, const struct bc_api_params *params)
-{
-	return params->start.triggers_count == 0 ||
-	       bc_call_check_permissions(call, bc_permission_bit(BC_PERMISSION_TRIGGER));
-}
 
 /* Returns whether the operation succeeded; if not, has responded. */
 static bool run_request(struct bc_call *call, enum bc_api_params_kind kind, run_params run)
@@ -32,7 +24,7 @@ static bool run_request(struct bc_call *call, enum bc_api_params_kind kind, run_
 	if (params != NULL &&
 		!bc_api_params_parse(params, kind, body, bytes, call->err, sizeof(call->err))) {
 		refusal = BC_BAD_VALUE;
-	} else if (params != NULL && !may_run(call, params)) {
+	} else if (params != NULL && !bc_call_may_arm(call, params->start.triggers_count)) {
 		free(params);
 		return false;
 	} else if (params != NULL) {
@@ -317,34 +309,17 @@ void bc_api_list_replays(struct bc_call *call)
 		call->request, 200, "replays", bc_recorder_replays_json(call->api->recorder));
 }
 
-static void respond_replay(struct bc_call *call, unsigned status, const char *id)
-{
-	json_t *replay = bc_recorder_replay_json(call->api->recorder, id);
-
-	if (replay != NULL)
-		bc_call_respond(call->request, status, "replay", replay);
-	else
-		bc_call_error(call->request, 404,
-			strcmp(id, "current") == 0 ? "nothing is being replayed"
-						   : "no replay with this ID",
-			NULL);
-}
-
 void bc_api_get_replay(struct bc_call *call)
 {
-	respond_replay(call, 200, call->name);
-}
+	json_t *replay = bc_recorder_replay_json(call->api->recorder, call->name);
 
-static enum bc_refusal run_replay(struct bc_call *call, const struct bc_api_params *params)
-{
-	return bc_recorder_replay(
-		call->api->recorder, &params->replay, call->err, sizeof(call->err));
-}
-
-void bc_api_start_replay(struct bc_call *call)
-{
-	if (run_request(call, BC_PARAMS_REPLAY, run_replay))
-		respond_replay(call, 201, "current");
+	if (replay != NULL)
+		bc_call_respond(call->request, 200, "replay", replay);
+	else
+		bc_call_error(call->request, 404,
+			strcmp(call->name, "current") == 0 ? "nothing is being replayed"
+							   : "no replay with this ID",
+			NULL);
 }
 
 static void on_cancelled(void *context, const struct bc_recording *ended)

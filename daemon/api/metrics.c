@@ -335,7 +335,7 @@ static void write_rest(FILE *out, const struct bc_status *s)
 		write_family(out, &(struct family){"replay", "", "The current replay."}, "info");
 		fputs("buscapd_replay_info{", out);
 		write_label(out, "id", s->replay_id, ",");
-		write_label(out, "path", s->replay_path, "} 1\n");
+		write_label(out, "name", s->replay_name, "} 1\n");
 	}
 	write_gauge(out, "triggers", "", "Armed triggers.", s->triggers);
 	write_gauge(out, "clients", "", "Connections to the socket.", s->clients);
@@ -346,6 +346,17 @@ static void write_rest(FILE *out, const struct bc_status *s)
 		s->streams_events, s->streams_records);
 	write_real(out, "uptime_seconds", "seconds", "Time since the daemon started.",
 		(double)(uint64_t)(s->uptime_s * 10) / 10);
+}
+
+/* Closes the stream. Returns its text, or NULL if out of memory. */
+static char *finish(FILE *out, char **text)
+{
+	bool is_whole = ferror(out) == 0;
+
+	if (fclose(out) == 0 && is_whole)
+		return *text;
+	free(*text);
+	return NULL;
 }
 
 char *bc_metrics_write(const struct bc_status *s)
@@ -366,9 +377,61 @@ char *bc_metrics_write(const struct bc_status *s)
 	write_throughput(out, s);
 	write_rest(out, s);
 	fputs("# EOF\n", out);
-	bool is_whole = ferror(out) == 0;
-	if (fclose(out) == 0 && is_whole)
-		return text;
-	free(text);
-	return NULL;
+	return finish(out, &text);
+}
+
+/* The text format */
+
+/* Types of OpenMetrics in the text format, which names a metric with its suffix. */
+static const struct text_type {
+	const char *openmetrics;
+	const char *type;
+	const char *suffix;
+} text_types[] = {
+	{"counter", "counter", "_total"}, {"info", "gauge", "_info"}, {"stateset", "gauge", ""},
+	{"gauge", "gauge", ""}, /* and all others */
+};
+
+#define TEXT_TYPES (sizeof(text_types) / sizeof(text_types[0]))
+
+/* Rewrites a TYPE or HELP line; `line` is what follows that word. *of is the type of the last TYPE
+ * line. */
+static void write_text_comment(
+	FILE *out, const char *word, const char *line, size_t n, const struct text_type **of)
+{
+	const char *rest = memchr(line, ' ', n);
+	size_t name = (size_t)(rest - line);
+
+	if (strcmp(word, "HELP") == 0) {
+		fprintf(out, "# HELP %.*s%s%.*s\n", (int)name, line, (*of)->suffix, (int)(n - name),
+			rest);
+		return;
+	}
+	*of = text_types;
+	while (*of != &text_types[TEXT_TYPES - 1] &&
+		strncmp((*of)->openmetrics, rest + 1, n - name - 1) != 0)
+		*of += 1;
+	fprintf(out, "# TYPE %.*s%s %s\n", (int)name, line, (*of)->suffix, (*of)->type);
+}
+
+char *bc_metrics_write_text(const struct bc_status *s)
+{
+	const struct text_type *of = text_types;
+	char *openmetrics = bc_metrics_write(s);
+	char *text = NULL;
+	size_t bytes = 0;
+	FILE *out = openmetrics != NULL ? open_memstream(&text, &bytes) : NULL;
+
+	for (const char *line = openmetrics; out != NULL && *line != '\0';) {
+		size_t n = strcspn(line, "\n");
+		if (strncmp(line, "# TYPE ", 7) == 0)
+			write_text_comment(out, "TYPE", line + 7, n - 7, &of);
+		else if (strncmp(line, "# HELP ", 7) == 0)
+			write_text_comment(out, "HELP", line + 7, n - 7, &of);
+		else if (line[0] != '#') /* there is no UNIT and no EOF */
+			fprintf(out, "%.*s\n", (int)n, line);
+		line += n + 1;
+	}
+	free(openmetrics);
+	return out != NULL ? finish(out, &text) : NULL;
 }

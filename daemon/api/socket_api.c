@@ -5,10 +5,19 @@
 #include <unistd.h>
 
 #include "daemon/api/api.h"
+#include "daemon/base/descriptors.h"
+#include "daemon/base/log.h"
 #include "daemon/http/server.h"
 
 /* For metrics_listen: a scraper or two. */
 #define METRICS_CONNECTIONS 8u
+
+/* Descriptors that clients can't use: for segments, raw captures, manifests, lists of files, a
+ * replay, commands and boards. */
+#define DESCRIPTORS_KEPT 64u
+
+/* The least for clients, half of them for the owner. */
+#define CONNECTIONS_MIN 16u
 
 struct bc_socket_api {
 	struct bc_socket_api_options options;
@@ -86,18 +95,49 @@ void bc_socket_api_poll(struct bc_socket_api *a)
 	bc_socket_api_emit(a, "status", json_pack("{s:o}", "status", bc_status_json(&status)));
 }
 
+/* Shares the descriptors that the process may still open. Returns 0, or -EMFILE if they are too
+ * few.
+ */
+static int limit_connections(const struct bc_config *config, unsigned *others, unsigned *owner)
+{
+	unsigned kept = DESCRIPTORS_KEPT + BC_SERVER_EXTRA_DESCRIPTORS;
+
+	if (config->metrics_listen.bytes != 0)
+		kept += METRICS_CONNECTIONS + BC_SERVER_EXTRA_DESCRIPTORS;
+	*others = config->connections;
+	*owner = BC_SERVER_OWNER_CONNECTIONS;
+	unsigned left = bc_descriptors_left(kept + *others + *owner);
+	if (left == kept + *others + *owner)
+		return 0;
+	if (left < kept + CONNECTIONS_MIN)
+		return -EMFILE;
+	left -= kept;
+	if (*owner > left / 2)
+		*owner = left / 2;
+	if (*others > left - *owner)
+		*others = left - *owner;
+	bc_log(BC_LOG_WARNING,
+		"%s: at most %u connections, and %u of the owner, because of the limit of open "
+		"files; raise it with LimitNOFILE= or ulimit -n",
+		config->socket, *others, *owner);
+	return 0;
+}
+
 static int serve_socket(struct bc_socket_api *a)
 {
 	struct bc_server_options options = {
 		.listen_fd = a->options.listen_fd,
 		.is_local = true,
-		.connections_max = a->options.config->connections,
 		.context = &a->api,
 		.request = bc_api_request,
+		.is_upload = bc_api_is_upload,
 	};
 
 	if (options.listen_fd < 0)
 		return 0;
+	int rc = limit_connections(a->options.config, &options.connections_max, &options.owner_max);
+	if (rc != 0)
+		return rc;
 	return bc_server_start(&a->server, a->options.loop, &options);
 }
 
@@ -143,7 +183,11 @@ int bc_socket_api_open(struct bc_socket_api **api, const struct bc_socket_api_op
 		return -ENOMEM;
 	a->options = *options;
 	a->api = (struct bc_api){
-		.context = a, .status = api_status, .reserved = options->config->reserve};
+		.context = a,
+		.loop = options->loop,
+		.status = api_status,
+		.reserved = options->config->reserve,
+	};
 	a->viewer = (struct bc_channel_viewer){
 		.context = a,
 		.records = view_records,

@@ -65,7 +65,9 @@ struct bc_connections {
 	void *server;
 	void (*run_soon)(void *server); /* called when a connection was resumed */
 	void *context;
-	void (*request)(void *context, struct bc_request *request); /* NULL: stopping */
+	void (*request)(void *context, struct bc_request *request);         /* NULL: stopping */
+	bool (*is_upload)(void *context, const struct bc_request *request); /* NULL: never */
+	unsigned timeout_s;                                                 /* idle time */
 };
 
 /* Adds the connection of an accepted descriptor. Returns 0 with *connection set; -EAGAIN if the

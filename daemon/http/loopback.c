@@ -5,6 +5,7 @@
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "daemon/base/rules.h"
@@ -52,6 +53,23 @@ bool bc_loopback_parse(struct bc_loopback *loopback, const char *text, char *err
 	}
 	snprintf(err, errlen, "not a loopback address; expected 127.0.0.1:PORT or [::1]:PORT");
 	return false;
+}
+
+bool bc_loopback_is_host(const char *host)
+{
+	struct bc_loopback address;
+	char text[sizeof(address.text)];
+	char err[100];
+	const char *after = strrchr(host, ']') != NULL ? strrchr(host, ']') : host;
+	size_t n = strlen(host);
+	const char *port = strchr(after, ':');
+
+	if (port != NULL)
+		n = (size_t)(port - host);
+	if (n == strlen("localhost") && strncasecmp(host, "localhost", n) == 0)
+		return true;
+	snprintf(text, sizeof(text), "%.*s:1", (int)n, host);
+	return bc_loopback_parse(&address, text, err, sizeof(err)) && address.bytes != 0;
 }
 
 int bc_loopback_listen(const struct bc_loopback *loopback)

@@ -20,6 +20,10 @@ struct bc_loopback {
 bool bc_loopback_parse(
 	struct bc_loopback *loopback, const char *text, char *err, size_t errlen) BC_MUST_CHECK;
 
+/* Whether the value of a Host header, with or without a port, is localhost or a loopback address.
+ */
+bool bc_loopback_is_host(const char *host);
+
 /* Returns a listening, non-blocking socket, which the caller closes, or a negative errno. */
 int bc_loopback_listen(const struct bc_loopback *loopback) BC_MUST_CHECK;
 

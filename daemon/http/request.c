@@ -40,6 +40,10 @@ struct bc_request {
 	size_t body_bytes;
 	const struct refusal *refusal; /* sent when the body is complete; NULL: not refused */
 	bool is_delivered;             /* to the receiver, or refused */
+	bool is_upload;
+	bool is_body_over;                  /* of an upload */
+	const struct bc_upload_ops *upload; /* NULL: its body is discarded */
+	void *upload_context;
 	bool has_response;
 	bool is_suspended;
 	unsigned status;
@@ -109,12 +113,11 @@ const char *bc_request_body(const struct bc_request *r, size_t *bytes)
 	return r->body != NULL ? r->body : "";
 }
 
-const char *bc_request_content_type(const struct bc_request *r)
+const char *bc_request_header(const struct bc_request *r, const char *name)
 {
 	if (r->connection == NULL)
 		return NULL;
-	return MHD_lookup_connection_value(
-		r->connection->mhd, MHD_HEADER_KIND, MHD_HTTP_HEADER_CONTENT_TYPE);
+	return MHD_lookup_connection_value(r->connection->mhd, MHD_HEADER_KIND, name);
 }
 
 bool bc_request_is_owner(const struct bc_request *r)
@@ -138,9 +141,34 @@ static const char *path_of_target(const char *target)
 	return path != NULL ? path : "/";
 }
 
+static void deliver(struct bc_request *r)
+{
+	const struct bc_connections *connections = r->connection->connections;
+
+	r->is_delivered = true;
+	bc_connection_set_phase(r->connection, BC_PHASE_WORKING);
+	connections->request(connections->context, r);
+}
+
+static enum MHD_Result queue_response(struct bc_request *r);
+
+/* An upload may pause for any time. */
+static enum MHD_Result start_upload(struct bc_request *r)
+{
+	const char *expected = bc_request_header(r, MHD_HTTP_HEADER_EXPECT);
+
+	r->is_upload = true;
+	MHD_set_connection_option(r->connection->mhd, MHD_CONNECTION_OPTION_TIMEOUT, 0u);
+	deliver(r);
+	if (r->has_response && expected != NULL && strcasecmp(expected, "100-continue") == 0)
+		return queue_response(r);
+	return MHD_YES;
+}
+
 static enum MHD_Result receive_head(
 	struct bc_connection *connection, const char *path, const char *method, void **slot)
 {
+	const struct bc_connections *connections = connection->connections;
 	const union MHD_ConnectionInfo *info = MHD_get_connection_info(
 		connection->mhd, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
 	struct bc_request *r = calloc(1, sizeof(*r));
@@ -158,6 +186,9 @@ static enum MHD_Result receive_head(
 		r->refusal = &long_head;
 	else if (connection->has_zero_byte)
 		r->refusal = &zero_byte;
+	else if (connections->request != NULL && connections->is_upload != NULL &&
+		 connections->is_upload(connections->context, r))
+		return start_upload(r);
 	return MHD_YES;
 }
 
@@ -193,6 +224,22 @@ static enum MHD_Result receive_body(struct bc_request *r, const char *bytes, siz
 	r->body_bytes += n;
 	r->body[r->body_bytes] = '\0';
 	return MHD_YES;
+}
+
+static void suspend(struct bc_request *r)
+{
+	r->is_suspended = true;
+	MHD_suspend_connection(r->connection->mhd);
+}
+
+/* Returns how many bytes were consumed. */
+static size_t pass_on(struct bc_request *r, const char *bytes, size_t n)
+{
+	size_t used = r->upload != NULL ? r->upload->data(r->upload_context, bytes, n) : n;
+
+	if (used < n)
+		suspend(r);
+	return used;
 }
 
 static struct MHD_Response *make_refusal(const struct refusal *refusal)
@@ -233,22 +280,20 @@ static enum MHD_Result queue_response(struct bc_request *r)
 
 static enum MHD_Result receive_end(struct bc_request *r)
 {
-	const struct bc_connections *connections = r->connection->connections;
-
-	if (!r->is_delivered) {
-		bc_connection_set_phase(r->connection, BC_PHASE_WORKING);
-		if (r->refusal == NULL && connections->request == NULL)
-			r->refusal = &stopping;
+	if (r->refusal == NULL && !r->is_delivered && r->connection->connections->request == NULL)
+		r->refusal = &stopping;
+	if (r->refusal != NULL) {
 		r->is_delivered = true;
-		if (r->refusal != NULL)
-			refuse(r, r->refusal);
-		else
-			connections->request(connections->context, r);
+		refuse(r, r->refusal);
+	} else if (!r->is_delivered) {
+		deliver(r);
+	} else if (r->upload != NULL && !r->is_body_over) {
+		r->upload->end(r->upload_context);
 	}
+	r->is_body_over = true;
 	if (r->has_response)
 		return queue_response(r);
-	r->is_suspended = true;
-	MHD_suspend_connection(r->connection->mhd);
+	suspend(r);
 	return MHD_YES;
 }
 
@@ -262,8 +307,17 @@ enum MHD_Result bc_request_receive(struct bc_connection *connection, const char 
 		return receive_head(connection, path, method, request);
 	if (n == 0)
 		return receive_end(r);
-	*body_bytes = 0;
-	return receive_body(r, body, n);
+	*body_bytes = r->is_upload ? n - pass_on(r, body, n) : 0;
+	return r->is_upload ? MHD_YES : receive_body(r, body, n);
+}
+
+/* The client has disconnected. */
+static void end_upload(struct bc_request *r)
+{
+	const struct bc_upload_ops *ops = r->upload;
+
+	r->upload = NULL;
+	ops->abandoned(r->upload_context);
 }
 
 void bc_request_completed(struct bc_request *r)
@@ -283,6 +337,8 @@ void bc_request_completed(struct bc_request *r)
 	}
 	if (!is_kept)
 		free(r);
+	else if (r->upload != NULL)
+		end_upload(r); /* may free the request */
 }
 
 void bc_request_resume(struct bc_request *r)
@@ -295,17 +351,38 @@ void bc_request_resume(struct bc_request *r)
 
 /* Responding */
 
+/* Lets libmicrohttpd handle the connection again, if it is suspended. */
+static void resume_soon(struct bc_request *r)
+{
+	struct bc_connections *connections = r->connection->connections;
+
+	if (!r->is_suspended)
+		return;
+	bc_request_resume(r);
+	connections->run_soon(connections->server);
+}
+
+/* From now on the client, who has to send the rest of the body, must not pause. */
+static void discard_upload(struct bc_request *r)
+{
+	struct bc_connection *connection = r->connection;
+
+	r->upload = NULL;
+	if (!r->is_body_over)
+		bc_connection_set_phase(connection, BC_PHASE_RECEIVING);
+	MHD_set_connection_option(
+		connection->mhd, MHD_CONNECTION_OPTION_TIMEOUT, connection->connections->timeout_s);
+}
+
 /* libmicrohttpd fetches the response when it next handles the connection. */
 static void set_response(struct bc_request *r, unsigned status, struct MHD_Response *response)
 {
 	r->has_response = true;
 	r->status = status;
 	r->response = response;
-	if (r->is_suspended) {
-		struct bc_connections *connections = r->connection->connections;
-		bc_request_resume(r);
-		connections->run_soon(connections->server);
-	}
+	if (r->is_upload)
+		discard_upload(r);
+	resume_soon(r);
 }
 
 /* A response that counts against the memory limit while it is being sent. */
@@ -388,6 +465,20 @@ void bc_request_respond(struct bc_request *r, unsigned status, const char *conte
 	set_response(r, status, response);
 }
 
+/* Uploads */
+
+void bc_request_receive_upload(struct bc_request *r, const struct bc_upload_ops *ops, void *context)
+{
+	r->upload = ops;
+	r->upload_context = context;
+}
+
+void bc_request_resume_upload(struct bc_request *r)
+{
+	if (r->connection != NULL && !r->is_body_over)
+		resume_soon(r);
+}
+
 /* Streams */
 
 static ssize_t on_read(void *context, uint64_t position, char *out, size_t size)
@@ -402,8 +493,7 @@ static ssize_t on_read(void *context, uint64_t position, char *out, size_t size)
 		return (ssize_t)n;
 	if (stream->ops->is_over(stream->context))
 		return MHD_CONTENT_READER_END_OF_STREAM;
-	stream->request->is_suspended = true;
-	MHD_suspend_connection(stream->request->connection->mhd);
+	suspend(stream->request);
 	return 0;
 }
 
@@ -449,12 +539,8 @@ struct bc_stream *bc_request_stream(struct bc_request *r, const char *content_ty
 
 void bc_stream_wake(struct bc_stream *stream)
 {
-	struct bc_request *r = stream->request;
-
-	if (r == NULL || !r->is_suspended)
-		return;
-	bc_request_resume(r);
-	r->connection->connections->run_soon(r->connection->connections->server);
+	if (stream->request != NULL)
+		resume_soon(stream->request);
 }
 
 uint64_t bc_stream_served_ns(const struct bc_stream *stream)
@@ -462,13 +548,17 @@ uint64_t bc_stream_served_ns(const struct bc_stream *stream)
 	return stream->request != NULL ? stream->request->connection->connections->served_ns : 0;
 }
 
-bool bc_request_is_waiting_stream(const struct bc_request *r)
+bool bc_request_is_suspended(const struct bc_request *r)
 {
-	return r->stream != NULL && r->is_suspended;
+	return r->is_suspended && (r->stream != NULL || r->upload != NULL);
 }
 
-void bc_request_end_stream(struct bc_request *r)
+void bc_request_disconnected(struct bc_request *r)
 {
-	r->stream->is_client_gone = true;
-	bc_stream_wake(r->stream);
+	if (r->upload != NULL) {
+		end_upload(r);
+	} else {
+		r->stream->is_client_gone = true;
+		bc_stream_wake(r->stream);
+	}
 }

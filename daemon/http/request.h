@@ -1,4 +1,5 @@
-/* A complete request of a client, and its response: one text, immediately or later, or a stream.
+/* A request of a client, and its response: one text, immediately or later, or a stream. A request
+ * is complete when its receiver gets it, except that the body of an upload is still to come.
  *
  * The receiver owns a request until it calls bc_request_respond() or bc_request_stream(), and must
  * not use it afterwards. If the client has disconnected, the request still needs a response, which
@@ -40,8 +41,8 @@ void bc_request_each_query(const struct bc_request *request, void *context,
 /* Returns the body, followed by a zero byte, and its length in *bytes. Without a body: "". */
 const char *bc_request_body(const struct bc_request *request, size_t *bytes);
 
-/* Returns the Content-Type header, or NULL. */
-const char *bc_request_content_type(const struct bc_request *request);
+/* Returns the value of a header, or NULL. The case of its name does not matter. */
+const char *bc_request_header(const struct bc_request *request, const char *name);
 
 /* Whether the client is root or the user that buscapd runs as, according to the kernel. Always
  * false over TCP. */
@@ -52,6 +53,31 @@ bool bc_request_is_owner(const struct bc_request *request);
  * Allow header of a 405, else NULL. */
 void bc_request_respond(struct bc_request *request, unsigned status, const char *content_type,
 	char *text, const char *allow);
+
+/* The body of an upload is passed on as it arrives, however long it is. It is not kept in memory.
+ */
+struct bc_upload_ops {
+	/* Consumes up to n bytes and returns how many. If fewer, the client has to wait until
+	 * bc_request_resume_upload(), which offers the rest again. */
+	size_t (*data)(void *context, const char *bytes, size_t n);
+
+	/* The body is complete. */
+	void (*end)(void *context);
+
+	/* The client has disconnected without waiting for the response, or the server is closing.
+	 * Called at most once, as the last call. The request still needs a response. */
+	void (*abandoned)(void *context);
+};
+
+/* Receives the body of a request for which bc_server_options.is_upload() returned true. Call it
+ * within bc_server_options.request(), or respond there. After the response, `ops` gets no more
+ * calls and the rest of the body is discarded: libmicrohttpd sends a response only after the body.
+ * But a client that expects "100 Continue" and gets a response at once need not send its body. */
+void bc_request_receive_upload(
+	struct bc_request *request, const struct bc_upload_ops *ops, void *context);
+
+/* Offers what data() left again. Cheap; never calls back directly. */
+void bc_request_resume_upload(struct bc_request *request);
 
 /* A stream is a response without a known length. The server reads from it whenever the client can
  * accept data. */

@@ -19,11 +19,12 @@ enum MHD_Result bc_request_receive(struct bc_connection *connection, const char 
 /* libmicrohttpd is done with the request. `request` may be NULL. */
 void bc_request_completed(struct bc_request *request);
 
-/* Whether the response is a stream that waits for data. */
-bool bc_request_is_waiting_stream(const struct bc_request *request);
+/* Whether the request is an upload or a stream, and its connection is suspended. libmicrohttpd does
+ * not notice then that the client disconnects. */
+bool bc_request_is_suspended(const struct bc_request *request);
 
-/* Ends a stream whose client has disconnected. */
-void bc_request_end_stream(struct bc_request *request);
+/* Ends such an upload or stream: its client has disconnected. */
+void bc_request_disconnected(struct bc_request *request);
 
 /* Resumes the connection if it is suspended. libmicrohttpd can only be stopped when no connection
  * is suspended. */

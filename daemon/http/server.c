@@ -13,7 +13,7 @@
 #include "daemon/http/request_internal.h"
 
 #define TIMEOUT_S        10
-#define CHECK_MS         1000  /* how often streams are checked for disconnected clients */
+#define CHECK_MS         1000  /* how often suspended connections are checked for disconnects */
 #define PAUSE_MS         20    /* how long accepting pauses without descriptors or room */
 #define CONNECTION_BYTES 32768 /* libmicrohttpd's memory for both heads */
 #define CONNECTIONS_MAX  4096u
@@ -96,13 +96,13 @@ static void run_mhd(struct bc_server *server)
 }
 
 /* libmicrohttpd does not notice when the client of a suspended connection disconnects. */
-static void end_abandoned_streams(struct bc_server *server)
+static void end_disconnected(struct bc_server *server)
 {
 	for (struct bc_connection *c = server->connections.first; c != NULL; c = c->next) {
 		struct pollfd fd = {.fd = c->fd};
-		if (c->request != NULL && bc_request_is_waiting_stream(c->request) &&
+		if (c->request != NULL && bc_request_is_suspended(c->request) &&
 			poll(&fd, 1, 0) > 0 && (fd.revents & (POLLHUP | POLLERR)) != 0)
-			bc_request_end_stream(c->request);
+			bc_request_disconnected(c->request);
 	}
 }
 
@@ -113,7 +113,7 @@ static void on_check(uv_timer_t *timer)
 {
 	struct bc_server *server = timer->data;
 
-	end_abandoned_streams(server);
+	end_disconnected(server);
 	if (server->is_paused) {
 		server->is_paused = false;
 		uv_poll_start(&server->listening, UV_READABLE, on_listening);
@@ -311,16 +311,15 @@ static struct MHD_Daemon *start_mhd(struct bc_server *server)
 	const struct bc_server_options *options = &server->options;
 	unsigned connections = options->connections_max + BC_SERVER_OWNER_CONNECTIONS +
 			       BC_CONNECTIONS_REFUSED_MAX + CLOSING_MAX;
-	unsigned timeout_s = options->timeout_s != 0 ? options->timeout_s : TIMEOUT_S;
 
 	return MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_USE_ERROR_LOG |
 					MHD_ALLOW_SUSPEND_RESUME | MHD_USE_NO_THREAD_SAFETY,
 		0, NULL, NULL, on_request, server, MHD_OPTION_EXTERNAL_LOGGER, ignore_log, NULL,
-		MHD_OPTION_CONNECTION_LIMIT, connections, MHD_OPTION_CONNECTION_TIMEOUT, timeout_s,
-		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES,
-		MHD_OPTION_URI_LOG_CALLBACK, on_target, server, MHD_OPTION_NOTIFY_COMPLETED,
-		on_completed, server, MHD_OPTION_NOTIFY_CONNECTION, on_connection, server,
-		MHD_OPTION_END);
+		MHD_OPTION_CONNECTION_LIMIT, connections, MHD_OPTION_CONNECTION_TIMEOUT,
+		server->connections.timeout_s, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+		(size_t)CONNECTION_BYTES, MHD_OPTION_URI_LOG_CALLBACK, on_target, server,
+		MHD_OPTION_NOTIFY_COMPLETED, on_completed, server, MHD_OPTION_NOTIFY_CONNECTION,
+		on_connection, server, MHD_OPTION_END);
 }
 
 static int init_polls(struct bc_server *server, uv_loop_t *loop)
@@ -354,13 +353,16 @@ int bc_server_start(
 	server->waiting_fd = -1;
 	server->connections = (struct bc_connections){
 		.max = {[BC_CLASS_OTHER] = options->connections_max,
-			[BC_CLASS_OWNER] = BC_SERVER_OWNER_CONNECTIONS},
+			[BC_CLASS_OWNER] = options->owner_max != 0 ? options->owner_max
+								   : BC_SERVER_OWNER_CONNECTIONS},
 		.long_bytes_max = options->long_bytes_max != 0 ? options->long_bytes_max
 							       : BC_RESPONSE_LONG_BYTES,
 		.server = server,
 		.run_soon = run_soon,
 		.context = options->context,
 		.request = options->request,
+		.is_upload = options->is_upload,
+		.timeout_s = options->timeout_s != 0 ? options->timeout_s : TIMEOUT_S,
 	};
 	server->mhd = start_mhd(server);
 	if (server->mhd == NULL) {

@@ -10,6 +10,7 @@
 #include <uv.h>
 
 #include "daemon/api/socket_api.h"
+#include "daemon/base/descriptors.h"
 #include "daemon/base/lock.h"
 #include "daemon/base/log.h"
 #include "daemon/base/stall_detector.h"
@@ -48,6 +49,9 @@
  * process and to its group. */
 #define REPEAT_NS UINT64_C(1000000000)
 
+/* Without clients. */
+#define DESCRIPTORS_MIN 32u
+
 enum { SIGNAL_TERM, SIGNAL_INT, SIGNAL_HUP, SIGNALS };
 
 struct bc_daemon {
@@ -76,6 +80,7 @@ struct bc_daemon {
 	uv_timer_t tick;
 	uv_timer_t stop_timer; /* for the current step of the stop */
 	uv_timer_t reload;
+	uv_work_t first_job;   /* starts the thread pool */
 	unsigned stop_seconds; /* without progress */
 	unsigned idle_checks;
 	uint64_t stop_written; /* records written at the last check of the disk */
@@ -466,6 +471,35 @@ static void start_signals(struct bc_daemon *d)
 
 /* The start */
 
+/* libuv creates the threads of its pool at the first job, and calls abort() if it cannot. */
+static void on_no_threads(int number)
+{
+	(void)number;
+	bc_log(BC_LOG_ERROR, "can't create threads: %s; raise the limit (TasksMax=, ulimit -u)",
+		strerror(EAGAIN));
+	_exit(BC_EXIT_FAILED);
+}
+
+static void do_nothing(uv_work_t *work)
+{
+	(void)work;
+}
+
+static void on_nothing_done(uv_work_t *work, int status)
+{
+	(void)work;
+	(void)status;
+}
+
+/* Creates them now, while nothing is recorded. */
+static void start_thread_pool(struct bc_daemon *d)
+{
+	signal(SIGABRT, on_no_threads);
+	if (uv_queue_work(&d->loop, &d->first_job, do_nothing, on_nothing_done) != 0)
+		abort();
+	signal(SIGABRT, SIG_DFL);
+}
+
 static void start_handles(struct bc_daemon *d)
 {
 	start_signals(d);
@@ -617,7 +651,8 @@ static void start_all(struct bc_daemon *d, struct bc_source *source)
 	snprintf(err, sizeof(err), "%s: can't start: %s%s", what, strerror(-rc),
 		rc == -EAFNOSUPPORT
 			? "; a service needs the drop-in metrics.conf to use the network"
-			: "");
+		: rc == -EMFILE ? "; raise the limit with LimitNOFILE= or ulimit -n"
+				: "");
 	report_failure(d, rc, err);
 	if (d->recorder == NULL) {
 		close_handles(d);
@@ -656,8 +691,16 @@ static void run_daemon(struct bc_daemon *d)
 
 enum bc_exit bc_daemon_run(const struct bc_daemon_options *options, const struct bc_config *config)
 {
-	struct bc_daemon *d = calloc(1, sizeof(*d));
+	struct bc_daemon *d;
 
+	/* libuv aborts if there are none for its signal handling. */
+	if (bc_descriptors_left(DESCRIPTORS_MIN) < DESCRIPTORS_MIN) {
+		bc_log(BC_LOG_ERROR,
+			"too few descriptors: raise the limit of open files with LimitNOFILE= or "
+			"ulimit -n");
+		return BC_EXIT_FAILED;
+	}
+	d = calloc(1, sizeof(*d));
 	if (d == NULL || uv_loop_init(&d->loop) != 0) {
 		bc_log(BC_LOG_ERROR, "out of memory");
 		free(d);
@@ -672,8 +715,10 @@ enum bc_exit bc_daemon_run(const struct bc_daemon_options *options, const struct
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN);
 	block_signals(SIG_BLOCK);
+	start_thread_pool(d);
 	if (inherit_socket(d))
 		run_daemon(d);
+	uv_run(&d->loop, UV_RUN_DEFAULT);
 	release_claims(d);
 	if (uv_loop_close(&d->loop) != 0)
 		bc_log(BC_LOG_ERROR, "bug: handles left open at exit");

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <unistd.h>
 
 #include "capture/source/file_source.h"
 #include "capture/usb/board.h"
@@ -294,7 +294,7 @@ static void start_recording(struct bc_recorder *r, struct bc_part *part,
 	if (!r->options.is_once)
 		bc_log(BC_LOG_INFO, "%s: %s%s started", recording->info.header.recording,
 			recording->is_replay ? "replay of " : "recording",
-			recording->is_replay ? recording->path : "");
+			recording->is_replay ? recording->name : "");
 	emit_recording(r, recording, "recording-started", "replay-started");
 	emit_state(r);
 }
@@ -782,25 +782,11 @@ enum bc_refusal bc_recorder_note(
 	return BC_GRANTED;
 }
 
-static enum bc_refusal check_path(const char *path, char *err, size_t errlen)
-{
-	struct stat st;
-
-	if (path[0] != '/' || strlen(path) >= sizeof(((struct bc_recording *)0)->path))
-		return refuse(err, errlen, BC_BAD_VALUE,
-			"path: must be an absolute path on the daemon's host");
-	if (stat(path, &st) != 0)
-		return refuse(err, errlen, errno == ENOENT ? BC_NOT_FOUND : BC_NOT_NOW,
-			"path: the daemon cannot read it: %s", strerror(errno));
-	if (!S_ISREG(st.st_mode))
-		return refuse(err, errlen, BC_BAD_VALUE, "path: not a regular file");
-	return BC_GRANTED;
-}
-
 static int start_replay_session(struct bc_recorder *r, const struct bc_replay_request *request)
 {
 	struct bc_file_options file = {
-		.path = request->path,
+		.name = request->name,
+		.fd = request->fd,
 		.format = request->format,
 		.clock_hz = request->clock_hz,
 	};
@@ -830,24 +816,25 @@ static int start_replay_session(struct bc_recorder *r, const struct bc_replay_re
 	return rc;
 }
 
-enum bc_refusal bc_recorder_replay(
-	struct bc_recorder *r, const struct bc_replay_request *request, char *err, size_t errlen)
+enum bc_refusal bc_recorder_replay(struct bc_recorder *r, const struct bc_replay_request *request,
+	char *err, size_t errlen, void *context,
+	void (*done)(void *context, const struct bc_recording *ended))
 {
 	enum bc_refusal refusal = check_start(r, &request->start, err, errlen);
 
 	if (refusal == BC_GRANTED)
 		refusal = check_triggers(&r->replay.triggers, &request->start, err, errlen);
 	if (refusal == BC_GRANTED)
-		refusal = check_path(request->path, err, errlen);
-	if (refusal == BC_GRANTED)
 		refusal = check_free(r, err, errlen);
-	if (refusal != BC_GRANTED)
+	if (refusal != BC_GRANTED) {
+		close(request->fd);
 		return refusal;
+	}
 	int rc = start_replay_session(r, request);
 	if (rc != 0) {
 		clear_replay(r);
-		return refuse(err, errlen, BC_NOT_NOW, "path: the daemon cannot read it: %s",
-			strerror(-rc));
+		return refuse(
+			err, errlen, BC_UNAVAILABLE, "the replay cannot start: %s", strerror(-rc));
 	}
 	uint32_t at = BC_CHANNEL_NOW;
 	struct bc_recording *recording = add_recording(r, &r->replay, &request->start, &at);
@@ -857,8 +844,10 @@ enum bc_refusal bc_recorder_replay(
 		return refuse(err, errlen, BC_FAILED, "out of memory");
 	}
 	recording->is_replay = true;
+	recording->context = context;
+	recording->done = done;
 	allow_triggers(r);
-	snprintf(recording->path, sizeof(recording->path), "%s", request->path);
+	snprintf(recording->name, sizeof(recording->name), "%s", request->name);
 	start_recording(r, &r->replay, recording, &request->start);
 	return BC_GRANTED;
 }
@@ -875,7 +864,7 @@ enum bc_refusal bc_recorder_cancel(struct bc_recorder *r, const char *id, char *
 					 "no replay with this id since buscapd started");
 	if (recording != r->replay.recording || bc_session_is_draining(r->replay.session))
 		return refuse(err, errlen, BC_NOT_NOW, "this replay has already ended");
-	if (bc_recording_wait(recording, context, done) != 0)
+	if (done != NULL && bc_recording_wait(recording, context, done) != 0)
 		return refuse(err, errlen, BC_FAILED, "out of memory");
 	recording->is_cancelled = true;
 	bc_session_stop(r->replay.session);
@@ -1063,7 +1052,7 @@ struct bc_status bc_recorder_status(struct bc_recorder *r)
 		.mode = bc_record_mode_name(r->options.config->recording.mode),
 		.flight = flight_of(r),
 		.replay_id = is_replay ? recording->info.header.recording : NULL,
-		.replay_path = is_replay ? recording->path : NULL,
+		.replay_name = is_replay ? recording->name : NULL,
 		.triggers = r->live.triggers.count,
 		.sealed_segments = r->sealed,
 	};
@@ -1205,6 +1194,8 @@ void bc_recorder_end(struct bc_recorder *r)
 {
 	r->is_ending = true;
 	allow_triggers(r);
+	if (r->replay.recording != NULL && !bc_session_is_draining(r->replay.session))
+		r->replay.recording->is_cancelled = true;
 	if (r->replay.session != NULL && !r->replay.is_over)
 		bc_session_stop(r->replay.session);
 	if (r->live.is_over)

@@ -98,7 +98,8 @@ enum bc_refusal {
 	BC_GRANTED,
 	BC_BAD_VALUE, /* the request is invalid */
 	BC_NOT_FOUND,
-	BC_NOT_NOW, /* not possible in the current state */
+	BC_NOT_NOW,     /* not possible in the current state */
+	BC_UNAVAILABLE, /* not enough descriptors, threads or memory now */
 	BC_FAILED,
 };
 
@@ -152,17 +153,21 @@ enum bc_refusal bc_recorder_note(
 	struct bc_recorder *recorder, const char *metadata, char *err, size_t errlen);
 
 struct bc_replay_request {
-	const char *path;      /* absolute */
+	const char *name;      /* of the file, for messages */
+	int fd;                /* a pipe with its contents, owned by the recorder in any case */
 	enum bc_format format; /* BC_FORMAT_UNKNOWN: detected */
 	uint64_t clock_hz;     /* 0: unknown */
 	double speed;          /* 0: as fast as possible */
 	struct bc_start start; /* label, metadata, limits, triggers */
 };
 
+/* Starts a replay; done() is called when its recording is sealed. */
 enum bc_refusal bc_recorder_replay(struct bc_recorder *recorder,
-	const struct bc_replay_request *request, char *err, size_t errlen);
+	const struct bc_replay_request *request, char *err, size_t errlen, void *context,
+	void (*done)(void *context, const struct bc_recording *ended));
 
-/* Cancels a replay by its id or "current"; done() is called when it is sealed. */
+/* Cancels a replay by its id or "current"; done(), which may be NULL, is called when it is sealed.
+ */
 enum bc_refusal bc_recorder_cancel(struct bc_recorder *recorder, const char *id, char *err,
 	size_t errlen, void *context,
 	void (*done)(void *context, const struct bc_recording *ended));

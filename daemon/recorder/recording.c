@@ -42,6 +42,9 @@ static void notify_waiters(struct bc_recording *r)
 		waiter->done(waiter->context, r);
 		free(waiter);
 	}
+	if (r->done != NULL)
+		r->done(r->context, r);
+	r->done = NULL;
 }
 
 void bc_recording_end(struct bc_recording *r, const struct bc_writer_notice *totals)
@@ -228,7 +231,7 @@ json_t *bc_recording_replay_json(
 {
 	return bc_json_object((struct bc_json_member[]){
 		{"id", bc_json_text(r->info.header.recording)},
-		{"path", bc_json_text(r->path)},
+		{"name", bc_json_text(r->name)},
 		{"state", bc_json_text(replay_state(r))},
 		{"started", time_json(true, r->info.started_ns)},
 		{"ended", time_json(r->state == BC_RECORDING_ENDED, r->ended_ns)},

@@ -15,6 +15,7 @@
 #include "formats/base/must_check.h"
 
 #define BC_RECORDING_TRIGGERS BC_TRIGGERS_REQUESTED
+#define BC_REPLAY_NAME_MAX    255u
 
 enum bc_recording_state {
 	BC_RECORDING_RUNNING,
@@ -70,8 +71,10 @@ struct bc_recording {
 	/* For a replay. */
 	bool is_replay;
 	bool is_cancelled;
-	char path[4096];
-	char error[512]; /* empty: none */
+	char name[BC_REPLAY_NAME_MAX + 1]; /* of the file, as told by the client */
+	char error[512];                   /* empty: none */
+	void *context;
+	void (*done)(void *context, const struct bc_recording *recording); /* called at its end */
 };
 
 /* The recordings of this run, newest first; initially all zero. */

@@ -279,7 +279,7 @@ static json_t *replay_json(const struct bc_status *s)
 		return json_null();
 	return bc_json_object((struct bc_json_member[]){
 		{"id", bc_json_text(s->replay_id)},
-		{"path", bc_json_text(s->replay_path)},
+		{"name", bc_json_text(s->replay_name)},
 		{NULL, NULL},
 	});
 }

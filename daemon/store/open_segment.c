@@ -98,15 +98,25 @@ uint32_t bc_open_segment_number(const struct bc_open_segment *o)
 
 /* Notices */
 
-static void post_notice(struct bc_open_segment *o, const struct bc_writer_notice *what)
+/* Allocates the notice of a file that is about to be created. */
+static bool has_notice(struct bc_writer_notice **notice)
 {
-	struct bc_writer_notice *notice = malloc(sizeof(*notice));
+	if (*notice == NULL)
+		*notice = malloc(sizeof(**notice));
+	return *notice != NULL;
+}
 
-	if (notice == NULL)
-		return; /* the event is not sent; the file and the counts are unaffected */
-	*notice = *what;
-	notice->recording = o->recording;
-	bc_writer_notices_add(&o->notices, notice);
+/* Posts `what` in *notice, which the list owns from then on. If there is none, the event is not
+ * sent; the file and the counts are unaffected. */
+static void post_notice(struct bc_open_segment *o, struct bc_writer_notice **notice,
+	const struct bc_writer_notice *what)
+{
+	if (*notice == NULL)
+		return;
+	**notice = *what;
+	(*notice)->recording = o->recording;
+	bc_writer_notices_add(&o->notices, *notice);
+	*notice = NULL;
 }
 
 /* Adds a segment to the recording's totals. */
@@ -179,7 +189,7 @@ static void report_sealed(struct bc_open_segment *o, struct bc_writer_notice *no
 	o->total.segments++;
 	memcpy(o->total.file, notice->file, sizeof(notice->file));
 	add_segment(o, notice);
-	post_notice(o, notice);
+	post_notice(o, &o->sealed_notice, notice);
 }
 
 void bc_open_segment_start(struct bc_open_segment *o, const struct bc_recording_info *recording)
@@ -393,7 +403,7 @@ static bool seal_raw(struct bc_open_segment *o)
 		memcpy(notice.hash, o->raw.file.sealed_hash, sizeof(notice.hash));
 		add_to_manifest(o, &notice);
 		o->total.raw_bytes += notice.bytes;
-		post_notice(o, &notice);
+		post_notice(o, &o->raw_sealed_notice, &notice);
 		bc_log(BC_LOG_DEBUG, "%s: sealed, %" PRIu32 " block%s", name, blocks,
 			blocks == 1 ? "" : "s");
 		return true;
@@ -451,7 +461,9 @@ int bc_open_segment_create_last(struct bc_open_segment *o, const struct bc_segme
 
 	bc_segment_name_write(file, &name);
 	bc_thread_health_start(&o->health, "creating", file);
-	int rc = bc_segment_create(&o->segment, o->dir_fd, file, BC_PARTIAL_SUFFIX, header);
+	int rc = -ENOMEM;
+	if (has_notice(&o->sealed_notice))
+		rc = bc_segment_create(&o->segment, o->dir_fd, file, BC_PARTIAL_SUFFIX, header);
 	if (rc == -ENOENT && reopen_dir(o))
 		rc = bc_segment_create(&o->segment, o->dir_fd, file, BC_PARTIAL_SUFFIX, header);
 	if (rc != 0)
@@ -470,7 +482,8 @@ int bc_open_segment_create_last(struct bc_open_segment *o, const struct bc_segme
 		.wall_ns = header->wall_ns,
 	};
 	memcpy(notice.file, file, sizeof(notice.file));
-	post_notice(o, &notice);
+	struct bc_writer_notice *opened = malloc(sizeof(*opened));
+	post_notice(o, &opened, &notice);
 	return 0;
 }
 
@@ -489,7 +502,9 @@ bool bc_open_segment_create_raw(
 
 	bc_raw_name_write(file, &name, form);
 	bc_thread_health_start(&o->health, "creating", file);
-	int rc = bc_raw_create(&o->raw, o->dir_fd, file, BC_PARTIAL_SUFFIX, header, form);
+	int rc = -ENOMEM;
+	if (has_notice(&o->raw_sealed_notice))
+		rc = bc_raw_create(&o->raw, o->dir_fd, file, BC_PARTIAL_SUFFIX, header, form);
 	if (rc == -ENOENT && reopen_dir(o))
 		rc = bc_raw_create(&o->raw, o->dir_fd, file, BC_PARTIAL_SUFFIX, header, form);
 	if (rc != 0)
@@ -520,4 +535,10 @@ void bc_open_segment_abandon(struct bc_open_segment *o)
 {
 	abandon_file(o, &o->segment);
 	abandon_file(o, &o->raw);
+}
+
+void bc_open_segment_destroy(struct bc_open_segment *o)
+{
+	free(o->sealed_notice);
+	free(o->raw_sealed_notice);
 }

@@ -25,7 +25,9 @@ struct bc_open_segment {
 	struct bc_writer_stats stats;
 	const struct bc_recording_info *recording; /* the current one, or NULL */
 	struct bc_writer_notice_list notices;      /* for the loop */
-	struct bc_writer_notice total;             /* of the recording so far, for its ENDED */
+	struct bc_writer_notice *sealed_notice;    /* allocated with the file: must not be lost */
+	struct bc_writer_notice *raw_sealed_notice;
+	struct bc_writer_notice total; /* of the recording so far, for its ENDED */
 	struct bc_segment_writer segment;
 	struct bc_segment_writer raw;
 	uint64_t segment_first; /* first record of the open segment, and its time of arrival */
@@ -89,6 +91,9 @@ void bc_open_segment_abandon(struct bc_open_segment *open);
 bool bc_open_segment_has_unsynced(const struct bc_open_segment *open);
 
 void bc_open_segment_sync(struct bc_open_segment *open);
+
+/* Frees memory. The notices belong to the caller. */
+void bc_open_segment_destroy(struct bc_open_segment *open);
 
 /* Closes an open file if it was deleted or renamed, say by a user: its records are lost, and
  * further writes would be too. */

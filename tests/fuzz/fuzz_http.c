@@ -26,6 +26,7 @@ struct run {
 	struct bc_request *late[PENDING];
 	unsigned late_count;
 	unsigned streams;
+	unsigned room; /* bytes of uploads until they have to wait */
 };
 
 static size_t read_stream(void *context, char *out, size_t room)
@@ -77,7 +78,7 @@ static void answer(struct run *run, struct bc_request *request)
 	char text[64];
 	size_t n;
 	const char *body = bc_request_body(request, &n);
-	const char *type = bc_request_content_type(request);
+	const char *type = bc_request_header(request, "Content-Type");
 
 	if (body[n] != '\0')
 		abort();
@@ -88,13 +89,40 @@ static void answer(struct run *run, struct bc_request *request)
 	bc_request_respond(request, 200, "text/plain", strdup(text), NULL);
 }
 
+static size_t receive_upload(void *context, const char *bytes, size_t n)
+{
+	struct run *run = context;
+	size_t used = n < run->room ? n : run->room;
+
+	run->room -= (unsigned)used;
+	return memchr(bytes, '!', used) == NULL ? used : used / 2;
+}
+
+static void end_upload(void *context)
+{
+	(void)context;
+}
+
+static const struct bc_upload_ops uploading = {
+	.data = receive_upload, .end = end_upload, .abandoned = end_upload};
+
+static bool is_upload(void *context, const struct bc_request *request)
+{
+	(void)context;
+	return strchr(bc_request_path(request), 'u') != NULL;
+}
+
 static void on_request(void *context, struct bc_request *request)
 {
 	struct run *run = context;
 	const char *path = bc_request_path(request);
 	const char *query = bc_request_query(request, "q");
 
-	if (strchr(path, 'l') != NULL && run->late_count < PENDING) {
+	if (strchr(path, 'u') != NULL && run->late_count < PENDING) {
+		run->room = 100;
+		run->late[run->late_count++] = request;
+		bc_request_receive_upload(request, &uploading, run);
+	} else if (strchr(path, 'l') != NULL && run->late_count < PENDING) {
 		run->late[run->late_count++] = request;
 	} else if (strchr(path, 's') != NULL) {
 		if (bc_request_stream(request, "text/plain", query != NULL ? &waiting : &sending,
@@ -117,8 +145,11 @@ static void run_loop(struct run *run)
 
 static void start_server(struct run *run)
 {
-	struct bc_server_options options = {
-		.is_local = true, .connections_max = 8, .context = run, .request = on_request};
+	struct bc_server_options options = {.is_local = true,
+		.connections_max = 8,
+		.context = run,
+		.request = on_request,
+		.is_upload = is_upload};
 
 	memset(run, 0, sizeof(*run));
 	run->address.sun_family = AF_UNIX;

@@ -79,7 +79,6 @@ EOF
 cat >"$seeds/api_body/trigger" <<-'EOF'
 	{"name":"roi","when":"addr=1000-1fff type=read,0xf2 proc=0,2-3","action":"snapshot","pre":"5s","post":"16M","text":"here","holdoff":0.5}
 EOF
-printf '{"path":"/x","format":"bcp1","clock_hz":66000000,"speed":"realtime"}' >"$seeds/api_body/replay"
 printf '{"text":"\342\202\254\\ud83d\\ude8c"}' >"$seeds/api_body/text"
 
 # One vendor-specific interface with a bulk IN endpoint of 512; an answer to GET_INFO.

@@ -2,6 +2,8 @@
 
 import json
 import re
+import threading
+import urllib.parse
 
 import harness
 from harness import Daemon, equal, run
@@ -39,10 +41,10 @@ def _encode(body):
     return (body if isinstance(body, str) else json.dumps(body)).encode()
 
 
-def send(socket, method, path, body=None, content="application/json", timeout=harness.TIMEOUT_S, **user):
+def send(socket, method, path, body=None, content="application/json", timeout=harness.TIMEOUT_S, headers=None, **user):
     """Sends a request on a new connection. `body`: text, bytes, or a value to be sent as JSON. `user`: see
     harness.being()."""
-    headers = {"Content-Type": content} if body is not None and content else {}
+    headers = {"Content-Type": content, **(headers or {})} if body is not None and content else headers or {}
     answer = Response()
     answer.status, answer.headers, answer.body = harness.exchange(
         socket, method, path, _encode(body), headers, timeout, user)
@@ -176,6 +178,36 @@ def described_methods(path, with_head=True):
     if with_head and "GET" in methods and "application/x-ndjson" not in types:
         methods.add("HEAD")
     return methods
+
+
+def replay_path(**parameters):
+    """The path of a replay with these query parameters; values that are not strings are sent as JSON."""
+    words = {name: value if isinstance(value, str) else json.dumps(value) for name, value in parameters.items()}
+    return "/v1/replays" + ("?" + urllib.parse.urlencode(words) if words else "")
+
+
+class Replay(threading.Thread):
+    """A replay in a thread: its response comes when the recording is sealed.
+
+    with Replay(api, path, speed=0.001) as replay:
+        ...
+    replay.answer"""
+
+    def __init__(self, api, path, **parameters):
+        super().__init__()
+        self.api, self.path, self.parameters = api, path, parameters
+        self.answer = None
+
+    def run(self):
+        self.answer = self.api.good("PUT", replay_path(**self.parameters), self.path.read_bytes(), status=201)["replay"]
+
+    def __enter__(self):
+        self.start()
+        self.id = harness.wait_until(lambda: harness.status(self.api.socket)["replay"], "the replay runs")["id"]
+        return self
+
+    def __exit__(self, *exception):
+        self.join(harness.TIMEOUT_S)
 
 
 class Api:

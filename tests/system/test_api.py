@@ -4,6 +4,7 @@ import grp
 import json
 import os
 import re
+import resource
 import signal
 import subprocess
 import time
@@ -11,8 +12,9 @@ import time
 import pytest
 
 import harness
-from api_harness import DESCRIPTION, METHODS, Api, Stream, curl, daemon_in, described_methods, find, problems, send, template
-from harness import BUSCAP, Faults, check_counts, equal, info, lz4_dc, run, segments, sim_records, verify, wait_until
+from api_harness import (DESCRIPTION, METHODS, Api, Replay, Stream, curl, daemon_in, described_methods, find, problems, replay_path,
+                         send, template)
+from harness import BUSCAP, Daemon, Faults, check_counts, equal, info, lz4_dc, run, segments, sim_records, verify, wait_until
 
 pytestmark = pytest.mark.threads
 
@@ -64,7 +66,7 @@ def test_every_path_is_described_and_documented():
     document = (harness.ROOT / "docs/api.md").read_text()
     for path in DESCRIPTION["paths"]:
         assert "`" + path.replace("{name}", "NAME").replace("{id}", "ID") + "`" in document, path
-    for schema in ("Status", "Recording", "Trigger", "Replay", "NewRecording", "NewSnapshot", "NewReplay", "NewTrigger"):
+    for schema in ("Status", "Recording", "Trigger", "Replay", "NewRecording", "NewSnapshot", "NewTrigger"):
         for member in find(f"#/components/schemas/{schema}")["properties"]:
             assert re.search(rf'[`"]{member}["`]', document), f"{schema}: {member} is not in the document"
     for event in find("#/components/schemas/Event")["oneOf"]:
@@ -76,13 +78,19 @@ def test_the_described_parameters_are_those_that_the_daemon_reads():
     source = (harness.ROOT / "daemon/api/api_params.c").read_text()
     read = {name: set(re.findall(r'"(\w+)"', names))
             for name, names in re.findall(r"static const char \*const (\w+)_names\[\] = \{([^}]*)NULL\};", source)}
-    schemas = {"start": "NewRecording", "snapshot": "NewSnapshot", "replay": "NewReplay", "trigger": "NewTrigger",
+    schemas = {"start": "NewRecording", "snapshot": "NewSnapshot", "trigger": "NewTrigger",
                "limit": "Limits", "mark": "NewMark", "note": "Note", "rotate": "Nothing"}
     described = {name: set(find(f"#/components/schemas/{schema}").get("properties", {})) for name, schema in schemas.items()}
     equal(read, described)
     (names,) = re.findall(r"records_query\[\] = \{([^}]*)NULL\};", (harness.ROOT / "daemon/api/api.c").read_text())
     described = {one["name"] for one in DESCRIPTION["paths"]["/v1/records"]["get"]["parameters"]}
     equal(set(re.findall(r'"(\w+)"', names)), described, "the query of /v1/records")
+    (names,) = re.findall(r"bc_replay_query\[\] = \{([^}]*)NULL\};", source)
+    described = {one["name"] for one in DESCRIPTION["paths"]["/v1/replays"]["put"]["parameters"]}
+    equal(set(re.findall(r'"(\w+)"', names)), described, "the query of a replay")
+    document = (harness.ROOT / "docs/api.md").read_text()
+    for name in described:
+        assert f"`{name}`" in document, name
 
 
 # ---- errors
@@ -151,7 +159,7 @@ def test_head_is_get_without_a_body(tmp):
 
 
 START, NOTE, ROTATE = ("POST", "/v1/recordings"), ("PATCH", "/v1/recordings/current"), ("POST", "/v1/rotate")
-MARK, SNAPSHOT, ARM, REPLAY = ("POST", "/v1/marks"), ("POST", "/v1/snapshot"), ("POST", "/v1/triggers"), ("POST", "/v1/replays")
+MARK, SNAPSHOT, ARM, REPLAY = ("POST", "/v1/marks"), ("POST", "/v1/snapshot"), ("POST", "/v1/triggers"), ("PUT", "/v1/replays")
 TRIGGER = {"name": "a", "when": "gap", "action": "mark"}
 
 BAD_BODIES = [
@@ -190,12 +198,17 @@ BAD_BODIES = [
     (ARM, {**TRIGGER, "action": "go"}, "action: "), (ARM, {**TRIGGER, "holdoff": "x"}, "holdoff: "),
     (ARM, {**TRIGGER, "text": "x" * 257}, "text: "), (ARM, {**TRIGGER, "pre": True}, "pre: "),
     (ARM, {**TRIGGER, "action": "start", "post": "all"}, "post: "),
-    (REPLAY, {}, "path: required"), (REPLAY, {"path": "trace"}, "path: must be an absolute path"),
-    (REPLAY, {"path": "/" + "x" * 4096}, "path: "), (REPLAY, {"path": "/x", "format": "tape"}, "format: "),
-    (REPLAY, {"path": "/x", "format": "csv"}, "format: "), (REPLAY, {"path": "/x", "clock_hz": 0}, "clock_hz: "),
-    (REPLAY, {"path": "/x", "speed": 0}, "speed: "), (REPLAY, {"path": "/x", "speed": "fast"}, "speed: "),
-    (REPLAY, {"path": "/x", "speed": -1}, "speed: "), (REPLAY, {"path": "/x", "speed": None}, "speed: "),
-    (REPLAY, {"path": "/x", "speed": 1e7}, "speed: "), (REPLAY, {"path": "/x", "pre": "1s"}, "pre: unknown member"),
+]
+
+BAD_REPLAYS = [
+    ({"path": "/etc/passwd"}, "path: unknown query parameter"), ({"pre": "1s"}, "pre: unknown query parameter"),
+    ({"name": ""}, "name: "), ({"name": "x" * 256}, "name: "), ({"format": "tape"}, "format: "), ({"format": "csv"}, "format: "),
+    ({"clock_hz": 0}, "clock_hz: "), ({"clock_hz": "66M"}, "clock_hz: "), ({"clock_hz": ""}, "clock_hz: "),
+    ({"speed": 0}, "speed: "), ({"speed": "fast"}, "speed: "), ({"speed": -1}, "speed: "), ({"speed": None}, "speed: "),
+    ({"speed": 1e7}, "speed: "), ({"label": "a/b"}, "label: "), ({"metadata": "x"}, "metadata: must be an object"),
+    ({"metadata": {"a": 1}}, "metadata a: "), ({"metadata": '{"a":"b","a":"c"}'}, "metadata: must be an object"),
+    ({"limits": {"records": 0}}, "limits.records: "), ({"limits": [1]}, "limits: must be an object"),
+    ({"triggers": [{**TRIGGER, "action": "start"}]}, "triggers[0].action: "), ({"triggers": "[" * 5000}, "triggers: must be an array"),
 ]
 
 BAD_JSON = ["nothing", "[]", "7", '"x"', "null", "{", '{"text":', '{"text":"x"', '{"text":"x"}}', '{"text":"x"} {}', "{'text':'x'}",
@@ -210,6 +223,8 @@ def test_invalid_bodies_are_refused_with_the_name_of_the_member(tmp):
         api = Api(tmp / "socket")
         for (method, path), body, words in BAD_BODIES:
             api.bad(method, path, body, words=words)
+        for parameters, words in BAD_REPLAYS:
+            api.bad("PUT", replay_path(**parameters), b"the file", words=words)
         after = daemon.status()
         equal((after["state"], after["recording"], after["triggers"]), (before["state"], None, 0), "nothing changed")
         equal(daemon.stop(), 0)
@@ -220,7 +235,7 @@ def test_invalid_json_is_refused(tmp):
         daemon.wait_ready()
         api = Api(tmp / "socket")
         for text in BAD_JSON:
-            for method, path in (MARK, START, NOTE, REPLAY, ARM, SNAPSHOT, ROTATE):
+            for method, path in (MARK, START, NOTE, ARM, SNAPSHOT, ROTATE):
                 api.bad(method, path, text)
         equal(daemon.stop(), 0)
 
@@ -287,11 +302,10 @@ def test_operations_that_do_not_fit_the_state_are_refused(tmp):
             api.bad(method, path, body, status=409)
         api.good(*START, status=201)
         api.bad(*START, status=409, words="recording")
-        api.bad(*REPLAY, {"path": str(file)}, status=409, words=["is in progress", "stop it first"])
+        api.bad(*REPLAY, file.read_bytes(), status=409, words=["is in progress", "stop it first"])
         api.bad(*SNAPSHOT, status=409)
         api.good("DELETE", "/v1/recordings/current")
         api.bad("DELETE", "/v1/recordings/current", status=409)
-        api.bad(*REPLAY, {"path": str(tmp / "nothing")}, status=404, words="path: ")
         api.good(*ARM, TRIGGER, status=201)
         api.bad(*ARM, TRIGGER, status=409, words="a")
         for n in range(15):
@@ -314,8 +328,8 @@ RESERVED = {
     "record": [(START, {}), (("DELETE", "/v1/recordings/current"), None)], "rotate": [(ROTATE, None)],
     "mark": [(MARK, {"text": "x"})], "note": [(NOTE, {"metadata": {}})], "snapshot": [(SNAPSHOT, {})],
     "trigger": [(ARM, TRIGGER), (("DELETE", "/v1/triggers/a"), None), (START, {"triggers": [TRIGGER]}),
-                (REPLAY, {"path": "/dev/null", "triggers": [TRIGGER]})],
-    "replay": [(REPLAY, {"path": "/x"}), (("DELETE", "/v1/replays/current"), None)],
+                (("PUT", replay_path(triggers=[TRIGGER])), b"the file")],
+    "replay": [(REPLAY, b"the file"), (("DELETE", "/v1/replays/current"), None)],
 }
 
 
@@ -334,7 +348,7 @@ def test_reserved_operations_are_refused_to_all_but_the_owner(tmp):
             equal(daemon.status()["recording"], None)
             for other_right, free in RESERVED.items():
                 for (method, path), body in free if other_right != right else []:
-                    if body is None or "triggers" not in body:
+                    if "triggers=" not in path and (not isinstance(body, dict) or "triggers" not in body):
                         assert api.ask(method, path, body, **other).status != 403, (right, path)
             for (method, path), body in requests:
                 assert api.ask(method, path, body).status != 403, (right, path)
@@ -517,29 +531,132 @@ def test_replays_are_started_listed_and_cancelled(tmp):
         daemon.wait_ready()
         api = Api(tmp / "socket")
         equal(api.good("GET", "/v1/replays"), {"replays": []})
-        done = api.good(*REPLAY, {"path": str(path), "label": "again", "metadata": {"of": "sim"}, "format": "bcp1", "clock_hz": 66000000},
-                        status=201)["replay"]
-        equal((done["path"], done["recording"]["label"]), (str(path), "again"))
-        done = wait_until(lambda: (one := api.good("GET", f"/v1/replays/{done['id']}")["replay"])["state"] == "done" and one, "the end")
-        equal((done["error"], done["damaged_places"], done["recording"]["reason"]), (None, 0, "source"))
+        done = api.good("PUT", replay_path(name="bus.bcp1", label="again", metadata={"of": "sim"}, format="bcp1", clock_hz=66000000),
+                        path.read_bytes(), status=201)["replay"]
+        equal((done["name"], done["recording"]["label"], done["recording"]["metadata"]), ("bus.bcp1", "again", {"of": "sim"}))
+        equal((done["state"], done["error"], done["damaged_places"], done["recording"]["reason"]), ("done", None, 0, "source"))
+        equal((done["recording"]["state"], api.good("GET", f"/v1/replays/{done['id']}")["replay"]), ("complete", done))
         equal(lz4_dc(segments(tmp / "out")), sim_records(300000), "the recorded samples")
-        slow = api.good(*REPLAY, {"path": str(path), "speed": 0.0001}, status=201)["replay"]
-        equal((slow["state"], api.good("GET", "/v1/status")["state"]), ("running", "replaying"))
-        equal(api.good("GET", "/v1/status")["replay"], {"id": slow["id"], "path": str(path)})
-        equal(api.good("GET", "/v1/replays/current")["replay"]["id"], slow["id"])
-        why = ["is in progress", slow["id"]]
-        api.bad(*START, status=409, words=why)
-        api.bad(*REPLAY, {"path": str(path)}, status=409, words=why)
-        equal(api.good("DELETE", "/v1/replays/current")["replay"]["id"], slow["id"])
-        wait_until(lambda: api.good("GET", f"/v1/replays/{slow['id']}")["replay"]["state"] == "cancelled", "the replay is cancelled")
-        equal({row["id"] for row in api.good("GET", "/v1/replays")["replays"]}, {slow["id"], done["id"]})
-        api.bad("DELETE", f"/v1/replays/{slow['id']}", status=409)
+        with Replay(api, path, name="x", speed=0.0001) as slow:
+            equal(api.good("GET", "/v1/status")["state"], "replaying")
+            equal(api.good("GET", "/v1/status")["replay"], {"id": slow.id, "name": "x"})
+            current = api.good("GET", "/v1/replays/current")["replay"]
+            equal((current["id"], current["state"]), (slow.id, "running"))
+            why = ["is in progress", slow.id]
+            api.bad(*START, status=409, words=why)
+            api.bad(*REPLAY, path.read_bytes(), status=409, words=why)
+            equal(api.good("DELETE", "/v1/replays/current")["replay"]["id"], slow.id)
+        equal((slow.answer["id"], slow.answer["state"], slow.answer["recording"]["reason"]), (slow.id, "cancelled", "request"))
+        equal({row["id"] for row in api.good("GET", "/v1/replays")["replays"]}, {slow.id, done["id"]})
+        api.bad("DELETE", f"/v1/replays/{slow.id}", status=409)
         api.good(*START, status=201)
         wait_records(api)
-        api.bad(*REPLAY, {"path": str(path)}, status=409)
+        api.bad(*REPLAY, path.read_bytes(), status=409)
         api.good("DELETE", "/v1/recordings/current")
         verify(segments(tmp / "out"))
         equal(daemon.stop(), 0)
+
+
+def test_no_request_opens_a_file(tmp):
+    """Also not as the name of a replay: a member of the socket's group could read any file of a daemon that runs as root."""
+    secret = tmp / "secret.byu"
+    secret.write_bytes(sim_records(1000))
+    with daemon_in(tmp) as daemon:
+        daemon.wait_ready()
+        api = Api(tmp / "socket")
+        equal(send(tmp / "socket", "POST", "/v1/replays", {"path": str(secret), "format": "byu"}).status, 405)
+        for name in (str(secret), "../secret.byu", "secret.byu"):
+            done = api.good("PUT", replay_path(name=name, format="byu"), b"", status=201)["replay"]
+            equal((done["name"], done["recording"]["records"]), (name, 0))
+        equal(daemon.stop(), 0)
+
+
+def test_a_replay_is_as_fast_as_its_client_and_no_faster(tmp):
+    """The file arrives through a pipe, piece by piece, and is longer than the daemon keeps in memory."""
+    whole = sim_records(2_000_000)
+    with daemon_in(tmp) as daemon:
+        daemon.wait_ready()
+        with harness.popen(["curl", "-sS", "-T", "-", "--unix-socket", tmp / "socket", "http://localhost" + replay_path(format="byu")],
+                           stdin=subprocess.PIPE, stdout=subprocess.PIPE) as client:
+            client.stdin.write(whole[:12_000_000])
+            client.stdin.flush()
+            wait_until(lambda: (daemon.status()["recording"] or {}).get("records", 0) > 500_000, "the first half is replayed")
+            client.stdin.write(whole[12_000_000:])
+            out, _ = client.communicate(timeout=harness.TIMEOUT_S)
+        done = json.loads(out)["replay"]
+        equal((done["state"], done["recording"]["records"], done["name"]), ("done", len(whole) // 12, "upload"))
+        equal(lz4_dc(segments(tmp / "out")) == whole, True, "the recorded samples")
+        # A slow replay holds up its client.
+        with harness.popen(["curl", "-sS", "-T", "-", "--unix-socket", tmp / "socket",
+                            "http://localhost" + replay_path(format="byu", speed=0.0001, label="slow")],
+                           stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as client:
+            os.set_blocking(client.stdin.fileno(), False)
+            sent = 0
+            end = time.monotonic() + 1
+            while time.monotonic() < end:
+                try:
+                    sent += os.write(client.stdin.fileno(), whole[sent:sent + 65536])
+                    end = max(end, time.monotonic() + 0.5)
+                except BlockingIOError:
+                    time.sleep(0.01)
+            assert sent < 8_000_000, sent
+            # Without its client, the replay is cancelled.
+            client.kill()
+        ended = wait_until(lambda: (one := api_replay(daemon, 0))["state"] == "cancelled" and one, "the replay is cancelled")
+        equal(ended["recording"]["state"], "complete")
+        verify(segments(tmp / "out"))
+        equal(daemon.stop(), 0)
+        assert "replay cancelled: its client has disconnected" in daemon.err.decode()
+
+
+def api_replay(daemon, number):
+    return json.loads(send(daemon.socket, "GET", "/v1/replays").body)["replays"][number]
+
+
+def test_a_replay_that_ends_early_discards_the_rest(tmp):
+    with daemon_in(tmp) as daemon:
+        daemon.wait_ready()
+        api = Api(tmp / "socket")
+        whole = sim_records(1_500_000)
+        done = api.good("PUT", replay_path(format="byu", limits={"records": 1000}), whole, status=201)["replay"]
+        equal((done["state"], done["recording"]["records"], done["recording"]["reason"]), ("done", 1000, "limit"))
+        equal(lz4_dc(segments(tmp / "out")), whole[:12000])
+        done = api.good("PUT", replay_path(name="x"), b"\xff" * 5_000_000, status=201)["replay"]
+        equal(done["state"], "failed")
+        assert "x: unknown format" in done["error"], done
+        equal(daemon.stop(), 0)
+
+
+def test_without_threads_and_descriptors_a_replay_is_refused_and_the_daemon_lives(tmp):
+    """libuv aborts if it cannot create its threads when they are first used."""
+    with daemon_in(tmp) as daemon:
+        daemon.wait_ready()
+        api = Api(tmp / "socket")
+        # A stack that does not fit into the address space: no thread can be created.
+        old = resource.prlimit(daemon.process.pid, resource.RLIMIT_STACK)
+        resource.prlimit(daemon.process.pid, resource.RLIMIT_STACK, (1 << 50, old[1]))
+        api.good("GET", "/v1/recordings")
+        api.bad("PUT", "/v1/replays", trace(tmp, 1000).read_bytes(), status=503, words="the replay cannot start: ")
+        resource.prlimit(daemon.process.pid, resource.RLIMIT_STACK, old)
+        equal(api.good("PUT", "/v1/replays", trace(tmp, 1000).read_bytes(), status=201)["replay"]["state"], "done")
+        equal(daemon.stop(), 0)
+
+
+def test_without_threads_the_daemon_does_not_start(tmp):
+    with Daemon(f"--stack={1 << 50}", harness.BUSCAPD, "--source", "sim", "-o", tmp / "out", program="prlimit",
+                socket=tmp / "socket") as daemon:
+        equal(daemon.wait(), 1)
+    assert re.search("can't (create threads|start): Resource temporarily unavailable", daemon.err.decode()), daemon.err
+
+
+def test_with_few_descriptors_the_daemon_works_or_says_why(tmp):
+    for number in (4, 6, 20, 40, 100, 180, 260):
+        out = tmp / f"out{number}"
+        done = run("prlimit", f"--nofile={number}", harness.BUSCAPD, "--once", "--source", "sim:rate=max,count=1000", "-o", out,
+                   "--socket", tmp / "socket")
+        err = done.stderr.decode()
+        assert done.returncode == 0 or done.returncode == 1 and "raise the limit" in err, (number, done.returncode, err)
+        equal(done.returncode, 0 if number == 260 else 1, number)
 
 
 # ---- streams
@@ -747,10 +864,10 @@ def test_every_described_path_and_method_answers_as_described(tmp):
         api.good("DELETE", "/v1/recordings/current")
         wait_until(lambda: api.ask(*SNAPSHOT).status == 201, "the flight recorder holds records")
         wait_until(lambda: api.good("GET", "/v1/status")["recording"] is None, "the snapshot's end")
-        replay = api.good(*REPLAY, {"path": str(path), "speed": 0.0001}, status=201)["replay"]["id"]
-        api.good("GET", "/v1/replays")
-        api.good("GET", f"/v1/replays/{replay}")
-        api.good("DELETE", f"/v1/replays/{replay}")
+        with Replay(api, path, speed=0.0001) as replay:
+            api.good("GET", "/v1/replays")
+            api.good("GET", f"/v1/replays/{replay.id}")
+            api.good("DELETE", f"/v1/replays/{replay.id}")
         with Stream(tmp / "socket", "/v1/events", "Event") as events:
             events.read()
             api.seen.add(("GET", "/v1/events", 200))

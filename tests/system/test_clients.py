@@ -226,6 +226,31 @@ def test_others_cannot_use_up_the_connections_of_the_owner(tmp):
         equal(daemon.stop(), 0, daemon.err)
 
 
+@pytest.mark.root
+def test_clients_leave_descriptors_for_the_next_segments(tmp):
+    """More clients than the limit of open files, and than the daemon accepts because of it."""
+
+    def newest():
+        return max((int(path.name.split("-")[2][:5]) for path in harness.segments(tmp / "out")), default=0)
+
+    with Daemon("--nofile=260", harness.BUSCAPD, "--source", f"sim:rate={harness.rate(RATE)}", "-o", tmp / "out", "-b", "filesize:500K",
+                "-b", "files:5", "--set", "socket.connections=1000", program="prlimit", socket=tmp / "socket") as daemon:
+        daemon.wait_ready()
+        tmp.chmod(0o755)
+        with contextlib.ExitStack() as stack:
+            with harness.being(65534, os.stat(tmp / "socket").st_gid, []):
+                for _ in range(400):
+                    client = stack.enter_context(socket.socket(socket.AF_UNIX))
+                    client.setblocking(False)
+                    client.connect(str(daemon.socket))
+            before = newest()
+            harness.wait_until(lambda: newest() > before + 3, "more segments are sealed", timeout=20)
+            for _ in range(20):
+                check_counts(json.loads(ask(daemon.socket).partition(b"\r\n\r\n")[2]))
+        equal(daemon.stop(), 0, daemon.err)
+    assert "because of the limit of open files" in daemon.err.decode(), daemon.err
+
+
 # As many streams as others may have, and one more of each, which is refused.
 HOLD_STREAMS = """
 import socket, sys

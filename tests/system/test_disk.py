@@ -614,36 +614,6 @@ def test_a_stop_ends_if_a_list_of_recordings_hangs(tmp):
     assert not (tmp / "socket").exists()
 
 
-def test_a_replay_whose_file_hangs_blocks_nothing(tmp):
-    far = tmp / "far"
-    far.mkdir()
-    trace = far / "trace.byu"
-    run(harness.BUSCAP, "sim", "-n", 500_000, "-O", "byu", "-o", trace)
-    faults = Faults(tmp, far)
-    argv = ("--source", "sim:rate=100k", "--set", "recording.record=on-demand", "-o", tmp / "out")
-    with Daemon(*argv, socket=tmp / "socket", env=faults.env) as daemon:
-        daemon.wait_ready()
-        faults.set("read:hold")
-        code, body = harness.http(daemon.socket, "/v1/replays", "POST", json.dumps({"path": str(trace), "format": "byu"}))
-        equal(code, 201, body)
-        harness.wait_until(lambda: any(done == "hold" for _, _, done, _ in faults.calls()), "a thread hangs")
-        client = socket.socket(socket.AF_UNIX)
-        client.connect(str(daemon.socket))
-        client.sendall(b"DELETE /v1/replays/current HTTP/1.0\r\n\r\n")
-        time.sleep(0.5)
-        before = daemon.status()["counts"]["received"]
-        harness.wait_until(lambda: daemon.status()["counts"]["received"] > before + 20_000, "samples are received")
-        faults.set("")
-        client.settimeout(harness.TIMEOUT_S)
-        answer = b""
-        while piece := client.recv(65536):
-            answer += piece
-        client.close()
-        assert b'"state":"cancelled"' in answer, answer
-        check_counts(daemon.status())
-        equal(daemon.stop(), 0, daemon.err)
-
-
 @pytest.mark.long
 def test_a_stop_waits_for_a_slow_disk(tmp):
     slow_end(tmp)

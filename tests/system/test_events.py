@@ -5,7 +5,7 @@ import signal
 import pytest
 
 import reference
-from api_harness import Api, Stream, daemon_in
+from api_harness import Api, Replay, Stream, daemon_in, replay_path
 from harness import BUSCAP, Faults, check_counts, equal, run, wait_until
 from usb_harness import Board
 
@@ -15,7 +15,6 @@ START = ("POST", "/v1/recordings")
 STOP = ("DELETE", "/v1/recordings/current")
 ARM = ("POST", "/v1/triggers")
 SNAPSHOT = ("POST", "/v1/snapshot")
-REPLAY = ("POST", "/v1/replays")
 LOSSES = tuple(reference.GAPS.values())
 
 
@@ -90,7 +89,7 @@ class Follower:
 
     def on_replay_started(self, event):
         equal(self.replay, None, "one at a time")
-        self.replay = {"id": event["replay"]["id"], "path": event["replay"]["path"]}
+        self.replay = {"id": event["replay"]["id"], "name": event["replay"]["name"]}
 
     def on_replay_ended(self, event):
         equal(event["replay"]["id"], self.replay["id"])
@@ -201,11 +200,11 @@ def test_events_and_status_never_disagree(tmp):
                 api.good(*START, {"triggers": [own | {"name": "e", "when": "gap", "action": "stop"}]}, status=201)
                 wait_sealed(api)
                 # The cancelled one would take long.
-                speed = {0: 0.05, 2: 0.0001}.get(turn, "max")
-                api.good(*REPLAY, {"path": str(trace), "speed": speed}, status=201)
                 if turn == 2:
-                    poll_status(api, lambda status: status["replay"] is not None, "the replay runs")
-                    api.good("DELETE", "/v1/replays/current")
+                    with Replay(api, trace, speed=0.0001):
+                        api.good("DELETE", "/v1/replays/current")
+                else:
+                    api.good("PUT", replay_path(speed=0.05 if turn == 0 else "max"), trace.read_bytes(), status=201)
                 wait_sealed(api)
             equal(daemon.stop(), 4)
             events.rest()

@@ -11,10 +11,12 @@ import socket
 import subprocess
 import threading
 import time
+import urllib.parse
 
 import pytest
 
 import harness
+from api_harness import replay_path
 from harness import BUSCAP, BUSCAPD, equal, need, run
 from mock_daemon import MockDaemon, Stream, response
 
@@ -37,7 +39,7 @@ recording 20261120T091500Z-3f9a2c-boot: in progress
 """
 TRIGGER = {"name": "roi", "when": "port=e0", "action": "mark", "pre": None, "post": None, "text": "begin",
            "holdoff": 0.5, "fired": 12, "missed": 0, "from": "request"}
-REPLAY = {"id": "20261120T093000Z-77c1d0", "path": "/var/lib/traces/boot.bcp1", "state": "running",
+REPLAY = {"id": "20261120T093000Z-77c1d0", "name": "boot.bcp1", "state": "running",
           "started": "2026-11-20T09:30:00.5Z", "ended": None, "recording": RECORDING, "damaged_places": 0, "error": None}
 STATUS = {
     "version": "0.1.0", "state": "recording", "mode": "flight",
@@ -49,7 +51,7 @@ STATUS = {
         "overflows": 0, "errors": 2, "timeouts": 0, "silences": 0, "restarts": 0, "last_error": "it stalled"}},
     "recording": {"id": RECORDING["id"], "label": "boot", "started": "2026-11-20T09:15:00Z", "segment": 2,
                   "path": RECORDING["path"], "records": 61203456, "bytes": 98304511, "metadata": {"run": "7"}},
-    "replay": {"id": REPLAY["id"], "path": REPLAY["path"]},
+    "replay": {"id": REPLAY["id"], "name": REPLAY["name"]},
     "flight": {"seconds": 9.5, "bytes": 12000000, "records": 1000000, "chunks": 12, "limit_seconds": 10,
                "limit_bytes": 33554432},
     "counts": {"received": 61290837, "written": 61203456, "durable": 61203456, "in_flight": 87381,
@@ -71,7 +73,7 @@ buscapd 0.1.0: recording, mode flight, up 2 h 13 min
   recording  20261120T091500Z-3f9a2c-boot, in /var/lib/buscapd
              61,203,456 records, 98.3 MB, since 2026-11-20T09:15:00Z, segment 2
              note run=7
-  replay     /var/lib/traces/boot.bcp1
+  replay     boot.bcp1
   rate       1.00 M samples/s, 12.0 MB/s of records, 1.60 MB/s to disk
   lost       12,355 samples, 4 gaps, buffer 12,000, disk 345, board 10, 3 B skipped
   left out   idle 1,234, filtered 5, invalid 7
@@ -152,8 +154,8 @@ disk               writing resumed
 disk               write failed: /d/x: deleted; writing resumed
 board              detached: it was unplugged
 board              streaming
-replay started     20261120T093000Z-77c1d0: /var/lib/traces/boot.bcp1, running
-replay ended       20261120T093000Z-77c1d0: /var/lib/traces/boot.bcp1, failed: it is torn
+replay started     20261120T093000Z-77c1d0: boot.bcp1, running
+replay ended       20261120T093000Z-77c1d0: boot.bcp1, failed: it is torn
 command failed     /d/x, exit code 3
 command failed     /d/x: it was left out
 reload             configuration reloaded
@@ -244,7 +246,7 @@ def test_wrong_usage_is_reported_without_a_request(tmp):
                 (("trigger",), "list, add or remove"), (("trigger", "add", "a", "mark"), "NAME ACTION WHEN"),
                 (("trigger", "remove"), "one NAME"), (("trigger", "list", "x"), "operands"),
                 (("trigger", "add", "a", "mark", "x" * 2000), "longer than 1024 bytes"),
-                (("replay",), "one file"), (("replay", "a", "b"), "one file"), (("replay", "-"), "standard input"),
+                (("replay",), "one file"), (("replay", "a", "b"), "one file"),
                 (("replay", "--speed", "0", "x"), "above 0"), (("replay", "--speed", "inf", "x"), "above 0"),
                 (("replay", "--speed", "max", "--speed", "2", "x"), "twice"),
                 (("replay", "--clock-hz", "1", "--clock-hz", "2", "x"), "twice"),
@@ -263,7 +265,7 @@ def test_wrong_usage_is_reported_without_a_request(tmp):
 EACH = (("status",), ("status", "--watch"), ("record", "start"), ("record", "stop"), ("record", "list"),
         ("record", "show"), ("record", "show", "x"), ("record", "note", "a=b"), ("rotate",), ("mark", "x"),
         ("snapshot",), ("trigger", "list"), ("trigger", "add", "a", "mark", "gap"), ("trigger", "remove", "a"),
-        ("replay", __file__), ("replay", "--wait", __file__), ("replay", "list"), ("replay", "cancel"), ("tail",),
+        ("replay", __file__), ("replay", "list"), ("replay", "cancel"), ("tail",),
         ("events",))
 
 
@@ -570,62 +572,62 @@ def test_triggers_are_listed_added_and_removed(tmp):
          "")
 
 
-def test_replay_sends_an_absolute_path(tmp):
-    (tmp / "x.bcp1").write_bytes(b"")
-    text = "replay 20261120T093000Z-77c1d0: running\n  file        /var/lib/traces/boot.bcp1\n" + RECORDING_TEXT
-    check(tmp, ("replay", tmp / "x.bcp1"), "POST", "/v1/replays", {"path": os.path.realpath(tmp / "x.bcp1")},
-         (201, {"replay": REPLAY}), text)
-    check(tmp, ("replay", "--speed", "0.5", "--format", "raw6", "--clock-hz", "66M", "--label", "l", "--note", "a=b",
-               "--limit", "duration:1", "--trigger", "g:mark:gap", tmp / "x.bcp1"), "POST", "/v1/replays",
-         {"path": os.path.realpath(tmp / "x.bcp1"), "speed": 0.5, "format": "raw6", "clock_hz": 66000000, "label": "l",
-          "metadata": {"a": "b"}, "limits": {"duration": 1},
-          "triggers": [{"name": "g", "action": "mark", "when": "gap"}]}, (201, {"replay": REPLAY}))
+def test_replay_sends_the_file(tmp):
+    content = bytes(range(256)) * 3000
+    (tmp / "x.bcp1").write_bytes(content)
+    text = "replay 20261120T093000Z-77c1d0: running\n  file        boot.bcp1\n" + RECORDING_TEXT
+    done = {"replay": {**REPLAY, "state": "done"}}
+    check(tmp, ("replay", tmp / "x.bcp1"), "PUT", replay_path(name="x.bcp1"), content, (201, done), text.replace("running", "done"))
+    words = ("--speed", "0.5", "--format", "raw6", "--clock-hz", "66M", "--label", "l", "--note", "a=b", "--note", "c=d&e",
+             "--limit", "duration:1", "--trigger", "g:mark:gap")
+    with MockDaemon(tmp / "s", {"*": (201, done)}) as daemon:
+        buscap("replay", *words, "-", socket_path=tmp / "s", data=content)
+        ((method, target, body),) = daemon.requests
+    path, _, query = target.partition("?")
+    equal((method, path, body), ("PUT", "/v1/replays", content))
+    sent = {name: value if name in ("format", "label") else json.loads(value) for name, value in urllib.parse.parse_qsl(query)}
+    equal(sent, {"speed": 0.5, "format": "raw6", "clock_hz": 66000000, "label": "l", "metadata": {"a": "b", "c": "d&e"},
+                 "limits": {"duration": 1}, "triggers": [{"name": "g", "action": "mark", "when": "gap"}]})
     _, err = buscap("replay", tmp / "none", socket_path=tmp / "s", code=1)
     one_line(err, f"{tmp}/none: No such file")
+    with MockDaemon(tmp / "s", {"*": (201, done)}):
+        _, err = buscap("replay", tmp, socket_path=tmp / "s", code=1)
+    one_line(err, "Is a directory")
     check(tmp, ("replay", "cancel"), "DELETE", "/v1/replays/current", None, {"replay": REPLAY}, text)
     check(tmp, ("replay", "cancel", "x"), "DELETE", "/v1/replays/x", None, {"replay": REPLAY}, text)
     check(tmp, ("replay", "list"), "GET", "/v1/replays", None, {"replays": [
         REPLAY, {**REPLAY, "id": REPLAY["id"] + "-boot", "recording": None}]}, """\
 ID                            STATE      STARTED (UTC)                  RECORDS  FILE
-20261120T093000Z-77c1d0       running    2026-11-20T09:30:00         61,203,456  /var/lib/traces/boot.bcp1
-20261120T093000Z-77c1d0-boot  running    2026-11-20T09:30:00                  -  /var/lib/traces/boot.bcp1
+20261120T093000Z-77c1d0       running    2026-11-20T09:30:00         61,203,456  boot.bcp1
+20261120T093000Z-77c1d0-boot  running    2026-11-20T09:30:00                  -  boot.bcp1
 """)
     check(tmp, ("replay", "list"), "GET", "/v1/replays", None, {"replays": []}, "no replays\n")
 
 
-def test_replay_waits_for_its_end(tmp):
+def test_the_exit_code_of_replay_is_its_outcome(tmp):
     (tmp / "x").write_bytes(b"")
     for state, damages, code, word in (("done", 0, 0, None), ("done", 2, 3, None), ("failed", 0, 1, "it is torn"),
                                        ("cancelled", 0, 1, "cancelled")):
-        left = [1, 1, 1]
-
-        def replay_state(_, left=left, state=state, damages=damages):
-            if left:
-                left.pop()
-                return {"replay": REPLAY}
-            return {"replay": {**REPLAY, "state": state, "damaged_places": damages, "error": word}}
-
-        with MockDaemon(tmp / "s", {"POST /v1/replays": (201, {"replay": REPLAY}),
-                                    f"GET /v1/replays/{REPLAY['id']}": replay_state}):
-            out, err = buscap("replay", "--wait", tmp / "x", socket_path=tmp / "s", code=code)
-            assert out.startswith(f"replay {REPLAY['id']}: {state}\n"), out
-            if word:
-                one_line(err, word)
-            equal(left, [])
+        ended = {"replay": {**REPLAY, "state": state, "damaged_places": damages, "error": word}}
+        with MockDaemon(tmp / "s", {"*": (201, ended)}):
+            out, err = buscap("replay", tmp / "x", socket_path=tmp / "s", code=code)
+        assert out.startswith(f"replay {REPLAY['id']}: {state}\n"), out
+        if word:
+            one_line(err, word)
 
 
-def test_waiting_for_a_replay_can_be_interrupted(tmp):
-    (tmp / "x").write_bytes(b"")
-    with MockDaemon(tmp / "s", {"POST /v1/replays": (201, {"replay": REPLAY}),
-                                f"GET /v1/replays/{REPLAY['id']}": {"replay": REPLAY}}) as daemon:
-        argv = [BUSCAP, "replay", "--wait", tmp / "x", "--socket", tmp / "s"]
-        with harness.popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-            harness.wait_until(lambda: len(daemon.requests) >= 3, "buscap is waiting")
+def test_ctrl_c_cancels_a_replay(tmp):
+    (tmp / "x.bcp1").write_bytes(run(BUSCAP, "sim", "-n", "200000", "-O", "bcp1").stdout)
+    with on_demand(tmp) as daemon:
+        daemon.wait_ready()
+        with harness.popen([BUSCAP, "replay", "--speed", "0.001", tmp / "x.bcp1", "--socket", tmp / "s"]) as process:
+            harness.wait_until(lambda: daemon.status()["replay"], "the replay runs")
             process.send_signal(signal.SIGINT)
-            out, err = process.communicate(timeout=harness.TIMEOUT_S)
-        equal(process.returncode, 0)
-        one_line(err.decode(), "the replay continues")
-        assert out.startswith(b"replay "), out
+            equal(process.wait(harness.TIMEOUT_S), -signal.SIGINT)
+        harness.wait_until(lambda: daemon.status()["replay"] is None, "the replay is cancelled")
+        out, _ = buscap("replay", "list", socket_path=tmp / "s")
+        assert "  cancelled  " in out, out
+        equal(daemon.stop(), 0)
 
 
 def test_tail_prints_the_lines_of_dump(tmp):
@@ -927,11 +929,11 @@ def test_a_replay_through_the_daemon_keeps_every_record(tmp):
     (tmp / "x.bcp1").write_bytes(run(BUSCAP, "sim", "-n", "200000", "-O", "bcp1").stdout)
     with on_demand(tmp) as daemon:
         daemon.wait_ready()
-        out, _ = buscap("replay", "--wait", "x.bcp1", socket_path=tmp / "s", cwd=tmp)
-        assert ": done\n" in out and f"  file        {os.path.realpath(tmp)}/x.bcp1\n" in out, out
+        out, _ = buscap("replay", "x.bcp1", socket_path=tmp / "s", cwd=tmp)
+        assert ": done\n" in out and "  file        x.bcp1\n" in out, out
         equal(harness.lz4_dc(harness.segments(tmp / "rec")), harness.sim_records(200000))
         (tmp / "torn").write_bytes((tmp / "x.bcp1").read_bytes()[:-100])
-        buscap("replay", "--wait", tmp / "torn", socket_path=tmp / "s", code=3)
+        buscap("replay", tmp / "torn", socket_path=tmp / "s", code=3)
         equal(daemon.stop(), 0)
 
 
@@ -984,11 +986,7 @@ def test_every_command_of_the_tour_works(tmp):
                 run_until_it_prints([BUSCAP, *words[1:]], env)
             else:
                 done = run("sh", "-c", line, env=env)
-                if done.returncode == 1 and re.search(b"no replay is in progress|has already ended", done.stderr):
-                    # It ended before it could be cancelled.
-                    buscap("replay", "--speed", "0.001", "--clock-hz", "66M", tmp / "bus.bcp1", env=env)
-                    done = run("sh", "-c", line, env=env)
-                elif done.returncode == 1 and b"is in progress" in done.stderr:
+                if done.returncode == 1 and b"is in progress" in done.stderr:
                     done = again(line)
                 equal(done.returncode, 0, f"{line}: {done.stderr.decode()}")
                 assert done.stdout or words[0] == "mkdir" or words[1] in ("trigger", "sim"), line

@@ -198,8 +198,11 @@ def check_equal(metrics, status):
           "metrics that are not compared with the status")
 
 
+OPENMETRICS = "application/openmetrics-text; version=1.0.0"
+
+
 def get_metrics(socket):
-    answer = send(socket, "GET", "/metrics")
+    answer = send(socket, "GET", "/metrics", headers={"Accept": f"{OPENMETRICS};q=0.5,text/plain;version=0.0.4;q=0.3,*/*;q=0.2"})
     equal(answer.status, 200)
     equal(answer.headers["content-type"], "application/openmetrics-text; version=1.0.0; charset=utf-8")
     return Metrics(answer.body)
@@ -220,6 +223,44 @@ def test_the_parser_refuses_invalid_openmetrics():
         except (AssertionError, ValueError):
             continue
         raise AssertionError(f"{wrong!r} was read")
+
+
+def parse_text(body):
+    """Parses the text format 0.0.4 as promtool does. Returns (types by name, samples by name and labels)."""
+    types, samples, name = {}, {}, None
+    for line in body.decode().splitlines():
+        if line.startswith("# "):
+            _, word, name, rest = line.split(" ", 3)
+            assert word in ("TYPE", "HELP"), line
+            if word == "TYPE":
+                assert rest in ("counter", "gauge") and name not in types, line
+                types[name] = rest
+            continue
+        found = re.fullmatch(r"([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})? (\S+)", line)
+        assert found and found[1] == name, f"{line} after the head of {name}"
+        assert name.endswith("_total") == (types[name] == "counter"), line
+        samples[name, parse_labels(found[2] or "")] = parse_number(found[3])
+    return types, samples
+
+
+def test_the_text_format_is_the_default_and_has_the_same_samples(tmp):
+    """promtool check metrics rejects the types info and stateset."""
+    with daemon_in(tmp, "--label", "m", mode="always", source="sim:rate=max,count=200000,loss=0.5") as daemon:
+        daemon.wait_ready()
+        wait_until(lambda: daemon.status()["state"] == "idle", "the source's end")
+        for headers in ({}, {"Accept": "*/*"}, {"Accept": "text/plain"}):
+            answer = send(tmp / "socket", "GET", "/metrics", headers=headers)
+            equal((answer.status, answer.headers["content-type"]), (200, "text/plain; version=0.0.4; charset=utf-8"), headers)
+        types, samples = parse_text(answer.body)
+        expected = {(name + suffix, labels) for name, family in get_metrics(tmp / "socket").families.items()
+                    for suffix, labels in family.samples}
+        equal(set(samples), expected)
+        equal((types["buscapd_build_info"], types["buscapd_state"]), ("gauge", "gauge"))
+        equal(samples["buscapd_written_samples_total", ()], daemon.status()["counts"]["written"])
+        if shutil.which("promtool"):
+            done = run("promtool", "check", "metrics", data=answer.body)
+            equal(done.returncode, 0, done.stderr)
+        daemon.stop()
 
 
 def test_metrics_equal_the_status(tmp):
@@ -285,8 +326,9 @@ def free_port():
         return one.getsockname()[1]
 
 
-def get(port, path="/metrics", method="GET", host="127.0.0.1"):
+def get(port, path="/metrics", method="GET", host="127.0.0.1", headers=(f"Accept: {OPENMETRICS}",)):
     argv = ["-I"] if method == "HEAD" else ["-X", method]
+    argv += [word for header in headers for word in ("-H", header)]
     done = run("curl", "-sS", "-g", "--max-time", 20, "-w", "\n%{http_code}", *argv, f"http://{host}:{port}{path}")
     equal(done.returncode, 0, f"curl: {done.stderr.decode()}")
     body, _, code = done.stdout.rpartition(b"\n")
@@ -303,7 +345,7 @@ def test_metrics_listen_serves_metrics_and_nothing_else(tmp):
         daemon.wait_ready()
         code, body = get(port)
         equal(code, 200)
-        equal(Metrics(body).labels("build"), Metrics(send(tmp / "socket", "GET", "/metrics").body).labels("build"))
+        equal(Metrics(body).labels("build"), get_metrics(tmp / "socket").labels("build"))
         equal(get(port, method="HEAD")[0], 200)
         for method in ("POST", "DELETE", "PUT", "PATCH"):
             equal(get(port, method=method)[0], 405, method)
@@ -316,6 +358,23 @@ def test_metrics_listen_serves_metrics_and_nothing_else(tmp):
         addresses = run("ss", "-Hltn", f"sport = :{port}").stdout.decode().split() if shutil.which("ss") else ["", "", "", f"127.0.0.1:{port}"]
         equal(addresses[3], f"127.0.0.1:{port}", "listening address")
         assert daemon.stop() in (0, 4)
+
+
+def test_metrics_listen_accepts_local_host_names_only(tmp):
+    """Else a web page could read the metrics in the browser of a local user (DNS rebinding)."""
+    port = free_port()
+    with listening(tmp, port) as daemon:
+        daemon.wait_ready()
+        for name in ("localhost", "LocalHost", "127.0.0.1", "127.1.2.3", "[::1]"):
+            for host in (name, f"{name}:{port}", f"{name}:80"):
+                equal(get(port, headers=(f"Host: {host}",))[0], 200, host)
+        for host in ("example.org", f"example.org:{port}", "localhost.example.org", "128.0.0.1", "10.0.0.1", "[::2]", "127.0.0.1.example.org",
+                     "1.127.0.0", "127.1", f"localhost@example.org:{port}", "[::1", "::1"):
+            for path in ("/metrics", "/v1/status"):
+                code, body = get(port, path, headers=(f"Host: {host}",))
+                equal(code, 421, host)
+                assert json.loads(body)["error"].startswith("Host: "), body
+        equal(daemon.stop(), 0)
 
 
 def test_metrics_listen_accepts_ipv6(tmp):

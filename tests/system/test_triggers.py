@@ -1,12 +1,15 @@
 """Recordings that start and end within a stream: by trigger, limit and snapshot; filters and sampling. The
 simulated bus is deterministic, so the expected records and ticks are known exactly."""
+import contextlib
 import json
 import struct
+import threading
 import time
 
 import pytest
 
 import harness
+from api_harness import replay_path
 from harness import BUSCAP, Daemon, check_counts, equal, run
 
 pytestmark = pytest.mark.threads
@@ -360,13 +363,19 @@ def test_only_gaps_within_a_recording_are_a_loss(tmp):
             equal(daemon.stop(), wanted, daemon.err)
 
 
+def upload(socket, path, body):
+    """Starts a replay. The daemon stops before it responds."""
+    with contextlib.suppress(AssertionError):
+        harness.http(socket, path, "PUT", body)
+
+
 def test_a_stop_in_any_state_is_clean(tmp):
     bcp = tmp / "bus.bcp1"
     bcp.write_bytes(run(BUSCAP, "sim", "-n", COUNT, "-O", "bcp1").stdout)
-    replay = json.dumps({"path": str(bcp), "speed": "realtime"})
+    replay = bcp.read_bytes()
     states = (("on-demand", []), ("flight", []), ("on-demand", [("recordings", "{}")]),
               ("flight", [("recordings", '{"pre":"all"}')]), ("flight", [("snapshot", '{"post":"1h"}')]),
-              ("on-demand", [("replays", replay)]), ("flight", [("replays", replay)]),
+              ("on-demand", [("replays?speed=realtime", replay)]), ("flight", [("replays?speed=realtime", replay)]),
               ("on-demand", [("recordings", "{}"), ("rotate", "{}")]))
     for number, (mode, requests) in enumerate(states):
         out = tmp / f"out{number}"
@@ -374,11 +383,19 @@ def test_a_stop_in_any_state_is_clean(tmp):
                     socket=tmp / "socket") as daemon:
             daemon.wait_ready()
             harness.wait_until(lambda: daemon.status()["counts"]["received"] > 0, "data arrives")
+            replays = []
             for path, body in requests:
+                if body is replay:
+                    replays.append(threading.Thread(target=upload, args=(daemon.socket, f"/v1/{path}", body)))
+                    replays[0].start()
+                    harness.wait_until(lambda: daemon.status()["replay"], "the replay runs")
+                    continue
                 code, answer = harness.http(daemon.socket, f"/v1/{path}", "POST", body)
                 assert code in (200, 201), answer
             check_counts(daemon.status())
             equal(daemon.stop(), 0, daemon.err)
+            for thread in replays:
+                thread.join()
         equal(list(out.glob("*.partial")), [], "left open")
         if harness.segments(out):
             harness.verify(harness.segments(out))
@@ -408,10 +425,8 @@ def replay_until(tmp, bus, post):
                 socket=tmp / "socket") as daemon:
         daemon.wait_ready()
         trigger = {"name": "end", "when": f"port={port:x}", "action": "stop", "post": post}
-        code, answer = harness.http(daemon.socket, "/v1/replays", "POST",
-                                    json.dumps({"path": str(bcp), "triggers": [trigger]}))
-        equal(code, 201, answer)
-        harness.wait_until(lambda: daemon.status()["replay"] is None, "the recording has ended")
+        code, answer = harness.http(daemon.socket, replay_path(triggers=[trigger]), "PUT", bcp.read_bytes())
+        equal((code, json.loads(answer)["replay"]["state"]), (201, "done"), answer)
         check_counts(daemon.status())
         equal(daemon.stop(), 0, daemon.err)
     (info, records), = recordings(tmp / "out")

@@ -93,7 +93,7 @@ static void echo(struct bc_request *request)
 	size_t n;
 	const char *body = bc_request_body(request, &n);
 	const char *value = bc_request_query(request, "q");
-	const char *type = bc_request_content_type(request);
+	const char *type = bc_request_header(request, "content-type");
 	char *text = NULL;
 
 	assert_int_equal(body[n], 0);
@@ -561,7 +561,7 @@ TEST_F(a_request_outlives_the_server_until_it_is_answered)
 	rig_close_server(&f->rig);
 	assert_string_equal(bc_request_body(f->receiver.late[0], &n), "hi");
 	assert_null(bc_request_query(f->receiver.late[0], "q"));
-	assert_null(bc_request_content_type(f->receiver.late[0]));
+	assert_null(bc_request_header(f->receiver.late[0], "Content-Type"));
 	bc_request_respond(f->receiver.late[0], 200, "text/plain", strdup("late\n"), NULL);
 	assert_null(bc_request_stream(f->receiver.late[1], "text/plain", &feed_ops, &feed));
 	bc_request_respond(f->receiver.late[1], 503, "text/plain", strdup("no\n"), NULL);
