@@ -159,8 +159,8 @@ bool bc_raw_table_read(struct bc_raw_block *b, const uint8_t *table, size_t tabl
 	uint32_t form = bc_le32(table + AT_FORM);
 	uint64_t bytes = 0;
 
-	if (!bc_checksum_is_valid(table + table_bytes - BC_HASH_BYTES, table) ||
-		bc_le32(table + AT_VERSION) != BC_RAW_VERSION)
+	/* The cheap checks are first: a search tries many places that are not tables. */
+	if (bc_le32(table + AT_VERSION) != BC_RAW_VERSION)
 		return false;
 	bc_raw_block_reset(b);
 	b->form = form == FORM_RAW6 ? BC_FORMAT_RAW6 : BC_FORMAT_BCP1;
@@ -174,7 +174,8 @@ bool bc_raw_table_read(struct bc_raw_block *b, const uint8_t *table, size_t tabl
 	if ((form != FORM_BCP1 && form != FORM_RAW6) || b->bytes > BC_RAW_BLOCK_BYTES ||
 		b->frame_bytes > BC_FRAME_MAX || b->lead >= BC_SAMPLE_BYTES ||
 		b->entries > BC_RAW_BLOCK_ENTRIES ||
-		table_bytes != BC_RAW_TABLE_MIN + (size_t)b->entries * BC_RAW_ENTRY_BYTES)
+		table_bytes != BC_RAW_TABLE_MIN + (size_t)b->entries * BC_RAW_ENTRY_BYTES ||
+		!bc_checksum_is_valid(table + table_bytes - BC_HASH_BYTES, table))
 		return false;
 	for (uint32_t i = 0; i < b->entries; i++) {
 		const uint8_t *p = table + AT_VARIABLE + (size_t)i * BC_RAW_ENTRY_BYTES;

@@ -17,11 +17,20 @@
  * only if the checksum matches. If it does not, resynchronise() searches byte by byte for the next
  * place where an item is valid. Random bytes pass neither magic nor checksum, and the search costs
  * nothing unless the file is damaged. Memory is constant: the buffer holds the largest item, and
- * the index is checked against a running hash of the rows derived from the chunks. */
+ * the index is checked against a running hash of the rows derived from the chunks.
+ *
+ * The search must be linear even where a magic is at every place. So each item has fields that are
+ * checked before its checksum is computed: the text of a file header has no control characters, and
+ * so no magic; the lengths in the header of a piece must agree. What such fields do not exclude
+ * costs at most one checksum per 40 bytes or so. Only a file that was made for it gets there, and
+ * count_work() lets the search be cancelled even then. */
 
 /* A block is the largest item. */
 #define BUFFER_BYTES (2 * BC_RAW_ENCODED_MAX + BC_SEGMENT_HEADER_MAX)
 #define HEAD_MAX     (1u << 20)
+
+/* Bytes that may be examined in vain before the stream is polled: some milliseconds. */
+#define WORK_BYTES (8u << 20)
 
 _Static_assert(BC_CHUNK_ENCODED_MAX <= BC_RAW_ENCODED_MAX, "a block is the largest");
 
@@ -32,6 +41,7 @@ struct bc_segment_reader {
 	bool has_header;
 	struct bc_segment_header header;
 	struct bc_segment_damage damage;
+	size_t work;                /* bytes examined in vain since the last poll */
 	struct bc_chunk *chunk;     /* the caller's, when reading segments; otherwise NULL */
 	struct bc_raw_block *block; /* the caller's, when reading raw captures; otherwise NULL */
 	/* Position in the recording after the last piece. */
@@ -179,7 +189,6 @@ static enum item identify_item(const struct bc_segment_reader *r, size_t *bytes,
 	bool is_raw = r->block != NULL;
 	uint32_t magic = bc_le32(here);
 
-	*bytes = 0;
 	*err = kind->foreign;
 	if (memcmp(here, bc_empty_frame, BC_SKIPPABLE_BYTES) == 0) {
 		*bytes = BC_EMPTY_FRAME_BYTES;
@@ -248,6 +257,7 @@ static int parse_item(struct bc_segment_reader *r, size_t *bytes, const char **e
 	static const char torn[] = "torn: the file ends in a header";
 
 	*err = torn;
+	*bytes = 0;
 	int rc = bc_read_buffer_fill(&r->in, BC_SKIPPABLE_BYTES);
 	if (rc <= 0)
 		return rc;
@@ -262,6 +272,16 @@ static int parse_item(struct bc_segment_reader *r, size_t *bytes, const char **e
 	return check_item(r, item, *bytes, err) ? (int)item : ITEM_NONE;
 }
 
+/* Counts bytes that were examined in vain. Returns 0, or -ECANCELED. */
+static int count_work(struct bc_segment_reader *r, size_t bytes)
+{
+	r->work += bytes;
+	if (r->work < WORK_BYTES)
+		return 0;
+	r->work = 0;
+	return bc_input_stream_poll(r->in.stream);
+}
+
 /* Skips to the next valid item, which may be at the current position, or to the end. */
 static int resynchronise(struct bc_segment_reader *r)
 {
@@ -274,6 +294,9 @@ static int resynchronise(struct bc_segment_reader *r)
 		rc = parse_item(r, &bytes, &err);
 		if (rc != ITEM_NONE)
 			return rc < 0 ? rc : 0;
+		rc = count_work(r, bytes);
+		if (rc < 0)
+			return rc;
 		bc_read_buffer_consume(&r->in, 1);
 	}
 }
@@ -353,8 +376,8 @@ static void follow_block(struct bc_segment_reader *r)
 	r->next = r->block->offset + bc_raw_block_span(r->block);
 }
 
-static int report_bad_frame(
-	struct bc_segment_reader *r, uint64_t offset, size_t header_bytes, bool is_torn)
+static int report_bad_frame(struct bc_segment_reader *r, uint64_t offset, size_t header_bytes,
+	size_t frame_bytes, bool is_torn)
 {
 	char what[96];
 
@@ -370,7 +393,8 @@ static int report_bad_frame(
 			"chunk %" PRIu32 " (%" PRIu32 " records): wrong checksum",
 			r->chunk->info.number, r->chunk->info.records);
 	bc_read_buffer_consume(&r->in, header_bytes);
-	return report_damage(r, offset, what);
+	int rc = count_work(r, is_torn ? 0 : frame_bytes);
+	return rc < 0 ? rc : report_damage(r, offset, what);
 }
 
 /* Reads the rest of a chunk or block whose header is buffered here and parsed. */
@@ -394,7 +418,7 @@ static int read_piece(struct bc_segment_reader *r, size_t header_bytes)
 	if (rc < 0)
 		return rc;
 	if (rc == 0)
-		return report_bad_frame(r, offset, header_bytes, true);
+		return report_bad_frame(r, offset, header_bytes, frame_bytes, true);
 	if (!r->skip_records) {
 		const uint8_t *frame = bc_read_buffer_data(&r->in) + header_bytes;
 		rc = is_raw ? bc_raw_frame_read(r->block, frame)
@@ -402,7 +426,7 @@ static int read_piece(struct bc_segment_reader *r, size_t header_bytes)
 		if (rc == -ENOMEM)
 			return rc;
 		if (rc != 0)
-			return report_bad_frame(r, offset, header_bytes, false);
+			return report_bad_frame(r, offset, header_bytes, frame_bytes, false);
 		r->encoded_at = r->in.start;
 		r->encoded_header_bytes = header_bytes;
 		bc_read_buffer_consume(&r->in, header_bytes + frame_bytes);
