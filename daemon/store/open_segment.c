@@ -12,6 +12,7 @@
 #include "daemon/base/lock.h"
 #include "daemon/store/manifest.h"
 #include "daemon/store/recording_info.h"
+#include "formats/segment/raw_capture.h"
 #include "formats/segment/segment_name.h"
 
 #define RETRY_NS UINT64_C(500000000)
@@ -337,6 +338,7 @@ static bool seal_raw(struct bc_open_segment *o)
 	uint32_t blocks = o->raw.chunks;
 	memcpy(name, file->name, sizeof(name));
 	struct bc_writer_notice notice = raw_notice(o);
+	notice.bytes += BC_RAW_END_BYTES;
 	bc_thread_health_start(&o->health, "sealing", file->open_name);
 	int rc = bc_segment_seal(&o->raw);
 	if (rc == 0) {

@@ -453,9 +453,9 @@ out:
 
 /* Raw captures */
 
-/* Reads the file and finds the end of its last whole block. */
-static int survey_blocks(
-	struct bc_raw_recovered *r, int fd, uint64_t *end, const struct bc_progress_cb *progress)
+/* Reads the file and finds the end of its last whole block, or its end mark after it. */
+static int survey_blocks(struct bc_raw_recovered *r, int fd, uint64_t *end, bool *is_sealed,
+	const struct bc_progress_cb *progress)
 {
 	struct bc_raw_block *block = malloc(sizeof(*block));
 	struct bc_segment_reader *reader = NULL;
@@ -468,6 +468,9 @@ static int survey_blocks(
 			NULL, 0);
 	while (found >= 0 && (found = bc_raw_read(reader, block)) > BC_FOUND_END) {
 		damages += found == BC_FOUND_DAMAGE;
+		*is_sealed = found == BC_FOUND_INDEX;
+		if (*is_sealed)
+			*end = bc_segment_reader_offset(reader) + BC_RAW_END_BYTES;
 		if (found != BC_FOUND_CHUNK)
 			continue;
 		r->blocks++;
@@ -482,11 +485,21 @@ static int survey_blocks(
 	return found;
 }
 
+static int append_end(int fd, uint32_t blocks, uint64_t offset)
+{
+	uint8_t end[BC_RAW_END_BYTES];
+
+	bc_raw_end_write(end, blocks, offset);
+	ssize_t n = pwrite(fd, end, sizeof(end), (off_t)offset);
+	return n == (ssize_t)sizeof(end) ? 0 : n < 0 ? -errno : -ENOSPC;
+}
+
 int bc_raw_recover(struct bc_raw_recovered *r, int dir_fd, const char *from, const char *to,
 	const struct bc_progress_cb *progress)
 {
 	struct stat st;
 	uint64_t end = 0;
+	bool is_sealed = false;
 	int rc = 0;
 	int fd = openat(dir_fd, from, O_RDWR | O_CLOEXEC);
 
@@ -495,7 +508,7 @@ int bc_raw_recover(struct bc_raw_recovered *r, int dir_fd, const char *from, con
 		rc = -errno;
 		goto out;
 	}
-	rc = survey_blocks(r, fd, &end, progress);
+	rc = survey_blocks(r, fd, &end, &is_sealed, progress);
 	if (rc != 0)
 		goto out;
 	r->cut_bytes = (uint64_t)st.st_size - end;
@@ -503,7 +516,11 @@ int bc_raw_recover(struct bc_raw_recovered *r, int dir_fd, const char *from, con
 		rc = unlinkat(dir_fd, from, 0) != 0 ? -errno : 0;
 		goto out;
 	}
-	if ((r->cut_bytes != 0 && ftruncate(fd, (off_t)end) != 0) || fdatasync(fd) != 0)
+	if (r->cut_bytes != 0 && ftruncate(fd, (off_t)end) != 0)
+		rc = -errno;
+	if (rc == 0 && !is_sealed)
+		rc = append_end(fd, (uint32_t)r->blocks, end);
+	if (rc == 0 && fdatasync(fd) != 0)
 		rc = -errno;
 	if (rc == 0)
 		rc = bc_rename_new(dir_fd, from, to);

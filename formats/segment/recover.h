@@ -64,10 +64,10 @@ struct bc_raw_recovered {
 	char hash[BC_FILE_HASH_CHARS]; /* of the result; empty if reading it failed */
 };
 
-/* Recovers a raw capture that was left open: truncates `from` after its last whole block, makes it
- * durable and renames it to `to`. Without a whole block, deletes it. Returns 0, -EEXIST if `to`
- * exists, or another negative errno; then `from` still exists. Calls `progress` (may be NULL) after
- * each read. */
+/* Recovers a raw capture that was left open: truncates `from` after its last whole block, appends
+ * its end, makes it durable and renames it to `to`. Without a whole block, deletes it. Returns 0,
+ * -EEXIST if `to` exists, or another negative errno; then `from` still exists. Calls `progress`
+ * (may be NULL) after each read. */
 int bc_raw_recover(struct bc_raw_recovered *recovered, int dir_fd, const char *from, const char *to,
 	const struct bc_progress_cb *progress) BC_MUST_CHECK;
 

@@ -12,12 +12,12 @@
 
 /* How a file is read, and how reading continues after damage.
  *
- * A file is a series of items: empty frame, file header, chunks or blocks ("pieces"), index. Each
- * item has a magic and a header with a checksum; parse_item() reads it as a whole and accepts it
- * only if the checksum matches. If it does not, resynchronise() searches byte by byte for the next
- * place where an item is valid. Random bytes pass neither magic nor checksum, and the search costs
- * nothing unless the file is damaged. Memory is constant: the buffer holds the largest item, and
- * the index is checked against a running hash of the rows derived from the chunks.
+ * A file is a series of items: empty frame, file header, chunks or blocks ("pieces"), index or end.
+ * Each item has a magic and a header with a checksum; parse_item() reads it as a whole and accepts
+ * it only if the checksum matches. If it does not, resynchronise() searches byte by byte for the
+ * next place where an item is valid. Random bytes pass neither magic nor checksum, and the search
+ * costs nothing unless the file is damaged. Memory is constant: the buffer holds the largest item,
+ * and the index is checked against a running hash of the rows derived from the chunks.
  *
  * The search must be linear even where a magic is at every place. So each item has fields that are
  * checked before its checksum is computed: the text of a file header has no control characters, and
@@ -52,10 +52,10 @@ struct bc_segment_reader {
 	enum bc_raw_follows follows;
 	size_t encoded_header_bytes; /* of the last piece, at bytes[encoded_at] */
 	size_t encoded_at;
-	/* What the current segment's index should contain. */
-	uint64_t segment_at; /* offset of the segment */
-	uint32_t rows;
-	bool is_damaged; /* part of the segment was not read: the index can't be checked */
+	/* What the current file's index or end should contain. */
+	uint64_t segment_at; /* offset of the file */
+	uint32_t rows;       /* chunks or blocks */
+	bool is_damaged;     /* part of the segment was not read: the index can't be checked */
 	bool is_sealed;
 	bool has_segment;
 	XXH3_state_t *rows_hash;
@@ -178,7 +178,7 @@ static const struct kind *kind_of(const struct bc_segment_reader *r)
 	return r->block != NULL ? &raw_kind : &segment_kind;
 }
 
-enum item { ITEM_NONE, ITEM_EMPTY_FRAME, ITEM_FILE, ITEM_PIECE, ITEM_INDEX };
+enum item { ITEM_NONE, ITEM_EMPTY_FRAME, ITEM_FILE, ITEM_PIECE, ITEM_INDEX, ITEM_RAW_END };
 
 /* Identifies an item by its first 8 bytes. Sets *bytes to the length of its header, 0 if invalid.
  */
@@ -209,6 +209,11 @@ static enum item identify_item(const struct bc_segment_reader *r, size_t *bytes,
 		*bytes = BC_INDEX_HEAD_BYTES;
 		return ITEM_INDEX;
 	}
+	if (magic == BC_MAGIC_RAW_END && is_raw) {
+		*err = "the end is damaged";
+		*bytes = BC_RAW_END_BYTES;
+		return ITEM_RAW_END;
+	}
 	return ITEM_NONE;
 }
 
@@ -230,6 +235,8 @@ static bool check_item(
 	const uint8_t *here = bc_read_buffer_data(&r->in);
 	struct bc_segment_header header;
 	struct bc_index_head head;
+	uint32_t blocks;
+	uint64_t offset;
 
 	switch (item) {
 	case ITEM_EMPTY_FRAME:
@@ -244,6 +251,8 @@ static bool check_item(
 					: bc_chunk_header_read(r->chunk, here, bytes);
 	case ITEM_INDEX:
 		return bc_index_head_read(&head, here);
+	case ITEM_RAW_END:
+		return bc_raw_end_read(&blocks, &offset, here);
 	case ITEM_NONE:
 		break;
 	}
@@ -432,12 +441,12 @@ static int read_piece(struct bc_segment_reader *r, size_t header_bytes)
 		bc_read_buffer_consume(&r->in, header_bytes + frame_bytes);
 	}
 	r->is_sealed = false;
+	r->rows++;
 	if (is_raw) {
 		follow_block(r);
 		return BC_FOUND_CHUNK;
 	}
 	XXH3_64bits_update(r->rows_hash, row, sizeof(row));
-	r->rows++;
 	follow_chunk(r);
 	return BC_FOUND_CHUNK;
 }
@@ -488,6 +497,19 @@ static const char *check_index_tail(
 	return NULL;
 }
 
+/* Ends a file with a valid index or end, which starts at `offset`. */
+static int finish_file(
+	struct bc_segment_reader *r, uint64_t offset, bool matches, const char *mismatch)
+{
+	if (matches || r->is_damaged) {
+		r->is_sealed = true;
+		return BC_FOUND_INDEX;
+	}
+	r->damage = (struct bc_segment_damage){.offset = offset, .bytes = r->in.offset - offset};
+	snprintf(r->damage.what, sizeof(r->damage.what), "%s", mismatch);
+	return BC_FOUND_DAMAGE;
+}
+
 static int read_index(struct bc_segment_reader *r)
 {
 	struct bc_index_head head;
@@ -512,16 +534,21 @@ static int read_index(struct bc_segment_reader *r)
 		return rc;
 	if (err != NULL)
 		return report_damage(r, offset, err);
-	if (!r->is_damaged && (head.rows != r->rows || XXH3_64bits_digest(hash) != derived ||
-				      head.offset != offset - r->segment_at)) {
-		r->damage = (struct bc_segment_damage){
-			.offset = offset, .bytes = r->in.offset - offset};
-		snprintf(r->damage.what, sizeof(r->damage.what),
-			"the index doesn't match the chunks");
-		return BC_FOUND_DAMAGE;
-	}
-	r->is_sealed = true;
-	return BC_FOUND_INDEX;
+	bool matches = head.rows == r->rows && XXH3_64bits_digest(hash) == derived &&
+		       head.offset == offset - r->segment_at;
+	return finish_file(r, offset, matches, "the index doesn't match the chunks");
+}
+
+static int read_end(struct bc_segment_reader *r)
+{
+	uint64_t offset = r->in.offset;
+	uint64_t own_offset;
+	uint32_t blocks;
+
+	bool matches = bc_raw_end_read(&blocks, &own_offset, bc_read_buffer_data(&r->in)) &&
+		       blocks == r->rows && own_offset == offset - r->segment_at;
+	bc_read_buffer_consume(&r->in, BC_RAW_END_BYTES);
+	return finish_file(r, offset, matches, "the end doesn't match the blocks");
 }
 
 static int read_next(struct bc_segment_reader *r)
@@ -555,6 +582,8 @@ static int read_next(struct bc_segment_reader *r)
 			return read_piece(r, bytes);
 		case ITEM_INDEX:
 			return read_index(r);
+		case ITEM_RAW_END:
+			return read_end(r);
 		case ITEM_NONE:
 			break;
 		}

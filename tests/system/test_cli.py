@@ -182,6 +182,13 @@ def test_an_unknown_format_is_an_error(tmp):
     equal(buscap("dump", "-I", "byu", path)[0], byu_text(bytes(48)), "with -I")
 
 
+def test_an_empty_file_is_damaged(tmp):
+    for name in ("x.byu.lz4", "20261120T091500Z-3f9a2c-00000.byu.lz4"):
+        path = tmp / name
+        path.write_bytes(b"")
+        buscap("verify", path, code=3)
+
+
 def test_a_closed_pipe_is_not_an_error(tmp):
     path = tmp / "x.raw6"
     path.write_bytes(simulate("--count", "300000", out_format="raw6"))
@@ -529,6 +536,9 @@ def test_verify_reports_a_hole_between_segments(tmp):
         equal(text.count("missing before this segment"), 1, text)
         assert wanted in text and text.count(": ok: ") == len(order), text
     buscap("verify", *reversed(paths))
+    mixed = tmp / "mixed.bcp1"
+    mixed.write_bytes(simulate("--count", "10"))
+    buscap("verify", paths[0], mixed, paths[2], paths[1])
     buscap("verify", *paths[1:])  # as after the rule files:N
     buscap("verify", paths[1], paths[1])
     # Also with an unrelated file in between, and without the header.

@@ -50,6 +50,7 @@ struct findings {
 	enum bc_raw_follows follows[RAW_BLOCKS];
 	unsigned files;
 	unsigned damages;
+	bool is_sealed;
 	struct bc_segment_damage damage; /* the first */
 	struct bc_segment_header header;
 	bool has_header;
@@ -83,7 +84,7 @@ static struct findings read_all(struct fixture *f)
 			found.has[i] = true;
 			found.follows[i] = bc_segment_reader_follows(reader);
 			found.blocks++;
-		} else {
+		} else if (what != BC_FOUND_INDEX) {
 			assert_int_equal(what, BC_FOUND_DAMAGE);
 			const struct bc_segment_damage *damage = bc_segment_reader_damage(reader);
 			assert_true(damage->bytes > 0);
@@ -93,6 +94,7 @@ static struct findings read_all(struct fixture *f)
 	}
 	assert_int_equal(what, BC_FOUND_END);
 	assert_int_equal(bc_raw_read(reader, f->block), BC_FOUND_END);
+	found.is_sealed = bc_segment_reader_is_sealed(reader);
 	bc_segment_reader_close(reader);
 	return found;
 }
@@ -103,6 +105,7 @@ TEST_F(written_blocks_are_read_back)
 	struct findings found = read_all(f);
 	assert_int_equal(found.blocks, RAW_BLOCKS);
 	assert_int_equal(found.damages, 0);
+	assert_true(found.is_sealed);
 	assert_int_equal(found.files, 1);
 	assert_true(found.has_header);
 	assert_string_equal(found.header.recording, RAW_RECORDING);
@@ -141,11 +144,12 @@ TEST_F(every_prefix_keeps_whole_blocks)
 		unsigned whole = 0;
 		bool is_border = n == 0 || n == BC_EMPTY_FRAME_BYTES;
 		write_copy(f, f->raw.file, n);
-		for (unsigned i = 0; i < RAW_BLOCKS; i++) {
+		for (unsigned i = 0; i < RAW_BLOCKS; i++)
 			whole += f->raw.offset[i + 1] <= n;
+		for (unsigned i = 0; i <= RAW_BLOCKS; i++)
 			is_border |= f->raw.offset[i] == n;
-		}
 		struct findings found = read_all(f);
+		assert_false(found.is_sealed);
 		assert_int_equal(found.blocks, whole);
 		assert_int_equal(found.damages, is_border ? 0 : 1);
 	}
@@ -202,7 +206,7 @@ TEST_F(a_table_out_of_range_is_refused)
 {
 	assert_true(reads_with(f, 32, 8, 12345)); /* any offset is valid */
 	assert_int_equal(f->block->offset, 12345);
-	assert_false(reads_with(f, 8, 4, 2));  /* version */
+	assert_false(reads_with(f, 8, 4, BC_RAW_VERSION + 1));
 	assert_false(reads_with(f, 12, 4, 0)); /* form */
 	assert_false(reads_with(f, 12, 4, 3));
 	assert_false(reads_with(f, 16, 4, BC_RAW_BLOCK_BYTES + 1)); /* bytes */
@@ -293,11 +297,13 @@ TEST_F(concatenated_files_are_one_stream)
 	memcpy(both, r->file, r->offset[2]);
 	memcpy(both + r->offset[2], r->file, head);
 	memcpy(both + r->offset[2] + head, r->file + r->offset[2], r->file_bytes - r->offset[2]);
+	raw_set_end(both + r->offset[2], n - r->offset[2], 3);
 	write_copy(f, both, n);
 	struct findings found = read_all(f);
 	assert_int_equal(found.files, 2);
 	assert_int_equal(found.blocks, RAW_BLOCKS);
 	assert_int_equal(found.damages, 0);
+	assert_true(found.is_sealed);
 	assert_int_equal(found.follows[2], BC_RAW_CONTIGUOUS);
 
 	/* A block is missing. */
@@ -311,6 +317,21 @@ TEST_F(concatenated_files_are_one_stream)
 	assert_int_equal(found.follows[2], BC_RAW_AFTER_HOLE);
 	assert_int_equal(found.follows[3], BC_RAW_CONTIGUOUS);
 	free(both);
+}
+
+TEST_F(the_end_shows_that_a_block_is_missing)
+{
+	struct raw_blocks *r = &f->raw;
+	size_t cut = r->offset[1] - r->offset[0];
+
+	memmove(r->file + r->offset[0], r->file + r->offset[1], r->file_bytes - r->offset[1]);
+	write_copy(f, r->file, r->file_bytes - cut);
+	struct findings found = read_all(f);
+	assert_int_equal(found.blocks, RAW_BLOCKS - 1);
+	assert_false(found.is_sealed);
+	assert_int_equal(found.damages, 1);
+	assert_int_equal(found.damage.offset, r->offset[RAW_BLOCKS] - cut);
+	assert_string_equal(found.damage.what, "the end doesn't match the blocks");
 }
 
 TEST_F(a_torn_file_is_truncated_after_its_last_whole_block)
@@ -328,10 +349,11 @@ TEST_F(a_torn_file_is_truncated_after_its_last_whole_block)
 			whole++;
 			end = r->offset[i + 1];
 		}
+		size_t kept = n == r->file_bytes ? n : end;
 		temp_write(&f->dir, "torn", r->file, n);
 		assert_int_equal(bc_raw_recover(&recovered, f->dir.fd, "torn", "whole", NULL), 0);
 		assert_int_equal(recovered.blocks, whole);
-		assert_int_equal(recovered.cut_bytes, n - end);
+		assert_int_equal(recovered.cut_bytes, n - kept);
 		assert_int_equal(recovered.damages, 0);
 		assert_false(temp_exists(&f->dir, "torn"));
 		assert_int_equal(temp_exists(&f->dir, "whole"), whole != 0);
@@ -339,8 +361,12 @@ TEST_F(a_torn_file_is_truncated_after_its_last_whole_block)
 			continue;
 		size_t size;
 		uint8_t *bytes = temp_read(&f->dir, "whole", &size);
-		assert_int_equal(size, end);
+		assert_int_equal(size, end + BC_RAW_END_BYTES);
 		assert_memory_equal(bytes, r->file, end);
+		write_copy(f, bytes, size);
+		struct findings found = read_all(f);
+		assert_int_equal(found.damages, 0);
+		assert_true(found.is_sealed);
 		free(bytes);
 		assert_int_equal(unlinkat(f->dir.fd, "whole", 0), 0);
 	}
@@ -359,7 +385,7 @@ TEST_F(recovery_reports_progress)
 	unsigned steps = 0;
 	struct bc_progress_cb listener = {.on_progress = count_step, .context = &steps};
 
-	temp_write(&f->dir, "torn", f->raw.file, f->raw.file_bytes - 1);
+	temp_write(&f->dir, "torn", f->raw.file, f->raw.offset[RAW_BLOCKS] - 1);
 	assert_int_equal(bc_raw_recover(&recovered, f->dir.fd, "torn", "whole", &listener), 0);
 	assert_true(steps >= 2); /* reading the blocks, and hashing */
 	unsigned once = steps;
@@ -372,7 +398,7 @@ TEST_F(recovery_replaces_no_file)
 {
 	struct bc_raw_recovered recovered;
 
-	temp_write(&f->dir, "torn", f->raw.file, f->raw.file_bytes - 1);
+	temp_write(&f->dir, "torn", f->raw.file, f->raw.offset[RAW_BLOCKS] - 1);
 	temp_write(&f->dir, "whole", "x", 1);
 	assert_int_equal(bc_raw_recover(&recovered, f->dir.fd, "torn", "whole", NULL), -EEXIST);
 	assert_true(temp_exists(&f->dir, "torn"));
@@ -386,13 +412,13 @@ TEST_F(recovery_keeps_damage_before_the_end)
 	size_t size;
 
 	r->file[r->offset[2] + 20] ^= 1;
-	temp_write(&f->dir, "torn", r->file, r->file_bytes - 1);
+	temp_write(&f->dir, "torn", r->file, r->offset[RAW_BLOCKS] - 1);
 	r->file[r->offset[2] + 20] ^= 1;
 	assert_int_equal(bc_raw_recover(&recovered, f->dir.fd, "torn", "whole", NULL), 0);
 	assert_int_equal(recovered.blocks, RAW_BLOCKS - 2);
 	assert_int_equal(recovered.damages, 1);
 	free(temp_read(&f->dir, "whole", &size));
-	assert_int_equal(size, r->offset[4]);
+	assert_int_equal(size, r->offset[4] + BC_RAW_END_BYTES);
 }
 
 TEST_F(the_form_is_detected_without_a_header)
