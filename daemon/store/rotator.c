@@ -312,6 +312,7 @@ void bc_rotator_maintain(struct bc_rotator *r, bool has_waiting)
 		return;
 	bc_thread_health_start(&r->open.health, "listing", ".");
 	bc_open_segment_check_deleted(&r->open);
+	bc_open_segment_check_dir(&r->open);
 	if (enforce_space(r, 0, 0) && !has_waiting)
 		bc_open_segment_clear_stuck(&r->open);
 }
