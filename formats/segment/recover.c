@@ -212,10 +212,12 @@ static size_t sort_places(struct place *places, size_t count)
 /* Counts the whole chunks that tail mode does not copy. */
 static void count_lost(struct recovery *r)
 {
-	struct place *places = r->places + r->tail_count;
-	size_t count = sort_places(places, r->count - r->tail_count);
 	uint64_t end = 0;
 
+	if (r->count == 0)
+		return; /* there is no list */
+	struct place *places = r->places + r->tail_count;
+	size_t count = sort_places(places, r->count - r->tail_count);
 	if (r->tail_count != 0) {
 		const struct place *last = &r->places[r->tail_count - 1];
 		end = last->first_record + last->records;
