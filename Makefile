@@ -114,4 +114,4 @@ help: ## list the targets
 
 FORCE:
 
--include $(OBJECTS:.o=.d) $(wildcard $(BUILD)/tests/*/*.d $(BUILD)/tests/*/*/*.d build/fuzz/*/*/*.d)
+-include $(OBJECTS:.o=.d) $(wildcard $(BUILD)/tests/*/*.d $(BUILD)/tests/*/*/*.d build/fuzz*/*/*/*.d)

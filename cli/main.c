@@ -176,6 +176,34 @@ static int print_unknown_command(const char *name)
 	return BC_EXIT_USAGE;
 }
 
+/* Whether the words before argv[at], a command's name, are options of this command or of one of its
+ * verbs. */
+static bool follows_options(const struct bc_usage *command, int at, char **argv)
+{
+	if (bc_usage_are_options(command, at, argv))
+		return true;
+	for (size_t i = 0; command->verbs != NULL && command->verbs[i] != NULL; i++)
+		if (bc_usage_are_options(command->verbs[i], at, argv))
+			return true;
+	return false;
+}
+
+/* Moves a command that follows its options to the front: "buscap --socket S status". */
+static void move_command(int argc, char **argv)
+{
+	for (int at = 2; at < argc; at++) {
+		for (size_t i = 0; i < COMMANDS; i++) {
+			char *word = argv[at];
+			if (strcmp(word, commands[i].usage->name) != 0 ||
+				!follows_options(commands[i].usage, at, argv))
+				continue;
+			memmove(argv + 2, argv + 1, (size_t)(at - 1) * sizeof(*argv));
+			argv[1] = word;
+			return;
+		}
+	}
+}
+
 static int run_command(int argc, char **argv)
 {
 	struct bc_console console = {
@@ -229,6 +257,8 @@ int main(int argc, char **argv)
 		printf("buscap %s\n", BC_VERSION);
 		return finish_output();
 	}
+	if (name[0] == '-')
+		move_command(argc, argv);
 	if (argc >= 2)
 		return run_command(argc - 1, argv + 1);
 	fprintf(stderr, "buscap: no command given; see buscap --help\n");

@@ -1,6 +1,6 @@
 # Tests, fuzzing and benchmarks. Every tests/unit/*/test_*.c is a program, built to the same path below BUILD.
 
-.PHONY: test check test-long test-machine check-fresh check-clickhouse bench bench-instructions fuzz valgrind
+.PHONY: test check test-long test-machine check-fresh check-clickhouse bench bench-instructions fuzz fuzz-coverage valgrind
 
 TEST_PKGS     := $(PROGRAM_PKGS) cmocka
 USBREDIR_PKGS := libusbredirparser-0.5
@@ -105,30 +105,42 @@ bench-instructions: all ## count instructions per record and compare with the co
 	@BUILD=$(BUILD) $(PYTHON) tests/bench/instructions.py
 
 # libFuzzer is part of clang and needs everything instrumented.
-FUZZED  := $(patsubst %.c,build/fuzz/%.o,$(filter-out %/main.c cli/%,$(SOURCES)))
-FUZZERS := $(patsubst tests/fuzz/%.c,build/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
-FUZZ_SECONDS    ?= 10
+FUZZED  := $(filter-out %/main.c,$(SOURCES))
+FUZZERS := $(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
+FUZZ_SECONDS    ?= 7
 FUZZ_SANITIZERS := address,undefined
 
-build/fuzz/%.o: %.c
-	@mkdir -p $(@D)
-	$(say) CC $@
-	$(Q)clang -std=c11 -D_GNU_SOURCE -DBC_VERSION='"$(VERSION)"' -I. -pthread -O1 -g \
-		-fsanitize=fuzzer-no-link,$(FUZZ_SANITIZERS) -fno-sanitize-recover=all $(pkg_cflags) \
-		-MMD -MP -c -o $@ $<
+# $(call fuzz_build,FOLDER,FLAGS): the targets in FOLDER, with these flags for the compiler and the linker.
+define fuzz_build
+$(1)/%.o: %.c
+	@mkdir -p $$(@D)
+	$$(say) CC $$@
+	$$(Q)clang -std=c11 -D_GNU_SOURCE -DBC_VERSION='"$$(VERSION)"' -I. -pthread -O1 -g \
+		-fsanitize=fuzzer-no-link $(2) $$(pkg_cflags) -MMD -MP -c -o $$@ $$<
 
-build/fuzz/libfuzzed.a: $(FUZZED)
-	$(say) AR $@
-	$(Q)rm -f $@ && ar rcs $@ $^
+$(1)/libfuzzed.a: $$(FUZZED:%.c=$(1)/%.o)
+	$$(say) AR $$@
+	$$(Q)rm -f $$@ && ar rcs $$@ $$^
 
-$(FUZZERS): build/fuzz/%: build/fuzz/tests/fuzz/%.o build/fuzz/libfuzzed.a
-	$(say) LINK $@
-	$(Q)clang -pthread -fsanitize=fuzzer,$(FUZZ_SANITIZERS) -o $@ $^ $(call pkg_libs,$(DAEMON_PKGS))
+$(1)/fuzz_usb_events: $$(patsubst %.c,$(1)/%.o,$$(wildcard tests/board/usbfs*.c tests/board/board*.c))
+$(FUZZERS:%=$(1)/%): $(1)/%: $(1)/tests/fuzz/%.o $(1)/libfuzzed.a
+	$$(say) LINK $$@
+	$$(Q)clang -pthread -fsanitize=fuzzer $(2) -o $$@ $$(filter-out %.a,$$^) $(1)/libfuzzed.a \
+		$$(call pkg_libs,$$(PROGRAM_PKGS))
+endef
+$(eval $(call fuzz_build,build/fuzz,-fsanitize=$(FUZZ_SANITIZERS) -fno-sanitize-recover=all))
+$(eval $(call fuzz_build,build/fuzz-coverage,-fprofile-instr-generate -fcoverage-mapping))
 
-fuzz: all ## fuzz everything that reads bytes from outside, FUZZ_SECONDS (10) each
+fuzz: all ## fuzz everything that reads bytes from outside, FUZZ_SECONDS (7) each
 	@$(call deps,$(FUZZ_TOOLS))
-	$(Q)$(MAKE) --no-print-directory $(FUZZERS)
+	$(Q)$(MAKE) --no-print-directory $(FUZZERS:%=build/fuzz/%)
 	@tests/fuzz/run.sh build/fuzz $(FUZZ_SECONDS)
+
+fuzz-coverage: all ## fuzz for FUZZ_SECONDS each, then print the line coverage of each room
+	@$(call deps,$(FUZZ_TOOLS) llvm-cov:llvm)
+	$(Q)$(MAKE) --no-print-directory $(FUZZERS:%=build/fuzz-coverage/%)
+	@tests/fuzz/run.sh build/fuzz-coverage $(FUZZ_SECONDS)
+	@$(PYTHON) tests/fuzz/coverage.py build/fuzz-coverage $(FUZZERS)
 
 # Valgrind sees into libusb, which the sanitizers don't.
 VALGRIND := $(patsubst %.c,%,$(shell grep -l '^TEST_VALGRIND;' $(TEST_SOURCES)))

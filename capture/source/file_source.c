@@ -135,17 +135,15 @@ static void set_header(struct piece *piece, const struct bc_segment_header *head
 		piece->header = *header;
 }
 
-/* Ends the stream. `is_torn`: a raw capture ended with damage. */
-static void end_segments(struct file_source *f, const struct bc_segment_reader *reader,
-	bool is_capture, bool is_torn)
+static void end_segments(
+	struct file_source *f, const struct bc_segment_reader *reader, bool is_capture)
 {
-	const char *what = "";
-
-	if (is_capture && is_torn)
-		what = "the end of the raw capture is damaged or missing";
-	else if (!is_capture && !bc_segment_reader_is_sealed(reader))
-		what = "the segment has no index: still open, or torn";
-	push_end(f, what[0] != '\0' ? -EBADMSG : 0, what);
+	if (bc_segment_reader_is_sealed(reader))
+		push_end(f, 0, "");
+	else
+		push_end(f, -EBADMSG,
+			is_capture ? "the raw capture has no end: still open, or torn"
+				   : "the segment has no index: still open, or torn");
 }
 
 static void set_unreported(struct piece *piece, const uint64_t *unreported)
@@ -156,8 +154,7 @@ static void set_unreported(struct piece *piece, const uint64_t *unreported)
 }
 
 /* Reads one item into a piece. Returns false after the last. */
-static bool read_piece(
-	struct file_source *f, struct bc_segment_reader *reader, bool is_capture, bool *is_torn)
+static bool read_piece(struct file_source *f, struct bc_segment_reader *reader, bool is_capture)
 {
 	struct piece *piece = wait_free(f);
 
@@ -171,7 +168,7 @@ static bool read_piece(
 	}
 	switch ((enum bc_segment_found)found) {
 	case BC_FOUND_END:
-		end_segments(f, reader, is_capture, *is_torn);
+		end_segments(f, reader, is_capture);
 		return false;
 	case BC_FOUND_SEGMENT:
 	case BC_FOUND_INDEX:
@@ -189,7 +186,6 @@ static bool read_piece(
 		set_header(piece, bc_segment_reader_header(reader));
 		break;
 	}
-	*is_torn = found == BC_FOUND_DAMAGE;
 	push_piece(f);
 	return true;
 }
@@ -198,14 +194,13 @@ static bool read_piece(
 static void read_segments(struct file_source *f, struct bc_input *input, bool is_capture)
 {
 	struct bc_segment_reader *reader;
-	bool is_torn = false;
 	int rc = is_capture ? bc_input_capture(input, &reader) : bc_input_segments(input, &reader);
 
 	if (rc != 0) {
 		push_end(f, rc, strerror(-rc));
 		return;
 	}
-	while (read_piece(f, reader, is_capture, &is_torn))
+	while (read_piece(f, reader, is_capture))
 		continue;
 	bc_segment_reader_close(reader);
 }

@@ -876,14 +876,31 @@ static int print_verb_error(
 	return BC_EXIT_USAGE;
 }
 
-int bc_cmd_daemon(const struct bc_console *console, int argc, char **argv)
+/* Returns the command that argv[0] and the verb argv[at] name, or NULL. The words between them must
+ * be options of that command. */
+static const struct command *find_verb(int at, char **argv)
 {
 	char name[64];
 
-	snprintf(name, sizeof(name), "%s %s", argv[0], argc > 1 ? argv[1] : "");
+	snprintf(name, sizeof(name), "%s %s", argv[0], argv[at]);
 	for (size_t i = 0; i < COMMANDS; i++)
 		if (strcmp(commands[i].usage->name, name) == 0)
-			return run_command(console, &commands[i], argc - 1, argv + 1);
+			return bc_usage_are_options(commands[i].usage, at, argv) ? &commands[i]
+										 : NULL;
+	return NULL;
+}
+
+int bc_cmd_daemon(const struct bc_console *console, int argc, char **argv)
+{
+	for (int at = 1; at < argc; at++) {
+		const struct command *command = find_verb(at, argv);
+		char *verb = argv[at];
+		if (command == NULL)
+			continue;
+		memmove(argv + 2, argv + 1, (size_t)(at - 1) * sizeof(*argv));
+		argv[1] = verb;
+		return run_command(console, command, argc - 1, argv + 1);
+	}
 	for (size_t i = 0; i < COMMANDS; i++)
 		if (strcmp(commands[i].usage->name, argv[0]) == 0)
 			return run_command(console, &commands[i], argc, argv);

@@ -22,7 +22,7 @@ struct bc_file {
 /* Opens a file; "-" is the console's input. `wanted` is the format given by the user. If it is
  * BC_FORMAT_UNKNOWN, the format is detected by content or, if the content is too damaged, by a
  * segment's file name. Returns BC_EXIT_OK, or prints an error and returns BC_EXIT_FAILED with
- * nothing to close. */
+ * nothing to close; is_regular and bytes are valid even then. */
 enum bc_exit bc_file_open(struct bc_file *file, const struct bc_console *console, const char *path,
 	enum bc_format wanted);
 void bc_file_close(struct bc_file *file);

@@ -88,8 +88,11 @@ enum bc_exit bc_output_file_open(struct bc_output_file *file, const struct bc_co
 		close(file->fd);
 		file->fd = -1;
 	}
-	if (file->fd >= 0)
+	if (file->fd >= 0) {
+		if (file->partial != NULL)
+			file->note = bc_interrupt_note_add(console, path, file->partial);
 		return BC_EXIT_OK;
+	}
 	free(file->partial);
 	return BC_EXIT_FAILED;
 }
@@ -101,6 +104,8 @@ enum bc_exit bc_output_file_close(
 
 	if (file->path == NULL)
 		return code;
+	bc_interrupt_note_remove(file->note);
+	file->note = NULL;
 	if (close(file->fd) != 0 && is_whole) {
 		bc_print_error(console, file->path, "write error: %s", strerror(errno));
 		code = BC_EXIT_FAILED;

@@ -10,11 +10,13 @@
 #include <stdbool.h>
 
 #include "cli/term/console.h"
+#include "cli/term/interrupt.h"
 
 struct bc_output_file {
 	int fd;
-	const char *path; /* the caller's; NULL: the console's output */
-	char *partial;    /* temporary name; NULL: written in place */
+	const char *path;               /* the caller's; NULL: the console's output */
+	char *partial;                  /* temporary name; NULL: written in place */
+	struct bc_interrupt_note *note; /* or NULL */
 };
 
 /* Opens the output. `inputs` are the paths of the input files; "-" is the console's input. Returns

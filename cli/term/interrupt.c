@@ -3,7 +3,9 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <sys/signalfd.h>
+#include <unistd.h>
 
 int bc_interrupt_open(void)
 {
@@ -28,4 +30,75 @@ bool bc_interrupt_wait(int fd, int timeout_ms)
 	struct pollfd pollfd = {.fd = fd, .events = POLLIN};
 
 	return poll(&pollfd, 1, timeout_ms) > 0;
+}
+
+struct bc_interrupt_note {
+	struct bc_interrupt_note *next;
+	int fd;
+	char *text;
+	size_t bytes;
+};
+
+/* A signal handler has no other way to find them. */
+static struct bc_interrupt_note *volatile notes;
+
+/* The default action kills the program when this returns. */
+static void on_signal(int number)
+{
+	for (const struct bc_interrupt_note *note = notes; note != NULL; note = note->next)
+		(void)!write(note->fd, note->text, note->bytes);
+	raise(number);
+}
+
+static void install_handler(void)
+{
+	static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+	struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
+	struct sigaction before;
+
+	sigemptyset(&action.sa_mask);
+	for (int i = 0; i < 3; i++)
+		if (sigaction(signals[i], NULL, &before) == 0 && before.sa_handler == SIG_DFL)
+			sigaction(signals[i], &action, NULL);
+}
+
+struct bc_interrupt_note *bc_interrupt_note_add(
+	const struct bc_console *console, const char *file, const char *left)
+{
+	struct bc_interrupt_note *note = calloc(1, sizeof(*note));
+	struct bc_console memory = *console;
+
+	if (note == NULL)
+		return NULL;
+	note->fd = fileno(console->err);
+	memory.err = open_memstream(&note->text, &note->bytes);
+	if (memory.err == NULL) {
+		free(note);
+		return NULL;
+	}
+	if (note->fd >= 0 && isatty(note->fd))
+		fputs("\r\033[K", memory.err); /* erases the progress line and "^C" */
+	bc_print_error(&memory, file, "interrupted; incomplete data is in %s", left);
+	if (fclose(memory.err) != 0)
+		note->bytes = 0;
+	note->next = notes;
+	notes = note;
+	install_handler();
+	return note;
+}
+
+void bc_interrupt_note_remove(struct bc_interrupt_note *note)
+{
+	struct bc_interrupt_note *before = notes;
+
+	if (note == NULL)
+		return;
+	while (before != note && before->next != note)
+		before = before->next;
+	if (before == note)
+		notes = note->next;
+	else
+		before->next = note->next;
+	free(note->text);
+	free(note);
 }

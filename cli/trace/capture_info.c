@@ -26,7 +26,6 @@ static void add_block(struct bc_capture_info *info, const struct bc_raw_block *b
 
 static void set_header(struct bc_capture_info *info, const struct bc_segment_header *header)
 {
-	info->files++;
 	if (info->has_header)
 		return;
 	info->has_header = true;
@@ -39,19 +38,36 @@ int bc_capture_info_gather(struct bc_capture_info *info, struct bc_file *file,
 	struct bc_segment_reader *reader = NULL;
 	struct bc_raw_block *block = malloc(sizeof(*block));
 	int found = block != NULL ? bc_input_capture(file->input, &reader) : -ENOMEM;
+	bool is_open = false; /* a capture has started, and its end is expected */
 
 	memset(info, 0, sizeof(*info));
 	while (found >= 0 && (found = bc_raw_read(reader, block)) > BC_FOUND_END) {
-		if (found == BC_FOUND_SEGMENT) {
+		switch ((enum bc_segment_found)found) {
+		case BC_FOUND_SEGMENT:
+			info->unsealed += is_open;
+			is_open = true;
+			info->files++;
 			set_header(info, bc_segment_reader_header(reader));
-		} else if (found == BC_FOUND_CHUNK) {
+			break;
+		case BC_FOUND_CHUNK:
+			info->files += !is_open;
+			is_open = true;
 			add_block(info, block);
 			info->holes += bc_segment_reader_follows(reader) == BC_RAW_AFTER_HOLE;
-		} else {
+			break;
+		case BC_FOUND_INDEX:
+			info->files += !is_open;
+			is_open = false;
+			break;
+		case BC_FOUND_DAMAGE:
 			info->damages++;
 			on_damage(context, bc_segment_reader_damage(reader));
+			break;
+		case BC_FOUND_END:
+			break;
 		}
 	}
+	info->unsealed += is_open || info->files == 0;
 	if (reader != NULL)
 		info->bytes = bc_segment_reader_offset(reader);
 	bc_segment_reader_close(reader);
@@ -93,6 +109,7 @@ json_t *bc_capture_info_json(const struct bc_capture_info *info)
 	return bc_json_object((struct bc_json_member[]){
 		{"bytes", bc_json_u64(info->bytes)},
 		{"files", bc_json_u64(info->files)},
+		{"sealed", json_boolean(info->unsealed == 0)},
 		{"recording", bc_json_text(info->has_header ? h->recording : NULL)},
 		{"segment", bc_json_u64(h->segment)},
 		{"clock_hz", bc_json_u64(h->clock_hz)},

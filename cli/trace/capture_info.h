@@ -12,8 +12,9 @@
 #include "formats/segment/segment_reader.h"
 
 struct bc_capture_info {
-	uint64_t bytes; /* of the file */
-	uint64_t files; /* captures concatenated in the file; the header is that of the first */
+	uint64_t bytes;    /* of the file */
+	uint64_t files;    /* captures concatenated in the file; the header is that of the first */
+	uint64_t unsealed; /* of these, without a valid end */
 	bool has_header;
 	struct bc_segment_header header;
 	uint64_t stream_bytes;

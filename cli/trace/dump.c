@@ -1,5 +1,6 @@
 #include "cli/trace/dump.h"
 
+#include <inttypes.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -121,6 +122,22 @@ static void dump_file(struct bc_dump *dump, const char *path, enum bc_format for
 	bc_file_close(&file);
 }
 
+/* Explains why nothing was printed if --records starts after the end. */
+static void check_start(const struct bc_dump *dump)
+{
+	uint64_t first = dump->records.first;
+
+	if (first == 0 || first < dump->end || dump->exit == BC_EXIT_FAILED ||
+		dump->exit == BC_EXIT_USAGE)
+		return;
+	if (dump->end == 0)
+		bc_print_error(dump->console, NULL, "nothing to print: the input is empty");
+	else
+		bc_print_error(dump->console, NULL,
+			"nothing to print from %" PRIu64 " on: the last number is %" PRIu64, first,
+			dump->end - 1);
+}
+
 int bc_cmd_dump(const struct bc_console *console, int argc, char **argv)
 {
 	enum bc_format format = BC_FORMAT_UNKNOWN;
@@ -147,6 +164,7 @@ int bc_cmd_dump(const struct bc_console *console, int argc, char **argv)
 	bc_segment_order_sort(paths, n);
 	for (int i = 0; i < n && !bc_output_failed(&dump->output); i++)
 		dump_file(dump, paths[i], format);
+	check_start(dump);
 	dump->exit = bc_exit_worse(dump->exit, bc_output_close(&dump->output, console));
 out:
 	bc_sequence_check_reset(&dump->sequence);

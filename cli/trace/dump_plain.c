@@ -180,6 +180,7 @@ void bc_dump_plain(struct bc_dump *dump, struct bc_file *file)
 		p->held = bytes - n * p->stride;
 		memmove(p->in, p->in + n * p->stride, p->held);
 	}
+	dump->end = p->number > dump->end ? p->number : dump->end;
 	free(p);
 }
 
@@ -255,6 +256,7 @@ void bc_dump_frames(struct bc_dump *dump, struct bc_file *file)
 			is_over = true;
 		}
 	}
+	dump->end = number > dump->end ? number : dump->end;
 	if (rc == -EBADMSG)
 		bc_print_error(dump->console, file->name,
 			"damaged or torn %s data after %" PRIu64 " sample%s",

@@ -28,6 +28,7 @@ struct bc_dump {
 	struct bc_range records;
 	struct bc_range ticks;
 	struct bc_range epochs;
+	uint64_t end;     /* after the highest record, sample or line number so far */
 	bool has_range;   /* records, ticks or epochs is restricted */
 	bool has_epochs;  /* epochs is restricted */
 	bool has_ticks;   /* the tick of each record is needed, to select or to print */

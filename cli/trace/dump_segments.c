@@ -211,8 +211,11 @@ static void report_unreported(struct bc_dump *dump, const struct bc_file *file,
 
 static void set_last(struct bc_dump *dump, const struct bc_chunk_info *info)
 {
+	uint64_t end = info->first_record + info->records;
+
 	dump->has_last = true;
 	dump->last = *info;
+	dump->end = end > dump->end ? end : dump->end;
 }
 
 static int dump_chunk(struct bc_dump *dump, const struct bc_file *file,

@@ -135,8 +135,9 @@ static enum bc_exit info_capture(struct job *job, struct bc_file *file)
 		code = print_json(job, file, bc_capture_info_json(&info));
 	} else {
 		print_name(job, file);
-		bc_output_format(
-			&job->output, "raw capture, %s\n", bc_format_name(file->probe.format));
+		bc_output_format(&job->output, "raw capture, %s, %s\n",
+			bc_format_name(file->probe.format),
+			info.unsealed == 0 ? "sealed" : "not sealed");
 		bc_capture_info_print(&job->output, &info);
 	}
 	return info.damages != 0 ? bc_exit_worse(code, BC_EXIT_DAMAGED) : code;

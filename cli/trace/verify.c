@@ -9,7 +9,6 @@
 #include "cli/io/entry_count.h"
 #include "cli/io/file.h"
 #include "cli/io/record_text.h"
-#include "cli/io/segment_order.h"
 #include "cli/term/options.h"
 #include "cli/term/output.h"
 #include "cli/trace/capture_info.h"
@@ -31,23 +30,34 @@ const struct bc_usage bc_verify_usage = {
 	.summary = "check the integrity of files",
 	.text = "Checks segments (all checksums, the index against the chunks, that no chunk or "
 		"record is missing, also between files, and that a gap reports each loss), raw "
-		"captures (all checksums) and bcp1 "
+		"captures (all checksums, that no block is missing) and bcp1 "
 		"streams (all checksums, the sequence numbers). Plain formats have no checksums: "
 		"only a torn end and values too large for a record are found. In text formats, "
 		"malformed lines are found.\n"
-		"Prints a line for each damage and one for each file. Segments are sorted.",
+		"Prints a line for each damage and one for each file. The order of the files does "
+		"not matter.",
 	.options = options,
 	.exits = "0 all files are whole, 1 failed, 2 wrong usage, 3 damaged, torn or not sealed.",
 	.example = "buscap verify *.byu.lz4",
 };
 
-/* Where the previous file ended. */
-struct ending {
-	bool is_known;
+/* The records of a recording from the first to the last that a file has or accounts for. */
+struct extent {
+	const char *name; /* of the file */
 	uint64_t tag;
-	uint64_t next; /* expected number of the next record */
-	bool has_last; /* `last` is the last chunk */
-	struct bc_chunk_info last;
+	uint64_t first;
+	uint64_t next;
+	/* The counts of lost samples before its first chunk and after its last. */
+	bool has_chunks;
+	uint64_t lost_before[BC_GAP_CAUSES];
+	uint64_t lost_after[BC_GAP_CAUSES];
+};
+
+/* The extents of all files, to find records and gaps that are missing between them. */
+struct extents {
+	struct extent *list;
+	size_t count;
+	size_t capacity;
 };
 
 /* The check of one file. */
@@ -59,8 +69,8 @@ struct check {
 	uint64_t damages;
 	/* Segments only: */
 	struct bc_sequence_check sequence;
-	struct ending *before; /* where the previous files ended; updated by this one */
-	bool follows_hole;     /* records are missing between them and this one */
+	struct extents *extents;
+	bool has_extent; /* the last one belongs to this file */
 	uint64_t segments;
 	uint64_t unsealed;
 	uint64_t chunks;
@@ -104,42 +114,94 @@ static void finish_segment(struct check *c)
 	c->next_number = 0;
 }
 
-/* Continues the sequence check from the previous file, if this file starts with a later record of
- * the same recording. */
-static void join_recording(struct check *c, uint64_t tag, uint64_t first)
+/* Adds records to the file's extent. Only the first ones can move its start. Returns 0 or -ENOMEM.
+ */
+static int extend(struct check *c, uint64_t tag, uint64_t first, uint64_t next)
 {
-	const struct ending *before = c->before;
+	struct extents *e = c->extents;
+	struct extent *last = c->has_extent ? &e->list[e->count - 1] : NULL;
 
-	if (c->sequence.has_recording || !before->is_known || before->tag != tag ||
-		before->next > first)
-		return;
-	if (before->has_last)
-		bc_sequence_check_skip(&c->sequence, &before->last);
-	else
-		bc_sequence_check_jump(&c->sequence, tag, before->next);
-	c->follows_hole = before->next < first;
+	if (last != NULL && last->tag == tag) {
+		if (last->first == last->next && first < last->first)
+			last->first = first;
+		last->next = next > last->next ? next : last->next;
+		return 0;
+	}
+	if (e->count == e->capacity) {
+		size_t capacity = e->capacity != 0 ? 2 * e->capacity : 64;
+		struct extent *list = realloc(e->list, capacity * sizeof(*list));
+		if (list == NULL)
+			return -ENOMEM;
+		e->list = list;
+		e->capacity = capacity;
+	}
+	e->list[e->count++] = (struct extent){
+		.name = c->file->name, .tag = tag, .first = first, .next = next};
+	c->has_extent = true;
+	return 0;
 }
 
-/* Updates the ending. A repeated file does not move it back. */
-static void finish_file(const struct check *c)
+static int compare_extents(const void *a, const void *b)
 {
-	const struct bc_sequence_check *sequence = &c->sequence;
-	struct ending *before = c->before;
+	const struct extent *x = a;
+	const struct extent *y = b;
 
-	if (!sequence->has_recording)
-		return;
-	if (before->is_known && before->tag == sequence->tag && before->next > sequence->next)
-		return;
-	*before = (struct ending){
-		.is_known = true,
-		.tag = sequence->tag,
-		.next = sequence->next,
-		.has_last = sequence->has_last,
-		.last = sequence->last,
-	};
+	if (x->tag != y->tag)
+		return x->tag < y->tag ? -1 : 1;
+	return (x->first > y->first) - (x->first < y->first);
 }
 
-static void start_segment(struct check *c, const struct bc_segment_header *header)
+/* The samples lost between two extents that no gap reports. */
+static uint64_t unreported_between(const struct extent *before, const struct extent *after)
+{
+	uint64_t lost = 0;
+
+	if (!before->has_chunks || !after->has_chunks)
+		return 0;
+	for (unsigned cause = 0; cause < BC_GAP_CAUSES; cause++)
+		if (after->lost_before[cause] > before->lost_after[cause])
+			lost += after->lost_before[cause] - before->lost_after[cause];
+	return lost;
+}
+
+/* Reports records and gaps that are missing between the files, in whichever order these were given.
+ */
+static enum bc_exit report_holes(struct bc_output *output, struct extents *e)
+{
+	enum bc_exit code = BC_EXIT_OK;
+	uint64_t next = 0;
+
+	if (e->count == 0)
+		return code;
+	qsort(e->list, e->count, sizeof(*e->list), compare_extents);
+	for (size_t i = 0; i < e->count; i++) {
+		const struct extent *x = &e->list[i];
+		bool is_start = i == 0 || x->tag != x[-1].tag;
+		if (!is_start && x->first > next) {
+			uint64_t missing = x->first - next;
+			bc_output_safe(output, x->name);
+			bc_output_format(output,
+				": %" PRIu64
+				" record%s missing before this segment (from record %" PRIu64 ")\n",
+				missing, bc_plural(missing), next);
+			code = BC_EXIT_DAMAGED;
+		}
+		/* The gaps may be in a file that is missing. */
+		uint64_t lost = is_start || x->first != next ? 0 : unreported_between(x - 1, x);
+		if (lost != 0) {
+			bc_output_safe(output, x->name);
+			bc_output_format(output,
+				": a loss of %" PRIu64
+				" sample%s before this segment that no gap reports\n",
+				lost, bc_plural(lost));
+			code = BC_EXIT_DAMAGED;
+		}
+		next = is_start || x->next > next ? x->next : next;
+	}
+	return code;
+}
+
+static int start_segment(struct check *c, const struct bc_segment_header *header)
 {
 	/* Damage directly before the header belongs to this segment. */
 	bool is_hurt = c->is_hurt && !c->is_started;
@@ -150,8 +212,8 @@ static void start_segment(struct check *c, const struct bc_segment_header *heade
 	c->has_identity = true;
 	c->tag = bc_recording_tag(header->recording);
 	c->segment = header->segment;
-	join_recording(c, c->tag, header->first_record);
 	bc_sequence_check_expect(&c->sequence, header);
+	return extend(c, c->tag, header->first_record, header->first_record);
 }
 
 /* Reports a chunk that is wrong in the way described by `words`. */
@@ -185,19 +247,6 @@ static void check_numbers(
 	c->is_hurt = false; /* the next chunk must follow this one */
 }
 
-/* Reports records missing before the first chunk of a file, unless a gap in it accounts for them.
- */
-static void print_hole_before(struct check *c, const struct bc_chunk_info *info, uint64_t missing)
-{
-	c->follows_hole = missing != 0;
-	if (missing == 0)
-		return;
-	print_name(c);
-	bc_output_format(c->output,
-		"%" PRIu64 " record%s missing before this segment (from record %" PRIu64 ")\n",
-		missing, bc_plural(missing), info->first_record - missing);
-}
-
 /* Reports a loss that only the chunk's counts show. */
 static void print_unreported(
 	struct check *c, const struct bc_chunk_info *info, uint64_t samples, uint64_t offset)
@@ -209,20 +258,38 @@ static void print_unreported(
 	print_chunk_damage(c, info, offset, words);
 }
 
+/* Extends the counts of the file's extent. */
+static void extend_losses(struct check *c, const struct bc_chunk *chunk)
+{
+	struct extent *last = &c->extents->list[c->extents->count - 1];
+
+	if (!last->has_chunks) {
+		uint64_t own[BC_GAP_CAUSES] = {0};
+		bc_chunk_add_lost(chunk, own);
+		for (unsigned cause = 0; cause < BC_GAP_CAUSES; cause++)
+			if (chunk->info.lost[cause] > own[cause])
+				last->lost_before[cause] = chunk->info.lost[cause] - own[cause];
+		last->has_chunks = true;
+	}
+	memcpy(last->lost_after, chunk->info.lost, sizeof(last->lost_after));
+}
+
 static int check_chunk(struct check *c, const struct bc_chunk *chunk, uint64_t offset)
 {
 	const struct bc_chunk_info *info = &chunk->info;
 	struct bc_missing missing;
 	char words[96];
 
-	join_recording(c, info->recording_tag, info->first_record);
 	int place = bc_sequence_check_chunk(&c->sequence, chunk, &missing);
 	if (place < 0)
 		return place;
+	/* Starts with the records that a gap before the chunk accounts for. */
+	int rc = extend(c, info->recording_tag, bc_chunk_missing(chunk, 0),
+		info->first_record + info->records);
+	if (rc < 0)
+		return rc;
 	c->is_started = true;
-	if (c->follows_hole && c->chunks == 0) {
-		print_hole_before(c, info, missing.records);
-	} else if (missing.records != 0) {
+	if (missing.records != 0) {
 		snprintf(words, sizeof(words), "follows %" PRIu64 " missing record%s",
 			missing.records, bc_plural(missing.records));
 		print_chunk_damage(c, info, offset, words);
@@ -237,6 +304,7 @@ static int check_chunk(struct check *c, const struct bc_chunk *chunk, uint64_t o
 	if (place == BC_SEQUENCE_LATE)
 		print_chunk_damage(c, info, offset, "is out of order");
 	c->is_hurt = false;
+	extend_losses(c, chunk);
 	c->chunks++;
 	c->records += info->records;
 	for (uint32_t i = 0; i < info->events; i++)
@@ -254,12 +322,10 @@ static int read_segments(struct check *c, struct bc_segment_reader *reader, stru
 			return found;
 		switch ((enum bc_segment_found)found) {
 		case BC_FOUND_SEGMENT:
-			start_segment(c, bc_segment_reader_header(reader));
+			found = start_segment(c, bc_segment_reader_header(reader));
 			break;
 		case BC_FOUND_CHUNK:
 			found = check_chunk(c, chunk, bc_segment_reader_offset(reader));
-			if (found < 0)
-				return found;
 			break;
 		case BC_FOUND_INDEX:
 			c->is_started = true;
@@ -274,6 +340,8 @@ static int read_segments(struct check *c, struct bc_segment_reader *reader, stru
 			finish_segment(c);
 			return 0;
 		}
+		if (found < 0)
+			return found;
 	}
 }
 
@@ -293,7 +361,7 @@ static enum bc_exit summarize_segments(const struct check *c)
 		", %" PRIu64 "%s chunk%s, %" PRIu64 " record%s, %" PRIu64 " gap%s\n", c->chunks,
 		is_whole ? "" : " good", bc_plural(c->chunks), c->records, bc_plural(c->records),
 		c->gaps, bc_plural(c->gaps));
-	return is_whole && !c->follows_hole ? BC_EXIT_OK : BC_EXIT_DAMAGED;
+	return is_whole ? BC_EXIT_OK : BC_EXIT_DAMAGED;
 }
 
 static enum bc_exit verify_segments(struct check *c)
@@ -306,7 +374,6 @@ static enum bc_exit verify_segments(struct check *c)
 		rc = read_segments(c, reader, chunk);
 	enum bc_exit code = rc < 0 ? bc_print_read_error(c->console, c->file, rc)
 				   : summarize_segments(c);
-	finish_file(c);
 	bc_sequence_check_reset(&c->sequence);
 	bc_segment_reader_close(reader);
 	free(chunk);
@@ -325,14 +392,21 @@ static enum bc_exit verify_capture(struct check *c, struct bc_file *file)
 
 	if (rc < 0)
 		return bc_print_read_error(c->console, file, rc);
-	bool is_whole = info.damages == 0 && info.holes == 0;
+	bool is_damaged = info.damages != 0 || info.holes != 0;
+	bool is_whole = !is_damaged && info.unsealed == 0;
 	print_name(c);
 	bc_output_format(c->output,
-		"%s: raw capture, %s, %" PRIu64 "%s block%s, %" PRIu64 " bytes of stream, %" PRIu64
-		" break%s%s\n",
-		is_whole ? "ok" : "damaged", bc_format_name(file->probe.format), info.blocks,
-		is_whole ? "" : " good", bc_plural(info.blocks), info.stream_bytes, info.breaks,
-		bc_plural(info.breaks), info.holes != 0 ? "; parts of the stream are missing" : "");
+		"%s%s: raw capture, %s, %" PRIu64 "%s block%s, %" PRIu64
+		" bytes of stream, %" PRIu64 " break%s%s\n",
+		is_whole     ? "ok"
+		: is_damaged ? "damaged"
+			     : "not sealed",
+		info.unsealed == 0 ? ""
+		: info.files <= 1  ? " (no end: torn or still open)"
+				   : " (an end is missing)",
+		bc_format_name(file->probe.format), info.blocks, is_whole ? "" : " good",
+		bc_plural(info.blocks), info.stream_bytes, info.breaks, bc_plural(info.breaks),
+		info.holes != 0 ? "; parts of the stream are missing" : "");
 	return is_whole ? BC_EXIT_OK : BC_EXIT_DAMAGED;
 }
 
@@ -450,18 +524,18 @@ static enum bc_exit verify_entries(struct check *c, struct bc_file *file)
 
 static enum bc_exit verify_file(const struct bc_console *console, struct bc_output *output,
 	const char *path, enum bc_format format, const struct bc_format_options *format_options,
-	struct ending *before)
+	struct extents *extents)
 {
 	struct bc_file file;
 	enum bc_exit code = bc_file_open(&file, console, path, format);
 
 	if (code != BC_EXIT_OK)
-		return code;
+		return file.is_regular && file.bytes == 0 ? BC_EXIT_DAMAGED : code;
 	struct check check = {.console = console,
 		.output = output,
 		.file = &file,
 		.options = format_options,
-		.before = before};
+		.extents = extents};
 	if (file.probe.is_capture) {
 		code = verify_capture(&check, &file);
 	} else if (file.probe.format == BC_FORMAT_SEGMENT) {
@@ -484,7 +558,7 @@ int bc_cmd_verify(const struct bc_console *console, int argc, char **argv)
 	struct bc_format_options format_options = bc_format_options_default();
 	struct bc_options o;
 	struct bc_output output;
-	struct ending before = {.is_known = false};
+	struct extents extents = {.count = 0};
 	enum bc_exit code = BC_EXIT_OK;
 	int letter;
 
@@ -500,9 +574,10 @@ int bc_cmd_verify(const struct bc_console *console, int argc, char **argv)
 		return BC_EXIT_FAILED;
 	const char **paths = (const char **)argv + optind;
 	int n = argc - optind;
-	bc_segment_order_sort(paths, n);
 	for (int i = 0; i < n && !bc_output_failed(&output); i++)
 		code = bc_exit_worse(code,
-			verify_file(console, &output, paths[i], format, &format_options, &before));
+			verify_file(console, &output, paths[i], format, &format_options, &extents));
+	code = bc_exit_worse(code, report_holes(&output, &extents));
+	free(extents.list);
 	return bc_exit_worse(code, bc_output_close(&output, console));
 }

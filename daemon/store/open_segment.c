@@ -12,6 +12,7 @@
 #include "daemon/base/lock.h"
 #include "daemon/store/manifest.h"
 #include "daemon/store/recording_info.h"
+#include "formats/segment/raw_capture.h"
 #include "formats/segment/segment_name.h"
 
 #define RETRY_NS UINT64_C(500000000)
@@ -87,6 +88,45 @@ static bool reopen_dir(struct bc_open_segment *o)
 	o->dir_fd = fd;
 	o->owns_dir_fd = true;
 	return true;
+}
+
+/* Whether the directory exists, but under another name. Sets `to` to that name. */
+static bool is_dir_moved(const struct bc_open_segment *o, char to[128])
+{
+	struct stat held;
+	struct stat named;
+	char link[32];
+
+	if (fstat(o->dir_fd, &held) != 0 || held.st_nlink == 0)
+		return false;
+	if (stat(o->dir, &named) != 0) {
+		if (errno != ENOENT && errno != ENOTDIR)
+			return false;
+	} else if (held.st_dev == named.st_dev && held.st_ino == named.st_ino) {
+		return false;
+	}
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", o->dir_fd);
+	ssize_t n = readlink(link, to, 127);
+	to[n > 0 ? n : 0] = '\0';
+	return true;
+}
+
+void bc_open_segment_check_dir(struct bc_open_segment *o)
+{
+	char to[128];
+	bool is_moved = is_dir_moved(o, to);
+
+	if (is_moved == o->is_dir_moved)
+		return;
+	o->is_dir_moved = is_moved;
+	if (!is_moved) {
+		bc_log_limited(&o->limits, BC_LOG_NOTICE, "%s: has its name again", o->dir);
+		return;
+	}
+	set_error(o, "", "was renamed", to);
+	bc_log_limited(&o->limits, BC_LOG_WARNING,
+		"%s; recordings continue there; rename it back, or restart buscapd",
+		o->stats.error);
 }
 
 uint32_t bc_open_segment_number(const struct bc_open_segment *o)
@@ -397,6 +437,7 @@ static bool seal_raw(struct bc_open_segment *o)
 	uint32_t blocks = o->raw.chunks;
 	memcpy(name, file->name, sizeof(name));
 	struct bc_writer_notice notice = raw_notice(o);
+	notice.bytes += BC_RAW_END_BYTES;
 	bc_thread_health_start(&o->health, "sealing", file->open_name);
 	int rc = bc_segment_seal(&o->raw);
 	if (rc == 0) {

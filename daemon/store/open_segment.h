@@ -21,6 +21,7 @@ struct bc_open_segment {
 	const char *dir; /* for messages, and to open it again if it was replaced */
 	int dir_fd;
 	bool owns_dir_fd;
+	bool is_dir_moved;              /* `dir` no longer names the directory */
 	struct bc_thread_health health; /* the current operation; read by the loop */
 	struct bc_writer_stats stats;
 	const struct bc_recording_info *recording; /* the current one, or NULL */
@@ -98,5 +99,8 @@ void bc_open_segment_destroy(struct bc_open_segment *open);
 /* Closes an open file if it was deleted or renamed, say by a user: its records are lost, and
  * further writes would be too. */
 void bc_open_segment_check_deleted(struct bc_open_segment *open);
+
+/* Reports it if the directory was renamed, or has its name again. Files stay in it. */
+void bc_open_segment_check_dir(struct bc_open_segment *open);
 
 #endif

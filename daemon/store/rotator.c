@@ -387,6 +387,7 @@ void bc_rotator_maintain(struct bc_rotator *r, bool has_waiting)
 	bc_open_segment_check_deleted(&r->open);
 	if (!r->open.stats.is_stuck)
 		fill_reserve(r);
+	bc_open_segment_check_dir(&r->open);
 	if (enforce_space(r, 0, 0) && !has_waiting)
 		bc_open_segment_clear_stuck(&r->open);
 }

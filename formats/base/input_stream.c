@@ -34,3 +34,11 @@ ssize_t bc_input_stream_read(struct bc_input_stream stream, void *out, size_t si
 			return -errno;
 	}
 }
+
+int bc_input_stream_poll(struct bc_input_stream stream)
+{
+	struct pollfd wake = {.fd = stream.wake_fd, .events = POLLIN};
+
+	bc_report_progress(stream.progress);
+	return stream.wake_fd >= 0 && poll(&wake, 1, 0) > 0 ? -ECANCELED : 0;
+}

@@ -16,12 +16,17 @@ struct bc_input_stream {
 	 * bc_input_stream_read(). NULL: read fd. */
 	ssize_t (*read)(void *context, void *out, size_t size);
 	void *context;
-	/* Called after each read of fd that returned data. May be NULL. */
+	/* Called after each read of fd that returned data, and by bc_input_stream_poll(). May be
+	 * NULL. */
 	const struct bc_progress_cb *progress;
 };
 
 /* Reads up to `size` bytes. Returns the number of bytes read, 0 at the end, -ECANCELED if wake_fd
  * became readable, or another negative errno. */
 ssize_t bc_input_stream_read(struct bc_input_stream stream, void *out, size_t size) BC_MUST_CHECK;
+
+/* Call during long work between two reads: calls `progress`, and returns -ECANCELED if wake_fd is
+ * readable, otherwise 0. */
+int bc_input_stream_poll(struct bc_input_stream stream) BC_MUST_CHECK;
 
 #endif

@@ -52,6 +52,22 @@ void bc_usage_getopt(struct bc_usage_getopt *g, const struct bc_usage *usage)
 	add_getopt(g, &all, &brief, &help_option);
 }
 
+bool bc_usage_are_options(const struct bc_usage *usage, int argc, char **argv)
+{
+	struct bc_usage_getopt g;
+	char brief[sizeof(g.brief) + 1];
+	int letter;
+
+	bc_usage_getopt(&g, usage);
+	snprintf(brief, sizeof(brief), "+%s", g.brief); /* stops at the first operand */
+	optind = 0;                                     /* glibc: reset getopt */
+	opterr = 0;
+	do {
+		letter = getopt_long(argc, argv, brief, g.all, NULL);
+	} while (letter != -1 && letter != '?' && letter != ':');
+	return letter == -1 && optind == argc && strcmp(argv[argc - 1], "--") != 0;
+}
+
 /* The number of long options that start with a word such as "--t" or "--t=1". */
 static unsigned count_matches(const struct bc_usage_getopt *g, const char *word)
 {

@@ -31,6 +31,7 @@
 #define BC_FORMATS_BASE_USAGE_H
 
 #include <getopt.h>
+#include <stdbool.h>
 #include <stdio.h>
 
 #define BC_USAGE_COLUMNS 100 /* width of the help text */
@@ -71,6 +72,10 @@ struct bc_usage_getopt {
 /* Fills in *getopt. `usage` has at most BC_USAGE_OPTIONS_MAX options. --help is added and returns
  * 'h'. */
 void bc_usage_getopt(struct bc_usage_getopt *getopt, const struct bc_usage *usage);
+
+/* Whether argv[1] .. argv[argc - 1] are only options of the command and their values. argv[0] is
+ * not examined. */
+bool bc_usage_are_options(const struct bc_usage *usage, int argc, char **argv);
 
 /* Writes an error message such as "option --source requires a value" after getopt_long() returned
  * ':' or '?' (`got`). `before` is the value of optind before that call, 1 before the first. */

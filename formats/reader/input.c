@@ -174,8 +174,11 @@ static ssize_t read_unpacked(void *context, void *out, size_t capacity)
 
 struct bc_input_stream bc_input_stream(struct bc_input *in)
 {
-	return (struct bc_input_stream){
-		.fd = in->stream.fd, .wake_fd = -1, .read = read_unpacked, .context = in};
+	struct bc_input_stream stream = in->stream;
+
+	stream.read = read_unpacked;
+	stream.context = in;
+	return stream;
 }
 
 /* The LZ4 frames of a segment belong to its format; compression around the segment is undone

@@ -38,6 +38,11 @@ enum {
 	ENTRY_LOST = 24,
 };
 
+/* Offsets in the end. */
+enum { END_BLOCKS = 12, END_OFFSET = 16, END_HASH = 24 };
+
+_Static_assert(END_HASH + BC_HASH_BYTES == BC_RAW_END_BYTES, "the end's length");
+
 enum { FLAG_TIMES = 1, FLAG_RESTART = 2, FLAG_CONTINUED = 4, FLAG_CUT = 8 };
 
 enum { FORM_BCP1 = 1, FORM_RAW6 = 2 };
@@ -159,8 +164,8 @@ bool bc_raw_table_read(struct bc_raw_block *b, const uint8_t *table, size_t tabl
 	uint32_t form = bc_le32(table + AT_FORM);
 	uint64_t bytes = 0;
 
-	if (!bc_checksum_is_valid(table + table_bytes - BC_HASH_BYTES, table) ||
-		bc_le32(table + AT_VERSION) != BC_RAW_VERSION)
+	/* The cheap checks are first: a search tries many places that are not tables. */
+	if (bc_le32(table + AT_VERSION) != BC_RAW_VERSION)
 		return false;
 	bc_raw_block_reset(b);
 	b->form = form == FORM_RAW6 ? BC_FORMAT_RAW6 : BC_FORMAT_BCP1;
@@ -174,7 +179,8 @@ bool bc_raw_table_read(struct bc_raw_block *b, const uint8_t *table, size_t tabl
 	if ((form != FORM_BCP1 && form != FORM_RAW6) || b->bytes > BC_RAW_BLOCK_BYTES ||
 		b->frame_bytes > BC_FRAME_MAX || b->lead >= BC_SAMPLE_BYTES ||
 		b->entries > BC_RAW_BLOCK_ENTRIES ||
-		table_bytes != BC_RAW_TABLE_MIN + (size_t)b->entries * BC_RAW_ENTRY_BYTES)
+		table_bytes != BC_RAW_TABLE_MIN + (size_t)b->entries * BC_RAW_ENTRY_BYTES ||
+		!bc_checksum_is_valid(table + table_bytes - BC_HASH_BYTES, table))
 		return false;
 	for (uint32_t i = 0; i < b->entries; i++) {
 		const uint8_t *p = table + AT_VARIABLE + (size_t)i * BC_RAW_ENTRY_BYTES;
@@ -188,4 +194,24 @@ bool bc_raw_table_read(struct bc_raw_block *b, const uint8_t *table, size_t tabl
 int bc_raw_frame_read(struct bc_raw_block *b, const uint8_t *frame)
 {
 	return bc_frame_read_checked(b->data, b->bytes, frame, b->frame_bytes, b->hash);
+}
+
+void bc_raw_end_write(uint8_t out[BC_RAW_END_BYTES], uint32_t blocks, uint64_t offset)
+{
+	bc_write_le32(out, BC_MAGIC_RAW_END);
+	bc_write_le32(out + AT_SIZE, BC_RAW_END_BYTES - BC_SKIPPABLE_BYTES);
+	bc_write_le32(out + AT_VERSION, BC_RAW_VERSION);
+	bc_write_le32(out + END_BLOCKS, blocks);
+	bc_write_le64(out + END_OFFSET, offset);
+	bc_checksum_write(out + END_HASH, out);
+}
+
+bool bc_raw_end_read(uint32_t *blocks, uint64_t *offset, const uint8_t in[BC_RAW_END_BYTES])
+{
+	*blocks = bc_le32(in + END_BLOCKS);
+	*offset = bc_le64(in + END_OFFSET);
+	return bc_le32(in) == BC_MAGIC_RAW_END &&
+	       bc_le32(in + AT_SIZE) == BC_RAW_END_BYTES - BC_SKIPPABLE_BYTES &&
+	       bc_le32(in + AT_VERSION) == BC_RAW_VERSION &&
+	       bc_checksum_is_valid(in + END_HASH, in);
 }

@@ -7,6 +7,7 @@
  *     for each block:
  *         skippable 0x184D2A54: block table
  *         LZ4 frame: the block's bytes                (formats/segment/frame.h)
+ *     skippable 0x184D2A55: the end, once the capture is sealed
  *
  * Fill a block with bc_raw_block_add() and encode it with bc_raw_encode(). Read it back with
  * bc_raw_table_read() and bc_raw_frame_read(). formats/segment/segment_writer.h and
@@ -24,9 +25,10 @@
 #include "formats/segment/frame.h"
 #include "formats/segment/segment.h"
 
-#define BC_RAW_VERSION      1u
+#define BC_RAW_VERSION      2u
 #define BC_MAGIC_RAW_HEADER 0x184D2A53u
 #define BC_MAGIC_RAW_TABLE  0x184D2A54u
+#define BC_MAGIC_RAW_END    0x184D2A55u
 
 /* Limits of a block. A larger transfer continues in the next block. */
 #define BC_RAW_BLOCK_BYTES   BC_CHUNK_BYTES
@@ -38,6 +40,9 @@
 #define BC_RAW_ENTRY_BYTES 32
 #define BC_RAW_TABLE_MIN   (BC_SKIPPABLE_BYTES + BC_RAW_FIXED_BYTES + BC_HASH_BYTES)
 #define BC_RAW_TABLE_MAX   (BC_RAW_TABLE_MIN + BC_RAW_BLOCK_ENTRIES * BC_RAW_ENTRY_BYTES)
+
+/* The end: skippable header, version, number of blocks, its offset, XXH3-64 of all that. */
+#define BC_RAW_END_BYTES 32
 
 /* A block in the file: table and frame. */
 #define BC_RAW_ENCODED_MAX (BC_RAW_TABLE_MAX + BC_FRAME_MAX)
@@ -122,5 +127,12 @@ bool bc_raw_table_read(
 /* Decodes the block's data from block->frame_bytes bytes at `frame`. Returns 0, -EBADMSG if the
  * frame does not match the table, or -ENOMEM. */
 int bc_raw_frame_read(struct bc_raw_block *block, const uint8_t *frame) BC_MUST_CHECK;
+
+/* Writes the end of a capture with this number of blocks. `offset` is that of the end itself. */
+void bc_raw_end_write(uint8_t out[BC_RAW_END_BYTES], uint32_t blocks, uint64_t offset);
+
+/* Reads the end. Returns false if its hash or its version is wrong. */
+bool bc_raw_end_read(
+	uint32_t *blocks, uint64_t *offset, const uint8_t in[BC_RAW_END_BYTES]) BC_MUST_CHECK;
 
 #endif

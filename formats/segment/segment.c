@@ -205,15 +205,16 @@ bool bc_chunk_header_read(struct bc_chunk *chunk, const uint8_t *header, size_t 
 	const uint8_t *hash = header + header_bytes - BC_HASH_BYTES;
 	struct bc_chunk_info *info = &chunk->info;
 
-	if (!bc_checksum_is_valid(hash, header) ||
-		bc_le32(header + AT_VERSION) != BC_SEGMENT_VERSION)
+	/* The cheap checks are first: a search tries many places that are not headers. */
+	if (bc_le32(header + AT_VERSION) != BC_SEGMENT_VERSION)
 		return false;
 	read_fixed(info, header + BC_SKIPPABLE_BYTES);
 	return info->records <= BC_CHUNK_RECORDS && info->events <= BC_CHUNK_EVENTS &&
 	       info->frame_bytes <= BC_FRAME_MAX && info->number < BC_SEGMENT_CHUNKS &&
 	       info->event_bytes == header_bytes - BC_CHUNK_HEADER_MIN &&
+	       info->events * BC_EVENT_BYTES <= info->event_bytes &&
 	       info->first_tick < BC_TICK_END && info->last_tick < BC_TICK_END &&
-	       read_events(chunk, header + AT_VARIABLE, hash);
+	       bc_checksum_is_valid(hash, header) && read_events(chunk, header + AT_VARIABLE, hash);
 }
 
 int bc_chunk_frame_read(struct bc_chunk *chunk, const uint8_t *frame)

@@ -187,6 +187,19 @@ static bool read_metadata(struct bc_segment_header *h, const json_t *metadata)
 	return text != NULL;
 }
 
+/* Whether this can be a JSON object without line breaks. JSON escapes control characters, and each
+ * magic has one, so no other frame starts in such a text: a search for frames examines every byte
+ * once. */
+static bool is_line(const uint8_t *text, size_t bytes)
+{
+	if (bytes == 0 || text[0] != '{')
+		return false;
+	for (size_t i = 0; i < bytes; i++)
+		if (text[i] < ' ')
+			return false;
+	return true;
+}
+
 /* Sets `form` (may be NULL) to the member of that name. */
 static bool read_header(struct bc_segment_header *h, const struct kind *kind, char form[16],
 	const uint8_t *in, size_t bytes)
@@ -194,7 +207,8 @@ static bool read_header(struct bc_segment_header *h, const struct kind *kind, ch
 	size_t hashed = bytes - BC_HASH_BYTES;
 	char format[24];
 
-	if (!bc_checksum_is_valid(in + hashed, in))
+	if (!is_line(in + BC_SKIPPABLE_BYTES, hashed - BC_SKIPPABLE_BYTES) ||
+		!bc_checksum_is_valid(in + hashed, in))
 		return false;
 	memset(h, 0, sizeof(*h));
 	json_t *root = json_loadb(

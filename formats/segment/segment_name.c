@@ -89,7 +89,8 @@ static bool read_name(struct bc_segment_name *name, const char *file, const char
 		digits++;
 	const char *number = file + n - digits;
 	if (digits < 5 || digits > 10 || (digits > 5 && number[0] == '0') || n < digits + 2 ||
-		number[-1] != '-' || n - digits - 1 >= BC_RECORDING_ID_MAX)
+		number[-1] != '-' || n - digits - 1 >= BC_RECORDING_ID_MAX ||
+		memchr(file, '/', n) != NULL)
 		return false;
 	unsigned long long segment = strtoull(number, NULL, 10);
 	if (segment > UINT32_MAX)

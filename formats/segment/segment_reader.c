@@ -12,16 +12,25 @@
 
 /* How a file is read, and how reading continues after damage.
  *
- * A file is a series of items: empty frame, file header, chunks or blocks ("pieces"), index. Each
- * item has a magic and a header with a checksum; parse_item() reads it as a whole and accepts it
- * only if the checksum matches. If it does not, resynchronise() searches byte by byte for the next
- * place where an item is valid. Random bytes pass neither magic nor checksum, and the search costs
- * nothing unless the file is damaged. Memory is constant: the buffer holds the largest item, and
- * the index is checked against a running hash of the rows derived from the chunks. */
+ * A file is a series of items: empty frame, file header, chunks or blocks ("pieces"), index or end.
+ * Each item has a magic and a header with a checksum; parse_item() reads it as a whole and accepts
+ * it only if the checksum matches. If it does not, resynchronise() searches byte by byte for the
+ * next place where an item is valid. Random bytes pass neither magic nor checksum, and the search
+ * costs nothing unless the file is damaged. Memory is constant: the buffer holds the largest item,
+ * and the index is checked against a running hash of the rows derived from the chunks.
+ *
+ * The search must be linear even where a magic is at every place. So each item has fields that are
+ * checked before its checksum is computed: the text of a file header has no control characters, and
+ * so no magic; the lengths in the header of a piece must agree. What such fields do not exclude
+ * costs at most one checksum per 40 bytes or so. Only a file that was made for it gets there, and
+ * count_work() lets the search be cancelled even then. */
 
 /* A block is the largest item. */
 #define BUFFER_BYTES (2 * BC_RAW_ENCODED_MAX + BC_SEGMENT_HEADER_MAX)
 #define HEAD_MAX     (1u << 20)
+
+/* Bytes that may be examined in vain before the stream is polled: some milliseconds. */
+#define WORK_BYTES (8u << 20)
 
 _Static_assert(BC_CHUNK_ENCODED_MAX <= BC_RAW_ENCODED_MAX, "a block is the largest");
 
@@ -32,6 +41,7 @@ struct bc_segment_reader {
 	bool has_header;
 	struct bc_segment_header header;
 	struct bc_segment_damage damage;
+	size_t work;                /* bytes examined in vain since the last poll */
 	struct bc_chunk *chunk;     /* the caller's, when reading segments; otherwise NULL */
 	struct bc_raw_block *block; /* the caller's, when reading raw captures; otherwise NULL */
 	/* Position in the recording after the last piece. */
@@ -46,10 +56,10 @@ struct bc_segment_reader {
 	enum bc_raw_follows follows;
 	size_t encoded_header_bytes; /* of the last piece, at bytes[encoded_at] */
 	size_t encoded_at;
-	/* What the current segment's index should contain. */
-	uint64_t segment_at; /* offset of the segment */
-	uint32_t rows;
-	bool is_damaged; /* part of the segment was not read: the index can't be checked */
+	/* What the current file's index or end should contain. */
+	uint64_t segment_at; /* offset of the file */
+	uint32_t rows;       /* chunks or blocks */
+	bool is_damaged;     /* part of the segment was not read: the index can't be checked */
 	bool is_sealed;
 	bool has_segment;
 	XXH3_state_t *rows_hash;
@@ -178,7 +188,7 @@ static const struct kind *kind_of(const struct bc_segment_reader *r)
 	return r->block != NULL ? &raw_kind : &segment_kind;
 }
 
-enum item { ITEM_NONE, ITEM_EMPTY_FRAME, ITEM_FILE, ITEM_PIECE, ITEM_INDEX };
+enum item { ITEM_NONE, ITEM_EMPTY_FRAME, ITEM_FILE, ITEM_PIECE, ITEM_INDEX, ITEM_RAW_END };
 
 /* Identifies an item by its first 8 bytes. Sets *bytes to the length of its header, 0 if invalid.
  */
@@ -189,7 +199,6 @@ static enum item identify_item(const struct bc_segment_reader *r, size_t *bytes,
 	bool is_raw = r->block != NULL;
 	uint32_t magic = bc_le32(here);
 
-	*bytes = 0;
 	*err = kind->foreign;
 	if (memcmp(here, bc_empty_frame, BC_SKIPPABLE_BYTES) == 0) {
 		*bytes = BC_EMPTY_FRAME_BYTES;
@@ -209,6 +218,11 @@ static enum item identify_item(const struct bc_segment_reader *r, size_t *bytes,
 		*err = "the index is damaged";
 		*bytes = BC_INDEX_HEAD_BYTES;
 		return ITEM_INDEX;
+	}
+	if (magic == BC_MAGIC_RAW_END && is_raw) {
+		*err = "the end is damaged";
+		*bytes = BC_RAW_END_BYTES;
+		return ITEM_RAW_END;
 	}
 	return ITEM_NONE;
 }
@@ -231,6 +245,8 @@ static bool check_item(
 	const uint8_t *here = bc_read_buffer_data(&r->in);
 	struct bc_segment_header header;
 	struct bc_index_head head;
+	uint32_t blocks;
+	uint64_t offset;
 
 	switch (item) {
 	case ITEM_EMPTY_FRAME:
@@ -245,6 +261,8 @@ static bool check_item(
 					: bc_chunk_header_read(r->chunk, here, bytes);
 	case ITEM_INDEX:
 		return bc_index_head_read(&head, here);
+	case ITEM_RAW_END:
+		return bc_raw_end_read(&blocks, &offset, here);
 	case ITEM_NONE:
 		break;
 	}
@@ -259,6 +277,7 @@ static const char torn_index[] = "torn: the file ends in the index";
 static int parse_item(struct bc_segment_reader *r, size_t *bytes, const char **err)
 {
 	*err = torn_header;
+	*bytes = 0;
 	int rc = bc_read_buffer_fill(&r->in, BC_SKIPPABLE_BYTES);
 	if (rc <= 0)
 		return rc;
@@ -273,6 +292,16 @@ static int parse_item(struct bc_segment_reader *r, size_t *bytes, const char **e
 	return check_item(r, item, *bytes, err) ? (int)item : ITEM_NONE;
 }
 
+/* Counts bytes that were examined in vain. Returns 0, or -ECANCELED. */
+static int count_work(struct bc_segment_reader *r, size_t bytes)
+{
+	r->work += bytes;
+	if (r->work < WORK_BYTES)
+		return 0;
+	r->work = 0;
+	return bc_input_stream_poll(r->in.stream);
+}
+
 /* Skips to the next valid item, which may be at the current position, or to the end. */
 static int resynchronise(struct bc_segment_reader *r)
 {
@@ -285,6 +314,9 @@ static int resynchronise(struct bc_segment_reader *r)
 		rc = parse_item(r, &bytes, &err);
 		if (rc != ITEM_NONE)
 			return rc < 0 ? rc : 0;
+		rc = count_work(r, bytes);
+		if (rc < 0)
+			return rc;
 		bc_read_buffer_consume(&r->in, 1);
 	}
 }
@@ -373,8 +405,8 @@ static void follow_block(struct bc_segment_reader *r)
 	r->next = r->block->offset + bc_raw_block_span(r->block);
 }
 
-static int report_bad_frame(
-	struct bc_segment_reader *r, uint64_t offset, size_t header_bytes, bool is_torn)
+static int report_bad_frame(struct bc_segment_reader *r, uint64_t offset, size_t header_bytes,
+	size_t frame_bytes, bool is_torn)
 {
 	char what[96];
 
@@ -392,7 +424,8 @@ static int report_bad_frame(
 	/* The search for the next item overwrites the chunk. */
 	uint32_t records = r->chunk != NULL ? r->chunk->info.records : 0;
 	bc_read_buffer_consume(&r->in, header_bytes);
-	int rc = report_damage(r, offset, what);
+	int rc = count_work(r, is_torn ? 0 : frame_bytes);
+	rc = rc < 0 ? rc : report_damage(r, offset, what);
 	r->damage.is_torn = is_torn;
 	r->damage.records = records;
 	return rc;
@@ -419,7 +452,7 @@ static int read_piece(struct bc_segment_reader *r, size_t header_bytes)
 	if (rc < 0)
 		return rc;
 	if (rc == 0)
-		return report_bad_frame(r, offset, header_bytes, true);
+		return report_bad_frame(r, offset, header_bytes, frame_bytes, true);
 	if (!r->skip_records) {
 		const uint8_t *frame = bc_read_buffer_data(&r->in) + header_bytes;
 		rc = is_raw ? bc_raw_frame_read(r->block, frame)
@@ -427,18 +460,18 @@ static int read_piece(struct bc_segment_reader *r, size_t header_bytes)
 		if (rc == -ENOMEM)
 			return rc;
 		if (rc != 0)
-			return report_bad_frame(r, offset, header_bytes, false);
+			return report_bad_frame(r, offset, header_bytes, frame_bytes, false);
 		r->encoded_at = r->in.start;
 		r->encoded_header_bytes = header_bytes;
 		bc_read_buffer_consume(&r->in, header_bytes + frame_bytes);
 	}
 	r->is_sealed = false;
+	r->rows++;
 	if (is_raw) {
 		follow_block(r);
 		return BC_FOUND_CHUNK;
 	}
 	XXH3_64bits_update(r->rows_hash, row, sizeof(row));
-	r->rows++;
 	follow_chunk(r);
 	return BC_FOUND_CHUNK;
 }
@@ -489,6 +522,19 @@ static const char *check_index_tail(
 	return NULL;
 }
 
+/* Ends a file with a valid index or end, which starts at `offset`. */
+static int finish_file(
+	struct bc_segment_reader *r, uint64_t offset, bool matches, const char *mismatch)
+{
+	if (matches || r->is_damaged) {
+		r->is_sealed = true;
+		return BC_FOUND_INDEX;
+	}
+	r->damage = (struct bc_segment_damage){.offset = offset, .bytes = r->in.offset - offset};
+	snprintf(r->damage.what, sizeof(r->damage.what), "%s", mismatch);
+	return BC_FOUND_DAMAGE;
+}
+
 static int read_index(struct bc_segment_reader *r)
 {
 	struct bc_index_head head;
@@ -513,16 +559,21 @@ static int read_index(struct bc_segment_reader *r)
 		return rc;
 	if (err != NULL)
 		return report_damage(r, offset, err);
-	if (!r->is_damaged && (head.rows != r->rows || XXH3_64bits_digest(hash) != derived ||
-				      head.offset != offset - r->segment_at)) {
-		r->damage = (struct bc_segment_damage){
-			.offset = offset, .bytes = r->in.offset - offset};
-		snprintf(r->damage.what, sizeof(r->damage.what),
-			"the index doesn't match the chunks");
-		return BC_FOUND_DAMAGE;
-	}
-	r->is_sealed = true;
-	return BC_FOUND_INDEX;
+	bool matches = head.rows == r->rows && XXH3_64bits_digest(hash) == derived &&
+		       head.offset == offset - r->segment_at;
+	return finish_file(r, offset, matches, "the index doesn't match the chunks");
+}
+
+static int read_end(struct bc_segment_reader *r)
+{
+	uint64_t offset = r->in.offset;
+	uint64_t own_offset;
+	uint32_t blocks;
+
+	bool matches = bc_raw_end_read(&blocks, &own_offset, bc_read_buffer_data(&r->in)) &&
+		       blocks == r->rows && own_offset == offset - r->segment_at;
+	bc_read_buffer_consume(&r->in, BC_RAW_END_BYTES);
+	return finish_file(r, offset, matches, "the end doesn't match the blocks");
 }
 
 static int read_next(struct bc_segment_reader *r)
@@ -556,6 +607,8 @@ static int read_next(struct bc_segment_reader *r)
 			return read_piece(r, bytes);
 		case ITEM_INDEX:
 			return read_index(r);
+		case ITEM_RAW_END:
+			return read_end(r);
 		case ITEM_NONE:
 			break;
 		}

@@ -26,7 +26,8 @@ enum bc_segment_found {
 	BC_FOUND_END,     /* the end; further calls return it again */
 	BC_FOUND_SEGMENT, /* a header: see bc_segment_reader_header() */
 	BC_FOUND_CHUNK,   /* a whole chunk or block */
-	BC_FOUND_INDEX,   /* the index of a sealed segment, valid and consistent with the chunks */
+	BC_FOUND_INDEX,   /* the index of a sealed segment or the end of a sealed raw capture, valid
+			   * and consistent with the chunks or blocks */
 	BC_FOUND_DAMAGE,  /* see bc_segment_reader_damage() */
 };
 
@@ -92,7 +93,7 @@ enum bc_raw_follows {
 };
 enum bc_raw_follows bc_segment_reader_follows(const struct bc_segment_reader *reader);
 
-/* After BC_FOUND_END: whether the last thing read was a valid index. */
+/* After BC_FOUND_END: whether the last thing read was a valid index or end. */
 bool bc_segment_reader_is_sealed(const struct bc_segment_reader *reader);
 
 #endif

@@ -6,6 +6,7 @@
 #include <xxhash.h>
 
 #include "formats/base/bytes.h"
+#include "formats/segment/raw_capture.h"
 
 #define ROWS_FIRST 256u /* doubled when full */
 
@@ -119,9 +120,17 @@ static int write_index(struct bc_segment_writer *w)
 	return rc;
 }
 
+static int write_end(struct bc_segment_writer *w)
+{
+	uint8_t end[BC_RAW_END_BYTES];
+
+	bc_raw_end_write(end, w->chunks, w->file.bytes);
+	return bc_atomic_file_append_end(&w->file, end, sizeof(end));
+}
+
 int bc_segment_seal(struct bc_segment_writer *w)
 {
-	int rc = w->is_raw ? 0 : write_index(w);
+	int rc = w->is_raw ? write_end(w) : write_index(w);
 
 	if (rc != 0) {
 		bc_atomic_file_truncate(&w->file);

@@ -3,7 +3,7 @@
  *     bc_segment_create() or bc_raw_create()     creates NAME.partial and writes the header
  *     bc_segment_append(), bc_raw_append() ...   appends a chunk or block, or nothing
  *     bc_atomic_file_sync(&writer.file) ...      makes the appended data durable
- *     bc_segment_seal() or bc_segment_abandon()  writes a segment's index, renames; or just closes
+ *     bc_segment_seal() or bc_segment_abandon()  writes the index or end, renames; or just closes
  *
  * After any failure the file still consists of whole chunks or blocks, because partial writes are
  * truncated, and the call can be repeated. Not thread-safe: one thread at a time. */
@@ -21,7 +21,7 @@
 
 struct bc_segment_writer {
 	struct bc_atomic_file file;
-	bool is_raw;      /* a raw capture: has no index */
+	bool is_raw;      /* a raw capture: has an end instead of an index */
 	uint32_t segment; /* number of the segment, or of the raw capture's segment */
 	uint64_t records;
 	uint64_t gaps;
@@ -55,10 +55,10 @@ int bc_segment_append(struct bc_segment_writer *writer, uint8_t *encoded, size_t
 int bc_raw_append(
 	struct bc_segment_writer *writer, const uint8_t *encoded, size_t bytes) BC_MUST_CHECK;
 
-/* Writes a segment's index, syncs the file, renames it to its final name (never replacing a file)
- * and syncs the directory. Returns 0 with the writer closed and file.sealed_hash set; or a negative
- * errno with the file still open, without an index. After -ENOSPC try again, after any other error
- * abandon the file. */
+/* Writes the index or the end, syncs the file, renames it to its final name (never replacing a
+ * file) and syncs the directory. Returns 0 with the writer closed and file.sealed_hash set; or a
+ * negative errno with the file still open, without them. After -ENOSPC try again, after any other
+ * error abandon the file. */
 int bc_segment_seal(struct bc_segment_writer *writer) BC_MUST_CHECK;
 
 /* Closes the file as it is: a .partial that can be read and recovered. */

@@ -1,7 +1,6 @@
 /* Fuzz target: the reader of raw captures, and the replay of the blocks it finds. Reading must end
  * and stay in bounds, and a whole block must match its hash. The replay must give exactly its
- * bytes. If bit 0 of the first byte is set, the hashes of the tables are corrected first, so that
- * more than damage is tested. */
+ * bytes. If bit 0 of the first byte is set, the hashes are corrected first. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -9,22 +8,10 @@
 #include <xxhash.h>
 
 #include "capture/source/block_replay.h"
-#include "formats/base/bytes.h"
 #include "formats/reader/input.h"
+#include "tests/fuzz/repair.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-/* Corrects the hash of each table. */
-static void fix_hashes(uint8_t *bytes, size_t size)
-{
-	for (size_t at = 0; at + BC_SKIPPABLE_BYTES <= size; at++) {
-		size_t n = bc_raw_table_bytes(bytes + at);
-		if (n == 0 || n > size - at)
-			continue;
-		uint8_t *hash = bytes + at + n - BC_HASH_BYTES;
-		bc_write_le64(hash, XXH3_64bits(bytes + at, n - BC_HASH_BYTES));
-	}
-}
 
 static bool on_data(void *context, const struct bc_source_data *data)
 {
@@ -79,7 +66,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	memcpy(bytes, data + 1, size - 1);
 	if ((data[0] & 1) != 0)
-		fix_hashes(bytes, size - 1);
+		repair_hashes(bytes, size - 1);
 	if (fd < 0 || write(fd, bytes, size - 1) != (ssize_t)(size - 1) ||
 		lseek(fd, 0, SEEK_SET) != 0)
 		abort();

@@ -1,6 +1,6 @@
 #!/bin/sh
 # run.sh FOLDER SECONDS [TARGET]: runs each fuzz target in FOLDER, or only TARGET, for SECONDS. One target runs per
-# core. The seeds are below, or are made with the programs. Inputs that fail are left in FOLDER.
+# core. The seeds are in tests/fuzz/corpus, below, or are made with the programs. Inputs that fail are left in FOLDER.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 folder=$1
@@ -10,10 +10,13 @@ n=0
 
 if [ $# = 3 ]; then
 	target=$3
-	mkdir -p "$folder/corpus-$target"
+	mkdir -p "$folder/corpus-$target" "$seeds/$target"
+	corpus=tests/fuzz/corpus/$target
+	[ -d "$corpus" ] || corpus=
+	export LLVM_PROFILE_FILE="$folder/$target.profraw" # of fuzz-coverage
 	if "$folder/fuzz_$target" -max_total_time="$seconds" -max_len=8192 -timeout=20 -rss_limit_mb=2048 \
 		-artifact_prefix="$folder/$target-" -print_final_stats=1 \
-		"$folder/corpus-$target" "$seeds/$target" >"$folder/$target.log" 2>&1; then
+		"$folder/corpus-$target" "$seeds/$target" $corpus >"$folder/$target.log" 2>&1; then
 		runs=$(awk '/number_of_executed_units/ { print $2 }' "$folder/$target.log")
 		echo "fuzz $target: $runs inputs in $seconds s, nothing found"
 		exit 0
@@ -26,7 +29,7 @@ fi
 # Each program is a target. Seeds for targets that were not built are ignored.
 targets=$(cd "$folder" && ls | sed -n 's/^fuzz_\([a-z0-9_]*\)$/\1/p')
 rm -rf "$seeds"
-for target in $targets bcp1 segment config usb raw api_body; do
+for target in $targets bcp1 segment recover repaired config usb raw api_body; do
 	mkdir -p "$seeds/$target"
 done
 
@@ -39,6 +42,11 @@ for seed in 1 2 3; do
 	cat "$seeds/out-$seed"/*.byu.lz4 >"$seeds/segment/segment-$seed"
 	build/buscapd --once --source sim:rate=max,count=300,seed=$seed,loss=0.5 -o "$seeds/raw-$seed" --set output.keep_raw=yes >/dev/null 2>&1
 	{ printf '\001'; cat "$seeds/raw-$seed"/*.bcp1.lz4; } >"$seeds/raw/$seed"
+	cp "$seeds/segment/segment-$seed" "$seeds/repaired/$seed"
+	for mode in 000 001 002 006 016; do
+		{ printf "\\$mode"; cat "$seeds/segment/segment-$seed"; } >"$seeds/recover/$mode-$seed"
+	done
+	{ printf '\007'; cat "$seeds/raw-$seed"/*.bcp1.lz4; } >"$seeds/recover/raw-$seed"
 done
 cat >"$seeds/config/all" <<-'EOF'
 	[source]
@@ -166,4 +174,9 @@ for target in $targets; do
 	done
 done
 
+# Directories of the targets: in memory if possible.
+TMPDIR=$(mktemp -d "$([ -w /dev/shm ] && echo /dev/shm || echo /tmp)/fuzz-XXXXXX") || exit 1
+export TMPDIR
+trap 'rm -rf "$TMPDIR"' EXIT
+trap 'exit 1' INT TERM
 echo "$targets" | xargs -P "$(nproc)" -I TARGET tests/fuzz/run.sh "$folder" "$seconds" TARGET

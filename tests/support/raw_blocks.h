@@ -132,8 +132,16 @@ static inline void raw_make(struct raw_blocks *r, struct temp_dir *dir)
 	assert_int_equal(bc_segment_seal(&writer), 0);
 	assert_int_equal(writer.file.fd, -1);
 	r->file = temp_read(dir, RAW_NAME, &r->file_bytes);
-	r->offset[RAW_BLOCKS] = r->file_bytes;
+	r->offset[RAW_BLOCKS] = r->file_bytes - BC_RAW_END_BYTES;
 	free(encoded);
+}
+
+/* Corrects the end of a capture made from parts of others: its last bytes. */
+static inline void raw_set_end(uint8_t *capture, size_t bytes, uint32_t blocks)
+{
+	size_t at = bytes - BC_RAW_END_BYTES;
+
+	bc_raw_end_write(capture + at, blocks, at);
 }
 
 static inline void raw_free(struct raw_blocks *r)

@@ -6,6 +6,7 @@ import pathlib
 import pty
 import random
 import re
+import signal
 import struct
 import subprocess
 import tempfile
@@ -180,6 +181,76 @@ def test_an_unknown_format_is_an_error(tmp):
     for command in ("info", "dump", "verify"):
         one_line(buscap(command, path, code=1)[1], "unknown format", "-I")
     equal(buscap("dump", "-I", "byu", path)[0], byu_text(bytes(48)), "with -I")
+
+
+def test_an_empty_file_is_damaged(tmp):
+    for name in ("x.byu.lz4", "20261120T091500Z-3f9a2c-00000.byu.lz4"):
+        path = tmp / name
+        path.write_bytes(b"")
+        buscap("verify", path, code=3)
+
+
+def test_dump_says_that_a_range_starts_after_the_end(tmp):
+    segment = make_segments(tmp, simulate("--count", "1000"))[0]
+    (tmp / "x.byu").write_bytes(bytes(12 * 1000))
+    (tmp / "x.raw6").write_bytes(simulate("--count", "1000", out_format="raw6"))
+    (tmp / "x.din").write_bytes(b"0 7ffe12\n" * 1000)
+    for path, last in ((segment, 999), (tmp / "x.byu", 999), (tmp / "x.raw6", 999), (tmp / "x.din", 1000)):
+        given = ("-I", "byu") if path.suffix == ".byu" else ("-I", "din") if path.suffix == ".din" else ()
+        text, err = buscap("dump", *given, "-n", "99999999-", path)
+        equal(text, "", "output")
+        one_line(err, f"nothing to print from 99999999 on: the last number is {last}")
+        text, err = buscap("dump", *given, "-p", "-n", f"{last}-", path)
+        equal((text.count("\n"), err), (1, ""), "the last one")
+
+
+def test_options_may_precede_the_command_and_the_verb(tmp):
+    nowhere = tmp / "nowhere"
+    for argv in (["--socket", nowhere, "status"], [f"--socket={nowhere}", "--json", "status"],
+                 ["--socket", nowhere, "replay", "list"], ["replay", "--socket", nowhere, "list"],
+                 ["record", "--label", "list", "--socket", nowhere, "start"],
+                 ["--label", "x", "--socket", nowhere, "record", "start"],
+                 ["--socket", nowhere, "mark", "status"]):
+        one_line(buscap(*argv, code=6)[1], nowhere)
+    trace = tmp / "x.din"
+    trace.write_bytes(b"0 7ffe12\n")
+    equal(buscap("-I", "din", "dump", trace), buscap("dump", "-I", "din", trace), "dump")
+    # A value, a file or a command of that name is not taken for a verb.
+    one_line(buscap("replay", "--socket", "list", trace, code=6)[1], "list")
+    one_line(buscap("--socket", "status", code=2)[1], "unknown option --socket")
+    one_line(buscap("--frobnicate", "status", code=2)[1], "unknown option --frobnicate")
+
+
+def test_ctrl_c_names_the_incomplete_file(tmp):
+    data = simulate("--count", "300000")
+    # A partial segment exists once its first chunk is complete.
+    for form, name in (("csv", "x.csv"), ("segment", "x.byu.lz4")):
+        out = tmp / name
+        left = tmp / f"{name}.partial"
+        with harness.popen([BUSCAP, "convert", "-O", form, "-o", out, "-"], stdin=subprocess.PIPE,
+                           stderr=subprocess.PIPE) as process:
+            process.stdin.write(data)
+            process.stdin.flush()
+            harness.wait_until(left.exists, "the output is open")
+            process.send_signal(signal.SIGINT)
+            _, err = process.communicate(timeout=harness.TIMEOUT_S)
+        equal(process.returncode, -signal.SIGINT, "exit code")
+        assert left.exists() and not out.exists()
+        name = left if form == "csv" else left.name
+        equal(err.decode(), f"buscap convert: {out}: interrupted; incomplete data is in {name}\n", "message")
+    # A sealed file is not mentioned.
+    equal(buscap("convert", "-O", "csv", "-o", tmp / "y.csv", "-", data=data)[1].count("interrupted"), 0)
+
+
+def test_strict_reports_that_byu_has_no_absolute_tick(tmp):
+    segment = make_segments(tmp, simulate("--count", "1000"))[0]
+    out = tmp / "x.byu"
+    _, err = buscap("convert", "--strict", "-O", "byu", "-o", out, segment, code=1)
+    assert "byu would lose the time, which --strict forbids" in err, err
+    _, err = buscap("convert", "-O", "byu", "-o", out, segment)
+    assert "byu can't hold every time: lost in 1 entry" in err, err
+    # The first tick of the result is 0, so nothing is lost any more.
+    buscap("convert", "--strict", "-I", "byu", "-O", "byu24", "-o", tmp / "x.byu24", out)
 
 
 def test_a_closed_pipe_is_not_an_error(tmp):
@@ -529,6 +600,9 @@ def test_verify_reports_a_hole_between_segments(tmp):
         equal(text.count("missing before this segment"), 1, text)
         assert wanted in text and text.count(": ok: ") == len(order), text
     buscap("verify", *reversed(paths))
+    mixed = tmp / "mixed.bcp1"
+    mixed.write_bytes(simulate("--count", "10"))
+    buscap("verify", paths[0], mixed, paths[2], paths[1])
     buscap("verify", *paths[1:])  # as after the rule files:N
     buscap("verify", paths[1], paths[1])
     # Also with an unrelated file in between, and without the header.

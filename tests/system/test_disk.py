@@ -783,3 +783,24 @@ def test_a_loss_without_a_gap_is_found(tmp):
     (segment,) = info([whole])
     equal(segment["gaps"]["causes"], {"disk": {"count": 1, "lost": 1000, "exact": False}}, "gaps")
     equal(segment["gaps"]["unreported"], 0, "unreported")
+
+
+def test_a_renamed_directory_is_reported(tmp):
+    """The recording continues in it, and the log and the status name the new place."""
+    out, moved = tmp / "out", tmp / "moved"
+    rate = harness.rate(500_000)
+    with Daemon("--source", endless(rate), "-o", out, socket=tmp / "socket") as daemon:
+        daemon.wait_ready()
+        wait_written(daemon)
+        out.rename(moved)
+        harness.wait_until(lambda: daemon.status()["disk"]["last_error"] == f"{out}: was renamed: {moved}", "it is reported")
+        wait_written(daemon, rate)
+        moved.rename(out)
+        harness.wait_until(lambda: ": has its name again" in daemon.log_so_far(), "its return is reported")
+        equal(daemon.stop(), 0, daemon.err.decode())
+    err = daemon.err.decode()
+    wanted = f"{out}: was renamed: {moved}; recordings continue there; rename it back, or restart buscapd"
+    equal(err.count(wanted), 1, err)
+    segments = harness.segments(out)
+    verify(segments)
+    harness.compare_with_sim(segments)

@@ -4,6 +4,7 @@ import functools
 import json
 import os
 import re
+import struct
 import time
 
 import pytest
@@ -401,6 +402,24 @@ def test_a_damaged_capture_is_replayed_except_for_its_block(tmp):
     lost = 500000 - status["counts"]["received"]
     assert 0 < lost < 150000, lost
     assert {gap[1] for gap in gaps(tmp / "again")} & {"damaged", 7}, gaps(tmp / "again")
+
+
+def test_a_capture_cut_between_two_blocks_is_not_sealed(tmp):
+    record(tmp / "out", "sim:rate=max,count=500000")
+    (raw,) = raw_files(tmp / "out")
+    data = raw.read_bytes()
+    tables = [match.start() for match in re.finditer(re.escape(struct.pack("<I", 0x184D2A54)), data)]
+    assert len(tables) > 1, tables
+    verify([raw])
+    equal(info([raw])[0]["sealed"], True, "info")
+    for cut in (tables[-1], len(data) - 32):
+        raw.write_bytes(data[:cut])
+        done = run(BUSCAP, "verify", raw)
+        equal(done.returncode, 3, done.stdout)
+        assert b": not sealed (no end: torn or still open): raw capture" in done.stdout, done.stdout
+        equal(info([raw])[0]["sealed"], False, "info")
+        _, err = replay(tmp / f"again{cut}", source=f"file:{raw}", codes=(3,))
+        assert "the raw capture has no end" in err, err
 
 
 def test_recover_copies_the_whole_blocks_of_a_capture(tmp):

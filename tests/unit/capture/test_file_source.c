@@ -600,12 +600,12 @@ TEST_F(a_capture_has_a_break_where_part_of_it_is_missing)
 	memcpy(bytes, r->file, n);
 	memcpy(bytes + n, r->file + r->offset[3], r->file_bytes - r->offset[3]);
 	n += r->file_bytes - r->offset[3];
-	hear_capture(f, bytes, n, 1, BLOCK_0 BLOCK_1 "damaged 0 0|30 7000-7000|" BLOCK_4, 0);
-	/* Only the last part: nothing indicates that there was more. */
+	hear_capture(f, bytes, n, 1, BLOCK_0 BLOCK_1 "damaged 0 0|30 7000-7000|" BLOCK_4, -EBADMSG);
+	/* Only the last part: only the end indicates that there was more. */
 	n = r->file_bytes - r->offset[3];
 	memcpy(bytes, r->file, r->offset[0]);
 	memcpy(bytes + r->offset[0], r->file + r->offset[3], n);
-	hear_capture(f, bytes, r->offset[0] + n, 0, "30 7000-7000|" BLOCK_4, 0);
+	hear_capture(f, bytes, r->offset[0] + n, 0, "30 7000-7000|" BLOCK_4, -EBADMSG);
 	/* Damaged: the same as missing. */
 	memcpy(bytes, r->file, r->file_bytes);
 	bytes[r->offset[2] + 30] ^= 4;
@@ -618,9 +618,10 @@ TEST_F(a_torn_capture_gives_its_whole_blocks)
 {
 	struct raw_blocks *r = &f->raw;
 
-	hear_capture(f, r->file, r->offset[4], 0, BLOCK_0 BLOCK_1 BLOCK_2 BLOCK_3, 0);
-	for (size_t n = r->offset[4] + 1; n < r->file_bytes; n += 13)
+	for (size_t n = r->offset[4]; n < r->offset[5]; n += 13)
 		hear_capture(f, r->file, n, 0, BLOCK_0 BLOCK_1 BLOCK_2 BLOCK_3, -EBADMSG);
+	for (size_t n = r->offset[5]; n < r->file_bytes; n += 8)
+		hear_capture(f, r->file, n, 0, ALL, -EBADMSG);
 }
 
 TEST_F(concatenated_captures_are_one)
@@ -635,6 +636,7 @@ TEST_F(concatenated_captures_are_one)
 	n += r->offset[0];
 	memcpy(bytes + n, r->file + r->offset[3], r->file_bytes - r->offset[3]);
 	n += r->file_bytes - r->offset[3];
+	raw_set_end(bytes + r->offset[3], n - r->offset[3], 2);
 	hear_capture(f, bytes, n, 0, ALL, 0);
 	free(bytes);
 }

@@ -50,6 +50,7 @@ struct findings {
 	enum bc_raw_follows follows[RAW_BLOCKS];
 	unsigned files;
 	unsigned damages;
+	bool is_sealed;
 	struct bc_segment_damage damage; /* the first */
 	struct bc_segment_header header;
 	bool has_header;
@@ -83,7 +84,7 @@ static struct findings read_all(struct fixture *f)
 			found.has[i] = true;
 			found.follows[i] = bc_segment_reader_follows(reader);
 			found.blocks++;
-		} else {
+		} else if (what != BC_FOUND_INDEX) {
 			assert_int_equal(what, BC_FOUND_DAMAGE);
 			const struct bc_segment_damage *damage = bc_segment_reader_damage(reader);
 			assert_true(damage->bytes > 0);
@@ -93,6 +94,7 @@ static struct findings read_all(struct fixture *f)
 	}
 	assert_int_equal(what, BC_FOUND_END);
 	assert_int_equal(bc_raw_read(reader, f->block), BC_FOUND_END);
+	found.is_sealed = bc_segment_reader_is_sealed(reader);
 	bc_segment_reader_close(reader);
 	return found;
 }
@@ -103,6 +105,7 @@ TEST_F(written_blocks_are_read_back)
 	struct findings found = read_all(f);
 	assert_int_equal(found.blocks, RAW_BLOCKS);
 	assert_int_equal(found.damages, 0);
+	assert_true(found.is_sealed);
 	assert_int_equal(found.files, 1);
 	assert_true(found.has_header);
 	assert_string_equal(found.header.recording, RAW_RECORDING);
@@ -141,11 +144,12 @@ TEST_F(every_prefix_keeps_whole_blocks)
 		unsigned whole = 0;
 		bool is_border = n == 0 || n == BC_EMPTY_FRAME_BYTES;
 		write_copy(f, f->raw.file, n);
-		for (unsigned i = 0; i < RAW_BLOCKS; i++) {
+		for (unsigned i = 0; i < RAW_BLOCKS; i++)
 			whole += f->raw.offset[i + 1] <= n;
+		for (unsigned i = 0; i <= RAW_BLOCKS; i++)
 			is_border |= f->raw.offset[i] == n;
-		}
 		struct findings found = read_all(f);
+		assert_false(found.is_sealed);
 		assert_int_equal(found.blocks, whole);
 		assert_int_equal(found.damages, is_border ? 0 : 1);
 	}
@@ -202,7 +206,7 @@ TEST_F(a_table_out_of_range_is_refused)
 {
 	assert_true(reads_with(f, 32, 8, 12345)); /* any offset is valid */
 	assert_int_equal(f->block->offset, 12345);
-	assert_false(reads_with(f, 8, 4, 2));  /* version */
+	assert_false(reads_with(f, 8, 4, BC_RAW_VERSION + 1));
 	assert_false(reads_with(f, 12, 4, 0)); /* form */
 	assert_false(reads_with(f, 12, 4, 3));
 	assert_false(reads_with(f, 16, 4, BC_RAW_BLOCK_BYTES + 1)); /* bytes */
@@ -293,11 +297,13 @@ TEST_F(concatenated_files_are_one_stream)
 	memcpy(both, r->file, r->offset[2]);
 	memcpy(both + r->offset[2], r->file, head);
 	memcpy(both + r->offset[2] + head, r->file + r->offset[2], r->file_bytes - r->offset[2]);
+	raw_set_end(both + r->offset[2], n - r->offset[2], 3);
 	write_copy(f, both, n);
 	struct findings found = read_all(f);
 	assert_int_equal(found.files, 2);
 	assert_int_equal(found.blocks, RAW_BLOCKS);
 	assert_int_equal(found.damages, 0);
+	assert_true(found.is_sealed);
 	assert_int_equal(found.follows[2], BC_RAW_CONTIGUOUS);
 
 	/* A block is missing. */
@@ -311,6 +317,21 @@ TEST_F(concatenated_files_are_one_stream)
 	assert_int_equal(found.follows[2], BC_RAW_AFTER_HOLE);
 	assert_int_equal(found.follows[3], BC_RAW_CONTIGUOUS);
 	free(both);
+}
+
+TEST_F(the_end_shows_that_a_block_is_missing)
+{
+	struct raw_blocks *r = &f->raw;
+	size_t cut = r->offset[1] - r->offset[0];
+
+	memmove(r->file + r->offset[0], r->file + r->offset[1], r->file_bytes - r->offset[1]);
+	write_copy(f, r->file, r->file_bytes - cut);
+	struct findings found = read_all(f);
+	assert_int_equal(found.blocks, RAW_BLOCKS - 1);
+	assert_false(found.is_sealed);
+	assert_int_equal(found.damages, 1);
+	assert_int_equal(found.damage.offset, r->offset[RAW_BLOCKS] - cut);
+	assert_string_equal(found.damage.what, "the end doesn't match the blocks");
 }
 
 /* Recovers the first n bytes of a file. */
@@ -348,12 +369,16 @@ TEST_F(recovery_of_a_torn_file_copies_its_whole_blocks)
 			continue;
 		assert_true(recovered.is_raw);
 		assert_int_equal(recovered.chunks, whole);
-		assert_int_equal(recovered.damaged_bytes, n - end);
+		assert_int_equal(recovered.damaged_bytes, n == r->file_bytes ? 0 : n - end);
 		assert_true(recovered.damages == 0 || recovered.is_only_torn);
 		size_t size;
 		uint8_t *bytes = temp_read(&f->dir, "whole", &size);
-		assert_int_equal(size, end);
+		assert_int_equal(size, end + BC_RAW_END_BYTES);
 		assert_memory_equal(bytes, r->file, end);
+		write_copy(f, bytes, size);
+		struct findings found = read_all(f);
+		assert_int_equal(found.damages, 0);
+		assert_true(found.is_sealed);
 		free(bytes);
 		assert_int_equal(unlinkat(f->dir.fd, "whole", 0), 0);
 	}
@@ -372,7 +397,8 @@ TEST_F(recovery_reports_progress)
 	unsigned steps = 0;
 	struct bc_progress_cb listener = {.on_progress = count_step, .context = &steps};
 
-	assert_int_equal(recover(f, &recovered, f->raw.file, f->raw.file_bytes - 1, &listener), 0);
+	assert_int_equal(
+		recover(f, &recovered, f->raw.file, f->raw.offset[RAW_BLOCKS] - 1, &listener), 0);
 	assert_true(steps >= 2); /* listing the blocks, and copying them */
 }
 
@@ -381,7 +407,8 @@ TEST_F(recovery_replaces_no_file)
 	struct bc_recovered recovered;
 
 	temp_write(&f->dir, "whole", "x", 1);
-	assert_int_equal(recover(f, &recovered, f->raw.file, f->raw.file_bytes - 1, NULL), -EEXIST);
+	assert_int_equal(
+		recover(f, &recovered, f->raw.file, f->raw.offset[RAW_BLOCKS] - 1, NULL), -EEXIST);
 	assert_true(temp_exists(&f->dir, "torn"));
 }
 
@@ -392,14 +419,14 @@ TEST_F(recovery_leaves_damaged_blocks_out)
 	size_t size;
 
 	r->file[r->offset[2] + 20] ^= 1;
-	assert_int_equal(recover(f, &recovered, r->file, r->file_bytes - 1, NULL), 0);
+	assert_int_equal(recover(f, &recovered, r->file, r->offset[RAW_BLOCKS] - 1, NULL), 0);
 	r->file[r->offset[2] + 20] ^= 1;
 	assert_int_equal(recovered.chunks, RAW_BLOCKS - 2);
 	assert_int_equal(recovered.damages, 2);
 	assert_int_equal(recovered.missing, bc_raw_block_span(&r->blocks[2]));
 	assert_false(recovered.is_only_torn);
 	uint8_t *bytes = temp_read(&f->dir, "whole", &size);
-	assert_int_equal(size, r->offset[2] + r->offset[4] - r->offset[3]);
+	assert_int_equal(size, r->offset[2] + r->offset[4] - r->offset[3] + BC_RAW_END_BYTES);
 	assert_memory_equal(
 		bytes + r->offset[2], r->file + r->offset[3], r->offset[4] - r->offset[3]);
 	free(bytes);

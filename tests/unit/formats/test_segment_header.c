@@ -6,6 +6,7 @@
 #include <xxhash.h>
 
 #include "formats/base/bytes.h"
+#include "formats/segment/raw_capture.h"
 #include "formats/segment/segment_header.h"
 #include "tests/support/test.h"
 
@@ -179,7 +180,8 @@ TEST(a_raw_capture_s_header_is_a_segment_s_with_its_form)
 	size_t bytes;
 
 	snprintf(expected, sizeof(expected),
-		"{\"format\":\"buscap-raw\",\"form\":\"bcp1\",\"version\":1%s", rest);
+		"{\"format\":\"buscap-raw\",\"form\":\"bcp1\",\"version\":%u%s", BC_RAW_VERSION,
+		rest);
 	assert_int_equal(bc_raw_header_write(&out, &bytes, &empty, BC_FORMAT_BCP1), 0);
 	char *text = text_of(out, bytes);
 	assert_string_equal(text, expected);

@@ -143,7 +143,8 @@ TEST(other_names_are_refused)
 		RECORDING "-00000.byu.lz4.partial.recovering", RECORDING "-00000byu.lz4",
 		RECORDING "-00000.partial", RECORDING "-4294967296.byu.lz4",
 		RECORDING "-99999999999999999999.byu.lz4", RECORDING "_00000.byu.lz4",
-		RECORDING "- 0000.byu.lz4", RECORDING "-+0000.byu.lz4"};
+		RECORDING "- 0000.byu.lz4", RECORDING "-+0000.byu.lz4",
+		"x/" RECORDING "-00000.byu.lz4"};
 
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
 		struct bc_segment_name name;

@@ -1,0 +1,101 @@
+/* Shared by the fuzz targets of segments: corrects the hashes after a mutation, so that more than
+ * damage is tested. */
+#ifndef BC_TESTS_FUZZ_REPAIR_H
+#define BC_TESTS_FUZZ_REPAIR_H
+
+#include <stdlib.h>
+
+#include "formats/base/bytes.h"
+#include "formats/base/hash.h"
+#include "formats/segment/raw_capture.h"
+#include "formats/segment/segment.h"
+#include "formats/segment/segment_header.h"
+
+static inline void repair_hash(uint8_t *at, size_t bytes)
+{
+	bc_checksum_write(at + bytes - BC_HASH_BYTES, at);
+}
+
+/* The hash of the records or bytes in the frame, if it can be decoded. It is `hash_at` bytes into
+ * the header. */
+static inline void repair_frame(
+	uint8_t *header, size_t hash_at, const uint8_t *frame, size_t frame_bytes, size_t bytes)
+{
+	static uint8_t data[BC_CHUNK_BYTES];
+
+	if (bytes <= sizeof(data) && bc_frame_read(data, bytes, frame, frame_bytes) == 0)
+		bc_write_le64(header + hash_at, bc_hash(data, bytes));
+}
+
+static inline void repair_chunk(uint8_t *header, size_t bytes, size_t left)
+{
+	static struct bc_chunk chunk;
+
+	repair_hash(header, bytes);
+	if (!bc_chunk_header_read(&chunk, header, bytes) || chunk.info.frame_bytes > left - bytes)
+		return;
+	chunk.info.records_hash = 0;
+	size_t records_bytes = (size_t)chunk.info.records * BC_RECORD_BYTES;
+	if (bc_frame_read(chunk.records, records_bytes, header + bytes, chunk.info.frame_bytes) !=
+		0)
+		return;
+	chunk.info.records_hash = bc_hash(chunk.records, records_bytes);
+	/* The same length: the events were read from there. */
+	if (bc_chunk_header_write(header, &chunk) != bytes)
+		abort();
+}
+
+static inline void repair_table(uint8_t *table, size_t bytes, size_t left)
+{
+	enum { HASH_AT = 40 };
+	static struct bc_raw_block block;
+
+	repair_hash(table, bytes);
+	if (!bc_raw_table_read(&block, table, bytes) || block.frame_bytes > left - bytes)
+		return;
+	repair_frame(table, HASH_AT, table + bytes, block.frame_bytes, block.bytes);
+	repair_hash(table, bytes);
+}
+
+/* The head, the rows and the trailer. */
+static inline void repair_index(uint8_t *index, size_t left)
+{
+	struct bc_index_head head;
+
+	if (left < BC_INDEX_HEAD_BYTES)
+		return;
+	repair_hash(index, BC_INDEX_HEAD_BYTES);
+	if (!bc_index_head_read(&head, index) || bc_index_bytes(head.rows) > left)
+		return;
+	uint8_t *rows = index + BC_INDEX_HEAD_BYTES;
+	uint8_t *end = rows + (size_t)head.rows * BC_INDEX_ROW_BYTES;
+	bc_checksum_write(end, rows);
+	repair_hash(end + BC_HASH_BYTES, BC_TRAILER_BYTES);
+}
+
+/* Corrects the hash of everything that starts like a part of a segment or raw capture. */
+static inline void repair_hashes(uint8_t *bytes, size_t size)
+{
+	for (size_t at = 0; at + BC_SKIPPABLE_BYTES <= size; at++) {
+		uint8_t *here = bytes + at;
+		size_t left = size - at;
+		size_t n;
+		if ((n = bc_segment_header_bytes(here)) != 0 ||
+			(n = bc_raw_header_bytes(here)) != 0) {
+			if (n <= left)
+				repair_hash(here, n);
+		} else if ((n = bc_chunk_header_bytes(here)) != 0) {
+			if (n <= left)
+				repair_chunk(here, n, left);
+		} else if ((n = bc_raw_table_bytes(here)) != 0) {
+			if (n <= left)
+				repair_table(here, n, left);
+		} else if (bc_le32(here) == BC_MAGIC_INDEX) {
+			repair_index(here, left);
+		} else if (bc_le32(here) == BC_MAGIC_RAW_END && left >= BC_RAW_END_BYTES) {
+			repair_hash(here, BC_RAW_END_BYTES);
+		}
+	}
+}
+
+#endif
