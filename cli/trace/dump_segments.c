@@ -189,17 +189,19 @@ static void report_missing(struct bc_dump *dump, const struct bc_file *file,
 	bc_dump_gap(dump, &gap);
 }
 
-/* Reports a loss that only the chunk's counts show, if its first record is selected. */
+/* Reports a loss that only the chunk's counts show, if its first record is selected. If records are
+ * missing too, which was reported, the loss was among them. */
 static void report_unreported(struct bc_dump *dump, const struct bc_file *file,
 	const struct bc_chunk_info *info, const struct bc_missing *missing, uint64_t offset)
 {
 	if (!bc_range_has(dump->records, info->first_record) || !is_time_selected(dump, info))
 		return;
-	bc_print_error(dump->console, file->name,
-		"offset %" PRIu64 ": %" PRIu64 " sample%s lost before chunk %" PRIu32
-		", but no gap reports %s",
-		offset, missing->samples, bc_plural(missing->samples), info->number,
-		missing->samples == 1 ? "it" : "them");
+	if (missing->records == 0)
+		bc_print_error(dump->console, file->name,
+			"offset %" PRIu64 ": %" PRIu64 " sample%s lost before chunk %" PRIu32
+			", but no gap reports %s",
+			offset, missing->samples, bc_plural(missing->samples), info->number,
+			missing->samples == 1 ? "it" : "them");
 	dump->exit = bc_exit_worse(dump->exit, BC_EXIT_DAMAGED);
 	for (unsigned cause = 0; cause < BC_GAP_CAUSES; cause++) {
 		const struct bc_event gap = {

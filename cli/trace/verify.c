@@ -293,9 +293,9 @@ static int check_chunk(struct check *c, const struct bc_chunk *chunk, uint64_t o
 		snprintf(words, sizeof(words), "follows %" PRIu64 " missing record%s",
 			missing.records, bc_plural(missing.records));
 		print_chunk_damage(c, info, offset, words);
-	}
-	if (missing.samples != 0)
+	} else if (missing.samples != 0) {
 		print_unreported(c, info, missing.samples, offset);
+	}
 	check_numbers(c, info, missing.records, offset);
 	if (place == BC_SEQUENCE_DUPLICATE) {
 		print_chunk_damage(c, info, offset, "is a repetition");

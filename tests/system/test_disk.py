@@ -804,3 +804,53 @@ def test_a_renamed_directory_is_reported(tmp):
     segments = harness.segments(out)
     verify(segments)
     harness.compare_with_sim(segments)
+
+
+def test_a_damaged_chunk_hides_no_losses(tmp):
+    out = tmp / "out"
+    done = run(BUSCAPD, "--once", "--source", "sim:rate=max,count=300000,loss=0.5", "-o", out)
+    equal(done.returncode, 4, done.stderr.decode())
+    (path,) = harness.segments(out)
+    lost = lost_by_cause([path])
+    chunks = reference._parse_segment(path, reference.Hashes()).chunks
+    hidden = sum(event.value for event in chunks[1].events if event.kind == "gap")
+    assert 0 < hidden < lost["board"], lost
+    frame = reference.CHUNK_FIXED + chunks[1].info["event_bytes"] + 8
+    for at, unreported in ((100, hidden), (frame + 100, 0)):  # in the chunk's header, in its records
+        data = bytearray(path.read_bytes())
+        data[chunks[1].offset + at] ^= 1
+        bad = tmp / f"bad{at}.byu.lz4"
+        bad.write_bytes(data)
+        equal(info([bad])[0]["gaps"]["unreported"], unreported, "in no gap of an intact header")
+        salvaged = tmp / f"salvaged{at}.byu.lz4"
+        done = run(harness.BUSCAP, "recover", "--mode", "salvage", bad, "-o", salvaged)
+        assert salvaged.exists(), done.stderr
+        verify([salvaged])
+        causes = info([salvaged])[0]["gaps"]["causes"]
+        equal({cause: gaps["lost"] for cause, gaps in causes.items()},
+              {"damaged": chunks[1].info["records"], "board": lost["board"]}, "lost")
+
+
+def test_a_gap_of_an_unknown_cause_is_replayed(tmp):
+    """Of a later version, or made by someone hostile."""
+    out = tmp / "out"
+    done = run(BUSCAPD, "--once", "--source", "sim:rate=max,count=80000,loss=0.5", "-o", out)
+    equal(done.returncode, 4, done.stderr.decode())
+    (path,) = harness.segments(out)
+    (chunk,) = reference._parse_segment(path, reference.Hashes()).chunks
+    data = bytearray(path.read_bytes())
+    at = chunk.offset + reference.CHUNK_FIXED
+    end = at + chunk.info["event_bytes"]
+    for event in chunk.events:
+        data[at + 2] = 200 if event.kind == "gap" else 0
+        at += 32 + len(event.text)
+    struct.pack_into("<4Q", data, chunk.offset + 160, chunk.info["lost"][3], 0, 0, 0)
+    (tmp / "hashed").write_bytes(data[chunk.offset : end])
+    digest = run("xxhsum", "-H3", "--tag", tmp / "hashed").stdout.decode().rpartition("= ")[2]
+    struct.pack_into("<Q", data, end, int(digest, 16))
+    later = tmp / "later.byu.lz4"
+    later.write_bytes(data[: end + 8 + chunk.info["frame_bytes"]])
+    done = run(BUSCAPD, "--once", "--source", f"file:{later}", "-o", tmp / "replay")
+    equal(done.returncode, 3, done.stderr.decode())  # it has no index
+    (segment,) = info(harness.segments(tmp / "replay"))
+    equal(segment["gaps"]["causes"]["unknown"]["lost"], chunk.info["lost"][3], "lost")
