@@ -15,7 +15,7 @@ GOAL = 80  # percent
 
 # Room: the files that count, or those that don't, after a "-".
 REACHABLE = {
-    "formats/base": "fast_parse.c json.c options.c utf8.c",
+    "formats/base": "fast_parse.h json.c utf8.c",
     "formats/bus": "- bcp1_writer.c",
     "formats/segment": "- metadata.c",
     "formats/trace": "-",
@@ -28,9 +28,8 @@ REACHABLE = {
     "daemon/trigger": "trigger.c",
     "daemon/api": "api_body.c api_params.c",
     "daemon/store": "manifest.c",
-    "cli/client": "byte_buffer.c client.c daemon_command.c event_text.c response_text.c status.c status_lines.c "
-                  "status_model.c",
-    "cli/term": "json_path.c safe_text.c output.c",
+    "cli/client": "byte_buffer.c client.c event_text.c response_text.c status_lines.c status_model.c",
+    "cli/term": "json_path.c safe_text.c",
 }
 
 
@@ -50,7 +49,10 @@ def read_summaries(folder, targets):
     found = {}
     for file in json.loads(done.stdout)["data"][0]["files"]:
         path = pathlib.Path(file["filename"])
-        path = path.relative_to(root) if path.is_absolute() else path
+        if path.is_absolute():
+            if root not in path.parents:
+                continue
+            path = path.relative_to(root)
         lines = file["summary"]["lines"]
         found[path] = (lines["count"], lines["covered"])
     return found

@@ -13,6 +13,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "cli/client/client.h"
 #include "cli/client/daemon_command.h"
 #include "cli/client/event_text.h"
 #include "cli/client/status.h"
@@ -22,6 +23,8 @@
 #include "tests/fuzz/scratch.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static int read_stream(const struct bc_console *console, int argc, char **argv);
 
 static const struct command {
 	int (*run)(const struct bc_console *console, int argc, char **argv);
@@ -41,8 +44,41 @@ static const struct command {
 	{bc_cmd_daemon, {"trigger", "add", "roi", "mark", "gap"}},
 	{bc_cmd_daemon, {"replay", "list"}},
 	{bc_cmd_daemon, {"replay", "cancel"}},
-	{bc_cmd_daemon, {"record", "note", "a=b"}},
+	{read_stream, {"events"}},
 };
+
+/* Prints a line of a stream of events. */
+static bool on_line(void *context, char *text, size_t bytes)
+{
+	struct bc_output *output = context;
+	json_t *json = json_loadb(text, bytes, JSON_ALLOW_NUL, NULL);
+
+	if (text[bytes] != '\0' || memchr(text, '\n', bytes) != NULL)
+		abort();
+	if (!json_is_object(json) || !bc_event_print(output, json))
+		bc_output_json(output, text, bytes);
+	json_decref(json);
+	bc_output_text(output, "\n", 1);
+	return bytes < 1000;
+}
+
+/* Reads a stream to its end, as events and tail do. */
+static int read_stream(const struct bc_console *console, int argc, char **argv)
+{
+	struct bc_client *client;
+	struct bc_output output;
+
+	if (!bc_output_open_fd(&output, console->out) ||
+		bc_client_open(&client, console, argv[argc - 1]) != BC_EXIT_OK)
+		abort();
+	enum bc_exit code = bc_client_stream(client, "/v1/events", on_line, &output);
+	while (code == BC_EXIT_OK && !bc_client_is_over(client))
+		code = bc_client_wait(client, NULL, 0, 1000);
+	if (code != BC_EXIT_OK)
+		bc_client_print_error(client, code);
+	bc_client_close(client);
+	return bc_exit_worse(code, bc_output_close(&output, console));
+}
 
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))
 

@@ -1,6 +1,6 @@
 /* Fuzz target: converts a file, which may be compressed. The first byte names the source format (or
- * detection), the second the target. Reading must end, each fault must have a description, and a
- * printer must stay within its buffer and give a reason for an error. */
+ * detection), the second the target and a filter. Reading must end, each fault must have a
+ * description, and a printer must stay within its buffer and give a reason for an error. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -9,6 +9,7 @@
 #include "formats/reader/entry_convert.h"
 #include "formats/reader/input.h"
 #include "formats/reader/reader.h"
+#include "formats/trace/filter_parse.h"
 #include "formats/trace/printer.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -18,6 +19,8 @@ struct writer {
 	void *state;
 	char *out;
 	struct bc_entry_converter converter;
+	bool has_filter;
+	struct bc_filter filter;
 	size_t printed;
 	bool is_over;
 };
@@ -54,6 +57,11 @@ static void print_run(struct writer *w, const struct bc_entry *run, size_t n)
 	}
 }
 
+static bool selects(const struct writer *w, const struct bc_entry *entry)
+{
+	return !w->has_filter || bc_filter_entry(&w->filter, entry);
+}
+
 static void write_all(struct writer *w, struct bc_reader *reader)
 {
 	struct bc_batch batch;
@@ -68,9 +76,15 @@ static void write_all(struct writer *w, struct bc_reader *reader)
 		size_t n;
 		if (batch.fault != NULL && batch.fault->what[0] == '\0')
 			abort();
-		bc_entry_convert_batch(&w->converter, batch.entries, batch.count);
-		while ((n = bc_entry_converter_next(&w->converter, &run)) != 0)
-			print_run(w, run, n);
+		for (size_t i = 0; i < batch.count; i += n) {
+			for (n = 0; i + n < batch.count && selects(w, &batch.entries[i + n]); n++)
+				continue;
+			bc_entry_convert_batch(&w->converter, batch.entries + i, n);
+			size_t converted;
+			while ((converted = bc_entry_converter_next(&w->converter, &run)) != 0)
+				print_run(w, run, converted);
+			n += n == 0; /* skips one that is not selected */
+		}
 	}
 	for (bool is_over = w->printer->tail == NULL || w->is_over; !is_over;) {
 		struct bc_print print = start_print(w);
@@ -79,14 +93,19 @@ static void write_all(struct writer *w, struct bc_reader *reader)
 	}
 }
 
-static void convert(struct bc_input *input, enum bc_format from, enum bc_format to)
+static void convert(struct bc_input *input, enum bc_format from, enum bc_format to, unsigned filter)
 {
+	static const char *const filters[] = {NULL, "type=read,write", "addr=1000-1fff proc=0-3"};
 	struct bc_reader_options options = {.format = bc_format_options_default(), .index_fd = -1};
 	struct writer w = {.printer = bc_format_info(to)->printer};
 	struct bc_reader *reader;
 
 	if (w.printer == NULL || bc_reader_open(&reader, input, from, &options) != 0)
 		return;
+	char err[160];
+	w.has_filter = filter % 3 != 0;
+	if (w.has_filter && !bc_filter_parse(&w.filter, filters[filter % 3], err, sizeof(err)))
+		abort();
 	options.format.source_holds = bc_format_info(from)->holds;
 	options.format.map_pages = true;
 	bc_entry_converter_init(&w.converter, to, &options.format);
@@ -111,6 +130,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	enum bc_format from = (enum bc_format)(data[0] % BC_FORMATS);
 	enum bc_format to = (enum bc_format)(data[1] % BC_FORMATS);
+	unsigned filter = data[1] / BC_FORMATS;
 	data += 2;
 	size -= 2;
 	if (from != BC_FORMAT_UNKNOWN && !bc_format_info(from)->can_read)
@@ -120,7 +140,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		abort();
 	if (bc_input_open(
 		    &input, (struct bc_input_stream){.fd = fd, .wake_fd = -1}, from, &probe) == 0) {
-		convert(input, probe.format, to);
+		convert(input, probe.format, to, filter);
 		bc_input_close(input);
 	}
 	close(fd);

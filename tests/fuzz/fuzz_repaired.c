@@ -10,6 +10,7 @@
 #include "formats/reader/reader.h"
 #include "formats/segment/segment_index.h"
 #include "formats/segment/sequence_check.h"
+#include "formats/trace/filter_parse.h"
 #include "tests/fuzz/repair.h"
 
 #define SIZE_MAX_BYTES (1u << 16)
@@ -60,20 +61,48 @@ static void read_chunks(int fd, bool skips_records)
 	bc_input_close(input);
 }
 
+static bool needs_chunk(void *context, const struct bc_chunk_info *info)
+{
+	struct bc_filter_bounds bounds;
+
+	if (!bc_filter_chunk(context, info, 66000000, &bounds))
+		return false;
+	if (bounds.numbers.first > bounds.numbers.last || bounds.ticks.first > bounds.ticks.last)
+		abort();
+	return true;
+}
+
+/* As cut reads a segment. */
 static void read_entries(int fd, bool has_index)
 {
-	struct bc_reader_options options = {
-		.format = bc_format_options_default(), .index_fd = has_index ? fd : -1};
+	struct bc_filter filter;
+	struct bc_sequence_check sequence = {.has_recording = false};
+	char err[160];
+	struct bc_reader_options options = {.format = bc_format_options_default(),
+		.index_fd = has_index ? fd : -1,
+		.as_records = has_index,
+		.needs_chunk = needs_chunk,
+		.context = &filter,
+		.sequence = &sequence};
 	struct bc_input *input = open_input(fd);
 	struct bc_reader *reader;
 	struct bc_batch batch;
 
+	if (!bc_filter_parse(
+		    &filter, "addr=0-7fffffff type=read,write,fetch proc=0", err, sizeof(err)))
+		abort();
+	filter.numbers.first = 3;
+	filter.ticks.last = 1000000;
+	filter.has_wall = has_index;
+	filter.from_ns = 0;
+	filter.to_ns = INT64_MAX;
 	if (bc_reader_open(&reader, input, BC_FORMAT_SEGMENT, &options) == 0) {
 		while (bc_reader_next(reader, &batch) > 0)
 			if (batch.fault != NULL && batch.fault->what[0] == '\0')
 				abort();
 		bc_reader_close(reader);
 	}
+	bc_sequence_check_reset(&sequence);
 	bc_input_close(input);
 }
 

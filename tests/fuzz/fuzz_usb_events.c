@@ -104,7 +104,9 @@ static void unplug(struct run *run)
 static void fail_calls(unsigned argument)
 {
 	static const int errors[] = {EIO, ENODEV, EACCES, EBUSY, ENOMEM, EPIPE, EPROTO, ETIMEDOUT};
-	static const enum usbfs_call calls[] = {USBFS_OPEN, USBFS_SUBMIT, USBFS_REAP, USBFS_DISCARD,
+	/* Not USBFS_DISCARD: Linux never refuses to cancel a URB that is in flight, and libusb does
+	 * not try again. */
+	static const enum usbfs_call calls[] = {USBFS_OPEN, USBFS_SUBMIT, USBFS_REAP, USBFS_SYSFS,
 		USBFS_CLAIM, USBFS_RELEASE, USBFS_CLEAR_HALT, USBFS_RESET};
 
 	usbfs_fail(calls[argument & 7], errors[argument >> 3 & 7], argument >> 6 & 1,
