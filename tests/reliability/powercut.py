@@ -29,7 +29,7 @@ from recovered import SMALL, Lost, Reader, start_again  # noqa: E402
 CONTROLS = {"has_file_sync": "fdatasync", "has_dir_sync": "directory sync"}
 RATE = harness.rate(100_000)
 SAMPLES = 4 * RATE  # never all recorded
-STATES = 50  # of one recorded run
+RUNS, STATES = 4, 50  # at least; states of one run, at most
 RECORD_S = 1.2
 CHUNKS = ("--set", "pipeline.flush=10ms", "--set", "pipeline.sync=20ms")
 VARIANTS = (
@@ -193,12 +193,16 @@ def controls_of_one_run(directory, options, run, number, reader, count):
     return lost
 
 
+def states_per_run(options):
+    return max(1, min(STATES, options.rounds // RUNS))
+
+
 def cuts_of_one_run(directory, options, number, records):
     """Returns the counts: states, second states, and states of both controls with and without loss."""
     rng = options.rng("states", number)
     run = Run(directory, VARIANTS[number % len(VARIANTS)])
     reader = Reader(records)
-    states = min(STATES, options.rounds)
+    states = states_per_run(options)
     first = second = 0
     for cut, files, how in states_of(run, rng, states):
         if options.is_over:
@@ -290,7 +294,7 @@ def ext4_cut(directory, options, number, records, is_control=False):
 
 def run(options):
     records = simulated()
-    runs = max(1, -(-options.rounds // STATES))
+    runs = -(-options.rounds // states_per_run(options))
     results = options.each(lambda directory, number: cuts_of_one_run(directory, options, number, records),
                            [(number,) for number in range(runs)])
     figures = {
