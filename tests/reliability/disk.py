@@ -91,22 +91,22 @@ def calls_of(directory, scenario, left):
 
 
 def wait_for_end(daemon, faults, mode):
-    """Lets the daemon end, as the mode says. Returns the exit code."""
+    """Lets the daemon end, as the mode says. Returns the exit code, and whether the disk refused calls to the end."""
     if mode == "once":
-        return daemon.wait(60)
+        return daemon.wait(60), False
     harness.wait_until(lambda: daemon.process.poll() is not None or has_failed(faults), "a call fails", 30)
     with contextlib.suppress(subprocess.TimeoutExpired):
-        return daemon.wait(0.7)
+        return daemon.wait(0.7), True
     with contextlib.suppress(OSError, AssertionError):
         check_counts(daemon.status())  # it does not answer while it exits
     if mode == "until switched off":
         faults.set("")
-        return daemon.wait(60)
+        return daemon.wait(60), False
     daemon.process.send_signal(signal.SIGTERM)
     with contextlib.suppress(subprocess.TimeoutExpired):
-        return daemon.wait(1.1)
+        return daemon.wait(1.1), True
     daemon.process.send_signal(signal.SIGINT)  # gives up now instead of in ten seconds
-    return daemon.wait(60)
+    return daemon.wait(60), True
 
 
 def lost_on_record(segments):
@@ -120,17 +120,17 @@ def lost_on_record(segments):
     return lost, is_inexact
 
 
-def check_losses(out, recording, dropped, mode, err, err_next):
+def check_losses(out, recording, dropped, is_refused, err, err_next):
     """Every loss is in the files of the recording, or, if the disk refused everything, the next run's files have a gap."""
     lost, _ = lost_on_record(test_disk.all_segments(out, recording))
     if lost == dropped:
         return
     others = [path for path in harness.segments(out) if not path.name.startswith(recording)]
-    has_gap = mode == "for good" and lost_on_record(others)[1]
+    has_gap = is_refused and lost_on_record(others)[1]
     assert has_gap, f"{dropped} samples lost, {lost} on record and no gap in the next run's files; {err}; next: {err_next}"
 
 
-def check_content(out, recording, counts, is_ring, mode):
+def check_content(out, recording, counts, is_ring, is_refused):
     segments = test_disk.all_segments(out, recording)
     if is_ring:
         # A segment that could not be sealed stays when a later one is deleted.
@@ -142,7 +142,7 @@ def check_content(out, recording, counts, is_ring, mode):
     harness.verify(segments)
     equal(sum(segment["records"] for segment in info(segments)), counts["written"], "records in the files")
     found = test_disk.check_places(segments)
-    if mode != "for good":
+    if not is_refused:
         equal(found, counts["received"] - counts["dropped"]["invalid"], "records and losses on record")
 
 
@@ -153,7 +153,7 @@ def one_fault(directory, left, scenario, kind, number, error, mode):
     faults = Faults(directory, out, rules)
     before = {path.name: path.read_bytes() for path in out.iterdir() if not path.name.endswith(".partial")}
     with Daemon(*BASE, *SCENARIOS[scenario], "-o", out, socket=directory / "socket", env=faults.env) as daemon:
-        code = wait_for_end(daemon, faults, mode)
+        code, is_refused = wait_for_end(daemon, faults, mode)
     failed = sum(call[2] != "ok" for call in faults.calls())
     err = daemon.err.decode()
     assert code in (0, 1, 2, 4), f"exit code {code}; {err}"
@@ -174,9 +174,9 @@ def one_fault(directory, left, scenario, kind, number, error, mode):
     dropped = sum(counts["dropped"][cause] for cause in ("disk", "buffer"))
     assert dropped == 0 or code in (1, 4), f"{dropped} samples lost, exit code {code}"
     recording = status["recording"]["id"]
-    check_content(out, recording, counts, scenario == "ring", mode)
+    check_content(out, recording, counts, scenario == "ring", is_refused)
     if scenario != "ring":
-        check_losses(out, recording, dropped, mode, err, err_next)
+        check_losses(out, recording, dropped, is_refused, err, err_next)
     return failed
 
 

@@ -29,7 +29,7 @@ from recovered import SMALL, Lost, Reader, start_again  # noqa: E402
 CONTROLS = {"has_file_sync": "fdatasync", "has_dir_sync": "directory sync"}
 RATE = harness.rate(100_000)
 SAMPLES = 4 * RATE  # never all recorded
-STATES = 50  # of one recorded run
+RUNS, STATES = 4, 50  # at least; states of one run, at most
 RECORD_S = 1.2
 CHUNKS = ("--set", "pipeline.flush=10ms", "--set", "pipeline.sync=20ms")
 VARIANTS = (
@@ -107,9 +107,9 @@ class Run:
         return min(kept, default=end), end
 
 
-def states_of(run, rng, count, **disk_options):
+def states_of(run, rng, count, fillers, **disk_options):
     """Yields (number of calls, state, how it was chosen): possible states of the disk in a recorded run."""
-    disk = disk_states.Disk()
+    disk = disk_states.Disk(fillers=fillers)
     done = 0
     for cut in sorted(rng.randrange(1, len(run.calls) + 1) for _ in range(count)):
         for call in run.calls[done:cut]:
@@ -145,9 +145,9 @@ def check_cut(directory, run, reader, cut, files):
     return out, found, disk_states.read_log(log)
 
 
-def cut_again(directory, run, reader, rng, files, calls, found, **disk_options):
+def cut_again(directory, run, reader, rng, files, calls, found, fillers, **disk_options):
     """Cuts the power during the recovery of `files`, which found the records `found` when it was not interrupted."""
-    disk = disk_states.Disk(files)
+    disk = disk_states.Disk(files, fillers)
     cut = rng.randrange(1, len(calls) + 1)
     for call in calls[:cut]:
         disk.advance(call, **disk_options)
@@ -174,23 +174,27 @@ def controls_of_one_run(directory, options, run, number, reader, count):
         lost[what] = [0, 0]
         lost[what, "again"] = [0, 0]
         rng = options.rng(what, number)
-        for cut, files, _ in states_of(run, rng, count, **{what: False}):
+        for cut, files, _ in states_of(run, rng, count, ("zeros",), **{what: False}):
             lost[what][1] += 1
             try:
                 check_cut(directory, run, reader, cut, files)
             except Exception:  # mostly Lost, but files may also be unreadable
                 lost[what][0] += 1
             clear(directory)
-        for cut, files, _ in states_of(run, rng, count):
+        for cut, files, _ in states_of(run, rng, count, ("zeros",)):
             _, found, calls = check_cut(directory, run, reader, cut, files)
             if calls and found.ranges:
                 lost[what, "again"][1] += 1
                 try:
-                    cut_again(directory, run, reader, rng, files, calls, found, **{what: False})
+                    cut_again(directory, run, reader, rng, files, calls, found, ("zeros",), **{what: False})
                 except Exception:
                     lost[what, "again"][0] += 1
             clear(directory)
     return lost
+
+
+def states_per_run(options):
+    return max(1, min(STATES, options.rounds // RUNS))
 
 
 def cuts_of_one_run(directory, options, number, records):
@@ -198,9 +202,11 @@ def cuts_of_one_run(directory, options, number, records):
     rng = options.rng("states", number)
     run = Run(directory, VARIANTS[number % len(VARIANTS)])
     reader = Reader(records)
-    states = min(STATES, options.rounds)
+    states = states_per_run(options)
+    # Few file systems show old data, and only if they are mounted for speed.
+    fillers = disk_states.FILLERS if options.is_long else ("zeros",)
     first = second = 0
-    for cut, files, how in states_of(run, rng, states):
+    for cut, files, how in states_of(run, rng, states, fillers):
         if options.is_over:
             break
         with options.attempt(f"run {number}, cut after {cut} of {len(run.calls)} calls ({how})"):
@@ -208,7 +214,7 @@ def cuts_of_one_run(directory, options, number, records):
             remove(out)
             first += 1
             if calls:
-                cut_again(directory, run, reader, rng, files, calls, found)
+                cut_again(directory, run, reader, rng, files, calls, found, fillers)
                 second += 1
         clear(directory)
     return first, second, controls_of_one_run(directory, options, run, number, reader, max(states // 5, 5)), len(run.calls)
@@ -290,7 +296,7 @@ def ext4_cut(directory, options, number, records, is_control=False):
 
 def run(options):
     records = simulated()
-    runs = max(1, -(-options.rounds // STATES))
+    runs = -(-options.rounds // states_per_run(options))
     results = options.each(lambda directory, number: cuts_of_one_run(directory, options, number, records),
                            [(number,) for number in range(runs)])
     figures = {

@@ -16,6 +16,7 @@ import pathlib
 
 SECTOR = 512
 ORDERS = ("none", "all", "prefix", "subset")
+FILLERS = ("zeros", "old data")
 
 
 @dataclasses.dataclass
@@ -85,9 +86,11 @@ def _sectors(call):
 
 
 class Disk:
-    """A directory on a disk. advance() makes calls; state() returns what can be there if the power fails now."""
+    """A directory on a disk. advance() makes calls; state() returns what can be there if the power fails now. fillers:
+    what space reads as whose data is not on the disk."""
 
-    def __init__(self, files=None):
+    def __init__(self, files=None, fillers=FILLERS):
+        self._fillers = fillers
         # Files have numbers of their own, because inode numbers are used again after a deletion.
         self._files = [_File(data) for data in (files or {}).values()]
         self._durable_names = {name: number for number, name in enumerate(files or {})}
@@ -126,7 +129,7 @@ class Disk:
         """Returns one possible state, {name: bytes}, and how it was chosen."""
         order = rng.choice(ORDERS)
         data = rng.choice((*ORDERS, "sectors", "lengths"))
-        filler = rng.choice(("zeros", "old data"))
+        filler = rng.choice(self._fillers)
         names = dict(self._durable_names)
         for change in _chosen(self._pending, order, rng):
             _change(names, *change)
