@@ -413,6 +413,16 @@ static struct bc_segment_name name_of(const struct bc_segment_header *header)
 	return name;
 }
 
+/* A name can exist if a new file could not be deleted on a failing disk. Both files must have the
+ * number, so an open one ends first. */
+static void skip_existing(struct bc_open_segment *o, int rc)
+{
+	if (rc != -EEXIST)
+		return;
+	o->next_number = bc_open_segment_number(o) + 1;
+	o->must_cut = true;
+}
+
 static bool create_failed(struct bc_open_segment *o, const char *what, int rc)
 {
 	if (o->segment.file.fd < 0)
@@ -431,6 +441,7 @@ bool bc_open_segment_create(struct bc_open_segment *o, const struct bc_segment_h
 	int rc = bc_segment_create(&o->segment, o->dir_fd, file, BC_PARTIAL_SUFFIX, header);
 	if (rc == -ENOENT && reopen_dir(o))
 		rc = bc_segment_create(&o->segment, o->dir_fd, file, BC_PARTIAL_SUFFIX, header);
+	skip_existing(o, rc);
 	if (rc != 0)
 		return create_failed(o, "can't create a segment", rc);
 	memcpy(o->stats.file, file, sizeof(file));
@@ -462,6 +473,7 @@ bool bc_open_segment_create_raw(
 	int rc = bc_raw_create(&o->raw, o->dir_fd, file, header, form);
 	if (rc == -ENOENT && reopen_dir(o))
 		rc = bc_raw_create(&o->raw, o->dir_fd, file, header, form);
+	skip_existing(o, rc);
 	if (rc != 0)
 		return create_failed(o, "can't create a raw capture", rc);
 	o->stats.bytes += o->raw.file.bytes;
