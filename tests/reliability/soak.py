@@ -24,8 +24,7 @@ from usb_harness import Board, Recorder
 
 MIB = 1 << 20
 YEAR = 365.25 * 86400
-FILES = 40
-HAS_MAX_AGE = False
+FILES = 150  # a command looks at each before the ring deletes it
 GROWTH = 4 * MIB  # of memory after the first third
 HOOK = """#!/bin/sh
 exec {buscap} info --json "$1" >>{log}
@@ -156,9 +155,9 @@ class Soak:
 
 
 def write_config(path, rng):
-    path.write_text(f"[rotation]\nfilesize = {rng.choice((1, 4, 8))}M\nfiles = {FILES}\n"
+    path.write_text(f"[rotation]\nfilesize = {rng.choice((4, 8, 16))}M\nfiles = {FILES}\n"
                     f"[pipeline]\nsync = {rng.choice((50, 200, 1000))}ms\nflush = {rng.choice((10, 100, 1000))}ms\n"
-                    "[space]\nmax_age = 100d\n" * HAS_MAX_AGE)
+                    "[space]\nmax_age = 100d\n")
 
 
 def check_segments(log, counts, directory):
@@ -197,6 +196,8 @@ def soak(options, directory, samples):
             attack.try_request(recorder.socket, request("DELETE", "/v1/recordings/current"), 120)
             counts = harness.check_counts(recorder.status())
             equal(counts["in_flight"], 0, "in flight")
+            recorder.wait_for(lambda status: status["sealed"]["commands_waiting"] == 0, "the commands for sealed segments end")
+            equal(recorder.status()["sealed"]["commands_failed"], 0, "failed commands for sealed segments")
             code = recorder.end()
         text = attack.ended_well(recorder, "soak")
         assert code in (0, 4), f"exit code {code}: {text}"
