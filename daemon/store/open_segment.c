@@ -487,6 +487,16 @@ static struct bc_segment_name name_of(const struct bc_segment_header *header)
 	return name;
 }
 
+/* A name can exist if a new file could not be deleted on a failing disk. Both files must have the
+ * number, so an open one ends first. */
+static void skip_existing(struct bc_open_segment *o, int rc)
+{
+	if (rc != -EEXIST)
+		return;
+	o->next_number = bc_open_segment_number(o) + 1;
+	o->must_cut = true;
+}
+
 static bool create_failed(struct bc_open_segment *o, const char *what, int rc)
 {
 	if (o->segment.file.fd < 0)
@@ -507,6 +517,7 @@ int bc_open_segment_create_last(struct bc_open_segment *o, const struct bc_segme
 		rc = bc_segment_create(&o->segment, o->dir_fd, file, BC_PARTIAL_SUFFIX, header);
 	if (rc == -ENOENT && reopen_dir(o))
 		rc = bc_segment_create(&o->segment, o->dir_fd, file, BC_PARTIAL_SUFFIX, header);
+	skip_existing(o, rc);
 	if (rc != 0)
 		return rc;
 	memcpy(o->stats.file, file, sizeof(file));
@@ -548,6 +559,7 @@ bool bc_open_segment_create_raw(
 		rc = bc_raw_create(&o->raw, o->dir_fd, file, BC_PARTIAL_SUFFIX, header, form);
 	if (rc == -ENOENT && reopen_dir(o))
 		rc = bc_raw_create(&o->raw, o->dir_fd, file, BC_PARTIAL_SUFFIX, header, form);
+	skip_existing(o, rc);
 	if (rc != 0)
 		return create_failed(o, "can't create a raw capture", rc);
 	o->stats.bytes += o->raw.file.bytes;

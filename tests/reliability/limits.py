@@ -142,7 +142,7 @@ def one_limit(options, directory, kind, value, number):
 def values(options):
     """The limits of each kind: all small ones, then steps."""
     step = 1 if options.is_long else 4
-    kinds = {"descriptors": [*range(0, 64, step), 100, 256, 1024],
+    kinds = {"descriptors": [*range(0, 300 if options.is_long else 64, step), 100, 256, 512, 1024],
              "memory": [mib << 20 for mib in range(0, 400, 2 if options.is_long else 40)]}
     if os.geteuid() == 0:
         kinds["threads"] = range(0, 16, 1 if options.is_long else 3)

@@ -20,6 +20,7 @@
 #include "daemon/config/config_keys.h"
 #include "daemon/ingest/pool.h"
 #include "daemon/recorder/recorder.h"
+#include "daemon/store/reserve.h"
 #include "formats/base/bytes.h"
 #include "formats/segment/segment_name.h"
 #include "formats/segment/segment_reader.h"
@@ -67,7 +68,10 @@ struct world {
 	bool is_over;
 	unsigned stop_seconds;
 	uint64_t stop_written;
+	bool is_given_up;
+	uint64_t failed_before; /* calls on the disk that had failed then */
 	struct bc_counts counts; /* at the end */
+	enum bc_exit code;
 	unsigned recordings;
 	struct expected of[RECORDINGS_MAX];
 	bool is_deleting;  /* the rules may delete files */
@@ -76,6 +80,7 @@ struct world {
 };
 
 static struct world w;
+static uint64_t unrecorded; /* recordings whose loss the disk did not accept */
 
 static void check_counts(void)
 {
@@ -280,19 +285,31 @@ static void stop(void)
 
 static void replay(void)
 {
-	char path[400];
 	char err[300];
-	struct bc_replay_request request = {.path = path};
 
 	if (w.sealed[0] == '\0' || w.recordings + 2 >= RECORDINGS_MAX)
 		return;
-	snprintf(path, sizeof(path), "%s/%s", w.path, w.sealed);
-	if (bc_recorder_replay(w.recorder, &request, err, sizeof(err)) != BC_GRANTED)
+	const struct bc_replay_request request = {
+		.name = w.sealed,
+		.fd = openat(disk.dir_fd, w.sealed, O_RDONLY | O_CLOEXEC),
+	};
+	if (request.fd < 0)
+		return; /* deleted by a rule */
+	if (bc_recorder_replay(w.recorder, &request, err, sizeof(err), NULL, NULL) != BC_GRANTED)
 		return;
 	struct bc_status status = bc_recorder_status(w.recorder);
 	struct expected *e = &w.of[w.recordings++];
 	*e = (struct expected){.is_replay = true};
 	memcpy(e->id, status.recording->header.recording, sizeof(e->id));
+}
+
+/* Whether a loss could be recorded if the disk became full now. */
+static bool has_reserve(void)
+{
+	struct stat st;
+
+	return fstatat(disk.dir_fd, BC_RESERVE_NAME, &st, 0) == 0 &&
+	       (uint64_t)st.st_size >= BC_RESERVE_BYTES;
 }
 
 static void break_disk(void)
@@ -305,7 +322,10 @@ static void break_disk(void)
 	};
 	enum faults faults = (enum faults)dice_below(&fibers.dice, w.faults + 1);
 
-	disk_set(fibers_chance(2) ? DISK_FINE : states[faults]);
+	if (fibers_chance(2))
+		disk_set(DISK_FINE);
+	else if (states[faults] != DISK_FULL || has_reserve())
+		disk_set(states[faults]);
 }
 
 static void reload(void)
@@ -333,6 +353,14 @@ static void status(void)
 
 /* The end, as in daemon/main/daemon.c */
 
+static void give_up(void)
+{
+	if (!w.is_given_up)
+		w.failed_before = disk.failed;
+	w.is_given_up = true;
+	bc_recorder_abandon(w.recorder);
+}
+
 static void on_second(uv_timer_t *timer)
 {
 	uint64_t written = bc_recorder_counts(w.recorder)->written;
@@ -341,7 +369,7 @@ static void on_second(uv_timer_t *timer)
 	w.stop_seconds = written != w.stop_written ? 0 : w.stop_seconds + 1;
 	w.stop_written = written;
 	if (w.stop_seconds == 10)
-		bc_recorder_abandon(w.recorder);
+		give_up();
 	/* The writer leaves nothing unfinished, except in a call that hangs. */
 	fibers_check(w.stop_seconds < 20);
 }
@@ -364,7 +392,7 @@ static void on_act(uv_timer_t *timer)
 	if (w.is_ending) {
 		/* A second signal. */
 		if (!w.is_over && fibers_chance(40))
-			bc_recorder_abandon(w.recorder);
+			give_up();
 	} else if (w.actions-- == 0) {
 		end();
 	} else {
@@ -418,7 +446,7 @@ static void on_close(uv_timer_t *timer)
 	}
 	check_counts();
 	w.counts = *bc_recorder_counts(w.recorder);
-	(void)bc_recorder_exit(w.recorder);
+	w.code = bc_recorder_exit(w.recorder);
 	bc_recorder_close(w.recorder);
 	uv_close((uv_handle_t *)&w.act, on_closed);
 	uv_close((uv_handle_t *)&w.second, on_closed);
@@ -555,9 +583,10 @@ static uint64_t check_recording(const struct expected *e, const struct found *fi
 		if (strcmp(files[i].name.recording, e->id) != 0)
 			continue;
 		if (files[i].name.segment != number) {
+			/* The oldest sealed files were deleted, but none that is left open. */
 			fibers_check(w.is_deleting && files[i].name.segment > number);
-			if (!walk.has_first) /* the oldest were deleted */
-				walk.next = 0, walk.is_inexact = true;
+			walk.next = walk.has_first ? walk.next : 0;
+			walk.is_inexact = true;
 		}
 		number = files[i].name.segment + 1;
 		walk_file(&walk, files[i].file);
@@ -565,6 +594,12 @@ static uint64_t check_recording(const struct expected *e, const struct found *fi
 	if (e->is_replay || e->to >= UNTIL_STOPPED || w.is_deleting ||
 		(!e->knows_start && !walk.has_first))
 		return walk.records;
+	if (walk.next < e->to && w.is_given_up && disk.failed > w.failed_before) {
+		/* The disk has refused even the record of the loss. */
+		fibers_check(w.code != BC_EXIT_OK);
+		unrecorded++;
+		return walk.records;
+	}
 	if (walk.next != e->to && !walk.is_inexact)
 		fibers_fail("%s: ends at %" PRIu64 ", but %" PRIu32 " were sent: %s without a gap",
 			e->id, walk.next, e->to, walk.next < e->to ? "lost" : "too many");
@@ -738,6 +773,7 @@ int main(int argc, char **argv)
 			fibers_fail("allocations are not freed");
 		steps += fibers.steps;
 	}
-	printf("%" PRIu64 " schedules, %" PRIu64 " steps\n", count, steps);
+	printf("%" PRIu64 " schedules, %" PRIu64 " steps, %" PRIu64 " unrecorded losses\n", count,
+		steps, unrecorded);
 	return 0;
 }

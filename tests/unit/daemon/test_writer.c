@@ -376,3 +376,17 @@ TEST_F(an_unsealed_segment_is_counted)
 	assert_int_equal(n->lost, 7);
 	assert_true(temp_exists(&f->dir, "20261120T091500Z-3f9a2c-00000.byu.lz4.partial"));
 }
+
+TEST_F(a_number_whose_name_exists_is_skipped)
+{
+	/* As a failing disk leaves it, on which a new file could not be deleted either. */
+	temp_write(&f->dir, "20261120T091500Z-3f9a2c-00000.byu.lz4.partial", "mine", 4);
+	write_chunk(f, 0, LAST, 0);
+	const struct bc_writer_notice *n = wait_notices(f, 3);
+	assert_int_equal(n->kind, BC_NOTICE_OPENED);
+	assert_int_equal(n->segment, 1);
+	assert_int_equal(n->next->kind, BC_NOTICE_SEALED);
+	assert_int_equal(n->next->records, RECORDS);
+	assert_int_equal(n->next->next->kind, BC_NOTICE_ENDED);
+	assert_true(temp_exists(&f->dir, "20261120T091500Z-3f9a2c-00001.byu.lz4"));
+}
