@@ -241,11 +241,11 @@ TYPE(type_log_level, read_log_level, write_log_level);
 static void print_metadata(const struct bc_config *c, FILE *out)
 {
 	json_t *metadata = bc_metadata_parse(c->recording.metadata);
-	const char *key;
-	json_t *value;
 
-	json_object_foreach(metadata, key, value)
-		fprintf(out, "metadata.%s = %s\n", key, json_string_value(value));
+	for (void *at = json_object_iter(metadata); at != NULL;
+		at = json_object_iter_next(metadata, at))
+		fprintf(out, "metadata.%s = %s\n", json_object_iter_key(at),
+			json_string_value(json_object_iter_value(at)));
 	json_decref(metadata);
 }
 

@@ -113,8 +113,8 @@ void bc_event_command_see(struct bc_event_command *c, const char *event, const j
 
 /* Runs */
 
-/* Returns a line, which the caller frees. NULL: out of memory. */
-static char *print_event(struct bc_event_command *c, enum bc_alert alert, const struct pending *p)
+/* Returns a line, which the caller frees. Takes ownership of `status`. NULL: out of memory. */
+static char *print_event(enum bc_alert alert, const struct pending *p, json_t *status)
 {
 	char first[BC_RFC3339_BYTES];
 	char last[BC_RFC3339_BYTES];
@@ -130,26 +130,28 @@ static char *print_event(struct bc_event_command *c, enum bc_alert alert, const 
 	});
 	if (p->members != NULL)
 		json_object_update(object, p->members);
-	json_object_set_new(object, "status", c->options.status(c->options.context));
+	json_object_set_new(object, "status", status);
 	char *text = bc_json_print(object);
 	json_decref(object);
 	return text;
 }
 
-/* Takes the events first: making the status may add more. */
 static void run_for(struct bc_event_command *c, enum bc_alert alert)
 {
-	struct pending taken = c->pending[alert];
+	struct pending *p = &c->pending[alert];
+	/* First, because it may add events. */
+	json_t *status = c->options.status(c->options.context);
+	char *text = print_event(alert, p, status);
 	char least[64];
 
-	c->pending[alert] = (struct pending){.next_ns = taken.next_ns};
-	char *text = print_event(c, alert, &taken);
 	/* Without memory for more, the command still runs. */
 	snprintf(least, sizeof(least), "{\"event\":\"%s\",\"count\":%" PRIu64 "}", names[alert],
-		taken.count);
+		p->count);
 	bc_hook_add_event(c->hook, names[alert], text != NULL ? text : least);
 	free(text);
-	json_decref(taken.members);
+	json_decref(p->members);
+	p->members = NULL;
+	p->count = 0;
 }
 
 void bc_event_command_poll(struct bc_event_command *c, uint64_t now_ns)
