@@ -47,6 +47,9 @@ struct bc_writer_rules {
 /* Parses a decimal integer. */
 bool bc_number_read(uint64_t *value, const char *text) BC_MUST_CHECK;
 
+/* The unit of a file size without one, as in dumpcap: kB. */
+#define BC_FILE_SIZE_UNIT 1000u
+
 /* Parses a size: a number with K, M, G or T (powers of 1024), or without, in units of `unit` bytes.
  */
 bool bc_size_read(uint64_t *bytes, const char *text, uint64_t unit) BC_MUST_CHECK;

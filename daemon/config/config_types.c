@@ -72,7 +72,7 @@ static void write_size(char out[TEXT_MAX], uint64_t bytes)
 
 static bool parse_file_size(uint64_t *bytes, const char *text)
 {
-	return bc_size_read(bytes, text, 1000);
+	return bc_size_read(bytes, text, BC_FILE_SIZE_UNIT);
 }
 
 static void write_file_size(char out[TEXT_MAX], uint64_t bytes)
@@ -80,7 +80,7 @@ static void write_file_size(char out[TEXT_MAX], uint64_t bytes)
 	if (bytes % 1024 == 0)
 		write_size(out, bytes);
 	else
-		write_number(out, bytes / 1000);
+		write_number(out, bytes / BC_FILE_SIZE_UNIT);
 }
 
 void bc_config_time_write(char out[TEXT_MAX], uint64_t ns)
