@@ -241,11 +241,11 @@ TYPE(type_log_level, read_log_level, write_log_level);
 static void print_metadata(const struct bc_config *c, FILE *out)
 {
 	json_t *metadata = bc_metadata_parse(c->recording.metadata);
-	const char *key;
-	json_t *value;
 
-	json_object_foreach(metadata, key, value)
-		fprintf(out, "metadata.%s = %s\n", key, json_string_value(value));
+	for (void *at = json_object_iter(metadata); at != NULL;
+		at = json_object_iter_next(metadata, at))
+		fprintf(out, "metadata.%s = %s\n", json_object_iter_key(at),
+			json_string_value(json_object_iter_value(at)));
 	json_decref(metadata);
 }
 
@@ -534,9 +534,9 @@ const struct bc_config_key bc_config_keys[] = {
 		"address. Empty: off.",
 		&type_metrics_listen, FIELD(metrics_listen)},
 	{"events.command", "PROGRAM", "file", NULL, NULL, BC_RELOAD_NOW,
-		"Absolute path of a program to run when samples are lost, the disk is nearly full "
-		"or stuck, the board is unplugged, or a trigger acts; with the event as the only "
-		"argument, and a JSON object on standard input. Empty: none.",
+		"Absolute path of a program to run when samples are lost, the disk is nearly full, "
+		"fails or is stuck, the board is unplugged, or a trigger acts; with the event as "
+		"the only argument, and a JSON object on standard input. Empty: none.",
 		&type_command, FIELD(event_command)},
 	{"events.interval", "TIME", "time", "1m", NULL, BC_RELOAD_NOW,
 		"Run it at most once in this time for each kind of event; further ones are "

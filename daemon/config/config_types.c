@@ -80,7 +80,7 @@ static void write_file_size(char out[TEXT_MAX], uint64_t bytes)
 	if (bytes % 1024 == 0)
 		write_size(out, bytes);
 	else
-		write_number(out, bytes / 1000);
+		write_number(out, bytes / BC_FILE_SIZE_UNIT);
 }
 
 void bc_config_time_write(char out[TEXT_MAX], uint64_t ns)

@@ -14,6 +14,7 @@
 static const char *const names[BC_ALERTS] = {
 	[BC_ALERT_LOSS] = "loss",
 	[BC_ALERT_DISK_LOW] = "disk-low",
+	[BC_ALERT_DISK_ERROR] = "disk-error",
 	[BC_ALERT_STUCK] = "stuck",
 	[BC_ALERT_UNPLUG] = "unplug",
 	[BC_ALERT_TRIGGER] = "trigger",
@@ -89,32 +90,51 @@ static bool has_text(const json_t *members, const char *name, const char *text)
 	return value != NULL && strcmp(value, text) == 0;
 }
 
+static void add_error(struct bc_event_command *c, enum bc_alert alert, const json_t *members)
+{
+	bc_event_command_add(
+		c, alert, json_pack("{s:O}", "error", json_object_get(members, "error")));
+}
+
+/* Stuck, failed in another way, or well again. */
+static void see_disk(struct bc_event_command *c, const json_t *members)
+{
+	const char *error = json_string_value(json_object_get(members, "error"));
+
+	if (json_is_true(json_object_get(members, "stuck")))
+		add_error(c, BC_ALERT_STUCK, members);
+	else if (error != NULL && error[0] != '\0')
+		add_error(c, BC_ALERT_DISK_ERROR, members);
+}
+
+static void see_board(struct bc_event_command *c, const json_t *members)
+{
+	if (has_text(members, "state", "streaming")) {
+		c->has_streamed = true;
+	} else if (has_text(members, "state", "detached") && c->has_streamed) {
+		c->has_streamed = false;
+		add_error(c, BC_ALERT_UNPLUG, members);
+	}
+}
+
 void bc_event_command_see(struct bc_event_command *c, const char *event, const json_t *members)
 {
 	if (!c->is_on)
 		return;
 	if (strcmp(event, "gap") == 0 && !has_text(members, "cause", "unplugged"))
 		add_loss(c, members);
-	else if (strcmp(event, "disk") == 0 && json_is_true(json_object_get(members, "stuck")))
-		bc_event_command_add(c, BC_ALERT_STUCK,
-			json_pack("{s:O}", "error", json_object_get(members, "error")));
+	else if (strcmp(event, "disk") == 0)
+		see_disk(c, members);
+	else if (strcmp(event, "board") == 0)
+		see_board(c, members);
 	else if (strcmp(event, "trigger") == 0)
 		bc_event_command_add(c, BC_ALERT_TRIGGER, json_copy((json_t *)members));
-	if (strcmp(event, "board") != 0)
-		return;
-	if (has_text(members, "state", "streaming")) {
-		c->has_streamed = true;
-	} else if (has_text(members, "state", "detached") && c->has_streamed) {
-		c->has_streamed = false;
-		bc_event_command_add(c, BC_ALERT_UNPLUG,
-			json_pack("{s:O}", "error", json_object_get(members, "error")));
-	}
 }
 
 /* Runs */
 
-/* Returns a line, which the caller frees. NULL: out of memory. */
-static char *print_event(struct bc_event_command *c, enum bc_alert alert, const struct pending *p)
+/* Returns a line, which the caller frees. Takes ownership of `status`. NULL: out of memory. */
+static char *print_event(enum bc_alert alert, const struct pending *p, json_t *status)
 {
 	char first[BC_RFC3339_BYTES];
 	char last[BC_RFC3339_BYTES];
@@ -130,26 +150,28 @@ static char *print_event(struct bc_event_command *c, enum bc_alert alert, const 
 	});
 	if (p->members != NULL)
 		json_object_update(object, p->members);
-	json_object_set_new(object, "status", c->options.status(c->options.context));
+	json_object_set_new(object, "status", status);
 	char *text = bc_json_print(object);
 	json_decref(object);
 	return text;
 }
 
-/* Takes the events first: making the status may add more. */
 static void run_for(struct bc_event_command *c, enum bc_alert alert)
 {
-	struct pending taken = c->pending[alert];
+	struct pending *p = &c->pending[alert];
+	/* First, because it may add events. */
+	json_t *status = c->options.status(c->options.context);
+	char *text = print_event(alert, p, status);
 	char least[64];
 
-	c->pending[alert] = (struct pending){.next_ns = taken.next_ns};
-	char *text = print_event(c, alert, &taken);
 	/* Without memory for more, the command still runs. */
 	snprintf(least, sizeof(least), "{\"event\":\"%s\",\"count\":%" PRIu64 "}", names[alert],
-		taken.count);
+		p->count);
 	bc_hook_add_event(c->hook, names[alert], text != NULL ? text : least);
 	free(text);
-	json_decref(taken.members);
+	json_decref(p->members);
+	p->members = NULL;
+	p->count = 0;
 }
 
 void bc_event_command_poll(struct bc_event_command *c, uint64_t now_ns)

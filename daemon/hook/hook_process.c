@@ -113,10 +113,12 @@ static void spawn_job(uv_work_t *work)
 static bool reap(struct bc_hook_process *p)
 {
 	siginfo_t exited = {.si_pid = 0};
+	int rc = waitid(P_PID, (id_t)p->pid, &exited, WEXITED | WNOHANG | WNOWAIT);
 
-	if (waitid(P_PID, (id_t)p->pid, &exited, WEXITED | WNOHANG | WNOWAIT) == 0 &&
-		exited.si_pid == 0)
+	if (rc == 0 && exited.si_pid == 0)
 		return false;
+	if (rc != 0) /* it is not our child: its id may be another process's */
+		return true;
 	kill(-p->pid, SIGKILL);
 	waitpid(p->pid, &p->status, 0);
 	p->has_left_behind = kill(-p->pid, 0) == 0;

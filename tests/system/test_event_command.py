@@ -61,6 +61,7 @@ def test_losses_triggers_and_the_disk_run_the_command(tmp):
         total = harness.wait_until(lambda: daemon.status()["counts"]["board_lost"] > loss["lost"]["board"], "more is lost")
         faults.set("")
         daemon.stop()
+    equal({name for name, _ in runs(tmp)}, {"loss", "trigger", "disk-low", "stuck"}, "events")
     # At the end it runs for what has not been reported.
     losses = [found for name, found in runs(tmp) if name == "loss"]
     equal((len(losses), total), (2, True), "runs")

@@ -415,15 +415,20 @@ def test_a_hanging_writer_is_logged_and_stops_the_pings(tmp):
     ])
 
 
-def test_a_hanging_writer_is_logged_without_a_manager(tmp):
+def test_a_hanging_writer_is_reported_without_a_manager(tmp):
     out = tmp / "out"
     out.mkdir()
     faults = Faults(tmp, out)
-    with Daemon("-o", out, *SIM, "--set", "pipeline.stuck=6s", socket=tmp / "socket", env=faults.env) as daemon:
+    command = tmp / "command"
+    command.write_text(f"#!/bin/sh\ncat >{tmp}/new\nmv {tmp}/new {tmp}/$1\n")
+    command.chmod(0o755)
+    with Daemon("-o", out, *SIM, "--set", "pipeline.stuck=6s", "--set", f"events.command={command}", socket=tmp / "socket",
+                env=faults.env) as daemon:
         daemon.wait_ready()
         harness.wait_until(lambda: daemon.status()["counts"]["written"], "records are written")
         faults.set("pwrite:hold")
         harness.wait_until(lambda: "the writer hangs" in daemon.log_so_far(), "the hang is logged")
+        harness.wait_until((tmp / "stuck").exists, "the command runs")
         time.sleep(0.3)
         faults.set("")
         harness.wait_until(lambda: "the writer continues" in daemon.log_so_far(), "the daemon continues")
@@ -432,6 +437,7 @@ def test_a_hanging_writer_is_logged_without_a_manager(tmp):
     equal(len(lines), 2, lines)
     assert f"error: the writer hangs: writing to {out}/20" in lines[0] and "nothing is written" in lines[0], lines
     assert "watchdog" not in daemon.err.decode(), lines
+    assert "the writer hangs: writing to 20" in json.loads((tmp / "stuck").read_text())["error"]
 
 
 def refuse(directory, rules):

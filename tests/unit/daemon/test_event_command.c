@@ -17,8 +17,7 @@ struct fixture {
 	uv_loop_t loop;
 	struct bc_event_command *command;
 	char path[TEMP_PATH_BYTES];
-	json_t *lines;     /* what the command has read */
-	unsigned statuses; /* made */
+	json_t *lines; /* what the command has read */
 	unsigned done;
 };
 
@@ -27,8 +26,9 @@ static json_t *make_status(void *context)
 	struct fixture *f = context;
 
 	/* Making the status may emit events. */
-	if (f->statuses++ == 0)
-		bc_event_command_see(f->command, "disk", json_object());
+	json_t *members = json_object();
+	bc_event_command_see(f->command, "state", members);
+	json_decref(members);
 	return json_pack("{s:s}", "state", "recording");
 }
 
@@ -191,8 +191,12 @@ TEST_F(what_is_left_at_the_end_is_reported)
 	see_gap(f, "buffer", 2, true);
 	see(f, "state", json_object());
 	see(f, "disk", json_pack("{s:b, s:n}", "stuck", 0, "error"));
+	see(f, "disk", json_pack("{s:b, s:s}", "stuck", 0, "error", "/out/x: deleted"));
 	assert_event(f, 1, "loss", 1);
-	assert_int_equal(json_array_size(f->lines), 2);
+	assert_event(f, 2, "disk-error", 1);
+	assert_string_equal(
+		json_string_value(json_object_get(object_of(f, 2), "error")), "/out/x: deleted");
+	assert_int_equal(json_array_size(f->lines), 3);
 }
 
 TEST_F(without_a_command_events_are_forgotten)
