@@ -26,7 +26,8 @@
 
 struct bc_request;
 
-/* The strings below are valid until the request has its response, or the server is closed. */
+/* The strings below are valid until the request has its response, an upload was abandoned, or the
+ * server is closed. */
 const char *bc_request_method(const struct bc_request *request);
 const char *bc_request_path(const struct bc_request *request); /* decoded, without the query */
 

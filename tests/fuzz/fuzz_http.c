@@ -25,6 +25,8 @@ struct run {
 	int listen_fd;
 	struct bc_request *late[PENDING];
 	unsigned late_count;
+	struct bc_request *uploads[PENDING];
+	unsigned upload_count;
 	unsigned streams;
 	unsigned room; /* bytes of uploads until they have to wait */
 };
@@ -118,9 +120,9 @@ static void on_request(void *context, struct bc_request *request)
 	const char *path = bc_request_path(request);
 	const char *query = bc_request_query(request, "q");
 
-	if (strchr(path, 'u') != NULL && run->late_count < PENDING) {
+	if (strchr(path, 'u') != NULL && run->upload_count < PENDING) {
 		run->room = 100;
-		run->late[run->late_count++] = request;
+		run->uploads[run->upload_count++] = request;
 		bc_request_receive_upload(request, &uploading, run);
 	} else if (strchr(path, 'l') != NULL && run->late_count < PENDING) {
 		run->late[run->late_count++] = request;
@@ -134,13 +136,21 @@ static void on_request(void *context, struct bc_request *request)
 	}
 }
 
+static void answer_all(struct run *run)
+{
+	for (unsigned i = 0; i < run->late_count; i++)
+		answer(run, run->late[i]);
+	for (unsigned i = 0; i < run->upload_count; i++)
+		bc_request_respond(run->uploads[i], 201, "text/plain", strdup("done\n"), NULL);
+	run->late_count = 0;
+	run->upload_count = 0;
+}
+
 static void run_loop(struct run *run)
 {
 	for (int i = 0; i < 4; i++)
 		uv_run(&run->loop, UV_RUN_NOWAIT);
-	for (unsigned i = 0; i < run->late_count; i++)
-		answer(run, run->late[i]);
-	run->late_count = 0;
+	answer_all(run);
 }
 
 static void start_server(struct run *run)
@@ -170,8 +180,7 @@ static void start_server(struct run *run)
 static void stop_server(struct run *run)
 {
 	bc_server_close(run->server);
-	for (unsigned i = 0; i < run->late_count; i++)
-		answer(run, run->late[i]);
+	answer_all(run);
 	if (run->streams != 0)
 		abort();
 	uv_run(&run->loop, UV_RUN_DEFAULT);
