@@ -210,6 +210,75 @@ bool bc_rotator_write(struct bc_rotator *r, struct bc_encoded *e)
 	return e->bytes == 0 || e->is_written || append_chunk(r, e);
 }
 
+/* Returns whether the recording has a chunk. */
+static bool has_content(const struct bc_rotator *r, const struct bc_encoded *e)
+{
+	return e->bytes != 0 || r->open.segment.file.fd >= 0 || r->open.total.segments != 0 ||
+	       r->open.total.left_open != 0;
+}
+
+/* Adds the end to an encoded chunk. Returns false if there is no room. */
+static bool insert_end(struct bc_rotator *r, struct bc_encoded *e)
+{
+	struct bc_chunk *note = r->note;
+	size_t frame_bytes = e->bytes - e->header_bytes;
+
+	if (!bc_chunk_header_read(note, e->data, e->header_bytes) ||
+		!bc_recording_end_add(note, &e->recording->end))
+		return false;
+	note->info.event_bytes = note->info.events * BC_EVENT_BYTES + note->text_bytes;
+	size_t header_bytes = BC_CHUNK_HEADER_MIN + note->info.event_bytes;
+	memmove(e->data + header_bytes, e->data + e->header_bytes, frame_bytes);
+	bc_chunk_header_write(e->data, note);
+	e->header_bytes = header_bytes;
+	e->bytes = header_bytes + frame_bytes;
+	e->info = note->info;
+	return true;
+}
+
+/* Starts a chunk without records after those written. */
+static struct bc_chunk *start_note(struct bc_rotator *r, const struct bc_encoded *e)
+{
+	struct bc_chunk *note = r->note;
+
+	bc_chunk_reset(note, e->info.last_tick, e->info.epoch);
+	note->info.recording_tag = e->recording->tag;
+	note->info.first_record = r->next_record;
+	note->info.wall_ns = e->info.wall_ns;
+	return note;
+}
+
+/* Replaces a chunk by one that only has the end. */
+static void replace_by_end(struct bc_rotator *r, struct bc_encoded *e)
+{
+	struct bc_chunk *note = start_note(r, e);
+
+	if (!bc_recording_end_add(note, &e->recording->end))
+		assert(!"an empty chunk has room for it");
+	e->bytes = bc_chunk_encode(e->data, note, &e->header_bytes);
+	e->info = note->info;
+	e->gaps = 0;
+	e->lost = 0;
+	e->is_written = false;
+}
+
+bool bc_rotator_write_last(struct bc_rotator *r, struct bc_encoded *e, bool discards)
+{
+	if (!e->has_end && discards) {
+		e->is_raw_written = true;
+		e->has_end = true;
+		replace_by_end(r, e);
+	} else if (!e->has_end && (!has_content(r, e) || (e->bytes != 0 && insert_end(r, e)))) {
+		e->has_end = true;
+	} else if (!e->has_end) {
+		if (!bc_rotator_write(r, e))
+			return false;
+		e->has_end = true;
+		replace_by_end(r, e);
+	}
+	return bc_rotator_write(r, e);
+}
+
 bool bc_rotator_is_full(const struct bc_rotator *r)
 {
 	uint64_t limit = r->rules.rotation.file_bytes;
@@ -245,22 +314,21 @@ static uint64_t add_given_up(
 	return gaps;
 }
 
-/* Appends a chunk with gaps for everything given up, if the disk accepts it. `e` is the recording's
- * last chunk; its data is overwritten. */
+/* Appends a chunk with gaps for everything given up and the recording's end, if the disk accepts
+ * it. `e` is the recording's last chunk; its data is overwritten. */
 static void write_given_up(struct bc_rotator *r, struct bc_encoded *e)
 {
-	struct bc_chunk *note = r->note;
+	struct bc_chunk *note = start_note(r, e);
 	size_t header_bytes;
 	uint64_t lost;
 
 	if (r->open.segment.file.fd < 0 || r->open.segment.chunks == 0)
 		return;
-	bc_chunk_reset(note, e->info.last_tick, e->info.epoch);
-	note->info.recording_tag = e->recording->tag;
-	note->info.first_record = r->next_record;
-	note->info.wall_ns = e->info.wall_ns;
 	uint64_t gaps = add_given_up(note, &r->given_up, &lost);
-	if (gaps == 0)
+	bool has_end = e->has_end && e->is_written;
+	if (!has_end && !bc_recording_end_add(note, &e->recording->end))
+		assert(!"it has room for the end, too");
+	if (gaps == 0 && has_end)
 		return;
 	bc_chunk_encode(e->data, note, &header_bytes);
 	bc_thread_health_start(&r->open.health, "writing to", r->open.segment.file.open_name);

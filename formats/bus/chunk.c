@@ -96,6 +96,7 @@ const char *bc_gap_cause_name(unsigned cause)
 		[BC_GAP_UNPLUGGED] = "unplugged",
 		[BC_GAP_TRANSFER] = "transfer",
 		[BC_GAP_DAMAGED] = "damaged",
+		[BC_GAP_CRASH] = "crash",
 	};
 
 	return names[cause < BC_GAP_CAUSES ? cause : 0];

@@ -34,6 +34,7 @@ enum bc_event_kind {
 	BC_EVENT_MARK = 3,    /* a user's mark */
 	BC_EVENT_TRIGGER = 4, /* a trigger of the board or the configuration fired */
 	BC_EVENT_NOTE = 5,    /* metadata set here: a JSON object */
+	BC_EVENT_END = 6,     /* the recording's end; formats/segment/recording_end.h */
 };
 
 /* Why samples are missing. */
@@ -46,6 +47,7 @@ enum bc_gap_cause {
 	BC_GAP_UNPLUGGED = 6, /* the board was unplugged */
 	BC_GAP_DAMAGED = 7,   /* recovery or replay could not read part of its input file */
 	BC_GAP_TRANSFER = 8,  /* a transfer from the board failed, or the board had to be reset */
+	BC_GAP_CRASH = 9,     /* the recorder ended before it could record its losses */
 	BC_GAP_CAUSES,
 };
 
