@@ -39,7 +39,8 @@ const char *bc_recording_reason_text(const char *reason)
 		const char *text;
 	} reasons[] = {{"request", "stopped on request"}, {"limit", "limit reached"},
 		{"trigger", "stopped by a trigger"}, {"source", "end of the source"},
-		{"signal", "buscapd stopped"}, {"failed", "failed"}};
+		{"signal", "buscapd stopped"}, {"failed", "failed"},
+		{"crash", "buscapd was killed; recovered"}, {"power", "power failed; recovered"}};
 
 	for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++)
 		if (strcmp(reason, reasons[i].reason) == 0)
@@ -52,6 +53,7 @@ static void print_recording(struct bc_output *o, const json_t *r)
 	const char *reason = bc_json_path_text(r, "reason");
 	const char *state = bc_json_path_text(r, "state");
 	bool is_running = state != NULL && strcmp(state, "recording") == 0;
+	bool is_recovered = state != NULL && strcmp(state, "recovered") == 0;
 	bool is_empty = json_is_null(bc_json_path(r, "ended")) &&
 			(bc_json_path_count(r, "segments") | bc_json_path_count(r, "records") |
 				bc_json_path_count(r, "lost")) == 0;
@@ -71,8 +73,12 @@ static void print_recording(struct bc_output *o, const json_t *r)
 		bc_template_print(o,
 			"[  segments    {segments #}\n]"
 			"[  records     {records #}\n]"
-			"[  on disk     {bytes B}\n]"
-			"[  lost        {lost #}\n]",
+			"[  on disk     {bytes B}\n]",
+			r);
+	if (!is_empty)
+		bc_template_print(o,
+			is_recovered ? "[  lost        {lost #} or more\n]"
+				     : "[  lost        {lost #}\n]",
 			r);
 	bc_template_print(o, "[  newest file {path}\n]", r);
 	json_object_foreach(bc_json_path(r, "metadata"), key, value)

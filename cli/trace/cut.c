@@ -288,7 +288,8 @@ static uint32_t cut_events(
 		tick += time != BC_TIME_NONE ? time : 0;
 	}
 	for (; event < end && in_bounds(run->bounds, number, tick); event++)
-		if (chunk->events[event].kind != BC_EVENT_ANCHOR)
+		if (chunk->events[event].kind != BC_EVENT_ANCHOR &&
+			chunk->events[event].kind != BC_EVENT_END)
 			keep_event(c, chunk, &chunk->events[event], number, tick);
 	return end;
 }

@@ -65,6 +65,7 @@ static int add_events(struct bc_segment_info *info, const struct bc_chunk *chunk
 {
 	int rc = 0;
 
+	info->has_end = bc_recording_end_find(&info->end, chunk) || info->has_end;
 	for (uint32_t i = 0; rc == 0 && i < chunk->info.events; i++) {
 		const struct bc_event *event = &chunk->events[i];
 		switch (event->kind) {

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "cli/io/file.h"
+#include "formats/segment/recording_end.h"
 #include "formats/segment/segment_reader.h"
 
 struct bc_gap_totals {
@@ -32,6 +33,8 @@ struct bc_segment_info {
 	uint64_t segments; /* in the file; `header` is that of the first */
 	bool has_header;
 	struct bc_segment_header header; /* with the metadata updated by notes */
+	bool has_end;                    /* the recording's */
+	struct bc_recording_end end;
 	bool is_sealed;                  /* all segments are */
 	uint64_t damages;                /* damaged places found */
 	struct bc_segment_damage damage; /* the first of them */

@@ -188,6 +188,11 @@ void bc_segment_info_print(struct bc_output *output, const struct bc_segment_inf
 		write_wall(wall, info->wall_ns);
 		bc_status_line(output, "first", "%s, host time", wall);
 	}
+	if (info->has_end) {
+		write_wall(wall, info->end.ended_ns);
+		bc_status_line(output, "ended", "%s, reason: %s%s", wall, info->end.reason,
+			bc_recording_end_is_recovered(&info->end) ? " (recovered)" : "");
+	}
 	if (info->has_header && info->header.clock_hz != 0)
 		bc_status_line(output, "duration", "%.6f s of bus time", duration_s(info));
 	else
@@ -236,6 +241,7 @@ static int header_json(json_t *object, const struct bc_segment_header *h)
 	return json_object_update_new(
 		object, bc_json_object((struct bc_json_member[]){
 				{"recording", bc_json_text(h->recording)},
+				{"sequence", bc_json_u64(h->sequence)},
 				{"label", bc_json_text_or_null(h->label)},
 				{"segment", json_integer(h->segment)},
 				{"continues", bc_json_text_or_null(h->continues)},
@@ -309,6 +315,22 @@ static json_t *seen_json(const uint64_t bitmap[4], bool is_type)
 }
 
 /* Returns a number, or null if it is unknown. */
+static json_t *end_json(const struct bc_segment_info *info)
+{
+	char wall[48];
+
+	if (!info->has_end)
+		return json_null();
+	write_wall(wall, info->end.ended_ns);
+	return bc_json_object((struct bc_json_member[]){
+		{"reason", bc_json_text(info->end.reason)},
+		{"ended", bc_json_text(wall)},
+		{"recovered", json_boolean(bc_recording_end_is_recovered(&info->end))},
+		{"boot_id", bc_json_text_or_null(info->end.boot_id)},
+		{NULL, NULL},
+	});
+}
+
 static json_t *number_or_null(bool is_known, uint64_t value)
 {
 	return is_known ? bc_json_u64(value) : json_null();
@@ -342,6 +364,7 @@ json_t *bc_segment_info_json(const struct bc_segment_info *info)
 			{"first_wall", info->has_wall ? json_string(wall) : json_null()},
 			{"first_wall_ns",
 				info->has_wall ? json_integer(info->wall_ns) : json_null()},
+			{"end", end_json(info)},
 			{"bytes", bc_json_u64(info->bytes)},
 			{"record_bytes", bc_json_u64(unpacked_bytes(info))},
 			{"ratio", bc_json_double(ratio(info))},

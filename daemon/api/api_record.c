@@ -79,7 +79,7 @@ static json_t *newer_row(struct bc_recorder *recorder, const json_t *row)
 	const char *id = json_string_value(json_object_get(row, "id"));
 	json_t *known = id != NULL ? bc_recorder_known_json(recorder, id) : NULL;
 
-	if (has_text(row, "state", "torn") || json_is_null(json_object_get(known, "ended")))
+	if (has_text(row, "state", "open") || json_is_null(json_object_get(known, "ended")))
 		return known;
 	json_decref(known);
 	return NULL;

@@ -26,7 +26,7 @@ int bc_catalog_open(struct bc_catalog **catalog, uv_loop_t *loop, const char *di
 typedef void (*bc_catalog_cb)(void *context, json_t *rows);
 
 /* Lists the directory; the result is not older than this call. cb() is called once, never before
- * this returns. The current recording is listed as torn once it has a file; the caller has to
+ * this returns. The current recording is listed as open once it has a file; the caller has to
  * correct this. Returns 0, or -ENOMEM, and then cb() is not called. */
 int bc_catalog_list(struct bc_catalog *catalog, void *context, bc_catalog_cb cb) BC_MUST_CHECK;
 

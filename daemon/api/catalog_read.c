@@ -12,6 +12,7 @@
 #include "daemon/store/retention.h"
 #include "formats/base/json.h"
 #include "formats/segment/metadata.h"
+#include "formats/segment/recording_end.h"
 #include "formats/segment/segment_index.h"
 
 struct reader {
@@ -30,7 +31,9 @@ struct row {
 	uint64_t records;
 	uint64_t lost;   /* in the gaps, or by the count in the last chunk if that is more */
 	bool is_counted; /* all segments have an index */
-	bool is_torn;
+	bool is_open;    /* a segment is not sealed */
+	bool has_end;    /* the newest segment has the recording's end */
+	struct bc_recording_end end;
 	int64_t changed_ns; /* of the newest segment */
 	char file[BC_SEGMENT_NAME_MAX];
 };
@@ -40,8 +43,9 @@ static bool is_cancelled(const struct reader *s)
 	return atomic_load(s->scan->is_cancelled);
 }
 
-/* Adds the notes in a chunk to the metadata of the segment's header, which they override. */
-static void add_notes(
+/* Adds the notes in a chunk to the metadata of the segment's header, which they override, and finds
+ * the recording's end. */
+static void add_events(
 	struct reader *s, struct row *row, int fd, uint64_t offset, uint32_t event_bytes)
 {
 	uint8_t header[BC_CHUNK_HEADER_MAX];
@@ -53,6 +57,7 @@ static void add_notes(
 		bc_chunk_header_bytes(header) != bytes ||
 		!bc_chunk_header_read(s->chunk, header, bytes))
 		return;
+	row->has_end = bc_recording_end_find(&row->end, s->chunk) || row->has_end;
 	for (uint32_t i = 0; i < s->chunk->info.events; i++) {
 		const struct bc_event *event = &s->chunk->events[i];
 		if (event->kind != BC_EVENT_NOTE || event->text_bytes >= sizeof(note))
@@ -65,7 +70,7 @@ static void add_notes(
 	}
 }
 
-/* Reads the rows of the newest segment's index: the notes, and the samples lost in the recording,
+/* Reads the rows of the newest segment's index: its events, and the samples lost in the recording,
  * which the gaps in the files may not account for. */
 static void read_rows(struct reader *s, struct row *row, int fd)
 {
@@ -77,7 +82,7 @@ static void read_rows(struct reader *s, struct row *row, int fd)
 	for (uint32_t i = 0; i < index.head.rows && !is_cancelled(s); i++) {
 		uint64_t offset = bc_segment_index_row(&index, i, &info);
 		if (info.events != 0)
-			add_notes(s, row, fd, offset, info.event_bytes);
+			add_events(s, row, fd, offset, info.event_bytes);
 	}
 	uint64_t lost = 0;
 	for (unsigned cause = 0; index.head.rows != 0 && cause < BC_GAP_CAUSES; cause++)
@@ -96,7 +101,7 @@ static void add_segment(
 	row->segments++;
 	row->bytes += entry->bytes;
 	row->changed_ns = entry->changed_ns;
-	row->is_torn = row->is_torn || entry->name.is_partial;
+	row->is_open = row->is_open || entry->name.is_partial;
 	int fd = openat(s->dir_fd, row->file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	if (fd >= 0 && bc_segment_index_read_head(&head, fd) == 0) {
 		row->records += head.records;
@@ -136,26 +141,36 @@ static json_t *time_json(bool is_known, int64_t ns)
 	return bc_json_text(is_known ? text : NULL);
 }
 
+/* A recording without a sequence number was not made by buscapd, and has no end. */
+static const char *state_of(const struct row *row)
+{
+	if (row->is_open || (!row->has_end && row->header.sequence != 0))
+		return "open";
+	return row->has_end && bc_recording_end_is_recovered(&row->end) ? "recovered" : "sealed";
+}
+
 static json_t *row_json(const struct reader *s, const struct row *row)
 {
 	char path[4096 + BC_SEGMENT_NAME_MAX + 1];
 	int64_t started_ns = 0;
 	bool has_start = parse_start(&started_ns, row->id);
+	const char *state = state_of(row);
+	bool has_ended = strcmp(state, "open") != 0;
 
 	snprintf(path, sizeof(path), "%s/%s", s->scan->dir, row->file);
 	return bc_json_object((struct bc_json_member[]){
 		{"id", bc_json_text(row->id)},
 		{"label", bc_json_text_or_null(row->header.label)},
 		{"started", time_json(has_start, started_ns)},
-		{"ended", time_json(!row->is_torn, row->changed_ns)},
-		{"state", bc_json_text(row->is_torn ? "torn" : "complete")},
+		{"ended", time_json(has_ended, row->has_end ? row->end.ended_ns : row->changed_ns)},
+		{"state", bc_json_text(state)},
 		{"segments", bc_json_u64(row->segments)},
 		{"records", row->is_counted ? bc_json_u64(row->records) : json_null()},
 		{"bytes", bc_json_u64(row->bytes)},
 		{"lost", row->is_counted ? bc_json_u64(row->lost) : json_null()},
 		{"metadata", bc_metadata_parse(row->header.metadata)},
 		{"path", bc_json_text(path)},
-		{"reason", json_null()},
+		{"reason", bc_json_text(has_ended && row->has_end ? row->end.reason : NULL)},
 		{NULL, NULL},
 	});
 }

@@ -21,13 +21,14 @@ struct bc_catalog_scan {
  *
  *   id, label, path   of the newest segment
  *   started           from the ID; null if it does not contain the time
- *   ended             when the newest segment was sealed; null if the recording is torn
- *   state             "complete", or "torn": a segment is not sealed
+ *   ended             from the end in the newest segment; null if the state is open
+ *   state             "sealed"; "recovered": after a kill or a power cut, recovery has added the
+ *                     end; or "open": a segment is not sealed, or the end is missing
  *   segments, bytes   of the segments that exist; retention may have deleted some
  *   records           from the segments' indexes; null if an index is missing or damaged
  *   lost              likewise, or from the newest segment's last chunk if that counts more
  *   metadata          of the newest segment, including notes in it
- *   reason            null
+ *   reason            of the end; null if there is none
  *
  * Returns NULL with scan->status set if the directory cannot be read, out of memory, or
  * cancelled. */

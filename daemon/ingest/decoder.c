@@ -487,7 +487,8 @@ static bool push_event(struct bc_decoder *d, const struct bc_source_data *data, 
 	struct bc_channel *channel = d->options.channel;
 
 	while (d->next_event < chunk->info.events &&
-		chunk->events[d->next_event].kind == BC_EVENT_ANCHOR)
+		(chunk->events[d->next_event].kind == BC_EVENT_ANCHOR ||
+			chunk->events[d->next_event].kind == BC_EVENT_END))
 		d->next_event++;
 	bool has_event = d->next_event < chunk->info.events;
 	const struct bc_event *event = &chunk->events[d->next_event];

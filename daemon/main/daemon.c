@@ -25,6 +25,7 @@
 #include "daemon/recorder/loss_report.h"
 #include "daemon/recorder/recorder.h"
 #include "daemon/recorder/status.h"
+#include "daemon/store/boot_id.h"
 #include "formats/base/json.h"
 
 #define TICK_MS          100
@@ -62,7 +63,8 @@ struct bc_daemon {
 	struct bc_socket socket;
 	struct bc_service service;
 	char before[BC_RECORDING_ID_MAX]; /* the recording that this run continues, or empty */
-	uint64_t sequence;                /* the highest of the recordings of earlier runs */
+	char boot_id[BC_BOOT_ID_BYTES];
+	uint64_t sequence; /* the highest of the recordings of earlier runs */
 	struct bc_recorder *recorder;
 	struct bc_socket_api *api;
 	struct bc_hook *hook;
@@ -569,7 +571,8 @@ static void on_recovery_progress(void *context, const char *file)
 static void recover_dir(struct bc_daemon *d)
 {
 	struct bc_startup_found found;
-	int rc = bc_startup_recover(&found, d->config.dir, d->dir_fd, on_recovery_progress, d);
+	int rc = bc_startup_recover(
+		&found, d->config.dir, d->dir_fd, d->boot_id, on_recovery_progress, d);
 
 	if (rc < 0)
 		bc_log(BC_LOG_ERROR,
@@ -623,6 +626,7 @@ static void start_all(struct bc_daemon *d, struct bc_source *source)
 		.is_once = d->options->once,
 		.before = d->before,
 		.sequence = d->sequence,
+		.boot_id = d->boot_id,
 		.context = d,
 		.on_event = on_event,
 		.has_listeners = has_listeners,
@@ -711,6 +715,7 @@ enum bc_exit bc_daemon_run(const struct bc_daemon_options *options, const struct
 	d->dir_fd = -1;
 	d->started_ns = uv_hrtime();
 	d->exit_code = BC_EXIT_FAILED;
+	bc_boot_id_read(d->boot_id);
 	bc_log_set_level(config->log_level);
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN);

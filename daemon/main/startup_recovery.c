@@ -18,6 +18,7 @@
 struct recovery {
 	const char *dir;
 	int dir_fd;
+	const char *boot_id;
 	void (*on_progress)(void *context, const char *file);
 	void *context;
 	char file[BC_SEGMENT_NAME_MAX]; /* the current one */
@@ -197,7 +198,9 @@ static enum outcome finish_original(struct recovery *r, struct leftover *l)
 	return found->is_written ? IS_RECOVERED : IS_REMOVED;
 }
 
-static enum outcome recover_file(struct recovery *r, const struct bc_segment_entry *partial)
+/* `is_last`: it is the last segment of its recording. */
+static enum outcome recover_file(
+	struct recovery *r, const struct bc_segment_entry *partial, bool is_last)
 {
 	struct leftover l = {.entry = partial};
 	struct bc_segment_entry sealed = *partial;
@@ -206,6 +209,7 @@ static enum outcome recover_file(struct recovery *r, const struct bc_segment_ent
 		.mode = BC_RECOVER_SALVAGE,
 		.fallback = &partial->name,
 		.progress = &r->progress,
+		.boot_id = is_last ? r->boot_id : NULL,
 	};
 	enum outcome outcome = IS_LEFT;
 
@@ -240,6 +244,68 @@ static enum outcome recover_file(struct recovery *r, const struct bc_segment_ent
 	return outcome;
 }
 
+static bool is_segment(const struct bc_segment_entry *entry)
+{
+	return entry->format == BC_FORMAT_SEGMENT && entry->name.damaged == 0;
+}
+
+/* Returns whether no later segment of the recording follows. */
+static bool is_last_segment(const struct bc_segment_list *list, size_t i)
+{
+	const struct bc_segment_entry *entry = &list->entries[i];
+
+	for (size_t j = i + 1; j < list->count; j++) {
+		const struct bc_segment_entry *later = &list->entries[j];
+		if (strcmp(later->name.recording, entry->name.recording) != 0)
+			return true;
+		if (is_segment(later) && later->name.segment != entry->name.segment)
+			return false;
+	}
+	return true;
+}
+
+/* Adds the end to the newest recording if it has none although its last segment is sealed. Its
+ * recorder was killed between two segments. */
+static void end_newest(struct recovery *r, struct bc_startup_found *found)
+{
+	struct bc_segment_list list;
+	struct bc_segment_entry next;
+	struct leftover l = {.entry = &next};
+	char last[BC_SEGMENT_NAME_MAX];
+
+	if (bc_segments_list(&list, r->dir_fd, NULL) != 0)
+		return;
+	size_t i = list.count;
+	while (i != 0 && !is_segment(&list.entries[i - 1]))
+		i--;
+	bool is_ours = i != 0 && list.entries[i - 1].sequence != 0 &&
+		       !list.entries[i - 1].name.is_partial;
+	if (is_ours) {
+		next = list.entries[i - 1];
+		bc_segment_entry_name(last, &next);
+		next.name.segment++;
+		bc_segment_entry_name(l.to, &next);
+	}
+	free(list.entries);
+	int fd = is_ours ? openat(r->dir_fd, last, O_RDONLY | O_CLOEXEC) : -1;
+	if (fd < 0)
+		return;
+	int rc = bc_recover_end(&l.found, fd, r->dir_fd, l.to, r->boot_id);
+	close(fd);
+	if (rc != 0)
+		bc_log_limited(&r->limits, BC_LOG_ERROR,
+			"%s/%s: can't find out how its recording ended: %s", r->dir, last,
+			strerror(-rc));
+	if (rc != 0 || !l.found.is_written)
+		return;
+	found->recovered++;
+	add_to_manifest(r, &l, l.found.hash);
+	bc_log_limited(&r->limits, BC_LOG_WARNING,
+		"%s/%s: the last segment of a recording that was killed; its end and a gap of "
+		"unknown size are in %s",
+		r->dir, last, l.to);
+}
+
 /* Recovery may take long: a stop signal leaves the remaining files for the next start. The signals
  * are blocked until the loop handles them. */
 static bool is_stop_pending(void)
@@ -251,10 +317,13 @@ static bool is_stop_pending(void)
 }
 
 int bc_startup_recover(struct bc_startup_found *found, const char *dir, int dir_fd,
-	void (*on_progress)(void *context, const char *file), void *context)
+	const char *boot_id, void (*on_progress)(void *context, const char *file), void *context)
 {
-	struct recovery r = {
-		.dir = dir, .dir_fd = dir_fd, .on_progress = on_progress, .context = context};
+	struct recovery r = {.dir = dir,
+		.dir_fd = dir_fd,
+		.boot_id = boot_id,
+		.on_progress = on_progress,
+		.context = context};
 	struct bc_segment_list list;
 	int rc = bc_segments_list(&list, dir_fd, NULL);
 
@@ -266,7 +335,7 @@ int bc_startup_recover(struct bc_startup_found *found, const char *dir, int dir_
 		const struct bc_segment_name *name = &list.entries[i].name;
 		enum outcome outcome = name->damaged != 0 ? IS_REMOVED : IS_LEFT;
 		if (name->is_partial && !is_stop_pending())
-			outcome = recover_file(&r, &list.entries[i]);
+			outcome = recover_file(&r, &list.entries[i], is_last_segment(&list, i));
 		if (list.entries[i].format != BC_FORMAT_SEGMENT)
 			continue;
 		found->recovered += outcome == IS_RECOVERED;
@@ -275,8 +344,10 @@ int bc_startup_recover(struct bc_startup_found *found, const char *dir, int dir_
 	}
 	if (list.count != 0)
 		found->sequence = list.entries[list.count - 1].sequence;
-	bc_log_limits_end(&r.limits);
 	free(list.entries);
+	if (!is_stop_pending())
+		end_newest(&r, found);
+	bc_log_limits_end(&r.limits);
 	fsync(dir_fd);
 	return 0;
 }

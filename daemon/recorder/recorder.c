@@ -267,6 +267,8 @@ static struct bc_recording *add_recording(
 	if (recording == NULL)
 		return NULL;
 	recording->info.header.sequence = ++r->sequence;
+	if (r->options.boot_id != NULL)
+		memcpy(recording->info.header.boot_id, r->options.boot_id, BC_BOOT_ID_BYTES);
 	recording->counts_before = *bc_pipeline_counts(r->pipeline);
 	recording->damages_before = bc_session_outcome(part->session)->damages;
 	recording->breaks_before = bc_session_outcome(part->session)->breaks;
@@ -310,12 +312,23 @@ static void snapshot_counts(
 	recording->breaks_after = bc_session_outcome(session)->breaks;
 }
 
+/* Describes the end for the recording's files. */
+static void set_end(struct bc_recording *recording, enum bc_recording_reason reason)
+{
+	struct bc_recording_end *end = &recording->info.end;
+
+	snprintf(end->reason, sizeof(end->reason), "%s", bc_recording_reason_name(reason));
+	end->ended_ns = bc_wall_ns();
+	memcpy(end->boot_id, recording->info.header.boot_id, sizeof(end->boot_id));
+}
+
 /* Ends the part's recording before position `at`. */
 static void finish_recording(
 	struct bc_recorder *r, struct bc_part *part, enum bc_recording_reason reason, uint32_t at)
 {
 	struct bc_recording *recording = part->recording;
 
+	set_end(recording, reason);
 	part->recording = NULL;
 	recording->state = BC_RECORDING_DRAINING;
 	recording->reason = reason;
@@ -334,6 +347,19 @@ static enum bc_recording_reason end_reason(const struct bc_recorder *r,
 	if (recording->is_cancelled)
 		return BC_RECORDING_REQUEST;
 	return bc_session_hit_limit(session) ? BC_RECORDING_LIMIT : BC_RECORDING_SOURCE;
+}
+
+/* The session ends the recording: its source has ended, or it was stopped. */
+static void on_session_ending(void *context)
+{
+	struct bc_part *part = context;
+	struct bc_recording *recording = part->recording;
+
+	if (recording == NULL)
+		return; /* finish_recording() */
+	set_end(recording, recording->reason != BC_RECORDING_ONGOING
+				   ? recording->reason
+				   : end_reason(part->recorder, recording, part->session));
 }
 
 /* A recording is sealed or abandoned. */
@@ -807,6 +833,7 @@ static int start_replay_session(struct bc_recorder *r, const struct bc_replay_re
 		.ends_with_recording = true,
 		.context = &r->replay,
 		.on_limit = on_session_limit,
+		.on_ending = on_session_ending,
 		.on_done = on_session_done,
 	};
 	int rc = bc_file_source_open(&options.source, r->options.loop, &file);
@@ -1290,6 +1317,7 @@ static int start_live_session(struct bc_recorder *r, struct bc_source *source)
 		.ends_with_recording = r->options.is_once || source->is_replay,
 		.context = &r->live,
 		.on_limit = on_session_limit,
+		.on_ending = on_session_ending,
 		.on_done = on_session_done,
 	};
 

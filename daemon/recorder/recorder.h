@@ -35,8 +35,9 @@ struct bc_recorder_options {
 	const struct bc_config *config; /* the daemon's, which changes it before a reload */
 	int dir_fd;                     /* the caller's; remains open */
 	bool is_once;                   /* the run ends with its recording */
-	const char *before; /* id of the recording that the first one continues; or empty */
-	uint64_t sequence;  /* the highest of the recordings in the directory */
+	const char *before;  /* id of the recording that the first one continues; or empty */
+	uint64_t sequence;   /* the highest of the recordings in the directory */
+	const char *boot_id; /* bc_boot_id_read(); NULL: unknown */
 	const struct bc_channel_viewer *viewer; /* NULL: none */
 	void *context;
 

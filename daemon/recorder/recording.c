@@ -154,12 +154,12 @@ static const char *state_name(const struct bc_recording *r)
 	case BC_RECORDING_DRAINING:
 		return "draining";
 	case BC_RECORDING_ENDED:
-		return r->totals.left_open != 0 ? "torn" : "complete";
+		return r->totals.left_open != 0 ? "open" : "sealed";
 	}
 	return "";
 }
 
-static const char *reason_name(enum bc_recording_reason reason)
+const char *bc_recording_reason_name(enum bc_recording_reason reason)
 {
 	static const char *const names[] = {
 		[BC_RECORDING_ONGOING] = NULL,
@@ -210,7 +210,7 @@ json_t *bc_recording_json(
 		{"lost", bc_json_u64(now->lost)},
 		{"metadata", bc_metadata_parse(header->metadata)},
 		{"path", path_json(dir, file, !has_ended && now->is_open)},
-		{"reason", bc_json_text(reason_name(r->reason))},
+		{"reason", bc_json_text(bc_recording_reason_name(r->reason))},
 		{NULL, NULL},
 	});
 }

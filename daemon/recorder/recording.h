@@ -99,6 +99,9 @@ void bc_recordings_free(struct bc_recordings *recordings);
 int bc_recording_wait(struct bc_recording *recording, void *context,
 	void (*done)(void *context, const struct bc_recording *recording)) BC_MUST_CHECK;
 
+/* The name of a reason; NULL: it has not ended. */
+const char *bc_recording_reason_name(enum bc_recording_reason reason);
+
 /* Marks it as ended and calls the waiters. */
 void bc_recording_end(struct bc_recording *recording, const struct bc_writer_notice *totals);
 

@@ -37,6 +37,9 @@ struct bc_session_options {
 	 * recording. */
 	void (*on_limit)(void *context, uint32_t at);
 
+	/* The recording is about to end; its last chunk has not been sent. May be NULL. */
+	void (*on_ending)(void *context);
+
 	/* The source has ended, and its recordings are sealed or abandoned. */
 	void (*on_done)(void *context);
 };

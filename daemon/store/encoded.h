@@ -17,6 +17,7 @@ struct bc_encoded {
 	bool is_last;
 	bool is_written;     /* set by the writer, for retries */
 	bool is_raw_written; /* likewise for the raw block */
+	bool has_end;        /* likewise: it has the recording's end, or needs none */
 	struct bc_chunk_info info;
 	uint64_t gaps;           /* gap events */
 	uint64_t lost;           /* samples lost in them */

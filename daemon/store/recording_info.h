@@ -11,16 +11,18 @@
 #include <stdint.h>
 
 #include "formats/base/must_check.h"
+#include "formats/segment/recording_end.h"
 #include "formats/segment/segment_header.h"
 
 struct bc_recording_info {
 	/* Without segment, wall_ns and first_*. The loop may read the metadata without the lock;
 	 * only bc_recording_info_note() may change them once chunks are in the pipeline. */
 	struct bc_segment_header header;
-	pthread_mutex_t lock; /* for the metadata */
-	uint64_t tag;         /* bc_recording_tag() of its id */
-	int64_t started_ns;   /* time of day */
-	uint64_t stop_bytes;  /* the recording ends after the chunk that reaches it; 0: no limit */
+	pthread_mutex_t lock;        /* for the metadata */
+	uint64_t tag;                /* bc_recording_tag() of its id */
+	struct bc_recording_end end; /* set by the loop before the last chunk is sent */
+	int64_t started_ns;          /* time of day */
+	uint64_t stop_bytes; /* the recording ends after the chunk that reaches it; 0: no limit */
 };
 
 /* Clears it. May be called again after the recording has ended. */

@@ -219,6 +219,82 @@ bool bc_rotator_write(struct bc_rotator *r, struct bc_encoded *e)
 	return e->bytes == 0 || e->is_written || append_chunk(r, e);
 }
 
+/* Returns whether the recording has a chunk. */
+static bool has_content(const struct bc_rotator *r, const struct bc_encoded *e)
+{
+	return e->bytes != 0 || r->open.segment.file.fd >= 0 || r->open.total.segments != 0 ||
+	       r->open.total.left_open != 0;
+}
+
+/* Adds the end to an encoded chunk. Returns false if there is no room. */
+static bool insert_end(struct bc_rotator *r, struct bc_encoded *e)
+{
+	struct bc_chunk *note = r->note;
+	size_t frame_bytes = e->bytes - e->header_bytes;
+
+	if (!bc_chunk_header_read(note, e->data, e->header_bytes) ||
+		!bc_recording_end_add(note, &e->recording->end))
+		return false;
+	note->info.event_bytes = note->info.events * BC_EVENT_BYTES + note->text_bytes;
+	size_t header_bytes = BC_CHUNK_HEADER_MIN + note->info.event_bytes;
+	memmove(e->data + header_bytes, e->data + e->header_bytes, frame_bytes);
+	bc_chunk_header_write(e->data, note);
+	e->header_bytes = header_bytes;
+	e->bytes = header_bytes + frame_bytes;
+	e->info = note->info;
+	return true;
+}
+
+/* Starts a chunk without records after those written. */
+static struct bc_chunk *start_note(struct bc_rotator *r, const struct bc_encoded *e)
+{
+	struct bc_chunk *note = r->note;
+
+	bc_chunk_reset(note, r->last.last_tick, r->last.epoch);
+	note->info.recording_tag = e->recording->tag;
+	note->info.first_record = r->last.first_record + r->last.records;
+	note->info.wall_ns = e->info.wall_ns;
+	memcpy(note->info.lost, r->last.lost, sizeof(note->info.lost));
+	return note;
+}
+
+/* Replaces a chunk by one without records. */
+static void encode_note(struct bc_chunk *note, struct bc_encoded *e)
+{
+	bc_chunk_add_lost(note, note->info.lost);
+	bc_chunk_gaps(note, &e->gaps, &e->lost);
+	e->bytes = bc_chunk_encode(e->data, note, &e->header_bytes);
+	e->info = note->info;
+	e->is_written = false;
+}
+
+/* Replaces a chunk by one that only has the end. */
+static void replace_by_end(struct bc_rotator *r, struct bc_encoded *e)
+{
+	struct bc_chunk *note = start_note(r, e);
+
+	if (!bc_recording_end_add(note, &e->recording->end))
+		assert(!"an empty chunk has room for it");
+	encode_note(note, e);
+}
+
+bool bc_rotator_write_last(struct bc_rotator *r, struct bc_encoded *e, bool discards)
+{
+	if (!e->has_end && discards) {
+		e->is_raw_written = true;
+		e->has_end = true;
+		replace_by_end(r, e);
+	} else if (!e->has_end && (!has_content(r, e) || (e->bytes != 0 && insert_end(r, e)))) {
+		e->has_end = true;
+	} else if (!e->has_end) {
+		if (!bc_rotator_write(r, e))
+			return false;
+		e->has_end = true;
+		replace_by_end(r, e);
+	}
+	return bc_rotator_write(r, e);
+}
+
 bool bc_rotator_is_full(const struct bc_rotator *r)
 {
 	uint64_t limit = r->rules.rotation.file_bytes;
@@ -249,22 +325,21 @@ static void add_given_up(struct bc_chunk *note, const struct bc_losses *given_up
 	}
 }
 
-/* Turns the recording's last chunk into one with gaps for everything given up and no records. It
- * follows the last chunk written. */
-static void encode_given_up(struct bc_rotator *r, struct bc_encoded *e)
+/* Turns the recording's last chunk into one with gaps for everything given up, and the end unless
+ * it is written. Returns false if there is neither. */
+static bool encode_given_up(struct bc_rotator *r, struct bc_encoded *e)
 {
-	struct bc_chunk *note = r->note;
+	bool has_end = e->has_end && e->is_written;
+	bool is_empty = !has_content(r, e);
+	struct bc_chunk *note = start_note(r, e);
 
-	bc_chunk_reset(note, r->last.last_tick, r->last.epoch);
-	note->info.recording_tag = e->recording->tag;
-	note->info.first_record = r->last.first_record + r->last.records;
-	note->info.wall_ns = e->info.wall_ns;
 	add_given_up(note, &r->given_up);
-	memcpy(note->info.lost, r->last.lost, sizeof(note->info.lost));
-	bc_chunk_add_lost(note, note->info.lost);
-	bc_chunk_gaps(note, &e->gaps, &e->lost);
-	e->bytes = bc_chunk_encode(e->data, note, &e->header_bytes);
-	e->info = note->info;
+	if (note->info.events == 0 && (has_end || is_empty))
+		return false;
+	if (!has_end && !bc_recording_end_add(note, &e->recording->end))
+		assert(!"it has room for the end, too");
+	encode_note(note, e);
+	return true;
 }
 
 /* Tries once to append the gaps to the open segment, or to a new one. The space rules are not
@@ -288,20 +363,21 @@ static int try_write_given_up(struct bc_rotator *r, struct bc_encoded *e)
 	return rc;
 }
 
-/* Writes gaps for everything given up. The segment that was open may have failed, and the disk may
- * be full: up to three attempts. */
+/* Writes gaps for everything given up, and the end. The segment that was open may have failed, and
+ * the disk may be full: up to three attempts. */
 static void write_given_up(struct bc_rotator *r, struct bc_encoded *e)
 {
 	int rc = -EIO;
 
-	encode_given_up(r, e);
-	if (e->gaps == 0)
+	if (!encode_given_up(r, e))
 		return;
 	for (int i = 0; rc != 0 && i < 3; i++) {
 		rc = try_write_given_up(r, e);
 		if (bc_is_out_of_space(-rc) && !bc_reserve_release(r->open.dir_fd))
 			break;
 	}
+	if (e->gaps == 0)
+		return; /* recovery adds the end if it is missing */
 	if (rc == 0)
 		bc_log(BC_LOG_WARNING,
 			"%s/%s: ends with a gap: %" PRIu64 " samples could not be written",

@@ -44,6 +44,12 @@ void bc_rotator_start(struct bc_rotator *rotator, const struct bc_recording_info
  * continues where it stopped. */
 bool bc_rotator_write(struct bc_rotator *rotator, struct bc_encoded *encoded) BC_MUST_CHECK;
 
+/* Writes the recording's last chunk and its end: an event in this chunk or, if there is no room for
+ * it, in another one. If `discards`, the chunk's records are not written. A recording without any
+ * chunk gets no end. Returns false to be called again with the same chunk. */
+bool bc_rotator_write_last(
+	struct bc_rotator *rotator, struct bc_encoded *encoded, bool discards) BC_MUST_CHECK;
+
 /* Returns whether the open files have reached their maximum size. */
 bool bc_rotator_is_full(const struct bc_rotator *rotator);
 

@@ -56,10 +56,14 @@ static void publish(struct bc_writer *w)
 static bool write_chunk(struct bc_writer *w, struct bc_encoded *e)
 {
 	struct bc_writer_stats *stats = &w->rotator.open.stats;
+	bool discards = stats->is_full && !e->is_written && !e->has_end;
 
-	if (!stats->is_full || e->is_written)
+	if (discards)
+		stats->unrecorded += e->info.records;
+	if (e->is_last)
+		return bc_rotator_write_last(&w->rotator, e, discards);
+	if (!discards)
 		return bc_rotator_write(&w->rotator, e);
-	stats->unrecorded += e->info.records;
 	e->is_written = true;
 	e->is_raw_written = true;
 	return true;
@@ -93,8 +97,9 @@ static bool process_chunk(struct bc_writer *w, struct bc_encoded *e)
 	} else {
 		if (!write_chunk(w, e))
 			return false;
-		bool must_cut = e->cut_after || e->is_last || rotator->open.stats.is_full ||
-				bc_rotator_is_full(rotator);
+		/* After stop_bytes, only the recording's end follows. */
+		bool must_cut = e->cut_after || e->is_last ||
+				(bc_rotator_is_full(rotator) && !rotator->open.stats.is_full);
 		if (must_cut && !bc_open_segment_cut(&rotator->open))
 			return false;
 		bc_open_segment_clear_stuck(&rotator->open);

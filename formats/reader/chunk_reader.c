@@ -307,7 +307,7 @@ static void next_entries(struct bc_reader *r, struct chunk_state *c, struct bc_b
 			c->event++;
 			if (event->kind == BC_EVENT_ANCHOR)
 				apply_anchor(c, event, time);
-			else
+			else if (event->kind != BC_EVENT_END) /* describes the file */
 				add_event(r, c, batch, event);
 			continue;
 		}

@@ -10,6 +10,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "formats/segment/recording_end.h"
+#include "formats/segment/segment_index.h"
+
 /* How recovery works: survey() reads the input once and lists its whole pieces. The mode selects
  * from this list. write_copy() then reads the selected pieces again and copies them. Two passes,
  * because salvage must sort the pieces before it writes any, and a list entry of 48 bytes is all
@@ -172,6 +175,7 @@ static bool is_foreign(const struct recovery *r)
 static int survey_piece(struct recovery *r)
 {
 	struct place place = place_of(r);
+	struct bc_recording_end end;
 
 	identify(r, &place);
 	if (is_foreign(r)) {
@@ -193,6 +197,8 @@ static int survey_piece(struct recovery *r)
 		r->next_record = place.first + place.count;
 		r->next_number = place.number + 1;
 	}
+	if (!r->is_raw && bc_recording_end_find(&end, r->chunk))
+		r->result->has_end = true;
 	int rc = add_place(r, &place);
 	if (!r->is_broken)
 		r->tail_count = r->count;
@@ -575,6 +581,47 @@ static int write_chunks(struct recovery *r, struct bc_segment_writer *writer, si
 	return 0;
 }
 
+/* The best known end of a chunk: when its last record arrived. */
+static int64_t end_of_chunk(const struct bc_chunk_info *info, uint64_t clock_hz)
+{
+	double ticks = (double)(info->last_tick - info->first_tick);
+	double ns = clock_hz != 0 ? ticks * 1e9 / (double)clock_hz : 0;
+
+	/* More than a day in a chunk: the clock is wrong. */
+	return info->wall_ns + (ns < 86400e9 ? (int64_t)ns : 0);
+}
+
+/* Appends a chunk with the end of a recording that was killed. Without records, `wall_ns` of the
+ * header is the best known end. */
+static int append_end(
+	struct recovery *r, struct bc_segment_writer *writer, size_t count, const char *boot_id)
+{
+	const char *before = r->header.boot_id;
+	bool is_other_boot = before[0] != '\0' && boot_id[0] != '\0' &&
+			     strcmp(before, boot_id) != 0;
+	struct bc_recording_end end = {
+		.ended_ns = count != 0 ? end_of_chunk(&r->chunk->info, r->header.clock_hz)
+				       : r->header.wall_ns,
+	};
+	struct bc_event gap = {
+		.kind = BC_EVENT_GAP, .cause = BC_GAP_CRASH, .value = r->result->torn_records};
+	struct bc_chunk *chunk = r->chunk;
+	size_t header_bytes;
+
+	snprintf(end.reason, sizeof(end.reason), "%s", is_other_boot ? "power" : "crash");
+	snprintf(end.boot_id, sizeof(end.boot_id), "%s", boot_id);
+	bc_chunk_reset(chunk, r->tick, r->epoch);
+	chunk->info.recording_tag = bc_recording_tag(r->header.recording);
+	chunk->info.first_record = r->next_record;
+	chunk->info.wall_ns = end.ended_ns;
+	if (!bc_chunk_add_event(chunk, &gap, NULL) || !bc_recording_end_add(chunk, &end))
+		assert(!"an empty chunk has room for them");
+	bc_chunk_encode(r->encoded, chunk, &header_bytes);
+	int rc = bc_segment_append(writer, r->encoded, header_bytes, &chunk->info, 1, gap.value);
+	r->result->chunks += rc == 0;
+	return rc;
+}
+
 static int write_blocks(struct recovery *r, struct bc_segment_writer *writer, size_t count)
 {
 	uint64_t next = r->places[0].first;
@@ -597,19 +644,19 @@ static int write_blocks(struct recovery *r, struct bc_segment_writer *writer, si
 	return 0;
 }
 
+/* Copies the first `count` places. If boot_id is not NULL, adds the recording's end. */
 static int write_copy(struct recovery *r, int dir_fd, const char *name,
-	const struct bc_segment_name *fallback, size_t count)
+	const struct bc_segment_name *fallback, size_t count, const char *boot_id)
 {
 	struct bc_segment_writer writer;
 	char open_name[BC_ATOMIC_FILE_NAME_MAX];
-	int rc;
+	int rc = count != 0 ? read_place(r, &r->places[0]) : 0;
 
-	rc = read_place(r, &r->places[0]);
 	if (rc != 0)
 		return rc;
 	if (!r->has_header)
 		make_header(r, fallback);
-	else if (!r->is_raw && r->header.first_record == r->chunk->info.first_record)
+	else if (count != 0 && !r->is_raw && r->header.first_record == r->chunk->info.first_record)
 		r->header.wall_ns =
 			r->chunk->info.wall_ns; /* exact, even if a JSON writer rounded it */
 	rc = r->is_raw
@@ -619,6 +666,8 @@ static int write_copy(struct recovery *r, int dir_fd, const char *name,
 		return rc;
 	memcpy(open_name, writer.file.open_name, sizeof(open_name));
 	rc = r->is_raw ? write_blocks(r, &writer, count) : write_chunks(r, &writer, count);
+	if (rc == 0 && boot_id != NULL)
+		rc = append_end(r, &writer, count, boot_id);
 	if (rc == 0)
 		rc = bc_segment_seal(&writer);
 	if (rc != 0) {
@@ -673,9 +722,66 @@ int bc_recover(struct bc_recovered *recovered, int in, int dir_fd, const char *n
 		count = sort_places(&r, r.places, r.count);
 	else
 		count_lost(&r);
-	if (count != 0)
-		rc = write_copy(&r, dir_fd, name, options->fallback, count);
+	bool lacks_end = !r.is_raw && r.has_identity && !recovered->has_end;
+	/* Without a whole chunk, it is still known that the recording has begun. */
+	bool is_begun = r.has_header && recovered->has_content && recovered->is_only_torn;
+	const char *boot_id = lacks_end ? options->boot_id : NULL;
+	if (count != 0 || (boot_id != NULL && is_begun))
+		rc = write_copy(&r, dir_fd, name, options->fallback, count, boot_id);
 out:
+	close_recovery(&r);
+	return rc;
+}
+
+/* Reads the header of the segment's last chunk. Returns 0, -ENOENT if there is none, or another
+ * negative errno. */
+static int read_last_chunk(struct recovery *r, int last)
+{
+	struct bc_segment_index index;
+	struct bc_chunk_info row;
+	int rc = bc_segment_index_load(&index, last);
+
+	if (rc != 0)
+		return rc;
+	rc = index.head.rows == 0 ? -ENOENT : 0;
+	uint64_t offset = rc == 0 ? bc_segment_index_row(&index, index.head.rows - 1, &row) : 0;
+	bc_segment_index_free(&index);
+	if (rc != 0)
+		return rc;
+	size_t bytes = BC_CHUNK_HEADER_MIN + (size_t)row.event_bytes;
+	if (row.event_bytes > BC_CHUNK_HEADER_MAX - BC_CHUNK_HEADER_MIN)
+		return -EBADMSG;
+	ssize_t n = pread(last, r->encoded, bytes, (off_t)offset);
+	if (n < 0)
+		return -errno;
+	return (size_t)n == bytes && bc_chunk_header_bytes(r->encoded) == bytes &&
+			       bc_chunk_header_read(r->chunk, r->encoded, bytes)
+		       ? 0
+		       : -EBADMSG;
+}
+
+int bc_recover_end(
+	struct bc_recovered *recovered, int last, int dir_fd, const char *name, const char *boot_id)
+{
+	struct bc_recording_end end;
+	struct recovery r;
+	int rc = open_recovery(&r, recovered);
+
+	if (rc == 0)
+		rc = bc_segment_header_load(&r.header, last);
+	if (rc == 0)
+		rc = read_last_chunk(&r, last);
+	recovered->has_end = rc == 0 && bc_recording_end_find(&end, r.chunk);
+	if (rc == 0 && !recovered->has_end) {
+		const struct bc_chunk_info *info = &r.chunk->info;
+		r.has_header = true;
+		r.header.segment++;
+		r.header.first_record = info->first_record + info->records;
+		r.header.first_tick = info->last_tick;
+		r.header.first_epoch = info->epoch;
+		r.header.wall_ns = end_of_chunk(info, r.header.clock_hz);
+		rc = write_copy(&r, dir_fd, name, NULL, 0, boot_id);
+	}
 	close_recovery(&r);
 	return rc;
 }

@@ -41,6 +41,7 @@ struct bc_recovered {
 	uint64_t damaged_bytes; /* at these places */
 	struct bc_segment_damage first; /* the first place */
 	bool was_sealed;                /* the input had a valid index */
+	bool has_end;                   /* a chunk of the input has BC_EVENT_END */
 	char hash[BC_FILE_HASH_CHARS];  /* of the file written; or empty */
 	bool is_written;                /* false: no whole piece, so no file was made */
 };
@@ -55,6 +56,11 @@ struct bc_recover_options {
 	 * pieces. May be NULL. */
 	const struct bc_segment_name *fallback;
 	const struct bc_progress_cb *progress; /* called after each read; may be NULL */
+	/* Not NULL: the input is the last segment of its recording, which was killed if it has no
+	 * BC_EVENT_END. The copy then ends with a gap of unknown size (cause "crash") and that
+	 * event. This is the id of the current boot; if it is not that of the recording, the reason
+	 * is "power". */
+	const char *boot_id;
 };
 
 /* Reads the segment or raw capture in `in`, a seekable file, twice from its start, and writes the
@@ -65,6 +71,13 @@ struct bc_recover_options {
  * After a failure no file is left behind. *recovered is valid in any case. */
 int bc_recover(struct bc_recovered *recovered, int in, int dir_fd, const char *name,
 	const struct bc_recover_options *options) BC_MUST_CHECK;
+
+/* Ends a recording that was killed when none of its segments was open: if the last one, the sealed
+ * segment in `last`, has no BC_EVENT_END, writes another one as `name`, with the next number, that
+ * has only the gap and the event described above. Returns 0 or a negative errno;
+ * recovered->is_written shows whether anything was written. */
+int bc_recover_end(struct bc_recovered *recovered, int last, int dir_fd, const char *name,
+	const char *boot_id) BC_MUST_CHECK;
 
 /* Sets *has_all to whether the file `sealed` has every whole piece of `in`, and describes `in` in
  * *recovered, as bc_recover() does without writing anything. Returns 0 or a negative errno. */

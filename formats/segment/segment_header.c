@@ -86,6 +86,7 @@ static char *header_text(const struct kind *kind, const struct bc_segment_header
 		{"mapping", mapping_json(h)},
 		{"host", bc_json_text(h->host)},
 		{"program", bc_json_text(h->program)},
+		{"boot_id", bc_json_text_or_null(h->boot_id)},
 		{"first", first_json(h)},
 		{"metadata", metadata},
 		{NULL, NULL},
@@ -224,6 +225,7 @@ static bool read_header(struct bc_segment_header *h, const struct kind *kind, ch
 	bc_json_member_text(root, "continues", h->continues, sizeof(h->continues));
 	bc_json_member_text(root, "host", h->host, sizeof(h->host));
 	bc_json_member_text(root, "program", h->program, sizeof(h->program));
+	bc_json_member_text(root, "boot_id", h->boot_id, sizeof(h->boot_id));
 	const json_t *source = json_object_get(root, "source");
 	bc_json_member_text(source, "kind", h->source_kind, sizeof(h->source_kind));
 	bc_json_member_text(source, "name", h->source_name, sizeof(h->source_name));

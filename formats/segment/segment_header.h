@@ -19,6 +19,9 @@
 /* Maximum length of a header. */
 #define BC_SEGMENT_HEADER_MAX (1u << 16)
 
+/* 32 hexadecimal digits and the terminating zero. */
+#define BC_BOOT_ID_BYTES 33
+
 struct bc_segment_header {
 	uint32_t version; /* reading: the file's; writing: ignored */
 	char recording[BC_RECORDING_ID_MAX];
@@ -35,6 +38,7 @@ struct bc_segment_header {
 	struct bc_mapping_options mapping;
 	char host[65];
 	char program[32];
+	char boot_id[BC_BOOT_ID_BYTES]; /* the kernel's id of the boot; empty: unknown */
 	int64_t wall_ns;     /* host's time of day when the segment's first record arrived */
 	uint64_t first_tick; /* of that record */
 	uint32_t first_epoch;

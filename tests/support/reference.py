@@ -612,9 +612,15 @@ def _parse_events(data, info, where):
         assert zero == 0 and zeros == bytes(6) and flags & ~1 == 0, f"{where}: event's reserved bytes"
         assert before <= position <= info["records"], f"{where}: event at {position}"
         before = position
-        name = {1: "gap", 2: "anchor", 3: "mark", 4: "trigger", 5: "note"}[kind]
+        name = {1: "gap", 2: "anchor", 3: "mark", 4: "trigger", 5: "note", 6: "end"}[kind]
         assert (cause in GAPS) == (name == "gap"), f"{where}: {name} of cause {cause}"
         assert name in ("gap", "anchor") or value == 0, f"{where}: value of a {name}"
+        if name == "end":
+            # Not returned: it describes the recording.
+            end = json.loads(data[at + 32 : at + 32 + text])
+            assert position == info["records"] and at + 32 + text == len(data), f"{where}: events after the end"
+            assert set(end) == {"reason", "ended", "boot_id"}, f"{where}: {end}"
+            return events
         events.append(Event(position, name, GAPS.get(cause, ""), bool(flags & 1), value, ns,
                             data[at + 32 : at + 32 + text].decode()))
         at += 32 + text
@@ -625,7 +631,7 @@ def _parse_events(data, info, where):
 def _parse_header(data, at, length, hashes):
     hashes.check(data[at : at + length], struct.unpack_from("<Q", data, at + length)[0], "segment header")
     header = json.loads(data[at + 8 : at + length].decode())
-    required = {"format", "version", "recording", "label", "segment", "continues", "source", "board", "mapping",
+    required = {"format", "version", "recording", "sequence", "label", "segment", "continues", "source", "board", "mapping",
               "host", "program", "first", "metadata"}
     assert required <= set(header), f"segment header lacks {required - set(header)}"
     assert header["format"] == "buscap-segment" and header["version"] == 2, header

@@ -412,7 +412,7 @@ def test_a_recording_is_started_noted_marked_rotated_and_stopped(tmp):
         status = api.good("GET", "/v1/status")
         equal((status["state"], status["recording"]["id"], status["recording"]["metadata"]["run"]), ("recording", begun["id"], "8"))
         ended = api.good("DELETE", "/v1/recordings/current")["recording"]
-        equal((ended["id"], ended["state"], ended["reason"], ended["segments"]), (begun["id"], "complete", "request", 2))
+        equal((ended["id"], ended["state"], ended["reason"], ended["segments"]), (begun["id"], "sealed", "request", 2))
         files = segments(tmp / "out")
         equal(ended["path"], str(files[-1]), "the newest file")
         verify(files)
@@ -424,7 +424,7 @@ def test_a_recording_is_started_noted_marked_rotated_and_stopped(tmp):
         at = next(n for n, line in enumerate(dumped) if line.startswith("# mark: "))
         equal(sum(not line.startswith("#") for line in dumped[:at]), mark["record"], "records before it in the dump")
         again = api.good("GET", "/v1/recordings")["recordings"]
-        equal([(row["id"], row["state"], row["records"]) for row in again], [(begun["id"], "complete", ended["records"])])
+        equal([(row["id"], row["state"], row["records"]) for row in again], [(begun["id"], "sealed", ended["records"])])
         equal(api.good("GET", "/v1/status")["state"], "idle")
         equal(daemon.stop(), 0)
 
@@ -496,7 +496,7 @@ def test_the_flight_recorder_is_written_out(tmp):
         taken = api.good(*SNAPSHOT, {"label": "hang", "metadata": {"seen": "no video"}}, status=201)["recording"]
         wait_until(lambda: api.good("GET", "/v1/status")["recording"] is None, "the snapshot is written")
         row = api.good("GET", "/v1/recordings")["recordings"][-1]
-        equal((row["id"], row["label"], row["state"]), (taken["id"], "hang", "complete"))
+        equal((row["id"], row["label"], row["state"]), (taken["id"], "hang", "sealed"))
         assert row["records"] > 20000, row
         marks = [event for one in info(segments(tmp / "out")) for event in one["events"] if event["kind"] == "mark"]
         equal([event["text"] for event in marks], ["meanwhile"], "the mark is in the snapshot")
@@ -758,7 +758,7 @@ def test_a_stop_waits_for_the_disk_and_is_answered_when_there_is_room(tmp):
             faults.set("")
             equal(events.until(lambda event: event["event"] == "disk")["stuck"], False)
             ended = json.loads(waiting.communicate(timeout=harness.TIMEOUT_S)[0])["recording"]
-        equal((ended["id"], ended["state"]), (draining["id"], "complete"))
+        equal((ended["id"], ended["state"]), (draining["id"], "sealed"))
         verify(segments(tmp / "out"))
         equal(sum(row["records"] for row in info(segments(tmp / "out"))), ended["records"])
         assert daemon.stop() in (0, 4)
@@ -778,7 +778,7 @@ def test_a_waiting_client_is_released_when_the_disk_is_given_up(tmp):
             daemon.process.send_signal(signal.SIGTERM)
         assert daemon.wait() not in (0, -signal.SIGKILL)
         answer = waiting.communicate(timeout=harness.TIMEOUT_S)[0]
-        assert not answer or json.loads(answer)["recording"]["state"] == "torn", answer
+        assert not answer or json.loads(answer)["recording"]["state"] == "open", answer
 
 
 def test_live_records_equal_the_recorded_ones(tmp):

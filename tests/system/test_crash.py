@@ -1,5 +1,7 @@
 """Killed daemons: the next start recovers everything written."""
 
+import datetime
+import json
 import os
 import random
 import time
@@ -7,7 +9,7 @@ import time
 import pytest
 
 import harness
-from harness import BUSCAPD, Daemon, Faults, each, equal, info, run, verify
+from harness import BUSCAP, BUSCAPD, Daemon, Faults, each, equal, info, run, verify
 
 pytestmark = pytest.mark.threads
 
@@ -68,6 +70,40 @@ def kill_rounds(directory, seed, rounds):
 
 def test_killed_at_any_time_everything_written_is_kept(tmp):
     each(kill_rounds, [(seed, (ROUNDS + 2) // 3) for seed in range(3)], workers=3)
+
+
+# ---- the end of a recording
+
+
+def listed(socket):
+    """The recordings: the state, the reason and the time of the end, by id."""
+    rows = json.loads(harness.http(socket, "/v1/recordings")[1])["recordings"]
+    return {row["id"]: row for row in rows}
+
+
+def test_a_killed_recording_is_recovered_and_says_so(tmp):
+    out, socket = tmp / "out", tmp / "socket"
+    ids = []
+    for kill in (False, True, False):
+        with Daemon("--source", SOURCE, "-o", out, socket=socket) as daemon:
+            ids.append(daemon.wait_ready()["recording"]["id"])
+            rows = listed(socket)
+            harness.wait_until(lambda: daemon.status()["counts"]["written"], "records are written")
+            killed_at = time.time()
+            if kill:
+                daemon.process.kill()
+            else:
+                assert daemon.stop() in (0, 4), daemon.err
+    equal([(rows[name]["state"], rows[name]["reason"]) for name in ids],
+          [("sealed", "signal"), ("recovered", "crash"), ("recording", None)], "states")
+    ended = datetime.datetime.fromisoformat(rows[ids[1]]["ended"][:26] + "+00:00").timestamp()
+    assert ended <= killed_at, rows[ids[1]]
+    segments = info(harness.segments(out))
+    equal([segment["end"] and segment["end"]["reason"] for segment in segments], ["signal", "crash", "signal"], "ends")
+    equal([segment["sequence"] for segment in segments], [1, 2, 3], "sequence")
+    equal(segments[1]["gaps"]["causes"], {"crash": {"count": 1, "lost": 0, "exact": False}}, "gaps")
+    text = run(BUSCAP, "info", *harness.segments(out, prefix=ids[1])).stdout
+    assert b"reason: crash (recovered)" in text, text
 
 
 # ---- recovery

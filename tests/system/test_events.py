@@ -261,7 +261,7 @@ def test_a_hash_that_cannot_be_added_to_the_manifest_is_counted(tmp):
         begun = api.good(*START, status=201)["recording"]
         (tmp / "out" / f"{begun['id']}.xxh128").mkdir()
         poll_status(api, lambda status: status["recording"]["records"] > 0, "records are written")
-        equal(api.good(*STOP)["recording"]["state"], "complete", "the recording is complete")
+        equal(api.good(*STOP)["recording"]["state"], "sealed", "the recording is complete")
         equal(api.good("GET", "/v1/status")["sealed"]["manifest_failures"], 1)
         equal(daemon.stop(), 0)
 

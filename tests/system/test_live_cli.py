@@ -487,8 +487,8 @@ def test_record_start_sends_all_options(tmp):
 
 
 def test_record_stop_shows_the_finished_recording(tmp):
-    ended = {**RECORDING, "state": "complete", "ended": "2026-11-20T09:16:00Z", "reason": "request", "lost": 1234}
-    text = RECORDING_TEXT.replace(": in progress", ": complete").replace(
+    ended = {**RECORDING, "state": "sealed", "ended": "2026-11-20T09:16:00Z", "reason": "request", "lost": 1234}
+    text = RECORDING_TEXT.replace(": in progress", ": sealed").replace(
         "  segments", "  ended       2026-11-20T09:16:00Z\n  reason      stopped on request\n  segments").replace(
         "  lost        0", "  lost        1,234")
     check(tmp, ("record", "stop"), "DELETE", "/v1/recordings/current", None, {"recording": ended}, text)
@@ -496,19 +496,19 @@ def test_record_stop_shows_the_finished_recording(tmp):
 
 def test_record_list_is_a_table(tmp):
     unknown = {"id": "20261119T000000Z-000000", "label": None, "started": "2026-11-19T00:00:00Z", "ended": None,
-               "state": "torn", "segments": 1, "records": None, "bytes": 12, "lost": None, "metadata": {}, "path": None,
+               "state": "open", "segments": 1, "records": None, "bytes": 12, "lost": None, "metadata": {}, "path": None,
                "reason": None}
     rows = {"recordings": [RECORDING, unknown]}
     check(tmp, ("record", "list"), "GET", "/v1/recordings", None, rows, """\
 ID                            STATE      STARTED (UTC)        SEGMENTS            RECORDS   ON DISK  LABEL
 20261120T091500Z-3f9a2c-boot  recording  2026-11-20T09:15:00         3         61,203,456   98.3 MB  boot
-20261119T000000Z-000000       torn       2026-11-19T00:00:00         1                  -      12 B  -
+20261119T000000Z-000000       open       2026-11-19T00:00:00         1                  -      12 B  -
 """)
     check(tmp, ("record", "list"), "GET", "/v1/recordings", None, {"recordings": []}, "no recordings\n")
     out, _ = check(tmp, ("record", "list"), "GET", "/v1/recordings", None, {**rows, "omitted": 1234})
     assert out.startswith("# 1,234 older recordings not shown\nID "), out
     out, _ = check(tmp, ("record", "show", unknown["id"]), "GET", "/v1/recordings", None, rows)
-    assert out.startswith("recording 20261119T000000Z-000000: torn\n") and "records" not in out, out
+    assert out.startswith("recording 20261119T000000Z-000000: open\n") and "records" not in out, out
     out, _ = check(tmp, ("record", "show", unknown["id"], "--json"), "GET", "/v1/recordings", None, rows)
     equal(json.loads(out), {"recording": unknown})
     _, err = check(tmp, ("record", "show", "x"), "GET", "/v1/recordings", None, rows, "", code=1)
@@ -536,7 +536,7 @@ def test_a_recording_that_has_just_started_shows_no_amounts(tmp):
                    if line.split()[0] not in ("segments", "records", "on", "lost", "newest"))
     check(tmp, ("record", "start"), "POST", "/v1/recordings", {}, (201, {"recording": started}), text)
     out, _ = check(tmp, ("record", "stop"), "DELETE", "/v1/recordings/current", None,
-                  {"recording": {**started, "state": "complete", "ended": RECORDING["started"], "reason": "limit"}})
+                  {"recording": {**started, "state": "sealed", "ended": RECORDING["started"], "reason": "limit"}})
     assert "  records     0\n" in out and "  reason      limit reached\n" in out, out
 
 
@@ -878,7 +878,7 @@ def test_the_daemon_executes_the_commands(tmp):
         harness.wait_until(lambda: json.loads(ask("status", "--json"))["recording"]["segment"] == 1,
                            "the second segment has records")
         text = ask("record", "stop")
-        assert ": complete\n" in text and "  segments    2\n" in text and "stopped on request" in text, text
+        assert ": sealed\n" in text and "  segments    2\n" in text and "stopped on request" in text, text
         paths = harness.segments(tmp / "rec")
         equal(len(paths), 2)
         dumped, _ = buscap("dump", *paths)

@@ -462,7 +462,7 @@ def test_the_flight_recorder_keeps_to_its_size(tmp):
         code, answer = harness.http(daemon.socket, "/v1/snapshot", "POST", "{}")
         equal(code, 201, answer)
         taken = json.loads(answer)["recording"]
-        equal(taken["state"], "complete", answer)
+        equal(taken["state"], "sealed", answer)
         assert taken["records"] >= (3 << 20) // 12, answer
         equal(daemon.stop(), 0, daemon.err)
     harness.verify(harness.segments(out))

@@ -89,7 +89,7 @@ TEST_F(a_recording_is_a_row_with_the_totals_of_its_segments)
 	assert_member(r, "id", "\"" SMALL_RECORDING "\"");
 	assert_member(r, "label", "\"boot\"");
 	assert_member(r, "started", "\"2026-11-20T09:15:00.248291015Z\"");
-	assert_member(r, "state", "\"complete\"");
+	assert_member(r, "state", "\"sealed\"");
 	assert_member(r, "segments", "2");
 	assert_member(r, "records", "92");
 	assert_member(r, "lost", "258");
@@ -117,7 +117,7 @@ TEST_F(recordings_are_listed_oldest_first)
 	assert_member(row(f, 2, 1), "started", "\"2026-11-21T00:00:00.000000000Z\"");
 }
 
-TEST_F(an_unsealed_segment_makes_a_recording_torn)
+TEST_F(an_unsealed_segment_makes_a_recording_open)
 {
 	uint64_t bytes = 0;
 
@@ -131,7 +131,7 @@ TEST_F(an_unsealed_segment_makes_a_recording_torn)
 				 1000),
 		0);
 	const json_t *r = row(f, 1, 0);
-	assert_member(r, "state", "\"torn\"");
+	assert_member(r, "state", "\"open\"");
 	assert_member(r, "ended", "null");
 	assert_member(r, "records", "null");
 	assert_member(r, "lost", "null");

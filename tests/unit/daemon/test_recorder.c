@@ -222,7 +222,8 @@ static void check_chunk(
 		assert_int_equal(info->last_tick, stream->ticks[at - 1]);
 	}
 	for (uint32_t i = 0; i < info->events; i++) {
-		if (chunk->events[i].kind == BC_EVENT_ANCHOR)
+		if (chunk->events[i].kind == BC_EVENT_ANCHOR ||
+			chunk->events[i].kind == BC_EVENT_END)
 			continue;
 		assert_true(chunk->events[i].kind == BC_EVENT_MARK ||
 			    chunk->events[i].kind == BC_EVENT_TRIGGER);

@@ -8,12 +8,14 @@
 #include "daemon/base/log.h"
 #include "daemon/store/manifest.h"
 #include "formats/base/bytes.h"
+#include "formats/segment/recording_end.h"
 #include "tests/support/log_capture.h"
 #include "tests/support/raw_blocks.h"
 #include "tests/support/small_segment.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/test.h"
 
+#define BOOT    "0123456789abcdef0123456789abcdef"
 #define SEALED  SMALL_RECORDING "-00000.byu.lz4"
 #define PARTIAL SEALED ".partial"
 #define DAMAGED SEALED ".damaged"
@@ -54,7 +56,7 @@ static void on_progress(void *context, const char *file)
 static const char *start(struct fixture *f, unsigned recovered)
 {
 	log_capture_start(&f->log);
-	int rc = bc_startup_recover(&f->found, f->dir.path, f->dir.fd, on_progress, f);
+	int rc = bc_startup_recover(&f->found, f->dir.path, f->dir.fd, BOOT, on_progress, f);
 	const char *log = log_capture_stop(&f->log);
 
 	assert_int_equal(rc, 0);
@@ -248,5 +250,169 @@ TEST_F(an_open_raw_capture_next_to_a_sealed_one_is_handled_once)
 	assert_non_null(strstr(start(f, 0), "kept as " RAW_DAMAGED));
 	assert_same(f, RAW_DAMAGED, r->file, r->file_bytes);
 	assert_same(f, RAW_NAME, r->file, r->offset[3]);
+	assert_string_equal(start(f, 0), "");
+}
+
+/* The end of a recording */
+
+#define OTHER_BOOT "fedcba9876543210fedcba9876543210"
+
+/* Makes a sealed segment of our recording with one chunk of ten records, which ends with `reason`,
+ * or without an end if that is NULL. */
+static void make_segment(
+	struct fixture *f, uint32_t number, const char *boot_id, const char *reason)
+{
+	struct bc_segment_header header = {
+		.recording = SMALL_RECORDING,
+		.sequence = 7,
+		.segment = number,
+		.clock_hz = 1000000,
+		.first_record = number * 10,
+	};
+	struct bc_recording_end end = {.ended_ns = 1};
+	struct bc_chunk *chunk = malloc(sizeof(*chunk));
+	uint8_t *encoded = malloc(BC_CHUNK_ENCODED_MAX);
+	struct bc_segment_writer writer;
+	char name[BC_SEGMENT_NAME_MAX];
+	size_t header_bytes;
+
+	snprintf(name, sizeof(name), SMALL_RECORDING "-%05" PRIu32 ".byu.lz4", number);
+	strcpy(header.boot_id, boot_id);
+	bc_chunk_reset(chunk, 1000, 0);
+	memset(chunk->records, 1, 10 * BC_RECORD_BYTES);
+	chunk->info.records = 10;
+	chunk->info.first_record = number * 10;
+	chunk->info.last_tick = 3000; /* 2 ms */
+	chunk->info.wall_ns = INT64_C(1795166100000000000);
+	chunk->info.recording_tag = bc_recording_tag(SMALL_RECORDING);
+	if (reason != NULL) {
+		strcpy(end.reason, reason);
+		assert_true(bc_recording_end_add(chunk, &end));
+	}
+	assert_int_equal(bc_segment_create(&writer, f->dir.fd, name, ".partial", &header), 0);
+	bc_chunk_encode(encoded, chunk, &header_bytes);
+	assert_int_equal(bc_segment_append(&writer, encoded, header_bytes, &chunk->info, 0, 0), 0);
+	assert_int_equal(bc_segment_seal(&writer), 0);
+	free(encoded);
+	free(chunk);
+}
+
+/* Makes the sealed segment a torn one: without its index and `cut` more bytes. */
+static void tear(struct fixture *f, uint32_t number, size_t cut)
+{
+	char sealed[BC_SEGMENT_NAME_MAX];
+	char partial[BC_SEGMENT_NAME_MAX + 16];
+	size_t n;
+
+	snprintf(sealed, sizeof(sealed), SMALL_RECORDING "-%05" PRIu32 ".byu.lz4", number);
+	snprintf(partial, sizeof(partial), "%s.partial", sealed);
+	uint8_t *bytes = temp_read(&f->dir, sealed, &n);
+	temp_write(&f->dir, partial, bytes, n - bc_index_bytes(1) - cut);
+	assert_int_equal(unlinkat(f->dir.fd, sealed, 0), 0);
+	free(bytes);
+}
+
+/* Checks the last chunk of a sealed segment. `reason` NULL: it has no end. `lost` is that of its
+ * gap of cause "crash"; UINT64_MAX: it has none. */
+static void assert_end(struct fixture *f, uint32_t number, const char *reason, uint64_t lost)
+{
+	struct bc_recording_end end;
+	struct bc_chunk *chunk = malloc(sizeof(*chunk));
+	struct bc_segment_reader *reader;
+	char name[BC_SEGMENT_NAME_MAX];
+	bool has_end = false;
+	uint64_t gap = UINT64_MAX;
+	int found;
+
+	snprintf(name, sizeof(name), SMALL_RECORDING "-%05" PRIu32 ".byu.lz4", number);
+	int fd = openat(f->dir.fd, name, O_RDONLY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	assert_int_equal(bc_segment_reader_open(&reader,
+				 (struct bc_input_stream){.fd = fd, .wake_fd = -1}, NULL, 0),
+		0);
+	while ((found = bc_segment_read(reader, chunk)) != BC_FOUND_END) {
+		assert_true(found > 0 && found != BC_FOUND_DAMAGE);
+		if (found != BC_FOUND_CHUNK)
+			continue;
+		assert_false(has_end);
+		has_end = bc_recording_end_find(&end, chunk);
+		for (uint32_t i = 0; i < chunk->info.events; i++) {
+			if (chunk->events[i].kind != BC_EVENT_GAP)
+				continue;
+			assert_int_equal(chunk->events[i].cause, BC_GAP_CRASH);
+			assert_false(chunk->events[i].exact);
+			gap = chunk->events[i].value;
+		}
+	}
+	assert_true(bc_segment_reader_is_sealed(reader));
+	assert_int_equal(has_end, reason != NULL);
+	assert_int_equal(gap, lost);
+	if (reason != NULL)
+		assert_string_equal(end.reason, reason);
+	if (gap != UINT64_MAX && chunk->info.first_record != 0) {
+		assert_int_equal(end.ended_ns, INT64_C(1795166100002000000));
+		assert_string_equal(end.boot_id, BOOT);
+	}
+	bc_segment_reader_close(reader);
+	close(fd);
+	free(chunk);
+}
+
+TEST_F(a_killed_recording_ends_with_a_gap_of_unknown_size)
+{
+	make_segment(f, 0, BOOT, NULL);
+	make_segment(f, 1, BOOT, NULL);
+	tear(f, 1, 0);
+	start(f, 1);
+	assert_end(f, 0, NULL, UINT64_MAX);
+	assert_end(f, 1, "crash", 0);
+	assert_string_equal(start(f, 0), "");
+}
+
+TEST_F(after_a_power_cut_the_boot_is_another_one)
+{
+	make_segment(f, 0, OTHER_BOOT, NULL);
+	tear(f, 0, 0);
+	start(f, 1);
+	assert_end(f, 0, "power", 0);
+}
+
+TEST_F(a_torn_chunk_counts_in_the_gap)
+{
+	make_segment(f, 0, BOOT, NULL);
+	tear(f, 0, 1);
+	assert_non_null(strstr(start(f, 1), "recovered 0 records, lost 10 in the last chunk"));
+	assert_end(f, 0, "crash", 10);
+	assert_false(temp_exists(&f->dir, PARTIAL) || temp_exists(&f->dir, DAMAGED));
+}
+
+TEST_F(an_end_that_was_written_stays)
+{
+	make_segment(f, 0, BOOT, "limit");
+	tear(f, 0, 0);
+	start(f, 1);
+	assert_end(f, 0, "limit", UINT64_MAX);
+	assert_string_equal(start(f, 0), "");
+}
+
+TEST_F(a_torn_segment_that_another_one_follows_is_not_the_end)
+{
+	make_segment(f, 0, BOOT, NULL);
+	make_segment(f, 1, BOOT, "signal");
+	tear(f, 0, 0);
+	start(f, 1);
+	assert_end(f, 0, NULL, UINT64_MAX);
+	assert_end(f, 1, "signal", UINT64_MAX);
+}
+
+TEST_F(a_recording_killed_between_two_segments_gets_another_one)
+{
+	make_segment(f, 0, BOOT, NULL);
+	make_segment(f, 1, OTHER_BOOT, NULL);
+	temp_write(&f->dir, SMALL_RECORDING "-00002.byu.lz4.partial", "", 0);
+	assert_non_null(strstr(start(f, 1), "recording that was killed"));
+	assert_end(f, 1, NULL, UINT64_MAX);
+	assert_end(f, 2, "power", 0);
+	assert_true(bc_manifest_has(f->dir.fd, SMALL_RECORDING, SMALL_RECORDING "-00002.byu.lz4"));
 	assert_string_equal(start(f, 0), "");
 }

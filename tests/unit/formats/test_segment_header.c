@@ -16,6 +16,7 @@ static struct bc_segment_header full_header(void)
 		.recording = "20261120T091500Z-3f9a2c-boot",
 		.label = "boot",
 		.sequence = 9007199254740993,
+		.boot_id = "0123456789abcdef0123456789abcdef",
 		.segment = 7,
 		.continues = "20261120T081500Z-000001",
 		.source_kind = "usb",
@@ -77,6 +78,7 @@ static void assert_same(const struct bc_segment_header *a, const struct bc_segme
 	assert_string_equal(a->recording, b->recording);
 	assert_string_equal(a->label, b->label);
 	assert_int_equal(a->sequence, b->sequence);
+	assert_string_equal(a->boot_id, b->boot_id);
 	assert_int_equal(a->segment, b->segment);
 	assert_string_equal(a->continues, b->continues);
 	assert_string_equal(a->source_kind, b->source_kind);
@@ -141,7 +143,7 @@ static const char empty_text[] =
 	"{\"format\":\"buscap-segment\",\"version\":2,\"recording\":\"\",\"sequence\":0,"
 	"\"label\":null,\"segment\":0,\"continues\":null,"
 	"\"source\":{\"kind\":\"\",\"name\":\"\",\"clock_hz\":0},"
-	"\"board\":null,\"mapping\":null,\"host\":\"\",\"program\":\"\","
+	"\"board\":null,\"mapping\":null,\"host\":\"\",\"program\":\"\",\"boot_id\":null,"
 	"\"first\":{\"wall\":\"1970-01-01T00:00:00Z\",\"wall_ns\":0,\"tick\":0,\"epoch\":0,"
 	"\"record\":0},\"metadata\":{}}";
 
@@ -166,6 +168,7 @@ TEST(a_header_is_written_byte_for_byte)
 		"\"attr\":[255,254,253,252,251,250,249,248,247,246,"
 		"245,244,243,242,241,240]},"
 		"\"host\":\"lab-7\",\"program\":\"buscapd 0.1.0\","
+		"\"boot_id\":\"0123456789abcdef0123456789abcdef\","
 		"\"first\":{\"wall\":\"2026-11-20T09:15:00Z\",\"wall_ns\":1795166100123456789,"
 		"\"tick\":9007199254740991,\"epoch\":3,\"record\":123456789012345},"
 		"\"metadata\":{\"who\":\"me\",\"\xC3\xA9/\":\"\xE2\x82\xAC\\n/\"}}");
