@@ -193,7 +193,8 @@ TEST_F(only_the_newest_of_too_many_recordings_are_listed)
 	assert_int_equal(f->scan.omitted, 7);
 }
 
-TEST_F(notes_are_in_the_metadata)
+/* Makes a segment of chunks with a note and, by their counts, 10 more samples lost in each. */
+static void make_noted(struct fixture *f)
 {
 	static const char *const notes[] = {
 		"{\"who\":\"you\",\"run\":\"7\"}", "no object", "{\"run\":\"8\"}"};
@@ -214,6 +215,7 @@ TEST_F(notes_are_in_the_metadata)
 		size_t header_bytes;
 		bc_chunk_reset(chunk, 0, 0);
 		chunk->info.recording_tag = bc_recording_tag(SMALL_RECORDING);
+		chunk->info.lost[BC_GAP_DISK] = 10 * (i + 1);
 		assert_true(bc_chunk_add_event(chunk, &note, notes[i]));
 		bc_chunk_encode(encoded, chunk, &header_bytes);
 		assert_int_equal(
@@ -222,7 +224,18 @@ TEST_F(notes_are_in_the_metadata)
 	assert_int_equal(bc_segment_seal(&writer), 0);
 	free(encoded);
 	free(chunk);
+}
+
+TEST_F(notes_are_in_the_metadata)
+{
+	make_noted(f);
 	assert_member(row(f, 1, 0), "metadata", "{\"who\":\"you\",\"run\":\"8\"}");
+}
+
+TEST_F(a_loss_without_a_gap_is_listed)
+{
+	make_noted(f);
+	assert_member(row(f, 1, 0), "lost", "30");
 }
 
 /* On the loop */
