@@ -272,7 +272,7 @@ TEST_WITH(bc_chunk, chunk, an_inexact_damage_gap_covers_any_missing_records)
 TEST(every_cause_has_a_name_and_other_numbers_are_unknown)
 {
 	static const char *const words[BC_GAP_CAUSES] = {"unknown", "buffer", "disk", "board",
-		"sequence", "crc", "unplugged", "damaged", "transfer"};
+		"sequence", "crc", "unplugged", "damaged", "transfer", "crash"};
 
 	for (unsigned cause = 0; cause < 256; cause++)
 		assert_string_equal(
