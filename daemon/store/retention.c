@@ -398,9 +398,17 @@ static bool is_deletable(const struct bc_segment_entry *pair, size_t count)
 	return is_sealed;
 }
 
+/* Removes deleted files from the manifest. `last` is the last one of its recording; NULL: none. */
+static void forget(int dir_fd, const struct bc_segment_entry *last)
+{
+	if (last != NULL)
+		bc_manifest_forget(dir_fd, last->name.recording, last->name.segment);
+}
+
 static void delete_oldest(struct bc_retention_state *state, struct usage *usage,
 	const struct bc_segment_list *list, const struct bc_retention_check *check)
 {
+	const struct bc_segment_entry *last = NULL;
 	size_t next;
 
 	for (size_t i = 0; i < list->count; i = next) {
@@ -412,12 +420,17 @@ static void delete_oldest(struct bc_retention_state *state, struct usage *usage,
 			continue;
 		const char *rule = broken_rule(usage, check->rules, check->files, first);
 		if (rule == NULL)
-			return;
+			break;
+		if (last != NULL && strcmp(last->name.recording, first->name.recording) != 0)
+			forget(check->dir_fd, last);
 		if (!delete_pair(state, usage, check->dir_fd, first, next - i, rule, check->health))
-			return; /* never delete newer files instead */
+			break; /* never delete newer files instead */
 		if (is_recording_gone(list, next))
 			bc_manifest_remove(check->dir_fd, first->name.recording);
+		else
+			last = first;
 	}
+	forget(check->dir_fd, last);
 }
 
 int bc_retention_enforce(struct bc_retention *retention, struct bc_retention_state *state,
