@@ -235,6 +235,9 @@ static int create_file(struct bc_segment_target *t)
 	h->first_tick = first->first_tick;
 	h->first_epoch = first->epoch;
 	h->first_record = 0;
+	/* These describe a recording of buscapd, which has an end, too. */
+	h->sequence = 0;
+	h->boot_id[0] = '\0';
 	if (getrandom(&random, sizeof(random), GRND_NONBLOCK) < 0)
 		random = (uint32_t)t->now_ns ^ (uint32_t)getpid();
 	uint64_t fraction = (uint64_t)(h->wall_ns > 0 ? h->wall_ns : 0) % NS_PER_S;

@@ -16,6 +16,9 @@
 
 #define NAME_MAX_BYTES (BC_RECORDING_ID_MAX + 8)
 
+/* A manifest that replaces another one has this suffix while it is written. */
+#define NEW_SUFFIX ".new"
+
 static void write_name(char out[NAME_MAX_BYTES], const char *recording)
 {
 	snprintf(out, NAME_MAX_BYTES, "%s" BC_MANIFEST_SUFFIX, recording);
@@ -127,6 +130,73 @@ bool bc_manifest_has(int dir_fd, const char *recording, const char *file)
 	}
 	fclose(in);
 	return has;
+}
+
+/* Returns whether the line of a manifest is that of a deleted file up to this number. */
+static bool is_forgotten(int dir_fd, const char *line, uint32_t segment)
+{
+	char file[LINE_MAX_BYTES];
+	struct bc_segment_name name;
+	enum bc_format form;
+	size_t n = strlen(line);
+
+	if (n <= BC_FILE_HASH_CHARS + 1 || n >= sizeof(file) || line[n - 1] != '\n')
+		return false;
+	memcpy(file, line + BC_FILE_HASH_CHARS + 1, n - BC_FILE_HASH_CHARS - 2);
+	file[n - BC_FILE_HASH_CHARS - 2] = '\0';
+	return (bc_segment_name_read(&name, file) || bc_raw_name_read(&name, &form, file)) &&
+	       name.segment <= segment && faccessat(dir_fd, file, F_OK, AT_SYMLINK_NOFOLLOW) != 0 &&
+	       errno == ENOENT;
+}
+
+/* Copies the lines that stay. Returns false if there is nothing to remove, or if it fails. */
+static bool copy_lines(FILE *in, FILE *out, int dir_fd, uint32_t segment)
+{
+	char line[LINE_MAX_BYTES + 1];
+	bool is_shorter = false;
+
+	while (fgets(line, sizeof(line), in) != NULL) {
+		if (is_forgotten(dir_fd, line, segment))
+			is_shorter = true;
+		else if (fputs(line, out) < 0)
+			return false;
+	}
+	return is_shorter && ferror(in) == 0 && fflush(out) == 0 && fdatasync(fileno(out)) == 0;
+}
+
+static FILE *open_stream(int fd, const char *mode)
+{
+	FILE *stream = fd >= 0 ? fdopen(fd, mode) : NULL;
+
+	if (stream == NULL && fd >= 0)
+		close(fd);
+	return stream;
+}
+
+void bc_manifest_forget(int dir_fd, const char *recording, uint32_t segment)
+{
+	char name[NAME_MAX_BYTES];
+	char new_name[NAME_MAX_BYTES + sizeof(NEW_SUFFIX)];
+	struct stat st;
+
+	write_name(name, recording);
+	snprintf(new_name, sizeof(new_name), "%s" NEW_SUFFIX, name);
+	FILE *in = open_stream(open_manifest(dir_fd, recording, O_RDONLY | O_NONBLOCK), "r");
+	if (in == NULL)
+		return;
+	FILE *out = NULL;
+	if (fstat(fileno(in), &st) == 0 && S_ISREG(st.st_mode))
+		out = open_stream(
+			openat(dir_fd, new_name,
+				O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0640),
+			"w");
+	bool is_copied = out != NULL && copy_lines(in, out, dir_fd, segment);
+	fclose(in);
+	if (out == NULL)
+		return;
+	is_copied = fclose(out) == 0 && is_copied;
+	if (!is_copied || renameat(dir_fd, new_name, dir_fd, name) != 0)
+		unlinkat(dir_fd, new_name, 0);
 }
 
 void bc_manifest_remove(int dir_fd, const char *recording)

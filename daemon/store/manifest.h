@@ -7,6 +7,7 @@
 #define BC_DAEMON_STORE_MANIFEST_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "formats/base/file_hash.h"
 #include "formats/base/must_check.h"
@@ -21,6 +22,10 @@ int bc_manifest_add(int dir_fd, const char *recording, const char *file,
 
 /* Returns whether the manifest has a whole line for that file; false if it can't be read. */
 bool bc_manifest_has(int dir_fd, const char *recording, const char *file);
+
+/* Removes the lines of files up to this number that no longer exist, by replacing the manifest. If
+ * that fails, they remain until the next call. */
+void bc_manifest_forget(int dir_fd, const char *recording, uint32_t segment);
 
 /* Deletes the manifest. */
 void bc_manifest_remove(int dir_fd, const char *recording);

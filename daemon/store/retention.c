@@ -165,7 +165,7 @@ int bc_segments_list(struct bc_segment_list *list, int dir_fd, struct bc_sequenc
 		return rc;
 	}
 	for (struct dirent *item; rc == 0 && (item = readdir(dir)) != NULL;) {
-		struct bc_segment_entry entry;
+		struct bc_segment_entry entry = {.sequence = 0};
 		struct stat st;
 		if (!read_name(&entry, item->d_name) ||
 			fstatat(dir_fd, item->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0 ||
@@ -273,6 +273,10 @@ static bool is_age_known(struct bc_retention *r, const struct bc_segment_list *l
 		r->jump_ns = change;
 	r->has_offset = true;
 	r->clock_offset_ns = offset;
+	if (check->rules->max_age_ns == 0) {
+		r->clock = CLOCK_OK;
+		return true;
+	}
 	if (r->jump_ns != 0)
 		clock = CLOCK_JUMPED;
 	else if (since < -SLACK_NS)
@@ -280,8 +284,7 @@ static bool is_age_known(struct bc_retention *r, const struct bc_segment_list *l
 	else if (since > LEAP_NS)
 		clock = CLOCK_AHEAD;
 	/* A file was written after a long time: nothing to say. */
-	if (clock != r->clock && !(clock == CLOCK_OK && r->clock == CLOCK_AHEAD) &&
-		check->rules->max_age_ns != 0)
+	if (clock != r->clock && !(clock == CLOCK_OK && r->clock == CLOCK_AHEAD))
 		log_clock(clock, newest, clock == CLOCK_JUMPED ? r->jump_ns : since);
 	r->clock = clock;
 	return clock == CLOCK_OK || clock == CLOCK_AHEAD;
@@ -398,9 +401,17 @@ static bool is_deletable(const struct bc_segment_entry *pair, size_t count)
 	return is_sealed;
 }
 
+/* Removes deleted files from the manifest. `last` is the last one of its recording; NULL: none. */
+static void forget(int dir_fd, const struct bc_segment_entry *last)
+{
+	if (last != NULL)
+		bc_manifest_forget(dir_fd, last->name.recording, last->name.segment);
+}
+
 static void delete_oldest(struct bc_retention_state *state, struct usage *usage,
 	const struct bc_segment_list *list, const struct bc_retention_check *check)
 {
+	const struct bc_segment_entry *last = NULL;
 	size_t next;
 
 	for (size_t i = 0; i < list->count; i = next) {
@@ -412,12 +423,17 @@ static void delete_oldest(struct bc_retention_state *state, struct usage *usage,
 			continue;
 		const char *rule = broken_rule(usage, check->rules, check->files, first);
 		if (rule == NULL)
-			return;
+			break;
+		if (last != NULL && strcmp(last->name.recording, first->name.recording) != 0)
+			forget(check->dir_fd, last);
 		if (!delete_pair(state, usage, check->dir_fd, first, next - i, rule, check->health))
-			return; /* never delete newer files instead */
+			break; /* never delete newer files instead */
 		if (is_recording_gone(list, next))
 			bc_manifest_remove(check->dir_fd, first->name.recording);
+		else
+			last = first;
 	}
+	forget(check->dir_fd, last);
 }
 
 int bc_retention_enforce(struct bc_retention *retention, struct bc_retention_state *state,

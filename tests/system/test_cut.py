@@ -136,6 +136,7 @@ def test_a_cut_is_a_new_recording_with_its_origin_in_the_metadata(tmp):
     assert got.header["recording"] != source.header["recording"]
     for name in ("label", "host", "mapping", "source", "board"):
         equal(got.header[name], source.header[name], name)
+    equal((got.header["sequence"], got.header["boot_id"]), (0, None), "not a recording of buscapd")
     equal(got.records[0].number, 0, "numbers restart at 0")
     # The record numbers have no holes: dropped records are not lost.
     out, err = buscap("dump", tmp / "x.byu.lz4")

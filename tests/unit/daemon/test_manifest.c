@@ -149,6 +149,21 @@ TEST_WITH(temp_dir, dir, retention_deletes_a_manifest_with_the_last_file)
 	assert_true(temp_exists(dir, OTHER ".xxh128")); /* a file is still open */
 }
 
+TEST_WITH(temp_dir, dir, retention_removes_the_lines_of_deleted_files)
+{
+	temp_write(dir, FIRST, "", 0);
+	temp_write(dir, REC "-00000.raw6.lz4", "", 0);
+	temp_write(dir, SECOND, "", 0);
+	assert_int_equal(bc_manifest_add(dir->fd, REC, FIRST, HASH), 0);
+	assert_int_equal(bc_manifest_add(dir->fd, REC, REC "-00000.raw6.lz4", HASH), 0);
+	assert_int_equal(bc_manifest_add(dir->fd, REC, SECOND, HASH2), 0);
+	/* Moved away by a user, not deleted by a rule. */
+	assert_int_equal(bc_manifest_add(dir->fd, REC, REC "-00002.byu.lz4", HASH), 0);
+	enforce(dir, 1, 2);
+	assert_file(dir, MANIFEST, LINE2 HASH "  " REC "-00002.byu.lz4\n");
+	assert_false(temp_exists(dir, MANIFEST ".new"));
+}
+
 TEST_WITH(temp_dir, dir, a_listing_ignores_manifests)
 {
 	struct bc_segment_list list;

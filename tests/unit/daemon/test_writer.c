@@ -29,6 +29,7 @@ struct fixture {
 	uint64_t next_sequence;
 	uint64_t next_record[RECORDINGS];
 	struct bc_chunk *chunk;
+	unsigned marks;                       /* in the next chunk */
 	struct bc_writer_notice_list notices; /* popped so far */
 };
 
@@ -103,6 +104,9 @@ static void write_chunk(struct fixture *f, unsigned recording, unsigned flags, u
 	struct bc_event event = {
 		.kind = BC_EVENT_GAP, .cause = BC_GAP_BOARD, .exact = true, .value = gap};
 	if (gap != 0)
+		assert_true(bc_chunk_add_event(chunk, &event, NULL));
+	event = (struct bc_event){.kind = BC_EVENT_MARK, .position = RECORDS};
+	for (; f->marks != 0; f->marks--)
 		assert_true(bc_chunk_add_event(chunk, &event, NULL));
 	memset(e, 0, offsetof(struct bc_encoded, data));
 	bc_chunk_gaps(chunk, &e->gaps, &e->lost);
@@ -289,6 +293,79 @@ TEST_F(each_recording_has_its_own_limit)
 	bc_writer_stats(f->writer, &stats);
 	assert_int_equal(stats.unrecorded, 2 * RECORDS);
 	assert_false(stats.is_full);
+}
+
+/* Returns the reason of the end in a sealed segment, or "" if it has none. */
+static const char *end_of(struct fixture *f, const char *file)
+{
+	static struct bc_recording_end end;
+	struct bc_segment_reader *reader;
+	int fd = openat(f->dir.fd, file, O_RDONLY | O_CLOEXEC);
+	bool has_end = false;
+	int found;
+
+	assert_int_equal(bc_segment_reader_open(&reader,
+				 (struct bc_input_stream){.fd = fd, .wake_fd = -1}, NULL, 0),
+		0);
+	while ((found = bc_segment_read(reader, f->chunk)) > BC_FOUND_END) {
+		assert_int_not_equal(found, BC_FOUND_DAMAGE);
+		if (found != BC_FOUND_CHUNK)
+			continue;
+		assert_false(has_end); /* nothing follows it */
+		has_end = bc_recording_end_find(&end, f->chunk);
+	}
+	bc_segment_reader_close(reader);
+	close(fd);
+	return has_end ? end.reason : "";
+}
+
+static void set_end(struct fixture *f, unsigned recording, const char *reason)
+{
+	strcpy(f->recordings[recording].end.reason, reason);
+}
+
+TEST_F(only_the_last_chunk_of_a_recording_has_its_end)
+{
+	set_end(f, 0, "request");
+	write_chunk(f, 0, CUT, 0);
+	write_chunk(f, 0, 0, 0);
+	write_chunk(f, 0, LAST, 5);
+	const struct bc_writer_notice *n = wait_notices(f, 5);
+	assert_string_equal(end_of(f, n->file), "");
+	n = n->next->next->next;
+	assert_string_equal(end_of(f, n->file), "request");
+	assert_int_equal(n->chunks, 2);
+	assert_int_equal(n->gaps, 1);
+}
+
+TEST_F(a_recording_without_a_chunk_has_no_file)
+{
+	set_end(f, 0, "request");
+	write_chunk(f, 0, LAST | EMPTY, 0);
+	assert_int_equal(wait_notices(f, 1)->kind, BC_NOTICE_ENDED);
+	assert_int_equal(temp_dir_empty(&f->dir), 0);
+}
+
+TEST_F(a_recording_that_reached_its_limit_has_its_end)
+{
+	set_end(f, 0, "limit");
+	f->recordings[0].stop_bytes = 1;
+	write_chunk(f, 0, 0, 0);
+	write_chunk(f, 0, LAST, 0); /* discarded, except for the end */
+	const struct bc_writer_notice *n = wait_notices(f, 3)->next;
+	assert_int_equal(n->records, RECORDS);
+	assert_int_equal(n->chunks, 2);
+	assert_string_equal(end_of(f, n->file), "limit");
+}
+
+TEST_F(a_full_event_table_does_not_hide_the_end)
+{
+	set_end(f, 0, "signal");
+	f->marks = BC_CHUNK_EVENTS;
+	write_chunk(f, 0, LAST, 0);
+	const struct bc_writer_notice *n = wait_notices(f, 3)->next;
+	assert_int_equal(n->chunks, 2);
+	assert_string_equal(end_of(f, n->file), "signal");
 }
 
 static void wait_stuck(struct fixture *f)
