@@ -169,7 +169,14 @@ for target in $targets; do
 		[ "$target" = tarmac ] && skip=1
 		name=$target-$(basename "$seed")
 		n=$((n + 1))
-		first=$(printf '\\000\\%03o' $((n % 20)))
+		first=$(printf '\\000\\%03o' $((n % 60)))
+		case $name in
+		*-000 | *-1 | tarmac-*)
+			for to in $(seq 1 19); do
+				{ printf "\\000\\$(printf %03o "$to")"; tail -c +$skip "$seed"; } >"$seeds/convert/$name-$to"
+			done
+			;;
+		esac
 		{ printf "$first"; tail -c +$skip "$seed"; } >"$seeds/convert/$name"
 		{ printf "$first"; tail -c +$skip "$seed" | gzip -c; } >"$seeds/convert/$name.gz"
 		{ printf "$first"; tail -c +$skip "$seed" | zstd -qc; } >"$seeds/convert/$name.zst"
