@@ -28,9 +28,9 @@ from recovered import SMALL, Lost, Reader, start_again  # noqa: E402
 
 CONTROLS = {"has_file_sync": "fdatasync", "has_dir_sync": "directory sync"}
 RATE = harness.rate(100_000)
-SAMPLES = 4 * RATE  # never all recorded
+SAMPLES = 8 * RATE  # never all recorded
 RUNS, STATES = 4, 50  # at least; states of one run, at most
-RECORD_S = 1.2
+RECORDS, SYNCS = RATE, 20  # durable at the end of a recorded run, and seen to become durable before
 CHUNKS = ("--set", "pipeline.flush=10ms", "--set", "pipeline.sync=20ms")
 VARIANTS = (
     ("-b", "filesize:40K"),
@@ -88,11 +88,10 @@ class Run:
         with Daemon(*argv, socket=directory / "socket", env=env) as daemon:
             self.recording = daemon.wait_ready()["recording"]["id"]
             with Watched(daemon, lambda: log.stat().st_size) as watched:
-                time.sleep(RECORD_S)
+                harness.wait_until(lambda: watched.seen[-1][1] >= RECORDS and len(watched.seen) >= SYNCS, "it records")
             equal(daemon.stop(), 0, daemon.err)
         self.watched = watched
         self.calls = disk_states.read_log(log)
-        assert watched.seen[-1][1] > 10_000 and len(self.calls) > 100, (watched.seen[-1], len(self.calls))
         self.first_records = {}  # of each segment
         for call in self.calls:
             if call.kind == "pwrite" and call.offset == 0 and ".byu.lz4" in call.name:

@@ -69,7 +69,7 @@ class Options:
 
     @property
     def is_over(self):
-        """Whether the time given with --seconds has passed."""
+        """Whether the time given with --seconds has passed, or the program was interrupted."""
         return self._end is not None and time.monotonic() > self._end
 
     @contextlib.contextmanager
@@ -103,6 +103,7 @@ class Options:
             try:
                 return [result for result in pool.map(one, cases) if result is not None]
             except BaseException:
+                self._end = 0  # the running cases end soon
                 pool.shutdown(cancel_futures=True)
                 raise
 
@@ -147,6 +148,9 @@ def main(run, short, long):
         except pytest.skip.Exception as why:
             print(f"{name}: skipped: {why}", flush=True)
             sys.exit(0)
+        except KeyboardInterrupt:
+            print(f"{name}: interrupted", flush=True)
+            sys.exit(130)
         except (AssertionError, OSError, subprocess.SubprocessError):
             options.violation(traceback.format_exc(limit=-4))
             figures = {}

@@ -699,7 +699,7 @@ def _parse_segment(path, hashes):
         at += 8 + length
     # One run of lz4 for all frames: it accepts concatenated frames.
     packed = b"".join(chunk.frame for chunk in segment.chunks)
-    plain = subprocess.run(["lz4", "-dc"], input=packed, stdout=subprocess.PIPE, check=True).stdout if packed else b""
+    plain = subprocess.run(["lz4", "-dc"], input=packed, capture_output=True, check=True).stdout if packed else b""
     done = 0
     for chunk in segment.chunks:
         chunk.records = plain[done : done + 12 * chunk.info["records"]]
