@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "daemon/base/rules.h"
+#include "formats/base/json.h"
 #include "formats/base/utf8.h"
 #include "formats/segment/metadata.h"
 
@@ -68,7 +69,7 @@ bool bc_body_parse(struct bc_body *body, const char *text, size_t bytes, const c
 	json_error_t error;
 
 	*body = (struct bc_body){.err = err, .errlen = errlen};
-	body->object = bytes != 0 ? json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &error)
+	body->object = bytes != 0 ? bc_json_parse(text, bytes, JSON_REJECT_DUPLICATES, &error)
 				  : json_object();
 	if (body->object == NULL && bytes != 0)
 		fail_json(body, &error);
