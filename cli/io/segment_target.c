@@ -143,7 +143,8 @@ static bool write_metadata(struct bc_segment_header *h, const json_t *metadata)
 static void set_metadata(struct bc_segment_target *t, const char *from)
 {
 	struct bc_segment_header *h = &t->header;
-	json_t *all = json_loads(h->metadata[0] != '\0' ? h->metadata : "{}", JSON_ALLOW_NUL, NULL);
+	const char *metadata = h->metadata[0] != '\0' ? h->metadata : "{}";
+	json_t *all = bc_json_parse(metadata, strlen(metadata), JSON_ALLOW_NUL, NULL);
 	json_t *own = json_object();
 	const char *key[2] = {t->origin.key, "cut"};
 	const char *value[2] = {from, t->origin.how};

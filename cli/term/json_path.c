@@ -3,6 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "formats/base/json.h"
+
 #define NUMBER_MAX 1e18
 
 json_t *bc_json_path(const json_t *object, const char *path)
@@ -42,7 +44,7 @@ double bc_json_path_number(const json_t *object, const char *path)
 
 json_t *bc_json_parse_object(const char *text, size_t bytes)
 {
-	json_t *json = json_loadb(text, bytes, JSON_ALLOW_NUL, NULL);
+	json_t *json = bc_json_parse(text, bytes, JSON_ALLOW_NUL, NULL);
 
 	if (json_is_object(json))
 		return json;

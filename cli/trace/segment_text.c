@@ -5,6 +5,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "formats/base/json.h"
+
 #define NS_PER_S 1000000000
 
 static void write_wall(char out[48], int64_t wall_ns)
@@ -217,7 +219,7 @@ static void append(json_t **list, json_t *value)
 
 static int header_json(json_t *object, const struct bc_segment_header *h)
 {
-	json_t *metadata = json_loads(h->metadata, JSON_ALLOW_NUL, NULL);
+	json_t *metadata = bc_json_parse(h->metadata, strlen(h->metadata), JSON_ALLOW_NUL, NULL);
 	json_t *board = json_null();
 	json_t *mapping = json_null();
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "daemon/base/rules.h"
+#include "formats/base/json.h"
 #include "formats/base/utf8.h"
 #include "formats/segment/metadata.h"
 
@@ -66,7 +67,7 @@ bool bc_body_parse(struct bc_body *body, const char *text, size_t bytes, const c
 	char *err, size_t errlen)
 {
 	json_error_t error;
-	json_t *object = bytes != 0 ? json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &error)
+	json_t *object = bytes != 0 ? bc_json_parse(text, bytes, JSON_REJECT_DUPLICATES, &error)
 				    : json_object();
 
 	if (object != NULL || bytes == 0)

@@ -1,8 +1,10 @@
 #include "formats/base/json.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,6 +61,96 @@ json_t *bc_json_object(const struct bc_json_member *members)
 	if (ok)
 		return object;
 	json_decref(object);
+	return NULL;
+}
+
+/* Parsing
+ *
+ * jansson's parser ignores failed allocations while it collects a string or a number, and then
+ * reads beyond the end of its buffer (2.14). So during parsing no allocation fails: when memory has
+ * run out, blocks come from a reserve, the parser gets no more text, and the result is discarded.
+ */
+
+/* Bytes of text that the parser gets at a time. */
+#define PIECE_BYTES 1024u
+
+/* For the longest token, twice, and the values in a piece. Untouched memory costs nothing. */
+#define RESERVE_BYTES (1u << 20)
+
+static struct {
+	pthread_mutex_t lock; /* held by the thread that uses it, until its parser ends */
+	size_t used;
+	_Alignas(16) uint8_t bytes[RESERVE_BYTES];
+} reserve = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static _Thread_local bool is_parsing;
+static _Thread_local bool has_failed; /* in this parser; the thread has the reserve */
+
+static void *json_alloc(size_t bytes)
+{
+	void *block = malloc(bytes);
+
+	if (block != NULL || !is_parsing)
+		return block;
+	if (!has_failed) {
+		pthread_mutex_lock(&reserve.lock);
+		reserve.used = 0;
+		has_failed = true;
+	}
+	if (bytes > RESERVE_BYTES - reserve.used)
+		return NULL;
+	block = reserve.bytes + reserve.used;
+	reserve.used += (bytes + 15) / 16 * 16;
+	return block;
+}
+
+static void json_release(void *block)
+{
+	uintptr_t offset = (uintptr_t)block - (uintptr_t)reserve.bytes;
+
+	if (offset >= RESERVE_BYTES)
+		free(block);
+}
+
+__attribute__((constructor)) static void set_alloc_funcs(void)
+{
+	json_set_alloc_funcs(json_alloc, json_release);
+}
+
+struct unparsed {
+	const char *text;
+	size_t bytes;
+};
+
+static size_t next_piece(void *out, size_t size, void *context)
+{
+	struct unparsed *rest = context;
+	size_t bytes = rest->bytes < size ? rest->bytes : size;
+
+	if (has_failed)
+		return (size_t)-1;
+	bytes = bytes < PIECE_BYTES ? bytes : PIECE_BYTES;
+	memcpy(out, rest->text, bytes);
+	rest->text += bytes;
+	rest->bytes -= bytes;
+	return bytes;
+}
+
+json_t *bc_json_parse(const char *text, size_t bytes, size_t flags, json_error_t *error)
+{
+	struct unparsed rest = {text, bytes};
+
+	is_parsing = true;
+	json_t *json = json_load_callback(next_piece, &rest, flags, error);
+	is_parsing = false;
+	errno = has_failed ? ENOMEM : EINVAL;
+	if (!has_failed)
+		return json;
+	json_decref(json);
+	has_failed = false;
+	pthread_mutex_unlock(&reserve.lock);
+	if (error != NULL)
+		snprintf(error->text, sizeof(error->text) - 1, "out of memory");
 	return NULL;
 }
 

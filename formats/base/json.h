@@ -44,6 +44,11 @@ struct bc_json_member {
  * it fails. Returns NULL if out of memory or if a value is NULL. */
 json_t *bc_json_object(const struct bc_json_member *members) BC_MUST_CHECK;
 
+/* Parses a text with jansson's flags, as json_loadb() does; use no other function for that. Returns
+ * NULL with errno EINVAL or ENOMEM, and with *error set, which may be NULL. */
+json_t *bc_json_parse(
+	const char *text, size_t bytes, size_t flags, json_error_t *error) BC_MUST_CHECK;
+
 /* Any value as text without spaces, members in insertion order. The caller frees it. Returns NULL
  * if out of memory or if `json` is NULL. */
 char *bc_json_print(const json_t *json) BC_MUST_CHECK;

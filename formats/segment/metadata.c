@@ -49,7 +49,8 @@ static bool write_object(char out[BC_METADATA_MAX], const json_t *object, char *
 
 json_t *bc_metadata_parse(const char *text)
 {
-	return text != NULL && text[0] != '\0' ? json_loads(text, 0, NULL) : json_object();
+	return text != NULL && text[0] != '\0' ? bc_json_parse(text, strlen(text), 0, NULL)
+					       : json_object();
 }
 
 bool bc_metadata_from_json(
@@ -70,7 +71,7 @@ bool bc_metadata_from_json(
 
 bool bc_metadata_read(char out[BC_METADATA_MAX], const char *text, char *err, size_t errlen)
 {
-	json_t *object = json_loads(text, 0, NULL);
+	json_t *object = bc_json_parse(text, strlen(text), 0, NULL);
 	bool ok = bc_metadata_from_json(out, object, err, errlen);
 
 	json_decref(object);

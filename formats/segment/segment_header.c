@@ -110,8 +110,9 @@ static int write_header(uint8_t **out, size_t *bytes, const struct kind *kind,
 
 	*out = NULL;
 	if (!json_is_object(metadata)) {
+		rc = metadata == NULL ? -errno : -EINVAL;
 		json_decref(metadata);
-		return -EINVAL;
+		return rc;
 	}
 	char *text = header_text(kind, h, form, metadata);
 	if (text == NULL)
@@ -212,7 +213,7 @@ static bool read_header(struct bc_segment_header *h, const struct kind *kind, ch
 		!bc_checksum_is_valid(in + hashed, in))
 		return false;
 	memset(h, 0, sizeof(*h));
-	json_t *root = json_loadb(
+	json_t *root = bc_json_parse(
 		(const char *)in + BC_SKIPPABLE_BYTES, hashed - BC_SKIPPABLE_BYTES, 0, NULL);
 	bc_json_member_text(root, "format", format, sizeof(format));
 	if (form != NULL)

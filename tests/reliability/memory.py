@@ -54,7 +54,8 @@ def ask(daemon, text, stream_s=None):
         try:
             client.connect(str(daemon.socket))
             client.sendall(text)
-            while piece := client.recv(65536):
+            end = time.monotonic() + (stream_s or harness.TIMEOUT_S)
+            while (piece := client.recv(65536)) and time.monotonic() < end:
                 answer += piece
         except TimeoutError:
             assert stream_s, f"no answer to {text!r}"

@@ -69,22 +69,22 @@ PLANTED = {
 
 
 def schedules(program, first, count, faults):
-    """Returns (schedules run, steps, None or the report of the schedule that broke a rule)."""
+    """Returns (schedules run, steps, losses that the disk refused to record, None or the report of the schedule that
+    broke a rule)."""
     done = harness.run(program, first, count, faults)
     if done.returncode == 0:
-        ran, steps = map(int, re.findall(r"\d+", done.stdout.decode()))
-        return ran, steps, None
+        return *map(int, re.findall(r"\d+", done.stdout.decode())), None
     text = done.stderr.decode(errors="replace")
     seed = re.search(r"^schedule (\d+):", text, re.M)
     ran = int(seed[1]) - first + 1 if seed else 0
-    return ran, 0, text[:2000] or f"exit code {done.returncode}"
+    return ran, 0, 0, text[:2000] or f"exit code {done.returncode}"
 
 
 def run_part(options, first, count, faults):
-    ran, steps, report = schedules(PROGRAM, first, count, faults)
+    ran, steps, refused, report = schedules(PROGRAM, first, count, faults)
     if report:
         options.violation(f"{PROGRAM.name} {first + ran - 1} 1 {faults} -v: {report}")
-    return ran, steps
+    return ran, steps, refused
 
 
 def make_planted(directory, name):
@@ -110,22 +110,23 @@ def find_planted(options, directory, name):
     number = 0
     for first in range(1, PLANTED_MOST, PART):
         faults = FAULTS[first // PART % 2]
-        ran, _, report = schedules(program, first, PART, faults)
+        ran, _, _, report = schedules(program, first, PART, faults)
         number += ran
-        if report and schedules(PROGRAM, first + ran - 1, 1, faults)[2] is None:
+        if report and schedules(PROGRAM, first + ran - 1, 1, faults)[3] is None:
             return name, number
     options.violation(f"a planted bug was not found in {PLANTED_MOST} schedules: {name}")
     return None
 
 
 def run(options):
-    parts = [(options, 1 + options.seed * 10**9 + at, min(PART, options.rounds - at), FAULTS[at // PART % len(FAULTS)])
+    parts = [(1 + options.seed * 10**9 + at, min(PART, options.rounds - at), FAULTS[at // PART % len(FAULTS)])
              for at in range(0, options.rounds, PART)]
-    results = options.each(lambda directory, *part: run_part(*part), parts)
+    results = options.each(lambda directory, *part: run_part(options, *part), parts)
     found = options.each(lambda directory, name: find_planted(options, directory, name), [(name,) for name in PLANTED])
     figures = {
-        "schedules": sum(ran for ran, _ in results),
-        "steps": sum(steps for _, steps in results),
+        "schedules": sum(ran for ran, _, _ in results),
+        "steps": sum(steps for _, steps, _ in results),
+        "losses that a failing disk refused to record, logged": sum(refused for _, _, refused in results),
         "planted bugs found": f"{len(found)} of {len(PLANTED)}",
     }
     for name, number in found:
