@@ -643,7 +643,7 @@ def test_without_threads_the_daemon_does_not_start(tmp):
     with Daemon(f"--stack={1 << 50}", harness.BUSCAPD, "--source", "sim", "-o", tmp / "out", program="prlimit",
                 socket=tmp / "socket") as daemon:
         equal(daemon.wait(), 1)
-    assert re.search("can't (create threads|start): Resource temporarily unavailable", daemon.err.decode()), daemon.err
+    assert re.search("can't create threads; raise|can't start: Resource temporarily unavailable", daemon.err.decode()), daemon.err
 
 
 def test_with_few_descriptors_the_daemon_works_or_says_why(tmp):
