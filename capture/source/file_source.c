@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "capture/source/block_replay.h"
+#include "capture/source/recording_stream.h"
 #include "formats/reader/input.h"
 
 #define PIECES      3u
@@ -53,6 +54,7 @@ struct file_source {
 	bool end_pending; /* call sink.end() when the thread has ended */
 	bool is_closing;  /* close the handle when the thread has ended */
 	struct bc_block_replay replay;
+	struct bc_recording_stream recording; /* read by the thread; unused: fd is -1 */
 
 	/* Shared with the thread. */
 	uv_mutex_t lock;
@@ -403,8 +405,9 @@ static void on_closed(uv_handle_t *handle)
 {
 	struct file_source *f = container_of(handle, struct file_source, wake_loop);
 
-	if (f->stream.fd != STDIN_FILENO)
+	if (f->stream.fd > STDIN_FILENO)
 		close(f->stream.fd);
+	bc_recording_stream_close(&f->recording);
 	close(f->stream.wake_fd);
 	uv_cond_destroy(&f->changed);
 	uv_mutex_destroy(&f->lock);
@@ -452,10 +455,10 @@ static int open_path(const char *path)
 int bc_file_source_open(
 	struct bc_source **source, uv_loop_t *loop, const struct bc_file_options *options)
 {
-	int rc = options->path != NULL ? open_path(options->path) : options->fd;
+	int rc = options->path != NULL ? open_path(options->path) : 0;
 	if (rc < 0)
 		return rc;
-	int fd = rc;
+	int fd = options->path != NULL ? rc : options->recording != NULL ? -1 : options->fd;
 	struct file_source *f = calloc(1, sizeof(*f));
 	int wake_fd = eventfd(0, EFD_CLOEXEC);
 	struct piece *pieces = malloc(PIECES * sizeof(*pieces));
@@ -479,6 +482,14 @@ int bc_file_source_open(
 	f->loop = loop;
 	f->format = options->format;
 	f->stream = (struct bc_input_stream){.fd = fd, .wake_fd = wake_fd};
+	f->recording = (struct bc_recording_stream){.fd = -1, .segment = -1};
+	if (options->recording != NULL) {
+		f->recording.dir_fd = options->dir_fd;
+		snprintf(f->recording.recording, sizeof(f->recording.recording), "%s",
+			options->recording);
+		f->stream.read = bc_recording_stream_read;
+		f->stream.context = &f->recording;
+	}
 	f->pieces = pieces;
 	*source = &f->source;
 	return 0;
@@ -490,7 +501,7 @@ fail_lock:
 fail:
 	if (wake_fd >= 0)
 		close(wake_fd);
-	if (fd != STDIN_FILENO)
+	if (fd > STDIN_FILENO)
 		close(fd);
 	free(pieces);
 	free(f);

@@ -1,6 +1,6 @@
 /* A saved capture as a source: raw6, bcp1, BYU in any dialect, segments; a file, a FIFO, standard
- * input or an upload. Regular files can't be polled, so a thread reads ahead into three buffers of
- * 1 MiB.
+ * input, an upload, or the segments of a recording. Regular files can't be polled, so a thread
+ * reads ahead into three buffers of 1 MiB.
  *
  * A raw capture (formats/segment/raw_capture.h) is replayed as it was recorded: transfer by
  * transfer, with their times and breaks. Where part of it is missing, a break is added. Its pieces
@@ -17,9 +17,11 @@
 #include "formats/base/must_check.h"
 
 struct bc_file_options {
-	const char *path;      /* "-": standard input; NULL: an upload */
-	const char *name;      /* of an upload, for messages */
+	const char *path;      /* "-": standard input; NULL: an upload or a recording */
+	const char *name;      /* of those, for messages */
 	int fd;                /* pipe of an upload; the source closes it, even on failure */
+	const char *recording; /* id; NULL: an upload */
+	int dir_fd;            /* with its segments; the caller's, outlives the source */
 	enum bc_format format; /* BC_FORMAT_UNKNOWN: detect it */
 	uint64_t clock_hz;
 };

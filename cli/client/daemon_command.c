@@ -37,6 +37,7 @@ enum {
 	OPTION_SPEED,
 	OPTION_FORMAT,
 	OPTION_CLOCK,
+	OPTION_RECORDING,
 };
 
 /* Rows used in several tables. */
@@ -254,6 +255,8 @@ const struct bc_usage bc_trigger_usage = {
 /* ---- replays */
 
 static const struct bc_usage_option replay_options[] = {
+	{OPTION_RECORDING, "recording", "ID", "text",
+		"replay this recording in the daemon's directory instead of a FILE"},
 	{OPTION_SPEED, "speed", "S", "choice:max|realtime",
 		"max (as fast as possible, default), realtime, or a multiple of it: 0.5"},
 	{OPTION_FORMAT, "format", "FMT", "format-read",
@@ -287,7 +290,7 @@ static const struct bc_usage replay_cancel_usage = {
 
 const struct bc_usage bc_replay_usage = {
 	.name = "replay",
-	.operands = "FILE",
+	.operands = "[FILE]",
 	.kind = "file",
 	.summary = "replay a file in the running daemon",
 	.text = "Sends a saved capture, a BYU file or segments (- is standard input) to the "
@@ -482,6 +485,7 @@ static enum bc_exit (*const setters[])(struct request *r, const char *name, cons
 	[OPTION_SPEED - OPTION_LABEL] = add_speed,
 	[OPTION_FORMAT - OPTION_LABEL] = add_format,
 	[OPTION_CLOCK - OPTION_LABEL] = add_clock,
+	[OPTION_RECORDING - OPTION_LABEL] = add_text,
 };
 
 /* ---- operands that go into the body */
@@ -551,6 +555,10 @@ static enum bc_exit check_snapshot(struct request *r)
 /* The name is for the daemon's messages only. */
 static enum bc_exit fill_replay(struct request *r)
 {
+	if ((json_object_get(r->body, "recording") != NULL) == (r->count != 0))
+		return bc_print_usage_error(r->console, "replay takes one file, or --recording");
+	if (r->count == 0)
+		return BC_EXIT_OK;
 	const char *slash = strrchr(r->operands[0], '/');
 	const char *name = slash != NULL ? slash + 1 : r->operands[0];
 
@@ -667,8 +675,8 @@ static const struct command {
 		bc_response_print_replays, NULL},
 	{&replay_cancel_usage, "DELETE", "/v1/replays/%s", 0, 1, "cancel takes one ID, or none",
 		false, SEAL_MS, NULL, bc_response_print_replays, NULL},
-	{&bc_replay_usage, "PUT", "/v1/replays", 1, 1, "replay takes one file", false, 0,
-		fill_replay, bc_response_print_replays, check_replay},
+	{&bc_replay_usage, "PUT", "/v1/replays", 0, 1, "replay takes one file, or --recording",
+		false, 0, fill_replay, bc_response_print_replays, check_replay},
 };
 
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))
@@ -736,11 +744,11 @@ static char *add_query(char *path, json_t *body)
 	return path;
 }
 
-/* Sends the file named by the operand; the options are in the query. */
+/* Sends the file named by the operand, or nothing; the options are in the query. */
 static enum bc_exit upload(const struct request *r, struct bc_client *client, const char *path,
 	struct bc_response *response)
 {
-	const char *file = r->operands[0];
+	const char *file = r->count != 0 ? r->operands[0] : "/dev/null";
 	bool is_input = strcmp(file, "-") == 0;
 	int fd = is_input ? STDIN_FILENO : open(file, O_RDONLY | O_CLOEXEC);
 

@@ -10,8 +10,8 @@
 static const char *const start_names[] = {"label", "metadata", "limits", "pre", "triggers", NULL};
 static const char *const snapshot_names[] = {
 	"label", "metadata", "pre", "post", "until_stopped", NULL};
-const char *const bc_replay_query[] = {
-	"name", "format", "clock_hz", "speed", "label", "metadata", "limits", "triggers", NULL};
+const char *const bc_replay_query[] = {"name", "recording", "format", "clock_hz", "speed", "label",
+	"metadata", "limits", "triggers", NULL};
 static const char *const trigger_names[] = {
 	"name", "when", "action", "pre", "post", "text", "holdoff", NULL};
 static const char *const limit_names[] = {"duration", "records", "filesize", NULL};
@@ -178,13 +178,19 @@ static bool parse_speed(struct bc_api_params *params, const struct bc_body *body
 static bool parse_replay(struct bc_api_params *params, const struct bc_body *body)
 {
 	struct bc_replay_request *replay = &params->replay;
-	bool is_ok = bc_body_text(body, "name", params->name, sizeof(params->name)) &&
+	bool is_ok = bc_body_text(
+			     body, "recording", params->recording, sizeof(params->recording)) &&
+		     bc_body_text(body, "name", params->name, sizeof(params->name)) &&
 		     parse_format(params, body) &&
 		     bc_body_integer(body, "clock_hz", 1, BC_BODY_INTEGER_MAX, &replay->clock_hz) &&
 		     parse_speed(params, body) && parse_label(params, body) &&
 		     parse_metadata(params, body) && parse_limits(params, body) &&
 		     parse_triggers(params, body);
 
+	replay->recording = params->recording[0] != '\0' ? params->recording : NULL;
+	if (params->name[0] == '\0')
+		snprintf(params->name, sizeof(params->name), "%s",
+			replay->recording != NULL ? replay->recording : "upload");
 	replay->name = params->name;
 	replay->start = params->start;
 	return is_ok;
@@ -247,8 +253,8 @@ bool bc_api_params_parse(struct bc_api_params *params, enum bc_api_params_kind k
 /* Returns the value of a query parameter as JSON: names are text, other values may be JSON. */
 static json_t *query_json(const char *name, const char *value)
 {
-	bool is_name = strcmp(name, "name") == 0 || strcmp(name, "format") == 0 ||
-		       strcmp(name, "label") == 0;
+	bool is_name = strcmp(name, "name") == 0 || strcmp(name, "recording") == 0 ||
+		       strcmp(name, "format") == 0 || strcmp(name, "label") == 0;
 	json_t *json = is_name ? NULL
 			       : json_loads(value, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, NULL);
 
@@ -277,7 +283,6 @@ bool bc_api_params_parse_replay(
 	struct bc_body body;
 
 	link_members(params);
-	snprintf(params->name, sizeof(params->name), "upload");
 	if (!bc_body_from_object(&body, query_object(request), bc_replay_query, err, errlen))
 		return false;
 	bool is_ok = parse_replay(params, &body);

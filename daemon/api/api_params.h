@@ -32,6 +32,7 @@ struct bc_api_params {
 		triggers[BC_TRIGGERS_REQUESTED]; /* of a trigger request: only the first */
 	struct bc_replay_request replay;         /* includes `start` */
 	char name[BC_REPLAY_NAME_MAX + 1];
+	char recording[BC_RECORDING_ID_MAX];
 	char mark[BC_MARK_TEXT_MAX + 1];
 };
 

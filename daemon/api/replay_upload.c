@@ -13,7 +13,8 @@
 struct upload {
 	struct bc_api *api;
 	struct bc_request *request;
-	int fd; /* writes to the pipe; -1: the body is complete, or its reader has ended */
+	int fd; /* writes to the pipe; -1: the body is complete, or not read */
+	bool has_pipe;
 	uv_poll_t room;
 };
 
@@ -34,7 +35,10 @@ static void on_closed(uv_handle_t *handle)
 static void close_upload(struct upload *u)
 {
 	close_pipe(u);
-	uv_close((uv_handle_t *)&u->room, on_closed);
+	if (u->has_pipe)
+		uv_close((uv_handle_t *)&u->room, on_closed);
+	else
+		free(u);
 }
 
 /* There is room in the pipe, or its reader has ended. */
@@ -91,43 +95,39 @@ static void on_sealed(void *context, const struct bc_recording *ended)
 	close_upload(u);
 }
 
-/* Returns NULL with a negative errno in *error. */
-static struct upload *open_upload(struct bc_call *call, int *read_fd, int *error)
+/* Returns 0 or a negative errno. */
+static int open_pipe(struct upload *u, int *read_fd)
 {
-	struct upload *u = malloc(sizeof(*u));
 	int fds[2];
 
-	*error = -ENOMEM;
-	if (u == NULL)
-		return NULL;
-	if (pipe2(fds, O_CLOEXEC | O_NONBLOCK) != 0) {
-		*error = -errno;
-		free(u);
-		return NULL;
-	}
-	*error = uv_poll_init(call->api->loop, &u->room, fds[1]);
-	if (*error != 0) {
+	if (pipe2(fds, O_CLOEXEC | O_NONBLOCK) != 0)
+		return -errno;
+	int rc = uv_poll_init(u->api->loop, &u->room, fds[1]);
+	if (rc != 0) {
 		close(fds[0]);
 		close(fds[1]);
-		free(u);
-		return NULL;
+		return rc;
 	}
 	u->room.data = u;
-	u->api = call->api;
-	u->request = call->request;
+	u->has_pipe = true;
 	u->fd = fds[1];
 	*read_fd = fds[0];
-	return u;
+	return 0;
 }
 
 static enum bc_refusal start_replay(struct bc_call *call, struct bc_replay_request *replay)
 {
-	int error;
-	struct upload *u = open_upload(call, &replay->fd, &error);
+	struct upload *u = malloc(sizeof(*u));
+	int rc = u != NULL ? 0 : -ENOMEM;
 
-	if (u == NULL) {
-		snprintf(call->err, sizeof(call->err), "the replay cannot start: %s",
-			strerror(-error));
+	if (u != NULL)
+		*u = (struct upload){.api = call->api, .request = call->request, .fd = -1};
+	if (u != NULL && replay->recording == NULL)
+		rc = open_pipe(u, &replay->fd);
+	if (rc != 0) {
+		snprintf(
+			call->err, sizeof(call->err), "the replay cannot start: %s", strerror(-rc));
+		free(u);
 		return BC_UNAVAILABLE;
 	}
 	enum bc_refusal refusal = bc_recorder_replay(

@@ -307,8 +307,12 @@ enum MHD_Result bc_request_receive(struct bc_connection *connection, const char 
 		return receive_head(connection, path, method, request);
 	if (n == 0)
 		return receive_end(r);
-	*body_bytes = r->is_upload ? n - pass_on(r, body, n) : 0;
-	return r->is_upload ? MHD_YES : receive_body(r, body, n);
+	if (r->is_upload) {
+		*body_bytes = n - pass_on(r, body, n);
+		return MHD_YES;
+	}
+	*body_bytes = 0;
+	return receive_body(r, body, n);
 }
 
 /* The client has disconnected. */

@@ -477,8 +477,8 @@ static void start_signals(struct bc_daemon *d)
 static void on_no_threads(int number)
 {
 	(void)number;
-	bc_log(BC_LOG_ERROR, "can't create threads: %s; raise the limit (TasksMax=, ulimit -u)",
-		strerror(EAGAIN));
+	/* NOLINTNEXTLINE(bugprone-signal-handler): it is called within abort() */
+	bc_log(BC_LOG_ERROR, "can't create threads; raise the limit (TasksMax=, ulimit -u)");
 	_exit(BC_EXIT_FAILED);
 }
 

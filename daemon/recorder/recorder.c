@@ -813,6 +813,8 @@ static int start_replay_session(struct bc_recorder *r, const struct bc_replay_re
 	struct bc_file_options file = {
 		.name = request->name,
 		.fd = request->fd,
+		.recording = request->recording,
+		.dir_fd = r->options.dir_fd,
 		.format = request->format,
 		.clock_hz = request->clock_hz,
 	};
@@ -854,7 +856,8 @@ enum bc_refusal bc_recorder_replay(struct bc_recorder *r, const struct bc_replay
 	if (refusal == BC_GRANTED)
 		refusal = check_free(r, err, errlen);
 	if (refusal != BC_GRANTED) {
-		close(request->fd);
+		if (request->recording == NULL)
+			close(request->fd);
 		return refusal;
 	}
 	int rc = start_replay_session(r, request);

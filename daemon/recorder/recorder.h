@@ -156,6 +156,7 @@ enum bc_refusal bc_recorder_note(
 struct bc_replay_request {
 	const char *name;      /* of the file, for messages */
 	int fd;                /* a pipe with its contents, owned by the recorder in any case */
+	const char *recording; /* id of a saved recording to replay, then without fd; or NULL */
 	enum bc_format format; /* BC_FORMAT_UNKNOWN: detected */
 	uint64_t clock_hz;     /* 0: unknown */
 	double speed;          /* 0: as fast as possible */

@@ -1,0 +1,86 @@
+#include "capture/source/recording_stream.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "formats/segment/segment_name.h"
+
+/* Finds the segment that follows number `after`. Returns 0, -ENOENT if there is none, or another
+ * negative errno. */
+static int find_next(
+	const struct bc_recording_stream *s, int64_t after, struct bc_segment_name *next)
+{
+	int fd = openat(s->dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+	struct bc_segment_name name;
+	bool is_found = false;
+
+	if (dir == NULL) {
+		int rc = -errno;
+		if (fd >= 0)
+			close(fd);
+		return rc;
+	}
+	for (const struct dirent *entry = readdir(dir); entry != NULL; entry = readdir(dir)) {
+		if (!bc_segment_name_read(&name, entry->d_name) || name.is_partial ||
+			strcmp(name.recording, s->recording) != 0 || name.segment <= after ||
+			(is_found && name.segment > next->segment))
+			continue;
+		*next = name;
+		is_found = true;
+	}
+	closedir(dir);
+	return is_found ? 0 : -ENOENT;
+}
+
+/* Opens the next segment that still exists. Returns 0 or a negative errno as above. */
+static int open_next(struct bc_recording_stream *s)
+{
+	struct bc_segment_name name = {.segment = 0};
+	char file[BC_SEGMENT_NAME_MAX];
+	int64_t after = s->segment;
+
+	for (;;) {
+		int rc = find_next(s, after, &name);
+		if (rc != 0)
+			return rc;
+		after = name.segment;
+		bc_segment_name_write(file, &name);
+		s->fd = openat(s->dir_fd, file, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+		if (s->fd < 0 && errno != ENOENT)
+			return -errno;
+		if (s->fd < 0)
+			continue;
+		s->segment = after;
+		return 0;
+	}
+}
+
+ssize_t bc_recording_stream_read(void *context, void *out, size_t size)
+{
+	struct bc_recording_stream *s = context;
+
+	for (;;) {
+		int rc = s->fd < 0 ? open_next(s) : 0;
+		if (rc != 0)
+			return rc == -ENOENT && s->segment >= 0 ? 0 : rc;
+		ssize_t n = read(s->fd, out, size);
+		if (n > 0)
+			return n;
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		if (n == 0)
+			bc_recording_stream_close(s);
+	}
+}
+
+void bc_recording_stream_close(struct bc_recording_stream *s)
+{
+	if (s->fd >= 0)
+		close(s->fd);
+	s->fd = -1;
+}
