@@ -14,8 +14,7 @@ struct bc_loss_sum bc_losses_sum(const struct bc_losses *losses)
 
 void bc_losses_add_gap(struct bc_losses *losses, const struct bc_event *gap)
 {
-	unsigned cause = gap->cause != 0 && gap->cause < BC_GAP_CAUSES ? gap->cause
-								       : BC_GAP_DAMAGED;
+	unsigned cause = gap->cause < BC_GAP_CAUSES ? gap->cause : 0;
 
 	losses->gaps[cause]++;
 	losses->lost[cause] += gap->value;
