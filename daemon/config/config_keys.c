@@ -67,7 +67,7 @@ static bool read_positive_number(READER)
 static bool read_file_size(READER)
 {
 	(void)key;
-	return (bc_size_read(field, value, BC_FILE_SIZE_UNIT) && *(uint64_t *)field != 0) ||
+	return (bc_size_read(field, value, 1000) && *(uint64_t *)field != 0) ||
 	       complain(err, errlen, "not a size above 0; try 64M, 10G, or a number of kB");
 }
 
