@@ -252,26 +252,27 @@ static void write_counts(FILE *out, const struct bc_status *s)
 		"Records written to segments that were deleted while open.", c->deleted_records);
 }
 
-static void write_ring(FILE *out, const struct bc_status *s, const struct bc_space_forecast *f)
+static void write_ring(FILE *out, const struct bc_status *s)
 {
-	if (!f->has_ring)
+	struct bc_space_forecast f = bc_status_forecast(s);
+
+	if (!f.has_ring)
 		return;
 	write_gauge(out, "ring_bytes", "bytes", "Size of all segments and raw captures.",
 		s->stats->used_bytes);
 	write_gauge(
 		out, "ring_segments", "segments", "Segments in the directory.", s->stats->segments);
-	if (f->limit_bytes != 0)
+	if (f.limit_bytes != 0)
 		write_gauge(out, "ring_limit_bytes", "bytes",
-			"Size at which the rules delete old segments.", f->limit_bytes);
-	if (f->limit_segments != 0)
+			"Size at which the rules delete old segments.", f.limit_bytes);
+	if (f.limit_segments != 0)
 		write_gauge(out, "ring_limit_segments", "segments",
-			"Number of segments at which the rules delete old ones.",
-			f->limit_segments);
+			"Number of segments at which the rules delete old ones.", f.limit_segments);
 }
 
 static void write_throughput(FILE *out, const struct bc_status *s)
 {
-	struct bc_space_forecast f = bc_status_forecast(s);
+	uint64_t seconds;
 
 	write_gauge(out, "samples_per_second", "",
 		"Samples received per second, over the last second.",
@@ -288,11 +289,10 @@ static void write_throughput(FILE *out, const struct bc_status *s)
 		s->buffer.low_water);
 	write_gauge(out, "disk_free_bytes", "bytes", "Free space on the file system.",
 		s->stats->free_bytes);
-	if (f.will_fill)
+	if (bc_status_time_left(s, &seconds))
 		write_gauge(out, "disk_time_left_seconds", "seconds",
-			"Time until the disk is full at the rate of the last minute.",
-			f.seconds_left);
-	write_ring(out, s, &f);
+			"Time until the disk is full at the rate of the last minute.", seconds);
+	write_ring(out, s);
 	write_gauge(out, "disk_stuck", "", "Whether chunks cannot be written (1) or can (0).",
 		s->stats->is_stuck);
 	if (s->stats->error[0] != '\0') {

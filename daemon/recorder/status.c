@@ -221,21 +221,31 @@ struct bc_space_forecast bc_status_forecast(const struct bc_status *s)
 	return bc_space_forecast(&s->rotation, &s->space, s->stats, s->rates.growth_per_s);
 }
 
+bool bc_status_time_left(const struct bc_status *s, uint64_t *seconds)
+{
+	struct bc_space_forecast f = bc_status_forecast(s);
+
+	*seconds = f.seconds_left;
+	return f.will_fill;
+}
+
 /* Null if there is no such limit. */
 static json_t *limit_json(uint64_t limit)
 {
 	return limit != 0 ? bc_json_u64(limit) : json_null();
 }
 
-static json_t *ring_json(const struct bc_status *s, const struct bc_space_forecast *f)
+static json_t *ring_json(const struct bc_status *s)
 {
-	if (!f->has_ring)
+	struct bc_space_forecast f = bc_status_forecast(s);
+
+	if (!f.has_ring)
 		return json_null();
 	return bc_json_object((struct bc_json_member[]){
 		{"bytes", bc_json_u64(s->stats->used_bytes)},
-		{"limit_bytes", limit_json(f->limit_bytes)},
+		{"limit_bytes", limit_json(f.limit_bytes)},
 		{"segments", bc_json_u64(s->stats->segments)},
-		{"limit_segments", limit_json(f->limit_segments)},
+		{"limit_segments", limit_json(f.limit_segments)},
 		{NULL, NULL},
 	});
 }
@@ -243,12 +253,13 @@ static json_t *ring_json(const struct bc_status *s, const struct bc_space_foreca
 static json_t *disk_json(const struct bc_status *s)
 {
 	const struct bc_writer_stats *stats = s->stats;
-	struct bc_space_forecast f = bc_status_forecast(s);
+	uint64_t seconds;
+	json_t *left = bc_status_time_left(s, &seconds) ? bc_json_u64(seconds) : json_null();
 
 	return bc_json_object((struct bc_json_member[]){
 		{"free_bytes", bc_json_u64(stats->free_bytes)},
-		{"ring", ring_json(s, &f)},
-		{"time_left_seconds", f.will_fill ? bc_json_u64(f.seconds_left) : json_null()},
+		{"ring", ring_json(s)},
+		{"time_left_seconds", left},
 		{"stuck", json_boolean(stats->is_stuck)},
 		{"last_error", bc_json_text_or_null(stats->error)},
 		{"last_error_cause", bc_json_text_or_null(stats->error + stats->error_cause)},

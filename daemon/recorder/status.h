@@ -63,6 +63,10 @@ struct bc_status {
 /* What the rules and the growth of the last minute mean for the disk. */
 struct bc_space_forecast bc_status_forecast(const struct bc_status *status);
 
+/* Sets the time until the disk is full. Returns false if the rules prevent that, or while nothing
+ * is being written. */
+bool bc_status_time_left(const struct bc_status *status, uint64_t *seconds);
+
 /* The progress of the recording; zero while the writer's statistics still refer to the previous
  * one.
  */

@@ -21,7 +21,7 @@ struct bc_loss_sum {
 };
 struct bc_loss_sum bc_losses_sum(const struct bc_losses *losses);
 
-/* Add a gap event; a chunk's gap events. Unknown causes count as 0. */
+/* Add a gap event; a chunk's gap events. Unknown causes, from files of others, count as 0. */
 void bc_losses_add_gap(struct bc_losses *losses, const struct bc_event *gap);
 void bc_losses_add_chunk(struct bc_losses *losses, const struct bc_chunk *chunk);
 

@@ -288,7 +288,7 @@ def test_a_cut_can_be_replayed(tmp):
     again = tmp / "again"
     again.mkdir()
     done = run(need(BUSCAPD), "--once", "--no-socket", "--source", f"file:{tmp / 'x.byu.lz4'}", "-o", again)
-    equal(done.returncode, 0, done.stderr.decode())
+    equal(done.returncode, 4, done.stderr.decode())  # its gaps are losses of the new recording, too
     replayed = read(harness.segments(again)[0])
     equal(fields(replayed.records), fields(got.records), "records")
     equal(own_gaps(replayed), own_gaps(got), "gaps")
