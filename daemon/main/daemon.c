@@ -136,9 +136,10 @@ static void limit_wait(struct bc_daemon *d);
 
 static void check_disk(struct bc_daemon *d, const struct bc_status *status, uint64_t now)
 {
-	struct bc_space_forecast forecast = bc_status_forecast(status);
-	uint64_t left = forecast.will_fill ? forecast.seconds_left : UINT64_MAX;
+	uint64_t left;
 
+	if (!bc_status_time_left(status, &left))
+		left = UINT64_MAX;
 	if (bc_disk_alarm_poll(&d->disk_alarm, d->config.dir, left, d->config.disk_low_ns, now))
 		bc_event_command_add(d->event_command, BC_ALERT_DISK_LOW,
 			bc_json_object((struct bc_json_member[]){
