@@ -198,13 +198,21 @@ static enum outcome finish_original(struct recovery *r, struct leftover *l)
 	return found->is_written ? IS_RECOVERED : IS_REMOVED;
 }
 
+/* Removes an unfinished copy, left by a recovery that was killed. */
+static void remove_unfinished(const struct recovery *r, const char *sealed)
+{
+	char name[BC_SEGMENT_NAME_MAX + sizeof(BC_RECOVER_SUFFIX)];
+
+	snprintf(name, sizeof(name), "%s" BC_RECOVER_SUFFIX, sealed);
+	unlinkat(r->dir_fd, name, 0);
+}
+
 /* `is_last`: it is the last segment of its recording. */
 static enum outcome recover_file(
 	struct recovery *r, const struct bc_segment_entry *partial, bool is_last)
 {
 	struct leftover l = {.entry = partial};
 	struct bc_segment_entry sealed = *partial;
-	char half_done[BC_SEGMENT_NAME_MAX + sizeof(BC_RECOVER_SUFFIX)];
 	struct bc_recover_options options = {
 		.mode = BC_RECOVER_SALVAGE,
 		.fallback = &partial->name,
@@ -218,10 +226,7 @@ static enum outcome recover_file(
 	bc_segment_entry_name(l.to, &sealed);
 	memcpy(r->file, l.from, sizeof(l.from));
 	on_file_progress(r);
-	snprintf(half_done, sizeof(half_done), "%s" BC_RECOVER_SUFFIX, l.to);
-	/* An unfinished copy, left by a crash. */
-	unlinkat(r->dir_fd, half_done, 0);
-
+	remove_unfinished(r, l.to);
 	int in = openat(r->dir_fd, l.from, O_RDONLY | O_CLOEXEC);
 	int rc = in < 0 ? -errno : 0;
 	int other = in < 0 ? -1 : openat(r->dir_fd, l.to, O_RDONLY | O_CLOEXEC);
@@ -290,6 +295,7 @@ static void end_newest(struct recovery *r, struct bc_startup_found *found)
 	int fd = is_ours ? openat(r->dir_fd, last, O_RDONLY | O_CLOEXEC) : -1;
 	if (fd < 0)
 		return;
+	remove_unfinished(r, l.to);
 	int rc = bc_recover_end(&l.found, fd, r->dir_fd, l.to, r->boot_id);
 	close(fd);
 	if (rc != 0)

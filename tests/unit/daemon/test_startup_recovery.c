@@ -416,3 +416,12 @@ TEST_F(a_recording_killed_between_two_segments_gets_another_one)
 	assert_true(bc_manifest_has(f->dir.fd, SMALL_RECORDING, SMALL_RECORDING "-00002.byu.lz4"));
 	assert_string_equal(start(f, 0), "");
 }
+
+TEST_F(a_start_that_was_killed_while_it_ended_a_recording_does_not_block_the_next)
+{
+	make_segment(f, 0, BOOT, NULL);
+	temp_write(&f->dir, SMALL_RECORDING "-00001.byu.lz4.recovering", "x", 1);
+	start(f, 1);
+	assert_end(f, 1, "crash", 0);
+	assert_false(temp_exists(&f->dir, SMALL_RECORDING "-00001.byu.lz4.recovering"));
+}

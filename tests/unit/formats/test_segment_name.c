@@ -202,3 +202,35 @@ TEST(names_sort_by_recording_then_number_then_sealed_first)
 		}
 	}
 }
+
+TEST(damaged_files_are_numbered)
+{
+	static const struct {
+		const char *file;
+		unsigned damaged; /* 0: not a segment's name */
+	} cases[] = {
+		{RECORDING "-00000.byu.lz4.damaged", 1},
+		{RECORDING "-00000.byu.lz4.damaged.2", 2},
+		{RECORDING "-00000.byu.lz4.damaged.999", 999},
+		{RECORDING "-00000.byu.lz4.damaged.1", 0},
+		{RECORDING "-00000.byu.lz4.damaged.02", 0},
+		{RECORDING "-00000.byu.lz4.damaged.1000", 0},
+		{RECORDING "-00000.byu.lz4.damaged.", 0},
+		{RECORDING "-00000.byu.lz4.2", 0},
+		{RECORDING "-00000.byu.lz4.partial.damaged", 0},
+		{".damaged.2", 0},
+		{"2", 0},
+	};
+	struct bc_segment_name name;
+	char file[BC_SEGMENT_NAME_MAX];
+
+	for (size_t i = 0; i < COUNT_OF(cases); i++) {
+		assert_int_equal(bc_segment_name_read(&name, cases[i].file), cases[i].damaged != 0);
+		if (cases[i].damaged == 0)
+			continue;
+		assert_false(name.is_partial);
+		assert_int_equal(name.damaged, cases[i].damaged);
+		bc_segment_name_write(file, &name);
+		assert_string_equal(file, cases[i].file);
+	}
+}
