@@ -616,6 +616,8 @@ static int append_end(
 	chunk->info.wall_ns = end.ended_ns;
 	if (!bc_chunk_add_event(chunk, &gap, NULL) || !bc_recording_end_add(chunk, &end))
 		assert(!"an empty chunk has room for them");
+	memcpy(chunk->info.lost, r->lost, sizeof(chunk->info.lost));
+	bc_chunk_add_lost(chunk, chunk->info.lost);
 	bc_chunk_encode(r->encoded, chunk, &header_bytes);
 	int rc = bc_segment_append(writer, r->encoded, header_bytes, &chunk->info, 1, gap.value);
 	r->result->chunks += rc == 0;
@@ -780,6 +782,7 @@ int bc_recover_end(
 		r.header.first_tick = info->last_tick;
 		r.header.first_epoch = info->epoch;
 		r.header.wall_ns = end_of_chunk(info, r.header.clock_hz);
+		memcpy(r.lost, info->lost, sizeof(r.lost));
 		rc = write_copy(&r, dir_fd, name, NULL, 0, boot_id);
 	}
 	close_recovery(&r);
