@@ -348,6 +348,7 @@ static int try_write_given_up(struct bc_rotator *r, struct bc_encoded *e)
 {
 	struct bc_open_segment *open = &r->open;
 
+	bc_open_segment_check_deleted(open); /* the gaps would be lost with it */
 	if (open->must_cut && !bc_open_segment_cut(open))
 		return -ENOSPC;
 	if (open->segment.file.fd < 0) {

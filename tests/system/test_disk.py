@@ -693,15 +693,17 @@ def test_a_deleted_open_segment_is_counted(tmp, is_stopped):
 # ---- losses at the end of a recording
 
 
-def loss_at_end(directory, rules, from_start):
-    """The disk accepts nothing, but for what fits in the reserve, until the daemon is stopped."""
+def loss_at_end(directory, rules, from_start, is_deleted=False):
+    """The disk accepts nothing, but for what fits in the reserve, until the daemon is stopped. With is_deleted, the open
+    segment is deleted just before."""
     out = directory / "out"
     out.mkdir()
     faults = Faults(directory, out)
     reserve = out / ".buscapd.reserve"
     if from_start:
         faults.set(rules)
-    with Daemon("--once", "--source", endless(RATE), "-o", out, "-b", "filesize:2M", *SMALL,
+    rotation = "filesize:1G" if is_deleted else "filesize:2M"
+    with Daemon("--once", "--source", endless(RATE), "-o", out, "-b", rotation, *SMALL,
                 socket=directory / "socket", env=faults.env) as daemon:
         daemon.wait_ready()
         harness.wait_until(reserve.exists, "the reserve exists")
@@ -713,21 +715,28 @@ def loss_at_end(directory, rules, from_start):
         harness.wait_until(lambda: daemon.status()["state"] == "draining", "the state draining")
         # A second signal gives up, if it is not taken for a repetition of the first.
         time.sleep(1.2)
+        if is_deleted:
+            (opened,) = out.glob("*.partial")
+            opened.unlink()
         code = daemon.stop()
     assert not reserve.exists()
     err = daemon.err.decode()
     counts = check_counts(json.loads(daemon.out))
     segments = all_segments(out)
-    equal(sum(one["records"] for one in info(segments)) if segments else 0, counts["written"], "records in the files")
+    equal(sum(one["records"] for one in info(segments)) if segments else 0, counts["written"] - counts["deleted_records"],
+          "records in the files")
     if "@" not in rules:
         assert "no file reports the loss" in err, err
         return
     equal(code, 1, err)  # the buffer was given up
     verify(segments)
     check_losses_on_record(segments, counts["dropped"])
-    equal(check_places(segments), counts["received"] - counts["dropped"]["invalid"], "records and losses on record")
     (named,) = re.findall(r"([^/\s]+): ends with a gap", err)
     equal(named, segments[-1].name, "the log names the file")
+    if is_deleted:
+        assert counts["deleted_records"] > 0, counts
+        return
+    equal(check_places(segments), counts["received"] - counts["dropped"]["invalid"], "records and losses on record")
     reference.read_segments(segments)
     if from_start:
         equal((counts["written"], len(segments)), (0, 1), "written")
@@ -736,8 +745,8 @@ def loss_at_end(directory, rules, from_start):
 def test_a_loss_at_the_end_is_on_record(tmp):
     full = "@.buscapd.reserve"
     jobs = [(f"openat:ENOSPC{full}", False), (f"pwrite:ENOSPC{full}", False), (f"openat:ENOSPC{full}", True),
-            ("openat:ENOSPC,pwrite:ENOSPC", False)]
-    each(loss_at_end, jobs, workers=4)
+            (f"pwrite:ENOSPC{full}", False, True), ("openat:ENOSPC,pwrite:ENOSPC", False)]
+    each(loss_at_end, jobs, workers=5)
 
 
 def set_lost(path, number, lost, tmp):
