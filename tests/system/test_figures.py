@@ -29,7 +29,7 @@ def above_zero(lost):
 
 def test_damaged_frames_are_an_exact_loss_and_the_same_figure_everywhere(tmp):
     """Most flipped bits are in a frame's samples: its header says how many."""
-    with daemon_in(tmp, source="sim:rate=300k,corrupt=0.2,loss=0.1") as daemon:
+    with daemon_in(tmp, source=f"sim:rate={harness.rate(300_000)},corrupt=0.2,loss=0.1") as daemon:
         daemon.wait_ready()
         api = Api(tmp / "socket")
         api.good(*START, status=201)
@@ -40,7 +40,8 @@ def test_damaged_frames_are_an_exact_loss_and_the_same_figure_everywhere(tmp):
         ended = api.good(*STOP)["recording"]
         counts = harness.check_counts(daemon.status())
         lost = above_zero(counts["lost"])
-        assert set(lost) == {"crc", "board"}, counts
+        # A busy machine also loses some because of the buffer.
+        assert {"crc", "board"} <= set(lost) <= {"crc", "board", "buffer"}, counts
         equal(ended["lost"], sum(lost.values()), "the recording's losses")
         equal(api.good("GET", f"/v1/recordings")["recordings"][0]["lost"], ended["lost"], "in the list")
         metrics = get_metrics(tmp / "socket")
@@ -57,9 +58,11 @@ def test_damaged_frames_are_an_exact_loss_and_the_same_figure_everywhere(tmp):
 
 def test_a_snapshot_counts_the_losses_that_it_contains(tmp):
     """The flight recorder has lost samples before the recording starts, and before what it still holds."""
-    with daemon_in(tmp, "--set", "recording.flight_time=1s", mode="flight", source="sim:rate=300k,corrupt=0.2,loss=0.1") as daemon:
+    rate = harness.rate(300_000)
+    with daemon_in(tmp, "--set", "recording.flight_time=1s", mode="flight",
+                   source=f"sim:rate={rate},corrupt=0.2,loss=0.1") as daemon:
         daemon.wait_ready()
-        harness.wait_until(lambda: daemon.status()["counts"]["received"] > 600_000, "the flight recorder is full")
+        harness.wait_until(lambda: daemon.status()["counts"]["received"] > 2 * rate, "the flight recorder is full")
         ended = Api(tmp / "socket").good("POST", "/v1/snapshot", status=201)["recording"]
         equal(ended["lost"], sum(lost_in(harness.segments(tmp / "out")).values()), "the file")
         assert 0 < ended["lost"] < sum(daemon.status()["counts"]["lost"].values()), ended
@@ -130,14 +133,15 @@ def test_gap_events_are_at_most_one_per_second_and_cause(tmp):
     with daemon_in(tmp, source=f"sim:rate={rate},loss=0.5,corrupt=0.2", mode="always") as daemon:
         daemon.wait_ready()
         with Stream(tmp / "socket", "/v1/events", "Event") as events:
-            seen, statuses = [], 0
+            seen, statuses, start = [], 0, time.monotonic()
             while statuses < 4:
                 event = events.read()
                 statuses += event["event"] == "status"
                 if event["event"] == "gap" and event["cause"] == "board":
                     seen.append(event)
-            assert 1 <= len(seen) <= 8, seen
-        assert daemon.stop() == 4
+            # At each status, and a second after the last one.
+            assert 1 <= len(seen) <= statuses + time.monotonic() - start + 1, seen
+        equal(daemon.stop(), 4)
 
 
 def test_changes_start_with_the_status_of_a_stuck_disk(tmp):
