@@ -127,7 +127,7 @@ static int extend(struct check *c, uint64_t tag, uint64_t first, uint64_t next)
 		last->next = next > last->next ? next : last->next;
 		return 0;
 	}
-	if (e->count == e->capacity) {
+	if (e->list == NULL || e->count == e->capacity) {
 		size_t capacity = e->capacity != 0 ? 2 * e->capacity : 64;
 		struct extent *list = realloc(e->list, capacity * sizeof(*list));
 		if (list == NULL)

@@ -1,12 +1,14 @@
 #include "formats/codec/byu_printer.h"
 
 #include "formats/bus/dialect.h"
-#include "formats/bus/record.h"
 #include "formats/codec/byu_row.h"
 
 static void byu_init(void *state, const struct bc_format_options *options)
 {
-	bc_byu_clock_init(state, options);
+	struct bc_byu_clock *clock = state;
+
+	bc_byu_clock_init(clock, options);
+	clock->is_relative = true;
 }
 
 static int print_records(struct bc_byu_clock *clock, struct bc_print *p, enum bc_format format)
@@ -17,16 +19,10 @@ static int print_records(struct bc_byu_clock *clock, struct bc_print *p, enum bc
 	size_t bytes = bc_dialect_bytes(format);
 
 	for (; p->count != 0 && bc_print_has_room(p); p->count--, p->entries++) {
-		const struct bc_entry *entry = p->entries;
-		bool is_first = !clock->has_tick || entry->epoch != clock->epoch;
 		struct bc_byu_row row;
 		int rc = bc_byu_row(&row, clock, p, addr_max, time_max);
 		if (rc != 0)
 			return rc;
-		/* A reader of the records counts from 0. */
-		if (is_first && (entry->has & BC_HAS_TIME) != 0 &&
-			entry->tick != (row.time != BC_TIME_NONE ? row.time : 0))
-			bc_print_lose(p, BC_HAS_TIME);
 		bc_dialect_write((uint8_t *)p->out + p->used, format, row.addr, row.meta, row.time);
 		p->used += bytes;
 	}

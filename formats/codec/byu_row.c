@@ -36,6 +36,16 @@ static uint64_t count_time(struct bc_byu_clock *clock, const struct bc_entry *en
 	return step < BC_TIME_NONE ? step : BC_TIME_NONE;
 }
 
+/* Returns the time of the first entry of a trace or an epoch. Counts its tick as lost if a reader
+ * that adds the times would get another one. */
+static uint64_t first_time(const struct bc_byu_clock *clock, const struct bc_entry *entry,
+	struct bc_print *print, uint64_t time)
+{
+	if (clock->is_relative && entry->tick != (time != BC_TIME_NONE ? time : 0))
+		bc_print_lose(print, BC_HAS_TIME);
+	return time;
+}
+
 static uint64_t time_of(struct bc_byu_clock *clock, const struct bc_entry *entry,
 	struct bc_print *print, uint64_t max)
 {
@@ -44,9 +54,10 @@ static uint64_t time_of(struct bc_byu_clock *clock, const struct bc_entry *entry
 	bool has_fallen = entry->tick < clock->tick;
 
 	if (!clock->has_tick)
-		return entry->has_delta ? entry->delta : BC_TIME_NONE;
+		return first_time(
+			clock, entry, print, entry->has_delta ? entry->delta : BC_TIME_NONE);
 	if (entry->epoch != clock->epoch)
-		return BC_TIME_NONE;
+		return first_time(clock, entry, print, BC_TIME_NONE);
 	/* Do not invent a delta from ticks that are only lower bounds. */
 	if (entry->has_delta && entry->delta == BC_TIME_NONE && entry->is_inexact)
 		return BC_TIME_NONE;

@@ -10,6 +10,9 @@
  *   if the difference does not fit the field, or the ticks go back (both counted as lost),
  *   if an entry has no time but others of its trace do.
  *
+ * The first tick of the trace or of an epoch is lost if the target has only times, and these do not
+ * add up to it.
+ *
  * In a trace without a clock, each entry takes one tick; the first is at tick 1. Bus samples that
  * were left out count as a tick, too. */
 #ifndef BC_FORMATS_CODEC_BYU_ROW_H
@@ -25,8 +28,9 @@ struct bc_byu_clock {
 	uint64_t tick;   /* of the previous entry */
 	uint64_t number; /* of the previous entry */
 	uint32_t epoch;
-	bool has_tick;  /* there was a previous entry with a time */
-	bool is_ticked; /* the trace has times */
+	bool has_tick;    /* there was a previous entry with a time */
+	bool is_ticked;   /* the trace has times */
+	bool is_relative; /* the target has no absolute ticks: its first tick is its first time */
 };
 
 struct bc_byu_row {
