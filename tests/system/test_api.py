@@ -535,7 +535,7 @@ def test_replays_are_started_listed_and_cancelled(tmp):
                         path.read_bytes(), status=201)["replay"]
         equal((done["name"], done["recording"]["label"], done["recording"]["metadata"]), ("bus.bcp1", "again", {"of": "sim"}))
         equal((done["state"], done["error"], done["damaged_places"], done["recording"]["reason"]), ("done", None, 0, "source"))
-        equal((done["recording"]["state"], api.good("GET", f"/v1/replays/{done['id']}")["replay"]), ("complete", done))
+        equal((done["recording"]["state"], api.good("GET", f"/v1/replays/{done['id']}")["replay"]), ("sealed", done))
         equal(lz4_dc(segments(tmp / "out")), sim_records(300000), "the recorded samples")
         with Replay(api, path, name="x", speed=0.0001) as slow:
             equal(api.good("GET", "/v1/status")["state"], "replaying")
@@ -626,7 +626,7 @@ def test_a_replay_is_as_fast_as_its_client_and_no_faster(tmp):
             # Without its client, the replay is cancelled.
             client.kill()
         ended = wait_until(lambda: (one := api_replay(daemon, 0))["state"] == "cancelled" and one, "the replay is cancelled")
-        equal(ended["recording"]["state"], "complete")
+        equal(ended["recording"]["state"], "sealed")
         verify(segments(tmp / "out"))
         equal(daemon.stop(), 0)
         assert "replay cancelled: its client has disconnected" in daemon.err.decode()

@@ -58,7 +58,7 @@ def test_losses_triggers_and_the_disk_run_the_command(tmp):
         assert "No space left on device" in stuck["error"] and stuck["status"]["disk"]["stuck"], stuck
         # Losses continue ten times per second, but the interval has not passed.
         equal([name for name, _ in runs(tmp)].count("loss"), 1, "runs")
-        total = harness.wait_until(lambda: daemon.status()["counts"]["board_lost"] > loss["lost"]["board"], "more is lost")
+        total = harness.wait_until(lambda: daemon.status()["counts"]["lost"]["board"] > loss["lost"]["board"], "more is lost")
         faults.set("")
         daemon.stop()
     equal({name for name, _ in runs(tmp)}, {"loss", "trigger", "disk-low", "stuck"}, "events")

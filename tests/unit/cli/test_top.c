@@ -81,7 +81,7 @@ static json_t *full_status(unsigned second, unsigned rate, unsigned lost)
 		"\"/var/lib/buscapd/20261120T194302Z-ab12cd-00031.byu.lz4.partial\","
 		"\"records\":1234567890,\"bytes\":9876543210},"
 		"\"flight\":{\"seconds\":12.5,\"limit_seconds\":30,\"bytes\":456000000,"
-		"\"limit_bytes\":789000000},\"replay\":{\"path\":\"/tmp/traces/1234.byu\"},"
+		"\"limit_bytes\":789000000},\"replay\":{\"name\":\"1234.byu\"},"
 		"\"counts\":{\"received\":%u,\"written\":1,\"durable\":1,\"in_flight\":0,"
 		"\"lost\":{\"buffer\":%u,\"disk\":345678,\"board\":777888},"
 		"\"dropped\":{\"invalid\":111222,\"filtered\":"
