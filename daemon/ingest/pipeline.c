@@ -2,10 +2,13 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
 #include "daemon/ingest/encoder.h"
 #include "daemon/ingest/pool.h"
 #include "daemon/store/writer.h"
+
+#define HEADROOM_BYTES (16u << 20)
 
 struct bc_pipeline {
 	struct bc_pipeline_options options;
@@ -163,6 +166,16 @@ static int start_threads(struct bc_pipeline *p)
 	return rc;
 }
 
+/* Whether there is memory for what is allocated while recording: small objects, but without any a
+ * segment can't be created. */
+static bool has_headroom(void)
+{
+	void *block = mmap(NULL, HEADROOM_BYTES, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	return block != MAP_FAILED && munmap(block, HEADROOM_BYTES) == 0;
+}
+
 static void on_closed(uv_handle_t *handle)
 {
 	struct bc_pipeline *p = handle->data;
@@ -191,6 +204,8 @@ int bc_pipeline_open(
 	}
 	p->wake.data = p;
 	rc = start_threads(p);
+	if (rc == 0 && !has_headroom())
+		rc = -ENOMEM;
 	if (rc != 0) {
 		bc_pipeline_close(p);
 		return rc;

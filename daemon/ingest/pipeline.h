@@ -46,7 +46,8 @@ struct bc_pipeline_options {
 	void (*on_notice)(void *context, const struct bc_writer_notice *notice);
 };
 
-/* Allocates the memory and starts the threads. Returns 0 or a negative errno. */
+/* Allocates the memory and starts the threads. Returns 0 or a negative errno: -ENOMEM also if
+ * hardly any memory is left. */
 int bc_pipeline_open(struct bc_pipeline **pipeline, uv_loop_t *loop,
 	const struct bc_pipeline_options *options) BC_MUST_CHECK;
 

@@ -694,6 +694,23 @@ static void run_daemon(struct bc_daemon *d)
 	finish_loop(d);
 }
 
+/* libuv calls abort() if it can't set up its signal handling. */
+static void on_no_loop(int number)
+{
+	(void)number;
+	bc_log(BC_LOG_ERROR, "out of memory");
+	_exit(BC_EXIT_FAILED);
+}
+
+static int init_loop(uv_loop_t *loop)
+{
+	signal(SIGABRT, on_no_loop);
+	int rc = uv_loop_init(loop);
+
+	signal(SIGABRT, SIG_DFL);
+	return rc;
+}
+
 enum bc_exit bc_daemon_run(const struct bc_daemon_options *options, const struct bc_config *config)
 {
 	struct bc_daemon *d;
@@ -706,7 +723,7 @@ enum bc_exit bc_daemon_run(const struct bc_daemon_options *options, const struct
 		return BC_EXIT_FAILED;
 	}
 	d = calloc(1, sizeof(*d));
-	if (d == NULL || uv_loop_init(&d->loop) != 0) {
+	if (d == NULL || init_loop(&d->loop) != 0) {
 		bc_log(BC_LOG_ERROR, "out of memory");
 		free(d);
 		return BC_EXIT_FAILED;
