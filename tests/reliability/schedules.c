@@ -69,7 +69,7 @@ struct world {
 	unsigned stop_seconds;
 	uint64_t stop_written;
 	bool is_given_up;
-	uint64_t failed_before; /* calls on the disk that had failed then */
+	uint64_t failed_before;  /* calls on the disk that had failed then */
 	struct bc_counts counts; /* at the end */
 	enum bc_exit code;
 	unsigned recordings;
