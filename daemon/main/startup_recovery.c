@@ -216,6 +216,8 @@ static enum outcome recover_file(
 	struct bc_recover_options options = {
 		.mode = BC_RECOVER_SALVAGE,
 		.fallback = &partial->name,
+		.must_be_fallback = true,
+		.format = partial->format,
 		.progress = &r->progress,
 		.boot_id = is_last ? r->boot_id : NULL,
 	};

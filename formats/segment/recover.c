@@ -705,6 +705,16 @@ static void close_recovery(struct recovery *r)
 	free(r->chunk);
 }
 
+/* A raw capture has the number of its segment only in its header. */
+static bool is_another_file(const struct recovery *r, const struct bc_recover_options *options)
+{
+	const struct bc_segment_name *name = options->fallback;
+
+	return r->is_raw != (options->format != BC_FORMAT_SEGMENT) ||
+	       r->tag != bc_recording_tag(name->recording) ||
+	       (r->segment != name->segment && (r->has_header || !r->is_raw));
+}
+
 int bc_recover(struct bc_recovered *recovered, int in, int dir_fd, const char *name,
 	const struct bc_recover_options *options)
 {
@@ -715,6 +725,12 @@ int bc_recover(struct bc_recovered *recovered, int in, int dir_fd, const char *n
 		rc = survey(&r, in, options->progress);
 	if (rc != 0)
 		goto out;
+	if (options->must_be_fallback && r.has_identity && is_another_file(&r, options)) {
+		recovered->damages++;
+		recovered->first = (struct bc_segment_damage){
+			.bytes = r.size, .what = "the contents of another file"};
+		goto out;
+	}
 	if (options->mode == BC_RECOVER_STRICT && recovered->damages != 0) {
 		rc = -EBADMSG;
 		goto out;

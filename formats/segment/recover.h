@@ -55,6 +55,10 @@ struct bc_recover_options {
 	/* If the header is damaged, supplies the recording's id, provided that it matches the
 	 * pieces. May be NULL. */
 	const struct bc_segment_name *fallback;
+	/* The input must be that file, in this format: after a power cut, a file that was never
+	 * synced can have old data of another one. If it is another, nothing is copied. */
+	bool must_be_fallback;
+	enum bc_format format;
 	const struct bc_progress_cb *progress; /* called after each read; may be NULL */
 	/* Not NULL: the input is the last segment of its recording, which was killed if it has no
 	 * BC_EVENT_END. The copy then ends with a gap of unknown size (cause "crash") and that

@@ -148,6 +148,24 @@ TEST_F(after_damage_in_the_middle_the_original_is_kept)
 	assert_string_equal(start(f, 0), "");
 }
 
+/* After a power cut, a file that was never synced can have old data of another one. */
+TEST_F(a_file_with_the_contents_of_another_is_kept)
+{
+	static const char *const names[] = {SMALL_RECORDING "-00001.byu.lz4",
+		"20261120T091500Z-000000-00000.byu.lz4", SMALL_RECORDING "-00000.bcp1.lz4"};
+
+	for (size_t i = 0; i < COUNT_OF(names); i++) {
+		char name[BC_SEGMENT_NAME_MAX];
+		snprintf(name, sizeof(name), "%s.partial", names[i]);
+		temp_write(&f->dir, name, f->segment.bytes, f->segment.index_at);
+		assert_non_null(strstr(start(f, 0), "the contents of another file"));
+		assert_false(temp_exists(&f->dir, names[i]));
+		snprintf(name, sizeof(name), "%s.damaged", names[i]);
+		assert_same(f, name, f->segment.bytes, f->segment.index_at);
+		temp_dir_empty(&f->dir);
+	}
+}
+
 TEST_F(a_torn_end_needs_no_original)
 {
 	size_t last = f->segment.chunks[SMALL_CHUNKS - 1].end;
