@@ -2,11 +2,11 @@
 at a random time or inside a random file call.
 
 After the next start, every record up to the last `written` that the daemon reported must be there, contiguous, and equal
-to the source's. As a control, a daemon whose writes silently do nothing is killed: the check must notice.
+to the source's, and the recording must end with one gap of a crash. As a control, a daemon whose writes silently do
+nothing is killed: the check must notice.
 
 A round is one kill; three in ten hit a recovery."""
 
-import os
 import time
 
 import torture  # first: it sets the paths of the modules
@@ -107,6 +107,10 @@ class Killer:
             found = reader.read(self.out, recording)
             found.require(0, written, f"{recording}; {err}")
             assert len(found.ranges) <= 1, f"{recording}: not contiguous: {found.ranges}"
+            if found.ranges:
+                last = harness.segments(self.out, prefix=recording)[-1]
+                end = harness.info([last])[0]["end"] or {"reason": None}
+                equal((found.crashes, end["reason"]), (1, "crash"), f"{last.name}: gaps of the crash, its end; {err}")
             total += sum(end - first for first, end in found.ranges)
         harness.verify(sorted(self.out.glob("*.lz4")))
         return len(self.written), total

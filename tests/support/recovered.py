@@ -29,6 +29,7 @@ class Ranges:
 
     def __init__(self):
         self.ranges = []  # (first, end), sorted, not adjacent
+        self.crashes = 0  # gaps that a crash caused
 
     def add(self, first, end):
         if first == end:
@@ -73,8 +74,10 @@ class Reader:
             key = path.name, hashlib.sha1(path.read_bytes()).digest()
             if key not in self._known:
                 self._known[key] = self._read_segment(path)
-            for first, end in self._known[key]:
+            chunks, crashes = self._known[key]
+            for first, end in chunks:
                 found.add(first, end)
+            found.crashes += crashes
         check_manifest(directory, recording)
         return found
 
@@ -83,6 +86,7 @@ class Reader:
         assert segment.is_sealed, f"{path.name}: not sealed"
         expected = segment.header["first"]["record"]
         chunks = []
+        crashes = sum(event.cause == "crash" for chunk in segment.chunks for event in chunk.events)
         gap = 0
         for chunk in segment.chunks:
             where = f"{path.name}: chunk {chunk.info['number']}"
@@ -95,7 +99,7 @@ class Reader:
             gap = sum(event.value for event in chunk.events if event.kind == "gap" and event.position != 0)
             if chunk.info["records"] != 0:
                 chunks.append((first, expected))
-        return chunks
+        return chunks, crashes
 
 
 class _Hash128(ctypes.Structure):
