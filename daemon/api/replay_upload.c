@@ -13,31 +13,36 @@
 struct upload {
 	struct bc_api *api;
 	struct bc_request *request;
-	int fd; /* writes to the pipe; -1: the body is complete, or not read */
-	bool has_pipe;
+	int fd;        /* writes to the pipe; -1: the body is complete, or not read */
+	bool has_room; /* `room` is open */
+	bool is_over;  /* freed when `room` is closed */
 	uv_poll_t room;
 };
 
+static void on_closed(uv_handle_t *handle)
+{
+	struct upload *u = handle->data;
+
+	u->has_room = false;
+	if (u->is_over)
+		free(u);
+}
+
+/* The handle first: it removes its descriptor from the loop, which must not be another one then. */
 static void close_pipe(struct upload *u)
 {
 	if (u->fd < 0)
 		return;
-	uv_poll_stop(&u->room);
+	uv_close((uv_handle_t *)&u->room, on_closed);
 	close(u->fd);
 	u->fd = -1;
-}
-
-static void on_closed(uv_handle_t *handle)
-{
-	free(handle->data);
 }
 
 static void close_upload(struct upload *u)
 {
 	close_pipe(u);
-	if (u->has_pipe)
-		uv_close((uv_handle_t *)&u->room, on_closed);
-	else
+	u->is_over = true;
+	if (!u->has_room)
 		free(u);
 }
 
@@ -109,7 +114,7 @@ static int open_pipe(struct upload *u, int *read_fd)
 		return rc;
 	}
 	u->room.data = u;
-	u->has_pipe = true;
+	u->has_room = true;
 	u->fd = fds[1];
 	*read_fd = fds[0];
 	return 0;

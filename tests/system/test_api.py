@@ -666,6 +666,8 @@ def test_without_threads_and_descriptors_a_replay_is_refused_and_the_daemon_live
 
 
 def test_without_threads_the_daemon_does_not_start(tmp):
+    if harness.BUILD.name == "thread":
+        pytest.skip("ThreadSanitizer does not run with such a stack")
     with Daemon(f"--stack={1 << 50}", harness.BUSCAPD, "--source", "sim", "-o", tmp / "out", program="prlimit",
                 socket=tmp / "socket") as daemon:
         equal(daemon.wait(), 1)
