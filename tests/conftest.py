@@ -46,6 +46,8 @@ def pytest_configure(config):
         for number in (signal.SIGHUP, signal.SIGTERM):
             if signal.getsignal(number) == signal.SIG_DFL:
                 signal.signal(number, signal.default_int_handler)
+        # A shell ignores it in background jobs, and programs inherit that.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_unconfigure(config):

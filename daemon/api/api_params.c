@@ -256,7 +256,8 @@ static json_t *query_json(const char *name, const char *value)
 	bool is_name = strcmp(name, "name") == 0 || strcmp(name, "recording") == 0 ||
 		       strcmp(name, "format") == 0 || strcmp(name, "label") == 0;
 	json_t *json = is_name ? NULL
-			       : json_loads(value, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, NULL);
+			       : bc_json_parse(value, strlen(value),
+					 JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, NULL);
 
 	return json != NULL ? json : bc_json_text(value);
 }

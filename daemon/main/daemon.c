@@ -697,8 +697,11 @@ static void run_daemon(struct bc_daemon *d)
 /* libuv calls abort() if it can't set up its signal handling. */
 static void on_no_loop(int number)
 {
+	static const char message[] = "buscapd: out of memory\n";
+	ssize_t n = write(STDERR_FILENO, message, sizeof(message) - 1);
+
 	(void)number;
-	bc_log(BC_LOG_ERROR, "out of memory");
+	(void)n;
 	_exit(BC_EXIT_FAILED);
 }
 

@@ -30,7 +30,7 @@ bool bc_recording_end_find(struct bc_recording_end *end, const struct bc_chunk *
 			return false;
 		event--;
 	} while (event->kind != BC_EVENT_END);
-	json_t *object = json_loadb(chunk->text + event->text, event->text_bytes, 0, NULL);
+	json_t *object = bc_json_parse(chunk->text + event->text, event->text_bytes, 0, NULL);
 	bc_json_member_text(object, "reason", end->reason, sizeof(end->reason));
 	end->ended_ns = json_integer_value(json_object_get(object, "ended"));
 	bc_json_member_text(object, "boot_id", end->boot_id, sizeof(end->boot_id));

@@ -8,6 +8,7 @@
 
 #include "daemon/base/log.h"
 #include "daemon/store/manifest.h"
+#include "daemon/store/reserve.h"
 #include "daemon/store/writer.h"
 #include "formats/segment/segment_reader.h"
 #include "tests/support/temp_dir.h"
@@ -343,6 +344,7 @@ TEST_F(a_recording_without_a_chunk_has_no_file)
 	set_end(f, 0, "request");
 	write_chunk(f, 0, LAST | EMPTY, 0);
 	assert_int_equal(wait_notices(f, 1)->kind, BC_NOTICE_ENDED);
+	unlinkat(f->dir.fd, BC_RESERVE_NAME, 0);
 	assert_int_equal(temp_dir_empty(&f->dir), 0);
 }
 
