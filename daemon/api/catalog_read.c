@@ -75,7 +75,7 @@ static void add_events(
 static void read_rows(struct reader *s, struct row *row, int fd)
 {
 	struct bc_segment_index index;
-	struct bc_chunk_info info;
+	struct bc_chunk_info info = {.records = 0};
 
 	if (bc_segment_index_load(&index, fd) != 0)
 		return;

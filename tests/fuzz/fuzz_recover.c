@@ -1,7 +1,8 @@
-/* Fuzz target: recovery. The first byte selects the mode (bits 0 and 1; 3: as a raw capture) and
- * whether the hashes are corrected first (bit 2). The output must be a whole, sealed file with only
- * chunks of the input, and a salvaged one must have every intact chunk of the input, as found by a
- * search that is independent of the reader. */
+/* Fuzz target: recovery. The first byte selects the mode (bits 0 and 1; 3: to salvage the last
+ * segment of a killed recording), whether the hashes are corrected first (bit 2), and whether the
+ * name is known (bit 3). The output must be a whole, sealed file with only chunks of the input, and
+ * a salvaged one must have every intact chunk of the input, as found by a search that is
+ * independent of the reader. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -140,6 +141,29 @@ static void check_salvaged(const struct output *out, const struct intact *list, 
 	}
 }
 
+/* A raw capture must be undamaged, and have as many blocks as reported. */
+static void check_raw(const struct bc_recovered *recovered, int dir_fd)
+{
+	static struct bc_raw_block block;
+	struct bc_segment_reader *reader;
+	uint64_t blocks = 0;
+	int found;
+	int fd = openat(dir_fd, NAME, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0 || bc_segment_reader_open(&reader,
+			      (struct bc_input_stream){.fd = fd, .wake_fd = -1}, NULL, 0) != 0)
+		abort();
+	while ((found = bc_raw_read(reader, &block)) > BC_FOUND_END) {
+		if (found == BC_FOUND_DAMAGE)
+			abort();
+		blocks += found == BC_FOUND_CHUNK;
+	}
+	if (found != BC_FOUND_END || blocks != recovered->chunks)
+		abort();
+	bc_segment_reader_close(reader);
+	close(fd);
+}
+
 static void check_recovered(const struct bc_recovered *recovered, int rc, int dir_fd,
 	const uint8_t *bytes, size_t size, enum bc_recover_mode mode)
 {
@@ -155,42 +179,15 @@ static void check_recovered(const struct bc_recovered *recovered, int rc, int di
 			abort();
 		return;
 	}
+	if (recovered->is_raw) {
+		check_raw(recovered, dir_fd);
+		return;
+	}
 	read_output(&out, dir_fd, NAME);
 	if (!out.is_sealed || !out.has_header || out.records != recovered->records)
 		abort();
 	if (mode == BC_RECOVER_SALVAGE)
 		check_salvaged(&out, list, count);
-}
-
-static void recover_raw(int dir_fd, const uint8_t *bytes, size_t size)
-{
-	static struct bc_raw_block block;
-	struct bc_raw_recovered recovered;
-	struct bc_segment_reader *reader;
-	uint64_t blocks = 0;
-	int found;
-	int fd = openat(dir_fd, "torn", O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-
-	if (fd < 0 || write(fd, bytes, size) != (ssize_t)size)
-		abort();
-	close(fd);
-	if (bc_raw_recover(&recovered, dir_fd, "torn", "whole", NULL) != 0)
-		abort();
-	fd = openat(dir_fd, "whole", O_RDONLY | O_CLOEXEC);
-	if (fd < 0) {
-		if (recovered.blocks != 0)
-			abort();
-		return;
-	}
-	if (bc_segment_reader_open(
-		    &reader, (struct bc_input_stream){.fd = fd, .wake_fd = -1}, NULL, 0) != 0)
-		abort();
-	while ((found = bc_raw_read(reader, &block)) > BC_FOUND_END)
-		blocks += found == BC_FOUND_CHUNK;
-	if (found != BC_FOUND_END || blocks != recovered.blocks)
-		abort();
-	bc_segment_reader_close(reader);
-	close(fd);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -209,20 +206,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memcpy(bytes, data, size);
 	if ((first & 4) != 0)
 		repair_hashes(bytes, size);
-	if ((first & 3) == 3) {
-		recover_raw(dir_fd, bytes, size);
-		unlinkat(dir_fd, "torn", 0);
-		unlinkat(dir_fd, "whole", 0);
-		return 0;
-	}
 	int fd = memfd_create("fuzz", MFD_CLOEXEC);
 	if (fd < 0 || write(fd, bytes, size) != (ssize_t)size)
 		abort();
 	bool has_name = bc_segment_name_read(&name, NAME);
-	enum bc_recover_mode mode = (enum bc_recover_mode)(first & 3);
-	int rc = bc_recover(&recovered, fd, dir_fd, NAME,
-		has_name && (first & 8) != 0 ? &name : NULL, mode, NULL);
-	check_recovered(&recovered, rc, dir_fd, bytes, size, mode);
+	bool is_killed = (first & 3) == 3;
+	const struct bc_recover_options options = {
+		.mode = is_killed ? BC_RECOVER_SALVAGE : (enum bc_recover_mode)(first & 3),
+		.fallback = has_name && (first & 8) != 0 ? &name : NULL,
+		.boot_id = is_killed ? "0123456789abcdef0123456789abcdef" : NULL,
+	};
+	int rc = bc_recover(&recovered, fd, dir_fd, NAME, &options);
+	check_recovered(&recovered, rc, dir_fd, bytes, size, options.mode);
 	unlinkat(dir_fd, NAME, 0);
 	close(fd);
 	return 0;

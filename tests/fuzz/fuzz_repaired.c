@@ -36,7 +36,7 @@ static void read_chunks(int fd, bool skips_records)
 	struct bc_sequence_check sequence = {.has_recording = false};
 	struct bc_input *input = open_input(fd);
 	struct bc_segment_reader *reader;
-	uint64_t missing;
+	struct bc_missing missing;
 	int found;
 
 	if (bc_input_segments(input, &reader) != 0)

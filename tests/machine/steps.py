@@ -342,6 +342,8 @@ def the_recordings_match_what_the_boards_sent(c):
     for recording, (name, how) in zip(recordings, c.recordings):
         equal(recording.header["continues"], before and before[0], f"{name}: it continues")
         equal(recording.header["board"], {"serial": "A1", "firmware": "bench-1"})
+        if how == KILLED:
+            equal(recording.gaps.pop(), (len(recording), "crash", 0, False), f"{name}: its last gap")
         found = sent.compare(recording, frames, at)
         if before is None or before[1] == STOPPED:
             equal(found.first, at, f"{name}: its first frame; what was sent after the last was recorded")

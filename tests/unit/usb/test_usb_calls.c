@@ -64,8 +64,8 @@ TEST_RUN(every_call_that_fails_once_is_survived)
 		/* Many sysfs files are read, but they fail in only a few ways. */
 		size_t kinds = call == USBFS_SYSFS ? 1 : ERRORS;
 		for (size_t e = 0; e < kinds; e++) {
-			for (unsigned skip = e % test_stride(1); skip < count && skip < 30;
-				skip += test_stride(1)) {
+			for (unsigned skip = (unsigned)e % test_stride(1);
+				skip < count && skip < 30; skip += test_stride(1)) {
 				begin_failing(run);
 				usb_run_start(run);
 				usbfs_fail(call, errors[e], skip, 1);
