@@ -114,10 +114,8 @@ def test_a_run_that_ends_on_a_full_disk_gives_up_after_ten_seconds(tmp):
     out.mkdir()
     faults = harness.Faults(tmp, out)
     argv = ("--once", "--source", f"sim:rate={harness.rate(200_000)},count=100M", "-o", out, "-a", "duration:1")
+    faults.set("pwrite:ENOSPC")
     with harness.Daemon(*argv, socket=tmp / "socket", env=faults.env) as daemon:
-        daemon.wait_ready()
-        harness.wait_until(lambda: daemon.status()["counts"]["written"] > 0, "records are written")
-        faults.set("pwrite:ENOSPC")
         equal(daemon.wait(timeout=60), 1, "exit code")
     log = daemon.err.decode()
     assert "the disk has accepted nothing for 10 s; giving up the buffer" in log, log
