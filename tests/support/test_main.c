@@ -25,6 +25,16 @@ static CMFixtureFunction shared_tear_down;
 
 int test_case = -1;
 
+#ifdef __SANITIZE_THREAD__
+/* libusb counts references with atomic operations, which the sanitizer does not see in a library
+ * that is built without it. */
+const char *__tsan_default_suppressions(void);
+const char *__tsan_default_suppressions(void)
+{
+	return "race:libusb_unref_device\n";
+}
+#endif
+
 /* Constructors run in any order: sort the tests by line. */
 void test_register(int line, struct CMUnitTest test)
 {
