@@ -27,8 +27,8 @@ static int find_next(
 	}
 	for (const struct dirent *entry = readdir(dir); entry != NULL; entry = readdir(dir)) {
 		if (!bc_segment_name_read(&name, entry->d_name) || name.is_partial ||
-			strcmp(name.recording, s->recording) != 0 || name.segment <= after ||
-			(is_found && name.segment > next->segment))
+			name.damaged != 0 || strcmp(name.recording, s->recording) != 0 ||
+			name.segment <= after || (is_found && name.segment > next->segment))
 			continue;
 		*next = name;
 		is_found = true;

@@ -16,10 +16,12 @@ struct bc_recording_stream {
 	int64_t segment; /* its number, or that of the previous one; -1: none */
 };
 
-/* For bc_input_stream.read; `context` is a bc_recording_stream. -ENOENT: there is no such
- * recording. A segment that is deleted before it is reached is missing from the stream. */
+/* For bc_input_stream.read; `context` is a bc_recording_stream. Returns the number of bytes read, 0
+ * at the end, or a negative errno; -ENOENT: the recording has no sealed segment. A segment that is
+ * deleted before it is reached is missing from the stream. */
 ssize_t bc_recording_stream_read(void *context, void *out, size_t size);
 
+/* Closes the open segment. */
 void bc_recording_stream_close(struct bc_recording_stream *stream);
 
 #endif

@@ -579,6 +579,8 @@ def test_a_recording_is_replayed_by_its_id(tmp):
         first = segments(tmp / "out")
         (row,) = api.good("GET", "/v1/recordings")["recordings"]
         assert row["segments"] == len(first) > 3, row
+        for path in first:  # what recovery could not read completely is not part of the recording
+            path.with_name(path.name + ".damaged").write_bytes(b"damaged")
         done = api.good("PUT", replay_path(recording=row["id"], label="again"), b"ignored", status=201)["replay"]
         equal((done["state"], done["name"], done["damaged_places"]), ("done", row["id"], 0))
         equal(lz4_dc(segments(tmp / "out", ".byu.lz4", "*-again-")) == lz4_dc(first), True, "the records")
