@@ -209,7 +209,7 @@ def soak(options, directory, samples):
     return {
         "samples": counts["received"],
         "samples per second": int(counts["received"] / seconds),
-        "lost for want of buffer, counted and on record": counts["dropped"]["buffer"],
+        "lost because the buffer was full, counted and on record": counts["dropped"]["buffer"],
         "recordings": run.recordings,
         "segments sealed": segments,
         "plugs": board_plugs(run),
