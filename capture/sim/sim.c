@@ -6,6 +6,7 @@
 
 #include "capture/sim/sim_agent.h"
 #include "capture/sim/sim_bus.h"
+#include "capture/sim/sim_player.h"
 #include "capture/sim/sim_random.h"
 #include "formats/base/bytes.h"
 
@@ -28,7 +29,17 @@ struct bc_sim {
 	uint64_t cycle_tick;
 	struct bc_sim_bus bus;
 	struct bc_sim_agent agents[BC_SIM_AGENTS_MAX];
+	struct bc_sim_player players[BC_SIM_AGENTS_MAX];
 };
+
+/* Runs a processor until it has a cycle queued or its program is over. */
+static void sim_run_agent(struct bc_sim *sim, unsigned agent)
+{
+	if (sim->options.runs.next_access != NULL)
+		bc_sim_player_run(&sim->players[agent], &sim->bus, agent, &sim->options.runs);
+	else
+		bc_sim_agent_run(&sim->agents[agent], &sim->bus);
+}
 
 int bc_sim_open(struct bc_sim **sim, const struct bc_sim_options *options)
 {
@@ -50,7 +61,7 @@ int bc_sim_open(struct bc_sim **sim, const struct bc_sim_options *options)
 	bc_sim_bus_init(&s->bus, bus_seed, options->agents, s->tick);
 	for (unsigned i = 0; i < options->agents; i++) {
 		bc_sim_agent_init(&s->agents[i], agent_seed, i, &s->bus);
-		bc_sim_agent_run(&s->agents[i], &s->bus);
+		sim_run_agent(s, i);
 	}
 	*sim = s;
 	return 0;
@@ -76,15 +87,23 @@ struct bc_sim_sent bc_sim_sent(const struct bc_sim *sim)
 	return sim->sent;
 }
 
-/* Pops the next cycle of the bus, unless one is pending. */
-static void sim_fetch_cycle(struct bc_sim *sim)
+/* Pops the next cycle of the bus, unless one is pending. Returns false if all programs are over. */
+static bool sim_fetch_cycle(struct bc_sim *sim)
 {
+	unsigned port_with_cycle = 0;
+
 	if (sim->has_cycle)
-		return;
+		return true;
+	while (port_with_cycle < sim->options.agents &&
+		bc_sim_port_is_empty(&sim->bus.ports[port_with_cycle]))
+		port_with_cycle++;
+	if (port_with_cycle == sim->options.agents)
+		return false;
 	int port = bc_sim_bus_pop(&sim->bus, &sim->cycle, &sim->cycle_tick);
 	if (port >= 0 && bc_sim_port_is_empty(&sim->bus.ports[port]))
-		bc_sim_agent_run(&sim->agents[port], &sim->bus);
+		sim_run_agent(sim, (unsigned)port);
 	sim->has_cycle = true;
+	return true;
 }
 
 /* Skips the samples that are lost before a frame, if any. Returns their number. */
@@ -93,11 +112,10 @@ static uint32_t sim_lose_samples(struct bc_sim *sim)
 	if (bc_sim_between(&sim->loss, 1, MILLION) > sim->options.loss_ppm ||
 		sim->sent.samples == 0)
 		return 0;
-	uint32_t lost = bc_sim_between(&sim->loss, 1, BC_SIM_LOSS_MAX);
-	for (uint32_t i = 0; i < lost; i++) {
-		sim_fetch_cycle(sim);
+	uint32_t most = bc_sim_between(&sim->loss, 1, BC_SIM_LOSS_MAX);
+	uint32_t lost = 0;
+	for (; lost < most && sim_fetch_cycle(sim); lost++)
 		sim->has_cycle = false;
-	}
 	return lost;
 }
 
@@ -107,7 +125,8 @@ static uint32_t sim_write_samples(struct bc_sim *sim, uint32_t samples_max, uint
 	uint32_t n = 0;
 
 	for (; n < samples_max; n++, out += BC_BCP1_SAMPLE_BYTES) {
-		sim_fetch_cycle(sim);
+		if (!sim_fetch_cycle(sim))
+			break;
 		uint64_t delta = n == 0 ? 0 : sim->cycle_tick - sim->tick;
 		if (delta > UINT16_MAX)
 			break;
@@ -155,7 +174,7 @@ size_t bc_sim_next(struct bc_sim *sim, uint32_t samples_max, uint8_t frame[BC_SI
 		.sequence = sim->sequence++,
 		.tick = sim->tick,
 	};
-	if (sim->is_stopped ||
+	if (sim->is_stopped || !sim_fetch_cycle(sim) ||
 		(sim->options.count != 0 && sim->sent.samples == sim->options.count)) {
 		header.flags |= BC_BCP1_LAST;
 		sim->is_over = true;
@@ -163,8 +182,7 @@ size_t bc_sim_next(struct bc_sim *sim, uint32_t samples_max, uint8_t frame[BC_SI
 		header.lost = sim_lose_samples(sim);
 		if (header.lost != 0)
 			header.flags |= BC_BCP1_LOSS;
-		sim_fetch_cycle(sim);
-		header.tick = sim->cycle_tick;
+		header.tick = sim_fetch_cycle(sim) ? sim->cycle_tick : sim->tick;
 		header.samples = sim_write_samples(
 			sim, sim_limit_samples(sim, samples_max), frame + BC_BCP1_HEADER_BYTES);
 	}

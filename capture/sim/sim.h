@@ -21,6 +21,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "capture/sim/sim_access.h"
 #include "formats/base/must_check.h"
 #include "formats/bus/bcp1.h"
 
@@ -48,6 +49,9 @@ struct bc_sim_options {
 	/* Chance, in millionths, that one bit of a frame is flipped: of any frame, anywhere in its
 	 * header, samples or CRC. */
 	uint32_t corrupt_ppm;
+
+	/* The stream ends with the last program. */
+	struct bc_sim_runs runs;
 };
 
 /* What has been sent so far: the reference for a receiver's counts. */

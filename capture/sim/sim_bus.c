@@ -19,6 +19,9 @@ enum state {
 #define FILL_MISS_TICKS 18 /* 12-2-2-2: row miss */
 #define WRITE_L2_TICKS  3
 #define WRITE_ROW_TICKS 5
+#define READ_L2_TICKS   3
+#define READ_ROW_TICKS  7
+#define READ_MISS_TICKS 12
 #define LOCKED_TICKS    6
 #define SPECIAL_TICKS   4
 #define INT_ACK_TICKS   24
@@ -106,8 +109,8 @@ enum memory {
 /* Returns the memory that responds. A fill puts the line into the second-level cache. */
 static enum memory access_memory(struct bc_sim_bus *bus, uint32_t address, bool fills)
 {
-	uint8_t *l2 = &bus->l2[address / LINE_BYTES % BC_SIM_L2_LINES];
-	uint8_t tag = (uint8_t)(address / (LINE_BYTES * BC_SIM_L2_LINES) + 1);
+	uint16_t *l2 = &bus->l2[address / LINE_BYTES % BC_SIM_L2_LINES];
+	uint16_t tag = (uint16_t)(address / (LINE_BYTES * BC_SIM_L2_LINES) + 1);
 
 	if (*l2 == tag)
 		return IN_L2;
@@ -203,8 +206,36 @@ void bc_sim_write(struct bc_sim_bus *bus, unsigned agent, uint32_t address, unsi
 		snoop(bus, agent, address, true);
 	if (entry != NULL)
 		*entry = (address & LINE_MASK) | EXCLUSIVE;
+	bc_sim_write_single(bus, agent, address, bytes);
+}
+
+static void read_single(struct bc_sim_bus *bus, unsigned agent, enum bc_cycle cycle,
+	uint32_t address, unsigned bytes)
+{
+	static const uint8_t ticks[] = {
+		[IN_L2] = READ_L2_TICKS,
+		[IN_OPEN_ROW] = READ_ROW_TICKS,
+		[IN_CLOSED_ROW] = READ_MISS_TICKS,
+	};
+
+	bc_sim_single(bus, agent, cycle, address, bytes, ticks[access_memory(bus, address, true)]);
+}
+
+void bc_sim_fetch_single(struct bc_sim_bus *bus, unsigned agent, uint32_t address)
+{
+	read_single(bus, agent, BC_CYCLE_NC_I_FETCH, address & ~7u, 8);
+}
+
+void bc_sim_read_single(struct bc_sim_bus *bus, unsigned agent, uint32_t address, unsigned bytes)
+{
+	read_single(bus, agent, BC_CYCLE_NC_D_READ, address, bytes);
+}
+
+void bc_sim_write_single(struct bc_sim_bus *bus, unsigned agent, uint32_t address, unsigned bytes)
+{
 	uint8_t ticks = access_memory(bus, address, false) == IN_L2 ? WRITE_L2_TICKS
 								    : WRITE_ROW_TICKS;
+
 	bc_sim_single(bus, agent, BC_CYCLE_D_WRITE, address, bytes, ticks);
 }
 
@@ -291,11 +322,14 @@ static uint64_t request_tick(const struct bc_sim_port *port)
 
 static int earliest_port(const struct bc_sim_bus *bus)
 {
-	int first = 0;
+	int first = -1;
 
-	for (unsigned i = 1; i < bus->agents; i++)
-		if (request_tick(&bus->ports[i]) < request_tick(&bus->ports[first]))
+	for (unsigned i = 0; i < bus->agents; i++)
+		if (!bc_sim_port_is_empty(&bus->ports[i]) &&
+			(first < 0 ||
+				request_tick(&bus->ports[i]) < request_tick(&bus->ports[first])))
 			first = (int)i;
+	assert(first >= 0);
 	return first;
 }
 

@@ -12,7 +12,10 @@
  * exclusive or shared. A write miss goes to the bus without allocating a line. A write to a shared
  * line goes to the bus and makes the line exclusive to the writer. A modified line is written back
  * before another agent gets it. The length of a cycle depends on a direct-mapped second-level cache
- * of 512 KiB and on the open rows of the memory. */
+ * of 512 KiB and on the open rows of the memory.
+ *
+ * With the first-level caches off (bc_sim_fetch_single() and so on), each access is a cycle of at
+ * most 8 bytes. */
 #ifndef BC_CAPTURE_SIM_SIM_BUS_H
 #define BC_CAPTURE_SIM_SIM_BUS_H
 
@@ -78,8 +81,8 @@ struct bc_sim_bus {
 	int owner;      /* port of the previous cycle */
 	bool is_locked; /* by its owner */
 	struct bc_sim_port ports[BC_SIM_AGENTS_MAX];
-	uint32_t rows[BC_SIM_BANKS]; /* open row of each memory bank */
-	uint8_t l2[BC_SIM_L2_LINES]; /* tags (address bits above the cache size) + 1; 0: empty */
+	uint32_t rows[BC_SIM_BANKS];  /* open row of each memory bank */
+	uint16_t l2[BC_SIM_L2_LINES]; /* tags (address bits above the cache size) + 1; 0: empty */
 };
 
 /* Initializes an idle bus with empty caches and 1 to BC_SIM_AGENTS_MAX agents, starting at `tick`.
@@ -109,6 +112,11 @@ void bc_sim_fetch(struct bc_sim_bus *bus, unsigned agent, uint32_t address);
 void bc_sim_read(struct bc_sim_bus *bus, unsigned agent, uint32_t address, unsigned bytes);
 void bc_sim_write(struct bc_sim_bus *bus, unsigned agent, uint32_t address, unsigned bytes);
 
+/* The same with the first-level caches off, at any address. Code is fetched 8 bytes at a time. */
+void bc_sim_fetch_single(struct bc_sim_bus *bus, unsigned agent, uint32_t address);
+void bc_sim_read_single(struct bc_sim_bus *bus, unsigned agent, uint32_t address, unsigned bytes);
+void bc_sim_write_single(struct bc_sim_bus *bus, unsigned agent, uint32_t address, unsigned bytes);
+
 /* An uncached cycle: I/O or device memory. It holds the bus for `ticks`. */
 void bc_sim_single(struct bc_sim_bus *bus, unsigned agent, enum bc_cycle cycle, uint32_t address,
 	unsigned bytes, uint8_t ticks);
@@ -128,9 +136,10 @@ void bc_sim_int_ack(struct bc_sim_bus *bus, unsigned agent);
  * before its queue is popped. */
 void bc_sim_write_back_all(struct bc_sim_bus *bus, unsigned agent);
 
-/* Grants the bus to the port with the earliest request, or on a tie to the lowest number. Every
- * port must have a cycle queued. Sets the cycle and its tick, and returns the port. About once in
- * 20,000 cycles it inserts an invalid cycle and returns -1. Ticks increase from call to call. */
+/* Grants the bus to the port with the earliest request, or on a tie to the lowest number. At least
+ * one port must have a cycle queued; one without is ignored. Sets the cycle and its tick, and
+ * returns the port. About once in 20,000 cycles it inserts an invalid cycle and returns -1. Ticks
+ * increase from call to call. */
 int bc_sim_bus_pop(struct bc_sim_bus *bus, struct bc_sim_cycle *cycle, uint64_t *tick);
 
 #endif

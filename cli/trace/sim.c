@@ -11,10 +11,11 @@
 #include "capture/sim/sim.h"
 #include "cli/term/options.h"
 #include "cli/term/output.h"
+#include "cli/trace/sim_programs.h"
 #include "formats/base/bytes.h"
 #include "formats/bus/stamp.h"
 
-enum { OPTION_LOSS = 1000, OPTION_CORRUPT };
+enum { OPTION_LOSS = 1000, OPTION_CORRUPT, OPTION_NO_CACHES };
 
 static const struct bc_usage_option options[] = {
 	{'O', "output-format", "FMT", "choice:bcp1|raw6|byu",
@@ -22,9 +23,14 @@ static const struct bc_usage_option options[] = {
 		"records)"},
 	{'o', "output", "FILE", "file",
 		"output file (default: standard output); replaced if it exists"},
+	{'I', "input-format", "FMT", "format-read",
+		"format of the traces and its options (default: detected)"},
+	{OPTION_NO_CACHES, "no-caches", NULL, NULL,
+		"the processors' caches are off: every access of the traces goes to the bus"},
 	{'s', "seed", "N", "number", "seed of the bus simulation (default 1)"},
 	{'n', "count", "N", "number",
-		"number of samples, also with k, M or G: 1k is 1000 (default 1000000)"},
+		"number of samples, also with k, M or G: 1k is 1000 (default 1000000; with traces, "
+		"all)"},
 	{'a', "agents", "N", "choice:1|2|3|4", "number of processors, 1 to 4 (default 1)"},
 	{OPTION_LOSS, "loss", "P", "number",
 		"probability that the board loses samples before a frame (default 0)"},
@@ -36,18 +42,32 @@ static const struct bc_usage_option options[] = {
 const struct bc_usage bc_sim_usage = {
 	.name = "sim",
 	.required = "-O FMT",
+	.operands = "[TRACE...]",
+	.kind = "file",
 	.summary = "generate the trace of a simulated bus",
 	.text = "Writes what a capture board on a simulated Pentium bus would send. The same seed "
-		"always gives the same bytes, on any machine. All formats contain the same stream.",
+		"always gives the same bytes, on any machine. All formats contain the same "
+		"stream.\n\n"
+		"With traces (valgrind's lackey, Dinero, ...), the processors run these programs: "
+		"their memory accesses go through the simulated caches, and those that miss appear "
+		"on the bus with its timing. Each program's pages get physical addresses on first "
+		"use. Several programs are dealt to the processors; a processor with several of "
+		"them switches after every 100,000 accesses.",
 	.options = options,
-	.exits = "0 ok, 1 failed, 2 wrong usage.",
+	.exits = "0 ok, 1 failed, 2 wrong usage, 3 damaged or malformed trace: its intact parts "
+		 "were used.",
 	.example = "buscap sim --seed 7 --count 100000 -O byu -o bus.byu",
 };
 
 struct sim_args {
 	struct bc_sim_options sim;
 	enum bc_format format;
-	const char *path; /* NULL: the console's output */
+	const char *path;    /* NULL: the console's output */
+	enum bc_format from; /* of the traces; BC_FORMAT_UNKNOWN: detect it */
+	struct bc_reader_options reader;
+	const char **traces;
+	int trace_count;
+	bool has_count;
 };
 
 static bool read_agents(const struct bc_console *console, unsigned *agents)
@@ -80,9 +100,16 @@ static bool read_option(const struct bc_console *console, int letter, struct sim
 	case 'o':
 		sim_args->path = strcmp(optarg, "-") != 0 ? optarg : NULL;
 		return true;
+	case 'I':
+		return bc_option_read_format(
+			console, "-I", &sim_args->from, &sim_args->reader.format);
+	case OPTION_NO_CACHES:
+		sim_args->sim.runs.no_caches = true;
+		return true;
 	case 's':
 		return bc_option_u64(console, "--seed", &sim_args->sim.seed);
 	case 'n':
+		sim_args->has_count = true;
 		return bc_option_count(console, "--count", &sim_args->sim.count);
 	case 'a':
 		return read_agents(console, &sim_args->sim.agents);
@@ -95,16 +122,20 @@ static bool read_option(const struct bc_console *console, int letter, struct sim
 	}
 }
 
-static enum bc_exit check_args(
-	const struct bc_console *console, const struct sim_args *sim_args, int operands)
+static enum bc_exit check_args(const struct bc_console *console, const struct sim_args *sim_args)
 {
-	if (operands != 0)
-		return bc_print_usage_error(console, "takes no operands; give the output with -o");
+	if (sim_args->trace_count == 0 && sim_args->sim.runs.no_caches)
+		return bc_print_usage_error(console, "--no-caches needs the traces of programs");
+	if (sim_args->trace_count == 0 && sim_args->from != BC_FORMAT_UNKNOWN)
+		return bc_print_usage_error(console, "-I needs the traces of programs");
 	if (sim_args->format == BC_FORMAT_UNKNOWN)
 		return bc_print_usage_error(console, "-O is required: bcp1, raw6 or byu");
 	if (sim_args->sim.corrupt_ppm != 0 && sim_args->format != BC_FORMAT_BCP1)
 		return bc_print_usage_error(console, "--corrupt works only with -O bcp1: the other "
 						     "formats have no checksums");
+	enum bc_exit code = bc_check_inputs(console, sim_args->traces, sim_args->trace_count);
+	if (code != BC_EXIT_OK)
+		return code;
 	if (sim_args->path == NULL && isatty(console->out))
 		return bc_print_usage_error(
 			console, "won't write binary data to a terminal; use -o");
@@ -151,7 +182,7 @@ static int write_stream(
 
 	if (rc != 0)
 		return rc;
-	if (sim_args->sim.count == 0)
+	if (sim_args->sim.count == 0 && sim_args->has_count)
 		bc_sim_stop(sim); /* to the simulator, 0 means endless */
 	bc_mapping_init(&mapping, &mapping_options);
 	bc_stamper_init(&stamper, &mapping);
@@ -207,6 +238,23 @@ static enum bc_exit run_sim(const struct bc_console *console, const struct sim_a
 	return code;
 }
 
+/* Opens the traces, if there are any, and runs them or the simulated programs. */
+static enum bc_exit run_programs(const struct bc_console *console, struct sim_args *sim_args)
+{
+	struct bc_sim_programs *programs = NULL;
+	enum bc_exit code = BC_EXIT_OK;
+
+	if (sim_args->trace_count != 0) {
+		if (!sim_args->has_count)
+			sim_args->sim.count = 0;
+		code = bc_sim_programs_open(&programs, console, sim_args->traces,
+			sim_args->trace_count, sim_args->from, &sim_args->reader, &sim_args->sim);
+	}
+	if (code == BC_EXIT_OK)
+		code = run_sim(console, sim_args);
+	return bc_exit_worse(code, bc_sim_programs_close(programs));
+}
+
 int bc_cmd_sim(const struct bc_console *console, int argc, char **argv)
 {
 	struct sim_args sim_args = {.sim = {.seed = 1, .count = 1000000, .agents = 1}};
@@ -217,6 +265,8 @@ int bc_cmd_sim(const struct bc_console *console, int argc, char **argv)
 	while ((letter = bc_options_next(&o)) != -1)
 		if (!read_option(console, letter, &sim_args))
 			return o.exit;
-	enum bc_exit code = check_args(console, &sim_args, argc - optind);
-	return code != BC_EXIT_OK ? (int)code : (int)run_sim(console, &sim_args);
+	sim_args.traces = (const char **)argv + optind;
+	sim_args.trace_count = argc - optind;
+	enum bc_exit code = check_args(console, &sim_args);
+	return code != BC_EXIT_OK ? (int)code : (int)run_programs(console, &sim_args);
 }
