@@ -54,7 +54,7 @@ def test_transfers_end_short_at_random_places(tmp):
 def test_cancelled_transfers_carry_data(tmp):
     for kind in ("xhci", "split"):
         cancelled = data = 0
-        for _ in range(10):  # a busy machine cancels less often
+        for _ in range(100):  # on a busy machine, few transfers hold data when they are cancelled
             with Board(f"serial=A1,rate={harness.rate(1000000)},fifo=50000000") as board:
                 board.host(kind)
                 board.command("frame 512")
