@@ -189,6 +189,8 @@ static struct bc_slot *open_slot(struct bc_channel *ch)
 {
 	if (ch->ending != NULL && !send_end(ch))
 		return NULL;
+	if (ch->options.can_wait && bc_pipeline_is_ahead(ch->options.pipeline))
+		return NULL;
 	struct bc_slot *slot = bc_pipeline_pop(ch->options.pipeline);
 	if (slot == NULL && ch->state == BC_CHANNEL_FLIGHT) {
 		slot = bc_overwrite_ring_pop(&ch->ring);

@@ -72,6 +72,7 @@ struct bc_channel_viewer {
 struct bc_channel_options {
 	uv_loop_t *loop;
 	struct bc_pipeline *pipeline;
+	bool can_wait;     /* the source waits while no slot is free, or enough are in use */
 	bool keeps_raw;    /* a recording's raw bytes are saved next to its records */
 	uint64_t flush_ns; /* a recording's chunk is sent this long after its first record */
 	bool has_flight;   /* between recordings the state is flight, not idle */

@@ -22,7 +22,7 @@ struct bc_pipeline {
 	struct bc_counts counts;
 	unsigned low_water;
 	uint64_t next_sequence;
-	bool needs_slot; /* bc_pipeline_pop() has failed since on_slot_free() */
+	bool needs_slot; /* on_slot_free() is to be called */
 };
 
 /* Slots */
@@ -67,6 +67,14 @@ void bc_pipeline_send(struct bc_pipeline *p, struct bc_slot *slot)
 bool bc_pipeline_is_busy(struct bc_pipeline *p)
 {
 	return bc_queue_count(&p->pool.chunks) != 0;
+}
+
+bool bc_pipeline_is_ahead(struct bc_pipeline *p)
+{
+	bool is_ahead = bc_queue_count(&p->pool.chunks) > p->options.workers;
+
+	p->needs_slot = p->needs_slot || is_ahead;
+	return is_ahead;
 }
 
 void bc_pipeline_abandon(struct bc_pipeline *p, const struct bc_recording_info *recording)

@@ -37,8 +37,8 @@ struct bc_pipeline_options {
 	int dir_fd; /* the caller's; remains open */
 	struct bc_writer_rules rules;
 	void *context;
-	void (*on_slot_free)(void *context); /* a slot is free again after bc_pipeline_pop() failed
-					      */
+	/* A slot is free again after bc_pipeline_pop() failed or bc_pipeline_is_ahead(). */
+	void (*on_slot_free)(void *context);
 	void (*on_stats)(void *context);     /* bc_pipeline_stats() has changed */
 
 	/* A file was started or sealed, or a recording has ended. After BC_NOTICE_ENDED the
@@ -68,6 +68,11 @@ void bc_pipeline_send(struct bc_pipeline *pipeline, struct bc_slot *slot);
 
 /* Returns whether chunks wait for the encoder: another one would not reach the disk any sooner. */
 bool bc_pipeline_is_busy(struct bc_pipeline *pipeline);
+
+/* Returns whether enough chunks wait for the encoder to keep all workers busy. A source that can
+ * wait should, so that the same few slots are used again while they are in the processor's cache;
+ * on_slot_free() will be called. */
+bool bc_pipeline_is_ahead(struct bc_pipeline *pipeline);
 
 /* Abandons what is not written of a recording that has not ended. */
 void bc_pipeline_abandon(struct bc_pipeline *pipeline, const struct bc_recording_info *recording);

@@ -653,6 +653,7 @@ static int open_channel(struct bc_session *s)
 
 	channel.loop = s->options.loop;
 	channel.pipeline = s->options.pipeline;
+	channel.can_wait = !s->options.source->is_live && !s->is_paced;
 	channel.session = s;
 	channel.on_full = on_full;
 	return bc_channel_open(&s->channel, &channel);
