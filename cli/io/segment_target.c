@@ -282,7 +282,7 @@ static int finish_chunk(struct bc_segment_target *t)
 			bc_chunk_gaps(&t->chunk, &gaps, &lost);
 			bc_chunk_add_lost(&t->chunk, t->lost);
 			memcpy(t->chunk.info.lost, t->lost, sizeof(t->lost));
-			bc_chunk_encode(t->encoded, &t->chunk, &header_bytes);
+			bc_chunk_encode(t->encoded, &t->chunk, BC_LEVEL_DEFAULT, &header_bytes);
 			rc = bc_segment_append(
 				&t->writer, t->encoded, header_bytes, &t->chunk.info, gaps, lost);
 		}

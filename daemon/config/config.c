@@ -30,6 +30,7 @@ void bc_config_default(struct bc_config *c)
 	if (gethostname(c->host, sizeof(c->host) - 1) != 0)
 		snprintf(c->host, sizeof(c->host), "unknown");
 	c->buffer_bytes = 64u << 20;
+	c->compression = BC_LEVEL_DEFAULT;
 	c->workers = cores < 1                      ? 1
 		     : cores > (long)BC_WORKERS_MAX ? BC_WORKERS_MAX
 						    : (unsigned)cores;

@@ -18,6 +18,7 @@
 #include "daemon/trigger/trigger.h"
 #include "formats/base/must_check.h"
 #include "formats/bus/mapping.h"
+#include "formats/segment/record_encoder.h"
 #include "formats/segment/segment_header.h"
 #include "formats/segment/segment_name.h"
 
@@ -51,6 +52,7 @@ struct bc_config {
 	char dir[4096];
 	char label[BC_LABEL_MAX + 1];
 	bool keep_raw;
+	enum bc_level compression;
 	char sealed_command[4096];  /* run for each sealed file; empty: none */
 	uint64_t sealed_timeout_ns; /* 0: no limit */
 	char host[65];

@@ -21,12 +21,13 @@ struct worker {
 
 struct bc_encoder {
 	struct bc_encoder_queues queues;
+	enum bc_level level;
 	unsigned count;
 	unsigned started;
 	struct worker workers[];
 };
 
-static void encode_slot(struct bc_encoded *out, struct bc_slot *slot)
+static void encode_slot(struct bc_encoded *out, struct bc_slot *slot, enum bc_level level)
 {
 	out->sequence = slot->sequence;
 	out->recording = slot->recording;
@@ -39,7 +40,7 @@ static void encode_slot(struct bc_encoded *out, struct bc_slot *slot)
 	memset(&out->losses, 0, sizeof(out->losses));
 	bc_losses_add_chunk(&out->losses, &slot->chunk);
 	if (!bc_chunk_is_empty(&slot->chunk))
-		out->bytes = bc_chunk_encode(out->data, &slot->chunk, &out->header_bytes);
+		out->bytes = bc_chunk_encode(out->data, &slot->chunk, level, &out->header_bytes);
 	out->info = slot->chunk.info;
 	out->is_raw_written = false;
 	out->raw_bytes = 0;
@@ -64,7 +65,7 @@ static void *encoder_thread(void *context)
 			break;
 		}
 		bc_thread_health_start(&worker->health, "encoding a chunk", "");
-		encode_slot(out, slot);
+		encode_slot(out, slot, worker->encoder->level);
 		bc_queue_push(q->free_slots, slot);
 		bc_queue_push(q->encoded, out);
 		q->slot_freed(q->context);
@@ -87,14 +88,15 @@ static void free_encoder(struct bc_encoder *encoder)
 	free(encoder);
 }
 
-int bc_encoder_start(
-	struct bc_encoder **encoder, unsigned workers, const struct bc_encoder_queues *queues)
+int bc_encoder_start(struct bc_encoder **encoder, unsigned workers, enum bc_level level,
+	const struct bc_encoder_queues *queues)
 {
 	struct bc_encoder *e = malloc(sizeof(*e) + workers * sizeof(e->workers[0]));
 
 	if (e == NULL)
 		return -ENOMEM;
 	e->queues = *queues;
+	e->level = level;
 	e->count = workers;
 	e->started = 0;
 	for (unsigned i = 0; i < workers; i++) {

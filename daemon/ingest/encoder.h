@@ -9,6 +9,7 @@
 #include "daemon/ingest/slot.h"
 #include "daemon/store/encoded.h"
 #include "formats/base/must_check.h"
+#include "formats/segment/record_encoder.h"
 
 struct bc_encoder;
 
@@ -23,7 +24,7 @@ struct bc_encoder_queues {
 };
 
 /* Starts `workers` threads. Returns 0 or a negative errno. */
-int bc_encoder_start(struct bc_encoder **encoder, unsigned workers,
+int bc_encoder_start(struct bc_encoder **encoder, unsigned workers, enum bc_level level,
 	const struct bc_encoder_queues *queues) BC_MUST_CHECK;
 
 /* Closes the queue of chunks, waits until the workers have encoded its contents, and frees the

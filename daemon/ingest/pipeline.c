@@ -167,7 +167,7 @@ static int start_threads(struct bc_pipeline *p)
 		.on_notices = wake_loop,
 		.context = p,
 	};
-	int rc = bc_encoder_start(&p->encoder, p->options.workers, &queues);
+	int rc = bc_encoder_start(&p->encoder, p->options.workers, p->options.compression, &queues);
 
 	if (rc == 0)
 		rc = bc_writer_start(&p->writer, &writer);

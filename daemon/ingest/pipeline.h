@@ -24,6 +24,7 @@
 #include "daemon/store/writer_notices.h"
 #include "daemon/store/writer_stats.h"
 #include "formats/base/must_check.h"
+#include "formats/segment/record_encoder.h"
 
 struct bc_pipeline;
 struct bc_slot;
@@ -32,6 +33,7 @@ struct bc_thread_health_seen;
 struct bc_pipeline_options {
 	uint64_t buffer_bytes; /* for all slots and outputs; at least bc_pool_min_bytes() */
 	unsigned workers;
+	enum bc_level compression;
 	bool keeps_raw; /* slots have space for the stream's bytes */
 	const char *dir;
 	int dir_fd; /* the caller's; remains open */
@@ -39,7 +41,7 @@ struct bc_pipeline_options {
 	void *context;
 	/* A slot is free again after bc_pipeline_pop() failed or bc_pipeline_is_ahead(). */
 	void (*on_slot_free)(void *context);
-	void (*on_stats)(void *context);     /* bc_pipeline_stats() has changed */
+	void (*on_stats)(void *context); /* bc_pipeline_stats() has changed */
 
 	/* A file was started or sealed, or a recording has ended. After BC_NOTICE_ENDED the
 	 * pipeline no longer refers to the recording. Called after on_stats(). */

@@ -1261,6 +1261,7 @@ static int open_pipeline(struct bc_recorder *r)
 	struct bc_pipeline_options options = {
 		.buffer_bytes = config->buffer_bytes,
 		.workers = config->workers,
+		.compression = config->compression,
 		.dir = config->dir,
 		.dir_fd = r->options.dir_fd,
 		.rules =

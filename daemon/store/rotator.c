@@ -263,7 +263,7 @@ static void encode_note(struct bc_chunk *note, struct bc_encoded *e)
 {
 	bc_chunk_add_lost(note, note->info.lost);
 	bc_chunk_gaps(note, &e->gaps, &e->lost);
-	e->bytes = bc_chunk_encode(e->data, note, &e->header_bytes);
+	e->bytes = bc_chunk_encode(e->data, note, BC_LEVEL_DEFAULT, &e->header_bytes);
 	e->info = note->info;
 	e->is_written = false;
 }

@@ -44,13 +44,7 @@ bool bc_checksum_is_valid(const uint8_t *end, const uint8_t *start)
 	return bc_le64(end) == XXH3_64bits(start, (size_t)(end - start));
 }
 
-size_t bc_block_compress(uint8_t *out, const uint8_t *in, size_t bytes)
-{
-	int n = LZ4_compress_default((const char *)in, (char *)out, (int)bytes, (int)bytes - 1);
-	return n > 0 ? (size_t)n : 0;
-}
-
-size_t bc_frame_write(uint8_t *out, const uint8_t *data, size_t bytes)
+size_t bc_frame_write(uint8_t *out, const uint8_t *data, size_t bytes, enum bc_level level)
 {
 	uint8_t *p = out;
 
@@ -62,7 +56,7 @@ size_t bc_frame_write(uint8_t *out, const uint8_t *data, size_t bytes)
 	p += 15;
 	if (bytes != 0) {
 		uint8_t *block = p + 4;
-		size_t n = bc_block_compress(block, data, bytes);
+		size_t n = bc_record_compress(block, bytes - 1, data, bytes, level);
 		uint32_t stored = n == 0 ? BLOCK_STORED : 0;
 		if (n == 0) {
 			n = bytes;

@@ -4,9 +4,7 @@
  * A data frame has one independent block and the content size, but no LZ4 checksums, because the
  * chunk header has a better one. Any LZ4 program can decode it. Block checksums would require a
  * content checksum, too: without it, lz4 1.9.4 reads four bytes too many after a large block and
- * misses the next frame.
- *
- * bc_block_compress() makes the block. An encoder specialized for records would go there. */
+ * misses the next frame. */
 #ifndef BC_FORMATS_SEGMENT_FRAME_H
 #define BC_FORMATS_SEGMENT_FRAME_H
 
@@ -16,6 +14,7 @@
 
 #include "formats/base/must_check.h"
 #include "formats/bus/chunk.h"
+#include "formats/segment/record_encoder.h"
 
 /* A skippable frame starts with its magic and the length of the rest. */
 #define BC_SKIPPABLE_BYTES 8
@@ -39,14 +38,10 @@ size_t bc_skippable_bytes(
 void bc_checksum_write(uint8_t *end, const uint8_t *start);
 bool bc_checksum_is_valid(const uint8_t *end, const uint8_t *start);
 
-/* Compresses `bytes` (1 .. BC_CHUNK_BYTES) at `in`, followed by BC_CHUNK_PADDING readable bytes, to
- * an LZ4 block at `out`, which has room for bytes - 1. Returns the length of the block, or 0 if it
- * would not be smaller. Keeps no state between calls. */
-size_t bc_block_compress(uint8_t *out, const uint8_t *in, size_t bytes);
-
 /* Writes a frame with `bytes` (0 .. BC_CHUNK_BYTES) of data at `out`, which has room for
- * BC_FRAME_MAX. Returns its length. */
-size_t bc_frame_write(uint8_t *out, const uint8_t *data, size_t bytes);
+ * BC_FRAME_MAX. BC_CHUNK_PADDING bytes after the data must be readable. Levels above BC_LEVEL_LZ4
+ * are for records. Returns the frame's length. */
+size_t bc_frame_write(uint8_t *out, const uint8_t *data, size_t bytes, enum bc_level level);
 
 /* Decodes a frame of exactly frame_bytes with exactly `bytes` of data. Returns 0, -EBADMSG if it is
  * not such a frame, or -ENOMEM. */

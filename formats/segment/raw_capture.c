@@ -107,7 +107,8 @@ size_t bc_raw_encode(uint8_t *out, struct bc_raw_block *b)
 	uint8_t *p = out + AT_VARIABLE;
 
 	b->hash = bc_hash(b->data, b->bytes);
-	b->frame_bytes = (uint32_t)bc_frame_write(out + table_bytes, b->data, b->bytes);
+	b->frame_bytes = (uint32_t)bc_frame_write(
+		out + table_bytes, b->data, b->bytes, BC_LEVEL_LZ4);
 	bc_write_le32(out, BC_MAGIC_RAW_TABLE);
 	bc_write_le32(out + AT_SIZE, (uint32_t)(table_bytes - BC_SKIPPABLE_BYTES));
 	bc_write_le32(out + AT_VERSION, BC_RAW_VERSION);

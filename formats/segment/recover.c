@@ -431,7 +431,7 @@ static int append_gaps(struct recovery *r, struct bc_segment_writer *writer,
 	bc_chunk_gaps(chunk, &gaps, &lost);
 	memcpy(chunk->info.lost, r->lost, sizeof(r->lost));
 	bc_chunk_add_lost(chunk, chunk->info.lost);
-	bc_chunk_encode(r->encoded, chunk, &header_bytes);
+	bc_chunk_encode(r->encoded, chunk, BC_LEVEL_DEFAULT, &header_bytes);
 	int rc = bc_segment_append(writer, r->encoded, header_bytes, &chunk->info, gaps, lost);
 	free(chunk);
 	return rc;
@@ -618,7 +618,7 @@ static int append_end(
 		assert(!"an empty chunk has room for them");
 	memcpy(chunk->info.lost, r->lost, sizeof(chunk->info.lost));
 	bc_chunk_add_lost(chunk, chunk->info.lost);
-	bc_chunk_encode(r->encoded, chunk, &header_bytes);
+	bc_chunk_encode(r->encoded, chunk, BC_LEVEL_DEFAULT, &header_bytes);
 	int rc = bc_segment_append(writer, r->encoded, header_bytes, &chunk->info, 1, gap.value);
 	r->result->chunks += rc == 0;
 	return rc;

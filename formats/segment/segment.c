@@ -112,15 +112,16 @@ size_t bc_chunk_header_write(uint8_t *out, const struct bc_chunk *chunk)
 	return (size_t)(p - out) + BC_HASH_BYTES;
 }
 
-size_t bc_chunk_encode(uint8_t *out, struct bc_chunk *chunk, size_t *header_bytes)
+size_t bc_chunk_encode(
+	uint8_t *out, struct bc_chunk *chunk, enum bc_level level, size_t *header_bytes)
 {
 	struct bc_chunk_info *info = &chunk->info;
 
 	info->event_bytes = info->events * BC_EVENT_BYTES + chunk->text_bytes;
 	*header_bytes = BC_CHUNK_HEADER_MIN + info->event_bytes;
 	bc_chunk_describe(chunk);
-	info->frame_bytes = (uint32_t)bc_frame_write(
-		out + *header_bytes, chunk->records, (size_t)info->records * BC_RECORD_BYTES);
+	info->frame_bytes = (uint32_t)bc_frame_write(out + *header_bytes, chunk->records,
+		(size_t)info->records * BC_RECORD_BYTES, level);
 	bc_chunk_header_write(out, chunk);
 	return *header_bytes + info->frame_bytes;
 }

@@ -46,7 +46,8 @@
 /* Writes a chunk's header and frame at `out`, which has room for BC_CHUNK_ENCODED_MAX. Computes the
  * fields of bc_chunk_describe(), event_bytes and frame_bytes. Returns the length and sets
  * *header_bytes to that of the header. */
-size_t bc_chunk_encode(uint8_t *out, struct bc_chunk *chunk, size_t *header_bytes);
+size_t bc_chunk_encode(
+	uint8_t *out, struct bc_chunk *chunk, enum bc_level level, size_t *header_bytes);
 
 /* Sets the segment and chunk number in an encoded header and updates its hash. Workers encode
  * chunks before the writer knows where they go. */

@@ -29,11 +29,12 @@ fi
 # Each program is a target. Seeds for targets that were not built are ignored.
 targets=$(cd "$folder" && ls | sed -n 's/^fuzz_\([a-z0-9_]*\)$/\1/p')
 rm -rf "$seeds"
-for target in $targets bcp1 segment recover repaired config usb raw api_body; do
+for target in $targets bcp1 segment recover repaired config usb raw api_body record_encoder; do
 	mkdir -p "$seeds/$target"
 done
 
 for seed in 1 2 3; do
+	{ printf '\00%s\000' $seed; build/buscap sim --seed $seed --count 300 -O byu; } >"$seeds/record_encoder/$seed"
 	{ printf '\007'; build/buscap sim --seed $seed --count 200 --loss 0.2 --corrupt 0.2 -O bcp1; } >"$seeds/bcp1/$seed"
 	build/buscap sim --seed $seed --count 50 -O raw6 >"$seeds/segment/raw6-$seed"
 	build/buscap sim --seed $seed --count 50 -O byu >"$seeds/segment/byu-$seed"

@@ -38,11 +38,11 @@ PLANTED = {
 """),
     "a slot is free before it is encoded": (
         "daemon/ingest/encoder.c",
-        """		encode_slot(out, slot);
+        """		encode_slot(out, slot, worker->encoder->level);
 		bc_queue_push(q->free_slots, slot);
 """,
         """		bc_queue_push(q->free_slots, slot);
-		encode_slot(out, slot);
+		encode_slot(out, slot, worker->encoder->level);
 """),
     "closing a queue wakes one thread": (
         "daemon/base/queue.c", "pthread_cond_broadcast(&q->changed);", "pthread_cond_signal(&q->changed);"),

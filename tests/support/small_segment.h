@@ -174,7 +174,7 @@ static inline void small_make(
 		struct small_chunk *expected = &s->chunks[i];
 		size_t header_bytes;
 		small_fill(chunk, expected, i, first_record, &tick);
-		bc_chunk_encode(encoded, chunk, &header_bytes);
+		bc_chunk_encode(encoded, chunk, BC_LEVEL_DEFAULT, &header_bytes);
 		expected->begin = writer.file.bytes;
 		bool is_gap = small_plan[i].event.kind == BC_EVENT_GAP;
 		assert_int_equal(bc_segment_append(&writer, encoded, header_bytes, &chunk->info,

@@ -52,7 +52,7 @@ static void write_segment(struct fixture *f)
 		chunk->info.first_record = (uint64_t)i * CHUNK_RECORDS;
 		chunk->info.records = CHUNK_RECORDS;
 		memcpy(chunk->records, f->records.bytes + i * n, n);
-		bc_chunk_encode(encoded, chunk, &header_bytes);
+		bc_chunk_encode(encoded, chunk, BC_LEVEL_DEFAULT, &header_bytes);
 		if (i == 2)
 			f->third_chunk = writer.file.bytes;
 		assert_int_equal(

@@ -404,7 +404,7 @@ static size_t make_full_table(struct fixture *f, uint8_t *out)
 		memset(f->chunk->records, (int)i, BC_RECORD_BYTES);
 		while (i == 2 && bc_chunk_add_event(f->chunk, &mark, NULL))
 			;
-		bc_chunk_encode(encoded, f->chunk, &header_bytes);
+		bc_chunk_encode(encoded, f->chunk, BC_LEVEL_DEFAULT, &header_bytes);
 		hurt = i == 1 ? writer.file.bytes : hurt;
 		assert_int_equal(
 			bc_segment_append(&writer, encoded, header_bytes, &f->chunk->info, 0, 0),

@@ -217,7 +217,7 @@ static void make_noted(struct fixture *f)
 		chunk->info.recording_tag = bc_recording_tag(SMALL_RECORDING);
 		chunk->info.lost[BC_GAP_DISK] = 10 * (i + 1);
 		assert_true(bc_chunk_add_event(chunk, &note, notes[i]));
-		bc_chunk_encode(encoded, chunk, &header_bytes);
+		bc_chunk_encode(encoded, chunk, BC_LEVEL_DEFAULT, &header_bytes);
 		assert_int_equal(
 			bc_segment_append(&writer, encoded, header_bytes, &chunk->info, 0, 0), 0);
 	}

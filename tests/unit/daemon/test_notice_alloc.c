@@ -41,7 +41,7 @@ static void append_chunk(struct bc_segment_writer *writer, uint64_t tag)
 	bc_chunk_reset(chunk, 0, 0);
 	chunk->info.recording_tag = tag;
 	chunk->info.records = 10;
-	bc_chunk_encode(encoded, chunk, &header_bytes);
+	bc_chunk_encode(encoded, chunk, BC_LEVEL_DEFAULT, &header_bytes);
 	assert_int_equal(bc_segment_append(writer, encoded, header_bytes, &chunk->info, 0, 0), 0);
 	free(encoded);
 	free(chunk);

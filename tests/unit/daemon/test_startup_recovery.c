@@ -308,7 +308,7 @@ static void make_segment(
 		assert_true(bc_recording_end_add(chunk, &end));
 	}
 	assert_int_equal(bc_segment_create(&writer, f->dir.fd, name, ".partial", &header), 0);
-	bc_chunk_encode(encoded, chunk, &header_bytes);
+	bc_chunk_encode(encoded, chunk, BC_LEVEL_DEFAULT, &header_bytes);
 	assert_int_equal(bc_segment_append(&writer, encoded, header_bytes, &chunk->info, 0, 0), 0);
 	assert_int_equal(bc_segment_seal(&writer), 0);
 	free(encoded);

@@ -132,7 +132,7 @@ static void set_up(struct fixture *f)
 		.slot_freed = on_slot_freed,
 		.context = f,
 	};
-	assert_int_equal(bc_encoder_start(&f->encoder, WORKERS, &options), 0);
+	assert_int_equal(bc_encoder_start(&f->encoder, WORKERS, BC_LEVEL_DEFAULT, &options), 0);
 }
 
 static void tear_down(struct fixture *f)

@@ -111,7 +111,7 @@ static void write_chunk(struct fixture *f, unsigned recording, unsigned flags, u
 		assert_true(bc_chunk_add_event(chunk, &event, NULL));
 	memset(e, 0, offsetof(struct bc_encoded, data));
 	bc_chunk_gaps(chunk, &e->gaps, &e->lost);
-	e->bytes = bc_chunk_encode(e->data, chunk, &e->header_bytes);
+	e->bytes = bc_chunk_encode(e->data, chunk, BC_LEVEL_DEFAULT, &e->header_bytes);
 	if ((flags & EMPTY) != 0)
 		e->bytes = 0;
 	e->info = chunk->info;

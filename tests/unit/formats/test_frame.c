@@ -72,7 +72,7 @@ TEST_SHARED_FIXTURE(fixture, set_up, tear_down)
 
 static size_t write_frame(struct fixture *f, const struct content *c)
 {
-	size_t n = bc_frame_write(f->frame, c->records, c->bytes);
+	size_t n = bc_frame_write(f->frame, c->records, c->bytes, BC_LEVEL_DEFAULT);
 
 	assert_true(n <= BC_FRAME_MAX);
 	assert_true(n <= c->bytes + BC_FRAME_OVERHEAD);
@@ -156,35 +156,6 @@ TEST_F(a_frame_has_its_content_size_one_block_and_no_checksums)
 	}
 }
 
-TEST_F(an_incompressible_block_has_length_0)
-{
-	for (size_t i = 1; i < CONTENTS; i++) {
-		const struct content *c = &f->contents[i];
-		uint8_t *out = malloc(c->bytes - 1); /* nothing is written after it */
-		assert_non_null(out);
-		size_t n = bc_block_compress(out, c->records, c->bytes);
-		assert_true(n < c->bytes);
-		assert_int_equal(n != 0, can_shrink(c));
-		free(out);
-	}
-}
-
-TEST_F(a_block_does_not_depend_on_earlier_blocks)
-{
-	const struct content *c = &f->contents[5];
-	uint8_t *first = malloc(c->bytes);
-	uint8_t *again = malloc(c->bytes);
-
-	assert_non_null(first);
-	assert_non_null(again);
-	size_t n = bc_block_compress(first, c->records, c->bytes);
-	bc_block_compress(again, f->contents[3].records, f->contents[3].bytes);
-	assert_int_equal(bc_block_compress(again, c->records, c->bytes), n);
-	assert_memory_equal(first, again, n);
-	free(again);
-	free(first);
-}
-
 /* The lz4 program */
 
 static void assert_lz4_decodes(
@@ -229,7 +200,7 @@ TEST_F(the_lz4_program_decodes_concatenated_frames)
 		const struct content *c = &f->contents[i * 4 % CONTENTS]; /* in another order */
 		memcpy(frames + n, bc_empty_frame, BC_EMPTY_FRAME_BYTES);
 		n += BC_EMPTY_FRAME_BYTES;
-		n += bc_frame_write(frames + n, c->records, c->bytes);
+		n += bc_frame_write(frames + n, c->records, c->bytes, BC_LEVEL_DEFAULT);
 		memcpy(expected + bytes, c->records, c->bytes);
 		bytes += c->bytes;
 	}

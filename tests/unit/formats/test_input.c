@@ -365,7 +365,7 @@ static struct trace make_segment(struct fixture *f)
 		chunk->info.first_record = 1000 * i;
 		chunk->info.records = 1000;
 		memcpy(chunk->records, f->plain[2].bytes + i * 12000, 12000);
-		bc_chunk_encode(encoded, chunk, &header_bytes);
+		bc_chunk_encode(encoded, chunk, BC_LEVEL_DEFAULT, &header_bytes);
 		assert_int_equal(
 			bc_segment_append(&writer, encoded, header_bytes, &chunk->info, 0, 0), 0);
 	}

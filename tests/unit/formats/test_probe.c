@@ -97,7 +97,8 @@ static struct trace make_segment(bool has_chunk)
 		memset(chunk->records, 0, 50 * BC_RECORD_BYTES);
 		assert_true(bc_chunk_add_event(
 			chunk, &(struct bc_event){.kind = BC_EVENT_MARK, .text_bytes = 4}, "mark"));
-		trace.n += bc_chunk_encode(trace.bytes + trace.n, chunk, &header_bytes);
+		trace.n += bc_chunk_encode(
+			trace.bytes + trace.n, chunk, BC_LEVEL_DEFAULT, &header_bytes);
 	}
 	free(chunk);
 	return trace;

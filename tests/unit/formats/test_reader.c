@@ -715,7 +715,7 @@ TEST(an_anchor_is_the_tick_of_a_record_without_a_delta)
 	}
 	chunk.info.records = 4;
 	chunk.info.last_tick = 9005;
-	size_t n = bc_chunk_encode(encoded, &chunk, &header_bytes);
+	size_t n = bc_chunk_encode(encoded, &chunk, BC_LEVEL_DEFAULT, &header_bytes);
 	char *text = read_all(fd_of(encoded, n), BC_FORMAT_SEGMENT, &nothing_special);
 	const char *at = text;
 	for (unsigned i = 0; i < 4; i++) {

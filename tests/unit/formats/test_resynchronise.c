@@ -94,7 +94,8 @@ static void append_piece(struct fixture *f, bool is_raw)
 	f->block.form = BC_FORMAT_RAW6;
 	f->size = JUNK_BYTES;
 	f->size += is_raw ? bc_raw_encode(f->bytes + JUNK_BYTES, &f->block)
-			  : bc_chunk_encode(f->bytes + JUNK_BYTES, &f->chunk, &header_bytes);
+			  : bc_chunk_encode(f->bytes + JUNK_BYTES, &f->chunk, BC_LEVEL_DEFAULT,
+				    &header_bytes);
 }
 
 /* A magic and a length, everywhere. */

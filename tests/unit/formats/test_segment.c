@@ -125,7 +125,7 @@ static void append_chunk(
 	uint64_t bytes = writer->file.bytes;
 
 	fill_chunk(&f->chunk, i, from + record_before(i));
-	size_t n = bc_chunk_encode(f->encoded, &f->chunk, &header_bytes);
+	size_t n = bc_chunk_encode(f->encoded, &f->chunk, BC_LEVEL_DEFAULT, &header_bytes);
 	assert_int_equal(bc_segment_append(writer, f->encoded, header_bytes, &f->chunk.info,
 				 plan[i].events != 0, plan[i].events != 0 ? 10 + i : 0),
 		0);
@@ -432,7 +432,7 @@ TEST_F(full_chunks_are_read_back)
 		while (bc_chunk_add_event(&f->chunk, &event, text))
 			event.position += 300;
 		assert_int_equal(f->chunk.info.events, BC_CHUNK_EVENTS);
-		size_t n = bc_chunk_encode(f->encoded, &f->chunk, &header_bytes);
+		size_t n = bc_chunk_encode(f->encoded, &f->chunk, BC_LEVEL_DEFAULT, &header_bytes);
 		assert_true(n <= BC_CHUNK_ENCODED_MAX);
 		hashes[i] = f->chunk.info.records_hash;
 		assert_int_equal(
@@ -782,7 +782,7 @@ TEST_F(a_chunk_that_fails_at_any_byte_is_truncated_and_can_be_repeated)
 	for (size_t i = 0; i < CHUNKS; i++) {
 		size_t header_bytes;
 		fill_chunk(&f->chunk, i, record_before(i));
-		size_t n = bc_chunk_encode(f->encoded, &f->chunk, &header_bytes);
+		size_t n = bc_chunk_encode(f->encoded, &f->chunk, BC_LEVEL_DEFAULT, &header_bytes);
 		uint64_t bytes = writer.file.bytes;
 		for (size_t room = 0; room < n; room++) {
 			set_file_limit(bytes + room);
@@ -851,7 +851,7 @@ TEST_F(a_segment_has_at_most_65536_chunks)
 	assert_int_equal(bc_segment_create(&writer, f->dir.fd, NAME, ".partial", &header), 0);
 	bc_chunk_reset(&f->chunk, 0, 0);
 	f->chunk.info.recording_tag = bc_recording_tag(RECORDING);
-	bc_chunk_encode(f->encoded, &f->chunk, &header_bytes);
+	bc_chunk_encode(f->encoded, &f->chunk, BC_LEVEL_DEFAULT, &header_bytes);
 	for (uint32_t i = 0; i < BC_SEGMENT_CHUNKS; i++)
 		assert_int_equal(
 			bc_segment_append(&writer, f->encoded, header_bytes, &f->chunk.info, 0, 0),

@@ -222,7 +222,7 @@ TEST_F(a_chunk_without_an_index_row_is_refused_and_the_others_kept)
 		f->chunk.info.recording_tag = bc_recording_tag(f->header.recording);
 		f->chunk.info.records = RECORDS;
 		memcpy(f->chunk.records, f->records, sizeof(f->records));
-		bc_chunk_encode(f->encoded, &f->chunk, &header_bytes);
+		bc_chunk_encode(f->encoded, &f->chunk, BC_LEVEL_DEFAULT, &header_bytes);
 		heap.until_failure = allocations;
 		heap.is_on = true;
 		while (appended < CHUNKS && rc == 0) {
@@ -257,7 +257,7 @@ static void write_segment(struct fixture *f)
 		f->chunk.info.first_record = i * RECORDS;
 		f->chunk.info.records = RECORDS;
 		memcpy(f->chunk.records, f->records, sizeof(f->records));
-		bc_chunk_encode(f->encoded, &f->chunk, &header_bytes);
+		bc_chunk_encode(f->encoded, &f->chunk, BC_LEVEL_DEFAULT, &header_bytes);
 		assert_int_equal(
 			bc_segment_append(&writer, f->encoded, header_bytes, &f->chunk.info, 0, 0),
 			0);

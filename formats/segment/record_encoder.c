@@ -1,0 +1,282 @@
+#include "formats/segment/record_encoder.h"
+
+#include <lz4.h>
+#include <stdbool.h>
+#include <string.h>
+#if defined(__SSE2__) && !defined(BC_NO_SIMD)
+#include <emmintrin.h>
+#endif
+
+#include "formats/base/bytes.h"
+#include "formats/bus/record.h"
+#include "formats/segment/lz4_block.h"
+
+/* How it works; docs/encoder.md has the reasons and figures.
+ *
+ * For each record, the encoder has a few candidates: earlier records that had the same eight bytes
+ * in the same place, found in a table per place ("context"), and the record at the distance of the
+ * last match. Each is compared with the record in one step: a window of 16 bytes, from the time of
+ * the record before to the record's end, gives a set of equal bytes. Sets are compared as numbers:
+ * more equal bytes at the end of the record win, because the match then goes on into the next one.
+ *
+ * After most matches the next search is at the next record, wherever the match began. The code has
+ * a branch for this case, so that the processor guesses it and starts the next search before it has
+ * finished this one. Without that branch the encoder takes half as long again. */
+
+#define R BC_RECORD_BYTES
+
+/* Records before the current one that an LZ4 offset can reach. */
+#define REACH (BC_LZ4_OFFSET_MAX / R)
+
+/* The window. */
+#define BEFORE 4u
+#define WINDOW 16u
+#define ALL    0xFFFFu
+#define TIME   0xF000u /* the record's time: the end of the window */
+
+/* The first records of a block have no candidates whose window is inside the block. */
+#define FIRST 2u
+
+/* Fewer records are left to LZ4. */
+#define RECORDS_MIN 16u
+
+/* Records after which the encoder checks that they suit it, and how many of them it looks at
+ * beforehand. Others are left to LZ4. */
+#define TRIAL  4096u
+#define SAMPLE 512u
+
+/* After this many records without a match, it skips one more each time. */
+#define PATIENCE 16u
+
+#define TABLE_BITS 12
+
+/* Where the eight bytes of a context start, relative to the record. Compilers make the best code of
+ * this order. */
+#define CONTEXTS 6
+static const int contexts[CONTEXTS] = {0, 2, 4, 1, 3, -4};
+
+/* The contexts of a level, as a set. */
+enum {
+	FAST_CONTEXTS = 1 << 0 | 1 << 2,
+	DEFAULT_CONTEXTS = 1 << 0 | 1 << 1 | 1 << 2,
+	DENSE_CONTEXTS = (1 << CONTEXTS) - 1,
+};
+
+struct encoder {
+	struct bc_lz4_block block;
+	const uint8_t *in;
+	const uint8_t *match_end; /* no match may go beyond */
+	uint32_t n;               /* the next record to look for */
+	uint32_t distance;        /* of the last match, in records */
+	uint32_t partial;         /* matches that do not reach the end of a record */
+	/* By context and hash: a record's number modulo 2^16. */
+	uint16_t tables[CONTEXTS][1 << TABLE_BITS];
+};
+
+/* The set of bytes of two windows that are equal: bit i for byte i. */
+static inline unsigned equal_bytes(const uint8_t *a, const uint8_t *b)
+{
+#if defined(__SSE2__) && !defined(BC_NO_SIMD)
+	__m128i equal = _mm_cmpeq_epi8(
+		_mm_loadu_si128((const __m128i *)a), _mm_loadu_si128((const __m128i *)b));
+	return (unsigned)_mm_movemask_epi8(equal);
+#else
+	const uint64_t low_bits = UINT64_C(0x7F7F7F7F7F7F7F7F);
+	unsigned set = 0;
+
+	for (unsigned i = 0; i < WINDOW; i += 8) {
+		uint64_t differ = bc_le64(a + i) ^ bc_le64(b + i);
+		/* The high bit of each byte that is zero; then all eight in one byte. */
+		uint64_t zero = ~(((differ & low_bits) + low_bits) | differ | low_bits);
+		set |= (unsigned)((zero >> 7) * UINT64_C(0x0102040810204080) >> 56) << i;
+	}
+	return set;
+#endif
+}
+
+/* Returns where the bytes from `at` on cease to equal those at `offset` before them. */
+static inline const uint8_t *match_end(const uint8_t *at, size_t offset, const uint8_t *end)
+{
+	for (; end - at >= (ptrdiff_t)WINDOW; at += WINDOW) {
+		unsigned differ = ~equal_bytes(at, at - offset) & ALL;
+		if (differ != 0)
+			return at + __builtin_ctz(differ);
+	}
+	while (at < end && *at == *(at - offset))
+		at++;
+	return at;
+}
+
+/* Returns how far back the bytes before `match` equal those at `offset` before them: at most to
+ * `start`, and not before the block's first byte. */
+static inline const uint8_t *match_start(
+	const uint8_t *match, size_t offset, const uint8_t *start, const uint8_t *in)
+{
+	while (match > start && match - offset > in && match[-1] == *(match - 1 - offset))
+		match--;
+	return match;
+}
+
+/* Looks up the eight bytes at `key` and enters record n. Returns the distance of the candidate, or
+ * 1: the record before is as good as any. */
+static inline uint32_t find(uint16_t *table, const uint8_t *key, uint32_t n, uint32_t reach)
+{
+	uint16_t *entry = &table[bc_le64(key) * UINT64_C(0x9E3779B97F4A7C15) >> (64 - TABLE_BITS)];
+	uint32_t distance = (uint16_t)(n - *entry);
+
+	*entry = (uint16_t)n;
+	return distance - 1 < reach ? distance : 1;
+}
+
+/* Encodes records until number `last`. Returns false if the block has no room for them. */
+static inline __attribute__((always_inline)) bool encode_records(
+	struct encoder *e, uint32_t last, const unsigned used)
+{
+	struct bc_lz4_block block = e->block;
+	uint32_t n = e->n;
+	const uint8_t *record = e->in + (size_t)n * R;
+	uint32_t distance = e->distance;
+	uint32_t misses = 0;
+	uint32_t partial = 0;
+	bool has_room = true;
+
+	while (n < last) {
+		const uint8_t *window = record - BEFORE;
+		ptrdiff_t done = block.literals - window;
+		unsigned left = ALL << (done > 0 ? done : 0) & ALL;
+		uint32_t reach = n - FIRST < REACH ? n - FIRST : REACH;
+		uint32_t found[CONTEXTS];
+
+#pragma GCC unroll 8
+		for (unsigned i = 0; i < CONTEXTS; i++)
+			if ((used & 1u << i) != 0)
+				found[i] = find(e->tables[i], record + contexts[i], n, reach);
+		unsigned equal = equal_bytes(window, window - (size_t)distance * R) & left;
+#pragma GCC unroll 8
+		for (unsigned i = 0; i < CONTEXTS; i++) {
+			if ((used & 1u << i) == 0)
+				continue;
+			unsigned other = equal_bytes(window, window - (size_t)found[i] * R) & left;
+			distance = other > equal ? found[i] : distance;
+			equal = other > equal ? other : equal;
+		}
+
+		size_t offset = (size_t)distance * R;
+		const uint8_t *match;
+		const uint8_t *end;
+		if (__builtin_expect(equal >= TIME, 1)) {
+			match = window + 31 - __builtin_clz((~equal & ALL) << 1 | 1);
+			if (__builtin_expect(record[R] != *(record + R - offset), 1) &&
+				__builtin_expect(match != window, 1)) {
+				record += R;
+				n++;
+				misses = 0;
+				has_room = bc_lz4_put_sequence(
+					&block, match, (size_t)(record - match), offset);
+				if (!has_room)
+					break;
+				continue;
+			}
+			end = match_end(record + R, offset, e->match_end);
+		} else {
+			/* Where runs of four equal bytes start. */
+			unsigned runs = equal & equal >> 1;
+			runs &= runs >> 2;
+			if (runs == 0) {
+				uint32_t step = 1 + misses++ / PATIENCE;
+				n += step;
+				record += (size_t)step * R;
+				continue;
+			}
+			unsigned first = (unsigned)__builtin_ctz(runs);
+			match = window + first;
+			end = match + __builtin_ctz(~(equal >> first));
+			partial++;
+		}
+		misses = 0;
+		if (match == window)
+			match = match_start(match, offset, block.literals, e->in);
+		has_room = bc_lz4_put_sequence(&block, match, (size_t)(end - match), offset);
+		if (!has_room)
+			break;
+		n = (uint32_t)((size_t)(end - e->in) + BEFORE) / R;
+		record = e->in + (size_t)n * R;
+	}
+	e->block = block;
+	e->n = n;
+	e->distance = distance;
+	e->partial += partial;
+	return has_room;
+}
+
+/* A function for each level, in which the contexts are a constant. */
+
+static bool encode_fast(struct encoder *e, uint32_t last)
+{
+	return encode_records(e, last, FAST_CONTEXTS);
+}
+
+static bool encode_default(struct encoder *e, uint32_t last)
+{
+	return encode_records(e, last, DEFAULT_CONTEXTS);
+}
+
+static bool encode_dense(struct encoder *e, uint32_t last)
+{
+	return encode_records(e, last, DENSE_CONTEXTS);
+}
+
+static bool (*const encoders[BC_LEVELS])(struct encoder *e, uint32_t last) = {
+	[BC_LEVEL_FAST] = encode_fast,
+	[BC_LEVEL_DEFAULT] = encode_default,
+	[BC_LEVEL_DENSE] = encode_dense,
+};
+
+static size_t compress_by_lz4(uint8_t *out, size_t room, const uint8_t *in, size_t bytes)
+{
+	int n = LZ4_compress_default((const char *)in, (char *)out, (int)bytes, (int)room);
+	return n > 0 ? (size_t)n : 0;
+}
+
+/* Whether any of a sample of records differs from the one before it in more than the address. */
+static bool has_variety(const uint8_t *in, uint32_t count)
+{
+	uint32_t end = count < TRIAL ? count : TRIAL;
+
+	for (uint32_t i = 1; i < end; i += end / SAMPLE + 1)
+		if (bc_le64(in + (size_t)i * R + 4) != bc_le64(in + (size_t)(i - 1) * R + 4))
+			return true;
+	return false;
+}
+
+/* Whether the records encoded so far had matches, and most of these reached the end of a record.
+ * Otherwise everything is random, or the times are. */
+static bool has_whole_matches(const struct encoder *e)
+{
+	return e->block.literals != e->in && e->partial < e->n / 2;
+}
+
+size_t bc_record_compress(
+	uint8_t *out, size_t room, const uint8_t *records, size_t bytes, enum bc_level level)
+{
+	uint32_t count = (uint32_t)(bytes / R);
+	struct encoder e;
+
+	if (level == BC_LEVEL_LZ4 || count < RECORDS_MIN || !has_variety(records, count))
+		return compress_by_lz4(out, room, records, bytes);
+	bc_lz4_start(&e.block, out, room, records, bytes);
+	e.in = records;
+	e.match_end = records + bytes - BC_LZ4_LAST_LITERALS;
+	e.n = FIRST;
+	e.distance = 1;
+	e.partial = 0;
+	memset(e.tables, 0, (level == BC_LEVEL_DENSE ? CONTEXTS : 3) * sizeof(e.tables[0]));
+
+	/* The last record stays literal: it contains the bytes that no match may reach. */
+	uint32_t last = count - 1;
+	uint32_t trial = last < TRIAL ? last : TRIAL;
+	if (!encoders[level](&e, trial) || !has_whole_matches(&e) || !encoders[level](&e, last) ||
+		!bc_lz4_put_last(&e.block, records + bytes))
+		return compress_by_lz4(out, room, records, bytes);
+	return (size_t)(e.block.out - out);
+}
