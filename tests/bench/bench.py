@@ -2,7 +2,9 @@
 the machine. CPU time is the user and system time of a process and its children; the median of all runs is printed."""
 
 import os
+import pathlib
 import resource
+import shutil
 import statistics
 import subprocess
 import sys
@@ -11,7 +13,9 @@ import time
 
 BUILD = os.environ.get("BUILD", "build")
 RUNS = int(os.environ.get("RUNS", "5"))
-SAMPLES = int(os.environ.get("SAMPLES", "12000000"))
+SAMPLES = int(os.environ.get("SAMPLES", "8000000"))
+REFERENCES = int(os.environ.get("REFERENCES", "4000000"))  # of each program
+PENTIUM = pathlib.Path(__file__).resolve().parents[3] / "shared/data/byu/pentium2-slice.tr"
 
 
 def cpu():
@@ -56,6 +60,82 @@ def record(source, directory, *options):
     return job
 
 
+def packed_size(path, *options):
+    return len(subprocess.run(["lz4", "-1", "-c", "-q", *options, path], check=True, stdout=subprocess.PIPE).stdout)
+
+
+def sim(path, *args):
+    subprocess.run([f"{BUILD}/buscap", "sim", "-o", path, *map(str, args)], check=True)
+    return path
+
+
+def programs(work):
+    """Traces of some installed programs."""
+    source = f"{work}/tree.c"
+    with open(source, "w") as file:
+        file.write("struct n { struct n *l, *r; int k; };\n" + "".join(
+            f"int f{i}(struct n *t, int k) {{ while (t && t->k != k) t = k < t->k + {i} ? t->l : t->r; return !!t; }}\n"
+            for i in range(60)))
+    cc1 = subprocess.run(["cc", "-print-prog-name=cc1"], check=True, capture_output=True, text=True).stdout.strip()
+    commands = {
+        "gzip": ["gzip", "-c", f"{BUILD}/buscap"],
+        "cc1": [cc1, "-quiet", "-O1", source, "-o", "/dev/null"],
+        "perl": ["perl", "-e", "for (1..30000) { $h{$_ % 997} .= chr(65 + $_ % 26) } print map { length } values %h"],
+        "python3": [sys.executable, "-S", "-c", "print(len({i * 7 % 1009: str(i) for i in range(20000)}))"],
+    }
+    traces = []
+    for name, command in commands.items():
+        if not shutil.which(command[0]):
+            print(f"  without {name}: it is not installed")
+            continue
+        path = f"{work}/{name}.lackey"
+        # Lackey writes to descriptor 9; head ends the program when there is enough.
+        subprocess.run(["bash", "-c", f'valgrind --tool=lackey --trace-mem=yes --log-fd=9 "$@" 9>&1 >/dev/null 2>/dev/null '
+                        f'| head -n {REFERENCES} >"$0"', path, *command], check=True)
+        traces.append(path)
+    return traces
+
+
+def workloads(work):
+    """Yields (name, file to record, the same as BYU records, targets: CPU and size against lz4 -1)."""
+    traces = programs(work) if shutil.which("valgrind") and shutil.which("cc") else []
+    if traces:
+        for name, stem, options in (("programs, caches off", "complete", ["--no-caches"]),
+                                    ("programs, behind caches", "cached", [])):
+            yield (name, sim(f"{work}/{stem}.bcp1", "-O", "bcp1", *options, *traces),
+                   sim(f"{work}/{stem}.byu", "-O", "byu", *options, *traces), 0.75, 0.80)
+    else:
+        print("  without programs: needs valgrind and a C compiler")
+    if PENTIUM.exists():
+        whole = PENTIUM.read_bytes()
+        path = f"{work}/pentium.byu"
+        with open(path, "wb") as out:
+            for _ in range(SAMPLES // (len(whole) // 12) + 1):
+                out.write(whole[:len(whole) // 12 * 12])
+        yield "a real Pentium II, as BYU", path, path, 0.75, 0.95
+    yield ("simulated bus", sim(f"{work}/bus.bcp1", "-O", "bcp1", "-n", SAMPLES),
+           sim(f"{work}/bus.byu", "-O", "byu", "-n", SAMPLES), 0.75, 0.90)
+    if traces:
+        constant = f"{work}/constant.bcp1"
+        subprocess.run([f"{BUILD}/buscap", "convert", "-I", "lackey", "-O", "bcp1:map=pages", "-o", constant, traces[0]],
+                       check=True, stderr=subprocess.DEVNULL)
+        byu = f"{work}/constant.byu"
+        subprocess.run([f"{BUILD}/buscap", "convert", "-O", "byu", "-o", byu, constant], check=True)
+        yield "gzip, constant times", constant, byu, 0.90, 1.0
+
+
+def compare(name, source, byu, cpu_target, size_target, out, packed):
+    """Prints a row of the table."""
+    def lz4(*options):
+        return lambda: run(["lz4", "-1", "-f", "-q", *options, byu, packed])
+
+    ours, default, no_crc, one = in_turns(record(source, out), lz4(), lz4("--no-frame-crc"),
+                                          record(source, out, "--set", "pipeline.workers=1"))
+    print(f"  {name:26} {os.path.getsize(byu) / 12e6:6.1f} M  {ours[0] / default[0]:5.2f} x ({cpu_target:.2f})  "
+          f"{ours[0] / no_crc[0]:5.2f} x (0.85)  {size_of(out) / packed_size(byu):5.3f} x ({size_target:.2f})  "
+          f"{one[1] / ours[1]:5.2f} x", flush=True)
+
+
 def bytes_read(command):
     """Returns the number of bytes that a command read, as counted by the kernel."""
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -66,62 +146,43 @@ def bytes_read(command):
     return count
 
 
-def cut(segment):
-    """Compares cutting out a part of a recording with unpacking all of it."""
-    def ours(*options):
-        return [f"{BUILD}/buscap", "cut", *options, segment, "-O", "xdin"]
+def reading(segments):
+    """Compares the commands that read a recording with unpacking it."""
+    print("reading those segments, CPU time compared with lz4 -dc of them:")
 
-    narrow, unpacked = in_turns(lambda: run(ours("--addr", "1000000-100ffff")),
-                                lambda: run(["lz4", "-dc", segment]))
-    print(f"  cut of 64 KiB of addresses                {narrow[0]:6.3f} s CPU: "
-          f"{narrow[0] / unpacked[0]:.2f} x lz4 -dc of the segment ({unpacked[0]:.3f} s)")
-    size, middle = os.path.getsize(segment), SAMPLES // 2
-    count = bytes_read(ours("-n", f"{middle}-{middle + 999}"))
+    def ours(*command):
+        return lambda: run([f"{BUILD}/buscap", *command, *segments])
+
+    commands = {
+        "verify": ours("verify"), "stats --totals": ours("stats", "--totals"),
+        "stats, with footprint, reuse and time": ours("stats"),
+        "cut of 64 KiB of addresses": ours("cut", "--addr", "1000000-100ffff", "-O", "xdin"),
+        "convert to BYU": ours("convert", "-O", "byu", "-o", "/dev/null"),
+    }
+    peer, *times = in_turns(lambda: run(["lz4", "-dcm", *segments]), *commands.values())
+    for name, (cpu_time, wall) in zip(commands, times):
+        print(f"  {name:40} {cpu_time / peer[0]:5.2f} x CPU time, {wall / peer[1]:5.2f} x time")
+    size, middle = sum(map(os.path.getsize, segments)), SAMPLES // 2
+    count = bytes_read([f"{BUILD}/buscap", "cut", "-n", f"{middle}-{middle + 999}", *segments, "-O", "xdin"])
     print(f"  cut of 1000 records from the middle: {count / 1e6:.2f} MB read of {size / 1e6:.1f} MB "
           f"({100 * count / size:.1f} %)")
 
 
 def main():
     with tempfile.TemporaryDirectory(prefix="buscap-bench-") as work:
-        bcp1, byu = f"{work}/bus.bcp1", f"{work}/bus.byu"
-        out, two = f"{work}/out", f"{work}/two"
+        out, packed = f"{work}/out", f"{work}/packed.lz4"
         os.mkdir(out)
-        os.mkdir(two)
-        for path, form in ((bcp1, "bcp1"), (byu, "byu")):
-            subprocess.run([f"{BUILD}/buscap", "sim", "--seed", "1", "--count", str(SAMPLES), "-O",
-                            form, "-o", path], check=True)
-        plain, packed = os.path.getsize(byu), f"{work}/bus.lz4"
-        print(f"replay of {SAMPLES} samples of the simulated bus ({plain / 1e6:.0f} MB of records), "
-              f"median of {RUNS} runs")
+        rows = list(workloads(work))
+        print(f"recording a file to sealed segments, median of {RUNS} runs; in brackets: the target\n"
+              f"  {'':26} {'records':>8}  {'CPU: lz4 -1':>14}  {'--no-frame-crc':>14}  {'size: lz4 -1':>14}  2 workers: 1")
+        for row in rows:
+            compare(*row, out, packed)
+        files = [word for name, _, byu, *_ in rows for word in (name, byu)]
+        sys.stdout.flush()
+        subprocess.run([f"{BUILD}/tests/bench/bench_encoder", *files], check=True)
 
-        def lz4(*options):
-            return lambda: run(["lz4", "-1", "-f", "-q", *options, byu, packed])
-
-        ours, default, no_crc = in_turns(record(bcp1, out), lz4(), lz4("--no-frame-crc"))
-        print(f"  buscapd, bcp1 file to sealed segments  {ours[0]:6.3f} s CPU, "
-              f"{size_of(out) / 1e6:7.1f} MB")
-        packed_bytes = os.path.getsize(packed)
-        for name, peer in (("lz4 -1", default), ("lz4 -1 --no-frame-crc", no_crc)):
-            print(f"  {name:30} of its BYU file {peer[0]:6.3f} s: "
-                  f"{ours[0] / peer[0]:.2f} x its CPU time, "
-                  f"{size_of(out) / packed_bytes:.3f} x its size")
-
-        clear(two)
-        record(byu, two)()
-        cut(next(entry.path for entry in os.scandir(two) if entry.name.endswith(".lz4")))
-
-        one, both = in_turns(record(bcp1, out, "--set", "pipeline.workers=1"),
-                             record(bcp1, two, "--set", "pipeline.workers=2"))
-        print(f"  two workers compared with one: {one[1] / both[1]:.2f} x as fast "
-              f"({both[1]:.3f} s, {one[1]:.3f} s wall; {os.cpu_count()} cores)")
-
-        whole = [os.path.join(out, name) for name in os.listdir(out) if name.endswith(".lz4")]
-        peer, totals, stats = in_turns(
-            lambda: run(["lz4", "-dcm", *whole]), lambda: run([f"{BUILD}/buscap", "stats", "--totals", *whole]),
-            lambda: run([f"{BUILD}/buscap", "stats", *whole]))
-        print(f"  buscap stats of the segments, compared with lz4 -dc ({peer[0]:.3f} s CPU):")
-        for name, times in (("--totals", totals), ("with footprint, reuse and time", stats)):
-            print(f"    {name:32} {times[0]:6.3f} s: {times[0] / peer[0]:.2f} x its CPU time")
+        record(f"{work}/bus.bcp1", out)()
+        reading([entry.path for entry in os.scandir(out) if entry.name.endswith(".lz4")])
     sys.stdout.flush()
     for name in ("decode", "text", "usb_source", "columns", "taps"):
         subprocess.run([f"{BUILD}/tests/bench/bench_{name}"], check=True)

@@ -30,10 +30,10 @@ MODES = ("once", "until switched off", "for good")
 SAMPLES = 200_000
 BASE = ("--once", "--source", f"sim:rate=max,count={SAMPLES}", *SMALL, "--set", "pipeline.flush=1h")
 SCENARIOS = {
-    "rotation": ("-b", "filesize:300K"),
+    "rotation": ("-b", "filesize:200K"),
     "ring": ("-b", "filesize:200K", "-b", "files:2"),
     "raw": ("-b", "filesize:600K", "--set", "output.keep_raw=yes"),
-    "recovery": ("-b", "filesize:300K"),
+    "recovery": ("-b", "filesize:200K"),
 }
 
 
@@ -43,7 +43,7 @@ class Left:
     def __init__(self, directory):
         out = directory / "left"
         out.mkdir()
-        argv = ("--source", "sim:rate=1M,count=4M", "-o", out, "-b", "filesize:300K", *SMALL, "--set",
+        argv = ("--source", "sim:rate=1M,count=4M", "-o", out, "-b", "filesize:200K", *SMALL, "--set",
                 "output.keep_raw=yes", "--set", "pipeline.flush=20ms")
         with Daemon(*argv, socket=directory / "left.socket") as daemon:
             self.recording = daemon.wait_ready()["recording"]["id"]

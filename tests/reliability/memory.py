@@ -19,7 +19,7 @@ from attack import request
 from harness import BUSCAPD, Daemon, FailingAllocations, equal
 
 RATE = 200_000
-START = ("--once", "--no-socket", "--source", "sim:rate=max,count=100k,seed=1", "-b", "filesize:300K",
+START = ("--once", "--no-socket", "--source", "sim:rate=max,count=100k,seed=1", "-b", "filesize:200K",
          "--set", "pipeline.workers=2", "--set", "pipeline.buffer=9M")
 STREAM_S = 0.1
 FEW = 6  # allocations of each operation, in the short form

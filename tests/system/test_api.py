@@ -572,7 +572,7 @@ def test_no_request_opens_a_file(tmp):
 
 
 def test_a_recording_is_replayed_by_its_id(tmp):
-    with daemon_in(tmp, "-b", "filesize:300K", source="sim:rate=max,count=400k", mode="always") as daemon:
+    with daemon_in(tmp, "-b", "filesize:200K", source="sim:rate=max,count=400k", mode="always") as daemon:
         daemon.wait_ready()
         api = Api(tmp / "socket")
         wait_until(lambda: api.good("GET", "/v1/status")["state"] == "idle", "the end of the recording")

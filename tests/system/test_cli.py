@@ -116,7 +116,7 @@ def test_wrong_usage_is_one_line_and_exit_two(tmp):
         ["sim", "-O", "raw6", "--corrupt", "0.1"], ["sim", "-O", "bcp1", "--count", "-1"],
         ["sim", "-O", "bcp1", "--count", "k"], ["sim", "-O", "bcp1", "--count", "1K"],
         ["sim", "-O", "bcp1", "--count", ""], ["sim", "-O", "bcp1", "--count", "18446744073709551615k"],
-        ["sim", "-O", "bcp1", "file"],
+        ["sim", "-O", "bcp1", "--no-caches"], ["sim", "-O", "bcp1", "-I", "lackey"],
     ]
     for argv in cases:
         text, err = buscap(*argv, code=2)

@@ -261,7 +261,7 @@ def test_a_pipe_and_several_segments_give_the_same(tmp):
 
 def test_a_missing_segment_is_reported_if_selected_and_becomes_a_gap(tmp):
     run(BUSCAPD, "--once", "--source", "sim:rate=max,count=300000,seed=3", "-o", tmp / "rec", "-b",
-        "filesize:300K")
+        "filesize:200K")
     first, gone, third, *_ = segments(tmp / "rec")
     rows = [list(csv.DictReader(buscap("convert", "-O", "csv", path)[0].decode().splitlines()))
             for path in (gone, third)]

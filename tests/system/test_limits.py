@@ -50,7 +50,7 @@ def test_segments_are_cut_after_the_chunk_that_passes_the_size(tmp):
 
 
 def test_sizes_without_a_unit_are_in_kilobytes(tmp):
-    segments, _ = record(tmp / "out", "sim:rate=max,count=500k", "-b", "filesize:700")
+    segments, _ = record(tmp / "out", "sim:rate=max,count=500k", "-b", "filesize:500")
     equal([segment["chunks"] for segment in info(segments)][:-1], [2] * (len(segments) - 1), "chunks per segment")
     assert len(segments) == 3, segments
 
@@ -97,11 +97,11 @@ def test_a_file_is_cut_by_the_bus_time(tmp):
 
 def test_files_limits_the_sealed_segments_across_restarts(tmp):
     out = tmp / "out"
-    first, _ = record(out, "sim:rate=max,count=500k", "-b", "filesize:300K")
+    first, _ = record(out, "sim:rate=max,count=500k", "-b", "filesize:200K")
     equal(len(first), 6, "segments")
     torn = out / (first[-1].name[:-len("00005.byu.lz4")] + "00099.byu.lz4.partial.backup")
     torn.write_text("not a segment")
-    second, err = record(out, "sim:rate=max,count=300k", "-b", "filesize:300K", "-b", "files:6")
+    second, err = record(out, "sim:rate=max,count=300k", "-b", "filesize:200K", "-b", "files:6")
     equal(len(second), 6, "segments")
     # For each new one the oldest was deleted, and nothing else.
     equal(names(second)[:2], names(first)[-2:], "segments kept from the first run")
@@ -111,7 +111,7 @@ def test_files_limits_the_sealed_segments_across_restarts(tmp):
 
 def test_files_counts_the_open_segment_but_keeps_it(tmp):
     out = tmp / "out"
-    argv = ("--source", "sim:rate=1M", "-o", out, "-b", "filesize:300K", "-b", "files:1")
+    argv = ("--source", "sim:rate=1M", "-o", out, "-b", "filesize:200K", "-b", "files:1")
     with Daemon(*argv, socket=tmp / "socket") as daemon:
         daemon.wait_ready()
         harness.wait_until(lambda: daemon.status()["recording"]["segment"] > 5, "segments follow one another")
@@ -124,12 +124,12 @@ def test_files_counts_the_open_segment_but_keeps_it(tmp):
 
 def test_damaged_files_are_never_deleted(tmp):
     out = tmp / "out"
-    first, _ = record(out, "sim:rate=max,count=500k", "-b", "filesize:300K")
+    first, _ = record(out, "sim:rate=max,count=500k", "-b", "filesize:200K")
     # The sealed segment of this name does not have all of its records.
     opened = first[0].with_name(first[0].name + ".partial")
     content = first[0].read_bytes() + first[1].read_bytes()
     opened.write_bytes(content)
-    done = run(BUSCAPD, "--once", "--source", "sim:rate=max,count=300k", "-o", out, "-b", "filesize:300K",
+    done = run(BUSCAPD, "--once", "--source", "sim:rate=max,count=300k", "-o", out, "-b", "filesize:200K",
                "-b", "files:3", "--set", "space.max_use=2M")
     equal(done.returncode, 0, done.stderr)
     equal(first[0].with_name(first[0].name + ".damaged").read_bytes(), content, "the damaged segment")
@@ -214,10 +214,10 @@ def test_max_use_holds_at_every_moment(tmp):
 
 def test_max_use_deletes_segments_of_earlier_runs(tmp):
     out = tmp / "out"
-    first, _ = record(out, "sim:rate=max,count=1M", "-b", "filesize:300K")
+    first, _ = record(out, "sim:rate=max,count=1M", "-b", "filesize:200K")
     foreign = out / "notes.txt"
     foreign.write_bytes(bytes(3 * MIB))
-    second, err = record(out, "sim:rate=max,count=300k", "-b", "filesize:300K", "--set", "space.max_use=2M")
+    second, err = record(out, "sim:rate=max,count=300k", "-b", "filesize:200K", "--set", "space.max_use=2M")
     assert used(out) <= 2 * MIB, used(out)
     assert names(first)[-1] in names(second) and names(first)[0] not in names(second), names(second)
     assert "deleted by rule max_use" in err, err
@@ -259,7 +259,7 @@ def test_keep_free_leaves_space_to_other_programs(tmp):
 
 def test_max_age_deletes_old_segments(tmp):
     out = tmp / "out"
-    first, _ = record(out, "sim:rate=max,count=300k", "-b", "filesize:300K")
+    first, _ = record(out, "sim:rate=max,count=300k", "-b", "filesize:200K")
     equal(len(first), 4, "segments")
     for path in first[:2]:
         os.utime(path, (time.time() - 3 * 86400,) * 2)
