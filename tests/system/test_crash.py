@@ -3,8 +3,8 @@
 import datetime
 import json
 import os
-import shutil
 import random
+import shutil
 import time
 
 import pytest
