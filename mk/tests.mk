@@ -70,7 +70,8 @@ $(BUILD)/tests/%.so:
 
 # Tests mostly wait: four more at a time than there are cores; one more under the thread sanitizer.
 empty :=
-PYTEST_FLAGS = -n $(shell expr $(CORES) + $(if $(filter thread,$(SAN)),1,4)) $(if $(filter thread,$(SAN)),-m threads) \
+PYTEST_FLAGS = -n $(shell expr $(CORES) + $(if $(filter thread,$(SAN)),1,4)) \
+	$(if $(SAN),-m $(if $(filter thread,$(SAN)),threads,'not documents')) \
 	$(if $(ONLY),-k '$(subst $(empty) $(empty), or ,$(strip $(ONLY)))') --junitxml $(BUILD)/tests/junit.xml
 
 test: deps check ## install, build and run all tests

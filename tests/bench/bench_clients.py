@@ -4,11 +4,14 @@ bad ones. Run by `make bench`."""
 import os
 import pathlib
 import statistics
+import sys
 import tempfile
 import time
 
-import crowd
-import harness
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+
+import crowd  # noqa: E402
+import harness  # noqa: E402
 
 SECONDS = float(os.environ.get("SECONDS", "5"))
 RATE = os.environ.get("RATE", "3M")

@@ -14,6 +14,8 @@ import pytest
 import harness
 from harness import BUILD, BUSCAP, BUSCAPD, Daemon, equal, run
 
+pytestmark = pytest.mark.documents
+
 Row = collections.namedtuple("Row", "command short long metavar kind summary")
 
 # A value for each fixed word that takes one.

@@ -16,6 +16,8 @@ import pytest
 import harness
 import settings as setting_tables
 from harness import BUILD, BUSCAP, BUSCAPD, ROOT, equal, need, run
+
+pytestmark = pytest.mark.documents
 from manual_page import Page, displays, flags, items, line_text
 
 MAN = ROOT / "docs/man"

@@ -9,6 +9,8 @@ import pytest
 import harness
 from harness import BUSCAPD, Daemon, equal, run
 
+pytestmark = pytest.mark.documents
+
 README = harness.ROOT / "README.md"
 
 # Commands that are expected to fail, with their exit codes.
