@@ -58,9 +58,10 @@ static unsigned touch_of(unsigned type)
 	}
 }
 
-static unsigned log2_up(uint64_t n)
+/* n is at least 1. */
+static inline unsigned log2_up(uint64_t n)
 {
-	return n <= 1 ? 0 : 64 - (unsigned)__builtin_clzll(n - 1);
+	return 63 - (unsigned)__builtin_clzll((n - 1) << 1 | 1);
 }
 
 static inline void touch_line(struct bc_footprint *f, uint64_t line, unsigned space, unsigned how)
@@ -116,21 +117,47 @@ static inline void touch_range(
 		touch_line(f, line + i, space, how);
 }
 
+/* Most records touch one line, which was touched in this way before. They are counted here; the
+ * others are left to touch_range(). */
 void bc_footprint_records(struct bc_footprint *f, const uint8_t *records, size_t n)
 {
+	uint8_t touches[256]; /* touch_of() */
+	uint64_t low = f->addr_low;
+	uint64_t high = f->addr_high;
+	bool is_countable = f->references + n < BC_LINE_TOUCHES;
+
+	for (unsigned type = 0; type < 256; type++)
+		touches[type] = (uint8_t)touch_of(type);
 	for (size_t i = 0; i < n; i++) {
 		const uint8_t *p = records + i * BC_RECORD_BYTES;
-		unsigned how = touch_of(p[4]);
+		unsigned how = touches[p[4]];
+		uint64_t before;
 		if (i + PREFETCH_AHEAD < n)
 			bc_line_table_prefetch(&f->lines,
 				(uint64_t)bc_le32(p + PREFETCH_AHEAD * BC_RECORD_BYTES) >>
 					f->line_shift,
 				0);
-		if (how == NO_MEMORY)
+		if (how == NO_MEMORY) {
 			f->others++;
-		else
-			touch_range(f, bc_burst_start(bc_le32(p), p[5]), p[5], 0, how);
+			continue;
+		}
+		uint64_t addr = bc_burst_start(bc_le32(p), p[5]);
+		uint64_t last = addr + p[5] - (p[5] != 0);
+		uint64_t line = addr >> f->line_shift;
+		if (line != last >> f->line_shift || !is_countable ||
+			!bc_line_table_touch_again(
+				&f->lines, line, how, f->references + 1, &before)) {
+			touch_range(f, addr, p[5], 0, how);
+			continue;
+		}
+		low = addr < low ? addr : low;
+		high = last > high ? last : high;
+		f->references++;
+		f->touches++;
+		f->reuse[log2_up(f->references - before)]++;
 	}
+	f->addr_low = low < f->addr_low ? low : f->addr_low;
+	f->addr_high = high > f->addr_high ? high : f->addr_high;
 }
 
 /* Finds the slot of an address space, or the free slot for it. */

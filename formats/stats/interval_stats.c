@@ -86,7 +86,7 @@ static inline void add_interval(struct bc_interval_stats *c, uint64_t ticks)
 	c->run++;
 }
 
-static inline void add_reference(struct bc_interval_stats *c, uint64_t tick)
+static void add_reference(struct bc_interval_stats *c, uint64_t tick)
 {
 	if (!c->has_clock)
 		start_span(c, tick);
@@ -113,11 +113,71 @@ void bc_interval_stats_tick(struct bc_interval_stats *c, uint64_t tick)
 	add_reference(c, tick);
 }
 
+/* Adds records that follow one at span.last_tick, as add_reference() would, up to the first that
+ * has no time or passes the last window. Returns their number. Nearly all records are added here:
+ * what changes with each is kept in registers, and what can be computed at the end is. */
+static size_t add_plain_records(struct bc_interval_stats *c, const uint8_t *records, size_t n)
+{
+	const uint64_t windows_end = (uint64_t)BC_INTERVAL_STATS_WINDOWS << c->window_shift;
+	uint64_t elapsed = c->elapsed;
+	uint64_t window = elapsed >> c->window_shift;
+	uint64_t in_window = 0;
+	uint64_t shortest = c->interval_min;
+	uint64_t longest = c->interval_max;
+	uint32_t buckets[2][33] = {{0}}; /* in turn: the next increment needn't wait for this one */
+	size_t i = 0;
+
+	for (; i < n; i++) {
+		uint32_t time = bc_le32(records + i * BC_RECORD_BYTES + 8);
+		if (time == BC_TIME_NONE || elapsed + time >= windows_end)
+			break;
+		elapsed += time;
+		if (elapsed >> c->window_shift != window) {
+			c->windows[window] += in_window;
+			window = elapsed >> c->window_shift;
+			in_window = 0;
+		}
+		in_window++;
+		shortest = time < shortest ? time : shortest;
+		longest = time > longest ? time : longest;
+		buckets[i & 1][63 - __builtin_clzll((uint64_t)time << 1 | 1)]++;
+		if (time > c->idle_ticks) {
+			c->idles++;
+			c->idle_sum_ticks += time;
+		}
+		if (time > c->burst_ticks)
+			end_run(c);
+		c->run++;
+	}
+	if (i == 0)
+		return 0;
+	uint64_t ticks = elapsed - c->elapsed;
+	c->elapsed = elapsed;
+	c->windows[window] += in_window;
+	c->interval_min = shortest;
+	c->interval_max = longest;
+	c->interval_ticks += ticks;
+	c->intervals += i;
+	c->references += i;
+	c->span.references += i;
+	c->span.last_tick += ticks;
+	c->ticks += ticks;
+	for (unsigned bucket = 0; bucket < 33; bucket++)
+		c->interval_buckets[bucket] += buckets[0][bucket] + buckets[1][bucket];
+	return i;
+}
+
 /* Adds the records that follow one at `tick`. Returns the tick of the last. */
 static uint64_t add_records_after(
 	struct bc_interval_stats *c, const uint8_t *records, size_t n, uint64_t tick)
 {
 	for (size_t i = 0; i < n; i++) {
+		if (!c->is_broken && tick == c->span.last_tick) {
+			i += add_plain_records(c, records + i * BC_RECORD_BYTES, n - i);
+			tick = c->span.last_tick;
+			if (i == n)
+				break;
+		}
 		uint32_t time = bc_le32(records + i * BC_RECORD_BYTES + 8);
 		if (time != BC_TIME_NONE)
 			tick += time;

@@ -13,10 +13,6 @@
 
 #define FIRST_SLOTS 32u
 
-#define TOUCH_BITS 3
-#define SPACE_BITS 16
-#define NUMBER_AT  (TOUCH_BITS + SPACE_BITS)
-
 int bc_line_table_open(struct bc_line_table *t, uint64_t max_bytes)
 {
 	*t = (struct bc_line_table){.slot_count = FIRST_SLOTS, .slots_max = FIRST_SLOTS};
@@ -38,7 +34,7 @@ void bc_line_table_close(struct bc_line_table *t)
 static bool is_slot_of(const struct bc_line_slot *slot, uint64_t block, uint64_t space)
 {
 	return slot->block == block &&
-	       (slot->state >> TOUCH_BITS & ((1u << SPACE_BITS) - 1)) == space;
+	       (slot->state >> BC_LINE_TOUCH_BITS & ((1u << BC_LINE_SPACE_BITS) - 1)) == space;
 }
 
 static struct bc_line_slot *find_slot(const struct bc_line_table *t, uint64_t block, uint64_t space)
@@ -68,7 +64,8 @@ static bool grow_table(struct bc_line_table *t)
 	t->shift--;
 	for (size_t i = 0; i < old.slot_count; i++) {
 		const struct bc_line_slot *slot = &old.slots[i];
-		uint64_t space = slot->state >> TOUCH_BITS & ((1u << SPACE_BITS) - 1);
+		uint64_t space = slot->state >> BC_LINE_TOUCH_BITS &
+				 ((1u << BC_LINE_SPACE_BITS) - 1);
 		if (slot->state != 0)
 			*find_slot(t, slot->block, space) = *slot;
 	}
@@ -83,9 +80,9 @@ enum bc_line_touch bc_line_table_touch(struct bc_line_table *t, uint64_t block, 
 	unsigned old = (unsigned)slot->state & BC_TOUCH_ALL;
 	bool is_new = slot->state == 0;
 
-	*before = slot->state >> NUMBER_AT;
+	*before = slot->state >> BC_LINE_NUMBER_AT;
 	if (is_new) {
-		if (t->count >= t->slot_count / 4 * 3) {
+		if (t->count >= t->slot_count / 4 * 2) {
 			if (!grow_table(t))
 				return BC_LINE_FULL;
 			slot = find_slot(t, block, space);
@@ -97,7 +94,8 @@ enum bc_line_touch bc_line_table_touch(struct bc_line_table *t, uint64_t block, 
 		t->touched[old]--;
 		t->touched[old | touch]++;
 	}
-	slot->state = number << NUMBER_AT | (uint64_t)space << TOUCH_BITS | old | touch;
+	slot->state = number << BC_LINE_NUMBER_AT | (uint64_t)space << BC_LINE_TOUCH_BITS | old |
+		      touch;
 	return is_new || (old | touch) != old ? BC_LINE_CHANGED : BC_LINE_UNCHANGED;
 }
 

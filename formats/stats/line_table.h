@@ -11,6 +11,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Bits of a slot's state. */
+#define BC_LINE_TOUCH_BITS 3
+#define BC_LINE_SPACE_BITS 16
+#define BC_LINE_NUMBER_AT  (BC_LINE_TOUCH_BITS + BC_LINE_SPACE_BITS)
+
 /* How a block was touched. */
 enum {
 	BC_TOUCH_READ = 1u << 0,
@@ -20,7 +25,7 @@ enum {
 };
 
 /* Limits: distinct address spaces, and numbered touches. */
-#define BC_LINE_SPACES  (1u << 16)
+#define BC_LINE_SPACES  (1u << BC_LINE_SPACE_BITS)
 #define BC_LINE_TOUCHES (UINT64_C(1) << 45)
 
 struct bc_line_slot {
@@ -67,6 +72,28 @@ enum bc_line_touch {
  * 1 to below BC_LINE_TOUCHES. Sets *before to the number of the block's previous touch, or 0. */
 enum bc_line_touch bc_line_table_touch(struct bc_line_table *table, uint64_t block, unsigned space,
 	unsigned touch, uint64_t number, uint64_t *before);
+
+/* The same for the usual case: a block of space 0 that was touched in this way before. Returns false
+ * in any other case, and changes nothing. */
+static inline bool bc_line_table_touch_again(struct bc_line_table *table, uint64_t block,
+	unsigned touch, uint64_t number, uint64_t *before)
+{
+	const uint64_t low_bits = (UINT64_C(1) << BC_LINE_NUMBER_AT) - 1;
+	size_t at = bc_line_table_hash(table, block, 0);
+	struct bc_line_slot *slot = &table->slots[at];
+
+	while (slot->block != block && slot->state != 0) {
+		at = (at + 1) & (table->slot_count - 1);
+		slot = &table->slots[at];
+	}
+	/* The state of a free slot, and of a block of another space, differs. */
+	uint64_t state = slot->state;
+	if ((state & low_bits) > BC_TOUCH_ALL || (state & touch) != touch || state == 0)
+		return false;
+	*before = state >> BC_LINE_NUMBER_AT;
+	slot->state = number << BC_LINE_NUMBER_AT | (state & low_bits);
+	return true;
+}
 
 /* The number of blocks touched in at least one of these ways. table->count is the number of all
  * blocks. */
