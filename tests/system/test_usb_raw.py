@@ -36,7 +36,9 @@ def record(tmp, board, form):
         daemon.wait_more(SAMPLES)
         daemon.end(wanted=4)
         counts = check_counts(daemon.final)
-        equal(counts["received"], board.sent()["samples"], "received")
+        # The board counts bytes of raw6; each of three interruptions may cut a sample in two.
+        cut = board.sent()["samples"] - counts["received"]
+        assert 0 <= cut <= (3 if form == "raw6" else 0), (counts, board.sent())
         equal(counts["lost"]["board"], 1000, "lost by the board")
         equal(counts["raw_dropped_bytes"], 0, "not kept")
     causes = {}
