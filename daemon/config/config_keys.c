@@ -379,10 +379,11 @@ const struct bc_config_key bc_config_keys[] = {
 		"`yes`: also save the bytes of a live source unchanged, in a raw capture next to "
 		"each segment. Not with `record = flight`.",
 		&bc_type_choice, FIELD(keep_raw)},
-	{"output.compression", "LEVEL", "choice:lz4|fast|default|dense", "default", NULL,
+	{"output.compression", "LEVEL", "choice:lz4|fast|default|dense|archive", "default", NULL,
 		BC_RELOAD_RESTART,
 		"How hard to compress the records. `fast` is faster than LZ4's own encoder, which "
-		"`lz4` uses; `default` is also a fifth smaller, `dense` smaller still, but slower.",
+		"`lz4` uses; `default` is also smaller; `dense` and `archive` are smaller still, but "
+		"slower.",
 		&bc_type_choice, FIELD(compression)},
 	{"output.sealed_command", "PROGRAM", "file", NULL, NULL, BC_RELOAD_NOW,
 		"Absolute path of a program to run for each sealed segment and raw capture, with "

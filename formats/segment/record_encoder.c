@@ -1,5 +1,6 @@
 #include "formats/segment/record_encoder.h"
 
+#include <limits.h>
 #include <lz4.h>
 #include <stdbool.h>
 #include <string.h>
@@ -62,6 +63,14 @@ enum {
 	DENSE_CONTEXTS = (1 << CONTEXTS) - 1,
 };
 
+/* The level archive has the contexts of the level default, and examines this many earlier records
+ * for each. */
+#define ARCHIVE_CONTEXTS 3
+#define ARCHIVE_DEPTH    6
+
+/* Earlier records are remembered for this many records, a power of two above REACH. */
+#define CHAIN 8192u
+
 struct encoder {
 	struct bc_lz4_block block;
 	const uint8_t *in;
@@ -71,6 +80,8 @@ struct encoder {
 	uint32_t partial;         /* matches that do not reach the end of a record */
 	/* By context and hash: a record's number modulo 2^16. */
 	uint16_t tables[CONTEXTS][1 << TABLE_BITS];
+	/* Archive: by context and record number modulo CHAIN: the entry before it. */
+	uint16_t chains[ARCHIVE_CONTEXTS][CHAIN];
 };
 
 /* The set of bytes of two windows that are equal: bit i for byte i. */
@@ -117,20 +128,109 @@ static inline const uint8_t *match_start(
 	return match;
 }
 
-/* Looks up the eight bytes at `key` and enters record n. Returns the distance of the candidate, or
- * 1: the record before is as good as any. */
-static inline uint32_t find(uint16_t *table, const uint8_t *key, uint32_t n, uint32_t reach)
+/* The entry of the eight bytes at `key`. */
+static inline uint16_t *entry_of(uint16_t *table, const uint8_t *key)
 {
-	uint16_t *entry = &table[bc_le64(key) * UINT64_C(0x9E3779B97F4A7C15) >> (64 - TABLE_BITS)];
-	uint32_t distance = (uint16_t)(n - *entry);
+	return &table[bc_le64(key) * UINT64_C(0x9E3779B97F4A7C15) >> (64 - TABLE_BITS)];
+}
 
-	*entry = (uint16_t)n;
-	return distance - 1 < reach ? distance : 1;
+/* A search for record n. */
+struct search {
+	const uint8_t *record;
+	const uint8_t *window;
+	uint32_t n;
+	uint32_t reach;    /* the largest distance */
+	unsigned left;     /* the bytes of the window that are not encoded yet */
+	uint32_t distance; /* of the best candidate so far, in records */
+	unsigned equal;    /* its bytes that are equal, of those left */
+};
+
+static inline void consider(struct search *s, uint32_t distance)
+{
+	unsigned equal = equal_bytes(s->window, s->window - (size_t)distance * R) & s->left;
+
+	s->distance = equal > s->equal ? distance : s->distance;
+	s->equal = equal > s->equal ? equal : s->equal;
+}
+
+/* Looks at the last record entered for each context. */
+static inline __attribute__((always_inline)) void search_last(
+	struct encoder *e, struct search *s, const unsigned used)
+{
+	uint32_t found[CONTEXTS];
+
+#pragma GCC unroll 8
+	for (unsigned i = 0; i < CONTEXTS; i++)
+		if ((used & 1u << i) != 0) {
+			uint16_t *entry = entry_of(e->tables[i], s->record + contexts[i]);
+			uint32_t distance = (uint16_t)(s->n - *entry);
+			*entry = (uint16_t)s->n;
+			/* Without one, the record before is as good as any. */
+			found[i] = distance - 1 < s->reach ? distance : 1;
+		}
+	consider(s, s->distance);
+#pragma GCC unroll 8
+	for (unsigned i = 0; i < CONTEXTS; i++)
+		if ((used & 1u << i) != 0)
+			consider(s, found[i]);
+}
+
+/* Returns the bytes that a candidate's match covers, less two for each literal before it. */
+static long value_of(
+	const struct encoder *e, const struct search *s, uint32_t distance, unsigned equal)
+{
+	unsigned runs = equal & equal >> 1;
+	unsigned first = (unsigned)__builtin_ctz(s->left);
+
+	runs &= runs >> 2;
+	if (equal >= TIME) {
+		unsigned start = 31 - (unsigned)__builtin_clz((~equal & ALL) << 1 | 1);
+		const uint8_t *next = s->record + R;
+		const uint8_t *end = match_end(next, (size_t)distance * R, e->match_end);
+		return (long)(WINDOW - start) + (end - next) - 2L * (long)(start - first);
+	}
+	if (runs == 0)
+		return LONG_MIN;
+	unsigned start = (unsigned)__builtin_ctz(runs);
+	return __builtin_ctz(~(equal >> start)) - 2L * (long)(start - first);
+}
+
+/* Looks at several records for each context, and at where their matches end. */
+static void search_all(struct encoder *e, struct search *s)
+{
+	uint32_t distances[1 + ARCHIVE_CONTEXTS * ARCHIVE_DEPTH] = {s->distance};
+	unsigned count = 1;
+	long best = LONG_MIN;
+
+	for (unsigned i = 0; i < ARCHIVE_CONTEXTS; i++) {
+		uint16_t *entry = entry_of(e->tables[i], s->record + contexts[i]);
+		uint16_t at = *entry;
+		uint32_t last = 0;
+		for (unsigned depth = 0; depth < ARCHIVE_DEPTH; depth++) {
+			uint32_t distance = (uint16_t)(s->n - at);
+			if (distance <= last || distance > s->reach)
+				break;
+			distances[count++] = last = distance;
+			at = e->chains[i][at % CHAIN];
+		}
+		e->chains[i][s->n % CHAIN] = *entry;
+		*entry = (uint16_t)s->n;
+	}
+	for (unsigned i = 0; i < count; i++) {
+		unsigned equal = equal_bytes(s->window, s->window - (size_t)distances[i] * R) &
+				 s->left;
+		long value = value_of(e, s, distances[i], equal);
+		if (value > best) {
+			best = value;
+			s->distance = distances[i];
+			s->equal = equal;
+		}
+	}
 }
 
 /* Encodes records until number `last`. Returns false if the block has no room for them. */
 static inline __attribute__((always_inline)) bool encode_records(
-	struct encoder *e, uint32_t last, const unsigned used)
+	struct encoder *e, uint32_t last, const unsigned used, const bool is_archive)
 {
 	struct bc_lz4_block block = e->block;
 	uint32_t n = e->n;
@@ -143,23 +243,20 @@ static inline __attribute__((always_inline)) bool encode_records(
 	while (n < last) {
 		const uint8_t *window = record - BEFORE;
 		ptrdiff_t done = block.literals - window;
-		unsigned left = ALL << (done > 0 ? done : 0) & ALL;
-		uint32_t reach = n - FIRST < REACH ? n - FIRST : REACH;
-		uint32_t found[CONTEXTS];
-
-#pragma GCC unroll 8
-		for (unsigned i = 0; i < CONTEXTS; i++)
-			if ((used & 1u << i) != 0)
-				found[i] = find(e->tables[i], record + contexts[i], n, reach);
-		unsigned equal = equal_bytes(window, window - (size_t)distance * R) & left;
-#pragma GCC unroll 8
-		for (unsigned i = 0; i < CONTEXTS; i++) {
-			if ((used & 1u << i) == 0)
-				continue;
-			unsigned other = equal_bytes(window, window - (size_t)found[i] * R) & left;
-			distance = other > equal ? found[i] : distance;
-			equal = other > equal ? other : equal;
-		}
+		struct search search = {
+			.record = record,
+			.window = window,
+			.n = n,
+			.reach = n - FIRST < REACH ? n - FIRST : REACH,
+			.left = ALL << (done > 0 ? done : 0) & ALL,
+			.distance = distance,
+		};
+		if (is_archive)
+			search_all(e, &search);
+		else
+			search_last(e, &search, used);
+		distance = search.distance;
+		unsigned equal = search.equal;
 
 		size_t offset = (size_t)distance * R;
 		const uint8_t *match;
@@ -213,23 +310,29 @@ static inline __attribute__((always_inline)) bool encode_records(
 
 static bool encode_fast(struct encoder *e, uint32_t last)
 {
-	return encode_records(e, last, FAST_CONTEXTS);
+	return encode_records(e, last, FAST_CONTEXTS, false);
 }
 
 static bool encode_default(struct encoder *e, uint32_t last)
 {
-	return encode_records(e, last, DEFAULT_CONTEXTS);
+	return encode_records(e, last, DEFAULT_CONTEXTS, false);
 }
 
 static bool encode_dense(struct encoder *e, uint32_t last)
 {
-	return encode_records(e, last, DENSE_CONTEXTS);
+	return encode_records(e, last, DENSE_CONTEXTS, false);
+}
+
+static bool encode_archive(struct encoder *e, uint32_t last)
+{
+	return encode_records(e, last, 0, true);
 }
 
 static bool (*const encoders[BC_LEVELS])(struct encoder *e, uint32_t last) = {
 	[BC_LEVEL_FAST] = encode_fast,
 	[BC_LEVEL_DEFAULT] = encode_default,
 	[BC_LEVEL_DENSE] = encode_dense,
+	[BC_LEVEL_ARCHIVE] = encode_archive,
 };
 
 static size_t compress_by_lz4(uint8_t *out, size_t room, const uint8_t *in, size_t bytes)
@@ -271,6 +374,8 @@ size_t bc_record_compress(
 	e.distance = 1;
 	e.partial = 0;
 	memset(e.tables, 0, (level == BC_LEVEL_DENSE ? CONTEXTS : 3) * sizeof(e.tables[0]));
+	if (level == BC_LEVEL_ARCHIVE)
+		memset(e.chains, 0, sizeof(e.chains));
 
 	/* The last record stays literal: it contains the bytes that no match may reach. */
 	uint32_t last = count - 1;

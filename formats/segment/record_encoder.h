@@ -3,8 +3,9 @@
  * It knows that records are 12 bytes long and that their fields repeat: it looks for matches once a
  * record and by field, where LZ4 looks at every byte. docs/encoder.md explains the method.
  *
- * Each level below BC_LEVEL_LZ4's ratio on the records that it suits is smaller than the one before
- * it and slower. Records that it does not suit are left to LZ4. */
+ * Each level makes smaller blocks than the one before it, on records that suit the encoder, and from
+ * BC_LEVEL_FAST on it takes longer. Other records are left to LZ4.
+ */
 #ifndef BC_FORMATS_SEGMENT_RECORD_ENCODER_H
 #define BC_FORMATS_SEGMENT_RECORD_ENCODER_H
 
@@ -16,6 +17,7 @@ enum bc_level {
 	BC_LEVEL_FAST,
 	BC_LEVEL_DEFAULT,
 	BC_LEVEL_DENSE,
+	BC_LEVEL_ARCHIVE,
 	BC_LEVELS,
 };
 

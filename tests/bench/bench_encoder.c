@@ -13,7 +13,7 @@
 #define ROUNDS     5
 #define CHUNKS_MAX 16
 
-static const char *const names[BC_LEVELS] = {"lz4", "fast", "default", "dense"};
+static const char *const names[BC_LEVELS] = {"lz4", "fast", "default", "dense", "archive"};
 
 struct sum {
 	double seconds;

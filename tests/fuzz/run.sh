@@ -34,7 +34,7 @@ for target in $targets bcp1 segment recover repaired config usb raw api_body rec
 done
 
 for seed in 1 2 3; do
-	{ printf '\00%s\000' $seed; build/buscap sim --seed $seed --count 300 -O byu; } >"$seeds/record_encoder/$seed"
+	{ printf '\00%s\000' $((seed + 1)); build/buscap sim --seed $seed --count 300 -O byu; } >"$seeds/record_encoder/$seed"
 	{ printf '\007'; build/buscap sim --seed $seed --count 200 --loss 0.2 --corrupt 0.2 -O bcp1; } >"$seeds/bcp1/$seed"
 	build/buscap sim --seed $seed --count 50 -O raw6 >"$seeds/segment/raw6-$seed"
 	build/buscap sim --seed $seed --count 50 -O byu >"$seeds/segment/byu-$seed"

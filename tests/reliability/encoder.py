@@ -10,7 +10,7 @@ from harness import BUILD
 
 PROGRAM = BUILD / "tests/reliability/encoder"
 PART = 50  # rounds per process
-LEVELS = 4
+LEVELS = 5
 
 
 def part(_, first, rounds):
