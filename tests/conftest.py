@@ -1,8 +1,10 @@
 """pytest configuration: temporary directory, time limits, tests that run alone, C test programs."""
 
 import contextlib
+import ctypes
 import faulthandler
 import fcntl
+import gc
 import inspect
 import os
 import pathlib
@@ -19,6 +21,8 @@ import harness
 # A test that exceeds this limit fails with a traceback. If it still does not end, a minute later its process exits with
 # the stacks of all threads, and xdist starts another process.
 LIMIT_S = 2 * harness.TIMEOUT_S
+
+MEMORY_KEPT = 100 << 20
 
 
 @pytest.fixture
@@ -100,6 +104,15 @@ def turn_of(item):
         yield
 
 
+def return_memory():
+    """Gives freed memory back to the system: after a test of large files, an allocator may keep hundreds of megabytes, in
+    each process that runs tests."""
+    pages = int(pathlib.Path("/proc/self/statm").read_text().split()[1])
+    if pages * os.sysconf("SC_PAGESIZE") > MEMORY_KEPT:
+        gc.collect()
+        ctypes.CDLL(None).malloc_trim(0)
+
+
 @pytest.hookimpl(hookwrapper=True, tryfirst=True)
 def pytest_runtest_protocol(item):
     with turn_of(item):
@@ -107,6 +120,7 @@ def pytest_runtest_protocol(item):
         faulthandler.dump_traceback_later(limit, exit=True, file=item.config.real_stderr)
         yield
         faulthandler.cancel_dump_traceback_later()
+        return_memory()
 
 
 # ---- C programs
