@@ -17,7 +17,7 @@ import pytest
 
 import harness
 import reference
-from harness import BUSCAPD, ROOT, equal, run
+from harness import BUSCAP, BUSCAPD, ROOT, equal, run
 
 pytestmark = pytest.mark.threads
 
@@ -418,6 +418,19 @@ def test_standard_input_in_pieces_of_any_size(tmp):
         result = fed(tmp, "file:-,format=bcp1",
                      lambda process, d=data, r=rng, m=most: write_in_pieces(process.stdin, d, r, m))
         check(result, expected, f"pieces of up to {most} bytes")
+
+
+def test_a_source_that_waits_uses_little_of_the_buffer(tmp):
+    equal(run(BUSCAP, "sim", "-O", "bcp1", "-n", "4M", "-o", tmp / "bus.bcp1").returncode, 0)
+    for workers in (1, 3):
+        for source in ("sim:rate=max,count=4M", f"file:{tmp / 'bus.bcp1'}"):
+            done = run(BUSCAPD, "--once", "--source", source, "-o", tmp / f"{workers}-{source[:3]}", "--set",
+                       f"pipeline.workers={workers}")
+            equal(done.returncode, 0, done.stderr.decode())
+            buffer = json.loads(done.stdout)["buffer"]
+            # One is filled, one for each worker is encoded, and one more than workers wait.
+            used = buffer["chunks"] - buffer["min_free_chunks"]
+            assert 2 <= used <= 2 * workers + 2, (workers, source, buffer)
 
 
 def test_a_fifo_is_read(tmp):
