@@ -7,9 +7,10 @@
  * bytes on every machine.
  *
  * Call bc_sim_open(), then bc_sim_next() until it returns 0, then bc_sim_close(). The stream ends
- * after `count` samples or after bc_sim_stop(), with a last frame.
+ * after `count` samples, after bc_sim_stop(), or with the last program, with a last frame.
  *
- * The samples (their order, addresses and ticks) depend only on `seed` and `agents`. The ends of
+ * The samples (their order, addresses and ticks) depend only on `seed`, `agents` and the programs,
+ * which bc_sim_open() and bc_sim_next() ask for their accesses. The ends of
  * frames and the positions of losses and corruption also depend on the `samples_max` of each call.
  * The same sequence of samples_max gives the same bytes. docs/board-protocol.md describes the
  * frames. With more than one agent, each sample has its agent's number and BC_BCP1_AGENT is set;

@@ -107,7 +107,7 @@ static inline void bc_sim_think(struct bc_sim_port *port, uint32_t core_clocks)
 }
 
 /* A code fetch, a data read or a data write in cacheable memory, except in its first 32 bytes.
- * `bytes` is 1, 2, 4 or 8, and the address is a multiple of `bytes`. */
+ * the `bytes` are in one group of 8 that starts at a multiple of 8. */
 void bc_sim_fetch(struct bc_sim_bus *bus, unsigned agent, uint32_t address);
 void bc_sim_read(struct bc_sim_bus *bus, unsigned agent, uint32_t address, unsigned bytes);
 void bc_sim_write(struct bc_sim_bus *bus, unsigned agent, uint32_t address, unsigned bytes);

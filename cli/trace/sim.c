@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "capture/sim/sim.h"
+#include "cli/io/output_file.h"
 #include "cli/term/options.h"
 #include "cli/term/output.h"
 #include "cli/trace/sim_programs.h"
@@ -206,36 +207,28 @@ static int write_stream(
 static enum bc_exit run_sim(const struct bc_console *console, const struct sim_args *sim_args)
 {
 	struct bc_output output = {.fd = -1};
+	struct bc_output_file file;
 	int rc = 0;
-	struct bc_chunk *chunk = malloc(sizeof(*chunk));
-	int fd = console->out;
+	enum bc_exit code = bc_output_file_open(
+		&file, console, sim_args->path, sim_args->traces, sim_args->trace_count);
 
-	if (sim_args->path != NULL)
-		fd = open(sim_args->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-	if (fd < 0) {
-		bc_print_error(console, sim_args->path, "can't write it: %s", strerror(errno));
-		free(chunk);
-		return BC_EXIT_FAILED;
-	}
-	if (chunk == NULL || !bc_output_open_fd(&output, fd)) {
+	if (code != BC_EXIT_OK)
+		return code;
+	struct bc_chunk *chunk = malloc(sizeof(*chunk));
+	if (chunk == NULL || !bc_output_open_fd(&output, file.fd)) {
 		rc = -ENOMEM;
 	} else {
 		output.name = sim_args->path;
 		rc = write_stream(&output, sim_args, chunk);
 	}
-	enum bc_exit code = BC_EXIT_OK;
 	if (rc != 0) {
 		bc_print_error(console, NULL, "can't simulate the bus: %s", strerror(-rc));
 		code = BC_EXIT_FAILED;
 	}
 	if (output.buffer != NULL)
 		code = bc_exit_worse(code, bc_output_close(&output, console));
-	if (sim_args->path != NULL && close(fd) != 0 && code == BC_EXIT_OK) {
-		bc_print_error(console, sim_args->path, "can't write it: %s", strerror(errno));
-		code = BC_EXIT_FAILED;
-	}
 	free(chunk);
-	return code;
+	return bc_exit_worse(code, bc_output_file_close(&file, console, code == BC_EXIT_OK));
 }
 
 /* Opens the traces, if there are any, and runs them or the simulated programs. */

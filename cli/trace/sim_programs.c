@@ -89,7 +89,7 @@ static bool read_accesses(struct bc_sim_programs *s, struct process *p)
 	return true;
 }
 
-/* Takes the part of the process's next access that is in one page. */
+/* Sets the part of the process's next access that is in one page. */
 static bool next_of_process(
 	struct bc_sim_programs *s, struct process *p, struct bc_sim_access *access)
 {
@@ -108,7 +108,8 @@ static bool next_of_process(
 			rc == -ENOSPC ? "all programs together touch more than 4 GiB"
 				      : strerror(-rc));
 		s->exit = BC_EXIT_FAILED;
-		p->is_over = true;
+		for (int i = 0; i < s->count; i++)
+			s->processes[i].is_over = true;
 		return false;
 	}
 	access->kind = from->kind;
@@ -121,23 +122,28 @@ static bool next_of_process(
 	return true;
 }
 
+static void switch_process(struct bc_sim_programs *s, struct processor *processor, unsigned agent)
+{
+	processor->current += (int)s->agents;
+	if (processor->current >= s->count)
+		processor->current = (int)agent;
+	processor->turn = TURN;
+}
+
 /* Processor n runs the processes n, n + agents, n + 2 agents, ... in turn. */
 static bool next_access(void *context, unsigned agent, struct bc_sim_access *access)
 {
 	struct bc_sim_programs *s = context;
 	struct processor *processor = &s->processors[agent];
-	int step = (int)s->agents;
 
-	for (int tried = 0; tried <= s->count; tried += step) {
-		if (processor->current >= s->count)
-			processor->current = (int)agent;
-		if (processor->current < s->count && processor->turn != 0 &&
-			next_of_process(s, &s->processes[processor->current], access)) {
+	if (processor->turn == 0)
+		switch_process(s, processor, agent);
+	for (int i = (int)agent; i < s->count; i += (int)s->agents) {
+		if (next_of_process(s, &s->processes[processor->current], access)) {
 			processor->turn--;
 			return true;
 		}
-		processor->current += step;
-		processor->turn = TURN;
+		switch_process(s, processor, agent);
 	}
 	return false;
 }

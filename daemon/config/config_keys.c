@@ -381,9 +381,9 @@ const struct bc_config_key bc_config_keys[] = {
 		&bc_type_choice, FIELD(keep_raw)},
 	{"output.compression", "LEVEL", "choice:lz4|fast|default|dense|archive", "default", NULL,
 		BC_RELOAD_RESTART,
-		"How hard to compress the records. `fast` is faster than LZ4's own encoder, which "
-		"`lz4` uses; `default` is also smaller; `dense` and `archive` are smaller still, but "
-		"slower.",
+		"How to compress the records: `lz4` with LZ4's own encoder; `fast`, `default`, "
+		"`dense` and `archive` with one for records, each smaller and slower than the one "
+		"before. `fast` and `default` are also faster than `lz4`.",
 		&bc_type_choice, FIELD(compression)},
 	{"output.sealed_command", "PROGRAM", "file", NULL, NULL, BC_RELOAD_NOW,
 		"Absolute path of a program to run for each sealed segment and raw capture, with "

@@ -189,8 +189,6 @@ static struct bc_slot *open_slot(struct bc_channel *ch)
 {
 	if (ch->ending != NULL && !send_end(ch))
 		return NULL;
-	if (ch->options.can_wait && bc_pipeline_is_ahead(ch->options.pipeline))
-		return NULL;
 	struct bc_slot *slot = bc_pipeline_pop(ch->options.pipeline);
 	if (slot == NULL && ch->state == BC_CHANNEL_FLIGHT) {
 		slot = bc_overwrite_ring_pop(&ch->ring);
@@ -253,6 +251,13 @@ static bool send_cut(struct bc_channel *ch)
 
 /* The chunk being filled */
 
+/* Whether the source waits before a new chunk is opened for its data. */
+static bool must_wait(struct bc_channel *ch)
+{
+	return ch->filling == NULL && ch->options.can_wait &&
+	       bc_pipeline_is_ahead(ch->options.pipeline);
+}
+
 /* Returns the chunk being filled after writing the waiting gaps, with space for one more event and
  * an anchor; NULL if no slot is free. */
 static struct bc_chunk *filling_chunk(struct bc_channel *ch, uint32_t epoch)
@@ -293,7 +298,7 @@ struct bc_chunk *bc_channel_chunk(struct bc_channel *ch, struct bc_stamper *stam
 	if (ch->is_detached)
 		stamper->is_first = true;
 	ch->is_detached = false;
-	struct bc_chunk *chunk = filling_chunk(ch, stamper->epoch);
+	struct bc_chunk *chunk = must_wait(ch) ? NULL : filling_chunk(ch, stamper->epoch);
 	ch->is_filtering = chunk != NULL && ch->options.filter != NULL &&
 			   !bc_record_filter_keeps_all(ch->options.filter);
 	if (ch->is_filtering)
@@ -582,7 +587,7 @@ bool bc_channel_event(struct bc_channel *ch, struct bc_stamper *stamper,
 /* Returns a block with space for the entries and bytes; NULL if none is free. */
 static struct bc_raw_block *filling_block(struct bc_channel *ch, uint32_t entries, size_t bytes)
 {
-	if (ch->has_cut && !send_cut(ch))
+	if (must_wait(ch) || (ch->has_cut && !send_cut(ch)))
 		return NULL;
 	if (ch->filling != NULL && !bc_raw_block_has_room(ch->filling->raw, entries, bytes))
 		bc_channel_submit(ch);

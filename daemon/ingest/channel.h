@@ -16,7 +16,7 @@
  * The decoder repeats:
  *
  *     bc_channel_keep_raw()       each piece of the stream, where raw bytes are kept
- *     bc_channel_chunk()          the chunk to stamp records into; NULL: no slot is free
+ *     bc_channel_chunk()          the chunk to stamp records into; NULL: wait, or drop
  *     bc_channel_consumed()       the records that were stamped, or
  *     bc_channel_dropped()        the samples that were skipped because there was no chunk
  *     bc_channel_gap()            samples are missing here
@@ -197,7 +197,7 @@ bool bc_channel_keep_raw(
 bool bc_channel_is_raw_fresh(const struct bc_channel *channel);
 
 /* Returns the chunk to stamp records into. It has the stamper's epoch, and the gaps before its next
- * record are written. NULL: no slot is free. */
+ * record are written. NULL: no slot is free, or the source can wait and enough are in use. */
 struct bc_chunk *bc_channel_chunk(struct bc_channel *channel, struct bc_stamper *stamper);
 
 /* Processes the records that a stamping call has added to that chunk. */

@@ -39,7 +39,8 @@ struct bc_pipeline_options {
 	int dir_fd; /* the caller's; remains open */
 	struct bc_writer_rules rules;
 	void *context;
-	/* A slot is free again after bc_pipeline_pop() failed or bc_pipeline_is_ahead(). */
+	/* A slot is free again after bc_pipeline_pop() failed or bc_pipeline_is_ahead()
+	 * returned true. */
 	void (*on_slot_free)(void *context);
 	void (*on_stats)(void *context); /* bc_pipeline_stats() has changed */
 

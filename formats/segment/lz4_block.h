@@ -12,9 +12,9 @@
 
 #define BC_LZ4_MATCH_MIN 4u
 
-/* The last bytes of a block are literals, and the last match starts well before the end. */
+/* The last bytes of a block are literals. (The last match must also start 12 bytes before the end:
+ * the encoder ends with a literal record.) */
 #define BC_LZ4_LAST_LITERALS 5u
-#define BC_LZ4_LAST_MATCH    12u
 
 #define BC_LZ4_OFFSET_MAX 65535u
 
@@ -43,7 +43,7 @@ static inline void bc_lz4_start(
 }
 
 /* Writes what does not fit into a length's four bits in the token. */
-static inline uint8_t *bc_lz4_put_length(uint8_t *out, size_t rest)
+static inline uint8_t *bc_lz4_write_length(uint8_t *out, size_t rest)
 {
 	for (; rest >= 255; rest -= 255)
 		*out++ = 255;
@@ -53,7 +53,7 @@ static inline uint8_t *bc_lz4_put_length(uint8_t *out, size_t rest)
 
 /* Writes the input up to `match` as literals, then a match of `length` bytes at `offset`. Returns
  * false, and writes nothing, if there may not be enough room. */
-static inline __attribute__((always_inline)) bool bc_lz4_put_sequence(
+static inline __attribute__((always_inline)) bool bc_lz4_write_sequence(
 	struct bc_lz4_block *b, const uint8_t *match, size_t length, size_t offset)
 {
 	size_t literals = (size_t)(match - b->literals);
@@ -68,7 +68,7 @@ static inline __attribute__((always_inline)) bool bc_lz4_put_sequence(
 		memcpy(out, b->literals, BC_LZ4_COPY);
 	} else {
 		*token = 15 << 4;
-		out = bc_lz4_put_length(out, literals - 15);
+		out = bc_lz4_write_length(out, literals - 15);
 		memcpy(out, b->literals, literals);
 	}
 	out += literals;
@@ -78,7 +78,7 @@ static inline __attribute__((always_inline)) bool bc_lz4_put_sequence(
 		*token |= (uint8_t)rest;
 	} else {
 		*token |= 15;
-		out = bc_lz4_put_length(out, rest - 15);
+		out = bc_lz4_write_length(out, rest - 15);
 	}
 	b->out = out;
 	b->literals = match + length;
@@ -86,7 +86,7 @@ static inline __attribute__((always_inline)) bool bc_lz4_put_sequence(
 }
 
 /* Ends the block with the input up to `end` as literals. Returns false if there is no room. */
-static inline bool bc_lz4_put_last(struct bc_lz4_block *b, const uint8_t *end)
+static inline bool bc_lz4_write_last(struct bc_lz4_block *b, const uint8_t *end)
 {
 	size_t literals = (size_t)(end - b->literals);
 	size_t length_bytes = literals < 15 ? 0 : (literals - 15) / 255 + 1;
@@ -96,7 +96,7 @@ static inline bool bc_lz4_put_last(struct bc_lz4_block *b, const uint8_t *end)
 	uint8_t *token = b->out++;
 	*token = (uint8_t)((literals < 15 ? literals : 15) << 4);
 	if (literals >= 15)
-		b->out = bc_lz4_put_length(b->out, literals - 15);
+		b->out = bc_lz4_write_length(b->out, literals - 15);
 	memcpy(b->out, b->literals, literals);
 	b->out += literals;
 	b->literals = end;

@@ -22,7 +22,7 @@
  *
  * After most matches the next search is at the next record, wherever the match began. The code has
  * a branch for this case, so that the processor guesses it and starts the next search before it has
- * finished this one. Without that branch the encoder takes half as long again. */
+ * finished this one. Without that branch the encoder takes a quarter to a third longer. */
 
 #define R BC_RECORD_BYTES
 
@@ -41,7 +41,7 @@
 /* Fewer records are left to LZ4. */
 #define RECORDS_MIN 16u
 
-/* Records after which the encoder checks that they suit it, and how many of them it looks at
+/* Records after which the encoder checks that they suit it, and about how many of them it looks at
  * beforehand. Others are left to LZ4. */
 #define TRIAL  4096u
 #define SAMPLE 512u
@@ -268,7 +268,7 @@ static inline __attribute__((always_inline)) bool encode_records(
 				record += R;
 				n++;
 				misses = 0;
-				has_room = bc_lz4_put_sequence(
+				has_room = bc_lz4_write_sequence(
 					&block, match, (size_t)(record - match), offset);
 				if (!has_room)
 					break;
@@ -293,7 +293,7 @@ static inline __attribute__((always_inline)) bool encode_records(
 		misses = 0;
 		if (match == window)
 			match = match_start(match, offset, block.literals, e->in);
-		has_room = bc_lz4_put_sequence(&block, match, (size_t)(end - match), offset);
+		has_room = bc_lz4_write_sequence(&block, match, (size_t)(end - match), offset);
 		if (!has_room)
 			break;
 		n = (uint32_t)((size_t)(end - e->in) + BEFORE) / R;
@@ -352,8 +352,8 @@ static bool has_variety(const uint8_t *in, uint32_t count)
 	return false;
 }
 
-/* Whether the records encoded so far had matches, and most of these reached the end of a record.
- * Otherwise everything is random, or the times are. */
+/* Whether the records encoded so far had matches, and fewer than half of them one that ends before
+ * the record. Otherwise everything is random, or the times are. */
 static bool has_whole_matches(const struct encoder *e)
 {
 	return e->block.literals != e->in && e->partial < e->n / 2;
@@ -381,7 +381,7 @@ size_t bc_record_compress(
 	uint32_t last = count - 1;
 	uint32_t trial = last < TRIAL ? last : TRIAL;
 	if (!encoders[level](&e, trial) || !has_whole_matches(&e) || !encoders[level](&e, last) ||
-		!bc_lz4_put_last(&e.block, records + bytes))
+		!bc_lz4_write_last(&e.block, records + bytes))
 		return compress_by_lz4(out, room, records, bytes);
 	return (size_t)(e.block.out - out);
 }

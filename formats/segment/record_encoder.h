@@ -3,8 +3,8 @@
  * It knows that records are 12 bytes long and that their fields repeat: it looks for matches once a
  * record and by field, where LZ4 looks at every byte. docs/encoder.md explains the method.
  *
- * Each level makes smaller blocks than the one before it, on records that suit the encoder, and from
- * BC_LEVEL_FAST on it takes longer. Other records are left to LZ4.
+ * Each level makes smaller blocks than the one before it, on records that suit the encoder, and
+ * from BC_LEVEL_FAST on it takes longer. Other records are left to LZ4.
  */
 #ifndef BC_FORMATS_SEGMENT_RECORD_ENCODER_H
 #define BC_FORMATS_SEGMENT_RECORD_ENCODER_H

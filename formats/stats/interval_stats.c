@@ -114,12 +114,13 @@ void bc_interval_stats_tick(struct bc_interval_stats *c, uint64_t tick)
 }
 
 /* Adds records that follow one at span.last_tick, as add_reference() would, up to the first that
- * has no time or passes the last window. Returns their number. Nearly all records are added here:
- * what changes with each is kept in registers, and what can be computed at the end is. */
+ * has no time, passes the last window, or overflows. Returns their number. Nearly all records are
+ * added here: what changes with each is kept in registers, and what can be computed at the end is.
+ */
 static size_t add_plain_records(struct bc_interval_stats *c, const uint8_t *records, size_t n)
 {
-	const uint64_t windows_end = (uint64_t)BC_INTERVAL_STATS_WINDOWS << c->window_shift;
 	uint64_t elapsed = c->elapsed;
+	uint64_t end = (uint64_t)BC_INTERVAL_STATS_WINDOWS << c->window_shift;
 	uint64_t window = elapsed >> c->window_shift;
 	uint64_t in_window = 0;
 	uint64_t shortest = c->interval_min;
@@ -127,9 +128,12 @@ static size_t add_plain_records(struct bc_interval_stats *c, const uint8_t *reco
 	uint32_t buckets[2][33] = {{0}}; /* in turn: the next increment needn't wait for this one */
 	size_t i = 0;
 
+	/* Only a crafted trace has a tick that overflows. */
+	if (end - elapsed > UINT64_MAX - c->span.last_tick)
+		end = elapsed + (UINT64_MAX - c->span.last_tick);
 	for (; i < n; i++) {
 		uint32_t time = bc_le32(records + i * BC_RECORD_BYTES + 8);
-		if (time == BC_TIME_NONE || elapsed + time >= windows_end)
+		if (time == BC_TIME_NONE || elapsed + time >= end)
 			break;
 		elapsed += time;
 		if (elapsed >> c->window_shift != window) {

@@ -82,7 +82,7 @@ enum bc_line_touch bc_line_table_touch(struct bc_line_table *t, uint64_t block, 
 
 	*before = slot->state >> BC_LINE_NUMBER_AT;
 	if (is_new) {
-		if (t->count >= t->slot_count / 4 * 2) {
+		if (t->count >= t->slot_count / 4 * 3) {
 			if (!grow_table(t))
 				return BC_LINE_FULL;
 			slot = find_slot(t, block, space);

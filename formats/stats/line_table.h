@@ -73,8 +73,8 @@ enum bc_line_touch {
 enum bc_line_touch bc_line_table_touch(struct bc_line_table *table, uint64_t block, unsigned space,
 	unsigned touch, uint64_t number, uint64_t *before);
 
-/* The same for the usual case: a block of space 0 that was touched in this way before. Returns false
- * in any other case, and changes nothing. */
+/* The same for the usual case: a block of space 0 that was touched in this way before. Returns
+ * false in any other case, and changes nothing. */
 static inline bool bc_line_table_touch_again(struct bc_line_table *table, uint64_t block,
 	unsigned touch, uint64_t number, uint64_t *before)
 {

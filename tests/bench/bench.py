@@ -15,7 +15,8 @@ BUILD = os.environ.get("BUILD", "build")
 RUNS = int(os.environ.get("RUNS", "5"))
 SAMPLES = int(os.environ.get("SAMPLES", "8000000"))
 REFERENCES = int(os.environ.get("REFERENCES", "4000000"))  # of each program
-PENTIUM = pathlib.Path(__file__).resolve().parents[3] / "shared/data/byu/pentium2-slice.tr"
+# A BYU trace of a real Pentium II.
+PENTIUM = pathlib.Path(os.environ.get("PENTIUM", "../shared/data/byu/pentium2-slice.tr"))
 
 
 def cpu():
@@ -113,6 +114,8 @@ def workloads(work):
             for _ in range(SAMPLES // (len(whole) // 12) + 1):
                 out.write(whole[:len(whole) // 12 * 12])
         yield "a real Pentium II, as BYU", path, path, 0.75, 0.95
+    else:
+        print("  without a real Pentium II: set PENTIUM to a BYU trace of one")
     yield ("simulated bus", sim(f"{work}/bus.bcp1", "-O", "bcp1", "-n", SAMPLES),
            sim(f"{work}/bus.byu", "-O", "byu", "-n", SAMPLES), 0.75, 0.90)
     if traces:
@@ -129,7 +132,7 @@ def compare(name, source, byu, cpu_target, size_target, out, packed):
     def lz4(*options):
         return lambda: run(["lz4", "-1", "-f", "-q", *options, byu, packed])
 
-    ours, default, no_crc, one = in_turns(record(source, out), lz4(), lz4("--no-frame-crc"),
+    ours, default, no_crc, one = in_turns(record(source, out, "--set", "pipeline.workers=2"), lz4(), lz4("--no-frame-crc"),
                                           record(source, out, "--set", "pipeline.workers=1"))
     print(f"  {name:26} {os.path.getsize(byu) / 12e6:6.1f} M  {ours[0] / default[0]:5.2f} x ({cpu_target:.2f})  "
           f"{ours[0] / no_crc[0]:5.2f} x (0.85)  {size_of(out) / packed_size(byu):5.3f} x ({size_target:.2f})  "

@@ -14,7 +14,9 @@ if [ $# = 3 ]; then
 	corpus=tests/fuzz/corpus/$target
 	[ -d "$corpus" ] || corpus=
 	export LLVM_PROFILE_FILE="$folder/$target.profraw" # of fuzz-coverage
-	if "$folder/fuzz_$target" -max_total_time="$seconds" -max_len=8192 -timeout=20 -rss_limit_mb=2048 \
+	max=8192
+	[ "$target" = record_encoder ] && max=100000 # beyond its trial and the reach of a match
+	if "$folder/fuzz_$target" -max_total_time="$seconds" -max_len=$max -timeout=20 -rss_limit_mb=2048 \
 		-artifact_prefix="$folder/$target-" -print_final_stats=1 \
 		"$folder/corpus-$target" "$seeds/$target" $corpus >"$folder/$target.log" 2>&1; then
 		runs=$(awk '/number_of_executed_units/ { print $2 }' "$folder/$target.log")
@@ -34,7 +36,7 @@ for target in $targets bcp1 segment recover repaired config usb raw api_body rec
 done
 
 for seed in 1 2 3; do
-	{ printf '\00%s\000' $((seed + 1)); build/buscap sim --seed $seed --count 300 -O byu; } >"$seeds/record_encoder/$seed"
+	{ printf "\\00$((seed + 1))\\000"; build/buscap sim --seed $seed --count 300 -O byu; } >"$seeds/record_encoder/$seed"
 	{ printf '\007'; build/buscap sim --seed $seed --count 200 --loss 0.2 --corrupt 0.2 -O bcp1; } >"$seeds/bcp1/$seed"
 	build/buscap sim --seed $seed --count 50 -O raw6 >"$seeds/segment/raw6-$seed"
 	build/buscap sim --seed $seed --count 50 -O byu >"$seeds/segment/byu-$seed"

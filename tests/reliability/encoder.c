@@ -2,7 +2,7 @@
  *
  * COUNT inputs of 1 to 4,096 bytes, from number FIRST on, then CHUNKS inputs of a whole chunk, at
  * every level. Input and output have exactly the documented room, so that a sanitizer reports any
- * access beyond it. LZ4 decodes each block. An input depends only on its number; the first that
+ * access beyond it. LZ4 decodes each block. The same arguments give the same inputs; the first that
  * fails is reported, and ends the program with exit code 1. */
 #include <inttypes.h>
 #include <lz4.h>

@@ -11,9 +11,9 @@ import pytest
 
 import harness
 from harness import BUILD, BUSCAP, equal, need, run
+from test_help import BUSCAP_ROWS, BUSCAPD_ROWS, COMMANDS, CONFIG, options_of, verbs_of, words_of
 
 pytestmark = pytest.mark.documents
-from test_help import BUSCAP_ROWS, BUSCAPD_ROWS, COMMANDS, CONFIG, options_of, verbs_of, words_of
 
 FILES = need(BUILD / "completion")
 FORMATS = run(BUSCAP, "formats").stdout.decode()

@@ -16,9 +16,9 @@ import pytest
 import harness
 import settings as setting_tables
 from harness import BUILD, BUSCAP, BUSCAPD, ROOT, equal, need, run
+from manual_page import Page, displays, flags, items, line_text
 
 pytestmark = pytest.mark.documents
-from manual_page import Page, displays, flags, items, line_text
 
 MAN = ROOT / "docs/man"
 PAGES = ("buscapd.8", "buscap.1", "buscapd.conf.5", "buscap-formats.5")

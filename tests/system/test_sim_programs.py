@@ -6,7 +6,6 @@ import struct
 
 import pytest
 
-import harness
 from harness import BUSCAP, equal, need, run
 from test_lackey_bus import Pages
 
@@ -159,8 +158,15 @@ def test_programs_are_dealt_to_the_processors(tmp):
     sizes = [sorted(row[1:3] for row in cycles_of(out, proc)) for proc in (0, 1)]
     # The pages depend on who comes first; types and sizes don't.
     equal(sizes, [sorted(row[1:3] for row in model(programs[i::2], 1, False)) for i in (0, 1)])
+    # None is cut short when its turn ends, however many there are for a processor.
+    fetches = [[f"I  {at:x},1" for at in range(0, 8 * n, 8)] for n in (TURN + 5, TURN + 4, 3)]
+    paths = [write(tmp / f"f{i}.lackey", lines) for i, lines in enumerate(fetches)]
+    for agents in "1234":
+        out, _ = simulate("-O", "raw6", "-a", agents, "--no-caches", *paths)
+        valid = [cycle for cycle in struct.iter_unpack(">IBB", out) if cycle[2] >> 4 == 9]
+        equal(len(valid), 2 * TURN + 12, f"{agents} processors")
     # More processors than programs: the others do nothing.
-    out, _ = simulate("-O", "byu", "-a", "4", paths[0])
+    out, _ = simulate("-O", "byu", "-a", "4", tmp / "0.lackey")
     equal(cycles_of(out), model(programs[:1], 1, True))
 
 
@@ -183,13 +189,13 @@ def test_count_ends_the_stream_early(tmp):
 
 
 def test_an_access_of_any_size_is_sent(tmp):
-    path = write(tmp / "a.xdin", [])
+    path = tmp / "a.xdin"
     path.write_text("r 1ffc 100000\nw 0 3\n")
     out, _ = simulate("-O", "byu", "-I", "xdin", "--no-caches", path)
     equal(sum(row[2] for row in cycles_of(out)), 0x100003, "bytes")
 
 
-def test_what_is_no_memory_access_is_counted(tmp):
+def test_other_references_are_counted(tmp):
     path = tmp / "a.byu"
     path.write_bytes(struct.pack("<IBBBBI", 0x80, 0x11, 1, 0, 0, 1) + struct.pack("<IBBBBI", 0x1000, 0, 8, 0, 0, 1))
     out, err = simulate("-O", "byu", "-I", "byu", "--no-caches", path)
@@ -203,10 +209,11 @@ def test_wrong_traces_are_errors(tmp):
             (["--no-caches"], 2, "--no-caches needs"),
             (["-I", "lackey"], 2, "-I needs"),
             ([tmp / "none"], 1, "none"),
-            (["-", "-"], 2, "standard input"),
+            (["-", "-"], 2, "standard input"), ([good, "-o", good], 1, "is also an input"),
             ([good, "-I", "nonsense"], 2, "nonsense")):
         _, err = simulate("-O", "byu", *args, code=code)
         assert words in err, (args, err)
+    equal(good.read_text().count("\n"), 1 + len(program(4, 100)), "the input is intact")
     bad = tmp / "bad.lackey"
     bad.write_text("I  1000,3\nQ nonsense\nI  2000,3\n")
     out, err = simulate("-O", "byu", "-I", "lackey", bad, code=3)
