@@ -586,9 +586,9 @@ def test_a_file_size_limit_is_reported_once(tmp):
         more = ["-I", "xdin"] if argv[0] == "convert" else []
         done = run(BUSCAP, *argv, *more, preexec_fn=limit)
         equal(done.returncode, 1, f"exit code of {argv}")
-        left = f"buscap convert: {argv[-1]}: not created; incomplete data is in {argv[-1]}.partial\n"
-        equal(done.stderr.decode(), f"buscap {argv[0]}: {argv[-1]}: write error: File too large; the file is incomplete\n" +
-              (left if argv[0] == "convert" else ""), "messages")
+        start = f"buscap {argv[0]}: {argv[-1]}:"
+        equal(done.stderr.decode(), f"{start} write error: File too large; the file is incomplete\n"
+              f"{start} not created; incomplete data is in {argv[-1]}.partial\n", "messages")
     # It is not confused with the maximum size of a segment.
     done = run(BUSCAP, "convert", "-I", "xdin", "-O", "segment", trace, "-o", tmp / "x.byu.lz4", preexec_fn=limit)
     equal(done.returncode, 1, "exit code")
