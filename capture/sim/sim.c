@@ -90,16 +90,11 @@ struct bc_sim_sent bc_sim_sent(const struct bc_sim *sim)
 /* Pops the next cycle of the bus, unless one is pending. Returns false if all programs are over. */
 static bool sim_fetch_cycle(struct bc_sim *sim)
 {
-	unsigned port_with_cycle = 0;
-
 	if (sim->has_cycle)
 		return true;
-	while (port_with_cycle < sim->options.agents &&
-		bc_sim_port_is_empty(&sim->bus.ports[port_with_cycle]))
-		port_with_cycle++;
-	if (port_with_cycle == sim->options.agents)
-		return false;
 	int port = bc_sim_bus_pop(&sim->bus, &sim->cycle, &sim->cycle_tick);
+	if (port == BC_SIM_BUS_IDLE)
+		return false;
 	if (port >= 0 && bc_sim_port_is_empty(&sim->bus.ports[port]))
 		sim_run_agent(sim, (unsigned)port);
 	sim->has_cycle = true;

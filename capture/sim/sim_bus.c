@@ -320,16 +320,19 @@ static uint64_t request_tick(const struct bc_sim_port *port)
 	return port->clock + port->queue[port->head].wait;
 }
 
+/* Returns BC_SIM_BUS_IDLE if no port has a cycle queued. */
 static int earliest_port(const struct bc_sim_bus *bus)
 {
-	int first = -1;
+	uint64_t earliest = UINT64_MAX;
+	int first = BC_SIM_BUS_IDLE;
 
-	for (unsigned i = 0; i < bus->agents; i++)
-		if (!bc_sim_port_is_empty(&bus->ports[i]) &&
-			(first < 0 ||
-				request_tick(&bus->ports[i]) < request_tick(&bus->ports[first])))
+	for (unsigned i = 0; i < bus->agents; i++) {
+		const struct bc_sim_port *port = &bus->ports[i];
+		if (!bc_sim_port_is_empty(port) && request_tick(port) < earliest) {
+			earliest = request_tick(port);
 			first = (int)i;
-	assert(first >= 0);
+		}
+	}
 	return first;
 }
 
@@ -339,12 +342,14 @@ int bc_sim_bus_pop(struct bc_sim_bus *bus, struct bc_sim_cycle *cycle, uint64_t 
 		make_glitch(bus, cycle);
 		*tick = bus->free;
 		bus->free += cycle->ticks;
-		return -1;
+		return BC_SIM_BUS_GLITCH;
 	}
 	bus->glitch -= bus->glitch != 0;
 
 	if (!bus->is_locked)
 		bus->owner = earliest_port(bus);
+	if (bus->owner == BC_SIM_BUS_IDLE)
+		return BC_SIM_BUS_IDLE;
 	struct bc_sim_port *port = &bus->ports[bus->owner];
 	uint64_t start = request_tick(port);
 	*cycle = port->queue[port->head++];

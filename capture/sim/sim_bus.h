@@ -136,10 +136,16 @@ void bc_sim_int_ack(struct bc_sim_bus *bus, unsigned agent);
  * before its queue is popped. */
 void bc_sim_write_back_all(struct bc_sim_bus *bus, unsigned agent);
 
-/* Grants the bus to the port with the earliest request, or on a tie to the lowest number. At least
- * one port must have a cycle queued; one without is ignored. Sets the cycle and its tick, and
- * returns the port. About once in 20,000 cycles it inserts an invalid cycle and returns -1. Ticks
- * increase from call to call. */
+/* Results of bc_sim_bus_pop() other than a port. */
+enum {
+	BC_SIM_BUS_GLITCH = -1,
+	BC_SIM_BUS_IDLE = -2,
+};
+
+/* Grants the bus to the port with the earliest request, or on a tie to the lowest number. Sets the
+ * cycle and its tick, and returns the port. About once in 20,000 cycles it inserts an invalid cycle
+ * and returns BC_SIM_BUS_GLITCH. If no port has a cycle queued, it returns BC_SIM_BUS_IDLE and sets
+ * nothing. Ticks increase from call to call. */
 int bc_sim_bus_pop(struct bc_sim_bus *bus, struct bc_sim_cycle *cycle, uint64_t *tick);
 
 #endif

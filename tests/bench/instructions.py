@@ -49,9 +49,18 @@ def make_inputs(directory, n):
     return files
 
 
+def record(source, out, compression):
+    return (BUILD / "buscapd", "--once", "--source", f"file:{source}", "-o", out, "--set",
+            f"output.compression={compression}")
+
+
 # Name: command, from the inputs and an output path.
 WORKLOADS = {
-    "record bcp1": lambda f, out: (BUILD / "buscapd", "--once", "--source", f"file:{f['bcp1']}", "-o", out),
+    "record bcp1": lambda f, out: record(f["bcp1"], out, "default"),
+    "record bcp1, lz4": lambda f, out: record(f["bcp1"], out, "lz4"),
+    "record bcp1, fast": lambda f, out: record(f["bcp1"], out, "fast"),
+    "record bcp1, dense": lambda f, out: record(f["bcp1"], out, "dense"),
+    "record bcp1, archive": lambda f, out: record(f["bcp1"], out, "archive"),
     "record segment": lambda f, out: (BUILD / "buscapd", "--once", "--source", f"file:{f['segment']}", "-o", out),
     "simulate": lambda f, out: (BUILD / "buscap", "sim", "--seed", "1", "--count", f["records"], "-O", "bcp1", "-o", out),
     "read bcp1": lambda f, out: (BUILD / "buscap", "convert", "-O", "byu", "-o", out, f["bcp1"]),
@@ -72,10 +81,10 @@ def count():
         inputs = {n: {**make_inputs(directory, n), "records": n} for n in (RECORDS, 2 * RECORDS)}
         for what, command in WORKLOADS.items():
             few, many = (
-                instructions(directory, *command(files, directory / f"out-{n}-{what.replace(' ', '-')}"))
+                instructions(directory, *command(files, directory / f"out-{n}-{what.replace(' ', '-').replace(',', '')}"))
                 for n, files in inputs.items())
             counted[what] = (many - few) / RECORDS
-            print(f"{what:16} {counted[what]:8.1f} instructions per record", flush=True)
+            print(f"{what:20} {counted[what]:8.1f} instructions per record", flush=True)
     return counted
 
 
