@@ -54,8 +54,10 @@ def test_transfers_end_short_at_random_places(tmp):
 def test_cancelled_transfers_carry_data(tmp):
     for kind in ("xhci", "split"):
         cancelled = data = 0
-        for _ in range(100):  # on a busy machine, few transfers hold data when they are cancelled
-            with Board(f"serial=A1,rate={harness.rate(1000000)},fifo=50000000") as board:
+        for attempt in range(30):
+            # On a busy machine the board always has enough for whole transfers, unless it is slow.
+            rate = harness.rate(1000000) if attempt < 3 else 20000
+            with Board(f"serial=A1,rate={rate},fifo=50000000") as board:
                 board.host(kind)
                 board.command("frame 512")
                 board.discard_data(1024)
