@@ -51,9 +51,9 @@ const struct bc_usage bc_sim_usage = {
 		"stream.\n\n"
 		"With traces (valgrind's lackey, Dinero, ...), the processors run these programs: "
 		"their memory accesses go through the simulated caches, and those that miss appear "
-		"on the bus with its timing. Each program's pages get physical addresses on first "
-		"use. Several programs are dealt to the processors; a processor with several of "
-		"them switches after every 100,000 accesses.",
+		"on the bus with its timing. Each program's pages get physical addresses when they "
+		"are first used. Several programs are distributed over the processors; a processor "
+		"with several switches after every 100,000 accesses.",
 	.options = options,
 	.exits = "0 ok, 1 failed, 2 wrong usage, 3 damaged or malformed trace: its intact parts "
 		 "were used.",

@@ -1,9 +1,9 @@
 /* The programs of `buscap sim TRACE...`: the memory accesses of traces, for the processors of the
  * simulated bus.
  *
- * Each trace is a process with pages of its own, which get physical addresses on first use. The
- * processes are dealt to the processors, and a processor with several of them switches after every
- * 100,000 accesses. */
+ * Each trace is a process with its own pages, which get physical addresses when they are first
+ * used. The processes are distributed over the processors. A processor with several switches after
+ * every 100,000 accesses. */
 #ifndef BC_CLI_TRACE_SIM_PROGRAMS_H
 #define BC_CLI_TRACE_SIM_PROGRAMS_H
 

@@ -85,7 +85,7 @@ static inline __attribute__((always_inline)) bool bc_lz4_write_sequence(
 	return true;
 }
 
-/* Ends the block with the input up to `end` as literals. Returns false if there is no room. */
+/* Ends the block: writes the input up to `end` as literals. Returns false if there is no room. */
 static inline bool bc_lz4_write_last(struct bc_lz4_block *b, const uint8_t *end)
 {
 	size_t literals = (size_t)(end - b->literals);

@@ -17,8 +17,9 @@
  * For each record, the encoder has a few candidates: earlier records that had the same eight bytes
  * in the same place, found in a table per place ("context"), and the record at the distance of the
  * last match. Each is compared with the record in one step: a window of 16 bytes, from the time of
- * the record before to the record's end, gives a set of equal bytes. Sets are compared as numbers:
- * more equal bytes at the end of the record win, because the match then goes on into the next one.
+ * the record before to the record's end, gives a set of equal bytes. Sets are compared as numbers.
+ * The candidate with more equal bytes at the end of the record wins, because its match usually
+ * continues into the next one.
  *
  * After most matches the next search is at the next record, wherever the match began. The code has
  * a branch for this case, so that the processor guesses it and starts the next search before it has
@@ -281,6 +282,7 @@ static inline __attribute__((always_inline)) bool encode_records(
 			runs &= runs >> 2;
 			if (runs == 0) {
 				uint32_t step = 1 + misses++ / PATIENCE;
+				step = step < last - n ? step : last - n;
 				n += step;
 				record += (size_t)step * R;
 				continue;
