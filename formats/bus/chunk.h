@@ -19,9 +19,6 @@
 #define BC_CHUNK_RECORDS 87381u
 #define BC_CHUNK_BYTES   (BC_CHUNK_RECORDS * BC_RECORD_BYTES)
 
-/* Unspecified bytes after the records, which an encoder may read. */
-#define BC_CHUNK_PADDING 64
-
 /* Ticks are below this: 292 years at 1 GHz. Input with a larger tick is invalid. */
 #define BC_TICK_END (UINT64_C(1) << 63)
 
@@ -91,7 +88,7 @@ struct bc_chunk {
 	struct bc_event events[BC_CHUNK_EVENTS]; /* info.events of them, sorted by position */
 	char text[BC_CHUNK_TEXT_BYTES];
 	uint32_t text_bytes;
-	uint8_t records[BC_CHUNK_BYTES + BC_CHUNK_PADDING];
+	uint8_t records[BC_CHUNK_BYTES];
 };
 
 /* Empties the chunk. Its ticks become `tick`, that of the previous record in this epoch. The other

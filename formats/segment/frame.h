@@ -39,8 +39,7 @@ void bc_checksum_write(uint8_t *end, const uint8_t *start);
 bool bc_checksum_is_valid(const uint8_t *end, const uint8_t *start);
 
 /* Writes a frame with `bytes` (0 .. BC_CHUNK_BYTES) of data at `out`, which has room for
- * BC_FRAME_MAX. BC_CHUNK_PADDING bytes after the data must be readable. Levels above BC_LEVEL_LZ4
- * are for records. Returns the frame's length. */
+ * BC_FRAME_MAX. Levels above BC_LEVEL_LZ4 are for records. Returns the frame's length. */
 size_t bc_frame_write(uint8_t *out, const uint8_t *data, size_t bytes, enum bc_level level);
 
 /* Decodes a frame of exactly frame_bytes with exactly `bytes` of data. Returns 0, -EBADMSG if it is

@@ -18,8 +18,8 @@
 
 #define BC_LZ4_OFFSET_MAX 65535u
 
-/* Literals are copied in steps of this: as many bytes after them must be readable, and there must
- * be as much room after them in the output. */
+/* Short literals are copied in one step of this length, whatever theirs is: as many bytes must be
+ * readable from their start on, and there must be as much room in the output. */
 #define BC_LZ4_COPY 16u
 
 struct bc_lz4_block {

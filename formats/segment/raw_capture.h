@@ -81,7 +81,7 @@ struct bc_raw_block {
 	uint64_t hash;        /* XXH3-64 of its bytes, once encoded */
 	uint32_t entries;
 	struct bc_raw_entry table[BC_RAW_BLOCK_ENTRIES];
-	uint8_t data[BC_RAW_BLOCK_BYTES + BC_CHUNK_PADDING];
+	uint8_t data[BC_RAW_BLOCK_BYTES];
 };
 
 static inline bool bc_raw_is_form(enum bc_format format)

@@ -106,6 +106,25 @@ static inline unsigned equal_bytes(const uint8_t *a, const uint8_t *b)
 #endif
 }
 
+/* Where runs of at least four equal bytes start, as a set. */
+static inline unsigned runs_of_four(unsigned equal)
+{
+	unsigned pairs = equal & equal >> 1;
+	return pairs & pairs >> 2;
+}
+
+/* Returns where the run of equal bytes starts that reaches the end of the window. */
+static inline unsigned last_run(unsigned equal)
+{
+	return 31 - (unsigned)__builtin_clz((~equal & ALL) << 1 | 1);
+}
+
+/* Returns where the run of equal bytes ends that starts at `start`. */
+static inline unsigned run_end(unsigned equal, unsigned start)
+{
+	return start + (unsigned)__builtin_ctz(~(equal >> start));
+}
+
 /* Returns where the bytes from `at` on cease to equal those at `offset` before them. */
 static inline const uint8_t *match_end(const uint8_t *at, size_t offset, const uint8_t *end)
 {
@@ -180,20 +199,19 @@ static inline __attribute__((always_inline)) void search_last(
 static long value_of(
 	const struct encoder *e, const struct search *s, uint32_t distance, unsigned equal)
 {
-	unsigned runs = equal & equal >> 1;
 	unsigned first = (unsigned)__builtin_ctz(s->left);
 
-	runs &= runs >> 2;
 	if (equal >= TIME) {
-		unsigned start = 31 - (unsigned)__builtin_clz((~equal & ALL) << 1 | 1);
+		unsigned start = last_run(equal);
 		const uint8_t *next = s->record + R;
 		const uint8_t *end = match_end(next, (size_t)distance * R, e->match_end);
 		return (long)(WINDOW - start) + (end - next) - 2L * (long)(start - first);
 	}
+	unsigned runs = runs_of_four(equal);
 	if (runs == 0)
 		return LONG_MIN;
 	unsigned start = (unsigned)__builtin_ctz(runs);
-	return __builtin_ctz(~(equal >> start)) - 2L * (long)(start - first);
+	return (long)(run_end(equal, start) - start) - 2L * (long)(start - first);
 }
 
 /* Looks at several records for each context, and at where their matches end. */
@@ -263,7 +281,7 @@ static inline __attribute__((always_inline)) bool encode_records(
 		const uint8_t *match;
 		const uint8_t *end;
 		if (__builtin_expect(equal >= TIME, 1)) {
-			match = window + 31 - __builtin_clz((~equal & ALL) << 1 | 1);
+			match = window + last_run(equal);
 			if (__builtin_expect(record[R] != *(record + R - offset), 1) &&
 				__builtin_expect(match != window, 1)) {
 				record += R;
@@ -277,9 +295,7 @@ static inline __attribute__((always_inline)) bool encode_records(
 			}
 			end = match_end(record + R, offset, e->match_end);
 		} else {
-			/* Where runs of four equal bytes start. */
-			unsigned runs = equal & equal >> 1;
-			runs &= runs >> 2;
+			unsigned runs = runs_of_four(equal);
 			if (runs == 0) {
 				uint32_t step = 1 + misses++ / PATIENCE;
 				step = step < last - n ? step : last - n;
@@ -287,9 +303,9 @@ static inline __attribute__((always_inline)) bool encode_records(
 				record += (size_t)step * R;
 				continue;
 			}
-			unsigned first = (unsigned)__builtin_ctz(runs);
-			match = window + first;
-			end = match + __builtin_ctz(~(equal >> first));
+			unsigned start = (unsigned)__builtin_ctz(runs);
+			match = window + start;
+			end = window + run_end(equal, start);
 			partial++;
 		}
 		misses = 0;
@@ -380,7 +396,8 @@ size_t bc_record_compress(
 	if (level == BC_LEVEL_ARCHIVE)
 		memset(e.chains, 0, sizeof(e.chains));
 
-	/* The last record stays literal: it contains the bytes that no match may reach. */
+	/* The last record stays literal: it contains the bytes that no match may reach, and those
+	 * that a copy of literals before it may read. */
 	uint32_t last = count - 1;
 	uint32_t trial = last < TRIAL ? last : TRIAL;
 	if (!encoders[level](&e, trial) || !has_whole_matches(&e) || !encoders[level](&e, last) ||

@@ -21,9 +21,9 @@ enum bc_level {
 	BC_LEVELS,
 };
 
-/* Compresses `bytes` (up to BC_CHUNK_BYTES) of records, followed by BC_CHUNK_PADDING readable
- * bytes, to an LZ4 block of at most `room` bytes at `out`. `bytes` need not be whole records.
- * Returns the length of the block, or 0 if it does not fit. Keeps no state between calls. */
+/* Compresses `bytes` (up to BC_CHUNK_BYTES) of records to an LZ4 block of at most `room` bytes at
+ * `out`. `bytes` need not be whole records. Returns the length of the block, or 0 if it does not
+ * fit. Keeps no state between calls. */
 size_t bc_record_compress(
 	uint8_t *out, size_t room, const uint8_t *records, size_t bytes, enum bc_level level);
 

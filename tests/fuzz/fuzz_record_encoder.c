@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "formats/bus/chunk.h"
 #include "formats/segment/record_encoder.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -17,14 +16,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	size_t bytes = size - 2;
 	size_t bound = (size_t)LZ4_compressBound((int)bytes);
 	size_t room = bound - (data[1] < bound ? data[1] : bound);
-	uint8_t *in = malloc(bytes + BC_CHUNK_PADDING);
+	uint8_t *in = malloc(bytes);
 	uint8_t *out = malloc(room + 1);
 	uint8_t *back = malloc(bytes);
 
 	if (in == NULL || out == NULL || back == NULL)
 		abort();
 	memcpy(in, data + 2, bytes);
-	memset(in + bytes, 0, BC_CHUNK_PADDING);
 	out[room] = 0xA5;
 	size_t n = bc_record_compress(out, room, in, bytes, level);
 	if (n > room || out[room] != 0xA5 || (n == 0 && room == bound))

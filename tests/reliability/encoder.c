@@ -28,7 +28,7 @@ static void report_failure(uint64_t number, unsigned kind, size_t bytes, unsigne
 static void round_trips(struct dice *dice, const struct trace *bus, uint64_t number, size_t bytes)
 {
 	unsigned kind = dice_below(dice, ODD_KINDS);
-	uint8_t *in = malloc(bytes + BC_CHUNK_PADDING);
+	uint8_t *in = malloc(bytes);
 	size_t room = (size_t)LZ4_compressBound((int)bytes);
 
 	if (dice_below(dice, 4) == 0)
@@ -38,7 +38,6 @@ static void round_trips(struct dice *dice, const struct trace *bus, uint64_t num
 	if (in == NULL || out == NULL || back == NULL)
 		exit(1);
 	odd_records(dice, kind, in, bytes, bus->bytes, bus->n / BC_RECORD_BYTES);
-	memset(in + bytes, (int)dice_below(dice, 256), BC_CHUNK_PADDING);
 	for (unsigned level = 0; level < BC_LEVELS; level++) {
 		size_t n = bc_record_compress(out, room, in, bytes, level);
 		if (n > room || (n == 0 && room >= (size_t)LZ4_compressBound((int)bytes)))

@@ -49,9 +49,9 @@ static void set_up(struct fixture *f)
 	for (size_t i = 0; i < CONTENTS; i++) {
 		struct content *c = &f->contents[i];
 		*c = plan[i];
-		c->records = malloc(c->bytes + BC_CHUNK_PADDING);
+		c->records = malloc(c->bytes);
 		assert_non_null(c->records);
-		memset(c->records, 0x41, c->bytes + BC_CHUNK_PADDING);
+		memset(c->records, 0x41, c->bytes);
 		if (strstr(c->name, "random") != NULL)
 			dice_fill(&dice, c->records, c->bytes);
 		else if (strstr(c->name, "bus") != NULL)
