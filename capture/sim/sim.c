@@ -35,8 +35,8 @@ struct bc_sim {
 /* Runs a processor until it has a cycle queued or its program is over. */
 static void sim_run_agent(struct bc_sim *sim, unsigned agent)
 {
-	if (sim->options.runs.next_access != NULL)
-		bc_sim_player_run(&sim->players[agent], &sim->bus, agent, &sim->options.runs);
+	if (sim->options.workload.next_access != NULL)
+		bc_sim_player_run(&sim->players[agent], &sim->bus, agent, &sim->options.workload);
 	else
 		bc_sim_agent_run(&sim->agents[agent], &sim->bus);
 }
@@ -59,6 +59,7 @@ int bc_sim_open(struct bc_sim **sim, const struct bc_sim_options *options)
 	uint64_t bus_seed = bc_sim_random(&random);
 	uint64_t agent_seed = bc_sim_random(&random);
 	bc_sim_bus_init(&s->bus, bus_seed, options->agents, s->tick);
+	s->bus.no_caches = options->no_caches;
 	for (unsigned i = 0; i < options->agents; i++) {
 		bc_sim_agent_init(&s->agents[i], agent_seed, i, &s->bus);
 		sim_run_agent(s, i);

@@ -10,9 +10,9 @@
  * after `count` samples, after bc_sim_stop(), or with the last program, with a last frame.
  *
  * The samples (their order, addresses and ticks) depend only on `seed`, `agents` and the programs,
- * which bc_sim_open() and bc_sim_next() ask for their accesses. The ends of
- * frames and the positions of losses and corruption also depend on the `samples_max` of each call.
- * The same sequence of samples_max gives the same bytes. docs/board-protocol.md describes the
+ * which bc_sim_open() and bc_sim_next() ask for their accesses. The ends of frames and the
+ * positions of losses and corruption also depend on the `samples_max` of each call. The same
+ * sequence of samples_max gives the same bytes. docs/board-protocol.md describes the
  * frames. With more than one agent, each sample has its agent's number and BC_BCP1_AGENT is set;
  * with one, the header's processor id is 0. The first sequence number is 0; the first tick is not.
  */
@@ -52,7 +52,8 @@ struct bc_sim_options {
 	uint32_t corrupt_ppm;
 
 	/* The stream ends with the last program. */
-	struct bc_sim_runs runs;
+	struct bc_sim_workload workload;
+	bool no_caches; /* with programs: the first-level caches are off */
 };
 
 /* What has been sent so far: the reference for a receiver's counts. */

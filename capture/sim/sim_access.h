@@ -18,12 +18,11 @@ struct bc_sim_access {
 };
 
 /* Programs to run instead of the simulated ones. */
-struct bc_sim_runs {
+struct bc_sim_workload {
 	/* Sets the next access of a processor's program, or returns false if the program is over;
 	 * it is not called again then. NULL: run the simulated programs. */
 	bool (*next_access)(void *context, unsigned agent, struct bc_sim_access *access);
 	void *context;
-	bool no_caches; /* the first-level caches are off */
 };
 
 #endif

@@ -167,10 +167,43 @@ static bool snoop(struct bc_sim_bus *bus, unsigned agent, uint32_t address, bool
 	return kept;
 }
 
+/* An empty entry of a cache would match the line at address 0. */
+static bool is_cached(const struct bc_sim_bus *bus, uint32_t address)
+{
+	return !bus->no_caches && address >= LINE_BYTES;
+}
+
+static void read_uncached(struct bc_sim_bus *bus, unsigned agent, enum bc_cycle cycle,
+	uint32_t address, unsigned bytes)
+{
+	static const uint8_t ticks[] = {
+		[IN_L2] = READ_L2_TICKS,
+		[IN_OPEN_ROW] = READ_ROW_TICKS,
+		[IN_CLOSED_ROW] = READ_MISS_TICKS,
+	};
+
+	bc_sim_single(bus, agent, cycle, address, bytes, ticks[access_memory(bus, address, true)]);
+}
+
+static void fetch_uncached(struct bc_sim_bus *bus, unsigned agent, uint32_t address)
+{
+	struct bc_sim_port *port = &bus->ports[agent];
+	uint32_t quad = address & ~7u;
+
+	if (port->prefetched == quad + 1)
+		return;
+	port->prefetched = quad + 1;
+	read_uncached(bus, agent, BC_CYCLE_NC_I_FETCH, quad, 8);
+}
+
 void bc_sim_fetch(struct bc_sim_bus *bus, unsigned agent, uint32_t address)
 {
 	struct bc_sim_cache *cache = &bus->ports[agent].code;
 
+	if (!is_cached(bus, address)) {
+		fetch_uncached(bus, agent, address);
+		return;
+	}
 	if (cache_find(cache, address) != NULL)
 		return;
 	cache_insert(cache, address, SHARED);
@@ -181,6 +214,10 @@ void bc_sim_read(struct bc_sim_bus *bus, unsigned agent, uint32_t address, unsig
 {
 	struct bc_sim_cache *cache = &bus->ports[agent].data;
 
+	if (!is_cached(bus, address)) {
+		read_uncached(bus, agent, BC_CYCLE_NC_D_READ, address, bytes);
+		return;
+	}
 	if (cache_find(cache, address) != NULL)
 		return;
 	enum state state = EXCLUSIVE;
@@ -194,48 +231,28 @@ void bc_sim_read(struct bc_sim_bus *bus, unsigned agent, uint32_t address, unsig
 		queue_burst(bus, agent, agent, BC_CYCLE_WRITE_BACK, evicted & LINE_MASK, 0);
 }
 
-void bc_sim_write(struct bc_sim_bus *bus, unsigned agent, uint32_t address, unsigned bytes)
+/* Returns whether a write hits a line in the cache that no other agent has. */
+static bool write_cached(struct bc_sim_bus *bus, unsigned agent, uint32_t address)
 {
 	uint32_t *entry = cache_find(&bus->ports[agent].data, address);
 
 	if (entry != NULL && (*entry & STATE_MASK) != SHARED) {
 		*entry = (address & LINE_MASK) | MODIFIED;
-		return;
+		return true;
 	}
 	if (is_coherent(bus, address))
 		snoop(bus, agent, address, true);
 	if (entry != NULL)
 		*entry = (address & LINE_MASK) | EXCLUSIVE;
-	bc_sim_write_single(bus, agent, address, bytes);
+	return false;
 }
 
-static void read_single(struct bc_sim_bus *bus, unsigned agent, enum bc_cycle cycle,
-	uint32_t address, unsigned bytes)
+void bc_sim_write(struct bc_sim_bus *bus, unsigned agent, uint32_t address, unsigned bytes)
 {
-	static const uint8_t ticks[] = {
-		[IN_L2] = READ_L2_TICKS,
-		[IN_OPEN_ROW] = READ_ROW_TICKS,
-		[IN_CLOSED_ROW] = READ_MISS_TICKS,
-	};
-
-	bc_sim_single(bus, agent, cycle, address, bytes, ticks[access_memory(bus, address, true)]);
-}
-
-void bc_sim_fetch_single(struct bc_sim_bus *bus, unsigned agent, uint32_t address)
-{
-	read_single(bus, agent, BC_CYCLE_NC_I_FETCH, address & ~7u, 8);
-}
-
-void bc_sim_read_single(struct bc_sim_bus *bus, unsigned agent, uint32_t address, unsigned bytes)
-{
-	read_single(bus, agent, BC_CYCLE_NC_D_READ, address, bytes);
-}
-
-void bc_sim_write_single(struct bc_sim_bus *bus, unsigned agent, uint32_t address, unsigned bytes)
-{
+	if (is_cached(bus, address) && write_cached(bus, agent, address))
+		return;
 	uint8_t ticks = access_memory(bus, address, false) == IN_L2 ? WRITE_L2_TICKS
 								    : WRITE_ROW_TICKS;
-
 	bc_sim_single(bus, agent, BC_CYCLE_D_WRITE, address, bytes, ticks);
 }
 

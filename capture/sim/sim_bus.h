@@ -14,8 +14,8 @@
  * before another agent gets it. The length of a cycle depends on a direct-mapped second-level cache
  * of 512 KiB and on the open rows of the memory.
  *
- * With the first-level caches off (bc_sim_fetch_single() and so on), each access is a cycle of at
- * most 8 bytes. */
+ * With the first-level caches off, each access is a cycle. Code is fetched 8 bytes at a time, and
+ * the processor remembers those that it fetched last, as in its prefetch buffer. */
 #ifndef BC_CAPTURE_SIM_SIM_BUS_H
 #define BC_CAPTURE_SIM_SIM_BUS_H
 
@@ -63,6 +63,7 @@ struct bc_sim_port {
 	uint32_t core_clocks; /* spent inside the processor since the last queued cycle */
 	uint32_t head;        /* queue[head .. tail) is pending */
 	uint32_t tail;
+	uint32_t prefetched; /* uncached: address of the 8 bytes fetched last, plus 1; 0: none */
 	struct bc_sim_cache code;
 	struct bc_sim_cache data;
 	struct bc_sim_cycle queue[BC_SIM_QUEUE];
@@ -78,6 +79,7 @@ struct bc_sim_bus {
 	uint32_t glitch;  /* cycles until the next invalid one */
 	uint32_t last_address;
 	unsigned agents;
+	bool no_caches; /* the first-level caches are off; set it before the first cycle */
 	int owner;      /* port of the previous cycle */
 	bool is_locked; /* by its owner */
 	struct bc_sim_port ports[BC_SIM_AGENTS_MAX];
@@ -106,16 +108,11 @@ static inline void bc_sim_think(struct bc_sim_port *port, uint32_t core_clocks)
 	port->core_clocks += core_clocks;
 }
 
-/* A code fetch, a data read or a data write in cacheable memory, except in its first 32 bytes.
- * the `bytes` are in one group of 8 that starts at a multiple of 8. */
+/* A code fetch, a data read or a data write in cacheable memory. The `bytes` are in one group of 8
+ * that starts at a multiple of 8. The first 32 bytes of memory are never cached. */
 void bc_sim_fetch(struct bc_sim_bus *bus, unsigned agent, uint32_t address);
 void bc_sim_read(struct bc_sim_bus *bus, unsigned agent, uint32_t address, unsigned bytes);
 void bc_sim_write(struct bc_sim_bus *bus, unsigned agent, uint32_t address, unsigned bytes);
-
-/* The same with the first-level caches off, at any address. Code is fetched 8 bytes at a time. */
-void bc_sim_fetch_single(struct bc_sim_bus *bus, unsigned agent, uint32_t address);
-void bc_sim_read_single(struct bc_sim_bus *bus, unsigned agent, uint32_t address, unsigned bytes);
-void bc_sim_write_single(struct bc_sim_bus *bus, unsigned agent, uint32_t address, unsigned bytes);
 
 /* An uncached cycle: I/O or device memory. It holds the bus for `ticks`. */
 void bc_sim_single(struct bc_sim_bus *bus, unsigned agent, enum bc_cycle cycle, uint32_t address,

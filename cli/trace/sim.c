@@ -105,7 +105,7 @@ static bool read_option(const struct bc_console *console, int letter, struct sim
 		return bc_option_read_format(
 			console, "-I", &sim_args->from, &sim_args->reader.format);
 	case OPTION_NO_CACHES:
-		sim_args->sim.runs.no_caches = true;
+		sim_args->sim.no_caches = true;
 		return true;
 	case 's':
 		return bc_option_u64(console, "--seed", &sim_args->sim.seed);
@@ -125,7 +125,7 @@ static bool read_option(const struct bc_console *console, int letter, struct sim
 
 static enum bc_exit check_args(const struct bc_console *console, const struct sim_args *sim_args)
 {
-	if (sim_args->trace_count == 0 && sim_args->sim.runs.no_caches)
+	if (sim_args->trace_count == 0 && sim_args->sim.no_caches)
 		return bc_print_usage_error(console, "--no-caches needs the traces of programs");
 	if (sim_args->trace_count == 0 && sim_args->from != BC_FORMAT_UNKNOWN)
 		return bc_print_usage_error(console, "-I needs the traces of programs");

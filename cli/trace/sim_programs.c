@@ -178,8 +178,8 @@ enum bc_exit bc_sim_programs_open(struct bc_sim_programs **programs,
 	}
 	if (s->exit != BC_EXIT_OK)
 		return bc_sim_programs_close(s);
-	sim->runs.next_access = next_access;
-	sim->runs.context = s;
+	sim->workload.next_access = next_access;
+	sim->workload.context = s;
 	*programs = s;
 	return BC_EXIT_OK;
 }
