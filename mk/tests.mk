@@ -70,8 +70,9 @@ $(BUILD)/tests/%.so:
 
 # Tests mostly wait: four more at a time than there are cores; one more under the thread sanitizer.
 empty :=
+MARKS := $(if $(SAN),$(if $(filter thread,$(SAN)),threads,not documents))
 PYTEST_FLAGS = -n $(shell expr $(CORES) + $(if $(filter thread,$(SAN)),1,4)) \
-	$(if $(SAN),-m $(if $(filter thread,$(SAN)),threads,'not documents')) \
+	$(if $(MARKS),-m '$(MARKS)') \
 	$(if $(ONLY),-k '$(subst $(empty) $(empty), or ,$(strip $(ONLY)))') --junitxml $(BUILD)/tests/junit.xml
 
 test: deps check ## install, build and run all tests
@@ -81,8 +82,9 @@ check: all $(CHECKED) $(HELPERS) ## run all tests; with SAN=thread those that st
 
 # With BUSCAP_LONG=1 the tests that have long sweeps visit every case instead of some.
 test-long: export BUSCAP_LONG := 1
+test-long: MARKS := $(if $(MARKS),$(MARKS) and )(sweep or long)
 test-long: all $(CHECKED) $(HELPERS) ## run the tests that have long sweeps, with all their cases
-	@BUILD=$(BUILD) $(PYTHON) -m pytest -q $(PYTEST_FLAGS) -m 'sweep or long'
+	@BUILD=$(BUILD) $(PYTHON) -m pytest -q $(PYTEST_FLAGS)
 
 test-machine: deb $(BUILD)/tests/usbredir_board ## the packages in a whole machine under QEMU, with a board; RUNS=N times
 	@tests/tools/deps.sh -- $(MACHINE_TOOLS) -- $(PYTHON_MODULES)

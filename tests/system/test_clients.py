@@ -18,7 +18,7 @@ import harness
 from crowd import PYTHON
 from harness import Daemon, Watch, ask, check_counts, equal, run
 
-pytestmark = [pytest.mark.alone, pytest.mark.threads]
+pytestmark = pytest.mark.threads
 
 KIB = 1 << 10
 MIB = 1 << 20
@@ -64,6 +64,7 @@ def record_for_a_while(tmp, bad_clients):
     return dropped["buffer"] + dropped["disk"], used, watch, bad.said if bad_clients else None
 
 
+@pytest.mark.alone
 def test_a_thousand_bad_clients_cost_no_samples_and_limited_memory(tmp):
     for name in ("without", "with"):
         (tmp / name).mkdir()
@@ -106,6 +107,7 @@ def lines_of(client):
         got += piece
 
 
+@pytest.mark.alone
 def test_a_slow_reader_of_live_records_gets_the_exact_number_of_skipped_records(tmp):
     with recording(tmp) as daemon:
         daemon.wait_ready()
@@ -283,6 +285,7 @@ def test_others_cannot_use_up_the_streams_of_the_owner(tmp):
         assert daemon.stop() in (0, 4), daemon.err
 
 
+@pytest.mark.alone
 @pytest.mark.root
 def test_bad_clients_in_the_group_do_not_affect_the_owner(tmp):
     with recording_for_a_group(tmp) as (daemon, gid):
