@@ -239,6 +239,7 @@ static int create_file(struct bc_segment_target *t)
 	/* These describe a recording of buscapd, which has an end, too. */
 	h->sequence = 0;
 	h->boot_id[0] = '\0';
+	snprintf(h->compression, sizeof(h->compression), "%s", bc_level_names[BC_LEVEL_DEFAULT]);
 	if (getrandom(&random, sizeof(random), GRND_NONBLOCK) < 0)
 		random = (uint32_t)t->now_ns ^ (uint32_t)getpid();
 	uint64_t fraction = (uint64_t)(h->wall_ns > 0 ? h->wall_ns : 0) % NS_PER_S;

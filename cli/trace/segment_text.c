@@ -199,8 +199,10 @@ void bc_segment_info_print(struct bc_output *output, const struct bc_segment_inf
 		bc_status_line(output, "duration", "%.6f s of bus time", duration_s(info));
 	else
 		bc_status_line(output, "duration", "%" PRIu64 " ticks", info->duration_ticks);
-	bc_status_line(output, "size", "%" PRIu64 " bytes for %" PRIu64 " of records, %.2f to 1",
-		info->bytes, unpacked_bytes(info), ratio(info));
+	const char *level = info->has_header ? info->header.compression : "";
+	bc_status_line(output, "size",
+		"%" PRIu64 " bytes for %" PRIu64 " of records, %.2f to 1%s%s", info->bytes,
+		unpacked_bytes(info), ratio(info), level[0] != '\0' ? ", compression " : "", level);
 	print_gaps(output, info);
 	bc_status_line(output, "marks", "%" PRIu64, info->marks);
 	bc_status_line(output, "triggers", "%" PRIu64, info->triggers);
@@ -249,6 +251,7 @@ static int header_json(json_t *object, const struct bc_segment_header *h)
 				{"continues", bc_json_text_or_null(h->continues)},
 				{"host", bc_json_text(h->host)},
 				{"program", bc_json_text(h->program)},
+				{"compression", bc_json_text_or_null(h->compression)},
 				{"source", bc_json_object((struct bc_json_member[]){
 						   {"kind", bc_json_text(h->source_kind)},
 						   {"name", bc_json_text(h->source_name)},

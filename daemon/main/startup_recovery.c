@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "daemon/base/log_limit.h"
-#include "daemon/store/manifest.h"
 #include "daemon/store/retention.h"
+#include "formats/segment/manifest.h"
 #include "formats/segment/recover.h"
 
 struct recovery {

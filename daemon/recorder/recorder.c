@@ -266,9 +266,12 @@ static struct bc_recording *add_recording(
 
 	if (recording == NULL)
 		return NULL;
-	recording->info.header.sequence = ++r->sequence;
+	struct bc_segment_header *header = &recording->info.header;
+	header->sequence = ++r->sequence;
+	snprintf(header->compression, sizeof(header->compression), "%s",
+		bc_level_names[config->compression]);
 	if (r->options.boot_id != NULL)
-		memcpy(recording->info.header.boot_id, r->options.boot_id, BC_BOOT_ID_BYTES);
+		memcpy(header->boot_id, r->options.boot_id, BC_BOOT_ID_BYTES);
 	recording->counts_before = *bc_pipeline_counts(r->pipeline);
 	recording->damages_before = bc_session_outcome(part->session)->damages;
 	recording->breaks_before = bc_session_outcome(part->session)->breaks;

@@ -10,8 +10,8 @@
 
 #include "daemon/base/clock.h"
 #include "daemon/base/lock.h"
-#include "daemon/store/manifest.h"
 #include "daemon/store/recording_info.h"
+#include "formats/segment/manifest.h"
 #include "formats/segment/raw_capture.h"
 #include "formats/segment/segment_name.h"
 

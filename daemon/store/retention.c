@@ -22,7 +22,7 @@
 #include <unistd.h>
 
 #include "daemon/base/log.h"
-#include "daemon/store/manifest.h"
+#include "formats/segment/manifest.h"
 #include "formats/segment/segment_header.h"
 
 #define SECOND_NS INT64_C(1000000000)

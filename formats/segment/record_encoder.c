@@ -25,6 +25,8 @@
  * a branch for this case, so that the processor guesses it and starts the next search before it has
  * finished this one. Without that branch the encoder takes a quarter to a third longer. */
 
+const char *const bc_level_names[BC_LEVELS] = {"lz4", "fast", "default", "dense", "archive"};
+
 #define R BC_RECORD_BYTES
 
 /* Records before the current one that an LZ4 offset can reach. */

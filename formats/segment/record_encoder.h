@@ -21,6 +21,9 @@ enum bc_level {
 	BC_LEVELS,
 };
 
+/* "lz4", "fast", ... */
+extern const char *const bc_level_names[BC_LEVELS];
+
 /* Compresses `bytes` (up to BC_CHUNK_BYTES) of records to an LZ4 block of at most `room` bytes at
  * `out`. `bytes` need not be whole records. Returns the length of the block, or 0 if it does not
  * fit. Keeps no state between calls. */

@@ -91,7 +91,9 @@ static char *header_text(const struct kind *kind, const struct bc_segment_header
 		{"metadata", metadata},
 		{NULL, NULL},
 	});
-	json_t *root = json_pack("{s:s, s:s*}", "format", kind->format, "form", form);
+	bool has_compression = form == NULL && h->compression[0] != '\0';
+	json_t *root = json_pack("{s:s, s:s*, s:s*}", "format", kind->format, "form", form,
+		"compression", has_compression ? h->compression : NULL);
 	if (json_object_update_new(root, rest) != 0) {
 		json_decref(root);
 		return NULL;
@@ -224,6 +226,7 @@ static bool read_header(struct bc_segment_header *h, const struct kind *kind, ch
 	bc_json_member_text(root, "label", h->label, sizeof(h->label));
 	h->segment = (uint32_t)bc_json_member_u64(root, "segment");
 	bc_json_member_text(root, "continues", h->continues, sizeof(h->continues));
+	bc_json_member_text(root, "compression", h->compression, sizeof(h->compression));
 	bc_json_member_text(root, "host", h->host, sizeof(h->host));
 	bc_json_member_text(root, "program", h->program, sizeof(h->program));
 	bc_json_member_text(root, "boot_id", h->boot_id, sizeof(h->boot_id));

@@ -36,6 +36,7 @@ struct bc_segment_header {
 	uint64_t clock_hz; /* ticks per second; 0: unknown */
 	bool has_mapping;  /* the records were made from bus samples with `mapping` */
 	struct bc_mapping_options mapping;
+	char compression[16]; /* of the records: the encoder's level; empty: not known */
 	char host[65];
 	char program[32];
 	char boot_id[BC_BOOT_ID_BYTES]; /* the kernel's id of the boot; empty: unknown */

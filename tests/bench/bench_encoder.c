@@ -13,8 +13,6 @@
 #define ROUNDS     5
 #define CHUNKS_MAX 16
 
-static const char *const names[BC_LEVELS] = {"lz4", "fast", "default", "dense", "archive"};
-
 struct sum {
 	double seconds;
 	size_t in;
@@ -77,7 +75,8 @@ static void compare(const char *name, const char *path)
 	for (unsigned level = 0; level <= BC_LEVELS; level++) {
 		const struct sum *s = &best[level];
 		printf("  %-28s %-8s %6.2f : 1  %5.3f x size  %5.2f x speed\n",
-			level == 0 ? name : "", level == BC_LEVELS ? "LZ4 HC 9" : names[level],
+			level == 0 ? name : "",
+			level == BC_LEVELS ? "LZ4 HC 9" : bc_level_names[level],
 			(double)s->in / (double)s->out,
 			(double)s->out * (double)lz4->in / (double)lz4->out / (double)s->in,
 			(double)s->in / s->seconds / lz4_rate);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/store/manifest.h"
+#include "formats/segment/manifest.h"
 #include "tests/fuzz/scratch.h"
 
 #define RECORDING "20261120T091500Z-3f9a2c"

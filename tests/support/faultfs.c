@@ -14,13 +14,15 @@
  * A rule is KIND:ACTION (each call), KIND:N:ACTION (the Nth) or KIND:N+:ACTION (from the Nth on).
  * ACTION is an error (ENOSPC, EDQUOT, EIO, EROFS, EACCES, ENOENT), `short` (writes half, at least
  * one byte; for pwrite, write, read and pread), `slow` (delays the call by 300 ms), `hold` (blocks
- * the call until the rule is removed from the control file) or `skip` (does nothing and reports
- * success; for pwrite, fdatasync and fsync). ACTION@NAME applies only while the file NAME exists in
- * FAULTFS_DIR. The first matching rule applies. */
+ * the call until the rule is removed from the control file), `skip` (does nothing and reports
+ * success; for pwrite, fdatasync and fsync) or `kill` (kills the program before the call).
+ * ACTION@NAME applies only while the file NAME exists in FAULTFS_DIR. The first matching rule
+ * applies. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -66,6 +68,7 @@ static const struct {
 #define ACTION_HOLD  (-2)
 #define ACTION_SLOW  (-3)
 #define ACTION_SKIP  (-4)
+#define ACTION_KILL  (-5)
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static unsigned long counts[KINDS];
@@ -147,6 +150,8 @@ static int read_action(const char *text, size_t n)
 		return ACTION_SLOW;
 	if (n == 4 && strncmp(text, "skip", n) == 0)
 		return ACTION_SKIP;
+	if (n == 4 && strncmp(text, "kill", n) == 0)
+		return ACTION_KILL;
 	for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++)
 		if (strlen(errors[i].name) == n && strncmp(text, errors[i].name, n) == 0)
 			return errors[i].number;
@@ -213,7 +218,7 @@ static int find_action(enum kind kind, unsigned long number)
 static void log_call(enum kind kind, unsigned long number, int action, const char *path)
 {
 	const char *log = getenv("FAULTFS_LOG");
-	static const char *const done[] = {"ok", "short", "hold", "slow", "skip"};
+	static const char *const done[] = {"ok", "short", "hold", "slow", "skip", "kill"};
 	char line[4096 + 64];
 
 	if (log == NULL)
@@ -236,6 +241,8 @@ static int judge(enum kind kind, const char *path)
 	pthread_mutex_unlock(&lock);
 	int action = find_action(kind, number);
 	log_call(kind, number, action, path);
+	if (action == ACTION_KILL)
+		raise(SIGKILL);
 	if (action == ACTION_SLOW)
 		nanosleep(&(struct timespec){.tv_nsec = 300000000}, NULL);
 	while (action == ACTION_HOLD) {

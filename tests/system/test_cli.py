@@ -18,7 +18,7 @@ import reference
 from harness import BUSCAP, BUSCAPD, ROOT, equal, need, run
 
 REAL_TRACE = ROOT / "../shared/data/byu/pentium2-slice.tr"
-COMMANDS = ("info", "dump", "convert", "stats", "cut", "merge", "diff", "verify", "recover", "formats", "sim",
+COMMANDS = ("info", "dump", "convert", "stats", "cut", "merge", "diff", "verify", "archive", "recover", "formats", "sim",
             "status", "top", "record", "rotate", "mark", "snapshot", "trigger", "replay", "tail", "events")
 
 # Names as printed in the specifications of the formats.

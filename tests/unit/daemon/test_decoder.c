@@ -14,10 +14,10 @@
 #include "daemon/ingest/decoder.h"
 #include "daemon/ingest/pipeline.h"
 #include "daemon/ingest/pool.h"
-#include "daemon/store/manifest.h"
 #include "daemon/store/recording_info.h"
 #include "formats/bus/mapping.h"
 #include "formats/bus/stamp.h"
+#include "formats/segment/manifest.h"
 #include "formats/segment/segment_reader.h"
 #include "tests/support/test.h"
 

@@ -5,8 +5,8 @@
 #include <unistd.h>
 
 #include "daemon/base/log.h"
-#include "daemon/store/manifest.h"
 #include "daemon/store/retention.h"
+#include "formats/segment/manifest.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/test.h"
 

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "daemon/base/log.h"
-#include "daemon/store/manifest.h"
 #include "formats/base/bytes.h"
+#include "formats/segment/manifest.h"
 #include "formats/segment/recording_end.h"
 #include "tests/support/log_capture.h"
 #include "tests/support/raw_blocks.h"

@@ -7,9 +7,9 @@
 #include <unistd.h>
 
 #include "daemon/base/log.h"
-#include "daemon/store/manifest.h"
 #include "daemon/store/reserve.h"
 #include "daemon/store/writer.h"
+#include "formats/segment/manifest.h"
 #include "formats/segment/segment_reader.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/test.h"

@@ -26,6 +26,7 @@ static struct bc_segment_header full_header(void)
 		.clock_hz = 66666666,
 		.has_mapping = true,
 		.mapping = {.size_v1_0 = true, .keep_invalid = true},
+		.compression = "dense",
 		.host = "lab-7",
 		.program = "buscapd 0.1.0",
 		.wall_ns = INT64_C(1795166100123456789),
@@ -92,6 +93,7 @@ static void assert_same(const struct bc_segment_header *a, const struct bc_segme
 		assert_int_equal(a->mapping.keep_invalid, b->mapping.keep_invalid);
 		assert_memory_equal(a->mapping.attr, b->mapping.attr, BC_CYCLE_TYPES);
 	}
+	assert_string_equal(a->compression, b->compression);
 	assert_string_equal(a->host, b->host);
 	assert_string_equal(a->program, b->program);
 	assert_true(a->wall_ns == b->wall_ns);
@@ -156,7 +158,7 @@ TEST(a_header_is_written_byte_for_byte)
 	assert_segment_text(&empty, empty_text);
 	strcpy(h.metadata, "{\"who\":\"me\",\"\xC3\xA9/\":\"\\u20ac\\n\\/\"}");
 	assert_segment_text(&h,
-		"{\"format\":\"buscap-segment\",\"version\":2,"
+		"{\"format\":\"buscap-segment\",\"compression\":\"dense\",\"version\":2,"
 		"\"recording\":\"20261120T091500Z-3f9a2c-boot\",\"sequence\":9007199254740993,"
 		"\"label\":\"boot\",\"segment\":7,"
 		"\"continues\":\"20261120T081500Z-000001\","

@@ -1,10 +1,11 @@
 /* The manifest of a recording, RECORDING.xxh128 in the output directory: one line with the hash of
  * each sealed segment and raw capture, in the format of `xxhsum -c`; docs/manifest.md.
  *
- * The writer's thread adds a line when it seals a file, as does the recovery at startup. Each call
- * opens the file by name, so a manifest that was moved away is created again. */
-#ifndef BC_DAEMON_STORE_MANIFEST_H
-#define BC_DAEMON_STORE_MANIFEST_H
+ * The writer's thread adds a line when it seals a file, as does the recovery at startup. Another
+ * process may change hashes meanwhile (buscap archive). Each call opens the file by name, so a
+ * manifest that was moved away is created again. */
+#ifndef BC_FORMATS_SEGMENT_MANIFEST_H
+#define BC_FORMATS_SEGMENT_MANIFEST_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -23,8 +24,13 @@ int bc_manifest_add(int dir_fd, const char *recording, const char *file,
 /* Returns whether the manifest has a whole line for that file; false if it can't be read. */
 bool bc_manifest_has(int dir_fd, const char *recording, const char *file);
 
+/* Replaces the hash of a file, in place, and syncs it. Returns 0, -ENOENT if there is no manifest
+ * or it does not list the file, or another negative errno. */
+int bc_manifest_change(int dir_fd, const char *recording, const char *file,
+	const char hash[BC_FILE_HASH_CHARS]) BC_MUST_CHECK;
+
 /* Removes the lines of files up to this number that no longer exist, by replacing the manifest. If
- * that fails, they remain until the next call. */
+ * that fails, or another process is changing the manifest, they remain until the next call. */
 void bc_manifest_forget(int dir_fd, const char *recording, uint32_t segment);
 
 /* Deletes the manifest. */

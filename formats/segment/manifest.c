@@ -1,4 +1,4 @@
-#include "daemon/store/manifest.h"
+#include "formats/segment/manifest.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -109,27 +110,92 @@ int bc_manifest_add(
 	return rc;
 }
 
+/* Reads the next line and sets *file to the name in it, which ends with the line's end, or to NULL
+ * if it is not a line of ours. Returns false at the end. */
+static bool read_line(FILE *in, char line[LINE_MAX_BYTES], const char **file)
+{
+	if (fgets(line, LINE_MAX_BYTES, in) == NULL)
+		return false;
+	size_t n = strlen(line);
+	*file = NULL;
+	if (n > BC_FILE_HASH_CHARS + 1 && line[n - 1] == '\n') {
+		line[n - 1] = '\0';
+		*file = line + BC_FILE_HASH_CHARS + 1;
+	}
+	return true;
+}
+
+static FILE *open_stream(int fd, const char *mode)
+{
+	FILE *stream = fd >= 0 ? fdopen(fd, mode) : NULL;
+
+	if (stream == NULL && fd >= 0)
+		close(fd);
+	return stream;
+}
+
 bool bc_manifest_has(int dir_fd, const char *recording, const char *file)
 {
 	char line[LINE_MAX_BYTES];
+	const char *listed;
 	bool has = false;
-	int fd = open_manifest(dir_fd, recording, O_RDONLY | O_NONBLOCK);
-	FILE *in = fd >= 0 ? fdopen(fd, "r") : NULL;
+	FILE *in = open_stream(open_manifest(dir_fd, recording, O_RDONLY | O_NONBLOCK), "r");
 
-	if (in == NULL) {
-		if (fd >= 0)
-			close(fd);
+	if (in == NULL)
 		return false;
-	}
-	while (!has && fgets(line, sizeof(line), in) != NULL) {
-		size_t n = strlen(line);
-		if (n <= BC_FILE_HASH_CHARS + 1 || line[n - 1] != '\n')
-			continue;
-		line[n - 1] = '\0';
-		has = strcmp(line + BC_FILE_HASH_CHARS + 1, file) == 0;
-	}
+	while (!has && read_line(in, line, &listed))
+		has = listed != NULL && strcmp(listed, file) == 0;
 	fclose(in);
 	return has;
+}
+
+/* Opens and locks the manifest, so that bc_manifest_forget() does not replace it meanwhile. Returns
+ * a descriptor or a negative errno. */
+static int lock_manifest(int dir_fd, const char *recording)
+{
+	char name[NAME_MAX_BYTES];
+
+	write_name(name, recording);
+	for (;;) {
+		struct stat own;
+		struct stat now;
+		int fd = open_manifest(dir_fd, recording, O_RDWR | O_NONBLOCK);
+		if (fd < 0)
+			return -errno;
+		int rc = flock(fd, LOCK_EX) != 0 || fstat(fd, &own) != 0 ? -errno : 0;
+		if (rc == 0 && !S_ISREG(own.st_mode))
+			rc = -EBADMSG;
+		if (rc == 0 && fstatat(dir_fd, name, &now, AT_SYMLINK_NOFOLLOW) == 0 &&
+			now.st_dev == own.st_dev && now.st_ino == own.st_ino)
+			return fd;
+		close(fd);
+		if (rc != 0)
+			return rc;
+	}
+}
+
+int bc_manifest_change(
+	int dir_fd, const char *recording, const char *file, const char hash[BC_FILE_HASH_CHARS])
+{
+	char line[LINE_MAX_BYTES];
+	const char *listed;
+	int fd = lock_manifest(dir_fd, recording);
+	int rc = fd < 0 ? fd : -ENOENT;
+	FILE *in = open_stream(fd, "r");
+
+	if (in == NULL)
+		return fd < 0 ? rc : -ENOMEM;
+	for (off_t at = 0; read_line(in, line, &listed); at = ftello(in)) {
+		if (listed == NULL || strcmp(listed, file) != 0)
+			continue;
+		rc = write_all(fd, hash, BC_FILE_HASH_CHARS - 1, at);
+		if (rc != 0)
+			break;
+	}
+	if (rc == 0 && fdatasync(fd) != 0)
+		rc = -errno;
+	fclose(in);
+	return rc;
 }
 
 /* Returns whether the line of a manifest is that of a deleted file up to this number. */
@@ -164,15 +230,6 @@ static bool copy_lines(FILE *in, FILE *out, int dir_fd, uint32_t segment)
 	return is_shorter && ferror(in) == 0 && fflush(out) == 0 && fdatasync(fileno(out)) == 0;
 }
 
-static FILE *open_stream(int fd, const char *mode)
-{
-	FILE *stream = fd >= 0 ? fdopen(fd, mode) : NULL;
-
-	if (stream == NULL && fd >= 0)
-		close(fd);
-	return stream;
-}
-
 void bc_manifest_forget(int dir_fd, const char *recording, uint32_t segment)
 {
 	char name[NAME_MAX_BYTES];
@@ -185,18 +242,19 @@ void bc_manifest_forget(int dir_fd, const char *recording, uint32_t segment)
 	if (in == NULL)
 		return;
 	FILE *out = NULL;
-	if (fstat(fileno(in), &st) == 0 && S_ISREG(st.st_mode))
+	if (flock(fileno(in), LOCK_EX | LOCK_NB) == 0 && fstat(fileno(in), &st) == 0 &&
+		S_ISREG(st.st_mode))
 		out = open_stream(
 			openat(dir_fd, new_name,
 				O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0640),
 			"w");
 	bool is_copied = out != NULL && copy_lines(in, out, dir_fd, segment);
-	fclose(in);
-	if (out == NULL)
-		return;
-	is_copied = fclose(out) == 0 && is_copied;
-	if (!is_copied || renameat(dir_fd, new_name, dir_fd, name) != 0)
-		unlinkat(dir_fd, new_name, 0);
+	if (out != NULL) {
+		is_copied = fclose(out) == 0 && is_copied;
+		if (!is_copied || renameat(dir_fd, new_name, dir_fd, name) != 0)
+			unlinkat(dir_fd, new_name, 0);
+	}
+	fclose(in); /* unlocks it */
 }
 
 void bc_manifest_remove(int dir_fd, const char *recording)

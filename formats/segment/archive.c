@@ -1,0 +1,360 @@
+#include "formats/segment/archive.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "formats/segment/manifest.h"
+#include "formats/segment/segment_reader.h"
+#include "formats/segment/segment_writer.h"
+
+/* Written at a time: one sync of a whole segment would delay those of a recording. */
+#define SYNC_BYTES (16u << 20)
+
+/* A segment or its copy, while it is read. */
+struct side {
+	struct bc_segment_reader *reader;
+	struct bc_chunk chunk;
+	struct bc_segment_header header;
+};
+
+struct archive {
+	struct bc_archived *result;
+	const struct bc_archive_options *options;
+	int dir_fd;
+	const char *name;
+	char copy[BC_ATOMIC_FILE_NAME_MAX]; /* NAME.archiving */
+	bool keeps_copy;                    /* the manifest may have its hash */
+	int in;                             /* the segment, locked */
+	struct stat st;                     /* its */
+	struct bc_segment_header header;    /* its */
+	struct side segment;
+	struct side other; /* the copy */
+	uint8_t encoded[BC_CHUNK_ENCODED_MAX];
+};
+
+static int refuse(struct archive *a, const char *why, const char *what)
+{
+	a->result->why = why;
+	snprintf(a->result->what, sizeof(a->result->what), "%s", what);
+	return -EBADMSG;
+}
+
+static void report_bytes(const struct archive *a, uint64_t bytes)
+{
+	if (a->options->on_bytes != NULL)
+		a->options->on_bytes(a->options->context, bytes);
+}
+
+static int open_side(struct archive *a, struct side *side, int fd)
+{
+	struct bc_input_stream stream = {.fd = fd, .wake_fd = a->options->wake_fd};
+
+	if (lseek(fd, 0, SEEK_SET) < 0)
+		return -errno;
+	return bc_segment_reader_open(&side->reader, stream, NULL, 0);
+}
+
+static void close_side(struct side *side)
+{
+	bc_segment_reader_close(side->reader);
+	side->reader = NULL;
+}
+
+/* Reads the next thing. The reader's buffer moves on with the next read, so the header is copied.
+ */
+static int read_side(struct side *side)
+{
+	int found = bc_segment_read(side->reader, &side->chunk);
+
+	if (found == BC_FOUND_SEGMENT)
+		side->header = *bc_segment_reader_header(side->reader);
+	return found;
+}
+
+static int create_copy(struct archive *a, struct bc_segment_writer *writer)
+{
+	struct bc_segment_header *header = &a->segment.header;
+
+	snprintf(header->compression, sizeof(header->compression), "%s",
+		bc_level_names[BC_LEVEL_ARCHIVE]);
+	return bc_segment_create(writer, a->dir_fd, a->copy, BC_PARTIAL_SUFFIX, header);
+}
+
+/* Writes the chunk that was read last, encoded again. */
+static int copy_chunk(struct archive *a, struct bc_segment_writer *writer)
+{
+	struct side *from = &a->segment;
+	uint64_t read_bytes = bc_chunk_encoded_bytes(&from->chunk.info);
+	uint64_t gaps;
+	uint64_t lost;
+	size_t header_bytes;
+	const uint8_t *encoded = bc_segment_reader_encoded(from->reader, &header_bytes);
+
+	bc_chunk_encode_again(a->encoded, encoded, header_bytes, &from->chunk, BC_LEVEL_ARCHIVE);
+	bc_chunk_gaps(&from->chunk, &gaps, &lost);
+	int rc = bc_segment_append(writer, a->encoded, header_bytes, &from->chunk.info, gaps, lost);
+	if (rc == 0 && writer->file.bytes - writer->file.durable >= SYNC_BYTES)
+		rc = bc_atomic_file_sync(&writer->file);
+	report_bytes(a, read_bytes + bc_chunk_encoded_bytes(&from->chunk.info));
+	return rc;
+}
+
+/* Encodes the segment's chunks again, into a writer that is open from the header on. Returns 0 at
+ * the end of a sealed segment. */
+static int copy_chunks(struct archive *a, struct bc_segment_writer *writer, bool *is_open)
+{
+	struct side *from = &a->segment;
+
+	for (;;) {
+		int rc = 0;
+		int found = read_side(from);
+		switch (found) {
+		case BC_FOUND_SEGMENT:
+			if (*is_open)
+				return refuse(a, "several segments in one file", "");
+			rc = create_copy(a, writer);
+			*is_open = rc == 0;
+			break;
+		case BC_FOUND_CHUNK:
+			rc = *is_open ? copy_chunk(a, writer) : refuse(a, "no header", "");
+			break;
+		case BC_FOUND_INDEX:
+			break;
+		case BC_FOUND_DAMAGE:
+			return refuse(a, "damaged", bc_segment_reader_damage(from->reader)->what);
+		case BC_FOUND_END:
+			if (!bc_segment_reader_is_sealed(from->reader))
+				return refuse(a, "not sealed", "");
+			return 0;
+		default:
+			return found;
+		}
+		if (rc != 0)
+			return rc;
+	}
+}
+
+static int write_copy(struct archive *a, char hash[BC_FILE_HASH_CHARS])
+{
+	struct bc_segment_writer writer;
+	bool is_open = false;
+	int rc = open_side(a, &a->segment, a->in);
+
+	if (rc == 0)
+		rc = copy_chunks(a, &writer, &is_open);
+	if (rc == 0)
+		rc = bc_segment_seal(&writer);
+	if (rc == 0)
+		memcpy(hash, writer.file.sealed_hash, BC_FILE_HASH_CHARS);
+	else if (is_open) {
+		unlinkat(a->dir_fd, writer.file.open_name, 0);
+		bc_segment_abandon(&writer);
+	}
+	close_side(&a->segment);
+	return rc;
+}
+
+static bool is_equal_header(struct bc_segment_header *a, struct bc_segment_header *b)
+{
+	memset(a->compression, 0, sizeof(a->compression));
+	memset(b->compression, 0, sizeof(b->compression));
+	return memcmp(a, b, sizeof(*a)) == 0;
+}
+
+static bool is_equal_chunk(const struct side *a, const struct side *b)
+{
+	size_t a_bytes;
+	size_t b_bytes;
+	const uint8_t *a_header = bc_segment_reader_encoded(a->reader, &a_bytes);
+	const uint8_t *b_header = bc_segment_reader_encoded(b->reader, &b_bytes);
+
+	return a_bytes == b_bytes && bc_chunk_header_equal(a_header, b_header, a_bytes) &&
+	       memcmp(a->chunk.records, b->chunk.records,
+		       (size_t)a->chunk.info.records * BC_RECORD_BYTES) == 0;
+}
+
+/* Sets *is_equal to whether the copy has everything that the segment has. */
+static int compare_sides(struct archive *a, bool *is_equal)
+{
+	struct side *x = &a->segment;
+	struct side *y = &a->other;
+
+	*is_equal = false;
+	for (;;) {
+		int found = read_side(x);
+		if (found < 0)
+			return found;
+		if (found == BC_FOUND_DAMAGE)
+			return refuse(a, "damaged", bc_segment_reader_damage(x->reader)->what);
+		int copied = read_side(y);
+		if (copied < 0)
+			return copied;
+		if (copied != found ||
+			(found == BC_FOUND_SEGMENT && !is_equal_header(&x->header, &y->header)) ||
+			(found == BC_FOUND_CHUNK && !is_equal_chunk(x, y)))
+			return 0;
+		if (found == BC_FOUND_CHUNK)
+			report_bytes(a, bc_chunk_encoded_bytes(&x->chunk.info) +
+						bc_chunk_encoded_bytes(&y->chunk.info));
+		if (found == BC_FOUND_END) {
+			*is_equal = bc_segment_reader_is_sealed(x->reader) &&
+				    bc_segment_reader_is_sealed(y->reader);
+			return 0;
+		}
+	}
+}
+
+static int compare_copy(struct archive *a, int copy, bool *is_equal)
+{
+	int rc = open_side(a, &a->segment, a->in);
+
+	if (rc == 0)
+		rc = open_side(a, &a->other, copy);
+	if (rc == 0)
+		rc = compare_sides(a, is_equal);
+	close_side(&a->segment);
+	close_side(&a->other);
+	return rc;
+}
+
+/* The copy gets the owner, mode and times of the segment. */
+static int copy_attributes(const struct archive *a, int copy)
+{
+	const struct timespec times[2] = {a->st.st_atim, a->st.st_mtim};
+	struct stat own;
+
+	if (fstat(copy, &own) != 0)
+		return -errno;
+	if ((own.st_uid != a->st.st_uid || own.st_gid != a->st.st_gid) &&
+		fchown(copy, a->st.st_uid, a->st.st_gid) != 0)
+		return -errno;
+	if (fchmod(copy, a->st.st_mode & 07777) != 0 || futimens(copy, times) != 0 ||
+		fsync(copy) != 0)
+		return -errno;
+	a->result->bytes_after = (uint64_t)own.st_size;
+	return 0;
+}
+
+/* Puts the copy, which is equal to the segment, in its place. */
+static int replace_segment(struct archive *a, int copy, const char hash[BC_FILE_HASH_CHARS])
+{
+	int rc = copy_attributes(a, copy);
+
+	if (rc != 0)
+		return rc;
+	/* The retention rules may just have deleted it. (If they do so between this and the
+	 * renaming, they will find it again.) */
+	if (faccessat(a->dir_fd, a->name, F_OK, AT_SYMLINK_NOFOLLOW) != 0)
+		return -errno;
+	a->keeps_copy = true;
+	rc = bc_manifest_change(a->dir_fd, a->header.recording, a->name, hash);
+	if (rc != 0 && rc != -ENOENT)
+		return rc;
+	if (renameat(a->dir_fd, a->copy, a->dir_fd, a->name) != 0)
+		return -errno;
+	a->result->is_replaced = true;
+	return fsync(a->dir_fd) != 0 ? -errno : 0;
+}
+
+/* Compares the copy with the segment and puts it in its place, or deletes it. `hash` is the copy's;
+ * NULL: not known, because an earlier process made the copy. Returns -ENOENT if there is no copy,
+ * -EIO if it is different. */
+static int use_copy(struct archive *a, const char *hash)
+{
+	char computed[BC_FILE_HASH_CHARS];
+	bool is_equal = false;
+	int copy = openat(a->dir_fd, a->copy, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+
+	if (copy < 0)
+		return -errno;
+	a->keeps_copy = hash == NULL;
+	int rc = compare_copy(a, copy, &is_equal);
+	if (rc == 0 && !is_equal) {
+		a->keeps_copy = false;
+		rc = -EIO;
+	}
+	if (rc == 0 && hash == NULL) {
+		rc = bc_file_hash_compute(computed, copy, NULL);
+		hash = computed;
+	}
+	if (rc == 0)
+		rc = replace_segment(a, copy, hash);
+	close(copy);
+	if (rc != 0 && !a->keeps_copy)
+		unlinkat(a->dir_fd, a->copy, 0);
+	return rc;
+}
+
+static int make_copy(struct archive *a)
+{
+	char hash[BC_FILE_HASH_CHARS];
+	char incomplete[BC_ATOMIC_FILE_NAME_MAX + sizeof(BC_PARTIAL_SUFFIX)];
+
+	/* Left by a process that was killed: this one has the lock. */
+	snprintf(incomplete, sizeof(incomplete), "%s%s", a->copy, BC_PARTIAL_SUFFIX);
+	unlinkat(a->dir_fd, incomplete, 0);
+	int rc = write_copy(a, hash);
+	return rc != 0 ? rc : use_copy(a, hash);
+}
+
+/* Opens and locks the segment. */
+static int open_segment(struct archive *a)
+{
+	struct stat now;
+
+	a->in = openat(
+		a->dir_fd, a->name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+	if (a->in < 0)
+		return -errno;
+	/* Some network file systems have no such locks. Two copies of a segment are then made at a
+	 * time, and one of them is refused. */
+	if (flock(a->in, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+		return -EBUSY;
+	if (fstat(a->in, &a->st) != 0 ||
+		fstatat(a->dir_fd, a->name, &now, AT_SYMLINK_NOFOLLOW) != 0)
+		return -errno;
+	if (now.st_ino != a->st.st_ino)
+		return -EBUSY; /* another process has just replaced it */
+	if (!S_ISREG(a->st.st_mode))
+		return refuse(a, "not a regular file", "");
+	int n = snprintf(a->copy, sizeof(a->copy), "%s%s", a->name, BC_ARCHIVE_SUFFIX);
+	if (n < 0 || (size_t)n >= sizeof(a->copy))
+		return -ENAMETOOLONG;
+	a->result->bytes_before = a->result->bytes_after = (uint64_t)a->st.st_size;
+	int rc = bc_segment_header_load(&a->header, a->in);
+	return rc == -EBADMSG ? refuse(a, "not a segment, or its header is damaged", "") : rc;
+}
+
+int bc_segment_archive(struct bc_archived *archived, int dir_fd, const char *name,
+	const struct bc_archive_options *options)
+{
+	struct archive *a = malloc(sizeof(*a));
+
+	*archived = (struct bc_archived){.is_replaced = false};
+	if (a == NULL)
+		return -ENOMEM;
+	a->result = archived;
+	a->options = options;
+	a->dir_fd = dir_fd;
+	a->name = name;
+	a->segment.reader = NULL;
+	a->other.reader = NULL;
+	int rc = open_segment(a);
+	bool is_archived = rc == 0 &&
+			   strcmp(a->header.compression, bc_level_names[BC_LEVEL_ARCHIVE]) == 0;
+	if (rc == 0 && !is_archived) {
+		rc = use_copy(a, NULL);
+		if (rc == -ENOENT || rc == -EIO)
+			rc = make_copy(a);
+	}
+	if (a->in >= 0)
+		close(a->in);
+	free(a);
+	return rc;
+}

@@ -1,0 +1,241 @@
+"""buscap archive and output.archive_after: segments get smaller, and nothing else changes, whatever happens."""
+
+import collections
+import os
+import signal
+import subprocess
+import time
+
+import harness
+import reference
+import test_manifest
+from cut_model import record_file
+from harness import BUSCAP, BUSCAPD, Daemon, Faults, each, equal, lz4_dc, need, run, segments, verify
+from test_cut import rich_stream
+
+SAMPLES = 30_000
+CALLS = ("openat", "pwrite", "fdatasync", "fsync", "renameat2", "ftruncate", "read", "pread", "unlinkat")
+
+
+def record(out, samples=SAMPLES, *options):
+    """Records the simulated bus into several segments. Returns their paths."""
+    done = run(need(BUSCAPD), "--once", "--no-socket", "--source", f"sim:seed=3,rate=max,count={samples}", "-o", out,
+               "-b", "filesize:1", "--set", "output.compression=lz4", *options)
+    equal(done.returncode, 0, done.stderr.decode())
+    return segments(out)
+
+
+def archive(*argv, code=0, env=None):
+    """Returns the lines printed, and the errors."""
+    done = run(BUSCAP, "archive", *argv, env={**os.environ, **(env or {})})
+    equal(done.returncode, code, done.stderr.decode())
+    return done.stdout.decode().splitlines(), done.stderr.decode()
+
+
+def contents(paths):
+    """Everything in segments that archiving must keep, after checking it against the document."""
+    recorded = reference.read_segments(paths)
+    headers = [{k: v for k, v in segment.header.items() if k != "compression"} for segment in recorded.segments]
+    chunks = [({k: v for k, v in chunk.info.items() if k != "frame_bytes"}, chunk.records, chunk.events)
+              for chunk in recorded.chunks]
+    return headers, chunks, recorded.ticks
+
+
+def levels(paths):
+    return [segment.header.get("compression") for segment in reference.read_segments(paths).segments]
+
+
+def attributes(path):
+    st = path.stat()
+    return st.st_mode, st.st_uid, st.st_gid, st.st_mtime_ns
+
+
+def check_clean(directory):
+    """Checks the manifest, and that nothing else was left behind."""
+    test_manifest.check(directory)
+    left = [path.name for path in directory.iterdir() if "archiving" in path.name]
+    equal(left, [], "files left behind")
+
+
+def test_segments_get_smaller_and_nothing_else_changes(tmp):
+    paths = record(tmp, 300_000, "-b", "filesize:300")
+    assert len(paths) > 2, paths
+    before, plain = contents(paths), lz4_dc(paths)
+    old = [(attributes(path), path.stat().st_size) for path in paths]
+    equal(set(levels(paths)), {"lz4"}, "levels as recorded")
+    lines, err = archive(tmp)
+    equal(err, "")
+    equal(len(lines), len(paths) + 1, f"{lines}")
+    for path, line, (kept, size) in zip(paths, lines, old):
+        assert line.startswith(f"{path}: ") and line.endswith(" x)"), line
+        equal(attributes(path), kept, "mode, owner and time")
+        assert path.stat().st_size < size, line
+    assert lines[-1].startswith("total: "), lines
+    equal(contents(paths), before)
+    equal(lz4_dc(paths), plain)
+    equal(set(levels(paths)), {"archive"}, "levels")
+    verify(paths)
+    check_clean(tmp)
+    # There is nothing left to do.
+    inodes = [path.stat().st_ino for path in paths]
+    equal(archive(tmp, *paths), ([], ""))
+    equal([path.stat().st_ino for path in paths], inodes, "files")
+
+
+def test_gaps_marks_and_epochs_stay(tmp):
+    for seed in range(3):
+        path = record_file(tmp, rich_stream(seed), clock_hz=66000000)
+        before = contents([path])
+        assert any(event.kind == "gap" for _, _, events in before[1] for event in events)
+        archive(path)
+        equal(contents([path]), before)
+        check_clean(path.parent)
+
+
+def test_what_is_not_a_whole_sealed_segment_stays_as_it_is(tmp):
+    path = record(tmp / "rec")[0]
+    whole = path.read_bytes()
+    cases = {
+        "flipped.byu.lz4": (whole[:5000] + bytes([whole[5000] ^ 1]) + whole[5001:], 3, "damaged: chunk"),
+        "torn.byu.lz4": (whole[:-40], 3, "damaged"),
+        "open.byu.lz4": (whole[: whole.rindex(b"\x52\x2a\x4d\x18")], 3, "not sealed"),
+        "two.byu.lz4": (whole + whole, 3, "several segments in one file"),
+        "text": (b"2 1000\n", 3, "not a segment"),
+        "empty": (b"", 3, "not a segment"),
+    }
+    for name, (data, code, message) in cases.items():
+        file = tmp / name
+        file.write_bytes(data)
+        lines, err = archive(file, code=code)
+        equal(lines, [], name)
+        assert f"{file}: left as it is: " in err and message in err, err
+        equal(file.read_bytes(), data, name)
+    link = tmp / "link.byu.lz4"
+    link.symlink_to(path)
+    assert "a symbolic link" in archive(link, code=1)[1]
+    assert "No such file" in archive(tmp / "absent", code=1)[1]
+    equal(path.read_bytes(), whole, "the segment")
+    # Others are still archived.
+    lines, _ = archive(tmp / "flipped.byu.lz4", path, code=3)
+    equal(len(lines), 1, f"{lines}")
+
+
+def one_fault(tmp, rule, is_kill=False):
+    out = tmp / "rec"
+    path = record(out)[0]
+    before = contents([path])
+    faults = Faults(tmp, out, rule)
+    done = run(BUSCAP, "archive", "-j", 1, out, env={**os.environ, **faults.env})
+    wanted = (0, 1, 3, -signal.SIGKILL) if is_kill else (0, 1, 3)
+    assert done.returncode in wanted, (rule, done)
+    equal(contents([path]), before, rule)
+    if done.returncode in (1, 3):
+        assert "left as it is: " in done.stderr.decode() or levels([path]) == ["archive"], done
+    archive(out)
+    equal(levels([path]), ["archive"], rule)
+    equal(contents([path]), before, rule)
+    check_clean(out)
+
+
+def calls_of_a_run(tmp):
+    """How often each file call is made without faults."""
+    out = tmp / "whole"
+    record(out)
+    faults = Faults(tmp, out)
+    archive("-j", 1, out, env=faults.env)
+    made = collections.Counter(kind for kind, *_ in faults.calls())
+    assert made["pwrite"] > 3 and made["renameat2"] == 2 and made["fsync"] > 2, made
+    return [(kind, number) for kind in CALLS for number in range(1, made[kind] + 1)]
+
+
+def test_a_failing_call_costs_nothing(tmp):
+    jobs = [(f"{kind}:{number}:{error}",) for kind, number in calls_of_a_run(tmp)
+            for error in harness.in_turn(("ENOSPC", "EIO", "EACCES"), number)]
+    each(one_fault, jobs)
+
+
+def test_a_short_call_costs_nothing(tmp):
+    each(one_fault, [(f"{kind}:{number}:short",) for kind, number in calls_of_a_run(tmp)
+                     if kind in ("pwrite", "read", "pread")])
+
+
+def test_killed_at_any_call_the_segment_is_whole_and_the_next_run_finishes(tmp):
+    each(one_fault, [(f"{kind}:{number}:kill", True) for kind, number in calls_of_a_run(tmp)])
+
+
+def test_a_copy_that_is_left_is_only_used_if_it_is_equal(tmp):
+    other = record(tmp / "other", SAMPLES + 1)[0]
+    archive(other)
+    for number, left in enumerate((other.read_bytes(), b"", b"x" * 100_000)):
+        out = tmp / f"{number}"
+        path = record(out)[0]
+        before = contents([path])
+        for ending in (".archiving", ".archiving.partial"):
+            path.with_name(path.name + ending).write_bytes(left)
+        archive(out)
+        equal(levels([path]), ["archive"])
+        equal(contents([path]), before)
+        check_clean(out)
+
+
+def test_it_can_be_interrupted(tmp):
+    path = record(tmp)[0]
+    whole = path.read_bytes()
+    faults = Faults(tmp.parent, tmp, "pwrite:2:hold")
+    process = harness.popen([BUSCAP, "archive", path], env={**os.environ, **faults.env}, stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE)
+    harness.wait_until(lambda: any(done == "hold" for *_, done, _ in faults.calls()), "a call is held")
+    process.send_signal(signal.SIGINT)
+    faults.set("")
+    _, err = process.communicate(timeout=harness.TIMEOUT_S)
+    equal(process.returncode, 1, err.decode())
+    assert b"left as it is: interrupted" in err, err
+    equal(path.read_bytes(), whole, "the segment")
+    check_clean(tmp)
+
+
+def test_the_directory_of_a_recording_daemon_can_be_archived(tmp):
+    out = tmp / "rec"
+    with Daemon("--source", f"sim:seed=1,rate={harness.rate(400_000)}", "-o", out, "-b", "filesize:200",
+                socket=tmp / "s") as daemon:
+        daemon.wait_ready()
+        for sealed in (2, 4, 6, 8):
+            harness.wait_until(lambda: daemon.status()["sealed"]["segments"] >= sealed, "more segments")
+            archive(out)
+        daemon.stop()
+    paths = segments(out)
+    verify(paths)
+    harness.compare_with_sim(paths)
+    check_clean(out)
+    assert levels(paths).count("archive") > 3, levels(paths)
+
+
+def test_the_daemon_archives_old_segments_in_the_background(tmp):
+    out = tmp / "rec"
+    paths = record(out, 300_000, "-b", "filesize:300")
+    before = contents(paths)
+    for path in paths[:-1]:
+        os.utime(path, (time.time() - 7200,) * 2)
+    with Daemon("--source", "sim:rate=1000", "-o", out, "--set", "output.archive_after=1h", "--set",
+                "output.archive_rate=100M", socket=tmp / "s") as daemon:
+        harness.wait_until(lambda: levels(paths)[:-1] == ["archive"] * (len(paths) - 1), "the old ones are archived")
+        daemon.stop()
+    equal(levels(paths)[-1], "lz4", "the new one")
+    equal(contents(paths), before)
+    for path in paths[:-1]:
+        assert f"{path.name}: archived, " in daemon.err.decode(), daemon.err
+    check_clean(out)
+
+
+def test_the_daemon_rests_at_once_when_it_stops(tmp):
+    out = tmp / "rec"
+    paths = record(out, 300_000)
+    for path in paths:
+        os.utime(path, (time.time() - 7200,) * 2)
+    with Daemon("--source", "sim:rate=1000", "-o", out, "--set", "output.archive_after=1h", "--set",
+                "output.archive_rate=1", socket=tmp / "s") as daemon:
+        harness.wait_until(lambda: list(out.glob("*.archiving.partial")), "archiving has begun")
+        daemon.stop()
+    equal(list(out.glob("*.archiving*")), [], "copies left behind")
+    equal(levels(paths), ["lz4"] * len(paths), "levels")
+    check_clean(out)
