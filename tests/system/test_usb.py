@@ -14,7 +14,7 @@ from api_harness import daemon_in
 from harness import BUSCAP, BUSCAPD, Daemon, Faults, ask, equal, info, note, run, segments, verify, wait_until
 from usb_harness import BARE_READER, Board, Recorder
 
-pytestmark = pytest.mark.threads
+pytestmark = [pytest.mark.alone, pytest.mark.threads]
 
 RATE = harness.rate(200_000)
 # Its FIFO does not overflow even on a busy machine.
@@ -56,7 +56,6 @@ def dump(directory, *options):
 # ---- whole streams
 
 
-@pytest.mark.alone
 def test_a_minute_of_40_megabytes_a_second_is_recorded_whole(tmp):
     rate = harness.rate(5_000_000)
     samples = rate * (60 if harness.LONG else 5)
@@ -87,7 +86,6 @@ def test_a_minute_of_40_megabytes_a_second_is_recorded_whole(tmp):
          f" within {1000 * slowest:.0f} ms")
 
 
-@pytest.mark.alone
 def test_an_unpaced_board_is_accounted_for_to_the_sample(tmp):
     out = tmp / "out"
     out.mkdir()
@@ -122,7 +120,6 @@ def records_without_times(records):
     return [records[at : at + 8] for at in range(0, len(records), 12)]
 
 
-@pytest.mark.alone
 def test_every_link_and_protocol_delivers_the_boards_samples():
     def one(tmp, form, link, packet):
         is_ftdi = link == "ftdi"
@@ -158,7 +155,6 @@ def test_an_ftdi_chip_is_set_up_as_configured(tmp):
         daemon.check(board, gaps={})
 
 
-@pytest.mark.alone
 def test_the_time_of_raw6_is_the_hosts():
     def one(tmp, requests, settings, clock_hz):
         with Board(f"serial=A1,form=raw6,rate={RATE}", plugged=False) as board:
@@ -210,7 +206,6 @@ def cycle(daemon, board, count, is_streaming):
     return before
 
 
-@pytest.mark.alone
 def test_eleven_thousand_plugs_leak_nothing_and_each_is_a_gap():
     scale = 1 if harness.LONG and not harness.is_sanitized() else 20
     figures = []
@@ -431,7 +426,6 @@ def test_once_ends_with_0_after_the_boards_last_frame(tmp):
         assert daemon.logged("sent its last frame"), daemon.log
 
 
-@pytest.mark.alone
 def test_a_stop_under_full_load_drains_the_board_and_seals(tmp):
     # Data in flight at the stop is decoded within the board's second, even with a sanitizer.
     settings = "transfers=4,transfer_size=16K" if harness.is_sanitized() else ""
@@ -450,7 +444,6 @@ def test_a_stop_under_full_load_drains_the_board_and_seals(tmp):
         verify(segments(tmp / "out"))
 
 
-@pytest.mark.alone
 def test_a_stop_ends_the_recording_whatever_the_board_is_doing():
     def one(tmp, what):
         with Board(BOARD, plugged=False) as board:
