@@ -13,6 +13,7 @@ struct bc_stats *bc_stats_new(const struct bc_stats_options *options)
 		return NULL;
 	s->options = *options;
 	bc_interval_stats_init(&s->intervals, options->idle_ticks, options->burst_ticks);
+	bc_second_thread_open(&s->second);
 	if (bc_footprint_open(&s->footprint, &options->footprint) == 0)
 		return s;
 	bc_stats_free(s);
@@ -23,6 +24,7 @@ void bc_stats_free(struct bc_stats *s)
 {
 	if (s == NULL)
 		return;
+	bc_second_thread_close(&s->second);
 	bc_entry_counts_free(&s->counts);
 	bc_footprint_close(&s->footprint);
 	free(s);
@@ -102,11 +104,28 @@ static void add_plain(struct bc_stats *s, const struct bc_batch *batch)
 			batch->record_count);
 }
 
+/* Records whose footprint the second thread counts. */
+struct footprint_work {
+	struct bc_footprint *footprint;
+	const struct bc_batch *batch;
+};
+
+static void count_footprint(void *context)
+{
+	const struct footprint_work *work = context;
+
+	bc_footprint_records(work->footprint, work->batch->records, work->batch->record_count);
+}
+
+/* The footprint takes as long as everything else. */
 static void add_records(
 	struct bc_stats *s, const struct bc_trace *trace, const struct bc_batch *batch)
 {
+	struct footprint_work work = {&s->footprint, batch};
 	const struct bc_segment_header *header;
 
+	if (!s->options.is_totals)
+		bc_second_thread_start(&s->second, count_footprint, &work);
 	if (batch->chunk != NULL) {
 		header = bc_reader_header(trace->reader);
 		add_chunk(s, batch->chunk, header != NULL ? header->clock_hz : 0);
@@ -115,8 +134,7 @@ static void add_records(
 	}
 	s->counts.kinds[BC_ENTRY_REFERENCE] += batch->record_count;
 	bc_tally_records(&s->tally, batch->records, batch->record_count);
-	if (!s->options.is_totals)
-		bc_footprint_records(&s->footprint, batch->records, batch->record_count);
+	bc_second_thread_wait(&s->second);
 }
 
 static void add_time(struct bc_stats *s, const struct bc_entry *entry)

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "cli/io/trace.h"
+#include "cli/stats/second_thread.h"
 #include "formats/base/must_check.h"
 #include "formats/stats/drift.h"
 #include "formats/stats/entry_counts.h"
@@ -30,10 +31,11 @@ struct bc_stats {
 	struct bc_interval_stats intervals;
 	struct bc_drift drift;
 	struct bc_footprint footprint;
-	uint8_t unit;         /* of the ticks: enum bc_unit */
-	bool is_unit_mixed;   /* several units occur */
-	uint64_t clock_hz;    /* ticks per second; 0: unknown or several rates */
-	bool is_hz_mixed;     /* several rates */
+	struct bc_second_thread second; /* counts the footprint of records */
+	uint8_t unit;                   /* of the ticks: enum bc_unit */
+	bool is_unit_mixed;             /* several units occur */
+	uint64_t clock_hz;              /* ticks per second; 0: unknown or several rates */
+	bool is_hz_mixed;               /* several rates */
 	bool has_clock;       /* `epoch` and `tag` are those of the previous chunk or entry */
 	int file;             /* the last file read */
 	uint64_t tag;         /* recording tag of the previous chunk */

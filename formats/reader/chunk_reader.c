@@ -46,6 +46,9 @@ static int open_chunks(struct bc_reader *r)
 		c->index.rows = NULL;
 	c->is_open = c->index.rows == NULL;
 	int rc = bc_input_segments(r->input, &c->reader);
+	if (rc == 0 && r->options.index_fd >= 0)
+		bc_segment_reader_decode_ahead(
+			c->reader, r->options.index_fd, r->options.needs_chunk, r->options.context);
 	if (rc != 0 || c->index.rows == NULL)
 		return rc;
 	/* Read the header first, and nothing after it. */

@@ -8,6 +8,7 @@
 #include <xxhash.h>
 
 #include "formats/base/bytes.h"
+#include "formats/segment/decode_ahead.h"
 #include "formats/segment/read_buffer.h"
 
 /* How a file is read, and how reading continues after damage.
@@ -36,6 +37,7 @@ _Static_assert(BC_CHUNK_ENCODED_MAX <= BC_RAW_ENCODED_MAX, "a block is the large
 
 struct bc_segment_reader {
 	struct bc_read_buffer in;
+	struct bc_decode_ahead *ahead; /* or NULL */
 	bool skip_records;
 	uint64_t found_at; /* offset of the last result */
 	bool has_header;
@@ -90,8 +92,15 @@ void bc_segment_reader_close(struct bc_segment_reader *r)
 {
 	if (r == NULL)
 		return;
+	bc_decode_ahead_close(r->ahead);
 	XXH3_freeState(r->rows_hash);
 	free(r);
+}
+
+void bc_segment_reader_decode_ahead(struct bc_segment_reader *r, int fd,
+	bool (*needs)(void *context, const struct bc_chunk_info *info), void *context)
+{
+	r->ahead = bc_decode_ahead_open(fd, needs, context);
 }
 
 int bc_segment_reader_range(struct bc_segment_reader *r, uint64_t offset, uint64_t end)
@@ -431,6 +440,16 @@ static int report_bad_frame(struct bc_segment_reader *r, uint64_t offset, size_t
 	return rc;
 }
 
+static int decode_chunk(struct bc_segment_reader *r, uint64_t offset, const uint8_t *frame)
+{
+	struct bc_chunk *chunk = r->chunk;
+
+	if (r->ahead != NULL &&
+		bc_decode_ahead_take(r->ahead, offset, &chunk->info, chunk->records))
+		return 0;
+	return bc_chunk_frame_read(chunk, frame);
+}
+
 /* Reads the rest of a chunk or block whose header is buffered here and parsed. */
 static int read_piece(struct bc_segment_reader *r, size_t header_bytes)
 {
@@ -455,8 +474,7 @@ static int read_piece(struct bc_segment_reader *r, size_t header_bytes)
 		return report_bad_frame(r, offset, header_bytes, frame_bytes, true);
 	if (!r->skip_records) {
 		const uint8_t *frame = bc_read_buffer_data(&r->in) + header_bytes;
-		rc = is_raw ? bc_raw_frame_read(r->block, frame)
-			    : bc_chunk_frame_read(r->chunk, frame);
+		rc = is_raw ? bc_raw_frame_read(r->block, frame) : decode_chunk(r, offset, frame);
 		if (rc == -ENOMEM)
 			return rc;
 		if (rc != 0)

@@ -56,6 +56,12 @@ int bc_segment_reader_range(
 /* From now on, skips the data of chunks and blocks without checking it. */
 void bc_segment_reader_skip_records(struct bc_segment_reader *reader);
 
+/* Lets other cores decode the chunks that needs() accepts (NULL: all), if `fd` has a single sealed
+ * segment, which is read from its start. `fd` is a descriptor of the regular file. The results are
+ * the same; what can't be decoded ahead is decoded when its turn comes. */
+void bc_segment_reader_decode_ahead(struct bc_segment_reader *reader, int fd,
+	bool (*needs)(void *context, const struct bc_chunk_info *info), void *context);
+
 /* Returns the next enum bc_segment_found, or a negative errno if reading fails. `chunk` or `block`
  * is filled in for BC_FOUND_CHUNK and otherwise unspecified. */
 int bc_segment_read(struct bc_segment_reader *reader, struct bc_chunk *chunk) BC_MUST_CHECK;

@@ -1,0 +1,229 @@
+#include "formats/segment/decode_ahead.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "formats/segment/segment_index.h"
+
+#define THREADS_MAX 8u
+#define SLOTS_MAX   (THREADS_MAX + 2)
+
+/* Fewer chunks are decoded before a thread has started. */
+#define CHUNKS_MIN 4u
+
+/* Chunk n of those that are needed has slot n % slots. */
+struct slot {
+	enum { IS_FREE, IS_BUSY, IS_BAD, IS_GOOD } state;
+	uint32_t chunk;
+	uint8_t *records; /* those of the chunk, if IS_GOOD */
+};
+
+struct bc_decode_ahead {
+	int fd;
+	struct bc_segment_index index;
+	uint32_t *rows; /* of the chunks that are needed, in the index */
+	uint32_t chunks;
+	unsigned slots;
+	unsigned threads;
+	pthread_t thread[THREADS_MAX];
+	pthread_mutex_t mutex; /* of the rest */
+	pthread_cond_t changed;
+	uint32_t next;  /* the next chunk to be decoded */
+	uint32_t taken; /* chunks before this one are not needed any more; changed by the reader */
+	bool is_over;
+	struct slot slot[SLOTS_MAX];
+};
+
+static uint64_t chunk_info(
+	const struct bc_decode_ahead *a, uint32_t chunk, struct bc_chunk_info *info)
+{
+	return bc_segment_index_row(&a->index, a->rows[chunk], info);
+}
+
+static bool decode_chunk(
+	const struct bc_decode_ahead *a, uint32_t chunk, uint8_t *frame, uint8_t *out)
+{
+	struct bc_chunk_info info;
+	uint64_t offset = chunk_info(a, chunk, &info);
+
+	offset += bc_chunk_encoded_bytes(&info) - info.frame_bytes;
+	return info.records <= BC_CHUNK_RECORDS && info.frame_bytes <= BC_FRAME_MAX &&
+	       pread(a->fd, frame, info.frame_bytes, (off_t)offset) == (ssize_t)info.frame_bytes &&
+	       bc_frame_read_checked(out, (size_t)info.records * BC_RECORD_BYTES, frame,
+		       info.frame_bytes, info.records_hash) == 0;
+}
+
+/* Returns the slot of the next chunk to be decoded, or NULL at the end. */
+static struct slot *claim_slot(struct bc_decode_ahead *a)
+{
+	while (!a->is_over && a->next < a->chunks) {
+		struct slot *slot = &a->slot[a->next % a->slots];
+		if (a->next < a->taken + a->slots && slot->state != IS_BUSY) {
+			slot->chunk = a->next++;
+			slot->state = IS_BUSY;
+			return slot;
+		}
+		pthread_cond_wait(&a->changed, &a->mutex);
+	}
+	return NULL;
+}
+
+static void *decode_chunks(void *context)
+{
+	struct bc_decode_ahead *a = context;
+	uint8_t *frame = malloc(BC_FRAME_MAX);
+	struct slot *slot;
+
+	pthread_mutex_lock(&a->mutex);
+	while ((slot = claim_slot(a)) != NULL) {
+		pthread_mutex_unlock(&a->mutex);
+		bool is_good = frame != NULL && decode_chunk(a, slot->chunk, frame, slot->records);
+		pthread_mutex_lock(&a->mutex);
+		slot->state = is_good ? IS_GOOD : IS_BAD;
+		pthread_cond_broadcast(&a->changed);
+	}
+	pthread_mutex_unlock(&a->mutex);
+	free(frame);
+	return NULL;
+}
+
+/* The reader's thread needs a core, too. */
+static unsigned spare_cores(void)
+{
+	cpu_set_t set;
+	int cores = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
+
+	return cores - 1 < (int)THREADS_MAX ? (unsigned)cores - 1 : THREADS_MAX;
+}
+
+static void free_ahead(struct bc_decode_ahead *a)
+{
+	for (unsigned i = 0; i < a->slots; i++)
+		free(a->slot[i].records);
+	pthread_cond_destroy(&a->changed);
+	pthread_mutex_destroy(&a->mutex);
+	bc_segment_index_free(&a->index);
+	free(a->rows);
+	free(a);
+}
+
+static bool make_slots(struct bc_decode_ahead *a)
+{
+	for (unsigned i = 0; i < a->slots; i++) {
+		a->slot[i].records = malloc(BC_CHUNK_BYTES);
+		if (a->slot[i].records == NULL)
+			return false;
+	}
+	return true;
+}
+
+static bool list_rows(struct bc_decode_ahead *a,
+	bool (*needs)(void *context, const struct bc_chunk_info *info), void *context)
+{
+	struct bc_chunk_info info;
+
+	a->rows = malloc(((size_t)a->index.head.rows + 1) * sizeof(*a->rows));
+	if (a->rows == NULL)
+		return false;
+	for (uint32_t row = 0; row < a->index.head.rows; row++) {
+		bc_segment_index_row(&a->index, row, &info);
+		if (needs == NULL || needs(context, &info))
+			a->rows[a->chunks++] = row;
+	}
+	return a->chunks >= CHUNKS_MIN;
+}
+
+struct bc_decode_ahead *bc_decode_ahead_open(
+	int fd, bool (*needs)(void *context, const struct bc_chunk_info *info), void *context)
+{
+	unsigned threads = spare_cores();
+	struct bc_decode_ahead *a = threads != 0 ? calloc(1, sizeof(*a)) : NULL;
+
+	if (a == NULL)
+		return NULL;
+	if (bc_segment_index_load(&a->index, fd) != 0) {
+		free(a);
+		return NULL;
+	}
+	pthread_mutex_init(&a->mutex, NULL);
+	pthread_cond_init(&a->changed, NULL);
+	a->fd = fd;
+	a->slots = threads + 2;
+	if (list_rows(a, needs, context) && make_slots(a))
+		while (a->threads < threads &&
+			pthread_create(&a->thread[a->threads], NULL, decode_chunks, a) == 0)
+			a->threads++;
+	if (a->threads != 0)
+		return a;
+	free_ahead(a);
+	return NULL;
+}
+
+void bc_decode_ahead_close(struct bc_decode_ahead *a)
+{
+	if (a == NULL)
+		return;
+	pthread_mutex_lock(&a->mutex);
+	a->is_over = true;
+	pthread_cond_broadcast(&a->changed);
+	pthread_mutex_unlock(&a->mutex);
+	for (unsigned i = 0; i < a->threads; i++)
+		pthread_join(a->thread[i], NULL);
+	free_ahead(a);
+}
+
+/* Sets *chunk to the first chunk from `taken` on that is at `offset`, and *info to its row. Returns
+ * false if there is none. */
+static bool find_chunk(const struct bc_decode_ahead *a, uint64_t offset, uint32_t *chunk,
+	struct bc_chunk_info *info)
+{
+	for (*chunk = a->taken; *chunk < a->chunks; ++*chunk) {
+		uint64_t at = chunk_info(a, *chunk, info);
+		if (at >= offset)
+			return at == offset;
+	}
+	return false;
+}
+
+/* Returns the slot of a chunk when it has been decoded. Those before it are forgotten. */
+static const struct slot *wait_for_chunk(struct bc_decode_ahead *a, uint32_t chunk)
+{
+	const struct slot *slot = &a->slot[chunk % a->slots];
+
+	pthread_mutex_lock(&a->mutex);
+	if (a->taken != chunk) {
+		a->taken = chunk;
+		a->next = a->next < chunk ? chunk : a->next;
+		pthread_cond_broadcast(&a->changed);
+	}
+	while (a->next <= chunk || slot->chunk != chunk || slot->state == IS_BUSY)
+		pthread_cond_wait(&a->changed, &a->mutex);
+	pthread_mutex_unlock(&a->mutex);
+	return slot;
+}
+
+bool bc_decode_ahead_take(struct bc_decode_ahead *a, uint64_t offset,
+	const struct bc_chunk_info *info, uint8_t *records)
+{
+	struct bc_chunk_info found;
+	uint32_t chunk;
+
+	if (!find_chunk(a, offset, &chunk, &found))
+		return false;
+	const struct slot *slot = wait_for_chunk(a, chunk);
+	/* The slot stays as it is until the chunk is taken. */
+	bool is_good = slot->state == IS_GOOD && found.records == info->records &&
+		       found.frame_bytes == info->frame_bytes &&
+		       found.event_bytes == info->event_bytes &&
+		       found.records_hash == info->records_hash;
+	if (is_good)
+		memcpy(records, slot->records, (size_t)info->records * BC_RECORD_BYTES);
+	pthread_mutex_lock(&a->mutex);
+	a->taken = chunk + 1;
+	pthread_cond_broadcast(&a->changed);
+	pthread_mutex_unlock(&a->mutex);
+	return is_good;
+}

@@ -1,0 +1,232 @@
+/* A reader with threads that decode ahead finds the same as one without. */
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "formats/base/bytes.h"
+#include "formats/segment/decode_ahead.h"
+#include "formats/segment/segment_index.h"
+#include "formats/segment/segment_reader.h"
+#include "formats/segment/segment_writer.h"
+#include "tests/support/dice.h"
+#include "tests/support/temp_dir.h"
+#include "tests/support/test.h"
+
+TEST_THREADS;
+
+#define CHUNKS 60u
+#define NAME   "20261120T091500Z-3f9a2c-00000.byu.lz4"
+
+struct fixture {
+	struct temp_dir dir;
+	struct bc_chunk *chunk;
+	int fd;
+	struct bc_segment_index index;
+};
+
+/* Records of a number that depends on the chunk's, with that number in them. */
+static void fill_chunk(struct bc_chunk *chunk, uint32_t number, uint64_t first_record)
+{
+	bc_chunk_reset(chunk, 1000 * number, 0);
+	chunk->info.first_record = first_record;
+	chunk->info.records = 1 + number * 37 % 500;
+	for (uint32_t i = 0; i < chunk->info.records; i++)
+		bc_record_store(chunk->records + (size_t)i * BC_RECORD_BYTES,
+			&(struct bc_record){.addr = number << 16 | i, .size = 4, .time = i});
+}
+
+static void set_up(struct fixture *f)
+{
+	struct bc_segment_header header = {.recording = "20261120T091500Z-3f9a2c"};
+	struct bc_segment_writer writer;
+	uint8_t *encoded = malloc(BC_CHUNK_ENCODED_MAX);
+	uint64_t first_record = 0;
+
+	temp_dir_make(&f->dir);
+	f->chunk = malloc(sizeof(*f->chunk));
+	assert_non_null(f->chunk);
+	assert_int_equal(bc_segment_create(&writer, f->dir.fd, NAME, ".partial", &header), 0);
+	for (uint32_t number = 0; number < CHUNKS; number++) {
+		size_t header_bytes;
+		fill_chunk(f->chunk, number, first_record);
+		first_record += f->chunk->info.records;
+		bc_chunk_encode(encoded, f->chunk, BC_LEVEL_DEFAULT, &header_bytes);
+		assert_int_equal(
+			bc_segment_append(&writer, encoded, header_bytes, &f->chunk->info, 0, 0),
+			0);
+	}
+	assert_int_equal(bc_segment_seal(&writer), 0);
+	free(encoded);
+	f->fd = openat(f->dir.fd, NAME, O_RDWR | O_CLOEXEC);
+	assert_true(f->fd >= 0);
+	assert_int_equal(bc_segment_index_load(&f->index, f->fd), 0);
+}
+
+static void tear_down(struct fixture *f)
+{
+	bc_segment_index_free(&f->index);
+	close(f->fd);
+	free(f->chunk);
+	temp_dir_remove(&f->dir);
+}
+
+TEST_FIXTURE(fixture, set_up, tear_down)
+
+static uint64_t row(const struct fixture *f, uint32_t number, struct bc_chunk_info *info)
+{
+	return bc_segment_index_row(&f->index, number, info);
+}
+
+static bool is_chunk(const struct bc_chunk_info *info, const uint8_t *records, uint32_t number)
+{
+	for (uint32_t i = 0; i < info->records; i++)
+		if (bc_le32(records + (size_t)i * BC_RECORD_BYTES) != (number << 16 | i))
+			return false;
+	return true;
+}
+
+/* A machine with one core has no threads to spare. */
+static struct bc_decode_ahead *open_ahead(const struct fixture *f)
+{
+	struct bc_decode_ahead *ahead = bc_decode_ahead_open(f->fd, NULL, NULL);
+
+	if (ahead == NULL && sysconf(_SC_NPROCESSORS_ONLN) < 2)
+		skip();
+	return ahead;
+}
+
+TEST_F(all_chunks_are_decoded_in_order)
+{
+	struct bc_decode_ahead *ahead = open_ahead(f);
+	struct bc_chunk_info info;
+
+	if (ahead == NULL)
+		skip();
+	for (uint32_t number = 0; number < CHUNKS; number++) {
+		uint64_t offset = row(f, number, &info);
+		assert_true(bc_decode_ahead_take(ahead, offset, &info, f->chunk->records));
+		assert_true(is_chunk(&info, f->chunk->records, number));
+		/* It is not there twice. */
+		assert_false(bc_decode_ahead_take(ahead, offset, &info, f->chunk->records));
+	}
+	bc_decode_ahead_close(ahead);
+}
+
+TEST_F(chunks_can_be_left_out_and_the_rest_is_never_read)
+{
+	struct dice dice = {.state = 5};
+
+	for (unsigned run = 0; run < 200; run++) {
+		struct bc_decode_ahead *ahead = open_ahead(f);
+		struct bc_chunk_info info;
+		if (ahead == NULL)
+			skip();
+		uint32_t end = dice_below(&dice, CHUNKS + 1);
+		for (uint32_t number = 0; number < end; number += 1 + dice_below(&dice, 12)) {
+			uint64_t offset = row(f, number, &info);
+			assert_true(bc_decode_ahead_take(ahead, offset, &info, f->chunk->records));
+			assert_true(is_chunk(&info, f->chunk->records, number));
+		}
+		bc_decode_ahead_close(ahead);
+	}
+}
+
+TEST_F(a_chunk_at_another_place_or_with_another_header_is_not_there)
+{
+	struct bc_decode_ahead *ahead = open_ahead(f);
+	struct bc_chunk_info info;
+
+	if (ahead == NULL)
+		skip();
+	uint64_t offset = row(f, 7, &info);
+	assert_false(bc_decode_ahead_take(ahead, offset - 1, &info, f->chunk->records));
+	assert_false(bc_decode_ahead_take(ahead, offset + 1, &info, f->chunk->records));
+	info.records_hash ^= 1;
+	assert_false(bc_decode_ahead_take(ahead, offset, &info, f->chunk->records));
+	offset = row(f, 8, &info);
+	info.records--;
+	assert_false(bc_decode_ahead_take(ahead, offset, &info, f->chunk->records));
+	offset = row(f, 9, &info);
+	assert_true(bc_decode_ahead_take(ahead, offset, &info, f->chunk->records));
+	bc_decode_ahead_close(ahead);
+}
+
+static bool is_odd(void *context, const struct bc_chunk_info *info)
+{
+	(void)context;
+	return info->number % 2 == 1;
+}
+
+TEST_F(only_chunks_that_are_needed_are_decoded)
+{
+	struct bc_decode_ahead *ahead = bc_decode_ahead_open(f->fd, is_odd, NULL);
+	struct bc_chunk_info info;
+
+	if (ahead == NULL)
+		skip();
+	for (uint32_t number = 0; number < CHUNKS; number++) {
+		uint64_t offset = row(f, number, &info);
+		bool is_there = bc_decode_ahead_take(ahead, offset, &info, f->chunk->records);
+		assert_int_equal(is_there, number % 2 == 1);
+		if (is_there)
+			assert_true(is_chunk(&info, f->chunk->records, number));
+	}
+	bc_decode_ahead_close(ahead);
+}
+
+TEST_F(without_an_index_there_are_no_threads)
+{
+	assert_int_equal(ftruncate(f->fd, lseek(f->fd, 0, SEEK_END) - 1), 0);
+	assert_null(bc_decode_ahead_open(f->fd, NULL, NULL));
+}
+
+/* What a reader finds, as a hash of all results. */
+static uint64_t findings(struct fixture *f, bool is_ahead)
+{
+	struct bc_segment_reader *reader;
+	uint64_t sum = 0;
+	int found;
+
+	assert_true(lseek(f->fd, 0, SEEK_SET) == 0);
+	assert_int_equal(bc_segment_reader_open(&reader,
+				 (struct bc_input_stream){.fd = f->fd, .wake_fd = -1}, NULL, 0),
+		0);
+	if (is_ahead)
+		bc_segment_reader_decode_ahead(reader, f->fd, NULL, NULL);
+	while ((found = bc_segment_read(reader, f->chunk)) != BC_FOUND_END) {
+		assert_true(found >= 0);
+		sum = (sum ^ (uint64_t)found ^ bc_segment_reader_offset(reader)) *
+		      UINT64_C(0x9E3779B97F4A7C15);
+		if (found == BC_FOUND_DAMAGE)
+			sum += bc_segment_reader_damage(reader)->bytes;
+		if (found != BC_FOUND_CHUNK)
+			continue;
+		const struct bc_chunk_info *info = &f->chunk->info;
+		assert_true(is_chunk(info, f->chunk->records, info->number));
+		sum += info->number;
+	}
+	sum += bc_segment_reader_is_sealed(reader);
+	bc_segment_reader_close(reader);
+	return sum;
+}
+
+/* Also of the index. */
+TEST_F(a_flipped_bit_gives_the_same_findings)
+{
+	uint64_t bytes = (uint64_t)lseek(f->fd, 0, SEEK_END);
+	uint64_t whole = findings(f, false);
+	unsigned different = 0;
+
+	assert_true(findings(f, true) == whole);
+	for (uint64_t at = 0; at < bytes; at += 97 * test_stride(1)) {
+		uint8_t byte;
+		assert_int_equal(pread(f->fd, &byte, 1, (off_t)at), 1);
+		byte ^= (uint8_t)(1u << at % 8);
+		assert_int_equal(pwrite(f->fd, &byte, 1, (off_t)at), 1);
+		uint64_t damaged = findings(f, false);
+		different += damaged != whole; /* a match may find the same bytes elsewhere */
+		assert_true(findings(f, true) == damaged);
+		byte ^= (uint8_t)(1u << at % 8);
+		assert_int_equal(pwrite(f->fd, &byte, 1, (off_t)at), 1);
+	}
+	assert_true(different != 0);
+}
