@@ -46,7 +46,7 @@ const char *const bc_level_names[BC_LEVELS] = {"lz4", "fast", "default", "dense"
 
 /* Records after which the encoder checks that they suit it, and about how many of them it looks at
  * beforehand. Others are left to LZ4. */
-#define TRIAL  4096u
+#define TRIAL  1024u
 #define SAMPLE 512u
 
 /* After this many records without a match, it skips one more each time. */
@@ -380,6 +380,20 @@ static bool has_whole_matches(const struct encoder *e)
 	return e->block.literals != e->in && e->partial < e->n / 2;
 }
 
+/* Whether the records encoded so far are not much larger than LZ4 makes them. */
+static bool is_worthwhile(const struct encoder *e, const uint8_t *out)
+{
+	uint8_t by_lz4[LZ4_COMPRESSBOUND(2 * TRIAL * R)];
+	size_t covered = (size_t)(e->block.literals - e->in);
+
+	if (!has_whole_matches(e))
+		return false;
+	if (covered > 2 * (size_t)TRIAL * R)
+		return true; /* the last match is that long */
+	return (size_t)(e->block.out - out) <=
+	       compress_by_lz4(by_lz4, sizeof(by_lz4), e->in, covered) * 8 / 7;
+}
+
 size_t bc_record_compress(
 	uint8_t *out, size_t room, const uint8_t *records, size_t bytes, enum bc_level level)
 {
@@ -402,7 +416,7 @@ size_t bc_record_compress(
 	 * that a copy of literals before it may read. */
 	uint32_t last = count - 1;
 	uint32_t trial = last < TRIAL ? last : TRIAL;
-	if (!encoders[level](&e, trial) || !has_whole_matches(&e) || !encoders[level](&e, last) ||
+	if (!encoders[level](&e, trial) || !is_worthwhile(&e, out) || !encoders[level](&e, last) ||
 		!bc_lz4_write_last(&e.block, records + bytes))
 		return compress_by_lz4(out, room, records, bytes);
 	return (size_t)(e.block.out - out);

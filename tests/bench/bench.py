@@ -13,7 +13,7 @@ import time
 
 BUILD = os.environ.get("BUILD", "build")
 RUNS = int(os.environ.get("RUNS", "5"))
-SAMPLES = int(os.environ.get("SAMPLES", "8000000"))
+SAMPLES = int(os.environ.get("SAMPLES", "24000000"))
 REFERENCES = int(os.environ.get("REFERENCES", "4000000"))  # of each program
 # A BYU trace of a real Pentium II.
 PENTIUM = pathlib.Path(os.environ.get("PENTIUM", "../shared/data/byu/pentium2-slice.tr"))
@@ -100,9 +100,10 @@ def workloads(work):
     """Yields (name, file to record, the same as BYU records, targets: CPU and size against lz4 -1)."""
     traces = programs(work) if shutil.which("valgrind") and shutil.which("cc") else []
     if traces:
-        # The caches leave about a tenth: run each program several times.
-        for name, stem, options in (("programs, caches off", "complete", ["--no-caches", *traces]),
-                                    ("programs, behind caches", "cached", 6 * traces)):
+        # Each program runs several times, so that starting and stopping the daemon does not count; the caches leave
+        # about a tenth.
+        for name, stem, options in (("programs, caches off", "complete", ["--no-caches", *2 * traces]),
+                                    ("programs, behind caches", "cached", 12 * traces)):
             yield (name, sim(f"{work}/{stem}.bcp1", "-O", "bcp1", *options),
                    sim(f"{work}/{stem}.byu", "-O", "byu", *options), 0.75, 0.80)
     else:
