@@ -1,7 +1,8 @@
 #include "cli/stats/second_thread.h"
 
-#include <sched.h>
 #include <stddef.h>
+
+#include "formats/base/cores.h"
 
 static void *run_thread(void *context)
 {
@@ -25,12 +26,10 @@ static void *run_thread(void *context)
 
 void bc_second_thread_open(struct bc_second_thread *s)
 {
-	cpu_set_t set;
-
 	*s = (struct bc_second_thread){.is_started = false};
 	pthread_mutex_init(&s->mutex, NULL);
 	pthread_cond_init(&s->changed, NULL);
-	if (sched_getaffinity(0, sizeof(set), &set) == 0 && CPU_COUNT(&set) > 1)
+	if (bc_cores() > 1)
 		s->is_started = pthread_create(&s->thread, NULL, run_thread, s) == 0;
 }
 

@@ -2,8 +2,9 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
-#include <sched.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,12 +12,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cli/io/file.h"
 #include "cli/term/humanize.h"
 #include "cli/term/interrupt.h"
 #include "cli/term/options.h"
 #include "cli/term/output.h"
 #include "cli/term/progress.h"
+#include "formats/base/cores.h"
 #include "formats/segment/archive.h"
 #include "formats/segment/segment_name.h"
 
@@ -34,18 +35,22 @@ const struct bc_usage bc_archive_usage = {
 	.summary = "make sealed segments smaller",
 	.text = "Encodes the records of sealed segments again, at the level archive. Nothing else "
 		"changes. The new file is read back and compared before it replaces the old one, "
-		"and its hash is entered in the manifest. Segments that are archived, open or "
-		"damaged stay as they are. Of a directory, all segments are archived; the daemon "
-		"may "
-		"be recording there.",
+		"and its hash is entered in the manifest. Until then, the disk must have room for "
+		"both. For a directory, archives all sealed segments in it, even while the daemon "
+		"records there. Segments that are archived, open or damaged, and raw captures, "
+		"stay "
+		"as they are.",
 	.options = options,
-	.exits = "0 all done, 1 failed for a file, 2 wrong usage, 3 a file is damaged.",
+	.exits = "0 all done, 1 failed for a file, 2 wrong usage, 3 a file is not a whole, sealed "
+		 "segment.",
 	.example = "buscap archive *.byu.lz4",
 };
 
 /* A segment to be archived. */
 struct file {
 	char *path;
+	dev_t dev;
+	ino_t ino;
 	uint64_t bytes;
 	struct bc_archived result;
 	int rc;
@@ -58,16 +63,31 @@ struct archive {
 	struct file *files;
 	size_t count;
 	size_t capacity;
-	pthread_mutex_t mutex; /* of the rest, and of each file's result */
-	pthread_cond_t done;   /* a file is */
-	size_t next;           /* the next file to be started */
+	atomic_uint_fast64_t done_bytes; /* read and written so far */
+	pthread_mutex_t mutex;           /* of the rest, and of each file's result */
+	pthread_cond_t done;             /* a file is */
+	size_t next;                     /* the next file to be started */
 };
+
+/* Whether the file was named before. */
+static bool is_listed(const struct archive *a, const struct stat *st)
+{
+	for (size_t i = 0; i < a->count; i++)
+		if (a->files[i].ino == st->st_ino && a->files[i].dev == st->st_dev)
+			return true;
+	return false;
+}
 
 /* Adds a file, whose path it takes. */
 static enum bc_exit add_file(struct archive *a, char *path)
 {
 	struct stat st;
+	bool has_stat = path != NULL && stat(path, &st) == 0;
 
+	if (has_stat && is_listed(a, &st)) {
+		free(path);
+		return BC_EXIT_OK;
+	}
 	if (path != NULL && a->count == a->capacity) {
 		size_t capacity = a->capacity != 0 ? 2 * a->capacity : 64;
 		struct file *files = realloc(a->files, capacity * sizeof(*files));
@@ -80,10 +100,13 @@ static enum bc_exit add_file(struct archive *a, char *path)
 		free(path);
 		return bc_print_no_memory(a->console);
 	}
-	a->files[a->count++] = (struct file){
-		.path = path,
-		.bytes = stat(path, &st) == 0 ? (uint64_t)st.st_size : 0,
-	};
+	struct file *file = &a->files[a->count++];
+	*file = (struct file){.path = path};
+	if (has_stat) {
+		file->dev = st.st_dev;
+		file->ino = st.st_ino;
+		file->bytes = (uint64_t)st.st_size;
+	}
 	return BC_EXIT_OK;
 }
 
@@ -94,7 +117,7 @@ static int is_sealed_segment(const struct dirent *entry)
 	return bc_segment_name_read(&name, entry->d_name) && !name.is_partial && name.damaged == 0;
 }
 
-/* Adds the sealed segments of a directory, which are named so that they sort by time. */
+/* Adds the sealed segments of a directory, whose names sort by time. */
 static enum bc_exit add_directory(struct archive *a, const char *dir)
 {
 	struct dirent **entries;
@@ -104,6 +127,13 @@ static enum bc_exit add_directory(struct archive *a, const char *dir)
 	if (n < 0) {
 		bc_print_error(a->console, dir, "%s", strerror(errno));
 		return BC_EXIT_FAILED;
+	}
+	if (n == 0)
+		bc_print_error(a->console, dir, "no sealed segments");
+	int dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (dir_fd >= 0) {
+		bc_segment_archive_recover(dir_fd);
+		close(dir_fd);
 	}
 	for (int i = 0; i < n; i++) {
 		char *path = NULL;
@@ -128,6 +158,22 @@ static enum bc_exit add_operand(struct archive *a, const char *path)
 	return add_file(a, strdup(path));
 }
 
+static int archive_file(struct archive *a, struct file *file)
+{
+	const char *name = basename(file->path);
+	char *dir = name == file->path ? strdup(".")
+				       : strndup(file->path, (size_t)(name - file->path));
+
+	if (dir == NULL)
+		return -ENOMEM;
+	int dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int rc = dir_fd < 0 ? -errno : bc_segment_archive(&file->result, dir_fd, name, &a->options);
+	if (dir_fd >= 0)
+		close(dir_fd);
+	free(dir);
+	return rc;
+}
+
 static void *archive_files(void *context)
 {
 	struct archive *a = context;
@@ -136,12 +182,7 @@ static void *archive_files(void *context)
 	while (a->next < a->count) {
 		struct file *file = &a->files[a->next++];
 		pthread_mutex_unlock(&a->mutex);
-		int dir_fd = bc_open_directory(a->console, file->path);
-		int rc = dir_fd < 0 ? -ENOENT
-				    : bc_segment_archive(&file->result, dir_fd,
-					      basename(file->path), &a->options);
-		if (dir_fd >= 0)
-			close(dir_fd);
+		int rc = archive_file(a, file);
 		pthread_mutex_lock(&a->mutex);
 		file->rc = rc;
 		file->is_done = true;
@@ -151,23 +192,36 @@ static void *archive_files(void *context)
 	return NULL;
 }
 
+static void on_bytes(void *context, uint64_t bytes)
+{
+	struct archive *a = context;
+
+	atomic_fetch_add(&a->done_bytes, bytes);
+}
+
+/* Prints why a file stays as it is. Returns the exit code. */
 static enum bc_exit print_failure(const struct archive *a, const struct file *file)
 {
-	const struct bc_archived *result = &file->result;
+	const char *why = file->result.why;
 	int rc = file->rc;
 
 	if (rc == -EBADMSG) {
-		bc_print_error(a->console, file->path, "left as it is: %s%s%s", result->why,
-			result->what[0] != '\0' ? ": " : "", result->what);
+		bc_print_error(a->console, file->path, "left as it is: %s", why);
 		return BC_EXIT_DAMAGED;
 	}
-	bc_print_error(a->console, file->path, "left as it is: %s",
-		rc == -EBUSY       ? "another process is archiving it"
-		: rc == -ELOOP     ? "a symbolic link"
-		: rc == -ECANCELED ? "interrupted"
-		: rc == -EPERM     ? "only root or its owner can archive it"
-		: rc == -EIO       ? "the copy is different, or a read error"
-				   : strerror(-rc));
+	if (rc == -ENOTSUP || rc == -EBUSY) {
+		bc_print_error(a->console, file->path, "left as it is: %s",
+			rc == -ENOTSUP ? "a raw capture"
+				       : "another process is archiving or sealing it");
+		return BC_EXIT_OK;
+	}
+	bc_print_error(a->console, file->path, "left as it is: %s%s%s", why,
+		why[0] != '\0' ? ": " : "",
+		rc == -ELOOP && why[0] == '\0'   ? "it is a symbolic link"
+		: rc == -ECANCELED               ? "interrupted"
+		: rc == -EPERM && why[0] == '\0' ? "only its owner or root can archive it"
+		: rc == -ENOSPC                  ? "no room for the new file on the disk"
+						 : strerror(-rc));
 	return BC_EXIT_FAILED;
 }
 
@@ -191,6 +245,7 @@ static void wait_for(struct archive *a, const struct file *file, struct bc_progr
 		clock_gettime(CLOCK_REALTIME, &until);
 		until.tv_sec++;
 		pthread_cond_timedwait(&a->done, &a->mutex, &until);
+		progress->done_bytes = atomic_load(&a->done_bytes);
 		if (bc_progress_is_on(progress) && bc_progress_is_due(progress))
 			bc_progress_show(progress);
 	}
@@ -206,39 +261,39 @@ static enum bc_exit print_results(struct archive *a, struct bc_output *output)
 	uint64_t before = 0;
 	uint64_t after = 0;
 	size_t replaced = 0;
-	bool is_interrupted = false;
+	size_t archived_before = 0;
+	size_t interrupted = 0;
 
+	/* Each byte is read twice, and written and read again, if a little smaller. */
 	for (size_t i = 0; i < a->count; i++)
-		total += a->files[i].bytes;
+		total += 4 * a->files[i].bytes;
 	bc_progress_start(&progress, a->console, total);
-	for (size_t i = 0; i < a->count && !is_interrupted; i++) {
+	for (size_t i = 0; i < a->count; i++) {
 		struct file *file = &a->files[i];
 		const struct bc_archived *result = &file->result;
 		wait_for(a, file, &progress);
 		bc_progress_clear(&progress);
-		progress.done_bytes += file->bytes;
-		is_interrupted = file->rc == -ECANCELED;
+		if (file->rc == -ECANCELED && interrupted++ != 0)
+			continue;
 		if (file->rc != 0) {
 			code = bc_exit_worse(code, print_failure(a, file));
-			continue;
-		}
-		before += result->bytes_before;
-		after += result->bytes_after;
-		if (result->is_replaced) {
+		} else if (result->is_replaced) {
 			replaced++;
+			before += result->bytes_before;
+			after += result->bytes_after;
 			print_sizes(output, file->path, result->bytes_after, result->bytes_before);
+		} else {
+			archived_before++;
 		}
 	}
+	if (interrupted > 1)
+		bc_print_error(a->console, NULL, "%zu more files not archived", interrupted - 1);
 	if (replaced > 1)
 		print_sizes(output, "total", after, before);
+	if (replaced == 0 && archived_before != 0)
+		bc_output_format(output, "%zu segment%s archived before\n", archived_before,
+			bc_plural(archived_before));
 	return code;
-}
-
-static unsigned cores(void)
-{
-	cpu_set_t set;
-
-	return sched_getaffinity(0, sizeof(set), &set) == 0 ? (unsigned)CPU_COUNT(&set) : 1;
 }
 
 /* Archives all files, in as many threads as can be started; without any, one after another. */
@@ -263,7 +318,7 @@ int bc_cmd_archive(const struct bc_console *console, int argc, char **argv)
 	struct archive a = {.console = console};
 	struct bc_options o;
 	struct bc_output output;
-	uint64_t jobs = cores();
+	uint64_t jobs = bc_cores();
 	enum bc_exit code = BC_EXIT_OK;
 	int letter;
 
@@ -277,7 +332,9 @@ int bc_cmd_archive(const struct bc_console *console, int argc, char **argv)
 		return bc_print_usage_error(console, "-j 0: at least 1");
 	if (!bc_output_open(&output, console))
 		return BC_EXIT_FAILED;
-	a.options.wake_fd = bc_interrupt_open();
+	a.options = (struct bc_archive_options){
+		.wake_fd = bc_interrupt_open(), .on_bytes = on_bytes, .context = &a};
+	atomic_init(&a.done_bytes, 0);
 	pthread_mutex_init(&a.mutex, NULL);
 	pthread_cond_init(&a.done, NULL);
 	for (int i = optind; i < argc; i++)

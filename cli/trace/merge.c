@@ -98,6 +98,7 @@ static enum bc_exit open_inputs(struct merge *m)
 		const struct input_format *format =
 			m->format_count != 0 ? &m->formats[m->format_count == 1 ? 0 : i] : NULL;
 		struct bc_reader_options reader = m->args.reader;
+		reader.is_one_of_many = true;
 		if (format != NULL)
 			reader.format = format->options;
 		enum bc_exit code = bc_trace_open(&in->trace, m->console, in->paths, in->count,

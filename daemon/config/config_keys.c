@@ -386,11 +386,12 @@ const struct bc_config_key bc_config_keys[] = {
 		"before. `fast` and `default` are also faster than `lz4`.",
 		&bc_type_choice, FIELD(compression)},
 	{"output.archive_after", "TIME", "time", "0", NULL, BC_RELOAD_RESTART,
-		"Archive sealed segments after this time, in the background: encode them again at "
-		"the level `archive`, as `buscap archive` does. 0: never.",
+		"Archive a segment this long after it was sealed: encode it again at the level "
+		"`archive`, as `buscap archive` does. Looks once a minute, also at segments of "
+		"earlier recordings. 0: never.",
 		&bc_type_time, FIELD(archive_after_ns)},
 	{"output.archive_rate", "SIZE", "size", "20M", NULL, BC_RELOAD_RESTART,
-		"Read and write at most this much per second for that. 0: no limit.",
+		"Read and write at most this much per second for archiving. 0: no limit.",
 		&bc_type_bytes, FIELD(archive_rate)},
 	{"output.sealed_command", "PROGRAM", "file", NULL, NULL, BC_RELOAD_NOW,
 		"Absolute path of a program to run for each sealed segment and raw capture, with "

@@ -154,7 +154,9 @@ static void check_disk(struct bc_daemon *d, const struct bc_status *status, uint
 /* The archiver rests while the recording needs the machine or the disk. */
 static void direct_archiver(struct bc_daemon *d, const struct bc_status *status)
 {
-	bool is_behind = status->buffer.free < status->buffer.chunks / 2;
+	/* The flight recorder keeps nearly all chunks. */
+	bool is_flight = d->config.recording.mode == BC_RECORD_FLIGHT;
+	bool is_behind = status->buffer.free < (is_flight ? 2 : status->buffer.chunks / 2);
 
 	if (d->archiver != NULL)
 		bc_archiver_allow(
@@ -635,7 +637,6 @@ static int start_archiver(struct bc_daemon *d)
 {
 	const struct bc_archiver_options options = {
 		.dir = d->config.dir,
-		.dir_fd = d->dir_fd,
 		.after_ns = d->config.archive_after_ns,
 		.bytes_per_s = d->config.archive_rate,
 		.keep_free_bytes = d->config.space.keep_free_bytes,

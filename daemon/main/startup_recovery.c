@@ -12,6 +12,7 @@
 
 #include "daemon/base/log_limit.h"
 #include "daemon/store/retention.h"
+#include "formats/segment/archive.h"
 #include "formats/segment/manifest.h"
 #include "formats/segment/recover.h"
 
@@ -124,7 +125,7 @@ static void add_copy(struct recovery *r, const struct leftover *l, int sealed)
 {
 	char hash[BC_FILE_HASH_CHARS] = "";
 
-	if (bc_manifest_has(r->dir_fd, l->entry->name.recording, l->to))
+	if (bc_manifest_find(r->dir_fd, l->entry->name.recording, l->to, NULL))
 		return;
 	if (bc_file_hash_compute(hash, sealed, &r->progress) != 0)
 		hash[0] = '\0';
@@ -355,6 +356,8 @@ int bc_startup_recover(struct bc_startup_found *found, const char *dir, int dir_
 	free(list.entries);
 	if (!is_stop_pending())
 		end_newest(&r, found);
+	if (!is_stop_pending())
+		bc_segment_archive_recover(dir_fd);
 	bc_log_limits_end(&r.limits);
 	fsync(dir_fd);
 	return 0;

@@ -1,8 +1,9 @@
 /* The archiver: a thread that archives sealed segments (formats/segment/archive.h) some time after
  * they were sealed, in the background.
  *
- * It has the lowest priority, keeps to a rate, and rests while the recording needs everything. A
- * segment that can't be archived is logged and tried again later. */
+ * It has a low priority, keeps to a rate, and rests while the recording needs everything. It looks
+ * at each file once. If a segment can't be archived, that is logged; it tries again an hour later,
+ * unless the segment is damaged. */
 #ifndef BC_DAEMON_STORE_ARCHIVER_H
 #define BC_DAEMON_STORE_ARCHIVER_H
 
@@ -14,8 +15,7 @@
 struct bc_archiver;
 
 struct bc_archiver_options {
-	const char *dir;          /* for messages */
-	int dir_fd;               /* the caller's */
+	const char *dir;
 	uint64_t after_ns;        /* the age of the segments, by the time of their files */
 	uint64_t bytes_per_s;     /* read and written; 0: no limit */
 	uint64_t keep_free_bytes; /* of the disk: the retention rule; 0: none */

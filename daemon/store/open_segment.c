@@ -11,6 +11,7 @@
 #include "daemon/base/clock.h"
 #include "daemon/base/lock.h"
 #include "daemon/store/recording_info.h"
+#include "formats/segment/archive.h"
 #include "formats/segment/manifest.h"
 #include "formats/segment/raw_capture.h"
 #include "formats/segment/segment_name.h"
@@ -399,10 +400,16 @@ static bool seal_segment(struct bc_open_segment *o)
 	struct bc_writer_notice notice = segment_notice(o, BC_NOTICE_SEALED);
 	notice.bytes += bc_index_bytes(chunks);
 	bc_thread_health_start(&o->health, "sealing", o->segment.file.open_name);
+	/* Its hash is entered in the manifest first. */
+	int guard = bc_segment_archive_prevent(o->segment.file.fd);
 	int rc = bc_segment_seal(&o->segment);
 	if (rc == 0) {
 		memcpy(notice.hash, o->segment.file.sealed_hash, sizeof(notice.hash));
 		report_sealed(o, &notice);
+	}
+	if (guard >= 0)
+		close(guard);
+	if (rc == 0) {
 		bc_log(BC_LOG_INFO, "%s: sealed, %" PRIu64 " records in %" PRIu32 " chunk%s",
 			o->stats.file, records, chunks, chunks == 1 ? "" : "s");
 		return true;

@@ -48,9 +48,11 @@ struct bc_reader_options {
 	 * instead, so that no record is a fault. */
 	bool wide_as_entries;
 	/* For segments: returns whether a chunk may contain anything the caller needs; NULL: read
-	 * all. With index_fd, chunks that are not needed are skipped without being read. */
+	 * all. It is called when the header has been read, possibly several times for a chunk. With
+	 * index_fd, chunks that are not needed are skipped without being read. */
 	bool (*needs_chunk)(void *context, const struct bc_chunk_info *info);
 	void *context;
+	bool is_one_of_many; /* the caller reads many files at a time: no threads for this one */
 	int index_fd; /* descriptor of the segment if it is a regular file, to load its index; -1:
 			 none */
 	/* For segments: kept from file to file, so that missing and duplicate chunks between files

@@ -46,9 +46,6 @@ static int open_chunks(struct bc_reader *r)
 		c->index.rows = NULL;
 	c->is_open = c->index.rows == NULL;
 	int rc = bc_input_segments(r->input, &c->reader);
-	if (rc == 0 && r->options.index_fd >= 0)
-		bc_segment_reader_decode_ahead(
-			c->reader, r->options.index_fd, r->options.needs_chunk, r->options.context);
 	if (rc != 0 || c->index.rows == NULL)
 		return rc;
 	/* Read the header first, and nothing after it. */
@@ -237,6 +234,10 @@ static int find_chunk(struct bc_reader *r, struct chunk_state *c, struct bc_batc
 		r->header = bc_segment_reader_header(c->reader);
 		bc_sequence_check_expect(c->sequence, r->header);
 		rc = c->has_started ? end_segment(r, c, batch) : 0;
+		/* Only now: needs_chunk() may ask for the header. */
+		if (!c->has_started && r->options.index_fd >= 0 && !r->options.is_one_of_many)
+			bc_segment_reader_decode_ahead(c->reader, r->options.index_fd,
+				r->options.needs_chunk, r->options.context);
 		c->has_started = true;
 		c->is_open = is_whole;
 		return rc;

@@ -1,5 +1,6 @@
 #include "formats/segment/archive.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -7,9 +8,11 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "formats/segment/manifest.h"
+#include "formats/segment/raw_capture.h"
 #include "formats/segment/segment_reader.h"
 #include "formats/segment/segment_writer.h"
 
@@ -31,18 +34,24 @@ struct archive {
 	char copy[BC_ATOMIC_FILE_NAME_MAX]; /* NAME.archiving */
 	bool keeps_copy;                    /* the manifest may have its hash */
 	int in;                             /* the segment, locked */
-	struct stat st;                     /* its */
-	struct bc_segment_header header;    /* its */
+	struct stat st;
+	struct bc_segment_header header;
 	struct side segment;
 	struct side other; /* the copy */
 	uint8_t encoded[BC_CHUNK_ENCODED_MAX];
 };
 
-static int refuse(struct archive *a, const char *why, const char *what)
+static int reject(struct archive *a, const char *why, const char *what)
 {
-	a->result->why = why;
-	snprintf(a->result->what, sizeof(a->result->what), "%s", what);
+	snprintf(a->result->why, sizeof(a->result->why), "%s%s", why, what);
 	return -EBADMSG;
+}
+
+/* Says in which file an error was, if not in the segment. */
+static int blame(struct archive *a, const char *file, int rc)
+{
+	snprintf(a->result->why, sizeof(a->result->why), "%s", file);
+	return rc;
 }
 
 static void report_bytes(const struct archive *a, uint64_t bytes)
@@ -117,20 +126,20 @@ static int copy_chunks(struct archive *a, struct bc_segment_writer *writer, bool
 		switch (found) {
 		case BC_FOUND_SEGMENT:
 			if (*is_open)
-				return refuse(a, "several segments in one file", "");
+				return reject(a, "several segments in one file", "");
 			rc = create_copy(a, writer);
 			*is_open = rc == 0;
 			break;
 		case BC_FOUND_CHUNK:
-			rc = *is_open ? copy_chunk(a, writer) : refuse(a, "no header", "");
+			rc = *is_open ? copy_chunk(a, writer) : reject(a, "no header", "");
 			break;
 		case BC_FOUND_INDEX:
 			break;
 		case BC_FOUND_DAMAGE:
-			return refuse(a, "damaged", bc_segment_reader_damage(from->reader)->what);
+			return reject(a, "damaged: ", bc_segment_reader_damage(from->reader)->what);
 		case BC_FOUND_END:
 			if (!bc_segment_reader_is_sealed(from->reader))
-				return refuse(a, "not sealed", "");
+				return reject(a, "not sealed", "");
 			return 0;
 		default:
 			return found;
@@ -191,7 +200,7 @@ static int compare_sides(struct archive *a, bool *is_equal)
 		if (found < 0)
 			return found;
 		if (found == BC_FOUND_DAMAGE)
-			return refuse(a, "damaged", bc_segment_reader_damage(x->reader)->what);
+			return reject(a, "damaged: ", bc_segment_reader_damage(x->reader)->what);
 		int copied = read_side(y);
 		if (copied < 0)
 			return copied;
@@ -244,6 +253,7 @@ static int copy_attributes(const struct archive *a, int copy)
 /* Puts the copy, which is equal to the segment, in its place. */
 static int replace_segment(struct archive *a, int copy, const char hash[BC_FILE_HASH_CHARS])
 {
+	bool is_touched;
 	int rc = copy_attributes(a, copy);
 
 	if (rc != 0)
@@ -252,55 +262,122 @@ static int replace_segment(struct archive *a, int copy, const char hash[BC_FILE_
 	 * renaming, they will find it again.) */
 	if (faccessat(a->dir_fd, a->name, F_OK, AT_SYMLINK_NOFOLLOW) != 0)
 		return -errno;
-	a->keeps_copy = true;
-	rc = bc_manifest_change(a->dir_fd, a->header.recording, a->name, hash);
+	rc = bc_manifest_change(a->dir_fd, a->header.recording, a->name, hash, &is_touched);
+	a->keeps_copy = a->keeps_copy || is_touched;
 	if (rc != 0 && rc != -ENOENT)
-		return rc;
+		return blame(a, "its manifest", rc);
 	if (renameat(a->dir_fd, a->copy, a->dir_fd, a->name) != 0)
 		return -errno;
 	a->result->is_replaced = true;
-	return fsync(a->dir_fd) != 0 ? -errno : 0;
+	/* If this fails, both names are good after a power cut, too. */
+	(void)!fsync(a->dir_fd);
+	return 0;
 }
 
-/* Compares the copy with the segment and puts it in its place, or deletes it. `hash` is the copy's;
- * NULL: not known, because an earlier process made the copy. Returns -ENOENT if there is no copy,
- * -EIO if it is different. */
-static int use_copy(struct archive *a, const char *hash)
+/* Compares the copy with the segment and puts it in its place. Deletes it if that fails, unless the
+ * manifest may have its hash. `hash` is NULL if an earlier process made the copy. */
+static int use_copy(struct archive *a, int copy, const char *hash)
 {
 	char computed[BC_FILE_HASH_CHARS];
 	bool is_equal = false;
-	int copy = openat(a->dir_fd, a->copy, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 
-	if (copy < 0)
-		return -errno;
 	a->keeps_copy = hash == NULL;
+	/* Read it from the disk, if the file system allows. */
+	posix_fadvise(copy, 0, 0, POSIX_FADV_DONTNEED);
 	int rc = compare_copy(a, copy, &is_equal);
-	if (rc == 0 && !is_equal) {
-		a->keeps_copy = false;
-		rc = -EIO;
-	}
+	a->keeps_copy = a->keeps_copy && (is_equal || rc != 0);
+	if (rc == 0 && !is_equal)
+		rc = blame(a, "the copy is different", -EIO);
 	if (rc == 0 && hash == NULL) {
 		rc = bc_file_hash_compute(computed, copy, NULL);
 		hash = computed;
 	}
 	if (rc == 0)
 		rc = replace_segment(a, copy, hash);
-	close(copy);
 	if (rc != 0 && !a->keeps_copy)
 		unlinkat(a->dir_fd, a->copy, 0);
 	return rc;
 }
 
+static int open_copy(const struct archive *a)
+{
+	return openat(a->dir_fd, a->copy, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+}
+
+/* Continues with a copy that an earlier process has left. Returns false if there is none, or it was
+ * no good. */
+static bool use_leftover(struct archive *a, int *rc)
+{
+	int copy = open_copy(a);
+
+	if (copy < 0)
+		return false;
+	*rc = use_copy(a, copy, NULL);
+	close(copy);
+	return *rc == 0 || a->keeps_copy;
+}
+
+/* Checks that the segment has the hash that the manifest lists, if any. */
+static int check_hash(struct archive *a)
+{
+	char listed[BC_FILE_HASH_CHARS];
+	char own[BC_FILE_HASH_CHARS];
+
+	if (!bc_manifest_find(a->dir_fd, a->header.recording, a->name, listed))
+		return 0;
+	int rc = bc_file_hash_compute(own, a->in, NULL);
+	if (rc == 0 && strcmp(own, listed) != 0)
+		rc = reject(a, "it does not have the hash in its manifest", "");
+	return rc;
+}
+
+static bool has_room(const struct archive *a)
+{
+	struct statvfs fs;
+
+	return fstatvfs(a->dir_fd, &fs) == 0 &&
+	       (uint64_t)fs.f_bavail * fs.f_frsize >
+		       (uint64_t)a->st.st_size + a->options->keep_free_bytes;
+}
+
+/* Deletes an incomplete copy, left by a process that was killed: this one has the lock. */
+static void delete_incomplete(const struct archive *a)
+{
+	char name[BC_ATOMIC_FILE_NAME_MAX + sizeof(BC_PARTIAL_SUFFIX)];
+
+	snprintf(name, sizeof(name), "%s%s", a->copy, BC_PARTIAL_SUFFIX);
+	unlinkat(a->dir_fd, name, 0);
+}
+
 static int make_copy(struct archive *a)
 {
 	char hash[BC_FILE_HASH_CHARS];
-	char incomplete[BC_ATOMIC_FILE_NAME_MAX + sizeof(BC_PARTIAL_SUFFIX)];
 
-	/* Left by a process that was killed: this one has the lock. */
-	snprintf(incomplete, sizeof(incomplete), "%s%s", a->copy, BC_PARTIAL_SUFFIX);
-	unlinkat(a->dir_fd, incomplete, 0);
-	int rc = write_copy(a, hash);
-	return rc != 0 ? rc : use_copy(a, hash);
+	if (!has_room(a))
+		return -ENOSPC;
+	int rc = check_hash(a);
+	if (rc == 0)
+		rc = write_copy(a, hash);
+	int copy = rc == 0 ? open_copy(a) : -1;
+	if (rc == 0 && copy < 0)
+		rc = -errno;
+	if (rc == 0)
+		rc = use_copy(a, copy, hash);
+	if (copy >= 0)
+		close(copy);
+	return rc;
+}
+
+/* Loads the segment's header. Returns -ENOTSUP if the file starts like a raw capture. */
+static int load_header(struct archive *a)
+{
+	uint8_t start[BC_EMPTY_FRAME_BYTES + BC_SKIPPABLE_BYTES];
+	int rc = bc_segment_header_load(&a->header, a->in);
+
+	if (pread(a->in, start, sizeof(start), 0) == (ssize_t)sizeof(start) &&
+		bc_raw_header_bytes(start + BC_EMPTY_FRAME_BYTES) != 0)
+		return -ENOTSUP;
+	return rc == -EBADMSG ? reject(a, "not a segment, or its header is damaged", "") : rc;
 }
 
 /* Opens and locks the segment. */
@@ -322,13 +399,17 @@ static int open_segment(struct archive *a)
 	if (now.st_ino != a->st.st_ino)
 		return -EBUSY; /* another process has just replaced it */
 	if (!S_ISREG(a->st.st_mode))
-		return refuse(a, "not a regular file", "");
+		return reject(a, "not a regular file", "");
 	int n = snprintf(a->copy, sizeof(a->copy), "%s%s", a->name, BC_ARCHIVE_SUFFIX);
 	if (n < 0 || (size_t)n >= sizeof(a->copy))
 		return -ENAMETOOLONG;
 	a->result->bytes_before = a->result->bytes_after = (uint64_t)a->st.st_size;
-	int rc = bc_segment_header_load(&a->header, a->in);
-	return rc == -EBADMSG ? refuse(a, "not a segment, or its header is damaged", "") : rc;
+	return load_header(a);
+}
+
+static bool is_archived(const struct archive *a)
+{
+	return strcmp(a->header.compression, bc_level_names[BC_LEVEL_ARCHIVE]) == 0;
 }
 
 int bc_segment_archive(struct bc_archived *archived, int dir_fd, const char *name,
@@ -346,15 +427,76 @@ int bc_segment_archive(struct bc_archived *archived, int dir_fd, const char *nam
 	a->segment.reader = NULL;
 	a->other.reader = NULL;
 	int rc = open_segment(a);
-	bool is_archived = rc == 0 &&
-			   strcmp(a->header.compression, bc_level_names[BC_LEVEL_ARCHIVE]) == 0;
-	if (rc == 0 && !is_archived) {
-		rc = use_copy(a, NULL);
-		if (rc == -ENOENT || rc == -EIO)
+	/* Only they can give the copy the same owner. */
+	if (rc == 0 && geteuid() != 0 && geteuid() != a->st.st_uid)
+		rc = -EPERM;
+	if (rc == 0) {
+		delete_incomplete(a);
+		if (is_archived(a))
+			unlinkat(a->dir_fd, a->copy, 0);
+		else if (!use_leftover(a, &rc))
 			rc = make_copy(a);
 	}
 	if (a->in >= 0)
 		close(a->in);
 	free(a);
 	return rc;
+}
+
+int bc_segment_archive_prevent(int fd)
+{
+	int own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+
+	if (own >= 0)
+		(void)!flock(own, LOCK_EX | LOCK_NB);
+	return own;
+}
+
+/* Handles one copy, `file`, which ends in `suffix`. */
+static void recover_copy(int dir_fd, const char *file, const char *suffix)
+{
+	const struct bc_archive_options options = {.wake_fd = -1};
+	struct bc_archived archived;
+	char name[BC_ATOMIC_FILE_NAME_MAX];
+
+	snprintf(name, sizeof(name), "%.*s", (int)(strlen(file) - strlen(suffix)), file);
+	int fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+	bool is_idle = fd < 0 ? errno == ENOENT : flock(fd, LOCK_EX | LOCK_NB) == 0;
+	if (fd >= 0)
+		close(fd);
+	if (!is_idle)
+		return; /* another process is archiving it */
+	if (fd < 0 || strcmp(suffix, BC_ARCHIVE_SUFFIX) != 0)
+		unlinkat(dir_fd, file, 0);
+	else
+		(void)!bc_segment_archive(&archived, dir_fd, name, &options);
+}
+
+static bool ends_with(const char *text, const char *suffix)
+{
+	size_t n = strlen(text);
+	size_t m = strlen(suffix);
+
+	return n > m && strcmp(text + n - m, suffix) == 0;
+}
+
+void bc_segment_archive_recover(int dir_fd)
+{
+	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+
+	if (dir == NULL) {
+		if (fd >= 0)
+			close(fd);
+		return;
+	}
+	for (struct dirent *item; (item = readdir(dir)) != NULL;) {
+		if (strlen(item->d_name) >= BC_ATOMIC_FILE_NAME_MAX)
+			continue;
+		if (ends_with(item->d_name, BC_ARCHIVE_SUFFIX BC_PARTIAL_SUFFIX))
+			recover_copy(dir_fd, item->d_name, BC_ARCHIVE_SUFFIX BC_PARTIAL_SUFFIX);
+		else if (ends_with(item->d_name, BC_ARCHIVE_SUFFIX))
+			recover_copy(dir_fd, item->d_name, BC_ARCHIVE_SUFFIX);
+	}
+	closedir(dir);
 }

@@ -17,7 +17,8 @@
 #define BC_ARCHIVE_SUFFIX ".archiving"
 
 struct bc_archive_options {
-	int wake_fd; /* cancels when it is readable; -1: none */
+	int wake_fd;              /* cancels when it is readable; -1: none */
+	uint64_t keep_free_bytes; /* to leave free on the disk, besides the copy */
 	/* Called after each chunk with the number of bytes read and written; may be NULL. */
 	void (*on_bytes)(void *context, uint64_t bytes);
 	void *context;
@@ -27,14 +28,22 @@ struct bc_archived {
 	bool is_replaced;      /* false after 0 was returned: it was archived before */
 	uint64_t bytes_before; /* the segment's size */
 	uint64_t bytes_after;
-	const char *why; /* after -EBADMSG: what is wrong with it, a constant text */
-	char what[96];   /* after -EBADMSG: the damage, or empty */
+	char why[160]; /* after -EBADMSG: what is wrong with the segment; after another error: what
+			* failed, or empty */
 };
 
-/* Archives the segment `name` in a directory. Returns 0 or a negative errno, with the segment
- * unchanged: -EBADMSG if it is not a sealed, undamaged segment; -EBUSY if another process or thread
- * is archiving it; -ELOOP if it is a symbolic link; -ECANCELED; -ENOSPC; ... */
+/* Archives the segment `name` in a directory. Returns 0, or a negative errno with the segment
+ * unchanged: -EBADMSG if it is not a sealed, undamaged segment; -ENOTSUP if it is a raw capture;
+ * -EBUSY if it is being sealed, or archived by another process or thread; -ELOOP if it is a
+ * symbolic link; -EPERM if the caller is not its owner or root; -ENOSPC; -ECANCELED; ... */
 int bc_segment_archive(struct bc_archived *archived, int dir_fd, const char *name,
 	const struct bc_archive_options *options) BC_MUST_CHECK;
+
+/* Keeps a segment, open as `fd`, from being archived. Returns a descriptor to close when it may be,
+ * or -1. */
+int bc_segment_archive_prevent(int fd);
+
+/* Finishes or deletes the copies in a directory that a killed process has left. */
+void bc_segment_archive_recover(int dir_fd);
 
 #endif

@@ -1,11 +1,11 @@
 #include "formats/segment/decode_ahead.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "formats/base/cores.h"
 #include "formats/segment/segment_index.h"
 
 #define THREADS_MAX 8u
@@ -31,8 +31,9 @@ struct bc_decode_ahead {
 	pthread_t thread[THREADS_MAX];
 	pthread_mutex_t mutex; /* of the rest */
 	pthread_cond_t changed;
-	uint32_t next;  /* the next chunk to be decoded */
-	uint32_t taken; /* chunks before this one are not needed any more; changed by the reader */
+	uint32_t next;     /* the next chunk to be decoded */
+	uint32_t released; /* chunks before this one are not needed any more; changed by the reader
+			    */
 	bool is_over;
 	struct slot slot[SLOTS_MAX];
 };
@@ -43,7 +44,7 @@ static uint64_t chunk_info(
 	return bc_segment_index_row(&a->index, a->rows[chunk], info);
 }
 
-static bool decode_chunk(
+static bool decode_ahead(
 	const struct bc_decode_ahead *a, uint32_t chunk, uint8_t *frame, uint8_t *out)
 {
 	struct bc_chunk_info info;
@@ -61,7 +62,7 @@ static struct slot *claim_slot(struct bc_decode_ahead *a)
 {
 	while (!a->is_over && a->next < a->chunks) {
 		struct slot *slot = &a->slot[a->next % a->slots];
-		if (a->next < a->taken + a->slots && slot->state != IS_BUSY) {
+		if (a->next < a->released + a->slots && slot->state != IS_BUSY) {
 			slot->chunk = a->next++;
 			slot->state = IS_BUSY;
 			return slot;
@@ -80,7 +81,7 @@ static void *decode_chunks(void *context)
 	pthread_mutex_lock(&a->mutex);
 	while ((slot = claim_slot(a)) != NULL) {
 		pthread_mutex_unlock(&a->mutex);
-		bool is_good = frame != NULL && decode_chunk(a, slot->chunk, frame, slot->records);
+		bool is_good = frame != NULL && decode_ahead(a, slot->chunk, frame, slot->records);
 		pthread_mutex_lock(&a->mutex);
 		slot->state = is_good ? IS_GOOD : IS_BAD;
 		pthread_cond_broadcast(&a->changed);
@@ -93,10 +94,9 @@ static void *decode_chunks(void *context)
 /* The reader's thread needs a core, too. */
 static unsigned spare_cores(void)
 {
-	cpu_set_t set;
-	int cores = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
+	unsigned cores = bc_cores();
 
-	return cores - 1 < (int)THREADS_MAX ? (unsigned)cores - 1 : THREADS_MAX;
+	return cores - 1 < THREADS_MAX ? cores - 1 : THREADS_MAX;
 }
 
 static void free_ahead(struct bc_decode_ahead *a)
@@ -120,16 +120,21 @@ static bool make_slots(struct bc_decode_ahead *a)
 	return true;
 }
 
+/* Lists the chunks that are needed, whose offsets increase. */
 static bool list_rows(struct bc_decode_ahead *a,
 	bool (*needs)(void *context, const struct bc_chunk_info *info), void *context)
 {
 	struct bc_chunk_info info;
+	uint64_t end = 0;
 
 	a->rows = malloc(((size_t)a->index.head.rows + 1) * sizeof(*a->rows));
 	if (a->rows == NULL)
 		return false;
 	for (uint32_t row = 0; row < a->index.head.rows; row++) {
-		bc_segment_index_row(&a->index, row, &info);
+		uint64_t offset = bc_segment_index_row(&a->index, row, &info);
+		if (offset < end)
+			return false; /* a crafted index */
+		end = offset + bc_chunk_encoded_bytes(&info);
 		if (needs == NULL || needs(context, &info))
 			a->rows[a->chunks++] = row;
 	}
@@ -175,12 +180,12 @@ void bc_decode_ahead_close(struct bc_decode_ahead *a)
 	free_ahead(a);
 }
 
-/* Sets *chunk to the first chunk from `taken` on that is at `offset`, and *info to its row. Returns
- * false if there is none. */
+/* Sets *chunk to the first chunk from `released` on that is at `offset`, and *info to its row.
+ * Returns false if there is none. */
 static bool find_chunk(const struct bc_decode_ahead *a, uint64_t offset, uint32_t *chunk,
 	struct bc_chunk_info *info)
 {
-	for (*chunk = a->taken; *chunk < a->chunks; ++*chunk) {
+	for (*chunk = a->released; *chunk < a->chunks; ++*chunk) {
 		uint64_t at = chunk_info(a, *chunk, info);
 		if (at >= offset)
 			return at == offset;
@@ -194,8 +199,8 @@ static const struct slot *wait_for_chunk(struct bc_decode_ahead *a, uint32_t chu
 	const struct slot *slot = &a->slot[chunk % a->slots];
 
 	pthread_mutex_lock(&a->mutex);
-	if (a->taken != chunk) {
-		a->taken = chunk;
+	if (a->released != chunk) {
+		a->released = chunk;
 		a->next = a->next < chunk ? chunk : a->next;
 		pthread_cond_broadcast(&a->changed);
 	}
@@ -205,7 +210,7 @@ static const struct slot *wait_for_chunk(struct bc_decode_ahead *a, uint32_t chu
 	return slot;
 }
 
-bool bc_decode_ahead_take(struct bc_decode_ahead *a, uint64_t offset,
+bool bc_decode_ahead_pop(struct bc_decode_ahead *a, uint64_t offset,
 	const struct bc_chunk_info *info, uint8_t *records)
 {
 	struct bc_chunk_info found;
@@ -214,7 +219,7 @@ bool bc_decode_ahead_take(struct bc_decode_ahead *a, uint64_t offset,
 	if (!find_chunk(a, offset, &chunk, &found))
 		return false;
 	const struct slot *slot = wait_for_chunk(a, chunk);
-	/* The slot stays as it is until the chunk is taken. */
+	/* The slot stays as it is until the chunk is released. */
 	bool is_good = slot->state == IS_GOOD && found.records == info->records &&
 		       found.frame_bytes == info->frame_bytes &&
 		       found.event_bytes == info->event_bytes &&
@@ -222,7 +227,7 @@ bool bc_decode_ahead_take(struct bc_decode_ahead *a, uint64_t offset,
 	if (is_good)
 		memcpy(records, slot->records, (size_t)info->records * BC_RECORD_BYTES);
 	pthread_mutex_lock(&a->mutex);
-	a->taken = chunk + 1;
+	a->released = chunk + 1;
 	pthread_cond_broadcast(&a->changed);
 	pthread_mutex_unlock(&a->mutex);
 	return is_good;

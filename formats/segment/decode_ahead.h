@@ -1,8 +1,8 @@
 /* Threads that decode the frames of a sealed segment ahead of its reader.
  *
- * The index tells them where the frames are. They only help: whatever they could not read or
- * decode, or decoded from other bytes than the reader found, the reader decodes itself. A few
- * frames are decoded ahead; each takes 1 MiB. */
+ * The index tells them where the frames are. They only help: what they could not read or decode, or
+ * what does not have the length and the hash that the reader found, the reader decodes itself. A
+ * few frames are decoded ahead; each takes 1 MiB. */
 #ifndef BC_FORMATS_SEGMENT_DECODE_AHEAD_H
 #define BC_FORMATS_SEGMENT_DECODE_AHEAD_H
 
@@ -15,17 +15,16 @@
 struct bc_decode_ahead;
 
 /* Starts a thread for each core except the reader's, for the segment in the regular file `fd`,
- * which stays the caller's and is not moved. Chunks that needs() rejects now are left out; NULL:
- * none are. Returns NULL if that is not possible, or of no use: there is no index, or there are too
- * few chunks or cores. */
+ * which stays the caller's and is not moved. Leaves out the chunks that needs() rejects now; NULL:
+ * none. Returns NULL if there is no index, too few chunks or only one core, or on failure. */
 struct bc_decode_ahead *bc_decode_ahead_open(
 	int fd, bool (*needs)(void *context, const struct bc_chunk_info *info), void *context);
 void bc_decode_ahead_close(struct bc_decode_ahead *ahead);
 
-/* Copies the records of the chunk at `offset`, as described by its header, and forgets the chunks
- * before it. Waits for a thread that is decoding it. Returns false if it was not decoded. Call it
- * with increasing offsets. */
-bool bc_decode_ahead_take(struct bc_decode_ahead *ahead, uint64_t offset,
+/* Copies the records of the chunk at `offset`, as described by its header, and releases it and the
+ * chunks before it. Waits for a thread that is decoding it. Returns false if it was not decoded.
+ * Call it with increasing offsets. */
+bool bc_decode_ahead_pop(struct bc_decode_ahead *ahead, uint64_t offset,
 	const struct bc_chunk_info *info, uint8_t *records);
 
 #endif

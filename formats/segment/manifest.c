@@ -29,6 +29,10 @@ static int open_manifest(int dir_fd, const char *recording, int flags)
 {
 	char name[NAME_MAX_BYTES];
 
+	if (strchr(recording, '/') != NULL) {
+		errno = EINVAL;
+		return -1;
+	}
 	write_name(name, recording);
 	return openat(dir_fd, name, flags | O_CLOEXEC | O_NOFOLLOW, 0640);
 }
@@ -100,7 +104,7 @@ int bc_manifest_add(
 	if (n < 0 || (size_t)n >= sizeof(line))
 		return -ENAMETOOLONG;
 	/* A newline in the name would forge a line. */
-	if (strchr(file, '\n') != NULL || strchr(recording, '/') != NULL)
+	if (strchr(file, '\n') != NULL)
 		return -EINVAL;
 	int fd = open_manifest(dir_fd, recording, O_RDWR | O_CREAT | O_NONBLOCK);
 	if (fd < 0)
@@ -134,7 +138,8 @@ static FILE *open_stream(int fd, const char *mode)
 	return stream;
 }
 
-bool bc_manifest_has(int dir_fd, const char *recording, const char *file)
+bool bc_manifest_find(
+	int dir_fd, const char *recording, const char *file, char hash[BC_FILE_HASH_CHARS])
 {
 	char line[LINE_MAX_BYTES];
 	const char *listed;
@@ -145,6 +150,8 @@ bool bc_manifest_has(int dir_fd, const char *recording, const char *file)
 		return false;
 	while (!has && read_line(in, line, &listed))
 		has = listed != NULL && strcmp(listed, file) == 0;
+	if (has && hash != NULL)
+		snprintf(hash, BC_FILE_HASH_CHARS, "%.*s", BC_FILE_HASH_CHARS - 1, line);
 	fclose(in);
 	return has;
 }
@@ -174,8 +181,8 @@ static int lock_manifest(int dir_fd, const char *recording)
 	}
 }
 
-int bc_manifest_change(
-	int dir_fd, const char *recording, const char *file, const char hash[BC_FILE_HASH_CHARS])
+int bc_manifest_change(int dir_fd, const char *recording, const char *file,
+	const char hash[BC_FILE_HASH_CHARS], bool *is_touched)
 {
 	char line[LINE_MAX_BYTES];
 	const char *listed;
@@ -183,11 +190,13 @@ int bc_manifest_change(
 	int rc = fd < 0 ? fd : -ENOENT;
 	FILE *in = open_stream(fd, "r");
 
+	*is_touched = false;
 	if (in == NULL)
 		return fd < 0 ? rc : -ENOMEM;
 	for (off_t at = 0; read_line(in, line, &listed); at = ftello(in)) {
 		if (listed == NULL || strcmp(listed, file) != 0)
 			continue;
+		*is_touched = true;
 		rc = write_all(fd, hash, BC_FILE_HASH_CHARS - 1, at);
 		if (rc != 0)
 			break;

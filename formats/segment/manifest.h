@@ -21,13 +21,16 @@
 int bc_manifest_add(int dir_fd, const char *recording, const char *file,
 	const char hash[BC_FILE_HASH_CHARS]) BC_MUST_CHECK;
 
-/* Returns whether the manifest has a whole line for that file; false if it can't be read. */
-bool bc_manifest_has(int dir_fd, const char *recording, const char *file);
+/* Returns whether the manifest has a whole line for that file; false if it can't be read. Copies
+ * its hash, unless `hash` is NULL. */
+bool bc_manifest_find(
+	int dir_fd, const char *recording, const char *file, char hash[BC_FILE_HASH_CHARS]);
 
 /* Replaces the hash of a file, in place, and syncs it. Returns 0, -ENOENT if there is no manifest
- * or it does not list the file, or another negative errno. */
+ * or it does not list the file, or another negative errno. *is_touched: it may have the new hash.
+ */
 int bc_manifest_change(int dir_fd, const char *recording, const char *file,
-	const char hash[BC_FILE_HASH_CHARS]) BC_MUST_CHECK;
+	const char hash[BC_FILE_HASH_CHARS], bool *is_touched) BC_MUST_CHECK;
 
 /* Removes the lines of files up to this number that no longer exist, by replacing the manifest. If
  * that fails, or another process is changing the manifest, they remain until the next call. */

@@ -444,8 +444,7 @@ static int decode_chunk(struct bc_segment_reader *r, uint64_t offset, const uint
 {
 	struct bc_chunk *chunk = r->chunk;
 
-	if (r->ahead != NULL &&
-		bc_decode_ahead_take(r->ahead, offset, &chunk->info, chunk->records))
+	if (r->ahead != NULL && bc_decode_ahead_pop(r->ahead, offset, &chunk->info, chunk->records))
 		return 0;
 	return bc_chunk_frame_read(chunk, frame);
 }

@@ -58,7 +58,8 @@ void bc_segment_reader_skip_records(struct bc_segment_reader *reader);
 
 /* Lets other cores decode the chunks that needs() accepts (NULL: all), if `fd` has a single sealed
  * segment, which is read from its start. `fd` is a descriptor of the regular file. The results are
- * the same; what can't be decoded ahead is decoded when its turn comes. */
+ * the same; what can't be decoded ahead is decoded when its turn comes. Call it at most once,
+ * before the first chunk is read. */
 void bc_segment_reader_decode_ahead(struct bc_segment_reader *reader, int fd,
 	bool (*needs)(void *context, const struct bc_chunk_info *info), void *context);
 

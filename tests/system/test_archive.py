@@ -78,7 +78,7 @@ def test_segments_get_smaller_and_nothing_else_changes(tmp):
     check_clean(tmp)
     # There is nothing left to do.
     inodes = [path.stat().st_ino for path in paths]
-    equal(archive(tmp, *paths), ([], ""))
+    equal(archive(tmp, *paths), ([f"{len(paths)} segments archived before"], ""))
     equal([path.stat().st_ino for path in paths], inodes, "files")
 
 
@@ -118,6 +118,61 @@ def test_what_is_not_a_whole_sealed_segment_stays_as_it_is(tmp):
     # Others are still archived.
     lines, _ = archive(tmp / "flipped.byu.lz4", path, code=3)
     equal(len(lines), 1, f"{lines}")
+
+
+def test_a_segment_without_its_hash_in_the_manifest_stays_as_it_is(tmp):
+    path = record(tmp)[0]
+    manifest = next(tmp.glob("*.xxh128"))
+    manifest.write_text(("1" if manifest.read_text()[0] == "0" else "0") + manifest.read_text()[1:])
+    before = path.read_bytes(), manifest.read_text()
+    assert "does not have the hash in its manifest" in archive(tmp, code=3)[1]
+    equal((path.read_bytes(), manifest.read_text()), before)
+    manifest.unlink()
+    archive(tmp)
+    equal(levels([path]), ["archive"])
+
+
+def test_a_manifest_that_cannot_be_changed_leaves_no_copy(tmp):
+    path = record(tmp)[0]
+    manifest = next(tmp.glob("*.xxh128"))
+    manifest.rename(tmp / "elsewhere")
+    manifest.symlink_to(tmp / "elsewhere")
+    whole = path.read_bytes()
+    err = archive(tmp, code=1)[1]
+    assert "its manifest: Too many levels of symbolic links" in err, err
+    equal(path.read_bytes(), whole)
+    equal(sorted(p.name for p in tmp.glob("*archiving*")), [], "copies left behind")
+
+
+def test_copies_that_a_killed_process_left_are_finished_or_deleted_at_the_start(tmp):
+    out = tmp / "rec"
+    path = record(out)[0]
+    before = contents([path])
+    faults = Faults(tmp, out, "renameat2:2:kill")
+    assert run(BUSCAP, "archive", path, env={**os.environ, **faults.env}).returncode == -signal.SIGKILL
+    assert path.with_name(path.name + ".archiving").exists()
+    for name in ("gone-00000.byu.lz4.archiving", "gone-00000.byu.lz4.archiving.partial"):
+        (out / name).write_bytes(b"x")
+    done = run(BUSCAPD, "--once", "--no-socket", "--source", "sim:count=1000,rate=max", "-o", out)
+    equal(done.returncode, 0, done.stderr.decode())
+    equal((levels([path]), contents([path])), (["archive"], before))
+    check_clean(out)
+
+
+def test_a_segment_that_is_being_sealed_waits(tmp):
+    """Its hash is not in the manifest yet."""
+    out = tmp / "rec"
+    out.mkdir()
+    faults = Faults(tmp, out, "openat:1:hold")
+    with Daemon("--once", "--source", f"sim:rate=max,count={SAMPLES}", "-o", out, socket=tmp / "s",
+                env={**faults.env, "FAULTFS_ENDING": ".xxh128"}) as daemon:
+        harness.wait_until(lambda: segments(out), "the segment has its name")
+        lines, err = archive(out)
+        assert lines == [] and "archiving or sealing" in err, (lines, err)
+        faults.set("")
+        daemon.wait()
+    archive(out)
+    check_clean(out)
 
 
 def one_fault(tmp, rule, is_kill=False):
@@ -223,7 +278,7 @@ def test_the_daemon_archives_old_segments_in_the_background(tmp):
     equal(levels(paths)[-1], "lz4", "the new one")
     equal(contents(paths), before)
     for path in paths[:-1]:
-        assert f"{path.name}: archived, " in daemon.err.decode(), daemon.err
+        assert f"{path.name}: archived: " in daemon.err.decode(), daemon.err
     check_clean(out)
 
 
@@ -234,7 +289,7 @@ def test_the_daemon_rests_at_once_when_it_stops(tmp):
         os.utime(path, (time.time() - 7200,) * 2)
     with Daemon("--source", "sim:rate=1000", "-o", out, "--set", "output.archive_after=1h", "--set",
                 "output.archive_rate=1", socket=tmp / "s") as daemon:
-        harness.wait_until(lambda: list(out.glob("*.archiving.partial")), "archiving has begun")
+        harness.wait_until(lambda: list(out.glob("*.archiving*")), "archiving has begun")
         daemon.stop()
     equal(list(out.glob("*.archiving*")), [], "copies left behind")
     equal(levels(paths), ["lz4"] * len(paths), "levels")

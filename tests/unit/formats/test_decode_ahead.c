@@ -103,10 +103,10 @@ TEST_F(all_chunks_are_decoded_in_order)
 		skip();
 	for (uint32_t number = 0; number < CHUNKS; number++) {
 		uint64_t offset = row(f, number, &info);
-		assert_true(bc_decode_ahead_take(ahead, offset, &info, f->chunk->records));
+		assert_true(bc_decode_ahead_pop(ahead, offset, &info, f->chunk->records));
 		assert_true(is_chunk(&info, f->chunk->records, number));
 		/* It is not there twice. */
-		assert_false(bc_decode_ahead_take(ahead, offset, &info, f->chunk->records));
+		assert_false(bc_decode_ahead_pop(ahead, offset, &info, f->chunk->records));
 	}
 	bc_decode_ahead_close(ahead);
 }
@@ -123,7 +123,7 @@ TEST_F(chunks_can_be_left_out_and_the_rest_is_never_read)
 		uint32_t end = dice_below(&dice, CHUNKS + 1);
 		for (uint32_t number = 0; number < end; number += 1 + dice_below(&dice, 12)) {
 			uint64_t offset = row(f, number, &info);
-			assert_true(bc_decode_ahead_take(ahead, offset, &info, f->chunk->records));
+			assert_true(bc_decode_ahead_pop(ahead, offset, &info, f->chunk->records));
 			assert_true(is_chunk(&info, f->chunk->records, number));
 		}
 		bc_decode_ahead_close(ahead);
@@ -138,15 +138,15 @@ TEST_F(a_chunk_at_another_place_or_with_another_header_is_not_there)
 	if (ahead == NULL)
 		skip();
 	uint64_t offset = row(f, 7, &info);
-	assert_false(bc_decode_ahead_take(ahead, offset - 1, &info, f->chunk->records));
-	assert_false(bc_decode_ahead_take(ahead, offset + 1, &info, f->chunk->records));
+	assert_false(bc_decode_ahead_pop(ahead, offset - 1, &info, f->chunk->records));
+	assert_false(bc_decode_ahead_pop(ahead, offset + 1, &info, f->chunk->records));
 	info.records_hash ^= 1;
-	assert_false(bc_decode_ahead_take(ahead, offset, &info, f->chunk->records));
+	assert_false(bc_decode_ahead_pop(ahead, offset, &info, f->chunk->records));
 	offset = row(f, 8, &info);
 	info.records--;
-	assert_false(bc_decode_ahead_take(ahead, offset, &info, f->chunk->records));
+	assert_false(bc_decode_ahead_pop(ahead, offset, &info, f->chunk->records));
 	offset = row(f, 9, &info);
-	assert_true(bc_decode_ahead_take(ahead, offset, &info, f->chunk->records));
+	assert_true(bc_decode_ahead_pop(ahead, offset, &info, f->chunk->records));
 	bc_decode_ahead_close(ahead);
 }
 
@@ -165,7 +165,7 @@ TEST_F(only_chunks_that_are_needed_are_decoded)
 		skip();
 	for (uint32_t number = 0; number < CHUNKS; number++) {
 		uint64_t offset = row(f, number, &info);
-		bool is_there = bc_decode_ahead_take(ahead, offset, &info, f->chunk->records);
+		bool is_there = bc_decode_ahead_pop(ahead, offset, &info, f->chunk->records);
 		assert_int_equal(is_there, number % 2 == 1);
 		if (is_there)
 			assert_true(is_chunk(&info, f->chunk->records, number));
