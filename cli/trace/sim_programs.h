@@ -15,7 +15,8 @@
 
 struct bc_sim_programs;
 
-/* Opens the traces. Sets sim->workload; sim->agents and sim->seed are used. Returns BC_EXIT_OK, or prints an error and returns another code. */
+/* Opens the traces. Sets sim->workload; sim->agents and sim->seed are used. Returns BC_EXIT_OK, or
+ * prints an error and returns another code. */
 enum bc_exit bc_sim_programs_open(struct bc_sim_programs **programs,
 	const struct bc_console *console, const char **paths, int count, enum bc_format format,
 	const struct bc_reader_options *options, struct bc_sim_options *sim) BC_MUST_CHECK;

@@ -169,11 +169,22 @@ static int write_copy(struct archive *a, char hash[BC_FILE_HASH_CHARS])
 	return rc;
 }
 
+/* Compares the headers as they are written, except for the compression. */
 static bool is_equal_header(struct bc_segment_header *a, struct bc_segment_header *b)
 {
-	memset(a->compression, 0, sizeof(a->compression));
-	memset(b->compression, 0, sizeof(b->compression));
-	return memcmp(a, b, sizeof(*a)) == 0;
+	uint8_t *a_text = NULL;
+	uint8_t *b_text = NULL;
+	size_t a_bytes;
+	size_t b_bytes;
+
+	a->compression[0] = '\0';
+	b->compression[0] = '\0';
+	bool is_equal = bc_segment_header_write(&a_text, &a_bytes, a) == 0 &&
+			bc_segment_header_write(&b_text, &b_bytes, b) == 0 && a_bytes == b_bytes &&
+			memcmp(a_text, b_text, a_bytes) == 0;
+	free(a_text);
+	free(b_text);
+	return is_equal;
 }
 
 static bool is_equal_chunk(const struct side *a, const struct side *b)
@@ -415,7 +426,7 @@ static bool is_archived(const struct archive *a)
 int bc_segment_archive(struct bc_archived *archived, int dir_fd, const char *name,
 	const struct bc_archive_options *options)
 {
-	struct archive *a = malloc(sizeof(*a));
+	struct archive *a = calloc(1, sizeof(*a));
 
 	*archived = (struct bc_archived){.is_replaced = false};
 	if (a == NULL)
@@ -424,8 +435,7 @@ int bc_segment_archive(struct bc_archived *archived, int dir_fd, const char *nam
 	a->options = options;
 	a->dir_fd = dir_fd;
 	a->name = name;
-	a->segment.reader = NULL;
-	a->other.reader = NULL;
+	a->in = -1;
 	int rc = open_segment(a);
 	/* Only they can give the copy the same owner. */
 	if (rc == 0 && geteuid() != 0 && geteuid() != a->st.st_uid)

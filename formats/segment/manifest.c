@@ -164,7 +164,7 @@ static int lock_manifest(int dir_fd, const char *recording)
 
 	write_name(name, recording);
 	for (;;) {
-		struct stat own;
+		struct stat own = {.st_mode = 0};
 		struct stat now;
 		int fd = open_manifest(dir_fd, recording, O_RDWR | O_NONBLOCK);
 		if (fd < 0)
