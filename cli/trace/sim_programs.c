@@ -33,6 +33,8 @@ struct process {
 	struct virtual_access accesses[2 * BC_REFERENCES_MAX];
 	unsigned first;
 	unsigned count;
+	uint64_t skipped; /* references that are not memory accesses */
+	bool has_accesses;
 	bool is_over;
 };
 
@@ -44,7 +46,6 @@ struct bc_sim_programs {
 		int current;   /* process */
 		uint32_t turn; /* accesses left before it switches */
 	} * processors;
-	uint64_t skipped; /* references that are not memory accesses */
 	enum bc_exit exit;
 	int count;
 	struct process processes[];
@@ -61,7 +62,7 @@ static void add_access(
 }
 
 /* Reads entries until one has memory accesses. Returns false at the end of the trace. */
-static bool read_accesses(struct bc_sim_programs *s, struct process *p)
+static bool read_accesses(struct process *p)
 {
 	struct bc_entry references[BC_REFERENCES_MAX];
 
@@ -77,7 +78,7 @@ static bool read_accesses(struct bc_sim_programs *s, struct process *p)
 		for (size_t i = 0; i < n; i++) {
 			int type = bc_ref_type_plain(references[i].type);
 			if (type < 0)
-				s->skipped++;
+				p->skipped++;
 			else if (type == BC_REQ_FETCH)
 				add_access(p, BC_SIM_FETCH, &references[i]);
 			else if (type == BC_REQ_MEMREAD)
@@ -86,6 +87,7 @@ static bool read_accesses(struct bc_sim_programs *s, struct process *p)
 				add_access(p, BC_SIM_WRITE, &references[i]);
 		}
 	}
+	p->has_accesses = true;
 	return true;
 }
 
@@ -95,7 +97,7 @@ static bool next_of_process(
 {
 	if (p->is_over)
 		return false;
-	if (p->first == p->count && !read_accesses(s, p)) {
+	if (p->first == p->count && !read_accesses(p)) {
 		p->is_over = true;
 		return false;
 	}
@@ -184,19 +186,30 @@ enum bc_exit bc_sim_programs_open(struct bc_sim_programs **programs,
 	return BC_EXIT_OK;
 }
 
+/* Returns the exit code of a trace. */
+static enum bc_exit close_process(const struct bc_sim_programs *s, struct process *p)
+{
+	enum bc_exit code = p->trace.exit;
+
+	bc_trace_close(&p->trace);
+	if (p->skipped != 0)
+		bc_print_error(s->console, p->path,
+			"%" PRIu64 " reference%s left out: not memory accesses", p->skipped,
+			bc_plural(p->skipped));
+	if (p->is_over && !p->has_accesses && s->exit == BC_EXIT_OK) {
+		bc_print_error(s->console, p->path, "no memory accesses");
+		code = BC_EXIT_FAILED;
+	}
+	return code;
+}
+
 enum bc_exit bc_sim_programs_close(struct bc_sim_programs *s)
 {
 	if (s == NULL)
 		return BC_EXIT_OK;
 	enum bc_exit code = s->exit;
-	for (int i = 0; i < s->count; i++) {
-		code = bc_exit_worse(code, s->processes[i].trace.exit);
-		bc_trace_close(&s->processes[i].trace);
-	}
-	if (s->skipped != 0)
-		fprintf(s->console->err,
-			"buscap sim: %" PRIu64 " reference%s left out: not memory accesses\n",
-			s->skipped, bc_plural(s->skipped));
+	for (int i = 0; i < s->count; i++)
+		code = bc_exit_worse(code, close_process(s, &s->processes[i]));
 	bc_page_map_free(&s->pages);
 	free(s->processors);
 	free(s);

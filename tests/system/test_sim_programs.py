@@ -200,7 +200,7 @@ def test_other_references_are_counted(tmp):
     path.write_bytes(struct.pack("<IBBBBI", 0x80, 0x11, 1, 0, 0, 1) + struct.pack("<IBBBBI", 0x1000, 0, 8, 0, 0, 1))
     out, err = simulate("-O", "byu", "-I", "byu", "--no-caches", path)
     equal(len(out), 12)
-    equal(err, "buscap sim: 1 reference left out: not memory accesses\n")
+    assert err.startswith("buscap sim: ") and err.endswith(": 1 reference left out: not memory accesses\n"), err
 
 
 def test_wrong_traces_are_errors(tmp):
@@ -213,6 +213,10 @@ def test_wrong_traces_are_errors(tmp):
             ([good, "-I", "nonsense"], 2, "nonsense")):
         _, err = simulate("-O", "byu", *args, code=code)
         assert words in err, (args, err)
+    (tmp / "empty").write_bytes(b"")
+    for others in ([], [good]):
+        _, err = simulate("-O", "byu", "-I", "lackey", *others, tmp / "empty", code=1)
+        assert f"{tmp}/empty: no memory accesses" in err, err
     equal(good.read_text().count("\n"), 1 + len(program(4, 100)), "the input is intact")
     bad = tmp / "bad.lackey"
     bad.write_text("I  1000,3\nQ nonsense\nI  2000,3\n")
