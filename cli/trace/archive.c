@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -48,65 +49,54 @@ const struct bc_usage bc_archive_usage = {
 
 /* A segment to be archived. */
 struct file {
-	char *path;
+	struct file *next;
 	dev_t dev;
 	ino_t ino;
 	uint64_t bytes;
 	struct bc_archived result;
 	int rc;
 	bool is_done;
+	char path[];
 };
 
 struct archive {
 	const struct bc_console *console;
 	struct bc_archive_options options;
-	struct file *files;
+	struct file *first;
+	struct file **end; /* where the next one is linked */
 	size_t count;
-	size_t capacity;
 	atomic_uint_fast64_t done_bytes; /* read and written so far */
 	pthread_mutex_t mutex;           /* of the rest, and of each file's result */
 	pthread_cond_t done;             /* a file is */
-	size_t next;                     /* the next file to be started */
+	struct file *next;               /* to be started */
 };
 
 /* Whether the file was named before. */
 static bool is_listed(const struct archive *a, const struct stat *st)
 {
-	for (size_t i = 0; i < a->count; i++)
-		if (a->files[i].ino == st->st_ino && a->files[i].dev == st->st_dev)
+	for (const struct file *file = a->first; file != NULL; file = file->next)
+		if (file->ino == st->st_ino && file->dev == st->st_dev)
 			return true;
 	return false;
 }
 
-/* Adds a file, whose path it takes. */
-static enum bc_exit add_file(struct archive *a, char *path)
+static enum bc_exit add_file(struct archive *a, const char *path)
 {
-	struct stat st;
-	bool has_stat = path != NULL && stat(path, &st) == 0;
+	struct stat st = {.st_ino = 0};
+	size_t bytes = strlen(path) + 1;
 
-	if (has_stat && is_listed(a, &st)) {
-		free(path);
+	if (stat(path, &st) == 0 && is_listed(a, &st))
 		return BC_EXIT_OK;
-	}
-	if (path != NULL && a->count == a->capacity) {
-		size_t capacity = a->capacity != 0 ? 2 * a->capacity : 64;
-		struct file *files = realloc(a->files, capacity * sizeof(*files));
-		if (files != NULL) {
-			a->files = files;
-			a->capacity = capacity;
-		}
-	}
-	if (path == NULL || a->count == a->capacity) {
-		free(path);
+	struct file *file = calloc(1, sizeof(*file) + bytes);
+	if (file == NULL)
 		return bc_print_no_memory(a->console);
-	}
-	struct file *file = &a->files[a->count++];
-	*file = (struct file){.path = path};
-	if (has_stat) {
-		file->dev = st.st_dev;
-		file->ino = st.st_ino;
-		file->bytes = (uint64_t)st.st_size;
-	}
+	file->dev = st.st_dev;
+	file->ino = st.st_ino;
+	file->bytes = (uint64_t)st.st_size;
+	memcpy(file->path, path, bytes);
+	*a->end = file;
+	a->end = &file->next;
+	a->count++;
 	return BC_EXIT_OK;
 }
 
@@ -136,13 +126,10 @@ static enum bc_exit add_directory(struct archive *a, const char *dir)
 		close(dir_fd);
 	}
 	for (int i = 0; i < n; i++) {
-		char *path = NULL;
-		if (asprintf(&path, "%s/%s", dir, entries[i]->d_name) < 0)
-			path = NULL;
+		char path[PATH_MAX];
+		snprintf(path, sizeof(path), "%s/%s", dir, entries[i]->d_name);
 		if (code == BC_EXIT_OK)
 			code = add_file(a, path);
-		else
-			free(path);
 		free(entries[i]);
 	}
 	free(entries);
@@ -155,7 +142,7 @@ static enum bc_exit add_operand(struct archive *a, const char *path)
 
 	if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
 		return add_directory(a, path);
-	return add_file(a, strdup(path));
+	return add_file(a, path);
 }
 
 static int archive_file(struct archive *a, struct file *file)
@@ -179,8 +166,9 @@ static void *archive_files(void *context)
 	struct archive *a = context;
 
 	pthread_mutex_lock(&a->mutex);
-	while (a->next < a->count) {
-		struct file *file = &a->files[a->next++];
+	while (a->next != NULL) {
+		struct file *file = a->next;
+		a->next = file->next;
 		pthread_mutex_unlock(&a->mutex);
 		int rc = archive_file(a, file);
 		pthread_mutex_lock(&a->mutex);
@@ -265,11 +253,10 @@ static enum bc_exit print_results(struct archive *a, struct bc_output *output)
 	size_t interrupted = 0;
 
 	/* Each byte is read twice, and written and read again, if a little smaller. */
-	for (size_t i = 0; i < a->count; i++)
-		total += 4 * a->files[i].bytes;
+	for (const struct file *file = a->first; file != NULL; file = file->next)
+		total += 4 * file->bytes;
 	bc_progress_start(&progress, a->console, total);
-	for (size_t i = 0; i < a->count; i++) {
-		struct file *file = &a->files[i];
+	for (const struct file *file = a->first; file != NULL; file = file->next) {
 		const struct bc_archived *result = &file->result;
 		wait_for(a, file, &progress);
 		bc_progress_clear(&progress);
@@ -302,6 +289,7 @@ static enum bc_exit run_archive(struct archive *a, unsigned jobs, struct bc_outp
 	pthread_t threads[JOBS_MAX];
 	unsigned started = 0;
 
+	a->next = a->first;
 	while (started < jobs && started < a->count &&
 		pthread_create(&threads[started], NULL, archive_files, a) == 0)
 		started++;
@@ -315,7 +303,7 @@ static enum bc_exit run_archive(struct archive *a, unsigned jobs, struct bc_outp
 
 int bc_cmd_archive(const struct bc_console *console, int argc, char **argv)
 {
-	struct archive a = {.console = console};
+	struct archive a = {.console = console, .end = &a.first};
 	struct bc_options o;
 	struct bc_output output;
 	uint64_t jobs = bc_cores();
@@ -341,9 +329,10 @@ int bc_cmd_archive(const struct bc_console *console, int argc, char **argv)
 		code = bc_exit_worse(code, add_operand(&a, argv[i]));
 	unsigned most = jobs < JOBS_MAX ? (unsigned)jobs : JOBS_MAX;
 	code = bc_exit_worse(code, run_archive(&a, most, &output));
-	for (size_t i = 0; i < a.count; i++)
-		free(a.files[i].path);
-	free(a.files);
+	for (struct file *file = a.first, *next; file != NULL; file = next) {
+		next = file->next;
+		free(file);
+	}
 	pthread_cond_destroy(&a.done);
 	pthread_mutex_destroy(&a.mutex);
 	return bc_exit_worse(code, bc_output_close(&output, console));

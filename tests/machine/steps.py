@@ -258,8 +258,8 @@ def an_upgrade_seals_the_recording_and_starts_the_next(c):
 def the_metrics_drop_in_allows_only_loopback(c):
     c.configure(f"[socket]\nmetrics_listen = 127.0.0.1:{PORT}\n[rotation]\nduration = 1s\n"
                 "[output]\nsealed_command = /usr/local/lib/machine/probe")
-    c.run(f"rm -f {SPOOL}/probe; ln -sf /usr/share/buscapd/metrics.conf {DROP_INS}/; systemctl daemon-reload; "
-          "systemctl restart buscapd.service", timeout=60)
+    c.run(f"systemctl stop buscapd.service; rm -f {SPOOL}/probe; ln -sf /usr/share/buscapd/metrics.conf {DROP_INS}/; "
+          "systemctl daemon-reload; systemctl start buscapd.service", timeout=60)
     c.next_recording(STOPPED)
     get = f"exec 3<>/dev/tcp/127.0.0.1/{PORT}; printf \"GET $1 HTTP/1.0\\r\\n\\r\\n\" >&3; cat <&3"
     answer = c.run(f"bash -c '{get}' get /metrics")
@@ -278,8 +278,9 @@ def the_metrics_drop_in_allows_only_loopback(c):
 
 def the_network_drop_in_lets_a_sealed_command_reach_other_hosts(c):
     c.configure("[rotation]\nduration = 1s\n[output]\nsealed_command = /usr/local/lib/machine/probe")
-    c.run(f"rm -f {SPOOL}/probe; ln -sf /usr/share/buscapd/network.conf {DROP_INS}/; systemctl daemon-reload; "
-          "systemctl restart buscapd.service", timeout=60)
+    # The commands of the stopped daemon write there, too.
+    c.run(f"systemctl stop buscapd.service; rm -f {SPOOL}/probe; ln -sf /usr/share/buscapd/network.conf {DROP_INS}/; "
+          "systemctl daemon-reload; systemctl start buscapd.service", timeout=60)
     c.next_recording(STOPPED)
     c.machine.wait_until(f"test -e {SPOOL}/probe", "the probe has run", 60)
     sandbox.check_whole_network(sandbox.read(c.run(f"cat {SPOOL}/probe; rm {SPOOL}/probe")))
