@@ -370,8 +370,6 @@ static enum bc_exit verify_segments(struct check *c)
 	struct bc_chunk *chunk = malloc(sizeof(*chunk));
 	int rc = chunk != NULL ? bc_input_segments(c->file->input, &reader) : -ENOMEM;
 
-	if (rc == 0 && c->file->is_regular)
-		bc_segment_reader_decode_ahead(reader, c->file->fd, NULL, NULL);
 	if (rc == 0)
 		rc = read_segments(c, reader, chunk);
 	enum bc_exit code = rc < 0 ? bc_print_read_error(c->console, c->file, rc)
