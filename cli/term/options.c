@@ -58,7 +58,7 @@ bool bc_option_u64(const struct bc_console *console, const char *option, uint64_
 {
 	if (read_u64(optarg, strlen(optarg), value))
 		return true;
-	bc_print_error(console, NULL, "%s %s: not a decimal number; try 1000000", option, optarg);
+	bc_print_error(console, NULL, "%s %s: not a decimal number", option, optarg);
 	return false;
 }
 

@@ -39,8 +39,7 @@ const struct bc_usage bc_archive_usage = {
 		"and its hash is entered in the manifest. Until then, the disk must have room for "
 		"both. For a directory, archives all sealed segments in it, even while the daemon "
 		"records there. Segments that are archived, open or damaged, and raw captures, "
-		"stay "
-		"as they are.",
+		"stay as they are.",
 	.options = options,
 	.exits = "0 all done, 1 failed for a file, 2 wrong usage, 3 a file is not a whole, sealed "
 		 "segment.",
@@ -67,7 +66,7 @@ struct archive {
 	size_t count;
 	atomic_uint_fast64_t done_bytes; /* read and written so far */
 	pthread_mutex_t mutex;           /* of the rest, and of each file's result */
-	pthread_cond_t done;             /* a file is */
+	pthread_cond_t done;             /* signalled when a file is done */
 	struct file *next;               /* to be started */
 };
 
@@ -122,7 +121,7 @@ static enum bc_exit add_directory(struct archive *a, const char *dir)
 		bc_print_error(a->console, dir, "no sealed segments");
 	int dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (dir_fd >= 0) {
-		bc_segment_archive_recover(dir_fd);
+		bc_segment_archive_recover(dir_fd, &a->options);
 		close(dir_fd);
 	}
 	for (int i = 0; i < n; i++) {
@@ -252,7 +251,7 @@ static enum bc_exit print_results(struct archive *a, struct bc_output *output)
 	size_t archived_before = 0;
 	size_t interrupted = 0;
 
-	/* Each byte is read twice, and written and read again, if a little smaller. */
+	/* Each file is read twice; its copy, which is smaller, is written and read. */
 	for (const struct file *file = a->first; file != NULL; file = file->next)
 		total += 4 * file->bytes;
 	bc_progress_start(&progress, a->console, total);

@@ -27,7 +27,8 @@ static const struct bc_usage_option options[] = {
 	{'I', "input-format", "FMT", "format-read",
 		"format of the traces and its options (default: detected)"},
 	{OPTION_NO_CACHES, "no-caches", NULL, NULL,
-		"the processors' caches are off: every access of the traces goes to the bus"},
+		"the processors' caches are off: every read and write of the traces goes to the "
+		"bus, and code in pieces of 8 bytes"},
 	{'s', "seed", "N", "number", "seed of the bus simulation (default 1)"},
 	{'n', "count", "N", "number",
 		"number of samples, also with k, M or G: 1k is 1000 (default 1000000; with traces, "

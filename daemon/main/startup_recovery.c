@@ -34,6 +34,12 @@ static void on_file_progress(void *context)
 	r->on_progress(r->context, r->file);
 }
 
+static void on_archive_progress(void *context, uint64_t bytes)
+{
+	(void)bytes;
+	on_file_progress(context);
+}
+
 enum outcome {
 	IS_RECOVERED,
 	IS_REMOVED, /* nothing that can be read is left under its names */
@@ -356,8 +362,13 @@ int bc_startup_recover(struct bc_startup_found *found, const char *dir, int dir_
 	free(list.entries);
 	if (!is_stop_pending())
 		end_newest(&r, found);
+	snprintf(r.file, sizeof(r.file), "archived segments");
 	if (!is_stop_pending())
-		bc_segment_archive_recover(dir_fd);
+		bc_segment_archive_recover(dir_fd, &(struct bc_archive_options){
+							   .wake_fd = -1,
+							   .on_bytes = on_archive_progress,
+							   .context = &r,
+						   });
 	bc_log_limits_end(&r.limits);
 	fsync(dir_fd);
 	return 0;

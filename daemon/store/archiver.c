@@ -75,11 +75,12 @@ static void on_bytes(void *context, uint64_t bytes)
 
 	if (!wait_until_allowed(a) || a->bytes_per_s == 0)
 		return;
-	a->due_ns = a->due_ns > now ? a->due_ns : now;
-	while (bc_now_ns() < a->due_ns)
-		if (!wait_ms(a, a->due_ns - bc_now_ns() < SECOND_NS ? 10 : SECOND_MS))
+	for (; now < a->due_ns; now = bc_now_ns()) {
+		uint64_t left_ms = (a->due_ns - now) / 1000000 + 1;
+		if (!wait_ms(a, left_ms < SECOND_MS ? (int)left_ms : SECOND_MS))
 			return;
-	a->due_ns += (uint64_t)((double)bytes / (double)a->bytes_per_s * 1e9);
+	}
+	a->due_ns = now + (uint64_t)((double)bytes / (double)a->bytes_per_s * 1e9);
 }
 
 static int compare_seen(const void *a, const void *b)
@@ -190,7 +191,7 @@ static void *run_archiver(void *context)
 	struct bc_archiver *a = context;
 	struct bc_sequences sequences = {.known = NULL};
 
-	/* The I/O scheduler derives its priority from this. On Linux, it is of this thread. */
+	/* On Linux, this is of the thread, and the I/O scheduler goes by it, too. */
 	(void)!setpriority(PRIO_PROCESS, 0, NICE);
 	do {
 		/* Another directory may have the name by now. */

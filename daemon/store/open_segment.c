@@ -400,7 +400,7 @@ static bool seal_segment(struct bc_open_segment *o)
 	struct bc_writer_notice notice = segment_notice(o, BC_NOTICE_SEALED);
 	notice.bytes += bc_index_bytes(chunks);
 	bc_thread_health_start(&o->health, "sealing", o->segment.file.open_name);
-	/* Its hash is entered in the manifest first. */
+	/* Nobody may archive it before its hash is in the manifest. */
 	int guard = bc_segment_archive_prevent(o->segment.file.fd);
 	int rc = bc_segment_seal(&o->segment);
 	if (rc == 0) {

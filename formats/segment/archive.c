@@ -13,6 +13,7 @@
 
 #include "formats/segment/manifest.h"
 #include "formats/segment/raw_capture.h"
+#include "formats/segment/segment_name.h"
 #include "formats/segment/segment_reader.h"
 #include "formats/segment/segment_writer.h"
 
@@ -75,8 +76,7 @@ static void close_side(struct side *side)
 	side->reader = NULL;
 }
 
-/* Reads the next thing. The reader's buffer moves on with the next read, so the header is copied.
- */
+/* Reads the next item. Copies a header, which the next read overwrites. */
 static int read_side(struct side *side)
 {
 	int found = bc_segment_read(side->reader, &side->chunk);
@@ -423,8 +423,9 @@ static bool is_archived(const struct archive *a)
 	return strcmp(a->header.compression, bc_level_names[BC_LEVEL_ARCHIVE]) == 0;
 }
 
-int bc_segment_archive(struct bc_archived *archived, int dir_fd, const char *name,
-	const struct bc_archive_options *options)
+/* `makes_copy`: not only continues with a copy that was left. */
+static int archive_segment(struct bc_archived *archived, int dir_fd, const char *name,
+	const struct bc_archive_options *options, bool makes_copy)
 {
 	struct archive *a = calloc(1, sizeof(*a));
 
@@ -442,15 +443,19 @@ int bc_segment_archive(struct bc_archived *archived, int dir_fd, const char *nam
 		rc = -EPERM;
 	if (rc == 0) {
 		delete_incomplete(a);
-		if (is_archived(a))
-			unlinkat(a->dir_fd, a->copy, 0);
-		else if (!use_leftover(a, &rc))
+		if (!is_archived(a) && !use_leftover(a, &rc) && makes_copy)
 			rc = make_copy(a);
 	}
 	if (a->in >= 0)
 		close(a->in);
 	free(a);
 	return rc;
+}
+
+int bc_segment_archive(struct bc_archived *archived, int dir_fd, const char *name,
+	const struct bc_archive_options *options)
+{
+	return archive_segment(archived, dir_fd, name, options, true);
 }
 
 int bc_segment_archive_prevent(int fd)
@@ -462,35 +467,24 @@ int bc_segment_archive_prevent(int fd)
 	return own;
 }
 
-/* Handles one copy, `file`, which ends in `suffix`. */
-static void recover_copy(int dir_fd, const char *file, const char *suffix)
+/* Sets `name` to that of the sealed segment of which `file` is a copy. */
+static bool is_copy(char name[BC_SEGMENT_NAME_MAX], const char *file)
 {
-	const struct bc_archive_options options = {.wake_fd = -1};
-	struct bc_archived archived;
-	char name[BC_ATOMIC_FILE_NAME_MAX];
+	const char *suffix = strstr(file, BC_SEGMENT_SUFFIX BC_ARCHIVE_SUFFIX);
+	struct bc_segment_name read;
 
-	snprintf(name, sizeof(name), "%.*s", (int)(strlen(file) - strlen(suffix)), file);
-	int fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
-	bool is_idle = fd < 0 ? errno == ENOENT : flock(fd, LOCK_EX | LOCK_NB) == 0;
-	if (fd >= 0)
-		close(fd);
-	if (!is_idle)
-		return; /* another process is archiving it */
-	if (fd < 0 || strcmp(suffix, BC_ARCHIVE_SUFFIX) != 0)
-		unlinkat(dir_fd, file, 0);
-	else
-		(void)!bc_segment_archive(&archived, dir_fd, name, &options);
+	if (suffix == NULL)
+		return false;
+	size_t n = (size_t)(suffix - file) + strlen(BC_SEGMENT_SUFFIX);
+	const char *rest = file + n + strlen(BC_ARCHIVE_SUFFIX);
+	if (n >= BC_SEGMENT_NAME_MAX || (rest[0] != '\0' && strcmp(rest, BC_PARTIAL_SUFFIX) != 0))
+		return false;
+	memcpy(name, file, n);
+	name[n] = '\0';
+	return bc_segment_name_read(&read, name);
 }
 
-static bool ends_with(const char *text, const char *suffix)
-{
-	size_t n = strlen(text);
-	size_t m = strlen(suffix);
-
-	return n > m && strcmp(text + n - m, suffix) == 0;
-}
-
-void bc_segment_archive_recover(int dir_fd)
+void bc_segment_archive_recover(int dir_fd, const struct bc_archive_options *options)
 {
 	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
@@ -501,12 +495,10 @@ void bc_segment_archive_recover(int dir_fd)
 		return;
 	}
 	for (struct dirent *item; (item = readdir(dir)) != NULL;) {
-		if (strlen(item->d_name) >= BC_ATOMIC_FILE_NAME_MAX)
-			continue;
-		if (ends_with(item->d_name, BC_ARCHIVE_SUFFIX BC_PARTIAL_SUFFIX))
-			recover_copy(dir_fd, item->d_name, BC_ARCHIVE_SUFFIX BC_PARTIAL_SUFFIX);
-		else if (ends_with(item->d_name, BC_ARCHIVE_SUFFIX))
-			recover_copy(dir_fd, item->d_name, BC_ARCHIVE_SUFFIX);
+		struct bc_archived archived;
+		char name[BC_SEGMENT_NAME_MAX];
+		if (is_copy(name, item->d_name))
+			(void)!archive_segment(&archived, dir_fd, name, options, false);
 	}
 	closedir(dir);
 }

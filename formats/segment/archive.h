@@ -39,11 +39,12 @@ struct bc_archived {
 int bc_segment_archive(struct bc_archived *archived, int dir_fd, const char *name,
 	const struct bc_archive_options *options) BC_MUST_CHECK;
 
-/* Keeps a segment, open as `fd`, from being archived. Returns a descriptor to close when it may be,
- * or -1. */
+/* Keeps the segment that is open as `fd` from being archived until the descriptor that it returns
+ * is closed. Returns -1 on failure. */
 int bc_segment_archive_prevent(int fd);
 
-/* Finishes or deletes the copies in a directory that a killed process has left. */
-void bc_segment_archive_recover(int dir_fd);
+/* Finishes or deletes the copies that a killed process has left next to their segments. A copy
+ * without its segment is not touched: it may be all that is left. */
+void bc_segment_archive_recover(int dir_fd, const struct bc_archive_options *options);
 
 #endif

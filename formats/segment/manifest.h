@@ -26,9 +26,9 @@ int bc_manifest_add(int dir_fd, const char *recording, const char *file,
 bool bc_manifest_find(
 	int dir_fd, const char *recording, const char *file, char hash[BC_FILE_HASH_CHARS]);
 
-/* Replaces the hash of a file, in place, and syncs it. Returns 0, -ENOENT if there is no manifest
- * or it does not list the file, or another negative errno. *is_touched: it may have the new hash.
- */
+/* Overwrites the hash of a file in place and syncs the manifest. Returns 0, -ENOENT if there is no
+ * manifest or it does not list the file, or another negative errno. Sets *is_touched to whether the
+ * manifest may have the new hash. */
 int bc_manifest_change(int dir_fd, const char *recording, const char *file,
 	const char hash[BC_FILE_HASH_CHARS], bool *is_touched) BC_MUST_CHECK;
 

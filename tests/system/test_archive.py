@@ -151,11 +151,20 @@ def test_copies_that_a_killed_process_left_are_finished_or_deleted_at_the_start(
     faults = Faults(tmp, out, "renameat2:2:kill")
     assert run(BUSCAP, "archive", path, env={**os.environ, **faults.env}).returncode == -signal.SIGKILL
     assert path.with_name(path.name + ".archiving").exists()
-    for name in ("gone-00000.byu.lz4.archiving", "gone-00000.byu.lz4.archiving.partial"):
-        (out / name).write_bytes(b"x")
+    incomplete = path.with_name(path.name + ".archiving.partial")
+    incomplete.write_bytes(b"x")
+    # These may be all that is left of something.
+    kept = [out / (path.name.replace("-00000.", "-00007.") + ".archiving"), out / "notes.archiving",
+            out / "a.byu.lz4.archiving.partial"]
+    for other in kept:
+        other.write_bytes(b"x")
     done = run(BUSCAPD, "--once", "--no-socket", "--source", "sim:count=1000,rate=max", "-o", out)
     equal(done.returncode, 0, done.stderr.decode())
     equal((levels([path]), contents([path])), (["archive"], before))
+    archive(out)
+    for other in kept:
+        equal(other.read_bytes(), b"x", other.name)
+        other.unlink()
     check_clean(out)
 
 
