@@ -387,8 +387,8 @@ const struct bc_config_key bc_config_keys[] = {
 		&bc_type_choice, FIELD(compression)},
 	{"output.archive_after", "TIME", "time", "0", NULL, BC_RELOAD_RESTART,
 		"Archive a segment this long after it was sealed: encode it again at the level "
-		"`archive`, as `buscap archive` does. Looks once a minute, also at segments of "
-		"earlier recordings. 0: never.",
+		"`archive`, as `buscap archive` does. The daemon checks once a minute, earlier "
+		"recordings included. 0: never.",
 		&bc_type_time, FIELD(archive_after_ns)},
 	{"output.archive_rate", "SIZE", "size", "20M", NULL, BC_RELOAD_RESTART,
 		"Read and write at most this much per second for archiving. 0: no limit.",

@@ -53,8 +53,8 @@ def measure(rate):
             peak = int(re.search(r"VmHWM:\s+(\d+) kB", memory)[1]) / 1024
             daemon.stop()
         rate_seen = (seen[-1][1] - seen[0][1]) / (seen[-1][0] - seen[0][0])
-        print(f"  {rate:>4} samples/s ({rate_seen / 1e6:.3f} M arrived): median {statistics.median(took) * 1e3:6.0f} ms, longest {took[-1] * 1e3:6.0f} ms; "
-              f"{peak:.0f} MiB", flush=True)
+        print(f"  {rate:>4} samples/s ({rate_seen / 1e6:.3f} M arrived): median {statistics.median(took) * 1e3:6.0f} ms, "
+              f"longest {took[-1] * 1e3:6.0f} ms; {peak:.0f} MiB", flush=True)
 
 
 def main():
