@@ -202,6 +202,10 @@ static enum bc_exit print_failure(const struct archive *a, const struct file *fi
 				       : "another process is archiving or sealing it");
 		return BC_EXIT_OK;
 	}
+	if (rc == -ENOENT && why[0] == '\0') {
+		bc_print_error(a->console, file->path, "can't open: %s", strerror(-rc));
+		return BC_EXIT_FAILED;
+	}
 	bc_print_error(a->console, file->path, "left as it is: %s%s%s", why,
 		why[0] != '\0' ? ": " : "",
 		rc == -ELOOP && why[0] == '\0'   ? "it is a symbolic link"
