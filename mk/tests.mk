@@ -68,10 +68,10 @@ $(BUILD)/tests/%.so:
 	$(say) LINK $@
 	$(Q)$(CC) -std=c11 -D_GNU_SOURCE $(WARNINGS) $(CFLAGS) -shared -fPIC -o $@ $< -ldl
 
-# Tests mostly wait: four more at a time than there are cores; one more under the thread sanitizer.
+# Tests mostly wait: six more at a time than there are cores; fewer under sanitizers, where they compute more.
 empty :=
 MARKS := $(if $(SAN),$(if $(filter thread,$(SAN)),threads,not documents))
-PYTEST_FLAGS = -n $(shell expr $(CORES) + $(if $(filter thread,$(SAN)),1,4)) \
+PYTEST_FLAGS = -n $(shell expr $(CORES) + $(if $(SAN),$(if $(filter thread,$(SAN)),1,4),6)) \
 	$(if $(MARKS),-m '$(MARKS)') \
 	$(if $(ONLY),-k '$(subst $(empty) $(empty), or ,$(strip $(ONLY)))') --junitxml $(BUILD)/tests/junit.xml
 
