@@ -282,7 +282,7 @@ def test_a_board_that_answers_no_request_is_recorded(tmp):
             daemon.wait_streaming()
             daemon.wait_more(20_000)
             daemon.end(wanted=4)
-        daemon.check(board, gaps={"transfer": 1})
+        daemon.check(board, gaps={"transfer": 1}, may_be_torn=True)
         assert daemon.logged("no answer to STOP", "may be lost"), daemon.log
         for name in ("GET_INFO", "GET_COUNTERS", "START"):
             assert daemon.logged("A1 at 1-1", f"no answer to {name}"), daemon.log
@@ -295,7 +295,7 @@ def test_a_board_that_does_not_answer_stop_is_closed_anyway(tmp):
             daemon.wait_more()
             board.command("requests hang")
             daemon.end(wanted=4)
-        daemon.check(board, gaps={"transfer": 1})
+        daemon.check(board, gaps={"transfer": 1}, may_be_torn=True)
 
 
 # ---- lies
