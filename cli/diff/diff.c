@@ -1,8 +1,10 @@
 #include "cli/diff/diff.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/diff/diff_class.h"
@@ -24,6 +26,12 @@ static uint32_t can_be(const struct bc_trace *trace)
 
 /* ---- reading the two traces */
 
+/* Whether the next entry has the start address. */
+static bool is_start(const struct bc_diff_side *side)
+{
+	return side->run->kind <= BC_ENTRY_UOP && side->run->addr == side->diff->start;
+}
+
 /* Returns the next selected entries of a trace, converted to what the other format can hold:
  * bc_match_source. */
 static int next_run(void *context, const struct bc_entry **run, size_t *count)
@@ -33,7 +41,9 @@ static int next_run(void *context, const struct bc_entry **run, size_t *count)
 	struct bc_batch batch;
 
 	for (;;) {
-		for (; side->left != 0 && (bc_diff_class_of(side->run) & only) == 0; side->left--)
+		for (; side->left != 0 && ((bc_diff_class_of(side->run) & only) == 0 ||
+						  (side->is_waiting && !is_start(side)));
+			side->left--)
 			side->run++;
 		if (side->left != 0)
 			break;
@@ -44,6 +54,7 @@ static int next_run(void *context, const struct bc_entry **run, size_t *count)
 			return 0;
 		bc_entry_convert_batch(&side->fit, batch.entries, batch.count);
 	}
+	side->is_waiting = false;
 	size_t n = 1;
 	while (n < side->left &&
 		(only == BC_DIFF_CLASSES || (bc_diff_class_of(&side->run[n]) & only) != 0))
@@ -53,6 +64,41 @@ static int next_run(void *context, const struct bc_entry **run, size_t *count)
 	side->run += n;
 	side->left -= n;
 	return 1;
+}
+
+/* Reads all files of a side once more, from the beginning and without messages:
+ * bc_match_source. */
+static int read_again(void *context, bool (*take)(void *, const struct bc_entry *), void *to)
+{
+	const struct bc_diff_side *side = context;
+	struct bc_console console = *side->trace.console;
+	struct bc_diff_side again = {.paths = side->paths,
+		.path_count = side->path_count,
+		.diff = side->diff,
+		.is_waiting = side->diff->has_start};
+	const struct bc_entry *run;
+	size_t count;
+
+	for (int i = 0; i < side->path_count; i++) {
+		struct stat st;
+		if (stat(side->paths[i], &st) != 0 || !S_ISREG(st.st_mode))
+			return -ENOTSUP;
+	}
+	console.err = fopen("/dev/null", "w");
+	if (console.err == NULL)
+		return -ENOTSUP;
+	enum bc_exit code = bc_trace_open(&again.trace, &console, again.paths, again.path_count,
+		side->trace.format, &side->trace.options);
+	bc_entry_converter_init(&again.fit, side->trace.format, &side->trace.options.format);
+	again.fit.holds = side->fit.holds;
+	again.fit.needs = side->fit.needs;
+	bool goes_on = code == BC_EXIT_OK;
+	while (goes_on && next_run(&again, &run, &count) > 0)
+		for (size_t i = 0; goes_on && i < count; i++)
+			goes_on = take(to, &run[i]);
+	bc_trace_close(&again.trace);
+	fclose(console.err);
+	return code == BC_EXIT_OK ? 0 : -ENOTSUP;
 }
 
 static void set_line(struct bc_diff_line *line, const struct bc_entry *entry, uint64_t fields)
@@ -139,6 +185,8 @@ static bool on_reordered(void *context, const struct bc_entry *a, size_t a_count
 static void begin_side(struct bc_diff_side *side)
 {
 	side->count = 0;
+	side->moved = 0;
+	side->has_gap = false;
 	side->has_behind = side->has_last;
 	side->behind = side->last;
 }
@@ -154,22 +202,53 @@ static void add_side(
 	pass(side, entries, count);
 }
 
-static bool on_differ(void *context, const struct bc_entry *a, size_t a_count,
+static void begin_difference(struct bc_diff *d)
+{
+	d->is_open = d->is_paired = true;
+	d->differ = 0;
+	d->differences++;
+	begin_side(&d->a);
+	begin_side(&d->b);
+}
+
+static bool is_gap(const struct bc_entry *entry)
+{
+	return entry->kind == BC_ENTRY_EVENT && entry->note.event.kind == BC_EVENT_GAP;
+}
+
+/* On the same clock, a gap is not an entry to compare: it explains why the other trace has more.
+ * And what a selection left out is one difference, however many entries there are. */
+static size_t count_explained(
+	const struct bc_diff_side *other, const struct bc_entry *entries, size_t count)
+{
+	const struct bc_diff_origin *origin = &other->origin;
+	size_t explained = 0;
+
+	for (size_t i = 0; i < count; i++)
+		explained += is_gap(&entries[i]) ||
+			     (origin->has_filter && !bc_filter_entry(&origin->filter, &entries[i]));
+	return explained;
+}
+
+static void explain(struct bc_diff *d, struct bc_diff_side *side, const struct bc_entry *entry)
+{
+	if (!is_gap(entry)) {
+		side->filtered++;
+		pass(side, entry, 1);
+		return;
+	}
+	if (!d->is_open)
+		begin_difference(d);
+	if (!side->has_gap)
+		set_line(&side->gap, entry, 0);
+	side->has_gap = true;
+}
+
+static bool add_difference(struct bc_diff *d, const struct bc_entry *a, size_t a_count,
 	const struct bc_entry *b, size_t b_count)
 {
-	struct bc_diff *d = context;
-
-	if (!d->is_open) {
-		if (d->limit != 0 && d->differences >= d->limit) {
-			d->is_stopped = true;
-			return false;
-		}
-		d->is_open = d->is_paired = true;
-		d->differ = 0;
-		d->differences++;
-		begin_side(&d->a);
-		begin_side(&d->b);
-	}
+	if (!d->is_open)
+		begin_difference(d);
 	uint64_t at = d->a.count;
 	d->is_paired = d->is_paired && a_count == b_count;
 	add_side(&d->a, a, a_count, d->show);
@@ -183,6 +262,34 @@ static bool on_differ(void *context, const struct bc_entry *a, size_t a_count,
 	return !d->is_quiet && !bc_output_failed(&d->output);
 }
 
+static bool on_differ(void *context, const struct bc_entry *a, size_t a_count,
+	const struct bc_entry *b, size_t b_count)
+{
+	struct bc_diff *d = context;
+	bool goes_on = true;
+
+	if (!d->is_open && d->limit != 0 && d->differences >= d->limit) {
+		d->is_stopped = true;
+		return false;
+	}
+	if (!d->is_same_clock ||
+		count_explained(&d->b, a, a_count) + count_explained(&d->a, b, b_count) == 0)
+		return add_difference(d, a, a_count, b, b_count);
+	for (size_t i = 0; goes_on && i < a_count; i++) {
+		if (count_explained(&d->b, &a[i], 1) != 0)
+			explain(d, &d->a, &a[i]);
+		else
+			goes_on = add_difference(d, &a[i], 1, NULL, 0);
+	}
+	for (size_t i = 0; goes_on && i < b_count; i++) {
+		if (count_explained(&d->a, &b[i], 1) != 0)
+			explain(d, &d->b, &b[i]);
+		else
+			goes_on = add_difference(d, NULL, 0, &b[i], 1);
+	}
+	return goes_on;
+}
+
 static void on_shifted(void *context, int64_t ticks)
 {
 	struct bc_diff *d = context;
@@ -190,11 +297,26 @@ static void on_shifted(void *context, int64_t ticks)
 	d->shifted = (int64_t)((uint64_t)d->shifted + (uint64_t)ticks);
 }
 
-static void on_lost(void *context)
+static void on_moved(
+	void *context, bool is_a, const struct bc_entry *first, uint64_t other, size_t n)
+{
+	struct bc_diff *d = context;
+	struct bc_diff_side *side = is_a ? &d->a : &d->b;
+
+	if (side->moved == 0) {
+		side->moved_first = first->number;
+		side->moved_from = other;
+	}
+	side->moved += n;
+	d->moved += n;
+}
+
+static void on_lost(void *context, bool can_retry)
 {
 	struct bc_diff *d = context;
 
 	d->is_lost = true;
+	d->is_pipe = !can_retry;
 }
 
 /* Finds what can be compared, and checks it against the options. */
@@ -250,19 +372,46 @@ static bool is_sum(enum bc_format format)
 	return format >= BC_FORMAT_BYU && format <= BC_FORMAT_BYU_BE;
 }
 
+/* Reports what the selection of the other side left out of this one. Returns false if out of
+ * memory. */
+static bool tell_filtered(struct bc_diff *d, struct bc_diff_side *side, struct bc_diff_side *other)
+{
+	if (side->filtered == 0)
+		return true;
+	d->differences++;
+	if (d->is_json)
+		return bc_diff_json_filtered(d, side, other);
+	if (!d->is_quiet)
+		bc_diff_text_filtered(d, side, other);
+	return true;
+}
+
+static enum bc_exit report_no_start(const struct bc_diff *d)
+{
+	bc_print_error(d->console, NULL, "--start: %s entry with address %llx",
+		!d->a.is_waiting   ? "B has no"
+		: !d->b.is_waiting ? "A has no"
+				   : "neither trace has an",
+		(unsigned long long)d->start);
+	return BC_EXIT_FAILED;
+}
+
 static enum bc_exit compare(struct bc_diff *d, const struct bc_diff_wanted *w)
 {
 	struct bc_match_options how = {.fields = d->fields,
 		.window = w->window,
 		.lookahead = d->lookahead,
+		.is_same_clock = d->is_same_clock,
+		.ignores_rest = d->ignores_rest,
 		.is_relative = w->is_relative ||
 			       is_sum(d->a.trace.format) != is_sum(d->b.trace.format)};
-	struct bc_match_source a = {.next = next_run, .context = &d->a};
-	struct bc_match_source b = {.next = next_run, .context = &d->b};
+	struct bc_match_source a = {.next = next_run, .again = read_again, .context = &d->a};
+	struct bc_match_source b = {.next = next_run, .again = read_again, .context = &d->b};
 	struct bc_match_sink sink = {.context = d,
 		.same = on_same,
 		.reordered = on_reordered,
 		.differ = on_differ,
+		.moved = on_moved,
 		.shifted = on_shifted,
 		.lost = on_lost};
 	enum bc_exit code = BC_EXIT_OK;
@@ -282,7 +431,10 @@ static enum bc_exit compare(struct bc_diff *d, const struct bc_diff_wanted *w)
 	bool has_all = rc != 1 || d->is_stopped || d->is_quiet || bc_output_failed(&d->output);
 	if (d->is_open && !end_difference(d))
 		has_all = has_all && bc_output_failed(&d->output);
-	code = bc_exit_worse(d->a.trace.exit, d->b.trace.exit);
+	has_all = tell_filtered(d, &d->a, &d->b) && tell_filtered(d, &d->b, &d->a) && has_all;
+	if (d->a.is_waiting || d->b.is_waiting)
+		code = report_no_start(d);
+	code = bc_exit_worse(code, bc_exit_worse(d->a.trace.exit, d->b.trace.exit));
 	is_whole = rc == 0 && code == BC_EXIT_OK;
 	if (d->is_json)
 		has_all = has_all && bc_diff_json_summary(d, is_whole);
@@ -298,6 +450,7 @@ no_memory:
 
 static enum bc_exit run(struct bc_diff *d, struct bc_diff_wanted *w)
 {
+	d->a.is_waiting = d->b.is_waiting = d->has_start;
 	const struct bc_console *console = d->console;
 	const char *no_color = getenv("NO_COLOR");
 	enum bc_exit code;
@@ -322,6 +475,11 @@ static enum bc_exit run(struct bc_diff *d, struct bc_diff_wanted *w)
 		goto out;
 	fit_side(&d->a, d, &d->b);
 	fit_side(&d->b, d, &d->a);
+	bc_diff_origin_read(&d->a.origin, &d->a.trace);
+	bc_diff_origin_read(&d->b.origin, &d->b.trace);
+	d->is_same_clock = (d->fields & BC_FIELD_TIME) != 0 && !w->is_relative &&
+			   (w->is_same_clock ||
+				   bc_diff_origin_is_shared(&d->a.origin, &d->b.origin));
 	code = compare(d, w);
 	bc_match_close(d->match);
 out:

@@ -42,6 +42,13 @@ static json_t *side_of(const struct bc_diff *d, const struct bc_diff_side *side)
 		object = with(object, "first", bc_json_u64(side->first));
 		object = with(object, "last", bc_json_u64(side->last));
 	}
+	if (side->has_gap)
+		object = with(object, "gap", bc_json_text(side->gap.text));
+	if (side->moved != 0) {
+		object = with(object, "moved", bc_json_u64(side->moved));
+		object = with(object, "moved_first", bc_json_u64(side->moved_first));
+		object = with(object, "moved_from", bc_json_u64(side->moved_from));
+	}
 	if (side->has_behind)
 		object = with(object, "behind", bc_json_u64(side->behind));
 	for (size_t i = 0; i < d->show && i < side->count; i++) {
@@ -69,6 +76,19 @@ bool bc_diff_json_difference(struct bc_diff *d)
 				    {"fields", names_of(d->is_paired ? d->differ : 0)},
 				    {"clock_shift", json_integer(d->shifted)},
 				    {"is_lost", json_boolean(d->is_lost)},
+				    {NULL, NULL},
+			    }));
+}
+
+bool bc_diff_json_filtered(
+	struct bc_diff *d, const struct bc_diff_side *side, const struct bc_diff_side *other)
+{
+	return bc_output_json_value(
+		&d->output, bc_json_object((struct bc_json_member[]){
+				    {"difference", bc_json_u64(d->differences)},
+				    {"kind", json_string(side == &d->a ? "only_a" : "only_b")},
+				    {"filtered", bc_json_u64(side->filtered)},
+				    {"cut", bc_json_text(other->origin.cut)},
 				    {NULL, NULL},
 			    }));
 }
@@ -104,8 +124,9 @@ bool bc_diff_json_summary(struct bc_diff *d, bool is_whole)
 				    {"same", bc_json_u64(d->same)},
 				    {"reordered", bc_json_u64(d->reordered)},
 				    {"changed", bc_json_u64(d->changed)},
-				    {"only_a", bc_json_u64(d->only_a)},
-				    {"only_b", bc_json_u64(d->only_b)},
+				    {"only_a", bc_json_u64(d->only_a + d->a.filtered)},
+				    {"only_b", bc_json_u64(d->only_b + d->b.filtered)},
+				    {"moved", bc_json_u64(d->moved)},
 				    {"a", trace_of(&d->a)},
 				    {"b", trace_of(&d->b)},
 				    {"fields", names_of(d->fields)},

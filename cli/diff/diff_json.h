@@ -4,8 +4,11 @@
 
 #include "cli/diff/diff_state.h"
 
-/* Print the current difference, and the summary. Return false if out of memory. */
+/* Print the current difference, what the other side's selection left out, and the summary. Return
+ * false if out of memory. */
 bool bc_diff_json_difference(struct bc_diff *diff);
+bool bc_diff_json_filtered(
+	struct bc_diff *diff, const struct bc_diff_side *side, const struct bc_diff_side *other);
 bool bc_diff_json_summary(struct bc_diff *diff, bool is_whole);
 
 #endif

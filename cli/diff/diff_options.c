@@ -1,6 +1,9 @@
 #include "cli/diff/diff_options.h"
 
+#include <ctype.h>
+#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/diff/diff_class.h"
@@ -18,6 +21,9 @@ enum {
 	OPTION_ONLY,
 	OPTION_FIELDS,
 	OPTION_IGNORE,
+	OPTION_SAME_CLOCK,
+	OPTION_START,
+	OPTION_IGNORE_REST,
 };
 
 #define FIELDS_KIND                                                                                \
@@ -42,6 +48,13 @@ static const struct bc_usage_option options[] = {
 		"ignore the order of entries, and differences in time, up to N ticks (default 1)"},
 	{'r', "relative", NULL, NULL,
 		"take the offset between the clocks from the first pair of entries"},
+	{OPTION_SAME_CLOCK, "same-clock", NULL, NULL,
+		"the times of both traces are of one clock: compare entries of the same time "
+		"(default for recordings, and cuts of them)"},
+	{OPTION_START, "start", "ADDR", "text",
+		"begin each trace at its first entry with this hexadecimal address"},
+	{OPTION_IGNORE_REST, "ignore-rest", NULL, NULL,
+		"ignore what the longer trace has after the other one ends"},
 	{'l', "lookahead", "N", "number",
 		"search up to N entries ahead for matches after a difference (default 16384); "
 		"determines the memory use"},
@@ -134,6 +147,19 @@ static bool read_number(const struct bc_console *console, const char *option, ui
 	return true;
 }
 
+static bool read_start(const struct bc_console *console, struct bc_diff *d)
+{
+	char *end;
+
+	errno = 0;
+	d->start = strtoull(optarg, &end, 16);
+	d->has_start = true;
+	if (isxdigit((unsigned char)optarg[0]) && *end == '\0' && errno == 0)
+		return true;
+	bc_print_error(console, NULL, "--start %s: not a hexadecimal address", optarg);
+	return false;
+}
+
 static bool read_option(const struct bc_console *console, int letter, struct bc_diff_wanted *w)
 {
 	struct bc_diff *d = w->diff;
@@ -161,6 +187,12 @@ static bool read_option(const struct bc_console *console, int letter, struct bc_
 		return bc_option_count(console, "--window", &w->window);
 	case 'r':
 		return w->is_relative = true;
+	case OPTION_SAME_CLOCK:
+		return w->is_same_clock = true;
+	case OPTION_START:
+		return read_start(console, d);
+	case OPTION_IGNORE_REST:
+		return d->ignores_rest = true;
 	case 'l':
 		return read_number(
 			console, "--lookahead", LOOKAHEAD_MIN, LOOKAHEAD_MAX, &d->lookahead);
@@ -221,6 +253,9 @@ bool bc_diff_read_options(
 		*code = o.exit;
 		return false;
 	}
-	*code = read_operands(d, d->console, argc, argv);
+	if (w->is_same_clock && w->is_relative)
+		*code = bc_print_usage_error(d->console, "--same-clock excludes --relative");
+	else
+		*code = read_operands(d, d->console, argc, argv);
 	return *code == BC_EXIT_OK;
 }

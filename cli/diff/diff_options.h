@@ -23,6 +23,7 @@ struct bc_diff_wanted {
 	uint64_t ignored;
 	uint64_t window;
 	bool is_relative;
+	bool is_same_clock;
 };
 
 /* Reads the arguments into *wanted and `diff`, whose console must be set. Returns false if the

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "cli/diff/diff_origin.h"
 #include "cli/io/trace.h"
 #include "cli/term/console.h"
 #include "cli/term/output.h"
@@ -28,7 +29,10 @@ struct bc_diff_side {
 	const struct bc_entry *run; /* unread entries of the fit's output */
 	size_t left;
 	const struct bc_diff *diff; /* the owner */
-	uint64_t entries;           /* entries compared */
+	bool is_waiting;            /* for the start address */
+	struct bc_diff_origin origin;
+	uint64_t filtered; /* entries that the other trace's selection leaves out */
+	uint64_t entries;  /* entries compared */
 	bool has_last;
 	uint64_t last; /* number of the last entry compared */
 	/* The current difference: */
@@ -37,6 +41,11 @@ struct bc_diff_side {
 	bool has_behind;
 	uint64_t behind;            /* number of the entry before it */
 	struct bc_diff_line *lines; /* its first entries, up to `show` */
+	uint64_t moved;             /* entries that the other side has elsewhere */
+	uint64_t moved_first;       /* number of the first of them */
+	uint64_t moved_from;        /* where the other side has it */
+	bool has_gap;               /* it lost samples here: */
+	struct bc_diff_line gap;
 };
 
 struct bc_diff {
@@ -52,6 +61,10 @@ struct bc_diff {
 	size_t show;
 	size_t context;
 	size_t lookahead;
+	bool has_start; /* begin at the first entry with this address */
+	uint64_t start;
+	bool is_same_clock;
+	bool ignores_rest;
 	bool is_json;
 	bool is_quiet;
 	bool has_color;
@@ -61,6 +74,7 @@ struct bc_diff {
 	uint64_t changed; /* pairs of entries that differ */
 	uint64_t only_a;
 	uint64_t only_b;
+	uint64_t moved;
 	uint64_t differences;
 	bool is_stopped;
 	/* The current difference. */
@@ -69,6 +83,7 @@ struct bc_diff {
 	uint64_t differ;
 	int64_t shifted;
 	bool is_lost;
+	bool is_pipe; /* matches further away could not be searched */
 	/* Context: the last matching entries that have not been printed, and the number of matching
 	 * entries to print after the last difference. */
 	struct bc_diff_line *before;

@@ -94,6 +94,27 @@ static void put_more(struct bc_diff *d, char mark, const struct bc_diff_side *si
 			side->count - d->show);
 }
 
+static void put_gap(struct bc_diff *d, const struct bc_diff_side *side)
+{
+	if (side->has_gap)
+		bc_output_format(&d->output, "# here %c has a %s\n", side == &d->a ? 'A' : 'B',
+			side->gap.text);
+}
+
+static void put_moved(struct bc_diff *d, const struct bc_diff_side *side)
+{
+	const struct bc_diff_side *other = side == &d->a ? &d->b : &d->a;
+	char first[BC_PLACE_TEXT_MAX];
+	char from[BC_PLACE_TEXT_MAX];
+
+	if (side->moved != 0)
+		bc_output_format(&d->output,
+			"# moved: %" PRIu64 " of these, from %s, are the ones from %s of %c\n",
+			side->moved, bc_trace_place(&side->trace, side->moved_first, first),
+			bc_trace_place(&other->trace, side->moved_from, from),
+			side == &d->a ? 'B' : 'A');
+}
+
 void bc_diff_text_difference(struct bc_diff *d)
 {
 	put_head(d);
@@ -108,9 +129,14 @@ void bc_diff_text_difference(struct bc_diff *d)
 	for (size_t i = 0; !d->is_paired && i < d->show && i < d->b.count; i++)
 		put_line(d, '+', &d->b.lines[i]);
 	put_more(d, '+', &d->b);
+	put_gap(d, &d->a);
+	put_gap(d, &d->b);
+	put_moved(d, &d->a);
+	put_moved(d, &d->b);
 	if (d->is_lost)
-		bc_output_format(&d->output, "# no match found within %zu entries (--lookahead)\n",
-			d->lookahead);
+		bc_output_format(&d->output,
+			"# no match found within %zu entries (--lookahead)%s\n", d->lookahead,
+			d->is_pipe ? "; a pipe can't be searched further, a file can" : "");
 	if (d->shifted != 0)
 		bc_output_format(&d->output,
 			"# from here B's clock is %" PRIu64 " tick%s %s than before\n",
@@ -122,6 +148,17 @@ void bc_diff_text_difference(struct bc_diff *d)
 void bc_diff_text_context(struct bc_diff *d, const struct bc_diff_line *line)
 {
 	put_line(d, ' ', line);
+}
+
+void bc_diff_text_filtered(
+	struct bc_diff *d, const struct bc_diff_side *side, const struct bc_diff_side *other)
+{
+	bc_output_format(&d->output,
+		"\n@@ %" PRIu64 ": %" PRIu64 " %s only in %c: %c was cut with ", d->differences,
+		side->filtered, side->filtered == 1 ? "entry" : "entries",
+		side == &d->a ? 'A' : 'B', side == &d->a ? 'B' : 'A');
+	bc_output_safe(&d->output, other->origin.cut);
+	bc_output_format(&d->output, "\n");
 }
 
 static void put_left_out(struct bc_diff *d, const struct bc_diff_side *side)
@@ -147,9 +184,12 @@ void bc_diff_text_summary(struct bc_diff *d, bool is_whole)
 	bc_output_format(&d->output,
 		": %" PRIu64 " of A and %" PRIu64 " of B compared; %" PRIu64 " match, %" PRIu64
 		" in different order, %" PRIu64 " changed, %" PRIu64 " only in A, %" PRIu64
-		" only in B\n",
-		d->a.entries, d->b.entries, d->same, d->reordered, d->changed, d->only_a,
-		d->only_b);
+		" only in B",
+		d->a.entries, d->b.entries, d->same, d->reordered, d->changed,
+		d->only_a + d->a.filtered, d->only_b + d->b.filtered);
+	if (d->moved != 0)
+		bc_output_format(&d->output, " (%" PRIu64 " moved)", d->moved);
+	bc_output_format(&d->output, "\n");
 	put_left_out(d, &d->a);
 	put_left_out(d, &d->b);
 	if (!is_whole && !d->is_stopped)

@@ -2,297 +2,401 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <limits.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* E. W. Myers, "An O(ND) Difference Algorithm and Its Variations". For each number of edits d and
- * each diagonal k (position in a - position in b), reach holds the furthest position in a. All of
- * them are kept, so that go_back() can retrace the edits: O(d^2) memory. */
+#define NONE UINT32_MAX
 
-/* Lengths of equal runs after which the rows count as aligned again, longest first. */
-static const size_t run_lengths[] = {32, 8};
+/* Number of items of an anchor, and how often it may occur in each sequence, as long as there is
+ * room for PAIRS pairs per item. */
+#define GRAM  8u
+#define RARE  32u
+#define PAIRS 8u
 
-/* Number of consecutive matches required after d edits. */
-static size_t wanted_run(unsigned d)
+/* Steps of the exact search in one region, from both ends, at most and at least; and how many
+ * diagonals may be searched for each item, by all searches together, before they are limited to the
+ * least. */
+#define STEPS_MAX      4096
+#define STEPS_MIN      256
+#define DIAGONALS_EACH 1024
+
+/* How often regions between anchors are searched for further anchors. */
+#define DEPTH_MAX 16
+
+/* Where a key, or the hash of an anchor, occurs. */
+struct slot {
+	uint64_t key;
+	uint32_t a; /* the last occurrence in each sequence */
+	uint32_t b;
+	uint32_t a_count;
+	uint32_t b_count;
+};
+
+struct bc_align {
+	/* The items that occur in both sequences: their keys, where they are, and the partners of
+	 * those of A. The others can have no partner, and the search is faster without them. */
+	uint64_t *x;
+	uint64_t *y;
+	uint32_t *x_at;
+	uint32_t *y_at;
+	uint32_t *partner;
+	struct slot *slots;
+	size_t mask;           /* of the part of `slots` in use */
+	uint32_t *earlier;     /* by position in y: the occurrence of the same anchor before it */
+	struct bc_pair *pairs; /* a stack: anchors of the regions being searched */
+	size_t pair_count;
+	uint32_t *chain;
+	int32_t *forward; /* by diagonal, see split() */
+	int32_t *backward;
+	int64_t diagonals; /* that may still be searched */
+	size_t items;
+};
+
+int bc_align_open(struct bc_align **align, size_t items)
 {
-	return 8 + (d < 56 ? d : 56);
-}
+	struct bc_align *s = calloc(1, sizeof(*s));
+	size_t slots = 64;
 
-int bc_align_init(struct bc_align *align, size_t items)
-{
-	/* There cannot be more edits than items. */
-	align->edits_max = 2 * items < BC_ALIGN_EDITS ? (unsigned)(2 * items) : BC_ALIGN_EDITS;
-	size_t edits = align->edits_max + 1;
-
-	align->count = 0;
-	align->items = items;
-	for (align->slots = 16; align->slots < 2 * items;)
-		align->slots *= 2;
-	align->reach = calloc(edits * edits, sizeof(*align->reach));
-	align->table = calloc(align->slots, sizeof(*align->table));
-	align->runs = calloc(items, sizeof(*align->runs));
-	if (align->reach != NULL && align->table != NULL && align->runs != NULL)
+	if (s == NULL)
+		return -ENOMEM;
+	while (slots < 4 * items)
+		slots *= 2;
+	s->items = items;
+	s->x = calloc(items, sizeof(*s->x));
+	s->y = calloc(items, sizeof(*s->y));
+	s->x_at = calloc(items, sizeof(*s->x_at));
+	s->y_at = calloc(items, sizeof(*s->y_at));
+	s->partner = calloc(items, sizeof(*s->partner));
+	s->slots = malloc(slots * sizeof(*s->slots));
+	s->earlier = calloc(items, sizeof(*s->earlier));
+	s->pairs = calloc((PAIRS + 1) * items, sizeof(*s->pairs));
+	s->chain = calloc(2 * PAIRS * items, sizeof(*s->chain));
+	s->forward = calloc(2 * items + 3, sizeof(*s->forward));
+	s->backward = calloc(2 * items + 3, sizeof(*s->backward));
+	*align = s;
+	if (s->x != NULL && s->y != NULL && s->x_at != NULL && s->y_at != NULL &&
+		s->partner != NULL && s->slots != NULL && s->earlier != NULL && s->pairs != NULL &&
+		s->chain != NULL && s->forward != NULL && s->backward != NULL)
 		return 0;
-	bc_align_free(align);
+	bc_align_close(s);
 	return -ENOMEM;
 }
 
-void bc_align_free(struct bc_align *align)
+void bc_align_close(struct bc_align *s)
 {
-	free(align->reach);
-	free(align->table);
-	free(align->runs);
-	align->reach = NULL;
-	align->table = NULL;
-	align->runs = NULL;
+	if (s == NULL)
+		return;
+	free(s->x);
+	free(s->y);
+	free(s->x_at);
+	free(s->y_at);
+	free(s->partner);
+	free(s->slots);
+	free(s->earlier);
+	free(s->pairs);
+	free(s->chain);
+	free(s->forward);
+	free(s->backward);
+	free(s);
 }
 
-static int32_t *reach_of(const struct bc_align *align, int d, int k)
+/* ---- the table of keys */
+
+static void clear_slots(struct bc_align *s, size_t keys)
 {
-	return &align->reach[(ptrdiff_t)d * d + d + k];
+	size_t slots = 64;
+
+	while (slots < 2 * keys)
+		slots *= 2;
+	s->mask = slots - 1;
+	memset(s->slots, 0, slots * sizeof(*s->slots));
 }
 
-/* The position on diagonal k after edit d, or -1 if it cannot be reached. Sets *inserts if the edit
- * is an insertion. */
-static int32_t step(const struct bc_align *align, int d, int k, size_t n, size_t m, bool *inserts)
+/* Returns the slot of a key, which is unused if both counts are 0. */
+static struct slot *slot_of(struct bc_align *s, uint64_t key)
 {
-	int32_t inserted = k + 1 <= d - 1 ? *reach_of(align, d - 1, k + 1) : -1;
-	int32_t deleted = k - 1 >= 1 - d ? *reach_of(align, d - 1, k - 1) : -1;
-
-	if (inserted >= 0 && inserted - k > (int32_t)m)
-		inserted = -1;
-	if (deleted >= 0)
-		deleted = deleted < (int32_t)n ? deleted + 1 : -1;
-	*inserts = inserted >= deleted;
-	return *inserts ? inserted : deleted;
-}
-
-/* Converts the edits that lead to the position reached on diagonal k after d edits to hunks. */
-static void go_back(struct bc_align *align, int d, int k, size_t n, size_t m)
-{
-	struct bc_hunk *hunks = align->hunks;
-	size_t first = BC_ALIGN_EDITS;
-
-	for (; d > 0; d--) {
-		bool inserts;
-		step(align, d, k, n, m, &inserts);
-		k += inserts ? 1 : -1;
-		size_t x = (size_t)*reach_of(align, d - 1, k);
-		size_t y = (size_t)((ptrdiff_t)x - k);
-		struct bc_hunk *next = &hunks[first];
-		if (first == BC_ALIGN_EDITS || x + !inserts != next->a || y + inserts != next->b)
-			next = &hunks[--first], *next = (struct bc_hunk){.a_count = 0};
-		next->a = x;
-		next->b = y;
-		next->a_count += !inserts;
-		next->b_count += inserts;
-	}
-	align->count = BC_ALIGN_EDITS - first;
-	memmove(hunks, hunks + first, align->count * sizeof(*hunks));
-}
-
-/* Joins hunks. A hunk that only deletes or only inserts can move up to the hunk before it if the
- * items between them still match after the move. Starts at the end, where the rows are aligned. */
-static void gather(struct bc_align *align, const struct bc_align_row *a,
-	const struct bc_align_row *b, const struct bc_align_time *time)
-{
-	struct bc_hunk *hunks = align->hunks;
-
-	for (size_t i = align->count; i-- > 1;) {
-		struct bc_hunk *before = &hunks[i - 1];
-		size_t x = before->a + before->a_count + hunks[i].a_count;
-		size_t y = before->b + before->b_count + hunks[i].b_count;
-		size_t matches = hunks[i].a - (before->a + before->a_count);
-		bool is_one = hunks[i].a_count == 0 || hunks[i].b_count == 0;
-		for (size_t n = 0; is_one && n < matches; n++)
-			is_one = bc_align_is_match(a, x + n, b, y + n, time);
-		if (!is_one)
-			continue;
-		before->a_count += hunks[i].a_count;
-		before->b_count += hunks[i].b_count;
-		memmove(&hunks[i], &hunks[i + 1], (--align->count - i) * sizeof(*hunks));
-	}
-}
-
-static size_t hunk_size(const struct bc_hunk *hunk)
-{
-	return hunk->a_count > hunk->b_count ? hunk->a_count : hunk->b_count;
-}
-
-/* Joins hunks that are separated by only a few matches, which are probably accidental. */
-static void coalesce(struct bc_align *align)
-{
-	struct bc_hunk *hunks = align->hunks;
-	size_t last = 0;
-
-	for (size_t i = 1; i < align->count; i++) {
-		struct bc_hunk *before = &hunks[last];
-		size_t matches = hunks[i].a - (before->a + before->a_count);
-		size_t size = hunk_size(before) < hunk_size(&hunks[i]) ? hunk_size(before)
-								       : hunk_size(&hunks[i]);
-		if (matches > size / 8) {
-			hunks[++last] = hunks[i];
-			continue;
+	for (size_t i = key * UINT64_C(0x9E3779B97F4A7C15) >> 32;; i++) {
+		struct slot *slot = &s->slots[i & s->mask];
+		if (slot->key == key || (slot->a_count | slot->b_count) == 0) {
+			slot->key = key;
+			return slot;
 		}
-		before->a_count = hunks[i].a + hunks[i].a_count - before->a;
-		before->b_count = hunks[i].b + hunks[i].b_count - before->b;
 	}
-	align->count = align->count != 0 ? last + 1 : 0;
 }
 
-/* Whether to stop at this position: enough matches after the last edit, or both rows end here. */
-static bool is_end(const struct bc_align_row *a, const struct bc_align_row *b, size_t x, size_t y,
-	size_t run, unsigned d)
+/* Writes the items in keys[0, n) whose keys occur in both sequences to x and x_at. Returns their
+ * number. */
+static size_t keep_common(
+	struct bc_align *s, const uint64_t *keys, size_t n, uint64_t *x, uint32_t *x_at)
 {
-	if (run >= wanted_run(d))
-		return true;
-	if (a->is_whole && b->is_whole)
-		return x == a->count && y == b->count;
-	/* One row has ended, and most of it has matched. */
-	return ((a->is_whole && x == a->count) || (b->is_whole && y == b->count)) &&
-	       (x + y - d) / 2 >= d;
+	size_t kept = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		const struct slot *slot = slot_of(s, keys[i]);
+		if (slot->a_count == 0 || slot->b_count == 0)
+			continue;
+		x[kept] = keys[i];
+		x_at[kept++] = (uint32_t)i;
+	}
+	return kept;
 }
 
-bool bc_align_near(struct bc_align *align, const struct bc_align_row *a,
-	const struct bc_align_row *b, unsigned edits, const struct bc_align_time *time)
+/* ---- chains */
+
+size_t bc_longest_chain(struct bc_pair *pairs, size_t count, uint32_t *work)
 {
-	assert(edits <= BC_ALIGN_EDITS && a->count <= align->items && b->count <= align->items);
-	edits = edits < align->edits_max ? edits : align->edits_max;
-	for (int d = 0; d <= (int)edits; d++) {
-		for (int k = -d; k <= d; k += 2) {
-			bool inserts;
-			int32_t from = d != 0 ? step(align, d, k, a->count, b->count, &inserts) : 0;
-			*reach_of(align, d, k) = from;
-			if (from < 0)
-				continue;
-			size_t x = (size_t)from;
-			size_t y = (size_t)(from - k);
-			size_t run = 0;
-			for (; x < a->count && y < b->count && run < wanted_run((unsigned)d) &&
-				bc_align_is_match(a, x, b, y, time);
-				x++, y++)
-				run++;
-			*reach_of(align, d, k) = (int32_t)x;
-			if (!is_end(a, b, x, y, run, (unsigned)d))
-				continue;
-			go_back(align, d, k, a->count, b->count);
-			gather(align, a, b, time);
-			coalesce(align);
-			return true;
+	uint32_t *ends = work; /* by length: the pair that ends a chain with the smallest b */
+	uint32_t *before = work + count;
+	size_t length = 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		size_t low = 0;
+		size_t high = length;
+		while (low != high) {
+			size_t middle = low + (high - low) / 2;
+			if (pairs[ends[middle]].b < pairs[i].b)
+				low = middle + 1;
+			else
+				high = middle;
+		}
+		before[i] = low != 0 ? ends[low - 1] : NONE;
+		ends[low] = i;
+		length = low == length ? length + 1 : length;
+	}
+	/* Walk back from the end; `ends` collects the chain in order. */
+	uint32_t at = length != 0 ? ends[length - 1] : NONE;
+	for (size_t k = length; k != 0; k--, at = before[at])
+		ends[k - 1] = at;
+	for (size_t k = 0; k < length; k++)
+		pairs[k] = pairs[ends[k]];
+	return length;
+}
+
+/* ---- anchors */
+
+static uint64_t hash_gram(const uint64_t *keys)
+{
+	uint64_t hash = 0;
+
+	for (size_t i = 0; i < GRAM; i++)
+		hash = (hash ^ keys[i]) * UINT64_C(0x9E3779B97F4A7C15) ^ hash >> 29;
+	return hash;
+}
+
+/* A region: x[x0, x1) against y[y0, y1). */
+struct region {
+	int32_t x0;
+	int32_t x1;
+	int32_t y0;
+	int32_t y1;
+};
+
+/* Collects all pairs of equal anchors that occur at most `rare` times in each sequence; the table
+ * must be filled. Returns false if there are too many. */
+static bool collect_pairs(struct bc_align *s, const struct region *r, uint32_t rare,
+	struct bc_pair *pairs, size_t *count)
+{
+	*count = 0;
+	for (int32_t i = r->x0; i + (int32_t)GRAM <= r->x1; i++) {
+		const struct slot *slot = slot_of(s, hash_gram(&s->x[i]));
+		if (slot->a_count > rare || slot->b_count > rare || slot->b_count == 0)
+			continue;
+		if (*count + slot->b_count > PAIRS * (size_t)(r->x1 - r->x0))
+			return false;
+		for (uint32_t j = slot->b; j != NONE; j = s->earlier[j])
+			if (s->x[i] == s->y[j])
+				pairs[(*count)++] = (struct bc_pair){.a = (uint32_t)i, .b = j};
+	}
+	return true;
+}
+
+/* Pushes the anchors of a region: runs of GRAM items that are rare in both sequences, reduced to
+ * the longest chain. Returns their number. */
+static size_t push_anchors(struct bc_align *s, const struct region *r)
+{
+	struct bc_pair *pairs = s->pairs + s->pair_count;
+	size_t count = 0;
+
+	if (r->x1 - r->x0 < (int32_t)GRAM || r->y1 - r->y0 < (int32_t)GRAM)
+		return 0;
+	clear_slots(s, (size_t)(r->x1 - r->x0 + r->y1 - r->y0));
+	for (int32_t j = r->y0; j + (int32_t)GRAM <= r->y1; j++) {
+		struct slot *slot = slot_of(s, hash_gram(&s->y[j]));
+		s->earlier[j] = slot->b_count != 0 ? slot->b : NONE;
+		slot->b = (uint32_t)j;
+		slot->b_count++;
+	}
+	for (int32_t i = r->x0; i + (int32_t)GRAM <= r->x1; i++)
+		slot_of(s, hash_gram(&s->x[i]))->a_count++;
+	for (uint32_t rare = RARE; !collect_pairs(s, r, rare, pairs, &count); rare /= 2)
+		;
+	count = bc_longest_chain(pairs, count, s->chain);
+	s->pair_count += count;
+	return count;
+}
+
+/* ---- exact search */
+
+/* Finds a point on a shortest path of insertions and deletions through a region, searching from
+ * both ends at once (Myers 1986, with linear memory): forward[d] and backward[d] are the furthest
+ * points on diagonal d = x - y. If that takes too many steps, the point is the furthest one
+ * reached, and the result is false. */
+static bool split(struct bc_align *s, const struct region *r, int32_t *at_x, int32_t *at_y)
+{
+	const int32_t first = r->x0 - r->y1;
+	const int32_t last = r->x1 - r->y0;
+	const int32_t start = r->x0 - r->y0;
+	const int32_t end = r->x1 - r->y1;
+	const bool is_odd = ((start - end) & 1) != 0;
+	int32_t *f = s->forward + 1 - first;
+	int32_t *b = s->backward + 1 - first;
+	int32_t f0 = start;
+	int32_t f1 = start;
+	int32_t b0 = end;
+	int32_t b1 = end;
+
+	f[start] = r->x0;
+	b[end] = r->x1;
+	for (int32_t step = 0; step < (s->diagonals > 0 ? STEPS_MAX : STEPS_MIN); step++) {
+		s->diagonals -= step;
+		if (f0 > first)
+			f[--f0 - 1] = -1;
+		else
+			f0++;
+		if (f1 < last)
+			f[++f1 + 1] = -1;
+		else
+			f1--;
+		for (int32_t d = f1; d >= f0; d -= 2) {
+			int32_t x = f[d - 1] < f[d + 1] ? f[d + 1] : f[d - 1] + 1;
+			int32_t y = x - d;
+			while (x < r->x1 && y < r->y1 && s->x[x] == s->y[y])
+				x++, y++;
+			f[d] = x;
+			if (is_odd && b0 <= d && d <= b1 && b[d] <= x) {
+				*at_x = x;
+				*at_y = y;
+				return true;
+			}
+		}
+		if (b0 > first)
+			b[--b0 - 1] = INT32_MAX;
+		else
+			b0++;
+		if (b1 < last)
+			b[++b1 + 1] = INT32_MAX;
+		else
+			b1--;
+		for (int32_t d = b1; d >= b0; d -= 2) {
+			int32_t x = b[d - 1] < b[d + 1] ? b[d - 1] : b[d + 1] - 1;
+			int32_t y = x - d;
+			while (x > r->x0 && y > r->y0 && s->x[x - 1] == s->y[y - 1])
+				x--, y--;
+			b[d] = x;
+			if (!is_odd && f0 <= d && d <= f1 && x <= f[d]) {
+				*at_x = x;
+				*at_y = y;
+				return true;
+			}
+		}
+	}
+	int32_t most = -1;
+	for (int32_t d = f0; d <= f1; d += 2) {
+		int32_t x = f[d] < r->x1 ? f[d] : r->x1;
+		x = x - d < r->y1 ? x : r->y1 + d;
+		if (x + x - d - r->x0 - r->y0 > most) {
+			most = x + x - d - r->x0 - r->y0;
+			*at_x = x;
+			*at_y = x - d;
+		}
+	}
+	for (int32_t d = b0; d <= b1; d += 2) {
+		int32_t x = b[d] > r->x0 ? b[d] : r->x0;
+		x = x - d > r->y0 ? x : r->y0 + d;
+		if (r->x1 + r->y1 - (x + x - d) > most) {
+			most = r->x1 + r->y1 - (x + x - d);
+			*at_x = x;
+			*at_y = x - d;
 		}
 	}
 	return false;
 }
 
-/* Uses the furthest position reached with the maximum number of edits, if at least half of the
- * items before it match. */
-static bool take_furthest(
-	struct bc_align *align, const struct bc_align_row *a, const struct bc_align_row *b)
-{
-	const int d = (int)align->edits_max;
-	int64_t most = -1;
-	int at = 0;
+static void solve(struct bc_align *s, struct region r, int depth);
 
-	for (int k = -d; k <= d; k += 2) {
-		int64_t x = *reach_of(align, d, k);
-		if (x >= 0 && 2 * x - k > most) {
-			most = 2 * x - k;
-			at = k;
+/* Solves the regions before, between and after the anchors on top of the stack, and removes
+ * them. */
+static void solve_between(struct bc_align *s, struct region r, size_t anchors, int depth)
+{
+	size_t base = s->pair_count - anchors;
+
+	for (size_t k = 0; k < anchors; k++) {
+		const struct bc_pair pair = s->pairs[base + k];
+		struct region before = {r.x0, (int32_t)pair.a, r.y0, (int32_t)pair.b};
+		solve(s, before, depth + 1);
+		s->partner[pair.a] = pair.b;
+		r.x0 = (int32_t)pair.a + 1;
+		r.y0 = (int32_t)pair.b + 1;
+	}
+	s->pair_count = base;
+	solve(s, r, depth + 1);
+}
+
+/* Finds partners in a region. */
+static void solve(struct bc_align *s, struct region r, int depth)
+{
+	for (;;) {
+		struct region half = r;
+		for (; r.x0 < r.x1 && r.y0 < r.y1 && s->x[r.x0] == s->y[r.y0]; r.x0++, r.y0++)
+			s->partner[r.x0] = (uint32_t)r.y0;
+		for (; r.x0 < r.x1 && r.y0 < r.y1 && s->x[r.x1 - 1] == s->y[r.y1 - 1];
+			r.x1--, r.y1--)
+			s->partner[r.x1 - 1] = (uint32_t)r.y1 - 1;
+		if (r.x0 == r.x1 || r.y0 == r.y1)
+			return;
+		bool is_exact = split(s, &r, &half.x1, &half.y1);
+		size_t anchors = is_exact || depth >= DEPTH_MAX ? 0 : push_anchors(s, &r);
+		if (anchors != 0) {
+			solve_between(s, r, anchors, depth);
+			return;
 		}
-	}
-	int64_t matches = (most - d) / 2;
-	int64_t longer = (most + (at > 0 ? at : -at)) / 2;
-	if (most < 0 || 2 * matches < longer)
-		return false;
-	go_back(align, d, at, a->count, b->count);
-	gather(align, a, b, NULL);
-	coalesce(align);
-	return true;
-}
-
-#define BASE UINT64_C(0x9E3779B97F4A7C15)
-
-/* Rolling hash of the `length` items at `at`, computed from the hash of the run before. */
-static uint64_t roll(
-	const uint64_t *hashes, size_t at, size_t length, uint64_t before, uint64_t top)
-{
-	uint64_t sum = 0;
-
-	if (at != 0)
-		return (before - hashes[at - 1] * top) * BASE + hashes[at + length - 1];
-	for (size_t i = 0; i < length; i++)
-		sum = sum * BASE + hashes[i];
-	return sum;
-}
-
-static size_t slot_of(const struct bc_align *align, uint64_t run)
-{
-	return (size_t)((run * BASE) >> 20) & (align->slots - 1);
-}
-
-/* Indexes the first position of each run in `a`. */
-static void index_runs(
-	struct bc_align *align, const struct bc_align_row *a, size_t length, uint64_t top)
-{
-	memset(align->table, 0, align->slots * sizeof(*align->table));
-	for (size_t i = 0; i + length <= a->count; i++) {
-		align->runs[i] = roll(a->hashes, i, length, i != 0 ? align->runs[i - 1] : 0, top);
-		size_t slot = slot_of(align, align->runs[i]);
-		while (align->table[slot] != 0 &&
-			align->runs[align->table[slot] - 1] != align->runs[i])
-			slot = (slot + 1) & (align->slots - 1);
-		if (align->table[slot] == 0)
-			align->table[slot] = (uint32_t)i + 1;
+		half.x0 = r.x0;
+		half.y0 = r.y0;
+		solve(s, half, depth);
+		r.x0 = half.x1;
+		r.y0 = half.y1;
 	}
 }
 
-/* Finds the nearest run of `length` items that both rows contain. */
-static bool find_run(struct bc_align *align, const struct bc_align_row *a,
-	const struct bc_align_row *b, size_t length)
+size_t bc_align_run(struct bc_align *s, const uint64_t *a, size_t n, const uint64_t *b, size_t m,
+	struct bc_block *blocks)
 {
-	uint64_t top = 1;
-	uint64_t run = 0;
-	size_t best = SIZE_MAX;
+	size_t count = 0;
 
-	if (a->count < length || b->count < length)
-		return false;
-	for (size_t i = 1; i < length; i++)
-		top *= BASE;
-	index_runs(align, a, length, top);
-	for (size_t j = 0; j + length <= b->count && j < best; j++) {
-		run = roll(b->hashes, j, length, run, top);
-		size_t slot = slot_of(align, run);
-		while (align->table[slot] != 0 && align->runs[align->table[slot] - 1] != run)
-			slot = (slot + 1) & (align->slots - 1);
-		if (align->table[slot] == 0)
+	assert(n <= s->items && m <= s->items);
+	clear_slots(s, n + m);
+	for (size_t i = 0; i < n; i++)
+		slot_of(s, a[i])->a_count++;
+	for (size_t i = 0; i < m; i++)
+		slot_of(s, b[i])->b_count++;
+	struct region all = {.x1 = (int32_t)keep_common(s, a, n, s->x, s->x_at),
+		.y1 = (int32_t)keep_common(s, b, m, s->y, s->y_at)};
+	memset(s->partner, 0xff, (size_t)all.x1 * sizeof(*s->partner));
+	s->pair_count = 0;
+	s->diagonals = (int64_t)(n + m) * DIAGONALS_EACH;
+	solve(s, all, 0);
+	for (int32_t i = 0; i < all.x1; i++) {
+		if (s->partner[i] == NONE)
 			continue;
-		size_t i = align->table[slot] - 1;
-		if (i + j >= best ||
-			memcmp(a->hashes + i, b->hashes + j, length * sizeof(*a->hashes)) != 0)
-			continue;
-		best = i + j;
-		align->hunks[0] = (struct bc_hunk){.a_count = i, .b_count = j};
+		struct bc_block *last = &blocks[count == 0 ? 0 : count - 1];
+		size_t at_a = s->x_at[i];
+		size_t at_b = s->y_at[s->partner[i]];
+		if (count != 0 && last->a + last->n == at_a && last->b + last->n == at_b)
+			last->n++;
+		else
+			blocks[count++] = (struct bc_block){.a = at_a, .b = at_b, .n = 1};
 	}
-	align->count = best != SIZE_MAX;
-	return best != SIZE_MAX;
-}
-
-bool bc_align_far(
-	struct bc_align *align, const struct bc_align_row *a, const struct bc_align_row *b)
-{
-	size_t same = 0;
-
-	if (take_furthest(align, a, b))
-		return true;
-	for (size_t i = 0; i < sizeof(run_lengths) / sizeof(run_lengths[0]); i++)
-		if (find_run(align, a, b, run_lengths[i]))
-			return true;
-	if (!a->is_whole || !b->is_whole)
-		return false;
-	while (same < a->count && same < b->count &&
-		a->hashes[a->count - 1 - same] == b->hashes[b->count - 1 - same])
-		same++;
-	align->hunks[0] = (struct bc_hunk){.a_count = a->count - same, .b_count = b->count - same};
-	align->count = same != 0;
-	return same != 0;
+	return count;
 }

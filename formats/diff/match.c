@@ -3,34 +3,38 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "formats/bus/record.h"
-#include "formats/diff/align.h"
 #include "formats/diff/compare.h"
-#include "formats/diff/match_row.h"
-#include "formats/diff/match_stretch.h"
+#include "formats/diff/far.h"
 #include "formats/diff/match_time.h"
-#include "formats/diff/match_way.h"
-#include "formats/diff/tick_order.h"
+#include "formats/diff/moved.h"
+#include "formats/diff/plan.h"
+#include "formats/diff/reorder.h"
+#include "formats/diff/window.h"
 
-/* Number of pairs that must agree on a new skew. */
-#define CLOCK_PAIRS 4u
+/* Entries aligned at first after a difference, and how many times more at each further try. */
+#define FIRST_WINDOW  256u
+#define WINDOW_GROWTH 8u
+
+/* Matches are searched beyond the look-ahead if not all but one of so many entries match within. */
+#define FAR_MATCHED 8u
+
+/* How many entries may be read again, to find matches beyond the look-ahead: these, and as many as
+ * have been compared. */
+#define FAR_ENTRIES (UINT64_C(4) * BC_FAR_MAX)
 
 struct bc_match {
 	struct bc_match_options options;
 	struct bc_match_sink sink;
-	struct bc_match_row a;
-	struct bc_match_row b;
-	uint64_t skew;
+	struct bc_window a;
+	struct bc_window b;
 	bool is_origin_open; /* the next pair may set the skew */
 	bool has_differed;   /* since the last match */
-	/* The current alignment: hunks way.align.hunks[hunk] and later, relative to these
-	 * positions. */
-	struct bc_match_way way;
-	size_t hunk;
-	uint64_t a_base;
-	uint64_t b_base;
-	struct bc_tick_order b_order; /* entries of B that are in hunks */
-	struct bc_match_stretch stretch;
+	struct bc_plan plan;
+	struct bc_leftover a_left;
+	struct bc_leftover b_left;
+	struct bc_moved *moved;
+	uint64_t far_entries; /* read again so far, at most */
+	bool is_pipe;         /* a trace can be read only once */
 };
 
 int bc_match_open(struct bc_match **match, const struct bc_match_options *options,
@@ -38,30 +42,24 @@ int bc_match_open(struct bc_match **match, const struct bc_match_options *option
 	const struct bc_match_sink *sink)
 {
 	struct bc_match *m = calloc(1, sizeof(*m));
+	size_t items = options->lookahead;
 
+	*match = m;
 	if (m == NULL)
 		return -ENOMEM;
 	m->options = *options;
 	m->sink = *sink;
 	m->is_origin_open = options->is_relative;
-	if (bc_match_row_init(&m->a, a, options) != 0)
-		goto no_a;
-	if (bc_match_row_init(&m->b, b, options) != 0)
-		goto no_b;
-	if (bc_match_way_init(&m->way, options->lookahead) != 0)
-		goto no_way;
-	if (bc_tick_order_init(&m->b_order, options->lookahead) != 0)
-		goto no_order;
-	*match = m;
-	return 0;
-no_order:
-	bc_match_way_free(&m->way);
-no_way:
-	bc_match_row_free(&m->b);
-no_b:
-	bc_match_row_free(&m->a);
-no_a:
-	free(m);
+	m->a_left.at = calloc(items, sizeof(*m->a_left.at));
+	m->b_left.at = calloc(items, sizeof(*m->b_left.at));
+	if (m->a_left.at != NULL && m->b_left.at != NULL &&
+		bc_window_init(&m->a, a, options->fields, items) == 0 &&
+		bc_window_init(&m->b, b, options->fields, items) == 0 &&
+		bc_plan_init(&m->plan, &m->options, &m->a, &m->b) == 0 &&
+		bc_moved_open(&m->moved) == 0)
+		return 0;
+	bc_match_close(m);
+	*match = NULL;
 	return -ENOMEM;
 }
 
@@ -69,309 +67,325 @@ void bc_match_close(struct bc_match *m)
 {
 	if (m == NULL)
 		return;
-	bc_tick_order_free(&m->b_order);
-	bc_match_way_free(&m->way);
-	bc_match_row_free(&m->b);
-	bc_match_row_free(&m->a);
+	bc_moved_close(m->moved);
+	bc_plan_free(&m->plan);
+	bc_window_free(&m->a);
+	bc_window_free(&m->b);
+	free(m->a_left.at);
+	free(m->b_left.at);
 	free(m);
 }
 
-static bool is_time_compared(const struct bc_match *m)
-{
-	return bc_match_time_is_compared(&m->options);
-}
-
-static bool is_time_same(
-	const struct bc_match *m, const struct bc_entry *a, const struct bc_entry *b, uint64_t skew)
-{
-	return bc_match_time_is_same(&m->options, a, b, skew);
-}
+/* ---- times */
 
 uint64_t bc_match_fields(
 	const struct bc_match *m, const struct bc_entry *a, const struct bc_entry *b)
 {
 	return bc_compare_entries(a, b, m->options.fields) |
-	       (is_time_same(m, a, b, m->skew) ? 0 : BC_FIELD_TIME);
+	       (bc_time_is_same(&m->options, a, b, m->plan.skew) ? 0 : BC_FIELD_TIME);
 }
 
-/* Whether a clock restarts here, so that the times of this pair cannot be compared. */
-static bool is_new_origin(
-	const struct bc_match *m, const struct bc_entry *a, const struct bc_entry *b)
+static void shift(struct bc_match *m, uint64_t skew, bool is_reported)
 {
-	bool is_new = m->is_origin_open || (m->a.has_epoch && a->epoch != m->a.epoch) ||
-		      (m->b.has_epoch && b->epoch != m->b.epoch);
-	bool a_none = a->has_delta && a->delta == BC_TIME_NONE;
-	bool b_none = b->has_delta && b->delta == BC_TIME_NONE;
+	int64_t ticks = (int64_t)(skew - m->plan.skew);
 
-	if (a->has_delta && b->has_delta && a_none != b_none)
+	m->plan.skew = skew;
+	if (is_reported && ticks != 0 && m->sink.shifted != NULL)
+		m->sink.shifted(m->sink.context, ticks);
+}
+
+/* Whether as much time has passed since the previous entry of A as since that of B. */
+static bool is_step_same(const struct bc_match *m, size_t x, size_t y)
+{
+	struct bc_predecessor before_a = bc_window_before(&m->a, x);
+	struct bc_predecessor before_b = bc_window_before(&m->b, y);
+	const struct bc_entry *a = &m->a.entries[m->a.begin + x];
+	const struct bc_entry *b = &m->b.entries[m->b.begin + y];
+
+	return before_a.has_time && before_b.has_time && before_a.epoch == a->epoch &&
+	       before_b.epoch == b->epoch && (a->has & b->has & BC_HAS_TIME) != 0 &&
+	       a->tick - before_a.tick == b->tick - before_b.tick;
+}
+
+/* After a difference, the next pair may confirm a new skew: whether these entries do, or there are
+ * no more to contradict it. */
+static bool is_next_step_same(const struct bc_match *m, size_t x, size_t y)
+{
+	size_t n = bc_window_count(&m->a);
+	size_t k = bc_window_count(&m->b);
+
+	if (x < n && y < k)
+		return m->a.keys[m->a.begin + x] == m->b.keys[m->b.begin + y] &&
+		       is_step_same(m, x, y);
+	return x == n && y == k && bc_window_is_last(&m->a) && bc_window_is_last(&m->b);
+}
+
+/* Entries x of A and y of B are equal, but their times are not with the current skew. Returns
+ * whether they match with another one, and sets it. */
+static bool weigh_time(struct bc_match *m, size_t x, size_t y)
+{
+	const struct bc_entry *a = &m->a.entries[m->a.begin + x];
+	const struct bc_entry *b = &m->b.entries[m->b.begin + y];
+	struct bc_predecessor before_a = bc_window_before(&m->a, x);
+	struct bc_predecessor before_b = bc_window_before(&m->b, y);
+	uint64_t skew = b->tick - a->tick;
+
+	if (m->options.is_same_clock || (a->has & b->has & BC_HAS_TIME) == 0 ||
+		(a->unit != b->unit && a->unit != BC_UNIT_TICK && b->unit != BC_UNIT_TICK))
 		return false;
-	return (a->has & b->has & BC_HAS_TIME) != 0 && (is_new || a_none || b_none);
+	if (a->has_delta && b->has_delta && bc_time_has_no_delta(a) != bc_time_has_no_delta(b))
+		return false;
+	if (m->is_origin_open || bc_time_has_no_delta(a) || bc_time_has_no_delta(b) ||
+		(before_a.has_time && before_a.epoch != a->epoch) ||
+		(before_b.has_time && before_b.epoch != b->epoch)) {
+		shift(m, skew, false);
+		return true;
+	}
+	if (!(m->has_differed && is_next_step_same(m, x + 1, y + 1)) && !is_step_same(m, x, y))
+		return false;
+	shift(m, skew, true);
+	return true;
 }
 
-/* Whether the pairs after the heads have equal times with this skew. At the end there are no pairs
- * to contradict it. */
-static bool fits_skew(const struct bc_match *m, uint64_t skew)
-{
-	const struct bc_backlog *a = &m->a.held;
-	const struct bc_backlog *b = &m->b.held;
+/* ---- reporting */
 
-	for (size_t i = 1; i <= CLOCK_PAIRS; i++) {
-		if (i >= bc_backlog_count(a) || i >= bc_backlog_count(b))
-			return true;
-		if (a->hashes[a->begin + i] != b->hashes[b->begin + i])
-			return i > 1;
-		if (!is_time_same(m, &a->entries[a->begin + i], &b->entries[b->begin + i], skew))
+/* Reports which parts of a hunk were moved, and remembers the hunk. `is_a` tells whose it is. */
+static void follow_moves(
+	struct bc_match *m, const struct bc_window *w, bool is_a, size_t first, size_t n)
+{
+	const uint64_t *keys = w->keys + w->begin + first;
+	const struct bc_entry *entries = w->entries + w->begin + first;
+	uint64_t other;
+
+	if (m->sink.moved == NULL)
+		return;
+	for (size_t i = 0; i < n;) {
+		size_t found = bc_moved_find(m->moved, is_a ? 0 : 1, keys + i, n - i, &other);
+		if (found != 0)
+			m->sink.moved(m->sink.context, is_a, &entries[i], other, found);
+		i += found != 0 ? found : 1;
+	}
+	for (size_t i = 0; i < n; i++)
+		bc_moved_add(m->moved, is_a ? 0 : 1, w->position + first + i, entries[i].number,
+			keys[i]);
+}
+
+/* Reports entries [x, x + n) and [y, y + k), between blocks. */
+static bool tell_hunk(struct bc_match *m, size_t x, size_t n, size_t y, size_t k)
+{
+	const struct bc_entry *a = m->a.entries + m->a.begin;
+	const struct bc_entry *b = m->b.entries + m->b.begin;
+	const bool *a_taken = m->a.is_taken + m->a.begin;
+	const bool *b_taken = m->b.is_taken + m->b.begin;
+	size_t n_taken = 0;
+	size_t k_taken = 0;
+
+	for (size_t i = x; i < x + n; i++)
+		n_taken += a_taken[i];
+	for (size_t i = y; i < y + k; i++)
+		k_taken += b_taken[i];
+	if (n_taken + k_taken == 0) {
+		m->has_differed = true;
+		if (!m->sink.differ(m->sink.context, &a[x], n, &b[y], k))
+			return false;
+		follow_moves(m, &m->a, true, x, n);
+		follow_moves(m, &m->b, false, y, k);
+		return true;
+	}
+	for (size_t i = x; i < x + n; i++)
+		if (a_taken[i] && !m->sink.reordered(m->sink.context, &a[i], 1, NULL, 0))
+			return false;
+	for (size_t i = y; i < y + k; i++)
+		if (b_taken[i] && !m->sink.reordered(m->sink.context, NULL, 0, &b[i], 1))
+			return false;
+	m->has_differed = m->has_differed || n_taken != n || k_taken != k;
+	for (size_t i = x; i < x + n; i++)
+		if (!a_taken[i] && !m->sink.differ(m->sink.context, &a[i], 1, NULL, 0))
+			return false;
+	for (size_t i = y; i < y + k; i++)
+		if (!b_taken[i] && !m->sink.differ(m->sink.context, NULL, 0, &b[i], 1))
+			return false;
+	return true;
+}
+
+/* Reports a block, in which keys are equal, but perhaps not times. */
+static bool tell_block(struct bc_match *m, const struct bc_block *block)
+{
+	const struct bc_entry *a = m->a.entries + m->a.begin + block->a;
+	const struct bc_entry *b = m->b.entries + m->b.begin + block->b;
+	size_t same = 0; /* pairs before i that have not been reported */
+
+	for (size_t i = 0; i <= block->n; i++) {
+		bool is_same = i < block->n &&
+			       bc_compare_entries(&a[i], &b[i], m->options.fields) == 0 &&
+			       (bc_time_is_same(&m->options, &a[i], &b[i], m->plan.skew) ||
+				       weigh_time(m, block->a + i, block->b + i));
+		if (is_same) {
+			m->has_differed = m->is_origin_open = false;
+			same++;
+			continue;
+		}
+		if (same != 0 && !m->sink.same(m->sink.context, &a[i - same], &b[i - same], same))
+			return false;
+		same = 0;
+		if (i == block->n)
+			break;
+		m->has_differed = true;
+		if (!m->sink.differ(m->sink.context, &a[i], 1, &b[i], 1))
 			return false;
 	}
 	return true;
 }
 
-static void shift(struct bc_match *m, uint64_t skew, bool is_reported)
+/* Pairs entries outside blocks that match in a different order. */
+static void pair_reordered(struct bc_match *m)
 {
-	int64_t ticks = (int64_t)(skew - m->skew);
+	size_t x = 0;
+	size_t y = 0;
 
-	m->skew = skew;
-	if (is_reported && ticks != 0 && m->sink.shifted != NULL)
-		m->sink.shifted(m->sink.context, ticks);
-}
-
-static void use_hunks(struct bc_match *m)
-{
-	m->hunk = 0;
-	m->a_base = m->a.position;
-	m->b_base = m->b.position;
-}
-
-/* Pairs an entry of A in a hunk with an entry of B in a hunk. */
-static void pair_reordered(struct bc_match *m, size_t x)
-{
-	const struct bc_backlog *a = &m->a.held;
-	const struct bc_backlog *b = &m->b.held;
-	const struct bc_tick_order *order = &m->b_order;
-	uint64_t tick = a->ticks[x] + m->skew;
-	uint64_t window = m->options.window;
-	/* By B's clock, the time may be before tick 0. */
-	uint64_t from = tick > window && tick >> 63 == 0 ? tick - window : 0;
-
-	for (size_t i = bc_tick_order_find(order, b, a->hashes[x], from); i < order->count; i++) {
-		size_t y = order->at[i];
-		if (b->hashes[y] != a->hashes[x] ||
-			(b->ticks[y] > tick && b->ticks[y] - tick > window))
-			return;
-		if (b->is_taken[y] || !is_time_same(m, &a->entries[x], &b->entries[y], m->skew))
-			continue;
-		a->is_taken[x] = b->is_taken[y] = true;
-		return;
+	m->a_left.count = m->b_left.count = 0;
+	for (size_t i = 0; i <= m->plan.count; i++) {
+		struct bc_block next = {.a = m->plan.a_stop, .b = m->plan.b_stop};
+		if (i < m->plan.count)
+			next = m->plan.blocks[i];
+		for (; x < next.a; x++)
+			if ((m->a.entries[m->a.begin + x].has & BC_HAS_TIME) != 0)
+				m->a_left.at[m->a_left.count++] = (uint32_t)x;
+		for (; y < next.b; y++)
+			if ((m->b.entries[m->b.begin + y].has & BC_HAS_TIME) != 0)
+				m->b_left.at[m->b_left.count++] = (uint32_t)y;
+		x = next.a + next.n;
+		y = next.b + next.n;
 	}
+	if (bc_time_is_compared(&m->options) && m->a_left.count != 0 && m->b_left.count != 0)
+		bc_reorder_pair(
+			&m->a, &m->a_left, &m->b, &m->b_left, m->plan.skew, m->options.window);
 }
 
-/* Finds entries in the hunks that match within the window in a different order, and marks them. */
-static void find_reordered(struct bc_match *m)
+/* Whether the alignment reaches the end of both traces. */
+static bool is_end(const struct bc_match *m)
 {
-	const struct bc_backlog *a = &m->a.held;
-	const struct bc_hunk *hunks = m->way.align.hunks;
-	size_t count = is_time_compared(m) ? m->way.align.count : 0;
-
-	m->b_order.count = 0;
-	for (size_t i = 0; i < count; i++)
-		bc_tick_order_add(
-			&m->b_order, &m->b.held, m->b.held.begin + hunks[i].b, hunks[i].b_count);
-	bc_tick_order_sort(&m->b_order, &m->b.held);
-	for (size_t i = 0; i < count; i++)
-		for (size_t x = a->begin + hunks[i].a; x < a->begin + hunks[i].a + hunks[i].a_count;
-			x++)
-			if ((a->entries[x].has & BC_HAS_TIME) != 0)
-				pair_reordered(m, x);
+	return bc_window_is_last(&m->a) && bc_window_is_last(&m->b) &&
+	       m->plan.a_stop == bc_window_count(&m->a) && m->plan.b_stop == bc_window_count(&m->b);
 }
 
-/* Fills both backlogs. Returns 0 or a negative errno. */
-static int hold_all(struct bc_match *m)
+/* Reports the alignment up to its end. */
+static bool tell_alignment(struct bc_match *m)
 {
-	int rc = bc_match_row_hold(&m->a, m->options.lookahead);
-
-	return rc == 0 ? bc_match_row_hold(&m->b, m->options.lookahead) : rc;
-}
-
-/* Parameters for comparing times, or NULL if they are not compared. */
-static const struct bc_align_time *set_time(const struct bc_match *m, struct bc_align_time *time)
-{
-	*time = (struct bc_align_time){.skew = m->skew, .window = m->options.window};
-	return is_time_compared(m) ? time : NULL;
-}
-
-/* Aligns the rows after the heads differ. Returns 0 or a negative errno. */
-static int find_way(struct bc_match *m)
-{
-	struct bc_align *align = &m->way.align;
-	int rc = hold_all(m);
-
-	if (rc != 0)
-		return rc;
-	struct bc_align_time time;
-	bool is_found = bc_match_way_find(&m->way, &m->a, &m->b, set_time(m, &time));
-	if (is_found && align->count != 0) {
-		find_reordered(m);
-	} else if (is_found) {
-		/* Different entries with the same hash: report this pair as different. */
-		align->hunks[0] = (struct bc_hunk){.a_count = 1, .b_count = 1};
-		align->count = 1;
-	} else {
-		struct bc_align_row a = bc_match_row_align(&m->a, m->options.lookahead);
-		struct bc_align_row b = bc_match_row_align(&m->b, m->options.lookahead);
-		align->hunks[0] = (struct bc_hunk){.a_count = a.count, .b_count = b.count};
-		align->count = 1;
-		if (!a.is_whole && !b.is_whole && m->sink.lost != NULL)
-			m->sink.lost(m->sink.context);
-	}
-	use_hunks(m);
-	return 0;
-}
-
-/* The heads differ only in time. Returns 1 if a jump explains that better than a single different
- * time, 0 if not, or a negative errno. */
-static int jump_times(struct bc_match *m)
-{
-	int rc = hold_all(m);
-
-	if (rc != 0)
-		return rc;
-	struct bc_align_time time;
-	if (!bc_match_way_jump(&m->way, &m->a, &m->b, set_time(m, &time)))
-		return 0;
-	find_reordered(m);
-	use_hunks(m);
-	return 1;
-}
-
-/* Aligns by times as well, because equal entries may follow each other: a port that is polled once
- * more. Returns 1 if an alignment was found, 0 if not, or a negative errno. */
-static int align_times(struct bc_match *m)
-{
-	size_t near = BC_WAY_NEAR_ENTRIES;
-	size_t most = m->options.lookahead < near ? m->options.lookahead : near;
-	struct bc_align_time time = {.skew = m->skew, .window = m->options.window};
-	int rc = bc_match_row_hold(&m->a, most + 1);
-
-	rc = rc == 0 ? bc_match_row_hold(&m->b, most + 1) : rc;
-	if (rc != 0)
-		return rc;
-	struct bc_align_row a = bc_match_row_align(&m->a, most);
-	struct bc_align_row b = bc_match_row_align(&m->b, most);
-	if (!bc_align_near(&m->way.align, &a, &b, BC_WAY_TIME_EDITS, &time) ||
-		m->way.align.count == 0)
-		return 0;
-	find_reordered(m);
-	use_hunks(m);
-	return 1;
-}
-
-/* Removes the reordered entries from a hunk of one row and reports them. The hunk is at the head of
- * the backlog; the remaining entries move together. Returns their number. */
-static size_t sort_out(
-	struct bc_match *m, struct bc_match_row *row, size_t count, bool is_a, bool *goes_on)
-{
-	struct bc_entry *entries = row->held.entries + row->held.begin;
-	const bool *is_taken = row->held.is_taken + row->held.begin;
-	size_t kept = 0;
-
-	for (size_t i = 0; i < count; i++) {
-		if (!is_taken[i])
-			entries[kept++] = entries[i];
-		else if (*goes_on)
-			*goes_on = m->sink.reordered(m->sink.context, is_a ? &entries[i] : NULL,
-				is_a, is_a ? NULL : &entries[i], !is_a);
-	}
-	return kept;
-}
-
-/* Reports a hunk at the heads. */
-static bool tell_hunk(struct bc_match *m, const struct bc_hunk *hunk)
-{
-	const struct bc_entry *a = m->a.held.entries + m->a.held.begin;
-	const struct bc_entry *b = m->b.held.entries + m->b.held.begin;
 	bool goes_on = true;
-	/* Save the epochs of the last entries before entries are moved. */
-	uint32_t a_epoch = hunk->a_count != 0 ? a[hunk->a_count - 1].epoch : m->a.epoch;
-	uint32_t b_epoch = hunk->b_count != 0 ? b[hunk->b_count - 1].epoch : m->b.epoch;
-	size_t a_kept = sort_out(m, &m->a, hunk->a_count, true, &goes_on);
-	size_t b_kept = sort_out(m, &m->b, hunk->b_count, false, &goes_on);
+	size_t x = 0;
+	size_t y = 0;
 
-	if (goes_on && a_kept + b_kept != 0) {
-		goes_on = m->sink.differ(m->sink.context, a, a_kept, b, b_kept);
-		m->has_differed = true;
+	pair_reordered(m);
+	for (size_t i = 0; goes_on && i <= m->plan.count; i++) {
+		struct bc_block next = {.a = m->plan.a_stop, .b = m->plan.b_stop};
+		if (i < m->plan.count)
+			next = m->plan.blocks[i];
+		bool is_rest = i == m->plan.count && m->options.ignores_rest && is_end(m) &&
+			       (x == next.a || y == next.b);
+		if ((x != next.a || y != next.b) && !is_rest)
+			goes_on = tell_hunk(m, x, next.a - x, y, next.b - y);
+		if (goes_on && next.n != 0)
+			goes_on = tell_block(m, &next);
+		x = next.a + next.n;
+		y = next.b + next.n;
 	}
-	bc_match_row_pass(&m->a, a, hunk->a_count);
-	bc_match_row_pass(&m->b, b, hunk->b_count);
-	m->a.epoch = a_epoch;
-	m->b.epoch = b_epoch;
+	bc_window_pass(&m->a, m->plan.a_stop);
+	bc_window_pass(&m->b, m->plan.b_stop);
 	return goes_on;
 }
 
-/* The heads differ only in time. Returns 1 if they match after all, 0 if the difference was
- * handled, or a negative errno. Sets *goes_on to the result of the sink. */
-static int weigh_times(struct bc_match *m, bool *goes_on)
+/* Reports entries up to a position of one trace, or all that remain, as different. Returns 0, 1 if
+ * the sink stopped, or a negative errno. */
+static int skip_to(struct bc_match *m, bool is_a, uint64_t position)
 {
-	int rc = bc_match_row_hold(&m->a, CLOCK_PAIRS + 1);
+	struct bc_window *w = is_a ? &m->a : &m->b;
 
-	rc = rc == 0 ? bc_match_row_hold(&m->b, CLOCK_PAIRS + 1) : rc;
-	if (rc != 0)
-		return rc;
-	const struct bc_entry *a = m->a.held.entries + m->a.held.begin;
-	const struct bc_entry *b = m->b.held.entries + m->b.held.begin;
-	uint64_t skew = b->tick - a->tick;
-	bool have_times = (a->has & b->has & BC_HAS_TIME) != 0;
-	bool fits_new = have_times && fits_skew(m, skew);
-	if (have_times && is_new_origin(m, a, b)) {
-		shift(m, skew, false);
-		return 1;
+	while (w->position < position) {
+		int rc = bc_window_hold(w, FIRST_WINDOW);
+		size_t n = bc_window_count(w);
+		if (rc != 0 || n == 0)
+			return rc;
+		const struct bc_entry *entries = w->entries + w->begin;
+		uint64_t left = position - w->position;
+		size_t part = n < left ? n : (size_t)left;
+		m->has_differed = true;
+		if (!m->sink.differ(m->sink.context, is_a ? entries : NULL, is_a ? part : 0,
+			    is_a ? NULL : entries, is_a ? 0 : part))
+			return 1;
+		follow_moves(m, w, is_a, 0, part);
+		bc_window_pass(w, part);
 	}
-	if (m->has_differed && fits_new && is_time_same(m, a, b, skew)) {
-		shift(m, skew, true);
-		return 1;
-	}
-	rc = have_times ? jump_times(m) : 0;
-	if (rc != 0)
-		return rc < 0 ? rc : 0;
-	a = m->a.held.entries + m->a.held.begin;
-	b = m->b.held.entries + m->b.held.begin;
-	fits_new = have_times && fits_skew(m, skew);
-	bool fits_old = fits_skew(m, m->skew);
-	if (have_times && !fits_new && !fits_old && m->hunk >= m->way.align.count) {
-		rc = align_times(m);
-		if (rc != 0)
-			return rc < 0 ? rc : 0;
-		a = m->a.held.entries + m->a.held.begin;
-		b = m->b.held.entries + m->b.held.begin;
-	}
-	*goes_on = m->sink.differ(m->sink.context, a, 1, b, 1);
-	m->has_differed = true;
-	if (have_times && (fits_new || !fits_old))
-		shift(m, skew, true);
-	bc_match_row_pass(&m->a, a, 1);
-	bc_match_row_pass(&m->b, b, 1);
 	return 0;
 }
 
-/* The heads differ. Returns the same as weigh_times(). */
-static int weigh_heads(
-	struct bc_match *m, const struct bc_entry *a, const struct bc_entry *b, bool *goes_on)
+/* ---- differences */
+
+/* Many entries in the windows have no match: searches beyond them. Returns 1 and reports all
+ * entries before the place found, 0 if there is none, 2 if the sink stopped, or a negative errno.
+ */
+static int go_far(struct bc_match *m)
 {
-	if (bc_compare_entries(a, b, m->options.fields) == 0)
-		return weigh_times(m, goes_on);
-	m->way.align.count = m->hunk = 0;
-	int64_t stretch = 0;
-	if (is_time_compared(m))
-		stretch = bc_match_stretch_find(&m->stretch, &m->a, &m->b, &m->options, m->skew);
-	if (stretch < 0)
-		return (int)stretch;
-	if (stretch == 0)
-		return find_way(m);
-	a = m->a.held.entries + m->a.held.begin;
-	b = m->b.held.entries + m->b.held.begin;
-	*goes_on = m->sink.reordered(m->sink.context, a, (size_t)stretch, b, (size_t)stretch);
-	bc_match_row_pass(&m->a, a, (size_t)stretch);
-	bc_match_row_pass(&m->b, b, (size_t)stretch);
-	return 0;
+	uint64_t a = m->a.position;
+	uint64_t b = m->b.position;
+
+	if (m->is_pipe || m->far_entries > FAR_ENTRIES + a + b)
+		return 0;
+	int rc = bc_far_find(
+		&m->a.source, &m->b.source, m->options.fields, &a, &b, &m->far_entries);
+	m->is_pipe = rc == -ENOTSUP;
+	if (rc != 1)
+		return m->is_pipe ? 0 : rc;
+	/* One trace has more entries before that place than the other: these are skipped, so that
+	 * the windows show the rest side by side. */
+	uint64_t a_ahead = a - m->a.position;
+	uint64_t b_ahead = b - m->b.position;
+	bool is_a = a_ahead > b_ahead;
+	uint64_t skip = is_a ? a_ahead - b_ahead : b_ahead - a_ahead;
+	if (skip < FIRST_WINDOW)
+		return 0;
+	rc = skip_to(m, is_a, is_a ? a - b_ahead : b - a_ahead);
+	return rc == 0 ? 1 : rc == 1 ? 2 : rc;
+}
+
+/* The next entries differ: aligns what follows and reports it. Returns 0, 1 if the sink stopped, or
+ * a negative errno. */
+static int resolve(struct bc_match *m)
+{
+	bool is_lost = false;
+	bool is_sure = false;
+
+	for (size_t size = FIRST_WINDOW; !is_sure; size *= WINDOW_GROWTH) {
+		bool is_last_try = size >= m->options.lookahead;
+		int rc = bc_window_hold(&m->a, size);
+		rc = rc == 0 ? bc_window_hold(&m->b, size) : rc;
+		if (rc != 0)
+			return rc;
+		size_t n = bc_window_count(&m->a) < size ? bc_window_count(&m->a) : size;
+		size_t k = bc_window_count(&m->b) < size ? bc_window_count(&m->b) : size;
+		is_sure = m->options.is_same_clock ? bc_plan_join(&m->plan, n, k)
+						   : bc_plan_align(&m->plan, n, k, is_last_try);
+		if (!is_last_try)
+			continue;
+		bool is_all = bc_window_is_last(&m->a) && bc_window_is_last(&m->b);
+		if (!m->options.is_same_clock && !is_all &&
+			FAR_MATCHED * m->plan.matched < (FAR_MATCHED - 1) * ((n + k) / 2)) {
+			rc = go_far(m);
+			if (rc != 0)
+				return rc == 1 ? 0 : rc == 2 ? 1 : rc;
+		}
+		if (is_sure)
+			break;
+		is_lost = !m->options.is_same_clock && !is_all;
+		m->plan.count = 0;
+		m->plan.a_stop = n;
+		m->plan.b_stop = k;
+		break;
+	}
+	bool goes_on = tell_alignment(m);
+	if (is_lost && goes_on && m->sink.lost != NULL)
+		m->sink.lost(m->sink.context, !m->is_pipe);
+	return goes_on ? 0 : 1;
 }
 
 static size_t count_same(
@@ -381,69 +395,33 @@ static size_t count_same(
 
 	for (; i < n; i++)
 		if (bc_compare_entries(&a[i], &b[i], m->options.fields) != 0 ||
-			!is_time_same(m, &a[i], &b[i], m->skew))
+			!bc_time_is_same(&m->options, &a[i], &b[i], m->plan.skew))
 			break;
 	return i;
 }
 
-/* One row has ended: reports the rest of the other. */
-static int tell_rest(struct bc_match *m)
+int bc_match_run(struct bc_match *m)
 {
 	for (;;) {
 		const struct bc_entry *a;
 		const struct bc_entry *b;
-		int64_t n = bc_match_row_span(&m->a, &a);
-		int64_t k = n == 0 ? bc_match_row_span(&m->b, &b) : 0;
+		int64_t n = bc_window_span(&m->a, &a);
+		int64_t k = bc_window_span(&m->b, &b);
 		if (n < 0 || k < 0)
 			return (int)(n < 0 ? n : k);
-		if (n == 0 && k == 0)
-			return 0;
-		if (!m->sink.differ(m->sink.context, n != 0 ? a : NULL, (size_t)n,
-			    n != 0 ? NULL : b, (size_t)k))
-			return 1;
-		bc_match_row_pass(n != 0 ? &m->a : &m->b, n != 0 ? a : b, (size_t)(n + k));
-	}
-}
-
-int bc_match_run(struct bc_match *m)
-{
-	bool goes_on = true;
-
-	while (goes_on) {
-		const struct bc_entry *a;
-		const struct bc_entry *b;
-		int64_t n = bc_match_row_span(&m->a, &a);
-		int64_t k = bc_match_row_span(&m->b, &b);
-		if (n < 0 || k < 0)
-			return (int)(n < 0 ? n : k);
-		size_t span = (size_t)(n < k ? n : k);
-		if (m->hunk < m->way.align.count) {
-			const struct bc_hunk *hunk = &m->way.align.hunks[m->hunk];
-			size_t ahead = (size_t)(hunk->a + m->a_base - m->a.position);
-			if (ahead == 0) {
-				m->hunk++;
-				goes_on = tell_hunk(m, hunk);
-				continue;
-			}
-			span = span < ahead ? span : ahead;
-		} else if (span == 0) {
-			return tell_rest(m);
+		if (n == 0 || k == 0)
+			return m->options.ignores_rest ? 0 : skip_to(m, n != 0, UINT64_MAX);
+		size_t same = count_same(m, a, b, (size_t)(n < k ? n : k));
+		if (same != 0) {
+			m->has_differed = m->is_origin_open = false;
+			if (!m->sink.same(m->sink.context, a, b, same))
+				return 1;
+			bc_window_pass(&m->a, same);
+			bc_window_pass(&m->b, same);
+			continue;
 		}
-		size_t same = count_same(m, a, b, span);
-		if (same == 0) {
-			int rc = weigh_heads(m, a, b, &goes_on);
-			if (rc < 0)
-				return rc;
-			if (rc == 0)
-				continue;
-			same = 1;
-			a = m->a.held.entries + m->a.held.begin;
-			b = m->b.held.entries + m->b.held.begin;
-		}
-		m->has_differed = m->is_origin_open = false;
-		goes_on = m->sink.same(m->sink.context, a, b, same);
-		bc_match_row_pass(&m->a, a, same);
-		bc_match_row_pass(&m->b, b, same);
+		int rc = resolve(m);
+		if (rc != 0)
+			return rc;
 	}
-	return 1;
 }

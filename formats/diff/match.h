@@ -1,15 +1,10 @@
-/* Compares two rows of entries and reports what is the same and what differs. Memory is bounded by
- * the look-ahead.
+/* Compares two traces and reports what is the same and what differs. Memory is bounded by the
+ * look-ahead. docs/diff.md explains the method.
  *
- * Entries match if the selected fields are equal (formats/diff/compare.h) and their times differ by
- * at most a window of ticks. Within the window their order does not matter. Where the rows differ,
- * the entries that follow are searched for an alignment (formats/diff/align.h), so that an
- * insertion or omission is one difference and everything after it matches again.
- *
- * Clocks: a tick of B is compared with the tick of A plus the skew between the clocks, which is 0
- * at first. The skew is updated where a clock restarts; after a difference, if the following times
- * all agree on another skew; and where one time differs and those after it differ by the same
- * amount. So a single different delta is a single difference. */
+ * Entries match if the selected fields are equal (formats/diff/compare.h) and so are their times.
+ * Times are equal if they differ by at most a window of ticks, after correction for the offset
+ * between the clocks, or if the same time has passed since the previous entry; then the offset has
+ * changed. If both traces are on the same clock, there is no offset. */
 #ifndef BC_FORMATS_DIFF_MATCH_H
 #define BC_FORMATS_DIFF_MATCH_H
 
@@ -23,8 +18,9 @@
 
 struct bc_match;
 
-/* Receives all entries of both rows, each exactly once and in order. A callback that returns false
- * stops the comparison. */
+/* Receives all entries of both traces, each exactly once; those of one trace in order, except that
+ * reordered entries come before the entries of the difference around them. A callback that returns
+ * false stops the comparison. */
 struct bc_match_sink {
 	void *context;
 	/* a[i] and b[i] match. */
@@ -32,17 +28,23 @@ struct bc_match_sink {
 	/* Each of these entries has a match within the window, in a different order. */
 	bool (*reordered)(void *context, const struct bc_entry *a, size_t a_count,
 		const struct bc_entry *b, size_t b_count);
-	/* These entries differ. Either one row has them at a place where the other has none, or
-	 * they replace each other. Consecutive calls, without a call to same() or reordered()
-	 * between them, form one difference. */
+	/* These entries differ. Either one trace has them at a place where the other has none, or
+	 * they replace each other. Consecutive calls, without a call to same() between them, form
+	 * one difference. */
 	bool (*differ)(void *context, const struct bc_entry *a, size_t a_count,
 		const struct bc_entry *b, size_t b_count);
+	/* Of the entries last reported as different, `n` of A (or B), from this one on, equal those
+	 * from entry number `other` on of the other trace, which were reported as different before.
+	 * NULL: not of interest. */
+	void (*moved)(
+		void *context, bool is_a, const struct bc_entry *first, uint64_t other, size_t n);
 	/* From here on, the clock of B is ahead of A's by this number of ticks more than before
 	 * (less, if negative). */
 	void (*shifted)(void *context, int64_t ticks);
-	/* No alignment was found within the look-ahead. The entries last reported as different are
-	 * all that was examined; the comparison continues after them. */
-	void (*lost)(void *context);
+	/* No match was found within the look-ahead. The entries last reported as different are all
+	 * that was examined; the comparison continues after them. `can_retry` is false if a trace
+	 * is a pipe, so that matches further away could not be searched. */
+	void (*lost)(void *context, bool can_retry);
 };
 
 /* Returns 0 or -ENOMEM. Sources and sink are copied. */
@@ -51,7 +53,7 @@ int bc_match_open(struct bc_match **match, const struct bc_match_options *option
 	const struct bc_match_sink *sink) BC_MUST_CHECK;
 void bc_match_close(struct bc_match *match);
 
-/* Compares both rows. Returns 0 at the end, 1 if the sink stopped it, or a negative errno if a
+/* Compares both traces. Returns 0 at the end, 1 if the sink stopped it, or a negative errno if a
  * source failed. */
 int bc_match_run(struct bc_match *match) BC_MUST_CHECK;
 

@@ -203,6 +203,173 @@ def test_a_real_program_that_misses_lines_differs_in_one_place(tmp):
             one_either_way(QUICKSORT, other, f"{count} at {at}")
 
 
+def counts(last):
+    return last["changed"], last["only_a"], last["only_b"]
+
+
+# ---- one recording, its copies and its cuts
+
+
+def recorded(tmp, count):
+    (tmp / "rec").mkdir()
+    run(need(BUSCAPD), "--once", "--no-socket", "--source", f"sim:seed=1,rate=max,count={count}", "-o", tmp / "rec")
+    (segment,) = harness.segments(tmp / "rec")
+    return segment
+
+
+def test_a_damaged_chunk_is_one_difference_that_says_so(tmp):
+    segment = recorded(tmp, 500_000)
+    data = bytearray(segment.read_bytes())
+    data[len(data) // 2:len(data) // 2 + 4] = b"\0\1\2\3"
+    copy = write_file(tmp / "copy.byu.lz4", bytes(data))
+    for a, b, has, lost in ((segment, copy, "a", "b"), (copy, segment, "b", "a")):
+        differences, last = found(a, b)
+        equal(len(differences), 1, "differences")
+        equal((differences[0]["kind"], differences[0][has]["count"]), (f"only_{has}", 87381), "records of a chunk")
+        equal((last["changed"], last["only_" + has], last["only_" + lost]), (0, 87381, 0), "counts")
+        assert "gap: 87381 lost (damaged)" in differences[0][lost]["gap"], differences
+    text, _ = diff(segment, copy, code=1)
+    assert "# here B has a gap: 87381 lost (damaged)" in text, text
+
+
+def test_a_cut_lacks_what_it_left_out_and_nothing_else(tmp):
+    segment = recorded(tmp, 300_000)
+    for options, selection in ((["--type", "read"], "type=read"), (["--addr", "0-3ffffff"], "addr=0-3ffffff"),
+                               (["--type", "write", "--proc", "0"], "type=write proc=0")):
+        cut = tmp / "cut.byu.lz4"
+        done = run(need(BUSCAP), "cut", *options, "-o", cut, segment)
+        equal(done.returncode, 0, done.stderr.decode())
+        for a, b, whole in ((segment, cut, "a"), (cut, segment, "b")):
+            differences, last = found(a, b)
+            equal([d["cut"] for d in differences], [selection], "differences")
+            equal((last["changed"], last["only_b" if whole == "a" else "only_a"]), (0, 0), "counts")
+            equal(last["only_" + whole], differences[0]["filtered"], "entries left out")
+            assert last["same"] > 1000, last
+        text, _ = diff(segment, cut, code=1)
+        assert f"only in A: B was cut with {selection}" in text, text
+        cut.unlink()
+    # A cut by number says nothing about single records: they are only in the whole recording.
+    done = run(need(BUSCAP), "cut", "-n", "1000-200000", "-o", cut, segment)
+    equal(done.returncode, 0, done.stderr.decode())
+    differences, last = found(segment, cut)
+    equal([d["kind"] for d in differences], ["only_a"] * 2, "before and after")
+    equal((last["same"], last["changed"], last["only_b"]), (199_001, 0, 0), "counts")
+
+
+def test_traces_on_the_same_clock_are_joined_by_time(tmp):
+    dice = random.Random(8)
+    lines = [f"{dice.choice('rw')} {100 + 3 * n} 4 1 {dice.randrange(4) * 16:x}\n" for n in range(5000)]
+    a = write_file(tmp / "a.lap", lines)
+    for every in (2, 3, 10):
+        kept = [line for line in lines if dice.randrange(every) == 0]
+        b = write_file(tmp / "b.lap", kept)
+        for window in (0, 1, 2):
+            _, last = found("-I", "laplace-text", "--same-clock", "-w", window, a, b)
+            equal((last["same"], counts(last)), (len(kept), (0, len(lines) - len(kept), 0)), f"one of {every} kept")
+    other = list(lines)
+    other[77] = other[77].replace(" 4 1 ", " 2 1 ")
+    differences, last = found("-I", "laplace-text", "--same-clock", a, write_file(tmp / "b.lap", other))
+    equal([d["fields"] for d in differences], [["size"]], "a field at the same time")
+    _, err = diff("--same-clock", "--relative", a, b, code=2)
+    assert "--same-clock excludes --relative" in err, err
+
+
+# ---- moved blocks, long prefixes, parts
+
+
+def test_a_moved_block_is_reported_as_moved(tmp):
+    byu = simulate(tmp / "a.byu")
+    data = byu.read_bytes()
+    records = [data[at : at + 12] for at in range(0, len(data), 12)]
+    for length, distance in ((50, 1000), (50, 100), (200, 1000), (1000, 3000)):
+        for at in (3000, 9000):
+            block, rest = records[at : at + length], records[:at] + records[at + length :]
+            other = write_file(tmp / "b.byu", b"".join(rest[: at + distance] + block + rest[at + distance :]))
+            for options in ([], ["-l", "400"], ["-l", "100000"], ["--ignore", "time"]):
+                differences, last = found(*options, byu, other)
+                what = f"{length} by {distance} at {at} {options}"
+                equal(counts(last), (0, length, length), what)
+                equal(sum(d["b"].get("moved", 0) for d in differences), last["moved"], what)
+                assert length - 8 <= last["moved"] <= length, (what, last)
+                moved = next(d["b"] for d in differences if d["b"].get("moved"))
+                equal(moved["moved_from"] - moved["moved_first"], at - (at + distance), what)
+    text, _ = diff(byu, other, code=1)
+    assert "# moved: 1000 of these, from record 12000, are the ones from record 9000 of A" in text, text
+    assert "(1000 moved)" in text, text
+
+
+def test_blocks_moved_in_a_real_bus_trace(tmp):
+    data = need(DATA / "byu/pentium2-slice.tr").read_bytes()
+    records = [data[at : at + 12] for at in range(0, len(data) // 12 * 12, 12)]
+    a = write_file(tmp / "a.byu", b"".join(records))
+    for distance in (200, 1000):
+        for at in (3000, 8000, 13000, 18000):
+            block, rest = records[at : at + 50], records[:at] + records[at + 50 :]
+            b = write_file(tmp / "b.byu", b"".join(rest[: at + distance] + block + rest[at + distance :]))
+            _, last = found("-I", "byu", a, b)
+            assert last["only_a"] + last["changed"] <= 50 and last["only_b"] + last["changed"] <= 50, (at, distance, last)
+
+
+def test_an_insertion_and_a_deletion_of_the_same_length(tmp):
+    lines = need(QUICKSORT).read_text().splitlines(keepends=True)
+    more = [f"1429 clk IT (1429) {0x90000 + 4 * n:08x} d503201f O EL3h_s : NOP\n" for n in range(50)]
+    other = lines[:1000] + more + lines[1000:3000] + lines[3050:]
+    _, last = found(QUICKSORT, write_file(tmp / "b.tarmac", other))
+    equal(counts(last), (0, 50, 50), "counts")
+
+
+def test_a_prefix_longer_than_the_look_ahead_is_one_difference(tmp):
+    lines = need(QUICKSORT).read_text().splitlines(keepends=True)
+    boot = [f"{n} clk IT ({n}) {0x90000 + 4 * n:08x} d503201f O EL3h_s : NOP\n" for n in range(20_000)]
+    b = write_file(tmp / "b.tarmac", boot + lines)
+    differences, last = found("--relative", "--ignore", "time", QUICKSORT, b)
+    equal((len(differences), counts(last)), (1, (0, 0, 20_000)), "boot code")
+    differences, last = found("--relative", "--ignore", "time", b, QUICKSORT)
+    equal((len(differences), counts(last)), (1, (0, 20_000, 0)), "boot code")
+    # A pipe can't be read twice, and the note says so.
+    text, _ = diff("--ignore", "time", "-I", "tarmac", QUICKSORT, "-", data=b.read_bytes(), code=1)
+    assert "a pipe can't be searched further, a file can" in text, text[-2000:]
+    # Or where to begin is known.
+    first = next(line.split()[4] for line in lines if " IT " in line)
+    _, last = found("--ignore", "time", "--start", first, QUICKSORT, b, code=0)
+    assert last["same"] > 4000, last
+    text, err = diff("--start", "fff0", QUICKSORT, b, code=1)
+    assert "--start: neither trace has an entry with address fff0" in err, err
+    _, err = diff("--start", "xyz", QUICKSORT, b, code=2)
+    assert "not a hexadecimal address" in err, err
+
+
+def test_the_rest_of_the_longer_trace_can_be_ignored(tmp):
+    byu = simulate(tmp / "a.byu", count="5k")
+    data = byu.read_bytes()
+    for end in (12, 1200, len(data) // 24 * 12, len(data) - 12):
+        b = write_file(tmp / "b.byu", data[:end])
+        for x, y in ((byu, b), (b, byu)):
+            found("-I", "byu", "--ignore-rest", x, y, code=0)
+            found("-I", "byu", x, y, code=1)
+    torn = bytearray(data[: len(data) // 24 * 12])
+    torn[4000 * 3] ^= 1
+    differences, _ = found("-I", "byu", "--ignore-rest", byu, write_file(tmp / "b.byu", bytes(torn)))
+    equal(len(differences), 1, "what differs before the end")
+
+
+def test_more_look_ahead_gives_no_worse_answer(tmp):
+    byu = simulate(tmp / "a.byu")
+    data = byu.read_bytes()
+    records = [data[at : at + 12] for at in range(0, len(data), 12)]
+    dice = random.Random(9)
+    for _ in range(6):
+        at, length = dice.randrange(15000), dice.choice((1, 10, 300, 3000))
+        to = dice.randrange(15000)
+        block = records[at : at + length]
+        other = write_file(tmp / "b.byu", b"".join(records[:to] + block + records[to:]))
+        totals = []
+        for look_ahead in (256, 2048, 16384, 131072):
+            _, last = found("-l", look_ahead, byu, other)
+            totals.append(2 * last["changed"] + last["only_a"] + last["only_b"])
+        equal(totals, sorted(totals, reverse=True), f"{length} of {at} at {to}")
+
+
 def test_first_and_limit_stop_the_comparison(tmp):
     byu = simulate(tmp / "a.byu")
     data = bytearray(byu.read_bytes())

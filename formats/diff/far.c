@@ -1,0 +1,190 @@
+#include "formats/diff/far.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "formats/diff/align.h"
+#include "formats/diff/compare.h"
+
+/* A sample is a run of this many entries. Whether a run is one depends only on its contents, so
+ * that the samples of a common part are the same in both traces. */
+#define RUN 16u
+
+#define SAMPLES_MAX 131072u
+
+/* First, one run in RARE is a sample; twice as many whenever there are too many. */
+#define RARE 16u
+
+#define FACTOR UINT64_C(0x9E3779B97F4A7C15)
+
+/* This many of the next samples confirm that a common part begins. */
+#define CONFIRMED 3u
+
+struct sample {
+	uint64_t hash;
+	uint64_t position; /* of the run's first entry */
+	uint32_t ordinal;  /* among all samples of its trace */
+	bool is_repeated;
+};
+
+struct sampler {
+	uint64_t fields;
+	uint64_t from;     /* position of the first entry of interest */
+	uint64_t position; /* of the next entry */
+	uint64_t keys[RUN];
+	uint64_t sum;    /* of the last RUN keys, each times a power of FACTOR */
+	uint64_t oldest; /* FACTOR to the power of RUN */
+	uint64_t rare;   /* a power of 2 */
+	struct sample *samples;
+	size_t count;
+};
+
+/* Keeps only samples of a rarer kind. */
+static void thin_out(struct sampler *s, uint64_t rare)
+{
+	size_t kept = 0;
+
+	s->rare = rare;
+	for (size_t i = 0; i < s->count; i++)
+		if ((s->samples[i].hash & (rare - 1)) == 0)
+			s->samples[kept++] = s->samples[i];
+	s->count = kept;
+}
+
+static bool take(void *to, const struct bc_entry *entry)
+{
+	struct sampler *s = to;
+	uint64_t position = s->position++;
+
+	if (position < s->from)
+		return true;
+	uint64_t key = bc_compare_hash(entry, s->fields);
+	uint64_t *slot = &s->keys[position % RUN];
+	s->sum = s->sum * FACTOR + key - *slot * s->oldest;
+	*slot = key;
+	if (position - s->from + 1 < RUN)
+		return true;
+	uint64_t hash = (s->sum ^ s->sum >> 31) * FACTOR;
+	hash ^= hash >> 29;
+	if ((hash & (s->rare - 1)) != 0)
+		return true;
+	if (s->count == SAMPLES_MAX)
+		thin_out(s, 2 * s->rare);
+	if ((hash & (s->rare - 1)) == 0 && s->count < SAMPLES_MAX)
+		s->samples[s->count++] = (struct sample){
+			.hash = hash, .position = position - (RUN - 1)};
+	return position - s->from < BC_FAR_MAX;
+}
+
+static int by_hash(const void *x, const void *y)
+{
+	const struct sample *a = x;
+	const struct sample *b = y;
+
+	if (a->hash != b->hash)
+		return a->hash < b->hash ? -1 : 1;
+	return (a->ordinal > b->ordinal) - (a->ordinal < b->ordinal);
+}
+
+/* Sorts the samples by hash, and marks those that occur more than once. */
+static void sort(struct sampler *s)
+{
+	for (size_t i = 0; i < s->count; i++)
+		s->samples[i].ordinal = (uint32_t)i;
+	qsort(s->samples, s->count, sizeof(*s->samples), by_hash);
+	for (size_t i = 1; i < s->count; i++)
+		if (s->samples[i].hash == s->samples[i - 1].hash)
+			s->samples[i].is_repeated = s->samples[i - 1].is_repeated = true;
+}
+
+/* A sample that occurs once in each trace. */
+struct common {
+	uint64_t a;
+	uint64_t b;
+};
+
+/* Fills `found`, in order of A, with the longest chain of common samples. Returns its length.
+ * `pairs` and `work` are scratch. */
+static size_t chain(struct sampler *a, struct sampler *b, struct common *found,
+	struct bc_pair *pairs, uint32_t *work)
+{
+	size_t count = 0;
+
+	sort(a);
+	sort(b);
+	for (size_t i = 0; i < a->count; i++)
+		pairs[i] = (struct bc_pair){.a = UINT32_MAX};
+	/* pairs[] by ordinal in A: index in b's samples, if common. */
+	for (size_t i = 0, j = 0; i < a->count; i++) {
+		while (j < b->count && b->samples[j].hash < a->samples[i].hash)
+			j++;
+		if (j < b->count && b->samples[j].hash == a->samples[i].hash &&
+			!a->samples[i].is_repeated && !b->samples[j].is_repeated)
+			pairs[a->samples[i].ordinal] = (struct bc_pair){
+				.a = (uint32_t)i, .b = b->samples[j].ordinal};
+	}
+	for (size_t i = 0; i < a->count; i++)
+		if (pairs[i].a != UINT32_MAX)
+			pairs[count++] = pairs[i];
+	count = bc_longest_chain(pairs, count, work);
+	/* By ordinal, to find B's positions. */
+	for (size_t i = 0; i < b->count; i++)
+		work[b->samples[i].ordinal] = (uint32_t)i;
+	for (size_t i = 0; i < count; i++)
+		found[i] = (struct common){.a = a->samples[pairs[i].a].position,
+			.b = b->samples[work[pairs[i].b]].position};
+	return count;
+}
+
+/* Whether most of the next samples are as far apart in both traces. */
+static bool is_confirmed(const struct common *found, size_t count, size_t i)
+{
+	size_t same = 0;
+
+	for (size_t k = i + 1; k < count && k <= i + CONFIRMED + 1; k++)
+		same += found[k].b - found[k].a == found[i].b - found[i].a;
+	return same >= CONFIRMED;
+}
+
+int bc_far_find(const struct bc_match_source *a, const struct bc_match_source *b, uint64_t fields,
+	uint64_t *a_position, uint64_t *b_position, uint64_t *entries_read)
+{
+	struct sampler samplers[2] = {{.from = *a_position}, {.from = *b_position}};
+	const struct bc_match_source *sources[2] = {a, b};
+	struct common *found = calloc(SAMPLES_MAX, sizeof(*found));
+	struct bc_pair *pairs = calloc(SAMPLES_MAX, sizeof(*pairs));
+	uint32_t *work = calloc(2 * SAMPLES_MAX, sizeof(*work));
+	int rc = a->again == NULL || b->again == NULL ? -ENOTSUP : 0;
+
+	for (unsigned i = 0; i < 2; i++) {
+		struct sampler *s = &samplers[i];
+		s->samples = calloc(SAMPLES_MAX, sizeof(*s->samples));
+		if (found == NULL || pairs == NULL || work == NULL || s->samples == NULL)
+			rc = -ENOMEM;
+		s->fields = fields;
+		s->rare = i == 0 ? RARE : samplers[0].rare;
+		s->oldest = 1;
+		for (unsigned k = 0; k < RUN; k++)
+			s->oldest *= FACTOR;
+		if (rc == 0)
+			rc = sources[i]->again(sources[i]->context, take, s);
+		*entries_read += s->position;
+	}
+	if (rc == 0) {
+		thin_out(&samplers[0], samplers[1].rare);
+		size_t count = chain(&samplers[0], &samplers[1], found, pairs, work);
+		for (size_t i = 0; i < count && rc == 0; i++)
+			if (is_confirmed(found, count, i)) {
+				*a_position = found[i].a;
+				*b_position = found[i].b;
+				rc = 1;
+			}
+	}
+	free(samplers[0].samples);
+	free(samplers[1].samples);
+	free(found);
+	free(pairs);
+	free(work);
+	return rc;
+}

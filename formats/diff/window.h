@@ -1,0 +1,80 @@
+/* One of the two traces that formats/diff/match.h compares: its source, and a window of entries
+ * that are kept, with their strings, while the traces are aligned. */
+#ifndef BC_FORMATS_DIFF_WINDOW_H
+#define BC_FORMATS_DIFF_WINDOW_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "formats/base/must_check.h"
+#include "formats/diff/match_options.h"
+#include "formats/trace/entry.h"
+
+/* The entry before another one, as far as the time between them needs it. */
+struct bc_predecessor {
+	bool has_time;
+	uint64_t tick;
+	uint32_t epoch;
+};
+
+struct bc_window {
+	struct bc_match_source source;
+	uint64_t fields; /* that the keys cover */
+	size_t limit;    /* maximum number of entries kept */
+	/* The window is entries[begin, end) and the same range of keys, is_taken and text_at. */
+	size_t begin;
+	size_t end;
+	size_t room;
+	struct bc_entry *entries;
+	uint64_t *keys;  /* equal entries have equal keys, whatever their times */
+	bool *is_taken;  /* for use by the owner; false for a new entry */
+	size_t *text_at; /* offset of an entry's strings in `text` */
+	char *text;
+	size_t text_end;
+	size_t text_room;
+	/* Entries that come after the window. */
+	const struct bc_entry *run;
+	size_t left;
+	bool is_over;
+	struct bc_predecessor last; /* before the first entry */
+	uint64_t position;          /* its number, from 0 */
+};
+
+/* Returns 0, or -ENOMEM with nothing to free. The source is copied. An entry needs about 500
+ * bytes. */
+int bc_window_init(struct bc_window *window, const struct bc_match_source *source, uint64_t fields,
+	size_t limit) BC_MUST_CHECK;
+void bc_window_free(struct bc_window *window);
+
+static inline size_t bc_window_count(const struct bc_window *window)
+{
+	return window->end - window->begin;
+}
+
+/* Sets *span to the next entries that are contiguous in memory: the window, or what comes from the
+ * source if it is empty. Returns their number, 0 at the end, or a negative errno. */
+int64_t bc_window_span(struct bc_window *window, const struct bc_entry **span) BC_MUST_CHECK;
+
+/* Tries to keep `need` entries; fewer if the trace ends or the memory is full. Returns 0 or a
+ * negative errno. Invalidates the result of bc_window_span(). */
+int bc_window_hold(struct bc_window *window, size_t need) BC_MUST_CHECK;
+
+/* Removes the first n entries of the span. */
+void bc_window_pass(struct bc_window *window, size_t n);
+
+/* Whether the trace ends after the window. */
+static inline bool bc_window_is_last(const struct bc_window *window)
+{
+	return window->is_over && window->left == 0;
+}
+
+/* The entry before entries[begin + i]. */
+struct bc_predecessor bc_window_before(const struct bc_window *window, size_t i);
+
+/* Writes a key for each of the first n entries that covers its fields and its time: since its
+ * predecessor (`by_delta`), or absolute, plus the skew. */
+void bc_window_timed_keys(
+	const struct bc_window *window, size_t n, bool by_delta, uint64_t skew, uint64_t *keys);
+
+#endif
