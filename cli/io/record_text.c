@@ -44,18 +44,3 @@ size_t bc_record_text_print(
 	}
 	return (size_t)(p - out);
 }
-
-bool bc_misfit_print(char out[BC_MISFIT_TEXT_MAX], const uint8_t *in, enum bc_format format)
-{
-	uint64_t addr;
-	uint64_t time;
-
-	bc_dialect_fields(in, format, &addr, &time);
-	if (addr <= UINT32_MAX && time <= UINT32_MAX)
-		return false;
-	bool is_addr = addr > UINT32_MAX;
-	snprintf(out, BC_MISFIT_TEXT_MAX,
-		"%s 0x%" PRIx64 " doesn't fit in the 32 bits of a BYU record",
-		is_addr ? "address" : "time", is_addr ? addr : time);
-	return true;
-}

@@ -30,10 +30,4 @@ void bc_record_text_init(struct bc_record_text *text);
 size_t bc_record_text_print(
 	struct bc_record_text *text, char *out, const uint8_t *records, size_t n);
 
-#define BC_MISFIT_TEXT_MAX 128
-
-/* Returns true if a dialect's record has an address or a time above 32 bits, which does not fit a
- * BYU record. Describes the value in `out`. */
-bool bc_misfit_print(char out[BC_MISFIT_TEXT_MAX], const uint8_t *in, enum bc_format format);
-
 #endif

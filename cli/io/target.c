@@ -157,7 +157,7 @@ static bool write_entries(struct bc_target *t, const struct bc_entry *run, size_
 		print.count = count;
 		int rc = t->info->printer->print(t->state, &print);
 		finish_print(t, &print);
-		if (!may_lose(t, run, print.lost))
+		if (!may_lose(t, print.loser, print.lost))
 			return false;
 		if (rc != 0) {
 			bc_trace_hide_progress(t->source);

@@ -1,5 +1,7 @@
 #include "cli/stats/stats_json.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 /* A memory type has two interpretations: its low two bits as in the BYU document, or the code of
@@ -36,6 +38,15 @@ static void set(struct maker *m, json_t *object, const char *name, json_t *value
 static void u64(struct maker *m, json_t *object, const char *name, uint64_t value)
 {
 	set(m, object, name, bc_json_u64(value));
+}
+
+/* An address may not fit a JSON reader's numbers. */
+static void hex(struct maker *m, json_t *object, const char *name, uint64_t addr)
+{
+	char digits[24];
+
+	snprintf(digits, sizeof(digits), "0x%" PRIx64, addr);
+	set(m, object, name, json_string(digits));
 }
 
 static void number(struct maker *m, json_t *object, const char *name, double value)
@@ -236,8 +247,8 @@ static void add_footprint(struct maker *m, json_t *root, const struct bc_stats *
 	u64(m, object, "references", f->references);
 	u64(m, object, "other_references", f->others);
 	if (f->references != 0) {
-		u64(m, object, "addr_low", f->addr_low);
-		u64(m, object, "addr_high", f->addr_high);
+		hex(m, object, "addr_low", f->addr_low);
+		hex(m, object, "addr_high", f->addr_high);
 	}
 	add_blocks(m, object, "lines", &f->lines, s->options.footprint.line_bytes,
 		f->lines_full || f->is_cut);

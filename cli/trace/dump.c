@@ -4,6 +4,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/io/segment_order.h"
 #include "cli/trace/dump_entries.h"
@@ -25,12 +26,12 @@ static const struct bc_usage_option options[] = {
 
 const struct bc_usage bc_dump_usage = {
 	.name = "dump",
-	.operands = "FILE...",
+	.operands = "[FILE]...",
 	.kind = "file",
 	.summary = "print a trace as text",
 	.text = "Prints traces as text: segments (.byu.lz4) and BYU files like b2a, bus samples "
 		"(raw6, bcp1) like the printer in their specification, Laplace records in their "
-		"text form, text formats unchanged. Segments are sorted; \"-\" is standard input.",
+		"text form, text formats unchanged. Segments are sorted. \"-\", or no file, is standard input.",
 	.options = options,
 	.exits = "0 ok, 1 failed, 2 wrong usage, 3 damaged or torn: the intact parts were printed.",
 	.example = "buscap dump -n 1000-1099 *.byu.lz4",
@@ -90,7 +91,7 @@ static bool read_options(struct bc_dump *dump, enum bc_format *format, struct bc
 			ok = false;
 		}
 	}
-	if (ok && optind < o->argc)
+	if (ok && (optind < o->argc || !isatty(console->in)))
 		return true;
 	dump->exit = ok ? bc_print_usage_error(console, "no file given") : o->exit;
 	return false;
@@ -159,8 +160,9 @@ int bc_cmd_dump(const struct bc_console *console, int argc, char **argv)
 		dump->exit = BC_EXIT_FAILED;
 		goto out;
 	}
-	const char **paths = (const char **)argv + optind;
-	int n = argc - optind;
+	const char *input = "-";
+	const char **paths = optind < argc ? (const char **)argv + optind : &input;
+	int n = optind < argc ? argc - optind : 1;
 	bc_segment_order_sort(paths, n);
 	for (int i = 0; i < n && !bc_output_failed(&dump->output); i++)
 		dump_file(dump, paths[i], format);

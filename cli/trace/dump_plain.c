@@ -88,17 +88,24 @@ static void print_samples(struct plain *p, const uint8_t *samples, size_t n)
 			print_sample(p->dump, samples + i * BC_SAMPLE_BYTES, p->number + 1);
 }
 
-/* Skips a record that does not fit a BYU record. Its ticks are not counted. */
-static void skip_misfit(struct plain *p, const uint8_t *in)
+/* Prints a record with an address or time of more than 32 bits. */
+static void print_wide(struct plain *p, const uint8_t *in)
 {
+	static const size_t digits = 8;
 	struct bc_dump *dump = p->dump;
-	char what[BC_MISFIT_TEXT_MAX];
+	uint8_t narrow[BC_RECORD_BYTES] = {0};
+	char line[BC_RECORD_TEXT_MAX];
+	uint64_t addr;
+	uint64_t time;
 
-	if (bc_dump_selects(dump, p->number, p->tick, 0) &&
-		bc_misfit_print(what, in, p->file->probe.format)) {
-		bc_print_error(dump->console, p->file->name, "record %" PRIu64 ": %s; skipped",
-			p->number, what);
-		dump->exit = bc_exit_worse(dump->exit, BC_EXIT_DAMAGED);
+	bc_dialect_fields(in, p->file->probe.format, &addr, &time);
+	memcpy(narrow + 4, in + 8, 4);
+	p->tick += time != BC_TIME_NONE ? time : 0;
+	if (bc_dump_selects(dump, p->number, p->tick, 0)) {
+		size_t n = bc_record_text_print(&dump->text, line, narrow, 1);
+		bc_output_format(&dump->output, "%08" PRIx64 "%.*s%08" PRIx64 "\n", addr,
+			(int)(n - 2 * digits - 1), line + digits, time);
+		append_tick(dump, '\t', p->tick);
 	}
 	p->number++;
 }
@@ -119,7 +126,7 @@ static void print_plain(struct plain *p, size_t n)
 		n -= whole;
 		if (n == 0)
 			break;
-		skip_misfit(p, in);
+		print_wide(p, in);
 		in += p->stride;
 		n--;
 	}

@@ -456,42 +456,17 @@ static enum bc_exit verify_frames(struct check *c)
 	return code;
 }
 
-/* Reports those of n records at `in`, numbered from `first`, that don't fit a BYU record. */
-static void print_misfits(struct check *c, const uint8_t *in, size_t n, uint64_t first)
-{
-	enum bc_format format = c->file->probe.format;
-	size_t stride = bc_dialect_bytes(format);
-	char what[BC_MISFIT_TEXT_MAX];
-
-	if (format != BC_FORMAT_BYU16 && format != BC_FORMAT_BYU24)
-		return;
-	for (size_t i = 0; i < n; i++) {
-		if (!bc_misfit_print(what, in + i * stride, format))
-			continue;
-		print_name(c);
-		bc_output_format(c->output, "record %" PRIu64 ": %s\n", first + i, what);
-		c->damages++;
-	}
-}
-
 static enum bc_exit verify_plain(struct check *c)
 {
 	enum bc_format format = c->file->probe.format;
 	size_t stride = format == BC_FORMAT_RAW6 ? BC_SAMPLE_BYTES : bc_dialect_bytes(format);
 	const char *word = format == BC_FORMAT_RAW6 ? "sample" : "record";
 	uint64_t bytes = 0;
-	size_t held = 0; /* bytes in `buffer` that are the start of a record */
 	uint8_t buffer[65536];
 	ssize_t n;
 
-	while ((n = bc_input_read(c->file->input, buffer + held, sizeof(buffer) - held)) > 0) {
-		uint64_t first = bytes / stride;
+	while ((n = bc_input_read(c->file->input, buffer, sizeof(buffer))) > 0)
 		bytes += (uint64_t)n;
-		held += (size_t)n;
-		print_misfits(c, buffer, held / stride, first);
-		memmove(buffer, buffer + held - held % stride, held % stride);
-		held %= stride;
-	}
 	if (n < 0 && n != -EBADMSG)
 		return bc_print_read_error(c->console, c->file, (int)n);
 	if (n < 0)

@@ -29,4 +29,12 @@ size_t bc_utf8_fit(const char *text, size_t max);
  * number, U+0080 .. U+00FF, as in ndjson. Returns NULL if out of memory. */
 char *bc_utf8_repair(const char *text);
 
+/* A byte-order mark at the start of a text says that it is UTF-8. It is not part of the text. */
+#define BC_BOM_BYTES 3u
+
+static inline bool bc_starts_with_bom(const uint8_t *text, size_t bytes)
+{
+	return bytes >= BC_BOM_BYTES && text[0] == 0xEF && text[1] == 0xBB && text[2] == 0xBF;
+}
+
 #endif

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "formats/base/bytes.h"
+#include "formats/base/utf8.h"
 #include "formats/bus/dialect.h"
 #include "formats/reader/reader_kind.h"
 #include "formats/trace/parser.h"
@@ -171,6 +172,8 @@ static int fill_block(struct bc_reader *r, struct block_state *b)
 		b->is_over = n <= 0;
 		b->error = n < 0 ? (int)n : 0;
 		b->end += n > 0 ? (size_t)n : 0;
+		if (r->info->is_text && b->offset == 0 && bc_starts_with_bom(b->bytes, b->end))
+			b->start = b->whole = BC_BOM_BYTES;
 	}
 	return 0;
 }

@@ -30,14 +30,14 @@ static bool is_plausible_meta(const uint8_t meta[4])
 	       (size <= 8 || size == 16 || size == 32) && meta[2] <= 7 && meta[3] <= 15;
 }
 
-static bool is_plausible_record(const uint8_t *in, enum bc_format format)
+static bool is_plausible_record(const uint8_t *in, enum bc_format format, uint64_t addr_max)
 {
 	uint64_t addr;
 	uint64_t time;
 	size_t meta = bc_dialect_bytes(format) == BC_RECORD_BYTES ? 4 : 8;
 
 	bc_dialect_fields(in, format, &addr, &time);
-	if (!is_plausible_meta(in + meta) || addr > UINT32_MAX || time > UINT32_MAX)
+	if (!is_plausible_meta(in + meta) || addr > addr_max || time > UINT32_MAX)
 		return false;
 	/* A bus is rarely idle for 4 million ticks, but deltas in the wrong byte order usually have
 	 * such values. */
@@ -58,7 +58,8 @@ static bool is_plausible_sample(const uint8_t *in)
 	return ((enabled + lowest) & enabled) == 0;
 }
 
-static bool fits_records(const uint8_t *head, size_t bytes, enum bc_format format)
+static bool fits_records(
+	const uint8_t *head, size_t bytes, enum bc_format format, uint64_t addr_max)
 {
 	size_t stride = format == BC_FORMAT_RAW6 ? BC_SAMPLE_BYTES : bc_dialect_bytes(format);
 	size_t n = bytes / stride < RECORDS_CHECKED ? bytes / stride : RECORDS_CHECKED;
@@ -67,7 +68,7 @@ static bool fits_records(const uint8_t *head, size_t bytes, enum bc_format forma
 	for (size_t i = 0; i < n; i++) {
 		const uint8_t *in = head + i * stride;
 		bool ok = format == BC_FORMAT_RAW6 ? is_plausible_sample(in)
-						   : is_plausible_record(in, format);
+						   : is_plausible_record(in, format, addr_max);
 		implausible += !ok;
 	}
 	return n != 0 && implausible * 256 <= n * IMPLAUSIBLE_PER_256;
@@ -164,26 +165,43 @@ bool bc_may_be_capture(const uint8_t *head, size_t bytes)
 	return bytes < BC_PROBE_BYTES && starts_with_magic(BC_MAGIC_RAW_HEADER, head, bytes);
 }
 
-/* Checks the plain formats. Returns the only one that fits, or BC_FORMAT_UNKNOWN with *err set. */
-static enum bc_format probe_plain(const uint8_t *head, size_t bytes, char *err, size_t errlen)
+/* Physical addresses of 64-bit machines have up to 52 bits. So may 12-byte records that are read as
+ * longer ones; therefore such addresses count only if no format fits without them. */
+#define WIDE_ADDR_MAX UINT64_C(0xFFFFFFFFFFFFF)
+
+/* Returns the number of plain formats that fit, the last of which is *only, with their names in
+ * `err`. */
+static unsigned count_fitting(const uint8_t *head, size_t bytes, uint64_t addr_max,
+	enum bc_format *only, char *err, size_t errlen)
 {
 	static const enum bc_format plain[] = {
 		BC_FORMAT_BYU, BC_FORMAT_BYU16, BC_FORMAT_BYU24, BC_FORMAT_BYU_BE, BC_FORMAT_RAW6};
-	enum bc_format only = BC_FORMAT_UNKNOWN;
 	unsigned fitting = 0;
 	size_t used = 0;
 
 	err[0] = '\0';
 	for (size_t i = 0; i < sizeof(plain) / sizeof(plain[0]); i++) {
-		if (!fits_records(head, bytes, plain[i]))
+		if (!fits_records(head, bytes, plain[i], addr_max))
 			continue;
-		only = plain[i];
+		*only = plain[i];
 		int n = snprintf(err + used, errlen - used, "%s%s", fitting++ ? " or " : "",
 			bc_format_name(plain[i]));
 		used += (size_t)n;
 	}
+	return fitting;
+}
+
+/* Checks the plain formats. Returns the only one that fits, or BC_FORMAT_UNKNOWN with *err set. */
+static enum bc_format probe_plain(const uint8_t *head, size_t bytes, char *err, size_t errlen)
+{
+	enum bc_format only = BC_FORMAT_UNKNOWN;
+	unsigned fitting = count_fitting(head, bytes, UINT32_MAX, &only, err, errlen);
+
+	if (fitting == 0)
+		fitting = count_fitting(head, bytes, WIDE_ADDR_MAX, &only, err, errlen);
 	if (fitting == 1)
 		return only;
+	size_t used = strlen(err);
 	if (fitting > 1)
 		snprintf(err + used, errlen - used, ": each matches the content");
 	else

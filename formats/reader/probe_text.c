@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "formats/base/fast_parse.h"
+#include "formats/base/utf8.h"
 #include "formats/trace/parser.h"
 
 #define ENTRIES 256u
@@ -134,6 +135,10 @@ enum bc_format bc_probe_text(
 	char *text = malloc(bytes + 1 + BC_PARSE_PADDING);
 	struct bc_entry *entries = calloc(ENTRIES, sizeof(*entries));
 
+	if (bc_starts_with_bom(head, bytes)) {
+		head += BC_BOM_BYTES;
+		bytes -= BC_BOM_BYTES;
+	}
 	snprintf(err, errlen, "out of memory");
 	if (text != NULL && entries != NULL) {
 		memcpy(text, head, bytes);

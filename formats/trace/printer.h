@@ -25,9 +25,10 @@ struct bc_print {
 	size_t used;
 	size_t capacity;
 	/* Traits that individual entries lost although the format has a place for them: counts per
-	 * trait, and the set of these traits. See bc_print_lose(). */
+	 * trait, the set of these traits, and the first such entry. See bc_print_lose(). */
 	uint64_t *reduced; /* BC_TRAIT_BITS counts */
 	uint32_t lost;
+	const struct bc_entry *loser;
 	/* Why entries[0] cannot be written: "address 0x123456789 doesn't fit in the 32 bits of a
 	 * BYU record". */
 	char err[160];
@@ -64,6 +65,8 @@ static inline void *bc_printer_start(
 static inline void bc_print_lose(struct bc_print *print, uint32_t trait)
 {
 	print->reduced[__builtin_ctz(trait)]++;
+	if (print->lost == 0)
+		print->loser = print->entries;
 	print->lost |= trait;
 }
 
