@@ -1,5 +1,7 @@
 #include "formats/codec/tarmac.h"
 
+#include <string.h>
+
 #include "formats/codec/tarmac_access.h"
 #include "formats/codec/tarmac_line.h"
 
@@ -264,8 +266,45 @@ static unsigned unit_of(const char *at)
 	}
 }
 
-/* Parses the time: a number with a unit. Returns whether there is one, with *at after it. If it has
- * more than 64 bits, sets line->bad. */
+/* Whether a word begins a record: so a number before it is a time, even without a unit. */
+static bool is_record(const char *at)
+{
+	const char *end = bc_tarmac_word_end(at);
+	size_t bytes = (size_t)(end - at);
+
+	if (bytes > 3 && memcmp(at, "cpu", 3) == 0)
+		return (uint8_t)(at[3] - '0') <= 9;
+	if (*at == 'M')
+		return bytes > 2 && end[-1] != ':' &&
+		       (at[1] == 'R' || at[1] == 'W' || at[2] == 'R' || at[2] == 'W');
+	if (bytes == 1)
+		return *at == 'R' || *at == 'E';
+	return bytes == 2 && (memcmp(at, "IT", 2) == 0 || memcmp(at, "IS", 2) == 0 ||
+				     memcmp(at, "IF", 2) == 0 || memcmp(at, "ES", 2) == 0 ||
+				     memcmp(at, "LD", 2) == 0 || memcmp(at, "ST", 2) == 0);
+}
+
+/* Converts a time with a fraction, whose digits follow the point at `point`, to picoseconds.
+ * Returns false if that is not a whole number of at most 64 bits. */
+static bool add_fraction(uint64_t *value, const char *point, unsigned unit)
+{
+	unsigned digits = unit == BC_UNIT_US ? 6 : unit == BC_UNIT_NS ? 3 : 0;
+	const char *p = point + 1;
+
+	for (; digits != 0; digits--) {
+		unsigned digit = (uint8_t)(*p - '0') <= 9 ? (uint8_t)(*p++ - '0') : 0;
+		if (__builtin_mul_overflow(*value, 10, value) ||
+			__builtin_add_overflow(*value, digit, value))
+			return false;
+	}
+	while (*p == '0')
+		p++;
+	return (uint8_t)(*p - '0') > 9;
+}
+
+/* Parses the time: a number, with a unit unless a record follows. A fraction of a microsecond or
+ * nanosecond makes it picoseconds. Returns whether there is one, with *at after it. If it has more
+ * than 64 bits, sets line->bad. */
 static bool parse_time(struct bc_tarmac_line *line, struct tarmac *t, const char **at)
 {
 	const char *p = *at;
@@ -277,11 +316,20 @@ static bool parse_time(struct bc_tarmac_line *line, struct tarmac *t, const char
 	const char *bad = p;
 	while ((uint8_t)(*p - '0') <= 9)
 		p++;
+	const char *point = *p == '.' ? p++ : NULL;
+	while (point != NULL && (uint8_t)(*p - '0') <= 9)
+		p++;
 	const char *name = bc_tarmac_skip(p);
 	unsigned unit = unit_of(name);
-	if (unit == BC_UNIT_TICK)
+	bool is_metric = unit == BC_UNIT_US || unit == BC_UNIT_NS || unit == BC_UNIT_PS;
+	if (point != NULL ? !is_metric : unit == BC_UNIT_TICK && (p == name || !is_record(name)))
 		return false;
-	*at = bc_tarmac_skip(bc_tarmac_word_end(name));
+	if (point != NULL) {
+		fits = fits && add_fraction(&value, point, unit);
+		bad = point;
+		unit = BC_UNIT_PS;
+	}
+	*at = unit == BC_UNIT_TICK ? name : bc_tarmac_skip(bc_tarmac_word_end(name));
 	if (fits) {
 		t->tick = value;
 		t->unit = (uint8_t)unit;
@@ -354,8 +402,8 @@ static enum bc_tarmac_result parse_line(struct bc_tarmac_line *line, struct tarm
 	t->access = BC_TARMAC_NO_ACCESS;
 	enum bc_tarmac_result result = parse_kind(line, t, at, access);
 	if (result == BC_TARMAC_PARSED && bad_time != NULL)
-		return bc_tarmac_malformed(
-			line, bad_time, "expected a decimal time of at most 64 bits");
+		return bc_tarmac_malformed(line, bad_time,
+			"expected a decimal time of at most 64 bits, in whole picoseconds");
 	return result;
 }
 

@@ -85,6 +85,26 @@ static void add_parts(struct bc_tarmac_line *line, const struct access *a, const
 	}
 }
 
+/* Parses the data of an access that is narrower than the bus: all 4 or 8 bytes that were on it. The
+ * access has those of its address. */
+static bool parse_lanes(struct bc_tarmac_line *line, const char *at, const struct access *a)
+{
+	const char *p = at;
+	uint64_t data;
+
+	if (a->size >= 8 || !bc_tarmac_parse_hex(&p, &data) || !bc_is_token_end(*p))
+		return false;
+	size_t bus = (size_t)(p - at) / 2;
+	size_t lane = a->addr % (bus != 0 ? bus : 1);
+	if ((size_t)(p - at) != 2 * bus || (bus != 4 && bus != 8) || bus <= a->size ||
+		lane + a->size > bus)
+		return false;
+	line->end = p;
+	add_access(
+		line, a, 0, a->size, true, data >> lane * 8 & ((UINT64_C(1) << a->size * 8) - 1));
+	return true;
+}
+
 static enum bc_tarmac_result parse_data(
 	struct bc_tarmac_line *line, const char *at, const struct access *a)
 {
@@ -94,6 +114,8 @@ static enum bc_tarmac_result parse_data(
 	uint32_t left = a->size;
 	unsigned count = 0;
 
+	if (parse_lanes(line, at, a))
+		return BC_TARMAC_PARSED;
 	/* A part shorter than eight bytes is at the highest address, whose digits come first in a
 	 * number. */
 	while (left != 0) {

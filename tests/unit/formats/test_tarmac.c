@@ -202,7 +202,10 @@ static const char *const strange[] = {
 	"40 fortnights R r0 00000000",
 	"99999999999999999999 clk CADI E",
 	"99999999999999999999",
-	"14 R r8 00000000",
+	"14 Q r8 00000000",
+	"14 MOV r8 00000000",
+	"1.5 clk R r8 00000000",
+	"1.5 R r8 00000000",
 	"   000000009884cfa0  00000000 00000007 ........ ........",
 	"7 ns LD 00000300  ........ ........ ........ ........",
 	"7 ns STOP",
@@ -212,6 +215,71 @@ static const char *const strange[] = {
 	"==12== valgrind",
 	"\x80\xff\x01 clk",
 };
+
+TEST(a_time_may_have_a_fraction_or_no_unit)
+{
+	static const struct {
+		const char *line;
+		uint64_t tick;
+		unsigned unit;
+	} times[] = {
+		{"1166.177000us MR4_D 00000000 00204800", 1166177000, BC_UNIT_PS},
+		{"  10.356000us R PSR f1000003", 10356000, BC_UNIT_PS},
+		{"0.5 us R PSR f1000003", 500000, BC_UNIT_PS},
+		{"7.000001us R PSR f1000003", 7000001, BC_UNIT_PS},
+		{"7.0000010us R PSR f1000003", 7000001, BC_UNIT_PS},
+		{"12.25 ns R PSR f1000003", 12250, BC_UNIT_PS},
+		{"12.0 ps R PSR f1000003", 12, BC_UNIT_PS},
+		{"18446744073709.551615us R r0 0", UINT64_MAX, BC_UNIT_PS},
+		{"605500 cpu0 IT (2199) 00210c18 94000004 O EL3h_s : BL 0X210C28", 605500,
+			BC_UNIT_TICK},
+		{"605501 R r0 00000001", 605501, BC_UNIT_TICK},
+		{"605502 MR4 00008034 000029b4", 605502, BC_UNIT_TICK},
+		{"7 LD 00000300  ........ ........ ........ 01020304", 7, BC_UNIT_TICK},
+	};
+	static const char *const bad[] = {"7.0000001us R r0 00000000", "12.5 ps R r0 00000000",
+		"18446744073709.551616us R r0 00000000", "99999999999999999999 R r0 00000000"};
+
+	for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
+		struct lines l = line_read(times[i].line);
+		assert_int_equal(l.end, BC_PARSE_DONE);
+		assert_int_not_equal(l.entries[0].kind, BC_ENTRY_LINE);
+		assert_true((l.entries[0].has & BC_HAS_TIME) != 0);
+		assert_int_equal(l.entries[0].tick, times[i].tick);
+		assert_int_equal(l.entries[0].unit, times[i].unit);
+		lines_free(&l);
+	}
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		struct lines l = line_read(bad[i]);
+		assert_int_equal(l.end, BC_PARSE_BAD);
+		assert_non_null(strstr(l.expected, "whole picoseconds"));
+		lines_free(&l);
+	}
+}
+
+TEST(an_access_may_show_the_whole_bus)
+{
+	static const struct {
+		const char *line;
+		uint64_t data;
+	} accesses[] = {
+		{"1 ns MR2_I 0000010a b5100000", 0xb510},
+		{"1 ns MR2_I 00000108 0000b510", 0xb510},
+		{"1 ns MR1_D 00000103 5a000000", 0x5a},
+		{"1 ns MW1_D 00000101 00005a00", 0x5a},
+		{"1 ns MR4 00000104 123456789abcdef0", 0x12345678},
+		{"1 ns MR4 00000104 12345678", 0x12345678},
+		{"1 ns MR2 0000010a b510", 0xb510},
+	};
+
+	for (size_t i = 0; i < sizeof(accesses) / sizeof(accesses[0]); i++) {
+		struct lines l = line_read(accesses[i].line);
+		assert_int_equal(l.end, BC_PARSE_DONE);
+		assert_int_equal(l.entries[0].kind, BC_ENTRY_REFERENCE);
+		assert_int_equal(l.entries[0].data, accesses[i].data);
+		lines_free(&l);
+	}
+}
 
 TEST(an_unknown_line_is_kept)
 {
