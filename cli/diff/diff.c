@@ -319,6 +319,30 @@ static void on_lost(void *context, bool can_retry)
 	d->is_pipe = !can_retry;
 }
 
+/* Leaves out fields that a trace of a format with optional fields doesn't have, and says so, unless
+ * they were asked for. */
+static uint64_t leave_out_missing(struct bc_diff *d, uint64_t wanted, uint64_t fields)
+{
+	static const struct {
+		uint32_t trait;
+		uint64_t field;
+	} optional[] = {{BC_HAS_PROC, BC_FIELD_PROC}, {BC_HAS_PHYS, BC_FIELD_PHYS},
+		{BC_HAS_TIME, BC_FIELD_TIME}};
+
+	if (d->a.peek.has == 0 || d->b.peek.has == 0)
+		return fields;
+	for (size_t i = 0; i < sizeof(optional) / sizeof(optional[0]); i++) {
+		uint32_t trait = optional[i].trait;
+		if (((d->a.peek.has ^ d->b.peek.has) & trait) == 0 ||
+			(fields & ~wanted & optional[i].field) == 0)
+			continue;
+		bc_print_error(d->console, NULL, "%c has no %s: not compared",
+			(d->a.peek.has & trait) == 0 ? 'A' : 'B', bc_trait_name(trait));
+		fields &= ~optional[i].field;
+	}
+	return fields;
+}
+
 /* Finds what can be compared, and checks it against the options. */
 static enum bc_exit check_common(struct bc_diff *d, const struct bc_diff_wanted *w)
 {
@@ -338,6 +362,7 @@ static enum bc_exit check_common(struct bc_diff *d, const struct bc_diff_wanted 
 	}
 	if ((fields & BC_FIELD_OPCODE) != 0)
 		fields |= w->fields & BC_FIELD_ID; /* only if selected */
+	fields = leave_out_missing(d, w->fields, fields);
 	missing = w->fields & ~fields;
 	if (missing != 0) {
 		bc_print_error(d->console, NULL,
@@ -463,6 +488,10 @@ static enum bc_exit run(struct bc_diff *d, struct bc_diff_wanted *w)
 		return bc_print_no_memory(console);
 	if (!bc_output_open(&d->output, console))
 		return BC_EXIT_FAILED;
+	d->a.peek = bc_peek(console, d->a.paths[0], w->format_a, &w->reader_a);
+	d->b.peek = bc_peek(console, d->b.paths[0], w->format_b, &w->reader_b);
+	if (bc_peek_units_differ(d->a.peek, d->b.peek))
+		w->reader_a.format.in_picoseconds = w->reader_b.format.in_picoseconds = true;
 	code = bc_trace_open(
 		&d->a.trace, console, d->a.paths, d->a.path_count, w->format_a, &w->reader_a);
 	if (code != BC_EXIT_OK)

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "cli/diff/diff_origin.h"
+#include "cli/io/peek.h"
 #include "cli/io/trace.h"
 #include "cli/term/console.h"
 #include "cli/term/output.h"
@@ -24,6 +25,7 @@ struct bc_diff_line {
 struct bc_diff_side {
 	const char **paths; /* A: one file; B: one file or the segments of a recording */
 	int path_count;
+	struct bc_peek peek;
 	struct bc_trace trace;
 	struct bc_entry_converter fit;
 	const struct bc_entry *run; /* unread entries of the fit's output */

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "cli/io/convert_args.h"
+#include "cli/io/peek.h"
 #include "cli/io/target.h"
 #include "cli/term/options.h"
 #include "cli/trace/merge_inputs.h"
@@ -90,19 +91,50 @@ static bool is_laplace(enum bc_format format)
 	return format == BC_FORMAT_LAPLACE || format == BC_FORMAT_LAPLACE_TEXT;
 }
 
+/* Sets the options of an input, and returns its format if that is given. */
+static enum bc_format format_of(
+	const struct merge *m, size_t input, struct bc_reader_options *reader)
+{
+	const struct input_format *format = m->format_count != 0
+						    ? &m->formats[m->format_count == 1 ? 0 : input]
+						    : NULL;
+
+	*reader = m->args.reader;
+	reader->is_one_of_many = true;
+	if (format != NULL)
+		reader->format = format->options;
+	return format != NULL ? format->format : BC_FORMAT_UNKNOWN;
+}
+
+/* Whether the times of inputs have different units, such as ns and ps. */
+static bool have_different_units(const struct merge *m)
+{
+	struct bc_peek first = {.unit = BC_UNIT_TICK};
+
+	for (size_t i = 0; i < m->inputs.count; i++) {
+		struct bc_reader_options reader;
+		enum bc_format format = format_of(m, i, &reader);
+		struct bc_peek peek = bc_peek(
+			m->console, m->inputs.all[i].paths[0], format, &reader);
+		if (bc_peek_units_differ(first, peek))
+			return true;
+		first = peek.unit != BC_UNIT_TICK ? peek : first;
+	}
+	return false;
+}
+
 /* Opens the inputs and reads the first entry of each. */
 static enum bc_exit open_inputs(struct merge *m)
 {
+	bool in_picoseconds = have_different_units(m);
+
 	for (size_t i = 0; i < m->inputs.count; i++) {
 		struct bc_merge_input *in = &m->inputs.all[i];
-		const struct input_format *format =
-			m->format_count != 0 ? &m->formats[m->format_count == 1 ? 0 : i] : NULL;
-		struct bc_reader_options reader = m->args.reader;
-		reader.is_one_of_many = true;
-		if (format != NULL)
-			reader.format = format->options;
-		enum bc_exit code = bc_trace_open(&in->trace, m->console, in->paths, in->count,
-			format != NULL ? format->format : BC_FORMAT_UNKNOWN, &reader);
+		struct bc_reader_options reader;
+		enum bc_format format = format_of(m, i, &reader);
+		reader.format.in_picoseconds = in_picoseconds;
+		enum bc_exit code = bc_trace_open(
+			&in->trace, m->console, in->paths, in->count, format, &reader);
 		if (code != BC_EXIT_OK)
 			return code;
 		if ((bc_trace_has(&in->trace) & BC_HAS_TIME) == 0) {

@@ -9,6 +9,8 @@
 struct tarmac {
 	uint64_t tick;
 	uint8_t unit;
+	uint8_t metric; /* ns, us or ps: all such times are read in this unit; BC_UNIT_TICK: none
+			   yet */
 	bool has_time;
 	uint16_t access; /* type of the LD or ST that this line may continue, or BC_TARMAC_NO_ACCESS
 			  */
@@ -284,14 +286,19 @@ static bool is_record(const char *at)
 				     memcmp(at, "LD", 2) == 0 || memcmp(at, "ST", 2) == 0);
 }
 
+/* Picoseconds in a unit; 0 if that is not known. */
+static uint64_t picoseconds_in(unsigned unit)
+{
+	return unit == BC_UNIT_US ? 1000000 : unit == BC_UNIT_NS ? 1000 : unit == BC_UNIT_PS;
+}
+
 /* Converts a time with a fraction, whose digits follow the point at `point`, to picoseconds.
  * Returns false if that is not a whole number of at most 64 bits. */
-static bool add_fraction(uint64_t *value, const char *point, unsigned unit)
+static bool add_fraction(uint64_t *value, const char *point, uint64_t picoseconds)
 {
-	unsigned digits = unit == BC_UNIT_US ? 6 : unit == BC_UNIT_NS ? 3 : 0;
 	const char *p = point + 1;
 
-	for (; digits != 0; digits--) {
+	for (uint64_t left = picoseconds; left != 1; left /= 10) {
 		unsigned digit = (uint8_t)(*p - '0') <= 9 ? (uint8_t)(*p++ - '0') : 0;
 		if (__builtin_mul_overflow(*value, 10, value) ||
 			__builtin_add_overflow(*value, digit, value))
@@ -300,6 +307,22 @@ static bool add_fraction(uint64_t *value, const char *point, unsigned unit)
 	while (*p == '0')
 		p++;
 	return (uint8_t)(*p - '0') > 9;
+}
+
+/* Converts a time to the unit in which this trace's times are read, rounding down. Returns false if
+ * it has more than 64 bits then. */
+static bool scale(struct tarmac *t, uint64_t *value, unsigned *unit)
+{
+	uint64_t picoseconds = picoseconds_in(*unit);
+
+	if (picoseconds == 0)
+		return true;
+	if (t->metric == BC_UNIT_TICK)
+		t->metric = (uint8_t)*unit;
+	__uint128_t scaled = (__uint128_t)*value * picoseconds / picoseconds_in(t->metric);
+	*value = (uint64_t)scaled;
+	*unit = t->metric;
+	return scaled <= UINT64_MAX;
 }
 
 /* Parses the time: a number, with a unit unless a record follows. A fraction of a microsecond or
@@ -325,10 +348,11 @@ static bool parse_time(struct bc_tarmac_line *line, struct tarmac *t, const char
 	if (point != NULL ? !is_metric : unit == BC_UNIT_TICK && (p == name || !is_record(name)))
 		return false;
 	if (point != NULL) {
-		fits = fits && add_fraction(&value, point, unit);
+		fits = fits && add_fraction(&value, point, picoseconds_in(unit));
 		bad = point;
 		unit = BC_UNIT_PS;
 	}
+	fits = fits && scale(t, &value, &unit);
 	*at = unit == BC_UNIT_TICK ? name : bc_tarmac_skip(bc_tarmac_word_end(name));
 	if (fits) {
 		t->tick = value;
@@ -411,8 +435,8 @@ static void tarmac_init(void *state, const struct bc_format_options *options)
 {
 	struct tarmac *t = state;
 
-	(void)options;
-	*t = (struct tarmac){.access = BC_TARMAC_NO_ACCESS};
+	*t = (struct tarmac){.access = BC_TARMAC_NO_ACCESS,
+		.metric = options->in_picoseconds ? BC_UNIT_PS : BC_UNIT_TICK};
 }
 
 static enum bc_parse_end parse_tarmac(void *state, struct bc_parse *p)

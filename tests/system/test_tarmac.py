@@ -1,5 +1,6 @@
 """buscap convert with Tarmac: lines are written unchanged."""
 
+import json
 import os
 import subprocess
 import threading
@@ -149,3 +150,40 @@ def test_an_access_without_a_size_is_dropped():
     assert b"tarmac has no size: 1 dropped" in done.stderr, done.stderr
     equal(run(BUSCAP, "convert", "-I", "din:size=4", "-O", "tarmac", data=b"0 1000\n1 123456789\n").stdout,
           b"0 clk MR4 00001000 xxxxxxxx\n1 clk MW4 0000000123456789 xxxxxxxx\n")
+
+
+def tarmac(path, lines):
+    path.write_text("".join(line + "\n" for line in lines))
+    return path
+
+
+def test_times_of_different_units_are_merged_by_real_time(tmp):
+    ns = tarmac(tmp / "ns.tarmac", [f"{n} ns R r1 {n:08x}" for n in (1, 2, 3)])
+    ps = tarmac(tmp / "ps.tarmac", [f"{n} ps R r0 {n:08x}" for n in (999, 1000, 2500, 3001)])
+    us = tarmac(tmp / "us.tarmac", ["0.0015us R r2 00000000", "0.003us R r2 00000001"])
+    done = run(need(BUSCAP), "merge", "-I", "tarmac", ns, ps, us, "-o", "-")
+    equal(done.returncode, 0, done.stderr.decode())
+    words = [line.split() for line in done.stdout.decode().splitlines()]
+    equal([" ".join(w[:2] if len(w) == 5 else w[:1]) for w in words],
+          ["999 ps", "1 ns", "1000 ps", "0.0015us", "2 ns", "2500 ps", "3 ns", "0.003us", "3001 ps"], "order")
+
+
+def test_times_of_one_file_are_read_in_its_first_unit(tmp):
+    path = tarmac(tmp / "x.tarmac", ["1 ns R r0 00000001", "2500 ps R r0 00000002", "0.003us R r0 00000003"])
+    done = run(need(BUSCAP), "convert", "-I", "tarmac", "-O", "ndjson", "-o", "-", path)
+    entries = [json.loads(line) for line in done.stdout.splitlines()]
+    equal([(e["tick"], e["unit"]) for e in entries], [(1, "ns"), (2, "ns"), (3, "ns")], "times")
+
+
+def test_traces_of_different_units_and_fields_are_compared(tmp):
+    ps = tarmac(tmp / "ps.tarmac", [f"{1000 * n} ps R r0 {n:08x}" for n in range(100)])
+    ns = tarmac(tmp / "ns.tarmac", [f"{n} ns R r0 {n:08x}" for n in range(100)])
+    cpu = tarmac(tmp / "cpu.tarmac", [f"{n} ns cpu0 R r0 {n:08x}" for n in range(100)])
+    late = tarmac(tmp / "late.tarmac", [f"{n + (n == 50)} ns R r0 {n:08x}" for n in range(100)])
+    for a, b, code, said in ((ps, ns, 0, ""), (ns, ps, 0, ""), (ps, late, 1, ""),
+                             (ns, cpu, 0, "buscap diff: A has no processor: not compared\n"),
+                             (cpu, ps, 0, "buscap diff: B has no processor: not compared\n")):
+        done = run(need(BUSCAP), "diff", "-I", "tarmac", a, b)
+        equal((done.returncode, done.stderr.decode()), (code, said), f"{a.name} {b.name}: {done.stdout.decode()}")
+    done = run(need(BUSCAP), "diff", "-I", "tarmac", "--fields", "name,value,proc", ns, cpu)
+    equal((done.returncode, done.stderr), (1, b""), "a field that was asked for")
