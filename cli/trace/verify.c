@@ -490,11 +490,22 @@ static enum bc_exit verify_entries(struct check *c, struct bc_file *file)
 		return code;
 	for (unsigned kind = 0; kind < BC_ENTRY_KINDS; kind++)
 		sum += counts.kinds[kind];
+	/* Lines of unknown kinds are kept as text. A file of nothing else is hardly of this format.
+	 */
+	uint64_t lines = counts.kinds[BC_ENTRY_LINE];
+	bool is_strange = lines != 0 && lines == sum;
 	print_name(c);
-	bc_output_format(c->output, "%s: %s, %" PRIu64 " %s%s\n",
-		counts.faults != 0 ? "damaged" : "ok", bc_format_name(file->probe.format), sum,
-		counts.faults != 0 ? "good " : "", sum == 1 ? "entry" : "entries");
-	return code;
+	bc_output_format(c->output, "%s: %s, %" PRIu64 " %s%s",
+		counts.faults != 0 ? "damaged"
+		: is_strange       ? "nothing recognised"
+				   : "ok",
+		bc_format_name(file->probe.format), sum, counts.faults != 0 ? "good " : "",
+		sum == 1 ? "entry" : "entries");
+	if (lines != 0)
+		bc_output_format(c->output, ", %" PRIu64 " uninterpreted line%s among them", lines,
+			bc_plural(lines));
+	bc_output_format(c->output, "\n");
+	return is_strange ? bc_exit_worse(code, BC_EXIT_DAMAGED) : code;
 }
 
 static enum bc_exit verify_file(const struct bc_console *console, struct bc_output *output,

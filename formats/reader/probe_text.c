@@ -90,7 +90,7 @@ static bool fits_lines(
 	if (format == BC_FORMAT_DIN && !all_have_words(text, bytes, 2))
 		return false;
 	struct count count = try_parser(bc_format_info(format)->parser, text, bytes, entries);
-	if (format == BC_FORMAT_TARMAC && count.modelled * 2 < count.lines)
+	if (format == BC_FORMAT_TARMAC && count.modelled * 8 < count.lines)
 		return false;
 	if (format == BC_FORMAT_LAPLACE_EVENTS && count.modelled < count.lines)
 		return false;

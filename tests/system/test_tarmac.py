@@ -187,3 +187,22 @@ def test_traces_of_different_units_and_fields_are_compared(tmp):
         equal((done.returncode, done.stderr.decode()), (code, said), f"{a.name} {b.name}: {done.stdout.decode()}")
     done = run(need(BUSCAP), "diff", "-I", "tarmac", "--fields", "name,value,proc", ns, cpu)
     equal((done.returncode, done.stderr), (1, b""), "a field that was asked for")
+
+
+def test_verify_counts_uninterpreted_lines(tmp):
+    for lines, code, said in (
+            (["1 clk R r0 00000001", "2 clk BR x", "3 clk CADI E"], 0, "ok: tarmac, 3 entries, 2 uninterpreted lines among them"),
+            (["1 clk R r0 00000001"], 0, "ok: tarmac, 1 entry"),
+            (["2 clk BR x", "3 clk CADI E"], 3, "nothing recognised: tarmac, 2 entries, 2 uninterpreted lines among them")):
+        path = tarmac(tmp / "x.tarmac", lines)
+        done = run(need(BUSCAP), "verify", "-I", "tarmac", path)
+        equal((done.returncode, done.stdout.decode()), (code, f"{path}: {said}\n"), str(lines))
+
+
+def test_a_file_of_mostly_uninterpreted_lines_is_recognised(tmp):
+    lines = [line for n in range(300) for line in (f"{n} ns SIGNAL x", f"{n} ns P on", f"{n} ns CACHE", f"{n} ns R r0 0000000{n % 10}")]
+    done = run(need(BUSCAP), "info", tarmac(tmp / "x", lines))
+    equal(done.returncode, 0, done.stderr.decode())
+    assert b"register writes 300" in done.stdout and b"other lines 900" in done.stdout, done.stdout
+    done = run(need(BUSCAP), "info", tarmac(tmp / "x", ["a word and another"] * 100))
+    equal(done.returncode, 1, done.stdout.decode())
