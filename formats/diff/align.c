@@ -370,12 +370,37 @@ static void solve(struct bc_align *s, struct region r, int depth)
 	}
 }
 
+/* Appends a block, or extends the last one. Returns the number of blocks. */
+static size_t append(struct bc_block *blocks, size_t count, size_t a, size_t b, size_t n)
+{
+	struct bc_block *last = &blocks[count == 0 ? 0 : count - 1];
+
+	if (n == 0)
+		return count;
+	if (count != 0 && last->a + last->n == a && last->b + last->n == b) {
+		last->n += n;
+		return count;
+	}
+	blocks[count] = (struct bc_block){.a = a, .b = b, .n = n};
+	return count + 1;
+}
+
 size_t bc_align_run(struct bc_align *s, const uint64_t *a, size_t n, const uint64_t *b, size_t m,
 	struct bc_block *blocks)
 {
-	size_t count = 0;
+	size_t first = 0;
+	size_t last = 0;
 
 	assert(n <= s->items && m <= s->items);
+	/* What both begin and end with matches, also where it occurs elsewhere as well. */
+	while (first < n && first < m && a[first] == b[first])
+		first++;
+	while (first + last < n && first + last < m && a[n - 1 - last] == b[m - 1 - last])
+		last++;
+	a += first;
+	b += first;
+	n -= first + last;
+	m -= first + last;
 	clear_slots(s, n + m);
 	for (size_t i = 0; i < n; i++)
 		slot_of(s, a[i])->a_count++;
@@ -387,16 +412,10 @@ size_t bc_align_run(struct bc_align *s, const uint64_t *a, size_t n, const uint6
 	s->pair_count = 0;
 	s->diagonals = (int64_t)(n + m) * DIAGONALS_EACH;
 	solve(s, all, 0);
-	for (int32_t i = 0; i < all.x1; i++) {
-		if (s->partner[i] == NONE)
-			continue;
-		struct bc_block *last = &blocks[count == 0 ? 0 : count - 1];
-		size_t at_a = s->x_at[i];
-		size_t at_b = s->y_at[s->partner[i]];
-		if (count != 0 && last->a + last->n == at_a && last->b + last->n == at_b)
-			last->n++;
-		else
-			blocks[count++] = (struct bc_block){.a = at_a, .b = at_b, .n = 1};
-	}
-	return count;
+	size_t count = append(blocks, 0, 0, 0, first);
+	for (int32_t i = 0; i < all.x1; i++)
+		if (s->partner[i] != NONE)
+			count = append(blocks, count, first + s->x_at[i],
+				first + s->y_at[s->partner[i]], 1);
+	return append(blocks, count, first + n, first + m, last);
 }

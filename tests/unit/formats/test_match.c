@@ -439,41 +439,47 @@ static void edit_loops(struct rows *r, enum edit edit, size_t at, size_t n, bool
 	number(r);
 }
 
-/* If something that repeats is left out, the position is ambiguous, but it must be one
- * difference. */
-static void one_in_loops(struct rows *r, const struct bc_match_options *options, size_t n)
+/* If something that repeats is left out, its position is ambiguous: iterations may be missing at
+ * two places, but no more of them than were left out. Returns the number of differences. */
+static uint64_t few_in_loops(struct rows *r, const struct bc_match_options *options, size_t n)
 {
 	size_t more = r->a_count > r->b_count ? r->a_count - r->b_count : r->b_count - r->a_count;
 
 	assert_int_equal(compare(r, options), 0);
-	assert_int_equal(r->reported.differences, 1);
+	assert_true(r->reported.differences == 1 || r->reported.differences == 2);
 	assert_true(r->reported.only_a + r->reported.only_b == more || more == 0);
 	assert_true(r->reported.only_a <= n && r->reported.only_b <= n);
+	uint64_t differences = r->reported.differences;
 	assert_int_equal(run(&r->reported, options, r->b, r->b_count, r->a, r->a_count), 0);
-	assert_int_equal(r->reported.differences, 1);
+	return differences > r->reported.differences ? differences : r->reported.differences;
 }
 
-TEST_WITH(rows, r, an_edit_in_a_program_that_loops_is_one_difference)
+TEST_WITH(rows, r, an_edit_in_a_program_that_loops_is_one_difference_or_rarely_two)
 {
 	static const size_t edits[] = {1, 10, 300, 1000};
+
+	unsigned edited = 0;
+	unsigned one = 0;
 
 	make_loops(r, 20000);
 	for (size_t at = 500; at < 18500; at += 1237 * test_stride(7)) {
 		for (size_t c = 0; c < sizeof(edits) / sizeof(edits[0]); c++) {
 			for (enum edit edit = 0; edit < EDITS; edit++) {
 				edit_loops(r, edit, at, edits[c], false);
-				one_in_loops(r, &plain, edits[c]);
-				one_in_loops(r, &timed, edits[c]);
+				one += few_in_loops(r, &plain, edits[c]) == 1;
+				one += few_in_loops(r, &timed, edits[c]) == 1;
+				edited += 2;
 				if (edit == TWICE)
 					continue;
 				/* Absolute times show the exact position. */
 				edit_loops(r, edit, at, edits[c], true);
-				one_in_loops(r, &timed, edits[c]);
+				assert_int_equal(few_in_loops(r, &timed, edits[c]), 1);
 				assert_int_equal(r->reported.last_a, at);
 				assert_int_equal(r->reported.shifts, 0);
 			}
 		}
 	}
+	assert_true(one * 50 >= edited * 49);
 }
 
 TEST_WITH(rows, r, many_changes_are_each_a_difference)
