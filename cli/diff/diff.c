@@ -101,6 +101,21 @@ static int read_again(void *context, bool (*take)(void *, const struct bc_entry 
 	return code == BC_EXIT_OK ? 0 : -ENOTSUP;
 }
 
+/* Reads up to the entry with the start address. Returns false if there is none. */
+static bool find_start(struct bc_diff_side *side)
+{
+	const struct bc_entry *run;
+	size_t count;
+
+	if (!side->is_waiting)
+		return true;
+	if (next_run(side, &run, &count) <= 0)
+		return false;
+	side->run -= count;
+	side->left += count;
+	return true;
+}
+
 static void set_line(struct bc_diff_line *line, const struct bc_entry *entry, uint64_t fields)
 {
 	line->number = entry->number;
@@ -411,12 +426,18 @@ static bool tell_filtered(struct bc_diff *d, struct bc_diff_side *side, struct b
 	return true;
 }
 
-static enum bc_exit report_no_start(const struct bc_diff *d)
+/* Skips what comes before the start address in both traces. */
+static enum bc_exit find_starts(struct bc_diff *d)
 {
+	bool has_a = find_start(&d->a);
+	bool has_b = find_start(&d->b);
+
+	if (has_a && has_b)
+		return BC_EXIT_OK;
 	bc_print_error(d->console, NULL, "--start: %s entry with address %llx",
-		!d->a.is_waiting   ? "B has no"
-		: !d->b.is_waiting ? "A has no"
-				   : "neither trace has an",
+		has_a   ? "B has no"
+		: has_b ? "A has no"
+			: "neither trace has an",
 		(unsigned long long)d->start);
 	return BC_EXIT_FAILED;
 }
@@ -457,8 +478,6 @@ static enum bc_exit compare(struct bc_diff *d, const struct bc_diff_wanted *w)
 	if (d->is_open && !end_difference(d))
 		has_all = has_all && bc_output_failed(&d->output);
 	has_all = tell_filtered(d, &d->a, &d->b) && tell_filtered(d, &d->b, &d->a) && has_all;
-	if (d->a.is_waiting || d->b.is_waiting)
-		code = report_no_start(d);
 	code = bc_exit_worse(code, bc_exit_worse(d->a.trace.exit, d->b.trace.exit));
 	is_whole = rc == 0 && code == BC_EXIT_OK;
 	if (d->is_json)
@@ -509,7 +528,9 @@ static enum bc_exit run(struct bc_diff *d, struct bc_diff_wanted *w)
 	d->is_same_clock = (d->fields & BC_FIELD_TIME) != 0 && !w->is_relative &&
 			   (w->is_same_clock ||
 				   bc_diff_origin_is_shared(&d->a.origin, &d->b.origin));
-	code = compare(d, w);
+	code = find_starts(d);
+	if (code == BC_EXIT_OK)
+		code = compare(d, w);
 	bc_match_close(d->match);
 out:
 	bc_trace_close(&d->b.trace);

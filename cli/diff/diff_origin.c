@@ -5,7 +5,6 @@
 
 #include "formats/base/json.h"
 #include "formats/segment/metadata.h"
-#include "formats/segment/segment_header.h"
 #include "formats/trace/filter_parse.h"
 
 static void add_recordings(struct bc_diff_origin *o, const char *ids)
@@ -23,8 +22,7 @@ void bc_diff_origin_read(struct bc_diff_origin *o, const struct bc_trace *trace)
 	char err[128];
 
 	memset(o, 0, sizeof(*o));
-	if (trace->format != BC_FORMAT_SEGMENT || !trace->file.is_regular ||
-		bc_segment_header_load(&header, trace->file.fd) != 0)
+	if (!bc_trace_header(trace, &header))
 		return;
 	o->is_known = true;
 	add_recordings(o, header.recording);

@@ -156,9 +156,14 @@ static void set_metadata(struct bc_segment_target *t, const char *from)
 	for (unsigned i = 0; i < 2; i++) {
 		if (value[i] == NULL)
 			continue;
+		/* What was cut from a cut was also cut from the recording before it. */
+		const char *old = json_string_value(json_object_get(all, key[i]));
+		char both[2048];
+		snprintf(both, sizeof(both), "%s%s%s", value[i], old != NULL ? " " : "",
+			old != NULL ? old : "");
 		json_object_del(all, key[i]);
-		(void)json_object_set_new(all, key[i], bc_json_text(value[i]));
-		(void)json_object_set_new(own, key[i], bc_json_text(value[i]));
+		(void)json_object_set_new(all, key[i], bc_json_text(both));
+		(void)json_object_set_new(own, key[i], bc_json_text(both));
 	}
 	if (!write_metadata(h, all)) {
 		bc_print_error(t->console, t->path,

@@ -193,20 +193,24 @@ uint32_t bc_trace_has(const struct bc_trace *trace)
 	return holds | (trace->options.format.size != 0 ? BC_HAS_SIZE : 0);
 }
 
-uint64_t bc_trace_clock_hz(const struct bc_trace *t)
+bool bc_trace_header(const struct bc_trace *t, struct bc_segment_header *header)
 {
-	struct bc_segment_header header;
 	size_t bytes;
 
 	if (!t->is_open || t->format != BC_FORMAT_SEGMENT)
-		return 0;
+		return false;
 	const uint8_t *head = bc_input_head(t->file.input, &bytes);
 	if (bytes < BC_EMPTY_FRAME_BYTES + BC_SKIPPABLE_BYTES)
-		return 0;
+		return false;
 	head += BC_EMPTY_FRAME_BYTES;
 	bytes -= BC_EMPTY_FRAME_BYTES;
 	size_t length = bc_segment_header_bytes(head);
-	if (length == 0 || length > bytes || !bc_segment_header_read(&header, head, length))
-		return 0;
-	return header.clock_hz;
+	return length != 0 && length <= bytes && bc_segment_header_read(header, head, length);
+}
+
+uint64_t bc_trace_clock_hz(const struct bc_trace *t)
+{
+	struct bc_segment_header header;
+
+	return bc_trace_header(t, &header) ? header.clock_hz : 0;
 }

@@ -74,6 +74,10 @@ const char *bc_trace_place(
 /* Closes the current file: the next batch is from the next file. */
 void bc_trace_skip_file(struct bc_trace *trace);
 
+/* Reads the header of the current segment, without reading on. Returns false if it isn't a segment
+ * or its header is damaged. */
+bool bc_trace_header(const struct bc_trace *trace, struct bc_segment_header *header);
+
 /* Returns the clock rate in the header of the current segment, without reading on, or 0. */
 uint64_t bc_trace_clock_hz(const struct bc_trace *trace);
 

@@ -31,7 +31,8 @@ const struct bc_usage bc_dump_usage = {
 	.summary = "print a trace as text",
 	.text = "Prints traces as text: segments (.byu.lz4) and BYU files like b2a, bus samples "
 		"(raw6, bcp1) like the printer in their specification, Laplace records in their "
-		"text form, text formats unchanged. Segments are sorted. \"-\", or no file, is standard input.",
+		"text form, text formats unchanged. Segments are sorted. \"-\", or no file, is "
+		"standard input.",
 	.options = options,
 	.exits = "0 ok, 1 failed, 2 wrong usage, 3 damaged or torn: the intact parts were printed.",
 	.example = "buscap dump -n 1000-1099 *.byu.lz4",

@@ -26,7 +26,8 @@ struct bc_format_options {
 	uint64_t clock_hz; /* 0: unknown */
 	uint32_t session;
 	uint32_t size; /* 0: unknown */
-	/* Not user options. Read times in ns and us as ps, to compare traces with different units. */
+	/* Not user options. Read times in ns and us as ps, to compare traces with different units.
+	 */
 	bool in_picoseconds;
 	/* The caller that opens a printer sets the traits of the entries it will
 	 * print (formats/trace/entry.h). */

@@ -133,7 +133,8 @@ static bool weigh_time(struct bc_match *m, size_t x, size_t y)
 	if (m->options.is_same_clock || (a->has & b->has & BC_HAS_TIME) == 0 ||
 		(a->unit != b->unit && a->unit != BC_UNIT_TICK && b->unit != BC_UNIT_TICK))
 		return false;
-	if (a->has_delta && b->has_delta && bc_time_has_no_delta(a) != bc_time_has_no_delta(b))
+	if (!m->is_origin_open && a->has_delta && b->has_delta &&
+		bc_time_has_no_delta(a) != bc_time_has_no_delta(b))
 		return false;
 	if (m->is_origin_open || bc_time_has_no_delta(a) || bc_time_has_no_delta(b) ||
 		(before_a.has_time && before_a.epoch != a->epoch) ||
@@ -157,7 +158,7 @@ static void follow_moves(
 	const struct bc_entry *entries = w->entries + w->begin + first;
 	uint64_t other;
 
-	if (m->sink.moved == NULL)
+	if (m->sink.moved == NULL || m->options.is_same_clock)
 		return;
 	for (size_t i = 0; i < n;) {
 		size_t found = bc_moved_find(m->moved, is_a ? 0 : 1, keys + i, n - i, &other);

@@ -11,7 +11,7 @@
 #define SURE_BLOCK 32u
 #define SURE_RATIO 8u
 
-/* With the whole look-ahead, a part of these entries is enough. */
+/* With the whole look-ahead, one match makes up for so many of these entries. */
 #define LAST_RATIO 4u
 
 /* On the same clock: how far the partner of an entry is searched. */
@@ -181,6 +181,7 @@ static void align_rest(struct bc_plan *p, size_t n, size_t k, enum keys keys)
 static bool choose_end(struct bc_plan *p, size_t n, size_t k, bool is_last_try)
 {
 	size_t loose = 0; /* entries without a match before the block */
+	size_t run = 0;   /* matches up to the end of the block */
 	size_t x = 0;
 	size_t y = 0;
 	size_t sure = 0;    /* blocks up to the last sure one */
@@ -194,16 +195,17 @@ static bool choose_end(struct bc_plan *p, size_t n, size_t k, bool is_last_try)
 	}
 	for (size_t i = 0; i < p->count; i++) {
 		const struct bc_block *block = &p->blocks[i];
-		loose += block->a - x + block->b - y;
+		size_t gap = block->a - x + block->b - y;
 		x = block->a + block->n;
 		y = block->b + block->n;
-		bool is_sure = block->n >= SURE_BLOCK &&
-			       (is_last_try ? block->n * LAST_RATIO >= loose
-					    : block->n >= SURE_RATIO * loose);
-		if (is_sure) {
+		/* At the last try, matches make up for what is loose before them; many short blocks
+		 * with few entries between them are as good as a long one. */
+		run = is_last_try && gap < SURE_BLOCK ? run + block->n : block->n;
+		loose += gap;
+		if (is_last_try)
+			loose -= loose < LAST_RATIO * block->n ? loose : LAST_RATIO * block->n;
+		if (run >= SURE_BLOCK && (is_last_try ? loose == 0 : run >= SURE_RATIO * loose))
 			sure = i + 1;
-			loose = is_last_try ? 0 : loose;
-		}
 		if (longest == 0 || block->n > p->blocks[longest - 1].n)
 			longest = i + 1;
 	}

@@ -123,7 +123,9 @@ def test_cutting_a_cut_combines_the_selections(tmp):
         two, _ = cut(tmp / f"a{i}.byu.lz4", tmp / f"b{i}.byu.lz4", *second.options)
         equal(fields(two.records), fields(r for r in source.records if first.matches(r) and second.matches(r)), "both")
         equal(one.header["metadata"]["cut_from"], source.header["recording"], "cut_from")
-        equal(two.header["metadata"]["cut_from"], one.header["recording"], "cut_from of the second")
+        equal(two.header["metadata"]["cut_from"], f"{one.header['recording']} {source.header['recording']}",
+              "cut_from of the second")
+        equal(two.header["metadata"]["cut"].endswith(one.header["metadata"]["cut"]), True, "cut of the second")
 
 
 def test_a_cut_is_a_new_recording_with_its_origin_in_the_metadata(tmp):

@@ -248,6 +248,15 @@ def test_a_cut_lacks_what_it_left_out_and_nothing_else(tmp):
         text, _ = diff(segment, cut, code=1)
         assert f"only in A: B was cut with {selection}" in text, text
         cut.unlink()
+    # Also what was cut from a cut, and whatever comes through a pipe.
+    cuts = [tmp / "1.byu.lz4", tmp / "2.byu.lz4"]
+    for source, target, options in ((segment, cuts[0], ["--type", "read"]), (cuts[0], cuts[1], ["--addr", "0-3ffffff"])):
+        done = run(need(BUSCAP), "cut", *options, "-o", target, source)
+        equal(done.returncode, 0, done.stderr.decode())
+    for a, options in ((cuts[1], {}), ("-", {"data": cuts[1].read_bytes()})):
+        differences, last = found(a, segment, **options)
+        equal(len(differences), 1, f"a cut of a cut, {a}")
+        equal((last["same"], last["only_a"], last["changed"]), (last["a"]["entries"], 0, 0), "counts")
     # A cut by number says nothing about single records: they are only in the whole recording.
     done = run(need(BUSCAP), "cut", "-n", "1000-200000", "-o", cut, segment)
     equal(done.returncode, 0, done.stderr.decode())
@@ -334,6 +343,7 @@ def test_a_prefix_longer_than_the_look_ahead_is_one_difference(tmp):
     _, last = found("--ignore", "time", "--start", first, QUICKSORT, b, code=0)
     assert last["same"] > 4000, last
     text, err = diff("--start", "fff0", QUICKSORT, b, code=1)
+    equal(text, "", "output without a start")
     assert "--start: neither trace has an entry with address fff0" in err, err
     _, err = diff("--start", "xyz", QUICKSORT, b, code=2)
     assert "not a hexadecimal address" in err, err
@@ -351,6 +361,17 @@ def test_the_rest_of_the_longer_trace_can_be_ignored(tmp):
     torn[4000 * 3] ^= 1
     differences, _ = found("-I", "byu", "--ignore-rest", byu, write_file(tmp / "b.byu", bytes(torn)))
     equal(len(differences), 1, "what differs before the end")
+
+
+def test_many_short_differences_stay_apart(tmp):
+    byu = simulate(tmp / "a.byu", count="60k")
+    data = byu.read_bytes()
+    records = [data[at : at + 12] for at in range(0, len(data), 12)]
+    other = write_file(tmp / "b.byu", b"".join(record for n, record in enumerate(records) if n % 10))
+    for options in ([], ["--ignore", "time"]):
+        _, last = found(*options, byu, other)
+        removed = (len(records) + 9) // 10
+        assert removed <= last["only_a"] + last["changed"] <= removed + 20 and last["only_b"] <= 20, last
 
 
 def test_more_look_ahead_gives_no_worse_answer(tmp):

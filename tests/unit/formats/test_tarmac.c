@@ -400,12 +400,12 @@ TEST(a_line_without_a_time_has_that_of_the_previous_line)
 				   "12 ns R r0 00000001\n"
 				   "   R r1 00000002\n"
 				   "\n"
-				   "13 ps CADI\n"
+				   "13999 ps CADI\n"
 				   "   BR (00000000) A\n"
 				   "   MR1 00000000 01\n";
 	static const char expected[] = "no time [r0] [00000001]; 12 ns [r0] [00000001]; "
-				       "12 ns [r1] [00000002]; 12 ns kept; 13 ps kept; 13 ps kept; "
-				       "13 ps MEMREAD 0 1 1";
+				       "12 ns [r1] [00000002]; 12 ns kept; 13 ns kept; 13 ns kept; "
+				       "13 ns MEMREAD 0 1 1";
 
 	assert_described(text, expected);
 }
