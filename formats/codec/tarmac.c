@@ -1,5 +1,6 @@
 #include "formats/codec/tarmac.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "formats/codec/tarmac_access.h"
@@ -319,7 +320,9 @@ static bool scale(struct tarmac *t, uint64_t *value, unsigned *unit)
 		return true;
 	if (t->metric == BC_UNIT_TICK)
 		t->metric = (uint8_t)*unit;
-	__uint128_t scaled = (__uint128_t)*value * picoseconds / picoseconds_in(t->metric);
+	uint64_t target = picoseconds_in(t->metric);
+	assert(target != 0);
+	__uint128_t scaled = (__uint128_t)*value * picoseconds / target;
 	*value = (uint64_t)scaled;
 	*unit = t->metric;
 	return scaled <= UINT64_MAX;
