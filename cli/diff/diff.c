@@ -81,7 +81,8 @@ static int read_again(void *context, bool (*take)(void *, const struct bc_entry 
 
 	for (int i = 0; i < side->path_count; i++) {
 		struct stat st;
-		if (stat(side->paths[i], &st) != 0 || !S_ISREG(st.st_mode))
+		if (strcmp(side->paths[i], "-") == 0 || stat(side->paths[i], &st) != 0 ||
+			!S_ISREG(st.st_mode))
 			return -ENOTSUP;
 	}
 	console.err = fopen("/dev/null", "w");
@@ -336,7 +337,8 @@ static void on_lost(void *context, bool can_retry)
 
 /* Leaves out fields that a trace of a format with optional fields doesn't have, and says so, unless
  * they were asked for. */
-static uint64_t leave_out_missing(struct bc_diff *d, uint64_t wanted, uint64_t fields)
+static uint64_t leave_out_missing(
+	struct bc_diff *d, const struct bc_diff_wanted *w, uint64_t fields)
 {
 	static const struct {
 		uint32_t trait;
@@ -349,11 +351,13 @@ static uint64_t leave_out_missing(struct bc_diff *d, uint64_t wanted, uint64_t f
 	for (size_t i = 0; i < sizeof(optional) / sizeof(optional[0]); i++) {
 		uint32_t trait = optional[i].trait;
 		if (((d->a.peek.has ^ d->b.peek.has) & trait) == 0 ||
-			(fields & ~wanted & optional[i].field) == 0)
+			(fields & ~w->fields & optional[i].field) == 0)
 			continue;
-		bc_print_error(d->console, NULL, "%c has no %s: not compared",
-			(d->a.peek.has & trait) == 0 ? 'A' : 'B', bc_trait_name(trait));
 		fields &= ~optional[i].field;
+		bool is_selected = w->fields == 0 && (w->ignored & optional[i].field) == 0;
+		if (is_selected && !d->is_quiet)
+			bc_print_error(d->console, NULL, "%c has no %s: not compared",
+				(d->a.peek.has & trait) == 0 ? 'A' : 'B', bc_trait_name(trait));
 	}
 	return fields;
 }
@@ -377,7 +381,7 @@ static enum bc_exit check_common(struct bc_diff *d, const struct bc_diff_wanted 
 	}
 	if ((fields & BC_FIELD_OPCODE) != 0)
 		fields |= w->fields & BC_FIELD_ID; /* only if selected */
-	fields = leave_out_missing(d, w->fields, fields);
+	fields = leave_out_missing(d, w, fields);
 	missing = w->fields & ~fields;
 	if (missing != 0) {
 		bc_print_error(d->console, NULL,

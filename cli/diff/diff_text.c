@@ -17,7 +17,7 @@ static void put_line(struct bc_diff *d, char mark, const struct bc_diff_line *li
 
 	bc_output_format(&d->output, "%s%c %8" PRIu64 "  %s", has_color ? color : "", mark,
 		line->number, line->text);
-	if (mark == '+' && line->fields != 0) {
+	if (mark == '+' && d->is_paired && line->fields != 0) {
 		bc_output_format(&d->output, "  [");
 		for (uint64_t left = line->fields; left != 0; left &= left - 1)
 			bc_output_format(&d->output, "%s%s", left == line->fields ? "" : ",",

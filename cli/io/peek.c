@@ -1,5 +1,6 @@
 #include "cli/io/peek.h"
 
+#include <string.h>
 #include <sys/stat.h>
 
 static bool is_metric(const struct bc_entry *entry)
@@ -18,7 +19,7 @@ struct bc_peek bc_peek(const struct bc_console *console, const char *path, enum 
 	struct bc_batch batch;
 	struct stat st;
 
-	if (stat(path, &st) != 0 || !S_ISREG(st.st_mode))
+	if (strcmp(path, "-") == 0 || stat(path, &st) != 0 || !S_ISREG(st.st_mode))
 		return found;
 	silent.err = fopen("/dev/null", "w");
 	if (silent.err == NULL)

@@ -280,6 +280,9 @@ static bool is_record(const char *at)
 	if (*at == 'M')
 		return bytes > 2 && end[-1] != ':' &&
 		       (at[1] == 'R' || at[1] == 'W' || at[2] == 'R' || at[2] == 'W');
+	if (bytes == 3)
+		return (*at == 'R' || *at == 'W') && (uint8_t)(at[1] - '0') <= 9 &&
+		       (uint8_t)(at[2] - '0') <= 9;
 	if (bytes == 1)
 		return *at == 'R' || *at == 'E';
 	return bytes == 2 && (memcmp(at, "IT", 2) == 0 || memcmp(at, "IS", 2) == 0 ||

@@ -99,6 +99,8 @@ static bool parse_lanes(struct bc_tarmac_line *line, const char *at, const struc
 	if ((size_t)(p - at) != 2 * bus || (bus != 4 && bus != 8) || bus <= a->size ||
 		lane + a->size > bus)
 		return false;
+	if (a->is_memory_order)
+		data = swapped(data, (uint32_t)bus);
 	line->end = p;
 	add_access(
 		line, a, 0, a->size, true, data >> lane * 8 & ((UINT64_C(1) << a->size * 8) - 1));

@@ -59,6 +59,7 @@ int bc_align_open(struct bc_align **align, size_t items)
 	struct bc_align *s = calloc(1, sizeof(*s));
 	size_t slots = 64;
 
+	*align = NULL;
 	if (s == NULL)
 		return -ENOMEM;
 	while (slots < 4 * items)
@@ -75,11 +76,12 @@ int bc_align_open(struct bc_align **align, size_t items)
 	s->chain = calloc(2 * PAIRS * items, sizeof(*s->chain));
 	s->forward = calloc(2 * items + 3, sizeof(*s->forward));
 	s->backward = calloc(2 * items + 3, sizeof(*s->backward));
-	*align = s;
 	if (s->x != NULL && s->y != NULL && s->x_at != NULL && s->y_at != NULL &&
 		s->partner != NULL && s->slots != NULL && s->earlier != NULL && s->pairs != NULL &&
-		s->chain != NULL && s->forward != NULL && s->backward != NULL)
+		s->chain != NULL && s->forward != NULL && s->backward != NULL) {
+		*align = s;
 		return 0;
+	}
 	bc_align_close(s);
 	return -ENOMEM;
 }

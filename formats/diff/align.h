@@ -20,7 +20,7 @@ struct bc_block {
 struct bc_align;
 
 /* Returns 0 or -ENOMEM. `items` is the maximum length of a sequence, at most 1,000,000: the memory
- * is about 150 bytes an item. */
+ * is about 280 bytes an item. */
 int bc_align_open(struct bc_align **align, size_t items) BC_MUST_CHECK;
 void bc_align_close(struct bc_align *align);
 
@@ -29,13 +29,14 @@ void bc_align_close(struct bc_align *align);
 size_t bc_align_run(struct bc_align *align, const uint64_t *a, size_t n, const uint64_t *b,
 	size_t m, struct bc_block *blocks);
 
-/* Reduces pairs to the longest chain in which both numbers increase. `pairs` must be sorted by
- * `a` and, if that is equal, by `b` downwards; `work` needs room for 2 * count numbers. Returns the
- * length of the chain, which is at the start of `pairs`. */
 struct bc_pair {
 	uint32_t a;
 	uint32_t b;
 };
+
+/* Reduces pairs to the longest chain in which both numbers increase. `pairs` must be sorted by `a`
+ * and, if that is equal, by `b` downwards; `work` needs room for 2 * count numbers. Returns the
+ * length of the chain, which is at the start of `pairs`. */
 size_t bc_longest_chain(struct bc_pair *pairs, size_t count, uint32_t *work);
 
 #endif

@@ -13,7 +13,7 @@
 
 /* Entries [0, *a_position) of A and [0, *b_position) of B are behind. Returns 1 and advances both
  * to entries that are equal and at the start of a long common part; 0 if there is none; -ENOTSUP if
- * a trace can be read only once; -ENOMEM. Needs 12 MiB. Adds
+ * a trace can be read only once; -ENOMEM. Needs 10 MiB. Adds
  * how many entries were read to *entries_read. */
 int bc_far_find(const struct bc_match_source *a, const struct bc_match_source *b, uint64_t fields,
 	uint64_t *a_position, uint64_t *b_position, uint64_t *entries_read) BC_MUST_CHECK;

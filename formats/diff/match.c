@@ -15,7 +15,7 @@
 #define FIRST_WINDOW  256u
 #define WINDOW_GROWTH 8u
 
-/* Matches are searched beyond the look-ahead if not all but one of so many entries match within. */
+/* Matches are searched beyond the look-ahead if not even all but one of so many entries match. */
 #define FAR_MATCHED 8u
 
 /* How many entries may be read again, to find matches beyond the look-ahead: these, and as many as
@@ -282,9 +282,13 @@ static bool tell_alignment(struct bc_match *m)
 		struct bc_block next = {.a = m->plan.a_stop, .b = m->plan.b_stop};
 		if (i < m->plan.count)
 			next = m->plan.blocks[i];
-		bool is_rest = i == m->plan.count && m->options.ignores_rest && is_end(m) &&
-			       (x == next.a || y == next.b);
-		if ((x != next.a || y != next.b) && !is_rest)
+		if (i == m->plan.count && m->options.ignores_rest && is_end(m)) {
+			/* What follows the shorter trace's end is not reported. */
+			size_t both = next.a - x < next.b - y ? next.a - x : next.b - y;
+			next.a = x + both;
+			next.b = y + both;
+		}
+		if (x != next.a || y != next.b)
 			goes_on = tell_hunk(m, x, next.a - x, y, next.b - y);
 		if (goes_on && next.n != 0)
 			goes_on = tell_block(m, &next);
@@ -336,7 +340,7 @@ static int go_far(struct bc_match *m)
 		&m->a.source, &m->b.source, m->options.fields, &a, &b, &m->far_entries);
 	m->is_pipe = rc == -ENOTSUP;
 	if (rc != 1)
-		return m->is_pipe ? 0 : rc;
+		return m->is_pipe || rc == -ENOMEM ? 0 : rc;
 	/* One trace has more entries before that place than the other: these are skipped, so that
 	 * the windows show the rest side by side. */
 	uint64_t a_ahead = a - m->a.position;

@@ -185,7 +185,8 @@ static bool choose_end(struct bc_plan *p, size_t n, size_t k, bool is_last_try)
 	size_t x = 0;
 	size_t y = 0;
 	size_t sure = 0;    /* blocks up to the last sure one */
-	size_t longest = 0; /* up to the longest one */
+	size_t longest = 0; /* up to the longest one that is far enough */
+	size_t least = (n + k) / 8;
 
 	if (bc_window_is_last(p->a) && bc_window_is_last(p->b) && n == bc_window_count(p->a) &&
 		k == bc_window_count(p->b)) {
@@ -206,12 +207,12 @@ static bool choose_end(struct bc_plan *p, size_t n, size_t k, bool is_last_try)
 			loose -= loose < LAST_RATIO * block->n ? loose : LAST_RATIO * block->n;
 		if (run >= SURE_BLOCK && (is_last_try ? loose == 0 : run >= SURE_RATIO * loose))
 			sure = i + 1;
-		if (longest == 0 || block->n > p->blocks[longest - 1].n)
+		if (longest == 0 || x + y <= least || block->n > p->blocks[longest - 1].n)
 			longest = i + 1;
 	}
-	/* The last try must get on, in large steps. */
-	if (is_last_try &&
-		(sure == 0 || p->blocks[sure - 1].a + p->blocks[sure - 1].b < (n + k) / 8))
+	/* The last try must get on in large steps: to the longest block that ends beyond `least`,
+	 * or the last one. */
+	if (is_last_try && (sure == 0 || p->blocks[sure - 1].a + p->blocks[sure - 1].b < least))
 		sure = sure < longest ? longest : sure;
 	p->count = sure;
 	if (sure == 0)
@@ -282,14 +283,14 @@ bool bc_plan_join(struct bc_plan *p, size_t n, size_t k)
 			y++;
 		}
 	}
-	/* An entry at the end may have its partner behind the other window. */
+	/* An entry at the end may have its partner behind what is looked at of the other trace. */
+	bool a_ends = bc_window_is_last(p->a) && n == bc_window_count(p->a);
+	bool b_ends = bc_window_is_last(p->b) && k == bc_window_count(p->b);
 	const struct bc_block *last = p->count != 0 ? &p->blocks[p->count - 1]
 						    : &(struct bc_block){0};
-	while (!bc_window_is_last(p->b) && x > last->a + last->n &&
-		!is_earlier(p, &a[x - 1], &b[k - 1]))
+	while (!b_ends && x > last->a + last->n && !is_earlier(p, &a[x - 1], &b[k - 1]))
 		x--;
-	while (!bc_window_is_last(p->a) && y > last->b + last->n &&
-		!is_earlier(p, &b[y - 1], &a[n - 1]))
+	while (!a_ends && y > last->b + last->n && !is_earlier(p, &b[y - 1], &a[n - 1]))
 		y--;
 	p->a_stop = x;
 	p->b_stop = y;

@@ -41,7 +41,7 @@ struct bc_window {
 	uint64_t position;          /* its number, from 0 */
 };
 
-/* Returns 0, or -ENOMEM with nothing to free. The source is copied. An entry needs about 500
+/* Returns 0, or -ENOMEM with nothing to free. The source is copied. An entry needs about 360
  * bytes. */
 int bc_window_init(struct bc_window *window, const struct bc_match_source *source, uint64_t fields,
 	size_t limit) BC_MUST_CHECK;

@@ -357,6 +357,12 @@ def test_the_rest_of_the_longer_trace_can_be_ignored(tmp):
         for x, y in ((byu, b), (b, byu)):
             found("-I", "byu", "--ignore-rest", x, y, code=0)
             found("-I", "byu", x, y, code=1)
+    # The last record of the shorter one differs: only that is reported.
+    for length in (20, 2000):
+        other = bytearray(data[: length * 12])
+        other[-12] ^= 1
+        differences, last = found("-I", "byu", "--ignore-rest", byu, write_file(tmp / "b.byu", bytes(other)))
+        equal((len(differences), counts(last)), (1, (1, 0, 0)), f"{length} records")
     torn = bytearray(data[: len(data) // 24 * 12])
     torn[4000 * 3] ^= 1
     differences, _ = found("-I", "byu", "--ignore-rest", byu, write_file(tmp / "b.byu", bytes(torn)))

@@ -235,6 +235,7 @@ TEST(a_time_may_have_a_fraction_or_no_unit)
 			BC_UNIT_TICK},
 		{"605501 R r0 00000001", 605501, BC_UNIT_TICK},
 		{"605502 MR4 00008034 000029b4", 605502, BC_UNIT_TICK},
+		{"100 R08 00001000 0000000000000011", 100, BC_UNIT_TICK},
 		{"7 LD 00000300  ........ ........ ........ 01020304", 7, BC_UNIT_TICK},
 	};
 	static const char *const bad[] = {"7.0000001us R r0 00000000", "12.5 ps R r0 00000000",
@@ -268,6 +269,7 @@ TEST(an_access_may_show_the_whole_bus)
 		{"1 ns MR1_D 00000103 5a000000", 0x5a},
 		{"1 ns MW1_D 00000101 00005a00", 0x5a},
 		{"1 ns MR4 00000104 123456789abcdef0", 0x12345678},
+		{"1 cyc MNW1___D 2002fa01 efbe0201", 0xbe},
 		{"1 ns MR4 00000104 12345678", 0x12345678},
 		{"1 ns MR2 0000010a b510", 0xb510},
 	};
