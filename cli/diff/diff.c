@@ -192,8 +192,9 @@ static bool on_reordered(void *context, const struct bc_entry *a, size_t a_count
 {
 	struct bc_diff *d = context;
 
-	pass(&d->a, a, a_count);
-	pass(&d->b, b, b_count);
+	/* They come out of order: an entry before the next difference may be told after them. */
+	d->a.entries += a_count;
+	d->b.entries += b_count;
 	d->reordered += a_count;
 	return true;
 }
@@ -215,6 +216,8 @@ static void add_side(
 	for (size_t i = 0; i < count && side->count + i < show; i++)
 		set_line(&side->lines[side->count + i], &entries[i], 0);
 	side->count += count;
+	if (count != 0)
+		side->end = entries[count - 1].number;
 	pass(side, entries, count);
 }
 
@@ -250,7 +253,7 @@ static void explain(struct bc_diff *d, struct bc_diff_side *side, const struct b
 {
 	if (!is_gap(entry)) {
 		side->filtered++;
-		pass(side, entry, 1);
+		side->entries++;
 		return;
 	}
 	if (!d->is_open)

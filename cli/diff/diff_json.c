@@ -40,7 +40,7 @@ static json_t *side_of(const struct bc_diff *d, const struct bc_diff_side *side)
 
 	if (side->count != 0) {
 		object = with(object, "first", bc_json_u64(side->first));
-		object = with(object, "last", bc_json_u64(side->last));
+		object = with(object, "last", bc_json_u64(side->end));
 	}
 	if (side->has_gap)
 		object = with(object, "gap", bc_json_text(side->gap.text));

@@ -39,7 +39,8 @@ struct bc_diff_side {
 	uint64_t last; /* number of the last entry compared */
 	/* The current difference: */
 	uint64_t count;
-	uint64_t first; /* number of its first entry, if count != 0 */
+	uint64_t first; /* numbers of its first and last entry, if count != 0 */
+	uint64_t end;
 	bool has_behind;
 	uint64_t behind;            /* number of the entry before it */
 	struct bc_diff_line *lines; /* its first entries, up to `show` */

@@ -50,7 +50,7 @@ static void put_place(struct bc_diff *d, const struct bc_diff_side *side)
 		bc_output_format(
 			&d->output, "%s", bc_trace_place(&side->trace, side->first, place));
 		if (side->count > 1)
-			bc_output_format(&d->output, " to %" PRIu64, side->last);
+			bc_output_format(&d->output, " to %" PRIu64, side->end);
 		bc_output_format(&d->output, " of %c", name);
 	} else if (side->has_behind) {
 		bc_output_format(&d->output, "after %s of %c",

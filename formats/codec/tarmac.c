@@ -428,7 +428,7 @@ static enum bc_tarmac_result parse_line(struct bc_tarmac_line *line, struct tarm
 	line->has |= t->has_time ? BC_HAS_TIME : 0;
 	line->tick = t->tick;
 	line->unit = t->unit;
-	line->end = at;
+	line->words = line->end = at;
 	t->access = BC_TARMAC_NO_ACCESS;
 	enum bc_tarmac_result result = parse_kind(line, t, at, access);
 	if (result == BC_TARMAC_PARSED && bad_time != NULL)
@@ -458,7 +458,8 @@ static enum bc_parse_end parse_tarmac(void *state, struct bc_parse *p)
 			return bc_parse_bad(p, line.bad, line.expected);
 		if (result == BC_TARMAC_VERBATIM) {
 			line.made = 0;
-			bc_tarmac_add(&line, BC_ENTRY_LINE, 0, 0);
+			struct bc_entry *kept = bc_tarmac_add(&line, BC_ENTRY_LINE, 0, 0);
+			kept->words = bc_tarmac_text(line.words, bc_line_end(line.words));
 		}
 		const char *end = *line.end == '\n' ? line.end : bc_line_end(line.end);
 		p->entries[p->count].line = bc_tarmac_text(p->at, end);

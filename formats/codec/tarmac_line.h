@@ -24,7 +24,8 @@ struct bc_tarmac_line {
 	uint16_t proc;
 	uint8_t unit;
 	uint64_t tick;
-	const char *end; /* parsed up to here, at most the newline */
+	const char *words; /* after the time and processor */
+	const char *end;   /* parsed up to here, at most the newline */
 	const char *bad;
 	const char *expected;
 };

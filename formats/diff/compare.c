@@ -215,7 +215,7 @@ static uint64_t compare_kinds(const struct bc_entry *a, const struct bc_entry *b
 		       (is_same_text(a->note.text, b->note.text, AS_IT_STANDS) ? 0 : BC_FIELD_TEXT);
 	}
 	default:
-		return is_same_text(a->line, b->line, AS_IT_STANDS) ? 0 : BC_FIELD_TEXT;
+		return is_same_text(a->words, b->words, ANY_SPACE) ? 0 : BC_FIELD_TEXT;
 	}
 }
 
@@ -358,7 +358,7 @@ static uint64_t hash_kind(uint64_t hash, const struct bc_entry *entry, uint64_t 
 			       : hash;
 	}
 	default:
-		return (fields & BC_FIELD_TEXT) != 0 ? mix_text(hash, entry->line, AS_IT_STANDS)
+		return (fields & BC_FIELD_TEXT) != 0 ? mix_text(hash, entry->words, ANY_SPACE)
 						     : hash;
 	}
 }

@@ -15,7 +15,8 @@
 #define FIRST_WINDOW  256u
 #define WINDOW_GROWTH 8u
 
-/* Matches are searched beyond the look-ahead if not even all but one of so many entries match. */
+/* Matches are searched beyond the look-ahead if more than one entry in so many has none within it.
+ */
 #define FAR_MATCHED 8u
 
 /* How many entries may be read again, to find matches beyond the look-ahead: these, and as many as
@@ -259,8 +260,7 @@ static void pair_reordered(struct bc_match *m)
 		y = next.b + next.n;
 	}
 	if (bc_time_is_compared(&m->options) && m->a_left.count != 0 && m->b_left.count != 0)
-		bc_reorder_pair(
-			&m->a, &m->a_left, &m->b, &m->b_left, m->plan.skew, m->options.window);
+		bc_reorder_pair(&m->options, &m->a, &m->a_left, &m->b, &m->b_left, m->plan.skew);
 }
 
 /* Whether the alignment reaches the end of both traces. */

@@ -4,7 +4,7 @@
  * Entries match if the selected fields are equal (formats/diff/compare.h) and so are their times.
  * Times are equal if they differ by at most a window of ticks, after correction for the offset
  * between the clocks, or if the same time has passed since the previous entry; then the offset has
- * changed. If both traces are on the same clock, there is no offset. */
+ * changed. Traces on the same clock have no offset. */
 #ifndef BC_FORMATS_DIFF_MATCH_H
 #define BC_FORMATS_DIFF_MATCH_H
 
@@ -19,7 +19,7 @@
 struct bc_match;
 
 /* Receives all entries of both traces, each exactly once; those of one trace in order, except that
- * reordered entries come before the entries of the difference around them. A callback that returns
+ * reordered entries come before those of the difference around them. A callback that returns
  * false stops the comparison. */
 struct bc_match_sink {
 	void *context;

@@ -6,12 +6,12 @@
 
 #include "formats/diff/match_time.h"
 
-/* A block of so many matches, and of many times as many as there are entries without a match before
- * it, is taken for the end of a difference without looking further ahead. */
+/* A block ends a difference, without looking further ahead, if it has at least SURE_BLOCK matches
+ * and SURE_RATIO times as many as there are unmatched entries before it. */
 #define SURE_BLOCK 32u
 #define SURE_RATIO 8u
 
-/* With the whole look-ahead, one match makes up for so many of these entries. */
+/* With the whole look-ahead, each match makes up for this many unmatched entries. */
 #define LAST_RATIO 4u
 
 /* On the same clock: how far the partner of an entry is searched. */

@@ -3,6 +3,9 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "formats/diff/compare.h"
+#include "formats/diff/match_time.h"
+
 static bool is_before(const struct bc_window *w, uint32_t i, uint64_t key, uint64_t tick)
 {
 	const uint64_t own = w->keys[w->begin + i];
@@ -39,9 +42,12 @@ static size_t find(
 	return low;
 }
 
-void bc_reorder_pair(const struct bc_window *a, const struct bc_leftover *a_left,
-	const struct bc_window *b, const struct bc_leftover *b_left, uint64_t skew, uint64_t window)
+void bc_reorder_pair(const struct bc_match_options *options, const struct bc_window *a,
+	const struct bc_leftover *a_left, const struct bc_window *b,
+	const struct bc_leftover *b_left, uint64_t skew)
 {
+	uint64_t window = options->window;
+
 	qsort_r(b_left->at, b_left->count, sizeof(*b_left->at), compare, (void *)(uintptr_t)b);
 	for (size_t i = 0; i < a_left->count; i++) {
 		size_t x = a->begin + a_left->at[i];
@@ -53,9 +59,10 @@ void bc_reorder_pair(const struct bc_window *a, const struct bc_leftover *a_left
 			uint64_t other = b->entries[y].tick;
 			if (b->keys[y] != a->keys[x] || (other > tick && other - tick > window))
 				break;
-			uint64_t apart = other - tick;
-			if (b->is_taken[y] || a->entries[x].epoch != b->entries[y].epoch ||
-				(apart > window && 0 - apart > window))
+			if (b->is_taken[y] ||
+				!bc_time_is_same(options, &a->entries[x], &b->entries[y], skew) ||
+				bc_compare_entries(
+					&a->entries[x], &b->entries[y], options->fields) != 0)
 				continue;
 			a->is_taken[x] = b->is_taken[y] = true;
 			break;

@@ -13,10 +13,10 @@ struct bc_leftover {
 	size_t count;
 };
 
-/* Pairs leftover entries of A and B that have the same key, and times that differ by at most
- * `window` ticks after `skew` is added to A's. Sets is_taken for both, and reorders b->at. */
-void bc_reorder_pair(const struct bc_window *a, const struct bc_leftover *a_left,
-	const struct bc_window *b, const struct bc_leftover *b_left, uint64_t skew,
-	uint64_t window);
+/* Pairs leftover entries of A and B that are equal, and whose times are if `skew` is added to those
+ * of A. Sets is_taken for both, and changes the order of b_left. */
+void bc_reorder_pair(const struct bc_match_options *options, const struct bc_window *a,
+	const struct bc_leftover *a_left, const struct bc_window *b,
+	const struct bc_leftover *b_left, uint64_t skew);
 
 #endif

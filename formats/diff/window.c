@@ -75,7 +75,8 @@ static size_t texts_of(struct bc_entry *entry, struct bc_text *texts[TEXTS_MAX])
 		return 1;
 	case BC_ENTRY_LINE:
 		texts[0] = &entry->line;
-		return 1;
+		texts[1] = &entry->words;
+		return 2;
 	default:
 		return 0;
 	}

@@ -178,6 +178,7 @@ struct bc_entry {
 		struct bc_instruction instruction;
 		struct bc_register reg;
 		struct bc_kernel_event kernel;
+		struct bc_text words; /* of a line: without its time and processor */
 		struct {
 			struct bc_event event; /* gap, mark or trigger; kind 0: a new epoch */
 			struct bc_text text;   /* of a mark or trigger; empty for others */

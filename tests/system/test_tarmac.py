@@ -206,3 +206,21 @@ def test_a_file_of_mostly_uninterpreted_lines_is_recognised(tmp):
     assert b"register writes 300" in done.stdout and b"other lines 900" in done.stdout, done.stdout
     done = run(need(BUSCAP), "info", tarmac(tmp / "x", ["a word and another"] * 100))
     equal(done.returncode, 1, done.stdout.decode())
+
+
+def test_kept_lines_are_compared_without_time_and_layout(tmp):
+    def variant(name, form, end="\n"):
+        path = tmp / name
+        path.write_bytes("".join(form(n, words) + end for n, words in
+                                 ((n, w) for n in range(50) for w in ("SIGNAL: SIGNAL=IRQ STATE=N", f"R r0 {n:08x}"))).encode())
+        return path
+
+    plain = variant("a", lambda n, words: f"{n} ns {words}")
+    for path, options, code in (
+            (variant("ps", lambda n, words: f"{n}000 ps {words}"), [], 0),
+            (variant("cpu", lambda n, words: f"{n} ns cpu0 {words}"), [], 0),
+            (variant("crlf", lambda n, words: f"{n} ns  {words}", "\r\n"), [], 0),
+            (variant("late", lambda n, words: f"{n + 500} ns {words}"), ["--ignore", "time"], 0),
+            (variant("other", lambda n, words: f"{n} ns {words.replace('IRQ', 'FIQ')}"), [], 1)):
+        done = run(need(BUSCAP), "diff", "-I", "tarmac", *options, plain, path)
+        equal(done.returncode, code, f"{path.name}: {done.stdout.decode()}")
