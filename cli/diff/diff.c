@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/diff/diff_class.h"
@@ -71,7 +70,7 @@ static int next_run(void *context, const struct bc_entry **run, size_t *count)
 static int read_again(void *context, bool (*take)(void *, const struct bc_entry *), void *to)
 {
 	const struct bc_diff_side *side = context;
-	struct bc_console console = *side->trace.console;
+	struct bc_console console;
 	struct bc_diff_side again = {.paths = side->paths,
 		.path_count = side->path_count,
 		.diff = side->diff,
@@ -79,14 +78,8 @@ static int read_again(void *context, bool (*take)(void *, const struct bc_entry 
 	const struct bc_entry *run;
 	size_t count;
 
-	for (int i = 0; i < side->path_count; i++) {
-		struct stat st;
-		if (strcmp(side->paths[i], "-") == 0 || stat(side->paths[i], &st) != 0 ||
-			!S_ISREG(st.st_mode))
-			return -ENOTSUP;
-	}
-	console.err = fopen("/dev/null", "w");
-	if (console.err == NULL)
+	if (bc_file_bytes(side->paths, side->path_count) == 0 ||
+		!bc_console_silence(&console, side->trace.console))
 		return -ENOTSUP;
 	enum bc_exit code = bc_trace_open(&again.trace, &console, again.paths, again.path_count,
 		side->trace.format, &side->trace.options);
@@ -192,7 +185,8 @@ static bool on_reordered(void *context, const struct bc_entry *a, size_t a_count
 {
 	struct bc_diff *d = context;
 
-	/* They come out of order: an entry before the next difference may be told after them. */
+	(void)a; /* they come out of order, so they are not the last ones */
+	(void)b;
 	d->a.entries += a_count;
 	d->b.entries += b_count;
 	d->reordered += a_count;
@@ -338,6 +332,12 @@ static void on_lost(void *context, bool can_retry)
 	d->is_pipe = !can_retry;
 }
 
+/* Whether a field would be compared if both traces had it, and messages are printed. */
+static bool is_announced(const struct bc_diff *d, const struct bc_diff_wanted *w, uint64_t field)
+{
+	return w->fields == 0 && (w->ignored & field) == 0 && !d->is_quiet;
+}
+
 /* Leaves out fields that a trace of a format with optional fields doesn't have, and says so, unless
  * they were asked for. */
 static uint64_t leave_out_missing(
@@ -349,16 +349,23 @@ static uint64_t leave_out_missing(
 	} optional[] = {{BC_HAS_PROC, BC_FIELD_PROC}, {BC_HAS_PHYS, BC_FIELD_PHYS},
 		{BC_HAS_TIME, BC_FIELD_TIME}};
 
-	if (d->a.peek.has == 0 || d->b.peek.has == 0)
+	if (!d->a.peek.is_known || !d->b.peek.is_known)
 		return fields;
+	if (bc_peek_compare_units(d->a.peek, d->b.peek) == BC_PEEK_UNRELATED &&
+		(fields & ~w->fields & BC_FIELD_TIME) != 0) {
+		fields &= ~(uint64_t)BC_FIELD_TIME;
+		if (is_announced(d, w, BC_FIELD_TIME))
+			bc_print_error(d->console, NULL,
+				"the times of A are in %s, those of B in %s: not compared",
+				bc_unit_name(d->a.peek.unit), bc_unit_name(d->b.peek.unit));
+	}
 	for (size_t i = 0; i < sizeof(optional) / sizeof(optional[0]); i++) {
 		uint32_t trait = optional[i].trait;
 		if (((d->a.peek.has ^ d->b.peek.has) & trait) == 0 ||
 			(fields & ~w->fields & optional[i].field) == 0)
 			continue;
 		fields &= ~optional[i].field;
-		bool is_selected = w->fields == 0 && (w->ignored & optional[i].field) == 0;
-		if (is_selected && !d->is_quiet)
+		if (is_announced(d, w, optional[i].field))
 			bc_print_error(d->console, NULL, "%c has no %s: not compared",
 				(d->a.peek.has & trait) == 0 ? 'A' : 'B', bc_trait_name(trait));
 	}
@@ -516,7 +523,7 @@ static enum bc_exit run(struct bc_diff *d, struct bc_diff_wanted *w)
 		return BC_EXIT_FAILED;
 	d->a.peek = bc_peek(console, d->a.paths[0], w->format_a, &w->reader_a);
 	d->b.peek = bc_peek(console, d->b.paths[0], w->format_b, &w->reader_b);
-	if (bc_peek_units_differ(d->a.peek, d->b.peek))
+	if (bc_peek_compare_units(d->a.peek, d->b.peek) == BC_PEEK_CONVERTIBLE)
 		w->reader_a.format.in_picoseconds = w->reader_b.format.in_picoseconds = true;
 	code = bc_trace_open(
 		&d->a.trace, console, d->a.paths, d->a.path_count, w->format_a, &w->reader_a);

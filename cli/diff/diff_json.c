@@ -8,6 +8,8 @@
 /* Returns the kind of the current difference. */
 static const char *kind(const struct bc_diff *d)
 {
+	if (d->a.count == 0 && d->b.count == 0)
+		return "gap";
 	return d->a.count == 0 ? "only_b" : d->b.count == 0 ? "only_a" : "changed";
 }
 

@@ -255,6 +255,8 @@ bool bc_diff_read_options(
 	}
 	if (w->is_same_clock && w->is_relative)
 		*code = bc_print_usage_error(d->console, "--same-clock excludes --relative");
+	else if (d->is_json && d->is_quiet)
+		*code = bc_print_usage_error(d->console, "--json excludes --quiet");
 	else
 		*code = read_operands(d, d->console, argc, argv);
 	return *code == BC_EXIT_OK;

@@ -15,11 +15,34 @@ static void add_recordings(struct bc_diff_origin *o, const char *ids)
 		ids);
 }
 
+/* Sets the filter from the options of a cut, "records=0-99 type=read". Ranges are left aside: what
+ * they left out is in one piece. */
+static bool read_filter(struct bc_diff_origin *o)
+{
+	char words[sizeof(o->cut)];
+	char err[128];
+	size_t used = 0;
+
+	for (const char *at = o->cut; *at != '\0'; at += strspn(at, " ")) {
+		size_t n = strcspn(at, " ");
+		if (strncmp(at, "addr=", 5) == 0 || strncmp(at, "type=", 5) == 0 ||
+			strncmp(at, "proc=", 5) == 0) {
+			memcpy(words + used, at, n);
+			used += n;
+			words[used++] = ' ';
+		}
+		at += n;
+	}
+	if (used == 0)
+		return false;
+	words[used - 1] = '\0';
+	return bc_filter_parse(&o->filter, words, err, sizeof(err));
+}
+
 void bc_diff_origin_read(struct bc_diff_origin *o, const struct bc_trace *trace)
 {
-	static const char *const sources[] = {"converted_from", "cut_from", "merged_from"};
+	static const char *const sources[] = {"converted_from", "cut_from"};
 	struct bc_segment_header header;
-	char err[128];
 
 	memset(o, 0, sizeof(*o));
 	if (!bc_trace_header(trace, &header))
@@ -34,7 +57,7 @@ void bc_diff_origin_read(struct bc_diff_origin *o, const struct bc_trace *trace)
 	}
 	const char *cut = json_string_value(json_object_get(metadata, "cut"));
 	snprintf(o->cut, sizeof(o->cut), "%s", cut != NULL ? cut : "");
-	o->has_filter = o->cut[0] != '\0' && bc_filter_parse(&o->filter, o->cut, err, sizeof(err));
+	o->has_filter = read_filter(o);
 	json_decref(metadata);
 }
 

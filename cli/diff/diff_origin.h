@@ -11,7 +11,7 @@ struct bc_diff_origin {
 	bool is_known;
 	char recordings[1024]; /* ids of this recording and of those that it was made from */
 	char cut[1024];        /* the selection, if it was cut from another one; or empty */
-	bool has_filter;       /* the selection is by address, type or processor only */
+	bool has_filter;       /* it selects by address, type or processor: */
 	struct bc_filter filter;
 };
 

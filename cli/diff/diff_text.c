@@ -67,7 +67,9 @@ static void put_head(struct bc_diff *d)
 
 	bc_output_format(
 		&d->output, "\n%s@@ %" PRIu64 ": ", d->has_color ? CYAN : "", d->differences);
-	if (n == 0 || k == 0) {
+	if (n == 0 && k == 0) {
+		bc_output_format(&d->output, "a gap");
+	} else if (n == 0 || k == 0) {
 		bc_output_format(&d->output, "%" PRIu64 " %s only in %c", n + k,
 			n + k == 1 ? "entry" : "entries", n != 0 ? 'A' : 'B');
 	} else if (d->is_paired) {
@@ -109,10 +111,11 @@ static void put_moved(struct bc_diff *d, const struct bc_diff_side *side)
 
 	if (side->moved != 0)
 		bc_output_format(&d->output,
-			"# moved: %" PRIu64 " of these, from %s, are the ones from %s of %c\n",
-			side->moved, bc_trace_place(&side->trace, side->moved_first, first),
-			bc_trace_place(&other->trace, side->moved_from, from),
-			side == &d->a ? 'B' : 'A');
+			"# moved: %c has %" PRIu64
+			" of these elsewhere: the first, %s, is its %s\n",
+			side == &d->a ? 'B' : 'A', side->moved,
+			bc_trace_place(&side->trace, side->moved_first, first),
+			bc_trace_place(&other->trace, side->moved_from, from));
 }
 
 void bc_diff_text_difference(struct bc_diff *d)

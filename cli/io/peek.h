@@ -6,16 +6,22 @@
 #include "cli/io/trace.h"
 
 struct bc_peek {
-	uint32_t has;  /* fields of any entry near the start: BC_HAS_*; 0: not known */
-	unsigned unit; /* of the first time in ns, us or ps; BC_UNIT_TICK: none */
+	bool is_known; /* else there was nothing to look at */
+	uint32_t has;  /* fields of any entry near the start: BC_HAS_* */
+	unsigned unit; /* of the first time that names one, or BC_UNIT_TICK */
 };
 
-/* Reads the start of a Tarmac trace, without messages. The result is empty for other formats, and
- * for files that can't be read twice. */
+/* Reads the start of a Tarmac trace, without messages. Other formats are not known, nor are files
+ * that can't be read twice. */
 struct bc_peek bc_peek(const struct bc_console *console, const char *path, enum bc_format format,
 	const struct bc_reader_options *options);
 
-/* Whether both have units, and these differ. */
-bool bc_peek_units_differ(struct bc_peek a, struct bc_peek b);
+/* How the times of two traces relate. */
+enum bc_peek_units {
+	BC_PEEK_SAME,        /* also if one of them names no unit */
+	BC_PEEK_CONVERTIBLE, /* such as ns and ps */
+	BC_PEEK_UNRELATED,   /* such as clk and ns */
+};
+enum bc_peek_units bc_peek_compare_units(struct bc_peek a, struct bc_peek b);
 
 #endif

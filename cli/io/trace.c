@@ -76,15 +76,14 @@ void bc_trace_close(struct bc_trace *trace)
 	bc_sequence_check_reset(&trace->sequence);
 }
 
-/* Returns the size of all files together, or 0 if one is not a regular file. */
-static uint64_t sum_sizes(const struct bc_trace *t)
+uint64_t bc_file_bytes(const char *const *paths, int count)
 {
 	uint64_t total = 0;
 	struct stat st;
 
-	for (int i = 0; i < t->count; i++) {
-		bool is_console = strcmp(t->paths[i], "-") == 0;
-		if (is_console || stat(t->paths[i], &st) != 0 || !S_ISREG(st.st_mode))
+	for (int i = 0; i < count; i++) {
+		bool is_console = strcmp(paths[i], "-") == 0;
+		if (is_console || stat(paths[i], &st) != 0 || !S_ISREG(st.st_mode))
 			return 0;
 		total += (uint64_t)st.st_size;
 	}
@@ -95,11 +94,11 @@ void bc_trace_show_progress(struct bc_trace *t, struct bc_trace *with)
 {
 	if (with != NULL) {
 		t->progress = with->progress;
-		bc_progress_extend(t->progress, sum_sizes(t));
+		bc_progress_extend(t->progress, bc_file_bytes(t->paths, t->count));
 		return;
 	}
 	t->progress = &t->own_progress;
-	bc_progress_start(t->progress, t->console, sum_sizes(t));
+	bc_progress_start(t->progress, t->console, bc_file_bytes(t->paths, t->count));
 }
 
 void bc_trace_hide_progress(const struct bc_trace *t)

@@ -8,6 +8,13 @@
 /* Room for two file names of 4096 bytes. Longer messages are truncated. */
 #define MESSAGE_MAX 10000u
 
+bool bc_console_silence(struct bc_console *silent, const struct bc_console *console)
+{
+	*silent = *console;
+	silent->err = fopen("/dev/null", "w");
+	return silent->err != NULL;
+}
+
 void bc_print_error(const struct bc_console *console, const char *file, const char *format, ...)
 {
 	char text[MESSAGE_MAX];

@@ -5,6 +5,7 @@
 #ifndef BC_CLI_TERM_CONSOLE_H
 #define BC_CLI_TERM_CONSOLE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -16,6 +17,10 @@ struct bc_console {
 	FILE *err;
 	const char *command; /* "dump" */
 };
+
+/* Makes a console that prints no messages, to be closed with fclose(silent->err). Returns false if
+ * that failed. */
+bool bc_console_silence(struct bc_console *silent, const struct bc_console *console);
 
 /* Prints one line to standard error: "buscap COMMAND: FILE: ...". Control characters are escaped
  * (cli/term/safe_text.h). `file` may be NULL. */

@@ -106,33 +106,42 @@ static enum bc_format format_of(
 	return format != NULL ? format->format : BC_FORMAT_UNKNOWN;
 }
 
-/* Whether the times of inputs have different units, such as ns and ps. */
-static bool have_different_units(const struct merge *m)
+/* Compares the units of the inputs' times, up to two that are unrelated. */
+static enum bc_peek_units compare_units(const struct merge *m)
 {
 	struct bc_peek first = {.unit = BC_UNIT_TICK};
+	enum bc_peek_units all = BC_PEEK_SAME;
 
 	for (size_t i = 0; i < m->inputs.count; i++) {
 		struct bc_reader_options reader;
 		enum bc_format format = format_of(m, i, &reader);
 		struct bc_peek peek = bc_peek(
 			m->console, m->inputs.all[i].paths[0], format, &reader);
-		if (bc_peek_units_differ(first, peek))
-			return true;
+		enum bc_peek_units units = bc_peek_compare_units(first, peek);
+		if (units == BC_PEEK_UNRELATED) {
+			bc_print_error(m->console, m->inputs.all[i].paths[0],
+				"can't merge times in %s with times in %s", bc_unit_name(peek.unit),
+				bc_unit_name(first.unit));
+			return units;
+		}
+		all = units == BC_PEEK_SAME ? all : units;
 		first = peek.unit != BC_UNIT_TICK ? peek : first;
 	}
-	return false;
+	return all;
 }
 
 /* Opens the inputs and reads the first entry of each. */
 static enum bc_exit open_inputs(struct merge *m)
 {
-	bool in_picoseconds = have_different_units(m);
+	enum bc_peek_units units = compare_units(m);
 
+	if (units == BC_PEEK_UNRELATED)
+		return BC_EXIT_USAGE;
 	for (size_t i = 0; i < m->inputs.count; i++) {
 		struct bc_merge_input *in = &m->inputs.all[i];
 		struct bc_reader_options reader;
 		enum bc_format format = format_of(m, i, &reader);
-		reader.format.in_picoseconds = in_picoseconds;
+		reader.format.in_picoseconds = units == BC_PEEK_CONVERTIBLE;
 		enum bc_exit code = bc_trace_open(
 			&in->trace, m->console, in->paths, in->count, format, &reader);
 		if (code != BC_EXIT_OK)

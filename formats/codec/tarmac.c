@@ -290,12 +290,6 @@ static bool is_record(const char *at)
 				     memcmp(at, "LD", 2) == 0 || memcmp(at, "ST", 2) == 0);
 }
 
-/* Picoseconds in a unit; 0 if that is not known. */
-static uint64_t picoseconds_in(unsigned unit)
-{
-	return unit == BC_UNIT_US ? 1000000 : unit == BC_UNIT_NS ? 1000 : unit == BC_UNIT_PS;
-}
-
 /* Converts a time with a fraction, whose digits follow the point at `point`, to picoseconds.
  * Returns false if that is not a whole number of at most 64 bits. */
 static bool add_fraction(uint64_t *value, const char *point, uint64_t picoseconds)
@@ -317,13 +311,13 @@ static bool add_fraction(uint64_t *value, const char *point, uint64_t picosecond
  * it has more than 64 bits then. */
 static bool scale(struct tarmac *t, uint64_t *value, unsigned *unit)
 {
-	uint64_t picoseconds = picoseconds_in(*unit);
+	uint64_t picoseconds = bc_unit_picoseconds(*unit);
 
 	if (picoseconds == 0)
 		return true;
 	if (t->metric == BC_UNIT_TICK)
 		t->metric = (uint8_t)*unit;
-	uint64_t target = picoseconds_in(t->metric);
+	uint64_t target = bc_unit_picoseconds(t->metric);
 	assert(target != 0);
 	__uint128_t scaled = (__uint128_t)*value * picoseconds / target;
 	*value = (uint64_t)scaled;
@@ -350,11 +344,11 @@ static bool parse_time(struct bc_tarmac_line *line, struct tarmac *t, const char
 		p++;
 	const char *name = bc_tarmac_skip(p);
 	unsigned unit = unit_of(name);
-	bool is_metric = unit == BC_UNIT_US || unit == BC_UNIT_NS || unit == BC_UNIT_PS;
+	bool is_metric = bc_unit_picoseconds(unit) != 0;
 	if (point != NULL ? !is_metric : unit == BC_UNIT_TICK && (p == name || !is_record(name)))
 		return false;
 	if (point != NULL) {
-		fits = fits && add_fraction(&value, point, picoseconds_in(unit));
+		fits = fits && add_fraction(&value, point, bc_unit_picoseconds(unit));
 		bad = point;
 		unit = BC_UNIT_PS;
 	}

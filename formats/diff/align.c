@@ -48,7 +48,7 @@ struct bc_align {
 	struct bc_pair *pairs; /* a stack: anchors of the regions being searched */
 	size_t pair_count;
 	uint32_t *chain;
-	int32_t *forward; /* by diagonal, see split() */
+	int32_t *forward; /* by diagonal: struct search */
 	int32_t *backward;
 	int64_t diagonals; /* that may still be searched */
 	size_t items;
@@ -241,89 +241,131 @@ static size_t push_anchors(struct bc_align *s, const struct region *r)
 
 /* ---- exact search */
 
-/* Finds a point on a shortest path of insertions and deletions through a region, searching from
- * both ends at once (Myers 1986, with linear memory): forward[d] and backward[d] are the furthest
- * points on diagonal d = x - y. If that takes too many steps, the point is the furthest one
- * reached, and the result is false. */
-static bool split(struct bc_align *s, const struct region *r, int32_t *at_x, int32_t *at_y)
-{
-	const int32_t first = r->x0 - r->y1;
-	const int32_t last = r->x1 - r->y0;
-	const int32_t start = r->x0 - r->y0;
-	const int32_t end = r->x1 - r->y1;
-	const bool is_odd = ((start - end) & 1) != 0;
-	int32_t *f = s->forward + 1 - first;
-	int32_t *b = s->backward + 1 - first;
-	int32_t f0 = start;
-	int32_t f1 = start;
-	int32_t b0 = end;
-	int32_t b1 = end;
+/* The searches from both ends of a region: the furthest x by diagonal. The diagonal of a point is
+ * x - y - base, which is 1 or more. Those in [f0, f1] and [b0, b1] have been reached, every other
+ * one in the last step. */
+struct search {
+	const struct region *r;
+	int32_t base;
+	int32_t last; /* diagonal */
+	int32_t *f;
+	int32_t f0;
+	int32_t f1;
+	int32_t *b;
+	int32_t b0;
+	int32_t b1;
+};
 
-	f[start] = r->x0;
-	b[end] = r->x1;
-	for (int32_t step = 0; step < (s->diagonals > 0 ? STEPS_MAX : STEPS_MIN); step++) {
-		s->diagonals -= step;
-		if (f0 > first)
-			f[--f0 - 1] = -1;
-		else
-			f0++;
-		if (f1 < last)
-			f[++f1 + 1] = -1;
-		else
-			f1--;
-		for (int32_t d = f1; d >= f0; d -= 2) {
-			int32_t x = f[d - 1] < f[d + 1] ? f[d + 1] : f[d - 1] + 1;
-			int32_t y = x - d;
-			while (x < r->x1 && y < r->y1 && s->x[x] == s->y[y])
-				x++, y++;
-			f[d] = x;
-			if (is_odd && b0 <= d && d <= b1 && b[d] <= x) {
-				*at_x = x;
-				*at_y = y;
-				return true;
-			}
-		}
-		if (b0 > first)
-			b[--b0 - 1] = INT32_MAX;
-		else
-			b0++;
-		if (b1 < last)
-			b[++b1 + 1] = INT32_MAX;
-		else
-			b1--;
-		for (int32_t d = b1; d >= b0; d -= 2) {
-			int32_t x = b[d - 1] < b[d + 1] ? b[d - 1] : b[d + 1] - 1;
-			int32_t y = x - d;
-			while (x > r->x0 && y > r->y0 && s->x[x - 1] == s->y[y - 1])
-				x--, y--;
-			b[d] = x;
-			if (!is_odd && f0 <= d && d <= f1 && x <= f[d]) {
-				*at_x = x;
-				*at_y = y;
-				return true;
-			}
-		}
+/* Moves each end of the search from the start on by one insertion or deletion and the matches after
+ * it. Returns the diagonal on which it meets the other search, or 0. */
+static int32_t step_forward(const struct bc_align *s, struct search *t, bool can_meet)
+{
+	int32_t *f = t->f;
+
+	if (t->f0 > 1)
+		f[--t->f0 - 1] = -1;
+	else
+		t->f0++;
+	if (t->f1 < t->last)
+		f[++t->f1 + 1] = -1;
+	else
+		t->f1--;
+	for (int32_t d = t->f1; d >= t->f0; d -= 2) {
+		int32_t x = f[d - 1] < f[d + 1] ? f[d + 1] : f[d - 1] + 1;
+		int32_t y = x - d - t->base;
+		while (x < t->r->x1 && y < t->r->y1 && s->x[x] == s->y[y])
+			x++, y++;
+		f[d] = x;
+		if (can_meet && t->b0 <= d && d <= t->b1 && t->b[d] <= x)
+			return d;
 	}
+	return 0;
+}
+
+/* The same from the end. */
+static int32_t step_backward(const struct bc_align *s, struct search *t, bool can_meet)
+{
+	int32_t *b = t->b;
+
+	if (t->b0 > 1)
+		b[--t->b0 - 1] = INT32_MAX;
+	else
+		t->b0++;
+	if (t->b1 < t->last)
+		b[++t->b1 + 1] = INT32_MAX;
+	else
+		t->b1--;
+	for (int32_t d = t->b1; d >= t->b0; d -= 2) {
+		int32_t x = b[d - 1] < b[d + 1] ? b[d - 1] : b[d + 1] - 1;
+		int32_t y = x - d - t->base;
+		while (x > t->r->x0 && y > t->r->y0 && s->x[x - 1] == s->y[y - 1])
+			x--, y--;
+		b[d] = x;
+		if (can_meet && t->f0 <= d && d <= t->f1 && x <= t->f[d])
+			return d;
+	}
+	return 0;
+}
+
+/* Returns the point that is furthest from the end where its search began. */
+static struct bc_pair furthest(const struct search *t)
+{
+	const struct region *r = t->r;
+	struct bc_pair best = {0};
 	int32_t most = -1;
-	for (int32_t d = f0; d <= f1; d += 2) {
-		int32_t x = f[d] < r->x1 ? f[d] : r->x1;
-		x = x - d < r->y1 ? x : r->y1 + d;
-		if (x + x - d - r->x0 - r->y0 > most) {
-			most = x + x - d - r->x0 - r->y0;
-			*at_x = x;
-			*at_y = x - d;
+
+	for (int32_t d = t->f0; d <= t->f1; d += 2) {
+		int32_t skew = d + t->base;
+		int32_t x = t->f[d] < r->x1 ? t->f[d] : r->x1;
+		x = x - skew < r->y1 ? x : r->y1 + skew;
+		int32_t way = x - r->x0 + x - skew - r->y0;
+		if (way > most) {
+			most = way;
+			best = (struct bc_pair){(uint32_t)x, (uint32_t)(x - skew)};
 		}
 	}
-	for (int32_t d = b0; d <= b1; d += 2) {
-		int32_t x = b[d] > r->x0 ? b[d] : r->x0;
-		x = x - d > r->y0 ? x : r->y0 + d;
-		if (r->x1 + r->y1 - (x + x - d) > most) {
-			most = r->x1 + r->y1 - (x + x - d);
-			*at_x = x;
-			*at_y = x - d;
+	for (int32_t d = t->b0; d <= t->b1; d += 2) {
+		int32_t skew = d + t->base;
+		int32_t x = t->b[d] > r->x0 ? t->b[d] : r->x0;
+		x = x - skew > r->y0 ? x : r->y0 + skew;
+		int32_t way = r->x1 - x + r->y1 - (x - skew);
+		if (way > most) {
+			most = way;
+			best = (struct bc_pair){(uint32_t)x, (uint32_t)(x - skew)};
 		}
 	}
-	return false;
+	return best;
+}
+
+/* Finds a point on a shortest path of insertions and deletions through a region, searching from
+ * both ends at once (Myers 1986, with linear memory). If that takes too many steps, the point is
+ * the furthest one reached, and *is_exact is false. */
+static struct bc_pair split(struct bc_align *s, const struct region *r, bool *is_exact)
+{
+	struct search t = {.r = r, .base = r->x0 - r->y1 - 1, .f = s->forward, .b = s->backward};
+	t.last = r->x1 - r->y0 - t.base;
+	t.f0 = t.f1 = r->x0 - r->y0 - t.base;
+	t.b0 = t.b1 = r->x1 - r->y1 - t.base;
+	t.f[t.f0] = r->x0;
+	t.b[t.b0] = r->x1;
+	/* The searches can meet only if the number of steps taken has the right parity. */
+	const bool is_odd = ((t.f0 - t.b0) & 1) != 0;
+	const int32_t *x = t.f;
+	int32_t met = 0;
+
+	for (int32_t step = 0; met == 0 && step < (s->diagonals > 0 ? STEPS_MAX : STEPS_MIN);
+		step++) {
+		s->diagonals -= step;
+		x = t.f;
+		met = step_forward(s, &t, is_odd);
+		if (met != 0)
+			break;
+		x = t.b;
+		met = step_backward(s, &t, !is_odd);
+	}
+	*is_exact = met != 0;
+	return met == 0 ? furthest(&t)
+			: (struct bc_pair){(uint32_t)x[met], (uint32_t)(x[met] - met - t.base)};
 }
 
 static void solve(struct bc_align *s, struct region r, int depth);
@@ -350,7 +392,6 @@ static void solve_between(struct bc_align *s, struct region r, size_t anchors, i
 static void solve(struct bc_align *s, struct region r, int depth)
 {
 	for (;;) {
-		struct region half = r;
 		for (; r.x0 < r.x1 && r.y0 < r.y1 && s->x[r.x0] == s->y[r.y0]; r.x0++, r.y0++)
 			s->partner[r.x0] = (uint32_t)r.y0;
 		for (; r.x0 < r.x1 && r.y0 < r.y1 && s->x[r.x1 - 1] == s->y[r.y1 - 1];
@@ -358,14 +399,14 @@ static void solve(struct bc_align *s, struct region r, int depth)
 			s->partner[r.x1 - 1] = (uint32_t)r.y1 - 1;
 		if (r.x0 == r.x1 || r.y0 == r.y1)
 			return;
-		bool is_exact = split(s, &r, &half.x1, &half.y1);
+		bool is_exact;
+		struct bc_pair at = split(s, &r, &is_exact);
 		size_t anchors = is_exact || depth >= DEPTH_MAX ? 0 : push_anchors(s, &r);
 		if (anchors != 0) {
 			solve_between(s, r, anchors, depth);
 			return;
 		}
-		half.x0 = r.x0;
-		half.y0 = r.y0;
+		struct region half = {r.x0, (int32_t)at.a, r.y0, (int32_t)at.b};
 		solve(s, half, depth);
 		r.x0 = half.x1;
 		r.y0 = half.y1;

@@ -106,7 +106,7 @@ static void compact(struct bc_window *w)
 }
 
 /* Appends a copy of an entry, without the verbatim line of one that has fields. Returns false and
- * changes nothing if there is no room. An empty window always has room for one entry. */
+ * changes nothing if there is no room. The first entry of a window always fits. */
 static bool append(struct bc_window *w, const struct bc_entry *entry)
 {
 	struct bc_entry copy = *entry;

@@ -97,6 +97,12 @@ enum bc_unit {
 	BC_UNITS,
 };
 
+/* Returns how many picoseconds a unit has, or 0 for clocks and cycles. */
+static inline uint64_t bc_unit_picoseconds(unsigned unit)
+{
+	return unit == BC_UNIT_US ? 1000000 : unit == BC_UNIT_NS ? 1000 : unit == BC_UNIT_PS;
+}
+
 /* Text in an entry points into the input or into the reader's state. It is valid until the next
  * call to the reader. */
 

@@ -263,7 +263,31 @@ def test_a_cut_lacks_what_it_left_out_and_nothing_else(tmp):
     differences, last = found(segment, cut)
     equal([d["kind"] for d in differences], ["only_a"] * 2, "before and after")
     equal((last["same"], last["changed"], last["only_b"]), (199_001, 0, 0), "counts")
+    # With both, the reads outside the range are such differences, and all that are not reads is another.
+    cut.unlink()
+    done = run(need(BUSCAP), "cut", "-n", "1000-200000", "--type", "read", "-o", cut, segment)
+    equal(done.returncode, 0, done.stderr.decode())
+    differences, last = found(segment, cut)
+    equal(["filtered" in d for d in differences], [False, False, True], "before, after and between")
+    equal((last["same"], last["changed"], last["only_b"]), (last["b"]["entries"], 0, 0), "counts")
 
+
+def test_a_gap_without_entries_is_a_difference(tmp):
+    segment = recorded(tmp, 300_000)
+    data = bytearray(segment.read_bytes())
+    data[len(data) * 4 // 10] ^= 0x55  # in the second of four chunks
+    damaged = write_file(tmp / "damaged.byu.lz4", bytes(data))
+    lines = run(need(BUSCAP), "dump", segment).stdout.split(b"\n")
+    chunks = [{line[:8] for line in lines[first : first + 87381]} for first in (0, 87381, 2 * 87381)]
+    addr = min(chunks[0] & chunks[2] - chunks[1]).decode()
+    for path, name in ((damaged, "a"), (segment, "b")):
+        run(need(BUSCAP), "cut", "--addr", addr, "-o", tmp / f"{name}.byu.lz4", path)
+    pair = tmp / "a.byu.lz4", tmp / "b.byu.lz4"
+    differences, last = found(*pair)
+    equal([(d["kind"], d["a"]["count"], d["b"]["count"]) for d in differences], [("gap", 0, 0)], "differences")
+    equal((last["same"], counts(last)), (last["b"]["entries"], (0, 0, 0)), "counts")
+    text, _ = diff(*pair, code=1)
+    assert "@@ 1: a gap: after record" in text and "# here A has a gap: 87381 lost (damaged)" in text, text
 
 def test_traces_on_the_same_clock_are_joined_by_time(tmp):
     dice = random.Random(8)
@@ -281,6 +305,8 @@ def test_traces_on_the_same_clock_are_joined_by_time(tmp):
     equal([d["fields"] for d in differences], [["size"]], "a field at the same time")
     _, err = diff("--same-clock", "--relative", a, b, code=2)
     assert "--same-clock excludes --relative" in err, err
+    _, err = diff("--json", "--quiet", a, b, code=2)
+    assert "--json excludes --quiet" in err, err
 
 
 # ---- moved blocks, long prefixes, parts
@@ -303,7 +329,7 @@ def test_a_moved_block_is_reported_as_moved(tmp):
                 moved = next(d["b"] for d in differences if d["b"].get("moved"))
                 equal(moved["moved_from"] - moved["moved_first"], at - (at + distance), what)
     text, _ = diff(byu, other, code=1)
-    assert "# moved: 1000 of these, from record 12000, are the ones from record 9000 of A" in text, text
+    assert "# moved: A has 1000 of these elsewhere: the first, record 12000, is its record 9000" in text, text
     assert "(1000 moved)" in text, text
 
 

@@ -208,6 +208,23 @@ def test_a_file_of_mostly_uninterpreted_lines_is_recognised(tmp):
     equal(done.returncode, 1, done.stdout.decode())
 
 
+def test_times_that_one_trace_lacks_or_counts_otherwise_are_not_compared(tmp):
+    def registers(name, form):
+        path = tmp / name
+        path.write_text("".join(form(n) + f"R r0 {n:08x}\n" for n in range(50)))
+        return path
+
+    timed, bare, clocks = (registers("ns", lambda n: f"{n} ns "), registers("bare", lambda n: ""),
+                           registers("clk", lambda n: f"{7 * n} clk "))
+    for other, message in ((bare, "B has no time: not compared"),
+                           (clocks, "the times of A are in ns, those of B in clk: not compared")):
+        done = run(need(BUSCAP), "diff", "-I", "tarmac", timed, other)
+        equal((done.returncode, done.stderr.decode()), (0, f"buscap diff: {message}\n"), done.stdout.decode())
+    done = run(need(BUSCAP), "merge", "-I", "tarmac", "-o", tmp / "merged", timed, clocks)
+    equal((done.returncode, done.stderr.decode()),
+          (2, f"buscap merge: {clocks}: can't merge times in clk with times in ns\n"), "merge")
+
+
 def test_kept_lines_are_compared_without_time_and_layout(tmp):
     def variant(name, form, end="\n"):
         path = tmp / name
