@@ -6,23 +6,55 @@
 
 #include "formats/base/fast_format.h"
 
-_Static_assert(8 + 27 + 8 + 1 <= BC_RECORD_TEXT_MAX, "a line with the longest cached text");
+_Static_assert(8 + 27 + 11 + 1 <= BC_RECORD_TEXT_MAX, "a line with the longest cached text");
 
-void bc_record_text_init(struct bc_record_text *text)
+void bc_record_text_init(struct bc_record_text *text, bool is_b2a)
 {
 	memset(text, 0, sizeof(*text));
+	text->is_b2a = is_b2a;
 }
 
-static void cache_text(struct bc_record_text *text, size_t slot, const uint8_t *in)
+/* The text between address and time of bc_record_print(). */
+static int print_middle(char *out, const struct bc_record *record)
 {
 	char line[BC_RECORD_TEXT_MAX];
-	struct bc_record record = bc_record_load(in);
-	size_t n = bc_record_print(line, &record);
-	size_t middle = n - 8 - 8 - 1; /* without address, time and newline */
+	size_t n = bc_record_print(line, record) - 8 - 8 - 1; /* nor the newline */
 
-	text->kept[slot].meta = bc_le32(in + 4);
-	text->kept[slot].bytes = (uint8_t)middle;
-	memcpy(text->kept[slot].text, line + 8, middle);
+	memcpy(out, line + 8, n);
+	return (int)n;
+}
+
+static int print_b2a_middle(char *out, const struct bc_record *record)
+{
+	const char *name = bc_reqtype_name(record->reqtype);
+	const char *tabs = name == NULL ? "" : strlen(name) < 7 ? "\t\t" : "\t";
+
+	if (record->reqtype == BC_REQ_STOPCLKACK)
+		name = "STOPCLKAK";
+	return sprintf(out, " %s%s%2d\t%02x\t%d\t", name != NULL ? name : "", tabs, record->size,
+		record->attr, record->proc);
+}
+
+static size_t slot_of(struct bc_record_text *text, const uint8_t *in)
+{
+	uint32_t meta = bc_le32(in + 4);
+	size_t slot = meta * 0x9E3779B1u >> 24;
+
+	if (text->kept[slot].meta != meta || text->kept[slot].bytes == 0) {
+		struct bc_record record = bc_record_load(in);
+		char *out = text->kept[slot].text;
+		int n = text->is_b2a ? print_b2a_middle(out, &record) : print_middle(out, &record);
+		text->kept[slot].meta = meta;
+		text->kept[slot].bytes = (uint8_t)n;
+	}
+	return slot;
+}
+
+struct bc_text bc_record_text_middle(struct bc_record_text *text, const uint8_t *record)
+{
+	size_t slot = slot_of(text, record);
+
+	return (struct bc_text){text->kept[slot].text, text->kept[slot].bytes};
 }
 
 size_t bc_record_text_print(
@@ -32,14 +64,13 @@ size_t bc_record_text_print(
 	char *p = out;
 
 	for (const uint8_t *in = records; in < end; in += BC_RECORD_BYTES) {
-		uint32_t meta = bc_le32(in + 4);
-		size_t slot = meta * 0x9E3779B1u >> 24;
-		if (text->kept[slot].meta != meta || text->kept[slot].bytes == 0)
-			cache_text(text, slot, in);
+		size_t slot = slot_of(text, in);
+		uint32_t time = bc_le32(in + 8);
 		p = bc_write_hex32(p, bc_le32(in));
 		/* A copy of constant length is faster; the time overwrites the excess. */
 		memcpy(p, text->kept[slot].text, sizeof(text->kept[slot].text));
-		p = bc_write_hex32(p + text->kept[slot].bytes, bc_le32(in + 8));
+		p += text->kept[slot].bytes;
+		p = text->is_b2a ? bc_write_signed(p, (int32_t)time) : bc_write_hex32(p, time);
 		*p++ = '\n';
 	}
 	return (size_t)(p - out);

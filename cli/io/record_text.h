@@ -1,4 +1,5 @@
-/* Prints many records at a time: the same text as bc_record_print(), several times as fast.
+/* Prints many records at a time: the same text as bc_record_print(), several times as fast, or that
+ * of the program b2a that BYU published with its traces.
  *
  * A trace has few combinations of type, size, attr and proc. The text of each combination, which is
  * printed between address and time, is formatted once and cached. */
@@ -11,6 +12,7 @@
 
 #include "formats/bus/dialect.h"
 #include "formats/bus/record.h"
+#include "formats/trace/entry.h"
 
 #define BC_RECORD_TEXTS 256u
 
@@ -20,10 +22,16 @@ struct bc_record_text {
 		uint8_t bytes; /* 0: slot unused */
 		char text[27];
 	} kept[BC_RECORD_TEXTS];
+	bool is_b2a;
 };
 
-/* Initialises an empty cache. */
-void bc_record_text_init(struct bc_record_text *text);
+/* Initialises an empty cache. b2a prints "%08lx NAME\t\t%2d\t%02x\t%1d\t%ld", with one tab after
+ * names of seven letters and more, STOPCLKAK for STOPCLKACK, and no name for unknown types;
+ * 0xffffffff ticks are -1, as on the 32-bit hosts it was written for. */
+void bc_record_text_init(struct bc_record_text *text, bool is_b2a);
+
+/* Returns the text between address and time of a record. It is valid until the next call. */
+struct bc_text bc_record_text_middle(struct bc_record_text *text, const uint8_t *record);
 
 /* Prints n records to `out`, which must hold n * BC_RECORD_TEXT_MAX bytes. Returns the number of
  * bytes written. */

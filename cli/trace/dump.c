@@ -12,12 +12,16 @@
 #include "cli/trace/dump_print.h"
 #include "cli/trace/dump_segments.h"
 
+enum { OPTION_B2A = 1 }; /* below all letters */
+
 static const struct bc_usage_option options[] = {
 	{'n', "records", "A-B", "range",
 		"only records A to B, from 0 (A- and -B are open ranges); in text, lines, from 1"},
 	{'t', "ticks", "A-B", "range", "only these absolute ticks"},
 	{'e', "epoch", "N", "number", "only this epoch (the clock restarts with each)"},
 	{'a', "absolute", NULL, NULL, "append the absolute tick to each line"},
+	{OPTION_B2A, "b2a", NULL, NULL,
+		"exactly like BYU's b2a: times in decimal, no lines that start with '#'"},
 	{'p', "plain", NULL, NULL, "omit lines that start with '#' (gaps, marks, triggers)"},
 	{'I', "input", "FMT", "format-read",
 		"input format and options, such as laplace:endian=big (default: detected)"},
@@ -29,10 +33,11 @@ const struct bc_usage bc_dump_usage = {
 	.operands = "[FILE]...",
 	.kind = "file",
 	.summary = "print a trace as text",
-	.text = "Prints traces as text: segments (.byu.lz4) and BYU files like b2a, bus samples "
-		"(raw6, bcp1) like the printer in their specification, Laplace records in their "
-		"text form, text formats unchanged. Segments are sorted. \"-\", or no file, is "
-		"standard input.",
+	.text = "Prints traces as text: the records of segments (.byu.lz4) and BYU files in "
+		"columns, "
+		"bus samples (raw6, bcp1) like the printer in their specification, Laplace records "
+		"in their text form, text formats unchanged. Segments are sorted. \"-\", or no "
+		"file, is standard input.",
 	.options = options,
 	.exits = "0 ok, 1 failed, 2 wrong usage, 3 damaged or torn: the intact parts were printed.",
 	.example = "buscap dump -n 1000-1099 *.byu.lz4",
@@ -52,6 +57,7 @@ static bool read_options(struct bc_dump *dump, enum bc_format *format, struct bc
 	const struct bc_console *console = dump->console;
 	bool ok = true;
 	bool is_given[UCHAR_MAX + 1] = {false};
+	bool is_b2a = false;
 	int letter;
 
 	while (ok && (letter = bc_options_next(o)) != -1) {
@@ -82,6 +88,9 @@ static bool read_options(struct bc_dump *dump, enum bc_format *format, struct bc
 			dump->is_absolute = true;
 			dump->has_ticks = true;
 			break;
+		case OPTION_B2A:
+			is_b2a = dump->is_plain = true;
+			break;
 		case 'p':
 			dump->is_plain = true;
 			break;
@@ -92,10 +101,16 @@ static bool read_options(struct bc_dump *dump, enum bc_format *format, struct bc
 			ok = false;
 		}
 	}
+	bc_record_text_init(&dump->text, is_b2a);
 	if (ok && (optind < o->argc || !isatty(console->in)))
 		return true;
 	dump->exit = ok ? bc_print_usage_error(console, "no file given") : o->exit;
 	return false;
+}
+
+static bool is_byu(enum bc_format format)
+{
+	return format >= BC_FORMAT_BYU && format <= BC_FORMAT_BYU_BE;
 }
 
 static void dump_file(struct bc_dump *dump, const char *path, enum bc_format format)
@@ -111,11 +126,15 @@ static void dump_file(struct bc_dump *dump, const char *path, enum bc_format for
 	case BC_FORMAT_SEGMENT:
 		bc_dump_segments(dump, &file);
 		break;
-	case BC_FORMAT_BCP1:
-		bc_dump_frames(dump, &file);
-		break;
 	default:
-		if (bc_format_is_bus(file.probe.format))
+		if (dump->text.is_b2a && !is_byu(file.probe.format)) {
+			bc_print_error(dump->console, path,
+				"%s has no BYU records to print with --b2a",
+				bc_format_name(file.probe.format));
+			dump->exit = bc_exit_worse(dump->exit, BC_EXIT_USAGE);
+		} else if (file.probe.format == BC_FORMAT_BCP1)
+			bc_dump_frames(dump, &file);
+		else if (bc_format_is_bus(file.probe.format))
 			bc_dump_plain(dump, &file);
 		else
 			bc_dump_entries(dump, &file);
@@ -154,7 +173,6 @@ int bc_cmd_dump(const struct bc_console *console, int argc, char **argv)
 	bc_options_start(&o, console, &bc_dump_usage, argc, argv);
 	dump->format = bc_format_options_default();
 	dump->records = dump->ticks = dump->epochs = all;
-	bc_record_text_init(&dump->text);
 	if (!read_options(dump, &format, &o))
 		goto out;
 	if (!bc_output_open(&dump->output, console)) {

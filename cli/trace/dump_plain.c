@@ -91,10 +91,8 @@ static void print_samples(struct plain *p, const uint8_t *samples, size_t n)
 /* Prints a record with an address or time of more than 32 bits. */
 static void print_wide(struct plain *p, const uint8_t *in)
 {
-	static const size_t digits = 8;
 	struct bc_dump *dump = p->dump;
 	uint8_t narrow[BC_RECORD_BYTES] = {0};
-	char line[BC_RECORD_TEXT_MAX];
 	uint64_t addr;
 	uint64_t time;
 
@@ -102,9 +100,11 @@ static void print_wide(struct plain *p, const uint8_t *in)
 	memcpy(narrow + 4, in + 8, 4);
 	p->tick += time != BC_TIME_NONE ? time : 0;
 	if (bc_dump_selects(dump, p->number, p->tick, 0)) {
-		size_t n = bc_record_text_print(&dump->text, line, narrow, 1);
-		bc_output_format(&dump->output, "%08" PRIx64 "%.*s%08" PRIx64 "\n", addr,
-			(int)(n - 2 * digits - 1), line + digits, time);
+		struct bc_text middle = bc_record_text_middle(&dump->text, narrow);
+		bc_output_format(&dump->output,
+			dump->text.is_b2a ? "%08" PRIx64 "%.*s%" PRId64 "\n"
+					  : "%08" PRIx64 "%.*s%08" PRIx64 "\n",
+			addr, (int)middle.bytes, middle.at, time);
 		append_tick(dump, '\t', p->tick);
 	}
 	p->number++;

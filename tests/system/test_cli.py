@@ -318,6 +318,31 @@ def test_byu_and_its_dialects_are_printed_like_b2a(tmp):
         equal(buscap("dump", "-I", dialect, "-t", f"{low}-{high}", path)[0], text, f"{dialect}, by ticks")
 
 
+# What b2a prints after the address, from its source.
+B2A = {0x00: "FETCH\t\t", 0x01: "MEMREAD\t", 0x02: "MEMREADINV\t", 0x03: "MEMWRITE\t", 0x10: "IOREAD\t\t",
+       0x11: "IOWRITE\t", 0x20: "DEFERREPLY\t", 0x21: "INTA\t\t", 0x22: "CNTRLAGNTRES\t", 0x23: "BRTRACEREC\t",
+       0x31: "SHUTDOWN\t", 0x32: "FLUSH\t\t", 0x33: "HALT\t\t", 0x34: "SYNC\t\t", 0x35: "FLUSHACK\t",
+       0x36: "STOPCLKAK\t", 0x37: "SMIACK\t\t"}
+
+
+def b2a_line(addr, kind, size, attr, proc, time):
+    return f"{addr:08x} {B2A.get(kind, '')}{size:2d}\t{attr:02x}\t{proc}\t{time}\n"
+
+
+def test_b2a_is_reproduced(tmp):
+    dice = random.Random(9)
+    records = [(dice.randrange(1 << 32), kind, other, other ^ 0x5A, 255 - other, time)
+               for time in (0, 1, 9, 10, 0x7FFFFFFF, -0x80000000, -2, -1)
+               for kind in range(256) for other in (0, 9, 10, 99, 100, 255)]
+    path = tmp / "trace.byu"
+    path.write_bytes(b"".join(struct.pack("<IBBBBi", *record) for record in records))
+    equal(buscap("dump", "--b2a", "-I", "byu", path)[0], "".join(b2a_line(*r) for r in records), "every type")
+    path.write_bytes(struct.pack("<QBBBB4xQ", 0x123456789, 1, 8, 0, 0, 5_000_000_000))
+    equal(buscap("dump", "--b2a", "-I", "byu24", path)[0], "123456789 MEMREAD\t 8\t00\t0\t5000000000\n", "64 bits")
+    path.write_bytes(bytes(6))
+    one_line(buscap("dump", "--b2a", "-I", "raw6", path, code=2)[1], "raw6 has no BYU records to print with --b2a")
+
+
 def test_addresses_and_times_of_64_bits_are_printed(tmp):
     n = 9000  # more than are read at once
     for dialect, size in (("byu16", 16), ("byu24", 24)):
@@ -509,6 +534,8 @@ def test_segments_in_any_order_are_one_recording(tmp):
     # Events at one position can be in a different order: gaps of the previous chunk come first.
     equal([line for line in got if line[0] != "#"], [line for line in wanted if line[0] != "#"], "the records")
     equal(sorted(line for line in got if line[0] == "#"), sorted(line for line in wanted if line[0] == "#"), "the rest")
+    records = [recorded.records[at : at + 12] for at in range(0, len(recorded.records), 12)]
+    equal(buscap("dump", "--b2a", *paths)[0], "".join(b2a_line(*struct.unpack("<IBBBBi", r)) for r in records), "as b2a")
     shuffled = paths[:]
     random.Random(1).shuffle(shuffled)
     equal(buscap("dump", *shuffled)[0].splitlines(), got, "in another order")
