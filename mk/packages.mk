@@ -34,6 +34,7 @@ TOOLS := \
 	valgrind:valgrind \
 	strace:strace \
 	vcd2fst:gtkwave \
+	sigrok-cli:sigrok-cli \
 	tmux:tmux \
 	jq:jq \
 	zsh:zsh

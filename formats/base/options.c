@@ -9,7 +9,7 @@ struct bc_format_options bc_format_options_default(void)
 }
 
 static const char *const names[] = {
-	"endian", "invalid", "map", "seed", "clock_hz", "session", "size"};
+	"endian", "invalid", "map", "seed", "clock_hz", "session", "size", "signals"};
 
 #define KEYS (sizeof(names) / sizeof(names[0]))
 
@@ -65,6 +65,10 @@ static const char *set_option(struct bc_format_options *o, unsigned key, const c
 			return "a decimal number below 2^32";
 		o->session = (uint32_t)number;
 		return NULL;
+	case BC_OPTION_SIGNALS:
+		return parse_word(&o->has_bit_signals, value, "vectors", "bits")
+			       ? NULL
+			       : "vectors or bits";
 	case BC_OPTION_SIZE:
 		if (!parse_number(&number, value, 255))
 			return "a decimal number from 0 to 255";

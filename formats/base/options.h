@@ -16,6 +16,7 @@ enum bc_option_key {
 	BC_OPTION_CLOCK_HZ = 1u << 4, /* clock_hz=N: ticks per second */
 	BC_OPTION_SESSION = 1u << 5,  /* session=N */
 	BC_OPTION_SIZE = 1u << 6,     /* size=N: access size in bytes, if the format has none */
+	BC_OPTION_SIGNALS = 1u << 7,  /* signals=vectors|bits */
 };
 
 struct bc_format_options {
@@ -26,6 +27,7 @@ struct bc_format_options {
 	uint64_t clock_hz; /* 0: unknown */
 	uint32_t session;
 	uint32_t size; /* 0: unknown */
+	bool has_bit_signals;
 	/* Not user options. Read times in ns and us as ps, to compare traces with different units.
 	 */
 	bool in_picoseconds;

@@ -21,6 +21,24 @@ struct value {
 	bool is_known;
 };
 
+enum { SEQ, ADDR, TYPE, SIZE, ATTR, PROC, VARIABLES };
+
+/* The variables as vectors, and as signals of one bit each, with consecutive ids from bit 0 on. */
+static const struct variable {
+	const char *name;
+	uint8_t bits;
+	char id;
+	uint8_t signals;
+	char signal_id;
+} variables[VARIABLES] = {
+	[SEQ] = {"seq", 64, '!', 1, '!'},
+	[ADDR] = {"addr", 64, '"', 32, '"'},
+	[TYPE] = {"type", 9, '#', 9, 'B'},
+	[SIZE] = {"size", 32, '%', 8, 'K'},
+	[ATTR] = {"attr", 8, '&', 8, 'S'},
+	[PROC] = {"proc", 16, '\'', 8, '['},
+};
+
 struct vcd {
 	uint64_t clock_hz; /* 0: a tick is 1 ns */
 	bool is_timed;     /* the source has times */
@@ -33,11 +51,8 @@ struct vcd {
 	__int128 ahead; /* offset from the source's time to the dump's */
 	uint32_t epoch;
 	uint64_t seq; /* number of the next reference */
-	struct value addr;
-	struct value type;
-	struct value size;
-	struct value attr;
-	struct value proc;
+	bool has_bit_signals;
+	struct value shown[VARIABLES];
 	struct bc_decimal_row times;
 	struct bc_type_word types[BC_REF_TYPES];
 };
@@ -47,12 +62,29 @@ static void vcd_init(void *state, const struct bc_format_options *options)
 	struct vcd *vcd = state;
 
 	vcd->clock_hz = options->clock_hz;
+	vcd->has_bit_signals = options->has_bit_signals;
 	vcd->is_timed = (options->source_holds & BC_HAS_TIME) != 0;
 	/* Tarmac names units. */
 	vcd->has_units = (options->source_holds & (BC_CAN_INSTRUCTION | BC_CAN_REGISTER)) != 0;
 	vcd->is_in_ps = vcd->clock_hz != 0 || vcd->has_units;
 	vcd->step = vcd->clock_hz != 0 ? PS_PER_S / vcd->clock_hz : vcd->is_in_ps ? PS_PER_NS : 1;
 	bc_type_words(vcd->types);
+}
+
+static char *print_signals(char *out, const struct variable *v)
+{
+	for (unsigned i = 0; i < v->signals; i++)
+		out += sprintf(out,
+			v->signals == 1 ? "$var wire 1 %c %s $end\n" : "$var wire 1 %c %s%u $end\n",
+			v->signal_id + (int)i, v->name, i);
+	return out;
+}
+
+static char *print_vector(char *out, const struct variable *v)
+{
+	out += sprintf(
+		out, "$var wire %u %c %s [%u:0] $end\n", v->bits, v->id, v->name, v->bits - 1u);
+	return v == &variables[TYPE] ? stpcpy(out, "$var string 1 $ name $end\n") : out;
 }
 
 static void print_head(void *state, struct bc_print *p)
@@ -75,15 +107,11 @@ static void print_head(void *state, struct bc_print *p)
 	out = stpcpy(out, "\n$end\n$timescale ");
 	out = stpcpy(out, vcd->is_in_ps ? "1 ps" : "1 ns");
 	out = stpcpy(out, " $end\n"
-			  "$scope module bus $end\n"
-			  "$var wire 64 ! seq [63:0] $end\n"
-			  "$var wire 64 \" addr [63:0] $end\n"
-			  "$var wire 9 # type [8:0] $end\n"
-			  "$var string 1 $ name $end\n"
-			  "$var wire 32 % size [31:0] $end\n"
-			  "$var wire 8 & attr [7:0] $end\n"
-			  "$var wire 16 ' proc [15:0] $end\n"
-			  "$upscope $end\n"
+			  "$scope module bus $end\n");
+	for (unsigned v = 0; v < VARIABLES; v++)
+		out = vcd->has_bit_signals ? print_signals(out, &variables[v])
+					   : print_vector(out, &variables[v]);
+	out = stpcpy(out, "$upscope $end\n"
 			  "$enddefinitions $end\n");
 	p->used = (size_t)(out - p->out);
 }
@@ -134,16 +162,18 @@ static char *write_bits(char *out, uint64_t number, char id)
 
 /* Writes a value if it differs from the current one. */
 static inline char *write_value(
-	char *out, struct value *shown, uint64_t number, bool is_known, char id)
+	struct vcd *vcd, char *out, unsigned v, uint64_t number, bool is_known)
 {
+	struct value *shown = &vcd->shown[v];
+
 	if (shown->is_known == is_known && (shown->number == number || !is_known))
 		return out;
 	shown->number = number;
 	shown->is_known = is_known;
 	if (is_known)
-		return write_bits(out, number, id);
+		return write_bits(out, number, variables[v].id);
 	out = BC_WRITE_LITERAL(out, "bx ");
-	*out++ = id;
+	*out++ = variables[v].id;
 	*out++ = '\n';
 	return out;
 }
@@ -152,12 +182,58 @@ static char *write_type(struct vcd *vcd, char *out, unsigned type)
 {
 	const struct bc_type_word *word = &vcd->types[type];
 
-	if (vcd->type.is_known && vcd->type.number == type)
+	if (vcd->shown[TYPE].is_known && vcd->shown[TYPE].number == type)
 		return out;
-	out = write_value(out, &vcd->type, type, true, '#');
+	out = write_value(vcd, out, TYPE, type, true);
 	*out++ = 's';
 	memcpy(out, word, sizeof(*word));
 	return BC_WRITE_LITERAL(out + word->bytes, " $\n");
+}
+
+/* Writes the bits of a variable that differ from the current ones. */
+static char *write_signals(struct vcd *vcd, char *out, unsigned v, uint64_t number, bool is_known)
+{
+	struct value *shown = &vcd->shown[v];
+	uint64_t all = (UINT64_C(1) << variables[v].signals) - 1;
+	uint64_t changed = shown->is_known != is_known ? all
+			   : is_known                  ? (shown->number ^ number) & all
+						       : 0;
+
+	for (; changed != 0; changed &= changed - 1) {
+		int bit = __builtin_ctzll(changed);
+		*out++ = is_known ? (char)('0' + (number >> bit & 1)) : 'x';
+		*out++ = (char)(variables[v].signal_id + bit);
+		*out++ = '\n';
+	}
+	*shown = (struct value){.number = number, .is_known = is_known};
+	return out;
+}
+
+/* Returns the end of the output, or NULL with p->err set if a number needs more bits than there are
+ * signals. */
+static char *write_all_signals(
+	struct vcd *vcd, struct bc_print *p, char *out, const struct bc_entry *entry)
+{
+	uint32_t has = entry->has;
+	struct value values[VARIABLES] = {
+		[SEQ] = {vcd->seq++ & 1, true},
+		[ADDR] = {entry->addr, true},
+		[TYPE] = {entry->type, true},
+		[SIZE] = {entry->size, (has & BC_HAS_SIZE) != 0},
+		[ATTR] = {entry->attr, (has & BC_HAS_ATTR) != 0},
+		[PROC] = {entry->proc, (has & BC_HAS_PROC) != 0},
+	};
+
+	for (unsigned v = 0; v < VARIABLES; v++) {
+		if (values[v].is_known && values[v].number >> variables[v].signals != 0) {
+			snprintf(p->err, sizeof(p->err),
+				"%s %" PRIx64 " needs more than the %u bits of signals=bits",
+				variables[v].name, values[v].number, variables[v].signals);
+			return NULL;
+		}
+		out = write_signals(vcd, out, v, values[v].number, values[v].is_known);
+	}
+	return out;
 }
 
 static char *write_time(struct vcd *vcd, char *out, uint64_t time)
@@ -208,12 +284,19 @@ static int print_vcd(void *state, struct bc_print *p)
 		char *out = advance_to(vcd, p, p->out + p->used, entry);
 		if (out == NULL)
 			return -ERANGE;
-		out = write_bits(out, vcd->seq++, '!');
-		out = write_value(out, &vcd->addr, entry->addr, true, '"');
+		if (vcd->has_bit_signals) {
+			out = write_all_signals(vcd, p, out, entry);
+			if (out == NULL)
+				return -ERANGE;
+			p->used = (size_t)(out - p->out);
+			continue;
+		}
+		out = write_bits(out, vcd->seq++, variables[SEQ].id);
+		out = write_value(vcd, out, ADDR, entry->addr, true);
 		out = write_type(vcd, out, entry->type);
-		out = write_value(out, &vcd->size, entry->size, (has & BC_HAS_SIZE) != 0, '%');
-		out = write_value(out, &vcd->attr, entry->attr, (has & BC_HAS_ATTR) != 0, '&');
-		out = write_value(out, &vcd->proc, entry->proc, (has & BC_HAS_PROC) != 0, '\'');
+		out = write_value(vcd, out, SIZE, entry->size, (has & BC_HAS_SIZE) != 0);
+		out = write_value(vcd, out, ATTR, entry->attr, (has & BC_HAS_ATTR) != 0);
+		out = write_value(vcd, out, PROC, entry->proc, (has & BC_HAS_PROC) != 0);
 		p->used = (size_t)(out - p->out);
 	}
 	return 0;

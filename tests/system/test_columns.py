@@ -352,6 +352,35 @@ def test_a_dump_of_records_shows_each_at_its_time(tmp):
         assert hidden > 0 and f"vcd can't hold every reference: lost in {hidden} entries" in err, err
 
 
+def test_sigrok_reads_signals_of_one_bit(tmp):
+    dice = random.Random(6)
+    records = [(dice.randrange(1 << 32), dice.choice((0, 1, 3, 0x10, 0x36)), dice.choice((1, 8, 32, 255)), dice.randrange(4),
+                dice.randrange(256), dice.randrange(1, 9)) for _ in range(500)]
+    data = b"".join(struct.pack("<IBBBBI", *record) for record in records)
+    text, err = convert("byu", "vcd:signals=bits", data=data)
+    equal(err, "", "nothing is lost")
+    (tmp / "a.vcd").write_bytes(text)
+    if shutil.which("sigrok-cli") is None:
+        pytest.skip("sigrok-cli is not installed")
+    done = run("sigrok-cli", "-i", tmp / "a.vcd", "-I", "vcd", "-O", "csv")
+    lines = [line for line in done.stdout.decode().splitlines() if line[:1] in "01;"]
+    (channels,) = (line.split(": ")[1].split(", ") for line in lines if line.startswith("; Channels"))
+    widths = {"addr": 32, "type": 9, "size": 8, "attr": 8, "proc": 8}
+    equal(channels, ["seq"] + [f"{name}{bit}" for name, width in widths.items() for bit in range(width)], "channels")
+    rows = [line.split(",") for line in lines if line[0] != ";"]
+    wanted = []
+    for i, (addr, kind, size, attr, proc, _) in enumerate(records):
+        last = i + 1 == len(records)
+        row = [str(i & 1)] + [str(value >> bit & 1) for value, width in zip((addr, kind, size, attr, proc), widths.values())
+                              for bit in range(width)]
+        wanted += [row] * (1 if last else records[i + 1][5])
+    equal(rows, wanted, "samples")
+    for big, words in ((b"r 100000000 4\n", b"addr 100000000 needs more than the 32 bits"),
+                       (b"r 0 100\n", b"size 100 needs more than the 8 bits")):
+        done = run(need(BUSCAP), "convert", "-I", "xdin", "-O", "vcd:signals=bits", data=big)
+        assert done.returncode == 1 and words in done.stderr, done.stderr
+
+
 def test_strict_refuses_what_a_dump_would_hide():
     data = struct.pack("<I4BI", 1, 1, 1, 1, 1, 5) + struct.pack("<I4BI", 2, 1, 1, 1, 1, 0)
     done = run(need(BUSCAP), "convert", "--strict", "-I", "byu", "-O", "vcd", data=data)
