@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,6 +36,22 @@ static void append_tick(struct bc_dump *dump, char before, uint64_t tick)
 	bc_output_format(&dump->output, "%c%" PRIu64 "\n", before, tick);
 }
 
+/* Adds the time of a record. Returns false with a message if the tick does not fit 64 bits. */
+static bool advance(struct plain *p, uint64_t time)
+{
+	uint64_t tick;
+	char what[80];
+
+	if (__builtin_add_overflow(p->tick, time != BC_TIME_NONE ? time : 0, &tick)) {
+		snprintf(what, sizeof(what),
+			"record %" PRIu64 ": its time leads beyond 2^64 ticks; skipped", p->number);
+		bc_dump_damage(p->dump, p->file, p->number * p->stride, p->stride, what);
+		return false;
+	}
+	p->tick = tick;
+	return true;
+}
+
 static void print_records(struct plain *p, const uint8_t *records, size_t n)
 {
 	struct bc_dump *dump = p->dump;
@@ -46,8 +63,8 @@ static void print_records(struct plain *p, const uint8_t *records, size_t n)
 		return;
 	}
 	for (size_t i = 0; i < n; i++, records += BC_RECORD_BYTES, p->number++) {
-		p->tick = bc_records_ticks(records, 1, p->tick);
-		if (!bc_dump_selects(dump, p->number, p->tick, 0))
+		if (!advance(p, bc_le32(records + 8)) ||
+			!bc_dump_selects(dump, p->number, p->tick, 0))
 			continue;
 		char *out = bc_output_reserve(&dump->output, BC_RECORD_TEXT_MAX);
 		dump->output.used += bc_record_text_print(&dump->text, out, records, 1);
@@ -98,8 +115,7 @@ static void print_wide(struct plain *p, const uint8_t *in)
 
 	bc_dialect_fields(in, p->file->probe.format, &addr, &time);
 	memcpy(narrow + 4, in + 8, 4);
-	p->tick += time != BC_TIME_NONE ? time : 0;
-	if (bc_dump_selects(dump, p->number, p->tick, 0)) {
+	if (advance(p, time) && bc_dump_selects(dump, p->number, p->tick, 0)) {
 		struct bc_text middle = bc_record_text_middle(&dump->text, narrow);
 		bc_output_format(&dump->output,
 			dump->text.is_b2a ? "%08" PRIx64 "%.*s%" PRId64 "\n"

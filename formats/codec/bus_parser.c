@@ -50,7 +50,11 @@ static enum bc_parse_end parse_records(struct byu *byu, struct bc_parse *p, enum
 		if (!bc_parse_has_room(p))
 			return BC_PARSE_FULL;
 		bc_dialect_fields(in, format, &addr, &time);
-		byu->tick += time != BC_TIME_NONE ? time : 0;
+		uint64_t delta = time != BC_TIME_NONE ? time : 0;
+		if (__builtin_add_overflow(byu->tick, delta, &byu->tick)) {
+			byu->tick -= delta;
+			return bc_parse_bad(p, p->at, "its time leads beyond 2^64 ticks");
+		}
 		byu->is_inexact |= time == BC_TIME_NONE && p->number != 0;
 		struct bc_entry *entry = &p->entries[p->count++];
 		bc_entry_reference(entry, in[meta], addr, p->number);

@@ -325,6 +325,20 @@ B2A = {0x00: "FETCH\t\t", 0x01: "MEMREAD\t", 0x02: "MEMREADINV\t", 0x03: "MEMWRI
        0x36: "STOPCLKAK\t", 0x37: "SMIACK\t\t"}
 
 
+def test_a_time_beyond_2_to_the_64_ticks_is_an_error(tmp):
+    path = tmp / "a.byu24"
+    times = [5, (1 << 64) - 8, 3, 2, 1, (1 << 64) - 9, 0xFFFFFFFF]
+    path.write_bytes(b"".join(struct.pack("<QBBBB4xQ", at, 1, 8, 0, 0, time) for at, time in enumerate(times)))
+    text, err = buscap("dump", "-I", "byu24", "-a", path, code=3)
+    equal([line.split("\t")[-1] for line in text.splitlines()],
+          ["5", str((1 << 64) - 3), str((1 << 64) - 1), str((1 << 64) - 1)], "ticks")
+    wanted = [f"offset {24 * n}, 24 bytes: record {n}: its time leads beyond 2^64 ticks; skipped" for n in (2, 4, 5)]
+    equal([line.split(": ", 2)[2] for line in err.splitlines()], wanted, "dump")
+    text, err = buscap("convert", "-I", "byu24", "-O", "csv", path, code=3)
+    equal(len(text.splitlines()), 1 + 4, "rows")
+    equal([line.split(": ", 2)[2] for line in err.splitlines() if "record" in line], wanted, "convert")
+
+
 def b2a_line(addr, kind, size, attr, proc, time):
     return f"{addr:08x} {B2A.get(kind, '')}{size:2d}\t{attr:02x}\t{proc}\t{time}\n"
 
