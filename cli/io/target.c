@@ -34,6 +34,7 @@ static struct bc_print start_print(struct bc_target *t)
 static void finish_print(struct bc_target *t, const struct bc_print *print)
 {
 	t->output->used += print->used;
+	t->splits += print->splits;
 }
 
 static enum bc_exit open_segment(struct bc_target *t, const struct bc_target_options *options)
@@ -229,6 +230,10 @@ static void report_losses(const struct bc_target *t)
 {
 	for (unsigned i = 0; i < BC_TRAIT_BITS; i++)
 		report_trait(t, 1u << i, t->converter.reduced[i], t->converter.left_out[i]);
+	if (t->splits != 0)
+		bc_print_error(t->console, NULL,
+			"%" PRIu64 " reference%s split into samples of at most 8 aligned bytes",
+			t->splits, t->splits == 1 ? " was" : "s were");
 	if (t->kept_lines != 0)
 		bc_print_error(t->console, NULL,
 			"%" PRIu64 " uninterpreted line%s written unchanged", t->kept_lines,

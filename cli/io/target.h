@@ -36,6 +36,7 @@ struct bc_target {
 	struct bc_output *output; /* `own`, or the output of another target */
 	void *state;              /* the printer's */
 	uint64_t kept_lines;      /* lines that buscap does not interpret, written unchanged */
+	uint64_t splits;          /* references that were written as several bus samples */
 	enum bc_exit exit;
 };
 

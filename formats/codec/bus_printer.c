@@ -130,6 +130,7 @@ static int open_reference(struct bus *bus, struct bc_print *p)
 		return rc;
 	for (uint32_t lost = c->lost; lost != 0; lost &= lost - 1)
 		bc_print_lose(p, lost & (0 - lost));
+	p->splits += c->is_split && c->addr / 8 != c->last / 8;
 	bus->is_open = true;
 	return 0;
 }

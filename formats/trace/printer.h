@@ -29,6 +29,7 @@ struct bc_print {
 	uint64_t *reduced; /* BC_TRAIT_BITS counts */
 	uint32_t lost;
 	const struct bc_entry *loser;
+	uint64_t splits; /* entries that were written as several */
 	/* Why entries[0] cannot be written: "address 0x123456789 doesn't fit in the 32 bits of a
 	 * BYU record". */
 	char err[160];
