@@ -347,6 +347,7 @@ static uint64_t leave_out_missing(
 		uint32_t trait;
 		uint64_t field;
 	} optional[] = {{BC_HAS_PROC, BC_FIELD_PROC}, {BC_HAS_PHYS, BC_FIELD_PHYS},
+		{BC_HAS_ATTRIB, BC_FIELD_ATTRIB}, {BC_HAS_SECURITY, BC_FIELD_SECURITY},
 		{BC_HAS_TIME, BC_FIELD_TIME}};
 
 	if (!d->a.peek.is_known || !d->b.peek.is_known)

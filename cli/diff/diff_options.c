@@ -100,7 +100,7 @@ static const struct names fields = {bc_field_by_name, bc_field_name, BC_FIELD_CO
 static void complain_name(const struct bc_console *console, const char *option,
 	const struct names *names, const char *name, size_t bytes)
 {
-	char list[512] = "";
+	char list[1024] = "";
 	size_t used = 0;
 
 	for (unsigned i = 0; i < names->count && used < sizeof(list); i++)

@@ -61,7 +61,7 @@ static uint32_t print_cell(struct bc_output *output, enum bc_format from, enum b
 	uint32_t may_lose = bc_format_may_lose(from, to);
 
 	if (conversion == BC_CONVERSION_REFUSED) {
-		bc_output_format(output, " no |");
+		bc_output_format(output, " - |");
 		return 0;
 	}
 	bc_output_format(output, conversion == BC_CONVERSION_LOSSLESS ? " =" : " ");
@@ -99,7 +99,7 @@ static void print_matrix(struct bc_output *output)
 		}
 		bc_output_text(output, "\n", 1);
 	}
-	bc_output_format(output, "\n=: lossless; no: impossible; letters: lost; letters in "
+	bc_output_format(output, "\n=: lossless; -: impossible; letters: lost; letters in "
 				 "parentheses: lost in some entries\n\n");
 	for (; used != 0; used &= used - 1)
 		bc_output_format(output, "- %c: %s\n", 'a' + __builtin_ctz(used),

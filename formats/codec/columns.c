@@ -41,6 +41,8 @@ static const struct column columns[BC_COLUMNS] = {
 	[BC_COLUMN_SPACE] = {"space", REF, BC_HAS_SPACE},
 	[BC_COLUMN_PHYS] = {"phys", REF | INS, BC_HAS_PHYS},
 	[BC_COLUMN_DATA] = {"data", REF, BC_HAS_DATA},
+	[BC_COLUMN_ATTRIB] = {"attrib", REF, BC_HAS_ATTRIB},
+	[BC_COLUMN_SECURITY] = {"security", REF, BC_HAS_SECURITY},
 	[BC_COLUMN_BUS_ADDR] = {"bus_addr", REF, BC_HAS_SAMPLE},
 	[BC_COLUMN_BYTE_ENABLES] = {"byte_enables", REF, BC_HAS_SAMPLE},
 	[BC_COLUMN_CONTROL] = {"control", REF, BC_HAS_SAMPLE},
@@ -200,6 +202,11 @@ static struct bc_cell reference_cell(enum bc_column column, const struct bc_entr
 		return (entry->has & BC_HAS_SPACE) != 0 ? hex_cell(entry->space, 0) : empty;
 	case BC_COLUMN_DATA:
 		return (entry->has & BC_HAS_DATA) != 0 ? data_cell(entry) : empty;
+	case BC_COLUMN_ATTRIB:
+		return (entry->has & BC_HAS_ATTRIB) != 0 ? text_cell(entry->access.attrib) : empty;
+	case BC_COLUMN_SECURITY:
+		return (entry->has & BC_HAS_SECURITY) != 0 ? text_cell(entry->access.security)
+							   : empty;
 	default:
 		break;
 	}

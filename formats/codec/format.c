@@ -109,7 +109,7 @@ static const struct bc_format_info formats[BC_FORMATS] = {
 			.printer = &bc_tarmac_printer,
 			.holds = BC_CAN_INSTRUCTION | BC_CAN_REGISTER | BC_CAN_LINE |
 				 BC_CAN_REFERENCE | BC_HAS_SIZE | BC_HAS_PROC | BC_HAS_TIME |
-				 BC_HAS_DATA | BC_HAS_PHYS,
+				 BC_HAS_DATA | BC_HAS_PHYS | BC_HAS_ATTRIB | BC_HAS_SECURITY,
 			.needs = BC_HAS_SIZE,
 			.addr_bits = 64},
 	[BC_FORMAT_DIN] = {.summary = "Dinero: label and address",

@@ -158,8 +158,10 @@ static enum bc_tarmac_result parse_it(struct bc_tarmac_line *line, const char *a
 		i.has_id = false;
 		at = first;
 	} else {
-		if (at == first || !bc_tarmac_parse_physical(&at, &i.phys, &i.has))
+		struct bc_text security; /* the mode has it too */
+		if (at == first || !bc_tarmac_parse_physical(&at, &i.phys, &security, &i.has))
 			return bc_tarmac_malformed(line, at, BC_TARMAC_ADDRESS_EXPECTED);
+		i.has &= BC_HAS_PHYS;
 		at = bc_tarmac_skip(at);
 	}
 	if (!parse_opcode(&at, &i) || !bc_is_token_end(*at))

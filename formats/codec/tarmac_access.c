@@ -12,6 +12,8 @@ struct access {
 	bool is_memory_order; /* the byte at the lowest address is written first */
 	uint64_t addr;
 	uint64_t phys;
+	struct bc_text attrib;
+	struct bc_text security;
 	uint32_t has;
 };
 
@@ -22,7 +24,9 @@ static void add_access(struct bc_tarmac_line *line, const struct access *a, uint
 
 	entry->has |= BC_HAS_SIZE | a->has | (is_known ? BC_HAS_DATA : 0);
 	entry->size = size;
-	entry->phys = a->has != 0 ? a->phys + offset : 0;
+	entry->phys = (a->has & BC_HAS_PHYS) != 0 ? a->phys + offset : 0;
+	entry->access.attrib = a->attrib;
+	entry->access.security = a->security;
 	entry->data = is_known ? data : 0;
 }
 
@@ -150,13 +154,28 @@ static bool is_name(const char *at)
 	return !is_hex;
 }
 
+/* Sets the attributes, without the underscores that stand for those that it lacks. */
+static void set_attrib(struct access *a, const char *at, const char *end)
+{
+	while (at != end && *at == '_')
+		at++;
+	while (at != end && end[-1] == '_')
+		end--;
+	if (at == end)
+		return;
+	a->attrib = bc_tarmac_text(at, end);
+	a->has |= BC_HAS_ATTRIB;
+}
+
 /* Parses a memory access after the word for its kind. */
 static enum bc_tarmac_result parse_access(
 	struct bc_tarmac_line *line, const char *at, struct access *a)
 {
 	at = bc_tarmac_skip(at);
-	if ((*at == 'X' || *at == 'T') && bc_is_space(at[1])) /* exclusive, translated */
+	if ((*at == 'X' || *at == 'T') && bc_is_space(at[1])) {
+		set_attrib(a, at, at + 1);
 		at = bc_tarmac_skip(at + 1);
+	}
 	if (*at == '(') { /* the instruction that made the access */
 		while (*at != '\n' && *at != ')')
 			at++;
@@ -165,7 +184,7 @@ static enum bc_tarmac_result parse_access(
 	if (is_name(at))
 		return BC_TARMAC_VERBATIM;
 	if (!bc_tarmac_parse_hex(&at, &a->addr) ||
-		!bc_tarmac_parse_physical(&at, &a->phys, &a->has))
+		!bc_tarmac_parse_physical(&at, &a->phys, &a->security, &a->has))
 		return bc_tarmac_malformed(line, at, BC_TARMAC_ADDRESS_EXPECTED);
 	at = bc_tarmac_skip(at);
 	if (*at == '(') /* (ABORTED) */
@@ -189,6 +208,7 @@ enum bc_tarmac_result bc_tarmac_parse_m(struct bc_tarmac_line *line, const char 
 	if (!bc_tarmac_parse_decimal(&p, &size) || size == 0 || size > BC_TARMAC_ACCESS_MAX)
 		return BC_TARMAC_VERBATIM;
 	a.size = (uint32_t)size;
+	const char *attrib = p;
 	while ((*p >= 'A' && *p <= 'Z') || *p == '_')
 		p++;
 	if (!bc_is_token_end(*p))
@@ -196,6 +216,7 @@ enum bc_tarmac_result bc_tarmac_parse_m(struct bc_tarmac_line *line, const char 
 	if (p - at == 8 && (p[-1] == 'I' || p[-1] == 'A'))
 		return BC_TARMAC_VERBATIM;
 	a.is_memory_order = p - at == 8 && p[-1] == 'D';
+	set_attrib(&a, attrib, p - a.is_memory_order);
 	return parse_access(line, p, &a);
 }
 

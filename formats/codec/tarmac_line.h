@@ -150,17 +150,25 @@ static inline bool bc_tarmac_parse_hex(const char **at, uint64_t *value)
 	return true;
 }
 
-/* Skips what may follow an address: a physical address (stored in *phys), its state, and the
- * address of a second half. Returns false if the address does not end there. */
-static inline bool bc_tarmac_parse_physical(const char **at, uint64_t *phys, uint32_t *has)
+/* Skips what may follow an address: a physical address, its security, and the address of a second
+ * half. Stores the first two, if there are any. Returns false if the address does not end there. */
+static inline bool bc_tarmac_parse_physical(
+	const char **at, uint64_t *phys, struct bc_text *security, uint32_t *has)
 {
 	if (**at == ':') {
 		++*at;
 		if (!bc_tarmac_parse_hex(at, phys))
 			return false;
-		*has = BC_HAS_PHYS;
+		*has |= BC_HAS_PHYS;
 	}
-	if (**at == '_' || **at == ',')
+	if (**at == '_') {
+		const char *first = ++*at;
+		while (!bc_is_token_end(**at) && **at != ',')
+			++*at;
+		*security = bc_tarmac_text(first, *at);
+		*has |= BC_HAS_SECURITY;
+	}
+	if (**at == ',')
 		*at = bc_tarmac_word_end(*at);
 	return bc_is_token_end(**at);
 }

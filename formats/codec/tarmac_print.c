@@ -100,8 +100,14 @@ static char *write_reference(char *out, const struct bc_entry *entry)
 	*out++ = 'M';
 	*out++ = bc_ref_type_plain(entry->type) == BC_REQ_MEMWRITE ? 'W' : 'R';
 	out = bc_write_decimal(out, entry->size);
+	if ((entry->has & BC_HAS_ATTRIB) != 0)
+		out = bc_write_text(out, entry->access.attrib);
 	*out++ = ' ';
 	out = write_address(out, entry);
+	if ((entry->has & BC_HAS_SECURITY) != 0) {
+		*out++ = '_';
+		out = bc_write_text(out, entry->access.security);
+	}
 	*out++ = ' ';
 	if (!is_known) {
 		memset(out, 'x', (size_t)entry->size * 2);

@@ -6,7 +6,8 @@
 static const char *const names[BC_FIELD_COUNT] = {"kind", "addr", "type", "size", "attr", "proc",
 	"time", "space", "data", "phys", "enables", "letter", "effect", "id", "opcode", "set",
 	"mode", "disassembly", "name", "value", "step", "registers", "flags", "branch", "access",
-	"immediate", "memory", "fallthrough", "target", "macro", "micro", "text", "event"};
+	"immediate", "memory", "fallthrough", "target", "macro", "micro", "text", "event", "attrib",
+	"security"};
 
 const char *bc_field_name(uint64_t field)
 {
@@ -36,6 +37,8 @@ static const struct {
 	{BC_HAS_PHYS, BC_FIELD_PHYS},
 	{BC_HAS_SAMPLE, BC_FIELD_ENABLES},
 	{BC_HAS_LETTER, BC_FIELD_LETTER},
+	{BC_HAS_ATTRIB, BC_FIELD_ATTRIB},
+	{BC_HAS_SECURITY, BC_FIELD_SECURITY},
 };
 
 #define OPTIONALS (sizeof(optional) / sizeof(optional[0]))
@@ -243,6 +246,12 @@ static uint64_t compare_optional(const struct bc_entry *a, const struct bc_entry
 	if ((a->has & b->has & BC_HAS_SAMPLE) != 0 &&
 		memcmp(a->sample, b->sample, BC_SAMPLE_BYTES) != 0)
 		differ |= BC_FIELD_ENABLES;
+	if ((a->has & b->has & BC_HAS_ATTRIB) != 0 &&
+		!is_same_text(a->access.attrib, b->access.attrib, AS_IT_STANDS))
+		differ |= BC_FIELD_ATTRIB;
+	if ((a->has & b->has & BC_HAS_SECURITY) != 0 &&
+		!is_same_text(a->access.security, b->access.security, ANY_CASE))
+		differ |= BC_FIELD_SECURITY;
 	return differ;
 }
 
@@ -254,7 +263,8 @@ uint64_t bc_compare_entries(const struct bc_entry *a, const struct bc_entry *b, 
 	if (a->kind == BC_ENTRY_REFERENCE && a->addr == b->addr && a->type == b->type &&
 		a->has == b->has && a->size == b->size && a->attr == b->attr &&
 		a->proc == b->proc && a->letter == b->letter && a->space == b->space &&
-		a->data == b->data && a->phys == b->phys && (a->has & BC_HAS_SAMPLE) == 0)
+		a->data == b->data && a->phys == b->phys &&
+		(a->has & (BC_HAS_SAMPLE | BC_HAS_ATTRIB | BC_HAS_SECURITY)) == 0)
 		return 0;
 	return (compare_kinds(a, b) | compare_optional(a, b)) & fields & ~BC_FIELD_TIME;
 }
@@ -389,5 +399,9 @@ uint64_t bc_compare_hash(const struct bc_entry *entry, uint64_t fields)
 	if ((has & BC_HAS_SAMPLE) != 0)
 		for (size_t i = 0; i < BC_SAMPLE_BYTES; i++)
 			hash = mix(hash, entry->sample[i]);
+	if ((has & BC_HAS_ATTRIB) != 0)
+		hash = mix_text(hash, entry->access.attrib, AS_IT_STANDS);
+	if ((has & BC_HAS_SECURITY) != 0)
+		hash = mix_text(hash, entry->access.security, ANY_CASE);
 	return hash;
 }

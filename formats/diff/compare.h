@@ -49,7 +49,10 @@
 #define BC_FIELD_TEXT (UINT64_C(1) << 31)
 /* Events of a capture: kind, cause and number of lost samples. */
 #define BC_FIELD_EVENT (UINT64_C(1) << 32)
-#define BC_FIELD_COUNT 33
+/* Of a memory access in Tarmac. */
+#define BC_FIELD_ATTRIB   (UINT64_C(1) << 33)
+#define BC_FIELD_SECURITY (UINT64_C(1) << 34)
+#define BC_FIELD_COUNT    35
 
 /* The fields to compare for two traces that hold these traits: all fields that both can hold. The
  * index of an instruction is excluded, because one extra instruction changes it for all that

@@ -52,7 +52,15 @@ void bc_window_free(struct bc_window *w)
 /* Collects pointers to the strings of an entry. Returns their number. */
 static size_t texts_of(struct bc_entry *entry, struct bc_text *texts[TEXTS_MAX])
 {
+	size_t n = 0;
+
 	switch (entry->kind) {
+	case BC_ENTRY_REFERENCE:
+		if ((entry->has & BC_HAS_ATTRIB) != 0)
+			texts[n++] = &entry->access.attrib;
+		if ((entry->has & BC_HAS_SECURITY) != 0)
+			texts[n++] = &entry->access.security;
+		return n;
 	case BC_ENTRY_INSTRUCTION:
 		texts[0] = &entry->instruction.set;
 		texts[1] = &entry->instruction.mode;

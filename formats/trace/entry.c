@@ -133,6 +133,8 @@ const char *bc_trait_name(uint32_t trait)
 		"physical address",
 		"byte enables",
 		"type letter",
+		"access attribute",
+		"security",
 		"fetch",
 		"modify",
 		"miscellaneous reference",

@@ -51,37 +51,39 @@ enum bc_trait {
 	/* Fields: the bits of bc_entry.has. */
 	BC_HAS_SIZE =
 		1u << 0, /* bytes transferred; if clear, the size is unknown and `size` is 0 */
-	BC_HAS_ATTR = 1u << 1,   /* memory type */
-	BC_HAS_PROC = 1u << 2,   /* processor, agent, CPU */
-	BC_HAS_TIME = 1u << 3,   /* absolute time, in ticks or the trace's own unit */
-	BC_HAS_SPACE = 1u << 4,  /* address space */
-	BC_HAS_DATA = 1u << 5,   /* the transferred bytes */
-	BC_HAS_PHYS = 1u << 6,   /* a physical address in addition to the virtual one */
-	BC_HAS_SAMPLE = 1u << 7, /* the original bus sample: byte enables and control */
-	BC_HAS_LETTER = 1u << 8, /* a type letter that is more specific than the type */
-	BC_FIELDS = (1u << 9) - 1,
+	BC_HAS_ATTR = 1u << 1,      /* memory type */
+	BC_HAS_PROC = 1u << 2,      /* processor, agent, CPU */
+	BC_HAS_TIME = 1u << 3,      /* absolute time, in ticks or the trace's own unit */
+	BC_HAS_SPACE = 1u << 4,     /* address space */
+	BC_HAS_DATA = 1u << 5,      /* the transferred bytes */
+	BC_HAS_PHYS = 1u << 6,      /* a physical address in addition to the virtual one */
+	BC_HAS_SAMPLE = 1u << 7,    /* the original bus sample: byte enables and control */
+	BC_HAS_LETTER = 1u << 8,    /* a type letter that is more specific than the type */
+	BC_HAS_ATTRIB = 1u << 9,    /* Tarmac: letters such as X (privileged) and T (not) */
+	BC_HAS_SECURITY = 1u << 10, /* Tarmac: NS or S */
+	BC_FIELDS = (1u << 11) - 1,
 
 	/* Reference types. Every format that has references also has reads and writes. */
-	BC_CAN_FETCH = 1u << 9,
-	BC_CAN_MODIFY = 1u << 10,
-	BC_CAN_MISC = 1u << 11,
-	BC_CAN_FLUSH = 1u << 12,   /* BC_REF_FLUSH */
-	BC_CAN_CACHE = 1u << 13,   /* BC_REF_COPYBACK and BC_REF_INVALIDATE */
-	BC_CAN_CYCLE = 1u << 14,   /* the Pentium bus's other cycles: I/O, INTA, special cycles */
-	BC_CAN_P6 = 1u << 15,      /* all other BYU request types: MEMREADINV, DEFERREPLY, ... */
-	BC_CAN_INVALID = 1u << 16, /* invalid bus cycles: BC_REQ_INVALID plus the nibble */
-	BC_TYPES = ((1u << 17) - 1) ^ ((1u << 9) - 1),
+	BC_CAN_FETCH = 1u << 11,
+	BC_CAN_MODIFY = 1u << 12,
+	BC_CAN_MISC = 1u << 13,
+	BC_CAN_FLUSH = 1u << 14,   /* BC_REF_FLUSH */
+	BC_CAN_CACHE = 1u << 15,   /* BC_REF_COPYBACK and BC_REF_INVALIDATE */
+	BC_CAN_CYCLE = 1u << 16,   /* the Pentium bus's other cycles: I/O, INTA, special cycles */
+	BC_CAN_P6 = 1u << 17,      /* all other BYU request types: MEMREADINV, DEFERREPLY, ... */
+	BC_CAN_INVALID = 1u << 18, /* invalid bus cycles: BC_REQ_INVALID plus the nibble */
+	BC_TYPES = ((1u << 19) - 1) ^ BC_FIELDS,
 
 	/* Kinds. */
-	BC_CAN_REFERENCE = 1u << 17,
-	BC_CAN_INSTRUCTION = 1u << 18,
-	BC_CAN_UOP = 1u << 19,
-	BC_CAN_REGISTER = 1u << 20,
-	BC_CAN_KERNEL = 1u << 21,
-	BC_CAN_EVENT = 1u << 22,
-	BC_CAN_LINE = 1u << 23,
-	BC_KINDS = ((1u << 24) - 1) ^ ((1u << 17) - 1),
-	BC_TRAIT_BITS = 24,
+	BC_CAN_REFERENCE = 1u << 19,
+	BC_CAN_INSTRUCTION = 1u << 20,
+	BC_CAN_UOP = 1u << 21,
+	BC_CAN_REGISTER = 1u << 22,
+	BC_CAN_KERNEL = 1u << 23,
+	BC_CAN_EVENT = 1u << 24,
+	BC_CAN_LINE = 1u << 25,
+	BC_KINDS = ((1u << 26) - 1) ^ BC_TYPES ^ BC_FIELDS,
+	BC_TRAIT_BITS = 26,
 };
 
 /* Time units that traces name; BC_UNIT_TICK if they name none. */
@@ -185,6 +187,10 @@ struct bc_entry {
 		struct bc_register reg;
 		struct bc_kernel_event kernel;
 		struct bc_text words; /* of a line: without its time and processor */
+		struct {
+			struct bc_text attrib; /* of a reference, if it has them */
+			struct bc_text security;
+		} access;
 		struct {
 			struct bc_event event; /* gap, mark or trigger; kind 0: a new epoch */
 			struct bc_text text;   /* of a mark or trigger; empty for others */

@@ -132,6 +132,10 @@ static void append_fields(struct line *line, const struct bc_entry *entry)
 			entry->data);
 	if ((entry->has & BC_HAS_PHYS) != 0)
 		append_format(line, " phys %" PRIx64, entry->phys);
+	if ((entry->has & BC_HAS_ATTRIB) != 0)
+		append_word(line, " attrib ", entry->access.attrib);
+	if ((entry->has & BC_HAS_SECURITY) != 0)
+		append_word(line, " security ", entry->access.security);
 	if ((entry->has & BC_HAS_SPACE) != 0)
 		append_format(line, " space %" PRIx32, entry->space);
 	if ((entry->has & BC_HAS_SAMPLE) != 0)

@@ -27,6 +27,8 @@ static inline struct bc_entry whole_reference(void)
 	entry.space = 0x9f8e7;
 	entry.epoch = 1;
 	memcpy(entry.sample, "\x00\x00\x01\xe0\xf0\xd5", BC_SAMPLE_BYTES);
+	entry.access.attrib = text_of("X");
+	entry.access.security = text_of("NS");
 	entry.line = text_of("the line");
 	return entry;
 }

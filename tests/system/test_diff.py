@@ -549,7 +549,7 @@ def test_wrong_usage_is_one_line_and_exit_two(tmp):
     assert 'unknown name "foo"; known are inst, mem, reg, uop, kernel, event and line' in err, err
     for option in ("--fields", "--ignore"):
         _, err = diff(option, "foo", byu, byu, code=2)
-        assert 'unknown name "foo"; known are kind, addr, ' in err and " and event" in err, err
+        assert 'unknown name "foo"; known are kind, addr, ' in err and " and security" in err, err
     text, err = diff(byu, tmp / "none", code=1)
     assert "No such file" in err and text == "", (text, err)
     text, _ = diff("--help", code=0)

@@ -208,6 +208,26 @@ def test_a_file_of_mostly_uninterpreted_lines_is_recognised(tmp):
     equal(done.returncode, 1, done.stdout.decode())
 
 
+def test_attributes_and_security_of_accesses_are_fields(tmp):
+    forms = {"MR4X 1000 00000001": ("X", ""), "MR4T 1000:2000_NS 00000001": ("T", "NS"), "MR4 X 1000_S 00000001": ("X", "S"),
+             "MNW4___D 1000 01000000": ("", ""), "MNW4X__D 1000 01000000": ("X", ""), "MR4X_T 1000 xxxxxxxx": ("X_T", ""),
+             "MR4 1000:2000 00000001": ("", "")}
+    path = tarmac(tmp / "a", [f"{n} clk {words}" for n, words in enumerate(forms)])
+    done = run(need(BUSCAP), "convert", "-I", "tarmac", "-O", "csv", path)
+    header, *rows = (line.split(",") for line in done.stdout.decode().splitlines())
+    found = [(row[header.index("attrib")], row[header.index("security")]) for row in rows]
+    equal(found, list(forms.values()), "fields")
+    done = run(BUSCAP, "convert", "-I", "tarmac", "-O", "xdin", path)
+    for message in (b"xdin has no access attribute: omitted in 5 entries", b"xdin has no security: omitted in 2 entries"):
+        assert message in done.stderr, done.stderr.decode()
+    one, other, none = (tarmac(tmp / name, [f"{n} clk MR4{letter} 1000 00000001" for n in range(9)] + extra)
+                        for name, letter, extra in (("x", "X", []), ("t", "T", []), ("-", "", [])))
+    done = run(BUSCAP, "diff", "-I", "tarmac", one, other)
+    assert done.returncode == 1 and b"9 entries differ in attrib" in done.stdout, done.stdout.decode()
+    done = run(BUSCAP, "diff", "-I", "tarmac", one, none)
+    equal((done.returncode, done.stderr), (0, b"buscap diff: B has no access attribute: not compared\n"), "one has none")
+
+
 def test_times_that_one_trace_lacks_or_counts_otherwise_are_not_compared(tmp):
     def registers(name, form):
         path = tmp / name

@@ -34,7 +34,13 @@ static void roll_entry(struct bc_entry *e, struct dice *dice)
 	e->phys = dice_below(dice, 2);
 	e->space = dice_below(dice, 2);
 	e->sample[4] = (uint8_t)dice_below(dice, 2);
+	if (e->kind != BC_ENTRY_REFERENCE)
+		e->has &= ~(uint32_t)(BC_HAS_ATTRIB | BC_HAS_SECURITY);
 	switch (e->kind) {
+	case BC_ENTRY_REFERENCE:
+		e->access.attrib = roll_text(dice);
+		e->access.security = roll_text(dice);
+		break;
 	case BC_ENTRY_INSTRUCTION:
 		e->instruction.effect = (uint8_t)dice_below(dice, 3);
 		e->instruction.digits = (uint8_t)dice_below(dice, 2) * 8;

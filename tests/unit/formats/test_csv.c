@@ -62,24 +62,26 @@ TEST(each_kind_has_its_cells)
 		whole_event(BC_EVENT_TRIGGER, ""), whole_line("BR x, y")};
 
 	check(ALL_HOLDS, entries, sizeof(entries) / sizeof(entries[0]),
-		"kind,number,tick,unit,epoch,type,addr,size,attr,proc,delta,letter,space,phys,dat"
-		"a,bus_addr,byte_enables,control,effect,id,set,mode,opcode,disassembly,register,v"
-		"alue,step,pc,src1,src2,dest,flags,branch,access,immediate,mem_addr,fallthrough,t"
-		"arget,macro,micro,tag,rest,cause,lost,exact,duration_ns,text,line\n"
-		"reference,7,99,clk,1,MEMREAD,0x1e5,4,3,2,12,x,0x9f8e7,0x8000001e5,0x0000beef,0x1"
-		"e0,0xf0,0xd5,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,the line\n"
-		"instruction,3,271,ns,0,,0xffffffc000080000,4,,1,,,,0x80000,,,,,skipped,12,O,EL3h"
-		"_s,0x0000001f,\"add  x0, x1, \"\"#1\"\"\",,,,,,,,,,,,,,,,,,,,,,,,271 ns IT ...\n"
-		"uop,5,,,0,,,,,,,,,,,,,,,,,,,,,,1,0x440d7e,4,-1,49,W,-,L,-24,0x7fffffffe588,0x440"
-		"d82,0x0,\"MOVS_L,X\",LOAD,,,,,,,,\n"
-		"register,4,271,ns,0,,,,,0,,,,,,,,,,,,,,,cpsr,0000_00d3,,,,,,,,,,,,,,,,,,,,,,\n"
-		"kernel,2,1311768467463790334,,0,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,M,100 1a2b3c4"
-		"d foobar.so,,,,,,\n"
-		"epoch,40,1000,,2,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,\n"
-		"gap,40,1000,,2,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,disk,250,true,17,,\n"
-		"mark,40,1000,,2,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,\"a \"\"b\"\"\",\n"
-		"trigger,40,1000,,2,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,\n"
-		"line,6,,,0,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,\"BR x, y\"\n");
+		"kind,number,tick,unit,epoch,type,addr,size,attr,proc,delta,letter,space,phys,data,"
+		"attrib,security,bus_addr,byte_enables,control,effect,id,set,mode,opcode,"
+		"disassembly,register,value,step,pc,src1,src2,dest,flags,branch,access,immediate,"
+		"mem_addr,fallthrough,target,macro,micro,tag,rest,cause,lost,exact,duration_ns,"
+		"text,line\n"
+		"reference,7,99,clk,1,MEMREAD,0x1e5,4,3,2,12,x,0x9f8e7,0x8000001e5,0x0000beef,X,NS,"
+		"0x1e0,0xf0,0xd5,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,the line\n"
+		"instruction,3,271,ns,0,,0xffffffc000080000,4,,1,,,,0x80000,,,,,,,skipped,12,O,"
+		"EL3h_s,0x0000001f,\"add  x0, x1, \"\"#1\"\"\",,,,,,,,,,,,,,,,,,,,,,,,271 ns IT "
+		"...\n"
+		"uop,5,,,0,,,,,,,,,,,,,,,,,,,,,,,,1,0x440d7e,4,-1,49,W,-,L,-24,0x7fffffffe588,"
+		"0x440d82,0x0,\"MOVS_L,X\",LOAD,,,,,,,,\n"
+		"register,4,271,ns,0,,,,,0,,,,,,,,,,,,,,,,,cpsr,0000_00d3,,,,,,,,,,,,,,,,,,,,,,\n"
+		"kernel,2,1311768467463790334,,0,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,M,100 "
+		"1a2b3c4d foobar.so,,,,,,\n"
+		"epoch,40,1000,,2,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,\n"
+		"gap,40,1000,,2,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,disk,250,true,17,,\n"
+		"mark,40,1000,,2,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,\"a \"\"b\"\"\",\n"
+		"trigger,40,1000,,2,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,\n"
+		"line,6,,,0,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,\"BR x, y\"\n");
 }
 
 /* Written independently of the printer. */

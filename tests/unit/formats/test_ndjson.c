@@ -32,7 +32,8 @@ TEST(each_kind_has_its_keys)
 		"{\"kind\":\"reference\",\"number\":7,\"tick\":99,\"unit\":\"clk\",\"epoch\":1,"
 		"\"type\":\"MEMREAD\",\"addr\":\"0x1e5\",\"size\":4,\"attr\":3,\"proc\":2,"
 		"\"delta\":12,\"letter\":\"x\",\"space\":\"0x9f8e7\",\"phys\":\"0x8000001e5\","
-		"\"data\":\"0x0000beef\",\"bus_addr\":\"0x1e0\",\"byte_enables\":\"0xf0\","
+		"\"data\":\"0x0000beef\",\"attrib\":\"X\",\"security\":\"NS\",\"bus_addr\":"
+		"\"0x1e0\",\"byte_enables\":\"0xf0\","
 		"\"control\":\"0xd5\",\"line\":\"the line\"}\n");
 	entry = whole_instruction();
 	check(ALL_HOLDS & ~(uint32_t)BC_CAN_EVENT, &entry,
