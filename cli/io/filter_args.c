@@ -3,12 +3,10 @@
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
+#include "cli/io/time_arg.h"
 #include "cli/term/options.h"
 #include "formats/trace/filter_parse.h"
-
-#define NS_PER_S INT64_C(1000000000)
 
 void bc_filter_args_init(struct bc_filter_args *s)
 {
@@ -49,165 +47,52 @@ static bool read_range(struct bc_filter_args *s, const struct bc_console *consol
 	return true;
 }
 
-/* Parses "12.25", in units of `unit_ns`. Returns the end of the number, or NULL. */
-static const char *parse_decimal(const char *text, int64_t unit_ns, __int128 *ns)
+/* Narrows the ticks to those from @tick on, or before it. */
+static void set_tick_bound(struct bc_filter_args *s, uint64_t tick, bool is_from)
 {
-	__int128 sum = 0;
-	const char *p = text;
+	struct bc_span *ticks = &s->filter.ticks;
 
-	for (; *p >= '0' && *p <= '9'; p++) {
-		sum = sum * 10 + (*p - '0');
-		if (sum > INT64_MAX)
-			return NULL;
-	}
-	if (p == text)
-		return NULL;
-	*ns = sum * unit_ns;
-	if (*p != '.')
-		return p;
-	int64_t part = unit_ns;
-	const char *point = p++;
-	for (; *p >= '0' && *p <= '9'; p++) {
-		part /= 10;
-		*ns += (__int128)part * (*p - '0');
-	}
-	return p == point + 1 ? NULL : p;
+	s->has_ticks = true;
+	if (is_from && tick > ticks->first)
+		ticks->first = tick;
+	if (!is_from && tick == 0)
+		*ticks = (struct bc_span){1, 0};
+	else if (!is_from && tick - 1 < ticks->last)
+		ticks->last = tick - 1;
 }
 
-/* Parses "10s", "1.5ms", "2h". The default unit is the second. */
-static bool parse_duration(const char *text, __int128 *ns)
+/* Whether the bounds, if both are given, are in order. */
+static bool is_ordered(const struct bc_filter_args *s)
 {
-	static const struct {
-		const char *name;
-		int64_t ns;
-	} units[] = {{"", NS_PER_S}, {"s", NS_PER_S}, {"ms", 1000000}, {"us", 1000}, {"ns", 1},
-		{"min", 60 * NS_PER_S}, {"m", 60 * NS_PER_S}, {"h", 3600 * NS_PER_S}};
-	const char *unit = text + strspn(text, "0123456789.");
+	const struct bc_filter *f = &s->filter;
 
-	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
-		if (strcmp(unit, units[i].name) == 0)
-			return parse_decimal(text, units[i].ns, ns) == unit;
-	return false;
-}
-
-/* Parses exactly `digits` digits: no sign, no space. */
-static bool parse_digits(const char **text, int digits, int *value)
-{
-	*value = 0;
-	for (; digits > 0; digits--, (*text)++) {
-		if (**text < '0' || **text > '9')
-			return false;
-		*value = *value * 10 + (**text - '0');
-	}
-	return true;
-}
-
-static bool parse_char(const char **text, const char *any)
-{
-	if (**text == '\0' || strchr(any, **text) == NULL)
-		return false;
-	(*text)++;
-	return true;
-}
-
-/* Parses "Z" or "+01:00", the offset of local time from UTC. */
-static bool parse_zone(const char *p, int *seconds)
-{
-	int hours = 0;
-	int minutes = 0;
-	bool is_behind = *p == '-';
-
-	*seconds = 0;
-	if ((*p == 'Z' || *p == 'z') && p[1] == '\0')
-		return true;
-	bool ok = parse_char(&p, "+-") && parse_digits(&p, 2, &hours) && parse_char(&p, ":") &&
-		  parse_digits(&p, 2, &minutes) && *p == '\0' && hours < 24 && minutes < 60;
-	*seconds = (hours * 3600 + minutes * 60) * (is_behind ? -1 : 1);
-	return ok;
-}
-
-/* Parses an RFC 3339 time: "2026-11-20T15:00:00.5Z". */
-static bool parse_date(const char *p, __int128 *ns)
-{
-	struct tm tm = {0};
-	__int128 fraction = 0;
-	int zone;
-
-	bool ok = parse_digits(&p, 4, &tm.tm_year) && parse_char(&p, "-") &&
-		  parse_digits(&p, 2, &tm.tm_mon) && parse_char(&p, "-") &&
-		  parse_digits(&p, 2, &tm.tm_mday) && parse_char(&p, "Tt ") &&
-		  parse_digits(&p, 2, &tm.tm_hour) && parse_char(&p, ":") &&
-		  parse_digits(&p, 2, &tm.tm_min) && parse_char(&p, ":") &&
-		  parse_digits(&p, 2, &tm.tm_sec);
-	if (ok && *p == '.') {
-		char digits[32] = "0";
-		size_t n = strspn(p + 1, "0123456789");
-		ok = n > 0 && n < sizeof(digits) - 3;
-		if (ok)
-			memcpy(digits + 1, p, n + 1);
-		ok = ok && parse_decimal(digits, NS_PER_S, &fraction) != NULL;
-		p += n + 1;
-	}
-	if (!ok || !parse_zone(p, &zone))
-		return false;
-	if (tm.tm_hour > 23 || tm.tm_min > 59 || tm.tm_sec > 60)
-		return false;
-	tm.tm_year -= 1900;
-	tm.tm_mon -= 1;
-	/* timegm() normalises an invalid date such as the 31st of February: detect that. */
-	int month = tm.tm_mon;
-	int day = tm.tm_mday;
-	int second = tm.tm_sec;
-	tm.tm_sec = 0;
-	time_t seconds = timegm(&tm) + second;
-	if (tm.tm_mon != month || tm.tm_mday != day)
-		return false;
-	*ns = ((__int128)seconds - zone) * NS_PER_S + fraction;
-	return true;
-}
-
-static bool parse_time(
-	const struct bc_console *console, const char *option, int64_t *ns, bool *is_relative)
-{
-	__int128 value = 0;
-	bool ok = false;
-
-	*is_relative = optarg[0] == '+';
-	if (optarg[0] == '+') {
-		ok = parse_duration(optarg + 1, &value);
-	} else if (optarg[0] == '@') {
-		const char *end = parse_decimal(optarg + 1, NS_PER_S, &value);
-		ok = end != NULL && *end == '\0';
-	} else {
-		ok = parse_date(optarg, &value);
-	}
-	if (ok && value <= INT64_MAX && value >= INT64_MIN) {
-		*ns = (int64_t)value;
-		return true;
-	}
-	bc_print_error(console, NULL,
-		"%s %s: not a time; try 2026-11-20T15:00:00Z, @1795186800 (seconds since 1970) or "
-		"+10s (from the start)",
-		option, optarg);
-	return false;
-}
-
-static bool is_wall_ordered(const struct bc_filter_args *s)
-{
-	return s->from_is_relative != s->to_is_relative || s->filter.from_ns <= s->filter.to_ns;
+	return f->ticks.first <= f->ticks.last + (f->ticks.last != UINT64_MAX) &&
+	       (!s->has_from || !s->has_to || s->from_is_relative != s->to_is_relative ||
+		       f->from_ns <= f->to_ns);
 }
 
 static bool read_bound(struct bc_filter_args *s, const struct bc_console *console,
-	const char *option, int64_t *ns, bool *is_relative)
+	const char *option, bool is_from)
 {
-	if (*ns != INT64_MIN && *ns != INT64_MAX)
+	struct bc_filter *f = &s->filter;
+	bool *has = is_from ? &s->has_from : &s->has_to;
+	struct bc_time_arg time;
+
+	if (*has)
 		return refuse_second(console, option);
-	if (!parse_time(console, option, ns, is_relative))
+	if (!bc_time_arg_read(console, option, &time))
 		return false;
-	s->filter.has_wall = true;
-	bool has_both = s->filter.from_ns != INT64_MIN && s->filter.to_ns != INT64_MAX;
-	if (has_both && !is_wall_ordered(s)) {
-		bc_print_error(console, NULL, "%s %s: --to is before --from", option, optarg);
+	*has = true;
+	if (time.kind == BC_TIME_ARG_TICK) {
+		set_tick_bound(s, time.tick, is_from);
+	} else {
+		f->has_wall = true;
+		*(is_from ? &f->from_ns : &f->to_ns) = time.ns;
+		*(is_from ? &s->from_is_relative : &s->to_is_relative) = time.kind ==
+									 BC_TIME_ARG_FROM_START;
+	}
+	if (!is_ordered(s)) {
+		bc_print_error(console, NULL, "%s %s: --to is not after --from", option, optarg);
 		return false;
 	}
 	record_option(s, option);
@@ -241,9 +126,9 @@ bool bc_filter_args_option(
 	if (strcmp(option, "--epoch") == 0)
 		return read_range(s, console, option, &s->has_epochs, &f->epochs);
 	if (strcmp(option, "--from") == 0)
-		return read_bound(s, console, option, &f->from_ns, &s->from_is_relative);
+		return read_bound(s, console, option, true);
 	if (strcmp(option, "--to") == 0)
-		return read_bound(s, console, option, &f->to_ns, &s->to_is_relative);
+		return read_bound(s, console, option, false);
 	if (strcmp(option, "--type") == 0)
 		return parse_filter(s, console, option, bc_filter_parse_types);
 	if (strcmp(option, "--proc") == 0)

@@ -14,6 +14,8 @@ struct bc_filter_args {
 	bool has_numbers;
 	bool has_ticks;
 	bool has_epochs;
+	bool has_from;
+	bool has_to;
 	bool from_is_relative; /* filter.from_ns is relative to the start of the trace */
 	bool to_is_relative;
 	char selection[512]; /* the options: "addr=1000-1fff type=MEMREAD"; truncated if too long */

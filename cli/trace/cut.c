@@ -7,6 +7,7 @@
 #include "cli/io/convert_args.h"
 #include "cli/io/filter_args.h"
 #include "cli/io/target.h"
+#include "cli/io/time_arg.h"
 #include "cli/io/trace.h"
 #include "cli/term/options.h"
 
@@ -16,10 +17,8 @@ static const struct bc_usage_option options[] = {
 	{'n', "records", "A-B", "range", "record numbers, from 0; in text, line numbers, from 1"},
 	{'t', "ticks", "A-B", "range", "absolute ticks"},
 	{'e', "epoch", "A-B", "range", "epochs"},
-	{OPTION_FROM, "from", "TIME", "text",
-		"from this time of day on: 2026-11-20T15:00:00Z, @1795186800 (seconds since "
-		"1970), +10s (from the start; h, min, s, ms, us, ns)"},
-	{OPTION_TO, "to", "TIME", "text", "before this time of day"},
+	{OPTION_FROM, "from", "TIME", "text", "from this time on: " BC_TIME_ARG_HELP},
+	{OPTION_TO, "to", "TIME", "text", "before this time"},
 	{'a', "addr", "A-B", "range", "references that touch these hexadecimal addresses"},
 	{OPTION_TYPE, "type", "NAME[,NAME]", "list:read|write|fetch",
 		"reference types: read, write, fetch, a name that dump prints, or a number such as "

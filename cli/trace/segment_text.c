@@ -3,27 +3,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "formats/base/json.h"
-
-#define NS_PER_S 1000000000
-
-static void write_wall(char out[48], int64_t wall_ns)
-{
-	int64_t ns = wall_ns % NS_PER_S;
-	time_t seconds = (time_t)(wall_ns / NS_PER_S);
-	struct tm tm;
-	char date[24] = "";
-
-	if (ns < 0) {
-		ns += NS_PER_S;
-		seconds--;
-	}
-	if (gmtime_r(&seconds, &tm) != NULL)
-		strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%S", &tm);
-	snprintf(out, 48, "%s.%09dZ", date, (int)ns);
-}
+#include "formats/base/rfc3339.h"
 
 static double duration_s(const struct bc_segment_info *info)
 {
@@ -172,7 +154,7 @@ static void print_annotations(struct bc_output *output, const struct bc_segment_
 
 void bc_segment_info_print(struct bc_output *output, const struct bc_segment_info *info)
 {
-	char wall[48];
+	char wall[BC_RFC3339_BYTES];
 
 	if (info->has_header)
 		print_header(output, info);
@@ -187,11 +169,11 @@ void bc_segment_info_print(struct bc_output *output, const struct bc_segment_inf
 			info->last_tick);
 	bc_status_line(output, "epochs", "%" PRIu64, info->epochs);
 	if (info->has_wall) {
-		write_wall(wall, info->wall_ns);
+		bc_rfc3339_write(wall, info->wall_ns);
 		bc_status_line(output, "first", "%s, host time", wall);
 	}
 	if (info->has_end) {
-		write_wall(wall, info->end.ended_ns);
+		bc_rfc3339_write(wall, info->end.ended_ns);
 		bc_status_line(output, "ended", "%s, reason: %s%s", wall, info->end.reason,
 			bc_recording_end_is_recovered(&info->end) ? " (recovered)" : "");
 	}
@@ -322,11 +304,11 @@ static json_t *seen_json(const uint64_t bitmap[4], bool is_type)
 /* Returns a number, or null if it is unknown. */
 static json_t *end_json(const struct bc_segment_info *info)
 {
-	char wall[48];
+	char wall[BC_RFC3339_BYTES];
 
 	if (!info->has_end)
 		return json_null();
-	write_wall(wall, info->end.ended_ns);
+	bc_rfc3339_write(wall, info->end.ended_ns);
 	return bc_json_object((struct bc_json_member[]){
 		{"reason", bc_json_text(info->end.reason)},
 		{"ended", bc_json_text(wall)},
@@ -345,7 +327,7 @@ json_t *bc_segment_info_json(const struct bc_segment_info *info)
 {
 	bool has_records = info->records != 0;
 	bool has_clock = info->has_header && info->header.clock_hz != 0;
-	char wall[48];
+	char wall[BC_RFC3339_BYTES];
 	json_t *object = bc_json_object((struct bc_json_member[]){
 		{"sealed", json_boolean(info->is_sealed)},
 		{"segments", bc_json_u64(info->segments)},
@@ -354,7 +336,7 @@ json_t *bc_segment_info_json(const struct bc_segment_info *info)
 	});
 	int rc = info->has_header ? header_json(object, &info->header) : 0;
 
-	write_wall(wall, info->wall_ns);
+	bc_rfc3339_write(wall, info->wall_ns);
 	rc |= json_object_update_new(object,
 		bc_json_object((struct bc_json_member[]){
 			{"chunks", bc_json_u64(info->chunks)},

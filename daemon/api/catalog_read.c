@@ -8,9 +8,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "daemon/base/rfc3339.h"
 #include "daemon/store/retention.h"
 #include "formats/base/json.h"
+#include "formats/base/rfc3339.h"
 #include "formats/segment/metadata.h"
 #include "formats/segment/recording_end.h"
 #include "formats/segment/segment_index.h"

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "daemon/base/clock.h"
-#include "daemon/base/rfc3339.h"
+#include "formats/base/rfc3339.h"
 #include "formats/base/utf8.h"
 
 static const char *const level_names[] = {

@@ -2,7 +2,7 @@
 
 #include "daemon/base/clock.h"
 #include "daemon/base/log.h"
-#include "daemon/base/rfc3339.h"
+#include "formats/base/rfc3339.h"
 
 static double seconds_since(uint64_t since_ns)
 {

@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "daemon/base/clock.h"
-#include "daemon/base/rfc3339.h"
 #include "daemon/hook/hook.h"
 #include "formats/base/json.h"
+#include "formats/base/rfc3339.h"
 
 static const char *const names[BC_ALERTS] = {
 	[BC_ALERT_LOSS] = "loss",

@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "daemon/base/clock.h"
-#include "daemon/base/rfc3339.h"
 #include "daemon/http/request.h"
 #include "formats/base/json.h"
+#include "formats/base/rfc3339.h"
 
 struct object {
 	uint64_t seq;

@@ -4,11 +4,11 @@
 #include <string.h>
 
 #include "capture/usb/board.h"
-#include "daemon/base/rfc3339.h"
 #include "daemon/ingest/channel.h"
 #include "daemon/recorder/recording.h"
 #include "daemon/trigger/trigger_engine.h"
 #include "formats/base/json.h"
+#include "formats/base/rfc3339.h"
 #include "formats/segment/metadata.h"
 
 static bool has_listeners(const struct bc_recorder_events *e)

@@ -9,8 +9,8 @@
 
 #include "capture/source/source.h"
 #include "daemon/base/clock.h"
-#include "daemon/base/rfc3339.h"
 #include "formats/base/json.h"
+#include "formats/base/rfc3339.h"
 #include "formats/segment/metadata.h"
 
 /* How many ended replays remain known. */

@@ -1,6 +1,7 @@
 """A simple, slow model of buscap cut and buscap merge, based on segments read by tests/support/reference.py."""
 
 import collections
+import datetime
 import pathlib
 import shutil
 import tempfile
@@ -66,6 +67,12 @@ def record_file(directory, data, suffix="bcp1", clock_hz=None, options=()):
     found = harness.segments(out)
     equal(len(found), 1, "segments")
     return found[0]
+
+
+def utc(ns):
+    """A time in ns since 1970, as an option's value."""
+    moment = datetime.datetime.fromtimestamp(ns // 10**9, datetime.timezone.utc)
+    return moment.strftime("%Y-%m-%dT%H:%M:%S") + ".%09dZ" % (ns % 10**9)
 
 
 def fields(records):

@@ -13,7 +13,7 @@ import pytest
 
 import harness
 import reference
-from cut_model import buscap, can_write, fields, gaps_among, own_gaps, read, record_file
+from cut_model import buscap, can_write, fields, gaps_among, own_gaps, read, record_file, utc
 from harness import BUSCAP, BUSCAPD, equal, need, run, segments
 
 NO_DELTA = 0xFFFFFFFF
@@ -54,8 +54,7 @@ class Selection:
             self.options += ["--epoch", "%d-%d" % tuple(self.epochs)]
         if "wall" in which:
             self.wall = sorted(pick().wall_hz // recording.clock_hz for _ in range(2))
-            text = "@%d.%09d"
-            self.options += ["--from", text % divmod(self.wall[0], 10**9), "--to", text % divmod(self.wall[1], 10**9)]
+            self.options += ["--from", utc(self.wall[0]), "--to", utc(self.wall[1])]
         if "addr" in which:
             low = pick().addr + rng.randrange(-8, 40)
             self.addr = (max(low, 0), max(low, 0) + rng.choice((0, 7, 0x1000, 0x4000000)))
@@ -158,7 +157,8 @@ def test_times_of_day_have_many_forms(tmp):
     part = ".%09d" % (third % 10**9)
     east = moment.astimezone(datetime.timezone(datetime.timedelta(hours=5, minutes=30)))
     words = [moment.strftime("%Y-%m-%dT%H:%M:%S") + part + "Z", moment.strftime("%Y-%m-%d %H:%M:%S") + part + "z",
-             east.strftime("%Y-%m-%dT%H:%M:%S") + part + "+05:30", "@%d%s" % (third // 10**9, part),
+             east.strftime("%Y-%m-%dT%H:%M:%S") + part + "+05:30",
+             datetime.datetime.fromtimestamp(third // 10**9).strftime("%Y-%m-%d %H:%M:%S") + part,
              "+%dns" % (third - begin), "+%d.%09ds" % divmod(third - begin, 10**9),
              "+%d.%09d" % divmod(third - begin, 10**9)]
     wanted = fields(r for r in source.records if r.wall_hz >= third * 1000000)
@@ -235,8 +235,8 @@ def test_only_chunks_that_can_match_are_read(tmp):
     middle = source.records[4 * 87381 + 1000]
     for options in (["-n", f"{middle.number}-{middle.number + 9}"], ["-t", f"{middle.tick}-{middle.tick + 100}"],
                     ["--proc", "4"], ["--addr", "40000000-4fffffff"], ["--type", "read"],
-                    ["--from", "@%d.%09d" % divmod(middle.wall_hz // 10**13, 10**9),
-                     "--to", "@%d.%09d" % divmod(middle.wall_hz // 10**13 + 1, 10**9)]):
+                    ["--from", utc(middle.wall_hz // 10**13), "--to", utc(middle.wall_hz // 10**13 + 1)],
+                    ["--from", f"@{middle.tick}", "--to", f"@{middle.tick + 1}"]):
         bytes_used = bytes_read(BUSCAP, "cut", *options, path, "-O", "xdin") - base
         # The chunk, and also the first one if it has an anchor, because it has events.
         assert bytes_used < 2.5 * size / 6, f"{options}: {bytes_used} bytes read of {size}"

@@ -24,8 +24,8 @@ MAN = ROOT / "docs/man"
 PAGES = ("buscapd.8", "buscap.1", "buscapd.conf.5", "buscap-formats.5")
 
 # Manuals of other projects that ours refer to.
-OTHERS = {("lz4", "1"), ("xxhsum", "1"), ("valgrind", "1"), ("systemctl", "1"), ("systemd-escape", "1"),
-          ("udev", "7"), ("fdatasync", "2")}
+OTHERS = {("lz4", "1"), ("xxhsum", "1"), ("valgrind", "1"), ("systemctl", "1"), ("journalctl", "1"),
+          ("systemd-escape", "1"), ("udev", "7"), ("fdatasync", "2")}
 
 # Variables read by libraries.
 BY_LIBRARIES = {"buscap.1": {"LC_ALL", "LC_CTYPE", "LANG", "TERM"},

@@ -1,4 +1,4 @@
-#include "daemon/base/rfc3339.h"
+#include "formats/base/rfc3339.h"
 
 #include <stdio.h>
 #include <time.h>

@@ -1,6 +1,6 @@
 /* Time stamps in the format of RFC 3339, in UTC, with nanoseconds. */
-#ifndef BC_DAEMON_BASE_RFC3339_H
-#define BC_DAEMON_BASE_RFC3339_H
+#ifndef BC_FORMATS_BASE_RFC3339_H
+#define BC_FORMATS_BASE_RFC3339_H
 
 #include <stdint.h>
 

@@ -1,0 +1,230 @@
+#include "cli/io/time_arg.h"
+
+#include <getopt.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#define NS_PER_S INT64_C(1000000000)
+
+/* Parses "12.25", in units of `unit_ns`. Returns the end of the number, or NULL. */
+static const char *parse_decimal(const char *text, int64_t unit_ns, __int128 *ns)
+{
+	__int128 sum = 0;
+	const char *p = text;
+
+	for (; *p >= '0' && *p <= '9'; p++) {
+		sum = sum * 10 + (*p - '0');
+		if (sum > INT64_MAX)
+			return NULL;
+	}
+	if (p == text)
+		return NULL;
+	*ns = sum * unit_ns;
+	if (*p != '.')
+		return p;
+	int64_t part = unit_ns;
+	const char *point = p++;
+	for (; *p >= '0' && *p <= '9'; p++) {
+		part /= 10;
+		*ns += (__int128)part * (*p - '0');
+	}
+	return p == point + 1 ? NULL : p;
+}
+
+/* Parses "10s", "1.5ms", "2h". The default unit is the second. */
+static bool parse_duration(const char *text, __int128 *ns)
+{
+	static const struct {
+		const char *name;
+		int64_t ns;
+	} units[] = {{"", NS_PER_S}, {"s", NS_PER_S}, {"ms", 1000000}, {"us", 1000}, {"ns", 1},
+		{"min", 60 * NS_PER_S}, {"m", 60 * NS_PER_S}, {"h", 3600 * NS_PER_S}};
+	const char *unit = text + strspn(text, "0123456789.");
+
+	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
+		if (strcmp(unit, units[i].name) == 0)
+			return parse_decimal(text, units[i].ns, ns) == unit;
+	return false;
+}
+
+/* Parses exactly `digits` digits: no sign, no space. */
+static bool parse_digits(const char **text, int digits, int *value)
+{
+	*value = 0;
+	for (; digits > 0; digits--, (*text)++) {
+		if (**text < '0' || **text > '9')
+			return false;
+		*value = *value * 10 + (**text - '0');
+	}
+	return true;
+}
+
+static bool parse_char(const char **text, const char *any)
+{
+	if (**text == '\0' || strchr(any, **text) == NULL)
+		return false;
+	(*text)++;
+	return true;
+}
+
+/* Parses "Z" or "+01:00", the offset of local time from UTC. */
+static bool parse_zone(const char *p, int *seconds)
+{
+	int hours = 0;
+	int minutes = 0;
+	bool is_behind = *p == '-';
+
+	*seconds = 0;
+	if ((*p == 'Z' || *p == 'z') && p[1] == '\0')
+		return true;
+	bool ok = parse_char(&p, "+-") && parse_digits(&p, 2, &hours) && parse_char(&p, ":") &&
+		  parse_digits(&p, 2, &minutes) && *p == '\0' && hours < 24 && minutes < 60;
+	*seconds = (hours * 3600 + minutes * 60) * (is_behind ? -1 : 1);
+	return ok;
+}
+
+/* Parses "15:04", "15:04:05" or "15:04:05.25". */
+static bool parse_clock(const char **p, struct tm *tm, __int128 *fraction)
+{
+	if (!parse_digits(p, 2, &tm->tm_hour) || !parse_char(p, ":") ||
+		!parse_digits(p, 2, &tm->tm_min) || tm->tm_hour > 23 || tm->tm_min > 59)
+		return false;
+	if (**p != ':')
+		return true;
+	++*p;
+	if (!parse_digits(p, 2, &tm->tm_sec) || tm->tm_sec > 60)
+		return false;
+	if (**p != '.')
+		return true;
+	char digits[32] = "0";
+	size_t n = strspn(*p + 1, "0123456789");
+	if (n == 0 || n >= sizeof(digits) - 3)
+		return false;
+	memcpy(digits + 1, *p, n + 1);
+	*p += n + 1;
+	return parse_decimal(digits, NS_PER_S, fraction) != NULL;
+}
+
+static struct tm today(void)
+{
+	time_t now = time(NULL);
+	struct tm tm;
+
+	localtime_r(&now, &tm);
+	tm.tm_hour = tm.tm_min = tm.tm_sec = 0;
+	tm.tm_isdst = -1;
+	return tm;
+}
+
+/* Converts a date and a time, in UTC plus `zone` seconds or in local time. Returns false if there
+ * is no such date: the conversion would take the 31st of February for a day in March. */
+static bool convert_date(const struct tm *given, bool is_local, int zone, time_t *seconds)
+{
+	struct tm tm = *given;
+
+	tm.tm_sec = 0; /* a leap second is in the next minute */
+	tm.tm_isdst = -1;
+	*seconds = is_local ? mktime(&tm) : timegm(&tm) - zone;
+	*seconds += given->tm_sec;
+	return tm.tm_mon == given->tm_mon && tm.tm_mday == given->tm_mday;
+}
+
+/* Parses a date, a time of day, or both, with an optional time zone. */
+static bool parse_date(const char *p, __int128 *ns)
+{
+	struct tm tm = {0};
+	__int128 fraction = 0;
+	time_t seconds;
+	int zone = 0;
+
+	if (strlen(p) < 3)
+		return false;
+	if (p[2] == ':') {
+		tm = today();
+		if (!parse_clock(&p, &tm, &fraction))
+			return false;
+	} else {
+		if (!parse_digits(&p, 4, &tm.tm_year) || !parse_char(&p, "-") ||
+			!parse_digits(&p, 2, &tm.tm_mon) || !parse_char(&p, "-") ||
+			!parse_digits(&p, 2, &tm.tm_mday))
+			return false;
+		tm.tm_year -= 1900;
+		tm.tm_mon -= 1;
+		if (parse_char(&p, "Tt ") && !parse_clock(&p, &tm, &fraction))
+			return false;
+	}
+	bool is_local = *p == '\0';
+	if ((!is_local && !parse_zone(p, &zone)) || !convert_date(&tm, is_local, zone, &seconds))
+		return false;
+	*ns = (__int128)seconds * NS_PER_S + fraction;
+	return true;
+}
+
+static bool parse_word(const char *text, __int128 *ns)
+{
+	struct tm tm = today();
+	time_t seconds;
+
+	if (strcmp(text, "now") == 0) {
+		seconds = time(NULL);
+	} else if (strcmp(text, "today") == 0 || strcmp(text, "yesterday") == 0) {
+		tm.tm_mday -= text[0] == 'y';
+		seconds = mktime(&tm);
+	} else {
+		return false;
+	}
+	*ns = (__int128)seconds * NS_PER_S;
+	return true;
+}
+
+/* Parses a duration before now. */
+static bool parse_ago(const char *text, __int128 *ns)
+{
+	struct timespec now;
+
+	if (!parse_duration(text, ns))
+		return false;
+	clock_gettime(CLOCK_REALTIME, &now);
+	*ns = (__int128)now.tv_sec * NS_PER_S + now.tv_nsec - *ns;
+	return true;
+}
+
+static bool parse_tick(const char *text, uint64_t *tick)
+{
+	*tick = 0;
+	if (*text == '\0')
+		return false;
+	for (; *text >= '0' && *text <= '9'; text++)
+		if (__builtin_mul_overflow(*tick, 10, tick) ||
+			__builtin_add_overflow(*tick, (uint64_t)(*text - '0'), tick))
+			return false;
+	return *text == '\0';
+}
+
+bool bc_time_arg_read(
+	const struct bc_console *console, const char *option, struct bc_time_arg *time)
+{
+	const char *text = optarg;
+	__int128 ns = 0;
+	bool ok;
+
+	*time = (struct bc_time_arg){.kind = BC_TIME_ARG_WALL};
+	if (text[0] == '@') {
+		time->kind = BC_TIME_ARG_TICK;
+		ok = parse_tick(text + 1, &time->tick);
+	} else if (text[0] == '+') {
+		time->kind = BC_TIME_ARG_FROM_START;
+		ok = parse_duration(text + 1, &ns);
+	} else if (text[0] == '-') {
+		ok = parse_ago(text + 1, &ns);
+	} else {
+		ok = parse_word(text, &ns) || parse_date(text, &ns);
+	}
+	if (ok && ns <= INT64_MAX && ns >= INT64_MIN) {
+		time->ns = (int64_t)ns;
+		return true;
+	}
+	bc_print_error(console, NULL, "%s %s: not a time; try " BC_TIME_ARG_HELP, option, optarg);
+	return false;
+}
