@@ -14,6 +14,8 @@
 #include "cli/client/tail.h"
 #include "cli/diff/diff.h"
 #include "cli/diff/diff_options.h"
+#include "cli/find/find.h"
+#include "cli/find/marks.h"
 #include "cli/stats/stats.h"
 #include "cli/term/console.h"
 #include "cli/term/safe_text.h"
@@ -37,6 +39,8 @@ static const struct {
 	{&bc_dump_usage, bc_cmd_dump},
 	{&bc_convert_usage, bc_cmd_convert},
 	{&bc_stats_usage, bc_cmd_stats},
+	{&bc_find_usage, bc_cmd_find},
+	{&bc_marks_usage, bc_cmd_marks},
 	{&bc_cut_usage, bc_cmd_cut},
 	{&bc_merge_usage, bc_cmd_merge},
 	{&bc_diff_usage, bc_cmd_diff},

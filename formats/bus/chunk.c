@@ -135,3 +135,28 @@ uint64_t bc_records_ticks(const uint8_t *records, size_t n, uint64_t tick)
 	}
 	return tick;
 }
+
+void bc_chunk_ticks(const struct bc_chunk *chunk, uint64_t ticks[BC_CHUNK_RECORDS])
+{
+	const struct bc_event *event = chunk->events;
+	const struct bc_event *end = event + chunk->info.events;
+	uint64_t tick = chunk->info.first_tick;
+
+	for (uint32_t i = 0; i < chunk->info.records; i++) {
+		uint32_t time = bc_le32(chunk->records + (size_t)i * BC_RECORD_BYTES + 8);
+		if (i != 0 && time != BC_TIME_NONE)
+			tick += time;
+		for (; event != end && event->position <= i; event++)
+			if (i != 0 && event->position == i && event->kind == BC_EVENT_ANCHOR)
+				tick = event->value;
+		ticks[i] = tick;
+	}
+}
+
+int64_t bc_chunk_wall(const struct bc_chunk_info *info, uint64_t tick, uint64_t clock_hz)
+{
+	if (clock_hz == 0)
+		return info->wall_ns;
+	return info->wall_ns +
+	       (int64_t)((__int128)(tick - info->first_tick) * 1000000000 / (__int128)clock_hz);
+}

@@ -135,6 +135,13 @@ uint64_t bc_chunk_unreported(const struct bc_chunk *chunk, const uint64_t before
 /* The name of a cause in messages and JSON; "unknown" for other numbers. */
 const char *bc_gap_cause_name(unsigned cause);
 
+/* Computes the absolute tick of each record. */
+void bc_chunk_ticks(const struct bc_chunk *chunk, uint64_t ticks[BC_CHUNK_RECORDS]);
+
+/* Returns the time of day of a tick of the chunk, in ns since 1970; that of the first record if
+ * clock_hz is 0. */
+int64_t bc_chunk_wall(const struct bc_chunk_info *info, uint64_t tick, uint64_t clock_hz);
+
 /* Returns `tick` plus the `time` of n records. Ignores anchors: BC_TIME_NONE counts as 0. */
 uint64_t bc_records_ticks(const uint8_t *records, size_t n, uint64_t tick);
 

@@ -1,0 +1,207 @@
+#include "cli/find/find.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/find/find_segments.h"
+#include "cli/find/find_state.h"
+#include "cli/find/find_stream.h"
+#include "cli/io/file.h"
+#include "cli/io/recording_dir.h"
+#include "cli/io/segment_order.h"
+#include "cli/io/time_arg.h"
+#include "cli/term/options.h"
+
+#define CONTEXT_MAX 10000u
+
+enum {
+	OPTION_FIRST = 1000,
+	OPTION_LAST,
+	OPTION_TYPE,
+	OPTION_FROM,
+	OPTION_TO,
+	OPTION_AFTER_MARK,
+	OPTION_BEFORE_MARK,
+};
+
+static const struct bc_usage_option options[] = {
+	{OPTION_FIRST, "first", "N", "number", "only the first N matches"},
+	{OPTION_LAST, "last", "N", "number", "only the last N matches; reads from the end"},
+	{'c', "count", NULL, NULL, "print only the number of matches"},
+	{OPTION_TYPE, "type", "NAME[,NAME]", "list:read|write|fetch",
+		"reference types: read, write, fetch, a name that dump prints, or a number such as "
+		"0xf2"},
+	{'p', "proc", "N[,N-M]", "range", "processors"},
+	{OPTION_FROM, "from", "TIME", "text", "from this time on: " BC_TIME_ARG_HELP},
+	{OPTION_TO, "to", "TIME", "text", "before this time"},
+	{OPTION_AFTER_MARK, "after-mark", "TEXT", "text",
+		"after the first mark or trigger with this text"},
+	{OPTION_BEFORE_MARK, "before-mark", "TEXT", "text",
+		"before the last mark or trigger with this text"},
+	{'U', "context", "N", "number", "also print N entries before and after each match"},
+	{'j', "json", NULL, NULL, "print one JSON object per line"},
+	{'I', "input", "FMT", "format-read", "input format and options (default: detected)"},
+	{0},
+};
+
+const struct bc_usage bc_find_usage = {
+	.name = "find",
+	.operands = "ADDR[-ADDR] DIR|FILE...",
+	.kind = "text file",
+	.summary = "find the references to an address",
+	.text = "Prints the references that touch any byte of a range of hexadecimal addresses: "
+		"number, time of day, file, and what dump prints. Searches segments, all segments "
+		"in a directory, or one trace of any other format. In a sealed segment, chunks "
+		"that "
+		"can't contain a match are not read.",
+	.options = options,
+	.more = "A range is A-B, A-, -B or A. Matches are printed in the order of the trace.",
+	.exits = "0 ok, even if nothing matches, 1 failed, 2 wrong usage, 3 damaged or malformed "
+		 "input: the intact parts were searched.",
+	.example = "buscap find --last 1 --type write b8000-bffff *.byu.lz4",
+};
+
+static bool read_limit(const struct bc_console *console, const char *option, uint64_t *limit)
+{
+	if (!bc_option_count(console, option, limit))
+		return false;
+	if (*limit != 0)
+		return true;
+	bc_print_error(console, NULL, "%s 0: must be at least 1", option);
+	return false;
+}
+
+static bool read_context(struct bc_find *f)
+{
+	if (!bc_option_count(f->console, "--context", &f->context))
+		return false;
+	if (f->context <= CONTEXT_MAX)
+		return true;
+	bc_print_error(f->console, NULL, "--context %s: must be 0 to %u", optarg, CONTEXT_MAX);
+	return false;
+}
+
+static bool read_option(struct bc_find *f, int letter)
+{
+	switch (letter) {
+	case OPTION_FIRST:
+		return read_limit(f->console, "--first", &f->first);
+	case OPTION_LAST:
+		return read_limit(f->console, "--last", &f->last);
+	case 'c':
+		return f->is_count = true;
+	case OPTION_TYPE:
+		return bc_filter_args_option(&f->args, f->console, "--type");
+	case 'p':
+		return bc_filter_args_option(&f->args, f->console, "--proc");
+	case OPTION_FROM:
+		return bc_filter_args_option(&f->args, f->console, "--from");
+	case OPTION_TO:
+		return bc_filter_args_option(&f->args, f->console, "--to");
+	case OPTION_AFTER_MARK:
+		f->after_mark = optarg;
+		return true;
+	case OPTION_BEFORE_MARK:
+		f->before_mark = optarg;
+		return true;
+	case 'U':
+		return read_context(f);
+	case 'j':
+		return f->is_json = true;
+	case 'I':
+		return bc_option_read_format(f->console, "-I", &f->format, &f->format_options);
+	default:
+		return false;
+	}
+}
+
+static enum bc_exit read_address(struct bc_find *f, char *text)
+{
+	optarg = text;
+	return bc_filter_args_option(&f->args, f->console, "--addr") ? BC_EXIT_OK : BC_EXIT_USAGE;
+}
+
+/* Whether the first file is a segment, or none can be opened. */
+static enum bc_exit detect(struct bc_find *f, const char *path, bool *is_segment)
+{
+	struct bc_file file;
+	enum bc_exit code;
+
+	*is_segment = false;
+	if (strcmp(path, "-") == 0) /* it can't be read twice */
+		return BC_EXIT_OK;
+	code = bc_file_open(&file, f->console, path, f->format);
+	if (code != BC_EXIT_OK)
+		return code;
+	*is_segment = file.probe.format == BC_FORMAT_SEGMENT && file.is_regular;
+	bc_file_close(&file);
+	return BC_EXIT_OK;
+}
+
+static enum bc_exit search(struct bc_find *f, struct bc_path_list *list)
+{
+	bool is_segment;
+	enum bc_exit code;
+
+	bc_segment_order_sort((const char **)list->paths, list->count);
+	code = detect(f, list->paths[0], &is_segment);
+	if (code != BC_EXIT_OK)
+		return code;
+	if (!is_segment && list->count != 1)
+		return bc_print_usage_error(
+			f->console, "several files must all be segments that are not compressed");
+	if (!is_segment && (f->after_mark != NULL || f->before_mark != NULL))
+		return bc_print_usage_error(
+			f->console, "--after-mark and --before-mark need segments");
+	if (!bc_output_open(&f->output, f->console))
+		return BC_EXIT_FAILED;
+	if (is_segment)
+		bc_find_segments(f, list->paths, list->count);
+	else
+		bc_find_stream(f, list->paths[0]);
+	if (f->is_count)
+		bc_output_format(&f->output, "%" PRIu64 "\n", f->matches);
+	return bc_exit_worse(f->exit, bc_output_close(&f->output, f->console));
+}
+
+static enum bc_exit run(struct bc_find *f, int argc, char **argv)
+{
+	struct bc_path_list list = {.paths = NULL};
+	enum bc_exit code;
+
+	if (argc - optind < 2)
+		return bc_print_usage_error(f->console, "give an address and a directory or file");
+	if (f->first != 0 && f->last != 0)
+		return bc_print_usage_error(f->console, "--first excludes --last");
+	if (f->is_count && (f->first != 0 || f->last != 0 || f->context != 0 || f->is_json))
+		return bc_print_usage_error(
+			f->console, "--count excludes --first, --last, --context and --json");
+	code = read_address(f, argv[optind]);
+	if (code == BC_EXIT_OK)
+		code = bc_path_list_fill(&list, f->console, argv + optind + 1, argc - optind - 1);
+	if (code == BC_EXIT_OK)
+		code = search(f, &list);
+	bc_path_list_free(&list);
+	return code;
+}
+
+int bc_cmd_find(const struct bc_console *console, int argc, char **argv)
+{
+	struct bc_find *f = calloc(1, sizeof(*f));
+	struct bc_options o;
+	enum bc_exit code;
+	int letter;
+
+	if (f == NULL)
+		return bc_print_no_memory(console);
+	f->console = console;
+	f->format_options = bc_format_options_default();
+	bc_filter_args_init(&f->args);
+	bc_options_start(&o, console, &bc_find_usage, argc, argv);
+	while ((letter = bc_options_next(&o)) != -1 && read_option(f, letter))
+		;
+	code = letter == -1 ? run(f, argc, argv) : o.exit;
+	free(f);
+	return code;
+}

@@ -1,0 +1,40 @@
+/* The state of a search: its options and its results so far. */
+#ifndef BC_CLI_FIND_FIND_STATE_H
+#define BC_CLI_FIND_FIND_STATE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "cli/io/filter_args.h"
+#include "cli/term/console.h"
+#include "cli/term/output.h"
+#include "formats/base/format_id.h"
+#include "formats/base/options.h"
+
+struct bc_find {
+	const struct bc_console *console;
+	struct bc_output output;
+	/* Options. */
+	struct bc_filter_args args;
+	enum bc_format format; /* BC_FORMAT_UNKNOWN: detect it */
+	struct bc_format_options format_options;
+	const char *after_mark;  /* only after the first mark with this text; NULL: anywhere */
+	const char *before_mark; /* only before the last mark with this text */
+	uint64_t first;          /* stop after this many matches; 0: no limit */
+	uint64_t last;           /* only this many, from the end; 0: no limit */
+	uint64_t context;        /* neighbours to print on either side of a match */
+	bool is_count;           /* print only the number of matches */
+	bool is_json;
+	/* Results. */
+	uint64_t matches;
+	bool has_printed;
+	enum bc_exit exit;
+};
+
+/* Whether enough has been found. */
+static inline bool bc_find_is_over(const struct bc_find *f)
+{
+	return (f->first != 0 && f->matches >= f->first) || bc_output_failed(&f->output);
+}
+
+#endif

@@ -1,0 +1,203 @@
+#include "cli/find/marks.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/find/segment_files.h"
+#include "cli/io/recording_dir.h"
+#include "cli/io/segment_order.h"
+#include "cli/term/options.h"
+#include "cli/term/output.h"
+#include "formats/base/json.h"
+#include "formats/base/rfc3339.h"
+
+static const struct bc_usage_option options[] = {
+	{'j', "json", NULL, NULL, "print one JSON object per line"},
+	{0},
+};
+
+const struct bc_usage bc_marks_usage = {
+	.name = "marks",
+	.operands = "DIR|FILE...",
+	.kind = "file",
+	.summary = "list the marks, triggers and gaps of recordings",
+	.text = "Prints the marks, triggers and gaps in segments, or in all segments of a "
+		"directory: "
+		"number of the next record, time of day, what it is, and its text or what was "
+		"lost. Reads only the chunks that have any.",
+	.options = options,
+	.exits = "0 ok, 1 failed, 2 wrong usage, 3 damaged input: the intact parts were read.",
+	.example = "buscap marks *.byu.lz4",
+};
+
+struct marks {
+	const struct bc_console *console;
+	struct bc_segment_files files;
+	struct bc_output output;
+	bool is_json;
+	enum bc_exit exit;
+	struct bc_chunk chunk;
+	uint64_t ticks[BC_CHUNK_RECORDS];
+};
+
+/* A mark, trigger or gap, and where it is. */
+struct moment {
+	const struct bc_event *event;
+	uint64_t number; /* of the next record */
+	uint64_t tick;   /* of that record, or of the last one */
+	bool has_wall;
+	int64_t wall_ns;
+};
+
+static const char *kind_name(const struct bc_event *event)
+{
+	return event->kind == BC_EVENT_GAP    ? "gap"
+	       : event->kind == BC_EVENT_MARK ? "mark"
+					      : "trigger";
+}
+
+static bool print_json(struct marks *m, const struct moment *at, uint32_t row)
+{
+	const struct bc_event *event = at->event;
+	const struct bc_segment_header *header = bc_chunk_table_header(&m->files.table, row);
+	bool is_gap = event->kind == BC_EVENT_GAP;
+	char wall[BC_RFC3339_BYTES];
+	char text[BC_CHUNK_TEXT_BYTES + 1];
+
+	bc_rfc3339_write(wall, at->wall_ns);
+	memcpy(text, m->chunk.text + event->text, event->text_bytes);
+	text[event->text_bytes] = '\0';
+	return bc_output_json_value(&m->output,
+		bc_json_object((struct bc_json_member[]){
+			{"kind", json_string(kind_name(event))},
+			{"number", bc_json_u64(at->number)},
+			{"tick", bc_json_u64(at->tick)},
+			{"epoch", json_integer(m->chunk.info.epoch)},
+			{"time", at->has_wall ? json_string(wall) : json_null()},
+			{"file", bc_json_text(m->files.file.name)},
+			{"recording",
+				header != NULL ? bc_json_text(header->recording) : json_null()},
+			{"segment", json_integer(m->chunk.info.segment)},
+			{"text", is_gap ? json_null() : bc_json_text(text)},
+			{"cause", is_gap ? json_string(bc_gap_cause_name(event->cause))
+					 : json_null()},
+			{"lost", is_gap ? bc_json_u64(event->value) : json_null()},
+			{"exact", is_gap ? json_boolean(event->exact) : json_null()},
+			{"duration_ns", is_gap ? bc_json_u64(event->duration_ns) : json_null()},
+			{NULL, NULL},
+		}));
+}
+
+static void print_gap(struct marks *m, const struct bc_event *gap)
+{
+	if (!gap->exact && gap->value == 0)
+		bc_output_format(&m->output, "an unknown number of samples lost");
+	else
+		bc_output_format(&m->output, "%s%" PRIu64 " sample%s lost",
+			gap->exact ? "" : "at least ", gap->value, bc_plural(gap->value));
+	bc_output_format(&m->output, " (%s", bc_gap_cause_name(gap->cause));
+	if (gap->duration_ns != 0)
+		bc_output_format(&m->output, ", %.6f s", (double)gap->duration_ns * 1e-9);
+	bc_output_format(&m->output, ")\n");
+}
+
+static void print_text(struct marks *m, const struct moment *at)
+{
+	char wall[BC_RFC3339_BYTES] = "-";
+
+	if (at->has_wall)
+		bc_rfc3339_write(wall, at->wall_ns);
+	bc_output_format(&m->output, "%10" PRIu64 "  %s  ", at->number, wall);
+	bc_output_safe(&m->output, m->files.file.name);
+	bc_output_format(&m->output, "  %-7s  ", kind_name(at->event));
+	if (at->event->kind == BC_EVENT_GAP) {
+		print_gap(m, at->event);
+		return;
+	}
+	bc_output_safe_bytes(&m->output, m->chunk.text + at->event->text, at->event->text_bytes);
+	bc_output_text(&m->output, "\n", 1);
+}
+
+static void print_event(struct marks *m, uint32_t row, const struct bc_event *event)
+{
+	const struct bc_chunk_info *info = &m->chunk.info;
+	uint64_t hz = bc_segment_files_clock_hz(&m->files, row);
+	uint32_t next = event->position < info->records ? event->position : info->records - 1;
+	uint64_t tick = info->records != 0 ? m->ticks[next] : info->first_tick;
+	struct moment at = {.event = event,
+		.number = info->first_record + event->position,
+		.tick = tick,
+		.has_wall = hz != 0,
+		.wall_ns = bc_chunk_wall(info, tick, hz)};
+
+	if (event->kind != BC_EVENT_GAP && event->kind != BC_EVENT_MARK &&
+		event->kind != BC_EVENT_TRIGGER)
+		return;
+	if (!m->is_json)
+		print_text(m, &at);
+	else if (!print_json(m, &at, row))
+		m->exit = bc_print_no_memory(m->console);
+}
+
+static void list_files(struct marks *m)
+{
+	for (int i = 0; i < m->files.count; i++) {
+		if (!bc_segment_files_open(&m->files, i))
+			continue;
+		for (uint32_t row = 0; row < m->files.table.count && !bc_output_failed(&m->output);
+			row++) {
+			if (m->files.table.rows[row].info.events == 0 ||
+				!bc_segment_files_read(&m->files, row, &m->chunk))
+				continue;
+			bc_chunk_ticks(&m->chunk, m->ticks);
+			for (uint32_t e = 0; e < m->chunk.info.events; e++)
+				print_event(m, row, &m->chunk.events[e]);
+		}
+	}
+}
+
+static enum bc_exit run(struct marks *m, int argc, char **argv)
+{
+	struct bc_path_list list = {.paths = NULL};
+	enum bc_exit code;
+
+	if (optind == argc)
+		return bc_print_usage_error(m->console, "give a directory or segments");
+	code = bc_path_list_fill(&list, m->console, argv + optind, argc - optind);
+	if (code != BC_EXIT_OK)
+		goto out;
+	bc_segment_order_sort((const char **)list.paths, list.count);
+	if (!bc_segment_files_init(&m->files, m->console, list.paths, list.count)) {
+		code = bc_print_no_memory(m->console);
+		goto out;
+	}
+	if (bc_output_open(&m->output, m->console)) {
+		list_files(m);
+		code = bc_exit_worse(m->exit, bc_output_close(&m->output, m->console));
+	} else {
+		code = BC_EXIT_FAILED;
+	}
+	code = bc_exit_worse(code, m->files.exit);
+	bc_segment_files_free(&m->files);
+out:
+	bc_path_list_free(&list);
+	return code;
+}
+
+int bc_cmd_marks(const struct bc_console *console, int argc, char **argv)
+{
+	struct marks *m = calloc(1, sizeof(*m));
+	struct bc_options o;
+	int letter;
+
+	if (m == NULL)
+		return bc_print_no_memory(console);
+	m->console = console;
+	bc_options_start(&o, console, &bc_marks_usage, argc, argv);
+	while ((letter = bc_options_next(&o)) == 'j')
+		m->is_json = true;
+	enum bc_exit code = letter == -1 ? run(m, argc, argv) : o.exit;
+	free(m);
+	return code;
+}

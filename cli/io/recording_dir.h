@@ -1,0 +1,19 @@
+/* Directories as operands: a directory stands for the segments in it. */
+#ifndef BC_CLI_IO_RECORDING_DIR_H
+#define BC_CLI_IO_RECORDING_DIR_H
+
+#include "cli/term/console.h"
+
+struct bc_path_list {
+	char **paths;
+	int count;
+};
+
+/* Lists `paths`, with each directory replaced by its segments: sealed ones, and those that are
+ * still being written or torn. Returns BC_EXIT_OK, or prints an error and returns another code.
+ * Free the list in either case. */
+enum bc_exit bc_path_list_fill(
+	struct bc_path_list *list, const struct bc_console *console, char *const *paths, int count);
+void bc_path_list_free(struct bc_path_list *list);
+
+#endif

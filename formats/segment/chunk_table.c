@@ -1,0 +1,174 @@
+#include "formats/segment/chunk_table.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "formats/segment/segment_index.h"
+
+#define NO_HEADER UINT32_MAX
+
+/* Makes room for one more item. Returns the items, or NULL. */
+static void *grow(void *items, uint32_t count, uint32_t *capacity, size_t bytes)
+{
+	if (count < *capacity)
+		return items;
+	uint32_t more = *capacity < 64 ? 64 : *capacity * 2;
+	void *grown = reallocarray(items, more, bytes);
+	if (grown != NULL)
+		*capacity = more;
+	return grown;
+}
+
+static int add_row(struct bc_chunk_table *t, uint64_t offset, const struct bc_chunk_info *info)
+{
+	struct bc_chunk_row *rows = grow(t->rows, t->count, &t->capacity, sizeof(*t->rows));
+	uint64_t before = 0;
+
+	if (rows == NULL)
+		return -ENOMEM;
+	t->rows = rows;
+	if (t->count != 0)
+		before = rows[t->count - 1].before + rows[t->count - 1].info.records;
+	rows[t->count++] = (struct bc_chunk_row){.offset = offset,
+		.before = before,
+		.header = t->header_count - 1, /* NO_HEADER without one */
+		.info = *info};
+	return 0;
+}
+
+static int add_header(struct bc_chunk_table *t, const struct bc_segment_header *header)
+{
+	struct bc_segment_header *headers = reallocarray(
+		t->headers, t->header_count + 1, sizeof(*headers));
+
+	if (headers == NULL)
+		return -ENOMEM;
+	t->headers = headers;
+	headers[t->header_count++] = *header;
+	return 0;
+}
+
+static int load_from_index(struct bc_chunk_table *t, const struct bc_segment_index *index,
+	bc_chunk_table_cb on_damage, void *context)
+{
+	struct bc_segment_header header;
+	struct bc_chunk_info info;
+	int rc = bc_segment_header_load(&header, t->fd);
+
+	if (rc == 0)
+		rc = add_header(t, &header);
+	if (rc == -EBADMSG) {
+		on_damage(context,
+			&(struct bc_segment_damage){.what = "the segment's header is damaged"});
+		rc = 0;
+	}
+	for (uint32_t i = 0; rc == 0 && i < index->head.rows; i++) {
+		uint64_t offset = bc_segment_index_row(index, i, &info);
+		rc = add_row(t, offset, &info);
+	}
+	return rc;
+}
+
+static int scan(struct bc_chunk_table *t, struct bc_segment_reader *reader, struct bc_chunk *chunk,
+	bc_chunk_table_cb on_damage, void *context)
+{
+	int rc = 0;
+
+	while (rc == 0) {
+		int found = bc_segment_read(reader, chunk);
+		if (found < 0)
+			return found;
+		switch ((enum bc_segment_found)found) {
+		case BC_FOUND_SEGMENT:
+			rc = add_header(t, bc_segment_reader_header(reader));
+			break;
+		case BC_FOUND_CHUNK:
+			rc = add_row(t, bc_segment_reader_offset(reader), &chunk->info);
+			break;
+		case BC_FOUND_DAMAGE:
+			on_damage(context, bc_segment_reader_damage(reader));
+			break;
+		case BC_FOUND_INDEX:
+			break;
+		case BC_FOUND_END:
+			return 0;
+		}
+	}
+	return rc;
+}
+
+static int load_by_scan(struct bc_chunk_table *t, bc_chunk_table_cb on_damage, void *context)
+{
+	struct bc_input_stream stream = {.fd = t->fd, .wake_fd = -1};
+	struct bc_segment_reader *reader = NULL;
+	struct bc_chunk *chunk = malloc(sizeof(*chunk));
+	int rc = chunk != NULL ? 0 : -ENOMEM;
+
+	if (rc == 0 && lseek(t->fd, 0, SEEK_SET) < 0)
+		rc = -errno;
+	if (rc == 0)
+		rc = bc_segment_reader_open(&reader, stream, NULL, 0);
+	if (rc == 0) {
+		bc_segment_reader_skip_records(reader);
+		rc = scan(t, reader, chunk, on_damage, context);
+	}
+	bc_segment_reader_close(reader);
+	free(chunk);
+	return rc;
+}
+
+int bc_chunk_table_load(
+	struct bc_chunk_table *t, int fd, bc_chunk_table_cb on_damage, void *context)
+{
+	struct bc_segment_index index;
+
+	*t = (struct bc_chunk_table){.fd = fd, .encoded = malloc(BC_CHUNK_ENCODED_MAX)};
+	if (t->encoded == NULL)
+		return -ENOMEM;
+	int rc = bc_segment_index_load(&index, fd);
+	if (rc != 0)
+		return rc == -ENOMEM ? rc : load_by_scan(t, on_damage, context);
+	rc = load_from_index(t, &index, on_damage, context);
+	bc_segment_index_free(&index);
+	return rc;
+}
+
+void bc_chunk_table_free(struct bc_chunk_table *t)
+{
+	free(t->rows);
+	free(t->headers);
+	free(t->encoded);
+	*t = (struct bc_chunk_table){.fd = -1};
+}
+
+const struct bc_segment_header *bc_chunk_table_header(const struct bc_chunk_table *t, uint32_t row)
+{
+	return t->rows[row].header != NO_HEADER ? &t->headers[t->rows[row].header] : NULL;
+}
+
+int bc_chunk_table_read(struct bc_chunk_table *t, uint32_t row, struct bc_chunk *chunk)
+{
+	const struct bc_chunk_row *r = &t->rows[row];
+	size_t header_bytes = BC_CHUNK_HEADER_MIN + (size_t)r->info.event_bytes;
+	size_t bytes = header_bytes + r->info.frame_bytes;
+
+	if (header_bytes > BC_CHUNK_HEADER_MAX || r->info.frame_bytes > BC_FRAME_MAX)
+		return -EBADMSG;
+	for (size_t done = 0; done != bytes;) {
+		ssize_t n = pread(
+			t->fd, t->encoded + done, bytes - done, (off_t)(r->offset + done));
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n < 0 ? -errno : -EBADMSG;
+		done += (size_t)n;
+	}
+	if (bc_chunk_header_bytes(t->encoded) != header_bytes ||
+		!bc_chunk_header_read(chunk, t->encoded, header_bytes) ||
+		chunk->info.records != r->info.records ||
+		chunk->info.frame_bytes != r->info.frame_bytes)
+		return -EBADMSG;
+	return bc_chunk_frame_read(chunk, t->encoded + header_bytes);
+}

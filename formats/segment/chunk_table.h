@@ -1,0 +1,50 @@
+/* The chunks of a segment file, to read any of them in any order. The list comes from the index of
+ * a sealed segment; otherwise the file is read once for the headers of its chunks. */
+#ifndef BC_FORMATS_SEGMENT_CHUNK_TABLE_H
+#define BC_FORMATS_SEGMENT_CHUNK_TABLE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "formats/base/must_check.h"
+#include "formats/segment/segment.h"
+#include "formats/segment/segment_header.h"
+#include "formats/segment/segment_reader.h"
+
+struct bc_chunk_row {
+	uint64_t offset; /* in the file */
+	uint64_t before; /* records in the rows before it */
+	uint32_t header; /* index of its segment's header */
+	struct bc_chunk_info info;
+};
+
+struct bc_chunk_table {
+	int fd;
+	struct bc_chunk_row *rows;
+	uint32_t count;
+	uint32_t capacity;
+	struct bc_segment_header
+		*headers; /* of the segments in the file; one unless concatenated */
+	uint32_t header_count;
+	uint8_t *encoded; /* buffer for a chunk in the file */
+};
+
+/* Reports damage that was found while the headers were read. */
+typedef void (*bc_chunk_table_cb)(void *context, const struct bc_segment_damage *damage);
+
+/* Lists the chunks of the regular file `fd`, which stays the caller's. Returns 0 or a negative
+ * errno. Free the table in either case. */
+int bc_chunk_table_load(struct bc_chunk_table *table, int fd, bc_chunk_table_cb on_damage,
+	void *context) BC_MUST_CHECK;
+void bc_chunk_table_free(struct bc_chunk_table *table);
+
+/* The header of a row's segment, or NULL if it was damaged. Its clock_hz may be 0. */
+const struct bc_segment_header *bc_chunk_table_header(
+	const struct bc_chunk_table *table, uint32_t row);
+
+/* Reads a chunk. Returns 0; -EBADMSG if it is damaged, or not the one in the list; or another
+ * negative errno. */
+int bc_chunk_table_read(
+	struct bc_chunk_table *table, uint32_t row, struct bc_chunk *chunk) BC_MUST_CHECK;
+
+#endif

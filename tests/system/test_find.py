@@ -1,0 +1,261 @@
+"""buscap find, compared with a search through everything that is there."""
+
+import json
+import pathlib
+import random
+import shutil
+import struct
+
+import harness
+import reference
+from cut_model import Record, Recording, buscap, read, record_file, utc
+from harness import BUSCAP, LONG, ROOT, equal, need, run
+
+DATA = ROOT / "../shared/data"
+QUERIES = 400 if LONG else 40  # for each of the five traces
+TYPES = {"read": {1, 2}, "write": {3}, "fetch": {0}, "MEMREAD,0x11": {1, 0x11}, "ioread": {0x10}}
+
+
+def touches(record, low, high):
+    first = record.addr - (record.addr % record.size if record.size in (16, 32) else 0)  # a burst covers its block
+    return first <= high and first + max(record.size, 1) - 1 >= low
+
+
+class Query:
+    """A random search, as arguments and as a predicate."""
+
+    def __init__(self, rng, records, clock_hz):
+        near = rng.choice(records).addr
+        self.low = max(0, near + rng.choice((0, 0, -8, 40, 0x1000)))
+        self.high = self.low + rng.choice((0, 0, 3, 0xFFF, 0xFFFFFF, 0xFFFFFFFF))
+        self.address = f"{self.low:x}" if self.low == self.high else f"{self.low:x}-{self.high:x}"
+        self.options, self.tests = [], []
+        if rng.random() < 0.4:
+            word = rng.choice(sorted(TYPES))
+            self._add(["--type", word], lambda r: r.type in TYPES[word])
+        if rng.random() < 0.3:
+            procs = {rng.choice(records).proc for _ in range(2)}
+            self._add(["--proc", ",".join(map(str, procs))], lambda r: r.proc in procs)
+        if rng.random() < 0.3:
+            ticks = sorted(rng.choice(records).tick for _ in range(2))
+            self._add(["--from", f"@{ticks[0]}", "--to", f"@{ticks[1]}"], lambda r: ticks[0] <= r.tick < ticks[1])
+        elif clock_hz and rng.random() < 0.3:
+            wall = sorted(rng.choice(records).wall_hz // clock_hz for _ in range(2))
+            self._add(["--from", utc(wall[0]), "--to", utc(wall[1])],
+                      lambda r: wall[0] * clock_hz <= r.wall_hz < wall[1] * clock_hz)
+
+    def _add(self, options, test):
+        self.options += options
+        self.tests.append(test)
+
+    def matches(self, records):
+        return [r for r in records if touches(r, self.low, self.high) and all(test(r) for test in self.tests)]
+
+
+def found(text):
+    """Returns (number, tick) of each line."""
+    return [(int(line.split()[0]), int(line.rsplit("@", 1)[1])) for line in text.decode().splitlines()]
+
+
+def check_queries(seed, paths, records, clock_hz):
+    rng = random.Random(seed)
+    hits = 0
+    for _ in range(QUERIES):
+        query = Query(rng, records, clock_hz)
+        wanted = query.matches(records)
+        hits += len(wanted) != 0
+        limit = rng.choice((1, 1, 2, 10, 1000))
+        options, part = rng.choice((([], wanted), (["--first", limit], wanted[:limit]),
+                                    (["--last", limit], wanted[-limit:]), (["--count"], None)))
+        out, err = buscap("find", *query.options, *options, query.address, *paths, code=None)
+        what = f"find {query.options} {options} {query.address}: {err}"
+        if part is None:
+            equal(int(out), len(wanted), what)
+        else:
+            equal(found(out), [(r.number, r.tick) for r in part], what)
+    assert QUERIES // 4 < hits < QUERIES, hits
+
+
+def recording_of(tmp):
+    """Several segments with gaps, epochs, and ticks beyond 2^32."""
+    features = reference.Features(samples=250_000, frame=3000, agents=3, p_loss=0.05, p_epoch=0.01, p_trigger=0.02,
+                                  p_pause=0.0001)
+    data, _ = reference.make_bcp1(random.Random(31), features)
+    stream = tmp / "stream.bcp1"
+    stream.write_bytes(data)
+    out = tmp / "rec"
+    out.mkdir()
+    source = f"file:{stream},format=bcp1,clock_hz=66000000"
+    done = run(need(harness.BUSCAPD), "--once", "--no-socket", "--source", source, "-o", out, "-b", "filesize:300")
+    assert done.returncode in (0, 3, 4), done.stderr.decode()
+    paths = harness.segments(out)
+    assert len(paths) >= 3, paths
+    return out, paths, Recording(reference.read_segments(paths))
+
+
+def test_random_queries_on_a_recording(tmp):
+    out, paths, recording = recording_of(tmp)
+    assert max(r.tick for r in recording.records) > 1 << 32 and max(r.epoch for r in recording.records) > 1
+    check_queries(1, [out], recording.records, recording.clock_hz)
+    # Listed in any order, and twice.
+    query = Query(random.Random(5), recording.records, 0)
+    orders = [buscap("find", query.address, *files)[0].replace(b"//", b"/")
+              for files in (paths, reversed(paths), paths + paths[:1])]
+    equal(orders, orders[:1] * 3, "the order of the files")
+
+
+def test_random_queries_on_one_segment(tmp):
+    path = record_file(tmp, reference.make_bcp1(random.Random(7), reference.Features(samples=4000, agents=2))[0],
+                       clock_hz=1000)
+    source = read(path)
+    check_queries(2, [path], source.records, source.clock_hz)
+
+
+def test_random_queries_on_a_real_trace():
+    path = need(DATA / "byu/pentium2-slice.tr")
+    expected = reference.expect_byu(path.read_bytes())
+    records = [Record(i, *struct.unpack_from("<I4B", expected.records, 12 * i), tick, 0, 0, False)
+               for i, tick in enumerate(expected.ticks)]
+    check_queries(3, ["-I", "byu", path], records, 0)
+
+
+def test_random_queries_on_a_torn_and_on_a_damaged_recording(tmp):
+    out, paths, recording = recording_of(tmp)
+    whole = {r.number: r for r in recording.records}
+    for name, change in (("torn", lambda data: data[: len(data) * 2 // 3]),
+                         ("damaged", lambda data: data[:60_000] + bytes([data[60_000] ^ 0x40]) + data[60_001:])):
+        directory = tmp / name
+        shutil.copytree(out, directory)
+        victim = directory / paths[1].name
+        data = change(victim.read_bytes())
+        victim.unlink()
+        victim = victim.with_name(victim.name + ".partial") if name == "torn" else victim
+        victim.write_bytes(data)
+        csv, _ = buscap("convert", "-O", "csv", *sorted(directory.glob("*.byu.lz4*")), code=3)
+        header, *rows = (line.split(",") for line in csv.decode().splitlines())
+        kind, number = header.index("kind"), header.index("number")
+        records = [whole[int(row[number])] for row in rows if row[kind] == "reference"]
+        assert 0 < len(records) < len(whole), (name, len(records))
+        check_queries(4, [directory], records, recording.clock_hz)
+        if name == "damaged":
+            _, err = buscap("find", "--count", "0-", directory, code=3)
+            assert victim.name in err and "chunk 0" in err, err
+
+
+def test_context_shows_the_neighbours(tmp):
+    path = record_file(tmp, reference.make_bcp1(random.Random(8), reference.Features(samples=90_000))[0], clock_hz=1000)
+    records = read(path).records
+    assert len(records) > 87_381, "two chunks"
+    # The last record of the first chunk, and the first and last of all.
+    for at in (0, 87_380, len(records) - 1):
+        addr = records[at].addr
+        ticks = ["--from", f"@{records[at].tick}", "--to", f"@{records[at].tick + 1}"]
+        out, _ = buscap("find", *ticks, "-U", 2, f"{addr:x}", path)
+        lines = out.decode().splitlines()
+        numbers = [int(line[2:].split()[0]) for line in lines if line != "--"]
+        near = set(range(max(0, at - 2), min(len(records), at + 3)))
+        assert numbers == sorted(set(numbers)) and near <= set(numbers), lines
+        assert all((line[0] == ">") == (records[int(line[2:].split()[0])].tick == records[at].tick and
+                                        touches(records[int(line[2:].split()[0])], addr, addr))
+                   for line in lines if line != "--"), lines
+    # Contexts that overlap are printed once; others are divided.
+    wanted = [r.number for r in records if r.type == 3][:40]
+    out, _ = buscap("find", "--type", "write", "--first", 40, "-U", 1, "0-", path)
+    numbers = [line[2:14].strip() for line in out.decode().splitlines()]
+    shown = sorted({n for at in wanted for n in (at - 1, at, at + 1) if n >= 0})
+    equal([int(n) for n in numbers if n], shown, "numbers")
+    equal(numbers.count(""), sum(b - a > 1 for a, b in zip(shown, shown[1:])), "dividing lines")
+
+
+def test_times_of_day_and_files_are_shown(tmp):
+    out, _, recording = recording_of(tmp)
+    at = recording.records[len(recording.records) // 2]
+    text, _ = buscap("find", "--json", "--from", f"@{at.tick}", "--to", f"@{at.tick + 1}", f"{at.addr:x}", out)
+    hit = next(json.loads(line) for line in text.splitlines() if json.loads(line)["number"] == at.number)
+    equal({key: hit[key] for key in ("tick", "epoch", "time", "addr", "size", "attr", "proc", "is_context")},
+          {"tick": at.tick, "epoch": at.epoch, "time": utc(at.wall_hz // recording.clock_hz), "addr": f"{at.addr:#x}",
+           "size": at.size, "attr": at.attr, "proc": at.proc, "is_context": False}, "fields")
+    assert pathlib.Path(hit["file"]).exists() and hit["recording"] in hit["file"], hit
+
+
+def test_marks_limit_the_search(tmp):
+    out = tmp / "rec"
+    out.mkdir()
+    with harness.Daemon("--source", "sim:seed=1,rate=200k", "-o", out, socket=tmp / "s") as daemon:
+        daemon.wait_ready()
+        for text in ("on", "relay clicked", "relay clicked", "off"):
+            before = daemon.status()["counts"]["received"]
+            harness.wait_until(lambda: daemon.status()["counts"]["received"] > before + 20_000, "20,000 more samples")
+            buscap("mark", "--socket", tmp / "s", text)
+        equal(daemon.stop(), 0, "exit code")
+    total = int(buscap("find", "-c", "0-", out)[0])
+    before, after = (int(buscap("find", "-c", option, "relay clicked", "0-", out)[0])
+                     for option in ("--before-mark", "--after-mark"))
+    assert 0 < before < total and 0 < after < total and before + after > total, (before, after, total)
+    both = int(buscap("find", "-c", "--after-mark", "relay clicked", "--before-mark", "relay clicked", "0-", out)[0])
+    equal(both, before + after - total, "between the first and the last")
+    last, _ = buscap("find", "--last", 1, "--before-mark", "relay clicked", "0-", out)
+    equal(len(last.splitlines()), 1, "lines")
+    _, err = buscap("find", "-c", "--before-mark", "relay", "0-", out, code=1)
+    assert 'no mark or trigger "relay"' in err, err
+
+
+def test_marks_triggers_and_gaps_are_listed(tmp):
+    out, paths, recording = recording_of(tmp)
+    seen = reference.read_segments(paths)
+    text, err = buscap("marks", "--json", out)
+    events = [json.loads(line) for line in text.splitlines()]
+    gaps = sorted((e["number"], e["cause"], e["lost"], e["exact"]) for e in events if e["kind"] == "gap")
+    equal(gaps, sorted((g.number, g.cause, g.lost, g.exact) for g in recording.gaps), f"gaps; {err}")
+    equal(sum(e["kind"] == "trigger" for e in events), len(seen.triggers), "triggers")
+    walls = {r.number: r for r in recording.records}
+    for event in events:
+        record = walls.get(event["number"])
+        if record and record.epoch == event["epoch"]:
+            equal((event["tick"], event["time"]), (record.tick, utc(record.wall_hz // recording.clock_hz)), event)
+    lines = buscap("marks", out)[0].decode().splitlines()
+    equal(len(lines), len(events), "lines")
+    assert all(f"  {event['kind']}" in line for line, event in zip(lines, events)), lines
+
+
+def test_only_chunks_that_can_match_are_read(tmp):
+    out, _, recording = recording_of(tmp)
+    at = recording.records[-1]
+    everything = sum(path.stat().st_size for path in out.glob("*.byu.lz4"))
+
+    def bytes_read(*argv):
+        log = tmp / "strace"
+        run("strace", "-qq", "-f", "-e", "trace=read,pread64", "-o", log, need(BUSCAP), "find", *argv)
+        results = (line.rsplit("= ", 1)[1] for line in log.read_text().splitlines())
+        return sum(int(result) for result in results if result.isdigit())
+
+    nothing = bytes_read("--from", "@9223372036854775807", "0-", out)  # headers and indexes
+    last, all_chunks = (bytes_read(*argv, out) - nothing for argv in (["--last", "1", f"{at.addr:x}"], ["--count", "0-"]))
+    assert last < everything / 2, f"{last} of {everything} bytes"
+    assert 0.9 * everything < all_chunks < 1.1 * everything, f"{all_chunks} of {everything} bytes"
+
+
+def test_errors_are_one_line(tmp):
+    segment = record_file(tmp, reference.make_bcp1(random.Random(9), reference.Features(samples=100))[0])
+    trace = tmp / "a.din"
+    trace.write_text("0 10\n1 20\n")
+    empty = tmp / "empty"
+    empty.mkdir()
+    for argv, code, words in ((["10"], 2, "give an address and a directory or file"), (["xyz", segment], 2, "xyz"),
+                              (["20-10", segment], 2, "ends before it starts"), (["10", tmp / "none"], 1, "can't open"),
+                              (["10", empty], 1, "no segments in this directory"),
+                              (["--first", "1", "--last", "1", "10", segment], 2, "--first excludes --last"),
+                              (["--first", "0", "10", segment], 2, "at least 1"),
+                              (["--count", "--json", "10", segment], 2, "--count excludes"),
+                              (["-U", "99999", "10", segment], 2, "--context 99999: must be 0 to 10000"),
+                              (["10", trace, trace], 2, "several files must all be segments"),
+                              (["--after-mark", "x", "10", trace], 2, "need segments"),
+                              (["--from", "tomorrow", "10", segment], 2, "not a time"),
+                              (["--from", "today", "-I", "din", "10", trace], 2, "no time of day")):
+        out, err = buscap("find", *argv, code=code)
+        assert err.count("\n") == 1 and words in err and out == b"", (argv, err)
+    # Nothing to find is no error, and a pipe can be searched, but not from its end.
+    equal(buscap("find", "99999990", segment), (b"", ""), "no match")
+    equal(buscap("find", "-c", "-I", "din", "10-20", "-", data=trace.read_bytes())[0], b"2\n", "a pipe")
+    _, err = buscap("find", "--last", "1", "-I", "din", "10", "-", code=2, data=b"0 10\n")
+    assert "--last needs a file" in err, err
