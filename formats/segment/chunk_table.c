@@ -154,7 +154,8 @@ int bc_chunk_table_read(struct bc_chunk_table *t, uint32_t row, struct bc_chunk 
 	size_t header_bytes = BC_CHUNK_HEADER_MIN + (size_t)r->info.event_bytes;
 	size_t bytes = header_bytes + r->info.frame_bytes;
 
-	if (header_bytes > BC_CHUNK_HEADER_MAX || r->info.frame_bytes > BC_FRAME_MAX)
+	if (header_bytes > BC_CHUNK_HEADER_MAX || r->info.frame_bytes > BC_FRAME_MAX ||
+		r->offset > INT64_MAX - bytes)
 		return -EBADMSG;
 	for (size_t done = 0; done != bytes;) {
 		ssize_t n = pread(

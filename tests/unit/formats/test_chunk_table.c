@@ -1,0 +1,175 @@
+/* Any chunk of a segment can be read, in any order, and damage costs only what it hit. */
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "formats/base/bytes.h"
+#include "formats/segment/chunk_table.h"
+#include "formats/segment/segment_writer.h"
+#include "tests/support/temp_dir.h"
+#include "tests/support/test.h"
+
+#define CHUNKS  6u
+#define RECORDS 40u
+#define NAME    "20261120T091500Z-3f9a2c-00000.byu.lz4"
+
+struct fixture {
+	struct temp_dir dir;
+	struct bc_chunk *chunk;
+	int fd;
+	uint8_t *bytes;
+	size_t size;
+	unsigned damages;
+};
+
+static void set_up(struct fixture *f)
+{
+	struct bc_segment_header header = {
+		.recording = "20261120T091500Z-3f9a2c", .clock_hz = 66000000};
+	struct bc_segment_writer writer;
+	uint8_t *encoded = malloc(BC_CHUNK_ENCODED_MAX);
+
+	temp_dir_make(&f->dir);
+	f->chunk = malloc(sizeof(*f->chunk));
+	assert_non_null(f->chunk);
+	assert_int_equal(bc_segment_create(&writer, f->dir.fd, NAME, ".partial", &header), 0);
+	for (uint32_t number = 0; number < CHUNKS; number++) {
+		size_t header_bytes;
+		bc_chunk_reset(f->chunk, 1000 * number, 0);
+		f->chunk->info.first_record = number * RECORDS;
+		f->chunk->info.records = RECORDS;
+		for (uint32_t i = 0; i < RECORDS; i++)
+			bc_record_store(f->chunk->records + (size_t)i * BC_RECORD_BYTES,
+				&(struct bc_record){
+					.addr = number << 16 | i * 77, .size = 4, .time = i});
+		bc_chunk_encode(encoded, f->chunk, BC_LEVEL_DEFAULT, &header_bytes);
+		assert_int_equal(
+			bc_segment_append(&writer, encoded, header_bytes, &f->chunk->info, 0, 0),
+			0);
+	}
+	assert_int_equal(bc_segment_seal(&writer), 0);
+	free(encoded);
+	f->fd = openat(f->dir.fd, NAME, O_RDWR | O_CLOEXEC);
+	assert_true(f->fd >= 0);
+	f->size = (size_t)lseek(f->fd, 0, SEEK_END);
+	f->bytes = malloc(f->size);
+	assert_int_equal(pread(f->fd, f->bytes, f->size, 0), f->size);
+}
+
+static void tear_down(struct fixture *f)
+{
+	close(f->fd);
+	free(f->bytes);
+	free(f->chunk);
+	temp_dir_remove(&f->dir);
+}
+
+TEST_FIXTURE(fixture, set_up, tear_down)
+
+static void count_damage(void *context, const struct bc_segment_damage *damage)
+{
+	struct fixture *f = context;
+
+	assert_true(damage->what[0] != '\0');
+	f->damages++;
+}
+
+static void load(struct fixture *f, struct bc_chunk_table *table)
+{
+	f->damages = 0;
+	assert_int_equal(bc_chunk_table_load(table, f->fd, count_damage, f), 0);
+}
+
+/* Reads all chunks, from the last to the first. Returns how many are intact; an intact one has what
+ * was written. */
+static unsigned read_all(struct fixture *f, struct bc_chunk_table *table)
+{
+	unsigned good = 0;
+
+	for (uint32_t row = table->count; row-- != 0;) {
+		int rc = bc_chunk_table_read(table, row, f->chunk);
+		if (rc == -EBADMSG)
+			continue;
+		assert_int_equal(rc, 0);
+		uint64_t number = f->chunk->info.first_record / RECORDS;
+		assert_true(number < CHUNKS && f->chunk->info.records == RECORDS);
+		for (uint32_t i = 0; i < RECORDS; i++)
+			assert_int_equal(bc_le32(f->chunk->records + (size_t)i * BC_RECORD_BYTES),
+				number << 16 | i * 77);
+		good++;
+	}
+	return good;
+}
+
+TEST_F(all_chunks_are_read_in_reverse)
+{
+	struct bc_chunk_table table;
+
+	load(f, &table);
+	assert_int_equal(f->damages, 0);
+	assert_int_equal(table.count, CHUNKS);
+	assert_int_equal(read_all(f, &table), CHUNKS);
+	for (uint32_t row = 0; row < CHUNKS; row++) {
+		assert_int_equal(table.rows[row].before, row * RECORDS);
+		assert_int_equal(bc_chunk_table_header(&table, row)->clock_hz, 66000000);
+	}
+	bc_chunk_table_free(&table);
+}
+
+TEST_F(every_prefix_has_its_whole_chunks)
+{
+	struct bc_chunk_table table;
+	uint64_t ends[CHUNKS];
+
+	load(f, &table);
+	for (uint32_t row = 0; row < CHUNKS; row++)
+		ends[row] = table.rows[row].offset + bc_chunk_encoded_bytes(&table.rows[row].info);
+	bc_chunk_table_free(&table);
+	for (size_t n = f->size - 1; n != 0; n -= n < test_stride(5) ? n : test_stride(5)) {
+		unsigned whole = 0;
+		assert_int_equal(ftruncate(f->fd, (off_t)n), 0);
+		load(f, &table);
+		while (whole < CHUNKS && ends[whole] <= n)
+			whole++;
+		assert_int_equal(read_all(f, &table), whole);
+		bc_chunk_table_free(&table);
+		assert_int_equal(pwrite(f->fd, f->bytes, f->size, 0), f->size);
+	}
+}
+
+TEST_F(every_flipped_bit_costs_at_most_one_chunk)
+{
+	for (size_t bit = 0; bit < f->size * 8; bit += test_stride(13)) {
+		struct bc_chunk_table table;
+		uint8_t flipped = (uint8_t)(f->bytes[bit / 8] ^ 1u << bit % 8);
+		assert_int_equal(pwrite(f->fd, &flipped, 1, (off_t)(bit / 8)), 1);
+		load(f, &table);
+		unsigned good = read_all(f, &table);
+		assert_true(good >= CHUNKS - 1);
+		bc_chunk_table_free(&table);
+		assert_int_equal(pwrite(f->fd, &f->bytes[bit / 8], 1, (off_t)(bit / 8)), 1);
+	}
+}
+
+/* A forged index has valid hashes, but rows that say anything. */
+TEST_F(a_forged_row_is_not_believed)
+{
+	struct bc_chunk_table table;
+	size_t index = f->size - bc_index_bytes(CHUNKS);
+	size_t rows = index + BC_INDEX_HEAD_BYTES;
+	size_t rows_bytes = CHUNKS * BC_INDEX_ROW_BYTES;
+	uint8_t *forged = malloc(rows_bytes + BC_HASH_BYTES);
+
+	for (size_t at = 0; at < BC_INDEX_ROW_BYTES; at++) {
+		memcpy(forged, f->bytes + rows, rows_bytes);
+		forged[2 * BC_INDEX_ROW_BYTES + at] ^= 0xFF;
+		bc_checksum_write(forged + rows_bytes, forged);
+		assert_int_equal(pwrite(f->fd, forged, rows_bytes + BC_HASH_BYTES, (off_t)rows),
+			rows_bytes + BC_HASH_BYTES);
+		load(f, &table);
+		assert_int_equal(table.count, CHUNKS);
+		assert_true(read_all(f, &table) >= CHUNKS - 1);
+		bc_chunk_table_free(&table);
+	}
+	free(forged);
+}
