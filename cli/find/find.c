@@ -8,6 +8,7 @@
 #include "cli/find/find_state.h"
 #include "cli/find/find_stream.h"
 #include "cli/io/file.h"
+#include "cli/io/name_args.h"
 #include "cli/io/recording_dir.h"
 #include "cli/io/segment_order.h"
 #include "cli/io/time_arg.h"
@@ -23,6 +24,7 @@ enum {
 	OPTION_TO,
 	OPTION_AFTER_MARK,
 	OPTION_BEFORE_MARK,
+	OPTION_MAP,
 };
 
 static const struct bc_usage_option options[] = {
@@ -40,6 +42,7 @@ static const struct bc_usage_option options[] = {
 	{OPTION_BEFORE_MARK, "before-mark", "TEXT", "text",
 		"before the last mark or trigger with this text"},
 	{'U', "context", "N", "number", "also print N entries before and after each match"},
+	{OPTION_MAP, "map", "FILE", "file", BC_NAME_ARGS_HELP},
 	{'j', "json", NULL, NULL, "print one JSON object per line"},
 	{'I', "input", "FMT", "format-read", "input format and options (default: detected)"},
 	{0},
@@ -107,6 +110,8 @@ static bool read_option(struct bc_find *f, int letter)
 		return true;
 	case 'U':
 		return read_context(f);
+	case OPTION_MAP:
+		return bc_name_args_add(&f->names, f->console);
 	case 'j':
 		return f->is_json = true;
 	case 'I':
@@ -202,6 +207,7 @@ int bc_cmd_find(const struct bc_console *console, int argc, char **argv)
 	while ((letter = bc_options_next(&o)) != -1 && read_option(f, letter))
 		;
 	code = letter == -1 ? run(f, argc, argv) : o.exit;
+	bc_name_map_close(f->names);
 	free(f);
 	return code;
 }

@@ -22,10 +22,19 @@ static json_t *type_of(const struct bc_entry *entry)
 	return name != NULL ? json_string(name) : hex(entry->type);
 }
 
+static const char *name_of(const struct bc_find *f, const struct bc_entry *entry)
+{
+	bool is_port = entry->kind == BC_ENTRY_REFERENCE &&
+		       (entry->type == BC_REQ_IOREAD || entry->type == BC_REQ_IOWRITE);
+
+	return f->names != NULL ? bc_name_map_find(f->names, is_port, entry->addr) : NULL;
+}
+
 static bool print_json(struct bc_find *f, const struct bc_find_hit *hit)
 {
 	const struct bc_entry *entry = &hit->entry;
 	bool is_reference = entry->kind == BC_ENTRY_REFERENCE;
+	const char *name = name_of(f, entry);
 	char wall[BC_RFC3339_BYTES];
 
 	bc_rfc3339_write(wall, hit->wall_ns);
@@ -49,6 +58,7 @@ static bool print_json(struct bc_find *f, const struct bc_find_hit *hit)
 								 : json_null()},
 			{"proc", (entry->has & BC_HAS_PROC) != 0 ? json_integer(entry->proc)
 								 : json_null()},
+			{"name", bc_json_text_or_null(name != NULL ? name : "")},
 			{"text", bc_json_text(hit->text)},
 			{"is_context", json_boolean(hit->is_context)},
 			{NULL, NULL},
@@ -73,5 +83,12 @@ void bc_find_print(struct bc_find *f, const struct bc_find_hit *hit, bool follow
 		bc_rfc3339_write(wall, hit->wall_ns);
 	bc_output_format(&f->output, "%10" PRIu64 "  %s  ", hit->entry.number, wall);
 	bc_output_safe(&f->output, hit->file);
-	bc_output_format(&f->output, "  %s\n", hit->text);
+	bc_output_format(&f->output, "  %s", hit->text);
+	const char *name = name_of(f, &hit->entry);
+	if (name != NULL) {
+		bc_output_text(&f->output, "  (", 3);
+		bc_output_safe(&f->output, name);
+		bc_output_text(&f->output, ")", 1);
+	}
+	bc_output_text(&f->output, "\n", 1);
 }

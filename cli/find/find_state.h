@@ -10,6 +10,7 @@
 #include "cli/term/output.h"
 #include "formats/base/format_id.h"
 #include "formats/base/options.h"
+#include "formats/names/name_map.h"
 
 struct bc_find {
 	const struct bc_console *console;
@@ -25,6 +26,7 @@ struct bc_find {
 	uint64_t context;        /* neighbours to print on either side of a match */
 	bool is_count;           /* print only the number of matches */
 	bool is_json;
+	struct bc_name_map *names; /* NULL: no names are shown */
 	/* Results. */
 	uint64_t matches;
 	bool has_printed;

@@ -218,6 +218,21 @@ def test_marks_triggers_and_gaps_are_listed(tmp):
     assert all(f"  {event['kind']}" in line for line, event in zip(lines, events)), lines
 
 
+def test_names_are_shown(tmp):
+    trace = tmp / "a.xdin"
+    trace.write_text("r b8000 2\nw 1234 4\nr ffff 1\n")
+    names = tmp / "names"
+    names.write_text("1000-1fff the \x1b stack\n")
+    out, _ = buscap("find", "-I", "xdin", "--map", "pc", "--map", names, "0-", trace)
+    equal([line.rsplit("(", 1)[1] if "(" in line else "" for line in out.decode().splitlines()],
+          ["colour text)", "the \\x1b stack)", "conventional memory)"], "names")
+    hits = buscap("find", "-j", "-I", "xdin", "--map", names, "0-", trace)[0].splitlines()
+    equal([json.loads(hit)["name"] for hit in hits], [None, "the \x1b stack", None], "in JSON")
+    names.write_text("1000 a\nqq b\n")
+    _, err = buscap("find", "-I", "xdin", "--map", names, "0-", trace, code=2)
+    assert f"{names}: line 2: expected a hexadecimal address" in err, err
+
+
 def test_only_chunks_that_can_match_are_read(tmp):
     out, _, recording = recording_of(tmp)
     at = recording.records[-1]
