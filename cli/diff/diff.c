@@ -78,7 +78,7 @@ static int read_again(void *context, bool (*take)(void *, const struct bc_entry 
 	const struct bc_entry *run;
 	size_t count;
 
-	if (bc_file_bytes(side->paths, side->path_count) == 0 ||
+	if (!bc_are_regular_files(side->paths, side->path_count) ||
 		!bc_console_silence(&console, side->trace.console))
 		return -ENOTSUP;
 	enum bc_exit code = bc_trace_open(&again.trace, &console, again.paths, again.path_count,

@@ -16,7 +16,7 @@ static void add_recordings(struct bc_diff_origin *o, const char *ids)
 }
 
 /* Sets the filter from the options of a cut, "records=0-99 type=read". Ranges are left aside: what
- * they left out is in one piece. */
+ * they left out is in few pieces. */
 static bool read_filter(struct bc_diff_origin *o)
 {
 	char words[sizeof(o->cut)];

@@ -32,8 +32,8 @@ static const struct bc_usage_option options[] = {
 	{OPTION_LAST, "last", "N", "number", "only the last N matches; reads from the end"},
 	{'c', "count", NULL, NULL, "print only the number of matches"},
 	{OPTION_TYPE, "type", "NAME[,NAME]", "list:read|write|fetch",
-		"reference types: read, write, fetch, a name that dump prints, or a number such as "
-		"0xf2"},
+		"reference types: read, write (of memory), fetch, a name that dump prints such as "
+		"IOWRITE, or a number such as 0xf2"},
 	{'p', "proc", "N[,N-M]", "range", "processors"},
 	{OPTION_FROM, "from", "TIME", "text", "from this time on: " BC_TIME_ARG_HELP},
 	{OPTION_TO, "to", "TIME", "text", "before this time"},
@@ -59,7 +59,7 @@ const struct bc_usage bc_find_usage = {
 		"that "
 		"can't contain a match are not read.",
 	.options = options,
-	.more = "A range is A-B, A-, -B or A. Matches are printed in the order of the trace.",
+	.more = "A range is A-B, A- or A. Matches are printed in the order of the trace.",
 	.exits = "0 ok, even if nothing matches, 1 failed, 2 wrong usage, 3 damaged or malformed "
 		 "input: the intact parts were searched.",
 	.example = "buscap find --last 1 --type write b8000-bffff *.byu.lz4",
@@ -124,35 +124,36 @@ static bool read_option(struct bc_find *f, int letter)
 static enum bc_exit read_address(struct bc_find *f, char *text)
 {
 	optarg = text;
-	return bc_filter_args_option(&f->args, f->console, "--addr") ? BC_EXIT_OK : BC_EXIT_USAGE;
+	return bc_filter_args_option(&f->args, f->console, "address") ? BC_EXIT_OK : BC_EXIT_USAGE;
 }
 
-/* Whether the first file is a segment, or none can be opened. */
-static enum bc_exit detect(struct bc_find *f, const char *path, bool *is_segment)
+/* Whether the first file that can be opened is a segment. */
+static bool has_segments(const struct bc_find *f, const struct bc_path_list *list)
 {
+	struct bc_console silent;
 	struct bc_file file;
-	enum bc_exit code;
+	bool is_segment = false;
 
-	*is_segment = false;
-	if (strcmp(path, "-") == 0) /* it can't be read twice */
-		return BC_EXIT_OK;
-	code = bc_file_open(&file, f->console, path, f->format);
-	if (code != BC_EXIT_OK)
-		return code;
-	*is_segment = file.probe.format == BC_FORMAT_SEGMENT && file.is_regular;
-	bc_file_close(&file);
-	return BC_EXIT_OK;
+	if (!bc_console_silence(&silent, f->console))
+		return false;
+	for (int i = 0; i < list->count; i++) {
+		const char *path = list->paths[i];
+		if (!bc_are_regular_files(&path, 1))
+			continue; /* it can't be read twice */
+		if (bc_file_open(&file, &silent, path, f->format) != BC_EXIT_OK)
+			continue;
+		is_segment = file.probe.format == BC_FORMAT_SEGMENT && file.is_regular;
+		bc_file_close(&file);
+		break;
+	}
+	fclose(silent.err);
+	return is_segment;
 }
 
 static enum bc_exit search(struct bc_find *f, struct bc_path_list *list)
 {
-	bool is_segment;
-	enum bc_exit code;
-
 	bc_segment_order_sort((const char **)list->paths, list->count);
-	code = detect(f, list->paths[0], &is_segment);
-	if (code != BC_EXIT_OK)
-		return code;
+	bool is_segment = has_segments(f, list);
 	if (!is_segment && list->count != 1)
 		return bc_print_usage_error(
 			f->console, "several files must all be segments that are not compressed");
@@ -165,14 +166,14 @@ static enum bc_exit search(struct bc_find *f, struct bc_path_list *list)
 		bc_find_segments(f, list->paths, list->count);
 	else
 		bc_find_stream(f, list->paths[0]);
-	if (f->is_count)
+	if (f->is_count && (f->exit == BC_EXIT_OK || f->exit == BC_EXIT_DAMAGED))
 		bc_output_format(&f->output, "%" PRIu64 "\n", f->matches);
 	return bc_exit_worse(f->exit, bc_output_close(&f->output, f->console));
 }
 
 static enum bc_exit run(struct bc_find *f, int argc, char **argv)
 {
-	struct bc_path_list list = {.paths = NULL};
+	struct bc_path_list list = {.text = NULL};
 	enum bc_exit code;
 
 	if (argc - optind < 2)

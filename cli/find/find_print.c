@@ -48,8 +48,7 @@ static bool print_json(struct bc_find *f, const struct bc_find_hit *hit)
 			{"file", bc_json_text(hit->file)},
 			{"recording",
 				bc_json_text_or_null(hit->recording != NULL ? hit->recording : "")},
-			{"segment",
-				hit->recording != NULL ? json_integer(hit->segment) : json_null()},
+			{"segment", hit->is_segment ? json_integer(hit->segment) : json_null()},
 			{"addr", hex(entry->addr)},
 			{"type", is_reference ? type_of(entry) : json_null()},
 			{"size", (entry->has & BC_HAS_SIZE) != 0 ? json_integer(entry->size)

@@ -9,9 +9,10 @@
 struct bc_find_hit {
 	struct bc_entry entry; /* without its texts, which may no longer be there */
 	char text[BC_ENTRY_TEXT_MAX];
-	const char *file;      /* its name */
-	const char *recording; /* NULL: not a segment, or not known */
-	uint32_t segment;      /* with `recording` */
+	const char *file; /* its name */
+	bool is_segment;
+	uint32_t segment;      /* its number */
+	const char *recording; /* NULL: not known */
 	bool has_wall;
 	int64_t wall_ns;
 	bool is_context; /* only a neighbour of a match */

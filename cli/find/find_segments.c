@@ -37,8 +37,6 @@ struct search {
 	/* Of the open file: */
 	struct loaded *chunks; /* two: that of a match, and of its neighbours */
 	unsigned next_loaded;  /* the one to use for the next chunk */
-	bool has_bad;          /* the chunk `bad` could not be read, which is reported once */
-	uint32_t bad;
 	uint64_t printed; /* records before this one, by their place in the file, are printed */
 	bool has_wanted;
 	uint64_t wanted; /* and those up to this one are wanted as context */
@@ -63,7 +61,7 @@ static bool open_file(struct search *s, int at)
 	if (s->files.at != at) {
 		s->chunks[0].is_loaded = s->chunks[1].is_loaded = false;
 		s->printed = 0;
-		s->has_wanted = s->has_bad = false;
+		s->has_wanted = false;
 	}
 	return bc_segment_files_open(&s->files, at);
 }
@@ -77,11 +75,7 @@ static const struct loaded *load(struct search *s, uint32_t row)
 			return &s->chunks[i];
 		}
 	struct loaded *l = &s->chunks[s->next_loaded];
-	if (s->has_bad && s->bad == row)
-		return NULL;
 	l->is_loaded = bc_segment_files_read(&s->files, row, &l->chunk);
-	s->has_bad = !l->is_loaded;
-	s->bad = row;
 	if (!l->is_loaded)
 		return NULL;
 	l->row = row;
@@ -185,6 +179,7 @@ static void print_record(struct search *s, uint64_t nth, bool is_context)
 	hit.entry.epoch = info->epoch;
 	bc_entry_text(hit.text, &hit.entry);
 	hit.recording = header != NULL ? header->recording : NULL;
+	hit.is_segment = true;
 	hit.segment = info->segment;
 	hit.has_wall = hz != 0;
 	hit.wall_ns = bc_chunk_wall(info, l->ticks[i], hz);
@@ -298,7 +293,7 @@ static void print_last(struct search *s)
 		const struct found *found = &s->found[i];
 		if (s->files.at != found->file)
 			end_file(s);
-		if (!open_file(s, found->file))
+		if (!open_file(s, found->file) || found->row >= s->files.table.count)
 			continue;
 		uint32_t hits = search_row(s, found->row);
 		print_hits(s, found->row, hits, skip);
@@ -369,10 +364,13 @@ static bool set_marks(struct search *s)
 static void set_start(struct search *s)
 {
 	const struct bc_filter_args *args = &s->find->args;
+	bool is_relative = args->from_is_relative || args->to_is_relative;
 
-	if ((args->from_is_relative || args->to_is_relative) && open_file(s, 0) &&
-		s->files.table.count != 0)
-		bc_filter_args_start(&s->find->args, s->files.table.rows[0].info.wall_ns);
+	for (int i = 0; i < s->files.count && is_relative; i++)
+		if (open_file(s, i) && s->files.table.count != 0) {
+			bc_filter_args_start(&s->find->args, s->files.table.rows[0].info.wall_ns);
+			is_relative = false;
+		}
 }
 
 void bc_find_segments(struct bc_find *find, char *const *paths, int count)

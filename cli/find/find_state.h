@@ -33,7 +33,7 @@ struct bc_find {
 	enum bc_exit exit;
 };
 
-/* Whether enough has been found. */
+/* Whether enough has been found, or the output has failed. */
 static inline bool bc_find_is_over(const struct bc_find *f)
 {
 	return (f->first != 0 && f->matches >= f->first) || bc_output_failed(&f->output);

@@ -21,6 +21,7 @@ static void set_hit(struct stream *s, struct bc_find_hit *hit, const struct bc_e
 {
 	hit->entry = *entry;
 	hit->file = s->trace.file.name;
+	hit->is_segment = false;
 	hit->recording = NULL;
 	hit->has_wall = false;
 	hit->is_context = true;
@@ -72,11 +73,22 @@ static enum bc_exit read_trace(struct stream *s, bool is_silent)
 	struct bc_find *f = s->find;
 	struct bc_reader_options options = {.format = f->format_options, .index_fd = -1};
 	struct bc_batch batch;
-	enum bc_exit code = bc_trace_open(&s->trace, f->console, &s->path, 1, f->format, &options);
+	struct bc_console silent;
+	const struct bc_console *console = f->console;
+
+	/* What is wrong with the trace is reported when it is searched. */
+	if (is_silent && !f->is_count && bc_console_silence(&silent, f->console))
+		console = &silent;
+	enum bc_exit code = bc_trace_open(&s->trace, console, &s->path, 1, f->format, &options);
 
 	s->found = s->nth = 0;
 	if (code == BC_EXIT_OK && !bc_filter_args_check(&f->args, &s->trace))
 		code = BC_EXIT_USAGE;
+	if (code == BC_EXIT_OK && f->args.filter.has_wall) {
+		bc_print_error(f->console, s->path,
+			"--from and --to need segment files that are not compressed");
+		code = BC_EXIT_USAGE;
+	}
 	while (code == BC_EXIT_OK && bc_trace_next(&s->trace, &batch)) {
 		for (size_t i = 0; i < batch.count; i++, s->nth++) {
 			const struct bc_entry *entry = &batch.entries[i];
@@ -91,9 +103,11 @@ static enum bc_exit read_trace(struct stream *s, bool is_silent)
 				pass(s, entry);
 		}
 	}
-	code = bc_exit_worse(code, s->trace.exit);
 out:
+	code = bc_exit_worse(code, s->trace.exit);
 	bc_trace_close(&s->trace);
+	if (console == &silent)
+		fclose(silent.err);
 	return code;
 }
 
@@ -102,7 +116,7 @@ void bc_find_stream(struct bc_find *find, const char *path)
 	struct stream s = {.find = find, .path = path};
 	enum bc_exit code = BC_EXIT_OK;
 
-	if (find->last != 0 && bc_file_bytes(&path, 1) == 0) {
+	if (find->last != 0 && !bc_are_regular_files(&path, 1)) {
 		bc_print_error(find->console, path, "--last needs a file, not a pipe");
 		find->exit = bc_exit_worse(find->exit, BC_EXIT_USAGE);
 		return;

@@ -159,7 +159,7 @@ static void list_files(struct marks *m)
 
 static enum bc_exit run(struct marks *m, int argc, char **argv)
 {
-	struct bc_path_list list = {.paths = NULL};
+	struct bc_path_list list = {.text = NULL};
 	enum bc_exit code;
 
 	if (optind == argc)

@@ -4,12 +4,17 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "formats/segment/segment_name.h"
 
 enum given { GIVEN_UNKNOWN, GIVEN_ONCE, GIVEN_BEFORE };
 
 struct bc_segment_file {
-	const char *path;
+	char *path;
 	enum given given; /* once it has been opened */
+	bool is_reported; /* damage has been printed */
 	uint64_t tag;
 	uint32_t segment;
 };
@@ -46,8 +51,8 @@ static void on_damage(void *context, const struct bc_segment_damage *damage)
 {
 	struct bc_segment_files *f = context;
 
-	if (damage->is_torn && f->file.is_partial)
-		return; /* it is being written */
+	if ((damage->is_torn && f->file.is_partial) || f->files[f->at].is_reported)
+		return; /* it is being written, or was opened before */
 	bc_print_damage(f->console, f->file.name, damage->offset, damage->bytes, damage->what);
 	f->exit = bc_exit_worse(f->exit, BC_EXIT_DAMAGED);
 }
@@ -63,7 +68,7 @@ static bool is_given_before(struct bc_segment_files *f)
 	file->tag = f->table.rows[0].info.recording_tag;
 	file->segment = f->table.rows[0].info.segment;
 	for (int i = f->at - 1; i <= f->at + 1; i += 2)
-		if (i >= 0 && i < f->count && f->files[i].given == GIVEN_ONCE &&
+		if (i >= 0 && i < f->count && f->files[i].given != GIVEN_UNKNOWN &&
 			f->files[i].tag == file->tag && f->files[i].segment == file->segment)
 			file->given = GIVEN_BEFORE;
 	if (file->given == GIVEN_BEFORE)
@@ -76,11 +81,27 @@ static enum bc_exit load(struct bc_segment_files *f)
 	f->table = (struct bc_chunk_table){.fd = -1};
 	if (f->file.probe.format != BC_FORMAT_SEGMENT || !f->file.is_regular) {
 		bc_print_error(f->console, f->file.name,
-			"not a segment, or a compressed one; several files must all be segments");
+			"not a segment, or a compressed one; decompress it first");
 		return BC_EXIT_USAGE;
 	}
 	int rc = bc_chunk_table_load(&f->table, f->file.fd, on_damage, f);
+	f->files[f->at].is_reported = true;
 	return rc != 0 ? bc_print_read_error(f->console, &f->file, rc) : BC_EXIT_OK;
+}
+
+/* Finds a file that was sealed, and so renamed, or deleted since it was listed. Returns false if it
+ * is gone. */
+static bool find_renamed(struct bc_segment_file *file)
+{
+	size_t bytes = strlen(file->path);
+	size_t suffix = strlen(BC_PARTIAL_SUFFIX);
+
+	if (access(file->path, F_OK) == 0 || errno != ENOENT)
+		return true;
+	if (bytes <= suffix || strcmp(file->path + bytes - suffix, BC_PARTIAL_SUFFIX) != 0)
+		return false;
+	file->path[bytes - suffix] = '\0';
+	return access(file->path, F_OK) == 0;
 }
 
 bool bc_segment_files_open(struct bc_segment_files *f, int at)
@@ -88,6 +109,8 @@ bool bc_segment_files_open(struct bc_segment_files *f, int at)
 	if (f->at == at)
 		return true;
 	bc_segment_files_close(f);
+	if (!find_renamed(&f->files[at]))
+		return false;
 	enum bc_exit code = bc_file_open(
 		&f->file, f->console, f->files[at].path, BC_FORMAT_UNKNOWN);
 	if (code == BC_EXIT_OK) {
@@ -103,10 +126,13 @@ bool bc_segment_files_open(struct bc_segment_files *f, int at)
 
 bool bc_segment_files_read(struct bc_segment_files *f, uint32_t row, struct bc_chunk *chunk)
 {
-	const struct bc_chunk_row *r = &f->table.rows[row];
+	struct bc_chunk_row *r = &f->table.rows[row];
 	char what[96];
-	int rc = bc_chunk_table_read(&f->table, row, chunk);
 
+	if (r->is_bad)
+		return false;
+	int rc = bc_chunk_table_read(&f->table, row, chunk);
+	r->is_bad = rc != 0;
 	if (rc == 0)
 		return true;
 	if (rc != -EBADMSG) {

@@ -22,17 +22,19 @@ struct bc_segment_files {
 	enum bc_exit exit; /* of what was reported */
 };
 
-/* The paths are the caller's. Returns false if out of memory. */
+/* The paths are the caller's; ".partial" is removed from one that was sealed meanwhile. Returns
+ * false if out of memory. */
 bool bc_segment_files_init(struct bc_segment_files *files, const struct bc_console *console,
 	char *const *paths, int count) BC_MUST_CHECK;
 void bc_segment_files_free(struct bc_segment_files *files);
 
-/* Opens a file and closes the previous one, unless it is that. Returns false if it can't be read,
- * or is a copy of its neighbour; that has been reported. Damage is reported too. */
+/* Opens a file and closes the previous one; nothing if it is open already. Returns false if it
+ * can't be read or is a copy of its neighbour, which has been reported, or if it has been deleted.
+ * Damage is reported when the file is opened for the first time. */
 bool bc_segment_files_open(struct bc_segment_files *files, int at);
 void bc_segment_files_close(struct bc_segment_files *files);
 
-/* Reads a chunk of the open file. Returns false if that failed, which has been reported. */
+/* Reads a chunk of the open file. Returns false if that failed, which is reported once. */
 bool bc_segment_files_read(struct bc_segment_files *files, uint32_t row, struct bc_chunk *chunk);
 
 /* The clock rate of a row's segment; 0: unknown. */

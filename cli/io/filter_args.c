@@ -6,23 +6,33 @@
 
 #include "cli/io/time_arg.h"
 #include "cli/term/options.h"
+#include "formats/base/rfc3339.h"
 #include "formats/trace/filter_parse.h"
 
 void bc_filter_args_init(struct bc_filter_args *s)
 {
 	memset(s, 0, sizeof(*s));
 	bc_filter_init(&s->filter);
+	s->tick_range = s->filter.ticks;
 	s->filter.from_ns = INT64_MIN;
 	s->filter.to_ns = INT64_MAX;
 }
 
-/* Appends the option to the selection, which goes into the metadata. */
-static void record_option(struct bc_filter_args *s, const char *option)
+/* Appends an option to the selection, which goes into the metadata, if there is room. */
+static void record_value(struct bc_filter_args *s, const char *option, const char *value)
 {
 	size_t used = strlen(s->selection);
+	size_t room = sizeof(s->selection) - used;
+	const char *name = option[0] == '-' ? option + 2 : option;
 
-	snprintf(s->selection + used, sizeof(s->selection) - used, "%s%s=%s", used != 0 ? " " : "",
-		option + 2, optarg);
+	int n = snprintf(s->selection + used, room, "%s%s=%s", used != 0 ? " " : "", name, value);
+	if (n < 0 || (size_t)n >= room)
+		s->selection[used] = '\0';
+}
+
+static void record_option(struct bc_filter_args *s, const char *option)
+{
+	record_value(s, option, optarg);
 }
 
 static bool refuse_second(const struct bc_console *console, const char *option)
@@ -47,36 +57,39 @@ static bool read_range(struct bc_filter_args *s, const struct bc_console *consol
 	return true;
 }
 
-/* Narrows the ticks to those from @tick on, or before it. */
-static void set_tick_bound(struct bc_filter_args *s, uint64_t tick, bool is_from)
+/* Sets the ticks of the filter: those of --ticks, from `from_tick` on and before `to_tick`. */
+static void set_ticks(struct bc_filter_args *s)
 {
 	struct bc_span *ticks = &s->filter.ticks;
 
-	s->has_ticks = true;
-	if (is_from && tick > ticks->first)
-		ticks->first = tick;
-	if (!is_from && tick == 0)
-		*ticks = (struct bc_span){1, 0};
-	else if (!is_from && tick - 1 < ticks->last)
-		ticks->last = tick - 1;
+	*ticks = s->tick_range;
+	if (s->from_tick > ticks->first)
+		ticks->first = s->from_tick;
+	if (s->has_to_tick && s->to_tick == 0)
+		*ticks = (struct bc_span){1, 0}; /* none */
+	else if (s->has_to_tick && s->to_tick - 1 < ticks->last)
+		ticks->last = s->to_tick - 1;
 }
 
-/* Whether the bounds, if both are given, are in order. */
+/* Whether the bounds, if both are given and of one kind, are in order. */
 static bool is_ordered(const struct bc_filter_args *s)
 {
-	const struct bc_filter *f = &s->filter;
+	bool are_ticks = s->has_from_tick && s->has_to_tick;
+	bool are_times = s->has_from && s->has_to && !s->has_from_tick && !s->has_to_tick &&
+			 s->from_is_relative == s->to_is_relative;
 
-	return f->ticks.first <= f->ticks.last + (f->ticks.last != UINT64_MAX) &&
-	       (!s->has_from || !s->has_to || s->from_is_relative != s->to_is_relative ||
-		       f->from_ns <= f->to_ns);
+	return (!are_ticks || s->from_tick <= s->to_tick) &&
+	       (!are_times || s->filter.from_ns <= s->filter.to_ns);
 }
 
+/* Reads --from or --to. The metadata gets times that mean the same later. */
 static bool read_bound(struct bc_filter_args *s, const struct bc_console *console,
 	const char *option, bool is_from)
 {
 	struct bc_filter *f = &s->filter;
 	bool *has = is_from ? &s->has_from : &s->has_to;
 	struct bc_time_arg time;
+	char wall[BC_RFC3339_BYTES];
 
 	if (*has)
 		return refuse_second(console, option);
@@ -84,7 +97,9 @@ static bool read_bound(struct bc_filter_args *s, const struct bc_console *consol
 		return false;
 	*has = true;
 	if (time.kind == BC_TIME_ARG_TICK) {
-		set_tick_bound(s, time.tick, is_from);
+		*(is_from ? &s->has_from_tick : &s->has_to_tick) = true;
+		*(is_from ? &s->from_tick : &s->to_tick) = time.tick;
+		set_ticks(s);
 	} else {
 		f->has_wall = true;
 		*(is_from ? &f->from_ns : &f->to_ns) = time.ns;
@@ -92,10 +107,11 @@ static bool read_bound(struct bc_filter_args *s, const struct bc_console *consol
 									 BC_TIME_ARG_FROM_START;
 	}
 	if (!is_ordered(s)) {
-		bc_print_error(console, NULL, "%s %s: --to is not after --from", option, optarg);
+		bc_print_error(console, NULL, "%s %s: --to is before --from", option, optarg);
 		return false;
 	}
-	record_option(s, option);
+	bc_rfc3339_write(wall, time.ns);
+	record_value(s, option, time.kind == BC_TIME_ARG_WALL ? wall : optarg);
 	return true;
 }
 
@@ -121,8 +137,11 @@ bool bc_filter_args_option(
 
 	if (strcmp(option, "--records") == 0)
 		return read_range(s, console, option, &s->has_numbers, &f->numbers);
-	if (strcmp(option, "--ticks") == 0)
-		return read_range(s, console, option, &s->has_ticks, &f->ticks);
+	if (strcmp(option, "--ticks") == 0) {
+		bool ok = read_range(s, console, option, &s->has_ticks, &s->tick_range);
+		set_ticks(s);
+		return ok;
+	}
 	if (strcmp(option, "--epoch") == 0)
 		return read_range(s, console, option, &s->has_epochs, &f->epochs);
 	if (strcmp(option, "--from") == 0)
@@ -133,7 +152,7 @@ bool bc_filter_args_option(
 		return parse_filter(s, console, option, bc_filter_parse_types);
 	if (strcmp(option, "--proc") == 0)
 		return parse_filter(s, console, option, bc_filter_parse_procs);
-	assert(strcmp(option, "--addr") == 0);
+	assert(strcmp(option, "--addr") == 0 || strcmp(option, "address") == 0);
 	return f->has_addr ? refuse_second(console, option)
 			   : parse_filter(s, console, option, bc_filter_parse_addr);
 }
@@ -158,8 +177,8 @@ bool bc_filter_args_check(const struct bc_filter_args *s, const struct bc_trace 
 
 	if (s->filter.has_wall && trace->format != BC_FORMAT_SEGMENT)
 		missing = "time of day: --from and --to need segments";
-	else if (s->has_ticks && (holds & BC_HAS_TIME) == 0)
-		missing = "time: can't use --ticks";
+	else if ((s->has_ticks || s->has_from_tick || s->has_to_tick) && (holds & BC_HAS_TIME) == 0)
+		missing = "time: can't select by tick";
 	else if (s->has_epochs && trace->format != BC_FORMAT_SEGMENT &&
 		 trace->format != BC_FORMAT_BCP1)
 		missing = "epochs: can't use --epoch";
@@ -167,7 +186,7 @@ bool bc_filter_args_check(const struct bc_filter_args *s, const struct bc_trace 
 		missing = "processors: can't use --proc";
 	else if ((s->filter.has_addr || s->filter.has_types) &&
 		 (holds & (BC_CAN_REFERENCE | BC_CAN_INSTRUCTION | BC_CAN_UOP)) == 0)
-		missing = "references: can't use --addr or --type";
+		missing = "references: can't select by address or type";
 	if (missing != NULL)
 		bc_print_error(trace->console, NULL, "%s has no %s", name, missing);
 	return missing == NULL;

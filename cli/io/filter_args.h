@@ -14,17 +14,24 @@ struct bc_filter_args {
 	bool has_numbers;
 	bool has_ticks;
 	bool has_epochs;
+	struct bc_span tick_range; /* of --ticks */
 	bool has_from;
 	bool has_to;
+	bool has_from_tick; /* --from @TICK */
+	bool has_to_tick;
+	uint64_t from_tick;
+	uint64_t to_tick;      /* exclusive */
 	bool from_is_relative; /* filter.from_ns is relative to the start of the trace */
 	bool to_is_relative;
-	char selection[512]; /* the options: "addr=1000-1fff type=MEMREAD"; truncated if too long */
+	char selection[512]; /* the options: "addr=1000-1fff type=MEMREAD"; without those that don't
+				fit */
 };
 
 void bc_filter_args_init(struct bc_filter_args *args);
 
-/* Parses the value in `optarg` of an option: --records, --ticks, --epoch, --from, --to, --addr,
- * --type or --proc. On an invalid value it prints an error that names both, and returns false. Only
+/* Parses the value in `optarg` of an option: --records, --ticks, --epoch, --from, --to, --addr (or
+ * "address", an operand), --type or --proc. On an invalid value it prints an error that names both,
+ * and returns false. Only
  * --type and --proc may be repeated; their values are combined. */
 bool bc_filter_args_option(
 	struct bc_filter_args *args, const struct bc_console *console, const char *option);

@@ -8,7 +8,7 @@ struct bc_peek bc_peek(const struct bc_console *console, const char *path, enum 
 	struct bc_trace trace;
 	struct bc_batch batch;
 
-	if (bc_file_bytes(&path, 1) == 0 || !bc_console_silence(&silent, console))
+	if (!bc_are_regular_files(&path, 1) || !bc_console_silence(&silent, console))
 		return found;
 	if (bc_trace_open(&trace, &silent, &path, 1, format, options) == BC_EXIT_OK &&
 		trace.format == BC_FORMAT_TARMAC && bc_trace_next(&trace, &batch)) {

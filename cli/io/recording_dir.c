@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,20 +10,30 @@
 
 #include "formats/segment/segment_name.h"
 
-/* Appends a path, which the list then owns. */
-static bool append(struct bc_path_list *list, char *path)
+/* Appends a path to the text. */
+static bool append(struct bc_path_list *list, const char *path)
 {
-	char **paths = path != NULL
-			       ? reallocarray(list->paths, (size_t)list->count + 1, sizeof(*paths))
-			       : NULL;
+	size_t bytes = strlen(path) + 1;
+	char *text = realloc(list->text, list->bytes + bytes);
 
-	if (paths == NULL) {
-		free(path);
+	if (text == NULL)
 		return false;
-	}
-	list->paths = paths;
-	paths[list->count++] = path;
+	list->text = text;
+	memcpy(text + list->bytes, path, bytes);
+	list->bytes += bytes;
+	list->count++;
 	return true;
+}
+
+/* Makes the list of the paths in the text. */
+static bool set_paths(struct bc_path_list *list)
+{
+	char *at = list->text;
+
+	list->paths = calloc((size_t)list->count + 1, sizeof(*list->paths));
+	for (int i = 0; list->paths != NULL && i < list->count; i++, at += strlen(at) + 1)
+		list->paths[i] = at;
+	return list->paths != NULL;
 }
 
 /* Whether a file of this name is a segment that can be searched. A torn one has a sealed copy once
@@ -30,7 +41,7 @@ static bool append(struct bc_path_list *list, char *path)
 static bool is_segment(const char *dir, const char *file)
 {
 	struct bc_segment_name name;
-	char sealed[4096];
+	char sealed[PATH_MAX];
 
 	if (!bc_segment_name_read(&name, file) || name.damaged != 0)
 		return false;
@@ -55,10 +66,10 @@ static enum bc_exit list_directory(
 		return BC_EXIT_FAILED;
 	}
 	while (ok && (file = readdir(dir)) != NULL) {
-		char *full = NULL;
-		if (!is_segment(path, file->d_name))
-			continue;
-		ok = asprintf(&full, "%s/%s", path, file->d_name) >= 0 && append(list, full);
+		char full[PATH_MAX];
+		int n = snprintf(full, sizeof(full), "%s/%s", path, file->d_name);
+		if (n < (int)sizeof(full) && is_segment(path, file->d_name))
+			ok = append(list, full);
 	}
 	closedir(dir);
 	if (!ok)
@@ -75,21 +86,24 @@ enum bc_exit bc_path_list_fill(
 {
 	enum bc_exit code = BC_EXIT_OK;
 
-	*list = (struct bc_path_list){.paths = NULL};
+	*list = (struct bc_path_list){.text = NULL};
 	for (int i = 0; i < count && code == BC_EXIT_OK; i++) {
-		struct stat st;
-		if (stat(paths[i], &st) == 0 && S_ISDIR(st.st_mode))
+		struct stat st = {0};
+		if (strcmp(paths[i], "-") != 0 && stat(paths[i], &st) != 0) {
+			bc_print_error(console, paths[i], "can't open: %s", strerror(errno));
+			code = BC_EXIT_FAILED;
+		} else if (S_ISDIR(st.st_mode)) {
 			code = list_directory(list, console, paths[i]);
-		else if (!append(list, strdup(paths[i])))
+		} else if (!append(list, paths[i])) {
 			code = bc_print_no_memory(console);
+		}
 	}
-	return code;
+	return code == BC_EXIT_OK && !set_paths(list) ? bc_print_no_memory(console) : code;
 }
 
 void bc_path_list_free(struct bc_path_list *list)
 {
-	for (int i = 0; i < list->count; i++)
-		free(list->paths[i]);
 	free(list->paths);
-	*list = (struct bc_path_list){.paths = NULL};
+	free(list->text);
+	*list = (struct bc_path_list){.text = NULL};
 }

@@ -2,11 +2,15 @@
 #ifndef BC_CLI_IO_RECORDING_DIR_H
 #define BC_CLI_IO_RECORDING_DIR_H
 
+#include <stddef.h>
+
 #include "cli/term/console.h"
 
 struct bc_path_list {
-	char **paths;
+	char **paths; /* into the text */
 	int count;
+	char *text;
+	size_t bytes; /* of the text */
 };
 
 /* Lists `paths`, with each directory replaced by its segments: sealed ones, and those that are

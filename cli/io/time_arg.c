@@ -39,7 +39,8 @@ static bool parse_duration(const char *text, __int128 *ns)
 		const char *name;
 		int64_t ns;
 	} units[] = {{"", NS_PER_S}, {"s", NS_PER_S}, {"ms", 1000000}, {"us", 1000}, {"ns", 1},
-		{"min", 60 * NS_PER_S}, {"m", 60 * NS_PER_S}, {"h", 3600 * NS_PER_S}};
+		{"min", 60 * NS_PER_S}, {"m", 60 * NS_PER_S}, {"h", 3600 * NS_PER_S},
+		{"d", 86400 * NS_PER_S}};
 	const char *unit = text + strspn(text, "0123456789.");
 
 	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
@@ -142,7 +143,7 @@ static bool parse_date(const char *p, __int128 *ns)
 		return false;
 	if (p[2] == ':') {
 		tm = today();
-		if (!parse_clock(&p, &tm, &fraction))
+		if (!parse_clock(&p, &tm, &fraction) || *p != '\0')
 			return false;
 	} else {
 		if (!parse_digits(&p, 4, &tm.tm_year) || !parse_char(&p, "-") ||
@@ -161,23 +162,6 @@ static bool parse_date(const char *p, __int128 *ns)
 	return true;
 }
 
-static bool parse_word(const char *text, __int128 *ns)
-{
-	struct tm tm = today();
-	time_t seconds;
-
-	if (strcmp(text, "now") == 0) {
-		seconds = time(NULL);
-	} else if (strcmp(text, "today") == 0 || strcmp(text, "yesterday") == 0) {
-		tm.tm_mday -= text[0] == 'y';
-		seconds = mktime(&tm);
-	} else {
-		return false;
-	}
-	*ns = (__int128)seconds * NS_PER_S;
-	return true;
-}
-
 /* Parses a duration before now. */
 static bool parse_ago(const char *text, __int128 *ns)
 {
@@ -188,6 +172,22 @@ static bool parse_ago(const char *text, __int128 *ns)
 	clock_gettime(CLOCK_REALTIME, &now);
 	*ns = (__int128)now.tv_sec * NS_PER_S + now.tv_nsec - *ns;
 	return true;
+}
+
+static bool parse_word(const char *text, __int128 *ns)
+{
+	struct tm tm = today();
+	time_t seconds;
+
+	if (strcmp(text, "now") == 0)
+		return parse_ago("0", ns);
+	if (strcmp(text, "today") == 0 || strcmp(text, "yesterday") == 0) {
+		tm.tm_mday -= text[0] == 'y';
+		seconds = mktime(&tm);
+		*ns = (__int128)seconds * NS_PER_S;
+		return true;
+	}
+	return false;
 }
 
 static bool parse_tick(const char *text, uint64_t *tick)

@@ -1,10 +1,10 @@
-/* Times on the command line, written as for journalctl:
+/* Times on the command line, much as for journalctl:
  *
  *     2026-11-20 03:14:15.5   local time; the seconds, or the time of day, may be missing
- *     2026-11-20T03:14:15Z    with a time zone (RFC 3339)
+ *     2026-11-20T03:14:15Z    with a time zone (Z or +01:00)
  *     03:14                   today
  *     now, today, yesterday   today and yesterday start at midnight
- *     -2h                     before now: h, min, s, ms, us, ns
+ *     -2h                     before now: d, h, min, s (the default), ms, us, ns
  *     +10s                    after the start of the trace
  *     @4178506193             a tick of the trace */
 #ifndef BC_CLI_IO_TIME_ARG_H

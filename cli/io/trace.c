@@ -76,17 +76,26 @@ void bc_trace_close(struct bc_trace *trace)
 	bc_sequence_check_reset(&trace->sequence);
 }
 
-uint64_t bc_file_bytes(const char *const *paths, int count)
+bool bc_are_regular_files(const char *const *paths, int count)
+{
+	struct stat st;
+
+	for (int i = 0; i < count; i++)
+		if (strcmp(paths[i], "-") == 0 || stat(paths[i], &st) != 0 || !S_ISREG(st.st_mode))
+			return false;
+	return true;
+}
+
+/* Returns the size of all files together, or 0 if one is not a regular file. */
+static uint64_t sum_sizes(const struct bc_trace *t)
 {
 	uint64_t total = 0;
 	struct stat st;
 
-	for (int i = 0; i < count; i++) {
-		bool is_console = strcmp(paths[i], "-") == 0;
-		if (is_console || stat(paths[i], &st) != 0 || !S_ISREG(st.st_mode))
-			return 0;
-		total += (uint64_t)st.st_size;
-	}
+	if (!bc_are_regular_files(t->paths, t->count))
+		return 0;
+	for (int i = 0; i < t->count; i++)
+		total += stat(t->paths[i], &st) == 0 ? (uint64_t)st.st_size : 0;
 	return total;
 }
 
@@ -94,11 +103,11 @@ void bc_trace_show_progress(struct bc_trace *t, struct bc_trace *with)
 {
 	if (with != NULL) {
 		t->progress = with->progress;
-		bc_progress_extend(t->progress, bc_file_bytes(t->paths, t->count));
+		bc_progress_extend(t->progress, sum_sizes(t));
 		return;
 	}
 	t->progress = &t->own_progress;
-	bc_progress_start(t->progress, t->console, bc_file_bytes(t->paths, t->count));
+	bc_progress_start(t->progress, t->console, sum_sizes(t));
 }
 
 void bc_trace_hide_progress(const struct bc_trace *t)

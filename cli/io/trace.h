@@ -54,9 +54,8 @@ enum bc_exit bc_trace_open(struct bc_trace *trace, const struct bc_console *cons
 	const struct bc_reader_options *options);
 void bc_trace_close(struct bc_trace *trace);
 
-/* Returns the size of all files together, or 0 if one is not a regular file, which can be read
- * twice. */
-uint64_t bc_file_bytes(const char *const *paths, int count);
+/* Whether all are regular files, which can be read twice. */
+bool bc_are_regular_files(const char *const *paths, int count);
 
 /* Shows progress on a terminal from now on: on its own line (`with` NULL), or added to the line of
  * `with`, a trace that already shows progress. Neither trace may move in memory afterwards. */

@@ -11,6 +11,7 @@
 #include "cli/trace/dump_plain.h"
 #include "cli/trace/dump_print.h"
 #include "cli/trace/dump_segments.h"
+#include "formats/bus/dialect.h"
 
 enum { OPTION_B2A = 1 }; /* below all letters */
 
@@ -108,11 +109,6 @@ static bool read_options(struct bc_dump *dump, enum bc_format *format, struct bc
 	return false;
 }
 
-static bool is_byu(enum bc_format format)
-{
-	return format >= BC_FORMAT_BYU && format <= BC_FORMAT_BYU_BE;
-}
-
 static void dump_file(struct bc_dump *dump, const char *path, enum bc_format format)
 {
 	struct bc_file file;
@@ -127,7 +123,7 @@ static void dump_file(struct bc_dump *dump, const char *path, enum bc_format for
 		bc_dump_segments(dump, &file);
 		break;
 	default:
-		if (dump->text.is_b2a && !is_byu(file.probe.format)) {
+		if (dump->text.is_b2a && bc_dialect_bytes(file.probe.format) == 0) {
 			bc_print_error(dump->console, path,
 				"%s has no BYU records to print with --b2a",
 				bc_format_name(file.probe.format));

@@ -46,6 +46,8 @@ static void list(struct bc_output *output)
 	}
 }
 
+_Static_assert(BC_TRAIT_BITS <= 26, "a letter for each trait");
+
 static void print_letters(struct bc_output *output, uint32_t traits)
 {
 	for (; traits != 0; traits &= traits - 1)

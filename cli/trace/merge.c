@@ -118,13 +118,15 @@ static enum bc_peek_units compare_units(const struct merge *m)
 		struct bc_peek peek = bc_peek(
 			m->console, m->inputs.all[i].paths[0], format, &reader);
 		enum bc_peek_units units = bc_peek_compare_units(first, peek);
-		if (units == BC_PEEK_UNRELATED) {
+		bool is_mixed = bc_unit_picoseconds(first.unit) != 0 ||
+				bc_unit_picoseconds(peek.unit) != 0;
+		if (units == BC_PEEK_UNRELATED && is_mixed) {
 			bc_print_error(m->console, m->inputs.all[i].paths[0],
 				"can't merge times in %s with times in %s", bc_unit_name(peek.unit),
 				bc_unit_name(first.unit));
 			return units;
 		}
-		all = units == BC_PEEK_SAME ? all : units;
+		all = units == BC_PEEK_CONVERTIBLE ? units : all;
 		first = peek.unit != BC_UNIT_TICK ? peek : first;
 	}
 	return all;

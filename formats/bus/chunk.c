@@ -144,10 +144,10 @@ void bc_chunk_ticks(const struct bc_chunk *chunk, uint64_t ticks[BC_CHUNK_RECORD
 
 	for (uint32_t i = 0; i < chunk->info.records; i++) {
 		uint32_t time = bc_le32(chunk->records + (size_t)i * BC_RECORD_BYTES + 8);
-		if (i != 0 && time != BC_TIME_NONE)
-			tick += time;
+		tick += i != 0 && time != BC_TIME_NONE ? time : 0;
 		for (; event != end && event->position <= i; event++)
-			if (i != 0 && event->position == i && event->kind == BC_EVENT_ANCHOR)
+			if (event->kind == BC_EVENT_ANCHOR && event->position == i && i != 0 &&
+				time == BC_TIME_NONE)
 				tick = event->value;
 		ticks[i] = tick;
 	}
@@ -155,8 +155,8 @@ void bc_chunk_ticks(const struct bc_chunk *chunk, uint64_t ticks[BC_CHUNK_RECORD
 
 int64_t bc_chunk_wall(const struct bc_chunk_info *info, uint64_t tick, uint64_t clock_hz)
 {
-	if (clock_hz == 0)
-		return info->wall_ns;
-	return info->wall_ns +
-	       (int64_t)((__int128)(tick - info->first_tick) * 1000000000 / (__int128)clock_hz);
+	__int128 ticks = (__int128)tick - info->first_tick;
+	__int128 ns = info->wall_ns + (clock_hz != 0 ? ticks * 1000000000 / clock_hz : 0);
+
+	return ns > INT64_MAX ? INT64_MAX : ns < INT64_MIN ? INT64_MIN : (int64_t)ns;
 }

@@ -135,7 +135,8 @@ uint64_t bc_chunk_unreported(const struct bc_chunk *chunk, const uint64_t before
 /* The name of a cause in messages and JSON; "unknown" for other numbers. */
 const char *bc_gap_cause_name(unsigned cause);
 
-/* Computes the absolute tick of each record. */
+/* Computes the absolute tick of each record: the tick before plus its time, or that of its anchor
+ * if it has no time. */
 void bc_chunk_ticks(const struct bc_chunk *chunk, uint64_t ticks[BC_CHUNK_RECORDS]);
 
 /* Returns the time of day of a tick of the chunk, in ns since 1970; that of the first record if

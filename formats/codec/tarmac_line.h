@@ -166,7 +166,7 @@ static inline bool bc_tarmac_parse_physical(
 		while (!bc_is_token_end(**at) && **at != ',')
 			++*at;
 		*security = bc_tarmac_text(first, *at);
-		*has |= BC_HAS_SECURITY;
+		*has |= *at != first ? BC_HAS_SECURITY : 0;
 	}
 	if (**at == ',')
 		*at = bc_tarmac_word_end(*at);

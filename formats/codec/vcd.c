@@ -201,7 +201,7 @@ static char *write_signals(struct vcd *vcd, char *out, unsigned v, uint64_t numb
 
 	for (; changed != 0; changed &= changed - 1) {
 		int bit = __builtin_ctzll(changed);
-		*out++ = is_known ? (char)('0' + (number >> bit & 1)) : 'x';
+		*out++ = "x01"[is_known ? 1 + (number >> bit & 1) : 0];
 		*out++ = (char)(variables[v].signal_id + bit);
 		*out++ = '\n';
 	}
@@ -227,7 +227,7 @@ static char *write_all_signals(
 	for (unsigned v = 0; v < VARIABLES; v++) {
 		if (values[v].is_known && values[v].number >> variables[v].signals != 0) {
 			snprintf(p->err, sizeof(p->err),
-				"%s %" PRIx64 " needs more than the %u bits of signals=bits",
+				"%s 0x%" PRIx64 " doesn't fit the %u signals of signals=bits",
 				variables[v].name, values[v].number, variables[v].signals);
 			return NULL;
 		}

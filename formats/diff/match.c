@@ -15,7 +15,7 @@
 #define FIRST_WINDOW  256u
 #define WINDOW_GROWTH 8u
 
-/* Matches are searched beyond the look-ahead if more than one entry in so many has none within it.
+/* Matches are searched beyond the look-ahead if more than one entry in FAR_MATCHED has none in it.
  */
 #define FAR_MATCHED 8u
 

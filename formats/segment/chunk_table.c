@@ -60,8 +60,10 @@ static int load_from_index(struct bc_chunk_table *t, const struct bc_segment_ind
 	if (rc == 0)
 		rc = add_header(t, &header);
 	if (rc == -EBADMSG) {
-		on_damage(context,
-			&(struct bc_segment_damage){.what = "the segment's header is damaged"});
+		struct bc_segment_damage damage = {.what = "the segment header is damaged"};
+		if (index->head.rows != 0)
+			damage.bytes = bc_segment_index_row(index, 0, &info);
+		on_damage(context, &damage);
 		rc = 0;
 	}
 	for (uint32_t i = 0; rc == 0 && i < index->head.rows; i++) {
@@ -145,31 +147,41 @@ void bc_chunk_table_free(struct bc_chunk_table *t)
 
 const struct bc_segment_header *bc_chunk_table_header(const struct bc_chunk_table *t, uint32_t row)
 {
-	return t->rows[row].header != NO_HEADER ? &t->headers[t->rows[row].header] : NULL;
+	const struct bc_chunk_row *r = &t->rows[row];
+	const struct bc_segment_header *header = r->header != NO_HEADER ? &t->headers[r->header]
+									: NULL;
+
+	/* In a concatenation, the header before it may be that of another segment. */
+	return header != NULL && header->segment == r->info.segment &&
+			       bc_recording_tag(header->recording) == r->info.recording_tag
+		       ? header
+		       : NULL;
+}
+
+/* Whether a chunk is the one that its row describes. */
+static bool is_same(const struct bc_chunk_info *a, const struct bc_chunk_info *b)
+{
+	return a->recording_tag == b->recording_tag && a->segment == b->segment &&
+	       a->number == b->number && a->first_record == b->first_record &&
+	       a->records == b->records && a->epoch == b->epoch && a->first_tick == b->first_tick &&
+	       a->last_tick == b->last_tick && a->frame_bytes == b->frame_bytes &&
+	       a->records_hash == b->records_hash;
 }
 
 int bc_chunk_table_read(struct bc_chunk_table *t, uint32_t row, struct bc_chunk *chunk)
 {
 	const struct bc_chunk_row *r = &t->rows[row];
 	size_t header_bytes = BC_CHUNK_HEADER_MIN + (size_t)r->info.event_bytes;
-	size_t bytes = header_bytes + r->info.frame_bytes;
 
-	if (header_bytes > BC_CHUNK_HEADER_MAX || r->info.frame_bytes > BC_FRAME_MAX ||
-		r->offset > INT64_MAX - bytes)
+	if (header_bytes > BC_CHUNK_HEADER_MAX || r->info.frame_bytes > BC_FRAME_MAX)
 		return -EBADMSG;
-	for (size_t done = 0; done != bytes;) {
-		ssize_t n = pread(
-			t->fd, t->encoded + done, bytes - done, (off_t)(r->offset + done));
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return n < 0 ? -errno : -EBADMSG;
-		done += (size_t)n;
-	}
+	int rc = bc_segment_read_at(
+		t->fd, t->encoded, header_bytes + r->info.frame_bytes, r->offset);
+	if (rc != 0)
+		return rc;
 	if (bc_chunk_header_bytes(t->encoded) != header_bytes ||
 		!bc_chunk_header_read(chunk, t->encoded, header_bytes) ||
-		chunk->info.records != r->info.records ||
-		chunk->info.frame_bytes != r->info.frame_bytes)
+		!is_same(&chunk->info, &r->info))
 		return -EBADMSG;
 	return bc_chunk_frame_read(chunk, t->encoded + header_bytes);
 }

@@ -14,7 +14,8 @@
 struct bc_chunk_row {
 	uint64_t offset; /* in the file */
 	uint64_t before; /* records in the rows before it */
-	uint32_t header; /* index of its segment's header */
+	uint32_t header; /* index of the last header before it */
+	bool is_bad;     /* for the caller */
 	struct bc_chunk_info info;
 };
 
@@ -38,7 +39,7 @@ int bc_chunk_table_load(struct bc_chunk_table *table, int fd, bc_chunk_table_cb 
 	void *context) BC_MUST_CHECK;
 void bc_chunk_table_free(struct bc_chunk_table *table);
 
-/* The header of a row's segment, or NULL if it was damaged. Its clock_hz may be 0. */
+/* The header of a row's segment, or NULL if that was damaged. Its clock_hz may be 0. */
 const struct bc_segment_header *bc_chunk_table_header(
 	const struct bc_chunk_table *table, uint32_t row);
 

@@ -12,10 +12,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static int read_at(int fd, void *out, size_t bytes, uint64_t offset)
+int bc_segment_read_at(int fd, void *out, size_t bytes, uint64_t offset)
 {
 	uint8_t *p = out;
 
+	if (offset > INT64_MAX - bytes)
+		return -EBADMSG;
 	while (bytes != 0) {
 		ssize_t n = pread(fd, p, bytes, (off_t)offset);
 		if (n < 0 && errno == EINTR)
@@ -42,14 +44,14 @@ int bc_segment_index_read_head(struct bc_index_head *index_head, int fd)
 	uint64_t size = (uint64_t)st.st_size;
 	if (!S_ISREG(st.st_mode) || size < bc_index_bytes(0))
 		return -ENOENT;
-	int rc = read_at(fd, trailer, sizeof(trailer), size - sizeof(trailer));
+	int rc = bc_segment_read_at(fd, trailer, sizeof(trailer), size - sizeof(trailer));
 	if (rc != 0)
 		return rc;
 	if (!bc_trailer_read(&offset, &file_bytes, trailer) || file_bytes != size)
 		return -ENOENT;
 	if (size - offset < bc_index_bytes(0))
 		return -EBADMSG;
-	rc = read_at(fd, head, sizeof(head), offset);
+	rc = bc_segment_read_at(fd, head, sizeof(head), offset);
 	if (rc != 0)
 		return rc;
 	if (!bc_index_head_read(index_head, head) || index_head->offset != offset ||
@@ -69,7 +71,7 @@ int bc_segment_index_load(struct bc_segment_index *index, int fd)
 	index->rows = malloc(rows_bytes + BC_HASH_BYTES);
 	if (index->rows == NULL)
 		return -ENOMEM;
-	rc = read_at(fd, index->rows, rows_bytes + BC_HASH_BYTES, rows_at);
+	rc = bc_segment_read_at(fd, index->rows, rows_bytes + BC_HASH_BYTES, rows_at);
 	if (rc == 0 && !bc_checksum_is_valid(index->rows + rows_bytes, index->rows))
 		rc = -EBADMSG;
 	if (rc != 0)

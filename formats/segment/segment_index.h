@@ -20,6 +20,10 @@ struct bc_segment_index {
  * errno. Free it with bc_segment_index_free(). */
 int bc_segment_index_load(struct bc_segment_index *index, int fd) BC_MUST_CHECK;
 
+/* Reads exactly so many bytes at an offset. Returns 0, -EBADMSG if the file ends before, or another
+ * negative errno. */
+int bc_segment_read_at(int fd, void *out, size_t bytes, uint64_t offset) BC_MUST_CHECK;
+
 /* Reads only the head, which has the totals. Same results; there is nothing to free. */
 int bc_segment_index_read_head(struct bc_index_head *head, int fd) BC_MUST_CHECK;
 

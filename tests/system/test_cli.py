@@ -18,8 +18,9 @@ import reference
 from harness import BUSCAP, BUSCAPD, ROOT, equal, need, run
 
 REAL_TRACE = ROOT / "../shared/data/byu/pentium2-slice.tr"
-COMMANDS = ("info", "dump", "convert", "stats", "cut", "merge", "diff", "verify", "archive", "recover", "formats", "sim",
-            "status", "top", "record", "rotate", "mark", "snapshot", "trigger", "replay", "tail", "events")
+COMMANDS = ("info", "dump", "convert", "stats", "find", "marks", "cut", "merge", "diff", "verify", "archive",
+            "recover", "formats", "sim", "status", "top", "record", "rotate", "mark", "snapshot", "trigger", "replay",
+            "tail", "events")
 
 # Names as printed in the specifications of the formats.
 CYCLES = ("INVALID INT_ACK INVALID SPECIAL INVALID IO_READ INVALID IO_WRITE I_FETCH NC_I_FETCH INVALID INVALID "

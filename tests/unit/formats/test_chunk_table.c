@@ -36,6 +36,7 @@ static void set_up(struct fixture *f)
 	for (uint32_t number = 0; number < CHUNKS; number++) {
 		size_t header_bytes;
 		bc_chunk_reset(f->chunk, 1000 * number, 0);
+		f->chunk->info.recording_tag = bc_recording_tag(header.recording);
 		f->chunk->info.first_record = number * RECORDS;
 		f->chunk->info.records = RECORDS;
 		for (uint32_t i = 0; i < RECORDS; i++)
