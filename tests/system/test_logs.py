@@ -237,7 +237,9 @@ def test_a_flapping_board_is_logged_ten_times_and_summarized(tmp):
     equal((len(unplugged), len(back)), (11, 11), lines)
     assert unplugged[-1].startswith("20 more times in the last ") and "A1 at 1-1" in unplugged[-1], unplugged
     assert any("stream interruptions: 30, recorded as gaps" in line for line in lines), lines
-    assert len(lines) <= 40, lines
+    # Losses are logged every five seconds, for as long as it takes.
+    others = [line for line in lines if not any(word in line for word in LOSSES)]
+    assert len(others) <= 40, others
     exactly(lines, "A1 at 1-1: streaming: ", ": unplugged; ", ": back after", "SIGTERM: stopping", ": sealed, ",
             " records written", "stream interruptions", may=("torn or bad CRC", *LOSSES))
 

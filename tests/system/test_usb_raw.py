@@ -65,8 +65,9 @@ def check_replay(tmp, form):
     assert done.returncode in (0, 3), done.stderr.decode()
     equal(lz4_dc(segments(again)), lz4_dc(recording), "records")
     equal(dump(segments(again)), dump(recording), "records, their ticks, epochs and gaps")
-    equal((causes["unplugged"], causes["transfer"]), (1, 2), f"gaps: {causes}")
-    assert causes["board"] >= 1, causes
+    equal(causes["unplugged"], 1, f"gaps: {causes}")
+    # The stall and the overflow; if the daemon is held up, it may also reset a board that seems silent.
+    assert causes["transfer"] >= 2 and causes["board"] >= 1, causes
 
 
 def test_a_bcp1_recording_is_replayed_from_its_raw_capture(tmp):
