@@ -152,7 +152,8 @@ static bool has_segments(const struct bc_find *f, const struct bc_path_list *lis
 
 static enum bc_exit search(struct bc_find *f, struct bc_path_list *list)
 {
-	bc_segment_order_sort((const char **)list->paths, list->count);
+	if (list->count > 1) /* a FIFO must be opened only once */
+		bc_segment_order_sort((const char **)list->paths, list->count);
 	bool is_segment = has_segments(f, list);
 	if (!is_segment && list->count != 1)
 		return bc_print_usage_error(

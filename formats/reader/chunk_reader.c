@@ -116,8 +116,11 @@ static int next_range(struct bc_reader *r, struct chunk_state *c)
 			c->row++;
 			continue;
 		}
-		/* Skipped chunks are not missing. */
-		if (!is_after_hole)
+		/* Skipped chunks are not missing. What comes before `next` was read before. */
+		const struct bc_sequence_check *check = c->sequence;
+		bool is_ahead = !check->has_recording || check->tag != info.recording_tag ||
+				check->next < first;
+		if (!is_after_hole && is_ahead)
 			bc_sequence_check_jump(c->sequence, info.recording_tag, first);
 		int rc = bc_segment_reader_range(c->reader, begin, end);
 		return rc < 0 ? rc : 1;

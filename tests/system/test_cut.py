@@ -262,6 +262,15 @@ def test_a_pipe_and_several_segments_give_the_same(tmp):
             path.unlink()
 
 
+def test_a_segment_that_is_listed_twice_is_cut_once(tmp):
+    path = record_file(tmp, rich_stream(4), clock_hz=1000)
+    for options in ([], ["-n", "100-"], ["--type", "read"]):
+        once, _ = buscap("cut", *options, "-O", "csv", path)
+        twice, err = buscap("cut", *options, "-O", "csv", path, path, path, code=3)
+        equal(twice, once, f"{options}")
+        assert "is a duplicate; skipped" in err, err
+
+
 def test_a_missing_segment_is_reported_if_selected_and_becomes_a_gap(tmp):
     run(BUSCAPD, "--once", "--source", "sim:rate=max,count=300000,seed=3", "-o", tmp / "rec", "-b",
         "filesize:200K")

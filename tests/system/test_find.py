@@ -1,6 +1,7 @@
 """buscap find, compared with a search through everything that is there."""
 
 import json
+import os
 import pathlib
 import random
 import shutil
@@ -250,6 +251,16 @@ def test_only_chunks_that_can_match_are_read(tmp):
     last, all_chunks = (bytes_read(*argv, out) - nothing for argv in (["--last", "1", f"{at.addr:x}"], ["--count", "0-"]))
     assert last < everything / 2, f"{last} of {everything} bytes"
     assert 0.9 * everything < all_chunks < 1.1 * everything, f"{all_chunks} of {everything} bytes"
+
+
+def test_a_fifo_is_read_from_its_start(tmp):
+    data, expected = reference.make_byu(random.Random(2), 20_000, first_has_delta=True)
+    (tmp / "a.byu").write_bytes(data)
+    os.mkfifo(tmp / "fifo")
+    for options in ([], ["-I", "byu"]):
+        with harness.popen(["sh", "-c", 'cat "$0" > "$1"', tmp / "a.byu", tmp / "fifo"]) as writer:
+            equal(buscap("find", "-c", *options, "0-", tmp / "fifo")[0], f"{len(expected.ticks)}\n".encode(), options)
+            equal(writer.wait(harness.TIMEOUT_S), 0, "the writer")
 
 
 def test_errors_are_one_line(tmp):
