@@ -38,8 +38,7 @@ struct search {
 	struct loaded *chunks; /* two: that of a match, and of its neighbours */
 	unsigned next_loaded;  /* the one to use for the next chunk */
 	uint64_t printed; /* records before this one, by their place in the file, are printed */
-	bool has_wanted;
-	uint64_t wanted; /* and those up to this one are wanted as context */
+	uint64_t wanted;  /* those before this one are context of the last match */
 	uint32_t hits[BC_CHUNK_RECORDS];
 	/* Backwards: the chunks with matches, the last one first. */
 	struct found *found;
@@ -61,7 +60,7 @@ static bool open_file(struct search *s, int at)
 	if (s->files.at != at) {
 		s->chunks[0].is_loaded = s->chunks[1].is_loaded = false;
 		s->printed = 0;
-		s->has_wanted = false;
+		s->wanted = 0;
 	}
 	return bc_segment_files_open(&s->files, at);
 }
@@ -189,9 +188,7 @@ static void print_record(struct search *s, uint64_t nth, bool is_context)
 /* Prints the context that follows the last match, up to the record before `end`. */
 static void print_after(struct search *s, uint64_t end)
 {
-	if (!s->has_wanted)
-		return;
-	while (s->printed < end && s->printed <= s->wanted && !bc_output_failed(&s->find->output))
+	while (s->printed < end && s->printed < s->wanted && !bc_output_failed(&s->find->output))
 		print_record(s, s->printed, true);
 }
 
@@ -204,8 +201,7 @@ static void print_match(struct search *s, uint64_t nth)
 	for (uint64_t i = first > s->printed ? first : s->printed; i < nth; i++)
 		print_record(s, i, true);
 	print_record(s, nth, false);
-	s->has_wanted = context != 0;
-	s->wanted = nth + context;
+	s->wanted = nth + 1 + context;
 }
 
 /* Prints the matches of a chunk, without the first `skip`. */

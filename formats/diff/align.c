@@ -307,6 +307,11 @@ static int32_t step_backward(const struct bc_align *s, struct search *t, bool ca
 	return 0;
 }
 
+static struct bc_pair point_on(const struct search *t, int32_t diagonal, int32_t x)
+{
+	return (struct bc_pair){(uint32_t)x, (uint32_t)(x - diagonal - t->base)};
+}
+
 /* Returns the point that is furthest from the end where its search began. */
 static struct bc_pair furthest(const struct search *t)
 {
@@ -350,22 +355,18 @@ static struct bc_pair split(struct bc_align *s, const struct region *r, bool *is
 	t.b[t.b0] = r->x1;
 	/* The searches can meet only if the number of steps taken has the right parity. */
 	const bool is_odd = ((t.f0 - t.b0) & 1) != 0;
-	const int32_t *x = t.f;
-	int32_t met = 0;
-
-	for (int32_t step = 0; met == 0 && step < (s->diagonals > 0 ? STEPS_MAX : STEPS_MIN);
-		step++) {
+	*is_exact = true;
+	for (int32_t step = 0; step < (s->diagonals > 0 ? STEPS_MAX : STEPS_MIN); step++) {
 		s->diagonals -= step;
-		x = t.f;
-		met = step_forward(s, &t, is_odd);
+		int32_t met = step_forward(s, &t, is_odd);
 		if (met != 0)
-			break;
-		x = t.b;
+			return point_on(&t, met, t.f[met]);
 		met = step_backward(s, &t, !is_odd);
+		if (met != 0)
+			return point_on(&t, met, t.b[met]);
 	}
-	*is_exact = met != 0;
-	return met == 0 ? furthest(&t)
-			: (struct bc_pair){(uint32_t)x[met], (uint32_t)(x[met] - met - t.base)};
+	*is_exact = false;
+	return furthest(&t);
 }
 
 static void solve(struct bc_align *s, struct region r, int depth);
