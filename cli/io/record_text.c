@@ -35,18 +35,23 @@ static int print_b2a_middle(char *out, const struct bc_record *record)
 		record->attr, record->proc);
 }
 
-static size_t slot_of(struct bc_record_text *text, const uint8_t *in)
+static void cache_text(struct bc_record_text *text, size_t slot, const uint8_t *in)
+{
+	struct bc_record record = bc_record_load(in);
+	char *out = text->kept[slot].text;
+	int n = text->is_b2a ? print_b2a_middle(out, &record) : print_middle(out, &record);
+
+	text->kept[slot].meta = bc_le32(in + 4);
+	text->kept[slot].bytes = (uint8_t)n;
+}
+
+static inline size_t slot_of(struct bc_record_text *text, const uint8_t *in)
 {
 	uint32_t meta = bc_le32(in + 4);
 	size_t slot = meta * 0x9E3779B1u >> 24;
 
-	if (text->kept[slot].meta != meta || text->kept[slot].bytes == 0) {
-		struct bc_record record = bc_record_load(in);
-		char *out = text->kept[slot].text;
-		int n = text->is_b2a ? print_b2a_middle(out, &record) : print_middle(out, &record);
-		text->kept[slot].meta = meta;
-		text->kept[slot].bytes = (uint8_t)n;
-	}
+	if (text->kept[slot].meta != meta || text->kept[slot].bytes == 0)
+		cache_text(text, slot, in);
 	return slot;
 }
 
@@ -57,8 +62,9 @@ struct bc_text bc_record_text_middle(struct bc_record_text *text, const uint8_t 
 	return (struct bc_text){text->kept[slot].text, text->kept[slot].bytes};
 }
 
-size_t bc_record_text_print(
-	struct bc_record_text *text, char *out, const uint8_t *records, size_t n)
+/* `is_b2a` is a constant where this is called. */
+static inline size_t print_records(
+	struct bc_record_text *text, char *out, const uint8_t *records, size_t n, bool is_b2a)
 {
 	const uint8_t *end = records + n * BC_RECORD_BYTES;
 	char *p = out;
@@ -70,8 +76,15 @@ size_t bc_record_text_print(
 		/* A copy of constant length is faster; the time overwrites the excess. */
 		memcpy(p, text->kept[slot].text, sizeof(text->kept[slot].text));
 		p += text->kept[slot].bytes;
-		p = text->is_b2a ? bc_write_signed(p, (int32_t)time) : bc_write_hex32(p, time);
+		p = is_b2a ? bc_write_signed(p, (int32_t)time) : bc_write_hex32(p, time);
 		*p++ = '\n';
 	}
 	return (size_t)(p - out);
+}
+
+size_t bc_record_text_print(
+	struct bc_record_text *text, char *out, const uint8_t *records, size_t n)
+{
+	return text->is_b2a ? print_records(text, out, records, n, true)
+			    : print_records(text, out, records, n, false);
 }

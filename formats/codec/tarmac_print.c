@@ -93,23 +93,26 @@ static char *write_instruction(char *out, const struct bc_entry *entry)
 	return bc_write_text(out, i->disassembly);
 }
 
-/* Whether the attributes can be written: the last letter of a word of eight is the bus. */
-static bool has_attrib(const struct bc_entry *entry)
+/* Attributes start with an underscore if the word would otherwise have eight letters, the last of
+ * which is the bus. */
+static char *write_attrib(char *out, const char *word, const struct bc_entry *entry)
 {
-	size_t digits = entry->size < 10 ? 1 : entry->size < 100 ? 2 : 3;
-
-	return (entry->has & BC_HAS_ATTRIB) != 0 && 2 + digits + entry->access.attrib.bytes != 8;
+	if ((entry->has & BC_HAS_ATTRIB) == 0)
+		return out;
+	if (out - word + entry->access.attrib.bytes == 8)
+		*out++ = '_';
+	return bc_write_text(out, entry->access.attrib);
 }
 
 static char *write_reference(char *out, const struct bc_entry *entry)
 {
 	bool is_known = (entry->has & BC_HAS_DATA) != 0 && entry->size <= 8;
+	const char *word = out;
 
 	*out++ = 'M';
 	*out++ = bc_ref_type_plain(entry->type) == BC_REQ_MEMWRITE ? 'W' : 'R';
 	out = bc_write_decimal(out, entry->size);
-	if (has_attrib(entry))
-		out = bc_write_text(out, entry->access.attrib);
+	out = write_attrib(out, word, entry);
 	*out++ = ' ';
 	out = write_address(out, entry);
 	if ((entry->has & BC_HAS_SECURITY) != 0) {
@@ -183,9 +186,6 @@ static int print_fields(struct tarmac_printer *t, struct bc_print *p, const stru
 	t->has_number = false;
 	if (entry->kind == BC_ENTRY_REFERENCE && (entry->has & BC_HAS_DATA) != 0 && entry->size > 8)
 		bc_print_lose(p, BC_HAS_DATA);
-	if (entry->kind == BC_ENTRY_REFERENCE && (entry->has & BC_HAS_ATTRIB) != 0 &&
-		!has_attrib(entry))
-		bc_print_lose(p, BC_HAS_ATTRIB);
 	p->used += (size_t)(end - out);
 	return 0;
 }

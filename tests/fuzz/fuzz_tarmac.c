@@ -41,6 +41,11 @@ static void check_texts(const char *begin, const char *end, const struct bc_entr
 	}
 }
 
+static bool is_same(struct bc_text a, struct bc_text b)
+{
+	return a.bytes == b.bytes && memcmp(a.at, b.at, a.bytes) == 0;
+}
+
 static enum bc_parse_end parse(struct bc_parse *p, void *state)
 {
 	p->count = 0;
@@ -67,7 +72,11 @@ static void check_fields(const struct bc_entry *e)
 		entries[0].tick == e->tick && entries[0].proc == e->proc &&
 		entries[0].has == (e->has | BC_HAS_TIME));
 	if (e->kind == BC_ENTRY_REFERENCE)
-		check(entries[0].type == e->type && entries[0].phys == e->phys);
+		check(entries[0].type == e->type && entries[0].phys == e->phys &&
+			((e->has & BC_HAS_ATTRIB) == 0 ||
+				is_same(e->access.attrib, entries[0].access.attrib)) &&
+			((e->has & BC_HAS_SECURITY) == 0 ||
+				is_same(e->access.security, entries[0].access.security)));
 }
 
 /* Prints the entries and compares the output with the lines at `line`. Returns the end of these

@@ -210,7 +210,7 @@ def test_a_file_of_mostly_uninterpreted_lines_is_recognised(tmp):
 
 def test_attributes_and_security_of_accesses_are_fields(tmp):
     forms = {"MR4X 1000 00000001": ("X", ""), "MR4T 1000:2000_NS 00000001": ("T", "NS"), "MR4 X 1000_S 00000001": ("X", "S"),
-             "MNW4___D 1000 01000000": ("", ""), "MNW4X__D 1000 01000000": ("X", ""), "MR4X_T 1000 xxxxxxxx": ("X_T", ""),
+             "MNW4___D 1000 01000000": ("", ""), "MNW4X__D 1000 01000000": ("X", ""), "MR4X_T 1000 xxxxxxxx": ("X_T", ""), "MNR4XABCD 1000 00000001": ("XABCD", ""),
              "MR4 1000:2000 00000001": ("", "")}
     path = tarmac(tmp / "a", [f"{n} clk {words}" for n, words in enumerate(forms)])
     done = run(need(BUSCAP), "convert", "-I", "tarmac", "-O", "csv", path)
@@ -218,7 +218,7 @@ def test_attributes_and_security_of_accesses_are_fields(tmp):
     found = [(row[header.index("attrib")], row[header.index("security")]) for row in rows]
     equal(found, list(forms.values()), "fields")
     done = run(BUSCAP, "convert", "-I", "tarmac", "-O", "xdin", path)
-    for message in (b"xdin has no access attribute: omitted in 5 entries", b"xdin has no security: omitted in 2 entries"):
+    for message in (b"xdin has no access attribute: omitted in 6 entries", b"xdin has no security: omitted in 2 entries"):
         assert message in done.stderr, done.stderr.decode()
     one, other, none = (tarmac(tmp / name, [f"{n} clk MR4{letter} 1000 00000001" for n in range(9)] + extra)
                         for name, letter, extra in (("x", "X", []), ("t", "T", []), ("-", "", [])))
