@@ -177,16 +177,16 @@ int bc_name_map_add_text(
 
 	if (rc == 0) {
 		struct layer *layers = reallocarray(map->layers, map->count + 1, sizeof(*layers));
-		rc = layers != NULL ? 0 : -ENOMEM;
-		map->layers = layers != NULL ? layers : map->layers;
+		if (layers != NULL) {
+			sort(&layer);
+			layers[map->count++] = layer;
+			map->layers = layers;
+			return 0;
+		}
+		rc = -ENOMEM;
 	}
-	if (rc != 0) {
-		free(layer.ranges);
-		return rc;
-	}
-	sort(&layer);
-	map->layers[map->count++] = layer;
-	return 0;
+	free(layer.ranges);
+	return rc;
 }
 
 int bc_name_map_add_pc(struct bc_name_map *map)

@@ -110,4 +110,4 @@ def run(options):
 
 
 if __name__ == "__main__":
-    torture.main(run, short=4, long=90)
+    torture.main(run, short=4, long=45)
