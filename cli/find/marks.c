@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli/find/segment_files.h"
+#include "cli/io/gap_text.h"
 #include "cli/io/recording_dir.h"
 #include "cli/io/segment_order.h"
 #include "cli/term/options.h"
@@ -89,33 +90,21 @@ static bool print_json(struct marks *m, const struct moment *at, uint32_t row)
 		}));
 }
 
-static void print_gap(struct marks *m, const struct bc_event *gap)
-{
-	if (!gap->exact && gap->value == 0)
-		bc_output_format(&m->output, "an unknown number of samples lost");
-	else
-		bc_output_format(&m->output, "%s%" PRIu64 " sample%s lost",
-			gap->exact ? "" : "at least ", gap->value, bc_plural(gap->value));
-	bc_output_format(&m->output, " (%s", bc_gap_cause_name(gap->cause));
-	if (gap->duration_ns != 0)
-		bc_output_format(&m->output, ", %.6f s", (double)gap->duration_ns * 1e-9);
-	bc_output_format(&m->output, ")\n");
-}
-
 static void print_text(struct marks *m, const struct moment *at)
 {
 	char wall[BC_RFC3339_BYTES] = "-";
+	char text[BC_GAP_TEXT_MAX];
 
 	if (at->has_wall)
 		bc_rfc3339_write(wall, at->wall_ns);
 	bc_output_format(&m->output, "%10" PRIu64 "  %s  ", at->number, wall);
 	bc_output_safe(&m->output, m->files.file.name);
 	bc_output_format(&m->output, "  %-7s  ", kind_name(at->event));
-	if (at->event->kind == BC_EVENT_GAP) {
-		print_gap(m, at->event);
-		return;
-	}
-	bc_output_safe_bytes(&m->output, m->chunk.text + at->event->text, at->event->text_bytes);
+	if (at->event->kind == BC_EVENT_GAP)
+		bc_output_format(&m->output, "%s", bc_gap_text(text, at->event));
+	else
+		bc_output_safe_bytes(
+			&m->output, m->chunk.text + at->event->text, at->event->text_bytes);
 	bc_output_text(&m->output, "\n", 1);
 }
 

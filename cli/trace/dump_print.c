@@ -1,24 +1,15 @@
 #include "cli/trace/dump_print.h"
 
 #include <inttypes.h>
-#include <stdio.h>
+
+#include "cli/io/gap_text.h"
 
 void bc_dump_gap(struct bc_dump *dump, const struct bc_event *gap)
 {
-	const char *name = bc_gap_cause_name(gap->cause);
-	char lasted[32] = "";
+	char text[BC_GAP_TEXT_MAX];
 
-	if (dump->is_plain)
-		return;
-	if (gap->duration_ns != 0)
-		snprintf(lasted, sizeof(lasted), ", %.6f s", (double)gap->duration_ns * 1e-9);
-	if (!gap->exact && gap->value == 0)
-		bc_output_format(&dump->output, "# gap: an unknown number of samples lost (%s%s)\n",
-			name, lasted);
-	else
-		bc_output_format(&dump->output, "# gap: %s%" PRIu64 " sample%s lost (%s%s)\n",
-			gap->exact ? "" : "at least ", gap->value, bc_plural(gap->value), name,
-			lasted);
+	if (!dump->is_plain)
+		bc_output_format(&dump->output, "# gap: %s\n", bc_gap_text(text, gap));
 }
 
 void bc_dump_note(struct bc_dump *dump, const char *word, const char *text, size_t bytes)
