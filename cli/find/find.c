@@ -111,7 +111,8 @@ static bool read_option(struct bc_find *f, int letter)
 	case 'U':
 		return read_context(f);
 	case OPTION_MAP:
-		return bc_name_args_add(&f->names, f->console);
+		f->exit = bc_name_args_add(&f->names, f->console);
+		return f->exit == BC_EXIT_OK;
 	case 'j':
 		return f->is_json = true;
 	case 'I':
@@ -208,7 +209,7 @@ int bc_cmd_find(const struct bc_console *console, int argc, char **argv)
 	bc_options_start(&o, console, &bc_find_usage, argc, argv);
 	while ((letter = bc_options_next(&o)) != -1 && read_option(f, letter))
 		;
-	code = letter == -1 ? run(f, argc, argv) : o.exit;
+	code = letter == -1 ? run(f, argc, argv) : f->exit != BC_EXIT_OK ? f->exit : o.exit;
 	bc_name_map_close(f->names);
 	free(f);
 	return code;

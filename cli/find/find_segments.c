@@ -275,7 +275,6 @@ static uint64_t search_backward(struct search *s)
 			}
 			total += hits;
 		}
-		/* It stays open: the next match to print may be in it. */
 	}
 	return total;
 }
@@ -335,7 +334,8 @@ static bool complain_mark(struct search *s, const char *option, const char *text
 	return false;
 }
 
-/* Limits the search by marks. Returns false if there is no such mark. */
+/* Finds where --after-mark and --before-mark begin and end the search. Returns false if there is no
+ * such mark. */
 static bool set_marks(struct search *s)
 {
 	const struct bc_find *f = s->find;

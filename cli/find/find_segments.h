@@ -5,8 +5,8 @@
 
 #include "cli/find/find_state.h"
 
-/* Searches the files in the given order. Prints what it finds, unless only the number is wanted.
- * Errors are printed, and set find->exit. */
+/* Searches the files in the order given. Counts the matches in find->matches and, unless
+ * find->is_count, prints them. Prints errors and records them in find->exit. */
 void bc_find_segments(struct bc_find *find, char *const *paths, int count);
 
 #endif

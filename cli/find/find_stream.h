@@ -4,9 +4,9 @@
 
 #include "cli/find/find_state.h"
 
-/* Searches one file, or "-" for the console's input. Prints what it finds, unless only the number
- * is wanted. For the last matches, it reads a file twice. Errors are printed, and set
- * find->exit. */
+/* Searches a file, or the console's input ("-"). Counts the matches in find->matches and, unless
+ * find->is_count, prints them. Reads the file twice if find->last is set. Prints errors and records
+ * them in find->exit. */
 void bc_find_stream(struct bc_find *find, const char *path);
 
 #endif

@@ -34,36 +34,32 @@ static ssize_t read_file(int fd, char **text)
 	}
 }
 
-static bool add_file(struct bc_name_map *map, const struct bc_console *console)
+static enum bc_exit add_file(struct bc_name_map *map, const struct bc_console *console)
 {
 	char *text = NULL;
 	char err[128];
 	int fd = bc_open_readable(console, optarg);
 
 	if (fd < 0)
-		return false;
+		return BC_EXIT_FAILED;
 	ssize_t bytes = read_file(fd, &text);
 	close(fd);
 	int rc = bytes < 0 ? (int)bytes
 			   : bc_name_map_add_text(map, text, (size_t)bytes, err, sizeof(err));
 	free(text);
-	if (rc != 0)
-		bc_print_error(console, optarg, "%s", rc == -EINVAL ? err : strerror(-rc));
-	return rc == 0;
+	if (rc == 0)
+		return BC_EXIT_OK;
+	bc_print_error(console, optarg, "%s", rc == -EINVAL ? err : strerror(-rc));
+	return rc == -EINVAL ? BC_EXIT_USAGE : BC_EXIT_FAILED;
 }
 
-bool bc_name_args_add(struct bc_name_map **map, const struct bc_console *console)
+enum bc_exit bc_name_args_add(struct bc_name_map **map, const struct bc_console *console)
 {
 	if (*map == NULL)
 		*map = bc_name_map_open();
-	if (*map == NULL) {
-		bc_print_no_memory(console);
-		return false;
-	}
+	if (*map == NULL)
+		return bc_print_no_memory(console);
 	if (strcmp(optarg, "pc") != 0)
 		return add_file(*map, console);
-	if (bc_name_map_add_pc(*map) == 0)
-		return true;
-	bc_print_no_memory(console);
-	return false;
+	return bc_name_map_add_pc(*map) == 0 ? BC_EXIT_OK : bc_print_no_memory(console);
 }

@@ -6,7 +6,7 @@
 #include "cli/io/trace.h"
 
 struct bc_peek {
-	bool is_known; /* else there was nothing to look at */
+	bool is_known; /* false: not a Tarmac file, or it can't be read twice */
 	uint32_t has;  /* fields of any entry near the start: BC_HAS_* */
 	unsigned unit; /* of the first time that names one, or BC_UNIT_TICK */
 };

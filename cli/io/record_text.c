@@ -62,7 +62,7 @@ struct bc_text bc_record_text_middle(struct bc_record_text *text, const uint8_t 
 	return (struct bc_text){text->kept[slot].text, text->kept[slot].bytes};
 }
 
-/* `is_b2a` is a constant where this is called. */
+/* Each caller passes a constant `is_b2a`, so that each form has its own loop. */
 static inline size_t print_records(
 	struct bc_record_text *text, char *out, const uint8_t *records, size_t n, bool is_b2a)
 {

@@ -118,8 +118,8 @@ static struct tm today(void)
 	return tm;
 }
 
-/* Converts a date and a time, in UTC plus `zone` seconds or in local time. Returns false if there
- * is no such date: the conversion would take the 31st of February for a day in March. */
+/* Converts a local time, or one that is `zone` seconds ahead of UTC. Returns false if the date does
+ * not exist; mktime() would turn 31 February into a day in March. */
 static bool convert_date(const struct tm *given, bool is_local, int zone, time_t *seconds)
 {
 	struct tm tm = *given;

@@ -114,7 +114,7 @@ static void compact(struct bc_window *w)
 }
 
 /* Appends a copy of an entry, without the verbatim line of one that has fields. Returns false and
- * changes nothing if there is no room. The first entry of a window always fits. */
+ * changes nothing if there is no room. An empty window has room for any entry. */
 static bool append(struct bc_window *w, const struct bc_entry *entry)
 {
 	struct bc_entry copy = *entry;

@@ -234,6 +234,8 @@ def test_names_are_shown(tmp):
     names.write_text("1000 a\nqq b\n")
     _, err = buscap("find", "-I", "xdin", "--map", names, "0-", trace, code=2)
     assert f"{names}: line 2: expected a hexadecimal address" in err, err
+    _, err = buscap("find", "--map", tmp / "none", "0-", trace, code=1)
+    assert f"{tmp / 'none'}: can't open" in err, err
 
 
 def test_only_chunks_that_can_match_are_read(tmp):
@@ -293,7 +295,7 @@ def test_errors_are_one_line(tmp):
         _, err = buscap("find", "-I", "din", *options, "10-20", trace, code=3)
         equal(err.count("\n"), 1, f"{options}: {err}")
     trace.write_text("0 10\n1 20\n")
-    # Nothing to find is no error, and a pipe can be searched, but not from its end.
+    # No match is not an error. A pipe can be searched, except with --last.
     equal(buscap("find", "99999990", segment), (b"", ""), "no match")
     equal(buscap("find", "-c", "-I", "din", "10-20", "-", data=trace.read_bytes())[0], b"2\n", "a pipe")
     _, err = buscap("find", "--last", "1", "-I", "din", "10", "-", code=2, data=b"0 10\n")
