@@ -45,7 +45,7 @@ bool bc_filter_parse_addr(struct bc_filter *filter, const char *value, char *err
 		p++;
 	if (p == NULL || *p != '\0')
 		return fail_with(err, errlen,
-			"not a hexadecimal address range; try 1000-1fff, 1000- or -fff");
+			"not a hexadecimal address range; try 1000-1fff, 1000- or 0-fff");
 	if (span.first > span.last)
 		return fail_with(err, errlen, "the range ends before it starts");
 	filter->has_addr = true;
