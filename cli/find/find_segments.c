@@ -5,6 +5,7 @@
 
 #include "cli/find/find_print.h"
 #include "cli/find/segment_files.h"
+#include "formats/segment/page_search.h"
 
 /* A chunk in memory, with the tick of each record. */
 struct loaded {
@@ -34,6 +35,8 @@ struct search {
 	struct place begin; /* of what is searched, by --after-mark and --before-mark */
 	struct place end;
 	bool has_warned; /* about an unknown clock rate */
+	bool has_query;
+	struct bc_page_query query; /* the filter's addresses */
 	/* Of the open file: */
 	struct loaded *chunks; /* two: that of a match, and of its neighbours */
 	unsigned next_loaded;  /* the one to use for the next chunk */
@@ -57,12 +60,24 @@ static bool is_before(struct place a, struct place b)
 
 static bool open_file(struct search *s, int at)
 {
-	if (s->files.at != at) {
-		s->chunks[0].is_loaded = s->chunks[1].is_loaded = false;
-		s->printed = 0;
-		s->wanted = 0;
-	}
+	if (s->files.at == at)
+		return true;
+	s->chunks[0].is_loaded = s->chunks[1].is_loaded = false;
+	s->printed = 0;
+	s->wanted = 0;
 	return bc_segment_files_open(&s->files, at);
+}
+
+/* Opens a file for the search. Returns false if it has no match, or can't be read. */
+static bool open_to_search(struct search *s, int at)
+{
+	if (s->has_query && !bc_segment_files_may_have(&s->files, at, &s->query))
+		return false;
+	if (!open_file(s, at))
+		return false;
+	if (s->has_query)
+		bc_page_search_rows(&s->files.table, &s->query);
+	return true;
 }
 
 /* Returns a chunk of the open file, or NULL if it can't be read, which has been reported. */
@@ -105,6 +120,22 @@ static bool is_candidate(struct search *s, uint32_t row, struct bc_filter_bounds
 	return bc_filter_chunk(filter, &info, hz, bounds);
 }
 
+/* Whether the page counts say that a chunk has no match. */
+static bool is_ruled_out(struct search *s, uint32_t row)
+{
+	const struct bc_chunk_table *t = &s->files.table;
+	struct loaded *l = &s->chunks[s->next_loaded];
+
+	if (!s->has_query || t->rows[row].is_bad)
+		return false;
+	if (t->rows[row].is_ruled_out)
+		return true;
+	if (s->chunks[1 - s->next_loaded].is_loaded && s->chunks[1 - s->next_loaded].row == row)
+		return false;
+	l->is_loaded = false;
+	return !bc_page_search_chunk(t, row, &s->query, &l->chunk);
+}
+
 /* Sets s->hits to the positions of the matches in a chunk. Returns their number. */
 static uint32_t scan(
 	struct search *s, const struct loaded *l, const struct bc_filter_bounds *bounds)
@@ -134,7 +165,9 @@ static uint32_t scan(
 static uint32_t search_row(struct search *s, uint32_t row)
 {
 	struct bc_filter_bounds bounds;
-	const struct loaded *l = is_candidate(s, row, &bounds) ? load(s, row) : NULL;
+	const struct loaded *l = is_candidate(s, row, &bounds) && !is_ruled_out(s, row)
+					 ? load(s, row)
+					 : NULL;
 
 	return l != NULL ? scan(s, l, &bounds) : 0;
 }
@@ -230,7 +263,7 @@ static void search_forward(struct search *s)
 	struct bc_find *f = s->find;
 
 	for (int i = 0; i < s->files.count && !bc_find_is_over(f); i++) {
-		if (!open_file(s, i))
+		if (!open_to_search(s, i))
 			continue;
 		for (uint32_t row = 0; row < s->files.table.count && !bc_find_is_over(f); row++) {
 			uint32_t hits = search_row(s, row);
@@ -263,7 +296,7 @@ static uint64_t search_backward(struct search *s)
 	uint64_t total = 0;
 
 	for (int i = s->files.count - 1; i >= 0 && total < s->find->last; i--) {
-		if (!open_file(s, i))
+		if (!open_to_search(s, i))
 			continue;
 		for (uint32_t row = s->files.table.count; row-- != 0 && total < s->find->last;) {
 			uint32_t hits = search_row(s, row);
@@ -383,6 +416,7 @@ void bc_find_segments(struct bc_find *find, char *const *paths, int count)
 	s->end.file = count;
 	s->chunks = chunks;
 	set_start(s);
+	s->has_query = bc_filter_page_query(&find->args.filter, &s->query);
 	if (set_marks(s)) {
 		if (find->last != 0)
 			print_last(s);

@@ -1,12 +1,15 @@
 #include "cli/find/segment_files.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "formats/segment/page_search.h"
 #include "formats/segment/segment_name.h"
 
 enum given { GIVEN_UNKNOWN, GIVEN_ONCE, GIVEN_BEFORE };
@@ -104,6 +107,42 @@ static bool find_renamed(struct bc_segment_file *file)
 	return access(file->path, F_OK) == 0;
 }
 
+bool bc_segment_file_open(struct bc_file *file, const char *path)
+{
+	struct bc_segment_header header;
+	struct bc_segment_name name;
+	struct stat st;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+
+	if (fd < 0)
+		return false;
+	if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) ||
+		bc_segment_header_load(&header, fd) != 0) {
+		close(fd);
+		return false;
+	}
+	*file = (struct bc_file){.name = path,
+		.fd = fd,
+		.is_ours = true,
+		.is_regular = true,
+		.is_partial = bc_segment_name_read(&name, basename(path)) && name.is_partial,
+		.bytes = (uint64_t)st.st_size,
+		.probe = {.format = BC_FORMAT_SEGMENT}};
+	return true;
+}
+
+bool bc_segment_files_may_have(
+	struct bc_segment_files *f, int at, const struct bc_page_query *query)
+{
+	if (f->at == at || !find_renamed(&f->files[at]))
+		return true;
+	int fd = open(f->files[at].path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	bool may_have = fd < 0 || bc_page_search_segment(fd, query);
+	if (fd >= 0)
+		close(fd);
+	return may_have;
+}
+
 bool bc_segment_files_open(struct bc_segment_files *f, int at)
 {
 	if (f->at == at)
@@ -111,8 +150,9 @@ bool bc_segment_files_open(struct bc_segment_files *f, int at)
 	bc_segment_files_close(f);
 	if (!find_renamed(&f->files[at]))
 		return false;
-	enum bc_exit code = bc_file_open(
-		&f->file, f->console, f->files[at].path, BC_FORMAT_UNKNOWN);
+	enum bc_exit code = BC_EXIT_OK;
+	if (!bc_segment_file_open(&f->file, f->files[at].path))
+		code = bc_file_open(&f->file, f->console, f->files[at].path, BC_FORMAT_UNKNOWN);
 	if (code == BC_EXIT_OK) {
 		f->at = at;
 		code = load(f);

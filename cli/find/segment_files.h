@@ -8,7 +8,13 @@
 #include "cli/io/file.h"
 #include "cli/term/console.h"
 #include "formats/base/must_check.h"
+#include "formats/pages/page_counts.h"
 #include "formats/segment/chunk_table.h"
+
+/* Opens a file that starts with an intact segment header. Detecting its format would read much
+ * more. There is no file->input. Returns false, without a message, if it is another file or can't
+ * be opened. Close it with bc_file_close(). */
+bool bc_segment_file_open(struct bc_file *file, const char *path);
 
 struct bc_segment_file;
 
@@ -33,6 +39,11 @@ void bc_segment_files_free(struct bc_segment_files *files);
  * Damage is reported when the file is opened for the first time. */
 bool bc_segment_files_open(struct bc_segment_files *files, int at);
 void bc_segment_files_close(struct bc_segment_files *files);
+
+/* Whether a file may have what is looked for, by the page counts of the whole segment, if it has
+ * any. */
+bool bc_segment_files_may_have(
+	struct bc_segment_files *files, int at, const struct bc_page_query *query);
 
 /* Reads a chunk of the open file. Returns false if that failed, which is reported once. */
 bool bc_segment_files_read(struct bc_segment_files *files, uint32_t row, struct bc_chunk *chunk);

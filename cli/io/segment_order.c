@@ -21,6 +21,14 @@ struct key {
 /* How far to search a file for an intact header or chunk. */
 #define HEAD_BYTES (4u << 20)
 
+static void name_by_header(struct key *key, const struct bc_segment_header *header)
+{
+	key->is_known = true;
+	key->tag = bc_recording_tag(header->recording);
+	key->name.segment = header->segment;
+	strcpy(key->name.recording, header->recording);
+}
+
 /* Searches for the first header or chunk, which identifies the segment. */
 static int read_key(struct key *key, struct bc_input *input, struct bc_chunk *chunk)
 {
@@ -36,11 +44,7 @@ static int read_key(struct key *key, struct bc_input *input, struct bc_chunk *ch
 		while (found == BC_FOUND_DAMAGE || found == BC_FOUND_INDEX)
 			found = bc_segment_read(reader, chunk);
 		if (found == BC_FOUND_SEGMENT) {
-			const struct bc_segment_header *header = bc_segment_reader_header(reader);
-			key->is_known = true;
-			key->tag = bc_recording_tag(header->recording);
-			key->name.segment = header->segment;
-			strcpy(key->name.recording, header->recording);
+			name_by_header(key, bc_segment_reader_header(reader));
 		} else if (found == BC_FOUND_CHUNK) {
 			key->is_known = true;
 			key->tag = chunk->info.recording_tag;
@@ -72,6 +76,7 @@ static void name_by_file(struct key *key)
 /* Returns false if the file exists but is not a segment. */
 static bool make_key(struct key *key, struct bc_chunk *chunk)
 {
+	struct bc_segment_header header;
 	struct bc_probe probe;
 	struct bc_input *input;
 	struct stat st;
@@ -82,6 +87,8 @@ static bool make_key(struct key *key, struct bc_chunk *chunk)
 		return true;
 	if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
 		is_segment = S_ISDIR(st.st_mode);
+	} else if (bc_segment_header_load(&header, fd) == 0) {
+		name_by_header(key, &header);
 	} else {
 		struct bc_input_stream stream = {.fd = fd, .wake_fd = -1};
 		if (bc_input_open(&input, stream, BC_FORMAT_UNKNOWN, &probe) == 0) {

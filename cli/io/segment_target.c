@@ -43,6 +43,7 @@ struct bc_segment_target {
 	uint32_t source_epoch; /* epoch of the previous entry in the source */
 	uint8_t *encoded;
 	struct bc_chunk chunk;
+	struct bc_chunk_pages pages;
 };
 
 static void print_exists(const struct bc_segment_target *t, const char *suffix)
@@ -288,9 +289,10 @@ static int finish_chunk(struct bc_segment_target *t)
 			bc_chunk_gaps(&t->chunk, &gaps, &lost);
 			bc_chunk_add_lost(&t->chunk, t->lost);
 			memcpy(t->chunk.info.lost, t->lost, sizeof(t->lost));
-			bc_chunk_encode(t->encoded, &t->chunk, BC_LEVEL_DEFAULT, &header_bytes);
-			rc = bc_segment_append(
-				&t->writer, t->encoded, header_bytes, &t->chunk.info, gaps, lost);
+			bc_chunk_encode(
+				t->encoded, &t->chunk, BC_LEVEL_DEFAULT, &t->pages, &header_bytes);
+			rc = bc_segment_append(&t->writer, t->encoded, header_bytes, &t->chunk.info,
+				gaps, lost, &t->pages.counts);
 		}
 		if (rc != 0) {
 			print_write_error(t, rc);

@@ -202,22 +202,16 @@ static int read_all(
 static int read_events(struct bc_segment_info *info, int fd, uint64_t offset,
 	const struct bc_chunk_info *row, struct bc_chunk *chunk)
 {
-	uint8_t header[BC_CHUNK_HEADER_MAX];
-	size_t bytes = BC_CHUNK_HEADER_MIN + (size_t)row->event_bytes;
-	bool is_good = bytes <= sizeof(header);
+	int rc = bc_chunk_header_load(chunk, fd, offset, row);
 
-	if (is_good) {
-		ssize_t n = pread(fd, header, bytes, (off_t)offset);
-		if (n < 0)
-			return -errno;
-		is_good = (size_t)n == bytes && bc_chunk_header_bytes(header) == bytes &&
-			  bc_chunk_header_read(chunk, header, bytes);
-	}
-	if (is_good) {
+	if (rc == 0) {
 		add_unreported(info, chunk);
 		return add_events(info, chunk);
 	}
-	struct bc_segment_damage damage = {.offset = offset, .bytes = bytes};
+	if (rc != -EBADMSG)
+		return rc;
+	struct bc_segment_damage damage = {
+		.offset = offset, .bytes = bc_chunk_info_header_bytes(row)};
 	snprintf(damage.what, sizeof(damage.what), "the header of chunk %" PRIu32 " is damaged",
 		row->number);
 	note_damage(info, &damage);

@@ -15,6 +15,7 @@
 #include "formats/bus/bcp1_file.h"
 #include "formats/bus/dialect.h"
 #include "formats/bus/sample.h"
+#include "formats/segment/page_check.h"
 #include "formats/segment/segment_reader.h"
 #include "formats/segment/sequence_check.h"
 
@@ -69,6 +70,8 @@ struct check {
 	uint64_t damages;
 	/* Segments only: */
 	struct bc_sequence_check sequence;
+	struct bc_page_check *pages;
+	const struct bc_segment_reader *reader;
 	struct extents *extents;
 	bool has_extent; /* the last one belongs to this file */
 	uint64_t segments;
@@ -213,6 +216,7 @@ static int start_segment(struct check *c, const struct bc_segment_header *header
 	c->tag = bc_recording_tag(header->recording);
 	c->segment = header->segment;
 	bc_sequence_check_expect(&c->sequence, header);
+	bc_page_check_start(c->pages);
 	return extend(c, c->tag, header->first_record, header->first_record);
 }
 
@@ -274,7 +278,7 @@ static void extend_losses(struct check *c, const struct bc_chunk *chunk)
 	memcpy(last->lost_after, chunk->info.lost, sizeof(last->lost_after));
 }
 
-static int check_chunk(struct check *c, const struct bc_chunk *chunk, uint64_t offset)
+static int check_chunk(struct check *c, struct bc_chunk *chunk, uint64_t offset)
 {
 	const struct bc_chunk_info *info = &chunk->info;
 	struct bc_missing missing;
@@ -303,6 +307,8 @@ static int check_chunk(struct check *c, const struct bc_chunk *chunk, uint64_t o
 	}
 	if (place == BC_SEQUENCE_LATE)
 		print_chunk_damage(c, info, offset, "is out of order");
+	if (!bc_page_check_chunk(c->pages, chunk))
+		print_chunk_damage(c, info, offset, "has wrong page counts");
 	c->is_hurt = false;
 	extend_losses(c, chunk);
 	c->chunks++;
@@ -310,6 +316,15 @@ static int check_chunk(struct check *c, const struct bc_chunk *chunk, uint64_t o
 	for (uint32_t i = 0; i < info->events; i++)
 		c->gaps += chunk->events[i].kind == BC_EVENT_GAP;
 	return 0;
+}
+
+static void on_node(void *context, uint32_t number, const uint8_t *node, size_t bytes)
+{
+	struct check *c = context;
+
+	if (!bc_page_check_node(c->pages, number, node, bytes))
+		print_damage(c, bc_segment_reader_offset(c->reader), bytes,
+			"the page summary doesn't match the records");
 }
 
 static int read_segments(struct check *c, struct bc_segment_reader *reader, struct bc_chunk *chunk)
@@ -333,6 +348,7 @@ static int read_segments(struct check *c, struct bc_segment_reader *reader, stru
 			break;
 		case BC_FOUND_DAMAGE:
 			print_damage(c, damage->offset, damage->bytes, damage->what);
+			bc_page_check_damage(c->pages);
 			break;
 		case BC_FOUND_END:
 			if (!c->is_started && c->segments == 0)
@@ -370,11 +386,18 @@ static enum bc_exit verify_segments(struct check *c)
 	struct bc_chunk *chunk = malloc(sizeof(*chunk));
 	int rc = chunk != NULL ? bc_input_segments(c->file->input, &reader) : -ENOMEM;
 
-	if (rc == 0)
+	c->pages = bc_page_check_open();
+	c->reader = reader;
+	if (rc == 0 && c->pages == NULL)
+		rc = -ENOMEM;
+	if (rc == 0) {
+		bc_segment_reader_on_node(reader, on_node, c);
 		rc = read_segments(c, reader, chunk);
+	}
 	enum bc_exit code = rc < 0 ? bc_print_read_error(c->console, c->file, rc)
 				   : summarize_segments(c);
 	bc_sequence_check_reset(&c->sequence);
+	bc_page_check_close(c->pages);
 	bc_segment_reader_close(reader);
 	free(chunk);
 	return code;

@@ -45,17 +45,13 @@ static bool is_cancelled(const struct reader *s)
 
 /* Adds the notes in a chunk to the metadata of the segment's header, which they override, and finds
  * the recording's end. */
-static void add_events(
-	struct reader *s, struct row *row, int fd, uint64_t offset, uint32_t event_bytes)
+static void add_events(struct reader *s, struct row *row, int fd, uint64_t offset,
+	const struct bc_chunk_info *info)
 {
-	uint8_t header[BC_CHUNK_HEADER_MAX];
-	size_t bytes = BC_CHUNK_HEADER_MIN + (size_t)event_bytes;
 	char note[BC_METADATA_MAX];
 	char err[128];
 
-	if (bytes > sizeof(header) || pread(fd, header, bytes, (off_t)offset) != (ssize_t)bytes ||
-		bc_chunk_header_bytes(header) != bytes ||
-		!bc_chunk_header_read(s->chunk, header, bytes))
+	if (bc_chunk_header_load(s->chunk, fd, offset, info) != 0)
 		return;
 	row->has_end = bc_recording_end_find(&row->end, s->chunk) || row->has_end;
 	for (uint32_t i = 0; i < s->chunk->info.events; i++) {
@@ -82,7 +78,7 @@ static void read_rows(struct reader *s, struct row *row, int fd)
 	for (uint32_t i = 0; i < index.head.rows && !is_cancelled(s); i++) {
 		uint64_t offset = bc_segment_index_row(&index, i, &info);
 		if (info.events != 0)
-			add_events(s, row, fd, offset, info.event_bytes);
+			add_events(s, row, fd, offset, &info);
 	}
 	uint64_t lost = 0;
 	for (unsigned cause = 0; index.head.rows != 0 && cause < BC_GAP_CAUSES; cause++)

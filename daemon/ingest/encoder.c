@@ -40,7 +40,8 @@ static void encode_slot(struct bc_encoded *out, struct bc_slot *slot, enum bc_le
 	memset(&out->losses, 0, sizeof(out->losses));
 	bc_losses_add_chunk(&out->losses, &slot->chunk);
 	if (!bc_chunk_is_empty(&slot->chunk))
-		out->bytes = bc_chunk_encode(out->data, &slot->chunk, level, &out->header_bytes);
+		out->bytes = bc_chunk_encode(
+			out->data, &slot->chunk, level, &out->pages, &out->header_bytes);
 	out->info = slot->chunk.info;
 	out->is_raw_written = false;
 	out->raw_bytes = 0;

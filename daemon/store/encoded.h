@@ -28,6 +28,7 @@ struct bc_encoded {
 	uint32_t raw_plain_bytes;
 	size_t raw_bytes; /* 0: no raw block */
 	uint8_t *raw;     /* BC_RAW_ENCODED_MAX bytes with keep_raw, else NULL */
+	struct bc_chunk_pages pages;
 	uint8_t data[BC_CHUNK_ENCODED_MAX];
 };
 

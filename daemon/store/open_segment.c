@@ -398,13 +398,13 @@ static bool seal_segment(struct bc_open_segment *o)
 			return true;
 	}
 	struct bc_writer_notice notice = segment_notice(o, BC_NOTICE_SEALED);
-	notice.bytes += bc_index_bytes(chunks);
 	bc_thread_health_start(&o->health, "sealing", o->segment.file.open_name);
 	/* Nobody may archive it before its hash is in the manifest. */
 	int guard = bc_segment_archive_prevent(o->segment.file.fd);
 	int rc = bc_segment_seal(&o->segment);
 	if (rc == 0) {
 		memcpy(notice.hash, o->segment.file.sealed_hash, sizeof(notice.hash));
+		notice.bytes = o->segment.file.sealed_bytes;
 		report_sealed(o, &notice);
 	}
 	if (guard >= 0)
@@ -444,11 +444,11 @@ static bool seal_raw(struct bc_open_segment *o)
 	uint32_t blocks = o->raw.chunks;
 	memcpy(name, file->name, sizeof(name));
 	struct bc_writer_notice notice = raw_notice(o);
-	notice.bytes += BC_RAW_END_BYTES;
 	bc_thread_health_start(&o->health, "sealing", file->open_name);
 	int rc = bc_segment_seal(&o->raw);
 	if (rc == 0) {
 		memcpy(notice.hash, o->raw.file.sealed_hash, sizeof(notice.hash));
+		notice.bytes = o->raw.file.sealed_bytes;
 		add_to_manifest(o, &notice);
 		o->total.raw_bytes += notice.bytes;
 		post_notice(o, &o->raw_sealed_notice, &notice);

@@ -97,11 +97,10 @@ static bool has_space_for(struct bc_rotator *r, uint64_t coming_bytes)
 	       enforce_space(r, coming_bytes, 0);
 }
 
-/* What a chunk adds to its segment, including the index. */
+/* What a chunk adds to its segment, including the end of the file. */
 static uint64_t coming_bytes_of(const struct bc_rotator *r, const struct bc_encoded *e)
 {
-	return e->bytes +
-	       bc_index_bytes(r->open.segment.file.fd >= 0 ? r->open.segment.chunks + 1 : 1);
+	return e->bytes + bc_segment_end_bytes(&r->open.segment, 1);
 }
 
 /* Writing */
@@ -147,8 +146,8 @@ static bool open_raw(struct bc_rotator *r, const struct bc_encoded *e)
 /* Appends a chunk to the open segment and counts it. Returns 0 or a negative errno. */
 static int append_to_segment(struct bc_rotator *r, struct bc_encoded *e)
 {
-	int rc = bc_segment_append(
-		&r->open.segment, e->data, e->header_bytes, &e->info, e->gaps, e->lost);
+	int rc = bc_segment_append(&r->open.segment, e->data, e->header_bytes, &e->info, e->gaps,
+		e->lost, &e->pages.counts);
 
 	if (rc != 0)
 		return rc;
@@ -236,7 +235,7 @@ static bool insert_end(struct bc_rotator *r, struct bc_encoded *e)
 		!bc_recording_end_add(note, &e->recording->end))
 		return false;
 	note->info.event_bytes = note->info.events * BC_EVENT_BYTES + note->text_bytes;
-	size_t header_bytes = BC_CHUNK_HEADER_MIN + note->info.event_bytes;
+	size_t header_bytes = bc_chunk_info_header_bytes(&note->info);
 	memmove(e->data + header_bytes, e->data + e->header_bytes, frame_bytes);
 	bc_chunk_header_write(e->data, note);
 	e->header_bytes = header_bytes;
@@ -263,7 +262,7 @@ static void encode_note(struct bc_chunk *note, struct bc_encoded *e)
 {
 	bc_chunk_add_lost(note, note->info.lost);
 	bc_chunk_gaps(note, &e->gaps, &e->lost);
-	e->bytes = bc_chunk_encode(e->data, note, BC_LEVEL_DEFAULT, &e->header_bytes);
+	e->bytes = bc_chunk_encode(e->data, note, BC_LEVEL_DEFAULT, &e->pages, &e->header_bytes);
 	e->info = note->info;
 	e->is_written = false;
 }

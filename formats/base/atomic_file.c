@@ -159,8 +159,10 @@ int bc_atomic_file_seal(struct bc_atomic_file *f)
 	 * old name again; recovery then seals it. */
 	fsync(f->dir_fd);
 	bc_file_hash_format(hash, f->end_bytes != 0 ? f->end_hash : f->hash);
+	uint64_t bytes = f->bytes + f->end_bytes;
 	bc_atomic_file_abandon(f);
 	memcpy(f->sealed_hash, hash, sizeof(hash));
+	f->sealed_bytes = bytes;
 	return 0;
 }
 

@@ -34,6 +34,7 @@ struct bc_atomic_file {
 	struct XXH3_state_s *hash;            /* of the pieces */
 	struct XXH3_state_s *end_hash;        /* of pieces and end, if end_bytes is not 0 */
 	char sealed_hash[BC_FILE_HASH_CHARS]; /* of the file sealed last; or empty */
+	uint64_t sealed_bytes;                /* its length */
 };
 
 /* Creates `name` + `suffix` in a directory and writes `head`. Returns 0, or a negative errno with

@@ -2,8 +2,6 @@
 
 #include <string.h>
 
-#include "formats/base/hash.h"
-
 void bc_chunk_reset(struct bc_chunk *chunk, uint64_t tick, uint32_t epoch)
 {
 	memset(&chunk->info, 0, sizeof(chunk->info));
@@ -25,33 +23,6 @@ bool bc_chunk_add_event(struct bc_chunk *chunk, const struct bc_event *event, co
 		memcpy(chunk->text + chunk->text_bytes, text, event->text_bytes);
 	chunk->text_bytes += event->text_bytes;
 	return true;
-}
-
-void bc_chunk_describe(struct bc_chunk *chunk)
-{
-	struct bc_chunk_info *info = &chunk->info;
-	const uint8_t *end = chunk->records + (size_t)info->records * BC_RECORD_BYTES;
-	uint32_t low = UINT32_MAX;
-	uint32_t high = 0;
-	uint8_t has_type[256] = {0};
-	uint8_t has_proc[256] = {0};
-
-	for (const uint8_t *p = chunk->records; p < end; p += BC_RECORD_BYTES) {
-		uint32_t addr = bc_le32(p);
-		low = addr < low ? addr : low;
-		high = addr > high ? addr : high;
-		has_type[p[4]] = 1;
-		has_proc[p[7]] = 1;
-	}
-	info->addr_low = low;
-	info->addr_high = high;
-	memset(info->types, 0, sizeof(info->types));
-	memset(info->procs, 0, sizeof(info->procs));
-	for (unsigned i = 0; i < 256; i++) {
-		info->types[i / 64] |= (uint64_t)has_type[i] << i % 64;
-		info->procs[i / 64] |= (uint64_t)has_proc[i] << i % 64;
-	}
-	info->records_hash = bc_hash(chunk->records, (size_t)(end - chunk->records));
 }
 
 uint64_t bc_chunk_missing(const struct bc_chunk *chunk, uint64_t expected)

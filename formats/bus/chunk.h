@@ -2,9 +2,9 @@
  * encoding, writing, seeking and recovery.
  *
  * The recorder gets a chunk from its pool, calls bc_chunk_reset(), and fills it with bc_stamp_*()
- * and bc_chunk_add_event(). bc_chunk_describe() then computes the fields that follow from the
- * records. A segment reader fills a chunk in the same way. A chunk is one allocation that includes
- * records, events and their text. */
+ * and bc_chunk_add_event(). bc_chunk_describe() (formats/pages/describe.h) then computes the fields
+ * that follow from the records. A segment reader fills a chunk in the same way. A chunk is one
+ * allocation that includes records, events and their text. */
 #ifndef BC_FORMATS_BUS_CHUNK_H
 #define BC_FORMATS_BUS_CHUNK_H
 
@@ -24,6 +24,7 @@
 
 #define BC_CHUNK_EVENTS     256u
 #define BC_CHUNK_TEXT_BYTES 4096u
+#define BC_CHUNK_PAGE_BYTES 10240u
 
 enum bc_event_kind {
 	BC_EVENT_GAP = 1,     /* samples are missing before the record */
@@ -71,8 +72,8 @@ struct bc_chunk_info {
 	uint64_t first_tick;   /* of its first record; without records: of the previous record */
 	uint64_t last_tick;    /* of its last record; without records: of the previous record */
 	int64_t wall_ns;       /* host's time of day when its first record arrived, Unix epoch */
-	uint32_t addr_low;     /* lowest address; 0xFFFFFFFF without records */
-	uint32_t addr_high;    /* highest address; 0 without records */
+	uint32_t addr_low;     /* no record's address is lower; 0xFFFFFFFF without records */
+	uint32_t addr_high;    /* none is higher; 0 without records */
 	uint64_t types[4];     /* bitmap of the request types that occur */
 	uint64_t procs[4];     /* bitmap of the processors that occur */
 	uint64_t records_hash; /* XXH3-64 of the records' bytes */
@@ -81,6 +82,7 @@ struct bc_chunk_info {
 	uint64_t lost[BC_GAP_CAUSES];
 	uint32_t frame_bytes; /* length of the LZ4 frame of the records */
 	uint32_t event_bytes; /* length of the encoded events */
+	uint32_t page_bytes;  /* length of the encoded page counts; 0: none */
 };
 
 struct bc_chunk {
@@ -88,6 +90,7 @@ struct bc_chunk {
 	struct bc_event events[BC_CHUNK_EVENTS]; /* info.events of them, sorted by position */
 	char text[BC_CHUNK_TEXT_BYTES];
 	uint32_t text_bytes;
+	uint8_t pages[BC_CHUNK_PAGE_BYTES]; /* page counts: formats/pages/page_counts.h */
 	uint8_t records[BC_CHUNK_BYTES];
 };
 
@@ -112,9 +115,6 @@ static inline bool bc_chunk_is_empty(const struct bc_chunk *chunk)
 {
 	return chunk->info.records == 0 && chunk->info.events == 0;
 }
-
-/* Computes addr_low, addr_high, types, procs and records_hash from the records. */
-void bc_chunk_describe(struct bc_chunk *chunk);
 
 /* The number of records missing before this chunk if record `expected` should be its first. Records
  * whose loss is already recorded by a gap with cause BC_GAP_DAMAGED at position 0 don't count. */

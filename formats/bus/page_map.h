@@ -19,11 +19,11 @@
 #ifndef BC_FORMATS_BUS_PAGE_MAP_H
 #define BC_FORMATS_BUS_PAGE_MAP_H
 
-#include "formats/base/must_check.h"
-
 #include <stdint.h>
 
-#define BC_PAGE_BITS  12
+#include "formats/base/must_check.h"
+#include "formats/bus/record.h"
+
 #define BC_PAGES_BITS 20
 #define BC_PAGES_MAX  (1u << BC_PAGES_BITS)
 

@@ -20,6 +20,10 @@
 
 #define BC_RECORD_BYTES 12
 
+/* Pages of memory have 4 KiB. */
+#define BC_PAGE_BITS  12
+#define BC_PAGE_BYTES (1u << BC_PAGE_BITS)
+
 /* A `time` without a delta: in the first record of a recording or epoch, or for a delta that does
  * not fit the field. */
 #define BC_TIME_NONE 0xFFFFFFFFu

@@ -39,6 +39,7 @@ struct archive {
 	struct bc_segment_header header;
 	struct side segment;
 	struct side other; /* the copy */
+	struct bc_chunk_pages pages;
 	uint8_t encoded[BC_CHUNK_ENCODED_MAX];
 };
 
@@ -107,7 +108,9 @@ static int copy_chunk(struct archive *a, struct bc_segment_writer *writer)
 
 	bc_chunk_encode_again(a->encoded, encoded, header_bytes, &from->chunk, BC_LEVEL_ARCHIVE);
 	bc_chunk_gaps(&from->chunk, &gaps, &lost);
-	int rc = bc_segment_append(writer, a->encoded, header_bytes, &from->chunk.info, gaps, lost);
+	bc_chunk_describe(&from->chunk, &a->pages);
+	int rc = bc_segment_append(
+		writer, a->encoded, header_bytes, &from->chunk.info, gaps, lost, &a->pages.counts);
 	if (rc == 0 && writer->file.bytes - writer->file.durable >= SYNC_BYTES)
 		rc = bc_atomic_file_sync(&writer->file);
 	report_bytes(a, read_bytes + bc_chunk_encoded_bytes(&from->chunk.info));

@@ -171,7 +171,7 @@ static bool is_same(const struct bc_chunk_info *a, const struct bc_chunk_info *b
 int bc_chunk_table_read(struct bc_chunk_table *t, uint32_t row, struct bc_chunk *chunk)
 {
 	const struct bc_chunk_row *r = &t->rows[row];
-	size_t header_bytes = BC_CHUNK_HEADER_MIN + (size_t)r->info.event_bytes;
+	size_t header_bytes = bc_chunk_info_header_bytes(&r->info);
 
 	if (header_bytes > BC_CHUNK_HEADER_MAX || r->info.frame_bytes > BC_FRAME_MAX)
 		return -EBADMSG;

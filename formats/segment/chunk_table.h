@@ -12,10 +12,11 @@
 #include "formats/segment/segment_reader.h"
 
 struct bc_chunk_row {
-	uint64_t offset; /* in the file */
-	uint64_t before; /* records in the rows before it */
-	uint32_t header; /* index of the last header before it */
-	bool is_bad;     /* for the caller */
+	uint64_t offset;   /* in the file */
+	uint64_t before;   /* records in the rows before it */
+	uint32_t header;   /* index of the last header before it */
+	bool is_bad;       /* for the caller */
+	bool is_ruled_out; /* by bc_page_search_rows() */
 	struct bc_chunk_info info;
 };
 

@@ -36,6 +36,7 @@ struct recovery {
 	struct bc_chunk *chunk;
 	struct bc_raw_block *block;
 	uint8_t *encoded; /* the piece in the output */
+	struct bc_chunk_pages *pages;
 	/* Identity of the file, from its header or, without one, its first whole piece. */
 	bool has_header;
 	struct bc_segment_header header;
@@ -431,8 +432,9 @@ static int append_gaps(struct recovery *r, struct bc_segment_writer *writer,
 	bc_chunk_gaps(chunk, &gaps, &lost);
 	memcpy(chunk->info.lost, r->lost, sizeof(r->lost));
 	bc_chunk_add_lost(chunk, chunk->info.lost);
-	bc_chunk_encode(r->encoded, chunk, BC_LEVEL_DEFAULT, &header_bytes);
-	int rc = bc_segment_append(writer, r->encoded, header_bytes, &chunk->info, gaps, lost);
+	bc_chunk_encode(r->encoded, chunk, BC_LEVEL_DEFAULT, r->pages, &header_bytes);
+	int rc = bc_segment_append(
+		writer, r->encoded, header_bytes, &chunk->info, gaps, lost, &r->pages->counts);
 	free(chunk);
 	return rc;
 }
@@ -467,10 +469,12 @@ static int append_chunk(
 		r->result->chunks++;
 	}
 	info->event_bytes = info->events * BC_EVENT_BYTES + chunk->text_bytes;
+	bc_chunk_describe(chunk, r->pages);
 	header_bytes = bc_chunk_header_write(r->encoded, chunk);
 	memcpy(r->encoded + header_bytes, frame, info->frame_bytes);
 	bc_chunk_gaps(chunk, &gaps, &lost);
-	int rc = bc_segment_append(writer, r->encoded, header_bytes, info, gaps, lost);
+	int rc = bc_segment_append(
+		writer, r->encoded, header_bytes, info, gaps, lost, &r->pages->counts);
 	if (rc == 0) {
 		r->result->chunks++;
 		r->result->records += info->records;
@@ -618,8 +622,9 @@ static int append_end(
 		assert(!"an empty chunk has room for them");
 	memcpy(chunk->info.lost, r->lost, sizeof(chunk->info.lost));
 	bc_chunk_add_lost(chunk, chunk->info.lost);
-	bc_chunk_encode(r->encoded, chunk, BC_LEVEL_DEFAULT, &header_bytes);
-	int rc = bc_segment_append(writer, r->encoded, header_bytes, &chunk->info, 1, gap.value);
+	bc_chunk_encode(r->encoded, chunk, BC_LEVEL_DEFAULT, r->pages, &header_bytes);
+	int rc = bc_segment_append(
+		writer, r->encoded, header_bytes, &chunk->info, 1, gap.value, &r->pages->counts);
 	r->result->chunks += rc == 0;
 	return rc;
 }
@@ -692,14 +697,18 @@ static int open_recovery(struct recovery *r, struct bc_recovered *result)
 		.chunk = malloc(sizeof(*r->chunk)),
 		.block = malloc(sizeof(*r->block)),
 		.encoded = malloc(BC_CHUNK_ENCODED_MAX),
+		.pages = malloc(sizeof(*r->pages)),
 	};
-	return r->chunk != NULL && r->block != NULL && r->encoded != NULL ? 0 : -ENOMEM;
+	return r->chunk != NULL && r->block != NULL && r->encoded != NULL && r->pages != NULL
+		       ? 0
+		       : -ENOMEM;
 }
 
 static void close_recovery(struct recovery *r)
 {
 	bc_segment_reader_close(r->reader);
 	free(r->places);
+	free(r->pages);
 	free(r->encoded);
 	free(r->block);
 	free(r->chunk);
@@ -766,16 +775,7 @@ static int read_last_chunk(struct recovery *r, int last)
 	bc_segment_index_free(&index);
 	if (rc != 0)
 		return rc;
-	size_t bytes = BC_CHUNK_HEADER_MIN + (size_t)row.event_bytes;
-	if (row.event_bytes > BC_CHUNK_HEADER_MAX - BC_CHUNK_HEADER_MIN)
-		return -EBADMSG;
-	ssize_t n = pread(last, r->encoded, bytes, (off_t)offset);
-	if (n < 0)
-		return -errno;
-	return (size_t)n == bytes && bc_chunk_header_bytes(r->encoded) == bytes &&
-			       bc_chunk_header_read(r->chunk, r->encoded, bytes)
-		       ? 0
-		       : -EBADMSG;
+	return bc_chunk_header_load(r->chunk, last, offset, &row);
 }
 
 int bc_recover_end(

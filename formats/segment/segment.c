@@ -16,6 +16,7 @@ enum {
 	AT_FRAME_BYTES = 24,
 	AT_EPOCH = 28,
 	AT_EVENTS = 32,
+	AT_PAGE_BYTES = 34,
 	AT_EVENT_BYTES = 36,
 	AT_FIRST_RECORD = 40,
 	AT_FIRST_TICK = 48,
@@ -86,15 +87,19 @@ size_t bc_chunk_header_write(uint8_t *out, const struct bc_chunk *chunk)
 
 	for (uint32_t i = 0; i < info->events; i++)
 		p = write_event(p, &chunk->events[i], chunk->text);
+	memcpy(p, chunk->pages, info->page_bytes);
+	p += info->page_bytes;
 	bc_write_le32(out, BC_MAGIC_CHUNK_HEADER);
-	bc_write_le32(out + AT_SIZE, BC_CHUNK_FIXED_BYTES + info->event_bytes + BC_HASH_BYTES);
+	bc_write_le32(
+		out + AT_SIZE, (uint32_t)(bc_chunk_info_header_bytes(info) - BC_SKIPPABLE_BYTES));
 	bc_write_le32(out + AT_VERSION, BC_SEGMENT_VERSION);
 	bc_write_le32(out + AT_SEGMENT, info->segment);
 	bc_write_le32(out + AT_NUMBER, info->number);
 	bc_write_le32(out + AT_RECORDS, info->records);
 	bc_write_le32(out + AT_FRAME_BYTES, info->frame_bytes);
 	bc_write_le32(out + AT_EPOCH, info->epoch);
-	bc_write_le32(out + AT_EVENTS, info->events);
+	bc_write_le16(out + AT_EVENTS, (uint16_t)info->events);
+	bc_write_le16(out + AT_PAGE_BYTES, (uint16_t)info->page_bytes);
 	bc_write_le32(out + AT_EVENT_BYTES, info->event_bytes);
 	bc_write_le64(out + AT_FIRST_RECORD, info->first_record);
 	bc_write_le64(out + AT_FIRST_TICK, info->first_tick);
@@ -112,17 +117,31 @@ size_t bc_chunk_header_write(uint8_t *out, const struct bc_chunk *chunk)
 	return (size_t)(p - out) + BC_HASH_BYTES;
 }
 
-size_t bc_chunk_encode(
-	uint8_t *out, struct bc_chunk *chunk, enum bc_level level, size_t *header_bytes)
+/* The frame comes after the page counts, whose limit depends on the length of the frame. It is
+ * written where it belongs if they keep that limit, and moved if they must be shorter, which is
+ * when it is short. */
+size_t bc_chunk_encode(uint8_t *out, struct bc_chunk *chunk, enum bc_level level,
+	struct bc_chunk_pages *pages, size_t *header_bytes)
 {
 	struct bc_chunk_info *info = &chunk->info;
 
 	info->event_bytes = info->events * BC_EVENT_BYTES + chunk->text_bytes;
-	*header_bytes = BC_CHUNK_HEADER_MIN + info->event_bytes;
-	bc_chunk_describe(chunk);
-	info->frame_bytes = (uint32_t)bc_frame_write(out + *header_bytes, chunk->records,
-		(size_t)info->records * BC_RECORD_BYTES, level);
-	bc_chunk_header_write(out, chunk);
+	bc_chunk_describe(chunk, pages);
+	info->page_bytes = info->records != 0 ? (uint32_t)bc_page_counts_write(chunk->pages,
+							BC_CHUNK_PAGE_BYTES, &pages->counts)
+					      : 0;
+	uint8_t *frame = out + bc_chunk_info_header_bytes(info);
+	info->frame_bytes = (uint32_t)bc_frame_write(
+		frame, chunk->records, (size_t)info->records * BC_RECORD_BYTES, level);
+
+	size_t room = (BC_CHUNK_HEADER_MIN + info->event_bytes + info->frame_bytes) /
+		      BC_CHUNK_PAGE_SHARE;
+	if (info->page_bytes > room) {
+		info->page_bytes = (uint32_t)bc_page_counts_write(
+			chunk->pages, room, &pages->counts);
+		memmove(out + bc_chunk_info_header_bytes(info), frame, info->frame_bytes);
+	}
+	*header_bytes = bc_chunk_header_write(out, chunk);
 	return *header_bytes + info->frame_bytes;
 }
 
@@ -161,7 +180,7 @@ void bc_chunk_header_place(uint8_t *header, size_t header_bytes, uint32_t segmen
 
 uint64_t bc_chunk_encoded_bytes(const struct bc_chunk_info *info)
 {
-	return BC_CHUNK_HEADER_MIN + (uint64_t)info->event_bytes + info->frame_bytes;
+	return (uint64_t)bc_chunk_info_header_bytes(info) + info->frame_bytes;
 }
 
 size_t bc_chunk_header_bytes(const uint8_t in[BC_SKIPPABLE_BYTES])
@@ -180,7 +199,8 @@ static void read_fixed(struct bc_chunk_info *info, const uint8_t *p)
 	info->records = bc_le32(header + AT_RECORDS);
 	info->frame_bytes = bc_le32(header + AT_FRAME_BYTES);
 	info->epoch = bc_le32(header + AT_EPOCH);
-	info->events = bc_le32(header + AT_EVENTS);
+	info->events = bc_le16(header + AT_EVENTS);
+	info->page_bytes = bc_le16(header + AT_PAGE_BYTES);
 	info->event_bytes = bc_le32(header + AT_EVENT_BYTES);
 	info->first_record = bc_le64(header + AT_FIRST_RECORD);
 	info->first_tick = bc_le64(header + AT_FIRST_TICK);
@@ -236,12 +256,17 @@ bool bc_chunk_header_read(struct bc_chunk *chunk, const uint8_t *header, size_t 
 	if (bc_le32(header + AT_VERSION) != BC_SEGMENT_VERSION)
 		return false;
 	read_fixed(info, header + BC_SKIPPABLE_BYTES);
-	return info->records <= BC_CHUNK_RECORDS && info->events <= BC_CHUNK_EVENTS &&
-	       info->frame_bytes <= BC_FRAME_MAX && info->number < BC_SEGMENT_CHUNKS &&
-	       info->event_bytes == header_bytes - BC_CHUNK_HEADER_MIN &&
-	       info->events * BC_EVENT_BYTES <= info->event_bytes &&
-	       info->first_tick < BC_TICK_END && info->last_tick < BC_TICK_END &&
-	       bc_checksum_is_valid(hash, header) && read_events(chunk, header + AT_VARIABLE, hash);
+	if (info->records > BC_CHUNK_RECORDS || info->events > BC_CHUNK_EVENTS ||
+		info->frame_bytes > BC_FRAME_MAX || info->number >= BC_SEGMENT_CHUNKS ||
+		bc_chunk_info_header_bytes(info) != header_bytes ||
+		info->page_bytes > BC_CHUNK_PAGE_BYTES ||
+		info->events * BC_EVENT_BYTES > info->event_bytes ||
+		info->first_tick >= BC_TICK_END || info->last_tick >= BC_TICK_END ||
+		!bc_checksum_is_valid(hash, header))
+		return false;
+	const uint8_t *pages = hash - info->page_bytes;
+	memcpy(chunk->pages, pages, info->page_bytes);
+	return read_events(chunk, header + AT_VARIABLE, pages);
 }
 
 int bc_chunk_frame_read(struct bc_chunk *chunk, const uint8_t *frame)
@@ -274,7 +299,7 @@ void bc_index_head_write(uint8_t out[BC_INDEX_HEAD_BYTES], const struct bc_index
 	bc_write_le64(out + 24, head->gaps);
 	bc_write_le64(out + 32, head->lost);
 	bc_write_le64(out + 40, head->offset);
-	bc_write_le64(out + 48, 0);
+	bc_write_le64(out + 48, head->pages);
 	bc_checksum_write(out + 56, out);
 }
 
@@ -288,6 +313,7 @@ bool bc_index_head_read(struct bc_index_head *head, const uint8_t in[BC_INDEX_HE
 	head->gaps = bc_le64(in + 24);
 	head->lost = bc_le64(in + 32);
 	head->offset = bc_le64(in + 40);
+	head->pages = bc_le64(in + 48);
 	return head->rows <= BC_SEGMENT_CHUNKS &&
 	       bc_le32(in + 4) == bc_index_bytes(head->rows) - BC_SKIPPABLE_BYTES;
 }

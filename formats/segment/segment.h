@@ -6,7 +6,9 @@
  *   for each chunk:
  *     skippable 0x184D2A51: chunk header
  *     the LZ4 frame of its records                    (formats/segment/frame.h)
- *   skippable 0x184D2A52: index and trailer, once the segment is sealed
+ *   once the segment is sealed:
+ *     skippable 0x184D2A56: page summary              (formats/segment/page_summary.h)
+ *     skippable 0x184D2A52: index and trailer
  *
  * This module encodes and decodes chunks, index and trailer. formats/segment/segment_writer.h and
  * formats/segment/segment_reader.h write and read the files. */
@@ -19,21 +21,27 @@
 
 #include "formats/base/must_check.h"
 #include "formats/bus/chunk.h"
+#include "formats/pages/describe.h"
 #include "formats/segment/frame.h"
 
-#define BC_SEGMENT_VERSION 2u
+#define BC_SEGMENT_VERSION 3u
 #define BC_SEGMENT_CHUNKS  65536u
 
 #define BC_MAGIC_SEGMENT_HEADER 0x184D2A50u
 #define BC_MAGIC_CHUNK_HEADER   0x184D2A51u
 #define BC_MAGIC_INDEX          0x184D2A52u
+#define BC_MAGIC_PAGE_SUMMARY   0x184D2A56u
 
-/* Chunk header: skippable header, fixed part, events, XXH3-64 of all that. */
+/* Chunk header: skippable header, fixed part, events, page counts, XXH3-64 of all that. */
 #define BC_CHUNK_FIXED_BYTES (152 + 8 * BC_GAP_CAUSES)
 #define BC_EVENT_BYTES       32
 #define BC_CHUNK_HEADER_MIN  (BC_SKIPPABLE_BYTES + BC_CHUNK_FIXED_BYTES + BC_HASH_BYTES)
-#define BC_CHUNK_HEADER_MAX \
-	(BC_CHUNK_HEADER_MIN + BC_CHUNK_EVENTS * BC_EVENT_BYTES + BC_CHUNK_TEXT_BYTES)
+#define BC_CHUNK_HEADER_MAX                                                             \
+	(BC_CHUNK_HEADER_MIN + BC_CHUNK_EVENTS * BC_EVENT_BYTES + BC_CHUNK_TEXT_BYTES + \
+		BC_CHUNK_PAGE_BYTES)
+
+/* The page counts have at most 1/100 of a chunk's bytes. */
+#define BC_CHUNK_PAGE_SHARE 100u
 
 /* A chunk in the file: header and frame. */
 #define BC_CHUNK_ENCODED_MAX (BC_CHUNK_HEADER_MAX + BC_FRAME_MAX)
@@ -44,10 +52,11 @@
 #define BC_TRAILER_BYTES    32
 
 /* Writes a chunk's header and frame at `out`, which has room for BC_CHUNK_ENCODED_MAX. Computes the
- * fields of bc_chunk_describe(), event_bytes and frame_bytes. Returns the length and sets
- * *header_bytes to that of the header. */
-size_t bc_chunk_encode(
-	uint8_t *out, struct bc_chunk *chunk, enum bc_level level, size_t *header_bytes);
+ * fields of bc_chunk_describe(), the lengths, and the chunk's page counts; `pages` gets the same
+ * counts, as fine as they were counted. Returns the length and sets *header_bytes to that of the
+ * header. */
+size_t bc_chunk_encode(uint8_t *out, struct bc_chunk *chunk, enum bc_level level,
+	struct bc_chunk_pages *pages, size_t *header_bytes);
 
 /* Encodes the records of a chunk again, if that makes its frame smaller: writes the encoded chunk
  * `from`, which was read into `chunk`, to `out`. Only the frame and its length change, and
@@ -62,16 +71,22 @@ bool bc_chunk_header_equal(const uint8_t *a, const uint8_t *b, size_t header_byt
  * chunks before the writer knows where they go. */
 void bc_chunk_header_place(uint8_t *header, size_t header_bytes, uint32_t segment, uint32_t number);
 
-/* Writes only the header, with all fields of info (including frame_bytes and event_bytes)
- * unchanged. Returns its length. */
+/* Writes only the header, with all fields of info (including the lengths) unchanged. Returns its
+ * length. */
 size_t bc_chunk_header_write(uint8_t *out, const struct bc_chunk *chunk);
 
 /* The length of the chunk header whose first 8 bytes are at `in`, or 0 if it is not one. */
 size_t bc_chunk_header_bytes(const uint8_t in[BC_SKIPPABLE_BYTES]);
 
-/* Reads a header of bc_chunk_header_bytes() length: info, events and text. Returns false, with the
- * chunk unspecified, if its hash is wrong or a field is out of range. No input can make it write
- * outside the chunk. */
+/* The same from info. It can exceed BC_CHUNK_HEADER_MAX if info was not checked. */
+static inline size_t bc_chunk_info_header_bytes(const struct bc_chunk_info *info)
+{
+	return BC_CHUNK_HEADER_MIN + (size_t)info->event_bytes + info->page_bytes;
+}
+
+/* Reads a header of bc_chunk_header_bytes() length: info, events, text and page counts. Returns
+ * false, with the chunk unspecified, if its hash is wrong or a field is out of range. No input can
+ * make it write outside the chunk. */
 bool bc_chunk_header_read(struct bc_chunk *chunk, const uint8_t *header, size_t header_bytes);
 
 /* Decodes the chunk's records from info.frame_bytes bytes at `frame`. Returns 0, -EBADMSG if the
@@ -93,6 +108,7 @@ struct bc_index_head {
 	uint64_t gaps;   /* gap events */
 	uint64_t lost;   /* samples lost in them, at least */
 	uint64_t offset; /* of the index in the segment */
+	uint64_t pages;  /* offset of the page summary; 0: none */
 };
 
 /* The length of an index frame with this number of rows, including the trailer. */

@@ -31,6 +31,22 @@ int bc_segment_read_at(int fd, void *out, size_t bytes, uint64_t offset)
 	return 0;
 }
 
+int bc_chunk_header_load(
+	struct bc_chunk *chunk, int fd, uint64_t offset, const struct bc_chunk_info *info)
+{
+	uint8_t header[BC_CHUNK_HEADER_MAX];
+	size_t bytes = bc_chunk_info_header_bytes(info);
+
+	if (bytes > sizeof(header))
+		return -EBADMSG;
+	int rc = bc_segment_read_at(fd, header, bytes, offset);
+	if (rc != 0)
+		return rc;
+	return bc_chunk_header_bytes(header) == bytes && bc_chunk_header_read(chunk, header, bytes)
+		       ? 0
+		       : -EBADMSG;
+}
+
 int bc_segment_index_read_head(struct bc_index_head *index_head, int fd)
 {
 	uint8_t trailer[BC_TRAILER_BYTES];

@@ -1,6 +1,6 @@
 /* The index of a sealed segment: one row per chunk, with the fixed part of the chunk's header, so
  * that readers can select chunks by record, tick or time without reading the others. Loading it
- * costs 160 bytes per chunk. formats/segment/segment.h has the layout. */
+ * costs 240 bytes per chunk. formats/segment/segment.h has the layout. */
 #ifndef BC_FORMATS_SEGMENT_SEGMENT_INDEX_H
 #define BC_FORMATS_SEGMENT_SEGMENT_INDEX_H
 
@@ -23,6 +23,11 @@ int bc_segment_index_load(struct bc_segment_index *index, int fd) BC_MUST_CHECK;
 /* Reads `bytes` bytes at an offset. Returns 0, -EBADMSG if the file is too short, or another
  * negative errno. */
 int bc_segment_read_at(int fd, void *out, size_t bytes, uint64_t offset) BC_MUST_CHECK;
+
+/* Reads the header of the chunk at an offset whose row is `info`: its events and page counts.
+ * Returns 0, -EBADMSG if it is damaged, or another negative errno. */
+int bc_chunk_header_load(struct bc_chunk *chunk, int fd, uint64_t offset,
+	const struct bc_chunk_info *info) BC_MUST_CHECK;
 
 /* Reads only the head, which has the totals. Same results; there is nothing to free. */
 int bc_segment_index_read_head(struct bc_index_head *head, int fd) BC_MUST_CHECK;

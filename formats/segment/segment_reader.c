@@ -9,6 +9,7 @@
 
 #include "formats/base/bytes.h"
 #include "formats/segment/decode_ahead.h"
+#include "formats/segment/page_summary.h"
 #include "formats/segment/read_buffer.h"
 
 /* How a file is read, and how reading continues after damage.
@@ -60,11 +61,15 @@ struct bc_segment_reader {
 	size_t encoded_at;
 	/* What the current file's index or end should contain. */
 	uint64_t segment_at; /* offset of the file */
+	uint64_t summary_at; /* of its page summary, in the segment; 0: none so far */
 	uint32_t rows;       /* chunks or blocks */
 	bool is_damaged;     /* part of the segment was not read: the index can't be checked */
 	bool is_sealed;
 	bool has_segment;
 	XXH3_state_t *rows_hash;
+	void (*on_node)(void *context, uint32_t number, const uint8_t *node, size_t bytes);
+	void *on_node_context;
+	uint8_t lengths[BC_SUMMARY_NODES_MAX * 4 + BC_HASH_BYTES]; /* of a page summary's nodes */
 	uint8_t bytes[BUFFER_BYTES];
 };
 
@@ -118,6 +123,14 @@ int bc_segment_reader_range(struct bc_segment_reader *r, uint64_t offset, uint64
 void bc_segment_reader_skip_records(struct bc_segment_reader *r)
 {
 	r->skip_records = true;
+}
+
+void bc_segment_reader_on_node(struct bc_segment_reader *r,
+	void (*on_node)(void *context, uint32_t number, const uint8_t *node, size_t bytes),
+	void *context)
+{
+	r->on_node = on_node;
+	r->on_node_context = context;
 }
 
 const struct bc_segment_header *bc_segment_reader_header(const struct bc_segment_reader *r)
@@ -197,7 +210,20 @@ static const struct kind *kind_of(const struct bc_segment_reader *r)
 	return r->block != NULL ? &raw_kind : &segment_kind;
 }
 
-enum item { ITEM_NONE, ITEM_EMPTY_FRAME, ITEM_FILE, ITEM_PIECE, ITEM_INDEX, ITEM_RAW_END };
+enum item {
+	ITEM_NONE,
+	ITEM_EMPTY_FRAME,
+	ITEM_FILE,
+	ITEM_PIECE,
+	ITEM_SUMMARY,
+	ITEM_INDEX,
+	ITEM_RAW_END
+};
+
+static const char torn_header[] = "torn: the file ends in a header";
+static const char torn_summary[] = "torn: the file ends in the page summary";
+static const char torn_index[] = "torn: the file ends in the index";
+static const char damaged_summary[] = "the page summary is damaged";
 
 /* Identifies an item by its first 8 bytes. Sets *bytes to the length of its header, 0 if invalid.
  */
@@ -222,6 +248,11 @@ static enum item identify_item(const struct bc_segment_reader *r, size_t *bytes,
 		*err = kind->bad_piece_header;
 		*bytes = is_raw ? bc_raw_table_bytes(here) : bc_chunk_header_bytes(here);
 		return ITEM_PIECE;
+	}
+	if (magic == BC_MAGIC_PAGE_SUMMARY && !is_raw) {
+		*err = damaged_summary;
+		*bytes = BC_SUMMARY_HEAD_BYTES;
+		return ITEM_SUMMARY;
 	}
 	if (magic == BC_MAGIC_INDEX && !is_raw) {
 		*err = "the index is damaged";
@@ -253,6 +284,7 @@ static bool check_item(
 {
 	const uint8_t *here = bc_read_buffer_data(&r->in);
 	struct bc_segment_header header;
+	struct bc_summary_head summary;
 	struct bc_index_head head;
 	uint32_t blocks;
 	uint64_t offset;
@@ -268,6 +300,8 @@ static bool check_item(
 	case ITEM_PIECE:
 		return r->block != NULL ? bc_raw_table_read(r->block, here, bytes)
 					: bc_chunk_header_read(r->chunk, here, bytes);
+	case ITEM_SUMMARY:
+		return bc_summary_head_read(&summary, here);
 	case ITEM_INDEX:
 		return bc_index_head_read(&head, here);
 	case ITEM_RAW_END:
@@ -277,9 +311,6 @@ static bool check_item(
 	}
 	return false;
 }
-
-static const char torn_header[] = "torn: the file ends in a header";
-static const char torn_index[] = "torn: the file ends in the index";
 
 /* Buffers and checks the header of the item here, and sets *bytes to its length. Returns the item,
  * ITEM_NONE with *err set if it is invalid, or a negative errno. */
@@ -332,8 +363,8 @@ static int resynchronise(struct bc_segment_reader *r)
 
 static int report_damage(struct bc_segment_reader *r, uint64_t offset, const char *what)
 {
-	r->damage = (struct bc_segment_damage){
-		.offset = offset, .is_torn = what == torn_header || what == torn_index};
+	r->damage = (struct bc_segment_damage){.offset = offset,
+		.is_torn = what == torn_header || what == torn_summary || what == torn_index};
 	snprintf(r->damage.what, sizeof(r->damage.what), "%s", what);
 	r->is_damaged = true;
 	int rc = resynchronise(r);
@@ -344,6 +375,7 @@ static int report_damage(struct bc_segment_reader *r, uint64_t offset, const cha
 static void start_segment(struct bc_segment_reader *r, uint64_t offset)
 {
 	r->segment_at = offset;
+	r->summary_at = 0;
 	r->rows = 0;
 	r->is_damaged = false;
 	r->is_sealed = false;
@@ -493,6 +525,59 @@ static int read_piece(struct bc_segment_reader *r, size_t header_bytes)
 	return BC_FOUND_CHUNK;
 }
 
+/* Reads the lengths of a page summary whose head is consumed, and its nodes. Returns 1, 0 with *err
+ * if it is damaged, or a negative errno. */
+static int read_nodes(
+	struct bc_segment_reader *r, const struct bc_summary_head *head, const char **err)
+{
+	size_t bytes = bc_summary_lengths_bytes(head);
+	int rc = bc_read_buffer_fill(&r->in, bytes);
+
+	*err = torn_summary;
+	if (rc <= 0)
+		return rc;
+	*err = damaged_summary;
+	if (!bc_summary_lengths_are_valid(head, bc_read_buffer_data(&r->in)))
+		return 0;
+	memcpy(r->lengths, bc_read_buffer_data(&r->in), bytes);
+	bc_read_buffer_consume(&r->in, bytes);
+	for (uint32_t i = 0; i < head->nodes; i++) {
+		bytes = bc_le32(r->lengths + (size_t)i * 4);
+		rc = bc_read_buffer_fill(&r->in, bytes);
+		*err = torn_summary;
+		if (rc <= 0)
+			return rc;
+		const uint8_t *node = bc_read_buffer_data(&r->in);
+		*err = damaged_summary;
+		if (bytes != 0 && !bc_summary_node_is_valid(node, bytes))
+			return 0;
+		if (r->on_node != NULL)
+			r->on_node(r->on_node_context, i, node, bytes);
+		bc_read_buffer_consume(&r->in, bytes);
+	}
+	return 1;
+}
+
+/* Reads the page summary here. Returns BC_FOUND_END if there is nothing to report. */
+static int read_summary(struct bc_segment_reader *r)
+{
+	struct bc_summary_head head;
+	uint64_t offset = r->in.offset;
+	uint64_t at = offset - r->segment_at;
+	const char *err = damaged_summary;
+	int rc = bc_summary_head_read(&head, bc_read_buffer_data(&r->in));
+
+	bc_read_buffer_consume(&r->in, BC_SUMMARY_HEAD_BYTES);
+	if (rc != 0)
+		rc = read_nodes(r, &head, &err);
+	if (rc <= 0)
+		return rc < 0 ? rc : report_damage(r, offset, err);
+	/* If it doesn't match the chunks, neither does the index, which is reported. */
+	if (head.chunks == r->rows && head.offset == at)
+		r->summary_at = at;
+	return BC_FOUND_END;
+}
+
 /* Reads and hashes the rows of an index. Each row gives the offset of the next row's chunk; if that
  * does not match, the index is torn and something else follows. Stops at the last row that may be
  * part of the index, so that the search continues there. Returns 1, 0 with *err if the index is
@@ -577,7 +662,7 @@ static int read_index(struct bc_segment_reader *r)
 	if (err != NULL)
 		return report_damage(r, offset, err);
 	bool matches = head.rows == r->rows && XXH3_64bits_digest(hash) == derived &&
-		       head.offset == offset - r->segment_at;
+		       head.offset == offset - r->segment_at && head.pages == r->summary_at;
 	return finish_file(r, offset, matches, "the index doesn't match the chunks");
 }
 
@@ -622,6 +707,11 @@ static int read_next(struct bc_segment_reader *r)
 			return BC_FOUND_SEGMENT;
 		case ITEM_PIECE:
 			return read_piece(r, bytes);
+		case ITEM_SUMMARY:
+			rc = read_summary(r);
+			if (rc == BC_FOUND_END)
+				continue;
+			return rc;
 		case ITEM_INDEX:
 			return read_index(r);
 		case ITEM_RAW_END:

@@ -63,6 +63,12 @@ void bc_segment_reader_skip_records(struct bc_segment_reader *reader);
 void bc_segment_reader_decode_ahead(struct bc_segment_reader *reader, int fd,
 	bool (*needs)(void *context, const struct bc_chunk_info *info), void *context);
 
+/* From now on, reports each node of a page summary, with its hash, which is valid. `number` nodes
+ * are before it in the summary. An unknown node has 0 bytes. */
+void bc_segment_reader_on_node(struct bc_segment_reader *reader,
+	void (*on_node)(void *context, uint32_t number, const uint8_t *node, size_t bytes),
+	void *context);
+
 /* Returns the next enum bc_segment_found, or a negative errno if reading fails. `chunk` or `block`
  * is filled in for BC_FOUND_CHUNK and otherwise unspecified. */
 int bc_segment_read(struct bc_segment_reader *reader, struct bc_chunk *chunk) BC_MUST_CHECK;

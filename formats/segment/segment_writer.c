@@ -12,10 +12,11 @@
 
 static void writer_reset(struct bc_segment_writer *w)
 {
-	struct bc_atomic_file closed = {.fd = -1};
+	struct bc_atomic_file closed = {.fd = -1, .sealed_bytes = w->file.sealed_bytes};
 
 	memcpy(closed.sealed_hash, w->file.sealed_hash, sizeof(closed.sealed_hash));
 	free(w->rows);
+	bc_page_summary_free(&w->pages);
 	memset(w, 0, sizeof(*w));
 	w->file = closed;
 }
@@ -66,7 +67,8 @@ static int reserve_row(struct bc_segment_writer *w)
 }
 
 int bc_segment_append(struct bc_segment_writer *w, uint8_t *encoded, size_t header_bytes,
-	const struct bc_chunk_info *info, uint64_t gaps, uint64_t lost)
+	const struct bc_chunk_info *info, uint64_t gaps, uint64_t lost,
+	const struct bc_page_counts *pages)
 {
 	if (w->chunks == BC_SEGMENT_CHUNKS)
 		return -EFBIG;
@@ -80,6 +82,7 @@ int bc_segment_append(struct bc_segment_writer *w, uint8_t *encoded, size_t head
 	if (rc != 0)
 		return rc;
 	bc_index_row_write(w->rows + (size_t)w->chunks * BC_INDEX_ROW_BYTES, offset, encoded);
+	bc_page_summary_add(&w->pages, pages, bytes);
 	w->chunks++;
 	w->records += info->records;
 	w->gaps += gaps;
@@ -95,24 +98,34 @@ int bc_raw_append(struct bc_segment_writer *w, const uint8_t *encoded, size_t by
 	return rc;
 }
 
+uint64_t bc_segment_end_bytes(const struct bc_segment_writer *w, uint32_t more)
+{
+	return bc_page_summary_bytes(&w->pages) + bc_index_bytes(w->chunks + more);
+}
+
 static int write_index(struct bc_segment_writer *w)
 {
 	size_t rows_bytes = (size_t)w->chunks * BC_INDEX_ROW_BYTES;
 	uint8_t head[BC_INDEX_HEAD_BYTES];
 	uint8_t tail[BC_HASH_BYTES + BC_TRAILER_BYTES];
-	uint64_t file_bytes = w->file.bytes + bc_index_bytes(w->chunks);
+	int rc = bc_page_summary_write(&w->pages, &w->file);
 
+	if (rc != 0)
+		return rc;
+	bool has_summary = w->file.end_bytes != 0;
+	uint64_t offset = w->file.bytes + w->file.end_bytes;
 	bc_index_head_write(head, &(struct bc_index_head){
 					  .rows = w->chunks,
 					  .records = w->records,
 					  .gaps = w->gaps,
 					  .lost = w->lost,
-					  .offset = w->file.bytes,
+					  .offset = offset,
+					  .pages = has_summary ? w->file.bytes : 0,
 				  });
 	bc_write_le64(tail, XXH3_64bits(w->rows, rows_bytes));
-	bc_trailer_write(tail + BC_HASH_BYTES, w->file.bytes, file_bytes);
+	bc_trailer_write(tail + BC_HASH_BYTES, offset, offset + bc_index_bytes(w->chunks));
 
-	int rc = bc_atomic_file_append_end(&w->file, head, sizeof(head));
+	rc = bc_atomic_file_append_end(&w->file, head, sizeof(head));
 	if (rc == 0)
 		rc = bc_atomic_file_append_end(&w->file, w->rows, rows_bytes);
 	if (rc == 0)

@@ -15,6 +15,7 @@
 
 #include "formats/base/atomic_file.h"
 #include "formats/base/must_check.h"
+#include "formats/segment/page_summary.h"
 #include "formats/segment/segment.h"
 #include "formats/segment/segment_header.h"
 #include "formats/segment/segment_name.h"
@@ -29,6 +30,7 @@ struct bc_segment_writer {
 	uint32_t chunks; /* or blocks */
 	uint32_t rows_capacity;
 	uint8_t *rows; /* the index: one row per chunk */
+	struct bc_page_summary pages;
 };
 
 /* Creates a segment in a directory, named `name` + `suffix` while it is open, and writes its
@@ -43,12 +45,17 @@ int bc_raw_create(struct bc_segment_writer *writer, int dir_fd, const char *name
 	enum bc_format form) BC_MUST_CHECK;
 
 /* Appends a chunk encoded by bc_chunk_encode(), and sets its segment and chunk number. `info` is
- * the chunk's, `gaps` and `lost` are from bc_chunk_gaps(). Returns 0; -EFBIG if the segment already
- * has 65,536 chunks; -ENOMEM; or another negative errno if the write failed, with the partial chunk
- * truncated.
+ * the chunk's, `gaps` and `lost` are from bc_chunk_gaps(), `pages` from bc_chunk_encode() or
+ * bc_chunk_describe() (NULL: unknown, and searches will read the chunk). Returns 0; -EFBIG if the
+ * segment already has 65,536 chunks; -ENOMEM; or another negative errno if the write failed, with
+ * the partial chunk truncated.
  */
 int bc_segment_append(struct bc_segment_writer *writer, uint8_t *encoded, size_t header_bytes,
-	const struct bc_chunk_info *info, uint64_t gaps, uint64_t lost) BC_MUST_CHECK;
+	const struct bc_chunk_info *info, uint64_t gaps, uint64_t lost,
+	const struct bc_page_counts *pages) BC_MUST_CHECK;
+
+/* The length of the page summary and index after `more` further chunks, at most. */
+uint64_t bc_segment_end_bytes(const struct bc_segment_writer *writer, uint32_t more);
 
 /* Appends a block encoded by bc_raw_encode(). Returns 0, or a negative errno with the partial block
  * truncated. */

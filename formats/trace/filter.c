@@ -109,6 +109,23 @@ bool bc_filter_chunk(const struct bc_filter *f, const struct bc_chunk_info *info
 	return info->events != 0 || may_match(f, info);
 }
 
+bool bc_filter_page_query(const struct bc_filter *f, struct bc_page_query *query)
+{
+	*query = (struct bc_page_query){
+		.first = f->addr.first < UINT32_MAX ? (uint32_t)f->addr.first : UINT32_MAX,
+		.last = f->addr.last < UINT32_MAX ? (uint32_t)f->addr.last : UINT32_MAX};
+	for (unsigned type = 0; type <= UINT8_MAX; type++) {
+		if (f->has_types && (f->types[type / 64] >> type % 64 & 1) == 0)
+			continue;
+		unsigned class = 1u << bc_page_class((uint8_t)type);
+		if (bc_is_port_access((uint8_t)type))
+			query->port_classes |= class;
+		else
+			query->memory_classes |= class;
+	}
+	return f->has_addr;
+}
+
 static bool overlaps(const struct bc_filter *f, uint64_t addr, uint64_t size)
 {
 	uint64_t last = addr + (size != 0 ? size - 1 : 0);

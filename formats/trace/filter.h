@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "formats/bus/chunk.h"
+#include "formats/pages/page_counts.h"
 #include "formats/trace/entry.h"
 
 struct bc_span {
@@ -57,6 +58,9 @@ struct bc_filter_bounds {
  * day to ticks; if it is 0 (unknown), the whole chunk has the time of day of its header. */
 bool bc_filter_chunk(const struct bc_filter *filter, const struct bc_chunk_info *info,
 	uint64_t clock_hz, struct bc_filter_bounds *bounds);
+
+/* Sets *query to what to look for in page counts. Returns false if the filter has no addresses. */
+bool bc_filter_page_query(const struct bc_filter *filter, struct bc_page_query *query);
 
 #define BC_FILTER_RECORDS 64u
 

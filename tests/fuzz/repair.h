@@ -7,6 +7,7 @@
 
 #include "formats/base/bytes.h"
 #include "formats/base/hash.h"
+#include "formats/segment/page_summary.h"
 #include "formats/segment/raw_capture.h"
 #include "formats/segment/segment.h"
 #include "formats/segment/segment_header.h"
@@ -73,6 +74,35 @@ static inline void repair_index(uint8_t *index, size_t left)
 	repair_hash(end + BC_HASH_BYTES, BC_TRAILER_BYTES);
 }
 
+/* The head, the lengths and the nodes of a page summary. */
+static inline void repair_summary(uint8_t *frame, size_t left)
+{
+	struct bc_summary_head head;
+
+	if (left < BC_SUMMARY_HEAD_BYTES)
+		return;
+	repair_hash(frame, BC_SUMMARY_HEAD_BYTES);
+	if (!bc_summary_head_read(&head, frame))
+		return;
+	uint8_t *lengths = frame + BC_SUMMARY_HEAD_BYTES;
+	size_t bytes = bc_summary_lengths_bytes(&head);
+	left -= BC_SUMMARY_HEAD_BYTES;
+	if (bytes > left)
+		return;
+	repair_hash(lengths, bytes);
+	uint8_t *node = lengths + bytes;
+	left -= bytes;
+	for (uint32_t i = 0; i < head.nodes; i++) {
+		size_t n = bc_le32(lengths + (size_t)i * 4);
+		if (n > left)
+			return;
+		if (n > BC_HASH_BYTES)
+			repair_hash(node, n);
+		node += n;
+		left -= n;
+	}
+}
+
 /* Corrects the hash of everything that starts like a part of a segment or raw capture. */
 static inline void repair_hashes(uint8_t *bytes, size_t size)
 {
@@ -90,6 +120,8 @@ static inline void repair_hashes(uint8_t *bytes, size_t size)
 		} else if ((n = bc_raw_table_bytes(here)) != 0) {
 			if (n <= left)
 				repair_table(here, n, left);
+		} else if (bc_le32(here) == BC_MAGIC_PAGE_SUMMARY) {
+			repair_summary(here, left);
 		} else if (bc_le32(here) == BC_MAGIC_INDEX) {
 			repair_index(here, left);
 		} else if (bc_le32(here) == BC_MAGIC_RAW_END && left >= BC_RAW_END_BYTES) {

@@ -31,7 +31,7 @@ fi
 # Each program is a target. Seeds for targets that were not built are ignored.
 targets=$(cd "$folder" && ls | sed -n 's/^fuzz_\([a-z0-9_]*\)$/\1/p')
 rm -rf "$seeds"
-for target in $targets bcp1 segment recover repaired config usb raw api_body record_encoder; do
+for target in $targets bcp1 segment recover repaired pages config usb raw api_body record_encoder; do
 	mkdir -p "$seeds/$target"
 done
 
@@ -46,6 +46,7 @@ for seed in 1 2 3; do
 	build/buscapd --once --source sim:rate=max,count=300,seed=$seed,loss=0.5 -o "$seeds/raw-$seed" --set output.keep_raw=yes >/dev/null 2>&1
 	{ printf '\001'; cat "$seeds/raw-$seed"/*.bcp1.lz4; } >"$seeds/raw/$seed"
 	cp "$seeds/segment/segment-$seed" "$seeds/repaired/$seed"
+	cp "$seeds/segment/segment-$seed" "$seeds/pages/$seed"
 	for mode in 000 001 002 006 016; do
 		{ printf "\\$mode"; cat "$seeds/segment/segment-$seed"; } >"$seeds/recover/$mode-$seed"
 	done
@@ -80,6 +81,8 @@ cat >"$seeds/config/all" <<-'EOF'
 	[log]
 	level = debug
 EOF
+printf '\000\000\001\003\026\001\310\001\324\217\200\010\001' >"$seeds/pages/counts"
+printf '\204\003\027\001\002\377\001\021\005' >"$seeds/pages/coarse"
 printf '[source]\nsource = usb:serial=A1,wait=1s\n[usb]\nid = 1209:0001\nlink = ftdi\n' >"$seeds/config/usb"
 printf '[source]\nsource = file:a,b,format=raw6,clock_hz=66000000\n' >"$seeds/config/file"
 

@@ -20,6 +20,8 @@ import sys
 import tempfile
 import zlib
 
+import page_reference
+
 CHUNK_RECORDS = 87381
 NO_DELTA = 0xFFFFFFFF
 MANY = 0xFFFFFFFF
@@ -510,10 +512,10 @@ def expect_byu(data):
 
 
 EMPTY_FRAME = bytes.fromhex("04224D1860408200000000")
-_FIELDS = ("version segment number records frame_bytes epoch events event_bytes first_record first_tick "
+_FIELDS = ("version segment number records frame_bytes epoch events page_bytes event_bytes first_record first_tick "
            "last_tick wall_ns addr_low addr_high types procs records_hash tag lost").split()
-_FIXED = struct.Struct("<8I3QqII32s32sQQ80s")
-CHUNK_FIXED = 8 + _FIXED.size  # the events follow
+_FIXED = struct.Struct("<6I2HI3QqII32s32sQQ80s")
+CHUNK_FIXED = 8 + _FIXED.size  # the events follow, then the page counts and a hash
 
 
 class Hashes:
@@ -560,8 +562,13 @@ class Chunk:
     events: list
     offset: int
     fixed: bytes
+    pages: bytes
     frame: bytes
     records: bytes = b""
+
+    @property
+    def header_bytes(self):
+        return CHUNK_FIXED + self.info["event_bytes"] + self.info["page_bytes"] + 8
 
 
 @dataclasses.dataclass
@@ -570,6 +577,8 @@ class Segment:
     header: dict
     chunks: list
     is_sealed: bool
+    summary_at: int = 0
+    nodes: list = dataclasses.field(default_factory=list)  # page counts, as in the file
 
 
 @dataclasses.dataclass
@@ -635,7 +644,7 @@ def _parse_header(data, at, length, hashes):
               "host", "program", "first", "metadata"}
     assert required <= set(header), f"segment header lacks {required - set(header)}"
     assert header.get("compression") in ("lz4", "fast", "default", "dense", "archive", None), header
-    assert header["format"] == "buscap-segment" and header["version"] == 2, header
+    assert header["format"] == "buscap-segment" and header["version"] == 3, header
     assert {"kind", "name", "clock_hz"} <= set(header["source"]), header
     assert {"wall", "wall_ns", "tick", "epoch", "record"} <= set(header["first"]), header
     return header
@@ -643,9 +652,9 @@ def _parse_header(data, at, length, hashes):
 
 def _parse_index(data, at, length, segment, hashes):
     where = f"{segment.path.name}: index"
-    _, _, version, rows, records, gaps, lost, offset, zero, head_hash = struct.unpack_from("<4I5QQ", data, at)
+    _, _, version, rows, records, gaps, lost, offset, summary, head_hash = struct.unpack_from("<4I5QQ", data, at)
     hashes.check(data[at : at + 56], head_hash, where)
-    assert (version, zero, offset) == (2, 0, at), f"{where}: version {version}, offset {offset}"
+    assert (version, summary, offset) == (3, segment.summary_at, at), f"{where}: version {version}, offset {offset}"
     assert rows == len(segment.chunks) and length == 96 + CHUNK_FIXED * rows, f"{where}: {rows} rows"
     assert records == sum(chunk.info["records"] for chunk in segment.chunks), f"{where}: {records} records"
     all_gaps = [e for chunk in segment.chunks for e in chunk.events if e.kind == "gap"]
@@ -664,6 +673,24 @@ def _parse_index(data, at, length, segment, hashes):
     assert trailer + 32 == len(data), f"{where}: bytes after the trailer"
 
 
+def _parse_page_summary(data, at, length, segment, hashes):
+    where = f"{segment.path.name}: page summary"
+    version, chunks, offset, nodes_bytes, head_hash = struct.unpack_from("<IIQQQ", data, at + 8)
+    hashes.check(data[at : at + 32], head_hash, where)
+    assert (version, chunks, offset) == (3, len(segment.chunks), at), f"{where}: {version} {chunks} {offset}"
+    nodes = sum(page_reference.levels(chunks))
+    lengths = struct.unpack_from(f"<{nodes}I", data, at + 40)
+    hashes.check(data[at + 40 : at + 40 + 4 * nodes], struct.unpack_from("<Q", data, at + 40 + 4 * nodes)[0], where)
+    node = at + 48 + 4 * nodes
+    assert sum(lengths) == nodes_bytes and node + nodes_bytes == at + 8 + length, f"{where}: lengths"
+    for n in lengths:
+        if n:
+            hashes.check(data[node : node + n - 8], struct.unpack_from("<Q", data, node + n - 8)[0], f"{where}: node")
+        segment.nodes.append(data[node : node + max(n - 8, 0)])
+        node += n
+    segment.summary_at = at
+
+
 def _parse_segment(path, hashes):
     data = path.read_bytes()
     assert data[:11] == EMPTY_FRAME, f"{path.name}: starts with {data[:11].hex()}"
@@ -680,18 +707,22 @@ def _parse_segment(path, hashes):
             fixed = data[at + 8 : at + CHUNK_FIXED]
             info = dict(zip(_FIELDS, _FIXED.unpack(fixed)))
             info["lost"] = struct.unpack("<10Q", info["lost"])
-            assert info["version"] == 2 and length == CHUNK_FIXED + info["event_bytes"], f"{where}: length {length}"
+            events_end = at + CHUNK_FIXED + info["event_bytes"]
+            end = events_end + info["page_bytes"]
+            assert info["version"] == 3 and at + length == end, f"{where}: length {length}"
+            assert info["page_bytes"] <= 10240, f"{where}: {info['page_bytes']} bytes of page counts"
             assert info["records"] <= CHUNK_RECORDS and info["events"] <= 256, where
             assert info["number"] == len(segment.chunks), f"{where}: chunk number {info['number']}"
             assert info["segment"] == segment.header["segment"], f"{where}: segment number"
-            events_end = at + CHUNK_FIXED + info["event_bytes"]
-            hashes.check(data[at:events_end], struct.unpack_from("<Q", data, events_end)[0], where)
+            hashes.check(data[at:end], struct.unpack_from("<Q", data, end)[0], where)
             hashes.check(segment.header["recording"].encode(), info["tag"], f"{where}: tag")
             events = _parse_events(data[at + CHUNK_FIXED : events_end], info, where)
-            frame = data[events_end + 8 : events_end + 8 + info["frame_bytes"]]
+            frame = data[end + 8 : end + 8 + info["frame_bytes"]]
             _check_frame(frame, info["records"], where)
-            segment.chunks.append(Chunk(info, events, at, fixed, frame))
+            segment.chunks.append(Chunk(info, events, at, fixed, data[events_end:end], frame))
             at += info["frame_bytes"]
+        elif magic == 0x184D2A56:
+            _parse_page_summary(data, at, length, segment, hashes)
         elif magic == 0x184D2A52:
             _parse_index(data, at, length, segment, hashes)
             segment.is_sealed = True
@@ -728,8 +759,8 @@ def _bitmap(values):
 def _check_summary(chunk, where):
     info, records = chunk.info, chunk.records
     addresses = struct.unpack(f"<{len(records) // 4}I", records)[::3]
-    assert info["addr_low"] == min(addresses, default=0xFFFFFFFF), f"{where}: lowest address"
-    assert info["addr_high"] == max(addresses, default=0), f"{where}: highest address"
+    assert info["addr_low"] <= min(addresses, default=0xFFFFFFFF), f"{where}: lowest address"
+    assert info["addr_high"] >= max(addresses, default=0), f"{where}: highest address"
     assert info["types"] == _bitmap(set(records[4::12])), f"{where}: types"
     assert info["procs"] == _bitmap(set(records[7::12])), f"{where}: processors"
 
@@ -782,6 +813,7 @@ def read_segments(paths, is_sealed=True):
                     "wall_ns": first["wall_ns"]}
             got = {name: header["first"][name] for name in expected}
             assert got == expected, f"{path.name}: header has {got}, first chunk {expected}"
+        page_reference.check_segment(segment)
         for chunk in segment.chunks:
             where = f"{path.name}: chunk {chunk.info['number']}"
             assert chunk.info["first_record"] == len(recorded.ticks), f"{where}: first record"

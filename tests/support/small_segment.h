@@ -20,6 +20,8 @@
 #include "formats/segment/segment_writer.h"
 #include "tests/support/test.h"
 
+static struct bc_chunk_pages chunk_pages;
+
 #define SMALL_CHUNKS    6u
 #define SMALL_RECORDS   46u /* in all chunks */
 #define SMALL_RECORDING "20261120T091500Z-3f9a2c"
@@ -38,6 +40,7 @@ struct small_segment {
 	char name[BC_ATOMIC_FILE_NAME_MAX];
 	uint8_t *bytes;
 	size_t size;
+	size_t summary_at;
 	size_t index_at;
 	struct small_chunk chunks[SMALL_CHUNKS];
 };
@@ -174,18 +177,20 @@ static inline void small_make(
 		struct small_chunk *expected = &s->chunks[i];
 		size_t header_bytes;
 		small_fill(chunk, expected, i, first_record, &tick);
-		bc_chunk_encode(encoded, chunk, BC_LEVEL_DEFAULT, &header_bytes);
+		bc_chunk_encode(encoded, chunk, BC_LEVEL_DEFAULT, &chunk_pages, &header_bytes);
 		expected->begin = writer.file.bytes;
 		bool is_gap = small_plan[i].event.kind == BC_EVENT_GAP;
-		assert_int_equal(bc_segment_append(&writer, encoded, header_bytes, &chunk->info,
-					 is_gap, is_gap ? small_plan[i].event.value : 0),
+		assert_int_equal(
+			bc_segment_append(&writer, encoded, header_bytes, &chunk->info, is_gap,
+				is_gap ? small_plan[i].event.value : 0, &chunk_pages.counts),
 			0);
 		expected->end = writer.file.bytes;
 		first_record += expected->records;
 	}
-	s->index_at = writer.file.bytes;
+	s->summary_at = writer.file.bytes;
 	assert_int_equal(bc_segment_seal(&writer), 0);
 	s->bytes = small_read_file(dir_fd, s->name, &s->size);
+	s->index_at = s->size - bc_index_bytes(SMALL_CHUNKS);
 	free(encoded);
 	free(chunk);
 }

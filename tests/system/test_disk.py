@@ -754,7 +754,7 @@ def set_lost(path, number, lost, tmp):
     data = bytearray(path.read_bytes())
     chunks = reference._parse_segment(path, reference.Hashes()).chunks
     for chunk in chunks[number:]:
-        end = chunk.offset + reference.CHUNK_FIXED + chunk.info["event_bytes"]
+        end = chunk.offset + chunk.header_bytes - 8
         struct.pack_into("<Q", data, chunk.offset + 160 + 8 * 2, chunk.info["lost"][2] + lost)
         (tmp / "hashed").write_bytes(data[chunk.offset : end])
         digest = run("xxhsum", "-H3", "--tag", tmp / "hashed").stdout.decode().rpartition("= ")[2]
@@ -824,7 +824,7 @@ def test_a_damaged_chunk_hides_no_losses(tmp):
     chunks = reference._parse_segment(path, reference.Hashes()).chunks
     hidden = sum(event.value for event in chunks[1].events if event.kind == "gap")
     assert 0 < hidden < lost["board"], lost
-    frame = reference.CHUNK_FIXED + chunks[1].info["event_bytes"] + 8
+    frame = chunks[1].header_bytes
     for at, unreported in ((100, hidden), (frame + 100, 0)):  # in the chunk's header, in its records
         data = bytearray(path.read_bytes())
         data[chunks[1].offset + at] ^= 1
@@ -849,7 +849,7 @@ def test_a_gap_of_an_unknown_cause_is_replayed(tmp):
     (chunk,) = reference._parse_segment(path, reference.Hashes()).chunks
     data = bytearray(path.read_bytes())
     at = chunk.offset + reference.CHUNK_FIXED
-    end = at + chunk.info["event_bytes"]
+    end = chunk.offset + chunk.header_bytes - 8
     for event in chunk.events:
         data[at + 2] = 200 if event.kind == "gap" else 0
         at += 32 + len(event.text)

@@ -595,7 +595,7 @@ def test_replay_of_a_damaged_segment_reports_the_missing_records(tmp):
     (segment,) = first.segments
     bad = recorded.chunks[1]
     raw = bytearray(segment.read_bytes())
-    raw[bad.offset + reference.CHUNK_FIXED + 8 + bad.info["event_bytes"] + 1000] ^= 1
+    raw[bad.offset + bad.header_bytes + 1000] ^= 1
     segment.chmod(0o640)
     segment.write_bytes(raw)
     again = record(tmp, f"file:{segment}")
@@ -624,8 +624,7 @@ def small_segment(tmp):
 def test_a_truncated_segment_yields_its_whole_chunks(tmp):
     whole, recorded = small_segment(tmp)
     chunks = recorded.chunks
-    fixed = reference.CHUNK_FIXED + 8
-    ends = [chunk.offset + fixed + chunk.info["event_bytes"] + chunk.info["frame_bytes"] for chunk in chunks]
+    ends = [chunk.offset + chunk.header_bytes + chunk.info["frame_bytes"] for chunk in chunks]
     rng = random.Random(6)
     for cut in sorted({0, 1, 11, 12, ends[0] - 1, ends[0], ends[0] + 1, ends[-1], ends[-1] + 5, len(whole) - 1,
                        *(rng.randrange(len(whole)) for _ in range(12))}):
@@ -640,8 +639,7 @@ def test_a_truncated_segment_yields_its_whole_chunks(tmp):
 def test_a_flipped_bit_loses_only_its_chunk(tmp):
     whole, recorded = small_segment(tmp)
     chunks = recorded.chunks
-    fixed = reference.CHUNK_FIXED + 8
-    ends = [chunk.offset + fixed + chunk.info["event_bytes"] + chunk.info["frame_bytes"] for chunk in chunks]
+    ends = [chunk.offset + chunk.header_bytes + chunk.info["frame_bytes"] for chunk in chunks]
     rng = random.Random(7)
     places = [0, 5, 11, 15, 40, chunks[1].offset, ends[-1], len(whole) - 1]
     for at in places + [rng.randrange(len(whole)) for _ in range(25)]:

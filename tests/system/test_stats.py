@@ -421,13 +421,13 @@ def set_wall(path, wall_of):
     recorded = reference._parse_segment(path, reference.Hashes())
     for chunk in recorded.chunks:
         at = chunk.offset
-        end = at + reference.CHUNK_FIXED + chunk.info["event_bytes"]
+        end = at + chunk.header_bytes - 8
         struct.pack_into("<q", data, at + 8 + 56, wall_of(chunk.info["first_tick"]))
         done = subprocess.run(["xxhsum", "-H3", "-"], input=bytes(data[at:end]), stdout=subprocess.PIPE, check=True)
         digest = re.search(rb"[0-9a-f]{16}", done.stdout)
         struct.pack_into("<Q", data, end, int(digest[0], 16))
     last = recorded.chunks[-1]
-    return bytes(data[: last.offset + reference.CHUNK_FIXED + last.info["event_bytes"] + 8 + last.info["frame_bytes"]])
+    return bytes(data[: last.offset + last.header_bytes + last.info["frame_bytes"]])
 
 
 def test_the_clock_drift_is_measured(tmp):

@@ -138,9 +138,10 @@ def test_data_in_flight_at_an_unplug_precedes_the_gap(tmp):
             daemon.wait_more(5000)
             daemon.end(wanted=4)
         recorded = daemon.check(board)
-        plugs = daemon.final["source"]["board"]["plugs"]
-        equal((plugs, len(recorded.epochs)), (61, 61), "epochs")
-        causes = [gap.cause for gap in events(recorded)]
+        at = daemon.final["source"]["board"]
+        # A daemon that is held up may also reset a board that seems silent.
+        causes = [gap.cause for gap in events(recorded) if gap.cause != "transfer" or at["restarts"] == 0]
+        equal((at["plugs"], len(recorded.epochs)), (61, 61 + at["restarts"]), "epochs")
         equal((causes.count("unplugged"), set(causes) <= {"unplugged", "crc"}), (60, True), f"gaps; {causes}")
 
 

@@ -15,6 +15,8 @@
 #include "tests/support/test.h"
 #include "tests/support/traces.h"
 
+static struct bc_chunk_pages chunk_pages;
+
 TEST_THREADS;
 
 #define CHUNKS        7u
@@ -52,11 +54,12 @@ static void write_segment(struct fixture *f)
 		chunk->info.first_record = (uint64_t)i * CHUNK_RECORDS;
 		chunk->info.records = CHUNK_RECORDS;
 		memcpy(chunk->records, f->records.bytes + i * n, n);
-		bc_chunk_encode(encoded, chunk, BC_LEVEL_DEFAULT, &header_bytes);
+		bc_chunk_encode(encoded, chunk, BC_LEVEL_DEFAULT, &chunk_pages, &header_bytes);
 		if (i == 2)
 			f->third_chunk = writer.file.bytes;
-		assert_int_equal(
-			bc_segment_append(&writer, encoded, header_bytes, &chunk->info, 0, 0), 0);
+		assert_int_equal(bc_segment_append(&writer, encoded, header_bytes, &chunk->info, 0,
+					 0, &chunk_pages.counts),
+			0);
 	}
 	assert_int_equal(bc_segment_seal(&writer), 0);
 	f->segment.bytes = temp_read(&f->dir, "s", &f->segment.n);

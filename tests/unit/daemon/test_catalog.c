@@ -12,6 +12,8 @@
 #include "tests/support/temp_dir.h"
 #include "tests/support/test.h"
 
+static struct bc_chunk_pages chunk_pages;
+
 TEST_THREADS;
 
 #define OTHER "20261121T000000Z-000000-later"
@@ -217,9 +219,10 @@ static void make_noted(struct fixture *f)
 		chunk->info.recording_tag = bc_recording_tag(SMALL_RECORDING);
 		chunk->info.lost[BC_GAP_DISK] = 10 * (i + 1);
 		assert_true(bc_chunk_add_event(chunk, &note, notes[i]));
-		bc_chunk_encode(encoded, chunk, BC_LEVEL_DEFAULT, &header_bytes);
-		assert_int_equal(
-			bc_segment_append(&writer, encoded, header_bytes, &chunk->info, 0, 0), 0);
+		bc_chunk_encode(encoded, chunk, BC_LEVEL_DEFAULT, &chunk_pages, &header_bytes);
+		assert_int_equal(bc_segment_append(&writer, encoded, header_bytes, &chunk->info, 0,
+					 0, &chunk_pages.counts),
+			0);
 	}
 	assert_int_equal(bc_segment_seal(&writer), 0);
 	free(encoded);

@@ -9,6 +9,8 @@
 #include "tests/support/temp_dir.h"
 #include "tests/support/test.h"
 
+static struct bc_chunk_pages chunk_pages;
+
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 
 /* Not with sanitizers, which replace malloc() themselves. */
@@ -41,8 +43,10 @@ static void append_chunk(struct bc_segment_writer *writer, uint64_t tag)
 	bc_chunk_reset(chunk, 0, 0);
 	chunk->info.recording_tag = tag;
 	chunk->info.records = 10;
-	bc_chunk_encode(encoded, chunk, BC_LEVEL_DEFAULT, &header_bytes);
-	assert_int_equal(bc_segment_append(writer, encoded, header_bytes, &chunk->info, 0, 0), 0);
+	bc_chunk_encode(encoded, chunk, BC_LEVEL_DEFAULT, &chunk_pages, &header_bytes);
+	assert_int_equal(bc_segment_append(writer, encoded, header_bytes, &chunk->info, 0, 0,
+				 &chunk_pages.counts),
+		0);
 	free(encoded);
 	free(chunk);
 }

@@ -15,6 +15,8 @@
 #include "tests/support/temp_dir.h"
 #include "tests/support/test.h"
 
+static struct bc_chunk_pages chunk_pages;
+
 #define BOOT    "0123456789abcdef0123456789abcdef"
 #define SEALED  SMALL_RECORDING "-00000.byu.lz4"
 #define PARTIAL SEALED ".partial"
@@ -308,14 +310,16 @@ static void make_segment(
 		assert_true(bc_recording_end_add(chunk, &end));
 	}
 	assert_int_equal(bc_segment_create(&writer, f->dir.fd, name, ".partial", &header), 0);
-	bc_chunk_encode(encoded, chunk, BC_LEVEL_DEFAULT, &header_bytes);
-	assert_int_equal(bc_segment_append(&writer, encoded, header_bytes, &chunk->info, 0, 0), 0);
+	bc_chunk_encode(encoded, chunk, BC_LEVEL_DEFAULT, &chunk_pages, &header_bytes);
+	assert_int_equal(bc_segment_append(&writer, encoded, header_bytes, &chunk->info, 0, 0,
+				 &chunk_pages.counts),
+		0);
 	assert_int_equal(bc_segment_seal(&writer), 0);
 	free(encoded);
 	free(chunk);
 }
 
-/* Makes the sealed segment a torn one: without its index and `cut` more bytes. */
+/* Makes the sealed segment a torn one: without what follows its chunk, and `cut` more bytes. */
 static void tear(struct fixture *f, uint32_t number, size_t cut)
 {
 	char sealed[BC_SEGMENT_NAME_MAX];
@@ -325,7 +329,9 @@ static void tear(struct fixture *f, uint32_t number, size_t cut)
 	snprintf(sealed, sizeof(sealed), SMALL_RECORDING "-%05" PRIu32 ".byu.lz4", number);
 	snprintf(partial, sizeof(partial), "%s.partial", sealed);
 	uint8_t *bytes = temp_read(&f->dir, sealed, &n);
-	temp_write(&f->dir, partial, bytes, n - bc_index_bytes(1) - cut);
+	struct bc_index_head head;
+	assert_true(bc_index_head_read(&head, bytes + n - bc_index_bytes(1)));
+	temp_write(&f->dir, partial, bytes, head.pages - cut);
 	assert_int_equal(unlinkat(f->dir.fd, sealed, 0), 0);
 	free(bytes);
 }

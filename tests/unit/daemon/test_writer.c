@@ -14,6 +14,8 @@
 #include "tests/support/temp_dir.h"
 #include "tests/support/test.h"
 
+static struct bc_chunk_pages chunk_pages;
+
 TEST_THREADS;
 
 #define OUTPUTS    16u
@@ -111,7 +113,8 @@ static void write_chunk(struct fixture *f, unsigned recording, unsigned flags, u
 		assert_true(bc_chunk_add_event(chunk, &event, NULL));
 	memset(e, 0, offsetof(struct bc_encoded, data));
 	bc_chunk_gaps(chunk, &e->gaps, &e->lost);
-	e->bytes = bc_chunk_encode(e->data, chunk, BC_LEVEL_DEFAULT, &e->header_bytes);
+	e->bytes = bc_chunk_encode(
+		e->data, chunk, BC_LEVEL_DEFAULT, &chunk_pages, &e->header_bytes);
 	if ((flags & EMPTY) != 0)
 		e->bytes = 0;
 	e->info = chunk->info;

@@ -9,6 +9,8 @@
 #include "tests/support/temp_dir.h"
 #include "tests/support/test.h"
 
+static struct bc_chunk_pages chunk_pages;
+
 #define CHUNKS  6u
 #define RECORDS 40u
 #define NAME    "20261120T091500Z-3f9a2c-00000.byu.lz4"
@@ -43,9 +45,9 @@ static void set_up(struct fixture *f)
 			bc_record_store(f->chunk->records + (size_t)i * BC_RECORD_BYTES,
 				&(struct bc_record){
 					.addr = number << 16 | i * 77, .size = 4, .time = i});
-		bc_chunk_encode(encoded, f->chunk, BC_LEVEL_DEFAULT, &header_bytes);
-		assert_int_equal(
-			bc_segment_append(&writer, encoded, header_bytes, &f->chunk->info, 0, 0),
+		bc_chunk_encode(encoded, f->chunk, BC_LEVEL_DEFAULT, &chunk_pages, &header_bytes);
+		assert_int_equal(bc_segment_append(&writer, encoded, header_bytes, &f->chunk->info,
+					 0, 0, &chunk_pages.counts),
 			0);
 	}
 	assert_int_equal(bc_segment_seal(&writer), 0);

@@ -11,6 +11,8 @@
 #include "tests/support/temp_dir.h"
 #include "tests/support/test.h"
 
+static struct bc_chunk_pages chunk_pages;
+
 TEST_THREADS;
 
 #define CHUNKS 60u
@@ -49,9 +51,9 @@ static void set_up(struct fixture *f)
 		size_t header_bytes;
 		fill_chunk(f->chunk, number, first_record);
 		first_record += f->chunk->info.records;
-		bc_chunk_encode(encoded, f->chunk, BC_LEVEL_DEFAULT, &header_bytes);
-		assert_int_equal(
-			bc_segment_append(&writer, encoded, header_bytes, &f->chunk->info, 0, 0),
+		bc_chunk_encode(encoded, f->chunk, BC_LEVEL_DEFAULT, &chunk_pages, &header_bytes);
+		assert_int_equal(bc_segment_append(&writer, encoded, header_bytes, &f->chunk->info,
+					 0, 0, &chunk_pages.counts),
 			0);
 	}
 	assert_int_equal(bc_segment_seal(&writer), 0);

@@ -3,10 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "formats/pages/describe.h"
 #include "formats/reader/reader.h"
 #include "formats/trace/filter.h"
 #include "tests/support/dice.h"
 #include "tests/support/test.h"
+
+static struct bc_chunk_pages chunk_pages;
 
 #define RECORDS 200u
 
@@ -21,7 +24,7 @@ static void make_chunk(struct dice *dice, struct bc_chunk *chunk)
 	chunk->info.wall_ns = 1000000000 + dice_below(dice, 1000000);
 	uint64_t tick = chunk->info.first_tick;
 	for (uint32_t i = 0; i < chunk->info.records; i++) {
-		struct bc_record r = {.addr = base + dice_below(dice, 2000),
+		struct bc_record r = {.addr = base + dice_below(dice, 2000) * 53,
 			.reqtype = (uint8_t)(dice_below(dice, 4) + 16 * dice_below(dice, 2)),
 			.size = (uint8_t)dice_below(dice, dice_below(dice, 8) == 0 ? 256 : 33),
 			.proc = (uint8_t)(dice_below(dice, 4) * 67),
@@ -30,7 +33,7 @@ static void make_chunk(struct dice *dice, struct bc_chunk *chunk)
 		bc_record_store(chunk->records + i * BC_RECORD_BYTES, &r);
 	}
 	chunk->info.last_tick = tick;
-	bc_chunk_describe(chunk);
+	bc_chunk_describe(chunk, &chunk_pages);
 }
 
 /* Everything, or a random span near [low, low + range). */
@@ -51,7 +54,7 @@ static void make_filter(struct dice *dice, struct bc_filter *f, const struct bc_
 	f->epochs = random_span(dice, 0, 3);
 	if (dice_below(dice, 2) == 0) {
 		f->has_addr = true;
-		f->addr = random_span(dice, info->addr_low, 2300);
+		f->addr = random_span(dice, info->addr_low, 2300 * 53);
 	}
 	for (unsigned n = dice_below(dice, 3); n > 0; n--)
 		bc_filter_add_type(f, dice_below(dice, 4) + 16 * dice_below(dice, 2));

@@ -14,6 +14,8 @@
 #include "tests/support/test.h"
 #include "tests/support/traces.h"
 
+static struct bc_chunk_pages chunk_pages;
+
 TEST_THREADS;
 
 #define SAMPLES 20000u
@@ -365,9 +367,10 @@ static struct trace make_segment(struct fixture *f)
 		chunk->info.first_record = 1000 * i;
 		chunk->info.records = 1000;
 		memcpy(chunk->records, f->plain[2].bytes + i * 12000, 12000);
-		bc_chunk_encode(encoded, chunk, BC_LEVEL_DEFAULT, &header_bytes);
-		assert_int_equal(
-			bc_segment_append(&writer, encoded, header_bytes, &chunk->info, 0, 0), 0);
+		bc_chunk_encode(encoded, chunk, BC_LEVEL_DEFAULT, &chunk_pages, &header_bytes);
+		assert_int_equal(bc_segment_append(&writer, encoded, header_bytes, &chunk->info, 0,
+					 0, &chunk_pages.counts),
+			0);
 	}
 	assert_int_equal(bc_segment_seal(&writer), 0);
 	segment.bytes = temp_read(&f->dir, "s.byu.lz4", &segment.n);

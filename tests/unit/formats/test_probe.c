@@ -11,6 +11,8 @@
 #include "tests/support/test.h"
 #include "tests/support/traces.h"
 
+static struct bc_chunk_pages chunk_pages;
+
 #define SEEDS   10
 #define SAMPLES 12000u /* more than bc_probe() examines, in every format */
 
@@ -97,8 +99,8 @@ static struct trace make_segment(bool has_chunk)
 		memset(chunk->records, 0, 50 * BC_RECORD_BYTES);
 		assert_true(bc_chunk_add_event(
 			chunk, &(struct bc_event){.kind = BC_EVENT_MARK, .text_bytes = 4}, "mark"));
-		trace.n += bc_chunk_encode(
-			trace.bytes + trace.n, chunk, BC_LEVEL_DEFAULT, &header_bytes);
+		trace.n += bc_chunk_encode(trace.bytes + trace.n, chunk, BC_LEVEL_DEFAULT,
+			&chunk_pages, &header_bytes);
 	}
 	free(chunk);
 	return trace;

@@ -11,6 +11,8 @@
 #include "tests/support/test.h"
 #include "tests/support/traces.h"
 
+static struct bc_chunk_pages chunk_pages;
+
 /* Output of a reader as text: a line per entry, fault or record. The caller frees it. */
 struct read_options {
 	const char *format_options;
@@ -715,7 +717,7 @@ TEST(an_anchor_is_the_tick_of_a_record_without_a_delta)
 	}
 	chunk.info.records = 4;
 	chunk.info.last_tick = 9005;
-	size_t n = bc_chunk_encode(encoded, &chunk, BC_LEVEL_DEFAULT, &header_bytes);
+	size_t n = bc_chunk_encode(encoded, &chunk, BC_LEVEL_DEFAULT, &chunk_pages, &header_bytes);
 	char *text = read_all(fd_of(encoded, n), BC_FORMAT_SEGMENT, &nothing_special);
 	const char *at = text;
 	for (unsigned i = 0; i < 4; i++) {

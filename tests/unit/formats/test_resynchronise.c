@@ -11,6 +11,8 @@
 #include "formats/segment/segment_reader.h"
 #include "tests/support/test.h"
 
+static struct bc_chunk_pages chunk_pages;
+
 #define JUNK_BYTES (4u << 20)
 
 /* A search examines each byte a few times. Before it was linear, it computed the hash of a whole
@@ -95,7 +97,7 @@ static void append_piece(struct fixture *f, bool is_raw)
 	f->size = JUNK_BYTES;
 	f->size += is_raw ? bc_raw_encode(f->bytes + JUNK_BYTES, &f->block)
 			  : bc_chunk_encode(f->bytes + JUNK_BYTES, &f->chunk, BC_LEVEL_DEFAULT,
-				    &header_bytes);
+				    &chunk_pages, &header_bytes);
 }
 
 /* A magic and a length, everywhere. */

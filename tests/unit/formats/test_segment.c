@@ -14,6 +14,8 @@
 #include "tests/support/temp_dir.h"
 #include "tests/support/test.h"
 
+static struct bc_chunk_pages chunk_pages;
+
 #define RECORDING "20261120T091500Z-3f9a2c"
 #define NAME      RECORDING "-00000.byu.lz4"
 #define PARTIAL   NAME ".partial"
@@ -125,9 +127,11 @@ static void append_chunk(
 	uint64_t bytes = writer->file.bytes;
 
 	fill_chunk(&f->chunk, i, from + record_before(i));
-	size_t n = bc_chunk_encode(f->encoded, &f->chunk, BC_LEVEL_DEFAULT, &header_bytes);
-	assert_int_equal(bc_segment_append(writer, f->encoded, header_bytes, &f->chunk.info,
-				 plan[i].events != 0, plan[i].events != 0 ? 10 + i : 0),
+	size_t n = bc_chunk_encode(
+		f->encoded, &f->chunk, BC_LEVEL_DEFAULT, &chunk_pages, &header_bytes);
+	assert_int_equal(
+		bc_segment_append(writer, f->encoded, header_bytes, &f->chunk.info,
+			plan[i].events != 0, plan[i].events != 0 ? 10 + i : 0, &chunk_pages.counts),
 		0);
 	assert_int_equal(writer->file.bytes, bytes + n);
 }
@@ -188,7 +192,7 @@ static void assert_chunk(
 	struct bc_chunk *want = &f->expected;
 
 	fill_chunk(want, i, from + record_before(i));
-	bc_chunk_describe(want);
+	bc_chunk_describe(want, &chunk_pages);
 	assert_int_equal(got->info.recording_tag, want->info.recording_tag);
 	assert_int_equal(got->info.segment, segment);
 	assert_int_equal(got->info.number, i);
@@ -432,11 +436,12 @@ TEST_F(full_chunks_are_read_back)
 		while (bc_chunk_add_event(&f->chunk, &event, text))
 			event.position += 300;
 		assert_int_equal(f->chunk.info.events, BC_CHUNK_EVENTS);
-		size_t n = bc_chunk_encode(f->encoded, &f->chunk, BC_LEVEL_DEFAULT, &header_bytes);
+		size_t n = bc_chunk_encode(
+			f->encoded, &f->chunk, BC_LEVEL_DEFAULT, &chunk_pages, &header_bytes);
 		assert_true(n <= BC_CHUNK_ENCODED_MAX);
 		hashes[i] = f->chunk.info.records_hash;
-		assert_int_equal(
-			bc_segment_append(&writer, f->encoded, header_bytes, &f->chunk.info, 0, 0),
+		assert_int_equal(bc_segment_append(&writer, f->encoded, header_bytes,
+					 &f->chunk.info, 0, 0, &chunk_pages.counts),
 			0);
 	}
 	assert_int_equal(bc_segment_seal(&writer), 0);
@@ -446,7 +451,7 @@ TEST_F(full_chunks_are_read_back)
 		assert_int_equal(bc_segment_read(r.reader, &f->chunk), BC_FOUND_CHUNK);
 		assert_int_equal(f->chunk.info.records, BC_CHUNK_RECORDS);
 		assert_int_equal(f->chunk.info.records_hash, hashes[i]);
-		bc_chunk_describe(&f->chunk);
+		bc_chunk_describe(&f->chunk, &chunk_pages);
 		assert_int_equal(f->chunk.info.records_hash, hashes[i]);
 		assert_int_equal(f->chunk.info.events, BC_CHUNK_EVENTS);
 	}
@@ -782,12 +787,13 @@ TEST_F(a_chunk_that_fails_at_any_byte_is_truncated_and_can_be_repeated)
 	for (size_t i = 0; i < CHUNKS; i++) {
 		size_t header_bytes;
 		fill_chunk(&f->chunk, i, record_before(i));
-		size_t n = bc_chunk_encode(f->encoded, &f->chunk, BC_LEVEL_DEFAULT, &header_bytes);
+		size_t n = bc_chunk_encode(
+			f->encoded, &f->chunk, BC_LEVEL_DEFAULT, &chunk_pages, &header_bytes);
 		uint64_t bytes = writer.file.bytes;
 		for (size_t room = 0; room < n; room++) {
 			set_file_limit(bytes + room);
-			int rc = bc_segment_append(
-				&writer, f->encoded, header_bytes, &f->chunk.info, 1, 1);
+			int rc = bc_segment_append(&writer, f->encoded, header_bytes,
+				&f->chunk.info, 1, 1, &chunk_pages.counts);
 			set_file_limit(RLIM_INFINITY);
 			assert_int_equal(rc, -EFBIG);
 			assert_int_equal(writer.file.bytes, bytes);
@@ -808,7 +814,7 @@ TEST_F(a_seal_that_fails_at_any_byte_is_truncated_and_can_be_repeated)
 	for (size_t i = 0; i < CHUNKS; i++)
 		append_chunk(f, &writer, i, 0);
 	uint64_t bytes = writer.file.bytes;
-	for (uint64_t room = 0; room < bc_index_bytes(CHUNKS); room++) {
+	for (uint64_t room = 0; room < bc_segment_end_bytes(&writer, 0); room++) {
 		set_file_limit(bytes + room);
 		int rc = bc_segment_seal(&writer);
 		set_file_limit(RLIM_INFINITY);
@@ -851,13 +857,14 @@ TEST_F(a_segment_has_at_most_65536_chunks)
 	assert_int_equal(bc_segment_create(&writer, f->dir.fd, NAME, ".partial", &header), 0);
 	bc_chunk_reset(&f->chunk, 0, 0);
 	f->chunk.info.recording_tag = bc_recording_tag(RECORDING);
-	bc_chunk_encode(f->encoded, &f->chunk, BC_LEVEL_DEFAULT, &header_bytes);
+	bc_chunk_encode(f->encoded, &f->chunk, BC_LEVEL_DEFAULT, &chunk_pages, &header_bytes);
 	for (uint32_t i = 0; i < BC_SEGMENT_CHUNKS; i++)
-		assert_int_equal(
-			bc_segment_append(&writer, f->encoded, header_bytes, &f->chunk.info, 0, 0),
+		assert_int_equal(bc_segment_append(&writer, f->encoded, header_bytes,
+					 &f->chunk.info, 0, 0, &chunk_pages.counts),
 			0);
-	assert_int_equal(
-		bc_segment_append(&writer, f->encoded, header_bytes, &f->chunk.info, 0, 0), -EFBIG);
+	assert_int_equal(bc_segment_append(&writer, f->encoded, header_bytes, &f->chunk.info, 0, 0,
+				 &chunk_pages.counts),
+		-EFBIG);
 	assert_int_equal(bc_segment_seal(&writer), 0);
 	struct reading r = start_reading(f, NAME);
 	struct bc_segment_index index = load_index(r.fd);

@@ -15,6 +15,8 @@
 #include "tests/support/temp_dir.h"
 #include "tests/support/test.h"
 
+static struct bc_chunk_pages chunk_pages;
+
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 
 /* Not with sanitizers, which replace malloc() themselves. */
@@ -207,12 +209,16 @@ TEST_F(a_header_is_written_whole_or_not_at_all)
 	assert_int_equal(temp_dir_empty(&f->dir), 0);
 }
 
-/* A chunk without memory for its index row is refused, and the earlier chunks can be sealed. */
+/* A chunk without memory for its index row is refused, and the earlier chunks can be sealed.
+ * Without memory for the page counts, the segment has no page summary. */
 TEST_F(a_chunk_without_an_index_row_is_refused_and_the_others_kept)
 {
 	size_t header_bytes;
+	unsigned refused = 0;
+	unsigned without_summary = 0;
+	bool is_over = false;
 
-	for (long allocations = 0; allocations < 3; allocations++) {
+	for (long allocations = 0; !is_over; allocations++) {
 		struct bc_segment_writer writer;
 		uint32_t appended = 0;
 		int rc = 0;
@@ -222,16 +228,20 @@ TEST_F(a_chunk_without_an_index_row_is_refused_and_the_others_kept)
 		f->chunk.info.recording_tag = bc_recording_tag(f->header.recording);
 		f->chunk.info.records = RECORDS;
 		memcpy(f->chunk.records, f->records, sizeof(f->records));
-		bc_chunk_encode(f->encoded, &f->chunk, BC_LEVEL_DEFAULT, &header_bytes);
+		bc_chunk_encode(
+			f->encoded, &f->chunk, BC_LEVEL_DEFAULT, &chunk_pages, &header_bytes);
 		heap.until_failure = allocations;
+		heap.has_failed = false;
 		heap.is_on = true;
 		while (appended < CHUNKS && rc == 0) {
-			rc = bc_segment_append(
-				&writer, f->encoded, header_bytes, &f->chunk.info, 0, 0);
+			rc = bc_segment_append(&writer, f->encoded, header_bytes, &f->chunk.info, 0,
+				0, &chunk_pages.counts);
 			appended += rc == 0;
 		}
 		heap.is_on = false;
-		assert_int_equal(rc, allocations < 2 ? -ENOMEM : 0);
+		assert_true(rc == 0 || rc == -ENOMEM);
+		is_over = !heap.has_failed;
+		refused += rc != 0;
 		assert_int_equal(appended, writer.chunks);
 		assert_int_equal(bc_segment_seal(&writer), 0);
 
@@ -239,10 +249,15 @@ TEST_F(a_chunk_without_an_index_row_is_refused_and_the_others_kept)
 		int fd = openat(f->dir.fd, "s", O_RDONLY | O_CLOEXEC);
 		assert_int_equal(bc_segment_index_load(&index, fd), 0);
 		assert_int_equal(index.head.rows, appended);
+		bool has_summary = index.head.pages != 0;
+		assert_int_equal(has_summary, appended != 0 && (is_over || rc != 0));
+		without_summary += !has_summary;
 		bc_segment_index_free(&index);
 		close(fd);
 		temp_dir_empty(&f->dir);
 	}
+	assert_int_equal(refused, 2); /* the rows grow once */
+	assert_true(without_summary > 10);
 }
 
 static void write_segment(struct fixture *f)
@@ -257,9 +272,10 @@ static void write_segment(struct fixture *f)
 		f->chunk.info.first_record = i * RECORDS;
 		f->chunk.info.records = RECORDS;
 		memcpy(f->chunk.records, f->records, sizeof(f->records));
-		bc_chunk_encode(f->encoded, &f->chunk, BC_LEVEL_DEFAULT, &header_bytes);
-		assert_int_equal(
-			bc_segment_append(&writer, f->encoded, header_bytes, &f->chunk.info, 0, 0),
+		bc_chunk_encode(
+			f->encoded, &f->chunk, BC_LEVEL_DEFAULT, &chunk_pages, &header_bytes);
+		assert_int_equal(bc_segment_append(&writer, f->encoded, header_bytes,
+					 &f->chunk.info, 0, 0, &chunk_pages.counts),
 			0);
 	}
 	assert_int_equal(bc_segment_seal(&writer), 0);

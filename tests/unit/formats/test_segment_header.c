@@ -142,7 +142,7 @@ static void assert_segment_text(const struct bc_segment_header *h, const char *e
 }
 
 static const char empty_text[] =
-	"{\"format\":\"buscap-segment\",\"version\":2,\"recording\":\"\",\"sequence\":0,"
+	"{\"format\":\"buscap-segment\",\"version\":3,\"recording\":\"\",\"sequence\":0,"
 	"\"label\":null,\"segment\":0,\"continues\":null,"
 	"\"source\":{\"kind\":\"\",\"name\":\"\",\"clock_hz\":0},"
 	"\"board\":null,\"mapping\":null,\"host\":\"\",\"program\":\"\",\"boot_id\":null,"
@@ -158,7 +158,7 @@ TEST(a_header_is_written_byte_for_byte)
 	assert_segment_text(&empty, empty_text);
 	strcpy(h.metadata, "{\"who\":\"me\",\"\xC3\xA9/\":\"\\u20ac\\n\\/\"}");
 	assert_segment_text(&h,
-		"{\"format\":\"buscap-segment\",\"compression\":\"dense\",\"version\":2,"
+		"{\"format\":\"buscap-segment\",\"compression\":\"dense\",\"version\":3,"
 		"\"recording\":\"20261120T091500Z-3f9a2c-boot\",\"sequence\":9007199254740993,"
 		"\"label\":\"boot\",\"segment\":7,"
 		"\"continues\":\"20261120T081500Z-000001\","
@@ -305,7 +305,7 @@ TEST(numbers_are_written_as_whole_integers)
 	const char *text = (const char *)frame + 8;
 	assert_non_null(strstr(text, "\"tick\":\"18446744073709551615\","));
 	assert_non_null(strstr(text, "\"wall_ns\":-9223372036854775808,"));
-	assert_non_null(strstr(text, "\"version\":2,"));
+	assert_non_null(strstr(text, "\"version\":3,"));
 	free(frame);
 }
 
@@ -456,7 +456,7 @@ TEST(members_of_the_wrong_type_are_empty)
 	size_t bytes;
 	struct bc_segment_header back;
 	uint8_t *frame = frame_of(
-		"{\"format\":\"buscap-segment\",\"version\":2,\"recording\":5,\"label\":{},"
+		"{\"format\":\"buscap-segment\",\"version\":3,\"recording\":5,\"label\":{},"
 		"\"segment\":\"x\",\"continues\":[],\"source\":3,\"board\":\"b\","
 		"\"mapping\":{\"attr\":[1,\"x\",-5,1e300]},\"first\":{\"wall_ns\":1e300,"
 		"\"tick\":-3,\"epoch\":1e300,\"record\":1e300},\"metadata\":7}",
@@ -464,7 +464,7 @@ TEST(members_of_the_wrong_type_are_empty)
 	struct bc_segment_header empty = {0};
 
 	assert_true(bc_segment_header_read(&back, frame, bytes));
-	assert_int_equal(back.version, 2);
+	assert_int_equal(back.version, 3);
 	assert_string_equal(back.recording, "");
 	assert_string_equal(back.label, "");
 	assert_int_equal(back.segment, 0);

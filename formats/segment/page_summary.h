@@ -1,0 +1,109 @@
+/* The page summary of a segment: the page counts of 16 chunks together, of 256, and so on, up to
+ * those of the whole segment. Each is a node of a tree; docs/segment-format.md, section 9.
+ *
+ * A search looks at the counts of the segment first, then goes down to the chunks that may have the
+ * address. A picture takes the level that has about as many nodes as it has columns.
+ *
+ * Writing: bc_page_summary_add() for each chunk, then bc_page_summary_write(). Reading a part of it
+ * is in formats/segment/page_search.h. */
+#ifndef BC_FORMATS_SEGMENT_PAGE_SUMMARY_H
+#define BC_FORMATS_SEGMENT_PAGE_SUMMARY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "formats/base/atomic_file.h"
+#include "formats/base/must_check.h"
+#include "formats/pages/page_counts.h"
+#include "formats/segment/segment.h"
+
+#define BC_SUMMARY_FANOUT 16u
+#define BC_SUMMARY_LEVELS 4u /* 16 ^ 4 = BC_SEGMENT_CHUNKS */
+
+/* Nodes of the lowest level have at most this many bytes, those of the next four times as many. */
+#define BC_SUMMARY_NODE_BYTES 4096u
+
+/* A node has at most this share of the bytes of its chunks. */
+#define BC_SUMMARY_SHARE 256u
+
+/* Skippable header, fixed part and their hash. The lengths of the nodes and their hash follow. */
+#define BC_SUMMARY_HEAD_BYTES (BC_SKIPPABLE_BYTES + 24 + BC_HASH_BYTES)
+#define BC_SUMMARY_NODES_MAX  4369u /* 4,096 + 256 + 16 + 1 */
+
+/* The number of nodes of a level, from 0; and of all. */
+uint32_t bc_summary_level_nodes(uint32_t chunks, unsigned level);
+uint32_t bc_summary_nodes(uint32_t chunks);
+
+/* ---- writing */
+
+struct bc_summary_level {
+	struct bc_page_counts counts; /* of the node that is being filled */
+	bool is_unknown;              /* they lack a chunk */
+	uint32_t items;               /* in that node */
+	uint64_t chunk_bytes;         /* of its chunks in the file */
+	uint32_t nodes;               /* finished ones */
+	uint32_t *lengths;            /* of them */
+	uint8_t *encoded;
+	size_t encoded_bytes;
+};
+
+struct bc_page_summary {
+	uint32_t chunks;
+	bool is_finished;
+	bool has_failed; /* there will be no summary */
+	struct bc_summary_level levels[BC_SUMMARY_LEVELS];
+};
+
+/* Adds the counts of the next chunk, which has this many bytes in the file. NULL: they are unknown.
+ * Needs up to 500 KB, more in segments of more than 256 chunks, and 1/256 of the chunks' bytes. If
+ * there is no memory, the segment will have no summary. */
+void bc_page_summary_add(
+	struct bc_page_summary *summary, const struct bc_page_counts *counts, uint64_t chunk_bytes);
+
+/* The length of the frame that bc_page_summary_write() would write now, or a bit more. */
+uint64_t bc_page_summary_bytes(const struct bc_page_summary *summary);
+
+/* Appends the frame to a file in which the segment starts at offset 0. It can be written again if
+ * that fails; if a chunk is added first, there will be no summary. Returns 0, also if it wrote
+ * nothing, or a negative errno. */
+int bc_page_summary_write(
+	struct bc_page_summary *summary, struct bc_atomic_file *file) BC_MUST_CHECK;
+
+/* Finishes the summary, and returns a node with its hash and sets *bytes to its length; 0 if it is
+ * unknown or there is no such node. `number` nodes are before it. */
+const uint8_t *bc_page_summary_node(
+	struct bc_page_summary *summary, uint32_t number, size_t *bytes);
+
+/* Frees everything, for a new segment. */
+void bc_page_summary_free(struct bc_page_summary *summary);
+
+/* ---- reading */
+
+struct bc_summary_head {
+	uint32_t chunks;
+	uint32_t nodes;
+	uint64_t offset;      /* of the frame in the segment */
+	uint64_t nodes_bytes; /* of all nodes together */
+};
+
+bool bc_summary_head_read(
+	struct bc_summary_head *head, const uint8_t in[BC_SUMMARY_HEAD_BYTES]) BC_MUST_CHECK;
+
+/* The length of the lengths and their hash, which follow the head. */
+static inline size_t bc_summary_lengths_bytes(const struct bc_summary_head *head)
+{
+	return (size_t)head->nodes * 4 + BC_HASH_BYTES;
+}
+
+/* Whether these are valid. */
+bool bc_summary_lengths_are_valid(const struct bc_summary_head *head, const uint8_t *lengths);
+
+/* Whether a node has its hash at its end. */
+bool bc_summary_node_is_valid(const uint8_t *node, size_t bytes);
+
+/* Reads a node with its hash. Returns false if it is invalid, or not of this many records. */
+bool bc_summary_node_read(struct bc_page_counts *counts, const uint8_t *node, size_t bytes,
+	uint64_t records) BC_MUST_CHECK;
+
+#endif

@@ -1,0 +1,116 @@
+"""Reads page counts and page summaries of segments as docs/segment-format.md describes them, and counts pages itself."""
+
+import collections
+import struct
+
+PORT_0 = 1 << 20  # places: pages of memory, then ports
+
+
+def levels(chunks):
+    """Returns the number of nodes in each level of a page summary."""
+    levels = [-(-chunks // 16)]
+    while levels[-1] > 1:
+        levels.append(-(-levels[-1] // 16))
+    return levels
+
+
+def _varint(data, at):
+    value = shift = 0
+    while True:
+        value |= (data[at] & 0x7F) << shift
+        at += 1
+        shift += 7
+        if data[at - 1] < 0x80:
+            return value, at
+
+
+def parse(data):
+    """Returns (page shift, port shift, whether a record is crossed, {first place of a region: 4 counts})."""
+    page_shift, port_shift, crossed = data[0] & 0x7F, data[1], bool(data[0] & 0x80)
+    pages = PORT_0 >> page_shift
+    counts = {}
+    at, number = 2, 0
+    while at < len(data):
+        head, at = _varint(data, at)
+        number += head >> 4
+        assert head & 15, "a region has a count"
+        four = [0] * 4
+        for i in range(4):
+            if head >> i & 1:
+                four[i], at = _varint(data, at)
+                assert four[i] > 0, "counts are not 0"
+        place = number << page_shift if number < pages else PORT_0 + (number - pages << port_shift)
+        assert place < PORT_0 + 65536, f"place {place:x}"
+        counts[place] = four
+        number += 1
+    return page_shift, port_shift, crossed, counts
+
+
+_CLASSES = {0x00: 0, 0x01: 1, 0x02: 1, 0x10: 1, 0x03: 2, 0x11: 2}
+
+
+def count(records):
+    """Returns (whether a record is crossed, {place: 4 counts}) of BYU records."""
+    addresses = struct.unpack(f"<{len(records) // 4}I", records)[::3]
+    types, sizes = records[4::12], records[5::12]
+    counts = {}
+    for (addr, type), n in collections.Counter(zip([a >> 12 for a in addresses], types)).items():
+        if type not in (0x10, 0x11):
+            counts.setdefault(addr, [0] * 4)[_CLASSES.get(type, 3)] += n
+    ports = [(a, t, s) for a, t, s in zip(addresses, types, sizes) if t in (0x10, 0x11)] if {0x10, 0x11} & set(types) else []
+    for addr, type, _ in ports:
+        counts.setdefault(PORT_0 + addr % 65536, [0] * 4)[_CLASSES[type]] += 1
+    crossed = any(size > 4 for _, _, size in ports) or any(
+        offset + size > 4096 and size not in (16, 32) and type not in (0x10, 0x11)
+        for offset, size, type in set(zip([a & 4095 for a in addresses], sizes, types)))
+    return crossed, counts
+
+
+def _coarsen(counts, page_shift, port_shift):
+    coarse = {}
+    for place, four in counts.items():
+        shift = page_shift if place < PORT_0 else port_shift
+        into = coarse.setdefault(place >> shift << shift, [0] * 4)
+        for i in range(4):
+            into[i] += four[i]
+    return coarse
+
+
+def _check(data, crossed, counts, where):
+    page_shift, port_shift, is_crossed, got = parse(data)
+    assert is_crossed == crossed, f"{where}: crossed"
+    assert got == _coarsen(counts, page_shift, port_shift), f"{where}: page counts"
+    assert list(got) == sorted(got), f"{where}: order"
+
+
+def check_segment(segment):
+    """Checks the page counts of all chunks and the page summary against the records."""
+    items = []
+    for chunk in segment.chunks:
+        where = f"{segment.path.name}: chunk {chunk.info['number']}"
+        crossed, counts = count(chunk.records)
+        bytes_ = chunk.header_bytes + len(chunk.frame)
+        if chunk.pages:
+            _check(chunk.pages, crossed, counts, where)
+        if segment.header["compression"] != "archive":
+            assert 100 * len(chunk.pages) <= bytes_, f"{where}: {len(chunk.pages)} bytes of page counts"
+        items.append((crossed, counts, bytes_))
+    nodes = iter(segment.nodes)
+    for level, n in enumerate(levels(len(items)) if segment.nodes else []):
+        merged = []
+        for first in range(0, len(items), 16):
+            crossed, counts, bytes_ = False, {}, 0
+            for item in items[first : first + 16]:
+                crossed, bytes_ = crossed or item[0], bytes_ + item[2]
+                for place, four in item[1].items():
+                    into = counts.setdefault(place, [0] * 4)
+                    for i in range(4):
+                        into[i] += four[i]
+            merged.append((crossed, counts, bytes_))
+            data = next(nodes)
+            where = f"{segment.path.name}: node {len(merged) - 1} of level {level}"
+            assert len(data) <= 4096 << 2 * level and 256 * len(data) <= bytes_, f"{where}: {len(data)} bytes"
+            if data:
+                _check(data, crossed, counts, where)
+        assert len(merged) == n
+        items = merged

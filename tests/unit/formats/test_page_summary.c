@@ -1,0 +1,271 @@
+/* The page summary of a segment of any length has the counts of its chunks; a search by it finds
+ * every chunk; and nothing wrong in it is trusted. */
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "formats/base/bytes.h"
+#include "formats/segment/page_check.h"
+#include "formats/segment/page_search.h"
+#include "formats/segment/segment_index.h"
+#include "formats/segment/segment_writer.h"
+#include "tests/support/dice.h"
+#include "tests/support/temp_dir.h"
+#include "tests/support/test.h"
+
+#define NAME    "20261120T091500Z-3f9a2c-00000.byu.lz4"
+#define RECORDS 300u
+
+static struct bc_chunk_pages chunk_pages;
+
+struct fixture {
+	struct temp_dir dir;
+	struct bc_chunk *chunk;
+	uint8_t *encoded;
+};
+
+static void set_up(struct fixture *f)
+{
+	temp_dir_make(&f->dir);
+	f->chunk = malloc(sizeof(*f->chunk));
+	f->encoded = malloc(BC_CHUNK_ENCODED_MAX);
+	assert_true(f->chunk != NULL && f->encoded != NULL);
+}
+
+static void tear_down(struct fixture *f)
+{
+	free(f->encoded);
+	free(f->chunk);
+	temp_dir_remove(&f->dir);
+}
+
+TEST_FIXTURE(fixture, set_up, tear_down)
+
+/* Chunk i touches page 1,000 + i, which no other does, and some that all do. The records are
+ * random, so that there is room for page counts. */
+static void write_segment(struct fixture *f, uint32_t chunks)
+{
+	struct bc_segment_header header = {.recording = "20261120T091500Z-3f9a2c"};
+	struct bc_segment_writer writer;
+	struct dice dice = {.state = 9};
+	size_t header_bytes;
+
+	assert_int_equal(bc_segment_create(&writer, f->dir.fd, NAME, ".partial", &header), 0);
+	for (uint32_t i = 0; i < chunks; i++) {
+		bc_chunk_reset(f->chunk, 0, 0);
+		f->chunk->info.recording_tag = bc_recording_tag(header.recording);
+		f->chunk->info.first_record = i * RECORDS;
+		f->chunk->info.records = RECORDS;
+		for (uint32_t at = 0; at < RECORDS; at++)
+			bc_record_store(f->chunk->records + (size_t)at * BC_RECORD_BYTES,
+				&(struct bc_record){.addr = (at == 7 ? 1000 + i : at % 3) << 12 |
+							    dice_below(&dice, 4000),
+					.reqtype = (uint8_t)dice_below(&dice, 4),
+					.size = 8,
+					.time = (uint32_t)dice_roll(&dice) >> 1});
+		bc_chunk_encode(
+			f->encoded, f->chunk, BC_LEVEL_DEFAULT, &chunk_pages, &header_bytes);
+		assert_int_equal(bc_segment_append(&writer, f->encoded, header_bytes,
+					 &f->chunk->info, 0, 0, &chunk_pages.counts),
+			0);
+	}
+	assert_int_equal(bc_segment_seal(&writer), 0);
+}
+
+static int open_segment(struct fixture *f)
+{
+	int fd = openat(f->dir.fd, NAME, O_RDWR | O_CLOEXEC);
+
+	assert_true(fd >= 0);
+	return fd;
+}
+
+static void no_damage(void *context, const struct bc_segment_damage *damage)
+{
+	(void)context;
+	fail_msg("%s", damage->what);
+}
+
+static void load_table(struct bc_chunk_table *table, int fd)
+{
+	assert_int_equal(bc_chunk_table_load(table, fd, no_damage, NULL), 0);
+	for (uint32_t row = 0; row < table->count; row++)
+		table->rows[row].is_ruled_out = false;
+}
+
+static struct bc_page_query page_query(uint32_t page)
+{
+	return (struct bc_page_query){.first = page << 12,
+		.last = page << 12 | 0xFFF,
+		.memory_classes = 0xF,
+		.port_classes = 0xF};
+}
+
+static const struct length {
+	const char *name;
+	uint32_t chunks;
+	uint32_t nodes;
+} lengths[] = {
+	{"1 chunk", 1, 1},
+	{"16 chunks", 16, 1},
+	{"17 chunks", 17, 3},
+	{"256 chunks", 256, 17},
+	{"257 chunks", 257, 20},
+	{"600 chunks", 600, 42},
+};
+
+TEST_CASES(a_page_of_one_chunk_is_found_there, lengths)
+{
+	struct fixture f;
+	struct bc_chunk_table table;
+	struct bc_page_search search;
+
+	set_up(&f);
+	write_segment(&f, c->chunks);
+	int fd = open_segment(&f);
+	assert_int_equal(bc_page_search_open(&search, fd), 0);
+	assert_int_equal(search.head.nodes, c->nodes);
+	bc_page_search_close(&search);
+	load_table(&table, fd);
+	for (uint32_t i = 0; i < c->chunks; i += c->chunks / 7 + 1) {
+		struct bc_page_query query = page_query(1000 + i);
+		uint32_t headers = 0;
+		uint32_t candidates = 0;
+		assert_true(bc_page_search_segment(fd, &query));
+		for (uint32_t row = 0; row < c->chunks; row++)
+			table.rows[row].is_ruled_out = false;
+		bc_page_search_rows(&table, &query);
+		for (uint32_t row = 0; row < c->chunks; row++) {
+			if (table.rows[row].is_ruled_out)
+				continue;
+			headers++;
+			if (bc_page_search_chunk(&table, row, &query, f.chunk))
+				candidates++;
+			else
+				assert_int_not_equal(row, i);
+		}
+		assert_false(table.rows[i].is_ruled_out);
+		assert_int_equal(candidates, 1);
+		/* Those of one node, and of a last one that has no room for counts. */
+		assert_true(headers <= BC_SUMMARY_FANOUT + 1);
+	}
+	struct bc_page_query nowhere = page_query(900000);
+	if (c->chunks >= 16) /* a smaller one has no room for a node that says it */
+		assert_false(bc_page_search_segment(fd, &nowhere));
+	bc_chunk_table_free(&table);
+	close(fd);
+	tear_down(&f);
+}
+
+static void check_node(void *context, uint32_t number, const uint8_t *node, size_t bytes)
+{
+	assert_true(bc_page_check_node(context, number, node, bytes));
+}
+
+/* Reads the segment. Returns the number of chunks whose counts are wrong. */
+static unsigned check_all(struct fixture *f, int fd,
+	void (*on_node)(void *context, uint32_t number, const uint8_t *node, size_t bytes),
+	void *context, struct bc_page_check *check)
+{
+	struct bc_input_stream stream = {.fd = fd, .wake_fd = -1};
+	struct bc_segment_reader *reader;
+	unsigned wrong = 0;
+	int found;
+
+	assert_int_equal(lseek(fd, 0, SEEK_SET), 0);
+	assert_int_equal(bc_segment_reader_open(&reader, stream, NULL, 0), 0);
+	bc_segment_reader_on_node(reader, on_node, context);
+	bc_page_check_start(check);
+	while ((found = bc_segment_read(reader, f->chunk)) != BC_FOUND_END) {
+		assert_true(found >= 0);
+		if (found == BC_FOUND_CHUNK)
+			wrong += !bc_page_check_chunk(check, f->chunk);
+		if (found == BC_FOUND_DAMAGE)
+			bc_page_check_damage(check);
+	}
+	assert_true(bc_segment_reader_is_sealed(reader));
+	bc_segment_reader_close(reader);
+	return wrong;
+}
+
+TEST_CASES(what_is_written_passes_the_check, lengths)
+{
+	struct bc_page_check *check = bc_page_check_open();
+	struct fixture f;
+
+	assert_non_null(check);
+	set_up(&f);
+	write_segment(&f, c->chunks);
+	int fd = open_segment(&f);
+	assert_int_equal(check_all(&f, fd, check_node, check, check), 0);
+	close(fd);
+	tear_down(&f);
+	bc_page_check_close(check);
+}
+
+struct lie {
+	struct bc_page_check *check;
+	unsigned wrong;
+};
+
+static void count_wrong_nodes(void *context, uint32_t number, const uint8_t *node, size_t bytes)
+{
+	struct lie *lie = context;
+
+	lie->wrong += !bc_page_check_node(lie->check, number, node, bytes);
+}
+
+/* Moves a count from one page to the next, with a correct hash: only the records tell. */
+TEST_F(a_lie_with_a_correct_hash_is_noticed)
+{
+	struct lie lie = {.check = bc_page_check_open()};
+	struct bc_page_search search;
+
+	assert_non_null(lie.check);
+	write_segment(f, 20);
+	int fd = open_segment(f);
+	assert_int_equal(bc_page_search_open(&search, fd), 0);
+	assert_int_equal(bc_page_search_node(&search, 0, 0, 16 * RECORDS), 0);
+	size_t bytes = bc_le32(search.lengths);
+	uint64_t offset = search.head.offset + BC_SUMMARY_HEAD_BYTES +
+			  bc_summary_lengths_bytes(&search.head);
+	search.counts.regions[0].counts[BC_PAGE_READ]--;
+	search.counts.regions[1].counts[BC_PAGE_READ]++;
+	assert_int_equal(bc_page_counts_write(search.node, bytes - BC_HASH_BYTES, &search.counts),
+		bytes - BC_HASH_BYTES);
+	bc_checksum_write(search.node + bytes - BC_HASH_BYTES, search.node);
+	assert_int_equal(pwrite(fd, search.node, bytes, (off_t)offset), bytes);
+	bc_page_search_close(&search);
+	assert_int_equal(check_all(f, fd, count_wrong_nodes, &lie, lie.check), 0);
+	assert_int_equal(lie.wrong, 1);
+	close(fd);
+	bc_page_check_close(lie.check);
+}
+
+/* Without a correct hash, the search looks at all chunks below. */
+TEST_F(no_flipped_bit_rules_a_chunk_out)
+{
+	struct bc_segment_index index;
+	struct bc_chunk_table table;
+	struct bc_page_query query = page_query(1000 + 3);
+
+	write_segment(f, 20);
+	int fd = open_segment(f);
+	assert_int_equal(bc_segment_index_load(&index, fd), 0);
+	load_table(&table, fd);
+	for (uint64_t at = index.head.pages; at < index.head.offset; at += test_stride(7)) {
+		uint8_t byte;
+		assert_int_equal(pread(fd, &byte, 1, (off_t)at), 1);
+		uint8_t flipped = byte ^ (uint8_t)(1u << at % 8);
+		assert_int_equal(pwrite(fd, &flipped, 1, (off_t)at), 1);
+		assert_true(bc_page_search_segment(fd, &query));
+		table.rows[3].is_ruled_out = false;
+		bc_page_search_rows(&table, &query);
+		assert_false(table.rows[3].is_ruled_out);
+		assert_int_equal(pwrite(fd, &byte, 1, (off_t)at), 1);
+	}
+	bc_chunk_table_free(&table);
+	bc_segment_index_free(&index);
+	close(fd);
+}
