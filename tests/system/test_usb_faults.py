@@ -140,8 +140,8 @@ def test_data_in_flight_at_an_unplug_precedes_the_gap(tmp):
         recorded = daemon.check(board)
         at = daemon.final["source"]["board"]
         # A daemon that is held up may also reset a board that seems silent.
-        causes = [gap.cause for gap in events(recorded) if gap.cause != "transfer" or at["restarts"] == 0]
-        equal((at["plugs"], len(recorded.epochs)), (61, 61 + at["restarts"]), "epochs")
+        causes = [gap.cause for gap in events(recorded) if gap.cause != "transfer"]
+        assert at["plugs"] == 61 <= len(recorded.epochs) <= 61 + at["restarts"], f"epochs; {at}"
         equal((causes.count("unplugged"), set(causes) <= {"unplugged", "crc"}), (60, True), f"gaps; {causes}")
 
 

@@ -238,7 +238,8 @@ TEST_F(every_prefix_is_recovered)
 		}
 		/* A cut between two chunks, before the index, or after the empty LZ4 frame at the
 		 * start, is not damage: the segment is just not sealed. */
-		bool damaged = n != last_end && n != BC_EMPTY_FRAME_BYTES && n != f->segment.index_at;
+		bool damaged = n != last_end && n != BC_EMPTY_FRAME_BYTES &&
+			       n != f->segment.index_at;
 		check_modes(f, f->segment.bytes, n, keep, whole, damaged);
 	}
 }
