@@ -53,18 +53,23 @@ static size_t node_bytes_max(unsigned level)
 	return (size_t)BC_SUMMARY_NODE_BYTES << 2 * level;
 }
 
-/* Encodes the node that is being filled. Returns false if there is no memory. */
-static bool encode_node(struct bc_summary_level *level, unsigned number)
+/* The length of the first node of a level. */
+static uint32_t *lengths_of(struct bc_page_summary *s, unsigned level)
 {
+	static const uint32_t before[BC_SUMMARY_LEVELS] = {0, 4096, 4096 + 256, 4096 + 256 + 16};
+
+	return s->lengths + before[level];
+}
+
+/* Encodes the node that is being filled. Returns false if there is no memory. */
+static bool encode_node(struct bc_page_summary *s, unsigned number)
+{
+	struct bc_summary_level *level = &s->levels[number];
 	size_t room = level->chunk_bytes / BC_SUMMARY_SHARE;
 	size_t max = node_bytes_max(number);
 	size_t bytes = 0;
 
 	room = room < max ? room : max;
-	uint32_t *lengths = reallocarray(level->lengths, level->nodes + 1, sizeof(*lengths));
-	if (lengths == NULL)
-		return false;
-	level->lengths = lengths;
 	if (!level->is_unknown && room > BC_HASH_BYTES) {
 		uint8_t *encoded = realloc(level->encoded, level->encoded_bytes + room);
 		if (encoded == NULL)
@@ -77,7 +82,7 @@ static bool encode_node(struct bc_summary_level *level, unsigned number)
 			bytes += BC_HASH_BYTES;
 		}
 	}
-	level->lengths[level->nodes++] = (uint32_t)bytes;
+	lengths_of(s, number)[level->nodes++] = (uint32_t)bytes;
 	level->encoded_bytes += bytes;
 	return true;
 }
@@ -114,7 +119,7 @@ static void finish_node(struct bc_page_summary *s, unsigned number)
 {
 	struct bc_summary_level *level = &s->levels[number];
 
-	if (!encode_node(level, number)) {
+	if (!encode_node(s, number)) {
 		s->has_failed = true;
 		return;
 	}
@@ -179,7 +184,7 @@ int bc_page_summary_write(struct bc_page_summary *s, struct bc_atomic_file *file
 		const struct bc_summary_level *level = &s->levels[levels];
 		nodes_bytes += level->encoded_bytes;
 		for (uint32_t i = 0; i < level->nodes; i++, p += 4)
-			bc_write_le32(p, level->lengths[i]);
+			bc_write_le32(p, lengths_of(s, levels)[i]);
 	} while (s->levels[levels++].nodes > 1);
 	bc_checksum_write(p, lengths);
 	p += BC_HASH_BYTES;
@@ -216,8 +221,8 @@ const uint8_t *bc_page_summary_node(struct bc_page_summary *s, uint32_t number, 
 	if (s->has_failed || number >= level->nodes)
 		return NULL;
 	for (uint32_t i = 0; i < number; i++)
-		offset += level->lengths[i];
-	*bytes = level->lengths[number];
+		offset += lengths_of(s, at)[i];
+	*bytes = lengths_of(s, at)[number];
 	return level->encoded + offset;
 }
 
@@ -225,7 +230,6 @@ void bc_page_summary_free(struct bc_page_summary *s)
 {
 	for (unsigned number = 0; number < BC_SUMMARY_LEVELS; number++) {
 		bc_page_counts_free(&s->levels[number].counts);
-		free(s->levels[number].lengths);
 		free(s->levels[number].encoded);
 	}
 	memset(s, 0, sizeof(*s));

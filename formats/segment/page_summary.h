@@ -43,7 +43,6 @@ struct bc_summary_level {
 	uint32_t items;               /* in that node */
 	uint64_t chunk_bytes;         /* of its chunks in the file */
 	uint32_t nodes;               /* finished ones */
-	uint32_t *lengths;            /* of them */
 	uint8_t *encoded;
 	size_t encoded_bytes;
 };
@@ -53,6 +52,7 @@ struct bc_page_summary {
 	bool is_finished;
 	bool has_failed; /* there will be no summary */
 	struct bc_summary_level levels[BC_SUMMARY_LEVELS];
+	uint32_t lengths[BC_SUMMARY_NODES_MAX]; /* of the nodes: 4,096, then 256, 16 and 1 */
 };
 
 /* Adds the counts of the next chunk, which has this many bytes in the file. NULL: they are unknown.
