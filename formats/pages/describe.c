@@ -1,9 +1,9 @@
 /* Every recorded sample goes through this loop, so it does as little as possible per record.
  *
  * Records are counted in a hash table by page (or port) and request type: linear probing, at most
- * half full. A slot has its key in the upper half and the count in the lower, so that counting a
- * record takes one multiplication, one load and one store. A chunk touches some hundred pages: the
- * slots in use stay in the processor's first cache. What follows from the key alone (the type and
+ * half full. Counting a record takes one multiplication, a look at the slot's key, and an addition
+ * to its count. A chunk touches some hundred pages: the slots in use stay in the processor's first
+ * cache. What follows from the key alone (the type and
  * the limits of the address) is noted only when a key is new.
  *
  * A full table is added to the counts, which become coarser if they have to; counting then goes on
@@ -27,7 +27,7 @@
 #define KEY_PORT 0x100u
 
 /* No key has all bits set. */
-#define FREE_SLOT (UINT64_C(0xFFFFFFFF) << 32)
+#define FREE_SLOT UINT32_MAX
 
 struct used {
 	uint32_t place;
@@ -43,7 +43,8 @@ struct counter {
 	bool has_type[256];
 	bool has_proc[256];
 	uint32_t used;
-	uint64_t slots[SLOTS]; /* key << 32 | count */
+	uint32_t keys[SLOTS];
+	uint32_t counts[SLOTS];
 	struct used list[USED_MAX];
 	struct used sorted[USED_MAX];
 	struct bc_region regions[USED_MAX];
@@ -68,7 +69,7 @@ static void clear_table(struct counter *c, const struct bc_page_counts *pages)
 	c->page_mask = (uint32_t)(UINT64_MAX << (BC_PAGE_BITS + pages->page_shift));
 	c->port_mask = (BC_PORTS - 1) & UINT32_MAX << pages->port_shift;
 	for (unsigned i = 0; i < SLOTS; i++)
-		c->slots[i] = FREE_SLOT;
+		c->keys[i] = FREE_SLOT;
 	c->used = 0;
 }
 
@@ -77,8 +78,8 @@ static void clear_table(struct counter *c, const struct bc_page_counts *pages)
 static __attribute__((noinline)) uint32_t find_slot(
 	struct counter *c, uint32_t slot, uint32_t key, uint32_t addr)
 {
-	for (; c->slots[slot] != FREE_SLOT; slot = (slot + 1) % SLOTS)
-		if (c->slots[slot] >> 32 == key)
+	for (; c->keys[slot] != FREE_SLOT; slot = (slot + 1) % SLOTS)
+		if (c->keys[slot] == key)
 			return slot;
 	if (c->used == USED_MAX)
 		return SLOTS;
@@ -86,7 +87,8 @@ static __attribute__((noinline)) uint32_t find_slot(
 	c->low = (addr & mask) < c->low ? addr & mask : c->low;
 	c->high = (addr | ~mask) > c->high ? addr | ~mask : c->high;
 	c->has_type[key & UINT8_MAX] = true;
-	c->slots[slot] = (uint64_t)key << 32;
+	c->keys[slot] = key;
+	c->counts[slot] = 0;
 	c->list[c->used++].slot = slot;
 	return slot;
 }
@@ -113,12 +115,12 @@ static const uint8_t *count_records(
 			crossed |= addr ^ (addr + c->reach[size]);
 		}
 		uint32_t slot = key * 0x9E3779B1u >> (32 - SLOT_BITS);
-		if (__builtin_expect(c->slots[slot] >> 32 != key, 0)) {
+		if (__builtin_expect(c->keys[slot] != key, 0)) {
 			slot = find_slot(c, slot, key, addr);
 			if (slot == SLOTS)
 				break;
 		}
-		c->slots[slot]++;
+		c->counts[slot]++;
 	}
 	pages->is_crossed = pages->is_crossed || crossed >= BC_PAGE_BYTES ||
 			    port_size > BC_PORT_REACH;
@@ -145,18 +147,18 @@ static void add_table(struct counter *c, struct bc_page_counts *pages)
 	struct bc_region *region = NULL;
 
 	for (uint32_t i = 0; i < c->used; i++) {
-		uint32_t key = (uint32_t)(c->slots[c->list[i].slot] >> 32);
+		uint32_t key = c->keys[c->list[i].slot];
 		c->list[i].place = (key >> BC_PAGE_BITS) + ((key & KEY_PORT) != 0 ? BC_PORT_0 : 0);
 	}
 	sort_pass(c->sorted, c->list, c->used, 0);
 	sort_pass(c->list, c->sorted, c->used, RADIX_BITS);
 	for (uint32_t i = 0; i < c->used; i++) {
-		uint64_t slot = c->slots[c->list[i].slot];
+		uint32_t slot = c->list[i].slot;
 		if (region == NULL || region->first != c->list[i].place) {
 			region = &c->regions[table.count++];
 			*region = (struct bc_region){.first = c->list[i].place};
 		}
-		region->counts[bc_page_class((uint8_t)(slot >> 32))] += (uint32_t)slot;
+		region->counts[bc_page_class((uint8_t)c->keys[slot])] += c->counts[slot];
 	}
 	bc_page_counts_add(pages, &table);
 }
