@@ -7,15 +7,22 @@
 #include "tests/support/dice.h"
 #include "tests/support/test.h"
 
+/* The same without SIMD instructions. */
+#define BC_NO_SIMD
+#define bc_chunk_describe portable_describe
+void portable_describe(struct bc_chunk *chunk, struct bc_chunk_pages *chunk_pages);
+#include "formats/pages/describe.c" /* NOLINT(bugprone-suspicious-include) */
+#undef bc_chunk_describe
+
 static struct bc_chunk_pages chunk_pages;
 
-static void set_up(struct bc_chunk *chunk)
+static void reset(struct bc_chunk *chunk)
 {
 	memset(chunk, 0xCC, sizeof(*chunk));
 	bc_chunk_reset(chunk, 0, 0);
 }
 
-TEST_FIXTURE(bc_chunk, set_up, NOTHING)
+TEST_FIXTURE(bc_chunk, reset, NOTHING)
 
 static void append_record(struct bc_chunk *chunk, struct bc_record record)
 {
@@ -116,6 +123,24 @@ static void count_plainly(uint32_t (*counts)[BC_PAGE_CLASSES], const struct bc_c
 	}
 }
 
+/* Describes a chunk in both ways, which must agree. */
+static void describe(struct bc_chunk *chunk)
+{
+	static struct bc_chunk_pages portable_pages;
+
+	portable_describe(chunk, &portable_pages);
+	struct bc_chunk_info info = chunk->info;
+	bc_chunk_describe(chunk, &chunk_pages);
+	const struct bc_page_counts *a = &portable_pages.counts;
+	const struct bc_page_counts *b = &chunk_pages.counts;
+	assert_memory_equal(&chunk->info, &info, sizeof(info));
+	assert_int_equal(a->is_crossed, b->is_crossed);
+	assert_int_equal(a->page_shift, b->page_shift);
+	assert_int_equal(a->port_shift, b->port_shift);
+	assert_int_equal(a->count, b->count);
+	assert_memory_equal(a->regions, b->regions, a->count * sizeof(*a->regions));
+}
+
 /* Each region has the sum of its places, and there are no regions without records. */
 static void assert_counted(const struct bc_page_counts *c, uint32_t (*counts)[BC_PAGE_CLASSES])
 {
@@ -178,7 +203,7 @@ TEST_CASES(counts_are_those_of_a_plain_table, traffics)
 					     : (uint8_t)dice_below(&dice, c->types);
 			append_record(chunk, (struct bc_record){.addr = addr, .reqtype = type});
 		}
-		bc_chunk_describe(chunk, &chunk_pages);
+		describe(chunk);
 		const struct bc_page_counts *pages = &chunk_pages.counts;
 		assert_int_equal(pages->page_shift + pages->port_shift != 0, c->is_coarse);
 		assert_true(pages->count <= BC_CHUNK_REGIONS);
@@ -212,10 +237,15 @@ TEST_CASES(records_beyond_their_page_are_noticed, crossings)
 	struct bc_chunk *chunk = calloc(1, sizeof(*chunk));
 
 	assert_non_null(chunk);
-	append_record(chunk, (struct bc_record){.addr = 0x1000, .size = 1});
-	append_record(chunk, c->record);
-	append_record(chunk, (struct bc_record){.addr = 0x3000, .size = 1});
-	bc_chunk_describe(chunk, &chunk_pages);
-	assert_int_equal(chunk_pages.counts.is_crossed, c->is_crossed);
+	for (unsigned records = 1; records <= 9; records++) /* four are looked at together */
+		for (unsigned at = 0; at < records; at++) {
+			bc_chunk_reset(chunk, 0, 0);
+			for (unsigned i = 0; i < records; i++)
+				append_record(chunk,
+					i == at ? c->record
+						: (struct bc_record){.addr = 0x1000, .size = 1});
+			describe(chunk);
+			assert_int_equal(chunk_pages.counts.is_crossed, c->is_crossed);
+		}
 	free(chunk);
 }
