@@ -17,7 +17,9 @@ enum { OPTION_ADDR = BC_CLIENT_OPT_MORE, OPTION_TYPE, OPTION_PROC, OPTION_PORT }
 
 static const struct bc_usage_option options[] = {
 	{'n', "records", "N", "number", "exit after N records"},
-	{'a', "absolute", NULL, NULL, "add the absolute tick to each line"},
+	{'t', "time", "FORM", "choice:delta|tick",
+		"append to each line: delta (nothing: it ends with the ticks since the one before) "
+		"or tick (absolute)"},
 	{OPTION_ADDR, "addr", "RANGE", "range", "only these hexadecimal addresses: 1000-1fff"},
 	{OPTION_TYPE, "type", "TYPES", "list:read|write|fetch",
 		"only these types: read, write, fetch, names that dump prints, or 0xf2; separated "
@@ -98,9 +100,12 @@ static bool parse_option(const struct bc_console *console, int letter, struct ta
 	switch (letter) {
 	case 'n':
 		return parse_limit(console, t);
-	case 'a':
-		t->is_absolute = true;
-		return true;
+	case 't':
+		t->is_absolute = strcmp(optarg, "tick") == 0;
+		if (t->is_absolute || strcmp(optarg, "delta") == 0)
+			return true;
+		bc_print_error(console, NULL, "--time %s: delta or tick", optarg);
+		return false;
 	case BC_CLIENT_OPT_JSON:
 		t->is_json = true;
 		return true;

@@ -12,7 +12,7 @@
 #include "cli/io/name_args.h"
 #include "cli/io/recording_dir.h"
 #include "cli/io/segment_order.h"
-#include "cli/io/time_arg.h"
+#include "cli/io/trace.h"
 #include "cli/term/options.h"
 
 #define CONTEXT_MAX 10000u
@@ -20,9 +20,6 @@
 enum {
 	OPTION_FIRST = 1000,
 	OPTION_LAST,
-	OPTION_TYPE,
-	OPTION_FROM,
-	OPTION_TO,
 	OPTION_AFTER_MARK,
 	OPTION_BEFORE_MARK,
 	OPTION_MAP,
@@ -32,12 +29,8 @@ static const struct bc_usage_option options[] = {
 	{OPTION_FIRST, "first", "N", "number", "only the first N matches"},
 	{OPTION_LAST, "last", "N", "number", "only the last N matches; reads from the end"},
 	{'c', "count", NULL, NULL, "print only the number of matches"},
-	{OPTION_TYPE, "type", "NAME[,NAME]", "list:read|write|fetch",
-		"reference types: read, write (of memory), fetch, a name that dump prints such as "
-		"IOWRITE, or a number such as 0xf2"},
-	{'p', "proc", "N[,N-M]", "range", "processors"},
-	{OPTION_FROM, "from", "TIME", "text", "from this time on: " BC_TIME_ARG_HELP},
-	{OPTION_TO, "to", "TIME", "text", "before this time"},
+	BC_FILTER_OPTIONS_FIELDS,
+	BC_FILTER_OPTIONS_TIME,
 	{OPTION_AFTER_MARK, "after-mark", "TEXT", "text",
 		"after the first mark or trigger with this text"},
 	{OPTION_BEFORE_MARK, "before-mark", "TEXT", "text",
@@ -95,14 +88,6 @@ static bool read_option(struct bc_find *f, int letter)
 		return read_limit(f->console, "--last", &f->last);
 	case 'c':
 		return f->is_count = true;
-	case OPTION_TYPE:
-		return bc_filter_args_option(&f->args, f->console, "--type");
-	case 'p':
-		return bc_filter_args_option(&f->args, f->console, "--proc");
-	case OPTION_FROM:
-		return bc_filter_args_option(&f->args, f->console, "--from");
-	case OPTION_TO:
-		return bc_filter_args_option(&f->args, f->console, "--to");
 	case OPTION_AFTER_MARK:
 		f->after_mark = optarg;
 		return true;
@@ -119,14 +104,14 @@ static bool read_option(struct bc_find *f, int letter)
 	case 'I':
 		return bc_option_read_format(f->console, "-I", &f->format, &f->format_options);
 	default:
-		return false;
+		return bc_filter_args_has(letter) &&
+		       bc_filter_args_option(&f->args, f->console, letter);
 	}
 }
 
 static enum bc_exit read_address(struct bc_find *f, char *text)
 {
-	optarg = text;
-	return bc_filter_args_option(&f->args, f->console, "address") ? BC_EXIT_OK : BC_EXIT_USAGE;
+	return bc_filter_args_operand(&f->args, f->console, text) ? BC_EXIT_OK : BC_EXIT_USAGE;
 }
 
 /* Whether the first file that can be opened is a segment. */

@@ -13,7 +13,6 @@ void bc_filter_args_init(struct bc_filter_args *s)
 {
 	memset(s, 0, sizeof(*s));
 	bc_filter_init(&s->filter);
-	s->tick_range = s->filter.ticks;
 	s->filter.from_ns = INT64_MIN;
 	s->filter.to_ns = INT64_MAX;
 }
@@ -57,29 +56,31 @@ static bool read_range(struct bc_filter_args *s, const struct bc_console *consol
 	return true;
 }
 
-/* Sets the ticks of the filter: those of --ticks, from `from_tick` on and before `to_tick`. */
-static void set_ticks(struct bc_filter_args *s)
+/* Sets the first tick, or the last one, from the one after it. */
+static void set_tick(struct bc_filter_args *s, bool is_from, uint64_t tick)
 {
 	struct bc_span *ticks = &s->filter.ticks;
 
-	*ticks = s->tick_range;
-	if (s->from_tick > ticks->first)
-		ticks->first = s->from_tick;
-	if (s->has_to_tick && s->to_tick == 0)
+	*(is_from ? &s->has_from_tick : &s->has_to_tick) = true;
+	if (is_from)
+		ticks->first = tick > ticks->first ? tick : ticks->first;
+	else if (tick == 0)
 		*ticks = (struct bc_span){1, 0}; /* none */
-	else if (s->has_to_tick && s->to_tick - 1 < ticks->last)
-		ticks->last = s->to_tick - 1;
+	else
+		ticks->last = tick - 1;
 }
 
 /* Whether the bounds, if both are given and of one kind, are in order. */
 static bool is_ordered(const struct bc_filter_args *s)
 {
+	const struct bc_filter *f = &s->filter;
 	bool are_ticks = s->has_from_tick && s->has_to_tick;
 	bool are_times = s->has_from && s->has_to && !s->has_from_tick && !s->has_to_tick &&
 			 s->from_is_relative == s->to_is_relative;
 
-	return (!are_ticks || s->from_tick <= s->to_tick) &&
-	       (!are_times || s->filter.from_ns <= s->filter.to_ns);
+	return (!are_ticks || f->ticks.first <= f->ticks.last ||
+		       f->ticks.first - 1 == f->ticks.last) &&
+	       (!are_times || f->from_ns <= f->to_ns);
 }
 
 /* Reads --from or --to. The metadata gets times that mean the same later. */
@@ -97,9 +98,7 @@ static bool read_bound(struct bc_filter_args *s, const struct bc_console *consol
 		return false;
 	*has = true;
 	if (time.kind == BC_TIME_ARG_TICK) {
-		*(is_from ? &s->has_from_tick : &s->has_to_tick) = true;
-		*(is_from ? &s->from_tick : &s->to_tick) = time.tick;
-		set_ticks(s);
+		set_tick(s, is_from, time.tick);
 	} else {
 		f->has_wall = true;
 		*(is_from ? &f->from_ns : &f->to_ns) = time.ns;
@@ -130,31 +129,63 @@ static bool parse_filter(struct bc_filter_args *s, const struct bc_console *cons
 	return true;
 }
 
-bool bc_filter_args_option(
+static bool read_addr(
 	struct bc_filter_args *s, const struct bc_console *console, const char *option)
+{
+	return s->filter.has_addr ? refuse_second(console, option)
+				  : parse_filter(s, console, option, bc_filter_parse_addr);
+}
+
+/* --port is short for --addr and --type. */
+static bool refuse_port(const struct bc_console *console)
+{
+	bc_print_error(console, NULL, "--port excludes --addr and --type; see buscap %s --help",
+		console->command);
+	return false;
+}
+
+static bool read_port(struct bc_filter_args *s, const struct bc_console *console)
+{
+	if (s->has_port)
+		return refuse_second(console, "--port");
+	if (s->filter.has_addr || s->filter.has_types)
+		return refuse_port(console);
+	s->has_port = true;
+	return parse_filter(s, console, "--port", bc_filter_parse_port);
+}
+
+bool bc_filter_args_option(struct bc_filter_args *s, const struct bc_console *console, int letter)
 {
 	struct bc_filter *f = &s->filter;
 
-	if (strcmp(option, "--records") == 0)
-		return read_range(s, console, option, &s->has_numbers, &f->numbers);
-	if (strcmp(option, "--ticks") == 0) {
-		bool ok = read_range(s, console, option, &s->has_ticks, &s->tick_range);
-		set_ticks(s);
-		return ok;
+	switch (letter) {
+	case 'n':
+		return read_range(s, console, "--records", &s->has_numbers, &f->numbers);
+	case 'e':
+		return read_range(s, console, "--epoch", &s->has_epochs, &f->epochs);
+	case 'a':
+		return s->has_port ? refuse_port(console) : read_addr(s, console, "--addr");
+	case BC_FILTER_OPT_PORT:
+		return read_port(s, console);
+	case BC_FILTER_OPT_FROM:
+		return read_bound(s, console, "--from", true);
+	case BC_FILTER_OPT_TO:
+		return read_bound(s, console, "--to", false);
+	case BC_FILTER_OPT_TYPE:
+		return s->has_port ? refuse_port(console)
+				   : parse_filter(s, console, "--type", bc_filter_parse_types);
+	case BC_FILTER_OPT_PROC:
+		return parse_filter(s, console, "--proc", bc_filter_parse_procs);
+	default:
+		assert(false);
+		return false;
 	}
-	if (strcmp(option, "--epoch") == 0)
-		return read_range(s, console, option, &s->has_epochs, &f->epochs);
-	if (strcmp(option, "--from") == 0)
-		return read_bound(s, console, option, true);
-	if (strcmp(option, "--to") == 0)
-		return read_bound(s, console, option, false);
-	if (strcmp(option, "--type") == 0)
-		return parse_filter(s, console, option, bc_filter_parse_types);
-	if (strcmp(option, "--proc") == 0)
-		return parse_filter(s, console, option, bc_filter_parse_procs);
-	assert(strcmp(option, "--addr") == 0 || strcmp(option, "address") == 0);
-	return f->has_addr ? refuse_second(console, option)
-			   : parse_filter(s, console, option, bc_filter_parse_addr);
+}
+
+bool bc_filter_args_operand(struct bc_filter_args *s, const struct bc_console *console, char *text)
+{
+	optarg = text;
+	return read_addr(s, console, "address");
 }
 
 void bc_filter_args_start(struct bc_filter_args *s, int64_t wall_ns)
@@ -169,18 +200,17 @@ void bc_filter_args_start(struct bc_filter_args *s, int64_t wall_ns)
 	}
 }
 
-bool bc_filter_args_check(const struct bc_filter_args *s, const struct bc_trace *trace)
+bool bc_filter_args_check(const struct bc_filter_args *s, const struct bc_console *console,
+	enum bc_format format, uint32_t holds)
 {
-	const char *name = bc_format_name(trace->format);
-	uint32_t holds = bc_trace_has(trace);
+	const char *name = bc_format_name(format);
 	const char *missing = NULL;
 
-	if (s->filter.has_wall && trace->format != BC_FORMAT_SEGMENT)
+	if (s->filter.has_wall && format != BC_FORMAT_SEGMENT)
 		missing = "time of day: --from and --to need segments";
-	else if ((s->has_ticks || s->has_from_tick || s->has_to_tick) && (holds & BC_HAS_TIME) == 0)
+	else if ((s->has_from_tick || s->has_to_tick) && (holds & BC_HAS_TIME) == 0)
 		missing = "time: can't select by tick";
-	else if (s->has_epochs && trace->format != BC_FORMAT_SEGMENT &&
-		 trace->format != BC_FORMAT_BCP1)
+	else if (s->has_epochs && format != BC_FORMAT_SEGMENT && format != BC_FORMAT_BCP1)
 		missing = "epochs: can't use --epoch";
 	else if (s->filter.has_procs && (holds & BC_HAS_PROC) == 0)
 		missing = "processors: can't use --proc";
@@ -188,6 +218,6 @@ bool bc_filter_args_check(const struct bc_filter_args *s, const struct bc_trace 
 		 (holds & (BC_CAN_REFERENCE | BC_CAN_INSTRUCTION | BC_CAN_UOP)) == 0)
 		missing = "references: can't select by address or type";
 	if (missing != NULL)
-		bc_print_error(trace->console, NULL, "%s has no %s", name, missing);
+		bc_print_error(console, NULL, "%s has no %s", name, missing);
 	return missing == NULL;
 }

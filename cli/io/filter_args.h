@@ -5,22 +5,57 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "cli/io/trace.h"
+#include "cli/io/time_arg.h"
 #include "cli/term/console.h"
+#include "formats/base/format_id.h"
 #include "formats/trace/filter.h"
+
+enum {
+	BC_FILTER_OPT_FROM = 1100,
+	BC_FILTER_OPT_TO,
+	BC_FILTER_OPT_TYPE,
+	BC_FILTER_OPT_PROC,
+	BC_FILTER_OPT_PORT,
+};
+
+/* Rows for the options of a command. */
+#define BC_FILTER_OPTION_RECORDS                                              \
+	{                                                                     \
+		'n', "records", "A-B", "range",                               \
+			"only records A to B, from 0; in text, lines, from 1" \
+	}
+#define BC_FILTER_OPTION_EPOCH                                                                   \
+	{                                                                                        \
+		'e', "epoch", "A-B", "range", "only these epochs (the clock restarts with each)" \
+	}
+#define BC_FILTER_OPTIONS_TIME                                                                \
+	{BC_FILTER_OPT_FROM, "from", "TIME", "text", "from this time on: " BC_TIME_ARG_HELP}, \
+	{                                                                                     \
+		BC_FILTER_OPT_TO, "to", "TIME", "text", "before this time"                    \
+	}
+#define BC_FILTER_OPTIONS_ADDR                                                                   \
+	{'a', "addr", "A-B", "range", "only references that touch these hexadecimal addresses"}, \
+	{                                                                                        \
+		BC_FILTER_OPT_PORT, "port", "A-B", "range",                                      \
+			"only writes to these I/O ports: --addr A-B --type IOWRITE"              \
+	}
+#define BC_FILTER_OPTIONS_FIELDS                                                                  \
+	{BC_FILTER_OPT_TYPE, "type", "NAME[,NAME]", "list:read|write|fetch",                      \
+		"only these types: read, write (of memory), fetch, a name that dump prints such " \
+		"as IOWRITE, or a number such as 0xf2"},                                          \
+	{                                                                                         \
+		BC_FILTER_OPT_PROC, "proc", "N[,N-M]", "range", "only these processors"           \
+	}
 
 struct bc_filter_args {
 	struct bc_filter filter;
 	bool has_numbers;
-	bool has_ticks;
 	bool has_epochs;
-	struct bc_span tick_range; /* of --ticks */
+	bool has_port;
 	bool has_from;
 	bool has_to;
-	bool has_from_tick; /* --from @TICK */
-	bool has_to_tick;
-	uint64_t from_tick;
-	uint64_t to_tick;      /* exclusive */
+	bool has_from_tick;    /* --from @TICK */
+	bool has_to_tick;      /* --to @TICK */
 	bool from_is_relative; /* filter.from_ns is relative to the start of the trace */
 	bool to_is_relative;
 	char selection[512]; /* the options: "addr=1000-1fff type=MEMREAD"; without those that don't
@@ -29,18 +64,29 @@ struct bc_filter_args {
 
 void bc_filter_args_init(struct bc_filter_args *args);
 
-/* Parses the value in `optarg` of an option: --records, --ticks, --epoch, --from, --to, --addr (or
- * "address", an operand), --type or --proc. On an invalid value it prints an error that names both,
- * and returns false. Only
- * --type and --proc may be repeated; their values are combined. */
+/* Whether an option is one of these. */
+static inline bool bc_filter_args_has(int letter)
+{
+	return letter == 'n' || letter == 'e' || letter == 'a' ||
+	       (letter >= BC_FILTER_OPT_FROM && letter <= BC_FILTER_OPT_PORT);
+}
+
+/* Parses the value in `optarg` of one of these options. On an invalid value it prints an error that
+ * names both, and returns false. Only --type and --proc may be repeated; their values are combined.
+ */
 bool bc_filter_args_option(
-	struct bc_filter_args *args, const struct bc_console *console, const char *option);
+	struct bc_filter_args *args, const struct bc_console *console, int letter);
+
+/* The same for an address given as an operand. */
+bool bc_filter_args_operand(
+	struct bc_filter_args *args, const struct bc_console *console, char *text);
 
 /* Makes relative times absolute, now that the time of the trace's first record is known. */
 void bc_filter_args_start(struct bc_filter_args *args, int64_t wall_ns);
 
-/* Returns true if the trace's format has the fields that are selected by; otherwise prints an error
- * that names the missing one. */
-bool bc_filter_args_check(const struct bc_filter_args *args, const struct bc_trace *trace);
+/* Returns true if a format has the fields that are selected by, of which it holds `holds`;
+ * otherwise prints an error that names the missing one. */
+bool bc_filter_args_check(const struct bc_filter_args *args, const struct bc_console *console,
+	enum bc_format format, uint32_t holds);
 
 #endif

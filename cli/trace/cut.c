@@ -7,23 +7,15 @@
 #include "cli/io/convert_args.h"
 #include "cli/io/filter_args.h"
 #include "cli/io/target.h"
-#include "cli/io/time_arg.h"
 #include "cli/io/trace.h"
 #include "cli/term/options.h"
 
-enum { OPTION_FROM = 1000, OPTION_TO, OPTION_TYPE };
-
 static const struct bc_usage_option options[] = {
-	{'n', "records", "A-B", "range", "record numbers, from 0; in text, line numbers, from 1"},
-	{'t', "ticks", "A-B", "range", "absolute ticks"},
-	{'e', "epoch", "A-B", "range", "epochs"},
-	{OPTION_FROM, "from", "TIME", "text", "from this time on: " BC_TIME_ARG_HELP},
-	{OPTION_TO, "to", "TIME", "text", "before this time"},
-	{'a', "addr", "A-B", "range", "references that touch these hexadecimal addresses"},
-	{OPTION_TYPE, "type", "NAME[,NAME]", "list:read|write|fetch",
-		"reference types: read, write, fetch, a name that dump prints, or a number such as "
-		"0xf2"},
-	{'p', "proc", "N[,N-M]", "range", "processors"},
+	BC_FILTER_OPTION_RECORDS,
+	BC_FILTER_OPTION_EPOCH,
+	BC_FILTER_OPTIONS_TIME,
+	BC_FILTER_OPTIONS_ADDR,
+	BC_FILTER_OPTIONS_FIELDS,
 	{'I', "input-format", "FMT", "format-read", "input format and options (default: detected)"},
 	{'O', "output-format", "FMT", "format-write",
 		"output format and options (default: the input format)"},
@@ -417,7 +409,8 @@ static enum bc_exit run_cut(struct cut *c)
 
 	enum bc_exit code = bc_trace_open(
 		trace, c->console, w->paths, w->count, w->from, &w->reader);
-	if (code == BC_EXIT_OK && !bc_filter_args_check(&c->filter_args, trace))
+	if (code == BC_EXIT_OK && !bc_filter_args_check(&c->filter_args, c->console, trace->format,
+					  bc_trace_has(trace)))
 		code = BC_EXIT_USAGE;
 	if (w->target.format == BC_FORMAT_UNKNOWN)
 		w->target.format = trace->format;
@@ -445,26 +438,9 @@ out:
 
 static bool read_option(struct cut *c, int letter)
 {
-	switch (letter) {
-	case 'n':
-		return bc_filter_args_option(&c->filter_args, c->console, "--records");
-	case 't':
-		return bc_filter_args_option(&c->filter_args, c->console, "--ticks");
-	case 'e':
-		return bc_filter_args_option(&c->filter_args, c->console, "--epoch");
-	case OPTION_FROM:
-		return bc_filter_args_option(&c->filter_args, c->console, "--from");
-	case OPTION_TO:
-		return bc_filter_args_option(&c->filter_args, c->console, "--to");
-	case 'a':
-		return bc_filter_args_option(&c->filter_args, c->console, "--addr");
-	case OPTION_TYPE:
-		return bc_filter_args_option(&c->filter_args, c->console, "--type");
-	case 'p':
-		return bc_filter_args_option(&c->filter_args, c->console, "--proc");
-	default:
-		return bc_convert_args_option(&c->args, letter);
-	}
+	return bc_filter_args_has(letter)
+		       ? bc_filter_args_option(&c->filter_args, c->console, letter)
+		       : bc_convert_args_option(&c->args, letter);
 }
 
 static void set_up(struct cut *c)

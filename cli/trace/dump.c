@@ -1,7 +1,6 @@
 #include "cli/trace/dump.h"
 
 #include <inttypes.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -13,14 +12,18 @@
 #include "cli/trace/dump_segments.h"
 #include "formats/bus/dialect.h"
 
-enum { OPTION_B2A = 1 }; /* below all letters */
+enum { OPTION_B2A = 1000 };
 
 static const struct bc_usage_option options[] = {
-	{'n', "records", "A-B", "range",
-		"only records A to B, from 0 (A- and -B are open ranges); in text, lines, from 1"},
-	{'t', "ticks", "A-B", "range", "only these absolute ticks"},
-	{'e', "epoch", "N", "number", "only this epoch (the clock restarts with each)"},
-	{'a', "absolute", NULL, NULL, "append the absolute tick to each line"},
+	BC_FILTER_OPTION_RECORDS,
+	BC_FILTER_OPTION_EPOCH,
+	BC_FILTER_OPTIONS_TIME,
+	BC_FILTER_OPTIONS_ADDR,
+	BC_FILTER_OPTIONS_FIELDS,
+	{'t', "time", "FORM", "choice:delta|tick|relative|wall",
+		"append to each record: delta (nothing: it ends with the ticks since the one "
+		"before), tick (absolute), relative (seconds since the first) or wall (time of "
+		"day)"},
 	{OPTION_B2A, "b2a", NULL, NULL,
 		"exactly like BYU's b2a: times in decimal, no lines that start with '#'"},
 	{'p', "plain", NULL, NULL, "omit lines that start with '#' (gaps, marks, triggers)"},
@@ -40,72 +43,72 @@ const struct bc_usage bc_dump_usage = {
 		"in their text form, text formats unchanged. Segments are sorted. \"-\", or no "
 		"file, is standard input.",
 	.options = options,
+	.more = "A range is A-B, A-, -B or A.",
 	.exits = "0 ok, 1 failed, 2 wrong usage, 3 damaged or torn: the intact parts were printed.",
-	.example = "buscap dump -n 1000-1099 *.byu.lz4",
+	.example = "buscap dump --addr b8000-bffff --time wall *.byu.lz4",
 };
 
-static bool read_epoch(const struct bc_console *console, struct bc_range *epochs)
+static bool read_time(struct bc_dump *dump)
 {
-	if (!bc_option_u64(console, "--epoch", &epochs->first))
-		return false;
-	epochs->last = epochs->first;
-	return true;
+	static const char *const names[BC_DUMP_TIMES] = {
+		[BC_DUMP_DELTA] = "delta",
+		[BC_DUMP_TICK] = "tick",
+		[BC_DUMP_RELATIVE] = "relative",
+		[BC_DUMP_WALL] = "wall",
+	};
+
+	for (unsigned i = 0; i < BC_DUMP_TIMES; i++)
+		if (strcmp(optarg, names[i]) == 0) {
+			dump->time = (enum bc_dump_time)i;
+			return true;
+		}
+	bc_print_error(dump->console, NULL, "--time %s: delta, tick, relative or wall", optarg);
+	return false;
+}
+
+static bool read_option(struct bc_dump *dump, int letter, enum bc_format *format, bool *is_b2a)
+{
+	const struct bc_console *console = dump->console;
+
+	switch (letter) {
+	case 't':
+		return read_time(dump);
+	case OPTION_B2A:
+		*is_b2a = dump->is_plain = true;
+		return true;
+	case 'p':
+		dump->is_plain = true;
+		return true;
+	case 'I':
+		return bc_option_read_format(console, "-I", format, &dump->format);
+	default:
+		return bc_filter_args_has(letter) &&
+		       bc_filter_args_option(&dump->args, console, letter);
+	}
 }
 
 /* Returns false if the command must exit with dump->exit. */
 static bool read_options(struct bc_dump *dump, enum bc_format *format, struct bc_options *o)
 {
-	const struct bc_console *console = dump->console;
-	bool ok = true;
-	bool is_given[UCHAR_MAX + 1] = {false};
+	const struct bc_filter *filter = &dump->args.filter;
 	bool is_b2a = false;
+	bool ok = true;
 	int letter;
 
-	while (ok && (letter = bc_options_next(o)) != -1) {
-		if (is_given[letter] && strchr("nte", letter) != NULL) {
-			dump->exit = bc_print_usage_error(
-				console, letter == 'n'   ? "--records given twice"
-					 : letter == 't' ? "--ticks given twice"
-							 : "--epoch given twice");
-			return false;
-		}
-		is_given[letter] = true;
-		switch (letter) {
-		case 'n':
-			ok = bc_option_range(console, "--records", &dump->records);
-			dump->has_range = true;
-			break;
-		case 't':
-			ok = bc_option_range(console, "--ticks", &dump->ticks);
-			dump->has_range = true;
-			dump->has_ticks = true;
-			break;
-		case 'e':
-			ok = read_epoch(console, &dump->epochs);
-			dump->has_range = true;
-			dump->has_epochs = true;
-			break;
-		case 'a':
-			dump->is_absolute = true;
-			dump->has_ticks = true;
-			break;
-		case OPTION_B2A:
-			is_b2a = dump->is_plain = true;
-			break;
-		case 'p':
-			dump->is_plain = true;
-			break;
-		case 'I':
-			ok = bc_option_read_format(console, "-I", format, &dump->format);
-			break;
-		default:
-			ok = false;
-		}
-	}
+	while (ok && (letter = bc_options_next(o)) != -1)
+		ok = read_option(dump, letter, format, &is_b2a);
+	dump->is_part = dump->args.selection[0] != '\0';
+	dump->is_by_field = filter->has_addr || filter->has_types || filter->has_procs;
+	dump->is_by_record = dump->is_by_field || dump->time != BC_DUMP_DELTA || filter->has_wall ||
+			     dump->args.has_from || dump->args.has_to;
 	bc_record_text_init(&dump->text, is_b2a);
-	if (ok && (optind < o->argc || !isatty(console->in)))
+	if (ok && is_b2a && dump->time != BC_DUMP_DELTA) {
+		dump->exit = bc_print_usage_error(dump->console, "--b2a excludes --time");
+		return false;
+	}
+	if (ok && (optind < o->argc || !isatty(dump->console->in)))
 		return true;
-	dump->exit = ok ? bc_print_usage_error(console, "no file given") : o->exit;
+	dump->exit = ok ? bc_print_usage_error(dump->console, "no file given") : o->exit;
 	return false;
 }
 
@@ -128,7 +131,9 @@ static void dump_file(struct bc_dump *dump, const char *path, enum bc_format for
 				"%s has no BYU records to print with --b2a",
 				bc_format_name(file.probe.format));
 			dump->exit = bc_exit_worse(dump->exit, BC_EXIT_USAGE);
-		} else if (file.probe.format == BC_FORMAT_BCP1)
+		} else if (!bc_dump_check(dump, &file))
+			;
+		else if (file.probe.format == BC_FORMAT_BCP1)
 			bc_dump_frames(dump, &file);
 		else if (bc_format_is_bus(file.probe.format))
 			bc_dump_plain(dump, &file);
@@ -142,7 +147,7 @@ static void dump_file(struct bc_dump *dump, const char *path, enum bc_format for
 /* Explains why nothing was printed if --records starts after the end. */
 static void check_start(const struct bc_dump *dump)
 {
-	uint64_t first = dump->records.first;
+	uint64_t first = dump->args.filter.numbers.first;
 
 	if (first == 0 || first < dump->end || dump->exit == BC_EXIT_FAILED ||
 		dump->exit == BC_EXIT_USAGE)
@@ -158,7 +163,6 @@ static void check_start(const struct bc_dump *dump)
 int bc_cmd_dump(const struct bc_console *console, int argc, char **argv)
 {
 	enum bc_format format = BC_FORMAT_UNKNOWN;
-	const struct bc_range all = {.first = 0, .last = UINT64_MAX};
 	struct bc_options o;
 	struct bc_dump *dump = calloc(1, sizeof(*dump));
 
@@ -168,7 +172,7 @@ int bc_cmd_dump(const struct bc_console *console, int argc, char **argv)
 	dump->console = console;
 	bc_options_start(&o, console, &bc_dump_usage, argc, argv);
 	dump->format = bc_format_options_default();
-	dump->records = dump->ticks = dump->epochs = all;
+	bc_filter_args_init(&dump->args);
 	if (!read_options(dump, &format, &o))
 		goto out;
 	if (!bc_output_open(&dump->output, console)) {

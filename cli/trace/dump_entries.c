@@ -22,23 +22,6 @@ static void print_failure(
 	dump->exit = bc_exit_worse(dump->exit, code);
 }
 
-/* Checks that the format supports the options. Returns false after printing an error. */
-static bool check_options(struct bc_dump *dump, const struct bc_file *file)
-{
-	const struct bc_format_info *info = bc_format_info(file->probe.format);
-	const char *missing = NULL;
-
-	if (dump->is_absolute)
-		missing = "--absolute works only with segments, BYU and bus samples";
-	else if (dump->has_epochs)
-		missing = "format has no epochs: can't use --epoch";
-	else if (dump->has_ticks && (info->holds & BC_HAS_TIME) == 0)
-		missing = "format has no time: can't use --ticks";
-	if (missing != NULL)
-		print_failure(dump, file, BC_EXIT_USAGE, missing);
-	return missing == NULL;
-}
-
 /* Returns false if printing failed, after an error message or silently for a closed pipe. */
 static bool print_entries(struct bc_dump *dump, const struct bc_file *file,
 	const struct bc_printer *printer, void *state, const struct bc_entry *entries, size_t count)
@@ -71,8 +54,7 @@ static bool print_batch(struct bc_dump *dump, const struct bc_file *file,
 
 	while (i < batch->count) {
 		size_t from = i;
-		while (i < batch->count && bc_dump_selects(dump, batch->entries[i].number,
-						   batch->entries[i].tick, batch->entries[i].epoch))
+		while (i < batch->count && bc_filter_entry(&dump->args.filter, &batch->entries[i]))
 			i++;
 		if (!print_entries(dump, file, printer, state, batch->entries + from, i - from))
 			return false;
@@ -85,7 +67,8 @@ static bool print_batch(struct bc_dump *dump, const struct bc_file *file,
 /* Returns true if no later entry can be selected, because numbers increase. */
 static bool is_past_end(const struct bc_dump *dump, const struct bc_batch *batch)
 {
-	return batch->count != 0 && batch->entries[batch->count - 1].number > dump->records.last;
+	return batch->count != 0 &&
+	       batch->entries[batch->count - 1].number > dump->args.filter.numbers.last;
 }
 
 void bc_dump_entries(struct bc_dump *dump, struct bc_file *file)
@@ -97,8 +80,6 @@ void bc_dump_entries(struct bc_dump *dump, struct bc_file *file)
 	uint64_t faults = 0;
 	bool is_more = true;
 
-	if (!check_options(dump, file))
-		return;
 	void *state = bc_printer_start(printer, &options.format);
 	int rc = state != NULL ? 0 : -ENOMEM;
 

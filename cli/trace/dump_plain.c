@@ -8,6 +8,7 @@
 
 #include "formats/bus/bcp1_file.h"
 #include "formats/bus/dialect.h"
+#include "formats/bus/mapping.h"
 #include "formats/bus/sample.h"
 
 /* Records or samples per read; their text must fit the output buffer. */
@@ -21,20 +22,13 @@ struct plain {
 	struct bc_dump *dump;
 	const struct bc_file *file;
 	size_t stride;
-	uint64_t number; /* of the next record */
-	uint64_t tick;   /* of the last record */
-	size_t held;     /* bytes in `in` that are the start of a record */
+	uint64_t number;           /* of the next record */
+	uint64_t tick;             /* of the last record */
+	size_t held;               /* bytes in `in` that are the start of a record */
+	struct bc_mapping mapping; /* of samples */
 	uint8_t in[RUN * BYTES_MAX];
 	uint8_t records[RUN * BC_RECORD_BYTES];
 };
-
-static void append_tick(struct bc_dump *dump, char before, uint64_t tick)
-{
-	if (!dump->is_absolute)
-		return;
-	dump->output.used--; /* over the newline */
-	bc_output_format(&dump->output, "%c%" PRIu64 "\n", before, tick);
-}
 
 /* Adds the time of a record. Returns false with a message if the tick does not fit 64 bits. */
 static bool advance(struct plain *p, uint64_t time)
@@ -56,19 +50,21 @@ static void print_records(struct plain *p, const uint8_t *records, size_t n)
 {
 	struct bc_dump *dump = p->dump;
 
-	if (!dump->has_range && !dump->has_ticks) {
+	if (!dump->is_part && !dump->is_by_record) {
 		char *out = bc_output_reserve(&dump->output, n * BC_RECORD_TEXT_MAX);
 		dump->output.used += bc_record_text_print(&dump->text, out, records, n);
 		p->number += n;
 		return;
 	}
 	for (size_t i = 0; i < n; i++, records += BC_RECORD_BYTES, p->number++) {
+		uint64_t ticks;
 		if (!advance(p, bc_le32(records + 8)) ||
-			!bc_dump_selects(dump, p->number, p->tick, 0))
+			!bc_dump_selects(dump, p->number, p->tick, 0) ||
+			bc_filter_records(&dump->args.filter, records, 1, &ticks) == 0)
 			continue;
 		char *out = bc_output_reserve(&dump->output, BC_RECORD_TEXT_MAX);
 		dump->output.used += bc_record_text_print(&dump->text, out, records, 1);
-		append_tick(dump, '\t', p->tick);
+		bc_dump_tick(dump, '\t', p->tick);
 	}
 }
 
@@ -76,7 +72,7 @@ static void print_sample(struct bc_dump *dump, const uint8_t *sample, uint64_t t
 {
 	char *out = bc_output_reserve(&dump->output, BC_SAMPLE_TEXT_MAX);
 	dump->output.used += bc_sample_print(out, sample);
-	append_tick(dump, ' ', tick);
+	bc_dump_tick(dump, ' ', tick);
 }
 
 static void print_all(struct bc_dump *dump, const uint8_t *samples, size_t n, size_t stride)
@@ -92,17 +88,51 @@ static void print_all(struct bc_dump *dump, const uint8_t *samples, size_t n, si
 	}
 }
 
-/* Samples have no clock: each takes one tick, and the first is at tick 1. */
+/* Whether a sample matches by address, type and processor, as the record that is made of it. */
+static bool matches_sample(const struct bc_dump *dump, const struct bc_mapping *mapping,
+	const uint8_t *sample, uint8_t proc, uint64_t number)
+{
+	struct bc_filter filter = dump->args.filter;
+	struct bc_entry entry;
+
+	bc_entry_of_sample(&entry, sample, mapping, proc, number, 0);
+	filter.ticks = filter.epochs = (struct bc_span){0, UINT64_MAX};
+	return bc_filter_entry(&filter, &entry);
+}
+
+static void init_mapping(struct bc_mapping *mapping)
+{
+	struct bc_mapping_options options = bc_mapping_options_default();
+
+	options.keep_invalid = true;
+	bc_mapping_init(mapping, &options);
+}
+
+/* Samples without frames have no time. */
 static void print_samples(struct plain *p, const uint8_t *samples, size_t n)
 {
-	if (!p->dump->has_range && !p->dump->is_absolute) {
+	const struct bc_dump *dump = p->dump;
+
+	if (!dump->is_part) {
 		print_all(p->dump, samples, n, BC_SAMPLE_BYTES);
 		p->number += n;
 		return;
 	}
-	for (size_t i = 0; i < n; i++, p->number++)
-		if (bc_dump_selects(p->dump, p->number, p->number + 1, 0))
-			print_sample(p->dump, samples + i * BC_SAMPLE_BYTES, p->number + 1);
+	for (size_t i = 0; i < n; i++, p->number++, samples += BC_SAMPLE_BYTES)
+		if (bc_span_has(dump->args.filter.numbers, p->number) &&
+			matches_sample(dump, &p->mapping, samples, 0, p->number))
+			print_sample(p->dump, samples, 0);
+}
+
+static bool matches_wide(const struct bc_dump *dump, const uint8_t *narrow, uint64_t addr)
+{
+	struct bc_filter filter = dump->args.filter;
+	struct bc_entry entry;
+
+	bc_entry_of_record(&entry, narrow, 0, 0);
+	entry.addr = addr;
+	filter.numbers = filter.ticks = filter.epochs = (struct bc_span){0, UINT64_MAX};
+	return bc_filter_entry(&filter, &entry);
 }
 
 /* Prints a record with an address or time of more than 32 bits. */
@@ -115,13 +145,14 @@ static void print_wide(struct plain *p, const uint8_t *in)
 
 	bc_dialect_fields(in, p->file->probe.format, &addr, &time);
 	memcpy(narrow + 4, in + 8, 4);
-	if (advance(p, time) && bc_dump_selects(dump, p->number, p->tick, 0)) {
+	if (advance(p, time) && bc_dump_selects(dump, p->number, p->tick, 0) &&
+		matches_wide(dump, narrow, addr)) {
 		struct bc_text middle = bc_record_text_middle(&dump->text, narrow);
 		bc_output_format(&dump->output,
 			dump->text.is_b2a ? "%08" PRIx64 "%.*s%" PRId64 "\n"
 					  : "%08" PRIx64 "%.*s%08" PRIx64 "\n",
 			addr, (int)middle.bytes, middle.at, time);
-		append_tick(dump, '\t', p->tick);
+		bc_dump_tick(dump, '\t', p->tick);
 	}
 	p->number++;
 }
@@ -188,6 +219,8 @@ void bc_dump_plain(struct bc_dump *dump, struct bc_file *file)
 	p->number = 0;
 	p->tick = 0;
 	p->held = 0;
+	if (is_raw6)
+		init_mapping(&p->mapping);
 	for (;;) {
 		size_t space = RUN * p->stride - p->held;
 		ssize_t rc = bc_input_read(file->input, p->in + p->held, space);
@@ -198,7 +231,7 @@ void bc_dump_plain(struct bc_dump *dump, struct bc_file *file)
 		size_t bytes = p->held + (size_t)rc;
 		size_t n = bytes / p->stride;
 		print_plain(p, n);
-		if (bc_output_failed(&dump->output) || p->number > dump->records.last)
+		if (bc_output_failed(&dump->output) || p->number > dump->args.filter.numbers.last)
 			break;
 		p->held = bytes - n * p->stride;
 		memmove(p->in, p->in + n * p->stride, p->held);
@@ -207,24 +240,29 @@ void bc_dump_plain(struct bc_dump *dump, struct bc_file *file)
 	free(p);
 }
 
-static void print_frame(struct bc_dump *dump, const struct bc_frames *f, uint64_t number)
+static void print_frame(struct bc_dump *dump, const struct bc_frames *f,
+	const struct bc_mapping *mapping, uint64_t number)
 {
+	const struct bc_filter *filter = &dump->args.filter;
 	const struct bc_bcp1_header *header = &f->frame.header;
 	const uint8_t *sample = f->frame.samples;
+	bool has_agent = (header->flags & BC_BCP1_AGENT) != 0;
 	uint64_t tick = header->tick;
 	uint64_t last = number + header->samples - 1;
 
-	if (header->samples == 0 || last < dump->records.first || number > dump->records.last ||
-		!bc_range_has(dump->epochs, f->epoch))
+	if (header->samples == 0 || last < filter->numbers.first || number > filter->numbers.last ||
+		!bc_span_has(filter->epochs, f->epoch))
 		return;
 	bc_dump_epoch(dump, f->epoch);
-	if (!dump->has_range && !dump->is_absolute) {
+	if (!dump->is_part && !dump->is_by_record) {
 		print_all(dump, sample, header->samples, BC_BCP1_SAMPLE_BYTES);
 		return;
 	}
 	for (uint32_t i = 0; i < header->samples; i++, sample += BC_BCP1_SAMPLE_BYTES) {
 		tick += i != 0 ? bc_le16(sample + BC_SAMPLE_BYTES) : 0;
-		if (bc_dump_selects(dump, number + i, tick, f->epoch))
+		if (bc_dump_selects(dump, number + i, tick, f->epoch) &&
+			matches_sample(dump, mapping, sample,
+				has_agent ? sample[5] & 15 : header->proc, number + i))
 			print_sample(dump, sample, tick);
 	}
 }
@@ -250,16 +288,19 @@ static void print_gap(struct bc_dump *dump, const struct bc_file *file, const st
 void bc_dump_frames(struct bc_dump *dump, struct bc_file *file)
 {
 	struct bc_frames *f = NULL;
+	struct bc_mapping *mapping = malloc(sizeof(*mapping));
 	uint64_t number = 0;
-	int rc = bc_frames_open(&f, bc_input_stream(file->input));
+	int rc = mapping == NULL ? -ENOMEM : bc_frames_open(&f, bc_input_stream(file->input));
 	bool is_over = rc != 0;
 
 	dump->has_epoch = false;
+	if (mapping != NULL)
+		init_mapping(mapping);
 	while (!is_over && !bc_output_failed(&dump->output)) {
 		rc = bc_frames_next(f);
 		switch (rc) {
 		case BC_FRAMES_FRAME:
-			print_frame(dump, f, number);
+			print_frame(dump, f, mapping, number);
 			number += f->frame.header.samples;
 			break;
 		case BC_FRAMES_GAP:
@@ -290,4 +331,5 @@ void bc_dump_frames(struct bc_dump *dump, struct bc_file *file)
 		dump->exit = bc_exit_worse(
 			dump->exit, rc == -EBADMSG ? BC_EXIT_DAMAGED : BC_EXIT_FAILED);
 	bc_frames_close(f);
+	free(mapping);
 }

@@ -3,6 +3,8 @@
 #include <inttypes.h>
 
 #include "cli/io/gap_text.h"
+#include "formats/bus/dialect.h"
+#include "formats/codec/format.h"
 
 void bc_dump_gap(struct bc_dump *dump, const struct bc_event *gap)
 {
@@ -27,6 +29,33 @@ void bc_dump_epoch(struct bc_dump *dump, uint32_t epoch)
 		bc_output_format(&dump->output, "# epoch %" PRIu32 "\n", epoch);
 	dump->has_epoch = true;
 	dump->epoch = epoch;
+}
+
+void bc_dump_tick(struct bc_dump *dump, char before, uint64_t tick)
+{
+	if (dump->time != BC_DUMP_TICK)
+		return;
+	dump->output.used--; /* over the newline */
+	bc_output_format(&dump->output, "%c%" PRIu64 "\n", before, tick);
+}
+
+bool bc_dump_check(struct bc_dump *dump, const struct bc_file *file)
+{
+	enum bc_format format = file->probe.format;
+	uint32_t holds = bc_format_info(format)->holds;
+	bool is_bus = bc_format_is_bus(format) || bc_dialect_bytes(format) != 0;
+	const char *why = NULL;
+
+	if (dump->time > BC_DUMP_TICK)
+		why = "--time relative and --time wall need segments";
+	else if (dump->time == BC_DUMP_TICK && (!is_bus || (holds & BC_HAS_TIME) == 0))
+		why = "--time tick works only with segments, BYU and bcp1";
+	if (why != NULL)
+		bc_print_error(dump->console, file->name, "%s", why);
+	if (why == NULL && bc_filter_args_check(&dump->args, dump->console, format, holds))
+		return true;
+	dump->exit = bc_exit_worse(dump->exit, BC_EXIT_USAGE);
+	return false;
 }
 
 void bc_dump_damage(struct bc_dump *dump, const struct bc_file *file, uint64_t offset,

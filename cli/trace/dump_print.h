@@ -7,12 +7,22 @@
 #include <stdint.h>
 
 #include "cli/io/file.h"
+#include "cli/io/filter_args.h"
 #include "cli/io/record_text.h"
 #include "cli/term/console.h"
 #include "cli/term/options.h"
 #include "cli/term/output.h"
 #include "formats/base/options.h"
 #include "formats/segment/sequence_check.h"
+
+/* What follows each record. */
+enum bc_dump_time {
+	BC_DUMP_DELTA, /* nothing: a record ends with its time */
+	BC_DUMP_TICK,
+	BC_DUMP_RELATIVE, /* seconds since the first record */
+	BC_DUMP_WALL,     /* the time of day */
+	BC_DUMP_TIMES,
+};
 
 /* A dump: its options and its progress. */
 struct bc_dump {
@@ -25,16 +35,18 @@ struct bc_dump {
 	struct bc_chunk_info last;
 	uint64_t repeated_chunks; /* in the current file: not printed, they were read before */
 	uint64_t repeated_records;
-	struct bc_range records;
-	struct bc_range ticks;
-	struct bc_range epochs;
-	uint64_t end;     /* after the highest record, sample or line number so far */
-	bool has_range;   /* records, ticks or epochs is restricted */
-	bool has_epochs;  /* epochs is restricted */
-	bool has_ticks;   /* the tick of each record is needed, to select or to print */
-	bool is_plain;    /* omit lines that start with '#' */
-	bool is_absolute; /* append the tick to each line */
-	bool has_epoch;   /* `epoch` is that of the last chunk or frame printed */
+	struct bc_filter_args args; /* what to print */
+	bool is_part;               /* not everything */
+	bool is_by_field;           /* it depends on addresses, types or processors */
+	bool is_by_record; /* records must be looked at one by one, to select or to print */
+	enum bc_dump_time time;
+	uint64_t clock_hz; /* of the current segment; 0: unknown */
+	bool has_start;    /* `start_ns` is the time of day of the first record */
+	int64_t start_ns;
+	bool has_warned; /* about an unknown clock rate */
+	uint64_t end;    /* after the highest record, sample or line number so far */
+	bool is_plain;   /* omit lines that start with '#' */
+	bool has_epoch;  /* `epoch` is that of the last chunk or frame printed */
 	uint32_t epoch;
 	enum bc_exit exit;
 };
@@ -48,12 +60,21 @@ void bc_dump_epoch(struct bc_dump *dump, uint32_t epoch);
 void bc_dump_damage(struct bc_dump *dump, const struct bc_file *file, uint64_t offset,
 	uint64_t bytes, const char *what);
 
-/* Returns true if a record or sample is selected. */
+/* Returns true if a record or sample is selected by number, tick and epoch. */
 static inline bool bc_dump_selects(
 	const struct bc_dump *dump, uint64_t number, uint64_t tick, uint32_t epoch)
 {
-	return bc_range_has(dump->records, number) && bc_range_has(dump->ticks, tick) &&
-	       bc_range_has(dump->epochs, epoch);
+	const struct bc_filter *f = &dump->args.filter;
+
+	return bc_span_has(f->numbers, number) && bc_span_has(f->ticks, tick) &&
+	       bc_span_has(f->epochs, epoch);
 }
+
+/* Appends the tick to the line that was printed last, if wanted. */
+void bc_dump_tick(struct bc_dump *dump, char before, uint64_t tick);
+
+/* Checks that a format other than segments has what the options need. Returns false after printing
+ * an error, with dump->exit set. */
+bool bc_dump_check(struct bc_dump *dump, const struct bc_file *file);
 
 #endif

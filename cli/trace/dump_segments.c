@@ -6,8 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "formats/base/rfc3339.h"
 #include "formats/segment/segment_index.h"
 #include "formats/segment/segment_reader.h"
+
+#define NS_PER_S 1000000000u
 
 /* The text of this many records fits the output buffer. */
 #define RUN_RECORDS (BC_OUTPUT_BYTES / BC_RECORD_TEXT_MAX)
@@ -72,35 +75,64 @@ static void print_part(
 	print_run(dump, chunk, from, to);
 }
 
-/* Like print_part(), but computes the tick of each record. */
-static void print_by_tick(
-	struct bc_dump *dump, const struct bc_chunk *chunk, uint32_t from, uint32_t to)
+/* Appends the time of a record to its line. */
+static void append_time(struct bc_dump *dump, const struct bc_chunk_info *info, uint64_t tick)
+{
+	char wall[BC_RFC3339_BYTES];
+
+	if (dump->time == BC_DUMP_DELTA || dump->time == BC_DUMP_TICK) {
+		bc_dump_tick(dump, '\t', tick);
+		return;
+	}
+	int64_t ns = bc_chunk_wall(info, tick, dump->clock_hz);
+	__int128 passed = (__int128)ns - dump->start_ns;
+	uint64_t since = (uint64_t)(passed < 0 ? -passed : passed);
+	dump->output.used--; /* over the newline */
+	if (dump->clock_hz == 0) {
+		bc_output_text(&dump->output, "\t-\n", 3);
+	} else if (dump->time == BC_DUMP_WALL) {
+		bc_rfc3339_write(wall, ns);
+		bc_output_format(&dump->output, "\t%s\n", wall);
+	} else {
+		bc_output_format(&dump->output, "\t%s%" PRIu64 ".%09" PRIu64 "\n",
+			passed < 0 ? "-" : "", since / NS_PER_S, since % NS_PER_S);
+	}
+}
+
+/* Like print_part(), but looks at each record. */
+static void print_by_record(struct bc_dump *dump, const struct bc_chunk *chunk, uint32_t from,
+	uint32_t to, struct bc_span ticks)
 {
 	const struct bc_chunk_info *info = &chunk->info;
 	uint64_t tick = info->first_tick;
+	uint64_t matches = 0;
 	uint32_t event = 0;
-	bool is_selected = bc_range_has(dump->ticks, info->last_tick);
+	bool is_in_time = bc_span_has(ticks, info->last_tick);
 
 	for (uint32_t i = 0; i < to && !bc_output_failed(&dump->output); i++) {
 		const uint8_t *record = record_at(chunk, i);
 		uint32_t time = bc_le32(record + 8);
+		uint32_t left = info->records - i;
+		uint64_t sum;
+		if (i % BC_FILTER_RECORDS == 0)
+			matches = bc_filter_records(&dump->args.filter, record,
+				left < BC_FILTER_RECORDS ? left : BC_FILTER_RECORDS, &sum);
 		tick += i != 0 && time != BC_TIME_NONE ? time : 0;
 		uint32_t events_from = event;
 		for (; event < info->events && chunk->events[event].position <= i; event++)
 			if (chunk->events[event].kind == BC_EVENT_ANCHOR && time == BC_TIME_NONE)
 				tick = chunk->events[event].value;
-		is_selected = i >= from && bc_range_has(dump->ticks, tick);
-		if (!is_selected)
+		is_in_time = i >= from && bc_span_has(ticks, tick);
+		if (!is_in_time)
 			continue;
 		for (; events_from < event; events_from++)
 			print_event(dump, chunk, &chunk->events[events_from]);
+		if ((matches >> i % BC_FILTER_RECORDS & 1) == 0)
+			continue;
 		print_run(dump, chunk, i, i + 1);
-		if (dump->is_absolute) {
-			dump->output.used--; /* over the newline */
-			bc_output_format(&dump->output, "\t%" PRIu64 "\n", tick);
-		}
+		append_time(dump, info, tick);
 	}
-	if (to == info->records && is_selected)
+	if (to == info->records && is_in_time)
 		for (; event < info->events; event++)
 			print_event(dump, chunk, &chunk->events[event]);
 }
@@ -115,29 +147,61 @@ static bool find_part(
 
 	*from = 0;
 	*to = info->records;
-	if (!bc_range_has(dump->epochs, info->epoch))
+	if (!bc_span_has(dump->args.filter.epochs, info->epoch))
 		return false;
 	if (info->records == 0) /* only events, which precede record `first` */
-		return dump->records.last >= first && dump->records.first <= first;
-	if (dump->records.first >= end || dump->records.last < first)
+		return dump->args.filter.numbers.last >= first &&
+		       dump->args.filter.numbers.first <= first;
+	if (dump->args.filter.numbers.first >= end || dump->args.filter.numbers.last < first)
 		return false;
-	if (dump->records.first > first)
-		*from = (uint32_t)(dump->records.first - first);
-	if (dump->records.last < end - 1)
-		*to = (uint32_t)(dump->records.last - first) + 1;
+	if (dump->args.filter.numbers.first > first)
+		*from = (uint32_t)(dump->args.filter.numbers.first - first);
+	if (dump->args.filter.numbers.last < end - 1)
+		*to = (uint32_t)(dump->args.filter.numbers.last - first) + 1;
+	return true;
+}
+
+/* Whether a chunk may contain selected records or events, by its row. Sets *ticks to the part of it
+ * that is selected by time. */
+static bool is_row_selected(
+	struct bc_dump *dump, const struct bc_chunk_info *row, struct bc_span *ticks)
+{
+	const struct bc_filter *filter = &dump->args.filter;
+	struct bc_chunk_info info = *row;
+	struct bc_filter_bounds bounds;
+	uint32_t from;
+	uint32_t to;
+
+	*ticks = filter->ticks;
+	if (!find_part(dump, row, &from, &to))
+		return false;
+	if (filter->has_wall && dump->clock_hz == 0 && !dump->has_warned) {
+		dump->has_warned = true;
+		bc_print_error(dump->console, NULL,
+			"clock rate unknown: --from and --to select whole chunks, by the time of "
+			"day of their first record");
+	}
+	if (info.records == 0 && !filter->has_wall)
+		return info.last_tick >= ticks->first && info.first_tick <= ticks->last;
+	info.events = dump->is_plain ? 0 : info.events;
+	if (!bc_filter_chunk(filter, &info, dump->clock_hz, &bounds))
+		return false;
+	*ticks = bounds.ticks;
 	return true;
 }
 
 static void print_chunk(struct bc_dump *dump, const struct bc_chunk *chunk)
 {
+	struct bc_span ticks;
 	uint32_t from;
 	uint32_t to;
 
-	if (!find_part(dump, &chunk->info, &from, &to))
+	if (!is_row_selected(dump, &chunk->info, &ticks) ||
+		!find_part(dump, &chunk->info, &from, &to))
 		return;
 	bc_dump_epoch(dump, chunk->info.epoch);
-	if (dump->has_ticks)
-		print_by_tick(dump, chunk, from, to);
+	if (dump->is_by_record)
+		print_by_record(dump, chunk, from, to, ticks);
 	else
 		print_part(dump, chunk, from, to);
 }
@@ -149,27 +213,28 @@ static bool is_time_selected(const struct bc_dump *dump, const struct bc_chunk_i
 	bool has_last = dump->has_last && last->recording_tag == info->recording_tag;
 
 	if (has_last && last->epoch != info->epoch)
-		return (bc_range_has(dump->epochs, last->epoch) &&
-			       dump->ticks.last > last->last_tick) ||
-		       (bc_range_has(dump->epochs, info->epoch) &&
-			       dump->ticks.first < info->first_tick) ||
-		       (dump->epochs.first < info->epoch && dump->epochs.last > last->epoch);
+		return (bc_span_has(dump->args.filter.epochs, last->epoch) &&
+			       dump->args.filter.ticks.last > last->last_tick) ||
+		       (bc_span_has(dump->args.filter.epochs, info->epoch) &&
+			       dump->args.filter.ticks.first < info->first_tick) ||
+		       (dump->args.filter.epochs.first < info->epoch &&
+			       dump->args.filter.epochs.last > last->epoch);
 	uint64_t low = has_last ? last->last_tick : 0;
 	uint64_t high = info->first_tick;
 	if (high > low + 1) { /* else the missing records share the ticks of their neighbours */
 		low++;
 		high--;
 	}
-	return bc_range_has(dump->epochs, info->epoch) && dump->ticks.first <= high &&
-	       dump->ticks.last >= low;
+	return bc_span_has(dump->args.filter.epochs, info->epoch) &&
+	       dump->args.filter.ticks.first <= high && dump->args.filter.ticks.last >= low;
 }
 
 /* Returns true if some of the records missing between `first` and a chunk are selected. */
 static bool is_hole_selected(
 	const struct bc_dump *dump, const struct bc_chunk_info *info, uint64_t first)
 {
-	return dump->records.first < info->first_record && dump->records.last >= first &&
-	       is_time_selected(dump, info);
+	return dump->args.filter.numbers.first < info->first_record &&
+	       dump->args.filter.numbers.last >= first && is_time_selected(dump, info);
 }
 
 /* Reports records missing before a chunk, if some of them are selected. */
@@ -194,7 +259,8 @@ static void report_missing(struct bc_dump *dump, const struct bc_file *file,
 static void report_unreported(struct bc_dump *dump, const struct bc_file *file,
 	const struct bc_chunk_info *info, const struct bc_missing *missing, uint64_t offset)
 {
-	if (!bc_range_has(dump->records, info->first_record) || !is_time_selected(dump, info))
+	if (!bc_span_has(dump->args.filter.numbers, info->first_record) ||
+		!is_time_selected(dump, info))
 		return;
 	if (missing->records == 0)
 		bc_print_error(dump->console, file->name,
@@ -220,12 +286,23 @@ static void set_last(struct bc_dump *dump, const struct bc_chunk_info *info)
 	dump->end = end > dump->end ? end : dump->end;
 }
 
+/* Notes when the dump starts, of which `info` is the first chunk. */
+static void set_start(struct bc_dump *dump, const struct bc_chunk_info *info)
+{
+	if (dump->has_start)
+		return;
+	dump->has_start = true;
+	dump->start_ns = info->wall_ns;
+	bc_filter_args_start(&dump->args, info->wall_ns);
+}
+
 static int dump_chunk(struct bc_dump *dump, const struct bc_file *file,
 	const struct bc_chunk *chunk, uint64_t offset)
 {
 	const struct bc_chunk_info *info = &chunk->info;
 	struct bc_missing missing;
 	char what[96];
+	set_start(dump, info);
 	int place = bc_sequence_check_chunk(&dump->sequence, chunk, &missing);
 
 	if (place < 0)
@@ -293,6 +370,7 @@ static int read_chunks(struct bc_dump *dump, const struct bc_file *file,
 		case BC_FOUND_SEGMENT:
 			finish_segment(dump, file, has_begun && is_open);
 			bc_sequence_check_expect(&dump->sequence, bc_segment_reader_header(reader));
+			dump->clock_hz = bc_segment_reader_header(reader)->clock_hz;
 			has_begun = true;
 			is_open = is_whole;
 			break;
@@ -313,16 +391,6 @@ static int read_chunks(struct bc_dump *dump, const struct bc_file *file,
 		}
 	}
 	return rc;
-}
-
-/* Returns true if a chunk contains selected records. */
-static bool is_row_selected(const struct bc_dump *dump, const struct bc_chunk_info *info)
-{
-	uint32_t from;
-	uint32_t to;
-
-	return find_part(dump, info, &from, &to) && info->last_tick >= dump->ticks.first &&
-	       info->first_tick <= dump->ticks.last;
 }
 
 /* Returns true if a segment is the same as the previous one. */
@@ -353,10 +421,11 @@ static bool follows_hole(const struct bc_dump *dump, const struct bc_chunk_info 
 static void skip_repeated(struct bc_dump *dump, const struct bc_segment_index *index)
 {
 	struct bc_chunk_info info;
+	struct bc_span ticks;
 
 	for (uint32_t row = 0; row < index->head.rows; row++) {
 		bc_segment_index_row(index, row, &info);
-		if (!is_row_selected(dump, &info))
+		if (!is_row_selected(dump, &info, &ticks))
 			continue;
 		dump->repeated_chunks++;
 		dump->repeated_records += info.records;
@@ -365,15 +434,16 @@ static void skip_repeated(struct bc_dump *dump, const struct bc_segment_index *i
 
 /* Finds a run of adjacent chunks to read, starting at `row`: those with selected records, and also
  * the first one if it follows a selected hole. Returns the end of the run, `row` if it is empty. */
-static uint32_t find_run(const struct bc_dump *dump, const struct bc_segment_index *index,
-	uint32_t row, bool follows, uint64_t *end)
+static uint32_t find_run(struct bc_dump *dump, const struct bc_segment_index *index, uint32_t row,
+	bool follows, uint64_t *end)
 {
 	struct bc_chunk_info info;
+	struct bc_span ticks;
 
 	*end = bc_segment_index_row(index, row, &info);
 	for (; row < index->head.rows; row++) {
 		bc_segment_index_row(index, row, &info);
-		if (!follows && !is_row_selected(dump, &info))
+		if (!follows && !is_row_selected(dump, &info, &ticks))
 			break;
 		follows = false;
 		*end += bc_chunk_encoded_bytes(&info);
@@ -389,6 +459,10 @@ static int read_by_index(struct bc_dump *dump, const struct bc_file *file,
 	struct bc_sequence_check *c = &dump->sequence;
 	struct bc_chunk_info info;
 
+	if (index->head.rows != 0) {
+		bc_segment_index_row(index, 0, &info);
+		set_start(dump, &info);
+	}
 	for (uint32_t row = 0; row < index->head.rows; row++) {
 		uint64_t end;
 		uint64_t begin = bc_segment_index_row(index, row, &info);
@@ -418,9 +492,13 @@ void bc_dump_segments(struct bc_dump *dump, struct bc_file *file)
 	struct bc_segment_reader *reader = NULL;
 	struct bc_segment_index index = {.rows = NULL};
 	struct bc_chunk *chunk = malloc(sizeof(*chunk));
+	struct bc_segment_header header;
 	int rc = chunk != NULL ? bc_input_segments(file->input, &reader) : -ENOMEM;
 
-	if (rc == 0 && dump->has_range && file->is_regular &&
+	dump->clock_hz = 0;
+	if (file->is_regular && bc_segment_header_load(&header, file->fd) == 0)
+		dump->clock_hz = header.clock_hz;
+	if (rc == 0 && dump->is_part && file->is_regular &&
 		bc_segment_index_load(&index, file->fd) == 0) {
 		if (is_repeated(dump, &index))
 			skip_repeated(dump, &index);

@@ -144,8 +144,7 @@ bool bc_filter_parse_procs(struct bc_filter *filter, const char *value, char *er
 	return true;
 }
 
-/* Selects writes to I/O ports. */
-static bool parse_port(struct bc_filter *filter, const char *value, char *err, size_t errlen)
+bool bc_filter_parse_port(struct bc_filter *filter, const char *value, char *err, size_t errlen)
 {
 	struct bc_filter ports = *filter;
 
@@ -168,7 +167,7 @@ static const struct {
 	{"addr", bc_filter_parse_addr, true, false, false},
 	{"type", bc_filter_parse_types, false, true, false},
 	{"proc", bc_filter_parse_procs, false, false, true},
-	{"port", parse_port, true, true, false},
+	{"port", bc_filter_parse_port, true, true, false},
 };
 
 bool bc_filter_parse_condition(

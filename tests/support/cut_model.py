@@ -3,6 +3,7 @@
 import collections
 import datetime
 import pathlib
+import random
 import shutil
 import tempfile
 
@@ -14,6 +15,17 @@ from harness import BUSCAP, BUSCAPD, equal, need, run
 
 Record = collections.namedtuple("Record", "number addr type size attr proc tick epoch wall_hz inexact")
 Gap = collections.namedtuple("Gap", "number cause lost exact record")  # record: the one it belongs to
+
+
+READS, WRITES, FETCHES = {1, 2}, {3}, {0}
+SELECTORS = ("numbers", "ticks", "epochs", "wall", "addr", "types", "procs")
+
+
+def rich_stream(seed, samples=3000):
+    """A stream with gaps, epochs, pauses and several agents."""
+    features = reference.Features(samples=samples, frame=40, p_loss=0.05, p_bad_samples=0.05, p_epoch=0.01,
+                                  p_pause=0.003, p_jump=0.01)
+    return reference.make_bcp1(random.Random(seed), features)[0]
 
 
 class Recording:
@@ -73,6 +85,53 @@ def utc(ns):
     """A time in ns since 1970, as an option's value."""
     moment = datetime.datetime.fromtimestamp(ns // 10**9, datetime.timezone.utc)
     return moment.strftime("%Y-%m-%dT%H:%M:%S") + ".%09dZ" % (ns % 10**9)
+
+
+class Selection:
+    """Random selectors, as options and as a predicate."""
+
+    def __init__(self, rng, recording, which):
+        records = recording.records
+        pick = lambda: rng.choice(records)
+        self.numbers = self.ticks = self.epochs = self.wall = self.addr = self.types = self.procs = None
+        self.options = []
+        if "numbers" in which:
+            self.numbers = sorted((pick().number, pick().number))
+            self.options += ["--records", "%d-%d" % tuple(self.numbers)]
+        if "ticks" in which and "wall" not in which:
+            self.ticks = sorted((pick().tick, pick().tick))
+            self.options += ["--from", f"@{self.ticks[0]}", "--to", f"@{self.ticks[1] + 1}"]
+        if "epochs" in which:
+            self.epochs = sorted((pick().epoch, pick().epoch))
+            self.options += ["--epoch", "%d-%d" % tuple(self.epochs)]
+        if "wall" in which:
+            self.wall = sorted(pick().wall_hz // recording.clock_hz for _ in range(2))
+            self.options += ["--from", utc(self.wall[0]), "--to", utc(self.wall[1])]
+        if "addr" in which:
+            low = pick().addr + rng.randrange(-8, 40)
+            self.addr = (max(low, 0), max(low, 0) + rng.choice((0, 7, 0x1000, 0x4000000)))
+            self.options += ["--addr", "%x-%x" % self.addr]
+        if "types" in which:
+            name, self.types = rng.choice((("read", READS), ("write", WRITES), ("Fetch,memWRITE", FETCHES | WRITES),
+                                           ("IOREAD,0x11", {0x10, 0x11})))
+            self.options += ["--type", name]
+        if "procs" in which:
+            procs = sorted({pick().proc, pick().proc})
+            self.procs = set(procs)
+            self.options += ["--proc", ",".join(map(str, procs))]
+        self.clock_hz = recording.clock_hz
+
+    def is_in_range(self, r):
+        return ((self.numbers is None or self.numbers[0] <= r.number <= self.numbers[1])
+                and (self.ticks is None or self.ticks[0] <= r.tick <= self.ticks[1])
+                and (self.epochs is None or self.epochs[0] <= r.epoch <= self.epochs[1])
+                and (self.wall is None or self.wall[0] * self.clock_hz <= r.wall_hz < self.wall[1] * self.clock_hz))
+
+    def matches(self, r):
+        first = r.addr - (r.addr % r.size if r.size in (16, 32) else 0)  # a burst covers its aligned block
+        last = first + max(r.size, 1) - 1
+        return (self.is_in_range(r) and (self.addr is None or (first <= self.addr[1] and last >= self.addr[0]))
+                and (self.types is None or r.type in self.types) and (self.procs is None or r.proc in self.procs))
 
 
 def fields(records):

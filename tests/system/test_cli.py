@@ -105,7 +105,8 @@ def test_wrong_usage_is_one_line_and_exit_two(tmp):
         [], ["frobnicate"], ["verify"], ["info"], ["recover"], ["recover", trace], ["sim"],
         ["dump", "--frob", trace], ["dump", "-x", trace], ["dump", "-n", "5-3", trace], ["dump", "-n", "a", trace],
         ["dump", "-n", "-", trace], ["dump", "--records"], ["dump", "-n", "99999999999999999999-", trace],
-        ["dump", "-n", "1", "--records", "2", trace], ["dump", "-t", "1-", "-a", "-t", "-2", trace],
+        ["dump", "-n", "1", "--records", "2", trace], ["dump", "--to", "@1", "-t", "tick", "--to", "@2", trace], ["dump", "--from", "@5", "--to", "@4", trace],
+        ["dump", "-t", "absolute", trace], ["dump", "--port", "80", "--addr", "80", trace], ["dump", "--type", "read", "--port", "80", trace],
         ["dump", "-e", "0", "-e", "1", trace], ["dump", "--epoch", "one", trace],
         ["dump", "-I", "tarball", trace], ["dump", "-I", "byu:x=1", trace],
         ["dump", "--plain=yes", trace], ["info", "-q", trace], ["verify", "--json", trace],
@@ -124,7 +125,7 @@ def test_wrong_usage_is_one_line_and_exit_two(tmp):
         equal(text, "", f"output of {argv}")
         one_line(err)
     one_line(buscap("dump", "--records", code=2)[1], "--records")
-    one_line(buscap("dump", "-ax", trace, code=2)[1], "-x")
+    one_line(buscap("dump", "-px", trace, code=2)[1], "-x")
     one_line(buscap("dump", "-n", "1", "-n", "2", trace, code=2)[1], "--records given twice")
     _, err = buscap("sim", "-O", "foo", code=2)
     one_line(err, "not bcp1, raw6 or byu")
@@ -301,8 +302,8 @@ def test_raw6_is_printed_as_in_its_specification(tmp):
     equal(buscap("dump", "-I", "raw6", "-n", "100-199", path)[0], "".join(lines[100:200]), "records 100-199")
     equal(buscap("dump", "-I", "raw6", "-n", "-9", path)[0], "".join(lines[:10]), "records -9")
     equal(buscap("dump", "-I", "raw6", "--records", "4990-", path)[0], "".join(lines[4990:]), "records 4990-")
-    equal(buscap("dump", "-I", "raw6", "-a", "-t", "1-2", path)[0],
-          "".join(f"{line[:-1]} {i + 1}\n" for i, line in enumerate(lines[:2])), "with ticks")
+    for options in (["-t", "tick"], ["--from", "@1"], ["-t", "wall"], ["--from", "now"], ["--epoch", "0"]):
+        one_line(buscap("dump", "-I", "raw6", *options, path, code=2)[1])
 
 
 def test_byu_and_its_dialects_are_printed_like_b2a(tmp):
@@ -313,10 +314,10 @@ def test_byu_and_its_dialects_are_printed_like_b2a(tmp):
         records = bytes(expected.records)
         equal(buscap("dump", "-I", dialect, path)[0], byu_text(records), dialect)
         text = "".join(byu_line(records[12 * i : 12 * i + 12], str(expected.ticks[i])) for i in range(100, 5001))
-        equal(buscap("dump", "-I", dialect, "-a", "-n", "100-5000", path)[0], text, f"{dialect}, with ticks")
+        equal(buscap("dump", "-I", dialect, "-t", "tick", "-n", "100-5000", path)[0], text, f"{dialect}, with ticks")
         low, high = expected.ticks[200], expected.ticks[300]
         text = "".join(byu_line(records[12 * i : 12 * i + 12]) for i in range(9000) if low <= expected.ticks[i] <= high)
-        equal(buscap("dump", "-I", dialect, "-t", f"{low}-{high}", path)[0], text, f"{dialect}, by ticks")
+        equal(buscap("dump", "-I", dialect, "--from", f"@{low}", "--to", f"@{high + 1}", path)[0], text, f"{dialect}, by ticks")
 
 
 # What b2a prints after the address, from its source.
@@ -330,7 +331,7 @@ def test_a_time_beyond_2_to_the_64_ticks_is_an_error(tmp):
     path = tmp / "a.byu24"
     times = [5, (1 << 64) - 8, 3, 2, 1, (1 << 64) - 9, 0xFFFFFFFF]
     path.write_bytes(b"".join(struct.pack("<QBBBB4xQ", at, 1, 8, 0, 0, time) for at, time in enumerate(times)))
-    text, err = buscap("dump", "-I", "byu24", "-a", path, code=3)
+    text, err = buscap("dump", "-I", "byu24", "-t", "tick", path, code=3)
     equal([line.split("\t")[-1] for line in text.splitlines()],
           ["5", str((1 << 64) - 3), str((1 << 64) - 1), str((1 << 64) - 1)], "ticks")
     wanted = [f"offset {24 * n}, 24 bytes: record {n}: its time leads beyond 2^64 ticks; skipped" for n in (2, 4, 5)]
@@ -378,7 +379,7 @@ def test_addresses_and_times_of_64_bits_are_printed(tmp):
         equal(text.splitlines(), lines[7:101], "some records")
         verified, _ = buscap("verify", "-I", dialect, path)
         assert f"ok: {dialect}, {n} records" in verified, verified
-        ticks = [int(line.split("\t")[-1]) for line in buscap("dump", "-I", dialect, "-a", path)[0].splitlines()]
+        ticks = [int(line.split("\t")[-1]) for line in buscap("dump", "-I", dialect, "-t", "tick", path)[0].splitlines()]
         steps = [int(line.split("\t")[5], 16) for line in lines]
         equal(ticks[8] - ticks[7], steps[8], "the tick after a long time")
 
@@ -593,7 +594,7 @@ def test_ranges_of_segments_are_found(tmp):
         high = low + rng.choice((0, 1000, 1000000))
         wanted = [f"{line}\t{tick}" for line, tick, e in zip(lines, recorded.ticks, epoch_of)
                   if low <= tick <= high and e == epoch]
-        got = buscap("dump", "-p", "-a", "-t", f"{low}-{high}", "-e", str(epoch), *paths)[0].splitlines()
+        got = buscap("dump", "-p", "-t", "tick", "--from", f"@{low}", "--to", f"@{high + 1}", "-e", str(epoch), *paths)[0].splitlines()
         equal(got, wanted, f"ticks {low}-{high} of epoch {epoch}")
     for epoch in recorded.epochs:
         wanted = [line for line, e in zip(lines, epoch_of) if e == epoch]
@@ -661,14 +662,14 @@ def test_a_hole_between_segments_is_found_by_ticks(tmp):
     for low, high, is_reported in ((0, ticks[first - 1], False), (ticks[last + 1], ticks[-1], False),
                                (ticks[first - 2], ticks[first], True), (ticks[last], ticks[last + 2], True),
                                (ticks[first + 1], ticks[first + 9], True), (ticks[first - 1], ticks[last + 1], True)):
-        _, err = buscap("dump", "-t", f"{low}-{high}", paths[0], *paths[2:], code=3 if is_reported else 0)
+        _, err = buscap("dump", "--from", f"@{low}", "--to", f"@{high + 1}", paths[0], *paths[2:], code=3 if is_reported else 0)
         equal("missing before" in err, is_reported, f"ticks {low}-{high}: {err}")
     # An unsealed segment has no index.
     cut = tmp / (paths[2].name + ".partial")
     cut.write_bytes(paths[2].read_bytes()[: recorded.segments[2].chunks[-1].offset
                                            if len(recorded.segments[2].chunks) > 1 else -100])
     for low, high, is_reported in ((0, ticks[first - 1], False), (ticks[first - 2], ticks[first], True)):
-        _, err = buscap("dump", "-t", f"{low}-{high}", paths[0], cut, code=None)
+        _, err = buscap("dump", "--from", f"@{low}", "--to", f"@{high + 1}", paths[0], cut, code=None)
         equal("missing before" in err, is_reported, f"ticks {low}-{high}, not sealed: {err}")
 
 

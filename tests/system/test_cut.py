@@ -14,18 +14,11 @@ import pytest
 
 import harness
 import reference
-from cut_model import buscap, can_write, fields, gaps_among, own_gaps, read, record_file, utc
+from cut_model import (READS, SELECTORS, Selection, buscap, can_write, fields, gaps_among, own_gaps, read, record_file, rich_stream,
+                       utc)
 from harness import BUSCAP, BUSCAPD, equal, need, run, segments
 
 NO_DELTA = 0xFFFFFFFF
-READS, WRITES, FETCHES = {1, 2}, {3}, {0}
-
-
-def rich_stream(seed, samples=3000):
-    """A stream with gaps, epochs, pauses and several agents."""
-    features = reference.Features(samples=samples, frame=40, p_loss=0.05, p_bad_samples=0.05, p_epoch=0.01,
-                                  p_pause=0.003, p_jump=0.01)
-    return reference.make_bcp1(random.Random(seed), features)[0]
 
 
 def cut(source, out, *options, code=0, **more):
@@ -36,53 +29,6 @@ def cut(source, out, *options, code=0, **more):
     return read(out), err
 
 
-class Selection:
-    """Random selectors, as options and as a predicate."""
-
-    def __init__(self, rng, recording, which):
-        records = recording.records
-        pick = lambda: rng.choice(records)
-        self.numbers = self.ticks = self.epochs = self.wall = self.addr = self.types = self.procs = None
-        self.options = []
-        if "numbers" in which:
-            self.numbers = sorted((pick().number, pick().number))
-            self.options += ["--records", "%d-%d" % tuple(self.numbers)]
-        if "ticks" in which:
-            self.ticks = sorted((pick().tick, pick().tick))
-            self.options += ["-t", "%d-%d" % tuple(self.ticks)]
-        if "epochs" in which:
-            self.epochs = sorted((pick().epoch, pick().epoch))
-            self.options += ["--epoch", "%d-%d" % tuple(self.epochs)]
-        if "wall" in which:
-            self.wall = sorted(pick().wall_hz // recording.clock_hz for _ in range(2))
-            self.options += ["--from", utc(self.wall[0]), "--to", utc(self.wall[1])]
-        if "addr" in which:
-            low = pick().addr + rng.randrange(-8, 40)
-            self.addr = (max(low, 0), max(low, 0) + rng.choice((0, 7, 0x1000, 0x4000000)))
-            self.options += ["--addr", "%x-%x" % self.addr]
-        if "types" in which:
-            name, self.types = rng.choice((("read", READS), ("write", WRITES), ("Fetch,memWRITE", FETCHES | WRITES),
-                                           ("IOREAD,0x11", {0x10, 0x11})))
-            self.options += ["--type", name]
-        if "procs" in which:
-            procs = sorted({pick().proc, pick().proc})
-            self.procs = set(procs)
-            self.options += ["--proc", ",".join(map(str, procs))]
-        self.clock_hz = recording.clock_hz
-
-    def is_in_range(self, r):
-        return ((self.numbers is None or self.numbers[0] <= r.number <= self.numbers[1])
-                and (self.ticks is None or self.ticks[0] <= r.tick <= self.ticks[1])
-                and (self.epochs is None or self.epochs[0] <= r.epoch <= self.epochs[1])
-                and (self.wall is None or self.wall[0] * self.clock_hz <= r.wall_hz < self.wall[1] * self.clock_hz))
-
-    def matches(self, r):
-        first = r.addr - (r.addr % r.size if r.size in (16, 32) else 0)  # a burst covers its aligned block
-        last = first + max(r.size, 1) - 1
-        return (self.is_in_range(r) and (self.addr is None or (first <= self.addr[1] and last >= self.addr[0]))
-                and (self.types is None or r.type in self.types) and (self.procs is None or r.proc in self.procs))
-
-
 def check_cut(source, wanted, got):
     """Checks that the output has the selected records, their times and gaps."""
     kept = [r for r in source.records if wanted.matches(r)]
@@ -90,9 +36,6 @@ def check_cut(source, wanted, got):
     gaps = [g for g in source.gaps if source.records and wanted.is_in_range(source.records[g.record])]
     equal(own_gaps(got), gaps_among(gaps, kept), f"gaps by {wanted.options}")
     return kept
-
-
-SELECTORS = ("numbers", "ticks", "epochs", "wall", "addr", "types", "procs")
 
 
 def test_every_selector_alone_and_combined(tmp):
@@ -234,7 +177,7 @@ def test_only_chunks_that_can_match_are_read(tmp):
     assert base - idle < size / 10, f"{base - idle} of {size} bytes read without a match"
     source = read(path)
     middle = source.records[4 * 87381 + 1000]
-    for options in (["-n", f"{middle.number}-{middle.number + 9}"], ["-t", f"{middle.tick}-{middle.tick + 100}"],
+    for options in (["-n", f"{middle.number}-{middle.number + 9}"], ["--from", f"@{middle.tick}", "--to", f"@{middle.tick + 101}"],
                     ["--proc", "4"], ["--addr", "40000000-4fffffff"], ["--type", "read"],
                     ["--from", utc(middle.wall_hz // 10**13), "--to", utc(middle.wall_hz // 10**13 + 1)],
                     ["--from", f"@{middle.tick}", "--to", f"@{middle.tick + 1}"]):
@@ -278,14 +221,14 @@ def test_a_missing_segment_is_reported_if_selected_and_becomes_a_gap(tmp):
     rows = [list(csv.DictReader(buscap("convert", "-O", "csv", path)[0].decode().splitlines()))
             for path in (gone, third)]
     begin, end = (int(part[0]["number"]) for part in rows)
-    tick = rows[1][9]["tick"]
-    for options in (("-n", f"{begin - 5}-{end + 5}"), ("-n", f"{begin - 5}-"), ("-t", f"0-{tick}"),
+    tick = int(rows[1][9]["tick"])
+    for options in (("-n", f"{begin - 5}-{end + 5}"), ("-n", f"{begin - 5}-"), ("--to", f"@{tick + 1}"),
                     ("--type", "fetch"), ("-n", f"{begin + 1}-{begin + 2}")):
         out, err = buscap("cut", *options, first, third, "-O", "csv", code=3)
         assert f"{end - begin} records are missing before chunk 0" in err, (options, err)
     out, err = buscap("cut", "-n", f"0-{begin - 1}", first, third, "-O", "csv")
     assert err == "", err
-    out, err = buscap("cut", "-n", f"{end}-", "-t", f"{tick}-", first, third, "-O", "csv")
+    out, err = buscap("cut", "-n", f"{end}-", "--from", f"@{tick}", first, third, "-O", "csv")
     for reader in (["cut", "-n", f"{begin - 5}-{end + 5}"], ["convert"]):
         path = tmp / f"{reader[0]}.byu.lz4"
         buscap(*reader, *(("-O", "segment") if reader[0] == "convert" else ()), first, third, "-o", path, code=3)
@@ -349,7 +292,7 @@ def test_plain_records_keep_their_absolute_ticks(tmp):
     path.write_bytes(data)
     for options, matches in ((["--type", "write"], lambda n, r: r[1] == 3), (["-n", "700-4000"],
                            lambda n, r: 700 <= n <= 4000), (["--proc", "1-2"], lambda n, r: r[4] in (1, 2)),
-                           (["-t", "10000-20000"], lambda n, r: 10000 <= ticks[n] <= 20000)):
+                           (["--from", "@10000", "--to", "@20001"], lambda n, r: 10000 <= ticks[n] <= 20000)):
         out, _ = buscap("cut", "-I", "byu", *options, path)
         rows = [(n, struct.unpack_from("<I4BI", data, 12 * n)) for n in range(5000)]
         kept = [n for n, row in rows if matches(n, row)]
@@ -417,9 +360,9 @@ def test_instructions_are_selected_by_their_references(tmp):
     for form, text, cases in (
             ("cis501", CIS501, ((["--addr", "7fffe7ff048"], [2]), (["--addr", "48d1e0"], [1]),
                                 (["--type", "write"], [5]), (["--type", "fetch"], [1, 2, 4, 5]), (["-n", "3-"], [3, 4, 5]))),
-            ("tarmac", TARMAC, ((["--addr", "10407"], [4]), (["--addr", "8003-8004"], [1, 3]), (["-p", "1"], [3, 4]),
-                                (["-t", "111-"], [5]), (["--type", "read,write"], [4, 5]), (["-n", "2"], [2]))),
-            ("laplace-text", LAPLACE, ((["--addr", "1007"], [2]), (["-t", "176-"], [2, 3]), (["--type", "read"], [1])))):
+            ("tarmac", TARMAC, ((["--addr", "10407"], [4]), (["--addr", "8003-8004"], [1, 3]), (["--proc", "1"], [3, 4]),
+                                (["--from", "@111"], [5]), (["--type", "read,write"], [4, 5]), (["-n", "2"], [2]))),
+            ("laplace-text", LAPLACE, ((["--addr", "1007"], [2]), (["--from", "@176"], [2, 3]), (["--type", "read"], [1])))):
         lines = text.splitlines(True)
         for options, wanted in cases:
             out, err = buscap("cut", "-I", form, *options, data=text)
@@ -437,7 +380,7 @@ def test_a_segment_converts_to_an_equal_segment(tmp):
         a, b = read(path), read(out)
         equal([r[1:] for r in b.records], [r[1:] for r in a.records], "records")
         equal(own_gaps(b), own_gaps(a), "gaps")
-        equal(buscap("dump", "-a", out)[0], buscap("dump", "-a", path)[0], "dump")
+        equal(buscap("dump", "-t", "tick", out)[0], buscap("dump", "-t", "tick", path)[0], "dump")
         equal(b.header["metadata"], {"converted_from": a.header["recording"]}, "metadata")
         equal(harness.lz4_dc([out]), harness.lz4_dc([path]), "unchanged records")
 
@@ -537,7 +480,7 @@ def test_wrong_usage_is_one_line_and_exit_two(tmp):
                     ["--proc", "3-1"], ["--proc", "70000"], ["--proc", "1,"], ["--from", "tomorrow"],
                     ["--from", "2026-02-31T00:00:00Z"], ["--from", "25:00"], ["--from", "03:14Z"], ["--from", "+5x"],
                     ["--from", "@"], ["--from", "@10", "--to", "@5"], ["--from", "@1", "--from", "@2"],
-                    ["--to", "2026-01-01T25:00:00Z"], ["--from", "@99999999999999999999"], ["-t", "1"], ["-e", "0"],
+                    ["--to", "2026-01-01T25:00:00Z"], ["--from", "@99999999999999999999"], ["--to", "@1"], ["-e", "0"],
                     ["--proc", "0"], ["--from", "@10"], ["-O", "nothing"], ["-O", "lackey"], ["--frob"], ["-n"]):
         _, err = buscap("cut", *options, trace, code=2)
         assert err.count("\n") == 1 and err.startswith("buscap cut: "), (options, err)
@@ -663,10 +606,13 @@ def test_times_relative_to_now_and_local_ones(tmp):
                         (f"{local:%Y-%m-%dT%H:%M:%S}", int(before)), ("@0", 0)):
         rows = buscap("cut", "--from", word, "-O", "csv", path)[0].count(b"reference,")
         equal(rows, sum(at >= first for at in wall), f"from {word}")
-    for options in (["--from", "@5", "-t", "0-10"], ["-t", "0-10", "--from", "@5"], ["-t", "100-200", "--to", "@50"]):
-        buscap("cut", *options, "-O", "csv", path)
-    _, err = buscap("cut", "--from", "@5", "--to", "@4", "-O", "csv", path, code=2)
-    assert "--to is before --from" in err, err
+    for first, end in ((5, 5), (0, 0), (0, 1), (5, 6)):
+        for options in (["--from", f"@{first}", "--to", f"@{end}"], ["--to", f"@{end}", "--from", f"@{first}"]):
+            rows = buscap("cut", *options, "-O", "csv", path)[0].count(b"reference,")
+            equal(rows, sum(first <= r.tick < end for r in read(path).records), f"{options}")
+    for options in (["--from", "@5", "--to", "@4"], ["--to", "@4", "--from", "@5"], ["--to", "@0", "--from", "@5"]):
+        _, err = buscap("cut", *options, "-O", "csv", path, code=2)
+        assert "--to is before --from" in err, err
 
 
 def test_an_invalid_time_of_day_is_an_error(tmp):

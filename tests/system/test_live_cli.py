@@ -631,7 +631,7 @@ def test_ctrl_c_cancels_a_replay(tmp):
 
 
 def test_tail_prints_the_lines_of_dump(tmp):
-    check(tmp, ("tail", "-a"), "GET", "/v1/records", None, Stream(*RECORDS), RECORDS_TEXT)
+    check(tmp, ("tail", "-t", "tick"), "GET", "/v1/records", None, Stream(*RECORDS), RECORDS_TEXT)
     check(tmp, ("tail",), "GET", "/v1/records", None, Stream(*RECORDS),
          re.sub(r"^([0-9a-f]{8}\t.*)\t\d+$", r"\1", RECORDS_TEXT, flags=re.M))
     check(tmp, ("tail", "--json"), "GET", "/v1/records", None, Stream(*RECORDS),
@@ -651,8 +651,8 @@ def test_lines_are_joined_however_they_are_split(tmp):
     whole = b"".join(json.dumps(record).encode() + b"\n" for record in RECORDS)
     for size in (1, 2, 3, 7, 64, 1000):
         pieces = [whole[at : at + size] for at in range(0, len(whole), size)]
-        check(tmp, ("tail", "-a"), "GET", "/v1/records", None, Stream(*pieces), RECORDS_TEXT)
-    check(tmp, ("tail", "-a"), "GET", "/v1/records", None, Stream(whole.replace(b"\n", b"\r\n\r\n")), RECORDS_TEXT)
+        check(tmp, ("tail", "-t", "tick"), "GET", "/v1/records", None, Stream(*pieces), RECORDS_TEXT)
+    check(tmp, ("tail", "-t", "tick"), "GET", "/v1/records", None, Stream(whole.replace(b"\n", b"\r\n\r\n")), RECORDS_TEXT)
 
 
 def test_each_event_is_one_line(tmp):
@@ -665,7 +665,7 @@ def test_each_event_is_one_line(tmp):
 
 
 def test_interrupting_ends_a_stream_cleanly(tmp):
-    for argv, path in ((("tail", "-a"), "/v1/records"), (("events",), "/v1/events")):
+    for argv, path in ((("tail", "-t", "tick"), "/v1/records"), (("events",), "/v1/events")):
         for number in (signal.SIGINT, signal.SIGTERM):
             lines = RECORDS if argv[0] == "tail" else EVENTS
             with MockDaemon(tmp / "s", {f"GET {path}": Stream(*lines, is_open=True)}):
@@ -763,7 +763,7 @@ def test_a_stream_cut_at_any_byte_is_reported():
 
     def cut(directory, at):
         with MockDaemon(directory / "s", {"*": whole[:at]}):
-            out, err = buscap("tail", "-a", socket_path=directory / "s", code=None)
+            out, err = buscap("tail", "-t", "tick", socket_path=directory / "s", code=None)
             assert RECORDS_TEXT.startswith(out), out
             assert err.count("\n") == 1, err
             assert at < len(head) or "buscapd has stopped" in err, (at, err)
@@ -828,7 +828,7 @@ def test_objects_of_any_kind_in_a_stream_are_handled(tmp):
     for number, record in enumerate(RECORDS):
         for other in harness.some(variants(record), 7):
             with MockDaemon(tmp / "s", {"*": Stream(RECORDS[0], other, RECORDS[0])}):
-                out, err = buscap("tail", "-a", socket_path=tmp / "s", code=None)
+                out, err = buscap("tail", "-t", "tick", socket_path=tmp / "s", code=None)
                 assert out.startswith(RECORDS_TEXT[: RECORDS_TEXT.index("\n")]), (number, out)
                 assert err.count("\n") <= 1, err
 
@@ -897,10 +897,10 @@ def test_tail_prints_what_dump_prints_of_the_recording(tmp):
         buscap("record", "start", socket_path=tmp / "s")
         out, _ = buscap("tail", "--json", "-n", "2000", socket_path=tmp / "s")
         buscap("record", "stop", socket_path=tmp / "s")
-        dumped, _ = buscap("dump", "--absolute", *harness.segments(tmp / "rec"))
+        dumped, _ = buscap("dump", "-t", "tick", *harness.segments(tmp / "rec"))
         lines = [line for line in dumped.splitlines() if not line.startswith("#")]
         with MockDaemon(tmp / "m", {"*": Stream(*[json.loads(line) for line in out.splitlines()])}):
-            text, _ = buscap("tail", "-a", socket_path=tmp / "m")
+            text, _ = buscap("tail", "-t", "tick", socket_path=tmp / "m")
         records = [json.loads(line) for line in out.splitlines() if '"addr"' in line]
         shown = [line for line in text.splitlines() if not line.startswith("#")]
         equal(len(shown), 2000)

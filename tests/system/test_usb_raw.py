@@ -9,7 +9,7 @@ SAMPLES = 60_000
 
 
 def dump(paths):
-    done = harness.run(BUSCAP, "dump", "--absolute", *paths)
+    done = harness.run(BUSCAP, "dump", "-t", "tick", *paths)
     equal(done.returncode, 0, done.stderr.decode())
     return done.stdout
 
