@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/find/find_faults.h"
 #include "cli/find/find_segments.h"
 #include "cli/find/find_state.h"
 #include "cli/find/find_stream.h"
-#include "cli/find/segment_files.h"
 #include "cli/io/file.h"
 #include "cli/io/name_args.h"
 #include "cli/io/recording_dir.h"
@@ -127,11 +127,9 @@ static bool has_segments(const struct bc_find *f, const struct bc_path_list *lis
 		const char *path = list->paths[i];
 		if (!bc_are_regular_files(&path, 1))
 			continue; /* it can't be read twice */
-		if (f->format == BC_FORMAT_UNKNOWN && bc_segment_file_open(&file, path)) {
-			is_segment = true;
-			bc_file_close(&file);
+		is_segment = f->format == BC_FORMAT_UNKNOWN && bc_find_is_segment(path);
+		if (is_segment)
 			break;
-		}
 		if (bc_file_open(&file, &silent, path, f->format) != BC_EXIT_OK)
 			continue;
 		is_segment = file.probe.format == BC_FORMAT_SEGMENT && file.is_regular;

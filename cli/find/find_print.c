@@ -30,7 +30,7 @@ static const char *name_of(const struct bc_find *f, const struct bc_entry *entry
 	return f->names != NULL ? bc_name_map_find(f->names, is_port, entry->addr) : NULL;
 }
 
-static bool print_json(struct bc_find *f, const struct bc_find_hit *hit)
+static bool print_json(struct bc_find *f, const struct bc_search_hit *hit)
 {
 	const struct bc_entry *entry = &hit->entry;
 	bool is_reference = entry->kind == BC_ENTRY_REFERENCE;
@@ -64,7 +64,7 @@ static bool print_json(struct bc_find *f, const struct bc_find_hit *hit)
 		}));
 }
 
-void bc_find_print(struct bc_find *f, const struct bc_find_hit *hit, bool follows)
+void bc_find_print(struct bc_find *f, const struct bc_search_hit *hit)
 {
 	char wall[BC_RFC3339_BYTES] = "-";
 
@@ -73,7 +73,7 @@ void bc_find_print(struct bc_find *f, const struct bc_find_hit *hit, bool follow
 			f->exit = bc_exit_worse(f->exit, bc_print_no_memory(f->console));
 		return;
 	}
-	if (f->context != 0 && f->has_printed && !follows)
+	if (f->context != 0 && f->has_printed && !hit->follows)
 		bc_output_text(&f->output, "--\n", 3);
 	f->has_printed = true;
 	if (f->context != 0)

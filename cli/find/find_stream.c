@@ -10,14 +10,14 @@ struct stream {
 	const char *path;
 	struct bc_trace trace;
 	uint64_t found;
-	uint64_t skip;            /* matches that are not printed */
-	uint64_t nth;             /* of the current entry, from 0 */
-	uint64_t printed;         /* entries before this one are printed or not wanted */
-	uint64_t wanted;          /* entries before this one are context of the last match */
-	struct bc_find_hit *ring; /* the last `context` entries, by nth */
+	uint64_t skip;              /* matches that are not printed */
+	uint64_t nth;               /* of the current entry, from 0 */
+	uint64_t printed;           /* entries before this one are printed or not wanted */
+	uint64_t wanted;            /* entries before this one are context of the last match */
+	struct bc_search_hit *ring; /* the last `context` entries, by nth */
 };
 
-static void set_hit(struct stream *s, struct bc_find_hit *hit, const struct bc_entry *entry)
+static void set_hit(struct stream *s, struct bc_search_hit *hit, const struct bc_entry *entry)
 {
 	hit->entry = *entry;
 	hit->file = s->trace.file.name;
@@ -28,9 +28,10 @@ static void set_hit(struct stream *s, struct bc_find_hit *hit, const struct bc_e
 	bc_entry_text(hit->text, entry);
 }
 
-static void print(struct stream *s, const struct bc_find_hit *hit, uint64_t nth)
+static void print(struct stream *s, struct bc_search_hit *hit, uint64_t nth)
 {
-	bc_find_print(s->find, hit, s->printed == nth);
+	hit->follows = s->printed == nth;
+	bc_find_print(s->find, hit);
 	s->printed = nth + 1;
 }
 
@@ -38,7 +39,7 @@ static void print_match(struct stream *s, const struct bc_entry *entry)
 {
 	uint64_t context = s->find->context;
 	uint64_t first = s->nth > context ? s->nth - context : 0;
-	struct bc_find_hit hit;
+	struct bc_search_hit hit;
 
 	for (uint64_t i = first > s->printed ? first : s->printed; i < s->nth; i++)
 		print(s, &s->ring[i % context], i);
@@ -52,7 +53,7 @@ static void print_match(struct stream *s, const struct bc_entry *entry)
 /* Handles an entry that does not match or is not wanted. */
 static void pass(struct stream *s, const struct bc_entry *entry)
 {
-	struct bc_find_hit *hit;
+	struct bc_search_hit *hit;
 
 	if (s->ring == NULL)
 		return;

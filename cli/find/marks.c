@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/find/segment_files.h"
+#include "cli/find/find_faults.h"
 #include "cli/io/gap_text.h"
 #include "cli/io/recording_dir.h"
 #include "cli/io/segment_order.h"
@@ -12,6 +12,7 @@
 #include "cli/term/output.h"
 #include "formats/base/json.h"
 #include "formats/base/rfc3339.h"
+#include "formats/search/segment_files.h"
 
 static const struct bc_usage_option options[] = {
 	{'j', "json", NULL, NULL, "print one JSON object per line"},
@@ -76,7 +77,7 @@ static bool print_json(struct marks *m, const struct moment *at, uint32_t row)
 			{"tick", bc_json_u64(at->tick)},
 			{"epoch", json_integer(m->chunk.info.epoch)},
 			{"time", at->has_wall ? json_string(wall) : json_null()},
-			{"file", bc_json_text(m->files.file.name)},
+			{"file", bc_json_text(m->files.path)},
 			{"recording",
 				header != NULL ? bc_json_text(header->recording) : json_null()},
 			{"segment", json_integer(m->chunk.info.segment)},
@@ -98,7 +99,7 @@ static void print_text(struct marks *m, const struct moment *at)
 	if (at->has_wall)
 		bc_rfc3339_write(wall, at->wall_ns);
 	bc_output_format(&m->output, "%10" PRIu64 "  %s  ", at->number, wall);
-	bc_output_safe(&m->output, m->files.file.name);
+	bc_output_safe(&m->output, m->files.path);
 	bc_output_format(&m->output, "  %-7s  ", kind_name(at->event));
 	if (at->event->kind == BC_EVENT_GAP)
 		bc_output_format(&m->output, "%s", bc_gap_text(text, at->event));
@@ -129,6 +130,20 @@ static void print_event(struct marks *m, uint32_t row, const struct bc_event *ev
 		m->exit = bc_print_no_memory(m->console);
 }
 
+static int on_open(void *context, const char *path)
+{
+	struct marks *m = context;
+
+	return bc_find_open_segment(m->console, path, &m->exit);
+}
+
+static void on_fault(void *context, const struct bc_search_fault *fault)
+{
+	struct marks *m = context;
+
+	m->exit = bc_exit_worse(m->exit, bc_find_print_fault(m->console, fault));
+}
+
 static void list_files(struct marks *m)
 {
 	for (int i = 0; i < m->files.count; i++) {
@@ -148,6 +163,7 @@ static void list_files(struct marks *m)
 
 static enum bc_exit run(struct marks *m, int argc, char **argv)
 {
+	const struct bc_search_io io = {.context = m, .open = on_open, .fault = on_fault};
 	struct bc_path_list list = {.text = NULL};
 	enum bc_exit code;
 
@@ -157,7 +173,7 @@ static enum bc_exit run(struct marks *m, int argc, char **argv)
 	if (code != BC_EXIT_OK)
 		goto out;
 	bc_segment_order_sort((const char **)list.paths, list.count);
-	if (!bc_segment_files_init(&m->files, m->console, list.paths, list.count)) {
+	if (!bc_segment_files_init(&m->files, &io, list.paths, list.count)) {
 		code = bc_print_no_memory(m->console);
 		goto out;
 	}
@@ -167,7 +183,6 @@ static enum bc_exit run(struct marks *m, int argc, char **argv)
 	} else {
 		code = BC_EXIT_FAILED;
 	}
-	code = bc_exit_worse(code, m->files.exit);
 	bc_segment_files_free(&m->files);
 out:
 	bc_path_list_free(&list);

@@ -13,8 +13,6 @@ void bc_filter_args_init(struct bc_filter_args *s)
 {
 	memset(s, 0, sizeof(*s));
 	bc_filter_init(&s->filter);
-	s->filter.from_ns = INT64_MIN;
-	s->filter.to_ns = INT64_MAX;
 }
 
 /* Appends an option to the selection, which goes into the metadata, if there is room. */
@@ -76,7 +74,7 @@ static bool is_ordered(const struct bc_filter_args *s)
 	const struct bc_filter *f = &s->filter;
 	bool are_ticks = s->has_from_tick && s->has_to_tick;
 	bool are_times = s->has_from && s->has_to && !s->has_from_tick && !s->has_to_tick &&
-			 s->from_is_relative == s->to_is_relative;
+			 f->from_is_relative == f->to_is_relative;
 
 	return (!are_ticks || f->ticks.first <= f->ticks.last ||
 		       f->ticks.first - 1 == f->ticks.last) &&
@@ -102,7 +100,7 @@ static bool read_bound(struct bc_filter_args *s, const struct bc_console *consol
 	} else {
 		f->has_wall = true;
 		*(is_from ? &f->from_ns : &f->to_ns) = time.ns;
-		*(is_from ? &s->from_is_relative : &s->to_is_relative) = time.kind ==
+		*(is_from ? &f->from_is_relative : &f->to_is_relative) = time.kind ==
 									 BC_TIME_ARG_FROM_START;
 	}
 	if (!is_ordered(s)) {
@@ -186,18 +184,6 @@ bool bc_filter_args_operand(struct bc_filter_args *s, const struct bc_console *c
 {
 	optarg = text;
 	return read_addr(s, console, "address");
-}
-
-void bc_filter_args_start(struct bc_filter_args *s, int64_t wall_ns)
-{
-	int64_t *const ns[] = {&s->filter.from_ns, &s->filter.to_ns};
-	bool *const is_relative[] = {&s->from_is_relative, &s->to_is_relative};
-
-	for (unsigned i = 0; i < 2; i++) {
-		if (*is_relative[i] && __builtin_add_overflow(*ns[i], wall_ns, ns[i]))
-			*ns[i] = INT64_MAX;
-		*is_relative[i] = false;
-	}
 }
 
 bool bc_filter_args_check(const struct bc_filter_args *s, const struct bc_console *console,

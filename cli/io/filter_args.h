@@ -54,10 +54,8 @@ struct bc_filter_args {
 	bool has_port;
 	bool has_from;
 	bool has_to;
-	bool has_from_tick;    /* --from @TICK */
-	bool has_to_tick;      /* --to @TICK */
-	bool from_is_relative; /* filter.from_ns is relative to the start of the trace */
-	bool to_is_relative;
+	bool has_from_tick;  /* --from @TICK */
+	bool has_to_tick;    /* --to @TICK */
 	char selection[512]; /* the options: "addr=1000-1fff type=MEMREAD"; without those that don't
 				fit */
 };
@@ -80,9 +78,6 @@ bool bc_filter_args_option(
 /* The same for an address given as an operand. */
 bool bc_filter_args_operand(
 	struct bc_filter_args *args, const struct bc_console *console, char *text);
-
-/* Makes relative times absolute, now that the time of the trace's first record is known. */
-void bc_filter_args_start(struct bc_filter_args *args, int64_t wall_ns);
 
 /* Returns true if a format has the fields that are selected by, of which it holds `holds`;
  * otherwise prints an error that names the missing one. */

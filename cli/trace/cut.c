@@ -82,7 +82,7 @@ static bool get_bounds(
 	uint64_t clock_hz = c->filter_args.filter.has_wall ? current_clock_hz(c) : 0;
 
 	if (!c->has_start)
-		bc_filter_args_start(&c->filter_args, info->wall_ns);
+		bc_filter_start(&c->filter_args.filter, info->wall_ns);
 	c->has_start = true;
 	if (c->filter_args.filter.has_wall && clock_hz == 0 && !c->has_warned) {
 		c->has_warned = true;

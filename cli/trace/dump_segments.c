@@ -293,7 +293,7 @@ static void set_start(struct bc_dump *dump, const struct bc_chunk_info *info)
 		return;
 	dump->has_start = true;
 	dump->start_ns = info->wall_ns;
-	bc_filter_args_start(&dump->args, info->wall_ns);
+	bc_filter_start(&dump->args.filter, info->wall_ns);
 }
 
 static int dump_chunk(struct bc_dump *dump, const struct bc_file *file,

@@ -11,6 +11,8 @@ void bc_filter_init(struct bc_filter *f)
 	f->ticks.last = UINT64_MAX;
 	f->epochs.last = UINT64_MAX;
 	f->addr.last = UINT64_MAX;
+	f->from_ns = INT64_MIN;
+	f->to_ns = INT64_MAX;
 }
 
 void bc_filter_add_type(struct bc_filter *f, unsigned type)
@@ -24,6 +26,15 @@ void bc_filter_add_procs(struct bc_filter *f, uint16_t first, uint16_t last)
 	f->has_procs = true;
 	for (unsigned proc = first; proc <= last; proc++)
 		f->procs[proc / 64] |= UINT64_C(1) << proc % 64;
+}
+
+void bc_filter_start(struct bc_filter *f, int64_t wall_ns)
+{
+	if (f->from_is_relative && __builtin_add_overflow(f->from_ns, wall_ns, &f->from_ns))
+		f->from_ns = INT64_MAX;
+	if (f->to_is_relative && __builtin_add_overflow(f->to_ns, wall_ns, &f->to_ns))
+		f->to_ns = INT64_MAX;
+	f->from_is_relative = f->to_is_relative = false;
 }
 
 static bool has_bit(const uint64_t *words, unsigned bit)

@@ -31,8 +31,10 @@ struct bc_filter {
 	struct bc_span ticks;
 	struct bc_span epochs;
 	bool has_wall;
-	int64_t from_ns; /* time of day: at or after this, in ns since 1970 */
-	int64_t to_ns;   /* and before this */
+	int64_t from_ns;       /* time of day: at or after this, in ns since 1970 */
+	int64_t to_ns;         /* and before this */
+	bool from_is_relative; /* to the start of the trace, until bc_filter_start() */
+	bool to_is_relative;
 	bool has_addr;
 	struct bc_span addr; /* matches references that touch any byte of it */
 	bool has_types;
@@ -46,6 +48,9 @@ void bc_filter_init(struct bc_filter *filter);
 
 void bc_filter_add_type(struct bc_filter *filter, unsigned type);
 void bc_filter_add_procs(struct bc_filter *filter, uint16_t first, uint16_t last);
+
+/* Makes relative times absolute, now that the time of the trace's first record is known. */
+void bc_filter_start(struct bc_filter *filter, int64_t wall_ns);
 
 /* The part of a chunk that matches by number and time. */
 struct bc_filter_bounds {

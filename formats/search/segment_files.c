@@ -1,4 +1,4 @@
-#include "cli/find/segment_files.h"
+#include "formats/search/segment_files.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "formats/segment/page_search.h"
@@ -17,16 +16,16 @@ enum given { GIVEN_UNKNOWN, GIVEN_ONCE, GIVEN_BEFORE };
 struct bc_segment_file {
 	char *path;
 	enum given given; /* once it has been opened */
-	bool is_reported; /* damage has been printed */
+	bool is_reported; /* damage has been reported */
 	uint64_t tag;
 	uint32_t segment;
 };
 
 bool bc_segment_files_init(
-	struct bc_segment_files *f, const struct bc_console *console, char *const *paths, int count)
+	struct bc_segment_files *f, const struct bc_search_io *io, char *const *paths, int count)
 {
-	*f = (struct bc_segment_files){.console = console,
-		.files = calloc((size_t)count, sizeof(*f->files)),
+	*f = (struct bc_segment_files){.io = io,
+		.files = calloc((size_t)count + 1, sizeof(*f->files)),
 		.count = count,
 		.at = -1};
 	for (int i = 0; f->files != NULL && i < count; i++)
@@ -45,19 +44,43 @@ void bc_segment_files_close(struct bc_segment_files *f)
 {
 	if (f->at < 0)
 		return;
+	close(f->table.fd);
 	bc_chunk_table_free(&f->table);
-	bc_file_close(&f->file);
 	f->at = -1;
+}
+
+bool bc_segment_files_pace(struct bc_segment_files *f, uint64_t bytes)
+{
+	if (f->io->pace != NULL && !f->is_stopped)
+		f->is_stopped = !f->io->pace(f->io->context, bytes);
+	return !f->is_stopped;
+}
+
+static bool is_partial(const char *path)
+{
+	struct bc_segment_name name;
+
+	return bc_segment_name_read(&name, basename(path)) && name.is_partial;
 }
 
 static void on_damage(void *context, const struct bc_segment_damage *damage)
 {
 	struct bc_segment_files *f = context;
 
-	if ((damage->is_torn && f->file.is_partial) || f->files[f->at].is_reported)
+	if ((damage->is_torn && is_partial(f->path)) || f->files[f->at].is_reported)
 		return; /* it is being written, or was opened before */
-	bc_print_damage(f->console, f->file.name, damage->offset, damage->bytes, damage->what);
-	f->exit = bc_exit_worse(f->exit, BC_EXIT_DAMAGED);
+	f->io->fault(f->io->context, &(struct bc_search_fault){.kind = BC_SEARCH_DAMAGED,
+					     .file = f->path,
+					     .offset = damage->offset,
+					     .bytes = damage->bytes,
+					     .what = damage->what});
+}
+
+static void report_error(struct bc_segment_files *f, const char *path, int error)
+{
+	f->io->fault(f->io->context,
+		&(struct bc_search_fault){
+			.kind = BC_SEARCH_UNREADABLE, .file = path, .error = error});
 }
 
 /* Whether the open file is a copy of its neighbour. */
@@ -75,21 +98,9 @@ static bool is_given_before(struct bc_segment_files *f)
 			f->files[i].tag == file->tag && f->files[i].segment == file->segment)
 			file->given = GIVEN_BEFORE;
 	if (file->given == GIVEN_BEFORE)
-		bc_print_error(f->console, file->path, "the same segment again; skipped");
+		f->io->fault(f->io->context,
+			&(struct bc_search_fault){.kind = BC_SEARCH_REPEATED, .file = file->path});
 	return file->given == GIVEN_BEFORE;
-}
-
-static enum bc_exit load(struct bc_segment_files *f)
-{
-	f->table = (struct bc_chunk_table){.fd = -1};
-	if (f->file.probe.format != BC_FORMAT_SEGMENT || !f->file.is_regular) {
-		bc_print_error(f->console, f->file.name,
-			"not a segment, or a compressed one; decompress it first");
-		return BC_EXIT_USAGE;
-	}
-	int rc = bc_chunk_table_load(&f->table, f->file.fd, on_damage, f);
-	f->files[f->at].is_reported = true;
-	return rc != 0 ? bc_print_read_error(f->console, &f->file, rc) : BC_EXIT_OK;
 }
 
 /* Finds a file that was sealed, and so renamed, or deleted since it was listed. Returns false if it
@@ -105,30 +116,6 @@ static bool find_renamed(struct bc_segment_file *file)
 		return false;
 	file->path[bytes - suffix] = '\0';
 	return access(file->path, F_OK) == 0;
-}
-
-bool bc_segment_file_open(struct bc_file *file, const char *path)
-{
-	struct bc_segment_header header;
-	struct bc_segment_name name;
-	struct stat st;
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-
-	if (fd < 0)
-		return false;
-	if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) ||
-		bc_segment_header_load(&header, fd) != 0) {
-		close(fd);
-		return false;
-	}
-	*file = (struct bc_file){.name = path,
-		.fd = fd,
-		.is_ours = true,
-		.is_regular = true,
-		.is_partial = bc_segment_name_read(&name, basename(path)) && name.is_partial,
-		.bytes = (uint64_t)st.st_size,
-		.probe = {.format = BC_FORMAT_SEGMENT}};
-	return true;
 }
 
 bool bc_segment_files_may_have(
@@ -150,17 +137,18 @@ bool bc_segment_files_open(struct bc_segment_files *f, int at)
 	bc_segment_files_close(f);
 	if (!find_renamed(&f->files[at]))
 		return false;
-	enum bc_exit code = BC_EXIT_OK;
-	if (!bc_segment_file_open(&f->file, f->files[at].path))
-		code = bc_file_open(&f->file, f->console, f->files[at].path, BC_FORMAT_UNKNOWN);
-	if (code == BC_EXIT_OK) {
-		f->at = at;
-		code = load(f);
-		if (code == BC_EXIT_OK && !is_given_before(f))
-			return true;
-		bc_segment_files_close(f);
-	}
-	f->exit = bc_exit_worse(f->exit, code);
+	int fd = f->io->open(f->io->context, f->files[at].path);
+	if (fd < 0)
+		return false;
+	f->at = at;
+	f->path = f->files[at].path;
+	int rc = bc_chunk_table_load(&f->table, fd, on_damage, f);
+	f->files[at].is_reported = true;
+	if (rc != 0)
+		report_error(f, f->path, rc);
+	if (rc == 0 && !is_given_before(f))
+		return true;
+	bc_segment_files_close(f);
 	return false;
 }
 
@@ -169,21 +157,23 @@ bool bc_segment_files_read(struct bc_segment_files *f, uint32_t row, struct bc_c
 	struct bc_chunk_row *r = &f->table.rows[row];
 	char what[96];
 
-	if (r->is_bad)
+	if (r->is_bad || !bc_segment_files_pace(f, bc_chunk_encoded_bytes(&r->info)))
 		return false;
 	int rc = bc_chunk_table_read(&f->table, row, chunk);
 	r->is_bad = rc != 0;
 	if (rc == 0)
 		return true;
 	if (rc != -EBADMSG) {
-		f->exit = bc_exit_worse(f->exit, bc_print_read_error(f->console, &f->file, rc));
+		report_error(f, f->path, rc);
 		return false;
 	}
 	snprintf(what, sizeof(what), "chunk %" PRIu32 " (%" PRIu32 " record%s) is damaged",
-		r->info.number, r->info.records, bc_plural(r->info.records));
-	bc_print_damage(
-		f->console, f->file.name, r->offset, bc_chunk_encoded_bytes(&r->info), what);
-	f->exit = bc_exit_worse(f->exit, BC_EXIT_DAMAGED);
+		r->info.number, r->info.records, r->info.records == 1 ? "" : "s");
+	f->io->fault(f->io->context, &(struct bc_search_fault){.kind = BC_SEARCH_DAMAGED,
+					     .file = f->path,
+					     .offset = r->offset,
+					     .bytes = bc_chunk_encoded_bytes(&r->info),
+					     .what = what});
 	return false;
 }
 

@@ -1,0 +1,77 @@
+#include "cli/find/find_faults.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli/io/file.h"
+#include "formats/segment/segment_header.h"
+
+/* Opens a regular file that starts with an intact segment header. Returns -1 for any other. */
+static int open_intact(const char *path)
+{
+	struct bc_segment_header header;
+	struct stat st;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+
+	if (fd < 0)
+		return -1;
+	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && bc_segment_header_load(&header, fd) == 0)
+		return fd;
+	close(fd);
+	return -1;
+}
+
+bool bc_find_is_segment(const char *path)
+{
+	int fd = open_intact(path);
+
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
+}
+
+int bc_find_open_segment(const struct bc_console *console, const char *path, enum bc_exit *code)
+{
+	struct bc_file file;
+	int fd = open_intact(path);
+
+	if (fd >= 0)
+		return fd;
+	enum bc_exit opened = bc_file_open(&file, console, path, BC_FORMAT_UNKNOWN);
+	if (opened == BC_EXIT_OK && file.probe.format == BC_FORMAT_SEGMENT && file.is_regular) {
+		fd = file.fd;
+		file.is_ours = false; /* but the caller's */
+	} else if (opened == BC_EXIT_OK) {
+		bc_print_error(
+			console, path, "not a segment, or a compressed one; decompress it first");
+		opened = BC_EXIT_USAGE;
+	}
+	if (opened != BC_EXIT_FAILED)
+		bc_file_close(&file);
+	*code = bc_exit_worse(*code, opened);
+	return fd;
+}
+
+enum bc_exit bc_find_print_fault(
+	const struct bc_console *console, const struct bc_search_fault *fault)
+{
+	struct bc_file file = {.name = fault->file};
+
+	switch (fault->kind) {
+	case BC_SEARCH_DAMAGED:
+		bc_print_damage(console, fault->file, fault->offset, fault->bytes, fault->what);
+		return BC_EXIT_DAMAGED;
+	case BC_SEARCH_UNREADABLE:
+		return bc_print_read_error(console, &file, fault->error);
+	case BC_SEARCH_REPEATED:
+		bc_print_error(console, fault->file, "the same segment again; skipped");
+		return BC_EXIT_OK;
+	case BC_SEARCH_NO_CLOCK:
+		bc_print_error(console, fault->file,
+			"clock rate unknown: --from and --to select whole chunks, by the time of "
+			"day of their first record");
+		return BC_EXIT_OK;
+	}
+	return BC_EXIT_OK;
+}

@@ -1,0 +1,437 @@
+#include "formats/search/search.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "formats/segment/page_search.h"
+
+/* A chunk in memory, with the tick of each record. */
+struct loaded {
+	bool is_loaded;
+	uint32_t row;
+	struct bc_chunk chunk;
+	uint64_t ticks[BC_CHUNK_RECORDS];
+};
+
+/* A chunk with matches. */
+struct found {
+	int file;
+	uint32_t row;
+	uint32_t hits;
+};
+
+/* A position between two records. */
+struct place {
+	int file;
+	uint32_t row;
+	uint32_t position;
+};
+
+struct search {
+	const struct bc_search_options *options;
+	struct bc_filter filter;
+	bc_search_cb on_hit;
+	uint64_t matches; /* reported, or counted */
+	bool is_over;     /* enough has been found */
+	struct bc_segment_files files;
+	struct place begin; /* of what is searched, by --after-mark and --before-mark */
+	struct place end;
+	bool has_warned; /* about an unknown clock rate */
+	bool has_query;
+	struct bc_page_query query; /* the filter's addresses */
+	/* Of the open file: */
+	struct loaded *chunks; /* two: that of a match, and of its neighbours */
+	unsigned next_loaded;  /* the one to use for the next chunk */
+	uint64_t reported; /* records before this one, by their place in the file, are reported */
+	uint64_t wanted;   /* those before this one are context of the last match */
+	uint32_t hits[BC_CHUNK_RECORDS];
+	/* Backwards: the chunks with matches, the last one first. */
+	struct found *found;
+	size_t found_count;
+	size_t found_capacity;
+};
+
+static bool is_stopped(const struct search *s)
+{
+	return s->is_over || s->files.is_stopped;
+}
+
+static bool is_before(struct place a, struct place b)
+{
+	if (a.file != b.file)
+		return a.file < b.file;
+	return a.row != b.row ? a.row < b.row : a.position < b.position;
+}
+
+/* ---- chunks */
+
+static bool open_file(struct search *s, int at)
+{
+	if (s->files.at == at)
+		return true;
+	s->chunks[0].is_loaded = s->chunks[1].is_loaded = false;
+	s->reported = 0;
+	s->wanted = 0;
+	return bc_segment_files_open(&s->files, at);
+}
+
+/* Opens a file for the search. Returns false if it has no match, or can't be read. */
+static bool open_to_search(struct search *s, int at)
+{
+	if (s->has_query && !bc_segment_files_may_have(&s->files, at, &s->query))
+		return false;
+	if (!open_file(s, at))
+		return false;
+	if (s->has_query)
+		bc_page_search_rows(&s->files.table, &s->query);
+	return true;
+}
+
+/* Returns a chunk of the open file, or NULL if it can't be read, which has been reported. */
+static const struct loaded *load(struct search *s, uint32_t row)
+{
+	for (unsigned i = 0; i < 2; i++)
+		if (s->chunks[i].is_loaded && s->chunks[i].row == row) {
+			s->next_loaded = 1 - i;
+			return &s->chunks[i];
+		}
+	struct loaded *l = &s->chunks[s->next_loaded];
+	l->is_loaded = bc_segment_files_read(&s->files, row, &l->chunk);
+	if (!l->is_loaded)
+		return NULL;
+	l->row = row;
+	bc_chunk_ticks(&l->chunk, l->ticks);
+	s->next_loaded = 1 - s->next_loaded;
+	return l;
+}
+
+/* ---- matches */
+
+/* Whether a chunk may contain a match. */
+static bool is_candidate(struct search *s, uint32_t row, struct bc_filter_bounds *bounds)
+{
+	struct bc_chunk_info info = s->files.table.rows[row].info;
+	const struct bc_filter *filter = &s->filter;
+	uint64_t hz = bc_segment_files_clock_hz(&s->files, row);
+
+	if (info.records == 0 || !is_before((struct place){s->files.at, row, 0}, s->end) ||
+		!is_before(s->begin, (struct place){s->files.at, row, info.records}))
+		return false;
+	if (filter->has_wall && hz == 0 && !s->has_warned) {
+		s->has_warned = true;
+		s->files.io->fault(
+			s->files.io->context, &(struct bc_search_fault){.kind = BC_SEARCH_NO_CLOCK,
+						      .file = s->files.path});
+	}
+	info.events = 0; /* only records are searched */
+	return bc_filter_chunk(filter, &info, hz, bounds);
+}
+
+/* Whether the page counts say that a chunk has no match. */
+static bool is_ruled_out(struct search *s, uint32_t row)
+{
+	const struct bc_chunk_table *t = &s->files.table;
+	struct loaded *l = &s->chunks[s->next_loaded];
+
+	if (!s->has_query || t->rows[row].is_bad)
+		return false;
+	if (t->rows[row].is_ruled_out)
+		return true;
+	if (s->chunks[1 - s->next_loaded].is_loaded && s->chunks[1 - s->next_loaded].row == row)
+		return false;
+	l->is_loaded = false;
+	if (!bc_segment_files_pace(&s->files, bc_chunk_info_header_bytes(&t->rows[row].info)))
+		return true;
+	return !bc_page_search_chunk(t, row, &s->query, &l->chunk);
+}
+
+/* Sets s->hits to the positions of the matches in a chunk. Returns their number. */
+static uint32_t scan(
+	struct search *s, const struct loaded *l, const struct bc_filter_bounds *bounds)
+{
+	const struct bc_chunk_info *info = &l->chunk.info;
+	uint32_t hits = 0;
+
+	for (uint32_t base = 0; base < info->records; base += BC_FILTER_RECORDS) {
+		uint32_t left = info->records - base;
+		uint64_t ticks;
+		uint64_t bits = bc_filter_records(&s->filter,
+			l->chunk.records + (size_t)base * BC_RECORD_BYTES,
+			left < BC_FILTER_RECORDS ? left : BC_FILTER_RECORDS, &ticks);
+		for (; bits != 0; bits &= bits - 1) {
+			uint32_t i = base + (uint32_t)__builtin_ctzll(bits);
+			struct place place = {s->files.at, l->row, i};
+			if (bc_span_has(bounds->numbers, info->first_record + i) &&
+				bc_span_has(bounds->ticks, l->ticks[i]) &&
+				!is_before(place, s->begin) && is_before(place, s->end))
+				s->hits[hits++] = i;
+		}
+	}
+	return hits;
+}
+
+/* The matches in a chunk of the open file; none if it can't be read. */
+static uint32_t search_row(struct search *s, uint32_t row)
+{
+	struct bc_filter_bounds bounds;
+	const struct loaded *l = !is_stopped(s) && is_candidate(s, row, &bounds) &&
+						 !is_ruled_out(s, row)
+					 ? load(s, row)
+					 : NULL;
+
+	return l != NULL ? scan(s, l, &bounds) : 0;
+}
+
+/* ---- reporting */
+
+/* The chunk that has the nth record of the file. */
+static uint32_t row_of(const struct search *s, uint64_t nth)
+{
+	uint32_t low = 0;
+	uint32_t high = s->files.table.count;
+
+	while (high - low > 1) {
+		uint32_t middle = low + (high - low) / 2;
+		if (s->files.table.rows[middle].before <= nth)
+			low = middle;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* Reports the nth record of the open file, unless it can't be read. */
+static void report_record(struct search *s, uint64_t nth, bool is_context)
+{
+	uint32_t row = row_of(s, nth);
+	const struct loaded *l = load(s, row);
+	struct bc_search_hit hit = {.file = s->files.path,
+		.is_context = is_context,
+		.follows = s->reported == nth && nth != 0};
+
+	s->reported = nth + 1;
+	if (l == NULL)
+		return;
+	const struct bc_chunk_info *info = &l->chunk.info;
+	const struct bc_segment_header *header = bc_chunk_table_header(&s->files.table, row);
+	uint32_t i = (uint32_t)(nth - s->files.table.rows[row].before);
+	uint64_t hz = bc_segment_files_clock_hz(&s->files, row);
+	bc_entry_of_record(&hit.entry, l->chunk.records + (size_t)i * BC_RECORD_BYTES,
+		info->first_record + i, l->ticks[i]);
+	hit.entry.epoch = info->epoch;
+	bc_entry_text(hit.text, &hit.entry);
+	hit.recording = header != NULL ? header->recording : NULL;
+	hit.is_segment = true;
+	hit.segment = info->segment;
+	hit.has_wall = hz != 0;
+	hit.wall_ns = bc_chunk_wall(info, l->ticks[i], hz);
+	if (!s->on_hit(s->files.io->context, &hit))
+		s->is_over = s->files.is_stopped = true;
+}
+
+/* Reports the context that follows the last match, up to the record before `end`. */
+static void report_after(struct search *s, uint64_t end)
+{
+	while (s->reported < end && s->reported < s->wanted && !s->files.is_stopped)
+		report_record(s, s->reported, true);
+}
+
+static void report_match(struct search *s, uint64_t nth)
+{
+	uint64_t context = s->options->context;
+	uint64_t first = nth > context ? nth - context : 0;
+
+	report_after(s, nth);
+	for (uint64_t i = first > s->reported ? first : s->reported; i < nth; i++)
+		report_record(s, i, true);
+	report_record(s, nth, false);
+	s->wanted = nth + 1 + context;
+}
+
+/* Reports the matches of a chunk, without the first `skip`. */
+static void report_hits(struct search *s, uint32_t row, uint32_t hits, uint64_t skip)
+{
+	uint64_t before = s->files.table.rows[row].before;
+
+	for (uint32_t i = (uint32_t)skip; i < hits && !is_stopped(s); i++) {
+		s->matches++;
+		report_match(s, before + s->hits[i]);
+		s->is_over = s->is_over ||
+			     (s->options->first != 0 && s->matches >= s->options->first);
+	}
+}
+
+static void end_file(struct search *s)
+{
+	const struct bc_chunk_table *t = &s->files.table;
+
+	if (s->files.at >= 0 && t->count != 0)
+		report_after(s, t->rows[t->count - 1].before + t->rows[t->count - 1].info.records);
+}
+
+/* ---- the search */
+
+static void search_forward(struct search *s)
+{
+	for (int i = 0; i < s->files.count && !is_stopped(s); i++) {
+		if (!open_to_search(s, i))
+			continue;
+		for (uint32_t row = 0; row < s->files.table.count && !is_stopped(s); row++) {
+			uint32_t hits = search_row(s, row);
+			if (s->options->is_count)
+				s->matches += hits;
+			else
+				report_hits(s, row, hits, 0);
+		}
+		end_file(s);
+	}
+}
+
+static bool add_found(struct search *s, uint32_t row, uint32_t hits)
+{
+	if (s->found_count == s->found_capacity) {
+		size_t more = s->found_capacity == 0 ? 64 : 2 * s->found_capacity;
+		struct found *grown = reallocarray(s->found, more, sizeof(*grown));
+		if (grown == NULL)
+			return false;
+		s->found = grown;
+		s->found_capacity = more;
+	}
+	s->found[s->found_count++] = (struct found){s->files.at, row, hits};
+	return true;
+}
+
+/* Collects the chunks with the last matches. Sets *total to the number of their matches. Returns 0
+ * or -ENOMEM. */
+static int search_backward(struct search *s, uint64_t *total)
+{
+	uint64_t last = s->options->last;
+
+	*total = 0;
+	for (int i = s->files.count - 1; i >= 0 && *total < last && !is_stopped(s); i--) {
+		if (!open_to_search(s, i))
+			continue;
+		for (uint32_t row = s->files.table.count; row-- != 0 && *total < last;) {
+			uint32_t hits = search_row(s, row);
+			if (hits != 0 && !add_found(s, row, hits))
+				return -ENOMEM;
+			*total += hits;
+		}
+	}
+	return 0;
+}
+
+static int report_last(struct search *s)
+{
+	uint64_t total;
+	int rc = search_backward(s, &total);
+	uint64_t skip = total > s->options->last ? total - s->options->last : 0;
+
+	for (size_t i = s->found_count; rc == 0 && i-- != 0; skip = 0) {
+		const struct found *found = &s->found[i];
+		if (s->files.at != found->file)
+			end_file(s);
+		if (!open_file(s, found->file) || found->row >= s->files.table.count)
+			continue;
+		uint32_t hits = search_row(s, found->row);
+		report_hits(s, found->row, hits, skip);
+	}
+	end_file(s);
+	return rc;
+}
+
+/* ---- marks */
+
+static bool is_mark(const struct bc_chunk *chunk, const struct bc_event *event, const char *text)
+{
+	return (event->kind == BC_EVENT_MARK || event->kind == BC_EVENT_TRIGGER) &&
+	       event->text_bytes == strlen(text) &&
+	       memcmp(chunk->text + event->text, text, event->text_bytes) == 0;
+}
+
+/* Looks for the marks in a chunk's header. */
+static void find_marks(struct search *s, uint32_t row, bool *has_begin, bool *has_end)
+{
+	const struct bc_search_options *o = s->options;
+	struct bc_chunk *chunk = &s->chunks[0].chunk;
+
+	if (!bc_segment_files_read(&s->files, row, chunk))
+		return;
+	for (uint32_t i = 0; i < chunk->info.events; i++) {
+		const struct bc_event *event = &chunk->events[i];
+		struct place place = {s->files.at, row, event->position};
+		if (o->after_mark != NULL && !*has_begin && is_mark(chunk, event, o->after_mark)) {
+			s->begin = place;
+			*has_begin = true;
+		}
+		if (o->before_mark != NULL && is_mark(chunk, event, o->before_mark)) {
+			s->end = place;
+			*has_end = true;
+		}
+	}
+}
+
+/* Finds where the marks begin and end the search. Returns the text of one that does not exist, or
+ * NULL. */
+static const char *set_marks(struct search *s)
+{
+	const struct bc_search_options *o = s->options;
+	bool has_begin = o->after_mark == NULL;
+	bool has_end = o->before_mark == NULL;
+
+	if (has_begin && has_end)
+		return NULL;
+	for (int i = 0; i < s->files.count; i++) {
+		if (!open_file(s, i))
+			continue;
+		for (uint32_t row = 0; row < s->files.table.count; row++)
+			if (s->files.table.rows[row].info.events != 0)
+				find_marks(s, row, &has_begin, &has_end);
+	}
+	if (s->files.is_stopped)
+		return NULL;
+	return !has_begin ? o->after_mark : !has_end ? o->before_mark : NULL;
+}
+
+/* Makes times relative to the start absolute. */
+static void set_start(struct search *s)
+{
+	for (int i = 0;
+		i < s->files.count && (s->filter.from_is_relative || s->filter.to_is_relative); i++)
+		if (open_file(s, i) && s->files.table.count != 0)
+			bc_filter_start(&s->filter, s->files.table.rows[0].info.wall_ns);
+}
+
+int bc_search_run(const struct bc_search_options *options, char *const *paths, int count,
+	const struct bc_search_io *io, bc_search_cb on_hit, uint64_t *matches, const char **missing)
+{
+	struct search *s = calloc(1, sizeof(*s));
+	struct loaded *chunks = calloc(2, sizeof(*chunks));
+	int rc = -ENOMEM;
+
+	*matches = 0;
+	*missing = NULL;
+	if (s == NULL || chunks == NULL || !bc_segment_files_init(&s->files, io, paths, count))
+		goto out;
+	s->options = options;
+	s->filter = options->filter;
+	s->on_hit = on_hit;
+	s->end.file = count;
+	s->chunks = chunks;
+	set_start(s);
+	s->has_query = bc_filter_page_query(&s->filter, &s->query);
+	*missing = set_marks(s);
+	rc = *missing != NULL ? -ENOENT : 0;
+	if (rc == 0 && options->last != 0)
+		rc = report_last(s);
+	else if (rc == 0)
+		search_forward(s);
+	*matches = s->matches;
+	bc_segment_files_free(&s->files);
+	free(s->found);
+out:
+	free(chunks);
+	free(s);
+	return rc;
+}

@@ -1,0 +1,50 @@
+/* Searches segment files for the records that match a filter, forwards or from the end. Reads the
+ * page counts first (formats/segment/page_search.h), then only chunks that may have a match. */
+#ifndef BC_FORMATS_SEARCH_SEARCH_H
+#define BC_FORMATS_SEARCH_SEARCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "formats/base/must_check.h"
+#include "formats/search/segment_files.h"
+#include "formats/trace/entry.h"
+#include "formats/trace/entry_text.h"
+#include "formats/trace/filter.h"
+
+struct bc_search_options {
+	struct bc_filter filter;
+	const char *after_mark;  /* only after the first mark with this text; NULL: anywhere */
+	const char *before_mark; /* only before the last mark with this text */
+	uint64_t first;          /* stop after this many matches; 0: no limit */
+	uint64_t last;           /* only this many, from the end; 0: no limit */
+	uint64_t context;        /* records to report on either side of a match */
+	bool is_count;           /* only count the matches */
+};
+
+/* A record that matches, or one next to it. */
+struct bc_search_hit {
+	struct bc_entry entry;
+	char text[BC_ENTRY_TEXT_MAX];
+	const char *file;
+	const char *recording; /* NULL: unknown */
+	bool is_segment;       /* `segment` is known */
+	uint32_t segment;
+	bool has_wall;
+	int64_t wall_ns;
+	bool is_context; /* not a match */
+	bool follows;    /* directly the one reported before */
+};
+
+/* Receives the hits in the order of the files. Returns false to stop. The strings are valid during
+ * the call. */
+typedef bool (*bc_search_cb)(void *context, const struct bc_search_hit *hit);
+
+/* Searches files, which are in the order of their recordings and segments. `io` and `on_hit` have
+ * the same context. Sets *matches to the number of matches reported, or counted. Returns 0;
+ * -ENOMEM; or -ENOENT with *missing set to the text of a mark that there is none of. */
+int bc_search_run(const struct bc_search_options *options, char *const *paths, int count,
+	const struct bc_search_io *io, bc_search_cb on_hit, uint64_t *matches,
+	const char **missing) BC_MUST_CHECK;
+
+#endif

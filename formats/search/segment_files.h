@@ -1,0 +1,82 @@
+/* Segment files, one of which is open at a time, with a list of its chunks. */
+#ifndef BC_FORMATS_SEARCH_SEGMENT_FILES_H
+#define BC_FORMATS_SEARCH_SEGMENT_FILES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "formats/base/must_check.h"
+#include "formats/pages/page_counts.h"
+#include "formats/segment/chunk_table.h"
+
+enum bc_search_fault_kind {
+	BC_SEARCH_DAMAGED,    /* `bytes` at `offset`: `what` */
+	BC_SEARCH_UNREADABLE, /* `error`, a negative errno */
+	BC_SEARCH_REPEATED,   /* the same segment as its neighbour; it is skipped */
+	BC_SEARCH_NO_CLOCK,   /* clock rate unknown: whole chunks are selected by time of day */
+};
+
+/* What is wrong with a file. Each is reported once. */
+struct bc_search_fault {
+	enum bc_search_fault_kind kind;
+	const char *file;
+	uint64_t offset;
+	uint64_t bytes;
+	const char *what;
+	int error;
+};
+
+/* What the owner of a search provides. */
+struct bc_search_io {
+	void *context;
+
+	/* Opens a file that has segments and can be read at any offset. Returns a descriptor that
+	 * the caller closes, or -1, which has been reported. */
+	int (*open)(void *context, const char *path);
+
+	void (*fault)(void *context, const struct bc_search_fault *fault);
+
+	/* About to read this many bytes. Returns false to stop the search. NULL: go on. */
+	bool (*pace)(void *context, uint64_t bytes);
+};
+
+struct bc_segment_file;
+
+struct bc_segment_files {
+	const struct bc_search_io *io;
+	struct bc_segment_file *files;
+	int count;
+	int at;           /* the open one; -1: none */
+	const char *path; /* of the open one */
+	struct bc_chunk_table table;
+	bool is_stopped; /* by io->pace() */
+};
+
+/* The paths are the caller's; ".partial" is removed from one that was sealed meanwhile. Returns
+ * false if out of memory. */
+bool bc_segment_files_init(struct bc_segment_files *files, const struct bc_search_io *io,
+	char *const *paths, int count) BC_MUST_CHECK;
+void bc_segment_files_free(struct bc_segment_files *files);
+
+/* Opens a file and closes the previous one; nothing if it is open already. Returns false if it
+ * can't be read or is a copy of its neighbour, which has been reported, or if it has been deleted.
+ * Damage is reported when the file is opened for the first time. */
+bool bc_segment_files_open(struct bc_segment_files *files, int at);
+void bc_segment_files_close(struct bc_segment_files *files);
+
+/* Whether a file may have what is looked for, by the page counts of the whole segment, if it has
+ * any. */
+bool bc_segment_files_may_have(
+	struct bc_segment_files *files, int at, const struct bc_page_query *query);
+
+/* Reads a chunk of the open file. Returns false if that failed, which is reported once, or the
+ * search is stopped. */
+bool bc_segment_files_read(struct bc_segment_files *files, uint32_t row, struct bc_chunk *chunk);
+
+/* Asks whether to go on before bytes are read. */
+bool bc_segment_files_pace(struct bc_segment_files *files, uint64_t bytes);
+
+/* The clock rate of a row's segment; 0: unknown. */
+uint64_t bc_segment_files_clock_hz(const struct bc_segment_files *files, uint32_t row);
+
+#endif
