@@ -3,8 +3,10 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "formats/segment/frame.h"
 #include "formats/segment/segment_index.h"
 
 #define NO_HEADER UINT32_MAX
@@ -121,6 +123,67 @@ static int load_by_scan(struct bc_chunk_table *t, bc_chunk_table_cb on_damage, v
 	return rc;
 }
 
+/* Adds the row of the chunk at an offset, and moves the offset behind it. Returns 0; -ENODATA if
+ * the file ends in it; -EBADMSG if there is something else; or another negative errno. */
+static int add_next(
+	struct bc_chunk_table *t, struct bc_chunk *chunk, uint64_t *offset, uint64_t end)
+{
+	uint8_t start[BC_SKIPPABLE_BYTES];
+	uint64_t left = end - *offset;
+
+	if (left < sizeof(start))
+		return -ENODATA;
+	int rc = bc_segment_read_at(t->fd, start, sizeof(start), *offset);
+	size_t bytes = rc == 0 ? bc_chunk_header_bytes(start) : 0;
+	if (rc == 0 && bytes != 0 && bytes > left)
+		return -ENODATA;
+	if (rc == 0 && bytes != 0)
+		rc = bc_segment_read_at(t->fd, t->encoded, bytes, *offset);
+	if (rc != 0)
+		return rc;
+	if (bytes == 0 || !bc_chunk_header_read(chunk, t->encoded, bytes) ||
+		chunk->info.segment != t->headers[0].segment ||
+		chunk->info.recording_tag != bc_recording_tag(t->headers[0].recording))
+		return -EBADMSG;
+	if (bc_chunk_encoded_bytes(&chunk->info) > left)
+		return -ENODATA;
+	rc = add_row(t, *offset, &chunk->info);
+	*offset += bc_chunk_encoded_bytes(&chunk->info);
+	return rc;
+}
+
+/* Goes from one chunk header to the next, as in a segment that is being written. Returns 0;
+ * -EBADMSG if the file must be read to know what it has; or another negative errno. */
+static int load_by_headers(struct bc_chunk_table *t, bc_chunk_table_cb on_damage, void *context)
+{
+	struct bc_segment_header header;
+	struct bc_chunk *chunk = malloc(sizeof(*chunk));
+	uint8_t start[BC_SKIPPABLE_BYTES];
+	uint64_t offset = BC_EMPTY_FRAME_BYTES;
+	struct stat st;
+	int rc = chunk != NULL ? bc_segment_header_load(&header, t->fd) : -ENOMEM;
+
+	if (rc == 0)
+		rc = add_header(t, &header);
+	if (rc == 0)
+		rc = bc_segment_read_at(t->fd, start, sizeof(start), offset);
+	if (rc == 0 && fstat(t->fd, &st) != 0)
+		rc = -errno;
+	offset += rc == 0 ? bc_segment_header_bytes(start) : 0;
+	while (rc == 0 && offset != (uint64_t)st.st_size)
+		rc = add_next(t, chunk, &offset, (uint64_t)st.st_size);
+	if (rc == -ENODATA) {
+		const struct bc_segment_damage torn = {.offset = offset,
+			.bytes = (uint64_t)st.st_size - offset,
+			.what = "torn: the file ends in a chunk",
+			.is_torn = true};
+		on_damage(context, &torn);
+		rc = 0;
+	}
+	free(chunk);
+	return rc;
+}
+
 int bc_chunk_table_load(
 	struct bc_chunk_table *t, int fd, bc_chunk_table_cb on_damage, void *context)
 {
@@ -130,8 +193,15 @@ int bc_chunk_table_load(
 	if (t->encoded == NULL)
 		return -ENOMEM;
 	int rc = bc_segment_index_load(&index, fd);
+	if (rc != 0 && rc != -ENOMEM) {
+		rc = load_by_headers(t, on_damage, context);
+		if (rc != -EBADMSG)
+			return rc;
+		t->count = t->header_count = 0;
+		return load_by_scan(t, on_damage, context);
+	}
 	if (rc != 0)
-		return rc == -ENOMEM ? rc : load_by_scan(t, on_damage, context);
+		return rc;
 	rc = load_from_index(t, &index, on_damage, context);
 	bc_segment_index_free(&index);
 	return rc;
