@@ -4,23 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "formats/base/json.h"
 #include "formats/base/rfc3339.h"
-
-static json_t *hex(uint64_t value)
-{
-	char text[24];
-
-	snprintf(text, sizeof(text), "0x%" PRIx64, value);
-	return json_string(text);
-}
-
-static json_t *type_of(const struct bc_entry *entry)
-{
-	const char *name = bc_ref_type_name(entry->type);
-
-	return name != NULL ? json_string(name) : hex(entry->type);
-}
+#include "formats/search/hit_json.h"
 
 static const char *name_of(const struct bc_find *f, const struct bc_entry *entry)
 {
@@ -30,46 +15,13 @@ static const char *name_of(const struct bc_find *f, const struct bc_entry *entry
 	return f->names != NULL ? bc_name_map_find(f->names, is_port, entry->addr) : NULL;
 }
 
-static bool print_json(struct bc_find *f, const struct bc_search_hit *hit)
-{
-	const struct bc_entry *entry = &hit->entry;
-	bool is_reference = entry->kind == BC_ENTRY_REFERENCE;
-	const char *name = name_of(f, entry);
-	char wall[BC_RFC3339_BYTES];
-
-	bc_rfc3339_write(wall, hit->wall_ns);
-	return bc_output_json_value(&f->output,
-		bc_json_object((struct bc_json_member[]){
-			{"number", bc_json_u64(entry->number)},
-			{"tick", (entry->has & BC_HAS_TIME) != 0 ? bc_json_u64(entry->tick)
-								 : json_null()},
-			{"epoch", json_integer(entry->epoch)},
-			{"time", hit->has_wall ? json_string(wall) : json_null()},
-			{"file", bc_json_text(hit->file)},
-			{"recording",
-				bc_json_text_or_null(hit->recording != NULL ? hit->recording : "")},
-			{"segment", hit->is_segment ? json_integer(hit->segment) : json_null()},
-			{"addr", hex(entry->addr)},
-			{"type", is_reference ? type_of(entry) : json_null()},
-			{"size", (entry->has & BC_HAS_SIZE) != 0 ? json_integer(entry->size)
-								 : json_null()},
-			{"attr", (entry->has & BC_HAS_ATTR) != 0 ? json_integer(entry->attr)
-								 : json_null()},
-			{"proc", (entry->has & BC_HAS_PROC) != 0 ? json_integer(entry->proc)
-								 : json_null()},
-			{"name", bc_json_text_or_null(name != NULL ? name : "")},
-			{"text", bc_json_text(hit->text)},
-			{"is_context", json_boolean(hit->is_context)},
-			{NULL, NULL},
-		}));
-}
-
 void bc_find_print(struct bc_find *f, const struct bc_search_hit *hit)
 {
 	char wall[BC_RFC3339_BYTES] = "-";
 
 	if (f->is_json) {
-		if (!print_json(f, hit))
+		if (!bc_output_json_value(
+			    &f->output, bc_search_hit_json(hit, name_of(f, &hit->entry))))
 			f->exit = bc_exit_worse(f->exit, bc_print_no_memory(f->console));
 		return;
 	}

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/io/time_arg.h"
 #include "cli/term/options.h"
 #include "formats/base/rfc3339.h"
 #include "formats/trace/filter_parse.h"
@@ -54,76 +53,45 @@ static bool read_range(struct bc_filter_args *s, const struct bc_console *consol
 	return true;
 }
 
-/* Sets the first tick, or the last one, from the one after it. */
-static void set_tick(struct bc_filter_args *s, bool is_from, uint64_t tick)
-{
-	struct bc_span *ticks = &s->filter.ticks;
+/* Parses a value with one of the bc_filter_parse_...() functions. */
+typedef bool (*parse_fn)(struct bc_filter *filter, const char *value, char *err, size_t errlen);
 
-	*(is_from ? &s->has_from_tick : &s->has_to_tick) = true;
-	if (is_from)
-		ticks->first = tick > ticks->first ? tick : ticks->first;
-	else if (tick == 0)
-		*ticks = (struct bc_span){1, 0}; /* none */
-	else
-		ticks->last = tick - 1;
+static bool parse_value(struct bc_filter_args *s, const struct bc_console *console,
+	const char *option, parse_fn parse)
+{
+	char err[256];
+
+	if (parse(&s->filter, optarg, err, sizeof(err)))
+		return true;
+	bc_print_error(console, NULL, "%s %s: %s", option, optarg, err);
+	return false;
 }
 
-/* Whether the bounds, if both are given and of one kind, are in order. */
-static bool is_ordered(const struct bc_filter_args *s)
+static bool parse_filter(struct bc_filter_args *s, const struct bc_console *console,
+	const char *option, parse_fn parse)
 {
-	const struct bc_filter *f = &s->filter;
-	bool are_ticks = s->has_from_tick && s->has_to_tick;
-	bool are_times = s->has_from && s->has_to && !s->has_from_tick && !s->has_to_tick &&
-			 f->from_is_relative == f->to_is_relative;
-
-	return (!are_ticks || f->ticks.first <= f->ticks.last ||
-		       f->ticks.first - 1 == f->ticks.last) &&
-	       (!are_times || f->from_ns <= f->to_ns);
+	if (!parse_value(s, console, option, parse))
+		return false;
+	record_option(s, option);
+	return true;
 }
 
 /* Reads --from or --to. The metadata gets times that mean the same later. */
 static bool read_bound(struct bc_filter_args *s, const struct bc_console *console,
 	const char *option, bool is_from)
 {
-	struct bc_filter *f = &s->filter;
 	bool *has = is_from ? &s->has_from : &s->has_to;
-	struct bc_time_arg time;
+	bool is_wall = optarg[0] != '@' && optarg[0] != '+';
 	char wall[BC_RFC3339_BYTES];
 
 	if (*has)
 		return refuse_second(console, option);
-	if (!bc_time_arg_read(console, option, &time))
-		return false;
 	*has = true;
-	if (time.kind == BC_TIME_ARG_TICK) {
-		set_tick(s, is_from, time.tick);
-	} else {
-		f->has_wall = true;
-		*(is_from ? &f->from_ns : &f->to_ns) = time.ns;
-		*(is_from ? &f->from_is_relative : &f->to_is_relative) = time.kind ==
-									 BC_TIME_ARG_FROM_START;
-	}
-	if (!is_ordered(s)) {
-		bc_print_error(console, NULL, "%s %s: --to is before --from", option, optarg);
+	s->has_tick = s->has_tick || optarg[0] == '@';
+	if (!parse_value(s, console, option, is_from ? bc_filter_parse_from : bc_filter_parse_to))
 		return false;
-	}
-	bc_rfc3339_write(wall, time.ns);
-	record_value(s, option, time.kind == BC_TIME_ARG_WALL ? wall : optarg);
-	return true;
-}
-
-/* Parses a value with one of the bc_filter_parse_...() functions. */
-static bool parse_filter(struct bc_filter_args *s, const struct bc_console *console,
-	const char *option,
-	bool (*read)(struct bc_filter *filter, const char *value, char *err, size_t errlen))
-{
-	char err[160];
-
-	if (!read(&s->filter, optarg, err, sizeof(err))) {
-		bc_print_error(console, NULL, "%s %s: %s", option, optarg, err);
-		return false;
-	}
-	record_option(s, option);
+	bc_rfc3339_write(wall, is_from ? s->filter.from_ns : s->filter.to_ns);
+	record_value(s, option, is_wall ? wall : optarg);
 	return true;
 }
 
@@ -194,7 +162,7 @@ bool bc_filter_args_check(const struct bc_filter_args *s, const struct bc_consol
 
 	if (s->filter.has_wall && format != BC_FORMAT_SEGMENT)
 		missing = "time of day: --from and --to need segments";
-	else if ((s->has_from_tick || s->has_to_tick) && (holds & BC_HAS_TIME) == 0)
+	else if (s->has_tick && (holds & BC_HAS_TIME) == 0)
 		missing = "time: can't select by tick";
 	else if (s->has_epochs && format != BC_FORMAT_SEGMENT && format != BC_FORMAT_BCP1)
 		missing = "epochs: can't use --epoch";

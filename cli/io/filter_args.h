@@ -5,10 +5,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "cli/io/time_arg.h"
 #include "cli/term/console.h"
 #include "formats/base/format_id.h"
 #include "formats/trace/filter.h"
+#include "formats/trace/time_point.h"
 
 enum {
 	BC_FILTER_OPT_FROM = 1100,
@@ -28,10 +28,10 @@ enum {
 	{                                                                                        \
 		'e', "epoch", "A-B", "range", "only these epochs (the clock restarts with each)" \
 	}
-#define BC_FILTER_OPTIONS_TIME                                                                \
-	{BC_FILTER_OPT_FROM, "from", "TIME", "text", "from this time on: " BC_TIME_ARG_HELP}, \
-	{                                                                                     \
-		BC_FILTER_OPT_TO, "to", "TIME", "text", "before this time"                    \
+#define BC_FILTER_OPTIONS_TIME                                                                  \
+	{BC_FILTER_OPT_FROM, "from", "TIME", "text", "from this time on: " BC_TIME_POINT_HELP}, \
+	{                                                                                       \
+		BC_FILTER_OPT_TO, "to", "TIME", "text", "before this time"                      \
 	}
 #define BC_FILTER_OPTIONS_ADDR                                                                   \
 	{'a', "addr", "A-B", "range", "only references that touch these hexadecimal addresses"}, \
@@ -54,8 +54,7 @@ struct bc_filter_args {
 	bool has_port;
 	bool has_from;
 	bool has_to;
-	bool has_from_tick;  /* --from @TICK */
-	bool has_to_tick;    /* --to @TICK */
+	bool has_tick;       /* --from or --to @TICK */
 	char selection[512]; /* the options: "addr=1000-1fff type=MEMREAD"; without those that don't
 				fit */
 };

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "daemon/api/api_find.h"
 #include "daemon/api/api_params.h"
 #include "daemon/api/api_record.h"
 #include "daemon/api/metrics.h"
@@ -110,7 +111,7 @@ enum route_kind {
 
 struct route {
 	const char *method;
-	const char *path; /* a name follows a slash at the end */
+	const char *path; /* with a name in the place of a '*' */
 	void (*respond)(struct bc_call *call);
 	uint32_t permissions; /* required */
 	enum route_kind kind;
@@ -136,29 +137,38 @@ static const struct route routes[] = {
 	{"POST", "/v1/snapshot", bc_api_snapshot, PERMISSION(SNAPSHOT), PLAIN, NULL},
 	{"GET", "/v1/triggers", bc_api_list_triggers, 0, PLAIN, NULL},
 	{"POST", "/v1/triggers", bc_api_arm_trigger, PERMISSION(TRIGGER), PLAIN, NULL},
-	{"GET", "/v1/triggers/", bc_api_get_trigger, 0, PLAIN, NULL},
-	{"DELETE", "/v1/triggers/", bc_api_disarm_trigger, PERMISSION(TRIGGER), PLAIN, NULL},
+	{"GET", "/v1/triggers/*", bc_api_get_trigger, 0, PLAIN, NULL},
+	{"DELETE", "/v1/triggers/*", bc_api_disarm_trigger, PERMISSION(TRIGGER), PLAIN, NULL},
 	{"GET", "/v1/replays", bc_api_list_replays, 0, PLAIN, NULL},
 	{"PUT", "/v1/replays", bc_api_upload_replay, PERMISSION(REPLAY), UPLOAD, bc_replay_query},
-	{"GET", "/v1/replays/", bc_api_get_replay, 0, PLAIN, NULL},
-	{"DELETE", "/v1/replays/", bc_api_cancel_replay, PERMISSION(REPLAY), PLAIN, NULL},
+	{"GET", "/v1/replays/*", bc_api_get_replay, 0, PLAIN, NULL},
+	{"DELETE", "/v1/replays/*", bc_api_cancel_replay, PERMISSION(REPLAY), PLAIN, NULL},
 	{"GET", "/v1/records", stream_records, 0, STREAM, records_query},
+	{"GET", "/v1/recordings/*/records", bc_api_get_records, 0, STREAM, bc_find_query},
+	{"GET", "/v1/find", bc_api_find, 0, STREAM, bc_find_query},
 	{"GET", "/metrics", get_metrics, 0, PLAIN, NULL},
 };
 
 #define ROUTES (sizeof(routes) / sizeof(routes[0]))
 
-/* Returns whether a route matches a path. Sets *name to the variable part of the path, or NULL. */
-static bool route_has_path(const struct route *route, const char *path, const char **name)
+/* Returns whether a route matches a path. Copies the variable part of the path to `name`, which
+ * gets empty if there is none. */
+static bool route_has_path(const struct route *route, const char *path, char *name, size_t namelen)
 {
-	size_t n = strlen(route->path);
+	size_t n = strcspn(route->path, "*");
 
-	*name = NULL;
-	if (route->path[n - 1] != '/')
+	name[0] = '\0';
+	if (route->path[n] == '\0')
 		return strcmp(route->path, path) == 0;
-	*name = path + n;
-	return strncmp(route->path, path, n) == 0 && path[n] != '\0' &&
-	       strchr(path + n, '/') == NULL;
+	if (strncmp(route->path, path, n) != 0)
+		return false;
+	path += n;
+	size_t bytes = strcspn(path, "/");
+	if (bytes == 0 || bytes >= namelen || strcmp(path + bytes, route->path + n + 1) != 0)
+		return false;
+	memcpy(name, path, bytes);
+	name[bytes] = '\0';
+	return true;
 }
 
 static bool route_has_method(const struct route *route, const char *method)
@@ -177,7 +187,7 @@ static const struct route *find_route(struct bc_call *call)
 	size_t n = 0;
 
 	for (size_t i = 0; i < ROUTES; i++) {
-		if (!route_has_path(&routes[i], path, &call->name))
+		if (!route_has_path(&routes[i], path, call->name, sizeof(call->name)))
 			continue;
 		if (route_has_method(&routes[i], method))
 			return &routes[i];
@@ -260,11 +270,12 @@ bool bc_api_is_upload(void *api, const struct bc_request *request)
 {
 	const char *path = bc_request_path(request);
 	const char *method = bc_request_method(request);
-	const char *name;
+	char name[256];
 
 	(void)api;
 	for (size_t i = 0; i < ROUTES; i++)
-		if (routes[i].kind == UPLOAD && route_has_path(&routes[i], path, &name) &&
+		if (routes[i].kind == UPLOAD &&
+			route_has_path(&routes[i], path, name, sizeof(name)) &&
 			route_has_method(&routes[i], method))
 			return true;
 	return false;

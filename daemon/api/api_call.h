@@ -13,6 +13,7 @@
 #include "daemon/live/page_sampler.h"
 #include "daemon/live/tap.h"
 #include "daemon/recorder/recorder.h"
+#include "daemon/search/searcher.h"
 
 #define BC_JSON_TYPE "application/json"
 
@@ -26,14 +27,15 @@ struct bc_api {
 	struct bc_taps *taps;
 	struct bc_page_sampler *sampler;
 	struct bc_catalog *catalog;
-	uint32_t reserved; /* for the owner: a set of bc_permission_bit() */
+	struct bc_searcher *searcher; /* NULL: no socket */
+	uint32_t reserved;            /* for the owner: a set of bc_permission_bit() */
 };
 
 struct bc_call {
 	struct bc_api *api;
 	struct bc_request *request;
-	const char *name; /* the variable last part of the path, or NULL */
-	char err[512];    /* the message for bc_call_refuse() */
+	char name[256]; /* the variable part of the path, or empty */
+	char err[512];  /* the message for bc_call_refuse() */
 };
 
 /* Responds with an object and takes ownership of it. NULL means out of memory and sends a 500.

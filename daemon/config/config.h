@@ -84,6 +84,7 @@ struct bc_config {
 	char socket[108]; /* empty: none */
 	char socket_group[33];
 	unsigned connections; /* maximum at one time */
+	uint64_t find_rate;   /* bytes per second; 0: no limit */
 	uint32_t reserve;     /* bits of enum bc_permission */
 	struct bc_loopback metrics_listen;
 

@@ -5,6 +5,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "formats/trace/time_point.h"
+
 #define PORT_MAX 0xFFFFu
 
 static bool fail_with(char *err, size_t errlen, const char *text)
@@ -155,6 +157,59 @@ bool bc_filter_parse_port(struct bc_filter *filter, const char *value, char *err
 	bc_filter_add_type(&ports, BC_REQ_IOWRITE);
 	*filter = ports;
 	return true;
+}
+
+/* Sets the first tick, or the last one, from the one after it. */
+static void set_tick(struct bc_span *ticks, uint64_t tick, bool is_from)
+{
+	if (is_from)
+		ticks->first = tick > ticks->first ? tick : ticks->first;
+	else if (tick == 0)
+		*ticks = (struct bc_span){1, 0}; /* none */
+	else
+		ticks->last = tick - 1;
+}
+
+/* Whether the bounds of one kind are in order. Those that are not set are far apart. */
+static bool is_ordered(const struct bc_filter *f)
+{
+	bool are_ticks_ordered = f->ticks.first <= f->ticks.last ||
+				 f->ticks.first - 1 == f->ticks.last;
+
+	return are_ticks_ordered &&
+	       (f->from_is_relative != f->to_is_relative || f->from_ns <= f->to_ns);
+}
+
+static bool parse_bound(
+	struct bc_filter *filter, const char *value, char *err, size_t errlen, bool is_from)
+{
+	struct bc_filter bounded = *filter;
+	struct bc_time_point point;
+
+	if (!bc_time_point_read(&point, value))
+		return fail_with(err, errlen, "not a time; try " BC_TIME_POINT_HELP);
+	if (point.kind == BC_TIME_POINT_TICK) {
+		set_tick(&bounded.ticks, point.tick, is_from);
+	} else {
+		bool is_relative = point.kind == BC_TIME_POINT_FROM_START;
+		bounded.has_wall = true;
+		*(is_from ? &bounded.from_ns : &bounded.to_ns) = point.ns;
+		*(is_from ? &bounded.from_is_relative : &bounded.to_is_relative) = is_relative;
+	}
+	if (!is_ordered(&bounded))
+		return fail_with(err, errlen, "the end is before the start");
+	*filter = bounded;
+	return true;
+}
+
+bool bc_filter_parse_from(struct bc_filter *filter, const char *value, char *err, size_t errlen)
+{
+	return parse_bound(filter, value, err, errlen, true);
+}
+
+bool bc_filter_parse_to(struct bc_filter *filter, const char *value, char *err, size_t errlen)
+{
+	return parse_bound(filter, value, err, errlen, false);
 }
 
 static const struct {

@@ -32,6 +32,12 @@ bool bc_filter_parse(
 bool bc_filter_parse_condition(struct bc_filter *filter, const char *name, const char *value,
 	char *err, size_t errlen) BC_MUST_CHECK;
 
+/* Parse the bounds of time (formats/trace/time_point.h): from this time on, and before it. */
+bool bc_filter_parse_from(
+	struct bc_filter *filter, const char *value, char *err, size_t errlen) BC_MUST_CHECK;
+bool bc_filter_parse_to(
+	struct bc_filter *filter, const char *value, char *err, size_t errlen) BC_MUST_CHECK;
+
 /* Parse only the value of a condition. An address or port range replaces that of the filter; types
  * and processors are added to it. On failure the filter is unchanged. The error contains neither
  * the name of the condition nor the value. */

@@ -1,7 +1,5 @@
-#include "cli/io/time_arg.h"
+#include "formats/trace/time_point.h"
 
-#include <getopt.h>
-#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -202,29 +200,25 @@ static bool parse_tick(const char *text, uint64_t *tick)
 	return *text == '\0';
 }
 
-bool bc_time_arg_read(
-	const struct bc_console *console, const char *option, struct bc_time_arg *time)
+bool bc_time_point_read(struct bc_time_point *point, const char *text)
 {
-	const char *text = optarg;
 	__int128 ns = 0;
 	bool ok;
 
-	*time = (struct bc_time_arg){.kind = BC_TIME_ARG_WALL};
+	*point = (struct bc_time_point){.kind = BC_TIME_POINT_WALL};
 	if (text[0] == '@') {
-		time->kind = BC_TIME_ARG_TICK;
-		ok = parse_tick(text + 1, &time->tick);
+		point->kind = BC_TIME_POINT_TICK;
+		ok = parse_tick(text + 1, &point->tick);
 	} else if (text[0] == '+') {
-		time->kind = BC_TIME_ARG_FROM_START;
+		point->kind = BC_TIME_POINT_FROM_START;
 		ok = parse_duration(text + 1, &ns);
 	} else if (text[0] == '-') {
 		ok = parse_ago(text + 1, &ns);
 	} else {
 		ok = parse_word(text, &ns) || parse_date(text, &ns);
 	}
-	if (ok && ns <= INT64_MAX && ns >= INT64_MIN) {
-		time->ns = (int64_t)ns;
-		return true;
-	}
-	bc_print_error(console, NULL, "%s %s: not a time; try " BC_TIME_ARG_HELP, option, optarg);
-	return false;
+	if (!ok || ns > INT64_MAX || ns < INT64_MIN)
+		return false;
+	point->ns = (int64_t)ns;
+	return true;
 }

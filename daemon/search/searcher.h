@@ -1,0 +1,50 @@
+/* Searches the recordings in the output directory for clients, one search at a time, on a thread
+ * that gives way to everything else: it has the lowest priority, the idle class of I/O, and a
+ * limited rate. Results are streamed as newline-delimited JSON:
+ *
+ *   {"number": N, ...}            a record: formats/search/hit_json.h
+ *   {"damage": {...}}             part of a file that could not be searched
+ *   {"end": {...}}                the last line, unless the search was cut off
+ *
+ * A client that reads nothing for ten seconds loses its search, and so does one whose search takes
+ * longer than a minute; its last line says so.
+ *
+ * Memory: 64 KiB per search, and 4 MiB for the one that runs. Loop thread only. */
+#ifndef BC_DAEMON_SEARCH_SEARCHER_H
+#define BC_DAEMON_SEARCH_SEARCHER_H
+
+#include <stdint.h>
+#include <uv.h>
+
+#include "formats/base/must_check.h"
+#include "formats/search/search.h"
+#include "formats/segment/segment_name.h"
+
+#define BC_SEARCHES_MAX    8u /* running and waiting */
+#define BC_SEARCHES_OTHERS 6u /* of them, of users other than the owner */
+
+struct bc_request;
+struct bc_searcher;
+
+/* Starts the thread. `dir` is copied. `bytes_per_s` may be 0: no limit. Returns 0 or a negative
+ * errno. */
+int bc_searcher_open(struct bc_searcher **searcher, uv_loop_t *loop, const char *dir,
+	uint64_t bytes_per_s) BC_MUST_CHECK;
+
+/* The server must be closed first, which ends all searches. Memory is freed when the loop has
+ * closed the handle. If the thread hangs in the disk for more than two seconds, it is left behind.
+ * NULL is allowed. */
+void bc_searcher_close(struct bc_searcher *searcher);
+
+struct bc_searcher_request {
+	struct bc_search_options options;    /* without marks */
+	char recording[BC_RECORDING_ID_MAX]; /* only this one; empty: all */
+};
+
+/* Responds to a request with the results of a search. Returns 0; -EBUSY if there are
+ * BC_SEARCHES_MAX already, or BC_SEARCHES_OTHERS and the client is not the owner; or -ENOMEM. On
+ * failure the caller still has to respond to the request. */
+int bc_searcher_add(struct bc_searcher *searcher, struct bc_request *request,
+	const struct bc_searcher_request *search) BC_MUST_CHECK;
+
+#endif
