@@ -22,6 +22,7 @@
 #define SECOND_NS UINT64_C(1000000000)
 
 #define OUT_BYTES       65536u
+#define LINES_BYTES     (OUT_BYTES - 256) /* of them; the rest is for the last line */
 #define SEARCH_LIMIT_NS (60 * SECOND_NS)
 #define CLIENT_LIMIT_NS (10 * SECOND_NS) /* without reading anything */
 #define STOP_SECONDS    2
@@ -96,8 +97,9 @@ static bool on_pace(void *context, uint64_t bytes)
 	uint64_t now;
 
 	pthread_mutex_lock(&s->lock);
-	while ((now = bc_now_ns()) < s->due_ns && !is_unwanted(job))
-		wait_until(s, s->due_ns);
+	uint64_t until = s->due_ns < job->until_ns ? s->due_ns : job->until_ns;
+	while ((now = bc_now_ns()) < until && !is_unwanted(job))
+		wait_until(s, until);
 	bool is_over = is_unwanted(job);
 	pthread_mutex_unlock(&s->lock);
 	if (s->bytes_per_s != 0)
@@ -116,8 +118,9 @@ static void append(struct job *job, const char *text, size_t bytes)
 	job->used += bytes;
 }
 
-/* Sends a line when there is room for it. Returns false if the search must end. */
-static bool send_line(struct job *job, json_t *object)
+/* Sends a line when there is room for it in the first `room` bytes of the output. Returns false if
+ * the search must end. */
+static bool send_line(struct job *job, json_t *object, size_t room)
 {
 	struct bc_searcher *s = job->searcher;
 	char *text = bc_json_print(object);
@@ -125,20 +128,20 @@ static bool send_line(struct job *job, json_t *object)
 	uint64_t until = bc_now_ns() + CLIENT_LIMIT_NS;
 
 	json_decref(object);
-	if (text == NULL || bytes >= OUT_BYTES) {
+	if (text == NULL || bytes >= room) {
 		free(text);
 		return cut_off(job, "out of memory");
 	}
 	pthread_mutex_lock(&s->lock);
 	size_t used = job->used;
-	while (job->used + bytes + 1 > OUT_BYTES && !is_unwanted(job) && bc_now_ns() < until) {
+	while (job->used + bytes + 1 > room && !is_unwanted(job) && bc_now_ns() < until) {
 		uv_async_send(&s->async);
 		wait_until(s, until);
 		if (job->used < used)
 			until = bc_now_ns() + CLIENT_LIMIT_NS;
 		used = job->used;
 	}
-	bool has_room = job->used + bytes + 1 <= OUT_BYTES;
+	bool has_room = job->used + bytes + 1 <= room;
 	if (has_room) {
 		append(job, text, bytes);
 		append(job, "\n", 1);
@@ -152,7 +155,7 @@ static bool send_line(struct job *job, json_t *object)
 
 static bool on_hit(void *context, const struct bc_search_hit *hit)
 {
-	return send_line(context, bc_search_hit_json(hit, NULL));
+	return send_line(context, bc_search_hit_json(hit, NULL), LINES_BYTES);
 }
 
 static int on_open(void *context, const char *path)
@@ -169,16 +172,14 @@ static void on_fault(void *context, const struct bc_search_fault *fault)
 	if (fault->kind != BC_SEARCH_DAMAGED && fault->kind != BC_SEARCH_UNREADABLE)
 		return;
 	job->damaged++;
-	send_line(job, bc_json_object((struct bc_json_member[]){
-			       {"damage", bc_json_object((struct bc_json_member[]){
-						  {"file", bc_json_text(fault->file)},
-						  {"offset", bc_json_u64(fault->offset)},
-						  {"bytes", bc_json_u64(fault->bytes)},
-						  {"what", bc_json_text(what)},
-						  {NULL, NULL},
-					  })},
-			       {NULL, NULL},
-		       }));
+	json_t *damage = bc_json_object((struct bc_json_member[]){
+		{"file", bc_json_text(fault->file)},
+		{"offset", bc_json_u64(fault->offset)},
+		{"bytes", bc_json_u64(fault->bytes)},
+		{"what", bc_json_text(what)},
+		{NULL, NULL},
+	});
+	send_line(job, json_pack("{s:o}", "damage", damage), LINES_BYTES);
 }
 
 /* The paths of the segments to search, in order. Returns their number, or -1 if out of memory. */
@@ -215,16 +216,14 @@ static void search_paths(struct job *job, char *const *paths, int count)
 	if (count < 0 || bc_search_run(&job->request.options, paths, count, &io, on_hit, &matches,
 				 &missing) != 0)
 		cut_off(job, "out of memory");
-	send_line(job, bc_json_object((struct bc_json_member[]){
-			       {"end", bc_json_object((struct bc_json_member[]){
-					       {"matches", bc_json_u64(matches)},
-					       {"segments", json_integer(count < 0 ? 0 : count)},
-					       {"damaged_places", bc_json_u64(job->damaged)},
-					       {"cut_off", bc_json_text(job->reason)},
-					       {NULL, NULL},
-				       })},
-			       {NULL, NULL},
-		       }));
+	json_t *end = bc_json_object((struct bc_json_member[]){
+		{"matches", bc_json_u64(matches)},
+		{"segments", json_integer(count < 0 ? 0 : count)},
+		{"damaged_places", bc_json_u64(job->damaged)},
+		{"cut_off", bc_json_text(job->reason)},
+		{NULL, NULL},
+	});
+	send_line(job, json_pack("{s:o}", "end", end), OUT_BYTES);
 }
 
 static void run_job(struct job *job)

@@ -42,7 +42,7 @@ def test_the_description_is_complete():
         find(reference)
     for kind, things in DESCRIPTION["components"].items():
         for name in things:
-            assert f"#/components/{kind}/{name}" in references or name in ("Event", "RecordLine"), f"{name} is not used"
+            assert f"#/components/{kind}/{name}" in references or name in ("Event", "RecordLine", "SearchLine"), f"{name} is not used"
     ids = [operation["operationId"] for path in DESCRIPTION["paths"].values() for operation in path.values()]
     equal(len(ids), len(set(ids)), "operationIds")
 
@@ -60,7 +60,7 @@ def test_every_path_is_described_and_documented():
     source = (harness.ROOT / "daemon/api/api.c").read_text()
     routes = re.findall(r'\{"([A-Z]+)", "(/[^"]*)"', source)
     assert len(routes) > 15, routes
-    ours = {(method, template(path + "x" if path.endswith("/") else path)) for method, path in routes}
+    ours = {(method, template(path.replace("*", "x"))) for method, path in routes}
     described = {(method, path) for path in DESCRIPTION["paths"] for method in described_methods(path, with_head=False)}
     equal(ours, described)
     document = (harness.ROOT / "docs/api.md").read_text()
@@ -85,6 +85,8 @@ def test_the_described_parameters_are_those_that_the_daemon_reads():
     (names,) = re.findall(r"records_query\[\] = \{([^}]*)NULL\};", (harness.ROOT / "daemon/api/api.c").read_text())
     described = {one["name"] for one in DESCRIPTION["paths"]["/v1/records"]["get"]["parameters"]}
     equal(set(re.findall(r'"(\w+)"', names)), described, "the query of /v1/records")
+    (names,) = re.findall(r"bc_find_query\[\] = \{([^}]*)NULL\};", (harness.ROOT / "daemon/api/api_find.c").read_text())
+    equal(set(re.findall(r'"(\w+)"', names)), set(DESCRIPTION["components"]["parameters"]), "the query of /v1/find")
     (names,) = re.findall(r"bc_replay_query\[\] = \{([^}]*)NULL\};", source)
     described = {one["name"] for one in DESCRIPTION["paths"]["/v1/replays"]["put"]["parameters"]}
     equal(set(re.findall(r'"(\w+)"', names)), described, "the query of a replay")
@@ -898,6 +900,10 @@ def test_every_described_path_and_method_answers_as_described(tmp):
         with Stream(tmp / "socket", "/v1/events", "Event") as events:
             events.read()
             api.seen.add(("GET", "/v1/events", 200))
+        for path in ("/v1/find?count=true", f"/v1/recordings/{replay.id}/records?first=1"):
+            with Stream(tmp / "socket", path, "SearchLine") as found:
+                equal(found.rest()[-1]["end"]["cut_off"], None, path)
+                api.seen.add(("GET", template(path), 200))
         with Stream(tmp / "socket", "/v1/records?limit=5", "RecordLine") as records:
             assert records.rest()
             api.seen.add(("GET", "/v1/records", 200))
