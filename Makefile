@@ -58,6 +58,11 @@ all: $(BUILD)/buscapd $(BUILD)/buscap $(COMPLETIONS) ## build both programs into
 
 include mk/packages.mk mk/tests.mk mk/torture.mk mk/lint.mk mk/install.mk
 
+# Where packages may be missing, they are installed before anything is compiled.
+ifneq ($(filter deps demo demo-lackey test,$(MAKECMDGOALS)),)
+$(OBJECTS) $(TEST_OBJECTS): | deps
+endif
+
 $(BUILD)/%.o: %.c
 	@mkdir -p $(@D)
 	$(say) CC $<

@@ -68,8 +68,3 @@ deps = tests/tools/deps.sh $(LIBRARIES) $(TEST_LIBRARIES) -- $(TOOLS) $(1) -- $(
 .PHONY: deps
 deps: ## install what is missing, or name it
 	@$(call deps)
-
-# Where packages may be missing, they are installed before anything is compiled.
-ifneq ($(filter deps demo demo-lackey test,$(MAKECMDGOALS)),)
-$(OBJECTS) $(TEST_OBJECTS): | deps
-endif

@@ -1,7 +1,7 @@
 #!/bin/sh
 # fresh.sh RELEASE...
 # Tries the project on fresh Debian systems. For each release, in a clean root from mmdebstrap with only git, make, gcc
-# and libc6-dev (and certificates, for an https mirror): clones the last commit and runs make demo, make test, make deb
+# and libc6-dev (and certificates, for an https mirror): clones the last commit and runs make test, make demo, make deb
 # and make units; then, in another clean root, installs the packages, records with them, removes and purges them.
 # Needs root and the right to mount. Mounts are in private namespaces and disappear with their processes. The log of each
 # step is build/fresh/RELEASE-STEP.log.
@@ -187,8 +187,9 @@ steps() {
 	step copy copy_root || return
 	git -c safe.directory="$PWD" bundle create --quiet "$root/root/buscapd.bundle" HEAD || return
 	step clone inside "$root" "$clone" || return
-	step demo inside "$root" 'cd /srv/buscapd && make demo'
+	# First what compiles most: nothing may be compiled before the packages are there.
 	step test inside "$root" 'cd /srv/buscapd && make test'
+	step demo inside "$root" 'cd /srv/buscapd && make demo'
 	step deb inside "$root" 'cd /srv/buscapd && make deb' || return
 	step units inside "$root" 'cd /srv/buscapd && make units'
 	mkdir "$clean/root/debs" && cp "$root"/srv/buscapd/build/deb/*.deb "$clean/root/debs/" || return
