@@ -187,7 +187,9 @@ def test_a_disconnected_client_frees_its_place(tmp):
 
 
 def test_a_thousand_searches_lose_no_samples(tmp):
-    with daemon_in(tmp, source="sim:rate=1M,agents=2", mode="always") as daemon:
+    # What there is to search stays small, however long it takes.
+    bounds = ("-b", "filesize:2M", "-b", "files:3")
+    with daemon_in(tmp, *bounds, source="sim:rate=1M,agents=2", mode="always") as daemon:
         daemon.wait_ready()
         wait_until(lambda: daemon.status()["counts"]["durable"] > 100_000, "records are durable")
         statuses = []
