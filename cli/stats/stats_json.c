@@ -166,6 +166,17 @@ static void add_names(
 	add_rows(m, object, "names", "name", names);
 }
 
+/* References by the names of their addresses. */
+static void add_references(struct maker *m, json_t *root, const struct bc_stats *s)
+{
+	json_t *object = object_in(m, root, "names");
+
+	u64(m, object, "total", s->names.total + s->unnamed);
+	u64(m, object, "without", s->unnamed);
+	u64(m, object, "others", s->names.others);
+	add_rows(m, object, "names", "name", &s->names);
+}
+
 static void add_gap(struct maker *m, json_t *object, const struct bc_gap_count *gap)
 {
 	u64(m, object, "gaps", gap->gaps);
@@ -374,6 +385,8 @@ json_t *bc_stats_json(const struct bc_stats *s)
 	u64(&m, root, "files", (uint64_t)s->files);
 	u64(&m, root, "entries", bc_stats_entries(s));
 	add_tally(&m, root, &s->tally);
+	if (s->options.names != NULL)
+		add_references(&m, root, s);
 	add_events(&m, root, h);
 	if (h->kinds[BC_ENTRY_UOP] != 0)
 		add_uops(&m, root, h);

@@ -146,6 +146,8 @@ static const struct table {
 		{{"registers.others", "other names"}}, false},
 	{"kernel events", {{"kernel_events.tags", "tag", name_text}}, "count",
 		"kernel_events.total", {{"kernel_events.others", "other names"}}, false},
+	{"references by name", {{"names.names", "name", name_text}}, "count", "names.total",
+		{{"names.others", "other names"}, {"names.without", "without a name"}}, false},
 };
 
 struct row {
@@ -501,6 +503,7 @@ bool bc_stats_print(struct bc_output *o, const struct bc_stats *s, uint64_t top)
 		print_line(&page, "bytes moved", "%14" PRIu64 "%s", count_of(&page, "bytes"),
 			without_size != 0 ? ", where the size is known" : "");
 	print_tables(&page, 0, 4);
+	print_tables(&page, 10, 11);
 	print_events(&page);
 	print_uops(&page);
 	print_instructions(&page);
