@@ -13,6 +13,7 @@
 #include "cli/term/options.h"
 #include "cli/term/safe_text.h"
 #include "formats/bus/record.h"
+#include "formats/names/name_map.h"
 
 enum { OPTION_ADDR = BC_CLIENT_OPT_MORE, OPTION_TYPE, OPTION_PROC, OPTION_PORT, OPTION_REGION };
 
@@ -247,6 +248,24 @@ static bool print_object(void *context, struct bc_output *o, const json_t *objec
 	return true;
 }
 
+/* Prints an object as JSON; records get their names. */
+static bool print_named(void *context, struct bc_output *o, const json_t *object)
+{
+	const struct tail *t = context;
+	json_t *copy = json_copy((json_t *)object);
+	const char *type = bc_json_path_text(object, "type");
+	uint64_t addr;
+
+	if (bc_json_path(object, "addr") != NULL &&
+		(type == NULL || !parse_addr(object, &addr) ||
+			json_object_set_new(copy, "name",
+				bc_name_map_json(t->names, is_port(type), addr)) != 0)) {
+		json_decref(copy);
+		return false;
+	}
+	return bc_output_json_value(o, copy);
+}
+
 /* A filter that shows everything and counts the records. */
 static bool count_records(void *context, const json_t *object)
 {
@@ -296,9 +315,9 @@ int bc_cmd_tail(const struct bc_console *console, int argc, char **argv)
 		const struct bc_live live = {.console = console,
 			.socket = t.socket,
 			.path = t.query,
-			.is_json = t.is_json,
+			.is_json = t.is_json && t.names == NULL,
 			.silence_ms = -1,
-			.print = print_object,
+			.print = t.is_json ? print_named : print_object,
 			.filter = count_records,
 			.is_done = is_limit_reached,
 			.context = &t};

@@ -114,7 +114,11 @@ static int find_table(struct table *t, char *err, size_t errlen)
 {
 	Elf_Scn *section = NULL;
 	Elf_Scn *found = NULL;
+	GElf_Ehdr file;
 	GElf_Shdr header;
+
+	if (gelf_getehdr(t->elf, &file) == NULL || file.e_shoff > t->file_bytes)
+		return fail(err, errlen, "damaged ELF file: its sections are missing");
 
 	while ((section = elf_nextscn(t->elf, section)) != NULL) {
 		if (gelf_getshdr(section, &header) == NULL)
