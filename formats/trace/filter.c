@@ -175,8 +175,21 @@ static bool touches(const struct bc_filter *f, uint64_t addr, uint64_t size, uns
 	       (f->ranges_count == 0 || is_in_region(f, addr, size, is_port));
 }
 
+/* Which of the records in `bits` touch a range of the region. */
+static uint64_t match_region(const struct bc_filter *f, const uint8_t *records, uint64_t bits)
+{
+	for (uint64_t left = bits; left != 0; left &= left - 1) {
+		unsigned i = (unsigned)__builtin_ctzll(left);
+		const uint8_t *p = records + i * BC_RECORD_BYTES;
+		if (!is_in_region(
+			    f, bc_burst_start(bc_le32(p), p[5]), p[5], bc_is_port_access(p[4])))
+			bits ^= UINT64_C(1) << i;
+	}
+	return bits;
+}
+
 /* Matches by address only. Most records do not match, so one comparison per record selects the
- * candidates, and only these are examined for bursts, sizes and the ranges of a region. */
+ * candidates, and only these are examined for bursts and sizes. */
 static uint64_t match_addr(
 	const struct bc_filter *f, const uint8_t *records, size_t n, uint64_t *ticks)
 {
@@ -197,10 +210,10 @@ static uint64_t match_addr(
 	for (uint64_t left = bits; left != 0; left &= left - 1) {
 		unsigned i = (unsigned)__builtin_ctzll(left);
 		const uint8_t *p = records + i * BC_RECORD_BYTES;
-		if (!touches(f, bc_burst_start(bc_le32(p), p[5]), p[5], p[4]))
+		if (!overlaps(f->addr, bc_burst_start(bc_le32(p), p[5]), p[5]))
 			bits ^= UINT64_C(1) << i;
 	}
-	return bits;
+	return f->ranges_count == 0 ? bits : match_region(f, records, bits);
 }
 
 uint64_t bc_filter_records(
