@@ -23,7 +23,7 @@ LAYERS  := formats capture daemon cli
 SOURCES := $(wildcard $(LAYERS:=/*/*.c)) cli/main.c
 OBJECTS := $(SOURCES:%.c=$(BUILD)/%.o)
 
-FORMATS_PKGS := liblz4 zlib libzstd libxxhash libdeflate jansson
+FORMATS_PKGS := liblz4 zlib libzstd libxxhash libdeflate jansson libelf
 DAEMON_PKGS  := $(FORMATS_PKGS) libuv inih libmicrohttpd libusb-1.0 libsystemd
 CLI_PKGS     := $(FORMATS_PKGS) libcurl ncursesw
 PROGRAM_PKGS := $(DAEMON_PKGS) libcurl ncursesw

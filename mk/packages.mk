@@ -9,6 +9,7 @@ LIBRARIES := \
 	libzstd:libzstd-dev \
 	libxxhash:libxxhash-dev \
 	libdeflate:libdeflate-dev \
+	libelf:libelf-dev \
 	jansson:libjansson-dev \
 	inih:libinih-dev \
 	libmicrohttpd:libmicrohttpd-dev \

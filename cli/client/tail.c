@@ -8,12 +8,14 @@
 
 #include "cli/client/client.h"
 #include "cli/client/live.h"
+#include "cli/io/name_args.h"
 #include "cli/term/json_path.h"
 #include "cli/term/options.h"
 #include "cli/term/safe_text.h"
 #include "formats/bus/record.h"
+#include "formats/names/name_map.h"
 
-enum { OPTION_ADDR = BC_CLIENT_OPT_MORE, OPTION_TYPE, OPTION_PROC, OPTION_PORT };
+enum { OPTION_ADDR = BC_CLIENT_OPT_MORE, OPTION_TYPE, OPTION_PROC, OPTION_PORT, OPTION_REGION };
 
 static const struct bc_usage_option options[] = {
 	{'n', "records", "N", "number", "exit after N records"},
@@ -26,6 +28,9 @@ static const struct bc_usage_option options[] = {
 		"by commas"},
 	{OPTION_PROC, "proc", "PROCS", "range", "only these processors: 0,2-3"},
 	{OPTION_PORT, "port", "RANGE", "range", "only writes to these I/O ports: e0-e3"},
+	{OPTION_REGION, "region", "NAME", "text",
+		"only memory and ports with this name, which the daemon knows: vga, com1"},
+	BC_NAME_OPTIONS,
 	{BC_CLIENT_OPT_JSON, "json", NULL, NULL, "print JSON, one object per line"},
 	BC_CLIENT_OPTION_SOCKET,
 	{0},
@@ -48,6 +53,8 @@ struct tail {
 	uint64_t shown;
 	bool is_absolute;
 	bool is_json;
+	struct bc_name_map *names; /* NULL: no names are shown */
+	enum bc_exit exit;         /* if names can't be read */
 	bool has_epoch;
 	uint64_t epoch;
 	const char *socket;
@@ -117,6 +124,12 @@ static bool parse_option(const struct bc_console *console, int letter, struct ta
 		return add_query(console, t, "--proc", optarg);
 	case OPTION_PORT:
 		return add_query(console, t, "--port", optarg);
+	case OPTION_REGION:
+		return add_query(console, t, "--region", optarg);
+	case BC_NAME_OPT_MAP:
+	case BC_NAME_OPT_SYMBOLS:
+		t->exit = bc_name_args_add(&t->names, console, letter);
+		return t->exit == BC_EXIT_OK;
 	case BC_CLIENT_OPT_SOCKET:
 		t->socket = optarg;
 		return true;
@@ -155,6 +168,11 @@ static void print_epoch(struct tail *t, struct bc_output *o, const json_t *recor
 	t->epoch = epoch;
 }
 
+static bool is_port(const char *type)
+{
+	return strcmp(type, "IOREAD") == 0 || strcmp(type, "IOWRITE") == 0;
+}
+
 /* Prints the same line as dump. */
 static bool print_record(struct tail *t, struct bc_output *o, const json_t *record)
 {
@@ -180,6 +198,7 @@ static bool print_record(struct tail *t, struct bc_output *o, const json_t *reco
 		bc_safe_text(safe, sizeof(safe), type), size, attr, proc, time);
 	if (t->is_absolute)
 		bc_output_format(o, "\t%" PRIu64, bc_json_path_count(record, "tick"));
+	bc_name_print(o, t->names, is_port(type), addr, "\t", "");
 	bc_output_text(o, "\n", 1);
 	return true;
 }
@@ -229,6 +248,24 @@ static bool print_object(void *context, struct bc_output *o, const json_t *objec
 	return true;
 }
 
+/* Prints an object as JSON; records get their names. */
+static bool print_named(void *context, struct bc_output *o, const json_t *object)
+{
+	const struct tail *t = context;
+	json_t *copy = json_copy((json_t *)object);
+	const char *type = bc_json_path_text(object, "type");
+	uint64_t addr;
+
+	if (bc_json_path(object, "addr") != NULL &&
+		(type == NULL || !parse_addr(object, &addr) ||
+			json_object_set_new(copy, "name",
+				bc_name_map_json(t->names, is_port(type), addr)) != 0)) {
+		json_decref(copy);
+		return false;
+	}
+	return bc_output_json_value(o, copy);
+}
+
 /* A filter that shows everything and counts the records. */
 static bool count_records(void *context, const json_t *object)
 {
@@ -256,7 +293,7 @@ static bool parse_options(
 	while ((letter = bc_options_next(&o)) != -1) {
 		if (parse_option(console, letter, t))
 			continue;
-		*code = o.exit;
+		*code = t->exit != BC_EXIT_OK ? t->exit : o.exit;
 		return false;
 	}
 	if (optind < argc) {
@@ -278,14 +315,15 @@ int bc_cmd_tail(const struct bc_console *console, int argc, char **argv)
 		const struct bc_live live = {.console = console,
 			.socket = t.socket,
 			.path = t.query,
-			.is_json = t.is_json,
+			.is_json = t.is_json && t.names == NULL,
 			.silence_ms = -1,
-			.print = print_object,
+			.print = t.is_json ? print_named : print_object,
 			.filter = count_records,
 			.is_done = is_limit_reached,
 			.context = &t};
 		code = bc_live_run(&live);
 	}
+	bc_name_map_close(t.names);
 	free(t.query);
 	return code;
 }

@@ -36,7 +36,7 @@ static bool read_filter(struct bc_diff_origin *o)
 	if (used == 0)
 		return false;
 	words[used - 1] = '\0';
-	return bc_filter_parse(&o->filter, words, err, sizeof(err));
+	return bc_filter_parse(&o->filter, NULL, words, err, sizeof(err));
 }
 
 void bc_diff_origin_read(struct bc_diff_origin *o, const struct bc_trace *trace)

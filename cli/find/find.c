@@ -22,7 +22,6 @@ enum {
 	OPTION_LAST,
 	OPTION_AFTER_MARK,
 	OPTION_BEFORE_MARK,
-	OPTION_MAP,
 };
 
 static const struct bc_usage_option options[] = {
@@ -36,7 +35,8 @@ static const struct bc_usage_option options[] = {
 	{OPTION_BEFORE_MARK, "before-mark", "TEXT", "text",
 		"before the last mark or trigger with this text"},
 	{'U', "context", "N", "number", "also print N entries before and after each match"},
-	{OPTION_MAP, "map", "FILE", "file", BC_NAME_ARGS_HELP},
+	BC_FILTER_OPTION_REGION,
+	BC_NAME_OPTIONS,
 	{'j', "json", NULL, NULL, "print one JSON object per line"},
 	{'I', "input", "FMT", "format-read", "input format and options (default: detected)"},
 	{0},
@@ -44,7 +44,7 @@ static const struct bc_usage_option options[] = {
 
 const struct bc_usage bc_find_usage = {
 	.name = "find",
-	.operands = "ADDR[-ADDR] DIR|FILE...",
+	.operands = "ADDR[-ADDR]|--region NAME DIR|FILE...",
 	.kind = "text file",
 	.summary = "find the references to an address",
 	.text = "Prints the references that touch any byte of a range of hexadecimal addresses: "
@@ -96,22 +96,27 @@ static bool read_option(struct bc_find *f, int letter)
 		return true;
 	case 'U':
 		return read_context(f);
-	case OPTION_MAP:
-		f->exit = bc_name_args_add(&f->names, f->console);
-		return f->exit == BC_EXIT_OK;
 	case 'j':
 		return f->is_json = true;
 	case 'I':
 		return bc_option_read_format(f->console, "-I", &f->format, &f->format_options);
 	default:
+		if (bc_name_args_has(letter)) {
+			f->exit = bc_name_args_add(&f->names, f->console, letter);
+			return f->exit == BC_EXIT_OK;
+		}
 		return bc_filter_args_has(letter) &&
 		       bc_filter_args_option(&f->args, f->console, letter);
 	}
 }
 
+/* Reads the address, which a region replaces. */
 static enum bc_exit read_address(struct bc_find *f, char *text)
 {
-	return bc_filter_args_operand(&f->args, f->console, text) ? BC_EXIT_OK : BC_EXIT_USAGE;
+	bool ok = f->args.region != NULL ? bc_filter_args_finish(&f->args, f->console, f->names)
+					 : bc_filter_args_operand(&f->args, f->console, text);
+
+	return ok ? BC_EXIT_OK : BC_EXIT_USAGE;
 }
 
 /* Whether the first file that can be opened is a segment. */
@@ -167,8 +172,13 @@ static enum bc_exit run(struct bc_find *f, int argc, char **argv)
 	struct bc_path_list list = {.text = NULL};
 	enum bc_exit code;
 
-	if (argc - optind < 2)
-		return bc_print_usage_error(f->console, "give an address and a directory or file");
+	int first = optind + (f->args.region == NULL);
+
+	if (argc <= first)
+		return bc_print_usage_error(f->console,
+			f->args.region == NULL
+				? "give an address, or --region, and a directory or file"
+				: "give a directory or file");
 	if (f->first != 0 && f->last != 0)
 		return bc_print_usage_error(f->console, "--first excludes --last");
 	if (f->is_count && (f->first != 0 || f->last != 0 || f->context != 0 || f->is_json))
@@ -176,7 +186,7 @@ static enum bc_exit run(struct bc_find *f, int argc, char **argv)
 			f->console, "--count excludes --first, --last, --context and --json");
 	code = read_address(f, argv[optind]);
 	if (code == BC_EXIT_OK)
-		code = bc_path_list_fill(&list, f->console, argv + optind + 1, argc - optind - 1);
+		code = bc_path_list_fill(&list, f->console, argv + first, argc - first);
 	if (code == BC_EXIT_OK)
 		code = search(f, &list);
 	bc_path_list_free(&list);

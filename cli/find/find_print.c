@@ -4,15 +4,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/io/name_args.h"
 #include "formats/base/rfc3339.h"
 #include "formats/search/hit_json.h"
 
-static const char *name_of(const struct bc_find *f, const struct bc_entry *entry)
+static bool is_port(const struct bc_entry *entry)
 {
-	bool is_port = entry->kind == BC_ENTRY_REFERENCE &&
-		       (entry->type == BC_REQ_IOREAD || entry->type == BC_REQ_IOWRITE);
-
-	return f->names != NULL ? bc_name_map_find(f->names, is_port, entry->addr) : NULL;
+	return entry->kind == BC_ENTRY_REFERENCE &&
+	       (entry->type == BC_REQ_IOREAD || entry->type == BC_REQ_IOWRITE);
 }
 
 void bc_find_print(struct bc_find *f, const struct bc_search_hit *hit)
@@ -20,8 +19,8 @@ void bc_find_print(struct bc_find *f, const struct bc_search_hit *hit)
 	char wall[BC_RFC3339_BYTES] = "-";
 
 	if (f->is_json) {
-		if (!bc_output_json_value(
-			    &f->output, bc_search_hit_json(hit, name_of(f, &hit->entry))))
+		json_t *name = bc_name_map_json(f->names, is_port(&hit->entry), hit->entry.addr);
+		if (!bc_output_json_value(&f->output, bc_search_hit_json(hit, name)))
 			f->exit = bc_exit_worse(f->exit, bc_print_no_memory(f->console));
 		return;
 	}
@@ -35,11 +34,6 @@ void bc_find_print(struct bc_find *f, const struct bc_search_hit *hit)
 	bc_output_format(&f->output, "%10" PRIu64 "  %s  ", hit->entry.number, wall);
 	bc_output_safe(&f->output, hit->file);
 	bc_output_format(&f->output, "  %s", hit->text);
-	const char *name = name_of(f, &hit->entry);
-	if (name != NULL) {
-		bc_output_text(&f->output, "  (", 3);
-		bc_output_safe(&f->output, name);
-		bc_output_text(&f->output, ")", 1);
-	}
+	bc_name_print(&f->output, f->names, is_port(&hit->entry), hit->entry.addr, "  (", ")");
 	bc_output_text(&f->output, "\n", 1);
 }

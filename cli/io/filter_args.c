@@ -95,11 +95,31 @@ static bool read_bound(struct bc_filter_args *s, const struct bc_console *consol
 	return true;
 }
 
+static bool refuse_region(const struct bc_console *console)
+{
+	bc_print_error(console, NULL, "--region excludes --addr and --port; see buscap %s --help",
+		console->command);
+	return false;
+}
+
 static bool read_addr(
 	struct bc_filter_args *s, const struct bc_console *console, const char *option)
 {
+	if (s->region != NULL)
+		return refuse_region(console);
 	return s->filter.has_addr ? refuse_second(console, option)
 				  : parse_filter(s, console, option, bc_filter_parse_addr);
+}
+
+static bool read_region(struct bc_filter_args *s, const struct bc_console *console)
+{
+	if (s->region != NULL)
+		return refuse_second(console, "--region");
+	if (s->filter.has_addr)
+		return refuse_region(console);
+	s->region = optarg;
+	record_option(s, "--region");
+	return true;
 }
 
 /* --port is short for --addr and --type. */
@@ -114,6 +134,8 @@ static bool read_port(struct bc_filter_args *s, const struct bc_console *console
 {
 	if (s->has_port)
 		return refuse_second(console, "--port");
+	if (s->region != NULL)
+		return refuse_region(console);
 	if (s->filter.has_addr || s->filter.has_types)
 		return refuse_port(console);
 	s->has_port = true;
@@ -131,6 +153,8 @@ bool bc_filter_args_option(struct bc_filter_args *s, const struct bc_console *co
 		return read_range(s, console, "--epoch", &s->has_epochs, &f->epochs);
 	case 'a':
 		return s->has_port ? refuse_port(console) : read_addr(s, console, "--addr");
+	case BC_FILTER_OPT_REGION:
+		return read_region(s, console);
 	case BC_FILTER_OPT_PORT:
 		return read_port(s, console);
 	case BC_FILTER_OPT_FROM:
@@ -152,6 +176,24 @@ bool bc_filter_args_operand(struct bc_filter_args *s, const struct bc_console *c
 {
 	optarg = text;
 	return read_addr(s, console, "address");
+}
+
+bool bc_filter_args_finish(
+	struct bc_filter_args *s, const struct bc_console *console, const struct bc_name_map *names)
+{
+	struct bc_name_map *pc = NULL;
+	char err[256] = "out of memory";
+
+	if (s->region == NULL)
+		return true;
+	if (names == NULL)
+		names = pc = bc_name_map_open();
+	bool ok = names != NULL &&
+		  bc_filter_parse_region(&s->filter, names, s->region, err, sizeof(err));
+	bc_name_map_close(pc);
+	if (!ok)
+		bc_print_error(console, NULL, "--region %s: %s", s->region, err);
+	return ok;
 }
 
 bool bc_filter_args_check(const struct bc_filter_args *s, const struct bc_console *console,

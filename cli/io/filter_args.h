@@ -7,6 +7,7 @@
 
 #include "cli/term/console.h"
 #include "formats/base/format_id.h"
+#include "formats/names/name_map.h"
 #include "formats/trace/filter.h"
 #include "formats/trace/time_point.h"
 
@@ -16,6 +17,7 @@ enum {
 	BC_FILTER_OPT_TYPE,
 	BC_FILTER_OPT_PROC,
 	BC_FILTER_OPT_PORT,
+	BC_FILTER_OPT_REGION,
 };
 
 /* Rows for the options of a command. */
@@ -35,9 +37,14 @@ enum {
 	}
 #define BC_FILTER_OPTIONS_ADDR                                                                   \
 	{'a', "addr", "A-B", "range", "only references that touch these hexadecimal addresses"}, \
+		{BC_FILTER_OPT_PORT, "port", "A-B", "range",                                     \
+			"only writes to these I/O ports: --addr A-B --type IOWRITE"},            \
+		BC_FILTER_OPTION_REGION
+#define BC_FILTER_OPTION_REGION                                                                  \
 	{                                                                                        \
-		BC_FILTER_OPT_PORT, "port", "A-B", "range",                                      \
-			"only writes to these I/O ports: --addr A-B --type IOWRITE"              \
+		BC_FILTER_OPT_REGION, "region", "NAME", "text",                                  \
+			"only references to memory and ports with this name: vga, com1, or one " \
+			"of --map and --symbols"                                                 \
 	}
 #define BC_FILTER_OPTIONS_FIELDS                                                                  \
 	{BC_FILTER_OPT_TYPE, "type", "NAME[,NAME]", "list:read|write|fetch",                      \
@@ -54,6 +61,7 @@ struct bc_filter_args {
 	bool has_port;
 	bool has_from;
 	bool has_to;
+	const char *region;  /* NULL: none; bc_filter_args_finish() looks it up */
 	bool has_tick;       /* --from or --to @TICK */
 	char selection[512]; /* the options: "addr=1000-1fff type=MEMREAD"; without those that don't
 				fit */
@@ -65,7 +73,7 @@ void bc_filter_args_init(struct bc_filter_args *args);
 static inline bool bc_filter_args_has(int letter)
 {
 	return letter == 'n' || letter == 'e' || letter == 'a' ||
-	       (letter >= BC_FILTER_OPT_FROM && letter <= BC_FILTER_OPT_PORT);
+	       (letter >= BC_FILTER_OPT_FROM && letter <= BC_FILTER_OPT_REGION);
 }
 
 /* Parses the value in `optarg` of one of these options. On an invalid value it prints an error that
@@ -77,6 +85,11 @@ bool bc_filter_args_option(
 /* The same for an address given as an operand. */
 bool bc_filter_args_operand(
 	struct bc_filter_args *args, const struct bc_console *console, char *text);
+
+/* Looks up the region, if there is one, after the last option. `names` may be NULL: those of the
+ * PC. Prints an error and returns false if there is no such region. */
+bool bc_filter_args_finish(struct bc_filter_args *args, const struct bc_console *console,
+	const struct bc_name_map *names);
 
 /* Returns true if a format has the fields that are selected by, of which it holds `holds`;
  * otherwise prints an error that names the missing one. */

@@ -2,64 +2,69 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "cli/io/file.h"
+#include "formats/names/name_file.h"
 
-#define MAP_BYTES_MAX (16u << 20)
-
-/* Reads a whole file into a new buffer. Returns its length, or a negative errno. */
-static ssize_t read_file(int fd, char **text)
+static enum bc_exit add_file(struct bc_name_map *map, const struct bc_console *console,
+	const char *path, int letter, uint64_t offset)
 {
-	size_t capacity = 0;
-	size_t used = 0;
-
-	*text = NULL;
-	for (;;) {
-		if (used == capacity) {
-			capacity = capacity == 0 ? 1 << 16 : 2 * capacity;
-			char *grown = capacity <= MAP_BYTES_MAX ? realloc(*text, capacity) : NULL;
-			if (grown == NULL)
-				return capacity <= MAP_BYTES_MAX ? -ENOMEM : -EFBIG;
-			*text = grown;
-		}
-		ssize_t n = read(fd, *text + used, capacity - used);
-		if (n == 0)
-			return (ssize_t)used;
-		if (n < 0 && errno != EINTR)
-			return -errno;
-		used += n > 0 ? (size_t)n : 0;
-	}
-}
-
-static enum bc_exit add_file(struct bc_name_map *map, const struct bc_console *console)
-{
-	char *text = NULL;
-	char err[128];
-	int fd = bc_open_readable(console, optarg);
+	char err[256];
+	int fd = bc_open_readable(console, path);
 
 	if (fd < 0)
 		return BC_EXIT_FAILED;
-	ssize_t bytes = read_file(fd, &text);
+	int rc = letter == BC_NAME_OPT_MAP
+			 ? bc_name_file_add_map(map, fd, err, sizeof(err))
+			 : bc_name_file_add_symbols(map, fd, offset, err, sizeof(err));
 	close(fd);
-	int rc = bytes < 0 ? (int)bytes
-			   : bc_name_map_add_text(map, text, (size_t)bytes, err, sizeof(err));
-	free(text);
 	if (rc == 0)
 		return BC_EXIT_OK;
-	bc_print_error(console, optarg, "%s", rc == -EINVAL ? err : strerror(-rc));
+	bc_print_error(console, path, "%s", rc == -EINVAL ? err : strerror(-rc));
 	return rc == -EINVAL ? BC_EXIT_USAGE : BC_EXIT_FAILED;
 }
 
-enum bc_exit bc_name_args_add(struct bc_name_map **map, const struct bc_console *console)
+static enum bc_exit add_symbols(struct bc_name_map *map, const struct bc_console *console)
+{
+	uint64_t offset;
+	char *path = strndup(optarg, bc_symbols_split(optarg, &offset));
+
+	if (path == NULL)
+		return bc_print_no_memory(console);
+	enum bc_exit code = add_file(map, console, path, BC_NAME_OPT_SYMBOLS, offset);
+	free(path);
+	return code;
+}
+
+enum bc_exit bc_name_args_add(
+	struct bc_name_map **map, const struct bc_console *console, int letter)
 {
 	if (*map == NULL)
 		*map = bc_name_map_open();
 	if (*map == NULL)
 		return bc_print_no_memory(console);
+	if (letter == BC_NAME_OPT_SYMBOLS)
+		return add_symbols(*map, console);
 	if (strcmp(optarg, "pc") != 0)
-		return add_file(*map, console);
+		return add_file(*map, console, optarg, letter, 0);
 	return bc_name_map_add_pc(*map) == 0 ? BC_EXIT_OK : bc_print_no_memory(console);
+}
+
+void bc_name_print(struct bc_output *output, const struct bc_name_map *map, bool is_port,
+	uint64_t addr, const char *before, const char *after)
+{
+	struct bc_name name;
+
+	if (map == NULL || !bc_name_map_find(map, is_port, addr, &name))
+		return;
+	bc_output_text(output, before, strlen(before));
+	bc_output_safe(output, name.text);
+	if (name.is_symbol && name.offset != 0)
+		bc_output_format(output, "+0x%" PRIx64, name.offset);
+	bc_output_text(output, after, strlen(after));
 }

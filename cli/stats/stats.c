@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/io/name_args.h"
 #include "cli/stats/stats_gather.h"
 #include "cli/stats/stats_json.h"
 #include "cli/stats/stats_text.h"
@@ -40,6 +41,7 @@ static const struct bc_usage_option options[] = {
 		"longest interval between references of a burst (default 8)"},
 	{OPTION_CLOCK_HZ, "clock-hz", "N", "number",
 		"ticks per second, overriding that of the trace"},
+	BC_NAME_OPTIONS,
 	{OPTION_TOP, "top", "N", "number",
 		"print at most N rows per table (default 20); JSON has all"},
 	{0},
@@ -70,6 +72,7 @@ struct stats_args {
 	bool is_json;
 	bool is_cis501;
 	uint64_t top;
+	enum bc_exit exit; /* if names can't be read */
 };
 
 /* Reads a power of two. */
@@ -127,6 +130,10 @@ static bool read_option(const struct bc_console *console, int letter, struct sta
 		return read_clock(console, &w->stats.clock_hz);
 	case OPTION_TOP:
 		return bc_option_count(console, "--top", &w->top);
+	case BC_NAME_OPT_MAP:
+	case BC_NAME_OPT_SYMBOLS:
+		w->exit = bc_name_args_add(&w->stats.names, console, letter);
+		return w->exit == BC_EXIT_OK;
 	default:
 		return false;
 	}
@@ -225,16 +232,23 @@ int bc_cmd_stats(const struct bc_console *console, int argc, char **argv)
 	struct bc_options o;
 	int letter;
 
+	enum bc_exit code = BC_EXIT_OK;
+
 	bc_options_start(&o, console, &bc_stats_usage, argc, argv);
 	while ((letter = bc_options_next(&o)) != -1)
-		if (!read_option(console, letter, &w))
-			return o.exit;
+		if (!read_option(console, letter, &w)) {
+			bc_name_map_close(w.stats.names);
+			return (int)(w.exit != BC_EXIT_OK ? w.exit : o.exit);
+		}
+	bool is_stdin = optind == argc;
+	const char **paths = is_stdin ? standard_input : (const char **)argv + optind;
+	int count = is_stdin ? 1 : argc - optind;
 	if (!check_args(console, &w))
-		return BC_EXIT_USAGE;
-	if (optind == argc)
-		return run_stats(console, &w, standard_input, 1);
-	const char **paths = (const char **)argv + optind;
-	int count = argc - optind;
-	enum bc_exit code = bc_check_inputs(console, paths, count);
-	return code == BC_EXIT_OK ? (int)run_stats(console, &w, paths, count) : (int)code;
+		code = BC_EXIT_USAGE;
+	else if (!is_stdin)
+		code = bc_check_inputs(console, paths, count);
+	if (code == BC_EXIT_OK)
+		code = run_stats(console, &w, paths, count);
+	bc_name_map_close(w.stats.names);
+	return (int)code;
 }

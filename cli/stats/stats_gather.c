@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "formats/bus/record.h"
 
@@ -26,6 +27,7 @@ void bc_stats_free(struct bc_stats *s)
 		return;
 	bc_second_thread_close(&s->second);
 	bc_entry_counts_free(&s->counts);
+	bc_string_counter_free(&s->names);
 	bc_footprint_close(&s->footprint);
 	free(s);
 }
@@ -137,6 +139,30 @@ static void add_records(
 	bc_second_thread_wait(&s->second);
 }
 
+/* Counts a reference by the name of its address. */
+static int add_name(struct bc_stats *s, unsigned type, uint64_t addr)
+{
+	bool is_port = type == BC_REQ_IOREAD || type == BC_REQ_IOWRITE;
+	struct bc_name name;
+
+	if (bc_name_map_find(s->options.names, is_port, addr, &name))
+		return bc_string_counter_add(&s->names,
+			(struct bc_text){.at = name.text, .bytes = (uint32_t)strlen(name.text)});
+	s->unnamed++;
+	return 0;
+}
+
+static int add_names(struct bc_stats *s, const struct bc_batch *batch)
+{
+	int rc = 0;
+
+	for (size_t i = 0; s->options.names != NULL && i < batch->record_count && rc == 0; i++) {
+		const uint8_t *record = batch->records + i * BC_RECORD_BYTES;
+		rc = add_name(s, record[4], bc_le32(record));
+	}
+	return rc;
+}
+
 static void add_time(struct bc_stats *s, const struct bc_entry *entry)
 {
 	if (s->has_clock && entry->epoch != s->epoch)
@@ -164,6 +190,9 @@ static int add_entry(struct bc_stats *s, const struct bc_entry *entry)
 			add_time(s, &references[i]);
 		if (!s->options.is_totals)
 			bc_footprint_reference(&s->footprint, &references[i]);
+		if (s->options.names != NULL &&
+			add_name(s, references[i].type, references[i].addr) != 0)
+			return -ENOMEM;
 	}
 	if (entry->kind == BC_ENTRY_EVENT && entry->note.event.kind == BC_EVENT_GAP)
 		bc_interval_stats_break(&s->intervals);
@@ -185,6 +214,8 @@ int bc_stats_gather(struct bc_stats *s, struct bc_trace *trace)
 		}
 		s->file = trace->next;
 		add_records(s, trace, &batch);
+		if (add_names(s, &batch) != 0)
+			return -ENOMEM;
 		for (size_t i = 0; i < batch.count; i++)
 			if (add_entry(s, &batch.entries[i]) != 0)
 				return -ENOMEM;
@@ -192,6 +223,7 @@ int bc_stats_gather(struct bc_stats *s, struct bc_trace *trace)
 	bc_tally_settle(&s->tally);
 	bc_interval_stats_end(&s->intervals);
 	bc_entry_counts_sort(&s->counts);
+	bc_string_counter_sort(&s->names);
 	return 0;
 }
 

@@ -8,10 +8,12 @@
 #include "cli/io/trace.h"
 #include "cli/stats/second_thread.h"
 #include "formats/base/must_check.h"
+#include "formats/names/name_map.h"
 #include "formats/stats/drift.h"
 #include "formats/stats/entry_counts.h"
 #include "formats/stats/footprint.h"
 #include "formats/stats/interval_stats.h"
+#include "formats/stats/string_counter.h"
 #include "formats/stats/tally.h"
 
 struct bc_stats_options {
@@ -19,7 +21,8 @@ struct bc_stats_options {
 	struct bc_footprint_options footprint;
 	uint64_t idle_ticks;
 	uint64_t burst_ticks;
-	uint64_t clock_hz; /* 0: the trace's */
+	uint64_t clock_hz;         /* 0: the trace's */
+	struct bc_name_map *names; /* NULL: references are not counted by name */
 };
 
 struct bc_stats {
@@ -28,6 +31,8 @@ struct bc_stats {
 	int files;
 	struct bc_tally tally;
 	struct bc_entry_counts counts;
+	struct bc_string_counter names; /* references by the name of their address */
+	uint64_t unnamed;               /* references to addresses without a name */
 	struct bc_interval_stats intervals;
 	struct bc_drift drift;
 	struct bc_footprint footprint;

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* A memory type has two interpretations: its low two bits as in the BYU document, or the code of
  * the P6 bus (NULL for unnamed codes). */
@@ -164,6 +165,26 @@ static void add_names(
 	u64(m, object, "total", names->total);
 	u64(m, object, "others", names->others);
 	add_rows(m, object, "names", "name", names);
+}
+
+/* References by the names of their addresses. */
+static void add_references(struct maker *m, json_t *root, const struct bc_stats *s)
+{
+	json_t *object = object_in(m, root, "names");
+
+	u64(m, object, "total", s->names.total + s->unnamed);
+	u64(m, object, "without", s->unnamed);
+	u64(m, object, "others", s->names.others);
+	json_t *array = array_in(m, object, "names");
+	for (size_t i = 0; i < s->names.count && m->ok; i++) {
+		const struct bc_string_count *count = &s->names.rows[i];
+		char *name = strndup(count->text.at, count->text.bytes);
+		json_t *row = row_in(m, array);
+		m->ok = m->ok && name != NULL;
+		text(m, row, "name", name);
+		u64(m, row, "count", count->count);
+		free(name);
+	}
 }
 
 static void add_gap(struct maker *m, json_t *object, const struct bc_gap_count *gap)
@@ -374,6 +395,8 @@ json_t *bc_stats_json(const struct bc_stats *s)
 	u64(&m, root, "files", (uint64_t)s->files);
 	u64(&m, root, "entries", bc_stats_entries(s));
 	add_tally(&m, root, &s->tally);
+	if (s->options.names != NULL)
+		add_references(&m, root, s);
 	add_events(&m, root, h);
 	if (h->kinds[BC_ENTRY_UOP] != 0)
 		add_uops(&m, root, h);

@@ -7,6 +7,7 @@
 
 #include "cli/stats/stats_json.h"
 #include "cli/term/json_path.h"
+#include "cli/term/safe_text.h"
 
 /* Epochs listed individually. */
 #define EPOCHS_MAX 8u
@@ -69,6 +70,12 @@ static void name_text(char out[NAME_MAX_BYTES], const json_t *row, const char *k
 	const char *text = bc_json_path_text(row, key);
 
 	snprintf(out, NAME_MAX_BYTES, "%s", text != NULL ? text : "?");
+}
+
+/* A name that a user has chosen. */
+static void name_safe(char out[NAME_MAX_BYTES], const json_t *row, const char *key)
+{
+	bc_safe_text(out, NAME_MAX_BYTES, bc_json_path_text(row, key));
 }
 
 static void name_type(char out[NAME_MAX_BYTES], const json_t *row, const char *key)
@@ -146,6 +153,8 @@ static const struct table {
 		{{"registers.others", "other names"}}, false},
 	{"kernel events", {{"kernel_events.tags", "tag", name_text}}, "count",
 		"kernel_events.total", {{"kernel_events.others", "other names"}}, false},
+	{"references by name", {{"names.names", "name", name_safe}}, "count", "names.total",
+		{{"names.others", "other names"}, {"names.without", "without a name"}}, false},
 };
 
 struct row {
@@ -501,6 +510,7 @@ bool bc_stats_print(struct bc_output *o, const struct bc_stats *s, uint64_t top)
 		print_line(&page, "bytes moved", "%14" PRIu64 "%s", count_of(&page, "bytes"),
 			without_size != 0 ? ", where the size is known" : "");
 	print_tables(&page, 0, 4);
+	print_tables(&page, 10, 11);
 	print_events(&page);
 	print_uops(&page);
 	print_instructions(&page);

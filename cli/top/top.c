@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "cli/client/client.h"
+#include "cli/io/name_args.h"
 #include "cli/term/json_path.h"
 #include "cli/term/options.h"
 #include "cli/term/output.h"
@@ -37,6 +38,7 @@ enum {
 
 static const struct bc_usage_option options[] = {
 	{OPTION_ONCE, "once", NULL, NULL, "print one page and exit, even on a terminal"},
+	BC_NAME_OPTIONS,
 	BC_CLIENT_OPTION_SOCKET,
 	{0},
 };
@@ -388,28 +390,39 @@ int bc_cmd_top(const struct bc_console *console, int argc, char **argv)
 	struct bc_options o;
 	struct top top = {.console = console};
 	const char *socket = NULL;
+	struct bc_name_map *names = NULL;
+	enum bc_exit code = BC_EXIT_OK;
 	bool is_once = false;
 	int letter;
 
 	bc_options_start(&o, console, &bc_top_usage, argc, argv);
 	while ((letter = bc_options_next(&o)) != -1) {
-		if (letter == '?')
-			return o.exit;
+		if (bc_name_args_has(letter))
+			code = bc_name_args_add(&names, console, letter);
+		if (letter == '?' || code != BC_EXIT_OK) {
+			bc_name_map_close(names);
+			return (int)(letter == '?' ? o.exit : code);
+		}
 		if (letter == BC_CLIENT_OPT_SOCKET)
 			socket = optarg;
 		is_once = is_once || letter == OPTION_ONCE;
 	}
-	if (optind != argc)
+	if (optind != argc) {
+		bc_name_map_close(names);
 		return bc_print_usage_error(console, "top takes no operands");
+	}
 	/* Only LC_CTYPE: numbers must not depend on the locale. */
 	setlocale(LC_CTYPE, "");
 	top.view.is_utf8 = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
-	enum bc_exit code = bc_client_open(&top.client, console, socket);
-	if (code != BC_EXIT_OK)
+	code = bc_client_open(&top.client, console, socket);
+	if (code != BC_EXIT_OK) {
+		bc_name_map_close(names);
 		return code;
+	}
 	top.state = calloc(1, sizeof(*top.state));
 	top.shown = top.state;
 	if (top.state != NULL) {
+		top.state->names = names;
 		code = run_top(&top, is_once);
 	} else {
 		code = bc_print_no_memory(console);
@@ -417,6 +430,7 @@ int bc_cmd_top(const struct bc_console *console, int argc, char **argv)
 	if (top.shown != top.state)
 		free(top.shown);
 	free(top.state);
+	bc_name_map_close(names);
 	bc_client_close(top.client);
 	return code;
 }

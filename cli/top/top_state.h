@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "cli/client/status_model.h"
+#include "formats/names/name_map.h"
 
 #define BC_TOP_KINDS 256u /* maximum number of types, and of processors */
 #define BC_TOP_PAGES 32u
@@ -68,6 +69,7 @@ struct bc_top_state {
 	struct bc_top_second seconds[BC_TOP_SECONDS]; /* index: second modulo BC_TOP_SECONDS */
 	struct bc_top_mix mixes[BC_TOP_MIX_PERIOD + 1];
 	unsigned latest_mix;
+	const struct bc_name_map *names; /* of pages; NULL: none are shown */
 };
 
 /* The current time, passed in for tests. */

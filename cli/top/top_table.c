@@ -6,25 +6,29 @@
 #include <string.h>
 
 #include "cli/term/humanize.h"
+#include "cli/term/safe_text.h"
 
 #define TABLES      3u
 #define GAP         3u
 #define RATE_WIDTH  9u
 #define SHARE_WIDTH 8u
 #define BAR_MIN     5u
+#define NAME_WIDTH  24u /* of the name of a page, in the place of its bar */
 
 struct row {
 	char name[24];
 	uint64_t number; /* value of a numeric name, for sorting */
 	double rate;     /* per second */
 	double share;
-	bool is_lower_limit; /* of the share */
+	bool is_lower_limit;  /* of the share */
+	struct bc_name label; /* of a page; its text is NULL if it has none */
 };
 
 struct table {
 	const char *title;
 	unsigned name_width;
 	bool has_rate;
+	bool has_labels; /* instead of bars */
 	unsigned count;
 	struct row rows[BC_TOP_KINDS];
 };
@@ -36,12 +40,14 @@ struct mix {
 	const struct bc_top_mix *latest;
 	const struct bc_top_mix *earlier; /* NULL: count since the daemon started */
 	double seconds;                   /* between the two; 0: unknown */
+	const struct bc_name_map *names;  /* of pages; NULL: none are shown */
 };
 
 static struct mix mix_of(const struct bc_top_state *state)
 {
 	struct mix mix = {.latest = bc_top_state_latest_mix(state),
-		.earlier = bc_top_state_earlier_mix(state)};
+		.earlier = bc_top_state_earlier_mix(state),
+		.names = state->names};
 
 	/* If there were no records recently, show those since the daemon started. */
 	if (mix.earlier == NULL || mix.earlier->sampled == mix.latest->sampled)
@@ -71,13 +77,16 @@ static void add_kinds(struct table *table, const struct mix *mix, const struct b
 	}
 }
 
-static void add_pages(struct table *table, const struct bc_top_mix *mix)
+static void add_pages(
+	struct table *table, const struct bc_top_mix *mix, const struct bc_name_map *names)
 {
 	for (unsigned i = 0; i < mix->pages_count && mix->memory != 0; i++) {
 		const struct bc_top_page_count *page = &mix->pages[i];
 		struct row *row = &table->rows[table->count++];
 		*row = (struct row){.number = page->addr};
 		snprintf(row->name, sizeof(row->name), "0x%08" PRIx64, page->addr);
+		if (names != NULL)
+			(void)bc_name_map_find(names, false, page->addr, &row->label);
 		row->share = (double)page->samples / (double)mix->memory;
 		row->is_lower_limit = page->max_error > page->samples / 20;
 	}
@@ -92,6 +101,7 @@ static void fill_table(struct table *table, unsigned which, const struct mix *mi
 	table->title = titles[which];
 	table->name_width = name_widths[which];
 	table->has_rate = which != 2 && mix->seconds > 0;
+	table->has_labels = which == 2 && mix->names != NULL;
 	table->count = 0;
 	if (which == 0)
 		add_kinds(table, mix, latest->types, latest->types_count,
@@ -100,7 +110,7 @@ static void fill_table(struct table *table, unsigned which, const struct mix *mi
 		add_kinds(table, mix, latest->procs, latest->procs_count,
 			earlier ? earlier->procs : NULL, earlier ? earlier->procs_count : 0);
 	else
-		add_pages(table, latest);
+		add_pages(table, latest, mix->names);
 }
 
 static int compare_names(const void *a, const void *b)
@@ -178,8 +188,23 @@ static struct columns columns_of(const struct table *table, unsigned width)
 	return c;
 }
 
+/* A name that is too long ends with an ellipsis. */
+static void draw_label(struct bc_top_grid *grid, unsigned x, unsigned y, unsigned width,
+	const struct bc_name *label)
+{
+	char safe[256];
+	char text[sizeof(safe) + 24];
+
+	bc_safe_text(safe, sizeof(safe), label->text);
+	if (label->is_symbol && label->offset != 0)
+		snprintf(text, sizeof(text), "%s+0x%" PRIx64, safe, label->offset);
+	else
+		snprintf(text, sizeof(text), "%s", safe);
+	bc_top_write(grid, x, y, width, BC_TOP_PLAIN, text);
+}
+
 static void draw_row(struct bc_top_grid *grid, unsigned x, unsigned y, const struct columns *c,
-	const struct row *row, double most)
+	const struct row *row, double most, bool has_labels)
 {
 	char text[BC_HUMANIZE_MAX];
 
@@ -193,7 +218,9 @@ static void draw_row(struct bc_top_grid *grid, unsigned x, unsigned y, const str
 		print_share(text, row, grid->is_utf8);
 		bc_top_write_right(grid, x, y, c->share, BC_TOP_PLAIN, text);
 	}
-	if (c->bar != 0 && most > 0)
+	if (row->label.text != NULL && c->bar != 0) {
+		draw_label(grid, x + c->share + 1, y, c->bar, &row->label);
+	} else if (c->bar != 0 && most > 0 && !has_labels)
 		draw_bar(grid, x + c->share + 1, y, c->bar, row->share / most);
 }
 
@@ -205,6 +232,8 @@ static void draw_table(struct bc_top_grid *grid, unsigned x, unsigned y, unsigne
 	char more[32];
 
 	bc_top_write(grid, x, y, width, BC_TOP_BOLD, table->title);
+	if (table->has_labels && c.bar != 0)
+		bc_top_write(grid, x + width - c.bar, y, c.bar, BC_TOP_BOLD, "name");
 	if (c.rate != 0)
 		bc_top_write_right(grid, x + c.name, y, c.rate, BC_TOP_BOLD, "per s");
 	if (c.share != 0)
@@ -218,21 +247,29 @@ static void draw_table(struct bc_top_grid *grid, unsigned x, unsigned y, unsigne
 	if (is_sorted_by_name)
 		qsort(table->rows, shown, sizeof(table->rows[0]), compare_names);
 	for (unsigned i = 0; i < shown; i++)
-		draw_row(grid, x, y + 1 + i, &c, &table->rows[i], most);
+		draw_row(grid, x, y + 1 + i, &c, &table->rows[i], most, table->has_labels);
 	if (shown == table->count)
 		return;
 	snprintf(more, sizeof(more), "and %u more", table->count - shown);
 	bc_top_write(grid, x, y + 1 + shown, width, BC_TOP_DIM, more);
 }
 
+/* The least width of a table. */
+static unsigned table_width(unsigned which, bool has_names)
+{
+	if (which == 2)
+		return name_widths[2] + SHARE_WIDTH + (has_names ? 1 + NAME_WIDTH : 0);
+	return name_widths[which] + SHARE_WIDTH + RATE_WIDTH;
+}
+
 /* Returns how many tables fit side by side. */
-static unsigned tables_across(unsigned width)
+static unsigned tables_across(unsigned width, bool has_names)
 {
 	unsigned least = 0;
 	unsigned across = 0;
 
 	for (; across < TABLES; across++) {
-		least += name_widths[across] + SHARE_WIDTH + (across != 2 ? RATE_WIDTH : 0);
+		least += table_width(across, has_names);
 		if (across != 0 && least + across * GAP > width)
 			break;
 	}
@@ -275,7 +312,7 @@ static unsigned band_height(const struct bc_top_mix *mix, unsigned first, unsign
 unsigned bc_top_tables_height(unsigned width, const struct bc_top_state *state)
 {
 	const struct bc_top_mix *mix = bc_top_state_latest_mix(state);
-	unsigned across = tables_across(width);
+	unsigned across = tables_across(width, state->names != NULL);
 	unsigned height = 1;
 
 	for (unsigned first = 0; first < TABLES; first += across)
@@ -293,10 +330,10 @@ static void draw_band(struct bc_top_grid *grid, unsigned y, unsigned lines, cons
 	struct table table;
 
 	for (unsigned i = 0; i < count; i++)
-		least += name_widths[first + i] + SHARE_WIDTH + (first + i != 2 ? RATE_WIDTH : 0);
+		least += table_width(first + i, mix->names != NULL);
 	unsigned extra = grid->width > least ? (grid->width - least) / count : 0;
 	for (unsigned i = first; i < first + count; i++) {
-		unsigned width = name_widths[i] + SHARE_WIDTH + (i != 2 ? RATE_WIDTH : 0) + extra;
+		unsigned width = table_width(i, mix->names != NULL) + extra;
 		fill_table(&table, i, mix);
 		if (width > grid->width)
 			width = grid->width;
@@ -309,7 +346,7 @@ void bc_top_tables_draw(struct bc_top_grid *grid, unsigned y, unsigned lines,
 	const struct bc_top_state *state, bool is_sorted_by_name)
 {
 	struct mix mix = mix_of(state);
-	unsigned across = tables_across(grid->width);
+	unsigned across = tables_across(grid->width, state->names != NULL);
 	unsigned bands = (TABLES + across - 1) / across;
 
 	if (lines == 0)

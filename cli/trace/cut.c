@@ -6,6 +6,7 @@
 
 #include "cli/io/convert_args.h"
 #include "cli/io/filter_args.h"
+#include "cli/io/name_args.h"
 #include "cli/io/target.h"
 #include "cli/io/trace.h"
 #include "cli/term/options.h"
@@ -16,6 +17,7 @@ static const struct bc_usage_option options[] = {
 	BC_FILTER_OPTIONS_TIME,
 	BC_FILTER_OPTIONS_ADDR,
 	BC_FILTER_OPTIONS_FIELDS,
+	BC_NAME_OPTIONS,
 	{'I', "input-format", "FMT", "format-read", "input format and options (default: detected)"},
 	{'O', "output-format", "FMT", "format-write",
 		"output format and options (default: the input format)"},
@@ -45,6 +47,7 @@ const struct bc_usage bc_cut_usage = {
 struct cut {
 	const struct bc_console *console;
 	struct bc_filter_args filter_args;
+	struct bc_name_map *names; /* for --region; NULL: those of the PC */
 	struct bc_convert_args args;
 	struct bc_trace trace;
 	struct bc_target target;
@@ -458,13 +461,21 @@ static void set_up(struct cut *c)
 static enum bc_exit read_and_run(struct cut *c, int argc, char **argv)
 {
 	struct bc_options o;
+	enum bc_exit code = BC_EXIT_OK;
 	int letter;
 
 	bc_options_start(&o, c->console, &bc_cut_usage, argc, argv);
-	while ((letter = bc_options_next(&o)) != -1)
-		if (!read_option(c, letter))
+	while ((letter = bc_options_next(&o)) != -1) {
+		if (bc_name_args_has(letter))
+			code = bc_name_args_add(&c->names, c->console, letter);
+		else if (!read_option(c, letter))
 			return o.exit;
-	enum bc_exit code = bc_convert_args_operands(&c->args, argc, argv);
+		if (code != BC_EXIT_OK)
+			return code;
+	}
+	if (!bc_filter_args_finish(&c->filter_args, c->console, c->names))
+		return BC_EXIT_USAGE;
+	code = bc_convert_args_operands(&c->args, argc, argv);
 	return code == BC_EXIT_OK ? run_cut(c) : code;
 }
 
@@ -482,6 +493,7 @@ int bc_cmd_cut(const struct bc_console *console, int argc, char **argv)
 		code = read_and_run(c, argc, argv);
 	}
 	bc_convert_args_free(&c->args);
+	bc_name_map_close(c->names);
 	free(c);
 	return code;
 }

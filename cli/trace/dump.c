@@ -24,6 +24,7 @@ static const struct bc_usage_option options[] = {
 		"append to each record: delta (nothing: it ends with the ticks since the one "
 		"before), tick (absolute), relative (seconds since the first) or wall (time of "
 		"day)"},
+	BC_NAME_OPTIONS,
 	{OPTION_B2A, "b2a", NULL, NULL,
 		"exactly like BYU's b2a: times in decimal, no lines that start with '#'"},
 	{'p', "plain", NULL, NULL, "omit lines that start with '#' (gaps, marks, triggers)"},
@@ -82,6 +83,10 @@ static bool read_option(struct bc_dump *dump, int letter, enum bc_format *format
 	case 'I':
 		return bc_option_read_format(console, "-I", format, &dump->format);
 	default:
+		if (bc_name_args_has(letter)) {
+			dump->exit = bc_name_args_add(&dump->names, console, letter);
+			return dump->exit == BC_EXIT_OK;
+		}
 		return bc_filter_args_has(letter) &&
 		       bc_filter_args_option(&dump->args, console, letter);
 	}
@@ -93,22 +98,32 @@ static bool read_options(struct bc_dump *dump, enum bc_format *format, struct bc
 	const struct bc_filter *filter = &dump->args.filter;
 	bool is_b2a = false;
 	bool ok = true;
-	int letter;
+	int letter = 0;
 
 	while (ok && (letter = bc_options_next(o)) != -1)
 		ok = read_option(dump, letter, format, &is_b2a);
+	ok = ok && bc_filter_args_finish(&dump->args, dump->console, dump->names);
 	dump->is_part = dump->args.selection[0] != '\0';
 	dump->is_by_field = filter->has_addr || filter->has_types || filter->has_procs;
-	dump->is_by_record = dump->is_by_field || dump->time != BC_DUMP_DELTA || filter->has_wall ||
+	dump->is_by_record = dump->is_by_field || dump->names != NULL ||
+			     dump->time != BC_DUMP_DELTA || filter->has_wall ||
 			     dump->args.has_from || dump->args.has_to;
 	bc_record_text_init(&dump->text, is_b2a);
 	if (ok && is_b2a && dump->time != BC_DUMP_DELTA) {
 		dump->exit = bc_print_usage_error(dump->console, "--b2a excludes --time");
 		return false;
 	}
+	if (ok && is_b2a && dump->names != NULL) {
+		dump->exit = bc_print_usage_error(
+			dump->console, "--b2a excludes --map and --symbols");
+		return false;
+	}
 	if (ok && (optind < o->argc || !isatty(dump->console->in)))
 		return true;
-	dump->exit = ok ? bc_print_usage_error(dump->console, "no file given") : o->exit;
+	if (ok)
+		dump->exit = bc_print_usage_error(dump->console, "no file given");
+	else if (dump->exit == BC_EXIT_OK)
+		dump->exit = letter == -1 ? BC_EXIT_USAGE : o->exit;
 	return false;
 }
 
@@ -189,6 +204,7 @@ int bc_cmd_dump(const struct bc_console *console, int argc, char **argv)
 	dump->exit = bc_exit_worse(dump->exit, bc_output_close(&dump->output, console));
 out:
 	bc_sequence_check_reset(&dump->sequence);
+	bc_name_map_close(dump->names);
 	int code = dump->exit;
 	free(dump);
 	return code;

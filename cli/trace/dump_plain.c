@@ -65,14 +65,20 @@ static void print_records(struct plain *p, const uint8_t *records, size_t n)
 		char *out = bc_output_reserve(&dump->output, BC_RECORD_TEXT_MAX);
 		dump->output.used += bc_record_text_print(&dump->text, out, records, 1);
 		bc_dump_tick(dump, '\t', p->tick);
+		bc_dump_name(dump, '\t', bc_is_port_access(records[4]), bc_le32(records));
 	}
 }
 
-static void print_sample(struct bc_dump *dump, const uint8_t *sample, uint64_t tick)
+static void print_sample(struct bc_dump *dump, const struct bc_mapping *mapping,
+	const uint8_t *sample, uint64_t tick)
 {
+	struct bc_entry entry;
+
 	char *out = bc_output_reserve(&dump->output, BC_SAMPLE_TEXT_MAX);
 	dump->output.used += bc_sample_print(out, sample);
 	bc_dump_tick(dump, ' ', tick);
+	bc_entry_of_sample(&entry, sample, mapping, 0, 0, 0);
+	bc_dump_name(dump, ' ', bc_is_port_access((uint8_t)entry.type), entry.addr);
 }
 
 static void print_all(struct bc_dump *dump, const uint8_t *samples, size_t n, size_t stride)
@@ -113,7 +119,7 @@ static void print_samples(struct plain *p, const uint8_t *samples, size_t n)
 {
 	const struct bc_dump *dump = p->dump;
 
-	if (!dump->is_part) {
+	if (!dump->is_part && !dump->is_by_record) {
 		print_all(p->dump, samples, n, BC_SAMPLE_BYTES);
 		p->number += n;
 		return;
@@ -121,7 +127,7 @@ static void print_samples(struct plain *p, const uint8_t *samples, size_t n)
 	for (size_t i = 0; i < n; i++, p->number++, samples += BC_SAMPLE_BYTES)
 		if (bc_span_has(dump->args.filter.numbers, p->number) &&
 			matches_sample(dump, &p->mapping, samples, 0, p->number))
-			print_sample(p->dump, samples, 0);
+			print_sample(p->dump, &p->mapping, samples, 0);
 }
 
 static bool matches_wide(const struct bc_dump *dump, const uint8_t *narrow, uint64_t addr)
@@ -153,6 +159,7 @@ static void print_wide(struct plain *p, const uint8_t *in)
 					  : "%08" PRIx64 "%.*s%08" PRIx64 "\n",
 			addr, (int)middle.bytes, middle.at, time);
 		bc_dump_tick(dump, '\t', p->tick);
+		bc_dump_name(dump, '\t', bc_is_port_access(narrow[4]), addr);
 	}
 	p->number++;
 }
@@ -263,7 +270,7 @@ static void print_frame(struct bc_dump *dump, const struct bc_frames *f,
 		if (bc_dump_selects(dump, number + i, tick, f->epoch) &&
 			matches_sample(dump, mapping, sample,
 				has_agent ? sample[5] & 15 : header->proc, number + i))
-			print_sample(dump, sample, tick);
+			print_sample(dump, mapping, sample, tick);
 	}
 }
 

@@ -39,6 +39,17 @@ void bc_dump_tick(struct bc_dump *dump, char before, uint64_t tick)
 	bc_output_format(&dump->output, "%c%" PRIu64 "\n", before, tick);
 }
 
+void bc_dump_name(struct bc_dump *dump, char before, bool is_port, uint64_t addr)
+{
+	const char separator[] = {before, '\0'};
+
+	if (dump->names == NULL)
+		return;
+	dump->output.used--; /* over the newline */
+	bc_name_print(&dump->output, dump->names, is_port, addr, separator, "");
+	bc_output_text(&dump->output, "\n", 1);
+}
+
 bool bc_dump_check(struct bc_dump *dump, const struct bc_file *file)
 {
 	enum bc_format format = file->probe.format;
@@ -50,6 +61,8 @@ bool bc_dump_check(struct bc_dump *dump, const struct bc_file *file)
 		why = "--time relative and --time wall need segments";
 	else if (dump->time == BC_DUMP_TICK && (!is_bus || (holds & BC_HAS_TIME) == 0))
 		why = "--time tick works only with segments, BYU and bcp1";
+	else if (dump->names != NULL && !is_bus)
+		why = "--map and --symbols work only with segments, BYU, bcp1 and raw6";
 	if (why != NULL)
 		bc_print_error(dump->console, file->name, "%s", why);
 	if (why == NULL && bc_filter_args_check(&dump->args, dump->console, format, holds))

@@ -8,6 +8,7 @@
 
 #include "cli/io/file.h"
 #include "cli/io/filter_args.h"
+#include "cli/io/name_args.h"
 #include "cli/io/record_text.h"
 #include "cli/term/console.h"
 #include "cli/term/options.h"
@@ -40,8 +41,9 @@ struct bc_dump {
 	bool is_by_field;           /* it depends on addresses, types or processors */
 	bool is_by_record; /* records must be looked at one by one, to select or to print */
 	enum bc_dump_time time;
-	uint64_t clock_hz; /* of the current segment; 0: unknown */
-	bool has_start;    /* `start_ns` is the time of day of the first record */
+	struct bc_name_map *names; /* NULL: no names are shown */
+	uint64_t clock_hz;         /* of the current segment; 0: unknown */
+	bool has_start;            /* `start_ns` is the time of day of the first record */
 	int64_t start_ns;
 	bool has_warned; /* about an unknown clock rate */
 	uint64_t end;    /* after the highest record, sample or line number so far */
@@ -72,6 +74,9 @@ static inline bool bc_dump_selects(
 
 /* Appends the tick to the line that was printed last, if wanted. */
 void bc_dump_tick(struct bc_dump *dump, char before, uint64_t tick);
+
+/* Appends the name of an address to the line that was printed last, if it has one. */
+void bc_dump_name(struct bc_dump *dump, char before, bool is_port, uint64_t addr);
 
 /* Checks that a format other than segments has what the options need. Returns false after printing
  * an error, with dump->exit set. */

@@ -131,6 +131,7 @@ static void print_by_record(struct bc_dump *dump, const struct bc_chunk *chunk, 
 			continue;
 		print_run(dump, chunk, i, i + 1);
 		append_time(dump, info, tick);
+		bc_dump_name(dump, '\t', bc_is_port_access(record[4]), bc_le32(record));
 	}
 	if (to == info->records && is_in_time)
 		for (; event < info->events; event++)

@@ -61,7 +61,7 @@ static void stream_events(struct bc_call *call)
 
 static bool parse_filter(struct bc_call *call, struct bc_filter *filter, uint64_t *limit)
 {
-	static const char *const params[] = {"addr", "type", "proc", "port"};
+	static const char *const params[] = {"addr", "type", "proc", "port", "region"};
 	const char *value = bc_request_query(call->request, "limit");
 
 	bc_filter_init(filter);
@@ -72,8 +72,8 @@ static bool parse_filter(struct bc_call *call, struct bc_filter *filter, uint64_
 	}
 	for (size_t i = 0; i < sizeof(params) / sizeof(params[0]); i++) {
 		value = bc_request_query(call->request, params[i]);
-		if (value != NULL && !bc_filter_parse_condition(filter, params[i], value, call->err,
-					     sizeof(call->err)))
+		if (value != NULL && !bc_filter_parse_condition(filter, call->api->names, params[i],
+					     value, call->err, sizeof(call->err)))
 			return false;
 	}
 	return true;
@@ -120,7 +120,8 @@ struct route {
 
 #define PERMISSION(name) (UINT32_C(1) << BC_PERMISSION_##name)
 
-static const char *const records_query[] = {"limit", "addr", "type", "proc", "port", NULL};
+static const char *const records_query[] = {
+	"limit", "addr", "type", "proc", "port", "region", NULL};
 
 static const struct route routes[] = {
 	{"GET", "/v1/status", get_status, 0, PLAIN, NULL},

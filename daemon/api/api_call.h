@@ -27,8 +27,9 @@ struct bc_api {
 	struct bc_taps *taps;
 	struct bc_page_sampler *sampler;
 	struct bc_catalog *catalog;
-	struct bc_searcher *searcher; /* NULL: no socket */
-	uint32_t reserved;            /* for the owner: a set of bc_permission_bit() */
+	struct bc_searcher *searcher;    /* NULL: no socket */
+	const struct bc_name_map *names; /* for regions in filters and triggers */
+	uint32_t reserved;               /* for the owner: a set of bc_permission_bit() */
 };
 
 struct bc_call {

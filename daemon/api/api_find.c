@@ -14,8 +14,8 @@
 #define RECORDS_MAX 10000u
 #define CONTEXT_MAX 1000u
 
-const char *const bc_find_query[] = {"addr", "type", "proc", "port", "records", "from", "to",
-	"first", "last", "context", "count", NULL};
+const char *const bc_find_query[] = {"addr", "type", "proc", "port", "region", "records", "from",
+	"to", "first", "last", "context", "count", NULL};
 
 /* Reads a number, if the query has it. */
 static bool read_number(
@@ -71,7 +71,8 @@ static bool read_condition(struct bc_call *call, const char *name, struct bc_fil
 	if (text == NULL)
 		return true;
 	if (strcmp(name, "from") != 0 && strcmp(name, "to") != 0)
-		return bc_filter_parse_condition(filter, name, text, call->err, sizeof(call->err));
+		return bc_filter_parse_condition(
+			filter, call->api->names, name, text, call->err, sizeof(call->err));
 	ok = name[0] == 'f' ? bc_filter_parse_from(filter, text, why, sizeof(why))
 			    : bc_filter_parse_to(filter, text, why, sizeof(why));
 	if (!ok)
@@ -81,7 +82,8 @@ static bool read_condition(struct bc_call *call, const char *name, struct bc_fil
 
 static bool read_options(struct bc_call *call, struct bc_search_options *o)
 {
-	static const char *const conditions[] = {"addr", "type", "proc", "port", "from", "to"};
+	static const char *const conditions[] = {
+		"addr", "type", "proc", "port", "region", "from", "to"};
 
 	bc_filter_init(&o->filter);
 	for (size_t i = 0; i < sizeof(conditions) / sizeof(conditions[0]); i++)

@@ -57,7 +57,8 @@ static bool parse_time_or_size(
 	       bc_body_fail(body, name, "must be more than 0");
 }
 
-static bool parse_trigger(struct bc_trigger *trigger, const struct bc_body *body)
+static bool parse_trigger(
+	struct bc_trigger *trigger, const struct bc_name_map *names, const struct bc_body *body)
 {
 	char text[320];
 	char message[320];
@@ -77,6 +78,8 @@ static bool parse_trigger(struct bc_trigger *trigger, const struct bc_body *body
 		if (!bc_trigger_set(trigger, name, text, message, sizeof(message)))
 			return bc_body_fail(body, name, message);
 	}
+	if (!bc_trigger_find_region(trigger, names, message, sizeof(message)))
+		return bc_body_fail(body, "when", message);
 	trigger->is_requested = true;
 	if (!bc_body_require(body, "when") || !bc_body_require(body, "action"))
 		return false;
@@ -94,7 +97,7 @@ static bool parse_triggers(struct bc_api_params *params, const struct bc_body *b
 	for (unsigned i = 0; i < count; i++) {
 		struct bc_trigger *trigger = &params->triggers[i];
 		if (!bc_body_element(body, "triggers", i, trigger_names, &inner) ||
-			!parse_trigger(trigger, &inner))
+			!parse_trigger(trigger, params->names, &inner))
 			return false;
 		if (trigger->action != BC_ACTION_MARK && trigger->action != BC_ACTION_STOP)
 			return bc_body_fail(&inner, "action",
@@ -198,7 +201,7 @@ static bool parse_replay(struct bc_api_params *params, const struct bc_body *bod
 
 static bool parse_new_trigger(struct bc_api_params *params, const struct bc_body *body)
 {
-	return parse_trigger(&params->triggers[0], body);
+	return parse_trigger(&params->triggers[0], params->names, body);
 }
 
 static bool parse_mark(struct bc_api_params *params, const struct bc_body *body)

@@ -10,6 +10,7 @@
 #include "daemon/recorder/recorder.h"
 #include "daemon/trigger/trigger.h"
 #include "formats/base/must_check.h"
+#include "formats/names/name_map.h"
 #include "formats/segment/segment_header.h"
 #include "formats/segment/segment_name.h"
 
@@ -25,7 +26,8 @@ enum bc_api_params_kind {
 
 /* About 160 KiB, for the triggers. */
 struct bc_api_params {
-	struct bc_start start; /* points to the members below */
+	const struct bc_name_map *names; /* of regions */
+	struct bc_start start;           /* points to the members below */
 	char label[BC_LABEL_MAX + 1];
 	char metadata[BC_METADATA_MAX];
 	struct bc_trigger
@@ -36,8 +38,8 @@ struct bc_api_params {
 	char mark[BC_MARK_TEXT_MAX + 1];
 };
 
-/* Parses a body into *params, which the caller has zeroed. If the body is invalid, returns false
- * with a message in `err` that names the member. */
+/* Parses a body into *params, which the caller has zeroed except for `names`. If the body is
+ * invalid, returns false with a message in `err` that names the member. */
 bool bc_api_params_parse(struct bc_api_params *params, enum bc_api_params_kind kind,
 	const char *body, size_t bytes, char *err, size_t errlen) BC_MUST_CHECK;
 

@@ -21,6 +21,8 @@ static bool run_request(struct bc_call *call, enum bc_api_params_kind kind, run_
 	enum bc_refusal refusal = BC_FAILED;
 
 	snprintf(call->err, sizeof(call->err), "out of memory");
+	if (params != NULL)
+		params->names = call->api->names;
 	if (params != NULL &&
 		!bc_api_params_parse(params, kind, body, bytes, call->err, sizeof(call->err))) {
 		refusal = BC_BAD_VALUE;

@@ -151,6 +151,8 @@ void bc_api_upload_replay(struct bc_call *call)
 	bool is_allowed = true;
 
 	snprintf(call->err, sizeof(call->err), "out of memory");
+	if (params != NULL)
+		params->names = call->api->names;
 	if (params != NULL &&
 		!bc_api_params_parse_replay(params, call->request, call->err, sizeof(call->err)))
 		refusal = BC_BAD_VALUE;

@@ -173,6 +173,7 @@ int bc_socket_api_serve(struct bc_socket_api *a, struct bc_recorder *recorder, c
 void bc_socket_api_reload(struct bc_socket_api *a)
 {
 	a->api.reserved = a->options.config->reserve;
+	a->api.names = a->options.config->names;
 }
 
 int bc_socket_api_open(struct bc_socket_api **api, const struct bc_socket_api_options *options)
@@ -187,6 +188,7 @@ int bc_socket_api_open(struct bc_socket_api **api, const struct bc_socket_api_op
 		.loop = options->loop,
 		.status = api_status,
 		.reserved = options->config->reserve,
+		.names = options->config->names,
 	};
 	a->viewer = (struct bc_channel_viewer){
 		.context = a,

@@ -35,7 +35,7 @@ const struct bc_channel_viewer *bc_socket_api_viewer(const struct bc_socket_api 
 int bc_socket_api_serve(
 	struct bc_socket_api *api, struct bc_recorder *recorder, const char **failed) BC_MUST_CHECK;
 
-/* Applies a changed configuration: the reserved permissions. */
+/* Applies a changed configuration: the reserved permissions and the names. */
 void bc_socket_api_reload(struct bc_socket_api *api);
 
 /* Publishes an event, as for bc_event_broadcast_publish(). Without listeners it need not be called.

@@ -18,6 +18,7 @@
 #include "daemon/trigger/trigger.h"
 #include "formats/base/must_check.h"
 #include "formats/bus/mapping.h"
+#include "formats/names/name_map.h"
 #include "formats/segment/record_encoder.h"
 #include "formats/segment/segment_header.h"
 #include "formats/segment/segment_name.h"
@@ -96,6 +97,11 @@ struct bc_config {
 
 	/* [log] */
 	enum bc_log_level log_level;
+
+	/* [names] */
+	char names_map[4096];      /* path; empty: none */
+	char names_symbols[4096];  /* "PATH" or "PATH:OFFSET" */
+	struct bc_name_map *names; /* of these files; NULL: not read yet */
 };
 
 /* Receives all errors of a configuration. */

@@ -567,6 +567,14 @@ const struct bc_config_key bc_config_keys[] = {
 		"The disk is nearly full when it will be full in less than this at the current "
 		"rate. 0: never.",
 		&bc_type_time, FIELD(disk_low_ns)},
+	{"names.map", "FILE", "file", NULL, NULL, BC_RELOAD_NOW,
+		"File with names of memory regions and I/O ports, for `region=NAME` in filters and "
+		"triggers. Those of a PC are always known. It is read at the start and on SIGHUP.",
+		&bc_type_path, FIELD(names_map)},
+	{"names.symbols", "FILE[:OFFSET]", "file", NULL, NULL, BC_RELOAD_NOW,
+		"ELF file or System.map whose symbols are names too, with a hexadecimal offset "
+		"that is added to their addresses.",
+		&bc_type_path, FIELD(names_symbols)},
 	{"log.level", "LEVEL", "choice:error|warning|notice|info|debug", "info", NULL,
 		BC_RELOAD_NOW,
 		"Log messages of this level and above: `error`, `warning`, `notice`, `info` or "

@@ -6,6 +6,7 @@
 #include "daemon/config/config_check.h"
 #include "daemon/config/config_file.h"
 #include "daemon/config/config_keys.h"
+#include "daemon/config/config_names.h"
 #include "formats/base/usage.h"
 
 enum {
@@ -294,5 +295,10 @@ bool bc_daemon_options_config(const struct bc_daemon_options *o, struct bc_confi
 		bc_config_make_once(config);
 	if (o->list_boards && config->source.kind == BC_SOURCE_NONE)
 		config->source.kind = BC_SOURCE_USB;
-	return bc_config_check(config, errors);
+	bool has_names = bc_config_open_names(config, errors);
+	if (bc_config_check(config, errors) && has_names)
+		return true;
+	bc_name_map_close(config->names);
+	config->names = NULL;
+	return false;
 }

@@ -746,7 +746,7 @@ static int init_loop(uv_loop_t *loop)
 	return rc;
 }
 
-enum bc_exit bc_daemon_run(const struct bc_daemon_options *options, const struct bc_config *config)
+enum bc_exit bc_daemon_run(const struct bc_daemon_options *options, struct bc_config *config)
 {
 	struct bc_daemon *d;
 
@@ -781,6 +781,7 @@ enum bc_exit bc_daemon_run(const struct bc_daemon_options *options, const struct
 	if (uv_loop_close(&d->loop) != 0)
 		bc_log(BC_LOG_ERROR, "bug: handles left open at exit");
 	enum bc_exit code = d->exit_code;
+	config->names = d->config.names; /* they may have been reloaded */
 	free(d);
 	return code;
 }

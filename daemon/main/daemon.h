@@ -8,6 +8,6 @@
 
 /* Runs until the source ends (--once) or a signal arrives. Returns the exit code; errors have been
  * logged. */
-enum bc_exit bc_daemon_run(const struct bc_daemon_options *options, const struct bc_config *config);
+enum bc_exit bc_daemon_run(const struct bc_daemon_options *options, struct bc_config *config);
 
 #endif

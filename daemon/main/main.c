@@ -38,6 +38,21 @@ static void on_config_error(void *context, const char *text)
 	bc_log(BC_LOG_ERROR, "%s", text);
 }
 
+static enum bc_exit run(const struct bc_daemon_options *options, struct bc_config *config)
+{
+	if (options->check_config) {
+		puts("configuration is valid");
+		return BC_EXIT_OK;
+	}
+	if (options->print_config) {
+		bc_config_print(stdout, config);
+		return flush_output();
+	}
+	if (options->list_boards)
+		return bc_boards_print(config);
+	return bc_daemon_run(options, config);
+}
+
 int main(int argc, char **argv)
 {
 	struct bc_daemon_options options;
@@ -56,15 +71,7 @@ int main(int argc, char **argv)
 	}
 	if (!bc_daemon_options_config(&options, &config, &errors))
 		return BC_EXIT_USAGE;
-	if (options.check_config) {
-		puts("configuration is valid");
-		return BC_EXIT_OK;
-	}
-	if (options.print_config) {
-		bc_config_print(stdout, &config);
-		return (int)flush_output();
-	}
-	if (options.list_boards)
-		return (int)bc_boards_print(&config);
-	return (int)bc_daemon_run(&options, &config);
+	enum bc_exit code = run(&options, &config);
+	bc_name_map_close(config.names);
+	return (int)code;
 }

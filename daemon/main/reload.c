@@ -24,6 +24,8 @@ bool bc_reload(struct bc_config *config, const struct bc_daemon_options *options
 	if (!bc_daemon_options_config(options, &new, &errors))
 		return false;
 	bc_config_reload(config, &new, NULL, log_kept);
+	bc_name_map_close(config->names);
+	config->names = new.names;
 	return true;
 }
 
@@ -31,6 +33,6 @@ void bc_reload_done(const struct bc_config *config)
 {
 	bc_log(BC_LOG_NOTICE,
 		"SIGHUP: applied rotation, space, filters, sampling, triggers, metadata, "
-		"sealed_command, events, flush, sync, stuck, reserve and log level");
+		"sealed_command, events, flush, sync, stuck, reserve, names and log level");
 	bc_log_set_level(config->log_level);
 }

@@ -155,7 +155,7 @@ static bool send_line(struct job *job, json_t *object, size_t room)
 
 static bool on_hit(void *context, const struct bc_search_hit *hit)
 {
-	return send_line(context, bc_search_hit_json(hit, NULL), LINES_BYTES);
+	return send_line(context, bc_search_hit_json(hit, json_null()), LINES_BYTES);
 }
 
 static int on_open(void *context, const char *path)

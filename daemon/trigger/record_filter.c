@@ -359,7 +359,7 @@ static bool set_rule(struct bc_record_filter_rules *rules, const char *name, con
 				(--rules->count - i) * sizeof(rule));
 		return true;
 	}
-	if (!bc_filter_parse(&rule.filter, value, err, errlen))
+	if (!bc_filter_parse(&rule.filter, NULL, value, err, errlen))
 		return false;
 	if ((size_t)snprintf(rule.where, sizeof(rule.where), "%s", value) >= sizeof(rule.where))
 		return bc_fail(err, errlen, "longer than 199 bytes");
@@ -420,4 +420,25 @@ bool bc_sampling_parse(struct bc_sampling *sampling, const char *text, char *err
 			"most PERIOD");
 	*sampling = read;
 	return true;
+}
+
+static bool find_regions(struct bc_record_filter_rules *rules, const char *key,
+	const struct bc_name_map *names, char *err, size_t errlen)
+{
+	char what[256];
+
+	for (unsigned i = 0; i < rules->count; i++) {
+		struct bc_record_filter_rule *rule = &rules->rules[i];
+		if (!bc_filter_parse(&rule->filter, names, rule->where, what, sizeof(what)))
+			return bc_fail(err, errlen, "%s%s%s = %s: %s", key,
+				rule->name[0] != '\0' ? "." : "", rule->name, rule->where, what);
+	}
+	return true;
+}
+
+bool bc_record_filter_find_regions(
+	struct bc_record_filter *filter, const struct bc_name_map *names, char *err, size_t errlen)
+{
+	return find_regions(&filter->keep, "keep", names, err, errlen) &&
+	       find_regions(&filter->leave_out, "leave_out", names, err, errlen);
 }

@@ -19,6 +19,7 @@
 
 #include "formats/base/must_check.h"
 #include "formats/bus/stamp.h"
+#include "formats/names/name_map.h"
 #include "formats/trace/filter.h"
 
 #define BC_RECORD_FILTER_RULES    8u
@@ -102,5 +103,10 @@ bool bc_record_filter_set(struct bc_record_filter *filter, const char *key, cons
  * with a sentence in `err` that does not name the key, and *sampling is unchanged. */
 bool bc_sampling_parse(
 	struct bc_sampling *sampling, const char *text, char *err, size_t errlen) BC_MUST_CHECK;
+
+/* Looks up the regions in its rules; until then they match nothing. On failure returns false with
+ * a message in `err` that names the rule. */
+bool bc_record_filter_find_regions(struct bc_record_filter *filter, const struct bc_name_map *names,
+	char *err, size_t errlen) BC_MUST_CHECK;
 
 #endif

@@ -51,7 +51,7 @@ static bool set_when(struct bc_trigger *t, const char *value, char *err, size_t 
 	if (kind == BC_TRIGGER_IDLE &&
 		(!bc_time_read(&idle_ns, value + 4 + strspn(value + 4, " ")) || idle_ns == 0))
 		return bc_fail(err, errlen, "idle needs a time above 0, such as idle 10ms");
-	if (kind == BC_TRIGGER_RECORD && !bc_filter_parse(&filter, value, err, errlen))
+	if (kind == BC_TRIGGER_RECORD && !bc_filter_parse(&filter, NULL, value, err, errlen))
 		return false;
 	t->kind = kind;
 	t->filter = filter;
@@ -122,6 +122,13 @@ bool bc_trigger_set(
 		if (strcmp(key, keys[i].key) == 0)
 			return keys[i].set(trigger, value, err, errlen);
 	return bc_fail(err, errlen, "no such key; use when, action, pre, post, text or holdoff");
+}
+
+bool bc_trigger_find_region(
+	struct bc_trigger *t, const struct bc_name_map *names, char *err, size_t errlen)
+{
+	return t->kind != BC_TRIGGER_RECORD ||
+	       bc_filter_parse(&t->filter, names, t->when, err, errlen);
 }
 
 bool bc_trigger_check(const struct bc_trigger *t, char *err, size_t errlen)

@@ -12,6 +12,7 @@
 
 #include "daemon/base/time_or_size.h"
 #include "formats/base/must_check.h"
+#include "formats/names/name_map.h"
 #include "formats/trace/filter.h"
 
 #define BC_TRIGGER_NAME_MAX 32u
@@ -67,6 +68,11 @@ bool bc_trigger_init(
 /* Sets when, action, pre, post, text or holdoff. On failure returns false with a sentence in `err`
  * that does not name the key. */
 bool bc_trigger_set(struct bc_trigger *trigger, const char *key, const char *value, char *err,
+	size_t errlen) BC_MUST_CHECK;
+
+/* Looks up the region in `when`, if there is one; until then it matches nothing. On failure returns
+ * false with a sentence in `err`. */
+bool bc_trigger_find_region(struct bc_trigger *trigger, const struct bc_name_map *names, char *err,
 	size_t errlen) BC_MUST_CHECK;
 
 /* Checks that nothing is missing and that the keys are compatible. On failure returns false with a

@@ -1,6 +1,3 @@
-/* A layer is sorted by the first address, wide ranges before narrow ones. A search starts at the
- * last range that begins at or below the address and goes back until one has it; `reach`, the
- * highest end so far, says when none can. */
 #include "formats/names/name_map.h"
 
 #include <ctype.h>
@@ -10,30 +7,23 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "formats/base/json.h"
+#include "formats/names/name_layer.h"
 #include "formats/names/pc_map.h"
 
-struct range {
-	uint64_t first;
-	uint64_t last;
-	uint64_t reach; /* highest `last` of this and all earlier ranges */
-	bool is_port;
-	char name[BC_NAME_MAX];
-};
-
-struct layer {
-	struct range *ranges; /* ports after memory */
-	size_t count;
-	size_t ports; /* index of the first port */
-};
-
 struct bc_name_map {
-	struct layer *layers;
+	struct bc_name_layer *layers; /* the first one, of the PC, is only for regions */
 	size_t count;
 };
 
 struct bc_name_map *bc_name_map_open(void)
 {
-	return calloc(1, sizeof(struct bc_name_map));
+	struct bc_name_map *map = calloc(1, sizeof(*map));
+
+	if (map != NULL && bc_name_map_add_pc(map) == 0)
+		return map;
+	free(map);
+	return NULL;
 }
 
 void bc_name_map_close(struct bc_name_map *map)
@@ -41,39 +31,23 @@ void bc_name_map_close(struct bc_name_map *map)
 	if (map == NULL)
 		return;
 	for (size_t i = 0; i < map->count; i++)
-		free(map->layers[i].ranges);
+		bc_name_layer_free(&map->layers[i]);
 	free(map->layers);
 	free(map);
 }
 
-static int compare(const void *x, const void *y)
+int bc_name_map_add_layer(struct bc_name_map *map, struct bc_name_layer *layer)
 {
-	const struct range *a = x;
-	const struct range *b = y;
+	struct bc_name_layer *layers = reallocarray(map->layers, map->count + 1, sizeof(*layers));
 
-	if (a->is_port != b->is_port)
-		return a->is_port ? 1 : -1;
-	if (a->first != b->first)
-		return a->first < b->first ? -1 : 1;
-	return a->last > b->last ? -1 : a->last < b->last;
-}
-
-static void sort(struct layer *layer)
-{
-	uint64_t reach = 0;
-
-	if (layer->count != 0)
-		qsort(layer->ranges, layer->count, sizeof(*layer->ranges), compare);
-	layer->ports = layer->count;
-	for (size_t i = 0; i < layer->count; i++) {
-		struct range *r = &layer->ranges[i];
-		if (r->is_port && layer->ports == layer->count) {
-			layer->ports = i;
-			reach = 0;
-		}
-		reach = r->last > reach ? r->last : reach;
-		r->reach = reach;
+	if (layers == NULL) {
+		bc_name_layer_free(layer);
+		return -ENOMEM;
 	}
+	bc_name_layer_sort(layer);
+	layers[map->count++] = *layer;
+	map->layers = layers;
+	return 0;
 }
 
 static const char *skip(const char *at, const char *end)
@@ -83,8 +57,7 @@ static const char *skip(const char *at, const char *end)
 	return at;
 }
 
-/* Parses hexadecimal digits, with an optional "0x". Returns the position after them, or NULL. */
-static const char *parse_hex(const char *at, const char *end, uint64_t *value)
+const char *bc_name_parse_hex(const char *at, const char *end, uint64_t *value)
 {
 	if (end - at > 2 && at[0] == '0' && (at[1] == 'x' || at[1] == 'X'))
 		at += 2;
@@ -100,18 +73,22 @@ static const char *parse_hex(const char *at, const char *end, uint64_t *value)
 	return at != first ? at : NULL;
 }
 
-/* Parses a line that is not blank. Returns NULL, or what is wrong. */
-static const char *parse_line(struct range *r, const char *at, const char *end)
+/* Parses a line that is not blank: its range, and where its name starts and ends. Returns NULL, or
+ * what is wrong. */
+static const char *parse_line(struct bc_name_range *r, const char **name, const char **name_end)
 {
-	*r = (struct range){.is_port = end - at > 5 && memcmp(at, "port", 4) == 0 &&
-				       (at[4] == ' ' || at[4] == '\t')};
+	const char *at = *name;
+	const char *end = *name_end;
+
+	*r = (struct bc_name_range){.is_port = end - at > 5 && memcmp(at, "port", 4) == 0 &&
+					       (at[4] == ' ' || at[4] == '\t')};
 	at = skip(at + (r->is_port ? 4 : 0), end);
-	at = parse_hex(at, end, &r->first);
+	at = bc_name_parse_hex(at, end, &r->first);
 	if (at == NULL)
 		return "expected a hexadecimal address";
 	r->last = r->first;
 	if (at != end && *at == '-')
-		at = parse_hex(at + 1, end, &r->last);
+		at = bc_name_parse_hex(at + 1, end, &r->last);
 	if (at == NULL || (at != end && *at != ' ' && *at != '\t'))
 		return "expected a range such as a0000-bffff";
 	if (r->last < r->first)
@@ -123,69 +100,47 @@ static const char *parse_line(struct range *r, const char *at, const char *end)
 		end--;
 	if (at == end)
 		return "expected a name after the address";
-	if ((size_t)(end - at) >= sizeof(r->name))
-		return "the name has more than 63 bytes";
-	memcpy(r->name, at, (size_t)(end - at));
+	if (memchr(at, '\0', (size_t)(end - at)) != NULL)
+		return "a name can't contain a zero byte";
+	*name = at;
+	*name_end = end;
 	return NULL;
 }
 
-/* Appends a range to a layer under construction. Returns false if out of memory. */
-static bool append(struct layer *layer, size_t *capacity, const struct range *r)
-{
-	if (layer->count == *capacity) {
-		size_t more = *capacity == 0 ? 64 : *capacity * 2;
-		struct range *grown = reallocarray(layer->ranges, more, sizeof(*grown));
-		if (grown == NULL)
-			return false;
-		layer->ranges = grown;
-		*capacity = more;
-	}
-	layer->ranges[layer->count++] = *r;
-	return true;
-}
-
-static int parse_text(struct layer *layer, const char *text, size_t bytes, char *err, size_t errlen)
+static int parse_text(
+	struct bc_name_layer *layer, const char *text, size_t bytes, char *err, size_t errlen)
 {
 	const char *end = text + bytes;
-	size_t capacity = 0;
 	uint64_t number = 1;
+	int rc = 0;
 
-	for (const char *at = text; at < end; number++) {
+	for (const char *at = text; at < end && rc == 0; number++) {
 		const char *newline = memchr(at, '\n', (size_t)(end - at));
 		const char *stop = newline != NULL ? newline : end;
 		const char *first = skip(at, stop);
-		struct range r;
+		struct bc_name_range range;
 		at = newline != NULL ? newline + 1 : end;
 		if (first == stop || *first == '#')
 			continue;
-		const char *wrong = parse_line(&r, first, stop);
+		const char *wrong = parse_line(&range, &first, &stop);
 		if (wrong != NULL) {
 			snprintf(err, errlen, "line %" PRIu64 ": %s", number, wrong);
 			return -EINVAL;
 		}
-		if (!append(layer, &capacity, &r))
-			return -ENOMEM;
+		rc = bc_name_layer_add(layer, &range, first, (size_t)(stop - first));
 	}
-	return 0;
+	return rc;
 }
 
 int bc_name_map_add_text(
 	struct bc_name_map *map, const char *text, size_t bytes, char *err, size_t errlen)
 {
-	struct layer layer = {.ranges = NULL};
+	struct bc_name_layer layer = {.rows = NULL};
 	int rc = parse_text(&layer, text, bytes, err, errlen);
 
-	if (rc == 0) {
-		struct layer *layers = reallocarray(map->layers, map->count + 1, sizeof(*layers));
-		if (layers != NULL) {
-			sort(&layer);
-			layers[map->count++] = layer;
-			map->layers = layers;
-			return 0;
-		}
-		rc = -ENOMEM;
-	}
-	free(layer.ranges);
+	if (rc == 0)
+		return bc_name_map_add_layer(map, &layer);
+	bc_name_layer_free(&layer);
 	return rc;
 }
 
@@ -196,35 +151,80 @@ int bc_name_map_add_pc(struct bc_name_map *map)
 	return bc_name_map_add_text(map, bc_pc_map, strlen(bc_pc_map), err, sizeof(err));
 }
 
-static const char *find_in(const struct layer *layer, bool is_port, uint64_t addr)
+bool bc_name_map_find(
+	const struct bc_name_map *map, bool is_port, uint64_t addr, struct bc_name *name)
 {
-	size_t begin = is_port ? layer->ports : 0;
-	size_t low = begin;
-	size_t high = is_port ? layer->count : layer->ports;
-
-	while (low < high) { /* the first range that starts above the address */
-		size_t middle = low + (high - low) / 2;
-		if (layer->ranges[middle].first <= addr)
-			low = middle + 1;
-		else
-			high = middle;
+	for (size_t i = map->count - 1; i != 0; i--) {
+		const struct bc_name_layer *layer = &map->layers[i];
+		const struct bc_name_row *row = bc_name_layer_find(layer, is_port, addr);
+		if (row == NULL)
+			continue;
+		*name = (struct bc_name){.text = bc_name_layer_text(layer, row),
+			.is_symbol = layer->is_symbols,
+			.offset = addr - row->first};
+		return true;
 	}
-	const struct range *best = NULL;
-	while (low-- > begin && layer->ranges[low].reach >= addr) {
-		const struct range *r = &layer->ranges[low];
-		if (r->last >= addr &&
-			(best == NULL || r->last - r->first < best->last - best->first))
-			best = r;
-	}
-	return best != NULL ? best->name : NULL;
+	return false;
 }
 
-const char *bc_name_map_find(const struct bc_name_map *map, bool is_port, uint64_t addr)
+json_t *bc_name_map_json(const struct bc_name_map *map, bool is_port, uint64_t addr)
 {
-	for (size_t i = map->count; i-- != 0;) {
-		const char *name = find_in(&map->layers[i], is_port, addr);
-		if (name != NULL)
-			return name;
+	struct bc_name name;
+	char *text = NULL;
+
+	if (map == NULL || !bc_name_map_find(map, is_port, addr, &name))
+		return json_null();
+	if (!name.is_symbol || name.offset == 0)
+		return bc_json_text(name.text);
+	if (asprintf(&text, "%s+0x%" PRIx64, name.text, name.offset) < 0)
+		return NULL;
+	json_t *json = bc_json_text(text);
+	free(text);
+	return json;
+}
+
+/* Appends up to four of the names that are most like `name`, if any is. */
+static void append_similar(
+	const struct bc_name_map *map, const char *name, char *err, size_t errlen)
+{
+	const size_t least = 2; /* characters in common */
+	size_t used = strlen(err);
+	size_t most = least;
+	unsigned count = 0;
+
+	for (int pass = 0; pass < 2; pass++)
+		for (size_t i = 0; i < map->count; i++) {
+			const struct bc_name_layer *layer = &map->layers[i];
+			for (size_t row = 0; row < layer->count && count < 4; row++) {
+				const char *text = bc_name_layer_text(layer, &layer->rows[row]);
+				size_t likeness = bc_name_likeness(text, name);
+				if (pass == 0) {
+					most = likeness > most ? likeness : most;
+				} else if (likeness == most && used + strlen(text) + 20 < errlen &&
+					   strstr(err, text) == NULL) {
+					used += (size_t)snprintf(err + used, errlen - used, "%s%s",
+						count == 0 ? "; similar names: " : ", ", text);
+					count++;
+				}
+			}
+		}
+}
+
+bool bc_name_map_region(const struct bc_name_map *map, const char *name,
+	struct bc_name_region *region, char *err, size_t errlen)
+{
+	*region = (struct bc_name_region){.count = 0};
+	for (size_t i = map->count; i-- != 0 && name[0] != '\0';) {
+		if (bc_name_layer_region(&map->layers[i], name, region) != 0) {
+			snprintf(err, errlen,
+				"more than %u ranges have this name; use a longer one",
+				BC_NAME_REGION_RANGES);
+			return false;
+		}
+		if (region->count != 0)
+			return true;
 	}
-	return NULL;
+	snprintf(err, errlen, "no region has this name");
+	append_similar(map, name, err, errlen);
+	return false;
 }

@@ -1,8 +1,9 @@
-/* Names of memory regions and I/O ports.
+/* Names of memory regions and I/O ports; docs/names.md describes their files and rules.
  *
  * A map has layers. A name of a later layer hides those of earlier ones; within a layer, the
- * smallest range that has the address counts. A layer comes from the built-in map of the PC or from
- * a file, with one name per line and hexadecimal addresses:
+ * smallest range that has the address counts. A layer comes from the built-in map of the PC, from
+ * the symbols of a program (formats/names/symbols.h), or from a file with one name per line and
+ * hexadecimal addresses:
  *
  *     # the test fixture
  *     a0000-bffff   VGA memory
@@ -11,17 +12,19 @@
 #ifndef BC_FORMATS_NAMES_NAME_MAP_H
 #define BC_FORMATS_NAMES_NAME_MAP_H
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "formats/base/must_check.h"
-
-#define BC_NAME_MAX 64 /* bytes, with the terminating zero */
+#include "formats/names/name_region.h"
 
 struct bc_name_map;
+struct bc_name_layer;
 
-/* Returns an empty map, or NULL if out of memory. */
+/* Returns a map without names, except that bc_name_map_region() knows those of the PC; or NULL if
+ * out of memory. */
 struct bc_name_map *bc_name_map_open(void) BC_MUST_CHECK;
 void bc_name_map_close(struct bc_name_map *map);
 
@@ -31,7 +34,34 @@ int bc_name_map_add_pc(struct bc_name_map *map) BC_MUST_CHECK;
 int bc_name_map_add_text(struct bc_name_map *map, const char *text, size_t bytes, char *err,
 	size_t errlen) BC_MUST_CHECK;
 
-/* Returns the name of an address, or NULL. The text is the map's. */
-const char *bc_name_map_find(const struct bc_name_map *map, bool is_port, uint64_t addr);
+/* Sorts and adds a layer, which then belongs to the map. Returns 0, or -ENOMEM with the layer
+ * freed. */
+int bc_name_map_add_layer(struct bc_name_map *map, struct bc_name_layer *layer) BC_MUST_CHECK;
+
+/* The name of an address. */
+struct bc_name {
+	const char *text; /* the map's */
+	bool is_symbol;
+	uint64_t offset; /* from its start */
+};
+
+/* Returns false if the address has no name. */
+bool bc_name_map_find(
+	const struct bc_name_map *map, bool is_port, uint64_t addr, struct bc_name *name);
+
+/* Returns the name of an address as a JSON string, "COM1" or "main+0x12" (a symbol); null if it has
+ * none, or if there is no map; or NULL if out of memory. */
+json_t *bc_name_map_json(const struct bc_name_map *map, bool is_port, uint64_t addr) BC_MUST_CHECK;
+
+/* Finds the ranges of a region, in the last layer that has any: those with this name, or else those
+ * whose names have its words, one after the other. Case is ignored, and '_' counts as a blank. A
+ * symbol must be named exactly. The last layer searched is that of the PC. Returns false, with a
+ * sentence in `err` that does not have the name, if there is none, or if it has too many ranges. */
+bool bc_name_map_region(const struct bc_name_map *map, const char *name,
+	struct bc_name_region *region, char *err, size_t errlen) BC_MUST_CHECK;
+
+/* Parses hexadecimal digits, with an optional "0x". Returns the position after them; NULL if there
+ * are none, or more than fit in 64 bits. */
+const char *bc_name_parse_hex(const char *at, const char *end, uint64_t *value);
 
 #endif

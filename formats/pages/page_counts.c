@@ -350,32 +350,40 @@ static bool has_any(const struct bc_page_counts *c, uint32_t first, uint32_t las
 	return false;
 }
 
-static bool has_memory(const struct bc_page_counts *c, const struct bc_page_query *query)
+static bool has_memory(
+	const struct bc_page_counts *c, const struct bc_page_range *range, unsigned classes)
 {
-	uint32_t below = c->is_crossed && query->first >= BC_PAGE_BYTES ? 1 : 0;
+	uint32_t below = c->is_crossed && range->first >= BC_PAGE_BYTES ? 1 : 0;
 
-	return has_any(c, query->first / BC_PAGE_BYTES - below, query->last / BC_PAGE_BYTES,
-		query->memory_classes);
+	return has_any(
+		c, range->first / BC_PAGE_BYTES - below, range->last / BC_PAGE_BYTES, classes);
 }
 
 /* The ports may wrap around, as they are addresses modulo BC_PORTS. */
-static bool has_ports(const struct bc_page_counts *c, const struct bc_page_query *query)
+static bool has_ports(
+	const struct bc_page_counts *c, const struct bc_page_range *range, unsigned classes)
 {
 	uint32_t below = c->is_crossed ? UINT8_MAX : BC_PORT_REACH - 1;
 	uint32_t above = c->is_crossed ? BC_BURST_BELOW : 0;
-	uint64_t ports = (uint64_t)query->last - query->first + 1 + below + above;
-	uint32_t first = (query->first - below) % BC_PORTS;
-	uint32_t last = (query->last + above) % BC_PORTS;
+	uint64_t ports = (uint64_t)range->last - range->first + 1 + below + above;
+	uint32_t first = (range->first - below) % BC_PORTS;
+	uint32_t last = (range->last + above) % BC_PORTS;
 
 	if (ports >= BC_PORTS)
-		return has_any(c, BC_PORT_0, BC_PORT_0 + BC_PORTS - 1, query->port_classes);
+		return has_any(c, BC_PORT_0, BC_PORT_0 + BC_PORTS - 1, classes);
 	if (first <= last)
-		return has_any(c, BC_PORT_0 + first, BC_PORT_0 + last, query->port_classes);
-	return has_any(c, BC_PORT_0 + first, BC_PORT_0 + BC_PORTS - 1, query->port_classes) ||
-	       has_any(c, BC_PORT_0, BC_PORT_0 + last, query->port_classes);
+		return has_any(c, BC_PORT_0 + first, BC_PORT_0 + last, classes);
+	return has_any(c, BC_PORT_0 + first, BC_PORT_0 + BC_PORTS - 1, classes) ||
+	       has_any(c, BC_PORT_0, BC_PORT_0 + last, classes);
 }
 
 bool bc_page_counts_may_have(const struct bc_page_counts *c, const struct bc_page_query *query)
 {
-	return has_memory(c, query) || has_ports(c, query);
+	for (unsigned i = 0; i < query->count; i++) {
+		const struct bc_page_range *range = &query->ranges[i];
+		if ((range->in_memory && has_memory(c, range, query->memory_classes)) ||
+			(range->at_ports && has_ports(c, range, query->port_classes)))
+			return true;
+	}
+	return false;
 }

@@ -90,12 +90,22 @@ size_t bc_page_counts_write(uint8_t *out, size_t room, const struct bc_page_coun
 bool bc_page_counts_read(struct bc_page_counts *counts, const uint8_t *in, size_t bytes,
 	uint64_t records) BC_MUST_CHECK;
 
+#define BC_PAGE_RANGES 16u
+
+/* Addresses of memory, of I/O ports, or of both. */
+struct bc_page_range {
+	uint32_t first;
+	uint32_t last; /* inclusive */
+	bool in_memory;
+	bool at_ports;
+};
+
 /* What to look for. */
 struct bc_page_query {
-	uint32_t first;
-	uint32_t last;           /* addresses, inclusive */
 	unsigned memory_classes; /* sets of bits 1 << enum bc_page_class */
 	unsigned port_classes;
+	unsigned count;
+	struct bc_page_range ranges[BC_PAGE_RANGES];
 };
 
 /* Whether a record with a byte at one of the addresses may be among those counted. */

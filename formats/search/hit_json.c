@@ -21,7 +21,7 @@ static json_t *type_of(const struct bc_entry *entry)
 	return name != NULL ? json_string(name) : hex(entry->type);
 }
 
-json_t *bc_search_hit_json(const struct bc_search_hit *hit, const char *name)
+json_t *bc_search_hit_json(const struct bc_search_hit *hit, json_t *name)
 {
 	const struct bc_entry *entry = &hit->entry;
 	bool is_reference = entry->kind == BC_ENTRY_REFERENCE;
@@ -41,7 +41,7 @@ json_t *bc_search_hit_json(const struct bc_search_hit *hit, const char *name)
 		{"size", (entry->has & BC_HAS_SIZE) != 0 ? json_integer(entry->size) : json_null()},
 		{"attr", (entry->has & BC_HAS_ATTR) != 0 ? json_integer(entry->attr) : json_null()},
 		{"proc", (entry->has & BC_HAS_PROC) != 0 ? json_integer(entry->proc) : json_null()},
-		{"name", bc_json_text_or_null(name != NULL ? name : "")},
+		{"name", name},
 		{"text", bc_json_text(hit->text)},
 		{"is_context", json_boolean(hit->is_context)},
 		{NULL, NULL},

@@ -7,7 +7,8 @@
 #include "formats/base/must_check.h"
 #include "formats/search/search.h"
 
-/* Returns an object, or NULL if out of memory. `name` is that of the address; NULL: none. */
-json_t *bc_search_hit_json(const struct bc_search_hit *hit, const char *name) BC_MUST_CHECK;
+/* Returns an object, or NULL if out of memory. `name` is that of the address, or null, and belongs
+ * to the object. */
+json_t *bc_search_hit_json(const struct bc_search_hit *hit, json_t *name) BC_MUST_CHECK;
 
 #endif

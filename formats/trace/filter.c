@@ -120,11 +120,23 @@ bool bc_filter_chunk(const struct bc_filter *f, const struct bc_chunk_info *info
 	return info->events != 0 || may_match(f, info);
 }
 
+static void add_page_range(
+	struct bc_page_query *query, struct bc_span span, bool in_memory, bool at_ports)
+{
+	query->ranges[query->count++] = (struct bc_page_range){
+		.first = span.first < UINT32_MAX ? (uint32_t)span.first : UINT32_MAX,
+		.last = span.last < UINT32_MAX ? (uint32_t)span.last : UINT32_MAX,
+		.in_memory = in_memory,
+		.at_ports = at_ports};
+}
+
 bool bc_filter_page_query(const struct bc_filter *f, struct bc_page_query *query)
 {
-	*query = (struct bc_page_query){
-		.first = f->addr.first < UINT32_MAX ? (uint32_t)f->addr.first : UINT32_MAX,
-		.last = f->addr.last < UINT32_MAX ? (uint32_t)f->addr.last : UINT32_MAX};
+	*query = (struct bc_page_query){.count = 0};
+	if (f->ranges_count == 0)
+		add_page_range(query, f->addr, true, true);
+	for (unsigned i = 0; i < f->ranges_count; i++)
+		add_page_range(query, f->ranges[i], i < f->memory_count, i >= f->memory_count);
 	for (unsigned type = 0; type <= UINT8_MAX; type++) {
 		if (f->has_types && (f->types[type / 64] >> type % 64 & 1) == 0)
 			continue;
@@ -137,11 +149,43 @@ bool bc_filter_page_query(const struct bc_filter *f, struct bc_page_query *query
 	return f->has_addr;
 }
 
-static bool overlaps(const struct bc_filter *f, uint64_t addr, uint64_t size)
+static bool overlaps(struct bc_span span, uint64_t addr, uint64_t size)
 {
 	uint64_t last = addr + (size != 0 ? size - 1 : 0);
 
-	return addr <= f->addr.last && (last < addr || last >= f->addr.first);
+	return addr <= span.last && (last < addr || last >= span.first);
+}
+
+static bool is_in_region(const struct bc_filter *f, uint64_t addr, uint64_t size, bool is_port)
+{
+	unsigned i = is_port ? f->memory_count : 0;
+	unsigned end = is_port ? f->ranges_count : f->memory_count;
+
+	for (; i < end; i++)
+		if (overlaps(f->ranges[i], addr, size))
+			return true;
+	return false;
+}
+
+static bool touches(const struct bc_filter *f, uint64_t addr, uint64_t size, unsigned type)
+{
+	bool is_port = type == BC_REQ_IOREAD || type == BC_REQ_IOWRITE;
+
+	return overlaps(f->addr, addr, size) &&
+	       (f->ranges_count == 0 || is_in_region(f, addr, size, is_port));
+}
+
+/* Which of the records in `bits` touch a range of the region. */
+static uint64_t match_region(const struct bc_filter *f, const uint8_t *records, uint64_t bits)
+{
+	for (uint64_t left = bits; left != 0; left &= left - 1) {
+		unsigned i = (unsigned)__builtin_ctzll(left);
+		const uint8_t *p = records + i * BC_RECORD_BYTES;
+		if (!is_in_region(
+			    f, bc_burst_start(bc_le32(p), p[5]), p[5], bc_is_port_access(p[4])))
+			bits ^= UINT64_C(1) << i;
+	}
+	return bits;
 }
 
 /* Matches by address only. Most records do not match, so one comparison per record selects the
@@ -166,10 +210,10 @@ static uint64_t match_addr(
 	for (uint64_t left = bits; left != 0; left &= left - 1) {
 		unsigned i = (unsigned)__builtin_ctzll(left);
 		const uint8_t *p = records + i * BC_RECORD_BYTES;
-		if (!overlaps(f, bc_burst_start(bc_le32(p), p[5]), p[5]))
+		if (!overlaps(f->addr, bc_burst_start(bc_le32(p), p[5]), p[5]))
 			bits ^= UINT64_C(1) << i;
 	}
-	return bits;
+	return f->ranges_count == 0 ? bits : match_region(f, records, bits);
 }
 
 uint64_t bc_filter_records(
@@ -206,7 +250,7 @@ static bool has_reference(const struct bc_filter *f, const struct bc_entry *entr
 		at = made;
 	}
 	for (size_t i = 0; i < n; i++)
-		if ((!f->has_addr || overlaps(f, bc_entry_start(&at[i]), at[i].size)) &&
+		if ((!f->has_addr || touches(f, bc_entry_start(&at[i]), at[i].size, at[i].type)) &&
 			(!f->has_types || has_bit(f->types, at[i].type)))
 			return true;
 	return false;

@@ -24,6 +24,7 @@ static inline bool bc_span_has(struct bc_span span, uint64_t n)
 	return n >= span.first && n <= span.last;
 }
 
+#define BC_FILTER_RANGES     16u
 #define BC_FILTER_TYPE_WORDS ((BC_REF_TYPES + 63) / 64)
 
 struct bc_filter {
@@ -37,6 +38,11 @@ struct bc_filter {
 	bool to_is_relative;
 	bool has_addr;
 	struct bc_span addr; /* matches references that touch any byte of it */
+	/* A region: only those that touch any byte of one of these ranges, the first ones of
+	 * memory, the others of I/O ports. `addr` spans all. */
+	unsigned ranges_count; /* 0: not a region */
+	unsigned memory_count;
+	struct bc_span ranges[BC_FILTER_RANGES];
 	bool has_types;
 	uint64_t types[BC_FILTER_TYPE_WORDS]; /* bitmap */
 	bool has_procs;

@@ -52,6 +52,7 @@ bool bc_filter_parse_addr(struct bc_filter *filter, const char *value, char *err
 		return fail_with(err, errlen, "the range ends before it starts");
 	filter->has_addr = true;
 	filter->addr = span;
+	filter->ranges_count = filter->memory_count = 0;
 	return true;
 }
 
@@ -159,6 +160,31 @@ bool bc_filter_parse_port(struct bc_filter *filter, const char *value, char *err
 	return true;
 }
 
+_Static_assert(BC_NAME_REGION_RANGES <= BC_FILTER_RANGES, "a region fits in a filter");
+
+bool bc_filter_parse_region(struct bc_filter *filter, const struct bc_name_map *names,
+	const char *value, char *err, size_t errlen)
+{
+	struct bc_name_region region = {.count = 0};
+
+	if (names != NULL && !bc_name_map_region(names, value, &region, err, errlen))
+		return false;
+	filter->has_addr = true;
+	filter->addr = (struct bc_span){UINT64_MAX, 0};
+	filter->ranges_count = region.count;
+	filter->memory_count = 0;
+	for (unsigned i = 0; i < region.count; i++) {
+		const struct bc_name_range *range = &region.ranges[i];
+		filter->ranges[i] = (struct bc_span){range->first, range->last};
+		filter->memory_count += !range->is_port;
+		if (range->first < filter->addr.first)
+			filter->addr.first = range->first;
+		if (range->last > filter->addr.last)
+			filter->addr.last = range->last;
+	}
+	return true;
+}
+
 /* Sets the first tick, or the last one, from the one after it. */
 static void set_tick(struct bc_span *ticks, uint64_t tick, bool is_from)
 {
@@ -223,12 +249,14 @@ static const struct {
 	{"type", bc_filter_parse_types, false, true, false},
 	{"proc", bc_filter_parse_procs, false, false, true},
 	{"port", bc_filter_parse_port, true, true, false},
+	{"region", NULL, true, false, false}, /* bc_filter_parse_region() */
 };
 
-bool bc_filter_parse_condition(
-	struct bc_filter *filter, const char *name, const char *value, char *err, size_t errlen)
+bool bc_filter_parse_condition(struct bc_filter *filter, const struct bc_name_map *names,
+	const char *name, const char *value, char *err, size_t errlen)
 {
 	char reason[160];
+	bool ok;
 
 	for (size_t i = 0; i < sizeof(terms) / sizeof(terms[0]); i++) {
 		if (strcmp(name, terms[i].name) != 0)
@@ -238,20 +266,25 @@ bool bc_filter_parse_condition(
 			(terms[i].sets_proc && filter->has_procs)) {
 			snprintf(err, errlen,
 				"%s=%.60s: given twice; addr, type and proc may each be given "
-				"once, and port sets both addr and type",
+				"once, port sets both addr and type, and region sets addr",
 				name, value);
 			return false;
 		}
-		if (terms[i].parse(filter, value, reason, sizeof(reason)))
+		ok = terms[i].parse != NULL
+			     ? terms[i].parse(filter, value, reason, sizeof(reason))
+			     : bc_filter_parse_region(filter, names, value, reason, sizeof(reason));
+		if (ok)
 			return true;
 		snprintf(err, errlen, "%s=%.60s: %s", name, value, reason);
 		return false;
 	}
-	snprintf(err, errlen, "%.40s: unknown condition; use addr=, type=, proc= or port=", name);
+	snprintf(err, errlen,
+		"%.40s: unknown condition; use addr=, type=, proc=, port= or region=", name);
 	return false;
 }
 
-bool bc_filter_parse(struct bc_filter *filter, const char *text, char *err, size_t errlen)
+bool bc_filter_parse(struct bc_filter *filter, const struct bc_name_map *names, const char *text,
+	char *err, size_t errlen)
 {
 	char copy[1024];
 	char *rest = copy;
@@ -269,15 +302,15 @@ bool bc_filter_parse(struct bc_filter *filter, const char *text, char *err, size
 		if (equals == NULL) {
 			snprintf(err, errlen,
 				"%.40s: not a condition; try addr=1000-1fff, type=read,write, "
-				"proc=0 or port=e0",
+				"proc=0, port=e0 or region=vga",
 				word);
 			return false;
 		}
 		*equals = '\0';
-		if (!bc_filter_parse_condition(filter, word, equals + 1, err, errlen))
+		if (!bc_filter_parse_condition(filter, names, word, equals + 1, err, errlen))
 			return false;
 	}
 	return has_term || fail_with(err, errlen,
 				   "empty filter; try addr=1000-1fff, "
-				   "type=read,write, proc=0 or port=e0");
+				   "type=read,write, proc=0, port=e0 or region=vga");
 }

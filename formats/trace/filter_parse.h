@@ -11,6 +11,11 @@
  *                       (MEMREADINV, IO_WRITE) or a number (0xf2)
  *     proc=N,N-N,...    any of these processors
  *     port=FIRST-LAST   writes to these I/O ports: type=IO_WRITE addr=FIRST-LAST
+ *     region=NAME       references to the memory and the I/O ports with this name, instead of addr;
+ *                       bc_name_map_region() has the rules
+ *
+ * Names are looked up in `names`. If it is NULL, a region matches nothing: the text must be parsed
+ * again once the names are known.
  *
  * On failure, each function returns false and writes the reason to `err`. */
 #ifndef BC_FORMATS_TRACE_FILTER_PARSE_H
@@ -20,17 +25,18 @@
 #include <stddef.h>
 
 #include "formats/base/must_check.h"
+#include "formats/names/name_map.h"
 #include "formats/trace/filter.h"
 
 /* Initializes a filter and adds the conditions in `text`. An empty text is an error. The error
  * names the condition. */
-bool bc_filter_parse(
-	struct bc_filter *filter, const char *text, char *err, size_t errlen) BC_MUST_CHECK;
-
-/* Adds one condition to a filter. `name` is "addr", "type", "proc" or "port". It is an error if the
- * filter already has such a condition. The error names the condition. */
-bool bc_filter_parse_condition(struct bc_filter *filter, const char *name, const char *value,
+bool bc_filter_parse(struct bc_filter *filter, const struct bc_name_map *names, const char *text,
 	char *err, size_t errlen) BC_MUST_CHECK;
+
+/* Adds one condition to a filter. `name` is "addr", "type", "proc", "port" or "region". It is an
+ * error if the filter already has such a condition. The error names the condition. */
+bool bc_filter_parse_condition(struct bc_filter *filter, const struct bc_name_map *names,
+	const char *name, const char *value, char *err, size_t errlen) BC_MUST_CHECK;
 
 /* Parse the bounds of time (formats/trace/time_point.h): from this time on, and before it. */
 bool bc_filter_parse_from(
@@ -38,13 +44,15 @@ bool bc_filter_parse_from(
 bool bc_filter_parse_to(
 	struct bc_filter *filter, const char *value, char *err, size_t errlen) BC_MUST_CHECK;
 
-/* Parse only the value of a condition. An address or port range replaces that of the filter; types
- * and processors are added to it. On failure the filter is unchanged. The error contains neither
- * the name of the condition nor the value. */
+/* Parse only the value of a condition. Addresses, ports or a region replace those of the filter;
+ * types and processors are added to it. On failure the filter is unchanged. The error contains
+ * neither the name of the condition nor the value. */
 bool bc_filter_parse_addr(
 	struct bc_filter *filter, const char *value, char *err, size_t errlen) BC_MUST_CHECK;
 bool bc_filter_parse_port(
 	struct bc_filter *filter, const char *value, char *err, size_t errlen) BC_MUST_CHECK;
+bool bc_filter_parse_region(struct bc_filter *filter, const struct bc_name_map *names,
+	const char *value, char *err, size_t errlen) BC_MUST_CHECK;
 bool bc_filter_parse_types(
 	struct bc_filter *filter, const char *value, char *err, size_t errlen) BC_MUST_CHECK;
 bool bc_filter_parse_procs(

@@ -104,7 +104,8 @@ static void convert(struct bc_input *input, enum bc_format from, enum bc_format 
 		return;
 	char err[160];
 	w.has_filter = filter % 3 != 0;
-	if (w.has_filter && !bc_filter_parse(&w.filter, filters[filter % 3], err, sizeof(err)))
+	if (w.has_filter &&
+		!bc_filter_parse(&w.filter, NULL, filters[filter % 3], err, sizeof(err)))
 		abort();
 	options.format.source_holds = bc_format_info(from)->holds;
 	options.format.map_pages = true;

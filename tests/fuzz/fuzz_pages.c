@@ -19,7 +19,9 @@ static void fuzz_counts(const uint8_t *data, size_t size)
 	static struct bc_region regions_again[5000];
 	struct bc_page_counts a = {.capacity = 5000, .regions = regions};
 	struct bc_page_counts b = {.capacity = 5000, .regions = regions_again};
-	struct bc_page_query query = {.first = 0x5000, .last = 0xFFFF0000, .memory_classes = 15};
+	struct bc_page_query query = {.memory_classes = 15,
+		.count = 1,
+		.ranges = {{.first = 0x5000, .last = 0xFFFF0000, .in_memory = true}}};
 	uint64_t records = 0;
 
 	if (!bc_page_counts_read(&a, data, size, BC_ANY_RECORDS))
@@ -49,7 +51,9 @@ static void no_damage(void *context, const struct bc_segment_damage *damage)
 static void fuzz_search(const uint8_t *data, size_t size)
 {
 	static struct bc_chunk chunk;
-	struct bc_page_query query = {.first = 0x5000, .last = 0x5FFF, .port_classes = 15};
+	struct bc_page_query query = {.port_classes = 15,
+		.count = 1,
+		.ranges = {{.first = 0x5000, .last = 0x5FFF, .at_ports = true}}};
 	struct bc_chunk_table table;
 	int fd = memfd_create("fuzz", MFD_CLOEXEC);
 

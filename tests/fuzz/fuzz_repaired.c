@@ -88,8 +88,8 @@ static void read_entries(int fd, bool has_index)
 	struct bc_reader *reader;
 	struct bc_batch batch;
 
-	if (!bc_filter_parse(
-		    &filter, "addr=0-7fffffff type=read,write,fetch proc=0", err, sizeof(err)))
+	if (!bc_filter_parse(&filter, NULL, "addr=0-7fffffff type=read,write,fetch proc=0", err,
+		    sizeof(err)))
 		abort();
 	filter.numbers.first = 3;
 	filter.ticks.last = 1000000;

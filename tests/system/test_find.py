@@ -228,7 +228,7 @@ def test_names_are_shown(tmp):
     names.write_text("1000-1fff the \x1b stack\n")
     out, _ = buscap("find", "-I", "xdin", "--map", "pc", "--map", names, "0-", trace)
     equal([line.rsplit("(", 1)[1] if "(" in line else "" for line in out.decode().splitlines()],
-          ["colour text)", "the \\x1b stack)", "conventional memory)"], "names")
+          ["VGA colour text)", "the \\x1b stack)", "conventional memory)"], "names")
     hits = buscap("find", "-j", "-I", "xdin", "--map", names, "0-", trace)[0].splitlines()
     equal([json.loads(hit)["name"] for hit in hits], [None, "the \x1b stack", None], "in JSON")
     names.write_text("1000 a\nqq b\n")
@@ -271,7 +271,7 @@ def test_errors_are_one_line(tmp):
     trace.write_text("0 10\n1 20\n")
     empty = tmp / "empty"
     empty.mkdir()
-    for argv, code, words in ((["10"], 2, "give an address and a directory or file"), (["xyz", segment], 2, "xyz"),
+    for argv, code, words in ((["10"], 2, "give an address, or --region, and a directory or file"), (["xyz", segment], 2, "xyz"),
                               (["20-10", segment], 2, "ends before it starts"), (["10", tmp / "none"], 1, "can't open"),
                               (["10", empty], 1, "no segments in this directory"),
                               (["--first", "1", "--last", "1", "10", segment], 2, "--first excludes --last"),

@@ -186,7 +186,7 @@ def test_the_daemon_accepts_no_unlisted_option():
 
 
 def test_errors_of_known_options_are_specific():
-    for option in ("--t", "--t=1", "--output-", "--r"):
+    for option in ("--t", "--t=1", "--output-", "--rec"):
         message = refusal("cut", option)
         assert (f"{option} is ambiguous" in message) == (option[:3] == "--t"), message
     assert "option --strict takes no value; see buscap cut --help" in refusal("cut", "--strict=3")

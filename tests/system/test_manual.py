@@ -263,6 +263,7 @@ OTHER_VALUES = {
     "pipeline.stuck": "61s", "mapping.invalid": "keep", "mapping.size": "v1.0", "mapping.attr.CYCLE": "7",
     "socket.path": "elsewhere.sock", "socket.group": "nobody", "socket.connections": "65",
     "socket.reserve": "record", "socket.metrics_listen": "127.0.0.1:1", "log.level": "debug",
+    "socket.find_rate": "1M", "names.symbols": str(BUSCAP),
     "events.command": "/bin/true",
     "events.interval": "2m", "events.timeout": "2m", "events.disk_low": "2h", "trigger NAME.when": "gap", "trigger NAME.action": "mark", "trigger NAME.pre": "0", "trigger NAME.post": "0",
     "trigger NAME.text": "x", "trigger NAME.holdoff": "1s",
@@ -323,12 +324,14 @@ class Reloaded:
 
 def test_sighup_changes_exactly_the_documented_settings(tmp):
     problems = []
+    (tmp / "names").write_text("a0000-bffff frame buffer\n")
+    other_values = {**OTHER_VALUES, "names.map": str(tmp / "names")}
     with Reloaded(tmp) as d:
         for row in known_settings():
             key = f"{row.section}.{row.key}"
             if row.sighup == "" or key in NOT_OF_A_SIMULATED_BUS:
                 continue
-            values = {key: OTHER_VALUES[key]}
+            values = {key: other_values[key]}
             if row.section == "trigger NAME":
                 values = {"trigger NAME.when": "gap", "trigger NAME.action": "mark", **values}
             said = d.reload(values)

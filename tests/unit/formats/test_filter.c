@@ -46,6 +46,22 @@ static struct bc_span random_span(struct dice *dice, uint64_t low, uint32_t rang
 	return (struct bc_span){a, a + dice_below(dice, range / 2 + 1)};
 }
 
+/* Makes the addresses of some filters those of a region. */
+static void make_region(struct dice *dice, struct bc_filter *f, const struct bc_chunk_info *info)
+{
+	f->ranges_count = dice_below(dice, 2) * dice_below(dice, BC_FILTER_RANGES + 1);
+	f->memory_count = dice_below(dice, f->ranges_count + 1);
+	if (f->ranges_count != 0)
+		f->addr = (struct bc_span){UINT64_MAX, 0};
+	for (unsigned i = 0; i < f->ranges_count; i++) {
+		struct bc_span *range = &f->ranges[i];
+		range->first = info->addr_low + dice_below(dice, 2300 * 53);
+		range->last = range->first + dice_below(dice, 3000);
+		f->addr.first = range->first < f->addr.first ? range->first : f->addr.first;
+		f->addr.last = range->last > f->addr.last ? range->last : f->addr.last;
+	}
+}
+
 static void make_filter(struct dice *dice, struct bc_filter *f, const struct bc_chunk_info *info)
 {
 	bc_filter_init(f);
@@ -55,6 +71,7 @@ static void make_filter(struct dice *dice, struct bc_filter *f, const struct bc_
 	if (dice_below(dice, 2) == 0) {
 		f->has_addr = true;
 		f->addr = random_span(dice, info->addr_low, 2300 * 53);
+		make_region(dice, f, info);
 	}
 	for (unsigned n = dice_below(dice, 3); n > 0; n--)
 		bc_filter_add_type(f, dice_below(dice, 4) + 16 * dice_below(dice, 2));
@@ -75,6 +92,17 @@ static bool has_bit(const uint64_t *words, unsigned n)
 	return (words[n / 64] >> n % 64 & 1) != 0;
 }
 
+/* Whether the filter has an address of memory, or of a port. */
+static bool has_addr(const struct bc_filter *f, uint64_t addr, uint8_t type)
+{
+	bool has = f->ranges_count == 0 && bc_span_has(f->addr, addr);
+
+	for (unsigned i = 0; i < f->ranges_count; i++)
+		has |= (i >= f->memory_count) == (type == 0x10 || type == 0x11) &&
+		       bc_span_has(f->ranges[i], addr);
+	return has;
+}
+
 /* Matches a record as documented. */
 static bool matches(const struct bc_filter *f, const struct bc_record *r)
 {
@@ -82,7 +110,7 @@ static bool matches(const struct bc_filter *f, const struct bc_record *r)
 
 	uint64_t begin = r->size == 16 || r->size == 32 ? r->addr - r->addr % r->size : r->addr;
 	for (uint64_t i = 0; i < (r->size != 0 ? r->size : 1u); i++)
-		touches |= bc_span_has(f->addr, begin + i);
+		touches |= has_addr(f, begin + i, r->reqtype);
 	return (!f->has_addr || touches) && (!f->has_types || has_bit(f->types, r->reqtype)) &&
 	       (!f->has_procs || has_bit(f->procs, r->proc));
 }

@@ -23,7 +23,7 @@ static void parse_valid(const char *text)
 {
 	char err[200] = "";
 
-	if (!bc_filter_parse(&filter, text, err, sizeof(err)))
+	if (!bc_filter_parse(&filter, NULL, text, err, sizeof(err)))
 		fail_msg("'%s': %s", text, err);
 }
 
@@ -85,6 +85,47 @@ TEST(ranges_may_be_open)
 	assert_false(matches(0x1233, 0, 1, 0) || matches(0x1235, 0, 1, 0));
 }
 
+TEST(a_region_is_its_memory_and_its_ports)
+{
+	static const char *const texts[] = {
+		"region=vga", "type=read,write,ioread,iowrite region=VGA"};
+	struct bc_name_map *names = bc_name_map_open();
+	char err[200];
+
+	for (unsigned i = 0; i < 2; i++) {
+		assert_true(bc_filter_parse(&filter, names, texts[i], err, sizeof(err)));
+		assert_true(matches(0xa0000, BC_REQ_MEMREAD, 1, 0));
+		assert_true(matches(0x9ffff, BC_REQ_MEMWRITE, 2, 0));
+		assert_true(matches(0xbffff, BC_REQ_MEMWRITE, 1, 0));
+		assert_true(matches(0x3c0, BC_REQ_IOWRITE, 1, 0));
+		assert_true(matches(0x3df, BC_REQ_IOREAD, 1, 0));
+		assert_false(matches(0x3bc, BC_REQ_IOREAD, 1, 0));
+		assert_false(matches(0x3c0, BC_REQ_MEMREAD, 1, 0));
+		assert_false(matches(0xa0000, BC_REQ_IOREAD, 1, 0));
+		assert_false(matches(0xc0000, BC_REQ_MEMREAD, 1, 0));
+		assert_false(matches(0x10000, BC_REQ_MEMREAD, 1, 0));
+	}
+	assert_true(bc_filter_parse(&filter, names, "region=IDE_1 type=ioread", err, sizeof(err)));
+	assert_true(matches(0x1f7, BC_REQ_IOREAD, 1, 0));
+	assert_false(matches(0x1f7, BC_REQ_IOWRITE, 1, 0));
+	assert_false(bc_filter_parse(&filter, names, "region=vgs", err, sizeof(err)));
+	assert_non_null(strstr(err, "region=vgs: no region has this name; similar names: VGA"));
+	assert_false(bc_filter_parse(&filter, names, "region=vga addr=1", err, sizeof(err)));
+	assert_non_null(strstr(err, "addr=1: given twice"));
+	assert_false(bc_filter_parse(&filter, names, "port=80 region=vga", err, sizeof(err)));
+	assert_non_null(strstr(err, "region=vga: given twice"));
+	bc_name_map_close(names);
+}
+
+TEST(a_region_matches_nothing_until_names_are_known)
+{
+	parse_valid("region=vga");
+	for (unsigned addr = 0; addr < 1000; addr++)
+		assert_false(matches(addr, BC_REQ_MEMREAD, 32, 0));
+	assert_false(matches(0xa0000, BC_REQ_MEMREAD, 1, 0));
+	assert_false(matches(UINT32_MAX, BC_REQ_MEMREAD, 1, 0));
+}
+
 TEST(an_error_names_the_condition_and_the_reason)
 {
 	static const struct {
@@ -129,7 +170,7 @@ TEST(an_error_names_the_condition_and_the_reason)
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		err[0] = '\0';
-		if (bc_filter_parse(&filter, bad[i].text, err, sizeof(err)))
+		if (bc_filter_parse(&filter, NULL, bad[i].text, err, sizeof(err)))
 			fail_msg("'%s' was accepted", bad[i].text);
 		if (strstr(err, bad[i].part) == NULL)
 			fail_msg("'%s': '%s'", bad[i].text, err);
@@ -144,12 +185,12 @@ TEST(texts_of_any_length_are_accepted_or_refused)
 		char *text = malloc(n + 16);
 		memset(text, '1', n);
 		text[n] = '\0';
-		assert_false(bc_filter_parse(&filter, text, err, sizeof(err)));
+		assert_false(bc_filter_parse(&filter, NULL, text, err, sizeof(err)));
 		memcpy(text, n > 5 ? "type=" : "addr=", n < 5 ? n : 5);
-		assert_true(!bc_filter_parse(&filter, text, err, sizeof(err)) || n < 20);
+		assert_true(!bc_filter_parse(&filter, NULL, text, err, sizeof(err)) || n < 20);
 		memset(text, ' ', n);
 		strcpy(text + n, "proc=1");
-		assert_int_equal(bc_filter_parse(&filter, text, err, sizeof(err)),
+		assert_int_equal(bc_filter_parse(&filter, NULL, text, err, sizeof(err)),
 			n + strlen("proc=1") < 1024);
 		free(text);
 	}
@@ -165,7 +206,7 @@ TEST(a_filter_is_unchanged_after_an_error)
 	assert_false(bc_filter_parse_types(&filter, "write,nonsense", err, sizeof(err)));
 	assert_false(bc_filter_parse_procs(&filter, "1,x", err, sizeof(err)));
 	assert_false(bc_filter_parse_addr(&filter, "5-4", err, sizeof(err)));
-	assert_false(bc_filter_parse_condition(&filter, "port", "10000", err, sizeof(err)));
+	assert_false(bc_filter_parse_condition(&filter, NULL, "port", "10000", err, sizeof(err)));
 	assert_memory_equal(&filter, &before, sizeof(filter));
 	assert_true(bc_filter_parse_types(&filter, "write", err, sizeof(err)));
 	assert_true(matches(0, BC_REQ_MEMREAD, 1, 3) && matches(0, BC_REQ_MEMWRITE, 1, 3));

@@ -268,6 +268,14 @@ TEST_F(a_query_never_misses_a_record)
 		filter.addr.first = (uint64_t)base + dice_below(&f->dice, 9000);
 		filter.addr.last = filter.addr.first +
 				   dice_below(&f->dice, 300) * dice_below(&f->dice, 300);
+		if (dice_below(&f->dice, 3) == 0) { /* a region: two parts of the addresses */
+			filter.ranges_count = 2;
+			filter.memory_count = dice_below(&f->dice, 3);
+			filter.ranges[0] = filter.ranges[1] = filter.addr;
+			filter.ranges[0].last -= dice_below(
+				&f->dice, (uint32_t)(filter.addr.last - filter.addr.first) + 1);
+			filter.ranges[1].first = filter.ranges[0].last;
+		}
 		for (unsigned n = dice_below(&f->dice, 3); n != 0; n--)
 			bc_filter_add_type(&filter, types[dice_below(&f->dice, sizeof(types))]);
 		assert_true(bc_filter_page_query(&filter, &query));

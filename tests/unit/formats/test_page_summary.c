@@ -96,10 +96,9 @@ static void load_table(struct bc_chunk_table *table, int fd)
 
 static struct bc_page_query page_query(uint32_t page)
 {
-	return (struct bc_page_query){.first = page << 12,
-		.last = page << 12 | 0xFFF,
-		.memory_classes = 0xF,
-		.port_classes = 0xF};
+	return (struct bc_page_query){.memory_classes = 0xF,
+		.count = 1,
+		.ranges = {{.first = page << 12, .last = page << 12 | 0xFFF, .in_memory = true}}};
 }
 
 static const struct length {

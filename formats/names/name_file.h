@@ -1,0 +1,21 @@
+/* Reads files of names into a map. */
+#ifndef BC_FORMATS_NAMES_NAME_FILE_H
+#define BC_FORMATS_NAMES_NAME_FILE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "formats/base/must_check.h"
+#include "formats/names/name_map.h"
+
+/* Splits "FILE" or "FILE:OFFSET"; the offset is hexadecimal and may be negative,
+ * "vmlinux:-c0000000". Returns the length of the file's name. */
+size_t bc_symbols_split(const char *text, uint64_t *offset);
+
+/* Adds the names in a file, or the symbols. Returns 0; -EINVAL with what is wrong in `err`; or
+ * another negative errno, -EFBIG for a text of more than 64 MiB. */
+int bc_name_file_add_map(struct bc_name_map *map, int fd, char *err, size_t errlen) BC_MUST_CHECK;
+int bc_name_file_add_symbols(
+	struct bc_name_map *map, int fd, uint64_t offset, char *err, size_t errlen) BC_MUST_CHECK;
+
+#endif
