@@ -1,5 +1,6 @@
 """buscap find, compared with a search through everything that is there."""
 
+import gzip
 import json
 import os
 import pathlib
@@ -221,6 +222,23 @@ def test_marks_triggers_and_gaps_are_listed(tmp):
     assert all(f"  {event['kind']}" in line for line, event in zip(lines, events)), lines
 
 
+def test_marks_says_which_file_is_not_a_segment(tmp):
+    segment = record_file(tmp, reference.make_bcp1(random.Random(9), reference.Features(samples=100))[0])
+    trace, packed, empty = tmp / "a.din", tmp / "a.lz4", tmp / "empty"
+    trace.write_text("0 10\n")
+    packed.write_bytes(gzip.compress(segment.read_bytes()))
+    empty.touch()
+    for path, words in ((trace, "a.din: not a segment"), (packed, "a.lz4: a compressed segment; decompress it first"),
+                        (empty, "empty: not a segment"), ("/dev/null", "/dev/null: not a file"), ("-", "not a pipe")):
+        for others in ([], [segment]):
+            _, err = buscap("marks", *others, path, code=2, data=segment.read_bytes())
+            assert err.count("\n") == 1 and words in err and "-I" not in err, err
+    data = bytearray(segment.read_bytes())
+    data[30] ^= 1  # in the segment header
+    segment.write_bytes(data)
+    assert "header is damaged" in buscap("marks", segment, code=3)[1]
+
+
 def test_names_are_shown(tmp):
     trace = tmp / "a.xdin"
     trace.write_text("r b8000 2\nw 1234 4\nr ffff 1\n")
@@ -278,7 +296,9 @@ def test_errors_are_one_line(tmp):
                               (["--first", "0", "10", segment], 2, "at least 1"),
                               (["--count", "--json", "10", segment], 2, "--count excludes"),
                               (["-U", "99999", "10", segment], 2, "--context 99999: must be 0 to 10000"),
-                              (["10", trace, trace], 2, "several files must all be segments"),
+                              (["10", trace, trace], 2, f"{trace}: not a segment"),
+                              (["10", trace, segment], 2, f"{trace}: not a segment"),
+                              (["10", segment, "-"], 2, "-: not a segment"),
                               (["--after-mark", "x", "10", trace], 2, "need segments"),
                               (["--from", "tomorrow", "10", segment], 2, "not a time"),
                               (["--from", "today", "-I", "din", "10", trace], 2, "no time of day")):
