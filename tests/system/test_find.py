@@ -14,7 +14,7 @@ from cut_model import Record, Recording, buscap, read, record_file, utc
 from harness import BUSCAP, LONG, ROOT, equal, need, run
 
 DATA = ROOT / "../shared/data"
-QUERIES = 400 if LONG else 40  # for each of the five traces
+QUERIES = 400 if LONG else 40  # for each trace
 TYPES = {"read": {1, 2}, "write": {3}, "fetch": {0}, "MEMREAD,0x11": {1, 0x11}, "ioread": {0x10}}
 
 
@@ -28,7 +28,8 @@ class Query:
 
     def __init__(self, rng, records, clock_hz):
         near = rng.choice(records).addr
-        self.low = max(0, near + rng.choice((0, 0, -8, 40, 0x1000)))
+        page = near & ~0xFFF
+        self.low = max(0, rng.choice((near, near, near - 8, near + 40, page, page + 0x1000, near & 0xFFFF)))
         self.high = self.low + rng.choice((0, 0, 3, 0xFFF, 0xFFFFFF, 0xFFFFFFFF))
         self.address = f"{self.low:x}" if self.low == self.high else f"{self.low:x}-{self.high:x}"
         self.options, self.tests = [], []
@@ -113,6 +114,25 @@ def test_random_queries_on_one_segment(tmp):
                        clock_hz=1000)
     source = read(path)
     check_queries(2, [path], source.records, source.clock_hz)
+
+
+def test_random_queries_on_records_across_pages_and_ports(tmp):
+    rng = random.Random(12)
+    pages = [[rng.randrange(1 << 20) << 12 for _ in range(6)] for _ in range(3)] + [[0, 0xFFFFF000]]
+    offsets = [0, 0, 0xFF0, 0xFFF, *(rng.randrange(0x1000) for _ in range(4))]
+    sizes = [0, 1, 4, 5, 16, 17, 32, 33, 255]
+    trace = tmp / "trace.byu"
+    trace.write_bytes(b"".join(struct.pack(
+        "<I4BI", rng.choice(pages[i // 87_381]) + rng.choice(offsets), rng.choice((0, 1, 3, 3, 0x10)),
+        rng.choice(sizes) if i % 87_381 > 80_000 else 4, 0, rng.randrange(3), rng.randrange(9)) for i in range(270_000)))
+    out = tmp / "rec"
+    out.mkdir()
+    source = f"file:{trace},format=byu,clock_hz=1000"
+    equal(run(need(harness.BUSCAPD), "--once", "--no-socket", "--source", source, "-o", out, "-b", "filesize:300").returncode, 0)
+    paths = harness.segments(out)
+    recording = Recording(reference.read_segments(paths))
+    assert len(paths) > 2, paths
+    check_queries(6, [out], recording.records, recording.clock_hz)
 
 
 def test_random_queries_on_a_real_trace():
