@@ -150,9 +150,13 @@ static enum bc_exit search(struct bc_find *f, struct bc_path_list *list)
 	if (list->count > 1) /* a FIFO must be opened only once */
 		bc_segment_order_sort((const char **)list->paths, list->count);
 	bool is_segment = has_segments(f, list);
-	if (!is_segment && list->count != 1)
-		return bc_print_usage_error(
-			f->console, "several files must all be segments that are not compressed");
+	for (int i = 0; i < list->count && list->count != 1; i++)
+		if (!is_segment || strcmp(list->paths[i], "-") == 0) {
+			bc_print_error(f->console, list->paths[i],
+				"not a segment, or a compressed one; only plain segments can be "
+				"searched together");
+			return BC_EXIT_USAGE;
+		}
 	if (!is_segment && (f->after_mark != NULL || f->before_mark != NULL))
 		return bc_print_usage_error(
 			f->console, "--after-mark and --before-mark need segments");

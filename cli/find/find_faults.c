@@ -1,10 +1,14 @@
 #include "cli/find/find_faults.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/io/file.h"
+#include "cli/io/trace.h"
 #include "formats/segment/segment_header.h"
 
 /* Opens a regular file that starts with an intact segment header. Returns -1 for any other. */
@@ -31,25 +35,47 @@ bool bc_find_is_segment(const char *path)
 	return fd >= 0;
 }
 
+/* Opens a segment whose header is damaged. Returns -1 for any other file, with the reason. */
+static int open_damaged(const struct bc_console *console, const char *path, const char **why)
+{
+	struct bc_console silent;
+	struct bc_file file;
+	int fd = -1;
+
+	*why = "not a segment";
+	if (!bc_console_silence(&silent, console))
+		return -1;
+	if (bc_file_open(&file, &silent, path, BC_FORMAT_UNKNOWN) == BC_EXIT_OK) {
+		if (file.probe.format == BC_FORMAT_SEGMENT && file.is_regular) {
+			fd = file.fd;
+			file.is_ours = false; /* but the caller's */
+		} else if (file.probe.format == BC_FORMAT_SEGMENT) {
+			*why = "a compressed segment; decompress it first";
+		}
+		bc_file_close(&file);
+	}
+	fclose(silent.err);
+	return fd;
+}
+
 int bc_find_open_segment(const struct bc_console *console, const char *path, enum bc_exit *code)
 {
-	struct bc_file file;
+	const char *why = "not a file; a pipe can't be searched for segments";
 	int fd = open_intact(path);
 
 	if (fd >= 0)
 		return fd;
-	enum bc_exit opened = bc_file_open(&file, console, path, BC_FORMAT_UNKNOWN);
-	if (opened == BC_EXIT_OK && file.probe.format == BC_FORMAT_SEGMENT && file.is_regular) {
-		fd = file.fd;
-		file.is_ours = false; /* but the caller's */
-	} else if (opened == BC_EXIT_OK) {
-		bc_print_error(
-			console, path, "not a segment, or a compressed one; decompress it first");
-		opened = BC_EXIT_USAGE;
+	if (access(path, R_OK) != 0) {
+		bc_print_error(console, path, "can't open: %s", strerror(errno));
+		*code = bc_exit_worse(*code, BC_EXIT_FAILED);
+		return -1;
 	}
-	if (opened != BC_EXIT_FAILED)
-		bc_file_close(&file);
-	*code = bc_exit_worse(*code, opened);
+	if (bc_are_regular_files(&path, 1))
+		fd = open_damaged(console, path, &why);
+	if (fd < 0) {
+		bc_print_error(console, path, "%s", why);
+		*code = bc_exit_worse(*code, BC_EXIT_USAGE);
+	}
 	return fd;
 }
 

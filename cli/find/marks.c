@@ -172,6 +172,11 @@ static enum bc_exit run(struct marks *m, int argc, char **argv)
 	code = bc_path_list_fill(&list, m->console, argv + optind, argc - optind);
 	if (code != BC_EXIT_OK)
 		goto out;
+	for (int i = 0; i < list.count; i++)
+		if (strcmp(list.paths[i], "-") == 0) {
+			code = bc_print_usage_error(m->console, "give files, not a pipe");
+			goto out;
+		}
 	bc_segment_order_sort((const char **)list.paths, list.count);
 	if (!bc_segment_files_init(&m->files, &io, list.paths, list.count)) {
 		code = bc_print_no_memory(m->console);

@@ -13,9 +13,11 @@ struct bc_chunk_pages {
 	struct bc_region regions[BC_CHUNK_REGIONS];
 };
 
-/* Computes addr_low, addr_high, types, procs and records_hash from the records, and their page
- * counts, for which nothing needs to be initialized. Allocates nothing, but needs 350 KB of stack.
- */
+/* Computes addr_low, addr_high, types and procs from the records, and their page counts, for which
+ * nothing needs to be initialized. Allocates nothing, but needs 350 KB of stack. */
+void bc_chunk_count(struct bc_chunk *chunk, struct bc_chunk_pages *pages);
+
+/* The same, and records_hash. */
 void bc_chunk_describe(struct bc_chunk *chunk, struct bc_chunk_pages *pages);
 
 #endif

@@ -6,23 +6,6 @@
 
 #include "formats/bus/record.h"
 
-enum bc_page_class bc_page_class(uint8_t reqtype)
-{
-	switch (reqtype) {
-	case BC_REQ_FETCH:
-		return BC_PAGE_FETCH;
-	case BC_REQ_MEMREAD:
-	case BC_REQ_MEMREADINV:
-	case BC_REQ_IOREAD:
-		return BC_PAGE_READ;
-	case BC_REQ_MEMWRITE:
-	case BC_REQ_IOWRITE:
-		return BC_PAGE_WRITE;
-	default:
-		return BC_PAGE_OTHER;
-	}
-}
-
 int bc_page_counts_init(struct bc_page_counts *c, uint32_t capacity)
 {
 	*c = (struct bc_page_counts){

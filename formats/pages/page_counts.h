@@ -24,7 +24,22 @@ enum bc_page_class {
 	BC_PAGE_CLASSES,
 };
 
-enum bc_page_class bc_page_class(uint8_t reqtype);
+static inline enum bc_page_class bc_page_class(uint8_t reqtype)
+{
+	switch (reqtype) {
+	case BC_REQ_FETCH:
+		return BC_PAGE_FETCH;
+	case BC_REQ_MEMREAD:
+	case BC_REQ_MEMREADINV:
+	case BC_REQ_IOREAD:
+		return BC_PAGE_READ;
+	case BC_REQ_MEMWRITE:
+	case BC_REQ_IOWRITE:
+		return BC_PAGE_WRITE;
+	default:
+		return BC_PAGE_OTHER;
+	}
+}
 
 /* Whether records of the type are at ports. */
 static inline bool bc_is_port_access(uint8_t reqtype)

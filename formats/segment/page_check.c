@@ -55,7 +55,7 @@ bool bc_page_check_chunk(struct bc_page_check *check, struct bc_chunk *chunk)
 {
 	const struct bc_chunk_info *info = &chunk->info;
 
-	bc_chunk_describe(chunk, &check->pages);
+	bc_chunk_count(chunk, &check->pages);
 	if (info->number != check->summary.chunks)
 		check->is_damaged = true;
 	bc_page_summary_add(&check->summary, &check->pages.counts,

@@ -21,7 +21,7 @@ void bc_page_check_close(struct bc_page_check *check);
 void bc_page_check_start(struct bc_page_check *check);
 
 /* Whether the counts in a chunk's header are those of its records, or it has none. Computes the
- * fields of bc_chunk_describe() again. */
+ * fields of bc_chunk_count() again. */
 bool bc_page_check_chunk(struct bc_page_check *check, struct bc_chunk *chunk);
 
 /* From now on, the segment's nodes can't be checked: part of it is missing. */

@@ -212,8 +212,10 @@ static bool parse_bound(
 	struct bc_filter bounded = *filter;
 	struct bc_time_point point;
 
-	if (!bc_time_point_read(&point, value))
-		return fail_with(err, errlen, "not a time; try " BC_TIME_POINT_HELP);
+	const char *wrong = bc_time_point_read(&point, value);
+
+	if (wrong != NULL)
+		return fail_with(err, errlen, wrong);
 	if (point.kind == BC_TIME_POINT_TICK) {
 		set_tick(&bounded.ticks, point.tick, is_from);
 	} else {

@@ -5,6 +5,14 @@
 
 #define NS_PER_S INT64_C(1000000000)
 
+static const char not_a_time[] = "not a time; try " BC_TIME_POINT_HELP;
+static const char not_a_duration[] = "not a duration; try 10s, 1.5ms, 2h or 3d";
+static const char not_a_tick[] = "not a tick; try @4178506193";
+static const char no_such_date[] = "there is no such date";
+static const char no_such_clock[] = "there is no such time of day";
+static const char no_such_zone[] = "not a time zone; try Z or +01:00";
+static const char out_of_range[] = "out of range";
+
 /* Parses "12.25", in units of `unit_ns`. Returns the end of the number, or NULL. */
 static const char *parse_decimal(const char *text, int64_t unit_ns, __int128 *ns)
 {
@@ -83,26 +91,27 @@ static bool parse_zone(const char *p, int *seconds)
 	return ok;
 }
 
-/* Parses "15:04", "15:04:05" or "15:04:05.25". */
-static bool parse_clock(const char **p, struct tm *tm, __int128 *fraction)
+/* Parses "15:04", "15:04:05" or "15:04:05.25". Returns what is wrong with it, or NULL. */
+static const char *parse_clock(const char **p, struct tm *tm, __int128 *fraction)
 {
 	if (!parse_digits(p, 2, &tm->tm_hour) || !parse_char(p, ":") ||
-		!parse_digits(p, 2, &tm->tm_min) || tm->tm_hour > 23 || tm->tm_min > 59)
-		return false;
-	if (**p != ':')
-		return true;
-	++*p;
-	if (!parse_digits(p, 2, &tm->tm_sec) || tm->tm_sec > 60)
-		return false;
-	if (**p != '.')
-		return true;
+		!parse_digits(p, 2, &tm->tm_min))
+		return not_a_time;
+	bool has_seconds = **p == ':';
+	*p += has_seconds;
+	if (has_seconds && !parse_digits(p, 2, &tm->tm_sec))
+		return not_a_time;
+	if (tm->tm_hour > 23 || tm->tm_min > 59 || tm->tm_sec > 60)
+		return no_such_clock;
+	if (!has_seconds || **p != '.')
+		return NULL;
 	char digits[32] = "0";
 	size_t n = strspn(*p + 1, "0123456789");
 	if (n == 0 || n >= sizeof(digits) - 3)
-		return false;
+		return not_a_time;
 	memcpy(digits + 1, *p, n + 1);
 	*p += n + 1;
-	return parse_decimal(digits, NS_PER_S, fraction) != NULL;
+	return parse_decimal(digits, NS_PER_S, fraction) != NULL ? NULL : not_a_time;
 }
 
 static struct tm today(void)
@@ -129,35 +138,42 @@ static bool convert_date(const struct tm *given, bool is_local, int zone, time_t
 	return tm.tm_mon == given->tm_mon && tm.tm_mday == given->tm_mday;
 }
 
-/* Parses a date, a time of day, or both, with an optional time zone. */
-static bool parse_date(const char *p, __int128 *ns)
+/* Parses a date, a time of day, or both, with an optional time zone. Returns what is wrong with it,
+ * or NULL. */
+static const char *parse_date(const char *p, __int128 *ns)
 {
 	struct tm tm = {0};
 	__int128 fraction = 0;
 	time_t seconds;
 	int zone = 0;
+	const char *wrong = NULL;
 
 	if (strlen(p) < 3)
-		return false;
+		return not_a_time;
 	if (p[2] == ':') {
 		tm = today();
-		if (!parse_clock(&p, &tm, &fraction) || *p != '\0')
-			return false;
+		wrong = parse_clock(&p, &tm, &fraction);
+		if (wrong == NULL && *p != '\0')
+			wrong = not_a_time;
 	} else {
 		if (!parse_digits(&p, 4, &tm.tm_year) || !parse_char(&p, "-") ||
 			!parse_digits(&p, 2, &tm.tm_mon) || !parse_char(&p, "-") ||
 			!parse_digits(&p, 2, &tm.tm_mday))
-			return false;
+			return not_a_time;
 		tm.tm_year -= 1900;
 		tm.tm_mon -= 1;
-		if (parse_char(&p, "Tt ") && !parse_clock(&p, &tm, &fraction))
-			return false;
+		if (parse_char(&p, "Tt "))
+			wrong = parse_clock(&p, &tm, &fraction);
 	}
+	if (wrong != NULL)
+		return wrong;
 	bool is_local = *p == '\0';
-	if ((!is_local && !parse_zone(p, &zone)) || !convert_date(&tm, is_local, zone, &seconds))
-		return false;
+	if (!is_local && !parse_zone(p, &zone))
+		return no_such_zone;
+	if (!convert_date(&tm, is_local, zone, &seconds))
+		return no_such_date;
 	*ns = (__int128)seconds * NS_PER_S + fraction;
-	return true;
+	return NULL;
 }
 
 /* Parses a duration before now. */
@@ -200,25 +216,25 @@ static bool parse_tick(const char *text, uint64_t *tick)
 	return *text == '\0';
 }
 
-bool bc_time_point_read(struct bc_time_point *point, const char *text)
+const char *bc_time_point_read(struct bc_time_point *point, const char *text)
 {
 	__int128 ns = 0;
-	bool ok;
+	const char *wrong = NULL;
 
 	*point = (struct bc_time_point){.kind = BC_TIME_POINT_WALL};
 	if (text[0] == '@') {
 		point->kind = BC_TIME_POINT_TICK;
-		ok = parse_tick(text + 1, &point->tick);
+		wrong = parse_tick(text + 1, &point->tick) ? NULL : not_a_tick;
 	} else if (text[0] == '+') {
 		point->kind = BC_TIME_POINT_FROM_START;
-		ok = parse_duration(text + 1, &ns);
+		wrong = parse_duration(text + 1, &ns) ? NULL : not_a_duration;
 	} else if (text[0] == '-') {
-		ok = parse_ago(text + 1, &ns);
-	} else {
-		ok = parse_word(text, &ns) || parse_date(text, &ns);
+		wrong = parse_ago(text + 1, &ns) ? NULL : not_a_duration;
+	} else if (!parse_word(text, &ns)) {
+		wrong = parse_date(text, &ns);
 	}
-	if (!ok || ns > INT64_MAX || ns < INT64_MIN)
-		return false;
-	point->ns = (int64_t)ns;
-	return true;
+	if (wrong == NULL && (ns > INT64_MAX || ns < INT64_MIN))
+		wrong = out_of_range;
+	point->ns = wrong == NULL ? (int64_t)ns : 0;
+	return wrong;
 }

@@ -33,7 +33,7 @@ struct bc_time_point {
 	uint64_t tick;
 };
 
-/* Returns false if the text is not a time. */
-bool bc_time_point_read(struct bc_time_point *point, const char *text) BC_MUST_CHECK;
+/* Returns NULL, or what is wrong with the text. */
+const char *bc_time_point_read(struct bc_time_point *point, const char *text) BC_MUST_CHECK;
 
 #endif

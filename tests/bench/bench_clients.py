@@ -1,5 +1,5 @@
-"""Prints the latency of status requests while the simulated bus is recorded, without other clients and with a thousand
-bad ones. Run by `make bench`."""
+"""Prints the latency of status requests while the simulated bus is recorded: without other clients, during a thousand
+searches, and with a thousand bad clients; as a ratio to that without. Run by `make bench`."""
 
 import os
 import pathlib
@@ -15,6 +15,7 @@ import harness  # noqa: E402
 
 SECONDS = float(os.environ.get("SECONDS", "5"))
 RATE = os.environ.get("RATE", "3M")
+SEARCHERS = 40  # each sends some searches a second, more together than the daemon accepts
 
 
 def latencies(path):
@@ -30,8 +31,9 @@ def latencies(path):
     return sorted(took)
 
 
-def row(name, took, dropped):
-    print(f"  {name:36} median {statistics.median(took):7.2f} ms, 99 % {took[len(took) * 99 // 100]:7.2f} ms, "
+def row(name, took, base, dropped):
+    ratio = statistics.median(took) / statistics.median(base)
+    print(f"  {name:36} {ratio:5.2f} x; median {statistics.median(took):7.2f} ms, 99 % {took[len(took) * 99 // 100]:7.2f} ms, "
           f"max {took[-1]:7.2f} ms, {len(took)} requests; {dropped} samples dropped", flush=True)
 
 
@@ -47,18 +49,24 @@ def main():
         with harness.Daemon("--source", f"sim:rate={RATE}", "-o", f"{work}/out", "-b", "filesize:64M", "-b", "files:2",
                             socket=path) as daemon:
             daemon.wait_ready()
-            row("no other clients", latencies(path), dropped(daemon))
+            base = latencies(path)
+            row("no other clients", base, base, dropped(daemon))
+            with crowd.Running(path, SEARCHERS, "search") as searchers:
+                took = latencies(path)
+            answers = searchers.said["answers"]["search"]
+            row(f"{sum(answers.values()):,} searches", took, base, dropped(daemon))
+            print(f"  ({answers.get('200', 0):,} of them answered, {answers.get('503', 0):,} refused at once)")
             with crowd.Running(path, 1000):
                 time.sleep(1)
                 took = latencies(path)
-            row("1,000 bad clients of the same user", took, dropped(daemon))
+            row("1,000 bad clients of the same user", took, base, dropped(daemon))
             if os.geteuid() == 0:
                 os.chmod(work, 0o755)
                 os.chmod(path, 0o666)
                 with crowd.Running(path, 1000, user=65534, group=65534, extra_groups=[]):
                     time.sleep(1)
                     took = latencies(path)
-                row("1,000 bad clients of another user", took, dropped(daemon))
+                row("1,000 bad clients of another user", took, base, dropped(daemon))
             daemon.stop()
 
 

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """How long `buscap find` takes to find the only record in a page, in a recording of GIGABYTES (20) made here: the
-simulated bus at full speed, with that one record in its middle. Next to it, the same search by `buscap cut` and by
+simulated bus, with that one record in its middle. Next to it, the same search by `buscap cut` and by
 `lz4 -dc`, od and awk, both in one segment only, as if the others took as long per byte.
 
 The recording is made in DIR (default: a temporary directory) and deleted at the end."""
 
 import os
 import pathlib
+import re
 import resource
 import shutil
 import struct
@@ -21,27 +22,63 @@ RUNS = int(os.environ.get("RUNS", "5"))
 BYTES_PER_RECORD = 3.1  # of the simulated bus, in a segment
 PAGE = 0x12345000  # the simulated processors never touch it
 SEGMENT = "1G"
+SIMULATED = 24_000_000  # records, which are repeated
 
 
 def make_recording(directory):
-    """Records the simulated bus with one record in its middle. Returns the number of that record."""
+    """Records the simulated bus, over and over, with one record in its middle. Returns the number of that record."""
     half = int(GIGABYTES * 1e9 / BYTES_PER_RECORD / 2)
     recorder = subprocess.Popen(
         [BUILD / "buscapd", "--once", "--source", "file:-,format=byu,clock_hz=66000000", "-o", directory,
          "-b", f"filesize:{SEGMENT}", "--no-socket"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
     number = 0
     for seed in (1, 2):
-        with subprocess.Popen([BUILD / "buscap", "sim", "-O", "byu", "-s", str(seed), "-n", str(half)],
-                              stdout=subprocess.PIPE) as sim:
-            while piece := sim.stdout.read(12 << 16):
-                recorder.stdin.write(piece)
-                number += len(piece) // 12 if seed == 1 else 0
+        bus = pathlib.Path(directory, "bus.byu")
+        subprocess.run([BUILD / "buscap", "sim", "-O", "byu", "-s", str(seed), "-n", str(min(half, SIMULATED)), "-o", bus],
+                       check=True, stderr=subprocess.DEVNULL)
+        size, left = bus.stat().st_size, half * 12
+        with open(bus, "rb") as file:
+            while left > 0:
+                at = 0
+                while at < size:
+                    at += os.sendfile(recorder.stdin.fileno(), file.fileno(), at, size - at)
+                left -= size
+                number += size // 12 if seed == 1 else 0
+        bus.unlink()
         if seed == 1:
             recorder.stdin.write(struct.pack("<I4BI", PAGE + 0x123 * 4, 3, 4, 0, 0, 5))
+            recorder.stdin.flush()
     recorder.stdin.close()
     if recorder.wait() != 0:
         sys.exit("bench_find: the recorder failed")
     return number
+
+
+def locate(path):
+    """Returns the offsets of a segment's chunks, and for each the length of its header."""
+    with open(path, "rb") as file:
+        file.seek(-32, os.SEEK_END)
+        file.seek(struct.unpack("<Q", file.read(8))[0])
+        _, _, _, rows = struct.unpack("<4I", file.read(16))
+        file.seek(48, os.SEEK_CUR)
+        table = file.read(240 * rows)
+    return {at: 248 + pages + events for at, pages, events in struct.iter_unpack("<Q26xHI200x", table)}
+
+
+def count_reads(argv, segments):
+    """Returns how many chunks, and how many headers of other chunks, a search reads, and the bytes of the chunks."""
+    headers = {os.path.realpath(path): locate(path) for path in segments}
+    with tempfile.NamedTemporaryFile("r") as log:
+        subprocess.run(["strace", "-qq", "-f", "-y", "-s", "0", "-e", "trace=read,pread64", "-o", log.name, *argv],
+                       check=True, stdout=subprocess.DEVNULL)
+        reads = re.findall(r"<([^>]*)>.*, (\d+)\) += (\d+)$", log.read(), re.M)
+    sizes = {}
+    for path, at, bytes_ in reads:
+        length = headers.get(path, {}).get(int(at))
+        if length is not None:
+            sizes.setdefault((path, at), []).append((int(bytes_), length))
+    chunks = {place: max(read) for place, read in sizes.items() if max(read)[0] > max(read)[1]}
+    return len(chunks), len(sizes) - len(chunks), sum(bytes_ for bytes_, _ in chunks.values())
 
 
 def run(*argv):
@@ -80,6 +117,9 @@ def main():
         if output.split()[0] != str(number).encode():
             sys.exit(f"bench_find: found {output!r}, wanted record {number}")
         print(f"find --last 1: {wall:.3f} s, CPU {cpu:.3f} s, {memory:.0f} MiB, {read:.1f} MB read")
+        chunks, headers, chunk_bytes = count_reads(argv, segments)
+        print(f"  of {sum(map(len, map(locate, segments))):,} chunks it read {chunks} ({chunk_bytes / 1e6:.1f} MB) and "
+              f"the headers of {headers} others; the rest are tables")
         one = segments[0]
         share = size / one.stat().st_size
         _, cut, *_ = run(BUILD / "buscap", "cut", "--addr", f"{PAGE:x}-{PAGE + 0xFFF:x}", "-o", "/dev/null", "-O", "byu", one)

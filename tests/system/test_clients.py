@@ -23,8 +23,8 @@ pytestmark = pytest.mark.threads
 KIB = 1 << 10
 MIB = 1 << 20
 CONNECTIONS = 64 + 168 + 32 + 64  # of others, of the owner, being refused, being closed
-# As in server.h, event_broadcast.h and tap.h. All responses here are statuses of less than 8 KiB.
-LIMIT = CONNECTIONS * 44 * KIB + 4 * MIB + MIB + 8 * 280 * KIB
+# As in server.h, event_broadcast.h, tap.h and searcher.h. All other responses here are statuses of less than 8 KiB.
+LIMIT = CONNECTIONS * 44 * KIB + 4 * MIB + MIB + 8 * 280 * KIB + 8 * 64 * KIB + 8 * MIB
 SECONDS = 12  # longer than any timeout of the server
 RATE = 1_000_000
 BUFFER = 128 * MIB  # for ten seconds, in case the disk stalls

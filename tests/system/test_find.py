@@ -1,5 +1,6 @@
 """buscap find, compared with a search through everything that is there."""
 
+import gzip
 import json
 import os
 import pathlib
@@ -13,7 +14,7 @@ from cut_model import Record, Recording, buscap, read, record_file, utc
 from harness import BUSCAP, LONG, ROOT, equal, need, run
 
 DATA = ROOT / "../shared/data"
-QUERIES = 400 if LONG else 40  # for each of the five traces
+QUERIES = 400 if LONG else 40  # for each trace
 TYPES = {"read": {1, 2}, "write": {3}, "fetch": {0}, "MEMREAD,0x11": {1, 0x11}, "ioread": {0x10}}
 
 
@@ -27,7 +28,8 @@ class Query:
 
     def __init__(self, rng, records, clock_hz):
         near = rng.choice(records).addr
-        self.low = max(0, near + rng.choice((0, 0, -8, 40, 0x1000)))
+        page = near & ~0xFFF
+        self.low = max(0, rng.choice((near, near, near - 8, near + 40, page, page + 0x1000, near & 0xFFFF)))
         self.high = self.low + rng.choice((0, 0, 3, 0xFFF, 0xFFFFFF, 0xFFFFFFFF))
         self.address = f"{self.low:x}" if self.low == self.high else f"{self.low:x}-{self.high:x}"
         self.options, self.tests = [], []
@@ -112,6 +114,25 @@ def test_random_queries_on_one_segment(tmp):
                        clock_hz=1000)
     source = read(path)
     check_queries(2, [path], source.records, source.clock_hz)
+
+
+def test_random_queries_on_records_across_pages_and_ports(tmp):
+    rng = random.Random(12)
+    pages = [[rng.randrange(1 << 20) << 12 for _ in range(6)] for _ in range(3)] + [[0, 0xFFFFF000]]
+    offsets = [0, 0, 0xFF0, 0xFFF, *(rng.randrange(0x1000) for _ in range(4))]
+    sizes = [0, 1, 4, 5, 16, 17, 32, 33, 255]
+    trace = tmp / "trace.byu"
+    trace.write_bytes(b"".join(struct.pack(
+        "<I4BI", rng.choice(pages[i // 87_381]) + rng.choice(offsets), rng.choice((0, 1, 3, 3, 0x10)),
+        rng.choice(sizes) if i % 87_381 > 80_000 else 4, 0, rng.randrange(3), rng.randrange(9)) for i in range(270_000)))
+    out = tmp / "rec"
+    out.mkdir()
+    source = f"file:{trace},format=byu,clock_hz=1000"
+    equal(run(need(harness.BUSCAPD), "--once", "--no-socket", "--source", source, "-o", out, "-b", "filesize:300").returncode, 0)
+    paths = harness.segments(out)
+    recording = Recording(reference.read_segments(paths))
+    assert len(paths) > 2, paths
+    check_queries(6, [out], recording.records, recording.clock_hz)
 
 
 def test_random_queries_on_a_real_trace():
@@ -221,6 +242,23 @@ def test_marks_triggers_and_gaps_are_listed(tmp):
     assert all(f"  {event['kind']}" in line for line, event in zip(lines, events)), lines
 
 
+def test_marks_says_which_file_is_not_a_segment(tmp):
+    segment = record_file(tmp, reference.make_bcp1(random.Random(9), reference.Features(samples=100))[0])
+    trace, packed, empty = tmp / "a.din", tmp / "a.lz4", tmp / "empty"
+    trace.write_text("0 10\n")
+    packed.write_bytes(gzip.compress(segment.read_bytes()))
+    empty.touch()
+    for path, words in ((trace, "a.din: not a segment"), (packed, "a.lz4: a compressed segment; decompress it first"),
+                        (empty, "empty: not a segment"), ("/dev/null", "/dev/null: not a file"), ("-", "not a pipe")):
+        for others in ([], [segment]):
+            _, err = buscap("marks", *others, path, code=2, data=segment.read_bytes())
+            assert err.count("\n") == 1 and words in err and "-I" not in err, err
+    data = bytearray(segment.read_bytes())
+    data[30] ^= 1  # in the segment header
+    segment.write_bytes(data)
+    assert "header is damaged" in buscap("marks", segment, code=3)[1]
+
+
 def test_names_are_shown(tmp):
     trace = tmp / "a.xdin"
     trace.write_text("r b8000 2\nw 1234 4\nr ffff 1\n")
@@ -278,7 +316,9 @@ def test_errors_are_one_line(tmp):
                               (["--first", "0", "10", segment], 2, "at least 1"),
                               (["--count", "--json", "10", segment], 2, "--count excludes"),
                               (["-U", "99999", "10", segment], 2, "--context 99999: must be 0 to 10000"),
-                              (["10", trace, trace], 2, "several files must all be segments"),
+                              (["10", trace, trace], 2, f"{trace}: not a segment"),
+                              (["10", trace, segment], 2, f"{trace}: not a segment"),
+                              (["10", segment, "-"], 2, "-: not a segment"),
                               (["--after-mark", "x", "10", trace], 2, "need segments"),
                               (["--from", "tomorrow", "10", segment], 2, "not a time"),
                               (["--from", "today", "-I", "din", "10", trace], 2, "no time of day")):

@@ -9,9 +9,12 @@
 
 /* The same without SIMD instructions. */
 #define BC_NO_SIMD
+#define bc_chunk_count    portable_count
 #define bc_chunk_describe portable_describe
+void portable_count(struct bc_chunk *chunk, struct bc_chunk_pages *chunk_pages);
 void portable_describe(struct bc_chunk *chunk, struct bc_chunk_pages *chunk_pages);
 #include "formats/pages/describe.c" /* NOLINT(bugprone-suspicious-include) */
+#undef bc_chunk_count
 #undef bc_chunk_describe
 
 static struct bc_chunk_pages chunk_pages;
