@@ -6,8 +6,8 @@ ifeq ($(origin CC),default)
 CC := gcc
 endif
 SAN    ?=
-# Sanitizers make -O2 slow to compile.
-CFLAGS ?= $(if $(SAN),-O1,-O2) -g
+# Sanitizers make -O2 slow to compile, and need only the lines.
+CFLAGS ?= $(if $(SAN),-O1 -g1,-O2 -g)
 PREFIX ?= /usr/local
 PYTHON ?= /usr/bin/python3
 V      ?=

@@ -212,10 +212,7 @@ def fault_free_calls(directory, *options):
 def indexes(tmp, *kinds):
     made = fault_free_calls(tmp)
     assert all(made[kind] > 1 for kind in kinds), made
-    every = [(kind, number) for kind in kinds for number in range(1, made[kind] + 1)]
-    # Races do not depend on the index, and sanitized programs are slow.
-    return every[::4] if harness.BUILD.name == "thread" else every
-
+    return harness.thinned((kind, number) for kind in kinds for number in range(1, made[kind] + 1))
 
 
 def test_each_call_fails_once(tmp):
@@ -315,7 +312,7 @@ def test_losses_of_a_live_source_are_exact_and_on_record(tmp):
     jobs = [("pwrite:ENOSPC",), ("pwrite:EIO",), ("pwrite:short",), ("fdatasync:EIO",), ("fdatasync:ENOSPC",),
             ("openat:ENOSPC",), ("openat:EIO",), ("renameat2:EIO",), ("renameat2:ENOSPC",),
             ("pwrite:EIO,ftruncate:EIO",), ("fdatasync:EIO,renameat2:EIO",)]
-    each(live_failure, jobs, workers=4)
+    each(live_failure, harness.thinned(jobs), workers=4)
 
 
 def test_a_disk_without_errors_loses_nothing(tmp):
@@ -746,7 +743,7 @@ def test_a_loss_at_the_end_is_on_record(tmp):
     full = "@.buscapd.reserve"
     jobs = [(f"openat:ENOSPC{full}", False), (f"pwrite:ENOSPC{full}", False), (f"openat:ENOSPC{full}", True),
             (f"pwrite:ENOSPC{full}", False, True), ("openat:ENOSPC,pwrite:ENOSPC", False)]
-    each(loss_at_end, jobs, workers=5)
+    each(loss_at_end, harness.thinned(jobs), workers=5)
 
 
 def set_lost(path, number, lost, tmp):

@@ -293,9 +293,7 @@ def one_fault(directory, rules):
 
 @pytest.mark.sweep
 def test_each_call_fails_once_and_nothing_is_lost_or_duplicated(tmp):
-    # Races do not depend on the number of the call, and sanitized programs are slow.
-    step = 4 if harness.BUILD.name == "thread" else 1
-    harness.each(one_fault, list(fault_jobs())[::step], workers=4)
+    harness.each(one_fault, harness.thinned(fault_jobs()), workers=4)
 
 
 def test_losses_on_a_stuck_disk_are_recorded_in_the_capture(tmp):

@@ -421,9 +421,10 @@ def test_standard_input_in_pieces_of_any_size(tmp):
 
 
 def test_a_source_that_waits_uses_little_of_the_buffer(tmp):
-    equal(run(BUSCAP, "sim", "-O", "bcp1", "-n", "4M", "-o", tmp / "bus.bcp1").returncode, 0)
+    samples = harness.rate(4_000_000)
+    equal(run(BUSCAP, "sim", "-O", "bcp1", "-n", samples, "-o", tmp / "bus.bcp1").returncode, 0)
     for workers in (1, 3):
-        for source in ("sim:rate=max,count=4M", f"file:{tmp / 'bus.bcp1'}"):
+        for source in (f"sim:rate=max,count={samples}", f"file:{tmp / 'bus.bcp1'}"):
             done = run(BUSCAPD, "--once", "--source", source, "-o", tmp / f"{workers}-{source[:3]}", "--set",
                        f"pipeline.workers={workers}")
             equal(done.returncode, 0, done.stderr.decode())
