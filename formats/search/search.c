@@ -83,9 +83,11 @@ static bool open_to_search(struct search *s, int at)
 		return false;
 	if (!open_file(s, at))
 		return false;
-	if (s->has_query)
-		bc_page_search_rows(&s->files.table, &s->query);
-	return true;
+	if (!s->has_query)
+		return true;
+	uint64_t bytes;
+	bc_page_search_rows(&s->files.table, &s->query, &bytes);
+	return bc_segment_files_pace(&s->files, bytes);
 }
 
 /* Returns a chunk of the open file, or NULL if it can't be read, which has been reported. */

@@ -124,10 +124,12 @@ bool bc_segment_files_may_have(
 	if (f->at == at || !find_renamed(&f->files[at]))
 		return true;
 	int fd = open(f->files[at].path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	bool may_have = fd < 0 || bc_page_search_segment(fd, query);
-	if (fd >= 0)
-		close(fd);
-	return may_have;
+	if (fd < 0)
+		return true;
+	uint64_t bytes;
+	bool may_have = bc_page_search_segment(fd, query, &bytes);
+	close(fd);
+	return bc_segment_files_pace(f, bytes) && may_have;
 }
 
 bool bc_segment_files_open(struct bc_segment_files *f, int at)
@@ -146,7 +148,7 @@ bool bc_segment_files_open(struct bc_segment_files *f, int at)
 	f->files[at].is_reported = true;
 	if (rc != 0)
 		report_error(f, f->path, rc);
-	if (rc == 0 && !is_given_before(f))
+	if (rc == 0 && !is_given_before(f) && bc_segment_files_pace(f, f->table.bytes))
 		return true;
 	bc_segment_files_close(f);
 	return false;

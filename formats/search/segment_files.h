@@ -36,7 +36,8 @@ struct bc_search_io {
 
 	void (*fault)(void *context, const struct bc_search_fault *fault);
 
-	/* About to read this many bytes. Returns false to stop the search. NULL: go on. */
+	/* About to read this many bytes, or has just read them. Returns false to stop the search.
+	 * NULL: go on. */
 	bool (*pace)(void *context, uint64_t bytes);
 };
 
@@ -59,8 +60,8 @@ bool bc_segment_files_init(struct bc_segment_files *files, const struct bc_searc
 void bc_segment_files_free(struct bc_segment_files *files);
 
 /* Opens a file and closes the previous one; nothing if it is open already. Returns false if it
- * can't be read or is a copy of its neighbour, which has been reported, or if it has been deleted.
- * Damage is reported when the file is opened for the first time. */
+ * can't be read or is a copy of its neighbour, which has been reported, if it has been deleted, or
+ * if the search is stopped. Damage is reported when the file is opened for the first time. */
 bool bc_segment_files_open(struct bc_segment_files *files, int at);
 void bc_segment_files_close(struct bc_segment_files *files);
 
@@ -73,7 +74,7 @@ bool bc_segment_files_may_have(
  * search is stopped. */
 bool bc_segment_files_read(struct bc_segment_files *files, uint32_t row, struct bc_chunk *chunk);
 
-/* Asks whether to go on before bytes are read. */
+/* Asks whether to go on. */
 bool bc_segment_files_pace(struct bc_segment_files *files, uint64_t bytes);
 
 /* The clock rate of a row's segment; 0: unknown. */

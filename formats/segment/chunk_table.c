@@ -68,6 +68,7 @@ static int load_from_index(struct bc_chunk_table *t, const struct bc_segment_ind
 		on_damage(context, &damage);
 		rc = 0;
 	}
+	t->bytes = bc_index_bytes(index->head.rows);
 	for (uint32_t i = 0; rc == 0 && i < index->head.rows; i++) {
 		uint64_t offset = bc_segment_index_row(index, i, &info);
 		rc = add_row(t, offset, &info);
@@ -89,6 +90,7 @@ static int scan(struct bc_chunk_table *t, struct bc_segment_reader *reader, stru
 			rc = add_header(t, bc_segment_reader_header(reader));
 			break;
 		case BC_FOUND_CHUNK:
+			t->bytes += bc_chunk_encoded_bytes(&chunk->info);
 			rc = add_row(t, bc_segment_reader_offset(reader), &chunk->info);
 			break;
 		case BC_FOUND_DAMAGE:
@@ -147,6 +149,7 @@ static int add_next(
 		return -EBADMSG;
 	if (bc_chunk_encoded_bytes(&chunk->info) > left)
 		return -ENODATA;
+	t->bytes += bytes;
 	rc = add_row(t, *offset, &chunk->info);
 	*offset += bc_chunk_encoded_bytes(&chunk->info);
 	return rc;

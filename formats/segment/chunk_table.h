@@ -30,6 +30,7 @@ struct bc_chunk_table {
 		*headers; /* of the segments in the file; one unless concatenated */
 	uint32_t header_count;
 	uint8_t *encoded; /* buffer for a chunk in the file */
+	uint64_t bytes;   /* read to load the table */
 };
 
 /* Reports damage that was found while the headers were read. */

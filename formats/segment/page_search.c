@@ -16,6 +16,7 @@ static int load_lengths(struct bc_page_search *s)
 	s->lengths = malloc(bytes);
 	if (s->lengths == NULL)
 		return -ENOMEM;
+	s->bytes += bytes;
 	int rc = bc_segment_read_at(
 		s->fd, s->lengths, bytes, s->head.offset + BC_SUMMARY_HEAD_BYTES);
 	return rc == 0 && !bc_summary_lengths_are_valid(&s->head, s->lengths) ? -EBADMSG : rc;
@@ -39,7 +40,7 @@ int bc_page_search_open(struct bc_page_search *s, int fd)
 {
 	uint8_t head[BC_SUMMARY_HEAD_BYTES];
 
-	*s = (struct bc_page_search){.fd = fd};
+	*s = (struct bc_page_search){.fd = fd, .bytes = BC_INDEX_HEAD_BYTES};
 	int rc = bc_segment_index_read_head(&s->index, fd);
 	if (rc == 0 && s->index.pages == 0)
 		rc = -ENOENT;
@@ -73,6 +74,7 @@ int bc_page_search_node(struct bc_page_search *s, unsigned level, uint32_t node,
 	uint32_t bytes = bc_le32(s->lengths + (size_t)at * 4);
 	if (bytes == 0)
 		return -ENOENT;
+	s->bytes += bytes;
 	int rc = bc_segment_read_at(s->fd, s->node, bytes, offset);
 	return rc == 0 && !bc_summary_node_read(&s->counts, s->node, bytes, records) ? -EBADMSG
 										     : rc;
@@ -87,7 +89,7 @@ static unsigned top_level(const struct bc_page_search *s)
 	return level;
 }
 
-bool bc_page_search_segment(int fd, const struct bc_page_query *query)
+bool bc_page_search_segment(int fd, const struct bc_page_query *query, uint64_t *bytes)
 {
 	struct bc_page_search s;
 	bool may_have = true;
@@ -95,6 +97,7 @@ bool bc_page_search_segment(int fd, const struct bc_page_query *query)
 	if (bc_page_search_open(&s, fd) == 0 && s.head.chunks != 0 &&
 		bc_page_search_node(&s, top_level(&s), 0, s.index.records) == 0)
 		may_have = bc_page_counts_may_have(&s.counts, query);
+	*bytes = s.bytes;
 	bc_page_search_close(&s);
 	return may_have;
 }
@@ -120,12 +123,14 @@ static void search_node(struct bc_page_search *s, struct bc_chunk_table *t, unsi
 		search_node(s, t, level - 1, i, query);
 }
 
-void bc_page_search_rows(struct bc_chunk_table *t, const struct bc_page_query *query)
+void bc_page_search_rows(
+	struct bc_chunk_table *t, const struct bc_page_query *query, uint64_t *bytes)
 {
 	struct bc_page_search s;
 
 	if (bc_page_search_open(&s, t->fd) == 0 && t->count != 0 && s.head.chunks == t->count)
 		search_node(&s, t, top_level(&s), 0, query);
+	*bytes = s.bytes;
 	bc_page_search_close(&s);
 }
 

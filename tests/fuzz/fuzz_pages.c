@@ -60,9 +60,10 @@ static void fuzz_search(const uint8_t *data, size_t size)
 	if (fd < 0 || write(fd, data, size) != (ssize_t)size)
 		abort();
 
-	(void)!bc_page_search_segment(fd, &query);
+	uint64_t bytes;
+	(void)!bc_page_search_segment(fd, &query, &bytes);
 	if (bc_chunk_table_load(&table, fd, no_damage, NULL) == 0) {
-		bc_page_search_rows(&table, &query);
+		bc_page_search_rows(&table, &query, &bytes);
 		for (uint32_t row = 0; row < table.count; row++)
 			if (!table.rows[row].is_ruled_out)
 				(void)!bc_page_search_chunk(&table, row, &query, &chunk);

@@ -18,9 +18,15 @@ QUERIES = 400 if LONG else 40  # for each trace
 TYPES = {"read": {1, 2}, "write": {3}, "fetch": {0}, "MEMREAD,0x11": {1, 0x11}, "ioread": {0x10}}
 
 
-def touches(record, low, high):
+def span(record):
+    """Returns a record, and the first and last address that it touches."""
     first = record.addr - (record.addr % record.size if record.size in (16, 32) else 0)  # a burst covers its block
-    return first <= high and first + max(record.size, 1) - 1 >= low
+    return record, first, first + max(record.size, 1) - 1
+
+
+def touches(record, low, high):
+    _, first, last = span(record)
+    return first <= high and last >= low
 
 
 class Query:
@@ -51,8 +57,9 @@ class Query:
         self.options += options
         self.tests.append(test)
 
-    def matches(self, records):
-        return [r for r in records if touches(r, self.low, self.high) and all(test(r) for test in self.tests)]
+    def matches(self, spans):
+        return [record for record, first, last in spans
+                if first <= self.high and last >= self.low and all(test(record) for test in self.tests)]
 
 
 def found(text):
@@ -62,10 +69,11 @@ def found(text):
 
 def check_queries(seed, paths, records, clock_hz, codes=(0,)):
     rng = random.Random(seed)
+    spans = list(map(span, records))
     hits = 0
     for _ in range(QUERIES):
         query = Query(rng, records, clock_hz)
-        wanted = query.matches(records)
+        wanted = query.matches(spans)
         hits += len(wanted) != 0
         limit = rng.choice((1, 1, 2, 10, 1000))
         options, part = rng.choice((([], wanted), (["--first", limit], wanted[:limit]),

@@ -9,6 +9,7 @@ import pytest
 import harness
 import page_reference
 import reference
+from cut_model import buscap
 from harness import BUSCAPD, equal, need, run
 
 RECORDS = 180_000  # three chunks
@@ -57,3 +58,28 @@ def test_page_counts_take_at_most_one_percent_and_the_summary_a_part_of_256(tmp,
     assert share <= 0.01 + 1 / 256, f"{name}: {100 * share:.2f} % of the file"
     if name == "the simulated bus":
         equal([page_reference.parse(chunk.pages)[:2] for chunk in segment.chunks[:2]], [(0, 0)] * 2, "single pages and ports")
+
+
+@pytest.mark.sweep
+def test_a_search_of_a_damaged_segment_finds_what_can_be_read(tmp):
+    """Each byte of the headers, the page counts, the page summary and the index is damaged in turn. The search must not
+    trust them: it finds what reading the whole file finds."""
+    trace = tmp / "trace.byu"
+    trace.write_bytes(b"".join(struct.pack("<I4BI", 0x1000 * (i // 200), 3, 4, 0, 0, 5) for i in range(600)))
+    out = tmp / "rec"
+    out.mkdir()
+    equal(run(need(BUSCAPD), "--once", "--no-socket", "--source", f"file:{trace},format=byu,clock_hz=1000", "-o", out)
+          .returncode, 0)
+    (path,) = harness.segments(out)
+    data = path.read_bytes()
+    lost = 0
+    for at in range(0, len(data), 1 if harness.LONG else 17):
+        path.write_bytes(data[:at] + bytes([data[at] ^ 1 << at % 8]) + data[at + 1:])
+        rows = buscap("convert", "-O", "csv", path, code=None)[0].decode().splitlines()
+        read = [row for row in rows if row.split(",")[0] == "reference"]
+        lost += len(read) != 600
+        for page in range(4):
+            wanted = sum(int(row.split(",")[rows[0].split(",").index("addr")], 16) >> 12 == page for row in read)
+            found = int(buscap("find", "--count", f"{page:x}000-{page:x}fff", path, code=None)[0] or b"0")
+            equal(found, wanted, f"page {page}, byte {at} of {len(data)}")
+    assert lost, "records are damaged, too"

@@ -192,16 +192,16 @@ def test_a_thousand_searches_lose_no_samples(tmp):
     with daemon_in(tmp, *bounds, source=f"sim:rate={harness.rate(400_000)},agents=2", mode="always") as daemon:
         daemon.wait_ready()
         wait_until(lambda: daemon.status()["counts"]["durable"] > 100_000, "records are durable")
-        responses = []
+        responses, requests = [], iter(range(1000))
 
         def ask(seed):
             dice = random.Random(seed)
-            for _ in range(100):
+            for _ in requests:  # the threads share them; while some wait for an answer, others are refused
                 first = dice.randrange(1 << dice.choice((10, 14, 20))) << 12
                 path = f"/v1/find?addr={first:x}-{first + 0xFFF:x}&last=1"
                 responses.append((first, send(tmp / "socket", "GET", path)))
 
-        threads = [threading.Thread(target=ask, args=(seed,)) for seed in range(10)]
+        threads = [threading.Thread(target=ask, args=(seed,)) for seed in range(40)]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -210,7 +210,7 @@ def test_a_thousand_searches_lose_no_samples(tmp):
         refused = [response for _, response in responses if response.status != 200]
         harness.note(f"{len(answered)} searches answered, {len(refused)} refused")
         equal(len(responses), 1000)
-        assert len(answered) > 10, len(answered)
+        assert answered, "all were refused"
         for response in refused:
             equal((response.status, "too many searches" in response.json()["error"]), (503, True))
         for first, response in answered:

@@ -119,6 +119,7 @@ TEST_CASES(a_page_of_one_chunk_is_found_there, lengths)
 	struct fixture f;
 	struct bc_chunk_table table;
 	struct bc_page_search search;
+	uint64_t bytes;
 
 	set_up(&f);
 	write_segment(&f, c->chunks);
@@ -131,10 +132,11 @@ TEST_CASES(a_page_of_one_chunk_is_found_there, lengths)
 		struct bc_page_query query = page_query(1000 + i);
 		uint32_t headers = 0;
 		uint32_t candidates = 0;
-		assert_true(bc_page_search_segment(fd, &query));
+		assert_true(bc_page_search_segment(fd, &query, &bytes));
+		assert_true(bytes >= BC_INDEX_HEAD_BYTES + bc_summary_lengths_bytes(&search.head));
 		for (uint32_t row = 0; row < c->chunks; row++)
 			table.rows[row].is_ruled_out = false;
-		bc_page_search_rows(&table, &query);
+		bc_page_search_rows(&table, &query, &bytes);
 		for (uint32_t row = 0; row < c->chunks; row++) {
 			if (table.rows[row].is_ruled_out)
 				continue;
@@ -151,7 +153,7 @@ TEST_CASES(a_page_of_one_chunk_is_found_there, lengths)
 	}
 	struct bc_page_query nowhere = page_query(900000);
 	if (c->chunks >= 16) /* a smaller one has no room for a node that says it */
-		assert_false(bc_page_search_segment(fd, &nowhere));
+		assert_false(bc_page_search_segment(fd, &nowhere, &bytes));
 	bc_chunk_table_free(&table);
 	close(fd);
 	tear_down(&f);
@@ -248,6 +250,7 @@ TEST_F(no_flipped_bit_rules_a_chunk_out)
 	struct bc_segment_index index;
 	struct bc_chunk_table table;
 	struct bc_page_query query = page_query(1000 + 3);
+	uint64_t bytes;
 
 	write_segment(f, 20);
 	int fd = open_segment(f);
@@ -258,9 +261,9 @@ TEST_F(no_flipped_bit_rules_a_chunk_out)
 		assert_int_equal(pread(fd, &byte, 1, (off_t)at), 1);
 		uint8_t flipped = byte ^ (uint8_t)(1u << at % 8);
 		assert_int_equal(pwrite(fd, &flipped, 1, (off_t)at), 1);
-		assert_true(bc_page_search_segment(fd, &query));
+		assert_true(bc_page_search_segment(fd, &query, &bytes));
 		table.rows[3].is_ruled_out = false;
-		bc_page_search_rows(&table, &query);
+		bc_page_search_rows(&table, &query, &bytes);
 		assert_false(table.rows[3].is_ruled_out);
 		assert_int_equal(pwrite(fd, &byte, 1, (off_t)at), 1);
 	}
