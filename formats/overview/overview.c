@@ -12,7 +12,7 @@
 #include "formats/segment/segment_index.h"
 
 /* A picture of at most this many chunks is drawn from their records. */
-#define DECODED_CHUNKS 32u
+#define DECODED_CHUNKS 64u
 
 /* A picture decodes at most this many chunks without page counts. */
 #define UNCOUNTED_CHUNKS 64u
