@@ -73,7 +73,7 @@ const struct bc_usage bc_report_usage = {
 	.options = options,
 	.more = "FILE ends in .html (a page for a browser), .svg (a picture), .json or .txt.",
 	.exits = "0 ok, 1 failed, 2 wrong usage, 3 damaged input: the intact parts were drawn.",
-	.example = "buscap report -o run.html --map pc /var/lib/buscapd",
+	.example = "buscap report -o run.svg --map pc *.byu.lz4",
 };
 
 struct state {

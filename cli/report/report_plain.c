@@ -152,6 +152,10 @@ static void add_axis(struct plot *p)
 		if (x + (unsigned)n < p->width + 16)
 			memcpy(line + x, label, (size_t)n);
 	}
+	size_t end = p->width + 16;
+	while (line[end - 1] == ' ')
+		end--;
+	line[end] = '\0';
 	add_label(p, "");
 	bc_report_format(p->text, "%s\n", line);
 	bc_rfc3339_write(wall, p->axis.from_ns);
@@ -213,8 +217,9 @@ static void add_map(struct plot *p)
 	char count[BC_HUMANIZE_MAX];
 	add_label(p, "records");
 	bc_report_format(p->text, "%s %.3g or less", block(p, 1, false), fmax(least, 1));
-	bc_report_format(p->text, "   %s up to %s   (each step is the same factor)\n",
-		block(p, LEVELS, false), bc_humanize_count(count, (uint64_t)ceil(most)));
+	bc_report_format(p->text, "   %s up to %s", block(p, LEVELS, false),
+		bc_humanize_count(count, (uint64_t)ceil(most)));
+	bc_report_format(p->text, "%s\n", p->width > 40 ? "   (each step is the same factor)" : "");
 }
 
 static void add_marks(struct plot *p, const struct bc_report_events *events)
@@ -228,8 +233,10 @@ static void add_marks(struct plot *p, const struct bc_report_events *events)
 		if (e->event.kind == BC_EVENT_GAP || ++count > max)
 			continue;
 		bc_rfc3339_write(wall, e->event.time_ns);
-		bc_report_format(p->text, "%s%s  %s  %s\n", count == 1 ? "\n" : "", wall,
-			e->event.kind == BC_EVENT_MARK ? "mark   " : "trigger", e->text);
+		bc_report_format(p->text, "%s%s  %s  ", count == 1 ? "\n" : "", wall,
+			e->event.kind == BC_EVENT_MARK ? "mark   " : "trigger");
+		add_safe(p->text, e->text);
+		bc_report_add(p->text, "\n", 1);
 	}
 	if (count > max)
 		bc_report_format(p->text, "... and %u more; see buscap marks\n", count - max);

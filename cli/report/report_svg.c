@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/io/gap_text.h"
 #include "cli/report/report_text.h"
 #include "cli/term/humanize.h"
 #include "cli/term/safe_text.h"
@@ -199,9 +200,24 @@ static void add_legend(struct svg *s)
 
 /* ---- gaps and marks */
 
+/* What an event is, shown when it is pointed at. */
+static void add_event_words(struct svg *s, const struct bc_report_event *e)
+{
+	const struct bc_overview_event *event = &e->event;
+	char words[BC_GAP_TEXT_MAX];
+
+	if (event->kind == BC_EVENT_GAP)
+		add_words(s, bc_gap_text(words, &(struct bc_event){.cause = event->cause,
+							.exact = event->is_exact,
+							.value = event->lost,
+							.duration_ns = event->duration_ns}));
+	else
+		add_words(s, e->text[0] != '\0' ? e->text : "trigger");
+}
+
 static void add_events(struct svg *s, double y, bool is_gap)
 {
-	double free_x = 0;
+	double free_x = LEFT;
 	uint32_t count = 0;
 
 	add_text(s, LEFT - 8, y + 13, "e s", is_gap ? "gaps" : "marks, triggers");
@@ -212,16 +228,22 @@ static void add_events(struct svg *s, double y, bool is_gap)
 			continue;
 		count++;
 		bc_report_format(s->text,
-			is_gap ? "<path class=\"l\" d=\"M%.1f %.1fv12m-3 -12h6l-3 5z\"/>\n"
-			       : "<path class=\"k\" d=\"M%.1f %.1fl4 6-4 6-4-6z\"/>\n",
+			is_gap ? "<path class=\"l\" d=\"M%.1f %.1fv12m-3 -12h6l-3 5z\"><title>"
+			       : "<path class=\"k\" d=\"M%.1f %.1fl4 6-4 6-4-6z\"><title>",
 			x, y + 3);
+		add_event_words(s, e);
+		bc_report_format(s->text, "</title></path>\n");
 		/* The words of a mark, where there is room. */
 		double width = (double)strlen(e->text) * 7 + 12;
-		if (is_gap || x < free_x || x + width > LEFT + PLOT_WIDTH + RIGHT - 8 ||
-			e->text[0] == '\0')
+		if (is_gap || e->text[0] == '\0')
 			continue;
-		add_text(s, x + 6, y + 13, "", e->text);
-		free_x = x + width;
+		if (x >= free_x && x + width <= LEFT + PLOT_WIDTH + RIGHT - 8) {
+			add_text(s, x + 6, y + 13, "", e->text);
+			free_x = x + width;
+		} else if (x - width >= free_x) {
+			add_text(s, x - 6, y + 13, "e", e->text);
+			free_x = x + 6;
+		}
 	}
 	char words[BC_REPORT_WORDS_MAX];
 	snprintf(words, sizeof(words), "%" PRIu32 "%s", count,

@@ -9,7 +9,7 @@
 
 #include "cli/term/console.h"
 #include "cli/term/humanize.h"
-#include "cli/term/safe_text.h"
+#include "formats/base/utf8.h"
 
 #define SECOND UINT64_C(1000000000)
 
@@ -131,7 +131,7 @@ const char *bc_report_addresses(
 static bool on_event(void *context, const struct bc_overview_event *event)
 {
 	struct bc_report_events *e = context;
-	char text[BC_CHUNK_TEXT_BYTES + 1];
+	size_t bytes = event->text_bytes;
 
 	e->is_cut_off = e->count == e->max;
 	if (e->is_cut_off)
@@ -148,9 +148,11 @@ static bool on_event(void *context, const struct bc_overview_event *event)
 	struct bc_report_event *copy = &e->events[e->count++];
 	copy->event = *event;
 	copy->event.text = NULL;
-	memcpy(text, event->text, event->text_bytes);
-	text[event->text_bytes] = '\0';
-	bc_safe_text(copy->text, sizeof(copy->text), text);
+	bytes = bytes < sizeof(copy->text) ? bytes : sizeof(copy->text) - 1;
+	memcpy(copy->text, event->text, bytes);
+	copy->text[bytes] = '\0';
+	if (event->text_bytes >= sizeof(copy->text))
+		copy->text[bc_utf8_fit(copy->text, sizeof(copy->text) - 2)] = '\0';
 	return true;
 }
 

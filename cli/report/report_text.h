@@ -43,7 +43,7 @@ const char *bc_report_addresses(
 
 struct bc_report_event {
 	struct bc_overview_event event;
-	char text[64]; /* safe for a terminal */
+	char text[64]; /* its start; as in the file, so it must be escaped */
 };
 
 struct bc_report_events {

@@ -16,10 +16,6 @@ def place_of(addr, reqtype):
     return PORT_0 + addr % 65536 if reqtype in (0x10, 0x11) else addr >> 12
 
 
-def class_of(reqtype):
-    return page_reference._CLASSES.get(reqtype, 3)
-
-
 class Chunk:
     def __init__(self, chunk, clock_hz):
         info = chunk.info
@@ -35,7 +31,7 @@ class Chunk:
                 tick = anchors.get(i, tick)
             ns = (tick - info["first_tick"]) * 10**9 // clock_hz if clock_hz else 0
             self.times.append(self.wall + ns)
-            self.keys.append((place_of(addr, reqtype), class_of(reqtype)))
+            self.keys.append((place_of(addr, reqtype), page_reference.class_of(reqtype)))
         last = (info["last_tick"] - info["first_tick"]) * 10**9 // clock_hz if clock_hz else 0
         self.end = self.wall + last
         self.counts = collections.Counter(self.keys)
