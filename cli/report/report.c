@@ -246,26 +246,30 @@ static unsigned terminal_width(const struct bc_console *console)
 	return width <= 0 ? 100 : width < (long)WIDTH_MAX ? (unsigned)width : WIDTH_MAX;
 }
 
+/* Makes the report, and only then its file. */
 static enum bc_exit write_report(struct state *s, const struct bc_path_list *list)
 {
 	struct bc_report_text text = {.bytes = NULL};
 	struct bc_output_file file;
 	struct bc_output output;
-	enum bc_exit code = bc_output_file_open(
-		&file, s->console, s->output, (const char *const *)list->paths, list->count);
+	enum bc_exit code = make_report(s, &text);
 
+	if (code == BC_EXIT_OK)
+		code = bc_output_file_open(&file, s->console, s->output,
+			(const char *const *)list->paths, list->count);
 	if (code != BC_EXIT_OK)
-		return code;
-	code = make_report(s, &text);
-	if (code == BC_EXIT_OK && !bc_output_open_fd(&output, file.fd))
-		code = bc_print_no_memory(s->console);
-	if (code == BC_EXIT_OK) {
+		goto out;
+	if (bc_output_open_fd(&output, file.fd)) {
 		output.name = s->output;
 		bc_output_text(&output, text.bytes, text.used);
 		code = bc_output_close(&output, s->console);
+	} else {
+		code = bc_print_no_memory(s->console);
 	}
+	code = bc_exit_worse(code, bc_output_file_close(&file, s->console, code == BC_EXIT_OK));
+out:
 	free(text.bytes);
-	return bc_exit_worse(code, bc_output_file_close(&file, s->console, code == BC_EXIT_OK));
+	return code;
 }
 
 static enum bc_exit report(struct state *s, int argc, char **argv)
