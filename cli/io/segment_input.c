@@ -1,4 +1,4 @@
-#include "cli/find/find_faults.h"
+#include "cli/io/segment_input.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -26,7 +26,7 @@ static int open_intact(const char *path)
 	return -1;
 }
 
-bool bc_find_is_segment(const char *path)
+bool bc_segment_input_is(const char *path)
 {
 	int fd = open_intact(path);
 
@@ -58,7 +58,7 @@ static int open_damaged(const struct bc_console *console, const char *path, cons
 	return fd;
 }
 
-int bc_find_open_segment(const struct bc_console *console, const char *path, enum bc_exit *code)
+int bc_segment_input_open(const struct bc_console *console, const char *path, enum bc_exit *code)
 {
 	const char *why = "not a file; a pipe can't be searched for segments";
 	int fd = open_intact(path);
@@ -79,7 +79,7 @@ int bc_find_open_segment(const struct bc_console *console, const char *path, enu
 	return fd;
 }
 
-enum bc_exit bc_find_print_fault(
+enum bc_exit bc_segment_input_print_fault(
 	const struct bc_console *console, const struct bc_search_fault *fault)
 {
 	struct bc_file file = {.name = fault->file};
