@@ -11,6 +11,7 @@
 #include "daemon/api/api_record.h"
 #include "daemon/api/metrics.h"
 #include "daemon/api/replay_upload.h"
+#include "daemon/base/clock.h"
 #include "daemon/base/rules.h"
 #include "daemon/http/loopback.h"
 #include "daemon/http/permissions.h"
@@ -41,6 +42,13 @@ static void get_metrics(struct bc_call *call)
 static void get_mix(struct bc_call *call)
 {
 	bc_call_respond_object(call->request, 200, bc_page_sampler_json(call->api->sampler), NULL);
+}
+
+static void get_history(struct bc_call *call)
+{
+	char *line = bc_history_write(call->api->history, bc_boot_ns(), bc_wall_ns());
+
+	bc_request_respond(call->request, 200, BC_JSON_TYPE, line, NULL);
 }
 
 /* Streams */
@@ -126,6 +134,7 @@ static const struct route routes[] = {
 	{"GET", "/v1/status", get_status, 0, PLAIN, NULL},
 	{"GET", "/v1/events", stream_events, 0, STREAM, NULL},
 	{"GET", "/v1/mix", get_mix, 0, PLAIN, NULL},
+	{"GET", "/v1/history", get_history, 0, PLAIN, NULL},
 	{"GET", "/v1/recordings", bc_api_list_recordings, 0, PLAIN, NULL},
 	{"POST", "/v1/recordings", bc_api_start_recording, PERMISSION(RECORD), PLAIN, NULL},
 	{"GET", "/v1/recordings/current", bc_api_get_recording, 0, PLAIN, NULL},
