@@ -12,9 +12,10 @@
 #include "daemon/api/metrics.h"
 #include "daemon/api/replay_upload.h"
 #include "daemon/base/clock.h"
-#include "daemon/base/rules.h"
 #include "daemon/http/loopback.h"
 #include "daemon/http/permissions.h"
+#include "formats/base/number.h"
+#include "formats/search/search_query.h"
 #include "formats/trace/filter_parse.h"
 
 /* Status */
@@ -153,8 +154,8 @@ static const struct route routes[] = {
 	{"GET", "/v1/replays/*", bc_api_get_replay, 0, PLAIN, NULL},
 	{"DELETE", "/v1/replays/*", bc_api_cancel_replay, PERMISSION(REPLAY), PLAIN, NULL},
 	{"GET", "/v1/records", stream_records, 0, STREAM, records_query},
-	{"GET", "/v1/recordings/*/records", bc_api_get_records, 0, STREAM, bc_find_query},
-	{"GET", "/v1/find", bc_api_find, 0, STREAM, bc_find_query},
+	{"GET", "/v1/recordings/*/records", bc_api_get_records, 0, STREAM, bc_search_query_names},
+	{"GET", "/v1/find", bc_api_find, 0, STREAM, bc_search_query_names},
 	{"GET", "/metrics", get_metrics, 0, PLAIN, NULL},
 };
 

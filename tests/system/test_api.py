@@ -86,7 +86,7 @@ def test_the_described_parameters_are_those_that_the_daemon_reads():
     (names,) = re.findall(r"records_query\[\] = \{([^}]*)NULL\};", (harness.ROOT / "daemon/api/api.c").read_text())
     described = {one["name"] for one in DESCRIPTION["paths"]["/v1/records"]["get"]["parameters"]}
     equal(set(re.findall(r'"(\w+)"', names)), described, "the query of /v1/records")
-    (names,) = re.findall(r"bc_find_query\[\] = \{([^}]*)NULL\};", (harness.ROOT / "daemon/api/api_find.c").read_text())
+    (names,) = re.findall(r"bc_search_query_names\[\] = \{([^}]*)NULL\};", (harness.ROOT / "formats/search/search_query.c").read_text())
     equal(set(re.findall(r'"(\w+)"', names)), set(DESCRIPTION["components"]["parameters"]), "the query of /v1/find")
     (names,) = re.findall(r"bc_replay_query\[\] = \{([^}]*)NULL\};", source)
     described = {one["name"] for one in DESCRIPTION["paths"]["/v1/replays"]["put"]["parameters"]}
