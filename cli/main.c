@@ -16,6 +16,7 @@
 #include "cli/diff/diff_options.h"
 #include "cli/find/find.h"
 #include "cli/find/marks.h"
+#include "cli/report/report.h"
 #include "cli/stats/stats.h"
 #include "cli/term/console.h"
 #include "cli/term/safe_text.h"
@@ -41,6 +42,7 @@ static const struct {
 	{&bc_stats_usage, bc_cmd_stats},
 	{&bc_find_usage, bc_cmd_find},
 	{&bc_marks_usage, bc_cmd_marks},
+	{&bc_report_usage, bc_cmd_report},
 	{&bc_cut_usage, bc_cmd_cut},
 	{&bc_merge_usage, bc_cmd_merge},
 	{&bc_diff_usage, bc_cmd_diff},

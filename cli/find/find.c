@@ -4,13 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/find/find_faults.h"
 #include "cli/find/find_segments.h"
 #include "cli/find/find_state.h"
 #include "cli/find/find_stream.h"
 #include "cli/io/file.h"
 #include "cli/io/name_args.h"
 #include "cli/io/recording_dir.h"
+#include "cli/io/segment_input.h"
 #include "cli/io/segment_order.h"
 #include "cli/io/trace.h"
 #include "cli/term/options.h"
@@ -127,7 +127,7 @@ static bool has_segments(const struct bc_find *f, const struct bc_path_list *lis
 		const char *path = list->paths[i];
 		if (!bc_are_regular_files(&path, 1))
 			continue; /* it can't be read twice */
-		is_segment = f->format == BC_FORMAT_UNKNOWN && bc_find_is_segment(path);
+		is_segment = f->format == BC_FORMAT_UNKNOWN && bc_segment_input_is(path);
 		if (is_segment)
 			break;
 		if (bc_file_open(&file, &silent, path, f->format) != BC_EXIT_OK)

@@ -3,21 +3,21 @@
 #include <errno.h>
 #include <string.h>
 
-#include "cli/find/find_faults.h"
 #include "cli/find/find_print.h"
+#include "cli/io/segment_input.h"
 
 static int on_open(void *context, const char *path)
 {
 	struct bc_find *f = context;
 
-	return bc_find_open_segment(f->console, path, &f->exit);
+	return bc_segment_input_open(f->console, path, &f->exit);
 }
 
 static void on_fault(void *context, const struct bc_search_fault *fault)
 {
 	struct bc_find *f = context;
 
-	f->exit = bc_exit_worse(f->exit, bc_find_print_fault(f->console, fault));
+	f->exit = bc_exit_worse(f->exit, bc_segment_input_print_fault(f->console, fault));
 }
 
 static bool on_hit(void *context, const struct bc_search_hit *hit)

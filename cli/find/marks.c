@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/find/find_faults.h"
 #include "cli/io/gap_text.h"
 #include "cli/io/recording_dir.h"
+#include "cli/io/segment_input.h"
 #include "cli/io/segment_order.h"
 #include "cli/term/options.h"
 #include "cli/term/output.h"
@@ -134,14 +134,14 @@ static int on_open(void *context, const char *path)
 {
 	struct marks *m = context;
 
-	return bc_find_open_segment(m->console, path, &m->exit);
+	return bc_segment_input_open(m->console, path, &m->exit);
 }
 
 static void on_fault(void *context, const struct bc_search_fault *fault)
 {
 	struct marks *m = context;
 
-	m->exit = bc_exit_worse(m->exit, bc_find_print_fault(m->console, fault));
+	m->exit = bc_exit_worse(m->exit, bc_segment_input_print_fault(m->console, fault));
 }
 
 static void list_files(struct marks *m)

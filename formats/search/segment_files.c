@@ -103,25 +103,23 @@ static bool is_given_before(struct bc_segment_files *f)
 	return file->given == GIVEN_BEFORE;
 }
 
-/* Finds a file that was sealed, and so renamed, or deleted since it was listed. Returns false if it
- * is gone. */
-static bool find_renamed(struct bc_segment_file *file)
+bool bc_segment_path_find(char *path)
 {
-	size_t bytes = strlen(file->path);
+	size_t bytes = strlen(path);
 	size_t suffix = strlen(BC_PARTIAL_SUFFIX);
 
-	if (access(file->path, F_OK) == 0 || errno != ENOENT)
+	if (access(path, F_OK) == 0 || errno != ENOENT)
 		return true;
-	if (bytes <= suffix || strcmp(file->path + bytes - suffix, BC_PARTIAL_SUFFIX) != 0)
+	if (bytes <= suffix || strcmp(path + bytes - suffix, BC_PARTIAL_SUFFIX) != 0)
 		return false;
-	file->path[bytes - suffix] = '\0';
-	return access(file->path, F_OK) == 0;
+	path[bytes - suffix] = '\0';
+	return access(path, F_OK) == 0;
 }
 
 bool bc_segment_files_may_have(
 	struct bc_segment_files *f, int at, const struct bc_page_query *query)
 {
-	if (f->at == at || !find_renamed(&f->files[at]))
+	if (f->at == at || !bc_segment_path_find(f->files[at].path))
 		return true;
 	int fd = open(f->files[at].path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	bool may_have = fd < 0 || bc_page_search_segment(fd, query);
@@ -135,7 +133,7 @@ bool bc_segment_files_open(struct bc_segment_files *f, int at)
 	if (f->at == at)
 		return true;
 	bc_segment_files_close(f);
-	if (!find_renamed(&f->files[at]))
+	if (!bc_segment_path_find(f->files[at].path))
 		return false;
 	int fd = f->io->open(f->io->context, f->files[at].path);
 	if (fd < 0)

@@ -40,6 +40,10 @@ struct bc_search_io {
 	bool (*pace)(void *context, uint64_t bytes);
 };
 
+/* Finds a file that was sealed, and so renamed, or deleted since it was listed: removes ".partial"
+ * from its path if need be. Returns false if it is gone. */
+bool bc_segment_path_find(char *path);
+
 struct bc_segment_file;
 
 struct bc_segment_files {

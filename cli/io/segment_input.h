@@ -1,20 +1,20 @@
 /* How the commands that search segments open files, and print what is wrong with them. */
-#ifndef BC_CLI_FIND_FIND_FAULTS_H
-#define BC_CLI_FIND_FIND_FAULTS_H
+#ifndef BC_CLI_IO_SEGMENT_INPUT_H
+#define BC_CLI_IO_SEGMENT_INPUT_H
 
 #include "cli/term/console.h"
 #include "formats/search/segment_files.h"
 
 /* Whether a file starts with an intact segment header. Detecting its format would read much more.
  */
-bool bc_find_is_segment(const char *path);
+bool bc_segment_input_is(const char *path);
 
 /* Opens a segment file for struct bc_search_io. Returns a descriptor; or -1 after printing an
  * error, with *code made worse. */
-int bc_find_open_segment(const struct bc_console *console, const char *path, enum bc_exit *code);
+int bc_segment_input_open(const struct bc_console *console, const char *path, enum bc_exit *code);
 
 /* Prints a fault. Returns what it means for the exit code. */
-enum bc_exit bc_find_print_fault(
+enum bc_exit bc_segment_input_print_fault(
 	const struct bc_console *console, const struct bc_search_fault *fault);
 
 #endif

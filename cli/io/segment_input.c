@@ -1,4 +1,4 @@
-#include "cli/find/find_faults.h"
+#include "cli/io/segment_input.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -22,7 +22,7 @@ static int open_intact(const char *path)
 	return -1;
 }
 
-bool bc_find_is_segment(const char *path)
+bool bc_segment_input_is(const char *path)
 {
 	int fd = open_intact(path);
 
@@ -31,7 +31,7 @@ bool bc_find_is_segment(const char *path)
 	return fd >= 0;
 }
 
-int bc_find_open_segment(const struct bc_console *console, const char *path, enum bc_exit *code)
+int bc_segment_input_open(const struct bc_console *console, const char *path, enum bc_exit *code)
 {
 	struct bc_file file;
 	int fd = open_intact(path);
@@ -53,7 +53,7 @@ int bc_find_open_segment(const struct bc_console *console, const char *path, enu
 	return fd;
 }
 
-enum bc_exit bc_find_print_fault(
+enum bc_exit bc_segment_input_print_fault(
 	const struct bc_console *console, const struct bc_search_fault *fault)
 {
 	struct bc_file file = {.name = fault->file};

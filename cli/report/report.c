@@ -1,0 +1,281 @@
+#include "cli/report/report.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/ioctl.h>
+
+#include "cli/io/filter_args.h"
+#include "cli/io/name_args.h"
+#include "cli/io/output_file.h"
+#include "cli/io/recording_dir.h"
+#include "cli/io/segment_input.h"
+#include "cli/report/report_state.h"
+#include "cli/term/humanize.h"
+#include "cli/term/options.h"
+#include "cli/term/output.h"
+
+#define MAX_BYTES_DEFAULT UINT64_C(20000000)
+
+/* The least resolution. */
+#define COLUMNS_MIN 16u
+#define ROWS_MIN    8u
+
+enum {
+	OPTION_TEXT = 1000,
+	OPTION_COLUMNS,
+	OPTION_ROWS,
+	OPTION_MAX_SIZE,
+	OPTION_MAP,
+};
+
+enum kind { KIND_UNKNOWN, KIND_TEXT, KIND_JSON };
+
+static const struct bc_usage_option options[] = {
+	{'o', "output", "FILE", "file", "write FILE, of the type that its name ends in"},
+	{OPTION_TEXT, "text", NULL, NULL, "text for a terminal (default without -o)"},
+	{'j', "json", NULL, NULL, "the data of the picture"},
+	BC_FILTER_OPTIONS_TIME,
+	{OPTION_COLUMNS, "columns", "N", "number", "columns of time, at most 512"},
+	{OPTION_ROWS, "rows", "N", "number", "rows of addresses, at most 1024"},
+	{OPTION_MAX_SIZE, "max-size", "SIZE", "size",
+		"reduce the resolution until the file is not larger (default: 20M)"},
+	{OPTION_MAP, "map", "FILE", "file", BC_NAME_ARGS_HELP},
+	{0},
+};
+
+const struct bc_usage bc_report_usage = {
+	.name = "report",
+	.operands = "DIR|FILE...",
+	.kind = "file",
+	.summary = "draw recordings: traffic over time, and which addresses",
+	.text = "Draws segments, or all segments in a directory: the traffic over time, with gaps "
+		"and marks, and how often each block of addresses is used. It reads the page "
+		"counts in the segments; records are decoded only if there are few.",
+	.options = options,
+	.more = "FILE ends in .html (a page for a browser), .svg (a picture), .json or .txt.",
+	.exits = "0 ok, 1 failed, 2 wrong usage, 3 damaged input: the intact parts were drawn.",
+	.example = "buscap report -o run.html --map pc /var/lib/buscapd",
+};
+
+struct state {
+	const struct bc_console *console;
+	struct bc_filter_args args;
+	struct bc_name_map *names;
+	const char *output; /* NULL: the console's */
+	enum kind kind;
+	uint64_t columns; /* 0: default */
+	uint64_t rows;
+	uint64_t max_bytes;
+	enum bc_exit exit;
+	struct bc_report report;
+	char reduced[160];
+};
+
+static int on_open(void *context, const char *path)
+{
+	struct state *s = context;
+
+	return bc_segment_input_open(s->console, path, &s->exit);
+}
+
+static void on_fault(void *context, const struct bc_search_fault *fault)
+{
+	struct state *s = context;
+
+	s->exit = bc_exit_worse(s->exit, bc_segment_input_print_fault(s->console, fault));
+}
+
+/* ---- options */
+
+static bool read_count(
+	const struct bc_console *console, const char *option, uint64_t *value, uint64_t max)
+{
+	if (!bc_option_count(console, option, value))
+		return false;
+	if (*value >= 2 && *value <= max)
+		return true;
+	bc_print_error(console, NULL, "%s %s: must be 2 to %u", option, optarg, (unsigned)max);
+	return false;
+}
+
+static bool read_option(struct state *s, int letter)
+{
+	switch (letter) {
+	case 'o':
+		s->output = strcmp(optarg, "-") != 0 ? optarg : NULL;
+		return true;
+	case OPTION_TEXT:
+		s->kind = KIND_TEXT;
+		return true;
+	case 'j':
+		s->kind = KIND_JSON;
+		return true;
+	case OPTION_COLUMNS:
+		return read_count(s->console, "--columns", &s->columns, BC_OVERVIEW_COLUMNS);
+	case OPTION_ROWS:
+		return read_count(s->console, "--rows", &s->rows, BC_OVERVIEW_ROWS);
+	case OPTION_MAX_SIZE:
+		return bc_option_count(s->console, "--max-size", &s->max_bytes);
+	case OPTION_MAP:
+		s->exit = bc_name_args_add(&s->names, s->console);
+		return s->exit == BC_EXIT_OK;
+	default:
+		return bc_filter_args_has(letter) &&
+		       bc_filter_args_option(&s->args, s->console, letter);
+	}
+}
+
+/* The kind of report that a file name asks for. */
+static enum kind kind_of(const char *path)
+{
+	static const struct {
+		const char *suffix;
+		enum kind kind;
+	} kinds[] = {{".json", KIND_JSON}, {".txt", KIND_TEXT}};
+	size_t bytes = strlen(path);
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		size_t suffix = strlen(kinds[i].suffix);
+		if (bytes > suffix && strcasecmp(path + bytes - suffix, kinds[i].suffix) == 0)
+			return kinds[i].kind;
+	}
+	return KIND_UNKNOWN;
+}
+
+static bool choose_kind(struct state *s)
+{
+	if (s->kind == KIND_UNKNOWN)
+		s->kind = s->output != NULL ? kind_of(s->output) : KIND_TEXT;
+	if (s->kind != KIND_UNKNOWN)
+		return true;
+	bc_print_error(s->console, s->output,
+		"unknown type of report; name it .html, .svg, .json or .txt");
+	return false;
+}
+
+/* ---- drawing */
+
+static enum bc_exit print_failure(struct state *s, int rc)
+{
+	if (rc == -ENOMEM)
+		return bc_print_no_memory(s->console);
+	bc_print_error(s->console, NULL, "failed: %s", strerror(-rc));
+	return BC_EXIT_FAILED;
+}
+
+/* Draws with a resolution, and writes the report. Returns 0, -EFBIG if it is too long, or another
+ * negative errno. */
+static int try_report(
+	struct state *s, struct bc_overview_options *picture, struct bc_report_text *text)
+{
+	int rc = bc_overview_draw(s->report.overview, picture);
+
+	text->used = 0;
+	text->is_full = false;
+	if (rc != 0)
+		return rc;
+	return bc_report_json(&s->report, text);
+}
+
+/* Reduces the resolution until the report is short enough. */
+static enum bc_exit make_report(struct state *s, struct bc_report_text *text)
+{
+	struct bc_overview_options picture = bc_overview_options_default();
+	char size[BC_HUMANIZE_MAX];
+	int rc;
+
+	picture.from_ns = s->args.filter.from_ns;
+	picture.to_ns = s->args.has_to && s->args.filter.to_ns != INT64_MIN
+				? s->args.filter.to_ns - 1
+				: INT64_MAX;
+	picture.columns = s->columns != 0 ? (unsigned)s->columns : BC_OVERVIEW_COLUMNS;
+	picture.rows = s->rows != 0 ? (unsigned)s->rows : BC_OVERVIEW_ROWS;
+	s->report.max_events = 10000;
+	text->limit = s->max_bytes;
+	while ((rc = try_report(s, &picture, text)) == -EFBIG &&
+		(picture.columns > COLUMNS_MIN || picture.rows > ROWS_MIN)) {
+		picture.columns = picture.columns / 2 > COLUMNS_MIN ? picture.columns / 2
+								    : COLUMNS_MIN;
+		picture.rows = picture.rows / 2 > ROWS_MIN ? picture.rows / 2 : ROWS_MIN;
+		s->report.max_events /= 2;
+		snprintf(s->reduced, sizeof(s->reduced),
+			"The resolution was reduced to %u columns and %u rows, to need at most %s.",
+			picture.columns, picture.rows,
+			bc_humanize_bytes(size, (double)s->max_bytes));
+		s->report.reduced = s->reduced;
+	}
+	if (rc == -EFBIG) {
+		bc_print_error(s->console, NULL, "the report does not fit in --max-size");
+		return BC_EXIT_FAILED;
+	}
+	return rc == 0 ? BC_EXIT_OK : print_failure(s, rc);
+}
+
+static enum bc_exit write_report(struct state *s, const struct bc_path_list *list)
+{
+	struct bc_report_text text = {.bytes = NULL};
+	struct bc_output_file file;
+	struct bc_output output;
+	enum bc_exit code = bc_output_file_open(
+		&file, s->console, s->output, (const char *const *)list->paths, list->count);
+
+	if (code != BC_EXIT_OK)
+		return code;
+	code = make_report(s, &text);
+	if (code == BC_EXIT_OK && !bc_output_open_fd(&output, file.fd))
+		code = bc_print_no_memory(s->console);
+	if (code == BC_EXIT_OK) {
+		output.name = s->output;
+		bc_output_text(&output, text.bytes, text.used);
+		code = bc_output_close(&output, s->console);
+	}
+	free(text.bytes);
+	return bc_exit_worse(code, bc_output_file_close(&file, s->console, code == BC_EXIT_OK));
+}
+
+static enum bc_exit report(struct state *s, int argc, char **argv)
+{
+	const struct bc_search_io io = {.context = s, .open = on_open, .fault = on_fault};
+	struct bc_path_list list = {.text = NULL};
+	enum bc_exit code;
+
+	if (optind == argc)
+		return bc_print_usage_error(s->console, "give a directory or segments");
+	if (s->args.has_tick)
+		return bc_print_usage_error(s->console, "--from and --to need a time of day");
+	if (!choose_kind(s))
+		return BC_EXIT_USAGE;
+	code = bc_path_list_fill(&list, s->console, argv + optind, argc - optind);
+	int rc = code == BC_EXIT_OK ? bc_overview_open(&s->report.overview, &io) : 0;
+	if (code == BC_EXIT_OK && rc == 0)
+		rc = bc_overview_update(s->report.overview, list.paths, list.count);
+	if (rc != 0)
+		code = print_failure(s, rc);
+	if (code == BC_EXIT_OK && s->exit != BC_EXIT_FAILED && s->exit != BC_EXIT_USAGE) {
+		bc_filter_start(&s->args.filter, bc_overview_from(s->report.overview));
+		s->report.names = s->names;
+		code = write_report(s, &list);
+	}
+	bc_overview_close(s->report.overview);
+	bc_path_list_free(&list);
+	return bc_exit_worse(code, s->exit);
+}
+
+int bc_cmd_report(const struct bc_console *console, int argc, char **argv)
+{
+	struct state s = {.console = console, .max_bytes = MAX_BYTES_DEFAULT};
+	struct bc_options o;
+	enum bc_exit code;
+	int letter;
+
+	bc_filter_args_init(&s.args);
+	bc_options_start(&o, console, &bc_report_usage, argc, argv);
+	while ((letter = bc_options_next(&o)) != -1 && read_option(&s, letter))
+		;
+	code = letter == -1 ? report(&s, argc, argv) : s.exit != BC_EXIT_OK ? s.exit : o.exit;
+	bc_name_map_close(s.names);
+	return code;
+}

@@ -1,0 +1,45 @@
+#include <errno.h>
+
+#include "cli/report/report_state.h"
+#include "formats/base/json.h"
+#include "formats/base/rfc3339.h"
+#include "formats/overview/overview_json.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+static int add_value(struct bc_report_text *t, const char *name, json_t *value)
+{
+	char *text = bc_json_print(value);
+	int rc = text != NULL ? 0 : -ENOMEM;
+
+	json_decref(value);
+	if (rc == 0)
+		bc_report_format(t, ",\"%s\":%s", name, text);
+	free(text);
+	return rc;
+}
+
+int bc_report_json(struct bc_report *r, struct bc_report_text *t)
+{
+	const struct bc_overview_picture *p = bc_overview_picture(r->overview);
+	char made[BC_RFC3339_BYTES];
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	bc_rfc3339_write(made, (int64_t)now.tv_sec * 1000000000);
+	bc_report_format(t, "{\"overview\":");
+	int rc = bc_overview_json(r->overview, r->names, bc_report_write, t);
+	bc_report_format(t, ",\"events\":");
+	if (rc == 0)
+		rc = bc_overview_events_json(
+			r->overview, p->from_ns, p->to_ns, r->max_events, bc_report_write, t);
+	if (rc == 0)
+		rc = add_value(t, "made", json_string(made));
+	if (rc == 0)
+		rc = add_value(t, "program", json_string("buscap " BC_VERSION));
+	if (rc == 0)
+		rc = add_value(t, "reduced", bc_json_text(r->reduced));
+	bc_report_format(t, "}\n");
+	return t->is_full ? -EFBIG : t->is_no_memory ? -ENOMEM : rc;
+}

@@ -1,0 +1,43 @@
+#include "cli/report/report_state.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool bc_report_add(struct bc_report_text *t, const char *bytes, size_t count)
+{
+	t->is_full = t->is_full || count > t->limit - t->used;
+	if (t->is_full || t->is_no_memory)
+		return false;
+	if (count > t->capacity - t->used) {
+		size_t capacity = t->capacity == 0 ? 1 << 16 : t->capacity;
+		while (count > capacity - t->used)
+			capacity *= 2;
+		char *grown = realloc(t->bytes, capacity);
+		t->is_no_memory = grown == NULL;
+		if (grown == NULL)
+			return false;
+		t->bytes = grown;
+		t->capacity = capacity;
+	}
+	memcpy(t->bytes + t->used, bytes, count);
+	t->used += count;
+	return true;
+}
+
+bool bc_report_format(struct bc_report_text *t, const char *format, ...)
+{
+	char piece[1024];
+	va_list args;
+
+	va_start(args, format);
+	int n = vsnprintf(piece, sizeof(piece), format, args);
+	va_end(args);
+	return n >= 0 && (size_t)n < sizeof(piece) && bc_report_add(t, piece, (size_t)n);
+}
+
+bool bc_report_write(void *text, const char *bytes, size_t count)
+{
+	return bc_report_add(text, bytes, count);
+}

@@ -1,0 +1,183 @@
+/* A picture of recordings: columns of time, rows of addresses, and how many records are in each
+ * cell. docs/report.md describes it, and the JSON of it.
+ *
+ *     bc_overview_open()
+ *     bc_overview_update()      reads what has changed: the first and the last chunk header of each
+ *                               new file
+ *     bc_overview_draw()        draws a part of time, by the page counts in the files
+ *     bc_overview_picture(), bc_overview_json(), bc_overview_events(), ...
+ *     bc_overview_update(), bc_overview_draw() ...
+ *     bc_overview_close()
+ *
+ * A column consists of whole units of time: segments, nodes of their page summaries, or chunks. The
+ * finest units are taken that are not too many. If there are only a few chunks, they are decoded
+ * and their records are sorted into columns of equal time.
+ *
+ * Every count is exact. A record counts once, at its address, as in the page counts
+ * (formats/pages/page_counts.h). Its time is the time of day of its tick, computed from its chunk;
+ * if the clock rate is unknown, it is that of its chunk.
+ *
+ * Memory is bounded: one index, BC_OVERVIEW_COLUMNS columns of at most BC_OVERVIEW_ROWS cells, and
+ * about 500 bytes per segment. Not thread-safe: one thread at a time. */
+#ifndef BC_FORMATS_OVERVIEW_OVERVIEW_H
+#define BC_FORMATS_OVERVIEW_OVERVIEW_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "formats/base/must_check.h"
+#include "formats/bus/chunk.h"
+#include "formats/pages/page_counts.h"
+#include "formats/search/segment_files.h"
+
+#define BC_OVERVIEW_COLUMNS 512u
+#define BC_OVERVIEW_ROWS    1024u
+
+#define BC_PLACES (BC_PORT_0 + BC_PORTS)
+
+struct bc_overview;
+
+/* `io` is copied. A fault is reported once for each file, unless the file changes. Returns 0 or
+ * -ENOMEM. */
+int bc_overview_open(struct bc_overview **overview, const struct bc_search_io *io) BC_MUST_CHECK;
+void bc_overview_close(struct bc_overview *overview);
+
+/* Sets the files, in any order, and reads those that are new or have changed. One that is gone, or
+ * can't be read, has no segments. A file ending in ".partial" that was sealed since it was listed
+ * is found under its new name. The picture becomes empty. Returns 0; -ENOMEM; or -ECANCELED if
+ * io->pace() returned false: then call it again. */
+int bc_overview_update(struct bc_overview *overview, char *const *paths, int count) BC_MUST_CHECK;
+
+/* ---- recordings */
+
+enum bc_overview_state {
+	BC_OVERVIEW_OPEN,      /* being recorded, or killed and not recovered */
+	BC_OVERVIEW_RECOVERED, /* it was killed */
+	BC_OVERVIEW_SEALED,
+};
+
+struct bc_overview_recording {
+	const char *id; /* may be empty if segment headers are damaged */
+	const char *label;
+	const char *metadata; /* of the last segment's header: a JSON object, or empty */
+	enum bc_overview_state state;
+	int64_t from_ns;   /* of the first record, in ns since 1970 */
+	int64_t to_ns;     /* of the last record */
+	uint64_t clock_hz; /* 0: unknown */
+	uint32_t segments;
+	uint64_t records;
+	uint64_t bytes; /* of the files */
+	uint64_t lost;  /* samples, in gaps or by the chunks' counts */
+	uint64_t gaps;
+};
+
+/* Returns the recordings, in the order of their first records. */
+const struct bc_overview_recording *bc_overview_recordings(
+	const struct bc_overview *overview, uint32_t *count);
+
+/* The time of the first and last record of all recordings; 0 if there are none. */
+int64_t bc_overview_from(const struct bc_overview *overview);
+int64_t bc_overview_to(const struct bc_overview *overview);
+
+/* What is wrong with the files. At most BC_OVERVIEW_DAMAGES are kept. */
+#define BC_OVERVIEW_DAMAGES 100u
+struct bc_overview_damage {
+	char *file;
+	uint64_t offset;
+	uint64_t bytes;
+	char *what;
+};
+const struct bc_overview_damage *bc_overview_damages(
+	const struct bc_overview *overview, uint32_t *count);
+
+/* ---- pictures */
+
+struct bc_overview_options {
+	int64_t from_ns; /* times are inclusive; INT64_MIN, INT64_MAX: everything */
+	int64_t to_ns;
+	uint32_t place_from; /* only rows that overlap these places (formats/pages/page_counts.h) */
+	uint32_t place_to;   /* inclusive */
+	unsigned columns;    /* 1 .. BC_OVERVIEW_COLUMNS */
+	unsigned rows;       /* 2 .. BC_OVERVIEW_ROWS */
+};
+
+/* All of it, in 256 columns and 200 rows. */
+struct bc_overview_options bc_overview_options_default(void);
+
+enum bc_overview_unit {
+	BC_OVERVIEW_RECORDS, /* columns of equal time; their `to_ns` is exclusive */
+	BC_OVERVIEW_CHUNKS,
+	BC_OVERVIEW_SUMMARY, /* nodes of page summaries */
+	BC_OVERVIEW_SEGMENTS,
+};
+
+/* A block of memory or of ports that has records. */
+struct bc_overview_row {
+	uint32_t place; /* its first one */
+	uint32_t count; /* places */
+};
+
+struct bc_overview_column {
+	int64_t from_ns;       /* time of the first record */
+	int64_t to_ns;         /* that of the next column; or of the last record, before a pause */
+	uint32_t recording;    /* index; if there are more than columns: that of its first record */
+	uint64_t first_record; /* number in the recording */
+	uint64_t records;
+	uint64_t uncounted;               /* of these, records whose places are unknown */
+	uint64_t counts[BC_PAGE_CLASSES]; /* at all places; they add up to records - uncounted */
+	uint64_t lost;                    /* samples */
+	bool has_gaps;                    /* `gaps` is known */
+	uint64_t gaps;
+	const struct bc_region *cells; /* sorted; `first` is the index of a row, not a place */
+	uint32_t cell_count;
+};
+
+struct bc_overview_picture {
+	int64_t from_ns; /* what was asked for, limited to what there is */
+	int64_t to_ns;
+	uint32_t place_from;
+	uint32_t place_to;
+	enum bc_overview_unit unit;
+	unsigned page_shift; /* rows of memory have 2^page_shift pages */
+	unsigned port_shift; /* rows of I/O have 2^port_shift ports */
+	uint32_t row_count;
+	const struct bc_overview_row *rows; /* memory, then ports, sorted */
+	uint32_t column_count;
+	const struct bc_overview_column *columns; /* by recording, then time */
+};
+
+/* Draws a picture, in place of the previous one. Only touched blocks become rows; their size is
+ * the smallest for which there are not too many, and for which the counts are exact. Returns 0;
+ * -ENOMEM; or -ECANCELED if io->pace() returned false. */
+int bc_overview_draw(
+	struct bc_overview *overview, const struct bc_overview_options *options) BC_MUST_CHECK;
+
+/* The picture, which is valid until the next draw or update. It starts empty. */
+const struct bc_overview_picture *bc_overview_picture(const struct bc_overview *overview);
+
+/* ---- marks, triggers and gaps */
+
+struct bc_overview_event {
+	uint8_t kind; /* BC_EVENT_MARK, BC_EVENT_TRIGGER or BC_EVENT_GAP */
+	uint32_t recording;
+	int64_t time_ns;  /* of the next record */
+	uint64_t record;  /* its number */
+	const char *text; /* of a mark or trigger; not terminated */
+	uint32_t text_bytes;
+	uint8_t cause; /* gap: enum bc_gap_cause */
+	uint64_t lost; /* gap: samples */
+	bool is_exact; /* gap: `lost` is not a minimum */
+	uint64_t duration_ns;
+};
+
+/* Returns false to stop. */
+typedef bool (*bc_overview_event_cb)(void *context, const struct bc_overview_event *event);
+
+/* Reports the events from a time to a time (inclusive), by recording, in the order of the records.
+ * Finding the time of an event in the middle of a chunk needs its records. They are decoded in up
+ * to 512 chunks; in further ones, the time is estimated from the position. Returns 0, -ENOMEM or
+ * -ECANCELED. */
+int bc_overview_events(struct bc_overview *overview, int64_t from_ns, int64_t to_ns,
+	bc_overview_event_cb on_event, void *context) BC_MUST_CHECK;
+
+#endif

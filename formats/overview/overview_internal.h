@@ -1,0 +1,123 @@
+/* What the files of an overview have in common. */
+#ifndef BC_FORMATS_OVERVIEW_OVERVIEW_INTERNAL_H
+#define BC_FORMATS_OVERVIEW_OVERVIEW_INTERNAL_H
+
+#include <sys/stat.h>
+
+#include "formats/overview/overview.h"
+#include "formats/segment/chunk_table.h"
+#include "formats/segment/page_search.h"
+
+/* A segment in a file. A file has several only if it is a concatenation. */
+struct bc_overview_segment {
+	struct bc_overview_file *file;
+	uint64_t tag; /* of the recording */
+	uint32_t number;
+	uint32_t recording;         /* index, after an update */
+	uint32_t first_row;         /* of the file's chunk table */
+	uint32_t rows;              /* chunks */
+	bool is_sealed;             /* the file has an index, and this segment only */
+	enum bc_overview_state end; /* BC_OVERVIEW_OPEN: the recording doesn't end here */
+	int64_t from_ns;
+	int64_t to_ns;
+	uint64_t first_record;
+	uint64_t records;
+	uint64_t bytes;
+	uint32_t first_epoch;
+	uint32_t last_epoch;
+	uint64_t lost_before; /* samples, before its first chunk, by that chunk */
+	uint64_t lost_after;
+	uint64_t lost_base; /* after the segment before it; or lost_before */
+	uint64_t gaps;
+	/* From its header; empty if that is damaged. */
+	uint64_t clock_hz;
+	char *id;
+	char *label;
+	char *metadata;
+	/* While drawing: the chunks in the picture. */
+	bool is_in;
+	uint32_t low;
+	uint32_t high; /* inclusive */
+};
+
+struct bc_overview_file {
+	char *path; /* where it is now */
+	char *name; /* as given */
+	struct stat st;
+	bool is_repeated; /* a segment is in another file too, which was reported */
+	struct bc_overview_segment *segments;
+	uint32_t segment_count;
+};
+
+struct bc_overview {
+	struct bc_search_io io;
+	struct bc_overview_file **files; /* by name */
+	uint32_t file_count;
+	struct bc_overview_segment **segments; /* by recording and number */
+	uint32_t segment_count;
+	struct bc_overview_recording *recordings;
+	uint32_t recording_count;
+	int64_t from_ns;
+	int64_t to_ns;
+	struct bc_overview_damage damages[BC_OVERVIEW_DAMAGES];
+	uint32_t damage_count;
+	bool is_stopped; /* by io.pace() */
+	/* The file that is open; NULL: none. */
+	struct bc_overview_file *open;
+	int fd;
+	bool has_table;
+	struct bc_chunk_table table;
+	bool has_search; /* tried to open it */
+	bool is_searchable;
+	struct bc_page_search search;
+	struct bc_chunk *chunk;
+	/* The picture. */
+	struct bc_overview_picture picture;
+	struct bc_overview_row *rows;
+	struct bc_overview_column *columns;
+	struct bc_page_counts *cells; /* of the columns */
+	uint32_t column_capacity;
+	unsigned row_limit;
+};
+
+/* Opens a file and closes the previous one. Returns false if it is gone, or can't be read, which
+ * has been reported. */
+bool bc_overview_open_file(struct bc_overview *overview, struct bc_overview_file *file);
+void bc_overview_close_file(struct bc_overview *overview);
+
+/* Lists the chunks of a segment's file. Returns its first row; or NULL if it can't be read, or has
+ * changed. */
+struct bc_chunk_row *bc_overview_load_rows(
+	struct bc_overview *overview, const struct bc_overview_segment *segment);
+
+/* Reports a damaged chunk. */
+void bc_overview_report_chunk(struct bc_overview *overview, const struct bc_chunk_row *row);
+
+/* Asks whether to go on before bytes are read. */
+bool bc_overview_pace(struct bc_overview *overview, uint64_t bytes);
+
+/* Empties the picture. */
+void bc_overview_clear(struct bc_overview *overview);
+
+/* The time of the first and last record of a chunk. */
+static inline int64_t bc_overview_row_from(const struct bc_chunk_info *info)
+{
+	return info->wall_ns;
+}
+
+static inline int64_t bc_overview_row_to(const struct bc_chunk_info *info, uint64_t clock_hz)
+{
+	return bc_chunk_wall(info, info->last_tick, clock_hz);
+}
+
+/* Samples lost since the recording started, up to the end of a chunk. */
+static inline uint64_t bc_overview_lost(const struct bc_chunk_info *info)
+{
+	uint64_t sum = 0;
+
+	for (unsigned cause = 0; cause < BC_GAP_CAUSES; cause++)
+		sum += info->lost[cause];
+	return sum;
+}
+
+#endif

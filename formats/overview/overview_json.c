@@ -1,0 +1,326 @@
+#include "formats/overview/overview_json.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "formats/base/json.h"
+#include "formats/segment/metadata.h"
+
+struct writer {
+	bc_overview_write_cb write;
+	void *context;
+	int rc;
+	int64_t origin_ns;
+	bool is_next; /* an item was written before */
+};
+
+static void write_text(struct writer *w, const char *text)
+{
+	if (w->rc == 0 && !w->write(w->context, text, strlen(text)))
+		w->rc = -ECANCELED;
+}
+
+/* Writes a value and releases it. */
+static void write_value(struct writer *w, json_t *value)
+{
+	char *text = bc_json_print(value);
+
+	json_decref(value);
+	if (text == NULL)
+		w->rc = w->rc != 0 ? w->rc : -ENOMEM;
+	else
+		write_text(w, text);
+	free(text);
+}
+
+static void write_member(struct writer *w, const char *name, json_t *value)
+{
+	write_text(w, ",\"");
+	write_text(w, name);
+	write_text(w, "\":");
+	write_value(w, value);
+}
+
+static void write_array(struct writer *w, const char *name)
+{
+	write_text(w, ",\"");
+	write_text(w, name);
+	write_text(w, "\":[");
+	w->is_next = false;
+}
+
+static void write_item(struct writer *w, json_t *value)
+{
+	if (w->is_next)
+		write_text(w, ",");
+	w->is_next = true;
+	write_value(w, value);
+}
+
+/* A time, in ns after the origin. */
+static json_t *time_json(const struct writer *w, int64_t ns)
+{
+	__int128 after = (__int128)ns - w->origin_ns;
+
+	return json_integer(after > INT64_MAX   ? INT64_MAX
+			    : after < INT64_MIN ? INT64_MIN
+						: (int64_t)after);
+}
+
+static json_t *origin_json(const struct writer *w)
+{
+	char text[24];
+
+	snprintf(text, sizeof(text), "%" PRId64, w->origin_ns);
+	return json_string(text);
+}
+
+static json_t *recording_json(const struct writer *w, const struct bc_overview_recording *r)
+{
+	static const char *const states[] = {
+		[BC_OVERVIEW_OPEN] = "open",
+		[BC_OVERVIEW_RECOVERED] = "recovered",
+		[BC_OVERVIEW_SEALED] = "sealed",
+	};
+	json_t *metadata = bc_metadata_parse(r->metadata);
+
+	return bc_json_object((struct bc_json_member[]){
+		{"id", bc_json_text(r->id)},
+		{"label", bc_json_text_or_null(r->label)},
+		{"state", json_string(states[r->state])},
+		{"from", time_json(w, r->from_ns)},
+		{"to", time_json(w, r->to_ns)},
+		{"clock_hz", bc_json_u64(r->clock_hz)},
+		{"segments", json_integer(r->segments)},
+		{"records", bc_json_u64(r->records)},
+		{"bytes", bc_json_u64(r->bytes)},
+		{"lost", bc_json_u64(r->lost)},
+		{"gaps", bc_json_u64(r->gaps)},
+		{"metadata", metadata != NULL ? metadata : json_object()},
+		{NULL, NULL},
+	});
+}
+
+static json_t *damage_json(const struct bc_overview_damage *damage)
+{
+	return bc_json_object((struct bc_json_member[]){
+		{"file", bc_json_text(damage->file)},
+		{"offset", bc_json_u64(damage->offset)},
+		{"bytes", bc_json_u64(damage->bytes)},
+		{"what", bc_json_text(damage->what)},
+		{NULL, NULL},
+	});
+}
+
+static json_t *row_json(const struct bc_overview_row *row, const struct bc_name_map *names)
+{
+	char name[BC_ROW_NAME_MAX];
+
+	return bc_json_object((struct bc_json_member[]){
+		{"place", json_integer(row->place)},
+		{"count", json_integer(row->count)},
+		{"name", bc_json_text(bc_overview_row_name(name, names, row))},
+		{NULL, NULL},
+	});
+}
+
+/* Appends a number. Returns false if out of memory. */
+static bool append(json_t *array, uint64_t number)
+{
+	return json_array_append_new(array, bc_json_u64(number)) == 0;
+}
+
+static json_t *array_or_null(json_t *array, bool ok)
+{
+	if (ok)
+		return array;
+	json_decref(array);
+	return NULL;
+}
+
+static json_t *counts_json(const uint64_t counts[BC_PAGE_CLASSES])
+{
+	json_t *array = json_array();
+	bool ok = array != NULL;
+
+	for (unsigned i = 0; ok && i < BC_PAGE_CLASSES; i++)
+		ok = append(array, counts[i]);
+	return array_or_null(array, ok);
+}
+
+static json_t *cells_json(const struct bc_overview_column *c)
+{
+	json_t *array = json_array();
+	bool ok = array != NULL;
+
+	for (uint32_t i = 0; ok && i < c->cell_count; i++) {
+		ok = append(array, c->cells[i].first);
+		for (unsigned class = 0; ok && class < BC_PAGE_CLASSES; class ++)
+			ok = append(array, c->cells[i].counts[class]);
+	}
+	return array_or_null(array, ok);
+}
+
+static json_t *column_json(const struct writer *w, const struct bc_overview_column *c)
+{
+	return bc_json_object((struct bc_json_member[]){
+		{"from", time_json(w, c->from_ns)},
+		{"to", time_json(w, c->to_ns)},
+		{"recording", json_integer(c->recording)},
+		{"first_record", bc_json_u64(c->first_record)},
+		{"records", bc_json_u64(c->records)},
+		{"uncounted", bc_json_u64(c->uncounted)},
+		{"counts", counts_json(c->counts)},
+		{"lost", bc_json_u64(c->lost)},
+		{"gaps", c->has_gaps ? bc_json_u64(c->gaps) : json_null()},
+		{"cells", cells_json(c)},
+		{NULL, NULL},
+	});
+}
+
+static void write_lists(
+	struct writer *w, const struct bc_overview *o, const struct bc_name_map *names)
+{
+	const struct bc_overview_picture *p = bc_overview_picture(o);
+	uint32_t count;
+	const struct bc_overview_recording *recordings = bc_overview_recordings(o, &count);
+
+	write_array(w, "recordings");
+	for (uint32_t i = 0; i < count && w->rc == 0; i++)
+		write_item(w, recording_json(w, &recordings[i]));
+	write_text(w, "]");
+	const struct bc_overview_damage *damages = bc_overview_damages(o, &count);
+	write_array(w, "damage");
+	for (uint32_t i = 0; i < count && w->rc == 0; i++)
+		write_item(w, damage_json(&damages[i]));
+	write_text(w, "]");
+	write_member(w, "page_shift", json_integer(p->page_shift));
+	write_member(w, "port_shift", json_integer(p->port_shift));
+	write_array(w, "rows");
+	for (uint32_t i = 0; i < p->row_count && w->rc == 0; i++)
+		write_item(w, row_json(&p->rows[i], names));
+	write_text(w, "]");
+	write_array(w, "columns");
+	for (uint32_t i = 0; i < p->column_count && w->rc == 0; i++)
+		write_item(w, column_json(w, &p->columns[i]));
+	write_text(w, "]}");
+}
+
+int bc_overview_json(const struct bc_overview *o, const struct bc_name_map *names,
+	bc_overview_write_cb write, void *context)
+{
+	static const char *const units[] = {
+		[BC_OVERVIEW_RECORDS] = "records",
+		[BC_OVERVIEW_CHUNKS] = "chunks",
+		[BC_OVERVIEW_SUMMARY] = "summary",
+		[BC_OVERVIEW_SEGMENTS] = "segments",
+	};
+	const struct bc_overview_picture *p = bc_overview_picture(o);
+	struct writer w = {.write = write, .context = context, .origin_ns = bc_overview_from(o)};
+
+	write_text(&w, "{\"version\":1");
+	write_member(&w, "origin_ns", origin_json(&w));
+	write_member(&w, "extent",
+		bc_json_object((struct bc_json_member[]){
+			{"from", time_json(&w, bc_overview_from(o))},
+			{"to", time_json(&w, bc_overview_to(o))},
+			{NULL, NULL},
+		}));
+	write_member(&w, "from", time_json(&w, p->from_ns));
+	write_member(&w, "to", time_json(&w, p->to_ns));
+	write_member(&w, "place_from", json_integer(p->place_from));
+	write_member(&w, "place_to", json_integer(p->place_to));
+	write_member(&w, "unit", json_string(units[p->unit]));
+	write_lists(&w, o, names);
+	return w.rc;
+}
+
+/* ---- events */
+
+struct event_writer {
+	struct writer writer;
+	uint32_t count;
+	uint32_t max;
+	bool is_cut_off;
+};
+
+static json_t *event_json(const struct writer *w, const struct bc_overview_event *event)
+{
+	bool is_gap = event->kind == BC_EVENT_GAP;
+	char text[BC_CHUNK_TEXT_BYTES + 1];
+
+	memcpy(text, event->text, event->text_bytes);
+	text[event->text_bytes] = '\0';
+	return bc_json_object((struct bc_json_member[]){
+		{"kind", json_string(is_gap                         ? "gap"
+				     : event->kind == BC_EVENT_MARK ? "mark"
+								    : "trigger")},
+		{"time", time_json(w, event->time_ns)},
+		{"record", bc_json_u64(event->record)},
+		{"recording", json_integer(event->recording)},
+		{"text", is_gap ? json_null() : bc_json_text(text)},
+		{"cause", is_gap ? json_string(bc_gap_cause_name(event->cause)) : json_null()},
+		{"lost", is_gap ? bc_json_u64(event->lost) : json_null()},
+		{"exact", is_gap ? json_boolean(event->is_exact) : json_null()},
+		{"duration_ns", bc_json_u64(event->duration_ns)},
+		{NULL, NULL},
+	});
+}
+
+static bool on_event(void *context, const struct bc_overview_event *event)
+{
+	struct event_writer *e = context;
+
+	e->is_cut_off = e->count == e->max;
+	if (e->is_cut_off)
+		return false;
+	e->count++;
+	write_item(&e->writer, event_json(&e->writer, event));
+	return e->writer.rc == 0;
+}
+
+int bc_overview_events_json(struct bc_overview *o, int64_t from_ns, int64_t to_ns, uint32_t max,
+	bc_overview_write_cb write, void *context)
+{
+	struct event_writer e = {.max = max,
+		.writer = {.write = write, .context = context, .origin_ns = bc_overview_from(o)}};
+	struct writer *w = &e.writer;
+
+	write_text(w, "{\"origin_ns\":");
+	write_value(w, origin_json(w));
+	write_array(w, "events");
+	int rc = w->rc == 0 ? bc_overview_events(o, from_ns, to_ns, on_event, &e) : w->rc;
+	write_text(w, "]");
+	write_member(w, "cut_off", json_boolean(e.is_cut_off));
+	write_text(w, "}");
+	return rc != 0 ? rc : w->rc;
+}
+
+/* ---- names */
+
+static const char *find_name(const struct bc_name_map *names, uint32_t place, bool is_end)
+{
+	if (place >= BC_PORT_0)
+		return bc_name_map_find(names, true, place - BC_PORT_0);
+	return bc_name_map_find(
+		names, false, (uint64_t)place * BC_PAGE_BYTES + (is_end ? BC_PAGE_BYTES - 1 : 0));
+}
+
+const char *bc_overview_row_name(char out[BC_ROW_NAME_MAX], const struct bc_name_map *names,
+	const struct bc_overview_row *row)
+{
+	if (names == NULL)
+		return NULL;
+	const char *first = find_name(names, row->place, false);
+	const char *last = find_name(names, row->place + row->count - 1, true);
+	if (first == NULL && last == NULL)
+		return NULL;
+	if (first != NULL && last != NULL && strcmp(first, last) != 0)
+		snprintf(out, BC_ROW_NAME_MAX, "%s ... %s", first, last);
+	else
+		snprintf(out, BC_ROW_NAME_MAX, "%s", first != NULL ? first : last);
+	return out;
+}

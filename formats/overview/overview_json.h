@@ -1,0 +1,31 @@
+/* An overview as JSON. docs/report.md describes the members. */
+#ifndef BC_FORMATS_OVERVIEW_OVERVIEW_JSON_H
+#define BC_FORMATS_OVERVIEW_OVERVIEW_JSON_H
+
+#include <stddef.h>
+
+#include "formats/base/must_check.h"
+#include "formats/names/name_map.h"
+#include "formats/overview/overview.h"
+
+/* Receives pieces of the text, which is UTF-8 without line ends. Returns false to stop. */
+typedef bool (*bc_overview_write_cb)(void *context, const char *text, size_t bytes);
+
+/* Writes an object: the recordings and the picture that was drawn last. `names` may be NULL.
+ * Returns 0; -ENOMEM; or -ECANCELED if `write` returned false. */
+int bc_overview_json(const struct bc_overview *overview, const struct bc_name_map *names,
+	bc_overview_write_cb write, void *context) BC_MUST_CHECK;
+
+/* Writes an object with the events from a time to a time, at most `max`. Same results; also
+ * -ECANCELED if io->pace() returned false. */
+#define BC_OVERVIEW_EVENTS 10000u /* the usual limit */
+int bc_overview_events_json(struct bc_overview *overview, int64_t from_ns, int64_t to_ns,
+	uint32_t max, bc_overview_write_cb write, void *context) BC_MUST_CHECK;
+
+/* The name of a row: that of its addresses, or of the first and last one. Writes it to `out`, and
+ * returns it; NULL if it has none. */
+#define BC_ROW_NAME_MAX (2 * BC_NAME_MAX + 8)
+const char *bc_overview_row_name(char out[BC_ROW_NAME_MAX], const struct bc_name_map *names,
+	const struct bc_overview_row *row);
+
+#endif
