@@ -25,7 +25,7 @@ OBJECTS := $(SOURCES:%.c=$(BUILD)/%.o)
 
 FORMATS_PKGS := liblz4 zlib libzstd libxxhash libdeflate jansson
 DAEMON_PKGS  := $(FORMATS_PKGS) libuv inih libmicrohttpd libusb-1.0 libsystemd
-CLI_PKGS     := $(FORMATS_PKGS) libcurl ncursesw
+CLI_PKGS     := $(FORMATS_PKGS) libcurl libmicrohttpd ncursesw
 PROGRAM_PKGS := $(DAEMON_PKGS) libcurl ncursesw
 
 # pkg-config runs when first needed: `make deps` may be what installs it.
