@@ -422,15 +422,13 @@ static void set_once(struct request *r, const char **to, const char *value)
 	r->is_repeated = r->is_repeated || *to == repeated;
 }
 
-static enum MHD_Result on_header(void *context, enum MHD_ValueKind kind, const char *name,
-	size_t name_bytes, const char *value, size_t value_bytes)
+static enum MHD_Result on_header(
+	void *context, enum MHD_ValueKind kind, const char *name, const char *value)
 {
 	struct request *r = context;
 	struct bc_web_credentials *c = &r->credentials;
 
 	(void)kind;
-	(void)name_bytes;
-	(void)value_bytes;
 	value = value != NULL ? value : "";
 	if (strcasecmp(name, "Host") == 0)
 		set_once(r, &c->host, value);
@@ -443,14 +441,14 @@ static enum MHD_Result on_header(void *context, enum MHD_ValueKind kind, const c
 	return MHD_YES;
 }
 
-static enum MHD_Result on_param(void *context, enum MHD_ValueKind kind, const char *name,
-	size_t name_bytes, const char *value, size_t value_bytes)
+static enum MHD_Result on_param(
+	void *context, enum MHD_ValueKind kind, const char *name, const char *value)
 {
 	struct request *r = context;
 
 	(void)kind;
 	value = value != NULL ? value : "";
-	if (strlen(name) != name_bytes || strlen(value) != value_bytes || r->count == PARAMS_MAX) {
+	if (r->count == PARAMS_MAX) {
 		r->is_invalid = true;
 	} else if (strcmp(name, "token") == 0) {
 		set_once(r, &r->credentials.token, value);
@@ -476,6 +474,17 @@ static bool has_body(struct MHD_Connection *mhd)
 	       MHD_lookup_connection_value(mhd, MHD_HEADER_KIND, "Transfer-Encoding") != NULL;
 }
 
+/* The state of a request whose target has a zero byte, and would be read only up to it. */
+static const char has_zero_byte;
+
+/* Called with the target of a request before it is decoded. Returns the state of the request. */
+static void *on_target(void *context, const char *target, struct MHD_Connection *mhd)
+{
+	(void)context;
+	(void)mhd;
+	return strstr(target, "%00") != NULL ? (void *)(uintptr_t)&has_zero_byte : NULL;
+}
+
 /* Called when the head has arrived, and again when there is no more of the body. A response to the
  * first call closes the connection; the body is then not read. */
 static enum MHD_Result on_request(void *context, struct MHD_Connection *mhd, const char *path,
@@ -487,6 +496,7 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *mhd, con
 	struct request r = {.server = server,
 		.mhd = mhd,
 		.path = path,
+		.is_invalid = *state == &has_zero_byte,
 		.client = {.fd = info->connect_fd,
 			.until_ns = now_ns() + BC_WEB_READ_S * UINT64_C(1000000000),
 			.is_ending = &server->is_ending}};
@@ -498,8 +508,8 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *mhd, con
 		*state = server;
 		return MHD_YES;
 	}
-	MHD_get_connection_values_n(mhd, MHD_HEADER_KIND, on_header, &r);
-	MHD_get_connection_values_n(mhd, MHD_GET_ARGUMENT_KIND, on_param, &r);
+	MHD_get_connection_values(mhd, MHD_HEADER_KIND, on_header, &r);
+	MHD_get_connection_values(mhd, MHD_GET_ARGUMENT_KIND, on_param, &r);
 	/* The time that the response takes is not that of a client that does nothing: setting the
 	 * timeout again, from 0, restarts it. */
 	MHD_set_connection_option(mhd, MHD_CONNECTION_OPTION_TIMEOUT, 0u);
@@ -537,9 +547,10 @@ int bc_web_server_start(
 					       MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL |
 					       MHD_USE_ITC | MHD_USE_ERROR_LOG,
 		0, NULL, NULL, on_request, server, MHD_OPTION_EXTERNAL_LOGGER, ignore_log, NULL,
-		MHD_OPTION_LISTEN_SOCKET, listen_fd, MHD_OPTION_CONNECTION_LIMIT,
-		BC_WEB_CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT, BC_WEB_TIMEOUT_S,
-		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEAD_BYTES, MHD_OPTION_END);
+		MHD_OPTION_URI_LOG_CALLBACK, on_target, server, MHD_OPTION_LISTEN_SOCKET, listen_fd,
+		MHD_OPTION_CONNECTION_LIMIT, BC_WEB_CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT,
+		BC_WEB_TIMEOUT_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEAD_BYTES,
+		MHD_OPTION_END);
 	if (server->mhd != NULL) {
 		*out = server;
 		return 0;
