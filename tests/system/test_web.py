@@ -371,11 +371,14 @@ def test_events_are_numbered_and_kept(tmp):
             before = web.live()["seq"]
             for n in range(30):
                 api.good("POST", "/v1/marks", {"text": str(n)}, status=201)
-            after = wait_until(lambda: (now := web.live(before))["seq"] >= before + 30 and now, "30 events")
-            marks = [event["mark"]["text"] for event in after["events"] if event["event"] == "mark"]
-            equal(marks, [str(n) for n in range(30)])
+
+            def marks(live):
+                return [event["mark"]["text"] for event in live["events"] if event["event"] == "mark"]
+
+            after = wait_until(lambda: len(marks(now := web.live(before))) == 30 and now, "30 marks")
+            equal(marks(after), [str(n) for n in range(30)])
             equal(len(after["events"]), after["seq"] - before)
-            equal([event for event in web.live(after["seq"])["events"] if event["event"] == "mark"], [])
+            equal(marks(web.live(after["seq"])), [])
             equal(web.live(2**62)["events"], [])
             equal(web.stop(), 0)
         assert daemon.stop() in (0, 4)
