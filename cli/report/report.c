@@ -1,6 +1,8 @@
 #include "cli/report/report.h"
 
 #include <errno.h>
+#include <langinfo.h>
+#include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +20,8 @@
 #include "cli/term/output.h"
 
 #define MAX_BYTES_DEFAULT UINT64_C(20000000)
+#define EVENTS_MAX        10000u
+#define WIDTH_MAX         500u
 
 /* The least resolution. */
 #define COLUMNS_MIN 16u
@@ -31,7 +35,19 @@ enum {
 	OPTION_MAP,
 };
 
-enum kind { KIND_UNKNOWN, KIND_TEXT, KIND_JSON };
+enum kind { KIND_UNKNOWN, KIND_TEXT, KIND_JSON, KIND_HTML, KIND_SVG };
+
+/* How each kind is made, and its resolution if none is given. */
+static const struct {
+	int (*write)(struct bc_report *report, struct bc_report_text *text);
+	unsigned columns;
+	unsigned rows;
+} kinds[] = {
+	[KIND_TEXT] = {bc_report_plain, 256, 32},
+	[KIND_JSON] = {bc_report_json, 256, 200},
+	[KIND_HTML] = {bc_report_html, BC_OVERVIEW_COLUMNS, BC_OVERVIEW_ROWS},
+	[KIND_SVG] = {bc_report_svg, 400, 128},
+};
 
 static const struct bc_usage_option options[] = {
 	{'o', "output", "FILE", "file", "write FILE, of the type that its name ends in"},
@@ -57,7 +73,7 @@ const struct bc_usage bc_report_usage = {
 	.options = options,
 	.more = "FILE ends in .html (a page for a browser), .svg (a picture), .json or .txt.",
 	.exits = "0 ok, 1 failed, 2 wrong usage, 3 damaged input: the intact parts were drawn.",
-	.example = "buscap report -o run.html --map pc /var/lib/buscapd",
+	.example = "buscap report -o run.svg --map pc *.byu.lz4",
 };
 
 struct state {
@@ -134,13 +150,14 @@ static enum kind kind_of(const char *path)
 	static const struct {
 		const char *suffix;
 		enum kind kind;
-	} kinds[] = {{".json", KIND_JSON}, {".txt", KIND_TEXT}};
+	} types[] = {{".html", KIND_HTML}, {".htm", KIND_HTML}, {".svg", KIND_SVG},
+		{".json", KIND_JSON}, {".txt", KIND_TEXT}};
 	size_t bytes = strlen(path);
 
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-		size_t suffix = strlen(kinds[i].suffix);
-		if (bytes > suffix && strcasecmp(path + bytes - suffix, kinds[i].suffix) == 0)
-			return kinds[i].kind;
+	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+		size_t suffix = strlen(types[i].suffix);
+		if (bytes > suffix && strcasecmp(path + bytes - suffix, types[i].suffix) == 0)
+			return types[i].kind;
 	}
 	return KIND_UNKNOWN;
 }
@@ -149,6 +166,10 @@ static bool choose_kind(struct state *s)
 {
 	if (s->kind == KIND_UNKNOWN)
 		s->kind = s->output != NULL ? kind_of(s->output) : KIND_TEXT;
+	if (s->kind == KIND_HTML && !bc_report_has_page()) {
+		bc_print_error(s->console, s->output, "this buscap was built without the page");
+		return false;
+	}
 	if (s->kind != KIND_UNKNOWN)
 		return true;
 	bc_print_error(s->console, s->output,
@@ -177,7 +198,7 @@ static int try_report(
 	text->is_full = false;
 	if (rc != 0)
 		return rc;
-	return bc_report_json(&s->report, text);
+	return kinds[s->kind].write(&s->report, text);
 }
 
 /* Reduces the resolution until the report is short enough. */
@@ -191,9 +212,9 @@ static enum bc_exit make_report(struct state *s, struct bc_report_text *text)
 	picture.to_ns = s->args.has_to && s->args.filter.to_ns != INT64_MIN
 				? s->args.filter.to_ns - 1
 				: INT64_MAX;
-	picture.columns = s->columns != 0 ? (unsigned)s->columns : BC_OVERVIEW_COLUMNS;
-	picture.rows = s->rows != 0 ? (unsigned)s->rows : BC_OVERVIEW_ROWS;
-	s->report.max_events = 10000;
+	picture.columns = s->columns != 0 ? (unsigned)s->columns : kinds[s->kind].columns;
+	picture.rows = s->rows != 0 ? (unsigned)s->rows : kinds[s->kind].rows;
+	s->report.max_events = EVENTS_MAX;
 	text->limit = s->max_bytes;
 	while ((rc = try_report(s, &picture, text)) == -EFBIG &&
 		(picture.columns > COLUMNS_MIN || picture.rows > ROWS_MIN)) {
@@ -214,26 +235,41 @@ static enum bc_exit make_report(struct state *s, struct bc_report_text *text)
 	return rc == 0 ? BC_EXIT_OK : print_failure(s, rc);
 }
 
+static unsigned terminal_width(const struct bc_console *console)
+{
+	const char *columns = getenv("COLUMNS");
+	struct winsize size;
+	long width = columns != NULL ? strtol(columns, NULL, 10) : 0;
+
+	if (width <= 0 && ioctl(console->out, TIOCGWINSZ, &size) == 0)
+		width = size.ws_col;
+	return width <= 0 ? 100 : width < (long)WIDTH_MAX ? (unsigned)width : WIDTH_MAX;
+}
+
+/* Makes the report, and only then its file. */
 static enum bc_exit write_report(struct state *s, const struct bc_path_list *list)
 {
 	struct bc_report_text text = {.bytes = NULL};
 	struct bc_output_file file;
 	struct bc_output output;
-	enum bc_exit code = bc_output_file_open(
-		&file, s->console, s->output, (const char *const *)list->paths, list->count);
+	enum bc_exit code = make_report(s, &text);
 
+	if (code == BC_EXIT_OK)
+		code = bc_output_file_open(&file, s->console, s->output,
+			(const char *const *)list->paths, list->count);
 	if (code != BC_EXIT_OK)
-		return code;
-	code = make_report(s, &text);
-	if (code == BC_EXIT_OK && !bc_output_open_fd(&output, file.fd))
-		code = bc_print_no_memory(s->console);
-	if (code == BC_EXIT_OK) {
+		goto out;
+	if (bc_output_open_fd(&output, file.fd)) {
 		output.name = s->output;
 		bc_output_text(&output, text.bytes, text.used);
 		code = bc_output_close(&output, s->console);
+	} else {
+		code = bc_print_no_memory(s->console);
 	}
+	code = bc_exit_worse(code, bc_output_file_close(&file, s->console, code == BC_EXIT_OK));
+out:
 	free(text.bytes);
-	return bc_exit_worse(code, bc_output_file_close(&file, s->console, code == BC_EXIT_OK));
+	return code;
 }
 
 static enum bc_exit report(struct state *s, int argc, char **argv)
@@ -257,6 +293,8 @@ static enum bc_exit report(struct state *s, int argc, char **argv)
 	if (code == BC_EXIT_OK && s->exit != BC_EXIT_FAILED && s->exit != BC_EXIT_USAGE) {
 		bc_filter_start(&s->args.filter, bc_overview_from(s->report.overview));
 		s->report.names = s->names;
+		s->report.width = terminal_width(s->console);
+		s->report.is_utf8 = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
 		code = write_report(s, &list);
 	}
 	bc_overview_close(s->report.overview);
@@ -271,6 +309,7 @@ int bc_cmd_report(const struct bc_console *console, int argc, char **argv)
 	enum bc_exit code;
 	int letter;
 
+	setlocale(LC_CTYPE, "");
 	bc_filter_args_init(&s.args);
 	bc_options_start(&o, console, &bc_report_usage, argc, argv);
 	while ((letter = bc_options_next(&o)) != -1 && read_option(&s, letter))

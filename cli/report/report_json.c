@@ -1,12 +1,18 @@
 #include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
 
 #include "cli/report/report_state.h"
 #include "formats/base/json.h"
 #include "formats/base/rfc3339.h"
 #include "formats/overview/overview_json.h"
 
-#include <stdlib.h>
-#include <time.h>
+/* A bc_overview_write_cb. */
+static bool write_text(void *text, const char *bytes, size_t count)
+{
+	return bc_report_add(text, bytes, count);
+}
 
 static int add_value(struct bc_report_text *t, const char *name, json_t *value)
 {
@@ -14,8 +20,10 @@ static int add_value(struct bc_report_text *t, const char *name, json_t *value)
 	int rc = text != NULL ? 0 : -ENOMEM;
 
 	json_decref(value);
-	if (rc == 0)
-		bc_report_format(t, ",\"%s\":%s", name, text);
+	if (rc == 0) {
+		bc_report_format(t, ",\"%s\":", name);
+		bc_report_add(t, text, strlen(text));
+	}
 	free(text);
 	return rc;
 }
@@ -29,11 +37,11 @@ int bc_report_json(struct bc_report *r, struct bc_report_text *t)
 	clock_gettime(CLOCK_REALTIME, &now);
 	bc_rfc3339_write(made, (int64_t)now.tv_sec * 1000000000);
 	bc_report_format(t, "{\"overview\":");
-	int rc = bc_overview_json(r->overview, r->names, bc_report_write, t);
+	int rc = bc_overview_json(r->overview, r->names, write_text, t);
 	bc_report_format(t, ",\"events\":");
 	if (rc == 0)
 		rc = bc_overview_events_json(
-			r->overview, p->from_ns, p->to_ns, r->max_events, bc_report_write, t);
+			r->overview, p->from_ns, p->to_ns, r->max_events, write_text, t);
 	if (rc == 0)
 		rc = add_value(t, "made", json_string(made));
 	if (rc == 0)
@@ -41,5 +49,5 @@ int bc_report_json(struct bc_report *r, struct bc_report_text *t)
 	if (rc == 0)
 		rc = add_value(t, "reduced", bc_json_text(r->reduced));
 	bc_report_format(t, "}\n");
-	return t->is_full ? -EFBIG : t->is_no_memory ? -ENOMEM : rc;
+	return bc_report_result(t, rc);
 }

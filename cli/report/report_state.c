@@ -1,5 +1,6 @@
 #include "cli/report/report_state.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,7 +38,7 @@ bool bc_report_format(struct bc_report_text *t, const char *format, ...)
 	return n >= 0 && (size_t)n < sizeof(piece) && bc_report_add(t, piece, (size_t)n);
 }
 
-bool bc_report_write(void *text, const char *bytes, size_t count)
+int bc_report_result(const struct bc_report_text *t, int rc)
 {
-	return bc_report_add(text, bytes, count);
+	return t->is_full ? -EFBIG : t->is_no_memory ? -ENOMEM : rc;
 }

@@ -12,7 +12,7 @@
 #include "formats/segment/segment_index.h"
 
 /* A picture of at most this many chunks is drawn from their records. */
-#define DECODED_CHUNKS 32u
+#define DECODED_CHUNKS 64u
 
 /* A picture decodes at most this many chunks without page counts. */
 #define UNCOUNTED_CHUNKS 64u
@@ -384,14 +384,17 @@ static int draw_unit(struct drawing *d, const struct unit *u)
 	struct bc_overview_column *c = &o->columns[column];
 	uint64_t before = lost_before(u, u->first);
 	uint64_t after = bc_overview_lost(last);
-	int64_t to_ns = bc_overview_row_to(last, u->segment->clock_hz);
 	c->first_record = d->in_column == 1 ? first->first_record : c->first_record;
 	c->records += unit_records(u);
 	c->lost += after > before ? after - before : 0;
 	d->last_epoch = last->epoch;
-	d->last_ns = to_ns > d->last_ns ? to_ns : d->last_ns;
-	for (uint32_t row = u->first; d->level != LEVEL_CHUNKS && row < u->end; row++)
-		c->has_gaps = c->has_gaps && u->rows[row].info.events == 0;
+	for (uint32_t row = u->first; row < u->end; row++) {
+		const struct bc_chunk_info *info = &u->rows[row].info;
+		int64_t to_ns = bc_overview_row_to(info, u->segment->clock_hz);
+		d->last_ns = to_ns > d->last_ns ? to_ns : d->last_ns;
+		if (d->level != LEVEL_CHUNKS)
+			c->has_gaps = c->has_gaps && info->events == 0;
+	}
 	return add_unit(d, column, u, d->level);
 }
 
@@ -671,15 +674,41 @@ static void find_chunks(struct bc_overview *o, struct bc_overview_segment *s)
 	if (!s->is_in || (s->from_ns >= p->from_ns && s->to_ns <= p->to_ns))
 		return;
 	const struct bc_chunk_row *rows = bc_overview_load_rows(o, s);
+	uint32_t low = 0;
+	uint32_t high = 0;
 	s->is_in = false;
 	for (uint32_t i = 0; rows != NULL && i < s->rows; i++) {
 		const struct bc_chunk_info *info = &rows[i].info;
 		if (bc_overview_row_from(info) > p->to_ns ||
 			bc_overview_row_to(info, s->clock_hz) < p->from_ns)
 			continue;
-		s->low = s->is_in ? s->low : i;
-		s->high = i;
+		low = s->is_in ? low : i;
+		high = i;
 		s->is_in = true;
+	}
+	if (!s->is_in)
+		return;
+	s->low = low;
+	s->high = high;
+}
+
+/* The chunks of a recording that are in the picture follow each other, even if some in between
+ * would not be in it: chunks may overlap in time, as in a replay that was faster than the bus. */
+static void join_chunks(struct bc_overview *o)
+{
+	struct bc_overview_segment *last = NULL;
+
+	for (uint32_t i = 0; i < o->segment_count; i++) {
+		struct bc_overview_segment *s = o->segments[i];
+		if (!s->is_in)
+			continue;
+		if (last != NULL && last->recording == s->recording) {
+			last->high = last->rows - 1;
+			s->low = 0;
+			for (uint32_t j = i; o->segments[--j] != last;)
+				o->segments[j]->is_in = o->segments[j]->rows != 0;
+		}
+		last = s;
 	}
 }
 
@@ -743,6 +772,7 @@ static int draw(struct drawing *d)
 			return -ECANCELED;
 		find_chunks(o, o->segments[i]);
 	}
+	join_chunks(o);
 	choose_units(d);
 	if (o->picture.unit == BC_OVERVIEW_RECORDS)
 		return draw_all_records(d);

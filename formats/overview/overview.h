@@ -2,8 +2,7 @@
  * cell. docs/report.md describes it, and the JSON of it.
  *
  *     bc_overview_open()
- *     bc_overview_update()      reads what has changed: the first and the last chunk header of each
- *                               new file
+ *     bc_overview_update()      reads what has changed: the index of each new file
  *     bc_overview_draw()        draws a part of time, by the page counts in the files
  *     bc_overview_picture(), bc_overview_json(), bc_overview_events(), ...
  *     bc_overview_update(), bc_overview_draw() ...

@@ -133,7 +133,7 @@ int bc_overview_events(struct bc_overview *o, int64_t from_ns, int64_t to_ns,
 		const struct bc_overview_segment *s = o->segments[i];
 		if (!bc_overview_pace(o, 0))
 			rc = -ECANCELED;
-		else if (s->rows != 0 && s->from_ns <= to_ns && s->to_ns >= from_ns)
+		else if (s->has_events && s->from_ns <= to_ns && s->to_ns >= from_ns)
 			rc = list_segment(l, s);
 	}
 	free(l);

@@ -1,5 +1,5 @@
-/* What is known about the files: read once, and again when a file has changed. A sealed segment
- * costs five short reads, of any other all chunk headers are read. */
+/* What is known about the files: read once, and again when a file has changed. Of a sealed segment
+ * the index is read, of any other all chunk headers. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -214,15 +214,6 @@ static void set_first_gaps(struct bc_overview_segment *s, const struct bc_chunk 
 	s->lost_before -= lost < s->lost_before ? lost : s->lost_before;
 }
 
-static void add_times(struct bc_overview_segment *s, const struct bc_chunk_info *info)
-{
-	int64_t from = bc_overview_row_from(info);
-	int64_t to = bc_overview_row_to(info, s->clock_hz);
-
-	s->from_ns = from < s->from_ns ? from : s->from_ns;
-	s->to_ns = to > s->to_ns ? to : s->to_ns;
-}
-
 static void set_end(struct bc_overview_segment *s, const struct bc_chunk *chunk)
 {
 	struct bc_recording_end end;
@@ -232,67 +223,77 @@ static void set_end(struct bc_overview_segment *s, const struct bc_chunk *chunk)
 							     : BC_OVERVIEW_SEALED;
 }
 
-/* Reads a chunk's header by its index row. */
-static int read_chunk(struct bc_overview *o, const struct bc_index_head *head, uint32_t row)
+static void add_chunk(struct bc_overview_segment *s, const struct bc_chunk_info *info)
 {
-	uint8_t encoded[BC_INDEX_ROW_BYTES];
-	struct bc_chunk_info info;
-	int rc = bc_segment_read_at(o->fd, encoded, sizeof(encoded),
-		head->offset + BC_INDEX_HEAD_BYTES + (uint64_t)row * BC_INDEX_ROW_BYTES);
+	int64_t from = bc_overview_row_from(info);
+	int64_t to = bc_overview_row_to(info, s->clock_hz);
 
-	if (rc != 0)
-		return rc;
-	uint64_t offset = bc_index_row_read(&info, encoded);
-	return bc_chunk_header_load(o->chunk, o->fd, offset, &info);
+	if (s->rows == 0)
+		s->from_ns = s->to_ns = from;
+	s->from_ns = from < s->from_ns ? from : s->from_ns;
+	s->to_ns = to > s->to_ns ? to : s->to_ns;
+	s->rows++;
+	s->records += info->records;
+	s->last_epoch = info->epoch;
+	s->lost_after = bc_overview_lost(info);
+	s->has_events = s->has_events || info->events != 0;
 }
 
-/* Reads a sealed segment without its list of chunks. Returns 0, -EBADMSG if that is not possible,
- * or another negative errno. */
+/* Reads the header of a chunk in the index. */
+static bool read_chunk(struct bc_overview *o, const struct bc_segment_index *index, uint32_t row)
+{
+	struct bc_chunk_info info;
+	uint64_t offset = bc_segment_index_row(index, row, &info);
+
+	return bc_chunk_header_load(o->chunk, o->fd, offset, &info) == 0;
+}
+
+static int add_index(struct bc_overview *o, struct bc_overview_file *file,
+	const struct bc_segment_header *header, const struct bc_segment_index *index)
+{
+	struct bc_overview_segment *s = add_segment(file);
+	struct bc_chunk_info info;
+
+	if (s == NULL)
+		return -ENOMEM;
+	bc_segment_index_row(index, 0, &info);
+	set_first(s, &info);
+	s->is_sealed = true;
+	s->gaps = index->head.gaps;
+	s->bytes = (uint64_t)file->st.st_size;
+	int rc = set_header(s, header);
+	for (uint32_t row = 0; row < index->head.rows; row++) {
+		bc_segment_index_row(index, row, &info);
+		add_chunk(s, &info);
+	}
+	if (read_chunk(o, index, 0))
+		set_first_gaps(s, o->chunk);
+	if (read_chunk(o, index, index->head.rows - 1))
+		set_end(s, o->chunk);
+	return rc;
+}
+
+/* Reads a sealed segment by its index. Returns 0; -EBADMSG or -ENOENT if that is not possible; or
+ * another negative errno. */
 static int scan_sealed(struct bc_overview *o, struct bc_overview_file *file)
 {
 	struct bc_segment_header header;
-	struct bc_index_head head;
-	int rc = bc_segment_index_read_head(&head, o->fd);
+	struct bc_segment_index index;
+	struct bc_chunk_info info;
+	int rc = bc_segment_index_load(&index, o->fd);
 
-	if (rc == 0 && head.rows == 0)
-		rc = -EBADMSG;
-	if (rc == 0)
-		rc = bc_segment_header_load(&header, o->fd);
-	if (rc == 0)
-		rc = read_chunk(o, &head, 0);
-	const struct bc_chunk_info *info = &o->chunk->info;
 	if (rc != 0)
 		return rc;
-	if (info->segment != header.segment ||
-		info->recording_tag != bc_recording_tag(header.recording))
-		return -EBADMSG;
-	struct bc_overview_segment *s = add_segment(file);
-	if (s == NULL)
-		return -ENOMEM;
-	set_first(s, info);
-	set_first_gaps(s, o->chunk);
-	rc = set_header(s, &header);
-	s->from_ns = s->to_ns = info->wall_ns;
-	add_times(s, info);
-	if (rc == 0 && head.rows > 1)
-		rc = read_chunk(o, &head, head.rows - 1);
-	if (rc == 0 && (info->recording_tag != s->tag || info->number != head.rows - 1))
+	rc = bc_segment_header_load(&header, o->fd);
+	if (rc == 0 && index.head.rows != 0)
+		bc_segment_index_row(&index, 0, &info);
+	if (rc == 0 && (index.head.rows == 0 || info.segment != header.segment ||
+			       info.recording_tag != bc_recording_tag(header.recording)))
 		rc = -EBADMSG;
-	if (rc != 0) {
-		free_segment(s);
-		file->segment_count--;
-		return rc;
-	}
-	add_times(s, info);
-	set_end(s, o->chunk);
-	s->last_epoch = info->epoch;
-	s->lost_after = bc_overview_lost(info);
-	s->rows = head.rows;
-	s->records = head.records;
-	s->gaps = head.gaps;
-	s->bytes = (uint64_t)file->st.st_size;
-	s->is_sealed = true;
-	return 0;
+	if (rc == 0)
+		rc = add_index(o, file, &header, &index);
+	bc_segment_index_free(&index);
+	return rc;
 }
 
 /* Adds a chunk of a file to its segment, which begins with it if it is another one. */
@@ -313,15 +314,10 @@ static int add_row(struct bc_overview *o, struct bc_overview_file *file, uint32_
 			return -ENOMEM;
 		set_first(s, info);
 		s->first_row = row;
-		s->from_ns = s->to_ns = info->wall_ns;
 		rc = set_header(s, bc_chunk_table_header(&o->table, row));
 	}
-	s->rows++;
-	s->records += info->records;
+	add_chunk(s, info);
 	s->bytes += bc_chunk_encoded_bytes(info);
-	s->last_epoch = info->epoch;
-	s->lost_after = bc_overview_lost(info);
-	add_times(s, info);
 	if (info->events == 0 || bc_chunk_header_load(o->chunk, o->fd, r->offset, info) != 0)
 		return rc;
 	bc_chunk_gaps(o->chunk, &gaps, &lost);

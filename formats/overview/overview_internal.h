@@ -29,6 +29,7 @@ struct bc_overview_segment {
 	uint64_t lost_after;
 	uint64_t lost_base; /* after the segment before it; or lost_before */
 	uint64_t gaps;
+	bool has_events; /* some chunk has */
 	/* From its header; empty if that is damaged. */
 	uint64_t clock_hz;
 	char *id;

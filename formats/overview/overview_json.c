@@ -318,9 +318,11 @@ const char *bc_overview_row_name(char out[BC_ROW_NAME_MAX], const struct bc_name
 	const char *last = find_name(names, row->place + row->count - 1, true);
 	if (first == NULL && last == NULL)
 		return NULL;
-	if (first != NULL && last != NULL && strcmp(first, last) != 0)
-		snprintf(out, BC_ROW_NAME_MAX, "%s ... %s", first, last);
+	if (first != NULL && last != NULL && strcmp(first, last) == 0)
+		snprintf(out, BC_ROW_NAME_MAX, "%s", first);
 	else
-		snprintf(out, BC_ROW_NAME_MAX, "%s", first != NULL ? first : last);
+		snprintf(out, BC_ROW_NAME_MAX, "%s%s...%s%s", first != NULL ? first : "",
+			first != NULL ? " " : "", last != NULL ? " " : "",
+			last != NULL ? last : "");
 	return out;
 }

@@ -22,8 +22,9 @@ int bc_overview_json(const struct bc_overview *overview, const struct bc_name_ma
 int bc_overview_events_json(struct bc_overview *overview, int64_t from_ns, int64_t to_ns,
 	uint32_t max, bc_overview_write_cb write, void *context) BC_MUST_CHECK;
 
-/* The name of a row: that of its addresses, or of the first and last one. Writes it to `out`, and
- * returns it; NULL if it has none. */
+/* The name of a row: "VGA graphics"; or those of its first and last address, "BIOS data area ...
+ * option ROMs", of which one may be missing. Writes it to `out`, and returns it; NULL if both are.
+ */
 #define BC_ROW_NAME_MAX (2 * BC_NAME_MAX + 8)
 const char *bc_overview_row_name(char out[BC_ROW_NAME_MAX], const struct bc_name_map *names,
 	const struct bc_overview_row *row);

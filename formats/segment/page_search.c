@@ -68,6 +68,8 @@ int bc_page_search_node(struct bc_page_search *s, unsigned level, uint32_t node,
 
 	for (unsigned i = 0; i < level; i++)
 		at += bc_summary_level_nodes(s->head.chunks, i);
+	if (at >= s->head.nodes)
+		return -ENOENT;
 	for (uint32_t i = 0; i < at; i++)
 		offset += bc_le32(s->lengths + (size_t)i * 4);
 	uint32_t bytes = bc_le32(s->lengths + (size_t)at * 4);

@@ -49,6 +49,11 @@ def parse(data):
 _CLASSES = {0x00: 0, 0x01: 1, 0x02: 1, 0x10: 1, 0x03: 2, 0x11: 2}
 
 
+def class_of(reqtype):
+    """Returns 0 for fetches, 1 for reads, 2 for writes, 3 for others."""
+    return _CLASSES.get(reqtype, 3)
+
+
 def count(records):
     """Returns (whether a record is crossed, {place: 4 counts}) of BYU records."""
     addresses = struct.unpack(f"<{len(records) // 4}I", records)[::3]

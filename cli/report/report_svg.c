@@ -1,0 +1,397 @@
+/* A report as a picture: traffic by class, gaps and marks over time, and a map of addresses. It has
+ * no scripts and loads nothing.
+ *
+ * The map has a path for each of its colours, so that it needs few bytes. The colours are those of
+ * viridis, whose lightness changes evenly: darker is more on a light background, lighter is more on
+ * a dark one. */
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/io/gap_text.h"
+#include "cli/report/report_text.h"
+#include "cli/term/humanize.h"
+#include "cli/term/safe_text.h"
+#include "formats/base/rfc3339.h"
+#include "formats/overview/overview_json.h"
+
+#define WIDTH       1200
+#define LEFT        176
+#define RIGHT       230 /* names */
+#define PLOT_WIDTH  (WIDTH - LEFT - RIGHT)
+#define TOP         76
+#define BARS_HEIGHT 150
+#define LANE        18
+#define MAP_HEIGHT  520 /* at most */
+#define FONT        12
+#define HEATS       10u
+#define TICKS       8u
+
+static const char style[] =
+	"path,rect{shape-rendering:crispEdges}text{font:12px system-ui,sans-serif;fill:#1b1b1b}"
+	".t{font-size:18px;font-weight:600}.s{fill:#555}.e{text-anchor:end}.m{text-anchor:middle}"
+	".b{fill:#fff}.g{stroke:#d8d8d8;fill:none}.x{stroke:#555;fill:none}.r{fill:#f4f4f4}"
+	".f{fill:#0072b2}.d{fill:#009e73}.w{fill:#e69f00}.o{fill:#999}.u{fill:#ccc}"
+	".l{fill:#c1121f;stroke:#c1121f}.k{fill:#5a189a;stroke:#5a189a}"
+	".h0{fill:#fde725}.h1{fill:#b5de2b}.h2{fill:#6ece58}.h3{fill:#35b779}.h4{fill:#1f9e89}"
+	".h5{fill:#26828e}.h6{fill:#31688e}.h7{fill:#3e4989}.h8{fill:#482878}.h9{fill:#440154}"
+	"@media(prefers-color-scheme:dark){text{fill:#eee}.s{fill:#bbb}.b{fill:#16181d}"
+	".g{stroke:#3a3d45}.x{stroke:#aaa}.r{fill:#1f2229}.f{fill:#56b4e9}.u{fill:#555}"
+	".l{fill:#ff6b6b;stroke:#ff6b6b}.k{fill:#c8a2ff;stroke:#c8a2ff}"
+	".h0{fill:#440154}.h1{fill:#482878}.h2{fill:#3e4989}.h3{fill:#31688e}.h4{fill:#26828e}"
+	".h5{fill:#1f9e89}.h6{fill:#35b779}.h7{fill:#6ece58}.h8{fill:#b5de2b}.h9{fill:#fde725}}";
+
+struct svg {
+	struct bc_report *report;
+	struct bc_report_text *text;
+	const struct bc_overview_picture *picture;
+	struct bc_report_axis axis;
+	struct bc_report_events events;
+	double row_height;
+};
+
+/* Adds text as it may be within an element or attribute. It is safe for a terminal already, or is
+ * made so, which leaves no control characters. */
+static void add_words(struct svg *s, const char *words)
+{
+	char safe[BC_REPORT_WORDS_MAX];
+
+	bc_safe_text(safe, sizeof(safe), words);
+	for (const char *p = safe; *p != '\0'; p++) {
+		if (*p == '<')
+			bc_report_add(s->text, "&lt;", 4);
+		else if (*p == '>')
+			bc_report_add(s->text, "&gt;", 4);
+		else if (*p == '&')
+			bc_report_add(s->text, "&amp;", 5);
+		else if (*p == '"')
+			bc_report_add(s->text, "&quot;", 6);
+		else if (memcmp(p, "\xEF\xBF\xBE", 3) == 0 || memcmp(p, "\xEF\xBF\xBF", 3) == 0)
+			p += 2; /* not a character in XML */
+		else
+			bc_report_add(s->text, p, 1);
+	}
+}
+
+static void add_text(struct svg *s, double x, double y, const char *class, const char *words)
+{
+	bc_report_format(s->text, "<text x=\"%.1f\" y=\"%.1f\" class=\"%s\">", x, y, class);
+	add_words(s, words);
+	bc_report_format(s->text, "</text>\n");
+}
+
+static double x_of(const struct svg *s, int64_t ns)
+{
+	return LEFT + bc_report_axis_at(&s->axis, ns) * PLOT_WIDTH;
+}
+
+/* The place of a column, at least a third of a pixel wide. */
+static void span_of(
+	const struct svg *s, const struct bc_overview_column *c, double *x, double *width)
+{
+	*x = x_of(s, c->from_ns);
+	*width = fmax(x_of(s, c->to_ns) - *x, s->picture->from_ns == s->picture->to_ns ? 6 : 0.35);
+	if (*x + *width > LEFT + PLOT_WIDTH)
+		*x = LEFT + PLOT_WIDTH - *width;
+}
+
+static double seconds_of(const struct bc_overview_column *c)
+{
+	double ns = (double)((uint64_t)c->to_ns - (uint64_t)c->from_ns);
+
+	return fmax(ns, 1) / 1e9;
+}
+
+/* ---- axes */
+
+static void add_time_axis(struct svg *s, double top, double bottom)
+{
+	char words[BC_REPORT_WORDS_MAX];
+	char wall[BC_RFC3339_BYTES];
+
+	for (uint64_t at = 0; at <= s->axis.span_ns; at += s->axis.step_ns) {
+		double x = LEFT + (double)at / (double)s->axis.span_ns * PLOT_WIDTH;
+		bc_report_format(s->text,
+			"<path class=\"g\" d=\"M%.1f %.1fV%.1f\"/>\n<path class=\"x\" d=\"M%.1f "
+			"%.1fv5\"/>\n",
+			x, top, bottom, x, bottom);
+		snprintf(
+			words, sizeof(words), "%" PRIu64 " %s", at / s->axis.unit_ns, s->axis.unit);
+		add_text(s, x, bottom + 18, "m", words);
+	}
+	bc_report_format(
+		s->text, "<path class=\"x\" d=\"M%d %.1fh%d\"/>\n", LEFT, bottom, PLOT_WIDTH);
+	bc_rfc3339_write(wall, s->axis.from_ns);
+	snprintf(words, sizeof(words), "time since %s", wall);
+	add_text(s, LEFT + PLOT_WIDTH / 2.0, bottom + 36, "m s", words);
+}
+
+/* ---- traffic */
+
+static double most_traffic(const struct svg *s)
+{
+	double most = 0;
+
+	for (uint32_t i = 0; i < s->picture->column_count; i++)
+		most = fmax(most, (double)s->picture->columns[i].records /
+					  seconds_of(&s->picture->columns[i]));
+	return most;
+}
+
+static void add_traffic(struct svg *s)
+{
+	static const char classes[] = "fdwou";
+	double most = most_traffic(s);
+	char rate[BC_HUMANIZE_MAX];
+	char words[BC_REPORT_WORDS_MAX];
+
+	for (unsigned tick = 0; tick <= 2; tick++) {
+		double y = TOP + BARS_HEIGHT * (1 - tick / 2.0);
+		bc_report_format(
+			s->text, "<path class=\"g\" d=\"M%d %.1fh%d\"/>\n", LEFT, y, PLOT_WIDTH);
+		snprintf(words, sizeof(words), "%s", bc_humanize_rate(rate, most * tick / 2));
+		add_text(s, LEFT - 8, y + 4, "e", words);
+	}
+	add_text(s, LEFT - 8, TOP + BARS_HEIGHT * 0.25 + 4, "e s", "records/s");
+	for (unsigned class = 0; class <= BC_PAGE_CLASSES && most > 0; class ++) {
+		bc_report_format(s->text, "<path class=\"%c\" d=\"", classes[class]);
+		for (uint32_t i = 0; i < s->picture->column_count; i++) {
+			const struct bc_overview_column *c = &s->picture->columns[i];
+			double scale = BARS_HEIGHT / most / seconds_of(c);
+			double below = 0;
+			double x;
+			double width;
+			for (unsigned k = 0; k < class; k++)
+				below += (double)c->counts[k];
+			uint64_t n = class < BC_PAGE_CLASSES ? c->counts[class] : c->uncounted;
+			if (n == 0)
+				continue;
+			span_of(s, c, &x, &width);
+			bc_report_format(s->text, "M%.2f %.2fh%.2fv-%.2fh-%.2fz", x,
+				TOP + BARS_HEIGHT - below * scale, width,
+				fmax((double)n * scale, 0.2), width);
+		}
+		bc_report_format(s->text, "\"/>\n");
+	}
+}
+
+static void add_legend(struct svg *s)
+{
+	static const struct {
+		char class;
+		const char *name;
+	} entries[] = {{'u', "not counted"}, {'o', "other"}, {'w', "write"}, {'d', "read"},
+		{'f', "fetch"}};
+	bool has_uncounted = false;
+	double y = TOP + 14;
+
+	for (uint32_t i = 0; i < s->picture->column_count; i++)
+		has_uncounted = has_uncounted || s->picture->columns[i].uncounted != 0;
+	for (size_t i = has_uncounted ? 0 : 1; i < sizeof(entries) / sizeof(entries[0]); i++) {
+		bc_report_format(s->text,
+			"<rect class=\"%c\" x=\"%d\" y=\"%.1f\" width=\"12\" height=\"12\"/>\n",
+			entries[i].class, LEFT + PLOT_WIDTH + 16, y - 10);
+		add_text(s, LEFT + PLOT_WIDTH + 34, y, "", entries[i].name);
+		y += 20;
+	}
+}
+
+/* ---- gaps and marks */
+
+/* What an event is, shown when it is pointed at. */
+static void add_event_words(struct svg *s, const struct bc_report_event *e)
+{
+	const struct bc_overview_event *event = &e->event;
+	char words[BC_GAP_TEXT_MAX];
+
+	if (event->kind == BC_EVENT_GAP)
+		add_words(s, bc_gap_text(words, &(struct bc_event){.cause = event->cause,
+							.exact = event->is_exact,
+							.value = event->lost,
+							.duration_ns = event->duration_ns}));
+	else
+		add_words(s, e->text[0] != '\0' ? e->text : "trigger");
+}
+
+static void add_events(struct svg *s, double y, bool is_gap)
+{
+	double free_x = LEFT;
+	uint32_t count = 0;
+
+	add_text(s, LEFT - 8, y + 13, "e s", is_gap ? "gaps" : "marks, triggers");
+	for (uint32_t i = 0; i < s->events.count; i++) {
+		const struct bc_report_event *e = &s->events.events[i];
+		double x = x_of(s, e->event.time_ns);
+		if ((e->event.kind == BC_EVENT_GAP) != is_gap)
+			continue;
+		count++;
+		bc_report_format(s->text,
+			is_gap ? "<path class=\"l\" d=\"M%.1f %.1fv12m-3 -12h6l-3 5z\"><title>"
+			       : "<path class=\"k\" d=\"M%.1f %.1fl4 6-4 6-4-6z\"><title>",
+			x, y + 3);
+		add_event_words(s, e);
+		bc_report_format(s->text, "</title></path>\n");
+		/* The words of a mark, where there is room. */
+		double width = (double)strlen(e->text) * 7 + 12;
+		if (is_gap || e->text[0] == '\0')
+			continue;
+		if (x >= free_x && x + width <= LEFT + PLOT_WIDTH + RIGHT - 8) {
+			add_text(s, x + 6, y + 13, "", e->text);
+			free_x = x + width;
+		} else if (x - width >= free_x) {
+			add_text(s, x - 6, y + 13, "e", e->text);
+			free_x = x + 6;
+		}
+	}
+	char words[BC_REPORT_WORDS_MAX];
+	snprintf(words, sizeof(words), "%" PRIu32 "%s", count,
+		s->events.is_cut_off ? " or more" : "");
+	if (is_gap)
+		add_text(s, LEFT + PLOT_WIDTH + 16, y + 13, "s", words);
+}
+
+/* ---- the map */
+
+static double rate_of(const struct bc_overview_column *c, const struct bc_region *cell)
+{
+	double sum = 0;
+
+	for (unsigned class = 0; class < BC_PAGE_CLASSES; class ++)
+		sum += (double)cell->counts[class];
+	return sum / seconds_of(c);
+}
+
+/* The lowest and highest rate in a cell. */
+static void find_rates(const struct svg *s, double *least, double *most)
+{
+	*least = INFINITY;
+	*most = 0;
+	for (uint32_t i = 0; i < s->picture->column_count; i++) {
+		const struct bc_overview_column *c = &s->picture->columns[i];
+		for (uint32_t j = 0; j < c->cell_count; j++) {
+			double rate = rate_of(c, &c->cells[j]);
+			*least = fmin(*least, rate);
+			*most = fmax(*most, rate);
+		}
+	}
+}
+
+static unsigned heat_of(double rate, double least, double most)
+{
+	double share = most > least ? log(rate / least) / log(most / least) : 1;
+
+	return (unsigned)fmin(fmax(share * HEATS, 0), HEATS - 1);
+}
+
+static void add_cells(struct svg *s, double top, double least, double most)
+{
+	for (unsigned heat = 0; heat < HEATS; heat++) {
+		bc_report_format(s->text, "<path class=\"h%u\" d=\"", heat);
+		for (uint32_t i = 0; i < s->picture->column_count; i++) {
+			const struct bc_overview_column *c = &s->picture->columns[i];
+			double x;
+			double width;
+			span_of(s, c, &x, &width);
+			for (uint32_t j = 0; j < c->cell_count; j++)
+				if (heat_of(rate_of(c, &c->cells[j]), least, most) == heat)
+					bc_report_format(s->text, "M%.2f %.2fh%.2fv%.2fh-%.2fz", x,
+						top + c->cells[j].first * s->row_height, width,
+						s->row_height, width);
+		}
+		bc_report_format(s->text, "\"/>\n");
+	}
+}
+
+/* Adds the addresses and names of as many rows as there is room for; always of the first row of a
+ * name. */
+static void add_row_labels(struct svg *s, double top)
+{
+	char words[BC_REPORT_ADDRESSES_MAX];
+	char name[BC_ROW_NAME_MAX];
+	char before[BC_ROW_NAME_MAX] = "";
+	double label_y = -FONT;
+	double name_y = -FONT;
+
+	for (uint32_t i = 0; i < s->picture->row_count; i++) {
+		double y = top + (i + 0.5) * s->row_height + 4;
+		if (y - label_y >= FONT) {
+			add_text(s, LEFT - 8, y, "e",
+				bc_report_addresses(words, &s->picture->rows[i]));
+			label_y = y;
+		}
+		const char *found = bc_overview_row_name(
+			name, s->report->names, &s->picture->rows[i]);
+		if (found == NULL || strcmp(found, before) == 0 || y - name_y < FONT)
+			continue;
+		strcpy(before, found);
+		name_y = y;
+		add_text(s, LEFT + PLOT_WIDTH + 8, y, "", found);
+	}
+}
+
+static void add_ramp(struct svg *s, double y, double least, double most)
+{
+	char rate[BC_HUMANIZE_MAX];
+	char words[BC_REPORT_WORDS_MAX];
+	double x = LEFT + 300;
+
+	add_text(s, LEFT, y + 11, "s", "records/s at these addresses (logarithmic)");
+	for (unsigned heat = 0; heat < HEATS; heat++)
+		bc_report_format(s->text,
+			"<rect class=\"h%u\" x=\"%.1f\" y=\"%.1f\" width=\"20\" height=\"14\"/>\n",
+			heat, x + 60 + heat * 20.0, y);
+	snprintf(words, sizeof(words), "%s", bc_humanize_rate(rate, least));
+	add_text(s, x + 54, y + 11, "e", words);
+	snprintf(words, sizeof(words), "%s", bc_humanize_rate(rate, most));
+	add_text(s, x + 66 + HEATS * 20.0, y + 11, "", words);
+}
+
+int bc_report_svg(struct bc_report *r, struct bc_report_text *t)
+{
+	struct svg s = {.report = r, .text = t, .picture = bc_overview_picture(r->overview)};
+	const struct bc_overview_picture *p = s.picture;
+	char words[BC_REPORT_WORDS_MAX];
+	int rc = bc_report_events_list(&s.events, r);
+	double least;
+	double most;
+
+	s.axis = bc_report_axis_make(p->from_ns, p->to_ns, TICKS);
+	s.row_height = p->row_count != 0 ? fmin((double)MAP_HEIGHT / p->row_count, 22) : 0;
+	double gaps_y = TOP + BARS_HEIGHT + 4;
+	double map_y = gaps_y + 2.0 * LANE + 6;
+	double bottom = map_y + s.row_height * p->row_count;
+	double height = bottom + (r->reduced != NULL ? 108 : 88);
+	bc_report_format(t,
+		"<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %.0f\" width=\"%d\" "
+		"height=\"%.0f\" role=\"img\">\n<title>",
+		WIDTH, height, WIDTH, height);
+	add_words(&s, bc_report_title(words, r));
+	bc_report_format(t, "</title>\n<style>");
+	bc_report_add(t, style, sizeof(style) - 1);
+	bc_report_format(
+		t, "</style>\n<rect class=\"b\" width=\"%d\" height=\"%.0f\"/>\n", WIDTH, height);
+	add_text(&s, 16, 30, "t", bc_report_title(words, r));
+	add_text(&s, 16, 52, "s", bc_report_facts(words, r));
+	if (p->column_count != 0) {
+		bc_report_format(t,
+			"<rect class=\"r\" x=\"%d\" y=\"%.1f\" width=\"%d\" height=\"%.1f\"/>\n",
+			LEFT, map_y, PLOT_WIDTH, bottom - map_y);
+		add_time_axis(&s, TOP, bottom);
+		add_traffic(&s);
+		add_legend(&s);
+		add_events(&s, gaps_y, true);
+		add_events(&s, gaps_y + LANE, false);
+		find_rates(&s, &least, &most);
+		add_cells(&s, map_y, least, most);
+		add_row_labels(&s, map_y);
+		if (p->row_count != 0)
+			add_ramp(&s, bottom + 52, least, most);
+	}
+	if (r->reduced != NULL)
+		add_text(&s, LEFT, height - 12, "s", r->reduced);
+	bc_report_format(t, "</svg>\n");
+	bc_report_events_free(&s.events);
+	return bc_report_result(t, rc);
+}

@@ -1,0 +1,62 @@
+/* Words and numbers that pictures of an overview have in common. */
+#ifndef BC_CLI_REPORT_REPORT_TEXT_H
+#define BC_CLI_REPORT_REPORT_TEXT_H
+
+#include "cli/report/report_state.h"
+
+/* ---- axis of time */
+
+struct bc_report_axis {
+	int64_t from_ns;
+	uint64_t span_ns; /* at least 1 */
+	uint64_t step_ns; /* between ticks */
+	uint64_t unit_ns;
+	const char *unit; /* "ms" */
+};
+
+/* An axis from one time to another, with at most this many ticks. */
+struct bc_report_axis bc_report_axis_make(int64_t from_ns, int64_t to_ns, unsigned ticks);
+
+/* The position of a time, from 0 to 1. */
+double bc_report_axis_at(const struct bc_report_axis *axis, int64_t ns);
+
+/* ---- columns */
+
+/* The share of a column's time from one position to another (0 to 1) of an axis. */
+double bc_report_share(const struct bc_report_axis *axis, const struct bc_overview_column *column,
+	double from, double to);
+
+/* ---- words */
+
+#define BC_REPORT_WORDS_MAX 512
+
+/* "20261120T091500Z-3f9a2c-boot: 61,203,456 records, 98.3 MB, 61.2 s; ...". Return `out`. */
+const char *bc_report_title(char out[BC_REPORT_WORDS_MAX], const struct bc_report *report);
+const char *bc_report_facts(char out[BC_REPORT_WORDS_MAX], const struct bc_report *report);
+
+/* The addresses of a row: "a0000-affff", "port 3f8-3ff". */
+#define BC_REPORT_ADDRESSES_MAX 32
+const char *bc_report_addresses(
+	char out[BC_REPORT_ADDRESSES_MAX], const struct bc_overview_row *row);
+
+/* ---- events */
+
+struct bc_report_event {
+	struct bc_overview_event event;
+	char text[64]; /* its start; as in the file, so it must be escaped */
+};
+
+struct bc_report_events {
+	struct bc_report_event *events;
+	uint32_t count;
+	uint32_t capacity;
+	uint32_t max;
+	bool is_cut_off;
+	bool is_no_memory;
+};
+
+/* Lists the events in the picture. Returns 0 or a negative errno. Free it in either case. */
+int bc_report_events_list(struct bc_report_events *events, struct bc_report *report);
+void bc_report_events_free(struct bc_report_events *events);
+
+#endif

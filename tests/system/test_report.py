@@ -1,0 +1,305 @@
+"""buscap report: every cell, total, gap and mark of an overview, compared with a count of the records."""
+
+import json
+import pathlib
+import random
+import tempfile
+import xml.etree.ElementTree
+
+import pytest
+
+import harness
+import page_reference
+import reference
+from cut_model import rich_stream, utc
+from harness import BUSCAP, BUSCAPD, ROOT, equal, need, run
+from overview_reference import Recordings
+
+REAL_TRACE = ROOT / "../shared/data/byu/pentium2-slice.tr"
+
+
+def record(directory, data, suffix="bcp1", options=(), clock_hz=66000000):
+    """Records a stream into a directory."""
+    stream = pathlib.Path(directory, "stream")
+    stream.write_bytes(data)
+    clock = f",clock_hz={clock_hz}" if clock_hz else ""
+    done = run(need(BUSCAPD), "--once", "--no-socket", "--source", f"file:{stream},format={suffix}{clock}", "-o",
+               directory, *options)
+    assert done.returncode in (0, 3, 4), done.stderr.decode()
+    stream.unlink()
+
+
+def many_chunks(chunks, seed=1, samples=150):
+    """A stream of many chunks: each frame is an epoch, and its records don't compress."""
+    rng = random.Random(seed)
+    stream = b""
+    for sequence in range(chunks):
+        pages = [rng.randrange(1 << 20) << 12 for _ in range(6)]
+        frame = [(rng.choice(pages) | rng.randrange(4096) & ~7, rng.randrange(256), rng.choice((8, 9, 12, 13, 14, 15)) << 4,
+                  rng.randrange(60000)) for _ in range(samples)]
+        if sequence % 7 == 0:
+            frame[0] = (0x3F8, 0xFE, 5 << 4, 5)
+        lost = rng.randrange(1, 99) if sequence % 11 == 5 else 0
+        header = reference.encode_header(reference.LOSS if lost else 0, 0, sequence, samples, 1000, lost)
+        stream += header + reference.encode_payload(frame)
+    return stream
+
+
+def report(*argv, code=0):
+    done = run(need(BUSCAP), "report", "--json", *argv)
+    equal(done.returncode, code, done.stderr.decode())
+    return json.loads(done.stdout)
+
+
+def check(recordings, directory, *argv):
+    made = report(*argv, directory)
+    recordings.check(made)
+    return made["overview"]
+
+
+@pytest.fixture(scope="module")
+def large():
+    """A recording of 700 chunks in several segments, and what is in it."""
+    with tempfile.TemporaryDirectory(prefix="buscap-report-") as directory:
+        record(directory, many_chunks(700), options=("-b", "filesize:200"))
+        paths = harness.segments(pathlib.Path(directory))
+        assert len(paths) >= 3, paths
+        yield directory, Recordings(paths)
+
+
+@pytest.mark.parametrize("columns, unit", [(512, "chunks"), (300, "chunks"), (100, "summary"), (20, "summary"),
+                                           (2, "segments")])
+def test_the_whole_picture_is_exact_in_every_unit(large, columns, unit):
+    directory, recordings = large
+    for rows in (1024, 200, 2):
+        overview = check(recordings, directory, "--columns", columns, "--rows", rows)
+        equal(overview["unit"], unit)
+        assert len(overview["rows"]) <= rows and len(overview["columns"]) <= columns
+        equal(sum(c["records"] for c in overview["columns"]), overview["recordings"][0]["records"], "records")
+        equal(sum(c["lost"] for c in overview["columns"]), overview["recordings"][0]["lost"], "lost")
+
+
+def test_a_part_is_exact_down_to_single_records(large):
+    directory, recordings = large
+    chunks = next(iter(recordings.by_id.values()))
+    rng = random.Random(5)
+    units = set()
+    for span in (600, 300, 100, 30, 8, 3, 1, 1):
+        first = rng.randrange(len(chunks) - span + 1)
+        times = chunks[first].wall, chunks[first + span - 1].end + 1
+        for columns in (256, 16, 7):
+            overview = check(recordings, directory, "--columns", columns, "--from", utc(times[0]), "--to", utc(times[1]))
+            units.add(overview["unit"])
+    assert {"chunks", "summary"} <= units, units
+
+
+def test_a_single_record_is_found_by_its_time(tmp):
+    record(tmp, rich_stream(3))
+    recordings = Recordings(harness.segments(tmp))
+    for chunk in next(iter(recordings.by_id.values())):
+        for at in sorted({0, 1, chunk.records // 2, chunk.records - 1} & set(range(chunk.records))):
+            ns = chunk.times[at]
+            overview = check(recordings, tmp, "--from", utc(ns), "--to", utc(ns + 1))
+            equal(overview["unit"], "records")
+            assert overview["columns"] and overview["from"] == overview["to"]
+
+
+# ---- totals
+
+
+def lines(*argv):
+    done = run(need(BUSCAP), *argv)
+    assert done.returncode in (0, 3), done.stderr.decode()
+    return [json.loads(line) for line in done.stdout.decode().splitlines()]
+
+
+def test_totals_and_events_are_those_of_info_stats_and_marks(large):
+    directory, _ = large
+    paths = harness.segments(pathlib.Path(directory))
+    made = report(directory)
+    recording, = made["overview"]["recordings"]
+    infos = lines("info", "--json", *paths)
+    equal(recording["segments"], len(infos))
+    for name in ("records", "bytes"):
+        equal(recording[name], sum(info[name] for info in infos), name)
+    equal(recording["gaps"], sum(info["gaps"]["count"] for info in infos), "gaps")
+    equal(recording["lost"], sum(info["gaps"]["lost"] for info in infos), "lost")
+    stats, = lines("stats", "--json", *paths)
+    classes = [0] * 4
+    for row in stats["types"]:
+        classes[page_reference.class_of(row["type"])] += row["references"]
+    counts = [sum(c["counts"][i] for c in made["overview"]["columns"]) for i in range(4)]
+    equal(counts, classes, "classes")
+    origin = int(made["overview"]["origin_ns"])
+    marks = lines("marks", "--json", directory)
+    equal([(e["kind"], e["record"], utc(e["time"] + origin), e["lost"], e["cause"], e["exact"]) for e in
+           made["events"]["events"]],
+          [(m["kind"], m["number"], m["time"], m["lost"], m["cause"], m["exact"]) for m in marks], "events")
+
+
+def test_several_recordings_are_drawn_in_the_order_of_time(tmp):
+    for seed in (1, 2, 3):
+        record(tmp, rich_stream(seed))
+    recordings = Recordings(harness.segments(tmp))
+    for columns in (512, 100, 20, 5):
+        overview = check(recordings, tmp, "--columns", columns)
+        starts = [r["from"] for r in overview["recordings"]]
+        equal(starts, sorted(starts))
+        equal(len(starts), 3)
+
+
+def test_a_real_trace_is_exact(tmp):
+    if not REAL_TRACE.exists():
+        pytest.skip("no real trace")
+    record(tmp, REAL_TRACE.read_bytes()[: 12 * 200000], "byu")
+    recordings = Recordings(harness.segments(tmp))
+    for columns, rows in ((512, 1024), (40, 200), (7, 16)):
+        check(recordings, tmp, "--columns", columns, "--rows", rows)
+
+
+def test_a_clock_that_is_unknown_gives_the_times_of_chunks(tmp):
+    record(tmp, reference.make_byu(random.Random(1), 300000)[0], "byu", clock_hz=None)
+    recordings = Recordings(harness.segments(tmp))
+    overview = check(recordings, tmp)
+    equal(overview["recordings"][0]["clock_hz"], 0)
+
+
+# ---- kinds of reports
+
+HOSTILE = "</script><svg/onload=x>&\"'\x1b[31m\u202e]]>"
+
+
+def hostile(tmp):
+    """A recording with hostile metadata, mark, and names."""
+    socket = tmp / "s"
+    with harness.Daemon("--source", "sim:rate=100k", "-o", tmp, "--socket", socket, socket=socket) as daemon:
+        daemon.wait_ready()
+        done = run(need(BUSCAP), "mark", "--socket", socket, HOSTILE)
+        equal(done.returncode, 0, done.stderr.decode())
+        daemon.stop()
+    names = tmp / "map"
+    names.write_text("0-ffffffff <b>&\"names'</b>\n")
+    return names
+
+
+def test_hostile_text_is_text_in_every_kind(tmp):
+    names = hostile(tmp)
+    made = report("--map", names, tmp)
+    assert HOSTILE in [e["text"] for e in made["events"]["events"]], made["events"]
+    assert "<b>&\"names'</b>" in [row["name"] for row in made["overview"]["rows"]]
+    done = run(need(BUSCAP), "report", "-o", tmp / "x.svg", "--map", names, tmp)
+    equal((done.returncode, done.stderr), (0, b""))
+    data = (tmp / "x.svg").read_text()
+    root = xml.etree.ElementTree.fromstring(data)
+    tags = {element.tag.rpartition("}")[2] for element in root.iter()}
+    equal(tags, {"svg", "title", "style", "rect", "path", "text"})
+    texts = ["".join(element.itertext()) for element in root.iter() if element.tag.endswith("text")]
+    assert "<b>&\"names'</b>" in texts, texts
+    assert any(text.startswith("</script><svg/onload=x>&\"'\\x1b[31m") for text in texts), texts[-40:]
+    done = run(need(BUSCAP), "report", "--map", names, tmp)
+    equal((done.returncode, done.stderr), (0, b""))
+    text = done.stdout.decode()
+    assert "\x1b" not in text and "\u202e" not in text and "</script>" in text and "<b>&" in text, text
+
+
+@pytest.mark.parametrize("lang, sign", [("C", "@"), ("C.UTF-8", "█")])
+def test_text_is_as_wide_as_the_terminal(large, lang, sign):
+    directory, _ = large
+    for columns in (70, 100, 200):
+        done = run(need(BUSCAP), "report", directory, env={"COLUMNS": str(columns), "LC_ALL": lang})
+        equal((done.returncode, done.stderr), (0, b""))
+        text = done.stdout.decode()
+        widest = max(map(len, text.splitlines()))
+        assert columns - 40 < widest <= columns, (widest, text)
+        assert sign in text and " gaps " in text, text
+        assert lang != "C" or text.isascii()
+
+
+def test_a_report_fits_in_its_size_and_says_so(large, tmp):
+    directory, recordings = large
+    for name in ("x.json", "x.svg", "x.txt"):
+        run(need(BUSCAP), "report", "-o", tmp / name, "--columns", "512", "--rows", "1024", directory)
+        whole = (tmp / name).stat().st_size
+        for share in (2, 5):
+            done = run(need(BUSCAP), "report", "-o", tmp / name, "--max-size", str(whole // share), "--columns", "512",
+                       "--rows", "1024", directory)
+            if done.returncode == 1:
+                assert b"does not fit in --max-size" in done.stderr
+                continue
+            equal((done.returncode, done.stderr), (0, b""))
+            assert 0 < (tmp / name).stat().st_size <= whole // share
+            if name == "x.json":
+                made = json.loads((tmp / name).read_text())
+                recordings.check({**made, "events": report("--columns", "512", directory)["events"]})
+                assert "resolution was reduced" in made["reduced"], made["reduced"]
+            elif name == "x.svg":
+                assert "resolution was reduced" in (tmp / name).read_text()
+    done = run(need(BUSCAP), "report", "-o", tmp / "y.json", "--max-size", "10", directory)
+    equal(done.returncode, 1)
+    assert b"does not fit" in done.stderr and not list(tmp.glob("y.json*"))
+
+
+def test_wrong_usage_is_refused(large, tmp):
+    directory, _ = large
+    for argv, message in [
+            ([], "give a directory"), (["-o", tmp / "x.png", directory], "unknown type of report"),
+            (["--columns", "1", directory], "must be 2 to 512"), (["--rows", "1025", directory], "must be 2 to 1024"),
+            (["--from", "@5", directory], "need a time of day"), (["--map", tmp / "none", directory], "can't open"),
+            (["--columns", "x", directory], "--columns")]:
+        done = run(need(BUSCAP), "report", *argv)
+        assert done.returncode in (1, 2) and message in done.stderr.decode(), (argv, done.stderr.decode())
+        equal(done.stdout, b"")
+    assert not list(tmp.iterdir())
+
+
+def test_an_output_is_replaced_when_it_is_whole(large, tmp):
+    directory, _ = large
+    (tmp / "x.json").write_text("old")
+    done = run(need(BUSCAP), "report", "-o", tmp / "x.json", tmp / "missing")
+    equal(done.returncode, 1)
+    equal((tmp / "x.json").read_text(), "old")
+    done = run(need(BUSCAP), "report", "-o", tmp / "x.json", directory)
+    equal((done.returncode, done.stdout, done.stderr), (0, b"", b""))
+    json.loads((tmp / "x.json").read_text())
+    equal([path.name for path in tmp.iterdir()], ["x.json"])
+    segment = harness.segments(pathlib.Path(directory))[0]
+    link = tmp / "y.json"
+    link.symlink_to(segment)
+    before = segment.read_bytes()
+    done = run(need(BUSCAP), "report", "-o", link, directory)
+    assert done.returncode == 1 and b"is also an input" in done.stderr
+    equal(segment.read_bytes(), before)
+
+
+def test_damage_is_reported_and_the_rest_is_drawn(large, tmp):
+    directory, _ = large
+    segment = harness.segments(pathlib.Path(directory))[0]
+    copy = tmp / segment.name
+    data = bytearray(segment.read_bytes())
+    chunk = reference.read_segment(segment).chunks[3]
+    data[chunk.offset + chunk.header_bytes + 40] ^= 1
+    copy.write_bytes(data)
+    ns = chunk.info["wall_ns"]
+    done = run(need(BUSCAP), "report", "--json", "--from", utc(ns), "--to", utc(ns + 1), tmp)
+    made = json.loads(done.stdout)
+    if made["overview"]["unit"] == "records":
+        equal(done.returncode, 3)
+        assert b"chunk 3" in done.stderr and b"is damaged" in done.stderr
+        equal(made["overview"]["damage"][0]["offset"], chunk.offset)
+    data[chunk.offset + chunk.header_bytes + 40] ^= 1
+    data[chunk.offset + 100] ^= 1  # its header
+    data[-5] ^= 1  # and the trailer, so that headers are read
+    copy.write_bytes(data)
+    made = report("--columns", "512", tmp, code=3)
+    assert made["overview"]["damage"], made["overview"]
+    equal(sum(c["records"] for c in made["overview"]["columns"]), made["overview"]["recordings"][0]["records"])
+    assert sum(c["uncounted"] for c in made["overview"]["columns"]) == 0
+
+
+def test_files_that_are_not_segments_are_refused(tmp):
+    (tmp / "x").write_bytes(b"nothing of interest\n" * 10)
+    done = run(need(BUSCAP), "report", tmp / "x")
+    equal((done.returncode, done.stdout), (1, b""))
+    assert b"unknown format" in done.stderr
+    done = run(need(BUSCAP), "report", tmp)
+    equal((done.returncode, done.stdout), (1, b""))

@@ -1,0 +1,856 @@
+/* An overview counts every record once, in the right column and row, from whatever the files still
+ * say; and it follows a directory that changes. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "formats/overview/overview.h"
+#include "formats/overview/overview_json.h"
+#include "formats/segment/recording_end.h"
+#include "formats/segment/segment_index.h"
+#include "formats/segment/segment_writer.h"
+#include "tests/support/dice.h"
+#include "tests/support/temp_dir.h"
+#include "tests/support/test.h"
+
+#define SECOND           INT64_C(1000000000)
+#define START            (INT64_C(1795166100) * SECOND)
+#define HZ               1000000u /* a tick is 1,000 ns */
+#define RECORDS          300u     /* in a chunk, so that it has room for page counts */
+#define FIRST            "20261120T091500Z-3f9a2c"
+#define SECOND_RECORDING "20261120T101500Z-4f9a2c-boot"
+
+static struct bc_chunk_pages chunk_pages;
+
+/* A record that was written. */
+struct written {
+	unsigned recording;
+	uint64_t number;
+	int64_t time_ns;
+	uint32_t place;
+	unsigned class;
+};
+
+struct fixture {
+	struct temp_dir dir;
+	struct bc_chunk *chunk;
+	uint8_t *encoded;
+	struct dice dice;
+	struct bc_segment_writer writer;
+	char recording[BC_RECORDING_ID_MAX];
+	uint32_t segment;
+	uint64_t clock_hz;
+	uint64_t number;
+	uint64_t lost;
+	unsigned recordings;
+	bool has_pages; /* chunks and segments get page counts */
+	struct written *written;
+	size_t count;
+	char *paths[64];
+	int path_count;
+	struct bc_overview *overview;
+	unsigned damages;
+	unsigned repeats;
+	unsigned opened;
+	unsigned pace; /* reads until it stops; 0: never */
+};
+
+static int on_open(void *context, const char *path)
+{
+	struct fixture *f = context;
+
+	f->opened++;
+	return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+static void on_fault(void *context, const struct bc_search_fault *fault)
+{
+	struct fixture *f = context;
+
+	f->damages += fault->kind == BC_SEARCH_DAMAGED;
+	f->repeats += fault->kind == BC_SEARCH_REPEATED;
+}
+
+static bool on_pace(void *context, uint64_t bytes)
+{
+	struct fixture *f = context;
+
+	(void)bytes;
+	return f->pace == 0 || --f->pace != 0;
+}
+
+static void set_up(struct fixture *f)
+{
+	struct bc_search_io io = {
+		.context = f, .open = on_open, .fault = on_fault, .pace = on_pace};
+
+	temp_dir_make(&f->dir);
+	f->chunk = test_alloc(sizeof(*f->chunk));
+	f->encoded = test_alloc(BC_CHUNK_ENCODED_MAX);
+	f->written = test_alloc(100000 * sizeof(*f->written));
+	f->dice.state = 9;
+	f->has_pages = true;
+	f->clock_hz = HZ;
+	assert_int_equal(bc_overview_open(&f->overview, &io), 0);
+}
+
+static void tear_down(struct fixture *f)
+{
+	bc_overview_close(f->overview);
+	while (f->path_count > 0)
+		free(f->paths[--f->path_count]);
+	free(f->written);
+	free(f->encoded);
+	free(f->chunk);
+	temp_dir_remove(&f->dir);
+}
+
+TEST_FIXTURE(fixture, set_up, tear_down)
+
+/* ---- writing */
+
+static void start_segment(struct fixture *f, const char *recording, uint32_t segment)
+{
+	struct bc_segment_header header = {.segment = segment,
+		.clock_hz = f->clock_hz,
+		.wall_ns = START,
+		.metadata = "{\"board\":\"A\"}"};
+	char name[BC_SEGMENT_NAME_MAX];
+
+	f->recordings += strcmp(f->recording, recording) != 0;
+	if (segment == 0)
+		f->number = f->lost = 0;
+	snprintf(f->recording, sizeof(f->recording), "%s", recording);
+	snprintf(header.recording, sizeof(header.recording), "%s", recording);
+	f->segment = segment;
+	snprintf(name, sizeof(name), "%s-%05" PRIu32 ".byu.lz4", recording, segment);
+	assert_int_equal(bc_segment_create(&f->writer, f->dir.fd, name, ".partial", &header), 0);
+	f->paths[f->path_count] = test_alloc(512);
+	snprintf(f->paths[f->path_count++], 512, "%s/%s", f->dir.path, name);
+}
+
+static void reset_chunk(struct fixture *f, int64_t wall_ns, uint32_t epoch)
+{
+	bc_chunk_reset(f->chunk, 1000, epoch);
+	f->chunk->info.recording_tag = bc_recording_tag(f->recording);
+	f->chunk->info.first_record = f->number;
+	f->chunk->info.wall_ns = wall_ns;
+}
+
+/* Adds records, `ticks` apart, in 4 pages from `page`; every hundredth is at port 0x3f8. */
+static void add_records(struct fixture *f, uint32_t records, uint32_t ticks, uint32_t page)
+{
+	struct bc_chunk *chunk = f->chunk;
+
+	for (uint32_t i = 0; i < records; i++) {
+		uint32_t at = chunk->info.records++;
+		bool is_port = dice_below(&f->dice, 100) == 0;
+		struct bc_record record = {
+			.addr = is_port ? 0x3F8
+					: (page + dice_below(&f->dice, 4)) << 12 |
+						  dice_below(&f->dice, 4000),
+			.reqtype = is_port ? BC_REQ_IOWRITE : (uint8_t)dice_below(&f->dice, 4),
+			.size = 8,
+			.attr = (uint8_t)dice_roll(&f->dice),
+			.proc = (uint8_t)dice_roll(&f->dice),
+			.time = ticks};
+		bc_record_store(chunk->records + (size_t)at * BC_RECORD_BYTES, &record);
+		chunk->info.last_tick = chunk->info.first_tick + (uint64_t)at * ticks;
+		f->written[f->count++] = (struct written){f->recordings - 1, f->number++,
+			chunk->info.wall_ns + (f->clock_hz != 0 ? (int64_t)at * ticks * 1000 : 0),
+			is_port ? BC_PORT_0 + 0x3F8 : record.addr >> 12,
+			bc_page_class(record.reqtype)};
+	}
+}
+
+static void add_gap(struct fixture *f, uint64_t lost)
+{
+	struct bc_event gap = {.kind = BC_EVENT_GAP,
+		.position = f->chunk->info.records,
+		.cause = BC_GAP_BOARD,
+		.exact = true,
+		.value = lost};
+
+	assert_true(bc_chunk_add_event(f->chunk, &gap, NULL));
+	f->lost += lost;
+}
+
+static void append_chunk(struct fixture *f)
+{
+	size_t header_bytes;
+	uint64_t gaps;
+	uint64_t lost;
+
+	f->chunk->info.lost[BC_GAP_BOARD] = f->lost;
+	bc_chunk_gaps(f->chunk, &gaps, &lost);
+	bc_chunk_encode(f->encoded, f->chunk, BC_LEVEL_DEFAULT, &chunk_pages, &header_bytes);
+	assert_int_equal(bc_segment_append(&f->writer, f->encoded, header_bytes, &f->chunk->info,
+				 gaps, lost, f->has_pages ? &chunk_pages.counts : NULL),
+		0);
+}
+
+/* A chunk of RECORDS records, which take 0.3 ms of the 1 ms for each chunk. */
+static void add_chunk(struct fixture *f, uint32_t i)
+{
+	reset_chunk(f, START + i * INT64_C(1000000), 0);
+	add_records(f, RECORDS, 1, 100 + 4 * (i % 50));
+	append_chunk(f);
+}
+
+static void add_chunks(struct fixture *f, uint32_t first, uint32_t count)
+{
+	for (uint32_t i = first; i < first + count; i++)
+		add_chunk(f, i);
+}
+
+static void end_recording(struct fixture *f, const char *reason)
+{
+	struct bc_recording_end end = {.ended_ns = START};
+
+	snprintf(end.reason, sizeof(end.reason), "%s", reason);
+	reset_chunk(f, START + 3600 * SECOND, 0);
+	f->chunk->info.wall_ns = f->written[f->count - 1].time_ns;
+	assert_true(bc_recording_end_add(f->chunk, &end));
+	append_chunk(f);
+	assert_int_equal(bc_segment_seal(&f->writer), 0);
+}
+
+static void seal(struct fixture *f)
+{
+	assert_int_equal(bc_segment_seal(&f->writer), 0);
+}
+
+/* ---- checking */
+
+static void update(struct fixture *f)
+{
+	assert_int_equal(bc_overview_update(f->overview, f->paths, f->path_count), 0);
+}
+
+static bool is_in_column(const struct bc_overview_picture *p, const struct bc_overview_column *c,
+	const struct written *w)
+{
+	if (w->recording != c->recording)
+		return false;
+	if (p->unit == BC_OVERVIEW_RECORDS)
+		return w->time_ns >= c->from_ns && w->time_ns < c->to_ns &&
+		       w->time_ns >= p->from_ns && w->time_ns <= p->to_ns;
+	return w->number >= c->first_record && w->number < c->first_record + c->records;
+}
+
+/* The row of a place; UINT32_MAX if it is not in the picture's places. */
+static uint32_t row_of(const struct bc_overview_picture *p, uint32_t place)
+{
+	for (uint32_t row = 0; row < p->row_count; row++)
+		if (place >= p->rows[row].place && place - p->rows[row].place < p->rows[row].count)
+			return row;
+	assert_true(place < p->place_from || place > p->place_to);
+	return UINT32_MAX;
+}
+
+static void check_column(
+	struct fixture *f, const struct bc_overview_picture *p, const struct bc_overview_column *c)
+{
+	static uint64_t cells[BC_OVERVIEW_ROWS][BC_PAGE_CLASSES];
+	uint64_t counts[BC_PAGE_CLASSES] = {0};
+	uint64_t records = 0;
+
+	memset(cells, 0, sizeof(cells));
+	for (size_t i = 0; i < f->count; i++) {
+		const struct written *w = &f->written[i];
+		if (!is_in_column(p, c, w))
+			continue;
+		uint32_t row = row_of(p, w->place);
+		records++;
+		counts[w->class]++;
+		if (row != UINT32_MAX)
+			cells[row][w->class]++;
+	}
+	assert_int_equal(c->records, records);
+	assert_int_equal(c->uncounted, 0);
+	assert_memory_equal(c->counts, counts, sizeof(counts));
+	for (uint32_t i = 0; i < c->cell_count; i++) {
+		assert_true(c->cells[i].first < p->row_count);
+		assert_true(i == 0 || c->cells[i].first > c->cells[i - 1].first);
+		assert_memory_equal(
+			c->cells[i].counts, cells[c->cells[i].first], sizeof(c->cells[i].counts));
+		memset(cells[c->cells[i].first], 0, sizeof(cells[0]));
+	}
+	for (size_t i = 0; i < COUNT_OF(cells); i++)
+		for (unsigned class = 0; class < BC_PAGE_CLASSES; class ++)
+			assert_int_equal(cells[i][class], 0); /* it is in some cell */
+}
+
+/* Draws, and checks every cell. */
+static const struct bc_overview_picture *draw(
+	struct fixture *f, const struct bc_overview_options *options)
+{
+	assert_int_equal(bc_overview_draw(f->overview, options), 0);
+	const struct bc_overview_picture *p = bc_overview_picture(f->overview);
+	assert_true(p->column_count <= options->columns);
+	assert_true(p->row_count <= options->rows);
+	for (uint32_t i = 0; i < p->column_count; i++)
+		check_column(f, p, &p->columns[i]);
+	return p;
+}
+
+static const struct bc_overview_picture *draw_all(
+	struct fixture *f, unsigned columns, unsigned rows)
+{
+	struct bc_overview_options options = bc_overview_options_default();
+
+	options.columns = columns;
+	options.rows = rows;
+	const struct bc_overview_picture *p = draw(f, &options);
+	uint64_t records = 0;
+	for (uint32_t i = 0; i < p->column_count; i++)
+		records += p->columns[i].records;
+	assert_int_equal(records, f->count);
+	return p;
+}
+
+static const struct bc_overview_recording *only_recording(struct fixture *f)
+{
+	uint32_t count;
+	const struct bc_overview_recording *r = bc_overview_recordings(f->overview, &count);
+
+	assert_int_equal(count, 1);
+	return r;
+}
+
+/* ---- tests */
+
+TEST_F(no_files_give_an_empty_picture)
+{
+	uint32_t count;
+
+	update(f);
+	const struct bc_overview_picture *p = draw_all(f, 256, 200);
+	assert_int_equal(p->column_count, 0);
+	assert_int_equal(p->row_count, 0);
+	assert_int_equal(bc_overview_from(f->overview), 0);
+	assert_int_equal(bc_overview_to(f->overview), 0);
+	assert_non_null(bc_overview_recordings(f->overview, &count));
+	assert_int_equal(count, 0);
+}
+
+TEST_F(one_record_is_one_cell)
+{
+	start_segment(f, FIRST, 0);
+	reset_chunk(f, START, 0);
+	add_records(f, 1, 5, 100);
+	append_chunk(f);
+	seal(f);
+	update(f);
+	const struct bc_overview_picture *p = draw_all(f, 256, 200);
+	assert_int_equal(p->unit, BC_OVERVIEW_RECORDS);
+	assert_int_equal(p->column_count, 1);
+	assert_int_equal(p->row_count, 1);
+	assert_int_equal(p->rows[0].count, 1);
+	assert_int_equal(p->from_ns, START);
+	assert_int_equal(p->to_ns, START);
+	assert_int_equal(p->columns[0].from_ns, START);
+	assert_int_equal(p->columns[0].to_ns, START + 1);
+}
+
+TEST_F(a_segment_without_chunks_has_a_recording_and_no_columns)
+{
+	start_segment(f, FIRST, 0);
+	bc_segment_abandon(&f->writer);
+	strcat(f->paths[0], ".partial");
+	update(f);
+	assert_int_equal(draw_all(f, 256, 200)->column_count, 0);
+	assert_int_equal(only_recording(f)->state, BC_OVERVIEW_OPEN);
+	assert_int_equal(only_recording(f)->from_ns, START);
+}
+
+static const struct level {
+	const char *name;
+	unsigned columns;
+	enum bc_overview_unit unit;
+} levels[] = {
+	{"chunks", 512, BC_OVERVIEW_CHUNKS},
+	{"joined chunks", 100, BC_OVERVIEW_CHUNKS},
+	{"nodes of 16 chunks", 20, BC_OVERVIEW_SUMMARY},
+	{"nodes of 256 chunks", 2, BC_OVERVIEW_SUMMARY},
+	{"a segment", 1, BC_OVERVIEW_SUMMARY},
+};
+
+TEST_CASES(every_level_is_exact, levels)
+{
+	struct fixture *f = test_alloc(sizeof(*f));
+
+	set_up(f);
+	start_segment(f, FIRST, 0);
+	add_chunks(f, 0, 270);
+	seal(f);
+	update(f);
+	for (unsigned rows = 2; rows <= 1024; rows *= 8)
+		assert_int_equal(draw_all(f, c->columns, rows)->unit, c->unit);
+	for (int64_t ms = 0; ms < 270; ms += 37) {
+		struct bc_overview_options options = bc_overview_options_default();
+		options.columns = c->columns;
+		options.from_ns = START + ms * 1000000 + 100000; /* within a chunk */
+		options.to_ns = options.from_ns + 90 * INT64_C(1000000);
+		draw(f, &options);
+		options.to_ns = options.from_ns + 10 * INT64_C(1000000);
+		assert_int_equal(draw(f, &options)->unit, BC_OVERVIEW_RECORDS);
+	}
+	tear_down(f);
+	free(f);
+}
+
+TEST_F(many_segments_are_units)
+{
+	for (uint32_t i = 0; i < 12; i++) {
+		start_segment(f, FIRST, i);
+		add_chunks(f, 20 * i, 20);
+		seal(f);
+	}
+	update(f);
+	assert_int_equal(draw_all(f, 3, 200)->unit, BC_OVERVIEW_SEGMENTS);
+	assert_int_equal(draw_all(f, 2, 200)->unit, BC_OVERVIEW_SEGMENTS);
+	const struct bc_overview_column *c = bc_overview_picture(f->overview)->columns;
+	assert_true(c->has_gaps);
+	assert_int_equal(only_recording(f)->segments, 12);
+}
+
+TEST_F(rows_are_limited_to_places)
+{
+	struct bc_overview_options options = bc_overview_options_default();
+
+	start_segment(f, FIRST, 0);
+	add_chunks(f, 0, 100);
+	seal(f);
+	update(f);
+	uint32_t all = draw_all(f, 256, 1024)->row_count;
+	options.place_from = 110;
+	options.place_to = 119;
+	options.rows = 1024;
+	const struct bc_overview_picture *p = draw(f, &options);
+	assert_true(p->row_count < all && p->row_count >= 10u >> p->page_shift);
+	assert_true(p->rows[0].place + p->rows[0].count > 110);
+	assert_true(p->rows[p->row_count - 1].place <= 119);
+	options.place_from = BC_PORT_0;
+	options.place_to = BC_PLACES - 1;
+	p = draw(f, &options);
+	assert_int_equal(p->row_count, 1);
+	assert_true(p->rows[0].place >= BC_PORT_0);
+	assert_int_equal(p->page_shift, 0);
+}
+
+TEST_F(lost_samples_and_gaps_are_in_the_column_of_the_next_record)
+{
+	start_segment(f, FIRST, 0);
+	reset_chunk(f, START, 0);
+	add_records(f, 100, 1, 100);
+	add_gap(f, 17);
+	add_records(f, 100, 1, 100);
+	append_chunk(f);
+	reset_chunk(f, START + 1000000, 0);
+	f->lost += 5; /* no gap reports them */
+	add_records(f, 100, 1, 100);
+	append_chunk(f);
+	seal(f);
+	update(f);
+	const struct bc_overview_picture *p = draw_all(f, 11, 200);
+	assert_int_equal(p->unit, BC_OVERVIEW_RECORDS);
+	uint64_t lost = 0;
+	for (uint32_t i = 0; i < p->column_count; i++) {
+		const struct bc_overview_column *c = &p->columns[i];
+		bool has_gap = c->from_ns <= START + 100000 && START + 100000 < c->to_ns;
+		bool has_loss = c->from_ns <= START + 1000000 && START + 1000000 < c->to_ns;
+		assert_true(c->has_gaps);
+		assert_int_equal(c->gaps, has_gap ? 1 : 0);
+		assert_int_equal(c->lost, has_gap ? 17 : has_loss ? 5 : 0);
+		lost += c->lost;
+	}
+	assert_int_equal(lost, 22);
+	assert_int_equal(only_recording(f)->lost, 22);
+	assert_int_equal(only_recording(f)->gaps, 1);
+}
+
+TEST_F(losses_before_the_first_segment_that_is_left_are_not_shown)
+{
+	start_segment(f, FIRST, 0);
+	f->lost = 1000;
+	add_chunks(f, 0, 1);
+	seal(f);
+	f->count = 0;
+	start_segment(f, FIRST, 1);
+	reset_chunk(f, START + SECOND, 0);
+	add_gap(f, 7);
+	add_records(f, 10, 1, 100);
+	append_chunk(f);
+	seal(f);
+	char *last = f->paths[1];
+	assert_int_equal(bc_overview_update(f->overview, &last, 1), 0);
+	assert_int_equal(only_recording(f)->lost, 7);
+	assert_int_equal(draw_all(f, 256, 200)->columns[0].lost, 7);
+}
+
+TEST_F(a_new_epoch_ends_a_column_at_its_last_record)
+{
+	start_segment(f, FIRST, 0);
+	for (uint32_t i = 0; i < 100; i++) {
+		reset_chunk(f, START + i * INT64_C(1000000), i / 50);
+		add_records(f, RECORDS, 1, 100);
+		append_chunk(f);
+	}
+	seal(f);
+	update(f);
+	const struct bc_overview_picture *p = draw_all(f, 100, 200);
+	assert_int_equal(p->unit, BC_OVERVIEW_CHUNKS);
+	assert_int_equal(p->column_count, 100);
+	for (uint32_t i = 0; i < 100; i++) {
+		int64_t from = START + i * INT64_C(1000000);
+		assert_int_equal(p->columns[i].from_ns, from);
+		assert_int_equal(p->columns[i].to_ns,
+			i == 49 || i == 99 ? from + (RECORDS - 1) * 1000 : from + 1000000);
+	}
+}
+
+TEST_F(with_an_unknown_clock_records_have_the_time_of_their_chunk)
+{
+	f->clock_hz = 0;
+	start_segment(f, FIRST, 0);
+	add_chunks(f, 0, 3);
+	seal(f);
+	update(f);
+	const struct bc_overview_picture *p = draw_all(f, 256, 200);
+	assert_int_equal(p->column_count, 3);
+	assert_int_equal(p->to_ns, START + 2 * 1000000);
+	assert_int_equal(only_recording(f)->clock_hz, 0);
+}
+
+static void make_two(struct fixture *f)
+{
+	start_segment(f, FIRST, 0);
+	add_chunks(f, 0, 80);
+	end_recording(f, "request");
+	start_segment(f, SECOND_RECORDING, 0);
+	for (uint32_t i = 0; i < 80; i++) {
+		reset_chunk(f, START + 3600 * SECOND + i * INT64_C(1000000), 0);
+		add_records(f, RECORDS, 1, 1000);
+		append_chunk(f);
+	}
+	end_recording(f, "crash");
+}
+
+TEST_F(a_column_never_has_two_recordings)
+{
+	uint32_t count;
+
+	make_two(f);
+	char *path = f->paths[0]; /* the order of files does not matter */
+	f->paths[0] = f->paths[1];
+	f->paths[1] = path;
+	update(f);
+	const struct bc_overview_recording *r = bc_overview_recordings(f->overview, &count);
+	assert_int_equal(count, 2);
+	assert_string_equal(r[0].id, FIRST);
+	assert_string_equal(r[1].id, SECOND_RECORDING);
+	assert_int_equal(r[0].state, BC_OVERVIEW_SEALED);
+	assert_int_equal(r[1].state, BC_OVERVIEW_RECOVERED);
+	for (unsigned columns = 2; columns <= 512; columns *= 2) {
+		const struct bc_overview_picture *p = draw_all(f, columns, 200);
+		for (uint32_t i = 0; i < p->column_count && p->unit != BC_OVERVIEW_RECORDS; i++)
+			if (i + 1 < p->column_count &&
+				p->columns[i + 1].recording != p->columns[i].recording)
+				assert_int_equal(p->columns[i].to_ns,
+					START + 79 * 1000000 + (RECORDS - 1) * 1000);
+	}
+}
+
+TEST_F(if_there_are_more_recordings_than_columns_a_column_has_several)
+{
+	struct bc_overview_options options = bc_overview_options_default();
+	uint64_t records = 0;
+
+	make_two(f);
+	update(f);
+	options.columns = 1;
+	assert_int_equal(bc_overview_draw(f->overview, &options), 0);
+	const struct bc_overview_picture *p = bc_overview_picture(f->overview);
+	assert_int_equal(p->column_count, 1);
+	for (unsigned class = 0; class < BC_PAGE_CLASSES; class ++)
+		records += p->columns[0].counts[class];
+	assert_int_equal(records, f->count);
+	assert_int_equal(p->columns[0].records, f->count);
+}
+
+TEST_F(a_segment_that_is_written_grows_and_is_found_when_it_is_sealed)
+{
+	start_segment(f, FIRST, 0);
+	strcat(f->paths[0], ".partial");
+	add_chunks(f, 0, 70);
+	update(f);
+	assert_int_equal(draw_all(f, 512, 200)->unit, BC_OVERVIEW_CHUNKS);
+	assert_int_equal(only_recording(f)->state, BC_OVERVIEW_OPEN);
+	add_chunks(f, 70, 30);
+	update(f);
+	draw_all(f, 512, 200);
+	draw_all(f, 20, 200); /* without a summary */
+	end_recording(f, "request");
+	update(f);
+	draw_all(f, 20, 200);
+	assert_int_equal(only_recording(f)->state, BC_OVERVIEW_SEALED);
+	assert_int_equal(f->damages, 0);
+	/* Sealed between the update and the drawing. */
+	unsigned opened = f->opened;
+	update(f);
+	assert_int_equal(f->opened, opened);       /* it has not changed */
+	assert_int_equal(unlink(f->paths[0]), -1); /* the name with .partial */
+	f->paths[0][strlen(f->paths[0]) - strlen(".partial")] = '\0';
+	assert_int_equal(unlink(f->paths[0]), 0);
+	update(f);
+	f->count = 0;
+	assert_int_equal(draw_all(f, 256, 200)->column_count, 0);
+}
+
+TEST_F(a_file_that_is_deleted_between_update_and_drawing_is_skipped)
+{
+	make_two(f);
+	update(f);
+	assert_int_equal(unlink(f->paths[0]), 0);
+	struct bc_overview_options options = bc_overview_options_default();
+	assert_int_equal(bc_overview_draw(f->overview, &options), 0);
+	assert_int_equal(f->damages, 0);
+}
+
+TEST_F(a_copy_of_a_segment_is_reported_once_and_not_counted)
+{
+	start_segment(f, FIRST, 0);
+	add_chunks(f, 0, 3);
+	seal(f);
+	f->paths[f->path_count++] = strdup(f->paths[0]);
+	update(f);
+	update(f);
+	draw_all(f, 256, 200);
+	assert_int_equal(f->repeats, 1);
+}
+
+TEST_F(without_a_summary_chunks_are_counted)
+{
+	f->has_pages = false;
+	start_segment(f, FIRST, 0);
+	add_chunks(f, 0, 100);
+	seal(f);
+	update(f);
+	assert_int_equal(draw_all(f, 1, 200)->column_count, 1);
+	draw_all(f, 20, 200);
+}
+
+TEST_F(chunks_without_page_counts_are_decoded_but_not_all)
+{
+	struct bc_overview_options options = bc_overview_options_default();
+	uint64_t counted = 0;
+	uint64_t uncounted = 0;
+
+	start_segment(f, FIRST, 0);
+	for (uint32_t i = 0; i < 100; i++) {
+		reset_chunk(f, START + i * INT64_C(1000000), 0);
+		add_records(f, 2, 1, 100); /* too short to have page counts */
+		append_chunk(f);
+	}
+	seal(f);
+	update(f);
+	assert_int_equal(bc_overview_draw(f->overview, &options), 0);
+	const struct bc_overview_picture *p = bc_overview_picture(f->overview);
+	for (uint32_t i = 0; i < p->column_count; i++) {
+		uncounted += p->columns[i].uncounted;
+		for (unsigned class = 0; class < BC_PAGE_CLASSES; class ++)
+			counted += p->columns[i].counts[class];
+	}
+	assert_int_equal(counted, 64 * 2);
+	assert_int_equal(uncounted, 36 * 2);
+	options.to_ns = START + 50 * INT64_C(1000000);
+	draw(f, &options);
+}
+
+static void flip(const char *path, uint64_t offset)
+{
+	uint8_t byte;
+	int fd = open(path, O_RDWR | O_CLOEXEC);
+
+	assert_true(fd >= 0);
+	assert_int_equal(pread(fd, &byte, 1, (off_t)offset), 1);
+	byte ^= 0x10;
+	assert_int_equal(pwrite(fd, &byte, 1, (off_t)offset), 1);
+	close(fd);
+}
+
+TEST_F(a_damaged_summary_is_replaced_by_the_chunks)
+{
+	struct bc_index_head head;
+
+	start_segment(f, FIRST, 0);
+	add_chunks(f, 0, 100);
+	seal(f);
+	int fd = open(f->paths[0], O_RDONLY | O_CLOEXEC);
+	assert_int_equal(bc_segment_index_read_head(&head, fd), 0);
+	close(fd);
+	for (uint64_t at = head.pages; at < head.offset; at += test_stride(31)) {
+		flip(f->paths[0], at);
+		update(f);
+		draw_all(f, 20, 200);
+		draw_all(f, 1, 200);
+		flip(f->paths[0], at);
+	}
+}
+
+TEST_F(a_damaged_chunk_is_reported_once_and_uncounted)
+{
+	struct bc_overview_options options = bc_overview_options_default();
+	uint32_t count;
+
+	start_segment(f, FIRST, 0);
+	add_chunks(f, 0, 1);
+	uint64_t offset = f->writer.file.bytes;
+	add_chunks(f, 1, 2);
+	seal(f);
+	flip(f->paths[0], offset + 2000);
+	update(f);
+	for (unsigned i = 0; i < 3; i++) {
+		uint64_t uncounted = 0;
+		uint64_t records = 0;
+		assert_int_equal(bc_overview_draw(f->overview, &options), 0);
+		const struct bc_overview_picture *p = bc_overview_picture(f->overview);
+		for (uint32_t c = 0; c < p->column_count; c++) {
+			uncounted += p->columns[c].uncounted;
+			records += p->columns[c].records;
+		}
+		assert_int_equal(uncounted, RECORDS);
+		assert_int_equal(records, 3 * RECORDS);
+	}
+	assert_int_equal(f->damages, 1);
+	const struct bc_overview_damage *damage = bc_overview_damages(f->overview, &count);
+	assert_int_equal(count, 1);
+	assert_string_equal(damage->file, f->paths[0]);
+	assert_string_equal(damage->what, "chunk 1 (300 records) is damaged");
+	assert_int_equal(damage->offset, offset);
+	f->path_count = 0;
+	update(f);
+	bc_overview_damages(f->overview, &count);
+	assert_int_equal(count, 0);
+	f->path_count = 1;
+}
+
+static bool count_event(void *context, const struct bc_overview_event *event)
+{
+	unsigned *count = context;
+
+	assert_true(event->kind == BC_EVENT_GAP || event->kind == BC_EVENT_MARK);
+	++*count;
+	return true;
+}
+
+TEST_F(events_are_those_between_the_times)
+{
+	unsigned count = 0;
+
+	start_segment(f, FIRST, 0);
+	for (uint32_t i = 0; i < 10; i++) {
+		reset_chunk(f, START + i * INT64_C(1000000), 0);
+		add_records(f, 10, 1, 100);
+		add_gap(f, 1); /* at START + i ms + 10 us */
+		add_records(f, 10, 1, 100);
+		append_chunk(f);
+	}
+	seal(f);
+	update(f);
+	assert_int_equal(
+		bc_overview_events(f->overview, INT64_MIN, INT64_MAX, count_event, &count), 0);
+	assert_int_equal(count, 10);
+	count = 0;
+	assert_int_equal(bc_overview_events(f->overview, START + 1010000, START + 3010000,
+				 count_event, &count),
+		0);
+	assert_int_equal(count, 3);
+	count = 0;
+	assert_int_equal(bc_overview_events(f->overview, START + 1010001, START + 3009999,
+				 count_event, &count),
+		0);
+	assert_int_equal(count, 1);
+}
+
+TEST_F(a_drawing_that_is_stopped_leaves_an_empty_picture)
+{
+	struct bc_overview_options options = bc_overview_options_default();
+	unsigned count = 0;
+
+	make_two(f);
+	f->pace = 1;
+	assert_int_equal(bc_overview_update(f->overview, f->paths, f->path_count), -ECANCELED);
+	update(f);
+	for (unsigned at = 1; at < 200; at += 7) {
+		f->pace = at;
+		int rc = bc_overview_draw(f->overview, &options);
+		if (f->pace != 0)
+			break;
+		assert_int_equal(rc, -ECANCELED);
+		assert_int_equal(bc_overview_picture(f->overview)->column_count, 0);
+	}
+	f->pace = 1;
+	assert_int_equal(
+		bc_overview_events(f->overview, 0, INT64_MAX, count_event, &count), -ECANCELED);
+	f->pace = 0;
+	draw_all(f, 512, 200);
+}
+
+static bool discard(void *context, const char *text, size_t bytes)
+{
+	size_t *sum = context;
+
+	*sum += bytes;
+	return text != NULL;
+}
+
+/* Draws a file in several ways; whatever it has, the counts add up. */
+static void draw_anything(struct fixture *f)
+{
+	unsigned count = 0;
+	size_t bytes = 0;
+
+	update(f);
+	for (unsigned columns = 1; columns <= 512; columns *= 8) {
+		struct bc_overview_options options = bc_overview_options_default();
+		options.columns = columns;
+		assert_int_equal(bc_overview_draw(f->overview, &options), 0);
+		const struct bc_overview_picture *p = bc_overview_picture(f->overview);
+		for (uint32_t i = 0; i < p->column_count; i++) {
+			const struct bc_overview_column *c = &p->columns[i];
+			assert_int_equal(c->counts[0] + c->counts[1] + c->counts[2] + c->counts[3],
+				c->records - c->uncounted);
+		}
+		assert_int_equal(bc_overview_json(f->overview, NULL, discard, &bytes), 0);
+	}
+	assert_int_equal(
+		bc_overview_events(f->overview, INT64_MIN, INT64_MAX, count_event, &count), 0);
+}
+
+TEST_F(any_truncated_or_damaged_file_is_drawn)
+{
+	start_segment(f, FIRST, 0);
+	add_chunks(f, 0, 3);
+	reset_chunk(f, START + 3000000, 0);
+	add_records(f, 10, 1, 100);
+	add_gap(f, 1);
+	append_chunk(f);
+	end_recording(f, "request");
+	int fd = open(f->paths[0], O_RDWR | O_CLOEXEC);
+	off_t size = lseek(fd, 0, SEEK_END);
+	for (off_t at = 0; at < size; at += test_stride(37)) {
+		flip(f->paths[0], (uint64_t)at);
+		draw_anything(f);
+		flip(f->paths[0], (uint64_t)at);
+	}
+	for (off_t left = size; left >= 0; left -= test_stride(37)) {
+		assert_int_equal(ftruncate(fd, left), 0);
+		draw_anything(f);
+	}
+	close(fd);
+}
