@@ -25,7 +25,7 @@ OBJECTS := $(SOURCES:%.c=$(BUILD)/%.o)
 
 FORMATS_PKGS := liblz4 zlib libzstd libxxhash libdeflate jansson libelf
 DAEMON_PKGS  := $(FORMATS_PKGS) libuv inih libmicrohttpd libusb-1.0 libsystemd
-CLI_PKGS     := $(FORMATS_PKGS) libcurl ncursesw
+CLI_PKGS     := $(FORMATS_PKGS) libcurl libmicrohttpd ncursesw
 PROGRAM_PKGS := $(DAEMON_PKGS) libcurl ncursesw
 
 # pkg-config runs when first needed: `make deps` may be what installs it.
@@ -75,6 +75,18 @@ $(BUILD)/lib$(1).a: $(filter-out %/main.o,$(filter $(BUILD)/$(1)/%,$(OBJECTS)))
 	$$(Q)rm -f $$@ && ar rcs $$@ $$^
 endef
 $(foreach layer,$(LAYERS),$(eval $(call archive,$(layer))))
+
+# The page of `buscap web` and of reports: one document, part of the program. Every build directory shares it.
+PAGE := build/cli/page/page.html
+D3   := /usr/share/nodejs/d3/dist/d3.min.js
+PAGE_SOURCES := cli/page/page.html cli/page/style.css $(sort $(wildcard cli/page/*.js))
+
+$(PAGE): cli/page/bundle.py $(D3) $(PAGE_SOURCES)
+	@mkdir -p $(@D)
+	$(say) GEN $@
+	$(Q)$(PYTHON) cli/page/bundle.py $(D3) $(PAGE_SOURCES) >$@
+
+$(addsuffix /cli/page/page.o,$(BUILD) build/fuzz build/fuzz-coverage) analyze/cli/page/page.c: $(PAGE)
 
 $(BUILD)/buscapd: $(BUILD)/daemon/main/main.o $(LIB_DAEMON)
 	$(call link,$(DAEMON_PKGS))

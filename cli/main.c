@@ -31,6 +31,7 @@
 #include "cli/trace/recover.h"
 #include "cli/trace/sim.h"
 #include "cli/trace/verify.h"
+#include "cli/web/web.h"
 
 static const struct {
 	const struct bc_usage *usage;
@@ -53,6 +54,7 @@ static const struct {
 	{&bc_sim_usage, bc_cmd_sim},
 	{&bc_status_usage, bc_cmd_status},
 	{&bc_top_usage, bc_cmd_top},
+	{&bc_web_usage, bc_cmd_web},
 	{&bc_record_usage, bc_cmd_daemon},
 	{&bc_rotate_usage, bc_cmd_daemon},
 	{&bc_mark_usage, bc_cmd_daemon},

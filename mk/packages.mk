@@ -1,5 +1,6 @@
 # The Debian packages that the build, the tests and the other targets need. Each list is NAME:PACKAGE[,PACKAGE]...;
-# NAME tells whether the package is there: a pkg-config module for libraries, a command for tools, or a Python module.
+# NAME tells whether the package is there: a pkg-config module or a file for libraries, a command for tools, or a
+# Python module.
 # PACKAGE is A/B where releases differ: A, or B where there is no A.
 
 LIBRARIES := \
@@ -16,7 +17,8 @@ LIBRARIES := \
 	libusb-1.0:libusb-1.0-0-dev \
 	libcurl:libcurl4-gnutls-dev \
 	ncursesw:libncurses-dev \
-	libsystemd:libsystemd-dev
+	libsystemd:libsystemd-dev \
+	/usr/share/nodejs/d3/dist/d3.min.js:node-d3
 TEST_LIBRARIES := \
 	cmocka:libcmocka-dev \
 	libusbredirparser-0.5:libusbredirparser-dev \
@@ -38,11 +40,14 @@ TOOLS := \
 	sigrok-cli:sigrok-cli \
 	tmux:tmux \
 	jq:jq \
-	zsh:zsh
+	zsh:zsh \
+	chromium:chromium \
+	chromedriver:chromium-driver
 PYTHON_MODULES := \
 	pytest:python3-pytest \
 	xdist:python3-pytest-xdist \
-	pytest_timeout:python3-pytest-timeout
+	pytest_timeout:python3-pytest-timeout \
+	selenium:python3-selenium
 FUZZ_TOOLS := clang:clang$(comma)libclang-rt-dev
 LINT_TOOLS := clang-format:clang-format clang-tidy:clang-tidy cppcheck:cppcheck
 PACKAGE_LIBRARIES := systemd:systemd-dev/systemd udev:systemd-dev/udev

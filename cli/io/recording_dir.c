@@ -53,18 +53,15 @@ static bool is_segment(const char *dir, const char *file)
 	return n < (int)sizeof(sealed) && stat(sealed, &st) != 0;
 }
 
-static enum bc_exit list_directory(
-	struct bc_path_list *list, const struct bc_console *console, const char *path)
+/* Appends the segments in a directory. Returns 0 or a negative errno. */
+static int append_segments(struct bc_path_list *list, const char *path)
 {
 	DIR *dir = opendir(path);
 	const struct dirent *file;
-	int before = list->count;
 	bool ok = true;
 
-	if (dir == NULL) {
-		bc_print_error(console, path, "can't open: %s", strerror(errno));
-		return BC_EXIT_FAILED;
-	}
+	if (dir == NULL)
+		return -errno;
 	while (ok && (file = readdir(dir)) != NULL) {
 		char full[PATH_MAX];
 		int n = snprintf(full, sizeof(full), "%s/%s", path, file->d_name);
@@ -72,13 +69,48 @@ static enum bc_exit list_directory(
 			ok = append(list, full);
 	}
 	closedir(dir);
-	if (!ok)
+	return ok ? 0 : -ENOMEM;
+}
+
+static enum bc_exit list_directory(
+	struct bc_path_list *list, const struct bc_console *console, const char *path)
+{
+	int before = list->count;
+	int rc = append_segments(list, path);
+
+	if (rc == -ENOMEM)
 		return bc_print_no_memory(console);
+	if (rc != 0) {
+		bc_print_error(console, path, "can't open: %s", strerror(-rc));
+		return BC_EXIT_FAILED;
+	}
 	if (list->count == before) {
 		bc_print_error(console, path, "no segments in this directory");
 		return BC_EXIT_FAILED;
 	}
 	return BC_EXIT_OK;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+	struct bc_segment_name x = {.segment = 0};
+	struct bc_segment_name y = {.segment = 0};
+
+	(void)bc_segment_name_read(&x, basename(*(char *const *)a));
+	(void)bc_segment_name_read(&y, basename(*(char *const *)b));
+	return bc_segment_name_compare(&x, &y);
+}
+
+int bc_path_list_fill_dir(struct bc_path_list *list, const char *dir)
+{
+	*list = (struct bc_path_list){.text = NULL};
+	int rc = append_segments(list, dir);
+
+	if (rc == 0 && !set_paths(list))
+		rc = -ENOMEM;
+	if (rc == 0 && list->count > 1)
+		qsort(list->paths, (size_t)list->count, sizeof(*list->paths), compare_names);
+	return rc;
 }
 
 enum bc_exit bc_path_list_fill(

@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 #include "cli/term/console.h"
+#include "formats/base/must_check.h"
 
 struct bc_path_list {
 	char **paths; /* into the text */
@@ -19,5 +20,9 @@ struct bc_path_list {
 enum bc_exit bc_path_list_fill(
 	struct bc_path_list *list, const struct bc_console *console, char *const *paths, int count);
 void bc_path_list_free(struct bc_path_list *list);
+
+/* Lists the segments in one directory, which may have none, in the order of their names: by
+ * recording and segment. Returns 0 or a negative errno. Free the list in either case. */
+int bc_path_list_fill_dir(struct bc_path_list *list, const char *dir) BC_MUST_CHECK;
 
 #endif

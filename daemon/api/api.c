@@ -11,9 +11,11 @@
 #include "daemon/api/api_record.h"
 #include "daemon/api/metrics.h"
 #include "daemon/api/replay_upload.h"
-#include "daemon/base/rules.h"
+#include "daemon/base/clock.h"
 #include "daemon/http/loopback.h"
 #include "daemon/http/permissions.h"
+#include "formats/base/number.h"
+#include "formats/search/search_query.h"
 #include "formats/trace/filter_parse.h"
 
 /* Status */
@@ -41,6 +43,13 @@ static void get_metrics(struct bc_call *call)
 static void get_mix(struct bc_call *call)
 {
 	bc_call_respond_object(call->request, 200, bc_page_sampler_json(call->api->sampler), NULL);
+}
+
+static void get_history(struct bc_call *call)
+{
+	char *line = bc_history_write(call->api->history, bc_boot_ns(), bc_wall_ns());
+
+	bc_request_respond(call->request, 200, BC_JSON_TYPE, line, NULL);
 }
 
 /* Streams */
@@ -127,6 +136,7 @@ static const struct route routes[] = {
 	{"GET", "/v1/status", get_status, 0, PLAIN, NULL},
 	{"GET", "/v1/events", stream_events, 0, STREAM, NULL},
 	{"GET", "/v1/mix", get_mix, 0, PLAIN, NULL},
+	{"GET", "/v1/history", get_history, 0, PLAIN, NULL},
 	{"GET", "/v1/recordings", bc_api_list_recordings, 0, PLAIN, NULL},
 	{"POST", "/v1/recordings", bc_api_start_recording, PERMISSION(RECORD), PLAIN, NULL},
 	{"GET", "/v1/recordings/current", bc_api_get_recording, 0, PLAIN, NULL},
@@ -145,8 +155,8 @@ static const struct route routes[] = {
 	{"GET", "/v1/replays/*", bc_api_get_replay, 0, PLAIN, NULL},
 	{"DELETE", "/v1/replays/*", bc_api_cancel_replay, PERMISSION(REPLAY), PLAIN, NULL},
 	{"GET", "/v1/records", stream_records, 0, STREAM, records_query},
-	{"GET", "/v1/recordings/*/records", bc_api_get_records, 0, STREAM, bc_find_query},
-	{"GET", "/v1/find", bc_api_find, 0, STREAM, bc_find_query},
+	{"GET", "/v1/recordings/*/records", bc_api_get_records, 0, STREAM, bc_search_query_names},
+	{"GET", "/v1/find", bc_api_find, 0, STREAM, bc_search_query_names},
 	{"GET", "/metrics", get_metrics, 0, PLAIN, NULL},
 };
 

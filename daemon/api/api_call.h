@@ -10,6 +10,7 @@
 #include "daemon/api/catalog.h"
 #include "daemon/http/request.h"
 #include "daemon/live/event_broadcast.h"
+#include "daemon/live/history.h"
 #include "daemon/live/page_sampler.h"
 #include "daemon/live/tap.h"
 #include "daemon/recorder/recorder.h"
@@ -26,6 +27,7 @@ struct bc_api {
 	struct bc_event_broadcast *broadcast;
 	struct bc_taps *taps;
 	struct bc_page_sampler *sampler;
+	struct bc_history *history;
 	struct bc_catalog *catalog;
 	struct bc_searcher *searcher;    /* NULL: no socket */
 	const struct bc_name_map *names; /* for regions in filters and triggers */

@@ -4,10 +4,8 @@
 
 #include "daemon/api/api_call.h"
 
-/* The query parameters, ending with NULL. */
-extern const char *const bc_find_query[];
-
-/* Responds with the records that match the query: of all recordings, or of one. */
+/* Responds with the records that match the query (formats/search/search_query.h): of all
+ * recordings, or of one. */
 void bc_api_find(struct bc_call *call);
 void bc_api_get_records(struct bc_call *call);
 

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "daemon/api/api.h"
+#include "daemon/base/clock.h"
 #include "daemon/base/descriptors.h"
 #include "daemon/base/log.h"
 #include "daemon/http/server.h"
@@ -81,6 +82,19 @@ void bc_socket_api_emit(struct bc_socket_api *a, const char *name, json_t *objec
 bool bc_socket_api_has_listeners(const struct bc_socket_api *a)
 {
 	return bc_event_broadcast_has_readers(a->api.broadcast);
+}
+
+void bc_socket_api_count(struct bc_socket_api *a, const struct bc_counts *counts,
+	const struct bc_writer_stats *stats)
+{
+	const uint64_t totals[BC_HISTORY_FIGURES] = {
+		[BC_HISTORY_RECEIVED_SAMPLES] = counts->received,
+		[BC_HISTORY_LOST_SAMPLES] = bc_losses_sum(&counts->losses).lost,
+		[BC_HISTORY_RECORD_BYTES] = counts->written * BC_RECORD_BYTES,
+		[BC_HISTORY_WRITTEN_BYTES] = stats->bytes,
+	};
+
+	bc_history_poll(a->api.history, totals, bc_boot_ns());
 }
 
 void bc_socket_api_poll(struct bc_socket_api *a)
@@ -203,6 +217,8 @@ int bc_socket_api_open(struct bc_socket_api **api, const struct bc_socket_api_op
 	if (rc == 0)
 		rc = bc_page_sampler_open(&a->api.sampler);
 	if (rc == 0)
+		rc = bc_history_open(&a->api.history, bc_boot_ns());
+	if (rc == 0)
 		rc = bc_catalog_open(&a->api.catalog, options->loop, options->config->dir);
 	if (rc == 0 && options->listen_fd >= 0)
 		rc = bc_searcher_open(&a->api.searcher, options->loop, options->config->dir,
@@ -228,5 +244,6 @@ void bc_socket_api_close(struct bc_socket_api *a)
 	bc_event_broadcast_close(a->api.broadcast);
 	bc_taps_close(a->api.taps);
 	bc_page_sampler_close(a->api.sampler);
+	bc_history_close(a->api.history);
 	free(a);
 }

@@ -5,16 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool bc_number_read(uint64_t *value, const char *text)
-{
-	char *end;
-
-	errno = 0;
-	unsigned long long n = strtoull(text, &end, 10);
-	*value = n;
-	return isdigit((unsigned char)text[0]) && *end == '\0' && errno == 0;
-}
-
 /* Parses the number at the start of a string, and sets *rest to the rest. */
 static bool read_leading_number(uint64_t *value, const char *text, const char **rest)
 {

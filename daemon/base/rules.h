@@ -44,9 +44,6 @@ struct bc_writer_rules {
 	uint64_t sync_ns; /* call fdatasync this often while there is new data */
 };
 
-/* Parses a decimal integer. */
-bool bc_number_read(uint64_t *value, const char *text) BC_MUST_CHECK;
-
 /* The unit of a file size without one, as in dumpcap: kB. */
 #define BC_FILE_SIZE_UNIT 1000u
 

@@ -6,6 +6,7 @@
 
 #include "daemon/config/config_types.h"
 #include "formats/base/fail.h"
+#include "formats/base/number.h"
 #include "formats/segment/metadata.h"
 
 #define CONNECTIONS_MAX 4096u

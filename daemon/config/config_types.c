@@ -5,6 +5,7 @@
 
 #include "daemon/base/rules.h"
 #include "formats/base/fail.h"
+#include "formats/base/number.h"
 
 /* The arguments of a reader: the key, the place of its value in the configuration, and the text. */
 #define READER \

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/base/rules.h"
+#include "formats/base/number.h"
 
 #define SIM_RATE 1000000u
 

@@ -8,7 +8,7 @@
 #include <strings.h>
 #include <unistd.h>
 
-#include "daemon/base/rules.h"
+#include "formats/base/number.h"
 
 #define BACKLOG 16
 

@@ -322,6 +322,7 @@ json_t *bc_status_json(const struct bc_status *s)
 		{"state", bc_json_text(s->state)},
 		{"mode", bc_json_text(s->mode)},
 		{"source", source_json(s)},
+		{"directory", bc_json_text(s->dir)},
 		{"recording", recording_json(s)},
 		{"replay", replay_json(s)},
 		{"flight", flight_json(s)},

@@ -167,19 +167,10 @@ static int on_open(void *context, const char *path)
 static void on_fault(void *context, const struct bc_search_fault *fault)
 {
 	struct job *job = context;
-	const char *what = fault->kind == BC_SEARCH_DAMAGED ? fault->what : strerror(-fault->error);
-
-	if (fault->kind != BC_SEARCH_DAMAGED && fault->kind != BC_SEARCH_UNREADABLE)
+	if (!bc_search_fault_is_damage(fault))
 		return;
 	job->damaged++;
-	json_t *damage = bc_json_object((struct bc_json_member[]){
-		{"file", bc_json_text(fault->file)},
-		{"offset", bc_json_u64(fault->offset)},
-		{"bytes", bc_json_u64(fault->bytes)},
-		{"what", bc_json_text(what)},
-		{NULL, NULL},
-	});
-	send_line(job, json_pack("{s:o}", "damage", damage), LINES_BYTES);
+	send_line(job, bc_search_fault_json(fault), LINES_BYTES);
 }
 
 /* The paths of the segments to search, in order. Returns their number, or -1 if out of memory. */
@@ -216,14 +207,9 @@ static void search_paths(struct job *job, char *const *paths, int count)
 	if (count < 0 || bc_search_run(&job->request.options, paths, count, &io, on_hit, &matches,
 				 &missing) != 0)
 		cut_off(job, "out of memory");
-	json_t *end = bc_json_object((struct bc_json_member[]){
-		{"matches", bc_json_u64(matches)},
-		{"segments", json_integer(count < 0 ? 0 : count)},
-		{"damaged_places", bc_json_u64(job->damaged)},
-		{"cut_off", bc_json_text(job->reason)},
-		{NULL, NULL},
-	});
-	send_line(job, json_pack("{s:o}", "end", end), OUT_BYTES);
+	send_line(job,
+		bc_search_end_json(matches, count < 0 ? 0 : count, job->damaged, job->reason),
+		OUT_BYTES);
 }
 
 static void run_job(struct job *job)

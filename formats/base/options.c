@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "formats/base/number.h"
+
 struct bc_format_options bc_format_options_default(void)
 {
 	return (struct bc_format_options){.seed = 1};
@@ -26,18 +28,7 @@ static bool parse_word(bool *is_second, const char *value, const char *first, co
 
 static bool parse_number(uint64_t *number, const char *value, uint64_t max)
 {
-	uint64_t sum = 0;
-
-	if (*value == '\0')
-		return false;
-	for (; *value != '\0'; value++) {
-		unsigned digit = (unsigned)(*value - '0');
-		if (digit > 9 || __builtin_mul_overflow(sum, UINT64_C(10), &sum) ||
-			__builtin_add_overflow(sum, (uint64_t)digit, &sum))
-			return false;
-	}
-	*number = sum;
-	return sum <= max;
+	return bc_number_read(number, value) && *number <= max;
 }
 
 /* Sets one option. Returns NULL, or the expected kind of value. */

@@ -44,6 +44,7 @@ class Bus:
                     "transfer_bytes": 65536, "info": {"firmware": "1.4.2"}, "counters": None, "received_bytes": 1, "plugs": 1,
                     "unplugs": 0, "stalls": 0, "overflows": 0, "errors": 0, "timeouts": 0, "silences": 0, "restarts": 0,
                     "last_error": None}},
+            "directory": "/var/lib/buscapd",
             "recording": {
                 "id": f"20261120T194302Z-ab12cd-{self.label}", "label": self.label, "started": started, "segment": 3,
                 "path": "/var/lib/buscapd/20261120T194302Z-ab12cd-night-run-00003.byu.lz4.partial",

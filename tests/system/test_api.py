@@ -1,5 +1,6 @@
 """The HTTP API: every path and method, every error, and the OpenAPI description."""
 
+import datetime
 import grp
 import json
 import os
@@ -85,7 +86,7 @@ def test_the_described_parameters_are_those_that_the_daemon_reads():
     (names,) = re.findall(r"records_query\[\] = \{([^}]*)NULL\};", (harness.ROOT / "daemon/api/api.c").read_text())
     described = {one["name"] for one in DESCRIPTION["paths"]["/v1/records"]["get"]["parameters"]}
     equal(set(re.findall(r'"(\w+)"', names)), described, "the query of /v1/records")
-    (names,) = re.findall(r"bc_find_query\[\] = \{([^}]*)NULL\};", (harness.ROOT / "daemon/api/api_find.c").read_text())
+    (names,) = re.findall(r"bc_search_query_names\[\] = \{([^}]*)NULL\};", (harness.ROOT / "formats/search/search_query.c").read_text())
     equal(set(re.findall(r'"(\w+)"', names)), set(DESCRIPTION["components"]["parameters"]), "the query of /v1/find")
     (names,) = re.findall(r"bc_replay_query\[\] = \{([^}]*)NULL\};", source)
     described = {one["name"] for one in DESCRIPTION["paths"]["/v1/replays"]["put"]["parameters"]}
@@ -869,6 +870,31 @@ def test_a_ninth_reader_of_live_records_is_refused(tmp):
         equal(daemon.stop(), 0)
 
 
+# ---- the history
+
+
+def test_the_history_adds_up_to_the_status(tmp):
+    with daemon_in(tmp, source="sim:rate=max,count=200000,loss=0.5", mode="always") as daemon:
+        daemon.wait_ready()
+        api = Api(tmp / "socket")
+        wait_until(lambda: daemon.status()["state"] == "idle", "the source's end")
+
+        def seconds_with_all():
+            seconds = api.good("GET", "/v1/history")["seconds"]
+            return sum(filter(None, seconds["received_samples"])) == 200000 and seconds
+
+        seconds = wait_until(seconds_with_all, "the end of the last second with samples")
+        counts = daemon.status()["counts"]
+        equal(sum(filter(None, seconds["lost_samples"])), sum(counts["lost"].values()))
+        equal(sum(filter(None, seconds["record_bytes"])), 12 * counts["written"])
+        assert sum(filter(None, seconds["written_bytes"])) > 0
+        end = datetime.datetime.fromisoformat(seconds["end"][:19] + "+00:00").timestamp()
+        assert abs(time.time() - end) < 3600, seconds["end"]
+        minutes = api.good("GET", "/v1/history")["minutes"]
+        equal((seconds["interval_seconds"], minutes["interval_seconds"]), (1, 60))
+        daemon.stop()
+
+
 # ---- all of it
 
 
@@ -879,6 +905,7 @@ def test_every_described_path_and_method_answers_as_described(tmp):
         api = Api(tmp / "socket")
         api.good("GET", "/v1/status")
         api.good("GET", "/v1/mix")
+        api.good("GET", "/v1/history")
         equal(api.ask("GET", "/metrics").status, 200)
         api.good(*ARM, TRIGGER, status=201)
         api.good("GET", "/v1/triggers")

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.threads
 SIM = ("--source", "sim:rate=200k")
 
 STATUS = {
-    "": {"version", "state", "source", "recording", "counts", "rates", "buffer", "disk", "clients", "uptime_seconds"},
+    "": {"version", "state", "source", "directory", "recording", "counts", "rates", "buffer", "disk", "clients", "uptime_seconds"},
     "source": {"kind", "name", "clock_hz", "board"},
     "recording": {"id", "label", "started", "segment", "path", "records", "bytes"},
     "counts": {"received", "written", "durable", "in_flight", "dropped", "lost", "skipped_bytes", "gaps", "inexact_gaps"},

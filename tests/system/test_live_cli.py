@@ -49,6 +49,7 @@ STATUS = {
         "info": {"firmware": "1.2", "serial": "A1", "protocol_version": 1, "clock_hz": 66000000, "features": 3,
                  "fifo_samples": 4096}, "counters": None, "received_bytes": 123, "plugs": 2, "unplugs": 1, "stalls": 0,
         "overflows": 0, "errors": 2, "timeouts": 0, "silences": 0, "restarts": 0, "last_error": "it stalled"}},
+    "directory": "/var/lib/buscapd",
     "recording": {"id": RECORDING["id"], "label": "boot", "started": "2026-11-20T09:15:00Z", "segment": 2,
                   "path": RECORDING["path"], "records": 61203456, "bytes": 98304511, "metadata": {"run": "7"}},
     "replay": {"id": REPLAY["id"], "name": REPLAY["name"]},

@@ -25,7 +25,7 @@ REAL_TRACE = ROOT / "../shared/data/byu/pentium2-slice.tr"
 _NONE = type(None)
 # Names and types of status members, on which scripts depend.
 STATUS = {
-    "version": str, "state": str, "clients": int, "uptime_seconds": (int, float),
+    "version": str, "state": str, "directory": str, "clients": int, "uptime_seconds": (int, float),
     "source.kind": str, "source.name": str, "source.clock_hz": int, "source.board": (dict, _NONE),
     "recording.id": (str, _NONE), "recording.label": (str, _NONE), "recording.started": (str, _NONE),
     "recording.segment": (int, _NONE), "recording.path": (str, _NONE), "recording.records": (int, _NONE),

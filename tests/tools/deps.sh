@@ -1,7 +1,7 @@
 #!/bin/sh
 # deps.sh LIBRARY:PACKAGE[,PACKAGE]... -- COMMAND:PACKAGE[,PACKAGE]... -- MODULE:PACKAGE[,PACKAGE]...
-# Checks for each library (by pkg-config name), command and Python module, and installs the Debian packages of those
-# that are missing; without apt-get, names them. Package A/B is A, or B in releases without A.
+# Checks for each library (by pkg-config name or the path of a file), command and Python module, and installs the
+# Debian packages of those that are missing; without apt-get, names them. Package A/B is A, or B in releases without A.
 set -u
 
 kind=library
@@ -13,10 +13,11 @@ for pair in "$@"; do
 		continue
 	fi
 	name=${pair%%:*}
-	case $kind in
-	library) pkg-config --exists "$name" 2>/dev/null && continue ;;
-	command) command -v "$name" >/dev/null 2>&1 && continue ;;
-	module) /usr/bin/python3 -c "import $name" 2>/dev/null && continue ;;
+	case $kind$name in
+	library/*) [ -e "$name" ] && continue ;;
+	library*) pkg-config --exists "$name" 2>/dev/null && continue ;;
+	command*) command -v "$name" >/dev/null 2>&1 && continue ;;
+	module*) /usr/bin/python3 -c "import $name" 2>/dev/null && continue ;;
 	esac
 	missing="$missing $name"
 	packages="$packages $(echo "${pair#*:}" | tr , ' ')"

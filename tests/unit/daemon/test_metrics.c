@@ -206,6 +206,7 @@ TEST_F(the_status_is_written_byte_for_byte)
 		"\"received_bytes\":12345,\"plugs\":3,\"unplugs\":0,\"stalls\":0,\"overflows\":0,"
 		"\"errors\":0,\"timeouts\":0,\"silences\":0,\"restarts\":0,"
 		"\"last_error\":\"it\\nis \\\"gone\\\"\"}},"
+		"\"directory\":\"/var/lib/\xC3\xBE\","
 		"\"recording\":{\"id\":\"20261120T091500Z-3f9a2c\",\"label\":null,"
 		"\"started\":\"2026-11-20T09:15:00Z\",\"segment\":4,"
 		"\"path\":\"/var/lib/\xC3\xBE/a.byu.lz4\",\"records\":90,\"bytes\":0,"

@@ -1,0 +1,74 @@
+#!/usr/bin/env python3
+"""bundle.py D3.js PAGE.html STYLE.css MODULE.js... >OUT.html: one document that loads nothing.
+
+The modules are joined in the order in which they import each other, in one function: imports and exports are removed, so
+names at their top level have to be unique. The document's policy allows exactly this script and this style, by hash."""
+
+import base64
+import hashlib
+import pathlib
+import re
+import sys
+
+IMPORT = re.compile(r'^import \{([^}]*)\} from "\./([\w]+\.js)";\n', re.M)
+NAME = re.compile(r"^(?:export )?(?:const|let|class|function|async function) (\w+)", re.M)
+
+
+def in_order(modules):
+    """Returns the names of the modules, each after those that it imports."""
+    done = []
+
+    def visit(name, path):
+        if name in path:
+            sys.exit(f"modules import each other: {' -> '.join([*path, name])}")
+        if name not in done:
+            for _, other in IMPORT.findall(modules[name]):
+                visit(other, [*path, name])
+            done.append(name)
+
+    for name in modules:
+        visit(name, [])
+    return done
+
+
+def join(modules):
+    """Returns the text of all modules."""
+    owners, texts = {}, []
+    for name in in_order(modules):
+        text = modules[name]
+        for imported, other in IMPORT.findall(text):
+            for one in re.findall(r"\w+", imported):
+                if not re.search(rf"^export (?:const|let|class|function|async function) {one}\b", modules[other], re.M):
+                    sys.exit(f"{name}: {other} does not export {one}")
+                if not re.search(rf"\b{one}\b", IMPORT.sub("", text)):
+                    sys.exit(f"{name}: {one} is imported but not used")
+        for one in NAME.findall(text):
+            if owners.setdefault(one, name) != name:
+                sys.exit(f"{one} is in {owners[one]} and in {name}")
+        text = re.sub(r"^export ", "", IMPORT.sub("", text), flags=re.M)
+        if re.search(r"^(import|export)\b", text, re.M):
+            sys.exit(f"{name}: an import or export that this program does not know")
+        texts.append(f"// {name}\n{text}")
+    return "\n".join(texts)
+
+
+def hash_of(text):
+    return "'sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() + "'"
+
+
+def main(d3, page, style, *scripts):
+    modules = {pathlib.Path(path).name: pathlib.Path(path).read_text() for path in scripts}
+    # Without the licence that the first lines of the d3 file refer to, it could not be passed on.
+    script = f"{pathlib.Path(d3).read_text().strip()}\n(() => {{\n\"use strict\";\n{join(modules)}}})();\n"
+    style = pathlib.Path(style).read_text()
+    for text, end in ((script, "</script"), (script, "<!--"), (style, "</style")):
+        if end in text.lower():
+            sys.exit(f"{end} would end the element")
+    policy = (f"default-src 'none'; script-src {hash_of(script)}; style-src {hash_of(style)}; connect-src 'self'; "
+              "img-src data:; base-uri 'none'; form-action 'none'")
+    parts = {"POLICY": policy, "STYLE": style, "SCRIPT": script}
+    sys.stdout.write(re.sub("@(POLICY|STYLE|SCRIPT)@", lambda found: parts[found[1]], pathlib.Path(page).read_text()))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,192 @@
+// Mouse, touch and keys on the timeline and the heat map.
+
+import { model, pannedView, spanView, toAbsolute, zoomedView } from "./model.js";
+import { cellAtPixel, cellLines, heatMapTip, placesBetween } from "./heatmap.js";
+import { edges, timeAtPixel } from "./plot.js";
+import { timelineTip } from "./timeline.js";
+
+const DRAG = 4; // pixels that make a click a drag
+const TALL = 12; // pixels that make a drag select addresses too
+const PAN = 0.25; // of the view, for a key
+
+function place(element, left, top, width, height) {
+	element.style.left = `${left}px`;
+	element.style.top = `${top}px`;
+	if (width !== undefined) {
+		element.style.width = `${width}px`;
+		element.style.height = `${height}px`;
+	}
+}
+
+export function showTip(plots, plot, lines, x, y) {
+	const tip = plots.querySelector("#tip");
+	tip.hidden = !lines;
+	if (!lines) {
+		return;
+	}
+	tip.replaceChildren(...lines.flatMap(([term, text]) => {
+		const left = document.createElement("b");
+		const right = document.createElement("span");
+		left.textContent = term;
+		right.textContent = text;
+		return [left, right];
+	}));
+	const space = plots.getBoundingClientRect();
+	const own = plot.getBoundingClientRect();
+	const px = own.left - space.left + x;
+	const py = own.top - space.top + y;
+	const { offsetWidth: width, offsetHeight: height } = tip;
+	const left = px + 14 + width <= space.width ? px + 14 : px - 14 - width;
+	place(tip, Math.max(0, Math.min(left, space.width - width)), Math.max(0, Math.min(py + 14, space.height - height)));
+}
+
+// Returns the view that a drag from one point to another selects in a plot.
+function draggedView(plot, start, end) {
+	const canvas = plot.querySelector("canvas");
+	const [x0, x1] = [start.x, end.x].sort((a, b) => a - b);
+	const [y0, y1] = [start.y, end.y].sort((a, b) => a - b);
+	const { view } = model;
+	const isTime = x1 - x0 > DRAG;
+	const isTall = plot.id === "heatmap" && y1 - y0 > TALL;
+	const places = isTall ? placesBetween(canvas, y0, y1) : null;
+	const from = isTime ? timeAtPixel(x0, canvas.clientWidth) : view.from;
+	const to = isTime ? timeAtPixel(x1, canvas.clientWidth) : view.to;
+	return { ...spanView(from, to), placeFrom: places ? places.placeFrom : view.placeFrom, placeTo: places ? places.placeTo : view.placeTo };
+}
+
+function listenToPointer(plots, plot, app) {
+	const band = plots.querySelector("#band");
+	let start = null;
+	const point = (event) => {
+		const box = plot.getBoundingClientRect();
+		return { x: event.clientX - box.left, y: event.clientY - box.top };
+	};
+	const drawBand = (end) => {
+		const isTall = plot.id === "heatmap" && Math.abs(end.y - start.y) > TALL;
+		const top = plot.offsetTop + (isTall ? Math.min(start.y, end.y) : 0);
+		place(band, plot.offsetLeft + Math.min(start.x, end.x), top, Math.abs(end.x - start.x), isTall ? Math.abs(end.y - start.y) : plot.offsetHeight);
+		band.hidden = false;
+	};
+	plot.addEventListener("pointerdown", (event) => {
+		if (event.button === 0 && model.view) {
+			start = point(event);
+			plot.setPointerCapture(event.pointerId);
+		}
+	});
+	plot.addEventListener("pointermove", (event) => {
+		const at = point(event);
+		if (!model.view) {
+			return;
+		}
+		if (start && (Math.abs(at.x - start.x) > DRAG || Math.abs(at.y - start.y) > TALL)) {
+			drawBand(at);
+			showTip(plots, plot, null);
+			return;
+		}
+		const canvas = plot.querySelector("canvas");
+		const isInside = at.x >= edges(canvas.clientWidth).left - 1;
+		const lines = plot.id === "heatmap" ? heatMapTip(canvas, at.x, at.y) : isInside ? timelineTip(canvas, at.x, at.y) : null;
+		showTip(plots, plot, lines, at.x, at.y);
+	});
+	const finish = (event) => {
+		band.hidden = true;
+		const from = start;
+		start = null;
+		if (!from || event.type === "pointercancel") {
+			return;
+		}
+		const at = point(event);
+		if (Math.abs(at.x - from.x) > DRAG || (plot.id === "heatmap" && Math.abs(at.y - from.y) > TALL)) {
+			app.go(draggedView(plot, from, at));
+		} else if (plot.id === "heatmap") {
+			const cell = cellAtPixel(plot.querySelector("canvas"), at.x, at.y);
+			setCursor(app, cell.column >= 0 && cell.row >= 0 ? cell : null);
+		}
+	};
+	plot.addEventListener("pointerup", finish);
+	plot.addEventListener("pointercancel", finish);
+	plot.addEventListener("pointerleave", () => showTip(plots, plot, null));
+	plot.addEventListener("wheel", (event) => {
+		if (!model.view) {
+			return;
+		}
+		event.preventDefault();
+		const { left, right } = edges(plot.clientWidth);
+		const unit = event.deltaMode === 1 ? 33 : 1;
+		if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY)) {
+			app.go(pannedView(model.view, (event.deltaX || event.deltaY) * unit / (right - left)), true);
+			return;
+		}
+		const share = Math.min(1, Math.max(0, (point(event).x - left) / (right - left)));
+		app.go(zoomedView(model.view, 2 ** (-event.deltaY * unit / 240), share), true);
+	}, { passive: false });
+}
+
+export function setCursor(app, cell) {
+	model.cursor = cell;
+	app.redraw();
+	app.announce(cell ? cellLines(cell).map(([term, text]) => `${term} ${text}`).join(", ") : "");
+}
+
+// Moves the cursor to the next column and row that are visible.
+function moveCursor(app, dx, dy) {
+	const { overview } = model;
+	const columns = app.columnsInView();
+	const rows = app.rowsInView();
+	if (!columns.length || !rows.length) {
+		return;
+	}
+	const old = model.cursor || { column: columns[0], row: rows[0] };
+	const step = (list, now, by) => {
+		const at = list.indexOf(now);
+		return list[Math.min(list.length - 1, Math.max(0, at < 0 ? 0 : at + by))];
+	};
+	const isNew = !model.cursor;
+	setCursor(app, { column: step(columns, old.column, isNew ? 0 : dx), row: step(rows, old.row, isNew ? 0 : dy) });
+	console.assert(overview.columns[model.cursor.column], "a cursor is in a column");
+}
+
+// Zooms to the cursor's column.
+function enterCursor(app) {
+	const column = model.overview.columns[model.cursor.column];
+	app.go({ ...spanView(toAbsolute(column.from), toAbsolute(column.to)), placeFrom: model.view.placeFrom, placeTo: model.view.placeTo });
+}
+
+function listenToKeys(plots, app) {
+	const acts = {
+		Home: "home", "+": "in", "=": "in", "-": "out", Backspace: "back", Escape: "back", "?": "help", "/": "search", n: "next", p: "previous",
+	};
+	document.addEventListener("keydown", (event) => {
+		const isTyping = /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName);
+		if (event.ctrlKey || event.altKey || event.metaKey || isTyping || document.querySelector("dialog[open]")) {
+			return;
+		}
+		const arrows = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key];
+		const isOnMap = event.target.id === "heatmap";
+		if (arrows && model.view && (isOnMap || event.target.id === "timeline" || event.target === document.body)) {
+			if (isOnMap && !event.shiftKey) {
+				moveCursor(app, ...arrows);
+			} else if (arrows[0]) {
+				app.go(pannedView(model.view, arrows[0] * PAN), true);
+			} else {
+				return;
+			}
+		} else if (event.key === "Enter" && isOnMap && model.cursor) {
+			enterCursor(app);
+		} else if (event.key === "Escape" && model.cursor) {
+			setCursor(app, null);
+		} else if (acts[event.key]) {
+			app.act(acts[event.key]);
+		} else {
+			return;
+		}
+		event.preventDefault();
+	});
+}
+
+export function listen(plots, app) {
+	for (const plot of plots.querySelectorAll(".plot")) {
+		listenToPointer(plots, plot, app);
+	}
+	listenToKeys(plots, app);
+}

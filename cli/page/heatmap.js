@@ -1,0 +1,279 @@
+// The heat map: columns of time, rows of addresses; the darker (on a dark screen: brighter) a cell, the more records it has.
+/* global d3 */
+
+import { currentColours, heatColour } from "./colours.js";
+import { cellCounts, eachCell, model, mostInCell, shownCount, toAbsolute, toRelative, visibleRows } from "./model.js";
+import { columnAtPixel, columnPixels, drawPauses, edges, fitText, FONT, MONO, prepareCanvas, timeScale } from "./plot.js";
+import { symbols } from "./timeline.js";
+import { address, addressRange, CLASSES, count, isPort, PORT_0, visible } from "./text.js";
+import { formatDuration, formatTime, fromRfc3339 } from "./time.js";
+
+const MAP_TOP = 4;
+const MAP_BOTTOM = 6;
+const DIVIDER = 9; // between memory and I/O
+const HIGHEST = 22; // a row
+const LABEL = 13; // a line of text
+
+// How many rows this canvas can show well.
+export function rowsThatFit(canvas) {
+	return Math.max(16, Math.min(1024, Math.floor((canvas.clientHeight - MAP_TOP - MAP_BOTTOM - DIVIDER) / 3)));
+}
+
+// The rows' pixels: {list: [{row, y, height}], divider: y or null, bottom}.
+export function rowPixels(height) {
+	const indices = visibleRows();
+	const { rows } = model.overview;
+	const firstPort = indices.findIndex((i) => isPort(rows[i].place));
+	const isDivided = firstPort > 0;
+	const room = height - MAP_TOP - MAP_BOTTOM - (isDivided ? DIVIDER : 0);
+	const each = Math.min(HIGHEST, room / Math.max(1, indices.length));
+	const shift = (n) => MAP_TOP + (isDivided && n >= firstPort ? DIVIDER : 0);
+	const list = indices.map((row, n) => {
+		const y = Math.round(n * each) + shift(n);
+		return { row, y, height: Math.max(1, Math.round((n + 1) * each) + shift(n) - y) };
+	});
+	const end = list.length ? list[list.length - 1] : { y: MAP_TOP, height: 0 };
+	return { list, divider: isDivided ? list[firstPort].y - Math.round(DIVIDER / 2) : null, bottom: end.y + end.height };
+}
+
+function drawCells(context, width, height) {
+	const scale = timeScale(width);
+	const { list } = rowPixels(height);
+	const byRow = new Map(list.map((one) => [one.row, one]));
+	const most = mostInCell();
+	for (const column of model.overview.columns) {
+		const pixels = columnPixels(column, scale);
+		if (!pixels) {
+			continue;
+		}
+		eachCell(column, (row, i) => {
+			const place = byRow.get(row);
+			const n = place ? shownCount(column.cells, i) : 0;
+			if (n) {
+				context.fillStyle = heatColour(n, most);
+				context.fillRect(pixels.x, place.y, pixels.width, place.height);
+			}
+		});
+	}
+}
+
+// Rows to label, the important ones first: where a named region starts, where untouched memory was left out, then any.
+function labelled(list) {
+	const { rows } = model.overview;
+	const importance = list.map(({ row }, n) => {
+		const before = n ? rows[list[n - 1].row] : null;
+		const one = rows[row];
+		if (!before || (one.name && one.name !== before.name) || isPort(one.place) !== isPort(before.place)) {
+			return 2;
+		}
+		return one.place !== before.place + before.count || one.name !== before.name ? 1 : 0;
+	});
+	const order = d3.range(list.length).sort((a, b) => importance[b] - importance[a] || a - b);
+	const chosen = [];
+	for (const n of order) {
+		const y = list[n].y + Math.min(list[n].height / 2, LABEL / 2);
+		if (chosen.every((other) => Math.abs(other.y - y) >= LABEL)) {
+			chosen.push({ y, n });
+		}
+	}
+	return chosen.sort((a, b) => a.y - b.y);
+}
+
+function drawLabels(context, width, height) {
+	const { left } = edges(width);
+	const colours = currentColours();
+	const { rows } = model.overview;
+	const { list } = rowPixels(height);
+	let name = null;
+	context.textAlign = "right";
+	for (const { y, n } of labelled(list)) {
+		const row = rows[list[n].row];
+		const at = Math.min(Math.max(y, 7), height - 6);
+		context.font = MONO;
+		context.fillStyle = colours.dim;
+		context.fillText(address(row.place), left - 8, at);
+		const used = context.measureText("00000000").width + 16;
+		if (row.name && row.name !== name && left - used > 60) {
+			context.font = FONT;
+			context.fillStyle = colours.ink;
+			context.fillText(fitText(context, visible(row.name), left - used - 8), left - used, at);
+		}
+		name = row.name;
+		context.fillStyle = colours.line;
+		context.fillRect(left - 5, Math.round(list[n].y), 4, 1);
+	}
+	context.font = FONT;
+}
+
+// The row of an address.
+function rowOfPlace(place) {
+	return model.overview.rows.findIndex((row) => place >= row.place && place < row.place + row.count);
+}
+
+export function placeOfHit(hit) {
+	const addr = parseInt(hit.addr, 16);
+	return /^IO/.test(hit.type) ? PORT_0 + addr % 65536 : Math.floor(addr / 4096);
+}
+
+// Single records as dots, and the hits of a search as rings.
+function drawRecords(context, width, height, hits, isRing) {
+	const colours = currentColours();
+	const scale = timeScale(width);
+	const [left, right] = scale.range();
+	const byRow = new Map(rowPixels(height).list.map((one) => [one.row, one]));
+	for (const hit of hits) {
+		const place = byRow.get(rowOfPlace(placeOfHit(hit)));
+		const x = hit.time ? scale(toRelative(fromRfc3339(hit.time))) : -1;
+		if (!place || x < left || x > right) {
+			continue;
+		}
+		context.beginPath();
+		context.arc(x, place.y + place.height / 2, isRing ? 5 : 2.5, 0, 7);
+		context.lineWidth = isRing ? 1.5 : 1;
+		context.strokeStyle = isRing ? colours.accent : colours.paper;
+		context.fillStyle = colours.ink;
+		if (!isRing) {
+			context.fill();
+		}
+		context.stroke();
+	}
+	context.lineWidth = 1;
+}
+
+function drawCursor(context, width, height) {
+	const box = cellPixels(width, height, model.cursor.column, model.cursor.row);
+	if (!box) {
+		return;
+	}
+	const colours = currentColours();
+	const { left } = edges(width);
+	context.strokeStyle = colours.accent;
+	context.globalAlpha = 0.5;
+	context.strokeRect(left, Math.round(box.y + box.height / 2) + 0.5, box.x - left, 0);
+	context.strokeRect(Math.round(box.x + box.width / 2) + 0.5, MAP_TOP, 0, box.y - MAP_TOP);
+	context.globalAlpha = 1;
+	context.lineWidth = 2;
+	context.strokeRect(box.x - 2, box.y - 2, box.width + 4, box.height + 4);
+	context.lineWidth = 1;
+}
+
+// A cell's pixels, or null if it isn't visible. Tests compare them with the model.
+export function cellPixels(width, height, column, row) {
+	const pixels = columnPixels(model.overview.columns[column], timeScale(width));
+	const place = rowPixels(height).list.find((one) => one.row === row);
+	return pixels && place ? { ...pixels, y: place.y, height: place.height } : null;
+}
+
+export function drawHeatMap(canvas) {
+	const { context, width, height } = prepareCanvas(canvas);
+	if (!model.overview.recordings.length) {
+		return;
+	}
+	const { left, right } = edges(width);
+	const colours = currentColours();
+	const { divider, bottom } = rowPixels(height);
+	drawPauses(context, timeScale(width), MAP_TOP, bottom - MAP_TOP, false);
+	drawCells(context, width, height);
+	for (const symbol of symbols(width)) {
+		context.strokeStyle = colours[symbol.kind] || colours.ink;
+		context.setLineDash(symbol.kind === "gap" ? [3, 3] : [1, 3]);
+		context.beginPath();
+		context.moveTo(Math.round(symbol.x) + 0.5, MAP_TOP);
+		context.lineTo(Math.round(symbol.x) + 0.5, bottom);
+		context.stroke();
+	}
+	context.setLineDash([]);
+	if (divider !== null) {
+		context.fillStyle = colours.dim;
+		context.fillRect(left - 60, divider, right - left + 60, 1);
+	}
+	context.strokeStyle = colours.dim;
+	context.strokeRect(left - 0.5, MAP_TOP - 0.5, right - left + 1, bottom - MAP_TOP + 1);
+	drawLabels(context, width, height);
+	if (model.records) {
+		drawRecords(context, width, height, model.records.hits, false);
+	}
+	if (model.search && model.search.hits) {
+		drawRecords(context, width, height, model.search.hits, true);
+	}
+	if (model.cursor) {
+		drawCursor(context, width, height);
+	}
+}
+
+// {column, row} at a pixel: -1 where there is none.
+export function cellAtPixel(canvas, x, y) {
+	const place = rowPixels(canvas.clientHeight).list.find((one) => y >= one.y && y < one.y + one.height);
+	return { column: columnAtPixel(x, timeScale(canvas.clientWidth)), row: place ? place.row : -1 };
+}
+
+// The places between two pixels, as a range of whole rows; null if there is none.
+export function placesBetween(canvas, y0, y1) {
+	const { rows } = model.overview;
+	const found = rowPixels(canvas.clientHeight).list.filter((one) => one.y + one.height > y0 && one.y < y1);
+	if (!found.length) {
+		return null;
+	}
+	const last = rows[found[found.length - 1].row];
+	return { placeFrom: rows[found[0].row].place, placeTo: last.place + last.count - 1 };
+}
+
+export function cellLines({ column, row }) {
+	const one = model.overview.columns[column];
+	const place = model.overview.rows[row];
+	const counts = cellCounts(one, row) || [0, 0, 0, 0];
+	return [
+		["address", addressRange(place.place, place.count)],
+		...(place.name ? [["region", visible(place.name)]] : []),
+		["time", `${formatTime(toAbsolute(one.from), 1, false)} + ${formatDuration(one.to - one.from)}`],
+		...CLASSES.map((name, k) => [name, count(counts[k])]),
+		["records", count(d3.sum(counts))],
+	];
+}
+
+export function heatMapTip(canvas, x, y) {
+	const cell = cellAtPixel(canvas, x, y);
+	if (cell.row < 0) {
+		return null;
+	}
+	if (cell.column >= 0) {
+		return cellLines(cell);
+	}
+	const place = model.overview.rows[cell.row];
+	return [["address", addressRange(place.place, place.count)], ...(place.name ? [["region", visible(place.name)]] : [])];
+}
+
+// The scale of colours, with its figures.
+export function drawLegend(canvas) {
+	const { context, width, height } = prepareCanvas(canvas);
+	const colours = currentColours();
+	const most = mostInCell();
+	context.clearRect(0, 0, width, height);
+	if (!most) {
+		return;
+	}
+	context.fillStyle = colours.dim;
+	context.textAlign = "left";
+	const title = "records per cell";
+	context.fillText(title, 0, height / 2);
+	const left = Math.ceil(context.measureText(title).width) + 16;
+	const right = width - 24;
+	const scale = d3.scaleLog([1, Math.max(most, 2)], [left, right]);
+	for (let x = left; x < right; x++) {
+		context.fillStyle = heatColour(Math.max(1, most ** ((x - left) / (right - left))), most);
+		context.fillRect(x, 2, 1, 8);
+	}
+	context.fillStyle = colours.ink;
+	context.textAlign = "center";
+	let free = left - 40;
+	const powers = d3.range(0, Math.floor(Math.log10(most) + 1e-9) + 1).map((power) => 10 ** power);
+	for (const tick of most > 1 ? [...powers.filter((power) => scale(power) < right - 36), most] : [1]) {
+		const text = count(tick);
+		const half = context.measureText(text).width / 2;
+		if (scale(tick) - half > free) {
+			context.fillText(text, scale(tick), 19);
+			free = scale(tick) + half + 6;
+		}
+	}
+	canvas.setAttribute("aria-label", `Colours of the heat map: from 1 to ${count(most)} records per cell, logarithmic`);
+}

@@ -1,0 +1,30 @@
+// The help: keys and symbols.
+/* global d3 */
+
+const KEYS = [
+	["drag", "select a time; in the heat map also addresses"],
+	["wheel, + \u2212", "zoom"],
+	["Shift + wheel, \u2190 \u2192", "earlier, later"],
+	["Home", "everything"],
+	["Backspace, Esc", "back to the previous view"],
+	["n, p", "next, previous mark, trigger or gap"],
+	["/", "search"],
+	["in the heat map: \u2190 \u2191 \u2192 \u2193", "move the cursor; with Shift: earlier, later"],
+	["Enter", "zoom to the cursor's column"],
+];
+const SYMBOLS = [
+	["\u25bc", "gap: samples were lost here"],
+	["\u2691", "mark"],
+	["\u25c6", "trigger"],
+	["////", "pause: nothing was recorded"],
+];
+
+export function drawHelp(dialog) {
+	const box = d3.select(dialog);
+	box.append("h2").attr("id", "help-title").text("Keys and symbols");
+	box.append("dl").selectAll("div").data([...KEYS, ...SYMBOLS]).join("div").selectAll("*").data((row) => row)
+		.join((enter) => enter.append((d, i) => document.createElement(i ? "dd" : "dt"))).text((text) => text);
+	box.append("p").text("A record counts once, at its address. A row is a block of pages or I/O ports; untouched ones are left out. "
+		+ "Times are of the recorded bus, in UTC.");
+	box.append("form").attr("method", "dialog").append("button").text("Close");
+}

@@ -1,0 +1,239 @@
+// The live strip: what the daemon does now, and the last hour or day.
+/* global d3 */
+
+import { currentColours } from "./colours.js";
+import { model } from "./model.js";
+import { FONT, prepareCanvas } from "./plot.js";
+import { fetchHistory, fetchLive, setError } from "./source.js";
+import { bytes, count, eventText, percent, plural, short, visible } from "./text.js";
+import { formatDuration } from "./time.js";
+
+const EVENTS = 200; // remembered
+const POLL_MS = 1000;
+const HISTORY_MS = 60000; // between the times that the whole history is fetched; in between, the status extends it
+const TYPES = { FETCH: 0, MEMREAD: 1, MEMREADINV: 1, IOREAD: 1, MEMWRITE: 2, IOWRITE: 2 };
+
+let span = "seconds";
+let historyAt = 0;
+
+function sum(object) {
+	return d3.sum(Object.values(object || {}));
+}
+
+function lastSecond(received, lost, written) {
+	const { seconds } = model.history;
+	for (const [name, value] of [["received_samples", received], ["lost_samples", lost], ["written_bytes", written]]) {
+		seconds[name].push(value);
+		if (seconds[name].length > 3600) {
+			seconds[name].shift();
+		}
+	}
+}
+
+async function updateHistory() {
+	if (Date.now() - historyAt < HISTORY_MS) {
+		return;
+	}
+	historyAt = Date.now();
+	try {
+		model.history = await fetchHistory();
+	} catch (error) {
+		model.history = null; // no daemon: its state says so
+	}
+}
+
+// Asks once. Returns true if the daemon reported anything that may have changed the recordings.
+async function update() {
+	const before = model.live;
+	const answer = await fetchLive(before ? before.seq : 0);
+	setError(null);
+	if (answer.state === "connected" && answer.status) {
+		if (!before || before.state !== "connected") {
+			historyAt = 0;
+		}
+		await updateHistory();
+		if (model.history && before && before.status && historyAt < Date.now() - 500) {
+			const { rates } = answer.status;
+			lastSecond(rates.samples_per_second, Math.max(0, sum(answer.status.counts.lost) - sum(before.status.counts.lost)), rates.written_bytes_per_second);
+		}
+	}
+	model.lostSince = answer.state === "disconnected" ? model.lostSince || new Date() : null;
+	model.liveEvents = model.liveEvents.concat(answer.events).slice(-EVENTS);
+	model.live = answer;
+	return answer.events.some((event) => /recording|segment|mark|trigger|gap/.test(event.event));
+}
+
+// Asks again and again, less often while nobody looks.
+export function watchLive(app) {
+	const ask = async () => {
+		try {
+			if (!document.hidden) {
+				app.changed(await update());
+			}
+		} catch (error) {
+			setError(error);
+			app.redraw();
+		}
+		setTimeout(ask, POLL_MS);
+	};
+	ask();
+}
+
+// ---- drawing
+
+// The mean of each pixel's values, null where there are none.
+function resample(values, pixels) {
+	return d3.range(pixels).map((i) => d3.mean(values.slice(Math.floor(i * values.length / pixels), Math.max(Math.floor((i + 1) * values.length / pixels), Math.floor(i * values.length / pixels) + 1)).filter((v) => v !== null)));
+}
+
+// One small graph of a member of the history. It ends now; older values are missing at the left.
+function drawGraph(canvas, name, colour) {
+	const { context, width, height } = prepareCanvas(canvas);
+	context.clearRect(0, 0, width, height);
+	const history = model.history && model.history[span];
+	if (!history || width < 10) {
+		return;
+	}
+	const length = span === "seconds" ? 3600 : 1440;
+	const perSecond = history[name].map((value) => (value === null ? null : value / history.interval_seconds));
+	const values = resample(Array(Math.max(0, length - perSecond.length)).fill(null).concat(perSecond.slice(-length)), Math.floor(width));
+	const most = d3.max(values) || 1;
+	context.fillStyle = currentColours().line;
+	context.fillRect(0, height - 1, width, 1);
+	context.fillStyle = colour;
+	values.forEach((value, x) => {
+		if (value) {
+			const y = Math.max(1, value / most * (height - 13));
+			context.fillRect(x, height - 1 - y, 1, y);
+		}
+	});
+	context.font = FONT;
+	context.textBaseline = "top";
+	context.fillStyle = currentColours().dim;
+	context.textAlign = "left";
+	context.fillText(span === "seconds" ? "1 h" : "24 h", 0, 0);
+	context.textAlign = "right";
+	context.fillText(`max ${name === "written_bytes" ? bytes(Math.round(most)) : short(most)}/s`, width, 0);
+}
+
+function tile(live, id, title) {
+	let box = live.select(`#live-${id}`);
+	if (box.empty()) {
+		box = live.append("div").attr("class", "tile").attr("id", `live-${id}`);
+		box.append("h2").text(title);
+	}
+	return box;
+}
+
+function figure(live, id, title, value, detail) {
+	const box = tile(live, id, title);
+	for (const [name, text] of [["strong", value], ["small", detail]]) {
+		if (box.select(name).empty()) {
+			box.append(name);
+		}
+		box.select(name).text(text);
+	}
+	return box;
+}
+
+function graph(box, name, colour, label) {
+	if (box.select("canvas").empty()) {
+		box.append("canvas").attr("role", "img");
+	}
+	drawGraph(box.select("canvas").attr("aria-label", label).node(), name, colour);
+}
+
+function list(box, rows) {
+	if (box.select("ol").empty()) {
+		box.append("ol");
+	}
+	const items = box.select("ol").selectAll("li").data(rows).join("li");
+	items.selectAll("span").data((row) => row).join("span").text((text) => text);
+}
+
+function eventLine(event) {
+	const time = event.time.slice(11, 19);
+	const text = {
+		state: () => `${event.from} \u2192 ${event.to}`,
+		mark: () => visible(event.mark.text),
+		trigger: () => visible(event.name),
+		gap: () => eventText({ kind: "gap", lost: event.lost, exact: event.exact, cause: event.cause }),
+		"segment-started": () => `${event.segment}`,
+		"segment-sealed": () => `${event.segment}, ${count(event.records)} records`,
+		"recording-started": () => visible(event.recording.label || event.recording.id),
+		"recording-ended": () => visible(event.recording.label || event.recording.id),
+		disk: () => visible(event.error || "working again"),
+		board: () => event.state,
+		missed: () => plural(event.count, "event"),
+	}[event.event];
+	return [time, event.event.replace("-", " "), text ? text() : ""];
+}
+
+function drawMix(live) {
+	const { mix } = model.live;
+	const counts = [0, 0, 0, 0];
+	Object.entries(mix ? mix.types : {}).forEach(([type, n]) => {
+		counts[TYPES[type] === undefined ? 3 : TYPES[type]] += n;
+	});
+	const all = d3.sum(counts);
+	const box = tile(live, "mix", "Mix by type");
+	list(box, ["fetch", "read", "write", "other"].map((name, k) => ["\u25a0", name, percent(counts[k], all)]));
+	box.selectAll("li").each((row, k, nodes) => { nodes[k].className = `swatch-${row[1]}`; });
+}
+
+function pageName(page) {
+	if (page.name) {
+		return visible(page.name);
+	}
+	const place = Math.floor(parseInt(page.addr, 16) / 4096);
+	const row = model.overview && model.overview.rows.find((one) => place >= one.place && place < one.place + one.count);
+	return row && row.name ? visible(row.name) : "";
+}
+
+function drawPages(live) {
+	const { mix } = model.live;
+	list(tile(live, "pages", "Hot pages"), (mix ? mix.pages : []).slice(0, 5).map((page) => [
+		page.addr.replace(/^0x/, "").padStart(8, "0"), pageName(page), percent(page.requests, mix.memory_requests)]));
+}
+
+function addSwitch(live) {
+	if (live.select("#live-span").empty() && !live.select("#live-samples").empty()) {
+		const label = live.select("#live-samples").append("label").attr("id", "live-span");
+		label.append("span").attr("class", "unseen").text("Span of the graphs");
+		label.append("select").on("change", () => {
+			span = d3.event.target.value;
+			drawLive();
+		}).selectAll("option").data([["seconds", "Last hour"], ["minutes", "Last day"]]).join("option").attr("value", (d) => d[0]).text((d) => d[1]);
+	}
+}
+
+export function drawLive() {
+	const live = d3.select("#live");
+	const shown = model.live && model.live.state !== "none" && (model.live.status || model.history);
+	live.property("hidden", !shown);
+	if (!shown) {
+		return;
+	}
+	const colours = currentColours();
+	const { status } = model.live;
+	live.classed("stale", !status);
+	if (status) {
+		const { counts, rates, recording, buffer, disk, source } = status;
+		const lost = sum(counts.lost);
+		figure(live, "state", "State", status.state, [recording ? visible(recording.label || recording.id) : "no recording",
+			recording ? `${short(recording.records)} records, ${bytes(recording.bytes)}, segment ${recording.segment}` : "",
+			visible(source.name), `up ${formatDuration(Math.round(status.uptime_seconds) * 1e9)}`].filter(Boolean).join("\n"));
+		graph(figure(live, "samples", "Samples", `${short(rates.samples_per_second)}/s`, ""), "received_samples", colours.accent, "Samples per second");
+		graph(figure(live, "lost", "Lost", count(lost), plural(counts.gaps, "gap")), "lost_samples", colours.gap, "Lost samples per second")
+		live.select("#live-lost").classed("bad", lost > 0);
+		graph(figure(live, "written", "Written", `${bytes(rates.written_bytes_per_second)}/s`, ""), "written_bytes", colours.dim, "Bytes written per second");
+		figure(live, "room", "Buffer and disk", `${count(buffer.free_chunks)} of ${count(buffer.chunks)}`,
+			[`chunks free (lowest ${count(buffer.min_free_chunks)})`, `disk: ${bytes(disk.free_bytes)} free`,
+				disk.stuck ? "disk is stuck" : disk.time_left_seconds === null ? "" : `full in ${formatDuration(disk.time_left_seconds * 1e9)}`,
+				disk.last_error ? visible(disk.last_error) : ""].filter(Boolean).join("\n"));
+		drawMix(live);
+		drawPages(live);
+	}
+	list(tile(live, "events", "Events"), model.liveEvents.filter((event) => event.event !== "status").slice(-6).reverse().map(eventLine));
+	addSwitch(live);
+}

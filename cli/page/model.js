@@ -1,0 +1,192 @@
+// What the page knows. Everything drawn comes from here, and the tests read it as window.buscap.model.
+
+import { CLASSES, PLACES, PORT_0 } from "./text.js";
+
+export const model = {
+	isReport: false,
+	report: null, // made, program, reduced
+	overview: null, // the picture, as the server sent it
+	events: null,
+	view: null, // {from, to: BigInt ns since 1970; placeFrom, placeTo}
+	visited: [], // earlier views, for Back
+	shown: "all", // or a class
+	cursor: null, // {column, row}: indices in the overview
+	records: null, // single records in the view: {hits, isCutOff}
+	search: null, // {text, hits, end, error}
+	error: null, // why there is no answer: {text, since}
+	isLoading: false,
+	live: null, // the last answer of /data/live
+	history: null,
+	liveEvents: [],
+	lostSince: null, // when the daemon's answers ended
+};
+
+const MIN_SPAN = 20n; // ns: about a tick of a 66 MHz bus
+
+export function origin() {
+	return BigInt(model.overview.origin_ns);
+}
+
+// From ns after the origin, as in the overview, and back.
+export function toAbsolute(relative) {
+	return origin() + BigInt(Math.round(relative));
+}
+
+export function toRelative(ns) {
+	return Number(ns - origin());
+}
+
+// The view that shows a span of time: never empty.
+export function spanView(from, to, placeFrom = 0, placeTo = PLACES - 1) {
+	if (to - from < MIN_SPAN) {
+		const middle = (from + to) / 2n;
+		const half = to === from ? 500n : MIN_SPAN / 2n;
+		return { from: middle - half, to: middle + half, placeFrom, placeTo };
+	}
+	return { from, to, placeFrom, placeTo };
+}
+
+export function wholeView() {
+	const { from, to } = model.overview.extent;
+	return spanView(toAbsolute(from), toAbsolute(to));
+}
+
+export function isSameView(a, b) {
+	return a.from === b.from && a.to === b.to && a.placeFrom === b.placeFrom && a.placeTo === b.placeTo;
+}
+
+// Keeps a view inside of what there is.
+export function clampView(view) {
+	const whole = wholeView();
+	const span = view.to - view.from;
+	if (span >= whole.to - whole.from) {
+		return { ...view, from: whole.from, to: whole.to };
+	}
+	let { from } = view;
+	from = from < whole.from ? whole.from : from + span > whole.to ? whole.to - span : from;
+	return { ...view, from, to: from + span };
+}
+
+// Zooms by a factor (2: half as much is seen), with the point at a share (0 .. 1) of the view staying where it is.
+export function zoomedView(view, factor, share) {
+	const span = Number(view.to - view.from);
+	const next = Math.max(span / factor, Number(MIN_SPAN));
+	const from = view.from + BigInt(Math.round((span - next) * share));
+	return clampView({ ...view, from, to: from + BigInt(Math.round(next)) });
+}
+
+export function pannedView(view, share) {
+	const by = BigInt(Math.round(Number(view.to - view.from) * share));
+	return clampView({ ...view, from: view.from + by, to: view.to + by });
+}
+
+// ---- figures of the overview
+
+export function isInView(from, to) {
+	return to >= toRelative(model.view.from) && from <= toRelative(model.view.to);
+}
+
+export function visibleColumns() {
+	return model.overview.columns.filter((column) => isInView(column.from, column.to));
+}
+
+export function classIndex() {
+	return CLASSES.indexOf(model.shown);
+}
+
+// The figure of a cell's or column's four counts that is shown.
+export function shownCount(counts, at = 0) {
+	const index = classIndex();
+	return index < 0 ? counts[at] + counts[at + 1] + counts[at + 2] + counts[at + 3] : counts[at + index];
+}
+
+// Calls visit(row, index of the four counts in cells) for each cell of a column.
+export function eachCell(column, visit) {
+	const { cells } = column;
+	for (let i = 0; i < cells.length; i += 5) {
+		visit(cells[i], i + 1);
+	}
+}
+
+// The four counts of a cell, or null.
+export function cellCounts(column, row) {
+	let found = null;
+	eachCell(column, (at, i) => {
+		if (at === row) {
+			found = column.cells.slice(i, i + 4);
+		}
+	});
+	return found;
+}
+
+let mostOf = { overview: null, shown: null, most: 0 };
+
+// The largest cell of the overview: the end of the colour scale.
+export function mostInCell() {
+	const { overview, shown } = model;
+	if (mostOf.overview !== overview || mostOf.shown !== shown) {
+		let most = 0;
+		for (const column of overview.columns) {
+			eachCell(column, (row, i) => {
+				most = Math.max(most, shownCount(column.cells, i));
+			});
+		}
+		mostOf = { overview, shown, most };
+	}
+	return mostOf.most;
+}
+
+// Indices of the rows in the view's range of places.
+export function visibleRows() {
+	const { rows } = model.overview;
+	const { placeFrom, placeTo } = model.view;
+	const indices = [];
+	rows.forEach((row, i) => {
+		if (row.place + row.count > placeFrom && row.place <= placeTo) {
+			indices.push(i);
+		}
+	});
+	return indices;
+}
+
+// Returns the sums over the columns in the view: counts and cells by class, memory and I/O apart.
+export function totals() {
+	const sums = { columns: 0, records: 0, uncounted: 0, lost: 0, counts: [0, 0, 0, 0], memory: [0, 0, 0, 0], ports: [0, 0, 0, 0], rows: new Map() };
+	for (const column of visibleColumns()) {
+		sums.columns += 1;
+		sums.records += column.records;
+		sums.uncounted += column.uncounted;
+		sums.lost += column.lost;
+		column.counts.forEach((n, k) => { sums.counts[k] += n; });
+		eachCell(column, (row, i) => {
+			const kind = model.overview.rows[row].place < PORT_0 ? sums.memory : sums.ports;
+			const four = sums.rows.get(row) || [0, 0, 0, 0];
+			for (let k = 0; k < 4; k++) {
+				kind[k] += column.cells[i + k];
+				four[k] += column.cells[i + k];
+			}
+			sums.rows.set(row, four);
+		});
+	}
+	return sums;
+}
+
+// Spans of the view in which nothing was recorded, between recordings and within one: [{from, to}], relative.
+export function pauses() {
+	const { columns, recordings } = model.overview;
+	const spans = [];
+	let end = Infinity;
+	for (const recording of [...recordings].sort((a, b) => a.from - b.from)) {
+		if (recording.from > end) {
+			spans.push({ from: end, to: recording.from });
+		}
+		end = end === Infinity ? recording.to : Math.max(end, recording.to);
+	}
+	columns.forEach((column, i) => {
+		const next = columns[i + 1];
+		if (next && next.recording === column.recording && next.from > column.to) {
+			spans.push({ from: column.to, to: next.from });
+		}
+	});
+	return spans.filter((span) => isInView(span.from, span.to));
+}

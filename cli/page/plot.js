@@ -1,0 +1,125 @@
+// What the timeline and the heat map share: the canvas, the x axis, pauses, text that fits.
+/* global d3 */
+
+import { currentColours } from "./colours.js";
+import { model, pauses, toAbsolute, toRelative } from "./model.js";
+import { formatDuration } from "./time.js";
+
+export const FONT = "11px system-ui, 'DejaVu Sans', sans-serif";
+export const MONO = "11px ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace";
+const RIGHT = 12;
+
+// The plot's left and right edge in a canvas of this width; the labels are on the left.
+export function edges(width) {
+	return { left: width >= 900 ? 212 : width >= 560 ? 150 : 78, right: width - RIGHT };
+}
+
+// Fits the canvas to its element and the screen's resolution, clears it, and returns its context in CSS pixels.
+export function prepareCanvas(canvas) {
+	const { clientWidth: width, clientHeight: height } = canvas;
+	const ratio = window.devicePixelRatio || 1;
+	if (canvas.width !== Math.round(width * ratio) || canvas.height !== Math.round(height * ratio)) {
+		canvas.width = Math.round(width * ratio);
+		canvas.height = Math.round(height * ratio);
+	}
+	const context = canvas.getContext("2d");
+	context.setTransform(ratio, 0, 0, ratio, 0, 0);
+	context.clearRect(0, 0, width, height);
+	context.fillStyle = currentColours().paper;
+	context.fillRect(0, 0, width, height);
+	context.font = FONT;
+	context.textBaseline = "middle";
+	return { context, width, height };
+}
+
+// From ns after the origin to pixels. Differences of integers are exact, so this is, down to single ns.
+export function timeScale(width) {
+	const { left, right } = edges(width);
+	return d3.scaleLinear([toRelative(model.view.from), toRelative(model.view.to)], [left, right]);
+}
+
+export function timeAtPixel(x, width) {
+	const { left, right } = edges(width);
+	const share = Math.min(1, Math.max(0, (x - left) / (right - left)));
+	return toAbsolute(toRelative(model.view.from)) + BigInt(Math.round(Number(model.view.to - model.view.from) * share));
+}
+
+// A column's pixels: whole, at least one, within the plot; three around a moment. null if there are none.
+export function columnPixels(column, scale) {
+	const [left, right] = scale.range();
+	const isMoment = column.to === column.from;
+	const start = Math.round(scale(column.from)) - (isMoment ? 1 : 0);
+	const end = isMoment ? start + 3 : Math.max(Math.round(scale(column.to)), start + 1);
+	if (end <= left || start >= right) {
+		return null;
+	}
+	return { x: Math.max(start, left), width: Math.min(end, right) - Math.max(start, left) };
+}
+
+// The index of the column at a pixel, or -1.
+export function columnAtPixel(x, scale) {
+	const { columns } = model.overview;
+	let found = -1;
+	columns.forEach((column, i) => {
+		const pixels = columnPixels(column, scale);
+		if (pixels && x >= pixels.x && x < pixels.x + pixels.width) {
+			found = i;
+		}
+	});
+	return found;
+}
+
+// The text, or as much of it as fits and an ellipsis; "" if hardly any does.
+export function fitText(context, text, width) {
+	if (context.measureText(text).width <= width) {
+		return text;
+	}
+	let length = text.length;
+	while (length > 2 && context.measureText(`${text.slice(0, length)}\u2026`).width > width) {
+		length -= 1;
+	}
+	return length > 2 ? `${text.slice(0, length)}\u2026` : "";
+}
+
+let hatch = { key: null, pattern: null };
+
+function hatching(context) {
+	const { line } = currentColours();
+	if (hatch.key !== line) {
+		const tile = document.createElement("canvas");
+		tile.width = tile.height = 8;
+		const ink = tile.getContext("2d");
+		ink.strokeStyle = line;
+		ink.lineWidth = 1;
+		for (const x of [-8, 0, 8]) {
+			ink.moveTo(x, 8);
+			ink.lineTo(x + 8, 0);
+		}
+		ink.stroke();
+		hatch = { key: line, pattern: context.createPattern(tile, "repeat") };
+	}
+	return hatch.pattern;
+}
+
+// Hatches the times in which nothing was recorded. With `label`, says how long they are where there is room.
+export function drawPauses(context, scale, top, height, label) {
+	const [left, right] = scale.range();
+	for (const span of pauses()) {
+		const x = Math.max(left, scale(span.from));
+		const width = Math.min(right, scale(span.to)) - x;
+		if (width < 2) {
+			continue;
+		}
+		context.fillStyle = hatching(context);
+		context.fillRect(x, top, width, height);
+		const text = `pause ${formatDuration(span.to - span.from)}`;
+		if (label && context.measureText(text).width + 12 < width) {
+			const half = context.measureText(text).width / 2 + 4;
+			context.fillStyle = currentColours().paper;
+			context.fillRect(x + width / 2 - half, top + height / 2 - 8, 2 * half, 16);
+			context.fillStyle = currentColours().dim;
+			context.textAlign = "center";
+			context.fillText(text, x + width / 2, top + height / 2 + 0.5);
+		}
+	}
+}

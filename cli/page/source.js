@@ -1,0 +1,82 @@
+// Where the data comes from: a server, or the report in the page.
+
+import { model } from "./model.js";
+import { toRfc3339 } from "./time.js";
+
+// Returns the report that the page carries, or null.
+export function embeddedReport() {
+	const text = document.getElementById("report").textContent.trim();
+	return text ? JSON.parse(text) : null;
+}
+
+class RequestError extends Error {}
+
+async function get(path, parameters, signal) {
+	const query = new URLSearchParams(parameters).toString();
+	let response;
+	try {
+		response = await fetch(query ? `${path}?${query}` : path, { signal, cache: "no-store" });
+	} catch (error) {
+		if (error.name === "AbortError") {
+			throw error;
+		}
+		throw new RequestError("buscap web does not answer");
+	}
+	if (response.status === 403) {
+		throw new RequestError("This page is no longer allowed to read: open the link that buscap web printed");
+	}
+	if (!response.ok) {
+		const body = await response.text();
+		let text = body;
+		try {
+			text = JSON.parse(body).error;
+		} catch (error) {
+			// not JSON: shown as it is
+		}
+		throw new RequestError(text || `buscap web answers ${response.status}`);
+	}
+	return response;
+}
+
+export async function fetchOverview(view, columns, rows, signal) {
+	const parameters = { columns, rows };
+	if (view) {
+		Object.assign(parameters, { from: view.from, to: view.to, place_from: view.placeFrom, place_to: view.placeTo });
+	}
+	return (await get("data/overview", parameters, signal)).json();
+}
+
+export async function fetchEvents() {
+	return (await get("data/events", {})).json();
+}
+
+// Returns {hits, end} of a search.
+export async function fetchFind(parameters, signal) {
+	const text = await (await get("data/find", parameters, signal)).text();
+	const lines = text.split("\n").filter(Boolean).map((line) => JSON.parse(line));
+	return {
+		hits: lines.filter((line) => line.number !== undefined),
+		damage: lines.filter((line) => line.damage).map((line) => line.damage),
+		end: (lines.find((line) => line.end) || {}).end || null,
+	};
+}
+
+export function fetchRecords(view, most, signal) {
+	return fetchFind({ from: toRfc3339(view.from), to: toRfc3339(view.to + 1n), first: most }, signal);
+}
+
+export async function fetchLive(since) {
+	return (await get("data/live", { since })).json();
+}
+
+export async function fetchHistory() {
+	return (await get("data/history", {})).json();
+}
+
+// Remembers since when there has been no answer.
+export function setError(error) {
+	const text = error ? error.message : null;
+	if (text !== (model.error && model.error.text)) {
+		model.error = text && { text, since: new Date() };
+	}
+}

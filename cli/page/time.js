@@ -1,0 +1,101 @@
+// Times of day, durations and the ticks of a time axis. Times are BigInts in ns since 1970, durations Numbers in ns.
+/* global d3 */
+
+const SECOND = 1e9;
+const DAY = 86400 * SECOND;
+const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+
+// 1, 2 and 5 of each power of ten up to half a second, then the divisions of minutes, hours and days.
+const STEPS = d3.range(0, 9).flatMap((power) => [1, 2, 5].map((n) => n * 10 ** power)).concat(
+	[1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200].map((s) => s * SECOND),
+	[1, 2, 7, 14, 28, 91, 365, 1825].map((d) => d * DAY));
+
+export function floorTo(ns, step) {
+	const rest = ns % step;
+	return ns - rest - (rest < 0n ? step : 0n);
+}
+
+// Returns {date, time, fraction} in UTC; fraction has nine digits.
+function parts(ns) {
+	const ms = floorTo(ns, 1000000n);
+	const iso = new Date(Number(ms / 1000000n)).toISOString();
+	const fraction = iso.slice(-4, -1) + String(ns - ms).padStart(6, "0");
+	return { date: iso.slice(0, -14), time: iso.slice(-13, -5), fraction };
+}
+
+// The digits after the second that a resolution of so many ns needs: 0, 3, 6 or 9.
+function digitsOf(resolution) {
+	return [SECOND, 1e6, 1e3].findIndex((unit) => resolution >= unit) * 3 + (resolution < 1e3 ? 12 : 0);
+}
+
+function withFraction(time, fraction, digits) {
+	return digits ? `${time}.${fraction.slice(0, digits).replace(/\B(?=(\d{3})+$)/g, "\u2009")}` : time;
+}
+
+export function formatTime(ns, resolution, withDate = true) {
+	const { date, time, fraction } = parts(ns);
+	const text = withFraction(time, fraction, digitsOf(resolution));
+	return withDate ? `${date} ${text}` : text;
+}
+
+// RFC 3339 with nanoseconds, as the server takes and sends times.
+export function toRfc3339(ns) {
+	const { date, time, fraction } = parts(ns);
+	return `${date}T${time}.${fraction}Z`;
+}
+
+export function fromRfc3339(text) {
+	const [, second, fraction = ""] = /^(.{19})(?:\.(\d{1,9}))?Z$/.exec(text);
+	return BigInt(Date.parse(`${second}Z`)) * 1000000n + BigInt(fraction.padEnd(9, "0"));
+}
+
+export function formatDuration(ns) {
+	const seconds = ns / SECOND;
+	const pair = (big, bigName, small, smallName) => small ? `${big} ${bigName} ${small} ${smallName}` : `${big} ${bigName}`;
+	if (seconds >= 86400) {
+		return pair(Math.floor(seconds / 86400), "d", Math.floor(seconds % 86400 / 3600), "h");
+	}
+	if (seconds >= 3600) {
+		return pair(Math.floor(seconds / 3600), "h", Math.floor(seconds % 3600 / 60), "min");
+	}
+	if (seconds >= 60) {
+		return pair(Math.floor(seconds / 60), "min", Math.floor(seconds % 60), "s");
+	}
+	const [unit, name] = [[SECOND, "s"], [1e6, "ms"], [1e3, "\u00b5s"], [1, "ns"]].find(([u]) => ns >= u) || [1, "ns"];
+	return `${Number((ns / unit).toPrecision(4))} ${name}`;
+}
+
+// Returns {ticks: [{ns, label}], base}: at most about `wanted` ticks in [from, to], and the text that the labels continue.
+export function timeAxis(from, to, wanted) {
+	const span = Number(to - from);
+	const step = STEPS.find((s) => s * wanted >= span) || STEPS[STEPS.length - 1];
+	const start = parts(from);
+	let label;
+	let base;
+	if (step < SECOND) {
+		const [unit, name, whole] = step >= 1e6 ? [1000000n, "ms", 1000000000n]
+			: step >= 1e3 ? [1000n, "\u00b5s", 1000000n] : [1n, "ns", 1000n];
+		const zero = floorTo(from, whole);
+		label = (ns) => `${(ns - zero) / unit} ${name}`;
+		base = `${formatTime(zero, Number(whole))} +`;
+	} else if (step < DAY) {
+		label = (ns) => {
+			const { date, time } = parts(ns);
+			return time === "00:00:00" ? dayLabel(date) : step >= 60 * SECOND ? time.slice(0, 5) : time;
+		};
+		base = `${start.date} UTC`;
+	} else {
+		label = (ns) => dayLabel(parts(ns).date);
+		base = `${start.date.slice(0, -6)} UTC`;
+	}
+	const big = BigInt(step);
+	const ticks = [];
+	for (let ns = floorTo(from + big - 1n, big); ns <= to; ns += big) {
+		ticks.push({ ns, label: label(ns) });
+	}
+	return { ticks, base, step };
+}
+
+function dayLabel(date) {
+	return `${Number(date.slice(-2))} ${MONTHS[Number(date.slice(-5, -3)) - 1]}`;
+}

@@ -1,0 +1,212 @@
+// The timeline: records per second by class, stacked; marks, triggers and gaps above; the time axis below.
+/* global d3 */
+
+import { currentColours } from "./colours.js";
+import { classIndex, model, shownCount, toAbsolute, toRelative, visibleColumns } from "./model.js";
+import { columnAtPixel, columnPixels, drawPauses, edges, fitText, FONT, MONO, prepareCanvas, timeScale } from "./plot.js";
+import { CLASSES, count, eventText, lostText, plural, short } from "./text.js";
+import { formatDuration, formatTime, timeAxis } from "./time.js";
+
+const RATES_TOP = 24; // of the plot, below the symbols
+const AXIS = 24; // height of the time axis
+const NEAR = 7; // pixels around a symbol that belong to it
+
+// Records per second of a column; null if it has no length.
+export function rate(column) {
+	return column.to > column.from ? shownCount(column.counts) / (column.to - column.from) * 1e9 : null;
+}
+
+// Events in the view, those of one kind that would overlap together: [{x, kind, events}].
+export function symbols(width) {
+	const scale = timeScale(width);
+	const [left, right] = scale.range();
+	const found = [];
+	const last = {};
+	for (const event of model.events ? model.events.events : []) {
+		const x = scale(event.time);
+		if (x < left || x > right) {
+			continue;
+		}
+		if (last[event.kind] && x - last[event.kind].x < NEAR) {
+			last[event.kind].events.push(event);
+		} else {
+			last[event.kind] = { x, kind: event.kind, events: [event] };
+			found.push(last[event.kind]);
+		}
+	}
+	return found;
+}
+
+function symbolText({ kind, events }) {
+	if (events.length === 1) {
+		return kind === "gap" ? eventText(events[0]).replace(/ samples?| \(.*/g, "") : eventText(events[0]);
+	}
+	if (kind !== "gap") {
+		return plural(events.length, kind);
+	}
+	const lost = events.reduce((sum, event) => sum + event.lost, 0);
+	return `${events.length} gaps, ${lostText(lost, events.every((event) => event.exact)).replace(/ samples?/, "")}`;
+}
+
+// Different shapes, so that colour is not needed: a gap is a triangle, a mark a flag, a trigger a diamond.
+function drawSymbol(context, kind, x, colour) {
+	context.fillStyle = colour;
+	context.beginPath();
+	const y = RATES_TOP - 10;
+	const shape = { gap: [[-5, -4], [5, -4], [0, 5]], mark: [[-1, -6], [8, -2.5], [0.5, 1], [0.5, 6], [-1, 6]],
+		trigger: [[0, -6], [5, 0], [0, 6], [-5, 0]] }[kind] || [[-3, -3], [3, -3], [3, 3], [-3, 3]];
+	shape.forEach(([dx, dy]) => context.lineTo(x + dx, y + dy));
+	context.fill();
+}
+
+function drawEvents(context, width, bottom) {
+	const colours = currentColours();
+	const found = symbols(width);
+	const { left, right } = edges(width);
+	let free = left;
+	found.forEach((symbol, i) => {
+		const x = Math.round(symbol.x) + 0.5;
+		context.strokeStyle = colours[symbol.kind] || colours.ink;
+		context.setLineDash(symbol.kind === "gap" ? [3, 3] : []);
+		context.beginPath();
+		context.moveTo(x, RATES_TOP - 4);
+		context.lineTo(x, bottom);
+		context.stroke();
+		context.setLineDash([]);
+		drawSymbol(context, symbol.kind, x, colours[symbol.kind] || colours.ink);
+		const start = x + 11;
+		const room = (i + 1 < found.length ? found[i + 1].x - 8 : right) - start;
+		const whole = symbolText(symbol);
+		const needed = context.measureText(whole).width;
+		context.fillStyle = colours.ink;
+		if (needed > room && x - 9 - needed >= free) {
+			context.textAlign = "right";
+			context.fillText(whole, x - 9, RATES_TOP - 10);
+			free = start;
+		} else if (start >= free && room > 24) {
+			const text = fitText(context, whole, room);
+			context.textAlign = "left";
+			context.fillText(text, start, RATES_TOP - 10);
+			free = start + context.measureText(text).width;
+		} else {
+			free = Math.max(free, start);
+		}
+	});
+}
+
+function drawTimeAxis(context, width, bottom) {
+	const { left, right } = edges(width);
+	const colours = currentColours();
+	const scale = timeScale(width);
+	const { ticks, base } = timeAxis(model.view.from, model.view.to, Math.max(2, (right - left) / 100));
+	context.strokeStyle = colours.line;
+	context.fillStyle = colours.ink;
+	context.textAlign = "center";
+	let free = left - 20;
+	for (const tick of ticks) {
+		const x = Math.round(scale(toRelative(tick.ns))) + 0.5;
+		context.beginPath();
+		context.moveTo(x, bottom);
+		context.lineTo(x, bottom + 5);
+		context.stroke();
+		const half = context.measureText(tick.label).width / 2;
+		const centre = Math.min(x, right - half + 8);
+		if (centre - half > free) {
+			context.fillText(tick.label, centre, bottom + 14);
+			free = centre + half + 8;
+		}
+	}
+	context.textAlign = "right";
+	context.fillStyle = colours.dim;
+	const room = left - 14;
+	const shorter = [base, base.replace(/^\d{4}-\d\d-\d\d (?=\d)/, ""), base.replace(/^\d{4}-/, "").replace(" UTC", "")];
+	const text = shorter.find((one) => context.measureText(one).width <= room) || "";
+	context.fillText(text, left - 14, bottom + 14);
+}
+
+function drawRates(context, width, bottom) {
+	const colours = currentColours();
+	const { left, right } = edges(width);
+	const scale = timeScale(width);
+	const columns = visibleColumns();
+	const most = d3.max(columns, rate) || 0;
+	const y = d3.scaleLinear([0, most || 1], [bottom, RATES_TOP]).nice(3);
+	context.font = MONO;
+	context.textAlign = "right";
+	for (const tick of most ? y.ticks(3) : []) {
+		context.fillStyle = colours.dim;
+		context.fillText(short(tick), left - 8, Math.min(Math.max(y(tick), RATES_TOP + 4), bottom - 4));
+		context.fillStyle = colours.line;
+		context.fillRect(left, Math.round(y(tick)), right - left, 1);
+	}
+	context.font = FONT;
+	const only = classIndex();
+	for (const column of columns) {
+		const pixels = columnPixels(column, scale);
+		if (!pixels) {
+			continue;
+		}
+		const all = shownCount(column.counts);
+		const top = y(rate(column) === null ? y.domain()[1] : rate(column));
+		let base = bottom;
+		column.counts.forEach((n, k) => {
+			if (n && (only < 0 || only === k)) {
+				const height = (bottom - top) * n / all;
+				context.fillStyle = colours.classes[k];
+				context.fillRect(pixels.x, base - height, pixels.width, height);
+				base -= height;
+			}
+		});
+		if (column.uncounted && !all) {
+			context.fillStyle = colours.dim;
+			context.fillRect(pixels.x, RATES_TOP, pixels.width, 2);
+		}
+	}
+}
+
+export function drawTimeline(canvas) {
+	const { context, width, height } = prepareCanvas(canvas);
+	if (!model.overview.recordings.length) {
+		return;
+	}
+	const { left, right } = edges(width);
+	const bottom = height - AXIS;
+	const colours = currentColours();
+	drawRates(context, width, bottom);
+	drawPauses(context, timeScale(width), RATES_TOP, bottom - RATES_TOP, true);
+	context.strokeStyle = colours.dim;
+	context.strokeRect(left - 0.5, RATES_TOP - 0.5, right - left + 1, bottom - RATES_TOP + 1);
+	drawEvents(context, width, bottom);
+	drawTimeAxis(context, width, bottom);
+	context.textAlign = "right";
+	context.fillStyle = colours.dim;
+	context.fillText(left < 100 ? "rec./s" : "records per second", left - 8, 9);
+}
+
+// The lines of the tip at a pixel: [[term, text]], or null.
+export function timelineTip(canvas, x, y) {
+	const { clientWidth: width } = canvas;
+	const symbol = symbols(width).find((one) => Math.abs(one.x - x) <= NEAR);
+	if (symbol && (y < RATES_TOP || Math.abs(symbol.x - x) <= 2)) {
+		const lines = symbol.events.slice(0, 8).map((event) => [
+			`${event.kind}, ${formatTime(toAbsolute(event.time), 1, false)}`, `${eventText(event)}, at record ${count(event.record)}`]);
+		if (symbol.events.length > 8) {
+			lines.push(["", `and ${symbol.events.length - 8} more`]);
+		}
+		return lines;
+	}
+	const index = columnAtPixel(x, timeScale(width));
+	return index < 0 ? null : columnLines(model.overview.columns[index]);
+}
+
+export function columnLines(column) {
+	const perSecond = rate(column);
+	return [
+		["time", `${formatTime(toAbsolute(column.from), 1, false)} + ${formatDuration(column.to - column.from)}`],
+		["records", `${count(column.records)}, from ${count(column.first_record)}`],
+		...CLASSES.map((name, k) => [name, count(column.counts[k])]),
+		["rate", perSecond === null ? "one moment" : `${short(perSecond)}/s`],
+		...(column.uncounted ? [["uncounted", `${count(column.uncounted)} (no page counts)`]] : []),
+		...(column.lost ? [["lost", count(column.lost)]] : []),
+	];
+}

@@ -1,0 +1,227 @@
+#include "cli/web/web.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/client/client.h"
+#include "cli/io/name_args.h"
+#include "cli/page/page.h"
+#include "cli/term/interrupt.h"
+#include "cli/term/json_path.h"
+#include "cli/term/options.h"
+#include "cli/term/output.h"
+#include "cli/web/web_server.h"
+
+#define LISTEN_DEFAULT "127.0.0.1:0"
+
+enum {
+	OPTION_LISTEN = BC_CLIENT_OPT_MORE,
+};
+
+static const struct bc_usage_option options[] = {
+	{OPTION_LISTEN, "listen", "ADDR:PORT", "text",
+		"the address to serve the page on (default: " LISTEN_DEFAULT ", a free port)"},
+	BC_NAME_OPTIONS,
+	BC_CLIENT_OPTION_SOCKET,
+	{0},
+};
+
+const struct bc_usage bc_web_usage = {
+	.name = "web",
+	.operands = "[DIR]",
+	.kind = "dir",
+	.summary = "show recordings and the daemon in a browser",
+	.text = "Serves a page for a browser, and prints the link to it: what the daemon does now, "
+		"and the recordings in a directory, by time and address, down to single records. "
+		"Without a directory it is that of the daemon. Runs until Ctrl-C. It only reads, "
+		"and listens on this host only; the link contains a token that others do not "
+		"know.",
+	.options = options,
+	.exits = BC_CLIENT_EXITS,
+	.example = "buscap web --map pc",
+};
+
+struct web {
+	const struct bc_console *console;
+	const char *socket;
+	const char *listen;
+	const char *dir; /* NULL: only the live view */
+	struct bc_name_map *names;
+	struct bc_client *client;  /* keeps libcurl initialized */
+	struct bc_response status; /* has the daemon's directory */
+	struct bc_web_data *data;
+	struct bc_web_feed *feed;
+};
+
+static int check_dir(const char *path)
+{
+	DIR *dir = opendir(path);
+
+	if (dir == NULL)
+		return -errno;
+	closedir(dir);
+	return 0;
+}
+
+/* Finds the directory of recordings: the operand, or that of the daemon. */
+static enum bc_exit find_dir(struct web *w)
+{
+	if (w->dir == NULL) {
+		enum bc_exit code = bc_client_call(
+			w->client, "GET", "/v1/status", NULL, &w->status);
+		if (code != BC_EXIT_OK)
+			return bc_client_print_error(w->client, code);
+		w->dir = bc_json_path_text(w->status.json, "directory");
+		if (w->dir == NULL)
+			return bc_client_print_bad_response(w->client);
+	}
+	int rc = check_dir(w->dir);
+	if (rc == 0)
+		return BC_EXIT_OK;
+	bc_print_error(w->console, w->dir, "can't open: %s%s", strerror(-rc),
+		w->status.json != NULL ? "; showing only what the daemon does now" : "");
+	if (w->status.json == NULL)
+		return BC_EXIT_FAILED;
+	w->dir = NULL;
+	return BC_EXIT_OK;
+}
+
+static enum bc_exit listen_on(struct web *w, struct bc_web_address *address, int *fd)
+{
+	if (!bc_web_address_parse(address, w->listen)) {
+		bc_print_error(w->console, NULL,
+			"--listen %s: must be a numeric address and a port, such as 127.0.0.1:8080 "
+			"or "
+			"[::1]:0",
+			w->listen);
+		return BC_EXIT_USAGE;
+	}
+	*fd = bc_web_address_listen(address);
+	if (*fd >= 0)
+		return BC_EXIT_OK;
+	bc_print_error(w->console, NULL, "--listen %s: %s", w->listen, strerror(-*fd));
+	return BC_EXIT_FAILED;
+}
+
+/* Prints the link on a line of its own, at once: a script may wait for it. */
+static enum bc_exit print_link(struct web *w, const struct bc_web_guard *guard)
+{
+	char address[BC_WEB_ADDRESS_TEXT];
+	struct bc_output output;
+
+	if (!bc_output_open(&output, w->console))
+		return BC_EXIT_FAILED;
+	bc_web_address_write(address, &guard->address);
+	bc_output_format(&output, "http://%s/?token=%s\n", address, guard->token);
+	return bc_output_close(&output, w->console);
+}
+
+static enum bc_exit fail(struct web *w, int rc)
+{
+	bc_print_error(w->console, NULL, "can't start: %s", strerror(-rc));
+	return BC_EXIT_FAILED;
+}
+
+/* Serves until a signal arrives. */
+static enum bc_exit serve(struct web *w, int interrupt_fd)
+{
+	const char *set = getenv("BUSCAP_SOCKET");
+	const struct bc_web_feed_options feed = {
+		.console = w->console,
+		.socket = w->socket,
+		.is_expected = w->socket != NULL || w->status.json != NULL ||
+			       (set != NULL && *set != '\0'),
+		.names = w->names,
+	};
+	struct bc_web_server_options o = {.console = w->console,
+		.socket = w->socket,
+		.page = bc_page_html,
+		.page_bytes = bc_page_html_bytes,
+		.names = w->names};
+	struct bc_web_address address;
+	struct bc_web_server *server;
+	int fd;
+
+	enum bc_exit code = listen_on(w, &address, &fd);
+	if (code != BC_EXIT_OK)
+		return code;
+	if (!bc_web_address_is_loopback(&address))
+		bc_print_error(w->console, NULL,
+			"warning: other hosts can connect, and the connection is not encrypted: "
+			"who "
+			"reads the link from the network can open it; consider ssh -L");
+	int rc = bc_web_guard_init(&o.guard, &address);
+	if (rc == 0)
+		rc = bc_web_data_open(&w->data, w->dir, w->names);
+	if (rc == 0)
+		rc = bc_web_feed_open(&w->feed, &feed);
+	if (rc != 0) {
+		close(fd);
+		return fail(w, rc);
+	}
+	o.data = w->data;
+	o.feed = w->feed;
+	rc = bc_web_server_start(&server, fd, &o);
+	if (rc != 0)
+		return fail(w, rc);
+	code = print_link(w, &o.guard);
+	if (code == BC_EXIT_OK)
+		(void)bc_interrupt_wait(interrupt_fd, -1);
+	bc_web_server_stop(server);
+	return code;
+}
+
+static enum bc_exit run(struct web *w)
+{
+	enum bc_exit code = bc_client_open(&w->client, w->console, w->socket);
+
+	if (code == BC_EXIT_OK)
+		code = find_dir(w);
+	if (code == BC_EXIT_OK) {
+		/* Before there are threads, which must not get the signals. */
+		int fd = bc_interrupt_open();
+		code = fd >= 0 ? serve(w, fd) : fail(w, fd);
+	}
+	bc_web_feed_close(w->feed);
+	bc_web_data_close(w->data);
+	bc_response_free(&w->status);
+	bc_client_close(w->client);
+	return code;
+}
+
+int bc_cmd_web(const struct bc_console *console, int argc, char **argv)
+{
+	struct web w = {.console = console, .listen = LISTEN_DEFAULT};
+	enum bc_exit code = BC_EXIT_OK;
+	struct bc_options o;
+	int letter;
+
+	bc_options_start(&o, console, &bc_web_usage, argc, argv);
+	while (code == BC_EXIT_OK && (letter = bc_options_next(&o)) != -1) {
+		if (letter == '?')
+			code = o.exit;
+		else if (letter == OPTION_LISTEN)
+			w.listen = optarg;
+		else if (letter == BC_CLIENT_OPT_SOCKET)
+			w.socket = optarg;
+		else if (bc_name_args_has(letter))
+			code = bc_name_args_add(&w.names, console, letter);
+		if (letter == '?') {
+			bc_name_map_close(w.names);
+			return code;
+		}
+	}
+	if (code == BC_EXIT_OK && argc - optind > 1)
+		code = bc_print_usage_error(console, "give at most one directory");
+	if (code == BC_EXIT_OK && w.names == NULL && (w.names = bc_name_map_open()) == NULL)
+		code = bc_print_no_memory(console);
+	if (code == BC_EXIT_OK) {
+		w.dir = argv[optind];
+		code = run(&w);
+	}
+	bc_name_map_close(w.names);
+	return code;
+}

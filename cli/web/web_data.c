@@ -1,0 +1,266 @@
+#include "cli/web/web_data.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli/io/recording_dir.h"
+#include "formats/base/json.h"
+#include "formats/overview/overview_json.h"
+#include "formats/pages/page_counts.h"
+#include "formats/search/hit_json.h"
+
+/* Bytes of a search's text that are left for its last line. */
+#define END_BYTES 256u
+
+struct bc_web_data {
+	const char *dir;
+	const struct bc_name_map *names;
+	pthread_mutex_t lock; /* of the rest */
+	struct bc_overview *overview;
+	const struct bc_web_client *client; /* for which it draws */
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+}
+
+/* A client that has closed its side of the connection does not wait any more. */
+static bool has_gone(const struct bc_web_client *client)
+{
+	struct pollfd fd = {.fd = client->fd, .events = POLLRDHUP};
+
+	return atomic_load(client->is_ending) ||
+	       (poll(&fd, 1, 0) > 0 && (fd.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0);
+}
+
+static bool still_waits(const struct bc_web_client *client)
+{
+	return !has_gone(client) && now_ns() < client->until_ns;
+}
+
+/* A segment is a regular file in the directory. */
+static int open_segment(const char *path)
+{
+	struct stat st;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+
+	if (fd < 0 || (fstat(fd, &st) == 0 && S_ISREG(st.st_mode)))
+		return fd;
+	close(fd);
+	errno = EINVAL;
+	return -1;
+}
+
+static int list_segments(const struct bc_web_data *data, struct bc_path_list *list)
+{
+	*list = (struct bc_path_list){.text = NULL};
+	return data->dir != NULL ? bc_path_list_fill_dir(list, data->dir) : 0;
+}
+
+/* ---- pictures */
+
+static int on_overview_open(void *context, const char *path)
+{
+	(void)context;
+	return open_segment(path);
+}
+
+/* The overview has a list of them. */
+static void on_overview_fault(void *context, const struct bc_search_fault *fault)
+{
+	(void)context;
+	(void)fault;
+}
+
+static bool on_overview_pace(void *context, uint64_t bytes)
+{
+	const struct bc_web_data *data = context;
+
+	(void)bytes;
+	return still_waits(data->client);
+}
+
+static bool add_text(void *context, const char *text, size_t bytes)
+{
+	return bc_byte_buffer_add(context, text, bytes);
+}
+
+/* Returns the reason for which a text is incomplete, if it is. */
+static int text_error(const struct bc_byte_buffer *text, int rc)
+{
+	return text->is_too_long ? -EFBIG : text->is_out_of_memory ? -ENOMEM : rc;
+}
+
+/* Reads what has changed in the directory. Needs the lock. */
+static int update(struct bc_web_data *data, const struct bc_web_client *client)
+{
+	struct bc_path_list list;
+	int rc = list_segments(data, &list);
+
+	data->client = client;
+	if (rc == 0)
+		rc = bc_overview_update(data->overview, list.paths, list.count);
+	bc_path_list_free(&list);
+	return rc;
+}
+
+int bc_web_data_overview(struct bc_web_data *data, const struct bc_web_client *client,
+	const struct bc_overview_options *options, struct bc_byte_buffer *text)
+{
+	pthread_mutex_lock(&data->lock);
+	int rc = update(data, client);
+	if (rc == 0)
+		rc = bc_overview_draw(data->overview, options);
+	if (rc == 0)
+		rc = bc_overview_json(data->overview, data->names, add_text, text);
+	pthread_mutex_unlock(&data->lock);
+	return text_error(text, rc);
+}
+
+int bc_web_data_events(struct bc_web_data *data, const struct bc_web_client *client,
+	int64_t from_ns, int64_t to_ns, struct bc_byte_buffer *text)
+{
+	pthread_mutex_lock(&data->lock);
+	int rc = update(data, client);
+	if (rc == 0)
+		rc = bc_overview_events_json(
+			data->overview, from_ns, to_ns, BC_OVERVIEW_EVENTS, add_text, text);
+	pthread_mutex_unlock(&data->lock);
+	return text_error(text, rc);
+}
+
+/* ---- searches */
+
+struct search {
+	const struct bc_web_data *data;
+	const struct bc_web_client *client;
+	struct bc_byte_buffer *text;
+	uint64_t damaged; /* places */
+	const char *cut_off;
+};
+
+/* Appends a line that fits into `max` bytes of text. */
+static bool add_line(struct search *s, json_t *object, size_t max)
+{
+	char *line = bc_json_print(object);
+	size_t bytes = line != NULL ? strlen(line) : 0;
+	bool fits = bytes < max && s->text->used < max - bytes;
+
+	json_decref(object);
+	if (line == NULL)
+		s->text->is_out_of_memory = true;
+	else if (!fits)
+		s->cut_off = "too long";
+	bool ok = line != NULL && fits && bc_byte_buffer_add(s->text, line, bytes) &&
+		  bc_byte_buffer_add(s->text, "\n", 1);
+	free(line);
+	return ok;
+}
+
+static bool on_hit(void *context, const struct bc_search_hit *hit)
+{
+	struct search *s = context;
+	const struct bc_entry *entry = &hit->entry;
+	bool is_port = entry->kind == BC_ENTRY_REFERENCE && bc_is_port_access((uint8_t)entry->type);
+	json_t *name = bc_name_map_json(s->data->names, is_port, entry->addr);
+
+	return add_line(s, bc_search_hit_json(hit, name), s->text->max - END_BYTES);
+}
+
+static void on_fault(void *context, const struct bc_search_fault *fault)
+{
+	struct search *s = context;
+
+	if (!bc_search_fault_is_damage(fault))
+		return;
+	s->damaged++;
+	add_line(s, bc_search_fault_json(fault), s->text->max - END_BYTES);
+}
+
+static int on_open(void *context, const char *path)
+{
+	int fd = open_segment(path);
+
+	if (fd < 0)
+		on_fault(context,
+			&(struct bc_search_fault){
+				.kind = BC_SEARCH_UNREADABLE, .file = path, .error = -errno});
+	return fd;
+}
+
+static bool on_pace(void *context, uint64_t bytes)
+{
+	struct search *s = context;
+
+	(void)bytes;
+	if (still_waits(s->client))
+		return true;
+	s->cut_off = "time limit";
+	return false;
+}
+
+int bc_web_data_find(struct bc_web_data *data, const struct bc_web_client *client,
+	const struct bc_search_options *options, struct bc_byte_buffer *text)
+{
+	struct search s = {.data = data, .client = client, .text = text};
+	const struct bc_search_io io = {
+		.context = &s, .open = on_open, .fault = on_fault, .pace = on_pace};
+	struct bc_path_list list;
+	uint64_t matches = 0;
+	const char *missing;
+
+	int rc = list_segments(data, &list);
+	if (rc == 0)
+		rc = bc_search_run(
+			options, list.paths, list.count, &io, on_hit, &matches, &missing);
+	if (rc == 0)
+		add_line(&s, bc_search_end_json(matches, list.count, s.damaged, s.cut_off),
+			text->max);
+	bc_path_list_free(&list);
+	return has_gone(client) ? -ECANCELED : text_error(text, rc);
+}
+
+/* ---- open and close */
+
+int bc_web_data_open(struct bc_web_data **out, const char *dir, const struct bc_name_map *names)
+{
+	struct bc_web_data *data = calloc(1, sizeof(*data));
+
+	*out = NULL;
+	if (data == NULL)
+		return -ENOMEM;
+	const struct bc_search_io io = {.context = data,
+		.open = on_overview_open,
+		.fault = on_overview_fault,
+		.pace = on_overview_pace};
+	data->dir = dir;
+	data->names = names;
+	int rc = bc_overview_open(&data->overview, &io);
+	if (rc != 0) {
+		free(data);
+		return rc;
+	}
+	pthread_mutex_init(&data->lock, NULL);
+	*out = data;
+	return 0;
+}
+
+void bc_web_data_close(struct bc_web_data *data)
+{
+	if (data == NULL)
+		return;
+	bc_overview_close(data->overview);
+	pthread_mutex_destroy(&data->lock);
+	free(data);
+}

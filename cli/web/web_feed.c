@@ -1,0 +1,408 @@
+#include "cli/web/web_feed.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli/client/client.h"
+#include "cli/term/json_path.h"
+#include "formats/base/json.h"
+
+#define SECOND_NS UINT64_C(1000000000)
+
+/* How long the thread waits for the daemon before it looks whether it is still needed. */
+#define WAIT_MS 250
+
+/* The daemon sends a status every second. After this long without one, it is connected again. */
+#define SILENCE_NS (5 * SECOND_NS)
+
+/* The time between attempts to connect: it doubles. */
+#define RETRY_MIN_NS (SECOND_NS / 4)
+#define RETRY_MAX_NS (4 * SECOND_NS)
+
+/* How long a page waits for the first attempt, and the daemon may take for a response. */
+#define FIRST_NS (2 * SECOND_NS)
+#define CALL_MS  2000
+
+enum state {
+	IDLE, /* no page is watching, or the first attempt has not ended */
+	CONNECTED,
+	DISCONNECTED,
+};
+
+struct bc_web_feed {
+	struct bc_web_feed_options options;
+	pthread_t thread;
+	int wake_fd; /* readable at the end */
+
+	/* The thread's. */
+	struct bc_client *client;
+	bool has_new_status;
+	uint64_t status_ns; /* time of the last one */
+
+	/* Protected by the lock. */
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	bool is_ending;
+	uint64_t asked_ns; /* the last time a page asked; 0: never */
+	enum state state;
+	bool was_connected;
+	char error[1200];
+	char *status; /* JSON; NULL: none */
+	char *mix;
+	uint64_t seq;                     /* number of the last event */
+	uint32_t count;                   /* events kept: the last ones */
+	size_t bytes;                     /* of them */
+	char *events[BC_WEB_FEED_EVENTS]; /* event n is at n % BC_WEB_FEED_EVENTS */
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * SECOND_NS + (uint64_t)ts.tv_nsec;
+}
+
+/* Needs the lock. */
+static void wait_until(struct bc_web_feed *f, uint64_t until_ns)
+{
+	struct timespec until = {
+		.tv_sec = (time_t)(until_ns / SECOND_NS), .tv_nsec = (long)(until_ns % SECOND_NS)};
+
+	pthread_cond_timedwait(&f->changed, &f->lock, &until);
+}
+
+/* ---- what has arrived */
+
+/* Replaces a text. Needs the lock. */
+static void set_text(char **to, char *text)
+{
+	free(*to);
+	*to = text;
+}
+
+/* Needs the lock. */
+static void set_state(struct bc_web_feed *f, enum state state, const char *error)
+{
+	f->state = state;
+	f->was_connected = f->was_connected || state == CONNECTED;
+	snprintf(f->error, sizeof(f->error), "%s", error);
+	if (state != CONNECTED) {
+		set_text(&f->status, NULL);
+		set_text(&f->mix, NULL);
+	}
+	pthread_cond_broadcast(&f->changed);
+}
+
+static void fail(struct bc_web_feed *f, const char *error)
+{
+	pthread_mutex_lock(&f->lock);
+	set_state(f, DISCONNECTED, error);
+	pthread_mutex_unlock(&f->lock);
+}
+
+static void add_status(struct bc_web_feed *f, const json_t *status)
+{
+	char *text = bc_json_print(status);
+
+	if (text == NULL)
+		return;
+	f->has_new_status = true;
+	f->status_ns = now_ns();
+	pthread_mutex_lock(&f->lock);
+	set_text(&f->status, text);
+	set_state(f, CONNECTED, "");
+	pthread_mutex_unlock(&f->lock);
+}
+
+/* Removes the oldest event. Needs the lock. */
+static void drop_event(struct bc_web_feed *f)
+{
+	char **oldest = &f->events[(f->seq + 1 - f->count) % BC_WEB_FEED_EVENTS];
+
+	f->bytes -= strlen(*oldest);
+	free(*oldest);
+	*oldest = NULL;
+	f->count--;
+}
+
+/* An event that is too long leaves out its number, as do those that are not kept any more. */
+static void add_event(struct bc_web_feed *f, const json_t *event)
+{
+	char *text = bc_json_print(event);
+	size_t bytes = text != NULL ? strlen(text) : 0;
+
+	pthread_mutex_lock(&f->lock);
+	while (f->count != 0 &&
+		(f->count == BC_WEB_FEED_EVENTS || bytes > BC_WEB_FEED_BYTES - f->bytes))
+		drop_event(f);
+	f->seq++;
+	if (text != NULL && bytes <= BC_WEB_FEED_BYTES) {
+		f->events[f->seq % BC_WEB_FEED_EVENTS] = text;
+		f->count++;
+		f->bytes += bytes;
+	} else {
+		free(text);
+	}
+	pthread_mutex_unlock(&f->lock);
+}
+
+static bool on_line(void *context, char *text, size_t bytes)
+{
+	struct bc_web_feed *f = context;
+	json_t *object = bc_json_parse_object(text, bytes);
+	const char *event = bc_json_path_text(object, "event");
+	const json_t *status = bc_json_path(object, "status");
+
+	if (event != NULL && strcmp(event, "status") != 0)
+		add_event(f, object);
+	else if (event != NULL && json_is_object(status))
+		add_status(f, status);
+	json_decref(object);
+	return true;
+}
+
+/* Adds a name to each of the hottest pages. */
+static void name_pages(const struct bc_web_feed *f, json_t *mix)
+{
+	size_t i;
+	json_t *page;
+
+	json_array_foreach(json_object_get(mix, "pages"), i, page)
+	{
+		const char *addr = bc_json_path_text(page, "addr");
+		json_t *name = bc_name_map_json(addr != NULL ? f->options.names : NULL, false,
+			addr != NULL ? strtoull(addr, NULL, 16) : 0);
+		(void)json_object_set_new(page, "name", name);
+	}
+}
+
+static void request_mix(struct bc_web_feed *f)
+{
+	struct bc_response response;
+	char *text = NULL;
+
+	if (bc_client_call(f->client, "GET", "/v1/mix", NULL, &response) == BC_EXIT_OK) {
+		name_pages(f, response.json);
+		text = bc_json_print(response.json);
+	}
+	bc_response_free(&response);
+	pthread_mutex_lock(&f->lock);
+	set_text(&f->mix, text);
+	pthread_mutex_unlock(&f->lock);
+}
+
+/* ---- the thread */
+
+/* Needs the lock. */
+static bool is_watched(const struct bc_web_feed *f)
+{
+	return !f->is_ending && f->asked_ns != 0 && now_ns() - f->asked_ns < BC_WEB_FEED_WATCH_NS;
+}
+
+static bool is_watched_now(struct bc_web_feed *f)
+{
+	pthread_mutex_lock(&f->lock);
+	bool is = is_watched(f);
+	pthread_mutex_unlock(&f->lock);
+	return is;
+}
+
+static void fail_client(struct bc_web_feed *f, enum bc_exit code)
+{
+	char error[sizeof(f->error)];
+	const char *text = bc_client_error(f->client);
+
+	snprintf(error, sizeof(error), "%s%s%s",
+		code == BC_EXIT_UNREACHABLE ? bc_client_path(f->client) : "",
+		code == BC_EXIT_UNREACHABLE ? ": " : "",
+		code == BC_EXIT_OK ? "the daemon ended the stream of events" : text);
+	fail(f, error);
+}
+
+/* Reads events until the connection is lost or no page is watching. Returns whether there was a
+ * status. */
+static bool read_events(struct bc_web_feed *f)
+{
+	struct pollfd fd = {.fd = f->wake_fd, .events = POLLIN};
+	enum bc_exit code = bc_client_stream(f->client, "/v1/events", on_line, f);
+	bool had_status = false;
+
+	f->status_ns = now_ns();
+	while (code == BC_EXIT_OK && !bc_client_is_over(f->client) && is_watched_now(f)) {
+		f->has_new_status = false;
+		code = bc_client_wait(f->client, &fd, 1, WAIT_MS);
+		if (f->has_new_status)
+			request_mix(f);
+		had_status = had_status || f->has_new_status;
+		if (now_ns() - f->status_ns > SILENCE_NS) {
+			fail(f, "no status from the daemon for 5 s");
+			return had_status;
+		}
+	}
+	if (code != BC_EXIT_OK || bc_client_is_over(f->client))
+		fail_client(f, code);
+	return had_status;
+}
+
+/* Connects again and again while a page is watching. */
+static void follow(struct bc_web_feed *f)
+{
+	uint64_t retry_ns = RETRY_MIN_NS;
+
+	while (is_watched_now(f)) {
+		if (bc_client_open(&f->client, f->options.console, f->options.socket) ==
+			BC_EXIT_OK) {
+			bc_client_set_timeout(f->client, CALL_MS);
+			if (read_events(f))
+				retry_ns = RETRY_MIN_NS;
+		} else {
+			fail(f, "out of memory");
+		}
+		bc_client_close(f->client);
+		pthread_mutex_lock(&f->lock);
+		uint64_t until = now_ns() + retry_ns;
+		while (is_watched(f) && now_ns() < until)
+			wait_until(f, until);
+		pthread_mutex_unlock(&f->lock);
+		retry_ns = 2 * retry_ns < RETRY_MAX_NS ? 2 * retry_ns : RETRY_MAX_NS;
+	}
+}
+
+static void *run_feed(void *context)
+{
+	struct bc_web_feed *f = context;
+
+	pthread_mutex_lock(&f->lock);
+	while (!f->is_ending) {
+		if (!is_watched(f)) {
+			pthread_cond_wait(&f->changed, &f->lock);
+			continue;
+		}
+		pthread_mutex_unlock(&f->lock);
+		follow(f);
+		pthread_mutex_lock(&f->lock);
+		set_state(f, IDLE, "");
+	}
+	pthread_mutex_unlock(&f->lock);
+	return NULL;
+}
+
+/* ---- the pages */
+
+/* Says that a page is watching, and waits for the first attempt to connect. Needs the lock. */
+static void watch(struct bc_web_feed *f)
+{
+	uint64_t until = now_ns() + FIRST_NS;
+
+	f->asked_ns = now_ns();
+	pthread_cond_broadcast(&f->changed);
+	while (f->state == IDLE && !f->is_ending && now_ns() < until)
+		wait_until(f, until);
+}
+
+/* Needs the lock. */
+static void write_head(const struct bc_web_feed *f, FILE *out)
+{
+	static const char late[] = "no response from the daemon yet";
+	const char *state = f->state == CONNECTED                        ? "connected"
+			    : f->was_connected || f->options.is_expected ? "disconnected"
+									 : "none";
+	const char *error = f->state == IDLE ? late : f->error;
+	json_t *value = bc_json_text(state[0] == 'd' ? error : NULL);
+	char *text = bc_json_print(value);
+
+	json_decref(value);
+	fprintf(out, "{\"state\":\"%s\",\"error\":%s,\"seq\":%" PRIu64 ",\"status\":%s,\"mix\":%s",
+		state, text != NULL ? text : "null", f->seq, f->status != NULL ? f->status : "null",
+		f->mix != NULL ? f->mix : "null");
+	free(text);
+}
+
+char *bc_web_feed_write(struct bc_web_feed *f, uint64_t since)
+{
+	char *text = NULL;
+	size_t bytes;
+	FILE *out = open_memstream(&text, &bytes);
+	const char *comma = "";
+
+	if (out == NULL)
+		return NULL;
+	pthread_mutex_lock(&f->lock);
+	watch(f);
+	write_head(f, out);
+	fputs(",\"events\":[", out);
+	uint64_t first = f->seq - f->count;
+	for (uint64_t n = since > first ? since : first; n < f->seq; n++) {
+		const char *event = f->events[(n + 1) % BC_WEB_FEED_EVENTS];
+		fprintf(out, "%s%s", comma, event);
+		comma = ",";
+	}
+	pthread_mutex_unlock(&f->lock);
+	fputs("]}\n", out);
+	bool ok = !ferror(out);
+	if (fclose(out) == 0 && ok)
+		return text;
+	free(text);
+	return NULL;
+}
+
+/* ---- open and close */
+
+int bc_web_feed_open(struct bc_web_feed **out, const struct bc_web_feed_options *options)
+{
+	struct bc_web_feed *f = calloc(1, sizeof(*f));
+	pthread_condattr_t attr;
+
+	*out = NULL;
+	if (f == NULL)
+		return -ENOMEM;
+	f->options = *options;
+	f->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (f->wake_fd < 0) {
+		int rc = -errno;
+		free(f);
+		return rc;
+	}
+	pthread_mutex_init(&f->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&f->changed, &attr);
+	pthread_condattr_destroy(&attr);
+	int rc = -pthread_create(&f->thread, NULL, run_feed, f);
+	if (rc == 0) {
+		*out = f;
+		return 0;
+	}
+	close(f->wake_fd);
+	free(f);
+	return rc;
+}
+
+void bc_web_feed_close(struct bc_web_feed *f)
+{
+	if (f == NULL)
+		return;
+	pthread_mutex_lock(&f->lock);
+	f->is_ending = true;
+	pthread_cond_broadcast(&f->changed);
+	pthread_mutex_unlock(&f->lock);
+	(void)!write(f->wake_fd, &(uint64_t){1}, sizeof(uint64_t));
+	pthread_join(f->thread, NULL);
+	while (f->count != 0)
+		drop_event(f);
+	free(f->status);
+	free(f->mix);
+	close(f->wake_fd);
+	pthread_cond_destroy(&f->changed);
+	pthread_mutex_destroy(&f->lock);
+	free(f);
+}

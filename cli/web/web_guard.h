@@ -1,0 +1,36 @@
+/* Decides which requests are served: those that have the token of the link, in the query or in the
+ * cookie, and that neither another web site nor another name of this host sent. */
+#ifndef BC_CLI_WEB_WEB_GUARD_H
+#define BC_CLI_WEB_WEB_GUARD_H
+
+#include <stdbool.h>
+
+#include "cli/web/web_address.h"
+#include "formats/base/must_check.h"
+
+#define BC_WEB_TOKEN_TEXT 33 /* 128 random bits in hexadecimal, with the terminating zero */
+
+struct bc_web_guard {
+	struct bc_web_address address; /* with the port that is in use */
+	char token[BC_WEB_TOKEN_TEXT];
+	char cookie[16]; /* its name, which contains the port: browsers send all cookies of a host,
+			    whatever the port */
+};
+
+/* Makes a new token. Returns 0 or a negative errno. */
+int bc_web_guard_init(
+	struct bc_web_guard *guard, const struct bc_web_address *address) BC_MUST_CHECK;
+
+/* What a request has; NULL: nothing. */
+struct bc_web_credentials {
+	const char *host;
+	const char *origin;
+	const char *fetch_site; /* Sec-Fetch-Site */
+	const char *cookies;    /* the Cookie header */
+	const char *token;      /* in the query */
+};
+
+bool bc_web_guard_allows(
+	const struct bc_web_guard *guard, const struct bc_web_credentials *credentials);
+
+#endif

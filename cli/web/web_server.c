@@ -1,0 +1,572 @@
+#include "cli/web/web_server.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <microhttpd.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli/client/client.h"
+#include "formats/base/json.h"
+#include "formats/base/number.h"
+#include "formats/search/search_query.h"
+
+/* libmicrohttpd's memory for a request: its head has at most about half of this. */
+#define HEAD_BYTES 32768u
+
+#define PARAMS_MAX 16u
+
+#define JSON_TYPE  "application/json"
+#define LINES_TYPE "application/x-ndjson"
+#define TEXT_TYPE  "text/plain; charset=utf-8"
+#define HTML_TYPE  "text/html; charset=utf-8"
+
+/* The page has a policy of its own, with hashes of its script and style. Both apply. */
+#define PAGE_POLICY                                                                  \
+	"connect-src 'self'; object-src 'none'; frame-src 'none'; base-uri 'none'; " \
+	"form-action 'none'; frame-ancestors 'none'"
+#define DATA_POLICY "default-src 'none'; frame-ancestors 'none'"
+
+struct bc_web_server {
+	struct bc_web_server_options options;
+	struct MHD_Daemon *mhd;
+	atomic_bool is_ending;
+	atomic_size_t sending; /* bytes of the responses that are being sent */
+	atomic_uint searches;
+};
+
+struct request {
+	struct bc_web_server *server;
+	struct MHD_Connection *mhd;
+	struct bc_web_client client;
+	const char *path;
+	struct bc_web_credentials credentials;
+	struct {
+		const char *name;
+		const char *value;
+	} params[PARAMS_MAX]; /* without the token */
+	unsigned count;
+	bool is_repeated; /* a header or parameter that must be there only once */
+	bool is_invalid;  /* a zero byte, or too many parameters */
+	char err[512];
+};
+
+/* ---- responses */
+
+/* A body that counts as being sent until it is freed. */
+struct body {
+	struct bc_web_server *server;
+	char *text;
+	size_t bytes;
+};
+
+static void free_body(void *context)
+{
+	struct body *body = context;
+
+	atomic_fetch_sub(&body->server->sending, body->bytes);
+	free(body->text);
+	free(body);
+}
+
+/* Adds what every response has, sends it and releases it. */
+static enum MHD_Result send_response(struct request *r, unsigned status, const char *type,
+	const char *policy, struct MHD_Response *response)
+{
+	const char *const headers[][2] = {
+		{"Content-Type", type},
+		{"Content-Security-Policy", policy},
+		{"Cache-Control", "no-store"},
+		{"Cross-Origin-Resource-Policy", "same-origin"},
+		{"Referrer-Policy", "no-referrer"},
+		{"X-Content-Type-Options", "nosniff"},
+		{"X-Frame-Options", "DENY"},
+		{status == MHD_HTTP_METHOD_NOT_ALLOWED ? "Allow" : NULL, "GET"},
+	};
+	enum MHD_Result ok = response != NULL ? MHD_YES : MHD_NO;
+
+	for (size_t i = 0; i < sizeof(headers) / sizeof(headers[0]); i++)
+		if (ok == MHD_YES && headers[i][0] != NULL)
+			ok = MHD_add_response_header(response, headers[i][0], headers[i][1]);
+	if (ok == MHD_YES)
+		ok = MHD_queue_response(r->mhd, status, response);
+	if (response != NULL)
+		MHD_destroy_response(response);
+	return ok;
+}
+
+/* Sends a text that lasts as long as the server. */
+static enum MHD_Result send_static(
+	struct request *r, unsigned status, const char *type, const char *text)
+{
+	return send_response(r, status, type, DATA_POLICY,
+		MHD_create_response_from_buffer(
+			strlen(text), (void *)(uintptr_t)text, MHD_RESPMEM_PERSISTENT));
+}
+
+/* Sends an allocated text, and frees it. NULL: out of memory. */
+static enum MHD_Result send_text(
+	struct request *r, unsigned status, const char *type, char *text, size_t bytes)
+{
+	struct bc_web_server *server = r->server;
+	struct body *body = text != NULL ? malloc(sizeof(*body)) : NULL;
+
+	if (body == NULL) {
+		free(text);
+		return send_static(r, MHD_HTTP_INTERNAL_SERVER_ERROR, JSON_TYPE,
+			"{\"error\":\"out of memory\"}\n");
+	}
+	*body = (struct body){server, text, bytes};
+	if (atomic_fetch_add(&server->sending, bytes) + bytes > BC_WEB_RESPONSES_BYTES) {
+		free_body(body);
+		return send_static(r, MHD_HTTP_SERVICE_UNAVAILABLE, JSON_TYPE,
+			"{\"error\":\"too many long responses are being sent; try again\"}\n");
+	}
+	struct MHD_Response *response = MHD_create_response_from_buffer_with_free_callback_cls(
+		bytes, text, free_body, body);
+	if (response == NULL)
+		free_body(body);
+	return send_response(r, status, type, DATA_POLICY, response);
+}
+
+static enum MHD_Result send_error(struct request *r, unsigned status, const char *message)
+{
+	json_t *object = json_pack("{s:o}", "error", bc_json_text(message));
+	char *printed = bc_json_print(object);
+	char *line = NULL;
+
+	if (printed != NULL && asprintf(&line, "%s\n", printed) < 0)
+		line = NULL;
+	free(printed);
+	json_decref(object);
+	return send_text(r, status, JSON_TYPE, line, line != NULL ? strlen(line) : 0);
+}
+
+/* Sends what bc_web_data_*() made, and frees it. */
+static enum MHD_Result send_data(
+	struct request *r, const char *type, struct bc_byte_buffer *text, int rc)
+{
+	if (rc == 0)
+		return send_text(r, MHD_HTTP_OK, type, text->bytes, text->used);
+	bc_byte_buffer_free(text);
+	switch (rc) {
+	case -ENOMEM:
+		return send_text(r, 0, NULL, NULL, 0);
+	case -ECANCELED:
+		return send_error(r, MHD_HTTP_SERVICE_UNAVAILABLE,
+			"this took too long; select a shorter time");
+	case -EFBIG:
+		return send_error(r, MHD_HTTP_INTERNAL_SERVER_ERROR,
+			"the response is too long; ask for fewer columns, rows or records");
+	default:
+		snprintf(r->err, sizeof(r->err), "can't read the directory: %s", strerror(-rc));
+		return send_error(r, MHD_HTTP_INTERNAL_SERVER_ERROR, r->err);
+	}
+}
+
+/* ---- parameters */
+
+static const char *param(void *context, const char *name)
+{
+	const struct request *r = context;
+
+	for (unsigned i = 0; i < r->count; i++)
+		if (strcmp(r->params[i].name, name) == 0)
+			return r->params[i].value;
+	return NULL;
+}
+
+/* Reads an integer, if the query has it. */
+static bool read_integer(
+	struct request *r, const char *name, int64_t min, int64_t max, int64_t *value)
+{
+	const char *text = param(r, name);
+	bool is_negative = text != NULL && min < 0 && text[0] == '-';
+	uint64_t number;
+
+	if (text == NULL)
+		return true;
+	if (bc_number_read(&number, text + is_negative) && number <= INT64_MAX) {
+		*value = is_negative ? -(int64_t)number : (int64_t)number;
+		if (*value >= min && *value <= max)
+			return true;
+	}
+	snprintf(r->err, sizeof(r->err), "%s=%.60s: must be %" PRId64 " to %" PRId64, name, text,
+		min, max);
+	return false;
+}
+
+static bool read_time(struct request *r, const char *name, int64_t *ns)
+{
+	if (read_integer(r, name, -INT64_MAX, INT64_MAX, ns))
+		return true;
+	snprintf(r->err, sizeof(r->err), "%s=%.60s: must be a time in ns since 1970", name,
+		param(r, name));
+	return false;
+}
+
+/* Reads `from` and `to`. */
+static bool read_times(struct request *r, int64_t *from_ns, int64_t *to_ns)
+{
+	*from_ns = INT64_MIN;
+	*to_ns = INT64_MAX;
+	if (!read_time(r, "from", from_ns) || !read_time(r, "to", to_ns))
+		return false;
+	if (*from_ns <= *to_ns)
+		return true;
+	snprintf(r->err, sizeof(r->err), "from: must not be after to");
+	return false;
+}
+
+static bool read_picture(struct request *r, struct bc_overview_options *o)
+{
+	int64_t from = 0, to = BC_PLACES - 1, columns, rows;
+
+	*o = bc_overview_options_default();
+	columns = o->columns;
+	rows = o->rows;
+	if (!read_times(r, &o->from_ns, &o->to_ns) ||
+		!read_integer(r, "place_from", 0, BC_PLACES - 1, &from) ||
+		!read_integer(r, "place_to", 0, BC_PLACES - 1, &to) ||
+		!read_integer(r, "columns", 1, BC_OVERVIEW_COLUMNS, &columns) ||
+		!read_integer(r, "rows", 2, BC_OVERVIEW_ROWS, &rows))
+		return false;
+	o->place_from = (uint32_t)from;
+	o->place_to = (uint32_t)to;
+	o->columns = (unsigned)columns;
+	o->rows = (unsigned)rows;
+	if (from <= to)
+		return true;
+	snprintf(r->err, sizeof(r->err), "place_from: must not be above place_to");
+	return false;
+}
+
+/* ---- paths */
+
+static enum MHD_Result refuse(struct request *r)
+{
+	return send_error(r, MHD_HTTP_BAD_REQUEST, r->err);
+}
+
+static enum MHD_Result get_page(struct request *r)
+{
+	const struct bc_web_server_options *o = &r->server->options;
+	char cookie[128];
+	struct MHD_Response *response = MHD_create_response_from_buffer(
+		o->page_bytes, (void *)(uintptr_t)o->page, MHD_RESPMEM_PERSISTENT);
+
+	snprintf(cookie, sizeof(cookie), "%s=%s; Path=/; HttpOnly; SameSite=Strict",
+		o->guard.cookie, o->guard.token);
+	if (response == NULL)
+		return MHD_NO;
+	if (MHD_add_response_header(response, "Set-Cookie", cookie) == MHD_YES)
+		return send_response(r, MHD_HTTP_OK, HTML_TYPE, PAGE_POLICY, response);
+	MHD_destroy_response(response);
+	return MHD_NO;
+}
+
+static enum MHD_Result get_overview(struct request *r)
+{
+	struct bc_byte_buffer text = {.max = BC_WEB_RESPONSE_BYTES};
+	struct bc_overview_options options;
+
+	if (!read_picture(r, &options))
+		return refuse(r);
+	int rc = bc_web_data_overview(r->server->options.data, &r->client, &options, &text);
+	return send_data(r, JSON_TYPE, &text, rc);
+}
+
+static enum MHD_Result get_events(struct request *r)
+{
+	struct bc_byte_buffer text = {.max = BC_WEB_RESPONSE_BYTES};
+	int64_t from_ns, to_ns;
+
+	if (!read_times(r, &from_ns, &to_ns))
+		return refuse(r);
+	int rc = bc_web_data_events(r->server->options.data, &r->client, from_ns, to_ns, &text);
+	return send_data(r, JSON_TYPE, &text, rc);
+}
+
+static enum MHD_Result find(struct request *r, const struct bc_search_options *options)
+{
+	struct bc_byte_buffer text = {.max = BC_WEB_RESPONSE_BYTES};
+	atomic_uint *searches = &r->server->searches;
+	bool is_one_too_many = atomic_fetch_add(searches, 1) >= BC_WEB_SEARCHES;
+	int rc = 0;
+
+	if (!is_one_too_many)
+		rc = bc_web_data_find(r->server->options.data, &r->client, options, &text);
+	atomic_fetch_sub(searches, 1);
+	if (is_one_too_many)
+		return send_error(
+			r, MHD_HTTP_SERVICE_UNAVAILABLE, "too many searches at a time; try again");
+	return send_data(r, LINES_TYPE, &text, rc);
+}
+
+static enum MHD_Result get_find(struct request *r)
+{
+	struct bc_search_options *options = malloc(sizeof(*options));
+	enum MHD_Result result;
+
+	if (options == NULL)
+		return send_text(r, 0, NULL, NULL, 0);
+	if (bc_search_query_read(
+		    options, r->server->options.names, param, r, r->err, sizeof(r->err)))
+		result = find(r, options);
+	else
+		result = refuse(r);
+	free(options);
+	return result;
+}
+
+static enum MHD_Result get_live(struct request *r)
+{
+	int64_t since = 0;
+
+	if (!read_integer(r, "since", 0, INT64_MAX, &since))
+		return refuse(r);
+	char *text = bc_web_feed_write(r->server->options.feed, (uint64_t)since);
+	return send_text(r, MHD_HTTP_OK, JSON_TYPE, text, text != NULL ? strlen(text) : 0);
+}
+
+/* Passes the daemon's history on. */
+static enum MHD_Result get_history(struct request *r)
+{
+	const struct bc_web_server_options *o = &r->server->options;
+	struct bc_response response;
+	struct bc_client *client;
+
+	if (bc_client_open(&client, o->console, o->socket) != BC_EXIT_OK)
+		return send_text(r, 0, NULL, NULL, 0);
+	enum bc_exit code = bc_client_call(client, "GET", "/v1/history", NULL, &response);
+	char *text = response.text;
+	size_t bytes = response.bytes;
+	response.text = NULL;
+	snprintf(r->err, sizeof(r->err), "%s%s%s",
+		code == BC_EXIT_UNREACHABLE ? bc_client_path(client) : "",
+		code == BC_EXIT_UNREACHABLE ? ": " : "", bc_client_error(client));
+	bc_response_free(&response);
+	bc_client_close(client);
+	if (code == BC_EXIT_OK)
+		return send_text(r, MHD_HTTP_OK, JSON_TYPE, text, bytes);
+	free(text);
+	return send_error(r, MHD_HTTP_SERVICE_UNAVAILABLE, r->err);
+}
+
+static const char *const no_params[] = {NULL};
+static const char *const picture_params[] = {
+	"from", "to", "place_from", "place_to", "columns", "rows", NULL};
+static const char *const time_params[] = {"from", "to", NULL};
+static const char *const live_params[] = {"since", NULL};
+
+static const struct path {
+	const char *path;
+	enum MHD_Result (*get)(struct request *r);
+	const char *const *params; /* allowed ones, besides the token */
+} paths[] = {
+	{"/", get_page, no_params},
+	{"/data/overview", get_overview, picture_params},
+	{"/data/events", get_events, time_params},
+	{"/data/find", get_find, bc_search_query_names},
+	{"/data/live", get_live, live_params},
+	{"/data/history", get_history, no_params},
+};
+
+static bool check_params(struct request *r, const struct path *path)
+{
+	if (r->is_invalid || r->is_repeated) {
+		snprintf(r->err, sizeof(r->err), "%s",
+			r->is_invalid ? "invalid query" : "query parameter given twice");
+		return false;
+	}
+	for (unsigned i = 0; i < r->count; i++) {
+		unsigned n = 0;
+		while (path->params[n] != NULL && strcmp(path->params[n], r->params[i].name) != 0)
+			n++;
+		if (path->params[n] != NULL)
+			continue;
+		snprintf(r->err, sizeof(r->err), "%.100s: unknown query parameter",
+			r->params[i].name);
+		return false;
+	}
+	return true;
+}
+
+static enum MHD_Result respond(struct request *r, const char *method)
+{
+	if (!bc_web_guard_allows(&r->server->options.guard, &r->credentials))
+		return send_static(r, MHD_HTTP_FORBIDDEN, TEXT_TYPE,
+			"open the link that buscap web printed\n");
+	if (strcmp(method, "GET") != 0)
+		return send_error(r, MHD_HTTP_METHOD_NOT_ALLOWED, "only GET is allowed");
+	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+		if (strcmp(paths[i].path, r->path) != 0)
+			continue;
+		return check_params(r, &paths[i]) ? paths[i].get(r) : refuse(r);
+	}
+	return send_error(r, MHD_HTTP_NOT_FOUND, "no such path");
+}
+
+/* ---- requests */
+
+/* Sets a value that must be there only once: otherwise two readers may see different ones. */
+static void set_once(struct request *r, const char **to, const char *value)
+{
+	static const char repeated[] = "";
+
+	*to = *to == NULL ? value : repeated;
+	r->is_repeated = r->is_repeated || *to == repeated;
+}
+
+static enum MHD_Result on_header(
+	void *context, enum MHD_ValueKind kind, const char *name, const char *value)
+{
+	struct request *r = context;
+	struct bc_web_credentials *c = &r->credentials;
+
+	(void)kind;
+	value = value != NULL ? value : "";
+	if (strcasecmp(name, "Host") == 0)
+		set_once(r, &c->host, value);
+	else if (strcasecmp(name, "Origin") == 0)
+		set_once(r, &c->origin, value);
+	else if (strcasecmp(name, "Sec-Fetch-Site") == 0)
+		set_once(r, &c->fetch_site, value);
+	else if (strcasecmp(name, "Cookie") == 0)
+		c->cookies = value;
+	return MHD_YES;
+}
+
+static enum MHD_Result on_param(
+	void *context, enum MHD_ValueKind kind, const char *name, const char *value)
+{
+	struct request *r = context;
+
+	(void)kind;
+	value = value != NULL ? value : "";
+	if (r->count == PARAMS_MAX) {
+		r->is_invalid = true;
+	} else if (strcmp(name, "token") == 0) {
+		set_once(r, &r->credentials.token, value);
+	} else {
+		r->is_repeated = r->is_repeated || param(r, name) != NULL;
+		r->params[r->count].name = name;
+		r->params[r->count++].value = value;
+	}
+	return MHD_YES;
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+}
+
+static bool has_body(struct MHD_Connection *mhd)
+{
+	return MHD_lookup_connection_value(mhd, MHD_HEADER_KIND, "Content-Length") != NULL ||
+	       MHD_lookup_connection_value(mhd, MHD_HEADER_KIND, "Transfer-Encoding") != NULL;
+}
+
+/* The state of a request whose target has a zero byte, and would be read only up to it. */
+static const char has_zero_byte;
+
+/* Called with the target of a request before it is decoded. Returns the state of the request. */
+static void *on_target(void *context, const char *target, struct MHD_Connection *mhd)
+{
+	(void)context;
+	(void)mhd;
+	return strstr(target, "%00") != NULL ? (void *)(uintptr_t)&has_zero_byte : NULL;
+}
+
+/* Called when the head has arrived, and again when there is no more of the body. A response to the
+ * first call closes the connection; the body is then not read. */
+static enum MHD_Result on_request(void *context, struct MHD_Connection *mhd, const char *path,
+	const char *method, const char *version, const char *body, size_t *body_bytes, void **state)
+{
+	struct bc_web_server *server = context;
+	const union MHD_ConnectionInfo *info = MHD_get_connection_info(
+		mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
+	struct request r = {.server = server,
+		.mhd = mhd,
+		.path = path,
+		.is_invalid = *state == &has_zero_byte,
+		.client = {.fd = info->connect_fd,
+			.until_ns = now_ns() + BC_WEB_READ_S * UINT64_C(1000000000),
+			.is_ending = &server->is_ending}};
+
+	(void)version;
+	(void)body;
+	(void)body_bytes;
+	if (*state == NULL && !has_body(mhd)) {
+		*state = server;
+		return MHD_YES;
+	}
+	MHD_get_connection_values(mhd, MHD_HEADER_KIND, on_header, &r);
+	MHD_get_connection_values(mhd, MHD_GET_ARGUMENT_KIND, on_param, &r);
+	/* The time that the response takes is not that of a client that does nothing: setting the
+	 * timeout again, from 0, restarts it. */
+	MHD_set_connection_option(mhd, MHD_CONNECTION_OPTION_TIMEOUT, 0u);
+	enum MHD_Result result = respond(&r, method);
+	MHD_set_connection_option(mhd, MHD_CONNECTION_OPTION_TIMEOUT, BC_WEB_TIMEOUT_S);
+	return result;
+}
+
+/* libmicrohttpd's messages are about faulty clients. */
+static void ignore_log(void *context, const char *format, va_list args)
+{
+	(void)context;
+	(void)format;
+	(void)args;
+}
+
+/* ---- start and stop */
+
+int bc_web_server_start(
+	struct bc_web_server **out, int listen_fd, const struct bc_web_server_options *options)
+{
+	struct bc_web_server *server = calloc(1, sizeof(*server));
+
+	*out = NULL;
+	if (server == NULL) {
+		close(listen_fd);
+		return -ENOMEM;
+	}
+	server->options = *options;
+	atomic_init(&server->is_ending, false);
+	atomic_init(&server->sending, 0);
+	atomic_init(&server->searches, 0);
+	errno = 0;
+	server->mhd = MHD_start_daemon(MHD_USE_THREAD_PER_CONNECTION |
+					       MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL |
+					       MHD_USE_ITC | MHD_USE_ERROR_LOG,
+		0, NULL, NULL, on_request, server, MHD_OPTION_EXTERNAL_LOGGER, ignore_log, NULL,
+		MHD_OPTION_URI_LOG_CALLBACK, on_target, server, MHD_OPTION_LISTEN_SOCKET, listen_fd,
+		MHD_OPTION_CONNECTION_LIMIT, BC_WEB_CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT,
+		BC_WEB_TIMEOUT_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEAD_BYTES,
+		MHD_OPTION_END);
+	if (server->mhd != NULL) {
+		*out = server;
+		return 0;
+	}
+	int rc = errno != 0 ? -errno : -EIO;
+	close(listen_fd);
+	free(server);
+	return rc;
+}
+
+void bc_web_server_stop(struct bc_web_server *server)
+{
+	if (server == NULL)
+		return;
+	atomic_store(&server->is_ending, true);
+	MHD_stop_daemon(server->mhd);
+	free(server);
+}

@@ -1,0 +1,567 @@
+"""buscap web: who is served, what the paths return, and that clients and a lost daemon do no harm."""
+
+import contextlib
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import socket
+import threading
+import urllib.parse
+
+import pytest
+
+import harness
+from api_harness import Api, daemon_in
+from cut_model import buscap
+from harness import BUSCAP, BUSCAPD, equal, run, wait_until
+from web_harness import REFUSED, Web
+
+pytestmark = pytest.mark.threads
+
+PATHS = ("/", "/data/overview", "/data/events", "/data/find", "/data/live", "/data/history")
+HEADERS = {"cache-control": "no-store", "x-content-type-options": "nosniff", "referrer-policy": "no-referrer",
+           "x-frame-options": "DENY", "cross-origin-resource-policy": "same-origin"}
+
+
+@pytest.fixture(autouse=True)
+def no_daemon(tmp, monkeypatch):
+    """The default socket must not be that of a daemon on this host."""
+    monkeypatch.setenv("BUSCAP_SOCKET", str(tmp / "no-socket"))
+
+
+def record(out, *options, count=100_000, seed=1):
+    done = run(BUSCAPD, "--once", "--no-socket", "--source", f"sim:rate=max,count={count},seed={seed},loss=0.3", "-o", out, "-b",
+               "filesize:200K", *options)
+    assert done.returncode in (0, 4), done.stderr.decode()
+    return out
+
+
+@contextlib.contextmanager
+def web_on(tmp, *options, count=100_000):
+    with Web(record(tmp / "out", count=count), *options) as web:
+        yield web
+        equal(web.stop(), 0, web.err)
+        equal(web.err, b"")
+
+
+def ipv6():
+    try:
+        with socket.socket(socket.AF_INET6) as one:
+            one.bind(("::1", 0))
+        return True
+    except OSError:
+        return False
+
+
+# ---- who is served
+
+
+def test_every_path_needs_the_token(tmp):
+    with web_on(tmp) as web:
+        wrong = web.token[:-1] + ("0" if web.token[-1] != "0" else "1")
+        for path in (*PATHS, "/favicon.ico", "/data", "/data/", "//", "/nothing"):
+            for suffix, cookie in (("", None), ("?token=", None), (f"?token={wrong}", None), (f"?token={web.token}0", None),
+                                   (f"?token={web.token[:-1]}", None), (f"?Token={web.token}", None),
+                                   ("", f"buscap-{web.port}={wrong}"), ("", f"buscap={web.token}"), ("", web.token),
+                                   (f"?token={web.token}&token={web.token}", None), (f"?token={web.token}&token={wrong}", None)):
+                answer = web.send(path + suffix, Cookie=cookie)
+                equal((answer.status, answer.body), (403, REFUSED), f"{path}{suffix} {cookie}")
+                assert "set-cookie" not in answer.headers
+            known = path in PATHS
+            for suffix, cookie in ((f"?token={web.token}", None), ("", web.cookie), ("", f"a=b; {web.cookie}; c=d"),
+                                   (f"?token={wrong}", web.cookie)):
+                answer = web.send(path + suffix, Cookie=cookie)
+                equal(answer.status, (503 if path == "/data/history" else 200) if known else 404, path + suffix)
+
+
+def test_the_link_sets_the_cookie_of_this_port_and_session(tmp):
+    with web_on(tmp) as web:
+        answer = web.send(f"/?token={web.token}", Cookie=None)
+        equal(answer.headers["set-cookie"], f"{web.cookie}; Path=/; HttpOnly; SameSite=Strict")
+        assert answer.body.startswith(b"<!DOCTYPE html>") and answer.type() == "text/html"
+        assert web.token.encode() not in answer.body
+        with Web(tmp / "out") as other:
+            assert other.token != web.token and other.port != web.port
+            equal(other.send("/", Cookie=web.cookie).status, 403)
+            equal(other.send("/", Cookie=f"{web.cookie}; {other.cookie}").status, 200)
+            equal(other.stop(), 0)
+
+
+def test_every_response_has_the_headers(tmp):
+    with web_on(tmp) as web:
+        for path in (*PATHS, "/nothing", "/data/find?first=x"):
+            for cookie, method in ((web.cookie, "GET"), (None, "GET"), (web.cookie, "POST")):
+                answer = web.send(path, method, Cookie=cookie)
+                for name, value in HEADERS.items():
+                    equal(answer.headers.get(name), value, f"{name} of {method} {path}: {answer.status}")
+                policy = answer.headers["content-security-policy"]
+                assert "frame-ancestors 'none'" in policy, policy
+                assert "unsafe" not in policy and "http" not in policy, policy
+                equal("default-src 'none'" in policy, path != "/" or answer.status != 200, policy)
+
+
+def test_other_methods_are_refused(tmp):
+    with web_on(tmp) as web:
+        for path in (*PATHS, "/nothing"):
+            for method in ("HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "CONNECT", "get", "X"):
+                answer = web.send(path, method)
+                if method == "CONNECT" and answer.status == 400:
+                    continue  # libmicrohttpd's
+                equal((answer.status, answer.headers.get("allow")), (405, "GET"), f"{method} {path}")
+                equal(web.send(path, method, Cookie=None).status, 403, f"{method} {path}")
+        head = f"GET /data/live HTTP/1.1\r\nHost: {web.host}\r\nCookie: {web.cookie}\r\n"
+        for body in ("Content-Length: 5\r\n\r\nabcde", "Transfer-Encoding: chunked\r\n\r\n5\r\nabcde\r\n0\r\n\r\n",
+                     "Content-Length: 1000000000\r\n\r\nabc"):
+            assert web.ask((head + body).encode()).startswith(b"HTTP/1.1 200 "), body
+
+
+def test_other_hosts_and_origins_are_refused(tmp):
+    with web_on(tmp) as web:
+        good = {"Host": [web.host, f"localhost:{web.port}"], "Origin": [f"http://{web.host}"],
+                "Sec_Fetch_Site": ["same-origin", "none"]}
+        bad = {"Host": ["evil.example", f"evil.example:{web.port}", f"127.0.0.1.evil.example:{web.port}", "127.0.0.1", "localhost",
+                        f"127.0.0.2:{web.port}", f"127.0.0.1:{web.port + 1}", f"[::1]:{web.port}", f"0.0.0.0:{web.port}", "", None],
+               "Origin": ["null", "http://evil.example", f"https://{web.host}", f"http://evil.example:{web.port}",
+                          f"http://localhost:{web.port}", f"http://{web.host}.evil.example", "http://127.0.0.1:1", ""],
+               "Sec_Fetch_Site": ["cross-site", "same-site", ""]}
+        for name in good:
+            for value in good[name]:
+                equal(web.send("/data/live", **{name: value}).status, 200, f"{name}: {value}")
+            for value in bad[name]:
+                for path in ("/", "/data/live"):
+                    answer = web.send(f"{path}?token={web.token}", **{name: value})
+                    assert answer.status in ((400, 403) if name == "Host" and not value else (403,)), (name, value, answer.status)
+                    assert "set-cookie" not in answer.headers
+        twice = f"GET / HTTP/1.1\r\nHost: {web.host}\r\nCookie: {web.cookie}\r\n%s\r\nConnection: close\r\n\r\n"
+        for header in ("Host: evil.example", f"Host: {web.host}", f"Origin: http://{web.host}\r\nOrigin: http://evil.example",
+                       "Sec-Fetch-Site: none\r\nSec-Fetch-Site: cross-site"):
+            status = int(web.ask((twice % header).encode()).split()[1])
+            assert status in (400, 403), (header, status)
+        old = web.ask(f"GET / HTTP/1.0\r\nCookie: {web.cookie}\r\n\r\n".encode())
+        assert b" 403 " in old.split(b"\r\n")[0], old
+
+
+@pytest.mark.skipif(not ipv6(), reason="this host has no IPv6")
+def test_it_listens_on_ipv6(tmp):
+    with web_on(tmp, "--listen", "[::1]:0") as web:
+        assert web.host == f"[::1]:{web.port}"
+        for host, status in ((web.host, 200), (f"localhost:{web.port}", 200), (f"127.0.0.1:{web.port}", 403), (f"::1:{web.port}", 403),
+                             ("[::1]", 403), (f"[::2]:{web.port}", 403)):
+            equal(web.send("/", Host=host).status, status, host)
+        equal(web.send("/", Origin=f"http://{web.host}").status, 200)
+
+
+@pytest.mark.root
+@pytest.mark.skipif(not shutil.which("setpriv"), reason="needs setpriv")
+def test_another_user_of_the_host_is_refused(tmp):
+    if os.geteuid() != 0:
+        pytest.skip("needs root")
+    with web_on(tmp) as web:
+        for path in (*PATHS, "/nothing"):
+            done = run("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "curl", "-sS", "-w", "%{http_code}",
+                       f"http://{web.host}{path}")
+            equal((done.returncode, done.stdout), (0, REFUSED + b"403"), path)
+
+
+def test_no_path_leads_out_of_the_page(tmp):
+    (tmp / "secret").write_text("a secret")
+    with web_on(tmp) as web:
+        name = harness.segments(tmp / "out")[0].name
+        for path in ("/../secret", "/%2e%2e/secret", "/..%2fsecret", "/data/../../secret", "/data/..%2f..%2fsecret", "/data/%2e%2e/",
+                     "//etc/passwd", "/etc/passwd", "/%00", "/data/live%00.html", "/data/live?%00", "/data/overview/", "/data//overview", f"/{name}",
+                     f"/data/{name}", f"/data/..{tmp}/secret", "/\\..\\secret", "/%5c..%5csecret", "/./", "http://evil.example/",
+                     "/data/live;x", "/" + "x" * 5000, "/" + "../" * 500 + "etc/passwd"):
+            answer = web.send(path)
+            assert answer.status in (400, 404) or path == "http://evil.example/", (path, answer.status)
+            assert b"a secret" not in answer.body and b"root:" not in answer.body, path
+        # A link in the directory is not followed.
+        os.symlink(tmp / "secret", tmp / "out" / name.replace("-00000", "-00090"))
+        os.mkfifo(tmp / "out" / name.replace("-00000", "-00091"))
+        assert b"a secret" not in web.send("/data/overview").body
+        damage = [line["damage"] for line in web.lines("/data/find?count=true") if "damage" in line]
+        equal(sorted(one["file"][-10:] for one in damage), ["90.byu.lz4", "91.byu.lz4"])
+
+
+# ---- what the paths return
+
+
+def find_both(web, out, dice, everything):
+    """Compares a random search with that of the tool."""
+    one = dice.choice(everything)
+    addr = int(one["addr"], 16) & ~0xFFF
+    query = {"addr": f"{addr:x}-{addr + dice.choice((0, 0xFFF, 0xFFFF)):x}", dice.choice(("first", "last")): str(dice.randrange(1, 50))}
+    for name, values in (("type", ("read", "write", "fetch,IOREAD")), ("from", (f"@{one['tick']}", one["time"])),
+                         ("context", ("0", "1", "3"))):
+        if dice.random() < 0.3:
+            query[name] = dice.choice(values)
+    options = [word for name, value in query.items() if name != "addr" for word in (f"--{name}", value)]
+    *lines, end = web.lines("/data/find?" + urllib.parse.urlencode(query))
+    text, _ = buscap("find", "--json", "--map", "pc", *options, query["addr"], out)
+    equal(lines, [json.loads(line) for line in text.splitlines()], query)
+    equal(end["end"]["matches"], sum(not line["is_context"] for line in lines), query)
+
+
+def test_it_finds_what_the_tool_finds(tmp):
+    out = tmp / "out"
+    with web_on(tmp, "--map", "pc") as web:
+        everything = [json.loads(line) for line in buscap("find", "--json", "--first", "5000", "0-ffffffff", out)[0].splitlines()]
+        dice = random.Random(1)
+        for _ in range(20):
+            find_both(web, out, dice, everything)
+        equal(len(web.lines("/data/find")), 1001, "matches without a limit, and the end")
+        (end,) = web.lines("/data/find?count=true")
+        equal(end["end"], {"matches": int(buscap("find", "--count", "0-ffffffff", out)[0]),
+                           "segments": len(harness.segments(out)), "damaged_places": 0, "cut_off": None})
+
+
+def test_a_search_that_finds_too_much_is_cut_off(tmp):
+    with web_on(tmp, count=300_000) as web:
+        answer = web.send("/data/find?type=IOREAD,IOWRITE&first=10000&context=1000")
+        *lines, end = map(json.loads, answer.body.splitlines())
+        equal(end["end"]["cut_off"], "too long")
+        assert 15 << 20 < len(answer.body) <= 16 << 20 and len(lines) > 20_000
+        equal(web.lines("/data/find?type=IOREAD,IOWRITE&count=true")[-1]["end"]["cut_off"], None)
+
+
+def test_wrong_parameters_are_named(tmp):
+    with web_on(tmp) as web:
+        for query, words in (
+                ("overview?from=x", "from=x: must be a time in ns since 1970"), ("overview?from=", "from=: "),
+                ("overview?to=1.5", "to=1.5"), ("overview?from=9223372036854775808", "from=9223372036854775808"),
+                ("overview?from=--1", "from=--1"), ("overview?from=-", "from=-"), ("overview?from=2&to=1", "from: must not be after to"),
+                ("overview?place_from=-1", "place_from=-1: must be 0 to 1114111"), ("overview?place_to=1114112", "0 to 1114111"),
+                ("overview?place_from=2&place_to=1", "place_from: must not be above place_to"),
+                ("overview?columns=0", "columns=0: must be 1 to 512"), ("overview?columns=513", "1 to 512"),
+                ("overview?rows=1", "rows=1: must be 2 to 1024"), ("overview?rows=1025", "2 to 1024"), ("overview?rows=1%00", "invalid"),
+                ("overview?rows=5&rows=5", "given twice"), ("overview?row=5", "row: unknown query parameter"),
+                ("overview?file=/etc/passwd", "file: unknown"), ("overview?=5", "unknown"), ("overview?" + "&".join(f"x{n}=1" for n in range(20)), "invalid"),
+                ("events?from=now", "from=now"), ("events?columns=5", "columns: unknown"), ("events?from=5&to=4", "after to"),
+                ("find?first=0", "first=0: must be 1 to 10000"), ("find?first=1&last=1", "exclude each other"), ("find?addr=5-4", "addr=5-4"),
+                ("find?addr=x&addr=y", "given twice"), ("find?dir=/", "dir: unknown"), ("find?from=soon", "not a time"),
+                ("find?type=" + "%3Cscript%3E", "type"), ("live?since=-1", "since=-1: must be 0 to"), ("live?since=x", "since=x"),
+                ("live?x", "x: unknown"), ("history?x=1", "x: unknown")):
+            answer = web.send(f"/data/{query}")
+            equal(answer.status, 400, query)
+            assert words in answer.json()["error"], (query, answer.body)
+            equal(answer.type(), "application/json")
+        equal(web.send("/?x=1").status, 400)
+
+
+def test_the_overview_is_that_of_the_report(tmp):
+    out = tmp / "out"
+    with web_on(tmp, "--map", "pc") as web:
+        whole = web.get("/data/overview?columns=40&rows=30")
+        report = json.loads(buscap("report", "--json", "--map", "pc", "--columns", "40", "--rows", "30", out, code=None)[0])
+        assert set(whole) == set(report["overview"])
+        for member, value in whole.items():
+            equal(value, report["overview"][member], member)
+        equal(web.get("/data/events"), report["events"])
+        equal(sum(column["records"] for column in whole["columns"]), sum(one["records"] for one in whole["recordings"]))
+        origin, end = int(whole["origin_ns"]), whole["extent"]["to"]
+        half = web.get(f"/data/overview?from={origin}&to={origin + end // 2}&columns=3&rows=4&place_from=0&place_to=255")
+        assert len(half["columns"]) <= 3 and len(half["rows"]) <= 4 and half["to"] == end // 2, half
+        assert all(row["place"] < 256 for row in half["rows"])
+        events = web.get(f"/data/events?from={origin - 1}&to={origin + end // 2}")
+        assert all(event["time"] <= end // 2 for event in events["events"])
+        equal(web.get("/data/events?from=-5&to=-4")["events"], [])
+
+
+HOSTILE = "</script><script>alert(1)</script>\"'\\\u2028<!--\u0000\u001b[31m\x7f"
+
+
+def test_hostile_texts_are_plain_json(tmp):
+    text = HOSTILE.replace("\u0000", "")
+    with daemon_in(tmp, "--set", "recording.metadata.note=" + "</script>\"'", source="sim:rate=200k", mode="always") as daemon:
+        daemon.wait_ready()
+        api = Api(tmp / "socket")
+        with Web(socket=tmp / "socket") as web:
+            web.live()
+            api.good("POST", "/v1/marks", {"text": text}, status=201)
+            wait_until(lambda: [event for event in web.live()["events"] if event["event"] == "mark"], "the mark")
+            (mark,) = [event for event in web.live()["events"] if event["event"] == "mark"]
+            equal(mark["mark"]["text"], text)
+            api.good("DELETE", "/v1/recordings/current")
+            (event,) = [event for event in web.get("/data/events")["events"] if event["kind"] == "mark"]
+            equal(event["text"], text)
+            equal(web.get("/data/overview")["recordings"][0]["metadata"], {"note": "</script>\"'"})
+            for path in PATHS[1:]:
+                answer = web.send(path)
+                assert answer.type() in ("application/json", "application/x-ndjson"), path
+                assert not re.search(rb"[\x00-\x09\x0b-\x1f]", answer.body), path
+            equal(web.stop(), 0)
+        assert daemon.stop() in (0, 4)
+
+
+# ---- the daemon
+
+
+def test_without_a_directory_it_is_that_of_the_daemon(tmp):
+    with daemon_in(tmp, source="sim:rate=200k", mode="always") as daemon:
+        daemon.wait_ready()
+        with Web(socket=tmp / "socket") as web:
+            wait_until(lambda: web.get("/data/overview")["recordings"], "a recording")
+            live = wait_until(lambda: (now := web.live())["mix"] and now, "the mix")
+            equal((live["state"], live["error"], live["status"]["directory"]), ("connected", None, str(tmp / "out")))
+            assert all(page["name"] is None for page in live["mix"]["pages"])
+            history = web.get("/data/history")
+            equal(history["minutes"]["interval_seconds"], 60)
+            wait_until(lambda: sum(filter(None, web.get("/data/history")["seconds"]["received_samples"])) > 0, "a second of history")
+            equal(web.stop(), 0, web.err)
+        assert daemon.stop() in (0, 4)
+
+
+def test_an_open_segment_is_shown(tmp):
+    with daemon_in(tmp, "-b", "filesize:500K", source="sim:rate=300k", mode="always") as daemon:
+        daemon.wait_ready()
+        wait_until(lambda: len(harness.segments(tmp / "out")) >= 1, "a sealed segment")
+        with Web(tmp / "out", socket=tmp / "socket") as web:
+            seen = 0
+            for _ in range(10):
+                durable = daemon.status()["counts"]["durable"]
+                (one,) = web.get("/data/overview")["recordings"]
+                assert one["records"] >= max(seen, durable), (one, seen, durable)
+                equal((one["state"], web.get("/data/overview?columns=1")["damage"]), ("open", []))
+                seen = one["records"]
+                *_, hit, end = web.lines("/data/find?last=1")
+                assert hit["number"] >= durable - 1 and end["end"]["cut_off"] is None
+            equal(web.stop(), 0, web.err)
+        assert daemon.stop() in (0, 4)
+
+
+def test_names_of_pages_come_with_the_mix(tmp):
+    (tmp / "map").write_text("0-ffffffff everything\n")
+    with daemon_in(tmp, source="sim:rate=200k") as daemon:
+        daemon.wait_ready()
+        with Web("--map", tmp / "map", socket=tmp / "socket") as web:
+            live = wait_until(lambda: (now := web.live())["mix"] and now["mix"]["pages"] and now, "the mix")
+            equal({page["name"] for page in live["mix"]["pages"]}, {"everything"})
+            equal(web.stop(), 0)
+        daemon.stop()
+
+
+def test_a_lost_daemon_is_reported_and_found_again(tmp):
+    with daemon_in(tmp, source="sim:rate=200k") as daemon:
+        daemon.wait_ready()
+        web = stack = contextlib.ExitStack()
+        web = stack.enter_context(Web(socket=tmp / "socket"))
+        equal(web.live()["state"], "connected")
+        daemon.stop()
+    with stack:
+        lost = wait_until(lambda: (now := web.live())["state"] == "disconnected" and now, "the loss")
+        assert lost["status"] is None and lost["mix"] is None and str(tmp / "socket") in lost["error"], lost
+        answer = web.send("/data/history")
+        assert answer.status == 503 and str(tmp / "socket") in answer.json()["error"]
+        equal(web.send("/data/overview").status, 200, "recordings need no daemon")
+        with daemon_in(tmp, source="sim:rate=200k") as daemon:
+            daemon.wait_ready()
+            found = wait_until(lambda: (now := web.live())["state"] == "connected" and now, "the daemon")
+            assert found["status"]["version"] and found["seq"] >= lost["seq"], found
+            os.kill(daemon.process.pid, signal.SIGKILL)
+            daemon.wait()
+        wait_until(lambda: web.live()["state"] == "disconnected", "the loss")
+        equal(web.stop(), 0, web.err)
+
+
+def test_events_are_numbered_and_kept(tmp):
+    with daemon_in(tmp, source="sim:rate=200k", mode="always") as daemon:
+        daemon.wait_ready()
+        api = Api(tmp / "socket")
+        with Web(socket=tmp / "socket") as web:
+            before = web.live()["seq"]
+            for n in range(30):
+                api.good("POST", "/v1/marks", {"text": str(n)}, status=201)
+
+            def marks(live):
+                return [event["mark"]["text"] for event in live["events"] if event["event"] == "mark"]
+
+            after = wait_until(lambda: len(marks(now := web.live(before))) == 30 and now, "30 marks")
+            equal(marks(after), [str(n) for n in range(30)])
+            equal(len(after["events"]), after["seq"] - before)
+            equal(marks(web.live(after["seq"])), [])
+            equal(web.live(2**62)["events"], [])
+            equal(web.stop(), 0)
+        assert daemon.stop() in (0, 4)
+
+
+def test_the_daemon_is_read_only_while_a_page_watches(tmp):
+    with daemon_in(tmp, source="sim:rate=200k") as daemon:
+        daemon.wait_ready()
+        with Web(socket=tmp / "socket") as web:
+            equal(daemon.status()["streams"]["events"], 0, "nobody watches yet")
+            for _ in range(3):
+                equal(web.live()["state"], "connected")
+                equal(daemon.status()["streams"]["events"], 1, "one stream for all pages")
+            wait_until(lambda: daemon.status()["streams"]["events"] == 0, "the end of the stream, 10 s after the last request")
+            equal(web.live()["state"], "connected")
+            equal(web.stop(), 0)
+        daemon.stop()
+
+
+# ---- the command
+
+
+def refused(*argv, code, words, env=None):
+    done = run(BUSCAP, "web", *argv, env={**os.environ, **(env or {})})
+    equal((done.returncode, done.stdout), (code, b""), f"{argv}: {done.stderr}")
+    err = done.stderr.decode()
+    assert err.startswith("buscap web: ") and all(word in err for word in words), err
+
+
+def test_errors_name_what_is_wrong(tmp):
+    out = record(tmp / "out", count=1000)
+    refused(code=6, words=(str(tmp / "no-socket"), "no such socket"))
+    refused("--socket", tmp / "none", code=6, words=(str(tmp / "none"),))
+    refused(tmp / "nothing", code=1, words=(str(tmp / "nothing"), "No such file"))
+    refused(harness.segments(out)[0], code=1, words=("Not a directory",))
+    refused(out, out, code=2, words=("at most one directory",))
+    for wrong in ("", "127.0.0.1", "8080", ":8080", "example.org:80", "127.0.0.1:65536", "::1:80"):
+        refused("--listen", wrong, out, code=2, words=("--listen", "127.0.0.1:8080"))
+    refused("--listen", "192.0.2.1:0", out, code=1, words=("192.0.2.1:0", "Cannot assign"))
+    refused("--map", tmp / "nothing", out, code=1, words=("nothing",))
+    with Web(out) as web:
+        refused("--listen", web.host, out, code=1, words=("in use",))
+        equal(web.stop(), 0)
+
+
+def test_an_address_that_others_can_reach_is_warned_about(tmp):
+    with Web("--listen", "0.0.0.0:0", record(tmp / "out", count=1000)) as web:
+        equal(web.address, "127.0.0.1")
+        assert "warning: other hosts can connect" in web.log_so_far()
+        for host, status in ((web.host, 200), (f"10.1.2.3:{web.port}", 200), (f"evil.example:{web.port}", 403)):
+            equal(web.send("/", Host=host).status, status, host)
+        equal(web.stop(), 0)
+
+
+def test_an_empty_directory_and_a_late_recording(tmp):
+    (tmp / "out").mkdir()
+    with Web(tmp / "out") as web:
+        equal(web.get("/data/overview")["recordings"], [])
+        equal(web.get("/data/events")["events"], [])
+        equal(web.lines("/data/find")[-1]["end"]["segments"], 0)
+        record(tmp / "out", count=1000)
+        (one,) = web.get("/data/overview")["recordings"]
+        assert one["state"] in ("sealed", "recovered") and one["records"] > 0
+        shutil.rmtree(tmp / "out")
+        for path in ("overview", "events", "find"):
+            answer = web.send(f"/data/{path}")
+            assert answer.status == 500 and "No such file" in answer.json()["error"], (path, answer.body)
+        equal(web.stop(), 0)
+
+
+def test_without_a_daemon_there_is_no_live_view(tmp, monkeypatch):
+    monkeypatch.delenv("BUSCAP_SOCKET")
+    if os.path.exists("/run/buscapd/buscapd.sock"):
+        pytest.skip("a daemon runs on this host")
+    with Web(record(tmp / "out", count=1000)) as web:
+        equal(web.live(), {"state": "none", "error": None, "seq": 0, "status": None, "mix": None, "events": []})
+        equal(web.stop(), 0)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_it_whatever_clients_do(tmp, number):
+    with Web(record(tmp / "out"), socket=tmp / "none") as web, contextlib.ExitStack() as stack:
+        idle, half, reader = (stack.enter_context(web.connect()) for _ in range(3))
+        half.sendall(b"GET / HTTP/1.1\r\nHost:")
+        reader.sendall(f"GET /data/find?first=10000 HTTP/1.1\r\nHost: {web.host}\r\nCookie: {web.cookie}\r\n\r\n".encode())
+        web.get("/data/overview")
+        equal(web.stop(number), 0, web.err)
+        equal(web.err, b"")
+        equal(idle.recv(1), b"")
+
+
+# ---- clients that do harm
+
+
+def test_huge_and_malformed_heads_are_refused(tmp):
+    with web_on(tmp) as web:
+        start = f"GET /data/live HTTP/1.1\r\nHost: {web.host}\r\nCookie: {web.cookie}\r\n"
+        for data in (start + "X: " + "x" * 1_000_000 + "\r\n\r\n", start + "X: y\r\n" * 100_000 + "\r\n",
+                     "GET /" + "x" * 1_000_000 + " HTTP/1.1\r\n\r\n", start + "Cookie: " + "a=b; " * 100_000 + "\r\n\r\n",
+                     "\r\n" * 50_000, "x" * 100_000, "\0" * 1000, "GET\r\n\r\n", "GET / HTTP/9.9\r\n\r\n", "GET / HTTP/1.1\r\n\r\n"):
+            answer = web.ask(data.encode())
+            assert b" 200 " not in answer.partition(b"\r\n")[0] and len(answer) < 10_000, (data[:50], answer[:200])
+        equal(web.send("/").status, 200)
+        assert rss_kib(web.process.pid) < (1 << 20 if harness.is_sanitized() else 128 << 10)
+
+
+def rss_kib(pid):
+    with open(f"/proc/{pid}/status", encoding="ascii") as file:
+        return int(re.search(r"VmRSS:\s+(\d+)", file.read())[1])
+
+
+def threads(pid):
+    return len(os.listdir(f"/proc/{pid}/task"))
+
+
+def test_connections_are_limited_and_come_back(tmp):
+    with web_on(tmp) as web, contextlib.ExitStack() as stack:
+        for _ in range(200):
+            with contextlib.suppress(OSError):
+                one = stack.enter_context(web.connect())
+                one.sendall(b"GET / HTTP/1.1\r\n")  # the rest never comes
+        wait_until(lambda: threads(web.process.pid) >= 64, "the threads of the connections")
+        assert threads(web.process.pid) < 64 + 10
+        # They have 10 s; then others are served.
+        wait_until(lambda: works(web), "a connection")
+
+
+def works(web):
+    try:
+        return web.send("/data/live").status == 200
+    except (OSError, IndexError, ValueError):
+        return False
+
+
+def test_a_client_that_does_not_read_delays_no_one(tmp):
+    with web_on(tmp) as web, contextlib.ExitStack() as stack:
+        for _ in range(20):
+            one = stack.enter_context(socket.socket())
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            one.connect((web.address, web.port))
+            one.sendall(f"GET /data/find?first=10000 HTTP/1.1\r\nHost: {web.host}\r\nCookie: {web.cookie}\r\n\r\n".encode())
+        for path in ("/", "/data/overview", "/data/live"):
+            equal(web.send(path).status, 200, path)
+        wait_until(lambda: web.send("/data/find?last=1").status == 200, "a search")
+
+
+def test_a_closed_connection_ends_its_search(tmp):
+    """Four searches run at a time. Those of clients that have gone end, long before their 60 s."""
+    out = record(tmp / "out", count=3_000_000)
+    with Web(out) as web:
+        path = "/data/find?proc=200&context=1"
+        for _ in range(20):
+            one = web.connect()
+            one.sendall(f"GET {path} HTTP/1.1\r\nHost: {web.host}\r\nCookie: {web.cookie}\r\n\r\n".encode())
+            one.close()
+        wait_until(lambda: web.send("/data/find?last=1").status == 200, "a search")
+        equal(web.stop(), 0)
+
+
+def test_many_clients_get_the_same(tmp):
+    with web_on(tmp) as web:
+        wanted = {path: web.send(path).body for path in ("/", "/data/overview?columns=20", "/data/events", "/data/find?last=5")}
+        failures = []
+
+        def ask(n):
+            connection = web.keep_alive()
+            try:
+                for path in list(wanted) * 3:
+                    connection.request("GET", path, headers={"Cookie": web.cookie, "Host": web.host})
+                    answer = connection.getresponse()
+                    body = answer.read()
+                    if answer.status not in ((200, 503) if "find" in path else (200,)) or (answer.status == 200 and body != wanted[path]):
+                        failures.append((n, path, answer.status, body[:100]))
+            except OSError as error:
+                failures.append((n, error))
+            finally:
+                connection.close()
+
+        crowd = [threading.Thread(target=ask, args=(n,)) for n in range(20)]
+        for one in crowd:
+            one.start()
+        for one in crowd:
+            one.join()
+        equal(failures, [])

@@ -1,0 +1,366 @@
+/* Which requests buscap web serves. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/web/web_guard.h"
+#include "tests/support/test.h"
+
+struct fixture {
+	struct bc_web_guard guard;
+	struct bc_web_credentials good;
+	char cookie[64];
+};
+
+static struct bc_web_address address_of(const char *text)
+{
+	struct bc_web_address address;
+
+	assert_true(bc_web_address_parse(&address, text));
+	return address;
+}
+
+static void set_up(struct fixture *f)
+{
+	struct bc_web_address address = address_of("127.0.0.1:8080");
+
+	assert_int_equal(bc_web_guard_init(&f->guard, &address), 0);
+	snprintf(f->cookie, sizeof(f->cookie), "buscap-8080=%s", f->guard.token);
+	f->good = (struct bc_web_credentials){.host = "127.0.0.1:8080", .token = f->guard.token};
+}
+
+TEST_FIXTURE(fixture, set_up, NOTHING)
+
+static bool allows(const struct fixture *f, struct bc_web_credentials credentials)
+{
+	return bc_web_guard_allows(&f->guard, &credentials);
+}
+
+TEST_F(each_token_is_new)
+{
+	struct bc_web_guard other;
+
+	assert_int_equal(bc_web_guard_init(&other, &f->guard.address), 0);
+	assert_int_equal(strlen(other.token), 32);
+	assert_int_equal(strspn(other.token, "0123456789abcdef"), 32);
+	assert_string_not_equal(other.token, f->guard.token);
+	assert_string_equal(other.cookie, "buscap-8080");
+}
+
+TEST_F(the_token_or_the_cookie_is_enough)
+{
+	assert_true(allows(f, f->good));
+	f->good.token = NULL;
+	assert_false(allows(f, f->good));
+	f->good.cookies = f->cookie;
+	assert_true(allows(f, f->good));
+	f->good.token = "an old one";
+	assert_true(allows(f, f->good));
+	f->good.cookies = "buscap-8080=an old one";
+	f->good.token = f->guard.token;
+	assert_true(allows(f, f->good));
+}
+
+/* Every wrong character at every place, every length, and more. */
+TEST_F(any_other_token_is_refused)
+{
+	struct bc_web_credentials c = f->good;
+	char token[80];
+	char cookie[160];
+
+	for (size_t bytes = 0; bytes <= 2 * strlen(f->guard.token); bytes++) {
+		size_t whole = strlen(f->guard.token);
+		snprintf(token, sizeof(token), "%s%s", f->guard.token, f->guard.token);
+		token[bytes] = '\0';
+		snprintf(cookie, sizeof(cookie), "buscap-8080=%s", token);
+		c.token = token;
+		c.cookies = NULL;
+		assert_int_equal(allows(f, c), bytes == whole);
+		c.token = NULL;
+		c.cookies = cookie;
+		assert_int_equal(allows(f, c), bytes == whole);
+	}
+	for (size_t i = 0; i < strlen(f->guard.token); i++) {
+		for (unsigned byte = 1; byte < 256; byte++) {
+			snprintf(token, sizeof(token), "%s", f->guard.token);
+			token[i] = (char)byte;
+			c.token = token;
+			c.cookies = NULL;
+			assert_int_equal(allows(f, c), (char)byte == f->guard.token[i]);
+		}
+	}
+}
+
+/* %s is the cookie. */
+static const struct {
+	const char *text;
+	bool is_good;
+} cookies[] = {
+	{"%s", true},
+	{" %s", true},
+	{"a=b; %s", true},
+	{"a=b;%s", true},
+	{"a=b;\t %s;c=d", true},
+	{"%s; a=b", true},
+	{";;;%s;", true},
+	{"a;%s", true},
+	{"=;%s", true},
+	{"buscap-8080=x; %s", true},
+	{"%s; buscap-8080=x", true},
+	{"", false},
+	{";", false},
+	{" ", false},
+	{"buscap-8080", false},
+	{"buscap-8080=", false},
+	{"x%s", false},
+	{"%sx", false},
+	{"%s ", false},
+	{"\"%s\"", false},
+	{"a=%s", false},
+	{"a %s", false},
+	{"a,%s", false},
+	{"a=b, %s", false},
+	{"Buscap-8080=x", false},
+};
+
+TEST_CASES(cookies_are_found_among_others, cookies)
+{
+	struct fixture f;
+	char text[128];
+
+	set_up(&f);
+	const char *at = strstr(c->text, "%s");
+	snprintf(text, sizeof(text), "%.*s%s%s", (int)(at != NULL ? at - c->text : 0), c->text,
+		at != NULL ? f.cookie : "", at != NULL ? at + 2 : c->text);
+	f.good.token = NULL;
+	f.good.cookies = text;
+	assert_int_equal(allows(&f, f.good), c->is_good);
+}
+
+TEST_F(a_cookie_of_another_port_is_not_ours)
+{
+	struct bc_web_credentials c = f->good;
+	char cookie[64];
+
+	c.token = NULL;
+	c.cookies = cookie;
+	for (unsigned port = 0; port <= UINT16_MAX; port++) {
+		snprintf(cookie, sizeof(cookie), "buscap-%u=%s", port, f->guard.token);
+		assert_int_equal(allows(f, c), port == 8080);
+	}
+}
+
+static const struct {
+	const char *origin;
+	bool is_good;
+} origins[] = {
+	{NULL, true},
+	{"http://127.0.0.1:8080", true},
+	{"http://127.0.0.1:8080/", false},
+	{"https://127.0.0.1:8080", false},
+	{"HTTP://127.0.0.1:8080", false},
+	{"http://localhost:8080", false},
+	{"http://127.0.0.1", false},
+	{"http://127.0.0.1:80", false},
+	{"http://127.0.0.1:80800", false},
+	{"http://evil.example", false},
+	{"http://127.0.0.1:8080.evil.example", false},
+	{"http://evil.example/http://127.0.0.1:8080", false},
+	{"null", false},
+	{"", false},
+	{"127.0.0.1:8080", false},
+};
+
+TEST_CASES(only_the_own_origin_is_allowed, origins)
+{
+	struct fixture f;
+
+	set_up(&f);
+	f.good.origin = c->origin;
+	assert_int_equal(allows(&f, f.good), c->is_good);
+}
+
+static const struct {
+	const char *site;
+	bool is_good;
+} sites[] = {
+	{NULL, true},
+	{"same-origin", true},
+	{"none", true},
+	{"same-site", false},
+	{"cross-site", false},
+	{"", false},
+	{"same-origin, none", false},
+	{"Same-Origin", false},
+	{"anything", false},
+};
+
+TEST_CASES(pages_of_other_sites_are_refused, sites)
+{
+	struct fixture f;
+
+	set_up(&f);
+	f.good.fetch_site = c->site;
+	assert_int_equal(allows(&f, f.good), c->is_good);
+}
+
+static const struct {
+	const char *listen;
+	const char *host;
+	bool is_good;
+} hosts[] = {
+	{"127.0.0.1:8080", "127.0.0.1:8080", true},
+	{"127.0.0.1:8080", "localhost:8080", true},
+	{"127.0.0.1:8080", "LocalHost:8080", true},
+	{"127.0.0.1:8080", "127.0.0.1", false},
+	{"127.0.0.1:8080", "127.0.0.1:", false},
+	{"127.0.0.1:8080", "127.0.0.1:80", false},
+	{"127.0.0.1:8080", "127.0.0.1:08080", false},
+	{"127.0.0.1:8080", "127.0.0.1:8080 ", false},
+	{"127.0.0.1:8080", " 127.0.0.1:8080", false},
+	{"127.0.0.1:8080", "127.0.0.1:8080:8080", false},
+	{"127.0.0.1:8080", "127.0.0.1.:8080", false},
+	{"127.0.0.1:8080", "127.1:8080", false},
+	{"127.0.0.1:8080", "0x7f.0.0.1:8080", false},
+	{"127.0.0.1:8080", "2130706433:8080", false},
+	{"127.0.0.1:8080", "127.0.0.2:8080", false},
+	{"127.0.0.1:8080", "[127.0.0.1]:8080", false},
+	{"127.0.0.1:8080", "[::1]:8080", false},
+	{"127.0.0.1:8080", "[::ffff:127.0.0.1]:8080", false},
+	{"127.0.0.1:8080", "localhost.:8080", false},
+	{"127.0.0.1:8080", "localhost", false},
+	{"127.0.0.1:8080", "localhost.localdomain:8080", false},
+	{"127.0.0.1:8080", "x.localhost:8080", false},
+	{"127.0.0.1:8080", "127.0.0.1.nip.io:8080", false},
+	{"127.0.0.1:8080", "evil.example:8080", false},
+	{"127.0.0.1:8080", "user@127.0.0.1:8080", false},
+	{"127.0.0.1:8080", "evil.example", false},
+	{"127.0.0.1:8080", "", false},
+	{"127.0.0.1:8080", ":", false},
+	{"127.0.0.1:8080", ":8080", false},
+	{"127.0.0.1:8080", "]", false},
+	{"127.0.0.1:8080", "[", false},
+	{"127.0.0.1:8080", "[]:8080", false},
+	{"127.0.0.1:80", "127.0.0.1", true},
+	{"127.0.0.1:80", "127.0.0.1:80", true},
+	{"127.0.0.1:80", "localhost", true},
+	{"127.0.0.1:80", "localhost:", false},
+	{"127.0.0.2:8080", "127.0.0.2:8080", true},
+	{"127.0.0.2:8080", "127.0.0.1:8080", false},
+	{"localhost:8080", "127.0.0.1:8080", true},
+	{"[::1]:8080", "[::1]:8080", true},
+	{"[::1]:8080", "[0:0:0:0:0:0:0:1]:8080", true},
+	{"[::1]:8080", "localhost:8080", true},
+	{"[::1]:8080", "::1:8080", false},
+	{"[::1]:8080", "[::1]", false},
+	{"[::1]:8080", "[::1]8080", false},
+	{"[::1]:8080", "[::1%25lo]:8080", false},
+	{"[::1]:8080", "[::2]:8080", false},
+	{"[::1]:8080", "127.0.0.1:8080", false},
+	{"[::1]:80", "[::1]", true},
+	{"[::1]:80", "::1", false},
+	{"192.0.2.7:8080", "192.0.2.7:8080", true},
+	{"192.0.2.7:8080", "localhost:8080", false},
+	{"192.0.2.7:8080", "192.0.2.8:8080", false},
+	{"0.0.0.0:8080", "192.0.2.7:8080", true},
+	{"0.0.0.0:8080", "localhost:8080", true},
+	{"0.0.0.0:8080", "evil.example:8080", false},
+	{"0.0.0.0:8080", "[::1]:8080", false},
+	{"[::]:8080", "[2001:db8::7]:8080", true},
+	{"[::]:8080", "localhost:8080", true},
+	{"[::]:8080", "127.0.0.1:8080", false},
+	{"[::]:8080", "evil.example:8080", false},
+};
+
+TEST_CASES(only_the_host_that_is_listened_on_is_served, hosts)
+{
+	struct bc_web_guard guard;
+	struct bc_web_address address = address_of(c->listen);
+
+	assert_int_equal(bc_web_guard_init(&guard, &address), 0);
+	const struct bc_web_credentials credentials = {.host = c->host, .token = guard.token};
+	assert_int_equal(bc_web_guard_allows(&guard, &credentials), c->is_good);
+}
+
+TEST_F(a_host_is_required_and_may_be_of_any_length)
+{
+	struct bc_web_credentials c = f->good;
+	char host[4096];
+
+	c.host = NULL;
+	assert_false(allows(f, c));
+	c.host = host;
+	for (size_t n = 0; n < sizeof(host) - 8; n++) {
+		memset(host, '1', n);
+		strcpy(host + n, ":8080");
+		assert_false(allows(f, c));
+		memset(host, '[', n);
+		assert_false(allows(f, c));
+	}
+}
+
+static const struct {
+	const char *text;
+	bool is_good;
+	bool is_loopback;
+} addresses[] = {
+	{"127.0.0.1:0", true, true},
+	{"127.255.0.9:65535", true, true},
+	{"localhost:1", true, true},
+	{"[::1]:0", true, true},
+	{"0.0.0.0:80", true, false},
+	{"[::]:80", true, false},
+	{"128.0.0.1:80", true, false},
+	{"[2001:db8::1]:80", true, false},
+	{"[::ffff:127.0.0.1]:80", true, false},
+	{"", false, false},
+	{":", false, false},
+	{":80", false, false},
+	{"80", false, false},
+	{"127.0.0.1", false, false},
+	{"127.0.0.1:", false, false},
+	{"127.0.0.1:65536", false, false},
+	{"127.0.0.1:-1", false, false},
+	{"127.0.0.1:+1", false, false},
+	{"127.0.0.1:1x", false, false},
+	{"127.1:80", false, false},
+	{"::1:80", false, false},
+	{"[::1]", false, false},
+	{"[::1", false, false},
+	{"[127.0.0.1]:80", false, false},
+	{"example.org:80", false, false},
+};
+
+TEST_CASES(addresses_are_numeric_with_a_port, addresses)
+{
+	struct bc_web_address address;
+
+	assert_int_equal(bc_web_address_parse(&address, c->text), c->is_good);
+	if (c->is_good)
+		assert_int_equal(bc_web_address_is_loopback(&address), c->is_loopback);
+}
+
+TEST(a_free_port_is_found_and_written)
+{
+	static const char *const texts[][2] = {{"127.0.0.1:0", "127.0.0.1:%u"},
+		{"0.0.0.0:0", "127.0.0.1:%u"}, {"[::1]:0", "[::1]:%u"}, {"[::]:0", "[::1]:%u"}};
+
+	for (unsigned i = 0; i < COUNT_OF(texts); i++) {
+		struct bc_web_address address = address_of(texts[i][0]);
+		char text[BC_WEB_ADDRESS_TEXT];
+		char wanted[BC_WEB_ADDRESS_TEXT];
+		int fd = bc_web_address_listen(&address);
+		if (fd == -EADDRNOTAVAIL || fd == -EAFNOSUPPORT)
+			continue; /* no IPv6 */
+		assert_true(fd >= 0);
+		assert_int_not_equal(bc_web_address_port(&address), 0);
+		bc_web_address_write(text, &address);
+		snprintf(wanted, sizeof(wanted), "%.*s%u", (int)(strlen(texts[i][1]) - 2),
+			texts[i][1], bc_web_address_port(&address));
+		assert_string_equal(text, wanted);
+		struct bc_web_address again = address;
+		assert_int_equal(bc_web_address_listen(&again), -EADDRINUSE);
+		close(fd);
+	}
+}
