@@ -16,7 +16,8 @@ const SYMBOLS = [
 	["\u25bc", "gap: samples were lost here"],
 	["\u2691", "mark"],
 	["\u25c6", "trigger"],
-	["////", "pause: nothing was recorded"],
+	["////", "no records here"],
+	["cut column", "its rate exceeds the axis"],
 ];
 
 export function drawHelp(dialog) {

@@ -86,7 +86,7 @@ function resample(values, pixels) {
 	return d3.range(pixels).map((i) => d3.mean(values.slice(Math.floor(i * values.length / pixels), Math.max(Math.floor((i + 1) * values.length / pixels), Math.floor(i * values.length / pixels) + 1)).filter((v) => v !== null)));
 }
 
-// One small graph of a member of the history. It ends now; older values are missing at the left.
+// One small graph of a member of the history, which ends now. A new daemon has a short one.
 function drawGraph(canvas, name, colour) {
 	const { context, width, height } = prepareCanvas(canvas);
 	context.clearRect(0, 0, width, height);
@@ -94,7 +94,7 @@ function drawGraph(canvas, name, colour) {
 	if (!history || width < 10) {
 		return;
 	}
-	const length = span === "seconds" ? 3600 : 1440;
+	const length = Math.min(span === "seconds" ? 3600 : 1440, Math.max(60, history[name].length));
 	const perSecond = history[name].map((value) => (value === null ? null : value / history.interval_seconds));
 	const values = resample(Array(Math.max(0, length - perSecond.length)).fill(null).concat(perSecond.slice(-length)), Math.floor(width));
 	const most = d3.max(values) || 1;
@@ -111,7 +111,7 @@ function drawGraph(canvas, name, colour) {
 	context.textBaseline = "top";
 	context.fillStyle = currentColours().dim;
 	context.textAlign = "left";
-	context.fillText(span === "seconds" ? "1 h" : "24 h", 0, 0);
+	context.fillText(formatDuration(length * history.interval_seconds * 1e9), 0, 0);
 	context.textAlign = "right";
 	context.fillText(`max ${name === "written_bytes" ? bytes(Math.round(most)) : short(most)}/s`, width, 0);
 }

@@ -6,14 +6,14 @@ import { listen, setCursor } from "./gestures.js";
 import { cellPixels, drawHeatMap, drawLegend, rowsThatFit } from "./heatmap.js";
 import { drawHelp } from "./help.js";
 import { drawLive, watchLive } from "./live.js";
-import { clampView, isInView, isSameView, model, pannedView, spanView, toAbsolute, toRelative, totals, visibleColumns, visibleRows, wholeView, zoomedView } from "./model.js";
+import { clampView, eventsByTime, isInView, isSameView, model, pannedView, spanView, toAbsolute, toRelative, totals, visibleColumns, visibleRows, wholeView, zoomedView } from "./model.js";
 import { drawPanel, openTab, recordingName } from "./panel.js";
 import { parseQuery } from "./query.js";
 import { edges } from "./plot.js";
 import { embeddedReport, fetchEvents, fetchFind, fetchOverview, fetchRecords, setError } from "./source.js";
-import { CLASSES, count, plural, visible } from "./text.js";
+import { CLASSES, count, eventText, plural, visible } from "./text.js";
 import { drawTimeline } from "./timeline.js";
-import { formatDuration, formatTime } from "./time.js";
+import { formatDuration, formatTime, fromRfc3339, timeAxis, toRfc3339 } from "./time.js";
 
 const RECORDS = 500; // listed one by one
 const SETTLE_MS = 60; // a view stands still for this long before it is fetched
@@ -109,14 +109,18 @@ function drawFacts() {
 	document.title = recordings.length === 1 ? `${recordingName(one)} \u2013 buscap` : "buscap";
 }
 
+function clock(date) {
+	return date.toISOString().slice(11, 19);
+}
+
 // What the reader must know: errors, damage, reduced resolution.
 function drawNotices() {
 	const notices = [];
 	if (model.error) {
-		notices.push(["bad", `${model.error.text} (since ${model.error.since.toISOString().slice(11, 19)} UTC).`]);
+		notices.push(["bad", `${model.error.text} (since ${clock(model.error.since)} UTC).`]);
 	}
 	if (model.lostSince) {
-		notices.push(["bad", `buscapd has stopped or is not reachable, since ${model.lostSince.toISOString().slice(11, 19)} UTC${model.live.error ? `: ${visible(model.live.error)}` : ""}. This page will connect again by itself.`]);
+		notices.push(["bad", `${visible(model.live.error || "buscapd does not answer")} (since ${clock(model.lostSince)} UTC). This page connects again by itself.`]);
 	}
 	if (model.report && model.report.reduced) {
 		notices.push(["", visible(model.report.reduced)]);
@@ -130,7 +134,7 @@ function drawNotices() {
 	}
 	const uncounted = model.overview ? d3.sum(model.overview.columns, (column) => column.uncounted) : 0;
 	if (uncounted) {
-		notices.push(["", `${plural(uncounted, "record")} without page counts: counted in no class and no cell. Zoom in to count them.`]);
+		notices.push(["", `${plural(uncounted, "record")} not counted by class and address: chunks that are damaged, or too many without page counts${model.isReport ? "" : "; zoom in to count these"}.`]);
 	}
 	d3.select("#notices").selectAll("p").data(notices).join("p").attr("class", (d) => `notice ${d[0]}`).text((d) => d[1]);
 }
@@ -140,6 +144,7 @@ function drawDaemon() {
 	const box = element("daemon");
 	box.hidden = !model.isReport && (!live || live.state === "none");
 	if (model.isReport) {
+		box.className = "report";
 		box.textContent = `report, made ${model.report.made.slice(0, 16).replace("T", " ")} UTC by ${visible(model.report.program)}`;
 		return;
 	}
@@ -251,6 +256,7 @@ function show(view) {
 	model.view = view;
 	model.cursor = null;
 	model.records = null;
+	model.isLoading = !model.isReport;
 	clearTimeout(timer);
 	timer = setTimeout(() => load(), SETTLE_MS);
 	redraw();
@@ -266,7 +272,7 @@ function goNear(ns) {
 
 function goToEvent(by) {
 	const middle = toRelative((model.view.from + model.view.to) / 2n);
-	const events = model.events ? model.events.events : [];
+	const events = eventsByTime();
 	const event = by > 0 ? events.find((one) => one.time > middle + 1) : [...events].reverse().find((one) => one.time < middle - 1);
 	if (event) {
 		const half = (model.view.to - model.view.from) / 2n;
@@ -380,10 +386,11 @@ function start() {
 	load(!report);
 }
 
-// For tests: what is known, and where it is drawn.
-window.buscap = { model, currentColours, setCursor: (cell) => setCursor(app, cell), cellPixels: (column, row) => {
-	const { clientWidth, clientHeight } = canvasOf("heatmap");
-	return cellPixels(clientWidth, clientHeight, column, row);
-} };
+// For tests: what is known, where it is drawn, and functions without state.
+window.buscap = {
+	model, currentColours, formatTime, formatDuration, timeAxis, fromRfc3339, toRfc3339, zoomedView, pannedView, parseQuery, eventText,
+	setCursor: (cell) => setCursor(app, cell),
+	cellPixels: (column, row) => cellPixels(canvasOf("heatmap").clientWidth, canvasOf("heatmap").clientHeight, column, row),
+};
 
 start();

@@ -86,6 +86,11 @@ export function isInView(from, to) {
 	return to >= toRelative(model.view.from) && from <= toRelative(model.view.to);
 }
 
+// A column of one record, or of several at the same time, has no length; if it is exact to the ns, its end is exclusive.
+export function isMoment(column) {
+	return column.to - column.from <= 1;
+}
+
 export function visibleColumns() {
 	return model.overview.columns.filter((column) => isInView(column.from, column.to));
 }
@@ -171,22 +176,34 @@ export function totals() {
 	return sums;
 }
 
-// Spans of the view in which nothing was recorded, between recordings and within one: [{from, to}], relative.
+// Spans of the view without records: between recordings, and within one. Returns [{from, to, isBetween}], relative.
 export function pauses() {
 	const { columns, recordings } = model.overview;
 	const spans = [];
 	let end = Infinity;
 	for (const recording of [...recordings].sort((a, b) => a.from - b.from)) {
 		if (recording.from > end) {
-			spans.push({ from: end, to: recording.from });
+			spans.push({ from: end, to: recording.from, isBetween: true });
 		}
 		end = end === Infinity ? recording.to : Math.max(end, recording.to);
 	}
-	columns.forEach((column, i) => {
-		const next = columns[i + 1];
-		if (next && next.recording === column.recording && next.from > column.to) {
-			spans.push({ from: column.to, to: next.from });
+	const ends = recordings.map(() => Infinity);
+	for (const column of columns) {
+		if (column.from > ends[column.recording]) {
+			spans.push({ from: ends[column.recording], to: column.from, isBetween: false });
 		}
-	});
+		const end = ends[column.recording];
+		ends[column.recording] = end === Infinity ? column.to : Math.max(end, column.to);
+	}
 	return spans.filter((span) => isInView(span.from, span.to));
+}
+
+let sorted = { of: null, list: [] };
+
+// Marks, triggers and gaps by time; the server sends them by recording.
+export function eventsByTime() {
+	if (sorted.of !== model.events) {
+		sorted = { of: model.events, list: [...(model.events ? model.events.events : [])].sort((a, b) => a.time - b.time) };
+	}
+	return sorted.list;
 }

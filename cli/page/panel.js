@@ -35,7 +35,7 @@ function showTotals(parent) {
 	table(parent, `Records in the ${plural(sums.columns, "column")} shown`, ["class", "records", "share", "in memory shown", "in I/O ports shown"], rows, [1, 2, 3, 4]);
 	const more = [];
 	if (sums.uncounted) {
-		more.push(`${plural(sums.uncounted, "record")} not counted by class: their chunks have no page counts.`);
+		more.push(`${plural(sums.uncounted, "record")} not counted by class and address.`);
 	}
 	more.push(sums.lost ? `${plural(sums.lost, "sample")} lost here.` : "No samples lost here.");
 	note(parent, more.join(" "));

@@ -2,12 +2,13 @@
 /* global d3 */
 
 import { currentColours } from "./colours.js";
-import { model, pauses, toAbsolute, toRelative } from "./model.js";
+import { isMoment, model, pauses, toAbsolute, toRelative } from "./model.js";
 import { formatDuration } from "./time.js";
 
 export const FONT = "11px system-ui, 'DejaVu Sans', sans-serif";
 export const MONO = "11px ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace";
 const RIGHT = 12;
+const IDLE = 24; // pixels without records that are worth hatching within a recording
 
 // The plot's left and right edge in a canvas of this width; the labels are on the left.
 export function edges(width) {
@@ -47,9 +48,9 @@ export function timeAtPixel(x, width) {
 // A column's pixels: whole, at least one, within the plot; three around a moment. null if there are none.
 export function columnPixels(column, scale) {
 	const [left, right] = scale.range();
-	const isMoment = column.to === column.from;
-	const start = Math.round(scale(column.from)) - (isMoment ? 1 : 0);
-	const end = isMoment ? start + 3 : Math.max(Math.round(scale(column.to)), start + 1);
+	const isShort = isMoment(column) && scale(column.to) - scale(column.from) < 3;
+	const start = Math.round(scale(column.from)) - (isShort ? 1 : 0);
+	const end = isShort ? start + 3 : Math.max(Math.round(scale(column.to)), start + 1);
 	if (end <= left || start >= right) {
 		return null;
 	}
@@ -101,18 +102,18 @@ function hatching(context) {
 	return hatch.pattern;
 }
 
-// Hatches the times in which nothing was recorded. With `label`, says how long they are where there is room.
+// Hatches the times without records. With `label`, says how long they are where there is room.
 export function drawPauses(context, scale, top, height, label) {
 	const [left, right] = scale.range();
 	for (const span of pauses()) {
-		const x = Math.max(left, scale(span.from));
-		const width = Math.min(right, scale(span.to)) - x;
-		if (width < 2) {
+		const x = Math.max(left, Math.round(scale(span.from)));
+		const width = Math.min(right, Math.round(scale(span.to))) - x;
+		if (width < (span.isBetween ? 2 : IDLE)) {
 			continue;
 		}
 		context.fillStyle = hatching(context);
 		context.fillRect(x, top, width, height);
-		const text = `pause ${formatDuration(span.to - span.from)}`;
+		const text = `${span.isBetween ? "not recorded for" : "no records for"} ${formatDuration(span.to - span.from)}`;
 		if (label && context.measureText(text).width + 12 < width) {
 			const half = context.measureText(text).width / 2 + 4;
 			context.fillStyle = currentColours().paper;

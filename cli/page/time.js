@@ -85,7 +85,7 @@ export function timeAxis(from, to, wanted) {
 		};
 		base = `${start.date} UTC`;
 	} else {
-		label = (ns) => dayLabel(parts(ns).date);
+		label = (ns) => dayLabel(parts(ns).date, step >= 91 * DAY);
 		base = `${start.date.slice(0, -6)} UTC`;
 	}
 	const big = BigInt(step);
@@ -96,6 +96,7 @@ export function timeAxis(from, to, wanted) {
 	return { ticks, base, step };
 }
 
-function dayLabel(date) {
-	return `${Number(date.slice(-2))} ${MONTHS[Number(date.slice(-5, -3)) - 1]}`;
+function dayLabel(date, isLong = false) {
+	const month = MONTHS[Number(date.slice(-5, -3)) - 1];
+	return isLong ? `${month} ${date.slice(0, -6)}` : `${Number(date.slice(-2))} ${month}`;
 }

@@ -2,7 +2,7 @@
 /* global d3 */
 
 import { currentColours } from "./colours.js";
-import { classIndex, model, shownCount, toAbsolute, toRelative, visibleColumns } from "./model.js";
+import { classIndex, eventsByTime, isMoment, model, shownCount, toAbsolute, toRelative, visibleColumns } from "./model.js";
 import { columnAtPixel, columnPixels, drawPauses, edges, fitText, FONT, MONO, prepareCanvas, timeScale } from "./plot.js";
 import { CLASSES, count, eventText, lostText, plural, short } from "./text.js";
 import { formatDuration, formatTime, timeAxis } from "./time.js";
@@ -13,7 +13,7 @@ const NEAR = 7; // pixels around a symbol that belong to it
 
 // Records per second of a column; null if it has no length.
 export function rate(column) {
-	return column.to > column.from ? shownCount(column.counts) / (column.to - column.from) * 1e9 : null;
+	return !isMoment(column) ? shownCount(column.counts) / (column.to - column.from) * 1e9 : null;
 }
 
 // Events in the view, those of one kind that would overlap together: [{x, kind, events}].
@@ -22,7 +22,7 @@ export function symbols(width) {
 	const [left, right] = scale.range();
 	const found = [];
 	const last = {};
-	for (const event of model.events ? model.events.events : []) {
+	for (const event of eventsByTime()) {
 		const x = scale(event.time);
 		if (x < left || x > right) {
 			continue;
@@ -124,12 +124,20 @@ function drawTimeAxis(context, width, bottom) {
 	context.fillText(text, left - 14, bottom + 14);
 }
 
+// The end of the axis: the highest rate; if few columns are much higher than the rest, these exceed it.
+function axisEnd(columns) {
+	const rates = columns.map(rate).filter((one) => one !== null).sort(d3.ascending);
+	const highest = d3.max(rates) || 0;
+	const usual = d3.quantile(rates, 0.98) || 0;
+	return usual > 0 && highest > 3 * usual ? 1.5 * usual : highest;
+}
+
 function drawRates(context, width, bottom) {
 	const colours = currentColours();
 	const { left, right } = edges(width);
 	const scale = timeScale(width);
 	const columns = visibleColumns();
-	const most = d3.max(columns, rate) || 0;
+	const most = axisEnd(columns);
 	const y = d3.scaleLinear([0, most || 1], [bottom, RATES_TOP]).nice(3);
 	context.font = MONO;
 	context.textAlign = "right";
@@ -147,7 +155,9 @@ function drawRates(context, width, bottom) {
 			continue;
 		}
 		const all = shownCount(column.counts);
-		const top = y(rate(column) === null ? y.domain()[1] : rate(column));
+		const perSecond = rate(column);
+		const isCut = perSecond > y.domain()[1];
+		const top = perSecond === null || isCut ? RATES_TOP : y(perSecond);
 		let base = bottom;
 		column.counts.forEach((n, k) => {
 			if (n && (only < 0 || only === k)) {
@@ -157,6 +167,10 @@ function drawRates(context, width, bottom) {
 				base -= height;
 			}
 		});
+		if (isCut) {
+			context.fillStyle = colours.paper;
+			context.fillRect(pixels.x, RATES_TOP + 5, pixels.width, 2);
+		}
 		if (column.uncounted && !all) {
 			context.fillStyle = colours.dim;
 			context.fillRect(pixels.x, RATES_TOP, pixels.width, 2);

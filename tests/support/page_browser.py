@@ -1,0 +1,115 @@
+"""For tests of the page: a headless Chromium, and what the page says in it."""
+
+import base64
+import contextlib
+import fcntl
+import shutil
+
+import harness
+from harness import wait_until
+
+FLAGS = """--headless=new --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking
+    --disable-component-update --disable-sync --disable-dev-shm-usage --disable-extensions --disable-default-apps
+    --renderer-process-limit=1 --hide-scrollbars --force-device-scale-factor=1 --no-proxy-server""".split()
+
+# Before the scripts of each document: counts what its policy forbids.
+WATCH = "addEventListener('securitypolicyviolation', (e) => { (window.violations = window.violations || []).push(e.violatedDirective); });"
+
+
+class Browser:
+    """with Browser(tmp) as browser: ...   One at a time runs on this machine, because one needs much memory."""
+
+    def __init__(self, tmp, width=1400, height=900, theme="light"):
+        self.tmp, self.size, self.theme = tmp, (width, height), theme
+
+    def __enter__(self):
+        from selenium import webdriver
+        from selenium.webdriver.chrome.service import Service
+
+        with contextlib.ExitStack() as stack:
+            directory = harness.BUILD / "tests"
+            directory.mkdir(parents=True, exist_ok=True)
+            lock = stack.enter_context(open(directory / "browser.lock", "w"))
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            options = webdriver.ChromeOptions()
+            options.binary_location = shutil.which("chromium")
+            for flag in (*FLAGS, f"--window-size={self.size[0]},{self.size[1]}", f"--user-data-dir={self.tmp}/chromium"):
+                options.add_argument(flag)
+            options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+            self.driver = webdriver.Chrome(service=Service(shutil.which("chromedriver")), options=options)
+            stack.callback(self.driver.quit)
+            self.driver.set_script_timeout(harness.TIMEOUT_S)
+            self.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": WATCH})
+            self.resize(*self.size)
+            self.set_theme(self.theme)
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *exception):
+        self._stack.close()
+
+    def resize(self, width, height, scale=1):
+        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride",
+                                    {"width": width, "height": height, "deviceScaleFactor": scale, "mobile": False})
+
+    def set_theme(self, theme):
+        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia",
+                                    {"features": [{"name": "prefers-color-scheme", "value": theme}]})
+
+    def open(self, url):
+        self.driver.get(str(url))
+        return self
+
+    def js(self, text, *arguments):
+        """Returns the value of an expression."""
+        return self.driver.execute_script(f"return {text}", *arguments)
+
+    def wait(self, expression, what=None):
+        return wait_until(lambda: self.js(expression), what or expression)
+
+    def idle(self):
+        """Waits until the view is drawn."""
+        self.wait("window.buscap && buscap.model.view && !buscap.model.isLoading && !document.hidden", "the picture is drawn")
+        self.driver.execute_async_script("const done = arguments[0]; requestAnimationFrame(() => requestAnimationFrame(() => done()))")
+
+    def model(self, member):
+        return self.js(f"buscap.model.{member}")
+
+    def view(self):
+        """Returns (from, to) in ns since 1970."""
+        return tuple(int(ns) for ns in self.js("[String(buscap.model.view.from), String(buscap.model.view.to)]"))
+
+    def text(self, selector):
+        return self.js("document.querySelector(arguments[0]).innerText", selector)
+
+    def click(self, selector):
+        self.driver.execute_script("document.querySelector(arguments[0]).click()", selector)
+
+    def press(self, *keys):
+        from selenium.webdriver.common.action_chains import ActionChains
+
+        ActionChains(self.driver, duration=0).send_keys(*keys).perform()
+        self.idle()
+
+    def drag(self, selector, start, end):
+        """Drags from a point of an element to another, in pixels from its upper left corner."""
+        from selenium.webdriver.common.action_chains import ActionChains
+
+        box = self.js("(({x, y}) => [x, y])(document.querySelector(arguments[0]).getBoundingClientRect())", selector)
+        chain = ActionChains(self.driver, duration=0)
+        (pointer := chain.w3c_actions.pointer_action).move_to_location(int(box[0] + start[0]), int(box[1] + start[1]))
+        pointer.pointer_down()
+        pointer.move_to_location(int(box[0] + (start[0] + end[0]) / 2), int(box[1] + (start[1] + end[1]) / 2))
+        pointer.move_to_location(int(box[0] + end[0]), int(box[1] + end[1]))
+        pointer.pointer_up()
+        chain.perform()
+        self.idle()
+
+    def screenshot(self, path):
+        path.write_bytes(base64.b64decode(self.driver.execute_cdp_cmd("Page.captureScreenshot", {"format": "png"})["data"]))
+
+    def faults(self):
+        """Returns what the console says and what the policy forbade."""
+        console = [f"{line['level']} {line['message']}" for line in self.driver.get_log("browser")]
+        # About how the tests themselves read pixels.
+        return [line for line in console if "willReadFrequently" not in line] + self.js("window.violations || []")

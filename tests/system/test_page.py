@@ -1,0 +1,426 @@
+"""The page of `buscap web` and of reports, in a browser: what it draws is what the programs and a count say."""
+
+import json
+import math
+import random
+import shutil
+
+import pytest
+
+import page_reference
+import reference
+from harness import BUSCAP, BUSCAPD, Daemon, equal, http, run, segments, status, wait_until
+from page_browser import Browser
+from web_harness import REFUSED, Web
+
+HOSTILE = "</script><script>window.hacked = 1</script><img src=x onerror='window.hacked = 2'>\"&amp;\u202e\x01\x1b[31m"
+LEFT, RIGHT = 212, 12  # edges of the plot at 1400 pixels: cli/page/plot.js
+
+
+@pytest.fixture(autouse=True)
+def no_daemon(tmp, monkeypatch):
+    """The default socket must not be that of a daemon on this host."""
+    monkeypatch.setenv("BUSCAP_SOCKET", str(tmp / "no-socket"))
+
+
+def record(out, *options, source="sim:rate=1M,count=300000,agents=2,loss=0.05,seed=1"):
+    done = run(BUSCAPD, "--once", "--no-socket", "--source", source, "-o", out, *options)
+    assert done.returncode in (0, 4), done.stderr.decode()
+    return out
+
+
+def record_chunks(tmp, count):
+    """Records so many segments of one chunk or more, with marks and gaps: too many chunks to be decoded for a picture."""
+    socket, out = tmp / "socket", tmp / "out"
+    with Daemon("--source", "sim:rate=50k,agents=2,loss=0.1", "-o", out, "--label", "boot", socket=socket) as daemon:
+        daemon.wait_ready()
+        for number in range(count):
+            received = status(socket)["counts"]["received"]
+            wait_until(lambda: status(socket)["counts"]["received"] > received, "records")
+            path, body = ("/v1/marks", {"text": f"mark {number}"}) if number % 10 == 5 else ("/v1/rotate", {})
+            equal(http(socket, path, "POST", json.dumps(body).encode())[0], 201 if body else 200)
+        daemon.stop()
+    return out
+
+
+def output(*argv):
+    done = run(BUSCAP, *argv)
+    equal(done.returncode, 0, done.stderr.decode())
+    return done.stdout.decode()
+
+
+class Counted:
+    """The records of the recordings in a directory, with their times, read without the programs."""
+
+    def __init__(self, directory):
+        by_recording = {}
+        for path in segments(directory):
+            segment = reference.read_segment(path)
+            by_recording.setdefault(segment.header["recording"], []).append(segment)
+        self.chunks = {name: [chunk for segment in all for chunk in segment.chunks] for name, all in by_recording.items()}
+        self.hz = {name: all[0].header["source"]["clock_hz"] for name, all in by_recording.items()}
+        self._timed = {}
+
+    def numbered(self, name, first, count):
+        """Returns the bytes of some records."""
+        found = b"".join(chunk.records[12 * max(0, first - chunk.info["first_record"]) : 12 * max(0, first + count - chunk.info["first_record"])]
+                         for chunk in self.chunks[name])
+        assert len(found) == 12 * count, f"{name}: {len(found) // 12} records, wanted {count} from {first}"
+        return found
+
+    def timed(self, name):
+        """Returns [(ns since 1970, 12 bytes)] of a recording."""
+        if name not in self._timed:
+            found = self._timed[name] = []
+            for chunk in self.chunks[name]:
+                info = chunk.info
+                anchors = {event.position: event.value for event in chunk.events if event.kind == "anchor"}
+                tick = info["first_tick"]
+                for i in range(info["records"]):
+                    data = chunk.records[12 * i : 12 * i + 12]
+                    tick = anchors.get(i, tick + int.from_bytes(data[8:], "little") if i else tick)
+                    found.append((info["wall_ns"] + (tick - info["first_tick"]) * 10**9 // self.hz[name], data))
+        return self._timed[name]
+
+    def between(self, name, start, end):
+        """Returns the bytes of the records in [start, end)."""
+        return b"".join(data for ns, data in self.timed(name) if start <= ns < end)
+
+
+def check_cells(overview, counted):
+    """Every column and every cell of a picture against the records. Returns the number of cells."""
+    rows, origin, checked = overview["rows"], int(overview["origin_ns"]), 0
+    for number, column in enumerate(overview["columns"]):
+        where = f"{overview['unit']}, column {number}"
+        name = overview["recordings"][column["recording"]]["id"]
+        records = (counted.between(name, origin + column["from"], origin + column["to"]) if overview["unit"] == "records"
+                   else counted.numbered(name, column["first_record"], column["records"]))
+        equal(column["records"], len(records) // 12, where)
+        wanted, sums = {}, [0] * 4
+        for place, four in page_reference.count(records)[1].items():
+            row = next((i for i, row in enumerate(rows) if row["place"] <= place < row["place"] + row["count"]), None)
+            for k, n in enumerate(four):
+                sums[k] += n
+                if row is not None:
+                    wanted.setdefault(row, [0] * 4)[k] += n
+        equal(column["counts"], sums, where)
+        flat = column["cells"]
+        equal({flat[i]: flat[i + 1 : i + 5] for i in range(0, len(flat), 5)}, wanted, where)
+        if (overview["place_from"], overview["place_to"]) == (0, 1114111):
+            equal([sum(flat[k::5]) for k in range(1, 5)], sums, f"{where}: all places are rows")
+        checked += len(wanted)
+    return checked
+
+
+def check_pixels(browser, rng):
+    """Cells are drawn in the colour of their counts, and empty ones in that of the paper."""
+    overview = browser.model("overview")
+    colours = browser.js("buscap.currentColours()")
+    most = max((sum(c["cells"][i + 1 : i + 5]) for c in overview["columns"] for i in range(0, len(c["cells"]), 5)), default=0)
+    origin = int(overview["origin_ns"])
+    first, last = (ns - origin for ns in browser.view())
+    events = [LEFT + (1400 - 28 - LEFT - RIGHT) * (event["time"] - first) / (last - first) for event in browser.model("events.events")]
+    seen = [0, 0]
+    pairs = [(column, row) for column in rng.sample(range(len(overview["columns"])), min(40, len(overview["columns"])))
+             for row in rng.sample(range(len(overview["rows"])), min(20, len(overview["rows"])))]
+    drawn = browser.js("""((context) => arguments[0].map(([column, row]) => {
+        const box = buscap.cellPixels(column, row);
+        return box && [box.x, box.width,
+            ...context.getImageData(box.x + Math.floor(box.width / 2), box.y + Math.floor(box.height / 2), 1, 1).data];
+    }))(document.querySelector("#heatmap canvas").getContext("2d"))""", pairs)
+    heat = browser.js("arguments[0].map((colour) => (({r, g, b}) => [r, g, b])(d3.rgb(colour)))", [*colours["heat"], colours["paper"]])
+    for (number, row), got in zip(pairs, drawn):
+        # Of columns that share a pixel, the last is visible; lines of events are above the cells.
+        if got is None or got[1] < 2 or any(got[0] - 3 <= x <= got[0] + got[1] + 3 for x in events):
+            continue
+        flat = overview["columns"][number]["cells"]
+        n = next((sum(flat[i + 1 : i + 5]) for i in range(0, len(flat), 5) if flat[i] == row), 0)
+        share = math.log(n) / math.log(most) if n and most > 1 else 1
+        equal(got[2:5], heat[math.floor(share * 255 + 0.5) if n else 256], f"column {number}, row {row}: {n} of {most}; {overview['columns'][max(0, number - 2) : number + 3]}")
+        seen[bool(n)] += 1
+    assert all(seen), seen
+
+
+def totals_on_page(browser):
+    """Returns {class: records} of the table of totals."""
+    browser.click("#tab-totals")
+    rows = browser.js("[...document.querySelectorAll('#tab-body tbody tr')].map((row) => [...row.cells].map((cell) => cell.innerText))")
+    return {row[0]: int(row[1].replace(",", "")) for row in rows}
+
+
+CLASSES = {"FETCH": "fetch", "MEMREAD": "read", "MEMREADINV": "read", "IOREAD": "read", "MEMWRITE": "write", "IOWRITE": "write"}
+
+
+def test_totals_cells_gaps_and_marks_equal_stats_info_marks_and_a_count(tmp):
+    from selenium.webdriver.common.keys import Keys
+
+    out = record_chunks(tmp, 80)
+    files = segments(out)
+    counted = Counted(out)
+    with Web(out, "--map", "pc") as web, Browser(tmp) as browser:
+        browser.open(f"http://{web.host}/?token={web.token}").idle()
+        overview = browser.model("overview")
+        equal(overview["unit"], "chunks")
+        check_cells(overview, counted)
+        check_pixels(browser, random.Random(1))
+
+        stats = json.loads(output("stats", "--json", "--totals", *files))
+        wanted = dict.fromkeys(("fetch", "read", "write", "other"), 0)
+        for row in stats["types"]:
+            wanted[CLASSES.get(row["name"], "other")] += row["references"]
+        equal(totals_on_page(browser), {**wanted, "all": stats["references"]})
+        equal(sum(column["lost"] for column in overview["columns"]), stats["events"]["lost"])
+        info = [json.loads(line) for line in output("info", "--json", *files).splitlines()]
+        recording = overview["recordings"][0]
+        equal(recording["records"], stats["references"])
+        equal((recording["segments"], recording["gaps"], recording["lost"]),
+              (len(info), stats["events"]["gaps"], stats["events"]["lost"]))
+        members = ("kind", "text", "cause", "lost", "exact")
+        listed = [json.loads(line) for line in output("marks", "--json", out).splitlines()]
+        assert listed and {event["kind"] for event in listed} == {"gap", "mark"}
+        equal([(event["record"], event["duration_ns"], *map(event.get, members)) for event in browser.model("events.events")],
+              [(event["number"], event["duration_ns"] or 0, *map(event.get, members)) for event in listed])
+
+        # By mouse: a quarter of the timeline.
+        before = browser.view()
+        width = browser.js("document.querySelector('#timeline').clientWidth") - LEFT - RIGHT
+        browser.drag("#timeline", (LEFT + width // 2, 80), (LEFT + width * 3 // 4, 90))
+        start, end = browser.view()
+        span, pixel = before[1] - before[0], (before[1] - before[0]) / width
+        assert abs(start - before[0] - span / 2) <= 2 * pixel and abs(end - before[0] - span * 3 / 4) <= 2 * pixel
+        equal(browser.model("overview.unit"), "records")
+        equal(sum(totals_on_page(browser).values()), 2 * len(counted.between(recording["id"], start, end + 1)) // 12)
+        check_cells(browser.model("overview"), counted)
+        check_pixels(browser, random.Random(2))
+
+        # By keys, down to single records.
+        browser.driver.execute_script("document.querySelector('#timeline').focus()")
+        browser.press("+")
+        assert abs((browser.view()[1] - browser.view()[0]) * 2 - (end - start)) <= 2
+        browser.press(Keys.BACKSPACE)
+        equal(browser.view(), (start, end))
+        browser.driver.execute_script("document.querySelector('#heatmap').focus()")
+        for _ in range(10):
+            if browser.model("records"):
+                break
+            browser.press(Keys.ARROW_DOWN)
+            browser.press(Keys.ENTER)  # the cursor's column
+        view = browser.view()
+        check_cells(browser.model("overview"), counted)
+        inside = [(ns, data) for ns, data in counted.timed(recording["id"]) if view[0] <= ns <= view[1]]
+        hits = browser.model("records.hits")
+        equal([int(hit["addr"], 16).to_bytes(4, "little") for hit in hits], [data[:4] for _, data in inside])
+        equal(browser.js("buscap.model.records.hits.map((hit) => String(buscap.fromRfc3339(hit.time)))"), [str(ns) for ns, _ in inside])
+        browser.click("#tab-records")
+        equal(browser.js("document.querySelectorAll('#tab-body tbody tr').length"), len(inside))
+        browser.driver.execute_script("document.querySelector('#timeline').focus()")
+        browser.press(Keys.ARROW_RIGHT)
+        equal(browser.view()[1] - browser.view()[0], view[1] - view[0])
+        assert browser.view()[0] > view[0]
+
+        # Addresses too: the upper half of the heat map, then the cursor on it.
+        browser.press(Keys.HOME)
+        equal(browser.view(), before)
+        rows = browser.model("overview.rows")
+        boxes = browser.js("buscap.model.overview.rows.map((row, i) => buscap.cellPixels(0, i))")
+        dragged = [row for row, box in zip(rows, boxes) if box["y"] + box["height"] > 20 and box["y"] < 150]
+        assert 1 < len(dragged) < len(rows)
+        browser.drag("#heatmap", (LEFT + 5, 20), (LEFT + width - 5, 150))
+        overview = browser.model("overview")
+        equal((overview["place_from"], overview["place_to"]), (dragged[0]["place"], dragged[-1]["place"] + dragged[-1]["count"] - 1))
+        assert all(row["place"] + row["count"] > overview["place_from"] and row["place"] <= overview["place_to"] for row in overview["rows"])
+        check_cells(overview, counted)
+        browser.driver.execute_script("document.querySelector('#heatmap').focus()")
+        browser.press(Keys.ARROW_DOWN, Keys.ARROW_DOWN, Keys.ARROW_RIGHT)
+        cursor = browser.model("cursor")
+        equal(cursor["row"], 1)
+        row = overview["rows"][1]
+        assert f"address {row['place'] << 12:08x}" in browser.text("#summary"), browser.text("#summary")
+        equal(browser.faults(), [])
+
+
+def test_a_search_lists_hits_and_a_click_shows_one(tmp):
+    out = record(tmp / "out", source="sim:rate=1M,count=100000,seed=2")
+    with Web(out, "--map", "pc") as web, Browser(tmp) as browser:
+        browser.open(f"http://{web.host}/?token={web.token}").idle()
+
+        def search(text, which="first"):
+            browser.driver.execute_script("document.querySelector('#search-text').value = arguments[0]", text)
+            browser.click(f"#search [name={which}]")
+            browser.wait("buscap.model.search.error || buscap.model.search.hits", "the search has ended")
+            return browser.model("search")
+
+        for text, which, argv in (
+                ("100000-1fffff fetch", "first", ("--type", "fetch", "100000-1fffff")), ("write", "last", ("--type", "write",)),
+                ("port 20", "first", ("--type", "ioread,iowrite", "20")), ("io:20 write", "last", ("--type", "iowrite", "20"))):
+            argv = argv if argv[-1][0].isdigit() or argv[-1] == "100000-1fffff" else (*argv, "0-ffffffff")
+            wanted = [json.loads(line) for line in output("find", "--json", f"--{which}", "200", *argv, out).splitlines()]
+            assert wanted, text
+            equal([hit["number"] for hit in search(text, which)["hits"]], [hit["number"] for hit in wanted], text)
+        hit = browser.model("search.hits")[0]
+        before = browser.view()
+        browser.click("#tab-body tbody button")
+        browser.idle()
+        start, end = browser.view()
+        at = int(browser.js("String(buscap.fromRfc3339(arguments[0]))", hit["time"]))
+        assert start <= at <= end and end - start < before[1] - before[0]
+        assert "No address, type or region" in search("nonsense")["error"]
+        equal(search("interrupt controller 1")["error"], None)
+        assert all(32 <= int(hit["addr"], 16) <= 33 for hit in browser.model("search.hits"))
+        equal(browser.faults(), [])
+
+
+def test_the_live_view_follows_the_daemon_and_survives_its_end(tmp):
+    socket, out = tmp / "socket", tmp / "out"
+    options = ("--source", "sim:rate=50k", "-o", out, "-b", "duration:2")
+    with Daemon(*options, socket=socket) as daemon:
+        daemon.wait_ready()
+        with Web("--socket", socket) as web, Browser(tmp) as browser:
+            url = f"http://{web.host}/?token={web.token}"
+            browser.open(url)
+            browser.wait("!document.querySelector('#live').hidden && document.querySelector('#daemon').innerText === 'recording'")
+            old = browser.model("live.status.counts.received")
+            browser.wait(f"buscap.model.live.status && buscap.model.live.status.counts.received > {old}")
+            browser.wait("buscap.model.history && buscap.model.history.seconds.received_samples.length > 0")
+            equal(http(socket, "/v1/marks", "POST", json.dumps({"text": HOSTILE}).encode())[0], 201)
+            browser.wait("document.querySelector('#live-events') && document.querySelector('#live-events').innerText.includes('</script>')")
+            browser.wait("buscap.model.events && buscap.model.events.events.some((one) => one.kind === 'mark')", "the picture follows")
+            equal(daemon.stop(), 0)
+            browser.wait("document.querySelector('#daemon').innerText === 'disconnected'")
+            assert "since" in browser.text("#notices"), browser.text("#notices")
+            with Daemon(*options, socket=socket) as again:
+                again.wait_ready()
+                browser.wait("document.querySelector('#daemon').innerText === 'recording'")
+                browser.wait("document.querySelector('#notices').innerText === ''")
+                again.stop()
+            equal(browser.js("window.hacked || 0"), 0)
+            # The server ends too; another one, with another token, has its port.
+            equal(web.stop(), 0)
+            browser.wait("document.querySelector('#notices').innerText.includes('does not answer')")
+            with Web(out, "--listen", f"127.0.0.1:{web.port}") as other:
+                browser.wait("document.querySelector('#notices').innerText.includes('open the link')")
+                browser.open(url)
+                equal(browser.js("document.body.innerText.trim()"), REFUSED.decode().strip())
+                equal(browser.open(f"http://{other.host}/?token={other.token}").js("document.title"), "buscap")
+
+
+def test_a_report_shows_hostile_texts_as_text_and_loads_nothing(tmp):
+    socket, out = tmp / "socket", tmp / "out"
+    (tmp / "names").write_text(f"0-ffffffff {HOSTILE.split(chr(0x202e))[0][:60]}\n")
+    with Daemon("--source", "sim:rate=100k", "-o", out, "--set", "recording.record=on-demand", socket=socket) as daemon:
+        daemon.wait_ready()
+        start = {"label": "x.y", "metadata": {"note": HOSTILE}}
+        equal(http(socket, "/v1/recordings", "POST", json.dumps(start).encode())[0], 201)
+        wait_until(lambda: json.loads(http(socket, "/v1/status")[1])["counts"]["received"] > 20000, "records")
+        for text in (HOSTILE, "plain"):
+            equal(http(socket, "/v1/marks", "POST", json.dumps({"text": text}).encode())[0], 201)
+        equal(http(socket, "/v1/recordings/current", "DELETE")[0], 200)
+        daemon.stop()
+    output("report", "-o", tmp / "run.html", "--map", tmp / "names", out)
+    with Browser(tmp, theme="dark") as browser:
+        browser.open(f"file://{tmp}/run.html").idle()
+        overview = browser.model("overview")
+        equal([event["text"] for event in browser.model("events.events") if event["kind"] == "mark"], [HOSTILE, "plain"])
+        shown = HOSTILE.replace("\u202e", "\ufffd").replace("\x01", "\u2401").replace("\x1b", "\u241b")
+        for tab, text in (("events", shown), ("recordings", f"note={shown}"), ("addresses", "</script><script>")):
+            browser.click(f"#tab-{tab}")
+            assert text in browser.text("#tab-body"), browser.text("#tab-body")
+        equal(browser.js("document.querySelectorAll('img, script').length"), 2)  # the report's data and the page's script
+        equal(browser.js("window.hacked || 0"), 0)
+        check_cells(overview, Counted(out))
+        check_pixels(browser, random.Random(3))
+        before = browser.view()
+        browser.press("+", "+", "+")
+        assert abs((browser.view()[1] - browser.view()[0]) * 8 - (before[1] - before[0])) <= 8
+        equal(browser.model("overview"), overview)
+        assert browser.js("document.querySelector('#search').hidden")
+        equal(browser.js("performance.getEntriesByType('resource').map((one) => one.name)"), [])
+        equal(browser.faults(), [])
+
+
+def test_empty_tiny_and_damaged_recordings_are_shown_on_any_screen_and_on_paper(tmp):
+    run(BUSCAP, "sim", "--count", "1", "-O", "bcp1", "-o", tmp / "one.bcp1")
+    one = record(tmp / "one", source=f"file:{tmp}/one.bcp1,clock_hz=66000000")
+    unknown = record(tmp / "unknown", source=f"file:{tmp}/one.bcp1")
+    many = record(tmp / "many", "-b", "filesize:16K", source="sim:rate=max,count=50000")
+    for label in ("a", "b"):
+        record(many, "--label", label, source="sim:rate=max,count=5000")
+    damaged = tmp / "damaged"
+    shutil.copytree(many, damaged)
+    victim = segments(damaged)[0]
+    data = bytearray(victim.read_bytes())
+    data[len(data) // 2] ^= 1
+    victim.write_bytes(data)
+    (tmp / "empty").mkdir()
+    with Browser(tmp) as browser:
+        for directory in (tmp / "empty", one, unknown, many, damaged):
+            with Web(directory) as web:
+                for width, height, theme in ((1400, 900, "light"), (390, 844, "dark")):
+                    where = f"{directory.name} {width} {theme}"
+                    browser.resize(width, height)
+                    browser.set_theme(theme)
+                    browser.open(f"http://{web.host}/?token={web.token}").idle()
+                    assert browser.js("document.documentElement.scrollWidth") <= width, where
+                    equal(browser.js("buscap.currentColours().isDark"), theme == "dark")
+                    overview = browser.model("overview")
+                    equal(sum(totals_on_page(browser).values()), 2 * sum(sum(c["counts"]) for c in overview["columns"]), where)
+                    if directory.name == "empty":
+                        assert "no recordings" in browser.text("#empty")
+                    else:
+                        equal(overview["recordings"][0]["records"] > 0, True)
+                        equal(browser.js("document.querySelector('#recording-label').hidden"), len(overview["recordings"]) == 1)
+                    if directory in (one, unknown):
+                        equal((totals_on_page(browser)["all"], browser.text("#facts").count("1 record")), (1, 1))
+                        equal(len(browser.model("records.hits")), 1)
+                    # On paper: light, whatever the screen.
+                    browser.driver.execute_script("window.dispatchEvent(new Event('beforeprint'))")
+                    equal(browser.js("buscap.currentColours().isDark"), False)
+                    browser.driver.execute_script("window.dispatchEvent(new Event('afterprint'))")
+                    for name, is_dark in (("light", False), ("dark", True)):
+                        browser.driver.execute_script("""const s = document.querySelector('#theme'); s.value = arguments[0];
+                            s.dispatchEvent(new Event('change'))""", name)
+                        equal(browser.js("buscap.currentColours().isDark"), is_dark)
+                    equal(browser.faults(), [], where)
+
+
+def test_times_and_views_are_exact(tmp):
+    one = record(tmp / "one", source="sim:rate=max,count=100")
+    with Web(one) as web, Browser(tmp) as browser:
+        browser.open(f"http://{web.host}/?token={web.token}").idle()
+        noon = 1763630100 * 10**9
+        for expression, wanted in (
+                (f"buscap.toRfc3339({noon}n)", "2025-11-20T09:15:00.000000000Z"),
+                (f"buscap.toRfc3339({noon}n - 1n)", "2025-11-20T09:14:59.999999999Z"),
+                ("buscap.toRfc3339(-1n)", "1969-12-31T23:59:59.999999999Z"),
+                ("String(buscap.fromRfc3339('2025-11-20T09:15:00.000000001Z'))", str(noon + 1)),
+                ("String(buscap.fromRfc3339('2025-11-20T09:15:00Z'))", str(noon)),
+                (f"buscap.formatTime({noon}n, 1e9)", "2025-11-20 09:15:00"),
+                (f"buscap.formatTime({noon}n + 1234567n, 1e6, false)", "09:15:00.001"),
+                (f"buscap.formatTime({noon}n + 1234567n, 1, false)", "09:15:00.001\u2009234\u2009567"),
+                *((f"buscap.formatDuration({ns})", text) for ns, text in (
+                    (0, "0 ns"), (1, "1 ns"), (999, "999 ns"), (1000, "1 \u00b5s"), (1500, "1.5 \u00b5s"), (12345678, "12.35 ms"),
+                    (59.5e9, "59.5 s"), (60e9, "1 min"), (61e9, "1 min 1 s"), (3600e9, "1 h"), (86400e9 * 3 + 3600e9, "3 d 1 h")))):
+            equal(browser.js(expression), wanted, expression)
+        # Ticks: at most as many as wanted, evenly apart, within the range, and with labels that differ.
+        for exponent in range(1, 18):
+            for factor in (1, 2.7, 5):
+                span = int(factor * 10**exponent)
+                axis = browser.js(f"""((axis) => ({{base: axis.base, labels: axis.ticks.map((one) => one.label),
+                    at: axis.ticks.map((one) => String(one.ns))}}))(buscap.timeAxis({noon}n + 7n, {noon + 7 + span}n, 8))""")
+                at = [int(ns) for ns in axis["at"]]
+                assert 1 <= len(at) <= 9 and at[0] >= noon + 7 and at[-1] <= noon + 7 + span, (span, axis)
+                equal(len({b - a for a, b in zip(at, at[1:])}) <= 1, True, f"{span}: {axis}")
+                assert all(a != b for a, b in zip(axis["labels"], axis["labels"][1:])), f"{span}: {axis}"
+        # Zooming in and out about a point keeps the point; the view stays inside of the recording.
+        whole = browser.view()
+        for share in (0, 0.25, 1):
+            view = browser.js(f"((v) => [String(v.from), String(v.to)])(buscap.zoomedView(buscap.model.view, 4, {share}))")
+            start, end = map(int, view)
+            assert abs((start - whole[0]) + (end - start) * share - (whole[1] - whole[0]) * share) <= 2
+            assert whole[0] <= start < end <= whole[1]
+        view = browser.js("((v) => [String(v.from), String(v.to)])(buscap.pannedView(buscap.zoomedView(buscap.model.view, 2, 0), -5))")
+        equal(int(view[0]), whole[0])
+        for text, wanted in (("b8000-BFFFF write", {"addr": "b8000-bffff", "type": "write"}), ("0x100", {"addr": "100"}),
+                             ("100-", {"addr": "100-"}), ("port 3f8", {"addr": "3f8", "type": "ioread,iowrite"}),
+                             ("io:3f8-3ff read", {"addr": "3f8-3ff", "type": "ioread"}), ("inta proc 1", {"type": "inta", "proc": "1"})):
+            equal(browser.driver.execute_async_script("buscap.parseQuery(arguments[0]).then(arguments[1])", text), wanted, text)
