@@ -60,7 +60,7 @@ include mk/packages.mk mk/tests.mk mk/torture.mk mk/lint.mk mk/install.mk
 
 # Where packages may be missing, they are installed before anything is compiled.
 ifneq ($(filter deps demo demo-lackey test,$(MAKECMDGOALS)),)
-$(OBJECTS) $(TEST_OBJECTS): | deps
+$(OBJECTS) $(TEST_OBJECTS) $(D3): | deps
 endif
 
 $(BUILD)/%.o: %.c

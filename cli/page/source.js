@@ -11,11 +11,14 @@ export function embeddedReport() {
 
 class RequestError extends Error {}
 
+// That of the page's own link.
+const token = new URLSearchParams(location.search).get("token") || "";
+
 async function get(path, parameters, signal) {
-	const query = new URLSearchParams(parameters).toString();
+	const query = new URLSearchParams({ ...parameters, token });
 	let response;
 	try {
-		response = await fetch(query ? `${path}?${query}` : path, { signal, cache: "no-store" });
+		response = await fetch(`${path}?${query}`, { signal, cache: "no-store" });
 	} catch (error) {
 		if (error.name === "AbortError") {
 			throw error;

@@ -166,10 +166,6 @@ static bool choose_kind(struct state *s)
 {
 	if (s->kind == KIND_UNKNOWN)
 		s->kind = s->output != NULL ? kind_of(s->output) : KIND_TEXT;
-	if (s->kind == KIND_HTML && !bc_report_has_page()) {
-		bc_print_error(s->console, s->output, "this buscap was built without the page");
-		return false;
-	}
 	if (s->kind != KIND_UNKNOWN)
 		return true;
 	bc_print_error(s->console, s->output,

@@ -1,29 +1,12 @@
 /* The page (cli/page) with the data in it. */
-#include <errno.h>
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/page/page.h"
 #include "cli/report/report_state.h"
 
-extern const char bc_page_html[] __attribute__((weak));
-extern const size_t bc_page_html_bytes __attribute__((weak));
-
 static const char element[] = "<script type=\"application/json\" id=\"report\">";
-
-/* The end of the element's start tag, or NULL. */
-static const char *find_place(void)
-{
-	const char *at = &bc_page_html_bytes != NULL ? memmem(bc_page_html, bc_page_html_bytes,
-							       element, sizeof(element) - 1)
-						     : NULL;
-
-	return at != NULL ? at + sizeof(element) - 1 : NULL;
-}
-
-bool bc_report_has_page(void)
-{
-	return find_place() != NULL;
-}
 
 /* Adds JSON, in which only strings can have a '<'. Escaped, it can't end the element. */
 static void add_escaped(struct bc_report_text *t, const char *text, size_t bytes)
@@ -43,10 +26,10 @@ static void add_escaped(struct bc_report_text *t, const char *text, size_t bytes
 int bc_report_html(struct bc_report *r, struct bc_report_text *t)
 {
 	struct bc_report_text json = {.limit = t->limit};
-	const char *place = find_place();
+	const char *place = memmem(bc_page_html, bc_page_html_bytes, element, sizeof(element) - 1);
 
-	if (place == NULL)
-		return -ENOENT;
+	assert(place != NULL);
+	place += sizeof(element) - 1;
 	bc_report_add(t, bc_page_html, (size_t)(place - bc_page_html));
 	int rc = bc_report_json(r, &json);
 	if (rc == 0)

@@ -38,9 +38,6 @@ int bc_report_html(struct bc_report *report, struct bc_report_text *text);
 int bc_report_svg(struct bc_report *report, struct bc_report_text *text);
 int bc_report_plain(struct bc_report *report, struct bc_report_text *text);
 
-/* Whether this program has the page that a report in HTML needs. */
-bool bc_report_has_page(void);
-
 /* What a function that wrote a text returns, if what it called returned `rc`. */
 int bc_report_result(const struct bc_report_text *text, int rc);
 

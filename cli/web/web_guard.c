@@ -17,38 +17,19 @@ int bc_web_guard_init(struct bc_web_guard *guard, const struct bc_web_address *a
 	for (size_t i = 0; i < sizeof(random); i++)
 		snprintf(guard->token + 2 * i, 3, "%02x", random[i]);
 	guard->address = *address;
-	snprintf(guard->cookie, sizeof(guard->cookie), "buscap-%u", bc_web_address_port(address));
 	return 0;
 }
 
 /* The time does not depend on where the texts differ. */
-static bool is_token(const struct bc_web_guard *guard, const char *text, size_t bytes)
+static bool is_token(const struct bc_web_guard *guard, const char *text)
 {
 	unsigned differs = 0;
 
-	if (bytes != TOKEN_CHARS)
+	if (strlen(text) != TOKEN_CHARS)
 		return false;
 	for (size_t i = 0; i < TOKEN_CHARS; i++)
 		differs |= (unsigned char)text[i] ^ (unsigned char)guard->token[i];
 	return differs == 0;
-}
-
-/* Whether one of the cookies, "NAME=VALUE; NAME=VALUE", is ours. Other programs of the host may
- * have set any others. */
-static bool has_cookie(const struct bc_web_guard *guard, const char *cookies)
-{
-	size_t name = strlen(guard->cookie);
-
-	for (;;) {
-		cookies += strspn(cookies, " \t;");
-		size_t n = strcspn(cookies, ";");
-		if (n == 0)
-			return false;
-		if (n > name && strncmp(cookies, guard->cookie, name) == 0 &&
-			cookies[name] == '=' && is_token(guard, cookies + name + 1, n - name - 1))
-			return true;
-		cookies += n;
-	}
 }
 
 /* The page itself, or the user who follows the link: not a page of another site or port. Old
@@ -72,6 +53,5 @@ bool bc_web_guard_allows(const struct bc_web_guard *guard, const struct bc_web_c
 	if (c->host == NULL || !bc_web_address_is_host(&guard->address, c->host) ||
 		!is_same_origin(c->origin, c->host) || !is_same_site(c->fetch_site))
 		return false;
-	return (c->token != NULL && is_token(guard, c->token, strlen(c->token))) ||
-	       (c->cookies != NULL && has_cookie(guard, c->cookies));
+	return c->token != NULL && is_token(guard, c->token);
 }

@@ -1,5 +1,6 @@
-/* Decides which requests are served: those that have the token of the link, in the query or in the
- * cookie, and that neither another web site nor another name of this host sent. */
+/* Decides which requests are served: those that have the token of the link, and that neither
+ * another web site nor another name of this host sent. There are no cookies: browsers send those of
+ * a host to all its ports, and so to servers of other users. */
 #ifndef BC_CLI_WEB_WEB_GUARD_H
 #define BC_CLI_WEB_WEB_GUARD_H
 
@@ -13,8 +14,6 @@
 struct bc_web_guard {
 	struct bc_web_address address; /* with the port that is in use */
 	char token[BC_WEB_TOKEN_TEXT];
-	char cookie[16]; /* its name, which contains the port: browsers send all cookies of a host,
-			    whatever the port */
 };
 
 /* Makes a new token. Returns 0 or a negative errno. */
@@ -26,7 +25,6 @@ struct bc_web_credentials {
 	const char *host;
 	const char *origin;
 	const char *fetch_site; /* Sec-Fetch-Site */
-	const char *cookies;    /* the Cookie header */
 	const char *token;      /* in the query */
 };
 

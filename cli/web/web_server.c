@@ -256,18 +256,11 @@ static enum MHD_Result refuse(struct request *r)
 static enum MHD_Result get_page(struct request *r)
 {
 	const struct bc_web_server_options *o = &r->server->options;
-	char cookie[128];
 	struct MHD_Response *response = MHD_create_response_from_buffer(
 		o->page_bytes, (void *)(uintptr_t)o->page, MHD_RESPMEM_PERSISTENT);
 
-	snprintf(cookie, sizeof(cookie), "%s=%s; Path=/; HttpOnly; SameSite=Strict",
-		o->guard.cookie, o->guard.token);
-	if (response == NULL)
-		return MHD_NO;
-	if (MHD_add_response_header(response, "Set-Cookie", cookie) == MHD_YES)
-		return send_response(r, MHD_HTTP_OK, HTML_TYPE, PAGE_POLICY, response);
-	MHD_destroy_response(response);
-	return MHD_NO;
+	return response != NULL ? send_response(r, MHD_HTTP_OK, HTML_TYPE, PAGE_POLICY, response)
+				: MHD_NO;
 }
 
 static enum MHD_Result get_overview(struct request *r)
@@ -437,8 +430,6 @@ static enum MHD_Result on_header(
 		set_once(r, &c->origin, value);
 	else if (strcasecmp(name, "Sec-Fetch-Site") == 0)
 		set_once(r, &c->fetch_site, value);
-	else if (strcasecmp(name, "Cookie") == 0)
-		c->cookies = value;
 	return MHD_YES;
 }
 

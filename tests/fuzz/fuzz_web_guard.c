@@ -19,7 +19,7 @@ static const char *next_line(char **at)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct bc_web_guard guard = {.token = TOKEN, .cookie = "buscap-80"};
+	struct bc_web_guard guard = {.token = TOKEN};
 	char *text = strndup((const char *)data, size);
 	char *at = text;
 
@@ -31,17 +31,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			.host = next_line(&at),
 			.origin = next_line(&at),
 			.fetch_site = next_line(&at),
-			.cookies = next_line(&at),
 			.token = next_line(&at),
 		};
 		char written[BC_WEB_ADDRESS_TEXT];
 		bc_web_address_write(written, &guard.address);
 		if (!bc_web_address_is_host(&guard.address, written))
 			abort();
-		bool has_token = (credentials.token != NULL &&
-					 strcmp(credentials.token, TOKEN) == 0) ||
-				 (credentials.cookies != NULL &&
-					 strstr(credentials.cookies, "buscap-80=" TOKEN) != NULL);
+		bool has_token = credentials.token != NULL && strcmp(credentials.token, TOKEN) == 0;
 		bool is_allowed = bc_web_guard_allows(&guard, &credentials);
 		if (is_allowed && (!has_token || credentials.host == NULL))
 			abort();

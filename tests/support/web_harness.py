@@ -29,7 +29,6 @@ class Web(Daemon):
             self.__exit__(AssertionError, None, None)
             raise
         self.host, self.address, self.port, self.token = found[1], found[2].strip("[]"), int(found[3]), found[4]
-        self.cookie = f"buscap-{self.port}={self.token}"
         return self
 
     def out_so_far(self):
@@ -52,9 +51,16 @@ class Web(Daemon):
                 pass  # closed before it has read everything
         return answer
 
+    def allowed(self, path):
+        """Returns the path with the token."""
+        return f"{path}{'&' if '?' in path else '?'}token={self.token}"
+
     def send(self, path, method="GET", **headers):
-        """Sends a request with the cookie on a new connection. A header that is None is left out."""
-        headers = {"Host": self.host, "Cookie": self.cookie, **{name.replace("_", "-"): value for name, value in headers.items()}}
+        """Sends a request with the token on a new connection. A header that is None is left out."""
+        return self.send_as_is(self.allowed(path), method, **headers)
+
+    def send_as_is(self, path, method="GET", **headers):
+        headers = {"Host": self.host, **{name.replace("_", "-"): value for name, value in headers.items()}}
         lines = [f"{method} {path} HTTP/1.1", *(f"{name}: {value}" for name, value in headers.items() if value is not None),
                  "Connection: close", "", ""]
         return Response.parse(self.ask("\r\n".join(lines).encode()))

@@ -10,7 +10,6 @@
 struct fixture {
 	struct bc_web_guard guard;
 	struct bc_web_credentials good;
-	char cookie[64];
 };
 
 static struct bc_web_address address_of(const char *text)
@@ -26,7 +25,6 @@ static void set_up(struct fixture *f)
 	struct bc_web_address address = address_of("127.0.0.1:8080");
 
 	assert_int_equal(bc_web_guard_init(&f->guard, &address), 0);
-	snprintf(f->cookie, sizeof(f->cookie), "buscap-8080=%s", f->guard.token);
 	f->good = (struct bc_web_credentials){.host = "127.0.0.1:8080", .token = f->guard.token};
 }
 
@@ -45,21 +43,13 @@ TEST_F(each_token_is_new)
 	assert_int_equal(strlen(other.token), 32);
 	assert_int_equal(strspn(other.token, "0123456789abcdef"), 32);
 	assert_string_not_equal(other.token, f->guard.token);
-	assert_string_equal(other.cookie, "buscap-8080");
 }
 
-TEST_F(the_token_or_the_cookie_is_enough)
+TEST_F(the_token_is_enough_and_required)
 {
 	assert_true(allows(f, f->good));
 	f->good.token = NULL;
 	assert_false(allows(f, f->good));
-	f->good.cookies = f->cookie;
-	assert_true(allows(f, f->good));
-	f->good.token = "an old one";
-	assert_true(allows(f, f->good));
-	f->good.cookies = "buscap-8080=an old one";
-	f->good.token = f->guard.token;
-	assert_true(allows(f, f->good));
 }
 
 /* Every wrong character at every place, every length, and more. */
@@ -67,18 +57,12 @@ TEST_F(any_other_token_is_refused)
 {
 	struct bc_web_credentials c = f->good;
 	char token[80];
-	char cookie[160];
 
 	for (size_t bytes = 0; bytes <= 2 * strlen(f->guard.token); bytes++) {
 		size_t whole = strlen(f->guard.token);
 		snprintf(token, sizeof(token), "%s%s", f->guard.token, f->guard.token);
 		token[bytes] = '\0';
-		snprintf(cookie, sizeof(cookie), "buscap-8080=%s", token);
 		c.token = token;
-		c.cookies = NULL;
-		assert_int_equal(allows(f, c), bytes == whole);
-		c.token = NULL;
-		c.cookies = cookie;
 		assert_int_equal(allows(f, c), bytes == whole);
 	}
 	for (size_t i = 0; i < strlen(f->guard.token); i++) {
@@ -86,68 +70,8 @@ TEST_F(any_other_token_is_refused)
 			snprintf(token, sizeof(token), "%s", f->guard.token);
 			token[i] = (char)byte;
 			c.token = token;
-			c.cookies = NULL;
 			assert_int_equal(allows(f, c), (char)byte == f->guard.token[i]);
 		}
-	}
-}
-
-/* %s is the cookie. */
-static const struct {
-	const char *text;
-	bool is_good;
-} cookies[] = {
-	{"%s", true},
-	{" %s", true},
-	{"a=b; %s", true},
-	{"a=b;%s", true},
-	{"a=b;\t %s;c=d", true},
-	{"%s; a=b", true},
-	{";;;%s;", true},
-	{"a;%s", true},
-	{"=;%s", true},
-	{"buscap-8080=x; %s", true},
-	{"%s; buscap-8080=x", true},
-	{"", false},
-	{";", false},
-	{" ", false},
-	{"buscap-8080", false},
-	{"buscap-8080=", false},
-	{"x%s", false},
-	{"%sx", false},
-	{"%s ", false},
-	{"\"%s\"", false},
-	{"a=%s", false},
-	{"a %s", false},
-	{"a,%s", false},
-	{"a=b, %s", false},
-	{"Buscap-8080=x", false},
-};
-
-TEST_CASES(cookies_are_found_among_others, cookies)
-{
-	struct fixture f;
-	char text[128];
-
-	set_up(&f);
-	const char *at = strstr(c->text, "%s");
-	snprintf(text, sizeof(text), "%.*s%s%s", (int)(at != NULL ? at - c->text : 0), c->text,
-		at != NULL ? f.cookie : "", at != NULL ? at + 2 : c->text);
-	f.good.token = NULL;
-	f.good.cookies = text;
-	assert_int_equal(allows(&f, f.good), c->is_good);
-}
-
-TEST_F(a_cookie_of_another_port_is_not_ours)
-{
-	struct bc_web_credentials c = f->good;
-	char cookie[64];
-
-	c.token = NULL;
-	c.cookies = cookie;
-	for (unsigned port = 0; port <= UINT16_MAX; port++) {
-		snprintf(cookie, sizeof(cookie), "buscap-%u=%s", port, f->guard.token);
-		assert_int_equal(allows(f, c), port == 8080);
 	}
 }
 
