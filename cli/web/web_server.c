@@ -440,10 +440,10 @@ static enum MHD_Result on_param(
 
 	(void)kind;
 	value = value != NULL ? value : "";
-	if (r->count == PARAMS_MAX) {
-		r->is_invalid = true;
-	} else if (strcmp(name, "token") == 0) {
+	if (strcmp(name, "token") == 0) {
 		set_once(r, &r->credentials.token, value);
+	} else if (r->count == PARAMS_MAX) {
+		r->is_invalid = true;
 	} else {
 		r->is_repeated = r->is_repeated || param(r, name) != NULL;
 		r->params[r->count].name = name;
