@@ -111,9 +111,10 @@ demo: deps all ## record the simulated bus for a few seconds and look at the res
 demo-lackey: deps all ## put a real program's trace on the bus, record it and look at the result
 	@tests/tools/demo_lackey.sh $(BUILD)
 
-picture: all $(HELPERS) ## draw docs/top.svg: buscap top on a recording, in six minutes
+picture: all $(HELPERS) ## draw docs/top.svg, docs/web.png and docs/web-zoom.png, in six minutes
 	@$(call deps)
-	@BUILD=$(BUILD) $(PYTHON) tests/tools/picture.py docs/top.svg
+	@BUILD=$(BUILD) PYTHONPATH=tests/support $(PYTHON) tests/tools/page_picture.py docs/web.png docs/web-zoom.png
+	@BUILD=$(BUILD) PYTHONPATH=tests/support $(PYTHON) tests/tools/picture.py docs/top.svg
 
 dist: ## pack the sources of the last commit into build/buscapd-VERSION.tar.gz
 	@mkdir -p build

@@ -58,7 +58,6 @@ def hash_of(text):
 
 def main(d3, page, style, *scripts):
     modules = {pathlib.Path(path).name: pathlib.Path(path).read_text() for path in scripts}
-    # Without the licence that the first lines of the d3 file refer to, it could not be passed on.
     script = f"{pathlib.Path(d3).read_text().strip()}\n(() => {{\n\"use strict\";\n{join(modules)}}})();\n"
     style = pathlib.Path(style).read_text()
     for text, end in ((script, "</script"), (script, "<!--"), (style, "</style")):

@@ -38,8 +38,11 @@ export function forgetColours() {
 	colours = null;
 }
 
-// Returns the colour of a cell with n records, 1 .. most.
+// Returns the step of the scale, 0 .. 255, of a cell with n records, 1 .. most.
+export function heatStep(n, most) {
+	return Math.round((most > 1 ? Math.log(n) / Math.log(most) : 1) * (HEAT_STEPS - 1));
+}
+
 export function heatColour(n, most) {
-	const t = most > 1 ? Math.log(n) / Math.log(most) : 1;
-	return currentColours().heat[Math.round(t * (HEAT_STEPS - 1))];
+	return currentColours().heat[heatStep(n, most)];
 }

@@ -1,10 +1,10 @@
 // The heat map: columns of time, rows of addresses; the darker (on a dark screen: brighter) a cell, the more records it has.
 /* global d3 */
 
-import { currentColours, heatColour } from "./colours.js";
+import { currentColours, heatColour, heatStep } from "./colours.js";
 import { cellCounts, eachCell, model, mostInCell, shownCount, toAbsolute, toRelative, visibleRows } from "./model.js";
 import { columnAtPixel, columnPixels, drawPauses, edges, fitText, FONT, MONO, prepareCanvas, timeScale } from "./plot.js";
-import { symbols } from "./timeline.js";
+import { linedSymbols } from "./timeline.js";
 import { address, addressRange, CLASSES, count, isPort, PORT_0, visible } from "./text.js";
 import { formatDuration, formatTime, fromRfc3339 } from "./time.js";
 
@@ -36,11 +36,12 @@ export function rowPixels(height) {
 	return { list, divider: isDivided ? list[firstPort].y - Math.round(DIVIDER / 2) : null, bottom: end.y + end.height };
 }
 
+// The cells are drawn from the emptiest to the fullest: of those that share a pixel, the fullest is visible.
 function drawCells(context, width, height) {
 	const scale = timeScale(width);
-	const { list } = rowPixels(height);
-	const byRow = new Map(list.map((one) => [one.row, one]));
+	const byRow = new Map(rowPixels(height).list.map((one) => [one.row, one]));
 	const most = mostInCell();
+	const boxes = currentColours().heat.map(() => []);
 	for (const column of model.overview.columns) {
 		const pixels = columnPixels(column, scale);
 		if (!pixels) {
@@ -50,11 +51,16 @@ function drawCells(context, width, height) {
 			const place = byRow.get(row);
 			const n = place ? shownCount(column.cells, i) : 0;
 			if (n) {
-				context.fillStyle = heatColour(n, most);
-				context.fillRect(pixels.x, place.y, pixels.width, place.height);
+				boxes[heatStep(n, most)].push(pixels.x, place.y, pixels.width, place.height);
 			}
 		});
 	}
+	boxes.forEach((list, step) => {
+		context.fillStyle = currentColours().heat[step];
+		for (let i = 0; i < list.length; i += 4) {
+			context.fillRect(list[i], list[i + 1], list[i + 2], list[i + 3]);
+		}
+	});
 }
 
 // Rows to label, the important ones first: where a named region starts, where untouched memory was left out, then any.
@@ -174,7 +180,7 @@ export function drawHeatMap(canvas) {
 	const { divider, bottom } = rowPixels(height);
 	drawPauses(context, timeScale(width), MAP_TOP, bottom - MAP_TOP, false);
 	drawCells(context, width, height);
-	for (const symbol of symbols(width)) {
+	for (const symbol of linedSymbols(width)) {
 		context.strokeStyle = colours[symbol.kind] || colours.ink;
 		context.setLineDash(symbol.kind === "gap" ? [3, 3] : [1, 3]);
 		context.beginPath();

@@ -11,7 +11,7 @@ import { drawPanel, openTab, recordingName } from "./panel.js";
 import { parseQuery } from "./query.js";
 import { edges } from "./plot.js";
 import { embeddedReport, fetchEvents, fetchFind, fetchOverview, fetchRecords, setError } from "./source.js";
-import { CLASSES, count, eventText, plural, visible } from "./text.js";
+import { addressRange, CLASSES, count, eventText, PLACES, plural, visible } from "./text.js";
 import { drawTimeline } from "./timeline.js";
 import { formatDuration, formatTime, fromRfc3339, timeAxis, toRfc3339 } from "./time.js";
 
@@ -82,6 +82,9 @@ function drawRange() {
 	const span = Number(to - from);
 	const parts = [`${formatTime(from, span / 100)} \u2013 ${formatTime(to, span / 100, formatTime(from, 1e9).slice(0, 10) !== formatTime(to, 1e9).slice(0, 10))} UTC`,
 		formatDuration(span), unitText()];
+	if (model.view.placeFrom > 0 || model.view.placeTo < PLACES - 1) {
+		parts.push(`addresses ${addressRange(model.view.placeFrom, 1).split("\u2013")[0]} to ${addressRange(model.view.placeTo, 1).split("\u2013").pop()}`);
+	}
 	if (model.isReport && visibleColumns().length < 12 && !isSameView(model.view, wholeView())) {
 		parts.push("the report has no finer figures; buscap web shows single records");
 	}
@@ -342,12 +345,15 @@ function addClasses() {
 function listenToPrinter() {
 	let theme = null;
 	window.addEventListener("beforeprint", () => {
-		theme = document.documentElement.dataset.theme || "auto";
+		theme = theme || document.documentElement.dataset.theme || "auto";
 		document.documentElement.dataset.theme = "light";
 		forgetColours();
 		draw();
 	});
-	window.addEventListener("afterprint", () => setTheme(theme));
+	window.addEventListener("afterprint", () => {
+		setTheme(theme);
+		theme = null;
+	});
 }
 
 function start() {

@@ -10,6 +10,7 @@ import { formatDuration, formatTime, timeAxis } from "./time.js";
 const RATES_TOP = 24; // of the plot, below the symbols
 const AXIS = 24; // height of the time axis
 const NEAR = 7; // pixels around a symbol that belong to it
+const SPARSE = 24; // pixels between symbols, on average, that leave room for their lines
 
 // Records per second of a column; null if it has no length.
 export function rate(column) {
@@ -37,6 +38,12 @@ export function symbols(width) {
 	return found;
 }
 
+// Those that have a line across the plots: all, unless there are too many to see anything else.
+export function linedSymbols(width) {
+	const found = symbols(width);
+	return found.length * SPARSE <= width ? found : [];
+}
+
 function symbolText({ kind, events }) {
 	if (events.length === 1) {
 		return kind === "gap" ? eventText(events[0]).replace(/ samples?| \(.*/g, "") : eventText(events[0]);
@@ -62,17 +69,20 @@ function drawSymbol(context, kind, x, colour) {
 function drawEvents(context, width, bottom) {
 	const colours = currentColours();
 	const found = symbols(width);
+	const hasLines = linedSymbols(width).length > 0;
 	const { left, right } = edges(width);
 	let free = left;
 	found.forEach((symbol, i) => {
 		const x = Math.round(symbol.x) + 0.5;
-		context.strokeStyle = colours[symbol.kind] || colours.ink;
-		context.setLineDash(symbol.kind === "gap" ? [3, 3] : []);
-		context.beginPath();
-		context.moveTo(x, RATES_TOP - 4);
-		context.lineTo(x, bottom);
-		context.stroke();
-		context.setLineDash([]);
+		if (hasLines) {
+			context.strokeStyle = colours[symbol.kind] || colours.ink;
+			context.setLineDash(symbol.kind === "gap" ? [3, 3] : []);
+			context.beginPath();
+			context.moveTo(x, RATES_TOP - 4);
+			context.lineTo(x, bottom);
+			context.stroke();
+			context.setLineDash([]);
+		}
 		drawSymbol(context, symbol.kind, x, colours[symbol.kind] || colours.ink);
 		const start = x + 11;
 		const room = (i + 1 < found.length ? found[i + 1].x - 8 : right) - start;
@@ -83,8 +93,8 @@ function drawEvents(context, width, bottom) {
 			context.textAlign = "right";
 			context.fillText(whole, x - 9, RATES_TOP - 10);
 			free = start;
-		} else if (start >= free && room > 24) {
-			const text = fitText(context, whole, room);
+		} else if (start >= free && room > (symbol.kind === "gap" ? needed : 24)) {
+			const text = fitText(context, whole, room); // part of a number would be wrong
 			context.textAlign = "left";
 			context.fillText(text, start, RATES_TOP - 10);
 			free = start + context.measureText(text).width;

@@ -105,8 +105,13 @@ class Browser:
         chain.perform()
         self.idle()
 
-    def screenshot(self, path):
-        path.write_bytes(base64.b64decode(self.driver.execute_cdp_cmd("Page.captureScreenshot", {"format": "png"})["data"]))
+    def screenshot(self, path, above=None):
+        """Writes a PNG of the window, or of what is above an element."""
+        options = {"format": "png"}
+        if above:
+            bottom = self.js("document.querySelector(arguments[0]).getBoundingClientRect().top", above)
+            options["clip"] = {"x": 0, "y": 0, "width": self.size[0], "height": int(bottom), "scale": 1}
+        path.write_bytes(base64.b64decode(self.driver.execute_cdp_cmd("Page.captureScreenshot", options)["data"]))
 
     def faults(self):
         """Returns what the console says and what the policy forbade."""
