@@ -1,5 +1,5 @@
-// The colours of the canvases. Those of classes are Okabe and Ito's, which colour-blind people can tell apart; the heat map's
-// is viridis, whose lightness changes evenly, and which starts at the background: light paper or dark screen.
+// The colours of the canvases. Those of classes are Okabe and Ito's, which colour-blind people can tell apart. Those of
+// the heat map are viridis, whose lightness changes evenly; they start near the background: light paper or dark screen.
 /* global d3 */
 
 const HEAT_STEPS = 256;

@@ -51,7 +51,8 @@ function draggedView(plot, start, end) {
 	const places = isTall ? placesBetween(canvas, y0, y1) : null;
 	const from = isTime ? timeAtPixel(x0, canvas.clientWidth) : view.from;
 	const to = isTime ? timeAtPixel(x1, canvas.clientWidth) : view.to;
-	return { ...spanView(from, to), placeFrom: places ? places.placeFrom : view.placeFrom, placeTo: places ? places.placeTo : view.placeTo };
+	const { placeFrom, placeTo } = places || view;
+	return spanView(from, to, placeFrom, placeTo);
 }
 
 function listenToPointer(plots, plot, app) {
@@ -64,7 +65,8 @@ function listenToPointer(plots, plot, app) {
 	const drawBand = (end) => {
 		const isTall = plot.id === "heatmap" && Math.abs(end.y - start.y) > TALL;
 		const top = plot.offsetTop + (isTall ? Math.min(start.y, end.y) : 0);
-		place(band, plot.offsetLeft + Math.min(start.x, end.x), top, Math.abs(end.x - start.x), isTall ? Math.abs(end.y - start.y) : plot.offsetHeight);
+		const height = isTall ? Math.abs(end.y - start.y) : plot.offsetHeight;
+		place(band, plot.offsetLeft + Math.min(start.x, end.x), top, Math.abs(end.x - start.x), height);
 		band.hidden = false;
 	};
 	plot.addEventListener("pointerdown", (event) => {
@@ -85,8 +87,8 @@ function listenToPointer(plots, plot, app) {
 		}
 		const canvas = plot.querySelector("canvas");
 		const isInside = at.x >= edges(canvas.clientWidth).left - 1;
-		const lines = plot.id === "heatmap" ? heatMapTip(canvas, at.x, at.y) : isInside ? timelineTip(canvas, at.x, at.y) : null;
-		showTip(plots, plot, lines, at.x, at.y);
+		const tip = plot.id === "heatmap" ? heatMapTip : timelineTip;
+		showTip(plots, plot, isInside || plot.id === "heatmap" ? tip(canvas, at.x, at.y) : null, at.x, at.y);
 	});
 	const finish = (event) => {
 		band.hidden = true;
@@ -149,12 +151,13 @@ function moveCursor(app, dx, dy) {
 // Zooms to the cursor's column.
 function enterCursor(app) {
 	const column = model.overview.columns[model.cursor.column];
-	app.go({ ...spanView(toAbsolute(column.from), toAbsolute(column.to)), placeFrom: model.view.placeFrom, placeTo: model.view.placeTo });
+	app.go(spanView(toAbsolute(column.from), toAbsolute(column.to), model.view.placeFrom, model.view.placeTo));
 }
 
 function listenToKeys(plots, app) {
 	const acts = {
-		Home: "home", "+": "in", "=": "in", "-": "out", Backspace: "back", Escape: "back", "?": "help", "/": "search", n: "next", p: "previous",
+		Home: "home", "+": "in", "=": "in", "-": "out", Backspace: "back", Escape: "back", "?": "help", "/": "search",
+		n: "next", p: "previous",
 	};
 	document.addEventListener("keydown", (event) => {
 		const isTyping = /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName);

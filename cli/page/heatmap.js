@@ -1,9 +1,11 @@
-// The heat map: columns of time, rows of addresses; the darker (on a dark screen: brighter) a cell, the more records it has.
+// The heat map: columns of time, rows of addresses; the darker (on a dark screen: brighter) a cell, the more records.
 /* global d3 */
 
 import { currentColours, heatColour, heatStep } from "./colours.js";
 import { cellCounts, eachCell, model, mostInCell, shownCount, toAbsolute, toRelative, visibleRows } from "./model.js";
-import { columnAtPixel, columnPixels, drawPauses, edges, fitText, FONT, MONO, prepareCanvas, timeScale } from "./plot.js";
+import {
+	columnAtPixel, columnPixels, drawPauses, edges, fitText, FONT, MONO, prepareCanvas, timeScale,
+} from "./plot.js";
 import { linedSymbols } from "./timeline.js";
 import { address, addressRange, CLASSES, count, isPort, PORT_0, visible } from "./text.js";
 import { formatDuration, formatTime, fromRfc3339 } from "./time.js";
@@ -33,7 +35,8 @@ export function rowPixels(height) {
 		return { row, y, height: Math.max(1, Math.round((n + 1) * each) + shift(n) - y) };
 	});
 	const end = list.length ? list[list.length - 1] : { y: MAP_TOP, height: 0 };
-	return { list, divider: isDivided ? list[firstPort].y - Math.round(DIVIDER / 2) : null, bottom: end.y + end.height };
+	const divider = isDivided ? list[firstPort].y - Math.round(DIVIDER / 2) : null;
+	return { list, divider, bottom: end.y + end.height };
 }
 
 // The cells are drawn from the emptiest to the fullest: of those that share a pixel, the fullest is visible.
@@ -224,13 +227,16 @@ export function placesBetween(canvas, y0, y1) {
 	return { placeFrom: rows[found[0].row].place, placeTo: last.place + last.count - 1 };
 }
 
+function placeLines(row) {
+	return [["address", addressRange(row.place, row.count)], ...(row.name ? [["region", visible(row.name)]] : [])];
+}
+
 export function cellLines({ column, row }) {
 	const one = model.overview.columns[column];
 	const place = model.overview.rows[row];
 	const counts = cellCounts(one, row) || [0, 0, 0, 0];
 	return [
-		["address", addressRange(place.place, place.count)],
-		...(place.name ? [["region", visible(place.name)]] : []),
+		...placeLines(place),
 		["time", `${formatTime(toAbsolute(one.from), 1, false)} + ${formatDuration(one.to - one.from)}`],
 		...CLASSES.map((name, k) => [name, count(counts[k])]),
 		["records", count(d3.sum(counts))],
@@ -246,7 +252,7 @@ export function heatMapTip(canvas, x, y) {
 		return cellLines(cell);
 	}
 	const place = model.overview.rows[cell.row];
-	return [["address", addressRange(place.place, place.count)], ...(place.name ? [["region", visible(place.name)]] : [])];
+	return placeLines(place);
 }
 
 // The scale of colours, with its figures.
@@ -281,5 +287,5 @@ export function drawLegend(canvas) {
 			free = scale(tick) + half + 6;
 		}
 	}
-	canvas.setAttribute("aria-label", `Colours of the heat map: from 1 to ${count(most)} records per cell, logarithmic`);
+	canvas.setAttribute("aria-label", `Colours: from 1 to ${count(most)} records per cell, logarithmic`);
 }

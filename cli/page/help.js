@@ -25,7 +25,7 @@ export function drawHelp(dialog) {
 	box.append("h2").attr("id", "help-title").text("Keys and symbols");
 	box.append("dl").selectAll("div").data([...KEYS, ...SYMBOLS]).join("div").selectAll("*").data((row) => row)
 		.join((enter) => enter.append((d, i) => document.createElement(i ? "dd" : "dt"))).text((text) => text);
-	box.append("p").text("A record counts once, at its address. A row is a block of pages or I/O ports; untouched ones are left out. "
-		+ "Times are of the recorded bus, in UTC.");
+	box.append("p").text("A record counts once, at its address. A row is a block of pages or I/O ports; untouched ones are "
+		+ "left out. Times are of the recorded bus, in UTC.");
 	box.append("form").attr("method", "dialog").append("button").text("Close");
 }

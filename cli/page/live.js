@@ -53,8 +53,9 @@ async function update() {
 		}
 		await updateHistory();
 		if (model.history && before && before.status && historyAt < Date.now() - 500) {
-			const { rates } = answer.status;
-			lastSecond(rates.samples_per_second, Math.max(0, sum(answer.status.counts.lost) - sum(before.status.counts.lost)), rates.written_bytes_per_second);
+			const { rates, counts } = answer.status;
+			const lost = Math.max(0, sum(counts.lost) - sum(before.status.counts.lost));
+			lastSecond(rates.samples_per_second, lost, rates.written_bytes_per_second);
 		}
 	}
 	model.lostSince = answer.state === "disconnected" ? model.lostSince || new Date() : null;
@@ -83,7 +84,8 @@ export function watchLive(app) {
 
 // The mean of each pixel's values, null where there are none.
 function resample(values, pixels) {
-	return d3.range(pixels).map((i) => d3.mean(values.slice(Math.floor(i * values.length / pixels), Math.max(Math.floor((i + 1) * values.length / pixels), Math.floor(i * values.length / pixels) + 1)).filter((v) => v !== null)));
+	const start = (i) => Math.floor(i * values.length / pixels);
+	return d3.range(pixels).map((i) => d3.mean(values.slice(start(i), Math.max(start(i + 1), start(i) + 1)).filter((v) => v !== null)));
 }
 
 // One small graph of a member of the history, which ends now. A new daemon has a short one.
@@ -96,7 +98,8 @@ function drawGraph(canvas, name, colour) {
 	}
 	const length = Math.min(span === "seconds" ? 3600 : 1440, Math.max(60, history[name].length));
 	const perSecond = history[name].map((value) => (value === null ? null : value / history.interval_seconds));
-	const values = resample(Array(Math.max(0, length - perSecond.length)).fill(null).concat(perSecond.slice(-length)), Math.floor(width));
+	const missing = Array(Math.max(0, length - perSecond.length)).fill(null);
+	const values = resample([...missing, ...perSecond.slice(-length)], Math.floor(width));
 	const most = d3.max(values) || 1;
 	context.fillStyle = currentColours().line;
 	context.fillRect(0, height - 1, width, 1);
@@ -186,7 +189,8 @@ function pageName(page) {
 		return visible(page.name);
 	}
 	const place = Math.floor(parseInt(page.addr, 16) / 4096);
-	const row = model.overview && model.overview.rows.find((one) => place >= one.place && place < one.place + one.count);
+	const { rows } = model.overview || { rows: [] };
+	const row = rows.find((one) => place >= one.place && place < one.place + one.count);
 	return row && row.name ? visible(row.name) : "";
 }
 
@@ -203,7 +207,8 @@ function addSwitch(live) {
 		label.append("select").on("change", () => {
 			span = d3.event.target.value;
 			drawLive();
-		}).selectAll("option").data([["seconds", "Last hour"], ["minutes", "Last day"]]).join("option").attr("value", (d) => d[0]).text((d) => d[1]);
+		}).selectAll("option").data([["seconds", "Last hour"], ["minutes", "Last day"]]).join("option")
+			.attr("value", ([value]) => value).text(([, text]) => text);
 	}
 }
 
@@ -223,17 +228,21 @@ export function drawLive() {
 		figure(live, "state", "State", status.state, [recording ? visible(recording.label || recording.id) : "no recording",
 			recording ? `${short(recording.records)} records, ${bytes(recording.bytes)}, segment ${recording.segment}` : "",
 			visible(source.name), `up ${formatDuration(Math.round(status.uptime_seconds) * 1e9)}`].filter(Boolean).join("\n"));
-		graph(figure(live, "samples", "Samples", `${short(rates.samples_per_second)}/s`, ""), "received_samples", colours.accent, "Samples per second");
-		graph(figure(live, "lost", "Lost", count(lost), plural(counts.gaps, "gap")), "lost_samples", colours.gap, "Lost samples per second")
+		const samples = figure(live, "samples", "Samples", `${short(rates.samples_per_second)}/s`, "");
+		graph(samples, "received_samples", colours.accent, "Samples per second");
+		const losses = figure(live, "lost", "Lost", count(lost), plural(counts.gaps, "gap"));
+		graph(losses, "lost_samples", colours.gap, "Lost samples per second");
 		live.select("#live-lost").classed("bad", lost > 0);
-		graph(figure(live, "written", "Written", `${bytes(rates.written_bytes_per_second)}/s`, ""), "written_bytes", colours.dim, "Bytes written per second");
+		const written = figure(live, "written", "Written", `${bytes(rates.written_bytes_per_second)}/s`, "");
+		graph(written, "written_bytes", colours.dim, "Bytes written per second");
 		figure(live, "room", "Buffer and disk", `${count(buffer.free_chunks)} of ${count(buffer.chunks)}`,
 			[`chunks free (lowest ${count(buffer.min_free_chunks)})`, `disk: ${bytes(disk.free_bytes)} free`,
-				disk.stuck ? "disk is stuck" : disk.time_left_seconds === null ? "" : `full in ${formatDuration(disk.time_left_seconds * 1e9)}`,
+				disk.time_left_seconds === null ? "" : `full in ${formatDuration(disk.time_left_seconds * 1e9)}`,
+				disk.stuck ? "disk is stuck" : "",
 				disk.last_error ? visible(disk.last_error) : ""].filter(Boolean).join("\n"));
 		drawMix(live);
 		drawPages(live);
 	}
-	list(tile(live, "events", "Events"), model.liveEvents.filter((event) => event.event !== "status").slice(-6).reverse().map(eventLine));
+	list(tile(live, "events", "Events"), model.liveEvents.slice(-6).reverse().map(eventLine));
 	addSwitch(live);
 }

@@ -86,7 +86,7 @@ export function isInView(from, to) {
 	return to >= toRelative(model.view.from) && from <= toRelative(model.view.to);
 }
 
-// A column of one record, or of several at the same time, has no length; if it is exact to the ns, its end is exclusive.
+// A column of one record, or of several at the same time, has no length, or 1 ns if its end is exclusive.
 export function isMoment(column) {
 	return column.to - column.from <= 1;
 }
@@ -156,7 +156,10 @@ export function visibleRows() {
 
 // Returns the sums over the columns in the view: counts and cells by class, memory and I/O apart.
 export function totals() {
-	const sums = { columns: 0, records: 0, uncounted: 0, lost: 0, counts: [0, 0, 0, 0], memory: [0, 0, 0, 0], ports: [0, 0, 0, 0], rows: new Map() };
+	const sums = {
+		columns: 0, records: 0, uncounted: 0, lost: 0, counts: [0, 0, 0, 0], memory: [0, 0, 0, 0], ports: [0, 0, 0, 0],
+		rows: new Map(),
+	};
 	for (const column of visibleColumns()) {
 		sums.columns += 1;
 		sums.records += column.records;
@@ -203,7 +206,8 @@ let sorted = { of: null, list: [] };
 // Marks, triggers and gaps by time; the server sends them by recording.
 export function eventsByTime() {
 	if (sorted.of !== model.events) {
-		sorted = { of: model.events, list: [...(model.events ? model.events.events : [])].sort((a, b) => a.time - b.time) };
+		const list = model.events ? [...model.events.events] : [];
+		sorted = { of: model.events, list: list.sort((a, b) => a.time - b.time) };
 	}
 	return sorted.list;
 }

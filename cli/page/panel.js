@@ -1,7 +1,8 @@
 // The tables below the picture: the same figures as text, events, single records, hits of a search, recordings.
 /* global d3 */
 
-import { model, spanView, toAbsolute, totals } from "./model.js";
+import { recordingName, recordingView } from "./header.js";
+import { model, toAbsolute, totals } from "./model.js";
 import { addressRange, bytes, CLASSES, count, eventText, percent, plural, visible } from "./text.js";
 import { formatDuration, formatTime, fromRfc3339 } from "./time.js";
 
@@ -30,9 +31,11 @@ function note(parent, text) {
 function showTotals(parent) {
 	const sums = totals();
 	const all = d3.sum(sums.counts);
-	const rows = CLASSES.map((name, k) => [name, count(sums.counts[k]), percent(sums.counts[k], all), count(sums.memory[k]), count(sums.ports[k])]);
+	const rows = CLASSES.map((name, k) => [
+		name, count(sums.counts[k]), percent(sums.counts[k], all), count(sums.memory[k]), count(sums.ports[k])]);
 	rows.push(["all", count(all), "", count(d3.sum(sums.memory)), count(d3.sum(sums.ports))]);
-	table(parent, `Records in the ${plural(sums.columns, "column")} shown`, ["class", "records", "share", "in memory shown", "in I/O ports shown"], rows, [1, 2, 3, 4]);
+	table(parent, `Records in the ${plural(sums.columns, "column")} shown`,
+		["class", "records", "share", "in memory shown", "in I/O ports shown"], rows, [1, 2, 3, 4]);
 	const more = [];
 	if (sums.uncounted) {
 		more.push(`${plural(sums.uncounted, "record")} not counted by class and address.`);
@@ -45,8 +48,10 @@ function showHottest(parent) {
 	const { rows } = model.overview;
 	const found = [...totals().rows].map(([row, four]) => ({ ...rows[row], four, sum: d3.sum(four) }));
 	found.sort((a, b) => b.sum - a.sum);
-	table(parent, `Hottest of ${plural(found.length, "address block")} in the columns shown`, ["addresses", "region", "records", ...CLASSES],
-		found.slice(0, HOTTEST).map((one) => [addressRange(one.place, one.count), visible(one.name || ""), count(one.sum), ...one.four.map(count)]),
+	table(parent, `Hottest of ${plural(found.length, "address block")} in the columns shown`,
+		["addresses", "region", "records", ...CLASSES],
+		found.slice(0, HOTTEST).map((one) => [
+			addressRange(one.place, one.count), visible(one.name || ""), count(one.sum), ...one.four.map(count)]),
 		[2, 3, 4, 5, 6]);
 }
 
@@ -57,11 +62,13 @@ function showEvents(parent, app) {
 		return;
 	}
 	const several = model.overview.recordings.length > 1;
-	table(parent, `${plural(events.events.length, "event")}${events.cut_off ? "; there are more, which are not shown" : ""}`,
+	const more = events.cut_off ? "; there are more, which are not shown" : "";
+	table(parent, `${plural(events.events.length, "event")}${more}`,
 		["time (UTC)", "kind", "record", "what", ...(several ? ["recording"] : [])],
 		events.events.slice(0, LISTED).map((event) => [
 			{ text: formatTime(toAbsolute(event.time), 1), act: () => app.goNear(toAbsolute(event.time)) },
-			event.kind, count(event.record), eventText(event) + (event.duration_ns ? `, for ${formatDuration(event.duration_ns)}` : ""),
+			event.kind, count(event.record),
+			eventText(event) + (event.duration_ns ? `, for ${formatDuration(event.duration_ns)}` : ""),
 			...(several ? [recordingName(model.overview.recordings[event.recording])] : [])]), [2]);
 	if (events.events.length > LISTED) {
 		note(parent, `The first ${LISTED} are listed; zoom to see others in the timeline.`);
@@ -72,7 +79,8 @@ function hitRows(hits, app) {
 	return hits.slice(0, LISTED).map((hit) => [
 		count(hit.number),
 		hit.time ? { text: formatTime(fromRfc3339(hit.time), 1), act: () => app.goNear(fromRfc3339(hit.time)) } : "unknown",
-		String(hit.tick), hit.type, hit.addr.replace(/^0x/, "").padStart(/^IO/.test(hit.type) ? 4 : 8, "0"), visible(hit.name || ""),
+		String(hit.tick), hit.type, hit.addr.replace(/^0x/, "").padStart(/^IO/.test(hit.type) ? 4 : 8, "0"),
+		visible(hit.name || ""),
 		String(hit.size === null ? "" : hit.size), String(hit.proc === null ? "" : hit.proc)]);
 }
 
@@ -81,7 +89,8 @@ const HIT_HEAD = ["record", "time (UTC)", "tick", "type", "address", "name", "si
 function showRecords(parent, app) {
 	if (model.records) {
 		const { hits, isCutOff } = model.records;
-		table(parent, `${plural(hits.length, "record")} in this view${isCutOff ? "; there are more" : ""}`, HIT_HEAD, hitRows(hits, app), [0, 2, 6, 7]);
+		table(parent, `${plural(hits.length, "record")} in this view${isCutOff ? "; there are more" : ""}`,
+			HIT_HEAD, hitRows(hits, app), [0, 2, 6, 7]);
 	} else {
 		note(parent, model.isReport ? "A report has no single records. Open the recording with buscap web to see them."
 			: `Zoom in until the view has at most ${LISTED} records to list them here.`);
@@ -99,7 +108,8 @@ function showSearch(parent, app) {
 		return;
 	}
 	const { end, hits, damage } = search;
-	table(parent, `${search.which} ${plural(hits.length, "match")}`.replace(/matchs$/, "matches").concat(` for ${search.text}`), HIT_HEAD, hitRows(hits, app), [0, 2, 6, 7]);
+	table(parent, `${search.which} ${count(hits.length)} ${hits.length === 1 ? "match" : "matches"} for ${search.text}`,
+		HIT_HEAD, hitRows(hits, app), [0, 2, 6, 7]);
 	if (!end) {
 		note(parent, "The answer was cut short.");
 	} else if (end.cut_off) {
@@ -108,31 +118,36 @@ function showSearch(parent, app) {
 	damage.forEach((one) => note(parent, `Damaged: ${visible(one.file)}: ${visible(one.what)}`));
 }
 
-export function recordingName(recording) {
-	return visible(recording.label || recording.id);
+function notesText(metadata) {
+	return Object.entries(metadata).map(([key, value]) => `${visible(key)}=${visible(String(value))}`).join(", ");
 }
 
 function showRecordings(parent, app) {
 	table(parent, plural(model.overview.recordings.length, "recording"),
 		["recording", "state", "start (UTC)", "length", "records", "size", "segments", "lost", "gaps", "notes"],
 		model.overview.recordings.map((one) => [
-			{ text: recordingName(one), act: () => app.go(spanView(toAbsolute(one.from), toAbsolute(one.to))) },
-			one.state, formatTime(toAbsolute(one.from), 1e6), formatDuration(one.to - one.from), count(one.records), bytes(one.bytes),
-			count(one.segments), count(one.lost), count(one.gaps),
-			Object.entries(one.metadata || {}).map(([key, value]) => `${visible(key)}=${visible(String(value))}`).join(", ")]), [3, 4, 5, 6, 7, 8]);
+			{ text: recordingName(one), act: () => app.go(recordingView(one)) },
+			one.state, formatTime(toAbsolute(one.from), 1e6), formatDuration(one.to - one.from), count(one.records),
+			bytes(one.bytes), count(one.segments), count(one.lost), count(one.gaps), notesText(one.metadata || {})]),
+		[3, 4, 5, 6, 7, 8]);
 	if (model.overview.damage.length) {
 		table(parent, plural(model.overview.damage.length, "damaged place"), ["file", "offset", "bytes", "what"],
-			model.overview.damage.map((one) => [visible(one.file), count(one.offset), count(one.bytes), visible(one.what)]), [1, 2]);
+			model.overview.damage.map((one) => [visible(one.file), count(one.offset), count(one.bytes), visible(one.what)]),
+			[1, 2]);
 	}
+}
+
+function number(list) {
+	return ` (${count(list.length)})`;
 }
 
 const TABS = [
 	{ id: "totals", show: showTotals, label: () => "Totals" },
 	{ id: "addresses", show: showHottest, label: () => "Addresses" },
-	{ id: "events", show: showEvents, label: () => `Events${model.events ? ` (${count(model.events.events.length)})` : ""}` },
-	{ id: "records", show: showRecords, label: () => `Records${model.records ? ` (${count(model.records.hits.length)})` : ""}` },
+	{ id: "events", show: showEvents, label: () => `Events${model.events ? number(model.events.events) : ""}` },
+	{ id: "records", show: showRecords, label: () => `Records${model.records ? number(model.records.hits) : ""}` },
 	{ id: "search-hits", show: showSearch, label: () => "Search", isHidden: () => model.isReport },
-	{ id: "recordings", show: showRecordings, label: () => `Recordings (${count(model.overview.recordings.length)})` },
+	{ id: "recordings", show: showRecordings, label: () => `Recordings${number(model.overview.recordings)}` },
 ];
 
 export function openTab(id, app) {
@@ -148,7 +163,7 @@ export function drawPanel(app) {
 		document.querySelector("#tabs [aria-selected=true]").focus();
 	};
 	d3.select("#tabs").selectAll("button").data(tabs).join("button")
-		.attr("type", "button").attr("role", "tab").attr("id", (tab) => `tab-${tab.id}`).attr("aria-controls", "tab-body")
+		.attr("type", "button").attr("role", "tab").attr("aria-controls", "tab-body").attr("id", (tab) => `tab-${tab.id}`)
 		.attr("aria-selected", (tab) => tab.id === open).attr("tabindex", (tab) => (tab.id === open ? 0 : -1))
 		.text((tab) => tab.label())
 		.on("click", (tab) => openTab(tab.id, app))

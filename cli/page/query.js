@@ -3,7 +3,9 @@
 import { PORT_0 } from "./text.js";
 
 const KINDS = ["fetch", "read", "write", "ioread", "iowrite"];
-const REQUEST = /^(memread|memreadinv|memwrite|deferreply|inta|cntrlagntres|brtracerec|shutdown|flush|halt|sync|flushack|stopclkack|smiack)$/;
+const REQUESTS = ("memread memreadinv memwrite deferreply inta cntrlagntres brtracerec shutdown flush halt sync flushack "
+	+ "stopclkack smiack").split(" ");
+const RANGE = /^(?:0x)?[0-9a-f]{1,8}(?:-(?:(?:0x)?[0-9a-f]{1,8})?)?$/;
 
 // Returns the addresses of the rows with this name as {addr, isPort}, or null.
 function region(name, all) {
@@ -20,23 +22,23 @@ function region(name, all) {
 		: { addr: `${hex(first.place - PORT_0)}-${hex(last.place + last.count - 1 - PORT_0)}`, isPort: true };
 }
 
-// Returns the parameters of a search: {addr, type, proc}, all optional. `getRows` returns a promise of rows with names; it
-// is called if there is a name. Throws an Error that says what is wrong.
+// Returns the parameters of a search: {addr, type, proc}, all optional. `getRows` returns a promise of rows with names;
+// it is called if there is a name. Throws an Error that says what is wrong.
 export async function parseQuery(text, getRows) {
 	const found = {};
 	let types = [];
 	let isPort = false;
 	const rest = [];
-	const words = text.trim().toLowerCase().replace(/\b(port|io|proc)\s*[:=\s]\s*/g, "$1:").split(/\s+/).filter(Boolean);
+	const words = text.toLowerCase().replace(/\b(port|io|proc)\s*[:=\s]\s*/g, "$1:").split(/\s+/).filter(Boolean);
 	for (const word of words) {
 		const [, kind, value] = /^(port|io|proc):(.+)$/.exec(word) || [];
-		const range = /^(?:0x)?[0-9a-f]{1,8}(?:-(?:(?:0x)?[0-9a-f]{1,8})?)?$/.test(value || word) && (value || word).replace(/0x/g, "");
+		const range = RANGE.test(value || word) && (value || word).replace(/0x/g, "");
 		if (kind === "proc") {
 			found.proc = value;
 		} else if (kind && range) {
 			found.addr = range;
 			isPort = true;
-		} else if (KINDS.includes(word) || REQUEST.test(word)) {
+		} else if (KINDS.includes(word) || REQUESTS.includes(word)) {
 			types.push(word);
 		} else if (range && (!kind)) {
 			found.addr = range;
@@ -53,7 +55,7 @@ export async function parseQuery(text, getRows) {
 		isPort = place.isPort;
 	}
 	if (isPort) {
-		types = types.length ? types.map((type) => ({ read: "ioread", write: "iowrite" }[type] || type)) : ["ioread", "iowrite"];
+		types = types.length ? types.map((type) => (/^(read|write)$/.test(type) ? `io${type}` : type)) : ["ioread", "iowrite"];
 	}
 	if (types.length) {
 		found.type = types.join(",");

@@ -51,7 +51,7 @@ export function fromRfc3339(text) {
 
 export function formatDuration(ns) {
 	const seconds = ns / SECOND;
-	const pair = (big, bigName, small, smallName) => small ? `${big} ${bigName} ${small} ${smallName}` : `${big} ${bigName}`;
+	const pair = (big, bigName, small, smallName) => `${big} ${bigName}${small ? ` ${small} ${smallName}` : ""}`;
 	if (seconds >= 86400) {
 		return pair(Math.floor(seconds / 86400), "d", Math.floor(seconds % 86400 / 3600), "h");
 	}
@@ -65,7 +65,7 @@ export function formatDuration(ns) {
 	return `${Number((ns / unit).toPrecision(4))} ${name}`;
 }
 
-// Returns {ticks: [{ns, label}], base}: at most about `wanted` ticks in [from, to], and the text that the labels continue.
+// Returns {ticks: [{ns, label}], base}: about `wanted` ticks in [from, to], and the text that the labels continue.
 export function timeAxis(from, to, wanted) {
 	const span = Number(to - from);
 	const step = STEPS.find((s) => s * wanted >= span) || STEPS[STEPS.length - 1];

@@ -2,8 +2,12 @@
 /* global d3 */
 
 import { currentColours } from "./colours.js";
-import { classIndex, eventsByTime, isMoment, model, shownCount, toAbsolute, toRelative, visibleColumns } from "./model.js";
-import { columnAtPixel, columnPixels, drawPauses, edges, fitText, FONT, MONO, prepareCanvas, timeScale } from "./plot.js";
+import {
+	classIndex, eventsByTime, isMoment, model, shownCount, toAbsolute, toRelative, visibleColumns,
+} from "./model.js";
+import {
+	columnAtPixel, columnPixels, drawPauses, edges, fitText, FONT, MONO, prepareCanvas, timeScale,
+} from "./plot.js";
 import { CLASSES, count, eventText, lostText, plural, short } from "./text.js";
 import { formatDuration, formatTime, timeAxis } from "./time.js";
 
@@ -129,7 +133,8 @@ function drawTimeAxis(context, width, bottom) {
 	context.textAlign = "right";
 	context.fillStyle = colours.dim;
 	const room = left - 14;
-	const shorter = [base, base.replace(/^\d{4}-\d\d-\d\d (?=\d)/, ""), base.replace(/^\d{4}-/, "").replace(" UTC", "")];
+	const withoutDate = base.replace(/^\d{4}-\d\d-\d\d (?=\d)/, "");
+	const shorter = [base, withoutDate, base.replace(/^\d{4}-/, "").replace(" UTC", "")];
 	const text = shorter.find((one) => context.measureText(one).width <= room) || "";
 	context.fillText(text, left - 14, bottom + 14);
 }
@@ -213,7 +218,8 @@ export function timelineTip(canvas, x, y) {
 	const symbol = symbols(width).find((one) => Math.abs(one.x - x) <= NEAR);
 	if (symbol && (y < RATES_TOP || Math.abs(symbol.x - x) <= 2)) {
 		const lines = symbol.events.slice(0, 8).map((event) => [
-			`${event.kind}, ${formatTime(toAbsolute(event.time), 1, false)}`, `${eventText(event)}, at record ${count(event.record)}`]);
+			`${event.kind}, ${formatTime(toAbsolute(event.time), 1, false)}`,
+			`${eventText(event)}, at record ${count(event.record)}`]);
 		if (symbol.events.length > 8) {
 			lines.push(["", `and ${symbol.events.length - 8} more`]);
 		}

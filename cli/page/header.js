@@ -1,0 +1,161 @@
+// What the page says in words: the header, notices, and which part of what it shows.
+/* global d3 */
+
+import {
+	isSameView, model, spanView, toAbsolute, totals, visibleColumns, wholeView,
+} from "./model.js";
+import { addressRange, CLASSES, count, PLACES, plural, visible } from "./text.js";
+import { formatDuration, formatTime } from "./time.js";
+
+const CHUNK = 87381; // records
+
+const byId = (id) => document.getElementById(id);
+
+// The unit of time of the picture's columns.
+function unitText() {
+	const columns = visibleColumns();
+	const { unit } = model.overview;
+	if (!columns.length) {
+		return "no records";
+	}
+	const most = d3.max(columns, (column) => column.records);
+	if (unit === "records") {
+		const span = d3.median(columns, (column) => column.to - column.from);
+		return most === 1 ? "single records" : `records counted one by one, ${formatDuration(span)} per column`;
+	}
+	return unit === "segments" ? "whole segments" : `${plural(Math.max(1, Math.round(most / CHUNK)), "chunk")} per column`;
+}
+
+function addressesText({ placeFrom, placeTo }) {
+	const [first] = addressRange(placeFrom, 1).split("\u2013");
+	return `addresses ${first} to ${addressRange(placeTo, 1).split("\u2013").pop()}`;
+}
+
+export function drawRange() {
+	if (!model.overview.recordings.length) {
+		byId("range").replaceChildren();
+		return;
+	}
+	const { from, to, placeFrom, placeTo } = model.view;
+	const span = Number(to - from);
+	const isOneDay = formatTime(from, 1e9).slice(0, 10) === formatTime(to, 1e9).slice(0, 10);
+	const parts = [
+		`${formatTime(from, span / 100)} \u2013 ${formatTime(to, span / 100, !isOneDay)} UTC`, formatDuration(span), unitText(),
+	];
+	if (placeFrom > 0 || placeTo < PLACES - 1) {
+		parts.push(addressesText(model.view));
+	}
+	if (model.isReport && visibleColumns().length < 12 && !isSameView(model.view, wholeView())) {
+		parts.push("the report has no finer figures; buscap web shows single records");
+	}
+	if (model.isLoading) {
+		parts.push("loading \u2026");
+	}
+	d3.select("#range").selectAll("span").data(parts).join("span").text((text) => text);
+}
+
+// The view as a sentence, for those who don't see it.
+export function viewText() {
+	if (!model.overview.recordings.length) {
+		return "";
+	}
+	const { from, to } = model.view;
+	const sums = totals();
+	const counts = CLASSES.map((name, k) => `${name} ${count(sums.counts[k])}`).join(", ");
+	return `${formatDuration(Number(to - from))} from ${formatTime(from, 1e3)} UTC, ${plural(sums.records, "record")}, `
+		+ `${counts}, ${count(sums.lost)} lost, ${unitText()}`;
+}
+
+export function recordingName(recording) {
+	return visible(recording.label || recording.id);
+}
+
+export function recordingView(recording) {
+	return spanView(toAbsolute(recording.from), toAbsolute(recording.to));
+}
+
+// The recordings to choose from. Returns the one that the view shows, or null.
+function drawChoice() {
+	const { recordings } = model.overview;
+	const isTwice = (label) => recordings.filter((other) => other.label === label).length > 1;
+	const options = recordings.map((one, i) => [String(i), isTwice(one.label) ? visible(one.id) : recordingName(one)]);
+	byId("recording-label").hidden = recordings.length < 2;
+	d3.select("#recording").selectAll("option").data([["all", `All ${recordings.length} recordings`], ...options])
+		.join("option").attr("value", ([value]) => value).text(([, text]) => text);
+	const { from, to } = model.view;
+	const chosen = recordings.findIndex((one) => recordingView(one).from === from && recordingView(one).to === to);
+	byId("recording").value = chosen < 0 || recordings.length < 2 ? "all" : String(chosen);
+	return recordings.length === 1 ? recordings[0] : recordings[chosen] || null;
+}
+
+export function drawFacts() {
+	const { recordings } = model.overview;
+	const one = drawChoice();
+	const shown = one ? [one] : recordings;
+	const facts = [];
+	if (recordings.length === 1) {
+		facts.push(recordingName(one));
+	}
+	if (one && one.state !== "sealed") {
+		facts.push(one.state === "open" ? "in progress" : one.state);
+	}
+	if (shown.length) {
+		facts.push(formatTime(toAbsolute(shown[0].from), 1e9), formatDuration(d3.max(shown, (r) => r.to) - shown[0].from),
+			plural(d3.sum(shown, (r) => r.records), "record"), `${count(d3.sum(shown, (r) => r.lost))} lost`);
+	}
+	d3.select("#facts").selectAll("span").data(facts).join("span").text((text) => text);
+	document.title = recordings.length === 1 ? `${recordingName(one)} \u2013 buscap` : "buscap";
+}
+
+function clock(date) {
+	return `${date.toISOString().slice(11, 19)} UTC`;
+}
+
+function damageText(damage) {
+	const [first] = damage;
+	return `${plural(damage.length, "damaged place")}, not part of the picture: ${visible(first.file.replace(/.*\//, ""))}: `
+		+ `${visible(first.what)}${damage.length > 1 ? "; all are listed under Recordings" : ""}.`;
+}
+
+// What the reader must know: errors, damage, reduced resolution.
+export function drawNotices() {
+	const { overview, events, report } = model;
+	const notices = [];
+	if (model.error) {
+		notices.push(["bad", `${model.error.text} (since ${clock(model.error.since)}).`]);
+	}
+	if (model.lostSince) {
+		const text = visible(model.live.error || "buscapd does not answer");
+		notices.push(["bad", `${text} (since ${clock(model.lostSince)}). This page connects again by itself.`]);
+	}
+	if (report && report.reduced) {
+		notices.push(["", visible(report.reduced)]);
+	}
+	if (overview && overview.damage.length) {
+		notices.push(["bad", damageText(overview.damage)]);
+	}
+	if (events && events.cut_off) {
+		notices.push(["", `Only the first ${count(events.events.length)} marks, triggers and gaps are shown.`]);
+	}
+	const uncounted = overview ? d3.sum(overview.columns, (column) => column.uncounted) : 0;
+	if (uncounted) {
+		notices.push(["", `${plural(uncounted, "record")} not counted by class and address: chunks that are damaged, or too many `
+			+ `without page counts${model.isReport ? "" : "; zoom in to count these"}.`]);
+	}
+	d3.select("#notices").selectAll("p").data(notices).join("p")
+		.attr("class", ([kind]) => `notice ${kind}`).text(([, text]) => text);
+}
+
+// The state of the daemon, or what made the report.
+export function drawOrigin() {
+	const { live, report } = model;
+	const box = byId("daemon");
+	box.hidden = !report && (!live || live.state === "none");
+	if (report) {
+		box.className = "report";
+		box.textContent = `report, made ${report.made.slice(0, 16).replace("T", " ")} UTC by ${visible(report.program)}`;
+	} else if (live) {
+		box.className = live.state;
+		box.textContent = live.state === "connected" && live.status ? live.status.state : live.state;
+	}
+}
