@@ -222,6 +222,11 @@ int bc_pipeline_open(
 	return 0;
 }
 
+void bc_pipeline_finish(struct bc_pipeline *p)
+{
+	bc_writer_finish(p->writer);
+}
+
 void bc_pipeline_close(struct bc_pipeline *p)
 {
 	bc_encoder_stop(p->encoder);

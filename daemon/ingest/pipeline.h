@@ -54,6 +54,10 @@ struct bc_pipeline_options {
 int bc_pipeline_open(struct bc_pipeline **pipeline, uv_loop_t *loop,
 	const struct bc_pipeline_options *options) BC_MUST_CHECK;
 
+/* Ends the writer's thread, which may hang in the disk: until it has ended, bc_pipeline_poll() sets
+ * *longest. Everything must have been written; nothing may be sent any more. */
+void bc_pipeline_finish(struct bc_pipeline *pipeline);
+
 /* Ends the threads. The memory is freed when the loop has closed the handles. */
 void bc_pipeline_close(struct bc_pipeline *pipeline);
 

@@ -328,6 +328,7 @@ static void on_idle_timer(uv_timer_t *timer)
 /* Closes the handles when no thread is busy. Joining a thread that hangs would block forever. */
 static void finish_when_idle(struct bc_daemon *d)
 {
+	bc_recorder_finish(d->recorder);
 	if (bc_recorder_longest_activity(d->recorder).since_ns == 0)
 		close_handles(d);
 	else if (d->idle_checks++ < IDLE_CHECKS)

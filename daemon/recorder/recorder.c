@@ -1011,6 +1011,11 @@ struct bc_counts *bc_recorder_counts(struct bc_recorder *r)
 	return bc_pipeline_counts(r->pipeline);
 }
 
+void bc_recorder_finish(struct bc_recorder *r)
+{
+	bc_pipeline_finish(r->pipeline);
+}
+
 struct bc_thread_health_seen bc_recorder_longest_activity(struct bc_recorder *r)
 {
 	struct bc_thread_health_seen longest = {.what = ""};

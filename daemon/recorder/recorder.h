@@ -80,6 +80,10 @@ void bc_recorder_reload(struct bc_recorder *recorder);
 /* Emits events for changes, and checks idle triggers. */
 void bc_recorder_poll(struct bc_recorder *recorder);
 
+/* Ends the thread that uses the disk, once all recordings have ended: it is idle when
+ * bc_recorder_longest_activity() is. */
+void bc_recorder_finish(struct bc_recorder *recorder);
+
 /* Returns the thread that has been busy with its current work for the longest. */
 struct bc_thread_health_seen bc_recorder_longest_activity(struct bc_recorder *recorder);
 

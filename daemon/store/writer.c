@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -18,6 +19,9 @@ struct bc_writer {
 	struct bc_writer_stats shared;
 	struct bc_writer_notice_list notices;
 	const struct bc_recording_info *abandoned; /* to be given up; or NULL */
+
+	uint64_t finish_ns; /* the time of bc_writer_finish(); 0: not called. The caller's. */
+	atomic_bool has_ended;
 
 	/* Writer thread only. */
 	struct bc_rotator rotator;
@@ -178,6 +182,7 @@ static void *writer_thread(void *context)
 	}
 	bc_rotator_close(&w->rotator);
 	publish(w);
+	atomic_store(&w->has_ended, true);
 	return NULL;
 }
 
@@ -227,7 +232,16 @@ struct bc_writer_notice *bc_writer_pop_notices(struct bc_writer *w, struct bc_wr
 
 void bc_writer_poll(struct bc_writer *w, struct bc_thread_health_seen *longest)
 {
-	if (bc_thread_health_poll(&w->rotator.open.health, longest))
+	bool is_longest = bc_thread_health_poll(&w->rotator.open.health, longest);
+
+	/* Between its calls it seems to rest, until the end. */
+	if (longest->since_ns == 0 && w->finish_ns != 0 && !atomic_load(&w->has_ended)) {
+		longest->since_ns = w->finish_ns;
+		longest->what = "ending";
+		longest->file[0] = '\0';
+		is_longest = true;
+	}
+	if (is_longest)
 		snprintf(longest->who, sizeof(longest->who), "the writer");
 }
 
@@ -246,11 +260,19 @@ void bc_writer_abandon(struct bc_writer *w, const struct bc_recording_info *reco
 	pthread_mutex_unlock(&w->lock);
 }
 
+void bc_writer_finish(struct bc_writer *w)
+{
+	if (w->finish_ns != 0)
+		return;
+	w->finish_ns = bc_now_ns();
+	bc_queue_close(w->options.encoded);
+}
+
 void bc_writer_stop(struct bc_writer *w)
 {
 	if (w == NULL)
 		return;
-	bc_queue_close(w->options.encoded);
+	bc_writer_finish(w);
 	pthread_join(w->thread, NULL);
 	pthread_mutex_destroy(&w->lock);
 	bc_rotator_destroy(&w->rotator);

@@ -59,6 +59,10 @@ void bc_writer_abandon(struct bc_writer *writer, const struct bc_recording_info 
  * failing disk does not count; a call that does not return does. */
 void bc_writer_poll(struct bc_writer *writer, struct bc_thread_health_seen *longest);
 
+/* No more chunks will come. The thread processes the remaining ones and ends; until it has ended,
+ * bc_writer_poll() reports an activity. Then bc_writer_stop() does not block. */
+void bc_writer_finish(struct bc_writer *writer);
+
 /* Processes the remaining chunks, ends the thread and frees the writer. Close and drain the encoder
  * first. NULL is allowed. */
 void bc_writer_stop(struct bc_writer *writer);

@@ -611,6 +611,20 @@ def test_a_stop_ends_if_a_list_of_recordings_hangs(tmp):
     assert not (tmp / "socket").exists()
 
 
+def test_a_stop_ends_if_its_last_call_hangs(tmp):
+    """The writer is idle until the stop. Then it removes the reserve, and hangs."""
+    faults = Faults(tmp, tmp / "out")
+    argv = ("--source", "sim:rate=100k", "--set", "recording.record=on-demand", "-o", tmp / "out")
+    with Daemon(*argv, socket=tmp / "socket", env={**faults.env, "FAULTFS_ENDING": ".reserve"}) as daemon:
+        daemon.wait_ready()
+        harness.wait_until((tmp / "out/.buscapd.reserve").exists, "the reserve")
+        faults.set("unlinkat:hold")
+        code = daemon.stop()
+    err = daemon.err.decode()
+    equal(code, 1, err)
+    assert "the disk does not respond; exiting" in err, err
+
+
 @pytest.mark.long
 def test_a_stop_waits_for_a_slow_disk(tmp):
     slow_end(tmp)
