@@ -1,5 +1,6 @@
 /* A report for a terminal. A cell of the map has one of nine blocks, by the logarithm of its
  * records per time; everything is readable without colour. */
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,7 +57,7 @@ static void spread(struct plot *p, const struct bc_overview_column *column, doub
 static void add_cells(struct plot *p, double least, double most, bool is_bar)
 {
 	for (unsigned x = 0; x < p->width; x++) {
-		double share = is_bar || most <= least
+		double share = is_bar || most <= least * 1.001
 				       ? p->cells[x] / most
 				       : log(p->cells[x] / least) / log(most / least);
 		unsigned level = p->cells[x] > 0 && most > 0
@@ -93,14 +94,20 @@ static void add_classes(struct plot *p)
 	char rate[BC_HUMANIZE_MAX];
 
 	for (unsigned class = 0; class < BC_PAGE_CLASSES; class ++) {
+		uint64_t count = 0;
 		clear_cells(p);
-		for (uint32_t i = 0; i < picture->column_count; i++)
+		for (uint32_t i = 0; i < picture->column_count; i++) {
+			count += picture->columns[i].counts[class];
 			spread(p, &picture->columns[i], (double)picture->columns[i].counts[class]);
+		}
 		double most = highest(p);
 		add_label(p, names[class]);
 		add_cells(p, 0, most, true);
 		double per_s = most * p->width / ((double)p->axis.span_ns / 1e9);
-		bc_report_format(p->text, "  up to %s/s\n", bc_humanize_rate(rate, per_s));
+		if (picture->from_ns == picture->to_ns) /* a moment has no rate */
+			bc_report_format(p->text, "  %" PRIu64 "\n", count);
+		else
+			bc_report_format(p->text, "  up to %s/s\n", bc_humanize_rate(rate, per_s));
 	}
 }
 

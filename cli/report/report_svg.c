@@ -97,11 +97,17 @@ static void span_of(
 		*x = LEFT + PLOT_WIDTH - *width;
 }
 
-static double seconds_of(const struct bc_overview_column *c)
+static bool is_moment(const struct svg *s)
+{
+	return s->picture->from_ns == s->picture->to_ns;
+}
+
+/* How long a column is drawn. A moment does not have an endless rate. */
+static double seconds_of(const struct svg *s, const struct bc_overview_column *c)
 {
 	double ns = (double)((uint64_t)c->to_ns - (uint64_t)c->from_ns);
 
-	return fmax(ns, 1) / 1e9;
+	return is_moment(s) ? 1 : fmax(ns, (double)s->axis.span_ns / PLOT_WIDTH) / 1e9;
 }
 
 /* ---- axes */
@@ -136,7 +142,7 @@ static double most_traffic(const struct svg *s)
 
 	for (uint32_t i = 0; i < s->picture->column_count; i++)
 		most = fmax(most, (double)s->picture->columns[i].records /
-					  seconds_of(&s->picture->columns[i]));
+					  seconds_of(s, &s->picture->columns[i]));
 	return most;
 }
 
@@ -154,12 +160,13 @@ static void add_traffic(struct svg *s)
 		snprintf(words, sizeof(words), "%s", bc_humanize_rate(rate, most * tick / 2));
 		add_text(s, LEFT - 8, y + 4, "e", words);
 	}
-	add_text(s, LEFT - 8, TOP + BARS_HEIGHT * 0.25 + 4, "e s", "records/s");
+	add_text(s, LEFT - 8, TOP + BARS_HEIGHT * 0.25 + 4, "e s",
+		is_moment(s) ? "records" : "records/s");
 	for (unsigned class = 0; class <= BC_PAGE_CLASSES && most > 0; class ++) {
 		bc_report_format(s->text, "<path class=\"%c\" d=\"", classes[class]);
 		for (uint32_t i = 0; i < s->picture->column_count; i++) {
 			const struct bc_overview_column *c = &s->picture->columns[i];
-			double scale = BARS_HEIGHT / most / seconds_of(c);
+			double scale = BARS_HEIGHT / most / seconds_of(s, c);
 			double below = 0;
 			double x;
 			double width;
@@ -254,13 +261,14 @@ static void add_events(struct svg *s, double y, bool is_gap)
 
 /* ---- the map */
 
-static double rate_of(const struct bc_overview_column *c, const struct bc_region *cell)
+static double rate_of(
+	const struct svg *s, const struct bc_overview_column *c, const struct bc_region *cell)
 {
 	double sum = 0;
 
 	for (unsigned class = 0; class < BC_PAGE_CLASSES; class ++)
 		sum += (double)cell->counts[class];
-	return sum / seconds_of(c);
+	return sum / seconds_of(s, c);
 }
 
 /* The lowest and highest rate in a cell. */
@@ -271,7 +279,7 @@ static void find_rates(const struct svg *s, double *least, double *most)
 	for (uint32_t i = 0; i < s->picture->column_count; i++) {
 		const struct bc_overview_column *c = &s->picture->columns[i];
 		for (uint32_t j = 0; j < c->cell_count; j++) {
-			double rate = rate_of(c, &c->cells[j]);
+			double rate = rate_of(s, c, &c->cells[j]);
 			*least = fmin(*least, rate);
 			*most = fmax(*most, rate);
 		}
@@ -280,7 +288,7 @@ static void find_rates(const struct svg *s, double *least, double *most)
 
 static unsigned heat_of(double rate, double least, double most)
 {
-	double share = most > least ? log(rate / least) / log(most / least) : 1;
+	double share = most > least * 1.001 ? log(rate / least) / log(most / least) : 1;
 
 	return (unsigned)fmin(fmax(share * HEATS, 0), HEATS - 1);
 }
@@ -295,7 +303,7 @@ static void add_cells(struct svg *s, double top, double least, double most)
 			double width;
 			span_of(s, c, &x, &width);
 			for (uint32_t j = 0; j < c->cell_count; j++)
-				if (heat_of(rate_of(c, &c->cells[j]), least, most) == heat)
+				if (heat_of(rate_of(s, c, &c->cells[j]), least, most) == heat)
 					bc_report_format(s->text, "M%.2f %.2fh%.2fv%.2fh-%.2fz", x,
 						top + c->cells[j].first * s->row_height, width,
 						s->row_height, width);
@@ -337,13 +345,16 @@ static void add_ramp(struct svg *s, double y, double least, double most)
 	char words[BC_REPORT_WORDS_MAX];
 	double x = LEFT + 300;
 
-	add_text(s, LEFT, y + 11, "s", "records/s at these addresses (logarithmic)");
-	for (unsigned heat = 0; heat < HEATS; heat++)
+	snprintf(words, sizeof(words), "%s at these addresses (logarithmic)",
+		is_moment(s) ? "records" : "records/s");
+	add_text(s, LEFT, y + 11, "s", words);
+	for (unsigned heat = most > least ? 0 : HEATS - 1; heat < HEATS; heat++)
 		bc_report_format(s->text,
 			"<rect class=\"h%u\" x=\"%.1f\" y=\"%.1f\" width=\"20\" height=\"14\"/>\n",
 			heat, x + 60 + heat * 20.0, y);
 	snprintf(words, sizeof(words), "%s", bc_humanize_rate(rate, least));
-	add_text(s, x + 54, y + 11, "e", words);
+	if (most > least)
+		add_text(s, x + 54, y + 11, "e", words);
 	snprintf(words, sizeof(words), "%s", bc_humanize_rate(rate, most));
 	add_text(s, x + 66 + HEATS * 20.0, y + 11, "", words);
 }

@@ -131,7 +131,6 @@ const char *bc_report_addresses(
 static bool on_event(void *context, const struct bc_overview_event *event)
 {
 	struct bc_report_events *e = context;
-	size_t bytes = event->text_bytes;
 
 	e->is_cut_off = e->count == e->max;
 	if (e->is_cut_off)
@@ -148,9 +147,7 @@ static bool on_event(void *context, const struct bc_overview_event *event)
 	struct bc_report_event *copy = &e->events[e->count++];
 	copy->event = *event;
 	copy->event.text = NULL;
-	bytes = bytes < sizeof(copy->text) ? bytes : sizeof(copy->text) - 1;
-	memcpy(copy->text, event->text, bytes);
-	copy->text[bytes] = '\0';
+	snprintf(copy->text, sizeof(copy->text), "%.*s", (int)event->text_bytes, event->text);
 	if (event->text_bytes >= sizeof(copy->text))
 		copy->text[bc_utf8_fit(copy->text, sizeof(copy->text) - 2)] = '\0';
 	return true;

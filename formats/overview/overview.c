@@ -4,6 +4,7 @@
  * Finally all columns are made as coarse as the coarsest. */
 #include "formats/overview/overview.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,14 +32,16 @@ struct drawing {
 	const struct bc_overview_options *options;
 	struct bc_overview_segment **segments;
 	unsigned level; /* of the units: LEVEL_CHUNKS, 1 + a level of the summary, LEVEL_SEGMENTS */
-	uint64_t per_column; /* units */
+	uint64_t shared;     /* this many units share options->columns columns */
+	uint64_t unit;       /* the next one, counted in its recording */
 	bool is_mixed;       /* a column may have several recordings */
-	uint64_t in_column;  /* units in the last column */
+	bool is_new;         /* the last column has one unit */
 	uint32_t last_epoch; /* of the last column */
 	uint32_t decoded;
 	struct bc_chunk *chunk; /* scratch */
 	struct bc_chunk_pages pages;
 	uint64_t ticks[BC_CHUNK_RECORDS];
+	unsigned bin_count;
 	uint32_t bins[BC_OVERVIEW_COLUMNS]; /* columns of this recording's bins; or NONE */
 	int64_t last_ns;                    /* of the last record in the last column */
 };
@@ -62,15 +65,10 @@ struct bc_overview_options bc_overview_options_default(void)
 
 void bc_overview_clear(struct bc_overview *o)
 {
-	for (uint32_t i = 0; i < o->column_capacity; i++)
+	for (uint32_t i = 0; i < BC_OVERVIEW_COLUMNS; i++)
 		bc_page_counts_free(&o->cells[i]);
-	free(o->cells);
-	free(o->columns);
 	free(o->rows);
-	o->cells = NULL;
-	o->columns = NULL;
 	o->rows = NULL;
-	o->column_capacity = 0;
 	o->picture = (struct bc_overview_picture){.from_ns = o->from_ns,
 		.to_ns = o->to_ns,
 		.place_to = BC_PLACES - 1,
@@ -84,29 +82,15 @@ const struct bc_overview_picture *bc_overview_picture(const struct bc_overview *
 
 /* ---- columns */
 
-/* Adds an empty column. */
-static int add_column(struct bc_overview *o, uint32_t recording, int64_t from_ns)
+/* Adds an empty column. Returns its index. */
+static uint32_t add_column(struct bc_overview *o, uint32_t recording, int64_t from_ns)
 {
-	uint32_t count = o->picture.column_count;
+	uint32_t count = o->picture.column_count++;
 
-	if (count == o->column_capacity) {
-		uint32_t more = count == 0 ? 64 : 2 * count;
-		struct bc_overview_column *columns = reallocarray(
-			o->columns, more, sizeof(*columns));
-		if (columns != NULL)
-			o->columns = columns;
-		struct bc_page_counts *cells = reallocarray(o->cells, more, sizeof(*cells));
-		if (cells != NULL)
-			o->cells = cells;
-		if (columns == NULL || cells == NULL)
-			return -ENOMEM;
-		memset(&cells[count], 0, (more - count) * sizeof(*cells));
-		o->column_capacity = more;
-	}
+	assert(count < BC_OVERVIEW_COLUMNS);
 	o->columns[count] = (struct bc_overview_column){
 		.from_ns = from_ns, .to_ns = from_ns, .recording = recording, .has_gaps = true};
-	o->picture.column_count++;
-	return 0;
+	return count;
 }
 
 /* The part of some counts that is in the picture's places. */
@@ -202,18 +186,17 @@ static int make_rows(struct bc_overview *o)
 static int add_decoded(struct drawing *d, uint32_t column, struct bc_chunk_row *row)
 {
 	struct bc_overview *o = d->overview;
-	int rc = -EBADMSG;
+	bool is_decoded = d->decoded < UNCOUNTED_CHUNKS;
 
-	if (row->info.records != 0 && !row->is_bad && d->decoded < UNCOUNTED_CHUNKS) {
+	if (row->info.records == 0)
+		return 0;
+	if (is_decoded) {
 		d->decoded++;
 		if (!bc_overview_pace(o, bc_chunk_encoded_bytes(&row->info)))
 			return -ECANCELED;
-		rc = bc_chunk_table_read(&o->table, (uint32_t)(row - o->table.rows), d->chunk);
-		row->is_bad = rc != 0;
-		if (row->is_bad)
-			bc_overview_report_chunk(o, row);
+		is_decoded = bc_overview_read_chunk(o, row, d->chunk);
 	}
-	if (rc != 0) {
+	if (!is_decoded) {
 		o->columns[column].uncounted += row->info.records;
 		return 0;
 	}
@@ -315,44 +298,47 @@ static int add_segment_counts(
 
 /* ---- units */
 
+/* The column of a unit, both counted in the recording. */
+static uint64_t column_of(const struct drawing *d, uint64_t unit)
+{
+	return unit * d->options->columns / d->shared;
+}
+
 /* Finds the column of the next unit. */
-static int next_column(struct drawing *d, uint32_t recording, int64_t from_ns, uint32_t epoch)
+static void next_column(struct drawing *d, uint32_t recording, int64_t from_ns, uint32_t epoch)
 {
 	struct bc_overview *o = d->overview;
 	uint32_t count = o->picture.column_count;
 	struct bc_overview_column *last = count != 0 ? &o->columns[count - 1] : NULL;
 	bool is_same = last != NULL && (d->is_mixed || recording == last->recording);
 
-	if (is_same && d->in_column < d->per_column) {
-		d->in_column++;
-		return 0;
-	}
+	d->unit = is_same ? d->unit + 1 : 0;
+	d->is_new = !is_same || column_of(d, d->unit) != column_of(d, d->unit - 1);
+	if (!d->is_new)
+		return;
 	if (last != NULL)
 		last->to_ns = recording == last->recording && epoch == d->last_epoch &&
 					      from_ns >= last->from_ns
 				      ? from_ns
 				      : d->last_ns;
-	d->in_column = 1;
 	d->last_ns = from_ns;
-	return add_column(o, recording, from_ns);
+	add_column(o, recording, from_ns);
 }
 
 static int draw_segment(struct drawing *d, const struct bc_overview_segment *s)
 {
 	struct bc_overview *o = d->overview;
-	int rc = next_column(d, s->recording, s->from_ns, s->first_epoch);
 
-	if (rc != 0)
-		return rc;
+	next_column(d, s->recording, s->from_ns, s->first_epoch);
 	uint32_t column = o->picture.column_count - 1;
 	struct bc_overview_column *c = &o->columns[column];
-	c->first_record = d->in_column == 1 ? s->first_record : c->first_record;
+	c->first_record = d->is_new ? s->first_record : c->first_record;
 	c->records += s->records;
 	c->lost += s->lost_after > s->lost_base ? s->lost_after - s->lost_base : 0;
 	d->last_epoch = s->last_epoch;
 	d->last_ns = s->to_ns > d->last_ns ? s->to_ns : d->last_ns;
 	uint64_t gaps = c->gaps + s->gaps;
-	rc = add_segment_counts(d, column, s);
+	int rc = add_segment_counts(d, column, s);
 	if (rc == -EBADMSG) {
 		struct unit whole = {s, bc_overview_load_rows(o, s), 0, s->rows};
 		rc = 0;
@@ -376,15 +362,13 @@ static int draw_unit(struct drawing *d, const struct unit *u)
 	struct bc_overview *o = d->overview;
 	const struct bc_chunk_info *first = &u->rows[u->first].info;
 	const struct bc_chunk_info *last = &u->rows[u->end - 1].info;
-	int rc = next_column(d, u->segment->recording, bc_overview_row_from(first), first->epoch);
 
-	if (rc != 0)
-		return rc;
+	next_column(d, u->segment->recording, bc_overview_row_from(first), first->epoch);
 	uint32_t column = o->picture.column_count - 1;
 	struct bc_overview_column *c = &o->columns[column];
 	uint64_t before = lost_before(u, u->first);
 	uint64_t after = bc_overview_lost(last);
-	c->first_record = d->in_column == 1 ? first->first_record : c->first_record;
+	c->first_record = d->is_new ? first->first_record : c->first_record;
 	c->records += unit_records(u);
 	c->lost += after > before ? after - before : 0;
 	d->last_epoch = last->epoch;
@@ -423,7 +407,7 @@ static uint32_t bin_of(const struct drawing *d, int64_t ns)
 	uint64_t span = (uint64_t)p->to_ns - (uint64_t)p->from_ns + 1;
 	uint64_t at = (uint64_t)ns - (uint64_t)p->from_ns;
 
-	return span != 0 ? (uint32_t)((unsigned __int128)at * d->options->columns / span) : 0;
+	return span != 0 ? (uint32_t)((unsigned __int128)at * d->bin_count / span) : 0;
 }
 
 /* The first time of a bin. */
@@ -431,8 +415,8 @@ static int64_t bin_from(const struct drawing *d, uint32_t bin)
 {
 	const struct bc_overview_picture *p = &d->overview->picture;
 	unsigned __int128 span = (unsigned __int128)((uint64_t)p->to_ns - (uint64_t)p->from_ns) + 1;
-	unsigned __int128 columns = d->options->columns;
-	unsigned __int128 ns = (span * bin + columns - 1) / columns + (uint64_t)p->from_ns;
+	unsigned __int128 bins = d->bin_count;
+	unsigned __int128 ns = (span * bin + bins - 1) / bins + (uint64_t)p->from_ns;
 
 	return (int64_t)(uint64_t)ns;
 }
@@ -443,22 +427,17 @@ static bool is_inside(const struct bc_overview_picture *p, int64_t ns)
 }
 
 /* Finds the column of a time in the picture. */
-static int bin_column(struct drawing *d, uint32_t recording, int64_t ns, uint32_t *column)
+static struct bc_overview_column *bin_column(struct drawing *d, uint32_t recording, int64_t ns)
 {
 	struct bc_overview *o = d->overview;
 	uint32_t bin = bin_of(d, ns);
-	int rc = 0;
 
 	if (d->bins[bin] == NONE) {
-		d->bins[bin] = o->picture.column_count;
-		rc = add_column(o, recording, bin_from(d, bin));
-		if (rc == 0) {
-			o->columns[d->bins[bin]].to_ns = bin_from(d, bin + 1);
-			o->columns[d->bins[bin]].first_record = UINT64_MAX;
-		}
+		d->bins[bin] = add_column(o, recording, bin_from(d, bin));
+		o->columns[d->bins[bin]].to_ns = bin_from(d, bin + 1);
+		o->columns[d->bins[bin]].first_record = UINT64_MAX;
 	}
-	*column = d->bins[bin];
-	return rc;
+	return &o->columns[d->bins[bin]];
 }
 
 static void note_record(struct bc_overview_column *c, uint64_t record)
@@ -510,11 +489,10 @@ static uint32_t run_end(const struct drawing *d, const struct sorted_chunk *c, u
 }
 
 /* Adds the records of a decoded chunk that are in the picture. */
-static int add_runs(struct drawing *d, const struct sorted_chunk *c, struct bc_chunk *chunk)
+static int add_runs(struct drawing *d, const struct sorted_chunk *c, const struct bc_chunk *chunk)
 {
 	struct bc_overview *o = d->overview;
 	struct bc_chunk *run = d->chunk;
-	uint32_t column;
 	int rc = 0;
 
 	for (uint32_t at = 0, end; rc == 0 && at < chunk->info.records; at = end) {
@@ -522,37 +500,45 @@ static int add_runs(struct drawing *d, const struct sorted_chunk *c, struct bc_c
 		end = run_end(d, c, at);
 		if (!is_inside(&o->picture, ns))
 			continue;
-		rc = bin_column(d, c->segment->recording, ns, &column);
-		if (rc != 0)
-			break;
+		struct bc_overview_column *column = bin_column(d, c->segment->recording, ns);
 		run->info.records = end - at;
 		memcpy(run->records, chunk->records + (size_t)at * BC_RECORD_BYTES,
 			(size_t)run->info.records * BC_RECORD_BYTES);
 		bc_chunk_describe(run, &d->pages);
-		o->columns[column].records += run->info.records;
-		note_record(&o->columns[column], chunk->info.first_record + at);
-		rc = add_counts(o, column, &d->pages.counts);
+		column->records += run->info.records;
+		note_record(column, chunk->info.first_record + at);
+		rc = add_counts(o, (uint32_t)(column - o->columns), &d->pages.counts);
 	}
 	return rc;
 }
 
 /* Adds what was lost before a record of a chunk. */
-static int add_lost(
+static void add_lost(
 	struct drawing *d, const struct sorted_chunk *c, uint32_t at, uint64_t lost, bool is_gap)
 {
-	struct bc_overview *o = d->overview;
 	int64_t ns = time_of(d, c, at);
-	uint32_t column;
 
-	if (!is_inside(&o->picture, ns))
-		return 0;
-	int rc = bin_column(d, c->segment->recording, ns, &column);
-	if (rc != 0)
-		return rc;
-	o->columns[column].lost += lost;
-	o->columns[column].gaps += is_gap;
-	note_record(&o->columns[column], c->info->first_record + at);
-	return 0;
+	if (!is_inside(&d->overview->picture, ns))
+		return;
+	struct bc_overview_column *column = bin_column(d, c->segment->recording, ns);
+	column->lost += lost;
+	column->gaps += is_gap;
+	note_record(column, c->info->first_record + at);
+}
+
+/* Adds a chunk that can't be read, at the time of its first record. */
+static void add_unreadable(struct drawing *d, const struct sorted_chunk *c, uint64_t lost)
+{
+	const struct bc_overview_picture *p = &d->overview->picture;
+	int64_t ns = c->info->wall_ns;
+
+	ns = ns < p->from_ns ? p->from_ns : ns > p->to_ns ? p->to_ns : ns;
+	struct bc_overview_column *column = bin_column(d, c->segment->recording, ns);
+	column->records += c->info->records;
+	column->uncounted += c->info->records;
+	column->lost += lost;
+	column->has_gaps = column->has_gaps && c->info->events == 0;
+	note_record(column, c->info->first_record);
 }
 
 static int draw_records(struct drawing *d, const struct unit *u, struct bc_chunk *chunk)
@@ -563,81 +549,64 @@ static int draw_records(struct drawing *d, const struct unit *u, struct bc_chunk
 	uint64_t before = lost_before(u, u->first);
 	uint64_t after = bc_overview_lost(&row->info);
 	uint64_t lost = after > before ? after - before : 0;
-	uint32_t column;
-	int rc = row->is_bad ? -EBADMSG : 0;
 
 	if (!bc_overview_pace(o, bc_chunk_encoded_bytes(&row->info)))
 		return -ECANCELED;
-	if (rc == 0)
-		rc = bc_chunk_table_read(&o->table, (uint32_t)(row - o->table.rows), chunk);
-	if (rc != 0) {
-		if (!row->is_bad)
-			bc_overview_report_chunk(o, row);
-		row->is_bad = true;
-		int64_t ns = row->info.wall_ns;
-		ns = ns < o->picture.from_ns ? o->picture.from_ns : ns;
-		ns = ns > o->picture.to_ns ? o->picture.to_ns : ns;
-		rc = bin_column(d, u->segment->recording, ns, &column);
-		if (rc != 0)
-			return rc;
-		o->columns[column].records += row->info.records;
-		o->columns[column].uncounted += row->info.records;
-		o->columns[column].lost += lost;
-		o->columns[column].has_gaps = o->columns[column].has_gaps && row->info.events == 0;
-		note_record(&o->columns[column], row->info.first_record);
+	if (!bc_overview_read_chunk(o, row, chunk)) {
+		add_unreadable(d, &c, lost);
 		return 0;
 	}
 	bc_chunk_ticks(chunk, d->ticks);
 	for (uint32_t i = 1; i < chunk->info.records && c.is_sorted; i++)
 		c.is_sorted = d->ticks[i] >= d->ticks[i - 1];
-	for (uint32_t i = 0; rc == 0 && i < chunk->info.events; i++) {
+	for (uint32_t i = 0; i < chunk->info.events; i++) {
 		const struct bc_event *event = &chunk->events[i];
 		if (event->kind != BC_EVENT_GAP)
 			continue;
-		rc = add_lost(d, &c, event->position, event->value, true);
+		add_lost(d, &c, event->position, event->value, true);
 		lost -= event->value < lost ? event->value : lost;
 	}
-	if (rc == 0 && lost != 0)
-		rc = add_lost(d, &c, 0, lost, false);
-	return rc == 0 ? add_runs(d, &c, chunk) : rc;
+	if (lost != 0)
+		add_lost(d, &c, 0, lost, false);
+	return add_runs(d, &c, chunk);
 }
 
-static int compare_columns(const void *x, const void *y, void *context)
+static bool is_before(const struct bc_overview_column *a, const struct bc_overview_column *b)
 {
-	const struct bc_overview *o = context;
-	const struct bc_overview_column *a = &o->columns[*(const uint32_t *)x];
-	const struct bc_overview_column *b = &o->columns[*(const uint32_t *)y];
-
-	if (a->recording != b->recording)
-		return a->recording < b->recording ? -1 : 1;
-	return (a->from_ns > b->from_ns) - (a->from_ns < b->from_ns);
+	return a->recording != b->recording ? a->recording < b->recording : a->from_ns < b->from_ns;
 }
 
-/* Sorts the columns, which were added in the order of the records. */
-static int sort_columns(struct bc_overview *o)
+/* Sorts the columns, which were added in the order of the records: nearly that of time. */
+static void sort_columns(struct bc_overview *o)
 {
-	uint32_t n = o->picture.column_count;
-	uint32_t *order = calloc((size_t)n + 1, sizeof(*order));
-	struct bc_overview_column *columns = calloc((size_t)n + 1, sizeof(*columns));
-	struct bc_page_counts *cells = calloc((size_t)n + 1, sizeof(*cells));
-	bool ok = order != NULL && columns != NULL && cells != NULL;
+	for (uint32_t i = 1; i < o->picture.column_count; i++) {
+		struct bc_overview_column column = o->columns[i];
+		struct bc_page_counts cells = o->cells[i];
+		uint32_t to = i;
+		for (; to != 0 && is_before(&column, &o->columns[to - 1]); to--) {
+			o->columns[to] = o->columns[to - 1];
+			o->cells[to] = o->cells[to - 1];
+		}
+		o->columns[to] = column;
+		o->cells[to] = cells;
+	}
+}
 
-	for (uint32_t i = 0; ok && i < n; i++)
-		order[i] = i;
-	if (ok)
-		qsort_r(order, n, sizeof(*order), compare_columns, o);
-	for (uint32_t i = 0; ok && i < n; i++) {
-		columns[i] = o->columns[order[i]];
-		cells[i] = o->cells[order[i]];
+/* The number of columns, at most. */
+static uint64_t count_bins(const struct drawing *d)
+{
+	const struct bc_overview *o = d->overview;
+	uint64_t columns = 0;
+
+	for (uint32_t i = 0; i < o->segment_count; i++) {
+		const struct bc_overview_recording *r = &o->recordings[o->segments[i]->recording];
+		if (i != 0 && o->segments[i - 1]->recording == o->segments[i]->recording)
+			continue;
+		int64_t from = r->from_ns > o->picture.from_ns ? r->from_ns : o->picture.from_ns;
+		int64_t to = r->to_ns < o->picture.to_ns ? r->to_ns : o->picture.to_ns;
+		columns += from <= to ? bin_of(d, to) - bin_of(d, from) + 1 : 0;
 	}
-	if (ok && n != 0) {
-		memcpy(o->columns, columns, n * sizeof(*columns));
-		memcpy(o->cells, cells, n * sizeof(*cells));
-	}
-	free(order);
-	free(columns);
-	free(cells);
-	return ok ? 0 : -ENOMEM;
+	return columns;
 }
 
 static int draw_all_records(struct drawing *d)
@@ -646,19 +615,25 @@ static int draw_all_records(struct drawing *d)
 	uint32_t recording = NONE;
 	int rc = 0;
 
+	/* Recordings that overlap share the columns. */
+	d->bin_count = d->options->columns;
+	while (!d->is_mixed && d->bin_count > 1 && count_bins(d) > d->options->columns)
+		d->bin_count--;
+	memset(d->bins, 0xFF, sizeof(d->bins));
 	for (uint32_t i = 0; rc == 0 && i < o->segment_count; i++) {
 		const struct bc_overview_segment *s = o->segments[i];
 		struct unit u = {.segment = s};
 		if (!s->is_in)
 			continue;
-		if (s->recording != recording)
+		if (s->recording != recording && !d->is_mixed)
 			memset(d->bins, 0xFF, sizeof(d->bins));
 		recording = s->recording;
 		u.rows = bc_overview_load_rows(o, s);
 		for (u.first = s->low; u.rows != NULL && rc == 0 && u.first <= s->high; u.first++)
 			rc = draw_records(d, &u, o->chunk);
 	}
-	return rc == 0 ? sort_columns(o) : rc;
+	sort_columns(o);
+	return rc;
 }
 
 /* ---- the picture */
@@ -717,30 +692,30 @@ static uint64_t units_of(const struct bc_overview_segment *s, unsigned level)
 	return level == LEVEL_SEGMENTS ? 1 : (s->high >> 4 * level) - (s->low >> 4 * level) + 1;
 }
 
-/* The number of columns if each has this many units, but not of several recordings. */
-static uint64_t count_columns(const struct bc_overview *o, unsigned level, uint64_t per_column)
+/* The number of columns, if none has several recordings. */
+static uint64_t count_columns(const struct drawing *d)
 {
+	const struct bc_overview *o = d->overview;
 	uint64_t columns = 0;
 	uint64_t units = 0;
 
 	for (uint32_t i = 0; i < o->segment_count; i++) {
 		const struct bc_overview_segment *s = o->segments[i];
-		units += s->is_in ? units_of(s, level) : 0;
+		units += s->is_in ? units_of(s, d->level) : 0;
 		if (i + 1 < o->segment_count && o->segments[i + 1]->recording == s->recording)
 			continue;
-		columns += (units + per_column - 1) / per_column;
+		columns += units != 0 ? column_of(d, units - 1) + 1 : 0;
 		units = 0;
 	}
 	return columns;
 }
 
-/* Chooses the units, and how many a column has. */
+/* Chooses the units, and how many of them share the columns. */
 static void choose_units(struct drawing *d)
 {
 	struct bc_overview *o = d->overview;
 	uint64_t units[LEVELS] = {0};
 	uint64_t columns = d->options->columns;
-	uint64_t recordings = count_columns(o, LEVEL_SEGMENTS, UINT32_MAX);
 
 	for (uint32_t i = 0; i < o->segment_count; i++)
 		for (unsigned level = 0; o->segments[i]->is_in && level < LEVELS; level++)
@@ -750,12 +725,12 @@ static void choose_units(struct drawing *d)
 	/* Where whole segments are as fine, they need less reading. */
 	if (units[d->level] == units[LEVEL_SEGMENTS] && d->level != LEVEL_CHUNKS)
 		d->level = LEVEL_SEGMENTS;
-	d->is_mixed = recordings > columns;
-	d->per_column = 1;
-	if (d->is_mixed)
-		d->per_column = (units[d->level] + columns - 1) / columns;
-	while (!d->is_mixed && count_columns(o, d->level, d->per_column) > columns)
-		d->per_column++;
+	/* With one column for each recording, are there too many? */
+	d->shared = UINT64_MAX;
+	d->is_mixed = count_columns(d) > columns;
+	d->shared = units[d->level] > columns ? units[d->level] : columns;
+	while (!d->is_mixed && count_columns(d) > columns)
+		d->shared += 1 + d->shared / 64;
 	o->picture.unit = units[LEVEL_CHUNKS] <= DECODED_CHUNKS ? BC_OVERVIEW_RECORDS
 			  : d->level == LEVEL_CHUNKS            ? BC_OVERVIEW_CHUNKS
 			  : d->level == LEVEL_SEGMENTS          ? BC_OVERVIEW_SEGMENTS

@@ -82,21 +82,15 @@ static int list_row(
 
 	if (!bc_overview_pace(o, bc_chunk_info_header_bytes(&row->info)))
 		return -ECANCELED;
-	if (row->is_bad || bc_chunk_header_load(chunk, o->fd, row->offset, &row->info) != 0) {
-		bc_overview_report_chunk(o, row);
+	if (!bc_overview_read_header(o, row, chunk))
 		return 0;
-	}
 	if (needs_records(chunk) && l->decoded < DECODED_CHUNKS) {
 		l->decoded++;
 		if (!bc_overview_pace(o, bc_chunk_encoded_bytes(&row->info)))
 			return -ECANCELED;
-		is_decoded = bc_chunk_table_read(
-				     &o->table, (uint32_t)(row - o->table.rows), chunk) == 0;
-		if (!is_decoded) {
-			row->is_bad = true;
-			bc_overview_report_chunk(o, row);
+		is_decoded = bc_overview_read_chunk(o, row, chunk);
+		if (!is_decoded)
 			return 0;
-		}
 		bc_chunk_ticks(chunk, l->ticks);
 	}
 	list_events(l, s, chunk, is_decoded);

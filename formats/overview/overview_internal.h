@@ -7,6 +7,7 @@
 #include "formats/overview/overview.h"
 #include "formats/segment/chunk_table.h"
 #include "formats/segment/page_search.h"
+#include "formats/segment/segment_name.h"
 
 /* A segment in a file. A file has several only if it is a concatenation. */
 struct bc_overview_segment {
@@ -32,9 +33,8 @@ struct bc_overview_segment {
 	bool has_events; /* some chunk has */
 	/* From its header; empty if that is damaged. */
 	uint64_t clock_hz;
-	char *id;
-	char *label;
-	char *metadata;
+	char id[BC_RECORDING_ID_MAX];
+	char label[BC_LABEL_MAX + 1];
 	/* While drawing: the chunks in the picture. */
 	bool is_in;
 	uint32_t low;
@@ -45,6 +45,7 @@ struct bc_overview_file {
 	char *path; /* where it is now */
 	char *name; /* as given */
 	struct stat st;
+	char *metadata;   /* of its last header; NULL: none */
 	bool is_repeated; /* a segment is in another file too, which was reported */
 	struct bc_overview_segment *segments;
 	uint32_t segment_count;
@@ -75,11 +76,27 @@ struct bc_overview {
 	/* The picture. */
 	struct bc_overview_picture picture;
 	struct bc_overview_row *rows;
-	struct bc_overview_column *columns;
-	struct bc_page_counts *cells; /* of the columns */
-	uint32_t column_capacity;
+	struct bc_overview_column columns[BC_OVERVIEW_COLUMNS];
+	struct bc_page_counts cells[BC_OVERVIEW_COLUMNS];
 	unsigned row_limit;
 };
+
+/* ---- files: overview_scan.c */
+
+/* Returns a file that nothing is known about, or NULL if out of memory. */
+struct bc_overview_file *bc_overview_new_file(const char *name) BC_MUST_CHECK;
+void bc_overview_free_file(struct bc_overview_file *file);
+
+/* Reads a file if it is new or has changed. Returns 0; -ENOMEM; or -ECANCELED, and nothing is known
+ * about the file. */
+int bc_overview_update_file(
+	struct bc_overview *overview, struct bc_overview_file *file) BC_MUST_CHECK;
+
+/* Forgets what is known about a file. */
+void bc_overview_empty_file(struct bc_overview *overview, struct bc_overview_file *file);
+
+/* Whether a file is named as a segment that is being written. */
+bool bc_overview_is_partial(const char *path);
 
 /* Opens a file and closes the previous one. Returns false if it is gone, or can't be read, which
  * has been reported. */
@@ -91,11 +108,19 @@ void bc_overview_close_file(struct bc_overview *overview);
 struct bc_chunk_row *bc_overview_load_rows(
 	struct bc_overview *overview, const struct bc_overview_segment *segment);
 
-/* Reports a damaged chunk. */
-void bc_overview_report_chunk(struct bc_overview *overview, const struct bc_chunk_row *row);
+/* Reads a chunk of the open file, which is in its table. Returns false if it is damaged, which is
+ * reported once. */
+bool bc_overview_read_chunk(
+	struct bc_overview *overview, struct bc_chunk_row *row, struct bc_chunk *chunk);
+
+/* Reads only its header. Same result. */
+bool bc_overview_read_header(
+	struct bc_overview *overview, struct bc_chunk_row *row, struct bc_chunk *chunk);
 
 /* Asks whether to go on before bytes are read. */
 bool bc_overview_pace(struct bc_overview *overview, uint64_t bytes);
+
+/* ---- overview.c */
 
 /* Empties the picture. */
 void bc_overview_clear(struct bc_overview *overview);
