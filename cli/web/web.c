@@ -42,7 +42,7 @@ const struct bc_usage bc_web_usage = {
 		"know.",
 	.options = options,
 	.exits = BC_CLIENT_EXITS,
-	.example = "buscap web --map pc /var/lib/buscapd",
+	.example = "buscap web --map pc",
 };
 
 struct web {

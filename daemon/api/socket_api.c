@@ -84,14 +84,14 @@ bool bc_socket_api_has_listeners(const struct bc_socket_api *a)
 	return bc_event_broadcast_has_readers(a->api.broadcast);
 }
 
-void bc_socket_api_count(struct bc_socket_api *a)
+void bc_socket_api_count(struct bc_socket_api *a, const struct bc_counts *counts,
+	const struct bc_writer_stats *stats)
 {
-	struct bc_status status = a->options.status(a->options.context);
 	const uint64_t totals[BC_HISTORY_FIGURES] = {
-		[BC_HISTORY_RECEIVED_SAMPLES] = status.counts->received,
-		[BC_HISTORY_LOST_SAMPLES] = bc_losses_sum(&status.counts->losses).lost,
-		[BC_HISTORY_RECORD_BYTES] = status.counts->written * BC_RECORD_BYTES,
-		[BC_HISTORY_WRITTEN_BYTES] = status.stats->bytes,
+		[BC_HISTORY_RECEIVED_SAMPLES] = counts->received,
+		[BC_HISTORY_LOST_SAMPLES] = bc_losses_sum(&counts->losses).lost,
+		[BC_HISTORY_RECORD_BYTES] = counts->written * BC_RECORD_BYTES,
+		[BC_HISTORY_WRITTEN_BYTES] = stats->bytes,
 	};
 
 	bc_history_poll(a->api.history, totals, bc_boot_ns());

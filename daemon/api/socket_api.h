@@ -44,7 +44,8 @@ void bc_socket_api_emit(struct bc_socket_api *api, const char *name, json_t *obj
 bool bc_socket_api_has_listeners(const struct bc_socket_api *api);
 
 /* Call ten times a second: adds the counts to the history. */
-void bc_socket_api_count(struct bc_socket_api *api);
+void bc_socket_api_count(struct bc_socket_api *api, const struct bc_counts *counts,
+	const struct bc_writer_stats *stats);
 
 /* Call once a second: ages the page sampler and publishes the status. */
 void bc_socket_api_poll(struct bc_socket_api *api);

@@ -290,7 +290,7 @@ BEFORE = {"record stop": ["record start"], "record show": ["record start"], "rec
           "rotate": ["record start"], "trigger remove": ["trigger add boot mark gap"],
           "replay cancel": ["replay --speed 0.0001 bus.bcp1 >replay.log 2>&1 & until buscap status | grep -q replay; do sleep 0.05; done"]}
 # Commands that run until Ctrl-C.
-STAYS = ("status", "events")
+STAYS = ("status", "events", "web")
 
 
 def shell(directory, line, socket=None):
