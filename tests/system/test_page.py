@@ -223,9 +223,10 @@ def test_totals_cells_gaps_and_marks_equal_stats_info_marks_and_a_count(tmp):
         equal(browser.view(), before)
         rows = browser.model("overview.rows")
         boxes = browser.js("buscap.model.overview.rows.map((row, i) => buscap.cellPixels(0, i))")
-        dragged = [row for row, box in zip(rows, boxes) if box["y"] + box["height"] > 20 and box["y"] < 150]
-        assert 1 < len(dragged) < len(rows)
-        browser.drag("#heatmap", (LEFT + 5, 20), (LEFT + width - 5, 150))
+        top, bottom = boxes[0]["y"] + 1, boxes[len(boxes) // 2]["y"] + 1
+        dragged = [row for row, box in zip(rows, boxes) if box["y"] + box["height"] > top and box["y"] < bottom]
+        assert 1 < len(dragged) < len(rows) and bottom - top > 12
+        browser.drag("#heatmap", (LEFT + 5, top), (LEFT + width - 5, bottom))
         overview = browser.model("overview")
         equal((overview["place_from"], overview["place_to"]), (dragged[0]["place"], dragged[-1]["place"] + dragged[-1]["count"] - 1))
         assert all(row["place"] + row["count"] > overview["place_from"] and row["place"] <= overview["place_to"] for row in overview["rows"])
