@@ -23,8 +23,8 @@ int bc_overview_events_json(struct bc_overview *overview, int64_t from_ns, int64
 	uint32_t max, bc_overview_write_cb write, void *context) BC_MUST_CHECK;
 
 /* The name of a row: "VGA graphics"; or those of its first and last address, "BIOS data area ...
- * option ROMs", of which one may be missing. Of a name of more than 63 bytes only the beginning. Writes it to
- * `out`, and returns it; NULL if both are missing. */
+ * option ROMs", of which one may be missing. Of a name of more than 63 bytes only the beginning.
+ * Writes it to `out`, and returns it; NULL if both are missing. */
 #define BC_ROW_NAME_MAX 136
 const char *bc_overview_row_name(char out[BC_ROW_NAME_MAX], const struct bc_name_map *names,
 	const struct bc_overview_row *row);
