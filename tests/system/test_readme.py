@@ -8,6 +8,7 @@ import pytest
 
 import harness
 from harness import BUSCAPD, Daemon, equal, run
+from web_harness import Web
 
 pytestmark = pytest.mark.documents
 
@@ -46,6 +47,10 @@ def test_every_command_of_the_five_minutes_works(tmp):
                 assert code == 0 or (code == 4 and b"samples lost: " in daemon.err), (code, daemon.err)
                 daemon.__exit__(None, None, None)
                 daemon = None
+            elif words[1] == "web":
+                with Web(*words[2:]) as web:
+                    equal(web.send("/").status, 200, line)
+                    equal(web.stop(), 0, line)
             elif words[0] == "valgrind" and shutil.which("valgrind") is None:
                 pytest.skip("valgrind is not installed")
             else:
