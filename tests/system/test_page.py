@@ -382,6 +382,7 @@ def test_empty_tiny_and_damaged_recordings_are_shown_on_any_screen_and_on_paper(
                             s.dispatchEvent(new Event('change'))""", name)
                         equal(browser.js("buscap.currentColours().isDark"), is_dark)
                     equal(browser.faults(), [], where)
+                browser.open("about:blank")  # before the server ends
 
 
 def test_times_and_views_are_exact(tmp):
