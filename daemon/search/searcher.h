@@ -9,7 +9,8 @@
  * A client that reads nothing for ten seconds loses its search, and so does one whose search takes
  * longer than a minute; its last line says so.
  *
- * Memory: 64 KiB per search, and 4 MiB for the one that runs. Loop thread only. */
+ * Memory: 64 KiB per search, and for the one that runs 4 MiB and 500 bytes per chunk of a segment.
+ * Loop thread only. */
 #ifndef BC_DAEMON_SEARCH_SEARCHER_H
 #define BC_DAEMON_SEARCH_SEARCHER_H
 
