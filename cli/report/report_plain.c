@@ -151,7 +151,8 @@ static void add_axis(struct plot *p)
 		return;
 	}
 	memset(line, ' ', p->width + 16);
-	for (uint64_t at = 0; at <= p->axis.span_ns; at += p->axis.step_ns) {
+	for (uint64_t i = 0; i <= p->axis.span_ns / p->axis.step_ns; i++) {
+		uint64_t at = i * p->axis.step_ns;
 		char label[32];
 		unsigned x = (unsigned)((double)at / (double)p->axis.span_ns * (p->width - 1));
 		int n = snprintf(label, sizeof(label), "|%llu %s",

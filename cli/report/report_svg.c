@@ -117,7 +117,8 @@ static void add_time_axis(struct svg *s, double top, double bottom)
 	char words[BC_REPORT_WORDS_MAX];
 	char wall[BC_RFC3339_BYTES];
 
-	for (uint64_t at = 0; at <= s->axis.span_ns; at += s->axis.step_ns) {
+	for (uint64_t i = 0; i <= s->axis.span_ns / s->axis.step_ns; i++) {
+		uint64_t at = i * s->axis.step_ns;
 		double x = LEFT + (double)at / (double)s->axis.span_ns * PLOT_WIDTH;
 		bc_report_format(s->text,
 			"<path class=\"g\" d=\"M%.1f %.1fV%.1f\"/>\n<path class=\"x\" d=\"M%.1f "

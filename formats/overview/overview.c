@@ -426,10 +426,16 @@ static bool is_inside(const struct bc_overview_picture *p, int64_t ns)
 	return ns >= p->from_ns && ns <= p->to_ns;
 }
 
-/* Finds the column of a time in the picture. */
+/* Finds the column of a time in the picture. The columns of a recording are counted by the times in
+ * its chunk headers; deltas that lead beyond those stay in the first or last one. */
 static struct bc_overview_column *bin_column(struct drawing *d, uint32_t recording, int64_t ns)
 {
 	struct bc_overview *o = d->overview;
+	const struct bc_overview_recording *r = &o->recordings[recording];
+	int64_t from = r->from_ns > o->picture.from_ns ? r->from_ns : o->picture.from_ns;
+	int64_t to = r->to_ns < o->picture.to_ns ? r->to_ns : o->picture.to_ns;
+	if (from <= to)
+		ns = ns < from ? from : ns > to ? to : ns;
 	uint32_t bin = bin_of(d, ns);
 
 	if (d->bins[bin] == NONE) {

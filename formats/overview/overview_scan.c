@@ -379,10 +379,13 @@ static int scan_file(struct bc_overview *o, struct bc_overview_file *file)
 		rc = -errno;
 	if (rc == 0)
 		rc = scan_sealed(o, file);
-	if (rc == -EBADMSG || rc == -ENOENT)
-		rc = scan_rows(o, file);
-	if (rc != 0 && rc != -ENOMEM && o->has_table)
+	bool is_unindexed = rc == -EBADMSG || rc == -ENOENT;
+	if (is_unindexed)
+		rc = scan_rows(o, file); /* reports its own errors, unless the list could be read */
+	if (rc != 0 && rc != -ENOMEM && (!is_unindexed || o->has_table)) {
 		report_error(o, file, rc);
+		file->st = (struct stat){.st_size = -1}; /* to be tried again */
+	}
 	bc_overview_close_file(o);
 	return rc == -ENOMEM ? rc : 0;
 }

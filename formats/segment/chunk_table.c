@@ -163,7 +163,7 @@ static int load_by_headers(struct bc_chunk_table *t, bc_chunk_table_cb on_damage
 	struct bc_chunk *chunk = malloc(sizeof(*chunk));
 	uint8_t start[BC_SKIPPABLE_BYTES];
 	uint64_t offset = BC_EMPTY_FRAME_BYTES;
-	struct stat st;
+	struct stat st = {.st_size = 0};
 	int rc = chunk != NULL ? bc_segment_header_load(&header, t->fd) : -ENOMEM;
 
 	if (rc == 0)

@@ -133,7 +133,7 @@ void bc_page_summary_add(
 	struct bc_page_summary *s, const struct bc_page_counts *counts, uint64_t chunk_bytes)
 {
 	s->chunks++;
-	s->has_failed = s->has_failed || s->is_finished;
+	s->has_failed = s->has_failed || s->is_finished || s->chunks > BC_SEGMENT_CHUNKS;
 	if (s->has_failed)
 		return;
 	add_item(s, 0, counts, chunk_bytes);

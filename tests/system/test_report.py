@@ -3,6 +3,7 @@
 import json
 import pathlib
 import random
+import struct
 import tempfile
 import xml.etree.ElementTree
 
@@ -162,6 +163,50 @@ def test_a_clock_that_is_unknown_gives_the_times_of_chunks(tmp):
     recordings = Recordings(harness.segments(tmp))
     overview = check(recordings, tmp)
     equal(overview["recordings"][0]["clock_hz"], 0)
+
+
+def forged(path, changes, tmp):
+    """Returns a segment without its index, in whose chunk headers these fields, (chunk, format, offset, value), are changed."""
+    data = bytearray(path.read_bytes())
+    chunks = reference._parse_segment(path, reference.Hashes()).chunks
+    for number, form, offset, value in changes:
+        chunk = chunks[number]
+        struct.pack_into(form, data, chunk.offset + offset, value)
+        end = chunk.offset + chunk.header_bytes - 8
+        (tmp / "hashed").write_bytes(data[chunk.offset : end])
+        digest = run("xxhsum", "-H3", "--tag", tmp / "hashed").stdout.decode().rpartition("= ")[2]
+        struct.pack_into("<Q", data, end, int(digest, 16))
+    return data[: chunks[-1].offset + chunks[-1].header_bytes + chunks[-1].info["frame_bytes"]]
+
+
+LEAST, MOST = -(1 << 63), (1 << 63) - 1
+
+
+@pytest.mark.parametrize("walls", [(LEAST, MOST), (MOST, LEAST), (LEAST, LEAST), (MOST, MOST), (0, MOST), (-1, 1), (LEAST, LEAST + 1)])
+def test_impossible_times_end_in_a_report(tmp, walls):
+    (tmp / "out").mkdir()
+    record(tmp / "out", reference.make_byu(random.Random(2), 100_000)[0], "byu", clock_hz=66_000_000)
+    (segment,) = harness.segments(tmp / "out")
+    changes = [(number, "<q", 64, wall) for number, wall in enumerate(walls)]
+    (tmp / "x.byu.lz4").write_bytes(forged(segment, changes, tmp))
+    for argv in (("--text",), ("-o", tmp / "x.svg"), ("--json",), ("--text", "--columns", "512")):
+        done = run(need(BUSCAP), "report", *argv, tmp / "x.byu.lz4")
+        assert done.returncode in (0, 3), (argv, done.returncode, done.stderr[-300:])
+
+
+def test_deltas_beyond_the_end_of_their_chunk_stay_in_the_picture(tmp):
+    """The header of each chunk of the first recording says that its last tick is its first."""
+    for name, seed in (("a", 3), ("b", 4)):
+        (tmp / name).mkdir()
+        record(tmp / name, reference.make_byu(random.Random(seed), 100_000)[0], "byu", clock_hz=66_000_000)
+    (segment,) = harness.segments(tmp / "a")
+    chunks = reference._parse_segment(segment, reference.Hashes()).chunks
+    changes = [(number, "<Q", 56, chunk.info["first_tick"]) for number, chunk in enumerate(chunks)]
+    (tmp / "x.byu.lz4").write_bytes(forged(segment, changes, tmp))
+    for columns in (2, 3, 511, 512):
+        done = run(need(BUSCAP), "report", "--json", "--columns", columns, tmp / "x.byu.lz4", *harness.segments(tmp / "b"))
+        assert done.returncode in (0, 3), (done.returncode, done.stderr[-300:])
+        assert len(json.loads(done.stdout)["overview"]["columns"]) <= columns
 
 
 # ---- kinds of reports

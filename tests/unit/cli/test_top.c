@@ -245,6 +245,7 @@ static void check_each_size(struct fixture *f, unsigned step)
 	unsigned seen = 0;
 
 	step = test_stride(step);
+	step = step < HEIGHTS / 3 ? step : HEIGHTS / 3; /* at least three of each */
 	for (f->view.width = 1; f->view.width <= WIDTHS; f->view.width += step) {
 		for (f->view.height = 1; f->view.height <= HEIGHTS; f->view.height += step) {
 			struct bc_top_grid grid;

@@ -32,6 +32,7 @@ static void tear_down(struct fixture *f)
 	static const char *const files[] = {
 		"buscapd.conf", "conf.d/10.conf", "conf.d/20.conf", "conf.d/30.off", "conf.d", ""};
 
+	bc_name_map_close(f->config.names);
 	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
 		char path[160];
 		snprintf(path, sizeof(path), "%s/%s", f->dir, files[i]);
@@ -707,6 +708,7 @@ static bool configure(struct fixture *f, const char *const *arguments)
 	optind = 0;
 	assert_int_equal(bc_daemon_options_read(&options, argc, argv), BC_OPTIONS_RUN);
 	f->err[0] = '\0';
+	bc_name_map_close(f->config.names);
 	bool is_good = bc_daemon_options_config(&options, &f->config, &errors);
 	while (argc > 0)
 		free(argv[--argc]);

@@ -271,3 +271,22 @@ TEST_F(no_flipped_bit_rules_a_chunk_out)
 	bc_segment_index_free(&index);
 	close(fd);
 }
+
+/* A damaged file may have more chunks than a segment can. */
+TEST(more_chunks_than_a_segment_has_are_not_summarised)
+{
+	struct bc_region regions[2] = {{.first = 5, .counts = {1}}};
+	const struct bc_page_counts counts = {.count = 1, .capacity = 2, .regions = regions};
+	struct bc_page_summary *summary = test_alloc(sizeof(*summary));
+	size_t bytes;
+
+	for (uint32_t i = 0; i < BC_SEGMENT_CHUNKS; i++)
+		bc_page_summary_add(summary, &counts, 1 << 20);
+	assert_false(summary->has_failed);
+	for (uint32_t i = 0; i < 2 * BC_SEGMENT_CHUNKS; i++)
+		bc_page_summary_add(summary, &counts, 1 << 20);
+	assert_true(summary->has_failed);
+	assert_null(bc_page_summary_node(summary, 0, &bytes));
+	bc_page_summary_free(summary);
+	free(summary);
+}
