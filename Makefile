@@ -58,11 +58,6 @@ all: $(BUILD)/buscapd $(BUILD)/buscap $(COMPLETIONS) ## build both programs into
 
 include mk/packages.mk mk/tests.mk mk/torture.mk mk/lint.mk mk/install.mk
 
-# Where packages may be missing, they are installed before anything is compiled.
-ifneq ($(filter deps demo demo-lackey test,$(MAKECMDGOALS)),)
-$(OBJECTS) $(TEST_OBJECTS) $(D3): | deps
-endif
-
 $(BUILD)/%.o: %.c
 	@mkdir -p $(@D)
 	$(say) CC $<
@@ -87,6 +82,12 @@ $(PAGE): cli/page/bundle.py $(D3) $(PAGE_SOURCES)
 	$(Q)$(PYTHON) cli/page/bundle.py $(D3) $(PAGE_SOURCES) >$@
 
 $(addsuffix /cli/page/page.o,$(BUILD) build/fuzz build/fuzz-coverage) analyze/cli/page/page.c: $(PAGE)
+
+# Where packages may be missing, they are installed before anything is compiled.
+ifneq ($(filter deps demo demo-lackey test,$(MAKECMDGOALS)),)
+$(OBJECTS) $(TEST_OBJECTS): | deps
+$(D3): | deps ;
+endif
 
 $(BUILD)/buscapd: $(BUILD)/daemon/main/main.o $(LIB_DAEMON)
 	$(call link,$(DAEMON_PKGS))
