@@ -28,13 +28,15 @@ static void respond(struct bc_call *call, const char *recording)
 		rc = bc_searcher_add(call->api->searcher, call->request, search);
 	}
 	free(search);
-	if (rc == -EBUSY)
-		bc_call_error(call->request, 503,
-			"too many searches: the limit is 8, or 6 other than the owner; try again "
+	if (rc == -EBUSY) {
+		snprintf(call->err, sizeof(call->err),
+			"too many searches: the limit is %u, or %u other than the owner; try again "
 			"later",
-			NULL);
-	else if (rc != 0)
+			BC_SEARCHES_MAX, BC_SEARCHES_OTHERS);
+		bc_call_error(call->request, 503, call->err, NULL);
+	} else if (rc != 0) {
 		bc_call_respond_object(call->request, 500, NULL, NULL);
+	}
 }
 
 void bc_api_find(struct bc_call *call)

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -98,13 +99,15 @@ static bool on_pace(void *context, uint64_t bytes)
 
 	pthread_mutex_lock(&s->lock);
 	uint64_t until = s->due_ns < job->until_ns ? s->due_ns : job->until_ns;
-	while ((now = bc_now_ns()) < until && !is_unwanted(job))
+	while ((now = bc_now_ns()) < until && !is_unwanted(job) && job->reason == NULL)
 		wait_until(s, until);
-	bool is_over = is_unwanted(job);
+	bool is_over = is_unwanted(job) || job->reason != NULL;
 	pthread_mutex_unlock(&s->lock);
-	if (s->bytes_per_s != 0)
+	if (!is_over && now >= job->until_ns)
+		return cut_off(job, "time limit");
+	if (!is_over && s->bytes_per_s != 0)
 		s->due_ns = now + (uint64_t)((double)bytes / (double)s->bytes_per_s * 1e9);
-	return !is_over && (now < job->until_ns || cut_off(job, "time limit"));
+	return !is_over;
 }
 
 /* Appends to the output, which has room. Needs the lock. */
@@ -118,6 +121,14 @@ static void append(struct job *job, const char *text, size_t bytes)
 	job->used += bytes;
 }
 
+/* Until when to wait for a client that reads nothing. */
+static uint64_t client_limit(const struct job *job)
+{
+	uint64_t until = bc_now_ns() + CLIENT_LIMIT_NS;
+
+	return until < job->until_ns ? until : job->until_ns;
+}
+
 /* Sends a line when there is room for it in the first `room` bytes of the output. Returns false if
  * the search must end. */
 static bool send_line(struct job *job, json_t *object, size_t room)
@@ -125,7 +136,7 @@ static bool send_line(struct job *job, json_t *object, size_t room)
 	struct bc_searcher *s = job->searcher;
 	char *text = bc_json_print(object);
 	size_t bytes = text != NULL ? strlen(text) : 0;
-	uint64_t until = bc_now_ns() + CLIENT_LIMIT_NS;
+	uint64_t until = client_limit(job);
 
 	json_decref(object);
 	if (text == NULL || bytes >= room) {
@@ -138,7 +149,7 @@ static bool send_line(struct job *job, json_t *object, size_t room)
 		uv_async_send(&s->async);
 		wait_until(s, until);
 		if (job->used < used)
-			until = bc_now_ns() + CLIENT_LIMIT_NS;
+			until = client_limit(job);
 		used = job->used;
 	}
 	bool has_room = job->used + bytes + 1 <= room;
@@ -147,21 +158,21 @@ static bool send_line(struct job *job, json_t *object, size_t room)
 		append(job, "\n", 1);
 	}
 	bool is_over = is_unwanted(job);
+	if (!s->is_ending) /* then the handle may be closed */
+		uv_async_send(&s->async);
 	pthread_mutex_unlock(&s->lock);
 	free(text);
-	uv_async_send(&s->async);
-	return has_room ? !is_over : cut_off(job, "slow client");
+	if (has_room)
+		return !is_over;
+	return cut_off(job, bc_now_ns() < job->until_ns ? "slow client" : "time limit");
 }
 
 static bool on_hit(void *context, const struct bc_search_hit *hit)
 {
-	return send_line(context, bc_search_hit_json(hit, json_null()), LINES_BYTES);
-}
+	struct job *job = context;
 
-static int on_open(void *context, const char *path)
-{
-	(void)context;
-	return open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	return job->reason == NULL &&
+	       send_line(job, bc_search_hit_json(hit, json_null()), LINES_BYTES);
 }
 
 static void on_fault(void *context, const struct bc_search_fault *fault)
@@ -170,7 +181,25 @@ static void on_fault(void *context, const struct bc_search_fault *fault)
 	if (!bc_search_fault_is_damage(fault))
 		return;
 	job->damaged++;
-	send_line(job, bc_search_fault_json(fault), LINES_BYTES);
+	if (job->reason == NULL)
+		send_line(job, bc_search_fault_json(fault), LINES_BYTES);
+}
+
+static int on_open(void *context, const char *path)
+{
+	struct stat st;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	int error = fd < 0 || fstat(fd, &st) != 0 ? -errno : S_ISREG(st.st_mode) ? 0 : -EINVAL;
+
+	if (error == 0)
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	if (error != -ENOENT)
+		on_fault(context,
+			&(struct bc_search_fault){
+				.kind = BC_SEARCH_UNREADABLE, .file = path, .error = error});
+	return -1;
 }
 
 /* The paths of the segments to search, in order. Returns their number, or -1 if out of memory. */
@@ -203,10 +232,10 @@ static void search_paths(struct job *job, char *const *paths, int count)
 	uint64_t matches = 0;
 	const char *missing;
 
-	job->until_ns = bc_now_ns() + SEARCH_LIMIT_NS;
 	if (count < 0 || bc_search_run(&job->request.options, paths, count, &io, on_hit, &matches,
 				 &missing) != 0)
 		cut_off(job, "out of memory");
+	/* It always has room: see LINES_BYTES. */
 	send_line(job,
 		bc_search_end_json(matches, count < 0 ? 0 : count, job->damaged, job->reason),
 		OUT_BYTES);
@@ -215,6 +244,8 @@ static void search_paths(struct job *job, char *const *paths, int count)
 static void run_job(struct job *job)
 {
 	struct bc_segment_list list = {.entries = NULL};
+
+	job->until_ns = bc_now_ns() + SEARCH_LIMIT_NS;
 	int dir_fd = open(job->searcher->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	int rc = dir_fd >= 0 ? bc_segments_list(&list, dir_fd, NULL) : -errno;
 	char **paths = calloc(list.count + 1, sizeof(*paths));
@@ -261,7 +292,7 @@ static void *run_searcher(void *context)
 		job->state = DONE;
 		if (job->is_closed)
 			free(job);
-		else
+		else if (!s->is_ending)
 			uv_async_send(&s->async);
 	}
 	pthread_mutex_unlock(&s->lock);

@@ -66,22 +66,26 @@ static bool is_before(struct place a, struct place b)
 
 /* ---- chunks */
 
-static bool open_file(struct search *s, int at)
+/* Opens a file, with a query only if it may have what is looked for. */
+static bool open_if(struct search *s, int at, const struct bc_page_query *query)
 {
 	if (s->files.at == at)
 		return true;
 	s->chunks[0].is_loaded = s->chunks[1].is_loaded = false;
 	s->reported = 0;
 	s->wanted = 0;
-	return bc_segment_files_open(&s->files, at);
+	return bc_segment_files_open(&s->files, at, query);
+}
+
+static bool open_file(struct search *s, int at)
+{
+	return open_if(s, at, NULL);
 }
 
 /* Opens a file for the search. Returns false if it has no match, or can't be read. */
 static bool open_to_search(struct search *s, int at)
 {
-	if (s->has_query && !bc_segment_files_may_have(&s->files, at, &s->query))
-		return false;
-	if (!open_file(s, at))
+	if (!open_if(s, at, s->has_query ? &s->query : NULL))
 		return false;
 	if (!s->has_query)
 		return true;
@@ -245,8 +249,11 @@ static void report_match(struct search *s, uint64_t nth)
 	uint64_t first = nth > context ? nth - context : 0;
 
 	report_after(s, nth);
-	for (uint64_t i = first > s->reported ? first : s->reported; i < nth; i++)
+	for (uint64_t i = first > s->reported ? first : s->reported; i < nth && !is_stopped(s); i++)
 		report_record(s, i, true);
+	if (is_stopped(s))
+		return;
+	s->matches++;
 	report_record(s, nth, false);
 	s->wanted = nth + 1 + context;
 }
@@ -257,7 +264,6 @@ static void report_hits(struct search *s, uint32_t row, uint32_t hits, uint64_t 
 	uint64_t before = s->files.table.rows[row].before;
 
 	for (uint32_t i = (uint32_t)skip; i < hits && !is_stopped(s); i++) {
-		s->matches++;
 		report_match(s, before + s->hits[i]);
 		s->is_over = s->is_over ||
 			     (s->options->first != 0 && s->matches >= s->options->first);

@@ -1,7 +1,6 @@
 #include "formats/search/segment_files.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -116,21 +115,16 @@ bool bc_segment_path_find(char *path)
 	return access(path, F_OK) == 0;
 }
 
-bool bc_segment_files_may_have(
-	struct bc_segment_files *f, int at, const struct bc_page_query *query)
+/* Whether a file may have what is looked for, by the page counts of the whole segment. */
+static bool may_have(struct bc_segment_files *f, int fd, const struct bc_page_query *query)
 {
-	if (f->at == at || !bc_segment_path_find(f->files[at].path))
-		return true;
-	int fd = open(f->files[at].path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	if (fd < 0)
-		return true;
 	uint64_t bytes;
 	bool may_have = bc_page_search_segment(fd, query, &bytes);
-	close(fd);
+
 	return bc_segment_files_pace(f, bytes) && may_have;
 }
 
-bool bc_segment_files_open(struct bc_segment_files *f, int at)
+bool bc_segment_files_open(struct bc_segment_files *f, int at, const struct bc_page_query *query)
 {
 	if (f->at == at)
 		return true;
@@ -140,6 +134,10 @@ bool bc_segment_files_open(struct bc_segment_files *f, int at)
 	int fd = f->io->open(f->io->context, f->files[at].path);
 	if (fd < 0)
 		return false;
+	if (query != NULL && !may_have(f, fd, query)) {
+		close(fd);
+		return false;
+	}
 	f->at = at;
 	f->path = f->files[at].path;
 	int rc = bc_chunk_table_load(&f->table, fd, on_damage, f);

@@ -31,7 +31,7 @@ struct bc_search_io {
 	void *context;
 
 	/* Opens a file that has segments and can be read at any offset. Returns a descriptor that
-	 * the caller closes, or -1, which has been reported. */
+	 * the caller closes; or -1, which has been reported unless the file was deleted. */
 	int (*open)(void *context, const char *path);
 
 	void (*fault)(void *context, const struct bc_search_fault *fault);
@@ -64,15 +64,13 @@ bool bc_segment_files_init(struct bc_segment_files *files, const struct bc_searc
 void bc_segment_files_free(struct bc_segment_files *files);
 
 /* Opens a file and closes the previous one; nothing if it is open already. Returns false if it
- * can't be read or is a copy of its neighbour, which has been reported, if it has been deleted, or
- * if the search is stopped. Damage is reported when the file is opened for the first time. */
-bool bc_segment_files_open(struct bc_segment_files *files, int at);
-void bc_segment_files_close(struct bc_segment_files *files);
-
-/* Whether a file may have what is looked for, by the page counts of the whole segment, if it has
- * any. */
-bool bc_segment_files_may_have(
+ * can't be read or is a copy of its neighbour, which has been reported; if it has been deleted; if
+ * the page counts of the whole segment say that it does not have what `query` looks for (NULL:
+ * anything); or if the search is stopped. Damage is reported when the file is opened for the first
+ * time. */
+bool bc_segment_files_open(
 	struct bc_segment_files *files, int at, const struct bc_page_query *query);
+void bc_segment_files_close(struct bc_segment_files *files);
 
 /* Reads a chunk of the open file. Returns false if that failed, which is reported once, or the
  * search is stopped. */

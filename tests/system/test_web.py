@@ -172,9 +172,12 @@ def test_no_path_leads_out_of_the_page(tmp):
         # A link in the directory is not followed.
         os.symlink(tmp / "secret", tmp / "out" / name.replace("-00000", "-00090"))
         os.mkfifo(tmp / "out" / name.replace("-00000", "-00091"))
+        shutil.copy(tmp / "out" / name, tmp / "outside")
+        os.symlink(tmp / "outside", tmp / "out" / name.replace("-00000", "-00092"))
         assert b"a secret" not in web.send("/data/overview").body
-        damage = [line["damage"] for line in web.lines("/data/find?count=true") if "damage" in line]
-        equal(sorted(one["file"][-10:] for one in damage), ["90.byu.lz4", "91.byu.lz4"])
+        for query in ("count=true", "addr=fffff000-ffffffff&count=true"):
+            damage = [line["damage"] for line in web.lines(f"/data/find?{query}") if "damage" in line]
+            equal(sorted(one["file"][-10:] for one in damage), [f"{n}.byu.lz4" for n in (90, 91, 92)], query)
 
 
 # ---- what the paths return
