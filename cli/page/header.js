@@ -125,7 +125,7 @@ export function drawNotices() {
 		notices.push(["bad", `${model.error.text} (since ${clock(model.error.since)}).`]);
 	}
 	if (model.lostSince) {
-		const text = visible(model.live.error || "buscapd does not answer");
+		const text = visible(model.live.error || "buscapd has stopped; start it again");
 		notices.push(["bad", `${text} (since ${clock(model.lostSince)}). This page connects again by itself.`]);
 	}
 	if (report && report.reduced) {

@@ -64,7 +64,7 @@ async function update() {
 	return answer.events.some((event) => /recording|segment|mark|trigger|gap/.test(event.event));
 }
 
-// Asks again and again, less often while nobody looks.
+// Asks again and again, but not while the page is hidden.
 export function watchLive(app) {
 	const ask = async () => {
 		try {

@@ -23,6 +23,7 @@ const RECORDS = 500; // listed one by one
 const SETTLE_MS = 60; // a view stands still for this long before it is fetched
 const STEP_MS = 700; // steps of the wheel and the arrows in this time are one step back
 const REFRESH_MS = 5000; // of a recording in progress
+const EVENTS_MS = 30000; // between the times that all events are fetched, unless the daemon reports some
 
 const element = (id) => document.getElementById(id);
 const canvasOf = (id) => document.querySelector(`#${id} canvas`);
@@ -64,6 +65,18 @@ function draw() {
 
 let pending = null; // an AbortController
 let timer = 0;
+let eventsAt = 0; // when the events were fetched; 0: there may be others
+
+// Returns the events that belong to a picture of everything.
+async function currentEvents(overview, signal) {
+	const before = model.overview;
+	const hasSame = before && before.origin_ns === overview.origin_ns && before.recordings.length === overview.recordings.length;
+	if (model.events && hasSame && Date.now() - eventsAt < EVENTS_MS) {
+		return model.events;
+	}
+	eventsAt = Date.now();
+	return fetchEvents(signal);
+}
 
 // Fetches the picture of the view, or of everything, and draws it.
 async function load(isWhole = false) {
@@ -83,9 +96,11 @@ async function load(isWhole = false) {
 		const { left, right } = edges(element("timeline").clientWidth);
 		const columns = Math.max(32, Math.min(512, Math.round((right - left) / 2)));
 		const rows = rowsThatFit(canvasOf("heatmap"));
-		model.overview = await fetchOverview(isWhole ? null : model.view, columns, rows, own.signal);
+		const overview = await fetchOverview(isWhole ? null : model.view, columns, rows, own.signal);
+		const events = isWhole ? await currentEvents(overview, own.signal) : model.events;
+		own.signal.throwIfAborted(); // the view has changed
+		Object.assign(model, { overview, events });
 		if (isWhole) {
-			model.events = await fetchEvents();
 			model.view = wholeView();
 		}
 		model.cursor = null;
@@ -96,6 +111,7 @@ async function load(isWhole = false) {
 		model.isLoading = false;
 		app.announce(viewText());
 	} catch (error) {
+		eventsAt = isWhole ? 0 : eventsAt;
 		if (error.name === "AbortError") {
 			return;
 		}
@@ -129,7 +145,8 @@ function changed(isNews) {
 	const isOpen = model.live && model.live.status && model.live.status.recording;
 	const isIdle = !model.isLoading && !model.cursor && (!model.view || isFollowing());
 	const isLate = Date.now() - refreshed > REFRESH_MS;
-	if (isLate && isIdle && (isNews || isOpen || !model.overview)) {
+	eventsAt = isNews ? 0 : eventsAt;
+	if (isLate && isIdle && (!eventsAt || isOpen || !model.overview)) {
 		refreshed = Date.now();
 		load(true);
 	}
@@ -158,6 +175,9 @@ function show(view) {
 	model.cursor = null;
 	model.records = null;
 	model.isLoading = !model.isReport;
+	if (pending) {
+		pending.abort();
+	}
 	clearTimeout(timer);
 	timer = setTimeout(() => load(), SETTLE_MS);
 	redraw();
@@ -197,20 +217,21 @@ const ACTS = {
 	search: () => element("search-text").focus(),
 };
 
-// Blocks of addresses as small as the server makes them, for their names.
-async function smallRows() {
-	return (await fetchOverview(null, 1, 1024)).rows;
-}
+let searching = null; // an AbortController
 
 async function search(which) {
 	const text = element("search-text").value;
-	model.search = { text: visible(text), which, hits: null, error: null };
+	const own = { text: visible(text), which: which === "first" ? "The first" : "The last", hits: null, error: null };
+	model.search = own; // one that is still running changes only what was there before
 	openTab("search-hits", app);
+	if (searching) {
+		searching.abort();
+	}
+	searching = new AbortController();
 	try {
-		const found = await fetchFind({ ...await parseQuery(text, smallRows), [which]: 200 });
-		model.search = { ...model.search, ...found, which: which === "first" ? "The first" : "The last" };
+		Object.assign(own, await fetchFind({ ...parseQuery(text), [which]: 200 }, searching.signal));
 	} catch (error) {
-		model.search.error = error.message;
+		own.error = error.message;
 	}
 	redraw();
 }

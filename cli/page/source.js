@@ -23,7 +23,7 @@ async function get(path, parameters, signal) {
 		if (error.name === "AbortError") {
 			throw error;
 		}
-		throw new RequestError("buscap web does not answer");
+		throw new RequestError("buscap web has stopped; start it again and open its new link");
 	}
 	if (response.status === 403) {
 		throw new RequestError("This page is no longer allowed to read: open the link that buscap web printed");
@@ -49,8 +49,8 @@ export async function fetchOverview(view, columns, rows, signal) {
 	return (await get("data/overview", parameters, signal)).json();
 }
 
-export async function fetchEvents() {
-	return (await get("data/events", {})).json();
+export async function fetchEvents(signal) {
+	return (await get("data/events", {}, signal)).json();
 }
 
 // Returns {hits, end} of a search.

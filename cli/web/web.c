@@ -37,8 +37,7 @@ const struct bc_usage bc_web_usage = {
 	.text = "Serves a page for a browser, and prints the link to it: what the daemon does now, "
 		"and the recordings in a directory, by time and address, down to single records. "
 		"Without a directory it is that of the daemon. Runs until Ctrl-C. It only reads, "
-		"and listens on this host only; the link contains a token that others do not "
-		"know.",
+		"and listens on this host only; the link contains a secret token.",
 	.options = options,
 	.exits = BC_CLIENT_EXITS,
 	.example = "buscap web --map pc",
@@ -106,7 +105,7 @@ static enum bc_exit listen_on(struct web *w, struct bc_web_address *address, int
 	return BC_EXIT_FAILED;
 }
 
-/* Prints the link on a line of its own, at once: a script may wait for it. */
+/* Prints a line with only the link, at once: a script may wait for it. */
 static enum bc_exit print_link(struct web *w, const struct bc_web_guard *guard)
 {
 	char address[BC_WEB_ADDRESS_TEXT];
@@ -151,8 +150,7 @@ static enum bc_exit serve(struct web *w, int interrupt_fd)
 	if (!bc_web_address_is_loopback(&address))
 		bc_print_error(w->console, NULL,
 			"warning: other hosts can connect, and the connection is not encrypted: "
-			"who "
-			"reads the link from the network can open it; consider ssh -L");
+			"anyone who can read the network traffic gets the link; consider ssh -L");
 	int rc = bc_web_guard_init(&o.guard, &address);
 	if (rc == 0)
 		rc = bc_web_data_open(&w->data, w->dir, w->names);

@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "cli/io/recording_dir.h"
+#include "cli/web/web_clock.h"
 #include "formats/base/json.h"
 #include "formats/overview/overview_json.h"
 #include "formats/pages/page_counts.h"
@@ -27,14 +27,6 @@ struct bc_web_data {
 	const struct bc_web_client *client; /* for which it draws */
 };
 
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
-}
-
 /* A client that has closed its side of the connection does not wait any more. */
 static bool has_gone(const struct bc_web_client *client)
 {
@@ -46,7 +38,7 @@ static bool has_gone(const struct bc_web_client *client)
 
 static bool still_waits(const struct bc_web_client *client)
 {
-	return !has_gone(client) && now_ns() < client->until_ns;
+	return !has_gone(client) && bc_web_clock_ns() < client->until_ns;
 }
 
 /* A segment is a regular file in the directory. */

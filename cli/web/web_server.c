@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "cli/client/client.h"
+#include "cli/web/web_clock.h"
 #include "formats/base/json.h"
 #include "formats/base/number.h"
 #include "formats/search/search_query.h"
@@ -26,7 +26,7 @@
 #define TEXT_TYPE  "text/plain; charset=utf-8"
 #define HTML_TYPE  "text/html; charset=utf-8"
 
-/* The page has a policy of its own, with hashes of its script and style. Both apply. */
+/* The page itself has a policy, with hashes of its script and style. Both apply. */
 #define PAGE_POLICY                                                                  \
 	"connect-src 'self'; object-src 'none'; frame-src 'none'; base-uri 'none'; " \
 	"form-action 'none'; frame-ancestors 'none'"
@@ -452,14 +452,6 @@ static enum MHD_Result on_param(
 	return MHD_YES;
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
-}
-
 static bool has_body(struct MHD_Connection *mhd)
 {
 	return MHD_lookup_connection_value(mhd, MHD_HEADER_KIND, "Content-Length") != NULL ||
@@ -490,7 +482,7 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *mhd, con
 		.path = path,
 		.is_invalid = *state == &has_zero_byte,
 		.client = {.fd = info->connect_fd,
-			.until_ns = now_ns() + BC_WEB_READ_S * UINT64_C(1000000000),
+			.until_ns = bc_web_clock_ns() + BC_WEB_READ_S * UINT64_C(1000000000),
 			.is_ending = &server->is_ending}};
 
 	(void)version;

@@ -273,7 +273,7 @@ def test_hostile_texts_are_plain_json(tmp):
         daemon.wait_ready()
         api = Api(tmp / "socket")
         with Web(socket=tmp / "socket") as web:
-            web.live()
+            wait_connected(web)
             api.good("POST", "/v1/marks", {"text": text}, status=201)
             wait_until(lambda: [event for event in web.live()["events"] if event["event"] == "mark"], "the mark")
             (mark,) = [event for event in web.live()["events"] if event["event"] == "mark"]
@@ -291,6 +291,10 @@ def test_hostile_texts_are_plain_json(tmp):
 
 
 # ---- the daemon
+
+
+def wait_connected(web):
+    return wait_until(lambda: (now := web.live())["state"] == "connected" and now, "the daemon")
 
 
 def test_without_a_directory_it_is_that_of_the_daemon(tmp):
@@ -342,7 +346,7 @@ def test_a_lost_daemon_is_reported_and_found_again(tmp):
         daemon.wait_ready()
         web = stack = contextlib.ExitStack()
         web = stack.enter_context(Web(socket=tmp / "socket"))
-        equal(web.live()["state"], "connected")
+        wait_connected(web)
         daemon.stop()
     with stack:
         lost = wait_until(lambda: (now := web.live())["state"] == "disconnected" and now, "the loss")
@@ -352,7 +356,7 @@ def test_a_lost_daemon_is_reported_and_found_again(tmp):
         equal(web.send("/data/overview").status, 200, "recordings need no daemon")
         with daemon_in(tmp, source="sim:rate=200k") as daemon:
             daemon.wait_ready()
-            found = wait_until(lambda: (now := web.live())["state"] == "connected" and now, "the daemon")
+            found = wait_connected(web)
             assert found["status"]["version"] and found["seq"] >= lost["seq"], found
             os.kill(daemon.process.pid, signal.SIGKILL)
             daemon.wait()
@@ -365,7 +369,7 @@ def test_events_are_numbered_and_kept(tmp):
         daemon.wait_ready()
         api = Api(tmp / "socket")
         with Web(socket=tmp / "socket") as web:
-            before = web.live()["seq"]
+            before = wait_connected(web)["seq"]
             for n in range(30):
                 api.good("POST", "/v1/marks", {"text": str(n)}, status=201)
 
@@ -385,12 +389,13 @@ def test_the_daemon_is_read_only_while_a_page_watches(tmp):
     with daemon_in(tmp, source="sim:rate=200k") as daemon:
         daemon.wait_ready()
         with Web(socket=tmp / "socket") as web:
-            equal(daemon.status()["streams"]["events"], 0, "nobody watches yet")
+            equal(daemon.status()["streams"]["events"], 0, "no page is watching yet")
             for _ in range(3):
-                equal(web.live()["state"], "connected")
-                equal(daemon.status()["streams"]["events"], 1, "one stream for all pages")
+                wait_connected(web)
+                streams = wait_until(lambda: web.live() and daemon.status()["streams"]["events"], "a stream")
+                equal(streams, 1, "one stream for all pages")
             wait_until(lambda: daemon.status()["streams"]["events"] == 0, "the end of the stream, 10 s after the last request")
-            equal(web.live()["state"], "connected")
+            wait_connected(web)
             equal(web.stop(), 0)
         daemon.stop()
 
@@ -493,11 +498,21 @@ def threads(pid):
 
 def test_connections_are_limited_and_come_back(tmp):
     with web_on(tmp) as web, contextlib.ExitStack() as stack:
-        for _ in range(200):
-            with contextlib.suppress(OSError):
-                one = stack.enter_context(web.connect())
-                one.sendall(b"GET / HTTP/1.1\r\n")  # the rest never comes
-        wait_until(lambda: threads(web.process.pid) >= 64, "the threads of the connections")
+        held = []
+
+        def is_full():
+            """Opens more connections: the server closes the first ones after 10 s."""
+            for _ in range(20):
+                with contextlib.suppress(OSError):
+                    held.append(stack.enter_context(web.connect()))
+                    held[-1].sendall(b"GET / HTTP/1.1\r\n")  # the rest never comes
+            while len(held) > 300:
+                held.pop(0).close()
+            return threads(web.process.pid) >= 64
+
+        wait_until(is_full, "the threads of the connections")
+        for _ in range(5):
+            is_full()
         assert threads(web.process.pid) < 64 + 10
         # They have 10 s; then others are served.
         wait_until(lambda: works(web), "a connection")

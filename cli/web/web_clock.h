@@ -1,0 +1,17 @@
+/* The time by which waits and limits are measured. */
+#ifndef BC_CLI_WEB_WEB_CLOCK_H
+#define BC_CLI_WEB_WEB_CLOCK_H
+
+#include <stdint.h>
+#include <time.h>
+
+/* Returns the time on the monotonic clock, in ns. */
+static inline uint64_t bc_web_clock_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+}
+
+#endif
