@@ -87,7 +87,7 @@ bool bc_filter_args_operand(
 	struct bc_filter_args *args, const struct bc_console *console, char *text);
 
 /* Looks up the region, if there is one, after the last option. `names` may be NULL: those of the
- * PC. Prints an error and returns false if there is no such region. */
+ * PC. Prints an error and returns false if no region has the name. */
 bool bc_filter_args_finish(struct bc_filter_args *args, const struct bc_console *console,
 	const struct bc_name_map *names);
 

@@ -8,7 +8,7 @@
 #include "formats/names/name_map.h"
 #include "formats/overview/overview.h"
 
-/* Text that grows up to a limit. Once it is full or there is no memory, nothing more is added. */
+/* Text that grows up to a limit. Once it is full, or memory has run out, nothing more is added. */
 struct bc_report_text {
 	char *bytes;
 	size_t used;

@@ -127,7 +127,7 @@ static void drop_event(struct bc_web_feed *f)
 	f->count--;
 }
 
-/* An event that is too long, or for which there is no memory, leaves out its number, as do those
+/* An event that is too long, or does not fit in memory, leaves out its number, as do those
  * that are not kept any more: all before it. */
 static void add_event(struct bc_web_feed *f, const json_t *event)
 {

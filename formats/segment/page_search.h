@@ -29,8 +29,8 @@ int bc_page_search_open(struct bc_page_search *search, int fd) BC_MUST_CHECK;
 void bc_page_search_close(struct bc_page_search *search);
 
 /* Reads the counts of a node, which covers this many records, into search->counts. `level` and
- * `node` count from 0. Returns 0, -ENOENT if they are unknown or there is no such node, -EBADMSG if
- * they are damaged, or another negative errno. */
+ * `node` count from 0. Returns 0, -ENOENT if they are unknown or the node does not exist, -EBADMSG
+ * if they are damaged, or another negative errno. */
 int bc_page_search_node(struct bc_page_search *search, unsigned level, uint32_t node,
 	uint64_t records) BC_MUST_CHECK;
 

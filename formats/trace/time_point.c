@@ -8,8 +8,8 @@
 static const char not_a_time[] = "not a time; try " BC_TIME_POINT_HELP;
 static const char not_a_duration[] = "not a duration; try 10s, 1.5ms, 2h or 3d";
 static const char not_a_tick[] = "not a tick; try @4178506193";
-static const char no_such_date[] = "there is no such date";
-static const char no_such_clock[] = "there is no such time of day";
+static const char no_such_date[] = "no such date";
+static const char no_such_clock[] = "no such time of day";
 static const char no_such_zone[] = "not a time zone; try Z or +01:00";
 static const char out_of_range[] = "out of range";
 

@@ -620,10 +620,10 @@ def test_an_invalid_time_of_day_is_an_error(tmp):
     for day in ("2026-02-30", "2025-02-29", "2026-04-31", "2026-13-01", "2026-00-01", "2026-01-00", "2026-01-32"):
         for option in ("--from", "--to"):
             _, err = buscap("cut", option, f"{day}T00:00:00Z", "-O", "csv", path, code=2)
-            assert day in err and "there is no such date" in err, err
+            assert day in err and "no such date" in err, err
     for clock in ("24:00:00", "00:60:00", "00:00:61", "99:00:00", "24:00"):
         _, err = buscap("cut", "--from", f"2026-01-01T{clock}Z", "-O", "csv", path, code=2)
-        assert clock in err and "there is no such time of day" in err, err
+        assert clock in err and "no such time of day" in err, err
     for text, words in (("2026-1-1", "not a time"), ("", "not a time"), ("2026-01-01 3:14", "not a time"),
                         ("2026-01-01T00:00:00x", "not a time zone"), ("2026-01-01T00:00:00+1:00", "not a time zone"),
                         ("-2x", "not a duration"), ("+", "not a duration"), ("@-1", "not a tick"), ("@x", "not a tick"),

@@ -81,7 +81,7 @@ def test_invalid_queries_say_what_is_wrong(tmp):
                              ("count=1", "true or false"), ("count=true&context=1", "count excludes context"),
                              ("context=1001", "0 to 1000"), ("records=5-4", "range of record numbers"),
                              ("records=", "range"), ("records=-", "range"), ("records=1-x", "range"),
-                             ("from=soon", "from=soon: not a time"), ("to=2026-02-31", "there is no such date"),
+                             ("from=soon", "from=soon: not a time"), ("to=2026-02-31", "no such date"),
                              ("from=@5&to=@4", "to=@4: the end is before the start"), ("addr=5-4", "addr=5-4"),
                              ("port=e0&type=read", "given twice"), ("last=1&last=2", "given twice"), ("page=1", "page: unknown")):
             for path in ("/v1/find", "/v1/recordings/x/records"):

@@ -7,7 +7,6 @@ on a light screen, ZOOM.png a part of the recording on a dark one. `make picture
 import pathlib
 import sys
 import tempfile
-import time
 
 import boot_bus
 from harness import BUSCAP, Daemon, run, status, wait_until
@@ -34,8 +33,8 @@ def record(tmp):
     source = f"file:{tmp}/boot.bcp1,clock_hz={boot_bus.CLOCK_HZ}"
     with Daemon("--once", "--source", source, "--speed", "realtime", "-o", out, "--label", "boot", "--set", "pipeline.flush=50ms",
                 socket=socket) as daemon:
-        wait_until(lambda: socket.exists() and status(socket)["counts"]["received"] > 0, "records")
-        time.sleep(11)
+        # 11 seconds
+        wait_until(lambda: socket.exists() and status(socket)["counts"]["received"] > 960_000, "the login prompt")
         run(BUSCAP, "mark", "--socket", socket, "login: root")
         wait_until(lambda: daemon.process.poll() is not None, "the end")
     return out
