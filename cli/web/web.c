@@ -2,7 +2,6 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -127,12 +126,10 @@ static enum bc_exit fail(struct web *w, int rc)
 /* Serves until a signal arrives. */
 static enum bc_exit serve(struct web *w, int interrupt_fd)
 {
-	const char *set = getenv("BUSCAP_SOCKET");
 	const struct bc_web_feed_options feed = {
 		.console = w->console,
 		.socket = w->socket,
-		.is_expected = w->socket != NULL || w->status.json != NULL ||
-			       (set != NULL && *set != '\0'),
+		.is_expected = w->socket != NULL || w->status.json != NULL,
 		.names = w->names,
 	};
 	struct bc_web_server_options o = {.console = w->console,
