@@ -85,7 +85,8 @@ static enum bc_exit list_directory(
 		return BC_EXIT_FAILED;
 	}
 	if (list->count == before) {
-		bc_print_error(console, path, "no segments in this directory");
+		bc_print_error(console, path,
+			"no segments in this directory; name the files if they have other names");
 		return BC_EXIT_FAILED;
 	}
 	return BC_EXIT_OK;

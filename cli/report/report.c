@@ -18,6 +18,7 @@
 #include "cli/term/humanize.h"
 #include "cli/term/options.h"
 #include "cli/term/output.h"
+#include "formats/base/rfc3339.h"
 
 #define MAX_BYTES_DEFAULT UINT64_C(20000000)
 #define EVENTS_MAX        10000u
@@ -116,6 +117,16 @@ static bool read_count(
 	return false;
 }
 
+static bool set_kind(struct state *s, enum kind kind)
+{
+	if (s->kind != KIND_UNKNOWN && s->kind != kind) {
+		s->exit = bc_print_usage_error(s->console, "--json excludes --text; give one");
+		return false;
+	}
+	s->kind = kind;
+	return true;
+}
+
 static bool read_option(struct state *s, int letter)
 {
 	switch (letter) {
@@ -123,11 +134,9 @@ static bool read_option(struct state *s, int letter)
 		s->output = strcmp(optarg, "-") != 0 ? optarg : NULL;
 		return true;
 	case OPTION_TEXT:
-		s->kind = KIND_TEXT;
-		return true;
+		return set_kind(s, KIND_TEXT);
 	case 'j':
-		s->kind = KIND_JSON;
-		return true;
+		return set_kind(s, KIND_JSON);
 	case OPTION_COLUMNS:
 		return read_count(s->console, "--columns", &s->columns, BC_OVERVIEW_COLUMNS);
 	case OPTION_ROWS:
@@ -164,8 +173,17 @@ static enum kind kind_of(const char *path)
 
 static bool choose_kind(struct state *s)
 {
+	enum kind named = s->output != NULL ? kind_of(s->output) : KIND_TEXT;
+
 	if (s->kind == KIND_UNKNOWN)
-		s->kind = s->output != NULL ? kind_of(s->output) : KIND_TEXT;
+		s->kind = named;
+	if (s->output != NULL && named != KIND_UNKNOWN && s->kind != named) {
+		bc_print_error(s->console, s->output,
+			"named for another type of report than %s; omit the option, or name it %s",
+			s->kind == KIND_JSON ? "--json" : "--text",
+			s->kind == KIND_JSON ? ".json" : ".txt");
+		return false;
+	}
 	if (s->kind != KIND_UNKNOWN)
 		return true;
 	bc_print_error(s->console, s->output,
@@ -231,6 +249,30 @@ static enum bc_exit make_report(struct state *s, struct bc_report_text *text)
 	return rc == 0 ? BC_EXIT_OK : print_failure(s, rc);
 }
 
+/* A picture without records would be blank. */
+static enum bc_exit check_records(const struct state *s)
+{
+	const struct bc_overview *overview = s->report.overview;
+	char from[BC_RFC3339_BYTES];
+	char to[BC_RFC3339_BYTES];
+	uint64_t records = 0;
+	uint32_t count;
+	const struct bc_overview_recording *all = bc_overview_recordings(overview, &count);
+
+	if (bc_overview_picture(overview)->column_count != 0)
+		return BC_EXIT_OK;
+	for (uint32_t i = 0; i < count; i++)
+		records += all[i].records;
+	bc_rfc3339_write(from, bc_overview_from(overview));
+	bc_rfc3339_write(to, bc_overview_to(overview));
+	if (records == 0)
+		bc_print_error(s->console, NULL, "no records in these files");
+	else
+		bc_print_error(s->console, NULL,
+			"no records in this range: the recordings are from %s to %s", from, to);
+	return BC_EXIT_FAILED;
+}
+
 static unsigned terminal_width(const struct bc_console *console)
 {
 	const char *columns = getenv("COLUMNS");
@@ -250,6 +292,8 @@ static enum bc_exit write_report(struct state *s, const struct bc_path_list *lis
 	struct bc_output output;
 	enum bc_exit code = make_report(s, &text);
 
+	if (code == BC_EXIT_OK)
+		code = check_records(s);
 	if (code == BC_EXIT_OK)
 		code = bc_output_file_open(&file, s->console, s->output,
 			(const char *const *)list->paths, list->count);

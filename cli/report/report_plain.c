@@ -172,16 +172,25 @@ static void add_axis(struct plot *p)
 	free(line);
 }
 
+static int compare_cells(const void *row, const void *cell)
+{
+	uint32_t a = *(const uint32_t *)row;
+	uint32_t b = ((const struct bc_region *)cell)->first;
+
+	return (a > b) - (a < b);
+}
+
 static double cell_of(const struct bc_overview_column *column, uint32_t row)
 {
-	for (uint32_t i = 0; i < column->cell_count; i++)
-		if (column->cells[i].first == row) {
-			double sum = 0;
-			for (unsigned class = 0; class < BC_PAGE_CLASSES; class ++)
-				sum += (double)column->cells[i].counts[class];
-			return sum;
-		}
-	return 0;
+	const struct bc_region *cell = column->cell_count != 0
+					       ? bsearch(&row, column->cells, column->cell_count,
+							 sizeof(*column->cells), compare_cells)
+					       : NULL;
+	double sum = 0;
+
+	for (unsigned class = 0; cell != NULL && class < BC_PAGE_CLASSES; class ++)
+		sum += (double)cell->counts[class];
+	return sum;
 }
 
 static void fill_row(struct plot *p, uint32_t row)

@@ -284,13 +284,33 @@ def test_a_report_fits_in_its_size_and_says_so(large, tmp):
     assert b"does not fit" in done.stderr and not list(tmp.glob("y.json*"))
 
 
+def test_a_report_without_records_is_an_error(large, tmp):
+    directory, recordings = large
+    chunks = next(iter(recordings.by_id.values()))
+    end = max(chunk.end for chunk in chunks)
+    first, last = utc(chunks[0].wall), utc(end)
+    for times in (["--from", "+10000h"], ["--to", "2000-01-01T00:00:00Z"], ["--from", utc(end + 1)]):
+        for kind in (["--text"], ["--json"], ["-o", tmp / "x.svg"], ["-o", tmp / "x.html"]):
+            done = run(need(BUSCAP), "report", *kind, *times, directory)
+            equal((done.returncode, done.stdout), (1, b""))
+            assert f"no records in this range: the recordings are from {first} to {last}" in done.stderr.decode(), done.stderr
+    segment = harness.segments(pathlib.Path(directory))[0]
+    start = reference.read_segment(segment).chunks[0].offset
+    assert not list(tmp.iterdir())
+    (tmp / f"{segment.name}.partial").write_bytes(segment.read_bytes()[:start])
+    done = run(need(BUSCAP), "report", tmp)
+    equal((done.returncode, done.stdout), (1, b""))
+    assert b"no records in these files" in done.stderr, done.stderr
+
+
 def test_wrong_usage_is_refused(large, tmp):
     directory, _ = large
     for argv, message in [
             ([], "give a directory"), (["-o", tmp / "x.png", directory], "unknown type of report"),
             (["--columns", "1", directory], "must be 2 to 512"), (["--rows", "1025", directory], "must be 2 to 1024"),
             (["--from", "@5", directory], "need a time of day"), (["--map", tmp / "none", directory], "can't open"),
-            (["--columns", "x", directory], "--columns")]:
+            (["--columns", "x", directory], "--columns"), (["--json", "--text", directory], "give one"),
+            (["-o", tmp / "x.svg", "--text", directory], "name it .txt"), (["--json", "-o", tmp / "x.html", directory], "name it .json")]:
         done = run(need(BUSCAP), "report", *argv)
         assert done.returncode in (1, 2) and message in done.stderr.decode(), (argv, done.stderr.decode())
         equal(done.stdout, b"")
