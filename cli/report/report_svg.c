@@ -15,6 +15,7 @@
 #include "cli/term/humanize.h"
 #include "cli/term/safe_text.h"
 #include "formats/base/rfc3339.h"
+#include "formats/base/utf8.h"
 #include "formats/overview/overview_json.h"
 
 #define WIDTH       1200
@@ -23,7 +24,9 @@
 #define PLOT_WIDTH  (WIDTH - LEFT - RIGHT)
 #define TOP         76
 #define BARS_HEIGHT 150
+#define NAME_CHARS  32 /* as many as there is room for */
 #define LANE        18
+#define LABEL_LANES 5u
 #define MAP_HEIGHT  520 /* at most */
 #define FONT        12
 #define HEATS       10u
@@ -43,12 +46,21 @@ static const char style[] =
 	".h0{fill:#440154}.h1{fill:#482878}.h2{fill:#3e4989}.h3{fill:#31688e}.h4{fill:#26828e}"
 	".h5{fill:#1f9e89}.h6{fill:#35b779}.h7{fill:#6ece58}.h8{fill:#b5de2b}.h9{fill:#fde725}}";
 
+/* The text of a mark or trigger. */
+struct label {
+	bool has_room;
+	bool is_left; /* of its symbol */
+	unsigned lane;
+};
+
 struct svg {
 	struct bc_report *report;
 	struct bc_report_text *text;
 	const struct bc_overview_picture *picture;
 	struct bc_report_axis axis;
 	struct bc_report_events events;
+	struct label *labels; /* of the events */
+	unsigned lanes;       /* with labels */
 	double row_height;
 };
 
@@ -87,19 +99,17 @@ static double x_of(const struct svg *s, int64_t ns)
 	return LEFT + bc_report_axis_at(&s->axis, ns) * PLOT_WIDTH;
 }
 
-/* The place of a column, at least a third of a pixel wide. */
-static void span_of(
-	const struct svg *s, const struct bc_overview_column *c, double *x, double *width)
-{
-	*x = x_of(s, c->from_ns);
-	*width = fmax(x_of(s, c->to_ns) - *x, s->picture->from_ns == s->picture->to_ns ? 6 : 0.35);
-	if (*x + *width > LEFT + PLOT_WIDTH)
-		*x = LEFT + PLOT_WIDTH - *width;
-}
-
 static bool is_moment(const struct svg *s)
 {
 	return s->picture->from_ns == s->picture->to_ns;
+}
+
+/* A column's left and right edge: whole pixels, so that there is nothing between neighbours. */
+static void span_of(
+	const struct svg *s, const struct bc_overview_column *c, double *left, double *right)
+{
+	*left = fmin(round(x_of(s, c->from_ns)), LEFT + PLOT_WIDTH - 1);
+	*right = is_moment(s) ? *left + 6 : fmax(round(x_of(s, c->to_ns)), *left + 1);
 }
 
 /* How long a column is drawn. A moment does not have an endless rate. */
@@ -147,39 +157,63 @@ static double most_traffic(const struct svg *s)
 	return most;
 }
 
+/* The distance between ticks up to a rate: 1, 2 or 5 of a power of ten, for two to five. */
+static double step_of(double most, bool is_whole)
+{
+	double power = pow(10, floor(log10(most / 2)));
+	double step = most / 2 >= 5 * power ? 5 * power : most / 2 >= 2 * power ? 2 * power : power;
+
+	return is_whole ? fmax(step, 1) : step;
+}
+
+/* A round number: "2.5 M". */
+static const char *tick_words(char out[BC_HUMANIZE_MAX], double value)
+{
+	static const char *const units[] = {"", " k", " M", " G"};
+	unsigned unit = 0;
+
+	for (; value >= 999.5 && unit < 3; unit++)
+		value /= 1000;
+	snprintf(out, BC_HUMANIZE_MAX, "%.4g%s", value, units[unit]);
+	return out;
+}
+
 static void add_traffic(struct svg *s)
 {
 	static const char classes[] = "fdwou";
 	double most = most_traffic(s);
-	char rate[BC_HUMANIZE_MAX];
-	char words[BC_REPORT_WORDS_MAX];
+	char words[BC_HUMANIZE_MAX];
 
-	for (unsigned tick = 0; tick <= 2; tick++) {
-		double y = TOP + BARS_HEIGHT * (1 - tick / 2.0);
+	if (most <= 0)
+		return;
+	double step = step_of(most, is_moment(s));
+	unsigned ticks = (unsigned)ceil(most / step);
+	most = ticks * step;
+	for (unsigned tick = 0; tick <= ticks; tick++) {
+		double y = TOP + BARS_HEIGHT * (1 - (double)tick / ticks);
 		bc_report_format(
 			s->text, "<path class=\"g\" d=\"M%d %.1fh%d\"/>\n", LEFT, y, PLOT_WIDTH);
-		snprintf(words, sizeof(words), "%s", bc_humanize_rate(rate, most * tick / 2));
-		add_text(s, LEFT - 8, y + 4, "e", words);
+		add_text(s, LEFT - 8, y + 4, "e", tick_words(words, tick * step));
 	}
-	add_text(s, LEFT - 8, TOP + BARS_HEIGHT * 0.25 + 4, "e s",
+	add_text(s, LEFT - 60, TOP + BARS_HEIGHT / 2.0 + 4, "e s",
 		is_moment(s) ? "records" : "records/s");
-	for (unsigned class = 0; class <= BC_PAGE_CLASSES && most > 0; class ++) {
+	for (unsigned class = 0; class <= BC_PAGE_CLASSES; class ++) {
 		bc_report_format(s->text, "<path class=\"%c\" d=\"", classes[class]);
 		for (uint32_t i = 0; i < s->picture->column_count; i++) {
 			const struct bc_overview_column *c = &s->picture->columns[i];
 			double scale = BARS_HEIGHT / most / seconds_of(s, c);
 			double below = 0;
-			double x;
-			double width;
+			double left;
+			double right;
 			for (unsigned k = 0; k < class; k++)
 				below += (double)c->counts[k];
 			uint64_t n = class < BC_PAGE_CLASSES ? c->counts[class] : c->uncounted;
 			if (n == 0)
 				continue;
-			span_of(s, c, &x, &width);
-			bc_report_format(s->text, "M%.2f %.2fh%.2fv-%.2fh-%.2fz", x,
-				TOP + BARS_HEIGHT - below * scale, width,
-				fmax((double)n * scale, 0.2), width);
+			span_of(s, c, &left, &right);
+			bc_report_format(s->text, "M%.0f %.2fH%.0fV%.2fH%.0fz", left,
+				TOP + BARS_HEIGHT - below * scale, right,
+				TOP + BARS_HEIGHT - (below + (double)n) * scale, left);
 		}
 		bc_report_format(s->text, "\"/>\n");
 	}
@@ -223,41 +257,109 @@ static void add_event_words(struct svg *s, const struct bc_report_event *e)
 		add_words(s, e->text[0] != '\0' ? e->text : "trigger");
 }
 
-static void add_events(struct svg *s, double y, bool is_gap)
+static void add_count(struct svg *s, double y, uint32_t count, uint32_t untold)
 {
-	double free_x = LEFT;
+	char words[BC_REPORT_WORDS_MAX];
+	int n = snprintf(words, sizeof(words), "%" PRIu32 "%s", count,
+		s->events.is_cut_off ? " or more" : "");
+
+	if (untold != 0)
+		snprintf(words + n, sizeof(words) - (size_t)n, " (texts of %" PRIu32 " left out)",
+			untold);
+	add_text(s, LEFT + PLOT_WIDTH + 16, y + 13, "s", words);
+}
+
+static void add_gaps(struct svg *s, double y)
+{
 	uint32_t count = 0;
 
-	add_text(s, LEFT - 8, y + 13, "e s", is_gap ? "gaps" : "marks, triggers");
+	add_text(s, LEFT - 8, y + 13, "e s", "gaps");
 	for (uint32_t i = 0; i < s->events.count; i++) {
 		const struct bc_report_event *e = &s->events.events[i];
-		double x = x_of(s, e->event.time_ns);
-		if ((e->event.kind == BC_EVENT_GAP) != is_gap)
+		if (e->event.kind != BC_EVENT_GAP)
 			continue;
 		count++;
 		bc_report_format(s->text,
-			is_gap ? "<path class=\"l\" d=\"M%.1f %.1fv12m-3 -12h6l-3 5z\"><title>"
-			       : "<path class=\"k\" d=\"M%.1f %.1fl4 6-4 6-4-6z\"><title>",
-			x, y + 3);
+			"<path class=\"l\" d=\"M%.1f %.1fv12m-3 -12h6l-3 5z\"><title>",
+			x_of(s, e->event.time_ns), y + 3);
 		add_event_words(s, e);
 		bc_report_format(s->text, "</title></path>\n");
-		/* The words of a mark, where there is room. */
-		double width = (double)strlen(e->text) * 7 + 12;
-		if (is_gap || e->text[0] == '\0')
-			continue;
-		if (x >= free_x && x + width <= LEFT + PLOT_WIDTH + RIGHT - 8) {
-			add_text(s, x + 6, y + 13, "", e->text);
-			free_x = x + width;
-		} else if (x - width >= free_x) {
-			add_text(s, x - 6, y + 13, "e", e->text);
-			free_x = x + 6;
-		}
 	}
-	char words[BC_REPORT_WORDS_MAX];
-	snprintf(words, sizeof(words), "%" PRIu32 "%s", count,
-		s->events.is_cut_off ? " or more" : "");
-	if (is_gap)
-		add_text(s, LEFT + PLOT_WIDTH + 16, y + 13, "s", words);
+	add_count(s, y, count, 0);
+}
+
+/* Finds room for the text of a mark or trigger: right or left of its symbol, which is in lane 0, or
+ * of a line from the symbol down to another lane. */
+static void place_label(struct svg *s, bool used[LABEL_LANES][WIDTH],
+	const struct bc_report_event *e, struct label *l)
+{
+	int x = (int)x_of(s, e->event.time_ns);
+	int width = (int)((double)strlen(e->text) * 7.5) + 10;
+
+	for (unsigned lane = 0; lane < LABEL_LANES; lane++) {
+		for (int left = 0; left <= 1; left++) {
+			int from = left != 0 ? x - width : x;
+			if (from < LEFT || from + width > LEFT + PLOT_WIDTH ||
+				memchr(used[lane] + from + (left == 0 && lane == 0 ? 6 : 0), true,
+					(size_t)width - (lane == 0 ? 6 : 0)) != NULL)
+				continue;
+			memset(used[lane] + from, true, (size_t)width);
+			*l = (struct label){.has_room = true, .is_left = left != 0, .lane = lane};
+			for (unsigned above = 1; above < lane; above++)
+				used[above][x] = true;
+			s->lanes = lane >= s->lanes ? lane + 1 : s->lanes;
+			return;
+		}
+		if (lane != 0 && used[lane][x])
+			return; /* the line would cross a text */
+	}
+}
+
+/* Places the texts of marks, then of triggers, of which there can be many. */
+static void place_labels(struct svg *s)
+{
+	bool used[LABEL_LANES][WIDTH] = {{false}};
+
+	s->lanes = 1;
+	for (uint32_t i = 0; i < s->events.count; i++)
+		if (s->events.events[i].event.kind != BC_EVENT_GAP)
+			memset(used[0] + (int)x_of(s, s->events.events[i].event.time_ns) - 5, true,
+				11);
+	for (int triggers = 0; triggers <= 1; triggers++)
+		for (uint32_t i = 0; i < s->events.count; i++) {
+			const struct bc_report_event *e = &s->events.events[i];
+			if (e->text[0] != '\0' &&
+				e->event.kind == (triggers != 0 ? BC_EVENT_TRIGGER : BC_EVENT_MARK))
+				place_label(s, used, e, &s->labels[i]);
+		}
+}
+
+static void add_marks(struct svg *s, double y)
+{
+	uint32_t count = 0;
+	uint32_t untold = 0;
+
+	add_text(s, LEFT - 8, y + 13, "e s", "marks, triggers");
+	for (uint32_t i = 0; i < s->events.count; i++) {
+		const struct bc_report_event *e = &s->events.events[i];
+		const struct label *l = &s->labels[i];
+		double x = x_of(s, e->event.time_ns);
+		if (e->event.kind == BC_EVENT_GAP)
+			continue;
+		count++;
+		untold += e->text[0] != '\0' && !l->has_room;
+		bc_report_format(
+			s->text, "<path class=\"k\" d=\"M%.1f %.1fl4 6-4 6-4-6z", x, y + 3);
+		if (l->lane != 0)
+			bc_report_format(s->text, "m0 12v%u", l->lane * LANE - 4);
+		bc_report_format(s->text, "\"><title>");
+		add_event_words(s, e);
+		bc_report_format(s->text, "</title></path>\n");
+		if (l->has_room)
+			add_text(s, l->is_left ? x - 6 : x + 6, y + 13 + l->lane * LANE,
+				l->is_left ? "e" : "", e->text);
+	}
+	add_count(s, y, count, untold);
 }
 
 /* ---- the map */
@@ -300,14 +402,15 @@ static void add_cells(struct svg *s, double top, double least, double most)
 		bc_report_format(s->text, "<path class=\"h%u\" d=\"", heat);
 		for (uint32_t i = 0; i < s->picture->column_count; i++) {
 			const struct bc_overview_column *c = &s->picture->columns[i];
-			double x;
-			double width;
-			span_of(s, c, &x, &width);
-			for (uint32_t j = 0; j < c->cell_count; j++)
+			double left;
+			double right;
+			span_of(s, c, &left, &right);
+			for (uint32_t j = 0; j < c->cell_count; j++) {
+				double y = top + c->cells[j].first * s->row_height;
 				if (heat_of(rate_of(s, c, &c->cells[j]), least, most) == heat)
-					bc_report_format(s->text, "M%.2f %.2fh%.2fv%.2fh-%.2fz", x,
-						top + c->cells[j].first * s->row_height, width,
-						s->row_height, width);
+					bc_report_format(s->text, "M%.0f %.2fH%.0fV%.2fH%.0fz",
+						left, y, right, y + s->row_height, left);
+			}
 		}
 		bc_report_format(s->text, "\"/>\n");
 	}
@@ -336,7 +439,9 @@ static void add_row_labels(struct svg *s, double top)
 			continue;
 		strcpy(before, found);
 		name_y = y;
-		add_text(s, LEFT + PLOT_WIDTH + 8, y, "", found);
+		if (strlen(found) > NAME_CHARS)
+			strcpy(name + bc_utf8_fit(name, NAME_CHARS - 3), "...");
+		add_text(s, LEFT + PLOT_WIDTH + 8, y, "", name);
 	}
 }
 
@@ -372,7 +477,11 @@ int bc_report_svg(struct bc_report *r, struct bc_report_text *t)
 	s.axis = bc_report_axis_make(p->from_ns, p->to_ns, TICKS);
 	s.row_height = p->row_count != 0 ? fmin((double)MAP_HEIGHT / p->row_count, 22) : 0;
 	double gaps_y = TOP + BARS_HEIGHT + 4;
-	double map_y = gaps_y + 2.0 * LANE + 6;
+	s.labels = calloc(s.events.count + 1u, sizeof(*s.labels));
+	t->is_no_memory = t->is_no_memory || s.labels == NULL;
+	if (s.labels != NULL)
+		place_labels(&s);
+	double map_y = gaps_y + (1.0 + s.lanes) * LANE + 6;
 	double bottom = map_y + s.row_height * p->row_count;
 	double height = bottom + (r->reduced != NULL ? 108 : 88);
 	bc_report_format(t,
@@ -386,15 +495,15 @@ int bc_report_svg(struct bc_report *r, struct bc_report_text *t)
 		t, "</style>\n<rect class=\"b\" width=\"%d\" height=\"%.0f\"/>\n", WIDTH, height);
 	add_text(&s, 16, 30, "t", bc_report_title(words, r));
 	add_text(&s, 16, 52, "s", bc_report_facts(words, r));
-	if (p->column_count != 0) {
+	if (p->column_count != 0 && s.labels != NULL) {
 		bc_report_format(t,
 			"<rect class=\"r\" x=\"%d\" y=\"%.1f\" width=\"%d\" height=\"%.1f\"/>\n",
 			LEFT, map_y, PLOT_WIDTH, bottom - map_y);
 		add_time_axis(&s, TOP, bottom);
 		add_traffic(&s);
 		add_legend(&s);
-		add_events(&s, gaps_y, true);
-		add_events(&s, gaps_y + LANE, false);
+		add_gaps(&s, gaps_y);
+		add_marks(&s, gaps_y + LANE);
 		find_rates(&s, &least, &most);
 		add_cells(&s, map_y, least, most);
 		add_row_labels(&s, map_y);
@@ -404,6 +513,7 @@ int bc_report_svg(struct bc_report *r, struct bc_report_text *t)
 	if (r->reduced != NULL)
 		add_text(&s, LEFT, height - 12, "s", r->reduced);
 	bc_report_format(t, "</svg>\n");
+	free(s.labels);
 	bc_report_events_free(&s.events);
 	return bc_report_result(t, rc);
 }

@@ -3,6 +3,7 @@
 import json
 import pathlib
 import random
+import re
 import struct
 import tempfile
 import xml.etree.ElementTree
@@ -245,6 +246,57 @@ def test_hostile_text_is_text_in_every_kind(tmp):
     equal((done.returncode, done.stderr), (0, b""))
     text = done.stdout.decode()
     assert "\x1b" not in text and "\u202e" not in text and "</script>" in text and "<b>&" in text, text
+
+
+def drawn(path):
+    """Returns the texts of a picture as [(x, y, class, text)], and the d of its paths by class."""
+    texts, paths = [], {}
+    for element in xml.etree.ElementTree.parse(path).iter():
+        if element.tag.endswith("}text"):
+            texts.append((float(element.get("x")), float(element.get("y")), element.get("class"), element.text))
+        elif element.tag.endswith("}path"):
+            paths.setdefault(element.get("class"), []).append(element.get("d"))
+    return texts, paths
+
+
+def test_columns_of_a_picture_touch_and_its_ticks_are_round(tmp):
+    record(tmp, reference.make_byu(random.Random(1), 100_000)[0], "byu")
+    equal(run(need(BUSCAP), "report", "-o", tmp / "x.svg", "--columns", "300", tmp).returncode, 0)
+    texts, paths = drawn(tmp / "x.svg")
+    edges = [tuple(map(int, pair)) for pair in re.findall(r"M(\d+) [\d.]+H(\d+)V", paths["f"][0])]
+    columns = report("--columns", "300", "--rows", "128", tmp)["overview"]["columns"]
+    fetching = [column for column in columns if column["counts"][0]]
+    equal(len(edges), len(fetching))
+    together = [i for i in range(len(fetching) - 1) if fetching[i]["to"] == fetching[i + 1]["from"]]
+    assert len(together) > 100, together
+    for i in together:
+        assert edges[i][1] == edges[i + 1][0] or edges[i][1] == edges[i][0] + 1, (i, edges[i : i + 2])
+    ticks = [float(number) * {"": 1, "k": 1e3, "M": 1e6}[unit] for x, y, kind, text in texts
+             for number, unit in re.findall(r"^([\d.]+) ?(|k|M)$", text) if (x, kind) == (168, "e") and y < 240]
+    assert 3 <= len(ticks) <= 6 and ticks[0] == 0, ticks
+    for tick, after in zip(ticks, ticks[1:]):
+        equal(round(after - tick, 6), ticks[1])
+    assert f"{ticks[1]:e}"[:8] in ("1.000000", "2.000000", "5.000000"), ticks
+
+
+def test_texts_of_marks_in_a_picture_do_not_overlap(tmp):
+    socket = tmp / "s"
+    with harness.Daemon("--source", "sim:rate=100k", "-o", tmp, "--socket", socket, socket=socket) as daemon:
+        daemon.wait_ready()
+        for number in range(40):
+            received = harness.status(socket)["counts"]["received"]
+            harness.wait_until(lambda: harness.status(socket)["counts"]["received"] > received, "records")
+            equal(run(need(BUSCAP), "mark", "--socket", socket, f"mark number {number}").returncode, 0)
+        daemon.stop()
+    equal(run(need(BUSCAP), "report", "-o", tmp / "x.svg", tmp).returncode, 0)
+    texts, _ = drawn(tmp / "x.svg")
+    marks = [(y, x - 7 * len(text) if kind == "e" else x, x if kind == "e" else x + 7 * len(text))
+             for x, y, kind, text in texts if text.startswith("mark number")]
+    assert len({y for y, *_ in marks}) > 1, marks
+    for before, after in zip(sorted(marks), sorted(marks)[1:]):
+        assert before[0] < after[0] or before[2] <= after[1], (before, after)
+    (said,) = [text for *_, text in texts if re.fullmatch(r"40( \(.*\))?", text)]
+    equal(said, f"40 (texts of {40 - len(marks)} left out)" if len(marks) < 40 else "40")
 
 
 @pytest.mark.parametrize("lang, sign", [("C", "@"), ("C.UTF-8", "█")])
