@@ -4,7 +4,8 @@
 import {
 	isSameView, model, spanView, toAbsolute, totals, visibleColumns, wholeView,
 } from "./model.js";
-import { addressRange, CLASSES, count, PLACES, plural, visible } from "./text.js";
+import { addressRange, CLASSES, count, PLACES, plural, short, visible } from "./text.js";
+import { cutRate } from "./timeline.js";
 import { formatDuration, formatTime } from "./time.js";
 
 const CHUNK = 87381; // records
@@ -48,6 +49,10 @@ export function drawRange() {
 	if (model.isReport && visibleColumns().length < 12 && !isSameView(model.view, wholeView())) {
 		parts.push("the report has no finer figures; buscap web shows single records");
 	}
+	const cut = cutRate();
+	if (cut) {
+		parts.push(`columns cut at the top reach up to ${short(cut)}/s`);
+	}
 	if (model.isLoading) {
 		parts.push("loading \u2026");
 	}
@@ -68,6 +73,11 @@ export function viewText() {
 
 export function recordingName(recording) {
 	return visible(recording.label || recording.id);
+}
+
+// "open" is the JSON's word.
+export function stateText(recording) {
+	return recording.state === "open" ? "not sealed" : recording.state;
 }
 
 export function recordingView(recording) {
@@ -97,7 +107,7 @@ export function drawFacts() {
 		facts.push(recordingName(one));
 	}
 	if (one && one.state !== "sealed") {
-		facts.push(one.state === "open" ? "in progress" : one.state);
+		facts.push(stateText(one));
 	}
 	if (shown.length) {
 		facts.push(formatTime(toAbsolute(shown[0].from), 1e9), formatDuration(d3.max(shown, (r) => r.to) - shown[0].from),

@@ -29,10 +29,15 @@ export function rowPixels(height) {
 	const isDivided = firstPort > 0;
 	const room = height - MAP_TOP - MAP_BOTTOM - (isDivided ? DIVIDER : 0);
 	const each = Math.min(HIGHEST, room / Math.max(1, indices.length));
-	const shift = (n) => MAP_TOP + (isDivided && n >= firstPort ? DIVIDER : 0);
+	const memory = isDivided ? firstPort : indices.length;
+	const ports = indices.length - memory;
+	// Thousands of pages leave a quarter to a few ports.
+	const port = Math.max(each, Math.min(LABEL, room / 4 / ports));
+	const page = Math.min(each, (room - ports * port) / memory);
+	const top = (n) => Math.round(Math.min(n, memory) * page + Math.max(0, n - memory) * port);
 	const list = indices.map((row, n) => {
-		const y = Math.round(n * each) + shift(n);
-		return { row, y, height: Math.max(1, Math.round((n + 1) * each) + shift(n) - y) };
+		const y = MAP_TOP + top(n) + (isDivided && n >= memory ? DIVIDER : 0);
+		return { row, y, height: Math.max(1, top(n + 1) - top(n)) };
 	});
 	const end = list.length ? list[list.length - 1] : { y: MAP_TOP, height: 0 };
 	const divider = isDivided ? list[firstPort].y - Math.round(DIVIDER / 2) : null;
@@ -175,7 +180,7 @@ export function cellPixels(width, height, column, row) {
 
 export function drawHeatMap(canvas) {
 	const { context, width, height } = prepareCanvas(canvas);
-	if (!model.overview.recordings.length) {
+	if (!model.overview.rows.length) {
 		return;
 	}
 	const { left, right } = edges(width);

@@ -100,7 +100,7 @@ function drawGraph(canvas, name, colour) {
 	const perSecond = history[name].map((value) => (value === null ? null : value / history.interval_seconds));
 	const missing = Array(Math.max(0, length - perSecond.length)).fill(null);
 	const values = resample([...missing, ...perSecond.slice(-length)], Math.floor(width));
-	const most = d3.max(values) || 1;
+	const most = d3.max(values) || 0;
 	context.fillStyle = currentColours().line;
 	context.fillRect(0, height - 1, width, 1);
 	context.fillStyle = colour;
@@ -134,7 +134,7 @@ function figure(live, id, title, value, detail) {
 		if (box.select(name).empty()) {
 			box.append(name);
 		}
-		box.select(name).text(text);
+		box.select(name).text(text).attr("title", text || null);
 	}
 	return box;
 }
@@ -226,7 +226,7 @@ export function drawLive() {
 		const { counts, rates, recording, buffer, disk, source } = status;
 		const lost = sum(counts.lost);
 		figure(live, "state", "State", status.state, [recording ? visible(recording.label || recording.id) : "no recording",
-			recording ? `${short(recording.records)} records, ${bytes(recording.bytes)}, segment ${recording.segment}` : "",
+			recording ? `${short(recording.records)} records, ${bytes(recording.bytes)}\nsegment ${recording.segment}` : "",
 			visible(source.name), `up ${formatDuration(Math.round(status.uptime_seconds) * 1e9)}`].filter(Boolean).join("\n"));
 		const samples = figure(live, "samples", "Samples", `${short(rates.samples_per_second)}/s`, "");
 		graph(samples, "received_samples", colours.accent, "Samples per second");
@@ -236,7 +236,7 @@ export function drawLive() {
 		const written = figure(live, "written", "Written", `${bytes(rates.written_bytes_per_second)}/s`, "");
 		graph(written, "written_bytes", colours.dim, "Bytes written per second");
 		figure(live, "room", "Buffer and disk", `${count(buffer.free_chunks)} of ${count(buffer.chunks)}`,
-			[`chunks free (lowest ${count(buffer.min_free_chunks)})`, `disk: ${bytes(disk.free_bytes)} free`,
+			[`chunks free (min ${count(buffer.min_free_chunks)})`, `disk: ${bytes(disk.free_bytes)} free`,
 				disk.time_left_seconds === null ? "" : `full in ${formatDuration(disk.time_left_seconds * 1e9)}`,
 				disk.stuck ? "disk is stuck" : "",
 				disk.last_error ? visible(disk.last_error) : ""].filter(Boolean).join("\n"));

@@ -20,6 +20,7 @@ import { drawTimeline } from "./timeline.js";
 import { formatDuration, formatTime, fromRfc3339, timeAxis, toRfc3339 } from "./time.js";
 
 const RECORDS = 500; // listed one by one
+const HITS = 200; // of a search
 const SETTLE_MS = 60; // a view stands still for this long before it is fetched
 const STEP_MS = 700; // steps of the wheel and the arrows in this time are one step back
 const REFRESH_MS = 5000; // of a recording in progress
@@ -221,7 +222,7 @@ let searching = null; // an AbortController
 
 async function search(which) {
 	const text = element("search-text").value;
-	const own = { text: visible(text), which: which === "first" ? "The first" : "The last", hits: null, error: null };
+	const own = { text: visible(text), which: which === "first" ? "The first" : "The last", limit: HITS, hits: null, error: null };
 	model.search = own; // one that is still running changes only what was there before
 	openTab("search-hits", app);
 	if (searching) {
@@ -229,7 +230,7 @@ async function search(which) {
 	}
 	searching = new AbortController();
 	try {
-		Object.assign(own, await fetchFind({ ...parseQuery(text), [which]: 200 }, searching.signal));
+		Object.assign(own, await fetchFind({ ...parseQuery(text), [which]: HITS }, searching.signal));
 	} catch (error) {
 		own.error = error.message;
 	}

@@ -12,7 +12,7 @@ export const model = {
 	shown: "all", // or a class
 	cursor: null, // {column, row}: indices in the overview
 	records: null, // single records in the view: {hits, isCutOff}
-	search: null, // {text, hits, end, error}
+	search: null, // {text, which, limit, hits, end, error}
 	error: null, // why there is no answer: {text, since}
 	isLoading: false,
 	live: null, // the last answer of /data/live

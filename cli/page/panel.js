@@ -1,7 +1,7 @@
 // The tables below the picture: the same figures as text, events, single records, hits of a search, recordings.
 /* global d3 */
 
-import { recordingName, recordingView } from "./header.js";
+import { recordingName, recordingView, stateText } from "./header.js";
 import { model, toAbsolute, totals } from "./model.js";
 import { addressRange, bytes, CLASSES, count, eventText, percent, plural, visible } from "./text.js";
 import { formatDuration, formatTime, fromRfc3339 } from "./time.js";
@@ -34,7 +34,7 @@ function showTotals(parent) {
 	const rows = CLASSES.map((name, k) => [
 		name, count(sums.counts[k]), percent(sums.counts[k], all), count(sums.memory[k]), count(sums.ports[k])]);
 	rows.push(["all", count(all), "", count(d3.sum(sums.memory)), count(d3.sum(sums.ports))]);
-	table(parent, `Records in the ${plural(sums.columns, "column")} shown`,
+	table(parent, sums.columns ? `Records in the ${plural(sums.columns, "column")} shown` : "No records in this view",
 		["class", "records", "share", "in memory shown", "in I/O ports shown"], rows, [1, 2, 3, 4]);
 	const more = [];
 	if (sums.uncounted) {
@@ -48,6 +48,10 @@ function showHottest(parent) {
 	const { rows } = model.overview;
 	const found = [...totals().rows].map(([row, four]) => ({ ...rows[row], four, sum: d3.sum(four) }));
 	found.sort((a, b) => b.sum - a.sum);
+	if (!found.length) {
+		note(parent, "No addresses in this view.");
+		return;
+	}
 	table(parent, `Hottest of ${plural(found.length, "address block")} in the columns shown`,
 		["addresses", "region", "records", ...CLASSES],
 		found.slice(0, HOTTEST).map((one) => [
@@ -108,8 +112,13 @@ function showSearch(parent, app) {
 		return;
 	}
 	const { end, hits, damage } = search;
-	table(parent, `${search.which} ${count(hits.length)} ${hits.length === 1 ? "match" : "matches"} for ${search.text}`,
-		HIT_HEAD, hitRows(hits, app), [0, 2, 6, 7]);
+	if (hits.length) {
+		const matches = `${count(hits.length)} ${hits.length === 1 ? "match" : "matches"}`;
+		table(parent, `${hits.length < search.limit ? matches : `${search.which} ${matches}`} for ${search.text}`,
+			HIT_HEAD, hitRows(hits, app), [0, 2, 6, 7]);
+	} else {
+		note(parent, `No match for ${search.text}.`);
+	}
 	if (!end) {
 		note(parent, "The answer was cut short.");
 	} else if (end.cut_off) {
@@ -123,11 +132,15 @@ function notesText(metadata) {
 }
 
 function showRecordings(parent, app) {
+	if (!model.overview.recordings.length) {
+		note(parent, "No recordings.");
+		return;
+	}
 	table(parent, plural(model.overview.recordings.length, "recording"),
 		["recording", "state", "start (UTC)", "length", "records", "size", "segments", "lost", "gaps", "notes"],
 		model.overview.recordings.map((one) => [
 			{ text: recordingName(one), act: () => app.go(recordingView(one)) },
-			one.state, formatTime(toAbsolute(one.from), 1e6), formatDuration(one.to - one.from), count(one.records),
+			stateText(one), formatTime(toAbsolute(one.from), 1e6), formatDuration(one.to - one.from), count(one.records),
 			bytes(one.bytes), count(one.segments), count(one.lost), count(one.gaps), notesText(one.metadata || {})]),
 		[3, 4, 5, 6, 7, 8]);
 	if (model.overview.damage.length) {

@@ -12,7 +12,8 @@ import { CLASSES, count, eventText, lostText, plural, short } from "./text.js";
 import { formatDuration, formatTime, timeAxis } from "./time.js";
 
 const RATES_TOP = 24; // of the plot, below the symbols
-const AXIS = 24; // height of the time axis
+const AXIS = 24; // height of the time axis; on a narrow screen, the text that its labels continue is below it
+const AXIS_NARROW = 40;
 const NEAR = 7; // pixels around a symbol that belong to it
 const SPARSE = 24; // pixels between symbols, on average, that leave room for their lines
 
@@ -108,6 +109,10 @@ function drawEvents(context, width, bottom) {
 	});
 }
 
+function isNarrow(width) {
+	return edges(width).left < 100;
+}
+
 function drawTimeAxis(context, width, bottom) {
 	const { left, right } = edges(width);
 	const colours = currentColours();
@@ -132,6 +137,11 @@ function drawTimeAxis(context, width, bottom) {
 	}
 	context.textAlign = "right";
 	context.fillStyle = colours.dim;
+	if (isNarrow(width)) {
+		context.textAlign = "left";
+		context.fillText(base, left - 1, bottom + 30);
+		return;
+	}
 	const room = left - 14;
 	const withoutDate = base.replace(/^\d{4}-\d\d-\d\d (?=\d)/, "");
 	const shorter = [base, withoutDate, base.replace(/^\d{4}-/, "").replace(" UTC", "")];
@@ -139,12 +149,24 @@ function drawTimeAxis(context, width, bottom) {
 	context.fillText(text, left - 14, bottom + 14);
 }
 
-// The end of the axis: the highest rate; if few columns are much higher than the rest, these exceed it.
-function axisEnd(columns) {
-	const rates = columns.map(rate).filter((one) => one !== null).sort(d3.ascending);
+// What is drawn of a column. Moments have no rate; if there is nothing else, they are drawn by their records.
+function figureOf(columns) {
+	return columns.length && columns.every(isMoment) ? (column) => shownCount(column.counts) : rate;
+}
+
+// The scale up to the highest rate; if few columns are much higher than the rest, these exceed it.
+function rateScale(columns, bottom) {
+	const rates = columns.map(figureOf(columns)).filter((one) => one !== null).sort(d3.ascending);
 	const highest = d3.max(rates) || 0;
 	const usual = d3.quantile(rates, 0.98) || 0;
-	return usual > 0 && highest > 3 * usual ? 1.5 * usual : highest;
+	const end = usual > 0 && highest > 3 * usual ? 1.5 * usual : highest;
+	return { most: highest, y: d3.scaleLinear([0, end || 1], [bottom, RATES_TOP]).nice(3) };
+}
+
+// The highest rate if it exceeds the axis; or 0.
+export function cutRate() {
+	const { most, y } = rateScale(visibleColumns(), 0);
+	return most > y.domain()[1] ? most : 0;
 }
 
 function drawRates(context, width, bottom) {
@@ -152,11 +174,12 @@ function drawRates(context, width, bottom) {
 	const { left, right } = edges(width);
 	const scale = timeScale(width);
 	const columns = visibleColumns();
-	const most = axisEnd(columns);
-	const y = d3.scaleLinear([0, most || 1], [bottom, RATES_TOP]).nice(3);
+	const figure = figureOf(columns);
+	const { most, y } = rateScale(columns, bottom);
+	const ticks = most ? y.ticks(3).filter((tick) => figure === rate || Number.isInteger(tick)) : [];
 	context.font = MONO;
 	context.textAlign = "right";
-	for (const tick of most ? y.ticks(3) : []) {
+	for (const tick of ticks) {
 		context.fillStyle = colours.dim;
 		context.fillText(short(tick), left - 8, Math.min(Math.max(y(tick), RATES_TOP + 4), bottom - 4));
 		context.fillStyle = colours.line;
@@ -170,7 +193,7 @@ function drawRates(context, width, bottom) {
 			continue;
 		}
 		const all = shownCount(column.counts);
-		const perSecond = rate(column);
+		const perSecond = figure(column);
 		const isCut = perSecond > y.domain()[1];
 		const top = perSecond === null || isCut ? RATES_TOP : y(perSecond);
 		let base = bottom;
@@ -199,7 +222,7 @@ export function drawTimeline(canvas) {
 		return;
 	}
 	const { left, right } = edges(width);
-	const bottom = height - AXIS;
+	const bottom = height - (isNarrow(width) ? AXIS_NARROW : AXIS);
 	const colours = currentColours();
 	drawRates(context, width, bottom);
 	drawPauses(context, timeScale(width), RATES_TOP, bottom - RATES_TOP, true);
@@ -209,7 +232,8 @@ export function drawTimeline(canvas) {
 	drawTimeAxis(context, width, bottom);
 	context.textAlign = "right";
 	context.fillStyle = colours.dim;
-	context.fillText(left < 100 ? "rec./s" : "records per second", left - 8, 9);
+	const title = figureOf(visibleColumns()) !== rate ? "records" : isNarrow(width) ? "rec./s" : "records per second";
+	context.fillText(title, left - 8, 9);
 }
 
 // The lines of the tip at a pixel: [[term, text]], or null.

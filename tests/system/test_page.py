@@ -148,6 +148,25 @@ def totals_on_page(browser):
     return {row[0]: int(row[1].replace(",", "")) for row in rows}
 
 
+def texts_drawn(browser, selector):
+    """Returns the texts on a canvas."""
+    browser.driver.execute_script("""if (!window.drawn) {
+        window.drawn = new Map();
+        const {clearRect, fillText} = CanvasRenderingContext2D.prototype;
+        CanvasRenderingContext2D.prototype.clearRect = function (...box) {
+            window.drawn.set(this.canvas, []);
+            return clearRect.apply(this, box);
+        };
+        CanvasRenderingContext2D.prototype.fillText = function (text, ...at) {
+            window.drawn.get(this.canvas).push(text);
+            return fillText.call(this, text, ...at);
+        };
+        document.querySelector("#theme").dispatchEvent(new Event("change"));
+    }""")
+    browser.wait("!!window.drawn.get(document.querySelector(arguments[0]))".replace("arguments[0]", json.dumps(selector)), "it is drawn")
+    return browser.js("window.drawn.get(document.querySelector(arguments[0]))", selector)
+
+
 CLASSES = {"FETCH": "fetch", "MEMREAD": "read", "MEMREADINV": "read", "IOREAD": "read", "MEMWRITE": "write", "IOWRITE": "write"}
 
 
@@ -249,7 +268,7 @@ def test_a_search_lists_hits_and_a_click_shows_one(tmp):
         def search(text, which="first"):
             browser.driver.execute_script("document.querySelector('#search-text').value = arguments[0]", text)
             browser.click(f"#search [name={which}]")
-            browser.wait("buscap.model.search.error || buscap.model.search.hits", "the search has ended")
+            browser.wait("!!(buscap.model.search.error || buscap.model.search.hits)", "the search has ended")
             return browser.model("search")
 
         for text, which, argv in (
@@ -266,6 +285,8 @@ def test_a_search_lists_hits_and_a_click_shows_one(tmp):
         start, end = browser.view()
         at = int(browser.js("String(buscap.fromRfc3339(arguments[0]))", hit["time"]))
         assert start <= at <= end and end - start < before[1] - before[0]
+        equal(search("deadbeef")["hits"], [])
+        browser.wait("document.querySelector('#tab-body').innerText === 'No match for deadbeef.'")
         assert "region=nonsense: no region has this name" in search("nonsense")["error"]
         (fault,) = browser.faults()
         assert "status of 400" in fault, fault
@@ -285,6 +306,17 @@ def test_the_live_view_follows_the_daemon_and_survives_its_end(tmp):
             url = f"http://{web.host}/?token={web.token}"
             browser.open(url)
             browser.wait("!document.querySelector('#live').hidden && document.querySelector('#daemon').innerText === 'recording'")
+            browser.wait("document.querySelector('#live-mix li')")
+            assert "max 0/s" in texts_drawn(browser, "#live-lost canvas")
+            for width, height in ((1400, 900), (390, 844)):
+                browser.resize(width, height)
+                browser.wait(f"document.documentElement.clientWidth === {width}")
+                equal(browser.js("""[...document.querySelectorAll('.tile')].filter((one) => one.scrollHeight > one.clientHeight)
+                    .map((one) => one.innerText)"""), [])
+                equal(browser.js("""[...document.querySelectorAll('#live-mix li span')].filter((one) => one.scrollWidth > one.clientWidth)
+                    .map((one) => one.innerText)"""), [])
+                assert browser.js("""document.querySelector('#live-span').getBoundingClientRect().bottom
+                    <= document.querySelector('#live-samples strong').getBoundingClientRect().top + 2""")
             old = browser.model("live.status.counts.received")
             browser.wait(f"buscap.model.live.status && buscap.model.live.status.counts.received > {old}")
             browser.wait("buscap.model.history && buscap.model.history.seconds.received_samples.length > 0")
@@ -344,6 +376,24 @@ def test_a_report_shows_hostile_texts_as_text_and_loads_nothing(tmp):
         equal(browser.faults(), [])
 
 
+def test_ports_have_room_next_to_thousands_of_pages(tmp):
+    rng = random.Random(1)
+    stream = b""
+    for sequence in range(10):
+        frame = [(rng.randrange(8000) << 12, 0xFF, 8 << 4, 300) for _ in range(2000)] + [(port, 0xFE, 5 << 4, 300) for port in (0x20, 0x70, 0x3F8)]
+        stream += reference.encode_header(0, 0, sequence, len(frame), 1000, 0) + reference.encode_payload(frame)
+    (tmp / "stream").write_bytes(stream)
+    output("report", "-o", tmp / "run.html", record(tmp / "out", source=f"file:{tmp}/stream,format=bcp1,clock_hz=66000000"))
+    with Browser(tmp) as browser:
+        browser.open(f"file://{tmp}/run.html").idle()
+        rows = browser.model("overview.rows")
+        assert len(rows) > 500, len(rows)
+        boxes = browser.js("buscap.model.overview.rows.map((row, i) => buscap.cellPixels(0, i))")
+        ports = [box for row, box in zip(rows, boxes) if row["place"] >= page_reference.PORT_0]
+        assert [box["height"] for box in ports] == [13] * 3, ports
+        equal(boxes[-1]["y"] + boxes[-1]["height"] <= browser.js("document.querySelector('#heatmap').clientHeight"), True)
+
+
 def test_empty_tiny_and_damaged_recordings_are_shown_on_any_screen_and_on_paper(tmp):
     run(BUSCAP, "sim", "--count", "1", "-O", "bcp1", "-o", tmp / "one.bcp1")
     one = record(tmp / "one", source=f"file:{tmp}/one.bcp1,clock_hz=66000000")
@@ -378,6 +428,8 @@ def test_empty_tiny_and_damaged_recordings_are_shown_on_any_screen_and_on_paper(
                     if directory in (one, unknown):
                         equal((totals_on_page(browser)["all"], browser.text("#facts").count("1 record")), (1, 1))
                         equal(len(browser.model("records.hits")), 1)
+                        texts = texts_drawn(browser, "#timeline canvas")
+                        assert {"records", "0", "1"} <= {*texts} and any(text.endswith("+") for text in texts), (where, texts)
                     # On paper: light, whatever the screen.
                     browser.driver.execute_script("window.dispatchEvent(new Event('beforeprint'))")
                     equal(browser.js("buscap.currentColours().isDark"), False)
