@@ -297,9 +297,11 @@ def wait_connected(web):
     return wait_until(lambda: (now := web.live())["state"] == "connected" and now, "the daemon")
 
 
-def test_without_a_directory_it_is_that_of_the_daemon(tmp):
-    with daemon_in(tmp, source="sim:rate=200k", mode="always") as daemon:
+def test_without_a_directory_it_is_that_of_the_daemon_even_if_that_was_given_a_relative_one(tmp, monkeypatch):
+    monkeypatch.chdir(tmp)
+    with harness.Daemon("-o", "out", "--source", "sim:rate=200k", socket=tmp / "socket") as daemon:
         daemon.wait_ready()
+        monkeypatch.chdir("/")
         with Web(socket=tmp / "socket") as web:
             wait_until(lambda: web.get("/data/overview")["recordings"], "a recording")
             live = wait_until(lambda: (now := web.live())["mix"] and now, "the mix")
