@@ -257,15 +257,15 @@ static void add_event_words(struct svg *s, const struct bc_report_event *e)
 		add_words(s, e->text[0] != '\0' ? e->text : "trigger");
 }
 
-static void add_count(struct svg *s, double y, uint32_t count, uint32_t untold)
+static void add_count(struct svg *s, double y, uint32_t count, uint32_t left_out)
 {
 	char words[BC_REPORT_WORDS_MAX];
 	int n = snprintf(words, sizeof(words), "%" PRIu32 "%s", count,
 		s->events.is_cut_off ? " or more" : "");
 
-	if (untold != 0)
+	if (left_out != 0)
 		snprintf(words + n, sizeof(words) - (size_t)n, " (texts of %" PRIu32 " left out)",
-			untold);
+			left_out);
 	add_text(s, LEFT + PLOT_WIDTH + 16, y + 13, "s", words);
 }
 
@@ -297,13 +297,14 @@ static void place_label(struct svg *s, bool used[LABEL_LANES][WIDTH],
 	int width = (int)((double)strlen(e->text) * 7.5) + 10;
 
 	for (unsigned lane = 0; lane < LABEL_LANES; lane++) {
+		int symbol = lane == 0 ? 6 : 0; /* its half */
 		for (int left = 0; left <= 1; left++) {
-			int from = left != 0 ? x - width : x;
-			if (from < LEFT || from + width > LEFT + PLOT_WIDTH ||
-				memchr(used[lane] + from + (left == 0 && lane == 0 ? 6 : 0), true,
-					(size_t)width - (lane == 0 ? 6 : 0)) != NULL)
+			int from = left != 0 ? x - width : x + symbol;
+			size_t room = (size_t)(width - symbol);
+			if (from < LEFT || x + (left != 0 ? 0 : width) > LEFT + PLOT_WIDTH ||
+				memchr(used[lane] + from, true, room) != NULL)
 				continue;
-			memset(used[lane] + from, true, (size_t)width);
+			memset(used[lane] + from, true, room);
 			*l = (struct label){.has_room = true, .is_left = left != 0, .lane = lane};
 			for (unsigned above = 1; above < lane; above++)
 				used[above][x] = true;
@@ -337,7 +338,7 @@ static void place_labels(struct svg *s)
 static void add_marks(struct svg *s, double y)
 {
 	uint32_t count = 0;
-	uint32_t untold = 0;
+	uint32_t left_out = 0;
 
 	add_text(s, LEFT - 8, y + 13, "e s", "marks, triggers");
 	for (uint32_t i = 0; i < s->events.count; i++) {
@@ -347,7 +348,7 @@ static void add_marks(struct svg *s, double y)
 		if (e->event.kind == BC_EVENT_GAP)
 			continue;
 		count++;
-		untold += e->text[0] != '\0' && !l->has_room;
+		left_out += e->text[0] != '\0' && !l->has_room;
 		bc_report_format(
 			s->text, "<path class=\"k\" d=\"M%.1f %.1fl4 6-4 6-4-6z", x, y + 3);
 		if (l->lane != 0)
@@ -359,7 +360,7 @@ static void add_marks(struct svg *s, double y)
 			add_text(s, l->is_left ? x - 6 : x + 6, y + 13 + l->lane * LANE,
 				l->is_left ? "e" : "", e->text);
 	}
-	add_count(s, y, count, untold);
+	add_count(s, y, count, left_out);
 }
 
 /* ---- the map */
