@@ -67,8 +67,9 @@ def test_it_finds_what_the_tool_finds(tmp):
         for id in ids:
             lines, end = search(tmp, f"/v1/recordings/{id}/records", records="1000-1099")
             equal([(line["recording"], line["number"]) for line in lines], [(id, n) for n in range(1000, 1100)], "a page")
-        equal(search(tmp, "/v1/recordings/nothing/records")[1],
-              {"matches": 0, "segments": 0, "damaged_places": 0, "cut_off": None}, "an unknown recording")
+        api = Api(tmp / "socket")
+        api.bad("GET", f"/v1/recordings/{ids[0][:-1]}/records", status=404, words="no such recording")
+        api.bad("GET", "/v1/recordings/current/records", status=404, words="nothing is being recorded")
         equal(daemon.stop(), 0)
 
 
@@ -107,6 +108,8 @@ def test_records_are_found_while_they_are_being_recorded(tmp):
             number = random.Random(seen).randrange(seen)
             (line,), _ = search(tmp, f"/v1/recordings/{lines[0]['recording']}/records", records=str(number))
             equal(line["number"], number)
+            lines, end = search(tmp, "/v1/recordings/current/records", last="1")
+            assert lines[0]["number"] >= seen and end["segments"] >= 2, (lines, end, seen)
         assert daemon.stop() in (0, 4)
 
 
