@@ -119,6 +119,11 @@ static enum bc_exit read_address(struct bc_find *f, char *text)
 	return ok ? BC_EXIT_OK : BC_EXIT_USAGE;
 }
 
+static bool is_regular(const char *path)
+{
+	return bc_are_regular_files(&path, 1);
+}
+
 /* Whether the first file that can be opened is a segment. */
 static bool has_segments(const struct bc_find *f, const struct bc_path_list *list)
 {
@@ -129,8 +134,8 @@ static bool has_segments(const struct bc_find *f, const struct bc_path_list *lis
 	if (!bc_console_silence(&silent, f->console))
 		return false;
 	for (int i = 0; i < list->count; i++) {
-		const char *path = list->paths[i];
-		if (!bc_are_regular_files(&path, 1))
+		char *path = list->paths[i];
+		if (!is_regular(path) && !(bc_segment_path_find(path) && is_regular(path)))
 			continue; /* it can't be read twice */
 		is_segment = f->format == BC_FORMAT_UNKNOWN && bc_segment_input_is(path);
 		if (is_segment)

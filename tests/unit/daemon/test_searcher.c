@@ -6,6 +6,8 @@
 #include "tests/support/temp_dir.h"
 #include "tests/support/test.h"
 
+TEST_THREADS;
+
 #define HOUR_NS UINT64_C(3600000000000)
 
 struct fixture {
