@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/find/find_segments.h"
 #include "cli/find/find_state.h"
@@ -14,6 +15,7 @@
 #include "cli/io/segment_order.h"
 #include "cli/io/trace.h"
 #include "cli/term/options.h"
+#include "formats/trace/filter_parse.h"
 
 #define CONTEXT_MAX 10000u
 
@@ -113,10 +115,16 @@ static bool read_option(struct bc_find *f, int letter)
 /* Reads the address, which a region replaces. */
 static enum bc_exit read_address(struct bc_find *f, char *text)
 {
-	bool ok = f->args.region != NULL ? bc_filter_args_finish(&f->args, f->console, f->names)
-					 : bc_filter_args_operand(&f->args, f->console, text);
+	bool ok = f->args.region != NULL
+			  ? bc_filter_args_finish(&f->args, f->console, f->names)
+			  : bc_filter_args_operand(&f->args, f->console, f->names, text);
 
 	return ok ? BC_EXIT_OK : BC_EXIT_USAGE;
+}
+
+static bool is_regular(const char *path)
+{
+	return bc_are_regular_files(&path, 1);
 }
 
 /* Whether the first file that can be opened is a segment. */
@@ -129,8 +137,8 @@ static bool has_segments(const struct bc_find *f, const struct bc_path_list *lis
 	if (!bc_console_silence(&silent, f->console))
 		return false;
 	for (int i = 0; i < list->count; i++) {
-		const char *path = list->paths[i];
-		if (!bc_are_regular_files(&path, 1))
+		char *path = list->paths[i];
+		if (!is_regular(path) && !(bc_segment_path_find(path) && is_regular(path)))
 			continue; /* it can't be read twice */
 		is_segment = f->format == BC_FORMAT_UNKNOWN && bc_segment_input_is(path);
 		if (is_segment)
@@ -168,7 +176,18 @@ static enum bc_exit search(struct bc_find *f, struct bc_path_list *list)
 		bc_find_stream(f, list->paths[0]);
 	if (f->is_count && (f->exit == BC_EXIT_OK || f->exit == BC_EXIT_DAMAGED))
 		bc_output_format(&f->output, "%" PRIu64 "\n", f->matches);
+	if (f->matches == 0 && !f->is_count &&
+		(f->exit == BC_EXIT_OK || f->exit == BC_EXIT_DAMAGED))
+		bc_print_error(f->console, NULL, "no reference matches");
 	return bc_exit_worse(f->exit, bc_output_close(&f->output, f->console));
+}
+
+static bool is_address(const char *text)
+{
+	struct bc_filter filter;
+	char err[128];
+
+	return bc_filter_parse_addr(&filter, text, err, sizeof(err));
 }
 
 static enum bc_exit run(struct bc_find *f, int argc, char **argv)
@@ -188,6 +207,8 @@ static enum bc_exit run(struct bc_find *f, int argc, char **argv)
 	if (f->is_count && (f->first != 0 || f->last != 0 || f->context != 0 || f->is_json))
 		return bc_print_usage_error(
 			f->console, "--count excludes --first, --last, --context and --json");
+	if (f->args.region != NULL && is_address(argv[optind]) && access(argv[optind], F_OK) != 0)
+		return bc_print_usage_error(f->console, "give an address or --region, not both");
 	code = read_address(f, argv[optind]);
 	if (code == BC_EXIT_OK)
 		code = bc_path_list_fill(&list, f->console, argv + first, argc - first);

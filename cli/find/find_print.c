@@ -17,9 +17,11 @@ static bool is_port(const struct bc_entry *entry)
 void bc_find_print(struct bc_find *f, const struct bc_search_hit *hit)
 {
 	char wall[BC_RFC3339_BYTES] = "-";
+	uint64_t named = hit->is_context ? hit->entry.addr
+					 : bc_filter_touched(&f->args.filter, &hit->entry);
 
 	if (f->is_json) {
-		json_t *name = bc_name_map_json(f->names, is_port(&hit->entry), hit->entry.addr);
+		json_t *name = bc_name_map_json(f->names, is_port(&hit->entry), named);
 		if (!bc_output_json_value(&f->output, bc_search_hit_json(hit, name)))
 			f->exit = bc_exit_worse(f->exit, bc_print_no_memory(f->console));
 		return;
@@ -34,6 +36,6 @@ void bc_find_print(struct bc_find *f, const struct bc_search_hit *hit)
 	bc_output_format(&f->output, "%10" PRIu64 "  %s  ", hit->entry.number, wall);
 	bc_output_safe(&f->output, hit->file);
 	bc_output_format(&f->output, "  %s", hit->text);
-	bc_name_print(&f->output, f->names, is_port(&hit->entry), hit->entry.addr, "  (", ")");
+	bc_name_print(&f->output, f->names, is_port(&hit->entry), named, "  (", ")");
 	bc_output_text(&f->output, "\n", 1);
 }

@@ -172,27 +172,65 @@ bool bc_filter_args_option(struct bc_filter_args *s, const struct bc_console *co
 	}
 }
 
-bool bc_filter_args_operand(struct bc_filter_args *s, const struct bc_console *console, char *text)
+/* Looks up a region. `names` may be NULL: those of the PC. Returns false with the reason. */
+static bool find_region(struct bc_filter *filter, const struct bc_name_map *names, const char *name,
+	char *err, size_t errlen)
 {
+	struct bc_name_map *pc = NULL;
+
+	snprintf(err, errlen, "out of memory");
+	if (names == NULL)
+		names = pc = bc_name_map_open();
+	bool ok = names != NULL && bc_filter_parse_region(filter, names, name, err, errlen);
+	bc_name_map_close(pc);
+	return ok;
+}
+
+bool bc_filter_args_operand(struct bc_filter_args *s, const struct bc_console *console,
+	const struct bc_name_map *names, char *text)
+{
+	struct bc_filter filter = s->filter;
+	char err[256];
+
+	if (!bc_filter_parse_addr(&filter, text, err, sizeof(err)) &&
+		find_region(&filter, names, text, err, sizeof(err))) {
+		bc_print_error(console, NULL, "address %s: not an address; try --region %s", text,
+			strchr(text, ' ') == NULL ? text : "NAME");
+		return false;
+	}
 	optarg = text;
 	return read_addr(s, console, "address");
+}
+
+static bool has_type(const struct bc_filter *f, unsigned type)
+{
+	return (f->types[type / 64] >> type % 64 & 1) != 0;
+}
+
+/* A plain read or write is one of memory. */
+static void check_ports(const struct bc_filter_args *s, const struct bc_console *console)
+{
+	const struct bc_filter *f = &s->filter;
+
+	if (f->has_types && f->memory_count == 0 && !has_type(f, BC_REQ_IOREAD) &&
+		!has_type(f, BC_REQ_IOWRITE))
+		bc_print_error(console, NULL,
+			"--region %s: has only ports; select them with --type ioread,iowrite",
+			s->region);
 }
 
 bool bc_filter_args_finish(
 	struct bc_filter_args *s, const struct bc_console *console, const struct bc_name_map *names)
 {
-	struct bc_name_map *pc = NULL;
-	char err[256] = "out of memory";
+	char err[256];
 
 	if (s->region == NULL)
 		return true;
-	if (names == NULL)
-		names = pc = bc_name_map_open();
-	bool ok = names != NULL &&
-		  bc_filter_parse_region(&s->filter, names, s->region, err, sizeof(err));
-	bc_name_map_close(pc);
+	bool ok = find_region(&s->filter, names, s->region, err, sizeof(err));
 	if (!ok)
 		bc_print_error(console, NULL, "--region %s: %s", s->region, err);
+	else
+		check_ports(s, console);
 	return ok;
 }
 

@@ -82,12 +82,13 @@ static inline bool bc_filter_args_has(int letter)
 bool bc_filter_args_option(
 	struct bc_filter_args *args, const struct bc_console *console, int letter);
 
-/* The same for an address given as an operand. */
-bool bc_filter_args_operand(
-	struct bc_filter_args *args, const struct bc_console *console, char *text);
+/* The same for an address given as an operand. `names` as for bc_filter_args_finish(). */
+bool bc_filter_args_operand(struct bc_filter_args *args, const struct bc_console *console,
+	const struct bc_name_map *names, char *text);
 
 /* Looks up the region, if there is one, after the last option. `names` may be NULL: those of the
- * PC. Prints an error and returns false if no region has the name. */
+ * PC. Prints an error and returns false if no region has the name. Prints a hint if --type excludes
+ * all of it. */
 bool bc_filter_args_finish(struct bc_filter_args *args, const struct bc_console *console,
 	const struct bc_name_map *names);
 

@@ -36,6 +36,13 @@ static enum bc_exit add_symbols(struct bc_name_map *map, const struct bc_console
 
 	if (path == NULL)
 		return bc_print_no_memory(console);
+	const char *colon = strrchr(path, ':');
+	if (colon != NULL && access(path, F_OK) != 0) {
+		bc_print_error(console, path,
+			"no such file, and \"%s\" is not an offset such as -c0000000", colon + 1);
+		free(path);
+		return BC_EXIT_USAGE;
+	}
 	enum bc_exit code = add_file(map, console, path, BC_NAME_OPT_SYMBOLS, offset);
 	free(path);
 	return code;

@@ -26,9 +26,15 @@ static int open_intact(const char *path)
 	return -1;
 }
 
-bool bc_segment_input_is(const char *path)
+static int on_open(void *context, const char *path)
 {
-	int fd = open_intact(path);
+	(void)context;
+	return open_intact(path);
+}
+
+bool bc_segment_input_is(char *path)
+{
+	int fd = bc_segment_path_open(path, &(struct bc_search_io){.open = on_open});
 
 	if (fd >= 0)
 		close(fd);
@@ -66,6 +72,8 @@ int bc_segment_input_open(const struct bc_console *console, const char *path, en
 	if (fd >= 0)
 		return fd;
 	if (access(path, R_OK) != 0) {
+		if (errno == ENOENT)
+			return -1;
 		bc_print_error(console, path, "can't open: %s", strerror(errno));
 		*code = bc_exit_worse(*code, BC_EXIT_FAILED);
 		return -1;

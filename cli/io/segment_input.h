@@ -6,11 +6,11 @@
 #include "formats/search/segment_files.h"
 
 /* Whether a file starts with an intact segment header. Detecting its format would read much more.
- */
-bool bc_segment_input_is(const char *path);
+ * ".partial" is removed from the path of one that was sealed meanwhile. */
+bool bc_segment_input_is(char *path);
 
-/* Opens a segment file for struct bc_search_io. Returns a descriptor; or -1 after printing an
- * error, with *code made worse. */
+/* Opens a segment file for struct bc_search_io. Returns a descriptor; or -1 if
+ * the file was deleted, or after printing an error, with *code made worse. */
 int bc_segment_input_open(const struct bc_console *console, const char *path, enum bc_exit *code);
 
 /* Prints a fault. Returns what it means for the exit code. */

@@ -35,6 +35,7 @@ static bool wait_writable(int fd)
 
 static void write_all(struct bc_output *o, const char *p, size_t bytes)
 {
+	o->has_written = o->has_written || bytes != 0;
 	while (bytes != 0 && o->error == 0) {
 		ssize_t n = write(o->fd, p, bytes);
 		if (n < 0 && (errno == EINTR || (errno == EAGAIN && wait_writable(o->fd))))

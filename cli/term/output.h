@@ -20,6 +20,7 @@ struct bc_output {
 	int fd;
 	int error;        /* 0, or the negative errno of the first failed write */
 	const char *name; /* file name for error messages; NULL: the console's output */
+	bool has_written; /* anything; more may be in the buffer */
 	size_t used;
 	char *buffer;
 };

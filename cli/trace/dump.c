@@ -159,20 +159,21 @@ static void dump_file(struct bc_dump *dump, const char *path, enum bc_format for
 	bc_file_close(&file);
 }
 
-/* Explains why nothing was printed if --records starts after the end. */
-static void check_start(const struct bc_dump *dump)
+/* Explains why nothing was printed. */
+static void explain_nothing(const struct bc_dump *dump)
 {
 	uint64_t first = dump->args.filter.numbers.first;
 
-	if (first == 0 || first < dump->end || dump->exit == BC_EXIT_FAILED ||
-		dump->exit == BC_EXIT_USAGE)
+	if (!dump->is_part || dump->exit == BC_EXIT_FAILED || dump->exit == BC_EXIT_USAGE)
 		return;
-	if (dump->end == 0)
+	if (dump->end == 0 && first != 0)
 		bc_print_error(dump->console, NULL, "nothing to print: the input is empty");
-	else
+	else if (first != 0 && first >= dump->end)
 		bc_print_error(dump->console, NULL,
 			"nothing to print from %" PRIu64 " on: the last number is %" PRIu64, first,
 			dump->end - 1);
+	else if (dump->output.used == 0 && !dump->output.has_written)
+		bc_print_error(dump->console, NULL, "no record matches");
 }
 
 int bc_cmd_dump(const struct bc_console *console, int argc, char **argv)
@@ -200,7 +201,7 @@ int bc_cmd_dump(const struct bc_console *console, int argc, char **argv)
 	bc_segment_order_sort(paths, n);
 	for (int i = 0; i < n && !bc_output_failed(&dump->output); i++)
 		dump_file(dump, paths[i], format);
-	check_start(dump);
+	explain_nothing(dump);
 	dump->exit = bc_exit_worse(dump->exit, bc_output_close(&dump->output, console));
 out:
 	bc_sequence_check_reset(&dump->sequence);

@@ -12,7 +12,8 @@ static const char *value_of(void *context, const char *name)
 	return bc_request_query(context, name);
 }
 
-static void respond(struct bc_call *call, const char *recording)
+/* `is_known`: the recorder knows the recording, which may have no file yet. */
+static void respond(struct bc_call *call, const char *recording, bool is_known)
 {
 	struct bc_searcher_request *search = calloc(1, sizeof(*search));
 	int rc = search != NULL && call->api->searcher != NULL ? 0 : -ENOMEM;
@@ -25,6 +26,7 @@ static void respond(struct bc_call *call, const char *recording)
 	}
 	if (rc == 0) {
 		snprintf(search->recording, sizeof(search->recording), "%s", recording);
+		search->is_known = is_known;
 		rc = bc_searcher_add(call->api->searcher, call->request, search);
 	}
 	free(search);
@@ -41,13 +43,21 @@ static void respond(struct bc_call *call, const char *recording)
 
 void bc_api_find(struct bc_call *call)
 {
-	respond(call, "");
+	respond(call, "", false);
 }
 
 void bc_api_get_records(struct bc_call *call)
 {
-	if (strlen(call->name) < BC_RECORDING_ID_MAX)
-		respond(call, call->name);
+	struct bc_recorder *recorder = call->api->recorder;
+	bool is_current = strcmp(call->name, "current") == 0;
+	json_t *known = is_current ? bc_recorder_recording_json(recorder)
+				   : bc_recorder_known_json(recorder, call->name);
+	const char *id = is_current ? json_string_value(json_object_get(known, "id")) : call->name;
+
+	if (id != NULL && strlen(id) < BC_RECORDING_ID_MAX)
+		respond(call, id, known != NULL);
 	else
-		bc_call_error(call->request, 404, "no such recording", NULL);
+		bc_call_error(call->request, 404,
+			is_current ? "nothing is being recorded" : "no such recording", NULL);
+	json_decref(known);
 }

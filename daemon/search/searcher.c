@@ -24,8 +24,7 @@
 
 #define OUT_BYTES       65536u
 #define LINES_BYTES     (OUT_BYTES - 256) /* of them; the rest is for the last line */
-#define SEARCH_LIMIT_NS (60 * SECOND_NS)
-#define CLIENT_LIMIT_NS (10 * SECOND_NS) /* without reading anything */
+#define CLIENT_LIMIT_NS (10 * SECOND_NS)  /* without reading anything */
 #define STOP_SECONDS    2
 #define NICE            19
 
@@ -35,14 +34,17 @@ enum state { WAITING, RUNNING, DONE };
 struct job {
 	struct bc_searcher *searcher;
 	struct bc_searcher_request request;
-	struct bc_stream *stream; /* the loop's */
-	bool is_owner;            /* the client is; the loop's */
+	/* The loop's: */
+	struct bc_request *held;  /* until the recording is found; NULL: has its response */
+	struct bc_stream *stream; /* the response */
+	bool is_owner;            /* the client is */
 	/* The thread's: */
 	uint64_t until_ns;  /* the end of its time */
 	uint64_t damaged;   /* places */
 	const char *reason; /* why it was cut off; NULL: it was not */
 	/* Protected by the searcher's lock: */
 	enum state state;
+	bool is_found;  /* there is something to search; false when DONE: no such recording */
 	bool is_closed; /* by the loop: nobody reads the output */
 	char out[OUT_BYTES];
 	size_t first; /* of `used` bytes, in a ring */
@@ -54,7 +56,8 @@ struct bc_searcher {
 	pthread_t thread;
 	char *dir;
 	uint64_t bytes_per_s;
-	uint64_t due_ns; /* the thread's: the next bytes may be read from then on */
+	uint64_t limit_ns; /* of a search */
+	uint64_t due_ns;   /* the thread's: the next bytes may be read from then on */
 	struct job *jobs[BC_SEARCHES_MAX]; /* the loop's; NULL: free */
 	unsigned others;                   /* of users other than the owner */
 	/* Protected by the lock: */
@@ -241,11 +244,28 @@ static void search_paths(struct job *job, char *const *paths, int count)
 		OUT_BYTES);
 }
 
+/* Lets the response begin. */
+static void report_found(struct job *job)
+{
+	struct bc_searcher *s = job->searcher;
+
+	pthread_mutex_lock(&s->lock);
+	job->is_found = true;
+	if (!s->is_ending) /* then the handle may be closed */
+		uv_async_send(&s->async);
+	pthread_mutex_unlock(&s->lock);
+}
+
+static bool must_have_segments(const struct bc_searcher_request *request)
+{
+	return request->recording[0] != '\0' && !request->is_known;
+}
+
 static void run_job(struct job *job)
 {
 	struct bc_segment_list list = {.entries = NULL};
 
-	job->until_ns = bc_now_ns() + SEARCH_LIMIT_NS;
+	job->until_ns = bc_now_ns() + job->searcher->limit_ns;
 	int dir_fd = open(job->searcher->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	int rc = dir_fd >= 0 ? bc_segments_list(&list, dir_fd, NULL) : -errno;
 	char **paths = calloc(list.count + 1, sizeof(*paths));
@@ -254,7 +274,11 @@ static void run_job(struct job *job)
 		on_fault(job, &(struct bc_search_fault){.kind = BC_SEARCH_UNREADABLE,
 				      .file = job->searcher->dir,
 				      .error = rc});
-	search_paths(job, paths, paths != NULL ? list_paths(job, &list, paths) : -1);
+	int count = paths != NULL ? list_paths(job, &list, paths) : -1;
+	if (rc != 0 || count != 0 || !must_have_segments(&job->request)) {
+		report_found(job);
+		search_paths(job, paths, count);
+	}
 	for (size_t i = 0; paths != NULL && i < list.count; i++)
 		free(paths[i]);
 	free(paths);
@@ -361,20 +385,49 @@ static void on_closed(void *context)
 		free(job);
 }
 
+/* Returns false if out of memory. */
+static bool start_stream(struct job *job, struct bc_request *request)
+{
+	static const struct bc_stream_ops ops = {
+		.read = on_read, .is_over = is_over, .closed = on_closed};
+
+	job->stream = bc_request_stream(request, "application/x-ndjson", &ops, job);
+	return job->stream != NULL;
+}
+
+/* Responds to a held request, once it is known whether its recording exists. */
+static void answer(struct job *job)
+{
+	struct bc_request *request = job->held;
+
+	pthread_mutex_lock(&job->searcher->lock);
+	bool is_found = job->is_found;
+	bool is_done = job->state == DONE;
+	pthread_mutex_unlock(&job->searcher->lock);
+	if (!is_found && !is_done)
+		return;
+	job->held = NULL;
+	if (is_found && start_stream(job, request))
+		return;
+	bc_request_respond(request, 404, "application/json",
+		is_found ? NULL : strdup("{\"error\":\"no such recording\"}\n"), NULL);
+	on_closed(job);
+}
+
 static void on_async(uv_async_t *async)
 {
 	struct bc_searcher *s = async->data;
 
 	for (unsigned i = 0; i < BC_SEARCHES_MAX; i++)
-		if (s->jobs[i] != NULL)
+		if (s->jobs[i] != NULL && s->jobs[i]->held != NULL)
+			answer(s->jobs[i]);
+		else if (s->jobs[i] != NULL)
 			bc_stream_wake(s->jobs[i]->stream);
 }
 
 int bc_searcher_add(
 	struct bc_searcher *s, struct bc_request *request, const struct bc_searcher_request *search)
 {
-	static const struct bc_stream_ops ops = {
-		.read = on_read, .is_over = is_over, .closed = on_closed};
 	bool is_owner = bc_request_is_owner(request);
 	unsigned place = 0;
 
@@ -388,8 +441,9 @@ int bc_searcher_add(
 	job->searcher = s;
 	job->request = *search;
 	job->is_owner = is_owner;
-	job->stream = bc_request_stream(request, "application/x-ndjson", &ops, job);
-	if (job->stream == NULL) {
+	if (must_have_segments(search)) {
+		job->held = request;
+	} else if (!start_stream(job, request)) {
 		free(job);
 		return -ENOMEM;
 	}
@@ -417,8 +471,8 @@ static void on_async_closed(uv_handle_t *handle)
 	free(s);
 }
 
-int bc_searcher_open(
-	struct bc_searcher **searcher, uv_loop_t *loop, const char *dir, uint64_t bytes_per_s)
+int bc_searcher_open(struct bc_searcher **searcher, uv_loop_t *loop, const char *dir,
+	uint64_t bytes_per_s, uint64_t limit_ns)
 {
 	struct bc_searcher *s = calloc(1, sizeof(*s));
 	pthread_condattr_t attr;
@@ -427,6 +481,7 @@ int bc_searcher_open(
 		return -ENOMEM;
 	s->dir = strdup(dir);
 	s->bytes_per_s = bytes_per_s;
+	s->limit_ns = limit_ns;
 	int rc = s->dir != NULL ? uv_async_init(loop, &s->async, on_async) : -ENOMEM;
 	if (rc != 0) {
 		free(s->dir);
@@ -454,6 +509,11 @@ void bc_searcher_close(struct bc_searcher *s)
 
 	if (s == NULL)
 		return;
+	for (unsigned i = 0; i < BC_SEARCHES_MAX; i++)
+		if (s->jobs[i] != NULL) { /* held: the server has closed the streams */
+			bc_request_respond(s->jobs[i]->held, 500, NULL, NULL, NULL);
+			on_closed(s->jobs[i]);
+		}
 	pthread_mutex_lock(&s->lock);
 	s->is_ending = true;
 	pthread_cond_signal(&s->changed);

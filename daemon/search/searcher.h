@@ -7,7 +7,7 @@
  *   {"end": {...}}                the last line, unless the search was cut off
  *
  * A client that reads nothing for ten seconds loses its search, and so does one whose search takes
- * longer than a minute; its last line says so.
+ * too long; its last line says so.
  *
  * Memory: 64 KiB per search, and for the one that runs 4 MiB and 500 bytes per chunk of a segment.
  * Loop thread only. */
@@ -24,13 +24,15 @@
 #define BC_SEARCHES_MAX    8u /* running and waiting */
 #define BC_SEARCHES_OTHERS 6u /* of them, of users other than the owner */
 
+#define BC_SEARCH_LIMIT_NS UINT64_C(60000000000)
+
 struct bc_request;
 struct bc_searcher;
 
-/* Starts the thread. `dir` is copied. `bytes_per_s` may be 0: no limit. Returns 0 or a negative
- * errno. */
+/* Starts the thread. `dir` is copied. `bytes_per_s` may be 0: no limit. A search may take
+ * `limit_ns`. Returns 0 or a negative errno. */
 int bc_searcher_open(struct bc_searcher **searcher, uv_loop_t *loop, const char *dir,
-	uint64_t bytes_per_s) BC_MUST_CHECK;
+	uint64_t bytes_per_s, uint64_t limit_ns) BC_MUST_CHECK;
 
 /* The server must be closed first, which ends all searches. Memory is freed when the loop has
  * closed the handle. If the thread hangs in the disk for more than two seconds, it is left behind.
@@ -40,9 +42,11 @@ void bc_searcher_close(struct bc_searcher *searcher);
 struct bc_searcher_request {
 	struct bc_search_options options;    /* without marks */
 	char recording[BC_RECORDING_ID_MAX]; /* only this one; empty: all */
+	bool is_known;                       /* the recording exists; it may have no segments yet */
 };
 
-/* Responds to a request with the results of a search. Returns 0; -EBUSY if there are
+/* Responds to a request with the results of a search; or, when its turn comes, with a 404 if there
+ * is no such recording. Returns 0; -EBUSY if there are
  * BC_SEARCHES_MAX already, or BC_SEARCHES_OTHERS and the client is not the owner; or -ENOMEM. On
  * failure the caller still has to respond to the request. */
 int bc_searcher_add(struct bc_searcher *searcher, struct bc_request *request,

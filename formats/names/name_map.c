@@ -183,7 +183,7 @@ json_t *bc_name_map_json(const struct bc_name_map *map, bool is_port, uint64_t a
 	return json;
 }
 
-/* Appends up to four of the names that are most like `name`, if any is. */
+/* Appends up to six of the names that are most like `name`, if any is. */
 static void append_similar(
 	const struct bc_name_map *map, const char *name, char *err, size_t errlen)
 {
@@ -195,7 +195,7 @@ static void append_similar(
 	for (int pass = 0; pass < 2; pass++)
 		for (size_t i = 0; i < map->count; i++) {
 			const struct bc_name_layer *layer = &map->layers[i];
-			for (size_t row = 0; row < layer->count && count < 4; row++) {
+			for (size_t row = 0; row < layer->count && count < 6; row++) {
 				const char *text = bc_name_layer_text(layer, &layer->rows[row]);
 				size_t likeness = bc_name_likeness(text, name);
 				if (pass == 0) {

@@ -115,6 +115,17 @@ bool bc_segment_path_find(char *path)
 	return access(path, F_OK) == 0;
 }
 
+int bc_segment_path_open(char *path, const struct bc_search_io *io)
+{
+	if (!bc_segment_path_find(path))
+		return -1;
+	size_t bytes = strlen(path);
+	int fd = io->open(io->context, path);
+	if (fd < 0 && bc_segment_path_find(path) && strlen(path) != bytes)
+		fd = io->open(io->context, path);
+	return fd;
+}
+
 /* Whether a file may have what is looked for, by the page counts of the whole segment. */
 static bool may_have(struct bc_segment_files *f, int fd, const struct bc_page_query *query)
 {
@@ -129,9 +140,7 @@ bool bc_segment_files_open(struct bc_segment_files *f, int at, const struct bc_p
 	if (f->at == at)
 		return true;
 	bc_segment_files_close(f);
-	if (!bc_segment_path_find(f->files[at].path))
-		return false;
-	int fd = f->io->open(f->io->context, f->files[at].path);
+	int fd = bc_segment_path_open(f->files[at].path, f->io);
 	if (fd < 0)
 		return false;
 	if (query != NULL && !may_have(f, fd, query)) {

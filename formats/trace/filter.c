@@ -156,15 +156,22 @@ static bool overlaps(struct bc_span span, uint64_t addr, uint64_t size)
 	return addr <= span.last && (last < addr || last >= span.first);
 }
 
-static bool is_in_region(const struct bc_filter *f, uint64_t addr, uint64_t size, bool is_port)
+/* Returns the first range of the region that a reference touches, or NULL. */
+static const struct bc_span *find_range(
+	const struct bc_filter *f, uint64_t addr, uint64_t size, bool is_port)
 {
 	unsigned i = is_port ? f->memory_count : 0;
 	unsigned end = is_port ? f->ranges_count : f->memory_count;
 
 	for (; i < end; i++)
 		if (overlaps(f->ranges[i], addr, size))
-			return true;
-	return false;
+			return &f->ranges[i];
+	return NULL;
+}
+
+static bool is_in_region(const struct bc_filter *f, uint64_t addr, uint64_t size, bool is_port)
+{
+	return find_range(f, addr, size, is_port) != NULL;
 }
 
 static bool touches(const struct bc_filter *f, uint64_t addr, uint64_t size, unsigned type)
@@ -266,4 +273,18 @@ bool bc_filter_entry(const struct bc_filter *f, const struct bc_entry *entry)
 	if (f->has_procs && ((entry->has & BC_HAS_PROC) == 0 || !has_bit(f->procs, entry->proc)))
 		return false;
 	return (!f->has_addr && !f->has_types) || has_reference(f, entry);
+}
+
+uint64_t bc_filter_touched(const struct bc_filter *f, const struct bc_entry *entry)
+{
+	uint64_t start = bc_entry_start(entry);
+	bool is_port = entry->type == BC_REQ_IOREAD || entry->type == BC_REQ_IOWRITE;
+	const struct bc_span *range = f->ranges_count == 0
+					      ? &f->addr
+					      : find_range(f, start, entry->size, is_port);
+
+	if (!f->has_addr || entry->kind != BC_ENTRY_REFERENCE || range == NULL ||
+		bc_span_has(*range, entry->addr))
+		return entry->addr;
+	return range->first > start ? range->first : start;
 }

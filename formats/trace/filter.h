@@ -70,6 +70,10 @@ struct bc_filter_bounds {
 bool bc_filter_chunk(const struct bc_filter *filter, const struct bc_chunk_info *info,
 	uint64_t clock_hz, struct bc_filter_bounds *bounds);
 
+/* Returns the address of an entry that matches; or, if only other bytes of its burst are selected,
+ * the first of these. */
+uint64_t bc_filter_touched(const struct bc_filter *filter, const struct bc_entry *entry);
+
 /* Sets *query to what to look for in page counts. Returns false if the filter has no addresses. */
 bool bc_filter_page_query(const struct bc_filter *filter, struct bc_page_query *query);
 

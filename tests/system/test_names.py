@@ -317,6 +317,38 @@ def test_errors_of_regions_are_one_line(tmp):
         assert "--region excludes --addr and --port" in err, err
 
 
+def test_find_names_the_bytes_of_a_burst_that_were_searched_for(tmp):
+    trace, names = tmp / "a.byu", tmp / "names"
+    trace.write_bytes(RECORD.pack(0x1018, MEM_READ, 32, 0, 0, 1))  # 1000-101f
+    names.write_text("1000-1003 first\n1010-1013 middle\n1018-101b critical\n101c-101f last\n")
+    for selection, name in ((["--region", "first"], "first"), (["--region", "last"], "last"), (["0-"], "critical"),
+                            (["1013-1017"], "middle"), (["ffe-1001"], "first"), (["1018"], "critical")):
+        out, _ = buscap("find", "--map", names, *selection, trace)
+        assert out.decode().endswith(f"  ({name})\n"), (selection, out)
+        hit = json.loads(buscap("find", "-j", "--map", names, *selection, trace)[0])
+        equal((hit["addr"], hit["name"]), ("0x1018", name))
+
+
+def test_a_selection_that_can_not_match_says_why(tmp):
+    trace = write_byu(tmp / "a.byu", ACCESSES)
+    for argv, words, code in ((["find", "com1", trace], "address com1: not an address; try --region com1", 2),
+                              (["find", "--region", "com1", "3f8", trace], "give an address or --region, not both", 2),
+                              (["find", "--region", "com", trace], "COM1", 2),
+                              (["find", "--region", "com1", "--type", "write", trace],
+                               "--region com1: has only ports; select them with --type ioread,iowrite", 0),
+                              (["find", "--symbols", f"{trace}:zz", "0", trace],
+                               f'{trace}:zz: no such file, and "zz" is not an offset such as -c0000000', 2),
+                              (["find", "2000", trace], "no reference matches", 0),
+                              (["find", "-j", "2000", trace], "no reference matches", 0),
+                              (["dump", "--addr", "2000", trace], "no record matches", 0)):
+        out, err = buscap(*argv, code=code)
+        assert words in err and out == b"", (argv, out, err)
+    for argv in (["find", "-c", "2000", trace], ["find", "1000", trace], ["dump", trace], ["dump", "--addr", "1000", trace],
+                 ["find", "--region", "com1", "--type", "write,iowrite", trace],
+                 ["find", "--region", "vga", "--type", "write", trace]):
+        equal(buscap(*argv)[1], "", argv)
+
+
 # ---- the daemon
 
 

@@ -203,7 +203,7 @@ static const struct {
 	{"video bios", "c0000-c7fff"},
 	{"nmi status", "p61-61"},
 	{"fram", "no region has this name; similar names: Frame buffer, Frame buffer tail, frame, "
-		 "frames"},
+		 "frames, frame grabber"},
 	{"keybord", "no region has this name; similar names: keyboard data, keyboard command"},
 	{"zzz", "no region has this name"},
 	{"", "no region has this name"},

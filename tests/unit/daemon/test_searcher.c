@@ -1,0 +1,130 @@
+/* Searches end in time, with their results or the reason why not. */
+#include "daemon/http/request.h"
+#include "daemon/search/searcher.h"
+#include "tests/support/server_rig.h"
+#include "tests/support/small_segment.h"
+#include "tests/support/temp_dir.h"
+#include "tests/support/test.h"
+
+TEST_THREADS;
+
+#define HOUR_NS UINT64_C(3600000000000)
+
+struct fixture {
+	struct temp_dir dir;
+	struct server_rig rig;
+	struct bc_searcher *searcher;
+	struct small_segment segment;
+};
+
+/* The path is the id of the recording; "/" searches all. */
+static void on_request(struct server_rig *rig, struct bc_request *request)
+{
+	struct fixture *f = rig->context;
+	struct bc_searcher_request search = {.options = {.is_count = true}};
+
+	bc_filter_init(&search.options.filter);
+	snprintf(search.recording, sizeof(search.recording), "%s", bc_request_path(request) + 1);
+	assert_int_equal(bc_searcher_add(f->searcher, request, &search), 0);
+}
+
+/* A search may read this many bytes per second (0: no limit) and take this long. */
+static void set_up(struct fixture *f, uint64_t bytes_per_s, uint64_t limit_ns)
+{
+	temp_dir_make(&f->dir);
+	small_make(&f->segment, f->dir.fd, 0, 0);
+	rig_open(&f->rig, NULL, on_request);
+	f->rig.context = f;
+	assert_int_equal(
+		bc_searcher_open(&f->searcher, &f->rig.loop, f->dir.path, bytes_per_s, limit_ns),
+		0);
+}
+
+static void tear_down(struct fixture *f)
+{
+	rig_close_server(&f->rig);
+	bc_searcher_close(f->searcher);
+	uv_run(&f->rig.loop, UV_RUN_DEFAULT);
+	assert_int_equal(uv_loop_close(&f->rig.loop), 0);
+	close(f->rig.listen_fd);
+	free(f->segment.bytes);
+	temp_dir_remove(&f->dir);
+}
+
+static char *get(struct fixture *f, const char *path)
+{
+	char request[256];
+
+	snprintf(request, sizeof(request),
+		"GET %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", path);
+	return rig_request(&f->rig, request);
+}
+
+/* Sends a request and returns its connection when the server has it. */
+static int start(struct fixture *f, const char *path)
+{
+	int fd = rig_connect(&f->rig);
+	unsigned before = f->rig.requests;
+
+	rig_send_text(&f->rig, fd, "GET ");
+	rig_send_text(&f->rig, fd, path);
+	rig_send_text(&f->rig, fd, " HTTP/1.1\r\nHost: x\r\n\r\n");
+	RIG_UNTIL(&f->rig, f->rig.requests > before);
+	return fd;
+}
+
+static void test_an_unknown_recording_is_a_404(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	set_up(&f, 0, HOUR_NS);
+	for (int i = 0; i < 20; i++) { /* more than there are places */
+		char *response = get(&f, "/20261120T091500Z-3f9a2d");
+		assert_int_equal(rig_status(response), 404);
+		assert_non_null(strstr(rig_body(response), "\"no such recording\""));
+		free(response);
+	}
+	char *response = get(&f, "/" SMALL_RECORDING);
+	assert_int_equal(rig_status(response), 200);
+	assert_non_null(strstr(rig_body(response), "\"matches\":46,\"segments\":1,"));
+	free(response);
+	tear_down(&f);
+}
+
+static void test_a_search_is_cut_off_at_its_time_limit(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	set_up(&f, 1, 20000000); /* one byte per second does not get far */
+	char *response = get(&f, "/");
+	assert_int_equal(rig_status(response), 200);
+	assert_non_null(strstr(rig_body(response), "\"cut_off\":\"time limit\""));
+	free(response);
+	tear_down(&f);
+}
+
+static void test_searches_of_any_state_end_with_the_searcher(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	set_up(&f, 1, HOUR_NS);
+	int fds[] = {start(&f, "/"), start(&f, "/" SMALL_RECORDING), start(&f, "/unknown"),
+		start(&f, "/gone")};
+	close(fds[3]);
+	tear_down(&f);
+	for (int i = 0; i < 3; i++)
+		close(fds[i]);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_an_unknown_recording_is_a_404),
+		cmocka_unit_test(test_a_search_is_cut_off_at_its_time_limit),
+		cmocka_unit_test(test_searches_of_any_state_end_with_the_searcher),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

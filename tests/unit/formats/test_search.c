@@ -1,0 +1,117 @@
+/* A search finds files under the names they have by then. */
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "formats/search/search.h"
+#include "tests/support/small_segment.h"
+#include "tests/support/temp_dir.h"
+#include "tests/support/test.h"
+
+enum change { NOTHING, SEALED, DELETED };
+
+struct fixture {
+	struct temp_dir dir;
+	struct small_segment segment;
+	char sealed[100];
+	char partial[128];
+	enum change change; /* happens to the file just before it is opened for the first time */
+	unsigned opened;
+	unsigned faults;
+};
+
+static void set_up(struct fixture *f)
+{
+	*f = (struct fixture){.opened = 0};
+	temp_dir_make(&f->dir);
+	small_make(&f->segment, f->dir.fd, 0, 0);
+	snprintf(f->sealed, sizeof(f->sealed), "%s/%s", f->dir.path, f->segment.name);
+	snprintf(f->partial, sizeof(f->partial), "%s.partial", f->sealed);
+}
+
+static void tear_down(struct fixture *f)
+{
+	free(f->segment.bytes);
+	temp_dir_remove(&f->dir);
+}
+
+static int on_open(void *context, const char *path)
+{
+	struct fixture *f = context;
+
+	if (f->opened++ == 0 && f->change == SEALED)
+		assert_int_equal(rename(f->partial, f->sealed), 0);
+	if (f->opened == 1 && f->change == DELETED)
+		assert_int_equal(unlink(f->partial), 0);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0 && errno != ENOENT)
+		f->faults++;
+	return fd;
+}
+
+static void on_fault(void *context, const struct bc_search_fault *fault)
+{
+	struct fixture *f = context;
+
+	(void)fault;
+	f->faults++;
+}
+
+/* Returns the number of records found in the segment, which is listed as one being written. */
+static uint64_t count(struct fixture *f)
+{
+	const struct bc_search_io io = {.context = f, .open = on_open, .fault = on_fault};
+	struct bc_search_options options = {.is_count = true};
+	char path[sizeof(f->partial)];
+	char *paths[] = {strcpy(path, f->partial)};
+	const char *missing;
+	uint64_t matches;
+
+	bc_filter_init(&options.filter);
+	assert_int_equal(bc_search_run(&options, paths, 1, &io, NULL, &matches, &missing), 0);
+	return matches;
+}
+
+static void test_a_segment_is_searched_whenever_it_is_sealed(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	set_up(&f);
+	assert_int_equal(count(&f), SMALL_RECORDS); /* after it was listed */
+	assert_int_equal(rename(f.sealed, f.partial), 0);
+	f.opened = 0;
+	f.change = SEALED;
+	assert_int_equal(count(&f), SMALL_RECORDS); /* after it was looked up */
+	assert_int_equal(f.opened, 2);
+	assert_int_equal(f.faults, 0);
+	tear_down(&f);
+}
+
+static void test_a_file_that_is_deleted_or_unreadable_is_opened_once(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	set_up(&f);
+	assert_int_equal(rename(f.sealed, f.partial), 0);
+	f.change = DELETED;
+	assert_int_equal(count(&f), 0);
+	assert_int_equal(f.opened, 1);
+	assert_int_equal(f.faults, 0);
+	assert_int_equal(symlink(f.partial, f.partial), 0);
+	f.change = NOTHING;
+	assert_int_equal(count(&f), 0);
+	assert_int_equal(f.opened, 2);
+	assert_int_equal(f.faults, 1);
+	tear_down(&f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_a_segment_is_searched_whenever_it_is_sealed),
+		cmocka_unit_test(test_a_file_that_is_deleted_or_unreadable_is_opened_once),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
