@@ -88,7 +88,7 @@ test-long: all $(CHECKED) $(HELPERS) ## run the tests that have long sweeps, wit
 
 test-machine: deb $(BUILD)/tests/usbredir_board ## the packages in a whole machine under QEMU, with a board; RUNS=N times
 	@tests/tools/deps.sh -- $(MACHINE_TOOLS) -- $(PYTHON_MODULES)
-	@BUILD=$(BUILD) $(PYTHON) tests/machine/run.py build/deb
+	@BUILD=$(BUILD) $(PYTHON) tests/machine/run.py $(PACKAGE_DIR)
 
 # With SHORT=1 only tests of what differs most between releases: libraries and tools.
 RELEASES    ?= bookworm trixie

@@ -36,8 +36,8 @@
  * ticks, not clock time: while the process is suspended, the writer is too. */
 #define STOP_SECONDS 10
 
-/* After that, the writer gets this long to finish. A system call that hangs can't be cancelled, so
- * the process then exits without it. */
+/* After that, each call of the writer gets this long. One that hangs can't be cancelled, so the
+ * process exits without it. */
 #define ABANDON_SECONDS 3
 
 /* At the end, poll until the threads are idle. */
@@ -88,6 +88,7 @@ struct bc_daemon {
 	unsigned stop_seconds; /* without progress */
 	unsigned idle_checks;
 	uint64_t stop_written; /* records written at the last check of the disk */
+	uint64_t stop_call_ns; /* since when the writer was in a call at the last check */
 	uint64_t seen_written; /* records written at the last extension of the stop timeout */
 	uint64_t started_ns;
 	struct bc_rates rates;
@@ -380,7 +381,11 @@ static void on_recorder_over(void *context)
 static void on_abandon_second(uv_timer_t *timer)
 {
 	struct bc_daemon *d = timer->data;
+	uint64_t since_ns = bc_recorder_longest_activity(d->recorder).since_ns;
 
+	if (since_ns != d->stop_call_ns)
+		d->stop_seconds = 0;
+	d->stop_call_ns = since_ns;
 	if (++d->stop_seconds < ABANDON_SECONDS)
 		return;
 	if (d->options->once)

@@ -4,7 +4,7 @@
 # and libc6-dev (and certificates, for an https mirror): clones the last commit and runs make test, make demo, make deb
 # and make units; then, in another clean root, installs the packages, records with them, removes and purges them.
 # Needs root and the right to mount. Mounts are in private namespaces and disappear with their processes. The log of each
-# step is build/fresh/RELEASE-STEP.log.
+# step is build/fresh/RELEASE-STEP.log; the packages are in build/fresh/RELEASE-deb.
 # ONLY=WORDS runs only those tests, as in make check. MIRROR=URI names a Debian mirror, if apt's sources name none.
 # KEEP=1 keeps the roots. Downloaded packages stay in ~/.cache/buscapd for the next run.
 set -u
@@ -192,7 +192,10 @@ steps() {
 	step demo inside "$root" 'cd /srv/buscapd && make demo'
 	step deb inside "$root" 'cd /srv/buscapd && make deb' || return
 	step units inside "$root" 'cd /srv/buscapd && make units'
-	mkdir "$clean/root/debs" && cp "$root"/srv/buscapd/build/deb/*.deb "$clean/root/debs/" || return
+	rm -rf "$here/$release-deb"
+	mkdir "$here/$release-deb" "$clean/root/debs" || return
+	cp "$root"/srv/buscapd/build/deb/*_* "$here/$release-deb/" || return
+	cp "$here/$release-deb"/*.deb "$clean/root/debs/" || return
 	step install inside "$clean" "$install" || return
 	step use inside "$clean" "$use" || return
 	step remove inside "$clean" "$remove" || return
