@@ -102,12 +102,12 @@ static bool is_moment(const struct svg *s)
 	return s->picture->from_ns == s->picture->to_ns;
 }
 
-/* How long a column is drawn. A moment does not have an endless rate. */
+/* How long a column lasts, at least the time of a pixel. A moment does not have an endless rate. */
 static double seconds_of(const struct svg *s, const struct bc_overview_column *c)
 {
-	double ns = (double)((uint64_t)c->to_ns - (uint64_t)c->from_ns);
-
-	return is_moment(s) ? 1 : fmax(ns, (double)s->axis.span_ns / PLOT_WIDTH) / 1e9;
+	return is_moment(s)
+		       ? 1
+		       : fmax((double)c->duration_ns, (double)s->axis.span_ns / PLOT_WIDTH) / 1e9;
 }
 
 /* ---- axes */

@@ -23,6 +23,12 @@
 #define LEVEL_SEGMENTS (1u + BC_SUMMARY_LEVELS)
 #define LEVELS         (LEVEL_SEGMENTS + 1)
 
+struct moment {
+	int64_t ns;
+	uint32_t epoch;
+	uint64_t tick;
+};
+
 struct drawing {
 	struct bc_overview *overview;
 	const struct bc_overview_options *options;
@@ -32,9 +38,10 @@ struct drawing {
 	uint64_t unit;       /* the next one, counted in its recording */
 	bool is_mixed;       /* a column may have several recordings */
 	bool is_new;         /* the last column has one unit */
-	uint32_t last_epoch; /* of the last column */
+	struct moment first; /* of the last column */
+	struct moment last;  /* its last record */
+	uint64_t clock_hz;   /* of the last column; 0: unknown, or it has several recordings */
 	uint32_t decoded;
-	int64_t last_ns;             /* of the last record in the last column */
 	struct bc_chunk_pages pages; /* scratch */
 };
 
@@ -179,39 +186,58 @@ static uint64_t column_of(const struct drawing *d, uint64_t unit)
 	return unit * d->options->columns / d->shared;
 }
 
-/* Finds the column of the next unit. */
-static void next_column(struct drawing *d, uint32_t recording, int64_t from_ns, uint32_t epoch)
+/* Ends the last column. The bus clock is exact where arrival times are not. */
+static void end_column(struct drawing *d, int64_t to_ns, uint64_t to_tick)
+{
+	struct bc_overview *o = d->overview;
+	struct bc_overview_column *c = &o->columns[o->picture.column_count - 1];
+	unsigned __int128 ticks = to_tick - d->first.tick;
+	bool is_timed = d->clock_hz != 0 && d->first.epoch == d->last.epoch &&
+			to_tick >= d->first.tick;
+
+	c->to_ns = to_ns;
+	c->duration_ns = is_timed ? (uint64_t)(ticks * 1000000000 / d->clock_hz)
+				  : (uint64_t)to_ns - (uint64_t)c->from_ns;
+}
+
+/* Finds the column of the next unit of a segment, which starts at `first`. */
+static void next_column(
+	struct drawing *d, const struct bc_overview_segment *s, const struct moment *first)
 {
 	struct bc_overview *o = d->overview;
 	uint32_t count = o->picture.column_count;
 	struct bc_overview_column *last = count != 0 ? &o->columns[count - 1] : NULL;
-	bool is_same = last != NULL && (d->is_mixed || recording == last->recording);
+	bool is_recording = last != NULL && s->recording == last->recording;
+	bool is_same = last != NULL && (d->is_mixed || is_recording);
 
 	d->unit = is_same ? d->unit + 1 : 0;
 	d->is_new = !is_same || column_of(d, d->unit) != column_of(d, d->unit - 1);
-	if (!d->is_new)
+	if (!d->is_new) {
+		d->clock_hz = is_recording ? d->clock_hz : 0;
 		return;
+	}
+	bool is_next = is_recording && first->epoch == d->last.epoch;
 	if (last != NULL)
-		last->to_ns = recording == last->recording && epoch == d->last_epoch &&
-					      from_ns >= last->from_ns
-				      ? from_ns
-				      : d->last_ns;
-	d->last_ns = from_ns;
-	bc_overview_add_column(o, recording, from_ns);
+		end_column(d, is_next && first->ns >= last->from_ns ? first->ns : d->last.ns,
+			is_next ? first->tick : d->last.tick);
+	d->first = d->last = *first;
+	d->clock_hz = s->clock_hz;
+	bc_overview_add_column(o, s->recording, first->ns);
 }
 
 static int draw_segment(struct drawing *d, const struct bc_overview_segment *s)
 {
 	struct bc_overview *o = d->overview;
+	struct moment first = {s->from_ns, s->first_epoch, s->first_tick};
 
-	next_column(d, s->recording, s->from_ns, s->first_epoch);
+	next_column(d, s, &first);
 	uint32_t column = o->picture.column_count - 1;
 	struct bc_overview_column *c = &o->columns[column];
 	c->first_record = d->is_new ? s->first_record : c->first_record;
 	c->records += s->records;
 	c->lost += s->lost_after > s->lost_base ? s->lost_after - s->lost_base : 0;
-	d->last_epoch = s->last_epoch;
-	d->last_ns = s->to_ns > d->last_ns ? s->to_ns : d->last_ns;
+	d->last = (struct moment){
+		s->to_ns > d->last.ns ? s->to_ns : d->last.ns, s->last_epoch, s->last_tick};
 	uint64_t gaps = c->gaps + s->gaps;
 	int rc = add_segment_counts(d, column, s);
 	if (rc == -EBADMSG) {
@@ -232,18 +258,19 @@ static int draw_unit(struct drawing *d, const struct unit *u)
 	struct bc_overview *o = d->overview;
 	const struct bc_chunk_info *first = &u->rows[u->first].info;
 	const struct bc_chunk_info *last = &u->rows[u->end - 1].info;
+	struct moment start = {bc_overview_row_from(first), first->epoch, first->first_tick};
 
-	next_column(d, u->segment->recording, bc_overview_row_from(first), first->epoch);
+	next_column(d, u->segment, &start);
 	uint32_t column = o->picture.column_count - 1;
 	struct bc_overview_column *c = &o->columns[column];
 	c->first_record = d->is_new ? first->first_record : c->first_record;
 	c->records += unit_records(u);
 	c->lost += bc_overview_lost_in(u->segment, u->rows, u->first, u->end);
-	d->last_epoch = last->epoch;
+	d->last = (struct moment){d->last.ns, last->epoch, last->last_tick};
 	for (uint32_t row = u->first; row < u->end; row++) {
 		const struct bc_chunk_info *info = &u->rows[row].info;
 		int64_t to_ns = bc_overview_row_to(info, u->segment->clock_hz);
-		d->last_ns = to_ns > d->last_ns ? to_ns : d->last_ns;
+		d->last.ns = to_ns > d->last.ns ? to_ns : d->last.ns;
 		if (d->level != LEVEL_CHUNKS)
 			c->has_gaps = c->has_gaps && info->events == 0;
 	}
@@ -389,7 +416,7 @@ static int draw(struct drawing *d)
 			rc = draw_units(d, o->segments[i]);
 	}
 	if (o->picture.column_count != 0)
-		o->columns[o->picture.column_count - 1].to_ns = d->last_ns;
+		end_column(d, d->last.ns, d->last.tick);
 	return rc;
 }
 

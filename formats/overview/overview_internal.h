@@ -26,6 +26,8 @@ struct bc_overview_segment {
 	uint64_t bytes;
 	uint32_t first_epoch;
 	uint32_t last_epoch;
+	uint64_t first_tick;
+	uint64_t last_tick;
 	uint64_t lost_before; /* samples, before its first chunk, by that chunk */
 	uint64_t lost_after;
 	uint64_t lost_base; /* after the segment before it; or lost_before */

@@ -58,8 +58,10 @@ static struct bc_overview_column *bin_column(struct sorting *s, uint32_t recordi
 
 	if (s->bins[bin] == NONE) {
 		s->bins[bin] = bc_overview_add_column(o, recording, bin_from(s, bin));
-		o->columns[s->bins[bin]].to_ns = bin_from(s, bin + 1);
-		o->columns[s->bins[bin]].first_record = UINT64_MAX;
+		struct bc_overview_column *c = &o->columns[s->bins[bin]];
+		c->to_ns = bin_from(s, bin + 1);
+		c->duration_ns = (uint64_t)c->to_ns - (uint64_t)c->from_ns;
+		c->first_record = UINT64_MAX;
 	}
 	return &o->columns[s->bins[bin]];
 }

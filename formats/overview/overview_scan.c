@@ -213,6 +213,7 @@ static void set_first(struct bc_overview_segment *s, const struct bc_chunk_info 
 	s->number = info->segment;
 	s->first_record = info->first_record;
 	s->first_epoch = info->epoch;
+	s->first_tick = info->first_tick;
 	s->lost_before = info->segment != 0 || info->number != 0 ? bc_overview_lost(info) : 0;
 }
 
@@ -247,6 +248,7 @@ static void add_chunk(struct bc_overview_segment *s, const struct bc_chunk_info 
 	s->rows++;
 	s->records += info->records;
 	s->last_epoch = info->epoch;
+	s->last_tick = info->last_tick;
 	s->lost_after = bc_overview_lost(info);
 	s->has_events = s->has_events || info->events != 0;
 }

@@ -513,6 +513,34 @@ TEST_F(a_new_epoch_ends_a_column_at_its_last_record)
 	}
 }
 
+TEST_F(the_duration_of_a_column_does_not_depend_on_when_its_data_arrived)
+{
+	for (uint32_t i = 0; i < 128; i++) {
+		if (i % 16 == 0)
+			start_segment(f, FIRST, i / 16);
+		reset_chunk(f, START + i * INT64_C(1000000) + i % 3 * 300000, i / 64);
+		f->chunk->info.first_tick = i * UINT64_C(1000);
+		add_records(f, RECORDS, 1, 100);
+		append_chunk(f);
+		if (i % 16 == 15)
+			seal(f);
+	}
+	update(f);
+	for (unsigned columns = 1; columns <= 128; columns++) {
+		const struct bc_overview_picture *p = draw_all(f, columns, 200);
+		for (uint32_t i = 0; i < p->column_count; i++) {
+			const struct bc_overview_column *c = &p->columns[i];
+			uint64_t first = c->first_record / RECORDS;
+			uint64_t end = first + c->records / RECORDS;
+			uint64_t ns = first / 64 != (end - 1) / 64
+					      ? (uint64_t)(c->to_ns - c->from_ns)
+				      : end % 64 == 0 ? (end - first - 1) * 1000000 + 299000
+						      : (end - first) * 1000000;
+			assert_int_equal(c->duration_ns, ns);
+		}
+	}
+}
+
 TEST_F(with_an_unknown_clock_records_have_the_time_of_their_chunk)
 {
 	f->clock_hz = 0;
