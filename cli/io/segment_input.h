@@ -10,7 +10,7 @@
 bool bc_segment_input_is(const char *path);
 
 /* Opens a segment file for struct bc_search_io. Returns a descriptor; or -1 after printing an
- * error, with *code made worse. */
+ * error, with *code made worse and errno set: EBADMSG if it is not a segment. */
 int bc_segment_input_open(const struct bc_console *console, const char *path, enum bc_exit *code);
 
 /* Prints a fault. Returns what it means for the exit code. */

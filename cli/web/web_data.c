@@ -44,13 +44,13 @@ static bool still_waits(const struct bc_web_client *client)
 /* A segment is a regular file in the directory. */
 static int open_segment(const char *path)
 {
-	struct stat st;
+	struct stat st = {0};
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 
 	if (fd < 0 || (fstat(fd, &st) == 0 && S_ISREG(st.st_mode)))
 		return fd;
 	close(fd);
-	errno = EINVAL;
+	errno = S_ISDIR(st.st_mode) ? EISDIR : EINVAL;
 	return -1;
 }
 

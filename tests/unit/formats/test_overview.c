@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "formats/overview/overview.h"
@@ -765,6 +766,37 @@ TEST_F(a_damaged_chunk_is_reported_once_and_uncounted)
 	bc_overview_damages(f->overview, &count);
 	assert_int_equal(count, 0);
 	f->path_count = 1;
+}
+
+TEST_F(a_file_that_cannot_be_read_is_listed_until_it_is_gone)
+{
+	const struct bc_overview_damage *damages;
+	uint32_t count;
+
+	for (uint32_t segment = 0; segment < 3; segment++) {
+		start_segment(f, FIRST, segment);
+		add_chunks(f, 3 * segment, 3);
+		seal(f);
+	}
+	assert_int_equal(unlink(f->paths[1]), 0);
+	assert_int_equal(mkdir(f->paths[1], 0777), 0);
+	assert_int_equal(unlink(f->paths[2]), 0);
+	assert_int_equal(symlink(f->paths[2], f->paths[2]), 0);
+	for (unsigned i = 0; i < 2; i++) {
+		update(f);
+		assert_int_equal(only_recording(f)->segments, 1);
+		damages = bc_overview_damages(f->overview, &count);
+		assert_int_equal(count, 2);
+		assert_string_equal(damages[0].file, f->paths[1]);
+		assert_string_equal(damages[0].what, strerror(EISDIR));
+		assert_string_equal(damages[1].file, f->paths[2]);
+		assert_string_equal(damages[1].what, strerror(ELOOP));
+	}
+	assert_int_equal(rmdir(f->paths[1]), 0);
+	assert_int_equal(unlink(f->paths[2]), 0);
+	update(f);
+	bc_overview_damages(f->overview, &count);
+	assert_int_equal(count, 0);
 }
 
 static bool count_event(void *context, const struct bc_overview_event *event)
