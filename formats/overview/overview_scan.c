@@ -339,9 +339,9 @@ static int add_row(struct bc_overview *o, struct bc_overview_file *file, uint32_
 {
 	const struct bc_chunk_row *r = &o->table.rows[row];
 	const struct bc_chunk_info *info = &r->info;
-	struct bc_overview_segment *s = &file->segments[file->segment_count - 1];
-	bool is_new = file->segment_count == 0 || s->tag != info->recording_tag ||
-		      s->number != info->segment;
+	uint32_t count = file->segment_count;
+	struct bc_overview_segment *s = count != 0 ? &file->segments[count - 1] : NULL;
+	bool is_new = s == NULL || s->tag != info->recording_tag || s->number != info->segment;
 	uint64_t gaps;
 	uint64_t lost;
 	int rc = 0;
