@@ -72,10 +72,12 @@ int bc_segment_input_open(const struct bc_console *console, const char *path, en
 	if (fd >= 0)
 		return fd;
 	if (access(path, R_OK) != 0) {
-		if (errno == ENOENT)
+		int error = errno;
+		if (error == ENOENT)
 			return -1;
-		bc_print_error(console, path, "can't open: %s", strerror(errno));
+		bc_print_error(console, path, "can't open: %s", strerror(error));
 		*code = bc_exit_worse(*code, BC_EXIT_FAILED);
+		errno = error;
 		return -1;
 	}
 	if (bc_are_regular_files(&path, 1))
@@ -83,6 +85,7 @@ int bc_segment_input_open(const struct bc_console *console, const char *path, en
 	if (fd < 0) {
 		bc_print_error(console, path, "%s", why);
 		*code = bc_exit_worse(*code, BC_EXIT_USAGE);
+		errno = EBADMSG;
 	}
 	return fd;
 }

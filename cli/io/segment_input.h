@@ -9,8 +9,9 @@
  * ".partial" is removed from the path of one that was sealed meanwhile. */
 bool bc_segment_input_is(char *path);
 
-/* Opens a segment file for struct bc_search_io. Returns a descriptor; or -1 if
- * the file was deleted, or after printing an error, with *code made worse. */
+/* Opens a segment file for struct bc_search_io. Returns a descriptor; or -1 with errno set: ENOENT
+ * if the file was deleted; otherwise an error was printed and *code made worse, and EBADMSG means
+ * that it is not a segment. */
 int bc_segment_input_open(const struct bc_console *console, const char *path, enum bc_exit *code);
 
 /* Prints a fault. Returns what it means for the exit code. */

@@ -3,7 +3,7 @@
 
 import { currentColours } from "./colours.js";
 import {
-	classIndex, eventsByTime, isMoment, model, shownCount, toAbsolute, toRelative, visibleColumns,
+	classIndex, eventsByTime, model, shownCount, toAbsolute, toRelative, visibleColumns,
 } from "./model.js";
 import {
 	columnAtPixel, columnPixels, drawPauses, edges, fitText, FONT, MONO, prepareCanvas, timeScale,
@@ -17,9 +17,9 @@ const AXIS_NARROW = 40;
 const NEAR = 7; // pixels around a symbol that belong to it
 const SPARSE = 24; // pixels between symbols, on average, that leave room for their lines
 
-// Records per second of a column; null if it has no length.
+// Records per second of a column; null if it has no length, or 1 ns as a moment whose end is exclusive.
 export function rate(column) {
-	return !isMoment(column) ? shownCount(column.counts) / (column.to - column.from) * 1e9 : null;
+	return column.duration_ns > 1 ? shownCount(column.counts) / column.duration_ns * 1e9 : null;
 }
 
 // Events in the view, those of one kind that would overlap together: [{x, kind, events}].

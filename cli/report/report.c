@@ -324,12 +324,17 @@ static enum bc_exit report(struct state *s, int argc, char **argv)
 		return bc_print_usage_error(s->console, "--from and --to need a time of day");
 	if (!choose_kind(s))
 		return BC_EXIT_USAGE;
+	uint32_t recordings = 0;
 	code = bc_path_list_fill(&list, s->console, argv + optind, argc - optind);
 	int rc = code == BC_EXIT_OK ? bc_overview_open(&s->report.overview, &io) : 0;
 	if (code == BC_EXIT_OK && rc == 0)
 		rc = bc_overview_update(s->report.overview, list.paths, list.count);
 	if (rc != 0)
 		code = print_failure(s, rc);
+	else if (code == BC_EXIT_OK)
+		bc_overview_recordings(s->report.overview, &recordings);
+	if (recordings != 0 && s->exit != BC_EXIT_OK)
+		s->exit = BC_EXIT_DAMAGED; /* the others are drawn */
 	if (code == BC_EXIT_OK && s->exit != BC_EXIT_FAILED && s->exit != BC_EXIT_USAGE) {
 		bc_filter_start(&s->args.filter, bc_overview_from(s->report.overview));
 		s->report.names = s->names;

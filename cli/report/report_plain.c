@@ -87,6 +87,16 @@ static void add_label(struct plot *p, const char *label)
 	bc_report_format(p->text, "%*s ", LABEL_COLUMNS, label);
 }
 
+/* A count such that the column, as long as it is drawn, has the rate of its duration. */
+static double even_count(const struct bc_overview_column *c, unsigned class)
+{
+	double drawn_ns = (double)((uint64_t)c->to_ns - (uint64_t)c->from_ns);
+	double count = (double)c->counts[class];
+
+	return drawn_ns > 0 && c->duration_ns != 0 ? count * drawn_ns / (double)c->duration_ns
+						   : count;
+}
+
 static void add_classes(struct plot *p)
 {
 	static const char *const names[] = {"fetch", "read", "write", "other"};
@@ -98,7 +108,7 @@ static void add_classes(struct plot *p)
 		clear_cells(p);
 		for (uint32_t i = 0; i < picture->column_count; i++) {
 			count += picture->columns[i].counts[class];
-			spread(p, &picture->columns[i], (double)picture->columns[i].counts[class]);
+			spread(p, &picture->columns[i], even_count(&picture->columns[i], class));
 		}
 		double most = highest(p);
 		add_label(p, names[class]);

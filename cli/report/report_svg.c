@@ -112,12 +112,12 @@ static void span_of(
 	*right = is_moment(s) ? *left + 6 : fmax(round(x_of(s, c->to_ns)), *left + 1);
 }
 
-/* How long a column is drawn. A moment does not have an endless rate. */
+/* How long a column lasts, at least the time of a pixel. A moment does not have an endless rate. */
 static double seconds_of(const struct svg *s, const struct bc_overview_column *c)
 {
-	double ns = (double)((uint64_t)c->to_ns - (uint64_t)c->from_ns);
-
-	return is_moment(s) ? 1 : fmax(ns, (double)s->axis.span_ns / PLOT_WIDTH) / 1e9;
+	return is_moment(s)
+		       ? 1
+		       : fmax((double)c->duration_ns, (double)s->axis.span_ns / PLOT_WIDTH) / 1e9;
 }
 
 /* ---- axes */

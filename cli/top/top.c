@@ -13,6 +13,7 @@
 
 #include "cli/client/client.h"
 #include "cli/io/name_args.h"
+#include "cli/term/clock.h"
 #include "cli/term/json_path.h"
 #include "cli/term/options.h"
 #include "cli/term/output.h"
@@ -76,13 +77,7 @@ struct top {
 
 static struct bc_top_now top_now(void)
 {
-	struct timespec monotonic;
-
-	clock_gettime(CLOCK_MONOTONIC, &monotonic);
-	return (struct bc_top_now){
-		.ns = (uint64_t)monotonic.tv_sec * SECOND_NS + (uint64_t)monotonic.tv_nsec,
-		.wall = time(NULL),
-	};
+	return (struct bc_top_now){.ns = bc_monotonic_ns(), .wall = time(NULL)};
 }
 
 static bool update_status(struct top *top, const json_t *status)

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "cli/io/recording_dir.h"
-#include "cli/web/web_clock.h"
+#include "cli/term/clock.h"
 #include "formats/base/json.h"
 #include "formats/overview/overview_json.h"
 #include "formats/pages/page_counts.h"
@@ -38,19 +38,19 @@ static bool has_gone(const struct bc_web_client *client)
 
 static bool still_waits(const struct bc_web_client *client)
 {
-	return !has_gone(client) && bc_web_clock_ns() < client->until_ns;
+	return !has_gone(client) && bc_monotonic_ns() < client->until_ns;
 }
 
 /* A segment is a regular file in the directory. */
 static int open_segment(const char *path)
 {
-	struct stat st;
+	struct stat st = {0};
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 
 	if (fd < 0 || (fstat(fd, &st) == 0 && S_ISREG(st.st_mode)))
 		return fd;
 	close(fd);
-	errno = EINVAL;
+	errno = S_ISDIR(st.st_mode) ? EISDIR : EINVAL;
 	return -1;
 }
 

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "cli/client/client.h"
-#include "cli/web/web_clock.h"
+#include "cli/term/clock.h"
 #include "formats/base/json.h"
 #include "formats/base/number.h"
 #include "formats/search/search_query.h"
@@ -482,7 +482,7 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *mhd, con
 		.path = path,
 		.is_invalid = *state == &has_zero_byte,
 		.client = {.fd = info->connect_fd,
-			.until_ns = bc_web_clock_ns() + BC_WEB_READ_S * UINT64_C(1000000000),
+			.until_ns = bc_monotonic_ns() + BC_WEB_READ_S * UINT64_C(1000000000),
 			.is_ending = &server->is_ending}};
 
 	(void)version;

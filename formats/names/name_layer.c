@@ -1,5 +1,6 @@
-/* A search starts at the last range that begins at or below the address and goes back until one
- * has it; `reach`, the highest end so far, says when none can. */
+/* A search starts at the last range that begins at or below the address and goes back. From one
+ * that ends before the address, `up` leads past all that do not end later; from one that has it,
+ * only those that start within its size can be smaller. So it visits only ranges that overlap. */
 #include "formats/names/name_layer.h"
 
 #include <ctype.h>
@@ -59,19 +60,18 @@ static int compare(const void *x, const void *y)
 
 void bc_name_layer_sort(struct bc_name_layer *l)
 {
-	uint64_t reach = 0;
-
 	if (l->count != 0)
 		qsort(l->rows, l->count, sizeof(*l->rows), compare);
 	l->ports = l->count;
 	for (size_t i = 0; i < l->count; i++) {
 		struct bc_name_row *row = &l->rows[i];
-		if (row->is_port && l->ports == l->count) {
+		if (row->is_port && l->ports == l->count)
 			l->ports = i;
-			reach = 0;
-		}
-		reach = row->last > reach ? row->last : reach;
-		row->reach = reach;
+		size_t begin = row->is_port ? l->ports : 0;
+		size_t up = i;
+		while (up > begin && l->rows[up - 1].last <= row->last)
+			up = l->rows[up - 1].up;
+		row->up = up;
 	}
 }
 
@@ -90,11 +90,13 @@ const struct bc_name_row *bc_name_layer_find(
 		else
 			high = middle;
 	}
-	while (low-- > begin && l->rows[low].reach >= addr) {
-		const struct bc_name_row *row = &l->rows[low];
-		if (row->last >= addr &&
-			(best == NULL || row->last - row->first < best->last - best->first))
+	while (low > begin &&
+		(best == NULL || addr - l->rows[low - 1].first < best->last - best->first)) {
+		const struct bc_name_row *row = &l->rows[low - 1];
+		bool has_addr = row->last >= addr;
+		if (has_addr && (best == NULL || row->last - row->first < best->last - best->first))
 			best = row;
+		low = has_addr ? low - 1 : row->up;
 	}
 	return best;
 }

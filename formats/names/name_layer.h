@@ -18,8 +18,8 @@
 struct bc_name_row {
 	uint64_t first;
 	uint64_t last;
-	uint64_t reach; /* highest `last` of this and all earlier rows of its kind */
-	size_t name;    /* offset in the layer's text */
+	size_t up;   /* 1 + the nearest earlier row of its kind that ends later; or their first */
+	size_t name; /* offset in the layer's text */
 	bool is_port;
 };
 

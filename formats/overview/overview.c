@@ -4,10 +4,8 @@
  * Finally all columns are made as coarse as the coarsest. */
 #include "formats/overview/overview.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "formats/overview/overview_internal.h"
 #include "formats/segment/segment_index.h"
@@ -25,7 +23,11 @@
 #define LEVEL_SEGMENTS (1u + BC_SUMMARY_LEVELS)
 #define LEVELS         (LEVEL_SEGMENTS + 1)
 
-#define NONE UINT32_MAX
+struct moment {
+	int64_t ns;
+	uint32_t epoch;
+	uint64_t tick;
+};
 
 struct drawing {
 	struct bc_overview *overview;
@@ -36,14 +38,11 @@ struct drawing {
 	uint64_t unit;       /* the next one, counted in its recording */
 	bool is_mixed;       /* a column may have several recordings */
 	bool is_new;         /* the last column has one unit */
-	uint32_t last_epoch; /* of the last column */
+	struct moment first; /* of the last column */
+	struct moment last;  /* its last record */
+	uint64_t clock_hz;   /* of the last column; 0: unknown, or it has several recordings */
 	uint32_t decoded;
-	struct bc_chunk *chunk; /* scratch */
-	struct bc_chunk_pages pages;
-	uint64_t ticks[BC_CHUNK_RECORDS];
-	unsigned bin_count;
-	uint32_t bins[BC_OVERVIEW_COLUMNS]; /* columns of this recording's bins; or NONE */
-	int64_t last_ns;                    /* of the last record in the last column */
+	struct bc_chunk_pages pages; /* scratch */
 };
 
 /* A unit: rows of the chunk table, which begin at `rows`. */
@@ -63,123 +62,6 @@ struct bc_overview_options bc_overview_options_default(void)
 		.rows = 200};
 }
 
-void bc_overview_clear(struct bc_overview *o)
-{
-	for (uint32_t i = 0; i < BC_OVERVIEW_COLUMNS; i++)
-		bc_page_counts_free(&o->cells[i]);
-	free(o->rows);
-	o->rows = NULL;
-	o->picture = (struct bc_overview_picture){.from_ns = o->from_ns,
-		.to_ns = o->to_ns,
-		.place_to = BC_PLACES - 1,
-		.unit = BC_OVERVIEW_RECORDS};
-}
-
-const struct bc_overview_picture *bc_overview_picture(const struct bc_overview *o)
-{
-	return &o->picture;
-}
-
-/* ---- columns */
-
-/* Adds an empty column. Returns its index. */
-static uint32_t add_column(struct bc_overview *o, uint32_t recording, int64_t from_ns)
-{
-	uint32_t count = o->picture.column_count++;
-
-	assert(count < BC_OVERVIEW_COLUMNS);
-	o->columns[count] = (struct bc_overview_column){
-		.from_ns = from_ns, .to_ns = from_ns, .recording = recording, .has_gaps = true};
-	return count;
-}
-
-/* The part of some counts that is in the picture's places. */
-static struct bc_page_counts inside(
-	const struct bc_overview_picture *picture, const struct bc_page_counts *counts)
-{
-	struct bc_page_counts part = *counts;
-	uint32_t end = counts->count;
-	uint32_t first = 0;
-
-	for (; first < end; first++) {
-		uint32_t place = counts->regions[first].first;
-		unsigned shift = place < BC_PORT_0 ? counts->page_shift : counts->port_shift;
-		if (place + (1u << shift) > picture->place_from)
-			break;
-	}
-	while (end > first && counts->regions[end - 1].first > picture->place_to)
-		end--;
-	part.regions = counts->regions + first;
-	part.count = end - first;
-	if (part.count == 0 || part.regions[0].first >= BC_PORT_0)
-		part.page_shift = 0;
-	if (part.count == 0 || part.regions[part.count - 1].first < BC_PORT_0)
-		part.port_shift = 0;
-	return part;
-}
-
-static int add_counts(struct bc_overview *o, uint32_t column, const struct bc_page_counts *counts)
-{
-	struct bc_page_counts part = inside(&o->picture, counts);
-	struct bc_page_counts *cells = &o->cells[column];
-	uint64_t room = (uint64_t)cells->count + part.count;
-
-	for (uint32_t i = 0; i < counts->count; i++)
-		for (unsigned class = 0; class < BC_PAGE_CLASSES; class ++)
-			o->columns[column].counts[class] += counts->regions[i].counts[class];
-	room = room < o->row_limit ? room : o->row_limit;
-	if (room > cells->capacity) {
-		room = room < 2 ? 2 : room;
-		struct bc_region *regions = reallocarray(cells->regions, room, sizeof(*regions));
-		if (regions == NULL)
-			return -ENOMEM;
-		cells->regions = regions;
-		cells->capacity = (uint32_t)room;
-	}
-	if (part.count != 0)
-		bc_page_counts_add(cells, &part);
-	return 0;
-}
-
-/* Makes all cells as coarse as it takes to have few enough rows, and finds these. */
-static int make_rows(struct bc_overview *o)
-{
-	struct bc_overview_picture *p = &o->picture;
-	struct bc_page_counts all;
-	int rc = bc_page_counts_init(&all, o->row_limit);
-
-	for (uint32_t i = 0; rc == 0 && i < p->column_count; i++)
-		bc_page_counts_add(&all, &o->cells[i]);
-	if (rc == 0)
-		o->rows = calloc((size_t)all.count + 1, sizeof(*o->rows));
-	if (rc == 0 && o->rows == NULL)
-		rc = -ENOMEM;
-	for (uint32_t row = 0; rc == 0 && row < all.count; row++) {
-		uint32_t place = all.regions[row].first;
-		o->rows[row].place = place;
-		o->rows[row].count = 1u << (place < BC_PORT_0 ? all.page_shift : all.port_shift);
-	}
-	for (uint32_t i = 0; rc == 0 && i < p->column_count; i++) {
-		struct bc_page_counts *cells = &o->cells[i];
-		bc_page_counts_coarsen(cells, all.page_shift, all.port_shift);
-		uint32_t row = 0;
-		for (uint32_t c = 0; c < cells->count; c++) {
-			while (o->rows[row].place != cells->regions[c].first)
-				row++;
-			cells->regions[c].first = row;
-		}
-		o->columns[i].cells = cells->regions;
-		o->columns[i].cell_count = cells->count;
-	}
-	p->page_shift = all.page_shift;
-	p->port_shift = all.port_shift;
-	p->row_count = rc == 0 ? all.count : 0;
-	p->rows = o->rows;
-	p->columns = o->columns;
-	bc_page_counts_free(&all);
-	return rc;
-}
-
 /* ---- the counts of units */
 
 /* Decodes a chunk to count its records. */
@@ -194,14 +76,14 @@ static int add_decoded(struct drawing *d, uint32_t column, struct bc_chunk_row *
 		d->decoded++;
 		if (!bc_overview_pace(o, bc_chunk_encoded_bytes(&row->info)))
 			return -ECANCELED;
-		is_decoded = bc_overview_read_chunk(o, row, d->chunk);
+		is_decoded = bc_overview_read_chunk(o, row, o->chunk);
 	}
 	if (!is_decoded) {
 		o->columns[column].uncounted += row->info.records;
 		return 0;
 	}
-	bc_chunk_describe(d->chunk, &d->pages);
-	return add_counts(o, column, &d->pages.counts);
+	bc_chunk_describe(o->chunk, &d->pages);
+	return bc_overview_add_counts(o, column, &d->pages.counts);
 }
 
 static int add_chunk(struct drawing *d, uint32_t column, struct bc_chunk_row *row)
@@ -227,7 +109,7 @@ static int add_chunk(struct drawing *d, uint32_t column, struct bc_chunk_row *ro
 		!bc_page_counts_read(
 			counts, chunk->pages, chunk->info.page_bytes, row->info.records))
 		return add_decoded(d, column, row);
-	return add_counts(o, column, counts);
+	return bc_overview_add_counts(o, column, counts);
 }
 
 /* Opens the page summary of the open file. */
@@ -264,7 +146,7 @@ static int add_unit(struct drawing *d, uint32_t column, const struct unit *u, un
 			return -ECANCELED;
 		if (bc_page_search_node(&o->search, level - 1, (uint32_t)(u->first / each),
 			    unit_records(u)) == 0)
-			return add_counts(o, column, &o->search.counts);
+			return bc_overview_add_counts(o, column, &o->search.counts);
 	}
 	for (uint64_t first = u->first; rc == 0 && first < u->end;) {
 		uint64_t below = UINT64_C(1) << 4 * (level - 1);
@@ -293,7 +175,7 @@ static int add_segment_counts(
 		level++;
 	if (bc_page_search_node(&o->search, level, 0, s->records) != 0)
 		return -EBADMSG;
-	return add_counts(o, column, &o->search.counts);
+	return bc_overview_add_counts(o, column, &o->search.counts);
 }
 
 /* ---- units */
@@ -304,39 +186,58 @@ static uint64_t column_of(const struct drawing *d, uint64_t unit)
 	return unit * d->options->columns / d->shared;
 }
 
-/* Finds the column of the next unit. */
-static void next_column(struct drawing *d, uint32_t recording, int64_t from_ns, uint32_t epoch)
+/* Ends the last column. The bus clock is exact where arrival times are not. */
+static void end_column(struct drawing *d, int64_t to_ns, uint64_t to_tick)
+{
+	struct bc_overview *o = d->overview;
+	struct bc_overview_column *c = &o->columns[o->picture.column_count - 1];
+	unsigned __int128 ticks = to_tick - d->first.tick;
+	bool is_timed = d->clock_hz != 0 && d->first.epoch == d->last.epoch &&
+			to_tick >= d->first.tick;
+
+	c->to_ns = to_ns;
+	c->duration_ns = is_timed ? (uint64_t)(ticks * 1000000000 / d->clock_hz)
+				  : (uint64_t)to_ns - (uint64_t)c->from_ns;
+}
+
+/* Finds the column of the next unit of a segment, which starts at `first`. */
+static void next_column(
+	struct drawing *d, const struct bc_overview_segment *s, const struct moment *first)
 {
 	struct bc_overview *o = d->overview;
 	uint32_t count = o->picture.column_count;
 	struct bc_overview_column *last = count != 0 ? &o->columns[count - 1] : NULL;
-	bool is_same = last != NULL && (d->is_mixed || recording == last->recording);
+	bool is_recording = last != NULL && s->recording == last->recording;
+	bool is_same = last != NULL && (d->is_mixed || is_recording);
 
 	d->unit = is_same ? d->unit + 1 : 0;
 	d->is_new = !is_same || column_of(d, d->unit) != column_of(d, d->unit - 1);
-	if (!d->is_new)
+	if (!d->is_new) {
+		d->clock_hz = is_recording ? d->clock_hz : 0;
 		return;
+	}
+	bool is_next = is_recording && first->epoch == d->last.epoch;
 	if (last != NULL)
-		last->to_ns = recording == last->recording && epoch == d->last_epoch &&
-					      from_ns >= last->from_ns
-				      ? from_ns
-				      : d->last_ns;
-	d->last_ns = from_ns;
-	add_column(o, recording, from_ns);
+		end_column(d, is_next && first->ns >= last->from_ns ? first->ns : d->last.ns,
+			is_next ? first->tick : d->last.tick);
+	d->first = d->last = *first;
+	d->clock_hz = s->clock_hz;
+	bc_overview_add_column(o, s->recording, first->ns);
 }
 
 static int draw_segment(struct drawing *d, const struct bc_overview_segment *s)
 {
 	struct bc_overview *o = d->overview;
+	struct moment first = {s->from_ns, s->first_epoch, s->first_tick};
 
-	next_column(d, s->recording, s->from_ns, s->first_epoch);
+	next_column(d, s, &first);
 	uint32_t column = o->picture.column_count - 1;
 	struct bc_overview_column *c = &o->columns[column];
 	c->first_record = d->is_new ? s->first_record : c->first_record;
 	c->records += s->records;
 	c->lost += s->lost_after > s->lost_base ? s->lost_after - s->lost_base : 0;
-	d->last_epoch = s->last_epoch;
-	d->last_ns = s->to_ns > d->last_ns ? s->to_ns : d->last_ns;
+	d->last = (struct moment){
+		s->to_ns > d->last.ns ? s->to_ns : d->last.ns, s->last_epoch, s->last_tick};
 	uint64_t gaps = c->gaps + s->gaps;
 	int rc = add_segment_counts(d, column, s);
 	if (rc == -EBADMSG) {
@@ -352,30 +253,24 @@ static int draw_segment(struct drawing *d, const struct bc_overview_segment *s)
 	return rc;
 }
 
-static uint64_t lost_before(const struct unit *u, uint32_t row)
-{
-	return row != 0 ? bc_overview_lost(&u->rows[row - 1].info) : u->segment->lost_base;
-}
-
 static int draw_unit(struct drawing *d, const struct unit *u)
 {
 	struct bc_overview *o = d->overview;
 	const struct bc_chunk_info *first = &u->rows[u->first].info;
 	const struct bc_chunk_info *last = &u->rows[u->end - 1].info;
+	struct moment start = {bc_overview_row_from(first), first->epoch, first->first_tick};
 
-	next_column(d, u->segment->recording, bc_overview_row_from(first), first->epoch);
+	next_column(d, u->segment, &start);
 	uint32_t column = o->picture.column_count - 1;
 	struct bc_overview_column *c = &o->columns[column];
-	uint64_t before = lost_before(u, u->first);
-	uint64_t after = bc_overview_lost(last);
 	c->first_record = d->is_new ? first->first_record : c->first_record;
 	c->records += unit_records(u);
-	c->lost += after > before ? after - before : 0;
-	d->last_epoch = last->epoch;
+	c->lost += bc_overview_lost_in(u->segment, u->rows, u->first, u->end);
+	d->last = (struct moment){d->last.ns, last->epoch, last->last_tick};
 	for (uint32_t row = u->first; row < u->end; row++) {
 		const struct bc_chunk_info *info = &u->rows[row].info;
 		int64_t to_ns = bc_overview_row_to(info, u->segment->clock_hz);
-		d->last_ns = to_ns > d->last_ns ? to_ns : d->last_ns;
+		d->last.ns = to_ns > d->last.ns ? to_ns : d->last.ns;
 		if (d->level != LEVEL_CHUNKS)
 			c->has_gaps = c->has_gaps && info->events == 0;
 	}
@@ -396,249 +291,6 @@ static int draw_units(struct drawing *d, const struct bc_overview_segment *s)
 		u.end = end < s->rows ? (uint32_t)end : s->rows;
 		rc = draw_unit(d, &u);
 	}
-	return rc;
-}
-
-/* ---- records */
-
-static uint32_t bin_of(const struct drawing *d, int64_t ns)
-{
-	const struct bc_overview_picture *p = &d->overview->picture;
-	uint64_t span = (uint64_t)p->to_ns - (uint64_t)p->from_ns + 1;
-	uint64_t at = (uint64_t)ns - (uint64_t)p->from_ns;
-
-	return span != 0 ? (uint32_t)((unsigned __int128)at * d->bin_count / span) : 0;
-}
-
-/* The first time of a bin. */
-static int64_t bin_from(const struct drawing *d, uint32_t bin)
-{
-	const struct bc_overview_picture *p = &d->overview->picture;
-	unsigned __int128 span = (unsigned __int128)((uint64_t)p->to_ns - (uint64_t)p->from_ns) + 1;
-	unsigned __int128 bins = d->bin_count;
-	unsigned __int128 ns = (span * bin + bins - 1) / bins + (uint64_t)p->from_ns;
-
-	return (int64_t)(uint64_t)ns;
-}
-
-static bool is_inside(const struct bc_overview_picture *p, int64_t ns)
-{
-	return ns >= p->from_ns && ns <= p->to_ns;
-}
-
-/* Finds the column of a time in the picture. The columns of a recording are counted by the times in
- * its chunk headers; deltas that lead beyond those stay in the first or last one. */
-static struct bc_overview_column *bin_column(struct drawing *d, uint32_t recording, int64_t ns)
-{
-	struct bc_overview *o = d->overview;
-	const struct bc_overview_recording *r = &o->recordings[recording];
-	int64_t from = r->from_ns > o->picture.from_ns ? r->from_ns : o->picture.from_ns;
-	int64_t to = r->to_ns < o->picture.to_ns ? r->to_ns : o->picture.to_ns;
-	if (from <= to)
-		ns = ns < from ? from : ns > to ? to : ns;
-	uint32_t bin = bin_of(d, ns);
-
-	if (d->bins[bin] == NONE) {
-		d->bins[bin] = add_column(o, recording, bin_from(d, bin));
-		o->columns[d->bins[bin]].to_ns = bin_from(d, bin + 1);
-		o->columns[d->bins[bin]].first_record = UINT64_MAX;
-	}
-	return &o->columns[d->bins[bin]];
-}
-
-static void note_record(struct bc_overview_column *c, uint64_t record)
-{
-	c->first_record = record < c->first_record ? record : c->first_record;
-}
-
-/* A chunk that is being sorted into columns. */
-struct sorted_chunk {
-	const struct bc_overview_segment *segment;
-	const struct bc_chunk_info *info;
-	bool is_sorted; /* its ticks never decrease */
-};
-
-static int64_t time_of(const struct drawing *d, const struct sorted_chunk *c, uint32_t at)
-{
-	uint64_t tick = c->info->records == 0   ? c->info->first_tick
-			: at < c->info->records ? d->ticks[at]
-						: d->ticks[c->info->records - 1];
-
-	return bc_chunk_wall(c->info, tick, c->segment->clock_hz);
-}
-
-/* A time's bin; one before or after the picture is -1 or INT64_MAX. */
-static int64_t place_of(const struct drawing *d, int64_t ns)
-{
-	const struct bc_overview_picture *p = &d->overview->picture;
-
-	return ns < p->from_ns ? -1 : ns > p->to_ns ? INT64_MAX : bin_of(d, ns);
-}
-
-/* The end of the run of records from `at` that are in the same bin. */
-static uint32_t run_end(const struct drawing *d, const struct sorted_chunk *c, uint32_t at)
-{
-	int64_t place = place_of(d, time_of(d, c, at));
-	uint32_t low = at + 1;
-	uint32_t high = c->info->records;
-
-	while (!c->is_sorted && low < high && place_of(d, time_of(d, c, low)) == place)
-		low++;
-	while (c->is_sorted && low < high) {
-		uint32_t middle = low + (high - low) / 2;
-		if (place_of(d, time_of(d, c, middle)) == place)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
-
-/* Adds the records of a decoded chunk that are in the picture. */
-static int add_runs(struct drawing *d, const struct sorted_chunk *c, const struct bc_chunk *chunk)
-{
-	struct bc_overview *o = d->overview;
-	struct bc_chunk *run = d->chunk;
-	int rc = 0;
-
-	for (uint32_t at = 0, end; rc == 0 && at < chunk->info.records; at = end) {
-		int64_t ns = time_of(d, c, at);
-		end = run_end(d, c, at);
-		if (!is_inside(&o->picture, ns))
-			continue;
-		struct bc_overview_column *column = bin_column(d, c->segment->recording, ns);
-		run->info.records = end - at;
-		memcpy(run->records, chunk->records + (size_t)at * BC_RECORD_BYTES,
-			(size_t)run->info.records * BC_RECORD_BYTES);
-		bc_chunk_describe(run, &d->pages);
-		column->records += run->info.records;
-		note_record(column, chunk->info.first_record + at);
-		rc = add_counts(o, (uint32_t)(column - o->columns), &d->pages.counts);
-	}
-	return rc;
-}
-
-/* Adds what was lost before a record of a chunk. */
-static void add_lost(
-	struct drawing *d, const struct sorted_chunk *c, uint32_t at, uint64_t lost, bool is_gap)
-{
-	int64_t ns = time_of(d, c, at);
-
-	if (!is_inside(&d->overview->picture, ns))
-		return;
-	struct bc_overview_column *column = bin_column(d, c->segment->recording, ns);
-	column->lost += lost;
-	column->gaps += is_gap;
-	note_record(column, c->info->first_record + at);
-}
-
-/* Adds a chunk that can't be read, at the time of its first record. */
-static void add_unreadable(struct drawing *d, const struct sorted_chunk *c, uint64_t lost)
-{
-	const struct bc_overview_picture *p = &d->overview->picture;
-	int64_t ns = c->info->wall_ns;
-
-	ns = ns < p->from_ns ? p->from_ns : ns > p->to_ns ? p->to_ns : ns;
-	struct bc_overview_column *column = bin_column(d, c->segment->recording, ns);
-	column->records += c->info->records;
-	column->uncounted += c->info->records;
-	column->lost += lost;
-	column->has_gaps = column->has_gaps && c->info->events == 0;
-	note_record(column, c->info->first_record);
-}
-
-static int draw_records(struct drawing *d, const struct unit *u, struct bc_chunk *chunk)
-{
-	struct bc_overview *o = d->overview;
-	struct bc_chunk_row *row = &u->rows[u->first];
-	struct sorted_chunk c = {.segment = u->segment, .info = &row->info, .is_sorted = true};
-	uint64_t before = lost_before(u, u->first);
-	uint64_t after = bc_overview_lost(&row->info);
-	uint64_t lost = after > before ? after - before : 0;
-
-	if (!bc_overview_pace(o, bc_chunk_encoded_bytes(&row->info)))
-		return -ECANCELED;
-	if (!bc_overview_read_chunk(o, row, chunk)) {
-		add_unreadable(d, &c, lost);
-		return 0;
-	}
-	bc_chunk_ticks(chunk, d->ticks);
-	for (uint32_t i = 1; i < chunk->info.records && c.is_sorted; i++)
-		c.is_sorted = d->ticks[i] >= d->ticks[i - 1];
-	for (uint32_t i = 0; i < chunk->info.events; i++) {
-		const struct bc_event *event = &chunk->events[i];
-		if (event->kind != BC_EVENT_GAP)
-			continue;
-		add_lost(d, &c, event->position, event->value, true);
-		lost -= event->value < lost ? event->value : lost;
-	}
-	if (lost != 0)
-		add_lost(d, &c, 0, lost, false);
-	return add_runs(d, &c, chunk);
-}
-
-static bool is_before(const struct bc_overview_column *a, const struct bc_overview_column *b)
-{
-	return a->recording != b->recording ? a->recording < b->recording : a->from_ns < b->from_ns;
-}
-
-/* Sorts the columns, which were added in the order of the records: nearly that of time. */
-static void sort_columns(struct bc_overview *o)
-{
-	for (uint32_t i = 1; i < o->picture.column_count; i++) {
-		struct bc_overview_column column = o->columns[i];
-		struct bc_page_counts cells = o->cells[i];
-		uint32_t to = i;
-		for (; to != 0 && is_before(&column, &o->columns[to - 1]); to--) {
-			o->columns[to] = o->columns[to - 1];
-			o->cells[to] = o->cells[to - 1];
-		}
-		o->columns[to] = column;
-		o->cells[to] = cells;
-	}
-}
-
-/* The number of columns, at most. */
-static uint64_t count_bins(const struct drawing *d)
-{
-	const struct bc_overview *o = d->overview;
-	uint64_t columns = 0;
-
-	for (uint32_t i = 0; i < o->segment_count; i++) {
-		const struct bc_overview_recording *r = &o->recordings[o->segments[i]->recording];
-		if (i != 0 && o->segments[i - 1]->recording == o->segments[i]->recording)
-			continue;
-		int64_t from = r->from_ns > o->picture.from_ns ? r->from_ns : o->picture.from_ns;
-		int64_t to = r->to_ns < o->picture.to_ns ? r->to_ns : o->picture.to_ns;
-		columns += from <= to ? bin_of(d, to) - bin_of(d, from) + 1 : 0;
-	}
-	return columns;
-}
-
-static int draw_all_records(struct drawing *d)
-{
-	struct bc_overview *o = d->overview;
-	uint32_t recording = NONE;
-	int rc = 0;
-
-	/* Recordings that overlap share the columns. */
-	d->bin_count = d->options->columns;
-	while (!d->is_mixed && d->bin_count > 1 && count_bins(d) > d->options->columns)
-		d->bin_count--;
-	memset(d->bins, 0xFF, sizeof(d->bins));
-	for (uint32_t i = 0; rc == 0 && i < o->segment_count; i++) {
-		const struct bc_overview_segment *s = o->segments[i];
-		struct unit u = {.segment = s};
-		if (!s->is_in)
-			continue;
-		if (s->recording != recording && !d->is_mixed)
-			memset(d->bins, 0xFF, sizeof(d->bins));
-		recording = s->recording;
-		u.rows = bc_overview_load_rows(o, s);
-		for (u.first = s->low; u.rows != NULL && rc == 0 && u.first <= s->high; u.first++)
-			rc = draw_records(d, &u, o->chunk);
-	}
-	sort_columns(o);
 	return rc;
 }
 
@@ -756,7 +408,7 @@ static int draw(struct drawing *d)
 	join_chunks(o);
 	choose_units(d);
 	if (o->picture.unit == BC_OVERVIEW_RECORDS)
-		return draw_all_records(d);
+		return bc_overview_draw_records(o, d->options->columns, d->is_mixed);
 	for (uint32_t i = 0; rc == 0 && i < o->segment_count; i++) {
 		if (o->segments[i]->is_in && d->level == LEVEL_SEGMENTS)
 			rc = draw_segment(d, o->segments[i]);
@@ -764,7 +416,7 @@ static int draw(struct drawing *d)
 			rc = draw_units(d, o->segments[i]);
 	}
 	if (o->picture.column_count != 0)
-		o->columns[o->picture.column_count - 1].to_ns = d->last_ns;
+		end_column(d, d->last.ns, d->last.tick);
 	return rc;
 }
 
@@ -784,14 +436,11 @@ int bc_overview_draw(struct bc_overview *o, const struct bc_overview_options *op
 		return rc;
 	d->overview = o;
 	d->options = options;
-	d->chunk = malloc(sizeof(*d->chunk));
-	if (d->chunk != NULL)
-		rc = draw(d);
+	rc = draw(d);
 	if (rc == 0)
-		rc = make_rows(o);
+		rc = bc_overview_make_rows(o);
 	if (rc != 0)
 		bc_overview_clear(o);
-	free(d->chunk);
 	free(d);
 	return rc;
 }

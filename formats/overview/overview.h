@@ -36,8 +36,9 @@
 
 struct bc_overview;
 
-/* `io` is copied. A fault is reported once for each file, unless the file changes. Returns 0 or
- * -ENOMEM. */
+/* `io` is copied. If its open() returns -1, it sets errno too: EBADMSG if the file is not a
+ * segment, ENOENT if it was deleted. A fault is reported once for each file, unless the file
+ * changes. Returns 0 or -ENOMEM. */
 int bc_overview_open(struct bc_overview **overview, const struct bc_search_io *io) BC_MUST_CHECK;
 void bc_overview_close(struct bc_overview *overview);
 
@@ -78,7 +79,8 @@ const struct bc_overview_recording *bc_overview_recordings(
 int64_t bc_overview_from(const struct bc_overview *overview);
 int64_t bc_overview_to(const struct bc_overview *overview);
 
-/* What is wrong with the files. At most BC_OVERVIEW_DAMAGES are kept. */
+/* What is wrong with the files. A file that can't be opened or read has an entry with neither
+ * offset nor bytes. At most BC_OVERVIEW_DAMAGES are kept. */
 #define BC_OVERVIEW_DAMAGES 100u
 struct bc_overview_damage {
 	char *file;
@@ -119,6 +121,7 @@ struct bc_overview_row {
 struct bc_overview_column {
 	int64_t from_ns;       /* time of the first record */
 	int64_t to_ns;         /* that of the next column; or of the last record, before a pause */
+	uint64_t duration_ns;  /* for rates: by the bus clock if possible; 0: a moment */
 	uint32_t recording;    /* index; if there are more than columns: that of its first record */
 	uint64_t first_record; /* number in the recording */
 	uint64_t records;

@@ -26,6 +26,8 @@ struct bc_overview_segment {
 	uint64_t bytes;
 	uint32_t first_epoch;
 	uint32_t last_epoch;
+	uint64_t first_tick;
+	uint64_t last_tick;
 	uint64_t lost_before; /* samples, before its first chunk, by that chunk */
 	uint64_t lost_after;
 	uint64_t lost_base; /* after the segment before it; or lost_before */
@@ -120,10 +122,30 @@ bool bc_overview_read_header(
 /* Asks whether to go on before bytes are read. */
 bool bc_overview_pace(struct bc_overview *overview, uint64_t bytes);
 
-/* ---- overview.c */
+/* ---- columns: overview_columns.c */
 
 /* Empties the picture. */
 void bc_overview_clear(struct bc_overview *overview);
+
+/* Adds an empty column. Returns its index. */
+uint32_t bc_overview_add_column(struct bc_overview *overview, uint32_t recording, int64_t from_ns);
+
+/* Adds counts to a column, and to its cells those in the picture's places. Returns 0 or -ENOMEM. */
+int bc_overview_add_counts(struct bc_overview *overview, uint32_t column,
+	const struct bc_page_counts *counts) BC_MUST_CHECK;
+
+/* Makes all cells as coarse as it takes to have few enough rows, and finds these. Returns 0 or
+ * -ENOMEM. */
+int bc_overview_make_rows(struct bc_overview *overview) BC_MUST_CHECK;
+
+/* ---- records: overview_records.c */
+
+/* Draws the records of the chunks that are in the picture, in at most `columns` columns; with
+ * `is_mixed`, recordings share them. Returns 0, -ENOMEM or -ECANCELED. */
+int bc_overview_draw_records(
+	struct bc_overview *overview, unsigned columns, bool is_mixed) BC_MUST_CHECK;
+
+/* ---- times and losses */
 
 /* The time of the first and last record of a chunk. */
 static inline int64_t bc_overview_row_from(const struct bc_chunk_info *info)
@@ -144,6 +166,16 @@ static inline uint64_t bc_overview_lost(const struct bc_chunk_info *info)
 	for (unsigned cause = 0; cause < BC_GAP_CAUSES; cause++)
 		sum += info->lost[cause];
 	return sum;
+}
+
+/* Samples lost in some chunks of a segment, whose list begins at `rows`. */
+static inline uint64_t bc_overview_lost_in(const struct bc_overview_segment *segment,
+	const struct bc_chunk_row *rows, uint32_t first, uint32_t end)
+{
+	uint64_t before = first != 0 ? bc_overview_lost(&rows[first - 1].info) : segment->lost_base;
+	uint64_t after = bc_overview_lost(&rows[end - 1].info);
+
+	return after > before ? after - before : 0;
 }
 
 #endif

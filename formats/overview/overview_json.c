@@ -172,6 +172,7 @@ static json_t *column_json(const struct writer *w, const struct bc_overview_colu
 	return bc_json_object((struct bc_json_member[]){
 		{"from", time_json(w, c->from_ns)},
 		{"to", time_json(w, c->to_ns)},
+		{"duration_ns", bc_json_u64(c->duration_ns)},
 		{"recording", json_integer(c->recording)},
 		{"first_record", bc_json_u64(c->first_record)},
 		{"records", bc_json_u64(c->records)},

@@ -29,18 +29,18 @@ static void drop_damages(struct bc_overview *o, const struct bc_overview_file *f
 	o->damage_count = kept;
 }
 
-static void add_damage(
-	struct bc_overview *o, const char *name, uint64_t offset, uint64_t bytes, const char *what)
+static bool is_listed(const struct bc_overview *o, const char *name, uint64_t offset)
 {
 	for (uint32_t i = 0; i < o->damage_count; i++)
 		if (strcmp(o->damages[i].file, name) == 0 && o->damages[i].offset == offset)
-			return;
-	o->io.fault(o->io.context, &(struct bc_search_fault){.kind = BC_SEARCH_DAMAGED,
-					   .file = name,
-					   .offset = offset,
-					   .bytes = bytes,
-					   .what = what});
-	if (o->damage_count == BC_OVERVIEW_DAMAGES)
+			return true;
+	return false;
+}
+
+static void list_damage(
+	struct bc_overview *o, const char *name, uint64_t offset, uint64_t bytes, const char *what)
+{
+	if (o->damage_count == BC_OVERVIEW_DAMAGES || is_listed(o, name, offset))
 		return;
 	struct bc_overview_damage damage = {
 		.file = strdup(name), .offset = offset, .bytes = bytes, .what = strdup(what)};
@@ -50,6 +50,19 @@ static void add_damage(
 		free(damage.file);
 		free(damage.what);
 	}
+}
+
+static void add_damage(
+	struct bc_overview *o, const char *name, uint64_t offset, uint64_t bytes, const char *what)
+{
+	if (is_listed(o, name, offset))
+		return;
+	o->io.fault(o->io.context, &(struct bc_search_fault){.kind = BC_SEARCH_DAMAGED,
+					   .file = name,
+					   .offset = offset,
+					   .bytes = bytes,
+					   .what = what});
+	list_damage(o, name, offset, bytes, what);
 }
 
 bool bc_overview_is_partial(const char *path)
@@ -67,8 +80,15 @@ static void on_damage(void *context, const struct bc_segment_damage *damage)
 		add_damage(o, o->open->name, damage->offset, damage->bytes, damage->what);
 }
 
+/* Lists a file that can't be opened or read. `error` is an errno. */
+static void list_unreadable(struct bc_overview *o, const struct bc_overview_file *file, int error)
+{
+	list_damage(o, file->name, 0, 0, error == EBADMSG ? "not a segment" : strerror(error));
+}
+
 static void report_error(struct bc_overview *o, const struct bc_overview_file *file, int error)
 {
+	list_unreadable(o, file, -error);
 	o->io.fault(o->io.context,
 		&(struct bc_search_fault){
 			.kind = BC_SEARCH_UNREADABLE, .file = file->name, .error = error});
@@ -127,11 +147,12 @@ bool bc_overview_open_file(struct bc_overview *o, struct bc_overview_file *file)
 	if (o->open == file)
 		return true;
 	bc_overview_close_file(o);
-	if (!bc_segment_path_find(file->path))
+	o->fd = bc_segment_path_open(file->path, &o->io);
+	if (o->fd < 0) {
+		if (errno != ENOENT)
+			list_unreadable(o, file, errno);
 		return false;
-	o->fd = o->io.open(o->io.context, file->path);
-	if (o->fd < 0)
-		return false;
+	}
 	o->open = file;
 	return true;
 }
@@ -213,6 +234,7 @@ static void set_first(struct bc_overview_segment *s, const struct bc_chunk_info 
 	s->number = info->segment;
 	s->first_record = info->first_record;
 	s->first_epoch = info->epoch;
+	s->first_tick = info->first_tick;
 	s->lost_before = info->segment != 0 || info->number != 0 ? bc_overview_lost(info) : 0;
 }
 
@@ -247,6 +269,7 @@ static void add_chunk(struct bc_overview_segment *s, const struct bc_chunk_info 
 	s->rows++;
 	s->records += info->records;
 	s->last_epoch = info->epoch;
+	s->last_tick = info->last_tick;
 	s->lost_after = bc_overview_lost(info);
 	s->has_events = s->has_events || info->events != 0;
 }
@@ -314,9 +337,9 @@ static int add_row(struct bc_overview *o, struct bc_overview_file *file, uint32_
 {
 	const struct bc_chunk_row *r = &o->table.rows[row];
 	const struct bc_chunk_info *info = &r->info;
-	struct bc_overview_segment *s = &file->segments[file->segment_count - 1];
-	bool is_new = file->segment_count == 0 || s->tag != info->recording_tag ||
-		      s->number != info->segment;
+	uint32_t count = file->segment_count;
+	struct bc_overview_segment *s = count != 0 ? &file->segments[count - 1] : NULL;
+	bool is_new = s == NULL || s->tag != info->recording_tag || s->number != info->segment;
 	uint64_t gaps;
 	uint64_t lost;
 	int rc = 0;

@@ -31,7 +31,7 @@ fi
 # Each program is a target. Seeds for targets that were not built are ignored.
 targets=$(cd "$folder" && ls | sed -n 's/^fuzz_\([a-z0-9_]*\)$/\1/p')
 rm -rf "$seeds"
-for target in $targets bcp1 segment recover repaired pages config usb raw api_body record_encoder; do
+for target in $targets bcp1 segment recover repaired pages overview config usb raw api_body record_encoder; do
 	mkdir -p "$seeds/$target"
 done
 
@@ -47,6 +47,7 @@ for seed in 1 2 3; do
 	{ printf '\001'; cat "$seeds/raw-$seed"/*.bcp1.lz4; } >"$seeds/raw/$seed"
 	cp "$seeds/segment/segment-$seed" "$seeds/repaired/$seed"
 	cp "$seeds/segment/segment-$seed" "$seeds/pages/$seed"
+	{ printf '\377'; cat "$seeds/segment/segment-$seed"; } >"$seeds/overview/$seed"
 	for mode in 000 001 002 006 016; do
 		{ printf "\\$mode"; cat "$seeds/segment/segment-$seed"; } >"$seeds/recover/$mode-$seed"
 	done

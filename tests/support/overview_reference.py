@@ -21,6 +21,7 @@ class Chunk:
         info = chunk.info
         self.first, self.records, self.wall = info["first_record"], info["records"], info["wall_ns"]
         self.lost, self.epoch = sum(info["lost"]), info["epoch"]
+        self.first_tick, self.last_tick, self.clock_hz = info["first_tick"], info["last_tick"], clock_hz
         self.events = [e for e in chunk.events if e.kind in ("gap", "mark", "trigger")]
         anchors = {e.position: e.value for e in chunk.events if e.kind == "anchor"}
         tick, self.times, self.keys = info["first_tick"], array.array("q"), []
@@ -128,6 +129,13 @@ class Recordings:
                 equal(column["to"], after["from"], "to")
             else:
                 equal(column["to"] + origin, max(chunks[at].end for at in range(first, last + 1)), "to")
+            if chunks[first].clock_hz and chunks[first].epoch == chunks[last].epoch:
+                is_next = after and after["recording"] == column["recording"] and epochs
+                end_tick = chunks[last + 1].first_tick if is_next else chunks[last].last_tick
+                ticks = end_tick - chunks[first].first_tick
+                equal(column["duration_ns"], ticks * 10**9 // chunks[first].clock_hz, "duration")
+            else:
+                equal(column["duration_ns"], column["to"] - column["from"], "duration")
             before = chunks[first - 1].lost if first else 0
             equal(column["lost"], chunks[last].lost - before, "lost")
             if column["gaps"] is not None:
@@ -178,6 +186,7 @@ class Recordings:
                 equal(column["lost"], lost[at], "lost")
                 equal(column["gaps"], gaps[at], "gaps")
                 equal(column["uncounted"], 0, "uncounted")
+                equal(column["duration_ns"], column["to"] - column["from"], "duration")
                 if records[at]:
                     assert column["first_record"] <= firsts[at], "first record"
                 self._check_cells(o, column, counts[at])

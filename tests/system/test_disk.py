@@ -775,7 +775,7 @@ def set_lost(path, number, lost, tmp):
 
 def test_a_loss_without_a_gap_is_found(tmp):
     out = tmp / "out"
-    done = run(BUSCAPD, "--once", "--source", "sim:rate=max,count=200000", "-o", out, "--set", "pipeline.flush=10min")
+    done = run(BUSCAPD, "--once", "--source", "sim:rate=max,count=200000", "-o", out, "--set", "pipeline.flush=10m")
     equal(done.returncode, 0, done.stderr.decode())
     (path,) = harness.segments(out)
     torn = tmp / "torn.byu.lz4"

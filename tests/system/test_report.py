@@ -1,9 +1,12 @@
 """buscap report: every cell, total, gap and mark of an overview, compared with a count of the records."""
 
+import errno
 import json
+import os
 import pathlib
 import random
 import re
+import shutil
 import struct
 import tempfile
 import xml.etree.ElementTree
@@ -411,6 +414,21 @@ def test_damage_is_reported_and_the_rest_is_drawn(large, tmp):
     assert made["overview"]["damage"], made["overview"]
     equal(sum(c["records"] for c in made["overview"]["columns"]), made["overview"]["recordings"][0]["records"])
     assert sum(c["uncounted"] for c in made["overview"]["columns"]) == 0
+
+
+def test_files_that_cannot_be_read_are_listed_and_the_rest_is_drawn(large, tmp):
+    directory, _ = large
+    first, second, third = harness.segments(pathlib.Path(directory))[:3]
+    shutil.copy(first, tmp)
+    (tmp / second.name).mkdir()
+    (tmp / third.name).symlink_to(third.name)
+    done = run(need(BUSCAP), "report", "--json", tmp)
+    equal(done.returncode, 3)
+    assert b"can't open" in done.stderr
+    overview = json.loads(done.stdout)["overview"]
+    equal(overview["recordings"][0]["segments"], 1)
+    equal([(pathlib.Path(one["file"]).name, one["bytes"], one["what"]) for one in overview["damage"]],
+          [(second.name, 0, "not a segment"), (third.name, 0, os.strerror(errno.ELOOP))])
 
 
 def test_files_that_are_not_segments_are_refused(tmp):

@@ -178,6 +178,7 @@ def test_no_path_leads_out_of_the_page(tmp):
         for query in ("count=true", "addr=fffff000-ffffffff&count=true"):
             damage = [line["damage"] for line in web.lines(f"/data/find?{query}") if "damage" in line]
             equal(sorted(one["file"][-10:] for one in damage), [f"{n}.byu.lz4" for n in (90, 91, 92)], query)
+        equal([one["file"][-10:] for one in web.get("/data/overview")["damage"]], [f"{n}.byu.lz4" for n in (90, 91, 92)])
 
 
 # ---- what the paths return

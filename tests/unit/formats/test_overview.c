@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "formats/overview/overview.h"
@@ -513,6 +514,34 @@ TEST_F(a_new_epoch_ends_a_column_at_its_last_record)
 	}
 }
 
+TEST_F(the_duration_of_a_column_does_not_depend_on_when_its_data_arrived)
+{
+	for (uint32_t i = 0; i < 128; i++) {
+		if (i % 16 == 0)
+			start_segment(f, FIRST, i / 16);
+		reset_chunk(f, START + i * INT64_C(1000000) + i % 3 * 300000, i / 64);
+		f->chunk->info.first_tick = i * UINT64_C(1000);
+		add_records(f, RECORDS, 1, 100);
+		append_chunk(f);
+		if (i % 16 == 15)
+			seal(f);
+	}
+	update(f);
+	for (unsigned columns = 1; columns <= 128; columns++) {
+		const struct bc_overview_picture *p = draw_all(f, columns, 200);
+		for (uint32_t i = 0; i < p->column_count; i++) {
+			const struct bc_overview_column *c = &p->columns[i];
+			uint64_t first = c->first_record / RECORDS;
+			uint64_t end = first + c->records / RECORDS;
+			uint64_t ns = first / 64 != (end - 1) / 64
+					      ? (uint64_t)(c->to_ns - c->from_ns)
+				      : end % 64 == 0 ? (end - first - 1) * 1000000 + 299000
+						      : (end - first) * 1000000;
+			assert_int_equal(c->duration_ns, ns);
+		}
+	}
+}
+
 TEST_F(with_an_unknown_clock_records_have_the_time_of_their_chunk)
 {
 	f->clock_hz = 0;
@@ -737,6 +766,37 @@ TEST_F(a_damaged_chunk_is_reported_once_and_uncounted)
 	bc_overview_damages(f->overview, &count);
 	assert_int_equal(count, 0);
 	f->path_count = 1;
+}
+
+TEST_F(a_file_that_cannot_be_read_is_listed_until_it_is_gone)
+{
+	const struct bc_overview_damage *damages;
+	uint32_t count;
+
+	for (uint32_t segment = 0; segment < 3; segment++) {
+		start_segment(f, FIRST, segment);
+		add_chunks(f, 3 * segment, 3);
+		seal(f);
+	}
+	assert_int_equal(unlink(f->paths[1]), 0);
+	assert_int_equal(mkdir(f->paths[1], 0777), 0);
+	assert_int_equal(unlink(f->paths[2]), 0);
+	assert_int_equal(symlink(f->paths[2], f->paths[2]), 0);
+	for (unsigned i = 0; i < 2; i++) {
+		update(f);
+		assert_int_equal(only_recording(f)->segments, 1);
+		damages = bc_overview_damages(f->overview, &count);
+		assert_int_equal(count, 2);
+		assert_string_equal(damages[0].file, f->paths[1]);
+		assert_string_equal(damages[0].what, strerror(EISDIR));
+		assert_string_equal(damages[1].file, f->paths[2]);
+		assert_string_equal(damages[1].what, strerror(ELOOP));
+	}
+	assert_int_equal(rmdir(f->paths[1]), 0);
+	assert_int_equal(unlink(f->paths[2]), 0);
+	update(f);
+	bc_overview_damages(f->overview, &count);
+	assert_int_equal(count, 0);
 }
 
 static bool count_event(void *context, const struct bc_overview_event *event)

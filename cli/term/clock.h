@@ -1,12 +1,12 @@
 /* The time by which waits and limits are measured. */
-#ifndef BC_CLI_WEB_WEB_CLOCK_H
-#define BC_CLI_WEB_WEB_CLOCK_H
+#ifndef BC_CLI_TERM_CLOCK_H
+#define BC_CLI_TERM_CLOCK_H
 
 #include <stdint.h>
 #include <time.h>
 
 /* Returns the time on the monotonic clock, in ns. */
-static inline uint64_t bc_web_clock_ns(void)
+static inline uint64_t bc_monotonic_ns(void)
 {
 	struct timespec ts;
 

@@ -1,0 +1,276 @@
+/* Draws single records: decodes chunks, and sorts their records into columns of equal time, the
+ * bins. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "formats/overview/overview_internal.h"
+#include "formats/pages/describe.h"
+
+#define NONE UINT32_MAX
+
+struct sorting {
+	struct bc_overview *overview;
+	bool is_mixed; /* a column may have several recordings */
+	unsigned bin_count;
+	uint32_t bins[BC_OVERVIEW_COLUMNS]; /* columns of this recording's bins; or NONE */
+	struct bc_chunk run;                /* scratch */
+	struct bc_chunk_pages pages;
+	uint64_t ticks[BC_CHUNK_RECORDS];
+};
+
+static uint32_t bin_of(const struct sorting *s, int64_t ns)
+{
+	const struct bc_overview_picture *p = &s->overview->picture;
+	uint64_t span = (uint64_t)p->to_ns - (uint64_t)p->from_ns + 1;
+	uint64_t at = (uint64_t)ns - (uint64_t)p->from_ns;
+
+	return span != 0 ? (uint32_t)((unsigned __int128)at * s->bin_count / span) : 0;
+}
+
+/* The first time of a bin. */
+static int64_t bin_from(const struct sorting *s, uint32_t bin)
+{
+	const struct bc_overview_picture *p = &s->overview->picture;
+	unsigned __int128 span = (unsigned __int128)((uint64_t)p->to_ns - (uint64_t)p->from_ns) + 1;
+	unsigned __int128 bins = s->bin_count;
+	unsigned __int128 ns = (span * bin + bins - 1) / bins + (uint64_t)p->from_ns;
+
+	return (int64_t)(uint64_t)ns;
+}
+
+static bool is_inside(const struct bc_overview_picture *p, int64_t ns)
+{
+	return ns >= p->from_ns && ns <= p->to_ns;
+}
+
+/* Finds the column of a time in the picture. The columns of a recording are counted by the times in
+ * its chunk headers; deltas that lead beyond those stay in the first or last one. */
+static struct bc_overview_column *bin_column(struct sorting *s, uint32_t recording, int64_t ns)
+{
+	struct bc_overview *o = s->overview;
+	const struct bc_overview_recording *r = &o->recordings[recording];
+	int64_t from = r->from_ns > o->picture.from_ns ? r->from_ns : o->picture.from_ns;
+	int64_t to = r->to_ns < o->picture.to_ns ? r->to_ns : o->picture.to_ns;
+	if (from <= to)
+		ns = ns < from ? from : ns > to ? to : ns;
+	uint32_t bin = bin_of(s, ns);
+
+	if (s->bins[bin] == NONE) {
+		s->bins[bin] = bc_overview_add_column(o, recording, bin_from(s, bin));
+		struct bc_overview_column *c = &o->columns[s->bins[bin]];
+		c->to_ns = bin_from(s, bin + 1);
+		c->duration_ns = (uint64_t)c->to_ns - (uint64_t)c->from_ns;
+		c->first_record = UINT64_MAX;
+	}
+	return &o->columns[s->bins[bin]];
+}
+
+static void note_record(struct bc_overview_column *c, uint64_t record)
+{
+	c->first_record = record < c->first_record ? record : c->first_record;
+}
+
+/* A chunk that is being sorted into columns. */
+struct sorted_chunk {
+	const struct bc_overview_segment *segment;
+	const struct bc_chunk_info *info;
+	bool is_sorted; /* its ticks never decrease */
+};
+
+static int64_t time_of(const struct sorting *s, const struct sorted_chunk *c, uint32_t at)
+{
+	uint64_t tick = c->info->records == 0   ? c->info->first_tick
+			: at < c->info->records ? s->ticks[at]
+						: s->ticks[c->info->records - 1];
+
+	return bc_chunk_wall(c->info, tick, c->segment->clock_hz);
+}
+
+/* A time's bin; one before or after the picture is -1 or INT64_MAX. */
+static int64_t place_of(const struct sorting *s, int64_t ns)
+{
+	const struct bc_overview_picture *p = &s->overview->picture;
+
+	return ns < p->from_ns ? -1 : ns > p->to_ns ? INT64_MAX : bin_of(s, ns);
+}
+
+/* The end of the run of records from `at` that are in the same bin. */
+static uint32_t run_end(const struct sorting *s, const struct sorted_chunk *c, uint32_t at)
+{
+	int64_t place = place_of(s, time_of(s, c, at));
+	uint32_t low = at + 1;
+	uint32_t high = c->info->records;
+
+	while (!c->is_sorted && low < high && place_of(s, time_of(s, c, low)) == place)
+		low++;
+	while (c->is_sorted && low < high) {
+		uint32_t middle = low + (high - low) / 2;
+		if (place_of(s, time_of(s, c, middle)) == place)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* Adds the records of a decoded chunk that are in the picture. */
+static int add_runs(struct sorting *s, const struct sorted_chunk *c, const struct bc_chunk *chunk)
+{
+	struct bc_overview *o = s->overview;
+	struct bc_chunk *run = &s->run;
+	int rc = 0;
+
+	for (uint32_t at = 0, end; rc == 0 && at < chunk->info.records; at = end) {
+		int64_t ns = time_of(s, c, at);
+		end = run_end(s, c, at);
+		if (!is_inside(&o->picture, ns))
+			continue;
+		struct bc_overview_column *column = bin_column(s, c->segment->recording, ns);
+		run->info.records = end - at;
+		memcpy(run->records, chunk->records + (size_t)at * BC_RECORD_BYTES,
+			(size_t)run->info.records * BC_RECORD_BYTES);
+		bc_chunk_describe(run, &s->pages);
+		column->records += run->info.records;
+		note_record(column, chunk->info.first_record + at);
+		rc = bc_overview_add_counts(o, (uint32_t)(column - o->columns), &s->pages.counts);
+	}
+	return rc;
+}
+
+/* Adds what was lost before a record of a chunk. */
+static void add_lost(
+	struct sorting *s, const struct sorted_chunk *c, uint32_t at, uint64_t lost, bool is_gap)
+{
+	int64_t ns = time_of(s, c, at);
+
+	if (!is_inside(&s->overview->picture, ns))
+		return;
+	struct bc_overview_column *column = bin_column(s, c->segment->recording, ns);
+	column->lost += lost;
+	column->gaps += is_gap;
+	note_record(column, c->info->first_record + at);
+}
+
+/* Adds a chunk that can't be read, at the time of its first record. */
+static void add_unreadable(struct sorting *s, const struct sorted_chunk *c, uint64_t lost)
+{
+	const struct bc_overview_picture *p = &s->overview->picture;
+	int64_t ns = c->info->wall_ns;
+
+	ns = ns < p->from_ns ? p->from_ns : ns > p->to_ns ? p->to_ns : ns;
+	struct bc_overview_column *column = bin_column(s, c->segment->recording, ns);
+	column->records += c->info->records;
+	column->uncounted += c->info->records;
+	column->lost += lost;
+	column->has_gaps = column->has_gaps && c->info->events == 0;
+	note_record(column, c->info->first_record);
+}
+
+static int draw_chunk(struct sorting *s, const struct bc_overview_segment *segment,
+	struct bc_chunk_row *rows, uint32_t at)
+{
+	struct bc_overview *o = s->overview;
+	struct bc_chunk *chunk = o->chunk;
+	struct bc_chunk_row *row = &rows[at];
+	struct sorted_chunk c = {.segment = segment, .info = &row->info, .is_sorted = true};
+	uint64_t lost = bc_overview_lost_in(segment, rows, at, at + 1);
+
+	if (!bc_overview_pace(o, bc_chunk_encoded_bytes(&row->info)))
+		return -ECANCELED;
+	if (!bc_overview_read_chunk(o, row, chunk)) {
+		add_unreadable(s, &c, lost);
+		return 0;
+	}
+	bc_chunk_ticks(chunk, s->ticks);
+	for (uint32_t i = 1; i < chunk->info.records && c.is_sorted; i++)
+		c.is_sorted = s->ticks[i] >= s->ticks[i - 1];
+	for (uint32_t i = 0; i < chunk->info.events; i++) {
+		const struct bc_event *event = &chunk->events[i];
+		if (event->kind != BC_EVENT_GAP)
+			continue;
+		add_lost(s, &c, event->position, event->value, true);
+		lost -= event->value < lost ? event->value : lost;
+	}
+	if (lost != 0)
+		add_lost(s, &c, 0, lost, false);
+	return add_runs(s, &c, chunk);
+}
+
+static bool is_before(const struct bc_overview_column *a, const struct bc_overview_column *b)
+{
+	return a->recording != b->recording ? a->recording < b->recording : a->from_ns < b->from_ns;
+}
+
+/* Sorts the columns, which were added in the order of the records: nearly that of time. */
+static void sort_columns(struct bc_overview *o)
+{
+	for (uint32_t i = 1; i < o->picture.column_count; i++) {
+		struct bc_overview_column column = o->columns[i];
+		struct bc_page_counts cells = o->cells[i];
+		uint32_t to = i;
+		for (; to != 0 && is_before(&column, &o->columns[to - 1]); to--) {
+			o->columns[to] = o->columns[to - 1];
+			o->cells[to] = o->cells[to - 1];
+		}
+		o->columns[to] = column;
+		o->cells[to] = cells;
+	}
+}
+
+/* The number of columns, at most. */
+static uint64_t count_bins(const struct sorting *s)
+{
+	const struct bc_overview *o = s->overview;
+	uint64_t columns = 0;
+
+	for (uint32_t i = 0; i < o->segment_count; i++) {
+		const struct bc_overview_recording *r = &o->recordings[o->segments[i]->recording];
+		if (i != 0 && o->segments[i - 1]->recording == o->segments[i]->recording)
+			continue;
+		int64_t from = r->from_ns > o->picture.from_ns ? r->from_ns : o->picture.from_ns;
+		int64_t to = r->to_ns < o->picture.to_ns ? r->to_ns : o->picture.to_ns;
+		columns += from <= to ? bin_of(s, to) - bin_of(s, from) + 1 : 0;
+	}
+	return columns;
+}
+
+static int draw_segments(struct sorting *s)
+{
+	struct bc_overview *o = s->overview;
+	uint32_t recording = NONE;
+	int rc = 0;
+
+	memset(s->bins, 0xFF, sizeof(s->bins));
+	for (uint32_t i = 0; rc == 0 && i < o->segment_count; i++) {
+		const struct bc_overview_segment *segment = o->segments[i];
+		if (!segment->is_in)
+			continue;
+		if (segment->recording != recording && !s->is_mixed)
+			memset(s->bins, 0xFF, sizeof(s->bins));
+		recording = segment->recording;
+		struct bc_chunk_row *rows = bc_overview_load_rows(o, segment);
+		for (uint32_t at = segment->low; rows != NULL && rc == 0 && at <= segment->high;
+			at++)
+			rc = draw_chunk(s, segment, rows, at);
+	}
+	return rc;
+}
+
+int bc_overview_draw_records(struct bc_overview *o, unsigned columns, bool is_mixed)
+{
+	struct sorting *s = calloc(1, sizeof(*s));
+
+	if (s == NULL)
+		return -ENOMEM;
+	s->overview = o;
+	s->is_mixed = is_mixed;
+	s->bin_count = columns;
+	/* Recordings that overlap share the columns. */
+	while (!is_mixed && s->bin_count > 1 && count_bins(s) > columns)
+		s->bin_count--;
+	int rc = draw_segments(s);
+	sort_columns(o);
+	free(s);
+	return rc;
+}
