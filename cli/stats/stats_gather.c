@@ -254,7 +254,7 @@ const char *bc_stats_no_drift_reason(const struct bc_drift_result *drift)
 	case BC_DRIFT_SHORT:
 		return "the recording is too short";
 	case BC_DRIFT_REPLAY:
-		return "the ticks did not pass at the clock rate, as in a replay";
+		return "the times are not the host's, as in a replay";
 	case BC_DRIFT_KNOWN:
 		break;
 	}

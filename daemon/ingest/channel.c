@@ -28,6 +28,10 @@ struct bc_channel {
 	uint64_t pending_since_ns[BC_GAP_CAUSES];
 	struct bc_overwrite_ring ring;
 	uint64_t clock_hz;
+	bool has_wall;   /* wall time follows the ticks, not the host's clock: */
+	int64_t wall_ns; /* it is this at wall_tick */
+	uint64_t wall_tick;
+	uint64_t wall_hz;
 	bool is_filtering; /* the records being stamped will be filtered */
 	struct bc_record_filter_state filter_state;
 	bool may_start;       /* triggers may start a recording */
@@ -102,6 +106,13 @@ static void clear_pending(struct bc_channel *ch)
 
 /* Slots */
 
+/* The wall time of a chunk that starts at `tick`. */
+static int64_t start_wall_ns(const struct bc_channel *ch, uint64_t tick)
+{
+	return ch->has_wall ? bc_wall_after(ch->wall_ns, ch->wall_tick, tick, ch->wall_hz)
+			    : bc_wall_ns();
+}
+
 /* Nothing more will be added to a chunk. */
 static void finish_chunk(struct bc_channel *ch, const struct bc_chunk *chunk)
 {
@@ -128,7 +139,7 @@ static void reset_slot(struct bc_channel *ch, struct bc_slot *slot, uint64_t tag
 	slot->since_ns = uv_hrtime();
 	slot->until_ns = slot->since_ns;
 	bc_chunk_reset(&slot->chunk, ch->tick, ch->epoch);
-	slot->chunk.info.wall_ns = bc_wall_ns();
+	slot->chunk.info.wall_ns = start_wall_ns(ch, ch->tick);
 	if (slot->raw != NULL)
 		bc_raw_keep_start_block(&ch->raw, slot->raw, tag);
 }
@@ -278,7 +289,7 @@ static struct bc_chunk *filling_chunk(struct bc_channel *ch, uint32_t epoch)
 		info->epoch = epoch;
 		info->first_tick = ch->tick;
 		info->last_tick = ch->tick;
-		info->wall_ns = bc_wall_ns();
+		info->wall_ns = start_wall_ns(ch, ch->tick);
 		ch->filling->since_ns = uv_hrtime();
 	}
 	if (ch->filling == NULL)
@@ -293,8 +304,10 @@ struct bc_chunk *bc_channel_chunk(struct bc_channel *ch, struct bc_stamper *stam
 {
 	ch->has_started = true;
 	bc_channel_check_full(ch);
-	if (ch->epoch != stamper->epoch)
+	if (ch->epoch != stamper->epoch) {
 		ch->tick = stamper->tick;
+		ch->has_wall = false;
+	}
 	if (ch->is_detached)
 		stamper->is_first = true;
 	ch->is_detached = false;
@@ -306,10 +319,12 @@ struct bc_chunk *bc_channel_chunk(struct bc_channel *ch, struct bc_stamper *stam
 	return chunk;
 }
 
-void bc_channel_set_wall(struct bc_channel *ch, int64_t wall_ns)
+void bc_channel_set_wall(struct bc_channel *ch, int64_t wall_ns, uint64_t tick, uint64_t clock_hz)
 {
-	if (ch->filling != NULL && ch->filling->chunk.info.records == 0)
-		ch->filling->chunk.info.wall_ns = wall_ns;
+	ch->has_wall = true;
+	ch->wall_ns = wall_ns;
+	ch->wall_tick = tick;
+	ch->wall_hz = clock_hz;
 }
 
 static void on_flush(uv_timer_t *timer);
@@ -433,6 +448,8 @@ void bc_channel_consumed(
 	ch->tick = info->last_tick;
 	if (kept == 0)
 		return;
+	if (info->records == kept)
+		info->wall_ns = start_wall_ns(ch, info->first_tick);
 	ch->last_ns = uv_hrtime();
 	ch->filling->until_ns = ch->last_ns;
 	show_new(ch, info->records - kept, tick_before);

@@ -223,9 +223,10 @@ bool bc_channel_event(struct bc_channel *channel, struct bc_stamper *stamper,
 /* Submits the chunk being filled unless it is empty; the next one continues after it. */
 void bc_channel_submit(struct bc_channel *channel);
 
-/* Sets the wall time of the first record in the chunk being filled, if it is not the current time.
- */
-void bc_channel_set_wall(struct bc_channel *channel, int64_t wall_ns);
+/* From here to the end of the epoch, the wall time of chunks is not the host's: it is wall_ns at
+ * `tick`, and follows the ticks if clock_hz is not 0. Call it after bc_channel_chunk(). */
+void bc_channel_set_wall(
+	struct bc_channel *channel, int64_t wall_ns, uint64_t tick, uint64_t clock_hz);
 
 struct bc_counts *bc_channel_counts(struct bc_channel *channel);
 

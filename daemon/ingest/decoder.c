@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "capture/source/source.h"
+#include "daemon/base/clock.h"
 #include "daemon/ingest/channel.h"
 #include "daemon/ingest/counts.h"
 #include "formats/bus/bcp1.h"
@@ -146,17 +147,18 @@ static void restore_run(struct bc_decoder *d, uint32_t held)
 		d->records.count += held;
 }
 
-/* Replay: derives the wall time of the chunk being filled from that of the replayed chunk. */
-static void set_replayed_wall(struct bc_decoder *d)
+/* A source that can wait has no relation to the host's time: the wall time of its chunks is that
+ * of the replayed chunk, or of the first record, plus the time on the bus since. */
+static void set_wall(struct bc_decoder *d)
 {
-	const struct bc_chunk_info *info = &d->records.source->info;
-	double since = d->clock_hz != 0 ? (double)(int64_t)(d->stamper.tick - info->first_tick) *
-						  1e9 / (double)d->clock_hz
-					: 0;
+	const struct bc_chunk *source = d->run_kind == RUN_RECORDS ? d->records.source : NULL;
+	struct bc_channel *channel = d->options.channel;
 
-	if (since < 0 || since > 9e18)
-		since = 0;
-	bc_channel_set_wall(d->options.channel, info->wall_ns + (int64_t)since);
+	if (source != NULL)
+		bc_channel_set_wall(
+			channel, source->info.wall_ns, source->info.first_tick, d->clock_hz);
+	else if (d->stamper.is_first && !d->options.is_live && d->options.clock_hz != 0)
+		bc_channel_set_wall(channel, bc_wall_ns(), next_run_tick(d), d->options.clock_hz);
 }
 
 /* Stamps the run, or drops it for lack of a chunk. Returns false when it must wait. */
@@ -172,8 +174,7 @@ static bool drain_run(struct bc_decoder *d)
 		enum bc_stamp_result end;
 		uint32_t held = 0;
 		if (chunk != NULL) {
-			if (d->run_kind == RUN_RECORDS && d->records.source != NULL)
-				set_replayed_wall(d);
+			set_wall(d);
 			held = limit_run(d);
 			end = stamp_run(d, chunk, &stamped);
 			restore_run(d, held);

@@ -124,10 +124,15 @@ void bc_chunk_ticks(const struct bc_chunk *chunk, uint64_t ticks[BC_CHUNK_RECORD
 	}
 }
 
-int64_t bc_chunk_wall(const struct bc_chunk_info *info, uint64_t tick, uint64_t clock_hz)
+int64_t bc_wall_after(int64_t wall_ns, uint64_t since_tick, uint64_t tick, uint64_t clock_hz)
 {
-	__int128 ticks = (__int128)tick - info->first_tick;
-	__int128 ns = info->wall_ns + (clock_hz != 0 ? ticks * 1000000000 / clock_hz : 0);
+	__int128 ticks = (__int128)tick - since_tick;
+	__int128 ns = wall_ns + (clock_hz != 0 ? ticks * 1000000000 / clock_hz : 0);
 
 	return ns > INT64_MAX ? INT64_MAX : ns < INT64_MIN ? INT64_MIN : (int64_t)ns;
+}
+
+int64_t bc_chunk_wall(const struct bc_chunk_info *info, uint64_t tick, uint64_t clock_hz)
+{
+	return bc_wall_after(info->wall_ns, info->first_tick, tick, clock_hz);
 }

@@ -68,5 +68,7 @@ void bc_drift_result(const struct bc_drift *drift, struct bc_drift_result *resul
 	double variance = (left > 0 ? left : 0) / (double)(c->pairs - 2) / c->sum_ss;
 	result->ppm = (1 / (1 + slope * 1e-9) - 1) * 1e6;
 	result->error_ppm = sqrt(variance) * 1e-3;
-	result->state = fabs(result->ppm) <= BC_DRIFT_PPM_MAX ? BC_DRIFT_KNOWN : BC_DRIFT_REPLAY;
+	/* Times of day that agree to the nanosecond were computed from the ticks. */
+	bool is_replay = fabs(result->ppm) > BC_DRIFT_PPM_MAX || c->sum_nn < (double)c->pairs;
+	result->state = is_replay ? BC_DRIFT_REPLAY : BC_DRIFT_KNOWN;
 }

@@ -52,7 +52,7 @@ enum bc_drift_state {
 	BC_DRIFT_KNOWN,
 	BC_DRIFT_NO_PAIRS, /* no pairs: no segments, or an unknown clock rate */
 	BC_DRIFT_SHORT,    /* too few pairs, or too short a time */
-	BC_DRIFT_REPLAY,   /* see BC_DRIFT_PPM_MAX */
+	BC_DRIFT_REPLAY,   /* see BC_DRIFT_PPM_MAX; or the times were computed from the ticks */
 };
 
 struct bc_drift_result {

@@ -4,8 +4,11 @@ import csv
 import random
 import struct
 
+import pytest
+
 import harness
-from cut_model import SELECTORS, Selection, buscap, read, record_file, rich_stream, utc
+import reference
+from cut_model import SELECTORS, Recording, Selection, buscap, read, record_file, rich_stream, utc
 from harness import equal
 
 
@@ -48,6 +51,35 @@ def test_segments_by_every_selector_and_form_of_time(tmp):
                 equal(len(of_kind(lines, "# gap")), gaps, f"gaps by {wanted.options}")
             selected += len(expected)
     assert selected > 10000, selected
+
+
+@pytest.mark.parametrize("form", ["sim", "bcp1", "byu", "raw6"])
+def test_time_of_day_follows_the_bus_clock_if_the_source_can_wait(tmp, form):
+    if form == "sim":
+        source, hz = "sim:rate=max,count=300k", 66_000_000
+    else:
+        path, hz = tmp / f"bus.{form}", 10_000_000
+        buscap("sim", "--count", "300k", "-O", form, "-o", path)
+        source = f"file:{path},format={form},clock_hz={hz}"
+
+    def record(name, source):
+        done = harness.run(harness.BUSCAPD, "--once", "--no-socket", "--source", source, "-o", tmp / name,
+                           "--set", "filter.keep=type=read,write")
+        equal(done.returncode, 0, done.stderr.decode())
+        return harness.segments(tmp / name)
+
+    def moments(paths):
+        recorded = reference.read_segments(paths)
+        assert len(recorded.chunks) > 1, recorded.chunks
+        return [(r.tick, r.wall_hz // hz) for r in Recording(recorded).records]
+
+    recorded = moments(record("first", source))
+    (tick, ns), step = recorded[0], 2  # the time of a chunk and that of a record are rounded
+    for at, time in recorded:
+        assert abs(ns + (at - tick) * 10**9 // hz - time) <= step, (at, time)
+    again = moments(record("again", f"file:{harness.segments(tmp / 'first')[0]}"))
+    for one, other in zip(again, recorded, strict=True):
+        assert one[0] == other[0] and abs(one[1] - other[1]) <= step, (one, other)
 
 
 def test_segments_without_a_sealed_index_or_through_a_pipe(tmp):

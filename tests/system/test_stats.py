@@ -434,7 +434,7 @@ def test_the_clock_drift_is_measured(tmp):
     paths = make_segments(tmp, simulate("-n", "1M"))
     equal(len(paths), 1, "segments")
     hz = 100000
-    for ppm, known in ((25, True), (-300, True), (0, True), (50000, False)):
+    for ppm, known in ((25, True), (-300, True), (0.1, True), (0, False), (50000, False)):
         wall = lambda tick, fast=1 + ppm * 1e-6: 1795166100 * 10**9 + round(tick / hz / fast * 1e9)
         torn = set_wall(paths[0], wall)
         result, err = stats("--clock-hz", hz, data=torn, code=3)
@@ -444,7 +444,7 @@ def test_the_clock_drift_is_measured(tmp):
         text, _ = buscap("stats", "--clock-hz", hz, data=torn, code=3)
         if known:
             assert abs(drift["ppm"] - ppm) < 0.01 and drift["error_ppm"] < 0.01, drift
-            assert f"{ppm:+.2f} ppm against the host's clock" in text.replace("-0.00", "+0.00"), text
+            assert f"{ppm:+.2f} ppm against the host's clock" in text, text
         else:
             assert "as in a replay" in drift["why_not"] and "clock drift            unknown" in text, text
 

@@ -263,7 +263,7 @@ static void assert_near(double got, double expected, double most)
 
 TEST(drift_is_found)
 {
-	static const double ppm[] = {0, 1, -1, 50, -200, 9000};
+	static const double ppm[] = {0.1, 1, -1, 50, -200, 9000};
 
 	for (size_t i = 0; i < sizeof(ppm) / sizeof(ppm[0]); i++) {
 		struct bc_drift_result r = estimate_drift(ppm[i], 0, 600);
@@ -282,6 +282,7 @@ TEST(a_short_trace_or_a_replay_has_no_drift)
 	assert_int_equal(estimate_drift(1, 0, 1).state, BC_DRIFT_SHORT);
 	assert_int_equal(estimate_drift(1, 0, 100).state, BC_DRIFT_SHORT);
 	assert_int_equal(estimate_drift(1, 0, 102).state, BC_DRIFT_KNOWN);
+	assert_int_equal(estimate_drift(0, 0, 600).state, BC_DRIFT_REPLAY);
 	assert_int_equal(estimate_drift(20000, 0, 600).state, BC_DRIFT_REPLAY);
 	assert_int_equal(estimate_drift(-500000, 0, 600).state, BC_DRIFT_REPLAY);
 }
