@@ -17,8 +17,9 @@ lint: ## clang-format, clang-tidy, cppcheck and gcc -fanalyzer
 	$(say) LINT 'gcc -fanalyzer'
 	$(PARALLEL) $(SOURCES:%=analyze/%)
 
+# clang's analyzer spends most of its time on the last paths of long functions: a third of its limit halves that.
 tidy/%:
-	$(Q)clang-tidy --quiet $* -- $(filter-out -fsanitize% -fno-sanitize%,$(BC_CFLAGS)) 2>/dev/null
+	$(Q)clang-tidy --quiet $(addprefix --extra-arg=,-Xclang -analyzer-config -Xclang max-nodes=75000) $* -- $(filter-out -fsanitize% -fno-sanitize%,$(BC_CFLAGS)) 2>/dev/null
 
 analyze/%:
 	$(Q)$(CC) $(BC_CFLAGS) -O1 -fanalyzer -Werror -c -o /dev/null $*

@@ -116,7 +116,7 @@ bench-instructions: all ## count instructions per record and compare with the co
 # libFuzzer is part of clang and needs everything instrumented.
 FUZZED  := $(filter-out %/main.c,$(SOURCES))
 FUZZERS := $(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
-FUZZ_SECONDS    ?= 7
+FUZZ_SECONDS    ?= 5
 FUZZ_SANITIZERS := address,undefined
 
 # $(call fuzz_build,FOLDER,FLAGS): the targets in FOLDER, with these flags for the compiler and the linker.
@@ -140,7 +140,7 @@ endef
 $(eval $(call fuzz_build,build/fuzz,-fsanitize=$(FUZZ_SANITIZERS) -fno-sanitize-recover=all))
 $(eval $(call fuzz_build,build/fuzz-coverage,-fprofile-instr-generate -fcoverage-mapping))
 
-fuzz: all ## fuzz everything that reads bytes from outside, FUZZ_SECONDS (7) each
+fuzz: all ## fuzz everything that reads bytes from outside, FUZZ_SECONDS (5) each
 	@$(call deps,$(FUZZ_TOOLS))
 	$(Q)$(MAKE) --no-print-directory $(FUZZERS:%=build/fuzz/%)
 	@tests/fuzz/run.sh build/fuzz $(FUZZ_SECONDS)
