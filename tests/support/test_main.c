@@ -7,6 +7,7 @@
  * The exit code is 1 if a test failed, 2 if a name is unknown. A hanging program is killed after
  * TEST_SECONDS; the last line of its output names the test. */
 #include <errno.h>
+#include <malloc.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,6 +17,7 @@
 
 #define TEST_SECONDS 900
 #define TESTS_MAX    200
+#define KEPT_BYTES   (32 << 20)
 
 static struct CMUnitTest tests[TESTS_MAX];
 static int lines[TESTS_MAX];
@@ -114,6 +116,9 @@ int main(int argc, char **argv)
 	}
 	if (argc > 1 && select_tests(argv + 1, argc - 1) != 0)
 		return 2;
+	/* Large blocks are used again: a sweep would spend most of its time on mapping them. */
+	mallopt(M_MMAP_THRESHOLD, KEPT_BYTES);
+	mallopt(M_TRIM_THRESHOLD, 8 * KEPT_BYTES);
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	alarm(TEST_SECONDS);
 	return _cmocka_run_group_tests(program_invocation_short_name, tests, count, shared_set_up,

@@ -56,15 +56,15 @@ def dump(directory, *options):
 # ---- whole streams
 
 
-def test_a_minute_of_40_megabytes_a_second_is_recorded_whole(tmp):
+def test_40_megabytes_a_second_are_recorded_whole(tmp):
     rate = harness.rate(5_000_000)
-    samples = rate * (60 if harness.LONG else 5)
-    # Its FIFO holds forty seconds. The machine may be several times slower, or busy for some time, but a daemon
-    # that can't keep up at all loses samples.
-    with Board(f"serial=A1,rate={rate},fifo={40 * rate}", plugged=False) as board:
+    samples = rate * (15 if harness.LONG else 5)
+    # Its FIFO holds two thirds of the stream. The machine may be several times slower, or busy for some time, but a
+    # daemon that can't keep up at all loses samples.
+    with Board(f"serial=A1,rate={rate},fifo={2 * samples // 3}", plugged=False) as board:
         board.command(f"send {samples}")
-        # Ten seconds of the stream, or two.
-        options = ["-b", "filesize:16M", "-b", "files:2", "--set", f"pipeline.buffer={512 if harness.LONG else 128}M"]
+        # Two seconds of the stream.
+        options = ["-b", "filesize:16M", "-b", "files:2", "--set", "pipeline.buffer=128M"]
         with Recorder(tmp, board, *options) as daemon:
             board.plug()
             daemon.wait_for(lambda s: s["counts"]["received"], "samples")
@@ -206,8 +206,8 @@ def cycle(daemon, board, count, is_streaming):
     return before
 
 
-def test_eleven_thousand_plugs_leak_nothing_and_each_is_a_gap():
-    scale = 1 if harness.LONG and not harness.is_sanitized() else 20
+def test_thousands_of_plugs_leak_nothing_and_each_is_a_gap():
+    scale = 1 if harness.LONG and not harness.is_sanitized() else 5
     figures = []
 
     def one(tmp, count, is_streaming):
@@ -242,7 +242,7 @@ def test_eleven_thousand_plugs_leak_nothing_and_each_is_a_gap():
                        f" {before['fds']} then {after['fds']}, memory without chunks {before['rss']:.1f} then"
                        f" {after['rss']:.1f} MiB, {asked} status samples")
 
-    harness.each(one, [(5000, False), (5000, False), (1000, True)], workers=3)
+    harness.each(one, [(2000, False), (500, True)])
     for line in sorted(figures):
         note(line)
 

@@ -280,6 +280,20 @@ static size_t word(unsigned n, char out[8])
 
 #define WORDS 1093u
 
+/* Whether the letters first occur in order. Any pair of words is like one whose first word does so.
+ */
+static bool is_in_order(const char *letters, size_t n)
+{
+	char next = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (letters[i] > next)
+			return false;
+		next = (char)(next + (letters[i] == next));
+	}
+	return true;
+}
+
 TEST_WITH(rows, r, short_rows_have_the_minimum_of_differences)
 {
 	struct bc_match_options options = plain;
@@ -287,12 +301,14 @@ TEST_WITH(rows, r, short_rows_have_the_minimum_of_differences)
 	options.lookahead = 16;
 	unsigned step = test_stride(37);
 	for (unsigned i = 0; i < WORDS; i++) {
-		char a[8];
+		char a[8] = {0};
 		r->a_count = word(i, a);
+		if (!is_in_order(a, r->a_count))
+			continue;
 		for (size_t k = 0; k < r->a_count; k++)
 			bc_entry_reference(&r->a[k], BC_REQ_MEMREAD, (uint64_t)a[k], k);
 		for (unsigned j = i % step; j < WORDS; j += step) {
-			char b[8];
+			char b[8] = {0};
 			r->b_count = word(j, b);
 			for (size_t k = 0; k < r->b_count; k++)
 				bc_entry_reference(&r->b[k], BC_REQ_MEMREAD, (uint64_t)b[k], k);
