@@ -1,17 +1,22 @@
 #!/usr/bin/env python3
 """How long `buscap report -o x.json` takes to draw a recording of GIGABYTES (20) made here: all of it, a sixteenth, a
-256th, and one chunk; and the reports themselves. Prints time, CPU time, memory and what is read.
+256th, and one chunk; and the reports themselves. Prints time, CPU time, memory and what is read. Then the same for
+`buscap web`, from its start to the first picture, and the page's zooms down to single records.
 
 The recording is made in DIR (default: a temporary directory) and deleted at the end."""
 
 import datetime
+import http.client
 import json
 import os
 import pathlib
+import re
 import resource
 import shutil
+import subprocess
 import sys
 import tempfile
+import time
 
 from bench_find import BUILD, GIGABYTES, RUNS, make_recording, run
 
@@ -33,6 +38,40 @@ def measure(what, directory, name, *options):
     return data
 
 
+def measure_web(directory):
+    """Asks `buscap web` as its page does: all, then the middle eighth, again and again."""
+    began = time.monotonic()
+    web = subprocess.Popen([BUILD / "buscap", "web", directory], stdout=subprocess.PIPE, text=True)
+    try:
+        host, token = re.fullmatch(r"http://([^/]*)/\?token=(.*)\n", web.stdout.readline()).groups()
+        server = http.client.HTTPConnection(host)
+
+        def draw(query):
+            server.request("GET", f"/data/overview?columns=512&rows=200{query}&token={token}")
+            answer = server.getresponse()
+            body = answer.read()
+            assert answer.status == 200, body
+            return json.loads(body), len(body)
+
+        picture, size = draw("")
+        print(f"web, from its start to the first picture: {time.monotonic() - began:.3f} s, {size / 1e6:.1f} MB")
+        origin, first, last = int(picture["origin_ns"]), 0, picture["extent"]["to"]
+        slowest = 0
+        while picture["unit"] != "records":
+            eighth = (last - first) // 8
+            first, last = first + 4 * eighth, first + 5 * eighth
+            began = time.monotonic()
+            picture, size = draw(f"&from={origin + first}&to={origin + last}")
+            took = time.monotonic() - began
+            slowest = max(slowest, took)
+            print(f"web, {(last - first) / 1e9:.3f} s of it by {picture['unit']}: {took:.3f} s, {size / 1e6:.1f} MB")
+        memory = int(re.search(r"VmHWM:\s+(\d+)", pathlib.Path(f"/proc/{web.pid}/status").read_text())[1]) / 1024
+        print(f"web: slowest zoom {slowest:.3f} s, {memory:.0f} MiB")
+    finally:
+        web.terminate()
+        web.wait()
+
+
 def main():
     if shutil.disk_usage(os.environ.get("DIR", tempfile.gettempdir())).free < GIGABYTES * 1.1e9:
         sys.exit(f"bench_report: needs {GIGABYTES * 1.1:.0f} GB of free space; set DIR, or a smaller GIGABYTES")
@@ -48,6 +87,8 @@ def main():
         measure("all, 512 columns and 1,024 rows", directory, "x.json", "--columns", "512", "--rows", "1024")
         measure("SVG", directory, "x.svg")
         measure("text", directory, "x.txt")
+        measure("HTML", directory, "x.html")
+        measure_web(directory)
 
 
 if __name__ == "__main__":
