@@ -10,8 +10,7 @@
 
 static bool is_port(const struct bc_entry *entry)
 {
-	return entry->kind == BC_ENTRY_REFERENCE &&
-	       (entry->type == BC_REQ_IOREAD || entry->type == BC_REQ_IOWRITE);
+	return entry->kind == BC_ENTRY_REFERENCE && bc_is_port_access(entry->type);
 }
 
 void bc_find_print(struct bc_find *f, const struct bc_search_hit *hit)

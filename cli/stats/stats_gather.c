@@ -142,10 +142,9 @@ static void add_records(
 /* Counts a reference by the name of its address. */
 static int add_name(struct bc_stats *s, unsigned type, uint64_t addr)
 {
-	bool is_port = type == BC_REQ_IOREAD || type == BC_REQ_IOWRITE;
 	struct bc_name name;
 
-	if (bc_name_map_find(s->options.names, is_port, addr, &name))
+	if (bc_name_map_find(s->options.names, bc_is_port_access(type), addr, &name))
 		return bc_string_counter_add(&s->names,
 			(struct bc_text){.at = name.text, .bytes = (uint32_t)strlen(name.text)});
 	s->unnamed++;

@@ -78,7 +78,7 @@ static void print_sample(struct bc_dump *dump, const struct bc_mapping *mapping,
 	dump->output.used += bc_sample_print(out, sample);
 	bc_dump_tick(dump, ' ', tick);
 	bc_entry_of_sample(&entry, sample, mapping, 0, 0, 0);
-	bc_dump_name(dump, ' ', bc_is_port_access((uint8_t)entry.type), entry.addr);
+	bc_dump_name(dump, ' ', bc_is_port_access(entry.type), entry.addr);
 }
 
 static void print_all(struct bc_dump *dump, const uint8_t *samples, size_t n, size_t stride)

@@ -164,7 +164,7 @@ static bool on_hit(void *context, const struct bc_search_hit *hit)
 {
 	struct search *s = context;
 	const struct bc_entry *entry = &hit->entry;
-	bool is_port = entry->kind == BC_ENTRY_REFERENCE && bc_is_port_access((uint8_t)entry->type);
+	bool is_port = entry->kind == BC_ENTRY_REFERENCE && bc_is_port_access(entry->type);
 	json_t *name = bc_name_map_json(s->data->names, is_port, entry->addr);
 
 	return add_line(s, bc_search_hit_json(hit, name), s->text->max - END_BYTES);

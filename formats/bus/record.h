@@ -13,6 +13,7 @@
 #ifndef BC_FORMATS_BUS_RECORD_H
 #define BC_FORMATS_BUS_RECORD_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -79,6 +80,12 @@ static inline void bc_record_store(uint8_t *p, const struct bc_record *r)
 	p[6] = r->attr;
 	p[7] = r->proc;
 	bc_write_le32(p + 8, r->time);
+}
+
+/* Whether records of the type are at ports. */
+static inline bool bc_is_port_access(unsigned reqtype)
+{
+	return reqtype == BC_REQ_IOREAD || reqtype == BC_REQ_IOWRITE;
 }
 
 /* The address of a record's first byte. A burst of 16 or 32 bytes transfers the requested word

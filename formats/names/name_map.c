@@ -50,7 +50,7 @@ int bc_name_map_add_layer(struct bc_name_map *map, struct bc_name_layer *layer)
 	return 0;
 }
 
-static const char *skip(const char *at, const char *end)
+const char *bc_name_skip_blanks(const char *at, const char *end)
 {
 	while (at != end && (*at == ' ' || *at == '\t' || *at == '\r'))
 		at++;
@@ -82,7 +82,7 @@ static const char *parse_line(struct bc_name_range *r, const char **name, const 
 
 	*r = (struct bc_name_range){.is_port = end - at > 5 && memcmp(at, "port", 4) == 0 &&
 					       (at[4] == ' ' || at[4] == '\t')};
-	at = skip(at + (r->is_port ? 4 : 0), end);
+	at = bc_name_skip_blanks(at + (r->is_port ? 4 : 0), end);
 	at = bc_name_parse_hex(at, end, &r->first);
 	if (at == NULL)
 		return "expected a hexadecimal address";
@@ -95,7 +95,7 @@ static const char *parse_line(struct bc_name_range *r, const char **name, const 
 		return "the range ends before it starts";
 	if (r->is_port && r->last > 0xFFFF)
 		return "a port has at most 16 bits";
-	at = skip(at, end);
+	at = bc_name_skip_blanks(at, end);
 	while (end != at && (end[-1] == ' ' || end[-1] == '\t' || end[-1] == '\r'))
 		end--;
 	if (at == end)
@@ -117,7 +117,7 @@ static int parse_text(
 	for (const char *at = text; at < end && rc == 0; number++) {
 		const char *newline = memchr(at, '\n', (size_t)(end - at));
 		const char *stop = newline != NULL ? newline : end;
-		const char *first = skip(at, stop);
+		const char *first = bc_name_skip_blanks(at, stop);
 		struct bc_name_range range;
 		at = newline != NULL ? newline + 1 : end;
 		if (first == stop || *first == '#')

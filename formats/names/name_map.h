@@ -60,6 +60,9 @@ json_t *bc_name_map_json(const struct bc_name_map *map, bool is_port, uint64_t a
 bool bc_name_map_region(const struct bc_name_map *map, const char *name,
 	struct bc_name_region *region, char *err, size_t errlen) BC_MUST_CHECK;
 
+/* Returns the position of the first character that is not a blank, tab or carriage return. */
+const char *bc_name_skip_blanks(const char *at, const char *end);
+
 /* Parses hexadecimal digits, with an optional "0x". Returns the position after them; NULL if there
  * are none, or more than fit in 64 bits. */
 const char *bc_name_parse_hex(const char *at, const char *end, uint64_t *value);

@@ -216,13 +216,6 @@ int bc_symbols_add_elf(struct bc_name_map *map, int fd, uint64_t offset, char *e
 
 /* ---- System.map */
 
-static const char *skip(const char *at, const char *end)
-{
-	while (at != end && (*at == ' ' || *at == '\t' || *at == '\r'))
-		at++;
-	return at;
-}
-
 static const char *word_end(const char *at, const char *end)
 {
 	while (at != end && *at != ' ' && *at != '\t' && *at != '\r')
@@ -242,9 +235,9 @@ static int add_line(struct symbols *s, const char *at, const char *end)
 		type = bc_name_parse_hex(at, end, &addr);
 		if (type == NULL || word_end(type, end) != type)
 			return -EINVAL;
-		type = skip(type, end);
+		type = bc_name_skip_blanks(type, end);
 	}
-	const char *name = skip(word_end(type, end), end);
+	const char *name = bc_name_skip_blanks(word_end(type, end), end);
 	const char *name_end = word_end(name, end);
 	if (word_end(type, end) - type != 1 || name == name_end ||
 		memchr(name, '\0', (size_t)(name_end - name)) != NULL)
@@ -265,7 +258,7 @@ int bc_symbols_add_text(struct bc_name_map *map, const char *text, size_t bytes,
 	for (const char *at = text; at < end && rc == 0; number++) {
 		const char *newline = memchr(at, '\n', (size_t)(end - at));
 		const char *stop = newline != NULL ? newline : end;
-		const char *first = skip(at, stop);
+		const char *first = bc_name_skip_blanks(at, stop);
 		at = newline != NULL ? newline + 1 : end;
 		if (first != stop)
 			rc = add_line(&s, first, stop);

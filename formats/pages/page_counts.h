@@ -41,12 +41,6 @@ static inline enum bc_page_class bc_page_class(uint8_t reqtype)
 	}
 }
 
-/* Whether records of the type are at ports. */
-static inline bool bc_is_port_access(uint8_t reqtype)
-{
-	return reqtype == BC_REQ_IOREAD || reqtype == BC_REQ_IOWRITE;
-}
-
 /* Pages and ports are numbered together, as places: page p (address / 4,096) is p, port p is
  * BC_PORT_0 + p. Only IOREAD and IOWRITE are at ports; the port is their address modulo 65,536. */
 #define BC_PORT_0      (1u << 20)

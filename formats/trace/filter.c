@@ -141,7 +141,7 @@ bool bc_filter_page_query(const struct bc_filter *f, struct bc_page_query *query
 		if (f->has_types && (f->types[type / 64] >> type % 64 & 1) == 0)
 			continue;
 		unsigned class = 1u << bc_page_class((uint8_t)type);
-		if (bc_is_port_access((uint8_t)type))
+		if (bc_is_port_access(type))
 			query->port_classes |= class;
 		else
 			query->memory_classes |= class;
@@ -176,10 +176,8 @@ static bool is_in_region(const struct bc_filter *f, uint64_t addr, uint64_t size
 
 static bool touches(const struct bc_filter *f, uint64_t addr, uint64_t size, unsigned type)
 {
-	bool is_port = type == BC_REQ_IOREAD || type == BC_REQ_IOWRITE;
-
 	return overlaps(f->addr, addr, size) &&
-	       (f->ranges_count == 0 || is_in_region(f, addr, size, is_port));
+	       (f->ranges_count == 0 || is_in_region(f, addr, size, bc_is_port_access(type)));
 }
 
 /* Which of the records in `bits` touch a range of the region. */
@@ -278,7 +276,7 @@ bool bc_filter_entry(const struct bc_filter *f, const struct bc_entry *entry)
 uint64_t bc_filter_touched(const struct bc_filter *f, const struct bc_entry *entry)
 {
 	uint64_t start = bc_entry_start(entry);
-	bool is_port = entry->type == BC_REQ_IOREAD || entry->type == BC_REQ_IOWRITE;
+	bool is_port = bc_is_port_access(entry->type);
 	const struct bc_span *range = f->ranges_count == 0
 					      ? &f->addr
 					      : find_range(f, start, entry->size, is_port);
