@@ -80,7 +80,7 @@ def test_a_search_of_a_damaged_segment_finds_what_can_be_read(tmp):
         addr = rows[0].split(",").index("addr") if rows else 0
         pages = collections.Counter(int(row.split(",")[addr], 16) >> 12 for row in rows if row.startswith("reference,"))
         lost += pages.total() != 600
-        for page in range(4):
+        for page in (at % 3, 3):
             found = int(buscap("find", "--count", f"{page:x}000-{page:x}fff", path, code=None)[0] or b"0")
             equal(found, pages[page], f"page {page}, byte {at} of {len(data)}")
     assert lost, "records are damaged, too"
