@@ -66,8 +66,8 @@ void bc_progress_show(struct bc_progress *progress)
 {
 	char text[BC_PROGRESS_TEXT_MAX];
 
-	bc_progress_print(
-		text, progress->done_bytes, progress->total_bytes, bc_monotonic_ns() - progress->start_ns);
+	bc_progress_print(text, progress->done_bytes, progress->total_bytes,
+		bc_monotonic_ns() - progress->start_ns);
 	/* Carriage return, text, erase to the end of the line. */
 	fprintf(progress->console->err, "\r%s\033[K", text);
 	fflush(progress->console->err);
