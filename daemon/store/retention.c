@@ -149,6 +149,36 @@ static int set_sequences(
 	return 0;
 }
 
+/* Adds size and time to an entry, under its new name if it was sealed after it was listed. Returns
+ * false if it is gone or not a file. */
+static bool load_status(struct bc_segment_entry *entry, int dir_fd)
+{
+	char file[BC_SEGMENT_NAME_MAX];
+	struct stat st;
+
+	bc_segment_entry_name(file, entry);
+	if (fstatat(dir_fd, file, &st, AT_SYMLINK_NOFOLLOW) != 0) {
+		if (!entry->name.is_partial)
+			return false;
+		entry->name.is_partial = false;
+		return load_status(entry, dir_fd);
+	}
+	entry->bytes = (uint64_t)st.st_size;
+	entry->changed_ns = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
+	return S_ISREG(st.st_mode);
+}
+
+/* Removes all but one of equal names: a file that was sealed meanwhile may be listed twice. */
+static void remove_repeated(struct bc_segment_list *list)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < list->count; i++)
+		if (i == 0 || compare_entries(&list->entries[count - 1], &list->entries[i]) != 0)
+			list->entries[count++] = list->entries[i];
+	list->count = count;
+}
+
 int bc_segments_list(struct bc_segment_list *list, int dir_fd, struct bc_sequences *sequences)
 {
 	struct bc_sequences own = {.known = NULL};
@@ -166,20 +196,15 @@ int bc_segments_list(struct bc_segment_list *list, int dir_fd, struct bc_sequenc
 	}
 	for (struct dirent *item; rc == 0 && (item = readdir(dir)) != NULL;) {
 		struct bc_segment_entry entry = {.sequence = 0};
-		struct stat st;
-		if (!read_name(&entry, item->d_name) ||
-			fstatat(dir_fd, item->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0 ||
-			!S_ISREG(st.st_mode))
-			continue;
-		entry.bytes = (uint64_t)st.st_size;
-		entry.changed_ns = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
-		rc = append_entry(list, &capacity, &entry);
+		if (read_name(&entry, item->d_name) && load_status(&entry, dir_fd))
+			rc = append_entry(list, &capacity, &entry);
 	}
 	closedir(dir);
 	if (rc == 0 && list->count != 0) {
 		qsort(list->entries, list->count, sizeof(*list->entries), compare_entries);
 		rc = set_sequences(list, dir_fd, sequences != NULL ? sequences : &own);
 		qsort(list->entries, list->count, sizeof(*list->entries), compare_entries);
+		remove_repeated(list);
 	}
 	free(own.known);
 	if (rc != 0) {

@@ -1,6 +1,8 @@
 /* Retention goes by the sequence of the recordings. The clock may be wrong. */
 #include "daemon/store/retention.h"
 
+#include <dirent.h>
+#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -122,6 +124,42 @@ TEST_F(a_listing_reads_each_header_once)
 	assert_string_equal(list.entries[0].name.recording, FOURTH);
 	free(list.entries);
 	free(sequences.known);
+}
+
+/* The directory in which readdir() below seals what it returns; -1: none. */
+static int sealing_fd = -1;
+
+struct dirent *readdir(DIR *dir)
+{
+	struct dirent *(*next)(DIR *);
+	char sealed[256];
+
+	*(void **)&next = dlsym(RTLD_NEXT, "readdir");
+	struct dirent *entry = next(dir);
+	const char *suffix = entry != NULL ? strstr(entry->d_name, ".partial") : NULL;
+	if (sealing_fd >= 0 && suffix != NULL) {
+		snprintf(sealed, sizeof(sealed), "%.*s", (int)(suffix - entry->d_name),
+			entry->d_name);
+		assert_int_equal(renameat(sealing_fd, entry->d_name, sealing_fd, sealed), 0);
+	}
+	return entry;
+}
+
+TEST_F(a_segment_that_is_sealed_while_listed_is_listed_once)
+{
+	struct bc_segment_list list;
+
+	make(f, FILE_OF(FIRST) ".partial", FIRST, 9, 19);
+	make(f, FILE_OF(SECOND), SECOND, 10, 18);
+	sealing_fd = f->dir.fd;
+	int rc = bc_segments_list(&list, f->dir.fd, NULL);
+	sealing_fd = -1;
+	assert_int_equal(rc, 0);
+	assert_int_equal(list.count, 2);
+	assert_string_equal(list.entries[0].name.recording, FIRST);
+	assert_false(list.entries[0].name.is_partial);
+	assert_int_equal(list.entries[0].sequence, 9);
+	free(list.entries);
 }
 
 TEST_F(max_age_is_suspended_while_the_clock_is_behind)
