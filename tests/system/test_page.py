@@ -373,6 +373,11 @@ def test_a_report_shows_hostile_texts_as_text_and_loads_nothing(tmp):
         equal(browser.model("overview"), overview)
         assert browser.js("document.querySelector('#search').hidden")
         equal(browser.js("performance.getEntriesByType('resource').map((one) => one.name)"), [])
+        # A long text is within its cell, also if there are others after it.
+        browser.driver.execute_script("""buscap.model.overview.recordings.push(buscap.model.overview.recordings[0]);
+            buscap.model.events.events[0].text = "x".repeat(200)""")
+        browser.click("#tab-events")
+        equal(browser.js("[...document.querySelectorAll('#tab-body td')].filter((one) => one.scrollWidth > one.clientWidth).length"), 0)
         equal(browser.faults(), [])
 
 
@@ -392,6 +397,19 @@ def test_ports_have_room_next_to_thousands_of_pages(tmp):
         ports = [box for row, box in zip(rows, boxes) if row["place"] >= page_reference.PORT_0]
         assert [box["height"] for box in ports] == [13] * 3, ports
         equal(boxes[-1]["y"] + boxes[-1]["height"] <= browser.js("document.querySelector('#heatmap').clientHeight"), True)
+
+        # In the timeline, columns without a rate are low, and those of which not all is counted have a grey top.
+        columns = browser.model("overview.columns")
+        assert len(columns) > 3, len(columns)
+        browser.driver.execute_script("""const {columns} = buscap.model.overview;
+            columns[1].duration_ns = 1;
+            columns[2].uncounted = 1""")
+        browser.redraw()
+        colours, box = browser.js("buscap.currentColours()"), browser.js("[1, 2].map((column) => buscap.cellPixels(column, 0).x)")
+        pixel = """((x, y) => d3.rgb(...document.querySelector("#timeline canvas").getContext("2d").getImageData(x, y, 1, 1).data).hex())"""
+        drawn = [browser.js(f"{pixel}({x}, {y})") for x, y in ((box[0], 125), (box[0], 134), (box[1], 24))]
+        equal((drawn[0], drawn[2]), (colours["paper"], colours["dim"]))
+        assert drawn[1] in colours["classes"], drawn
 
 
 def test_empty_tiny_and_damaged_recordings_are_shown_on_any_screen_and_on_paper(tmp):
