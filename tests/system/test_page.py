@@ -237,6 +237,21 @@ def test_totals_cells_gaps_and_marks_equal_stats_info_marks_and_a_count(tmp):
         equal(browser.view()[1] - browser.view()[0], view[1] - view[0])
         assert browser.view()[0] > view[0]
 
+        # Events one after the other, also where the view can't move.
+        browser.press(Keys.HOME)
+        equal(browser.view(), before)
+        events = browser.js("buscap.eventsByTime().map((one) => [one.time, `${one.kind}: ${buscap.eventText(one)}`])")
+        origin = int(browser.model("overview.origin_ns"))
+        at = sum(time <= sum(before) // 2 - origin for time, _ in events) - 1
+        for key, by in 4 * [("n", 1)] + 8 * [("p", -1)]:
+            if 0 <= at + by < len(events):
+                at += by
+                browser.press(key)
+                equal((browser.view(), browser.text("#summary")), (before, events[at][1]), f"event {at}")
+        browser.press("+", "+", "+", "p")
+        start, end = (ns - origin for ns in browser.view())
+        assert browser.text("#summary") in [text for time, text in events if start <= time <= end]
+
         # Addresses too: the upper half of the heat map, then the cursor on it.
         browser.press(Keys.HOME)
         equal(browser.view(), before)
@@ -340,6 +355,66 @@ def test_the_live_view_follows_the_daemon_and_survives_its_end(tmp):
                 browser.open(url)
                 equal(browser.js("document.body.innerText.trim()"), REFUSED.decode().strip())
                 equal(browser.open(f"http://{other.host}/?token={other.token}").js("document.title"), "buscap")
+
+
+# Before the scripts of the page: each question for the live view is asked 6 s after the one before, and pictures wait.
+HELD = """(() => {
+    const {fetch} = window, {now} = Date;
+    Object.assign(window, {polls: 0, pictures: 0, waiting: []});
+    Date.now = () => now() + 6000 * window.polls;
+    window.fetch = async (path, options) => {
+        window.polls += path.startsWith("data/live");
+        if (path.startsWith("data/overview")) {
+            window.pictures += 1;
+            await (window.waiting && new Promise((go) => window.waiting.push(go)));
+        }
+        return fetch(path, options);
+    };
+})();"""
+
+
+def test_a_live_page_waits_for_slow_pictures_follows_what_is_recorded_and_keeps_the_focus(tmp):
+    from selenium.webdriver.common.keys import Keys
+
+    socket = tmp / "socket"
+    with Daemon("--source", "sim:rate=50k", "-o", tmp / "out", "-b", "duration:1", socket=socket) as daemon:
+        daemon.wait_ready()
+        with Web("--socket", socket) as web, Browser(tmp) as browser:
+            browser.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": HELD})
+            browser.open(f"http://{web.host}/?token={web.token}")
+
+            def wait_polls():
+                browser.wait(f"window.polls > {browser.js('window.polls') + 2}", "the live view is asked for")
+
+            def wait_follows(what):
+                browser.wait(f"buscap.model.view.to > {browser.view()[1]}n", what)
+
+            wait_polls()
+            equal(browser.js("window.pictures"), 1)
+            browser.driver.execute_script("window.waiting.forEach((go) => go()); window.waiting = null")
+            browser.idle()
+            wait_follows("the picture follows")
+            browser.wait("document.querySelector('#summary').ariaLive === 'off'", "that is not announced")
+
+            browser.drag("#timeline", (LEFT + 100, 80), (LEFT + 500, 80))
+            equal(browser.js("document.querySelector('#summary').ariaLive"), "polite")
+            zoomed = browser.view()
+            browser.click("#tab-recordings")
+            browser.driver.execute_script("window.button = document.querySelector('#tab-body button'); window.button.focus()")
+            wait_polls()
+            equal((browser.view(), browser.js("document.activeElement === window.button")), (zoomed, True))
+            browser.press(Keys.HOME)
+            wait_follows("the picture follows after Home")
+            browser.press(Keys.BACKSPACE)
+            equal(browser.view(), zoomed)
+            browser.press(Keys.BACKSPACE)
+            wait_follows("the picture follows after Back")
+            equal(browser.faults(), [])
+
+            equal(web.stop(), 0)
+            browser.wait("document.querySelector('#daemon').innerText === 'disconnected'")
+            assert browser.js("document.querySelector('#live').classList.contains('stale')")
+            daemon.stop()
 
 
 def test_a_report_shows_hostile_texts_as_text_and_loads_nothing(tmp):
