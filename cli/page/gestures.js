@@ -132,7 +132,6 @@ export function setCursor(app, cell) {
 
 // Moves the cursor to the next column and row that are visible.
 function moveCursor(app, dx, dy) {
-	const { overview } = model;
 	const columns = app.columnsInView();
 	const rows = app.rowsInView();
 	if (!columns.length || !rows.length) {
@@ -145,7 +144,6 @@ function moveCursor(app, dx, dy) {
 	};
 	const isNew = !model.cursor;
 	setCursor(app, { column: step(columns, old.column, isNew ? 0 : dx), row: step(rows, old.row, isNew ? 0 : dy) });
-	console.assert(overview.columns[model.cursor.column], "a cursor is in a column");
 }
 
 // Zooms to the cursor's column.

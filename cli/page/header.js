@@ -8,8 +8,6 @@ import { addressRange, CLASSES, count, PLACES, plural, short, visible } from "./
 import { cutRate } from "./timeline.js";
 import { formatDuration, formatTime } from "./time.js";
 
-const CHUNK = 87381; // records
-
 const byId = (id) => document.getElementById(id);
 
 // The unit of time of the picture's columns.
@@ -24,7 +22,7 @@ function unitText() {
 		const span = d3.median(columns, (column) => column.to - column.from);
 		return most === 1 ? "single records" : `records counted one by one, ${formatDuration(span)} per column`;
 	}
-	return unit === "segments" ? "whole segments" : `${plural(Math.max(1, Math.round(most / CHUNK)), "chunk")} per column`;
+	return unit === "segments" ? "whole segments" : `up to ${plural(most, "record")} per column`;
 }
 
 function addressesText({ placeFrom, placeTo }) {
@@ -127,6 +125,13 @@ function damageText(damage) {
 		+ `${visible(first.what)}${damage.length > 1 ? "; all are listed under Recordings" : ""}.`;
 }
 
+// Sets a text unless it is there already: setting it would lose a selection, and be announced.
+function setText(node, text) {
+	if (node.textContent !== text) {
+		node.textContent = text;
+	}
+}
+
 // What the reader must know: errors, damage, reduced resolution.
 export function drawNotices() {
 	const { overview, events, report } = model;
@@ -153,7 +158,7 @@ export function drawNotices() {
 			+ `without page counts${model.isReport ? "" : "; zoom in to count these"}.`]);
 	}
 	d3.select("#notices").selectAll("p").data(notices).join("p")
-		.attr("class", ([kind]) => `notice ${kind}`).text(([, text]) => text);
+		.attr("class", ([kind]) => `notice ${kind}`).each(([, text], i, nodes) => setText(nodes[i], text));
 }
 
 // The state of the daemon, or what made the report.
@@ -166,6 +171,6 @@ export function drawOrigin() {
 		box.textContent = `report, made ${report.made.slice(0, 16).replace("T", " ")} UTC by ${visible(report.program)}`;
 	} else if (live) {
 		box.className = live.state;
-		box.textContent = live.state === "connected" && live.status ? live.status.state : live.state;
+		setText(box, live.state === "connected" && live.status ? live.status.state : live.state);
 	}
 }

@@ -18,6 +18,7 @@ const SYMBOLS = [
 	["\u25c6", "trigger"],
 	["////", "no records here"],
 	["cut column", "its rate exceeds the axis"],
+	["grey top", "some records not counted by class and address"],
 ];
 
 export function drawHelp(dialog) {

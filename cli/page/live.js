@@ -3,7 +3,7 @@
 
 import { currentColours } from "./colours.js";
 import { model } from "./model.js";
-import { FONT, prepareCanvas } from "./plot.js";
+import { prepareCanvas } from "./plot.js";
 import { fetchHistory, fetchLive, setError } from "./source.js";
 import { bytes, count, eventText, percent, plural, short, visible } from "./text.js";
 import { formatDuration } from "./time.js";
@@ -11,7 +11,10 @@ import { formatDuration } from "./time.js";
 const EVENTS = 200; // remembered
 const POLL_MS = 1000;
 const HISTORY_MS = 60000; // between the times that the whole history is fetched; in between, the status extends it
+const MISSED_S = 2.5; // between two states: there were others, as while the page was hidden
 const TYPES = { FETCH: 0, MEMREAD: 1, MEMREADINV: 1, IOREAD: 1, MEMWRITE: 2, IOWRITE: 2 };
+
+const OPENED = new Date().toISOString();
 
 let span = "seconds";
 let historyAt = 0;
@@ -48,7 +51,8 @@ async function update() {
 	const answer = await fetchLive(before ? before.seq : 0);
 	setError(null);
 	if (answer.state === "connected" && answer.status) {
-		if (!before || before.state !== "connected") {
+		const passed = before && before.status ? answer.status.uptime_seconds - before.status.uptime_seconds : -1;
+		if (passed < 0 || passed > MISSED_S) {
 			historyAt = 0;
 		}
 		await updateHistory();
@@ -73,7 +77,10 @@ export function watchLive(app) {
 			}
 		} catch (error) {
 			setError(error);
-			app.redraw();
+			if (model.live && model.live.state === "connected") {
+				model.live = { ...model.live, state: "disconnected", status: null, mix: null };
+			}
+			app.drawNow();
 		}
 		setTimeout(ask, POLL_MS);
 	};
@@ -82,10 +89,10 @@ export function watchLive(app) {
 
 // ---- drawing
 
-// The mean of each pixel's values, null where there are none.
-function resample(values, pixels) {
+// One figure, as the mean, of each pixel's values, undefined where there are none.
+function resample(values, pixels, figureOf) {
 	const start = (i) => Math.floor(i * values.length / pixels);
-	return d3.range(pixels).map((i) => d3.mean(values.slice(start(i), Math.max(start(i + 1), start(i) + 1)).filter((v) => v !== null)));
+	return d3.range(pixels).map((i) => figureOf(values.slice(start(i), Math.max(start(i + 1), start(i) + 1)).filter((v) => v !== null)));
 }
 
 // One small graph of a member of the history, which ends now. A new daemon has a short one.
@@ -99,24 +106,27 @@ function drawGraph(canvas, name, colour) {
 	const length = Math.min(span === "seconds" ? 3600 : 1440, Math.max(60, history[name].length));
 	const perSecond = history[name].map((value) => (value === null ? null : value / history.interval_seconds));
 	const missing = Array(Math.max(0, length - perSecond.length)).fill(null);
-	const values = resample([...missing, ...perSecond.slice(-length)], Math.floor(width));
-	const most = d3.max(values) || 0;
+	const shown = [...missing, ...perSecond.slice(-length)];
+	const values = resample(shown, Math.floor(width), name === "lost_samples" ? d3.max : d3.mean); // losses are rare
+	const most = d3.max(shown) || 0;
+	const spanText = formatDuration(length * history.interval_seconds * 1e9);
+	const mostText = `max ${name === "written_bytes" ? bytes(Math.round(most)) : short(most)}/s`;
+	const lines = context.measureText(spanText).width + context.measureText(mostText).width + 8 > width ? 2 : 1;
 	context.fillStyle = currentColours().line;
 	context.fillRect(0, height - 1, width, 1);
 	context.fillStyle = colour;
 	values.forEach((value, x) => {
 		if (value) {
-			const y = Math.max(1, value / most * (height - 13));
+			const y = Math.max(1, value / most * (height - 13 * lines));
 			context.fillRect(x, height - 1 - y, 1, y);
 		}
 	});
-	context.font = FONT;
 	context.textBaseline = "top";
 	context.fillStyle = currentColours().dim;
 	context.textAlign = "left";
-	context.fillText(formatDuration(length * history.interval_seconds * 1e9), 0, 0);
+	context.fillText(spanText, 0, 13 * (lines - 1));
 	context.textAlign = "right";
-	context.fillText(`max ${name === "written_bytes" ? bytes(Math.round(most)) : short(most)}/s`, width, 0);
+	context.fillText(mostText, width, 0);
 }
 
 function tile(live, id, title) {
@@ -243,6 +253,8 @@ export function drawLive() {
 		drawMix(live);
 		drawPages(live);
 	}
-	list(tile(live, "events", "Events"), model.liveEvents.slice(-6).reverse().map(eventLine));
+	const [first] = model.liveEvents;
+	const since = first && first.time < OPENED ? first.time : OPENED;
+	list(tile(live, "events", `Events since ${since.slice(11, 19)}`), model.liveEvents.slice(-6).reverse().map(eventLine));
 	addSwitch(live);
 }

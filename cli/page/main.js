@@ -43,10 +43,15 @@ function redraw() {
 	}
 }
 
-function draw() {
+// What may change each second. The rest stays, with its focus and selection.
+function drawNow() {
 	drawNotices();
 	drawOrigin();
 	drawLive();
+}
+
+function draw() {
+	drawNow();
 	if (!model.view) {
 		return;
 	}
@@ -66,6 +71,7 @@ function draw() {
 
 let pending = null; // an AbortController
 let timer = 0;
+let refreshed = 0; // when a load ended
 let eventsAt = 0; // when the events were fetched; 0: there may be others
 
 // Returns the events that belong to a picture of everything.
@@ -79,10 +85,10 @@ async function currentEvents(overview, signal) {
 	return fetchEvents(signal);
 }
 
-// Fetches the picture of the view, or of everything, and draws it.
-async function load(isWhole = false) {
+// Fetches the picture of the view, or of everything, draws it, and announces a text, else the view.
+async function load(isWhole = false, text = "") {
 	if (model.isReport) {
-		app.announce(viewText());
+		app.announce(text || viewText());
 		redraw();
 		return;
 	}
@@ -91,7 +97,8 @@ async function load(isWhole = false) {
 	}
 	const own = new AbortController();
 	pending = own;
-	model.isLoading = !isWhole;
+	const isAskedFor = model.isLoading || !isWhole || !model.view;
+	model.isLoading = model.isLoading || !isWhole;
 	redraw();
 	try {
 		const { left, right } = edges(element("timeline").clientWidth);
@@ -110,7 +117,7 @@ async function load(isWhole = false) {
 		await loadRecords(own.signal);
 		setError(null);
 		model.isLoading = false;
-		app.announce(viewText());
+		app.announce(text || viewText(), isAskedFor);
 	} catch (error) {
 		eventsAt = isWhole ? 0 : eventsAt;
 		if (error.name === "AbortError") {
@@ -118,6 +125,11 @@ async function load(isWhole = false) {
 		}
 		model.isLoading = false;
 		setError(error);
+	} finally {
+		if (pending === own) {
+			pending = null;
+			refreshed = Date.now();
+		}
 	}
 	redraw();
 }
@@ -136,42 +148,42 @@ async function loadRecords(signal) {
 
 // True if the view shows everything, up to the end of a recording in progress.
 function isFollowing() {
-	return model.view && model.overview && isSameView({ ...model.view }, wholeView());
+	return model.view && model.overview && isSameView(model.view, wholeView());
 }
-
-let refreshed = 0;
 
 // After the daemon has reported something; `isNews` if it may concern the recordings.
 function changed(isNews) {
 	const isOpen = model.live && model.live.status && model.live.status.recording;
-	const isIdle = !model.isLoading && !model.cursor && (!model.view || isFollowing());
+	const isIdle = !pending && !model.isLoading && !model.cursor && (!model.view || isFollowing());
 	const isLate = Date.now() - refreshed > REFRESH_MS;
 	eventsAt = isNews ? 0 : eventsAt;
 	if (isLate && isIdle && (!eventsAt || isOpen || !model.overview)) {
-		refreshed = Date.now();
 		load(true);
 	}
-	redraw();
+	drawNow();
 }
 
 // ---- acts
 
 let steppedAt = 0;
+let lastEvent = -1; // the index of the event last gone to
 
 // Shows a view. `isStep`: one of many small steps, as of the wheel.
-function go(view, isStep = false) {
+function go(view, isStep = false, text = "") {
 	const next = clampView(view);
 	if (!model.view || isSameView(next, model.view)) {
+		app.announce(text || viewText());
 		return;
 	}
 	if (!isStep || Date.now() - steppedAt > STEP_MS) {
-		model.visited.push(model.view);
+		model.visited.push(isFollowing() ? null : model.view);
 	}
 	steppedAt = isStep ? Date.now() : 0;
-	show(next);
+	show(next, text);
 }
 
-function show(view) {
+// Afterwards, announces a text, else the view.
+function show(view, text = "") {
 	model.view = view;
 	model.cursor = null;
 	model.records = null;
@@ -180,34 +192,42 @@ function show(view) {
 		pending.abort();
 	}
 	clearTimeout(timer);
-	timer = setTimeout(() => load(), SETTLE_MS);
+	const isWhole = isFollowing(); // everything: also what was recorded since the last answer
+	timer = setTimeout(() => load(isWhole, text), SETTLE_MS);
 	redraw();
 }
 
-// Shows the surroundings of a moment: a hundredth of the view, but no more than needed.
+// Shows the surroundings of a moment: a tenth of the view, but at least 20 us.
 function goNear(ns) {
+	lastEvent = -1;
 	const span = model.view.to - model.view.from;
 	const half = span / 20n > 10000n ? span / 20n : 10000n;
 	go(spanView(ns - half, ns + half));
 	element("timeline").focus();
 }
 
+// Goes to the event before or after the one last gone to, if that is in view, else the middle of the view.
 function goToEvent(by) {
-	const middle = toRelative((model.view.from + model.view.to) / 2n);
 	const events = eventsByTime();
-	const event = by > 0 ? events.find((one) => one.time > middle + 1)
-		: [...events].reverse().find((one) => one.time < middle - 1);
+	const last = events[lastEvent];
+	let next = lastEvent + by;
+	if (!last || !isInView(last.time, last.time)) {
+		const middle = toRelative((model.view.from + model.view.to) / 2n);
+		const { left, right } = d3.bisector((one) => one.time);
+		next = by > 0 ? right(events, middle + 1) : left(events, middle - 1) - 1;
+	}
+	const event = events[next];
 	if (event) {
+		lastEvent = next;
 		const span = model.view.to - model.view.from;
 		const from = toAbsolute(event.time) - span / 2n;
-		go({ ...model.view, from, to: from + span });
-		app.announce(`${event.kind}: ${event.text || event.lost || ""}`);
+		go({ ...model.view, from, to: from + span }, false, `${event.kind}: ${eventText(event)}`);
 	}
 }
 
 const ACTS = {
 	home: () => go(wholeView()),
-	back: () => model.visited.length && show(clampView(model.visited.pop())),
+	back: () => model.visited.length && show(clampView(model.visited.pop() || wholeView())),
 	in: () => go(zoomedView(model.view, 2, 0.5), true),
 	out: () => go(zoomedView(model.view, 0.5, 0.5), true),
 	left: () => go(pannedView(model.view, -0.25), true),
@@ -238,9 +258,12 @@ async function search(which) {
 }
 
 const app = {
-	redraw, go, goNear, changed,
+	redraw, drawNow, go, goNear, changed,
 	act: (name) => model.overview && ACTS[name](),
-	announce: (text) => { element("summary").textContent = text; },
+	announce: (text, isAloud = true) => {
+		element("summary").ariaLive = isAloud ? "polite" : "off";
+		element("summary").textContent = text;
+	},
 	columnsInView: () => d3.range(model.overview.columns.length).filter((i) => {
 		const column = model.overview.columns[i];
 		return isInView(column.from, column.to);
@@ -324,7 +347,7 @@ function start() {
 // For tests: what is known, where it is drawn, and functions without state.
 window.buscap = {
 	model, currentColours, formatTime, formatDuration, timeAxis, fromRfc3339, toRfc3339, zoomedView, pannedView, parseQuery,
-	eventText,
+	eventText, eventsByTime,
 	setCursor: (cell) => setCursor(app, cell),
 	cellPixels: (column, row) => {
 		const { clientWidth, clientHeight } = canvasOf("heatmap");

@@ -8,7 +8,7 @@ export const model = {
 	overview: null, // the picture, as the server sent it
 	events: null,
 	view: null, // {from, to: BigInt ns since 1970; placeFrom, placeTo}
-	visited: [], // earlier views, for Back
+	visited: [], // earlier views, for Back; null: everything
 	shown: "all", // or a class
 	cursor: null, // {column, row}: indices in the overview
 	records: null, // single records in the view: {hits, isCutOff}

@@ -8,6 +8,7 @@ import { formatDuration, formatTime, fromRfc3339 } from "./time.js";
 
 const HOTTEST = 20;
 const LISTED = 500; // rows of a long table
+const LONG = 40; // characters of a cell that may be broken into lines
 
 let open = "totals";
 
@@ -19,7 +20,7 @@ function table(parent, caption, head, rows, numbers = []) {
 		.classed("number", (d, i) => numbers.includes(i)).text((d) => d);
 	const cells = box.append("tbody").selectAll("tr").data(rows).join("tr")
 		.selectAll("td").data((row) => row).join("td").classed("number", (d, i) => numbers.includes(i));
-	cells.filter((cell) => !cell || !cell.act).text((cell) => cell);
+	cells.filter((cell) => !cell || !cell.act).text((cell) => cell).classed("long", (cell) => cell.length > LONG);
 	cells.filter((cell) => cell && cell.act).append("button").attr("type", "button").text((cell) => cell.text)
 		.on("click", (cell) => (cell.act ? cell.act() : null));
 }
@@ -114,7 +115,7 @@ function showSearch(parent, app) {
 	const { end, hits, damage } = search;
 	if (hits.length) {
 		const matches = `${count(hits.length)} ${hits.length === 1 ? "match" : "matches"}`;
-		table(parent, `${hits.length < search.limit ? matches : `${search.which} ${matches}`} for ${search.text}`,
+		table(parent, `${hits.length < search.limit ? matches : `${search.which} ${matches}`} for ${search.text} in all recordings`,
 			HIT_HEAD, hitRows(hits, app), [0, 2, 6, 7]);
 	} else {
 		note(parent, `No match for ${search.text}.`);

@@ -14,6 +14,7 @@ import { formatDuration, formatTime, timeAxis } from "./time.js";
 const RATES_TOP = 24; // of the plot, below the symbols
 const AXIS = 24; // height of the time axis; on a narrow screen, the text that its labels continue is below it
 const AXIS_NARROW = 40;
+const MOMENT = 6; // height of a column without a rate, among others
 const NEAR = 7; // pixels around a symbol that belong to it
 const SPARSE = 24; // pixels between symbols, on average, that leave room for their lines
 
@@ -121,7 +122,7 @@ function drawTimeAxis(context, width, bottom) {
 	context.strokeStyle = colours.line;
 	context.fillStyle = colours.ink;
 	context.textAlign = "center";
-	let free = left - 20;
+	let free = left - (isNarrow(width) ? 20 : 6); // of the text that the labels continue
 	for (const tick of ticks) {
 		const x = Math.round(scale(toRelative(tick.ns))) + 0.5;
 		context.beginPath();
@@ -195,7 +196,7 @@ function drawRates(context, width, bottom) {
 		const all = shownCount(column.counts);
 		const perSecond = figure(column);
 		const isCut = perSecond > y.domain()[1];
-		const top = perSecond === null || isCut ? RATES_TOP : y(perSecond);
+		const top = perSecond === null ? bottom - MOMENT : isCut ? RATES_TOP : y(perSecond);
 		let base = bottom;
 		column.counts.forEach((n, k) => {
 			if (n && (only < 0 || only === k)) {
@@ -209,7 +210,7 @@ function drawRates(context, width, bottom) {
 			context.fillStyle = colours.paper;
 			context.fillRect(pixels.x, RATES_TOP + 5, pixels.width, 2);
 		}
-		if (column.uncounted && !all) {
+		if (column.uncounted) {
 			context.fillStyle = colours.dim;
 			context.fillRect(pixels.x, RATES_TOP, pixels.width, 2);
 		}
@@ -232,7 +233,7 @@ export function drawTimeline(canvas) {
 	drawTimeAxis(context, width, bottom);
 	context.textAlign = "right";
 	context.fillStyle = colours.dim;
-	const title = figureOf(visibleColumns()) !== rate ? "records" : isNarrow(width) ? "rec./s" : "records per second";
+	const title = figureOf(visibleColumns()) !== rate ? "records" : isNarrow(width) ? "rec./s" : "records/s by the bus clock";
 	context.fillText(title, left - 8, 9);
 }
 

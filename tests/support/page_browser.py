@@ -72,6 +72,11 @@ class Browser:
         self.wait("window.buscap && buscap.model.view && !buscap.model.isLoading && !document.hidden", "the picture is drawn")
         self.driver.execute_async_script("const done = arguments[0]; requestAnimationFrame(() => requestAnimationFrame(() => done()))")
 
+    def redraw(self):
+        """Draws again, after a change of the model."""
+        self.driver.execute_script("document.querySelector('#theme').dispatchEvent(new Event('change'))")
+        self.idle()
+
     def model(self, member):
         return self.js(f"buscap.model.{member}")
 

@@ -113,13 +113,12 @@ def check_cells(overview, counted):
 
 
 def check_pixels(browser, rng):
-    """Cells are drawn in the colour of their counts, and empty ones in that of the paper."""
+    """Cells are drawn in the colour of their counts, and empty ones in that of the paper, if no events are above them."""
+    browser.driver.execute_script("window.events = buscap.model.events; buscap.model.events = null")
+    browser.redraw()
     overview = browser.model("overview")
     colours = browser.js("buscap.currentColours()")
     most = max((sum(c["cells"][i + 1 : i + 5]) for c in overview["columns"] for i in range(0, len(c["cells"]), 5)), default=0)
-    origin = int(overview["origin_ns"])
-    first, last = (ns - origin for ns in browser.view())
-    events = [LEFT + (1400 - 28 - LEFT - RIGHT) * (event["time"] - first) / (last - first) for event in browser.model("events.events")]
     seen = [0, 0]
     pairs = [(column, row) for column in rng.sample(range(len(overview["columns"])), min(40, len(overview["columns"])))
              for row in rng.sample(range(len(overview["rows"])), min(20, len(overview["rows"])))]
@@ -130,8 +129,7 @@ def check_pixels(browser, rng):
     }))(document.querySelector("#heatmap canvas").getContext("2d"))""", pairs)
     heat = browser.js("arguments[0].map((colour) => (({r, g, b}) => [r, g, b])(d3.rgb(colour)))", [*colours["heat"], colours["paper"]])
     for (number, row), got in zip(pairs, drawn):
-        # Of columns that share a pixel, the last is visible; lines of events are above the cells.
-        if got is None or got[1] < 2 or any(got[0] - 3 <= x <= got[0] + got[1] + 3 for x in events):
+        if got is None or got[1] < 2:  # of columns that share a pixel, the last is visible
             continue
         flat = overview["columns"][number]["cells"]
         n = next((sum(flat[i + 1 : i + 5]) for i in range(0, len(flat), 5) if flat[i] == row), 0)
@@ -139,6 +137,8 @@ def check_pixels(browser, rng):
         equal(got[2:5], heat[math.floor(share * 255 + 0.5) if n else 256], f"column {number}, row {row}: {n} of {most}; {overview['columns'][max(0, number - 2) : number + 3]}")
         seen[bool(n)] += 1
     assert all(seen), seen
+    browser.driver.execute_script("buscap.model.events = window.events")
+    browser.redraw()
 
 
 def totals_on_page(browser):
@@ -236,6 +236,21 @@ def test_totals_cells_gaps_and_marks_equal_stats_info_marks_and_a_count(tmp):
         browser.press(Keys.ARROW_RIGHT)
         equal(browser.view()[1] - browser.view()[0], view[1] - view[0])
         assert browser.view()[0] > view[0]
+
+        # Events one after the other, also where the view can't move.
+        browser.press(Keys.HOME)
+        equal(browser.view(), before)
+        events = browser.js("buscap.eventsByTime().map((one) => [one.time, `${one.kind}: ${buscap.eventText(one)}`])")
+        origin = int(browser.model("overview.origin_ns"))
+        at = sum(time <= sum(before) // 2 - origin for time, _ in events) - 1
+        for key, by in 4 * [("n", 1)] + 8 * [("p", -1)]:
+            if 0 <= at + by < len(events):
+                at += by
+                browser.press(key)
+                equal((browser.view(), browser.text("#summary")), (before, events[at][1]), f"event {at}")
+        browser.press("+", "+", "+", "p")
+        start, end = (ns - origin for ns in browser.view())
+        assert browser.text("#summary") in [text for time, text in events if start <= time <= end]
 
         # Addresses too: the upper half of the heat map, then the cursor on it.
         browser.press(Keys.HOME)
@@ -342,6 +357,66 @@ def test_the_live_view_follows_the_daemon_and_survives_its_end(tmp):
                 equal(browser.open(f"http://{other.host}/?token={other.token}").js("document.title"), "buscap")
 
 
+# Before the scripts of the page: each question for the live view is asked 6 s after the one before, and pictures wait.
+HELD = """(() => {
+    const {fetch} = window, {now} = Date;
+    Object.assign(window, {polls: 0, pictures: 0, waiting: []});
+    Date.now = () => now() + 6000 * window.polls;
+    window.fetch = async (path, options) => {
+        window.polls += path.startsWith("data/live");
+        if (path.startsWith("data/overview")) {
+            window.pictures += 1;
+            await (window.waiting && new Promise((go) => window.waiting.push(go)));
+        }
+        return fetch(path, options);
+    };
+})();"""
+
+
+def test_a_live_page_waits_for_slow_pictures_follows_what_is_recorded_and_keeps_the_focus(tmp):
+    from selenium.webdriver.common.keys import Keys
+
+    socket = tmp / "socket"
+    with Daemon("--source", "sim:rate=50k", "-o", tmp / "out", "-b", "duration:1", socket=socket) as daemon:
+        daemon.wait_ready()
+        with Web("--socket", socket) as web, Browser(tmp) as browser:
+            browser.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": HELD})
+            browser.open(f"http://{web.host}/?token={web.token}")
+
+            def wait_polls():
+                browser.wait(f"window.polls > {browser.js('window.polls') + 2}", "the live view is asked for")
+
+            def wait_follows(what):
+                browser.wait(f"buscap.model.view.to > {browser.view()[1]}n", what)
+
+            wait_polls()
+            equal(browser.js("window.pictures"), 1)
+            browser.driver.execute_script("window.waiting.forEach((go) => go()); window.waiting = null")
+            browser.idle()
+            wait_follows("the picture follows")
+            browser.wait("document.querySelector('#summary').ariaLive === 'off'", "that is not announced")
+
+            browser.drag("#timeline", (LEFT + 100, 80), (LEFT + 500, 80))
+            equal(browser.js("document.querySelector('#summary').ariaLive"), "polite")
+            zoomed = browser.view()
+            browser.click("#tab-recordings")
+            browser.driver.execute_script("window.button = document.querySelector('#tab-body button'); window.button.focus()")
+            wait_polls()
+            equal((browser.view(), browser.js("document.activeElement === window.button")), (zoomed, True))
+            browser.press(Keys.HOME)
+            wait_follows("the picture follows after Home")
+            browser.press(Keys.BACKSPACE)
+            equal(browser.view(), zoomed)
+            browser.press(Keys.BACKSPACE)
+            wait_follows("the picture follows after Back")
+            equal(browser.faults(), [])
+
+            equal(web.stop(), 0)
+            browser.wait("document.querySelector('#daemon').innerText === 'disconnected'")
+            assert browser.js("document.querySelector('#live').classList.contains('stale')")
+            daemon.stop()
+
+
 def test_a_report_shows_hostile_texts_as_text_and_loads_nothing(tmp):
     socket, out = tmp / "socket", tmp / "out"
     (tmp / "names").write_text(f"0-ffffffff {HOSTILE.split(chr(0x202e))[0][:60]}\n")
@@ -373,6 +448,11 @@ def test_a_report_shows_hostile_texts_as_text_and_loads_nothing(tmp):
         equal(browser.model("overview"), overview)
         assert browser.js("document.querySelector('#search').hidden")
         equal(browser.js("performance.getEntriesByType('resource').map((one) => one.name)"), [])
+        # A long text is within its cell, also if there are others after it.
+        browser.driver.execute_script("""buscap.model.overview.recordings.push(buscap.model.overview.recordings[0]);
+            buscap.model.events.events[0].text = "x".repeat(200)""")
+        browser.click("#tab-events")
+        equal(browser.js("[...document.querySelectorAll('#tab-body td')].filter((one) => one.scrollWidth > one.clientWidth).length"), 0)
         equal(browser.faults(), [])
 
 
@@ -392,6 +472,19 @@ def test_ports_have_room_next_to_thousands_of_pages(tmp):
         ports = [box for row, box in zip(rows, boxes) if row["place"] >= page_reference.PORT_0]
         assert [box["height"] for box in ports] == [13] * 3, ports
         equal(boxes[-1]["y"] + boxes[-1]["height"] <= browser.js("document.querySelector('#heatmap').clientHeight"), True)
+
+        # In the timeline, columns without a rate are low, and those of which not all is counted have a grey top.
+        columns = browser.model("overview.columns")
+        assert len(columns) > 3, len(columns)
+        browser.driver.execute_script("""const {columns} = buscap.model.overview;
+            columns[1].duration_ns = 1;
+            columns[2].uncounted = 1""")
+        browser.redraw()
+        colours, box = browser.js("buscap.currentColours()"), browser.js("[1, 2].map((column) => buscap.cellPixels(column, 0).x)")
+        pixel = """((x, y) => d3.rgb(...document.querySelector("#timeline canvas").getContext("2d").getImageData(x, y, 1, 1).data).hex())"""
+        drawn = [browser.js(f"{pixel}({x}, {y})") for x, y in ((box[0], 125), (box[0], 134), (box[1], 24))]
+        equal((drawn[0], drawn[2]), (colours["paper"], colours["dim"]))
+        assert drawn[1] in colours["classes"], drawn
 
 
 def test_empty_tiny_and_damaged_recordings_are_shown_on_any_screen_and_on_paper(tmp):
