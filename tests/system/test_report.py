@@ -364,7 +364,7 @@ def test_wrong_usage_is_refused(large, tmp):
             ([], "give a directory"), (["-o", tmp / "x.png", directory], "unknown type of report"),
             (["--columns", "1", directory], "must be 2 to 512"), (["--rows", "1025", directory], "must be 2 to 1024"),
             (["--from", "@5", directory], "need a time of day"), (["--map", tmp / "none", directory], "can't open"),
-            (["--columns", "x", directory], "--columns"), (["--json", "--text", directory], "give one"),
+            (["--columns", "x", directory], "--columns"), (["-o", tmp / "no/x.svg", directory], f"{tmp}/no/x.svg: can't open"), (["--json", "--text", directory], "give one"),
             (["-o", tmp / "x.svg", "--text", directory], "name it .txt"), (["--json", "-o", tmp / "x.html", directory], "name it .json")]:
         done = run(need(BUSCAP), "report", *argv)
         assert done.returncode in (1, 2) and message in done.stderr.decode(), (argv, done.stderr.decode())
