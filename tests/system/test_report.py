@@ -96,6 +96,8 @@ def test_a_part_is_exact_down_to_single_records(large):
             overview = check(recordings, directory, "--columns", columns, "--from", utc(times[0]), "--to", utc(times[1]))
             units.add(overview["unit"])
     assert {"chunks", "summary"} <= units, units
+    first = chunks[0].wall  # the times of later chunks overlap
+    equal(check(recordings, directory, "--from", utc(first), "--to", utc(first + 1))["unit"], "records")
 
 
 def test_a_single_record_is_found_by_its_time(tmp):
@@ -315,28 +317,59 @@ def test_text_is_as_wide_as_the_terminal(large, lang, sign):
         assert lang != "C" or text.isascii()
 
 
-def test_a_report_fits_in_its_size_and_says_so(large, tmp):
+def says_reduced(path):
+    """Whether a report says that it was reduced."""
+    text = path.read_text()
+    if path.suffix == ".html":
+        text = json.loads(re.search(r'id="report">(.*?)</script>', text, re.DOTALL).group(1))["reduced"] or ""
+    return "Reduced to at most" in text
+
+
+@pytest.mark.parametrize("name", ["x.json", "x.html", "x.svg"])
+def test_a_report_fits_in_its_size_and_says_so(large, tmp, name):
     directory, recordings = large
-    for name in ("x.json", "x.svg", "x.txt"):
-        run(need(BUSCAP), "report", "-o", tmp / name, "--columns", "512", "--rows", "1024", directory)
-        whole = (tmp / name).stat().st_size
-        for share in (2, 5):
-            done = run(need(BUSCAP), "report", "-o", tmp / name, "--max-size", str(whole // share), "--columns", "512",
-                       "--rows", "1024", directory)
-            if done.returncode == 1:
-                assert b"does not fit in --max-size" in done.stderr
-                continue
-            equal((done.returncode, done.stderr), (0, b""))
-            assert 0 < (tmp / name).stat().st_size <= whole // share
-            if name == "x.json":
-                made = json.loads((tmp / name).read_text())
-                recordings.check({**made, "events": report("--columns", "512", directory)["events"]})
-                assert "resolution was reduced" in made["reduced"], made["reduced"]
-            elif name == "x.svg":
-                assert "resolution was reduced" in (tmp / name).read_text()
-    done = run(need(BUSCAP), "report", "-o", tmp / "y.json", "--max-size", "10", directory)
+
+    def size(*argv):
+        done = run(need(BUSCAP), "report", "-o", tmp / name, *argv, directory)
+        equal((done.returncode, done.stderr), (0, b""))
+        return (tmp / name).stat().st_size
+
+    most = ("--columns", "512", "--rows", "1024")
+    whole, least = size(*most), size("--columns", "16", "--rows", "8")
+    assert not says_reduced(tmp / name)
+    for limit in ((whole + least) // 2, (whole + 7 * least) // 8):
+        assert size("--max-size", limit, *most) <= limit
+        assert says_reduced(tmp / name)
+        if name == "x.json":
+            made = json.loads((tmp / name).read_text())
+            recordings.check({**made, "events": report("--columns", "512", directory)["events"]})
+    (tmp / name).unlink()
+    done = run(need(BUSCAP), "report", "-o", tmp / name, "--max-size", "10", directory)
     equal(done.returncode, 1)
-    assert b"does not fit" in done.stderr and not list(tmp.glob("y.json*"))
+    assert b"does not fit in --max-size" in done.stderr and not list(tmp.iterdir())
+
+
+def test_reducing_never_increases(large):
+    directory, _ = large
+    small = ("--columns", "8", "--rows", "500")
+    limit = len(run(need(BUSCAP), "report", "--json", *small, directory).stdout) * 2 // 3
+    made = report("--max-size", limit, *small, directory)
+    columns, rows = map(int, re.search(r"(\d+) columns, (\d+) rows", made["reduced"]).groups())
+    assert columns == 8 and rows < 500, made["reduced"]
+    assert len(made["overview"]["columns"]) <= columns and len(made["overview"]["rows"]) <= rows
+
+
+def test_only_events_are_left_out_at_the_minimum_resolution(large):
+    directory, _ = large
+    small = ("--columns", "16", "--rows", "8")
+    whole = report(*small, directory)
+    limit = len(run(need(BUSCAP), "report", "--json", *small, directory).stdout) - 500
+    made = report("--max-size", limit, *small, directory)
+    equal(made["overview"], whole["overview"])
+    kept = made["events"]["events"]
+    assert made["events"]["cut_off"] and 0 < len(kept) < len(whole["events"]["events"])
+    equal(kept, whole["events"]["events"][: len(kept)])
+    assert f"{len(kept)} events" in made["reduced"], made["reduced"]
 
 
 def test_a_report_without_records_is_an_error(large, tmp):
@@ -402,10 +435,9 @@ def test_damage_is_reported_and_the_rest_is_drawn(large, tmp):
     ns = chunk.info["wall_ns"]
     done = run(need(BUSCAP), "report", "--json", "--from", utc(ns), "--to", utc(ns + 1), tmp)
     made = json.loads(done.stdout)
-    if made["overview"]["unit"] == "records":
-        equal(done.returncode, 3)
-        assert b"chunk 3" in done.stderr and b"is damaged" in done.stderr
-        equal(made["overview"]["damage"][0]["offset"], chunk.offset)
+    equal((done.returncode, made["overview"]["unit"]), (3, "records"))
+    assert b"chunk 3" in done.stderr and b"is damaged" in done.stderr
+    equal(made["overview"]["damage"][0]["offset"], chunk.offset)
     data[chunk.offset + chunk.header_bytes + 40] ^= 1
     data[chunk.offset + 100] ^= 1  # its header
     data[-5] ^= 1  # and the trailer, so that headers are read
