@@ -169,6 +169,12 @@ def test_a_clock_that_is_unknown_gives_the_times_of_chunks(tmp):
     recordings = Recordings(harness.segments(tmp))
     overview = check(recordings, tmp)
     equal(overview["recordings"][0]["clock_hz"], 0)
+    for clock_hz, is_said in ((None, True), (66_000_000, False)):
+        (tmp / str(clock_hz)).mkdir()
+        record(tmp / str(clock_hz), reference.make_byu(random.Random(1), 1000)[0], "byu", clock_hz=clock_hz)
+        for name in ("x.svg", "x.txt"):
+            equal(run(need(BUSCAP), "report", "-o", tmp / name, tmp / str(clock_hz)).returncode, 0)
+            equal("clock unknown: arrival times" in (tmp / name).read_text(), is_said, name)
 
 
 def forged(path, changes, tmp):
@@ -282,6 +288,52 @@ def test_columns_of_a_picture_touch_and_its_ticks_are_round(tmp):
     for tick, after in zip(ticks, ticks[1:]):
         equal(round(after - tick, 6), ticks[1])
     assert f"{ticks[1]:e}"[:8] in ("1.000000", "2.000000", "5.000000"), ticks
+
+
+def burst(tmp, deltas):
+    """Records reads whose deltas are these; returns the picture's texts and paths."""
+    data = b"".join(struct.pack("<I4BI", 0x1000, 0, 8, 0, 0, delta) for delta in deltas)
+    record(tmp, data, "byu")
+    equal(run(need(BUSCAP), "report", "-o", tmp / "x.svg", tmp).returncode, 0)
+    return drawn(tmp / "x.svg")
+
+
+def heights(paths):
+    """The upper edges of the columns in the picture, in pixels above the axis."""
+    tops = [min(float(y) for y in pair) for name in "fdwo" for d in paths[name]
+            for pair in re.findall(r"M\d+ ([\d.]+)H\d+V([\d.]+)", d)]
+    return [226 - top for top in tops]
+
+
+def test_columns_of_a_picture_are_as_high_as_their_rates(tmp):
+    texts, paths = burst(tmp, [1000] * 5000 + [500] * 10000)
+    columns = report("--columns", "400", "--rows", "128", tmp)["overview"]["columns"]
+    rates = [column["records"] / column["duration_ns"] for column in columns]
+    for height, rate in zip(heights(paths), rates, strict=True):
+        assert abs(height / max(heights(paths)) - rate / max(rates)) < 0.01
+    assert not paths["b"][0] and not [text for *_, text in texts if text.startswith("columns cut")]
+
+
+def test_a_column_that_exceeds_the_axis_is_marked_and_the_highest_rate_is_printed(tmp):
+    texts, paths = burst(tmp, [1000] * 5000 + [1] * 2000 + [1000] * 5000)
+    columns = report("--columns", "400", "--rows", "128", tmp)["overview"]["columns"]
+    rates = [column["records"] / column["duration_ns"] * 1e9 for column in columns]
+    above = [height for height in heights(paths) if height >= 150]
+    equal(len(re.findall("M", paths["b"][0])), len(above))
+    assert 1 <= len(above) <= 2 and sorted(heights(paths))[-3] < 110, sorted(heights(paths))[-5:]
+    (said,) = [text for *_, text in texts if text.startswith("columns cut at the top reach up to ")]
+    number, unit = re.search(r"([\d.]+) (k|M)/s$", said).groups()
+    assert abs(float(number) * {"k": 1e3, "M": 1e6}[unit] / max(rates) - 1) < 0.01, (said, max(rates))
+
+
+def test_a_picture_has_the_colours_of_the_page(large, tmp):
+    directory, _ = large
+    equal(run(need(BUSCAP), "report", "-o", tmp / "x.svg", directory).returncode, 0)
+    light, dark = (tmp / "x.svg").read_text().split("@media")
+    style = (ROOT / "cli/page/style.css").read_text()
+    for name, kind in zip(("fetch", "read", "write", "other", "gap", "mark", "trigger"), "fdwolkj"):
+        for colour, rules in zip(re.findall(rf"--{name}: (#\w+);", style)[:2], (light, dark)):
+            assert f".{kind}{{fill:{colour}" in rules, (name, colour)
 
 
 def test_texts_of_marks_in_a_picture_do_not_overlap(tmp):
