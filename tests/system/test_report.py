@@ -363,7 +363,7 @@ def test_text_is_as_wide_as_the_terminal(large, lang, sign):
         done = run(need(BUSCAP), "report", directory, env={"COLUMNS": str(columns), "LC_ALL": lang})
         equal((done.returncode, done.stderr), (0, b""))
         text = done.stdout.decode()
-        widest = max(map(len, text.splitlines()))
+        widest = max(map(len, text.partition("\n20")[0].splitlines()))  # but lines of events
         assert columns - 40 < widest <= columns, (widest, text)
         assert sign in text and " gaps " in text, text
         assert lang != "C" or text.isascii()
@@ -401,6 +401,16 @@ def test_a_report_fits_in_its_size_and_says_so(large, tmp, name):
     assert b"does not fit in --max-size" in done.stderr and not list(tmp.iterdir())
 
 
+def test_a_text_fits_in_its_size_and_says_so(tmp):
+    record(tmp, reference.make_byu(random.Random(1), 100_000)[0], "byu")
+    argv = ("report", "--text", "--rows", "1024")
+    whole = run(need(BUSCAP), *argv, tmp).stdout
+    done = run(need(BUSCAP), *argv, "--max-size", len(whole) // 2, tmp)
+    equal((done.returncode, done.stderr), (0, b""))
+    assert b"Reduced" not in whole and len(done.stdout) <= len(whole) // 2
+    assert re.search(rb"\n\nReduced to at most \d+ columns, \d+ rows and \d+ events, to need at most .*\.\n$", done.stdout)
+
+
 def test_reducing_never_increases(large):
     directory, _ = large
     small = ("--columns", "8", "--rows", "500")
@@ -422,6 +432,32 @@ def test_only_events_are_left_out_at_the_minimum_resolution(large):
     assert made["events"]["cut_off"] and 0 < len(kept) < len(whole["events"]["events"])
     equal(kept, whole["events"]["events"][: len(kept)])
     assert f"{len(kept)} events" in made["reduced"], made["reduced"]
+
+
+def test_text_says_what_it_does_not_show(tmp):
+    record(tmp, many_chunks(300, samples=3))
+    columns = report("--columns", "256", "--rows", "32", tmp)["overview"]["columns"]
+    uncounted = sum(column["uncounted"] for column in columns)
+    assert uncounted > 0
+    done = run(need(BUSCAP), "report", tmp, env={"COLUMNS": "200", "LC_ALL": "C"})
+    assert f"\n{uncounted} records not counted by class and address\n" in done.stdout.decode(), done.stdout.decode()
+
+
+def test_text_lists_gaps_and_marks(large, tmp):
+    directory, _ = large
+    text = run(need(BUSCAP), "report", directory).stdout.decode()
+    gaps = [mark for mark in lines("marks", "--json", directory) if mark["kind"] == "gap"]
+    listed = re.findall(r"^(\S+Z)  gap      (\d+) samples? lost", text, re.MULTILINE)
+    equal(listed, [(gap["time"], str(gap["lost"])) for gap in gaps[:20]])
+    assert f"... and {len(gaps) - 20} more; see buscap marks\n" in text, text
+    (tmp / "out").mkdir()
+    with harness.Daemon("--source", "sim:rate=100k", "-o", tmp / "out", "--socket", tmp / "s", socket=tmp / "s") as daemon:
+        daemon.wait_ready()
+        for mark in ("x" * 200, "ü" * 100, "short"):
+            equal(run(need(BUSCAP), "mark", "--socket", tmp / "s", mark).returncode, 0)
+        daemon.stop()
+    text = run(need(BUSCAP), "report", tmp / "out").stdout.decode()
+    equal(re.findall(r"^\S+Z  mark     (.*)$", text, re.MULTILINE), ["x" * 60 + "...", "ü" * 30 + "...", "short"])
 
 
 def test_a_report_without_records_is_an_error(large, tmp):
