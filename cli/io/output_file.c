@@ -33,14 +33,14 @@ static bool is_replaceable(const char *path)
 	return lstat(path, &st) == 0 ? S_ISREG(st.st_mode) : errno == ENOENT;
 }
 
-/* Opens for writing without truncating. */
-static int open_path(
-	const struct bc_console *console, const char *path, const char *const *inputs, int count)
+/* Opens for writing without truncating. Errors name the path that the caller was given. */
+static int open_path(const struct bc_console *console, const char *path, const char *given,
+	const char *const *inputs, int count)
 {
 	int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
 
 	if (fd < 0) {
-		bc_print_error(console, path, "can't open for writing: %s", strerror(errno));
+		bc_print_error(console, given, "can't open for writing: %s", strerror(errno));
 		return -1;
 	}
 	if (!is_input(fd, console, inputs, count))
@@ -56,7 +56,7 @@ static bool may_replace(
 {
 	if (access(path, F_OK) != 0)
 		return true;
-	int fd = open_path(console, path, inputs, count);
+	int fd = open_path(console, path, path, inputs, count);
 	if (fd >= 0)
 		close(fd);
 	return fd >= 0;
@@ -82,7 +82,7 @@ enum bc_exit bc_output_file_open(struct bc_output_file *file, const struct bc_co
 		}
 	}
 	const char *name = file->partial != NULL ? file->partial : path;
-	file->fd = open_path(console, name, inputs, count);
+	file->fd = open_path(console, name, path, inputs, count);
 	if (file->fd >= 0 && ftruncate(file->fd, 0) != 0 && errno != EINVAL) {
 		bc_print_error(console, name, "write error: %s", strerror(errno));
 		close(file->fd);

@@ -24,9 +24,10 @@
 #define EVENTS_MAX        10000u
 #define WIDTH_MAX         500u
 
-/* The least resolution. */
+/* The minimum resolution. */
 #define COLUMNS_MIN 16u
 #define ROWS_MIN    8u
+#define EVENTS_MIN  50u
 
 enum {
 	OPTION_TEXT = 1000,
@@ -215,6 +216,12 @@ static int try_report(
 	return kinds[s->kind].write(&s->report, text);
 }
 
+/* Half of a number, but at least `min` unless it is less already. */
+static unsigned halve(unsigned n, unsigned min)
+{
+	return n <= min ? n : n / 2 > min ? n / 2 : min;
+}
+
 /* Reduces the resolution until the report is short enough. */
 static enum bc_exit make_report(struct state *s, struct bc_report_text *text)
 {
@@ -231,14 +238,14 @@ static enum bc_exit make_report(struct state *s, struct bc_report_text *text)
 	s->report.max_events = EVENTS_MAX;
 	text->limit = s->max_bytes;
 	while ((rc = try_report(s, &picture, text)) == -EFBIG &&
-		(picture.columns > COLUMNS_MIN || picture.rows > ROWS_MIN)) {
-		picture.columns = picture.columns / 2 > COLUMNS_MIN ? picture.columns / 2
-								    : COLUMNS_MIN;
-		picture.rows = picture.rows / 2 > ROWS_MIN ? picture.rows / 2 : ROWS_MIN;
-		s->report.max_events /= 2;
+		(picture.columns > COLUMNS_MIN || picture.rows > ROWS_MIN ||
+			s->report.max_events > EVENTS_MIN)) {
+		picture.columns = halve(picture.columns, COLUMNS_MIN);
+		picture.rows = halve(picture.rows, ROWS_MIN);
+		s->report.max_events = halve(s->report.max_events, EVENTS_MIN);
 		snprintf(s->reduced, sizeof(s->reduced),
-			"The resolution was reduced to %u columns and %u rows, to need at most %s.",
-			picture.columns, picture.rows,
+			"Reduced to at most %u columns, %u rows and %u events, to need at most %s.",
+			picture.columns, picture.rows, s->report.max_events,
 			bc_humanize_bytes(size, (double)s->max_bytes));
 		s->report.reduced = s->reduced;
 	}

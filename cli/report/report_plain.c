@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cli/report/report_text.h"
+#include "cli/term/console.h"
 #include "cli/term/humanize.h"
 #include "cli/term/safe_text.h"
 #include "formats/base/rfc3339.h"
@@ -119,6 +120,12 @@ static void add_classes(struct plot *p)
 		else
 			bc_report_format(p->text, "  up to %s/s\n", bc_humanize_rate(rate, per_s));
 	}
+	uint64_t uncounted = 0;
+	for (uint32_t i = 0; i < picture->column_count; i++)
+		uncounted += picture->columns[i].uncounted;
+	if (uncounted != 0)
+		bc_report_format(p->text, "%s record%s not counted by class and address\n",
+			bc_humanize_count(rate, uncounted), bc_plural(uncounted));
 }
 
 /* Adds a line with a sign where there are events of a kind; a digit, or '+', if there are several.
@@ -243,30 +250,39 @@ static void add_map(struct plot *p)
 		return;
 	char count[BC_HUMANIZE_MAX];
 	add_label(p, "records");
-	bc_report_format(p->text, "%s %.3g or less", block(p, 1, false), fmax(least, 1));
-	bc_report_format(p->text, "   %s up to %s", block(p, LEVELS, false),
-		bc_humanize_count(count, (uint64_t)ceil(most)));
-	bc_report_format(p->text, "%s\n", p->width > 40 ? "   (each step is the same factor)" : "");
+	double low = ceil(least * pow(most / least, 1.0 / LEVELS)); /* up to here it is level 1 */
+	bool is_scale = low < ceil(most);
+	if (is_scale)
+		bc_report_format(p->text, "%s up to %s   ", block(p, 1, false),
+			bc_humanize_count(count, (uint64_t)low));
+	bc_report_format(p->text, "%s up to %s%s\n", block(p, LEVELS, false),
+		bc_humanize_count(count, (uint64_t)ceil(most)),
+		is_scale && p->width > 40 ? "   (each step is the same factor)" : "");
 }
 
-static void add_marks(struct plot *p, const struct bc_report_events *events)
+/* Lists the first gaps, or the first marks and triggers. */
+static void list_events(struct plot *p, const struct bc_report_events *events, bool is_gaps)
 {
 	const uint32_t max = 20;
 	char wall[BC_RFC3339_BYTES];
+	char words[BC_GAP_TEXT_MAX];
 	uint32_t count = 0;
 
 	for (uint32_t i = 0; i < events->count; i++) {
 		const struct bc_report_event *e = &events->events[i];
-		if (e->event.kind == BC_EVENT_GAP || ++count > max)
+		if ((e->event.kind == BC_EVENT_GAP) != is_gaps || ++count > max)
 			continue;
 		bc_rfc3339_write(wall, e->event.time_ns);
 		bc_report_format(p->text, "%s%s  %s  ", count == 1 ? "\n" : "", wall,
-			e->event.kind == BC_EVENT_MARK ? "mark   " : "trigger");
-		add_safe(p->text, e->text);
+			is_gaps                          ? "gap    "
+			: e->event.kind == BC_EVENT_MARK ? "mark   "
+							 : "trigger");
+		add_safe(p->text, is_gaps ? bc_report_gap_text(words, &e->event) : e->text);
 		bc_report_add(p->text, "\n", 1);
 	}
 	if (count > max)
-		bc_report_format(p->text, "... and %u more; see buscap marks\n", count - max);
+		bc_report_format(p->text, "... and %s%u more; see buscap marks\n",
+			events->is_cut_off ? "at least " : "", count - max);
 }
 
 int bc_report_plain(struct bc_report *r, struct bc_report_text *t)
@@ -293,8 +309,11 @@ int bc_report_plain(struct bc_report *r, struct bc_report_text *t)
 		add_event_line(&p, &events, BC_EVENT_TRIGGER, "triggers", 't');
 		add_axis(&p);
 		add_map(&p);
-		add_marks(&p, &events);
+		list_events(&p, &events, false);
+		list_events(&p, &events, true);
 	}
+	if (r->reduced != NULL)
+		bc_report_format(t, "\n%s\n", r->reduced);
 	free(p.cells);
 	bc_report_events_free(&events);
 	return bc_report_result(t, rc);

@@ -3,14 +3,13 @@
  *
  * The map has a path for each of its colours, so that it needs few bytes. The colours are those of
  * viridis, whose lightness changes evenly: darker is more on a light background, lighter is more on
- * a dark one. */
+ * a dark one. The others are those of the page (cli/page/style.css). */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/io/gap_text.h"
 #include "cli/report/report_text.h"
 #include "cli/term/humanize.h"
 #include "cli/term/safe_text.h"
@@ -36,13 +35,16 @@ static const char style[] =
 	"path,rect{shape-rendering:crispEdges}text{font:12px system-ui,sans-serif;fill:#1b1b1b}"
 	".t{font-size:18px;font-weight:600}.s{fill:#555}.e{text-anchor:end}.m{text-anchor:middle}"
 	".b{fill:#fff}.g{stroke:#d8d8d8;fill:none}.x{stroke:#555;fill:none}.r{fill:#f4f4f4}"
-	".f{fill:#0072b2}.d{fill:#009e73}.w{fill:#e69f00}.o{fill:#999}.u{fill:#ccc}"
-	".l{fill:#c1121f;stroke:#c1121f}.k{fill:#5a189a;stroke:#5a189a}"
+	".f{fill:#0072b2}.d{fill:#009e73}.w{fill:#d55e00}.o{fill:#8b6bb1}.u{fill:#ccc}"
+	".l{fill:#c4161c;stroke:#c4161c}.k{fill:#0b6e99;stroke:#0b6e99}"
+	".j{fill:#8a3ffc;stroke:#8a3ffc}"
 	".h0{fill:#fde725}.h1{fill:#b5de2b}.h2{fill:#6ece58}.h3{fill:#35b779}.h4{fill:#1f9e89}"
 	".h5{fill:#26828e}.h6{fill:#31688e}.h7{fill:#3e4989}.h8{fill:#482878}.h9{fill:#440154}"
 	"@media(prefers-color-scheme:dark){text{fill:#eee}.s{fill:#bbb}.b{fill:#16181d}"
-	".g{stroke:#3a3d45}.x{stroke:#aaa}.r{fill:#1f2229}.f{fill:#56b4e9}.u{fill:#555}"
-	".l{fill:#ff6b6b;stroke:#ff6b6b}.k{fill:#c8a2ff;stroke:#c8a2ff}"
+	".g{stroke:#3a3d45}.x{stroke:#aaa}.r{fill:#1f2229}.f{fill:#4aa8e0}.d{fill:#2fc494}"
+	".w{fill:#f28b45}.o{fill:#b79be0}.u{fill:#555}"
+	".l{fill:#ff6b6b;stroke:#ff6b6b}.k{fill:#5cc0e8;stroke:#5cc0e8}"
+	".j{fill:#c39bff;stroke:#c39bff}"
 	".h0{fill:#440154}.h1{fill:#482878}.h2{fill:#3e4989}.h3{fill:#31688e}.h4{fill:#26828e}"
 	".h5{fill:#1f9e89}.h6{fill:#35b779}.h7{fill:#6ece58}.h8{fill:#b5de2b}.h9{fill:#fde725}}";
 
@@ -62,6 +64,10 @@ struct svg {
 	struct label *labels; /* of the events */
 	unsigned lanes;       /* with labels */
 	double row_height;
+	bool is_rates;    /* heights of traffic; otherwise records */
+	bool has_moments; /* among rates */
+	double highest;   /* column of traffic, except moments */
+	double end;       /* of the traffic's axis */
 };
 
 /* Adds text as it may be within an element or attribute. It is safe for a terminal already, or is
@@ -80,7 +86,7 @@ static void add_words(struct svg *s, const char *words)
 			bc_report_add(s->text, "&amp;", 5);
 		else if (*p == '"')
 			bc_report_add(s->text, "&quot;", 6);
-		else if (memcmp(p, "\xEF\xBF\xBE", 3) == 0 || memcmp(p, "\xEF\xBF\xBF", 3) == 0)
+		else if (strncmp(p, "\xEF\xBF\xBE", 3) == 0 || strncmp(p, "\xEF\xBF\xBF", 3) == 0)
 			p += 2; /* not a character in XML */
 		else
 			bc_report_add(s->text, p, 1);
@@ -112,14 +118,6 @@ static void span_of(
 	*right = is_moment(s) ? *left + 6 : fmax(round(x_of(s, c->to_ns)), *left + 1);
 }
 
-/* How long a column lasts, at least the time of a pixel. A moment does not have an endless rate. */
-static double seconds_of(const struct svg *s, const struct bc_overview_column *c)
-{
-	return is_moment(s)
-		       ? 1
-		       : fmax((double)c->duration_ns, (double)s->axis.span_ns / PLOT_WIDTH) / 1e9;
-}
-
 /* ---- axes */
 
 static void add_time_axis(struct svg *s, double top, double bottom)
@@ -147,14 +145,47 @@ static void add_time_axis(struct svg *s, double top, double bottom)
 
 /* ---- traffic */
 
-static double most_traffic(const struct svg *s)
+/* Whether a column is a moment, or the 1 ns of one whose end is exclusive. */
+static bool has_rate(const struct bc_overview_column *c)
 {
-	double most = 0;
+	return c->duration_ns > 1;
+}
+
+/* Records per second of a column; INFINITY of a moment. If all are moments, their records. */
+static double height_of(const struct svg *s, const struct bc_overview_column *c)
+{
+	double records = (double)c->records;
+
+	if (!s->is_rates || c->records == 0)
+		return records;
+	return has_rate(c) ? records / (double)c->duration_ns * 1e9 : INFINITY;
+}
+
+static int compare_heights(const void *a, const void *b)
+{
+	double left = *(const double *)a;
+	double right = *(const double *)b;
+
+	return (left > right) - (left < right);
+}
+
+/* Finds the highest column, and the end of the axis: lower if few columns are much higher than the
+ * others. As cli/page/timeline.js. */
+static void find_heights(struct svg *s, double *heights)
+{
+	uint32_t count = 0;
 
 	for (uint32_t i = 0; i < s->picture->column_count; i++)
-		most = fmax(most, (double)s->picture->columns[i].records /
-					  seconds_of(s, &s->picture->columns[i]));
-	return most;
+		s->is_rates = s->is_rates || has_rate(&s->picture->columns[i]);
+	for (uint32_t i = 0; i < s->picture->column_count; i++) {
+		heights[count] = height_of(s, &s->picture->columns[i]);
+		count += isfinite(heights[count]);
+	}
+	s->has_moments = count != s->picture->column_count;
+	qsort(heights, count, sizeof(*heights), compare_heights);
+	s->highest = count != 0 ? heights[count - 1] : 0;
+	double usual = count != 0 ? heights[(size_t)(0.98 * (count - 1))] : 0;
+	s->end = usual > 0 && s->highest > 3 * usual ? 1.5 * usual : s->highest;
 }
 
 /* The distance between ticks up to a rate: 1, 2 or 5 of a power of ten, for two to five. */
@@ -181,27 +212,36 @@ static const char *tick_words(char out[BC_HUMANIZE_MAX], double value)
 static void add_traffic(struct svg *s)
 {
 	static const char classes[] = "fdwou";
-	double most = most_traffic(s);
-	char words[BC_HUMANIZE_MAX];
+	char rate[BC_HUMANIZE_MAX];
+	char words[BC_REPORT_WORDS_MAX];
 
-	if (most <= 0)
+	if (s->end <= 0)
 		return;
-	double step = step_of(most, is_moment(s));
-	unsigned ticks = (unsigned)ceil(most / step);
-	most = ticks * step;
+	double step = step_of(s->end, !s->is_rates);
+	unsigned ticks = (unsigned)ceil(s->end / step);
+	double end = ticks * step;
 	for (unsigned tick = 0; tick <= ticks; tick++) {
 		double y = TOP + BARS_HEIGHT * (1 - (double)tick / ticks);
 		bc_report_format(
 			s->text, "<path class=\"g\" d=\"M%d %.1fh%d\"/>\n", LEFT, y, PLOT_WIDTH);
-		add_text(s, LEFT - 8, y + 4, "e", tick_words(words, tick * step));
+		add_text(s, LEFT - 8, y + 4, "e", tick_words(rate, tick * step));
 	}
 	add_text(s, LEFT - 60, TOP + BARS_HEIGHT / 2.0 + 4, "e s",
-		is_moment(s) ? "records" : "records/s");
+		s->is_rates ? "records/s" : "records");
+	if (s->highest > end) {
+		snprintf(words, sizeof(words), "columns cut at the top reach up to %s/s",
+			bc_humanize_rate(rate, s->highest));
+		add_text(s, LEFT + PLOT_WIDTH, TOP - 8, "e s", words);
+	} else if (s->has_moments) {
+		add_text(s, LEFT + PLOT_WIDTH, TOP - 8, "e s",
+			"columns cut at the top are moments and have no rate");
+	}
 	for (unsigned class = 0; class <= BC_PAGE_CLASSES; class ++) {
 		bc_report_format(s->text, "<path class=\"%c\" d=\"", classes[class]);
 		for (uint32_t i = 0; i < s->picture->column_count; i++) {
 			const struct bc_overview_column *c = &s->picture->columns[i];
-			double scale = BARS_HEIGHT / most / seconds_of(s, c);
+			double scale = BARS_HEIGHT * fmin(height_of(s, c) / end, 1) /
+				       (double)c->records;
 			double below = 0;
 			double left;
 			double right;
@@ -217,6 +257,16 @@ static void add_traffic(struct svg *s)
 		}
 		bc_report_format(s->text, "\"/>\n");
 	}
+	bc_report_format(s->text, "<path class=\"b\" d=\"");
+	for (uint32_t i = 0; i < s->picture->column_count; i++) {
+		double left;
+		double right;
+		span_of(s, &s->picture->columns[i], &left, &right);
+		if (height_of(s, &s->picture->columns[i]) > end) /* it is cut */
+			bc_report_format(
+				s->text, "M%.0f %dH%.0fv2H%.0fz", left, TOP + 5, right, left);
+	}
+	bc_report_format(s->text, "\"/>\n");
 }
 
 static void add_legend(struct svg *s)
@@ -249,10 +299,7 @@ static void add_event_words(struct svg *s, const struct bc_report_event *e)
 	char words[BC_GAP_TEXT_MAX];
 
 	if (event->kind == BC_EVENT_GAP)
-		add_words(s, bc_gap_text(words, &(struct bc_event){.cause = event->cause,
-							.exact = event->is_exact,
-							.value = event->lost,
-							.duration_ns = event->duration_ns}));
+		add_words(s, bc_report_gap_text(words, event));
 	else
 		add_words(s, e->text[0] != '\0' ? e->text : "trigger");
 }
@@ -349,8 +396,8 @@ static void add_marks(struct svg *s, double y)
 			continue;
 		count++;
 		left_out += e->text[0] != '\0' && !l->has_room;
-		bc_report_format(
-			s->text, "<path class=\"k\" d=\"M%.1f %.1fl4 6-4 6-4-6z", x, y + 3);
+		bc_report_format(s->text, "<path class=\"%c\" d=\"M%.1f %.1fl4 6-4 6-4-6z",
+			e->event.kind == BC_EVENT_MARK ? 'k' : 'j', x, y + 3);
 		if (l->lane != 0)
 			bc_report_format(s->text, "m0 12v%u", l->lane * LANE - 4);
 		bc_report_format(s->text, "\"><title>");
@@ -365,34 +412,33 @@ static void add_marks(struct svg *s, double y)
 
 /* ---- the map */
 
-static double rate_of(
-	const struct svg *s, const struct bc_overview_column *c, const struct bc_region *cell)
+static double records_of(const struct bc_region *cell)
 {
 	double sum = 0;
 
 	for (unsigned class = 0; class < BC_PAGE_CLASSES; class ++)
 		sum += (double)cell->counts[class];
-	return sum / seconds_of(s, c);
+	return sum;
 }
 
-/* The lowest and highest rate in a cell. */
-static void find_rates(const struct svg *s, double *least, double *most)
+/* The fewest and most records in a cell. */
+static void find_range(const struct svg *s, double *least, double *most)
 {
 	*least = INFINITY;
 	*most = 0;
 	for (uint32_t i = 0; i < s->picture->column_count; i++) {
 		const struct bc_overview_column *c = &s->picture->columns[i];
 		for (uint32_t j = 0; j < c->cell_count; j++) {
-			double rate = rate_of(s, c, &c->cells[j]);
-			*least = fmin(*least, rate);
-			*most = fmax(*most, rate);
+			double records = records_of(&c->cells[j]);
+			*least = fmin(*least, records);
+			*most = fmax(*most, records);
 		}
 	}
 }
 
-static unsigned heat_of(double rate, double least, double most)
+static unsigned heat_of(double records, double least, double most)
 {
-	double share = most > least * 1.001 ? log(rate / least) / log(most / least) : 1;
+	double share = most > least ? log(records / least) / log(most / least) : 1;
 
 	return (unsigned)fmin(fmax(share * HEATS, 0), HEATS - 1);
 }
@@ -408,7 +454,7 @@ static void add_cells(struct svg *s, double top, double least, double most)
 			span_of(s, c, &left, &right);
 			for (uint32_t j = 0; j < c->cell_count; j++) {
 				double y = top + c->cells[j].first * s->row_height;
-				if (heat_of(rate_of(s, c, &c->cells[j]), least, most) == heat)
+				if (heat_of(records_of(&c->cells[j]), least, most) == heat)
 					bc_report_format(s->text, "M%.0f %.2fH%.0fV%.2fH%.0fz",
 						left, y, right, y + s->row_height, left);
 			}
@@ -448,22 +494,17 @@ static void add_row_labels(struct svg *s, double top)
 
 static void add_ramp(struct svg *s, double y, double least, double most)
 {
-	char rate[BC_HUMANIZE_MAX];
-	char words[BC_REPORT_WORDS_MAX];
+	char count[BC_HUMANIZE_MAX];
 	double x = LEFT + 300;
 
-	snprintf(words, sizeof(words), "%s at these addresses (logarithmic)",
-		is_moment(s) ? "records" : "records/s");
-	add_text(s, LEFT, y + 11, "s", words);
+	add_text(s, LEFT, y + 11, "s", "records per cell (logarithmic)");
 	for (unsigned heat = most > least ? 0 : HEATS - 1; heat < HEATS; heat++)
 		bc_report_format(s->text,
 			"<rect class=\"h%u\" x=\"%.1f\" y=\"%.1f\" width=\"20\" height=\"14\"/>\n",
 			heat, x + 60 + heat * 20.0, y);
-	snprintf(words, sizeof(words), "%s", bc_humanize_rate(rate, least));
 	if (most > least)
-		add_text(s, x + 54, y + 11, "e", words);
-	snprintf(words, sizeof(words), "%s", bc_humanize_rate(rate, most));
-	add_text(s, x + 66 + HEATS * 20.0, y + 11, "", words);
+		add_text(s, x + 54, y + 11, "e", bc_humanize_count(count, (uint64_t)least));
+	add_text(s, x + 66 + HEATS * 20.0, y + 11, "", bc_humanize_count(count, (uint64_t)most));
 }
 
 int bc_report_svg(struct bc_report *r, struct bc_report_text *t)
@@ -479,9 +520,13 @@ int bc_report_svg(struct bc_report *r, struct bc_report_text *t)
 	s.row_height = p->row_count != 0 ? fmin((double)MAP_HEIGHT / p->row_count, 22) : 0;
 	double gaps_y = TOP + BARS_HEIGHT + 4;
 	s.labels = calloc(s.events.count + 1u, sizeof(*s.labels));
-	t->is_no_memory = t->is_no_memory || s.labels == NULL;
-	if (s.labels != NULL)
+	double *heights = calloc(p->column_count + 1u, sizeof(*heights));
+	bool has_memory = s.labels != NULL && heights != NULL;
+	t->is_no_memory = t->is_no_memory || !has_memory;
+	if (has_memory) {
 		place_labels(&s);
+		find_heights(&s, heights);
+	}
 	double map_y = gaps_y + (1.0 + s.lanes) * LANE + 6;
 	double bottom = map_y + s.row_height * p->row_count;
 	double height = bottom + (r->reduced != NULL ? 108 : 88);
@@ -496,7 +541,7 @@ int bc_report_svg(struct bc_report *r, struct bc_report_text *t)
 		t, "</style>\n<rect class=\"b\" width=\"%d\" height=\"%.0f\"/>\n", WIDTH, height);
 	add_text(&s, 16, 30, "t", bc_report_title(words, r));
 	add_text(&s, 16, 52, "s", bc_report_facts(words, r));
-	if (p->column_count != 0 && s.labels != NULL) {
+	if (p->column_count != 0 && has_memory) {
 		bc_report_format(t,
 			"<rect class=\"r\" x=\"%d\" y=\"%.1f\" width=\"%d\" height=\"%.1f\"/>\n",
 			LEFT, map_y, PLOT_WIDTH, bottom - map_y);
@@ -505,7 +550,7 @@ int bc_report_svg(struct bc_report *r, struct bc_report_text *t)
 		add_legend(&s);
 		add_gaps(&s, gaps_y);
 		add_marks(&s, gaps_y + LANE);
-		find_rates(&s, &least, &most);
+		find_range(&s, &least, &most);
 		add_cells(&s, map_y, least, most);
 		add_row_labels(&s, map_y);
 		if (p->row_count != 0)
@@ -514,6 +559,7 @@ int bc_report_svg(struct bc_report *r, struct bc_report_text *t)
 	if (r->reduced != NULL)
 		add_text(&s, LEFT, height - 12, "s", r->reduced);
 	bc_report_format(t, "</svg>\n");
+	free(heights);
 	free(s.labels);
 	bc_report_events_free(&s.events);
 	return bc_report_result(t, rc);

@@ -94,20 +94,23 @@ const char *bc_report_facts(char out[BC_REPORT_WORDS_MAX], const struct bc_repor
 	char bytes[BC_HUMANIZE_MAX];
 	char lost[BC_HUMANIZE_MAX];
 	char gaps[BC_HUMANIZE_MAX];
+	bool is_clock_unknown = false;
 	uint32_t count;
 	const struct bc_overview_recording *all = bc_overview_recordings(r->overview, &count);
 
 	for (uint32_t i = 0; i < count; i++) {
+		is_clock_unknown = is_clock_unknown || all[i].clock_hz == 0;
 		sum.records += all[i].records;
 		sum.bytes += all[i].bytes;
 		sum.lost += all[i].lost;
 		sum.gaps += all[i].gaps;
 	}
-	snprintf(out, BC_REPORT_WORDS_MAX, "%s%s%s record%s, %s, %s gap%s, %s sample%s lost",
+	snprintf(out, BC_REPORT_WORDS_MAX, "%s%s%s record%s, %s, %s gap%s, %s sample%s lost%s",
 		count == 1 ? states[all[0].state] : "", count == 1 ? ", " : "",
 		bc_humanize_count(records, sum.records), bc_plural(sum.records),
 		bc_humanize_bytes(bytes, (double)sum.bytes), bc_humanize_count(gaps, sum.gaps),
-		bc_plural(sum.gaps), bc_humanize_count(lost, sum.lost), bc_plural(sum.lost));
+		bc_plural(sum.gaps), bc_humanize_count(lost, sum.lost), bc_plural(sum.lost),
+		is_clock_unknown ? ", clock unknown: arrival times" : "");
 	return out;
 }
 
@@ -117,13 +120,13 @@ const char *bc_report_addresses(
 	uint32_t first = row->place - BC_PORT_0;
 
 	if (row->place < BC_PORT_0)
-		snprintf(out, BC_REPORT_ADDRESSES_MAX, "%" PRIx64 "-%" PRIx64,
+		snprintf(out, BC_REPORT_ADDRESSES_MAX, "%08" PRIx64 "-%08" PRIx64,
 			(uint64_t)row->place * BC_PAGE_BYTES,
 			((uint64_t)row->place + row->count) * BC_PAGE_BYTES - 1);
 	else if (row->count == 1)
-		snprintf(out, BC_REPORT_ADDRESSES_MAX, "port %" PRIx32, first);
+		snprintf(out, BC_REPORT_ADDRESSES_MAX, "io %04" PRIx32, first);
 	else
-		snprintf(out, BC_REPORT_ADDRESSES_MAX, "port %" PRIx32 "-%" PRIx32, first,
+		snprintf(out, BC_REPORT_ADDRESSES_MAX, "io %04" PRIx32 "-%04" PRIx32, first,
 			first + row->count - 1);
 	return out;
 }
@@ -149,7 +152,7 @@ static bool on_event(void *context, const struct bc_overview_event *event)
 	copy->event.text = NULL;
 	snprintf(copy->text, sizeof(copy->text), "%.*s", (int)event->text_bytes, event->text);
 	if (event->text_bytes >= sizeof(copy->text))
-		copy->text[bc_utf8_fit(copy->text, sizeof(copy->text) - 2)] = '\0';
+		strcpy(copy->text + bc_utf8_fit(copy->text, sizeof(copy->text) - 4), "...");
 	return true;
 }
 
@@ -165,4 +168,12 @@ int bc_report_events_list(struct bc_report_events *e, struct bc_report *r)
 void bc_report_events_free(struct bc_report_events *e)
 {
 	free(e->events);
+}
+
+const char *bc_report_gap_text(char out[BC_GAP_TEXT_MAX], const struct bc_overview_event *gap)
+{
+	return bc_gap_text(out, &(struct bc_event){.cause = gap->cause,
+					.exact = gap->is_exact,
+					.value = gap->lost,
+					.duration_ns = gap->duration_ns});
 }

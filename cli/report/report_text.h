@@ -2,6 +2,7 @@
 #ifndef BC_CLI_REPORT_REPORT_TEXT_H
 #define BC_CLI_REPORT_REPORT_TEXT_H
 
+#include "cli/io/gap_text.h"
 #include "cli/report/report_state.h"
 
 /* ---- axis of time */
@@ -34,7 +35,7 @@ double bc_report_share(const struct bc_report_axis *axis, const struct bc_overvi
 const char *bc_report_title(char out[BC_REPORT_WORDS_MAX], const struct bc_report *report);
 const char *bc_report_facts(char out[BC_REPORT_WORDS_MAX], const struct bc_report *report);
 
-/* The addresses of a row: "a0000-affff", "port 3f8-3ff". */
+/* The addresses of a row: "000a0000-000affff", "io 03f8-03ff". */
 #define BC_REPORT_ADDRESSES_MAX 32
 const char *bc_report_addresses(
 	char out[BC_REPORT_ADDRESSES_MAX], const struct bc_overview_row *row);
@@ -43,7 +44,7 @@ const char *bc_report_addresses(
 
 struct bc_report_event {
 	struct bc_overview_event event;
-	char text[64]; /* its start; as in the file, so it must be escaped */
+	char text[64]; /* or its start and "..."; as in the file, so it must be escaped */
 };
 
 struct bc_report_events {
@@ -58,5 +59,8 @@ struct bc_report_events {
 /* Lists the events in the picture. Returns 0 or a negative errno. Free it in either case. */
 int bc_report_events_list(struct bc_report_events *events, struct bc_report *report);
 void bc_report_events_free(struct bc_report_events *events);
+
+/* Describes a gap (cli/io/gap_text.h). Returns `out`. */
+const char *bc_report_gap_text(char out[BC_GAP_TEXT_MAX], const struct bc_overview_event *gap);
 
 #endif

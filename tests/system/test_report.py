@@ -96,6 +96,8 @@ def test_a_part_is_exact_down_to_single_records(large):
             overview = check(recordings, directory, "--columns", columns, "--from", utc(times[0]), "--to", utc(times[1]))
             units.add(overview["unit"])
     assert {"chunks", "summary"} <= units, units
+    first = chunks[0].wall  # the times of later chunks overlap
+    equal(check(recordings, directory, "--from", utc(first), "--to", utc(first + 1))["unit"], "records")
 
 
 def test_a_single_record_is_found_by_its_time(tmp):
@@ -167,6 +169,12 @@ def test_a_clock_that_is_unknown_gives_the_times_of_chunks(tmp):
     recordings = Recordings(harness.segments(tmp))
     overview = check(recordings, tmp)
     equal(overview["recordings"][0]["clock_hz"], 0)
+    for clock_hz, is_said in ((None, True), (66_000_000, False)):
+        (tmp / str(clock_hz)).mkdir()
+        record(tmp / str(clock_hz), reference.make_byu(random.Random(1), 1000)[0], "byu", clock_hz=clock_hz)
+        for name in ("x.svg", "x.txt"):
+            equal(run(need(BUSCAP), "report", "-o", tmp / name, tmp / str(clock_hz)).returncode, 0)
+            equal("clock unknown: arrival times" in (tmp / name).read_text(), is_said, name)
 
 
 def forged(path, changes, tmp):
@@ -282,6 +290,52 @@ def test_columns_of_a_picture_touch_and_its_ticks_are_round(tmp):
     assert f"{ticks[1]:e}"[:8] in ("1.000000", "2.000000", "5.000000"), ticks
 
 
+def burst(tmp, deltas):
+    """Records reads whose deltas are these; returns the picture's texts and paths."""
+    data = b"".join(struct.pack("<I4BI", 0x1000, 0, 8, 0, 0, delta) for delta in deltas)
+    record(tmp, data, "byu")
+    equal(run(need(BUSCAP), "report", "-o", tmp / "x.svg", tmp).returncode, 0)
+    return drawn(tmp / "x.svg")
+
+
+def heights(paths):
+    """The upper edges of the columns in the picture, in pixels above the axis."""
+    tops = [min(float(y) for y in pair) for name in "fdwo" for d in paths[name]
+            for pair in re.findall(r"M\d+ ([\d.]+)H\d+V([\d.]+)", d)]
+    return [226 - top for top in tops]
+
+
+def test_columns_of_a_picture_are_as_high_as_their_rates(tmp):
+    texts, paths = burst(tmp, [1000] * 5000 + [500] * 10000)
+    columns = report("--columns", "400", "--rows", "128", tmp)["overview"]["columns"]
+    rates = [column["records"] / column["duration_ns"] for column in columns]
+    for height, rate in zip(heights(paths), rates, strict=True):
+        assert abs(height / max(heights(paths)) - rate / max(rates)) < 0.01
+    assert not paths["b"][0] and not [text for *_, text in texts if text.startswith("columns cut")]
+
+
+def test_a_column_that_exceeds_the_axis_is_marked_and_the_highest_rate_is_printed(tmp):
+    texts, paths = burst(tmp, [1000] * 5000 + [1] * 2000 + [1000] * 5000)
+    columns = report("--columns", "400", "--rows", "128", tmp)["overview"]["columns"]
+    rates = [column["records"] / column["duration_ns"] * 1e9 for column in columns]
+    above = [height for height in heights(paths) if height >= 150]
+    equal(len(re.findall("M", paths["b"][0])), len(above))
+    assert 1 <= len(above) <= 2 and sorted(heights(paths))[-3] < 110, sorted(heights(paths))[-5:]
+    (said,) = [text for *_, text in texts if text.startswith("columns cut at the top reach up to ")]
+    number, unit = re.search(r"([\d.]+) (k|M)/s$", said).groups()
+    assert abs(float(number) * {"k": 1e3, "M": 1e6}[unit] / max(rates) - 1) < 0.01, (said, max(rates))
+
+
+def test_a_picture_has_the_colours_of_the_page(large, tmp):
+    directory, _ = large
+    equal(run(need(BUSCAP), "report", "-o", tmp / "x.svg", directory).returncode, 0)
+    light, dark = (tmp / "x.svg").read_text().split("@media")
+    style = (ROOT / "cli/page/style.css").read_text()
+    for name, kind in zip(("fetch", "read", "write", "other", "gap", "mark", "trigger"), "fdwolkj"):
+        for colour, rules in zip(re.findall(rf"--{name}: (#\w+);", style)[:2], (light, dark)):
+            assert f".{kind}{{fill:{colour}" in rules, (name, colour)
+
+
 def test_texts_of_marks_in_a_picture_do_not_overlap(tmp):
     socket = tmp / "s"
     with harness.Daemon("--source", "sim:rate=100k", "-o", tmp, "--socket", socket, socket=socket) as daemon:
@@ -309,34 +363,101 @@ def test_text_is_as_wide_as_the_terminal(large, lang, sign):
         done = run(need(BUSCAP), "report", directory, env={"COLUMNS": str(columns), "LC_ALL": lang})
         equal((done.returncode, done.stderr), (0, b""))
         text = done.stdout.decode()
-        widest = max(map(len, text.splitlines()))
+        widest = max(map(len, text.partition("\n20")[0].splitlines()))  # but lines of events
         assert columns - 40 < widest <= columns, (widest, text)
         assert sign in text and " gaps " in text, text
         assert lang != "C" or text.isascii()
 
 
-def test_a_report_fits_in_its_size_and_says_so(large, tmp):
+def says_reduced(path):
+    """Whether a report says that it was reduced."""
+    text = path.read_text()
+    if path.suffix == ".html":
+        text = json.loads(re.search(r'id="report">(.*?)</script>', text, re.DOTALL).group(1))["reduced"] or ""
+    return "Reduced to at most" in text
+
+
+@pytest.mark.parametrize("name", ["x.json", "x.html", "x.svg"])
+def test_a_report_fits_in_its_size_and_says_so(large, tmp, name):
     directory, recordings = large
-    for name in ("x.json", "x.svg", "x.txt"):
-        run(need(BUSCAP), "report", "-o", tmp / name, "--columns", "512", "--rows", "1024", directory)
-        whole = (tmp / name).stat().st_size
-        for share in (2, 5):
-            done = run(need(BUSCAP), "report", "-o", tmp / name, "--max-size", str(whole // share), "--columns", "512",
-                       "--rows", "1024", directory)
-            if done.returncode == 1:
-                assert b"does not fit in --max-size" in done.stderr
-                continue
-            equal((done.returncode, done.stderr), (0, b""))
-            assert 0 < (tmp / name).stat().st_size <= whole // share
-            if name == "x.json":
-                made = json.loads((tmp / name).read_text())
-                recordings.check({**made, "events": report("--columns", "512", directory)["events"]})
-                assert "resolution was reduced" in made["reduced"], made["reduced"]
-            elif name == "x.svg":
-                assert "resolution was reduced" in (tmp / name).read_text()
-    done = run(need(BUSCAP), "report", "-o", tmp / "y.json", "--max-size", "10", directory)
+
+    def size(*argv):
+        done = run(need(BUSCAP), "report", "-o", tmp / name, *argv, directory)
+        equal((done.returncode, done.stderr), (0, b""))
+        return (tmp / name).stat().st_size
+
+    most = ("--columns", "512", "--rows", "1024")
+    whole, least = size(*most), size("--columns", "16", "--rows", "8")
+    assert not says_reduced(tmp / name)
+    for limit in ((whole + least) // 2, (whole + 7 * least) // 8):
+        assert size("--max-size", limit, *most) <= limit
+        assert says_reduced(tmp / name)
+        if name == "x.json":
+            made = json.loads((tmp / name).read_text())
+            recordings.check({**made, "events": report("--columns", "512", directory)["events"]})
+    (tmp / name).unlink()
+    done = run(need(BUSCAP), "report", "-o", tmp / name, "--max-size", "10", directory)
     equal(done.returncode, 1)
-    assert b"does not fit" in done.stderr and not list(tmp.glob("y.json*"))
+    assert b"does not fit in --max-size" in done.stderr and not list(tmp.iterdir())
+
+
+def test_a_text_fits_in_its_size_and_says_so(tmp):
+    record(tmp, reference.make_byu(random.Random(1), 100_000)[0], "byu")
+    argv = ("report", "--text", "--rows", "1024")
+    whole = run(need(BUSCAP), *argv, tmp).stdout
+    done = run(need(BUSCAP), *argv, "--max-size", len(whole) // 2, tmp)
+    equal((done.returncode, done.stderr), (0, b""))
+    assert b"Reduced" not in whole and len(done.stdout) <= len(whole) // 2
+    assert re.search(rb"\n\nReduced to at most \d+ columns, \d+ rows and \d+ events, to need at most .*\.\n$", done.stdout)
+
+
+def test_reducing_never_increases(large):
+    directory, _ = large
+    small = ("--columns", "8", "--rows", "500")
+    limit = len(run(need(BUSCAP), "report", "--json", *small, directory).stdout) * 2 // 3
+    made = report("--max-size", limit, *small, directory)
+    columns, rows = map(int, re.search(r"(\d+) columns, (\d+) rows", made["reduced"]).groups())
+    assert columns == 8 and rows < 500, made["reduced"]
+    assert len(made["overview"]["columns"]) <= columns and len(made["overview"]["rows"]) <= rows
+
+
+def test_only_events_are_left_out_at_the_minimum_resolution(large):
+    directory, _ = large
+    small = ("--columns", "16", "--rows", "8")
+    whole = report(*small, directory)
+    limit = len(run(need(BUSCAP), "report", "--json", *small, directory).stdout) - 500
+    made = report("--max-size", limit, *small, directory)
+    equal(made["overview"], whole["overview"])
+    kept = made["events"]["events"]
+    assert made["events"]["cut_off"] and 0 < len(kept) < len(whole["events"]["events"])
+    equal(kept, whole["events"]["events"][: len(kept)])
+    assert f"{len(kept)} events" in made["reduced"], made["reduced"]
+
+
+def test_text_says_what_it_does_not_show(tmp):
+    record(tmp, many_chunks(300, samples=3))
+    columns = report("--columns", "256", "--rows", "32", tmp)["overview"]["columns"]
+    uncounted = sum(column["uncounted"] for column in columns)
+    assert uncounted > 0
+    done = run(need(BUSCAP), "report", tmp, env={"COLUMNS": "200", "LC_ALL": "C"})
+    assert f"\n{uncounted} records not counted by class and address\n" in done.stdout.decode(), done.stdout.decode()
+
+
+def test_text_lists_gaps_and_marks(large, tmp):
+    directory, _ = large
+    text = run(need(BUSCAP), "report", directory).stdout.decode()
+    gaps = [mark for mark in lines("marks", "--json", directory) if mark["kind"] == "gap"]
+    listed = re.findall(r"^(\S+Z)  gap      (\d+) samples? lost", text, re.MULTILINE)
+    equal(listed, [(gap["time"], str(gap["lost"])) for gap in gaps[:20]])
+    assert f"... and {len(gaps) - 20} more; see buscap marks\n" in text, text
+    (tmp / "out").mkdir()
+    with harness.Daemon("--source", "sim:rate=100k", "-o", tmp / "out", "--socket", tmp / "s", socket=tmp / "s") as daemon:
+        daemon.wait_ready()
+        for mark in ("x" * 200, "ü" * 100, "short"):
+            equal(run(need(BUSCAP), "mark", "--socket", tmp / "s", mark).returncode, 0)
+        daemon.stop()
+    text = run(need(BUSCAP), "report", tmp / "out").stdout.decode()
+    equal(re.findall(r"^\S+Z  mark     (.*)$", text, re.MULTILINE), ["x" * 60 + "...", "ü" * 30 + "...", "short"])
 
 
 def test_a_report_without_records_is_an_error(large, tmp):
@@ -364,7 +485,7 @@ def test_wrong_usage_is_refused(large, tmp):
             ([], "give a directory"), (["-o", tmp / "x.png", directory], "unknown type of report"),
             (["--columns", "1", directory], "must be 2 to 512"), (["--rows", "1025", directory], "must be 2 to 1024"),
             (["--from", "@5", directory], "need a time of day"), (["--map", tmp / "none", directory], "can't open"),
-            (["--columns", "x", directory], "--columns"), (["--json", "--text", directory], "give one"),
+            (["--columns", "x", directory], "--columns"), (["-o", tmp / "no/x.svg", directory], f"{tmp}/no/x.svg: can't open"), (["--json", "--text", directory], "give one"),
             (["-o", tmp / "x.svg", "--text", directory], "name it .txt"), (["--json", "-o", tmp / "x.html", directory], "name it .json")]:
         done = run(need(BUSCAP), "report", *argv)
         assert done.returncode in (1, 2) and message in done.stderr.decode(), (argv, done.stderr.decode())
@@ -402,10 +523,9 @@ def test_damage_is_reported_and_the_rest_is_drawn(large, tmp):
     ns = chunk.info["wall_ns"]
     done = run(need(BUSCAP), "report", "--json", "--from", utc(ns), "--to", utc(ns + 1), tmp)
     made = json.loads(done.stdout)
-    if made["overview"]["unit"] == "records":
-        equal(done.returncode, 3)
-        assert b"chunk 3" in done.stderr and b"is damaged" in done.stderr
-        equal(made["overview"]["damage"][0]["offset"], chunk.offset)
+    equal((done.returncode, made["overview"]["unit"]), (3, "records"))
+    assert b"chunk 3" in done.stderr and b"is damaged" in done.stderr
+    equal(made["overview"]["damage"][0]["offset"], chunk.offset)
     data[chunk.offset + chunk.header_bytes + 40] ^= 1
     data[chunk.offset + 100] ^= 1  # its header
     data[-5] ^= 1  # and the trailer, so that headers are read
