@@ -186,8 +186,10 @@ int bc_overview_update(struct bc_overview *o, char *const *paths, int count)
 	bc_overview_clear(o);
 	o->is_stopped = false;
 	if (rc == 0) {
-		memcpy(names, paths, (size_t)count * sizeof(*names));
-		qsort(names, (size_t)count, sizeof(*names), compare_text);
+		if (count != 0) {
+			memcpy(names, paths, (size_t)count * sizeof(*names));
+			qsort(names, (size_t)count, sizeof(*names), compare_text);
+		}
 		rc = set_files(o, names, (uint32_t)count);
 	}
 	for (uint32_t i = 0; rc == 0 && i < o->file_count; i++)

@@ -315,6 +315,21 @@ def test_without_a_directory_it_is_that_of_the_daemon_even_if_that_was_given_a_r
         assert daemon.stop() in (0, 4)
 
 
+def test_without_a_readable_directory_it_shows_what_the_daemon_does(tmp):
+    with daemon_in(tmp, source="sim:rate=200k") as daemon:
+        daemon.wait_ready()
+        (tmp / "out").rename(tmp / "away")
+        with Web(socket=tmp / "socket") as web:
+            equal(web.log_so_far(), f"buscap web: {tmp / 'out'}: can't open: No such file or directory; showing only what the daemon does now\n")
+            wait_connected(web)
+            equal(web.get("/data/overview")["recordings"], [])
+            equal(web.get("/data/events")["events"], [])
+            equal(web.lines("/data/find")[-1]["end"]["segments"], 0)
+            equal(web.stop(), 0, web.err)
+        (tmp / "away").rename(tmp / "out")
+        assert daemon.stop() in (0, 4)
+
+
 def test_an_open_segment_is_shown(tmp):
     with daemon_in(tmp, "-b", "filesize:500K", source="sim:rate=300k", mode="always") as daemon:
         daemon.wait_ready()
