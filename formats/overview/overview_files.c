@@ -150,7 +150,7 @@ static void make_recordings(struct bc_overview *o)
 		struct bc_overview_recording *r = &o->recordings[s->recording];
 		add_to_recording(r, s, is_first);
 		is_closed = (is_first || is_closed) &&
-			    (s->is_sealed || !bc_overview_is_partial(s->file->path));
+			    (s->is_sealed || !bc_segment_path_is_partial(s->file->path));
 		r->state = is_closed ? s->end : BC_OVERVIEW_OPEN;
 	}
 }
