@@ -36,21 +36,35 @@ static bool set_paths(struct bc_path_list *list)
 	return list->paths != NULL;
 }
 
-/* Whether a file of this name is a segment that can be searched. A torn one has a sealed copy once
- * it has been recovered; the copy counts. */
-static bool is_segment(const char *dir, const char *file)
+static bool is_listed(const struct bc_path_list *list, size_t at, const char *path, size_t length)
 {
-	struct bc_segment_name name;
-	char sealed[PATH_MAX];
+	for (; at < list->bytes; at += strlen(list->text + at) + 1)
+		if (strlen(list->text + at) == length && memcmp(list->text + at, path, length) == 0)
+			return true;
+	return false;
+}
 
-	if (!bc_segment_name_read(&name, file) || name.damaged != 0)
-		return false;
-	if (!name.is_partial)
-		return true;
-	int n = snprintf(sealed, sizeof(sealed), "%s/%.*s", dir,
-		(int)(strlen(file) - strlen(BC_PARTIAL_SUFFIX)), file);
-	struct stat st;
-	return n < (int)sizeof(sealed) && stat(sealed, &st) != 0;
+/* Drops torn segments that have a sealed copy, as after a recovery, from the paths after `start`.
+ * The directory is not asked again: a segment that was sealed meanwhile is listed under its old
+ * name, or under both. */
+static void drop_copied(struct bc_path_list *list, size_t start)
+{
+	size_t kept = start;
+	size_t bytes;
+
+	for (size_t at = start; at < list->bytes; at += bytes) {
+		char *path = list->text + at;
+		struct bc_segment_name name;
+		bytes = strlen(path) + 1;
+		if (bc_segment_name_read(&name, basename(path)) && name.is_partial &&
+			is_listed(list, start, path, bytes - sizeof(BC_PARTIAL_SUFFIX))) {
+			list->count--;
+			continue;
+		}
+		memmove(list->text + kept, path, bytes);
+		kept += bytes;
+	}
+	list->bytes = kept;
 }
 
 /* Appends the segments in a directory. Returns 0 or a negative errno. */
@@ -58,17 +72,21 @@ static int append_segments(struct bc_path_list *list, const char *path)
 {
 	DIR *dir = opendir(path);
 	const struct dirent *file;
+	size_t start = list->bytes;
 	bool ok = true;
 
 	if (dir == NULL)
 		return -errno;
 	while (ok && (file = readdir(dir)) != NULL) {
+		struct bc_segment_name name;
 		char full[PATH_MAX];
 		int n = snprintf(full, sizeof(full), "%s/%s", path, file->d_name);
-		if (n < (int)sizeof(full) && is_segment(path, file->d_name))
+		if (n < (int)sizeof(full) && bc_segment_name_read(&name, file->d_name) &&
+			name.damaged == 0)
 			ok = append(list, full);
 	}
 	closedir(dir);
+	drop_copied(list, start);
 	return ok ? 0 : -ENOMEM;
 }
 

@@ -46,6 +46,7 @@ struct web {
 	const struct bc_console *console;
 	const char *socket;
 	const char *listen;
+	struct bc_web_address address;
 	const char *dir; /* NULL: only the live view */
 	struct bc_name_map *names;
 	struct bc_client *client;  /* keeps libcurl initialized */
@@ -87,17 +88,19 @@ static enum bc_exit find_dir(struct web *w)
 	return BC_EXIT_OK;
 }
 
-static enum bc_exit listen_on(struct web *w, struct bc_web_address *address, int *fd)
+static enum bc_exit read_address(struct web *w)
 {
-	if (!bc_web_address_parse(address, w->listen)) {
-		bc_print_error(w->console, NULL,
-			"--listen %s: must be a numeric address and a port, such as 127.0.0.1:8080 "
-			"or "
-			"[::1]:0",
-			w->listen);
-		return BC_EXIT_USAGE;
-	}
-	*fd = bc_web_address_listen(address);
+	if (bc_web_address_parse(&w->address, w->listen))
+		return BC_EXIT_OK;
+	bc_print_error(w->console, NULL,
+		"--listen %s: must be a numeric address and a port, such as %s", w->listen,
+		"127.0.0.1:8080 or [::1]:0");
+	return BC_EXIT_USAGE;
+}
+
+static enum bc_exit listen_on(struct web *w, int *fd)
+{
+	*fd = bc_web_address_listen(&w->address);
 	if (*fd >= 0)
 		return BC_EXIT_OK;
 	bc_print_error(w->console, NULL, "--listen %s: %s", w->listen, strerror(-*fd));
@@ -137,18 +140,17 @@ static enum bc_exit serve(struct web *w, int interrupt_fd)
 		.page = bc_page_html,
 		.page_bytes = bc_page_html_bytes,
 		.names = w->names};
-	struct bc_web_address address;
 	struct bc_web_server *server;
 	int fd;
 
-	enum bc_exit code = listen_on(w, &address, &fd);
+	enum bc_exit code = listen_on(w, &fd);
 	if (code != BC_EXIT_OK)
 		return code;
-	if (!bc_web_address_is_loopback(&address))
+	if (!bc_web_address_is_loopback(&w->address))
 		bc_print_error(w->console, NULL,
 			"warning: other hosts can connect, and the connection is not encrypted: "
 			"anyone who can read the network traffic gets the link; consider ssh -L");
-	int rc = bc_web_guard_init(&o.guard, &address);
+	int rc = bc_web_guard_init(&o.guard, &w->address);
 	if (rc == 0)
 		rc = bc_web_data_open(&w->data, w->dir, w->names);
 	if (rc == 0)
@@ -164,7 +166,8 @@ static enum bc_exit serve(struct web *w, int interrupt_fd)
 		return fail(w, rc);
 	code = print_link(w, &o.guard);
 	if (code == BC_EXIT_OK)
-		(void)bc_interrupt_wait(interrupt_fd, -1);
+		while (!bc_interrupt_wait(interrupt_fd, 1000))
+			bc_web_server_poll(server);
 	bc_web_server_stop(server);
 	return code;
 }
@@ -195,22 +198,22 @@ int bc_cmd_web(const struct bc_console *console, int argc, char **argv)
 	int letter;
 
 	bc_options_start(&o, console, &bc_web_usage, argc, argv);
-	while (code == BC_EXIT_OK && (letter = bc_options_next(&o)) != -1) {
-		if (letter == '?')
-			code = o.exit;
-		else if (letter == OPTION_LISTEN)
+	while (code == BC_EXIT_OK && (letter = bc_options_next(&o)) != -1 && letter != '?') {
+		if (letter == OPTION_LISTEN)
 			w.listen = optarg;
 		else if (letter == BC_CLIENT_OPT_SOCKET)
 			w.socket = optarg;
 		else if (bc_name_args_has(letter))
 			code = bc_name_args_add(&w.names, console, letter);
-		if (letter == '?') {
-			bc_name_map_close(w.names);
-			return code;
-		}
+	}
+	if (letter == '?') {
+		bc_name_map_close(w.names);
+		return o.exit;
 	}
 	if (code == BC_EXIT_OK && argc - optind > 1)
 		code = bc_print_usage_error(console, "give at most one directory");
+	if (code == BC_EXIT_OK)
+		code = read_address(&w);
 	if (code == BC_EXIT_OK && w.names == NULL && (w.names = bc_name_map_open()) == NULL)
 		code = bc_print_no_memory(console);
 	if (code == BC_EXIT_OK) {

@@ -3,11 +3,13 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <microhttpd.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "cli/client/client.h"
@@ -32,12 +34,21 @@
 	"form-action 'none'; frame-ancestors 'none'"
 #define DATA_POLICY "default-src 'none'; frame-ancestors 'none'"
 
+struct connection {
+	struct bc_web_server *server;
+	bool is_used;
+	int fd;
+	uint64_t until_ns; /* when its next head must be complete; UINT64_MAX: it is */
+};
+
 struct bc_web_server {
 	struct bc_web_server_options options;
 	struct MHD_Daemon *mhd;
 	atomic_bool is_ending;
 	atomic_size_t sending; /* bytes of the responses that are being sent */
 	atomic_uint searches;
+	pthread_mutex_t lock; /* of the connections */
+	struct connection connections[BC_WEB_CONNECTIONS];
 };
 
 struct request {
@@ -51,7 +62,7 @@ struct request {
 		const char *value;
 	} params[PARAMS_MAX]; /* without the token */
 	unsigned count;
-	bool is_repeated; /* a header or parameter that must be there only once */
+	bool is_repeated; /* a parameter that must be there only once */
 	bool is_invalid;  /* a zero byte, or too many parameters */
 	char err[512];
 };
@@ -336,6 +347,7 @@ static enum MHD_Result get_history(struct request *r)
 
 	if (bc_client_open(&client, o->console, o->socket) != BC_EXIT_OK)
 		return send_text(r, 0, NULL, NULL, 0);
+	bc_client_set_timeout(client, BC_WEB_HISTORY_MS);
 	enum bc_exit code = bc_client_call(client, "GET", "/v1/history", NULL, &response);
 	char *text = response.text;
 	size_t bytes = response.bytes;
@@ -345,9 +357,12 @@ static enum MHD_Result get_history(struct request *r)
 		code == BC_EXIT_UNREACHABLE ? ": " : "", bc_client_error(client));
 	bc_response_free(&response);
 	bc_client_close(client);
-	if (code == BC_EXIT_OK)
+	if (code == BC_EXIT_OK && bytes <= BC_WEB_RESPONSE_BYTES)
 		return send_text(r, MHD_HTTP_OK, JSON_TYPE, text, bytes);
 	free(text);
+	if (code == BC_EXIT_OK)
+		return send_error(
+			r, MHD_HTTP_INTERNAL_SERVER_ERROR, "the daemon's history is too long");
 	return send_error(r, MHD_HTTP_SERVICE_UNAVAILABLE, r->err);
 }
 
@@ -405,15 +420,74 @@ static enum MHD_Result respond(struct request *r, const char *method)
 	return send_error(r, MHD_HTTP_NOT_FOUND, "no such path");
 }
 
+/* ---- connections */
+
+static void set_deadline(struct connection *c, uint64_t until_ns)
+{
+	pthread_mutex_lock(&c->server->lock);
+	c->until_ns = until_ns;
+	pthread_mutex_unlock(&c->server->lock);
+}
+
+/* libmicrohttpd's timeout is for clients that do nothing. One that sends a byte now and then would
+ * keep its connection. */
+static uint64_t head_deadline(void)
+{
+	return bc_monotonic_ns() + BC_WEB_TIMEOUT_S * UINT64_C(1000000000);
+}
+
+static struct connection *connection_of(struct MHD_Connection *mhd)
+{
+	return MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
+}
+
+/* Called before a connection is served, and before it is closed. */
+static void on_connection(void *context, struct MHD_Connection *mhd, void **connection,
+	enum MHD_ConnectionNotificationCode code)
+{
+	struct bc_web_server *server = context;
+	struct connection *c = code == MHD_CONNECTION_NOTIFY_CLOSED ? *connection
+								    : server->connections;
+
+	pthread_mutex_lock(&server->lock);
+	if (code == MHD_CONNECTION_NOTIFY_STARTED)
+		while (c->is_used)
+			c++; /* there are no more than BC_WEB_CONNECTIONS */
+	*c = (struct connection){.server = server,
+		.is_used = code == MHD_CONNECTION_NOTIFY_STARTED,
+		.fd = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd,
+		.until_ns = head_deadline()};
+	pthread_mutex_unlock(&server->lock);
+	*connection = c;
+}
+
+/* Called when a response was sent. */
+static void on_completed(void *context, struct MHD_Connection *mhd, void **state,
+	enum MHD_RequestTerminationCode code)
+{
+	(void)context;
+	(void)state;
+	(void)code;
+	set_deadline(connection_of(mhd), head_deadline());
+}
+
+void bc_web_server_poll(struct bc_web_server *server)
+{
+	pthread_mutex_lock(&server->lock);
+	for (unsigned i = 0; i < BC_WEB_CONNECTIONS; i++) {
+		const struct connection *c = &server->connections[i];
+		if (c->is_used && c->until_ns <= bc_monotonic_ns())
+			(void)shutdown(c->fd, SHUT_RDWR);
+	}
+	pthread_mutex_unlock(&server->lock);
+}
+
 /* ---- requests */
 
 /* Sets a value that must be there only once: otherwise two readers may see different ones. */
-static void set_once(struct request *r, const char **to, const char *value)
+static void set_once(const char **to, const char *value)
 {
-	static const char repeated[] = "";
-
-	*to = *to == NULL ? value : repeated;
-	r->is_repeated = r->is_repeated || *to == repeated;
+	*to = *to == NULL ? value : ""; /* which is refused */
 }
 
 static enum MHD_Result on_header(
@@ -425,11 +499,11 @@ static enum MHD_Result on_header(
 	(void)kind;
 	value = value != NULL ? value : "";
 	if (strcasecmp(name, "Host") == 0)
-		set_once(r, &c->host, value);
+		set_once(&c->host, value);
 	else if (strcasecmp(name, "Origin") == 0)
-		set_once(r, &c->origin, value);
+		set_once(&c->origin, value);
 	else if (strcasecmp(name, "Sec-Fetch-Site") == 0)
-		set_once(r, &c->fetch_site, value);
+		set_once(&c->fetch_site, value);
 	return MHD_YES;
 }
 
@@ -441,7 +515,7 @@ static enum MHD_Result on_param(
 	(void)kind;
 	value = value != NULL ? value : "";
 	if (strcmp(name, "token") == 0) {
-		set_once(r, &r->credentials.token, value);
+		set_once(&r->credentials.token, value);
 	} else if (r->count == PARAMS_MAX) {
 		r->is_invalid = true;
 	} else {
@@ -485,6 +559,7 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *mhd, con
 			.until_ns = bc_monotonic_ns() + BC_WEB_READ_S * UINT64_C(1000000000),
 			.is_ending = &server->is_ending}};
 
+	set_deadline(connection_of(mhd), UINT64_MAX);
 	(void)version;
 	(void)body;
 	(void)body_bytes;
@@ -526,21 +601,24 @@ int bc_web_server_start(
 	atomic_init(&server->is_ending, false);
 	atomic_init(&server->sending, 0);
 	atomic_init(&server->searches, 0);
+	pthread_mutex_init(&server->lock, NULL);
 	errno = 0;
 	server->mhd = MHD_start_daemon(MHD_USE_THREAD_PER_CONNECTION |
 					       MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL |
 					       MHD_USE_ITC | MHD_USE_ERROR_LOG,
 		0, NULL, NULL, on_request, server, MHD_OPTION_EXTERNAL_LOGGER, ignore_log, NULL,
-		MHD_OPTION_URI_LOG_CALLBACK, on_target, server, MHD_OPTION_LISTEN_SOCKET, listen_fd,
-		MHD_OPTION_CONNECTION_LIMIT, BC_WEB_CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT,
-		BC_WEB_TIMEOUT_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEAD_BYTES,
-		MHD_OPTION_END);
+		MHD_OPTION_URI_LOG_CALLBACK, on_target, server, MHD_OPTION_NOTIFY_CONNECTION,
+		on_connection, server, MHD_OPTION_NOTIFY_COMPLETED, on_completed, server,
+		MHD_OPTION_LISTEN_SOCKET, listen_fd, MHD_OPTION_CONNECTION_LIMIT,
+		BC_WEB_CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT, BC_WEB_TIMEOUT_S,
+		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEAD_BYTES, MHD_OPTION_END);
 	if (server->mhd != NULL) {
 		*out = server;
 		return 0;
 	}
 	int rc = errno != 0 ? -errno : -EIO;
 	close(listen_fd);
+	pthread_mutex_destroy(&server->lock);
 	free(server);
 	return rc;
 }
@@ -551,5 +629,6 @@ void bc_web_server_stop(struct bc_web_server *server)
 		return;
 	atomic_store(&server->is_ending, true);
 	MHD_stop_daemon(server->mhd);
+	pthread_mutex_destroy(&server->lock);
 	free(server);
 }

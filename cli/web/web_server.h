@@ -12,7 +12,8 @@
 /* More connections are closed at once. */
 #define BC_WEB_CONNECTIONS 64u
 
-/* A connection is closed when the client neither sends nor reads for this long. */
+/* A connection is closed when the client neither sends nor reads for this long, or has not sent a
+ * complete head this long after it connected or read the previous response. */
 #define BC_WEB_TIMEOUT_S 10u
 
 /* The time for reading the files for one response. */
@@ -21,6 +22,9 @@
 /* A response has at most this many bytes, and all that are being sent together. */
 #define BC_WEB_RESPONSE_BYTES  (16u << 20)
 #define BC_WEB_RESPONSES_BYTES (64u << 20)
+
+/* The time for the daemon's history. */
+#define BC_WEB_HISTORY_MS 2000
 
 /* Searches at a time. */
 #define BC_WEB_SEARCHES 4u
@@ -42,6 +46,9 @@ struct bc_web_server_options {
  * options are copied; what they point to must outlive the server. Returns 0 or a negative errno. */
 int bc_web_server_start(struct bc_web_server **server, int listen_fd,
 	const struct bc_web_server_options *options) BC_MUST_CHECK;
+
+/* Closes connections whose heads are late. Call it about once a second. */
+void bc_web_server_poll(struct bc_web_server *server);
 
 /* Cuts all responses off and waits for their threads. NULL is allowed. */
 void bc_web_server_stop(struct bc_web_server *server);

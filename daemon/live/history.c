@@ -21,7 +21,7 @@ struct ring {
 	uint64_t interval_ns;
 	uint64_t size;     /* in intervals */
 	uint64_t complete; /* intervals since the start; the ring has the last `size` */
-	uint64_t current[BC_HISTORY_FIGURES];      /* the interval in progress */
+	uint64_t current[BC_HISTORY_FIGURES]; /* the interval in progress; MISSED until polled */
 	uint64_t (*intervals)[BC_HISTORY_FIGURES]; /* interval n is at n % size */
 };
 
@@ -44,10 +44,12 @@ int bc_history_open(struct bc_history **out, uint64_t boot_ns)
 	h->rings[0] = (struct ring){.name = "seconds",
 		.interval_ns = SECOND_NS,
 		.size = BC_HISTORY_SECONDS,
+		.current = {MISSED},
 		.intervals = h->seconds};
 	h->rings[1] = (struct ring){.name = "minutes",
 		.interval_ns = 60 * SECOND_NS,
 		.size = BC_HISTORY_MINUTES,
+		.current = {MISSED},
 		.intervals = h->minutes};
 	return 0;
 }
@@ -63,7 +65,7 @@ static void ring_advance(struct ring *ring, uint64_t now)
 	if (now <= ring->complete)
 		return;
 	memcpy(ring->intervals[ring->complete % ring->size], ring->current, sizeof(ring->current));
-	memset(ring->current, 0, sizeof(ring->current));
+	ring->current[0] = MISSED;
 	uint64_t missed = now - ring->complete - 1;
 	for (uint64_t n = missed < ring->size ? missed : ring->size; n != 0; n--)
 		ring->intervals[(now - n) % ring->size][0] = MISSED;
@@ -76,6 +78,8 @@ void bc_history_poll(
 	for (unsigned r = 0; r < 2; r++) {
 		struct ring *ring = &h->rings[r];
 		ring_advance(ring, (boot_ns - h->start_ns) / ring->interval_ns);
+		if (ring->current[0] == MISSED)
+			memset(ring->current, 0, sizeof(ring->current));
 		for (unsigned f = 0; f < BC_HISTORY_FIGURES; f++)
 			ring->current[f] += totals[f] - h->totals[f];
 	}

@@ -438,7 +438,7 @@ int bc_overview_draw(struct bc_overview *o, const struct bc_overview_options *op
 	d->options = options;
 	rc = draw(d);
 	if (rc == 0)
-		rc = bc_overview_make_rows(o);
+		rc = o->is_stopped ? -ECANCELED : bc_overview_make_rows(o);
 	if (rc != 0)
 		bc_overview_clear(o);
 	free(d);

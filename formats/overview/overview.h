@@ -37,8 +37,8 @@
 struct bc_overview;
 
 /* `io` is copied. If its open() returns -1, it sets errno too: EBADMSG if the file is not a
- * segment, ENOENT if it was deleted. A fault is reported once for each file, unless the file
- * changes. Returns 0 or -ENOMEM. */
+ * segment, ENOENT if it was deleted. Damage is reported once, unless its file changes, and only
+ * that which is listed by bc_overview_damages(). Returns 0 or -ENOMEM. */
 int bc_overview_open(struct bc_overview **overview, const struct bc_search_io *io) BC_MUST_CHECK;
 void bc_overview_close(struct bc_overview *overview);
 

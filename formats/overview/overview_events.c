@@ -131,5 +131,5 @@ int bc_overview_events(struct bc_overview *o, int64_t from_ns, int64_t to_ns,
 			rc = list_segment(l, s);
 	}
 	free(l);
-	return rc;
+	return rc == 0 && o->is_stopped ? -ECANCELED : rc;
 }

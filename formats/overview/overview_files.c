@@ -150,7 +150,7 @@ static void make_recordings(struct bc_overview *o)
 		struct bc_overview_recording *r = &o->recordings[s->recording];
 		add_to_recording(r, s, is_first);
 		is_closed = (is_first || is_closed) &&
-			    (s->is_sealed || !bc_overview_is_partial(s->file->path));
+			    (s->is_sealed || !bc_segment_path_is_partial(s->file->path));
 		r->state = is_closed ? s->end : BC_OVERVIEW_OPEN;
 	}
 }
@@ -186,8 +186,10 @@ int bc_overview_update(struct bc_overview *o, char *const *paths, int count)
 	bc_overview_clear(o);
 	o->is_stopped = false;
 	if (rc == 0) {
-		memcpy(names, paths, (size_t)count * sizeof(*names));
-		qsort(names, (size_t)count, sizeof(*names), compare_text);
+		if (count != 0) {
+			memcpy(names, paths, (size_t)count * sizeof(*names));
+			qsort(names, (size_t)count, sizeof(*names), compare_text);
+		}
 		rc = set_files(o, names, (uint32_t)count);
 	}
 	for (uint32_t i = 0; rc == 0 && i < o->file_count; i++)

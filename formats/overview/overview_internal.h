@@ -97,9 +97,6 @@ int bc_overview_update_file(
 /* Forgets what is known about a file. */
 void bc_overview_empty_file(struct bc_overview *overview, struct bc_overview_file *file);
 
-/* Whether a file is named as a segment that is being written. */
-bool bc_overview_is_partial(const char *path);
-
 /* Opens a file and closes the previous one. Returns false if it is gone, or can't be read, which
  * has been reported. */
 bool bc_overview_open_file(struct bc_overview *overview, struct bc_overview_file *file);

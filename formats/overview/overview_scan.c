@@ -55,7 +55,7 @@ static void list_damage(
 static void add_damage(
 	struct bc_overview *o, const char *name, uint64_t offset, uint64_t bytes, const char *what)
 {
-	if (is_listed(o, name, offset))
+	if (o->damage_count == BC_OVERVIEW_DAMAGES || is_listed(o, name, offset))
 		return;
 	o->io.fault(o->io.context, &(struct bc_search_fault){.kind = BC_SEARCH_DAMAGED,
 					   .file = name,
@@ -65,18 +65,12 @@ static void add_damage(
 	list_damage(o, name, offset, bytes, what);
 }
 
-bool bc_overview_is_partial(const char *path)
-{
-	struct bc_segment_name name;
-
-	return bc_segment_name_read(&name, basename(path)) && name.is_partial;
-}
-
 static void on_damage(void *context, const struct bc_segment_damage *damage)
 {
 	struct bc_overview *o = context;
 
-	if (!damage->is_torn || !bc_overview_is_partial(o->open->path)) /* it is being written */
+	if (!damage->is_torn ||
+		!bc_segment_path_is_partial(o->open->path)) /* it is being written */
 		add_damage(o, o->open->name, damage->offset, damage->bytes, damage->what);
 }
 
@@ -86,8 +80,11 @@ static void list_unreadable(struct bc_overview *o, const struct bc_overview_file
 	list_damage(o, file->name, 0, 0, error == EBADMSG ? "not a segment" : strerror(error));
 }
 
+/* Out of memory and a stop are not the file's faults. */
 static void report_error(struct bc_overview *o, const struct bc_overview_file *file, int error)
 {
+	if (error == -ENOMEM || error == -ECANCELED)
+		return;
 	list_unreadable(o, file, -error);
 	o->io.fault(o->io.context,
 		&(struct bc_search_fault){
@@ -96,13 +93,12 @@ static void report_error(struct bc_overview *o, const struct bc_overview_file *f
 
 static bool use_chunk(struct bc_overview *o, struct bc_chunk_row *row, int rc)
 {
-	char what[96];
+	char what[BC_BAD_CHUNK_BYTES];
 
 	row->is_bad = row->is_bad || rc != 0;
 	if (!row->is_bad)
 		return true;
-	snprintf(what, sizeof(what), "chunk %u (%u record%s) is damaged", row->info.number,
-		row->info.records, row->info.records == 1 ? "" : "s");
+	bc_bad_chunk_write(what, &row->info);
 	add_damage(o, o->open->name, row->offset, bc_chunk_encoded_bytes(&row->info), what);
 	return false;
 }
@@ -157,25 +153,33 @@ bool bc_overview_open_file(struct bc_overview *o, struct bc_overview_file *file)
 	return true;
 }
 
+static bool on_pace(void *context, uint64_t bytes)
+{
+	return bc_overview_pace(context, bytes);
+}
+
 /* Loads the table of the open file. */
 static int load_table(struct bc_overview *o)
 {
 	if (o->has_table)
 		return 0;
-	int rc = bc_chunk_table_load(&o->table, o->fd, on_damage, o);
+	const struct bc_chunk_table_io io = {o, on_damage, on_pace};
+	int rc = bc_chunk_table_load(&o->table, o->fd, &io);
 	o->has_table = rc == 0;
 	if (rc != 0)
 		bc_chunk_table_free(&o->table);
-	if (rc != 0 && rc != -ENOMEM)
-		report_error(o, o->open, rc);
 	return rc;
 }
 
 struct bc_chunk_row *bc_overview_load_rows(
 	struct bc_overview *o, const struct bc_overview_segment *s)
 {
-	if (!bc_overview_open_file(o, s->file) || load_table(o) != 0 ||
-		o->table.count < s->first_row + s->rows)
+	if (!bc_overview_open_file(o, s->file))
+		return NULL;
+	int rc = load_table(o);
+	if (rc != 0)
+		report_error(o, s->file, rc);
+	if (rc != 0 || o->table.count < s->first_row + s->rows)
 		return NULL;
 	struct bc_chunk_row *rows = &o->table.rows[s->first_row];
 	return s->rows == 0 || (rows->info.recording_tag == s->tag &&
@@ -402,15 +406,15 @@ static int scan_file(struct bc_overview *o, struct bc_overview_file *file)
 		rc = -errno;
 	if (rc == 0)
 		rc = scan_sealed(o, file);
-	bool is_unindexed = rc == -EBADMSG || rc == -ENOENT;
-	if (is_unindexed)
-		rc = scan_rows(o, file); /* reports its own errors, unless the list could be read */
-	if (rc != 0 && rc != -ENOMEM && (!is_unindexed || o->has_table)) {
-		report_error(o, file, rc);
-		file->st = (struct stat){.st_size = -1}; /* to be tried again */
-	}
+	if (rc == -EBADMSG || rc == -ENOENT)
+		rc = scan_rows(o, file);
 	bc_overview_close_file(o);
-	return rc == -ENOMEM ? rc : 0;
+	if (rc == 0)
+		return 0;
+	bc_overview_empty_file(o, file);
+	file->st = (struct stat){.st_size = -1}; /* to be tried again */
+	report_error(o, file, rc);
+	return rc == -ENOMEM || rc == -ECANCELED ? rc : 0;
 }
 
 /* ---- files */

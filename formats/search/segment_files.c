@@ -55,18 +55,16 @@ bool bc_segment_files_pace(struct bc_segment_files *f, uint64_t bytes)
 	return !f->is_stopped;
 }
 
-static bool is_partial(const char *path)
+static bool on_pace(void *context, uint64_t bytes)
 {
-	struct bc_segment_name name;
-
-	return bc_segment_name_read(&name, basename(path)) && name.is_partial;
+	return bc_segment_files_pace(context, bytes);
 }
 
 static void on_damage(void *context, const struct bc_segment_damage *damage)
 {
 	struct bc_segment_files *f = context;
 
-	if ((damage->is_torn && is_partial(f->path)) || f->files[f->at].is_reported)
+	if ((damage->is_torn && bc_segment_path_is_partial(f->path)) || f->files[f->at].is_reported)
 		return; /* it is being written, or was opened before */
 	f->io->fault(f->io->context, &(struct bc_search_fault){.kind = BC_SEARCH_DAMAGED,
 					     .file = f->path,
@@ -100,6 +98,19 @@ static bool is_given_before(struct bc_segment_files *f)
 		f->io->fault(f->io->context,
 			&(struct bc_search_fault){.kind = BC_SEARCH_REPEATED, .file = file->path});
 	return file->given == GIVEN_BEFORE;
+}
+
+bool bc_segment_path_is_partial(const char *path)
+{
+	struct bc_segment_name name;
+
+	return bc_segment_name_read(&name, basename(path)) && name.is_partial;
+}
+
+void bc_bad_chunk_write(char what[BC_BAD_CHUNK_BYTES], const struct bc_chunk_info *info)
+{
+	snprintf(what, BC_BAD_CHUNK_BYTES, "chunk %" PRIu32 " (%" PRIu32 " record%s) is damaged",
+		info->number, info->records, info->records == 1 ? "" : "s");
 }
 
 bool bc_segment_path_find(char *path)
@@ -149,11 +160,12 @@ bool bc_segment_files_open(struct bc_segment_files *f, int at, const struct bc_p
 	}
 	f->at = at;
 	f->path = f->files[at].path;
-	int rc = bc_chunk_table_load(&f->table, fd, on_damage, f);
+	const struct bc_chunk_table_io io = {f, on_damage, on_pace};
+	int rc = bc_chunk_table_load(&f->table, fd, &io);
 	f->files[at].is_reported = true;
-	if (rc != 0)
+	if (rc != 0 && rc != -ECANCELED)
 		report_error(f, f->path, rc);
-	if (rc == 0 && !is_given_before(f) && bc_segment_files_pace(f, f->table.bytes))
+	if (rc == 0 && !is_given_before(f))
 		return true;
 	bc_segment_files_close(f);
 	return false;
@@ -162,7 +174,7 @@ bool bc_segment_files_open(struct bc_segment_files *f, int at, const struct bc_p
 bool bc_segment_files_read(struct bc_segment_files *f, uint32_t row, struct bc_chunk *chunk)
 {
 	struct bc_chunk_row *r = &f->table.rows[row];
-	char what[96];
+	char what[BC_BAD_CHUNK_BYTES];
 
 	if (r->is_bad || !bc_segment_files_pace(f, bc_chunk_encoded_bytes(&r->info)))
 		return false;
@@ -174,8 +186,7 @@ bool bc_segment_files_read(struct bc_segment_files *f, uint32_t row, struct bc_c
 		report_error(f, f->path, rc);
 		return false;
 	}
-	snprintf(what, sizeof(what), "chunk %" PRIu32 " (%" PRIu32 " record%s) is damaged",
-		r->info.number, r->info.records, r->info.records == 1 ? "" : "s");
+	bc_bad_chunk_write(what, &r->info);
 	f->io->fault(f->io->context, &(struct bc_search_fault){.kind = BC_SEARCH_DAMAGED,
 					     .file = f->path,
 					     .offset = r->offset,

@@ -41,6 +41,13 @@ struct bc_search_io {
 	bool (*pace)(void *context, uint64_t bytes);
 };
 
+/* Writes what is wrong with a damaged chunk. */
+#define BC_BAD_CHUNK_BYTES 96u
+void bc_bad_chunk_write(char what[BC_BAD_CHUNK_BYTES], const struct bc_chunk_info *info);
+
+/* Whether a file is named as a segment that is being written. */
+bool bc_segment_path_is_partial(const char *path);
+
 /* Finds a file that was sealed, and so renamed, or deleted since it was listed: removes ".partial"
  * from its path if need be. Returns false if it is gone. */
 bool bc_segment_path_find(char *path);

@@ -53,7 +53,7 @@ static int add_header(struct bc_chunk_table *t, const struct bc_segment_header *
 }
 
 static int load_from_index(struct bc_chunk_table *t, const struct bc_segment_index *index,
-	bc_chunk_table_cb on_damage, void *context)
+	const struct bc_chunk_table_io *io)
 {
 	struct bc_segment_header header;
 	struct bc_chunk_info info;
@@ -65,10 +65,11 @@ static int load_from_index(struct bc_chunk_table *t, const struct bc_segment_ind
 		struct bc_segment_damage damage = {.what = "the segment header is damaged"};
 		if (index->head.rows != 0)
 			damage.bytes = bc_segment_index_row(index, 0, &info);
-		on_damage(context, &damage);
+		io->damage(io->context, &damage);
 		rc = 0;
 	}
-	t->bytes = bc_index_bytes(index->head.rows);
+	if (rc == 0 && !io->pace(io->context, bc_index_bytes(index->head.rows)))
+		rc = -ECANCELED;
 	for (uint32_t i = 0; rc == 0 && i < index->head.rows; i++) {
 		uint64_t offset = bc_segment_index_row(index, i, &info);
 		rc = add_row(t, offset, &info);
@@ -77,7 +78,7 @@ static int load_from_index(struct bc_chunk_table *t, const struct bc_segment_ind
 }
 
 static int scan(struct bc_chunk_table *t, struct bc_segment_reader *reader, struct bc_chunk *chunk,
-	bc_chunk_table_cb on_damage, void *context)
+	const struct bc_chunk_table_io *io)
 {
 	int rc = 0;
 
@@ -90,11 +91,10 @@ static int scan(struct bc_chunk_table *t, struct bc_segment_reader *reader, stru
 			rc = add_header(t, bc_segment_reader_header(reader));
 			break;
 		case BC_FOUND_CHUNK:
-			t->bytes += bc_chunk_encoded_bytes(&chunk->info);
 			rc = add_row(t, bc_segment_reader_offset(reader), &chunk->info);
 			break;
 		case BC_FOUND_DAMAGE:
-			on_damage(context, bc_segment_reader_damage(reader));
+			io->damage(io->context, bc_segment_reader_damage(reader));
 			break;
 		case BC_FOUND_INDEX:
 			break;
@@ -105,9 +105,26 @@ static int scan(struct bc_chunk_table *t, struct bc_segment_reader *reader, stru
 	return rc;
 }
 
-static int load_by_scan(struct bc_chunk_table *t, bc_chunk_table_cb on_damage, void *context)
+/* A file that is read to its end. */
+struct scanned {
+	int fd;
+	const struct bc_chunk_table_io *io;
+};
+
+static ssize_t read_paced(void *context, void *out, size_t size)
 {
-	struct bc_input_stream stream = {.fd = t->fd, .wake_fd = -1};
+	const struct scanned *file = context;
+	const struct bc_input_stream stream = {.fd = file->fd, .wake_fd = -1};
+
+	return file->io->pace(file->io->context, size) ? bc_input_stream_read(stream, out, size)
+						       : -ECANCELED;
+}
+
+static int load_by_scan(struct bc_chunk_table *t, const struct bc_chunk_table_io *io)
+{
+	struct scanned file = {t->fd, io};
+	struct bc_input_stream stream = {
+		.fd = t->fd, .wake_fd = -1, .read = read_paced, .context = &file};
 	struct bc_segment_reader *reader = NULL;
 	struct bc_chunk *chunk = malloc(sizeof(*chunk));
 	int rc = chunk != NULL ? 0 : -ENOMEM;
@@ -118,7 +135,7 @@ static int load_by_scan(struct bc_chunk_table *t, bc_chunk_table_cb on_damage, v
 		rc = bc_segment_reader_open(&reader, stream, NULL, 0);
 	if (rc == 0) {
 		bc_segment_reader_skip_records(reader);
-		rc = scan(t, reader, chunk, on_damage, context);
+		rc = scan(t, reader, chunk, io);
 	}
 	bc_segment_reader_close(reader);
 	free(chunk);
@@ -149,7 +166,6 @@ static int add_next(
 		return -EBADMSG;
 	if (bc_chunk_encoded_bytes(&chunk->info) > left)
 		return -ENODATA;
-	t->bytes += bytes;
 	rc = add_row(t, *offset, &chunk->info);
 	*offset += bc_chunk_encoded_bytes(&chunk->info);
 	return rc;
@@ -157,7 +173,7 @@ static int add_next(
 
 /* Goes from one chunk header to the next, as in a segment that is being written. Returns 0;
  * -EBADMSG if the file must be read to know what it has; or another negative errno. */
-static int load_by_headers(struct bc_chunk_table *t, bc_chunk_table_cb on_damage, void *context)
+static int load_by_headers(struct bc_chunk_table *t, const struct bc_chunk_table_io *io)
 {
 	struct bc_segment_header header;
 	struct bc_chunk *chunk = malloc(sizeof(*chunk));
@@ -173,22 +189,24 @@ static int load_by_headers(struct bc_chunk_table *t, bc_chunk_table_cb on_damage
 	if (rc == 0 && fstat(t->fd, &st) != 0)
 		rc = -errno;
 	offset += rc == 0 ? bc_segment_header_bytes(start) : 0;
-	while (rc == 0 && offset != (uint64_t)st.st_size)
+	while (rc == 0 && offset != (uint64_t)st.st_size) {
 		rc = add_next(t, chunk, &offset, (uint64_t)st.st_size);
+		if (rc == 0 && !io->pace(io->context, bc_chunk_info_header_bytes(&chunk->info)))
+			rc = -ECANCELED;
+	}
 	if (rc == -ENODATA) {
 		const struct bc_segment_damage torn = {.offset = offset,
 			.bytes = (uint64_t)st.st_size - offset,
 			.what = "torn: the file ends in a chunk",
 			.is_torn = true};
-		on_damage(context, &torn);
+		io->damage(io->context, &torn);
 		rc = 0;
 	}
 	free(chunk);
 	return rc;
 }
 
-int bc_chunk_table_load(
-	struct bc_chunk_table *t, int fd, bc_chunk_table_cb on_damage, void *context)
+int bc_chunk_table_load(struct bc_chunk_table *t, int fd, const struct bc_chunk_table_io *io)
 {
 	struct bc_segment_index index;
 
@@ -197,15 +215,15 @@ int bc_chunk_table_load(
 		return -ENOMEM;
 	int rc = bc_segment_index_load(&index, fd);
 	if (rc != 0 && rc != -ENOMEM) {
-		rc = load_by_headers(t, on_damage, context);
+		rc = load_by_headers(t, io);
 		if (rc != -EBADMSG)
 			return rc;
 		t->count = t->header_count = 0;
-		return load_by_scan(t, on_damage, context);
+		return load_by_scan(t, io);
 	}
 	if (rc != 0)
 		return rc;
-	rc = load_from_index(t, &index, on_damage, context);
+	rc = load_from_index(t, &index, io);
 	bc_segment_index_free(&index);
 	return rc;
 }

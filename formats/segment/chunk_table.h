@@ -30,16 +30,22 @@ struct bc_chunk_table {
 		*headers; /* of the segments in the file; one unless concatenated */
 	uint32_t header_count;
 	uint8_t *encoded; /* buffer for a chunk in the file */
-	uint64_t bytes;   /* read to load the table */
 };
 
-/* Reports damage that was found while the headers were read. */
-typedef void (*bc_chunk_table_cb)(void *context, const struct bc_segment_damage *damage);
+struct bc_chunk_table_io {
+	void *context;
 
-/* Lists the chunks of the regular file `fd`, which stays the caller's. Returns 0 or a negative
- * errno. Free the table in either case. */
-int bc_chunk_table_load(struct bc_chunk_table *table, int fd, bc_chunk_table_cb on_damage,
-	void *context) BC_MUST_CHECK;
+	/* Damage that was found while the headers were read. */
+	void (*damage)(void *context, const struct bc_segment_damage *damage);
+
+	/* About to read this many bytes, or has just read them. Returns false to stop. */
+	bool (*pace)(void *context, uint64_t bytes);
+};
+
+/* Lists the chunks of the regular file `fd`, which stays the caller's. Returns 0; -ECANCELED if
+ * pace() stopped it; or another negative errno. Free the table in either case. */
+int bc_chunk_table_load(
+	struct bc_chunk_table *table, int fd, const struct bc_chunk_table_io *io) BC_MUST_CHECK;
 void bc_chunk_table_free(struct bc_chunk_table *table);
 
 /* The header of a row's segment, or NULL if that was damaged. Its clock_hz may be 0. */

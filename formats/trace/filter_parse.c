@@ -167,8 +167,14 @@ bool bc_filter_parse_region(struct bc_filter *filter, const struct bc_name_map *
 {
 	struct bc_name_region region = {.count = 0};
 
-	if (names != NULL && !bc_name_map_region(names, value, &region, err, errlen))
-		return false;
+	if (names != NULL && !bc_name_map_region(names, value, &region, err, errlen)) {
+		/* The search box takes what is not an address for a name. */
+		size_t digits = strspn(value, "0123456789abcdefABCDEF");
+		return digits > 8 && value[digits] == '\0'
+			       ? fail_with(err, errlen,
+					 "address too large, and no region has this name")
+			       : false;
+	}
 	filter->has_addr = true;
 	filter->addr = (struct bc_span){UINT64_MAX, 0};
 	filter->ranges_count = region.count;

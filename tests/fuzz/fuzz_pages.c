@@ -48,9 +48,17 @@ static void no_damage(void *context, const struct bc_segment_damage *damage)
 	(void)damage;
 }
 
+static bool go_on(void *context, uint64_t bytes)
+{
+	(void)context;
+	(void)bytes;
+	return true;
+}
+
 static void fuzz_search(const uint8_t *data, size_t size)
 {
 	static struct bc_chunk chunk;
+	const struct bc_chunk_table_io io = {NULL, no_damage, go_on};
 	struct bc_page_query query = {.port_classes = 15,
 		.count = 1,
 		.ranges = {{.first = 0x5000, .last = 0x5FFF, .at_ports = true}}};
@@ -62,7 +70,7 @@ static void fuzz_search(const uint8_t *data, size_t size)
 
 	uint64_t bytes;
 	(void)!bc_page_search_segment(fd, &query, &bytes);
-	if (bc_chunk_table_load(&table, fd, no_damage, NULL) == 0) {
+	if (bc_chunk_table_load(&table, fd, &io) == 0) {
 		bc_page_search_rows(&table, &query, &bytes);
 		for (uint32_t row = 0; row < table.count; row++)
 			if (!table.rows[row].is_ruled_out)

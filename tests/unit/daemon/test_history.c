@@ -171,6 +171,17 @@ TEST_F(missed_intervals_are_null)
 	}
 }
 
+TEST_F(a_first_interval_without_a_poll_is_null)
+{
+	poll_at(f, 61 * SECOND_NS, 5);
+	poll_at(f, 120 * SECOND_NS, 0);
+	read_at(f, 120 * SECOND_NS);
+	for (size_t i = 0; i < 120; i++)
+		assert_int_equal(interval(f, "seconds", i), i == 61 ? 5 : -1);
+	assert_int_equal(interval(f, "minutes", 0), -1);
+	assert_int_equal(interval(f, "minutes", 1), 5);
+}
+
 TEST_F(the_largest_figures_fit)
 {
 	for (uint64_t s = 0; s <= BC_HISTORY_MINUTES * 60; s += 60) {

@@ -22,6 +22,7 @@ struct fixture {
 	uint8_t *bytes;
 	size_t size;
 	unsigned damages;
+	unsigned reads; /* before it stops; 0: never */
 };
 
 static void set_up(struct fixture *f)
@@ -77,10 +78,25 @@ static void count_damage(void *context, const struct bc_segment_damage *damage)
 	f->damages++;
 }
 
+static bool on_pace(void *context, uint64_t bytes)
+{
+	struct fixture *f = context;
+
+	assert_true(bytes != 0);
+	return f->reads == 0 || --f->reads != 0;
+}
+
+static int try_load(struct fixture *f, struct bc_chunk_table *table)
+{
+	const struct bc_chunk_table_io io = {f, count_damage, on_pace};
+
+	f->damages = 0;
+	return bc_chunk_table_load(table, f->fd, &io);
+}
+
 static void load(struct fixture *f, struct bc_chunk_table *table)
 {
-	f->damages = 0;
-	assert_int_equal(bc_chunk_table_load(table, f->fd, count_damage, f), 0);
+	assert_int_equal(try_load(f, table), 0);
 }
 
 /* Reads all chunks, from the last to the first. Returns how many are intact; an intact one has what
@@ -175,4 +191,31 @@ TEST_F(a_forged_row_is_not_believed)
 		bc_chunk_table_free(&table);
 	}
 	free(forged);
+}
+
+static void check_it_stops(struct fixture *f, unsigned reads)
+{
+	struct bc_chunk_table table;
+
+	f->reads = reads;
+	assert_int_equal(try_load(f, &table), -ECANCELED);
+	assert_int_equal(f->reads, 0);
+	bc_chunk_table_free(&table);
+}
+
+TEST_F(loading_stops_when_it_should)
+{
+	struct bc_chunk_table table;
+
+	check_it_stops(f, 1); /* by the index */
+	load(f, &table);
+	uint64_t end = table.rows[CHUNKS - 1].offset;
+	bc_chunk_table_free(&table);
+	assert_int_equal(ftruncate(f->fd, (off_t)end), 0);
+	for (unsigned reads = 1; reads < CHUNKS; reads++) /* by the headers */
+		check_it_stops(f, reads);
+	assert_int_equal(
+		ftruncate(f->fd, (off_t)1 << 38), 0); /* 256 GiB, in which nothing is found */
+	for (unsigned reads = 1; reads < 2 * CHUNKS; reads++)
+		check_it_stops(f, reads);
 }

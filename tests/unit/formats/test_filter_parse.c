@@ -110,6 +110,8 @@ TEST(a_region_is_its_memory_and_its_ports)
 	assert_false(matches(0x1f7, BC_REQ_IOWRITE, 1, 0));
 	assert_false(bc_filter_parse(&filter, names, "region=vgs", err, sizeof(err)));
 	assert_non_null(strstr(err, "region=vgs: no region has this name; similar names: VGA"));
+	assert_false(bc_filter_parse(&filter, names, "region=ffffffffff", err, sizeof(err)));
+	assert_non_null(strstr(err, "address too large"));
 	assert_false(bc_filter_parse(&filter, names, "region=vga addr=1", err, sizeof(err)));
 	assert_non_null(strstr(err, "addr=1: given twice"));
 	assert_false(bc_filter_parse(&filter, names, "port=80 region=vga", err, sizeof(err)));

@@ -768,6 +768,32 @@ TEST_F(a_damaged_chunk_is_reported_once_and_uncounted)
 	f->path_count = 1;
 }
 
+TEST_F(no_more_damage_is_reported_than_listed)
+{
+	struct bc_overview_options options = bc_overview_options_default();
+	uint64_t offsets[BC_OVERVIEW_DAMAGES + 2];
+	uint32_t count;
+
+	f->has_pages = false; /* so that all chunks are read */
+	start_segment(f, FIRST, 0);
+	for (uint32_t i = 0; i < COUNT_OF(offsets); i++) {
+		offsets[i] = f->writer.file.bytes;
+		add_chunks(f, i, 1);
+	}
+	seal(f);
+	for (uint32_t i = 0; i < COUNT_OF(offsets); i++)
+		flip(f->paths[0], offsets[i] + 100);
+	update(f);
+	for (unsigned i = 0; i < 4; i++) { /* a picture decodes only some chunks */
+		options.from_ns = START + 60000000 * (i % 2);
+		options.to_ns = options.from_ns + 59999999;
+		assert_int_equal(bc_overview_draw(f->overview, &options), 0);
+	}
+	bc_overview_damages(f->overview, &count);
+	assert_int_equal(count, BC_OVERVIEW_DAMAGES);
+	assert_int_equal(f->damages, BC_OVERVIEW_DAMAGES);
+}
+
 TEST_F(a_file_that_cannot_be_read_is_listed_until_it_is_gone)
 {
 	const struct bc_overview_damage *damages;
@@ -859,6 +885,26 @@ TEST_F(a_drawing_that_is_stopped_leaves_an_empty_picture)
 		bc_overview_events(f->overview, 0, INT64_MAX, count_event, &count), -ECANCELED);
 	f->pace = 0;
 	draw_all(f, 512, 200);
+}
+
+TEST_F(a_file_whose_list_was_not_read_to_its_end_is_read_again)
+{
+	unsigned stops = 0;
+
+	start_segment(f, FIRST, 0);
+	add_chunks(f, 0, 5);
+	uint64_t end = f->writer.file.bytes;
+	seal(f);
+	assert_int_equal(truncate(f->paths[0], (off_t)end), 0);
+	for (f->pace = 1;; f->pace = ++stops + 1) {
+		int rc = bc_overview_update(f->overview, f->paths, f->path_count);
+		if (f->pace != 0)
+			break;
+		assert_int_equal(rc, -ECANCELED);
+	}
+	assert_true(stops > 5);
+	assert_int_equal(only_recording(f)->records, 5 * RECORDS);
+	assert_int_equal(f->damages, 0);
 }
 
 static bool discard(void *context, const char *text, size_t bytes)
