@@ -230,6 +230,7 @@ static void print_all_options(FILE *out, const struct bc_usage *usage)
 	if (usage->verbs == NULL) {
 		print_options(out, usage, usage, true, NULL, indent);
 	} else {
+		assert(usage->verbs[0] != NULL);
 		print_options(out, usage, usage, false, NULL, indent);
 		for (size_t i = 0; usage->verbs[i] != NULL; i++)
 			print_options(out, usage, usage->verbs[i], false,
