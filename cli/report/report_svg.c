@@ -349,7 +349,7 @@ static void place_label(struct svg *s, bool used[LABEL_LANES][WIDTH],
 			int from = left != 0 ? x - width : x + symbol;
 			size_t room = (size_t)(width - symbol);
 			if (from < LEFT || x + (left != 0 ? 0 : width) > LEFT + PLOT_WIDTH ||
-				memchr(used[lane] + from, true, room) != NULL)
+				memchr(used[lane] + from, 1, room) != NULL)
 				continue;
 			memset(used[lane] + from, true, room);
 			*l = (struct label){.has_room = true, .is_left = left != 0, .lane = lane};
