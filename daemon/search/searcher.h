@@ -45,10 +45,10 @@ struct bc_searcher_request {
 	bool is_known;                       /* the recording exists; it may have no segments yet */
 };
 
-/* Responds to a request with the results of a search; or, when its turn comes, with a 404 if there
- * is no such recording. Returns 0; -EBUSY if there are
- * BC_SEARCHES_MAX already, or BC_SEARCHES_OTHERS and the client is not the owner; or -ENOMEM. On
- * failure the caller still has to respond to the request. */
+/* Responds to a request with the results of a search, or with a 404 when its turn comes and there
+ * is no such recording. Returns 0; -EBUSY if BC_SEARCHES_MAX are waiting or running, or
+ * BC_SEARCHES_OTHERS and the client is not the owner; or -ENOMEM. On failure the caller still has
+ * to respond to the request. */
 int bc_searcher_add(struct bc_searcher *searcher, struct bc_request *request,
 	const struct bc_searcher_request *search) BC_MUST_CHECK;
 

@@ -1,5 +1,5 @@
-/* Reading for a response ends when nobody waits for it. The directory has a file that takes hours
- * to read. */
+/* Reading stops when the client has gone, the server ends, or the time is up. The file in the
+ * directory would take hours to read. */
 #include <errno.h>
 #include <sys/socket.h>
 
