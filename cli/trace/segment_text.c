@@ -170,7 +170,7 @@ void bc_segment_info_print(struct bc_output *output, const struct bc_segment_inf
 	bc_status_line(output, "epochs", "%" PRIu64, info->epochs);
 	if (info->has_wall) {
 		bc_rfc3339_write(wall, info->wall_ns);
-		bc_status_line(output, "first", "%s, host time", wall);
+		bc_status_line(output, "first", "%s", wall);
 	}
 	if (info->has_end) {
 		bc_rfc3339_write(wall, info->end.ended_ns);
