@@ -1,5 +1,6 @@
 #include "cli/web/web_server.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <microhttpd.h>
@@ -446,19 +447,23 @@ static void on_connection(void *context, struct MHD_Connection *mhd, void **conn
 	enum MHD_ConnectionNotificationCode code)
 {
 	struct bc_web_server *server = context;
-	struct connection *c = code == MHD_CONNECTION_NOTIFY_CLOSED ? *connection
-								    : server->connections;
+	struct connection *c = server->connections;
 
 	pthread_mutex_lock(&server->lock);
-	if (code == MHD_CONNECTION_NOTIFY_STARTED)
-		while (c->is_used)
-			c++; /* there are no more than BC_WEB_CONNECTIONS */
-	*c = (struct connection){.server = server,
-		.is_used = code == MHD_CONNECTION_NOTIFY_STARTED,
-		.fd = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd,
-		.until_ns = head_deadline()};
+	if (code == MHD_CONNECTION_NOTIFY_CLOSED) {
+		c = *connection;
+		c->is_used = false;
+	} else {
+		for (; c->is_used; c++)
+			assert(c + 1 < server->connections + BC_WEB_CONNECTIONS);
+		*c = (struct connection){.server = server,
+			.is_used = true,
+			.fd = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD)
+				      ->connect_fd,
+			.until_ns = head_deadline()};
+		*connection = c;
+	}
 	pthread_mutex_unlock(&server->lock);
-	*connection = c;
 }
 
 /* Called when a response was sent. */

@@ -23,6 +23,7 @@
 #define LEVEL_SEGMENTS (1u + BC_SUMMARY_LEVELS)
 #define LEVELS         (LEVEL_SEGMENTS + 1)
 
+/* When a unit begins or ends. */
 struct moment {
 	int64_t ns;
 	uint32_t epoch;
