@@ -51,6 +51,9 @@ export function drawRange() {
 	if (cut) {
 		parts.push(`columns cut at the top reach up to ${short(cut)}/s`);
 	}
+	if (model.overview.recordings.some((recording) => !recording.clock_hz)) {
+		parts.push("clock unknown: arrival times");
+	}
 	if (model.isLoading) {
 		parts.push("loading \u2026");
 	}

@@ -275,6 +275,16 @@ def test_totals_cells_gaps_and_marks_equal_stats_info_marks_and_a_count(tmp):
         equal(browser.faults(), [])
 
 
+@pytest.mark.parametrize("clock", ["", ",clock_hz=66000000"])
+def test_an_unknown_clock_is_said(tmp, clock):
+    output("sim", "-n", "1000", "-O", "bcp1", "-o", tmp / "bus.bcp1")
+    out = record(tmp / "out", source=f"file:{tmp}/bus.bcp1{clock}")
+    with Web(out) as web, Browser(tmp) as browser:
+        browser.open(f"http://{web.host}/?token={web.token}").idle()
+        equal("clock unknown: arrival times" in browser.text("#range"), not clock)
+        equal(browser.faults(), [])
+
+
 def test_a_search_lists_hits_and_a_click_shows_one(tmp):
     out = record(tmp / "out", source="sim:rate=1M,count=100000,seed=2")
     with Web(out, "--map", "pc") as web, Browser(tmp) as browser:
