@@ -1,5 +1,5 @@
 /* Loaded between a program and libumockdev-preload, it fixes faults of 0.17.16 that break long
- * tests of multithreaded programs. LD_PRELOAD=[libasan.so.8 ]preload_fix.so
+ * tests of multithreaded programs. LD_PRELOAD=preload_fix.so
  * libumockdev-preload.so.0
  *
  * - A failed open() in /dev leaves a connection registered under descriptor -1; the 50th aborts

@@ -404,8 +404,6 @@ class Faults:
         self.env = {
             "LD_PRELOAD": str(preload), "FAULTFS_DIR": os.path.realpath(watched),
             "FAULTFS_CONTROL": str(self._control), "FAULTFS_LOG": str(self._log),
-            # The library is loaded before the sanitizer's, which otherwise refuses to start.
-            "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0",
         }
 
     def set(self, rules):

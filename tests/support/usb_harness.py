@@ -20,7 +20,6 @@ import contextlib
 import json
 import os
 import pathlib
-import re
 import select
 import subprocess
 import signal
@@ -36,13 +35,6 @@ UMOCKDEV_BOARD = BUILD / "tests/umockdev_board"
 BARE_READER = BUILD / "tests/bare_reader"
 PRELOAD_FIX = BUILD / "tests/preload_fix.so"
 PRELOAD = "libumockdev-preload.so.0"
-
-
-def sanitizer_of(program):
-    """Returns the sanitizer's library of a program, which must be loaded first; or None."""
-    libraries = run("ldd", program).stdout.decode()
-    found = re.search(r"lib[at]san\.so\S* => (\S+)", libraries)
-    return found and found.group(1)
 
 
 class Board:
@@ -85,10 +77,10 @@ class Board:
         self.process.stdout.close()
         assert code == 0 or exception[0] is not None, f"umockdev_board ended with exit code {code}"
 
-    def environment(self, program=harness.BUSCAPD, **env):
+    def environment(self, **env):
         """Returns the environment in which a program sees the boards; keeps what `env` preloads (Faults)."""
-        libraries = [sanitizer_of(program), *env.pop("LD_PRELOAD", "").split(), PRELOAD_FIX.resolve(), PRELOAD]
-        return {**env, "UMOCKDEV_DIR": self.root, "LD_PRELOAD": " ".join(str(x) for x in libraries if x)}
+        libraries = [*env.pop("LD_PRELOAD", "").split(), PRELOAD_FIX.resolve(), PRELOAD]
+        return {**env, "UMOCKDEV_DIR": self.root, "LD_PRELOAD": " ".join(str(x) for x in libraries)}
 
     @property
     def env(self):
@@ -166,7 +158,7 @@ class Board:
 
     def read_bare(self, *argv, **env):
         """Runs tests/board/bare_reader.c to its end. Returns its figures."""
-        done = run(BARE_READER, *argv, env={**os.environ, **self.environment(BARE_READER, **env)})
+        done = run(BARE_READER, *argv, env={**os.environ, **self.environment(**env)})
         harness.equal(done.returncode, 0, f"bare_reader: {done.stderr.decode()}")
         return json.loads(done.stdout)
 

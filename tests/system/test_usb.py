@@ -335,7 +335,7 @@ def test_an_idle_boards_trigger_starts_a_recording_and_a_loss_ends_it(tmp):
 
 def test_a_board_in_use_is_opened_when_the_other_program_ends(tmp):
     with Board(BOARD) as board:
-        with Daemon(program=BARE_READER, env=board.environment(BARE_READER)) as other:
+        with Daemon(program=BARE_READER, env=board.env) as other:
             wait_until(lambda: board.state()["claimed"], "the other program claims the board")
             with Recorder(tmp, board) as daemon:
                 status = daemon.wait_for(lambda s: s["source"]["board"]["last_error"], "the failure to claim the board")

@@ -94,7 +94,7 @@ def test_a_board_is_replugged_in_mid_stream(tmp):
     cycles = 200 if harness.LONG else 30
     dice = random.Random(1)
     with Board("serial=A1,rate=500000", plugged=False) as board:
-        with Daemon("-o", tmp / "capture", program=BARE_READER, env=board.environment(BARE_READER)) as reader:
+        with Daemon("-o", tmp / "capture", program=BARE_READER, env=board.env) as reader:
             for i in range(cycles):
                 board.plug()
                 before = board.sent()["bytes"]
@@ -136,7 +136,7 @@ def test_a_node_can_be_denied_even_to_root():
 
 def test_data_that_a_killed_reader_did_not_get_counts_as_unsent():
     with Board("serial=A1,rate=100000") as board:
-        with Daemon(program=BARE_READER, env=board.environment(BARE_READER)) as reader:
+        with Daemon(program=BARE_READER, env=board.env) as reader:
             wait_until(lambda: board.sent()["samples"] > 10000, "the stream")
             reader.process.kill()
             reader.wait()
