@@ -28,6 +28,10 @@
 
 #define BC_SIM_CLOCK_HZ 66000000u /* ticks per second */
 
+/* Mean number of ticks from one sample to the next, idle times included, of one to four agents
+ * without programs. */
+#define BC_SIM_TICKS_PER_SAMPLE(agents) ((const uint8_t[]){0, 31, 54, 78, 91}[agents])
+
 #define BC_SIM_FRAME_SAMPLES 2048 /* maximum per frame */
 
 /* Size of the largest frame, in bytes. */

@@ -9,8 +9,9 @@
 #include "formats/base/must_check.h"
 
 /* Creates the source. `rate` is in samples per second of host time and makes the source live; if
- * the machine is too slow, the actual rate is lower. 0: as fast as the sink accepts them; the
- * source pauses when the sink is full. Returns 0, -EINVAL (options) or -ENOMEM. */
+ * the machine is too slow, the actual rate is lower. The clock is one at which the bus has about
+ * `rate` samples per second. 0: as fast as the sink accepts them; the source pauses when the sink
+ * is full, and the clock is BC_SIM_CLOCK_HZ. Returns 0, -EINVAL (options) or -ENOMEM. */
 int bc_sim_source_open(struct bc_source **source, uv_loop_t *loop,
 	const struct bc_sim_options *options, uint64_t rate) BC_MUST_CHECK;
 

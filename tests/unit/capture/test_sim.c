@@ -558,6 +558,24 @@ TEST_F(the_timer_ticks_a_hundred_times_a_second)
 		ticks / (BC_SIM_CLOCK_HZ / 100) + 2);
 }
 
+TEST(samples_are_as_far_apart_as_promised)
+{
+	for (unsigned agents = 1; agents <= 4; agents++) {
+		struct bc_sim_options options = options_of(agents, 0, agents);
+		uint8_t frame[BC_SIM_FRAME_MAX];
+		struct bc_sim *sim;
+
+		assert_int_equal(bc_sim_open(&sim, &options), 0);
+		uint64_t start = bc_sim_tick(sim);
+		while (bc_sim_sent(sim).samples < 2000000)
+			bc_sim_next(sim, BC_SIM_FRAME_SAMPLES, frame);
+		uint64_t mean = (bc_sim_tick(sim) - start) * 100 / bc_sim_sent(sim).samples;
+		unsigned promised = BC_SIM_TICKS_PER_SAMPLE(agents);
+		assert_in_range(mean, 90 * promised, 110 * promised);
+		bc_sim_close(sim);
+	}
+}
+
 TEST_F(write_backs_follow_the_fill_that_evicts_them)
 {
 	const struct got_sample *s = f->got[1].samples;

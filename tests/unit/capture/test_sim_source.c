@@ -50,7 +50,8 @@ static void open_run(struct source_run *run, const struct bc_sim_options *with, 
 	assert_string_equal(run->source->kind, "sim");
 	assert_int_equal(run->source->is_live, rate != 0);
 	assert_false(run->source->is_replay);
-	assert_int_equal(run->source->clock_hz, BC_SIM_CLOCK_HZ);
+	assert_int_equal(run->source->clock_hz,
+		rate == 0 ? BC_SIM_CLOCK_HZ : rate * BC_SIM_TICKS_PER_SAMPLE(with->agents));
 }
 
 static void assert_whole(const struct source_run *run, const struct stream *stream)
