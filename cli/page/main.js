@@ -74,15 +74,16 @@ let timer = 0;
 let refreshed = 0; // when a load ended
 let eventsAt = 0; // when the events were fetched; 0: there may be others
 
-// Returns the events that belong to a picture of everything.
-async function currentEvents(overview, signal) {
-	const before = model.overview;
+// Returns all events, fetched again if there may be new ones; or those in a view, if all are too many to be known.
+async function currentEvents(overview, view, signal) {
+	const { events, overview: before } = model;
 	const hasSame = before && before.origin_ns === overview.origin_ns && before.recordings.length === overview.recordings.length;
-	if (model.events && hasSame && Date.now() - eventsAt < EVENTS_MS) {
-		return model.events;
+	const isAll = events && !events.cut_off && !events.view;
+	if (view ? isAll : events && !events.view && hasSame && Date.now() - eventsAt < EVENTS_MS) {
+		return events;
 	}
 	eventsAt = Date.now();
-	return fetchEvents(signal);
+	return { ...await fetchEvents(view, signal), view };
 }
 
 // Fetches the picture of the view, or of everything, draws it, and announces a text, else the view.
@@ -104,8 +105,9 @@ async function load(isWhole = false, text = "") {
 		const { left, right } = edges(element("timeline").clientWidth);
 		const columns = Math.max(32, Math.min(512, Math.round((right - left) / 2)));
 		const rows = rowsThatFit(canvasOf("heatmap"));
-		const overview = await fetchOverview(isWhole ? null : model.view, columns, rows, own.signal);
-		const events = isWhole ? await currentEvents(overview, own.signal) : model.events;
+		const view = isWhole ? null : model.view;
+		const overview = await fetchOverview(view, columns, rows, own.signal);
+		const events = await currentEvents(overview, view, own.signal);
 		own.signal.throwIfAborted(); // the view has changed
 		Object.assign(model, { overview, events });
 		if (isWhole) {

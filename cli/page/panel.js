@@ -67,8 +67,9 @@ function showEvents(parent, app) {
 		return;
 	}
 	const several = model.overview.recordings.length > 1;
+	const where = events.view ? " in this view" : "";
 	const more = events.cut_off ? "; there are more, which are not shown" : "";
-	table(parent, `${plural(events.events.length, "event")}${more}`,
+	table(parent, `${plural(events.events.length, "event")}${where}${more}`,
 		["time (UTC)", "kind", "record", "what", ...(several ? ["recording"] : [])],
 		events.events.slice(0, LISTED).map((event) => [
 			{ text: formatTime(toAbsolute(event.time), 1), act: () => app.goNear(toAbsolute(event.time)) },

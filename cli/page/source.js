@@ -49,8 +49,9 @@ export async function fetchOverview(view, columns, rows, signal) {
 	return (await get("data/overview", parameters, signal)).json();
 }
 
-export async function fetchEvents(signal) {
-	return (await get("data/events", {}, signal)).json();
+// Those in a view, or all; at most 10,000, the first ones: `cut_off`.
+export async function fetchEvents(view, signal) {
+	return (await get("data/events", view ? { from: view.from, to: view.to } : {}, signal)).json();
 }
 
 // Returns {hits, end} of a search.

@@ -1,5 +1,6 @@
 """The page of `buscap web` and of reports, in a browser: what it draws is what the programs and a count say."""
 
+import datetime
 import json
 import math
 import random
@@ -495,6 +496,39 @@ def test_ports_have_room_next_to_thousands_of_pages(tmp):
         drawn = [browser.js(f"{pixel}({x}, {y})") for x, y in ((box[0], 125), (box[0], 134), (box[1], 24))]
         equal((drawn[0], drawn[2]), (colours["paper"], colours["dim"]))
         assert drawn[1] in colours["classes"], drawn
+
+
+def test_more_events_than_are_fetched_at_once_are_shown_where_the_view_has_fewer(tmp):
+    from selenium.webdriver.common.keys import Keys
+
+    def ns_of(text):
+        seconds, fraction = text.removesuffix("Z").split(".")
+        return int(datetime.datetime.fromisoformat(seconds + "+00:00").timestamp()) * 10**9 + int(fraction)
+
+    frame = reference.encode_payload([(0x100000, 0xFF, 8 << 4, 300)])
+    stream = b"".join(reference.encode_header(reference.LOSS, 0, i, 1, 1000 + 300 * i, 1) + frame for i in range(12_000))
+    (tmp / "stream").write_bytes(stream)
+    out = record(tmp / "out", source=f"file:{tmp}/stream,format=bcp1,clock_hz=66000000")
+    marks = [json.loads(line) for line in output("marks", "--json", out).splitlines()]
+    equal(len(marks), 12_000)
+    with Web(out) as web, Browser(tmp) as browser:
+        browser.open(f"http://{web.host}/?token={web.token}").idle()
+        browser.click("#tab-events")
+        assert browser.text("#tab-body").startswith("10,000 events; there are more, which are not shown"), browser.text("#tab-body")
+        browser.js("document.querySelector('#timeline').focus()")
+        browser.press("+", "+")
+        for _ in range(2):
+            browser.press(*8 * [Keys.ARROW_RIGHT])  # to the end
+            start, end = browser.view()
+            events = browser.model("events.events")
+            inside = [mark["number"] for mark in marks if start <= ns_of(mark["time"]) <= end]
+            assert inside[-1] == 11_999 and len(inside) > 1000, inside
+            equal([event["record"] for event in events], inside)
+            assert f"{len(inside):,} events in this view" in browser.text("#tab-body")
+            browser.press("+")
+        browser.press(Keys.HOME)
+        equal(len(browser.model("events.events")), 10_000)
+        equal(browser.faults(), [])
 
 
 def test_empty_tiny_and_damaged_recordings_are_shown_on_any_screen_and_on_paper(tmp):
