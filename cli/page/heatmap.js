@@ -278,7 +278,7 @@ export function drawLegend(canvas) {
 	const scale = d3.scaleLog([1, Math.max(most, 2)], [left, right]);
 	for (let x = left; x < right; x++) {
 		context.fillStyle = heatColour(Math.max(1, most ** ((x - left) / (right - left))), most);
-		context.fillRect(x, 2, 1, 8);
+		context.fillRect(x, 2, right - x, 8); // no seams
 	}
 	context.fillStyle = colours.ink;
 	context.textAlign = "center";

@@ -293,16 +293,18 @@ function addClasses() {
 	labels.append("span").text((name) => name);
 }
 
-// Paper is light, and canvases are drawn again for it at once.
+// Paper is light, and canvases are drawn again for it at once, in a size that fits A4 and Letter.
 function listenToPrinter() {
 	let theme = null;
 	window.addEventListener("beforeprint", () => {
 		theme = theme || document.documentElement.dataset.theme || "auto";
 		document.documentElement.dataset.theme = "light";
+		document.documentElement.classList.add("printing");
 		forgetColours();
 		draw();
 	});
 	window.addEventListener("afterprint", () => {
+		document.documentElement.classList.remove("printing");
 		setTheme(theme);
 		theme = null;
 	});

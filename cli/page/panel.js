@@ -15,7 +15,7 @@ let open = "totals";
 // A table from its head and rows. A cell is a text, or {text, act}: a button. The first cell is the row's head.
 function table(parent, caption, head, rows, numbers = []) {
 	const box = parent.append("div").attr("class", "table").append("table");
-	box.append("caption").text(caption);
+	box.append("caption").append("span").text(caption);
 	box.append("thead").append("tr").selectAll("th").data(head).join("th").attr("scope", "col")
 		.classed("number", (d, i) => numbers.includes(i)).text((d) => d);
 	const cells = box.append("tbody").selectAll("tr").data(rows).join("tr")
@@ -35,8 +35,9 @@ function showTotals(parent) {
 	const rows = CLASSES.map((name, k) => [
 		name, count(sums.counts[k]), percent(sums.counts[k], all), count(sums.memory[k]), count(sums.ports[k])]);
 	rows.push(["all", count(all), "", count(d3.sum(sums.memory)), count(d3.sum(sums.ports))]);
-	table(parent, sums.columns ? `Records in the ${plural(sums.columns, "column")} shown` : "No records in this view",
-		["class", "records", "share", "in memory shown", "in I/O ports shown"], rows, [1, 2, 3, 4]);
+	table(parent, sums.columns ? `Records in the ${plural(sums.columns, "column")}, memory and I/O in the rows shown`
+		: "No records in this view",
+		["class", "records", "share", "memory", "I/O ports"], rows, [1, 2, 3, 4]);
 	const more = [];
 	if (sums.uncounted) {
 		more.push(`${plural(sums.uncounted, "record")} not counted by class and address.`);

@@ -8,6 +8,7 @@ import { formatDuration } from "./time.js";
 export const FONT = "11px system-ui, 'DejaVu Sans', sans-serif";
 export const MONO = "11px ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace";
 const RIGHT = 12;
+const PRINT_RATIO = 3; // dots per CSS pixel
 const IDLE = 24; // pixels without records that are worth hatching within a recording
 
 // The plot's left and right edge in a canvas of this width; the labels are on the left.
@@ -18,7 +19,8 @@ export function edges(width) {
 // Fits the canvas to its element and the screen's resolution, clears it, and returns its context in CSS pixels.
 export function prepareCanvas(canvas) {
 	const { clientWidth: width, clientHeight: height } = canvas;
-	const ratio = window.devicePixelRatio || 1;
+	const isPrinting = document.documentElement.classList.contains("printing");
+	const ratio = isPrinting ? PRINT_RATIO : window.devicePixelRatio || 1;
 	if (canvas.width !== Math.round(width * ratio) || canvas.height !== Math.round(height * ratio)) {
 		canvas.width = Math.round(width * ratio);
 		canvas.height = Math.round(height * ratio);

@@ -103,7 +103,7 @@ function drawEvents(context, width, bottom) {
 			const text = fitText(context, whole, room); // part of a number would be wrong
 			context.textAlign = "left";
 			context.fillText(text, start, RATES_TOP - 10);
-			free = start + context.measureText(text).width;
+			free = start + context.measureText(text).width + 10;
 		} else {
 			free = Math.max(free, start);
 		}

@@ -567,10 +567,15 @@ def test_empty_tiny_and_damaged_recordings_are_shown_on_any_screen_and_on_paper(
                         equal(len(browser.model("records.hits")), 1)
                         texts = texts_drawn(browser, "#timeline canvas")
                         assert {"records", "0", "1"} <= {*texts} and any(text.endswith("+") for text in texts), (where, texts)
-                    # On paper: light, whatever the screen.
+                    # On paper: light and of one size, whatever the screen.
+                    sizes = "[...document.querySelectorAll('.plot canvas')].map((one) => [one.clientWidth, one.width, one.clientHeight, one.height])"
+                    before = browser.js(sizes)
                     browser.driver.execute_script("window.dispatchEvent(new Event('beforeprint'))")
                     equal(browser.js("buscap.currentColours().isDark"), False)
+                    equal(browser.js(sizes), [[960, 2880, 160, 480], [960, 2880, 360, 1080]])
                     browser.driver.execute_script("window.dispatchEvent(new Event('afterprint'))")
+                    browser.idle()
+                    equal(browser.js(sizes), before)
                     for name, is_dark in (("light", False), ("dark", True)):
                         browser.driver.execute_script("""const s = document.querySelector('#theme'); s.value = arguments[0];
                             s.dispatchEvent(new Event('change'))""", name)
