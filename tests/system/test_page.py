@@ -14,6 +14,8 @@ from harness import BUSCAP, BUSCAPD, Daemon, equal, http, run, segments, status,
 from page_browser import Browser
 from web_harness import REFUSED, Web
 
+pytestmark = pytest.mark.browser
+
 HOSTILE = "</script><script>window.hacked = 1</script><img src=x onerror='window.hacked = 2'>\"&amp;\u202e\x01\x1b[31m"
 LEFT, RIGHT = 212, 12  # edges of the plot at 1400 pixels: cli/page/plot.js
 
