@@ -204,19 +204,22 @@ static bool is_line(const uint8_t *text, size_t bytes)
 	return true;
 }
 
-/* Sets `form` (may be NULL) to the member of that name. */
+/* Sets `form`, which may be NULL, to the member of that name. Returns false with errno EBADMSG or
+ * ENOMEM. */
 static bool read_header(struct bc_segment_header *h, const struct kind *kind, char form[16],
 	const uint8_t *in, size_t bytes)
 {
 	size_t hashed = bytes - BC_HASH_BYTES;
 	char format[24];
 
+	errno = EBADMSG;
 	if (!is_line(in + BC_SKIPPABLE_BYTES, hashed - BC_SKIPPABLE_BYTES) ||
 		!bc_checksum_is_valid(in + hashed, in))
 		return false;
 	memset(h, 0, sizeof(*h));
 	json_t *root = bc_json_parse(
 		(const char *)in + BC_SKIPPABLE_BYTES, hashed - BC_SKIPPABLE_BYTES, 0, NULL);
+	bool is_out_of_memory = root == NULL && errno == ENOMEM;
 	bc_json_member_text(root, "format", format, sizeof(format));
 	if (form != NULL)
 		bc_json_member_text(root, "form", form, 16);
@@ -243,9 +246,11 @@ static bool read_header(struct bc_segment_header *h, const struct kind *kind, ch
 	h->first_tick = bc_json_member_u64(first, "tick");
 	h->first_epoch = (uint32_t)bc_json_member_u64(first, "epoch");
 	h->first_record = bc_json_member_u64(first, "record");
-	bool is_whole = read_metadata(h, json_object_get(root, "metadata"));
+	if (!read_metadata(h, json_object_get(root, "metadata")))
+		is_out_of_memory = true;
 	json_decref(root);
-	return is_whole && strcmp(format, kind->format) == 0 && h->version != 0;
+	errno = is_out_of_memory ? ENOMEM : EBADMSG;
+	return !is_out_of_memory && strcmp(format, kind->format) == 0 && h->version != 0;
 }
 
 bool bc_segment_header_read(struct bc_segment_header *h, const uint8_t *in, size_t bytes)
@@ -261,6 +266,7 @@ bool bc_raw_header_read(
 	if (!read_header(h, &raw_kind, name, in, bytes))
 		return false;
 	*form = bc_format_by_name(name);
+	errno = EBADMSG;
 	return bc_raw_is_form(*form);
 }
 
@@ -283,9 +289,11 @@ int bc_segment_header_load(struct bc_segment_header *h, int fd)
 		return bytes != 0 ? -ENOMEM : -EBADMSG;
 	n = pread(fd, frame, bytes, BC_EMPTY_FRAME_BYTES);
 	int rc = n < 0 ? -errno : -EBADMSG;
-	if (n == (ssize_t)bytes && (is_raw ? bc_raw_header_read(h, &form, frame, bytes)
-					   : bc_segment_header_read(h, frame, bytes)))
-		rc = 0;
+	if (n == (ssize_t)bytes) {
+		bool ok = is_raw ? bc_raw_header_read(h, &form, frame, bytes)
+				 : bc_segment_header_read(h, frame, bytes);
+		rc = ok ? 0 : -errno;
+	}
 	free(frame);
 	return rc;
 }

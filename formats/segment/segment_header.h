@@ -56,8 +56,8 @@ int bc_segment_header_write(
 /* The length of the header frame whose first 8 bytes are at `in`, or 0 if it is not one. */
 size_t bc_segment_header_bytes(const uint8_t in[BC_SKIPPABLE_BYTES]);
 
-/* Reads a header frame. Missing members become empty or 0. Returns false if the hash is wrong, it
- * is not a header's JSON, or out of memory. */
+/* Reads a header frame. Missing members become empty or 0. Returns false with errno EBADMSG if the
+ * hash is wrong or it is not a header's JSON, or ENOMEM. */
 bool bc_segment_header_read(
 	struct bc_segment_header *header, const uint8_t *in, size_t bytes) BC_MUST_CHECK;
 

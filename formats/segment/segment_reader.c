@@ -329,7 +329,10 @@ static int parse_item(struct bc_segment_reader *r, size_t *bytes, const char **e
 		*err = torn_header;
 	if (rc <= 0)
 		return rc;
-	return check_item(r, item, *bytes, err) ? (int)item : ITEM_NONE;
+	errno = 0;
+	if (check_item(r, item, *bytes, err))
+		return item;
+	return item == ITEM_FILE && errno == ENOMEM ? -ENOMEM : ITEM_NONE;
 }
 
 /* Counts bytes that were examined in vain. Returns 0, or -ECANCELED. */
@@ -701,6 +704,8 @@ static int read_next(struct bc_segment_reader *r)
 			if (r->in.offset - r->segment_at != BC_EMPTY_FRAME_BYTES || !r->has_segment)
 				start_segment(r, r->in.offset - BC_EMPTY_FRAME_BYTES);
 			r->has_header = read_file_header(r, &r->header, bytes);
+			if (!r->has_header)
+				return -errno; /* it was valid: out of memory */
 			if (r->chunk != NULL)
 				expect_first(r);
 			bc_read_buffer_consume(&r->in, bytes);

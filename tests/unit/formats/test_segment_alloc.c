@@ -1,5 +1,5 @@
 /* Each allocation while writing and reading a segment fails in turn, including those of the
- * libraries: this program replaces malloc(). */
+ * libraries. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -12,78 +12,11 @@
 #include "formats/segment/segment_index.h"
 #include "formats/segment/segment_reader.h"
 #include "formats/segment/segment_writer.h"
+#include "tests/support/failing_heap.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/test.h"
 
 static struct bc_chunk_pages chunk_pages;
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-
-/* Not with sanitizers, which replace malloc() themselves. */
-TEST(allocations_fail_in_turn)
-{
-	skip();
-}
-
-#else
-
-/* glibc's functions, whose public names are defined here. */
-void *__libc_malloc(size_t bytes);
-void *__libc_calloc(size_t n, size_t bytes);
-void *__libc_realloc(void *p, size_t bytes);
-void __libc_free(void *p);
-
-static struct {
-	bool is_on;
-	bool is_lasting;    /* all allocations after the first failing one fail, too */
-	long until_failure; /* number of allocations that succeed; -1: all */
-	long live;          /* live allocations */
-	bool has_failed;
-} heap;
-
-static bool fails(void)
-{
-	if (!heap.is_on)
-		return false;
-	if (heap.until_failure == 0) {
-		heap.until_failure = heap.is_lasting ? 0 : -1;
-		heap.has_failed = true;
-		return true;
-	}
-	if (heap.until_failure > 0)
-		heap.until_failure--;
-	return false;
-}
-
-void *malloc(size_t bytes)
-{
-	void *p = fails() ? NULL : __libc_malloc(bytes);
-
-	heap.live += heap.is_on && p != NULL;
-	return p;
-}
-
-void *calloc(size_t n, size_t bytes)
-{
-	void *p = fails() ? NULL : __libc_calloc(n, bytes);
-
-	heap.live += heap.is_on && p != NULL;
-	return p;
-}
-
-void *realloc(void *old, size_t bytes)
-{
-	void *p = fails() ? NULL : __libc_realloc(old, bytes);
-
-	heap.live += heap.is_on && p != NULL && old == NULL;
-	return p;
-}
-
-void free(void *p)
-{
-	heap.live -= heap.is_on && p != NULL;
-	__libc_free(p);
-}
 
 #define CHUNKS  300u /* more than the initial capacity of the index */
 #define RECORDS 5u
@@ -121,16 +54,14 @@ TEST_FIXTURE(fixture, set_up, tear_down)
 
 /* Runs `work` with the first allocation failing, then the second, and so on until none fails.
  * Checks that it frees everything. */
-static void fail_in_turn(struct fixture *f, int (*work)(struct fixture *f), int (*check)(int rc))
+static void fail_in_turn(
+	struct fixture *f, bool is_lasting, int (*work)(struct fixture *f), int (*check)(int rc))
 {
 	for (long n = 0;; n++) {
 		assert_true(n < 100000);
-		heap.until_failure = n;
-		heap.live = 0;
-		heap.has_failed = false;
-		heap.is_on = true;
+		failing_heap_start(n, is_lasting);
 		int rc = work(f);
-		heap.is_on = false;
+		failing_heap_stop();
 		assert_int_equal(heap.live, 0);
 		if (!heap.has_failed) {
 			assert_int_equal(rc, 0);
@@ -144,10 +75,8 @@ static void fail_in_turn(struct fixture *f, int (*work)(struct fixture *f), int 
 
 static void fail_each(struct fixture *f, int (*work)(struct fixture *f), int (*check)(int rc))
 {
-	heap.is_lasting = true;
-	fail_in_turn(f, work, check);
-	heap.is_lasting = false;
-	fail_in_turn(f, work, check);
+	fail_in_turn(f, true, work, check);
+	fail_in_turn(f, false, work, check);
 }
 
 static int is_no_memory(int rc)
@@ -230,15 +159,13 @@ TEST_F(a_chunk_without_an_index_row_is_refused_and_the_others_kept)
 		memcpy(f->chunk.records, f->records, sizeof(f->records));
 		bc_chunk_encode(
 			f->encoded, &f->chunk, BC_LEVEL_DEFAULT, &chunk_pages, &header_bytes);
-		heap.until_failure = allocations;
-		heap.has_failed = false;
-		heap.is_on = true;
+		failing_heap_start(allocations, false);
 		while (appended < CHUNKS && rc == 0) {
 			rc = bc_segment_append(&writer, f->encoded, header_bytes, &f->chunk.info, 0,
 				0, &chunk_pages.counts);
 			appended += rc == 0;
 		}
-		heap.is_on = false;
+		failing_heap_stop();
 		assert_true(rc == 0 || rc == -ENOMEM);
 		is_over = !heap.has_failed;
 		refused += rc != 0;
@@ -300,15 +227,33 @@ TEST_F(loading_an_index_reports_out_of_memory)
 	temp_dir_empty(&f->dir);
 }
 
-/* Returns 0 if everything was read. Each chunk returned is whole, whatever failed. */
+static int load_header(struct fixture *f)
+{
+	struct bc_segment_header header;
+	int fd = openat(f->dir.fd, "s", O_RDONLY | O_CLOEXEC);
+	int rc = bc_segment_header_load(&header, fd);
+
+	close(fd);
+	return rc;
+}
+
+TEST_F(loading_a_header_reports_out_of_memory)
+{
+	write_segment(f);
+	fail_each(f, load_header, is_no_memory);
+	temp_dir_empty(&f->dir);
+}
+
+/* Returns 0 if everything was read. What is returned is whole, whatever failed. */
 static int read_all(struct fixture *f, struct bc_segment_reader *reader)
 {
 	unsigned chunks = 0;
-	bool is_damaged = false;
 	int found;
 
 	while ((found = bc_segment_read(reader, &f->chunk)) > BC_FOUND_END) {
-		is_damaged = is_damaged || found == BC_FOUND_DAMAGE;
+		if (found == BC_FOUND_DAMAGE ||
+			(found == BC_FOUND_SEGMENT && bc_segment_reader_header(reader) == NULL))
+			return -EBADMSG;
 		if (found != BC_FOUND_CHUNK)
 			continue;
 		chunks++;
@@ -318,7 +263,7 @@ static int read_all(struct fixture *f, struct bc_segment_reader *reader)
 	}
 	if (found < 0)
 		return found;
-	return is_damaged ? 1 : chunks == 4 ? 0 : -EBADMSG;
+	return chunks == 4 ? 0 : -EBADMSG;
 }
 
 static int read_segment(struct fixture *f)
@@ -336,16 +281,10 @@ static int read_segment(struct fixture *f)
 	return rc;
 }
 
-/* A header without memory counts as damaged or missing: the chunks are still read. */
-static int is_no_memory_or_damage(int rc)
-{
-	return rc == -ENOMEM || rc == 1 || rc == 0;
-}
-
-TEST_F(reading_returns_only_whole_chunks)
+TEST_F(reading_reports_out_of_memory_and_not_damage)
 {
 	write_segment(f);
-	fail_each(f, read_segment, is_no_memory_or_damage);
+	fail_each(f, read_segment, is_no_memory);
 	temp_dir_empty(&f->dir);
 }
 
@@ -400,9 +339,7 @@ static int is_no_memory_or_bad(int rc)
 TEST_F(an_input_reports_out_of_memory)
 {
 	write_segment(f);
-	fail_each(f, open_input, is_no_memory_or_damage);
+	fail_each(f, open_input, is_no_memory_or_whole);
 	fail_each(f, read_plain, is_no_memory_or_bad);
 	temp_dir_empty(&f->dir);
 }
-
-#endif
