@@ -116,9 +116,14 @@ static int add_chunk(struct drawing *d, uint32_t column, struct bc_chunk_row *ro
 /* Opens the page summary of the open file. */
 static bool has_summary(struct bc_overview *o)
 {
-	if (!o->has_search) {
-		o->has_search = true;
-		o->is_searchable = bc_page_search_open(&o->search, o->fd) == 0;
+	if (o->has_search)
+		return o->is_searchable;
+	int rc = bc_page_search_open(&o->search, o->fd);
+	o->has_search = rc != -ENOMEM;
+	o->is_searchable = rc == 0;
+	if (rc == -ENOMEM) {
+		bc_page_search_close(&o->search);
+		o->stop = rc;
 	}
 	return o->is_searchable;
 }
@@ -427,7 +432,7 @@ int bc_overview_draw(struct bc_overview *o, const struct bc_overview_options *op
 	int rc = -ENOMEM;
 
 	bc_overview_clear(o);
-	o->is_stopped = false;
+	o->stop = 0;
 	o->row_limit = options->rows;
 	o->picture.from_ns = options->from_ns > o->from_ns ? options->from_ns : o->from_ns;
 	o->picture.to_ns = options->to_ns < o->to_ns ? options->to_ns : o->to_ns;
@@ -438,8 +443,10 @@ int bc_overview_draw(struct bc_overview *o, const struct bc_overview_options *op
 	d->overview = o;
 	d->options = options;
 	rc = draw(d);
+	if (o->stop != 0)
+		rc = o->stop;
 	if (rc == 0)
-		rc = o->is_stopped ? -ECANCELED : bc_overview_make_rows(o);
+		rc = bc_overview_make_rows(o);
 	if (rc != 0)
 		bc_overview_clear(o);
 	free(d);

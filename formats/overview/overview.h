@@ -45,7 +45,7 @@ void bc_overview_close(struct bc_overview *overview);
 /* Sets the files, in any order, and reads those that are new or have changed. One that is gone, or
  * can't be read, has no segments. A file ending in ".partial" that was sealed since it was listed
  * is found under its new name. The picture becomes empty. Returns 0; -ENOMEM; or -ECANCELED if
- * io->pace() returned false: then call it again. */
+ * io->pace() returned false. Then only some of the files are known: call it again. */
 int bc_overview_update(struct bc_overview *overview, char *const *paths, int count) BC_MUST_CHECK;
 
 /* ---- recordings */
@@ -149,8 +149,8 @@ struct bc_overview_picture {
 };
 
 /* Draws a picture, in place of the previous one. Only touched blocks become rows; their size is
- * the smallest for which there are not too many, and for which the counts are exact. Returns 0;
- * -ENOMEM; or -ECANCELED if io->pace() returned false. */
+ * the smallest for which there are not too many, and for which the counts are exact. Returns 0; or,
+ * with an empty picture, -ENOMEM, or -ECANCELED if io->pace() returned false. */
 int bc_overview_draw(
 	struct bc_overview *overview, const struct bc_overview_options *options) BC_MUST_CHECK;
 

@@ -117,7 +117,7 @@ int bc_overview_events(struct bc_overview *o, int64_t from_ns, int64_t to_ns,
 
 	if (l == NULL)
 		return -ENOMEM;
-	o->is_stopped = false;
+	o->stop = 0;
 	l->overview = o;
 	l->from_ns = from_ns;
 	l->to_ns = to_ns;
@@ -131,5 +131,5 @@ int bc_overview_events(struct bc_overview *o, int64_t from_ns, int64_t to_ns,
 			rc = list_segment(l, s);
 	}
 	free(l);
-	return rc == 0 && o->is_stopped ? -ECANCELED : rc;
+	return o->stop != 0 ? o->stop : rc;
 }

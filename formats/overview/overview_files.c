@@ -161,9 +161,12 @@ static int link_segments(struct bc_overview *o)
 
 	free(o->recordings);
 	o->recording_count = 0;
+	o->from_ns = o->to_ns = 0;
 	o->recordings = calloc((size_t)o->segment_count + 1, sizeof(*o->recordings));
-	if (rc != 0 || o->recordings == NULL)
+	if (rc != 0 || o->recordings == NULL) {
+		o->segment_count = 0;
 		return -ENOMEM;
+	}
 	make_recordings(o);
 	qsort_r(o->segments, o->segment_count, sizeof(*o->segments), compare_starts, o->recordings);
 	make_recordings(o);
@@ -184,7 +187,7 @@ int bc_overview_update(struct bc_overview *o, char *const *paths, int count)
 
 	bc_overview_close_file(o);
 	bc_overview_clear(o);
-	o->is_stopped = false;
+	o->stop = 0;
 	if (rc == 0) {
 		if (count != 0) {
 			memcpy(names, paths, (size_t)count * sizeof(*names));

@@ -65,7 +65,7 @@ struct bc_overview {
 	int64_t to_ns;
 	struct bc_overview_damage damages[BC_OVERVIEW_DAMAGES];
 	uint32_t damage_count;
-	bool is_stopped; /* by io.pace() */
+	int stop; /* -ECANCELED: by io.pace(); -ENOMEM; or 0 */
 	/* The file that is open; NULL: none. */
 	struct bc_overview_file *open;
 	int fd;
@@ -97,18 +97,18 @@ int bc_overview_update_file(
 /* Forgets what is known about a file. */
 void bc_overview_empty_file(struct bc_overview *overview, struct bc_overview_file *file);
 
-/* Opens a file and closes the previous one. Returns false if it is gone, or can't be read, which
- * has been reported. */
+/* Opens a file and closes the previous one. Returns false if it is gone, can't be read, which has
+ * been reported, or the overview is stopped. */
 bool bc_overview_open_file(struct bc_overview *overview, struct bc_overview_file *file);
 void bc_overview_close_file(struct bc_overview *overview);
 
-/* Lists the chunks of a segment's file. Returns its first row; or NULL if it can't be read, or has
- * changed. */
+/* Lists the chunks of a segment's file. Returns its first row; or NULL if it can't be read, has
+ * changed, or the overview is stopped. */
 struct bc_chunk_row *bc_overview_load_rows(
 	struct bc_overview *overview, const struct bc_overview_segment *segment);
 
 /* Reads a chunk of the open file, which is in its table. Returns false if it is damaged, which is
- * reported once. */
+ * reported once, or the overview is stopped. */
 bool bc_overview_read_chunk(
 	struct bc_overview *overview, struct bc_chunk_row *row, struct bc_chunk *chunk);
 
@@ -116,7 +116,8 @@ bool bc_overview_read_chunk(
 bool bc_overview_read_header(
 	struct bc_overview *overview, struct bc_chunk_row *row, struct bc_chunk *chunk);
 
-/* Asks whether to go on before bytes are read. */
+/* Asks whether to go on before bytes are read. Returns false if the overview is stopped, then or
+ * before. */
 bool bc_overview_pace(struct bc_overview *overview, uint64_t bytes);
 
 /* ---- columns: overview_columns.c */

@@ -88,7 +88,6 @@ static json_t *recording_json(const struct writer *w, const struct bc_overview_r
 		[BC_OVERVIEW_RECOVERED] = "recovered",
 		[BC_OVERVIEW_SEALED] = "sealed",
 	};
-	json_t *metadata = bc_metadata_parse(r->metadata);
 
 	return bc_json_object((struct bc_json_member[]){
 		{"id", bc_json_text(r->id)},
@@ -102,7 +101,7 @@ static json_t *recording_json(const struct writer *w, const struct bc_overview_r
 		{"bytes", bc_json_u64(r->bytes)},
 		{"lost", bc_json_u64(r->lost)},
 		{"gaps", bc_json_u64(r->gaps)},
-		{"metadata", metadata != NULL ? metadata : json_object()},
+		{"metadata", bc_metadata_parse(r->metadata)},
 		{NULL, NULL},
 	});
 }

@@ -37,32 +37,34 @@ static bool is_listed(const struct bc_overview *o, const char *name, uint64_t of
 	return false;
 }
 
-static void list_damage(
+/* Returns false if it was listed before, there are too many, or the overview is stopped. */
+static bool list_damage(
 	struct bc_overview *o, const char *name, uint64_t offset, uint64_t bytes, const char *what)
 {
 	if (o->damage_count == BC_OVERVIEW_DAMAGES || is_listed(o, name, offset))
-		return;
+		return false;
 	struct bc_overview_damage damage = {
 		.file = strdup(name), .offset = offset, .bytes = bytes, .what = strdup(what)};
 	if (damage.file != NULL && damage.what != NULL) {
 		o->damages[o->damage_count++] = damage;
-	} else {
-		free(damage.file);
-		free(damage.what);
+		return true;
 	}
+	free(damage.file);
+	free(damage.what);
+	o->stop = -ENOMEM;
+	return false;
 }
 
 static void add_damage(
 	struct bc_overview *o, const char *name, uint64_t offset, uint64_t bytes, const char *what)
 {
-	if (o->damage_count == BC_OVERVIEW_DAMAGES || is_listed(o, name, offset))
+	if (!list_damage(o, name, offset, bytes, what))
 		return;
 	o->io.fault(o->io.context, &(struct bc_search_fault){.kind = BC_SEARCH_DAMAGED,
 					   .file = name,
 					   .offset = offset,
 					   .bytes = bytes,
 					   .what = what});
-	list_damage(o, name, offset, bytes, what);
 }
 
 static void on_damage(void *context, const struct bc_segment_damage *damage)
@@ -80,11 +82,13 @@ static void list_unreadable(struct bc_overview *o, const struct bc_overview_file
 	list_damage(o, file->name, 0, 0, error == EBADMSG ? "not a segment" : strerror(error));
 }
 
-/* Out of memory and a stop are not the file's faults. */
+/* Out of memory and a stop are not the file's faults: they end the work. */
 static void report_error(struct bc_overview *o, const struct bc_overview_file *file, int error)
 {
-	if (error == -ENOMEM || error == -ECANCELED)
+	if (error == -ENOMEM || error == -ECANCELED) {
+		o->stop = o->stop != 0 ? o->stop : error;
 		return;
+	}
 	list_unreadable(o, file, -error);
 	o->io.fault(o->io.context,
 		&(struct bc_search_fault){
@@ -95,6 +99,10 @@ static bool use_chunk(struct bc_overview *o, struct bc_chunk_row *row, int rc)
 {
 	char what[BC_BAD_CHUNK_BYTES];
 
+	if (rc == -ENOMEM) {
+		o->stop = rc;
+		return false;
+	}
 	row->is_bad = row->is_bad || rc != 0;
 	if (!row->is_bad)
 		return true;
@@ -118,9 +126,9 @@ bool bc_overview_read_header(
 
 bool bc_overview_pace(struct bc_overview *o, uint64_t bytes)
 {
-	if (o->io.pace != NULL && !o->is_stopped)
-		o->is_stopped = !o->io.pace(o->io.context, bytes);
-	return !o->is_stopped;
+	if (o->io.pace != NULL && o->stop == 0 && !o->io.pace(o->io.context, bytes))
+		o->stop = -ECANCELED;
+	return o->stop == 0;
 }
 
 /* ---- the open file */
@@ -398,10 +406,8 @@ static int scan_file(struct bc_overview *o, struct bc_overview_file *file)
 {
 	int rc = 0;
 
-	if (!bc_overview_pace(o, 2 * BC_CHUNK_HEADER_MAX))
-		return -ECANCELED;
-	if (!bc_overview_open_file(o, file))
-		return 0; /* reported */
+	if (!bc_overview_pace(o, 2 * BC_CHUNK_HEADER_MAX) || !bc_overview_open_file(o, file))
+		return o->stop; /* 0: it is reported */
 	if (fstat(o->fd, &file->st) != 0)
 		rc = -errno;
 	if (rc == 0)
@@ -409,12 +415,13 @@ static int scan_file(struct bc_overview *o, struct bc_overview_file *file)
 	if (rc == -EBADMSG || rc == -ENOENT)
 		rc = scan_rows(o, file);
 	bc_overview_close_file(o);
+	rc = o->stop != 0 ? o->stop : rc;
 	if (rc == 0)
 		return 0;
 	bc_overview_empty_file(o, file);
 	file->st = (struct stat){.st_size = -1}; /* to be tried again */
 	report_error(o, file, rc);
-	return rc == -ENOMEM || rc == -ECANCELED ? rc : 0;
+	return o->stop;
 }
 
 /* ---- files */
