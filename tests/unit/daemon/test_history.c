@@ -182,7 +182,7 @@ TEST_F(a_first_interval_without_a_poll_is_null)
 	assert_int_equal(interval(f, "minutes", 1), 5);
 }
 
-TEST_F(the_largest_figures_fit)
+TEST_F(the_largest_history_has_less_than_512_kib)
 {
 	for (uint64_t s = 0; s <= BC_HISTORY_MINUTES * 60; s += 60) {
 		for (unsigned i = 0; i < BC_HISTORY_FIGURES; i++)
@@ -195,6 +195,7 @@ TEST_F(the_largest_figures_fit)
 	}
 	char *text = bc_history_write(f->history, START_NS, WALL_NS);
 	assert_non_null(text);
+	assert_true(strlen(text) < 512 << 10);
 	assert_non_null(strstr(text, "9223372036854775807"));
 	assert_int_equal(text[strlen(text) - 2], '}');
 	free(text);
