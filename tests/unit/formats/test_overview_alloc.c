@@ -319,7 +319,7 @@ static void fail_in_turn(struct fixture *f, bool is_lasting, void (*before)(stru
 	int free_fd = next_fd(f);
 	bool is_over = false;
 
-	for (long n = 0; !is_over; n += test_stride(3)) {
+	for (long n = 0; !is_over; n += test_stride(5)) {
 		failing_heap_start(-1, is_lasting);
 		before(f);
 		heap.until_failure = n;
