@@ -11,6 +11,9 @@ import re
 import sys
 
 IMPORT = re.compile(r'^import \{([^}]*)\} from "\./([\w]+\.js)";\n', re.M)
+EXPORT = re.compile(r"^export (?:const|let|class|function|async function) (\w+)", re.M)
+TEXT = re.compile(r"//[^\n]*|/\*.*?\*/|\"[^\"\n]*\"|'[^'\n]*'", re.S)
+USE = r"(?<!\w)(?<![^.]\.)%s\b(?!:)"  # no member, no key
 NAME = re.compile(r"^(?:export )?(?:const|let|class|function|async function) (\w+)", re.M)
 
 
@@ -31,17 +34,34 @@ def in_order(modules):
     return done
 
 
+def check_imports(modules):
+    """Each module imports exactly what it uses, and each export is imported."""
+    exports = {one: name for name, text in modules.items() for one in EXPORT.findall(text)}
+    unused = {*exports}
+    for name, text in modules.items():
+        imported = {one: other for names, other in IMPORT.findall(text) for one in re.findall(r"\w+", names)}
+        unused -= imported.keys()
+        text = TEXT.sub("", IMPORT.sub("", text))
+        code = re.sub("`[^`]*`", lambda found: " ".join(re.findall(r"\$\{([^}]*)", found[0])), text)
+        declared = {*re.findall(r"\b(?:const|let|class|function) (\w+)", text)}
+        for one, other in imported.items():
+            if exports.get(one) != other:
+                sys.exit(f"{name}: {other} does not export {one}")
+            if not re.search(USE % one, text):
+                sys.exit(f"{name}: {one} is imported but not used")
+        for one in exports.keys() - imported.keys() - declared:
+            if re.search(USE % one, code):
+                sys.exit(f"{name}: {one} is used but not imported")
+    if unused:
+        sys.exit(f"exported but not imported: {', '.join(sorted(unused))}")
+
+
 def join(modules):
     """Returns the text of all modules."""
+    check_imports(modules)
     owners, texts = {}, []
     for name in in_order(modules):
         text = modules[name]
-        for imported, other in IMPORT.findall(text):
-            for one in re.findall(r"\w+", imported):
-                if not re.search(rf"^export (?:const|let|class|function|async function) {one}\b", modules[other], re.M):
-                    sys.exit(f"{name}: {other} does not export {one}")
-                if not re.search(rf"\b{one}\b", IMPORT.sub("", text)):
-                    sys.exit(f"{name}: {one} is imported but not used")
         for one in NAME.findall(text):
             if owners.setdefault(one, name) != name:
                 sys.exit(f"{one} is in {owners[one]} and in {name}")

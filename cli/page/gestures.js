@@ -18,7 +18,7 @@ function place(element, left, top, width, height) {
 	}
 }
 
-export function showTip(plots, plot, lines, x, y) {
+function showTip(plots, plot, lines, x, y) {
 	const tip = plots.querySelector("#tip");
 	tip.hidden = !lines;
 	if (!lines) {
@@ -72,6 +72,7 @@ function listenToPointer(plots, plot, app) {
 	plot.addEventListener("pointerdown", (event) => {
 		if (event.button === 0 && model.view) {
 			start = point(event);
+			model.isDragging = true;
 			plot.setPointerCapture(event.pointerId);
 		}
 	});
@@ -94,6 +95,7 @@ function listenToPointer(plots, plot, app) {
 		band.hidden = true;
 		const from = start;
 		start = null;
+		model.isDragging = false;
 		if (!from || event.type === "pointercancel") {
 			return;
 		}

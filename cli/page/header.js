@@ -139,8 +139,9 @@ function setText(node, text) {
 export function drawNotices() {
 	const { overview, events, report } = model;
 	const notices = [];
-	if (model.error) {
-		notices.push(["bad", `${model.error.text} (since ${clock(model.error.since)}).`]);
+	const errors = [model.error, model.liveError].filter(Boolean);
+	for (const { text, since } of errors.filter((one) => one.text !== errors[0].text || one === errors[0])) {
+		notices.push(["bad", `${text} (since ${clock(since)}).`]);
 	}
 	if (model.lostSince) {
 		const text = visible(model.live.error || "buscapd has stopped; start it again");

@@ -22,7 +22,7 @@ export function rowsThatFit(canvas) {
 }
 
 // The rows' pixels: {list: [{row, y, height}], divider: y or null, bottom}.
-export function rowPixels(height) {
+function rowPixels(height) {
 	const indices = visibleRows();
 	const { rows } = model.overview;
 	const firstPort = indices.findIndex((i) => isPort(rows[i].place));

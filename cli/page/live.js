@@ -49,16 +49,20 @@ async function updateHistory() {
 async function update() {
 	const before = model.live;
 	const answer = await fetchLive(before ? before.seq : 0);
-	setError(null);
+	setError("liveError", null);
 	if (answer.state === "connected" && answer.status) {
 		const passed = before && before.status ? answer.status.uptime_seconds - before.status.uptime_seconds : -1;
 		if (passed < 0 || passed > MISSED_S) {
 			historyAt = 0;
 		}
 		await updateHistory();
-		if (model.history && before && before.status && historyAt < Date.now() - 500) {
+		const isNext = passed > 0.5; // else the status is that of the last answer
+		if (model.history && isNext && historyAt < Date.now() - 500) {
 			const { rates, counts } = answer.status;
 			const lost = Math.max(0, sum(counts.lost) - sum(before.status.counts.lost));
+			for (let missed = Math.round(passed) - 1; missed > 0; missed--) {
+				lastSecond(null, null, null);
+			}
 			lastSecond(rates.samples_per_second, lost, rates.written_bytes_per_second);
 		}
 	}
@@ -76,7 +80,7 @@ export function watchLive(app) {
 				app.changed(await update());
 			}
 		} catch (error) {
-			setError(error);
+			setError("liveError", error);
 			if (model.live && model.live.state === "connected") {
 				model.live = { ...model.live, state: "disconnected", status: null, mix: null };
 			}

@@ -4,7 +4,7 @@
 import { currentColours, forgetColours } from "./colours.js";
 import { listen, setCursor } from "./gestures.js";
 import { drawFacts, drawNotices, drawOrigin, drawRange, recordingView, viewText } from "./header.js";
-import { cellPixels, drawHeatMap, drawLegend, rowsThatFit } from "./heatmap.js";
+import { cellPixels, drawHeatMap, drawLegend, placeOfHit, rowsThatFit } from "./heatmap.js";
 import { drawHelp } from "./help.js";
 import { drawLive, watchLive } from "./live.js";
 import {
@@ -72,18 +72,36 @@ function draw() {
 let pending = null; // an AbortController
 let timer = 0;
 let refreshed = 0; // when a load ended
-let eventsAt = 0; // when the events were fetched; 0: there may be others
+let hasNews = true; // from the daemon, since the last load began
+let eventsAt = 0; // when the events were fetched
 
-// Returns all events, fetched again if there may be new ones; or those in a view, if all are too many to be known.
-async function currentEvents(overview, view, signal) {
-	const { events, overview: before } = model;
-	const hasSame = before && before.origin_ns === overview.origin_ns && before.recordings.length === overview.recordings.length;
-	const isAll = events && !events.cut_off && !events.view;
-	if (view ? isAll : events && !events.view && hasSame && Date.now() - eventsAt < EVENTS_MS) {
-		return events;
+function recordingsKey(overview) {
+	return [overview.origin_ns, ...overview.recordings.map((one) => one.id)].join();
+}
+
+// Shows an overview. Events of other recordings are forgotten: their times are relative to another origin.
+function setOverview(overview) {
+	if (model.overview && recordingsKey(model.overview) !== recordingsKey(overview)) {
+		model.events = null;
 	}
+	Object.assign(model, { overview, cursor: null, records: null });
+}
+
+// Fetches all events, if there may be others than those known; or those in a view, if all are too many to be known.
+async function loadEvents(view, isNews, signal) {
+	const { events } = model;
+	const isEnough = events && (view ? !events.view && !events.cut_off : !events.view && Date.now() - eventsAt < EVENTS_MS);
+	if (isEnough && !isNews) {
+		return;
+	}
+	const fetched = await fetchEvents(view, signal);
+	signal.throwIfAborted();
+	if (fetched.origin_ns !== model.overview.origin_ns) {
+		hasNews = true;
+		return;
+	}
+	model.events = { ...fetched, view };
 	eventsAt = Date.now();
-	return { ...await fetchEvents(view, signal), view };
 }
 
 // Fetches the picture of the view, or of everything, draws it, and announces a text, else the view.
@@ -100,6 +118,8 @@ async function load(isWhole = false, text = "") {
 	pending = own;
 	const isAskedFor = model.isLoading || !isWhole || !model.view;
 	model.isLoading = model.isLoading || !isWhole;
+	const isNews = hasNews;
+	hasNews = false;
 	redraw();
 	try {
 		const { left, right } = edges(element("timeline").clientWidth);
@@ -107,26 +127,24 @@ async function load(isWhole = false, text = "") {
 		const rows = rowsThatFit(canvasOf("heatmap"));
 		const view = isWhole ? null : model.view;
 		const overview = await fetchOverview(view, columns, rows, own.signal);
-		const events = await currentEvents(overview, view, own.signal);
 		own.signal.throwIfAborted(); // the view has changed
-		Object.assign(model, { overview, events });
+		setOverview(overview);
 		if (isWhole) {
 			model.view = wholeView();
 		}
-		model.cursor = null;
-		model.records = null;
 		redraw();
 		await loadRecords(own.signal);
-		setError(null);
+		await loadEvents(view, isNews, own.signal);
+		setError("error", null);
 		model.isLoading = false;
 		app.announce(text || viewText(), isAskedFor);
 	} catch (error) {
-		eventsAt = isWhole ? 0 : eventsAt;
+		hasNews = hasNews || isNews;
 		if (error.name === "AbortError") {
 			return;
 		}
 		model.isLoading = false;
-		setError(error);
+		setError("error", error);
 	} finally {
 		if (pending === own) {
 			pending = null;
@@ -141,10 +159,12 @@ async function loadRecords(signal) {
 	const from = toRelative(model.view.from);
 	const to = toRelative(model.view.to);
 	const known = d3.sum(overview.columns, (column) => column.records);
-	const isInside = overview.columns.every((column) => column.from >= from && column.from <= to);
-	if (overview.unit === "records" && isInside && known > 0 && known <= RECORDS) {
+	const areInside = overview.columns.every((column) => column.from >= from && column.from <= to);
+	if (overview.unit === "records" && areInside && known > 0 && known <= RECORDS) {
+		const { placeFrom, placeTo } = model.view;
 		const { hits, end } = await fetchRecords(model.view, RECORDS, signal);
-		model.records = { hits, isCutOff: !end || end.matches > hits.length };
+		const isInside = (hit) => placeOfHit(hit) >= placeFrom && placeOfHit(hit) <= placeTo;
+		model.records = { hits: hits.filter(isInside), isCutOff: !end || end.matches > hits.length || end.cut_off !== null };
 	}
 }
 
@@ -153,13 +173,21 @@ function isFollowing() {
 	return model.view && model.overview && isSameView(model.view, wholeView());
 }
 
+// True while a selection or the focus would be lost if the picture and the tables were replaced.
+function isInUse() {
+	const body = element("tab-body");
+	const selection = document.getSelection();
+	return model.isDragging || model.cursor || body.querySelector(":focus")
+		|| (selection.type === "Range" && body.contains(selection.anchorNode));
+}
+
 // After the daemon has reported something; `isNews` if it may concern the recordings.
 function changed(isNews) {
 	const isOpen = model.live && model.live.status && model.live.status.recording;
-	const isIdle = !pending && !model.isLoading && !model.cursor && (!model.view || isFollowing());
+	const isIdle = !pending && !model.isLoading && !isInUse() && (!model.view || isFollowing());
 	const isLate = Date.now() - refreshed > REFRESH_MS;
-	eventsAt = isNews ? 0 : eventsAt;
-	if (isLate && isIdle && (!eventsAt || isOpen || !model.overview)) {
+	hasNews = hasNews || isNews;
+	if (isLate && isIdle && (hasNews || isOpen || !model.overview)) {
 		load(true);
 	}
 	drawNow();
@@ -168,7 +196,7 @@ function changed(isNews) {
 // ---- acts
 
 let steppedAt = 0;
-let lastEvent = -1; // the index of the event last gone to
+let lastEvent = null; // the event last gone to
 
 // Shows a view. `isStep`: one of many small steps, as of the wheel.
 function go(view, isStep = false, text = "") {
@@ -201,34 +229,40 @@ function show(view, text = "") {
 
 // Shows the surroundings of a moment: a tenth of the view, but at least 20 us.
 function goNear(ns) {
-	lastEvent = -1;
+	lastEvent = null;
 	const span = model.view.to - model.view.from;
 	const half = span / 20n > 10000n ? span / 20n : 10000n;
 	go(spanView(ns - half, ns + half));
 	element("timeline").focus();
 }
 
+function isSameEvent(a, b) {
+	return b && ["time", "record", "recording", "kind", "cause", "text"].every((member) => a[member] === b[member]);
+}
+
 // Goes to the event before or after the one last gone to, if that is in view, else the middle of the view.
 function goToEvent(by) {
 	const events = eventsByTime();
-	const last = events[lastEvent];
-	let next = lastEvent + by;
-	if (!last || !isInView(last.time, last.time)) {
+	const last = events.findIndex((one) => isSameEvent(one, lastEvent));
+	let next = last + by;
+	if (last < 0 || !isInView(lastEvent.time, lastEvent.time)) {
 		const middle = toRelative((model.view.from + model.view.to) / 2n);
 		const { left, right } = d3.bisector((one) => one.time);
 		next = by > 0 ? right(events, middle + 1) : left(events, middle - 1) - 1;
 	}
 	const event = events[next];
 	if (event) {
-		lastEvent = next;
+		lastEvent = event;
 		const span = model.view.to - model.view.from;
 		const from = toAbsolute(event.time) - span / 2n;
 		go({ ...model.view, from, to: from + span }, false, `${event.kind}: ${eventText(event)}`);
+	} else if (model.events && (model.events.view || model.events.cut_off)) {
+		go(pannedView(model.view, by / 2)); // where others may be
 	}
 }
 
 const ACTS = {
-	home: () => go(wholeView()),
+	home: () => (isFollowing() && !model.isReport ? load(true) : go(wholeView())),
 	back: () => model.visited.length && show(clampView(model.visited.pop() || wholeView())),
 	in: () => go(zoomedView(model.view, 2, 0.5), true),
 	out: () => go(zoomedView(model.view, 0.5, 0.5), true),

@@ -13,8 +13,10 @@ export const model = {
 	cursor: null, // {column, row}: indices in the overview
 	records: null, // single records in the view: {hits, isCutOff}
 	search: null, // {text, which, limit, hits, end, error}
-	error: null, // why there is no answer: {text, since}
+	error: null, // why there is no picture: {text, since}
+	liveError: null, // the same of the daemon's state
 	isLoading: false,
+	isDragging: false,
 	live: null, // the last answer of /data/live
 	history: null,
 	liveEvents: [],
@@ -23,7 +25,7 @@ export const model = {
 
 const MIN_SPAN = 20n; // ns: about a tick of a 66 MHz bus
 
-export function origin() {
+function origin() {
 	return BigInt(model.overview.origin_ns);
 }
 
@@ -47,7 +49,7 @@ export function spanView(from, to, placeFrom = 0, placeTo = PLACES - 1) {
 }
 
 export function wholeView() {
-	const { from, to } = model.overview.extent;
+	const { from, to } = model.isReport ? model.overview : model.overview.extent;
 	return spanView(toAbsolute(from), toAbsolute(to));
 }
 

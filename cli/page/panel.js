@@ -168,15 +168,16 @@ const TABS = [
 
 export function openTab(id, app) {
 	open = id;
-	drawPanel(app);
+	app.redraw();
 }
 
 export function drawPanel(app) {
 	const tabs = TABS.filter((tab) => !tab.isHidden || !tab.isHidden());
 	const move = (by) => {
 		const at = tabs.findIndex((tab) => tab.id === open);
-		openTab(tabs[(at + by + tabs.length) % tabs.length].id, app);
-		document.querySelector("#tabs [aria-selected=true]").focus();
+		const { id } = tabs[(at + by + tabs.length) % tabs.length];
+		openTab(id, app);
+		document.getElementById(`tab-${id}`).focus();
 	};
 	d3.select("#tabs").selectAll("button").data(tabs).join("button")
 		.attr("type", "button").attr("role", "tab").attr("aria-controls", "tab-body").attr("id", (tab) => `tab-${tab.id}`)

@@ -9,29 +9,41 @@ const RANGE = /^(?:0x)?[0-9a-f]{1,8}(?:-(?:(?:0x)?[0-9a-f]{1,8})?)?$/;
 export function parseQuery(text) {
 	const found = {};
 	let types = [];
-	let isPort = false;
+	let port = null; // its words
 	const rest = []; // an address, or the words of a name
-	const words = text.toLowerCase().replace(/\b(port|io|proc)\s*[:=\s]\s*/g, "$1:").split(/\s+/).filter(Boolean);
-	for (const word of words) {
+	const words = text.replace(/\b(port|io|proc)\s*[:=]\s*/gi, "$1:").split(/\s+/).filter(Boolean);
+	for (let i = 0; i < words.length; i++) {
+		const word = words[i].toLowerCase();
+		const next = (words[i + 1] || "").toLowerCase();
 		const [, kind, value] = /^(port|io|proc):(.+)$/.exec(word) || [];
 		if (kind === "proc") {
 			found.proc = value;
+		} else if (word === "proc" && /^\d+$/.test(next)) {
+			found.proc = next;
+			i++;
 		} else if (kind && RANGE.test(value)) {
-			found.addr = value.replace(/0x/g, "");
-			isPort = true;
+			port = { range: value, words: [words[i]], at: rest.length };
+		} else if (/^(port|io)$/.test(word) && RANGE.test(next)) {
+			port = { range: next, words: words.slice(i, i + 2), at: rest.length };
+			i++;
 		} else if (KINDS.includes(word) || REQUESTS.includes(word)) {
 			types.push(word);
 		} else {
-			rest.push(word);
+			rest.push(words[i]);
 		}
 	}
-	if (rest.length === 1 && RANGE.test(rest[0])) {
-		found.addr = rest[0].replace(/0x/g, "");
+	if (port && rest.length) { // "port a data" is a name
+		rest.splice(port.at, 0, ...port.words);
+		port = null;
+	}
+	if (rest.length === 1 && RANGE.test(rest[0].toLowerCase())) {
+		found.addr = rest[0].toLowerCase().replace(/0x/g, "");
 	} else if (rest.length) {
 		found.region = rest.join(" "); // of memory and ports
 		types = types.flatMap((type) => (/^(read|write)$/.test(type) ? [type, `io${type}`] : type));
 	}
-	if (isPort) {
+	if (port) {
+		found.addr = port.range.replace(/0x/g, "");
 		types = types.length ? types.map((type) => (/^(read|write)$/.test(type) ? `io${type}` : type)) : ["ioread", "iowrite"];
 	}
 	if (types.length) {

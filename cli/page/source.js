@@ -78,9 +78,9 @@ export async function fetchHistory() {
 }
 
 // Remembers since when there has been no answer.
-export function setError(error) {
+export function setError(name, error) {
 	const text = error ? error.message : null;
-	if (text !== (model.error && model.error.text)) {
-		model.error = text && { text, since: new Date() };
+	if (text !== (model[name] && model[name].text)) {
+		model[name] = text && { text, since: new Date() };
 	}
 }

@@ -10,7 +10,7 @@ const STEPS = d3.range(0, 9).flatMap((power) => [1, 2, 5].map((n) => n * 10 ** p
 	[1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200].map((s) => s * SECOND),
 	[1, 2, 7, 14, 28, 91, 365, 1825].map((d) => d * DAY));
 
-export function floorTo(ns, step) {
+function floorTo(ns, step) {
 	const rest = ns % step;
 	return ns - rest - (rest < 0n ? step : 0n);
 }

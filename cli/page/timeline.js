@@ -3,7 +3,7 @@
 
 import { currentColours } from "./colours.js";
 import {
-	classIndex, eventsByTime, model, shownCount, toAbsolute, toRelative, visibleColumns,
+	classIndex, eventsByTime, isMoment, model, shownCount, toAbsolute, toRelative, visibleColumns,
 } from "./model.js";
 import {
 	columnAtPixel, columnPixels, drawPauses, edges, fitText, FONT, MONO, prepareCanvas, timeScale,
@@ -19,12 +19,12 @@ const NEAR = 7; // pixels around a symbol that belong to it
 const SPARSE = 24; // pixels between symbols, on average, that leave room for their lines
 
 // Records per second of a column; null if it has no length, or 1 ns as a moment whose end is exclusive.
-export function rate(column) {
+function rate(column) {
 	return column.duration_ns > 1 ? shownCount(column.counts) / column.duration_ns * 1e9 : null;
 }
 
 // Events in the view, those of one kind that would overlap together: [{x, kind, events}].
-export function symbols(width) {
+function symbols(width) {
 	const scale = timeScale(width);
 	const [left, right] = scale.range();
 	const found = [];
@@ -254,7 +254,7 @@ export function timelineTip(canvas, x, y) {
 	return index < 0 ? null : columnLines(model.overview.columns[index]);
 }
 
-export function columnLines(column) {
+function columnLines(column) {
 	const perSecond = rate(column);
 	return [
 		["time", `${formatTime(toAbsolute(column.from), 1, false)} + ${formatDuration(column.to - column.from)}`],

@@ -626,5 +626,8 @@ def test_times_and_views_are_exact(tmp):
         for text, wanted in (("b8000-BFFFF write", {"addr": "b8000-bffff", "type": "write"}), ("0x100", {"addr": "100"}),
                              ("100-", {"addr": "100-"}), ("port 3f8", {"addr": "3f8", "type": "ioread,iowrite"}),
                              ("io:3f8-3ff read", {"addr": "3f8-3ff", "type": "ioread"}), ("inta proc 1", {"type": "inta", "proc": "1"}),
-                             ("IDE 1 write", {"region": "ide 1", "type": "write,iowrite"}), ("100 200", {"region": "100 200"})):
+                             ("IDE 1 write", {"region": "IDE 1", "type": "write,iowrite"}), ("100 200", {"region": "100 200"}),
+                             ("Reset_Handler", {"region": "Reset_Handler"}), ("port A data", {"region": "port A data"}),
+                             ("port A READ", {"addr": "a", "type": "ioread"}), ("io: 3F8", {"addr": "3f8", "type": "ioread,iowrite"}),
+                             ("proc stack", {"region": "proc stack"}), ("proc=2 0X1000", {"proc": "2", "addr": "1000"})):
             equal(browser.js("buscap.parseQuery(arguments[0])", text), wanted, text)
