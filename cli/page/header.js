@@ -2,7 +2,7 @@
 /* global d3 */
 
 import {
-	isSameView, model, spanView, toAbsolute, totals, visibleColumns, wholeView,
+	hasClocks, isSameView, model, spanView, toAbsolute, totals, visibleColumns, wholeView,
 } from "./model.js";
 import { addressRange, CLASSES, count, PLACES, plural, short, visible } from "./text.js";
 import { cutRate } from "./timeline.js";
@@ -44,6 +44,10 @@ export function drawRange() {
 	if (placeFrom > 0 || placeTo < PLACES - 1) {
 		parts.push(addressesText(model.view));
 	}
+	const { extent } = model.overview;
+	if (model.isReport && (model.overview.from > extent.from || model.overview.to < extent.to)) {
+		parts.push(`the report shows a part of ${formatDuration(extent.to - extent.from)}`);
+	}
 	if (model.isReport && visibleColumns().length < 12 && !isSameView(model.view, wholeView())) {
 		parts.push("the report has no finer figures; buscap web shows single records");
 	}
@@ -51,7 +55,7 @@ export function drawRange() {
 	if (cut) {
 		parts.push(`columns cut at the top reach up to ${short(cut)}/s`);
 	}
-	if (model.overview.recordings.some((recording) => !recording.clock_hz)) {
+	if (!hasClocks()) {
 		parts.push("clock unknown: arrival times");
 	}
 	if (model.isLoading) {
@@ -76,9 +80,9 @@ export function recordingName(recording) {
 	return visible(recording.label || recording.id);
 }
 
-// "open" is the JSON's word.
+// "open" is the JSON's word: it is being recorded, was killed, or its last segment is not here.
 export function stateText(recording) {
-	return recording.state === "open" ? "not sealed" : recording.state;
+	return recording.state === "open" ? "without its end" : recording.state;
 }
 
 export function recordingView(recording) {
@@ -99,6 +103,14 @@ function drawChoice() {
 	return recordings.length === 1 ? recordings[0] : recordings[chosen] || null;
 }
 
+// "at least" if a gap of unknown size is known.
+export function lostFact(recordings) {
+	const { events, overview } = model;
+	const isExact = !events || !events.events.some((event) => event.kind === "gap" && !event.exact
+		&& recordings.includes(overview.recordings[event.recording]));
+	return `${isExact ? "" : "at least "}${count(d3.sum(recordings, (one) => one.lost))} lost`;
+}
+
 export function drawFacts() {
 	const { recordings } = model.overview;
 	const one = drawChoice();
@@ -112,7 +124,7 @@ export function drawFacts() {
 	}
 	if (shown.length) {
 		facts.push(formatTime(toAbsolute(shown[0].from), 1e9), formatDuration(d3.max(shown, (r) => r.to) - shown[0].from),
-			plural(d3.sum(shown, (r) => r.records), "record"), `${count(d3.sum(shown, (r) => r.lost))} lost`);
+			plural(d3.sum(shown, (r) => r.records), "record"), lostFact(shown));
 	}
 	d3.select("#facts").selectAll("span").data(facts).join("span").text((text) => text);
 	document.title = recordings.length === 1 ? `${recordingName(one)} \u2013 buscap` : "buscap";
@@ -159,7 +171,7 @@ export function drawNotices() {
 	const uncounted = overview ? d3.sum(overview.columns, (column) => column.uncounted) : 0;
 	if (uncounted) {
 		notices.push(["", `${plural(uncounted, "record")} not counted by class and address: chunks that are damaged, or too many `
-			+ `without page counts${model.isReport ? "" : "; zoom in to count these"}.`]);
+			+ `without page counts${model.isReport ? "" : "; zoom in to count the latter"}.`]);
 	}
 	d3.select("#notices").selectAll("p").data(notices).join("p")
 		.attr("class", ([kind]) => `notice ${kind}`).each(([, text], i, nodes) => setText(nodes[i], text));

@@ -90,17 +90,23 @@ function setOverview(overview) {
 // Fetches all events, if there may be others than those known; or those in a view, if all are too many to be known.
 async function loadEvents(view, isNews, signal) {
 	const { events } = model;
-	const isEnough = events && (view ? !events.view && !events.cut_off : !events.view && Date.now() - eventsAt < EVENTS_MS);
+	const areTooMany = events && (events.view || events.cut_off);
+	const isEnough = events && (view ? !areTooMany : !events.view && Date.now() - eventsAt < EVENTS_MS);
 	if (isEnough && !isNews) {
 		return;
 	}
-	const fetched = await fetchEvents(view, signal);
+	let part = areTooMany ? view : null;
+	let fetched = await fetchEvents(part, signal);
+	if (fetched.cut_off && view && !part) {
+		part = view;
+		fetched = await fetchEvents(part, signal);
+	}
 	signal.throwIfAborted();
 	if (fetched.origin_ns !== model.overview.origin_ns) {
 		hasNews = true;
 		return;
 	}
-	model.events = { ...fetched, view };
+	model.events = { ...fetched, view: part };
 	eventsAt = Date.now();
 }
 

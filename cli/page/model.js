@@ -84,6 +84,10 @@ export function pannedView(view, share) {
 
 // ---- figures of the overview
 
+export function hasClocks() {
+	return model.overview.recordings.every((recording) => recording.clock_hz);
+}
+
 export function isInView(from, to) {
 	return to >= toRelative(model.view.from) && from <= toRelative(model.view.to);
 }
@@ -181,22 +185,25 @@ export function totals() {
 	return sums;
 }
 
-// Spans of the view without records: between recordings, and within one. Returns [{from, to, isBetween}], relative.
+// Spans of the view without records: between recordings, and within one. After a damaged chunk it is not known where its
+// records are: `uncounted` of them. Returns [{from, to, isBetween, uncounted}], relative.
 export function pauses() {
 	const { columns, recordings } = model.overview;
 	const spans = [];
 	let end = Infinity;
 	for (const recording of [...recordings].sort((a, b) => a.from - b.from)) {
 		if (recording.from > end) {
-			spans.push({ from: end, to: recording.from, isBetween: true });
+			spans.push({ from: end, to: recording.from, isBetween: true, uncounted: 0 });
 		}
 		end = end === Infinity ? recording.to : Math.max(end, recording.to);
 	}
 	const ends = recordings.map(() => Infinity);
+	const uncounted = recordings.map(() => 0);
 	for (const column of columns) {
 		if (column.from > ends[column.recording]) {
-			spans.push({ from: ends[column.recording], to: column.from, isBetween: false });
+			spans.push({ from: ends[column.recording], to: column.from, isBetween: false, uncounted: uncounted[column.recording] });
 		}
+		uncounted[column.recording] = column.uncounted;
 		const end = ends[column.recording];
 		ends[column.recording] = end === Infinity ? column.to : Math.max(end, column.to);
 	}

@@ -1,7 +1,7 @@
 // The tables below the picture: the same figures as text, events, single records, hits of a search, recordings.
 /* global d3 */
 
-import { recordingName, recordingView, stateText } from "./header.js";
+import { lostFact, recordingName, recordingView, stateText } from "./header.js";
 import { model, toAbsolute, totals } from "./model.js";
 import { addressRange, bytes, CLASSES, count, eventText, percent, plural, visible } from "./text.js";
 import { formatDuration, formatTime, fromRfc3339 } from "./time.js";
@@ -42,7 +42,9 @@ function showTotals(parent) {
 	if (sums.uncounted) {
 		more.push(`${plural(sums.uncounted, "record")} not counted by class and address.`);
 	}
-	more.push(sums.lost ? `${plural(sums.lost, "sample")} lost here.` : "No samples lost here.");
+	if (sums.columns) {
+		more.push(sums.lost ? `${plural(sums.lost, "sample")} lost here.` : "No samples lost here.");
+	}
 	note(parent, more.join(" "));
 }
 
@@ -64,7 +66,7 @@ function showHottest(parent) {
 function showEvents(parent, app) {
 	const { events } = model;
 	if (!events || !events.events.length) {
-		note(parent, "No marks, triggers or gaps.");
+		note(parent, `No marks, triggers or gaps${events && events.view ? " in this view" : ""}.`);
 		return;
 	}
 	const several = model.overview.recordings.length > 1;
@@ -98,6 +100,8 @@ function showRecords(parent, app) {
 		const { hits, isCutOff } = model.records;
 		table(parent, `${plural(hits.length, "record")} in this view${isCutOff ? "; there are more" : ""}`,
 			HIT_HEAD, hitRows(hits, app), [0, 2, 6, 7]);
+	} else if (!totals().columns) {
+		note(parent, "No records in this view.");
 	} else {
 		note(parent, model.isReport ? "A report has no single records. Open the recording with buscap web to see them."
 			: `Zoom in until the view has at most ${LISTED} records to list them here.`);
@@ -144,7 +148,7 @@ function showRecordings(parent, app) {
 		model.overview.recordings.map((one) => [
 			{ text: recordingName(one), act: () => app.go(recordingView(one)) },
 			stateText(one), formatTime(toAbsolute(one.from), 1e6), formatDuration(one.to - one.from), count(one.records),
-			bytes(one.bytes), count(one.segments), count(one.lost), count(one.gaps), notesText(one.metadata || {})]),
+			bytes(one.bytes), count(one.segments), lostFact([one]).replace(" lost", ""), count(one.gaps), notesText(one.metadata || {})]),
 		[3, 4, 5, 6, 7, 8]);
 	if (model.overview.damage.length) {
 		table(parent, plural(model.overview.damage.length, "damaged place"), ["file", "offset", "bytes", "what"],

@@ -3,6 +3,7 @@
 
 import { currentColours } from "./colours.js";
 import { isMoment, model, pauses, toAbsolute, toRelative } from "./model.js";
+import { plural } from "./text.js";
 import { formatDuration } from "./time.js";
 
 export const FONT = "11px system-ui, 'DejaVu Sans', sans-serif";
@@ -84,11 +85,10 @@ export function fitText(context, text, width) {
 	return length > 2 ? `${text.slice(0, length)}\u2026` : "";
 }
 
-let hatch = { key: null, pattern: null };
+const hatches = new Map(); // patterns by colour
 
-function hatching(context) {
-	const { line } = currentColours();
-	if (hatch.key !== line) {
+function hatching(context, line) {
+	if (!hatches.has(line)) {
 		const tile = document.createElement("canvas");
 		tile.width = tile.height = 8;
 		const ink = tile.getContext("2d");
@@ -99,9 +99,9 @@ function hatching(context) {
 			ink.lineTo(x + 8, 0);
 		}
 		ink.stroke();
-		hatch = { key: line, pattern: context.createPattern(tile, "repeat") };
+		hatches.set(line, context.createPattern(tile, "repeat"));
 	}
-	return hatch.pattern;
+	return hatches.get(line);
 }
 
 // Hatches the times without records. With `label`, says how long they are where there is room.
@@ -113,9 +113,10 @@ export function drawPauses(context, scale, top, height, label) {
 		if (width < (span.isBetween ? 2 : IDLE)) {
 			continue;
 		}
-		context.fillStyle = hatching(context);
+		context.fillStyle = hatching(context, span.uncounted ? currentColours().gap : currentColours().line);
 		context.fillRect(x, top, width, height);
-		const text = `${span.isBetween ? "not recorded for" : "no records for"} ${formatDuration(span.to - span.from)}`;
+		const text = span.uncounted ? `${plural(span.uncounted, "record")} not counted`
+			: `${span.isBetween ? "not recorded for" : "no records for"} ${formatDuration(span.to - span.from)}`;
 		if (label && context.measureText(text).width + 12 < width) {
 			const half = context.measureText(text).width / 2 + 4;
 			context.fillStyle = currentColours().paper;

@@ -3,7 +3,7 @@
 
 import { currentColours } from "./colours.js";
 import {
-	classIndex, eventsByTime, isMoment, model, shownCount, toAbsolute, toRelative, visibleColumns,
+	classIndex, eventsByTime, hasClocks, isMoment, model, shownCount, toAbsolute, toRelative, visibleColumns,
 } from "./model.js";
 import {
 	columnAtPixel, columnPixels, drawPauses, edges, fitText, FONT, MONO, prepareCanvas, timeScale,
@@ -233,7 +233,8 @@ export function drawTimeline(canvas) {
 	drawTimeAxis(context, width, bottom);
 	context.textAlign = "right";
 	context.fillStyle = colours.dim;
-	const title = figureOf(visibleColumns()) !== rate ? "records" : isNarrow(width) ? "rec./s" : "records/s by the bus clock";
+	const title = figureOf(visibleColumns()) !== rate ? "records" : isNarrow(width) ? "rec./s"
+		: `records/s by ${hasClocks() ? "the bus clock" : "arrival"}`;
 	context.fillText(title, left - 8, 9);
 }
 

@@ -244,7 +244,8 @@ static enum bc_exit make_report(struct state *s, struct bc_report_text *text)
 		picture.rows = halve(picture.rows, ROWS_MIN);
 		s->report.max_events = halve(s->report.max_events, EVENTS_MIN);
 		snprintf(s->reduced, sizeof(s->reduced),
-			"Reduced to at most %u columns, %u rows and %u events, to need at most %s.",
+			"Reduced to at most %u columns, %u rows and %u events, so that it has at "
+			"most %s.",
 			picture.columns, picture.rows, s->report.max_events,
 			bc_humanize_bytes(size, (double)s->max_bytes));
 		s->report.reduced = s->reduced;

@@ -301,7 +301,7 @@ int bc_report_plain(struct bc_report *r, struct bc_report_text *t)
 	p.cells = calloc(p.width, sizeof(*p.cells));
 	t->is_no_memory = t->is_no_memory || p.cells == NULL;
 	add_safe(t, bc_report_title(words, r));
-	bc_report_format(t, "\n%s\n\n", bc_report_facts(words, r));
+	bc_report_format(t, "\n%s\n\n", bc_report_facts(words, r, &events));
 	if (p.cells != NULL && picture->column_count != 0) {
 		add_classes(&p);
 		add_event_line(&p, &events, BC_EVENT_GAP, "gaps", '!');

@@ -540,7 +540,7 @@ int bc_report_svg(struct bc_report *r, struct bc_report_text *t)
 	bc_report_format(
 		t, "</style>\n<rect class=\"b\" width=\"%d\" height=\"%.0f\"/>\n", WIDTH, height);
 	add_text(&s, 16, 30, "t", bc_report_title(words, r));
-	add_text(&s, 16, 52, "s", bc_report_facts(words, r));
+	add_text(&s, 16, 52, "s", bc_report_facts(words, r, &s.events));
 	if (p->column_count != 0 && has_memory) {
 		bc_report_format(t,
 			"<rect class=\"r\" x=\"%d\" y=\"%.1f\" width=\"%d\" height=\"%.1f\"/>\n",

@@ -82,15 +82,40 @@ const char *bc_report_title(char out[BC_REPORT_WORDS_MAX], const struct bc_repor
 	return out;
 }
 
-const char *bc_report_facts(char out[BC_REPORT_WORDS_MAX], const struct bc_report *r)
+static bool is_exact(const struct bc_report_events *e)
+{
+	for (uint32_t i = 0; i < e->count; i++) {
+		const struct bc_overview_event *event = &e->events[i].event;
+		if (event->kind == BC_EVENT_GAP && !event->is_exact)
+			return false;
+	}
+	return true;
+}
+
+/* "1,234 records", or "1,234 of 9,876 records" if only these are drawn. */
+static void records_text(char out[64], const struct bc_report *r, uint64_t records)
+{
+	const struct bc_overview_picture *p = bc_overview_picture(r->overview);
+	char all[BC_HUMANIZE_MAX];
+	char some[BC_HUMANIZE_MAX];
+	uint64_t drawn = 0;
+
+	for (uint32_t i = 0; i < p->column_count; i++)
+		drawn += p->columns[i].records;
+	snprintf(out, 64, "%s%s%s record%s", drawn < records ? bc_humanize_count(some, drawn) : "",
+		drawn < records ? " of " : "", bc_humanize_count(all, records), bc_plural(records));
+}
+
+const char *bc_report_facts(char out[BC_REPORT_WORDS_MAX], const struct bc_report *r,
+	const struct bc_report_events *events)
 {
 	static const char *const states[] = {
-		[BC_OVERVIEW_OPEN] = "not sealed",
+		[BC_OVERVIEW_OPEN] = "without its end",
 		[BC_OVERVIEW_RECOVERED] = "recovered",
 		[BC_OVERVIEW_SEALED] = "sealed",
 	};
 	struct bc_overview_recording sum = {.records = 0};
-	char records[BC_HUMANIZE_MAX];
+	char records[64];
 	char bytes[BC_HUMANIZE_MAX];
 	char lost[BC_HUMANIZE_MAX];
 	char gaps[BC_HUMANIZE_MAX];
@@ -105,11 +130,12 @@ const char *bc_report_facts(char out[BC_REPORT_WORDS_MAX], const struct bc_repor
 		sum.lost += all[i].lost;
 		sum.gaps += all[i].gaps;
 	}
-	snprintf(out, BC_REPORT_WORDS_MAX, "%s%s%s record%s, %s, %s gap%s, %s sample%s lost%s",
-		count == 1 ? states[all[0].state] : "", count == 1 ? ", " : "",
-		bc_humanize_count(records, sum.records), bc_plural(sum.records),
+	records_text(records, r, sum.records);
+	snprintf(out, BC_REPORT_WORDS_MAX, "%s%s%s, %s, %s gap%s, %s%s sample%s lost%s",
+		count == 1 ? states[all[0].state] : "", count == 1 ? ", " : "", records,
 		bc_humanize_bytes(bytes, (double)sum.bytes), bc_humanize_count(gaps, sum.gaps),
-		bc_plural(sum.gaps), bc_humanize_count(lost, sum.lost), bc_plural(sum.lost),
+		bc_plural(sum.gaps), is_exact(events) ? "" : "at least ",
+		bc_humanize_count(lost, sum.lost), bc_plural(sum.lost),
 		is_clock_unknown ? ", clock unknown: arrival times" : "");
 	return out;
 }

@@ -33,7 +33,6 @@ double bc_report_share(const struct bc_report_axis *axis, const struct bc_overvi
 
 /* "20261120T091500Z-3f9a2c-boot: 61,203,456 records, 98.3 MB, 61.2 s; ...". Return `out`. */
 const char *bc_report_title(char out[BC_REPORT_WORDS_MAX], const struct bc_report *report);
-const char *bc_report_facts(char out[BC_REPORT_WORDS_MAX], const struct bc_report *report);
 
 /* The addresses of a row: "000a0000-000affff", "io 03f8-03ff". */
 #define BC_REPORT_ADDRESSES_MAX 32
@@ -55,6 +54,11 @@ struct bc_report_events {
 	bool is_cut_off;
 	bool is_no_memory;
 };
+
+/* How much there is, and how much of it is drawn; losses are "at least" so many if an event says
+ * so. Returns `out`. */
+const char *bc_report_facts(char out[BC_REPORT_WORDS_MAX], const struct bc_report *report,
+	const struct bc_report_events *events);
 
 /* Lists the events in the picture. Returns 0 or a negative errno. Free it in either case. */
 int bc_report_events_list(struct bc_report_events *events, struct bc_report *report);

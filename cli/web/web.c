@@ -36,7 +36,8 @@ const struct bc_usage bc_web_usage = {
 	.text = "Serves a page for a browser, and prints the link to it: what the daemon does now, "
 		"and the recordings in a directory, by time and address, down to single records. "
 		"Without a directory it is that of the daemon. Runs until Ctrl-C. It only reads, "
-		"and listens on this host only; the link contains a secret token.",
+		"and listens on this host only, unless told otherwise; the link contains a secret "
+		"token.",
 	.options = options,
 	.exits = BC_CLIENT_EXITS,
 	.example = "buscap web --map pc",

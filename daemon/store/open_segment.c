@@ -410,8 +410,9 @@ static bool seal_segment(struct bc_open_segment *o)
 	if (guard >= 0)
 		close(guard);
 	if (rc == 0) {
-		bc_log(BC_LOG_INFO, "%s: sealed, %" PRIu64 " records in %" PRIu32 " chunk%s",
-			o->stats.file, records, chunks, chunks == 1 ? "" : "s");
+		bc_log(BC_LOG_INFO, "%s: sealed, %" PRIu64 " record%s in %" PRIu32 " chunk%s",
+			o->stats.file, records, records == 1 ? "" : "s", chunks,
+			chunks == 1 ? "" : "s");
 		return true;
 	}
 	if (bc_is_out_of_space(-rc))

@@ -500,12 +500,13 @@ def test_ports_have_room_next_to_thousands_of_pages(tmp):
         assert drawn[1] in colours["classes"], drawn
 
 
+def ns_of(text):
+    seconds, fraction = text.removesuffix("Z").split(".")
+    return int(datetime.datetime.fromisoformat(seconds + "+00:00").timestamp()) * 10**9 + int(fraction)
+
+
 def test_more_events_than_are_fetched_at_once_are_shown_where_the_view_has_fewer(tmp):
     from selenium.webdriver.common.keys import Keys
-
-    def ns_of(text):
-        seconds, fraction = text.removesuffix("Z").split(".")
-        return int(datetime.datetime.fromisoformat(seconds + "+00:00").timestamp()) * 10**9 + int(fraction)
 
     frame = reference.encode_payload([(0x100000, 0xFF, 8 << 4, 300)])
     stream = b"".join(reference.encode_header(reference.LOSS, 0, i, 1, 1000 + 300 * i, 1) + frame for i in range(12_000))
@@ -531,6 +532,57 @@ def test_more_events_than_are_fetched_at_once_are_shown_where_the_view_has_fewer
         browser.press(Keys.HOME)
         equal(len(browser.model("events.events")), 10_000)
         equal(browser.faults(), [])
+
+
+def test_events_are_those_of_the_recordings_that_are_there(tmp):
+    from selenium.webdriver.common.keys import Keys
+
+    def check_events():
+        listed = [json.loads(line) for line in output("marks", "--json", out).splitlines()]
+        origin = int(browser.model("overview.origin_ns"))
+        names = [one["id"] for one in browser.model("overview.recordings")]
+        events = browser.model("events.events")
+        equal([(origin + event["time"], event["record"], names[event["recording"]]) for event in events],
+              [(ns_of(event["time"]), event["number"], event["recording"]) for event in listed])
+        return len(events)
+
+    out = record(tmp / "out", "--label", "a", source="sim:rate=1M,count=60000,loss=0.2")
+    with Web(out) as web, Browser(tmp) as browser:
+        browser.open(f"http://{web.host}/?token={web.token}").idle()
+        before = check_events()
+        # Another is added: Home fetches it, also where everything is in view. Then the first is deleted while the second is in view.
+        record(out, "--label", "b", source="sim:rate=1M,count=60000,loss=0.2,seed=2")
+        browser.js("document.querySelector('#timeline').focus()")
+        browser.press(Keys.HOME)
+        browser.wait("buscap.model.overview.recordings.length === 2")
+        browser.idle()
+        assert check_events() > before > 0
+        browser.press(*4 * ["+"], *20 * [Keys.ARROW_RIGHT])
+        for path in segments(out):
+            if "-a-" in path.name:
+                path.unlink()
+        browser.press("+")
+        browser.wait("buscap.model.overview.recordings.length === 1")
+        browser.idle()
+        check_events()
+        browser.click("#tab-events")
+        browser.press(Keys.HOME)
+        check_events()
+        equal(browser.faults(), [])
+
+
+def test_a_report_of_a_part_opens_on_it(tmp):
+    out = record(tmp / "out")
+    output("report", "-o", tmp / "run.html", "--from", "+100ms", "--to", "+150ms", out)
+    with Browser(tmp) as browser:
+        browser.open(f"file://{tmp}/run.html").idle()
+        overview = browser.model("overview")
+        origin = int(overview["origin_ns"])
+        equal(browser.view(), (origin + overview["from"], origin + overview["to"]))
+        assert overview["from"] == 100_000_000 and overview["to"] - overview["from"] < 50_000_001, overview["extent"]
+        assert "a part of" in browser.text("#range"), browser.text("#range")
+        browser.press("-")
+        equal(browser.view(), (origin + overview["from"], origin + overview["to"]))
 
 
 def test_empty_tiny_and_damaged_recordings_are_shown_on_any_screen_and_on_paper(tmp):

@@ -408,7 +408,7 @@ def test_a_text_fits_in_its_size_and_says_so(tmp):
     done = run(need(BUSCAP), *argv, "--max-size", len(whole) // 2, tmp)
     equal((done.returncode, done.stderr), (0, b""))
     assert b"Reduced" not in whole and len(done.stdout) <= len(whole) // 2
-    assert re.search(rb"\n\nReduced to at most \d+ columns, \d+ rows and \d+ events, to need at most .*\.\n$", done.stdout)
+    assert re.search(rb"\n\nReduced to at most \d+ columns, \d+ rows and \d+ events, so that it has at most .*\.\n$", done.stdout)
 
 
 def test_reducing_never_increases(large):
