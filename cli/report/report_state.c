@@ -1,5 +1,6 @@
 #include "cli/report/report_state.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -35,7 +36,8 @@ bool bc_report_format(struct bc_report_text *t, const char *format, ...)
 	va_start(args, format);
 	int n = vsnprintf(piece, sizeof(piece), format, args);
 	va_end(args);
-	return n >= 0 && (size_t)n < sizeof(piece) && bc_report_add(t, piece, (size_t)n);
+	assert(n >= 0 && (size_t)n < sizeof(piece));
+	return bc_report_add(t, piece, (size_t)n);
 }
 
 int bc_report_result(const struct bc_report_text *t, int rc)

@@ -196,10 +196,9 @@ static bool on_pace(void *context, uint64_t bytes)
 	struct search *s = context;
 
 	(void)bytes;
-	if (still_waits(s->client))
-		return true;
-	s->cut_off = "time limit";
-	return false;
+	if (s->cut_off == NULL && !still_waits(s->client))
+		s->cut_off = "time limit";
+	return s->cut_off == NULL;
 }
 
 int bc_web_data_find(struct bc_web_data *data, const struct bc_web_client *client,
