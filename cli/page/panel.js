@@ -172,7 +172,9 @@ const TABS = [
 
 export function openTab(id, app) {
 	open = id;
-	app.redraw();
+	if (model.view) {
+		drawPanel(app);
+	}
 }
 
 export function drawPanel(app) {

@@ -335,32 +335,48 @@ static void add_gaps(struct svg *s, double y)
 	add_count(s, y, count, 0);
 }
 
-/* Finds room for the text of a mark or trigger: right or left of its symbol, which is in lane 0, or
- * of a line from the symbol down to another lane. */
+/* Takes the room for a text of `width` pixels, if it is free, left or right of a symbol in lane 0,
+ * or of the end of its line down to another lane. */
+static bool take_room(bool used[LABEL_LANES][WIDTH], int x, int width, unsigned lane, bool is_left)
+{
+	int symbol = lane == 0 ? 6 : 0; /* its half */
+	int from = is_left ? x - width : x + symbol;
+	size_t room = (size_t)(width - symbol);
+
+	if (from < LEFT || x + (is_left ? 0 : width) > LEFT + PLOT_WIDTH ||
+		memchr(used[lane] + from, 1, room) != NULL)
+		return false;
+	memset(used[lane] + from, true, room);
+	for (unsigned above = 1; above < lane; above++)
+		used[above][x] = true;
+	return true;
+}
+
+/* Finds room for the text of a mark or trigger: beside its symbol, else left of a line, else right
+ * of one, where it is in the way of the lines of later marks. */
 static void place_label(struct svg *s, bool used[LABEL_LANES][WIDTH],
 	const struct bc_report_event *e, struct label *l)
 {
+	static const struct {
+		bool is_left;
+		unsigned first; /* lane */
+		unsigned end;
+	} places[] = {{false, 0, 1}, {true, 0, 1}, {true, 1, LABEL_LANES}, {false, 1, LABEL_LANES}};
 	int x = (int)x_of(s, e->event.time_ns);
 	int width = (int)((double)strlen(e->text) * 7.5) + 10;
 
-	for (unsigned lane = 0; lane < LABEL_LANES; lane++) {
-		int symbol = lane == 0 ? 6 : 0; /* its half */
-		for (int left = 0; left <= 1; left++) {
-			int from = left != 0 ? x - width : x + symbol;
-			size_t room = (size_t)(width - symbol);
-			if (from < LEFT || x + (left != 0 ? 0 : width) > LEFT + PLOT_WIDTH ||
-				memchr(used[lane] + from, 1, room) != NULL)
-				continue;
-			memset(used[lane] + from, true, room);
-			*l = (struct label){.has_room = true, .is_left = left != 0, .lane = lane};
-			for (unsigned above = 1; above < lane; above++)
-				used[above][x] = true;
-			s->lanes = lane >= s->lanes ? lane + 1 : s->lanes;
-			return;
+	for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++)
+		for (unsigned lane = places[i].first; lane < places[i].end; lane++) {
+			if (take_room(used, x, width, lane, places[i].is_left)) {
+				*l = (struct label){.has_room = true,
+					.is_left = places[i].is_left,
+					.lane = lane};
+				s->lanes = lane >= s->lanes ? lane + 1 : s->lanes;
+				return;
+			}
+			if (lane != 0 && used[lane][x])
+				break; /* the line would cross a text */
 		}
-		if (lane != 0 && used[lane][x])
-			return; /* the line would cross a text */
-	}
 }
 
 /* Places the texts of marks, then of triggers, of which there can be many. */
