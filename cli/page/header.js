@@ -46,7 +46,7 @@ export function drawRange() {
 	}
 	const { extent } = model.overview;
 	if (model.isReport && (model.overview.from > extent.from || model.overview.to < extent.to)) {
-		parts.push(`the report shows a part of ${formatDuration(extent.to - extent.from)}`);
+		parts.push(`the report has only a part of the ${formatDuration(extent.to - extent.from)} recorded`);
 	}
 	if (model.isReport && visibleColumns().length < 12 && !isSameView(model.view, wholeView())) {
 		parts.push("the report has no finer figures; buscap web shows single records");
@@ -103,12 +103,12 @@ function drawChoice() {
 	return recordings.length === 1 ? recordings[0] : recordings[chosen] || null;
 }
 
-// "at least" if a gap of unknown size is known.
-export function lostFact(recordings) {
+// How many samples they lost: "at least" so many if the size of a gap is unknown.
+export function lostCount(recordings) {
 	const { events, overview } = model;
 	const isExact = !events || !events.events.some((event) => event.kind === "gap" && !event.exact
 		&& recordings.includes(overview.recordings[event.recording]));
-	return `${isExact ? "" : "at least "}${count(d3.sum(recordings, (one) => one.lost))} lost`;
+	return `${isExact ? "" : "at least "}${count(d3.sum(recordings, (one) => one.lost))}`;
 }
 
 export function drawFacts() {
@@ -124,7 +124,7 @@ export function drawFacts() {
 	}
 	if (shown.length) {
 		facts.push(formatTime(toAbsolute(shown[0].from), 1e9), formatDuration(d3.max(shown, (r) => r.to) - shown[0].from),
-			plural(d3.sum(shown, (r) => r.records), "record"), lostFact(shown));
+			plural(d3.sum(shown, (r) => r.records), "record"), `${lostCount(shown)} lost`);
 	}
 	d3.select("#facts").selectAll("span").data(facts).join("span").text((text) => text);
 	document.title = recordings.length === 1 ? `${recordingName(one)} \u2013 buscap` : "buscap";

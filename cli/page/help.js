@@ -16,7 +16,7 @@ const SYMBOLS = [
 	["\u25bc", "gap: samples were lost here"],
 	["\u2691", "mark"],
 	["\u25c6", "trigger"],
-	["////", "no records here"],
+	["////", "no records here; in red: records not counted"],
 	["cut column", "its rate exceeds the axis"],
 	["grey top", "some records not counted by class and address"],
 ];

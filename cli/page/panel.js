@@ -1,7 +1,7 @@
 // The tables below the picture: the same figures as text, events, single records, hits of a search, recordings.
 /* global d3 */
 
-import { lostFact, recordingName, recordingView, stateText } from "./header.js";
+import { lostCount, recordingName, recordingView, stateText } from "./header.js";
 import { model, toAbsolute, totals } from "./model.js";
 import { addressRange, bytes, CLASSES, count, eventText, percent, plural, visible } from "./text.js";
 import { formatDuration, formatTime, fromRfc3339 } from "./time.js";
@@ -148,7 +148,7 @@ function showRecordings(parent, app) {
 		model.overview.recordings.map((one) => [
 			{ text: recordingName(one), act: () => app.go(recordingView(one)) },
 			stateText(one), formatTime(toAbsolute(one.from), 1e6), formatDuration(one.to - one.from), count(one.records),
-			bytes(one.bytes), count(one.segments), lostFact([one]).replace(" lost", ""), count(one.gaps), notesText(one.metadata || {})]),
+			bytes(one.bytes), count(one.segments), lostCount([one]), count(one.gaps), notesText(one.metadata || {})]),
 		[3, 4, 5, 6, 7, 8]);
 	if (model.overview.damage.length) {
 		table(parent, plural(model.overview.damage.length, "damaged place"), ["file", "offset", "bytes", "what"],

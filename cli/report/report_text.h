@@ -55,8 +55,9 @@ struct bc_report_events {
 	bool is_no_memory;
 };
 
-/* How much there is, and how much of it is drawn; losses are "at least" so many if an event says
- * so. Returns `out`. */
+/* How much was recorded, and how much of it is drawn: "sealed, 29,490 of 999,948 records, 3.48 MB,
+ * 2 gaps, at least 6,462 samples lost". "at least": the size of a gap in `events` is unknown.
+ * Returns `out`. */
 const char *bc_report_facts(char out[BC_REPORT_WORDS_MAX], const struct bc_report *report,
 	const struct bc_report_events *events);
 
