@@ -329,7 +329,8 @@ static enum bc_exit report(struct state *s, int argc, char **argv)
 	if (optind == argc)
 		return bc_print_usage_error(s->console, "give a directory or segments");
 	if (s->args.has_tick)
-		return bc_print_usage_error(s->console, "--from and --to need a time of day");
+		return bc_print_usage_error(
+			s->console, "--from and --to need a time of day, not @TICK");
 	if (!choose_kind(s))
 		return BC_EXIT_USAGE;
 	uint32_t recordings = 0;
