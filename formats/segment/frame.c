@@ -72,39 +72,45 @@ size_t bc_frame_write(uint8_t *out, const uint8_t *data, size_t bytes, enum bc_l
 #define HEAD_BYTES 15
 #define END_BYTES  4
 
-/* Decodes a frame that bc_frame_write() made. Faster than LZ4F, which allocates buffers for each
- * frame. Returns false if the frame is different or damaged. */
-static bool read_own_frame(uint8_t *out, size_t bytes, const uint8_t *frame, size_t frame_bytes)
+enum own { OWN_READ, OWN_DAMAGED, NOT_OWN };
+
+/* Decodes a frame of the form that bc_frame_write() gives it: at most one block. Faster than LZ4F,
+ * which allocates buffers for each frame. */
+static enum own read_own_frame(
+	uint8_t *out, size_t bytes, const uint8_t *frame, size_t frame_bytes)
 {
-	if (bytes == 0 || frame_bytes < HEAD_BYTES + 4 + END_BYTES || bc_le32(frame) != LZ4_MAGIC ||
+	if (frame_bytes < HEAD_BYTES + END_BYTES || bc_le32(frame) != LZ4_MAGIC ||
 		frame[4] != (FLG_VERSION_1 | FLG_INDEPENDENT | FLG_CONTENT_SIZE) ||
 		frame[5] != BD_1_MIB || bc_le64(frame + 6) != bytes ||
 		frame[14] != (uint8_t)(XXH32(frame + 4, 10, 0) >> 8))
-		return false;
-	const uint8_t *block = frame + HEAD_BYTES + 4;
+		return NOT_OWN;
 	uint32_t head = bc_le32(frame + HEAD_BYTES);
+	if (bytes == 0)
+		return head == 0 && frame_bytes == HEAD_BYTES + END_BYTES ? OWN_READ : NOT_OWN;
+	const uint8_t *block = frame + HEAD_BYTES + 4;
 	size_t n = head & ~BLOCK_STORED;
 	if (n != frame_bytes - HEAD_BYTES - 4 - END_BYTES || n > BLOCK_MAX || bytes > BLOCK_MAX ||
 		bc_le32(block + n) != 0)
-		return false;
+		return NOT_OWN;
 	if ((head & BLOCK_STORED) == 0)
 		return LZ4_decompress_safe((const char *)block, (char *)out, (int)n, (int)bytes) ==
-		       (int)bytes;
+				       (int)bytes
+			       ? OWN_READ
+			       : OWN_DAMAGED;
 	if (n != bytes)
-		return false;
+		return OWN_DAMAGED;
 	memcpy(out, block, n);
-	return true;
+	return OWN_READ;
 }
 
-int bc_frame_read(uint8_t *out, size_t bytes, const uint8_t *frame, size_t frame_bytes)
+/* Decodes any frame. */
+static int read_any_frame(uint8_t *out, size_t bytes, const uint8_t *frame, size_t frame_bytes)
 {
 	LZ4F_dctx *dctx = NULL;
 	size_t in_done = 0;
 	size_t out_done = 0;
 	size_t hint = 1;
 
-	if (read_own_frame(out, bytes, frame, frame_bytes))
-		return 0;
 	if (LZ4F_isError(LZ4F_createDecompressionContext(&dctx, LZ4F_VERSION)))
 		return -ENOMEM;
 	while (hint != 0) {
@@ -119,6 +125,18 @@ int bc_frame_read(uint8_t *out, size_t bytes, const uint8_t *frame, size_t frame
 	}
 	LZ4F_freeDecompressionContext(dctx);
 	return hint == 0 && in_done == frame_bytes && out_done == bytes ? 0 : -EBADMSG;
+}
+
+int bc_frame_read(uint8_t *out, size_t bytes, const uint8_t *frame, size_t frame_bytes)
+{
+	switch (read_own_frame(out, bytes, frame, frame_bytes)) {
+	case OWN_READ:
+		return 0;
+	case OWN_DAMAGED:
+		return -EBADMSG;
+	default:
+		return read_any_frame(out, bytes, frame, frame_bytes);
+	}
 }
 
 int bc_frame_read_checked(
