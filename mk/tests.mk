@@ -25,6 +25,8 @@ $(BUILD)/libsupport.a: $(BUILD)/tests/support/test_main.o
 # A kernel's USB in software, for the tests that drive a board: tests/board/usbfs.h.
 USBFS_OBJECTS   := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/board/usbfs*.c))
 
+# These programs have a close() of their own, which ThreadSanitizer sees only from outside.
+$(BUILD)/tests/unit/usb/%: SAN_LDFLAGS = -fsanitize=$(SAN)
 $(BUILD)/tests/unit/usb/%: $(BUILD)/tests/unit/usb/%.o $(USBFS_OBJECTS) $(BUILD)/libsupport.a $(BUILD)/libboard.a $(LIB_DAEMON)
 	$(call link,$(TEST_PKGS))
 
