@@ -135,6 +135,7 @@ static inline struct bc_entry *entries_of(
 	const struct trace *trace, enum bc_format format, size_t *count)
 {
 	struct bc_entry *entries = NULL;
+	size_t capacity = 0;
 	struct read_run run;
 	struct bc_batch batch;
 	int rc;
@@ -142,8 +143,11 @@ static inline struct bc_entry *entries_of(
 	*count = 0;
 	read_run_open(&run, trace, format);
 	while ((rc = bc_reader_next(run.reader, &batch)) == 1) {
-		entries = realloc(entries, (*count + batch.count + 1) * sizeof(*entries));
-		assert_non_null(entries);
+		if (*count + batch.count >= capacity) {
+			capacity = 2 * (*count + batch.count + 1);
+			entries = realloc(entries, capacity * sizeof(*entries));
+			assert_non_null(entries);
+		}
 		if (batch.count != 0)
 			memcpy(entries + *count, batch.entries, batch.count * sizeof(*entries));
 		*count += batch.count;

@@ -33,6 +33,7 @@ static void printed_append(struct printed *all, struct bc_print *p)
 static struct printed print_all(enum bc_format format, const struct bc_format_options *options,
 	const struct bc_entry *entries, size_t count)
 {
+	static char *buffer; /* for all calls: a new one for each would take most of the time */
 	const struct bc_printer *printer = bc_format_info(format)->printer;
 	struct printed all = {.rc = 0};
 	struct bc_print p = {.entries = entries,
@@ -41,7 +42,9 @@ static struct printed print_all(enum bc_format format, const struct bc_format_op
 		.reduced = all.reduced};
 	void *state = bc_printer_start(printer, options);
 
-	p.out = malloc(p.capacity);
+	if (buffer == NULL)
+		buffer = malloc(p.capacity);
+	p.out = buffer;
 	assert_non_null(p.out);
 	assert_non_null(state);
 	if (printer->head != NULL)
@@ -64,7 +67,6 @@ static struct printed print_all(enum bc_format format, const struct bc_format_op
 	if (printer->free != NULL)
 		printer->free(state);
 	free(state);
-	free(p.out);
 	return all;
 }
 

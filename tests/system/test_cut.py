@@ -40,7 +40,8 @@ def check_cut(source, wanted, got):
 
 def test_every_selector_alone_and_combined(tmp):
     chosen = empty = 0
-    for seed in range(4):
+    seeds = harness.thinned(range(4))
+    for seed in seeds:
         path = record_file(tmp, rich_stream(seed), clock_hz=66000000)
         source = read(path)
         rng = random.Random(seed)
@@ -53,14 +54,14 @@ def test_every_selector_alone_and_combined(tmp):
             equal("no record matches" in err, not kept, err)
             chosen += bool(kept)
             empty += not kept
-    assert chosen > 30, (chosen, empty)
+    assert chosen > 7 * len(seeds), (chosen, empty)
 
 
 def test_cutting_a_cut_combines_the_selections(tmp):
     path = record_file(tmp, rich_stream(10), clock_hz=1000)
     source = read(path)
     rng = random.Random(1)
-    for i in range(8):
+    for i in harness.thinned(range(8)):
         first, second = Selection(rng, source, ("types",)), Selection(rng, source, ("ticks", "epochs"))
         one, _ = cut(path, tmp / f"a{i}.byu.lz4", *first.options)
         two, _ = cut(tmp / f"a{i}.byu.lz4", tmp / f"b{i}.byu.lz4", *second.options)
@@ -126,7 +127,7 @@ def test_a_gap_at_the_border_belongs_to_the_next_record(tmp):
     source = read(path)
     inner = [g for g in source.gaps if g.number == g.record and 0 < g.record < len(source.records) - 1]
     assert inner
-    for i, gap in enumerate(inner[:6]):
+    for i, gap in enumerate(harness.thinned(inner[:6])):
         here = [g for g in source.gaps if g.record == gap.record]
         for first, last, is_kept in ((gap.record, gap.record, True), (gap.record - 1, gap.record - 1, False),
                                   (gap.record, gap.record + 1, True)):

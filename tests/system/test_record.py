@@ -1,6 +1,7 @@
 """Recording from end to end: the output of `buscapd --once` compared with tests/support/reference.py."""
 
 import dataclasses
+import itertools
 import json
 import os
 import pathlib
@@ -203,15 +204,16 @@ def test_generator_and_decoder_agree():
 
 def test_random_streams_become_the_expected_records(tmp):
     damaged = 0
-    for seed in range(100):
+    seeds = harness.thinned(range(100))
+    for seed in seeds:
         rng = random.Random(seed)
         features = reference.random_features(rng, rng.choice((1, 30, 1000, 3000)))
         data, expected = reference.make_bcp1(rng, features)
         result = record_bytes(tmp, data, "bcp1")
         check(result, expected, f"seed {seed}, {features}")
         damaged += expected.skipped_bytes != 0
-    harness.note(f"100 streams of bcp1, {damaged} of them damaged")
-    assert 20 < damaged < 100
+    harness.note(f"{len(seeds)} streams of bcp1, {damaged} of them damaged")
+    assert len(seeds) // 5 < damaged < len(seeds)
 
 
 def test_invalid_cycles_are_kept_if_configured(tmp):
@@ -243,11 +245,10 @@ def test_each_feature_by_itself(tmp):
         "p_bad_header": 0.3, "p_torn": 0.3, "p_nested": 0.3, "p_garbage": 0.5, "p_epoch": 0.3, "p_last": 0.3,
         "p_trigger": 0.3, "p_odd": 0.5, "torn_tail": True,
     }
-    for name, value in features.items():
-        for seed in range(2):
-            features = reference.Features(samples=1000, frame=30, **{name: value})
-            data, expected = reference.make_bcp1(random.Random(seed), features)
-            check(record_bytes(tmp, data, "bcp1"), expected, f"{name}, seed {seed}")
+    for (name, value), seed in harness.thinned(itertools.product(features.items(), range(2))):
+        features = reference.Features(samples=1000, frame=30, **{name: value})
+        data, expected = reference.make_bcp1(random.Random(seed), features)
+        check(record_bytes(tmp, data, "bcp1"), expected, f"{name}, seed {seed}")
 
 
 def frames(samples, size=2000):
@@ -643,7 +644,7 @@ def test_a_flipped_bit_loses_only_its_chunk(tmp):
     ends = [chunk.offset + chunk.header_bytes + chunk.info["frame_bytes"] for chunk in chunks]
     rng = random.Random(7)
     places = [0, 5, 11, 15, 40, chunks[1].offset, ends[-1], len(whole) - 1]
-    for at in places + [rng.randrange(len(whole)) for _ in range(25)]:
+    for at in harness.thinned(places + [rng.randrange(len(whole)) for _ in range(25)]):
         raw = bytearray(whole)
         raw[at] ^= 1 << rng.randrange(8)
         path = tmp / "flipped.byu.lz4"
