@@ -76,8 +76,7 @@ enum own { OWN_READ, OWN_DAMAGED, NOT_OWN };
 
 /* Decodes a frame of the form that bc_frame_write() gives it: at most one block. Faster than LZ4F,
  * which allocates buffers for each frame. */
-static enum own read_own_frame(
-	uint8_t *out, size_t bytes, const uint8_t *frame, size_t frame_bytes)
+static enum own read_own_frame(uint8_t *out, size_t bytes, const uint8_t *frame, size_t frame_bytes)
 {
 	if (frame_bytes < HEAD_BYTES + END_BYTES || bc_le32(frame) != LZ4_MAGIC ||
 		frame[4] != (FLG_VERSION_1 | FLG_INDEPENDENT | FLG_CONTENT_SIZE) ||

@@ -12,7 +12,7 @@ import harness
 from harness import BUSCAP, ROOT, equal, need, run
 
 DATA = ROOT / "../shared/data"
-SCRIPTS = 1000
+SCRIPTS = 500
 GROUPS = 5  # each is a test
 LONGEST = 50_000
 
@@ -137,7 +137,7 @@ def one(tmp, number, traces):
 def test_random_edits_are_reported_as_briefly_as_by_gnu_diff(tmp, group):
     traces = sources()
     ratios = []
-    for number in harness.some(range(group, SCRIPTS, GROUPS), 10):
+    for number in harness.some(range(group, SCRIPTS, GROUPS), 5):
         ours, gnu = one(tmp, number, traces)
         ratios.append((ours / gnu if gnu else 1, number))
     ratios.sort()

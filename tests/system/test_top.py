@@ -421,7 +421,7 @@ def test_top_shows_the_state_of_a_real_daemon(tmp):
             assert status["recording"]["id"] in line_of(text, "recording"), text
             assert str(out) in text and "lost       none" in text, text
             # 78 ticks for a sample of three processors.
-            assert f"clock {78 * rate / 1e6:.3g} MHz" in line_of(text, "source"), text
+            assert f"clock {78 * rate / 1e6:#.3g} MHz" in line_of(text, "source"), text
             if has_mix:
                 text = terminal.wait_for(lambda text: re.search(r"^MEMREAD ", text, re.M), "what is on the bus")
                 equal(len(re.findall(r" [012] +[\d.]+ k +\d+\.\d %", text)), 3, text)
