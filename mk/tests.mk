@@ -80,13 +80,10 @@ PYTEST_FLAGS = -n $(shell expr $(CORES) + $(if $(SAN),$(if $(filter thread,$(SAN
 test: deps check ## install, build and run all tests
 
 check: all $(CHECKED) $(HELPERS) ## run all tests; with SAN=thread those that start threads
-	@BUILD=$(BUILD) $(PYTHON) -m pytest -q $(PYTEST_FLAGS)
+	@BUILD=$(BUILD) PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=$(abspath $(BUILD))/pycache $(PYTHON) -m pytest -q $(PYTEST_FLAGS)
 
-# With BUSCAP_LONG=1 the tests that have long sweeps visit every case instead of some.
 test-long: export BUSCAP_LONG := 1
-test-long: MARKS := $(if $(MARKS),$(MARKS) and )(sweep or long)
-test-long: all $(CHECKED) $(HELPERS) ## run the tests that have long sweeps, with all their cases
-	@BUILD=$(BUILD) $(PYTHON) -m pytest -q $(PYTEST_FLAGS)
+test-long: check ## run all tests, with every case of their long sweeps
 
 test-machine: deb $(BUILD)/tests/usbredir_board ## the packages in a whole machine under QEMU, with a board; RUNS=N times
 	@tests/tools/deps.sh -- $(MACHINE_TOOLS) -- $(PYTHON_MODULES)

@@ -5,7 +5,6 @@ import ctypes
 import faulthandler
 import fcntl
 import gc
-import inspect
 import os
 import pathlib
 import re
@@ -67,9 +66,6 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.skip("needs root"))
         if item.get_closest_marker("long") and not os.environ.get("BUSCAP_LONG"):
             item.add_marker(pytest.mark.skip("takes long; set BUSCAP_LONG=1 to run it"))
-        if isinstance(item, pytest.Function):
-            if re.search(r"\bLONG\b|harness\.(some|in_turn)\b", inspect.getsource(item.function)):
-                item.add_marker("sweep")
     # C programs mostly compute, Python tests mostly wait: spread the programs over the first half of the run. Tests that
     # run alone come last, because others wait for them.
     order = {}
@@ -138,8 +134,6 @@ class Program(pytest.File):
         text = self.path.read_text()
         if re.search(r"^TEST_THREADS;", text, re.M):
             item.add_marker("threads")
-        if re.search(r"test_stride\((?!1\))", text):  # a step of 1 leaves nothing out
-            item.add_marker("sweep")
         yield item
 
 

@@ -108,7 +108,7 @@ def test_a_flipped_bit_is_reported_by_field_and_position(tmp):
     data = byu.read_bytes()
     records = len(data) // 12
     fields = ["addr"] * 4 + ["type", "size", "attr", "proc"] + ["time"] * 4
-    for number in harness.some((0, 1, 700, records - 2, records - 1), 2):
+    for number in harness.some((0, 1, 700, records - 2, records - 1), 4):
         for byte, field in enumerate(fields):
             bit = 1 if field == "type" else 7 if field != "time" else 3
             torn = bytearray(data)
@@ -163,7 +163,7 @@ def test_a_busy_bus_that_misses_records_differs_in_one_place(tmp):
         return struct.unpack_from("<I", record, 8)[0]
 
     for count in (1, 10, 300, 1000):
-        for at in harness.some(range(700, 28000, 2411), 3):
+        for at in harness.some(range(700, 28000, 2411), 6):
             what = f"{count} at {at}"
             lost, rest = records[at : at + count], records[at + count :]
             other = write_file(tmp / "b.byu", b"".join(records[:at] + rest))
@@ -188,7 +188,7 @@ def test_a_program_that_loops_and_misses_accesses_differs_in_one_place(tmp):
             lines.append(f" L {0x100000 + dice.randrange(16) * 8:x},8\n")
     a = write_file(tmp / "a.lackey", lines)
     for count in (1, 10, 300, 1000):
-        for at in harness.some(range(500, 28000, 2503), 3):
+        for at in harness.some(range(500, 28000, 2503), 6):
             others = [f" S {dice.randrange(1 << 40):x},8\n" for _ in range(count)]
             for name, other in (("out", lines[:at] + lines[at + count :]), ("in", lines[:at] + others + lines[at:]),
                                 ("others", lines[:at] + others + lines[at + count :])):
@@ -198,7 +198,7 @@ def test_a_program_that_loops_and_misses_accesses_differs_in_one_place(tmp):
 def test_a_real_program_that_misses_lines_differs_in_one_place(tmp):
     lines = need(QUICKSORT).read_text().splitlines(keepends=True)
     for count in (1, 10, 300, 1000):
-        for at in harness.some([850, *range(100, len(lines) - count - 50, 601)], 2):
+        for at in harness.some([850, *range(100, len(lines) - count - 50, 601)], 4):
             other = write_file(tmp / "b.tarmac", lines[:at] + lines[at + count :])
             one_either_way(QUICKSORT, other, f"{count} at {at}")
 

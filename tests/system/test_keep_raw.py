@@ -291,7 +291,6 @@ def one_fault(directory, rules):
     equal(harness.lz4_dc(segments), records, "records")
 
 
-@pytest.mark.sweep
 def test_each_call_fails_once_and_nothing_is_lost_or_duplicated(tmp):
     harness.each(one_fault, harness.thinned(fault_jobs()), workers=4)
 

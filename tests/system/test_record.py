@@ -1,7 +1,6 @@
 """Recording from end to end: the output of `buscapd --once` compared with tests/support/reference.py."""
 
 import dataclasses
-import itertools
 import json
 import os
 import pathlib
@@ -245,7 +244,7 @@ def test_each_feature_by_itself(tmp):
         "p_bad_header": 0.3, "p_torn": 0.3, "p_nested": 0.3, "p_garbage": 0.5, "p_epoch": 0.3, "p_last": 0.3,
         "p_trigger": 0.3, "p_odd": 0.5, "torn_tail": True,
     }
-    for (name, value), seed in harness.thinned(itertools.product(features.items(), range(2))):
+    for seed, (name, value) in enumerate(features.items()):
         features = reference.Features(samples=1000, frame=30, **{name: value})
         data, expected = reference.make_bcp1(random.Random(seed), features)
         check(record_bytes(tmp, data, "bcp1"), expected, f"{name}, seed {seed}")
