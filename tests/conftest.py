@@ -19,7 +19,7 @@ import harness
 
 # A test that exceeds this limit fails with a traceback. If it still does not end, a minute later its process exits with
 # the stacks of all threads, and xdist starts another process.
-LIMIT_S = 2 * harness.TIMEOUT_S
+LIMIT_S = (4 if harness.LONG else 2) * harness.TIMEOUT_S
 
 MEMORY_KEPT = 100 << 20
 
