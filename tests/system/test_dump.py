@@ -51,7 +51,7 @@ def test_segments_by_every_selector_and_form_of_time(tmp):
                 gaps = sum(wanted.is_in_range(source.records[g.record]) for g in source.gaps)
                 equal(len(of_kind(lines, "# gap")), gaps, f"gaps by {wanted.options}")
             selected += len(expected)
-    assert selected > 3000 * len(seeds), selected
+    assert 3 * selected > 10000 * len(seeds), selected
 
 
 @pytest.mark.parametrize("form", ["sim", "bcp1", "byu", "raw6"])

@@ -15,7 +15,7 @@ from cut_model import Record, Recording, buscap, read, record_file, utc
 from harness import BUSCAP, LONG, ROOT, equal, need, run
 
 DATA = ROOT / "../shared/data"
-QUERIES = len(harness.thinned(range(160 if LONG else 40)))  # for each of six traces
+QUERIES = len(harness.thinned(range(340 if LONG else 40)))  # for each of six traces
 TYPES = {"read": {1, 2}, "write": {3}, "fetch": {0}, "MEMREAD,0x11": {1, 0x11}, "ioread": {0x10}}
 
 

@@ -62,7 +62,7 @@ def test_page_counts_take_at_most_one_percent_and_the_summary_a_part_of_256(tmp,
 
 
 def test_a_search_of_a_damaged_segment_finds_what_can_be_read(tmp):
-    """Bytes of the headers, the page counts, the page summary and the index are damaged in turn. The search must not
+    """Each byte of the headers, the page counts, the page summary and the index is damaged in turn. The search must not
     trust them: it finds what reading the whole file finds."""
     trace = tmp / "trace.byu"
     trace.write_bytes(b"".join(struct.pack("<I4BI", 0x1000 * (i // 200), 3, 4, 0, 0, 5) for i in range(600)))
@@ -73,7 +73,7 @@ def test_a_search_of_a_damaged_segment_finds_what_can_be_read(tmp):
     (path,) = harness.segments(out)
     data = path.read_bytes()
     lost = 0
-    for at in harness.some(range(0, len(data), 3), 12):
+    for at in harness.some(range(len(data)), 36):
         path.write_bytes(data[:at] + bytes([data[at] ^ 1 << at % 8]) + data[at + 1:])
         rows = buscap("convert", "-O", "csv", path, code=None)[0].decode().splitlines()
         addr = rows[0].split(",").index("addr") if rows else 0
