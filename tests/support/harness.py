@@ -45,7 +45,8 @@ def thinned(cases):
 
 
 def in_turn(cases, number):
-    """Returns one of the cases, in rotation by `number`, of which thinned() leaves some out; or all with BUSCAP_LONG."""
+    """Returns one of the cases, the next for each third number because thinned() leaves out the others, or all with
+    BUSCAP_LONG."""
     return cases if LONG else [cases[number // 3 % len(cases)]]
 
 
