@@ -25,11 +25,12 @@ OBJECTS := $(SOURCES:%.c=$(BUILD)/%.o)
 
 FORMATS_PKGS := liblz4 zlib libzstd libxxhash libdeflate jansson libelf
 DAEMON_PKGS  := $(FORMATS_PKGS) libuv inih libmicrohttpd libusb-1.0 libsystemd
-CLI_PKGS     := $(FORMATS_PKGS) libcurl libmicrohttpd ncursesw
-PROGRAM_PKGS := $(DAEMON_PKGS) libcurl ncursesw
+# buscap loads libcurl and libmicrohttpd when a command needs them: cli/client/library.h.
+CLI_PKGS     := $(FORMATS_PKGS) ncursesw
+PROGRAM_PKGS := $(DAEMON_PKGS) ncursesw
 
 # pkg-config runs when first needed: `make deps` may be what installs it.
-pkg_cflags = $(eval pkg_cflags := $$(shell pkg-config --cflags $(PROGRAM_PKGS)))$(pkg_cflags)
+pkg_cflags = $(eval pkg_cflags := $$(shell pkg-config --cflags $(PROGRAM_PKGS) libcurl))$(pkg_cflags)
 pkg_libs   = $(shell pkg-config --libs $(1)) -lm
 
 WARNINGS := -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes \

@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <ctype.h>
+#define CURL_DISABLE_TYPECHECK /* its macros call functions by name */
 #include <curl/curl.h>
 #include <errno.h>
 #include <stdarg.h>
@@ -11,6 +12,7 @@
 #include <unistd.h>
 
 #include "cli/client/byte_buffer.h"
+#include "cli/client/library.h"
 #include "cli/client/socket_probe.h"
 #include "cli/term/clock.h"
 #include "cli/term/json_path.h"
@@ -18,6 +20,35 @@
 #include "formats/base/json.h"
 
 #define FDS_MAX 8
+
+/* libcurl, built with either library for TLS. */
+#define CURL_FUNCTIONS(F)           \
+	F(curl_easy_cleanup)        \
+	F(curl_easy_getinfo)        \
+	F(curl_easy_init)           \
+	F(curl_easy_perform)        \
+	F(curl_easy_reset)          \
+	F(curl_easy_setopt)         \
+	F(curl_easy_strerror)       \
+	F(curl_global_cleanup)      \
+	F(curl_global_init)         \
+	F(curl_multi_add_handle)    \
+	F(curl_multi_cleanup)       \
+	F(curl_multi_info_read)     \
+	F(curl_multi_init)          \
+	F(curl_multi_perform)       \
+	F(curl_multi_poll)          \
+	F(curl_multi_remove_handle) \
+	F(curl_slist_append)        \
+	F(curl_slist_free_all)
+
+static struct {
+	CURL_FUNCTIONS(BC_LIBRARY_POINTER)
+} lib;
+static struct bc_library curl_library = {
+	.names = {"libcurl-gnutls.so.4", "libcurl.so.4"},
+	.entries = (struct bc_library_entry[]){CURL_FUNCTIONS(BC_LIBRARY_ENTRY){NULL, NULL}},
+};
 
 struct stream {
 	CURL *curl; /* NULL: no stream */
@@ -95,7 +126,7 @@ static enum bc_exit fail_curl(struct bc_client *c, CURLcode code, const struct b
 		return fail(c, BC_EXIT_FAILED, "incomplete response from the daemon");
 	default:
 		return fail(c, BC_EXIT_FAILED, "invalid response from the daemon: %s",
-			curl_easy_strerror(code));
+			lib.curl_easy_strerror(code));
 	}
 }
 
@@ -130,18 +161,18 @@ static bool set_common_options(
 
 	if (asprintf(&url, "http://localhost%s", path) < 0)
 		return false;
-	curl_easy_reset(curl);
-	bool ok = curl_easy_setopt(curl, CURLOPT_URL, url) == CURLE_OK &&
-		  curl_easy_setopt(curl, CURLOPT_UNIX_SOCKET_PATH, c->path) == CURLE_OK &&
-		  curl_easy_setopt(curl, CURLOPT_PROXY, "") == CURLE_OK &&
-		  curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L) == CURLE_OK &&
-		  curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http") == CURLE_OK &&
-		  curl_easy_setopt(curl, CURLOPT_PATH_AS_IS, 1L) == CURLE_OK &&
-		  curl_easy_setopt(curl, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1) ==
+	lib.curl_easy_reset(curl);
+	bool ok = lib.curl_easy_setopt(curl, CURLOPT_URL, url) == CURLE_OK &&
+		  lib.curl_easy_setopt(curl, CURLOPT_UNIX_SOCKET_PATH, c->path) == CURLE_OK &&
+		  lib.curl_easy_setopt(curl, CURLOPT_PROXY, "") == CURLE_OK &&
+		  lib.curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L) == CURLE_OK &&
+		  lib.curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http") == CURLE_OK &&
+		  lib.curl_easy_setopt(curl, CURLOPT_PATH_AS_IS, 1L) == CURLE_OK &&
+		  lib.curl_easy_setopt(curl, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1) ==
 			  CURLE_OK &&
-		  curl_easy_setopt(curl, CURLOPT_USERAGENT, "buscap/" BC_VERSION) == CURLE_OK &&
-		  curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, on_header) == CURLE_OK &&
-		  curl_easy_setopt(curl, CURLOPT_HEADERDATA, is_head_complete) == CURLE_OK;
+		  lib.curl_easy_setopt(curl, CURLOPT_USERAGENT, "buscap/" BC_VERSION) == CURLE_OK &&
+		  lib.curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, on_header) == CURLE_OK &&
+		  lib.curl_easy_setopt(curl, CURLOPT_HEADERDATA, is_head_complete) == CURLE_OK;
 	free(url);
 	*is_head_complete = false;
 	c->err[0] = '\0';
@@ -157,7 +188,7 @@ static long status_of(CURL *curl)
 {
 	long status = 0;
 
-	curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
+	lib.curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
 	return status;
 }
 
@@ -166,14 +197,14 @@ static bool set_call_options(struct bc_client *c, const char *method, const char
 {
 	CURL *curl = c->call;
 	bool ok = set_common_options(c, curl, path, &c->is_head_complete) &&
-		  curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, method) == CURLE_OK &&
-		  curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_body) == CURLE_OK &&
-		  curl_easy_setopt(curl, CURLOPT_WRITEDATA, response) == CURLE_OK;
+		  lib.curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, method) == CURLE_OK &&
+		  lib.curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_body) == CURLE_OK &&
+		  lib.curl_easy_setopt(curl, CURLOPT_WRITEDATA, response) == CURLE_OK;
 
 	if (!ok || body == NULL)
 		return ok;
-	return curl_easy_setopt(curl, CURLOPT_HTTPHEADER, c->json_header) == CURLE_OK &&
-	       curl_easy_setopt(curl, CURLOPT_POSTFIELDS, body) == CURLE_OK;
+	return lib.curl_easy_setopt(curl, CURLOPT_HTTPHEADER, c->json_header) == CURLE_OK &&
+	       lib.curl_easy_setopt(curl, CURLOPT_POSTFIELDS, body) == CURLE_OK;
 }
 
 /* A file that is uploaded. */
@@ -200,9 +231,9 @@ static size_t on_upload(char *bytes, size_t one, size_t n, void *context)
  * daemon accepts it ("100 Continue"). */
 static bool set_upload_options(CURL *curl, struct upload *upload)
 {
-	return curl_easy_setopt(curl, CURLOPT_UPLOAD, 1L) == CURLE_OK &&
-	       curl_easy_setopt(curl, CURLOPT_READFUNCTION, on_upload) == CURLE_OK &&
-	       curl_easy_setopt(curl, CURLOPT_READDATA, upload) == CURLE_OK;
+	return lib.curl_easy_setopt(curl, CURLOPT_UPLOAD, 1L) == CURLE_OK &&
+	       lib.curl_easy_setopt(curl, CURLOPT_READFUNCTION, on_upload) == CURLE_OK &&
+	       lib.curl_easy_setopt(curl, CURLOPT_READDATA, upload) == CURLE_OK;
 }
 
 /* Moves the body into *a and parses it. */
@@ -227,7 +258,7 @@ static enum bc_exit parse_response(
 static enum bc_exit perform(
 	struct bc_client *c, struct bc_byte_buffer *body, struct bc_response *response)
 {
-	CURLcode rc = curl_easy_perform(c->call);
+	CURLcode rc = lib.curl_easy_perform(c->call);
 
 	if (rc == CURLE_OK && !c->is_head_complete)
 		rc = CURLE_PARTIAL_FILE;
@@ -250,7 +281,7 @@ enum bc_exit bc_client_call(struct bc_client *c, const char *method, const char 
 	if (body != NULL && (text = bc_json_print(body)) == NULL)
 		return fail(c, BC_EXIT_FAILED, "out of memory");
 	if (set_call_options(c, method, path, text, &got) &&
-		curl_easy_setopt(c->call, CURLOPT_TIMEOUT_MS, c->timeout_ms) == CURLE_OK)
+		lib.curl_easy_setopt(c->call, CURLOPT_TIMEOUT_MS, c->timeout_ms) == CURLE_OK)
 		code = perform(c, &got, a);
 	else
 		code = fail(c, BC_EXIT_FAILED, "out of memory");
@@ -291,8 +322,8 @@ void bc_response_free(struct bc_response *response)
 static void close_stream(struct bc_client *c)
 {
 	if (c->stream.curl != NULL) {
-		curl_multi_remove_handle(c->multi, c->stream.curl);
-		curl_easy_cleanup(c->stream.curl);
+		lib.curl_multi_remove_handle(c->multi, c->stream.curl);
+		lib.curl_easy_cleanup(c->stream.curl);
 	}
 	bc_byte_buffer_free(&c->stream.partial);
 	c->stream = (struct stream){0};
@@ -339,18 +370,18 @@ enum bc_exit bc_client_stream(struct bc_client *c, const char *path,
 	struct stream *s = &c->stream;
 
 	close_stream(c);
-	s->curl = curl_easy_init();
+	s->curl = lib.curl_easy_init();
 	s->partial.max = BC_CLIENT_LINE_MAX;
 	s->line = line;
 	s->context = context;
 	s->deadline_ns = bc_monotonic_ns() + (uint64_t)c->timeout_ms * 1000000;
 	if (s->curl != NULL && set_common_options(c, s->curl, path, &s->is_head_complete) &&
-		curl_easy_setopt(s->curl, CURLOPT_WRITEFUNCTION, on_stream_data) == CURLE_OK &&
-		curl_easy_setopt(s->curl, CURLOPT_WRITEDATA, c) == CURLE_OK &&
-		curl_multi_add_handle(c->multi, s->curl) == CURLM_OK)
+		lib.curl_easy_setopt(s->curl, CURLOPT_WRITEFUNCTION, on_stream_data) == CURLE_OK &&
+		lib.curl_easy_setopt(s->curl, CURLOPT_WRITEDATA, c) == CURLE_OK &&
+		lib.curl_multi_add_handle(c->multi, s->curl) == CURLM_OK)
 		return BC_EXIT_OK;
 	if (s->curl != NULL)
-		curl_easy_cleanup(s->curl);
+		lib.curl_easy_cleanup(s->curl);
 	s->curl = NULL;
 	return fail(c, BC_EXIT_FAILED, "out of memory");
 }
@@ -391,12 +422,12 @@ static bool transfer(struct bc_client *c, enum bc_exit *code)
 	int running = 0;
 	int left;
 
-	if (curl_multi_perform(c->multi, &running) != CURLM_OK) {
+	if (lib.curl_multi_perform(c->multi, &running) != CURLM_OK) {
 		*code = fail(c, BC_EXIT_FAILED, "out of memory");
 		close_stream(c);
 		return false;
 	}
-	const CURLMsg *message = curl_multi_info_read(c->multi, &left);
+	const CURLMsg *message = lib.curl_multi_info_read(c->multi, &left);
 	if (message != NULL && message->msg == CURLMSG_DONE) {
 		*code = finish_stream(c, message->data.result);
 		return false;
@@ -426,7 +457,7 @@ static bool poll_stream(struct bc_client *c, struct pollfd *fds, unsigned count,
 	if (!c->stream.has_status && until_ns > c->stream.deadline_ns)
 		until_ns = c->stream.deadline_ns;
 	uint64_t ms = until_ns > now ? (until_ns - now + 999999) / 1000000 : 0;
-	curl_multi_poll(c->multi, wait, count, ms < 60000 ? (int)ms : 60000, &ready);
+	lib.curl_multi_poll(c->multi, wait, count, ms < 60000 ? (int)ms : 60000, &ready);
 	/* Poll again because libcurl does not report POLLHUP. */
 	return count != 0 && poll(fds, count, 0) > 0;
 }
@@ -475,7 +506,11 @@ enum bc_exit bc_client_open(
 	*client = NULL;
 	if (c == NULL)
 		return bc_print_no_memory(console);
-	if (curl_global_init(CURL_GLOBAL_NOTHING) != CURLE_OK) {
+	if (bc_library_load(&curl_library, console) != BC_EXIT_OK) {
+		free(c);
+		return BC_EXIT_FAILED;
+	}
+	if (lib.curl_global_init(CURL_GLOBAL_NOTHING) != CURLE_OK) {
 		free(c);
 		return bc_print_no_memory(console);
 	}
@@ -484,9 +519,9 @@ enum bc_exit bc_client_open(
 	c->console = console;
 	c->path = strdup(path);
 	c->timeout_ms = BC_CLIENT_TIMEOUT_MS;
-	c->multi = curl_multi_init();
-	c->call = curl_easy_init();
-	c->json_header = curl_slist_append(NULL, "Content-Type: application/json");
+	c->multi = lib.curl_multi_init();
+	c->call = lib.curl_easy_init();
+	c->json_header = lib.curl_slist_append(NULL, "Content-Type: application/json");
 	if (c->path == NULL || c->multi == NULL || c->call == NULL || c->json_header == NULL) {
 		bc_client_close(c);
 		return bc_print_no_memory(console);
@@ -500,10 +535,10 @@ void bc_client_close(struct bc_client *c)
 	if (c == NULL)
 		return;
 	close_stream(c);
-	curl_easy_cleanup(c->call);
-	curl_multi_cleanup(c->multi);
-	curl_slist_free_all(c->json_header);
-	curl_global_cleanup();
+	lib.curl_easy_cleanup(c->call);
+	lib.curl_multi_cleanup(c->multi);
+	lib.curl_slist_free_all(c->json_header);
+	lib.curl_global_cleanup();
 	free(c->path);
 	free(c);
 }

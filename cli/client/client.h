@@ -63,8 +63,8 @@ struct bc_response {
 void bc_response_free(struct bc_response *response);
 
 /* Uses the socket `path`. If that is NULL or empty: $BUSCAP_SOCKET, or BC_CLIENT_SOCKET if that is
- * unset or empty. Does not connect yet. If out of memory, prints an error and returns
- * BC_EXIT_FAILED. */
+ * unset or empty. Does not connect yet. If memory or libcurl is missing, prints an error and
+ * returns BC_EXIT_FAILED. */
 enum bc_exit bc_client_open(struct bc_client **client, const struct bc_console *console,
 	const char *path) BC_MUST_CHECK;
 

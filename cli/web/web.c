@@ -178,6 +178,8 @@ static enum bc_exit run(struct web *w)
 	enum bc_exit code = bc_client_open(&w->client, w->console, w->socket);
 
 	if (code == BC_EXIT_OK)
+		code = bc_web_server_load(w->console);
+	if (code == BC_EXIT_OK)
 		code = find_dir(w);
 	if (code == BC_EXIT_OK) {
 		/* Before there are threads, which must not get the signals. */

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "cli/client/client.h"
+#include "cli/client/library.h"
 #include "cli/term/clock.h"
 #include "formats/base/json.h"
 #include "formats/base/number.h"
@@ -34,6 +35,28 @@
 	"connect-src 'self'; object-src 'none'; frame-src 'none'; base-uri 'none'; " \
 	"form-action 'none'; frame-ancestors 'none'"
 #define DATA_POLICY "default-src 'none'; frame-ancestors 'none'"
+
+/* libmicrohttpd. */
+#define MHD_FUNCTIONS(F)                                          \
+	F(MHD_add_response_header)                                \
+	F(MHD_create_response_from_buffer)                        \
+	F(MHD_create_response_from_buffer_with_free_callback_cls) \
+	F(MHD_destroy_response)                                   \
+	F(MHD_get_connection_info)                                \
+	F(MHD_get_connection_values)                              \
+	F(MHD_lookup_connection_value)                            \
+	F(MHD_queue_response)                                     \
+	F(MHD_set_connection_option)                              \
+	F(MHD_start_daemon)                                       \
+	F(MHD_stop_daemon)
+
+static struct {
+	MHD_FUNCTIONS(BC_LIBRARY_POINTER)
+} lib;
+static struct bc_library mhd_library = {
+	.names = {"libmicrohttpd.so.12"},
+	.entries = (struct bc_library_entry[]){MHD_FUNCTIONS(BC_LIBRARY_ENTRY){NULL, NULL}},
+};
 
 struct connection {
 	struct bc_web_server *server;
@@ -104,11 +127,11 @@ static enum MHD_Result send_response(struct request *r, unsigned status, const c
 
 	for (size_t i = 0; i < sizeof(headers) / sizeof(headers[0]); i++)
 		if (ok == MHD_YES && headers[i][0] != NULL)
-			ok = MHD_add_response_header(response, headers[i][0], headers[i][1]);
+			ok = lib.MHD_add_response_header(response, headers[i][0], headers[i][1]);
 	if (ok == MHD_YES)
-		ok = MHD_queue_response(r->mhd, status, response);
+		ok = lib.MHD_queue_response(r->mhd, status, response);
 	if (response != NULL)
-		MHD_destroy_response(response);
+		lib.MHD_destroy_response(response);
 	return ok;
 }
 
@@ -117,7 +140,7 @@ static enum MHD_Result send_static(
 	struct request *r, unsigned status, const char *type, const char *text)
 {
 	return send_response(r, status, type, DATA_POLICY,
-		MHD_create_response_from_buffer(
+		lib.MHD_create_response_from_buffer(
 			strlen(text), (void *)(uintptr_t)text, MHD_RESPMEM_PERSISTENT));
 }
 
@@ -139,7 +162,7 @@ static enum MHD_Result send_text(
 		return send_static(r, MHD_HTTP_SERVICE_UNAVAILABLE, JSON_TYPE,
 			"{\"error\":\"too many long responses are being sent; try again\"}\n");
 	}
-	struct MHD_Response *response = MHD_create_response_from_buffer_with_free_callback_cls(
+	struct MHD_Response *response = lib.MHD_create_response_from_buffer_with_free_callback_cls(
 		bytes, text, free_body, body);
 	if (response == NULL)
 		free_body(body);
@@ -268,7 +291,7 @@ static enum MHD_Result refuse(struct request *r)
 static enum MHD_Result get_page(struct request *r)
 {
 	const struct bc_web_server_options *o = &r->server->options;
-	struct MHD_Response *response = MHD_create_response_from_buffer(
+	struct MHD_Response *response = lib.MHD_create_response_from_buffer(
 		o->page_bytes, (void *)(uintptr_t)o->page, MHD_RESPMEM_PERSISTENT);
 
 	return response != NULL ? send_response(r, MHD_HTTP_OK, HTML_TYPE, PAGE_POLICY, response)
@@ -436,7 +459,7 @@ static uint64_t head_deadline(void)
 
 static struct connection *connection_of(struct MHD_Connection *mhd)
 {
-	return MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
+	return lib.MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
 }
 
 /* Called before a connection is served, and before it is closed. */
@@ -455,7 +478,7 @@ static void on_connection(void *context, struct MHD_Connection *mhd, void **conn
 			assert(c + 1 < server->connections + BC_WEB_CONNECTIONS);
 		*c = (struct connection){.server = server,
 			.is_used = true,
-			.fd = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD)
+			.fd = lib.MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD)
 				      ->connect_fd,
 			.until_ns = head_deadline()};
 		*connection = c;
@@ -530,8 +553,8 @@ static enum MHD_Result on_param(
 
 static bool has_body(struct MHD_Connection *mhd)
 {
-	return MHD_lookup_connection_value(mhd, MHD_HEADER_KIND, "Content-Length") != NULL ||
-	       MHD_lookup_connection_value(mhd, MHD_HEADER_KIND, "Transfer-Encoding") != NULL;
+	return lib.MHD_lookup_connection_value(mhd, MHD_HEADER_KIND, "Content-Length") != NULL ||
+	       lib.MHD_lookup_connection_value(mhd, MHD_HEADER_KIND, "Transfer-Encoding") != NULL;
 }
 
 /* The state of a request whose target has a zero byte, and would be read only up to it. */
@@ -551,7 +574,7 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *mhd, con
 	const char *method, const char *version, const char *body, size_t *body_bytes, void **state)
 {
 	struct bc_web_server *server = context;
-	const union MHD_ConnectionInfo *info = MHD_get_connection_info(
+	const union MHD_ConnectionInfo *info = lib.MHD_get_connection_info(
 		mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
 	struct request r = {.server = server,
 		.mhd = mhd,
@@ -569,13 +592,13 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *mhd, con
 		*state = server;
 		return MHD_YES;
 	}
-	MHD_get_connection_values(mhd, MHD_HEADER_KIND, on_header, &r);
-	MHD_get_connection_values(mhd, MHD_GET_ARGUMENT_KIND, on_param, &r);
+	lib.MHD_get_connection_values(mhd, MHD_HEADER_KIND, on_header, &r);
+	lib.MHD_get_connection_values(mhd, MHD_GET_ARGUMENT_KIND, on_param, &r);
 	/* The time that the response takes is not that of a client that does nothing: setting the
 	 * timeout again, from 0, restarts it. */
-	MHD_set_connection_option(mhd, MHD_CONNECTION_OPTION_TIMEOUT, 0u);
+	lib.MHD_set_connection_option(mhd, MHD_CONNECTION_OPTION_TIMEOUT, 0u);
 	enum MHD_Result result = respond(&r, method);
-	MHD_set_connection_option(mhd, MHD_CONNECTION_OPTION_TIMEOUT, BC_WEB_TIMEOUT_S);
+	lib.MHD_set_connection_option(mhd, MHD_CONNECTION_OPTION_TIMEOUT, BC_WEB_TIMEOUT_S);
 	return result;
 }
 
@@ -588,6 +611,11 @@ static void ignore_log(void *context, const char *format, va_list args)
 }
 
 /* ---- start and stop */
+
+enum bc_exit bc_web_server_load(const struct bc_console *console)
+{
+	return bc_library_load(&mhd_library, console);
+}
 
 int bc_web_server_start(
 	struct bc_web_server **out, int listen_fd, const struct bc_web_server_options *options)
@@ -605,9 +633,9 @@ int bc_web_server_start(
 	atomic_init(&server->searches, 0);
 	pthread_mutex_init(&server->lock, NULL);
 	errno = 0;
-	server->mhd = MHD_start_daemon(MHD_USE_THREAD_PER_CONNECTION |
-					       MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL |
-					       MHD_USE_ITC | MHD_USE_ERROR_LOG,
+	server->mhd = lib.MHD_start_daemon(MHD_USE_THREAD_PER_CONNECTION |
+						   MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL |
+						   MHD_USE_ITC | MHD_USE_ERROR_LOG,
 		0, NULL, NULL, on_request, server, MHD_OPTION_EXTERNAL_LOGGER, ignore_log, NULL,
 		MHD_OPTION_URI_LOG_CALLBACK, on_target, server, MHD_OPTION_NOTIFY_CONNECTION,
 		on_connection, server, MHD_OPTION_NOTIFY_COMPLETED, on_completed, server,
@@ -630,7 +658,7 @@ void bc_web_server_stop(struct bc_web_server *server)
 	if (server == NULL)
 		return;
 	atomic_store(&server->is_ending, true);
-	MHD_stop_daemon(server->mhd);
+	lib.MHD_stop_daemon(server->mhd);
 	pthread_mutex_destroy(&server->lock);
 	free(server);
 }

@@ -42,6 +42,9 @@ struct bc_web_server_options {
 	const struct bc_name_map *names; /* for regions in searches */
 };
 
+/* Loads the library for HTTP, before the first server starts. Prints an error if that fails. */
+enum bc_exit bc_web_server_load(const struct bc_console *console) BC_MUST_CHECK;
+
 /* Serves connections to `listen_fd`, which the server closes in the end, also if this fails. The
  * options are copied; what they point to must outlive the server. Returns 0 or a negative errno. */
 int bc_web_server_start(struct bc_web_server **server, int listen_fd,
