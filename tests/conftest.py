@@ -13,7 +13,7 @@ import subprocess
 import tempfile
 
 import pytest
-from xdist.scheduler import LoadScheduling
+from xdist.scheduler import LoadGroupScheduling
 
 import harness
 
@@ -75,16 +75,17 @@ def pytest_collection_modifyitems(items):
     items.sort(key=lambda item: (item.get_closest_marker("alone") is not None, order[item]))
 
 
-class OneAhead(LoadScheduling):
+class OneAhead(LoadGroupScheduling):
     """Queues only one test per process, so that no test waits for a long one while another process is idle."""
 
-    def _send_tests(self, node, num):
-        super()._send_tests(node, max(0, min(num, 2 - len(self.node2pending[node]))))
+    def _reschedule(self, node):
+        if not self.workqueue or self._pending_of(self.assigned_work[node]) < 2:
+            super()._reschedule(node)
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
-    return OneAhead(config, log) if config.getoption("dist") == "load" else None
+    return OneAhead(config, log) if config.getoption("dist") == "loadgroup" else None
 
 
 @contextlib.contextmanager

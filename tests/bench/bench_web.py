@@ -9,7 +9,7 @@ import tempfile
 import time
 
 from harness import Daemon, status
-from page_browser import Browser
+from page_browser import Tab, chromium
 from web_harness import Web
 
 ROUNDS = 6
@@ -30,14 +30,14 @@ def measure(daemons):
     return [(b - a) / (time.monotonic() - began) for a, b in zip(before, after)]
 
 
-def watched(tmp, daemons, which):
+def watched(tmp, driver, daemons, which):
     """Returns the ratio for the daemon that has the pages."""
-    with Web(tmp / f"out{which}", "--map", "pc", socket=daemons[which].socket) as web, Browser(tmp) as browser:
+    with Web(tmp / f"out{which}", "--map", "pc", socket=daemons[which].socket) as web, Tab(driver) as browser:
         url = f"http://{web.host}/?token={web.token}"
         browser.open(url).idle()
         browser.driver.switch_to.new_window("window")
         browser.open(url).idle()
-        for window in browser.driver.window_handles:
+        for window in browser.driver.window_handles[1:]:
             browser.driver.switch_to.window(window)
             browser.wait("!document.hidden && buscap.model.live && buscap.model.live.status")
         cpu = measure(daemons)
@@ -49,11 +49,12 @@ def main():
     with tempfile.TemporaryDirectory(prefix="buscap-") as name:
         tmp = pathlib.Path(name)
         argv = ["--source", "sim:rate=3M", "-b", "filesize:20M", "-b", "files:20"]
-        with Daemon(*argv, "-o", tmp / "out0", socket=tmp / "socket0") as one, Daemon(*argv, "-o", tmp / "out1", socket=tmp / "socket1") as two:
+        with (chromium() as driver, Daemon(*argv, "-o", tmp / "out0", socket=tmp / "socket0") as one,
+              Daemon(*argv, "-o", tmp / "out1", socket=tmp / "socket1") as two):
             daemons = [one, two]
             for daemon in daemons:
                 daemon.wait_ready()
-            ratios = [watched(tmp, daemons, number % 2) for number in range(ROUNDS)]
+            ratios = [watched(tmp, driver, daemons, number % 2) for number in range(ROUNDS)]
             mean = math.exp(sum(map(math.log, ratios)) / ROUNDS)
             dropped = sum(status(daemon.socket)["counts"]["dropped"][where] for daemon in daemons for where in ("buffer", "disk"))
             print(f"mean {mean:.3f} x; {dropped} samples dropped")

@@ -16,37 +16,50 @@ FLAGS = """--headless=new --no-sandbox --disable-gpu --disable-quic --no-first-r
 WATCH = "addEventListener('securitypolicyviolation', (e) => { (window.violations = window.violations || []).push(e.violatedDirective); });"
 
 
-class Browser:
-    """with Browser(tmp) as browser: ...   One at a time runs on this machine, because one needs much memory."""
+@contextlib.contextmanager
+def chromium():
+    """A browser for Tab(), whose start takes longer than most tests. One at a time runs on this machine, because one needs
+    much memory."""
+    from selenium import webdriver
+    from selenium.webdriver.chrome.service import Service
 
-    def __init__(self, tmp, width=1400, height=900, theme="light"):
-        self.tmp, self.size, self.theme = tmp, (width, height), theme
+    directory = harness.BUILD / "tests"
+    directory.mkdir(parents=True, exist_ok=True)
+    with open(directory / "browser.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        options = webdriver.ChromeOptions()
+        options.binary_location = shutil.which("chromium")
+        for flag in FLAGS:
+            options.add_argument(flag)
+        options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+        driver = webdriver.Chrome(service=Service(shutil.which("chromedriver")), options=options)
+        try:
+            driver.set_script_timeout(harness.TIMEOUT_S)
+            yield driver
+        finally:
+            driver.quit()
+
+
+class Tab:
+    """with Tab(driver) as browser: ...   A new tab of chromium(), of which one is open at a time."""
+
+    def __init__(self, driver, width=1400, height=900, theme="light"):
+        self.driver, self.size, self.theme = driver, (width, height), theme
 
     def __enter__(self):
-        from selenium import webdriver
-        from selenium.webdriver.chrome.service import Service
-
-        with contextlib.ExitStack() as stack:
-            directory = harness.BUILD / "tests"
-            directory.mkdir(parents=True, exist_ok=True)
-            lock = stack.enter_context(open(directory / "browser.lock", "w"))
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            options = webdriver.ChromeOptions()
-            options.binary_location = shutil.which("chromium")
-            for flag in (*FLAGS, f"--window-size={self.size[0]},{self.size[1]}", f"--user-data-dir={self.tmp}/chromium"):
-                options.add_argument(flag)
-            options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-            self.driver = webdriver.Chrome(service=Service(shutil.which("chromedriver")), options=options)
-            stack.callback(self.driver.quit)
-            self.driver.set_script_timeout(harness.TIMEOUT_S)
-            self.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": WATCH})
-            self.resize(*self.size)
-            self.set_theme(self.theme)
-            self._stack = stack.pop_all()
+        self.driver.get_log("browser")  # of earlier tabs
+        self.driver.switch_to.new_window("tab")
+        self.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": WATCH})
+        self.resize(*self.size)
+        self.set_theme(self.theme)
         return self
 
     def __exit__(self, *exception):
-        self._stack.close()
+        first, *others = self.driver.window_handles
+        for window in others:
+            self.driver.switch_to.window(window)
+            self.driver.close()
+        self.driver.switch_to.window(first)
 
     def resize(self, width, height, scale=1):
         self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride",

@@ -11,13 +11,20 @@ import pytest
 import page_reference
 import reference
 from harness import BUSCAP, BUSCAPD, Daemon, equal, http, run, segments, status, wait_until
-from page_browser import Browser
+from page_browser import Tab, chromium
 from web_harness import REFUSED, Web
 
-pytestmark = pytest.mark.browser
+# All in one process, which starts one browser for them.
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 
 HOSTILE = "</script><script>window.hacked = 1</script><img src=x onerror='window.hacked = 2'>\"&amp;\u202e\x01\x1b[31m"
 LEFT, RIGHT = 212, 12  # edges of the plot at 1400 pixels: cli/page/plot.js
+
+
+@pytest.fixture(scope="module")
+def driver():
+    with chromium() as driver:
+        yield driver
 
 
 @pytest.fixture(autouse=True)
@@ -173,13 +180,13 @@ def texts_drawn(browser, selector):
 CLASSES = {"FETCH": "fetch", "MEMREAD": "read", "MEMREADINV": "read", "IOREAD": "read", "MEMWRITE": "write", "IOWRITE": "write"}
 
 
-def test_totals_cells_gaps_and_marks_equal_stats_info_marks_and_a_count(tmp):
+def test_totals_cells_gaps_and_marks_equal_stats_info_marks_and_a_count(tmp, driver):
     from selenium.webdriver.common.keys import Keys
 
     out = record_chunks(tmp, 80)
     files = segments(out)
     counted = Counted(out)
-    with Web(out, "--map", "pc") as web, Browser(tmp) as browser:
+    with Web(out, "--map", "pc") as web, Tab(driver) as browser:
         browser.open(f"http://{web.host}/?token={web.token}").idle()
         overview = browser.model("overview")
         equal(overview["unit"], "chunks")
@@ -279,18 +286,18 @@ def test_totals_cells_gaps_and_marks_equal_stats_info_marks_and_a_count(tmp):
 
 
 @pytest.mark.parametrize("clock", ["", ",clock_hz=66000000"])
-def test_an_unknown_clock_is_said(tmp, clock):
+def test_an_unknown_clock_is_said(tmp, driver, clock):
     output("sim", "-n", "1000", "-O", "bcp1", "-o", tmp / "bus.bcp1")
     out = record(tmp / "out", source=f"file:{tmp}/bus.bcp1{clock}")
-    with Web(out) as web, Browser(tmp) as browser:
+    with Web(out) as web, Tab(driver) as browser:
         browser.open(f"http://{web.host}/?token={web.token}").idle()
         equal("clock unknown: arrival times" in browser.text("#range"), not clock)
         equal(browser.faults(), [])
 
 
-def test_a_search_lists_hits_and_a_click_shows_one(tmp):
+def test_a_search_lists_hits_and_a_click_shows_one(tmp, driver):
     out = record(tmp / "out", source="sim:rate=1M,count=100000,seed=2")
-    with Web(out, "--map", "pc") as web, Browser(tmp) as browser:
+    with Web(out, "--map", "pc") as web, Tab(driver) as browser:
         browser.open(f"http://{web.host}/?token={web.token}").idle()
 
         def search(text, which="first"):
@@ -325,12 +332,12 @@ def test_a_search_lists_hits_and_a_click_shows_one(tmp):
         equal(browser.faults(), [])
 
 
-def test_the_live_view_follows_the_daemon_and_survives_its_end(tmp):
+def test_the_live_view_follows_the_daemon_and_survives_its_end(tmp, driver):
     socket, out = tmp / "socket", tmp / "out"
     options = ("--source", "sim:rate=50k", "-o", out, "-b", "duration:2")
     with Daemon(*options, socket=socket) as daemon:
         daemon.wait_ready()
-        with Web("--socket", socket) as web, Browser(tmp) as browser:
+        with Web("--socket", socket) as web, Tab(driver) as browser:
             url = f"http://{web.host}/?token={web.token}"
             browser.open(url)
             browser.wait("!document.querySelector('#live').hidden && document.querySelector('#daemon').innerText === 'recording'")
@@ -386,13 +393,13 @@ HELD = """(() => {
 })();"""
 
 
-def test_a_live_page_waits_for_slow_pictures_follows_what_is_recorded_and_keeps_the_focus(tmp):
+def test_a_live_page_waits_for_slow_pictures_follows_what_is_recorded_and_keeps_the_focus(tmp, driver):
     from selenium.webdriver.common.keys import Keys
 
     socket = tmp / "socket"
     with Daemon("--source", "sim:rate=50k", "-o", tmp / "out", "-b", "duration:1", socket=socket) as daemon:
         daemon.wait_ready()
-        with Web("--socket", socket) as web, Browser(tmp) as browser:
+        with Web("--socket", socket) as web, Tab(driver) as browser:
             browser.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": HELD})
             browser.open(f"http://{web.host}/?token={web.token}")
 
@@ -430,7 +437,7 @@ def test_a_live_page_waits_for_slow_pictures_follows_what_is_recorded_and_keeps_
             daemon.stop()
 
 
-def test_a_report_shows_hostile_texts_as_text_and_loads_nothing(tmp):
+def test_a_report_shows_hostile_texts_as_text_and_loads_nothing(tmp, driver):
     socket, out = tmp / "socket", tmp / "out"
     (tmp / "names").write_text(f"0-ffffffff {HOSTILE.split(chr(0x202e))[0][:60]}\n")
     with Daemon("--source", "sim:rate=100k", "-o", out, "--set", "recording.record=on-demand", socket=socket) as daemon:
@@ -443,7 +450,7 @@ def test_a_report_shows_hostile_texts_as_text_and_loads_nothing(tmp):
         equal(http(socket, "/v1/recordings/current", "DELETE")[0], 200)
         daemon.stop()
     output("report", "-o", tmp / "run.html", "--map", tmp / "names", out)
-    with Browser(tmp, theme="dark") as browser:
+    with Tab(driver, theme="dark") as browser:
         browser.open(f"file://{tmp}/run.html").idle()
         overview = browser.model("overview")
         equal([event["text"] for event in browser.model("events.events") if event["kind"] == "mark"], [HOSTILE, "plain"])
@@ -469,7 +476,7 @@ def test_a_report_shows_hostile_texts_as_text_and_loads_nothing(tmp):
         equal(browser.faults(), [])
 
 
-def test_ports_have_room_next_to_thousands_of_pages(tmp):
+def test_ports_have_room_next_to_thousands_of_pages(tmp, driver):
     rng = random.Random(1)
     stream = b""
     for sequence in range(10):
@@ -477,7 +484,7 @@ def test_ports_have_room_next_to_thousands_of_pages(tmp):
         stream += reference.encode_header(0, 0, sequence, len(frame), 1000, 0) + reference.encode_payload(frame)
     (tmp / "stream").write_bytes(stream)
     output("report", "-o", tmp / "run.html", record(tmp / "out", source=f"file:{tmp}/stream,format=bcp1,clock_hz=66000000"))
-    with Browser(tmp) as browser:
+    with Tab(driver) as browser:
         browser.open(f"file://{tmp}/run.html").idle()
         rows = browser.model("overview.rows")
         assert len(rows) > 500, len(rows)
@@ -505,7 +512,7 @@ def ns_of(text):
     return int(datetime.datetime.fromisoformat(seconds + "+00:00").timestamp()) * 10**9 + int(fraction)
 
 
-def test_more_events_than_are_fetched_at_once_are_shown_where_the_view_has_fewer(tmp):
+def test_more_events_than_are_fetched_at_once_are_shown_where_the_view_has_fewer(tmp, driver):
     from selenium.webdriver.common.keys import Keys
 
     frame = reference.encode_payload([(0x100000, 0xFF, 8 << 4, 300)])
@@ -514,7 +521,7 @@ def test_more_events_than_are_fetched_at_once_are_shown_where_the_view_has_fewer
     out = record(tmp / "out", source=f"file:{tmp}/stream,format=bcp1,clock_hz=66000000")
     marks = [json.loads(line) for line in output("marks", "--json", out).splitlines()]
     equal(len(marks), 12_000)
-    with Web(out) as web, Browser(tmp) as browser:
+    with Web(out) as web, Tab(driver) as browser:
         browser.open(f"http://{web.host}/?token={web.token}").idle()
         browser.click("#tab-events")
         assert browser.text("#tab-body").startswith("10,000 events; there are more, which are not shown"), browser.text("#tab-body")
@@ -534,7 +541,7 @@ def test_more_events_than_are_fetched_at_once_are_shown_where_the_view_has_fewer
         equal(browser.faults(), [])
 
 
-def test_events_are_those_of_the_recordings_that_are_there(tmp):
+def test_events_are_those_of_the_recordings_that_are_there(tmp, driver):
     from selenium.webdriver.common.keys import Keys
 
     def check_events():
@@ -547,7 +554,7 @@ def test_events_are_those_of_the_recordings_that_are_there(tmp):
         return len(events)
 
     out = record(tmp / "out", "--label", "a", source="sim:rate=1M,count=60000,loss=0.2")
-    with Web(out) as web, Browser(tmp) as browser:
+    with Web(out) as web, Tab(driver) as browser:
         browser.open(f"http://{web.host}/?token={web.token}").idle()
         before = check_events()
         # Another is added: Home fetches it, also where everything is in view. Then the first is deleted while the second is in view.
@@ -571,10 +578,10 @@ def test_events_are_those_of_the_recordings_that_are_there(tmp):
         equal(browser.faults(), [])
 
 
-def test_a_report_of_a_part_opens_on_it(tmp):
+def test_a_report_of_a_part_opens_on_it(tmp, driver):
     out = record(tmp / "out")
     output("report", "-o", tmp / "run.html", "--from", "+100ms", "--to", "+150ms", out)
-    with Browser(tmp) as browser:
+    with Tab(driver) as browser:
         browser.open(f"file://{tmp}/run.html").idle()
         overview = browser.model("overview")
         origin = int(overview["origin_ns"])
@@ -585,7 +592,7 @@ def test_a_report_of_a_part_opens_on_it(tmp):
         equal(browser.view(), (origin + overview["from"], origin + overview["to"]))
 
 
-def test_empty_tiny_and_damaged_recordings_are_shown_on_any_screen_and_on_paper(tmp):
+def test_empty_tiny_and_damaged_recordings_are_shown_on_any_screen_and_on_paper(tmp, driver):
     run(BUSCAP, "sim", "--count", "1", "-O", "bcp1", "-o", tmp / "one.bcp1")
     one = record(tmp / "one", source=f"file:{tmp}/one.bcp1,clock_hz=66000000")
     unknown = record(tmp / "unknown", source=f"file:{tmp}/one.bcp1")
@@ -599,7 +606,7 @@ def test_empty_tiny_and_damaged_recordings_are_shown_on_any_screen_and_on_paper(
     data[len(data) // 2] ^= 1
     victim.write_bytes(data)
     (tmp / "empty").mkdir()
-    with Browser(tmp) as browser:
+    with Tab(driver) as browser:
         for directory in (tmp / "empty", one, unknown, many, damaged):
             with Web(directory) as web:
                 for width, height, theme in ((1400, 900, "light"), (390, 844, "dark")):
@@ -638,9 +645,9 @@ def test_empty_tiny_and_damaged_recordings_are_shown_on_any_screen_and_on_paper(
                 browser.open("about:blank")  # before the server ends
 
 
-def test_times_and_views_are_exact(tmp):
+def test_times_and_views_are_exact(tmp, driver):
     one = record(tmp / "one", source="sim:rate=max,count=100")
-    with Web(one) as web, Browser(tmp) as browser:
+    with Web(one) as web, Tab(driver) as browser:
         browser.open(f"http://{web.host}/?token={web.token}").idle()
         noon = 1763630100 * 10**9
         for expression, wanted in (

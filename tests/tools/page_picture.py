@@ -10,7 +10,7 @@ import tempfile
 
 import boot_bus
 from harness import BUSCAP, Daemon, run, status, wait_until
-from page_browser import Browser
+from page_browser import Tab, chromium
 from web_harness import Web
 
 WIDTH, HEIGHT = 1280, 860
@@ -45,7 +45,7 @@ def main(page, zoom):
         tmp = pathlib.Path(name)
         (tmp / "names").write_text(NAMES)
         out = record(tmp)
-        with Web(out, "--map", "pc", "--map", tmp / "names") as web, Browser(tmp, WIDTH, HEIGHT) as browser:
+        with Web(out, "--map", "pc", "--map", tmp / "names") as web, chromium() as driver, Tab(driver, WIDTH, HEIGHT) as browser:
             browser.open(f"http://{web.host}/?token={web.token}").idle()
             browser.screenshot(pathlib.Path(page), above="#panel")
             browser.set_theme("dark")
