@@ -36,6 +36,7 @@ done
 # A key completes the line in the file `query` and writes the offered words to the file `answer`.
 ZSHRC = r"""
 fpath=($FILES $fpath)
+zmodload -F zsh/files b:zf_mv
 autoload -Uz compinit
 compinit -u -d $ZDOTDIR/dump
 setopt no_beep no_auto_list no_auto_menu no_list_ambiguous
@@ -50,13 +51,13 @@ compadd() {
 }
 zle -C offer complete-word _main_complete
 answer() {
-	BUFFER=$(<$ZDOTDIR/query)
+	IFS= read -r -d '' BUFFER <$ZDOTDIR/query
 	CURSOR=$#BUFFER
 	: >$ZDOTDIR/answer.part
 	zle offer
 	print -r -- "$BUFFER" >$ZDOTDIR/line
 	BUFFER=
-	mv $ZDOTDIR/answer.part $ZDOTDIR/answer
+	zf_mv $ZDOTDIR/answer.part $ZDOTDIR/answer
 }
 zle -N answer
 bindkey '^T' answer
