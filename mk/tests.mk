@@ -1,6 +1,6 @@
 # Tests, fuzzing and benchmarks. Every tests/unit/*/test_*.c is a program, built to the same path below BUILD.
 
-.PHONY: test check test-long test-machine check-fresh check-clickhouse bench bench-find bench-report bench-web bench-instructions fuzz fuzz-coverage valgrind
+.PHONY: test check test-long test-machine check-fresh check-clickhouse bench bench-find bench-report bench-web bench-instructions fuzzers fuzz fuzz-coverage valgrind
 
 TEST_PKGS     := $(PROGRAM_PKGS) cmocka
 USBREDIR_PKGS := libusbredirparser-0.5
@@ -142,9 +142,11 @@ endef
 $(eval $(call fuzz_build,build/fuzz,-fsanitize=$(FUZZ_SANITIZERS) -fno-sanitize-recover=all))
 $(eval $(call fuzz_build,build/fuzz-coverage,-fprofile-instr-generate -fcoverage-mapping))
 
-fuzz: all ## fuzz everything that reads bytes from outside, FUZZ_SECONDS (5) each
+fuzzers:
 	@$(call deps,$(FUZZ_TOOLS))
 	$(Q)$(MAKE) --no-print-directory $(FUZZERS:%=build/fuzz/%)
+
+fuzz: all fuzzers ## fuzz everything that reads bytes from outside, FUZZ_SECONDS (5) each
 	@tests/fuzz/run.sh build/fuzz $(FUZZ_SECONDS)
 
 fuzz-coverage: all ## fuzz for FUZZ_SECONDS each, then print the line coverage of each room
