@@ -25,9 +25,11 @@ OBJECTS := $(SOURCES:%.c=$(BUILD)/%.o)
 
 FORMATS_PKGS := liblz4 zlib libzstd libxxhash libdeflate jansson libelf
 DAEMON_PKGS  := $(FORMATS_PKGS) libuv inih libmicrohttpd libusb-1.0 libsystemd
-# buscap loads libcurl and libmicrohttpd when a command needs them: cli/client/library.h.
-CLI_PKGS     := $(FORMATS_PKGS) ncursesw
-PROGRAM_PKGS := $(DAEMON_PKGS) ncursesw
+# buscap loads libcurl and libmicrohttpd when a command needs them: cli/client/library.h. AddressSanitizer's check for
+# leaks may crash with libraries that are loaded late.
+LATE_PKGS    := $(if $(filter address%,$(SAN)),libcurl libmicrohttpd)
+CLI_PKGS     := $(FORMATS_PKGS) ncursesw $(LATE_PKGS)
+PROGRAM_PKGS := $(DAEMON_PKGS) ncursesw $(LATE_PKGS)
 
 # pkg-config runs when first needed: `make deps` may be what installs it.
 pkg_cflags = $(eval pkg_cflags := $$(shell pkg-config --cflags $(PROGRAM_PKGS) libcurl))$(pkg_cflags)

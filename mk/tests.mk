@@ -1,6 +1,6 @@
 # Tests, fuzzing and benchmarks. Every tests/unit/*/test_*.c is a program, built to the same path below BUILD.
 
-.PHONY: test check test-long test-machine check-fresh check-clickhouse bench bench-find bench-report bench-web bench-instructions fuzzers fuzz fuzz-coverage valgrind
+.PHONY: test check test-long test-machine check-fresh check-clickhouse bench bench-find bench-report bench-web bench-instructions fuzz fuzz-coverage valgrind
 
 TEST_PKGS     := $(PROGRAM_PKGS) cmocka
 USBREDIR_PKGS := libusbredirparser-0.5
@@ -137,16 +137,14 @@ $(1)/fuzz_usb_events: $$(patsubst %.c,$(1)/%.o,$$(wildcard tests/board/usbfs*.c 
 $(FUZZERS:%=$(1)/%): $(1)/%: $(1)/tests/fuzz/%.o $(1)/libfuzzed.a
 	$$(say) LINK $$@
 	$$(Q)clang -pthread -fsanitize=fuzzer $(2) -o $$@ $$(filter-out %.a,$$^) $(1)/libfuzzed.a \
-		$$(call pkg_libs,$$(PROGRAM_PKGS))
+		$$(call pkg_libs,$$(PROGRAM_PKGS) libcurl)
 endef
 $(eval $(call fuzz_build,build/fuzz,-fsanitize=$(FUZZ_SANITIZERS) -fno-sanitize-recover=all))
 $(eval $(call fuzz_build,build/fuzz-coverage,-fprofile-instr-generate -fcoverage-mapping))
 
-fuzzers:
+fuzz: all ## fuzz everything that reads bytes from outside, FUZZ_SECONDS (5) each
 	@$(call deps,$(FUZZ_TOOLS))
 	$(Q)$(MAKE) --no-print-directory $(FUZZERS:%=build/fuzz/%)
-
-fuzz: all fuzzers ## fuzz everything that reads bytes from outside, FUZZ_SECONDS (5) each
 	@tests/fuzz/run.sh build/fuzz $(FUZZ_SECONDS)
 
 fuzz-coverage: all ## fuzz for FUZZ_SECONDS each, then print the line coverage of each room

@@ -101,7 +101,7 @@ def popen(argv, env=None, **options):
     """Like subprocess.Popen, but the program is killed when the test process ends."""
     env = {**(os.environ if env is None else env), MARK: os.environ[MARK]}
     if not _looks_for_leaks(argv):
-        env.setdefault("ASAN_OPTIONS", "detect_leaks=0")
+        env["ASAN_OPTIONS"] = env.get("ASAN_OPTIONS", "") + ":detect_leaks=0"
     return subprocess.Popen([str(a) for a in argv], env=env, **options)
 
 

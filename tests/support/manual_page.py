@@ -1,5 +1,6 @@
 """Parses manual pages in mdoc, as far as ours use it: sections, lists and examples, for tests/system/test_manual.py."""
 
+import functools
 import re
 import shlex
 
@@ -17,6 +18,7 @@ def plain(text):
     return re.sub(r"\\(\(..|.)", lambda found: _ESCAPES[found.group(0)], text)
 
 
+@functools.cache
 def line_text(line):
     """Returns a line as the reader sees it, without emphasis."""
     if not line.startswith("."):
@@ -96,15 +98,14 @@ def items(lines):
     return found
 
 
+@functools.cache
+def _line_flags(line):
+    return ["-" + word for word in re.findall(r"(?<=\bFl )(\S+)", line)] if line.startswith(".") else []
+
+
 def flags(lines):
     """Returns all options in these lines, with dashes."""
-    found = set()
-    for line in lines:
-        if not line.startswith("."):
-            continue
-        for word in re.findall(r"(?<=\bFl )(\S+)", line):
-            found.add("-" + word)
-    return found
+    return {flag for line in lines for flag in _line_flags(line)}
 
 
 def displays(lines):

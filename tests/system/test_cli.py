@@ -49,14 +49,18 @@ def one_line(err, *words):
         assert str(word) in err, f"{word!r} not in {err!r}"
 
 
+NAMES = [TYPES.get(reqtype, "%02x" % reqtype) for reqtype in range(256)]
+
+
 def byu_line(record, *more):
     addr, reqtype, size, attr, proc, time = struct.unpack("<I4BI", record)
-    name = TYPES.get(reqtype, "%02x" % reqtype)
-    return "\t".join(["%08x" % addr, name, "%2d" % size, "%02x" % attr, "%1d" % proc, "%08x" % time, *more]) + "\n"
+    return "\t".join(["%08x\t%s\t%2d\t%02x\t%1d\t%08x" % (addr, NAMES[reqtype], size, attr, proc, time), *more]) + "\n"
 
 
 def byu_text(data):
-    return "".join(byu_line(data[at : at + 12]) for at in range(0, len(data) - 11, 12))
+    records = struct.iter_unpack("<I4BI", data[: len(data) // 12 * 12])
+    return "".join("%08x\t%s\t%2d\t%02x\t%1d\t%08x\n" % (addr, NAMES[reqtype], size, attr, proc, time)
+                   for addr, reqtype, size, attr, proc, time in records)
 
 
 def sample_line(address, be, control):

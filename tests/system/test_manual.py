@@ -117,16 +117,16 @@ def wrong_options_of_tool(p, commands):
     of_asking = [("", "socket", "PATH")]
     problems = differ("buscap", map(shown, common), map(shown, own + of_all + of_asking))
     problems += differ("COMMANDS", p.subsections("COMMANDS"), set(commands) - {"-"})
+    everything = {flag for other, (_, more) in commands.items() for flag in names(more) if other != "-"}
     for command, (_, options) in commands.items():
         if command == "-" or ("COMMANDS", command) not in p.parts:
             continue
         lines = p.parts["COMMANDS", command]
         wanted = [option for option in options if option not in of_all + of_asking]
         problems += differ(command, map(shown, options_in(lines)), map(shown, wanted))
-        others = {flag for other, (_, more) in commands.items() for flag in names(more) if other != "-"}
-        known = names(options) | (others if ".Cm formats Fl -matrix ." in lines else set())
+        known = names(options) | (everything if ".Cm formats Fl -matrix ." in lines else set())
         problems += [f"{command}: has no {flag}" for flag in flags(lines) - known]
-    everything = {flag for _, options in commands.values() for flag in names(options)}
+    everything |= names(own)
     for section, lines in p.sections.items():
         problems += [f"{section}: no command has {flag}" for flag in flags(lines) - everything]
     return problems

@@ -416,7 +416,7 @@ def test_top_shows_the_state_of_a_real_daemon(tmp):
         has_mix = harness.http(tmp / "s", "/v1/mix")[0] == 200
         with top(tmp, 120, 40) as terminal:
             text = terminal.wait_for(
-                lambda text: re.search(r"^samples/s +[\d.]+ k", text, re.M) and "q quit" in text, "the page")
+                lambda text: re.search(r"^samples/s +[\d.]+ k", text, re.M) and "q quit" in text and str(out) in text, "the page")
             status = daemon.status()
             assert status["recording"]["id"] in line_of(text, "recording"), text
             assert str(out) in text and "lost       none" in text, text
