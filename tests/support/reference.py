@@ -269,30 +269,21 @@ def random_features(rng, samples):
 _BUS_BE = (0x00, 0xFE, 0xFD, 0xFC, 0xF0, 0x0F, 0xF3, 0xCF, 0x3F, 0x7F, 0xBF, 0xE1, 0xFF, 0x01)
 
 
-_CYCLES = (1, 5, 7, 8, 8, 8, 9, 12, 12, 13, 14, 15)
-_SPECIAL_BE = (*_SPECIAL, 0xFF)
-
-
-def _one_of(rng, values):
-    """Like rng.choice(), which takes longer than everything else here."""
-    return values[int(rng.random() * len(values))]
-
-
 def random_sample(rng, features, agent):
     """Returns (address, be, control)."""
     x = rng.random()
     if x < features.p_invalid:
-        cycle = _one_of(rng, INVALID_CYCLES)
+        cycle = rng.choice(INVALID_CYCLES)
     elif x < features.p_invalid + features.p_special:
         cycle = 3
     else:
-        cycle = _one_of(rng, _CYCLES)
+        cycle = rng.choice((1, 5, 7, 8, 8, 8, 9, 12, 12, 13, 14, 15))
     if features.hostile:
-        be = rng.getrandbits(8)
+        be = rng.randrange(256)
         address = rng.choice((rng.getrandbits(32), 0x42435031, 0xFFFFFFFF, 0))
     else:
-        be = _one_of(rng, _BUS_BE if cycle != 3 else _SPECIAL_BE)
-        address = 0x100000 + rng.getrandbits(15)
+        be = rng.choice(_BUS_BE) if cycle != 3 else rng.choice((*_SPECIAL, 0xFF))
+        address = 0x100000 + rng.randrange(0x8000)
     return address, be, cycle << 4 | agent
 
 
@@ -335,10 +326,10 @@ class _Bcp1Maker:
         made = []
         for i in range(n):
             if flags & AGENT:
-                agent = int(rng.random() * features.agents)
+                agent = rng.randrange(features.agents)
             else:
                 agent = rng.randrange(16) if self.chance(features.p_odd) else 0
-            delta = _one_of(rng, (0, 1, 2, 3, 5, 9, int(rng.random() * 300)))
+            delta = rng.choice((0, 1, 2, 3, 5, 9, rng.randrange(300)))
             if rng.random() < 0.002:
                 delta = rng.choice((65535, 65534, 40000))
             if i == 0:

@@ -97,7 +97,7 @@ def test_invalid_queries_say_what_is_wrong(tmp):
 
 
 def test_records_are_found_while_they_are_being_recorded(tmp):
-    with daemon_in(tmp, "-b", "filesize:500K", "-b", "files:1000", source="sim:rate=300k", mode="always") as daemon:
+    with daemon_in(tmp, "-b", "filesize:500K", "-b", "files:1000", source=f"sim:rate={harness.rate(300_000)}", mode="always") as daemon:
         daemon.wait_ready()
         wait_until(lambda: len(harness.segments(tmp / "out")) >= 2, "two segments are sealed")
         seen = 0
