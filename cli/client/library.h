@@ -25,7 +25,7 @@ struct bc_library_entry {
 struct bc_library {
 	const char *names[2]; /* "libcurl.so.4", and another to try; NULL: none */
 	const struct bc_library_entry *entries;
-	bool is_loaded;
+	bool is_loaded; /* set by bc_library_load() */
 };
 
 /* Loads the library and sets the pointers, unless that is done; threads may call it. The library

@@ -36,7 +36,6 @@
 	"form-action 'none'; frame-ancestors 'none'"
 #define DATA_POLICY "default-src 'none'; frame-ancestors 'none'"
 
-/* libmicrohttpd. */
 #define MHD_FUNCTIONS(F)                                          \
 	F(MHD_add_response_header)                                \
 	F(MHD_create_response_from_buffer)                        \

@@ -89,8 +89,8 @@ _commands = collections.Counter()  # that each test has started
 
 def _looks_for_leaks(argv):
     """Returns whether this program should, with AddressSanitizer. That takes longer than most commands do, so only one
-    in five of a test's commands does, beginning with the first; the daemon always does."""
-    if argv[0] != BUSCAP:
+    in five of a test's commands does, beginning with the first; the daemon always does, and all do with BUSCAP_LONG."""
+    if argv[0] != BUSCAP or LONG:
         return True
     test = os.environ.get("PYTEST_CURRENT_TEST")
     _commands[test] += 1
