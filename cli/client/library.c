@@ -29,8 +29,8 @@ enum bc_exit bc_library_load(struct bc_library *library, const struct bc_console
 
 	pthread_mutex_lock(&lock);
 	if (!library->is_loaded && !load(library)) {
-		bc_print_error(console, NULL, "can't load a library that this command needs: %s",
-			dlerror());
+		bc_print_error(
+			console, NULL, "can't load a library; install or update it: %s", dlerror());
 		code = BC_EXIT_FAILED;
 	} else {
 		library->is_loaded = true;

@@ -74,7 +74,7 @@ TEST(without_the_library_the_error_names_it)
 
 	assert_non_null(text);
 	assert_string_equal(text,
-		"buscap status: can't load a library that this command needs: libbuscap-none.so.1: "
+		"buscap status: can't load a library; install or update it: libbuscap-none.so.1: "
 		"cannot open shared object file: No such file or directory\n");
 	free(text);
 	library.names[0] = "libm.so.6";
