@@ -505,7 +505,7 @@ def test_a_reset_or_a_new_configuration_cancels_what_is_held(tmp):
 def test_a_request_that_is_never_answered_can_be_cancelled(tmp):
     with Board(tmp) as board, Guest(board) as guest:
         guest.configure()
-        board.command("requests hang")
+        board.command("requests hang", "freeze")  # it would send without a START
         first = guest.send_control(0xC1, GET_INFO, length=64)
         second = guest.send_control(0x41, START)
         guest.submit()
