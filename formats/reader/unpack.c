@@ -5,8 +5,10 @@
 #include <stdlib.h>
 #include <zlib.h>
 #include <zstd.h>
+#include <zstd_errors.h>
 
 #include "formats/base/bytes.h"
+#include "formats/base/lz4_error.h"
 
 /* Length of the size field before each block of an LZ4 frame. */
 #define LENGTH_BYTES 4u
@@ -102,7 +104,7 @@ static ssize_t unpack_lz4(struct bc_unpacker *u, uint8_t *out, size_t capacity, 
 	size_t given = *consumed;
 	u->hint = LZ4F_decompress(u->lz4, out, &out_now, in, consumed, NULL);
 	if (LZ4F_isError(u->hint))
-		return -EBADMSG;
+		return bc_lz4_error(u->hint);
 	if (given != 0)
 		u->is_between = u->hint == 0;
 	return (ssize_t)out_now;
@@ -118,7 +120,7 @@ static ssize_t unpack_zstd(struct bc_unpacker *u, uint8_t *out, size_t capacity,
 
 	size_t rc = ZSTD_decompressStream(u->zstd, &to, &from);
 	if (ZSTD_isError(rc))
-		return -EBADMSG;
+		return ZSTD_getErrorCode(rc) == ZSTD_error_memory_allocation ? -ENOMEM : -EBADMSG;
 	*consumed = from.pos;
 	if (from.size != 0 || to.pos != 0)
 		u->is_between = rc == 0;
@@ -162,8 +164,11 @@ static ssize_t unpack_gzip(struct bc_unpacker *u, uint8_t *out, size_t capacity,
 	int rc = inflate(z, Z_NO_FLUSH);
 	*consumed = in_room - z->avail_in;
 	ssize_t n = (ssize_t)(out_room - z->avail_out);
-	if (rc != Z_OK && rc != Z_STREAM_END && rc != Z_BUF_ERROR)
-		return n > 0 ? n : -EBADMSG; /* the next call fails again */
+	if (rc != Z_OK && rc != Z_STREAM_END && rc != Z_BUF_ERROR) {
+		if (n > 0)
+			return n; /* the next call fails again */
+		return rc == Z_MEM_ERROR ? -ENOMEM : -EBADMSG;
+	}
 	u->is_between = rc == Z_STREAM_END;
 	return n;
 }

@@ -9,6 +9,7 @@
 
 #include "formats/base/bytes.h"
 #include "formats/base/hash.h"
+#include "formats/base/lz4_error.h"
 
 #define LZ4_MAGIC 0x184D2204u
 
@@ -123,6 +124,8 @@ static int read_any_frame(uint8_t *out, size_t bytes, const uint8_t *frame, size
 		out_done += out_now;
 	}
 	LZ4F_freeDecompressionContext(dctx);
+	if (LZ4F_isError(hint))
+		return bc_lz4_error(hint);
 	return hint == 0 && in_done == frame_bytes && out_done == bytes ? 0 : -EBADMSG;
 }
 

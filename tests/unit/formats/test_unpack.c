@@ -7,6 +7,7 @@
 
 #include "formats/reader/unpack.h"
 #include "tests/support/dice.h"
+#include "tests/support/failing_heap.h"
 #include "tests/support/test.h"
 
 /* Enough for several blocks in each format. */
@@ -221,4 +222,48 @@ TEST_F(each_format_is_detected_by_its_magic)
 	}
 	assert_int_equal(bc_packing_of(f->plain, PLAIN), BC_PACKING_NONE);
 	assert_int_equal(bc_packing_of(NULL, 0), BC_PACKING_NONE);
+}
+
+/* Decompresses everything into `out`. Returns the number of bytes, or a negative errno. */
+static ssize_t unpack_all(struct fixture *f, size_t i, uint8_t *out)
+{
+	struct bc_unpacker *u = bc_unpack_open(packings[i]);
+	size_t in_done = 0;
+	size_t out_done = 0;
+	ssize_t n = u != NULL ? 1 : -ENOMEM;
+
+	while (n > 0 || (n == 0 && in_done < f->bytes[i])) {
+		size_t consumed;
+		n = bc_unpack(u, out + out_done, ROOM - out_done, f->packed[i] + in_done,
+			f->bytes[i] - in_done, &consumed);
+		in_done += consumed;
+		out_done += n > 0 ? (size_t)n : 0;
+	}
+	bc_unpack_close(u);
+	return n < 0 ? n : (ssize_t)out_done;
+}
+
+TEST_F(an_allocation_that_fails_is_not_reported_as_damage)
+{
+	uint8_t *out = malloc(ROOM);
+
+	assert_non_null(out);
+	for (size_t i = 0; i < PACKINGS; i++) {
+		long failed = 0;
+		ssize_t got;
+		do {
+			failing_heap_start(failed++, false);
+			got = unpack_all(f, i, out);
+			failing_heap_stop();
+			assert_int_equal(heap.live, 0);
+			if (got >= 0) {
+				assert_int_equal(got, PLAIN);
+				assert_memory_equal(out, f->plain, PLAIN);
+			} else {
+				assert_int_equal(got, -ENOMEM);
+			}
+		} while (heap.has_failed);
+		assert_true(failed > 2); /* at least the unpacker and its library's state */
+	}
+	free(out);
 }
