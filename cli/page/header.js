@@ -89,6 +89,17 @@ export function recordingView(recording) {
 	return spanView(toAbsolute(recording.from), toAbsolute(recording.to));
 }
 
+// Returns the recording that the view is inside of, the one chosen before if it is inside of several; null: none.
+function shownRecording() {
+	const { recordings } = model.overview;
+	if (isSameView(model.view, wholeView())) {
+		return null;
+	}
+	const isShown = (one) => recordingView(one).from <= model.view.from && model.view.to <= recordingView(one).to;
+	const chosen = recordings[byId("recording").value];
+	return [chosen, ...recordings].find((one) => one && isShown(one)) || null;
+}
+
 // The recordings to choose from. Returns the one that the view shows, or null.
 function drawChoice() {
 	const { recordings } = model.overview;
@@ -97,10 +108,12 @@ function drawChoice() {
 	byId("recording-label").hidden = recordings.length < 2;
 	d3.select("#recording").selectAll("option").data([["all", `All ${recordings.length} recordings`], ...options])
 		.join("option").attr("value", ([value]) => value).text(([, text]) => text);
-	const { from, to } = model.view;
-	const chosen = recordings.findIndex((one) => recordingView(one).from === from && recordingView(one).to === to);
-	byId("recording").value = chosen < 0 || recordings.length < 2 ? "all" : String(chosen);
-	return recordings.length === 1 ? recordings[0] : recordings[chosen] || null;
+	if (recordings.length === 1) {
+		return recordings[0];
+	}
+	const shown = shownRecording();
+	byId("recording").value = shown ? String(recordings.indexOf(shown)) : "all";
+	return shown;
 }
 
 // How many samples they lost: "at least" so many if the size of a gap is unknown.

@@ -645,6 +645,30 @@ def test_empty_tiny_and_damaged_recordings_are_shown_on_any_screen_and_on_paper(
                 browser.open("about:blank")  # before the server ends
 
 
+def test_a_chosen_recording_is_named_while_a_part_of_it_is_shown(tmp, driver):
+    from selenium.webdriver.common.keys import Keys
+
+    out = tmp / "out"
+    for label in ("a", "b", "c"):
+        record(out, "--label", label, source="sim:rate=max,count=5000")
+    with Web(out) as web, Tab(driver) as browser:
+        browser.open(f"http://{web.host}/?token={web.token}").idle()
+        chosen = "((one) => one.options[one.selectedIndex].text)(document.querySelector('#recording'))"
+        equal((browser.js(chosen), "15,000 records" in browser.text("#facts")), ("All 3 recordings", True))
+        browser.driver.execute_script("""const one = document.querySelector('#recording'); one.value = '1';
+            one.dispatchEvent(new Event('change'))""")
+        browser.idle()
+        for key in ("", "+", "+", Keys.ARROW_RIGHT, "-"):
+            browser.press(key)
+            equal((browser.js(chosen), "5,000 records" in browser.text("#facts")), ("b", True), key)
+        browser.press("-")
+        browser.press("-")
+        equal(browser.js(chosen), "All 3 recordings", "a view of several")
+        browser.press(Keys.HOME)
+        equal(browser.js(chosen), "All 3 recordings")
+        equal(browser.faults(), [])
+
+
 def test_times_and_views_are_exact(tmp, driver):
     one = record(tmp / "one", source="sim:rate=max,count=100")
     with Web(one) as web, Tab(driver) as browser:
