@@ -412,8 +412,11 @@ static void add_marks(struct svg *s, double y)
 			continue;
 		count++;
 		left_out += e->text[0] != '\0' && !l->has_room;
-		bc_report_format(s->text, "<path class=\"%c\" d=\"M%.1f %.1fl4 6-4 6-4-6z",
-			e->event.kind == BC_EVENT_MARK ? 'k' : 'j', x, y + 3);
+		/* The shapes are those of the page: a mark is a flag, a trigger a diamond. */
+		bool is_mark = e->event.kind == BC_EVENT_MARK;
+		bc_report_format(s->text, "<path class=\"%c\" d=\"M%.1f %.1f%s",
+			is_mark ? 'k' : 'j', x, y + 3,
+			is_mark ? "v12m0 -12l5 3-5 3z" : "l4 6-4 6-4-6z");
 		if (l->lane != 0)
 			bc_report_format(s->text, "m0 12v%u", l->lane * LANE - 4);
 		bc_report_format(s->text, "\"><title>");
