@@ -14,9 +14,9 @@
 #include "cli/client/byte_buffer.h"
 #include "cli/client/library.h"
 #include "cli/client/socket_probe.h"
-#include "cli/term/clock.h"
 #include "cli/term/json_path.h"
 #include "cli/term/safe_text.h"
+#include "formats/base/clock.h"
 #include "formats/base/json.h"
 
 #define FDS_MAX 8
@@ -374,7 +374,7 @@ enum bc_exit bc_client_stream(struct bc_client *c, const char *path,
 	s->partial.max = BC_CLIENT_LINE_MAX;
 	s->line = line;
 	s->context = context;
-	s->deadline_ns = bc_monotonic_ns() + (uint64_t)c->timeout_ms * 1000000;
+	s->deadline_ns = bc_now_ns() + (uint64_t)c->timeout_ms * 1000000;
 	if (s->curl != NULL && set_common_options(c, s->curl, path, &s->is_head_complete) &&
 		lib.curl_easy_setopt(s->curl, CURLOPT_WRITEFUNCTION, on_stream_data) == CURLE_OK &&
 		lib.curl_easy_setopt(s->curl, CURLOPT_WRITEDATA, c) == CURLE_OK &&
@@ -433,7 +433,7 @@ static bool transfer(struct bc_client *c, enum bc_exit *code)
 		return false;
 	}
 	s->has_status = s->has_status || status_of(s->curl) != 0;
-	if (!s->has_status && bc_monotonic_ns() >= s->deadline_ns) {
+	if (!s->has_status && bc_now_ns() >= s->deadline_ns) {
 		*code = fail_timeout(c);
 		close_stream(c);
 		return false;
@@ -445,7 +445,7 @@ static bool transfer(struct bc_client *c, enum bc_exit *code)
 static bool poll_stream(struct bc_client *c, struct pollfd *fds, unsigned count, uint64_t until_ns)
 {
 	struct curl_waitfd wait[FDS_MAX] = {0};
-	uint64_t now = bc_monotonic_ns();
+	uint64_t now = bc_now_ns();
 	int ready;
 
 	assert(count <= FDS_MAX);
@@ -465,7 +465,7 @@ static bool poll_stream(struct bc_client *c, struct pollfd *fds, unsigned count,
 enum bc_exit bc_client_wait(struct bc_client *c, struct pollfd *fds, unsigned count, int timeout_ms)
 {
 	uint64_t until_ns = timeout_ms < 0 ? UINT64_MAX / 2
-					   : bc_monotonic_ns() + (uint64_t)timeout_ms * 1000000;
+					   : bc_now_ns() + (uint64_t)timeout_ms * 1000000;
 	enum bc_exit code = BC_EXIT_OK;
 
 	for (unsigned i = 0; i < count; i++)
@@ -480,7 +480,7 @@ enum bc_exit bc_client_wait(struct bc_client *c, struct pollfd *fds, unsigned co
 				(void)poll(fds, count, 0);
 			return code;
 		}
-		if (poll_stream(c, fds, count, until_ns) || bc_monotonic_ns() >= until_ns)
+		if (poll_stream(c, fds, count, until_ns) || bc_now_ns() >= until_ns)
 			return BC_EXIT_OK;
 	}
 }

@@ -8,10 +8,10 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "cli/term/interrupt.h"
+#include "formats/base/clock.h"
 #include "formats/base/json.h"
 #include "formats/segment/segment_name.h"
 #include "formats/segment/segment_writer.h"
@@ -96,7 +96,6 @@ enum bc_exit bc_segment_target_open(struct bc_segment_target **target,
 	const struct bc_origin *origin)
 {
 	struct bc_segment_target *t = malloc(sizeof(*t));
-	struct timespec now;
 
 	if (t != NULL) {
 		memset(t, 0, offsetof(struct bc_segment_target, chunk));
@@ -112,8 +111,7 @@ enum bc_exit bc_segment_target_open(struct bc_segment_target **target,
 	t->name = basename(path);
 	t->clock_hz = clock_hz;
 	t->origin = *origin;
-	clock_gettime(CLOCK_REALTIME, &now);
-	t->now_ns = (int64_t)now.tv_sec * NS_PER_S + now.tv_nsec;
+	t->now_ns = bc_wall_ns();
 	t->dir_fd = bc_open_directory(console, path);
 	bool ok = t->dir_fd >= 0 && t->name[0] != '\0';
 	if (t->dir_fd >= 0 && t->name[0] == '\0')

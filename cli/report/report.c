@@ -19,9 +19,9 @@
 #include "cli/term/options.h"
 #include "cli/term/output.h"
 #include "formats/base/rfc3339.h"
+#include "formats/overview/overview_json.h"
 
 #define MAX_BYTES_DEFAULT UINT64_C(20000000)
-#define EVENTS_MAX        10000u
 #define WIDTH_MAX         500u
 
 /* The minimum resolution. */
@@ -235,7 +235,7 @@ static enum bc_exit make_report(struct state *s, struct bc_report_text *text)
 				: INT64_MAX;
 	picture.columns = s->columns != 0 ? (unsigned)s->columns : kinds[s->kind].columns;
 	picture.rows = s->rows != 0 ? (unsigned)s->rows : kinds[s->kind].rows;
-	s->report.max_events = EVENTS_MAX;
+	s->report.max_events = BC_OVERVIEW_EVENTS;
 	text->limit = s->max_bytes;
 	while ((rc = try_report(s, &picture, text)) == -EFBIG &&
 		(picture.columns > COLUMNS_MIN || picture.rows > ROWS_MIN ||

@@ -1,9 +1,9 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "cli/report/report_state.h"
+#include "formats/base/clock.h"
 #include "formats/base/json.h"
 #include "formats/base/rfc3339.h"
 #include "formats/overview/overview_json.h"
@@ -31,11 +31,10 @@ static int add_value(struct bc_report_text *t, const char *name, json_t *value)
 int bc_report_json(struct bc_report *r, struct bc_report_text *t)
 {
 	const struct bc_overview_picture *p = bc_overview_picture(r->overview);
+	int64_t now = bc_wall_ns();
 	char made[BC_RFC3339_BYTES];
-	struct timespec now;
 
-	clock_gettime(CLOCK_REALTIME, &now);
-	bc_rfc3339_write(made, (int64_t)now.tv_sec * 1000000000);
+	bc_rfc3339_write(made, now - now % 1000000000);
 	bc_report_format(t, "{\"overview\":");
 	int rc = bc_overview_json(r->overview, r->names, write_text, t);
 	bc_report_format(t, ",\"events\":");

@@ -3,8 +3,8 @@
 #include <inttypes.h>
 #include <unistd.h>
 
-#include "cli/term/clock.h"
 #include "cli/term/humanize.h"
+#include "formats/base/clock.h"
 
 #define SECOND_NS UINT64_C(1000000000)
 #define STEP_NS   (SECOND_NS / 4)
@@ -18,7 +18,7 @@ void bc_progress_start(
 	if (fd < 0 || !isatty(fd))
 		return;
 	progress->console = console;
-	progress->start_ns = bc_monotonic_ns();
+	progress->start_ns = bc_now_ns();
 	progress->next_ns = progress->start_ns + SECOND_NS;
 }
 
@@ -33,7 +33,7 @@ bool bc_progress_is_due(struct bc_progress *progress)
 {
 	if (progress->console == NULL)
 		return false;
-	uint64_t now = bc_monotonic_ns();
+	uint64_t now = bc_now_ns();
 	if (now < progress->next_ns)
 		return false;
 	progress->next_ns = now + STEP_NS;
@@ -67,7 +67,7 @@ void bc_progress_show(struct bc_progress *progress)
 	char text[BC_PROGRESS_TEXT_MAX];
 
 	bc_progress_print(text, progress->done_bytes, progress->total_bytes,
-		bc_monotonic_ns() - progress->start_ns);
+		bc_now_ns() - progress->start_ns);
 	/* Carriage return, text, erase to the end of the line. */
 	fprintf(progress->console->err, "\r%s\033[K", text);
 	fflush(progress->console->err);

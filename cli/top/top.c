@@ -13,7 +13,6 @@
 
 #include "cli/client/client.h"
 #include "cli/io/name_args.h"
-#include "cli/term/clock.h"
 #include "cli/term/json_path.h"
 #include "cli/term/options.h"
 #include "cli/term/output.h"
@@ -21,6 +20,7 @@
 #include "cli/top/top_screen.h"
 #include "cli/top/top_state.h"
 #include "cli/top/top_table.h"
+#include "formats/base/clock.h"
 
 #define SECOND_NS UINT64_C(1000000000)
 
@@ -77,7 +77,7 @@ struct top {
 
 static struct bc_top_now top_now(void)
 {
-	return (struct bc_top_now){.ns = bc_monotonic_ns(), .wall = time(NULL)};
+	return (struct bc_top_now){.ns = bc_now_ns(), .wall = time(NULL)};
 }
 
 static bool update_status(struct top *top, const json_t *status)

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "cli/io/recording_dir.h"
-#include "cli/term/clock.h"
+#include "formats/base/clock.h"
 #include "formats/base/json.h"
 #include "formats/overview/overview_json.h"
 #include "formats/pages/page_counts.h"
@@ -38,7 +38,7 @@ static bool has_gone(const struct bc_web_client *client)
 
 static bool still_waits(const struct bc_web_client *client)
 {
-	return !has_gone(client) && bc_monotonic_ns() < client->until_ns;
+	return !has_gone(client) && bc_now_ns() < client->until_ns;
 }
 
 /* A segment is a regular file in the directory. */

@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "cli/client/client.h"
-#include "cli/term/clock.h"
 #include "cli/term/json_path.h"
+#include "formats/base/clock.h"
 #include "formats/base/json.h"
 
 #define SECOND_NS UINT64_C(1000000000)
@@ -109,7 +109,7 @@ static void add_status(struct bc_web_feed *f, const json_t *status)
 	if (text == NULL)
 		return;
 	f->has_new_status = true;
-	f->status_ns = bc_monotonic_ns();
+	f->status_ns = bc_now_ns();
 	pthread_mutex_lock(&f->lock);
 	set_text(&f->status, text);
 	set_state(f, CONNECTED, "");
@@ -200,7 +200,7 @@ static void request_mix(struct bc_web_feed *f)
 static bool is_watched(const struct bc_web_feed *f)
 {
 	return !f->is_ending && f->asked_ns != 0 &&
-	       bc_monotonic_ns() - f->asked_ns < BC_WEB_FEED_WATCH_NS;
+	       bc_now_ns() - f->asked_ns < BC_WEB_FEED_WATCH_NS;
 }
 
 static bool is_watched_now(struct bc_web_feed *f)
@@ -231,14 +231,14 @@ static bool read_events(struct bc_web_feed *f)
 	enum bc_exit code = bc_client_stream(f->client, "/v1/events", on_line, f);
 	bool had_status = false;
 
-	f->status_ns = bc_monotonic_ns();
+	f->status_ns = bc_now_ns();
 	while (code == BC_EXIT_OK && !bc_client_is_over(f->client) && is_watched_now(f)) {
 		f->has_new_status = false;
 		code = bc_client_wait(f->client, &fd, 1, WAIT_MS);
 		if (f->has_new_status)
 			request_mix(f);
 		had_status = had_status || f->has_new_status;
-		if (bc_monotonic_ns() - f->status_ns > SILENCE_NS) {
+		if (bc_now_ns() - f->status_ns > SILENCE_NS) {
 			fail(f, "no status from the daemon for 5 s");
 			return had_status;
 		}
@@ -264,8 +264,8 @@ static void follow(struct bc_web_feed *f)
 		}
 		bc_client_close(f->client);
 		pthread_mutex_lock(&f->lock);
-		uint64_t until = bc_monotonic_ns() + retry_ns;
-		while (is_watched(f) && bc_monotonic_ns() < until)
+		uint64_t until = bc_now_ns() + retry_ns;
+		while (is_watched(f) && bc_now_ns() < until)
 			wait_until(f, until);
 		pthread_mutex_unlock(&f->lock);
 		retry_ns = 2 * retry_ns < RETRY_MAX_NS ? 2 * retry_ns : RETRY_MAX_NS;
@@ -296,11 +296,11 @@ static void *run_feed(void *context)
 /* Says that a page is watching, and waits for the first attempt to connect. Needs the lock. */
 static void watch(struct bc_web_feed *f)
 {
-	uint64_t until = bc_monotonic_ns() + FIRST_NS;
+	uint64_t until = bc_now_ns() + FIRST_NS;
 
-	f->asked_ns = bc_monotonic_ns();
+	f->asked_ns = bc_now_ns();
 	pthread_cond_broadcast(&f->changed);
-	while (f->state == IDLE && !f->is_ending && bc_monotonic_ns() < until)
+	while (f->state == IDLE && !f->is_ending && bc_now_ns() < until)
 		wait_until(f, until);
 }
 

@@ -15,7 +15,7 @@
 
 #include "cli/client/client.h"
 #include "cli/client/library.h"
-#include "cli/term/clock.h"
+#include "formats/base/clock.h"
 #include "formats/base/json.h"
 #include "formats/base/number.h"
 #include "formats/search/search_query.h"
@@ -453,7 +453,7 @@ static void set_deadline(struct connection *c, uint64_t until_ns)
  * keep its connection. */
 static uint64_t head_deadline(void)
 {
-	return bc_monotonic_ns() + BC_WEB_TIMEOUT_S * UINT64_C(1000000000);
+	return bc_now_ns() + BC_WEB_TIMEOUT_S * UINT64_C(1000000000);
 }
 
 static struct connection *connection_of(struct MHD_Connection *mhd)
@@ -500,7 +500,7 @@ void bc_web_server_poll(struct bc_web_server *server)
 	pthread_mutex_lock(&server->lock);
 	for (unsigned i = 0; i < BC_WEB_CONNECTIONS; i++) {
 		const struct connection *c = &server->connections[i];
-		if (c->is_used && c->until_ns <= bc_monotonic_ns())
+		if (c->is_used && c->until_ns <= bc_now_ns())
 			(void)shutdown(c->fd, SHUT_RDWR);
 	}
 	pthread_mutex_unlock(&server->lock);
@@ -580,7 +580,7 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *mhd, con
 		.path = path,
 		.is_invalid = *state == &has_zero_byte,
 		.client = {.fd = info->connect_fd,
-			.until_ns = bc_monotonic_ns() + BC_WEB_READ_S * UINT64_C(1000000000),
+			.until_ns = bc_now_ns() + BC_WEB_READ_S * UINT64_C(1000000000),
 			.is_ending = &server->is_ending}};
 
 	set_deadline(connection_of(mhd), UINT64_MAX);

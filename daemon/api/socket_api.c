@@ -5,10 +5,10 @@
 #include <unistd.h>
 
 #include "daemon/api/api.h"
-#include "daemon/base/clock.h"
 #include "daemon/base/descriptors.h"
 #include "daemon/base/log.h"
 #include "daemon/http/server.h"
+#include "formats/base/clock.h"
 
 /* For metrics_listen: a scraper or two. */
 #define METRICS_CONNECTIONS 8u

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/base/clock.h"
+#include "formats/base/clock.h"
 #include "formats/base/rfc3339.h"
 #include "formats/base/utf8.h"
 

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/base/clock.h"
+#include "formats/base/clock.h"
 #include "formats/base/utf8.h"
 
 /* `since` may be later: callers read the clock at different times. */

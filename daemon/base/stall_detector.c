@@ -1,7 +1,7 @@
 #include "daemon/base/stall_detector.h"
 
-#include "daemon/base/clock.h"
 #include "daemon/base/log.h"
+#include "formats/base/clock.h"
 #include "formats/base/rfc3339.h"
 
 static double seconds_since(uint64_t since_ns)

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/base/clock.h"
+#include "formats/base/clock.h"
 
 void bc_thread_health_init(struct bc_thread_health *h)
 {

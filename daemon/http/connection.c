@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
-#include "daemon/base/clock.h"
+#include "formats/base/clock.h"
 
 /* A connection is not closed in favour of another until its client has had this long to send a
  * request, or to read its response. */

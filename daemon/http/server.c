@@ -9,8 +9,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "daemon/base/clock.h"
 #include "daemon/http/request_internal.h"
+#include "formats/base/clock.h"
 
 #define TIMEOUT_S        10
 #define CHECK_MS         1000  /* how often suspended connections are checked for disconnects */

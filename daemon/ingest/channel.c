@@ -6,11 +6,11 @@
 #include <string.h>
 
 #include "capture/source/source.h"
-#include "daemon/base/clock.h"
 #include "daemon/ingest/pipeline.h"
 #include "daemon/ingest/raw_keep.h"
 #include "daemon/trigger/record_filter.h"
 #include "daemon/trigger/trigger_engine.h"
+#include "formats/base/clock.h"
 #include "formats/bus/chunk_split.h"
 #include "formats/bus/stamp.h"
 

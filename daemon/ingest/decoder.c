@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "capture/source/source.h"
-#include "daemon/base/clock.h"
 #include "daemon/ingest/channel.h"
 #include "daemon/ingest/counts.h"
+#include "formats/base/clock.h"
 #include "formats/bus/bcp1.h"
 #include "formats/bus/dialect.h"
 #include "formats/bus/stamp.h"

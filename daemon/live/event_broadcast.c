@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/base/clock.h"
 #include "daemon/http/request.h"
+#include "formats/base/clock.h"
 #include "formats/base/json.h"
 #include "formats/base/rfc3339.h"
 

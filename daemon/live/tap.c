@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/base/clock.h"
 #include "daemon/http/request.h"
+#include "formats/base/clock.h"
 #include "formats/base/fast_format.h"
 #include "formats/codec/columns.h"
 #include "formats/codec/json_text.h"

@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "capture/usb/board.h"
-#include "daemon/base/clock.h"
 #include "daemon/base/log.h"
+#include "formats/base/clock.h"
 #include "formats/base/utf8.h"
 
 #define S_NS UINT64_C(1000000000)

@@ -11,7 +11,6 @@
 
 #include "capture/source/file_source.h"
 #include "capture/usb/board.h"
-#include "daemon/base/clock.h"
 #include "daemon/base/log.h"
 #include "daemon/base/log_limit.h"
 #include "daemon/ingest/pipeline.h"
@@ -19,6 +18,7 @@
 #include "daemon/recorder/recorder_events.h"
 #include "daemon/recorder/session.h"
 #include "daemon/trigger/trigger_engine.h"
+#include "formats/base/clock.h"
 #include "formats/segment/metadata.h"
 
 /* Chunks of the pool reserved for encoding while the flight recorder is full. */

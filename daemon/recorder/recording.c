@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "capture/source/source.h"
-#include "daemon/base/clock.h"
+#include "formats/base/clock.h"
 #include "formats/base/json.h"
 #include "formats/base/rfc3339.h"
 #include "formats/segment/metadata.h"

@@ -7,7 +7,6 @@
 
 #include "capture/source/source.h"
 #include "capture/usb/board.h"
-#include "daemon/base/clock.h"
 #include "daemon/base/log.h"
 #include "daemon/base/log_limit.h"
 #include "daemon/ingest/decoder.h"
@@ -15,6 +14,7 @@
 #include "daemon/recorder/bus_time.h"
 #include "daemon/store/recording_info.h"
 #include "daemon/store/writer_stats.h"
+#include "formats/base/clock.h"
 #include "formats/segment/metadata.h"
 
 /* How often a paced replay continues. */

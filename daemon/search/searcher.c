@@ -14,9 +14,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "daemon/base/clock.h"
 #include "daemon/http/request.h"
 #include "daemon/store/retention.h"
+#include "formats/base/clock.h"
 #include "formats/base/json.h"
 #include "formats/search/hit_json.h"
 

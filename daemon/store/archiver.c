@@ -11,9 +11,9 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "daemon/base/clock.h"
 #include "daemon/base/log_limit.h"
 #include "daemon/store/retention.h"
+#include "formats/base/clock.h"
 #include "formats/base/hash.h"
 #include "formats/segment/archive.h"
 

@@ -8,9 +8,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/base/clock.h"
 #include "daemon/base/lock.h"
 #include "daemon/store/recording_info.h"
+#include "formats/base/clock.h"
 #include "formats/segment/archive.h"
 #include "formats/segment/manifest.h"
 #include "formats/segment/raw_capture.h"

@@ -7,9 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/base/clock.h"
 #include "daemon/base/log.h"
 #include "daemon/store/reserve.h"
+#include "formats/base/clock.h"
 
 #define CHECK_NS UINT64_C(1000000000)
 

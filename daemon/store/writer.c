@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "daemon/base/clock.h"
 #include "daemon/store/rotator.h"
+#include "formats/base/clock.h"
 
 struct bc_writer {
 	struct bc_writer_options options;

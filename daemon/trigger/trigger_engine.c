@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "daemon/base/clock.h"
+#include "formats/base/clock.h"
 #include "formats/bus/chunk_split.h"
 
 void bc_trigger_engine_init(struct bc_trigger_engine *e)

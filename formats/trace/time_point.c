@@ -3,6 +3,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "formats/base/clock.h"
+
 #define NS_PER_S INT64_C(1000000000)
 
 static const char not_a_time[] = "not a time; try " BC_TIME_POINT_HELP;
@@ -179,12 +181,9 @@ static const char *parse_date(const char *p, __int128 *ns)
 /* Parses a duration before now. */
 static bool parse_ago(const char *text, __int128 *ns)
 {
-	struct timespec now;
-
 	if (!parse_duration(text, ns))
 		return false;
-	clock_gettime(CLOCK_REALTIME, &now);
-	*ns = (__int128)now.tv_sec * NS_PER_S + now.tv_nsec - *ns;
+	*ns = bc_wall_ns() - *ns;
 	return true;
 }
 

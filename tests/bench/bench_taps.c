@@ -11,9 +11,9 @@
 #include <unistd.h>
 #include <uv.h>
 
-#include "daemon/base/clock.h"
 #include "daemon/http/server.h"
 #include "daemon/live/tap.h"
+#include "formats/base/clock.h"
 #include "tests/support/dice.h"
 
 #define BATCH  2048u

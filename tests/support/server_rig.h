@@ -13,8 +13,8 @@
 #include <unistd.h>
 #include <uv.h>
 
-#include "daemon/base/clock.h"
 #include "daemon/http/server.h"
+#include "formats/base/clock.h"
 #include "tests/support/test.h"
 
 /* A test that waits longer than this fails. */

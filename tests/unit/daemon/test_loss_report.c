@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/base/clock.h"
 #include "daemon/recorder/loss_report.h"
+#include "formats/base/clock.h"
 #include "tests/support/log_capture.h"
 #include "tests/support/test.h"
 

@@ -8,9 +8,9 @@
 #include <unistd.h>
 
 #include "capture/usb/board.h"
-#include "daemon/base/clock.h"
 #include "daemon/base/stall_detector.h"
 #include "daemon/main/service.h"
+#include "formats/base/clock.h"
 #include "formats/base/utf8.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/test.h"

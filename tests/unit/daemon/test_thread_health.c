@@ -3,9 +3,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/base/clock.h"
 #include "daemon/base/thread_health.h"
 #include "daemon/ingest/encoder.h"
+#include "formats/base/clock.h"
 #include "tests/support/test.h"
 
 TEST_THREADS;

@@ -1,6 +1,6 @@
 /* The host's clocks, in nanoseconds. Any thread may call these. */
-#ifndef BC_DAEMON_BASE_CLOCK_H
-#define BC_DAEMON_BASE_CLOCK_H
+#ifndef BC_FORMATS_BASE_CLOCK_H
+#define BC_FORMATS_BASE_CLOCK_H
 
 #include <stdint.h>
 #include <time.h>
