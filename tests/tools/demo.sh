@@ -10,20 +10,7 @@ mkdir -p "$out" || exit 1
 socket=$out/buscapd.sock
 segments=$out/segments
 
-if [ -t 1 ]; then
-	bold=$(printf '\033[1m') plain=$(printf '\033[0m')
-else
-	bold= plain=
-fi
-
-say() {
-	printf '\n%s== %s%s\n' "$bold" "$*" "$plain"
-}
-
-show() { # prints a command, then runs it
-	printf '$ %s\n' "$*"
-	"$@"
-}
+. tests/tools/demo_output.sh
 
 say "record the simulated bus: 4 million samples a second, a new segment every second"
 printf '$ %s\n' "$build/buscapd --source sim:rate=4M,agents=2,loss=0.001 -o $segments -b duration:1 -a duration:10 --socket $socket &"

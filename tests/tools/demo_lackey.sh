@@ -10,20 +10,7 @@ out=demo/lackey-$(date -u +%Y%m%dT%H%M%SZ)
 mkdir -p "$out" || exit 1
 segments=$out/segments
 
-if [ -t 1 ]; then
-	bold=$(printf '\033[1m') plain=$(printf '\033[0m')
-else
-	bold= plain=
-fi
-
-say() {
-	printf '\n%s== %s%s\n' "$bold" "$*" "$plain"
-}
-
-show() { # prints a command, then runs it
-	printf '$ %s\n' "$*"
-	"$@"
-}
+. tests/tools/demo_output.sh
 
 say "valgrind's lackey traces the memory accesses of ls: fetch, load, store, modify"
 echo "$ valgrind --tool=lackey --trace-mem=yes --log-fd=9 ls 9>&1 >/dev/null | head -n 2000 | grep '^[I ]' | head -n 6"
