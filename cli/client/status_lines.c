@@ -201,7 +201,7 @@ static void write_buffer(const struct bc_status_model *s, writer *w)
 {
 	write_phrase(w, BC_TONE_PLAIN, "%" PRIu64 " of %" PRIu64 " chunks free", s->buffer.free,
 		s->buffer.chunks);
-	write_phrase(w, BC_TONE_PLAIN, "lowest %" PRIu64, s->buffer.low_water);
+	write_phrase(w, BC_TONE_PLAIN, "lowest %" PRIu64, s->buffer.min_free);
 }
 
 /* Writes "ring: 19.0 of 24.0 MB", or the segments if the bytes have no known limit. */
@@ -253,7 +253,7 @@ static void write_disk(const struct bc_status_model *s, writer *w)
 		write_phrase(w, BC_TONE_BAD, "stuck: %s", cause);
 	write_ring(s, w);
 	if (!s->disk.is_stuck)
-		write_time_left(s->disk.hours_left, w);
+		write_time_left(s->disk.seconds_left / 3600, w);
 	write_phrase(
 		w, BC_TONE_PLAIN, "%s free", bc_humanize_bytes(text, (double)s->disk.free_bytes));
 	if (!s->disk.is_stuck)

@@ -86,9 +86,9 @@ static const struct field {
 	FIELD(NUMBER, "rates.written_bytes_per_second", rates.bytes_out),
 	FIELD(COUNT, "buffer.chunks", buffer.chunks),
 	FIELD(COUNT, "buffer.free_chunks", buffer.free),
-	FIELD(COUNT, "buffer.min_free_chunks", buffer.low_water),
+	FIELD(COUNT, "buffer.min_free_chunks", buffer.min_free),
 	FIELD(COUNT, "disk.free_bytes", disk.free_bytes),
-	FIELD(NUMBER, "disk.time_left_seconds", disk.hours_left),
+	FIELD(NUMBER, "disk.time_left_seconds", disk.seconds_left),
 	FIELD(OBJECT, "disk.ring", disk.has_ring),
 	FIELD(COUNT, "disk.ring.bytes", disk.ring_bytes),
 	FIELD(COUNT, "disk.ring.limit_bytes", disk.ring_limit_bytes),
@@ -181,9 +181,8 @@ bool bc_status_model_parse(struct bc_status_model *status, const json_t *object)
 	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
 		parse_field(status, object, &fields[i]);
 	parse_lost(status, object);
-	status->disk.hours_left /= 3600;
 	if (!json_is_number(bc_json_path(object, "disk.time_left_seconds")))
-		status->disk.hours_left = -1;
+		status->disk.seconds_left = -1;
 	parse_notes(status->recording.notes, sizeof(status->recording.notes),
 		bc_json_path(object, "recording.metadata"));
 	return true;

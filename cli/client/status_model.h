@@ -80,7 +80,7 @@ struct bc_status_model {
 	struct {
 		uint64_t chunks;
 		uint64_t free;
-		uint64_t low_water;
+		uint64_t min_free;
 	} buffer;
 	struct {
 		uint64_t free_bytes;
@@ -89,7 +89,7 @@ struct bc_status_model {
 		uint64_t ring_limit_bytes; /* 0: not known */
 		uint64_t ring_segments;
 		uint64_t ring_limit_segments; /* 0: none */
-		double hours_left;            /* negative: not being filled */
+		double seconds_left;          /* negative: not being filled */
 		bool is_stuck;
 		char last_error[256];       /* "FILE: WHAT: WHY" */
 		char last_error_cause[256]; /* "WHAT: WHY" */

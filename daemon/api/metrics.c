@@ -286,7 +286,7 @@ static void write_throughput(FILE *out, const struct bc_status *s)
 	write_gauge(
 		out, "buffer_free_chunks", "chunks", "Free chunks in the buffer.", s->buffer.free);
 	write_gauge(out, "buffer_min_free_chunks", "chunks", "Lowest number of free chunks so far.",
-		s->buffer.low_water);
+		s->buffer.min_free);
 	write_gauge(out, "disk_free_bytes", "bytes", "Free space on the file system.",
 		s->stats->free_bytes);
 	if (bc_status_time_left(s, &seconds))

@@ -20,7 +20,7 @@ struct bc_pipeline {
 	struct bc_writer_stats stats; /* as of the last wake-up */
 
 	struct bc_counts counts;
-	unsigned low_water;
+	unsigned min_free;
 	uint64_t next_sequence;
 	bool needs_slot; /* on_slot_free() is to be called */
 };
@@ -32,7 +32,7 @@ struct bc_buffer_state bc_pipeline_buffer(struct bc_pipeline *p)
 	return (struct bc_buffer_state){
 		.chunks = p->pool.slots_count,
 		.free = bc_queue_count(&p->pool.free_slots),
-		.low_water = p->low_water,
+		.min_free = p->min_free,
 	};
 }
 
@@ -42,12 +42,12 @@ struct bc_slot *bc_pipeline_pop(struct bc_pipeline *p)
 
 	if (slot == NULL) {
 		p->needs_slot = true;
-		p->low_water = 0;
+		p->min_free = 0;
 		return NULL;
 	}
 	unsigned free = bc_queue_count(&p->pool.free_slots);
-	if (free < p->low_water)
-		p->low_water = free;
+	if (free < p->min_free)
+		p->min_free = free;
 	return slot;
 }
 
@@ -202,7 +202,7 @@ int bc_pipeline_open(
 	p->options = *options;
 	int rc = bc_pool_init(
 		&p->pool, options->buffer_bytes, options->workers, options->keeps_raw);
-	p->low_water = p->pool.slots_count;
+	p->min_free = p->pool.slots_count;
 	if (rc == 0)
 		rc = uv_async_init(loop, &p->wake, on_wake);
 	if (rc != 0) {

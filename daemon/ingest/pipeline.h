@@ -93,7 +93,7 @@ const struct bc_writer_stats *bc_pipeline_stats(const struct bc_pipeline *pipeli
 struct bc_buffer_state {
 	unsigned chunks; /* in the pool */
 	unsigned free;
-	unsigned low_water; /* the lowest `free` so far */
+	unsigned min_free; /* the lowest `free` so far */
 };
 struct bc_buffer_state bc_pipeline_buffer(struct bc_pipeline *pipeline);
 

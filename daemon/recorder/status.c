@@ -208,7 +208,7 @@ static json_t *buffer_json(const struct bc_status *s)
 	return bc_json_object((struct bc_json_member[]){
 		{"chunks", bc_json_u64(s->buffer.chunks)},
 		{"free_chunks", bc_json_u64(s->buffer.free)},
-		{"min_free_chunks", bc_json_u64(s->buffer.low_water)},
+		{"min_free_chunks", bc_json_u64(s->buffer.min_free)},
 		{NULL, NULL},
 	});
 }
