@@ -53,7 +53,7 @@ void test_register_shared(CMFixtureFunction set_up, CMFixtureFunction tear_down)
 /* Returns zeroed memory. If out of memory, the test fails. */
 void *test_alloc(size_t bytes);
 
-/* The step of a long sweep: n; 29 n with sanitizers or BUSCAP_SHORT, which valgrind sets; or 1 with
+/* The step of a long sweep: 5 n; 29 n with sanitizers or BUSCAP_SHORT, which valgrind sets; 1 with
  * BUSCAP_LONG, which `make test-long` sets. If n is odd, the steps reach every bit of a byte. */
 unsigned test_stride(unsigned n);
 

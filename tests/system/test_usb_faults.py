@@ -108,7 +108,7 @@ def test_a_storm_of_faults_is_accounted_for_to_the_sample(tmp):
     dice = random.Random(3)
     kinds = ["stall", "overflow 700", "protocol-error", "lose 9", "lose-frames 1", "corrupt", "garbage 77",
              "short on", "short off", "frame 100", "frame 2048", "unplug"]
-    with Board(f"serial=A1,rate={harness.rate(500_000)},fifo=100000000") as board:
+    with Board(f"serial=A1,rate={harness.rate(200_000)},fifo=100000000") as board:
         with Recorder(tmp, board, settings="transfer_timeout=20ms,transfer_size=16K") as daemon:
             board.discard_data(1024)
             for _ in range(100):
@@ -129,7 +129,7 @@ def test_a_storm_of_faults_is_accounted_for_to_the_sample(tmp):
 
 def test_data_in_flight_at_an_unplug_precedes_the_gap(tmp):
     dice = random.Random(3)
-    with Board(f"serial=A1,rate={harness.rate(500_000)},fifo=100000000") as board:
+    with Board(f"serial=A1,rate={harness.rate(200_000)},fifo=100000000") as board:
         board.discard_data(1024)
         with Recorder(tmp, board, settings="transfer_size=16K") as daemon:
             for i in range(60):

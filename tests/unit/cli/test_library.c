@@ -2,6 +2,7 @@
  * is missing. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "cli/client/library.h"
 #include "tests/support/test.h"
