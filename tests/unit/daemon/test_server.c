@@ -643,8 +643,10 @@ TEST(waiting_for_the_daemon_has_no_timeout)
 	rig_send_text(&rig, stream, "GET /stream HTTP/1.0\r\n\r\n");
 	RIG_UNTIL(&rig, receiver.late_count == 1 && receiver.feed_count == 1);
 	uint64_t until_ns = bc_now_ns() + UINT64_C(2500000000);
-	while (bc_now_ns() < until_ns)
+	while (bc_now_ns() < until_ns) {
 		rig_run(&rig, 1);
+		rig_rest(&rig);
+	}
 	bc_request_respond(receiver.late[0], 200, "text/plain", strdup("late\n"), NULL);
 	feed_text(&receiver.feeds[0], "data\n", 5);
 	receiver.feeds[0].is_over = true;
