@@ -5,6 +5,7 @@ import pathlib
 import pty
 import re
 import shutil
+import tempfile
 import time
 
 import pytest
@@ -38,7 +39,7 @@ ZSHRC = r"""
 fpath=($FILES $fpath)
 zmodload -F zsh/files b:zf_mv
 autoload -Uz compinit
-compinit -u -d $ZDOTDIR/dump
+compinit -u -d $DUMP
 setopt no_beep no_auto_list no_auto_menu no_list_ambiguous
 PS1='> '
 compadd() {
@@ -96,7 +97,7 @@ class Zsh:
     def __enter__(self):
         self.terminal, slave = pty.openpty()
         env = {"PATH": os.environ["PATH"], "ZDOTDIR": str(self.dir), "FILES": str(FILES), "TERM": "vt100",
-               "LC_ALL": "C.UTF-8", "HOME": str(self.dir)}
+               "LC_ALL": "C.UTF-8", "HOME": str(self.dir), "DUMP": f"{tempfile.gettempdir()}/zcompdump"}  # made once in a run
         self.process = harness.popen(["zsh", "-i"], stdin=slave, stdout=slave, stderr=slave, env=env, cwd=self.dir,
                                         start_new_session=True)
         os.close(slave)
