@@ -1,10 +1,10 @@
 """Filters, sampling and triggers in whole recordings, compared with the same bus recorded without them."""
 
 import csv
-import dataclasses
 import io
 import json
 import signal
+import typing
 
 import harness
 from harness import BUSCAP, BUSCAPD, Daemon, equal, run
@@ -13,8 +13,7 @@ from harness import BUSCAP, BUSCAPD, Daemon, equal, run
 BUS = "sim:rate=max,count=150000,seed=5,agents=2,loss=0.3,corrupt=0.05"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Reference:
+class Reference(typing.NamedTuple):
     tick: int
     epoch: int
     kind: str
@@ -29,14 +28,18 @@ def rows_of(paths):
     done = run(BUSCAP, "convert", "-O", "csv", "-o", "-", *paths)
     equal(done.returncode, 0, done.stderr)
     rows = []
-    for row in csv.DictReader(io.StringIO(done.stdout.decode())):
-        if row["kind"] == "reference":
-            rows.append(Reference(int(row["tick"]), int(row["epoch"]), row["type"], int(row["addr"], 16),
-                                  int(row["size"]), int(row["attr"]), int(row["proc"])))
-        elif row["kind"] == "gap":
-            rows.append(("gap", row["cause"], row["lost"], row["exact"]))
-        elif row["kind"] in ("mark", "trigger"):
-            rows.append((row["kind"], row["text"]))
+    lines = csv.reader(io.StringIO(done.stdout.decode()))
+    header = next(lines)
+    tick, epoch, kind, type_, addr, size, attr, proc, cause, lost, exact, text = map(header.index, (
+        "tick", "epoch", "kind", "type", "addr", "size", "attr", "proc", "cause", "lost", "exact", "text"))
+    for row in lines:
+        if row[kind] == "reference":
+            rows.append(Reference(int(row[tick]), int(row[epoch]), row[type_], int(row[addr], 16), int(row[size]),
+                                  int(row[attr]), int(row[proc])))
+        elif row[kind] == "gap":
+            rows.append(("gap", row[cause], row[lost], row[exact]))
+        elif row[kind] in ("mark", "trigger"):
+            rows.append((row[kind], row[text]))
     return rows
 
 
