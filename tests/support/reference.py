@@ -11,6 +11,7 @@ Run as a program, it compares generator and decoder.
 
 import array
 import dataclasses
+import itertools
 import json
 import pathlib
 import random
@@ -771,7 +772,6 @@ def _add_ticks(chunk, last, epoch, recorded, where):
     anchors = {event.position: event for event in chunk.events if event.kind == "anchor"}
     times = struct.unpack(f"<{len(chunk.records) // 4}I", chunk.records)[2::3]
     tick = last if epoch == info["epoch"] else 0
-    before = tick
     if not times:
         assert info["first_tick"] == info["last_tick"], where
         assert info["first_tick"] == tick, f"{where}: tick {info['first_tick']} without records, {tick} before"
@@ -780,16 +780,20 @@ def _add_ticks(chunk, last, epoch, recorded, where):
             recorded.epochs[info["epoch"]] = info["first_record"]
             # The first record of a recording of a BYU file may have a delta.
             assert 0 in anchors or len(recorded.ticks) == 0, f"{where}: epoch without anchor"
-        for i, time in enumerate(times):
-            assert (time == NO_DELTA) == (i in anchors), f"{where}: anchor and time at {i}"
-            tick = anchors[i].value if time == NO_DELTA else tick + time
-            assert tick >= before, f"{where}: tick decreases at {i}"
-            before = tick
-            if time == NO_DELTA and not anchors[i].exact:
-                recorded.inexact.add(info["first_record"] + i)
-            recorded.ticks.append(tick)
-            if i == 0:
-                assert tick == info["first_tick"], f"{where}: first tick {info['first_tick']}, not {tick}"
+        unknown = [i for i, time in enumerate(times) if time == NO_DELTA]
+        assert unknown == sorted(anchors), f"{where}: anchors at {sorted(anchors)}, no times at {unknown}"
+        for begin, end in zip([0, *unknown], [*unknown, len(times)]):
+            run = times[begin:end]
+            if begin in anchors and run:
+                run = (anchors[begin].value, *run[1:])
+                assert run[0] >= tick, f"{where}: tick decreases at {begin}"
+                if not anchors[begin].exact:
+                    recorded.inexact.add(info["first_record"] + begin)
+                tick = 0
+            recorded.ticks.extend(itertools.islice(itertools.accumulate(run, initial=tick), 1, None))
+            tick = recorded.ticks[-1] if run else tick
+        first = recorded.ticks[-len(times)]
+        assert first == info["first_tick"], f"{where}: first tick {info['first_tick']}, not {first}"
         assert tick == info["last_tick"], f"{where}: last tick {info['last_tick']}, not {tick}"
     return tick, info["epoch"]
 

@@ -68,6 +68,12 @@ def some(lines, words):
     return [line for line in lines if words in line]
 
 
+def repeated(lines):
+    """How often a message was logged by itself, and how often in lines that sum up, one or more."""
+    sums = re.findall(r"^(\d+) more times? in the last ", "\n".join(lines), re.M)
+    return len(lines) - len(sums), sum(map(int, sums))
+
+
 # The lines of every run of a service.
 LIFE = (": source sim", ": recording started", "SIGTERM: stopping", ": sealed, ", " records written")
 
@@ -201,9 +207,9 @@ def test_failing_syncs_are_logged_ten_times_and_summarized(tmp):
         daemon.stop()
     lines = lines_of(daemon.err)
     check_bound(lines)
-    (summed,) = some(lines, "more times in the last")
-    assert "can't sync: Input/output error" in summed and "continuing in a new segment" in summed, summed
-    equal(len(some(lines, "can't sync")), 11, "lines")
+    failed = some(lines, "can't sync: Input/output error")
+    logged, summed = repeated(failed)
+    assert logged == 10 and summed >= 15 and "continuing in a new segment" in failed[-1], lines
     exactly(lines, *LIFE, "can't sync", "unsealed files: ",
             may=LOSSES)
     # The next start recovers all of them.
@@ -213,9 +219,8 @@ def test_failing_syncs_are_logged_ten_times_and_summarized(tmp):
         again.stop()
     lines = lines_of(again.err)
     check_bound(lines)
-    logged = len(some(lines, "left open by an earlier run")) - 1
-    more = sum(int(n) for n in re.findall(r"(\d+) more times", "\n".join(lines)))
-    assert logged == 10 and more >= 15, lines
+    logged, summed = repeated(some(lines, "left open by an earlier run"))
+    assert logged == 10 and summed >= 15, lines
     exactly(lines, *LIFE, "left open by an earlier run; recovered all", may=LOSSES)
 
 
@@ -234,8 +239,8 @@ def test_a_flapping_board_is_logged_ten_times_and_summarized(tmp):
     lines = lines_of(daemon.err)
     check_bound(lines)
     unplugged, back = some(lines, "unplugged; the recording continues"), some(lines, ": back after")
-    equal((len(unplugged), len(back)), (11, 11), lines)
-    assert unplugged[-1].startswith("20 more times in the last ") and "A1 at 1-1" in unplugged[-1], unplugged
+    equal((repeated(unplugged), repeated(back)), ((10, 20), (10, 20)), lines)
+    assert "A1 at 1-1" in unplugged[-1], unplugged
     assert any("stream interruptions: 30, recorded as gaps" in line for line in lines), lines
     # Losses are logged every five seconds, for as long as it takes.
     others = [line for line in lines if not any(word in line for word in LOSSES)]
@@ -257,11 +262,9 @@ def test_damage_is_logged_ten_times_and_summarized(tmp):
     lines = lines_of(done.stderr)
     check_bound(lines)
     damaged = some(lines, "samples lost (torn or bad CRC)")
-    equal(len(damaged), 11, lines)
     assert all(str(capture) in line and "offset" in line for line in damaged), damaged
-    (more,) = re.findall(r"^(\d+) more times", damaged[-1])
     (places,) = re.findall(r"damaged places: (\d+)", "\n".join(lines))
-    equal(int(more) + 10, int(places), "damaged places logged")
+    equal(repeated(damaged), (10, int(places) - 10), lines)
     exactly(lines, "samples lost (torn or bad CRC)", ": sealed, ", " records written", "gaps recorded",
             may=("(no valid frame)", ": expected frame "))
 
@@ -279,10 +282,8 @@ def test_failing_commands_are_logged_ten_times_and_summarized(tmp):
         daemon.stop()
     lines = lines_of(daemon.err)
     failures = some(lines, "exit code 3; not tried again")
-    equal(len(failures), 11, lines)
     assert failures[0].startswith(f"{tmp}/out/") and str(command) in failures[0], failures
-    (more,) = re.findall(r"^(\d+) more times", failures[-1])
-    equal(int(more) + 10, failed["sealed"]["commands_failed"], "failures logged")
+    equal(repeated(failures), (10, failed["sealed"]["commands_failed"] - 10), lines)
     equal(len(some(lines, "succeeded again")), 1, lines)
 
 
