@@ -174,10 +174,7 @@ void bc_segment_info_print(struct bc_output *output, const struct bc_segment_inf
 	}
 	if (info->has_end) {
 		bc_rfc3339_write(wall, info->end.ended_ns);
-		/* The first record of a replay keeps its time of day. */
-		bool is_replay = info->has_header && strcmp(info->header.source_kind, "file") == 0;
-		bc_status_line(output, is_replay ? "replayed" : "ended", "%s, reason: %s%s", wall,
-			info->end.reason,
+		bc_status_line(output, "ended", "%s, reason: %s%s", wall, info->end.reason,
 			bc_recording_end_is_recovered(&info->end) ? " (recovered)" : "");
 	}
 	if (info->has_header && info->header.clock_hz != 0)
