@@ -89,7 +89,7 @@ export function recordingView(recording) {
 	return spanView(toAbsolute(recording.from), toAbsolute(recording.to));
 }
 
-// Returns the recording that the view is inside of, the one chosen before if it is inside of several; null: none.
+// Returns the recording that contains the whole view; of several, the one chosen before; null: none, or everything is shown.
 function shownRecording() {
 	const { recordings } = model.overview;
 	if (isSameView(model.view, wholeView())) {

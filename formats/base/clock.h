@@ -5,40 +5,36 @@
 #include <stdint.h>
 #include <time.h>
 
-/* Monotonic time, since an arbitrary start. */
-static inline uint64_t bc_now_ns(void)
+static inline uint64_t bc_read_clock_ns(clockid_t clock)
 {
 	struct timespec now;
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
+	clock_gettime(clock, &now);
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* Monotonic time, since an arbitrary start. */
+static inline uint64_t bc_now_ns(void)
+{
+	return bc_read_clock_ns(CLOCK_MONOTONIC);
 }
 
 /* Like bc_now_ns(), including the time that the machine was suspended. */
 static inline uint64_t bc_boot_ns(void)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_BOOTTIME, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+	return bc_read_clock_ns(CLOCK_BOOTTIME);
 }
 
 /* CPU time of the calling thread. */
 static inline uint64_t bc_thread_ns(void)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+	return bc_read_clock_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
 /* Time since the Unix epoch. It may jump in both directions when the clock is set. */
 static inline int64_t bc_wall_ns(void)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+	return (int64_t)bc_read_clock_ns(CLOCK_REALTIME);
 }
 
 #endif

@@ -1,5 +1,5 @@
 #!/bin/sh
-# How the demos talk: say prints a heading; show prints a command, then runs it.
+# Functions of the demos: say prints a heading; show prints a command, then runs it.
 
 if [ -t 1 ]; then
 	bold=$(printf '\033[1m') plain=$(printf '\033[0m')
