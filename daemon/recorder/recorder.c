@@ -76,6 +76,14 @@ static struct bc_part *current_part(struct bc_recorder *r)
 	return r->live.recording != NULL ? &r->live : NULL;
 }
 
+/* Returns the part whose recording still receives; NULL: none. */
+static struct bc_part *running_part(struct bc_recorder *r)
+{
+	struct bc_part *part = current_part(r);
+
+	return part != NULL && part->recording->state == BC_RECORDING_RUNNING ? part : NULL;
+}
+
 /* Events */
 
 static bool is_draining(const struct bc_recorder *r)
@@ -92,8 +100,7 @@ static const char *state_of(const struct bc_recorder *r)
 
 	if (r->replay.recording != NULL)
 		return "replaying";
-	if (r->live.session != NULL && !r->live.is_over &&
-		bc_session_is_draining(r->live.session) && (recording != NULL || is_draining(r)))
+	if (recording != NULL && bc_session_is_draining(r->live.session))
 		return "draining";
 	if (recording != NULL) {
 		const struct bc_source *source = bc_session_source(r->live.session);
@@ -315,27 +322,15 @@ static void snapshot_counts(
 	recording->breaks_after = bc_session_outcome(session)->breaks;
 }
 
-/* Describes the end for the recording's files. */
-static void set_end(struct bc_recording *recording, enum bc_recording_reason reason)
-{
-	struct bc_recording_end *end = &recording->info.end;
-
-	snprintf(end->reason, sizeof(end->reason), "%s", bc_recording_reason_name(reason));
-	end->ended_ns = bc_wall_ns();
-	memcpy(end->boot_id, recording->info.header.boot_id, sizeof(end->boot_id));
-}
-
-/* Ends the part's recording before position `at`. */
+/* Ends the part's running recording before position `at`. */
 static void finish_recording(
 	struct bc_recorder *r, struct bc_part *part, enum bc_recording_reason reason, uint32_t at)
 {
 	struct bc_recording *recording = part->recording;
 
-	set_end(recording, reason);
-	part->recording = NULL;
-	recording->state = BC_RECORDING_DRAINING;
 	recording->reason = reason;
 	bc_session_finish_recording(part->session, at);
+	part->recording = NULL;
 	snapshot_counts(r, recording, part->session);
 	emit_state(r);
 }
@@ -352,17 +347,21 @@ static enum bc_recording_reason end_reason(const struct bc_recorder *r,
 	return bc_session_hit_limit(session) ? BC_RECORDING_LIMIT : BC_RECORDING_SOURCE;
 }
 
-/* The session ends the recording: its source has ended, or it was stopped. */
+/* The last chunk of the part's recording is about to be sent: describes the end for its files,
+ * which the writer's thread reads from then on. */
 static void on_session_ending(void *context)
 {
 	struct bc_part *part = context;
 	struct bc_recording *recording = part->recording;
+	struct bc_recording_end *end = &recording->info.end;
 
-	if (recording == NULL)
-		return; /* finish_recording() */
-	set_end(recording, recording->reason != BC_RECORDING_ONGOING
-				   ? recording->reason
-				   : end_reason(part->recorder, recording, part->session));
+	recording->state = BC_RECORDING_DRAINING;
+	if (recording->reason == BC_RECORDING_ONGOING)
+		recording->reason = end_reason(part->recorder, recording, part->session);
+	snprintf(end->reason, sizeof(end->reason), "%s",
+		bc_recording_reason_name(recording->reason));
+	end->ended_ns = bc_wall_ns();
+	memcpy(end->boot_id, recording->info.header.boot_id, sizeof(end->boot_id));
 }
 
 /* A recording is sealed or abandoned. */
@@ -381,8 +380,6 @@ static void on_recording_ended(struct bc_recorder *r, struct bc_recording *recor
 	recording->losses.lost[BC_GAP_DISK] += notice->abandoned;
 	counts->raw_dropped_bytes = bc_pipeline_counts(r->pipeline)->raw_dropped_bytes;
 	uint64_t breaks = recording->breaks_after - recording->breaks_before;
-	if (recording->reason == BC_RECORDING_ONGOING)
-		recording->reason = end_reason(r, recording, part->session);
 	recording->damages = recording->damages_after - recording->damages_before;
 	if (recording->is_replay && outcome->has_failed)
 		snprintf(recording->error, sizeof(recording->error), "%s", outcome->err);
@@ -735,6 +732,8 @@ enum bc_refusal bc_recorder_stop(struct bc_recorder *r, char *err, size_t errlen
 		return no_recording(err, errlen);
 	if (done != NULL && bc_recording_wait(part->recording, context, done) != 0)
 		return refuse(err, errlen, BC_FAILED, "out of memory");
+	if (part->recording->state != BC_RECORDING_RUNNING)
+		return BC_GRANTED; /* it is being sealed */
 	if (part == &r->replay || bc_session_ends_with_recording(part->session)) {
 		part->recording->is_cancelled = true;
 		bc_session_stop(part->session);
@@ -747,7 +746,7 @@ enum bc_refusal bc_recorder_stop(struct bc_recorder *r, char *err, size_t errlen
 
 enum bc_refusal bc_recorder_rotate(struct bc_recorder *r, char *err, size_t errlen)
 {
-	struct bc_part *part = current_part(r);
+	struct bc_part *part = running_part(r);
 
 	if (part == NULL)
 		return no_recording(err, errlen);
@@ -758,13 +757,13 @@ enum bc_refusal bc_recorder_rotate(struct bc_recorder *r, char *err, size_t errl
 enum bc_refusal bc_recorder_mark(
 	struct bc_recorder *r, const char *text, struct bc_mark *set, char *err, size_t errlen)
 {
-	struct bc_part *part = current_part(r);
+	struct bc_part *part = running_part(r);
 	size_t bytes = strlen(text);
 
 	if (bytes == 0 || bytes > BC_MARK_TEXT_MAX)
 		return refuse(
 			err, errlen, BC_BAD_VALUE, "text: must be 1 to %u bytes", BC_MARK_TEXT_MAX);
-	if (part == NULL && has_flight(r) && !r->live.is_over)
+	if (part == NULL && has_flight(r) && !bc_session_is_draining(r->live.session))
 		part = &r->live;
 	if (part == NULL)
 		return no_recording(err, errlen);
@@ -787,7 +786,7 @@ enum bc_refusal bc_recorder_mark(
 enum bc_refusal bc_recorder_note(
 	struct bc_recorder *r, const char *metadata, char *err, size_t errlen)
 {
-	struct bc_part *part = current_part(r);
+	struct bc_part *part = running_part(r);
 	char note[BC_METADATA_MAX];
 	char what[200];
 
@@ -895,7 +894,7 @@ enum bc_refusal bc_recorder_cancel(struct bc_recorder *r, const char *id, char *
 			       ? refuse(err, errlen, BC_NOT_FOUND, "no replay is in progress")
 			       : refuse(err, errlen, BC_NOT_FOUND,
 					 "no replay with this id since buscapd started");
-	if (recording != r->replay.recording || bc_session_is_draining(r->replay.session))
+	if (recording->state != BC_RECORDING_RUNNING || bc_session_is_draining(r->replay.session))
 		return refuse(err, errlen, BC_NOT_NOW, "this replay has already ended");
 	if (done != NULL && bc_recording_wait(recording, context, done) != 0)
 		return refuse(err, errlen, BC_FAILED, "out of memory");

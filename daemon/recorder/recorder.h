@@ -133,7 +133,8 @@ enum bc_refusal bc_recorder_snapshot(
 bool bc_recorder_await_sealing(struct bc_recorder *recorder, void *context,
 	void (*done)(void *context, const struct bc_recording *ended));
 
-/* Ends the recording in progress; done(), which may be NULL, is called when it is sealed. */
+/* Ends the recording in progress, unless it has ended and is being sealed; done(), which may be
+ * NULL, is called when it is sealed. */
 enum bc_refusal bc_recorder_stop(struct bc_recorder *recorder, char *err, size_t errlen,
 	void *context, void (*done)(void *context, const struct bc_recording *ended));
 

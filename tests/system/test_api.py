@@ -794,6 +794,32 @@ def test_a_stop_waits_for_the_disk_and_is_answered_when_there_is_room(tmp):
         assert daemon.stop() in (0, 4)
 
 
+def test_a_replay_that_is_being_sealed_has_ended(tmp):
+    """It takes no marks, and a request to stop it only waits."""
+    (tmp / "out").mkdir()
+    faults = Faults(tmp, tmp / "out", FULL)
+    path = trace(tmp, 1000)
+    with daemon_in(tmp, env=faults.env) as daemon:
+        daemon.wait_ready()
+        api = Api(tmp / "socket")
+        with Replay(api, path) as replay:
+            wait_until(lambda: api.good("GET", "/v1/replays/current")["replay"]["state"] == "draining", "the file has been read")
+            recording = api.good("GET", "/v1/recordings/current")["recording"]
+            equal((recording["state"], recording["reason"]), ("draining", "source"))
+            for (method, target), body in ((MARK, {"text": "late"}), (NOTE, {"metadata": {"a": "b"}}), (ROTATE, None)):
+                api.bad(method, target, body, status=409, words="no recording is in progress")
+            api.bad("DELETE", "/v1/replays/current", status=409, words="already ended")
+            waiting = harness.popen(["curl", "-sS", "-X", "DELETE", "--unix-socket", str(tmp / "socket"),
+                                     "http://localhost/v1/recordings/current"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+            wait_until(lambda: api.good("GET", "/v1/status")["clients"] == 3, "the replay and the request wait")
+            faults.set("")
+            stopped = json.loads(waiting.communicate(timeout=harness.TIMEOUT_S)[0])["recording"]
+        equal((replay.answer["state"], replay.answer["recording"]), ("done", stopped))
+        (described,) = info(segments(tmp / "out"))
+        equal((stopped["reason"], described["end"]["reason"], stopped["records"]), ("source", "source", 1000))
+        assert daemon.stop() in (0, 4)
+
+
 def test_a_waiting_client_is_released_when_the_disk_is_given_up(tmp):
     (tmp / "out").mkdir()
     faults = Faults(tmp, tmp / "out")
