@@ -181,32 +181,36 @@ static void allow_triggers(struct bc_recorder *r)
 			!r->is_ending && !r->options.is_once && r->replay.session == NULL);
 }
 
-/* Arms one of a recording's own triggers. */
-static void arm_for(struct bc_recorder *r, struct bc_part *part, struct bc_recording *recording,
-	const struct bc_trigger *trigger)
+/* Arms the own triggers of a recording; check_triggers() has found that there is room. */
+static void arm_for(struct bc_recorder *r, struct bc_part *part,
+	const struct bc_recording *recording, const struct bc_start *start)
 {
-	if (bc_trigger_engine_add(&part->triggers, trigger) != 0)
-		return;
-	snprintf(recording->triggers[recording->triggers_count++], sizeof(recording->triggers[0]),
-		"%s", trigger->name);
-	if (part == &r->live)
-		bc_recorder_events_armed(&r->events, trigger);
+	for (unsigned i = 0; i < start->triggers_count; i++) {
+		struct bc_trigger own = start->triggers[i];
+		own.recording_tag = recording->info.tag;
+		if (bc_trigger_engine_add(&part->triggers, &own) == 0 && part == &r->live)
+			bc_recorder_events_armed(&r->events, &own);
+	}
 }
 
-/* Disarms the triggers of an ended recording. */
-static void disarm_of(struct bc_recorder *r, struct bc_part *part, struct bc_recording *recording)
+/* Disarms the own triggers of an ended recording. */
+static void disarm_of(
+	struct bc_recorder *r, struct bc_part *part, const struct bc_recording *recording)
 {
-	for (unsigned i = 0; i < recording->triggers_count; i++) {
-		const struct bc_trigger *trigger = bc_trigger_engine_find(
-			&part->triggers, recording->triggers[i]);
-		/* The configuration's may have replaced it. */
-		if (trigger == NULL || !trigger->is_requested)
+	unsigned i = 0;
+
+	while (i < part->triggers.count) {
+		const struct bc_trigger *own = &part->triggers.armed[i].trigger;
+		char name[BC_TRIGGER_NAME_MAX + 1];
+		if (own->recording_tag != recording->info.tag) {
+			i++;
 			continue;
-		if (bc_trigger_engine_remove(&part->triggers, recording->triggers[i]) == 0 &&
-			part == &r->live)
-			bc_recorder_events_disarmed(&r->events, recording->triggers[i]);
+		}
+		memcpy(name, own->name, sizeof(name));
+		bc_trigger_engine_remove(&part->triggers, name);
+		if (part == &r->live)
+			bc_recorder_events_disarmed(&r->events, name);
 	}
-	recording->triggers_count = 0;
 }
 
 /* Disarms the triggers of all ended recordings. Must not be called during a trigger search. */
@@ -215,17 +219,6 @@ static void disarm_ended(struct bc_recorder *r)
 	for (struct bc_recording *rec = r->recordings.newest; rec != NULL; rec = rec->next)
 		if (rec->state == BC_RECORDING_DRAINING)
 			disarm_of(r, rec->is_replay ? &r->replay : &r->live, rec);
-}
-
-/* A trigger of the live source was disarmed: no recording owns it now. */
-static void release_trigger(struct bc_recorder *r, const char *name)
-{
-	for (struct bc_recording *rec = r->recordings.newest; rec != NULL; rec = rec->next)
-		for (unsigned i = 0; !rec->is_replay && i < rec->triggers_count; i++)
-			if (strcmp(rec->triggers[i], name) == 0)
-				memcpy(rec->triggers[i], rec->triggers[--rec->triggers_count],
-					sizeof(rec->triggers[0]));
-	bc_recorder_events_disarmed(&r->events, name);
 }
 
 /* Recordings */
@@ -300,8 +293,7 @@ static void start_recording(struct bc_recorder *r, struct bc_part *part,
 	recording->info.stop_bytes = what.stop.file_bytes;
 	if (!merge_metadata(r, start, recording->info.header.metadata, err, sizeof(err)))
 		recording->info.header.metadata[0] = '\0'; /* out of memory since it was checked */
-	for (unsigned i = 0; i < start->triggers_count; i++)
-		arm_for(r, part, recording, &start->triggers[i]);
+	arm_for(r, part, recording, start);
 	bc_session_start_recording(part->session, &what);
 	if (!r->options.is_once)
 		bc_log(BC_LOG_INFO, "%s: %s%s started", recording->info.header.recording,
@@ -434,26 +426,22 @@ static enum bc_refusal check_free(struct bc_recorder *r, char *err, size_t errle
 	return BC_GRANTED;
 }
 
+/* Checks that the recording's own triggers can be armed. */
 static enum bc_refusal check_triggers(
 	struct bc_trigger_engine *engine, const struct bc_start *start, char *err, size_t errlen)
 {
-	for (unsigned i = 0; i < start->triggers_count; i++) {
-		const struct bc_trigger *trigger = &start->triggers[i];
-		if (trigger->action != BC_ACTION_MARK && trigger->action != BC_ACTION_STOP)
+	unsigned requested = start->triggers_count;
+
+	for (unsigned i = 0; i < start->triggers_count; i++)
+		if (bc_trigger_engine_find(engine, start->triggers[i].name) != NULL)
 			return refuse(err, errlen, BC_BAD_VALUE,
-				"triggers: %s: a recording's own triggers can only mark or stop it",
-				trigger->name);
-		bool is_duplicate = bc_trigger_engine_find(engine, trigger->name) != NULL;
-		for (unsigned j = 0; j < i; j++)
-			is_duplicate = is_duplicate ||
-				       strcmp(start->triggers[j].name, trigger->name) == 0;
-		if (is_duplicate)
-			return refuse(err, errlen, BC_BAD_VALUE,
-				"triggers: %s: name already in use", trigger->name);
-	}
-	if (start->triggers_count > BC_RECORDING_TRIGGERS)
-		return refuse(
-			err, errlen, BC_BAD_VALUE, "triggers: at most %u", BC_RECORDING_TRIGGERS);
+				"triggers: %s: name already in use", start->triggers[i].name);
+	for (unsigned i = 0; i < engine->count; i++)
+		requested += engine->armed[i].trigger.is_requested;
+	if (requested > BC_TRIGGERS_REQUESTED)
+		return refuse(err, errlen, BC_NOT_NOW,
+			"triggers: at most %u can be armed by requests and recordings together",
+			BC_TRIGGERS_REQUESTED);
 	return BC_GRANTED;
 }
 
@@ -931,7 +919,7 @@ enum bc_refusal bc_recorder_disarm(
 	struct bc_recorder *r, const char *name, char *err, size_t errlen)
 {
 	if (bc_trigger_engine_remove(&r->live.triggers, name) == 0) {
-		release_trigger(r, name);
+		bc_recorder_events_disarmed(&r->events, name);
 		return BC_GRANTED;
 	}
 	return refuse(err, errlen, BC_NOT_FOUND, "%.64s: no such trigger is armed", name);
@@ -1201,7 +1189,7 @@ static void configure_triggers(struct bc_recorder *r)
 	bc_trigger_engine_configure(engine, config->triggers, config->triggers_count);
 	for (unsigned i = 0; i < before.count; i++)
 		if (!has_same(engine, &before.armed[i].trigger))
-			release_trigger(r, before.armed[i].trigger.name);
+			bc_recorder_events_disarmed(&r->events, before.armed[i].trigger.name);
 	for (unsigned i = 0; i < engine->count; i++)
 		if (!has_same(&before, &engine->armed[i].trigger))
 			bc_recorder_events_armed(&r->events, &engine->armed[i].trigger);

@@ -11,11 +11,9 @@
 #include "daemon/ingest/counts.h"
 #include "daemon/store/recording_info.h"
 #include "daemon/store/writer_notices.h"
-#include "daemon/trigger/trigger.h"
 #include "formats/base/must_check.h"
 
-#define BC_RECORDING_TRIGGERS BC_TRIGGERS_REQUESTED
-#define BC_REPLAY_NAME_MAX    255u
+#define BC_REPLAY_NAME_MAX 255u
 
 enum bc_recording_state {
 	BC_RECORDING_RUNNING,
@@ -63,10 +61,6 @@ struct bc_recording {
 	uint64_t damages;
 	struct bc_writer_notice totals;
 	struct bc_recording_waiter *waiters;
-
-	/* Names of triggers that are armed until its end. */
-	unsigned triggers_count;
-	char triggers[BC_RECORDING_TRIGGERS][BC_TRIGGER_NAME_MAX + 1];
 
 	/* For a replay. */
 	bool is_replay;

@@ -56,8 +56,9 @@ struct bc_trigger {
 	char text[BC_TRIGGER_TEXT_MAX + 1]; /* of its event; empty: its name */
 	uint64_t holdoff_ns;                /* minimum time between two actions */
 	bool is_requested;
-	uint64_t fired;  /* number of actions performed */
-	uint64_t missed; /* matches for which no event could be written */
+	uint64_t recording_tag; /* armed until this recording ends; 0: until disarmed */
+	uint64_t fired;         /* number of actions performed */
+	uint64_t missed;        /* matches for which no event could be written */
 };
 
 /* Initializes a trigger with this name and nothing set. Returns false with a sentence in `err` if

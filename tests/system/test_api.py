@@ -314,6 +314,12 @@ def test_operations_that_do_not_fit_the_state_are_refused(tmp):
         for n in range(15):
             api.good(*ARM, {**TRIGGER, "name": f"t{n}"}, status=201)
         api.bad(*ARM, {**TRIGGER, "name": "more"}, status=409, words="16")
+        own = {"name": "own", "when": "type=read", "action": "stop"}
+        api.bad(*START, {"triggers": [own]}, status=409, words="at most 16")
+        api.good("DELETE", "/v1/triggers/t0")
+        api.good(*START, {"triggers": [own]}, status=201)
+        wait_until(lambda: api.good("GET", "/v1/status")["state"] == "idle", "the recording's own trigger has stopped it")
+        api.good(*ARM, {**TRIGGER, "name": "t0"}, status=201)
         equal(api.good("GET", "/v1/status")["triggers"], 16)
         equal(daemon.stop(), 0)
 
