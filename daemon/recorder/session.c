@@ -291,8 +291,11 @@ static void time_new_segment(struct bc_session *s)
 
 void bc_session_set_rotation(struct bc_session *s, const struct bc_rotation *rotation)
 {
+	bool is_same = rotation->duration_ns == s->rotation.duration_ns &&
+		       rotation->interval_ns == s->rotation.interval_ns;
+
 	s->rotation = *rotation;
-	if (s->state != SESSION_RUNNING || s->recording == NULL)
+	if (is_same || s->state != SESSION_RUNNING || s->recording == NULL)
 		return;
 	s->is_rotation_timed = false;
 	time_new_segment(s);

@@ -92,7 +92,7 @@ bool bc_session_is_draining(const struct bc_session *session);
 /* Ends the session without waiting: the owner has abandoned its recording in the pipeline. */
 void bc_session_abandon(struct bc_session *session);
 
-/* Changes the rotation by time, from the next segment on. */
+/* Changes the rotation. A time that changes counts from now. */
 void bc_session_set_rotation(struct bc_session *session, const struct bc_rotation *rotation);
 
 /* The pipeline's callbacks, forwarded by its owner; on_ended() for recordings of this session only.

@@ -504,6 +504,13 @@ def test_a_reload_changes_rotation_and_flush(tmp):
                         "[space]\nmax_use = 1G\n")
         reload(daemon, "SIGHUP: applied ")
         harness.wait_until(lambda: len(harness.segments(out)) >= 4, "segments follow one another")
+        count = len(harness.segments(out))
+
+        def has_rotated():
+            daemon.process.send_signal(signal.SIGHUP)
+            return len(harness.segments(out)) >= count + 2
+
+        harness.wait_until(has_rotated, "a reload that changes nothing does not delay the next segment")
         path.write_text("[source]\nsource = sim:rate=1k\n[pipeline]\nflush = 50ms\n[rotation]\nduration = 300ms\n"
                         "files = 2\n")
         reload(daemon, "SIGHUP: applied ")
