@@ -205,7 +205,7 @@ static void write_recording(FILE *out, const struct bc_status *s)
 		progress.records);
 	write_gauge(
 		out, "recording_bytes", "bytes", "Bytes on disk of the recording.", progress.bytes);
-	write_metadata(out, s->metadata);
+	write_metadata(out, s->recording->header.metadata);
 }
 
 static void write_counts(FILE *out, const struct bc_status *s)
@@ -301,7 +301,7 @@ static void write_throughput(FILE *out, const struct bc_status *s)
 		fputs("buscapd_disk_error_info{", out);
 		write_label(out, "error", s->stats->error, "} 1\n");
 	}
-	write_counter(out, "sealed_segments", "segments", "Segments sealed.", s->sealed_segments);
+	write_counter(out, "sealed_segments", "segments", "Segments sealed.", s->stats->sealed);
 	write_gauge(out, "sealed_commands_waiting", "",
 		"Commands for sealed segments that are waiting.", s->commands_waiting);
 	write_counter(out, "sealed_commands_failed", "",

@@ -59,7 +59,6 @@ struct bc_recorder {
 
 	struct bc_recorder_events events;
 	uint64_t gaps_emitted_ns;
-	uint64_t sealed;
 	struct bc_status_flight flight_status;
 };
 
@@ -972,8 +971,6 @@ static void on_notice(void *context, const struct bc_writer_notice *notice)
 
 	switch (notice->kind) {
 	case BC_NOTICE_SEALED:
-		r->sealed++;
-		__attribute__((fallthrough));
 	case BC_NOTICE_RAW_SEALED:
 		r->options.on_sealed(r->options.context, notice);
 		__attribute__((fallthrough));
@@ -1011,7 +1008,8 @@ struct bc_thread_health_seen bc_recorder_longest_activity(struct bc_recorder *r)
 	return longest;
 }
 
-/* Replays do not affect the exit code; their objects have their own outcome. */
+/* Replays have an outcome of their own: for them only files that could not be sealed or were
+ * deleted count here. */
 enum bc_exit bc_recorder_exit(struct bc_recorder *r)
 {
 	bc_exit_log_files(bc_pipeline_stats(r->pipeline));
@@ -1066,7 +1064,6 @@ struct bc_status bc_recorder_status(struct bc_recorder *r)
 		.clock_hz = source->clock_hz,
 		.board = source->board,
 		.recording = recording != NULL ? &recording->info : NULL,
-		.metadata = recording != NULL ? recording->info.header.metadata : NULL,
 		.dir = r->options.config->dir,
 		.counts = bc_pipeline_counts(r->pipeline),
 		.stats = bc_pipeline_stats(r->pipeline),
@@ -1079,7 +1076,6 @@ struct bc_status bc_recorder_status(struct bc_recorder *r)
 		.replay_id = is_replay ? recording->info.header.recording : NULL,
 		.replay_name = is_replay ? recording->name : NULL,
 		.triggers = r->live.triggers.count,
-		.sealed_segments = r->sealed,
 	};
 }
 

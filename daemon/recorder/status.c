@@ -142,7 +142,7 @@ static json_t *recording_json(const struct bc_status *s)
 		{"path", bc_json_text_or_null(progress.path)},
 		{"records", bc_json_u64(progress.records)},
 		{"bytes", bc_json_u64(progress.bytes)},
-		{"metadata", bc_metadata_parse(s->metadata)},
+		{"metadata", bc_metadata_parse(header->metadata)},
 		{NULL, NULL},
 	});
 }
@@ -309,7 +309,7 @@ static json_t *streams_json(const struct bc_status *s)
 static json_t *sealed_json(const struct bc_status *s)
 {
 	return bc_json_object((struct bc_json_member[]){
-		{"segments", bc_json_u64(s->sealed_segments)},
+		{"segments", bc_json_u64(s->stats->sealed)},
 		{"commands_waiting", bc_json_u64(s->commands_waiting)},
 		{"commands_failed", bc_json_u64(s->commands_failed)},
 		{"manifest_failures", bc_json_u64(s->stats->manifest_failed)},

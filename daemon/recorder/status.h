@@ -37,7 +37,6 @@ struct bc_status {
 	uint64_t clock_hz;
 	const struct bc_board *board;              /* NULL: the source has none */
 	const struct bc_recording_info *recording; /* NULL: none */
-	const char *metadata; /* the recording's current metadata, JSON; NULL: none */
 	const char *dir;
 	const struct bc_counts *counts;
 	const struct bc_writer_stats *stats;
@@ -55,7 +54,6 @@ struct bc_status {
 	unsigned triggers; /* armed */
 	unsigned streams_events;
 	unsigned streams_records;
-	uint64_t sealed_segments; /* since the daemon started */
 	uint64_t commands_waiting;
 	uint64_t commands_failed;
 };

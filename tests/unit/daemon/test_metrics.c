@@ -38,6 +38,7 @@ static void set_up(struct fixture *f)
 {
 	fill_board(&f->board);
 	strcpy(f->recording.header.recording, "20261120T091500Z-3f9a2c");
+	strcpy(f->recording.header.metadata, "{\"run\":\"a\\n\\\"b\\\"\",\"two words\":\"x\"}");
 	f->recording.started_ns = INT64_C(1795166100500000000);
 	f->counts = (struct bc_counts){.received = 100,
 		.written = 90,
@@ -64,7 +65,6 @@ static void set_up(struct fixture *f)
 		.clock_hz = 66000000,
 		.board = &f->board,
 		.recording = &f->recording,
-		.metadata = "{\"run\":\"a\\n\\\"b\\\"\",\"two words\":\"x\"}",
 		.dir = "/var/lib/\xFE",
 		.counts = &f->counts,
 		.stats = &f->report,
