@@ -80,7 +80,7 @@ bool bc_trigger_find_region(struct bc_trigger *trigger, const struct bc_name_map
  * sentence in `err` that names the trigger. */
 bool bc_trigger_check(const struct bc_trigger *trigger, char *err, size_t errlen) BC_MUST_CHECK;
 
-/* Returns whether two triggers are equal, apart from their counts. */
+/* Returns whether two triggers are equal, apart from their counts and the ranges of a region. */
 bool bc_trigger_equal(const struct bc_trigger *a, const struct bc_trigger *b);
 
 /* Returns "start", "stop", "toggle", "snapshot" or "mark". */

@@ -79,11 +79,14 @@ void bc_trigger_engine_configure(
 	struct bc_trigger_engine *e, const struct bc_trigger *triggers, unsigned count)
 {
 	for (unsigned i = e->count; i-- > 0;) {
-		const struct bc_trigger *armed = &e->armed[i].trigger;
+		struct bc_trigger *armed = &e->armed[i].trigger;
 		bool stays = armed->is_requested;
-		for (unsigned n = 0; n < count; n++)
-			if (strcmp(armed->name, triggers[n].name) == 0)
-				stays = bc_trigger_equal(armed, &triggers[n]);
+		for (unsigned n = 0; n < count; n++) {
+			if (strcmp(armed->name, triggers[n].name) != 0)
+				continue;
+			stays = bc_trigger_equal(armed, &triggers[n]);
+			armed->filter = triggers[n].filter; /* its region may have moved */
+		}
 		if (!stays)
 			remove_armed(e, i);
 	}

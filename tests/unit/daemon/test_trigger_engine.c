@@ -564,7 +564,7 @@ TEST_F(triggers_are_limited_in_number_and_have_unique_names)
 
 TEST_F(a_new_configuration_keeps_unchanged_triggers)
 {
-	struct bc_trigger t[3] = {make_trigger("a", "gap", "mark"),
+	struct bc_trigger t[3] = {make_trigger("a", "region=vga", "mark"),
 		make_trigger("b", "board", "mark"), make_trigger("c", "gap", "stop")};
 	struct bc_trigger request = make_trigger("d", "gap", "mark");
 
@@ -576,10 +576,12 @@ TEST_F(a_new_configuration_keeps_unchanged_triggers)
 	assert_int_equal(bc_trigger_engine_add(&f->engine, &request), 0);
 	bc_trigger_engine_find(&f->engine, "a")->fired = 5;
 	bc_trigger_engine_find(&f->engine, "b")->fired = 6;
+	t[0].filter.addr.first = 0xa0000; /* the region has moved */
 	t[1] = make_trigger("b", "board", "stop");
 	bc_trigger_engine_configure(&f->engine, t, 3);
 	assert_int_equal(f->engine.count, 4);
 	assert_int_equal(bc_trigger_engine_find(&f->engine, "a")->fired, 5);
+	assert_int_equal(bc_trigger_engine_find(&f->engine, "a")->filter.addr.first, 0xa0000);
 	assert_int_equal(bc_trigger_engine_find(&f->engine, "b")->fired, 0);
 	assert_int_equal(bc_trigger_engine_find(&f->engine, "b")->action, BC_ACTION_STOP);
 	assert_false(bc_trigger_engine_find(&f->engine, "c")->is_requested);
