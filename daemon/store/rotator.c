@@ -68,7 +68,6 @@ static bool enforce_space(struct bc_rotator *r, uint64_t coming_bytes, uint64_t 
 	struct bc_retention_state state;
 	uint64_t files = coming_files != 0 ? r->rules.rotation.files : 0;
 
-	r->check_at_ns = bc_now_ns() + CHECK_NS;
 	if (check_space(r, &state, coming_bytes, coming_files, files) != 0)
 		return true; /* the write will report the error */
 	if (state.is_over && (r->open.segment.chunks != 0 || r->open.raw.chunks != 0)) {
@@ -466,6 +465,7 @@ void bc_rotator_maintain(struct bc_rotator *r, bool has_waiting)
 	bc_open_segment_check_dir(&r->open);
 	if (enforce_space(r, 0, 0) && !has_waiting)
 		bc_open_segment_clear_stuck(&r->open);
+	r->check_at_ns = bc_now_ns() + CHECK_NS;
 }
 
 /* Start and end */

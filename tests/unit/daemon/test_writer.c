@@ -8,6 +8,7 @@
 
 #include "daemon/base/log.h"
 #include "daemon/store/reserve.h"
+#include "daemon/store/rotator.h"
 #include "daemon/store/writer.h"
 #include "formats/segment/manifest.h"
 #include "formats/segment/segment_reader.h"
@@ -91,8 +92,9 @@ TEST_FIXTURE(fixture, set_up, tear_down)
 
 enum { CUT = 1, LAST = 2, EMPTY = 4 };
 
-/* Queues a chunk of RECORDS records, or an EMPTY one, with a gap of `gap` samples if not 0. */
-static void write_chunk(struct fixture *f, unsigned recording, unsigned flags, uint64_t gap)
+/* Encodes a chunk of RECORDS records, or an EMPTY one, with a gap of `gap` samples if not 0. */
+static struct bc_encoded *encode_chunk(
+	struct fixture *f, unsigned recording, unsigned flags, uint64_t gap)
 {
 	struct bc_encoded *e = bc_queue_pop(&f->outputs);
 	struct bc_chunk *chunk = f->chunk;
@@ -113,15 +115,24 @@ static void write_chunk(struct fixture *f, unsigned recording, unsigned flags, u
 		assert_true(bc_chunk_add_event(chunk, &event, NULL));
 	memset(e, 0, offsetof(struct bc_encoded, data));
 	bc_chunk_gaps(chunk, &e->gaps, &e->lost);
+	bc_losses_add_chunk(&e->losses, chunk);
 	e->bytes = bc_chunk_encode(
 		e->data, chunk, BC_LEVEL_DEFAULT, &chunk_pages, &e->header_bytes);
 	if ((flags & EMPTY) != 0)
 		e->bytes = 0;
 	e->info = chunk->info;
-	e->sequence = f->next_sequence++;
 	e->recording = &f->recordings[recording];
 	e->cut_after = flags != 0;
 	e->is_last = (flags & LAST) != 0;
+	return e;
+}
+
+/* Queues such a chunk. */
+static void write_chunk(struct fixture *f, unsigned recording, unsigned flags, uint64_t gap)
+{
+	struct bc_encoded *e = encode_chunk(f, recording, flags, gap);
+
+	e->sequence = f->next_sequence++;
 	bc_queue_push(&f->encoded, e);
 }
 
@@ -475,4 +486,35 @@ TEST_F(a_number_whose_name_exists_is_skipped)
 	assert_int_equal(n->next->records, RECORDS);
 	assert_int_equal(n->next->next->kind, BC_NOTICE_ENDED);
 	assert_true(temp_exists(&f->dir, "20261120T091500Z-3f9a2c-00001.byu.lz4"));
+}
+
+/* The rotator, without the writer's thread */
+
+static void start_rotator(struct fixture *f, struct bc_rotator *r)
+{
+	const struct bc_writer_rules rules = {.sync_ns = UINT64_MAX / 2};
+
+	assert_int_equal(bc_rotator_init(r, f->dir.path, f->dir.fd, &rules), 0);
+	bc_rotator_start(r, &f->recordings[0]);
+	bc_rotator_maintain(r, false);
+}
+
+static void end_rotator(struct bc_rotator *r)
+{
+	bc_rotator_close(r);
+	bc_rotator_destroy(r);
+}
+
+TEST_F(new_segments_do_not_delay_the_maintenance)
+{
+	struct bc_rotator r;
+
+	start_rotator(f, &r);
+	uint64_t due_ns = bc_rotator_due_ns(&r);
+	for (int i = 0; i < 3; i++) {
+		assert_true(bc_rotator_write(&r, encode_chunk(f, 0, 0, 0)));
+		assert_true(bc_open_segment_cut(&r.open));
+		assert_int_equal(bc_rotator_due_ns(&r), due_ns);
+	}
+	end_rotator(&r);
 }
