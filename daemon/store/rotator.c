@@ -55,8 +55,7 @@ static int check_space(struct bc_rotator *r, struct bc_retention_state *state,
 		bc_log_limited(&r->open.limits, BC_LOG_ERROR, "%s/%s; retrying every second",
 			r->open.dir, state->error);
 	memcpy(r->space_error, state->error, sizeof(r->space_error));
-	if (!state->is_over)
-		r->space_left = space_left_of(&r->rules.space, state);
+	r->space_left = state->is_over ? 0 : space_left_of(&r->rules.space, state);
 	if (state->deleted != 0)
 		bc_open_segment_forget_deleted(&r->open);
 	return 0;

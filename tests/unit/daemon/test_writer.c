@@ -518,3 +518,22 @@ TEST_F(new_segments_do_not_delay_the_maintenance)
 	}
 	end_rotator(&r);
 }
+
+TEST_F(an_empty_segment_is_not_written_to_below_keep_free)
+{
+	struct bc_segment_header header;
+	struct bc_rotator r;
+
+	start_rotator(f, &r);
+	bc_recording_info_header(&f->recordings[0], &header);
+	header.segment = 0;
+	assert_true(bc_open_segment_create(&r.open, &header));
+	r.rules.space.keep_free_bytes = UINT64_MAX / 2;
+	r.check_at_ns = 0;
+	bc_rotator_maintain(&r, true);
+	struct bc_encoded *e = encode_chunk(f, 0, 0, 0);
+	assert_false(bc_rotator_write(&r, e));
+	r.rules.space.keep_free_bytes = 0;
+	assert_true(bc_rotator_write(&r, e));
+	end_rotator(&r);
+}
