@@ -273,6 +273,7 @@ static void replace_by_end(struct bc_rotator *r, struct bc_encoded *e)
 	if (!bc_recording_end_add(note, &e->recording->end))
 		assert(!"an empty chunk has room for it");
 	encode_note(note, e);
+	memset(&e->losses, 0, sizeof(e->losses)); /* they are written, or discarded */
 }
 
 bool bc_rotator_write_last(struct bc_rotator *r, struct bc_encoded *e, bool discards)

@@ -519,6 +519,26 @@ TEST_F(new_segments_do_not_delay_the_maintenance)
 	end_rotator(&r);
 }
 
+TEST_F(written_gaps_are_not_given_up_with_the_end)
+{
+	struct bc_rotator r;
+
+	start_rotator(f, &r);
+	f->marks = BC_CHUNK_EVENTS - 1;
+	struct bc_encoded *e = encode_chunk(f, 0, LAST, 7);
+	assert_true(bc_rotator_write(&r, e));
+	/* Its events leave no room for the end. */
+	r.rules.space.keep_free_bytes = UINT64_MAX / 2;
+	r.space_left = 0;
+	assert_false(bc_rotator_write_last(&r, e, false));
+	bc_rotator_give_up(&r, e);
+	assert_int_equal(r.open.total.gaps, 1);
+	assert_int_equal(r.open.total.lost, 7);
+	assert_int_equal(r.open.total.records, RECORDS);
+	assert_int_equal(r.open.total.segments, 2);
+	end_rotator(&r);
+}
+
 TEST_F(an_empty_segment_is_not_written_to_below_keep_free)
 {
 	struct bc_segment_header header;
