@@ -367,6 +367,7 @@ static void on_recording_ended(struct bc_recorder *r, struct bc_recording *recor
 		part->recording = NULL; /* the session has ended it */
 	if (!recording->has_after)
 		snapshot_counts(r, recording, part->session);
+	recording->losses = bc_losses_since(&recording->losses, &notice->discarded);
 	recording->losses.gaps[BC_GAP_DISK] += notice->abandoned != 0;
 	recording->losses.lost[BC_GAP_DISK] += notice->abandoned;
 	counts->raw_dropped_bytes = bc_pipeline_counts(r->pipeline)->raw_dropped_bytes;

@@ -28,6 +28,15 @@ void bc_losses_add_chunk(struct bc_losses *losses, const struct bc_chunk *chunk)
 			bc_losses_add_gap(losses, &chunk->events[i]);
 }
 
+void bc_losses_add(struct bc_losses *losses, const struct bc_losses *more)
+{
+	for (unsigned cause = 0; cause < BC_GAP_CAUSES; cause++) {
+		losses->gaps[cause] += more->gaps[cause];
+		losses->lost[cause] += more->lost[cause];
+		losses->inexact[cause] += more->inexact[cause];
+	}
+}
+
 struct bc_losses bc_losses_since(const struct bc_losses *now, const struct bc_losses *before)
 {
 	struct bc_losses since = *now;

@@ -25,6 +25,8 @@ struct bc_loss_sum bc_losses_sum(const struct bc_losses *losses);
 void bc_losses_add_gap(struct bc_losses *losses, const struct bc_event *gap);
 void bc_losses_add_chunk(struct bc_losses *losses, const struct bc_chunk *chunk);
 
+void bc_losses_add(struct bc_losses *losses, const struct bc_losses *more);
+
 /* Returns what `now` has more than `before`. */
 struct bc_losses bc_losses_since(const struct bc_losses *now, const struct bc_losses *before);
 

@@ -402,11 +402,7 @@ void bc_rotator_give_up(struct bc_rotator *r, struct bc_encoded *e)
 	if (!e->is_written) {
 		r->open.stats.abandoned += e->info.records;
 		r->open.total.abandoned += e->info.records;
-		for (int cause = 0; cause < BC_GAP_CAUSES; cause++) {
-			r->given_up.gaps[cause] += e->losses.gaps[cause];
-			r->given_up.lost[cause] += e->losses.lost[cause];
-			r->given_up.inexact[cause] += e->losses.inexact[cause];
-		}
+		bc_losses_add(&r->given_up, &e->losses);
 		r->given_up.gaps[BC_GAP_DISK] += e->info.records != 0;
 		r->given_up.lost[BC_GAP_DISK] += e->info.records;
 	}

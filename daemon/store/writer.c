@@ -62,8 +62,10 @@ static bool write_chunk(struct bc_writer *w, struct bc_encoded *e)
 	struct bc_writer_stats *stats = &w->rotator.open.stats;
 	bool discards = stats->is_full && !e->is_written && !e->has_end;
 
-	if (discards)
+	if (discards) {
 		stats->unrecorded += e->info.records;
+		bc_losses_add(&w->rotator.open.total.discarded, &e->losses);
+	}
 	if (e->is_last)
 		return bc_rotator_write_last(&w->rotator, e, discards);
 	if (!discards)

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "daemon/store/losses.h"
 #include "formats/base/file_hash.h"
 #include "formats/segment/segment_name.h"
 
@@ -42,11 +43,12 @@ struct bc_writer_notice {
 	uint64_t lost;                 /* samples lost in them */
 	char hash[BC_FILE_HASH_CHARS]; /* XXH3-128 of the sealed file, in hex; docs/manifest.md */
 	/* ENDED only. */
-	uint32_t segments;  /* sealed */
-	uint32_t left_open; /* files not sealed, or deleted while open */
-	uint64_t raw_bytes; /* of the raw captures, on the disk */
-	uint64_t abandoned; /* records given up */
-	bool is_full;       /* stop_bytes was reached */
+	uint32_t segments;          /* sealed */
+	uint32_t left_open;         /* files not sealed, or deleted while open */
+	uint64_t raw_bytes;         /* of the raw captures, on the disk */
+	uint64_t abandoned;         /* records given up */
+	bool is_full;               /* stop_bytes was reached */
+	struct bc_losses discarded; /* in chunks discarded after that: in no file */
 };
 
 /* A list of notices. Not thread-safe. */

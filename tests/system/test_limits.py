@@ -183,6 +183,15 @@ def test_samples_after_the_end_are_counted_as_idle(tmp):
     equal(counts["written"] + counts["dropped"]["idle"] + counts["dropped"]["invalid"], counts["received"], counts)
 
 
+def test_losses_after_the_end_are_not_those_of_the_recording(tmp):
+    done = run(BUSCAPD, "--once", "--source", "sim:rate=20M,loss=0.9", "-a", "filesize:500K", "-o", tmp / "out")
+    equal(done.returncode, 4, done.stderr)
+    (segment,) = info(harness.segments(tmp / "out"))
+    gaps = segment["gaps"]
+    summary = f"gaps recorded: {gaps['count']}; samples lost: {gaps['lost']} (board overflow)"
+    assert summary.encode() in done.stderr, (summary, done.stderr)
+
+
 # ---- space
 
 

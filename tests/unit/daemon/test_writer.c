@@ -292,19 +292,22 @@ TEST_F(each_recording_has_its_own_limit)
 
 	f->recordings[0].stop_bytes = 1;
 	write_chunk(f, 0, 0, 0);
-	write_chunk(f, 0, 0, 0); /* after stop_bytes */
-	write_chunk(f, 0, LAST, 0);
-	write_chunk(f, 1, 0, 0);
+	write_chunk(f, 0, 0, 3); /* after stop_bytes */
+	write_chunk(f, 0, LAST, 4);
+	write_chunk(f, 1, 0, 5);
 	write_chunk(f, 1, LAST, 0);
 	const struct bc_writer_notice *n = wait_notices(f, 6);
 	n = n->next->next;
 	assert_int_equal(n->kind, BC_NOTICE_ENDED);
 	assert_true(n->is_full);
 	assert_int_equal(n->records, RECORDS);
+	assert_int_equal(bc_losses_sum(&n->discarded).gaps, 2);
+	assert_int_equal(bc_losses_sum(&n->discarded).lost, 7);
 	n = n->next->next->next;
 	assert_int_equal(n->kind, BC_NOTICE_ENDED);
 	assert_false(n->is_full);
 	assert_int_equal(n->records, 2 * RECORDS);
+	assert_int_equal(bc_losses_sum(&n->discarded).gaps, 0);
 	bc_writer_stats(f->writer, &stats);
 	assert_int_equal(stats.unrecorded, 2 * RECORDS);
 	assert_false(stats.is_full);
