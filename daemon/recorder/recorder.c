@@ -365,12 +365,13 @@ static void on_recording_ended(struct bc_recorder *r, struct bc_recording *recor
 
 	if (part->recording == recording)
 		part->recording = NULL; /* the session has ended it */
-	if (!recording->has_after)
+	if (recording->has_after)
+		counts->raw_dropped_bytes += notice->raw_abandoned;
+	else
 		snapshot_counts(r, recording, part->session);
 	recording->losses = bc_losses_since(&recording->losses, &notice->discarded);
 	recording->losses.gaps[BC_GAP_DISK] += notice->abandoned != 0;
 	recording->losses.lost[BC_GAP_DISK] += notice->abandoned;
-	counts->raw_dropped_bytes = bc_pipeline_counts(r->pipeline)->raw_dropped_bytes;
 	uint64_t breaks = recording->breaks_after - recording->breaks_before;
 	recording->damages = recording->damages_after - recording->damages_before;
 	if (recording->is_replay && outcome->has_failed)

@@ -315,8 +315,6 @@ static void abandon_file(struct bc_open_segment *o, struct bc_segment_writer *wr
 		if (is_segment) {
 			struct bc_writer_notice left = segment_notice(o, BC_NOTICE_ENDED);
 			add_segment(o, &left);
-		} else {
-			o->total.raw_bytes += writer->file.bytes;
 		}
 		o->total.left_open++;
 		o->stats.unsealed++;
@@ -451,7 +449,6 @@ static bool seal_raw(struct bc_open_segment *o)
 		memcpy(notice.hash, o->raw.file.sealed_hash, sizeof(notice.hash));
 		notice.bytes = o->raw.file.sealed_bytes;
 		add_to_manifest(o, &notice);
-		o->total.raw_bytes += notice.bytes;
 		post_notice(o, &o->raw_sealed_notice, &notice);
 		bc_log(BC_LOG_DEBUG, "%s: sealed, %" PRIu32 " block%s", name, blocks,
 			blocks == 1 ? "" : "s");

@@ -406,8 +406,10 @@ void bc_rotator_give_up(struct bc_rotator *r, struct bc_encoded *e)
 		r->given_up.gaps[BC_GAP_DISK] += e->info.records != 0;
 		r->given_up.lost[BC_GAP_DISK] += e->info.records;
 	}
-	if (e->raw_bytes != 0 && !e->is_raw_written)
+	if (e->raw_bytes != 0 && !e->is_raw_written) {
 		r->open.stats.raw_abandoned += e->raw_plain_bytes;
+		r->open.total.raw_abandoned += e->raw_plain_bytes;
+	}
 	if (!e->is_last)
 		return;
 	write_given_up(r, e);

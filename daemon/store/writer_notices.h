@@ -45,8 +45,8 @@ struct bc_writer_notice {
 	/* ENDED only. */
 	uint32_t segments;          /* sealed */
 	uint32_t left_open;         /* files not sealed, or deleted while open */
-	uint64_t raw_bytes;         /* of the raw captures, on the disk */
 	uint64_t abandoned;         /* records given up */
+	uint64_t raw_abandoned;     /* bytes of the stream given up */
 	bool is_full;               /* stop_bytes was reached */
 	struct bc_losses discarded; /* in chunks discarded after that: in no file */
 };

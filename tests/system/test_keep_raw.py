@@ -1,5 +1,6 @@
 """keep_raw: the bytes of a live source are saved unchanged, and their replay equals the recording."""
 
+import concurrent.futures
 import functools
 import json
 import os
@@ -325,6 +326,29 @@ def test_losses_on_a_stuck_disk_are_recorded_in_the_capture(tmp):
     causes = {gap[1] for gap in gaps(tmp / "again")}
     assert causes & {"buffer", "disk", 1, 2}, causes
     assert status["counts"]["received"] > counts["written"] * 9 // 10, (status["counts"], counts)
+
+
+def test_dropped_bytes_are_reported_by_one_recording(tmp):
+    """The next recording drops them while the end of the one before waits for the disk."""
+    out = tmp / "out"
+    out.mkdir()
+    faults = Faults(tmp, out)
+    argv = ("--source", f"sim:rate={harness.rate(200_000)}", "-o", out, *KEEP, *SMALL, "--set", "pipeline.flush=50ms")
+    with (Daemon(*argv, socket=tmp / "socket", env=faults.env) as daemon,
+          concurrent.futures.ThreadPoolExecutor(1) as pool):
+        daemon.wait_ready()
+        harness.wait_until(lambda: daemon.status()["counts"]["written"], "the daemon records")
+        faults.set("pwrite:hold")
+        harness.wait_until(lambda: any(call[2] == "hold" for call in faults.calls()), "a write hangs")
+        stopped = pool.submit(harness.http, daemon.socket, "/v1/recordings/current", "DELETE")
+        harness.wait_until(lambda: daemon.status()["state"] == "draining", "the first recording has ended")
+        equal(harness.http(daemon.socket, "/v1/recordings", "POST")[0], 201, "the start of the second")
+        harness.wait_until(lambda: daemon.status()["counts"]["raw_dropped_bytes"], "bytes are dropped")
+        faults.set("")
+        equal(stopped.result()[0], 200, "the first recording is sealed")
+        daemon.stop()
+    reported = re.findall(r"bytes missing from the raw capture: (\d+)", daemon.err.decode())
+    equal(sum(map(int, reported)), sum(one["dropped_bytes"] for one in info(raw_files(out))), daemon.err.decode())
 
 
 def test_a_deleted_open_capture_is_noticed(tmp):

@@ -542,6 +542,20 @@ TEST_F(written_gaps_are_not_given_up_with_the_end)
 	end_rotator(&r);
 }
 
+TEST_F(raw_bytes_given_up_are_those_of_the_recording)
+{
+	struct bc_rotator r;
+
+	start_rotator(f, &r);
+	struct bc_encoded *e = encode_chunk(f, 0, LAST, 0);
+	e->raw_bytes = 1;
+	e->raw_plain_bytes = 50;
+	bc_rotator_give_up(&r, e);
+	assert_int_equal(r.open.total.raw_abandoned, 50);
+	assert_int_equal(r.open.stats.raw_abandoned, 50);
+	end_rotator(&r);
+}
+
 TEST_F(an_empty_segment_is_not_written_to_below_keep_free)
 {
 	struct bc_segment_header header;
