@@ -126,7 +126,8 @@ static void add_to_manifest(struct recovery *r, const struct leftover *l, const 
 			recording, l->to, strerror(-rc));
 }
 
-/* Adds a copy sealed by an earlier run to the manifest if it is missing. */
+/* Adds a copy sealed by an earlier run to the manifest if it is missing. As with a new copy, only
+ * then may the original be deleted: without it, nothing shows that a line is missing. */
 static void add_copy(struct recovery *r, const struct leftover *l, int sealed)
 {
 	char hash[BC_FILE_HASH_CHARS] = "";
@@ -149,6 +150,8 @@ static enum outcome compare_with_sealed(struct recovery *r, struct leftover *l, 
 		log_failure(r, l->from, "compare", rc);
 		return IS_LEFT;
 	}
+	if (has_all)
+		add_copy(r, l, sealed);
 	bool is_copied = has_all && (l->found.damages == 0 || l->found.is_only_torn);
 	if (is_copied)
 		rc = unlinkat(r->dir_fd, l->from, 0) != 0 ? -errno : 0;
@@ -158,8 +161,6 @@ static enum outcome compare_with_sealed(struct recovery *r, struct leftover *l, 
 		log_failure(r, l->from, is_copied ? "delete" : "rename", rc);
 		return IS_LEFT;
 	}
-	if (has_all)
-		add_copy(r, l, sealed);
 	if (is_copied)
 		bc_log_limited(&r->limits, BC_LOG_NOTICE,
 			"%s/%s: already recovered by an earlier run; deleted", r->dir, l->from);
@@ -244,12 +245,12 @@ static enum outcome recover_file(
 	} else {
 		if (rc == 0)
 			rc = bc_recover(&l.found, in, r->dir_fd, l.to, &options);
+		if (l.found.is_written)
+			add_to_manifest(r, &l, l.found.hash);
 		if (rc != 0)
 			log_failure(r, l.from, "recover", rc);
 		else
 			outcome = finish_original(r, &l);
-		if (l.found.is_written)
-			add_to_manifest(r, &l, l.found.hash);
 	}
 	if (other >= 0)
 		close(other);

@@ -111,6 +111,26 @@ def test_a_copy_sealed_by_a_killed_start_gets_its_line_at_the_next(tmp):
     check(tmp)
 
 
+def test_a_start_killed_before_it_adds_a_line_leaves_that_to_the_next(tmp):
+    def one(directory, is_sealed):
+        out = directory / "out"
+        done = run(BUSCAPD, "--once", *SWEEP, "-o", out)
+        equal(done.returncode, 0, done.stderr.decode())
+        segment = harness.segments(out)[-1]
+        next(out.glob("*.xxh128")).unlink()
+        segment.rename(f"{segment}.partial")
+        if is_sealed:
+            shutil.copy(f"{segment}.partial", segment)
+        faults = Faults(directory, out, "openat:kill")
+        argv = (BUSCAPD, "--once", "--source", "sim:rate=max,count=1", "-o", out)
+        done = run(*argv, env={**os.environ, **faults.env, "FAULTFS_ENDING": ".xxh128"})
+        equal(done.returncode, -signal.SIGKILL, done.stderr.decode())
+        equal(run(*argv).returncode, 0, "the next start")
+        assert segment.name in lines(next(out.glob(f"{segment.name[:23]}*.xxh128"))), sorted(out.iterdir())
+
+    each(one, [(False,), (True,)], workers=2)
+
+
 def test_retention_deletes_the_manifest_of_a_deleted_recording(tmp):
     out = tmp / "out"
     done = run(BUSCAPD, "--once", *SWEEP, "-o", out)
