@@ -160,8 +160,9 @@ static void direct_archiver(struct bc_daemon *d, const struct bc_status *status)
 	bool is_behind = status->buffer.free < (is_flight ? 2 : status->buffer.chunks / 2);
 
 	if (d->archiver != NULL)
-		bc_archiver_allow(
-			d->archiver, !is_behind && !status->stats->is_stuck && !d->is_finishing);
+		bc_archiver_allow(d->archiver,
+			!is_behind && !status->stats->is_stuck && !d->is_finishing,
+			d->config.space.keep_free_bytes);
 }
 
 static void on_tick(uv_timer_t *timer)
@@ -647,7 +648,6 @@ static int start_archiver(struct bc_daemon *d)
 		.dir = d->config.dir,
 		.after_ns = d->config.archive_after_ns,
 		.bytes_per_s = d->config.archive_rate,
-		.keep_free_bytes = d->config.space.keep_free_bytes,
 	};
 
 	return options.after_ns != 0 ? bc_archiver_start(&d->archiver, &options) : 0;

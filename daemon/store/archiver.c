@@ -42,9 +42,9 @@ struct bc_archiver {
 	char *dir;
 	int wake_fd; /* readable: the end */
 	atomic_bool is_allowed;
+	_Atomic uint64_t keep_free_bytes;
 	uint64_t after_ns;
 	uint64_t bytes_per_s;
-	uint64_t keep_free_bytes;
 	uint64_t due_ns;   /* bc_now_ns() from which on the next bytes may be used */
 	struct seen *seen; /* sorted by name_hash */
 	size_t seen_count;
@@ -136,7 +136,7 @@ static uint64_t archive_segment(
 {
 	const struct bc_archive_options options = {
 		.wake_fd = a->wake_fd,
-		.keep_free_bytes = a->keep_free_bytes,
+		.keep_free_bytes = atomic_load(&a->keep_free_bytes),
 		.on_bytes = on_bytes,
 		.context = a,
 	};
@@ -226,8 +226,8 @@ int bc_archiver_start(struct bc_archiver **archiver, const struct bc_archiver_op
 	a->wake_fd = eventfd(0, EFD_CLOEXEC);
 	a->after_ns = options->after_ns;
 	a->bytes_per_s = options->bytes_per_s;
-	a->keep_free_bytes = options->keep_free_bytes;
 	atomic_init(&a->is_allowed, false);
+	atomic_init(&a->keep_free_bytes, 0);
 	int rc = a->dir == NULL ? -ENOMEM : a->wake_fd < 0 ? -errno : 0;
 	if (rc == 0)
 		rc = -pthread_create(&a->thread, NULL, run_archiver, a);
@@ -239,8 +239,9 @@ int bc_archiver_start(struct bc_archiver **archiver, const struct bc_archiver_op
 	return 0;
 }
 
-void bc_archiver_allow(struct bc_archiver *a, bool is_allowed)
+void bc_archiver_allow(struct bc_archiver *a, bool is_allowed, uint64_t keep_free_bytes)
 {
+	atomic_store(&a->keep_free_bytes, keep_free_bytes);
 	atomic_store(&a->is_allowed, is_allowed);
 }
 

@@ -16,17 +16,17 @@ struct bc_archiver;
 
 struct bc_archiver_options {
 	const char *dir;
-	uint64_t after_ns;        /* the age of the segments, by the time of their files */
-	uint64_t bytes_per_s;     /* read and written; 0: no limit */
-	uint64_t keep_free_bytes; /* of the disk: the retention rule; 0: none */
+	uint64_t after_ns;    /* the age of the segments, by the time of their files */
+	uint64_t bytes_per_s; /* read and written; 0: no limit */
 };
 
 /* Starts the thread. It rests until bc_archiver_allow(). Returns 0 or a negative errno. */
 int bc_archiver_start(
 	struct bc_archiver **archiver, const struct bc_archiver_options *options) BC_MUST_CHECK;
 
-/* Lets it work, or makes it rest after the current chunk. */
-void bc_archiver_allow(struct bc_archiver *archiver, bool is_allowed);
+/* Lets it work, or makes it rest after the current chunk. From the next segment on, its copies
+ * leave this much of the disk free: the retention rule; 0: none. */
+void bc_archiver_allow(struct bc_archiver *archiver, bool is_allowed, uint64_t keep_free_bytes);
 
 /* Ends the thread; the segment in progress stays as it is. If the thread hangs in the disk for more
  * than two seconds, it is left behind. NULL is allowed. */
