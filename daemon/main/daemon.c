@@ -127,8 +127,8 @@ static void check_threads(struct bc_daemon *d)
 	if (is_stuck && d->stall.reported.since_ns != reported_ns)
 		bc_event_command_add(d->event_command, BC_ALERT_STUCK,
 			json_pack("{s:o}", "error",
-				json_sprintf("%s hangs: %s %s", longest.who, longest.what,
-					longest.file)));
+				json_sprintf("%s hangs: %s%s%s", longest.who, longest.what,
+					longest.file[0] != '\0' ? " " : "", longest.file)));
 	if (d->is_stopping && written != d->seen_written)
 		bc_service_extend(&d->service, NULL);
 	d->seen_written = written;
