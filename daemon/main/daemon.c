@@ -433,8 +433,9 @@ static void stop_recording(struct bc_daemon *d)
 	d->is_stopping = true;
 	d->stopping_ns = uv_hrtime();
 	bc_service_stop(&d->service);
-	/* Once everything is sealed, only commands are waited for, not the disk. */
-	if (!d->is_over)
+	/* Once everything is sealed, only commands are waited for, not the disk. With --once, the
+	 * wait may have begun. */
+	if (!d->is_over && !d->is_finishing)
 		limit_wait(d);
 	bc_recorder_end(d->recorder);
 }

@@ -625,6 +625,20 @@ def test_a_stop_ends_if_its_last_call_hangs(tmp):
     assert "the disk does not respond; exiting" in err, err
 
 
+def test_a_signal_after_giving_up_does_not_start_another_wait(tmp):
+    """Takes the ten seconds until it gives up."""
+    out = tmp / "out"
+    out.mkdir()
+    faults = Faults(tmp, out, "pwrite:hold")
+    argv = ("--once", "--source", endless(harness.rate(200_000)), "-o", out, "-a", "duration:1")
+    with Daemon(*argv, socket=tmp / "socket", env={**faults.env, "FAULTFS_ENDING": ".partial"}) as daemon:
+        harness.wait_until(lambda: "giving up the buffer" in daemon.log_so_far(), "it gives up")
+        code = daemon.stop()
+    err = daemon.err.decode()
+    equal(code, 1, err)
+    equal(err.count("giving up the buffer"), 1, err)
+
+
 @pytest.mark.long
 def test_a_stop_waits_for_a_slow_disk(tmp):
     slow_end(tmp)
