@@ -260,7 +260,9 @@ static void log_clock(int clock, const struct bc_segment_entry *newest, int64_t 
 	span_text(span, ns);
 	switch (clock) {
 	case CLOCK_OK:
-		bc_log(BC_LOG_NOTICE, "rule max_age applies again: the clock has passed %s", file);
+		if (newest != NULL)
+			bc_log(BC_LOG_NOTICE, "rule max_age applies again: the clock has passed %s",
+				file);
 		return;
 	case CLOCK_BEHIND:
 		bc_log(BC_LOG_WARNING,

@@ -172,6 +172,8 @@ TEST_F(max_age_is_suspended_while_the_clock_is_behind)
 	assert_non_null(strstr(log, "max_age is suspended: the clock is 2190 days behind"));
 	assert_non_null(strstr(log, FILE_OF(SECOND)));
 	assert_string_equal(enforce(f, 0), "");
+	temp_dir_empty(&f->dir);
+	assert_string_equal(enforce(f, 0), "");
 }
 
 TEST_F(max_age_does_not_count_a_clock_that_is_years_ahead)
