@@ -309,6 +309,7 @@ static void close_handles(struct bc_daemon *d)
 	bc_socket_api_close(d->api);
 	bc_hook_close(d->hook);
 	bc_event_command_close(d->event_command);
+	bc_log_limits_end(&d->disk_alarm.limits);
 }
 
 /* Closes stop_timer, which close_handles() still needed. */
