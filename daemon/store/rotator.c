@@ -134,11 +134,7 @@ static bool open_raw(struct bc_rotator *r, const struct bc_encoded *e)
 	if (!enforce_space(r, e->raw_bytes, 0))
 		return false;
 	struct bc_segment_header header = header_of(r, e);
-	if (!bc_open_segment_create_raw(&r->open, &header, e->raw_form))
-		return false;
-	if (!bc_open_segment_has_unsynced(&r->open))
-		r->sync_at_ns = bc_now_ns() + r->rules.sync_ns;
-	return true;
+	return bc_open_segment_create_raw(&r->open, &header, e->raw_form);
 }
 
 /* Appends a chunk to the open segment and counts it. Returns 0 or a negative errno. */
