@@ -2,7 +2,7 @@
  * ten lines are logged immediately. Further lines are counted, and summarized together with the
  * latest one:
  *
- *     41 more times in the last 60.0 s; the latest: /data: can't make it durable: ...
+ *     41 more times in the last 60.0 s; the latest: /data/REC-00000.byu.lz4: can't sync: ...
  *
  * The summary comes after a minute, then after two, four, and so on up to an hour while lines keep
  * coming; or earlier, if there was none for a quarter of that time. After a quiet period of that

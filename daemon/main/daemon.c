@@ -594,8 +594,8 @@ static void on_recovery_progress(void *context, const char *file)
 	bc_service_extend(&d->service, text);
 }
 
-/* Recovers the files of an earlier run and finds the recording that this one continues: for a
- * service the newest one, for --once only one that had to be recovered. */
+/* Recovers the files of an earlier run and finds the recording that this one continues: the newest
+ * one; with --once none, unless a file had to be recovered. */
 static void recover_dir(struct bc_daemon *d)
 {
 	struct bc_startup_found found;

@@ -31,8 +31,8 @@ int bc_socket_inherit(
 int bc_socket_claim(struct bc_socket *socket, const char *path, const char *group, char *err,
 	size_t errlen) BC_MUST_CHECK;
 
-/* Closes the socket and, unless it was passed, removes its node and lock. A passed socket keeps
- * listening in the service manager. */
+/* Closes the socket and, unless it was passed, removes its node and releases its lock. A passed
+ * socket keeps listening in the service manager. */
 void bc_socket_release(struct bc_socket *socket, const char *path);
 
 #endif
