@@ -372,9 +372,9 @@ static bool complete_carry(struct bc_decoder *d, size_t bytes)
 
 static uint64_t ticks_of(const struct bc_decoder *d, uint64_t ns)
 {
-	unsigned __int128 ticks = (unsigned __int128)ns * d->options.clock_hz / 1000000000;
+	uint64_t ticks = bc_ticks_of_ns(ns, d->options.clock_hz);
 
-	return ticks < BC_TICK_END ? (uint64_t)ticks : BC_TICK_END - 1;
+	return ticks < BC_TICK_END ? ticks : BC_TICK_END - 1;
 }
 
 /* Sets the times of a raw6 piece's samples, which have none of their own: spread evenly from the

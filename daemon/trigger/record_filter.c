@@ -8,8 +8,6 @@
 #include "formats/base/fail.h"
 #include "formats/trace/filter_parse.h"
 
-#define NS_PER_S 1000000000u
-
 /* How it works
  *
  * One pass compacts the new records in place: records and events move from `in` to `out`, which is
@@ -286,11 +284,12 @@ static void run_pass(struct filter_pass *p)
 	move_events(p, false);
 }
 
+/* Returns a time in ticks, at least one. */
 static uint64_t ticks_of(uint64_t ns, uint64_t clock_hz)
 {
-	unsigned __int128 ticks = (unsigned __int128)ns * clock_hz / NS_PER_S;
+	uint64_t ticks = bc_ticks_of_ns(ns, clock_hz);
 
-	return ticks == 0 ? 1 : ticks >= BC_TICK_END ? BC_TICK_END : (uint64_t)ticks;
+	return ticks != 0 ? ticks : 1;
 }
 
 static struct filter_pass start_pass(const struct bc_record_filter *filter,

@@ -7,6 +7,7 @@
 
 #include "formats/base/clock.h"
 #include "formats/bus/chunk_split.h"
+#include "formats/bus/stamp.h"
 
 void bc_trigger_engine_init(struct bc_trigger_engine *e)
 {
@@ -106,7 +107,6 @@ void bc_trigger_engine_configure(
  * costs one pass over the block per match, and nothing per record for triggers that are held off.
  */
 
-#define NS_PER_S      1000000000u
 #define BLOCK_RECORDS BC_FILTER_RECORDS
 
 /* One search of a chunk. */
@@ -129,13 +129,6 @@ struct search {
 	uint32_t tick_event;
 	uint64_t tick;
 };
-
-static uint64_t ticks_of(uint64_t ns, uint64_t clock_hz)
-{
-	unsigned __int128 ticks = (unsigned __int128)ns * clock_hz / NS_PER_S;
-
-	return ticks < BC_TICK_END ? (uint64_t)ticks : BC_TICK_END;
-}
 
 static const uint8_t *record_at(const struct bc_chunk *chunk, uint32_t n)
 {
@@ -184,7 +177,7 @@ static uint32_t first_free(const struct search *s, const struct bc_armed_trigger
 								     : s->at;
 	if (armed->acted_epoch != s->chunk->info.epoch)
 		return s->at;
-	uint64_t free = armed->acted_tick + ticks_of(t->holdoff_ns, s->clock_hz);
+	uint64_t free = armed->acted_tick + bc_ticks_of_ns(t->holdoff_ns, s->clock_hz);
 	if (s->chunk->info.last_tick < free)
 		return s->chunk->info.records;
 	return find_tick(s->chunk, s->at, bc_chunk_tick(s->chunk, s->at), free);
@@ -274,7 +267,7 @@ static uint64_t matches_of(const struct search *s, const struct bc_armed_trigger
 	case BC_TRIGGER_IDLE:
 		if (s->clock_hz == 0)
 			return 0;
-		return idle_bits(s, ticks_of(t->idle_ns, s->clock_hz)) &
+		return idle_bits(s, bc_ticks_of_ns(t->idle_ns, s->clock_hz)) &
 		       ~(uint64_t)(armed->is_silent && s->is_head);
 	case BC_TRIGGER_UNSET:
 		break;
@@ -351,7 +344,7 @@ static void start_holdoff(struct search *s, unsigned i, uint32_t place)
 	struct bc_armed_trigger *armed = &s->engine->armed[i];
 	uint32_t n = s->at + place;
 	uint64_t tick = tick_of(s, n);
-	uint64_t ticks = ticks_of(armed->trigger.holdoff_ns, s->clock_hz);
+	uint64_t ticks = bc_ticks_of_ns(armed->trigger.holdoff_ns, s->clock_hz);
 
 	armed->has_acted = true;
 	armed->acted_epoch = s->chunk->info.epoch;
