@@ -74,3 +74,10 @@ bool bc_time_read(uint64_t *ns, const char *text)
 	}
 	return false;
 }
+
+bool bc_setting_name_is_valid(const char *name)
+{
+	size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-");
+
+	return n != 0 && n <= BC_SETTING_NAME_MAX && name[n] == '\0';
+}

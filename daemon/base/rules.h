@@ -55,4 +55,8 @@ bool bc_size_read(uint64_t *bytes, const char *text, uint64_t unit) BC_MUST_CHEC
  * maximum is 292 years. */
 bool bc_time_read(uint64_t *ns, const char *text) BC_MUST_CHECK;
 
+/* The names of settings, as in [trigger NAME]: up to 32 letters, digits, underscores and dashes. */
+#define BC_SETTING_NAME_MAX 32u
+bool bc_setting_name_is_valid(const char *name);
+
 #endif

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/base/rules.h"
 #include "formats/base/fail.h"
 #include "formats/trace/filter_parse.h"
 
@@ -369,13 +368,6 @@ static bool set_rule(struct bc_record_filter_rules *rules, const char *name, con
 	return true;
 }
 
-static bool is_name(const char *name)
-{
-	size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-");
-
-	return n != 0 && n <= BC_RECORD_FILTER_NAME_MAX && name[n] == '\0';
-}
-
 bool bc_record_filter_set(struct bc_record_filter *filter, const char *key, const char *value,
 	char *err, size_t errlen)
 {
@@ -387,7 +379,7 @@ bool bc_record_filter_set(struct bc_record_filter *filter, const char *key, cons
 		size_t n = strlen(words[i]);
 		if (strncmp(key, words[i], n) != 0 || (key[n] != '\0' && key[n] != '.'))
 			continue;
-		if (key[n] == '.' && !is_name(key + n + 1))
+		if (key[n] == '.' && !bc_setting_name_is_valid(key + n + 1))
 			return bc_fail(err, errlen,
 				"%.60s: a name must be up to 32 letters, digits, underscores and "
 				"dashes",

@@ -17,17 +17,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "daemon/base/rules.h"
 #include "formats/base/must_check.h"
 #include "formats/bus/stamp.h"
 #include "formats/names/name_map.h"
 #include "formats/trace/filter.h"
 
-#define BC_RECORD_FILTER_RULES    8u
-#define BC_RECORD_FILTER_NAME_MAX 32u
+#define BC_RECORD_FILTER_RULES 8u
 
 struct bc_record_filter_rule {
-	char name[BC_RECORD_FILTER_NAME_MAX + 1]; /* NAME of `keep.NAME`; empty for `keep` */
-	char where[200];                          /* as written */
+	char name[BC_SETTING_NAME_MAX + 1]; /* NAME of `keep.NAME`; empty for `keep` */
+	char where[200];                    /* as written */
 	struct bc_filter filter;
 };
 

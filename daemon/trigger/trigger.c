@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/base/rules.h"
 #include "formats/base/fail.h"
 #include "formats/base/json.h"
 #include "formats/base/utf8.h"
@@ -21,14 +20,12 @@ static const char *const actions[] = {
 
 bool bc_trigger_init(struct bc_trigger *trigger, const char *name, char *err, size_t errlen)
 {
-	size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-");
-
 	memset(trigger, 0, sizeof(*trigger));
-	if (n == 0 || n > BC_TRIGGER_NAME_MAX || name[n] != '\0')
+	if (!bc_setting_name_is_valid(name))
 		return bc_fail(err, errlen,
 			"a trigger's name must be up to 32 letters, digits, underscores and "
 			"dashes");
-	memcpy(trigger->name, name, n);
+	memcpy(trigger->name, name, strlen(name));
 	bc_filter_init(&trigger->filter);
 	return true;
 }

@@ -10,12 +10,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "daemon/base/rules.h"
 #include "daemon/base/time_or_size.h"
 #include "formats/base/must_check.h"
 #include "formats/names/name_map.h"
 #include "formats/trace/filter.h"
 
-#define BC_TRIGGER_NAME_MAX 32u
+#define BC_TRIGGER_NAME_MAX BC_SETTING_NAME_MAX
 #define BC_TRIGGER_TEXT_MAX 256u
 
 /* How many can be armed at the same time, from the configuration and by request. */
