@@ -170,38 +170,23 @@ static void add_segment(struct bc_open_segment *o, const struct bc_writer_notice
 	o->total.lost += of->lost;
 }
 
-static struct bc_writer_notice segment_notice(
-	const struct bc_open_segment *o, enum bc_writer_notice_kind kind)
+static struct bc_writer_notice file_notice(
+	const struct bc_segment_writer *writer, enum bc_writer_notice_kind kind)
 {
 	struct bc_writer_notice notice = {
 		.kind = kind,
-		.segment = o->segment.segment,
-		.first_record = o->segment_first,
-		.wall_ns = o->segment_wall_ns,
-		.records = o->segment.records,
-		.bytes = o->segment.file.bytes,
-		.chunks = o->segment.chunks,
-		.gaps = o->segment.gaps,
-		.lost = o->segment.lost,
-	};
-
-	memcpy(notice.file, o->stats.file, sizeof(notice.file));
-	return notice;
-}
-
-static struct bc_writer_notice raw_notice(const struct bc_open_segment *o)
-{
-	struct bc_writer_notice notice = {
-		.kind = BC_NOTICE_RAW_SEALED,
-		.segment = o->raw.segment,
-		.first_record = o->raw_first,
-		.wall_ns = o->raw_wall_ns,
-		.bytes = o->raw.file.bytes,
-		.chunks = o->raw.chunks,
+		.segment = writer->segment,
+		.first_record = writer->first_record,
+		.wall_ns = writer->wall_ns,
+		.records = writer->records,
+		.bytes = writer->file.bytes,
+		.chunks = writer->chunks,
+		.gaps = writer->gaps,
+		.lost = writer->lost,
 	};
 
 	snprintf(notice.file, sizeof(notice.file), "%.*s", (int)sizeof(notice.file) - 1,
-		o->raw.file.name);
+		writer->file.name);
 	return notice;
 }
 
@@ -223,9 +208,22 @@ static void add_to_manifest(struct bc_open_segment *o, const struct bc_writer_no
 	o->manifest_error = rc;
 }
 
+static const char *plural(uint64_t n)
+{
+	return n == 1 ? "" : "s";
+}
+
 static void report_sealed(struct bc_open_segment *o, struct bc_writer_notice *notice)
 {
 	add_to_manifest(o, notice);
+	if (notice->kind != BC_NOTICE_SEALED) {
+		bc_log(BC_LOG_DEBUG, "%s: sealed, %" PRIu64 " block%s", notice->file,
+			notice->chunks, plural(notice->chunks));
+		post_notice(o, &o->raw_sealed_notice, notice);
+		return;
+	}
+	bc_log(BC_LOG_INFO, "%s: sealed, %" PRIu64 " record%s in %" PRIu64 " chunk%s", notice->file,
+		notice->records, plural(notice->records), notice->chunks, plural(notice->chunks));
 	o->stats.sealed++;
 	o->total.segments++;
 	memcpy(o->total.file, notice->file, sizeof(notice->file));
@@ -257,49 +255,39 @@ void bc_open_segment_end(struct bc_open_segment *o, struct bc_writer_notice *not
 
 /* Deleted files */
 
-/* Closes a file that was deleted. `lost` completes the sentence "deleted while open". */
-static void close_if_deleted(struct bc_open_segment *o, struct bc_segment_writer *writer,
-	const char *file, const char *lost)
+static void close_if_deleted(struct bc_open_segment *o, struct bc_segment_writer *writer)
 {
+	bool is_segment = writer == &o->segment;
+	char lost[64] = "its bytes are lost";
+
 	if (writer->file.fd < 0 || !bc_atomic_file_is_deleted(&writer->file))
 		return;
-	set_error(o, file, "deleted while open", lost);
+	if (is_segment)
+		snprintf(lost, sizeof(lost), "%" PRIu64 " records lost", writer->records);
+	set_error(o, writer->file.name, "deleted while open", lost);
 	bc_log_limited(&o->limits, BC_LOG_ERROR, "%s; continuing in a new segment", o->stats.error);
 	o->total.left_open++;
 	o->stats.deleted++;
 	o->must_cut = true;
-	if (writer == &o->segment) {
-		o->stats.deleted_records += o->segment.records;
+	if (is_segment) {
+		o->stats.deleted_records += writer->records;
 		o->stats.file[0] = '\0';
 		o->unsynced = 0;
 	}
 	bc_segment_abandon(writer);
 }
 
-static void close_segment_if_deleted(struct bc_open_segment *o)
-{
-	char lost[64];
-
-	snprintf(lost, sizeof(lost), "%" PRIu64 " records lost", o->segment.records);
-	close_if_deleted(o, &o->segment, o->stats.file, lost);
-}
-
-static void close_raw_if_deleted(struct bc_open_segment *o)
-{
-	close_if_deleted(o, &o->raw, o->raw.file.name, "its bytes are lost");
-}
-
 void bc_open_segment_check_deleted(struct bc_open_segment *o)
 {
-	close_segment_if_deleted(o);
-	close_raw_if_deleted(o);
+	close_if_deleted(o, &o->segment);
+	close_if_deleted(o, &o->raw);
 }
 
 /* End */
 
-/* Closes the segment or the raw capture without sealing it. An empty file is deleted, and its
- * number is used again unless the other file has it. */
-static void abandon_file(struct bc_open_segment *o, struct bc_segment_writer *writer)
+/* Closes a file without sealing it. An empty one is deleted, and its number is used again unless
+ * the other file has it. */
+static void close_unsealed(struct bc_open_segment *o, struct bc_segment_writer *writer)
 {
 	bool is_segment = writer == &o->segment;
 	const struct bc_segment_writer *other = is_segment ? &o->raw : &o->segment;
@@ -313,7 +301,7 @@ static void abandon_file(struct bc_open_segment *o, struct bc_segment_writer *wr
 			o->next_number--;
 	} else {
 		if (is_segment) {
-			struct bc_writer_notice left = segment_notice(o, BC_NOTICE_ENDED);
+			struct bc_writer_notice left = file_notice(writer, BC_NOTICE_ENDED);
 			add_segment(o, &left);
 		}
 		o->total.left_open++;
@@ -327,143 +315,91 @@ static void abandon_file(struct bc_open_segment *o, struct bc_segment_writer *wr
 	}
 }
 
-void bc_open_segment_abandon_segment(struct bc_open_segment *o)
+void bc_open_segment_abandon_file(struct bc_open_segment *o, struct bc_segment_writer *writer)
 {
-	if (o->segment.chunks != 0)
+	if (writer->chunks != 0 && writer == &o->segment)
 		bc_log_limited(&o->limits, BC_LOG_ERROR,
 			"%s/%s: not sealed, %" PRIu64 " records; the next start recovers it",
-			o->dir, o->segment.file.open_name, o->segment.records);
-	abandon_file(o, &o->segment);
-}
-
-void bc_open_segment_abandon_raw(struct bc_open_segment *o)
-{
-	if (o->raw.chunks != 0)
+			o->dir, writer->file.open_name, writer->records);
+	else if (writer->chunks != 0)
 		bc_log_limited(&o->limits, BC_LOG_ERROR,
 			"%s/%s: not sealed; the next start recovers it", o->dir,
-			o->raw.file.open_name);
-	abandon_file(o, &o->raw);
+			writer->file.open_name);
+	close_unsealed(o, writer);
 }
 
-static void sync_segment(struct bc_open_segment *o)
+static void sync_file(struct bc_open_segment *o, struct bc_segment_writer *writer)
 {
-	bc_thread_health_start(&o->health, "syncing", o->segment.file.open_name);
-	int rc = bc_atomic_file_sync(&o->segment.file);
+	bool is_segment = writer == &o->segment;
 
+	bc_thread_health_start(&o->health, "syncing", writer->file.open_name);
+	int rc = bc_atomic_file_sync(&writer->file);
 	if (rc == 0) {
-		o->stats.durable += o->unsynced;
-		o->unsynced = 0;
+		o->stats.durable += is_segment ? o->unsynced : 0;
+		o->unsynced = is_segment ? 0 : o->unsynced;
 		return;
 	}
-	set_error(o, o->stats.file, "can't sync", strerror(-rc));
-	bc_log_limited(&o->limits, BC_LOG_ERROR,
-		"%s; left as %s, its last %" PRIu64
-		" records may be lost; continuing in a new segment",
-		o->stats.error, o->segment.file.open_name, o->unsynced);
-	abandon_file(o, &o->segment);
+	set_error(o, writer->file.name, "can't sync", strerror(-rc));
+	if (is_segment)
+		bc_log_limited(&o->limits, BC_LOG_ERROR,
+			"%s; left as %s, its last %" PRIu64
+			" records may be lost; continuing in a new segment",
+			o->stats.error, writer->file.open_name, o->unsynced);
+	else
+		bc_log_limited(&o->limits, BC_LOG_ERROR,
+			"%s; left as %s; continuing in a new segment", o->stats.error,
+			writer->file.open_name);
+	close_unsealed(o, writer);
 }
 
-static void sync_raw(struct bc_open_segment *o)
+/* Seals a file, if it is open. Returns false to be called again. */
+static bool seal_file(struct bc_open_segment *o, struct bc_segment_writer *writer)
 {
-	bc_thread_health_start(&o->health, "syncing", o->raw.file.open_name);
-	int rc = bc_atomic_file_sync(&o->raw.file);
+	bool is_segment = writer == &o->segment;
 
-	if (rc == 0)
-		return;
-	set_error(o, o->raw.file.name, "can't sync", strerror(-rc));
-	bc_log_limited(&o->limits, BC_LOG_ERROR, "%s; left as %s; continuing in a new segment",
-		o->stats.error, o->raw.file.open_name);
-	abandon_file(o, &o->raw);
-}
-
-/* Seals the open segment, if any. Returns false to be called again. */
-static bool seal_segment(struct bc_open_segment *o)
-{
-	uint64_t records = o->segment.records;
-	uint32_t chunks = o->segment.chunks;
-
-	close_segment_if_deleted(o);
-	if (o->segment.file.fd < 0 || chunks == 0) {
-		abandon_file(o, &o->segment);
+	close_if_deleted(o, writer);
+	if (writer->file.fd < 0 || writer->chunks == 0) {
+		close_unsealed(o, writer);
 		return true;
 	}
 	/* Sync the records before the index is written, not together with it: writing the index may
 	 * be retried, but after a failed sync the kernel has dropped the records, and the next sync
 	 * would succeed without them. */
-	if (o->segment.file.durable != o->segment.file.bytes) {
-		sync_segment(o);
-		if (o->segment.file.fd < 0)
+	if (writer->file.durable != writer->file.bytes) {
+		sync_file(o, writer);
+		if (writer->file.fd < 0)
 			return true;
 	}
-	struct bc_writer_notice notice = segment_notice(o, BC_NOTICE_SEALED);
-	bc_thread_health_start(&o->health, "sealing", o->segment.file.open_name);
-	/* Nobody may archive it before its hash is in the manifest. */
-	int guard = bc_segment_archive_prevent(o->segment.file.fd);
-	int rc = bc_segment_seal(&o->segment);
+	struct bc_writer_notice notice = file_notice(
+		writer, is_segment ? BC_NOTICE_SEALED : BC_NOTICE_RAW_SEALED);
+	bc_thread_health_start(&o->health, "sealing", writer->file.open_name);
+	/* Nobody may archive a segment before its hash is in the manifest. */
+	int guard = is_segment ? bc_segment_archive_prevent(writer->file.fd) : -1;
+	int rc = bc_segment_seal(writer);
 	if (rc == 0) {
-		memcpy(notice.hash, o->segment.file.sealed_hash, sizeof(notice.hash));
-		notice.bytes = o->segment.file.sealed_bytes;
+		memcpy(notice.hash, writer->file.sealed_hash, sizeof(notice.hash));
+		notice.bytes = writer->file.sealed_bytes;
 		report_sealed(o, &notice);
 	}
 	if (guard >= 0)
 		close(guard);
-	if (rc == 0) {
-		bc_log(BC_LOG_INFO, "%s: sealed, %" PRIu64 " record%s in %" PRIu32 " chunk%s",
-			o->stats.file, records, records == 1 ? "" : "s", chunks,
-			chunks == 1 ? "" : "s");
+	if (rc == 0)
 		return true;
-	}
 	if (bc_is_out_of_space(-rc))
-		return bc_open_segment_mark_stuck(o, o->stats.file, "can't seal", strerror(-rc));
-	close_segment_if_deleted(o);
-	if (o->segment.file.fd < 0)
+		return bc_open_segment_mark_stuck(o, notice.file, "can't seal", strerror(-rc));
+	close_if_deleted(o, writer);
+	if (writer->file.fd < 0)
 		return true;
-	set_error(o, o->stats.file, "can't seal", strerror(-rc));
+	set_error(o, notice.file, "can't seal", strerror(-rc));
 	bc_log_limited(&o->limits, BC_LOG_ERROR, "%s; left as %s; the next start recovers it",
-		o->stats.error, o->segment.file.open_name);
-	abandon_file(o, &o->segment);
-	return true;
-}
-
-static bool seal_raw(struct bc_open_segment *o)
-{
-	struct bc_atomic_file *file = &o->raw.file;
-	char name[BC_ATOMIC_FILE_NAME_MAX];
-
-	close_raw_if_deleted(o);
-	if (file->fd < 0 || o->raw.chunks == 0) {
-		abandon_file(o, &o->raw);
-		return true;
-	}
-	if (file->durable != file->bytes) {
-		sync_raw(o);
-		if (file->fd < 0)
-			return true;
-	}
-	uint32_t blocks = o->raw.chunks;
-	memcpy(name, file->name, sizeof(name));
-	struct bc_writer_notice notice = raw_notice(o);
-	bc_thread_health_start(&o->health, "sealing", file->open_name);
-	int rc = bc_segment_seal(&o->raw);
-	if (rc == 0) {
-		memcpy(notice.hash, o->raw.file.sealed_hash, sizeof(notice.hash));
-		notice.bytes = o->raw.file.sealed_bytes;
-		add_to_manifest(o, &notice);
-		post_notice(o, &o->raw_sealed_notice, &notice);
-		bc_log(BC_LOG_DEBUG, "%s: sealed, %" PRIu32 " block%s", name, blocks,
-			blocks == 1 ? "" : "s");
-		return true;
-	}
-	if (bc_is_out_of_space(-rc))
-		return bc_open_segment_mark_stuck(o, name, "can't seal", strerror(-rc));
-	set_error(o, name, "can't seal", strerror(-rc));
-	bc_open_segment_abandon_raw(o);
+		o->stats.error, writer->file.open_name);
+	close_unsealed(o, writer);
 	return true;
 }
 
 bool bc_open_segment_cut(struct bc_open_segment *o)
 {
-	if (!seal_segment(o) || !seal_raw(o))
+	if (!seal_file(o, &o->segment) || !seal_file(o, &o->raw))
 		return false;
 	o->must_cut = false;
 	return true;
@@ -484,14 +420,6 @@ void bc_open_segment_forget_deleted(struct bc_open_segment *o)
 
 /* Start */
 
-static struct bc_segment_name name_of(const struct bc_segment_header *header)
-{
-	struct bc_segment_name name = {.segment = header->segment};
-
-	memcpy(name.recording, header->recording, sizeof(name.recording));
-	return name;
-}
-
 /* A name can exist if a new file could not be deleted on a failing disk. Both files must have the
  * number, so an open one ends first. */
 static void skip_existing(struct bc_open_segment *o, int rc)
@@ -510,35 +438,51 @@ static bool create_failed(struct bc_open_segment *o, const char *what, int rc)
 	return bc_open_segment_mark_stuck(o, "", what, strerror(-rc));
 }
 
-int bc_open_segment_create_last(struct bc_open_segment *o, const struct bc_segment_header *header)
+static int create_in_dir(struct bc_open_segment *o, const char *file,
+	const struct bc_segment_header *header, enum bc_format form)
 {
-	struct bc_segment_name name = name_of(header);
-	char file[BC_SEGMENT_NAME_MAX];
+	if (form == BC_FORMAT_SEGMENT)
+		return bc_segment_create(&o->segment, o->dir_fd, file, BC_PARTIAL_SUFFIX, header);
+	return bc_raw_create(&o->raw, o->dir_fd, file, BC_PARTIAL_SUFFIX, header, form);
+}
 
-	bc_segment_name_write(file, &name);
-	bc_thread_health_start(&o->health, "creating", file);
+/* Creates the segment or, in a raw form, the raw capture. Returns 0 or a negative errno. */
+static int create_file(
+	struct bc_open_segment *o, const struct bc_segment_header *header, enum bc_format form)
+{
+	bool is_segment = form == BC_FORMAT_SEGMENT;
+	struct bc_segment_name name = {.segment = header->segment};
+	char file[BC_SEGMENT_NAME_MAX];
 	int rc = -ENOMEM;
-	if (has_notice(&o->sealed_notice))
-		rc = bc_segment_create(&o->segment, o->dir_fd, file, BC_PARTIAL_SUFFIX, header);
+
+	memcpy(name.recording, header->recording, sizeof(name.recording));
+	if (is_segment)
+		bc_segment_name_write(file, &name);
+	else
+		bc_raw_name_write(file, &name, form);
+	bc_thread_health_start(&o->health, "creating", file);
+	if (has_notice(is_segment ? &o->sealed_notice : &o->raw_sealed_notice))
+		rc = create_in_dir(o, file, header, form);
 	if (rc == -ENOENT && reopen_dir(o))
-		rc = bc_segment_create(&o->segment, o->dir_fd, file, BC_PARTIAL_SUFFIX, header);
+		rc = create_in_dir(o, file, header, form);
 	skip_existing(o, rc);
 	if (rc != 0)
 		return rc;
-	memcpy(o->stats.file, file, sizeof(file));
-	o->stats.segment = header->segment;
-	o->stats.bytes += o->segment.file.bytes;
-	o->stats.recording_bytes += o->segment.file.bytes;
+	o->stats.bytes += is_segment ? o->segment.file.bytes : o->raw.file.bytes;
 	o->next_number = header->segment + 1;
-	o->segment_first = header->first_record;
-	o->segment_wall_ns = header->wall_ns;
-	struct bc_writer_notice notice = {
-		.kind = BC_NOTICE_OPENED,
-		.segment = header->segment,
-		.first_record = header->first_record,
-		.wall_ns = header->wall_ns,
-	};
-	memcpy(notice.file, file, sizeof(notice.file));
+	return 0;
+}
+
+int bc_open_segment_create_last(struct bc_open_segment *o, const struct bc_segment_header *header)
+{
+	int rc = create_file(o, header, BC_FORMAT_SEGMENT);
+
+	if (rc != 0)
+		return rc;
+	const struct bc_writer_notice notice = file_notice(&o->segment, BC_NOTICE_OPENED);
+	memcpy(o->stats.file, notice.file, sizeof(notice.file));
+	o->stats.segment = header->segment;
+	o->stats.recording_bytes += o->segment.file.bytes;
 	struct bc_writer_notice *opened = malloc(sizeof(*opened));
 	post_notice(o, &opened, &notice);
 	return 0;
@@ -554,24 +498,9 @@ bool bc_open_segment_create(struct bc_open_segment *o, const struct bc_segment_h
 bool bc_open_segment_create_raw(
 	struct bc_open_segment *o, const struct bc_segment_header *header, enum bc_format form)
 {
-	struct bc_segment_name name = name_of(header);
-	char file[BC_SEGMENT_NAME_MAX];
+	int rc = create_file(o, header, form);
 
-	bc_raw_name_write(file, &name, form);
-	bc_thread_health_start(&o->health, "creating", file);
-	int rc = -ENOMEM;
-	if (has_notice(&o->raw_sealed_notice))
-		rc = bc_raw_create(&o->raw, o->dir_fd, file, BC_PARTIAL_SUFFIX, header, form);
-	if (rc == -ENOENT && reopen_dir(o))
-		rc = bc_raw_create(&o->raw, o->dir_fd, file, BC_PARTIAL_SUFFIX, header, form);
-	skip_existing(o, rc);
-	if (rc != 0)
-		return create_failed(o, "can't create a raw capture", rc);
-	o->stats.bytes += o->raw.file.bytes;
-	o->raw_first = header->first_record;
-	o->raw_wall_ns = header->wall_ns;
-	o->next_number = header->segment + 1;
-	return true;
+	return rc == 0 || create_failed(o, "can't create a raw capture", rc);
 }
 
 /* Durability */
@@ -584,15 +513,15 @@ bool bc_open_segment_has_unsynced(const struct bc_open_segment *o)
 void bc_open_segment_sync(struct bc_open_segment *o)
 {
 	if (o->unsynced != 0)
-		sync_segment(o);
+		sync_file(o, &o->segment);
 	if (o->raw.file.durable != o->raw.file.bytes)
-		sync_raw(o);
+		sync_file(o, &o->raw);
 }
 
 void bc_open_segment_abandon(struct bc_open_segment *o)
 {
-	abandon_file(o, &o->segment);
-	abandon_file(o, &o->raw);
+	close_unsealed(o, &o->segment);
+	close_unsealed(o, &o->raw);
 }
 
 void bc_open_segment_destroy(struct bc_open_segment *o)

@@ -31,10 +31,6 @@ struct bc_open_segment {
 	struct bc_writer_notice total; /* of the recording so far, for its ENDED */
 	struct bc_segment_writer segment;
 	struct bc_segment_writer raw;
-	uint64_t segment_first; /* first record of the open segment, and its time of arrival */
-	int64_t segment_wall_ns;
-	uint64_t raw_first; /* likewise for the raw capture */
-	int64_t raw_wall_ns;
 	uint32_t next_number;
 	bool must_cut;
 	uint64_t unsynced; /* records written to the open segment but not durable */
@@ -76,9 +72,9 @@ void bc_open_segment_clear_stuck(struct bc_open_segment *open);
 
 bool bc_is_out_of_space(int error);
 
-/* Close a failing file without sealing it. An empty one is deleted. */
-void bc_open_segment_abandon_segment(struct bc_open_segment *open);
-void bc_open_segment_abandon_raw(struct bc_open_segment *open);
+/* Closes a failing file, &open->segment or &open->raw, without sealing it. An empty one is deleted.
+ */
+void bc_open_segment_abandon_file(struct bc_open_segment *open, struct bc_segment_writer *writer);
 
 /* Seals the open files. Returns false to be called again. */
 bool bc_open_segment_cut(struct bc_open_segment *open) BC_MUST_CHECK;

@@ -172,7 +172,8 @@ static bool append_chunk(struct bc_rotator *r, struct bc_encoded *e)
 		bc_open_segment_mark_stuck(
 			&r->open, r->open.stats.file, "can't write", strerror(-rc));
 		if (!bc_is_out_of_space(-rc))
-			bc_open_segment_abandon_segment(&r->open); /* retry in a new one */
+			bc_open_segment_abandon_file(
+				&r->open, &r->open.segment); /* retry in a new one */
 		return false;
 	}
 	bc_open_segment_clear_stuck(&r->open);
@@ -193,7 +194,7 @@ static bool append_raw(struct bc_rotator *r, struct bc_encoded *e)
 		bc_open_segment_mark_stuck(
 			&r->open, r->open.raw.file.name, "can't write", strerror(-rc));
 		if (!bc_is_out_of_space(-rc))
-			bc_open_segment_abandon_raw(&r->open);
+			bc_open_segment_abandon_file(&r->open, &r->open.raw);
 		return false;
 	}
 	bc_open_segment_clear_stuck(&r->open);
@@ -354,7 +355,7 @@ static int try_write_given_up(struct bc_rotator *r, struct bc_encoded *e)
 	bc_thread_health_start(&open->health, "writing to", open->segment.file.open_name);
 	int rc = append_to_segment(r, e);
 	if (rc != 0 && !bc_is_out_of_space(-rc))
-		bc_open_segment_abandon_segment(open);
+		bc_open_segment_abandon_file(open, &open->segment);
 	return rc;
 }
 

@@ -32,6 +32,8 @@ static int create_file(struct bc_segment_writer *w, int dir_fd, const char *name
 	w->file.fd = -1;
 	w->is_raw = form != BC_FORMAT_SEGMENT;
 	w->segment = header->segment;
+	w->first_record = header->first_record;
+	w->wall_ns = header->wall_ns;
 	int rc = w->is_raw ? bc_raw_header_write(&head, &bytes, header, form)
 			   : bc_segment_header_write(&head, &bytes, header);
 	if (rc != 0)

@@ -24,6 +24,8 @@ struct bc_segment_writer {
 	struct bc_atomic_file file;
 	bool is_raw;      /* a raw capture: has an end instead of an index */
 	uint32_t segment; /* number of the segment, or of the raw capture's segment */
+	uint64_t first_record;
+	int64_t wall_ns; /* time of day when that record arrived */
 	uint64_t records;
 	uint64_t gaps;
 	uint64_t lost;

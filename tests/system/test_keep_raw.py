@@ -351,6 +351,17 @@ def test_dropped_bytes_are_reported_by_one_recording(tmp):
     equal(sum(map(int, reported)), sum(one["dropped_bytes"] for one in info(raw_files(out))), daemon.err.decode())
 
 
+def test_a_capture_that_cannot_be_sealed_says_why(tmp):
+    out = tmp / "out"
+    out.mkdir()
+    faults = Faults(tmp, out, "renameat2:EIO")
+    env = {**os.environ, **faults.env, "FAULTFS_ENDING": ".bcp1.lz4"}
+    done = run(BUSCAPD, "--once", "--source", "sim:rate=max,count=1000", "-o", out, *KEEP, env=env)
+    (left,) = out.glob("*.bcp1.lz4.partial")
+    words = f"{left.stem}: can't seal: Input/output error; left as {left.name}; the next start recovers it"
+    assert words.encode() in done.stderr, done.stderr
+
+
 def test_a_deleted_open_capture_is_noticed(tmp):
     out = tmp / "out"
     with Daemon("--source", f"sim:rate={harness.rate(1_000_000)},count=20M", "-o", out, *KEEP, "--set", "pipeline.flush=50ms",
