@@ -169,9 +169,12 @@ static void on_fault(void *context, enum bc_usb_fault fault)
 		bc_usb_stream_cancel(u->stream);
 }
 
-/* Stops the transfers; `then` selects the next step. */
+/* Stops the transfers; `then` selects the next step. A board that is closed and opened again leaves
+ * a break, also while it is opening: data may have arrived before the last request is answered. */
 static void usb_stop_for(struct usb_source *u, enum usb_then then)
 {
+	if (then == USB_THEN_AWAY || then == USB_THEN_RETRY)
+		bc_usb_framer_break(&u->framer, BC_GAP_TRANSFER, true);
 	u->then = then;
 	usb_set_state(u, BC_BOARD_STOPPING);
 }
@@ -397,7 +400,6 @@ static void usb_restart_board(struct usb_source *u)
 {
 	bc_usb_framer_log(&u->framer, BC_SOURCE_WARNING, "%s: resetting: %s; gap recorded",
 		u->source.name, u->framer.is_silent ? "no data" : "repeated faults");
-	bc_usb_framer_break(&u->framer, BC_GAP_TRANSFER, true);
 	usb_stop_for(u, USB_THEN_RETRY);
 }
 
@@ -730,6 +732,9 @@ static void usb_in_opening(struct usb_source *u, enum usb_event event)
 			usb_next_step(u);
 		break;
 	case USB_ON_GONE:
+		/* Without a break, data has arrived since the board was found. */
+		if (u->framer.has_streamed && !u->framer.has_break)
+			usb_note_unplug(u);
 		usb_stop_for(u, USB_THEN_AWAY);
 		break;
 	case USB_ON_STALL:

@@ -53,6 +53,42 @@ TEST_RUN(an_unplug_in_mid_stream_is_a_break_and_the_stream_continues)
 	usb_run_close(run);
 }
 
+/* A board that ignores requests sends while the answer to START is still awaited. */
+TEST_RUN(an_unplug_before_start_is_answered_is_a_break)
+{
+	const struct board_options options = {.serial = "A1",
+		.form = BOARD_RAW6,
+		.rate = 1000000,
+		.seed = 7,
+		.fifo_samples = RUN_FIFO_SAMPLES};
+
+	/* If the test was delayed, START has timed out before; then retry. */
+	for (unsigned tries = 1;; tries++) {
+		usb_run_board_of(run, &options);
+		run->options.protocol = BC_FORMAT_RAW6;
+		usb_run_plug(run);
+		usb_run_command(run, "requests hang");
+		usb_run_start(run);
+		usb_run_until(run, run->bytes > 0);
+		if (board_of(run)->state == BC_BOARD_OPENING)
+			break;
+		assert_true(tries < 20);
+		usb_run_again(run);
+	}
+	usbfs_unplug(run->port);
+	usb_run_until(run, board_of(run)->state != BC_BOARD_OPENING);
+	usb_run_plug(run);
+	uint64_t before = run->bytes;
+	usb_run_until(run, board_of(run)->plugs == 1 && run->bytes > before);
+	assert_true(usb_run_logged(run, "unplugged; "));
+	assert_int_equal(board_of(run)->unplugs, 1);
+	assert_int_equal(run->breaks_count, 1);
+	assert_int_equal(run->breaks[0].cause, BC_GAP_UNPLUGGED);
+	assert_true(run->breaks[0].is_restart);
+	usb_run_stop(run);
+	usb_run_close(run);
+}
+
 /* The break is reported at the end if no data follows it. */
 TEST_RUN(a_stop_while_the_board_is_away_reports_the_break)
 {
