@@ -774,6 +774,36 @@ static void usb_cancel_unplugged(struct usb_source *u)
 	usb_cancel(u);
 }
 
+/* Whether the board ends its stream with a last frame. */
+static bool usb_expects_last_frame(const struct usb_source *u)
+{
+	return u->options.protocol == BC_FORMAT_BCP1 && u->options.link == BC_USB_PLAIN;
+}
+
+/* Gives up what the board may still hold; `why` is a phrase. */
+static void usb_give_up_rest(struct usb_source *u, const char *why)
+{
+	bool is_gap = usb_expects_last_frame(u);
+
+	bc_usb_framer_log(&u->framer, BC_SOURCE_WARNING,
+		"%s: %s: its buffered samples may be lost%s", u->source.name, why,
+		is_gap ? "; gap recorded" : "");
+	if (is_gap)
+		bc_usb_framer_break(&u->framer, BC_GAP_TRANSFER, false);
+}
+
+/* STOP or GET_COUNTERS failed, or was not answered in time. */
+static void usb_cancel_unanswered(struct usb_source *u)
+{
+	if (u->stopping == USB_COUNTING)
+		bc_usb_framer_log(&u->framer, BC_SOURCE_WARNING,
+			"%s: no answer to GET_COUNTERS: its total of lost samples is unknown",
+			u->source.name);
+	else
+		usb_give_up_rest(u, "no answer to STOP");
+	usb_cancel(u);
+}
+
 /* If there is no memory for the request, usb_check_stopping() sends it again. */
 static void usb_request_or_cancel(struct usb_source *u, enum bc_usb_request_id id)
 {
@@ -782,7 +812,7 @@ static void usb_request_or_cancel(struct usb_source *u, enum bc_usb_request_id i
 	if (u->answer == -ENODEV)
 		usb_cancel_unplugged(u);
 	else
-		usb_cancel(u);
+		usb_cancel_unanswered(u);
 }
 
 static void usb_request_stop(struct usb_source *u)
@@ -820,12 +850,6 @@ static void usb_read_counters_or_cancel(struct usb_source *u)
 		usb_cancel(u);
 }
 
-/* Whether the board ends its stream with a last frame. */
-static bool usb_expects_last_frame(const struct usb_source *u)
-{
-	return u->options.protocol == BC_FORMAT_BCP1 && u->options.link == BC_USB_PLAIN;
-}
-
 /* Without a last frame, the stream has ended when no more data arrives. */
 static bool usb_is_drained(struct usb_source *u)
 {
@@ -850,37 +874,26 @@ static void usb_check_stopping(struct usb_source *u)
 /* The board took too long to stop. */
 static void usb_stop_timed_out(struct usb_source *u)
 {
-	bool is_gap = u->stopping < USB_COUNTING && usb_expects_last_frame(u);
-
-	if (u->stopping >= USB_CANCELLING)
-		return;
-	if (u->stopping == USB_COUNTING)
-		bc_usb_framer_log(&u->framer, BC_SOURCE_WARNING,
-			"%s: no answer to GET_COUNTERS: its total of lost samples is unknown",
-			u->source.name);
-	else if (u->stopping == USB_REQUESTING || is_gap)
-		bc_usb_framer_log(&u->framer, BC_SOURCE_WARNING,
-			"%s: %s: its buffered samples may be lost%s", u->source.name,
-			u->stopping == USB_REQUESTING ? "no answer to STOP" : "no last frame",
-			is_gap ? "; gap recorded" : "");
-	if (is_gap)
-		bc_usb_framer_break(&u->framer, BC_GAP_TRANSFER, false);
 	if (u->stopping == USB_DRAINING) {
+		if (usb_expects_last_frame(u))
+			usb_give_up_rest(u, "no last frame");
 		usb_start_deadline(u, COUNT_MS);
 		usb_read_counters_or_cancel(u);
-	} else {
-		usb_cancel(u);
+	} else if (u->stopping < USB_CANCELLING) {
+		usb_cancel_unanswered(u);
 	}
 }
 
 static void usb_on_stop_answer(struct usb_source *u)
 {
+	if (u->stopping >= USB_CANCELLING)
+		return;
 	if (u->stopping == USB_REQUESTING && u->answer == 0)
 		u->stopping = USB_DRAINING;
-	else if (u->stopping == USB_REQUESTING && u->answer == -ETIMEDOUT)
-		usb_stop_timed_out(u); /* the request's own time-out may come first */
-	else if (u->stopping <= USB_COUNTING)
+	else if (u->answer == 0 || u->answer == -EPIPE)
 		usb_cancel(u); /* the counters have arrived, or the board does not know STOP */
+	else
+		usb_cancel_unanswered(u); /* its own time-out may also come first */
 }
 
 /* The transfers have come back: does what `then` says. */

@@ -550,6 +550,25 @@ TEST_RUN(a_board_that_hangs_at_the_stop_is_given_up_after_a_second)
 	assert_int_equal(run->last_frames, 0);
 }
 
+/* 0: STOP can't be submitted. 1: GET_COUNTERS can't. */
+TEST_RUN(a_request_that_fails_at_the_stop_is_not_taken_for_an_unknown_one)
+{
+	for (unsigned submitted = 0; submitted < 2; submitted++) {
+		run_start(run, 1000000);
+		fall_silent(run);
+		usb_run_until(run, board_of(run)->transfers == run->options.transfers);
+		usbfs_fail(USBFS_SUBMIT, EIO, submitted, 100000);
+		usb_run_stop(run);
+		assert_int_equal(run->status, 0);
+		assert_int_equal(run->breaks_count, submitted == 0);
+		assert_int_equal(usb_run_logged(run, "no answer to STOP"), submitted == 0);
+		assert_int_equal(usb_run_logged(run, "no answer to GET_COUNTERS"), submitted == 1);
+		usb_run_again(run);
+	}
+	usb_run_start(run);
+	usb_run_close(run);
+}
+
 TEST_RUN(invalid_answers_are_ignored)
 {
 	static const char *const lies[] = {"lie short-info", "lie wild-info"};
