@@ -780,11 +780,13 @@ static bool usb_expects_last_frame(const struct usb_source *u)
 	return u->options.protocol == BC_FORMAT_BCP1 && u->options.link == BC_USB_PLAIN;
 }
 
-/* Gives up what the board may still hold; `why` is a phrase. */
+/* Gives up what the board may still hold, unless the stream is complete; `why` is a phrase. */
 static void usb_give_up_rest(struct usb_source *u, const char *why)
 {
 	bool is_gap = usb_expects_last_frame(u);
 
+	if (u->framer.last_frame_ns != 0)
+		return;
 	bc_usb_framer_log(&u->framer, BC_SOURCE_WARNING,
 		"%s: %s: its buffered samples may be lost%s", u->source.name, why,
 		is_gap ? "; gap recorded" : "");

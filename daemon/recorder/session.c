@@ -501,7 +501,8 @@ static bool on_data(void *context, const struct bc_source_data *data)
 		return true;
 	if (!s->has_data)
 		process_first_piece(s, data);
-	if (data->broken != NULL && data->broken->cause != BC_GAP_BOARD && !s->is_waiting)
+	if (data->broken != NULL && data->broken->cause != BC_GAP_BOARD && !s->is_waiting &&
+		!bc_decoder_is_over(s->decoder))
 		s->outcome.breaks++;
 	bool is_taken = keep_raw(s, data) && bc_decoder_push(s->decoder, data);
 	s->is_waiting = !is_taken;

@@ -7,7 +7,8 @@ import time
 import pytest
 
 import harness
-from harness import BUSCAPD, equal, run
+import reference
+from harness import BUSCAPD, equal, run, segments
 from usb_harness import Board, Recorder
 
 pytestmark = pytest.mark.threads
@@ -297,6 +298,16 @@ def test_a_board_that_does_not_answer_stop_is_closed_anyway(tmp):
             board.command("requests hang")
             daemon.end(wanted=4)
         daemon.check(board, gaps={"transfer": 1}, may_be_torn=True)
+
+
+def test_a_recording_that_is_complete_does_not_need_an_answer_to_stop(tmp):
+    with Board(BOARD, plugged=False) as board:
+        board.command("requests hang")
+        board.plug()
+        with Recorder(tmp, board, "-a", "records:20000") as daemon:
+            daemon.end(None, wanted=0)
+        assert "may be lost" not in daemon.log, daemon.log
+        equal(len(reference.read_segments(segments(daemon.directory)).ticks), 20_000, "records")
 
 
 # ---- lies

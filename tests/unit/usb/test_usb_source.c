@@ -254,6 +254,18 @@ TEST_RUN(an_unrequested_last_frame_ends_the_stream_a_second_later)
 	usb_run_close(run);
 }
 
+TEST_RUN(after_a_last_frame_a_stop_without_an_answer_leaves_no_gap)
+{
+	usb_run_stream(run, 1000000);
+	usb_run_receive(run, 1000);
+	usb_run_command(run, "requests hang");
+	usb_run_command(run, "last");
+	usb_run_until(run, run->ends == 1);
+	check_whole(run);
+	assert_false(usb_run_logged(run, "may be lost"));
+	usb_run_close(run);
+}
+
 TEST_RUN(data_after_a_last_frame_continues_the_stream)
 {
 	usb_run_stream(run, 100000);
