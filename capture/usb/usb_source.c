@@ -537,6 +537,8 @@ static void usb_parse_counters(struct usb_source *u, const uint8_t *data, unsign
 		u->has_counters_first = bc_usb_parse_counters(&u->counters_first, data, count);
 		return;
 	}
+	if (!u->has_counters_first)
+		return; /* the first answer, but a stop or an unplug came before it */
 	b->has_counters = bc_usb_parse_counters(&b->counters, data, count);
 	if (b->has_counters && b->counters.lost > u->counters_first.lost)
 		bc_usb_framer_lost(&u->framer, b->counters.lost - u->counters_first.lost);
