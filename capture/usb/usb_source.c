@@ -904,6 +904,7 @@ static void usb_on_stop_answer(struct usb_source *u)
 static void usb_after_transfers(struct usb_source *u)
 {
 	uv_timer_stop(&u->timer);
+	uv_timer_stop(&u->watch);
 	if (u->then == USB_THEN_RESUME && !u->is_closed) {
 		u->stopping = USB_CLEARING;
 		bc_usb_loop_release(u->usb_loop);
@@ -1062,7 +1063,6 @@ static void usb_set_state(struct usb_source *u, enum bc_board_state state)
 		usb_start_stopping(u);
 		break;
 	case BC_BOARD_BACK_OFF:
-		uv_timer_stop(&u->watch);
 		usb_start_back_off(u);
 		break;
 	}
