@@ -26,7 +26,7 @@
  *                                                  +------stall cleared---------------+
  */
 
-/* How often a streaming board is checked for silence, missing transfers and the end of a drain. */
+/* How often a streaming or stopping board is checked: silence, missing transfers, deadlines. */
 #define WATCH_MS 50
 
 /* The stream has ended if nothing follows the last frame for this long. */
@@ -44,13 +44,9 @@
 
 /* A board has this long to stop. Without a last frame, it has stopped when it sends nothing for
  * DRAIN_NS. */
-#define STOP_MS  1000
-#define COUNT_MS 300 /* then for GET_COUNTERS */
+#define STOP_NS  UINT64_C(1000000000)
+#define COUNT_NS UINT64_C(300000000) /* then for GET_COUNTERS */
 #define DRAIN_NS UINT64_C(150000000)
-
-/* After a delay of the loop, expired timers run before the events that arrived in time. Deadlines
- * therefore wait this much longer. */
-#define LATE_MS 50
 
 enum usb_event {
 	USB_ON_SCAN, /* a device was plugged in or unplugged, or it is time to search again */
@@ -59,8 +55,8 @@ enum usb_event {
 	USB_ON_STALL,
 	USB_ON_TROUBLE, /* repeated faults, or silence: the board has to be reset */
 	USB_ON_ANSWER,  /* a request was answered. Handled after the faults above */
-	USB_ON_TIMER,   /* the state's timer: the back-off is over, a stop takes too long */
-	USB_ON_WATCH,   /* time to check a streaming board */
+	USB_ON_TIMER,   /* the state's timer: the back-off is over */
+	USB_ON_WATCH,   /* time to check a streaming or stopping board */
 	USB_ON_STOP,    /* the stream has to end */
 };
 
@@ -87,6 +83,7 @@ enum usb_wait {
 	USB_WAIT_DATA,    /* any data */
 	USB_WAIT_ANOTHER, /* a frame after the last one */
 	USB_WAIT_REST,    /* more data from a board that was told to stop */
+	USB_WAIT_STOP,    /* the end of a stop, or of its last step */
 	USB_WAITS,
 };
 
@@ -120,10 +117,11 @@ struct usb_source {
 	int answer;        /* status of the latest request */
 	enum usb_then then;
 	enum usb_stopping stopping;
+	uint64_t stop_since_ns; /* a stop, or its last step, has stop_limit_ns from then on */
+	uint64_t stop_limit_ns;
 	uint64_t back_off_ns;
 
 	bool is_started;                /* START was sent and the board has not been closed since */
-	bool is_late;                   /* the deadline of a stop has passed; LATE_MS runs */
 	uint64_t streaming_ns;          /* when the board started to stream; 0: it has not */
 	bool is_short;                  /* logged: fewer or shorter transfers than configured */
 	uint64_t overdue_ns[USB_WAITS]; /* since_ns that was found overdue; 0: none */
@@ -825,10 +823,10 @@ static void usb_request_stop(struct usb_source *u)
 		u, u->options.link == BC_USB_FTDI ? BC_USB_FTDI_MODE_RESET : BC_USB_STOP);
 }
 
-static void usb_start_deadline(struct usb_source *u, uint64_t ms)
+static void usb_start_deadline(struct usb_source *u, uint64_t limit_ns)
 {
-	u->is_late = false;
-	uv_timer_start(&u->timer, on_timer, ms, 0);
+	u->stop_since_ns = uv_hrtime();
+	u->stop_limit_ns = limit_ns;
 }
 
 static void usb_start_stopping(struct usb_source *u)
@@ -837,8 +835,7 @@ static void usb_start_stopping(struct usb_source *u)
 	/* Send STOP only if START was sent and the owner still wants the rest of the stream. */
 	if (u->then == USB_THEN_END && !u->is_closed && u->is_started &&
 		!bc_usb_request_is_in_flight(u->request)) {
-		uv_update_time(u->loop);
-		usb_start_deadline(u, STOP_MS);
+		usb_start_deadline(u, STOP_NS);
 		usb_request_stop(u);
 	} else {
 		usb_cancel(u);
@@ -865,27 +862,32 @@ static bool usb_is_drained(struct usb_source *u)
 	return !usb_expects_last_frame(u) && usb_is_overdue(u, USB_WAIT_REST, since_ns, DRAIN_NS);
 }
 
-static void usb_check_stopping(struct usb_source *u)
-{
-	if (bc_usb_request_is_in_flight(u->request))
-		return;
-	if (u->stopping == USB_REQUESTING)
-		usb_request_stop(u);
-	else if (u->stopping == USB_COUNTING || (u->stopping == USB_DRAINING && usb_is_drained(u)))
-		usb_read_counters_or_cancel(u);
-}
-
 /* The board took too long to stop. */
 static void usb_stop_timed_out(struct usb_source *u)
 {
 	if (u->stopping == USB_DRAINING) {
 		if (usb_expects_last_frame(u))
 			usb_give_up_rest(u, "no last frame");
-		usb_start_deadline(u, COUNT_MS);
+		usb_start_deadline(u, COUNT_NS);
 		usb_read_counters_or_cancel(u);
-	} else if (u->stopping < USB_CANCELLING) {
+	} else {
 		usb_cancel_unanswered(u);
 	}
+}
+
+static void usb_check_stopping(struct usb_source *u)
+{
+	if (u->stopping < USB_CANCELLING &&
+		usb_is_overdue(u, USB_WAIT_STOP, u->stop_since_ns, u->stop_limit_ns)) {
+		usb_stop_timed_out(u);
+		return;
+	}
+	if (bc_usb_request_is_in_flight(u->request))
+		return;
+	if (u->stopping == USB_REQUESTING)
+		usb_request_stop(u);
+	else if (u->stopping == USB_COUNTING || (u->stopping == USB_DRAINING && usb_is_drained(u)))
+		usb_read_counters_or_cancel(u);
 }
 
 static void usb_on_stop_answer(struct usb_source *u)
@@ -1006,14 +1008,6 @@ static void usb_in_stopping(struct usb_source *u, enum usb_event event)
 	case USB_ON_TROUBLE:
 		if (is_asking)
 			usb_cancel(u);
-		break;
-	case USB_ON_TIMER:
-		if (u->is_late) {
-			usb_stop_timed_out(u);
-			break;
-		}
-		u->is_late = true;
-		uv_timer_start(&u->timer, on_timer, LATE_MS, 0);
 		break;
 	case USB_ON_WATCH:
 		usb_check_stopping(u);
