@@ -105,10 +105,9 @@ struct usb_source {
 	unsigned pending; /* recorded events, one bit each */
 	bool is_turning;  /* inside usb_turn() */
 	bool has_started;
-	bool is_ending;  /* the owner stopped it, or the stream is over */
-	bool has_ended;  /* it no longer holds a device */
-	bool is_closed;  /* the owner closed it */
-	bool has_closed; /* its handles are being closed */
+	bool is_ending; /* the owner stopped it, or the stream is over */
+	bool has_ended; /* it no longer holds a device */
+	bool is_closed; /* the owner closed it */
 	int end_status;
 	char end_what[512];
 
@@ -177,13 +176,6 @@ static void usb_stop_for(struct usb_source *u, enum usb_then then)
 	usb_set_state(u, BC_BOARD_STOPPING);
 }
 
-static void usb_stop_timers(struct usb_source *u)
-{
-	uv_timer_stop(&u->timer);
-	uv_timer_stop(&u->watch);
-	uv_timer_stop(&u->wait);
-}
-
 /* Reports the end of the stream to the sink. */
 static void usb_report_end(struct usb_source *u)
 {
@@ -191,7 +183,6 @@ static void usb_report_end(struct usb_source *u)
 
 	if (u->framer.is_ended)
 		return;
-	usb_stop_timers(u);
 	bc_usb_framer_resume(&u->framer);
 	u->framer.is_ended = true;
 	sink->end(sink->context, u->end_status, u->end_what);
@@ -201,7 +192,9 @@ static void usb_report_end(struct usb_source *u)
 static void usb_finish(struct usb_source *u)
 {
 	usb_report_end(u);
-	usb_stop_timers(u);
+	uv_timer_stop(&u->timer);
+	uv_timer_stop(&u->watch);
+	uv_timer_stop(&u->wait);
 	bc_usb_jobs_drop_found(&u->jobs);
 	u->has_ended = true;
 	u->board.state = BC_BOARD_DETACHED;
@@ -390,8 +383,6 @@ static void usb_start_streaming(struct usb_source *u)
 	else
 		bc_usb_framer_log(&u->framer, BC_SOURCE_NOTICE, "%s: back after %.3f s",
 			u->source.name, (double)u->framer.broken.duration_ns * 1e-9);
-	if (u->is_ending)
-		usb_post(u, USB_ON_STOP);
 }
 
 static void usb_restart_board(struct usb_source *u)
@@ -946,8 +937,6 @@ static void usb_continue(struct usb_source *u)
 	}
 	if (rc == 0 && !u->is_closed) {
 		usb_set_state(u, BC_BOARD_STREAMING);
-		if (u->is_ending)
-			usb_post(u, USB_ON_STOP);
 		return;
 	}
 	if (rc != 0)
@@ -1052,6 +1041,8 @@ static void usb_set_state(struct usb_source *u, enum bc_board_state state)
 		uv_timer_start(&u->watch, on_watch, WATCH_MS, WATCH_MS);
 		if (u->scan_pending)
 			usb_post(u, USB_ON_SCAN);
+		if (u->is_ending)
+			usb_post(u, USB_ON_STOP);
 		break;
 	case BC_BOARD_STOPPING:
 		usb_start_stopping(u);
@@ -1099,7 +1090,6 @@ static void on_timer_closed(uv_handle_t *handle)
 /* Call it when no transfer is in flight, no job runs and no device is open. */
 static void usb_close_handles(struct usb_source *u)
 {
-	u->has_closed = true;
 	bc_usb_stream_close(u->stream);
 	bc_usb_request_close(u->request);
 	bc_usb_jobs_drop_found(&u->jobs);
@@ -1126,7 +1116,7 @@ static void usb_turn(struct usb_source *u)
 		usb_handle(u, event);
 	}
 	u->is_turning = false;
-	if (u->has_ended && u->is_closed && !u->has_closed)
+	if (u->has_ended && u->is_closed)
 		usb_close_handles(u);
 }
 
