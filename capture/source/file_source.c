@@ -44,7 +44,6 @@ struct piece {
 
 struct file_source {
 	struct bc_source source;
-	uv_loop_t *loop;
 	uv_async_t wake_loop; /* a piece is ready, or the thread has ended */
 	struct bc_input_stream stream;
 	enum bc_format format;
@@ -479,7 +478,6 @@ int bc_file_source_open(
 	f->source.clock_hz = options->clock_hz;
 	snprintf(f->source.name, sizeof(f->source.name), "%s",
 		options->path != NULL ? options->path : options->name);
-	f->loop = loop;
 	f->format = options->format;
 	f->stream = (struct bc_input_stream){.fd = fd, .wake_fd = wake_fd};
 	f->recording = (struct bc_recording_stream){.fd = -1, .segment = -1};

@@ -17,7 +17,6 @@
 
 struct sim_source {
 	struct bc_source source;
-	uv_loop_t *loop;
 	uv_timer_t timer; /* paced: ticks each PACE_MS */
 	uv_idle_t idle;   /* not paced: active while the sink is not full */
 	unsigned open_handles;
@@ -178,7 +177,6 @@ int bc_sim_source_open(struct bc_source **source, uv_loop_t *loop,
 				       : rate * BC_SIM_TICKS_PER_SAMPLE(options->agents);
 	snprintf(s->source.name, sizeof(s->source.name), "simulated bus, seed %llu",
 		(unsigned long long)options->seed);
-	s->loop = loop;
 	s->rate = rate;
 	uv_timer_init(loop, &s->timer);
 	uv_idle_init(loop, &s->idle);

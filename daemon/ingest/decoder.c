@@ -12,6 +12,7 @@
 #include "daemon/ingest/counts.h"
 #include "formats/base/clock.h"
 #include "formats/bus/bcp1.h"
+#include "formats/bus/chunk_split.h"
 #include "formats/bus/dialect.h"
 #include "formats/bus/stamp.h"
 
@@ -101,9 +102,9 @@ static void start_epoch(struct bc_decoder *d, uint64_t first_tick)
 
 /* The run */
 
-static uint32_t run_count(const struct bc_decoder *d)
+static uint32_t *run_count(struct bc_decoder *d)
 {
-	return d->run_kind == RUN_SAMPLES ? d->samples.count : d->records.count;
+	return d->run_kind == RUN_SAMPLES ? &d->samples.count : &d->records.count;
 }
 
 static enum bc_stamp_result stamp_run(
@@ -128,25 +129,6 @@ static uint64_t next_run_tick(const struct bc_decoder *d)
 					  : bc_records_next_tick(&d->stamper, &d->records);
 }
 
-/* Shortens the run to what the recording's record limit permits. Returns by how much. */
-static uint32_t limit_run(struct bc_decoder *d)
-{
-	uint64_t left = bc_channel_records_left(d->options.channel);
-	uint32_t *count = d->run_kind == RUN_SAMPLES ? &d->samples.count : &d->records.count;
-	uint32_t held = *count > left ? *count - (uint32_t)left : 0;
-
-	*count -= held;
-	return held;
-}
-
-static void restore_run(struct bc_decoder *d, uint32_t held)
-{
-	if (d->run_kind == RUN_SAMPLES)
-		d->samples.count += held;
-	else
-		d->records.count += held;
-}
-
 /* A source that can wait has no relation to the host's time: the wall time of its chunks is that
  * of the replayed chunk, or of the first record, plus the time on the bus since. */
 static void set_wall(struct bc_decoder *d)
@@ -167,17 +149,20 @@ static bool drain_run(struct bc_decoder *d)
 	struct bc_channel *channel = d->options.channel;
 	struct bc_stamped stamped;
 
-	while (!d->is_over && d->run_kind != RUN_NONE && run_count(d) != 0) {
+	while (!d->is_over && d->run_kind != RUN_NONE && *run_count(d) != 0) {
 		if (!d->has_started)
 			start_epoch(d, next_run_tick(d));
 		struct bc_chunk *chunk = bc_channel_chunk(channel, &d->stamper);
 		enum bc_stamp_result end;
-		uint32_t held = 0;
 		if (chunk != NULL) {
 			set_wall(d);
-			held = limit_run(d);
+			/* No more than the recording's record limit permits. */
+			uint64_t left = bc_channel_records_left(channel);
+			uint32_t *count = run_count(d);
+			uint32_t held = *count > left ? *count - (uint32_t)left : 0;
+			*count -= held;
 			end = stamp_run(d, chunk, &stamped);
-			restore_run(d, held);
+			*count += held;
 			bc_channel_consumed(channel, &d->stamper, &stamped);
 		} else if (d->options.is_live) {
 			end = skip_run(d, &stamped);
@@ -427,14 +412,6 @@ static bool decode_plain(struct bc_decoder *d)
 
 /* Chunks of a segment */
 
-/* The tick to which the delta of a chunk's first record is added. */
-static uint64_t tick_before(const struct bc_chunk *chunk)
-{
-	uint32_t time = chunk->info.records != 0 ? bc_le32(chunk->records + 8) : 0;
-
-	return chunk->info.first_tick - (time != BC_TIME_NONE ? time : 0);
-}
-
 /* Adds gaps for losses that only the chunk's counts show. */
 static void report_unreported(struct bc_decoder *d, const struct bc_source_data *data)
 {
@@ -457,7 +434,7 @@ static void start_chunk(struct bc_decoder *d, const struct bc_source_data *data)
 {
 	const struct bc_chunk *chunk = data->chunk;
 	struct bc_channel *channel = d->options.channel;
-	uint64_t tick = tick_before(chunk);
+	uint64_t tick = bc_chunk_tick_before(chunk);
 
 	if (data->missing != 0) {
 		bc_channel_gap(channel, BC_GAP_DAMAGED, data->missing, true);
@@ -480,12 +457,26 @@ static void start_chunk(struct bc_decoder *d, const struct bc_source_data *data)
 	d->run_kind = RUN_RECORDS;
 }
 
+/* Writes an event. If no chunk is free, a live source does not wait: a gap is kept for the next
+ * chunk, other events are dropped. Returns false when it must wait. */
+static bool write_event(struct bc_decoder *d, const struct bc_event *event, const char *text)
+{
+	struct bc_channel *channel = d->options.channel;
+
+	if (bc_channel_event(channel, &d->stamper, event, text))
+		return true;
+	if (d->options.is_live && event->kind == BC_EVENT_GAP)
+		bc_channel_gap_lasting(channel,
+			event->cause < BC_GAP_CAUSES ? event->cause : BC_GAP_DAMAGED, event->value,
+			event->exact, event->duration_ns);
+	return d->options.is_live;
+}
+
 /* Decodes the chunk's records up to its next event, then copies that event. Anchors are not copied:
  * the stamper makes its own. Returns false when it must wait; sets *is_done after the last. */
 static bool push_event(struct bc_decoder *d, const struct bc_source_data *data, bool *is_done)
 {
 	const struct bc_chunk *chunk = data->chunk;
-	struct bc_channel *channel = d->options.channel;
 
 	while (d->next_event < chunk->info.events &&
 		(chunk->events[d->next_event].kind == BC_EVENT_ANCHOR ||
@@ -501,14 +492,8 @@ static bool push_event(struct bc_decoder *d, const struct bc_source_data *data, 
 	*is_done = d->is_over || !has_event;
 	if (*is_done)
 		return true;
-	if (!bc_channel_event(channel, &d->stamper, event, chunk->text + event->text)) {
-		if (!d->options.is_live)
-			return false;
-		if (event->kind == BC_EVENT_GAP)
-			bc_channel_gap_lasting(channel,
-				event->cause < BC_GAP_CAUSES ? event->cause : BC_GAP_DAMAGED,
-				event->value, event->exact, event->duration_ns);
-	}
+	if (!write_event(d, event, chunk->text + event->text))
+		return false;
 	d->next_event++;
 	return true;
 }
@@ -557,7 +542,6 @@ static uint64_t unreported_loss(struct bc_decoder *d, const struct bc_source_bre
 /* Processes a break in the stream. Returns false when it must wait. */
 static bool push_break(struct bc_decoder *d, const struct bc_source_break *broken)
 {
-	struct bc_channel *channel = d->options.channel;
 	bool is_loss = broken->cause == BC_GAP_BOARD;
 	struct bc_event gap = {
 		.kind = BC_EVENT_GAP,
@@ -574,12 +558,8 @@ static bool push_break(struct bc_decoder *d, const struct bc_source_break *broke
 	gap.value = d->break_lost;
 	gap.exact = is_loss;
 	bool has_gap = !is_loss || gap.value != 0;
-	if (has_gap && !bc_channel_event(channel, &d->stamper, &gap, NULL)) {
-		if (!d->options.is_live)
-			return false;
-		bc_channel_gap_lasting(
-			channel, broken->cause, gap.value, gap.exact, gap.duration_ns);
-	}
+	if (has_gap && !write_event(d, &gap, NULL))
+		return false;
 	if (broken->is_restart) {
 		d->has_sequence = false;
 		d->needs_epoch = d->is_bcp1;

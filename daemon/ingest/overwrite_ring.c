@@ -73,27 +73,14 @@ uint32_t bc_slot_records_before(const struct bc_slot *slot, uint64_t ns)
 	const struct bc_chunk *chunk = &slot->chunk;
 	uint64_t ticks = chunk->info.last_tick - chunk->info.first_tick;
 	uint64_t span = slot->until_ns - slot->since_ns;
-	uint32_t n = 0;
 
-	if (ns <= slot->since_ns)
+	if (ns <= slot->since_ns || chunk->info.records == 0)
 		return 0;
 	if (ns > slot->until_ns)
 		return chunk->info.records;
 	uint64_t until = (uint64_t)((unsigned __int128)(ns - slot->since_ns) * ticks /
 				    (span != 0 ? span : 1));
-	const struct bc_event *event = chunk->events;
-	const struct bc_event *end = event + chunk->info.events;
-	uint64_t tick = chunk->info.first_tick;
-	for (; n < chunk->info.records; n++) {
-		uint32_t time = bc_le32(chunk->records + (size_t)n * BC_RECORD_BYTES + 8);
-		tick += n != 0 && time != BC_TIME_NONE ? time : 0;
-		for (; event < end && event->position <= n; event++)
-			if (event->kind == BC_EVENT_ANCHOR)
-				tick = event->value;
-		if (tick - chunk->info.first_tick >= until)
-			break;
-	}
-	return n;
+	return bc_chunk_find_tick(chunk, 0, chunk->info.first_tick + until);
 }
 
 uint64_t bc_slot_arrival_ns(const struct bc_slot *slot, uint32_t n)

@@ -56,8 +56,7 @@ uint32_t bc_chunk_find_tick(const struct bc_chunk *chunk, uint32_t from, uint64_
 	return from;
 }
 
-/* The tick of the record before the chunk, or first_tick if the chunk does not determine it. */
-static uint64_t tick_before(const struct bc_chunk *chunk)
+uint64_t bc_chunk_tick_before(const struct bc_chunk *chunk)
 {
 	uint32_t time = chunk->info.records != 0 ? bc_le32(chunk->records + 8) : 0;
 
@@ -111,7 +110,7 @@ void bc_chunk_drop_back(struct bc_chunk *chunk, uint32_t keep)
 
 	assert(keep <= info->records);
 	if (keep == 0)
-		info->first_tick = info->last_tick = tick_before(chunk);
+		info->first_tick = info->last_tick = bc_chunk_tick_before(chunk);
 	else
 		info->last_tick = bc_chunk_tick(chunk, keep - 1);
 	keep_events(chunk, 0, event_at(chunk, keep), 0);

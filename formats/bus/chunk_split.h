@@ -16,6 +16,10 @@
  * end, or the last anchor up to n): about 0.3 ns per record. */
 uint64_t bc_chunk_tick(const struct bc_chunk *chunk, uint32_t n);
 
+/* The tick to which the `time` of the chunk's first record is added: that of the record before the
+ * chunk; first_tick if the chunk does not determine it. */
+uint64_t bc_chunk_tick_before(const struct bc_chunk *chunk);
+
 /* The first record at or after `from` (< info.records) whose tick is at least `tick`; info.records
  * if there is none. */
 uint32_t bc_chunk_find_tick(const struct bc_chunk *chunk, uint32_t from, uint64_t tick);
