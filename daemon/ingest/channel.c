@@ -122,11 +122,19 @@ static void finish_chunk(struct bc_channel *ch, const struct bc_chunk *chunk)
 		bc_trigger_engine_finish_chunk(ch->options.triggers, chunk);
 }
 
-/* Counts a chunk's records as idle and empties it. */
-static void discard(struct bc_channel *ch, struct bc_chunk *chunk)
+/* This many records in chunks will not be part of a recording. */
+static void count_idle(struct bc_channel *ch, uint32_t records)
 {
-	ch->counts->in_flight -= chunk->info.records;
-	ch->counts->dropped_idle += chunk->info.records;
+	ch->counts->in_flight -= records;
+	ch->counts->dropped_idle += records;
+}
+
+/* Discards the records of the chunk being filled. */
+static void discard_filling(struct bc_channel *ch)
+{
+	struct bc_chunk *chunk = &ch->filling->chunk;
+
+	count_idle(ch, chunk->info.records);
 	bc_chunk_reset(chunk, ch->tick, ch->epoch);
 }
 
@@ -149,7 +157,7 @@ static void drop_oldest(struct bc_channel *ch)
 {
 	struct bc_slot *slot = bc_overwrite_ring_pop(&ch->ring);
 
-	discard(ch, &slot->chunk);
+	count_idle(ch, slot->chunk.info.records);
 	bc_pipeline_give_back(ch->options.pipeline, slot);
 }
 
@@ -204,7 +212,7 @@ static struct bc_slot *open_slot(struct bc_channel *ch)
 	if (slot == NULL && ch->state == BC_CHANNEL_FLIGHT) {
 		slot = bc_overwrite_ring_pop(&ch->ring);
 		if (slot != NULL)
-			discard(ch, &slot->chunk);
+			count_idle(ch, slot->chunk.info.records);
 	}
 	if (slot == NULL)
 		return NULL;
@@ -229,7 +237,7 @@ void bc_channel_submit(struct bc_channel *ch)
 	finish_chunk(ch, &slot->chunk);
 	switch (ch->state) {
 	case BC_CHANNEL_IDLE:
-		discard(ch, &slot->chunk);
+		discard_filling(ch);
 		return;
 	case BC_CHANNEL_FLIGHT:
 		trim_ring(ch, slot->chunk.info.records);
@@ -458,7 +466,7 @@ void bc_channel_consumed(
 	switch (ch->state) {
 	case BC_CHANNEL_IDLE:
 		finish_chunk(ch, &ch->filling->chunk);
-		discard(ch, &ch->filling->chunk);
+		discard_filling(ch);
 		break;
 	case BC_CHANNEL_FLIGHT:
 		if (bc_overwrite_ring_is_due(&ch->ring, ch->filling->since_ns, ch->last_ns))
@@ -679,8 +687,7 @@ static struct bc_slot *split_filling(struct bc_channel *ch, uint32_t at)
 	uint32_t over = slot->chunk.info.records - at;
 	if (rest == NULL) {
 		bc_chunk_drop_back(&slot->chunk, at);
-		ch->counts->in_flight -= over;
-		ch->counts->dropped_idle += over;
+		count_idle(ch, over);
 		return slot;
 	}
 	reset_slot(ch, rest, 0);
@@ -734,8 +741,7 @@ static void discard_front(struct bc_channel *ch, struct bc_slot *slot, uint32_t 
 	bc_chunk_drop_front(&slot->chunk, n);
 	if (slot == ch->filling)
 		ch->search_from = ch->search_from > n ? ch->search_from - n : 0;
-	ch->counts->in_flight -= n;
-	ch->counts->dropped_idle += n;
+	count_idle(ch, n);
 }
 
 /* Discards all but the last `records` records. */
@@ -861,8 +867,7 @@ static void send_ring(struct bc_channel *ch)
 					: 0;
 		if (over != 0)
 			bc_chunk_drop_back(&slot->chunk, (uint32_t)left);
-		ch->counts->in_flight -= over;
-		ch->counts->dropped_idle += over;
+		count_idle(ch, over);
 		send_slot(ch, slot, ch->recording);
 	}
 }
@@ -1070,7 +1075,7 @@ void bc_channel_close(struct bc_channel *ch)
 		drop_oldest(ch);
 	bc_overwrite_ring_free(&ch->ring);
 	if (ch->filling != NULL) {
-		discard(ch, &ch->filling->chunk);
+		count_idle(ch, filled(ch));
 		bc_pipeline_give_back(ch->options.pipeline, ch->filling);
 	}
 	uv_close((uv_handle_t *)&ch->flush, on_closed);
