@@ -848,6 +848,9 @@ static void detach_first(struct bc_channel *ch)
 		if (first == oldest)
 			ch->ring.records -= n;
 	}
+	/* All its events were at its end: start with the next chunk. */
+	if (first->chunk.info.records == 0)
+		detach_first(ch);
 }
 
 /* Sends the overwrite ring, up to the record limit, and discards the rest. */

@@ -119,7 +119,8 @@ static void tear_down(struct fixture *f)
 
 TEST_FIXTURE(fixture, set_up, tear_down)
 
-static void start_pipeline(struct fixture *f, bool is_live)
+/* flight_chunks: of the flight recorder; 0: there is none. */
+static void open_pipeline(struct fixture *f, bool is_live, unsigned flight_chunks)
 {
 	struct bc_pipeline_options pipeline = {
 		.buffer_bytes = bc_pool_min_bytes(1, false) + 2 * sizeof(struct bc_slot),
@@ -135,8 +136,9 @@ static void start_pipeline(struct fixture *f, bool is_live)
 	struct bc_channel_options channel = {
 		.loop = &f->loop,
 		.flush_ns = UINT64_C(1000000000000),
+		.has_flight = flight_chunks != 0,
+		.flight_limits.chunks = flight_chunks,
 	};
-	const struct bc_time_or_size nothing = {.unit = BC_TIME_OR_SIZE_NONE};
 	struct bc_decoder_options decoder = {
 		.mapping = &f->mapping,
 		.is_live = is_live,
@@ -154,9 +156,21 @@ static void start_pipeline(struct fixture *f, bool is_live)
 	assert_int_equal(bc_channel_open(&f->channel, &channel), 0);
 	decoder.channel = f->channel;
 	assert_int_equal(bc_decoder_open(&f->decoder, &decoder), 0);
+}
+
+static void start_recording(struct fixture *f, enum bc_time_or_size_unit before)
+{
+	const struct bc_time_or_size length = {.unit = before};
 	int64_t wall_ns;
-	bc_channel_trim(f->channel, &nothing, BC_CHANNEL_NOW, &wall_ns);
+
+	bc_channel_trim(f->channel, &length, BC_CHANNEL_NOW, &wall_ns);
 	bc_channel_start_recording(f->channel, &f->recording, 0);
+}
+
+static void start_pipeline(struct fixture *f, bool is_live)
+{
+	open_pipeline(f, is_live, 0);
+	start_recording(f, BC_TIME_OR_SIZE_NONE);
 }
 
 static void check_counts(const struct fixture *f)
@@ -464,6 +478,31 @@ TEST_F(losses_of_a_live_source_are_recorded)
 	assert_int_equal(f->lost, f->counts.dropped_buffer + f->counts.dropped_disk);
 	assert_int_equal(f->gaps, bc_losses_sum(&f->counts.losses).gaps);
 	assert_int_equal(f->out_bytes, f->counts.written * BC_RECORD_BYTES);
+}
+
+/* Its records are dropped: there is no space for the anchor that the first one would need. */
+TEST_F(a_recording_that_starts_with_a_chunk_full_of_events_has_no_delta_at_its_start)
+{
+	uint8_t record[BC_RECORD_BYTES] = {0};
+	struct bc_event mark = {.kind = BC_EVENT_MARK};
+
+	bc_write_le32(record + 8, 5);
+	open_pipeline(f, true, 2);
+	for (uint8_t chunk = 0; chunk < 3; chunk++) {
+		for (uint8_t i = 0; i < 3; i++) {
+			record[0] = (uint8_t)(3 * chunk + i);
+			push_bytes(f, BC_FORMAT_BYU, record, sizeof(record));
+		}
+		for (unsigned i = 0; chunk == 1 && i < BC_CHUNK_EVENTS; i++)
+			assert_true(bc_channel_mark(f->channel, &mark, NULL, BC_CHANNEL_NOW));
+		bc_channel_submit(f->channel);
+	}
+	start_recording(f, BC_TIME_OR_SIZE_ALL);
+	finish_pipeline(f);
+	assert_int_equal(f->out_bytes, 3 * BC_RECORD_BYTES);
+	assert_int_equal(f->out[0], 6);
+	assert_int_equal(f->ticks[0].time, BC_TIME_NONE);
+	assert_int_equal(f->ticks[1].time, 5);
 }
 
 /* Breaks */
