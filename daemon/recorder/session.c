@@ -602,6 +602,7 @@ void bc_session_on_ended(struct bc_session *s)
 
 /* Pace */
 
+/* What a pipe still delivers after a stop is not paced. */
 static void on_pace(uv_timer_t *timer)
 {
 	struct bc_session *s = timer->data;
@@ -610,7 +611,8 @@ static void on_pace(uv_timer_t *timer)
 
 	if (!s->time.has_epoch)
 		return;
-	s->time.paced_until = ticks > 9e18 ? UINT64_MAX : (uint64_t)ticks + 1;
+	bool is_free = s->state != SESSION_RUNNING || ticks > 9e18;
+	s->time.paced_until = is_free ? UINT64_MAX : (uint64_t)ticks + 1;
 	set_limit(s);
 	if (s->has_source_ended)
 		finish_decoder(s);

@@ -39,6 +39,15 @@ def fill(fd, data):
     return given
 
 
+def check_recorded(out, count, read):
+    """Compares the records with `read` bytes of `sim --count COUNT`. A frame has 2,048 samples; the last one may be
+    torn, and a few cycles are invalid."""
+    recorded = harness.lz4_dc(harness.segments(out))
+    equal(harness.sim_records(count).startswith(recorded), True, "the records are the first of the stream")
+    missing = read // 8 - len(recorded) // 12
+    assert missing < 2048 + read // 8 // 100, f"{missing} of {read // 8} samples that were read are not recorded"
+
+
 def test_a_stopped_pipe_has_what_was_read_recorded(tmp):
     out, fifo = tmp / "out", tmp / "fifo"
     out.mkdir()
@@ -56,11 +65,24 @@ def test_a_stopped_pipe_has_what_was_read_recorded(tmp):
         equal(daemon.wait(), 0, daemon.err)
         read = given - unread(pipe)
         os.close(pipe)
-    recorded = harness.lz4_dc(harness.segments(out))
-    equal(harness.sim_records(2_000_000).startswith(recorded), True, "the records are the first of the stream")
-    # A frame has 2,048 samples; the last one may be torn, and a few cycles are invalid.
-    missing = read // 8 - len(recorded) // 12
-    assert missing < 2048 + read // 8 // 100, f"{missing} of {read // 8} samples that were read are not recorded"
+    check_recorded(out, 2_000_000, read)
+
+
+def test_a_stopped_pipe_does_not_wait_for_its_pace(tmp):
+    out, fifo = tmp / "out", tmp / "fifo"
+    os.mkfifo(fifo)
+    stream = run(BUSCAP, "sim", "--count", "1M", "-O", "bcp1").stdout
+    # What was read ahead would take hours.
+    with Daemon("--once", "--source", f"file:{fifo},format=bcp1", "--speed", "0.0000001", "-o", out,
+                socket=tmp / "socket") as daemon:
+        pipe = os.open(fifo, os.O_WRONLY)
+        given = fill(pipe, stream)
+        assert given < len(stream), "the source does not wait"
+        daemon.process.send_signal(signal.SIGTERM)
+        equal(daemon.wait(), 0, daemon.err)
+        read = given - unread(pipe)
+        os.close(pipe)
+    check_recorded(out, 1_000_000, read)
 
 
 def test_abandoned_samples_are_a_gap_at_the_end(tmp):
