@@ -9,11 +9,11 @@
  * Call bc_sim_open(), then bc_sim_next() until it returns 0, then bc_sim_close(). The stream ends
  * after `count` samples, after bc_sim_stop(), or with the last program, with a last frame.
  *
- * The samples (their order, addresses and ticks) depend only on `seed`, `agents` and the programs,
- * which bc_sim_open() and bc_sim_next() ask for their accesses. The ends of frames and the
- * positions of losses and corruption also depend on the `samples_max` of each call. The same
- * sequence of samples_max gives the same bytes. docs/board-protocol.md describes the
- * frames. With more than one agent, each sample has its agent's number and BC_BCP1_AGENT is set;
+ * The samples (their order, addresses and ticks) depend only on `seed`, `agents`, `no_caches` and
+ * the programs, which bc_sim_open() and bc_sim_next() ask for their accesses. The ends of frames
+ * and the positions of losses and corruption also depend on the `samples_max` of each call. The
+ * same sequence of samples_max gives the same bytes. docs/board-protocol.md describes the frames.
+ * With more than one agent, each sample has its agent's number and BC_BCP1_AGENT is set;
  * with one, the header's processor id is 0. The first sequence number is 0; the first tick is not.
  */
 #ifndef BC_CAPTURE_SIM_SIM_H

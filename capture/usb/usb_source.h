@@ -43,7 +43,8 @@ struct bc_usb_options {
 /* 1209:0001, bcp1, 16 transfers of 64 KiB, ... */
 struct bc_usb_options bc_usb_options_default(void);
 
-/* Creates the source and starts libusb. Returns 0, -ENOMEM, or -ENOTSUP if libusb can't be used. */
+/* Creates the source and starts libusb. Returns 0 or a negative errno: -ENOTSUP if libusb can't be
+ * used, see bc_usb_loop_open(). */
 int bc_usb_source_open(struct bc_source **source, uv_loop_t *loop,
 	const struct bc_usb_options *options) BC_MUST_CHECK;
 

@@ -65,8 +65,8 @@ void bc_decoder_set_clock(struct bc_decoder *decoder, uint64_t clock_hz);
  * when a chunk is free. */
 bool bc_decoder_push(struct bc_decoder *decoder, const struct bc_source_data *data);
 
-/* Ends the stream: reports what is left as damage. Returns false if it needs a chunk and none is
- * free. */
+/* Ends the stream: decodes what is left or reports it as damage. Returns false if it has to wait,
+ * for a free chunk or because of BC_LIMIT_WAIT. */
 bool bc_decoder_finish(struct bc_decoder *decoder);
 
 /* Stops before any sample at or after this tick. Initially BC_NO_TICK_LIMIT. */

@@ -1,5 +1,6 @@
 #include "daemon/main/source_open.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -40,7 +41,8 @@ int bc_source_open(struct bc_source **source, uv_loop_t *loop, const struct bc_c
 		rc = bc_sim_source_open(source, loop, &spec->sim, spec->rate);
 	} else if (spec->kind == BC_SOURCE_USB) {
 		rc = open_usb(source, loop, config, is_once);
-		hint = ": can't initialize libusb; is AF_NETLINK allowed?";
+		if (rc == -ENOTSUP)
+			hint = ": can't initialize libusb; is AF_NETLINK allowed?";
 	} else {
 		rc = open_file(source, loop, spec);
 	}
