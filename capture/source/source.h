@@ -80,7 +80,8 @@ struct bc_source_ops {
 	int (*start)(struct bc_source *source);
 	void (*resume)(struct bc_source *source);
 	void (*stop)(struct bc_source *source);
-	void (*last_frame)(struct bc_source *source); /* may be NULL */
+	void (*last_frame)(struct bc_source *source);          /* may be NULL */
+	void (*bind)(struct bc_source *source, bool is_bound); /* may be NULL */
 	void (*close)(struct bc_source *source);
 };
 
@@ -124,6 +125,16 @@ static inline void bc_source_last_frame(struct bc_source *source)
 {
 	if (source->ops->last_frame != NULL)
 		source->ops->last_frame(source);
+}
+
+/* Binds the source to its current board, or releases it; initially it is not bound. What is
+ * recorded comes from one board with one clock: while the source is bound, it waits for this board
+ * if it is unplugged, and clock_hz does not change. Otherwise the next data may come from another
+ * board and have another clock. */
+static inline void bc_source_bind(struct bc_source *source, bool is_bound)
+{
+	if (source->ops->bind != NULL)
+		source->ops->bind(source, is_bound);
 }
 
 /* Ends the source without further calls to the sink. Its memory is freed when the loop has closed

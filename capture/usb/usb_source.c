@@ -108,6 +108,7 @@ struct usb_source {
 	bool is_ending; /* the owner stopped it, or the stream is over */
 	bool has_ended; /* it no longer holds a device */
 	bool is_closed; /* the owner closed it */
+	bool is_bound;  /* bc_source_bind() */
 	int end_status;
 	char end_what[512];
 
@@ -122,6 +123,7 @@ struct usb_source {
 
 	bool is_started;                /* START was sent and the board has not been closed since */
 	uint64_t streaming_ns;          /* when the board started to stream; 0: it has not */
+	bool is_other;                  /* the board is not the one that streamed before */
 	bool is_short;                  /* logged: fewer or shorter transfers than configured */
 	uint64_t overdue_ns[USB_WAITS]; /* since_ns that was found overdue; 0: none */
 	bool has_counters_first;
@@ -238,7 +240,7 @@ static void usb_log_others(struct usb_source *u)
 	if (u->options.match.serial[0] != '\0')
 		bc_usb_framer_log(
 			&u->framer, BC_SOURCE_INFO, "other boards found, not used: %s", u->others);
-	else if (u->board.state == BC_BOARD_DETACHED && u->framer.has_streamed)
+	else if (u->board.state == BC_BOARD_DETACHED && u->is_bound && u->board.plugs != 0)
 		bc_usb_framer_log(&u->framer, BC_SOURCE_WARNING,
 			"other boards found, not used: %s; this recording waits for serial "
 			"number %s",
@@ -248,6 +250,14 @@ static void usb_log_others(struct usb_source *u)
 			"other boards found, not used: %s; select one with serial=", u->others);
 }
 
+/* The serial number of the board that may be used; empty: any. The identity is that of the latest
+ * board, also after it was unplugged. */
+static const char *usb_wanted_serial(const struct usb_source *u)
+{
+	return u->is_bound && u->board.plugs != 0 ? u->board.identity.serial
+						  : u->options.match.serial;
+}
+
 static void usb_scan(struct usb_source *u)
 {
 	if (u->jobs.is_busy) {
@@ -255,6 +265,7 @@ static void usb_scan(struct usb_source *u)
 		return;
 	}
 	u->scan_pending = false;
+	snprintf(u->jobs.match.serial, sizeof(u->jobs.match.serial), "%s", usb_wanted_serial(u));
 	bc_usb_jobs_start(&u->jobs, u->loop, BC_USB_JOB_FIND);
 }
 
@@ -306,6 +317,10 @@ static void usb_in_detached(struct usb_source *u, enum usb_event event)
 	case USB_ON_JOB:
 		if (u->is_ending) {
 			usb_finish(u);
+			break;
+		}
+		if (strcmp(u->jobs.match.serial, usb_wanted_serial(u)) != 0) {
+			usb_scan(u); /* bound or released meanwhile */
 			break;
 		}
 		usb_log_others(u);
@@ -369,20 +384,17 @@ static void usb_refill_transfers(struct usb_source *u)
 
 static void usb_start_streaming(struct usb_source *u)
 {
-	const struct bc_board_identity *id = &u->jobs.identity;
-
 	u->board.plugs++;
 	u->last_failure[0] = '\0';
 	u->board.last_error[0] = '\0';
 	u->framer.has_streamed = true;
-	/* Only this board can continue the recording. */
-	memcpy(u->jobs.match.serial, id->serial, sizeof(id->serial));
 	usb_set_state(u, BC_BOARD_STREAMING);
-	if (u->board.plugs == 1)
+	if (u->board.plugs == 1 || u->is_other)
 		usb_log_streaming(u);
 	else
 		bc_usb_framer_log(&u->framer, BC_SOURCE_NOTICE, "%s: back after %.3f s",
 			u->source.name, (double)u->framer.broken.duration_ns * 1e-9);
+	u->is_other = false;
 }
 
 static void usb_restart_board(struct usb_source *u)
@@ -597,30 +609,36 @@ static const char *usb_open_hint(int status)
 	}
 }
 
-/* The clock that the board reports, else the configured one, else for raw6 the host's. The clock of
- * a running recording does not change. */
+/* The clock that the board reports, else the configured one, else for raw6 the host's. */
+static uint64_t usb_clock_hz(const struct usb_source *u)
+{
+	uint64_t clock_hz = u->options.clock_hz;
+
+	if (u->board.has_info && u->board.clock_hz != 0)
+		clock_hz = u->board.clock_hz;
+	if (clock_hz == 0 && u->options.protocol == BC_FORMAT_RAW6)
+		clock_hz = BC_USB_HOST_CLOCK_HZ;
+	return clock_hz;
+}
+
+/* The clock of a running recording does not change. */
 static void usb_set_clock(struct usb_source *u)
 {
 	uint64_t before = u->source.clock_hz;
+	uint64_t clock_hz = usb_clock_hz(u);
 
-	u->source.clock_hz = u->options.clock_hz;
-	if (u->board.has_info && u->board.clock_hz != 0)
-		u->source.clock_hz = u->board.clock_hz;
-	if (u->source.clock_hz == 0 && u->options.protocol == BC_FORMAT_RAW6)
-		u->source.clock_hz = BC_USB_HOST_CLOCK_HZ;
-	if (!u->framer.has_streamed || before == u->source.clock_hz)
-		return;
-	if (before == 0)
+	if (!u->is_bound || !u->framer.has_streamed || before == clock_hz)
+		u->source.clock_hz = clock_hz;
+	else if (before == 0)
 		bc_usb_framer_log(&u->framer, BC_SOURCE_WARNING,
 			"%s: now reports a clock of %" PRIu64
 			" Hz; the recording started without one and continues without it",
-			u->source.name, u->source.clock_hz);
+			u->source.name, clock_hz);
 	else
 		bc_usb_framer_log(&u->framer, BC_SOURCE_WARNING,
 			"%s: clock is now %" PRIu64 " Hz, the recording's is %" PRIu64
 			" Hz; times still use the recording's",
-			u->source.name, u->source.clock_hz, before);
-	u->source.clock_hz = before;
+			u->source.name, clock_hz, before);
 }
 
 static void usb_fail_opening(struct usb_source *u, const char *what, int rc)
@@ -673,7 +691,12 @@ static void usb_after_open(struct usb_source *u, int watched)
 	struct bc_board *b = &u->board;
 	int status = u->jobs.status;
 	const char *what = u->jobs.what;
+	bool is_other = strcmp(b->identity.serial, u->jobs.identity.serial) != 0;
 
+	if (u->is_bound && b->plugs != 0 && is_other) {
+		usb_stop_for(u, USB_THEN_AWAY); /* bound since it was found */
+		return;
+	}
 	if (status == 0) {
 		what = "poll device";
 		status = watched;
@@ -688,6 +711,7 @@ static void usb_after_open(struct usb_source *u, int watched)
 	}
 	b->is_present = true;
 	b->identity = u->jobs.identity;
+	u->is_other = u->is_other || is_other;
 	b->has_info = false;
 	b->has_counters = false;
 	u->has_counters_first = false;
@@ -1210,6 +1234,19 @@ static void usb_last_frame(struct bc_source *source)
 	u->framer.last_frame_ns = uv_hrtime();
 }
 
+static void usb_bind(struct bc_source *source, bool is_bound)
+{
+	struct usb_source *u = container_of(source, struct usb_source, source);
+
+	u->is_bound = is_bound;
+	if (!is_bound && u->is_started)
+		u->source.clock_hz = usb_clock_hz(u);
+	if (!is_bound && u->board.state == BC_BOARD_DETACHED && u->has_started && !u->is_ending) {
+		usb_post(u, USB_ON_SCAN); /* another board may be plugged in */
+		usb_turn(u);
+	}
+}
+
 static void usb_close(struct bc_source *source)
 {
 	struct usb_source *u = container_of(source, struct usb_source, source);
@@ -1228,6 +1265,7 @@ static const struct bc_source_ops usb_ops = {
 	.resume = usb_resume,
 	.stop = usb_stop,
 	.last_frame = usb_last_frame,
+	.bind = usb_bind,
 	.close = usb_close,
 };
 

@@ -40,6 +40,7 @@ struct bc_session {
 	bool is_cut_short;     /* a replay was stopped before its end */
 	bool has_data;         /* the first piece has arrived, */
 	enum bc_format format; /* in this format */
+	uint64_t clock_hz;     /* in use; the source's may have changed */
 	bool is_waiting;       /* a piece was refused; the source waits for bc_source_resume() */
 	bool is_raw_kept;      /* the piece that it was refused is in the raw capture already */
 	uv_timer_t timers[TIMERS];
@@ -134,6 +135,12 @@ static void stop_soon(struct bc_session *s)
 		defer_step(s);
 }
 
+/* Nothing is recorded. What the flight recorder holds comes from one board, as a recording does. */
+static void release_source(struct bc_session *s)
+{
+	bc_source_bind(s->options.source, s->options.channel.has_flight);
+}
+
 /* Ends the recording before position `at`. */
 static void end_recording(struct bc_session *s, uint32_t at)
 {
@@ -144,6 +151,7 @@ static void end_recording(struct bc_session *s, uint32_t at)
 	uv_timer_stop(&s->timers[TIMER_STOP]);
 	uv_timer_stop(&s->timers[TIMER_ROTATE]);
 	bc_channel_finish_recording(s->channel, at);
+	release_source(s);
 }
 
 void bc_session_finish_recording(struct bc_session *s, uint32_t at)
@@ -428,6 +436,7 @@ static void complete_recording(struct bc_session *s, const struct bc_segment_hea
 
 void bc_session_start_recording(struct bc_session *s, const struct bc_session_recording *what)
 {
+	bc_source_bind(s->options.source, true);
 	s->recording = what->recording;
 	s->rotation = what->rotation;
 	s->stop = what->stop;
@@ -449,6 +458,17 @@ void bc_session_start_recording(struct bc_session *s, const struct bc_session_re
 
 /* The source's callbacks */
 
+/* Uses the source's clock, which may have changed if no recording was in progress. */
+static void apply_clock(struct bc_session *s)
+{
+	uint64_t clock_hz = s->options.source->clock_hz;
+
+	s->clock_hz = clock_hz;
+	set_clock(s, clock_hz);
+	bc_decoder_set_clock(s->decoder, clock_hz);
+	bc_channel_set_clock(s->channel, clock_hz);
+}
+
 /* The first piece shows the format and clock of the source. */
 static void process_first_piece(struct bc_session *s, const struct bc_source_data *data)
 {
@@ -465,9 +485,7 @@ static void process_first_piece(struct bc_session *s, const struct bc_source_dat
 			"%s: unknown bus clock: arrival times ignored, samples are one tick apart; "
 			"set clock_hz=",
 			source->name);
-	set_clock(s, source->clock_hz);
-	bc_decoder_set_clock(s->decoder, source->clock_hz);
-	bc_channel_set_clock(s->channel, source->clock_hz);
+	apply_clock(s);
 }
 
 /* For a recording that starts in the middle of a stream: starts its raw capture with the partial
@@ -501,6 +519,8 @@ static bool on_data(void *context, const struct bc_source_data *data)
 		return true;
 	if (!s->has_data)
 		process_first_piece(s, data);
+	else if (s->clock_hz != s->options.source->clock_hz)
+		apply_clock(s);
 	if (data->broken != NULL && data->broken->cause != BC_GAP_BOARD && !s->is_waiting &&
 		!bc_decoder_is_over(s->decoder))
 		s->outcome.breaks++;
@@ -709,6 +729,7 @@ int bc_session_start(struct bc_session **session, const struct bc_session_option
 		s->timers[i].data = s;
 	}
 	s->open_handles = TIMERS;
+	release_source(s);
 	struct bc_source_sink sink = {
 		.context = s,
 		.data = on_data,

@@ -374,6 +374,30 @@ def test_another_board_does_not_continue_the_recording(tmp):
         assert daemon.logged("not used", "B2 at 1-2"), daemon.log
 
 
+def test_after_a_recording_another_board_can_be_used(tmp):
+    def request(line):
+        answer = ask(daemon.socket, f"{line} HTTP/1.0\r\nContent-Length: 0\r\n\r\n".encode())
+        assert answer.split()[1].startswith(b"2"), answer
+
+    with Board(BOARD, f"serial=B2,seed=2,rate={RATE}", plugged=False) as board:
+        board.command("requests stall", 2)
+        board.plug(1)
+        with Recorder(tmp, board, once=False, settings="clock_hz=33000000") as daemon:
+            daemon.wait_more()
+            request("DELETE /v1/recordings/current")
+            board.unplug(1)
+            board.plug(2)
+            daemon.wait_for(lambda s: s["source"]["board"]["serial"] == "B2", "the other board")
+            daemon.wait_streaming()
+            daemon.wait_more()
+            request("POST /v1/recordings")
+            status = daemon.wait_more(5000)
+            equal(status["source"]["clock_hz"], 33_000_000, "its clock")
+            daemon.end(wanted=0)
+    equal([(segment["board"]["serial"], segment["source"]["clock_hz"], segment["gaps"]["count"])
+           for segment in info(segments(tmp / "out"))], [("A1", 66_000_000, 0), ("B2", 33_000_000, 0)], "the recordings")
+
+
 def test_a_board_is_selected_by_its_serial_number(tmp):
     with Board(BOARD, f"serial=B2,seed=2,rate={RATE}") as board:
         with Recorder(tmp, board, settings="serial=B2") as daemon:

@@ -186,6 +186,7 @@ TEST_RUN(a_board_is_selected_by_its_serial_number)
 TEST_RUN(after_an_unplug_only_the_same_board_is_used_again)
 {
 	usb_run_stream(run, 1000000);
+	bc_source_bind(run->source, true);
 	usb_run_receive(run, 10000);
 	usbfs_unplug(run->port);
 	usb_run_until(run, usb_run_logged(run, "unplugged"));
@@ -199,6 +200,43 @@ TEST_RUN(after_an_unplug_only_the_same_board_is_used_again)
 	assert_string_equal(board_of(run)->identity.port, "1-2");
 	assert_int_equal(run->breaks_count, 1);
 	run_finish(run);
+	board_free(b2.board);
+}
+
+/* B2 does not report a clock. */
+TEST_RUN(a_source_that_is_not_bound_uses_another_board_with_its_clock)
+{
+	char answer[BOARD_ANSWER];
+
+	run->options.clock_hz = 12345678;
+	usb_run_stream(run, 1000000);
+	bc_source_bind(run->source, true);
+	usb_run_receive(run, 10000);
+	uint64_t clock_hz = run->source->clock_hz;
+	assert_int_equal(clock_hz, board_of(run)->clock_hz);
+	usbfs_unplug(run->port);
+	struct other b2 = plug_other("B2");
+	assert_true(usbfs_command(b2.port, "requests stall", answer));
+	usb_run_until(run, usb_run_logged(run, "waits for serial number A1"));
+	assert_int_equal(usbfs_sent(b2.port).bytes, 0);
+
+	bc_source_bind(run->source, false);
+	usb_run_receive(run, 10000);
+	assert_string_equal(board_of(run)->identity.serial, "B2");
+	assert_int_equal(run->source->clock_hz, 12345678);
+	assert_int_equal(run->breaks_count, 1);
+	assert_true(run->breaks[0].is_restart);
+
+	/* Now it waits for B2. */
+	usbfs_unplug(b2.port);
+	usb_run_plug(run);
+	bc_source_bind(run->source, true);
+	usb_run_until(run, usb_run_logged(run, "waits for serial number B2"));
+	assert_false(usb_run_logged(run, "back after"));
+	assert_int_equal(run->source->clock_hz, 12345678);
+	usb_run_stop(run);
+	assert_int_equal(run->status, 0);
+	usb_run_close(run);
 	board_free(b2.board);
 }
 
