@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "capture/source/source.h"
+#include "daemon/ingest/pending_gaps.h"
 #include "daemon/ingest/pipeline.h"
 #include "daemon/ingest/raw_keep.h"
 #include "daemon/trigger/record_filter.h"
@@ -23,9 +24,7 @@ struct bc_channel {
 	struct bc_slot *filling;
 	uint64_t tick; /* of the latest record; the next chunk starts here */
 	uint32_t epoch;
-	/* Gaps waiting for a chunk, by cause; kind 0: none. */
-	struct bc_event pending[BC_GAP_CAUSES];
-	uint64_t pending_since_ns[BC_GAP_CAUSES];
+	struct bc_pending_gaps gaps;
 	struct bc_overwrite_ring ring;
 	uint64_t clock_hz;
 	bool has_wall;   /* wall time follows the ticks, not the host's clock: */
@@ -71,37 +70,6 @@ static uint32_t full_position(const struct bc_channel *ch)
 		ch->records_max - ch->sent >= have)
 		return have;
 	return (uint32_t)(ch->records_max - ch->sent);
-}
-
-/* Waiting gaps */
-
-static uint32_t count_pending(const struct bc_channel *ch)
-{
-	uint32_t count = 0;
-
-	for (unsigned cause = 0; cause < BC_GAP_CAUSES; cause++)
-		count += ch->pending[cause].kind != 0;
-	return count;
-}
-
-/* Appends them to a chunk, which must have space for them. */
-static void write_pending(struct bc_channel *ch, struct bc_chunk *chunk)
-{
-	for (unsigned cause = 0; cause < BC_GAP_CAUSES; cause++) {
-		struct bc_event *gap = &ch->pending[cause];
-		if (gap->kind == 0)
-			continue;
-		gap->position = chunk->info.records;
-		if (!bc_chunk_add_event(chunk, gap, NULL))
-			assert(!"the caller checked for space");
-		gap->kind = 0;
-	}
-}
-
-static void clear_pending(struct bc_channel *ch)
-{
-	for (unsigned cause = 0; cause < BC_GAP_CAUSES; cause++)
-		ch->pending[cause].kind = 0;
 }
 
 /* Slots */
@@ -180,7 +148,8 @@ static void send_slot(
  * Returns false if no slot is free. */
 static bool send_end(struct bc_channel *ch)
 {
-	while (ch->last == NULL || !bc_chunk_has_room(&ch->last->chunk, count_pending(ch)) ||
+	while (ch->last == NULL ||
+		!bc_chunk_has_room(&ch->last->chunk, bc_pending_gaps_count(&ch->gaps)) ||
 		(ch->last->raw != NULL &&
 			!bc_raw_block_has_room(ch->last->raw, ch->raw.pending_count, 0))) {
 		if (ch->last != NULL)
@@ -190,7 +159,7 @@ static bool send_end(struct bc_channel *ch)
 			return false;
 		reset_slot(ch, ch->last, ch->ending->tag);
 	}
-	write_pending(ch, &ch->last->chunk);
+	bc_pending_gaps_write(&ch->gaps, &ch->last->chunk);
 	if (ch->last->raw != NULL)
 		bc_raw_keep_flush(&ch->raw, ch->last->raw);
 	ch->last->cut_after = true;
@@ -281,7 +250,7 @@ static bool must_wait(struct bc_channel *ch)
  * an anchor; NULL if no slot is free. */
 static struct bc_chunk *filling_chunk(struct bc_channel *ch, uint32_t epoch)
 {
-	uint32_t events = count_pending(ch) + 2;
+	uint32_t events = bc_pending_gaps_count(&ch->gaps) + 2;
 
 	if (ch->has_cut && !send_cut(ch))
 		return NULL;
@@ -304,7 +273,7 @@ static struct bc_chunk *filling_chunk(struct bc_channel *ch, uint32_t epoch)
 		ch->filling = open_slot(ch);
 	if (ch->filling == NULL)
 		return NULL;
-	write_pending(ch, &ch->filling->chunk);
+	bc_pending_gaps_write(&ch->gaps, &ch->filling->chunk);
 	return &ch->filling->chunk;
 }
 
@@ -481,50 +450,13 @@ void bc_channel_consumed(
 
 /* Gaps, and events copied from a replay */
 
-static struct bc_event *latest_gap(struct bc_channel *ch, enum bc_gap_cause cause)
+/* Adds to the gap of this cause at the current place. What is missing while nothing records is not
+ * a loss. */
+static struct bc_event *add_to_gap(
+	struct bc_channel *ch, enum bc_gap_cause cause, uint64_t lost, bool exact)
 {
-	struct bc_chunk *chunk = ch->filling != NULL ? &ch->filling->chunk : NULL;
-
-	for (uint32_t i = chunk != NULL ? chunk->info.events : 0; i-- > 0;) {
-		struct bc_event *event = &chunk->events[i];
-		if (event->position != chunk->info.records)
-			break;
-		if (event->kind == BC_EVENT_GAP && event->cause == cause)
-			return event;
-	}
-	return NULL;
-}
-
-static struct bc_event *pending_gap(struct bc_channel *ch, enum bc_gap_cause cause)
-{
-	struct bc_event *gap = latest_gap(ch, cause);
-
-	if (gap != NULL)
-		return gap;
-	gap = &ch->pending[cause];
-	if (gap->kind == 0) {
-		*gap = (struct bc_event){
-			.kind = BC_EVENT_GAP,
-			.cause = (uint8_t)cause,
-			.exact = true,
-		};
-		ch->pending_since_ns[cause] = uv_hrtime();
-		ch->counts->losses.gaps[cause] += ch->state != BC_CHANNEL_IDLE;
-	}
-	return gap;
-}
-
-/* Adds to a gap and counts what is added. What is missing while nothing records is not a loss. */
-static void extend_gap(struct bc_channel *ch, struct bc_event *gap, uint64_t lost, bool exact)
-{
-	struct bc_losses *losses = &ch->counts->losses;
-
-	if (ch->state != BC_CHANNEL_IDLE) {
-		losses->lost[gap->cause] += lost;
-		losses->inexact[gap->cause] += gap->exact && !exact;
-	}
-	gap->value += lost;
-	gap->exact = gap->exact && exact;
+	return bc_pending_gaps_add(&ch->gaps, ch->filling != NULL ? &ch->filling->chunk : NULL,
+		cause, lost, exact, ch->state != BC_CHANNEL_IDLE ? &ch->counts->losses : NULL);
 }
 
 void bc_channel_gap(struct bc_channel *ch, enum bc_gap_cause cause, uint64_t lost, bool exact)
@@ -537,9 +469,7 @@ void bc_channel_gap_lasting(struct bc_channel *ch, enum bc_gap_cause cause, uint
 {
 	if (ch->ending != NULL)
 		return; /* records are discarded, and waiting gaps belong to the ended recording */
-	struct bc_event *gap = pending_gap(ch, cause);
-	extend_gap(ch, gap, lost, exact);
-	gap->duration_ns += duration_ns;
+	add_to_gap(ch, cause, lost, exact)->duration_ns += duration_ns;
 }
 
 void bc_channel_dropped(struct bc_channel *ch, const struct bc_stamped *stamped)
@@ -563,9 +493,8 @@ void bc_channel_dropped(struct bc_channel *ch, const struct bc_stamped *stamped)
 		c->dropped_disk += stamped->kept;
 	else
 		c->dropped_buffer += stamped->kept;
-	struct bc_event *gap = pending_gap(ch, cause);
-	extend_gap(ch, gap, stamped->kept, true);
-	gap->duration_ns = uv_hrtime() - ch->pending_since_ns[cause];
+	struct bc_event *gap = add_to_gap(ch, cause, stamped->kept, true);
+	gap->duration_ns = uv_hrtime() - ch->gaps.since_ns[cause];
 }
 
 struct bc_losses bc_channel_losses(const struct bc_channel *ch)
@@ -578,9 +507,8 @@ struct bc_losses bc_channel_losses(const struct bc_channel *ch)
 
 	if (unsent != NULL)
 		bc_losses_add_chunk(&losses, &unsent->chunk);
-	for (unsigned cause = 0; cause < BC_GAP_CAUSES; cause++)
-		if ((is_recording || ch->ending != NULL) && ch->pending[cause].kind != 0)
-			bc_losses_add_gap(&losses, &ch->pending[cause]);
+	if (is_recording || ch->ending != NULL)
+		bc_pending_gaps_add_losses(&ch->gaps, &losses);
 	return losses;
 }
 
@@ -837,7 +765,7 @@ static void detach_first(struct bc_channel *ch)
 		strip_gaps(&first->chunk);
 	ch->is_detached = first == NULL || first->chunk.info.records == 0;
 	if (ch->is_detached) {
-		clear_pending(ch);
+		bc_pending_gaps_clear(&ch->gaps);
 		return;
 	}
 	/* If the chunk has no space for the anchor, start after its first event. */
