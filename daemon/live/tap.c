@@ -54,12 +54,12 @@ static uint64_t budget_start(struct bc_taps *taps)
 	uint64_t now_ns = bc_now_ns();
 	uint64_t served_ns = bc_stream_served_ns(taps->first->stream);
 
-	taps->budget_ns += (int64_t)((now_ns - taps->counted_ns) / SHARE);
-	if (taps->budget_ns > BUDGET_MAX_NS)
-		taps->budget_ns = BUDGET_MAX_NS;
 	/* If the server has served any tap, all of its CPU time is charged to the taps. */
 	if (taps->has_served)
 		taps->budget_ns -= (int64_t)(served_ns - taps->served_ns);
+	taps->budget_ns += (int64_t)((now_ns - taps->counted_ns) / SHARE);
+	if (taps->budget_ns > BUDGET_MAX_NS)
+		taps->budget_ns = BUDGET_MAX_NS;
 	taps->counted_ns = now_ns;
 	taps->served_ns = served_ns;
 	taps->has_served = false;
@@ -303,6 +303,10 @@ int bc_taps_add(struct bc_taps *taps, struct bc_request *request, const struct b
 		free(tap);
 		return -ENOMEM;
 	}
+	if (taps->count == 0) { /* what was served without taps is not charged to them */
+		taps->served_ns = bc_stream_served_ns(tap->stream);
+		taps->has_served = false;
+	}
 	tap->next = taps->first;
 	tap->link = &taps->first;
 	if (tap->next != NULL)
@@ -337,7 +341,14 @@ void bc_taps_records(struct bc_taps *taps, const struct bc_chunk *chunk, uint32_
 {
 	uint32_t n = chunk->info.records - from;
 
-	if (taps->count == 0 || n == 0)
+	if (n == 0)
+		return;
+	/* Also without taps: one may be opened before the next mark. */
+	taps->position.record = first_record != BC_TAP_NO_RECORD ? first_record + n
+								 : BC_TAP_NO_RECORD;
+	taps->position.tick = chunk->info.last_tick;
+	taps->position.epoch = chunk->info.epoch;
+	if (taps->count == 0)
 		return;
 	uint64_t start_ns = budget_start(taps);
 	struct cursor cursor = {
@@ -350,15 +361,11 @@ void bc_taps_records(struct bc_taps *taps, const struct bc_chunk *chunk, uint32_
 	for (struct tap *tap = taps->first; tap != NULL; tap = tap->next)
 		if (!tap->is_done)
 			offer_records(tap, cursor);
-	taps->position.record = first_record != BC_TAP_NO_RECORD ? first_record + n
-								 : BC_TAP_NO_RECORD;
-	taps->position.tick = chunk->info.last_tick;
-	taps->position.epoch = chunk->info.epoch;
 	budget_stop(taps, start_ns);
 	wake_soon(taps);
 }
 
-void bc_taps_event(struct bc_taps *taps, const struct bc_event *event, const char *text)
+static void offer_event(struct bc_taps *taps, const struct bc_event *event, const char *text)
 {
 	for (struct tap *tap = taps->first; tap != NULL; tap = tap->next)
 		if (!tap->is_done)
@@ -375,7 +382,7 @@ void bc_taps_end(struct bc_taps *taps, const struct bc_chunk *chunk)
 	while (first != 0 && chunk->events[first - 1].position >= info->records)
 		first--;
 	for (uint32_t i = first; i < info->events; i++)
-		bc_taps_event(taps, &chunk->events[i], chunk->text + chunk->events[i].text);
+		offer_event(taps, &chunk->events[i], chunk->text + chunk->events[i].text);
 }
 
 void bc_taps_skip(struct bc_taps *taps, uint64_t records)

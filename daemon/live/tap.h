@@ -65,10 +65,6 @@ void bc_taps_records(struct bc_taps *taps, const struct bc_chunk *chunk, uint32_
 /* The chunk is complete: offers the events after its last record. Called once per chunk. */
 void bc_taps_end(struct bc_taps *taps, const struct bc_chunk *chunk);
 
-/* Offers an event that is not in a chunk, after the last records offered: a gap, or a mark or
- * trigger with `text`, which has event->text_bytes bytes. */
-void bc_taps_event(struct bc_taps *taps, const struct bc_event *event, const char *text);
-
 /* Counts records that were not available to the taps as skipped. */
 void bc_taps_skip(struct bc_taps *taps, uint64_t records);
 

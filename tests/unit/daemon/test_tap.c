@@ -7,6 +7,8 @@
 #include "tests/support/dice.h"
 #include "tests/support/test.h"
 
+#define COSTLY_NS UINT64_C(100000000) /* CPU time of a request for /costly */
+
 struct fixture {
 	struct server_rig rig;
 	struct bc_taps *taps;
@@ -31,6 +33,12 @@ static void on_request(struct server_rig *rig, struct bc_request *request)
 {
 	struct fixture *f = rig->context;
 
+	if (strcmp(bc_request_path(request), "/costly") == 0) {
+		for (uint64_t start_ns = bc_thread_ns(); bc_thread_ns() - start_ns < COSTLY_NS;)
+			;
+		bc_request_respond(request, 200, "text/plain", strdup("done\n"), NULL);
+		return;
+	}
 	f->rc = bc_taps_add(f->taps, request, &f->filter, f->limit);
 	if (f->rc != 0)
 		bc_request_respond(request, 503, "text/plain", strdup("no\n"), NULL);
@@ -290,6 +298,14 @@ static void remove_skipped(char *answer)
 
 static const struct bc_event mark = {.kind = BC_EVENT_MARK};
 
+/* Offers an event that comes after the last record of its chunk. */
+static void end_with_event(struct fixture *f, struct bc_event event, const char *text)
+{
+	start_chunk(f, 0);
+	add_event(f, event, text);
+	bc_taps_end(f->taps, f->chunk);
+}
+
 TEST_F(every_matching_record_is_sent_or_counted)
 {
 	struct bc_filter filters[4];
@@ -370,10 +386,22 @@ TEST_F(gaps_marks_and_triggers_keep_their_positions)
 	f->filter.has_addr = true; /* matches no record */
 	f->filter.addr = (struct bc_span){0xFFFFFFF0, 0xFFFFFFFF};
 	int fd = open_tap(f);
-	bc_taps_event(f->taps, &(struct bc_event){.kind = BC_EVENT_MARK, .text_bytes = 5}, "early");
+	end_with_event(f, mark, "early");
 	read_lines(f, fd, &r, &f->filter);
 	assert_string_equal(r.last_mark, "early");
 	assert_true(r.mark_record == BC_TAP_NO_RECORD && r.mark_tick == UINT64_MAX);
+	close(fd);
+	RIG_UNTIL(&f->rig, bc_taps_count(f->taps) == 0);
+
+	/* Records that came before the tap count. */
+	start_chunk(f, 2);
+	add_records(f, 4);
+	offer(f, 0, 0);
+	fd = open_tap(f);
+	end_with_event(f, mark, "late");
+	read_lines(f, fd, &r, &f->filter);
+	assert_int_equal(r.mark_record, 4);
+	assert_int_equal(r.mark_tick, f->tick);
 	close(fd);
 	RIG_UNTIL(&f->rig, bc_taps_count(f->taps) == 0);
 
@@ -396,7 +424,7 @@ TEST_F(gaps_marks_and_triggers_keep_their_positions)
 	const char *matching =
 		"{\"gap\":{\"cause\":\"board\",\"lost\":7,\"exact\":true}}\n"
 		"{\"gap\":{\"cause\":\"board\",\"lost\":7,\"exact\":true}}\n"
-		"{\"mark\":{\"text\":\"a \\\"mark\\\"\\n\\u0001\\u00ff\\\\\",\"record\":10,"
+		"{\"mark\":{\"text\":\"a \\\"mark\\\"\\n\\u0001\\u00ff\\\\\",\"record\":14,"
 		"\"tick\":";
 	assert_int_equal(strncmp(rig_body(answer), matching, strlen(matching)), 0);
 	free(answer);
@@ -407,14 +435,13 @@ TEST_F(gaps_marks_and_triggers_keep_their_positions)
 	char text[BC_CHUNK_TEXT_BYTES + 1];
 	for (size_t n = 0; n <= BC_CHUNK_TEXT_BYTES; n = n < 130 ? n + 1 : n * 3) {
 		memset(text, '\x02', n);
-		bc_taps_event(f->taps,
-			&(struct bc_event){.kind = BC_EVENT_TRIGGER, .text_bytes = (uint16_t)n},
-			text);
+		text[n] = '\0';
+		end_with_event(f, (struct bc_event){.kind = BC_EVENT_TRIGGER}, text);
 		rig_run(&f->rig, 1);
 	}
 	read_lines(f, fd, &r, &f->filter);
 	assert_int_equal(r.marks, 134);
-	assert_int_equal(r.mark_record, 15);
+	assert_int_equal(r.mark_record, 19);
 	assert_int_equal(r.mark_tick, f->tick);
 	close(fd);
 }
@@ -471,6 +498,28 @@ TEST_F(records_beyond_the_cpu_budget_are_skipped_and_counted)
 	assert_true(skipped > 12345 && skipped <= passed + 12345);
 	assert_int_equal((skipped - 12345) % BC_CHUNK_RECORDS, 0);
 	free(answer);
+	close(fd);
+}
+
+/* The first records are skipped only until the share of the time since the start makes up for the
+ * CPU time that this test has used since. */
+TEST_F(a_new_tap_does_not_pay_for_earlier_requests)
+{
+	struct reading r = {.records = 0};
+
+	free(rig_request(&f->rig, "GET /costly HTTP/1.0\r\n\r\n"));
+	uint64_t start_ns = bc_now_ns();
+	uint64_t used_ns = bc_thread_ns();
+	int fd = open_tap(f);
+	while (r.records == 0) {
+		uint64_t now_ns = bc_now_ns();
+		start_chunk(f, 0);
+		uint64_t tick = f->tick;
+		add_records(f, 10);
+		offer(f, 0, tick);
+		read_more(f, fd, &r, &f->filter);
+		assert_true(r.records != 0 || now_ns - start_ns < 20 * (bc_thread_ns() - used_ns));
+	}
 	close(fd);
 }
 
