@@ -1,13 +1,10 @@
 #include "cli/web/web_data.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "cli/io/recording_dir.h"
 #include "formats/base/clock.h"
@@ -41,19 +38,6 @@ static bool still_waits(const struct bc_web_client *client)
 	return !has_gone(client) && bc_now_ns() < client->until_ns;
 }
 
-/* A segment is a regular file in the directory. */
-static int open_segment(const char *path)
-{
-	struct stat st = {0};
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-
-	if (fd < 0 || (fstat(fd, &st) == 0 && S_ISREG(st.st_mode)))
-		return fd;
-	close(fd);
-	errno = S_ISDIR(st.st_mode) ? EISDIR : EINVAL;
-	return -1;
-}
-
 static int list_segments(const struct bc_web_data *data, struct bc_path_list *list)
 {
 	*list = (struct bc_path_list){.text = NULL};
@@ -61,12 +45,6 @@ static int list_segments(const struct bc_web_data *data, struct bc_path_list *li
 }
 
 /* ---- pictures */
-
-static int on_overview_open(void *context, const char *path)
-{
-	(void)context;
-	return open_segment(path);
-}
 
 /* The overview has a list of them. */
 static void on_overview_fault(void *context, const struct bc_search_fault *fault)
@@ -180,17 +158,6 @@ static void on_fault(void *context, const struct bc_search_fault *fault)
 	add_line(s, bc_search_fault_json(fault), s->text->max - END_BYTES);
 }
 
-static int on_open(void *context, const char *path)
-{
-	int fd = open_segment(path);
-
-	if (fd < 0)
-		on_fault(context,
-			&(struct bc_search_fault){
-				.kind = BC_SEARCH_UNREADABLE, .file = path, .error = -errno});
-	return fd;
-}
-
 static bool on_pace(void *context, uint64_t bytes)
 {
 	struct search *s = context;
@@ -205,8 +172,7 @@ int bc_web_data_find(struct bc_web_data *data, const struct bc_web_client *clien
 	const struct bc_search_options *options, struct bc_byte_buffer *text)
 {
 	struct search s = {.data = data, .client = client, .text = text};
-	const struct bc_search_io io = {
-		.context = &s, .open = on_open, .fault = on_fault, .pace = on_pace};
+	const struct bc_search_io io = {.context = &s, .fault = on_fault, .pace = on_pace};
 	struct bc_path_list list;
 	uint64_t matches = 0;
 	const char *missing;
@@ -231,10 +197,8 @@ int bc_web_data_open(struct bc_web_data **out, const char *dir, const struct bc_
 	*out = NULL;
 	if (data == NULL)
 		return -ENOMEM;
-	const struct bc_search_io io = {.context = data,
-		.open = on_overview_open,
-		.fault = on_overview_fault,
-		.pace = on_overview_pace};
+	const struct bc_search_io io = {
+		.context = data, .fault = on_overview_fault, .pace = on_overview_pace};
 	data->dir = dir;
 	data->names = names;
 	int rc = bc_overview_open(&data->overview, &io);

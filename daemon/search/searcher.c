@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -188,23 +187,6 @@ static void on_fault(void *context, const struct bc_search_fault *fault)
 		send_line(job, bc_search_fault_json(fault), LINES_BYTES);
 }
 
-static int on_open(void *context, const char *path)
-{
-	struct stat st;
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	int error = fd < 0 || fstat(fd, &st) != 0 ? -errno : S_ISREG(st.st_mode) ? 0 : -EINVAL;
-
-	if (error == 0)
-		return fd;
-	if (fd >= 0)
-		close(fd);
-	if (error != -ENOENT)
-		on_fault(context,
-			&(struct bc_search_fault){
-				.kind = BC_SEARCH_UNREADABLE, .file = path, .error = error});
-	return -1;
-}
-
 /* The paths of the segments to search, in order. Returns their number, or -1 if out of memory. */
 static int list_paths(const struct job *job, const struct bc_segment_list *list, char **paths)
 {
@@ -230,8 +212,7 @@ static int list_paths(const struct job *job, const struct bc_segment_list *list,
 
 static void search_paths(struct job *job, char *const *paths, int count)
 {
-	const struct bc_search_io io = {
-		.context = job, .open = on_open, .fault = on_fault, .pace = on_pace};
+	const struct bc_search_io io = {.context = job, .fault = on_fault, .pace = on_pace};
 	uint64_t matches = 0;
 	const char *missing;
 

@@ -1,10 +1,12 @@
 #include "formats/search/segment_files.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "formats/segment/page_search.h"
@@ -73,11 +75,10 @@ static void on_damage(void *context, const struct bc_segment_damage *damage)
 					     .what = damage->what});
 }
 
-static void report_error(struct bc_segment_files *f, const char *path, int error)
+static void report_error(const struct bc_search_io *io, const char *path, int error)
 {
-	f->io->fault(f->io->context,
-		&(struct bc_search_fault){
-			.kind = BC_SEARCH_UNREADABLE, .file = path, .error = error});
+	io->fault(io->context, &(struct bc_search_fault){
+				       .kind = BC_SEARCH_UNREADABLE, .file = path, .error = error});
 }
 
 /* Whether the open file is a copy of its neighbour. */
@@ -126,14 +127,35 @@ bool bc_segment_path_find(char *path)
 	return access(path, F_OK) == 0;
 }
 
+static int open_regular(const struct bc_search_io *io, const char *path)
+{
+	struct stat st = {0};
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+
+	if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
+		return fd;
+	int error = fd < 0 ? errno : S_ISDIR(st.st_mode) ? EISDIR : EINVAL;
+	if (fd >= 0)
+		close(fd);
+	if (error != ENOENT)
+		report_error(io, path, -error);
+	errno = error;
+	return -1;
+}
+
+static int open_file(const struct bc_search_io *io, const char *path)
+{
+	return io->open != NULL ? io->open(io->context, path) : open_regular(io, path);
+}
+
 int bc_segment_path_open(char *path, const struct bc_search_io *io)
 {
 	if (!bc_segment_path_find(path))
 		return -1;
 	size_t bytes = strlen(path);
-	int fd = io->open(io->context, path);
+	int fd = open_file(io, path);
 	if (fd < 0 && bc_segment_path_find(path) && strlen(path) != bytes)
-		fd = io->open(io->context, path);
+		fd = open_file(io, path);
 	return fd;
 }
 
@@ -164,7 +186,7 @@ bool bc_segment_files_open(struct bc_segment_files *f, int at, const struct bc_p
 	int rc = bc_chunk_table_load(&f->table, fd, &io);
 	f->files[at].is_reported = true;
 	if (rc != 0 && rc != -ECANCELED)
-		report_error(f, f->path, rc);
+		report_error(f->io, f->path, rc);
 	if (rc == 0 && !is_given_before(f))
 		return true;
 	bc_segment_files_close(f);
@@ -183,7 +205,7 @@ bool bc_segment_files_read(struct bc_segment_files *f, uint32_t row, struct bc_c
 	if (rc == 0)
 		return true;
 	if (rc != -EBADMSG) {
-		report_error(f, f->path, rc);
+		report_error(f->io, f->path, rc);
 		return false;
 	}
 	bc_bad_chunk_write(what, &r->info);

@@ -31,7 +31,8 @@ struct bc_search_io {
 	void *context;
 
 	/* Opens a file that has segments and can be read at any offset. Returns a descriptor that
-	 * the caller closes; or -1, which has been reported unless the file was deleted. */
+	 * the caller closes; or -1, which has been reported unless the file was deleted. NULL:
+	 * open regular files, without following links. */
 	int (*open)(void *context, const char *path);
 
 	void (*fault)(void *context, const struct bc_search_fault *fault);

@@ -16,6 +16,7 @@ struct fixture {
 	char sealed[100];
 	char partial[128];
 	enum change change; /* happens to the file just before it is opened for the first time */
+	bool opens_itself;  /* the search does */
 	unsigned opened;
 	unsigned faults;
 };
@@ -60,7 +61,8 @@ static void on_fault(void *context, const struct bc_search_fault *fault)
 /* Returns the number of records found in the segment, which is listed as one being written. */
 static uint64_t count(struct fixture *f)
 {
-	const struct bc_search_io io = {.context = f, .open = on_open, .fault = on_fault};
+	const struct bc_search_io io = {
+		.context = f, .open = f->opens_itself ? NULL : on_open, .fault = on_fault};
 	struct bc_search_options options = {.is_count = true};
 	char path[sizeof(f->partial)];
 	char *paths[] = {strcpy(path, f->partial)};
@@ -107,11 +109,34 @@ static void test_a_file_that_is_deleted_or_unreadable_is_opened_once(void **stat
 	tear_down(&f);
 }
 
+static void test_only_regular_files_are_opened(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	set_up(&f);
+	f.opens_itself = true;
+	assert_int_equal(count(&f), SMALL_RECORDS);
+	assert_int_equal(symlink(f.sealed, f.partial), 0);
+	assert_int_equal(count(&f), 0);
+	assert_int_equal(f.faults, 1);
+	assert_int_equal(unlink(f.partial), 0);
+	assert_int_equal(mkdir(f.partial, 0777), 0);
+	assert_int_equal(count(&f), 0);
+	assert_int_equal(f.faults, 2);
+	assert_int_equal(rmdir(f.partial), 0);
+	assert_int_equal(unlink(f.sealed), 0);
+	assert_int_equal(count(&f), 0);
+	assert_int_equal(f.faults, 2);
+	tear_down(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_segment_is_searched_whenever_it_is_sealed),
 		cmocka_unit_test(test_a_file_that_is_deleted_or_unreadable_is_opened_once),
+		cmocka_unit_test(test_only_regular_files_are_opened),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
