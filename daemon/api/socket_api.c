@@ -222,7 +222,7 @@ int bc_socket_api_open(struct bc_socket_api **api, const struct bc_socket_api_op
 		rc = bc_catalog_open(&a->api.catalog, options->loop, options->config->dir);
 	if (rc == 0 && options->listen_fd >= 0)
 		rc = bc_searcher_open(&a->api.searcher, options->loop, options->config->dir,
-			options->config->find_rate, BC_SEARCH_LIMIT_NS);
+			options->config->find_rate, BC_SEARCH_LIMIT_NS, BC_SEARCH_CLIENT_NS);
 	if (rc != 0) {
 		bc_socket_api_close(a);
 		return rc;

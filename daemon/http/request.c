@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/socket.h>
 
 #include "daemon/http/request_internal.h"
 
@@ -42,7 +43,7 @@ struct bc_request {
 	bool is_delivered;             /* to the receiver, or refused */
 	bool is_upload;
 	bool is_body_over;                  /* of an upload */
-	const struct bc_upload_ops *upload; /* NULL: its body is discarded */
+	const struct bc_upload_ops *upload; /* until it has its response; may be NULL */
 	void *upload_context;
 	bool has_response;
 	bool is_suspended;
@@ -316,7 +317,7 @@ enum MHD_Result bc_request_receive(struct bc_connection *connection, const char 
 }
 
 /* The client has disconnected. */
-static void end_upload(struct bc_request *r)
+static void abandon(struct bc_request *r)
 {
 	const struct bc_upload_ops *ops = r->upload;
 
@@ -342,7 +343,7 @@ void bc_request_completed(struct bc_request *r)
 	if (!is_kept)
 		free(r);
 	else if (r->upload != NULL)
-		end_upload(r); /* may free the request */
+		abandon(r); /* may free the request */
 }
 
 void bc_request_resume(struct bc_request *r)
@@ -371,7 +372,6 @@ static void discard_upload(struct bc_request *r)
 {
 	struct bc_connection *connection = r->connection;
 
-	r->upload = NULL;
 	if (!r->is_body_over)
 		bc_connection_set_phase(connection, BC_PHASE_RECEIVING);
 	MHD_set_connection_option(
@@ -384,6 +384,7 @@ static void set_response(struct bc_request *r, unsigned status, struct MHD_Respo
 	r->has_response = true;
 	r->status = status;
 	r->response = response;
+	r->upload = NULL;
 	if (r->is_upload)
 		discard_upload(r);
 	resume_soon(r);
@@ -547,6 +548,15 @@ void bc_stream_wake(struct bc_stream *stream)
 		resume_soon(stream->request);
 }
 
+void bc_stream_abort(struct bc_stream *stream)
+{
+	if (stream->request == NULL)
+		return;
+	stream->is_client_gone = true;
+	shutdown(stream->request->connection->fd, SHUT_RDWR);
+	bc_stream_wake(stream);
+}
+
 uint64_t bc_stream_served_ns(const struct bc_stream *stream)
 {
 	return stream->request != NULL ? stream->request->connection->connections->served_ns : 0;
@@ -560,7 +570,7 @@ bool bc_request_is_suspended(const struct bc_request *r)
 void bc_request_disconnected(struct bc_request *r)
 {
 	if (r->upload != NULL) {
-		end_upload(r);
+		abandon(r);
 	} else {
 		r->stream->is_client_gone = true;
 		bc_stream_wake(r->stream);

@@ -26,8 +26,8 @@
 
 struct bc_request;
 
-/* The strings below are valid until the request has its response, an upload was abandoned, or the
- * server is closed. */
+/* The strings below are valid until the request has its response, was abandoned, or the server is
+ * closed. */
 const char *bc_request_method(const struct bc_request *request);
 const char *bc_request_path(const struct bc_request *request); /* decoded, without the query */
 
@@ -56,7 +56,7 @@ void bc_request_respond(struct bc_request *request, unsigned status, const char 
 	char *text, const char *allow);
 
 /* The body of an upload is passed on as it arrives, however long it is. It is not kept in memory.
- */
+ * Other requests, which have no more body, only need abandoned(). */
 struct bc_upload_ops {
 	/* Consumes up to n bytes and returns how many. If fewer, the client has to wait until
 	 * bc_request_resume_upload(), which offers the rest again. */
@@ -65,15 +65,19 @@ struct bc_upload_ops {
 	/* The body is complete. */
 	void (*end)(void *context);
 
-	/* The client has disconnected without waiting for the response, or the server is closing.
-	 * Called at most once, as the last call. The request still needs a response. */
+	/* The client has disconnected without waiting for the response, which is noticed within a
+	 * second, or the server is closing. Called at most once, as the last call. The request
+	 * still needs a response. */
 	void (*abandoned)(void *context);
 };
 
 /* Receives the body of a request for which bc_server_options.is_upload() returned true. Call it
  * within bc_server_options.request(), or respond there. After the response, `ops` gets no more
  * calls and the rest of the body is discarded: libmicrohttpd sends a response only after the body.
- * But a client that expects "100 Continue" and gets a response at once need not send its body. */
+ * But a client that expects "100 Continue" and gets a response at once need not send its body.
+ *
+ * Any other request that is responded to later may have `ops` too, which reports that its client
+ * has disconnected. */
 void bc_request_receive_upload(
 	struct bc_request *request, const struct bc_upload_ops *ops, void *context);
 
@@ -105,6 +109,9 @@ struct bc_stream *bc_request_stream(struct bc_request *request, const char *cont
 
 /* Reports that the stream has data, or has ended. Cheap; never calls back directly. */
 void bc_stream_wake(struct bc_stream *stream);
+
+/* Disconnects the client. closed() is called soon, but not before this returns. */
+void bc_stream_abort(struct bc_stream *stream);
 
 /* Returns the CPU time spent on all clients so far, for streams that limit their cost. */
 uint64_t bc_stream_served_ns(const struct bc_stream *stream);

@@ -1,5 +1,6 @@
 #include "daemon/search/searcher.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -21,11 +22,10 @@
 
 #define SECOND_NS UINT64_C(1000000000)
 
-#define OUT_BYTES       65536u
-#define LINES_BYTES     (OUT_BYTES - 256) /* of them; the rest is for the last line */
-#define CLIENT_LIMIT_NS (10 * SECOND_NS)  /* without reading anything */
-#define STOP_SECONDS    2
-#define NICE            19
+#define OUT_BYTES    65536u
+#define LINES_BYTES  (OUT_BYTES - 256) /* of them; the rest is for the last line */
+#define STOP_SECONDS 2
+#define NICE         19
 
 enum state { WAITING, RUNNING, DONE };
 
@@ -43,8 +43,9 @@ struct job {
 	const char *reason; /* why it was cut off; NULL: it was not */
 	/* Protected by the searcher's lock: */
 	enum state state;
-	bool is_found;  /* there is something to search; false when DONE: no such recording */
-	bool is_closed; /* by the loop: nobody reads the output */
+	bool is_found;    /* there is something to search; false when DONE: no such recording */
+	bool is_closed;   /* by the loop: nobody reads the output */
+	uint64_t idle_ns; /* when DONE: since then the client has read nothing */
 	char out[OUT_BYTES];
 	size_t first; /* of `used` bytes, in a ring */
 	size_t used;
@@ -55,8 +56,9 @@ struct bc_searcher {
 	pthread_t thread;
 	char *dir;
 	uint64_t bytes_per_s;
-	uint64_t limit_ns; /* of a search */
-	uint64_t due_ns;   /* the thread's: the next bytes may be read from then on */
+	uint64_t limit_ns;  /* of a search */
+	uint64_t client_ns; /* of a client that reads nothing */
+	uint64_t due_ns;    /* the thread's: the next bytes may be read from then on */
 	struct job *jobs[BC_SEARCHES_MAX]; /* the loop's; NULL: free */
 	unsigned others;                   /* of users other than the owner */
 	/* Protected by the lock: */
@@ -126,7 +128,7 @@ static void append(struct job *job, const char *text, size_t bytes)
 /* Until when to wait for a client that reads nothing. */
 static uint64_t client_limit(const struct job *job)
 {
-	uint64_t until = bc_now_ns() + CLIENT_LIMIT_NS;
+	uint64_t until = bc_now_ns() + job->searcher->client_ns;
 
 	return until < job->until_ns ? until : job->until_ns;
 }
@@ -295,6 +297,7 @@ static void *run_searcher(void *context)
 		run_job(job);
 		pthread_mutex_lock(&s->lock);
 		job->state = DONE;
+		job->idle_ns = bc_now_ns();
 		if (job->is_closed)
 			free(job);
 		else if (!s->is_ending)
@@ -318,8 +321,10 @@ static size_t on_read(void *context, char *out, size_t size)
 	memcpy(out + to_end, job->out, n - to_end);
 	job->first = (job->first + n) % OUT_BYTES;
 	job->used -= n;
-	if (n != 0)
+	if (n != 0) {
+		job->idle_ns = bc_now_ns();
 		pthread_cond_signal(&s->changed);
+	}
 	pthread_mutex_unlock(&s->lock);
 	return n;
 }
@@ -346,15 +351,24 @@ static void remove_waiting(struct bc_searcher *s, const struct job *job)
 	memmove(s->queue + i, s->queue + i + 1, (s->waiting - i) * sizeof(struct job *));
 }
 
+/* Does nothing if the job has no place any more. */
+static void free_place(struct job *job)
+{
+	struct bc_searcher *s = job->searcher;
+
+	for (unsigned i = 0; i < BC_SEARCHES_MAX; i++)
+		if (s->jobs[i] == job) {
+			s->jobs[i] = NULL;
+			s->others -= !job->is_owner;
+		}
+}
+
 static void on_closed(void *context)
 {
 	struct job *job = context;
 	struct bc_searcher *s = job->searcher;
 
-	s->others -= !job->is_owner;
-	for (unsigned i = 0; i < BC_SEARCHES_MAX; i++)
-		if (s->jobs[i] == job)
-			s->jobs[i] = NULL;
+	free_place(job);
 	pthread_mutex_lock(&s->lock);
 	if (job->state == WAITING)
 		remove_waiting(s, job);
@@ -374,6 +388,15 @@ static bool start_stream(struct job *job, struct bc_request *request)
 
 	job->stream = bc_request_stream(request, "application/x-ndjson", &ops, job);
 	return job->stream != NULL;
+}
+
+/* The client has disconnected before its response. */
+static void on_abandoned(void *context)
+{
+	struct job *job = context;
+
+	bc_request_respond(job->held, 500, NULL, NULL, NULL);
+	on_closed(job);
 }
 
 /* Responds to a held request, once it is known whether its recording exists. */
@@ -406,15 +429,53 @@ static void on_async(uv_async_t *async)
 			bc_stream_wake(s->jobs[i]->stream);
 }
 
+/* Whether a search has ended, but its client does not read what is left. */
+static bool is_stalled(const struct job *job)
+{
+	struct bc_searcher *s = job->searcher;
+
+	pthread_mutex_lock(&s->lock);
+	bool is_idle = job->state == DONE && bc_now_ns() - job->idle_ns >= s->client_ns;
+	pthread_mutex_unlock(&s->lock);
+	return is_idle && job->held == NULL;
+}
+
+/* Disconnects the client of a stalled search for a new one. Returns false if there is none. */
+static bool drop_stalled(struct bc_searcher *s, bool is_owner)
+{
+	for (unsigned i = 0; i < BC_SEARCHES_MAX; i++) {
+		struct job *job = s->jobs[i];
+		if (job == NULL || (job->is_owner && !is_owner) || !is_stalled(job))
+			continue;
+		free_place(job);
+		bc_stream_abort(job->stream);
+		return true;
+	}
+	return false;
+}
+
+/* Returns BC_SEARCHES_MAX if there is no place for this client. */
+static unsigned find_place(const struct bc_searcher *s, bool is_owner)
+{
+	unsigned place = 0;
+
+	if (!is_owner && s->others == BC_SEARCHES_OTHERS)
+		return BC_SEARCHES_MAX;
+	while (place < BC_SEARCHES_MAX && s->jobs[place] != NULL)
+		place++;
+	return place;
+}
+
 int bc_searcher_add(
 	struct bc_searcher *s, struct bc_request *request, const struct bc_searcher_request *search)
 {
+	static const struct bc_upload_ops held_ops = {.abandoned = on_abandoned};
 	bool is_owner = bc_request_is_owner(request);
-	unsigned place = 0;
+	unsigned place = find_place(s, is_owner);
 
-	while (place < BC_SEARCHES_MAX && s->jobs[place] != NULL)
-		place++;
-	if (place == BC_SEARCHES_MAX || (!is_owner && s->others == BC_SEARCHES_OTHERS))
+	if (place == BC_SEARCHES_MAX && drop_stalled(s, is_owner))
+		place = find_place(s, is_owner);
+	if (place == BC_SEARCHES_MAX)
 		return -EBUSY;
 	struct job *job = calloc(1, sizeof(*job));
 	if (job == NULL)
@@ -424,6 +485,7 @@ int bc_searcher_add(
 	job->is_owner = is_owner;
 	if (must_have_segments(search)) {
 		job->held = request;
+		bc_request_receive_upload(request, &held_ops, job);
 	} else if (!start_stream(job, request)) {
 		free(job);
 		return -ENOMEM;
@@ -453,7 +515,7 @@ static void on_async_closed(uv_handle_t *handle)
 }
 
 int bc_searcher_open(struct bc_searcher **searcher, uv_loop_t *loop, const char *dir,
-	uint64_t bytes_per_s, uint64_t limit_ns)
+	uint64_t bytes_per_s, uint64_t limit_ns, uint64_t client_ns)
 {
 	struct bc_searcher *s = calloc(1, sizeof(*s));
 	pthread_condattr_t attr;
@@ -463,6 +525,7 @@ int bc_searcher_open(struct bc_searcher **searcher, uv_loop_t *loop, const char 
 	s->dir = strdup(dir);
 	s->bytes_per_s = bytes_per_s;
 	s->limit_ns = limit_ns;
+	s->client_ns = client_ns;
 	int rc = s->dir != NULL ? uv_async_init(loop, &s->async, on_async) : -ENOMEM;
 	if (rc != 0) {
 		free(s->dir);
@@ -491,10 +554,7 @@ void bc_searcher_close(struct bc_searcher *s)
 	if (s == NULL)
 		return;
 	for (unsigned i = 0; i < BC_SEARCHES_MAX; i++)
-		if (s->jobs[i] != NULL) { /* held: the server has closed the streams */
-			bc_request_respond(s->jobs[i]->held, 500, NULL, NULL, NULL);
-			on_closed(s->jobs[i]);
-		}
+		assert(s->jobs[i] == NULL);
 	pthread_mutex_lock(&s->lock);
 	s->is_ending = true;
 	pthread_cond_signal(&s->changed);

@@ -4,10 +4,11 @@
  *
  *   {"number": N, ...}            a record: formats/search/hit_json.h
  *   {"damage": {...}}             part of a file that could not be searched
- *   {"end": {...}}                the last line, unless the search was cut off
+ *   {"end": {...}}                the last line; without it, the response was cut short
  *
  * A client that reads nothing for ten seconds loses its search, and so does one whose search takes
- * too long; its last line says so.
+ * too long; its last line says so. If it does not read what is left either, it is disconnected when
+ * another client needs its place.
  *
  * Memory: 64 KiB per search, and for the one that runs 4 MiB and 500 bytes per chunk of a segment.
  * Loop thread only. */
@@ -24,15 +25,16 @@
 #define BC_SEARCHES_MAX    8u /* running and waiting */
 #define BC_SEARCHES_OTHERS 6u /* of them, of users other than the owner */
 
-#define BC_SEARCH_LIMIT_NS UINT64_C(60000000000)
+#define BC_SEARCH_LIMIT_NS  UINT64_C(60000000000)
+#define BC_SEARCH_CLIENT_NS UINT64_C(10000000000)
 
 struct bc_request;
 struct bc_searcher;
 
 /* Starts the thread. `dir` is copied. `bytes_per_s` may be 0: no limit. A search may take
- * `limit_ns`. Returns 0 or a negative errno. */
+ * `limit_ns`, and its client may read nothing for `client_ns`. Returns 0 or a negative errno. */
 int bc_searcher_open(struct bc_searcher **searcher, uv_loop_t *loop, const char *dir,
-	uint64_t bytes_per_s, uint64_t limit_ns) BC_MUST_CHECK;
+	uint64_t bytes_per_s, uint64_t limit_ns, uint64_t client_ns) BC_MUST_CHECK;
 
 /* The server must be closed first, which ends all searches. Memory is freed when the loop has
  * closed the handle. If the thread hangs in the disk for more than two seconds, it is left behind.
