@@ -218,6 +218,16 @@ static void forget(struct bc_event_command *c)
 	}
 }
 
+/* Events were not passed while there was no command. */
+static void ask_board(struct bc_event_command *c)
+{
+	json_t *status = c->options.status(c->options.context);
+	const json_t *source = json_object_get(status, "source");
+
+	c->has_streamed = has_text(json_object_get(source, "board"), "state", "streaming");
+	json_decref(status);
+}
+
 int bc_event_command_set(
 	struct bc_event_command *c, const char *path, uint64_t interval_ns, uint64_t timeout_ns)
 {
@@ -225,9 +235,12 @@ int bc_event_command_set(
 	int rc = bc_hook_set(c->hook, path, timeout_ns);
 	if (rc != 0)
 		return rc;
+	bool was_on = c->is_on;
 	c->is_on = path[0] != '\0';
 	if (!c->is_on)
 		forget(c);
+	else if (!was_on)
+		ask_board(c);
 	return 0;
 }
 

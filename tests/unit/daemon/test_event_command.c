@@ -17,7 +17,8 @@ struct fixture {
 	uv_loop_t loop;
 	struct bc_event_command *command;
 	char path[TEMP_PATH_BYTES];
-	json_t *lines; /* what the command has read */
+	const char *board; /* its state; NULL: no board */
+	json_t *lines;     /* what the command has read */
 	unsigned done;
 };
 
@@ -29,7 +30,8 @@ static json_t *make_status(void *context)
 	json_t *members = json_object();
 	bc_event_command_see(f->command, "state", members);
 	json_decref(members);
-	return json_pack("{s:s}", "state", "recording");
+	return json_pack(
+		"{s:s, s:{s:{s:s?}}}", "state", "recording", "source", "board", "state", f->board);
 }
 
 static void set_up(struct fixture *f)
@@ -180,6 +182,22 @@ TEST_F(only_a_board_that_streamed_is_unplugged)
 	see_board(f, "detached");
 	see_gap(f, "unplugged", 0, false);
 	bc_event_command_poll(f->command, 2 * S);
+	assert_event(f, 0, "unplug", 1);
+	assert_int_equal(json_array_size(f->lines), 1);
+}
+
+TEST_F(a_new_command_knows_whether_the_board_streams)
+{
+	see_board(f, "streaming");
+	assert_int_equal(bc_event_command_set(f->command, "", S, 0), 0);
+	f->board = "detached";
+	assert_int_equal(bc_event_command_set(f->command, f->path, S, 0), 0);
+	see_board(f, "detached");
+	bc_event_command_poll(f->command, S);
+	assert_int_equal(bc_event_command_set(f->command, "", S, 0), 0);
+	f->board = "streaming";
+	assert_int_equal(bc_event_command_set(f->command, f->path, S, 0), 0);
+	see_board(f, "detached");
 	assert_event(f, 0, "unplug", 1);
 	assert_int_equal(json_array_size(f->lines), 1);
 }
