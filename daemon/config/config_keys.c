@@ -527,8 +527,8 @@ const struct bc_config_key bc_config_keys[] = {
 		&type_attrs, FIELD(mapping.attr)},
 	{"socket.path", "PATH", "file", "/run/buscapd/buscapd.sock", "--socket, --no-socket",
 		BC_RELOAD_RESTART,
-		"Path of the socket. Empty: none. With `--once`, the default is none. A socket "
-		"passed by systemd must have this path.",
+		"Path of the socket. Empty: none. With `--once`, none unless the command line sets "
+		"it. A socket passed by systemd must have this path.",
 		&bc_type_path, FIELD(socket)},
 	{"socket.group", "GROUP", "text", "buscap", NULL, BC_RELOAD_RESTART,
 		"Group that may connect, if it exists. It does not apply to a socket passed by "

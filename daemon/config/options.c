@@ -201,10 +201,8 @@ static bool apply_option(struct bc_daemon_options *o, int option)
 		o->once = true;
 		return true;
 	case OPT_SOCKET:
-		o->has_socket = true;
 		return add_override(o, "socket", "path", optarg);
 	case OPT_NO_SOCKET:
-		o->has_socket = false;
 		return add_override(o, "socket", "path", "");
 	case OPT_SET:
 		return add_setting(o, optarg);
@@ -264,11 +262,12 @@ enum bc_daemon_options_result bc_daemon_options_read(
 	return BC_OPTIONS_WRONG;
 }
 
-static bool sets_record_mode(const struct bc_daemon_options *o)
+/* Whether the command line sets a key. */
+static bool sets(const struct bc_daemon_options *o, const char *section, const char *key)
 {
 	for (unsigned i = 0; i < o->overrides_count; i++)
-		if (strcmp(o->overrides[i].section, "recording") == 0 &&
-			strcmp(o->overrides[i].key, "record") == 0)
+		if (strcmp(o->overrides[i].section, section) == 0 &&
+			strcmp(o->overrides[i].key, key) == 0)
 			return true;
 	return false;
 }
@@ -285,9 +284,9 @@ bool bc_daemon_options_config(const struct bc_daemon_options *o, struct bc_confi
 		if (!bc_config_set(config, o->overrides[i].section, o->overrides[i].key,
 			    o->overrides[i].value, what, sizeof(what)))
 			bc_config_error(errors, "command line: %s", what);
-	if (o->once && !o->has_socket)
+	if (o->once && !sets(o, "socket", "path"))
 		config->socket[0] = '\0';
-	if (o->once && config->recording.mode != BC_RECORD_ALWAYS && sets_record_mode(o))
+	if (o->once && config->recording.mode != BC_RECORD_ALWAYS && sets(o, "recording", "record"))
 		bc_config_error(errors,
 			"command line: --once always records from the start; remove record = %s",
 			bc_record_mode_name(config->recording.mode));

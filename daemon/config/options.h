@@ -16,7 +16,6 @@ struct bc_daemon_options {
 	bool print_config;
 	bool list_boards;
 	bool once;
-	bool has_socket; /* --socket was given; without it, --once opens no socket */
 
 	/* Settings that override the configuration each time it is loaded. */
 	struct {

@@ -689,7 +689,7 @@ TEST_F(metadata_are_limited_to_what_a_header_holds)
 	assert_string_equal(r->metadata, "");
 }
 
-/* Calls bc_daemon_options_config() with these arguments and a file that sets record = flight. */
+/* Calls bc_daemon_options_config() with these arguments and a file. */
 static bool configure(struct fixture *f, const char *const *arguments)
 {
 	const char *const first[] = {"buscapd", "-c", f->file, "--source", "sim"};
@@ -704,7 +704,8 @@ static bool configure(struct fixture *f, const char *const *arguments)
 	}
 	while (*arguments != NULL)
 		argv[argc++] = strdup(*arguments++);
-	write_file(f, "buscapd.conf", "[recording]\nrecord = flight\n");
+	write_file(
+		f, "buscapd.conf", "[recording]\nrecord = flight\n[socket]\npath = /of/the/file\n");
 	optind = 0;
 	assert_int_equal(bc_daemon_options_read(&options, argc, argv), BC_OPTIONS_RUN);
 	f->err[0] = '\0';
@@ -713,6 +714,20 @@ static bool configure(struct fixture *f, const char *const *arguments)
 	while (argc > 0)
 		free(argv[--argc]);
 	return is_good;
+}
+
+TEST_F(once_opens_only_a_socket_of_the_command_line)
+{
+	assert_true(configure(f, (const char *[]){NULL}));
+	assert_string_equal(f->config.socket, "/of/the/file");
+	assert_true(configure(f, (const char *[]){"--once", NULL}));
+	assert_string_equal(f->config.socket, "");
+	assert_true(configure(f, (const char *[]){"--once", "--socket", "/a", NULL}));
+	assert_string_equal(f->config.socket, "/a");
+	assert_true(configure(f, (const char *[]){"--once", "--set", "socket.path=/b", NULL}));
+	assert_string_equal(f->config.socket, "/b");
+	assert_true(configure(f, (const char *[]){"--set", "socket.path=/b", "--no-socket", NULL}));
+	assert_string_equal(f->config.socket, "");
 }
 
 TEST_F(once_conflicts_only_with_a_record_mode_on_the_command_line)
