@@ -164,8 +164,10 @@ bool bc_body_seconds_or_text(const struct bc_body *body, const char *name, char 
 {
 	const json_t *item = member_of(body, name);
 
-	if (!json_is_number(item))
+	if (item == NULL || json_is_string(item))
 		return bc_body_text(body, name, out, size);
+	if (!json_is_number(item))
+		return bc_body_fail(body, name, "must be a number of seconds or a string");
 	double seconds = json_number_value(item);
 	if (!(seconds >= 0 && seconds < 1e10))
 		return bc_body_fail(body, name, "not a valid number of seconds");
@@ -179,8 +181,6 @@ bool bc_body_time(const struct bc_body *body, const char *name, uint64_t *ns)
 
 	if (!bc_body_has(body, name))
 		return true;
-	if (!json_is_number(member_of(body, name)) && !json_is_string(member_of(body, name)))
-		return bc_body_fail(body, name, "must be a number of seconds or a string");
 	if (!bc_body_seconds_or_text(body, name, text, sizeof(text)))
 		return false;
 	return (bc_time_read(ns, text) && *ns != 0) ||

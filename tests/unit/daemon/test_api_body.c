@@ -133,7 +133,7 @@ TEST(errors_name_the_member)
 		{"{\"size\":\"0\"}", "size: must be a size above 0"},
 		{"{\"size\":\"big\"}", "size: must be a size above 0"},
 		{"{\"size\":{}}", "size: must be a size above 0"},
-		{"{\"either\":false}", "either: must be a string"},
+		{"{\"either\":false}", "either: must be a number of seconds or a string"},
 		{"{\"metadata\":[]}", "metadata: must be an object of strings"},
 		{"{\"metadata\":{\"k\":1}}", "metadata k: the value is not a string"},
 		{"{\"metadata\":{\"\":\"v\"}}", "metadata"},
