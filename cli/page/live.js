@@ -11,6 +11,7 @@ import { formatDuration } from "./time.js";
 const EVENTS = 200; // remembered
 const POLL_MS = 1000;
 const HISTORY_MS = 60000; // between the times that the whole history is fetched; in between, the status extends it
+const RETRY_MS = 5000; // the same after a failure
 const MISSED_S = 2.5; // between two states: there were others, as while the page was hidden
 const TYPES = { FETCH: 0, MEMREAD: 1, MEMREADINV: 1, IOREAD: 1, MEMWRITE: 2, IOWRITE: 2 };
 
@@ -41,7 +42,7 @@ async function updateHistory() {
 	try {
 		model.history = await fetchHistory();
 	} catch (error) {
-		model.history = null; // no daemon: its state says so
+		historyAt += RETRY_MS - HISTORY_MS; // until then the old history is shown
 	}
 }
 

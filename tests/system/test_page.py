@@ -377,7 +377,8 @@ def test_the_live_view_follows_the_daemon_and_survives_its_end(tmp, driver):
                 equal(browser.open(f"http://{other.host}/?token={other.token}").js("document.title"), "buscap")
 
 
-# Before the scripts of the page: each question for the live view is asked 6 s after the one before, and pictures wait.
+# Before the scripts of the page: each question for the live view is asked 6 s after the one before, pictures wait, and
+# requests of the history can fail.
 HELD = """(() => {
     const {fetch} = window, {now} = Date;
     Object.assign(window, {polls: 0, pictures: 0, waiting: []});
@@ -387,6 +388,10 @@ HELD = """(() => {
         if (path.startsWith("data/overview")) {
             window.pictures += 1;
             await (window.waiting && new Promise((go) => window.waiting.push(go)));
+        }
+        if (path.startsWith("data/history") && window.failures !== undefined) {
+            window.failures += 1;
+            throw new TypeError("failed");
         }
         return fetch(path, options);
     };
@@ -429,6 +434,9 @@ def test_a_live_page_waits_for_slow_pictures_follows_what_is_recorded_and_keeps_
             equal(browser.view(), zoomed)
             browser.press(Keys.BACKSPACE)
             wait_follows("the picture follows after Back")
+            browser.driver.execute_script("window.failures = 0")
+            browser.wait("window.failures > 1", "the history is asked for again")
+            assert browser.model("history"), "the old one is still shown"
             equal(browser.faults(), [])
 
             equal(web.stop(), 0)
