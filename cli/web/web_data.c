@@ -123,17 +123,16 @@ struct search {
 /* Appends a line that fits into `max` bytes of text. */
 static bool add_line(struct search *s, json_t *object, size_t max)
 {
-	char *line = bc_json_print(object);
+	char *line = bc_json_print_line(object);
 	size_t bytes = line != NULL ? strlen(line) : 0;
-	bool fits = bytes < max && s->text->used < max - bytes;
+	bool fits = bytes <= max && s->text->used <= max - bytes;
 
 	json_decref(object);
 	if (line == NULL)
 		s->text->is_out_of_memory = true;
 	else if (!fits)
 		s->cut_off = "too long";
-	bool ok = line != NULL && fits && bc_byte_buffer_add(s->text, line, bytes) &&
-		  bc_byte_buffer_add(s->text, "\n", 1);
+	bool ok = line != NULL && fits && bc_byte_buffer_add(s->text, line, bytes);
 	free(line);
 	return ok;
 }

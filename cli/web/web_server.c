@@ -20,7 +20,7 @@
 #include "formats/base/number.h"
 #include "formats/search/search_query.h"
 
-/* libmicrohttpd's memory for a request: its head has at most about half of this. */
+/* libmicrohttpd's memory for a request. */
 #define HEAD_BYTES 32768u
 
 #define PARAMS_MAX 16u
@@ -171,12 +171,8 @@ static enum MHD_Result send_text(
 static enum MHD_Result send_error(struct request *r, unsigned status, const char *message)
 {
 	json_t *object = json_pack("{s:o}", "error", bc_json_text(message));
-	char *printed = bc_json_print(object);
-	char *line = NULL;
+	char *line = bc_json_print_line(object);
 
-	if (printed != NULL && asprintf(&line, "%s\n", printed) < 0)
-		line = NULL;
-	free(printed);
 	json_decref(object);
 	return send_text(r, status, JSON_TYPE, line, line != NULL ? strlen(line) : 0);
 }

@@ -1,7 +1,6 @@
 #include "daemon/api/api_call.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "daemon/http/permissions.h"
 #include "formats/base/json.h"
@@ -9,12 +8,8 @@
 void bc_call_respond_object(
 	struct bc_request *request, unsigned status, json_t *root, const char *allow)
 {
-	char *printed = bc_json_print(root);
-	char *line = NULL;
+	char *line = bc_json_print_line(root);
 
-	if (printed != NULL && asprintf(&line, "%s\n", printed) < 0)
-		line = NULL;
-	free(printed);
 	json_decref(root);
 	bc_request_respond(request, status, BC_JSON_TYPE, line, allow);
 }

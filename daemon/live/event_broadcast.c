@@ -61,17 +61,16 @@ static struct object *make_object(const char *name, uint64_t seq, json_t *member
 	json_t *whole = json_pack(
 		"{s:s, s:o, s:s}", "event", name, "seq", bc_json_u64(seq), "time", time);
 	if (json_object_update_new(whole, members) == 0)
-		text = bc_json_print(whole);
+		text = bc_json_print_line(whole);
 	json_decref(whole);
 	size_t n = text != NULL ? strlen(text) : 0;
-	if (text != NULL && n < BC_EVENT_BROADCAST_OBJECT_BYTES)
+	if (text != NULL && n <= BC_EVENT_BROADCAST_OBJECT_BYTES)
 		object = malloc(sizeof(*object));
 	if (object == NULL) {
 		free(text);
 		return NULL;
 	}
-	text[n] = '\n'; /* replaces the terminating zero */
-	*object = (struct object){.seq = seq, .refs = 1, .bytes = n + 1, .text = text};
+	*object = (struct object){.seq = seq, .refs = 1, .bytes = n, .text = text};
 	return object;
 }
 

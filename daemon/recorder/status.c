@@ -2,7 +2,6 @@
 
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -355,13 +354,9 @@ json_t *bc_status_json(const struct bc_status *s)
 
 char *bc_status_write(const struct bc_status *s)
 {
-	char *line = NULL;
 	json_t *root = bc_status_json(s);
-	char *text = bc_json_print(root);
+	char *line = bc_json_print_line(root);
 
-	if (text != NULL && asprintf(&line, "%s\n", text) < 0)
-		line = NULL;
-	free(text);
 	json_decref(root);
 	return line;
 }

@@ -138,29 +138,27 @@ static uint64_t client_limit(const struct job *job)
 static bool send_line(struct job *job, json_t *object, size_t room)
 {
 	struct bc_searcher *s = job->searcher;
-	char *text = bc_json_print(object);
+	char *text = bc_json_print_line(object);
 	size_t bytes = text != NULL ? strlen(text) : 0;
 	uint64_t until = client_limit(job);
 
 	json_decref(object);
-	if (text == NULL || bytes >= room) {
+	if (text == NULL || bytes > room) {
 		free(text);
 		return cut_off(job, "out of memory");
 	}
 	pthread_mutex_lock(&s->lock);
 	size_t used = job->used;
-	while (job->used + bytes + 1 > room && !is_unwanted(job) && bc_now_ns() < until) {
+	while (job->used + bytes > room && !is_unwanted(job) && bc_now_ns() < until) {
 		uv_async_send(&s->async);
 		wait_until(s, until);
 		if (job->used < used)
 			until = client_limit(job);
 		used = job->used;
 	}
-	bool has_room = job->used + bytes + 1 <= room;
-	if (has_room) {
+	bool has_room = job->used + bytes <= room;
+	if (has_room)
 		append(job, text, bytes);
-		append(job, "\n", 1);
-	}
 	bool is_over = is_unwanted(job);
 	if (!s->is_ending) /* then the handle may be closed */
 		uv_async_send(&s->async);

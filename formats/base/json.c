@@ -182,22 +182,22 @@ static int append_printed(const char *piece, size_t bytes, void *context)
 
 /* Not with json_dumps(): while jansson prints a member's name, it ignores errors (2.14). Out of
  * memory would leave out the name. */
-static char *print_compact(const json_t *json)
+static char *print_compact(const json_t *json, const char *end)
 {
 	struct printed p = {.text = NULL};
 	/* With 17 digits, 0.1 would be printed as 0.10000000000000001. */
 	size_t flags = JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(15);
 
 	if (json != NULL && json_dump_callback(json, append_printed, &p, flags) == 0 &&
-		append_printed("", 1, &p) == 0 && !p.has_failed)
+		append_printed(end, strlen(end) + 1, &p) == 0 && !p.has_failed)
 		return p.text;
 	free(p.text);
 	return NULL;
 }
 
-char *bc_json_print(const json_t *json)
+static char *print(const json_t *json, const char *end)
 {
-	char *text = print_compact(json);
+	char *text = print_compact(json, end);
 
 	/* jansson writes \u001B. Segment headers have always had \u001b. */
 	for (char *p = text; p != NULL && (p = strchr(p, '\\')) != NULL; p += 2)
@@ -205,6 +205,16 @@ char *bc_json_print(const json_t *json)
 			for (int i = 4; i < 6; i++)
 				p[i] = (char)tolower((unsigned char)p[i]);
 	return text;
+}
+
+char *bc_json_print(const json_t *json)
+{
+	return print(json, "");
+}
+
+char *bc_json_print_line(const json_t *json)
+{
+	return print(json, "\n");
 }
 
 void bc_json_member_text(const json_t *object, const char *name, char *out, size_t outlen)

@@ -8,9 +8,14 @@
 static void assert_printed(json_t *value, const char *expected)
 {
 	char *text = bc_json_print(value);
+	char *line = bc_json_print_line(value);
 
 	assert_non_null(text);
 	assert_string_equal(text, expected);
+	assert_non_null(line);
+	assert_memory_equal(line, text, strlen(text));
+	assert_string_equal(line + strlen(text), "\n");
+	free(line);
 	free(text);
 	json_decref(value);
 }
