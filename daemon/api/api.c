@@ -68,9 +68,11 @@ static void stream_events(struct bc_call *call)
 		bc_call_respond_object(call->request, 500, NULL, NULL);
 }
 
+static const char *const records_query[] = {
+	"limit", "addr", "type", "proc", "port", "region", NULL};
+
 static bool parse_filter(struct bc_call *call, struct bc_filter *filter, uint64_t *limit)
 {
-	static const char *const params[] = {"addr", "type", "proc", "port", "region"};
 	const char *value = bc_request_query(call->request, "limit");
 
 	bc_filter_init(filter);
@@ -79,9 +81,9 @@ static bool parse_filter(struct bc_call *call, struct bc_filter *filter, uint64_
 		snprintf(call->err, sizeof(call->err), "limit: must be an integer above 0");
 		return false;
 	}
-	for (size_t i = 0; i < sizeof(params) / sizeof(params[0]); i++) {
-		value = bc_request_query(call->request, params[i]);
-		if (value != NULL && !bc_filter_parse_condition(filter, call->api->names, params[i],
+	for (const char *const *name = records_query + 1; *name != NULL; name++) {
+		value = bc_request_query(call->request, *name);
+		if (value != NULL && !bc_filter_parse_condition(filter, call->api->names, *name,
 					     value, call->err, sizeof(call->err)))
 			return false;
 	}
@@ -128,9 +130,6 @@ struct route {
 };
 
 #define PERMISSION(name) (UINT32_C(1) << BC_PERMISSION_##name)
-
-static const char *const records_query[] = {
-	"limit", "addr", "type", "proc", "port", "region", NULL};
 
 static const struct route routes[] = {
 	{"GET", "/v1/status", get_status, 0, PLAIN, NULL},

@@ -59,7 +59,7 @@ static void scan_directory(uv_work_t *work)
 	c->rows = bc_catalog_read(&c->scan);
 }
 
-static int start_scan(struct bc_catalog *c);
+static void start_scan(struct bc_catalog *c);
 
 static void on_scanned(uv_work_t *work, int status)
 {
@@ -67,6 +67,7 @@ static void on_scanned(uv_work_t *work, int status)
 	struct list_request *running = c->running;
 	json_t *rows = c->rows;
 
+	(void)status; /* never cancelled */
 	c->is_busy = false;
 	if (c->is_closing) {
 		free_catalog(c);
@@ -76,18 +77,15 @@ static void on_scanned(uv_work_t *work, int status)
 	c->rows = NULL;
 	if (rows == NULL)
 		bc_log_limited(&c->limits, BC_LOG_ERROR, "%s: cannot list the recordings: %s",
-			c->dir, strerror(status != 0 ? -status : -c->scan.status));
+			c->dir, strerror(-c->scan.status));
 	c->omitted = c->scan.omitted;
 	/* Start the next job before the callbacks, which may add requests. */
-	if (c->waiting != NULL && start_scan(c) != 0) {
-		struct list_request *failed = c->running;
-		c->running = NULL;
-		complete_all(failed, NULL);
-	}
+	if (c->waiting != NULL)
+		start_scan(c);
 	complete_all(running, rows);
 }
 
-static int start_scan(struct bc_catalog *c)
+static void start_scan(struct bc_catalog *c)
 {
 	c->running = c->waiting;
 	c->waiting = NULL;
@@ -96,9 +94,8 @@ static int start_scan(struct bc_catalog *c)
 		.is_cancelled = &c->is_cancelled,
 	};
 	c->work.data = c;
-	int rc = uv_queue_work(c->loop, &c->work, scan_directory, on_scanned);
-	c->is_busy = rc == 0;
-	return rc;
+	c->is_busy = true;
+	(void)uv_queue_work(c->loop, &c->work, scan_directory, on_scanned); /* cannot fail */
 }
 
 int bc_catalog_open(struct bc_catalog **catalog, uv_loop_t *loop, const char *dir)
@@ -127,11 +124,9 @@ int bc_catalog_list(struct bc_catalog *c, void *context, bc_catalog_cb cb)
 	while (*last != NULL)
 		last = &(*last)->next;
 	*last = request;
-	if (c->is_busy || start_scan(c) == 0)
-		return 0;
-	free(request);
-	c->running = NULL;
-	return -ENOMEM;
+	if (!c->is_busy)
+		start_scan(c);
+	return 0;
 }
 
 void bc_catalog_poll(struct bc_catalog *c, uint64_t now_ns)
