@@ -2,14 +2,11 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "cli/client/client.h"
 #include "cli/term/json_path.h"
@@ -41,7 +38,6 @@ enum state {
 struct bc_web_feed {
 	struct bc_web_feed_options options;
 	pthread_t thread;
-	int wake_fd; /* readable at the end */
 
 	/* The thread's. */
 	struct bc_client *client;
@@ -227,14 +223,13 @@ static void fail_client(struct bc_web_feed *f, enum bc_exit code)
  * status. */
 static bool read_events(struct bc_web_feed *f)
 {
-	struct pollfd fd = {.fd = f->wake_fd, .events = POLLIN};
 	enum bc_exit code = bc_client_stream(f->client, "/v1/events", on_line, f);
 	bool had_status = false;
 
 	f->status_ns = bc_now_ns();
 	while (code == BC_EXIT_OK && !bc_client_is_over(f->client) && is_watched_now(f)) {
 		f->has_new_status = false;
-		code = bc_client_wait(f->client, &fd, 1, WAIT_MS);
+		code = bc_client_wait(f->client, NULL, 0, WAIT_MS);
 		if (f->has_new_status)
 			request_mix(f);
 		had_status = had_status || f->has_new_status;
@@ -361,12 +356,6 @@ int bc_web_feed_open(struct bc_web_feed **out, const struct bc_web_feed_options 
 	if (f == NULL)
 		return -ENOMEM;
 	f->options = *options;
-	f->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (f->wake_fd < 0) {
-		int rc = -errno;
-		free(f);
-		return rc;
-	}
 	pthread_mutex_init(&f->lock, NULL);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
@@ -377,7 +366,6 @@ int bc_web_feed_open(struct bc_web_feed **out, const struct bc_web_feed_options 
 		*out = f;
 		return 0;
 	}
-	close(f->wake_fd);
 	free(f);
 	return rc;
 }
@@ -390,13 +378,11 @@ void bc_web_feed_close(struct bc_web_feed *f)
 	f->is_ending = true;
 	pthread_cond_broadcast(&f->changed);
 	pthread_mutex_unlock(&f->lock);
-	(void)!write(f->wake_fd, &(uint64_t){1}, sizeof(uint64_t));
 	pthread_join(f->thread, NULL);
 	while (f->count != 0)
 		drop_event(f);
 	free(f->status);
 	free(f->mix);
-	close(f->wake_fd);
 	pthread_cond_destroy(&f->changed);
 	pthread_mutex_destroy(&f->lock);
 	free(f);
