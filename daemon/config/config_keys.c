@@ -32,7 +32,8 @@ static bool read_source(READER)
 	       bc_type_text.read(key, field, value, err, errlen);
 }
 
-static void write_source(WRITER)
+/* Writes a string of which read() allows only some. */
+static void write_string(WRITER)
 {
 	bc_type_text.write(key, field, out, size);
 }
@@ -147,12 +148,6 @@ static bool read_command(READER)
 	return bc_type_text.read(key, field, value, err, errlen);
 }
 
-/* Writes a string of which read() allows only some. */
-static void write_string(WRITER)
-{
-	bc_type_text.write(key, field, out, size);
-}
-
 static bool read_sampling(READER)
 {
 	(void)key;
@@ -224,7 +219,7 @@ static void write_log_level(WRITER)
 #define TYPE(name, reader, writer) \
 	static const struct bc_config_type name = {.read = (reader), .write = (writer)}
 
-TYPE(type_source, read_source, write_source);
+TYPE(type_source, read_source, write_string);
 TYPE(type_speed, read_speed, write_speed);
 TYPE(type_usb_id, read_usb_id, write_usb_id);
 TYPE(type_usb_protocol, read_usb_protocol, write_usb_protocol);
