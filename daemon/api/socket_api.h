@@ -30,8 +30,9 @@ int bc_socket_api_open(
  * NULL without a socket, since there are no clients then. */
 const struct bc_channel_viewer *bc_socket_api_viewer(const struct bc_socket_api *api);
 
-/* Starts the servers on the socket and for metrics_listen. The recorder must exist until
- * bc_socket_api_close(). Returns 0, or a negative errno with the address in *failed. */
+/* Starts the servers on the socket and for metrics_listen. The recorder, which may be closed first,
+ * must exist until bc_socket_api_close(). Returns 0, or a negative errno with the address in
+ * *failed. */
 int bc_socket_api_serve(
 	struct bc_socket_api *api, struct bc_recorder *recorder, const char **failed) BC_MUST_CHECK;
 

@@ -17,7 +17,7 @@
  *
  *     bc_hook_open()
  *     bc_hook_add_file() ...  for each sealed file, or bc_hook_add_event() for each event
- *     bc_hook_poll() ...      once a second
+ *     bc_hook_poll() ...      at least once a second
  *     bc_hook_finish()        no more runs; calls done() after the last command
  *     bc_hook_close()
  *
@@ -67,7 +67,7 @@ int bc_hook_set(struct bc_hook *hook, const char *command, uint64_t timeout_ns) 
 void bc_hook_add_file(struct bc_hook *hook, const struct bc_hook_file *file);
 void bc_hook_add_event(struct bc_hook *hook, const char *event, const char *text);
 
-/* Call once a second with bc_now_ns(): logs the summaries of repeated failures. */
+/* Call at least once a second with bc_now_ns(): logs the summaries of repeated failures. */
 void bc_hook_poll(struct bc_hook *hook, uint64_t now_ns);
 
 /* Runs waiting, including the current one. */
