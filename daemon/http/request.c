@@ -233,11 +233,24 @@ static void suspend(struct bc_request *r)
 	MHD_suspend_connection(r->connection->mhd);
 }
 
+/* After the response to an upload, the client must not pause. libmicrohttpd 1.0 ignores this while
+ * the connection is suspended. */
+static void limit_pauses(const struct bc_request *r)
+{
+	const struct bc_connection *connection = r->connection;
+
+	MHD_set_connection_option(
+		connection->mhd, MHD_CONNECTION_OPTION_TIMEOUT, connection->connections->timeout_s);
+}
+
 /* Returns how many bytes were consumed. */
 static size_t pass_on(struct bc_request *r, const char *bytes, size_t n)
 {
-	size_t used = r->upload != NULL ? r->upload->data(r->upload_context, bytes, n) : n;
-
+	if (r->upload == NULL) {
+		limit_pauses(r);
+		return n;
+	}
+	size_t used = r->upload->data(r->upload_context, bytes, n);
 	if (used < n)
 		suspend(r);
 	return used;
@@ -269,6 +282,8 @@ static enum MHD_Result queue_response(struct bc_request *r)
 	free_body(r);
 	if (r->response == NULL)
 		return MHD_NO;
+	if (r->is_upload)
+		limit_pauses(r);
 	if (r->stream == NULL)
 		bc_connection_set_phase(connection, BC_PHASE_SENDING);
 	else /* a client may read a stream as slowly as it likes */
@@ -367,15 +382,15 @@ static void resume_soon(struct bc_request *r)
 	connections->run_soon(connections->server);
 }
 
-/* From now on the client, who has to send the rest of the body, must not pause. */
+/* The client has to send the rest of the body. */
 static void discard_upload(struct bc_request *r)
 {
-	struct bc_connection *connection = r->connection;
+	struct bc_connections *connections = r->connection->connections;
 
 	if (!r->is_body_over)
-		bc_connection_set_phase(connection, BC_PHASE_RECEIVING);
-	MHD_set_connection_option(
-		connection->mhd, MHD_CONNECTION_OPTION_TIMEOUT, connection->connections->timeout_s);
+		bc_connection_set_phase(r->connection, BC_PHASE_RECEIVING);
+	limit_pauses(r);
+	connections->run_soon(connections->server); /* to schedule the end of a pause */
 }
 
 /* libmicrohttpd fetches the response when it next handles the connection. */

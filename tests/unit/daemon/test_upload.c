@@ -78,15 +78,22 @@ static bool is_upload(void *context, const struct bc_request *request)
 	return strcmp(bc_request_method(request), "PUT") == 0;
 }
 
-static void set_up(struct fixture *f)
+static void start_server(struct fixture *f, unsigned timeout_s)
 {
-	struct bc_server_options options = {
-		.is_local = true, .connections_max = 64, .is_upload = is_upload};
+	struct bc_server_options options = {.is_local = true,
+		.connections_max = 64,
+		.is_upload = is_upload,
+		.timeout_s = timeout_s};
 
 	rig_open(&f->rig, &options, on_request);
 	memset(&f->receiver, 0, sizeof(f->receiver));
 	f->receiver.room = SIZE_MAX;
 	f->rig.context = &f->receiver;
+}
+
+static void set_up(struct fixture *f)
+{
+	start_server(f, 0);
 }
 
 static void tear_down(struct fixture *f)
@@ -262,6 +269,27 @@ TEST_F(after_its_response_the_rest_of_an_upload_is_discarded)
 	assert_int_equal(f->receiver.received, 12345);
 	assert_int_equal(f->receiver.ends + f->receiver.abandoned, 0);
 	free(body);
+}
+
+TEST(after_its_response_the_client_of_an_upload_must_not_pause)
+{
+	struct fixture f;
+
+	start_server(&f, 1);
+	/* While it sends, and while it has to wait. */
+	for (size_t room = 2; room < 4; room++) {
+		int fd = rig_connect(&f.rig);
+		f.receiver = (struct receiver){.room = room};
+		rig_send_text(&f.rig, fd, HEAD "Content-Length: 10\r\n\r\nab");
+		RIG_UNTIL(&f.rig, f.receiver.received == 2);
+		if (room == 3)
+			rig_send_text(&f.rig, fd, "cd");
+		RIG_UNTIL(&f.rig, f.receiver.received == room);
+		respond(&f);
+		RIG_UNTIL(&f.rig, bc_server_connections(f.rig.server) == 0);
+		close(fd);
+	}
+	tear_down(&f);
 }
 
 TEST_F(the_receiver_learns_that_its_client_has_disconnected)
