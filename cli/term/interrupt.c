@@ -7,18 +7,32 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+
+#define SIGNALS (sizeof(signals) / sizeof(signals[0]))
+
+/* Returns whether a signal's action is this one: SIG_DFL, SIG_IGN. */
+static bool has_action(int number, void (*action)(int))
+{
+	struct sigaction current;
+
+	return sigaction(number, NULL, &current) == 0 && current.sa_handler == action;
+}
+
 int bc_interrupt_open(void)
 {
-	sigset_t signals;
+	sigset_t set;
 	sigset_t before;
 
-	sigemptyset(&signals);
-	sigaddset(&signals, SIGINT);
-	sigaddset(&signals, SIGTERM);
-	sigaddset(&signals, SIGHUP);
-	if (sigprocmask(SIG_BLOCK, &signals, &before) != 0)
+	/* A blocked signal arrives at the descriptor even if it is ignored, as in background jobs
+	 * and with nohup. */
+	sigemptyset(&set);
+	for (size_t i = 0; i < SIGNALS; i++)
+		if (!has_action(signals[i], SIG_IGN))
+			sigaddset(&set, signals[i]);
+	if (sigprocmask(SIG_BLOCK, &set, &before) != 0)
 		return -errno;
-	int fd = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
+	int fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	int rc = fd >= 0 ? fd : -errno;
 	if (fd < 0)
 		sigprocmask(SIG_SETMASK, &before, NULL);
@@ -52,13 +66,11 @@ static void on_signal(int number)
 
 static void install_handler(void)
 {
-	static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
 	struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
-	struct sigaction before;
 
 	sigemptyset(&action.sa_mask);
-	for (int i = 0; i < 3; i++)
-		if (sigaction(signals[i], NULL, &before) == 0 && before.sa_handler == SIG_DFL)
+	for (size_t i = 0; i < SIGNALS; i++)
+		if (has_action(signals[i], SIG_DFL))
 			sigaction(signals[i], &action, NULL);
 }
 

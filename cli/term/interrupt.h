@@ -9,8 +9,9 @@
 #include "formats/base/must_check.h"
 
 /* Makes SIGINT, SIGTERM and SIGHUP set the returned descriptor readable (POLLIN) instead of killing
- * the program. The descriptor stays open until the program exits. Returns a negative errno on
- * failure; the signals then still kill the program. */
+ * the program. Those that are ignored, as in background jobs and with nohup, stay ignored. The
+ * descriptor stays open until the program exits. Returns a negative errno on failure; the signals
+ * then still kill the program. */
 int bc_interrupt_open(void) BC_MUST_CHECK;
 
 /* If SIGINT, SIGTERM or SIGHUP kills the program from now on, first prints that `file` is

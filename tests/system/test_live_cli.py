@@ -447,6 +447,22 @@ def test_watching_as_json_prints_one_line_each_time(tmp):
         assert len(out.splitlines()) >= 3 and all(json.loads(line) == STATUS for line in out.splitlines()), out
 
 
+def test_ignored_signals_stay_ignored(tmp):
+    """A shell ignores SIGINT in background jobs, and nohup ignores SIGHUP."""
+    ignoring = ["sh", "-c", "trap '' INT HUP; exec \"$@\"", "sh"]
+    with MockDaemon(tmp / "s", {"GET /v1/status": STATUS}) as daemon:
+        argv = [*ignoring, BUSCAP, "status", "--watch", "0.1", "--socket", tmp / "s"]
+        with harness.popen(argv, stdout=subprocess.DEVNULL) as process:
+            harness.wait_until(lambda: daemon.requests, "a page")
+            process.send_signal(signal.SIGINT)
+            process.send_signal(signal.SIGHUP)
+            before = len(daemon.requests)
+            harness.wait_until(lambda: len(daemon.requests) >= before + 3 or process.poll() is not None, "more pages")
+            equal(process.poll(), None, "exit code")
+            process.terminate()
+            equal(process.wait(harness.TIMEOUT_S), 0)
+
+
 def test_watching_on_a_terminal_redraws_in_place(tmp):
     with MockDaemon(tmp / "s", {"GET /v1/status": STATUS}) as daemon:
         here, there = pty.openpty()

@@ -476,6 +476,15 @@ def test_without_a_daemon_there_is_no_live_view(tmp):
         equal(web.stop(), 0)
 
 
+@pytest.fixture
+def default_sighup():
+    """Programs get the default action of SIGHUP, even if the tests run with nohup."""
+    before = signal.signal(signal.SIGHUP, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.usefixtures("default_sighup")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_ends_it_whatever_clients_do(tmp, number):
     with Web(record(tmp / "out"), socket=tmp / "none") as web, contextlib.ExitStack() as stack:
