@@ -1,7 +1,6 @@
 #include "cli/trace/sim.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -148,12 +147,12 @@ static enum bc_exit check_args(const struct bc_console *console, const struct si
 static void write_records(struct bc_output *output, struct bc_stamper *stamper,
 	struct bc_chunk *chunk, const struct bc_bcp1_frame *frame)
 {
-	struct bc_samples run_sim = bc_samples_of_frame(frame);
+	struct bc_samples samples = bc_samples_of_frame(frame);
 	struct bc_stamped stamped;
 	enum bc_stamp_result end;
 
 	do {
-		end = bc_stamp_samples(stamper, &run_sim, BC_NO_TICK_LIMIT, chunk, &stamped);
+		end = bc_stamp_samples(stamper, &samples, BC_NO_TICK_LIMIT, chunk, &stamped);
 		bc_output_text(
 			output, chunk->records, (size_t)chunk->info.records * BC_RECORD_BYTES);
 		bc_chunk_reset(chunk, stamper->tick, stamper->epoch);
@@ -206,7 +205,9 @@ static int write_stream(
 	return 0;
 }
 
-static enum bc_exit run_sim(const struct bc_console *console, const struct sim_args *sim_args)
+/* Closes the programs, which may be NULL: their result decides whether the output is whole. */
+static enum bc_exit run_sim(const struct bc_console *console, const struct sim_args *sim_args,
+	struct bc_sim_programs *programs)
 {
 	struct bc_output output = {.fd = -1};
 	struct bc_output_file file;
@@ -215,7 +216,7 @@ static enum bc_exit run_sim(const struct bc_console *console, const struct sim_a
 		&file, console, sim_args->path, sim_args->traces, sim_args->trace_count);
 
 	if (code != BC_EXIT_OK)
-		return code;
+		return bc_exit_worse(code, bc_sim_programs_close(programs));
 	struct bc_chunk *chunk = malloc(sizeof(*chunk));
 	if (chunk == NULL || !bc_output_open_fd(&output, file.fd)) {
 		rc = -ENOMEM;
@@ -230,7 +231,8 @@ static enum bc_exit run_sim(const struct bc_console *console, const struct sim_a
 	if (output.buffer != NULL)
 		code = bc_exit_worse(code, bc_output_close(&output, console));
 	free(chunk);
-	return bc_exit_worse(code, bc_output_file_close(&file, console, code == BC_EXIT_OK));
+	code = bc_exit_worse(code, bc_sim_programs_close(programs));
+	return bc_exit_worse(code, bc_output_file_close(&file, console, code != BC_EXIT_FAILED));
 }
 
 /* Opens the traces, if there are any, and runs them or the simulated programs. */
@@ -245,9 +247,7 @@ static enum bc_exit run_programs(const struct bc_console *console, struct sim_ar
 		code = bc_sim_programs_open(&programs, console, sim_args->traces,
 			sim_args->trace_count, sim_args->from, &sim_args->reader, &sim_args->sim);
 	}
-	if (code == BC_EXIT_OK)
-		code = run_sim(console, sim_args);
-	return bc_exit_worse(code, bc_sim_programs_close(programs));
+	return code == BC_EXIT_OK ? run_sim(console, sim_args, programs) : code;
 }
 
 int bc_cmd_sim(const struct bc_console *console, int argc, char **argv)

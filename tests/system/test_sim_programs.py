@@ -217,9 +217,16 @@ def test_wrong_traces_are_errors(tmp):
     for others in ([], [good]):
         _, err = simulate("-O", "byu", "-I", "lackey", *others, tmp / "empty", code=1)
         assert f"{tmp}/empty: no memory accesses" in err, err
+        good_output = tmp / "out"
+        good_output.write_bytes(b"of before")
+        _, err = simulate("-O", "byu", "-I", "lackey", "-o", good_output, *others, tmp / "empty", code=1)
+        assert f"{good_output}: not created; incomplete data is in {good_output}.partial" in err, err
+        equal(good_output.read_bytes(), b"of before")
     equal(good.read_text().count("\n"), 1 + len(program(4, 100)), "the input is intact")
     bad = tmp / "bad.lackey"
     bad.write_text("I  1000,3\nQ nonsense\nI  2000,3\n")
     out, err = simulate("-O", "byu", "-I", "lackey", bad, code=3)
     equal(len(out), 24)
     assert "line 2" in err, err
+    simulate("-O", "byu", "-I", "lackey", "-o", tmp / "intact", bad, code=3)
+    equal((tmp / "intact").read_bytes(), out)
