@@ -190,11 +190,20 @@ static void choose_order(struct merge *m)
 								   : BC_MERGE_BY_TICK;
 }
 
-/* Checks that the clock options fit the order. */
+/* Checks that the inputs and the clock options fit the order. */
 static enum bc_exit check_clocks(const struct merge *m)
 {
 	uint64_t out_hz = m->args.target.options.clock_hz;
 
+	for (size_t i = 0; i < m->inputs.count && m->by == BC_MERGE_BY_WALL; i++) {
+		const struct bc_merge_input *in = &m->inputs.all[i];
+		if (in->trace.format == BC_FORMAT_SEGMENT)
+			continue;
+		bc_print_error(m->console, in->paths[0],
+			"%s has no time of day: --by wall needs segments",
+			bc_format_name(in->trace.format));
+		return BC_EXIT_USAGE;
+	}
 	if (m->by == BC_MERGE_BY_TICK && m->clock_hz != 0)
 		return bc_print_usage_error(m->console,
 			"--clock-hz works only with --by wall, but these are merged by tick");

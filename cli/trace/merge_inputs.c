@@ -79,14 +79,9 @@ bool bc_merge_inputs_have_clocks(const struct bc_merge_inputs *inputs)
 		const struct bc_merge_input *in = &inputs->all[i];
 		if (!in->no_clock)
 			continue;
-		if (in->trace.format != BC_FORMAT_SEGMENT)
-			bc_print_error(in->console, in->paths[0],
-				"%s has no time of day: --by wall needs segments",
-				bc_format_name(in->trace.format));
-		else
-			bc_print_error(in->console, in->paths[0],
-				"clock rate unknown, so times of day are too; give it with "
-				"--clock-hz, or use --by tick if the inputs share a clock");
+		bc_print_error(in->console, in->paths[0],
+			"clock rate unknown, so times of day are too; give it with "
+			"--clock-hz, or use --by tick if the inputs share a clock");
 		return false;
 	}
 	return true;

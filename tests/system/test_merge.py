@@ -215,11 +215,15 @@ def test_wrong_usage_is_one_line(tmp):
     byu = tmp / "x.byu"
     byu.write_bytes(reference.make_byu(random.Random(1), 10)[0])
     segment = record_file(tmp, rich_stream(3, 100), clock_hz=7)
+    tarmac = tmp / "x.tarmac"
+    tarmac.write_bytes(b"Tarmac Text Rev 3t\n1 clk E 10001848 00000001 CoreEvent_RESET\n")
     for options, words in (([], "two files"), ([text], "two files"), (["-I", "xdin", text, text], "no time"),
                            (["--by", "day", text, text], "tick or wall"), (["--clock-hz", "0", text, text], "from 1"),
                            (["--renumber", "0", text, text], "from 1"), (["--frob"], "unknown option"),
                            (["-I", "byu", "--by", "wall", byu, byu, "-O", "segment", "-o", tmp / "q"],
                             "no time of day"), ([segment, segment], "use -o"),
+                           (["--by", "wall", "-I", "tarmac", "-I", "segment", "-O", "ndjson", tarmac, segment],
+                            "tarmac has no time of day"),
                            (["--by", "wall", segment, segment, "-O", "segment:clock_hz=5", "-o", tmp / "q"],
                             "clock_hz must be 1000000000"),
                            (["-I", "byu", "--clock-hz", "5", byu, byu], "--clock-hz works only with --by wall")):
