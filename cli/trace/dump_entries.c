@@ -46,22 +46,26 @@ static bool print_entries(struct bc_dump *dump, const struct bc_file *file,
 	return !bc_output_failed(&dump->output);
 }
 
-/* Prints the selected entries of a batch, run by run. Returns false if printing failed. */
+/* Prints the selected lines of a batch, run by run. All entries of a line are printed if one of
+ * them is selected: the first one has the text of the line. Returns false if printing failed. */
 static bool print_batch(struct bc_dump *dump, const struct bc_file *file,
 	const struct bc_printer *printer, void *state, const struct bc_batch *batch)
 {
-	size_t i = 0;
+	size_t from = 0; /* where the run of selected lines starts */
+	size_t end = 0;
 
-	while (i < batch->count) {
-		size_t from = i;
-		while (i < batch->count && bc_filter_entry(&dump->args.filter, &batch->entries[i]))
-			i++;
+	for (size_t i = 0; i < batch->count; i = end) {
+		bool is_selected = false;
+		do
+			is_selected |= bc_filter_entry(&dump->args.filter, &batch->entries[end++]);
+		while (end < batch->count && batch->entries[end].is_continued);
+		if (is_selected)
+			continue;
 		if (!print_entries(dump, file, printer, state, batch->entries + from, i - from))
 			return false;
-		if (i == from)
-			i++;
+		from = end;
 	}
-	return true;
+	return print_entries(dump, file, printer, state, batch->entries + from, end - from);
 }
 
 /* Returns true if no later entry can be selected, because numbers increase. */

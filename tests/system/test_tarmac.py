@@ -228,6 +228,16 @@ def test_attributes_and_security_of_accesses_are_fields(tmp):
     equal((done.returncode, done.stderr), (0, b"buscap diff: B has no access attribute: not compared\n"), "one has none")
 
 
+def test_dump_prints_whole_lines(tmp):
+    """One line can have several accesses."""
+    trace = tmp / "x.tarmac"
+    trace.write_bytes(LINES)
+    for addr, words in {"400171e0": b" MR16 ", "400171e8": b" MR16 ", "302": b" LD ", "8000": b" IS "}.items():
+        done = run(need(BUSCAP), "dump", "-I", "tarmac", "--addr", addr, trace)
+        equal((done.returncode, done.stderr), (0, b""))
+        equal(done.stdout.splitlines(), [line for line in LINES.splitlines() if words in line], addr)
+
+
 def test_times_that_one_trace_lacks_or_counts_otherwise_are_not_compared(tmp):
     def registers(name, form):
         path = tmp / name
