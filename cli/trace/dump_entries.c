@@ -95,8 +95,8 @@ void bc_dump_entries(struct bc_dump *dump, struct bc_file *file)
 			rc = got;
 			break;
 		}
-		if (batch.count != 0)
-			dump->end = batch.entries[batch.count - 1].number + 1;
+		uint64_t end = batch.count != 0 ? batch.entries[batch.count - 1].number + 1 : 0;
+		dump->end = end > dump->end ? end : dump->end;
 		is_more = print_batch(dump, file, printer, state, &batch) &&
 			  !is_past_end(dump, &batch);
 		if (bc_file_would_wait(file))

@@ -211,6 +211,9 @@ def test_dump_says_that_a_range_starts_after_the_end(tmp):
         one_line(err, f"nothing to print from 99999999 on: the last number is {last}")
         text, err = buscap("dump", *given, "-p", "-n", f"{last}-", path)
         equal((text.count("\n"), err), (1, ""), "the last one")
+    (tmp / "short.din").write_bytes(b"0 7ffe12\n")
+    text, err = buscap("dump", "-I", "din", "-n", "1000-", tmp / "x.din", tmp / "short.din")
+    equal((text.count("\n"), err), (1, ""), "the last one of several files")
 
 
 def test_options_may_precede_the_command_and_the_verb(tmp):
