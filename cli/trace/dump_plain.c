@@ -240,6 +240,8 @@ void bc_dump_plain(struct bc_dump *dump, struct bc_file *file)
 		print_plain(p, n);
 		if (bc_output_failed(&dump->output) || p->number > dump->args.filter.numbers.last)
 			break;
+		if (bc_file_would_wait(file))
+			bc_output_flush(&dump->output);
 		p->held = bytes - n * p->stride;
 		memmove(p->in, p->in + n * p->stride, p->held);
 	}
@@ -303,7 +305,8 @@ void bc_dump_frames(struct bc_dump *dump, struct bc_file *file)
 	dump->has_epoch = false;
 	if (mapping != NULL)
 		init_mapping(mapping);
-	while (!is_over && !bc_output_failed(&dump->output)) {
+	while (!is_over && !bc_output_failed(&dump->output) &&
+		number <= dump->args.filter.numbers.last) {
 		rc = bc_frames_next(f);
 		switch (rc) {
 		case BC_FRAMES_FRAME:
@@ -326,6 +329,8 @@ void bc_dump_frames(struct bc_dump *dump, struct bc_file *file)
 		default: /* end or error */
 			is_over = true;
 		}
+		if (bc_file_would_wait(file))
+			bc_output_flush(&dump->output);
 	}
 	dump->end = number > dump->end ? number : dump->end;
 	if (rc == -EBADMSG)

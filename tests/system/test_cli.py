@@ -277,6 +277,20 @@ def test_a_closed_pipe_is_not_an_error(tmp):
         process.stderr.close()
 
 
+def test_a_live_pipe_is_printed_at_once_up_to_the_last_number():
+    for form in ("bcp1", "raw6", "byu"):
+        data = simulate("--count", "1000", out_format=form)
+        for options in ((), ("-n", "-9")):
+            with harness.popen([BUSCAP, "dump", "-I", form, *options, "-"], stdin=subprocess.PIPE,
+                               stdout=subprocess.PIPE) as process:
+                process.stdin.write(data)
+                process.stdin.flush()
+                assert process.stdout.readline(), form
+                if options:
+                    equal(process.stdout.read().count(b"\n"), 9, form)
+                    equal(process.wait(harness.TIMEOUT_S), 0)
+
+
 def test_standard_input_is_read_once(tmp):
     trace = tmp / "x.byu"
     trace.write_bytes(bytes(24))
