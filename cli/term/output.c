@@ -121,11 +121,25 @@ void bc_output_escaped(struct bc_output *o, const char *text)
 	write_pieces(o, text, strlen(text), true);
 }
 
+static bool is_printable_ascii(const char *text, size_t bytes)
+{
+	bool is_printable = true;
+
+	for (size_t i = 0; i < bytes; i++)
+		is_printable &= text[i] >= 0x20 && text[i] < 0x7F;
+	return is_printable;
+}
+
 void bc_output_json(struct bc_output *o, const char *json, size_t bytes)
 {
 	bool is_string = false;
 	bool is_escaped = false;
 
+	/* Nearly all texts are. */
+	if (is_printable_ascii(json, bytes)) {
+		bc_output_text(o, json, bytes);
+		bytes = 0;
+	}
 	for (uint32_t consumed; bytes != 0; json += consumed, bytes -= consumed) {
 		const unsigned char *p = (const unsigned char *)json;
 		uint32_t length = bc_utf8_bytes(p, bytes);
@@ -156,8 +170,7 @@ bool bc_output_json_value(struct bc_output *o, json_t *value)
 	json_decref(value);
 	if (text == NULL)
 		return false;
-	bc_output_text(o, text, strlen(text));
-	bc_output_text(o, "\n", 1);
+	bc_output_json(o, text, strlen(text)); /* jansson doesn't escape U+007F to U+009F */
 	free(text);
 	return true;
 }

@@ -46,11 +46,12 @@ void bc_output_safe(struct bc_output *output, const char *text);
 void bc_output_safe_bytes(struct bc_output *output, const char *text, size_t bytes);
 void bc_output_escaped(struct bc_output *output, const char *text);
 
-/* Writes a JSON text on one line, unchanged except for control characters and bytes that are not
- * UTF-8: these become \uXXXX within strings and spaces elsewhere. */
+/* Writes a JSON text and a newline. The text is on one line and unchanged, except for control
+ * characters and bytes that are not UTF-8: these become \uXXXX within strings and spaces
+ * elsewhere. */
 void bc_output_json(struct bc_output *output, const char *json, size_t bytes);
 
-/* Writes a JSON value and a newline, and releases the value. Returns false if out of memory, also
+/* Writes a JSON value like bc_output_json(), and releases it. Returns false if out of memory, also
  * for NULL, which is how a failed construction is passed on. */
 bool bc_output_json_value(struct bc_output *output, json_t *value) BC_MUST_CHECK;
 

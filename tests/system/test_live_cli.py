@@ -653,6 +653,8 @@ def test_tail_prints_the_lines_of_dump(tmp):
          re.sub(r"^([0-9a-f]{8}\t.*)\t\d+$", r"\1", RECORDS_TEXT, flags=re.M))
     check(tmp, ("tail", "--json"), "GET", "/v1/records", None, Stream(*RECORDS),
          "".join(json.dumps(record) + "\n" for record in RECORDS))
+    out, _ = check(tmp, ("tail", "--json", "--map", "pc"), "GET", "/v1/records", None, Stream({"mark": "\u009b\x7f"}))
+    equal(out, '{"mark":"\\u009b\\u007f"}\n')
     check(tmp, ("tail", "--addr", "1000-1fff", "--type", "read,0xf2", "--proc", "0,2-3", "--port", "e0-e3"), "GET",
          "/v1/records?addr=1000-1fff&type=read%2C0xf2&proc=0%2C2-3&port=e0-e3", None, Stream(), "")
 
