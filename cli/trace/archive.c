@@ -1,9 +1,7 @@
 #include "cli/trace/archive.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -13,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cli/io/recording_dir.h"
 #include "cli/term/humanize.h"
 #include "cli/term/interrupt.h"
 #include "cli/term/options.h"
@@ -54,6 +53,7 @@ struct file {
 	uint64_t bytes;
 	struct bc_archived result;
 	int rc;
+	bool is_found; /* in a directory: the daemon may have deleted it since */
 	bool is_done;
 	char path[];
 };
@@ -79,7 +79,7 @@ static bool is_listed(const struct archive *a, const struct stat *st)
 	return false;
 }
 
-static enum bc_exit add_file(struct archive *a, const char *path)
+static enum bc_exit add_file(struct archive *a, const char *path, bool is_found)
 {
 	struct stat st = {.st_ino = 0};
 	size_t bytes = strlen(path) + 1;
@@ -92,6 +92,7 @@ static enum bc_exit add_file(struct archive *a, const char *path)
 	file->dev = st.st_dev;
 	file->ino = st.st_ino;
 	file->bytes = (uint64_t)st.st_size;
+	file->is_found = is_found;
 	memcpy(file->path, path, bytes);
 	*a->end = file;
 	a->end = &file->next;
@@ -99,39 +100,39 @@ static enum bc_exit add_file(struct archive *a, const char *path)
 	return BC_EXIT_OK;
 }
 
-static int is_sealed_segment(const struct dirent *entry)
+static bool is_sealed_segment(const char *path)
 {
 	struct bc_segment_name name;
 
-	return bc_segment_name_read(&name, entry->d_name) && !name.is_partial && name.damaged == 0;
+	return bc_segment_name_read(&name, basename(path)) && !name.is_partial;
 }
 
-/* Adds the sealed segments of a directory, whose names sort by time. */
+/* Adds the sealed segments of a directory. */
 static enum bc_exit add_directory(struct archive *a, const char *dir)
 {
-	struct dirent **entries;
-	int n = scandir(dir, &entries, is_sealed_segment, alphasort);
+	struct bc_path_list list;
+	int rc = bc_path_list_fill_dir(&list, dir);
 	enum bc_exit code = BC_EXIT_OK;
 
-	if (n < 0) {
-		bc_print_error(a->console, dir, "%s", strerror(errno));
-		return BC_EXIT_FAILED;
+	if (rc != 0) {
+		bc_print_error(a->console, dir, "%s", strerror(-rc));
+		code = BC_EXIT_FAILED;
 	}
-	if (n == 0)
-		bc_print_error(a->console, dir, "no sealed segments");
 	int dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (dir_fd >= 0) {
 		bc_segment_archive_recover(dir_fd, &a->options);
 		close(dir_fd);
 	}
-	for (int i = 0; i < n; i++) {
-		char path[PATH_MAX];
-		snprintf(path, sizeof(path), "%s/%s", dir, entries[i]->d_name);
-		if (code == BC_EXIT_OK)
-			code = add_file(a, path);
-		free(entries[i]);
+	int sealed = 0;
+	for (int i = 0; i < list.count && code == BC_EXIT_OK; i++) {
+		if (!is_sealed_segment(list.paths[i]))
+			continue;
+		sealed++;
+		code = add_file(a, list.paths[i], true);
 	}
-	free(entries);
+	if (rc == 0 && sealed == 0)
+		bc_print_error(a->console, dir, "no sealed segments");
+	bc_path_list_free(&list);
 	return code;
 }
 
@@ -141,7 +142,7 @@ static enum bc_exit add_operand(struct archive *a, const char *path)
 
 	if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
 		return add_directory(a, path);
-	return add_file(a, path);
+	return add_file(a, path, false);
 }
 
 static int archive_file(struct archive *a, struct file *file)
@@ -203,6 +204,8 @@ static enum bc_exit print_failure(const struct archive *a, const struct file *fi
 		return BC_EXIT_OK;
 	}
 	if (rc == -ENOENT && why[0] == '\0') {
+		if (file->is_found)
+			return BC_EXIT_OK;
 		bc_print_error(a->console, file->path, "can't open: %s", strerror(-rc));
 		return BC_EXIT_FAILED;
 	}

@@ -258,6 +258,22 @@ def test_it_can_be_interrupted(tmp):
     check_clean(tmp)
 
 
+def test_a_segment_that_is_deleted_meanwhile_is_left_out(tmp):
+    """As by the retention rules of a daemon."""
+    first, *others = record(tmp / "rec", 300_000, "-b", "filesize:300")
+    faults = Faults(tmp, tmp / "rec", "pwrite:2:hold")
+    process = harness.popen([BUSCAP, "archive", "-j", "1", tmp / "rec"], env={**os.environ, **faults.env},
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    harness.wait_until(lambda: any(done == "hold" for *_, done, _ in faults.calls()), "a call is held")
+    for path in others:
+        path.unlink()
+    faults.set("")
+    out, err = process.communicate(timeout=harness.TIMEOUT_S)
+    equal((process.returncode, err), (0, b""))
+    equal(out.count(b"\n"), 1, out)
+    equal(levels([first]), ["archive"])
+
+
 def test_the_directory_of_a_recording_daemon_can_be_archived(tmp):
     out = tmp / "rec"
     with Daemon("--source", f"sim:seed=1,rate={harness.rate(400_000)}", "-o", out, "-b", "filesize:200",
