@@ -153,8 +153,10 @@ static bool is_recoverable(const struct job *job)
 		return false;
 	bool ok = file.is_regular;
 	if (!ok)
-		bc_print_error(
-			job->console, job->in, "not a regular file; only those can be recovered");
+		bc_print_error(job->console, job->in,
+			file.is_ours && file.probe.packing > BC_PACKING_LZ4
+				? "compressed; decompress it first"
+				: "not a regular file; only those can be recovered");
 	bc_file_close(&file);
 	return ok;
 }

@@ -1,5 +1,6 @@
 """buscap: output compared with tests/support/reference.py, exit codes and messages."""
 
+import gzip
 import json
 import os
 import pathlib
@@ -900,6 +901,9 @@ def test_recover_refuses_invalid_input_and_output(tmp):
     paths = make_segments(tmp, simulate("--count", "1000"))
     before = paths[0].read_bytes()
     one_line(buscap("recover", paths[0], "-o", paths[0], code=1)[1], "input itself")
+    packed = tmp / "x.byu.lz4.gz"
+    packed.write_bytes(gzip.compress(before))
+    one_line(buscap("recover", packed, "-o", tmp / "x", code=1)[1], f"{packed}: compressed; decompress it first")
     link = tmp / "link"
     link.symlink_to(tmp / "nowhere")
     one_line(buscap("recover", paths[0], "-o", link, code=1)[1], "already exists")
