@@ -63,6 +63,7 @@ struct cut {
 	bool is_delta_lost;   /* the ticks of one of them are unknown */
 	bool is_inexact;      /* plain records: a record without a delta was read */
 	uint64_t kept;        /* entries kept, not counting events */
+	uint64_t events;      /* events kept, if the output format has any */
 	uint64_t long_deltas; /* deltas that didn't fit their field */
 	bool is_over;         /* the target failed or its reader has exited */
 	size_t n;
@@ -138,8 +139,12 @@ static void keep_entry(struct cut *c, const struct bc_entry *entry)
 		flush(c);
 	struct bc_entry *kept = &c->entries[c->n++];
 	*kept = *entry;
-	if (kept->kind == BC_ENTRY_EVENT)
+	if (kept->kind == BC_ENTRY_EVENT) {
+		/* A new epoch is not written as an event. */
+		c->events += kept->note.event.kind != 0 &&
+			     (c->target.info->holds & BC_CAN_EVENT) != 0;
 		return;
+	}
 	update_delta(c, kept);
 	c->has_last = true;
 	c->last_tick = kept->tick;
@@ -394,7 +399,9 @@ static bool is_past_end(const struct cut *c, const struct bc_batch *batch)
 static void print_summary(const struct cut *c)
 {
 	if (c->kept == 0 && c->target.exit == BC_EXIT_OK)
-		bc_print_error(c->console, NULL, "no record matches; the output is empty");
+		bc_print_error(c->console, NULL, "no record matches; %s",
+			c->events == 0 ? "the output is empty"
+				       : "only gaps, marks and triggers were written");
 	if (c->long_deltas != 0)
 		bc_print_error(c->console, NULL,
 			"%" PRIu64
