@@ -153,7 +153,7 @@ static void set_metadata(struct bc_segment_target *t, const char *from)
 		all = json_object();
 	}
 	for (unsigned i = 0; i < 2; i++) {
-		if (value[i] == NULL)
+		if (value[i] == NULL || value[i][0] == '\0')
 			continue;
 		/* What was cut from a cut was also cut from the recording before it. */
 		const char *old = json_string_value(json_object_get(all, key[i]));

@@ -27,7 +27,7 @@ struct bc_origin {
 	const char *key;  /* the member that names the source: "cut_from" */
 	const char *from; /* its value; NULL: the source's recording or, without one, its file */
 	bool is_merged;   /* several sources: the header is not copied from one */
-	const char *how;  /* the selection, for the member "cut"; NULL: none */
+	const char *how;  /* the selection, for the member "cut"; NULL or empty: none */
 };
 
 /* Prepares to write `path`, which must not exist, as PATH.partial. The file is created with the

@@ -72,6 +72,15 @@ def test_cutting_a_cut_combines_the_selections(tmp):
         equal(two.header["metadata"]["cut"].endswith(one.header["metadata"]["cut"]), True, "cut of the second")
 
 
+def test_a_cut_without_a_selection_adds_none_to_the_metadata(tmp):
+    path = record_file(tmp, rich_stream(10, 100))
+    one, _ = cut(path, tmp / "a.byu.lz4")
+    assert "cut" not in one.header["metadata"] and "cut_from" in one.header["metadata"], one.header
+    cut(path, tmp / "b.byu.lz4", "-n", "0-")
+    two, _ = cut(tmp / "b.byu.lz4", tmp / "c.byu.lz4")
+    equal(two.header["metadata"]["cut"], "records=0-")
+
+
 def test_a_cut_is_a_new_recording_with_its_origin_in_the_metadata(tmp):
     path = record_file(tmp, rich_stream(11), clock_hz=66000000)
     source = read(path)
