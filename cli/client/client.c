@@ -602,3 +602,28 @@ char *bc_client_encode(const char *text)
 	*p = '\0';
 	return encoded;
 }
+
+char *bc_client_query(const char *path, json_t *object)
+{
+	char *query = strdup(path);
+	const char *name;
+	json_t *value;
+	char between = '?';
+
+	json_object_foreach(object, name, value)
+	{
+		char *json = json_is_string(value) ? NULL : json_dumps(value, JSON_ENCODE_ANY);
+		const char *text = json != NULL ? json : json_string_value(value);
+		char *encoded = text != NULL ? bc_client_encode(text) : NULL;
+		char *longer = NULL;
+		if (query != NULL && encoded != NULL &&
+			asprintf(&longer, "%s%c%s=%s", query, between, name, encoded) < 0)
+			longer = NULL;
+		free(query);
+		free(encoded);
+		free(json);
+		query = longer;
+		between = '&';
+	}
+	return query;
+}

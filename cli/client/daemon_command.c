@@ -1,7 +1,6 @@
 #include "cli/client/daemon_command.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -11,6 +10,7 @@
 
 #include "cli/client/client.h"
 #include "cli/client/response_text.h"
+#include "cli/io/file.h"
 #include "cli/term/json_path.h"
 #include "cli/term/options.h"
 #include "cli/term/safe_text.h"
@@ -343,20 +343,22 @@ static json_t *body_member(struct request *r, const char *name, json_t *(*create
 	return part;
 }
 
-static enum bc_exit add_note(struct request *r, const char *name, const char *value)
+/* `option` is NULL for an operand. */
+static enum bc_exit add_note(struct request *r, const char *option, const char *value)
 {
+	const char *before = option != NULL ? "--note " : "";
 	const char *equals = strchr(value, '=');
 	json_t *metadata = body_member(r, "metadata", json_object);
 	json_t *key = json_stringn(value, equals != NULL ? (size_t)(equals - value) : 0);
 	enum bc_exit code = BC_EXIT_USAGE;
 
-	(void)name;
 	if (metadata == NULL)
 		code = bc_print_no_memory(r->console);
 	else if (equals == NULL || equals == value || key == NULL)
-		bc_print_error(r->console, NULL, "--note %s: not KEY=VALUE; try program=ls", value);
+		bc_print_error(
+			r->console, NULL, "%s%s: not KEY=VALUE; try program=ls", before, value);
 	else if (json_object_get(metadata, json_string_value(key)) != NULL)
-		bc_print_error(r->console, NULL, "--note %s: %s given twice", value,
+		bc_print_error(r->console, NULL, "%s%s: %s given twice", before, value,
 			json_string_value(key));
 	else
 		code = set_member(r, metadata, json_string_value(key), bc_json_text(equals + 1));
@@ -526,7 +528,7 @@ static enum bc_exit fill_notes(struct request *r)
 	enum bc_exit code = BC_EXIT_OK;
 
 	for (int i = 0; i < r->count && code == BC_EXIT_OK; i++)
-		code = add_note(r, "note", r->operands[i]);
+		code = add_note(r, NULL, r->operands[i]);
 	return code;
 }
 
@@ -717,45 +719,16 @@ static enum bc_exit print_answer(
 	return ok ? code : bc_client_print_bad_response(client);
 }
 
-/* Adds the body's members to the path, as a query. Returns allocated text, or NULL if out of
- * memory.
- */
-static char *add_query(char *path, json_t *body)
-{
-	const char *name;
-	json_t *value;
-	char between = '?';
-
-	json_object_foreach(body, name, value)
-	{
-		char *json = json_is_string(value) ? NULL : json_dumps(value, JSON_ENCODE_ANY);
-		const char *text = json != NULL ? json : json_string_value(value);
-		char *encoded = text != NULL ? bc_client_encode(text) : NULL;
-		char *longer = NULL;
-		if (path != NULL && encoded != NULL &&
-			asprintf(&longer, "%s%c%s=%s", path, between, name, encoded) < 0)
-			longer = NULL;
-		free(path);
-		free(encoded);
-		free(json);
-		path = longer;
-		between = '&';
-	}
-	return path;
-}
-
 /* Sends the file named by the operand, or nothing; the options are in the query. */
 static enum bc_exit upload(const struct request *r, struct bc_client *client, const char *path,
 	struct bc_response *response)
 {
 	const char *file = r->count != 0 ? r->operands[0] : "/dev/null";
 	bool is_input = strcmp(file, "-") == 0;
-	int fd = is_input ? STDIN_FILENO : open(file, O_RDONLY | O_CLOEXEC);
+	int fd = is_input ? r->console->in : bc_open_readable(r->console, file);
 
-	if (fd < 0) {
-		bc_print_error(r->console, file, "%s", strerror(errno));
+	if (fd < 0)
 		return BC_EXIT_FAILED;
-	}
 	enum bc_exit code = bc_client_upload(client, path, fd, response);
 	if (code != BC_EXIT_OK)
 		bc_client_print_error(client, code);
@@ -787,10 +760,11 @@ static enum bc_exit send_request(const struct request *r)
 	struct bc_response response = {0};
 	struct bc_client *client;
 	enum bc_exit code = bc_client_open(&client, r->console, r->socket);
-	char *path = format_path(command->path, r->count != 0 ? r->operands[0] : "current");
+	char *path = command->usage == &bc_replay_usage
+			     ? bc_client_query(command->path, r->body)
+			     : format_path(
+				       command->path, r->count != 0 ? r->operands[0] : "current");
 
-	if (command->usage == &bc_replay_usage)
-		path = add_query(path, r->body);
 	if (code == BC_EXIT_OK && path == NULL)
 		code = bc_print_no_memory(r->console);
 	if (code == BC_EXIT_OK) {

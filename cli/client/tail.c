@@ -12,6 +12,7 @@
 #include "cli/term/json_path.h"
 #include "cli/term/options.h"
 #include "cli/term/safe_text.h"
+#include "formats/base/json.h"
 #include "formats/bus/record.h"
 #include "formats/names/name_map.h"
 
@@ -48,7 +49,7 @@ const struct bc_usage bc_tail_usage = {
 };
 
 struct tail {
-	char *query; /* "/v1/records?limit=5" */
+	json_t *query; /* an object: {"limit": "5"} */
 	uint64_t limit;
 	uint64_t shown;
 	bool is_absolute;
@@ -60,32 +61,18 @@ struct tail {
 	const char *socket;
 };
 
-/* Appends "?name=value" or "&name=value" to the query. */
-static bool add_query(
-	const struct bc_console *console, struct tail *t, const char *option, const char *value)
+/* Adds a member to the query. `option` is the option that gives it. */
+static bool add_query(const struct bc_console *console, struct tail *t, const char *option,
+	const char *name, const char *value)
 {
-	const char *name = option + 2;
-	char *encoded = bc_client_encode(value);
-	char *longer = NULL;
-	char key[16];
-
-	snprintf(key, sizeof(key), "%s=", name);
-	if (strstr(t->query, key) != NULL) {
+	if (json_object_get(t->query, name) != NULL) {
 		bc_print_error(console, NULL, "%s: given twice", option);
-		free(encoded);
 		return false;
 	}
-	if (encoded == NULL ||
-		asprintf(&longer, "%s%c%s%s", t->query, strchr(t->query, '?') != NULL ? '&' : '?',
-			key, encoded) < 0) {
-		bc_print_no_memory(console);
-		free(encoded);
-		return false;
-	}
-	free(encoded);
-	free(t->query);
-	t->query = longer;
-	return true;
+	if (json_object_set_new(t->query, name, bc_json_text(value)) == 0)
+		return true;
+	bc_print_no_memory(console);
+	return false;
 }
 
 static bool parse_limit(const struct bc_console *console, struct tail *t)
@@ -99,7 +86,7 @@ static bool parse_limit(const struct bc_console *console, struct tail *t)
 		return false;
 	}
 	snprintf(number, sizeof(number), "%" PRIu64, t->limit);
-	return add_query(console, t, "--limit", number);
+	return add_query(console, t, "--records", "limit", number);
 }
 
 static bool parse_option(const struct bc_console *console, int letter, struct tail *t)
@@ -117,15 +104,15 @@ static bool parse_option(const struct bc_console *console, int letter, struct ta
 		t->is_json = true;
 		return true;
 	case OPTION_ADDR:
-		return add_query(console, t, "--addr", optarg);
+		return add_query(console, t, "--addr", "addr", optarg);
 	case OPTION_TYPE:
-		return add_query(console, t, "--type", optarg);
+		return add_query(console, t, "--type", "type", optarg);
 	case OPTION_PROC:
-		return add_query(console, t, "--proc", optarg);
+		return add_query(console, t, "--proc", "proc", optarg);
 	case OPTION_PORT:
-		return add_query(console, t, "--port", optarg);
+		return add_query(console, t, "--port", "port", optarg);
 	case OPTION_REGION:
-		return add_query(console, t, "--region", optarg);
+		return add_query(console, t, "--region", "region", optarg);
 	case BC_NAME_OPT_MAP:
 	case BC_NAME_OPT_SYMBOLS:
 		t->exit = bc_name_args_add(&t->names, console, letter);
@@ -306,15 +293,21 @@ static bool parse_options(
 
 int bc_cmd_tail(const struct bc_console *console, int argc, char **argv)
 {
-	struct tail t = {.query = strdup("/v1/records")};
-	enum bc_exit code = BC_EXIT_FAILED;
+	struct tail t = {.query = json_object()};
+	char *path = NULL;
+	enum bc_exit code = BC_EXIT_OK;
 
-	if (t.query == NULL) {
-		bc_print_no_memory(console);
-	} else if (parse_options(console, argc, argv, &t, &code)) {
+	if (t.query == NULL)
+		code = bc_print_no_memory(console);
+	else if (parse_options(console, argc, argv, &t, &code)) {
+		path = bc_client_query("/v1/records", t.query);
+		if (path == NULL)
+			code = bc_print_no_memory(console);
+	}
+	if (path != NULL) {
 		const struct bc_live live = {.console = console,
 			.socket = t.socket,
-			.path = t.query,
+			.path = path,
 			.is_json = t.is_json && t.names == NULL,
 			.silence_ms = -1,
 			.print = t.is_json ? print_named : print_object,
@@ -324,6 +317,7 @@ int bc_cmd_tail(const struct bc_console *console, int argc, char **argv)
 		code = bc_live_run(&live);
 	}
 	bc_name_map_close(t.names);
-	free(t.query);
+	json_decref(t.query);
+	free(path);
 	return code;
 }

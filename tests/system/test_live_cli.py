@@ -235,14 +235,17 @@ def test_wrong_usage_is_reported_without_a_request(tmp):
                 (("record", "start", "--limit", "records:1k"), "number"),
                 (("record", "start", "--limit", "records:1", "--limit", "records:2"), "given twice"),
                 (("record", "start", "--label", "a", "--label", "b"), "twice"),
-                (("record", "start", "--note", "a"), "program=ls"), (("record", "start", "--note", "=a"), "program=ls"),
+                (("record", "start", "--note", "a"), "--note a: not KEY=VALUE; try program=ls"),
+                (("record", "start", "--note", "=a"), "program=ls"),
                 (("record", "start", "--note", "a=1", "--note", "a=2"), "given twice"),
                 (("record", "start", "--trigger", "a:stop"), "NAME:ACTION:WHEN"),
                 (("record", "start", "--trigger", ":stop:gap"), "NAME:ACTION:WHEN"),
                 (("record", "start", "--pre"), "requires a value"),
-                (("record", "stop", "x"), "operands"), (("record", "list", "x"), "operands"),
+                (("record", "stop", "x"), " stop takes no operands;"), (("record", "list", "x"), "operands"),
                 (("record", "show", "a", "b"), "one ID"), (("record", "note"), "program=ls"),
-                (("record", "note", "x"), "program=ls"), (("rotate", "x"), "operands"), (("mark",), "text"),
+                (("record", "note", "x"), " x: not KEY=VALUE; try program=ls"),
+                (("record", "note", "a=1", "a=2"), ": a=2: a given twice"),
+                (("rotate", "x"), "rotate takes no operands"), (("mark",), "text"),
                 (("snapshot", "x"), "operands"), (("snapshot", "--post", "1s", "--until-stopped"), "exclude each other"),
                 (("trigger",), "list, add or remove"), (("trigger", "add", "a", "mark"), "NAME ACTION WHEN"),
                 (("trigger", "remove"), "one NAME"), (("trigger", "list", "x"), "operands"),
@@ -254,6 +257,7 @@ def test_wrong_usage_is_reported_without_a_request(tmp):
                 (("replay", "--format", "x", "x"), "unknown format"), (("replay", "--clock-hz", "x", "x"), "decimal"),
                 (("replay", "cancel", "a", "b"), "one ID"), (("replay", "list", "x"), "operands"),
                 (("tail", "x"), "operands"), (("tail", "-n", "0"), "above 0"), (("tail", "-n", "x"), "decimal"),
+                (("tail", "-n", "5", "-n", "6"), "--records: given twice"),
                 (("tail", "--addr", "1", "--addr", "2"), "twice"), (("events", "x"), "operands")):
             out, err = buscap(*argv, socket_path=where, code=2)
             equal(out, "", argv)
@@ -606,7 +610,7 @@ def test_replay_sends_the_file(tmp):
     equal(sent, {"speed": 0.5, "format": "raw6", "clock_hz": 66000000, "label": "l", "metadata": {"a": "b", "c": "d&e"},
                  "limits": {"duration": 1}, "triggers": [{"name": "g", "action": "mark", "when": "gap"}]})
     _, err = buscap("replay", tmp / "none", socket_path=tmp / "s", code=1)
-    one_line(err, f"{tmp}/none: No such file")
+    one_line(err, f"{tmp}/none: can't open: No such file")
     with MockDaemon(tmp / "s", {"*": (201, done)}):
         _, err = buscap("replay", tmp, socket_path=tmp / "s", code=1)
     one_line(err, "Is a directory")
