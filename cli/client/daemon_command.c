@@ -638,47 +638,46 @@ static const struct command {
 	const char *path;        /* %s: the first operand, percent-encoded, or "current" */
 	int min;                 /* operands */
 	int max;                 /* -1: any number */
-	const char *usage_error; /* for a wrong number of operands */
-	bool has_body;
-	long timeout_ms;                         /* 0: default */
+	const char *usage_error; /* for a wrong number of operands; NULL: there may be none */
+	long timeout_ms;         /* 0: default */
 	enum bc_exit (*fill)(struct request *r); /* adds the operands to the body; or NULL */
 	bool (*print)(struct bc_output *output, const json_t *response); /* NULL: no output */
 	/* Called after success; may replace the response. NULL: none. */
 	enum bc_exit (*follow_up)(
 		const struct request *r, struct bc_client *client, struct bc_response *response);
 } commands[] = {
-	{&record_start_usage, "POST", "/v1/recordings", 0, 0, "start takes no operands", true, 0,
-		NULL, bc_response_print_recording, NULL},
-	{&record_stop_usage, "DELETE", "/v1/recordings/current", 0, 0, "stop takes no operands",
-		false, SEAL_MS, NULL, bc_response_print_recording, NULL},
-	{&record_list_usage, "GET", "/v1/recordings", 0, 0, "list takes no operands", false, 0,
-		NULL, bc_response_print_recordings, NULL},
-	{&record_show_usage, "GET", "/v1/recordings/current", 0, 0, NULL, false, 0, NULL,
+	{&record_start_usage, "POST", "/v1/recordings", 0, 0, NULL, 0, NULL,
 		bc_response_print_recording, NULL},
-	{&record_show_usage, "GET", "/v1/recordings", 1, 1, "show takes one ID, or none", false, 0,
-		NULL, bc_response_print_recording, select_recording},
+	{&record_stop_usage, "DELETE", "/v1/recordings/current", 0, 0, NULL, SEAL_MS, NULL,
+		bc_response_print_recording, NULL},
+	{&record_list_usage, "GET", "/v1/recordings", 0, 0, NULL, 0, NULL,
+		bc_response_print_recordings, NULL},
+	{&record_show_usage, "GET", "/v1/recordings/current", 0, 0, NULL, 0, NULL,
+		bc_response_print_recording, NULL},
+	{&record_show_usage, "GET", "/v1/recordings", 1, 1, "show takes one ID, or none", 0, NULL,
+		bc_response_print_recording, select_recording},
 	{&record_note_usage, "PATCH", "/v1/recordings/current", 1, -1,
-		"note requires KEY=VALUE, such as program=ls", true, 0, fill_notes,
+		"note requires KEY=VALUE, such as program=ls", 0, fill_notes,
 		bc_response_print_recording, NULL},
-	{&bc_rotate_usage, "POST", "/v1/rotate", 0, 0, "rotate takes no operands", true, SEAL_MS,
-		NULL, bc_response_print_rotated, NULL},
-	{&bc_mark_usage, "POST", "/v1/marks", 1, -1, "mark requires a text", true, 0, fill_mark,
+	{&bc_rotate_usage, "POST", "/v1/rotate", 0, 0, NULL, SEAL_MS, NULL,
+		bc_response_print_rotated, NULL},
+	{&bc_mark_usage, "POST", "/v1/marks", 1, -1, "mark requires a text", 0, fill_mark,
 		bc_response_print_mark, NULL},
-	{&bc_snapshot_usage, "POST", "/v1/snapshot", 0, 0, "snapshot takes no operands", true,
-		SEAL_MS, check_snapshot, bc_response_print_recording, NULL},
-	{&trigger_list_usage, "GET", "/v1/triggers", 0, 0, "list takes no operands", false, 0, NULL,
+	{&bc_snapshot_usage, "POST", "/v1/snapshot", 0, 0, NULL, SEAL_MS, check_snapshot,
+		bc_response_print_recording, NULL},
+	{&trigger_list_usage, "GET", "/v1/triggers", 0, 0, NULL, 0, NULL,
 		bc_response_print_triggers, NULL},
 	{&trigger_add_usage, "POST", "/v1/triggers", 3, -1,
-		"add requires NAME ACTION WHEN, such as roi mark port=e0", true, 0, fill_trigger,
+		"add requires NAME ACTION WHEN, such as roi mark port=e0", 0, fill_trigger,
 		bc_response_print_triggers, NULL},
-	{&trigger_remove_usage, "DELETE", "/v1/triggers/%s", 1, 1, "remove takes one NAME", false,
-		0, NULL, NULL, NULL},
-	{&replay_list_usage, "GET", "/v1/replays", 0, 0, "list takes no operands", false, 0, NULL,
-		bc_response_print_replays, NULL},
+	{&trigger_remove_usage, "DELETE", "/v1/triggers/%s", 1, 1, "remove takes one NAME", 0, NULL,
+		NULL, NULL},
+	{&replay_list_usage, "GET", "/v1/replays", 0, 0, NULL, 0, NULL, bc_response_print_replays,
+		NULL},
 	{&replay_cancel_usage, "DELETE", "/v1/replays/%s", 0, 1, "cancel takes one ID, or none",
-		false, SEAL_MS, NULL, bc_response_print_replays, NULL},
-	{&bc_replay_usage, "PUT", "/v1/replays", 0, 1, "replay takes one file, or --recording",
-		false, 0, fill_replay, bc_response_print_replays, check_replay},
+		SEAL_MS, NULL, bc_response_print_replays, NULL},
+	{&bc_replay_usage, "PUT", "/v1/replays", 0, 1, "replay takes one file, or --recording", 0,
+		fill_replay, bc_response_print_replays, check_replay},
 };
 
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))
@@ -747,8 +746,10 @@ static enum bc_exit call(const struct request *r, struct bc_client *client, cons
 		return upload(r, client, path, response);
 	if (command->timeout_ms != 0)
 		bc_client_set_timeout(client, command->timeout_ms);
+	bool has_body = strcmp(command->method, "POST") == 0 ||
+			strcmp(command->method, "PATCH") == 0;
 	enum bc_exit code = bc_client_call(
-		client, command->method, path, command->has_body ? r->body : NULL, response);
+		client, command->method, path, has_body ? r->body : NULL, response);
 	if (code != BC_EXIT_OK)
 		bc_client_print_error(client, code);
 	return code;
@@ -809,6 +810,20 @@ static bool parse_options(struct request *r, int argc, char **argv, enum bc_exit
 	return true;
 }
 
+/* Prints an error about a wrong number of operands. */
+static enum bc_exit print_count_error(
+	const struct bc_console *console, const struct command *command)
+{
+	const char *name = command->usage->name;
+	const char *blank = strrchr(name, ' ');
+	char err[64];
+
+	if (command->usage_error != NULL)
+		return bc_print_usage_error(console, command->usage_error);
+	snprintf(err, sizeof(err), "%s takes no operands", blank != NULL ? blank + 1 : name);
+	return bc_print_usage_error(console, err);
+}
+
 static enum bc_exit run_command(
 	const struct bc_console *console, const struct command *command, int argc, char **argv)
 {
@@ -823,7 +838,7 @@ static enum bc_exit run_command(
 			r.command + 1 < commands + COMMANDS && r.command[1].usage == command->usage)
 			r.command++;
 		if (r.count < r.command->min || (r.command->max >= 0 && r.count > r.command->max))
-			code = bc_print_usage_error(console, r.command->usage_error);
+			code = print_count_error(console, r.command);
 		else
 			code = r.command->fill != NULL ? r.command->fill(&r) : BC_EXIT_OK;
 		if (code == BC_EXIT_OK)
