@@ -40,7 +40,7 @@ static const struct bc_usage_option options[] = {
 	BC_FILTER_OPTION_REGION,
 	BC_NAME_OPTIONS,
 	{'j', "json", NULL, NULL, "print one JSON object per line"},
-	{'I', "input", "FMT", "format-read", "input format and options (default: detected)"},
+	{'I', "input-format", "FMT", "format-read", "input format and options (default: detected)"},
 	{0},
 };
 

@@ -28,7 +28,7 @@ static const struct bc_usage_option options[] = {
 	{OPTION_B2A, "b2a", NULL, NULL,
 		"exactly like BYU's b2a: times in decimal, no lines that start with '#'"},
 	{'p', "plain", NULL, NULL, "omit lines that start with '#' (gaps, marks, triggers)"},
-	{'I', "input", "FMT", "format-read",
+	{'I', "input-format", "FMT", "format-read",
 		"input format and options, such as laplace:endian=big (default: detected)"},
 	{0},
 };

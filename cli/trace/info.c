@@ -19,7 +19,7 @@
 
 static const struct bc_usage_option options[] = {
 	{'j', "json", NULL, NULL, "print one JSON object per file, each on a line"},
-	{'I', "input", "FMT", "format-read", "input format and options (default: detected)"},
+	{'I', "input-format", "FMT", "format-read", "input format and options (default: detected)"},
 	{0},
 };
 

@@ -20,7 +20,7 @@
 #include "formats/segment/sequence_check.h"
 
 static const struct bc_usage_option options[] = {
-	{'I', "input", "FMT", "format-read", "input format and options (default: detected)"},
+	{'I', "input-format", "FMT", "format-read", "input format and options (default: detected)"},
 	{0},
 };
 
