@@ -301,7 +301,6 @@ static json_t *seen_json(const uint64_t bitmap[4], bool is_type)
 	return list;
 }
 
-/* Returns a number, or null if it is unknown. */
 static json_t *end_json(const struct bc_segment_info *info)
 {
 	char wall[BC_RFC3339_BYTES];
@@ -318,6 +317,7 @@ static json_t *end_json(const struct bc_segment_info *info)
 	});
 }
 
+/* Returns a number, or null if it is unknown. */
 static json_t *number_or_null(bool is_known, uint64_t value)
 {
 	return is_known ? bc_json_u64(value) : json_null();
