@@ -72,7 +72,6 @@ static const struct field {
 	FIELD(COUNT, "flight.limit_bytes", flight.limit_bytes),
 	FIELD(TEXT, "replay.name", replay),
 	FIELD(COUNT, "counts.received", counts.received),
-	FIELD(COUNT, "counts.written", counts.written),
 	FIELD(COUNT, "counts.dropped.filtered", counts.filtered),
 	FIELD(COUNT, "counts.dropped.invalid", counts.invalid),
 	FIELD(COUNT, "counts.dropped.idle", counts.idle),

@@ -61,7 +61,6 @@ struct bc_status_model {
 	char replay[1024]; /* path; empty: none */
 	struct {
 		uint64_t received;
-		uint64_t written;
 		uint64_t lost[BC_GAP_CAUSES];
 		uint64_t filtered;
 		uint64_t invalid;

@@ -57,8 +57,7 @@ static void apply_note(
 		return;
 	memcpy(note, chunk->text + event->text, event->text_bytes);
 	note[event->text_bytes] = '\0';
-	if (!bc_metadata_merge(info->header.metadata, note, err, sizeof(err)))
-		return;
+	(void)!bc_metadata_merge(info->header.metadata, note, err, sizeof(err));
 }
 
 static int add_events(struct bc_segment_info *info, const struct bc_chunk *chunk)

@@ -8,7 +8,6 @@
 
 #include "cli/io/entry_count.h"
 #include "cli/io/file.h"
-#include "cli/io/record_text.h"
 #include "cli/term/options.h"
 #include "cli/term/output.h"
 #include "cli/trace/capture_info.h"
