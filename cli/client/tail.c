@@ -297,9 +297,9 @@ int bc_cmd_tail(const struct bc_console *console, int argc, char **argv)
 	char *path = NULL;
 	enum bc_exit code = BC_EXIT_OK;
 
-	if (t.query == NULL)
+	if (t.query == NULL) {
 		code = bc_print_no_memory(console);
-	else if (parse_options(console, argc, argv, &t, &code)) {
+	} else if (parse_options(console, argc, argv, &t, &code)) {
 		path = bc_client_query("/v1/records", t.query);
 		if (path == NULL)
 			code = bc_print_no_memory(console);
