@@ -32,7 +32,8 @@
  * mode: it sends from the first board_bulk_in() after power-on.
  *
  * The stream depends only on the options, the calls and the times passed in. A time before the
- * latest one counts as the latest. Not thread-safe. */
+ * latest one counts as the latest. Not thread-safe. Boards with the same bus share its samples:
+ * create and free all boards on one thread. Each may be used on another. */
 #ifndef BC_TESTS_BOARD_BOARD_H
 #define BC_TESTS_BOARD_BOARD_H
 

@@ -2,6 +2,9 @@
  * only a memcpy. The loop is much longer than LZ4's window, so the stream compresses like the
  * simulated bus itself. Ticks increase from lap to lap.
  *
+ * Buses with the same seed and agents share a loop, which never changes; the latest one is kept for
+ * the next. Init and free buses on one thread.
+ *
  * Call board_bus_init(), then any of the others, then board_bus_free(). */
 #ifndef BC_TESTS_BOARD_BOARD_BUS_H
 #define BC_TESTS_BOARD_BOARD_BUS_H
@@ -10,12 +13,9 @@
 #include <stdint.h>
 
 struct board_bus {
-	uint8_t *samples; /* as in a bcp1 frame, each with its delta */
-	uint64_t *ticks;  /* of each sample in the first lap */
-	uint32_t *runs;   /* number of samples, from each one on, that fit in one frame */
-	uint64_t lap;     /* ticks per lap */
-	uint64_t base;    /* added to ticks[] */
-	uint32_t at;      /* the next sample */
+	struct board_loop *loop;
+	uint64_t base; /* added to the loop's ticks */
+	uint32_t at;   /* the next sample */
 };
 
 /* Returns false if out of memory or `agents` is not 1 .. 4; then nothing needs to be freed. */

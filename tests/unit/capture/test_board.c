@@ -89,6 +89,28 @@ TEST_RIG(the_samples_are_those_of_the_simulated_bus)
 	bc_sim_close(sim);
 }
 
+TEST_RIG(boards_with_the_same_bus_are_independent)
+{
+	static const struct board_options options = {.seed = 4};
+	static uint8_t first[sizeof(rig->data)];
+
+	open_board(rig, &options);
+	start(rig);
+	transfers(rig, 1);
+	size_t n = rig->bytes;
+	memcpy(first, rig->data, n);
+	struct board *other = rig->board;
+	rig->board = NULL;
+	open_board(rig, &(struct board_options){.seed = 5});
+	open_board(rig, &options);
+	start(rig);
+	transfers(rig, 1);
+	assert_int_equal(rig->bytes, n);
+	assert_memory_equal(rig->data, first, n);
+	board_free(other);
+	stop_and_check(rig);
+}
+
 TEST_RIG(ticks_increase_from_lap_to_lap)
 {
 	open_board(rig, &(struct board_options){.seed = 2});
