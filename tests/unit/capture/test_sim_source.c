@@ -9,8 +9,6 @@
 #include "tests/support/source_run.h"
 #include "tests/support/test.h"
 
-TEST_THREADS;
-
 /* About 50 frames of 2048 samples. */
 static const struct bc_sim_options options = {.seed = 7, .count = 100000, .agents = 2};
 

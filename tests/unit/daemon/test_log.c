@@ -5,8 +5,6 @@
 #include "formats/base/utf8.h"
 #include "tests/support/test.h"
 
-TEST_THREADS;
-
 /* The log line with this text, without its newline. */
 static const char *line_of(const char *text)
 {

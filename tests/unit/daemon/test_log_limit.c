@@ -5,8 +5,6 @@
 #include "tests/support/log_capture.h"
 #include "tests/support/test.h"
 
-TEST_THREADS;
-
 #define SECOND UINT64_C(1000000000)
 #define WEEK   (7 * 24 * 3600 * SECOND)
 
