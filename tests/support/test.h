@@ -57,6 +57,10 @@ void *test_alloc(size_t bytes);
  * BUSCAP_LONG, which `make test-long` sets. If n is odd, the steps reach every bit of a byte. */
 unsigned test_stride(unsigned n);
 
+/* The step of a sweep that takes long only with sanitizers or BUSCAP_SHORT: then n, unless
+ * BUSCAP_LONG is set; otherwise 1. */
+unsigned test_slow_stride(unsigned n);
+
 /* The current case of TEST_CASES(), or -1. If it is not -1 after a test, that case failed. */
 extern int test_case;
 int test_end_cases(void **state);

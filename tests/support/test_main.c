@@ -66,14 +66,23 @@ void *test_alloc(size_t bytes)
 	return memory;
 }
 
-unsigned test_stride(unsigned n)
+static bool is_short(void)
 {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-	bool is_short = true;
+	return true;
 #else
-	bool is_short = getenv("BUSCAP_SHORT") != NULL;
+	return getenv("BUSCAP_SHORT") != NULL;
 #endif
-	return getenv("BUSCAP_LONG") != NULL ? 1 : is_short ? 29 * n : 5 * n;
+}
+
+unsigned test_stride(unsigned n)
+{
+	return getenv("BUSCAP_LONG") != NULL ? 1 : is_short() ? 29 * n : 5 * n;
+}
+
+unsigned test_slow_stride(unsigned n)
+{
+	return getenv("BUSCAP_LONG") == NULL && is_short() ? n : 1;
 }
 
 int test_end_cases(void **state)
