@@ -403,11 +403,16 @@ TEST_F(the_queue_is_bounded_and_skipped_files_are_counted)
 	assert_int_equal(f->failures, bc_hook_failed(f->hook));
 	assert_string_equal(f->error, "not run: too many are waiting");
 	assert_int_equal(count_in_log(f, "too many are waiting"), 10);
+	/* All that wait are tried, also after a failure: with a command that starts no program. */
+	temp_path(&f->dir, "missing", f->command);
+	assert_int_equal(bc_hook_set(f->hook, f->command, 0), 0);
 	run_until_idle(f);
-	assert_int_equal(bc_hook_failed(f->hook), 10000 - BC_HOOK_WAITING_MAX - 1);
+	assert_int_equal(bc_hook_failed(f->hook), 10000 - 1);
+	assert_string_equal(f->path, "/out/01024");
+	assert_int_equal(bc_hook_set(f->hook, "/bin/true", 0), 0);
 	add_file(f, 10000);
 	run_until_idle(f);
-	assert_int_equal(f->failures, 10000 - BC_HOOK_WAITING_MAX - 1);
+	assert_int_equal(f->failures, 10000 - 1);
 }
 
 TEST_F(finish_runs_the_waiting_commands)
