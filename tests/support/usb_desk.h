@@ -21,7 +21,9 @@
 #define VID       0x1209
 #define PID       0x0001
 #define TRANSFERS 16
-#define BYTES     65536
+#ifndef BYTES
+#define BYTES 65536 /* of a transfer */
+#endif
 
 #define GET_INFO 1
 #define START    2

@@ -1,4 +1,6 @@
 /* Boards that are plugged and unplugged at any time, with only libusb above the simulated USB. */
+#define BYTES 4096 /* of a transfer: most tests here plug the board hundreds of times */
+
 #include "tests/support/test.h"
 #include "tests/support/usb_desk.h"
 
