@@ -268,11 +268,17 @@ TEST_RUN(after_a_last_frame_a_stop_without_an_answer_leaves_no_gap)
 
 TEST_RUN(data_after_a_last_frame_continues_the_stream)
 {
-	usb_run_stream(run, 100000);
-	usb_run_receive(run, 1000);
-	bc_source_last_frame(run->source);
-	usb_run_wait(run, 1200);
-	assert_int_equal(run->ends, 0);
+	/* If the test was delayed, there may have been no data for a second; then retry. */
+	for (unsigned tries = 1;; tries++) {
+		usb_run_stream(run, 100000);
+		usb_run_receive(run, 1000);
+		bc_source_last_frame(run->source);
+		usb_run_wait(run, 1200);
+		if (run->ends == 0)
+			break;
+		assert_true(tries < 5);
+		usb_run_again(run);
+	}
 	usb_run_stop(run);
 	check_whole(run);
 	usb_run_close(run);
@@ -287,6 +293,7 @@ TEST_RUN(a_board_that_does_not_stop_sending_is_cut_off)
 	usbfs_replay(run->port, zeros, sizeof(zeros));
 	run->options.protocol = BC_FORMAT_RAW6;
 	usb_run_until(run, run->bytes > 100000);
+	usbfs_slow(USBFS_SUBMIT, 1); /* or it sends gigabytes in that second */
 	usb_run_stop(run);
 	assert_int_equal(run->status, 0);
 	assert_int_equal(usbfs_sent(run->port).stops, 1);
