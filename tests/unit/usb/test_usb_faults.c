@@ -345,14 +345,19 @@ TEST_RUN(silence_is_logged_once_and_when_it_ends)
 	run_start(run, 1000000);
 	for (unsigned i = 1; i <= 2; i++) {
 		usb_run_command(run, "freeze");
-		usb_run_until(run, board_of(run)->silences == i);
+		usb_run_until(run, run->bytes == usbfs_sent(run->port).bytes);
+		/* If the test was delayed, there may have been other silences before. */
+		while (count_logged(run, "no data for") == count_logged(run, "data again"))
+			usb_run_wait(run, 10);
+		uint64_t silences = board_of(run)->silences;
+		assert_true(silences >= i);
 		usb_run_wait(run, 500);
-		assert_int_equal(board_of(run)->silences, i);
-		assert_int_equal(count_logged(run, "no data for"), i);
-		assert_int_equal(count_logged(run, "data again"), i - 1);
+		assert_int_equal(board_of(run)->silences, silences);
+		assert_int_equal(count_logged(run, "no data for"), silences);
+		assert_int_equal(count_logged(run, "data again"), silences - 1);
 		usb_run_command(run, "thaw");
 		usb_run_receive(run, 10000);
-		assert_int_equal(count_logged(run, "data again"), i);
+		assert_true(count_logged(run, "data again") >= silences);
 	}
 	assert_int_equal(run->breaks_count, 0);
 	assert_int_equal(board_of(run)->restarts, 0);
@@ -365,7 +370,7 @@ TEST_RUN(a_silent_board_is_reset_if_configured)
 	run->options.reset_on_silence = true;
 	run_start(run, 1000000);
 	usb_run_command(run, "freeze");
-	usb_run_until(run, board_of(run)->restarts == 1);
+	usb_run_until(run, board_of(run)->restarts >= 1);
 	usb_run_command(run, "thaw");
 	usb_run_until(run, board_of(run)->plugs >= 2);
 	usb_run_receive(run, 10000);
