@@ -13,6 +13,7 @@
 #include <uv.h>
 
 #include "capture/source/source.h"
+#include "tests/support/temp_dir.h"
 #include "tests/support/test.h"
 
 enum source_act { ACT_NONE, ACT_STOP, ACT_CLOSE };
@@ -166,19 +167,10 @@ static inline void source_run_end(void *context, int status, const char *what)
 	}
 }
 
-/* Returns the first free descriptor. It is unchanged if no descriptor leaked. */
-static inline int source_run_free_fd(void)
-{
-	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-
-	close(fd);
-	return fd;
-}
-
 static inline void source_run_init(struct source_run *run)
 {
 	memset(run, 0, sizeof(*run));
-	run->free_fd = source_run_free_fd();
+	run->free_fd = first_free_fd();
 	run->act_at = NEVER;
 	assert_int_equal(uv_loop_init(&run->loop), 0);
 	assert_int_equal(uv_idle_init(&run->loop, &run->again), 0);
@@ -221,7 +213,7 @@ static inline void source_run_close(struct source_run *run)
 	uv_close((uv_handle_t *)&run->again, NULL);
 	uv_run(&run->loop, UV_RUN_DEFAULT);
 	assert_int_equal(uv_loop_close(&run->loop), 0);
-	assert_int_equal(source_run_free_fd(), run->free_fd);
+	assert_int_equal(first_free_fd(), run->free_fd);
 	free(run->bytes);
 }
 

@@ -57,6 +57,15 @@ static inline const char *temp_path(
 	return out;
 }
 
+/* Returns the first free descriptor. It is unchanged if no descriptor leaked. */
+static inline int first_free_fd(void)
+{
+	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+	close(fd);
+	return fd;
+}
+
 /* Limits the size of files. Writes beyond it fail with EFBIG if SIGXFSZ is ignored. RLIM_INFINITY
  * removes the limit. */
 static inline void set_file_limit(rlim_t bytes)
@@ -99,6 +108,36 @@ static inline uint8_t *temp_read(const struct temp_dir *dir, const char *name, s
 	}
 	close(fd);
 	return bytes;
+}
+
+static inline int temp_compare_names(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+#define TEMP_NAMES 256
+
+/* Lists the files whose names start and end like this, in order and without hidden ones. Returns
+ * their number. The caller frees each name. */
+static inline size_t temp_list(
+	const struct temp_dir *dir, const char *prefix, const char *suffix, char *names[TEMP_NAMES])
+{
+	DIR *list = opendir(dir->path);
+	size_t count = 0;
+
+	assert_non_null(list);
+	for (struct dirent *entry; (entry = readdir(list)) != NULL;) {
+		const char *name = entry->d_name;
+		size_t n = strlen(name);
+		if (name[0] == '.' || strncmp(name, prefix, strlen(prefix)) != 0 ||
+			n < strlen(suffix) || strcmp(name + n - strlen(suffix), suffix) != 0)
+			continue;
+		assert_true(count < TEMP_NAMES);
+		names[count++] = strdup(name);
+	}
+	closedir(list);
+	qsort(names, count, sizeof(names[0]), temp_compare_names);
+	return count;
 }
 
 static inline int temp_exists(const struct temp_dir *dir, const char *name)

@@ -16,6 +16,7 @@
 #include "formats/bus/bcp1.h"
 #include "tests/board/board.h"
 #include "tests/board/usbfs.h"
+#include "tests/support/temp_dir.h"
 #include "tests/support/test.h"
 
 #define VID       0x1209
@@ -64,14 +65,6 @@ struct desk {
 	libusb_device *device; /* the latest arrival */
 };
 
-static inline int free_fd(void)
-{
-	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-
-	close(fd);
-	return fd;
-}
-
 static inline void desk_command(struct desk *desk, const char *line)
 {
 	char answer[BOARD_ANSWER];
@@ -85,7 +78,7 @@ static inline void set_up_desk(struct desk *desk)
 	static const struct board_options options = {.serial = "B-0001", .seed = 3, .agents = 2};
 
 	desk->reader = calloc(1, sizeof(*desk->reader));
-	desk->free_fd = free_fd();
+	desk->free_fd = first_free_fd();
 	desk->board = board_new(&options);
 	assert_non_null(desk->board);
 	usbfs_start();
@@ -131,7 +124,7 @@ static inline void desk_finish(struct desk *desk)
 	assert_int_equal(leaks.urbs, 0);
 	assert_int_equal(leaks.unclaimed, 0);
 	assert_int_equal(leaks.monitors, 0);
-	assert_int_equal(free_fd(), desk->free_fd);
+	assert_int_equal(first_free_fd(), desk->free_fd);
 }
 
 static inline void desk_open(struct desk *desk)

@@ -494,7 +494,7 @@ TEST_F(standard_input_is_read_and_left_open)
 		struct source_run run;
 		pthread_t thread;
 		int fds[2];
-		int free_fd = source_run_free_fd();
+		int free_fd = first_free_fd();
 		assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
 		assert_int_equal(dup2(fds[0], STDIN_FILENO), STDIN_FILENO);
 		close(fds[0]);

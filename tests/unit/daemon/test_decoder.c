@@ -1,6 +1,5 @@
 /* Decoder and pipeline together, on a loop, writing to a directory: the result does not depend on
  * how the stream is cut into pieces. */
-#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +18,7 @@
 #include "formats/bus/stamp.h"
 #include "formats/segment/manifest.h"
 #include "formats/segment/segment_reader.h"
+#include "tests/support/temp_dir.h"
 #include "tests/support/test.h"
 
 TEST_THREADS;
@@ -43,8 +43,7 @@ struct seen_tick {
 };
 
 struct fixture {
-	char dir[64];
-	int dir_fd;
+	struct temp_dir dir;
 	uv_loop_t loop;
 	struct bc_mapping mapping;
 	struct bc_recording_info recording;
@@ -103,18 +102,14 @@ static void set_up(struct fixture *f)
 	const struct bc_mapping_options options = bc_mapping_options_default();
 
 	bc_log_set_level(BC_LOG_ERROR);
-	snprintf(f->dir, sizeof(f->dir), "/tmp/buscap-decoder-XXXXXX");
-	assert_non_null(mkdtemp(f->dir));
-	f->dir_fd = open(f->dir, O_RDONLY | O_DIRECTORY);
-	assert_true(f->dir_fd >= 0);
+	temp_dir_make(&f->dir);
 	bc_mapping_init(&f->mapping, &options);
 	snprintf(f->recording.header.recording, BC_RECORDING_ID_MAX, "20260101T000000Z-000000");
 }
 
 static void tear_down(struct fixture *f)
 {
-	close(f->dir_fd);
-	rmdir(f->dir);
+	temp_dir_remove(&f->dir);
 }
 
 TEST_FIXTURE(fixture, set_up, tear_down)
@@ -125,8 +120,8 @@ static void open_pipeline(struct fixture *f, bool is_live, unsigned flight_chunk
 	struct bc_pipeline_options pipeline = {
 		.buffer_bytes = bc_pool_min_bytes(1, false) + 2 * sizeof(struct bc_slot),
 		.workers = 1,
-		.dir = f->dir,
-		.dir_fd = f->dir_fd,
+		.dir = f->dir.path,
+		.dir_fd = f->dir.fd,
 		.rules = {.sync_ns = UINT64_C(1000000000000)},
 		.context = f,
 		.on_slot_free = on_nothing,
@@ -238,7 +233,7 @@ static void read_segment(struct fixture *f, const char *name)
 	static struct bc_chunk chunk;
 	struct bc_segment_reader *reader;
 	int found;
-	int fd = openat(f->dir_fd, name, O_RDONLY);
+	int fd = openat(f->dir.fd, name, O_RDONLY);
 
 	assert_true(fd >= 0);
 	assert_int_equal(bc_segment_reader_open(&reader,
@@ -264,35 +259,25 @@ static void read_segment(struct fixture *f, const char *name)
 	assert_true(bc_segment_reader_is_sealed(reader));
 	bc_segment_reader_close(reader);
 	close(fd);
-	unlinkat(f->dir_fd, name, 0);
-}
-
-static int compare_names(const void *a, const void *b)
-{
-	return strcmp(a, b);
+	unlinkat(f->dir.fd, name, 0);
 }
 
 static void read_segments(struct fixture *f)
 {
-	static char names[256][64];
-	size_t count = 0;
-	DIR *dir = opendir(f->dir);
+	char *names[TEMP_NAMES];
+	size_t count = temp_list(&f->dir, "", "", names);
 
 	f->out_bytes = 0;
 	f->gaps = 0;
 	f->lost = 0;
 	f->events_count = 0;
-	for (struct dirent *entry; (entry = readdir(dir)) != NULL;) {
-		const char *suffix = strrchr(entry->d_name, '.');
-		if (strcmp(suffix, BC_MANIFEST_SUFFIX) == 0)
-			assert_int_equal(unlinkat(f->dir_fd, entry->d_name, 0), 0);
-		else if (entry->d_name[0] != '.' && count < 256)
-			snprintf(names[count++], sizeof(names[0]), "%.63s", entry->d_name);
+	for (size_t i = 0; i < count; i++) {
+		if (strcmp(strrchr(names[i], '.'), BC_MANIFEST_SUFFIX) == 0)
+			assert_int_equal(unlinkat(f->dir.fd, names[i], 0), 0);
+		else
+			read_segment(f, names[i]);
+		free(names[i]);
 	}
-	closedir(dir);
-	qsort(names, count, sizeof(names[0]), compare_names);
-	for (size_t i = 0; i < count; i++)
-		read_segment(f, names[i]);
 }
 
 static void finish_pipeline(struct fixture *f)
@@ -467,18 +452,18 @@ TEST_F(segments_cut_at_any_tick_contain_the_same_records)
 /* Replaces the directory by one that cannot be written to, until restore_dir(). */
 static int replace_dir(struct fixture *f)
 {
-	int dir = dup(f->dir_fd);
+	int dir = dup(f->dir.fd);
 	int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
 
 	assert_true(dir >= 0 && nothing >= 0);
-	assert_int_equal(dup2(nothing, f->dir_fd), f->dir_fd);
+	assert_int_equal(dup2(nothing, f->dir.fd), f->dir.fd);
 	close(nothing);
 	return dir;
 }
 
 static void restore_dir(struct fixture *f, int dir)
 {
-	assert_int_equal(dup2(dir, f->dir_fd), f->dir_fd);
+	assert_int_equal(dup2(dir, f->dir.fd), f->dir.fd);
 	close(dir);
 }
 

@@ -1,6 +1,5 @@
 /* Recordings of a scripted source with raw bytes kept. A replay of their raw captures must yield
  * the same records, ticks and gaps, including raw6, whose ticks come from the host's clock. */
-#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -264,39 +263,14 @@ static void describe_chunk(
 	}
 }
 
-static int compare_names(const void *a, const void *b)
-{
-	return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-/* Lists the files of a recording with this suffix, in order. */
-static size_t list_files(struct temp_dir *dir, const char *id, const char *suffix, char *names[64])
-{
-	DIR *d = opendir(dir->path);
-	size_t count = 0;
-
-	assert_non_null(d);
-	for (struct dirent *item; (item = readdir(d)) != NULL;) {
-		size_t n = strlen(item->d_name);
-		if (strncmp(item->d_name, id, strlen(id)) != 0 || n < strlen(suffix) ||
-			strcmp(item->d_name + n - strlen(suffix), suffix) != 0)
-			continue;
-		assert_true(count < 64);
-		names[count++] = strdup(item->d_name);
-	}
-	closedir(d);
-	qsort(names, count, sizeof(names[0]), compare_names);
-	return count;
-}
-
 static struct reported describe(struct temp_dir *dir, const char *id)
 {
 	struct reported reported = {.n = 0};
 	FILE *events = open_memstream(&reported.events, &reported.events_bytes);
 	struct bc_chunk *chunk = malloc(sizeof(*chunk));
 	struct bc_segment_reader *reader;
-	char *names[64];
-	size_t count = list_files(dir, id, ".byu.lz4", names);
+	char *names[TEMP_NAMES];
+	size_t count = temp_list(dir, id, ".byu.lz4", names);
 	bool is_first = true;
 	int found;
 
@@ -333,8 +307,8 @@ static void free_reported(struct reported *reported)
 /* Concatenates the raw captures. Returns their number. */
 static size_t join_captures(struct temp_dir *dir, const char *id, const char *suffix)
 {
-	char *names[64];
-	size_t count = list_files(dir, id, suffix, names);
+	char *names[TEMP_NAMES];
+	size_t count = temp_list(dir, id, suffix, names);
 	uint8_t *all = NULL;
 	size_t n = 0;
 

@@ -1,7 +1,6 @@
 /* Recordings that triggers and limits start and end, at every record of every batch, against a
  * model that applies the settings record by record. The recorder, session, channel and writer are
  * the daemon's own; the source is scripted. */
-#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -272,18 +271,15 @@ static int compare_expected(const void *a, const void *b)
 
 static void read_all(struct expected_list *list, const struct stream *stream, struct temp_dir *dir)
 {
-	DIR *d = opendir(dir->path);
-	static const char suffix[] = ".byu.lz4";
+	char *names[TEMP_NAMES];
+	size_t count = temp_list(dir, "", ".byu.lz4", names);
 
 	list->count = 0;
-	for (struct dirent *item; (item = readdir(d)) != NULL;) {
-		size_t n = strlen(item->d_name);
-		if (n < sizeof(suffix) || strcmp(item->d_name + n - strlen(suffix), suffix) != 0)
-			continue;
+	for (size_t i = 0; i < count; i++) {
 		assert_true(list->count < RECORDINGS_MAX);
-		read_recording(&list->of[list->count++], stream, dir, item->d_name);
+		read_recording(&list->of[list->count++], stream, dir, names[i]);
+		free(names[i]);
 	}
-	closedir(d);
 	qsort(list->of, list->count, sizeof(list->of[0]), compare_expected);
 }
 

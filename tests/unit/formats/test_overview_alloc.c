@@ -301,22 +301,13 @@ static void tear_down(struct fixture *f)
 
 TEST_FIXTURE(fixture, set_up, tear_down)
 
-/* The lowest file descriptor that is not in use. */
-static int next_fd(const struct fixture *f)
-{
-	int fd = dup(f->dir.fd);
-
-	close(fd);
-	return fd;
-}
-
 /* Runs a step with the first allocation failing, then the second, and so on until none fails.
  * `before` prepares an overview for it and `after` checks it when the step has succeeded, possibly
  * repeated. Nothing may leak. */
 static void fail_in_turn(struct fixture *f, bool is_lasting, void (*before)(struct fixture *f),
 	int (*step)(struct fixture *f), void (*after)(struct fixture *f))
 {
-	int free_fd = next_fd(f);
+	int free_fd = first_free_fd();
 	bool is_over = false;
 
 	for (long n = 0; !is_over; n += test_stride(5)) {
@@ -334,7 +325,7 @@ static void fail_in_turn(struct fixture *f, bool is_lasting, void (*before)(stru
 		close_overview(f);
 		failing_heap_stop();
 		assert_int_equal(heap.live, 0);
-		assert_int_equal(next_fd(f), free_fd);
+		assert_int_equal(first_free_fd(), free_fd);
 		assert_true(n != 0 || !is_over);
 	}
 }

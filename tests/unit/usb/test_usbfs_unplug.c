@@ -87,7 +87,7 @@ TEST_DESK(a_thousand_plugs_leak_nothing)
 {
 	desk_init(desk);
 	desk_watch(desk, LIBUSB_HOTPLUG_ENUMERATE);
-	int fd = free_fd();
+	int fd = first_free_fd();
 	for (unsigned i = 0; i < 1000 / test_slow_stride(5); i++) {
 		while (desk->arrived == i)
 			desk_turn(desk);
@@ -108,7 +108,7 @@ TEST_DESK(a_thousand_plugs_leak_nothing)
 		close_board(desk);
 		while (desk->left == i)
 			desk_turn(desk);
-		assert_int_equal(free_fd(), fd);
+		assert_int_equal(first_free_fd(), fd);
 		desk->port = usbfs_plug(desk->board);
 	}
 	desk_finish(desk);
@@ -152,11 +152,11 @@ TEST_DESK(an_unplug_at_any_call_leaks_nothing)
 	unsigned n = 1;
 
 	desk_init(desk);
-	int fd = free_fd();
+	int fd = first_free_fd();
 	for (; !is_through; n++) {
 		usbfs_hook(n, unplug, desk);
 		is_through = try_session(desk);
-		assert_int_equal(free_fd(), fd);
+		assert_int_equal(first_free_fd(), fd);
 		assert_int_equal(usbfs_in_flight(), 0);
 		usbfs_hook(0, NULL, NULL);
 		usbfs_unplug(desk->port);
@@ -170,7 +170,7 @@ TEST_DESK(an_unplug_at_any_call_leaks_nothing)
 TEST_DESK(any_call_may_report_that_the_device_is_gone)
 {
 	desk_init(desk);
-	int fd = free_fd();
+	int fd = first_free_fd();
 	for (enum usbfs_call call = 0; call < USBFS_CALLS; call++) {
 		/* A device falsely reported as gone keeps libusb's transfers: none is discarded or
 		 * reaped. */
@@ -179,7 +179,7 @@ TEST_DESK(any_call_may_report_that_the_device_is_gone)
 		for (unsigned skip = 0; skip < 20; skip++) {
 			usbfs_fail(call, ENODEV, skip, 1);
 			try_session(desk);
-			assert_int_equal(free_fd(), fd);
+			assert_int_equal(first_free_fd(), fd);
 			assert_int_equal(usbfs_in_flight(), 0);
 			usbfs_fail(call, 0, 0, 0);
 		}
