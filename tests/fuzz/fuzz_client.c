@@ -1,16 +1,14 @@
 /* Fuzz target: what the command-line tool does with the daemon's responses. The first byte selects
  * the command (bits 0 to 3) and the response (bits 4 to 6): the input as a body after a valid
- * header with a status, or the whole response. Command 0 prints the input as an event and as a
- * status, without a socket. Output and messages must be printable UTF-8 on whole lines. */
-#include <pthread.h>
+ * header with a status, or the whole response. Command 0 is tail if bit 7 is set; otherwise it
+ * prints the input as an event and as a status, without a socket. Output and messages must be
+ * printable UTF-8 on whole lines. */
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "cli/client/client.h"
@@ -19,17 +17,15 @@
 #include "cli/client/status.h"
 #include "cli/client/status_lines.h"
 #include "cli/client/status_model.h"
-#include "formats/base/utf8.h"
+#include "cli/client/tail.h"
 #include "tests/fuzz/scratch.h"
+#include "tests/support/answered.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static int read_stream(const struct bc_console *console, int argc, char **argv);
 
-static const struct command {
-	int (*run)(const struct bc_console *console, int argc, char **argv);
-	const char *words[5];
-} commands[] = {
+static const struct answered_command commands[] = {
 	{bc_cmd_status, {"status"}},
 	{bc_cmd_status, {"status", "--json"}},
 	{bc_cmd_daemon, {"record", "list"}},
@@ -45,6 +41,7 @@ static const struct command {
 	{bc_cmd_daemon, {"replay", "list"}},
 	{bc_cmd_daemon, {"replay", "cancel"}},
 	{read_stream, {"events"}},
+	{bc_cmd_tail, {"tail", "-t", "tick"}},
 };
 
 /* Prints a line of a stream of events. */
@@ -82,17 +79,6 @@ static int read_stream(const struct bc_console *console, int argc, char **argv)
 
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))
 
-static void check_text(const char *text, size_t bytes)
-{
-	if (bytes != 0 && text[bytes - 1] != '\n')
-		abort();
-	if (!bc_utf8_is_valid(text, bytes))
-		abort();
-	for (size_t i = 0; i < bytes; i++)
-		if (((unsigned char)text[i] < ' ' && text[i] != '\n') || text[i] == '\x7f')
-			abort();
-}
-
 /* Prints the input in all forms that need no request. */
 static void print_json(const uint8_t *data, size_t size)
 {
@@ -109,104 +95,12 @@ static void print_json(const uint8_t *data, size_t size)
 		if (is_status)
 			bc_status_print(&output, &status, "");
 	}
-	check_text(output.buffer, output.used);
+	if (answered_text_fault(output.buffer, output.used, false) != NULL)
+		abort();
 	output.used = 0;
 	free(output.buffer);
 	close(fd);
 	json_decref(json);
-}
-
-struct server {
-	int listen_fd;
-	const uint8_t *data;
-	size_t size;
-	const char *status; /* NULL: the data is the whole response */
-};
-
-/* Answers one request. */
-static void *serve(void *context)
-{
-	struct server *s = context;
-	char request[4096];
-	char head[128];
-	int fd = accept(s->listen_fd, NULL, NULL);
-
-	close(s->listen_fd);
-	if (fd < 0)
-		return NULL;
-	(void)!recv(fd, request, sizeof(request), 0);
-	if (s->status != NULL) {
-		int n = snprintf(head, sizeof(head),
-			"HTTP/1.1 %s\r\nContent-Type: application/json\r\nContent-Length: "
-			"%zu\r\n\r\n",
-			s->status, s->size);
-		(void)!send(fd, head, (size_t)n, MSG_NOSIGNAL);
-	}
-	(void)!send(fd, s->data, s->size, MSG_NOSIGNAL);
-	shutdown(fd, SHUT_WR);
-	close(fd);
-	return NULL;
-}
-
-static int listen_at(int dir_fd, struct sockaddr_un *address)
-{
-	char dir[64];
-	char target[80];
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-	/* By its real name: the commands show it. */
-	snprintf(dir, sizeof(dir), "/proc/self/fd/%d", dir_fd);
-	ssize_t n = readlink(dir, target, sizeof(target) - 1);
-	target[n > 0 ? n : 0] = '\0';
-	address->sun_family = AF_UNIX;
-	snprintf(address->sun_path, sizeof(address->sun_path), "%s/socket", target);
-	unlink(address->sun_path);
-	if (fd < 0 || bind(fd, (struct sockaddr *)address, sizeof(*address)) != 0 ||
-		listen(fd, 1) != 0)
-		abort();
-	return fd;
-}
-
-static void run_command(const struct command *command, struct server *server, char *path)
-{
-	char *argv[8];
-	int argc = 0;
-	char *err = NULL;
-	size_t err_bytes;
-	pthread_t thread;
-
-	for (int i = 0; i < 5 && command->words[i] != NULL; i++)
-		argv[argc++] = strdup(command->words[i]);
-	argv[argc++] = strdup("--socket");
-	argv[argc++] = strdup(path);
-	argv[argc] = NULL;
-	char *words[8];
-	memcpy(words, argv, sizeof(words)); /* getopt permutes argv */
-	struct bc_console console = {.in = -1,
-		.out = memfd_create("out", MFD_CLOEXEC),
-		.err = open_memstream(&err, &err_bytes),
-		.command = argv[0]};
-	if (console.out < 0 || console.err == NULL ||
-		pthread_create(&thread, NULL, serve, server) != 0)
-		abort();
-	int code = command->run(&console, argc, argv);
-	pthread_join(thread, NULL);
-	fclose(console.err);
-	if (code < 0 || code > BC_EXIT_UNREACHABLE || (code != 0 && err_bytes == 0))
-		abort();
-	check_text(err, err_bytes);
-	off_t bytes = lseek(console.out, 0, SEEK_END);
-	if (bytes > 0) {
-		char *text = malloc((size_t)bytes);
-		if (text == NULL || pread(console.out, text, (size_t)bytes, 0) != bytes)
-			abort();
-		check_text(text, (size_t)bytes);
-		free(text);
-	}
-	close(console.out);
-	for (int i = 0; i < argc; i++)
-		free(words[i]);
-	free(err);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -214,21 +108,22 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	static const char *const statuses[] = {"200 OK", "200 OK", "201 Created", "400 Bad Request",
 		"404 Not Found", "503 Service Unavailable", NULL, NULL};
 	static int dir_fd = -1;
-	struct sockaddr_un address;
+	struct answered answered;
 
 	if (dir_fd < 0)
 		dir_fd = scratch_open();
 	if (size == 0)
 		return 0;
 	unsigned number = data[0] & 15;
-	if (number == 0) {
+	if (number == 0 && data[0] < 128) {
 		print_json(data + 1, size - 1);
 		return 0;
 	}
-	struct server server = {.data = data + 1,
-		.size = size - 1,
-		.status = statuses[data[0] >> 4 & 7],
-		.listen_fd = listen_at(dir_fd, &address)};
-	run_command(&commands[(number - 1) % COMMANDS], &server, address.sun_path);
+	const struct answered_command *command = &commands[(number + COMMANDS - 1) % COMMANDS];
+	const struct answer answer = {statuses[data[0] >> 4 & 7], data + 1, size - 1};
+	answered_run(&answered, command, dir_fd, &answer);
+	if (answered_fault(&answered, command) != NULL)
+		abort();
+	answered_free(&answered);
 	return 0;
 }
