@@ -302,7 +302,7 @@ class Stream:
         self._connection.close()
 
 
-def daemon_in(tmp, *argv, mode="on-demand", source="sim:rate=200k", **options):
+def daemon_in(tmp, *argv, mode="on-demand", source="sim:rate=20k", **options):
     """A daemon that records on demand unless `mode` is given."""
     return Daemon("-o", tmp / "out", "--source", source, "--set", f"recording.record={mode}", *argv,
                   socket=tmp / "socket", **options)

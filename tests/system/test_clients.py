@@ -26,8 +26,8 @@ CONNECTIONS = 64 + 168 + 32 + 64  # of others, of the owner, being refused, bein
 # As in server.h, event_broadcast.h, tap.h and searcher.h. All other responses here are statuses of less than 8 KiB.
 LIMIT = CONNECTIONS * 44 * KIB + 4 * MIB + MIB + 8 * 280 * KIB + 8 * 64 * KIB + 8 * MIB
 SECONDS = 12  # longer than any timeout of the server
-RATE = 1_000_000
-BUFFER = 128 * MIB  # for ten seconds, in case the disk stalls
+RATE = 250_000
+BUFFER = 128 * MIB  # for forty seconds, in case the disk stalls
 FEW = 20  # the least number of status responses
 
 
@@ -235,7 +235,7 @@ def test_clients_leave_descriptors_for_the_next_segments(tmp):
     def newest():
         return max((int(path.name.split("-")[2][:5]) for path in harness.segments(tmp / "out")), default=0)
 
-    with Daemon("--nofile=260", harness.BUSCAPD, "--source", f"sim:rate={harness.rate(RATE)}", "-o", tmp / "out", "-b", "filesize:500K",
+    with Daemon("--nofile=260", harness.BUSCAPD, "--source", f"sim:rate={harness.rate(RATE)}", "-o", tmp / "out", "-b", "filesize:100K",
                 "-b", "files:5", "--set", "socket.connections=1000", program="prlimit", socket=tmp / "socket") as daemon:
         daemon.wait_ready()
         tmp.chmod(0o755)
@@ -246,7 +246,7 @@ def test_clients_leave_descriptors_for_the_next_segments(tmp):
                     client.setblocking(False)
                     client.connect(str(daemon.socket))
             before = newest()
-            harness.wait_until(lambda: newest() > before + 3, "more segments are sealed", timeout=20)
+            harness.wait_until(lambda: newest() > before + 3, "more segments are sealed")
             for _ in range(20):
                 check_counts(json.loads(ask(daemon.socket).partition(b"\r\n\r\n")[2]))
         equal(daemon.stop(), 0, daemon.err)

@@ -222,7 +222,7 @@ def test_a_service_continues_the_newest_recording_and_once_only_a_recovered_one(
     ids = []
     for _ in range(5):
         # Several start within one second.
-        with Daemon("--source", "sim:rate=1M,count=10M", "-o", out, socket=tmp / "socket") as daemon:
+        with Daemon("--source", "sim:rate=100k,count=10M", "-o", out, socket=tmp / "socket") as daemon:
             ids.append(daemon.wait_ready()["recording"]["id"])
             harness.wait_until(lambda: daemon.status()["counts"]["received"], "samples are received")
             equal(daemon.stop(), 0, daemon.err)
@@ -232,7 +232,7 @@ def test_a_service_continues_the_newest_recording_and_once_only_a_recovered_one(
     equal(latest["continues"], None, "after a sealed one")
     # A recording without records is not continued.
     (out / "29991231T235959Z-ffffff-00000.byu.lz4.partial").write_bytes(b"nothing")
-    with Daemon("--source", "sim:rate=1M,count=10M", "-o", out, socket=tmp / "socket") as daemon:
+    with Daemon("--source", "sim:rate=100k,count=10M", "-o", out, socket=tmp / "socket") as daemon:
         daemon.wait_ready()
         harness.wait_until(lambda: daemon.status()["counts"]["received"], "samples are received")
         equal(daemon.stop(), 0, daemon.err)

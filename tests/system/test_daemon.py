@@ -18,7 +18,7 @@ from harness import BUSCAP, BUSCAPD, Daemon, Watch, ask, check_counts, equal, in
 
 pytestmark = pytest.mark.threads
 
-SIM = ("--source", "sim:rate=200k")
+SIM = ("--source", "sim:rate=20k")
 
 STATUS = {
     "": {"version", "state", "source", "directory", "recording", "counts", "rates", "buffer", "disk", "clients", "uptime_seconds"},
@@ -540,7 +540,7 @@ def test_a_reload_changes_the_space(tmp):
 
 def test_a_reload_changes_the_log_level(tmp):
     path = config(tmp, "[log]\nlevel = error\n")
-    with daemon_in(tmp, *SIM, "-c", path, "-b", "duration:0.2") as daemon:
+    with daemon_in(tmp, *SIM, "-c", path, "-b", "duration:0.2", "--set", "pipeline.flush=50ms") as daemon:
         daemon.wait_ready()
         harness.wait_until(lambda: len(harness.segments(tmp / "out")) > 2, "segments follow one another")
         equal(daemon.log_so_far(), "", "the log")
@@ -571,7 +571,7 @@ def test_a_reload_names_settings_that_need_a_restart(tmp):
 
 def test_an_invalid_configuration_is_rejected(tmp):
     path = config(tmp, "[rotation]\nduration = 0.2\n")
-    with daemon_in(tmp, *SIM, "-c", path) as daemon:
+    with daemon_in(tmp, *SIM, "-c", path, "--set", "pipeline.flush=50ms") as daemon:
         daemon.wait_ready()
         path.write_text("[rotation]\nduration = 100h\n[pipeline]\nflush = never\n")
         err = reload(daemon, f"{path}:4: ")

@@ -522,7 +522,7 @@ def hang(directory, signals):
     out = directory / "out"
     out.mkdir()
     faults = Faults(directory, out)
-    with Daemon("--source", endless(1_000_000), "-o", out, socket=directory / "socket", env=faults.env) as daemon:
+    with Daemon("--source", endless(100_000), "-o", out, socket=directory / "socket", env=faults.env) as daemon:
         daemon.wait_ready()
         wait_written(daemon)
         faults.set("pwrite:hold")
@@ -567,7 +567,7 @@ def idle_hang(directory, is_asked):
     out = directory / "out"
     out.mkdir()
     faults = Faults(directory, out)
-    argv = ("--source", "sim:rate=100k", "--set", "recording.record=on-demand", "-o", out)
+    argv = ("--source", "sim:rate=1k", "--set", "recording.record=on-demand", "-o", out)
     with Daemon(*argv, socket=directory / "socket", env=faults.env) as daemon:
         daemon.wait_ready()
         faults.set("openat:hold")
@@ -596,7 +596,7 @@ def test_a_stop_ends_if_a_list_of_recordings_hangs(tmp):
     done = run(BUSCAPD, "--once", "--no-socket", "--source", "sim:rate=max,count=1000", "-o", out)
     equal(done.returncode, 0, done.stderr)
     faults = Faults(tmp, out)
-    argv = ("--source", "sim:rate=100k", "--set", "recording.record=on-demand", "-o", out)
+    argv = ("--source", "sim:rate=1k", "--set", "recording.record=on-demand", "-o", out)
     with Daemon(*argv, socket=tmp / "socket", env={**faults.env, "FAULTFS_ENDING": ".byu.lz4"}) as daemon:
         daemon.wait_ready()
         faults.set("openat:hold")
@@ -614,7 +614,7 @@ def test_a_stop_ends_if_a_list_of_recordings_hangs(tmp):
 def test_a_stop_ends_if_its_last_call_hangs(tmp):
     """The writer is idle until the stop. Then it removes the reserve, and hangs."""
     faults = Faults(tmp, tmp / "out")
-    argv = ("--source", "sim:rate=100k", "--set", "recording.record=on-demand", "-o", tmp / "out")
+    argv = ("--source", "sim:rate=1k", "--set", "recording.record=on-demand", "-o", tmp / "out")
     with Daemon(*argv, socket=tmp / "socket", env={**faults.env, "FAULTFS_ENDING": ".reserve"}) as daemon:
         daemon.wait_ready()
         harness.wait_until((tmp / "out/.buscapd.reserve").exists, "the reserve")

@@ -43,7 +43,7 @@ def test_losses_triggers_and_the_disk_run_the_command(tmp):
     faults = Faults(tmp, tmp / "out")
     settings = command(tmp, "disk_low=100000d", "interval=1h")
     trigger = ("--set", "trigger io.when=type=IOWRITE", "--set", "trigger io.action=mark")
-    with Daemon("--source", "sim:rate=200k,loss=0.3", "-o", tmp / "out", *settings, *trigger, socket=tmp / "socket",
+    with Daemon("--source", "sim:rate=20k,loss=0.3", "-o", tmp / "out", *settings, *trigger, socket=tmp / "socket",
                 env=faults.env) as daemon:
         daemon.wait_ready()
         loss = wait_run(tmp, "loss")
@@ -93,7 +93,7 @@ def test_sighup_changes_the_command(tmp):
     conf = tmp / "conf"
     conf.write_text("")
     settings = command(tmp)
-    with Daemon("-c", conf, "--source", "sim:rate=200k,loss=0.3", "-o", tmp / "out", socket=tmp / "socket") as daemon:
+    with Daemon("-c", conf, "--source", "sim:rate=20k,loss=0.3", "-o", tmp / "out", socket=tmp / "socket") as daemon:
         daemon.wait_ready()
         conf.write_text(f"[events]\n{settings[1].removeprefix('events.')}\ninterval = 1s\n")
         daemon.process.send_signal(harness.signal.SIGHUP)

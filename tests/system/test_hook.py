@@ -91,7 +91,7 @@ def test_a_command_that_times_out_is_terminated_and_the_next_runs(tmp):
 
 def test_a_failure_is_an_event_and_counted_in_the_status(tmp):
     out, socket = tmp / "out", tmp / "socket"
-    with Daemon("--source", "sim:rate=200k", "-o", out, *script(tmp, "exit 9"), socket=socket) as daemon:
+    with Daemon("--source", "sim:rate=20k", "-o", out, *script(tmp, "exit 9"), socket=socket) as daemon:
         daemon.wait_ready()
         api = Api(socket)
         with Stream(socket, "/v1/events", "Event") as events:
@@ -112,7 +112,7 @@ def test_sighup_changes_the_command_for_the_next_file(tmp):
         conf.write_text(f"[output]\nsealed_command = {setting.partition('=')[2]}\n")
 
     configure("one")
-    with Daemon("-c", conf, "--source", "sim:rate=200k", "-o", out, socket=socket) as daemon:
+    with Daemon("-c", conf, "--source", "sim:rate=20k", "-o", out, socket=socket) as daemon:
         daemon.wait_ready()
         harness.wait_until(lambda: daemon.status()["counts"]["received"], "samples are received")
         api = Api(socket)

@@ -839,7 +839,7 @@ def test_an_endless_response_is_rejected(tmp):
 
 def on_demand(directory, *more):
     """A daemon that records the simulated bus on demand."""
-    return harness.Daemon("--source", f"sim:rate={harness.rate(200000)}", "-o", directory / "rec", "--set",
+    return harness.Daemon("--source", "sim:rate=20k", "-o", directory / "rec", "--set",
                           "recording.record=on-demand", *more, socket=directory / "s")
 
 

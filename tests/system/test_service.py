@@ -19,7 +19,7 @@ from harness import BUSCAPD, Daemon, Faults, equal, run, verify
 
 pytestmark = pytest.mark.threads
 
-SIM = ("--source", "sim:rate=200k")
+SIM = ("--source", "sim:rate=20k")
 WATCHDOG_US = 1_000_000
 
 
@@ -236,7 +236,7 @@ def test_a_manager_that_does_not_read_blocks_nothing(tmp):
         env = {"NOTIFY_SOCKET": str(tmp / "notify"), "WATCHDOG_USEC": str(WATCHDOG_US)}
         with Daemon("-o", tmp / "out", *SIM, socket=tmp / "socket", env=env) as daemon:
             daemon.wait_ready()
-            harness.wait_until(lambda: daemon.status()["counts"]["written"] > 200_000, "the daemon records")
+            harness.wait_until(lambda: daemon.status()["counts"]["written"] > 20_000, "the daemon records")
             deaf.settimeout(harness.TIMEOUT_S)
             for _ in range(filled):
                 equal(deaf.recv(100), b"X=1")
@@ -407,9 +407,9 @@ def hang(directory, rules, ending, words, *argv):
 def test_a_hanging_writer_is_logged_and_stops_the_pings(tmp):
     harness.each(hang, [
         ("fdatasync:hold", ".partial", "syncing {}/20"), ("pwrite:hold", ".partial", "writing to {}/20"),
-        ("renameat2:hold", ".lz4", "sealing {}/20", "-b", "filesize:200K"),
-        ("openat:hold", ".partial", "creating {}/20", "-b", "filesize:200K"),
-        ("openat:hold", ".xxh128", "adding to the manifest {}/20", "-b", "filesize:200K"),
+        ("renameat2:hold", ".lz4", "sealing {}/20", "-b", "filesize:20K"),
+        ("openat:hold", ".partial", "creating {}/20", "-b", "filesize:20K"),
+        ("openat:hold", ".xxh128", "adding to the manifest {}/20", "-b", "filesize:20K"),
         ("openat:hold", "", "listing {}/."),
     ])
 

@@ -137,7 +137,7 @@ def refused(out, pid):
 
 def test_a_directory_remains_locked_when_its_files_are_deleted(tmp):
     out = tmp / "out"
-    with Daemon("--source", "sim:rate=200k", "-o", out, socket=tmp / "socket") as daemon:
+    with Daemon("--source", "sim:rate=20k", "-o", out, socket=tmp / "socket") as daemon:
         daemon.wait_ready()
         refused(out, daemon.process.pid)
         (out / ".buscapd.lock").unlink()

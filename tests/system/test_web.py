@@ -270,7 +270,7 @@ HOSTILE = "</script><script>alert(1)</script>\"'\\\u2028<!--\u0000\u001b[31m\x7f
 
 def test_hostile_texts_are_plain_json(tmp):
     text = HOSTILE.replace("\u0000", "")
-    with daemon_in(tmp, "--set", "recording.metadata.note=" + "</script>\"'", source="sim:rate=200k", mode="always") as daemon:
+    with daemon_in(tmp, "--set", "recording.metadata.note=" + "</script>\"'", mode="always") as daemon:
         daemon.wait_ready()
         api = Api(tmp / "socket")
         with Web(socket=tmp / "socket") as web:
@@ -300,7 +300,7 @@ def wait_connected(web):
 
 def test_without_a_directory_it_is_that_of_the_daemon_even_if_that_was_given_a_relative_one(tmp, monkeypatch):
     monkeypatch.chdir(tmp)
-    with harness.Daemon("-o", "out", "--source", "sim:rate=200k", socket=tmp / "socket") as daemon:
+    with harness.Daemon("-o", "out", "--source", "sim:rate=20k", socket=tmp / "socket") as daemon:
         daemon.wait_ready()
         monkeypatch.chdir("/")
         with Web(socket=tmp / "socket") as web:
@@ -316,7 +316,7 @@ def test_without_a_directory_it_is_that_of_the_daemon_even_if_that_was_given_a_r
 
 
 def test_without_a_readable_directory_it_shows_what_the_daemon_does(tmp):
-    with daemon_in(tmp, source="sim:rate=200k") as daemon:
+    with daemon_in(tmp) as daemon:
         daemon.wait_ready()
         (tmp / "out").rename(tmp / "away")
         with Web(socket=tmp / "socket") as web:
@@ -350,7 +350,7 @@ def test_an_open_segment_is_shown(tmp):
 
 def test_names_of_pages_come_with_the_mix(tmp):
     (tmp / "map").write_text("0-ffffffff everything\n")
-    with daemon_in(tmp, source="sim:rate=200k") as daemon:
+    with daemon_in(tmp) as daemon:
         daemon.wait_ready()
         with Web("--map", tmp / "map", socket=tmp / "socket") as web:
             live = wait_until(lambda: (now := web.live())["mix"] and now["mix"]["pages"] and now, "the mix")
@@ -360,7 +360,7 @@ def test_names_of_pages_come_with_the_mix(tmp):
 
 
 def test_a_lost_daemon_is_reported_and_found_again(tmp):
-    with daemon_in(tmp, source="sim:rate=200k") as daemon:
+    with daemon_in(tmp) as daemon:
         daemon.wait_ready()
         web = stack = contextlib.ExitStack()
         web = stack.enter_context(Web(socket=tmp / "socket"))
@@ -372,7 +372,7 @@ def test_a_lost_daemon_is_reported_and_found_again(tmp):
         answer = web.send("/data/history")
         assert answer.status == 503 and str(tmp / "socket") in answer.json()["error"]
         equal(web.send("/data/overview").status, 200, "recordings need no daemon")
-        with daemon_in(tmp, source="sim:rate=200k") as daemon:
+        with daemon_in(tmp) as daemon:
             daemon.wait_ready()
             found = wait_connected(web)
             assert found["status"]["version"] and found["seq"] >= lost["seq"], found
@@ -383,7 +383,7 @@ def test_a_lost_daemon_is_reported_and_found_again(tmp):
 
 
 def test_events_are_numbered_and_kept(tmp):
-    with daemon_in(tmp, source="sim:rate=200k", mode="always") as daemon:
+    with daemon_in(tmp, mode="always") as daemon:
         daemon.wait_ready()
         api = Api(tmp / "socket")
         with Web(socket=tmp / "socket") as web:
@@ -404,7 +404,7 @@ def test_events_are_numbered_and_kept(tmp):
 
 
 def test_the_daemon_is_read_only_while_a_page_watches(tmp):
-    with daemon_in(tmp, source="sim:rate=200k") as daemon:
+    with daemon_in(tmp) as daemon:
         daemon.wait_ready()
         with Web(socket=tmp / "socket") as web:
             equal(daemon.status()["streams"]["events"], 0, "no page is watching yet")
