@@ -3,6 +3,7 @@
 import collections
 import concurrent.futures
 import contextlib
+import fcntl
 import json
 import mmap
 import os
@@ -147,6 +148,22 @@ def run(*argv, data=None, timeout=TIMEOUT_S, **options):
     if argv[0] == BUSCAPD and err is not None:
         check_sound(done.stderr)
     return done
+
+
+def shared(name, make):
+    """Returns a directory that make(directory) fills once in a run, for the tests of all processes. Copy what you
+    change."""
+    path = pathlib.Path(tempfile.gettempdir(), "shared", name)
+    path.parent.mkdir(exist_ok=True)
+    with open(path.with_suffix(".lock"), "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not path.exists():
+            new = path.with_suffix(".new")
+            shutil.rmtree(new, ignore_errors=True)
+            new.mkdir()
+            make(new)
+            new.rename(path)
+    return path
 
 
 def lz4_dc(paths):

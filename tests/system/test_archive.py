@@ -1,7 +1,9 @@
 """buscap archive and output.archive_after: segments get smaller, and nothing else changes, whatever happens."""
 
 import collections
+import functools
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -184,10 +186,20 @@ def test_a_segment_that_is_being_sealed_waits(tmp):
     check_clean(out)
 
 
+def recorded():
+    """The directory of record(). Copy what you change."""
+    return harness.shared("archive", record)
+
+
+@functools.cache
+def recorded_contents():
+    return contents(segments(recorded())[:1])
+
+
 def one_fault(tmp, rule, is_kill=False):
-    out = tmp / "rec"
-    path = record(out)[0]
-    before = contents([path])
+    out = shutil.copytree(recorded(), tmp / "rec")
+    (path,) = segments(out)
+    before = recorded_contents()
     faults = Faults(tmp, out, rule)
     done = run(BUSCAP, "archive", "-j", 1, out, env={**os.environ, **faults.env})
     wanted = (0, 1, 3, -signal.SIGKILL) if is_kill else (0, 1, 3)
@@ -203,8 +215,7 @@ def one_fault(tmp, rule, is_kill=False):
 
 def calls_of_a_run(tmp):
     """How often each file call is made without faults."""
-    out = tmp / "whole"
-    record(out)
+    out = shutil.copytree(recorded(), tmp / "whole")
     faults = Faults(tmp, out)
     archive("-j", 1, out, env=faults.env)
     made = collections.Counter(kind for kind, *_ in faults.calls())
@@ -230,10 +241,10 @@ def test_killed_at_any_call_the_segment_is_whole_and_the_next_run_finishes(tmp):
 def test_a_copy_that_is_left_is_only_used_if_it_is_equal(tmp):
     other = record(tmp / "other", SAMPLES + 1)[0]
     archive(other)
+    before = recorded_contents()
     for number, left in enumerate((other.read_bytes(), b"", b"x" * 100_000)):
-        out = tmp / f"{number}"
-        path = record(out)[0]
-        before = contents([path])
+        out = shutil.copytree(recorded(), tmp / f"{number}")
+        (path,) = segments(out)
         for ending in (".archiving", ".archiving.partial"):
             path.with_name(path.name + ending).write_bytes(left)
         archive(out)
@@ -243,9 +254,10 @@ def test_a_copy_that_is_left_is_only_used_if_it_is_equal(tmp):
 
 
 def test_it_can_be_interrupted(tmp):
-    path = record(tmp)[0]
+    out = tmp / "rec"
+    path = record(out)[0]
     whole = path.read_bytes()
-    faults = Faults(tmp.parent, tmp, "pwrite:2:hold")
+    faults = Faults(tmp, out, "pwrite:2:hold")
     process = harness.popen([BUSCAP, "archive", path], env={**os.environ, **faults.env}, stdout=subprocess.PIPE,
                             stderr=subprocess.PIPE)
     harness.wait_until(lambda: any(done == "hold" for *_, done, _ in faults.calls()), "a call is held")
@@ -255,7 +267,7 @@ def test_it_can_be_interrupted(tmp):
     equal(process.returncode, 1, err.decode())
     assert b"left as it is: interrupted" in err, err
     equal(path.read_bytes(), whole, "the segment")
-    check_clean(tmp)
+    check_clean(out)
 
 
 def test_a_segment_that_is_deleted_meanwhile_is_left_out(tmp):

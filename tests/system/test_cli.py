@@ -7,6 +7,7 @@ import pathlib
 import pty
 import random
 import re
+import shutil
 import signal
 import struct
 import subprocess
@@ -557,19 +558,28 @@ def recorded_text(recorded):
     return "".join(out)
 
 
-def make_recording(tmp):
+def shared_segments(name, make_data, *options):
+    """Like make_segments(), but recorded once in a run. Copy what you change."""
+    directory = harness.shared(name, lambda new: make_segments(new, make_data(), *options))
+    return sorted(directory.glob("rec*/*.byu.lz4"))
+
+
+def simulated_segment():
+    """A segment of several chunks, as a list."""
+    return shared_segments("cli-simulated", lambda: simulate("--count", "400000"))
+
+
+def recorded_segments():
     """Segments of several chunks with gaps, a trigger and two epochs."""
-    rng = random.Random(11)
     features = reference.Features(samples=250000, frame=3000, agents=2, p_loss=0.05, p_jump=0.02, p_epoch=0.01,
                                   p_trigger=0.05, p_pause=0.00001)
-    data, _ = reference.make_bcp1(rng, features)
-    paths = make_segments(tmp, data, "-b", "filesize:300")
+    paths = shared_segments("cli-recorded", lambda: reference.make_bcp1(random.Random(11), features)[0], "-b", "filesize:300")
     assert len(paths) >= 3, paths
     return paths, reference.read_segments(paths)
 
 
 def test_segments_in_any_order_are_one_recording(tmp):
-    paths, recorded = make_recording(tmp)
+    paths, recorded = recorded_segments()
     wanted = recorded_text(recorded).splitlines()
     got = buscap("dump", *paths)[0].splitlines()
     # Events at one position can be in a different order: gaps of the previous chunk come first.
@@ -600,7 +610,7 @@ def test_segments_in_any_order_are_one_recording(tmp):
 
 
 def test_ranges_of_segments_are_found(tmp):
-    paths, recorded = make_recording(tmp)
+    paths, recorded = recorded_segments()
     lines = byu_text(recorded.records).splitlines()
     n = len(lines)
     rng = random.Random(5)
@@ -640,8 +650,8 @@ def test_a_range_reads_only_the_index_and_its_chunks(tmp):
     assert read < size / 5, f"{read} bytes were read of a file of {size}"
 
 
-def test_missing_and_repeated_segments_are_reported(tmp):
-    paths, _ = make_recording(tmp)
+def test_missing_and_repeated_segments_are_reported():
+    paths, _ = recorded_segments()
     whole = buscap("dump", *paths)[0]
     text, err = buscap("dump", *paths, paths[1], code=3)
     equal(text, whole, "a segment given twice")
@@ -654,8 +664,8 @@ def test_missing_and_repeated_segments_are_reported(tmp):
     one_line(err, paths[2], "records missing before chunk 0")
 
 
-def test_a_hole_between_segments_is_reported_if_selected(tmp):
-    paths, recorded = make_recording(tmp)
+def test_a_hole_between_segments_is_reported_if_selected():
+    paths, recorded = recorded_segments()
     lines = byu_text(recorded.records).splitlines()
     counts = [sum(chunk.info["records"] for chunk in segment.chunks) for segment in recorded.segments]
     first, last = counts[0], counts[0] + counts[1] - 1  # the records of segment 1
@@ -702,7 +712,8 @@ def test_a_hole_between_segments_is_found_by_ticks(tmp):
 
 
 def test_verify_reports_a_hole_between_segments(tmp):
-    paths, recorded = make_recording(tmp)
+    paths, recorded = recorded_segments()
+    paths = [pathlib.Path(shutil.copy(path, tmp)) for path in paths]
     counts = [sum(chunk.info["records"] for chunk in segment.chunks) for segment in recorded.segments]
     wanted = f"{paths[2]}: {counts[1]} records missing before this segment (from record {counts[0]})\n"
     for order in ([paths[0], paths[2]], [paths[2], paths[0]], [paths[0], paths[2], paths[0], paths[2]]):
@@ -726,7 +737,7 @@ def test_verify_reports_a_hole_between_segments(tmp):
 
 
 def test_a_hole_with_a_gap_is_not_reported(tmp):
-    paths = make_segments(tmp, simulate("--count", "400000"))
+    paths = simulated_segment()
     segment = reference.read_segments(paths).segments[0]
     data = bytearray(paths[0].read_bytes())
     # Split a recording in two; a chunk is missing in between, which a gap in the second part reports.
@@ -756,7 +767,7 @@ def test_a_hole_with_a_gap_is_not_reported(tmp):
 
 
 def test_a_segment_without_header_is_recognised(tmp):
-    paths = make_segments(tmp, simulate("--count", "400000"))
+    paths = simulated_segment()
     whole = paths[0].read_bytes()
     segment = reference.read_segments(paths).segments[0]
     records = [chunk.records for chunk in segment.chunks]
@@ -782,8 +793,8 @@ def test_a_segment_without_header_is_recognised(tmp):
     one_line(buscap("info", path, code=1)[1], "unknown format")
 
 
-def test_info_describes_a_segment(tmp):
-    paths, recorded = make_recording(tmp)
+def test_info_and_verify_describe_a_segment():
+    paths, recorded = recorded_segments()
     first = 0
     out = buscap("info", "--json", *paths)[0].splitlines()
     equal(len(out), len(paths), "one line per file")
@@ -815,25 +826,13 @@ def test_info_describes_a_segment(tmp):
         piped = json.loads(buscap("info", "--json", "-", data=path.read_bytes())[0])
         info["file"] = piped["file"]
         equal(piped, info, "from standard input")
-
-
-def test_verify_reports_intact_segments(tmp):
-    paths, recorded = make_recording(tmp)
-    for path, segment in zip(paths, recorded.segments):
-        records = sum(chunk.info["records"] for chunk in segment.chunks)
-        gaps = sum(event.kind == "gap" for chunk in segment.chunks for event in chunk.events)
-        text, err = buscap("verify", path)
-        equal(err, "", "messages")
-
-        def count(n, word):
-            return f"{n} {word}{'' if n == 1 else 's'}"
-
-        equal(text, f"{path}: ok: sealed, {count(len(segment.chunks), 'chunk')}, {count(records, 'record')}, "
-              f"{count(gaps, 'gap')}\n", "verify")
+        counts = ", ".join(f"{count} {word}{'' if count == 1 else 's'}" for count, word in
+                           ((len(segment.chunks), "chunk"), (n, "record"), (len(gaps), "gap")))
+        equal(buscap("verify", path), (f"{path}: ok: sealed, {counts}\n", ""), "verify")
 
 
 def test_a_damaged_chunk_is_reported_and_the_others_printed(tmp):
-    paths = make_segments(tmp, simulate("--count", "400000"))
+    paths = simulated_segment()
     segment = reference.read_segments(paths).segments[0]
     chunk = segment.chunks[2]
     hurt = bytearray(paths[0].read_bytes())
@@ -865,7 +864,7 @@ def test_a_damaged_chunk_is_reported_and_the_others_printed(tmp):
 
 
 def test_a_partial_is_read_and_recovered_under_its_final_name(tmp):
-    paths = make_segments(tmp, simulate("--count", "400000"))
+    paths = simulated_segment()
     segment = reference.read_segments(paths).segments[0]
     data = paths[0].read_bytes()
     last = segment.chunks[-1]

@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import random
+import shutil
 import struct
 
 import pytest
@@ -95,25 +96,29 @@ def check_queries(seed, paths, records, clock_hz, codes=(0,)):
     assert QUERIES // 4 < hits < QUERIES, hits
 
 
-def recording_of(tmp):
-    """Several segments with gaps, epochs, and ticks beyond 2^32."""
+def record_segments(directory):
     features = reference.Features(samples=250_000, frame=3000, agents=3, p_loss=0.05, p_epoch=0.01, p_trigger=0.02,
                                   p_pause=0.0001)
     data, _ = reference.make_bcp1(random.Random(31), features)
-    stream = tmp / "stream.bcp1"
+    stream = directory / "stream.bcp1"
     stream.write_bytes(data)
-    out = tmp / "rec"
+    out = directory / "rec"
     out.mkdir()
     source = f"file:{stream},format=bcp1,clock_hz=66000000"
     done = run(need(harness.BUSCAPD), "--once", "--no-socket", "--source", source, "-o", out, "-b", "filesize:300")
     assert done.returncode in (0, 3, 4), done.stderr.decode()
+
+
+def recorded_segments():
+    """Several segments with gaps, epochs, and ticks beyond 2^32."""
+    out = harness.shared("find", record_segments) / "rec"
     paths = harness.segments(out)
     assert len(paths) >= 3, paths
     return out, paths, Recording(reference.read_segments(paths))
 
 
-def test_random_queries_on_a_recording(tmp):
-    out, paths, recording = recording_of(tmp)
+def test_random_queries_on_a_recording():
+    out, paths, recording = recorded_segments()
     assert max(r.tick for r in recording.records) > 1 << 32 and max(r.epoch for r in recording.records) > 1
     check_queries(1, [out], recording.records, recording.clock_hz)
     # Listed in any order, and twice.
@@ -159,7 +164,8 @@ def test_random_queries_on_a_real_trace():
 
 @pytest.mark.parametrize("name", ["torn", "damaged"])
 def test_random_queries_on_a_recording_that_is(tmp, name):
-    out, paths, recording = recording_of(tmp)
+    _, paths, recording = recorded_segments()
+    out = shutil.copytree(paths[0].parent, tmp / "rec")
     whole = {r.number: r for r in recording.records}
     victim = out / paths[1].name
     data = victim.read_bytes()
@@ -205,8 +211,8 @@ def test_context_shows_the_neighbours(tmp):
     equal(numbers.count(""), sum(b - a > 1 for a, b in zip(shown, shown[1:])), "dividing lines")
 
 
-def test_times_of_day_and_files_are_shown(tmp):
-    out, _, recording = recording_of(tmp)
+def test_times_of_day_and_files_are_shown():
+    out, _, recording = recorded_segments()
     at = recording.records[len(recording.records) // 2]
     text, _ = buscap("find", "--json", "--from", f"@{at.tick}", "--to", f"@{at.tick + 1}", f"{at.addr:x}", out)
     hit = next(json.loads(line) for line in text.splitlines() if json.loads(line)["number"] == at.number)
@@ -238,8 +244,8 @@ def test_marks_limit_the_search(tmp):
     assert 'no mark or trigger "relay"' in err, err
 
 
-def test_marks_triggers_and_gaps_are_listed(tmp):
-    out, paths, recording = recording_of(tmp)
+def test_marks_triggers_and_gaps_are_listed():
+    out, paths, recording = recorded_segments()
     seen = reference.read_segments(paths)
     text, err = buscap("marks", "--json", out)
     events = [json.loads(line) for line in text.splitlines()]
@@ -291,7 +297,7 @@ def test_names_are_shown(tmp):
 
 
 def test_only_chunks_that_can_match_are_read(tmp):
-    out, _, recording = recording_of(tmp)
+    out, _, recording = recorded_segments()
     at = recording.records[-1]
     everything = sum(path.stat().st_size for path in out.glob("*.byu.lz4"))
 

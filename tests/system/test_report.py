@@ -8,7 +8,6 @@ import random
 import re
 import shutil
 import struct
-import tempfile
 import xml.etree.ElementTree
 
 import pytest
@@ -65,11 +64,10 @@ def check(recordings, directory, *argv):
 @pytest.fixture(scope="module")
 def large():
     """A recording of 700 chunks in several segments, and what is in it."""
-    with tempfile.TemporaryDirectory(prefix="buscap-report-") as directory:
-        record(directory, many_chunks(700), options=("-b", "filesize:200"))
-        paths = harness.segments(pathlib.Path(directory))
-        assert len(paths) >= 3, paths
-        yield directory, Recordings(paths)
+    directory = harness.shared("report", lambda new: record(new, many_chunks(700), options=("-b", "filesize:200")))
+    paths = harness.segments(directory)
+    assert len(paths) >= 3, paths
+    return directory, Recordings(paths)
 
 
 @pytest.mark.parametrize("columns, unit", [(512, "chunks"), (300, "chunks"), (100, "summary"), (20, "summary"),
@@ -122,7 +120,7 @@ def lines(*argv):
 
 def test_totals_and_events_are_those_of_info_stats_and_marks(large):
     directory, _ = large
-    paths = harness.segments(pathlib.Path(directory))
+    paths = harness.segments(directory)
     made = report(directory)
     recording, = made["overview"]["recordings"]
     infos = lines("info", "--json", *paths)
@@ -470,7 +468,7 @@ def test_a_report_without_records_is_an_error(large, tmp):
             done = run(need(BUSCAP), "report", *kind, *times, directory)
             equal((done.returncode, done.stdout), (1, b""))
             assert f"no records in this range: the recordings are from {first} to {last}" in done.stderr.decode(), done.stderr
-    segment = harness.segments(pathlib.Path(directory))[0]
+    segment = harness.segments(directory)[0]
     start = reference.read_segment(segment).chunks[0].offset
     assert not list(tmp.iterdir())
     (tmp / f"{segment.name}.partial").write_bytes(segment.read_bytes()[:start])
@@ -503,7 +501,7 @@ def test_an_output_is_replaced_when_it_is_whole(large, tmp):
     equal((done.returncode, done.stdout, done.stderr), (0, b"", b""))
     json.loads((tmp / "x.json").read_text())
     equal([path.name for path in tmp.iterdir()], ["x.json"])
-    segment = harness.segments(pathlib.Path(directory))[0]
+    segment = harness.segments(directory)[0]
     link = tmp / "y.json"
     link.symlink_to(segment)
     before = segment.read_bytes()
@@ -514,7 +512,7 @@ def test_an_output_is_replaced_when_it_is_whole(large, tmp):
 
 def test_damage_is_reported_and_the_rest_is_drawn(large, tmp):
     directory, _ = large
-    segment = harness.segments(pathlib.Path(directory))[0]
+    segment = harness.segments(directory)[0]
     copy = tmp / segment.name
     data = bytearray(segment.read_bytes())
     chunk = reference.read_segment(segment).chunks[3]
@@ -538,7 +536,7 @@ def test_damage_is_reported_and_the_rest_is_drawn(large, tmp):
 
 def test_files_that_cannot_be_read_are_listed_and_the_rest_is_drawn(large, tmp):
     directory, _ = large
-    first, second, third = harness.segments(pathlib.Path(directory))[:3]
+    first, second, third = harness.segments(directory)[:3]
     shutil.copy(first, tmp)
     (tmp / second.name).mkdir()
     (tmp / third.name).symlink_to(third.name)

@@ -39,9 +39,14 @@ def record(out, *options, count=100_000, seed=1):
     return out
 
 
+def recorded(count=100_000):
+    """A recording for all tests. Copy what you change."""
+    return harness.shared(f"web-{count}", lambda new: record(new, count=count))
+
+
 @contextlib.contextmanager
-def web_on(tmp, *options, count=100_000):
-    with Web(record(tmp / "out", count=count), *options) as web:
+def web_on(*options, directory=None):
+    with Web(directory or recorded(), *options) as web:
         yield web
         equal(web.stop(), 0, web.err)
         equal(web.err, b"")
@@ -59,8 +64,8 @@ def ipv6():
 # ---- who is served
 
 
-def test_every_path_needs_the_token(tmp):
-    with web_on(tmp) as web:
+def test_every_path_needs_the_token():
+    with web_on() as web:
         wrong = web.token[:-1] + ("0" if web.token[-1] != "0" else "1")
         for path in (*PATHS, "/favicon.ico", "/data", "/data/", "//", "/nothing"):
             for query in ("", "?token=", f"?token={wrong}", f"?token={web.token}0", f"?token={web.token[:-1]}", f"?Token={web.token}",
@@ -71,20 +76,20 @@ def test_every_path_needs_the_token(tmp):
             equal(answer.status, (503 if path == "/data/history" else 200) if path in PATHS else 404, path)
 
 
-def test_each_run_has_a_token_that_no_response_contains(tmp):
-    with web_on(tmp) as web:
+def test_each_run_has_a_token_that_no_response_contains():
+    with web_on() as web:
         answer = web.send("/")
         assert answer.body.startswith(b"<!DOCTYPE html>") and answer.type() == "text/html"
         assert web.token.encode() not in answer.body and "set-cookie" not in answer.headers
-        with Web(tmp / "out") as other:
+        with Web(recorded()) as other:
             assert other.token != web.token and other.port != web.port
             equal(other.send_as_is(f"/?token={web.token}").status, 403)
             equal(other.send("/").status, 200)
             equal(other.stop(), 0)
 
 
-def test_every_response_has_the_headers(tmp):
-    with web_on(tmp) as web:
+def test_every_response_has_the_headers():
+    with web_on() as web:
         for path in (*PATHS, "/nothing", "/data/find?first=x"):
             for send, method in ((web.send, "GET"), (web.send_as_is, "GET"), (web.send, "POST")):
                 answer = send(path, method)
@@ -96,8 +101,8 @@ def test_every_response_has_the_headers(tmp):
                 equal("default-src 'none'" in policy, path != "/" or answer.status != 200, policy)
 
 
-def test_other_methods_are_refused(tmp):
-    with web_on(tmp) as web:
+def test_other_methods_are_refused():
+    with web_on() as web:
         for path in (*PATHS, "/nothing"):
             for method in ("HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "CONNECT", "get", "X"):
                 answer = web.send(path, method)
@@ -111,8 +116,8 @@ def test_other_methods_are_refused(tmp):
             assert web.ask((head + body).encode()).startswith(b"HTTP/1.1 200 "), body
 
 
-def test_other_hosts_and_origins_are_refused(tmp):
-    with web_on(tmp) as web:
+def test_other_hosts_and_origins_are_refused():
+    with web_on() as web:
         good = {"Host": [web.host, f"localhost:{web.port}"], "Origin": [f"http://{web.host}"],
                 "Sec_Fetch_Site": ["same-origin", "none"]}
         bad = {"Host": ["evil.example", f"evil.example:{web.port}", f"127.0.0.1.evil.example:{web.port}", "127.0.0.1", "localhost",
@@ -137,8 +142,8 @@ def test_other_hosts_and_origins_are_refused(tmp):
 
 
 @pytest.mark.skipif(not ipv6(), reason="this host has no IPv6")
-def test_it_listens_on_ipv6(tmp):
-    with web_on(tmp, "--listen", "[::1]:0") as web:
+def test_it_listens_on_ipv6():
+    with web_on("--listen", "[::1]:0") as web:
         assert web.host == f"[::1]:{web.port}"
         for host, status in ((web.host, 200), (f"localhost:{web.port}", 200), (f"127.0.0.1:{web.port}", 403), (f"::1:{web.port}", 403),
                              ("[::1]", 403), (f"[::2]:{web.port}", 403)):
@@ -148,10 +153,10 @@ def test_it_listens_on_ipv6(tmp):
 
 @pytest.mark.root
 @pytest.mark.skipif(not shutil.which("setpriv"), reason="needs setpriv")
-def test_another_user_of_the_host_is_refused(tmp):
+def test_another_user_of_the_host_is_refused():
     if os.geteuid() != 0:
         pytest.skip("needs root")
-    with web_on(tmp) as web:
+    with web_on() as web:
         for path in (*PATHS, "/nothing"):
             done = run("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "curl", "-sS", "-w", "%{http_code}",
                        f"http://{web.host}{path}")
@@ -160,8 +165,9 @@ def test_another_user_of_the_host_is_refused(tmp):
 
 def test_no_path_leads_out_of_the_page(tmp):
     (tmp / "secret").write_text("a secret")
-    with web_on(tmp) as web:
-        name = harness.segments(tmp / "out")[0].name
+    out = shutil.copytree(recorded(), tmp / "out")
+    with web_on(directory=out) as web:
+        name = harness.segments(out)[0].name
         for path in ("/../secret", "/%2e%2e/secret", "/..%2fsecret", "/data/../../secret", "/data/..%2f..%2fsecret", "/data/%2e%2e/",
                      "//etc/passwd", "/etc/passwd", "/%00", "/data/live%00.html", "/data/live?%00", "/data/overview/", "/data//overview", f"/{name}",
                      f"/data/{name}", f"/data/..{tmp}/secret", "/\\..\\secret", "/%5c..%5csecret", "/./", "http://evil.example/",
@@ -200,9 +206,9 @@ def find_both(web, out, dice, everything):
     equal(end["end"]["matches"], sum(not line["is_context"] for line in lines), query)
 
 
-def test_it_finds_what_the_tool_finds(tmp):
-    out = tmp / "out"
-    with web_on(tmp, "--map", "pc") as web:
+def test_it_finds_what_the_tool_finds():
+    out = recorded()
+    with web_on("--map", "pc") as web:
         everything = [json.loads(line) for line in buscap("find", "--json", "--first", "5000", "0-ffffffff", out)[0].splitlines()]
         dice = random.Random(1)
         for _ in range(20):
@@ -213,8 +219,8 @@ def test_it_finds_what_the_tool_finds(tmp):
                            "segments": len(harness.segments(out)), "damaged_places": 0, "cut_off": None})
 
 
-def test_a_search_that_finds_too_much_is_cut_off(tmp):
-    with web_on(tmp, count=300_000) as web:
+def test_a_search_that_finds_too_much_is_cut_off():
+    with web_on(directory=recorded(300_000)) as web:
         answer = web.send("/data/find?type=IOREAD,IOWRITE&first=10000&context=1000")
         *lines, end = map(json.loads, answer.body.splitlines())
         equal(end["end"]["cut_off"], "too long")
@@ -222,8 +228,8 @@ def test_a_search_that_finds_too_much_is_cut_off(tmp):
         equal(web.lines("/data/find?type=IOREAD,IOWRITE&count=true")[-1]["end"]["cut_off"], None)
 
 
-def test_wrong_parameters_are_named(tmp):
-    with web_on(tmp) as web:
+def test_wrong_parameters_are_named():
+    with web_on() as web:
         for query, words in (
                 ("overview?from=x", "from=x: must be a time in ns since 1970"), ("overview?from=", "from=: "),
                 ("overview?to=1.5", "to=1.5"), ("overview?from=9223372036854775808", "from=9223372036854775808"),
@@ -246,9 +252,9 @@ def test_wrong_parameters_are_named(tmp):
         equal(web.send("/?x=1").status, 400)
 
 
-def test_the_overview_is_that_of_the_report(tmp):
-    out = tmp / "out"
-    with web_on(tmp, "--map", "pc") as web:
+def test_the_overview_is_that_of_the_report():
+    out = recorded()
+    with web_on("--map", "pc") as web:
         whole = web.get("/data/overview?columns=40&rows=30")
         report = json.loads(buscap("report", "--json", "--map", "pc", "--columns", "40", "--rows", "30", out, code=None)[0])
         assert set(whole) == set(report["overview"])
@@ -487,7 +493,7 @@ def default_sighup():
 @pytest.mark.usefixtures("default_sighup")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_ends_it_whatever_clients_do(tmp, number):
-    with Web(record(tmp / "out"), socket=tmp / "none") as web, contextlib.ExitStack() as stack:
+    with Web(recorded(), socket=tmp / "none") as web, contextlib.ExitStack() as stack:
         idle, half, reader = (stack.enter_context(web.connect()) for _ in range(3))
         half.sendall(b"GET / HTTP/1.1\r\nHost:")
         reader.sendall(f"GET {web.allowed('/data/find?first=10000')} HTTP/1.1\r\nHost: {web.host}\r\n\r\n".encode())
@@ -499,7 +505,7 @@ def test_a_signal_ends_it_whatever_clients_do(tmp, number):
 
 def test_a_signal_ends_it_while_files_are_read(tmp):
     """One file has no index and takes hours to read."""
-    out = record(tmp / "out")
+    out = shutil.copytree(recorded(), tmp / "out")
     os.truncate(harness.segments(out)[0], 1 << 43)
     with Web(out) as web, contextlib.ExitStack() as stack:
         def is_refused(path="/data/find"):
@@ -530,8 +536,8 @@ def test_a_hung_daemon_delays_its_history_only(tmp):
 # ---- clients that do harm
 
 
-def test_huge_and_malformed_heads_are_refused(tmp):
-    with web_on(tmp) as web:
+def test_huge_and_malformed_heads_are_refused():
+    with web_on() as web:
         start = f"GET {web.allowed('/data/live')} HTTP/1.1\r\nHost: {web.host}\r\n"
         for data in (start + "X: " + "x" * 1_000_000 + "\r\n\r\n", start + "X: y\r\n" * 100_000 + "\r\n",
                      "GET /" + "x" * 1_000_000 + " HTTP/1.1\r\n\r\n", start + "Cookie: " + "a=b; " * 100_000 + "\r\n\r\n",
@@ -551,8 +557,8 @@ def threads(pid):
     return len(os.listdir(f"/proc/{pid}/task"))
 
 
-def test_connections_are_limited_and_come_back(tmp):
-    with web_on(tmp) as web, contextlib.ExitStack() as stack:
+def test_connections_are_limited_and_come_back():
+    with web_on() as web, contextlib.ExitStack() as stack:
         held = []
 
         def drip(has_ended):
@@ -590,8 +596,8 @@ def works(web):
         return False
 
 
-def test_a_client_that_does_not_read_delays_no_one(tmp):
-    with web_on(tmp) as web, contextlib.ExitStack() as stack:
+def test_a_client_that_does_not_read_delays_no_one():
+    with web_on() as web, contextlib.ExitStack() as stack:
         for _ in range(20):
             one = stack.enter_context(socket.socket())
             one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -602,8 +608,8 @@ def test_a_client_that_does_not_read_delays_no_one(tmp):
         wait_until(lambda: web.send("/data/find?last=1").status == 200, "a search")
 
 
-def test_many_clients_get_the_same(tmp):
-    with web_on(tmp) as web:
+def test_many_clients_get_the_same():
+    with web_on() as web:
         wanted = {path: web.send(path).body for path in ("/", "/data/overview?columns=20", "/data/events", "/data/find?last=5")}
         failures = []
 
