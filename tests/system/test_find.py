@@ -1,5 +1,6 @@
 """buscap find, compared with a search through everything that is there."""
 
+import bisect
 import gzip
 import json
 import os
@@ -18,6 +19,9 @@ from harness import BUSCAP, LONG, ROOT, equal, need, run
 DATA = ROOT / "../shared/data"
 QUERIES = len(harness.thinned(range(340 if LONG else 40)))  # for each of six traces
 TYPES = {"read": {1, 2}, "write": {3}, "fetch": {0}, "MEMREAD,0x11": {1, 0x11}, "ioread": {0x10}}
+
+
+SIZE_MAX = 255
 
 
 def span(record):
@@ -59,9 +63,11 @@ class Query:
         self.options += options
         self.tests.append(test)
 
-    def matches(self, spans):
-        return [record for record, first, last in spans
-                if first <= self.high and last >= self.low and all(test(record) for test in self.tests)]
+    def matches(self, spans, firsts):
+        """`spans` are in the order of their first addresses, `firsts`."""
+        near = spans[bisect.bisect_left(firsts, self.low - SIZE_MAX) : bisect.bisect_right(firsts, self.high)]
+        return sorted((record for record, _, last in near if last >= self.low and all(test(record) for test in self.tests)),
+                      key=lambda record: record.number)
 
 
 NO_MATCH = "buscap find: no reference matches\n"
@@ -74,11 +80,12 @@ def found(text):
 
 def check_queries(seed, paths, records, clock_hz, codes=(0,)):
     rng = random.Random(seed)
-    spans = list(map(span, records))
+    spans = sorted(map(span, records), key=lambda one: one[1])
+    firsts = [first for _, first, _ in spans]
     hits = 0
     for _ in range(QUERIES):
         query = Query(rng, records, clock_hz)
-        wanted = query.matches(spans)
+        wanted = query.matches(spans, firsts)
         hits += len(wanted) != 0
         limit = rng.choice((1, 1, 2, 10, 1000))
         options, part = rng.choice((([], wanted), (["--first", limit], wanted[:limit]),
