@@ -97,9 +97,8 @@ def check_places(segments):
 # ---- each call fails in turn
 
 
-# Two segments of two chunks each, on a slow machine too.
-SAMPLES = 340000
-SWEEP = ("--source", f"sim:rate=max,count={SAMPLES}", "-b", "filesize:600K", "--set", "pipeline.flush=1h")
+# Two segments of two chunks each, on a slow machine too. The chunks are full of events, so they are small.
+SWEEP_RECORDS = 510
 ERRORS = ("ENOSPC", "EIO")
 INDEX_WRITES = 3
 
@@ -127,8 +126,25 @@ def check_syncs(calls):
 
 
 @functools.cache
+def sweep_stream():
+    """A stream with a trigger and an anchor for each record, and its records."""
+    data, expected = bytearray(), reference.Expected()
+    for i in range(SWEEP_RECORDS):
+        flags, tick, samples = reference.TRIGGER, 100 + i * (1 << 33), [(0x1000 + 8 * i, 0, 0xF0, 0)]
+        data += reference.encode_header(flags, 0, i, 1, tick, 0) + reference.encode_payload(samples)
+        expected.header(flags, i, tick, 0)
+        expected.samples(flags, 0, tick, samples)
+    return bytes(data), bytes(expected.records)
+
+
 def sweep_records():
-    return harness.sim_records(SAMPLES)
+    return sweep_stream()[1]
+
+
+def sweep():
+    """The arguments of a recording of it."""
+    directory = harness.shared("disk-sweep", lambda new: (new / "stream").write_bytes(sweep_stream()[0]))
+    return "--source", f"file:{directory}/stream,format=bcp1", "-b", "filesize:12", "--set", "pipeline.flush=1h"
 
 
 def check_sweep(directory, code, status, err, faults):
@@ -168,7 +184,7 @@ def check_failed(faults, rules):
 
 def one_failure(directory, rules):
     faults = Faults(directory, directory / "out", rules)
-    done = run(BUSCAPD, "--once", *SWEEP, "-o", directory / "out", env={**os.environ, **faults.env})
+    done = run(BUSCAPD, "--once", *sweep(), "-o", directory / "out", env={**os.environ, **faults.env})
     check_failed(faults, rules)
     if not done.stdout:
         # Only if the directory could not be opened.
@@ -181,7 +197,7 @@ def one_failure(directory, rules):
 
 def failures_until_switched_off(directory, rules):
     faults = Faults(directory, directory / "out", rules)
-    with Daemon("--once", *SWEEP, "-o", directory / "out", socket=directory / "socket", env=faults.env) as daemon:
+    with Daemon("--once", *sweep(), "-o", directory / "out", socket=directory / "socket", env=faults.env) as daemon:
         harness.wait_until(lambda: daemon.process.poll() is not None or has_failed(faults), "a call fails")
         with contextlib.suppress(subprocess.TimeoutExpired):
             # It may have nothing left to write and exit.
@@ -201,7 +217,7 @@ def failures_until_switched_off(directory, rules):
 
 def fault_free_calls(directory, *options):
     faults = Faults(directory, directory / "free")
-    done = run(BUSCAPD, "--once", *SWEEP, *options, "-o", directory / "free", env={**os.environ, **faults.env})
+    done = run(BUSCAPD, "--once", *sweep(), *options, "-o", directory / "free", env={**os.environ, **faults.env})
     equal(done.returncode, 0, done.stderr)
     made = {}
     for kind, *_ in faults.calls():
