@@ -353,7 +353,7 @@ def peak_bytes(daemon):
 
 
 def test_a_blocked_writer_costs_what_exceeds_the_buffer(tmp):
-    seconds = 30 if LONG else 1
+    seconds = 3 if LONG else 1
     rate = harness.rate(2_000_000)
     out = tmp / "out"
     out.mkdir()
@@ -389,7 +389,7 @@ def test_a_blocked_writer_costs_what_exceeds_the_buffer(tmp):
 
 
 def test_memory_is_bounded_at_a_high_rate(tmp):
-    seconds = 30 if LONG else 1
+    seconds = 3 if LONG else 1
     rate = harness.rate(10_000_000)
     out = tmp / "out"
     out.mkdir()
