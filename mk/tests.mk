@@ -72,7 +72,7 @@ $(BUILD)/tests/%.so:
 
 # Tests mostly wait: six more at a time than there are cores; fewer under sanitizers, where they compute more.
 empty :=
-MARKS := $(if $(SAN),$(if $(filter thread,$(SAN)),threads,not documents and not browser))
+MARKS := $(if $(SAN),$(if $(filter thread,$(SAN)),threads and not single and not documents,not documents and not browser))
 PYTEST_FLAGS = -n $(shell expr $(CORES) + $(if $(SAN),$(if $(filter thread,$(SAN)),1,4),6)) --dist loadgroup \
 	$(if $(MARKS),-m '$(MARKS)') \
 	$(if $(ONLY),-k '$(subst $(empty) $(empty), or ,$(strip $(ONLY)))') --junitxml $(BUILD)/tests/junit.xml

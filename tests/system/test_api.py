@@ -36,6 +36,7 @@ def wait_records(api, count=1000):
 # ---- the description
 
 
+@pytest.mark.documents
 def test_the_description_is_complete():
     equal(DESCRIPTION["openapi"][:3], "3.1")
     references = set(re.findall(r'"\$ref": *"([^"]+)"', (harness.ROOT / "docs/openapi.json").read_text()))
@@ -48,6 +49,7 @@ def test_the_description_is_complete():
     equal(len(ids), len(set(ids)), "operationIds")
 
 
+@pytest.mark.documents
 def test_the_validator_finds_errors():
     trigger = {"name": "a", "when": "gap", "action": "mark"}
     equal(list(problems(find("#/components/schemas/NewTrigger"), trigger)), [])
@@ -57,6 +59,7 @@ def test_the_validator_finds_errors():
     assert list(problems(find("#/components/schemas/Event"), {"event": "reload", "seq": 1, "time": "now"}))
 
 
+@pytest.mark.documents
 def test_every_path_is_described_and_documented():
     source = (harness.ROOT / "daemon/api/api.c").read_text()
     routes = re.findall(r'\{"([A-Z]+)", "(/[^"]*)"', source)
@@ -75,6 +78,7 @@ def test_every_path_is_described_and_documented():
         assert f"`{name}`" in document, name
 
 
+@pytest.mark.documents
 def test_the_described_parameters_are_those_that_the_daemon_reads():
     source = (harness.ROOT / "daemon/api/api_params.c").read_text()
     read = {name: set(re.findall(r'"(\w+)"', names))

@@ -51,6 +51,7 @@ def refused(*argv, code, words, **options):
 # ---- options and configuration
 
 
+@pytest.mark.single
 def test_help_and_version():
     done = run(BUSCAPD, "--help")
     equal(done.returncode, 0)
@@ -61,6 +62,7 @@ def test_help_and_version():
     assert re.fullmatch(rb"buscapd \d+\.\d+\.\d+\n", done.stdout), done.stdout
 
 
+@pytest.mark.single
 def test_help_that_cannot_be_written_is_a_failure():
     for option in ("--help", "--version", "--options", "--list-settings"):
         with open("/dev/full", "wb") as full:
@@ -69,6 +71,7 @@ def test_help_that_cannot_be_written_is_a_failure():
         equal(done.stderr, b"buscapd: can't write to standard output: No space left on device\n", option)
 
 
+@pytest.mark.single
 def test_wrong_options_are_named():
     for argv, words in [
         (["--frob"], ["--frob"]), (["-c"], ["-c requires a value"]), (["--source"], ["--source"]),
@@ -161,6 +164,7 @@ level = debug
 """
 
 
+@pytest.mark.single
 def test_a_valid_configuration_is_confirmed(tmp):
     done = run(BUSCAPD, "--check-config", "-c", config(tmp, GOOD))
     equal((done.returncode, done.stderr), (0, b""), "the check")
@@ -168,6 +172,7 @@ def test_a_valid_configuration_is_confirmed(tmp):
     assert not (tmp / "out").exists()
 
 
+@pytest.mark.single
 def test_an_error_in_the_configuration_has_file_and_line(tmp):
     for line, words in [
         ("[pipeline]\nbufer = 3M", ["no such key", "bufer"]), ("[nowhere]\nx = 1", ["no such section", "nowhere"]),
@@ -186,6 +191,7 @@ def test_an_error_in_the_configuration_has_file_and_line(tmp):
     refused("-c", config(tmp, "[log]\nlevel = 9\n"), code=2, words=[":2: "])
 
 
+@pytest.mark.single
 def test_all_errors_are_reported_at_once(tmp):
     path = config(tmp, "[log]\njust words\nlevel = shout\n[pipe]\n[space]\nmax_use = 1K\n")
     second = config(tmp, "[log]\nlevel = whisper\n", "conf.d/second.conf")
@@ -198,6 +204,7 @@ def test_all_errors_are_reported_at_once(tmp):
         assert words in line, f"{words}: {line}"
 
 
+@pytest.mark.single
 def test_the_settings_in_effect_are_printed(tmp):
     path = config(tmp, GOOD)
     config(tmp, "[rotation]\nfilesize = 4M\n", "conf.d/more.conf")
@@ -214,6 +221,7 @@ def test_the_settings_in_effect_are_printed(tmp):
     refused("--print-config", "-c", path, "--set", "log.level=loud", code=2, words=["loud"])
 
 
+@pytest.mark.single
 def test_an_unreadable_configuration_is_reported(tmp):
     path = config(tmp, GOOD)
     path.chmod(0)
@@ -230,6 +238,7 @@ def test_an_unreadable_configuration_is_reported(tmp):
             extra_groups=[])
 
 
+@pytest.mark.single
 def test_files_in_conf_d_are_read_in_order(tmp):
     path = config(tmp, GOOD)
     config(tmp, "[log]\nlevel = error\n", "conf.d/10-first.conf")

@@ -194,6 +194,7 @@ def test_the_reader_in_the_segment_document_works(tmp):
     equal(sum(" gap " in line for line in lines), len(expected.gaps))
 
 
+@pytest.mark.documents
 def test_generator_and_decoder_agree():
     reference.self_check(60)
 

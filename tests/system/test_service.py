@@ -596,6 +596,7 @@ def test_a_passed_socket_survives_a_kill_and_a_failed_start(tmp):
         assert path.is_socket()
 
 
+@pytest.mark.single
 def test_a_wrong_passed_socket_is_an_error(tmp):
     path = tmp / "socket"
     at = ("--socket", path)

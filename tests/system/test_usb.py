@@ -579,6 +579,7 @@ def config(tmp, text):
     return path
 
 
+@pytest.mark.single
 def test_wrong_settings_are_refused_with_file_and_line(tmp):
     for line, words in [
             ("id = 1209", "VID:PID"), ("id = 1209:00012", "VID:PID"), ("serial = " + "x" * 128, "127"),
