@@ -186,12 +186,14 @@ def test_only_chunks_that_can_match_are_read(tmp):
     base = bytes_read(BUSCAP, "cut", "-n", "99999999-", path, "-O", "xdin")
     idle = bytes_read(BUSCAP, "--version")  # what any program reads at startup
     assert base - idle < size / 10, f"{base - idle} of {size} bytes read without a match"
-    source = read(path)
-    middle = source.records[4 * 87381 + 1000]
-    for options in (["-n", f"{middle.number}-{middle.number + 9}"], ["--from", f"@{middle.tick}", "--to", f"@{middle.tick + 101}"],
+    recorded = reference.read_segments([path])
+    chunk, number = recorded.chunks[4], 4 * 87381 + 1000
+    tick = recorded.ticks[number]
+    wall_ns = chunk.info["wall_ns"] + (tick - chunk.info["first_tick"]) * 10**9 // 10**13
+    for options in (["-n", f"{number}-{number + 9}"], ["--from", f"@{tick}", "--to", f"@{tick + 101}"],
                     ["--proc", "4"], ["--addr", "40000000-4fffffff"], ["--type", "read"],
-                    ["--from", utc(middle.wall_hz // 10**13), "--to", utc(middle.wall_hz // 10**13 + 1)],
-                    ["--from", f"@{middle.tick}", "--to", f"@{middle.tick + 1}"]):
+                    ["--from", utc(wall_ns), "--to", utc(wall_ns + 1)],
+                    ["--from", f"@{tick}", "--to", f"@{tick + 1}"]):
         bytes_used = bytes_read(BUSCAP, "cut", *options, path, "-O", "xdin") - base
         # The chunk, and also the first one if it has an anchor, because it has events.
         assert bytes_used < 2.5 * size / 6, f"{options}: {bytes_used} bytes read of {size}"
@@ -502,8 +504,9 @@ def test_wrong_usage_is_one_line_and_exit_two(tmp):
 
 @pytest.mark.root
 def test_a_full_disk_is_reported_and_leaves_a_partial(tmp):
-    path = long_recording(tmp)
-    with harness.SmallDisk(tmp, "2M") as disk:
+    run(BUSCAPD, "--once", "--no-socket", "--source", "sim:rate=max,count=400000", "-o", tmp / "rec")
+    (path,) = segments(tmp / "rec")
+    with harness.SmallDisk(tmp, "600K") as disk:
         _, err = buscap("cut", "-n", "0-", path, "-o", disk / "x.byu.lz4", code=1)
         assert "No space left" in err and "not sealed" in err, err
         assert not (disk / "x.byu.lz4").exists()

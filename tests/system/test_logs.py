@@ -1,8 +1,11 @@
 """The log: docs/messages.md documents every message, and a persistent fault causes a bounded number of lines."""
 
+import functools
 import re
 import shutil
 import signal
+
+import pytest
 
 import harness
 from harness import BUSCAP, BUSCAPD, Daemon, Faults, equal, run
@@ -121,6 +124,7 @@ def format_of(literal):
     return re.sub(CONVERSION, "\0", text.replace('\\"', '"'))
 
 
+@functools.cache
 def source_formats():
     """The string literals in daemon/ and capture/ that contain words: {format: levels}. The levels are not empty for
     the first such literal of a statement that logs."""
@@ -139,6 +143,7 @@ def source_formats():
     return found
 
 
+@pytest.mark.documents
 def test_every_logged_format_is_in_the_document():
     rows = documented()
     logged = {text: levels for text, levels in source_formats().items() if levels}
@@ -149,6 +154,7 @@ def test_every_logged_format_is_in_the_document():
         assert any(levels <= known or known <= levels for known in fitting), f"{text!r} has level {levels}"
 
 
+@pytest.mark.documents
 def test_every_line_of_the_document_is_in_the_sources():
     patterns = [pattern(text) for text in source_formats()]
     rows = documented()

@@ -1,6 +1,7 @@
 """Every cell of the conversion matrix (`buscap formats --matrix`, docs/formats.md): lossless conversions round-trip,
 lossy ones lose exactly what the cell lists, and impossible ones fail."""
 
+import functools
 import gzip
 import re
 import struct
@@ -127,6 +128,7 @@ def source(directory, form):
     return path
 
 
+@functools.cache
 def matrix():
     """Returns the text, {(from, to): cell}, {letter: name}, {(from, to): letters that single entries may lose}."""
     text = run(BUSCAP, "formats", "--matrix").stdout.decode()

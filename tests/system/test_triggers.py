@@ -1,6 +1,8 @@
 """Recordings that start and end within a stream: by trigger, limit and snapshot; filters and sampling. The
 simulated bus is deterministic, so the expected records and ticks are known exactly."""
 import contextlib
+import functools
+import itertools
 import json
 import struct
 import threading
@@ -26,11 +28,7 @@ class Bus:
 
     def __init__(self, count=COUNT, seed=1, **settings):
         self.records = list(struct.iter_unpack("<IBBBBI", harness.sim_records(count, seed, **settings)))
-        self.ticks = []
-        tick = 0
-        for record in self.records:
-            tick += record[5] if record[5] != TIME_NONE else 0
-            self.ticks.append(tick)
+        self.ticks = list(itertools.accumulate(record[5] if record[5] != TIME_NONE else 0 for record in self.records))
 
     def of_port(self, port):
         """The records that write to an I/O port."""
@@ -85,10 +83,11 @@ def record(tmp, *settings, count=COUNT, act=None, source="", name="out", rate=RA
     return out, status
 
 
-def tick_offset(tmp):
+@functools.cache
+def tick_offset():
     """The tick at which the simulated bus starts, to be added to sums of deltas."""
-    out = tmp / "offset"
-    run(harness.BUSCAPD, "--once", "--source", f"sim:rate=max,count={10_000}", "-o", out)
+    out = harness.shared("tick-offset", lambda new: run(
+        harness.BUSCAPD, "--once", "--no-socket", "--source", "sim:rate=max,count=1000", "-o", new))
     return harness.info(harness.segments(out))[0]["first_tick"]
 
 
@@ -110,7 +109,7 @@ def test_one_port_starts_a_recording_and_another_ends_it(tmp):
         tmp, "recording.record=on-demand", f"trigger on.when=port={on:x}", "trigger on.action=start",
         f"trigger off.when=port={off:x}", "trigger off.action=stop")
     got = recordings(out)
-    offset = tick_offset(tmp)
+    offset = tick_offset()
     harness.note(f"{len(got)} recordings of {sum(b - a + 1 for a, b in want)} records")
     equal(len(got), len(want), f"recordings; ports {on:x}, {off:x}")
     for (info, records), (first, last) in zip(got, want):
@@ -131,7 +130,7 @@ def test_a_port_toggles_the_recording(tmp):
     out, _ = record(tmp, "recording.record=on-demand", f"trigger t.when=port={port:x}", "trigger t.action=toggle",
                     count=count)
     got = recordings(out)
-    offset = tick_offset(tmp)
+    offset = tick_offset()
     assert len(got) >= len(want), f"{len(got)} recordings, {len(want)} expected"
     for (info, records), (first, last) in zip(got, want):
         if last is not None:
@@ -145,7 +144,7 @@ def check_around_a_port(tmp, before, after, *settings):
     match = bus.of_port(port)[0]
     out, _ = record(tmp, "recording.record=flight", f"trigger s.when=port={port:x}", "trigger s.holdoff=1h", *settings)
     (info, records), = recordings(out)
-    check_slice(bus, info, records, match - before, match + after, tick_offset(tmp))
+    check_slice(bus, info, records, match - before, match + after, tick_offset())
 
 
 def test_a_snapshot_contains_its_pre_size(tmp):
@@ -212,7 +211,7 @@ def test_a_snapshot_in_a_silence_contains_the_records_before_it(tmp):
     (info, records), = recordings(tmp / "out")
     count = sum(segment["records"] for segment in info)
     assert count >= 1, info
-    check_slice(Bus(1000), info, records, 0, count - 1, tick_offset(tmp))
+    check_slice(Bus(1000), info, records, 0, count - 1, tick_offset())
 
 
 def test_silences_start_and_end_recordings_with_an_event(tmp):
@@ -222,7 +221,7 @@ def test_silences_start_and_end_recordings_with_an_event(tmp):
         harness.wait_until(lambda: daemon.status()["sealed"]["segments"] >= 2, "two recordings are sealed")
         check_counts(daemon.status())
         equal(daemon.stop(), 0, daemon.err)
-    offset = tick_offset(tmp)
+    offset = tick_offset()
     end = 0
     for number, (info, records) in enumerate(recordings(tmp / "out")):
         first = bus.ticks.index(info[0]["first_tick"] - offset)
@@ -268,7 +267,7 @@ def test_filters_remove_records_but_no_ticks(tmp):
 
 def test_sampling_keeps_the_same_part_of_each_period(tmp):
     bus = Bus()
-    offset = tick_offset(tmp)
+    offset = tick_offset()
     clock_hz = 31 * RATE
     width, period = clock_hz * 2 // 1000, clock_hz * 10 // 1000
     out, status = record(tmp, "recording.sampling=2ms/10ms")
@@ -282,7 +281,7 @@ def test_sampling_keeps_the_same_part_of_each_period(tmp):
 
 def test_a_record_limit_ends_a_recording_and_another_can_start(tmp):
     bus = Bus()
-    offset = tick_offset(tmp)
+    offset = tick_offset()
 
     def act(daemon):
         for label, records in (("one", 1), ("some", 12_345), ("many", 100_000)):
@@ -438,13 +437,13 @@ def test_a_replay_ends_some_bus_time_after_its_trigger(tmp):
     bus = Bus()
     match, info, records = replay_until(tmp, bus, "3ms")
     end = next(i for i, tick in enumerate(bus.ticks) if tick >= bus.ticks[match] + 66_000 * 3)
-    check_slice(bus, info, records, 0, end - 1, tick_offset(tmp))
+    check_slice(bus, info, records, 0, end - 1, tick_offset())
 
 
 def test_a_replay_ends_a_number_of_records_after_its_trigger(tmp):
     bus = Bus()
     match, info, records = replay_until(tmp, bus, "12K")
-    check_slice(bus, info, records, 0, match + 1024, tick_offset(tmp))
+    check_slice(bus, info, records, 0, match + 1024, tick_offset())
 
 
 def test_the_flight_recorder_keeps_to_its_size(tmp):
