@@ -316,15 +316,29 @@ def test_the_flight_recorder_discards_old_records_on_a_slow_bus(tmp):
     harness.verify(harness.segments(tmp / "out"))
 
 
-def check_started(recording, before, after, directory):
-    """Checks that a recording started between two moments, and that its files say the same."""
+def check_started(recording, before, directory):
+    """Checks that a recording started after a moment, and that its files say the same. Returns the time."""
     (segment,) = harness.info(sorted(directory.glob(recording["id"] + "*.lz4")))
     first_ns = segment["first_wall_ns"]
-    assert before * 1e9 <= first_ns <= after * 1e9, (before, first_ns, after)
+    assert before * 1e9 <= first_ns, (before, first_ns)
     seconds, _, fraction = recording["started"].rstrip("Z").partition(".")
     started = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(first_ns // 10**9))
     equal((seconds, int(fraction.ljust(9, "0"))), (started, first_ns % 10**9), "started")
     equal(recording["id"][:16], started.replace("-", "").replace(":", "") + "Z", "time in the id")
+    return first_ns / 1e9
+
+
+def trimmed_recording(daemon, path, pre):
+    """Starts a recording that keeps this many seconds, and ends it. Returns the times before and after, and the
+    recording."""
+    harness.wait_until(lambda: (daemon.status()["flight"] or {"seconds": 0})["seconds"] > 3 * pre, "enough is held")
+    before = time.time()
+    code, answer = harness.http(daemon.socket, path, "POST", json.dumps({"pre": f"{round(pre * 1000)}ms"}))
+    after = time.time()
+    equal(code, 201, answer)
+    if path == "/v1/recordings":
+        code, answer = harness.http(daemon.socket, "/v1/recordings/current", "DELETE")
+    return before, after, json.loads(answer)["recording"]
 
 
 def test_a_trimmed_recording_starts_at_the_time_of_its_first_record(tmp):
@@ -335,14 +349,12 @@ def test_a_trimmed_recording_starts_at_the_time_of_its_first_record(tmp):
                 "recording.flight_time=5m", socket=tmp / "socket") as daemon:
         daemon.wait_ready()
         for path in ("/v1/snapshot", "/v1/recordings"):
-            harness.wait_until(lambda: (daemon.status()["flight"] or {"seconds": 0})["seconds"] > 3 * pre, "enough is held")
-            before = time.time()
-            code, answer = harness.http(daemon.socket, path, "POST", json.dumps({"pre": f"{round(pre * 1000)}ms"}))
-            after = time.time()
-            equal(code, 201, answer)
-            if path == "/v1/recordings":
-                code, answer = harness.http(daemon.socket, "/v1/recordings/current", "DELETE")
-            check_started(json.loads(answer)["recording"], before - pre - 0.01, after - pre + 0.2, out)
+            for _ in range(5):
+                before, after, recording = trimmed_recording(daemon, path, pre)
+                late = check_started(recording, before - pre - 0.01, out) - (after - pre)
+                if late <= 0.2:  # else the bus has paused
+                    break
+            assert late <= 0.2, f"{path}: {late} s too late"
         equal(daemon.stop(), 0, daemon.err)
     harness.verify(harness.segments(out))
 
