@@ -4,10 +4,12 @@ import datetime
 import grp
 import json
 import os
+import pathlib
 import re
 import resource
 import signal
 import subprocess
+import tempfile
 import time
 
 import pytest
@@ -103,66 +105,71 @@ def test_the_described_parameters_are_those_that_the_daemon_reads():
 # ---- errors
 
 
-def test_unknown_paths_are_not_found(tmp):
-    with daemon_in(tmp) as daemon:
+@pytest.fixture(scope="module")
+def idle():
+    """A daemon for requests that change nothing."""
+    with tempfile.TemporaryDirectory() as directory, daemon_in(pathlib.Path(directory)) as daemon:
         daemon.wait_ready()
-        api = Api(tmp / "socket")
-        for path in ("/", "/v1", "/v1/", "/v2/status", "/v1/status/", "/v1/Status", "/v1/recordings/", "/v1/recordings/x",
-                     "/v1/triggers/", "/v1/triggers/a/b", "/v1/triggers/a%2Fb", "/v1/replays/", "/v1/replays/a/",
-                     "/metrics/", "/metrics/x", "/v1/%00", "/v1/status%20", "//v1/status", "/v1/../v1/status", "/%FF",
-                     "/v1/" + "x" * 3000):
-            for method in ("GET", "POST", "DELETE"):
-                answer = send(tmp / "socket", method, path)
-                assert answer.status == 404 or (path == "/v1/%00" and answer.status in (400, 404)), (path, answer.status)
-                if answer.status == 404:
-                    assert answer.json()["error"], path
-        api.bad("GET", "/v1/triggers/nobody", status=404, words="no trigger")
-        api.bad("DELETE", "/v1/triggers/nobody", status=404)
-        api.bad("GET", "/v1/replays/nothing", status=404)
-        api.bad("GET", "/v1/replays/current", status=404, words="nothing is being replayed")
-        api.bad("GET", "/v1/recordings/current", status=404, words="nothing is being recorded")
-        api.bad("DELETE", "/v1/replays/nothing", status=404)
+        yield daemon
         equal(daemon.stop(), 0)
 
 
-def test_a_target_may_be_an_absolute_url(tmp):
-    with daemon_in(tmp) as daemon:
-        daemon.wait_ready()
-        for server in ("http://localhost", "HTTP://[::1]:80", "https://example.org", "http://"):
-            for target, status in (("/v1/status", 200), ("/v1/%73tatus", 200), ("/v1/records?limit=x", 400), ("", 404), ("/v2", 404)):
-                answer = send(tmp / "socket", "GET", server + target)
-                equal(answer.status, status, server + target)
-        equal(send(tmp / "socket", "GET", "ftp://localhost/v1/status").status, 404)
-        equal(daemon.stop(), 0)
+USES_IDLE = pytest.mark.xdist_group("idle")
 
 
-def test_other_methods_are_refused_with_the_allowed_ones(tmp):
-    with daemon_in(tmp) as daemon:
-        daemon.wait_ready()
-        for described in DESCRIPTION["paths"]:
-            allowed = described_methods(described)
-            for method in METHODS:
-                if method in allowed:
-                    continue
-                answer = send(tmp / "socket", method, path_of(described))
-                equal(answer.status, 405, f"{method} {described}")
-                equal(set(answer.headers["allow"].split(", ")), allowed, f"{method} {described}")
-                if method != "HEAD":
-                    assert "this path accepts" in answer.json()["error"]
-        equal(daemon.stop(), 0)
+@USES_IDLE
+def test_unknown_paths_are_not_found(idle):
+    api = Api(idle.socket)
+    for path in ("/", "/v1", "/v1/", "/v2/status", "/v1/status/", "/v1/Status", "/v1/recordings/", "/v1/recordings/x",
+                 "/v1/triggers/", "/v1/triggers/a/b", "/v1/triggers/a%2Fb", "/v1/replays/", "/v1/replays/a/",
+                 "/metrics/", "/metrics/x", "/v1/%00", "/v1/status%20", "//v1/status", "/v1/../v1/status", "/%FF",
+                 "/v1/" + "x" * 3000):
+        for method in ("GET", "POST", "DELETE"):
+            answer = send(idle.socket, method, path)
+            assert answer.status == 404 or (path == "/v1/%00" and answer.status in (400, 404)), (path, answer.status)
+            if answer.status == 404:
+                assert len(answer.json()["error"].split()) > 3, path
+    api.bad("GET", "/v1/triggers/nobody", status=404, words="no trigger")
+    api.bad("DELETE", "/v1/triggers/nobody", status=404)
+    api.bad("GET", "/v1/replays/nothing", status=404)
+    api.bad("GET", "/v1/replays/current", status=404, words="nothing is being replayed")
+    api.bad("GET", "/v1/recordings/current", status=404, words="nothing is being recorded")
+    api.bad("DELETE", "/v1/replays/nothing", status=404)
 
 
-def test_head_is_get_without_a_body(tmp):
-    with daemon_in(tmp) as daemon:
-        daemon.wait_ready()
-        for described in DESCRIPTION["paths"]:
-            if "HEAD" not in described_methods(described):
+@USES_IDLE
+def test_a_target_may_be_an_absolute_url(idle):
+    for server in ("http://localhost", "HTTP://[::1]:80", "https://example.org", "http://"):
+        for target, status in (("/v1/status", 200), ("/v1/%73tatus", 200), ("/v1/records?limit=x", 400), ("", 404), ("/v2", 404)):
+            answer = send(idle.socket, "GET", server + target)
+            equal(answer.status, status, server + target)
+    equal(send(idle.socket, "GET", "ftp://localhost/v1/status").status, 404)
+
+
+@USES_IDLE
+def test_other_methods_are_refused_with_the_allowed_ones(idle):
+    for described in DESCRIPTION["paths"]:
+        allowed = described_methods(described)
+        for method in METHODS:
+            if method in allowed:
                 continue
-            head = send(tmp / "socket", "HEAD", path_of(described))
-            get = send(tmp / "socket", "GET", path_of(described))
-            equal((head.status, head.type(), head.body), (get.status, get.type(), b""), described)
-            assert int(head.headers["content-length"]) > 0
-        equal(daemon.stop(), 0)
+            answer = send(idle.socket, method, path_of(described))
+            equal(answer.status, 405, f"{method} {described}")
+            equal(set(answer.headers["allow"].split(", ")), allowed, f"{method} {described}")
+            equal(answer.type(), "application/json", f"{method} {described}")
+            if method != "HEAD":
+                assert "this path accepts" in answer.json()["error"]
+
+
+@USES_IDLE
+def test_head_is_get_without_a_body(idle):
+    for described in DESCRIPTION["paths"]:
+        if "HEAD" not in described_methods(described):
+            continue
+        head = send(idle.socket, "HEAD", path_of(described))
+        get = send(idle.socket, "GET", path_of(described))
+        equal((head.status, head.type(), head.body), (get.status, get.type(), b""), described)
+        assert int(head.headers["content-length"]) > 0
 
 
 START, NOTE, ROTATE = ("POST", "/v1/recordings"), ("PATCH", "/v1/recordings/current"), ("POST", "/v1/rotate")
@@ -224,79 +231,70 @@ BAD_JSON = ["nothing", "[]", "7", '"x"', "null", "{", '{"text":', '{"text":"x"',
             '{"text":' * 5000, '{"text":01}', '{"text":1e}']
 
 
-def test_invalid_bodies_are_refused_with_the_name_of_the_member(tmp):
-    with daemon_in(tmp) as daemon:
-        before = daemon.wait_ready()
-        api = Api(tmp / "socket")
-        for (method, path), body, words in BAD_BODIES:
-            api.bad(method, path, body, words=words)
-        for parameters, words in BAD_REPLAYS:
-            api.bad("PUT", replay_path(**parameters), b"the file", words=words)
-        after = daemon.status()
-        equal((after["state"], after["recording"], after["triggers"]), (before["state"], None, 0), "nothing changed")
-        equal(daemon.stop(), 0)
+@USES_IDLE
+def test_invalid_bodies_are_refused_with_the_name_of_the_member(idle):
+    before = idle.status()
+    api = Api(idle.socket)
+    for (method, path), body, words in BAD_BODIES:
+        api.bad(method, path, body, words=words)
+    for parameters, words in BAD_REPLAYS:
+        api.bad("PUT", replay_path(**parameters), b"the file", words=words)
+    after = idle.status()
+    equal((after["state"], after["recording"], after["triggers"]), (before["state"], None, 0), "nothing changed")
 
 
-def test_invalid_json_is_refused(tmp):
-    with daemon_in(tmp) as daemon:
-        daemon.wait_ready()
-        api = Api(tmp / "socket")
-        for text in BAD_JSON:
-            for method, path in (MARK, START, NOTE, ARM, SNAPSHOT, ROTATE):
-                api.bad(method, path, text)
-        equal(daemon.stop(), 0)
+@USES_IDLE
+def test_invalid_json_is_refused(idle):
+    api = Api(idle.socket)
+    for text in BAD_JSON:
+        for method, path in (MARK, START, NOTE, ARM, SNAPSHOT, ROTATE):
+            api.bad(method, path, text)
 
 
-def test_a_body_needs_a_json_content_type_and_a_method_that_allows_it(tmp):
-    with daemon_in(tmp) as daemon:
-        daemon.wait_ready()
-        api = Api(tmp / "socket")
-        for content in ("text/plain", "application/x-www-form-urlencoded", "application/jsonp", "application/json2", "json", None):
-            api.bad(*MARK, {"text": "x"}, content=content, status=415, words="application/json")
-        for content in ("application/json", "Application/JSON", "application/json; charset=utf-8", "application/json;x=y"):
-            api.bad(*MARK, {"text": "x"}, content=content, status=409)
-        for described in DESCRIPTION["paths"]:
-            for method in described_methods(described, with_head=False) & {"GET", "DELETE"}:
-                api.bad(method, path_of(described), {}, words="have no body")
-        equal(daemon.stop(), 0)
+@USES_IDLE
+def test_a_body_needs_a_json_content_type_and_a_method_that_allows_it(idle):
+    api = Api(idle.socket)
+    for content in ("text/plain", "application/x-www-form-urlencoded", "application/jsonp", "application/json2", "json", None):
+        api.bad(*MARK, {"text": "x"}, content=content, status=415, words="application/json")
+    for content in ("application/json", "Application/JSON", "application/json; charset=utf-8", "application/json;x=y"):
+        api.bad(*MARK, {"text": "x"}, content=content, status=409)
+    for described in DESCRIPTION["paths"]:
+        for method in described_methods(described, with_head=False) & {"GET", "DELETE"}:
+            api.bad(method, path_of(described), {}, words="have no body")
 
 
-def test_long_bodies_and_headers_are_refused(tmp):
-    with daemon_in(tmp) as daemon:
-        daemon.wait_ready()
-        socket = tmp / "socket"
-        api = Api(socket)
-        fits = json.dumps({"text": "x"})
-        equal(api.ask(*MARK, fits + " " * (65536 - len(fits))).status, 409, "64 KiB")
-        for text in (fits + " " * (65537 - len(fits)), "x" * 1000000):
-            api.bad(*MARK, text, status=413)
-            api.bad(*MARK, text, status=413, args=("-H", "Transfer-Encoding: chunked"))
-        equal(api.ask(*MARK, fits, args=("-H", "Transfer-Encoding: chunked")).status, 409, "chunked")
-        for size in (20000, 100000):
-            answer = curl(socket, "GET", "/v1/status", args=("-H", "X-Long: " + "x" * size))
-            equal(answer.status, 431, f"a header of {size} bytes")
-            answer = send(socket, "GET", "/" + "x" * size)
-            assert answer.status in (414, 431), (size, answer.status)
-        api.good("GET", "/v1/status")
-        equal(daemon.stop(), 0)
+@USES_IDLE
+def test_long_bodies_and_headers_are_refused(idle):
+    socket = idle.socket
+    api = Api(socket)
+    fits = json.dumps({"text": "x"})
+    equal(api.ask(*MARK, fits + " " * (65536 - len(fits))).status, 409, "64 KiB")
+    for text in (fits + " " * (65537 - len(fits)), "x" * 1000000):
+        api.bad(*MARK, text, status=413)
+        api.bad(*MARK, text, status=413, args=("-H", "Transfer-Encoding: chunked"))
+    equal(api.ask(*MARK, fits, args=("-H", "Transfer-Encoding: chunked")).status, 409, "chunked")
+    for size in (20000, 100000):
+        answer = curl(socket, "GET", "/v1/status", args=("-H", "X-Long: " + "x" * size))
+        equal(answer.status, 431, f"a header of {size} bytes")
+        answer = send(socket, "GET", "/" + "x" * size)
+        assert answer.status in (414, 431), (size, answer.status)
+    api.good("GET", "/v1/status")
 
 
-def test_invalid_queries_are_refused(tmp):
-    with daemon_in(tmp) as daemon:
-        daemon.wait_ready()
-        api = Api(tmp / "socket")
-        for described in DESCRIPTION["paths"]:
-            for method in described_methods(described, with_head=False):
-                api.bad(method, path_of(described) + "?frob=1", words="frob: ")
-        for query, words in [
-            ("limit=0", "limit"), ("limit=-1", "limit"), ("limit=x", "limit"), ("limit=", "limit"), ("limit", "limit"),
-            ("limit=18446744073709551616", "limit"), ("limit=1&limit=2", "limit: query parameter given twice"),
-            ("addr=zz", "addr"), ("addr=2-1", "addr"), ("type=tape", "type"), ("type=0x100", "type"),
-            ("proc=65536", "proc"), ("proc=x", "proc"), ("port=10000", "port"), ("port=e0&addr=1", ""), ("port=e0&type=read", ""),
-            ("Limit=1", "Limit"), ("%FF=1", ""),
-        ]:
-            api.bad("GET", "/v1/records?" + query, words=words)
-        equal(daemon.stop(), 0)
+@USES_IDLE
+def test_invalid_queries_are_refused(idle):
+    api = Api(idle.socket)
+    for described in DESCRIPTION["paths"]:
+        for method in described_methods(described, with_head=False):
+            api.bad(method, path_of(described) + "?frob=1", words="frob: ")
+    for query, words in [
+        ("limit=0", "limit"), ("limit=-1", "limit"), ("limit=x", "limit"), ("limit=", "limit"), ("limit", "limit"),
+        ("limit=18446744073709551616", "limit"), ("limit=1&limit=2", "limit: query parameter given twice"),
+        ("addr=zz", "addr"), ("addr=2-1", "addr"), ("type=tape", "type"), ("type=0x100", "type"),
+        ("proc=65536", "proc"), ("proc=x", "proc"), ("port=10000", "port"), ("port=e0&addr=1", ""), ("port=e0&type=read", ""),
+        ("Limit=1", "Limit"), ("%FF=1", ""),
+    ]:
+        api.bad("GET", "/v1/records?" + query, words=words)
 
 
 def test_operations_that_do_not_fit_the_state_are_refused(tmp):
