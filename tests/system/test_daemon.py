@@ -399,26 +399,6 @@ def test_the_status_has_what_scripts_depend_on(tmp):
         assert 0 < status["uptime_seconds"] < 3600
 
 
-def test_errors_are_answered_in_json(tmp):
-    with daemon_in(tmp, *SIM) as daemon:
-        daemon.wait_ready()
-        for method, path, wanted in [
-            ("GET", "/", 404), ("GET", "/v1/nothing", 404), ("GET", "/v1/status/", 404), ("POST", "/v1/nothing", 404),
-            ("POST", "/v1/status", 405), ("DELETE", "/v1/status", 405), ("PUT", "/v1/status", 405),
-        ]:
-            code, body = harness.http(daemon.socket, path, method, b"{}" if method in ("POST", "PUT") else None)
-            equal(code, wanted, f"{method} {path}")
-            assert len(json.loads(body)["error"].split()) > 3, body
-        code, fields, body = http_head(ask(daemon.socket, b"HEAD /v1/status HTTP/1.0\r\n\r\n"))
-        equal((code, body), (200, b""), "HEAD")
-        assert int(fields["content-length"]) > 100, fields
-        code, fields, _ = http_head(ask(daemon.socket, b"POST /v1/status HTTP/1.0\r\nContent-Length: 0\r\n\r\n"))
-        equal((code, fields["allow"]), (405, "GET, HEAD"))
-        equal(fields["content-type"], "application/json")
-        code, fields, body = http_head(ask(daemon.socket, b"GET /v1/status?pretty=1 HTTP/1.0\r\n\r\n"))
-        equal(code, 400, "unknown query")
-
-
 def test_hundreds_of_connections_at_once(tmp):
     with daemon_in(tmp, *SIM) as daemon, contextlib.ExitStack() as stack:
         daemon.wait_ready()

@@ -34,6 +34,7 @@ def rows_of(program):
 BUSCAP_ROWS = rows_of(BUSCAP)
 BUSCAPD_ROWS = rows_of(BUSCAPD)
 COMMANDS = [row.command for row in BUSCAP_ROWS if not row.short and not row.long and row.command != "-"]
+CLIENTS = ("status", "record", "rotate", "mark", "snapshot", "trigger", "replay", "tail", "events")
 CONFIG = [row for row in BUSCAPD_ROWS if row.command == "config"]
 
 
@@ -93,6 +94,9 @@ def test_each_command_and_verb_has_help_with_an_example():
         assert text.startswith(f"usage: buscap {command} "), text
         assert f"buscap {command}" in example_of(text), text
         assert "\nExit code: 0 " in text, text
+        if command.split()[0] in CLIENTS:
+            assert "--socket PATH" in text and "--json" in text and "Exit code: 0 ok" in text, text
+            assert text.splitlines()[-1].startswith("Example: buscap "), text
         equal(help_of(BUSCAP, "help", *command.split()), text, f"help {command}")
         equal(help_of(BUSCAP, *command.split(), "-h"), text, f"{command} -h")
     text = help_of(BUSCAPD, "--help")

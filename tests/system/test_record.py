@@ -773,9 +773,3 @@ def test_usage_errors_are_one_line(tmp):
             f"{name}: exit {done.returncode}, {done.stderr.decode()}")
         assert done.stderr.strip(), f"{name}: no message"
         assert not harness.segments(tmp), f"{name}: a segment was created"
-
-
-def test_file_and_lz_accept_the_segments(tmp):
-    data, _ = frames(many_samples(3000))
-    result = record_bytes(tmp, data, None)
-    accepted_by_the_tools(result.segments)
