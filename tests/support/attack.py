@@ -1,14 +1,12 @@
 """What the programs in tests/reliability share about a daemon under attack: requests, and checks of its files."""
 
-import contextlib
 import json
 import os
 import signal
-import subprocess
 
 import harness
-from harness import BUSCAPD, Daemon, equal, run
-from test_disk import all_segments, check_places
+from harness import Daemon, equal
+from recovered import all_segments, check_places
 
 # Smallest buffer, so that losses occur soon, and several segments a second.
 SMALL = ("--set", "pipeline.workers=1", "--set", "pipeline.buffer=7M")
@@ -57,11 +55,6 @@ def request(method, path, body=None):
     return f"{method} {path} HTTP/1.0\r\n{kind}Content-Length: {len(text)}\r\n\r\n".encode() + text
 
 
-def check_status(answer):
-    """Checks a status, given the bytes of its response. Returns the counts."""
-    return harness.check_counts(json.loads(answer.partition(b"\r\n\r\n")[2]))
-
-
 def recorded(directory):
     """Checks that the records and gaps of a recording that started with the simulator are its samples, each once.
     Returns their number."""
@@ -83,7 +76,4 @@ def open_descriptors(process):
 
 def peak_memory(process):
     """Returns the peak of the resident memory, in bytes."""
-    for line in open(f"/proc/{process.pid}/status"):
-        if line.startswith("VmHWM:"):
-            return int(line.split()[1]) << 10
-    raise AssertionError("no VmHWM")
+    return harness.memory_kib(process.pid) << 10

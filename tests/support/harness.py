@@ -552,6 +552,12 @@ def rate(samples_a_second):
     return samples_a_second // {"thread": 10}.get(BUILD.name, 4) if is_sanitized() else samples_a_second
 
 
+def memory_kib(pid, what="VmHWM"):
+    """Returns the peak memory of a process, or another line of its status."""
+    with open(f"/proc/{pid}/status", encoding="ascii") as lines:
+        return next(int(line.split()[1]) for line in lines if line.startswith(what + ":"))
+
+
 def info(paths):
     """Returns the output of `buscap info --json` for each segment."""
     if not paths:
@@ -631,6 +637,13 @@ def compare_with_sim(paths, first=0, seed=1):
                     assert got == expected.read(len(got) // 12), f"{path}: not the source's records"
                     records += len(got) // 12
     return records
+
+
+def one_line(err, *words):
+    """Checks that these errors are one line of buscap with these words."""
+    assert err.count("\n") == 1 and err.startswith("buscap"), f"not one line: {err!r}"
+    for word in words:
+        assert str(word) in err, f"{word!r} is not in {err!r}"
 
 
 def check_sound(err):

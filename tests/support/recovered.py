@@ -5,6 +5,7 @@ import bisect
 import ctypes
 import hashlib
 import re
+import struct
 
 import harness
 import reference
@@ -22,6 +23,44 @@ def start_again(directory, env=None, code=0):
                        *SMALL, env=env)
     harness.equal(done.returncode, code, done.stderr.decode())
     return done.stderr.decode()
+
+
+def all_segments(directory, recording=""):
+    """Sealed and open segments, in order."""
+    return sorted(path for suffix in ("", ".partial") for path in directory.glob(f"{recording}*.byu.lz4{suffix}"))
+
+
+def spans(segments):
+    """The contents in order: (samples lost, b"") for a gap, (0, records) for what is between two gaps."""
+    for path in segments:
+        # One segment at a time: a long recording doesn't fit into memory.
+        for chunk in reference._parse_segment(path, reference.Hashes()).chunks:
+            done = 0
+            for event in chunk.events:
+                if event.kind == "gap":
+                    yield 0, chunk.records[12 * done : 12 * event.position]
+                    yield event.value, b""
+                    done = event.position
+            yield 0, chunk.records[12 * done :]
+
+
+def check_places(segments):
+    """Checks that records and gaps together are exactly the simulator's samples. Returns their number."""
+    at = lost_ticks = 0
+    with harness.SimStream() as expected:
+        for lost, records in spans(segments):
+            lost_ticks += expected.skip(lost)
+            n = len(records) // 12
+            at += lost + n
+            if n == 0:
+                continue
+            wanted = expected.read(n)
+            # The first delta counts from the last record before the gap.
+            delta = lost_ticks + struct.unpack_from("<I", wanted, 8)[0]
+            wanted = wanted[:8] + struct.pack("<I", delta) + wanted[12:]
+            assert records == wanted, f"the records up to sample {at} differ from the source"
+            lost_ticks = 0
+    return at
 
 
 class Ranges:

@@ -67,5 +67,4 @@ class Board:
         return self.process.wait(TIMEOUT_S)
 
     def memory_kib(self, what="VmHWM"):
-        with open(f"/proc/{self.process.pid}/status", encoding="ascii") as lines:
-            return next(int(line.split()[1]) for line in lines if line.startswith(what + ":"))
+        return harness.memory_kib(self.process.pid, what)

@@ -17,7 +17,7 @@ import pytest
 
 import harness
 import reference
-from harness import BUSCAP, BUSCAPD, ROOT, equal, need, run
+from harness import BUSCAP, BUSCAPD, ROOT, equal, need, one_line, run
 
 REAL_TRACE = ROOT / "../shared/data/byu/pentium2-slice.tr"
 COMMANDS = ("info", "dump", "convert", "stats", "find", "marks", "report", "cut", "merge", "diff", "verify",
@@ -43,12 +43,6 @@ def buscap(*argv, code=0, **options):
 
 
 NO_MATCH = "buscap dump: no record matches\n"
-
-
-def one_line(err, *words):
-    assert err.count("\n") == 1 and err.startswith("buscap"), f"not one line: {err!r}"
-    for word in words:
-        assert str(word) in err, f"{word!r} not in {err!r}"
 
 
 NAMES = [TYPES.get(reqtype, "%02x" % reqtype) for reqtype in range(256)]

@@ -5,8 +5,6 @@ import errno
 import grp
 import json
 import os
-import pathlib
-import re
 import socket
 import subprocess
 import time
@@ -31,12 +29,6 @@ BUFFER = 128 * MIB  # for forty seconds, in case the disk stalls
 FEW = 20  # the least number of status responses
 
 
-def memory(process):
-    """The peak memory of a process in bytes."""
-    text = pathlib.Path(f"/proc/{process.pid}/status").read_text()
-    return int(re.search(r"VmHWM:\s+(\d+) kB", text)[1]) * KIB
-
-
 def recording(tmp, *options):
     return Daemon("--source", f"sim:rate={harness.rate(RATE)},count={120 * RATE}", "-o", tmp / "out", "-b", "filesize:16M",
                   "-b", "files:2", "--set", f"pipeline.buffer={BUFFER}", *options, socket=tmp / "socket")
@@ -59,7 +51,8 @@ def record_for_a_while(tmp, bad_clients):
         equal(status["state"], "recording")
         # Chunks that were never filled use no memory.
         buffer = status["buffer"]
-        used = memory(daemon.process) - (buffer["chunks"] - buffer["min_free_chunks"]) * BUFFER // buffer["chunks"]
+        in_chunks = (buffer["chunks"] - buffer["min_free_chunks"]) * BUFFER // buffer["chunks"]
+        used = KIB * harness.memory_kib(daemon.process.pid) - in_chunks
         equal(daemon.stop(), 0 if not dropped["buffer"] else 4, daemon.err)
     return dropped["buffer"] + dropped["disk"], used, watch, bad.said if bad_clients else None
 

@@ -14,6 +14,7 @@ import time
 import pytest
 
 import harness
+from api_harness import Response
 from harness import BUSCAP, BUSCAPD, Daemon, Watch, ask, check_counts, equal, info, run, verify
 
 pytestmark = pytest.mark.threads
@@ -365,13 +366,6 @@ def test_a_service_reports_that_its_source_failed(tmp):
 # ---- the socket
 
 
-def http_head(answer):
-    head, _, body = answer.partition(b"\r\n\r\n")
-    first, *lines = head.decode().split("\r\n")
-    fields = dict(line.split(": ", 1) for line in lines)
-    return int(first.split()[1]), {name.lower(): value for name, value in fields.items()}, body
-
-
 def test_the_status_has_what_scripts_depend_on(tmp):
     rate = harness.rate(200_000)
     with daemon_in(tmp, "--source", f"sim:rate={rate}", "--label", "boot") as daemon:
@@ -415,9 +409,9 @@ def test_hundreds_of_connections_at_once(tmp):
             answer = b""
             while piece := client.recv(65536):
                 answer += piece
-            code, _, body = http_head(answer)
-            equal(code, 200)
-            check_counts(json.loads(body))
+            response = Response.parse(answer)
+            equal(response.status, 200)
+            check_counts(response.json())
         harness.wait_until(lambda: daemon.status()["clients"] == 1, "the connections are closed")
         equal(daemon.stop(), 0, daemon.err)
 
@@ -436,7 +430,7 @@ def test_silent_and_slow_clients_do_no_harm(tmp):
         deaf.sendall(b"GET /v1/status HTTP/1.1\r\nHost: x\r\n\r\n" * 50)
 
         def status():
-            return json.loads(http_head(ask(daemon.socket))[2])
+            return Response.parse(ask(daemon.socket)).json()
 
         # Immediately: they time out after ten seconds.
         harness.wait_until(lambda: status()["clients"] == 32, "32 connected clients")

@@ -18,6 +18,7 @@ import pytest
 import harness
 import reference
 from harness import BUSCAPD, LONG, Daemon, Faults, Watch, check_counts, each, equal, info, run, verify
+from recovered import all_segments, check_places
 
 pytestmark = pytest.mark.threads
 
@@ -30,11 +31,6 @@ SMALL = ("--set", "pipeline.workers=1", "--set", "pipeline.buffer=7M")
 def endless(rate):
     """A source that outlasts its test, but cannot fill the disk if the test hangs."""
     return f"sim:rate={rate},count={60 * rate}"
-
-
-def all_segments(directory, recording=""):
-    """Sealed and open segments, in order."""
-    return sorted(path for suffix in ("", ".partial") for path in directory.glob(f"{recording}*.byu.lz4{suffix}"))
 
 
 def recover(directory):
@@ -59,39 +55,6 @@ def check_losses_on_record(segments, dropped):
     lost = lost_by_cause(segments)
     equal({cause: lost.get(cause, 0) for cause in ("buffer", "disk")},
           {cause: dropped[cause] for cause in ("buffer", "disk")}, "losses on record")
-
-
-def spans(segments):
-    """The contents in order: (samples lost, b"") for a gap, (0, records) for what is between two gaps."""
-    for path in segments:
-        # One segment at a time: a long recording doesn't fit into memory.
-        for chunk in reference._parse_segment(path, reference.Hashes()).chunks:
-            done = 0
-            for event in chunk.events:
-                if event.kind == "gap":
-                    yield 0, chunk.records[12 * done : 12 * event.position]
-                    yield event.value, b""
-                    done = event.position
-            yield 0, chunk.records[12 * done :]
-
-
-def check_places(segments):
-    """Checks that records and gaps together are exactly the simulator's samples. Returns their number."""
-    at = lost_ticks = 0
-    with harness.SimStream() as expected:
-        for lost, records in spans(segments):
-            lost_ticks += expected.skip(lost)
-            n = len(records) // 12
-            at += lost + n
-            if n == 0:
-                continue
-            wanted = expected.read(n)
-            # The first delta counts from the last record before the gap.
-            delta = lost_ticks + struct.unpack_from("<I", wanted, 8)[0]
-            wanted = wanted[:8] + struct.pack("<I", delta) + wanted[12:]
-            assert records == wanted, f"the records up to sample {at} differ from the source"
-            lost_ticks = 0
-    return at
 
 
 # ---- each call fails in turn
@@ -347,11 +310,6 @@ def test_a_disk_without_errors_loses_nothing(tmp):
     equal((dropped["buffer"], dropped["disk"]), (0, 0), "lost")
 
 
-def peak_bytes(daemon):
-    text = pathlib.Path(f"/proc/{daemon.process.pid}/status").read_text()
-    return int(re.search(r"VmHWM:\s+(\d+) kB", text)[1]) * 1024
-
-
 def test_a_blocked_writer_costs_what_exceeds_the_buffer(tmp):
     seconds = 3 if LONG else 1
     rate = harness.rate(2_000_000)
@@ -376,7 +334,7 @@ def test_a_blocked_writer_costs_what_exceeds_the_buffer(tmp):
             after = harness.wait_until(lambda: (s := daemon.status())["buffer"]["free_chunks"] > 0 and s, "a free chunk")
             wait_written(daemon, rate // 2)
             watch.finish()
-        peak = peak_bytes(daemon)
+        peak = 1024 * harness.memory_kib(daemon.process.pid)
         code = daemon.stop()
     check_end(out, daemon, watch, code)
     # The samples received during the hang.
@@ -407,7 +365,7 @@ def test_memory_is_bounded_at_a_high_rate(tmp):
             faults.set("")
             wait_written(daemon, rate // 10)
             watch.finish()
-        peak = peak_bytes(daemon)
+        peak = 1024 * harness.memory_kib(daemon.process.pid)
         code = daemon.stop()
     equal(code, 4, daemon.err.decode())
     counts = check_counts(json.loads(daemon.out))

@@ -17,7 +17,7 @@ import pytest
 
 import harness
 from api_harness import replay_path
-from harness import BUSCAP, BUSCAPD, equal, need, run
+from harness import BUSCAP, BUSCAPD, equal, need, one_line, run
 from mock_daemon import MockDaemon, Stream, response
 
 # A good daemon's, shared with tests/unit/cli/test_client_answers.c.
@@ -140,12 +140,6 @@ def check_output(out, err):
     for text in (out, err):
         assert not re.search(rb"[\x00-\x08\x0b-\x1f\x7f]|\xc2[\x80-\x9f]", text), text
     return out.decode(), err.decode()
-
-
-def one_line(err, *words):
-    assert err.count("\n") == 1 and err.startswith("buscap"), f"not one line: {err!r}"
-    for word in words:
-        assert str(word) in err, f"{word!r} is not in {err!r}"
 
 
 def check(directory, argv, method, path, body, answer, text=None, code=0):

@@ -11,7 +11,7 @@ import pytest
 import harness
 from api_harness import Stream, daemon_in, send
 from cut_model import buscap
-from harness import BUSCAP, BUSCAPD, Daemon, check_counts, equal, need, run
+from harness import BUSCAP, BUSCAPD, equal, need, run
 from mock_daemon import MockDaemon
 from mock_daemon import Stream as MockStream
 from top_harness import Bus, FakeDaemon

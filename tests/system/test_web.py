@@ -545,12 +545,7 @@ def test_huge_and_malformed_heads_are_refused():
             answer = web.ask(data.encode())
             assert b" 200 " not in answer.partition(b"\r\n")[0] and len(answer) < 10_000, (data[:50], answer[:200])
         equal(web.send("/").status, 200)
-        assert rss_kib(web.process.pid) < (1 << 20 if harness.is_sanitized() else 128 << 10)
-
-
-def rss_kib(pid):
-    with open(f"/proc/{pid}/status", encoding="ascii") as file:
-        return int(re.search(r"VmRSS:\s+(\d+)", file.read())[1])
+        assert harness.memory_kib(web.process.pid, "VmRSS") < (1 << 20 if harness.is_sanitized() else 128 << 10)
 
 
 def threads(pid):
