@@ -5,7 +5,8 @@
  * only a comparison with its slot's key and an addition to its count. Accesses to ports, and
  * records that may reach into the next page, are rare and take a path of their own. A chunk touches
  * some hundred pages: the slots in use stay in the processor's first cache. What follows from the
- * key alone (the type and the limits of the address) is noted only when a key is new.
+ * key alone (the type and, except at a port, the limits of the address) is noted only when a key is
+ * new.
  *
  * A full table is added to the counts, which become coarser if they have to; counting then goes on
  * with regions of that size, of which there are fewer. The keys are sorted by radix, in two passes
@@ -100,6 +101,13 @@ static void clear_table(struct counter *c, const struct bc_page_counts *pages)
 	c->used = 0;
 }
 
+/* Notes an address, whose region `mask` tells. */
+static inline void note_limits(struct counter *c, uint32_t addr, uint32_t mask)
+{
+	c->low = (addr & mask) < c->low ? addr & mask : c->low;
+	c->high = (addr | ~mask) > c->high ? addr | ~mask : c->high;
+}
+
 /* Returns the slot of a key that is not in the slot of its hash, or is new. */
 static __attribute__((noinline)) struct slot *find_slot(
 	struct counter *c, struct slot *slot, uint32_t key, uint32_t addr)
@@ -107,9 +115,8 @@ static __attribute__((noinline)) struct slot *find_slot(
 	for (; slot->key != FREE_SLOT; slot = &c->slots[(slot - c->slots + 1) % SLOTS])
 		if (slot->key == key)
 			return slot;
-	uint32_t mask = (key & KEY_PORT) != 0 ? c->port_mask | ~(BC_PORTS - 1) : c->page_mask;
-	c->low = (addr & mask) < c->low ? addr & mask : c->low;
-	c->high = (addr | ~mask) > c->high ? addr | ~mask : c->high;
+	if ((key & KEY_PORT) == 0)
+		note_limits(c, addr, c->page_mask);
 	c->has_type[key & UINT8_MAX] = true;
 	*slot = (struct slot){.key = key};
 	c->list[c->used++].slot = (uint32_t)(slot - c->slots);
@@ -152,6 +159,8 @@ static void count_record(struct counter *c, const uint8_t *p)
 
 	if (bc_is_port_access(type)) {
 		key = (addr & c->port_mask) << BC_PAGE_BITS | KEY_PORT | type;
+		/* The key lacks the upper half of the address. */
+		note_limits(c, addr, c->port_mask | ~(BC_PORTS - 1));
 		c->is_crossed = c->is_crossed || size > BC_PORT_REACH;
 	} else if ((addr ^ (addr + c->reach[size])) >= BC_PAGE_BYTES) {
 		c->is_crossed = true;

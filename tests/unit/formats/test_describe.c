@@ -217,6 +217,48 @@ TEST_CASES(counts_are_those_of_a_plain_table, traffics)
 	free(chunk);
 }
 
+/* Port accesses of one key, among memory accesses so that they come first, last and between. */
+TEST_WITH(bc_chunk, chunk, the_address_range_has_the_upper_half_of_port_addresses)
+{
+	static const uint32_t addrs[] = {0x80, 0x10080, 0xFFFF0080};
+
+	for (unsigned records = 3; records <= 20; records++)
+		for (unsigned first = 0; first < 3; first++)
+			for (unsigned second = 0; second < 3; second++) {
+				bc_chunk_reset(chunk, 0, 0);
+				for (unsigned i = 0; i < records; i++)
+					append_record(chunk,
+						(struct bc_record){.addr = 0x20000, .reqtype = 1});
+				bc_record_store(chunk->records,
+					&(struct bc_record){.addr = addrs[first], .reqtype = 0x10});
+				bc_record_store(
+					chunk->records + (size_t)(records - 1) * BC_RECORD_BYTES,
+					&(struct bc_record){
+						.addr = addrs[second], .reqtype = 0x10});
+				describe(chunk);
+				uint32_t low = addrs[first < second ? first : second];
+				uint32_t high = addrs[first > second ? first : second];
+				assert_int_equal(
+					chunk->info.addr_low, low < 0x20000 ? low : 0x20000);
+				assert_int_equal(
+					chunk->info.addr_high, high > 0x20FFF ? high : 0x20FFF);
+			}
+}
+
+/* The same where the ports are counted together. */
+TEST_WITH(bc_chunk, chunk, the_address_range_includes_coarse_ports)
+{
+	bc_chunk_reset(chunk, 0, 0);
+	for (uint32_t i = 0; i < 65536; i++)
+		append_record(chunk, (struct bc_record){.addr = 0x50000 | i, .reqtype = 0x11});
+	append_record(chunk, (struct bc_record){.addr = 0x40123, .reqtype = 0x11});
+	append_record(chunk, (struct bc_record){.addr = 0x60123, .reqtype = 0x11});
+	describe(chunk);
+	assert_true(chunk_pages.counts.port_shift != 0);
+	assert_in_range(chunk->info.addr_low, 0x40000, 0x40123);
+	assert_in_range(chunk->info.addr_high, 0x60123, 0x6FFFF);
+}
+
 static const struct crossing {
 	const char *name;
 	struct bc_record record;
