@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "formats/base/bytes.h"
+#include "formats/bus/sample.h"
 
 static const uint8_t magic[4] = {'B', 'C', 'P', '1'};
 
@@ -132,6 +133,18 @@ static void buffer_input(struct input *in, size_t need)
 	*in->bytes -= more;
 }
 
+/* The ticks of a frame: those of its samples are added to that of its header. */
+static bool has_valid_ticks(const struct bc_bcp1_header *header, const uint8_t *samples)
+{
+	uint64_t tick = header->tick;
+
+	if (tick < BC_TICK_END - BC_BCP1_SAMPLES_MAX * UINT64_C(0xFFFF))
+		return true;
+	for (uint32_t i = 1; i < header->samples; i++)
+		tick += bc_le16(samples + (size_t)i * BC_BCP1_SAMPLE_BYTES + BC_SAMPLE_BYTES);
+	return tick < BC_TICK_END;
+}
+
 enum bc_bcp1_found bc_bcp1_next(struct bc_bcp1_reader *reader, const uint8_t **data, size_t *bytes,
 	bool last, struct bc_bcp1_frame *frame)
 {
@@ -170,7 +183,8 @@ enum bc_bcp1_found bc_bcp1_next(struct bc_bcp1_reader *reader, const uint8_t **d
 		frame->offset = reader->offset;
 		if (input_bytes(&in) < need ||
 			(payload != 0 && bc_le32(samples + payload) !=
-						 libdeflate_crc32(0, samples, payload))) {
+						 libdeflate_crc32(0, samples, payload)) ||
+			!has_valid_ticks(&frame->header, samples)) {
 			frame->samples = NULL;
 			skip(&in, 1);
 			return BC_BCP1_DAMAGED;

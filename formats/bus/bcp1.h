@@ -63,7 +63,8 @@ bool bc_bcp1_read_header(struct bc_bcp1_header *header, const uint8_t in[BC_BCP1
 enum bc_bcp1_found {
 	BC_BCP1_MORE,    /* all bytes are consumed: more are needed, or the stream has ended */
 	BC_BCP1_FRAME,   /* a whole valid frame */
-	BC_BCP1_DAMAGED, /* a valid header whose samples are torn or fail their CRC */
+	BC_BCP1_DAMAGED, /* a valid header whose samples are torn, fail their CRC or have a tick
+			  * that is not below BC_TICK_END */
 };
 
 struct bc_bcp1_reader {

@@ -215,7 +215,8 @@ def decode_bcp1(data, options=None):
         expected.header(flags, sequence, tick, lost)
         payload = data[at + 32 : at + 32 + 8 * n]
         crc = data[at + 32 + 8 * n : at + 36 + 8 * n]
-        if n != 0 and crc != struct.pack("<I", zlib.crc32(payload)):
+        if n != 0 and (crc != struct.pack("<I", zlib.crc32(payload)) or
+                       tick + sum(d for *_, d in struct.iter_unpack("<IHH", payload[8:])) >= 1 << 63):
             expected.damaged(n)
             expected.skipped_bytes += 1
             at += 1

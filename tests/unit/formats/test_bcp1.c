@@ -233,7 +233,10 @@ static struct findings read_reference(const uint8_t *p, size_t n)
 			.offset = at, .sequence = (uint32_t)read_le(h + 8, 4), .samples = samples};
 		uint32_t crc = samples != 0 && n - at >= bytes ? crc_of(h + 32, (size_t)samples * 8)
 							       : 0;
-		finding.is_frame = n - at >= bytes &&
+		uint64_t tick = read_le(h + 16, 8);
+		for (uint32_t i = 1; n - at >= bytes && i < samples; i++)
+			tick += read_le(h + 32 + (size_t)i * 8 + 6, 2);
+		finding.is_frame = n - at >= bytes && tick >> 63 == 0 &&
 				   (samples == 0 || crc == read_le(h + bytes - 4, 4));
 		finding.crc = finding.is_frame ? crc : 0;
 		add_finding(&f, finding);
@@ -477,6 +480,41 @@ TEST_F(a_whole_frame_in_one_read_is_not_copied)
 	assert_int_equal(left, f->n - 54);
 }
 
+TEST_F(a_frame_in_which_a_tick_is_out_of_range_is_damaged)
+{
+	static const struct {
+		uint64_t before_end; /* the header's tick */
+		uint16_t ticks[3];
+		bool is_valid;
+	} cases[] = {
+		{1, {0, 0, 0}, true},
+		{1, {9, 0, 0}, true}, /* the first sample's tick is that of the header */
+		{1, {0, 1, 0}, false},
+		{1, {0, 0, 1}, false},
+		{65536, {0, 65535, 0}, true},
+		{65536, {0, 65535, 1}, false},
+		{131071, {0, 65535, 65535}, true},
+		{131070, {0, 65535, 65535}, false},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct bc_bcp1_header header = {
+			.samples = 3, .tick = BC_TICK_END - cases[i].before_end};
+		uint8_t frame[32 + 3 * 8 + 4] = {0};
+		struct findings found = {0};
+
+		for (size_t sample = 0; sample < 3; sample++)
+			write_le(frame + 32 + 8 * sample + 6, cases[i].ticks[sample], 2);
+		size_t bytes = bc_bcp1_write_frame(frame, &header);
+		struct findings expected = read_reference(frame, bytes);
+		bc_bcp1_reader_init(f->reader);
+		feed(f->reader, &found, frame, bytes, true);
+		assert_same_findings(&found, &expected);
+		assert_int_equal(found.n, 1);
+		assert_int_equal(found.at[0].is_frame, cases[i].is_valid);
+	}
+}
+
 /* Large frames and malicious streams */
 
 static uint8_t *make_large_frame(uint32_t sequence, size_t *bytes)
@@ -513,6 +551,25 @@ static void run_large(
 			break;
 	}
 	assert_int_equal(f->reader->offset, n);
+}
+
+TEST_F(the_latest_ticks_of_a_largest_frame_are_accepted)
+{
+	const uint64_t span = (BC_BCP1_SAMPLES_MAX - 1) * UINT64_C(65535);
+	struct bc_bcp1_header header = {.samples = BC_BCP1_SAMPLES_MAX};
+	uint8_t *frame = malloc(BC_BCP1_FRAME_MAX);
+	size_t counts[2];
+
+	assert_non_null(frame);
+	memset(frame, 0xFF, BC_BCP1_FRAME_MAX);
+	for (int is_late = 0; is_late < 2; is_late++) {
+		header.tick = BC_TICK_END - 1 - span + is_late;
+		size_t bytes = bc_bcp1_write_frame(frame, &header);
+		run_large(f, frame, bytes, bytes, counts);
+		assert_int_equal(counts[true], !is_late);
+		assert_int_equal(counts[false], is_late);
+	}
+	free(frame);
 }
 
 TEST_F(the_largest_frames_are_read_in_pieces_of_any_length)
