@@ -13,6 +13,7 @@
 #include "capture/source/block_replay.h"
 #include "capture/source/recording_stream.h"
 #include "formats/reader/input.h"
+#include "formats/segment/sequence_check.h"
 
 #define PIECES      3u
 #define PIECE_BYTES (1u << 20)
@@ -26,9 +27,7 @@ struct piece {
 	enum piece_kind kind;
 	enum bc_format format;
 	size_t count;
-	uint64_t missing;
-	bool has_unreported;
-	uint64_t unreported[BC_GAP_CAUSES];
+	struct bc_missing missing; /* before a chunk */
 	bool has_header;
 	struct bc_segment_header header;
 	enum bc_raw_follows follows; /* how a block follows the previous one */
@@ -54,6 +53,7 @@ struct file_source {
 	bool is_closing;  /* close the handle when the thread has ended */
 	struct bc_block_replay replay;
 	struct bc_recording_stream recording; /* read by the thread; unused: fd is -1 */
+	struct bc_sequence_check sequence;    /* of the chunks that the thread has read */
 
 	/* Shared with the thread. */
 	uv_mutex_t lock;
@@ -147,11 +147,19 @@ static void end_segments(
 				   : "the segment has no index: still open, or torn");
 }
 
-static void set_unreported(struct piece *piece, const uint64_t *unreported)
+/* Reads one item of segments, and finds what is missing before a chunk. */
+static int read_segment(
+	struct file_source *f, struct bc_segment_reader *reader, struct piece *piece)
 {
-	piece->has_unreported = unreported != NULL;
-	if (unreported != NULL)
-		memcpy(piece->unreported, unreported, sizeof(piece->unreported));
+	struct bc_chunk *chunk = &piece->content.chunk;
+	int found = bc_segment_read(reader, chunk);
+	int rc = 0;
+
+	if (found == BC_FOUND_SEGMENT)
+		bc_sequence_check_expect(&f->sequence, bc_segment_reader_header(reader));
+	else if (found == BC_FOUND_CHUNK)
+		rc = bc_sequence_check_chunk(&f->sequence, chunk, &piece->missing);
+	return rc < 0 ? rc : found;
 }
 
 /* Reads one item into a piece. Returns false after the last. */
@@ -162,7 +170,7 @@ static bool read_piece(struct file_source *f, struct bc_segment_reader *reader, 
 	if (piece == NULL)
 		return false;
 	int found = is_capture ? bc_raw_read(reader, &piece->content.block)
-			       : bc_segment_read(reader, &piece->content.chunk);
+			       : read_segment(f, reader, piece);
 	if (found < 0) {
 		push_end(f, found, strerror(-found));
 		return false;
@@ -180,8 +188,6 @@ static bool read_piece(struct file_source *f, struct bc_segment_reader *reader, 
 	case BC_FOUND_CHUNK:
 		piece->kind = is_capture ? PIECE_BLOCK : PIECE_CHUNK;
 		piece->format = is_capture ? piece->content.block.form : BC_FORMAT_SEGMENT;
-		piece->missing = bc_segment_reader_missing(reader);
-		set_unreported(piece, bc_segment_reader_unreported(reader));
 		piece->follows = bc_segment_reader_follows(reader);
 		piece->has_started = false;
 		set_header(piece, bc_segment_reader_header(reader));
@@ -203,6 +209,7 @@ static void read_segments(struct file_source *f, struct bc_input *input, bool is
 	}
 	while (read_piece(f, reader, is_capture))
 		continue;
+	bc_sequence_check_reset(&f->sequence);
 	bc_segment_reader_close(reader);
 }
 
@@ -281,8 +288,8 @@ static bool deliver_piece(struct file_source *f, struct piece *piece)
 		return sink->data(sink->context, &data);
 	case PIECE_CHUNK:
 		data.chunk = &piece->content.chunk;
-		data.missing = piece->missing;
-		data.unreported = piece->has_unreported ? piece->unreported : NULL;
+		data.missing = piece->missing.records;
+		data.unreported = piece->missing.samples != 0 ? piece->missing.lost : NULL;
 		data.header = piece->has_header ? &piece->header : NULL;
 		return sink->data(sink->context, &data);
 	case PIECE_BLOCK:

@@ -14,12 +14,13 @@
 
 /* How a file is read, and how reading continues after damage.
  *
- * A file is a series of items: empty frame, file header, chunks or blocks ("pieces"), index or end.
- * Each item has a magic and a header with a checksum; parse_item() reads it as a whole and accepts
- * it only if the checksum matches. If it does not, resynchronise() searches byte by byte for the
- * next place where an item is valid. Random bytes pass neither magic nor checksum, and the search
- * costs nothing unless the file is damaged. Memory is constant: the buffer holds the largest item,
- * and the index is checked against a running hash of the rows derived from the chunks.
+ * A file is a series of items: empty frame, file header, chunks or blocks ("pieces"), page summary,
+ * index or end. Each item has a magic and a header with a checksum; parse_item() reads it as a
+ * whole and accepts it only if the checksum matches. If it does not, resynchronise() searches byte
+ * by byte for the next place where an item is valid. Random bytes pass neither magic nor checksum,
+ * and the search costs nothing unless the file is damaged. Memory is constant: the buffer holds the
+ * largest item, and the index is checked against a running hash of the rows derived from the
+ * chunks.
  *
  * The search must be linear even where a magic is at every place. So each item has fields that are
  * checked before its checksum is computed: the text of a file header has no control characters, and
@@ -47,15 +48,10 @@ struct bc_segment_reader {
 	size_t work;                /* bytes examined in vain since the last poll */
 	struct bc_chunk *chunk;     /* the caller's, when reading segments; otherwise NULL */
 	struct bc_raw_block *block; /* the caller's, when reading raw captures; otherwise NULL */
-	/* Position in the recording after the last piece. */
+	/* Position in the recording after the last block. */
 	bool has_last;
 	uint64_t tag;
-	uint64_t next;    /* number of the record, or offset in the stream, expected next */
-	uint64_t missing; /* records */
-	bool has_lost;    /* `lost` has the counts of the last chunk of this recording */
-	uint64_t lost[BC_GAP_CAUSES];
-	uint64_t unreported[BC_GAP_CAUSES];
-	bool has_unreported;
+	uint64_t next; /* offset in the stream expected next */
 	enum bc_raw_follows follows;
 	size_t encoded_header_bytes; /* of the last piece, at bytes[encoded_at] */
 	size_t encoded_at;
@@ -115,7 +111,6 @@ int bc_segment_reader_range(struct bc_segment_reader *r, uint64_t offset, uint64
 	if (rc != 0)
 		return rc;
 	r->has_last = false;
-	r->has_lost = false;
 	r->is_damaged = true; /* only part of the segment is read */
 	return 0;
 }
@@ -152,16 +147,6 @@ const uint8_t *bc_segment_reader_encoded(const struct bc_segment_reader *r, size
 uint64_t bc_segment_reader_offset(const struct bc_segment_reader *r)
 {
 	return r->found_at;
-}
-
-uint64_t bc_segment_reader_missing(const struct bc_segment_reader *r)
-{
-	return r->missing;
-}
-
-const uint64_t *bc_segment_reader_unreported(const struct bc_segment_reader *r)
-{
-	return r->has_unreported ? r->unreported : NULL;
 }
 
 enum bc_raw_follows bc_segment_reader_follows(const struct bc_segment_reader *r)
@@ -370,6 +355,7 @@ static int report_damage(struct bc_segment_reader *r, uint64_t offset, const cha
 		.is_torn = what == torn_header || what == torn_summary || what == torn_index};
 	snprintf(r->damage.what, sizeof(r->damage.what), "%s", what);
 	r->is_damaged = true;
+	r->is_sealed = false;
 	int rc = resynchronise(r);
 	r->damage.bytes = r->in.offset - offset;
 	return rc < 0 ? rc : BC_FOUND_DAMAGE;
@@ -386,19 +372,6 @@ static void start_segment(struct bc_segment_reader *r, uint64_t offset)
 	XXH3_64bits_reset(r->rows_hash);
 }
 
-/* The header has the number of the segment's first record, so that a missing first chunk is
- * noticed. After another segment of the recording, the next number is already known. */
-static void expect_first(struct bc_segment_reader *r)
-{
-	uint64_t tag = bc_recording_tag(r->header.recording);
-
-	if (r->has_last && r->tag == tag)
-		return;
-	r->has_last = true;
-	r->tag = tag;
-	r->next = r->header.first_record;
-}
-
 /* Skips a frame. Returns 1, 0 if the stream ends before, or a negative errno. */
 static int skip_frame(struct bc_segment_reader *r, size_t bytes)
 {
@@ -412,30 +385,6 @@ static int skip_frame(struct bc_segment_reader *r, size_t bytes)
 		bytes -= n;
 	}
 	return 1;
-}
-
-/* Counts the records missing before a chunk, and makes it the last one, unless it is out of order:
- * the position in a recording never goes back. */
-static void follow_chunk(struct bc_segment_reader *r)
-{
-	const struct bc_chunk_info *info = &r->chunk->info;
-	uint64_t next = info->first_record + info->records;
-	bool is_known = r->has_last && r->tag == info->recording_tag;
-
-	r->missing = is_known ? bc_chunk_missing(r->chunk, r->next) : 0;
-	r->has_unreported = false;
-	if (is_known && r->next > next)
-		return;
-	r->has_lost = r->has_lost && is_known;
-	if (!r->has_lost)
-		memset(r->lost, 0, sizeof(r->lost));
-	if (r->has_lost || (info->segment == 0 && info->number == 0))
-		r->has_unreported = bc_chunk_unreported(r->chunk, r->lost, r->unreported) != 0;
-	r->has_lost = true;
-	memcpy(r->lost, info->lost, sizeof(r->lost));
-	r->has_last = true;
-	r->tag = info->recording_tag;
-	r->next = next;
 }
 
 static void follow_block(struct bc_segment_reader *r)
@@ -519,12 +468,10 @@ static int read_piece(struct bc_segment_reader *r, size_t header_bytes)
 	}
 	r->is_sealed = false;
 	r->rows++;
-	if (is_raw) {
+	if (is_raw)
 		follow_block(r);
-		return BC_FOUND_CHUNK;
-	}
-	XXH3_64bits_update(r->rows_hash, row, sizeof(row));
-	follow_chunk(r);
+	else
+		XXH3_64bits_update(r->rows_hash, row, sizeof(row));
 	return BC_FOUND_CHUNK;
 }
 
@@ -631,10 +578,9 @@ static const char *check_index_tail(
 static int finish_file(
 	struct bc_segment_reader *r, uint64_t offset, bool matches, const char *mismatch)
 {
-	if (matches || r->is_damaged) {
-		r->is_sealed = true;
+	r->is_sealed = matches || r->is_damaged;
+	if (r->is_sealed)
 		return BC_FOUND_INDEX;
-	}
 	r->damage = (struct bc_segment_damage){.offset = offset, .bytes = r->in.offset - offset};
 	snprintf(r->damage.what, sizeof(r->damage.what), "%s", mismatch);
 	return BC_FOUND_DAMAGE;
@@ -706,8 +652,6 @@ static int read_next(struct bc_segment_reader *r)
 			r->has_header = read_file_header(r, &r->header, bytes);
 			if (!r->has_header)
 				return -errno; /* it was valid: out of memory */
-			if (r->chunk != NULL)
-				expect_first(r);
 			bc_read_buffer_consume(&r->in, bytes);
 			return BC_FOUND_SEGMENT;
 		case ITEM_PIECE:
@@ -724,7 +668,6 @@ static int read_next(struct bc_segment_reader *r)
 		case ITEM_NONE:
 			break;
 		}
-		r->is_sealed = false;
 		bc_read_buffer_consume(&r->in, 1);
 		return report_damage(r, r->found_at, err);
 	}

@@ -4,7 +4,7 @@
  * Call bc_segment_read() for segments or bc_raw_read() for raw captures (not both) until it returns
  * BC_FOUND_END. A chunk or block that it returns has passed every checksum. Damage does not end the
  * reading: it is reported with its place, and the reader searches for the next whole chunk or
- * block.
+ * block. Whether chunks are missing, formats/segment/sequence_check.h finds out.
  *
  * To read part of a sealed segment in a regular file, load its index
  * (formats/segment/segment_index.h), look up the chunks of a record or tick, and restrict the
@@ -42,7 +42,7 @@ struct bc_segment_damage {
 struct bc_segment_reader;
 
 /* Starts reading at the stream's current position. The caller keeps the fd. `head` is data already
- * read from it (may be NULL if head_bytes is 0). Allocates about 3.3 MiB. Returns 0, -ENOMEM, or
+ * read from it (may be NULL if head_bytes is 0). Allocates about 2.2 MiB. Returns 0, -ENOMEM, or
  * -EINVAL if head_bytes exceeds 1 MiB. */
 int bc_segment_reader_open(struct bc_segment_reader **reader, struct bc_input_stream stream,
 	const uint8_t *head, size_t head_bytes) BC_MUST_CHECK;
@@ -88,14 +88,6 @@ const uint8_t *bc_segment_reader_encoded(
 
 /* The offset in the stream of the last result. */
 uint64_t bc_segment_reader_offset(const struct bc_segment_reader *reader);
-
-/* After BC_FOUND_CHUNK of bc_segment_read(): the number of records missing between the previous
- * chunk of the recording and this one, not counting those that a gap reports. */
-uint64_t bc_segment_reader_missing(const struct bc_segment_reader *reader);
-
-/* After BC_FOUND_CHUNK of bc_segment_read(): the samples lost before the chunk that no gap reports,
- * BC_GAP_CAUSES counts by cause; NULL if there are none. Valid until the next read. */
-const uint64_t *bc_segment_reader_unreported(const struct bc_segment_reader *reader);
 
 /* After BC_FOUND_CHUNK of bc_raw_read(): how the block relates to the previous one. */
 enum bc_raw_follows {

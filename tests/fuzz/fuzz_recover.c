@@ -11,6 +11,7 @@
 
 #include "formats/segment/recover.h"
 #include "formats/segment/segment_index.h"
+#include "formats/segment/sequence_check.h"
 #include "tests/fuzz/repair.h"
 #include "tests/fuzz/scratch.h"
 
@@ -83,6 +84,8 @@ static void read_output(struct output *out, int dir_fd, const char *name)
 {
 	static struct bc_chunk chunk;
 	struct bc_segment_reader *reader;
+	struct bc_sequence_check sequence = {.has_recording = false};
+	struct bc_missing missing;
 	int found;
 	int fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC);
 
@@ -91,18 +94,23 @@ static void read_output(struct output *out, int dir_fd, const char *name)
 			      (struct bc_input_stream){.fd = fd, .wake_fd = -1}, NULL, 0) != 0)
 		abort();
 	while ((found = bc_segment_read(reader, &chunk)) > BC_FOUND_END) {
-		if (found == BC_FOUND_DAMAGE || bc_segment_reader_missing(reader) != 0)
+		if (found == BC_FOUND_DAMAGE)
 			abort();
 		if (found == BC_FOUND_SEGMENT) {
 			out->has_header = true;
 			out->header = *bc_segment_reader_header(reader);
+			bc_sequence_check_expect(&sequence, &out->header);
 		}
 		if (found != BC_FOUND_CHUNK)
 			continue;
+		if (bc_sequence_check_chunk(&sequence, &chunk, &missing) < 0 ||
+			missing.records != 0)
+			abort();
 		out->records += chunk.info.records;
 		if (out->count < 2 * CHUNKS_MAX)
 			out->chunks[out->count++] = chunk.info;
 	}
+	bc_sequence_check_reset(&sequence);
 	out->is_sealed = bc_segment_reader_is_sealed(reader);
 	bc_segment_reader_close(reader);
 	close(fd);

@@ -213,6 +213,90 @@ TEST_F(a_damaged_chunk_is_reported_in_place_and_its_records_counted_missing)
 	}
 }
 
+/* Writes a segment with one record, before which so many samples were lost on the bus. */
+static struct trace write_lossy(
+	struct fixture *f, const char *recording, uint32_t segment, uint64_t first, uint64_t lost)
+{
+	struct bc_segment_header header = {.segment = segment, .first_record = first};
+	struct bc_segment_writer writer;
+	struct bc_chunk *chunk = malloc(sizeof(*chunk));
+	uint8_t *encoded = malloc(BC_CHUNK_ENCODED_MAX);
+	size_t header_bytes;
+	struct trace trace;
+
+	assert_non_null(chunk);
+	assert_non_null(encoded);
+	snprintf(header.recording, sizeof(header.recording), "%s", recording);
+	assert_int_equal(bc_segment_create(&writer, f->dir.fd, "lossy", ".partial", &header), 0);
+	bc_chunk_reset(chunk, 0, 0);
+	chunk->info.recording_tag = bc_recording_tag(recording);
+	chunk->info.first_record = first;
+	chunk->info.records = 1;
+	chunk->info.lost[BC_GAP_BOARD] = lost;
+	memset(chunk->records, 1, BC_RECORD_BYTES);
+	bc_chunk_encode(encoded, chunk, BC_LEVEL_DEFAULT, &chunk_pages, &header_bytes);
+	assert_int_equal(bc_segment_append(&writer, encoded, header_bytes, &chunk->info, 0, 0,
+				 &chunk_pages.counts),
+		0);
+	assert_int_equal(bc_segment_seal(&writer), 0);
+	trace.bytes = temp_read(&f->dir, "lossy", &trace.n);
+	assert_int_equal(unlinkat(f->dir.fd, "lossy", 0), 0);
+	free(encoded);
+	free(chunk);
+	return trace;
+}
+
+static void add_unreported(void *context, const struct bc_source_data *data)
+{
+	uint64_t *lost = context;
+
+	if (data->unreported != NULL)
+		*lost += data->unreported[BC_GAP_BOARD];
+}
+
+/* Which of the losses before a segment are new is only known after the same recording. */
+TEST_F(lost_samples_of_one_recording_are_not_compared_with_those_of_another)
+{
+	static const struct {
+		const char *recording;
+		uint32_t segment;
+		uint64_t first;
+		uint64_t lost;
+		uint64_t unreported;
+	} cases[] = {
+		{"20261120T091500Z-3f9a2c", 1, 1, 12, 2},  /* the same: 10 were lost before */
+		{"20261121T091500Z-3f9a2c", 1, 1, 12, 0},  /* another, from its second segment on */
+		{"20261121T091500Z-3f9a2c", 0, 0, 12, 12}, /* another, from its start */
+		{"20261121T091500Z-3f9a2c", 0, 0, 5, 5},
+	};
+	struct trace before = write_lossy(f, "20261120T091500Z-3f9a2c", 0, 0, 10);
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct trace after = write_lossy(
+			f, cases[i].recording, cases[i].segment, cases[i].first, cases[i].lost);
+		uint8_t *row = malloc(before.n + after.n);
+		struct source_run run;
+		uint64_t lost = 0;
+
+		assert_non_null(row);
+		memcpy(row, before.bytes, before.n);
+		memcpy(row + before.n, after.bytes, after.n);
+		temp_write(&f->dir, "row", row, before.n + after.n);
+		open_run(f, &run, "row", BC_FORMAT_UNKNOWN);
+		run.on_piece = add_unreported;
+		run.context = &lost;
+		source_run_all(&run);
+		assert_int_equal(run.status, 0);
+		assert_int_equal(run.chunks, 2);
+		assert_int_equal(run.missing, 0);
+		assert_int_equal(lost, 10 + cases[i].unreported);
+		source_run_close(&run);
+		free(row);
+		trace_free(&after);
+	}
+	trace_free(&before);
+}
+
 TEST_F(a_segment_without_index_gives_its_chunks_and_is_reported_torn)
 {
 	struct source_run run;

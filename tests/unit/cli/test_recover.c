@@ -7,6 +7,7 @@
 #include "cli/trace/recover.h"
 #include "cli/trace/verify.h"
 #include "formats/segment/recover.h"
+#include "formats/segment/sequence_check.h"
 #include "tests/support/test.h"
 
 static struct bc_chunk_pages chunk_pages;
@@ -104,10 +105,20 @@ static void check_chunk(struct fixture *f, const struct small_segment *s, struct
 	assert_int_equal(last->value, small_plan[original].event.value);
 }
 
+/* Asserts that no record is missing before a chunk without a gap. */
+static void assert_follows(struct bc_sequence_check *sequence, const struct bc_chunk *chunk)
+{
+	struct bc_missing missing;
+
+	assert_int_equal(bc_sequence_check_chunk(sequence, chunk, &missing), BC_SEQUENCE_NEXT);
+	assert_int_equal(missing.records, 0);
+}
+
 /* Reads the copy, which must be intact and sealed, and deletes it. */
 static struct copy read_copy(struct fixture *f, const struct small_segment *s)
 {
 	struct copy copy = {0};
+	struct bc_sequence_check sequence = {0};
 	struct bc_segment_reader *reader;
 	struct bc_segment_index index;
 	int fd = openat(f->dir_fd, OUT, O_RDONLY | O_CLOEXEC);
@@ -124,15 +135,17 @@ static struct copy read_copy(struct fixture *f, const struct small_segment *s)
 			    found == BC_FOUND_INDEX);
 		if (found == BC_FOUND_SEGMENT) {
 			copy.header = *bc_segment_reader_header(reader);
+			bc_sequence_check_expect(&sequence, &copy.header);
 		}
 		if (found == BC_FOUND_CHUNK) {
 			assert_int_equal(f->chunk->info.number, number++);
-			assert_int_equal(bc_segment_reader_missing(reader), 0);
+			assert_follows(&sequence, f->chunk);
 			assert_int_equal(f->chunk->info.recording_tag,
 				bc_recording_tag(copy.header.recording));
 			check_chunk(f, s, &copy);
 		}
 	}
+	bc_sequence_check_reset(&sequence);
 	assert_true(bc_segment_reader_is_sealed(reader));
 	assert_int_equal(index.head.rows, number);
 	assert_int_equal(index.head.records, copy.records);
@@ -430,6 +443,7 @@ TEST_F(a_full_event_table_moves_the_gap_to_a_separate_chunk)
 	uint8_t bytes[32768];
 	size_t size = make_full_table(f, bytes);
 	struct bc_segment_reader *reader;
+	struct bc_sequence_check sequence = {0};
 	uint32_t records[4] = {0};
 	uint32_t events[4] = {0};
 	unsigned n = 0;
@@ -443,14 +457,17 @@ TEST_F(a_full_event_table_moves_the_gap_to_a_separate_chunk)
 	int found;
 	while ((found = bc_segment_read(reader, f->chunk)) != BC_FOUND_END) {
 		assert_int_not_equal(found, BC_FOUND_DAMAGE);
+		if (found == BC_FOUND_SEGMENT)
+			bc_sequence_check_expect(&sequence, bc_segment_reader_header(reader));
 		if (found != BC_FOUND_CHUNK)
 			continue;
-		assert_int_equal(bc_segment_reader_missing(reader), 0);
+		assert_follows(&sequence, f->chunk);
 		records[n] = f->chunk->info.records;
 		events[n++] = f->chunk->info.events;
 		if (records[n - 1] == 0)
 			assert_int_equal(f->chunk->events[0].value, 1);
 	}
+	bc_sequence_check_reset(&sequence);
 	assert_int_equal(n, 3);
 	assert_int_equal(records[1], 0);
 	assert_int_equal(events[1], 1);

@@ -10,6 +10,7 @@
 #include "formats/segment/segment_index.h"
 #include "formats/segment/segment_reader.h"
 #include "formats/segment/segment_writer.h"
+#include "formats/segment/sequence_check.h"
 #include "tests/support/dice.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/test.h"
@@ -45,6 +46,7 @@ struct fixture {
 	struct temp_dir dir;
 	struct bc_chunk chunk;
 	struct bc_chunk expected;
+	struct bc_sequence_check sequence; /* of the chunks that are read */
 	uint8_t encoded[BC_CHUNK_ENCODED_MAX];
 };
 
@@ -56,6 +58,7 @@ static void set_up(struct fixture *f)
 
 static void tear_down(struct fixture *f)
 {
+	bc_sequence_check_reset(&f->sequence);
 	temp_dir_remove(&f->dir);
 }
 
@@ -175,6 +178,7 @@ static struct reading start_reading(struct fixture *f, const char *name)
 	assert_int_equal(bc_segment_reader_open(&r.reader,
 				 (struct bc_input_stream){.fd = r.fd, .wake_fd = -1}, NULL, 0),
 		0);
+	bc_sequence_check_reset(&f->sequence);
 	return r;
 }
 
@@ -225,6 +229,15 @@ static void assert_chunk(
 			got->records, want->records, (size_t)want->info.records * BC_RECORD_BYTES);
 }
 
+/* Returns the number of records missing before the chunk just read. */
+static uint64_t missing_before(struct fixture *f)
+{
+	struct bc_missing missing;
+
+	assert_true(bc_sequence_check_chunk(&f->sequence, &f->chunk, &missing) >= 0);
+	return missing.records;
+}
+
 /* Reads a whole segment of the plan. */
 static void assert_segment(struct fixture *f, struct bc_segment_reader *reader, uint32_t segment,
 	uint64_t from, bool is_sealed)
@@ -236,10 +249,11 @@ static void assert_segment(struct fixture *f, struct bc_segment_reader *reader, 
 	assert_int_equal(header->segment, segment);
 	assert_int_equal(header->first_record, from);
 	assert_string_equal(header->metadata, "{\"test\":true}");
+	bc_sequence_check_expect(&f->sequence, header);
 	for (size_t i = 0; i < CHUNKS; i++) {
 		assert_int_equal(bc_segment_read(reader, &f->chunk), BC_FOUND_CHUNK);
 		assert_chunk(f, i, segment, from, true);
-		assert_int_equal(bc_segment_reader_missing(reader), 0);
+		assert_int_equal(missing_before(f), 0);
 	}
 	if (is_sealed)
 		assert_int_equal(bc_segment_read(reader, &f->chunk), BC_FOUND_INDEX);
@@ -374,7 +388,7 @@ TEST_F(a_repeated_start_of_a_segment_leaves_nothing_missing)
 	assert_int_equal(bc_segment_read(r.reader, &f->chunk), BC_FOUND_SEGMENT);
 	assert_int_equal(bc_segment_read(r.reader, &f->chunk), BC_FOUND_CHUNK);
 	assert_chunk(f, 0, 0, 0, true);
-	assert_int_equal(bc_segment_reader_missing(r.reader), 0);
+	assert_int_equal(missing_before(f), 0);
 	assert_segment(f, r.reader, 1, records, true);
 	assert_end(f, r.reader, true);
 	finish_reading(&r);
@@ -397,6 +411,7 @@ TEST_F(head_bytes_are_read_first)
 					 (struct bc_input_stream){.fd = fd, .wake_fd = -1},
 					 head != 0 ? bytes : NULL, head),
 			0);
+		bc_sequence_check_reset(&f->sequence);
 		assert_segment(f, reader, 0, 0, true);
 		assert_end(f, reader, true);
 		bc_segment_reader_close(reader);
@@ -510,11 +525,12 @@ TEST_F(any_range_of_chunks_is_read_without_the_others)
 			uint64_t to = end < CHUNKS ? bc_segment_index_row(&index, end, &info)
 						   : index.head.offset;
 			assert_int_equal(bc_segment_reader_range(r.reader, from, to), 0);
+			bc_sequence_check_reset(&f->sequence);
 			for (uint32_t i = first; i < end; i++) {
 				assert_int_equal(
 					bc_segment_read(r.reader, &f->chunk), BC_FOUND_CHUNK);
 				assert_chunk(f, i, 0, 0, true);
-				assert_int_equal(bc_segment_reader_missing(r.reader), 0);
+				assert_int_equal(missing_before(f), 0);
 			}
 			assert_int_equal(bc_segment_read(r.reader, &f->chunk), BC_FOUND_END);
 		}
@@ -612,6 +628,48 @@ TEST_F(every_flipped_bit_of_an_index_is_detected)
 	free(bytes);
 }
 
+TEST_F(a_segment_is_not_sealed_if_damage_follows_its_index)
+{
+	struct bc_chunk_info info;
+	size_t n;
+
+	write_segment(f, NAME, 0, 0, true);
+	uint8_t *bytes = temp_read(&f->dir, NAME, &n);
+	struct reading whole = start_reading(f, NAME);
+	struct bc_segment_index index = load_index(whole.fd);
+	size_t chunk = bc_segment_index_row(&index, 0, &info);
+	size_t chunk_bytes = bc_chunk_encoded_bytes(&info);
+	size_t pages = index.head.pages;
+	size_t rows = index.head.offset;
+	const struct {
+		size_t from;
+		size_t bytes;
+		bool is_flipped; /* near the end */
+	} parts[] = {
+		{0, 1, false}, {chunk, chunk_bytes - 1, false}, {chunk, chunk_bytes, true},
+		{pages, rows - pages - 1, false}, {pages, rows - pages, true},
+		{rows, n - rows - 1, false}, {rows, n - rows, true},
+		{rows, n - rows, false}, /* valid, but at another offset */
+	};
+	uint8_t *row = malloc(2 * n);
+	assert_non_null(row);
+	memcpy(row, bytes, n);
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+		memcpy(row + n, bytes + parts[i].from, parts[i].bytes);
+		row[n + parts[i].bytes - 5] ^= parts[i].is_flipped;
+		temp_write(&f->dir, "row", row, n + parts[i].bytes);
+		struct reading r = start_reading(f, "row");
+		assert_segment(f, r.reader, 0, 0, true);
+		assert_int_equal(bc_segment_read(r.reader, &f->chunk), BC_FOUND_DAMAGE);
+		assert_end(f, r.reader, false);
+		finish_reading(&r);
+	}
+	free(row);
+	bc_segment_index_free(&index);
+	finish_reading(&whole);
+	free(bytes);
+}
+
 TEST_F(records_of_removed_chunks_are_reported_missing)
 {
 	uint64_t from = 500;
@@ -633,13 +691,13 @@ TEST_F(records_of_removed_chunks_are_reported_missing)
 		free(rest);
 		struct reading r = start_reading(f, "rest");
 		assert_int_equal(bc_segment_read(r.reader, &f->chunk), BC_FOUND_SEGMENT);
+		bc_sequence_check_expect(&f->sequence, bc_segment_reader_header(r.reader));
 		for (uint32_t i = 0; i < CHUNKS; i++) {
 			if (i == out)
 				continue;
 			assert_int_equal(bc_segment_read(r.reader, &f->chunk), BC_FOUND_CHUNK);
 			assert_chunk(f, i, 0, from, true);
-			assert_int_equal(bc_segment_reader_missing(r.reader),
-				i == out + 1 ? plan[out].records : 0);
+			assert_int_equal(missing_before(f), i == out + 1 ? plan[out].records : 0);
 		}
 		/* The index has a row for a chunk that was removed. */
 		assert_int_equal(bc_segment_read(r.reader, &f->chunk), BC_FOUND_DAMAGE);
