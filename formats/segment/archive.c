@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 #include "formats/segment/manifest.h"
 #include "formats/segment/raw_capture.h"
@@ -22,6 +23,8 @@
 
 /* A segment or its copy, while it is read. */
 struct side {
+	struct bc_input_stream file;
+	XXH3_state_t *hash; /* of what was read; at the end that of the file */
 	struct bc_segment_reader *reader;
 	struct bc_chunk chunk;
 	struct bc_segment_header header;
@@ -62,12 +65,29 @@ static void report_bytes(const struct archive *a, uint64_t bytes)
 		a->options->on_bytes(a->options->context, bytes);
 }
 
+static ssize_t read_and_hash(void *context, void *out, size_t size)
+{
+	struct side *side = context;
+	ssize_t n = bc_input_stream_read(side->file, out, size);
+
+	if (n > 0)
+		XXH3_128bits_update(side->hash, out, (size_t)n);
+	return n;
+}
+
 static int open_side(struct archive *a, struct side *side, int fd)
 {
 	struct bc_input_stream stream = {.fd = fd, .wake_fd = a->options->wake_fd};
 
+	side->file = stream;
+	stream.read = read_and_hash;
+	stream.context = side;
 	if (lseek(fd, 0, SEEK_SET) < 0)
 		return -errno;
+	side->hash = XXH3_createState();
+	if (side->hash == NULL)
+		return -ENOMEM;
+	XXH3_128bits_reset(side->hash);
 	return bc_segment_reader_open(&side->reader, stream, NULL, 0);
 }
 
@@ -75,6 +95,8 @@ static void close_side(struct side *side)
 {
 	bc_segment_reader_close(side->reader);
 	side->reader = NULL;
+	XXH3_freeState(side->hash);
+	side->hash = NULL;
 }
 
 /* Reads the next item. Copies a header, which the next read overwrites. */
@@ -152,6 +174,20 @@ static int copy_chunks(struct archive *a, struct bc_segment_writer *writer, bool
 	}
 }
 
+/* Checks that the segment, read to its end, has the hash that the manifest lists, if any. */
+static int check_hash(struct archive *a)
+{
+	char listed[BC_FILE_HASH_CHARS];
+	char own[BC_FILE_HASH_CHARS];
+
+	if (!bc_manifest_find(a->dir_fd, a->header.recording, a->name, listed))
+		return 0;
+	bc_file_hash_format(own, a->segment.hash);
+	return strcmp(own, listed) == 0
+		       ? 0
+		       : reject(a, "it does not have the hash in its manifest", "");
+}
+
 static int write_copy(struct archive *a, char hash[BC_FILE_HASH_CHARS])
 {
 	struct bc_segment_writer writer;
@@ -160,6 +196,8 @@ static int write_copy(struct archive *a, char hash[BC_FILE_HASH_CHARS])
 
 	if (rc == 0)
 		rc = copy_chunks(a, &writer, &is_open);
+	if (rc == 0)
+		rc = check_hash(a);
 	if (rc == 0)
 		rc = bc_segment_seal(&writer);
 	if (rc == 0)
@@ -233,7 +271,8 @@ static int compare_sides(struct archive *a, bool *is_equal)
 	}
 }
 
-static int compare_copy(struct archive *a, int copy, bool *is_equal)
+/* Also sets `hash` to that of the copy. */
+static int compare_copy(struct archive *a, int copy, bool *is_equal, char hash[BC_FILE_HASH_CHARS])
 {
 	int rc = open_side(a, &a->segment, a->in);
 
@@ -241,6 +280,8 @@ static int compare_copy(struct archive *a, int copy, bool *is_equal)
 		rc = open_side(a, &a->other, copy);
 	if (rc == 0)
 		rc = compare_sides(a, is_equal);
+	if (rc == 0)
+		bc_file_hash_format(hash, a->other.hash);
 	close_side(&a->segment);
 	close_side(&a->other);
 	return rc;
@@ -298,16 +339,12 @@ static int use_copy(struct archive *a, int copy, const char *hash)
 	a->keeps_copy = hash == NULL;
 	/* Read it from the disk, if the file system allows. */
 	posix_fadvise(copy, 0, 0, POSIX_FADV_DONTNEED);
-	int rc = compare_copy(a, copy, &is_equal);
+	int rc = compare_copy(a, copy, &is_equal, computed);
 	a->keeps_copy = a->keeps_copy && (is_equal || rc != 0);
 	if (rc == 0 && !is_equal)
 		rc = blame(a, "the copy is different", -EIO);
-	if (rc == 0 && hash == NULL) {
-		rc = bc_file_hash_compute(computed, copy, NULL);
-		hash = computed;
-	}
 	if (rc == 0)
-		rc = replace_segment(a, copy, hash);
+		rc = replace_segment(a, copy, hash != NULL ? hash : computed);
 	if (rc != 0 && !a->keeps_copy)
 		unlinkat(a->dir_fd, a->copy, 0);
 	return rc;
@@ -329,20 +366,6 @@ static bool use_leftover(struct archive *a, int *rc)
 	*rc = use_copy(a, copy, NULL);
 	close(copy);
 	return *rc == 0 || a->keeps_copy;
-}
-
-/* Checks that the segment has the hash that the manifest lists, if any. */
-static int check_hash(struct archive *a)
-{
-	char listed[BC_FILE_HASH_CHARS];
-	char own[BC_FILE_HASH_CHARS];
-
-	if (!bc_manifest_find(a->dir_fd, a->header.recording, a->name, listed))
-		return 0;
-	int rc = bc_file_hash_compute(own, a->in, NULL);
-	if (rc == 0 && strcmp(own, listed) != 0)
-		rc = reject(a, "it does not have the hash in its manifest", "");
-	return rc;
 }
 
 static bool has_room(const struct archive *a)
@@ -369,9 +392,7 @@ static int make_copy(struct archive *a)
 
 	if (!has_room(a))
 		return -ENOSPC;
-	int rc = check_hash(a);
-	if (rc == 0)
-		rc = write_copy(a, hash);
+	int rc = write_copy(a, hash);
 	int copy = rc == 0 ? open_copy(a) : -1;
 	if (rc == 0 && copy < 0)
 		rc = -errno;

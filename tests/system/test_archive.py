@@ -129,6 +129,7 @@ def test_a_segment_without_its_hash_in_the_manifest_stays_as_it_is(tmp):
     before = path.read_bytes(), manifest.read_text()
     assert "does not have the hash in its manifest" in archive(tmp, code=3)[1]
     equal((path.read_bytes(), manifest.read_text()), before)
+    equal(sorted(p.name for p in tmp.glob("*archiving*")), [], "copies left behind")
     manifest.unlink()
     archive(tmp)
     equal(levels([path]), ["archive"])
