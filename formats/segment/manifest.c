@@ -85,12 +85,13 @@ static int add_line(int dir_fd, int fd, const char *line, size_t bytes)
 	if (end != st.st_size && ftruncate(fd, end) != 0)
 		return -errno;
 	int rc = write_all(fd, line, bytes, end);
+	if (rc == 0 && fdatasync(fd) != 0)
+		rc = -errno;
 	if (rc != 0) {
-		(void)!ftruncate(fd, end); /* if this fails, the next call truncates it */
+		/* If this fails, the next call truncates a torn line. */
+		(void)!ftruncate(fd, end);
 		return rc;
 	}
-	if (fdatasync(fd) != 0)
-		return -errno;
 	/* A new file needs its directory entry on disk, too. */
 	return end == 0 && fsync(dir_fd) != 0 ? -errno : 0;
 }
@@ -201,6 +202,8 @@ int bc_manifest_change(int dir_fd, const char *recording, const char *file,
 		if (rc != 0)
 			break;
 	}
+	if (rc == -ENOENT && ferror(in) != 0)
+		rc = -EIO;
 	if (rc == 0 && fdatasync(fd) != 0)
 		rc = -errno;
 	fclose(in);

@@ -175,13 +175,17 @@ def test_a_manifest_that_cannot_be_written_does_no_harm(tmp):
 
 
 def test_a_failed_line_is_missing_and_the_others_are_whole(tmp):
-    faults = Faults(tmp, tmp / "out", "pwrite:2:ENOSPC")
-    done = run(BUSCAPD, "--once", *SWEEP, "-o", tmp / "out",
-               env={**os.environ, **faults.env, "FAULTFS_ENDING": ".xxh128"})
-    equal(done.returncode, 0, done.stderr.decode())
-    (manifest,) = (tmp / "out").glob("*.xxh128")
-    files = {path.name for path in harness.segments(tmp / "out")}
-    missing = files - set(lines(manifest))
-    equal(len(missing), 1, "files without a line")
-    assert f"can't add the hash of {missing.pop()}: No space left" in done.stderr.decode(), done.stderr
-    equal(run("xxhsum", "--strict", "-c", manifest.name, cwd=tmp / "out").returncode, 0, "xxhsum")
+    def one(directory, rules, why):
+        out = directory / "out"
+        faults = Faults(directory, out, rules)
+        done = run(BUSCAPD, "--once", *SWEEP, "-o", out,
+                   env={**os.environ, **faults.env, "FAULTFS_ENDING": ".xxh128"})
+        equal(done.returncode, 0, done.stderr.decode())
+        (manifest,) = out.glob("*.xxh128")
+        files = {path.name for path in harness.segments(out)}
+        missing = files - set(lines(manifest))
+        equal(len(missing), 1, "files without a line")
+        assert f"can't add the hash of {missing.pop()}: {why}" in done.stderr.decode(), done.stderr
+        equal(run("xxhsum", "--strict", "-c", manifest.name, cwd=out).returncode, 0, "xxhsum")
+
+    each(one, [("pwrite:2:ENOSPC", "No space left"), ("fdatasync:2:EIO", "Input/output error")])
