@@ -210,18 +210,12 @@ int bc_manifest_change(int dir_fd, const char *recording, const char *file,
 	return rc;
 }
 
-/* Returns whether the line of a manifest is that of a deleted file up to this number. */
-static bool is_forgotten(int dir_fd, const char *line, uint32_t segment)
+/* Returns whether this is a deleted file up to this number. */
+static bool is_forgotten(int dir_fd, const char *file, uint32_t segment)
 {
-	char file[LINE_MAX_BYTES];
 	struct bc_segment_name name;
 	enum bc_format form;
-	size_t n = strlen(line);
 
-	if (n <= BC_FILE_HASH_CHARS + 1 || n >= sizeof(file) || line[n - 1] != '\n')
-		return false;
-	memcpy(file, line + BC_FILE_HASH_CHARS + 1, n - BC_FILE_HASH_CHARS - 2);
-	file[n - BC_FILE_HASH_CHARS - 2] = '\0';
 	return (bc_segment_name_read(&name, file) || bc_raw_name_read(&name, &form, file)) &&
 	       name.segment <= segment && faccessat(dir_fd, file, F_OK, AT_SYMLINK_NOFOLLOW) != 0 &&
 	       errno == ENOENT;
@@ -230,13 +224,14 @@ static bool is_forgotten(int dir_fd, const char *line, uint32_t segment)
 /* Copies the lines that stay. Returns false if there is nothing to remove, or if it fails. */
 static bool copy_lines(FILE *in, FILE *out, int dir_fd, uint32_t segment)
 {
-	char line[LINE_MAX_BYTES + 1];
+	char line[LINE_MAX_BYTES];
+	const char *file;
 	bool is_shorter = false;
 
-	while (fgets(line, sizeof(line), in) != NULL) {
-		if (is_forgotten(dir_fd, line, segment))
+	while (read_line(in, line, &file)) {
+		if (file != NULL && is_forgotten(dir_fd, file, segment))
 			is_shorter = true;
-		else if (fputs(line, out) < 0)
+		else if (fprintf(out, "%s%s", line, file != NULL ? "\n" : "") < 0)
 			return false;
 	}
 	return is_shorter && ferror(in) == 0 && fflush(out) == 0 && fdatasync(fileno(out)) == 0;
