@@ -89,7 +89,8 @@ bool bc_metadata_set(
 		return bc_fail(err, errlen, "metadata %s: the value is not UTF-8", key);
 	json_t *object = bc_metadata_parse(all);
 	json_object_del(object, key);
-	if (value[0] == '\0' || json_object_set_new(object, key, json_string(value)) == 0)
+	if (object != NULL &&
+		(value[0] == '\0' || json_object_set_new(object, key, json_string(value)) == 0))
 		ok = write_object(all, object, err, errlen);
 	else
 		bc_fail(err, errlen, "out of memory");

@@ -10,6 +10,7 @@
 
 #include "formats/reader/input.h"
 #include "formats/segment/frame.h"
+#include "formats/segment/metadata.h"
 #include "formats/segment/segment_index.h"
 #include "formats/segment/segment_reader.h"
 #include "formats/segment/segment_writer.h"
@@ -138,6 +139,25 @@ TEST_F(a_header_is_written_whole_or_not_at_all)
 {
 	fail_each(f, write_header, is_no_memory_or_whole);
 	assert_int_equal(temp_dir_empty(&f->dir), 0);
+}
+
+/* Returns 1 if the other member is lost. */
+static int remove_member(struct fixture *f)
+{
+	char all[BC_METADATA_MAX] = "{\"a\":\"1\",\"b\":\"2\"}";
+	char before[BC_METADATA_MAX];
+	char err[64];
+
+	(void)f;
+	strcpy(before, all);
+	if (!bc_metadata_set(all, "a", "", err, sizeof(err)))
+		return strcmp(all, before) == 0 && strcmp(err, "out of memory") == 0 ? -ENOMEM : 1;
+	return strcmp(all, "{\"b\":\"2\"}") == 0 ? 0 : 1;
+}
+
+TEST_F(metadata_is_changed_as_asked_or_not_at_all)
+{
+	fail_each(f, remove_member, is_no_memory_or_whole);
 }
 
 /* A chunk without memory for its index row is refused, and the earlier chunks can be sealed.
