@@ -18,6 +18,8 @@
  * because salvage must sort the pieces before it writes any, and a list entry of 48 bytes is all
  * that is kept per piece. */
 
+#define DAY_NS (86400 * UINT64_C(1000000000))
+
 /* A whole chunk or block of the input. */
 struct place {
 	uint64_t offset;
@@ -588,11 +590,11 @@ static int write_chunks(struct recovery *r, struct bc_segment_writer *writer, si
 /* The best known end of a chunk: when its last record arrived. */
 static int64_t end_of_chunk(const struct bc_chunk_info *info, uint64_t clock_hz)
 {
-	double ticks = (double)(info->last_tick - info->first_tick);
-	double ns = clock_hz != 0 ? ticks * 1e9 / (double)clock_hz : 0;
+	int64_t end_ns = bc_chunk_wall(info, info->last_tick, clock_hz);
+	uint64_t span_ns = (uint64_t)end_ns - (uint64_t)info->wall_ns;
 
-	/* More than a day in a chunk: the clock is wrong. */
-	return info->wall_ns + (ns < 86400e9 ? (int64_t)ns : 0);
+	/* Negative, or more than a day in a chunk: the clock is wrong. */
+	return span_ns < DAY_NS ? end_ns : info->wall_ns;
 }
 
 /* Appends a chunk with the end of a recording that was killed. Without records, `wall_ns` of the
@@ -651,7 +653,8 @@ static int write_blocks(struct recovery *r, struct bc_segment_writer *writer, si
 	return 0;
 }
 
-/* Copies the first `count` places. If boot_id is not NULL, adds the recording's end. */
+/* Copies the first `count` places. If boot_id is not NULL, adds the recording's end, unless the
+ * segment is full: bc_recover_end() then adds it. */
 static int write_copy(struct recovery *r, int dir_fd, const char *name,
 	const struct bc_segment_name *fallback, size_t count, const char *boot_id)
 {
@@ -673,7 +676,7 @@ static int write_copy(struct recovery *r, int dir_fd, const char *name,
 		return rc;
 	memcpy(open_name, writer.file.open_name, sizeof(open_name));
 	rc = r->is_raw ? write_blocks(r, &writer, count) : write_chunks(r, &writer, count);
-	if (rc == 0 && boot_id != NULL)
+	if (rc == 0 && boot_id != NULL && writer.chunks < BC_SEGMENT_CHUNKS)
 		rc = append_end(r, &writer, count, boot_id);
 	if (rc == 0)
 		rc = bc_segment_seal(&writer);

@@ -6,6 +6,7 @@
 
 #include "cli/trace/recover.h"
 #include "cli/trace/verify.h"
+#include "formats/segment/recording_end.h"
 #include "formats/segment/recover.h"
 #include "formats/segment/sequence_check.h"
 #include "tests/support/test.h"
@@ -508,6 +509,100 @@ TEST_F(a_copy_damaged_again_counts_all_missing_records)
 	close(fd);
 	unlinkat(f->dir_fd, OUT, 0);
 	free(bytes);
+}
+
+/* Writes a segment of chunks without records, which are all the same, as a killed recorder leaves
+ * it. Recovers it, and returns what its end says. */
+static struct bc_recording_end recover_killed(struct fixture *f, const struct bc_chunk_info *info,
+	uint32_t chunks, uint64_t clock_hz, struct bc_recovered *r)
+{
+	struct bc_segment_header header = {.recording = SMALL_RECORDING, .clock_hz = clock_hz};
+	const struct bc_recover_options options = {.mode = BC_RECOVER_TAIL, .boot_id = ""};
+	struct bc_recording_end end = {.ended_ns = 0};
+	struct bc_segment_writer writer;
+	struct bc_segment_reader *reader;
+	uint8_t *encoded = malloc(BC_CHUNK_ENCODED_MAX);
+	size_t header_bytes;
+	int found;
+
+	assert_int_equal(bc_segment_create(&writer, f->dir_fd, "killed", ".partial", &header), 0);
+	bc_chunk_reset(f->chunk, 0, 0);
+	f->chunk->info = *info;
+	f->chunk->info.recording_tag = bc_recording_tag(SMALL_RECORDING);
+	bc_chunk_encode(encoded, f->chunk, BC_LEVEL_DEFAULT, &chunk_pages, &header_bytes);
+	for (uint32_t i = 0; i < chunks; i++)
+		assert_int_equal(bc_segment_append(&writer, encoded, header_bytes, &f->chunk->info,
+					 0, 0, &chunk_pages.counts),
+			0);
+	bc_segment_abandon(&writer);
+	free(encoded);
+	int fd = openat(f->dir_fd, "killed.partial", O_RDONLY | O_CLOEXEC);
+	assert_int_equal(bc_recover(r, fd, f->dir_fd, OUT, &options), 0);
+	close(fd);
+	unlinkat(f->dir_fd, "killed.partial", 0);
+	fd = openat(f->dir_fd, OUT, O_RDONLY | O_CLOEXEC);
+	assert_int_equal(bc_segment_reader_open(&reader,
+				 (struct bc_input_stream){.fd = fd, .wake_fd = -1}, NULL, 0),
+		0);
+	while ((found = bc_segment_read(reader, f->chunk)) != BC_FOUND_END) {
+		assert_int_not_equal(found, BC_FOUND_DAMAGE);
+		if (found == BC_FOUND_CHUNK)
+			bc_recording_end_find(&end, f->chunk);
+	}
+	assert_true(bc_segment_reader_is_sealed(reader));
+	bc_segment_reader_close(reader);
+	close(fd);
+	return end;
+}
+
+TEST_F(a_killed_recording_ended_with_its_last_chunk)
+{
+	const int64_t day_ns = INT64_C(86400000000000);
+	const struct {
+		struct bc_chunk_info info;
+		uint64_t clock_hz;
+		int64_t ended_ns;
+	} cases[] = {
+		{{.wall_ns = 5}, 0, 5},
+		{{.wall_ns = 5, .first_tick = 10, .last_tick = 40}, 10, 5 + INT64_C(3000000000)},
+		{{.wall_ns = 5, .last_tick = 86399}, 1, 5 + day_ns - 1000000000},
+		{{.wall_ns = 5, .last_tick = 86400}, 1, 5}, /* the clock is wrong */
+		{{.wall_ns = 5, .last_tick = BC_TICK_END - 1}, 1, 5},
+		{{.wall_ns = 5, .first_tick = 40, .last_tick = 10}, 10, 5},
+		{{.wall_ns = INT64_MAX - 7, .last_tick = 1}, 1, INT64_MAX},
+		{{.wall_ns = INT64_MIN, .last_tick = 1}, 1, INT64_MIN + 1000000000},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct bc_recovered r;
+		struct bc_recording_end end = recover_killed(
+			f, &cases[i].info, 1, cases[i].clock_hz, &r);
+		assert_string_equal(end.reason, "crash");
+		assert_true(end.ended_ns == cases[i].ended_ns);
+		assert_int_equal(r.chunks, 2);
+		unlinkat(f->dir_fd, OUT, 0);
+	}
+}
+
+TEST_F(a_segment_that_has_no_room_for_the_end_is_recovered_without)
+{
+	const struct bc_chunk_info info = {.wall_ns = 5};
+	struct bc_recovered r;
+
+	for (uint32_t room = 0; room < 2; room++) {
+		struct bc_recording_end end = recover_killed(
+			f, &info, BC_SEGMENT_CHUNKS - room, 0, &r);
+		assert_true(r.is_written);
+		assert_int_equal(r.chunks, BC_SEGMENT_CHUNKS);
+		assert_string_equal(end.reason, room != 0 ? "crash" : "");
+		/* Where there was no room, the end is in another segment. */
+		int fd = openat(f->dir_fd, OUT, O_RDONLY | O_CLOEXEC);
+		assert_int_equal(bc_recover_end(&r, fd, f->dir_fd, "next", ""), 0);
+		assert_int_equal(r.is_written, room == 0);
+		assert_int_equal(unlinkat(f->dir_fd, "next", 0) == 0, room == 0);
+		close(fd);
+		unlinkat(f->dir_fd, OUT, 0);
+	}
 }
 
 TEST_F(existing_files_are_not_touched)
