@@ -394,19 +394,6 @@ static void make_header(struct recovery *r, const struct bc_segment_name *fallba
 	header->first_record = r->segment == 0 ? 0 : first->first_record;
 }
 
-/* Adds a gap before all events of a chunk. Returns false if there is no room. */
-static bool add_gap_first(struct bc_chunk *chunk, const struct bc_event *gap)
-{
-	uint32_t events = chunk->info.events;
-
-	if (!bc_chunk_add_event(chunk, gap, NULL))
-		return false;
-	struct bc_event added = chunk->events[events];
-	memmove(chunk->events + 1, chunk->events, events * sizeof(chunk->events[0]));
-	chunk->events[0] = added;
-	return true;
-}
-
 /* The gaps that are added before a chunk. */
 struct added {
 	unsigned count;
@@ -444,11 +431,13 @@ static int append_gaps(struct recovery *r, struct bc_segment_writer *writer,
 /* Adds gaps before all events of a chunk. Returns false if there is no room. */
 static bool add_gaps_first(struct bc_chunk *chunk, const struct added *added)
 {
-	if (added->count > BC_CHUNK_EVENTS - chunk->info.events)
+	uint32_t events = chunk->info.events;
+
+	if (added->count > BC_CHUNK_EVENTS - events)
 		return false;
-	for (unsigned i = 0; i < added->count; i++)
-		if (!add_gap_first(chunk, &added->gaps[i]))
-			assert(!"there is room for it");
+	memmove(chunk->events + added->count, chunk->events, events * sizeof(chunk->events[0]));
+	memcpy(chunk->events, added->gaps, added->count * sizeof(chunk->events[0]));
+	chunk->info.events += added->count;
 	return true;
 }
 
@@ -659,7 +648,6 @@ static int write_copy(struct recovery *r, int dir_fd, const char *name,
 	const struct bc_segment_name *fallback, size_t count, const char *boot_id)
 {
 	struct bc_segment_writer writer;
-	char open_name[BC_ATOMIC_FILE_NAME_MAX];
 	int rc = count != 0 ? read_place(r, &r->places[0]) : 0;
 
 	if (rc != 0)
@@ -674,15 +662,14 @@ static int write_copy(struct recovery *r, int dir_fd, const char *name,
 		     : bc_segment_create(&writer, dir_fd, name, BC_RECOVER_SUFFIX, &r->header);
 	if (rc != 0)
 		return rc;
-	memcpy(open_name, writer.file.open_name, sizeof(open_name));
 	rc = r->is_raw ? write_blocks(r, &writer, count) : write_chunks(r, &writer, count);
 	if (rc == 0 && boot_id != NULL && writer.chunks < BC_SEGMENT_CHUNKS)
 		rc = append_end(r, &writer, count, boot_id);
 	if (rc == 0)
 		rc = bc_segment_seal(&writer);
 	if (rc != 0) {
+		unlinkat(dir_fd, writer.file.open_name, 0);
 		bc_segment_abandon(&writer);
-		unlinkat(dir_fd, open_name, 0);
 		r->result->chunks = 0;
 		r->result->records = 0;
 		return rc;
