@@ -73,6 +73,19 @@ static uint32_t event_at(const struct bc_chunk *chunk, uint32_t position)
 	return i;
 }
 
+/* Adds events whose text is in `text`, and subtracts `shift` from their positions. The chunk must
+ * have room for them. */
+static void add_events(struct bc_chunk *chunk, const struct bc_event *events, uint32_t count,
+	const char *text, uint32_t shift)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		struct bc_event event = events[i];
+		event.position -= shift;
+		if (!bc_chunk_add_event(chunk, &event, text + event.text))
+			assert(!"there is room: the events were in one chunk before");
+	}
+}
+
 /* Keeps only the events first .. end - 1 with their text, and subtracts `shift` from their
  * positions. */
 static void keep_events(struct bc_chunk *chunk, uint32_t first, uint32_t end, uint32_t shift)
@@ -82,12 +95,7 @@ static void keep_events(struct bc_chunk *chunk, uint32_t first, uint32_t end, ui
 	memcpy(text, chunk->text, chunk->text_bytes);
 	chunk->info.events = 0;
 	chunk->text_bytes = 0;
-	for (uint32_t i = first; i < end; i++) {
-		struct bc_event event = chunk->events[i];
-		event.position -= shift;
-		if (!bc_chunk_add_event(chunk, &event, text + event.text))
-			assert(!"there is room: the events were in the chunk before");
-	}
+	add_events(chunk, chunk->events + first, end - first, text, shift);
 }
 
 void bc_chunk_drop_front(struct bc_chunk *chunk, uint32_t n)
@@ -130,12 +138,8 @@ void bc_chunk_split(struct bc_chunk *chunk, uint32_t at, struct bc_chunk *rest)
 	rest->info.wall_ns = info->wall_ns;
 	rest->info.records = info->records - at;
 	memcpy(rest->records, record_at(chunk, at), (size_t)rest->info.records * BC_RECORD_BYTES);
-	for (uint32_t i = event_at(chunk, at); i < info->events; i++) {
-		struct bc_event event = chunk->events[i];
-		event.position -= at;
-		if (!bc_chunk_add_event(rest, &event, chunk->text + event.text))
-			assert(!"there is room: the events were in one chunk before");
-	}
+	uint32_t first = event_at(chunk, at);
+	add_events(rest, chunk->events + first, info->events - first, chunk->text, at);
 	bc_chunk_drop_back(chunk, at);
 }
 
