@@ -159,14 +159,19 @@ static void finish(struct bc_page_summary *s)
 	}
 }
 
-uint64_t bc_page_summary_bytes(const struct bc_page_summary *s)
+uint64_t bc_page_summary_bytes(const struct bc_page_summary *s, uint32_t more)
 {
-	uint64_t bytes = BC_SUMMARY_HEAD_BYTES + bc_summary_nodes(s->chunks) * 4 + BC_HASH_BYTES;
+	uint32_t chunks = s->chunks + more;
+	uint64_t bytes = BC_SUMMARY_HEAD_BYTES + bc_summary_nodes(chunks) * 4 + BC_HASH_BYTES;
+	uint32_t nodes = chunks;
 
-	for (unsigned number = 0; number < BC_SUMMARY_LEVELS; number++)
-		bytes += s->levels[number].encoded_bytes +
-			 (s->levels[number].items != 0 ? node_bytes_max(number) : 0);
-	return s->chunks == 0 || s->has_failed ? 0 : bytes;
+	for (unsigned number = 0; number < BC_SUMMARY_LEVELS && (number == 0 || nodes > 1);
+		number++) {
+		const struct bc_summary_level *level = &s->levels[number];
+		nodes = bc_summary_level_nodes(chunks, number);
+		bytes += level->encoded_bytes + (nodes - level->nodes) * node_bytes_max(number);
+	}
+	return chunks == 0 || s->has_failed ? 0 : bytes;
 }
 
 int bc_page_summary_write(struct bc_page_summary *s, struct bc_atomic_file *file)

@@ -61,8 +61,9 @@ struct bc_page_summary {
 void bc_page_summary_add(
 	struct bc_page_summary *summary, const struct bc_page_counts *counts, uint64_t chunk_bytes);
 
-/* The length of the frame that bc_page_summary_write() would write now, or a bit more. */
-uint64_t bc_page_summary_bytes(const struct bc_page_summary *summary);
+/* The length of the frame that bc_page_summary_write() would write after `more` further chunks, at
+ * most. Exact for 0 more, once it has written the frame. */
+uint64_t bc_page_summary_bytes(const struct bc_page_summary *summary, uint32_t more);
 
 /* Appends the frame to a file in which the segment starts at offset 0. It can be written again if
  * that fails; if a chunk is added first, there will be no summary. Returns 0, also if it wrote

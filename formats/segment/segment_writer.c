@@ -102,7 +102,7 @@ int bc_raw_append(struct bc_segment_writer *w, const uint8_t *encoded, size_t by
 
 uint64_t bc_segment_end_bytes(const struct bc_segment_writer *w, uint32_t more)
 {
-	return bc_page_summary_bytes(&w->pages) + bc_index_bytes(w->chunks + more);
+	return bc_page_summary_bytes(&w->pages, more) + bc_index_bytes(w->chunks + more);
 }
 
 static int write_index(struct bc_segment_writer *w)

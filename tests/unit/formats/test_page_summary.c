@@ -168,6 +168,61 @@ TEST_CASES(a_page_of_one_chunk_is_found_there, lengths)
 	tear_down(&f);
 }
 
+#define PAGES 700u
+
+/* Adds a chunk that touches PAGES pages, different ones from chunk to chunk. */
+static void add_to_summary(struct bc_page_summary *s)
+{
+	static struct bc_region regions[PAGES];
+	const struct bc_page_counts counts = {
+		.count = PAGES, .capacity = PAGES, .regions = regions};
+
+	for (uint32_t i = 0; i < PAGES; i++)
+		regions[i] = (struct bc_region){
+			.first = i * 1000 + s->chunks * 37 % 1000, .counts = {s->chunks + 1000}};
+	bc_page_summary_add(s, &counts, BC_CHUNK_BYTES);
+}
+
+/* The length of a frame with these nodes. */
+static uint64_t summary_bytes(struct bc_page_summary *s)
+{
+	uint32_t nodes = bc_summary_nodes(s->chunks);
+	uint64_t sum = BC_SUMMARY_HEAD_BYTES + (uint64_t)nodes * 4 + BC_HASH_BYTES;
+	size_t bytes;
+
+	for (uint32_t i = 0; i < nodes; i++) {
+		assert_non_null(bc_page_summary_node(s, i, &bytes));
+		sum += bytes;
+	}
+	return sum;
+}
+
+TEST(a_summary_is_not_longer_than_announced)
+{
+	static const uint32_t counts[] = {
+		1, 2, 15, 16, 17, 31, 32, 33, 240, 255, 256, 257, 271, 272, 273, 529, 4097};
+	static const uint32_t mores[] = {0, 1, 2, 16, 17, 273};
+
+	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
+		for (size_t k = 0; k < sizeof(mores) / sizeof(mores[0]); k++) {
+			struct bc_page_summary *s = calloc(1, sizeof(*s));
+			uint32_t more = mores[k];
+			assert_non_null(s);
+			if (more > counts[i])
+				more = counts[i];
+			while (s->chunks < counts[i] - more)
+				add_to_summary(s);
+			uint64_t announced = bc_page_summary_bytes(s, more);
+			while (s->chunks < counts[i])
+				add_to_summary(s);
+			uint64_t bytes = summary_bytes(s);
+			assert_in_range(bytes, 1, announced);
+			assert_int_equal(bc_page_summary_bytes(s, 0), bytes);
+			bc_page_summary_free(s);
+			free(s);
+		}
+}
+
 static void check_node(void *context, uint32_t number, const uint8_t *node, size_t bytes)
 {
 	assert_true(bc_page_check_node(context, number, node, bytes));
