@@ -4,12 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "formats/base/bytes.h"
 #include "formats/base/json.h"
 #include "formats/segment/metadata.h"
 #include "formats/segment/raw_capture.h"
+#include "formats/segment/segment_index.h"
 
 static json_t *board_json(const struct bc_segment_header *h)
 {
@@ -274,12 +274,10 @@ int bc_segment_header_load(struct bc_segment_header *h, int fd)
 {
 	uint8_t start[BC_EMPTY_FRAME_BYTES + BC_SKIPPABLE_BYTES];
 	enum bc_format form;
-	ssize_t n = pread(fd, start, sizeof(start), 0);
+	int rc = bc_segment_read_at(fd, start, sizeof(start), 0);
 
-	if (n < 0)
-		return -errno;
-	if (n != (ssize_t)sizeof(start))
-		return -EBADMSG;
+	if (rc != 0)
+		return rc;
 	size_t bytes = bc_segment_header_bytes(start + BC_EMPTY_FRAME_BYTES);
 	bool is_raw = bytes == 0;
 	if (is_raw)
@@ -287,9 +285,8 @@ int bc_segment_header_load(struct bc_segment_header *h, int fd)
 	uint8_t *frame = bytes != 0 ? malloc(bytes) : NULL;
 	if (frame == NULL)
 		return bytes != 0 ? -ENOMEM : -EBADMSG;
-	n = pread(fd, frame, bytes, BC_EMPTY_FRAME_BYTES);
-	int rc = n < 0 ? -errno : -EBADMSG;
-	if (n == (ssize_t)bytes) {
+	rc = bc_segment_read_at(fd, frame, bytes, BC_EMPTY_FRAME_BYTES);
+	if (rc == 0) {
 		bool ok = is_raw ? bc_raw_header_read(h, &form, frame, bytes)
 				 : bc_segment_header_read(h, frame, bytes);
 		rc = ok ? 0 : -errno;
