@@ -83,7 +83,7 @@ static int add_decoded(struct drawing *d, uint32_t column, struct bc_chunk_row *
 		o->columns[column].uncounted += row->info.records;
 		return 0;
 	}
-	bc_chunk_describe(o->chunk, &d->pages);
+	bc_chunk_count(o->chunk, &d->pages);
 	return bc_overview_add_counts(o, column, &d->pages.counts);
 }
 

@@ -130,7 +130,7 @@ static int add_runs(struct sorting *s, const struct sorted_chunk *c, const struc
 		run->info.records = end - at;
 		memcpy(run->records, chunk->records + (size_t)at * BC_RECORD_BYTES,
 			(size_t)run->info.records * BC_RECORD_BYTES);
-		bc_chunk_describe(run, &s->pages);
+		bc_chunk_count(run, &s->pages);
 		column->records += run->info.records;
 		note_record(column, chunk->info.first_record + at);
 		rc = bc_overview_add_counts(o, (uint32_t)(column - o->columns), &s->pages.counts);

@@ -130,7 +130,7 @@ static int copy_chunk(struct archive *a, struct bc_segment_writer *writer)
 
 	bc_chunk_encode_again(a->encoded, encoded, header_bytes, &from->chunk, BC_LEVEL_ARCHIVE);
 	bc_chunk_gaps(&from->chunk, &gaps, &lost);
-	bc_chunk_describe(&from->chunk, &a->pages);
+	bc_chunk_count(&from->chunk, &a->pages);
 	int rc = bc_segment_append(
 		writer, a->encoded, header_bytes, &from->chunk.info, gaps, lost, &a->pages.counts);
 	if (rc == 0 && writer->file.bytes - writer->file.durable >= SYNC_BYTES)

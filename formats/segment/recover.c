@@ -460,7 +460,7 @@ static int append_chunk(
 		r->result->chunks++;
 	}
 	info->event_bytes = info->events * BC_EVENT_BYTES + chunk->text_bytes;
-	bc_chunk_describe(chunk, r->pages);
+	bc_chunk_count(chunk, r->pages);
 	header_bytes = bc_chunk_header_write(r->encoded, chunk);
 	memcpy(r->encoded + header_bytes, frame, info->frame_bytes);
 	bc_chunk_gaps(chunk, &gaps, &lost);

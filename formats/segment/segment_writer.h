@@ -48,10 +48,9 @@ int bc_raw_create(struct bc_segment_writer *writer, int dir_fd, const char *name
 
 /* Appends a chunk encoded by bc_chunk_encode(), and sets its segment and chunk number. `info` is
  * the chunk's, `gaps` and `lost` are from bc_chunk_gaps(), `pages` from bc_chunk_encode() or
- * bc_chunk_describe() (NULL: unknown, and searches will read the chunk). Returns 0; -EFBIG if the
+ * bc_chunk_count() (NULL: unknown, and searches will read the chunk). Returns 0; -EFBIG if the
  * segment already has 65,536 chunks; -ENOMEM; or another negative errno if the write failed, with
- * the partial chunk truncated.
- */
+ * the partial chunk truncated. */
 int bc_segment_append(struct bc_segment_writer *writer, uint8_t *encoded, size_t header_bytes,
 	const struct bc_chunk_info *info, uint64_t gaps, uint64_t lost,
 	const struct bc_page_counts *pages) BC_MUST_CHECK;
