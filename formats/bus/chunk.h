@@ -56,7 +56,7 @@ struct bc_event {
 	bool exact;           /* gap, anchor: `value` is exact; otherwise it is a lower bound */
 	uint64_t value;       /* gap: samples lost; anchor: tick; otherwise 0 */
 	uint64_t duration_ns; /* gap: its duration on the host's clock; 0: not meaningful */
-	uint16_t text; /* mark, trigger, note: offset in chunk->text of text_bytes bytes of UTF-8 */
+	uint16_t text; /* mark, trigger, note, end: offset in chunk->text of text_bytes bytes */
 	uint16_t text_bytes;
 };
 

@@ -6,8 +6,10 @@
  * recognises missing blocks by their offsets.
  *
  *   strict   copies nothing if anything but the index is missing or damaged
- *   tail     copies the pieces before the first damage or missing piece; a damaged header is
- * ignored salvage  copies every whole piece once, in the order of the recording
+ *
+ *   tail     copies the pieces before the first damage or missing piece; ignores a damaged header
+ *
+ *   salvage  copies every whole piece once, in the order of the recording
  *
  * The LZ4 frames are copied without recompression. The header is copied, including the user's
  * metadata. A damaged header is replaced by one with the data of the pieces and the file name. */
