@@ -87,13 +87,12 @@ static int add_line(int dir_fd, int fd, const char *line, size_t bytes)
 	int rc = write_all(fd, line, bytes, end);
 	if (rc == 0 && fdatasync(fd) != 0)
 		rc = -errno;
-	if (rc != 0) {
-		/* If this fails, the next call truncates a torn line. */
-		(void)!ftruncate(fd, end);
-		return rc;
-	}
 	/* A new file needs its directory entry on disk, too. */
-	return end == 0 && fsync(dir_fd) != 0 ? -errno : 0;
+	if (rc == 0 && end == 0 && fsync(dir_fd) != 0)
+		rc = -errno;
+	if (rc != 0) /* If this fails, too, the next call truncates a torn line. */
+		(void)!ftruncate(fd, end);
+	return rc;
 }
 
 int bc_manifest_add(
