@@ -164,12 +164,12 @@ static ssize_t unpack_gzip(struct bc_unpacker *u, uint8_t *out, size_t capacity,
 	int rc = inflate(z, Z_NO_FLUSH);
 	*consumed = in_room - z->avail_in;
 	ssize_t n = (ssize_t)(out_room - z->avail_out);
+	u->is_between = rc == Z_STREAM_END;
 	if (rc != Z_OK && rc != Z_STREAM_END && rc != Z_BUF_ERROR) {
 		if (n > 0)
 			return n; /* the next call fails again */
 		return rc == Z_MEM_ERROR ? -ENOMEM : -EBADMSG;
 	}
-	u->is_between = rc == Z_STREAM_END;
 	return n;
 }
 

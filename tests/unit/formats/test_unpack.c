@@ -178,6 +178,24 @@ TEST_F(a_torn_file_gives_its_data_and_may_not_end)
 	free(packed);
 }
 
+/* The checksum and the length at the end of a gzip member, all of which fits in one call. */
+TEST_F(a_wrong_end_of_a_short_gzip_file_is_damage)
+{
+	uint8_t *packed = malloc(ROOM);
+
+	assert_non_null(packed);
+	size_t bytes = pack(packed, BC_PACKING_GZIP, f->plain, 300);
+	for (size_t bit = 8 * (bytes - 8); bit < 8 * bytes; bit++) {
+		packed[bit / 8] ^= (uint8_t)(1u << bit % 8);
+		assert_true(unpack(BC_PACKING_GZIP, packed, bytes, bytes, 4096, f->plain, 300)
+				    .is_damaged);
+		packed[bit / 8] ^= (uint8_t)(1u << bit % 8);
+	}
+	memset(packed + bytes - 8, 0, 8);
+	assert_true(unpack(BC_PACKING_GZIP, packed, bytes, bytes, 4096, f->plain, 300).is_damaged);
+	free(packed);
+}
+
 TEST_F(output_before_damage_is_good)
 {
 	uint8_t *packed = malloc(ROOM);
