@@ -18,6 +18,11 @@
 #define PIECES      3u
 #define PIECE_BYTES (1u << 20)
 
+/* Windows of zstd are limited to 8 MiB, which its levels up to 19 need: anyone who may replay could
+ * make the daemon allocate as much as a file asks for. */
+#define WINDOW_LOG       23u
+#define WINDOW_TOO_LARGE "its zstd frames need a window of more than 8 MiB; decompress it first"
+
 /* Pieces delivered before other handles of the loop get their turn. */
 #define PIECES_PER_TURN 4
 
@@ -99,6 +104,11 @@ static void push_end(struct file_source *f, int status, const char *what)
 	push_piece(f);
 }
 
+static void push_read_error(struct file_source *f, int rc)
+{
+	push_end(f, rc, rc == -ENOBUFS ? WINDOW_TOO_LARGE : strerror(-rc));
+}
+
 static void read_bytes(struct file_source *f, struct bc_input *input, enum bc_format format)
 {
 	for (;;) {
@@ -110,8 +120,12 @@ static void read_bytes(struct file_source *f, struct bc_input *input, enum bc_fo
 			push_end(f, (int)n, "compressed data damaged or truncated here");
 			return;
 		}
-		if (n <= 0) {
-			push_end(f, (int)n, n < 0 ? strerror((int)-n) : "");
+		if (n < 0) {
+			push_read_error(f, (int)n);
+			return;
+		}
+		if (n == 0) {
+			push_end(f, 0, "");
 			return;
 		}
 		piece->kind = PIECE_BYTES_KIND;
@@ -172,7 +186,7 @@ static bool read_piece(struct file_source *f, struct bc_segment_reader *reader, 
 	int found = is_capture ? bc_raw_read(reader, &piece->content.block)
 			       : read_segment(f, reader, piece);
 	if (found < 0) {
-		push_end(f, found, strerror(-found));
+		push_read_error(f, found);
 		return false;
 	}
 	switch ((enum bc_segment_found)found) {
@@ -227,7 +241,7 @@ static void read_all(struct file_source *f)
 {
 	struct bc_input *input;
 	struct bc_probe probe;
-	int rc = bc_input_open(&input, f->stream, f->format, &probe);
+	int rc = bc_input_open_limited(&input, f->stream, f->format, WINDOW_LOG, &probe);
 
 	if (rc == -EINVAL) {
 		char what[320];

@@ -138,6 +138,10 @@ enum bc_exit bc_print_read_error(
 		bc_print_error(console, file->name, "out of memory");
 	else if (error == -EBADMSG)
 		bc_print_packing(console, file, "; the rest can't be read");
+	else if (error == -ENOBUFS)
+		bc_print_error(console, file->name,
+			"its zstd frames need a window of more than %u MiB; decompress it first",
+			1u << (BC_WINDOW_LOG - 20));
 	else
 		bc_print_error(
 			console, file->name, "read error: %s%s", strerror(-error), advice(-error));

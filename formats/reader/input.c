@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -22,8 +23,28 @@ struct bc_input {
 
 _Static_assert(PACKED_BYTES >= BC_PROBE_BYTES, "the head is kept in the buffer");
 
+/* Sets the probe for a format that is given. Returns 0 or -EINVAL. */
+static int use_given(struct bc_probe *probe, enum bc_format given)
+{
+	bool is_segment = probe->format == BC_FORMAT_SEGMENT && given != BC_FORMAT_SEGMENT;
+
+	if (is_segment && probe->packing > BC_PACKING_LZ4) {
+		snprintf(probe->err, sizeof(probe->err),
+			"a segment compressed with %s, which can only be read as a segment",
+			bc_packing_name(probe->packing));
+		return -EINVAL;
+	}
+	/* A segment that is to be read as one of the plain formats: its decompressed bytes. */
+	if (is_segment)
+		probe->packing = BC_PACKING_LZ4;
+	probe->is_capture &= probe->format == given;
+	probe->format = given;
+	return 0;
+}
+
 /* Reads until the format is known. */
-static int read_head(struct bc_input *in, enum bc_format given, struct bc_probe *probe)
+static int read_head(
+	struct bc_input *in, enum bc_format given, unsigned window_log, struct bc_probe *probe)
 {
 	for (;;) {
 		size_t capacity = BC_PROBE_BYTES - in->end;
@@ -32,21 +53,16 @@ static int read_head(struct bc_input *in, enum bc_format given, struct bc_probe 
 			return (int)n;
 		in->end += (size_t)n;
 		in->read_bytes = in->end;
-		bool is_known = bc_probe(probe, in->packed, in->end, n == 0);
+		bool is_known = bc_probe(probe, in->packed, in->end, n == 0, window_log);
 		if (given != BC_FORMAT_UNKNOWN) {
-			/* The format is given, so four bytes show whether the input is compressed.
+			/* The format is given, so a few bytes show whether the input is compressed.
 			 * But a raw capture must still be recognized, regardless of the format
 			 * given. */
-			if (n != 0 && (in->end < 4 || (!is_known && bc_may_be_capture(
-									    in->packed, in->end))))
+			if (n != 0 && !is_known &&
+				(!bc_packing_is_certain(in->packed, in->end) ||
+					bc_may_be_capture(in->packed, in->end)))
 				continue;
-			probe->is_capture &= probe->format == given;
-			/* A segment that is to be read as one of the plain formats: its
-			 * decompressed bytes. */
-			if (probe->format == BC_FORMAT_SEGMENT && given != BC_FORMAT_SEGMENT)
-				probe->packing = BC_PACKING_LZ4;
-			probe->format = given;
-			is_known = true;
+			return use_given(probe, given);
 		}
 		if (is_known)
 			return probe->format != BC_FORMAT_UNKNOWN ? 0 : -EINVAL;
@@ -77,6 +93,12 @@ static bool needs_unpacking(const struct bc_probe *probe)
 int bc_input_open(struct bc_input **input, struct bc_input_stream stream, enum bc_format given,
 	struct bc_probe *probe)
 {
+	return bc_input_open_limited(input, stream, given, BC_WINDOW_LOG, probe);
+}
+
+int bc_input_open_limited(struct bc_input **input, struct bc_input_stream stream,
+	enum bc_format given, unsigned window_log, struct bc_probe *probe)
+{
 	struct bc_input *in = malloc(sizeof(*in));
 
 	memset(probe, 0, sizeof(*probe));
@@ -84,14 +106,14 @@ int bc_input_open(struct bc_input **input, struct bc_input_stream stream, enum b
 		return -ENOMEM;
 	memset(in, 0, offsetof(struct bc_input, packed));
 	in->stream = stream;
-	int rc = read_head(in, given, probe);
+	int rc = read_head(in, given, window_log, probe);
 	if (rc == -EINVAL && ends_as_segment(stream.fd)) {
 		memset(probe, 0, sizeof(*probe));
 		probe->format = BC_FORMAT_SEGMENT;
 		rc = 0;
 	}
 	if (rc == 0 && needs_unpacking(probe)) {
-		in->unpacker = bc_unpack_open(probe->packing);
+		in->unpacker = bc_unpack_open(probe->packing, window_log);
 		rc = in->unpacker != NULL ? 0 : -ENOMEM;
 	}
 	if (rc != 0) {

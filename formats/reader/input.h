@@ -26,11 +26,16 @@ struct bc_input;
  * reason in probe->err; or another negative errno if reading failed. The caller keeps the fd. */
 int bc_input_open(struct bc_input **input, struct bc_input_stream stream, enum bc_format given,
 	struct bc_probe *probe) BC_MUST_CHECK;
+
+/* The same, but limits the windows of zstd to 1 << window_log bytes instead of
+ * 1 << BC_WINDOW_LOG. */
+int bc_input_open_limited(struct bc_input **input, struct bc_input_stream stream,
+	enum bc_format given, unsigned window_log, struct bc_probe *probe) BC_MUST_CHECK;
 void bc_input_close(struct bc_input *input);
 
 /* Reads up to `capacity` decompressed bytes. Returns their number, 0 at the end, -EBADMSG if the
- * compressed data is damaged or torn here (the bytes before are good), -ECANCELED, or another
- * negative errno. */
+ * compressed data is damaged or torn here (the bytes before are good), -ENOBUFS if the next needs
+ * too large a window, -ECANCELED, or another negative errno. */
 ssize_t bc_input_read(struct bc_input *input, uint8_t *out, size_t capacity) BC_MUST_CHECK;
 
 /* A stream of the bytes that bc_input_read() returns. The input must outlive it. */

@@ -1,5 +1,6 @@
 #include "formats/reader/probe.h"
 
+#include <errno.h>
 #include <lz4.h>
 #include <lz4frame.h>
 #include <stdio.h>
@@ -233,27 +234,31 @@ static size_t decode_block_head(uint8_t *out, size_t capacity, const uint8_t *fr
 	return got > 0 ? (size_t)got : 0;
 }
 
-/* Decompresses the start of a file. Returns the number of bytes in `out`. */
-static size_t unpack_head(
-	uint8_t *out, size_t capacity, enum bc_packing packing, const uint8_t *head, size_t bytes)
+/* Decompresses the start of a file, up to damage. Returns the number of bytes in `out`, -ENOMEM, or
+ * -ENOBUFS if a window is too large. */
+static ssize_t unpack_head(uint8_t *out, size_t capacity, enum bc_packing packing,
+	const uint8_t *head, size_t bytes, unsigned window_log)
 {
-	struct bc_unpacker *unpacker = bc_unpack_open(packing);
+	struct bc_unpacker *unpacker = bc_unpack_open(packing, window_log);
+	ssize_t n = unpacker != NULL ? 0 : -ENOMEM;
 	size_t in_done = 0;
 	size_t out_done = 0;
 
-	while (unpacker != NULL && out_done < capacity) {
+	while (n >= 0 && out_done < capacity) {
 		size_t consumed;
-		ssize_t n = bc_unpack(unpacker, out + out_done, capacity - out_done, head + in_done,
+		n = bc_unpack(unpacker, out + out_done, capacity - out_done, head + in_done,
 			bytes - in_done, &consumed);
 		in_done += consumed;
 		out_done += n > 0 ? (size_t)n : 0;
-		if (n < 0 || (n == 0 && consumed == 0))
+		if (n == 0 && consumed == 0)
 			break;
 	}
 	bc_unpack_close(unpacker);
+	if (n < 0 && n != -EBADMSG)
+		return n;
 	if (out_done == 0 && packing == BC_PACKING_LZ4)
 		out_done = decode_block_head(out, capacity, head, bytes);
-	return out_done;
+	return (ssize_t)out_done;
 }
 
 /* The name of another compression format, or NULL. */
@@ -305,7 +310,8 @@ static bool probe_bytes(struct bc_probe *probe, const uint8_t *head, size_t byte
 	return true;
 }
 
-bool bc_probe(struct bc_probe *probe, const uint8_t *head, size_t bytes, bool is_all)
+bool bc_probe(
+	struct bc_probe *probe, const uint8_t *head, size_t bytes, bool is_all, unsigned window_log)
 {
 	memset(probe, 0, sizeof(*probe));
 	enum bc_format form = find_item(head, bytes, true);
@@ -324,11 +330,19 @@ bool bc_probe(struct bc_probe *probe, const uint8_t *head, size_t bytes, bool is
 
 	probe->packing = packing;
 	uint8_t *inner = malloc(PLAIN_BYTES);
-	if (inner == NULL)
-		return true;
-	size_t n = unpack_head(inner, PLAIN_BYTES, packing, head, bytes);
+	ssize_t n = inner != NULL
+			    ? unpack_head(inner, PLAIN_BYTES, packing, head, bytes, window_log)
+			    : -ENOMEM;
 	bool is_over = is_all || bytes >= BC_PROBE_BYTES;
-	bool is_certain = probe_bytes(probe, inner, n, is_over);
+	bool is_certain = true;
+	if (n == -ENOBUFS)
+		snprintf(probe->err, sizeof(probe->err),
+			"its zstd frames need a window of more than %u MiB; decompress it first",
+			(1u << window_log) >> 20);
+	else if (n < 0)
+		snprintf(probe->err, sizeof(probe->err), "out of memory");
+	else
+		is_certain = probe_bytes(probe, inner, (size_t)n, is_over && n < PLAIN_BYTES);
 	free(inner);
 	return is_certain;
 }

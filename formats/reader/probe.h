@@ -27,10 +27,11 @@ struct bc_probe {
 	char err[200];           /* unknown format: the reason, as a clause */
 };
 
-/* Examines the first bytes of a file, which may be compressed with LZ4, gzip or zstd. `is_all`: the
- * file has no more bytes. Returns true if *probe is final, or false if more bytes could change it
- * (never with BC_PROBE_BYTES or is_all). */
-bool bc_probe(struct bc_probe *probe, const uint8_t *head, size_t bytes, bool is_all);
+/* Examines the first bytes of a file, which may be compressed with LZ4, gzip or zstd with windows
+ * of up to 1 << window_log bytes. `is_all`: the file has no more bytes. Returns true if *probe is
+ * final, or false if more bytes could change it (never with BC_PROBE_BYTES or is_all). */
+bool bc_probe(struct bc_probe *probe, const uint8_t *head, size_t bytes, bool is_all,
+	unsigned window_log);
 
 /* Whether the bytes start like a raw capture but are too few to show its form. */
 bool bc_may_be_capture(const uint8_t *head, size_t bytes);

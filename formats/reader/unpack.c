@@ -13,6 +13,13 @@
 /* Length of the size field before each block of an LZ4 frame. */
 #define LENGTH_BYTES 4u
 
+#define MAGIC_LZ4  0x184D2204u
+#define MAGIC_ZSTD 0xFD2FB528u
+
+/* Of the frames that decoders of LZ4 and of zstd skip; the last four bits may have any value. */
+#define MAGIC_SKIPPABLE      0x184D2A50u
+#define SKIPPABLE_HEAD_BYTES 8u
+
 /* Bytes that the zstd decoder needs first. */
 #define FRAME_HEADER_MIN 5u
 
@@ -34,18 +41,51 @@ const char *bc_packing_name(enum bc_packing packing)
 	return names[packing];
 }
 
+/* Returns the length of the skippable frames at the start, of which the last one may be cut off. */
+static size_t count_skippable(const uint8_t *head, size_t bytes)
+{
+	size_t at = 0;
+
+	while (bytes - at >= 4 && (bc_le32(head + at) & ~15u) == MAGIC_SKIPPABLE) {
+		if (bytes - at < SKIPPABLE_HEAD_BYTES)
+			return bytes;
+		uint64_t n = SKIPPABLE_HEAD_BYTES + (uint64_t)bc_le32(head + at + 4);
+		at = n < bytes - at ? at + (size_t)n : bytes;
+	}
+	return at;
+}
+
 enum bc_packing bc_packing_of(const uint8_t *head, size_t bytes)
 {
-	if (bytes >= 4 && (bc_le32(head) == 0x184D2204u || (bc_le32(head) & ~15u) == 0x184D2A50u))
+	size_t skipped = count_skippable(head, bytes);
+	uint32_t magic = bytes - skipped >= 4 ? bc_le32(head + skipped) : 0;
+
+	if (magic == MAGIC_ZSTD)
+		return BC_PACKING_ZSTD;
+	if (skipped != 0 || magic == MAGIC_LZ4)
 		return BC_PACKING_LZ4;
 	if (bytes >= 3 && head[0] == 0x1F && head[1] == 0x8B && head[2] == 8)
 		return BC_PACKING_GZIP;
-	if (bytes >= 4 && bc_le32(head) == 0xFD2FB528u)
-		return BC_PACKING_ZSTD;
 	return BC_PACKING_NONE;
 }
 
-struct bc_unpacker *bc_unpack_open(enum bc_packing packing)
+bool bc_packing_is_certain(const uint8_t *head, size_t bytes)
+{
+	size_t skipped = count_skippable(head, bytes);
+
+	return bytes >= 4 && (skipped == 0 || bytes - skipped >= 4);
+}
+
+static bool open_zstd(struct bc_unpacker *u, unsigned window_log)
+{
+	u->zstd = ZSTD_createDStream();
+	if (u->zstd == NULL)
+		return false;
+	u->hint = ZSTD_initDStream(u->zstd);
+	return !ZSTD_isError(ZSTD_DCtx_setParameter(u->zstd, ZSTD_d_windowLogMax, (int)window_log));
+}
+
+struct bc_unpacker *bc_unpack_open(enum bc_packing packing, unsigned window_log)
 {
 	struct bc_unpacker *u = calloc(1, sizeof(*u));
 	bool ok = false;
@@ -63,9 +103,7 @@ struct bc_unpacker *bc_unpack_open(enum bc_packing packing)
 		ok = u->has_gzip = inflateInit2(&u->gzip, 16 + MAX_WBITS) == Z_OK;
 		break;
 	case BC_PACKING_ZSTD:
-		u->zstd = ZSTD_createDStream();
-		ok = u->zstd != NULL;
-		u->hint = ok ? ZSTD_initDStream(u->zstd) : 0;
+		ok = open_zstd(u, window_log);
 		break;
 	case BC_PACKING_NONE:
 		break;
@@ -110,6 +148,18 @@ static ssize_t unpack_lz4(struct bc_unpacker *u, uint8_t *out, size_t capacity, 
 	return (ssize_t)out_now;
 }
 
+static int zstd_error(size_t rc)
+{
+	switch (ZSTD_getErrorCode(rc)) {
+	case ZSTD_error_memory_allocation:
+		return -ENOMEM;
+	case ZSTD_error_frameParameter_windowTooLarge:
+		return -ENOBUFS;
+	default:
+		return -EBADMSG;
+	}
+}
+
 /* The decoder's own request ends with a block, too. */
 static ssize_t unpack_zstd(struct bc_unpacker *u, uint8_t *out, size_t capacity, const uint8_t *in,
 	size_t bytes, size_t *consumed)
@@ -120,7 +170,7 @@ static ssize_t unpack_zstd(struct bc_unpacker *u, uint8_t *out, size_t capacity,
 
 	size_t rc = ZSTD_decompressStream(u->zstd, &to, &from);
 	if (ZSTD_isError(rc))
-		return ZSTD_getErrorCode(rc) == ZSTD_error_memory_allocation ? -ENOMEM : -EBADMSG;
+		return zstd_error(rc);
 	*consumed = from.pos;
 	if (from.size != 0 || to.pos != 0)
 		u->is_between = rc == 0;

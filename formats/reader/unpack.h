@@ -20,19 +20,27 @@ enum bc_packing {
 /* "LZ4", "gzip", "zstd"; "" for none. */
 const char *bc_packing_name(enum bc_packing packing);
 
-/* The compression format of a file, from the magic at its start. */
+/* The compression format of a file, from the first magic that is not that of a skippable frame
+ * (pzstd writes one before each frame). If there is none: LZ4. */
 enum bc_packing bc_packing_of(const uint8_t *head, size_t bytes);
+
+/* Whether more bytes would not change that. */
+bool bc_packing_is_certain(const uint8_t *head, size_t bytes);
+
+/* The window that zstd needs at most for data of any level or of --long, as a power of 2. */
+#define BC_WINDOW_LOG 27u
 
 struct bc_unpacker;
 
-/* Returns NULL if out of memory. zstd frames may need windows of up to 128 MiB; LZ4 and gzip need
- * little. */
-struct bc_unpacker *bc_unpack_open(enum bc_packing packing);
+/* Returns NULL if out of memory. zstd frames may need windows of up to 1 << window_log bytes; LZ4
+ * and gzip need little. */
+struct bc_unpacker *bc_unpack_open(enum bc_packing packing, unsigned window_log);
 void bc_unpack_close(struct bc_unpacker *unpacker);
 
 /* Decompresses some of the bytes at `in` and sets *consumed to the number used. With bytes 0,
  * returns output that it still holds. Returns the number of bytes written to `out`, -EBADMSG if the
- * next data is damaged, or -ENOMEM. It may return 0 and need more input. */
+ * next data is damaged, -ENOBUFS if its window is too large, or -ENOMEM. It may return 0 and need
+ * more input. */
 ssize_t bc_unpack(struct bc_unpacker *unpacker, uint8_t *out, size_t capacity, const uint8_t *in,
 	size_t bytes, size_t *consumed);
 

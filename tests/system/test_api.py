@@ -660,6 +660,11 @@ def test_a_replay_that_ends_early_discards_the_rest(tmp):
         done = api.good("PUT", replay_path(name="x"), b"\xff" * 5_000_000, status=201)["replay"]
         equal(done["state"], "failed")
         assert "x: unknown format" in done["error"], done
+        # A window of 16 MiB; the length, which would limit it, is unknown.
+        packed = run("zstd", "-c", "--long=24", data=whole[:1200]).stdout
+        done = api.good("PUT", replay_path(format="byu"), packed, status=201)["replay"]
+        equal((done["state"], done["recording"]["records"]), ("failed", 0))
+        assert "window of more than 8 MiB" in done["error"], done
         equal(daemon.stop(), 0)
 
 

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
+#include <zstd.h>
 
 #include "formats/reader/input.h"
 #include "formats/segment/segment_writer.h"
@@ -181,6 +182,38 @@ TEST_F(a_pipe_is_read_like_a_file_in_any_pieces)
 			}
 		}
 	}
+}
+
+static struct trace pack_zstd(const struct trace *plain, size_t room_before)
+{
+	size_t room = room_before + ZSTD_compressBound(plain->n);
+	struct trace packed = {.bytes = calloc(1, room)};
+
+	assert_non_null(packed.bytes);
+	packed.n = room_before + ZSTD_compress(packed.bytes + room_before, room - room_before,
+					 plain->bytes, plain->n, 1);
+	assert_true(packed.n <= room);
+	return packed;
+}
+
+/* pzstd writes a skippable frame before each frame. */
+TEST_F(compression_is_recognized_after_a_skippable_frame)
+{
+	static const uint8_t skippable[12] = {0x50, 0x2A, 0x4D, 0x18, 4};
+	struct trace packed = pack_zstd(&f->plain[2], sizeof(skippable));
+
+	memcpy(packed.bytes, skippable, sizeof(skippable));
+	for (int is_named = 0; is_named < 2; is_named++) {
+		int fds[2];
+		pthread_t thread;
+		assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
+		struct feeder feeder = {fds[1], &packed, 5};
+		assert_int_equal(pthread_create(&thread, NULL, feed, &feeder), 0);
+		assert_gives(fds[0], is_named ? BC_FORMAT_BYU : BC_FORMAT_UNKNOWN, BC_FORMAT_BYU,
+			false, &f->plain[2], 30000);
+		pthread_join(thread, NULL);
+	}
+	trace_free(&packed);
 }
 
 TEST_F(consecutive_lz4_frames_are_one_stream)
@@ -452,6 +485,17 @@ TEST_F(a_segment_given_as_byu_is_read_as_plain_records)
 
 	assert_gives(open_bytes(f, segment.bytes, segment.n), BC_FORMAT_BYU, BC_FORMAT_BYU, true,
 		&records, 1000);
+	struct trace packed = pack_zstd(&segment, 0);
+	struct bc_probe probe;
+	struct bc_input *input;
+	int fd = open_bytes(f, packed.bytes, packed.n);
+	assert_int_equal(bc_input_open(&input, (struct bc_input_stream){.fd = fd, .wake_fd = -1},
+				 BC_FORMAT_BYU, &probe),
+		-EINVAL);
+	assert_string_equal(
+		probe.err, "a segment compressed with zstd, which can only be read as a segment");
+	close(fd);
+	trace_free(&packed);
 	trace_free(&segment);
 }
 

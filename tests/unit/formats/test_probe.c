@@ -8,6 +8,7 @@
 #include "formats/segment/segment.h"
 #include "formats/segment/segment_header.h"
 #include "tests/support/dice.h"
+#include "tests/support/failing_heap.h"
 #include "tests/support/test.h"
 #include "tests/support/traces.h"
 
@@ -39,7 +40,7 @@ static struct bc_probe probe_whole(const uint8_t *bytes, size_t n)
 	bool is_all = n <= BC_PROBE_BYTES;
 
 	memset(&probe, 0xEE, sizeof(probe));
-	assert_true(bc_probe(&probe, bytes, at_most(n, BC_PROBE_BYTES), is_all));
+	assert_true(bc_probe(&probe, bytes, at_most(n, BC_PROBE_BYTES), is_all, BC_WINDOW_LOG));
 	assert_true(probe.format < BC_FORMATS);
 	assert_non_null(memchr(probe.err, '\0', sizeof(probe.err)));
 	assert_true(probe.format != BC_FORMAT_UNKNOWN || probe.err[0] != '\0');
@@ -68,7 +69,7 @@ static void assert_final_answers_stay(const uint8_t *bytes, size_t n, size_t ste
 		assert_non_null(head);
 		memcpy(head, bytes, part); /* exact size: finds reads past the end */
 		head = realloc(head, part != 0 ? part : 1);
-		if (bc_probe(&probe, head, part, false)) {
+		if (bc_probe(&probe, head, part, false, BC_WINDOW_LOG)) {
 			has_answered = true;
 			assert_int_equal(probe.format, last.format);
 			assert_int_equal(probe.packing, last.packing);
@@ -364,6 +365,46 @@ TEST(text_has_no_format)
 		bytes[i] = text[i % (sizeof(text) - 1)];
 	assert_int_equal(
 		probe_whole((const uint8_t *)bytes, sizeof(bytes)).format, BC_FORMAT_UNKNOWN);
+}
+
+/* Only its start is examined, and the last line of that is cut off. */
+TEST(a_long_compressed_text_is_detected)
+{
+	enum { LINES = 100000, LINE_BYTES = 7 };
+	struct dice dice = {.state = 5};
+	struct trace plain = {.bytes = malloc(LINES * LINE_BYTES + 1)};
+
+	assert_non_null(plain.bytes);
+	for (unsigned i = 0; i < LINES; i++)
+		plain.n += (size_t)sprintf((char *)plain.bytes + plain.n, "0 %04x\n",
+			(unsigned)dice_roll(&dice) & 0xFFFF);
+	struct trace packed = trace_to_lz4(&plain, true);
+	assert_true(packed.n > BC_PROBE_BYTES);
+	assert_detected(&packed, BC_FORMAT_DIN, true);
+	trace_free(&packed);
+	trace_free(&plain);
+}
+
+TEST(out_of_memory_is_not_reported_as_damage)
+{
+	struct trace bcp1 = trace_of_sim(1, 100, 1);
+	struct trace packed = trace_to_lz4(&bcp1, true);
+	long failed = 0;
+
+	do {
+		struct bc_probe probe;
+		failing_heap_start(failed++, false);
+		assert_true(bc_probe(&probe, packed.bytes, packed.n, true, BC_WINDOW_LOG));
+		failing_heap_stop();
+		assert_int_equal(heap.live, 0);
+		if (heap.has_failed)
+			assert_string_equal(probe.err, "out of memory");
+		else
+			assert_int_equal(probe.format, BC_FORMAT_BCP1);
+	} while (heap.has_failed);
+	assert_true(failed > 2);
+	trace_free(&packed);
+	trace_free(&bcp1);
 }
 
 /* Damaged LZ4, and LZ4 of something other than a trace, must give a format or a reason, too. */

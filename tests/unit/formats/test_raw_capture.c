@@ -444,7 +444,7 @@ TEST_F(recovery_needs_no_header)
 	r->file[30] ^= 1;
 	assert_int_equal(recovered.chunks, RAW_BLOCKS);
 	uint8_t *bytes = temp_read(&f->dir, "whole", &size);
-	assert_true(bc_probe(&probe, bytes, size, true));
+	assert_true(bc_probe(&probe, bytes, size, true, BC_WINDOW_LOG));
 	assert_true(probe.is_capture && probe.format == BC_FORMAT_RAW6);
 	free(bytes);
 }
@@ -455,15 +455,15 @@ TEST_F(the_form_is_detected_without_a_header)
 
 	for (size_t at = 0; at < f->raw.offset[0]; at++) {
 		f->raw.file[at] ^= 0x10;
-		assert_true(bc_probe(&probe, f->raw.file, f->raw.file_bytes, true));
+		assert_true(bc_probe(&probe, f->raw.file, f->raw.file_bytes, true, BC_WINDOW_LOG));
 		f->raw.file[at] ^= 0x10;
 		assert_int_equal(probe.format, BC_FORMAT_RAW6);
 		assert_true(probe.is_capture);
 	}
 	/* With too few bytes, more are requested. */
 	for (size_t n = BC_EMPTY_FRAME_BYTES; n < f->raw.offset[0]; n++)
-		assert_false(bc_probe(&probe, f->raw.file, n, false));
-	assert_true(bc_probe(&probe, f->raw.file, f->raw.offset[0], false));
+		assert_false(bc_probe(&probe, f->raw.file, n, false, BC_WINDOW_LOG));
+	assert_true(bc_probe(&probe, f->raw.file, f->raw.offset[0], false, BC_WINDOW_LOG));
 	assert_true(probe.is_capture);
 }
 

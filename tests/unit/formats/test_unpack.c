@@ -72,7 +72,7 @@ struct result {
 static struct result unpack(enum bc_packing packing, const uint8_t *packed, size_t bytes,
 	size_t piece, size_t room, const uint8_t *plain, size_t plain_bytes)
 {
-	struct bc_unpacker *u = bc_unpack_open(packing);
+	struct bc_unpacker *u = bc_unpack_open(packing, BC_WINDOW_LOG);
 	struct result result = {0};
 	uint8_t *out = malloc(room);
 	size_t at = 0;
@@ -206,7 +206,7 @@ TEST_F(output_before_damage_is_good)
 		memcpy(packed, f->packed[i], f->bytes[i]);
 		/* Nothing can be decoded, so there is no wrong output either. */
 		memset(packed + at, 0xFF, f->bytes[i] - at);
-		struct bc_unpacker *u = bc_unpack_open(packings[i]);
+		struct bc_unpacker *u = bc_unpack_open(packings[i], BC_WINDOW_LOG);
 		uint8_t *out = malloc(PLAIN);
 		size_t given = 0;
 		size_t done = 0;
@@ -240,12 +240,73 @@ TEST_F(each_format_is_detected_by_its_magic)
 	}
 	assert_int_equal(bc_packing_of(f->plain, PLAIN), BC_PACKING_NONE);
 	assert_int_equal(bc_packing_of(NULL, 0), BC_PACKING_NONE);
+	assert_true(bc_packing_is_certain(f->plain, 4));
+	assert_false(bc_packing_is_certain(f->plain, 3));
+}
+
+/* As pzstd writes them. */
+TEST_F(skippable_frames_may_precede_any_frame)
+{
+	static const uint8_t skippable[12] = {0x50, 0x2A, 0x4D, 0x18, 4};
+	static const size_t framed[] = {0, 2};
+	uint8_t *packed = malloc(2 * sizeof(skippable) + ROOM);
+
+	assert_non_null(packed);
+	memcpy(packed, skippable, sizeof(skippable));
+	memcpy(packed + sizeof(skippable), skippable, sizeof(skippable));
+	for (size_t i = 0; i < sizeof(framed) / sizeof(framed[0]); i++) {
+		enum bc_packing packing = packings[framed[i]];
+		size_t bytes = 2 * sizeof(skippable) + f->bytes[framed[i]];
+		memcpy(packed + 2 * sizeof(skippable), f->packed[framed[i]], f->bytes[framed[i]]);
+		for (size_t n = 0; n < 40; n++) {
+			bool is_certain = n >= 2 * sizeof(skippable) + 4;
+			assert_int_equal(bc_packing_is_certain(packed, n), is_certain);
+			assert_int_equal(bc_packing_of(packed, n), is_certain ? packing
+								   : n < 4    ? BC_PACKING_NONE
+									      : BC_PACKING_LZ4);
+		}
+		struct result result = unpack(packing, packed, bytes, 5, 4096, f->plain, PLAIN);
+		assert_int_equal(result.given, PLAIN);
+		assert_true(result.may_end && !result.is_damaged);
+	}
+	free(packed);
+}
+
+TEST_F(a_window_of_zstd_may_be_too_large)
+{
+	uint8_t *packed = malloc(ROOM);
+	ZSTD_CCtx *c = ZSTD_createCCtx();
+	ZSTD_inBuffer from = {.src = f->plain, .size = 1000};
+	ZSTD_outBuffer to = {.dst = packed, .size = ROOM};
+	uint8_t out[1000];
+
+	assert_non_null(packed);
+	assert_non_null(c);
+	ZSTD_CCtx_setParameter(c, ZSTD_c_windowLog, 21);
+	/* In two steps, because a length that is known limits the window. */
+	assert_false(ZSTD_isError(ZSTD_compressStream2(c, &to, &from, ZSTD_e_continue)));
+	assert_int_equal(ZSTD_compressStream2(c, &to, &from, ZSTD_e_end), 0);
+	for (unsigned log = 20; log <= 21; log++) {
+		struct bc_unpacker *u = bc_unpack_open(BC_PACKING_ZSTD, log);
+		size_t done = 0;
+		ssize_t n = 0;
+		assert_non_null(u);
+		while (n == 0 && done < to.pos) {
+			size_t consumed;
+			n = bc_unpack(u, out, sizeof(out), packed + done, to.pos - done, &consumed);
+			done += consumed;
+		}
+		assert_int_equal(n, log < 21 ? -ENOBUFS : (ssize_t)sizeof(out));
+		bc_unpack_close(u);
+	}
+	ZSTD_freeCCtx(c);
+	free(packed);
 }
 
 /* Decompresses everything into `out`. Returns the number of bytes, or a negative errno. */
 static ssize_t unpack_all(struct fixture *f, size_t i, uint8_t *out)
 {
-	struct bc_unpacker *u = bc_unpack_open(packings[i]);
+	struct bc_unpacker *u = bc_unpack_open(packings[i], BC_WINDOW_LOG);
 	size_t in_done = 0;
 	size_t out_done = 0;
 	ssize_t n = u != NULL ? 1 : -ENOMEM;
