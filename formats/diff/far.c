@@ -59,6 +59,8 @@ static bool take(void *to, const struct bc_entry *entry)
 
 	if (position < s->from)
 		return true;
+	if (position - s->from >= BC_FAR_MAX)
+		return false;
 	uint64_t key = bc_compare_hash(entry, s->fields);
 	uint64_t *slot = &s->keys[position % RUN];
 	s->sum = s->sum * FACTOR + key - *slot * s->oldest;
@@ -74,7 +76,7 @@ static bool take(void *to, const struct bc_entry *entry)
 	if ((hash & (s->rare - 1)) == 0 && s->count < SAMPLES_MAX)
 		s->samples[s->count++] = (struct sample){
 			.hash = hash, .position = position - (RUN - 1)};
-	return position - s->from < BC_FAR_MAX;
+	return true;
 }
 
 static int by_hash(const void *x, const void *y)
