@@ -433,6 +433,10 @@ static bool tell_filtered(struct bc_diff *d, struct bc_diff_side *side, struct b
 {
 	if (side->filtered == 0)
 		return true;
+	if (d->limit != 0 && d->differences >= d->limit) {
+		d->is_stopped = true;
+		return true;
+	}
 	d->differences++;
 	if (d->is_json)
 		return bc_diff_json_filtered(d, side, other);

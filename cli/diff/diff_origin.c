@@ -15,28 +15,51 @@ static void add_recordings(struct bc_diff_origin *o, const char *ids)
 		ids);
 }
 
+/* Narrows the addresses to those of another cut. What touches both of two ranges that overlap also
+ * touches what they have in common. */
+static void narrow_addr(struct bc_span *addr, struct bc_span by)
+{
+	if (by.first > addr->last || by.last < addr->first)
+		return;
+	addr->first = by.first > addr->first ? by.first : addr->first;
+	addr->last = by.last < addr->last ? by.last : addr->last;
+}
+
+/* Adds a condition, "type=read", to a filter. Returns false if it selects by anything else. */
+static bool add_condition(struct bc_filter *filter, const char *condition)
+{
+	static const struct {
+		const char *name;
+		bool (*parse)(struct bc_filter *, const char *, char *, size_t);
+	} conditions[] = {{"addr=", bc_filter_parse_addr}, {"type=", bc_filter_parse_types},
+		{"proc=", bc_filter_parse_procs}, {"port=", bc_filter_parse_port}};
+	struct bc_span before = filter->addr;
+	char err[256];
+
+	for (size_t i = 0; i < sizeof(conditions) / sizeof(conditions[0]); i++)
+		if (strncmp(condition, conditions[i].name, 5) == 0 &&
+			conditions[i].parse(filter, condition + 5, err, sizeof(err))) {
+			narrow_addr(&filter->addr, before);
+			return true;
+		}
+	return false;
+}
+
 /* Sets the filter from the options of a cut, "records=0-99 type=read". Ranges are left aside: what
- * they left out is in few pieces. */
+ * they left out is in few pieces. Types and processors may be given in several options, and any of
+ * them matches; so it does in a cut of a cut, whose options can't be told apart. */
 static bool read_filter(struct bc_diff_origin *o)
 {
 	char words[sizeof(o->cut)];
-	char err[128];
-	size_t used = 0;
+	char *rest = words;
+	char *word;
+	bool has_filter = false;
 
-	for (const char *at = o->cut; *at != '\0'; at += strspn(at, " ")) {
-		size_t n = strcspn(at, " ");
-		if (strncmp(at, "addr=", 5) == 0 || strncmp(at, "type=", 5) == 0 ||
-			strncmp(at, "proc=", 5) == 0) {
-			memcpy(words + used, at, n);
-			used += n;
-			words[used++] = ' ';
-		}
-		at += n;
-	}
-	if (used == 0)
-		return false;
-	words[used - 1] = '\0';
-	return bc_filter_parse(&o->filter, NULL, words, err, sizeof(err));
+	bc_filter_init(&o->filter);
+	strcpy(words, o->cut);
+	while ((word = strsep(&rest, " ")) != NULL)
+		has_filter = add_condition(&o->filter, word) || has_filter;
+	return has_filter;
 }
 
 void bc_diff_origin_read(struct bc_diff_origin *o, const struct bc_trace *trace)
