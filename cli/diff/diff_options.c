@@ -26,10 +26,11 @@ enum {
 	OPTION_IGNORE_REST,
 };
 
-#define FIELDS_KIND                                                                                \
-	"list:kind|addr|type|size|attr|proc|time|space|data|phys|enables|letter|effect|id|opcode|" \
-	"set|mode|"                                                                                \
-	"disassembly|name|value|step|registers|flags|branch|access|immediate|memory|fallthrough|"  \
+#define FIELDS_KIND                                                                               \
+	"list:kind|addr|type|size|attr|proc|time|space|data|phys|attrib|security|enables|letter|" \
+	"effect|id|opcode|"                                                                       \
+	"set|mode|"                                                                               \
+	"disassembly|name|value|step|registers|flags|branch|access|immediate|memory|fallthrough|" \
 	"target|macro|micro|text|event"
 
 static const struct bc_usage_option options[] = {
