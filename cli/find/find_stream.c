@@ -83,11 +83,11 @@ static enum bc_exit read_trace(struct stream *s, bool is_silent)
 	enum bc_exit code = bc_trace_open(&s->trace, console, &s->path, 1, f->format, &options);
 
 	s->found = s->nth = 0;
-	if (code == BC_EXIT_OK && !bc_filter_args_check(&f->args, f->console, s->trace.format,
-					  bc_trace_has(&s->trace)))
+	if (code == BC_EXIT_OK &&
+		!bc_filter_args_check(&f->args, console, s->trace.format, bc_trace_has(&s->trace)))
 		code = BC_EXIT_USAGE;
 	if (code == BC_EXIT_OK && f->args.filter.has_wall) {
-		bc_print_error(f->console, s->path,
+		bc_print_error(console, s->path,
 			"--from and --to need segment files that are not compressed");
 		code = BC_EXIT_USAGE;
 	}
@@ -116,7 +116,6 @@ out:
 void bc_find_stream(struct bc_find *find, const char *path)
 {
 	struct stream s = {.find = find, .path = path};
-	enum bc_exit code = BC_EXIT_OK;
 
 	if (find->last != 0 && !bc_are_regular_files(&path, 1)) {
 		bc_print_error(find->console, path, "--last needs a file, not a pipe");
@@ -130,11 +129,10 @@ void bc_find_stream(struct bc_find *find, const char *path)
 		return;
 	}
 	if (find->last != 0) {
-		code = read_trace(&s, true);
+		(void)read_trace(&s, true);
 		s.skip = s.found > find->last ? s.found - find->last : 0;
 	}
-	if (code != BC_EXIT_FAILED && code != BC_EXIT_USAGE)
-		code = read_trace(&s, find->is_count);
+	enum bc_exit code = read_trace(&s, find->is_count);
 	if (find->is_count)
 		find->matches = s.found;
 	find->exit = bc_exit_worse(find->exit, code);

@@ -146,7 +146,7 @@ static void on_fault(void *context, const struct bc_search_fault *fault)
 
 static void list_files(struct marks *m)
 {
-	for (int i = 0; i < m->files.count; i++) {
+	for (int i = 0; i < m->files.count && !bc_output_failed(&m->output); i++) {
 		if (!bc_segment_files_open(&m->files, i, NULL))
 			continue;
 		for (uint32_t row = 0; row < m->files.table.count && !bc_output_failed(&m->output);
