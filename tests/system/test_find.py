@@ -249,6 +249,14 @@ def test_marks_limit_the_search(tmp):
     equal(len(last.splitlines()), 1, "lines")
     _, err = buscap("find", "-c", "--before-mark", "relay", "0-", out, code=1)
     assert 'no mark or trigger "relay"' in err, err
+    # A mark is in the header of its chunk, and is found even if the records are damaged.
+    for path in harness.segments(out):
+        data = bytearray(path.read_bytes())
+        for chunk in reference.read_segment(path).chunks:
+            data[chunk.offset + chunk.header_bytes + 40] ^= 1
+        path.write_bytes(data)
+    found, err = buscap("find", "-c", "--after-mark", "relay clicked", "0-", out, code=3)
+    assert (found, "is damaged" in err, "no mark" in err) == (b"0\n", True, False), (found, err)
 
 
 def test_marks_triggers_and_gaps_are_listed():
@@ -328,6 +336,18 @@ def test_a_fifo_is_read_from_its_start(tmp):
         with harness.popen(["sh", "-c", 'cat "$0" > "$1"', tmp / "a.byu", tmp / "fifo"]) as writer:
             equal(buscap("find", "-c", *options, "0-", tmp / "fifo")[0], f"{len(expected.ticks)}\n".encode(), options)
             equal(writer.wait(harness.TIMEOUT_S), 0, "the writer")
+
+
+def test_find_last_says_what_is_wrong_with_a_trace(tmp):
+    """It reads the trace twice, but says it once."""
+    trace = tmp / "a"
+    for content, options, code, words in (("", [], 1, "empty file"), ("neither 0 nor 1\n", [], 1, "unknown format"),
+                                          ("0 10\n0 x\n0 10\n", ["-I", "din"], 3, "line 2"),
+                                          ("0 10\n", ["-I", "din", "--from", "-1h"], 2, "need segments")):
+        trace.write_text(content)
+        for last in ([], ["--last", "1"]):
+            _, err = buscap("find", *options, *last, "10", trace, code=code)
+            assert err.count("\n") == 1 and words in err, (last, err)
 
 
 def test_errors_are_one_line(tmp):
