@@ -82,14 +82,18 @@ const char *bc_report_title(char out[BC_REPORT_WORDS_MAX], const struct bc_repor
 	return out;
 }
 
-static bool is_exact(const struct bc_report_events *e)
+/* Whether the size of each of so many gaps is known: all are listed, and none is inexact. */
+static bool is_exact(const struct bc_report_events *e, uint64_t gaps)
 {
+	uint64_t listed = 0;
+
 	for (uint32_t i = 0; i < e->count; i++) {
 		const struct bc_overview_event *event = &e->events[i].event;
 		if (event->kind == BC_EVENT_GAP && !event->is_exact)
 			return false;
+		listed += event->kind == BC_EVENT_GAP;
 	}
-	return true;
+	return listed >= gaps;
 }
 
 /* "1,234 records", or "1,234 of 9,876 records" if only these are drawn. */
@@ -134,7 +138,7 @@ const char *bc_report_facts(char out[BC_REPORT_WORDS_MAX], const struct bc_repor
 	snprintf(out, BC_REPORT_WORDS_MAX, "%s%s%s, %s, %s gap%s, %s%s sample%s lost%s",
 		count == 1 ? states[all[0].state] : "", count == 1 ? ", " : "", records,
 		bc_humanize_bytes(bytes, (double)sum.bytes), bc_humanize_count(gaps, sum.gaps),
-		bc_plural(sum.gaps), is_exact(events) ? "" : "at least ",
+		bc_plural(sum.gaps), is_exact(events, sum.gaps) ? "" : "at least ",
 		bc_humanize_count(lost, sum.lost), bc_plural(sum.lost),
 		is_clock_unknown ? ", clock unknown: arrival times" : "");
 	return out;

@@ -31,7 +31,8 @@ double bc_report_share(const struct bc_report_axis *axis, const struct bc_overvi
 
 #define BC_REPORT_WORDS_MAX 512
 
-/* "20261120T091500Z-3f9a2c-boot: 61,203,456 records, 98.3 MB, 61.2 s; ...". Return `out`. */
+/* The recording's id, "2 recordings, ID to ID", "no recordings" or "a recording without a header".
+ * Returns `out`. */
 const char *bc_report_title(char out[BC_REPORT_WORDS_MAX], const struct bc_report *report);
 
 /* The addresses of a row: "000a0000-000affff", "io 03f8-03ff". */
@@ -56,8 +57,8 @@ struct bc_report_events {
 };
 
 /* How much was recorded, and how much of it is drawn: "sealed, 29,490 of 999,948 records, 3.48 MB,
- * 2 gaps, at least 6,462 samples lost". "at least": the size of a gap in `events` is unknown.
- * Returns `out`. */
+ * 2 gaps, at least 6,462 samples lost". "at least": the size of a gap is unknown, or it is not in
+ * `events`. Returns `out`. */
 const char *bc_report_facts(char out[BC_REPORT_WORDS_MAX], const struct bc_report *report,
 	const struct bc_report_events *events);
 

@@ -89,9 +89,8 @@ static int list_row(
 		if (!bc_overview_pace(o, bc_chunk_encoded_bytes(&row->info)))
 			return -ECANCELED;
 		is_decoded = bc_overview_read_chunk(o, row, chunk);
-		if (!is_decoded)
-			return 0;
-		bc_chunk_ticks(chunk, l->ticks);
+		if (is_decoded)
+			bc_chunk_ticks(chunk, l->ticks);
 	}
 	list_events(l, s, chunk, is_decoded);
 	return 0;

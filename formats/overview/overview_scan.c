@@ -121,7 +121,9 @@ bool bc_overview_read_chunk(struct bc_overview *o, struct bc_chunk_row *row, str
 bool bc_overview_read_header(
 	struct bc_overview *o, struct bc_chunk_row *row, struct bc_chunk *chunk)
 {
-	return use_chunk(o, row, bc_chunk_header_load(chunk, o->fd, row->offset, &row->info));
+	int rc = bc_chunk_header_load(chunk, o->fd, row->offset, &row->info);
+
+	return rc == 0 || use_chunk(o, row, rc);
 }
 
 bool bc_overview_pace(struct bc_overview *o, uint64_t bytes)

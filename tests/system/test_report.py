@@ -448,6 +448,9 @@ def test_text_lists_gaps_and_marks(large, tmp):
     listed = re.findall(r"^(\S+Z)  gap      (\d+) samples? lost", text, re.MULTILINE)
     equal(listed, [(gap["time"], str(gap["lost"])) for gap in gaps[:20]])
     assert f"... and {len(gaps) - 20} more; see buscap marks\n" in text, text
+    assert ("at least" in text) != all(gap["exact"] for gap in gaps), text
+    # Whether gaps that are not in the picture are exact is unknown.
+    assert "at least" in run(need(BUSCAP), "report", "--to", gaps[0]["time"], directory).stdout.decode()
     (tmp / "out").mkdir()
     with harness.Daemon("--source", "sim:rate=100k", "-o", tmp / "out", "--socket", tmp / "s", socket=tmp / "s") as daemon:
         daemon.wait_ready()

@@ -863,6 +863,37 @@ TEST_F(events_are_those_between_the_times)
 	assert_int_equal(count, 1);
 }
 
+TEST_F(events_of_a_chunk_with_damaged_records_are_listed)
+{
+	uint64_t ends[3];
+	unsigned count = 0;
+
+	start_segment(f, FIRST, 0);
+	for (uint32_t i = 0; i < 3; i++) {
+		reset_chunk(f, START + i * INT64_C(1000000), 0);
+		add_records(f, 150, 1, 100);
+		add_gap(f, 1);
+		add_records(f, 150, 1, 100);
+		append_chunk(f);
+		ends[i] = f->writer.file.bytes;
+	}
+	seal(f);
+	for (uint32_t i = 0; i < 3; i++)
+		flip(f->paths[0], ends[i] - 10);
+	update(f);
+	/* The times are estimated, and the second one is at START + 1.15 ms. */
+	for (unsigned round = 0; round < 2; round++, count = 0) {
+		assert_int_equal(
+			bc_overview_events(f->overview, INT64_MIN, INT64_MAX, count_event, &count),
+			0);
+		assert_int_equal(count, 3);
+	}
+	assert_int_equal(bc_overview_events(f->overview, START + 1100000, START + 1200000,
+				 count_event, &count),
+		0);
+	assert_int_equal(count, 1);
+}
+
 TEST_F(a_drawing_that_is_stopped_leaves_an_empty_picture)
 {
 	struct bc_overview_options options = bc_overview_options_default();
