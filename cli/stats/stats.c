@@ -91,6 +91,7 @@ static bool read_as(const struct bc_console *console, struct stats_args *w)
 	w->is_cis501 = strcmp(optarg, "cis501") == 0;
 	if (!w->is_cis501)
 		bc_print_error(console, NULL, "--as %s: must be cis501", optarg);
+	w->stats.is_totals = true; /* more than it prints */
 	return w->is_cis501;
 }
 

@@ -126,7 +126,7 @@ static void add_records(
 	struct footprint_work work = {&s->footprint, batch};
 	const struct bc_segment_header *header;
 
-	if (!s->options.is_totals)
+	if (!s->options.is_totals && batch->record_count != 0)
 		bc_second_thread_start(&s->second, count_footprint, &work);
 	if (batch->chunk != NULL) {
 		header = bc_reader_header(trace->reader);

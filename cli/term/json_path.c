@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "formats/base/json.h"
+#include "formats/base/number.h"
 
 #define NUMBER_MAX 1e18
 
@@ -29,7 +30,10 @@ const char *bc_json_path_text(const json_t *object, const char *path)
 uint64_t bc_json_path_count(const json_t *object, const char *path)
 {
 	const json_t *item = bc_json_path(object, path);
+	uint64_t value;
 
+	if (json_is_string(item)) /* a number that is too large for JSON: bc_json_u64() */
+		return bc_number_read(&value, json_string_value(item)) ? value : 0;
 	if (json_is_integer(item))
 		return json_integer_value(item) > 0 ? (uint64_t)json_integer_value(item) : 0;
 	return (uint64_t)bc_json_path_number(object, path);

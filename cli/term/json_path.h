@@ -14,8 +14,10 @@ json_t *bc_json_path(const json_t *object, const char *path);
 /* Returns a string, or NULL if there is none or it is empty. The string is not escaped. */
 const char *bc_json_path_text(const json_t *object, const char *path);
 
-/* Return a number from 0 to 1e18 (integers up to 2^63 - 1). */
+/* Returns an integer from 0 to 2^64 - 1, also if it is in a string, as bc_json_u64() writes it. */
 uint64_t bc_json_path_count(const json_t *object, const char *path);
+
+/* Returns a number from 0 to 1e18. */
 double bc_json_path_number(const json_t *object, const char *path);
 
 /* Parses a string that consists of one object. Returns a new reference, or NULL. */

@@ -338,6 +338,8 @@ def test_bus_samples_are_counted_like_their_records(tmp):
             equal(result["footprint"][member], wanted["footprint"][member], name)
         equal(result["reuse"], wanted["reuse"], name)
     equal(stats("-I", "raw6", data=raw6)[0]["time"], None, "raw6 has no time")
+    text, _ = buscap("stats", "-I", "laplace-text", data=b"r 10 4 1 10\nr ffffffffffffff10 4 1 10\n")
+    assert f" {0xFFFFFFFFFFFFFF00} ticks" in text, text
 
 
 # ---- damage, memory, real traces
