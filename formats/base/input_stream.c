@@ -30,8 +30,12 @@ ssize_t bc_input_stream_read(struct bc_input_stream stream, void *out, size_t si
 			bc_report_progress(stream.progress);
 		if (n >= 0)
 			return n;
-		if (errno != EINTR && (errno != EAGAIN || stream.wake_fd < 0))
-			return -errno;
+		if (errno == EAGAIN)
+			rc = wait_readable(stream);
+		else if (errno != EINTR)
+			rc = -errno;
+		if (rc != 0)
+			return rc;
 	}
 }
 
