@@ -38,7 +38,7 @@ struct bc_bus_encoder {
 	uint32_t lost; /* traits of the reference that the cycles do not represent */
 };
 
-/* Starts encoding a reference. Its type must exist on a Pentium bus. Returns false, with *cycles
+/* Starts encoding a reference. Its type must exist on a Pentium bus. Returns false, with *encoder
  * set, if the reference extends beyond 64 bits of address. */
 bool bc_bus_encoder_start(struct bc_bus_encoder *encoder, const struct bc_entry *entry);
 

@@ -7,8 +7,8 @@
  *   7 branch    T, N or -      taken, not taken
  *   8 access    L, S or -      load, store
  *   9 immediate decimal, signed, 64 bits
- * 10 memory address  11 fallthrough PC  12 target PC     hexadecimal 13 macro opcode  14 micro
- * opcode
+ *  10 memory address  11 fallthrough PC  12 target PC     hexadecimal
+ *  13 macro opcode  14 micro opcode
  *
  * The printer aligns the columns like the traces of the course. The parser skips blank lines. A cut
  * trace may start in the middle of a macro-op. Source: University of Pennsylvania, CIS 501,

@@ -2,8 +2,9 @@
  *
  *   laplace       18 bytes: type, a char; u64 timestamp; u8 length; u32 address space; u32 virtual
  *                 address. Packed; little-endian, or big-endian with endian=big.
- *   laplace-text  TYPE TIMESTAMP LENGTH SPACE ADDRESS, hexadecimal: r 123456789abcdef0 4 9f8e7
- *                 9a8b7c6d. Addresses have up to 64 bits. Blank lines are skipped.
+ *   laplace-text  TYPE TIMESTAMP LENGTH SPACE ADDRESS, hexadecimal, addresses of up to 64 bits:
+ *                     r 123456789abcdef0 4 9f8e7 9a8b7c6d
+ *                 Blank lines are skipped.
  *
  * Types: r read, w write, f fetch; i is a fetch that keeps its letter. The specification does not
  * list the types: any other printable character is kept as a type that only its letter identifies.

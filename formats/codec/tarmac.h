@@ -14,8 +14,9 @@
  *
  * Every line becomes one or more entries. The first has the verbatim line, the others are
  * is_continued. Lines of any other kind, comments and blank lines become a BC_ENTRY_LINE. A line is
- * malformed only if it starts like one of these records but lacks a required number, or has one of
- * more than 64 bits.
+ * malformed only if it starts like one of these records, but lacks a required number, the
+ * instruction set, a register's name or value, or a closing parenthesis; if a number has more than
+ * 64 bits; if a time is not in whole picoseconds; or if data does not match the size of its access.
  *
  * Sources: Trace Format of ISPRAS Trace Matcher; lines written by Arm's tools. */
 #ifndef BC_FORMATS_CODEC_TARMAC_H

@@ -1,5 +1,5 @@
 /* A line of Tarmac while it is parsed: shared by formats/codec/tarmac.c and
- * formats/codec/tarmac_access.c. */
+ * formats/codec/tarmac_access.c. formats/codec/tarmac_print.c has the same limit. */
 #ifndef BC_FORMATS_CODEC_TARMAC_LINE_H
 #define BC_FORMATS_CODEC_TARMAC_LINE_H
 
