@@ -1,8 +1,5 @@
 #include "formats/codec/cis501.h"
 
-#include <errno.h>
-#include <stdio.h>
-
 #include "formats/base/fast_format.h"
 #include "formats/codec/block_parse.h"
 
@@ -379,15 +376,8 @@ static char *write_line(char *out, const struct bc_entry *entry)
 static int print_cis501(void *state, struct bc_print *p)
 {
 	(void)state;
-	for (; p->count != 0 && bc_print_has_room(p); p->count--, p->entries++) {
-		const struct bc_uop *uop = &p->entries->uop;
-		if ((uint64_t)uop->macro.bytes + uop->micro.bytes > BC_LINE_MAX) {
-			snprintf(p->err, sizeof(p->err), "opcodes don't fit in a line of %u bytes",
-				BC_LINE_MAX);
-			return -ERANGE;
-		}
+	for (; p->count != 0 && bc_print_has_room(p); p->count--, p->entries++)
 		p->used = (size_t)(write_line(p->out + p->used, p->entries) - p->out);
-	}
 	return 0;
 }
 

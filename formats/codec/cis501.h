@@ -22,7 +22,6 @@
 /* Option used: `size`, the bytes of every load and store. */
 extern const struct bc_parser bc_cis501_parser;
 
-/* Returns -ERANGE for opcodes longer than a line. */
 extern const struct bc_printer bc_cis501_printer;
 
 #endif

@@ -1,8 +1,5 @@
 #include "formats/codec/columns.h"
 
-#include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "formats/base/fast_format.h"
@@ -391,40 +388,7 @@ char *bc_cell_write(char *out, struct bc_cell cell)
 
 _Static_assert(BC_PRINT_MAX >= 2 * ESCAPED * BC_LINE_MAX + FIXED_BYTES,
 	"the longest line fits, whole and in its parts");
-
-/* Total bytes of an entry's text, before escaping. */
-static uint64_t text_bytes(const struct bc_entry *entry)
-{
-	uint64_t bytes = entry->line.bytes;
-
-	switch ((enum bc_entry_kind)entry->kind) {
-	case BC_ENTRY_INSTRUCTION:
-		return bytes + entry->instruction.set.bytes + entry->instruction.mode.bytes +
-		       entry->instruction.disassembly.bytes;
-	case BC_ENTRY_UOP:
-		return bytes + entry->uop.macro.bytes + entry->uop.micro.bytes;
-	case BC_ENTRY_REGISTER:
-		return bytes + entry->reg.name.bytes + entry->reg.value.bytes;
-	case BC_ENTRY_KERNEL:
-		return bytes + entry->kernel.tag.bytes + entry->kernel.rest.bytes;
-	case BC_ENTRY_EVENT:
-		return bytes + entry->note.text.bytes;
-	default:
-		return bytes;
-	}
-}
-
-int bc_columns_check(struct bc_print *print)
-{
-	uint64_t bytes = text_bytes(print->entries);
-
-	if (bytes <= (BC_PRINT_MAX - FIXED_BYTES) / ESCAPED)
-		return 0;
-	snprintf(print->err, sizeof(print->err),
-		"its text has %" PRIu64 " bytes; the limit for a row is %u", bytes,
-		(BC_PRINT_MAX - FIXED_BYTES) / ESCAPED);
-	return -ERANGE;
-}
+_Static_assert(BC_LINE_MAX >= BC_CHUNK_TEXT_BYTES, "so does the longest text of an event");
 
 void bc_type_words(struct bc_type_word words[BC_REF_TYPES])
 {

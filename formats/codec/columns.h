@@ -10,7 +10,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "formats/base/must_check.h"
 #include "formats/trace/entry.h"
 #include "formats/trace/printer.h"
 
@@ -114,11 +113,6 @@ struct bc_cell bc_column_cell(enum bc_column column, const struct bc_entry *entr
 /* Writes a cell other than BC_CELL_TEXT at `out`: nothing for an empty cell, words and hexadecimal
  * numbers without quotes. Returns the end of the output. */
 char *bc_cell_write(char *out, struct bc_cell cell);
-
-/* Checks that the row of print->entries[0] fits BC_PRINT_MAX even if every byte of its text is
- * escaped in six. Returns 0, or -ERANGE with print->err set. Entries parsed from lines always
- * fit. */
-int bc_columns_check(struct bc_print *print) BC_MUST_CHECK;
 
 /* Names of the reference types, stored so that 16 bytes can be copied at once. A type without a
  * name has its code, such as "0xf2". */

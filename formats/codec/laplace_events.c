@@ -1,8 +1,5 @@
 #include "formats/codec/laplace_events.h"
 
-#include <errno.h>
-#include <stdio.h>
-
 #include "formats/base/fast_format.h"
 #include "formats/codec/block_parse.h"
 
@@ -69,12 +66,6 @@ static int print_events(void *state, struct bc_print *p)
 	for (; p->count != 0 && bc_print_has_room(p); p->count--, p->entries++) {
 		const struct bc_entry *entry = p->entries;
 		char *out = p->out + p->used;
-		uint64_t bytes = (uint64_t)entry->kernel.tag.bytes + entry->kernel.rest.bytes;
-		if (entry->line.bytes > BC_LINE_MAX || bytes > BC_LINE_MAX) {
-			snprintf(p->err, sizeof(p->err), "doesn't fit in a line of %u bytes",
-				BC_LINE_MAX);
-			return -ERANGE;
-		}
 		if (entry->line.bytes != 0) {
 			out = bc_write_text(out, entry->line);
 		} else {

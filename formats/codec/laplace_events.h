@@ -20,7 +20,6 @@
 
 extern const struct bc_parser bc_laplace_events_parser;
 
-/* Returns -ERANGE for an event longer than a line. */
 extern const struct bc_printer bc_laplace_events_printer;
 
 #endif

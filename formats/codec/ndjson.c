@@ -142,14 +142,10 @@ static int print_ndjson(void *state, struct bc_print *p)
 	for (; p->count != 0 && bc_print_has_room(p); p->count--, p->entries++) {
 		const struct bc_entry *entry = p->entries;
 		char *out = p->out + p->used;
-		if (ndjson->is_plain && entry->kind == BC_ENTRY_REFERENCE) {
+		if (ndjson->is_plain && entry->kind == BC_ENTRY_REFERENCE)
 			out = write_plain_object(ndjson, out, entry);
-		} else {
-			int rc = bc_columns_check(p);
-			if (rc != 0)
-				return rc;
+		else
 			out = write_object(ndjson, out, entry);
-		}
 		p->used = (size_t)(out - p->out);
 	}
 	return 0;

@@ -341,18 +341,6 @@ TEST(random_micro_ops_are_printed_like_printf_and_read_back)
 	parsed_free(&parsed);
 }
 
-TEST(opcodes_longer_than_a_line_are_refused)
-{
-	struct bc_entry entry;
-
-	bc_entry_reference(&entry, 0, 0, 1);
-	entry.kind = BC_ENTRY_UOP;
-	memset(&entry.uop, 0, sizeof(entry.uop));
-	entry.uop.macro = (struct bc_text){"", UINT32_MAX};
-	entry.uop.micro = (struct bc_text){"", UINT32_MAX};
-	assert_refused(BC_FORMAT_CIS501, "", &entry, "opcodes");
-}
-
 TEST(a_real_trace_is_printed_unchanged)
 {
 	FILE *file = fopen(REAL_TRACE, "r");

@@ -319,15 +319,3 @@ TEST(malformed_events_are_reported)
 	assert_malformed(BC_FORMAT_LAPLACE_EVENTS, "\x01 1", 1, "a tag", good);
 	assert_malformed(BC_FORMAT_LAPLACE_EVENTS, " \xc3\xb6 1", 2, "a tag", good);
 }
-
-TEST(an_event_longer_than_a_line_is_refused)
-{
-	struct bc_entry entry;
-
-	bc_entry_reference(&entry, 0, 0, 1);
-	entry.kind = BC_ENTRY_KERNEL;
-	entry.letter = 'F';
-	entry.kernel.tag = (struct bc_text){"F", 1};
-	entry.kernel.rest = (struct bc_text){"", BC_LINE_MAX};
-	assert_refused(BC_FORMAT_LAPLACE_EVENTS, "", &entry, "fit in a line");
-}
