@@ -25,12 +25,11 @@
 		BC_HAS_SIZE | BC_HAS_ATTR | BC_HAS_PROC | BC_HAS_TIME)
 #define DINERO_HOLDS (BC_CAN_REFERENCE | BC_CAN_FETCH | BC_CAN_MISC)
 
-#define BYU_DIALECT(codec, bits, text)                                            \
-	{                                                                         \
-		.summary = (text), .can_read = true, .can_write = true,           \
-		.parser = &bc_##codec##_parser, .printer = &bc_##codec##_printer, \
-		.holds = BYU_HOLDS, .may_lose = BC_HAS_TIME, .addr_bits = (bits), \
-		.write_options = BC_OPTION_INVALID,                               \
+#define BYU_DIALECT(codec, text)                                                                 \
+	{                                                                                        \
+		.summary = (text), .can_read = true, .can_write = true,                          \
+		.parser = &bc_##codec##_parser, .printer = &bc_##codec##_printer,                \
+		.holds = BYU_HOLDS, .may_lose = BC_HAS_TIME, .write_options = BC_OPTION_INVALID, \
 	}
 
 static const struct bc_format_info formats[BC_FORMATS] = {
@@ -40,7 +39,6 @@ static const struct bc_format_info formats[BC_FORMATS] = {
 			.can_read = true,
 			.can_write = true,
 			.holds = BYU_HOLDS | BC_CAN_EVENT,
-			.addr_bits = 32,
 			.write_options = BC_OPTION_CLOCK_HZ | BC_OPTION_INVALID},
 	[BC_FORMAT_BCP1] = {.summary = "the stream of a capture board: bus samples in frames",
 		.can_read = true,
@@ -48,7 +46,6 @@ static const struct bc_format_info formats[BC_FORMATS] = {
 		.printer = &bc_bcp1_printer,
 		.holds = BUS_HOLDS | BC_HAS_PROC | BC_HAS_TIME | BC_CAN_EVENT,
 		.may_lose = BC_HAS_SIZE | BC_HAS_ATTR | BC_CAN_CYCLE | BC_HAS_TIME | BC_CAN_EVENT,
-		.addr_bits = 32,
 		.write_options = BC_OPTION_MAP | BC_OPTION_SEED},
 	[BC_FORMAT_RAW6] = {.summary = "BYU Pentium bus trace: bus samples of 6 bytes",
 		.can_read = true,
@@ -57,13 +54,12 @@ static const struct bc_format_info formats[BC_FORMATS] = {
 		.printer = &bc_raw6_printer,
 		.holds = BUS_HOLDS,
 		.may_lose = BC_HAS_SIZE | BC_HAS_ATTR | BC_CAN_CYCLE,
-		.addr_bits = 32,
 		.write_options = BC_OPTION_MAP | BC_OPTION_SEED},
-	[BC_FORMAT_BYU] = BYU_DIALECT(byu, 32, "BYU address trace: records of 12 bytes"),
-	[BC_FORMAT_BYU16] = BYU_DIALECT(byu16, 64, "the same in 16 bytes, addresses of 64 bits"),
+	[BC_FORMAT_BYU] = BYU_DIALECT(byu, "BYU address trace: records of 12 bytes"),
+	[BC_FORMAT_BYU16] = BYU_DIALECT(byu16, "the same in 16 bytes, addresses of 64 bits"),
 	[BC_FORMAT_BYU24] = BYU_DIALECT(
-		byu24, 64, "the same in 24 bytes, addresses and times of 64 bits"),
-	[BC_FORMAT_BYU_BE] = BYU_DIALECT(byu_be, 32, "the 12-byte record with big-endian fields"),
+		byu24, "the same in 24 bytes, addresses and times of 64 bits"),
+	[BC_FORMAT_BYU_BE] = BYU_DIALECT(byu_be, "the 12-byte record with big-endian fields"),
 	[BC_FORMAT_LAPLACE] = {.summary = "Laplace's references: records of 18 bytes",
 		.can_read = true,
 		.can_write = true,
@@ -71,7 +67,6 @@ static const struct bc_format_info formats[BC_FORMATS] = {
 		.printer = &bc_laplace_printer,
 		.holds = BC_CAN_REFERENCE | BC_CAN_FETCH | BC_HAS_SIZE | BC_HAS_TIME |
 			 BC_HAS_SPACE | BC_HAS_LETTER,
-		.addr_bits = 32,
 		.read_options = BC_OPTION_ENDIAN,
 		.write_options = BC_OPTION_ENDIAN},
 	[BC_FORMAT_LAPLACE_TEXT] = {.summary = "the same as text, addresses of 64 bits",
@@ -81,16 +76,14 @@ static const struct bc_format_info formats[BC_FORMATS] = {
 		.parser = &bc_laplace_text_parser,
 		.printer = &bc_laplace_text_printer,
 		.holds = BC_CAN_REFERENCE | BC_CAN_FETCH | BC_HAS_SIZE | BC_HAS_TIME |
-			 BC_HAS_SPACE | BC_HAS_LETTER,
-		.addr_bits = 64},
+			 BC_HAS_SPACE | BC_HAS_LETTER},
 	[BC_FORMAT_LAPLACE_EVENTS] = {.summary = "Laplace's kernel events",
 		.is_text = true,
 		.can_read = true,
 		.can_write = true,
 		.parser = &bc_laplace_events_parser,
 		.printer = &bc_laplace_events_printer,
-		.holds = BC_CAN_KERNEL | BC_HAS_TIME | BC_HAS_LETTER,
-		.addr_bits = 64},
+		.holds = BC_CAN_KERNEL | BC_HAS_TIME | BC_HAS_LETTER},
 	[BC_FORMAT_CIS501] = {.summary = "micro-ops, 14 columns per line",
 		.is_text = true,
 		.can_read = true,
@@ -98,7 +91,6 @@ static const struct bc_format_info formats[BC_FORMATS] = {
 		.parser = &bc_cis501_parser,
 		.printer = &bc_cis501_printer,
 		.holds = BC_CAN_UOP,
-		.addr_bits = 64,
 		.read_options = BC_OPTION_SIZE},
 	[BC_FORMAT_TARMAC] =
 		{.summary = "Tarmac and ISPRAS Trace Matcher: instructions, accesses, registers",
@@ -110,8 +102,7 @@ static const struct bc_format_info formats[BC_FORMATS] = {
 			.holds = BC_CAN_INSTRUCTION | BC_CAN_REGISTER | BC_CAN_LINE |
 				 BC_CAN_REFERENCE | BC_HAS_SIZE | BC_HAS_PROC | BC_HAS_TIME |
 				 BC_HAS_DATA | BC_HAS_PHYS | BC_HAS_ATTRIB | BC_HAS_SECURITY,
-			.needs = BC_HAS_SIZE,
-			.addr_bits = 64},
+			.needs = BC_HAS_SIZE},
 	[BC_FORMAT_DIN] = {.summary = "Dinero: label and address",
 		.is_text = true,
 		.can_read = true,
@@ -119,7 +110,6 @@ static const struct bc_format_info formats[BC_FORMATS] = {
 		.parser = &bc_din_parser,
 		.printer = &bc_din_printer,
 		.holds = DINERO_HOLDS | BC_CAN_FLUSH,
-		.addr_bits = 64,
 		.read_options = BC_OPTION_SIZE},
 	[BC_FORMAT_XDIN] = {.summary = "Dinero, extended: letter, address and size",
 		.is_text = true,
@@ -127,42 +117,36 @@ static const struct bc_format_info formats[BC_FORMATS] = {
 		.can_write = true,
 		.parser = &bc_xdin_parser,
 		.printer = &bc_xdin_printer,
-		.holds = DINERO_HOLDS | BC_CAN_CACHE | BC_HAS_SIZE,
-		.addr_bits = 64},
+		.holds = DINERO_HOLDS | BC_CAN_CACHE | BC_HAS_SIZE},
 	[BC_FORMAT_LACKEY] = {.summary = "valgrind --tool=lackey --trace-mem=yes",
 		.is_text = true,
 		.can_read = true,
 		.parser = &bc_lackey_parser,
 		.printer = &bc_lackey_printer,
-		.holds = BC_CAN_REFERENCE | BC_CAN_FETCH | BC_CAN_MODIFY | BC_HAS_SIZE,
-		.addr_bits = 64},
+		.holds = BC_CAN_REFERENCE | BC_CAN_FETCH | BC_CAN_MODIFY | BC_HAS_SIZE},
 	[BC_FORMAT_VCD] = {.summary = "value change dump, for GTKWave and PulseView",
 		.is_text = true,
 		.can_write = true,
 		.printer = &bc_vcd_printer,
 		.holds = BYU_HOLDS | BC_TYPES,
 		.may_lose = BC_HAS_TIME | BC_CAN_REFERENCE,
-		.addr_bits = 64,
 		.write_options = BC_OPTION_INVALID | BC_OPTION_CLOCK_HZ | BC_OPTION_SIGNALS},
 	[BC_FORMAT_ROWBINARY] =
 		{.summary = "ClickHouse: session, number, absolute time and the BYU fields",
 			.can_write = true,
 			.printer = &bc_rowbinary_printer,
 			.holds = BYU_HOLDS,
-			.addr_bits = 32,
 			.write_options = BC_OPTION_SESSION | BC_OPTION_INVALID},
 	[BC_FORMAT_CSV] = {.summary = "a header row, then one row per entry",
 		.is_text = true,
 		.can_write = true,
 		.printer = &bc_csv_printer,
-		.holds = BC_FIELDS | BC_TYPES | BC_KINDS,
-		.addr_bits = 64},
+		.holds = BC_FIELDS | BC_TYPES | BC_KINDS},
 	[BC_FORMAT_NDJSON] = {.summary = "one JSON object per line",
 		.is_text = true,
 		.can_write = true,
 		.printer = &bc_ndjson_printer,
-		.holds = BC_FIELDS | BC_TYPES | BC_KINDS,
-		.addr_bits = 64},
+		.holds = BC_FIELDS | BC_TYPES | BC_KINDS},
 };
 
 const struct bc_format_info *bc_format_info(enum bc_format format)

@@ -22,7 +22,6 @@ struct bc_format_info {
 	uint32_t holds;        /* traits (formats/trace/entry.h) that it has a place for */
 	uint32_t may_lose;     /* traits that individual entries may still lose */
 	uint32_t needs;        /* BC_HAS_SIZE: it cannot hold references without a size */
-	uint8_t addr_bits;     /* 32 or 64 */
 	unsigned read_options; /* BC_OPTION_* (formats/base/options.h) */
 	unsigned write_options;
 };

@@ -42,6 +42,7 @@ static inline void set_size(struct bc_entry *entry, uint32_t size)
 
 struct laplace {
 	bool is_big_endian;
+	uint64_t tick; /* printing: of the previous reference */
 };
 
 static void laplace_init(void *state, const struct bc_format_options *options)
@@ -185,18 +186,6 @@ static enum bc_parse_end parse_text(void *state, struct bc_parse *p)
 
 const struct bc_parser bc_laplace_text_parser = {.parse = parse_text};
 
-struct laplace_printer {
-	uint64_t tick; /* of the previous reference */
-	bool is_big_endian;
-};
-
-static void laplace_printer_init(void *state, const struct bc_format_options *options)
-{
-	struct laplace_printer *l = state;
-
-	l->is_big_endian = options->is_big_endian;
-}
-
 static inline char letter_of(const struct bc_entry *entry)
 {
 	if ((entry->has & BC_HAS_LETTER) != 0)
@@ -207,7 +196,7 @@ static inline char letter_of(const struct bc_entry *entry)
 }
 
 /* Sets l->tick to the reference's time, or to the next tick if it has none. */
-static inline bool advance_tick(struct laplace_printer *l, struct bc_print *p)
+static inline bool advance_tick(struct laplace *l, struct bc_print *p)
 {
 	if ((p->entries->has & BC_HAS_TIME) != 0) {
 		l->tick = p->entries->tick;
@@ -237,7 +226,7 @@ static int refuse_record(struct bc_print *p)
 
 static int print_laplace(void *state, struct bc_print *p)
 {
-	struct laplace_printer *l = state;
+	struct laplace *l = state;
 	bool is_big = l->is_big_endian;
 
 	for (; p->count != 0 && bc_print_has_room(p); p->count--, p->entries++) {
@@ -259,13 +248,12 @@ static int print_laplace(void *state, struct bc_print *p)
 	return 0;
 }
 
-const struct bc_printer bc_laplace_printer = {.state_bytes = sizeof(struct laplace_printer),
-	.init = laplace_printer_init,
-	.print = print_laplace};
+const struct bc_printer bc_laplace_printer = {
+	.state_bytes = sizeof(struct laplace), .init = laplace_init, .print = print_laplace};
 
 static int print_text(void *state, struct bc_print *p)
 {
-	struct laplace_printer *l = state;
+	struct laplace *l = state;
 
 	for (; p->count != 0 && bc_print_has_room(p); p->count--, p->entries++) {
 		const struct bc_entry *entry = p->entries;
@@ -287,6 +275,5 @@ static int print_text(void *state, struct bc_print *p)
 	return 0;
 }
 
-const struct bc_printer bc_laplace_text_printer = {.state_bytes = sizeof(struct laplace_printer),
-	.init = laplace_printer_init,
-	.print = print_text};
+const struct bc_printer bc_laplace_text_printer = {
+	.state_bytes = sizeof(struct laplace), .init = laplace_init, .print = print_text};

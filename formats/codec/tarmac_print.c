@@ -14,43 +14,23 @@ struct tarmac_printer {
 	bool has_number;
 };
 
-static char *write_word(char *out, const char *word)
-{
-	size_t bytes = strlen(word);
-
-	memcpy(out, word, bytes);
-	return out + bytes;
-}
-
-/* Writes at least this number of digits. */
-static char *write_digits(char *out, uint64_t value, unsigned digits)
-{
-	unsigned needed = value != 0 ? (67 - (unsigned)__builtin_clzll(value)) / 4 : 1;
-
-	if (digits < needed)
-		digits = needed;
-	bc_write_hex64(out, value << (16 - digits) * 4);
-	return out + digits;
-}
-
 static char *write_address(char *out, const struct bc_entry *entry)
 {
-	out = write_digits(out, entry->addr, entry->addr > UINT32_MAX ? 16 : 8);
+	out = bc_write_hex_padded(out, entry->addr, entry->addr > UINT32_MAX ? 16 : 8);
 	if ((entry->has & BC_HAS_PHYS) == 0)
 		return out;
 	*out++ = ':';
-	return write_digits(out, entry->phys, 12);
+	return bc_write_hex_padded(out, entry->phys, 12);
 }
 
 static char *write_time(char *out, const struct bc_entry *entry, uint64_t tick)
 {
 	out = bc_write_decimal(out, tick);
 	*out++ = ' ';
-	out = write_word(
-		out, bc_unit_name(entry->unit != BC_UNIT_TICK ? entry->unit : BC_UNIT_CLK));
+	out = stpcpy(out, bc_unit_name(entry->unit != BC_UNIT_TICK ? entry->unit : BC_UNIT_CLK));
 	*out++ = ' ';
 	if ((entry->has & BC_HAS_PROC) != 0) {
-		out = write_word(out, "cpu");
+		out = stpcpy(out, "cpu");
 		out = bc_write_decimal(out, entry->proc);
 		*out++ = ' ';
 	}
@@ -63,7 +43,7 @@ static char *write_opcode(char *out, const struct bc_entry *entry)
 	unsigned unknown = entry->size - 1 < 8 ? entry->size * 2 : 8;
 
 	if (i->digits != 0)
-		return write_digits(out, i->opcode, i->digits);
+		return bc_write_hex_padded(out, i->opcode, i->digits);
 	memset(out, '-', unknown);
 	return out + unknown;
 }
@@ -72,7 +52,7 @@ static char *write_instruction(char *out, const struct bc_entry *entry)
 {
 	const struct bc_instruction *i = &entry->instruction;
 
-	out = write_word(out, i->effect == BC_EFFECT_SKIPPED ? "IS (" : "IT (");
+	out = stpcpy(out, i->effect == BC_EFFECT_SKIPPED ? "IS (" : "IT (");
 	out = i->has_id ? bc_write_decimal(out, i->id) : write_address(out, entry);
 	*out++ = ')';
 	*out++ = ' ';
@@ -89,7 +69,7 @@ static char *write_instruction(char *out, const struct bc_entry *entry)
 		*out++ = ' ';
 		out = bc_write_text(out, i->mode);
 	}
-	out = write_word(out, " : ");
+	out = stpcpy(out, " : ");
 	return bc_write_text(out, i->disassembly);
 }
 
@@ -131,7 +111,7 @@ static char *write_reference(char *out, const struct bc_entry *entry)
 	}
 	/* The size determines which bytes of the data are valid. */
 	unsigned unused = (8 - entry->size) * 8;
-	return write_digits(out, entry->data << unused >> unused, entry->size * 2);
+	return bc_write_hex_padded(out, entry->data << unused >> unused, entry->size * 2);
 }
 
 static char *write_register(char *out, const struct bc_entry *entry)
