@@ -221,7 +221,6 @@ int bc_cmd_stats(const struct bc_console *console, int argc, char **argv)
 	struct stats_args w = {
 		.reader = {.format = bc_format_options_default(),
 			.as_records = true,
-			.wide_as_entries = true,
 			.index_fd = -1},
 		.stats = {.footprint = {.line_bytes = 32,
 				  .page_bytes = 4096,

@@ -458,7 +458,6 @@ static void set_up(struct cut *c)
 	struct bc_convert_args *w = &c->args;
 
 	w->reader.as_records = true;
-	w->reader.wide_as_entries = true;
 	w->reader.needs_chunk = selects_chunk;
 	w->reader.context = c;
 	w->target.origin = (struct bc_origin){.key = "cut_from", .how = c->filter_args.selection};

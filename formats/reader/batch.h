@@ -40,13 +40,9 @@ struct bc_batch {
 
 struct bc_reader_options {
 	struct bc_format_options format;
-	/* Return the records of segments and of BYU in its dialects directly, without converting
-	 * them to entries. A record that is too large for BYU is then a fault. Other formats are
-	 * not affected. */
+	/* Return the records of segments, byu and byu-be directly, without converting them to
+	 * entries. Other formats are not affected. */
 	bool as_records;
-	/* With as_records: return dialects whose records may be too large for BYU as entries
-	 * instead, so that no record is a fault. */
-	bool wide_as_entries;
 	/* For segments: returns whether a chunk may contain anything the caller needs; NULL: read
 	 * all. It is called when the header has been read, possibly several times for a chunk. With
 	 * index_fd, chunks that are not needed are skipped without being read. */

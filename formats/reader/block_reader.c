@@ -29,7 +29,7 @@ struct block_state {
 	bool as_records;
 	int error;        /* reported after everything before it: -EBADMSG or a read error */
 	void *parser;     /* state of the parser */
-	uint8_t *records; /* as_records, for other dialects: buffer for a converted block */
+	uint8_t *records; /* as_records, for byu-be: buffer for a converted block */
 	uint8_t bytes[BLOCK_BYTES + BC_PARSE_PADDING];
 };
 
@@ -47,9 +47,8 @@ static int open_blocks(struct bc_reader *r)
 	b->parser = bc_parser_start(parser, &r->options.format);
 	if (b->parser == NULL)
 		return -ENOMEM;
-	size_t bytes = bc_dialect_bytes(r->format); /* 0: not BYU */
-	b->as_records = r->options.as_records && bytes != 0 &&
-			(bytes == BC_RECORD_BYTES || !r->options.wide_as_entries);
+	/* The records of the other dialects may be too large. */
+	b->as_records = r->options.as_records && bc_dialect_bytes(r->format) == BC_RECORD_BYTES;
 	if (!b->as_records || r->format == BC_FORMAT_BYU)
 		return 0;
 	b->records = malloc(BLOCK_BYTES);
@@ -181,30 +180,20 @@ static int fill_block(struct bc_reader *r, struct block_state *b)
 /* Returns BYU records without converting them to entries. */
 static void next_records(struct bc_reader *r, struct block_state *b, struct bc_batch *batch)
 {
-	size_t bytes = bc_dialect_bytes(r->format);
 	const uint8_t *in = b->bytes + b->start;
-	size_t n = (b->whole - b->start) / bytes;
+	size_t n = (b->whole - b->start) / BC_RECORD_BYTES;
 
 	batch->first_number = b->number;
 	batch->tick = b->tick;
 	batch->records = in;
 	if (b->records != NULL) {
-		n = bc_dialect_read(b->records, in, n, r->format);
+		(void)bc_dialect_read(b->records, in, n, r->format);
 		batch->records = b->records;
 	}
 	batch->record_count = n;
 	b->tick = bc_records_ticks(batch->records, n, b->tick);
 	b->number += n;
-	b->start += n * bytes;
-	if (n != 0)
-		return;
-	r->fault = (struct bc_fault){.offset = b->offset + b->start, .bytes = bytes};
-	snprintf(r->fault.what, sizeof(r->fault.what),
-		"record %llu has an address or a time of more than 32 bits; skipped",
-		(unsigned long long)b->number);
-	batch->fault = &r->fault;
-	b->number++;
-	b->start += bytes;
+	b->start += n * BC_RECORD_BYTES;
 }
 
 /* Reports and skips a malformed line or record. */
