@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "formats/base/fail.h"
 #include "formats/base/number.h"
 
 struct bc_format_options bc_format_options_default(void)
@@ -87,10 +88,8 @@ bool bc_format_options_read(struct bc_format_options *options, const char *text,
 	char pair[64];
 	bool has_seed = false;
 
-	if (allowed == 0) {
-		snprintf(err, errlen, "this format takes no options");
-		return false;
-	}
+	if (allowed == 0)
+		return bc_fail(err, errlen, "this format takes no options");
 	for (;;) {
 		size_t n = strcspn(text, ",");
 		snprintf(pair, sizeof(pair), "%.*s", n < sizeof(pair) ? (int)n : 63, text);
@@ -106,18 +105,14 @@ bool bc_format_options_read(struct bc_format_options *options, const char *text,
 			return false;
 		}
 		const char *expected = set_option(options, 1u << key, equals + 1);
-		if (expected != NULL) {
-			snprintf(err, errlen, "%s=%s: expected %s", pair, equals + 1, expected);
-			return false;
-		}
+		if (expected != NULL)
+			return bc_fail(
+				err, errlen, "%s=%s: expected %s", pair, equals + 1, expected);
 		has_seed |= 1u << key == BC_OPTION_SEED;
 		if (text[n] == '\0')
 			break;
 		text += n + 1;
 	}
-	if (has_seed && !options->map_pages) {
-		snprintf(err, errlen, "seed has no effect without map=pages");
-		return false;
-	}
-	return true;
+	return !has_seed || options->map_pages ||
+	       bc_fail(err, errlen, "seed has no effect without map=pages");
 }

@@ -1,12 +1,12 @@
 #include "formats/names/name_map.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "formats/base/fast_parse.h"
 #include "formats/base/json.h"
 #include "formats/names/name_layer.h"
 #include "formats/names/pc_map.h"
@@ -63,12 +63,10 @@ const char *bc_name_parse_hex(const char *at, const char *end, uint64_t *value)
 		at += 2;
 	const char *first = at;
 	*value = 0;
-	for (; at != end && isxdigit((unsigned char)*at); at++) {
-		unsigned digit = (unsigned)(isdigit((unsigned char)*at) ? *at - '0'
-									: (*at | 0x20) - 'a' + 10);
+	for (; at != end && bc_hex_value[(uint8_t)*at] <= 15; at++) {
 		if (*value >> 60 != 0)
 			return NULL;
-		*value = *value << 4 | digit;
+		*value = *value << 4 | bc_hex_value[(uint8_t)*at];
 	}
 	return at != first ? at : NULL;
 }

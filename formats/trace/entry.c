@@ -238,11 +238,8 @@ void bc_entry_of_sample(struct bc_entry *entry, const uint8_t sample[BC_SAMPLE_B
 	uint8_t record[BC_RECORD_BYTES] = {0};
 
 	bc_map_sample(record, bc_map_entry(mapping, sample), sample, proc);
-	bc_entry_reference(entry, record[4], bc_le32(record), number);
-	entry->has = BC_HAS_SIZE | BC_HAS_ATTR | BC_HAS_PROC | BC_HAS_TIME | BC_HAS_SAMPLE;
-	entry->size = record[5];
-	entry->attr = record[6];
-	entry->proc = record[7];
-	entry->tick = tick;
+	bc_entry_of_record(entry, record, number, tick);
+	entry->has |= BC_HAS_SAMPLE;
+	entry->has_delta = false; /* the record has no time */
 	memcpy(entry->sample, sample, BC_SAMPLE_BYTES);
 }

@@ -138,7 +138,7 @@ bool bc_filter_page_query(const struct bc_filter *f, struct bc_page_query *query
 	for (unsigned i = 0; i < f->ranges_count; i++)
 		add_page_range(query, f->ranges[i], i < f->memory_count, i >= f->memory_count);
 	for (unsigned type = 0; type <= UINT8_MAX; type++) {
-		if (f->has_types && (f->types[type / 64] >> type % 64 & 1) == 0)
+		if (f->has_types && !has_bit(f->types, type))
 			continue;
 		unsigned class = 1u << bc_page_class((uint8_t)type);
 		if (bc_is_port_access(type))

@@ -5,31 +5,15 @@
 #include <string.h>
 #include <strings.h>
 
+#include "formats/base/fail.h"
 #include "formats/trace/time_point.h"
 
 #define PORT_MAX 0xFFFFu
 
-static bool fail_with(char *err, size_t errlen, const char *text)
-{
-	snprintf(err, errlen, "%s", text);
-	return false;
-}
-
 /* Reads hexadecimal digits with an optional "0x". Returns the position after them, or NULL. */
 static const char *parse_hex(const char *text, uint64_t *value)
 {
-	static const char digits[] = "0123456789abcdef0123456789ABCDEF";
-
-	if (text[0] == '0' && (text[1] == 'x' || text[1] == 'X'))
-		text += 2;
-	const char *p = text;
-	*value = 0;
-	for (; *p != '\0' && strchr(digits, *p) != NULL; p++) {
-		if (*value >> 60 != 0)
-			return NULL;
-		*value = *value << 4 | (uint64_t)((strchr(digits, *p) - digits) & 15);
-	}
-	return p != text ? p : NULL;
+	return bc_name_parse_hex(text, text + strlen(text), value);
 }
 
 bool bc_filter_parse_addr(struct bc_filter *filter, const char *value, char *err, size_t errlen)
@@ -46,10 +30,10 @@ bool bc_filter_parse_addr(struct bc_filter *filter, const char *value, char *err
 	else if (p != NULL && *p == '-' && p != value)
 		p++;
 	if (p == NULL || *p != '\0')
-		return fail_with(err, errlen,
+		return bc_fail(err, errlen,
 			"not a hexadecimal address range; try 1000-1fff, 1000- or 0-fff");
 	if (span.first > span.last)
-		return fail_with(err, errlen, "the range ends before it starts");
+		return bc_fail(err, errlen, "the range ends before it starts");
 	filter->has_addr = true;
 	filter->addr = span;
 	filter->ranges_count = filter->memory_count = 0;
@@ -107,13 +91,11 @@ bool bc_filter_parse_types(struct bc_filter *filter, const char *value, char *er
 	for (const char *p = value;; p++) {
 		size_t n = strcspn(p, ",");
 		snprintf(name, sizeof(name), "%.*s", (int)(n < sizeof(name) ? n : 0), p);
-		if (!add_type(&updated, name)) {
-			snprintf(err, errlen,
+		if (!add_type(&updated, name))
+			return bc_fail(err, errlen,
 				"\"%.*s\": unknown type; use read, write, fetch, a name that "
 				"dump prints (MEMREADINV) or a number (0xf2)",
 				(int)(n < 40 ? n : 40), p);
-			return false;
-		}
 		p += n;
 		if (*p == '\0')
 			break;
@@ -138,7 +120,7 @@ bool bc_filter_parse_procs(struct bc_filter *filter, const char *value, char *er
 			p = end;
 		}
 		if (!ok || first > last || last > UINT16_MAX || (*p != ',' && *p != '\0'))
-			return fail_with(err, errlen, "not a list of processors; try 0 or 0,2-3");
+			return bc_fail(err, errlen, "not a list of processors; try 0 or 0,2-3");
 		bc_filter_add_procs(&updated, (uint16_t)first, (uint16_t)last);
 		if (*p == '\0')
 			break;
@@ -153,8 +135,7 @@ bool bc_filter_parse_port(struct bc_filter *filter, const char *value, char *err
 
 	if (!bc_filter_parse_addr(&ports, value, err, errlen) || ports.addr.first > PORT_MAX ||
 		(ports.addr.last > PORT_MAX && ports.addr.last != UINT64_MAX))
-		return fail_with(
-			err, errlen, "not a hexadecimal I/O port range; try e0 or 3f8-3ff");
+		return bc_fail(err, errlen, "not a hexadecimal I/O port range; try e0 or 3f8-3ff");
 	bc_filter_add_type(&ports, BC_REQ_IOWRITE);
 	*filter = ports;
 	return true;
@@ -171,7 +152,7 @@ bool bc_filter_parse_region(struct bc_filter *filter, const struct bc_name_map *
 		/* The search box takes what is not an address for a name. */
 		size_t digits = strspn(value, "0123456789abcdefABCDEF");
 		return digits > 8 && value[digits] == '\0'
-			       ? fail_with(err, errlen,
+			       ? bc_fail(err, errlen,
 					 "address too large, and no region has this name")
 			       : false;
 	}
@@ -221,7 +202,7 @@ static bool parse_bound(
 	const char *wrong = bc_time_point_read(&point, value);
 
 	if (wrong != NULL)
-		return fail_with(err, errlen, wrong);
+		return bc_fail(err, errlen, "%s", wrong);
 	if (point.kind == BC_TIME_POINT_TICK) {
 		set_tick(&bounded.ticks, point.tick, is_from);
 	} else {
@@ -231,7 +212,7 @@ static bool parse_bound(
 		*(is_from ? &bounded.from_is_relative : &bounded.to_is_relative) = is_relative;
 	}
 	if (!is_ordered(&bounded))
-		return fail_with(err, errlen, "the end is before the start");
+		return bc_fail(err, errlen, "the end is before the start");
 	*filter = bounded;
 	return true;
 }
@@ -271,24 +252,18 @@ bool bc_filter_parse_condition(struct bc_filter *filter, const struct bc_name_ma
 			continue;
 		if ((terms[i].sets_addr && filter->has_addr) ||
 			(terms[i].sets_type && filter->has_types) ||
-			(terms[i].sets_proc && filter->has_procs)) {
-			snprintf(err, errlen,
+			(terms[i].sets_proc && filter->has_procs))
+			return bc_fail(err, errlen,
 				"%s=%.60s: given twice; addr, type and proc may each be given "
 				"once, port sets both addr and type, and region sets addr",
 				name, value);
-			return false;
-		}
 		ok = terms[i].parse != NULL
 			     ? terms[i].parse(filter, value, reason, sizeof(reason))
 			     : bc_filter_parse_region(filter, names, value, reason, sizeof(reason));
-		if (ok)
-			return true;
-		snprintf(err, errlen, "%s=%.60s: %s", name, value, reason);
-		return false;
+		return ok || bc_fail(err, errlen, "%s=%.60s: %s", name, value, reason);
 	}
-	snprintf(err, errlen,
+	return bc_fail(err, errlen,
 		"%.40s: unknown condition; use addr=, type=, proc=, port= or region=", name);
-	return false;
 }
 
 bool bc_filter_parse(struct bc_filter *filter, const struct bc_name_map *names, const char *text,
@@ -301,24 +276,22 @@ bool bc_filter_parse(struct bc_filter *filter, const struct bc_name_map *names, 
 
 	bc_filter_init(filter);
 	if ((size_t)snprintf(copy, sizeof(copy), "%s", text) >= sizeof(copy))
-		return fail_with(err, errlen, "longer than 1023 bytes");
+		return bc_fail(err, errlen, "longer than 1023 bytes");
 	while ((word = strsep(&rest, " \t")) != NULL) {
 		char *equals = strchr(word, '=');
 		if (word[0] == '\0')
 			continue;
 		has_term = true;
-		if (equals == NULL) {
-			snprintf(err, errlen,
+		if (equals == NULL)
+			return bc_fail(err, errlen,
 				"%.40s: not a condition; try addr=1000-1fff, type=read,write, "
 				"proc=0, port=e0 or region=vga",
 				word);
-			return false;
-		}
 		*equals = '\0';
 		if (!bc_filter_parse_condition(filter, names, word, equals + 1, err, errlen))
 			return false;
 	}
-	return has_term || fail_with(err, errlen,
+	return has_term || bc_fail(err, errlen,
 				   "empty filter; try addr=1000-1fff, "
 				   "type=read,write, proc=0, port=e0 or region=vga");
 }

@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include "formats/base/clock.h"
+#include "formats/base/number.h"
 
 #define NS_PER_S INT64_C(1000000000)
 
@@ -203,18 +204,6 @@ static bool parse_word(const char *text, __int128 *ns)
 	return false;
 }
 
-static bool parse_tick(const char *text, uint64_t *tick)
-{
-	*tick = 0;
-	if (*text == '\0')
-		return false;
-	for (; *text >= '0' && *text <= '9'; text++)
-		if (__builtin_mul_overflow(*tick, 10, tick) ||
-			__builtin_add_overflow(*tick, (uint64_t)(*text - '0'), tick))
-			return false;
-	return *text == '\0';
-}
-
 const char *bc_time_point_read(struct bc_time_point *point, const char *text)
 {
 	__int128 ns = 0;
@@ -223,7 +212,7 @@ const char *bc_time_point_read(struct bc_time_point *point, const char *text)
 	*point = (struct bc_time_point){.kind = BC_TIME_POINT_WALL};
 	if (text[0] == '@') {
 		point->kind = BC_TIME_POINT_TICK;
-		wrong = parse_tick(text + 1, &point->tick) ? NULL : not_a_tick;
+		wrong = bc_number_read(&point->tick, text + 1) ? NULL : not_a_tick;
 	} else if (text[0] == '+') {
 		point->kind = BC_TIME_POINT_FROM_START;
 		wrong = parse_duration(text + 1, &ns) ? NULL : not_a_duration;
