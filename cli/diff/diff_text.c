@@ -10,6 +10,14 @@
 #define CYAN  "\033[36m"
 #define PLAIN "\033[0m"
 
+/* Prints names of fields, each after the first one after the separator. */
+static void put_fields(struct bc_diff *d, uint64_t fields, const char *separator)
+{
+	for (uint64_t left = fields; left != 0; left &= left - 1)
+		bc_output_format(&d->output, "%s%s", left == fields ? "" : separator,
+			bc_field_name(left & (0 - left)));
+}
+
 static void put_line(struct bc_diff *d, char mark, const struct bc_diff_line *line)
 {
 	const char *color = mark == '-' ? RED : mark == '+' ? GREEN : "";
@@ -19,9 +27,7 @@ static void put_line(struct bc_diff *d, char mark, const struct bc_diff_line *li
 		line->number, line->text);
 	if (mark == '+' && d->is_paired && line->fields != 0) {
 		bc_output_format(&d->output, "  [");
-		for (uint64_t left = line->fields; left != 0; left &= left - 1)
-			bc_output_format(&d->output, "%s%s", left == line->fields ? "" : ",",
-				bc_field_name(left & (0 - left)));
+		put_fields(d, line->fields, ",");
 		bc_output_format(&d->output, "]");
 	}
 	bc_output_format(&d->output, "%s\n", has_color ? PLAIN : "");
@@ -74,10 +80,8 @@ static void put_head(struct bc_diff *d)
 			n + k == 1 ? "entry" : "entries", n != 0 ? 'A' : 'B');
 	} else if (d->is_paired) {
 		bc_output_format(
-			&d->output, n == 1 ? "differs in" : "%" PRIu64 " entries differ in", n);
-		for (uint64_t left = d->differ; left != 0; left &= left - 1)
-			bc_output_format(&d->output, "%s %s", left == d->differ ? "" : ",",
-				bc_field_name(left & (0 - left)));
+			&d->output, n == 1 ? "differs in " : "%" PRIu64 " entries differ in ", n);
+		put_fields(d, d->differ, ", ");
 	} else {
 		bc_output_format(&d->output, "%" PRIu64 " of A where %" PRIu64 " of B %s", n, k,
 			k == 1 ? "is" : "are");

@@ -414,8 +414,7 @@ static void solve(struct bc_align *s, struct region r, int depth)
 	}
 }
 
-/* Appends a block, or extends the last one. Returns the number of blocks. */
-static size_t append(struct bc_block *blocks, size_t count, size_t a, size_t b, size_t n)
+size_t bc_block_append(struct bc_block *blocks, size_t count, size_t a, size_t b, size_t n)
 {
 	struct bc_block *last = &blocks[count == 0 ? 0 : count - 1];
 
@@ -456,10 +455,10 @@ size_t bc_align_run(struct bc_align *s, const uint64_t *a, size_t n, const uint6
 	s->pair_count = 0;
 	s->diagonals = (int64_t)(n + m) * DIAGONALS_EACH;
 	solve(s, all, 0);
-	size_t count = append(blocks, 0, 0, 0, first);
+	size_t count = bc_block_append(blocks, 0, 0, 0, first);
 	for (int32_t i = 0; i < all.x1; i++)
 		if (s->partner[i] != NONE)
-			count = append(blocks, count, first + s->x_at[i],
+			count = bc_block_append(blocks, count, first + s->x_at[i],
 				first + s->y_at[s->partner[i]], 1);
-	return append(blocks, count, first + n, first + m, last);
+	return bc_block_append(blocks, count, first + n, first + m, last);
 }

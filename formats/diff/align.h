@@ -17,6 +17,9 @@ struct bc_block {
 	size_t n;
 };
 
+/* Appends a block, or extends the last one; nothing if n is 0. Returns the number of blocks. */
+size_t bc_block_append(struct bc_block *blocks, size_t count, size_t a, size_t b, size_t n);
+
 struct bc_align;
 
 /* Returns 0 or -ENOMEM. `items` is the maximum length of a sequence, at most 1,000,000: the memory

@@ -46,17 +46,9 @@ void bc_plan_free(struct bc_plan *p)
 
 /* ---- alignment by content */
 
-/* Appends a block to the alignment, or extends the last one. */
 static void add_block(struct bc_plan *p, size_t a, size_t b, size_t n)
 {
-	struct bc_block *last = p->count != 0 ? &p->blocks[p->count - 1] : NULL;
-
-	if (n == 0)
-		return;
-	if (last != NULL && last->a + last->n == a && last->b + last->n == b)
-		last->n += n;
-	else
-		p->blocks[p->count++] = (struct bc_block){.a = a, .b = b, .n = n};
+	p->count = bc_block_append(p->blocks, p->count, a, b, n);
 }
 
 /* Whether the n entries from x and from y match: keys are given. */
