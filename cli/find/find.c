@@ -73,9 +73,9 @@ static bool read_limit(const struct bc_console *console, const char *option, uin
 
 static bool read_context(struct bc_find *f)
 {
-	if (!bc_option_count(f->console, "--context", &f->context))
+	if (!bc_option_count(f->console, "--context", &f->options.context))
 		return false;
-	if (f->context <= CONTEXT_MAX)
+	if (f->options.context <= CONTEXT_MAX)
 		return true;
 	bc_print_error(f->console, NULL, "--context %s: must be 0 to %u", optarg, CONTEXT_MAX);
 	return false;
@@ -85,16 +85,16 @@ static bool read_option(struct bc_find *f, int letter)
 {
 	switch (letter) {
 	case OPTION_FIRST:
-		return read_limit(f->console, "--first", &f->first);
+		return read_limit(f->console, "--first", &f->options.first);
 	case OPTION_LAST:
-		return read_limit(f->console, "--last", &f->last);
+		return read_limit(f->console, "--last", &f->options.last);
 	case 'c':
-		return f->is_count = true;
+		return f->options.is_count = true;
 	case OPTION_AFTER_MARK:
-		f->after_mark = optarg;
+		f->options.after_mark = optarg;
 		return true;
 	case OPTION_BEFORE_MARK:
-		f->before_mark = optarg;
+		f->options.before_mark = optarg;
 		return true;
 	case 'U':
 		return read_context(f);
@@ -165,7 +165,7 @@ static enum bc_exit search(struct bc_find *f, struct bc_path_list *list)
 				"searched together");
 			return BC_EXIT_USAGE;
 		}
-	if (!is_segment && (f->after_mark != NULL || f->before_mark != NULL))
+	if (!is_segment && (f->options.after_mark != NULL || f->options.before_mark != NULL))
 		return bc_print_usage_error(
 			f->console, "--after-mark and --before-mark need segments");
 	if (!bc_output_open(&f->output, f->console))
@@ -174,9 +174,9 @@ static enum bc_exit search(struct bc_find *f, struct bc_path_list *list)
 		bc_find_segments(f, list->paths, list->count);
 	else
 		bc_find_stream(f, list->paths[0]);
-	if (f->is_count && (f->exit == BC_EXIT_OK || f->exit == BC_EXIT_DAMAGED))
+	if (f->options.is_count && (f->exit == BC_EXIT_OK || f->exit == BC_EXIT_DAMAGED))
 		bc_output_format(&f->output, "%" PRIu64 "\n", f->matches);
-	if (f->matches == 0 && !f->is_count &&
+	if (f->matches == 0 && !f->options.is_count &&
 		(f->exit == BC_EXIT_OK || f->exit == BC_EXIT_DAMAGED))
 		bc_print_error(f->console, NULL, "no reference matches");
 	return bc_exit_worse(f->exit, bc_output_close(&f->output, f->console));
@@ -202,9 +202,10 @@ static enum bc_exit run(struct bc_find *f, int argc, char **argv)
 			f->args.region == NULL
 				? "give an address, or --region, and a directory or file"
 				: "give a directory or file");
-	if (f->first != 0 && f->last != 0)
+	if (f->options.first != 0 && f->options.last != 0)
 		return bc_print_usage_error(f->console, "--first excludes --last");
-	if (f->is_count && (f->first != 0 || f->last != 0 || f->context != 0 || f->is_json))
+	if (f->options.is_count && (f->options.first != 0 || f->options.last != 0 ||
+					   f->options.context != 0 || f->is_json))
 		return bc_print_usage_error(
 			f->console, "--count excludes --first, --last, --context and --json");
 	if (f->args.region != NULL && is_address(argv[optind]) && access(argv[optind], F_OK) != 0)

@@ -25,10 +25,10 @@ void bc_find_print(struct bc_find *f, const struct bc_search_hit *hit)
 			f->exit = bc_exit_worse(f->exit, bc_print_no_memory(f->console));
 		return;
 	}
-	if (f->context != 0 && f->has_printed && !hit->follows)
+	if (f->options.context != 0 && f->has_printed && !hit->follows)
 		bc_output_text(&f->output, "--\n", 3);
 	f->has_printed = true;
-	if (f->context != 0)
+	if (f->options.context != 0)
 		bc_output_text(&f->output, hit->is_context ? "  " : "> ", 2);
 	if (hit->has_wall)
 		bc_rfc3339_write(wall, hit->wall_ns);

@@ -31,21 +31,15 @@ static bool on_hit(void *context, const struct bc_search_hit *hit)
 void bc_find_segments(struct bc_find *f, char *const *paths, int count)
 {
 	const struct bc_search_io io = {.context = f, .open = on_open, .fault = on_fault};
-	const struct bc_search_options options = {
-		.filter = f->args.filter,
-		.after_mark = f->after_mark,
-		.before_mark = f->before_mark,
-		.first = f->first,
-		.last = f->last,
-		.context = f->context,
-		.is_count = f->is_count,
-	};
 	const char *missing;
-	int rc = bc_search_run(&options, paths, count, &io, on_hit, &f->matches, &missing);
+
+	f->options.filter = f->args.filter;
+	int rc = bc_search_run(&f->options, paths, count, &io, on_hit, &f->matches, &missing);
 
 	if (rc == -ENOENT) {
 		bc_print_error(f->console, NULL, "%s: no mark or trigger \"%s\"",
-			missing == f->after_mark ? "--after-mark" : "--before-mark", missing);
+			missing == f->options.after_mark ? "--after-mark" : "--before-mark",
+			missing);
 		f->exit = bc_exit_worse(f->exit, BC_EXIT_FAILED);
 	} else if (rc != 0) {
 		f->exit = bc_print_no_memory(f->console);

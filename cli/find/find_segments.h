@@ -6,7 +6,7 @@
 #include "cli/find/find_state.h"
 
 /* Searches the files in the order given. Counts the matches in find->matches and, unless
- * find->is_count, prints them. Prints errors and records them in find->exit. */
+ * find->options.is_count, prints them. Prints errors and records them in find->exit. */
 void bc_find_segments(struct bc_find *find, char *const *paths, int count);
 
 #endif

@@ -11,6 +11,7 @@
 #include "formats/base/format_id.h"
 #include "formats/base/options.h"
 #include "formats/names/name_map.h"
+#include "formats/search/search.h"
 
 struct bc_find {
 	const struct bc_console *console;
@@ -19,12 +20,7 @@ struct bc_find {
 	struct bc_filter_args args;
 	enum bc_format format; /* BC_FORMAT_UNKNOWN: detect it */
 	struct bc_format_options format_options;
-	const char *after_mark;  /* only after the first mark with this text; NULL: anywhere */
-	const char *before_mark; /* only before the last mark with this text */
-	uint64_t first;          /* stop after this many matches; 0: no limit */
-	uint64_t last;           /* only this many, from the end; 0: no limit */
-	uint64_t context;        /* neighbours to print on either side of a match */
-	bool is_count;           /* print only the number of matches */
+	struct bc_search_options options; /* without the filter, which is in `args` */
 	bool is_json;
 	struct bc_name_map *names; /* NULL: no names are shown */
 	/* Results. */
@@ -36,7 +32,8 @@ struct bc_find {
 /* Whether enough has been found, or the output has failed. */
 static inline bool bc_find_is_over(const struct bc_find *f)
 {
-	return (f->first != 0 && f->matches >= f->first) || bc_output_failed(&f->output);
+	return (f->options.first != 0 && f->matches >= f->options.first) ||
+	       bc_output_failed(&f->output);
 }
 
 #endif

@@ -37,7 +37,7 @@ static void print(struct stream *s, struct bc_search_hit *hit, uint64_t nth)
 
 static void print_match(struct stream *s, const struct bc_entry *entry)
 {
-	uint64_t context = s->find->context;
+	uint64_t context = s->find->options.context;
 	uint64_t first = s->nth > context ? s->nth - context : 0;
 	struct bc_search_hit hit;
 
@@ -57,7 +57,7 @@ static void pass(struct stream *s, const struct bc_entry *entry)
 
 	if (s->ring == NULL)
 		return;
-	hit = &s->ring[s->nth % s->find->context];
+	hit = &s->ring[s->nth % s->find->options.context];
 	set_hit(s, hit, entry);
 	if (s->nth < s->wanted)
 		print(s, hit, s->nth);
@@ -78,7 +78,7 @@ static enum bc_exit read_trace(struct stream *s, bool is_silent)
 	const struct bc_console *console = f->console;
 
 	/* What is wrong with the trace is reported when it is searched. */
-	if (is_silent && !f->is_count && bc_console_silence(&silent, f->console))
+	if (is_silent && !f->options.is_count && bc_console_silence(&silent, f->console))
 		console = &silent;
 	enum bc_exit code = bc_trace_open(&s->trace, console, &s->path, 1, f->format, &options);
 
@@ -94,7 +94,7 @@ static enum bc_exit read_trace(struct stream *s, bool is_silent)
 	while (code == BC_EXIT_OK && bc_trace_next(&s->trace, &batch)) {
 		for (size_t i = 0; i < batch.count; i++, s->nth++) {
 			const struct bc_entry *entry = &batch.entries[i];
-			if (bc_find_is_over(f) && (s->nth >= s->wanted || f->context == 0))
+			if (bc_find_is_over(f) && (s->nth >= s->wanted || f->options.context == 0))
 				goto out;
 			bool is_match = matches(s, entry) && s->found++ >= s->skip;
 			if (is_silent)
@@ -117,23 +117,23 @@ void bc_find_stream(struct bc_find *find, const char *path)
 {
 	struct stream s = {.find = find, .path = path};
 
-	if (find->last != 0 && !bc_are_regular_files(&path, 1)) {
+	if (find->options.last != 0 && !bc_are_regular_files(&path, 1)) {
 		bc_print_error(find->console, path, "--last needs a file, not a pipe");
 		find->exit = bc_exit_worse(find->exit, BC_EXIT_USAGE);
 		return;
 	}
-	if (find->context != 0)
-		s.ring = calloc(find->context, sizeof(*s.ring));
-	if (find->context != 0 && s.ring == NULL) {
+	if (find->options.context != 0)
+		s.ring = calloc(find->options.context, sizeof(*s.ring));
+	if (find->options.context != 0 && s.ring == NULL) {
 		find->exit = bc_print_no_memory(find->console);
 		return;
 	}
-	if (find->last != 0) {
+	if (find->options.last != 0) {
 		(void)read_trace(&s, true);
-		s.skip = s.found > find->last ? s.found - find->last : 0;
+		s.skip = s.found > find->options.last ? s.found - find->options.last : 0;
 	}
-	enum bc_exit code = read_trace(&s, find->is_count);
-	if (find->is_count)
+	enum bc_exit code = read_trace(&s, find->options.is_count);
+	if (find->options.is_count)
 		find->matches = s.found;
 	find->exit = bc_exit_worse(find->exit, code);
 	free(s.ring);

@@ -5,8 +5,8 @@
 #include "cli/find/find_state.h"
 
 /* Searches a file, or the console's input ("-"). Counts the matches in find->matches and, unless
- * find->is_count, prints them. Reads the file twice if find->last is set. Prints errors and records
- * them in find->exit. */
+ * find->options.is_count, prints them. Reads the file twice if find->options.last is set. Prints
+ * errors and records them in find->exit. */
 void bc_find_stream(struct bc_find *find, const char *path);
 
 #endif
