@@ -41,6 +41,19 @@ static void add_safe(struct bc_report_text *t, const char *text)
 	bc_report_add(t, safe, strlen(safe));
 }
 
+/* The share of a column's time from one position to another (0 to 1) of an axis. */
+static double share_of(const struct bc_report_axis *axis, const struct bc_overview_column *column,
+	double from, double to)
+{
+	double low = bc_report_axis_at(axis, column->from_ns);
+	double high = bc_report_axis_at(axis, column->to_ns);
+	double overlap = fmin(high, to) - fmax(low, from);
+
+	if (high <= low) /* a moment */
+		return low >= from && (low < to || (low >= 1 && to >= 1)) ? 1 : 0;
+	return overlap > 0 ? overlap / (high - low) : 0;
+}
+
 /* Adds a count to the cells of a column's time. */
 static void spread(struct plot *p, const struct bc_overview_column *column, double count)
 {
@@ -48,7 +61,7 @@ static void spread(struct plot *p, const struct bc_overview_column *column, doub
 	double high = bc_report_axis_at(&p->axis, column->to_ns) * p->width;
 
 	for (unsigned x = (unsigned)low; x < p->width && x <= high; x++)
-		p->cells[x] += count * bc_report_share(&p->axis, column, (double)x / p->width,
+		p->cells[x] += count * share_of(&p->axis, column, (double)x / p->width,
 					       (double)(x + 1) / p->width);
 	if (low >= p->width) /* a moment at the end */
 		p->cells[p->width - 1] += count;

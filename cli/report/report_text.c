@@ -54,18 +54,6 @@ double bc_report_axis_at(const struct bc_report_axis *axis, int64_t ns)
 	return fmin(fmax(at, 0), 1);
 }
 
-double bc_report_share(const struct bc_report_axis *axis, const struct bc_overview_column *column,
-	double from, double to)
-{
-	double low = bc_report_axis_at(axis, column->from_ns);
-	double high = bc_report_axis_at(axis, column->to_ns);
-	double overlap = fmin(high, to) - fmax(low, from);
-
-	if (high <= low) /* a moment */
-		return low >= from && (low < to || (low >= 1 && to >= 1)) ? 1 : 0;
-	return overlap > 0 ? overlap / (high - low) : 0;
-}
-
 const char *bc_report_title(char out[BC_REPORT_WORDS_MAX], const struct bc_report *r)
 {
 	uint32_t count;

@@ -21,12 +21,6 @@ struct bc_report_axis bc_report_axis_make(int64_t from_ns, int64_t to_ns, unsign
 /* The position of a time, from 0 to 1. */
 double bc_report_axis_at(const struct bc_report_axis *axis, int64_t ns);
 
-/* ---- columns */
-
-/* The share of a column's time from one position to another (0 to 1) of an axis. */
-double bc_report_share(const struct bc_report_axis *axis, const struct bc_overview_column *column,
-	double from, double to);
-
 /* ---- words */
 
 #define BC_REPORT_WORDS_MAX 512

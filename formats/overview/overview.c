@@ -264,7 +264,7 @@ static int draw_unit(struct drawing *d, const struct unit *u)
 	struct bc_overview *o = d->overview;
 	const struct bc_chunk_info *first = &u->rows[u->first].info;
 	const struct bc_chunk_info *last = &u->rows[u->end - 1].info;
-	struct moment start = {bc_overview_row_from(first), first->epoch, first->first_tick};
+	struct moment start = {first->wall_ns, first->epoch, first->first_tick};
 
 	next_column(d, u->segment, &start);
 	uint32_t column = o->picture.column_count - 1;
@@ -318,8 +318,7 @@ static void find_chunks(struct bc_overview *o, struct bc_overview_segment *s)
 	s->is_in = false;
 	for (uint32_t i = 0; rows != NULL && i < s->rows; i++) {
 		const struct bc_chunk_info *info = &rows[i].info;
-		if (bc_overview_row_from(info) > p->to_ns ||
-			bc_overview_row_to(info, s->clock_hz) < p->from_ns)
+		if (info->wall_ns > p->to_ns || bc_overview_row_to(info, s->clock_hz) < p->from_ns)
 			continue;
 		low = s->is_in ? low : i;
 		high = i;

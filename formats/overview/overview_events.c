@@ -102,7 +102,7 @@ static int list_segment(struct listing *l, const struct bc_overview_segment *s)
 	int rc = 0;
 
 	for (uint32_t i = 0; rows != NULL && rc == 0 && !l->is_over && i < s->rows; i++)
-		if (rows[i].info.events != 0 && bc_overview_row_from(&rows[i].info) <= l->to_ns &&
+		if (rows[i].info.events != 0 && rows[i].info.wall_ns <= l->to_ns &&
 			bc_overview_row_to(&rows[i].info, s->clock_hz) >= l->from_ns)
 			rc = list_row(l, s, &rows[i]);
 	return rc;

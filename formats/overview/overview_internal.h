@@ -145,12 +145,7 @@ int bc_overview_draw_records(
 
 /* ---- times and losses */
 
-/* The time of the first and last record of a chunk. */
-static inline int64_t bc_overview_row_from(const struct bc_chunk_info *info)
-{
-	return info->wall_ns;
-}
-
+/* The time of the last record of a chunk; that of the first one is info->wall_ns. */
 static inline int64_t bc_overview_row_to(const struct bc_chunk_info *info, uint64_t clock_hz)
 {
 	return bc_chunk_wall(info, info->last_tick, clock_hz);

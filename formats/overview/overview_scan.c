@@ -273,7 +273,7 @@ static void set_end(struct bc_overview_segment *s, const struct bc_chunk *chunk)
 
 static void add_chunk(struct bc_overview_segment *s, const struct bc_chunk_info *info)
 {
-	int64_t from = bc_overview_row_from(info);
+	int64_t from = info->wall_ns;
 	int64_t to = bc_overview_row_to(info, s->clock_hz);
 
 	if (s->rows == 0)
