@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "formats/diff/compare.h"
+#include "formats/diff/far.h"
 #include "formats/diff/match.h"
 #include "tests/support/dice.h"
 #include "tests/support/test.h"
@@ -799,4 +800,29 @@ TEST_WITH(rows, r, texts_outlive_their_source)
 	r->b[700].reg.name.at = "X1";
 	assert_int_equal(compare(r, &plain), 0);
 	assert_int_equal(r->reported.fields, BC_FIELD_NAME);
+}
+
+/* One entry, more often than the search far ahead reads. */
+static int repeat(void *context, bool (*take)(void *, const struct bc_entry *), void *to)
+{
+	const struct bc_entry *entry = context;
+	uint64_t n = 0;
+
+	while (n < 2 * BC_FAR_MAX && take(to, entry))
+		n++;
+	return 0;
+}
+
+/* Runs of this entry are no samples. */
+TEST(the_search_far_ahead_ends_at_its_limit)
+{
+	struct bc_entry entry;
+	struct bc_match_source source = {.again = repeat, .context = &entry};
+	uint64_t a = 0;
+	uint64_t b = 0;
+	uint64_t entries_read = 0;
+
+	bc_entry_reference(&entry, 0, 0, 0);
+	assert_int_equal(bc_far_find(&source, &source, BC_FIELD_ADDR, &a, &b, &entries_read), 0);
+	assert_true(entries_read <= 2 * (BC_FAR_MAX + 1));
 }
