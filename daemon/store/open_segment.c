@@ -441,7 +441,11 @@ static bool create_failed(struct bc_open_segment *o, const char *what, int rc)
 static int create_in_dir(struct bc_open_segment *o, const char *file,
 	const struct bc_segment_header *header, enum bc_format form)
 {
-	if (form == BC_FORMAT_SEGMENT)
+	bool is_segment = form == BC_FORMAT_SEGMENT;
+
+	if (is_segment ? !has_notice(&o->sealed_notice) : !has_notice(&o->raw_sealed_notice))
+		return -ENOMEM;
+	if (is_segment)
 		return bc_segment_create(&o->segment, o->dir_fd, file, BC_PARTIAL_SUFFIX, header);
 	return bc_raw_create(&o->raw, o->dir_fd, file, BC_PARTIAL_SUFFIX, header, form);
 }
@@ -453,7 +457,6 @@ static int create_file(
 	bool is_segment = form == BC_FORMAT_SEGMENT;
 	struct bc_segment_name name = {.segment = header->segment};
 	char file[BC_SEGMENT_NAME_MAX];
-	int rc = -ENOMEM;
 
 	memcpy(name.recording, header->recording, sizeof(name.recording));
 	if (is_segment)
@@ -461,8 +464,7 @@ static int create_file(
 	else
 		bc_raw_name_write(file, &name, form);
 	bc_thread_health_start(&o->health, "creating", file);
-	if (has_notice(is_segment ? &o->sealed_notice : &o->raw_sealed_notice))
-		rc = create_in_dir(o, file, header, form);
+	int rc = create_in_dir(o, file, header, form);
 	if (rc == -ENOENT && reopen_dir(o))
 		rc = create_in_dir(o, file, header, form);
 	skip_existing(o, rc);
