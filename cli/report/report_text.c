@@ -70,7 +70,7 @@ const char *bc_report_title(char out[BC_REPORT_WORDS_MAX], const struct bc_repor
 	return out;
 }
 
-/* Whether the size of each of so many gaps is known: all are listed, and none is inexact. */
+/* Whether the total loss in all `gaps` gaps is exact: each is listed, and its size is known. */
 static bool is_exact(const struct bc_report_events *e, uint64_t gaps)
 {
 	uint64_t listed = 0;

@@ -44,7 +44,7 @@ struct job {
 	/* Protected by the searcher's lock: */
 	enum state state;
 	bool is_found;    /* there is something to search; false when DONE: no such recording */
-	bool is_closed;   /* by the loop: nobody reads the output */
+	bool is_closed;   /* by the loop: the output is not read any more */
 	uint64_t idle_ns; /* when DONE: since then the client has read nothing */
 	char out[OUT_BYTES];
 	size_t first; /* of `used` bytes, in a ring */
@@ -452,7 +452,7 @@ static bool drop_stalled(struct bc_searcher *s, bool is_owner)
 	return false;
 }
 
-/* Returns BC_SEARCHES_MAX if there is no place for this client. */
+/* Returns BC_SEARCHES_MAX if no place is free for this client. */
 static unsigned find_place(const struct bc_searcher *s, bool is_owner)
 {
 	unsigned place = 0;

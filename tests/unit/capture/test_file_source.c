@@ -213,7 +213,7 @@ TEST_F(a_damaged_chunk_is_reported_in_place_and_its_records_counted_missing)
 	}
 }
 
-/* Writes a segment with one record, before which so many samples were lost on the bus. */
+/* Writes a segment with one record. The board lost `lost` samples before it. */
 static struct trace write_lossy(
 	struct fixture *f, const char *recording, uint32_t segment, uint64_t first, uint64_t lost)
 {

@@ -496,7 +496,7 @@ TEST_F(losses_of_a_live_source_are_recorded)
 	assert_int_equal(f->out_bytes, f->counts.written * BC_RECORD_BYTES);
 }
 
-/* Its records are dropped: there is no space for the anchor that the first one would need. */
+/* That chunk has no space for the anchor of its first record, so its records are dropped. */
 TEST_F(a_recording_that_starts_with_a_chunk_full_of_events_has_no_delta_at_its_start)
 {
 	uint8_t record[BC_RECORD_BYTES] = {0};
