@@ -88,7 +88,7 @@ static void on_abandoned(void *context)
 	close_pipe(u);
 }
 
-static const struct bc_upload_ops upload_ops = {
+static const struct bc_deferred_ops upload_ops = {
 	.data = on_data, .end = on_end, .abandoned = on_abandoned};
 
 static void on_sealed(void *context, const struct bc_recording *ended)
@@ -138,7 +138,7 @@ static enum bc_refusal start_replay(struct bc_call *call, struct bc_replay_reque
 	enum bc_refusal refusal = bc_recorder_replay(
 		call->api->recorder, replay, call->err, sizeof(call->err), u, on_sealed);
 	if (refusal == BC_GRANTED)
-		bc_request_receive_upload(call->request, &upload_ops, u);
+		bc_request_defer(call->request, &upload_ops, u);
 	else
 		close_upload(u);
 	return refusal;

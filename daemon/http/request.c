@@ -42,8 +42,8 @@ struct bc_request {
 	const struct refusal *refusal; /* sent when the body is complete; NULL: not refused */
 	bool is_delivered;             /* to the receiver, or refused */
 	bool is_upload;
-	bool is_body_over;                  /* of an upload */
-	const struct bc_upload_ops *upload; /* until it has its response; may be NULL */
+	bool is_body_over;                    /* of an upload */
+	const struct bc_deferred_ops *upload; /* until it has its response; may be NULL */
 	void *upload_context;
 	bool has_response;
 	bool is_suspended;
@@ -334,7 +334,7 @@ enum MHD_Result bc_request_receive(struct bc_connection *connection, const char 
 /* The client has disconnected. */
 static void abandon(struct bc_request *r)
 {
-	const struct bc_upload_ops *ops = r->upload;
+	const struct bc_deferred_ops *ops = r->upload;
 
 	r->upload = NULL;
 	ops->abandoned(r->upload_context);
@@ -487,7 +487,7 @@ void bc_request_respond(struct bc_request *r, unsigned status, const char *conte
 
 /* Uploads */
 
-void bc_request_receive_upload(struct bc_request *r, const struct bc_upload_ops *ops, void *context)
+void bc_request_defer(struct bc_request *r, const struct bc_deferred_ops *ops, void *context)
 {
 	r->upload = ops;
 	r->upload_context = context;

@@ -55,9 +55,10 @@ bool bc_request_is_owner(const struct bc_request *request);
 void bc_request_respond(struct bc_request *request, unsigned status, const char *content_type,
 	char *text, const char *allow);
 
-/* The body of an upload is passed on as it arrives, however long it is. It is not kept in memory.
- * Other requests, which have no more body, only need abandoned(). */
-struct bc_upload_ops {
+/* For a request that is responded to later. The body of an upload is passed on as it arrives,
+ * however long it is; it is not kept in memory. Other requests have no more body and need
+ * abandoned() only. */
+struct bc_deferred_ops {
 	/* Consumes up to n bytes and returns how many. If fewer, the client has to wait until
 	 * bc_request_resume_upload(), which offers the rest again. */
 	size_t (*data)(void *context, const char *bytes, size_t n);
@@ -71,15 +72,12 @@ struct bc_upload_ops {
 	void (*abandoned)(void *context);
 };
 
-/* Receives the body of a request for which bc_server_options.is_upload() returned true. Call it
- * within bc_server_options.request(), or respond there. After the response, `ops` gets no more
- * calls and the rest of the body is discarded: libmicrohttpd sends a response only after the body.
- * But a client that expects "100 Continue" and gets a response at once need not send its body.
- *
- * Any other request that is responded to later may have `ops` too, which reports that its client
- * has disconnected. */
-void bc_request_receive_upload(
-	struct bc_request *request, const struct bc_upload_ops *ops, void *context);
+/* Reports what happens to the request until its response, after which `ops` gets no more calls. A
+ * request for which bc_server_options.is_upload() returned true needs this, or a response, within
+ * bc_server_options.request(). The rest of the body is discarded then: libmicrohttpd sends a
+ * response only after the body. But a client that expects "100 Continue" and gets a response at
+ * once need not send its body. */
+void bc_request_defer(struct bc_request *request, const struct bc_deferred_ops *ops, void *context);
 
 /* Offers what data() left again. Cheap; never calls back directly. */
 void bc_request_resume_upload(struct bc_request *request);

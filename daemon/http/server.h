@@ -60,7 +60,7 @@ struct bc_server_options {
 	void *context;
 
 	/* Whether a request, of which only the head has arrived, is an upload: it is passed to
-	 * request() without its body (bc_request_receive_upload()). NULL: never. */
+	 * request() without its body (bc_request_defer()). NULL: never. */
 	bool (*is_upload)(void *context, const struct bc_request *request);
 
 	/* Called from the loop once per complete request, or per head of an upload. The receiver

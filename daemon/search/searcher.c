@@ -467,7 +467,7 @@ static unsigned find_place(const struct bc_searcher *s, bool is_owner)
 int bc_searcher_add(
 	struct bc_searcher *s, struct bc_request *request, const struct bc_searcher_request *search)
 {
-	static const struct bc_upload_ops held_ops = {.abandoned = on_abandoned};
+	static const struct bc_deferred_ops held_ops = {.abandoned = on_abandoned};
 	bool is_owner = bc_request_is_owner(request);
 	unsigned place = find_place(s, is_owner);
 
@@ -483,7 +483,7 @@ int bc_searcher_add(
 	job->is_owner = is_owner;
 	if (must_have_segments(search)) {
 		job->held = request;
-		bc_request_receive_upload(request, &held_ops, job);
+		bc_request_defer(request, &held_ops, job);
 	} else if (!start_stream(job, request)) {
 		free(job);
 		return -ENOMEM;

@@ -105,7 +105,7 @@ static void end_upload(void *context)
 	(void)context;
 }
 
-static const struct bc_upload_ops uploading = {
+static const struct bc_deferred_ops uploading = {
 	.data = receive_upload, .end = end_upload, .abandoned = end_upload};
 
 static bool is_upload(void *context, const struct bc_request *request)
@@ -123,7 +123,7 @@ static void on_request(void *context, struct bc_request *request)
 	if (strchr(path, 'u') != NULL && run->upload_count < PENDING) {
 		run->room = 100;
 		run->uploads[run->upload_count++] = request;
-		bc_request_receive_upload(request, &uploading, run);
+		bc_request_defer(request, &uploading, run);
 	} else if (strchr(path, 'l') != NULL && run->late_count < PENDING) {
 		run->late[run->late_count++] = request;
 	} else if (strchr(path, 's') != NULL) {

@@ -58,7 +58,8 @@ static void on_abandoned(void *context)
 	r->abandoned++;
 }
 
-static const struct bc_upload_ops ops = {.data = on_data, .end = on_end, .abandoned = on_abandoned};
+static const struct bc_deferred_ops ops = {
+	.data = on_data, .end = on_end, .abandoned = on_abandoned};
 
 static void on_request(struct server_rig *rig, struct bc_request *request)
 {
@@ -66,7 +67,7 @@ static void on_request(struct server_rig *rig, struct bc_request *request)
 
 	if (strcmp(bc_request_path(request), "/upload") == 0) {
 		r->request = request;
-		bc_request_receive_upload(request, &ops, r);
+		bc_request_defer(request, &ops, r);
 	} else {
 		bc_request_respond(request, 409, "text/plain", strdup("no\n"), NULL);
 	}
