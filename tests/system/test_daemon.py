@@ -467,10 +467,14 @@ def test_garbage_on_the_socket_does_no_harm(tmp):
 
 
 def reload(daemon, words):
-    """Sends SIGHUP and waits for a line of the log. Returns the log."""
-    before = daemon.log_so_far().count("SIGHUP")
+    """Sends SIGHUP and waits for the last line that it logs. Returns the log."""
+
+    def ends():
+        return len(re.findall("SIGHUP: applied .*\n|keeping the old configuration\n", daemon.log_so_far()))
+
+    before = ends()
     daemon.process.send_signal(signal.SIGHUP)
-    harness.wait_until(lambda: daemon.log_so_far().count("SIGHUP") > before, "SIGHUP is logged")
+    harness.wait_until(lambda: ends() > before, "SIGHUP is logged")
     assert words in daemon.log_so_far(), daemon.log_so_far()
     return daemon.log_so_far()
 
