@@ -27,6 +27,7 @@ static enum bc_exit open_next(struct bc_trace *t)
 		return BC_EXIT_FAILED;
 	}
 	t->format = format;
+	t->options.is_partial = t->file.is_partial;
 	t->options.index_fd = t->file.is_regular ? t->file.fd : -1;
 	int error = bc_reader_open(&t->reader, t->file.input, format, &t->options);
 	if (error == -ENOTSUP)

@@ -32,10 +32,6 @@ struct bc_dump {
 	struct bc_format_options format; /* options of the input format */
 	struct bc_record_text text;
 	struct bc_sequence_check sequence;
-	bool has_last; /* `last` is the previous chunk, printed or not */
-	struct bc_chunk_info last;
-	uint64_t repeated_chunks; /* in the current file: not printed, they were read before */
-	uint64_t repeated_records;
 	struct bc_filter_args args; /* what to print */
 	bool is_part;               /* not everything */
 	bool is_by_field;           /* it depends on addresses, types or processors */

@@ -48,6 +48,7 @@ struct bc_reader_options {
 	 * index_fd, chunks that are not needed are skipped without being read. */
 	bool (*needs_chunk)(void *context, const struct bc_chunk_info *info);
 	void *context;
+	bool is_partial;     /* a segment that is still open: it has no index yet */
 	bool is_one_of_many; /* the caller reads many files at a time: no threads for this one */
 	int index_fd; /* descriptor of the segment if it is a regular file, to load its index; -1:
 			 none */

@@ -82,14 +82,15 @@ static int set_fault(struct bc_reader *r, struct bc_batch *batch, uint64_t offse
 	return 1;
 }
 
-/* Whether needed records are missing between the previous file and the first chunk of this one. If
- * so, that chunk is read even if it is not needed, so that the loss is reported. */
+/* Whether needed records are missing between the chunks read before and this one. */
 static bool follows_hole(
 	const struct bc_reader *r, const struct chunk_state *c, const struct bc_chunk_info *info)
 {
-	struct bc_chunk_info hole;
+	uint64_t clock_hz = r->header != NULL ? r->header->clock_hz : 0;
+	struct bc_chunk_info holes[2];
+	unsigned n = bc_sequence_check_hole(c->sequence, info, clock_hz, holes);
 
-	return bc_sequence_check_hole(c->sequence, info, &hole) && is_needed(r, &hole);
+	return n != 0 && (is_needed(r, &holes[0]) || (n == 2 && is_needed(r, &holes[1])));
 }
 
 /* Moves the reader to the next run of chunks that are needed. Returns 1, 0 if there are none, or a
@@ -102,6 +103,7 @@ static int next_range(struct bc_reader *r, struct chunk_state *c)
 		uint64_t begin = bc_segment_index_row(&c->index, c->row, &info);
 		uint64_t end = begin;
 		uint64_t first = info.first_record;
+		/* The first chunk of a file is read after a hole, to report what is missing. */
 		bool is_after_hole = c->row == 0 && follows_hole(r, c, &info);
 		bool is_read = is_after_hole;
 		while (c->row < c->index.head.rows) {
@@ -186,6 +188,7 @@ static int start_chunk(struct bc_reader *r, struct chunk_state *c, struct bc_bat
 	uint64_t offset = bc_segment_reader_offset(c->reader);
 	struct bc_missing missing;
 	char what[128];
+	bool is_after_hole = follows_hole(r, c, info);
 	int place = bc_sequence_check_chunk(c->sequence, &c->chunk, &missing);
 
 	if (place < 0)
@@ -205,7 +208,7 @@ static int start_chunk(struct bc_reader *r, struct chunk_state *c, struct bc_bat
 			"chunk %" PRIu32 " is out of order: later chunks precede it", info->number);
 		return set_fault(r, batch, offset, bc_chunk_encoded_bytes(info), what);
 	}
-	if (missing.records == 0 && missing.samples == 0)
+	if (missing.records != 0 ? !is_after_hole : missing.samples == 0 || !c->has_chunk)
 		return 0;
 	return report_missing(r, c, batch, &missing);
 }
@@ -216,10 +219,10 @@ static int end_segment(struct bc_reader *r, struct chunk_state *c, struct bc_bat
 	bool was_open = c->is_open;
 
 	c->is_open = false;
-	if (!was_open)
+	if (!was_open || r->options.is_partial)
 		return 0;
 	return set_fault(r, batch, bc_segment_reader_offset(c->reader), 0,
-		"no index: the segment was cut off, is still open, or was never sealed; all "
+		"no index: the segment was cut off or was never sealed; all "
 		"whole chunks were read");
 }
 

@@ -28,28 +28,41 @@ void bc_sequence_check_skip(struct bc_sequence_check *c, const struct bc_chunk_i
 	c->last = *info;
 }
 
-bool bc_sequence_check_hole(const struct bc_sequence_check *c, const struct bc_chunk_info *info,
-	struct bc_chunk_info *hole)
+unsigned bc_sequence_check_hole(const struct bc_sequence_check *c, const struct bc_chunk_info *info,
+	uint64_t clock_hz, struct bc_chunk_info holes[2])
 {
+	struct bc_chunk_info hole = *info;
+
 	if (!c->has_recording || c->tag != info->recording_tag || info->first_record <= c->next)
-		return false;
-	*hole = *info;
-	hole->first_record = c->next;
+		return 0;
+	hole.first_record = c->next;
 	/* More than a chunk can have, but the number is only compared and printed. */
 	uint64_t missing = info->first_record - c->next;
-	hole->records = missing < UINT32_MAX ? (uint32_t)missing : UINT32_MAX;
-	hole->events = 0;
-	hole->first_tick = 0;
-	hole->last_tick = info->first_tick;
-	if (c->has_last && c->last.epoch == info->epoch)
-		hole->first_tick = c->last.last_tick;
-	if (c->has_last)
-		hole->wall_ns = c->last.wall_ns;
-	hole->addr_low = 0;
-	hole->addr_high = UINT32_MAX;
-	memset(hole->types, 0xFF, sizeof(hole->types));
-	memset(hole->procs, 0xFF, sizeof(hole->procs));
-	return true;
+	hole.records = missing < UINT32_MAX ? (uint32_t)missing : UINT32_MAX;
+	hole.events = 0;
+	hole.addr_low = 0;
+	hole.addr_high = UINT32_MAX;
+	memset(hole.types, 0xFF, sizeof(hole.types));
+	memset(hole.procs, 0xFF, sizeof(hole.procs));
+	hole.first_tick = 0;
+	hole.last_tick = info->first_tick != 0 ? info->first_tick - 1 : 0;
+	hole.wall_ns = bc_chunk_wall(info, 0, clock_hz);
+	holes[0] = hole;
+	if (!c->has_last)
+		return 1;
+	hole.epoch = c->last.epoch;
+	hole.first_tick = c->last.last_tick != UINT64_MAX ? c->last.last_tick + 1 : UINT64_MAX;
+	hole.wall_ns = bc_chunk_wall(&c->last, hole.first_tick, clock_hz);
+	if (hole.epoch != info->epoch) {
+		hole.last_tick = UINT64_MAX;
+		holes[1] = hole;
+		return 2;
+	}
+	/* Without a tick between them, they share that of the chunk's first record. */
+	if (hole.last_tick < hole.first_tick)
+		hole.first_tick = hole.last_tick = info->first_tick;
+	holes[0] = hole;
+	return 1;
 }
 
 void bc_sequence_check_expect(struct bc_sequence_check *c, const struct bc_segment_header *header)

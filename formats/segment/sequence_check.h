@@ -66,11 +66,12 @@ void bc_sequence_check_jump(struct bc_sequence_check *check, uint64_t tag, uint6
 /* Continues after a chunk that was skipped without reading it. */
 void bc_sequence_check_skip(struct bc_sequence_check *check, const struct bc_chunk_info *info);
 
-/* Whether records are missing before a chunk that has not been read yet. If so, sets *hole to the
- * description of a chunk with these records: their numbers, the ticks and times between which they
- * are, and all addresses, types and processors. The chunk itself may record the loss in a gap. */
-bool bc_sequence_check_hole(const struct bc_sequence_check *check, const struct bc_chunk_info *info,
-	struct bc_chunk_info *hole);
+/* Describes the records that are missing before a chunk that has not been checked yet, as a chunk
+ * would be: their numbers, the ticks and the time of day between which they are, and all addresses,
+ * types and processors. The chunk itself may record the loss in a gap. Returns 0 if none are
+ * missing, or 2 if they may belong to either of two epochs, otherwise 1. */
+unsigned bc_sequence_check_hole(const struct bc_sequence_check *check,
+	const struct bc_chunk_info *info, uint64_t clock_hz, struct bc_chunk_info holes[2]);
 
 /* Returns the chunk's enum bc_sequence_place, or -ENOMEM. Sets *missing to what is missing before
  * it; zeros unless it is next. */

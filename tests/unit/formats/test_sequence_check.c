@@ -149,3 +149,66 @@ TEST(a_loss_without_a_gap_is_found)
 	assert_int_equal(check_lost(&c, 6, 0, 0, 9000), 0);
 	bc_sequence_check_reset(&c);
 }
+
+#define MHZ 1000000u
+
+static void assert_hole(const struct bc_chunk_info *hole, uint32_t epoch, uint64_t first_tick,
+	uint64_t last_tick, int64_t wall_ns)
+{
+	assert_int_equal(hole->first_record, 10);
+	assert_int_equal(hole->records, 90);
+	assert_int_equal(hole->events, 0);
+	assert_int_equal(hole->epoch, epoch);
+	assert_int_equal(hole->first_tick, first_tick);
+	assert_int_equal(hole->last_tick, last_tick);
+	assert_int_equal(hole->wall_ns, wall_ns);
+}
+
+TEST(a_hole_has_the_times_between_its_neighbours)
+{
+	struct bc_chunk_info next = {.recording_tag = TAG,
+		.first_record = 100,
+		.records = 1,
+		.epoch = 3,
+		.first_tick = 2000,
+		.last_tick = 2000,
+		.wall_ns = 7000000};
+	struct bc_chunk_info last = {.recording_tag = TAG,
+		.records = 10,
+		.epoch = 3,
+		.first_tick = 1000,
+		.last_tick = 1500,
+		.wall_ns = 6000000};
+	struct bc_sequence_check c = {0};
+	struct bc_chunk_info holes[2];
+
+	assert_int_equal(bc_sequence_check_hole(&c, &next, MHZ, holes), 0);
+	bc_sequence_check_jump(&c, TAG, 100);
+	assert_int_equal(bc_sequence_check_hole(&c, &next, MHZ, holes), 0);
+
+	/* Nothing is known of what was before. */
+	bc_sequence_check_jump(&c, TAG, 10);
+	assert_int_equal(bc_sequence_check_hole(&c, &next, MHZ, holes), 1);
+	assert_hole(&holes[0], 3, 0, 1999, 5000000);
+
+	bc_sequence_check_skip(&c, &last);
+	assert_int_equal(bc_sequence_check_hole(&c, &next, MHZ, holes), 1);
+	assert_hole(&holes[0], 3, 1501, 1999, 6501000);
+	assert_int_equal(bc_sequence_check_hole(&c, &next, 0, holes), 1);
+	assert_int_equal(holes[0].wall_ns, last.wall_ns);
+
+	/* At the end of one epoch, or at the start of another. */
+	next.epoch = 4;
+	assert_int_equal(bc_sequence_check_hole(&c, &next, MHZ, holes), 2);
+	assert_hole(&holes[0], 4, 0, 1999, 5000000);
+	assert_hole(&holes[1], 3, 1501, UINT64_MAX, 6501000);
+
+	/* All records have one tick. */
+	next.epoch = 3;
+	next.first_tick = last.last_tick;
+	assert_int_equal(bc_sequence_check_hole(&c, &next, MHZ, holes), 1);
+	assert_hole(&holes[0], 3, 1500, 1500, 6501000);
+	next.recording_tag++;
+	assert_int_equal(bc_sequence_check_hole(&c, &next, MHZ, holes), 0);
+	bc_sequence_check_reset(&c);
+}
