@@ -1,6 +1,7 @@
 """Where segments and recordings end, and what is deleted to make space."""
 
 import contextlib
+import datetime
 import json
 import os
 import struct
@@ -163,6 +164,21 @@ def test_a_recording_ends_after_its_duration(tmp):
     (delta,) = struct.unpack_from("<I", expected, len(recorded) + 8)
     duration = segment["last_tick"] - segment["first_tick"]
     assert duration < 10 * clock <= duration + delta, segment
+
+
+def test_the_duration_does_not_include_a_slow_start(tmp):
+    out = tmp / "out"
+    out.mkdir()
+    faults = harness.Faults(tmp, out, "fsync:1:slow")
+    with Daemon("--source", "sim:rate=10k", "-o", out, "-a", "duration:0.4", socket=tmp / "socket", env=faults.env) as daemon:
+        daemon.wait_ready()
+        harness.wait_until(lambda: daemon.status()["state"] == "idle", "the recording has ended")
+        equal(daemon.stop(), 0, daemon.err)
+    equal([call[2] for call in faults.calls() if call[0] == "fsync"][0], "slow", "the first directory sync, at the start")
+    lines = daemon.err.decode().splitlines()
+    begin, end = (datetime.datetime.fromisoformat(line.split()[0].rstrip("Z"))
+                  for word in (": recording started", ": sealed, ") for line in lines if word in line)
+    assert end - begin >= datetime.timedelta(seconds=0.399), lines
 
 
 def test_a_recording_ends_after_the_chunk_that_passes_its_size(tmp):
