@@ -35,7 +35,7 @@ class Recording(Daemon):
         # Chunks that were never filled use no memory.
         unused = (buffer["chunks"] - buffer["min_free_chunks"]) * BUFFER // buffer["chunks"]
         self.peak = attack.peak_memory(self.process) - unused
-        code = self.stop(timeout=60)
+        code = self.stop()
         log = attack.ended_well(self, "bad clients")
         equal(code, 4 if self.lost else 0, log)
 
@@ -68,7 +68,7 @@ def one_attack(directory, normal, rate, seconds, clients, kinds, is_other):
             watch.wait_samples(5)
             watch.finish()
         harness.wait_until(lambda: attack.open_descriptors(daemon.process) <= descriptors + 1,
-                           f"descriptors are free again, at most {descriptors + 1}", 60)
+                           f"descriptors are free again, at most {descriptors + 1}")
         daemon.end()
     what = f"{clients} clients: {' '.join(kinds)}{' of another user' if is_other else ''}"
     assert daemon.lost <= lost, f"{what}: {daemon.lost} samples lost, {lost} without clients"

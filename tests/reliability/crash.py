@@ -16,7 +16,7 @@ from harness import Daemon, Faults, equal
 from recovered import SMALL, Lost, Reader, start_again
 
 RATE = harness.rate(500_000)
-SAMPLES = 4 * RATE  # a daemon is killed within a second
+SAMPLES = 10 * RATE  # a daemon is killed within a second
 SOURCE = f"sim:rate={RATE},count={SAMPLES}"
 KILLS = 20  # in one directory
 SHARE = 0.35  # of kills during recovery
@@ -43,7 +43,8 @@ class Killer:
 
     def options(self):
         rng = self.rng
-        argv = ["--source", SOURCE, "-o", self.out, "-b", f"filesize:{rng.choice(('60K', '300K', '2M', '1G'))}", *SMALL]
+        argv = ["--source", SOURCE, "-o", self.out, "-b", f"filesize:{rng.choice(('60K', '300K', '2M', '1G'))}", *SMALL,
+                "--set", "pipeline.buffer=128M"]
         if rng.random() < 0.5:
             argv += ["--set", "pipeline.flush=10ms", "--set", "pipeline.sync=3ms"]
         if rng.random() < 0.25:

@@ -93,22 +93,22 @@ def calls_of(directory, scenario, left):
 def wait_for_end(daemon, faults, mode):
     """Lets the daemon end, as the mode says. Returns the exit code, and whether the disk refused calls to the end."""
     if mode == "once":
-        return daemon.wait(60), False
-    harness.wait_until(lambda: daemon.process.poll() is not None or has_failed(faults), "a call fails", 30)
+        return daemon.wait(), False
+    harness.wait_until(lambda: daemon.process.poll() is not None or has_failed(faults), "a call fails")
     with contextlib.suppress(subprocess.TimeoutExpired):
         return daemon.wait(0.7), True
     with contextlib.suppress(OSError, AssertionError):
         check_counts(daemon.status())  # it does not answer while it exits
     if mode == "until switched off":
         # On a very busy machine, the daemon may have given up by now.
-        has_given_up = "giving up" in daemon.log_so_far()
         faults.set("")
-        return daemon.wait(60), has_given_up
+        has_given_up = "giving up" in daemon.log_so_far()
+        return daemon.wait(), has_given_up
     daemon.process.send_signal(signal.SIGTERM)
     with contextlib.suppress(subprocess.TimeoutExpired):
         return daemon.wait(1.1), True
     daemon.process.send_signal(signal.SIGINT)  # gives up now instead of in ten seconds
-    return daemon.wait(60), True
+    return daemon.wait(), True
 
 
 def lost_on_record(segments):

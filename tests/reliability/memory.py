@@ -90,7 +90,7 @@ def fail_at_start(directory, number):
     memory.fail(number, number)
     out = directory / "out"
     with Daemon(*START, "-o", out, env=memory.env) as daemon:
-        code = daemon.wait(60)
+        code = daemon.wait()
     log = attack.ended_well(daemon, f"allocation {number} at the start")
     if code not in (0, 4):
         assert log.strip(), f"allocation {number} at the start: exit code {code} without a message"
@@ -119,7 +119,7 @@ class Running:
         self.memory.fail(0, 0)
         assert self.daemon.process.poll() is None, f"{what}: the daemon ended: {self.daemon.log_so_far()}"
         before = harness.check_counts(self.daemon.status())
-        harness.wait_until(lambda: self.daemon.status()["counts"]["received"] > before["received"], f"{what}: more samples", 30)
+        harness.wait_until(lambda: self.daemon.status()["counts"]["received"] > before["received"], f"{what}: more samples")
         counts = harness.check_counts(self.daemon.status())
         equal((counts["dropped"]["buffer"], counts["dropped"]["disk"]), (0, 0), f"{what}: lost")
 
@@ -156,7 +156,7 @@ def fail_while_running(options, directory, name):
         operation_until(operation, daemon, 0.3)
         running.check(f"{name}, all allocations")
         running.restart_recording()
-        code = daemon.stop(timeout=60)
+        code = daemon.stop()
     log = attack.ended_well(daemon, name)
     equal(code, 0, log)
     harness.verify(harness.segments(running.out))

@@ -49,7 +49,7 @@ def simulated(directory, seed, rate, count, burners):
     faults = Faults(directory, out, rules)
     argv = ("--once", "--source", f"sim:rate={rate},count={count}", "-o", out, *settings(rng))
     with busy(burners), Daemon(*argv, socket=directory / "socket", env=faults.env) as daemon:
-        daemon.wait_ready()
+        attack.wait_ready(daemon)  # it may have ended
         with Watch(daemon.socket, may_end=True) as watch:
             code = daemon.wait(600)
             watch.finish()

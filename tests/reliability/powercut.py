@@ -29,10 +29,10 @@ from recovered import SMALL, Lost, Reader, start_again  # noqa: E402
 
 CONTROLS = {"has_file_sync": "fdatasync", "has_dir_sync": "directory sync"}
 RATE = harness.rate(100_000)
-SAMPLES = 8 * RATE  # never all recorded
+SAMPLES = 30 * RATE  # never all recorded
 RUNS, STATES = 4, 50  # at least; states of one run, at most
 RECORDS, SYNCS = RATE, 20  # durable at the end of a recorded run, and seen to become durable before
-CHUNKS = ("--set", "pipeline.flush=10ms", "--set", "pipeline.sync=20ms")
+CHUNKS = ("--set", "pipeline.flush=10ms", "--set", "pipeline.sync=20ms", "--set", "pipeline.buffer=128M")
 VARIANTS = (
     ("-b", "filesize:40K"),
     ("-b", "filesize:25K", "--set", "output.keep_raw=yes"),

@@ -75,7 +75,7 @@ class Soak:
         self.recorder.process.send_signal(signal.SIGHUP)
 
     def stop_and_start(self):
-        attack.try_request(self.recorder.socket, request("DELETE", "/v1/recordings/current"), 60)
+        attack.try_request(self.recorder.socket, request("DELETE", "/v1/recordings/current"), harness.TIMEOUT_S)
         code, body = harness.http(self.recorder.socket, "/v1/recordings", "POST", "{}")
         assert code in (200, 201), body
         self.recordings += 1
@@ -120,7 +120,7 @@ class Soak:
             return self.recorder.counts["received"] == self.board.sent()["samples"]
 
         try:
-            harness.wait_until(is_settled, "what was received is what was sent", 60)
+            harness.wait_until(is_settled, "what was received is what was sent")
         except AssertionError as why:
             raise AssertionError(f"{why}: {self.recorder.counts}, {self.board.sent()}") from why
 
@@ -134,6 +134,7 @@ class Soak:
             action()
             self.done[action.__name__] = self.done.get(action.__name__, 0) + 1
             time.sleep(pause * self.rng.random())
+            self.recorder.watch.check()
             self.received = self.recorder.watch.last["counts"]["received"]
             self.measure()
         self.settle()

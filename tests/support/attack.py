@@ -23,7 +23,7 @@ def ended_well(daemon, what):
     return log
 
 
-def wait_ready(daemon, timeout=30):
+def wait_ready(daemon):
     """Waits until the daemon answers or ends. Returns whether it answers."""
 
     def answers():
@@ -35,7 +35,7 @@ def wait_ready(daemon, timeout=30):
         except AssertionError:
             return None
 
-    return harness.wait_until(answers, "the daemon answers or ends", timeout) == "ready"
+    return harness.wait_until(answers, "the daemon answers or ends") == "ready"
 
 
 def try_request(socket_path, request, timeout=10):

@@ -414,6 +414,11 @@ class Watch:
         wanted = self.samples + more
         wait_until(lambda: self.samples >= wanted or self._problem, f"{more} more samples of the status")
 
+    def check(self):
+        """Raises what has failed."""
+        if self._problem is not None:
+            raise self._problem
+
     def finish(self):
         """Stops polling, because the daemon is about to end."""
         self._end.set()
@@ -421,8 +426,8 @@ class Watch:
 
     def __exit__(self, *exception):
         self.finish()
-        if exception[0] is None and self._problem is not None:
-            raise self._problem
+        if exception[0] is None:
+            self.check()
 
 
 class Faults:
@@ -447,7 +452,8 @@ class Faults:
     def calls(self):
         if not self._log.exists():
             return []
-        lines = (line.split(" ", 3) for line in self._log.read_text().splitlines())
+        whole = self._log.read_text().rpartition("\n")[0]  # the last line may be half written
+        lines = (line.split(" ", 3) for line in whole.splitlines())
         return [(kind, int(number), done, pathlib.Path(path).name) for kind, number, done, path in lines]
 
 

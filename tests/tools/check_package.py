@@ -222,7 +222,7 @@ def test_shellcheck_finds_nothing_in_the_scripts():
     scripts = sorted((ROOT / "debian").glob("buscapd.p*"))
     equal(len(scripts), 3, "scripts")
     done = run("shellcheck", "-s", "sh", *scripts)
-    equal(done.stdout.decode(), "")
+    equal((done.returncode, done.stdout.decode(), done.stderr.decode()), (0, "", ""))
 
 
 def test_install_uses_an_existing_group_and_user():

@@ -44,3 +44,4 @@ say "check every checksum"
 show "$build/buscap" verify "$@"
 
 say "everything is in $out; rm -r demo removes it"
+[ $failed = 0 ]

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Functions of the demos: say prints a heading; show prints a command, then runs it.
+# Functions of the demos: say prints a heading; show prints a command, then runs it, and notes in $failed if it fails.
 
 if [ -t 1 ]; then
 	bold=$(printf '\033[1m') plain=$(printf '\033[0m')
@@ -11,7 +11,8 @@ say() {
 	printf '\n%s== %s%s\n' "$bold" "$*" "$plain"
 }
 
+failed=0
 show() {
 	printf '$ %s\n' "$*"
-	"$@"
+	"$@" || failed=1
 }
