@@ -33,7 +33,7 @@ def test_damaged_frames_are_an_exact_loss_and_the_same_figure_everywhere(tmp):
         daemon.wait_ready()
         api = Api(tmp / "socket")
         api.good(*START, status=201)
-        before = harness.wait_until(lambda: (s := daemon.status())["counts"]["lost"]["crc"] > 20_000 and s, "frames are damaged")
+        before = harness.wait_until(lambda: (s := daemon.status())["counts"]["lost"]["crc"] > 20_000 and s["counts"]["lost"]["board"] and s, "frames are damaged")
         now = api.good("GET", "/v1/recordings/current")["recording"]["lost"]
         after = daemon.status()
         assert sum(before["counts"]["lost"].values()) <= now <= sum(after["counts"]["lost"].values()), (before, now, after)
@@ -59,10 +59,10 @@ def test_damaged_frames_are_an_exact_loss_and_the_same_figure_everywhere(tmp):
 def test_a_snapshot_counts_the_losses_that_it_contains(tmp):
     """The flight recorder has lost samples before the recording starts, and before what it still holds."""
     rate = harness.rate(300_000)
-    with daemon_in(tmp, "--set", "recording.flight_time=1s", mode="flight",
+    with daemon_in(tmp, "--set", "recording.flight_time=5s", mode="flight",
                    source=f"sim:rate={rate},corrupt=0.2,loss=0.1") as daemon:
         daemon.wait_ready()
-        harness.wait_until(lambda: daemon.status()["counts"]["received"] > 2 * rate, "the flight recorder is full")
+        harness.wait_until(lambda: daemon.status()["counts"]["received"] > 10 * rate, "the flight recorder is full")
         ended = Api(tmp / "socket").good("POST", "/v1/snapshot", status=201)["recording"]
         equal(ended["lost"], sum(lost_in(harness.segments(tmp / "out")).values()), "the file")
         assert 0 < ended["lost"] < sum(daemon.status()["counts"]["lost"].values()), ended
@@ -83,7 +83,7 @@ def test_a_buffer_that_is_given_up_is_the_same_figure_everywhere(tmp):
     out = tmp / "out"
     out.mkdir()
     faults = harness.Faults(tmp, out)
-    rate = harness.rate(1_000_000)
+    rate = harness.rate(200_000)
     argv = ("--once", "--source", f"sim:rate={rate},count={60 * rate}", "-o", out)
     with harness.Daemon(*argv, socket=tmp / "socket", env=faults.env) as daemon:
         daemon.wait_ready()
@@ -130,8 +130,9 @@ def test_gap_events_are_at_most_one_per_second_and_cause(tmp):
     rate = harness.rate(300_000)
     with daemon_in(tmp, source=f"sim:rate={rate},loss=0.5,corrupt=0.2", mode="always") as daemon:
         daemon.wait_ready()
+        start = time.monotonic()
         with Stream(tmp / "socket", "/v1/events", "Event") as events:
-            seen, statuses, start = [], 0, time.monotonic()
+            seen, statuses = [], 0
             while statuses < 4:
                 event = events.read()
                 statuses += event["event"] == "status"

@@ -241,7 +241,8 @@ def test_a_stream_cut_off_anywhere_has_its_whole_frames(tmp):
 def record(tmp, data, **options):
     (tmp / "sent.1").write_bytes(data)
     words = [word for name, value in options.items() for word in ("-b", f"{name}:{value}")]
-    done = run(BUSCAPD, "--once", "--source", f"file:{tmp}/sent.1", "-o", tmp / "out", *words)
+    done = run(BUSCAPD, "--once", "--source", f"file:{tmp}/sent.1", "-o", tmp / "out", "--set",
+               "pipeline.flush=1h", *words)
     assert done.returncode in (0, 4), done.stderr.decode()
     return sent.read_streams([tmp / "sent.1"])
 

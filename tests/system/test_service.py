@@ -188,7 +188,7 @@ def test_no_ready_after_a_stop(tmp):
             manager.wait_for("STOPPING=1")
             daemon.process.send_signal(signal.SIGHUP)
             harness.wait_until(lambda: "SIGHUP" in daemon.log_so_far(), "SIGHUP is logged")
-            manager.wait_for("STATUS=stopping: ")
+            manager.wait_for("STATUS=stopping")
             faults.set("")
             equal(daemon.wait(), 0, daemon.err)
         equal(manager.states(), ["READY=1", "STOPPING=1"], "states")
@@ -221,7 +221,7 @@ def test_a_failed_start_sends_the_error_and_no_ready(tmp):
             equal(done.returncode, 1, done.stderr)
             manager.wait_for("ERRNO=")
             equal(manager.lines("ERRNO="), [f"ERRNO={number}"], argv)
-            (status,) = manager.lines("STATUS=")
+            status = manager.lines("STATUS=")[0]  # "stopping" may follow
             assert words in status and status[len("STATUS="):] in done.stderr.decode(), (status, done.stderr)
             assert "READY=1" not in manager.states(), manager.states()
 
@@ -284,10 +284,15 @@ def test_nothing_is_logged_without_a_manager(tmp):
 
 
 def killed_recording(tmp, out, records):
-    """Kills a daemon after this many records. Returns its open segment."""
-    with Daemon("-o", out, "--source", "sim:rate=2M", socket=tmp / "first") as daemon:
+    """Kills a daemon after this many records, but not during a write. Returns its open segment."""
+    aside = tmp / "killed"
+    aside.mkdir()
+    faults = Faults(aside, out)
+    with Daemon("-o", out, "--source", "sim:rate=2M", socket=tmp / "first", env=faults.env) as daemon:
         daemon.wait_ready()
         harness.wait_until(lambda: daemon.status()["counts"]["written"] >= records, "enough records are written")
+        faults.set("pwrite:hold")
+        harness.wait_until(lambda: any(done == "hold" for _, _, done, _ in faults.calls()), "a write is held")
         daemon.process.kill()
         daemon.wait()
     (opened,) = out.glob("*.partial")
@@ -330,7 +335,8 @@ def test_a_hanging_recovery_is_killed_by_the_manager_and_repeated(tmp):
         faults.set("pwrite:hold")
         with service(tmp, manager, *SIM, env={**faults.env, "FAULTFS_ENDING": ".recovering"}) as daemon:
             manager.wait_for("EXTEND_TIMEOUT_USEC=60000000")
-            harness.wait_until(faults.calls, "the copy is written")
+            harness.wait_until(lambda: ("pwrite", "hold") in [(kind, done) for kind, _, done, _ in faults.calls()],
+                               "the copy is written")
             daemon.process.kill()
             daemon.wait()
         equal(manager.states(), [], "states")
@@ -436,7 +442,6 @@ def test_a_hanging_writer_is_reported_without_a_manager(tmp):
         faults.set("pwrite:hold")
         harness.wait_until(lambda: "the writer hangs" in daemon.log_so_far(), "the hang is logged")
         harness.wait_until((tmp / "stuck").exists, "the command runs")
-        time.sleep(0.3)
         faults.set("")
         harness.wait_until(lambda: "the writer continues" in daemon.log_so_far(), "the daemon continues")
         daemon.stop()
@@ -452,13 +457,13 @@ def refuse(directory, rules):
     out.mkdir()
     faults = Faults(directory, out)
     with Manager(directory, WATCHDOG_US) as manager:
-        with service(directory, manager, *SIM, "--set", "pipeline.stuck=4s", env=faults.env) as daemon:
+        with service(directory, manager, *SIM, "--set", "pipeline.stuck=6s", env=faults.env) as daemon:
             manager.wait_for("READY=1")
             harness.wait_until(lambda: daemon.status()["counts"]["written"], "records are written")
             faults.set(rules)
             harness.wait_until(lambda: daemon.status()["disk"]["last_error"], "the disk does not accept data")
             # Longer than the limit; there are four pings a second.
-            manager.wait_for("WATCHDOG=1", fed(manager) + 24)
+            manager.wait_for("WATCHDOG=1", fed(manager) + 28)
             if rules == "pwrite:ENOSPC":
                 assert any("disk not accepting data: " in line for line in manager.lines("STATUS=")), manager.lines()
             faults.set("")
@@ -478,7 +483,8 @@ def test_an_idle_writer_is_not_a_hang(tmp):
             manager.wait_for("READY=1")
             manager.wait_for("WATCHDOG=1", fed(manager) + 10)
             equal(daemon.stop(), 0, daemon.err)
-    assert "watchdog" not in daemon.err.decode(), daemon.err
+    # A busy machine may hold up one operation. If idling were a hang, there would be one every second.
+    assert daemon.err.decode().count("the writer hangs") < 2, daemon.err
 
 
 def test_the_hang_limit_can_be_disabled(tmp):
@@ -680,9 +686,11 @@ def test_commands_get_neither_socket_nor_variables_of_the_manager(tmp):
 
 def test_metrics_have_their_own_socket(tmp):
     path = tmp / "socket"
-    with socket.create_server(("127.0.0.1", 0)) as free:
+    with socket.socket() as free, listening(path) as listener:
+        # Bound, not listening: no other process is given this port, but the daemon may bind it.
+        free.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    with listening(path) as listener:
         with Activated([listener], "-o", tmp / "out", *SIM, "--set", f"socket.metrics_listen=127.0.0.1:{port}",
                        socket=path) as daemon:
             daemon.wait_ready()

@@ -224,15 +224,18 @@ def test_silences_start_and_end_recordings_with_an_event(tmp):
     offset = tick_offset()
     end = 0
     for number, (info, records) in enumerate(recordings(tmp / "out")):
-        first = bus.ticks.index(info[0]["first_tick"] - offset)
         count = sum(segment["records"] for segment in info)
+        if count == 0:
+            continue  # started in the last silence: the daemon was stopped before its first record
+        first = bus.ticks.index(info[0]["first_tick"] - offset)
         check_slice(bus, info, records, first, first + count - 1, offset)
         assert first >= end, f"record {first} is recorded twice"
         end = first + count
         events = [(event["record"], event["text"]) for segment in info for event in segment["events"]]
         # The first may start before any data, and the last ends with the daemon.
         if number == 1:
-            equal(events, [(0, "q"), (count, "q")], "events before and after it")
+            # If the loop was paused for most of a silence, the record after it ends the recording.
+            assert events in ([(0, "q"), (count, "q")], [(0, "q"), (count - 1, "q")]), events
 
 
 def model_of_filter(bus, wanted):
@@ -290,8 +293,8 @@ def test_a_record_limit_ends_a_recording_and_another_can_start(tmp):
             equal(code, 201, answer)
             harness.wait_until(lambda: daemon.status()["state"] == "idle", "the recording has ended")
 
-    # They take a quarter of the stream's eight seconds, so slow requests do no harm.
-    out, _ = record(tmp, "recording.record=on-demand", act=act, rate=min(RATE, COUNT // 8))
+    # They take an eighth of the stream's sixteen seconds, so slow requests do no harm.
+    out, _ = record(tmp, "recording.record=on-demand", act=act, rate=min(RATE, COUNT // 16))
     got = recordings(out)
     equal([len(list(records)) for _, records in got], [1, 12_345, 100_000], "records")
     for info, records in recordings(out):
@@ -387,7 +390,7 @@ def test_a_stop_in_any_state_is_clean(tmp):
     replay = bcp.read_bytes()
     states = (("on-demand", []), ("flight", []), ("on-demand", [("recordings", "{}")]),
               ("flight", [("recordings", '{"pre":"all"}')]), ("flight", [("snapshot", '{"post":"1h"}')]),
-              ("on-demand", [("replays?speed=realtime", replay)]), ("flight", [("replays?speed=realtime", replay)]),
+              ("on-demand", [("replays?speed=0.01", replay)]), ("flight", [("replays?speed=0.01", replay)]),
               ("on-demand", [("recordings", "{}"), ("rotate", "{}")]))
     for number, (mode, requests) in enumerate(states):
         out = tmp / f"out{number}"
