@@ -12,6 +12,11 @@
 
 #define BACKLOG 64
 
+/* Of a connection. libmicrohttpd closes one that makes no progress for some seconds, and sees
+ * progress only when a part of this is free: with the system's megabytes, a slow client would be
+ * too slow. */
+#define SEND_BYTES (128 << 10)
+
 /* Browsers omit this port. */
 #define HTTP_PORT 80u
 
@@ -145,6 +150,7 @@ bool bc_web_address_is_host(const struct bc_web_address *a, const char *text)
 int bc_web_address_listen(struct bc_web_address *a)
 {
 	const int one = 1;
+	const int send_bytes = SEND_BYTES;
 	int fd = socket(a->address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
 	if (fd < 0)
@@ -152,6 +158,7 @@ int bc_web_address_listen(struct bc_web_address *a)
 	a->bytes = a->address.ss_family == AF_INET ? sizeof(struct sockaddr_in)
 						   : sizeof(struct sockaddr_in6);
 	if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) == 0 &&
+		setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &send_bytes, sizeof(send_bytes)) == 0 &&
 		(a->address.ss_family == AF_INET ||
 			setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof(one)) == 0) &&
 		bind(fd, (const struct sockaddr *)&a->address, a->bytes) == 0 &&
