@@ -24,7 +24,6 @@
 #define MAX_TRANSFERS 256
 #define INTERFACE     0
 #define ENDPOINT      0x81
-#define SILENCE_NS    300000000u
 
 struct reader {
 	libusb_context *context;
@@ -35,7 +34,6 @@ struct reader {
 	bool is_cancelling;
 	bool is_lost;
 	FILE *out;
-	uint64_t last_data_ns;
 	/* options */
 	unsigned vid, pid, count, bytes, cancel_ms;
 	uint64_t limit_bytes, limit_ns, limit_unplugs;
@@ -79,7 +77,6 @@ static void LIBUSB_CALL on_transfer(struct libusb_transfer *transfer)
 	/* The data counts whatever the status. */
 	if (transfer->actual_length > 0) {
 		reader->total += (uint64_t)transfer->actual_length;
-		reader->last_data_ns = now_ns(CLOCK_MONOTONIC);
 		if (reader->out != NULL)
 			fwrite(transfer->buffer, 1, (size_t)transfer->actual_length, reader->out);
 	}
@@ -209,13 +206,18 @@ static void read_board(struct reader *reader, uint64_t began_ns)
 
 static void finish(struct reader *reader)
 {
+	/* 300 ms without data, but not those in which this process was held up. */
+	unsigned limit = reader->cancel_ms != 0 ? 300 : 15;
+	unsigned quiet = 0;
+
 	if (reader->handle == NULL)
 		return;
-	reader->last_data_ns = now_ns(CLOCK_MONOTONIC);
 	if (!reader->is_lost && request(reader, 3) >= 0)
-		while (!reader->is_lost && !reader->is_cancelling &&
-			now_ns(CLOCK_MONOTONIC) - reader->last_data_ns < SILENCE_NS)
+		while (!reader->is_lost && !reader->is_cancelling && quiet < limit) {
+			uint64_t before = reader->total;
 			turn(reader);
+			quiet = reader->total != before ? 0 : quiet + 1;
+		}
 	cancel_all(reader);
 	close_board(reader);
 }

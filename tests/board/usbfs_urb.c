@@ -419,9 +419,12 @@ int usbfs_submit(struct usbfs_node *node, struct usbdevfs_urb *user)
 int usbfs_discard(struct usbfs_node *node, const struct usbdevfs_urb *user)
 {
 	struct usbfs_port *port = node->port;
-	struct usbfs_urb *urb = port->pending.first;
 	size_t n = 0;
 
+	/* A request that only the thread's delay has left unanswered is answered now. */
+	if (usbfs_k.is_threaded)
+		serve_control(port);
+	struct usbfs_urb *urb = port->pending.first;
 	while (urb != NULL && (urb->node != node || urb->user != user))
 		urb = urb->next;
 	if (urb == NULL)

@@ -82,7 +82,8 @@ class Tab:
 
     def idle(self):
         """Waits until the view is drawn."""
-        self.wait("window.buscap && buscap.model.view && !buscap.model.isLoading && !document.hidden", "the picture is drawn")
+        self.wait("window.buscap && buscap.model.view && !buscap.model.isLoading && !document.hidden"
+                  " && !!(buscap.model.events || buscap.model.error)", "the picture is drawn")
         self.driver.execute_async_script("const done = arguments[0]; requestAnimationFrame(() => requestAnimationFrame(() => done()))")
 
     def redraw(self):

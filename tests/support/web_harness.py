@@ -42,15 +42,15 @@ class Web(Daemon):
 
     def ask(self, data):
         """Sends bytes. Returns everything that arrives until the connection is closed."""
-        answer = b""
+        pieces = []
         with self.connect() as connection:
             # It may be closed before the server has read everything.
             with contextlib.suppress(ConnectionError):
                 connection.sendall(data)
             with contextlib.suppress(ConnectionError):
-                while piece := connection.recv(65536):
-                    answer += piece
-        return answer
+                while piece := connection.recv(1 << 20):
+                    pieces.append(piece)
+        return b"".join(pieces)
 
     def allowed(self, path):
         """Returns the path with the token."""

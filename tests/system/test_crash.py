@@ -90,9 +90,10 @@ def test_a_killed_recording_is_recovered_and_says_so(tmp):
             ids.append(daemon.wait_ready()["recording"]["id"])
             rows = listed(socket)
             harness.wait_until(lambda: daemon.status()["counts"]["written"], "records are written")
-            killed_at = time.time()
             if kill:
                 daemon.process.kill()
+                daemon.wait()
+                killed_at = time.time()
             else:
                 assert daemon.stop() in (0, 4), daemon.err
     equal([(rows[name]["state"], rows[name]["reason"]) for name in ids],

@@ -177,7 +177,7 @@ def long_recording(tmp):
         data += struct.pack("<I4BI", (i // 87381) << 28 & 0xFFFFFFFF | rng.getrandbits(24), i // 87381 == 4, 4, 3,
                             i // 87381, NO_DELTA if i == 0 else rng.randrange(200))
     # With this fast clock, the chunks' times of day don't overlap although the file is recorded quickly.
-    return record_file(tmp, bytes(data), "byu", clock_hz=10**13)
+    return record_file(tmp, bytes(data), "byu", clock_hz=10**13, options=("--set", "pipeline.flush=1h"))
 
 
 def test_only_chunks_that_can_match_are_read(tmp):
@@ -607,6 +607,7 @@ def test_a_file_is_replaced_only_by_a_complete_one(tmp):
 
 
 def test_times_relative_to_now_and_local_ones(tmp):
+    harness.wait_until(lambda: f"{datetime.datetime.now():%H:%M}" != "23:59", "midnight has passed")
     before = time.time()
     stream = reference.make_bcp1(random.Random(3), reference.Features(samples=300, p_pause=0))[0]
     path = record_file(tmp, stream, clock_hz=10**9)

@@ -332,8 +332,9 @@ def test_a_signal_at_full_load_seals(tmp):
         equal(list(out.glob("*.partial")), [], "left open")
         segments = harness.segments(out)
         verify(segments)
-        received = check_counts(json.loads(daemon.out))["received"]
-        equal(harness.lz4_dc(segments) == harness.sim_records(received), True, "all received records are in the files")
+        counts = check_counts(json.loads(daemon.out))
+        equal(counts["received"], counts["written"] + counts["dropped"]["invalid"], "samples without a loss")
+        equal(harness.compare_with_sim(segments), counts["written"], "records in the files")
 
 
 def test_losses_by_the_board_are_reported_at_the_end(tmp):
@@ -348,7 +349,7 @@ def test_a_service_outlives_its_source(tmp):
         daemon.wait_ready()
         status = harness.wait_until(lambda: daemon.status()["state"] == "idle" and daemon.status(), "the daemon is idle")
         equal(check_counts(status)["durable"], status["counts"]["written"], "durable")
-        daemon.process.send_signal(signal.SIGHUP)
+        reload(daemon, "SIGHUP: applied ")
         equal(daemon.status()["state"], "idle", "state")
         equal(daemon.stop(), 0, daemon.err)
 
@@ -467,16 +468,13 @@ def test_garbage_on_the_socket_does_no_harm(tmp):
 
 
 def reload(daemon, words):
-    """Sends SIGHUP and waits for the last line that it logs. Returns the log."""
-
-    def ends():
-        return len(re.findall("SIGHUP: applied .*\n|keeping the old configuration\n", daemon.log_so_far()))
-
-    before = ends()
+    """Sends SIGHUP and waits for the last line that it logs. Returns what has been logged since."""
+    at = len(daemon.log_so_far())
     daemon.process.send_signal(signal.SIGHUP)
-    harness.wait_until(lambda: ends() > before, "SIGHUP is logged")
-    assert words in daemon.log_so_far(), daemon.log_so_far()
-    return daemon.log_so_far()
+    log = harness.wait_until(lambda: (log := daemon.log_so_far()[at:]) and re.search(
+        "SIGHUP: applied .*\n|keeping the old configuration\n", log) and log, "SIGHUP is logged")
+    assert words in log, log
+    return log
 
 
 def test_a_reload_changes_rotation_and_flush(tmp):
@@ -516,13 +514,13 @@ def size_of(path):
 def test_a_reload_changes_the_space(tmp):
     path = config(tmp, "")
     out = tmp / "out"
-    with daemon_in(tmp, "--source", "sim:rate=1M", "-c", path, "-b", "filesize:400K") as daemon:
+    with daemon_in(tmp, "--source", f"sim:rate={harness.rate(1_000_000)}", "-c", path, "-b", "filesize:400K") as daemon:
         daemon.wait_ready()
         harness.wait_until(lambda: len(harness.segments(out)) > 8, "segments follow one another")
         path.write_text("[space]\nmax_use = 2M\n")
         reload(daemon, "SIGHUP: applied ")
         harness.wait_until(lambda: sum(size_of(file) for file in out.glob("*.lz4")) <= 2 << 20, "old segments are deleted")
-        equal(daemon.stop(), 0, daemon.err)
+        assert daemon.stop() in (0, 4), daemon.err
 
 
 def test_a_reload_changes_the_log_level(tmp):

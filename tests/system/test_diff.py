@@ -212,7 +212,8 @@ def counts(last):
 
 def recorded(tmp, count):
     (tmp / "rec").mkdir()
-    run(need(BUSCAPD), "--once", "--no-socket", "--source", f"sim:seed=1,rate=max,count={count}", "-o", tmp / "rec")
+    run(need(BUSCAPD), "--once", "--no-socket", "--source", f"sim:seed=1,rate=max,count={count}", "-o", tmp / "rec", "--set",
+        "pipeline.flush=1h")
     (segment,) = harness.segments(tmp / "rec")
     return segment
 

@@ -30,7 +30,7 @@ SMALL = ("--set", "pipeline.workers=1", "--set", "pipeline.buffer=7M")
 
 def endless(rate):
     """A source that outlasts its test, but cannot fill the disk if the test hangs."""
-    return f"sim:rate={rate},count={60 * rate}"
+    return f"sim:rate={rate},count={180 * rate}"
 
 
 def recover(directory):
@@ -167,7 +167,7 @@ def failures_until_switched_off(directory, rules):
             daemon.wait(0.7)
         with contextlib.suppress(OSError):
             # It no longer answers while it exits.
-            if answer := harness.ask(daemon.socket):
+            if (answer := harness.ask(daemon.socket)) and not answer.startswith(b"HTTP/1.1 503 "):
                 check_counts(json.loads(answer.partition(b"\r\n\r\n")[2]))
         faults.set("")
         code = daemon.wait()
@@ -321,10 +321,10 @@ def test_a_blocked_writer_costs_what_exceeds_the_buffer(tmp):
         daemon.wait_ready()
         with Watch(daemon.socket) as watch:
             wait_written(daemon)
-            before = daemon.status()
             start = time.monotonic()
             faults.set("pwrite:hold")
             harness.wait_until(lambda: watch.last["buffer"]["free_chunks"] == 0, "the buffer is full")
+            before = daemon.status()
             harness.wait_until(lambda: lost(watch.last) > rate * seconds, "losses")
             # Requests are answered as before.
             watch.wait_samples(10 * seconds)
@@ -337,12 +337,12 @@ def test_a_blocked_writer_costs_what_exceeds_the_buffer(tmp):
         peak = 1024 * harness.memory_kib(daemon.process.pid)
         code = daemon.stop()
     check_end(out, daemon, watch, code)
-    # The samples received during the hang.
+    # The samples received while the buffer was full.
     least, most = (status["counts"]["received"] - before["counts"]["received"] for status in (held, after))
     harness.note(f"writer held for {took:.0f} s at {rate / 1e6:.1f} M samples/s, buffer 16 MiB: {lost(after)} samples "
                  f"lost, peak {peak / MIB:.0f} MiB, slowest status {watch.slowest * 1000:.0f} ms")
     # The chunks in the buffer and in the encoder.
-    assert least - 3 * 16 * MIB // 12 < lost(after) - lost(before) < most, (least, most, lost(after))
+    assert least - 3 * 16 * MIB // 12 < lost(after) - lost(before) <= most, (least, most, lost(after))
     assert peak <= (16 + 32) * MIB or harness.is_sanitized(), f"{peak / MIB:.1f} MiB"
 
 
@@ -414,7 +414,7 @@ def test_the_counts_add_up_through_overload(tmp):
 
 @pytest.mark.root
 def test_a_full_disk_is_logged_once_and_recording_resumes(tmp):
-    rate = harness.rate(2_000_000)
+    rate = harness.rate(500_000)
     with harness.SmallDisk(tmp, "48M") as disk:
         ballast = disk / "ballast"
         ballast.write_bytes(bytes(40 * MIB))
@@ -443,12 +443,13 @@ def test_a_full_disk_is_logged_once_and_recording_resumes(tmp):
 
 
 def signal_twice(daemon):
-    """Sends a signal twice in a row, like timeout(1); the second after the first was delivered, or they would merge."""
-    pending = re.compile(r"^S(?:ig|hd)Pnd:\s+0*[1-9a-f]", re.M)
+    """Sends two stop signals in a row, like timeout(1). It is suspended meanwhile, so that it finds both at once."""
+    status = pathlib.Path(f"/proc/{daemon.process.pid}/status")
+    daemon.process.send_signal(signal.SIGSTOP)
+    harness.wait_until(lambda: re.search(r"^State:\s+T", status.read_text(), re.M), "it is suspended")
     daemon.process.send_signal(signal.SIGTERM)
-    while pending.search(pathlib.Path(f"/proc/{daemon.process.pid}/status").read_text()):
-        pass
-    daemon.process.send_signal(signal.SIGTERM)
+    daemon.process.send_signal(signal.SIGINT)
+    daemon.process.send_signal(signal.SIGCONT)
 
 
 @pytest.mark.root
@@ -466,7 +467,7 @@ def test_a_stop_while_the_disk_is_full(tmp):
         err = daemon.err.decode()
         equal(code, 1, err)
         equal(err.count("second stop signal"), 1, err)
-        assert "second stop signal" in err and "giving up" in err, err
+        assert "giving up" in err, err
         # Abandoned samples are counted, although they are in no file.
         counts = check_counts(json.loads(daemon.out))
         equal(counts["in_flight"], 0, "in flight")
@@ -505,6 +506,7 @@ def hang(directory, signals):
         harness.wait_until(lambda: daemon.status()["state"] == "draining", "the state draining")
         start = time.monotonic()
         if signals == 2:
+            time.sleep(1.2)  # an earlier signal counts as a repetition of the first
             daemon.process.send_signal(signal.SIGINT)
         code = daemon.wait()
     took = time.monotonic() - start
@@ -520,7 +522,8 @@ def slow_end(directory):
     out = directory / "out"
     out.mkdir()
     faults = Faults(directory, out)
-    argv = ("--source", endless(RATE), "-o", out)
+    # More than it writes, under sanitizers too.
+    argv = ("--source", endless(1_500_000), "-o", out)
     with Daemon(*argv, socket=directory / "socket", env=faults.env) as daemon:
         daemon.wait_ready()
         faults.set("pwrite:slow")
@@ -621,12 +624,18 @@ def test_a_stop_waits_for_a_slow_disk(tmp):
 # ---- interference by other processes
 
 
+def remove(directory):
+    """Deletes a directory in which a daemon may create files."""
+    while directory.exists():
+        shutil.rmtree(directory, ignore_errors=True)
+
+
 def test_a_deleted_directory_ends_a_once_recording(tmp):
     out = tmp / "out"
     with Daemon("--once", "--source", endless(1_000_000), "-o", out, socket=tmp / "socket") as daemon:
         daemon.wait_ready()
         wait_written(daemon)
-        shutil.rmtree(out)
+        remove(out)
         code = daemon.wait()
     err = daemon.err.decode()
     equal(code, 1, err)
@@ -643,7 +652,7 @@ def test_a_service_continues_when_its_directory_is_created_again(tmp):
         daemon.wait_ready()
         with Watch(daemon.socket) as watch:
             wait_written(daemon)
-            shutil.rmtree(out)
+            remove(out)
             harness.wait_until(lambda: "No such file" in (watch.last["disk"]["last_error"] or ""), "the error is reported")
             harness.wait_until(lambda: watch.last["counts"]["dropped"]["disk"] > 100_000, "the buffer is full")
             equal(watch.last["state"], "recording", "state")
@@ -816,7 +825,7 @@ def test_a_renamed_directory_is_reported(tmp):
 
 def test_a_damaged_chunk_hides_no_losses(tmp):
     out = tmp / "out"
-    done = run(BUSCAPD, "--once", "--source", "sim:rate=max,count=300000,loss=0.5", "-o", out)
+    done = run(BUSCAPD, "--once", "--source", "sim:rate=max,count=300000,loss=0.5", "-o", out, "--set", "pipeline.flush=10m")
     equal(done.returncode, 4, done.stderr.decode())
     (path,) = harness.segments(out)
     lost = lost_by_cause([path])
@@ -842,7 +851,7 @@ def test_a_damaged_chunk_hides_no_losses(tmp):
 def test_a_gap_of_an_unknown_cause_is_replayed(tmp):
     """Of a later version, or made by someone hostile."""
     out = tmp / "out"
-    done = run(BUSCAPD, "--once", "--source", "sim:rate=max,count=80000,loss=0.5", "-o", out)
+    done = run(BUSCAPD, "--once", "--source", "sim:rate=max,count=80000,loss=0.5", "-o", out, "--set", "pipeline.flush=10m")
     equal(done.returncode, 4, done.stderr.decode())
     (path,) = harness.segments(out)
     (chunk,) = reference._parse_segment(path, reference.Hashes()).chunks

@@ -75,13 +75,13 @@ def test_a_signal_while_waiting_for_a_command_does_not_blame_the_disk(tmp):
         harness.wait_until((tmp / "runs").exists, "the command runs")
         time.sleep(0.1)
         equal(daemon.stop(), 0, daemon.err)
-    err = daemon.err.decode()
+    err = daemon.err.decode().replace(str(tmp), "")
     assert "SIGTERM: stopping" in err and "timed out" in err, err
     assert "disk" not in err and "given up" not in err, err
 
 
 def test_a_command_that_times_out_is_terminated_and_the_next_runs(tmp):
-    command = script(tmp, 'case $1 in *-00000.*) sleep 1000;; *) touch $D/second;; esac')
+    command = script(tmp, 'case $1 in *-00000.*) sleep 1000;; *) : >$D/second;; esac')
     done = run(BUSCAPD, "--once", *SWEEP, "-o", tmp / "out", *command, "--set", "output.sealed_timeout=3s")
     equal(done.returncode, 0, done.stderr.decode())
     assert "timed out" in done.stderr.decode(), done.stderr.decode()

@@ -59,7 +59,7 @@ def test_sizes_without_a_unit_are_in_kilobytes(tmp):
 def test_a_live_recording_is_cut_by_the_host_time(tmp):
     segments, _ = record(tmp / "out", "sim:rate=200k", "-b", "duration:0.5", "-a", "duration:3.2")
     # Seven on an idle machine.
-    assert 2 <= len(segments) <= 7, segments
+    assert 2 <= len(segments) <= 8, segments
     said = info(segments)
     for before, after in zip(said, said[1:]):
         apart = (after["first_wall_ns"] - before["first_wall_ns"]) * 1e-9
@@ -70,7 +70,8 @@ def test_a_live_recording_is_cut_by_the_host_time(tmp):
 
 def test_a_live_recording_is_cut_at_multiples_of_an_interval(tmp):
     interval = 20_000_000
-    segments, _ = record(tmp / "out", "sim:rate=200k", "-b", "interval:20ms", "-a", "duration:2.2")
+    segments, _ = record(tmp / "out", "sim:rate=200k", "-b", "interval:20ms", "-a", "duration:2.2", "--set",
+                         "pipeline.buffer=256M")  # a slot for each cut, however slow the disk
     # One each on an idle machine; a cut too early would yield two.
     numbers = [segment["first_wall_ns"] // interval for segment in info(segments)]
     equal(sorted(set(numbers)), numbers, "intervals")
@@ -112,7 +113,7 @@ def test_files_limits_the_sealed_segments_across_restarts(tmp):
 
 def test_files_counts_the_open_segment_but_keeps_it(tmp):
     out = tmp / "out"
-    argv = ("--source", "sim:rate=1M", "-o", out, "-b", "filesize:200K", "-b", "files:1")
+    argv = ("--source", "sim:rate=200k", "-o", out, "-b", "filesize:200K", "-b", "files:1")
     with Daemon(*argv, socket=tmp / "socket") as daemon:
         daemon.wait_ready()
         harness.wait_until(lambda: daemon.status()["recording"]["segment"] > 5, "segments follow one another")
@@ -197,7 +198,8 @@ def test_samples_after_the_end_are_counted_as_idle(tmp):
     equal(done.returncode, 0, done.stderr)
     counts = harness.check_counts(json.loads(done.stdout))
     equal(sum(segment["records"] for segment in info(harness.segments(tmp / "out"))), counts["written"], "written")
-    equal(counts["written"] + counts["dropped"]["idle"] + counts["dropped"]["invalid"], counts["received"], counts)
+    dropped = sum(counts["dropped"][cause] for cause in ("idle", "invalid", "buffer"))
+    equal(counts["written"] + dropped, counts["received"], counts)
 
 
 def test_losses_after_the_end_are_not_those_of_the_recording(tmp):
@@ -222,8 +224,7 @@ def used(directory):
 
 def test_max_use_holds_at_every_moment(tmp):
     out = tmp / "out"
-    argv = ("--source", f"sim:rate={harness.rate(2_000_000)},count=30M", "-o", out, "--set", "space.max_use=6M", "--set",
-            "pipeline.buffer=128M")
+    argv = ("--source", "sim:rate=max", "-o", out, "--set", "space.max_use=6M")
     most = 0
     with Daemon(*argv, socket=tmp / "socket") as daemon:
         daemon.wait_ready()

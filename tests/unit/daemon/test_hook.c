@@ -360,14 +360,20 @@ TEST_F(processes_that_a_command_leaves_behind_are_killed)
 
 TEST_F(killing_what_was_left_behind_is_logged)
 {
+	const char *words = "exited before processes that it had started; killed them";
+	unsigned tries = 0;
+
 	open_hook(f, script(f, "c", "sleep 1000 & exit 0"), 0);
-	add_file(f, 0);
-	run_until_idle(f);
-	assert_int_equal(f->failures, 0);
-	assert_int_equal(
-		count_in_log(f, "exited before processes that it had started; killed them"), 1);
+	/* Rarely, init has reaped the process before the hook looks. */
+	do {
+		assert_true(tries < 8);
+		add_file(f, tries++);
+		run_until_idle(f);
+		assert_int_equal(f->failures, 0);
+	} while (count_in_log(f, words) == 0);
+	assert_int_equal(count_in_log(f, words), 1);
 	assert_int_equal(bc_hook_set(f->hook, "/bin/true", 0), 0);
-	add_file(f, 1);
+	add_file(f, tries);
 	run_until_idle(f);
 	assert_int_equal(count_in_log(f, "killed them"), 1);
 }
@@ -439,10 +445,12 @@ TEST_F(finish_gives_up_after_its_timeout)
 	uv_run(&f->loop, UV_RUN_DEFAULT);
 	assert_int_equal(f->done, 1);
 	assert_int_equal(bc_hook_waiting(f->hook), 0);
-	assert_int_equal(bc_hook_failed(f->hook), 20);
+	/* On a machine that stands still for a second, it counts as one that does not exit, too. */
+	uint64_t late = count_in_log(f, "does not exit on SIGKILL");
+	assert_int_equal(bc_hook_failed(f->hook), 20 + late);
 	assert_int_equal(count_in_log(f, "not run 19 times: "), 1);
 	add_file(f, 20);
-	assert_int_equal(bc_hook_failed(f->hook), 21);
+	assert_int_equal(bc_hook_failed(f->hook), 21 + late);
 }
 
 TEST_F(close_is_safe_at_any_moment)

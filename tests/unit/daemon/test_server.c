@@ -142,6 +142,8 @@ static void open_server_with(
 {
 	if (options.connections_max == 0)
 		options.connections_max = 64;
+	if (options.timeout_s == 0)
+		options.timeout_s = 600;
 	memset(receiver, 0, sizeof(*receiver));
 	receiver->long_bytes = LONG_BYTES;
 	rig_open(rig, &options, on_request);

@@ -247,6 +247,10 @@ TEST_F(an_unchanged_status_is_sent_once)
 
 TEST_F(extensions_are_sent_at_most_once_a_second)
 {
+	uint64_t began_ns = bc_now_ns();
+	const char *text;
+	unsigned more = 0;
+
 	open_service(f, NULL);
 	for (int i = 0; i < 100; i++) {
 		bc_service_extend(&f->service, "recovering x");
@@ -255,7 +259,10 @@ TEST_F(extensions_are_sent_at_most_once_a_second)
 	}
 	assert_string_equal(
 		next_notification(f), "EXTEND_TIMEOUT_USEC=60000000\nSTATUS=recovering x");
-	assert_string_equal(next_notification(f), "");
+	while (strcmp(text = next_notification(f), "EXTEND_TIMEOUT_USEC=60000000") == 0)
+		more++;
+	assert_string_equal(text, "");
+	assert_true(more <= (bc_now_ns() - began_ns) / S);
 	f->service.extended_ns -= S;
 	bc_service_extend(&f->service, "recovering x");
 	assert_string_equal(next_notification(f), "EXTEND_TIMEOUT_USEC=60000000");

@@ -94,7 +94,7 @@ static void start_server(struct fixture *f, unsigned timeout_s)
 
 static void set_up(struct fixture *f)
 {
-	start_server(f, 0);
+	start_server(f, 600);
 }
 
 static void tear_down(struct fixture *f)

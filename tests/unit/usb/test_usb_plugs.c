@@ -323,8 +323,11 @@ static uint64_t flap(struct usb_run *run, unsigned times)
 	uint64_t since_ns = uv_hrtime();
 
 	for (unsigned i = 0; i < times; i++) {
+		uint64_t unplugs = board_of(run)->unplugs;
 		usb_run_receive(run, 100);
 		usbfs_unplug(run->port);
+		/* A frame that was complete before is not one of the next plug. */
+		usb_run_until(run, board_of(run)->unplugs > unplugs);
 		usb_run_plug(run);
 	}
 	return (uv_hrtime() - since_ns) / 1000000;

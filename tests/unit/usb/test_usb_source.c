@@ -51,14 +51,21 @@ TEST_RUN(a_board_that_sends_no_last_frame_leaves_a_gap_at_the_end)
 
 TEST_RUN(a_board_unplugged_while_stopping_leaves_a_gap_at_the_end)
 {
-	usb_run_stream(run, 1000000);
-	usb_run_receive(run, 10000);
-	usb_run_command(run, "freeze");
-	bc_source_stop(run->source);
-	usb_run_until(run, usbfs_sent(run->port).stops == 1);
-	usb_run_wait(run, 10);
-	usbfs_unplug(run->port);
-	usb_run_until(run, run->ends == 1);
+	for (unsigned tries = 0;; tries++) {
+		usb_run_stream(run, 1000000);
+		usb_run_receive(run, 10000);
+		usb_run_command(run, "freeze");
+		bc_source_stop(run->source);
+		usb_run_until(run, usbfs_sent(run->port).stops == 1);
+		usb_run_wait(run, 10);
+		usbfs_unplug(run->port);
+		usb_run_until(run, run->ends == 1);
+		if (!usb_run_logged(run, "no last frame"))
+			break;
+		/* The machine stood still for a second, and the source gave up. */
+		assert_true(tries < 20);
+		usb_run_again(run);
+	}
 	assert_int_equal(run->breaks_count, 1);
 	assert_int_equal(run->breaks[0].cause, BC_GAP_UNPLUGGED);
 	assert_int_equal(run->source->board->unplugs, 1);
@@ -151,6 +158,7 @@ static void try_size(struct usb_run *run, uint16_t packet_bytes, uint32_t transf
 	usb_run_command(run, is_short ? "short on" : "short off");
 	usb_run_command(run, "frame 333");
 	usb_run_start(run);
+	usb_run_command(run, "send 60000"); /* little is left at the stop, however late that is */
 	usb_run_receive(run, 40000);
 	assert_int_equal(
 		run->source->board->transfer_bytes, transfer_bytes - transfer_bytes % packet_bytes);
@@ -291,7 +299,6 @@ TEST_RUN(a_board_that_does_not_stop_sending_is_cut_off)
 	usb_run_stream(run, 0);
 	usbfs_set_threaded(true);
 	usbfs_replay(run->port, zeros, sizeof(zeros));
-	run->options.protocol = BC_FORMAT_RAW6;
 	usb_run_until(run, run->bytes > 100000);
 	usbfs_slow(USBFS_SUBMIT, 1); /* or it sends gigabytes in that second */
 	usb_run_stop(run);
