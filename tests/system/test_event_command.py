@@ -58,20 +58,20 @@ def test_losses_triggers_and_the_disk_run_the_command(tmp):
         assert "No space left on device" in stuck["error"] and stuck["status"]["disk"]["stuck"], stuck
         # Losses continue ten times per second, but the interval has not passed.
         equal([name for name, _ in runs(tmp)].count("loss"), 1, "runs")
-        total = harness.wait_until(lambda: daemon.status()["counts"]["lost"]["board"] > loss["lost"]["board"], "more is lost")
+        harness.wait_until(lambda: daemon.status()["counts"]["lost"]["board"] > loss["lost"]["board"], "more is lost")
         faults.set("")
         daemon.stop()
     equal({name for name, _ in runs(tmp)}, {"loss", "trigger", "disk-low", "stuck"}, "events")
     # At the end it runs for what has not been reported.
     losses = [found for name, found in runs(tmp) if name == "loss"]
-    equal((len(losses), total), (2, True), "runs")
+    equal(len(losses), 2, "runs")
     reported = sum(found["lost"]["board"] for found in losses)
     assert str(reported) in daemon.err.decode(), (reported, daemon.err.decode())
     assert " min at the current rate" in daemon.err.decode(), daemon.err.decode()
 
 
 def test_an_unplugged_board_runs_the_command(tmp):
-    with Board("serial=A1,rate=200000") as board:
+    with Board("serial=A1,rate=20000") as board:
         with Recorder(tmp, board, *command(tmp)) as daemon:
             daemon.wait_more(1000)
             equal(runs(tmp), [], "nothing has happened")

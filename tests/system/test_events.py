@@ -206,6 +206,8 @@ def test_events_and_status_never_disagree(tmp):
                 else:
                     api.good("PUT", replay_path(speed=0.05 if turn == 0 else "max"), trace.read_bytes(), status=201)
                 wait_sealed(api)
+                # What is not read before the daemon ends may be cut off.
+                events.until(lambda event: event["event"] == "replay-ended")
             equal(daemon.stop(), 4)
             events.rest()
     follower = follow(events)
@@ -217,7 +219,7 @@ def test_events_and_status_never_disagree(tmp):
 def test_events_and_status_agree_over_a_full_disk_and_a_full_buffer(tmp):
     (tmp / "out").mkdir()
     faults = Faults(tmp, tmp / "out")
-    with daemon_in(tmp, "--set", "pipeline.buffer=16M", source="sim:rate=2M,count=200M", mode="always", env=faults.env) as daemon:
+    with daemon_in(tmp, "--set", "pipeline.buffer=16M", source="sim:rate=2M,count=2000M", mode="always", env=faults.env) as daemon:
         daemon.wait_ready()
         api = Api(tmp / "socket")
         with Stream(tmp / "socket", "/v1/events", "Event") as events:
@@ -229,6 +231,7 @@ def test_events_and_status_agree_over_a_full_disk_and_a_full_buffer(tmp):
                 poll_status(api, lambda status: status["counts"]["dropped"]["disk"] > lost, "samples are lost")
                 faults.set("")
                 poll_status(api, lambda status: not status["disk"]["stuck"], "writing continues")
+                events.until(lambda event: event["event"] == "disk" and not event["stuck"])
             equal(daemon.stop(), 1)  # a segment was abandoned
             events.rest()
     follower = follow(events)
@@ -246,6 +249,7 @@ def test_events_and_status_agree_while_a_board_comes_and_goes(tmp):
                 poll_status(api, lambda status: status["state"] == "recording", "it streams")
                 board.unplug()
                 poll_status(api, lambda status: status["state"] == "waiting", "the board is gone")
+                events.until(lambda event: event["event"] == "state" and event["to"] == "waiting")
                 board.plug()
             poll_status(api, lambda status: status["state"] == "recording", "it streams")
             daemon.stop()

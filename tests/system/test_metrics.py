@@ -1,6 +1,8 @@
 """/metrics: parsed strictly, compared with the status, and scraped by Prometheus."""
 
+import contextlib
 import json
+import random
 import re
 import shutil
 import socket as sockets
@@ -248,6 +250,7 @@ def test_the_text_format_is_the_default_and_has_the_same_samples(tmp):
     with daemon_in(tmp, "--label", "m", mode="always", source="sim:rate=max,count=200000,loss=0.5") as daemon:
         daemon.wait_ready()
         wait_until(lambda: daemon.status()["state"] == "idle", "the source's end")
+        wait_until(lambda: daemon.status()["disk"]["time_left_seconds"] is not None, "the rate of the last minute")
         for headers in ({}, {"Accept": "*/*"}, {"Accept": "text/plain"}):
             answer = send(tmp / "socket", "GET", "/metrics", headers=headers)
             equal((answer.status, answer.headers["content-type"]), (200, "text/plain; version=0.0.4; charset=utf-8"), headers)
@@ -272,7 +275,8 @@ def test_metrics_equal_the_status(tmp):
         # The free space changes with other writers, and is checked every second.
         for _ in range(20):
             status, metrics = daemon.status(), get_metrics(tmp / "socket")
-            if daemon.status()["disk"] == status["disk"]:
+            after = daemon.status()
+            if (after["disk"], after["rates"]) == (status["disk"], status["rates"]):
                 break
         assert check_counts(status)["written"] > 0 and status["counts"]["gaps"] > 0
         check_equal(metrics, status)
@@ -320,10 +324,12 @@ def test_metrics_include_the_flight_recorder_and_metadata(tmp):
 
 
 def free_port():
-    """A free port. Another process may take it before it is used."""
-    with sockets.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
+    """A free port below those that the system chooses, which another process could get before it is used."""
+    while True:
+        port = random.randrange(10000, 32768)
+        with sockets.socket() as one, contextlib.suppress(OSError):
+            one.bind(("127.0.0.1", port))
+            return port
 
 
 def get(port, path="/metrics", method="GET", host="127.0.0.1", headers=(f"Accept: {OPENMETRICS}",)):
