@@ -474,13 +474,15 @@ enum bc_exit bc_client_wait(struct bc_client *c, struct pollfd *fds, unsigned co
 		return BC_EXIT_OK;
 	uint64_t lines = c->stream.lines;
 	c->err[0] = '\0';
-	for (;;) {
+	/* Reads once more after the deadline: lines may have arrived while this process did not
+	 * run. */
+	for (bool is_late = false;; is_late = bc_now_ns() >= until_ns) {
 		if (!transfer(c, &code) || c->stream.lines != lines) {
 			if (count != 0)
 				(void)poll(fds, count, 0);
 			return code;
 		}
-		if (poll_stream(c, fds, count, until_ns) || bc_now_ns() >= until_ns)
+		if (is_late || poll_stream(c, fds, count, until_ns))
 			return BC_EXIT_OK;
 	}
 }

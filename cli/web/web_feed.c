@@ -230,7 +230,7 @@ static bool read_events(struct bc_web_feed *f)
 	while (code == BC_EXIT_OK && !bc_client_is_over(f->client) && is_watched_now(f)) {
 		f->has_new_status = false;
 		code = bc_client_wait(f->client, NULL, 0, WAIT_MS);
-		if (f->has_new_status)
+		if (f->has_new_status && !bc_client_is_over(f->client))
 			request_mix(f);
 		had_status = had_status || f->has_new_status;
 		if (bc_now_ns() - f->status_ns > SILENCE_NS) {
