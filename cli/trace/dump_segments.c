@@ -223,6 +223,8 @@ void bc_dump_segments(struct bc_dump *dump, struct bc_file *file)
 		update_clock(&s);
 		if (batch.chunk != NULL)
 			print_chunk(dump, batch.chunk);
+		if (bc_file_would_wait(file))
+			bc_output_flush(&dump->output);
 		if (batch.fault != NULL)
 			bc_print_fault(dump->console, file->name, batch.fault, faults++);
 	}

@@ -12,9 +12,9 @@
 
 #define BACKLOG 64
 
-/* Of a connection. libmicrohttpd closes one that makes no progress for some seconds, and sees
- * progress only when a part of this is free: with the system's megabytes, a slow client would be
- * too slow. */
+/* The send buffer of a connection. libmicrohttpd closes a connection that makes no progress for
+ * some seconds, and notices progress only when a third of this buffer is free. The system's default
+ * grows to megabytes, which a slow client can't read in that time. */
 #define SEND_BYTES (128 << 10)
 
 /* Browsers omit this port. */

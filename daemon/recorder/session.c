@@ -329,7 +329,8 @@ static void end_after_host_time(struct bc_session *s, uint64_t ns)
 	uv_timer_t *timer = &s->timers[TIMER_STOP];
 	uint64_t ms = (ns + 999999) / 1000000;
 
-	/* Its time may be stale: before the loop runs, by all that the start has taken. */
+	/* The loop's time may be stale: before the first iteration, it is older than the work of
+	 * the start. */
 	uv_update_time(s->options.loop);
 	if (!uv_is_active((uv_handle_t *)timer) || uv_timer_get_due_in(timer) > ms)
 		uv_timer_start(timer, on_stop_time, ms, 0);

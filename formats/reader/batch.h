@@ -45,8 +45,9 @@ struct bc_reader_options {
 	bool as_records;
 	/* For segments: returns whether a chunk may contain anything the caller needs; NULL: read
 	 * all. It is called when the header has been read, possibly several times for a chunk. With
-	 * index_fd, chunks that are not needed are skipped without being read. */
-	bool (*needs_chunk)(void *context, const struct bc_chunk_info *info);
+	 * index_fd, chunks that are not needed are skipped without being read. It is also called
+	 * with descriptions of missing records, which are reported only if it returns true. */
+	bc_needs_chunk *needs_chunk;
 	void *context;
 	bool is_partial;     /* a segment that is still open: it has no index yet */
 	bool is_one_of_many; /* the caller reads many files at a time: no threads for this one */

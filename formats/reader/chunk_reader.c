@@ -68,8 +68,10 @@ static void close_chunks(struct bc_reader *r)
 	free(c);
 }
 
-static bool is_needed(const struct bc_reader *r, const struct bc_chunk_info *info)
+static bool is_needed(void *reader, const struct bc_chunk_info *info)
 {
+	const struct bc_reader *r = reader;
+
 	return r->options.needs_chunk == NULL || r->options.needs_chunk(r->options.context, info);
 }
 
@@ -84,13 +86,13 @@ static int set_fault(struct bc_reader *r, struct bc_batch *batch, uint64_t offse
 
 /* Whether needed records are missing between the chunks read before and this one. */
 static bool follows_hole(
-	const struct bc_reader *r, const struct chunk_state *c, const struct bc_chunk_info *info)
+	struct bc_reader *r, const struct chunk_state *c, const struct bc_chunk_info *info)
 {
 	uint64_t clock_hz = r->header != NULL ? r->header->clock_hz : 0;
-	struct bc_chunk_info holes[2];
-	unsigned n = bc_sequence_check_hole(c->sequence, info, clock_hz, holes);
 
-	return n != 0 && (is_needed(r, &holes[0]) || (n == 2 && is_needed(r, &holes[1])));
+	/* First the chunk itself: times may be relative to the first one that is asked about. */
+	(void)is_needed(r, info);
+	return bc_sequence_check_misses(c->sequence, info, clock_hz, is_needed, r);
 }
 
 /* Moves the reader to the next run of chunks that are needed. Returns 1, 0 if there are none, or a
@@ -103,7 +105,7 @@ static int next_range(struct bc_reader *r, struct chunk_state *c)
 		uint64_t begin = bc_segment_index_row(&c->index, c->row, &info);
 		uint64_t end = begin;
 		uint64_t first = info.first_record;
-		/* The first chunk of a file is read after a hole, to report what is missing. */
+		/* After missing records that are needed, the first chunk is read to report them. */
 		bool is_after_hole = c->row == 0 && follows_hole(r, c, &info);
 		bool is_read = is_after_hole;
 		while (c->row < c->index.head.rows) {
@@ -210,7 +212,9 @@ static int start_chunk(struct bc_reader *r, struct chunk_state *c, struct bc_bat
 	}
 	if (missing.records != 0 ? !is_after_hole : missing.samples == 0 || !c->has_chunk)
 		return 0;
-	return report_missing(r, c, batch, &missing);
+	int rc = report_missing(r, c, batch, &missing);
+	c->has_chunk = is_needed(r, info); /* it has the gaps now */
+	return rc;
 }
 
 /* Reports a segment without an index, unless damage explains it. Returns 1 for a fault. */
@@ -222,8 +226,7 @@ static int end_segment(struct bc_reader *r, struct chunk_state *c, struct bc_bat
 	if (!was_open || r->options.is_partial)
 		return 0;
 	return set_fault(r, batch, bc_segment_reader_offset(c->reader), 0,
-		"no index: the segment was cut off or was never sealed; all "
-		"whole chunks were read");
+		"no index: the segment was cut off or is not sealed; all whole chunks were read");
 }
 
 /* Reads the next chunk. Returns 1 for a fault, 0, or a negative errno. */

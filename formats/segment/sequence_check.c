@@ -4,6 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* More epochs than a hole between two chunks can have, other than by malice. */
+#define EPOCHS_MAX 65536u
+
 void bc_sequence_check_reset(struct bc_sequence_check *c)
 {
 	free(c->holes);
@@ -24,17 +27,33 @@ void bc_sequence_check_jump(struct bc_sequence_check *c, uint64_t tag, uint64_t 
 void bc_sequence_check_skip(struct bc_sequence_check *c, const struct bc_chunk_info *info)
 {
 	bc_sequence_check_jump(c, info->recording_tag, info->first_record + info->records);
+	c->has_number = true;
+	c->segment = info->segment;
+	c->number = info->number;
 	c->has_last = true;
 	c->last = *info;
 }
 
-unsigned bc_sequence_check_hole(const struct bc_sequence_check *c, const struct bc_chunk_info *info,
-	uint64_t clock_hz, struct bc_chunk_info holes[2])
+/* The last tick that could be missing of the epoch that ended before a chunk. */
+static uint64_t last_missing_tick(
+	const struct bc_chunk_info *hole, const struct bc_chunk_info *info, uint64_t clock_hz)
+{
+	__int128 ticks = ((__int128)info->wall_ns - hole->wall_ns) * clock_hz / 1000000000;
+
+	/* Without a clock rate, or after a step of the clock back, any. */
+	return ticks <= 0 || ticks > UINT64_MAX - hole->first_tick
+		       ? UINT64_MAX
+		       : hole->first_tick + (uint64_t)ticks;
+}
+
+bool bc_sequence_check_misses(const struct bc_sequence_check *c, const struct bc_chunk_info *info,
+	uint64_t clock_hz, bc_needs_chunk *needs, void *context)
 {
 	struct bc_chunk_info hole = *info;
+	bool is_one_epoch = c->has_last && c->last.epoch == info->epoch;
 
 	if (!c->has_recording || c->tag != info->recording_tag || info->first_record <= c->next)
-		return 0;
+		return false;
 	hole.first_record = c->next;
 	/* More than a chunk can have, but the number is only compared and printed. */
 	uint64_t missing = info->first_record - c->next;
@@ -44,25 +63,35 @@ unsigned bc_sequence_check_hole(const struct bc_sequence_check *c, const struct 
 	hole.addr_high = UINT32_MAX;
 	memset(hole.types, 0xFF, sizeof(hole.types));
 	memset(hole.procs, 0xFF, sizeof(hole.procs));
-	hole.first_tick = 0;
-	hole.last_tick = info->first_tick != 0 ? info->first_tick - 1 : 0;
-	hole.wall_ns = bc_chunk_wall(info, 0, clock_hz);
-	holes[0] = hole;
-	if (!c->has_last)
-		return 1;
-	hole.epoch = c->last.epoch;
-	hole.first_tick = c->last.last_tick != UINT64_MAX ? c->last.last_tick + 1 : UINT64_MAX;
-	hole.wall_ns = bc_chunk_wall(&c->last, hole.first_tick, clock_hz);
-	if (hole.epoch != info->epoch) {
-		hole.last_tick = UINT64_MAX;
-		holes[1] = hole;
-		return 2;
-	}
-	/* Without a tick between them, they share that of the chunk's first record. */
+
+	/* In the epoch of the chunk. If there is no tick before its first record's, they share
+	 * that. */
+	hole.first_tick = is_one_epoch ? c->last.last_tick + (c->last.last_tick != UINT64_MAX) : 0;
+	hole.last_tick = info->first_tick - (info->first_tick != 0);
 	if (hole.last_tick < hole.first_tick)
 		hole.first_tick = hole.last_tick = info->first_tick;
-	holes[0] = hole;
-	return 1;
+	hole.wall_ns = bc_chunk_wall(is_one_epoch ? &c->last : info, hole.first_tick, clock_hz);
+	if (needs(context, &hole))
+		return true;
+	hole.wall_ns = info->wall_ns;
+	if (clock_hz == 0 && needs(context, &hole))
+		return true;
+	if (!c->has_last || is_one_epoch)
+		return false;
+
+	/* At the end of the previous chunk's epoch, and in the epochs between. */
+	hole.epoch = c->last.epoch;
+	hole.first_tick = c->last.last_tick + (c->last.last_tick != UINT64_MAX);
+	hole.wall_ns = bc_chunk_wall(&c->last, hole.first_tick, clock_hz);
+	hole.last_tick = last_missing_tick(&hole, info, clock_hz);
+	if (needs(context, &hole) || info->epoch - hole.epoch > EPOCHS_MAX)
+		return true;
+	hole.last_tick -= hole.first_tick;
+	hole.first_tick = 0;
+	while (++hole.epoch < info->epoch)
+		if (needs(context, &hole))
+			return true;
+	return false;
 }
 
 void bc_sequence_check_expect(struct bc_sequence_check *c, const struct bc_segment_header *header)

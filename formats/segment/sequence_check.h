@@ -66,12 +66,16 @@ void bc_sequence_check_jump(struct bc_sequence_check *check, uint64_t tag, uint6
 /* Continues after a chunk that was skipped without reading it. */
 void bc_sequence_check_skip(struct bc_sequence_check *check, const struct bc_chunk_info *info);
 
-/* Describes the records that are missing before a chunk that has not been checked yet, as a chunk
- * would be: their numbers, the ticks and the time of day between which they are, and all addresses,
- * types and processors. The chunk itself may record the loss in a gap. Returns 0 if none are
- * missing, or 2 if they may belong to either of two epochs, otherwise 1. */
-unsigned bc_sequence_check_hole(const struct bc_sequence_check *check,
-	const struct bc_chunk_info *info, uint64_t clock_hz, struct bc_chunk_info holes[2]);
+/* Whether a chunk is needed, going by its header. */
+typedef bool bc_needs_chunk(void *context, const struct bc_chunk_info *info);
+
+/* Whether records are missing before a chunk that has not been checked yet, and may be needed. It
+ * asks needs() with descriptions of them in the form of a chunk's header, one for each epoch in
+ * which they may be: their numbers, their first and last possible tick, the time of day of the
+ * first, and all addresses, types and processors. `clock_hz` is 0 if unknown. The chunk itself may
+ * record the loss in a gap. */
+bool bc_sequence_check_misses(const struct bc_sequence_check *check,
+	const struct bc_chunk_info *info, uint64_t clock_hz, bc_needs_chunk *needs, void *context);
 
 /* Returns the chunk's enum bc_sequence_place, or -ENOMEM. Sets *missing to what is missing before
  * it; zeros unless it is next. */

@@ -657,6 +657,10 @@ def test_missing_and_repeated_segments_are_reported():
     text, err = buscap("dump", paths[0], paths[2], code=3)
     assert re.search(r"^# gap: \d+ samples? lost \(damaged\)$", text, re.MULTILINE)
     one_line(err, paths[2], "records are missing before chunk 0")
+    # The chunk after the hole may have nothing else to print.
+    text, err = buscap("dump", "--addr", "ffffffff", paths[0], paths[2], code=3)
+    assert re.search(r"^# gap: \d+ samples? lost \(damaged\)$", text, re.MULTILINE), text
+    one_line(err, paths[2], "records are missing before chunk 0")
 
 
 def test_a_hole_between_segments_is_reported_if_selected():

@@ -152,9 +152,28 @@ TEST(a_loss_without_a_gap_is_found)
 
 #define MHZ 1000000u
 
-static void assert_hole(const struct bc_chunk_info *hole, uint32_t epoch, uint64_t first_tick,
+/* What was asked, and what to answer. */
+struct asked {
+	struct bc_chunk_info holes[8];
+	unsigned count;
+	unsigned needed; /* the number of the one that is needed, from 1 */
+};
+
+static bool note_hole(void *context, const struct bc_chunk_info *info)
+{
+	struct asked *asked = context;
+
+	assert_true(asked->count < 8);
+	asked->holes[asked->count++] = *info;
+	return asked->count == asked->needed;
+}
+
+static void assert_hole(const struct asked *asked, unsigned i, uint32_t epoch, uint64_t first_tick,
 	uint64_t last_tick, int64_t wall_ns)
 {
+	const struct bc_chunk_info *hole = &asked->holes[i];
+
+	assert_true(i < asked->count);
 	assert_int_equal(hole->first_record, 10);
 	assert_int_equal(hole->records, 90);
 	assert_int_equal(hole->events, 0);
@@ -162,6 +181,21 @@ static void assert_hole(const struct bc_chunk_info *hole, uint32_t epoch, uint64
 	assert_int_equal(hole->first_tick, first_tick);
 	assert_int_equal(hole->last_tick, last_tick);
 	assert_int_equal(hole->wall_ns, wall_ns);
+}
+
+/* Asks about a hole before a chunk. Each description is asked for, and decides. */
+static struct asked ask(
+	const struct bc_sequence_check *c, const struct bc_chunk_info *next, uint64_t clock_hz)
+{
+	struct asked asked = {.count = 0};
+
+	assert_false(bc_sequence_check_misses(c, next, clock_hz, note_hole, &asked));
+	for (unsigned n = 1; n <= asked.count; n++) {
+		struct asked again = {.needed = n};
+		assert_true(bc_sequence_check_misses(c, next, clock_hz, note_hole, &again));
+		assert_int_equal(again.count, n);
+	}
+	return asked;
 }
 
 TEST(a_hole_has_the_times_between_its_neighbours)
@@ -180,35 +214,69 @@ TEST(a_hole_has_the_times_between_its_neighbours)
 		.last_tick = 1500,
 		.wall_ns = 6000000};
 	struct bc_sequence_check c = {0};
-	struct bc_chunk_info holes[2];
 
-	assert_int_equal(bc_sequence_check_hole(&c, &next, MHZ, holes), 0);
+	assert_int_equal(ask(&c, &next, MHZ).count, 0);
 	bc_sequence_check_jump(&c, TAG, 100);
-	assert_int_equal(bc_sequence_check_hole(&c, &next, MHZ, holes), 0);
+	assert_int_equal(ask(&c, &next, MHZ).count, 0);
 
-	/* Nothing is known of what was before. */
+	/* The previous chunk is unknown. */
 	bc_sequence_check_jump(&c, TAG, 10);
-	assert_int_equal(bc_sequence_check_hole(&c, &next, MHZ, holes), 1);
-	assert_hole(&holes[0], 3, 0, 1999, 5000000);
+	struct asked asked = ask(&c, &next, MHZ);
+	assert_int_equal(asked.count, 1);
+	assert_hole(&asked, 0, 3, 0, 1999, 5000000);
 
 	bc_sequence_check_skip(&c, &last);
-	assert_int_equal(bc_sequence_check_hole(&c, &next, MHZ, holes), 1);
-	assert_hole(&holes[0], 3, 1501, 1999, 6501000);
-	assert_int_equal(bc_sequence_check_hole(&c, &next, 0, holes), 1);
-	assert_int_equal(holes[0].wall_ns, last.wall_ns);
-
-	/* At the end of one epoch, or at the start of another. */
-	next.epoch = 4;
-	assert_int_equal(bc_sequence_check_hole(&c, &next, MHZ, holes), 2);
-	assert_hole(&holes[0], 4, 0, 1999, 5000000);
-	assert_hole(&holes[1], 3, 1501, UINT64_MAX, 6501000);
+	asked = ask(&c, &next, MHZ);
+	assert_int_equal(asked.count, 1);
+	assert_hole(&asked, 0, 3, 1501, 1999, 6501000);
+	/* Without a clock rate, at the time of day of either chunk. */
+	asked = ask(&c, &next, 0);
+	assert_int_equal(asked.count, 2);
+	assert_hole(&asked, 0, 3, 1501, 1999, 6000000);
+	assert_hole(&asked, 1, 3, 1501, 1999, 7000000);
 
 	/* All records have one tick. */
-	next.epoch = 3;
 	next.first_tick = last.last_tick;
-	assert_int_equal(bc_sequence_check_hole(&c, &next, MHZ, holes), 1);
-	assert_hole(&holes[0], 3, 1500, 1500, 6501000);
+	asked = ask(&c, &next, MHZ);
+	assert_int_equal(asked.count, 1);
+	assert_hole(&asked, 0, 3, 1500, 1500, 6500000);
 	next.recording_tag++;
-	assert_int_equal(bc_sequence_check_hole(&c, &next, MHZ, holes), 0);
+	assert_int_equal(ask(&c, &next, MHZ).count, 0);
+	bc_sequence_check_reset(&c);
+}
+
+TEST(a_hole_may_be_in_any_epoch_from_the_previous_chunk_to_the_next)
+{
+	struct bc_chunk_info next = {.recording_tag = TAG,
+		.first_record = 100,
+		.epoch = 6,
+		.first_tick = 200,
+		.wall_ns = 9000000};
+	struct bc_chunk_info last = {.recording_tag = TAG,
+		.records = 10,
+		.epoch = 3,
+		.first_tick = 1000,
+		.last_tick = 1500,
+		.wall_ns = 6000000};
+	struct bc_sequence_check c = {0};
+	struct asked none = {.count = 0};
+
+	bc_sequence_check_skip(&c, &last);
+	struct asked asked = ask(&c, &next, MHZ);
+	assert_int_equal(asked.count, 4);
+	assert_hole(&asked, 0, 6, 0, 199, 8800000);
+	assert_hole(&asked, 1, 3, 1501, 1501 + 2499, 6501000); /* until the next chunk's time */
+	assert_hole(&asked, 2, 4, 0, 2499, 6501000);
+	assert_hole(&asked, 3, 5, 0, 2499, 6501000);
+
+	/* The clock was set back. */
+	next.wall_ns = 5000000;
+	asked = ask(&c, &next, MHZ);
+	assert_hole(&asked, 1, 3, 1501, UINT64_MAX, 6501000);
+
+	/* A file can claim any epoch. */
+	next.epoch = UINT32_MAX;
+	assert_true(bc_sequence_check_misses(&c, &next, MHZ, note_hole, &none));
+	assert_int_equal(none.count, 2);
 	bc_sequence_check_reset(&c);
 }
