@@ -47,8 +47,8 @@ struct bc_trace {
 
 /* Sorts `paths` if they are segments, and opens the first file; "-" is the console's input.
  * `wanted` is the format given by the user, or BC_FORMAT_UNKNOWN to detect it. `options` is copied,
- * except `sequence`, `is_partial` and `index_fd`, which the trace sets. Returns BC_EXIT_OK, or prints an error
- * and returns another code. Close the trace in either case. */
+ * except `sequence`, `is_partial` and `index_fd`, which the trace sets. Returns BC_EXIT_OK, or
+ * prints an error and returns another code. Close the trace in either case. */
 enum bc_exit bc_trace_open(struct bc_trace *trace, const struct bc_console *console,
 	const char **paths, int count, enum bc_format wanted,
 	const struct bc_reader_options *options);

@@ -206,7 +206,7 @@ static void read_board(struct reader *reader, uint64_t began_ns)
 
 static void finish(struct reader *reader)
 {
-	/* 300 ms without data, but not those in which this process was held up. */
+	/* Ends after 300 ms without data, not counting time in which this process was held up. */
 	unsigned limit = reader->cancel_ms != 0 ? 300 : 15;
 	unsigned quiet = 0;
 

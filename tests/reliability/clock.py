@@ -111,13 +111,14 @@ def stop_by_time(directory, seed):
     """A recording of one second lasts one second, whatever the clock does."""
     rng = random.Random(seed)
     clock = MovedClock(directory)
+    start = time.monotonic()
     with Daemon("--once", "--source", f"sim:rate={RATE}", "-o", directory / "out", "-a", "duration:1",
                 socket=directory / "socket", env=clock.env) as daemon:
-        start = time.monotonic()
         while daemon.process.poll() is None:
             clock.move(rng.choice(DELTAS))
             time.sleep(0.05)
             assert time.monotonic() < start + harness.TIMEOUT_S, "a recording of 1 s does not end"
+        assert time.monotonic() - start >= 1, "it ended before its second"
         equal(daemon.wait(), 0, daemon.err.decode())
     counts = harness.check_counts(json.loads(daemon.out))
     assert 0 < counts["received"] <= 2 * RATE, counts  # a slow machine gets fewer samples

@@ -113,13 +113,15 @@ def killed(out, socket):
 
 
 def left_open(directory):
-    """The same, of a daemon that was killed while a segment and a raw capture were open, with more than a header."""
+    """Returns {name: bytes} of the files of a daemon that was killed while a segment and a raw capture were open, each with
+    more than a header."""
     for number in range(50):
         files = killed(directory / f"made{number}", directory / "made.socket")
         partial = [name for name in files if name.endswith(".partial")]
-        if any(".byu." in name for name in partial) and all(len(files[name]) > 10_000 for name in partial):
+        kinds = {name.split(".")[-3] for name in partial}
+        if kinds == {"byu", "bcp1"} and all(len(files[name]) > 10_000 for name in partial):
             return files
-    raise AssertionError("no kill left an open segment with a chunk")
+    raise AssertionError("no kill left an open segment and raw capture with data")
 
 
 def contents(directory):

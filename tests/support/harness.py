@@ -386,7 +386,7 @@ class Watch:
             start = time.monotonic()
             try:
                 answer = ask(self.socket)
-                if self.may_end and not answer or answer.startswith(b"HTTP/1.1 503 "):
+                if self.may_end and (not answer or answer.startswith(b"HTTP/1.1 503 ")):
                     return
                 sample = json.loads(answer.partition(b"\r\n\r\n")[2])
                 check_counts(sample)

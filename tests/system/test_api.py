@@ -500,7 +500,8 @@ def test_the_flight_recorder_is_written_out(tmp):
     with daemon_in(tmp, "--set", "recording.flight_time=10m", mode="flight") as daemon:
         daemon.wait_ready()
         api = Api(tmp / "socket")
-        wait_until(lambda: api.good("GET", "/v1/status")["flight"]["records"] > 10_000, "records held")
+        held = wait_until(lambda: (one := api.good("GET", "/v1/status")["flight"])["records"] > 10_000 and one, "records held")
+        assert held["seconds"] > 0 and held["chunks"] >= 1, held
         equal(list((tmp / "out").glob("*.lz4*")), [], "files while all records are in memory")
         mark = api.good(*MARK, {"text": "meanwhile"}, status=201)["mark"]
         equal((mark["text"], mark["record"]), ("meanwhile", None), "a mark between recordings")

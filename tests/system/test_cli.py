@@ -651,6 +651,7 @@ def test_missing_and_repeated_segments_are_reported():
     equal(text, whole, "a segment given twice")
     chunks = len(recorded.segments[1].chunks)
     assert chunks <= 10 and err.count(" is a duplicate; skipped\n") == err.count("\n") == chunks, err
+    assert all(line.startswith("buscap") and str(paths[1]) in line for line in err.splitlines()), err
     text, err = buscap("dump", "-n", "0-99", paths[0], paths[0], code=3)
     equal(text, buscap("dump", "-n", "0-99", paths[0])[0], "a range of a segment given twice")
     one_line(err, "chunk 0 (", "is a duplicate; skipped")

@@ -43,7 +43,7 @@ def record_for_a_while(tmp, bad_clients):
             watch = stack.enter_context(Watch(daemon.socket))
             if bad_clients:
                 bad = stack.enter_context(crowd.Running(daemon.socket, bad_clients))
-                harness.wait_until(lambda: watch.last["clients"] > 100, "the clients have arrived")
+                harness.wait_until(lambda: watch.check() or watch.last["clients"] > 100, "the clients have arrived")
             time.sleep(SECONDS if bad_clients else 2)
             harness.wait_until(lambda: watch.samples >= FEW, "enough status responses")
             watch.finish()
@@ -287,7 +287,7 @@ def test_bad_clients_in_the_group_do_not_affect_the_owner(tmp):
     with recording_for_a_group(tmp) as (daemon, gid):
         with crowd.Running(daemon.socket, 300, user=NOBODY, group=NOBODY, extra_groups=[gid]) as bad:
             with Watch(daemon.socket) as watch:
-                harness.wait_until(lambda: watch.last["clients"] > 60, "the clients have arrived")
+                harness.wait_until(lambda: watch.check() or watch.last["clients"] > 60, "the clients have arrived")
                 time.sleep(3)
                 watch.wait_samples(FEW)
         refused = sum(answers.get("503", 0) for answers in bad.said["answers"].values())

@@ -341,8 +341,8 @@ def test_a_blocked_writer_costs_what_exceeds_the_buffer(tmp):
     least, most = (status["counts"]["received"] - before["counts"]["received"] for status in (held, after))
     harness.note(f"writer held for {took:.0f} s at {rate / 1e6:.1f} M samples/s, buffer 16 MiB: {lost(after)} samples "
                  f"lost, peak {peak / MIB:.0f} MiB, slowest status {watch.slowest * 1000:.0f} ms")
-    # The chunks in the buffer and in the encoder.
-    assert least - 3 * 16 * MIB // 12 < lost(after) - lost(before) <= most, (least, most, lost(after))
+    # What the buffer and the encoder can still have taken.
+    assert least - 16 * MIB // 12 < lost(after) - lost(before) <= most, (least, most, lost(after))
     assert peak <= (16 + 32) * MIB or harness.is_sanitized(), f"{peak / MIB:.1f} MiB"
 
 
@@ -417,7 +417,7 @@ def test_a_full_disk_is_logged_once_and_recording_resumes(tmp):
     rate = harness.rate(500_000)
     with harness.SmallDisk(tmp, "48M") as disk:
         ballast = disk / "ballast"
-        ballast.write_bytes(bytes(40 * MIB))
+        ballast.write_bytes(bytes(44 * MIB))
         out = disk / "out"
         argv = ("--once", "--source", endless(rate), "-o", out, "-b", "filesize:2M", *SMALL)
         with Daemon(*argv, socket=tmp / "socket") as daemon:
@@ -443,7 +443,7 @@ def test_a_full_disk_is_logged_once_and_recording_resumes(tmp):
 
 
 def signal_twice(daemon):
-    """Sends two stop signals in a row, like timeout(1). It is suspended meanwhile, so that it finds both at once."""
+    """Sends two stop signals in a row, like timeout(1). The daemon is suspended meanwhile, so that it finds both at once."""
     status = pathlib.Path(f"/proc/{daemon.process.pid}/status")
     daemon.process.send_signal(signal.SIGSTOP)
     harness.wait_until(lambda: re.search(r"^State:\s+T", status.read_text(), re.M), "it is suspended")
@@ -504,9 +504,10 @@ def hang(directory, signals):
         time.sleep(0.3)
         daemon.process.send_signal(signal.SIGTERM)
         harness.wait_until(lambda: daemon.status()["state"] == "draining", "the state draining")
-        start = time.monotonic()
         if signals == 2:
             time.sleep(1.2)  # an earlier signal counts as a repetition of the first
+        start = time.monotonic()
+        if signals == 2:
             daemon.process.send_signal(signal.SIGINT)
         code = daemon.wait()
     took = time.monotonic() - start

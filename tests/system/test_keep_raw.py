@@ -395,7 +395,7 @@ def test_the_next_start_recovers_the_captures_of_a_killed_daemon(tmp):
             harness.wait_until(lambda: daemon.status()["counts"]["written"] > 60_000 * (number + 1), "records are written")
             daemon.process.kill()
             daemon.wait()
-        # Without a block, it is empty for the recovery.
+        # The recovery deletes one without a block, as empty.
         opened = [path for path in harness.segments(out, ".bcp1.lz4.partial") if path.stat().st_size and info([path])[0]["blocks"]]
         # As if the last write had been torn.
         for path in opened:

@@ -179,7 +179,8 @@ def test_the_duration_does_not_include_a_slow_start(tmp):
     lines = daemon.err.decode().splitlines()
     begin, end = (datetime.datetime.fromisoformat(line.split()[0].rstrip("Z"))
                   for word in (": recording started", ": sealed, ") for line in lines if word in line)
-    assert end - begin >= datetime.timedelta(seconds=0.399), lines
+    # 0.1 s if the slow start counted. The first line is logged a little after the timer has started.
+    assert end - begin > datetime.timedelta(seconds=0.25), lines
 
 
 def test_a_recording_ends_after_the_chunk_that_passes_its_size(tmp):

@@ -253,7 +253,7 @@ def test_a_flapping_board_is_logged_ten_times_and_summarized(tmp):
     others = [line for line in lines if not any(word in line for word in (*LOSSES, " in the last "))]
     assert len(others) <= 40, others
     exactly(lines, "A1 at 1-1: streaming: ", ": unplugged; ", ": back after", "SIGTERM: stopping", ": sealed, ",
-            " records written", "stream interruptions", 
+            " records written", "stream interruptions",
             may=("torn or bad CRC", "no answer to ", "its buffered samples may be lost", *LOSSES))
 
 
@@ -291,6 +291,7 @@ def test_failing_commands_are_logged_ten_times_and_summarized(tmp):
     lines = lines_of(daemon.err)
     failures = some(lines, "; not tried again")
     assert failures[0].startswith(f"{tmp}/out/") and f"{command}: exit code 3; " in failures[0], failures
+    assert all("exit code 3; " in line for line in failures[:10]), failures
     # At the stop, a command that still runs after ten seconds is ended.
     logged, summed = repeated(failures)
     assert logged == 10 and summed - (failed["sealed"]["commands_failed"] - 10) in (0, 1), lines

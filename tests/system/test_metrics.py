@@ -324,7 +324,7 @@ def test_metrics_include_the_flight_recorder_and_metadata(tmp):
 
 
 def free_port():
-    """A free port below those that the system chooses, which another process could get before it is used."""
+    """A free port. It is below those that the system hands out, so that no other process is given it before it is used."""
     while True:
         port = random.randrange(10000, 32768)
         with sockets.socket() as one, contextlib.suppress(OSError):

@@ -98,12 +98,14 @@ def test_abandoned_samples_are_a_gap_at_the_end(tmp):
         daemon.process.send_signal(signal.SIGTERM)
         harness.wait_until(lambda: daemon.status()["state"] == "draining", "the state draining")
         time.sleep(1.2)  # an earlier signal counts as a repetition of the first
+        signalled = time.monotonic()
         daemon.process.send_signal(signal.SIGTERM)
         harness.wait_until(lambda: "second stop signal" in daemon.log_so_far(), "the buffer is abandoned")
         faults.set("")
+        held_up = time.monotonic() - signalled
         equal(daemon.wait(), 1, daemon.err)
-    if b"the disk does not respond" in daemon.err:
-        pytest.skip("this test was held up for three seconds")
+    if held_up > 1 and b"the disk does not respond" in daemon.err:
+        pytest.skip(f"this test was held up for {held_up:.1f} s; the daemon waits three")
     counts = json.loads(daemon.out)["counts"]
     assert counts["dropped"]["disk"] > 0, counts
     segments = harness.segments(out)
@@ -145,7 +147,7 @@ def test_a_directory_remains_locked_when_its_files_are_deleted(tmp):
         (out / ".buscapd.lock").unlink()
         refused(out, None)
         while out.exists():
-            shutil.rmtree(out, ignore_errors=True)  # it may create files
+            shutil.rmtree(out, ignore_errors=True)  # the daemon may create files meanwhile
         out.mkdir()
         harness.wait_until(lambda: list(out.glob("*.partial")), "the recording continues in the new directory")
         refused(out, daemon.process.pid)

@@ -223,10 +223,13 @@ def test_silences_start_and_end_recordings_with_an_event(tmp):
         equal(daemon.stop(), 0, daemon.err)
     offset = tick_offset()
     end = 0
-    for number, (info, records) in enumerate(recordings(tmp / "out")):
+    found = recordings(tmp / "out")
+    for number, (info, records) in enumerate(found):
         count = sum(segment["records"] for segment in info)
         if count == 0:
-            continue  # started in the last silence: the daemon was stopped before its first record
+            # Started in the last silence: the daemon was stopped before its first record.
+            equal(number, len(found) - 1, "the number of the recording without records")
+            continue
         first = bus.ticks.index(info[0]["first_tick"] - offset)
         check_slice(bus, info, records, first, first + count - 1, offset)
         assert first >= end, f"record {first} is recorded twice"
@@ -293,7 +296,7 @@ def test_a_record_limit_ends_a_recording_and_another_can_start(tmp):
             equal(code, 201, answer)
             harness.wait_until(lambda: daemon.status()["state"] == "idle", "the recording has ended")
 
-    # They take an eighth of the stream's sixteen seconds, so slow requests do no harm.
+    # They take a quarter of the stream's sixteen seconds, so slow requests do no harm.
     out, _ = record(tmp, "recording.record=on-demand", act=act, rate=min(RATE, COUNT // 16))
     got = recordings(out)
     equal([len(list(records)) for _, records in got], [1, 12_345, 100_000], "records")

@@ -13,8 +13,8 @@ segments=$out/segments
 . tests/tools/demo_output.sh
 
 say "record the simulated bus: 4 million samples a second, a new segment every second"
-printf '$ %s\n' "$build/buscapd --source sim:rate=4M,agents=2,loss=0.001 -o $segments -b duration:1 -a duration:10 --socket $socket &"
-"$build/buscapd" --source sim:rate=4M,agents=2,loss=0.001 -o "$segments" -b duration:1 -a duration:10 --socket "$socket" &
+printf '$ %s\n' "$build/buscapd --source sim:rate=4M,agents=2,loss=0.001 -o $segments -b duration:1 -a duration:60 --socket $socket &"
+"$build/buscapd" --source sim:rate=4M,agents=2,loss=0.001 -o "$segments" -b duration:1 -a duration:60 --socket "$socket" &
 daemon=$!
 trap 'kill $daemon 2>/dev/null' EXIT
 trap 'exit 1' HUP INT PIPE TERM

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Functions of the demos: say prints a heading; show prints a command, then runs it, and notes in $failed if it fails.
+# Functions of the demos: say prints a heading; show prints a command, runs it, and sets failed=1 if it fails.
 
 if [ -t 1 ]; then
 	bold=$(printf '\033[1m') plain=$(printf '\033[0m')

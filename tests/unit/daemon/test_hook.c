@@ -364,7 +364,7 @@ TEST_F(killing_what_was_left_behind_is_logged)
 	unsigned tries = 0;
 
 	open_hook(f, script(f, "c", "sleep 1000 & exit 0"), 0);
-	/* Rarely, init has reaped the process before the hook looks. */
+	/* Rarely, init has reaped the killed process before the hook looks for it. */
 	do {
 		assert_true(tries < 8);
 		add_file(f, tries++);
@@ -445,7 +445,8 @@ TEST_F(finish_gives_up_after_its_timeout)
 	uv_run(&f->loop, UV_RUN_DEFAULT);
 	assert_int_equal(f->done, 1);
 	assert_int_equal(bc_hook_waiting(f->hook), 0);
-	/* On a machine that stands still for a second, it counts as one that does not exit, too. */
+	/* If the machine stands still for a second, the command is also counted as one that does
+	 * not exit on SIGKILL. */
 	uint64_t late = count_in_log(f, "does not exit on SIGKILL");
 	assert_int_equal(bc_hook_failed(f->hook), 20 + late);
 	assert_int_equal(count_in_log(f, "not run 19 times: "), 1);

@@ -326,7 +326,7 @@ static uint64_t flap(struct usb_run *run, unsigned times)
 		uint64_t unplugs = board_of(run)->unplugs;
 		usb_run_receive(run, 100);
 		usbfs_unplug(run->port);
-		/* A frame that was complete before is not one of the next plug. */
+		/* Or a frame of this plug could be taken for one of the next. */
 		usb_run_until(run, board_of(run)->unplugs > unplugs);
 		usb_run_plug(run);
 	}
