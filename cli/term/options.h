@@ -39,11 +39,6 @@ struct bc_range {
 	uint64_t last; /* inclusive */
 };
 
-static inline bool bc_range_has(struct bc_range range, uint64_t n)
-{
-	return n >= range.first && n <= range.last;
-}
-
 /* Reads a decimal number. */
 bool bc_option_u64(const struct bc_console *console, const char *option, uint64_t *value);
 

@@ -3,8 +3,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "cli/io/fault.h"
-#include "formats/reader/reader.h"
 #include "formats/trace/printer.h"
 
 /* Returns the printer for the text form of a format. */
@@ -15,17 +13,18 @@ static const struct bc_printer *text_printer(enum bc_format format)
 	return bc_format_info(format)->printer;
 }
 
-static void print_failure(
-	struct bc_dump *dump, const struct bc_file *file, enum bc_exit code, const char *what)
-{
-	bc_print_error(dump->console, file->name, "%s", what);
-	dump->exit = bc_exit_worse(dump->exit, code);
-}
+/* A file being printed. */
+struct printing {
+	struct bc_dump *dump;
+	const struct bc_file *file;
+	const struct bc_printer *printer;
+	void *state; /* the printer's */
+};
 
 /* Returns false if printing failed, after an error message or silently for a closed pipe. */
-static bool print_entries(struct bc_dump *dump, const struct bc_file *file,
-	const struct bc_printer *printer, void *state, const struct bc_entry *entries, size_t count)
+static bool print_entries(const struct printing *p, const struct bc_entry *entries, size_t count)
 {
+	struct bc_dump *dump = p->dump;
 	uint64_t reduced[BC_TRAIT_BITS] = {0};
 
 	while (count != 0 && !bc_output_failed(&dump->output)) {
@@ -34,10 +33,11 @@ static bool print_entries(struct bc_dump *dump, const struct bc_file *file,
 			.out = bc_output_reserve(&dump->output, BC_PRINT_MAX),
 			.capacity = BC_PRINT_MAX,
 			.reduced = reduced};
-		int rc = printer->print(state, &print);
+		int rc = p->printer->print(p->state, &print);
 		dump->output.used += print.used;
 		if (rc != 0) {
-			print_failure(dump, file, BC_EXIT_FAILED, print.err);
+			bc_print_error(dump->console, p->file->name, "%s", print.err);
+			dump->exit = bc_exit_worse(dump->exit, BC_EXIT_FAILED);
 			return false;
 		}
 		entries = print.entries;
@@ -48,8 +48,7 @@ static bool print_entries(struct bc_dump *dump, const struct bc_file *file,
 
 /* Prints the selected lines of a batch, run by run. All entries of a line are printed if one of
  * them is selected: the first one has the text of the line. Returns false if printing failed. */
-static bool print_batch(struct bc_dump *dump, const struct bc_file *file,
-	const struct bc_printer *printer, void *state, const struct bc_batch *batch)
+static bool print_batch(const struct printing *p, const struct bc_batch *batch)
 {
 	size_t from = 0; /* where the run of selected lines starts */
 	size_t end = 0;
@@ -57,59 +56,45 @@ static bool print_batch(struct bc_dump *dump, const struct bc_file *file,
 	for (size_t i = 0; i < batch->count; i = end) {
 		bool is_selected = false;
 		do
-			is_selected |= bc_filter_entry(&dump->args.filter, &batch->entries[end++]);
+			is_selected |= bc_filter_entry(
+				&p->dump->args.filter, &batch->entries[end++]);
 		while (end < batch->count && batch->entries[end].is_continued);
 		if (is_selected)
 			continue;
-		if (!print_entries(dump, file, printer, state, batch->entries + from, i - from))
+		if (!print_entries(p, batch->entries + from, i - from))
 			return false;
 		from = end;
 	}
-	return print_entries(dump, file, printer, state, batch->entries + from, end - from);
+	return print_entries(p, batch->entries + from, end - from);
 }
 
-/* Returns true if no later entry can be selected, because numbers increase. */
-static bool is_past_end(const struct bc_dump *dump, const struct bc_batch *batch)
+/* Prints a batch. Returns false if printing failed, or if no later entry can be selected, because
+ * numbers increase. */
+static bool print_selected(void *context, const struct bc_batch *batch)
 {
-	return batch->count != 0 &&
-	       batch->entries[batch->count - 1].number > dump->args.filter.numbers.last;
+	const struct printing *p = context;
+	struct bc_dump *dump = p->dump;
+
+	if (batch->count == 0)
+		return true;
+	uint64_t last = batch->entries[batch->count - 1].number;
+	dump->end = last + 1 > dump->end ? last + 1 : dump->end;
+	return print_batch(p, batch) && last <= dump->args.filter.numbers.last;
 }
 
 void bc_dump_entries(struct bc_dump *dump, struct bc_file *file)
 {
 	const struct bc_reader_options options = {.format = dump->format, .index_fd = -1};
 	const struct bc_printer *printer = text_printer(file->probe.format);
-	struct bc_reader *reader = NULL;
-	struct bc_batch batch;
-	uint64_t faults = 0;
-	bool is_more = true;
+	struct printing p = {.dump = dump,
+		.file = file,
+		.printer = printer,
+		.state = bc_printer_start(printer, &options.format)};
 
-	void *state = bc_printer_start(printer, &options.format);
-	int rc = state != NULL ? 0 : -ENOMEM;
-
-	if (rc == 0)
-		rc = bc_reader_open(&reader, file->input, file->probe.format, &options);
-	while (rc == 0 && is_more) {
-		int got = bc_reader_next(reader, &batch);
-		if (got <= 0) {
-			rc = got;
-			break;
-		}
-		uint64_t end = batch.count != 0 ? batch.entries[batch.count - 1].number + 1 : 0;
-		dump->end = end > dump->end ? end : dump->end;
-		is_more = print_batch(dump, file, printer, state, &batch) &&
-			  !is_past_end(dump, &batch);
-		if (bc_file_would_wait(file))
-			bc_output_flush(&dump->output);
-		if (batch.fault != NULL)
-			bc_print_fault(dump->console, file->name, batch.fault, faults++);
-	}
-	bc_print_faults_left(dump->console, file->name, faults);
-	if (faults != 0)
-		dump->exit = bc_exit_worse(dump->exit, BC_EXIT_DAMAGED);
-	if (rc < 0)
+	if (p.state != NULL)
+		bc_dump_read(dump, file, &options, print_selected, &p);
+	else
 		dump->exit = bc_exit_worse(
-			dump->exit, bc_print_read_error(dump->console, file, rc));
-	bc_reader_close(reader);
-	free(state);
+			dump->exit, bc_print_read_error(dump->console, file, -ENOMEM));
+	free(p.state);
 }

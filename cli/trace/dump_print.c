@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 
+#include "cli/io/fault.h"
 #include "cli/io/gap_text.h"
 #include "formats/bus/dialect.h"
 #include "formats/codec/format.h"
@@ -76,4 +77,33 @@ void bc_dump_damage(struct bc_dump *dump, const struct bc_file *file, uint64_t o
 {
 	bc_print_damage(dump->console, file->name, offset, bytes, what);
 	dump->exit = bc_exit_worse(dump->exit, BC_EXIT_DAMAGED);
+}
+
+void bc_dump_read(struct bc_dump *dump, const struct bc_file *file,
+	const struct bc_reader_options *options,
+	bool (*print)(void *context, const struct bc_batch *batch), void *context)
+{
+	struct bc_batch batch;
+	uint64_t faults = 0;
+	bool is_more = true;
+
+	dump->reader = NULL;
+	int rc = bc_reader_open(&dump->reader, file->input, file->probe.format, options);
+	while (rc >= 0 && is_more && !bc_output_failed(&dump->output)) {
+		rc = bc_reader_next(dump->reader, &batch);
+		if (rc <= 0)
+			break;
+		is_more = print(context, &batch);
+		if (bc_file_would_wait(file))
+			bc_output_flush(&dump->output);
+		if (batch.fault != NULL)
+			bc_print_fault(dump->console, file->name, batch.fault, faults++);
+	}
+	bc_print_faults_left(dump->console, file->name, faults);
+	if (faults != 0)
+		dump->exit = bc_exit_worse(dump->exit, BC_EXIT_DAMAGED);
+	if (rc < 0)
+		dump->exit = bc_exit_worse(
+			dump->exit, bc_print_read_error(dump->console, file, rc));
+	bc_reader_close(dump->reader);
 }

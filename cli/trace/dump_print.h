@@ -14,6 +14,7 @@
 #include "cli/term/options.h"
 #include "cli/term/output.h"
 #include "formats/base/options.h"
+#include "formats/reader/reader.h"
 #include "formats/segment/sequence_check.h"
 
 /* What follows each record. */
@@ -29,6 +30,7 @@ enum bc_dump_time {
 struct bc_dump {
 	const struct bc_console *console;
 	struct bc_output output;
+	struct bc_reader *reader;        /* of the current file, if bc_dump_read() reads it */
 	struct bc_format_options format; /* options of the input format */
 	struct bc_record_text text;
 	struct bc_sequence_check sequence;
@@ -57,6 +59,12 @@ void bc_dump_epoch(struct bc_dump *dump, uint32_t epoch);
 /* Prints an error about damaged bytes, and sets dump->exit. */
 void bc_dump_damage(struct bc_dump *dump, const struct bc_file *file, uint64_t offset,
 	uint64_t bytes, const char *what);
+
+/* Reads a file with a reader, in dump->reader, and prints its faults. print() gets each batch, and
+ * returns whether to go on. Sets dump->exit. */
+void bc_dump_read(struct bc_dump *dump, const struct bc_file *file,
+	const struct bc_reader_options *options,
+	bool (*print)(void *context, const struct bc_batch *batch), void *context);
 
 /* Returns true if a record or sample is selected by number, tick and epoch. */
 static inline bool bc_dump_selects(

@@ -2,9 +2,7 @@
 
 #include <inttypes.h>
 
-#include "cli/io/fault.h"
 #include "formats/base/rfc3339.h"
-#include "formats/reader/reader.h"
 
 #define NS_PER_S 1000000000u
 
@@ -178,61 +176,38 @@ static void print_chunk(struct bc_dump *dump, const struct bc_chunk *chunk)
 		print_part(dump, chunk, from, to);
 }
 
-/* A dump, and the reader of its current file. */
-struct segments {
-	struct bc_dump *dump;
-	struct bc_reader *reader;
-};
-
-static void update_clock(struct segments *s)
+static void update_clock(struct bc_dump *dump)
 {
-	const struct bc_segment_header *header = bc_reader_header(s->reader);
+	const struct bc_segment_header *header = bc_reader_header(dump->reader);
 
-	s->dump->clock_hz = header != NULL ? header->clock_hz : 0;
+	dump->clock_hz = header != NULL ? header->clock_hz : 0;
 }
 
 static bool needs_chunk(void *context, const struct bc_chunk_info *info)
 {
-	struct segments *s = context;
 	struct bc_filter_bounds bounds;
 
-	update_clock(s);
-	return get_bounds(s->dump, info, &bounds);
+	update_clock(context);
+	return get_bounds(context, info, &bounds);
+}
+
+static bool print_batch(void *context, const struct bc_batch *batch)
+{
+	update_clock(context);
+	if (batch->chunk != NULL)
+		print_chunk(context, batch->chunk);
+	return true;
 }
 
 void bc_dump_segments(struct bc_dump *dump, struct bc_file *file)
 {
-	struct segments s = {.dump = dump};
 	const struct bc_reader_options options = {.format = dump->format,
 		.as_records = true,
 		.needs_chunk = dump->is_part ? needs_chunk : NULL,
-		.context = &s,
+		.context = dump,
 		.is_partial = file->is_partial,
 		.index_fd = file->is_regular ? file->fd : -1,
 		.sequence = &dump->sequence};
-	struct bc_batch batch;
-	uint64_t faults = 0;
-	int rc = bc_reader_open(&s.reader, file->input, file->probe.format, &options);
 
-	while (rc == 0 && !bc_output_failed(&dump->output)) {
-		int got = bc_reader_next(s.reader, &batch);
-		if (got <= 0) {
-			rc = got;
-			break;
-		}
-		update_clock(&s);
-		if (batch.chunk != NULL)
-			print_chunk(dump, batch.chunk);
-		if (bc_file_would_wait(file))
-			bc_output_flush(&dump->output);
-		if (batch.fault != NULL)
-			bc_print_fault(dump->console, file->name, batch.fault, faults++);
-	}
-	bc_print_faults_left(dump->console, file->name, faults);
-	if (faults != 0)
-		dump->exit = bc_exit_worse(dump->exit, BC_EXIT_DAMAGED);
-	if (rc < 0)
-		dump->exit = bc_exit_worse(
-			dump->exit, bc_print_read_error(dump->console, file, rc));
-	bc_reader_close(s.reader);
+	bc_dump_read(dump, file, &options, print_batch, dump);
 }

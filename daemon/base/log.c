@@ -33,14 +33,6 @@ bool bc_log_is_enabled(enum bc_log_level level)
 	return (int)level <= atomic_load(&threshold);
 }
 
-int bc_log_level_by_name(const char *name)
-{
-	for (int level = BC_LOG_ERROR; level <= BC_LOG_DEBUG; level++)
-		if (strcmp(level_names[level], name) == 0)
-			return level;
-	return -1;
-}
-
 /* Whether standard error is the journal. systemd sets JOURNAL_STREAM to the device and inode of the
  * stream; programs started in a session inherit the variable, but have another standard error. */
 static bool is_journal(void)

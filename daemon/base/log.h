@@ -27,9 +27,6 @@ void bc_log_set_level(enum bc_log_level level);
 /* Whether lines of this level are logged. */
 bool bc_log_is_enabled(enum bc_log_level level);
 
-/* The level with this name ("error", "warning", ...), or -1. */
-int bc_log_level_by_name(const char *name);
-
 /* Logs a line. Control characters, characters that change the text direction, and invalid UTF-8 are
  * written as the numbers of their bytes ("\x1b"). A line that is too long ends in "...". */
 void bc_log(enum bc_log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "formats/bus/chunk_split.h"
 #include "formats/reader/reader_kind.h"
 #include "formats/segment/segment_index.h"
 #include "formats/segment/segment_reader.h"
@@ -135,14 +136,6 @@ static int next_range(struct bc_reader *r, struct chunk_state *c)
 		bc_sequence_check_skip(c->sequence, &info);
 	}
 	return 0;
-}
-
-/* The tick before the first record of a chunk: that of the record, minus its delta. */
-static uint64_t tick_before(const struct bc_chunk *chunk)
-{
-	uint32_t time = chunk->info.records != 0 ? bc_le32(chunk->records + 8) : 0;
-
-	return chunk->info.first_tick - (time != BC_TIME_NONE ? time : 0);
 }
 
 /* Adds a gap at the start of a chunk for what is missing before it. */
@@ -347,7 +340,7 @@ static int next_chunk(struct bc_reader *r, struct bc_batch *batch)
 			batch->records = c->chunk.records;
 			batch->record_count = c->chunk.info.records;
 			batch->first_number = c->chunk.info.first_record;
-			batch->tick = tick_before(&c->chunk);
+			batch->tick = bc_chunk_tick_before(&c->chunk);
 			batch->chunk = &c->chunk;
 			batch->chunk_info = &c->chunk.info;
 			return 1;

@@ -65,11 +65,3 @@ TEST(a_long_line_is_cut_and_marked)
 		}
 	}
 }
-
-TEST(levels_have_their_names)
-{
-	assert_int_equal(bc_log_level_by_name("error"), BC_LOG_ERROR);
-	assert_int_equal(bc_log_level_by_name("debug"), BC_LOG_DEBUG);
-	assert_int_equal(bc_log_level_by_name("loud"), -1);
-	assert_int_equal(bc_log_level_by_name(""), -1);
-}
