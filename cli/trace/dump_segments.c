@@ -136,10 +136,12 @@ static void print_by_record(struct bc_dump *dump, const struct bc_chunk *chunk, 
 static bool get_bounds(
 	struct bc_dump *dump, const struct bc_chunk_info *chunk, struct bc_filter_bounds *bounds)
 {
+	const struct bc_segment_header *header = bc_reader_header(dump->reader);
 	struct bc_filter *filter = &dump->args.filter;
 	struct bc_chunk_info info = *chunk;
 	uint64_t end = info.first_record + info.records;
 
+	dump->clock_hz = header != NULL ? header->clock_hz : 0;
 	dump->end = end > dump->end ? end : dump->end;
 	if (!dump->has_start) {
 		dump->has_start = true;
@@ -176,24 +178,15 @@ static void print_chunk(struct bc_dump *dump, const struct bc_chunk *chunk)
 		print_part(dump, chunk, from, to);
 }
 
-static void update_clock(struct bc_dump *dump)
-{
-	const struct bc_segment_header *header = bc_reader_header(dump->reader);
-
-	dump->clock_hz = header != NULL ? header->clock_hz : 0;
-}
-
 static bool needs_chunk(void *context, const struct bc_chunk_info *info)
 {
 	struct bc_filter_bounds bounds;
 
-	update_clock(context);
 	return get_bounds(context, info, &bounds);
 }
 
 static bool print_batch(void *context, const struct bc_batch *batch)
 {
-	update_clock(context);
 	if (batch->chunk != NULL)
 		print_chunk(context, batch->chunk);
 	return true;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* More epochs than a hole between two chunks can have, other than by malice. */
+/* No honest hole between two chunks spans more epochs. */
 #define EPOCHS_MAX 65536u
 
 void bc_sequence_check_reset(struct bc_sequence_check *c)
@@ -34,7 +34,7 @@ void bc_sequence_check_skip(struct bc_sequence_check *c, const struct bc_chunk_i
 	c->last = *info;
 }
 
-/* The last tick that could be missing of the epoch that ended before a chunk. */
+/* The last tick that an earlier epoch can have had before a chunk starts. */
 static uint64_t last_missing_tick(
 	const struct bc_chunk_info *hole, const struct bc_chunk_info *info, uint64_t clock_hz)
 {
@@ -64,8 +64,8 @@ bool bc_sequence_check_misses(const struct bc_sequence_check *c, const struct bc
 	memset(hole.types, 0xFF, sizeof(hole.types));
 	memset(hole.procs, 0xFF, sizeof(hole.procs));
 
-	/* In the epoch of the chunk. If there is no tick before its first record's, they share
-	 * that. */
+	/* In the chunk's epoch. Without a tick between the two chunks, the missing records have the
+	 * tick of the chunk's first record. */
 	hole.first_tick = is_one_epoch ? c->last.last_tick + (c->last.last_tick != UINT64_MAX) : 0;
 	hole.last_tick = info->first_tick - (info->first_tick != 0);
 	if (hole.last_tick < hole.first_tick)
@@ -73,6 +73,7 @@ bool bc_sequence_check_misses(const struct bc_sequence_check *c, const struct bc
 	hole.wall_ns = bc_chunk_wall(is_one_epoch ? &c->last : info, hole.first_tick, clock_hz);
 	if (needs(context, &hole))
 		return true;
+	/* Without a clock rate, at the time of day of either chunk. */
 	hole.wall_ns = info->wall_ns;
 	if (clock_hz == 0 && needs(context, &hole))
 		return true;

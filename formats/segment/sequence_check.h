@@ -69,11 +69,11 @@ void bc_sequence_check_skip(struct bc_sequence_check *check, const struct bc_chu
 /* Whether a chunk is needed, going by its header. */
 typedef bool bc_needs_chunk(void *context, const struct bc_chunk_info *info);
 
-/* Whether records are missing before a chunk that has not been checked yet, and may be needed. It
- * asks needs() with descriptions of them in the form of a chunk's header, one for each epoch in
- * which they may be: their numbers, their first and last possible tick, the time of day of the
- * first, and all addresses, types and processors. `clock_hz` is 0 if unknown. The chunk itself may
- * record the loss in a gap. */
+/* Whether records that may be needed are missing before a chunk that has not been checked yet. It
+ * asks needs() about each epoch they may belong to, with a description in the form of a chunk's
+ * header: their numbers, their first and last possible tick, the time of day of the first, and all
+ * addresses, types and processors. `clock_hz` is 0 if unknown; needs() is then asked twice, with
+ * the time of day of either chunk. The chunk itself may record the loss in a gap. */
 bool bc_sequence_check_misses(const struct bc_sequence_check *check,
 	const struct bc_chunk_info *info, uint64_t clock_hz, bc_needs_chunk *needs, void *context);
 

@@ -344,7 +344,7 @@ def test_a_refresh_sends_only_changes(tmp):
         os.close(main)
         os.close(other)
     harness.note(f"80x24: {len(first)} bytes for the first page, {len(then) // seconds} a second afterwards")
-    # If it was held up, it says that there is no daemon, and paints the page again.
+    # One that was held up reports a lost daemon and repaints the page.
     assert b"no status" in then or len(then) // seconds < 80 * 24, len(then)
 
 

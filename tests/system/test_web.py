@@ -403,7 +403,7 @@ def test_events_are_numbered_and_kept(tmp):
             before = wait_connected(web)["seq"]
             for n in range(30):
                 api.good("POST", "/v1/marks", {"text": str(n)}, status=201)
-                web.live()  # it forgets events if nobody has asked for a while
+                web.live()  # without a request for ten seconds, it stops following the daemon
 
             def marks(live):
                 return [event["mark"]["text"] for event in live["events"] if event["event"] == "mark"]

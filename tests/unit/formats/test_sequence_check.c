@@ -152,6 +152,14 @@ TEST(a_loss_without_a_gap_is_found)
 
 #define MHZ 1000000u
 
+/* The chunk before a hole. */
+static const struct bc_chunk_info last = {.recording_tag = TAG,
+	.records = 10,
+	.epoch = 3,
+	.first_tick = 1000,
+	.last_tick = 1500,
+	.wall_ns = 6000000};
+
 /* What was asked, and what to answer. */
 struct asked {
 	struct bc_chunk_info holes[8];
@@ -207,12 +215,6 @@ TEST(a_hole_has_the_times_between_its_neighbours)
 		.first_tick = 2000,
 		.last_tick = 2000,
 		.wall_ns = 7000000};
-	struct bc_chunk_info last = {.recording_tag = TAG,
-		.records = 10,
-		.epoch = 3,
-		.first_tick = 1000,
-		.last_tick = 1500,
-		.wall_ns = 6000000};
 	struct bc_sequence_check c = {0};
 
 	assert_int_equal(ask(&c, &next, MHZ).count, 0);
@@ -252,12 +254,6 @@ TEST(a_hole_may_be_in_any_epoch_from_the_previous_chunk_to_the_next)
 		.epoch = 6,
 		.first_tick = 200,
 		.wall_ns = 9000000};
-	struct bc_chunk_info last = {.recording_tag = TAG,
-		.records = 10,
-		.epoch = 3,
-		.first_tick = 1000,
-		.last_tick = 1500,
-		.wall_ns = 6000000};
 	struct bc_sequence_check c = {0};
 	struct asked none = {.count = 0};
 
