@@ -320,6 +320,11 @@ class Daemon:
         self._collect()
         return self.err.decode()
 
+    def wait_uptime(self, seconds):
+        """Waits until it has run this much longer, by its own clock, which it reports in tenths of a second."""
+        end = self.status()["uptime_seconds"] + seconds + 0.1
+        wait_until(lambda: self.status()["uptime_seconds"] >= end, f"{seconds} s pass")
+
     def wait_ready(self):
         """Waits until the socket responds. Returns the status."""
 

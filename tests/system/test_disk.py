@@ -461,7 +461,7 @@ def test_a_stop_while_the_disk_is_full(tmp):
             signal_twice(daemon)
             harness.wait_until(lambda: daemon.status()["state"] == "draining", "the state draining")
             check_counts(daemon.status())
-            time.sleep(1.2)
+            daemon.wait_uptime(1)
             equal(daemon.status()["state"], "draining", "after a repeated signal")
             code = daemon.stop(signal.SIGTERM)
         err = daemon.err.decode()
@@ -505,7 +505,7 @@ def hang(directory, signals):
         daemon.process.send_signal(signal.SIGTERM)
         harness.wait_until(lambda: daemon.status()["state"] == "draining", "the state draining")
         if signals == 2:
-            time.sleep(1.2)  # an earlier signal counts as a repetition of the first
+            daemon.wait_uptime(1)  # an earlier signal counts as a repetition of the first
         start = time.monotonic()
         if signals == 2:
             daemon.process.send_signal(signal.SIGINT)

@@ -91,7 +91,7 @@ def test_a_buffer_that_is_given_up_is_the_same_figure_everywhere(tmp):
         faults.set("pwrite:hold")
         harness.wait_until(lambda: daemon.status()["counts"]["in_flight"] > rate, "a second of samples waits")
         daemon.process.send_signal(signal.SIGTERM)
-        time.sleep(1.1)  # an earlier second signal is ignored
+        daemon.wait_uptime(1)  # an earlier second signal is ignored
         daemon.process.send_signal(signal.SIGTERM)
         harness.wait_until(lambda: "giving up the buffer" in daemon.log_so_far(), "it gives up")
         faults.set("")

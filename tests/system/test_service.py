@@ -442,7 +442,7 @@ def test_a_hanging_writer_is_reported_without_a_manager(tmp):
         faults.set("pwrite:hold")
         harness.wait_until(lambda: "the writer hangs" in daemon.log_so_far(), "the hang is logged")
         harness.wait_until((tmp / "stuck").exists, "the command runs")
-        time.sleep(0.3)  # it is not reported again
+        daemon.wait_uptime(1)  # it is not reported again
         faults.set("")
         harness.wait_until(lambda: "the writer continues" in daemon.log_so_far(), "the daemon continues")
         daemon.stop()

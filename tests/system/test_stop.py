@@ -97,7 +97,7 @@ def test_abandoned_samples_are_a_gap_at_the_end(tmp):
         harness.wait_until(lambda: daemon.status()["counts"]["in_flight"] > 500_000, "the writer is held up")
         daemon.process.send_signal(signal.SIGTERM)
         harness.wait_until(lambda: daemon.status()["state"] == "draining", "the state draining")
-        time.sleep(1.2)  # an earlier signal counts as a repetition of the first
+        daemon.wait_uptime(1)  # an earlier signal counts as a repetition of the first
         signalled = time.monotonic()
         daemon.process.send_signal(signal.SIGTERM)
         harness.wait_until(lambda: "second stop signal" in daemon.log_so_far(), "the buffer is abandoned")

@@ -2,7 +2,6 @@
 
 import os
 import random
-import time
 
 import pytest
 
@@ -177,7 +176,7 @@ def test_silence_and_its_end_are_logged(tmp):
             daemon.wait_more()
             board.command("freeze")
             daemon.wait_for(lambda s: s["source"]["board"]["silences"] == 1, "the board is silent")
-            time.sleep(11)
+            daemon.wait_uptime(11)
             equal((daemon.board["silences"], daemon.board["restarts"]), (1, 0), "silences are counted once")
             board.command("thaw")
             daemon.wait_more()
@@ -195,7 +194,7 @@ def test_a_board_on_an_idle_bus_that_sends_heartbeats_is_not_silent(tmp):
         board.plug()
         with Recorder(tmp, board, settings="silence=8s") as daemon:
             daemon.wait_streaming()
-            time.sleep(10)
+            daemon.wait_uptime(10)
             equal((daemon.board["silences"], daemon.counts["received"]), (0, 0), "silences, samples")
             daemon.end(wanted=0)
         daemon.check(board, gaps={})
