@@ -301,7 +301,7 @@ static int check_chunk(struct check *c, struct bc_chunk *chunk, uint64_t offset)
 	}
 	check_numbers(c, info, missing.records, offset);
 	if (place == BC_SEQUENCE_DUPLICATE) {
-		print_chunk_damage(c, info, offset, "is a repetition");
+		print_chunk_damage(c, info, offset, "is a duplicate");
 		return 0;
 	}
 	if (place == BC_SEQUENCE_LATE)

@@ -1,5 +1,5 @@
 /* Reads segments. The records of each chunk become entries, with the chunk's events between them.
- * Missing, damaged and duplicate chunks become faults.
+ * Missing and damaged chunks become faults, and so does each run of duplicates.
  *
  * If the caller filters chunks (needs_chunk) and the file has an index, only the runs of chunks
  * that are needed are read. Otherwise the file is read from start to end. */
@@ -13,6 +13,15 @@
 #include "formats/reader/reader_kind.h"
 #include "formats/segment/segment_index.h"
 #include "formats/segment/segment_reader.h"
+
+/* A run of duplicate chunks that is still to be reported. */
+struct duplicates {
+	uint64_t offset;
+	uint64_t bytes;
+	uint64_t records;
+	uint32_t first; /* number of the first one */
+	uint32_t count; /* 0: none */
+};
 
 struct chunk_state {
 	struct bc_segment_reader *reader;
@@ -30,6 +39,12 @@ struct chunk_state {
 	uint32_t epoch;
 	struct bc_sequence_check own;
 	struct bc_sequence_check *sequence;
+	struct duplicates duplicates;
+	int found;    /* by the last read: enum bc_segment_found or a negative errno */
+	bool is_held; /* it is not handled yet: duplicates before it are reported first */
+	int place;    /* of the chunk, if one was found: enum bc_sequence_place */
+	bool is_after_hole;
+	struct bc_missing missing;
 	struct bc_chunk chunk;
 };
 
@@ -151,10 +166,10 @@ static void insert_gap(
 }
 
 /* Reports what is missing before a chunk, and adds gaps for it. */
-static int report_missing(struct bc_reader *r, struct chunk_state *c, struct bc_batch *batch,
-	const struct bc_missing *missing)
+static void report_missing(struct bc_reader *r, struct chunk_state *c, struct bc_batch *batch)
 {
 	const struct bc_chunk_info *info = &c->chunk.info;
+	const struct bc_missing *missing = &c->missing;
 	char what[128];
 
 	for (unsigned cause = 0; cause < BC_GAP_CAUSES; cause++)
@@ -173,41 +188,72 @@ static int report_missing(struct bc_reader *r, struct chunk_state *c, struct bc_
 			missing->samples, missing->samples == 1 ? " was" : "s were", info->number,
 			missing->samples == 1 ? "it" : "them");
 	}
-	return set_fault(r, batch, bc_segment_reader_offset(c->reader), 0, what);
+	set_fault(r, batch, bc_segment_reader_offset(c->reader), 0, what);
 }
 
-/* Starts a chunk, unless it is a duplicate or not needed. */
+/* Reads on until it finds something other than a duplicate chunk. Sets `found`. */
+static void read_past_duplicates(struct bc_reader *r, struct chunk_state *c)
+{
+	const struct bc_chunk_info *info = &c->chunk.info;
+	struct duplicates *d = &c->duplicates;
+
+	while ((c->found = bc_segment_read(c->reader, &c->chunk)) == BC_FOUND_CHUNK) {
+		c->has_started = true;
+		c->is_after_hole = follows_hole(r, c, info);
+		c->place = bc_sequence_check_chunk(c->sequence, &c->chunk, &c->missing);
+		if (c->place < 0)
+			c->found = c->place;
+		if (c->place != BC_SEQUENCE_DUPLICATE)
+			return;
+		if (d->count++ == 0)
+			*d = (struct duplicates){.offset = bc_segment_reader_offset(c->reader),
+				.first = info->number,
+				.count = 1};
+		d->bytes += bc_chunk_encoded_bytes(info);
+		d->records += info->records;
+	}
+}
+
+static int report_duplicates(struct bc_reader *r, struct chunk_state *c, struct bc_batch *batch)
+{
+	const struct duplicates d = c->duplicates;
+	char what[128];
+
+	c->duplicates.count = 0;
+	if (d.count == 1)
+		snprintf(what, sizeof(what),
+			"chunk %" PRIu32 " (%" PRIu64 " records) is a duplicate; skipped", d.first,
+			d.records);
+	else
+		snprintf(what, sizeof(what),
+			"%" PRIu32 " chunks from chunk %" PRIu32 " on (%" PRIu64
+			" records) are duplicates; skipped",
+			d.count, d.first, d.records);
+	return set_fault(r, batch, d.offset, d.bytes, what);
+}
+
+/* Starts a chunk, unless it is not needed. Returns 1 for a fault, or 0. */
 static int start_chunk(struct bc_reader *r, struct chunk_state *c, struct bc_batch *batch)
 {
 	const struct bc_chunk_info *info = &c->chunk.info;
-	uint64_t offset = bc_segment_reader_offset(c->reader);
-	struct bc_missing missing;
+	const struct bc_missing *missing = &c->missing;
 	char what[128];
-	bool is_after_hole = follows_hole(r, c, info);
-	int place = bc_sequence_check_chunk(c->sequence, &c->chunk, &missing);
 
-	if (place < 0)
-		return place;
-	if (place == BC_SEQUENCE_DUPLICATE) {
-		snprintf(what, sizeof(what),
-			"chunk %" PRIu32 " (%" PRIu32 " records) is a duplicate; skipped",
-			info->number, info->records);
-		return set_fault(r, batch, offset, bc_chunk_encoded_bytes(info), what);
-	}
 	c->has_chunk = is_needed(r, info);
 	c->next = 0;
 	c->event = 0;
 	c->tick = info->first_tick;
-	if (place == BC_SEQUENCE_LATE) {
+	if (c->place == BC_SEQUENCE_LATE) {
 		snprintf(what, sizeof(what),
 			"chunk %" PRIu32 " is out of order: later chunks precede it", info->number);
-		return set_fault(r, batch, offset, bc_chunk_encoded_bytes(info), what);
+		return set_fault(r, batch, bc_segment_reader_offset(c->reader),
+			bc_chunk_encoded_bytes(info), what);
 	}
-	if (missing.records != 0 ? !is_after_hole : missing.samples == 0 || !c->has_chunk)
+	if (missing->records != 0 ? !c->is_after_hole : missing->samples == 0 || !c->has_chunk)
 		return 0;
-	int rc = report_missing(r, c, batch, &missing);
+	report_missing(r, c, batch);
 	c->has_chunk = is_needed(r, info); /* it has the gaps now */
-	return rc;
+	return 1;
 }
 
 /* Reports a segment without an index, unless damage explains it. Returns 1 for a fault. */
@@ -225,13 +271,17 @@ static int end_segment(struct bc_reader *r, struct chunk_state *c, struct bc_bat
 /* Reads the next chunk. Returns 1 for a fault, 0, or a negative errno. */
 static int find_chunk(struct bc_reader *r, struct chunk_state *c, struct bc_batch *batch)
 {
-	int found = bc_segment_read(c->reader, &c->chunk);
 	bool is_whole = c->index.rows == NULL;
 	int rc = 0;
 
-	if (found < 0)
-		return found;
-	switch ((enum bc_segment_found)found) {
+	if (!c->is_held)
+		read_past_duplicates(r, c);
+	c->is_held = c->duplicates.count != 0;
+	if (c->is_held)
+		return report_duplicates(r, c, batch);
+	if (c->found < 0)
+		return c->found;
+	switch ((enum bc_segment_found)c->found) {
 	case BC_FOUND_SEGMENT:
 		r->header = bc_segment_reader_header(c->reader);
 		bc_sequence_check_expect(c->sequence, r->header);
@@ -244,7 +294,6 @@ static int find_chunk(struct bc_reader *r, struct chunk_state *c, struct bc_batc
 		c->is_open = is_whole;
 		return rc;
 	case BC_FOUND_CHUNK:
-		c->has_started = true;
 		return start_chunk(r, c, batch);
 	case BC_FOUND_INDEX:
 		c->is_open = false;

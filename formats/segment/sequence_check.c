@@ -15,13 +15,15 @@ void bc_sequence_check_reset(struct bc_sequence_check *c)
 
 void bc_sequence_check_jump(struct bc_sequence_check *c, uint64_t tag, uint64_t next)
 {
-	c->has_recording = true;
-	c->tag = tag;
+	if (!c->has_recording || c->tag != tag) {
+		c->has_recording = true;
+		c->tag = tag;
+		c->hole_count = 0;
+		c->known_from = next;
+	}
 	c->next = next;
 	c->has_number = false;
 	c->has_last = false;
-	c->hole_count = 0;
-	c->known_from = 0;
 }
 
 void bc_sequence_check_skip(struct bc_sequence_check *c, const struct bc_chunk_info *info)

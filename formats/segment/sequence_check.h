@@ -36,7 +36,7 @@ struct bc_sequence_check {
 	struct bc_hole *holes; /* sorted */
 	size_t hole_count;
 	size_t hole_capacity;
-	uint64_t known_from; /* holes before this record are forgotten */
+	uint64_t known_from; /* which records before this one were seen is not known */
 };
 
 /* What is missing between a chunk and the previous one, without a gap that reports it. */
@@ -47,9 +47,9 @@ struct bc_missing {
 };
 
 enum bc_sequence_place {
-	BC_SEQUENCE_NEXT, /* next in order */
-	BC_SEQUENCE_LATE, /* out of order: it was missing until now, or its hole was forgotten */
-	BC_SEQUENCE_DUPLICATE, /* its records were seen before */
+	BC_SEQUENCE_NEXT,      /* next in order */
+	BC_SEQUENCE_LATE,      /* out of order, and may have been missing until now */
+	BC_SEQUENCE_DUPLICATE, /* seen before, or skipped */
 };
 
 /* Frees the memory and sets the check to its initial state, all zero. */
@@ -60,7 +60,7 @@ void bc_sequence_check_reset(struct bc_sequence_check *check);
 void bc_sequence_check_expect(
 	struct bc_sequence_check *check, const struct bc_segment_header *header);
 
-/* Expects record `next` of recording `tag` next, and forgets everything before it. */
+/* Expects record `next` of recording `tag` next. What was skipped is not missing. */
 void bc_sequence_check_jump(struct bc_sequence_check *check, uint64_t tag, uint64_t next);
 
 /* Continues after a chunk that was skipped without reading it. */

@@ -63,6 +63,22 @@ TEST(chunks_in_any_order_are_accepted_once)
 	}
 }
 
+TEST(chunks_before_the_first_one_are_late_and_skipped_ones_are_not)
+{
+	struct bc_sequence_check c = {0};
+	uint64_t missing;
+
+	assert_int_equal(check_chunk(&c, 100, 10, &missing), BC_SEQUENCE_NEXT);
+	assert_int_equal(missing, 0);
+	assert_int_equal(check_chunk(&c, 0, 10, &missing), BC_SEQUENCE_LATE);
+	assert_int_equal(check_chunk(&c, 120, 10, &missing), BC_SEQUENCE_NEXT);
+	bc_sequence_check_jump(&c, TAG, 200);
+	assert_int_equal(check_chunk(&c, 200, 10, &missing), BC_SEQUENCE_NEXT);
+	assert_int_equal(check_chunk(&c, 110, 10, &missing), BC_SEQUENCE_LATE);
+	assert_int_equal(check_chunk(&c, 150, 10, &missing), BC_SEQUENCE_DUPLICATE);
+	bc_sequence_check_reset(&c);
+}
+
 TEST(filled_holes_use_no_memory)
 {
 	struct bc_sequence_check c = {0};
