@@ -42,11 +42,13 @@
  * back by then. */
 #define REQUEST_RETRY_MS 10
 
-/* A board has this long to stop. Without a last frame, it has stopped when it sends nothing for
- * DRAIN_NS. */
-#define STOP_NS  UINT64_C(1000000000)
-#define COUNT_NS UINT64_C(300000000) /* then for GET_COUNTERS */
-#define DRAIN_NS UINT64_C(150000000)
+/* A board has this long to answer STOP, and between the data that it then still sends. One that
+ * sends no last frame has stopped when it sends nothing for DRAIN_NS. One that never stops is given
+ * up after DRAIN_MAX_NS: large FIFOs take seconds. */
+#define STOP_NS      UINT64_C(1000000000)
+#define DRAIN_NS     UINT64_C(150000000)
+#define DRAIN_MAX_NS UINT64_C(10000000000)
+#define COUNT_NS     UINT64_C(300000000) /* then for GET_COUNTERS */
 
 enum usb_event {
 	USB_ON_SCAN, /* a device was plugged in or unplugged, or it is time to search again */
@@ -866,6 +868,17 @@ static void usb_read_counters_or_cancel(struct usb_source *u)
 		usb_cancel(u);
 }
 
+/* When the board last had its time for a step of the stop start again. */
+static uint64_t usb_stop_since(const struct usb_source *u)
+{
+	uint64_t since_ns = u->stop_since_ns;
+	uint64_t data_ns = u->framer.last_data_ns;
+
+	if (u->stopping != USB_DRAINING || data_ns < since_ns)
+		return since_ns;
+	return data_ns < since_ns + DRAIN_MAX_NS ? data_ns : since_ns + DRAIN_MAX_NS;
+}
+
 /* Without a last frame, the stream has ended when no more data arrives. */
 static bool usb_is_drained(struct usb_source *u)
 {
@@ -893,7 +906,7 @@ static void usb_stop_timed_out(struct usb_source *u)
 static void usb_check_stopping(struct usb_source *u)
 {
 	if (u->stopping < USB_CANCELLING &&
-		usb_is_overdue(u, USB_WAIT_STOP, u->stop_since_ns, u->stop_limit_ns)) {
+		usb_is_overdue(u, USB_WAIT_STOP, usb_stop_since(u), u->stop_limit_ns)) {
 		usb_stop_timed_out(u);
 		return;
 	}

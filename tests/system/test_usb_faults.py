@@ -111,7 +111,7 @@ def test_a_storm_of_faults_is_accounted_for_to_the_sample(tmp):
     with Board(f"serial=A1,rate={harness.rate(200_000)},fifo=100000000") as board:
         with Recorder(tmp, board, settings="transfer_timeout=20ms,transfer_size=16K") as daemon:
             board.discard_data(1024)
-            for _ in range(100):
+            for _ in range(100 if harness.LONG else 40):
                 daemon.wait_more(dice.choice((1, 1000, 20_000)))
                 kind = dice.choice(kinds)
                 if kind == "unplug":
@@ -129,10 +129,11 @@ def test_a_storm_of_faults_is_accounted_for_to_the_sample(tmp):
 
 def test_data_in_flight_at_an_unplug_precedes_the_gap(tmp):
     dice = random.Random(3)
+    unplugs = 60 if harness.LONG else 20
     with Board(f"serial=A1,rate={harness.rate(200_000)},fifo=100000000") as board:
         board.discard_data(1024)
         with Recorder(tmp, board, settings="transfer_size=16K") as daemon:
-            for i in range(60):
+            for i in range(unplugs):
                 daemon.wait_more(dice.choice((1, 1000, 5000)))
                 replug(daemon, board, event_first=i % 4 != 0)
             daemon.wait_more(5000)
@@ -141,8 +142,8 @@ def test_data_in_flight_at_an_unplug_precedes_the_gap(tmp):
         at = daemon.final["source"]["board"]
         # A daemon that is held up may also reset a board that seems silent.
         causes = [gap.cause for gap in events(recorded) if gap.cause != "transfer"]
-        assert at["plugs"] == 61 <= len(recorded.epochs) <= 61 + at["restarts"], f"epochs; {at}"
-        equal((causes.count("unplugged"), set(causes) <= {"unplugged", "crc"}), (60, True), f"gaps; {causes}")
+        assert at["plugs"] == unplugs + 1 <= len(recorded.epochs) <= unplugs + 1 + at["restarts"], f"epochs; {at}"
+        equal((causes.count("unplugged"), set(causes) <= {"unplugged", "crc"}), (unplugs, True), f"gaps; {causes}")
 
 
 # ---- timeouts, silence
@@ -207,7 +208,7 @@ def test_a_silent_board_is_reset_if_configured(tmp):
             board.command("freeze")
             daemon.wait_for(lambda s: s["source"]["board"]["restarts"] >= 2, "the board is reset")
             board.command("thaw")
-            # The daemon reads the rest for a second after STOP.
+            # The daemon reads the rest for a limited time after STOP.
             daemon.wait_for(lambda s: s["counts"]["received"] > board.sent()["captured"] - RATE // 2, "what the board held")
             daemon.end(wanted=4)
         recorded = daemon.check(board)

@@ -102,6 +102,51 @@ TEST_RUN(a_board_that_stops_slowly_is_read_to_its_last_frame)
 	usb_run_close(run);
 }
 
+static void freeze_again(struct usb_run *run)
+{
+	usb_run_command(run, "freeze");
+}
+
+/* A full FIFO that is read in small pieces, each within a second of the one before. */
+static void stop_in_pieces(struct usb_run *run)
+{
+	run->options.transfers = 2;
+	run->options.transfer_bytes = 16384;
+	usb_run_stream(run, 4000000);
+	usb_run_receive(run, 10000);
+	usb_run_command(run, "freeze");
+	usb_run_wait(run, 300);
+	bc_source_stop(run->source);
+	usb_run_until(run, usbfs_sent(run->port).stops == 1);
+	run->on_data = freeze_again;
+	for (unsigned n = 0; n < 5 && run->ends == 0; n++) {
+		unsigned pieces = (unsigned)run->pieces;
+		usb_run_wait(run, 300);
+		usb_run_command(run, "thaw");
+		usb_run_until(run, run->pieces > pieces || run->ends == 1);
+	}
+	run->on_data = NULL;
+	usb_run_command(run, "thaw");
+	usb_run_until(run, run->ends == 1);
+	usb_run_frames(run, NULL, 0, true);
+}
+
+TEST_RUN(a_board_is_read_to_its_last_frame_as_long_as_it_sends_data)
+{
+	for (unsigned tries = 1;; tries++) {
+		stop_in_pieces(run);
+		if (!usb_run_logged(run, "no last frame"))
+			break;
+		/* The machine stood still for a second, and the source gave up. */
+		assert_true(tries < 5);
+		usb_run_again(run);
+	}
+	assert_int_equal(run->last_frames, 1);
+	assert_int_equal(run->breaks_count, 0);
+	assert_int_equal(run->samples, usbfs_sent(run->port).samples);
+	usb_run_close(run);
+}
+
 TEST_RUN(the_boards_answers_are_in_the_status)
 {
 	usb_run_stream(run, 1000000);
