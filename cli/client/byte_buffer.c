@@ -3,22 +3,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "formats/base/grow.h"
+
 bool bc_byte_buffer_add(struct bc_byte_buffer *b, const char *bytes, size_t n)
 {
 	if (n > b->max - b->used) {
 		b->is_too_long = true;
 		return false;
 	}
-	if (b->capacity - b->used <= n) {
-		size_t capacity = (b->used + n) * 2 + 1;
-		char *grown = realloc(b->bytes, capacity);
-		if (grown == NULL) {
-			b->is_out_of_memory = true;
-			return false;
-		}
-		b->bytes = grown;
-		b->capacity = capacity;
+	char *grown = bc_grow(b->bytes, &b->capacity, b->used + n, 1);
+	if (grown == NULL) {
+		b->is_out_of_memory = true;
+		return false;
 	}
+	b->bytes = grown;
 	memcpy(b->bytes + b->used, bytes, n);
 	b->used += n;
 	b->bytes[b->used] = '\0';

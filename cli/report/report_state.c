@@ -7,22 +7,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "formats/base/grow.h"
+
 bool bc_report_add(struct bc_report_text *t, const char *bytes, size_t count)
 {
 	t->is_full = t->is_full || count > t->limit - t->used;
 	if (t->is_full || t->is_no_memory)
 		return false;
-	if (count > t->capacity - t->used) {
-		size_t capacity = t->capacity == 0 ? 1 << 16 : t->capacity;
-		while (count > capacity - t->used)
-			capacity *= 2;
-		char *grown = realloc(t->bytes, capacity);
-		t->is_no_memory = grown == NULL;
-		if (grown == NULL)
-			return false;
-		t->bytes = grown;
-		t->capacity = capacity;
-	}
+	char *grown = bc_grow(t->bytes, &t->capacity, t->used + count, 1);
+	t->is_no_memory = grown == NULL;
+	if (grown == NULL)
+		return false;
+	t->bytes = grown;
 	memcpy(t->bytes + t->used, bytes, count);
 	t->used += count;
 	return true;

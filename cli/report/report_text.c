@@ -9,6 +9,7 @@
 
 #include "cli/term/console.h"
 #include "cli/term/humanize.h"
+#include "formats/base/grow.h"
 #include "formats/base/utf8.h"
 
 #define SECOND UINT64_C(1000000000)
@@ -156,15 +157,12 @@ static bool on_event(void *context, const struct bc_overview_event *event)
 	e->is_cut_off = e->count == e->max;
 	if (e->is_cut_off)
 		return false;
-	if (e->count == e->capacity) {
-		uint32_t more = e->capacity == 0 ? 64 : 2 * e->capacity;
-		struct bc_report_event *grown = reallocarray(e->events, more, sizeof(*grown));
-		e->is_no_memory = grown == NULL;
-		if (grown == NULL)
-			return false;
-		e->events = grown;
-		e->capacity = more;
-	}
+	struct bc_report_event *events = bc_grow(
+		e->events, &e->capacity, e->count, sizeof(*events));
+	e->is_no_memory = events == NULL;
+	if (events == NULL)
+		return false;
+	e->events = events;
 	struct bc_report_event *copy = &e->events[e->count++];
 	copy->event = *event;
 	copy->event.text = NULL;

@@ -44,7 +44,7 @@ struct bc_report_event {
 struct bc_report_events {
 	struct bc_report_event *events;
 	uint32_t count;
-	uint32_t capacity;
+	size_t capacity;
 	uint32_t max;
 	bool is_cut_off;
 	bool is_no_memory;

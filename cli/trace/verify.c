@@ -11,6 +11,7 @@
 #include "cli/term/options.h"
 #include "cli/term/output.h"
 #include "cli/trace/capture_info.h"
+#include "formats/base/grow.h"
 #include "formats/bus/bcp1_file.h"
 #include "formats/bus/dialect.h"
 #include "formats/bus/sample.h"
@@ -129,14 +130,10 @@ static int extend(struct check *c, uint64_t tag, uint64_t first, uint64_t next)
 		last->next = next > last->next ? next : last->next;
 		return 0;
 	}
-	if (e->list == NULL || e->count == e->capacity) {
-		size_t capacity = e->capacity != 0 ? 2 * e->capacity : 64;
-		struct extent *list = realloc(e->list, capacity * sizeof(*list));
-		if (list == NULL)
-			return -ENOMEM;
-		e->list = list;
-		e->capacity = capacity;
-	}
+	struct extent *list = bc_grow(e->list, &e->capacity, e->count, sizeof(*list));
+	if (list == NULL)
+		return -ENOMEM;
+	e->list = list;
 	e->list[e->count++] = (struct extent){
 		.name = c->file->name, .tag = tag, .first = first, .next = next};
 	c->has_extent = true;

@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "daemon/base/log.h"
+#include "formats/base/grow.h"
 #include "formats/segment/manifest.h"
 #include "formats/segment/segment_header.h"
 
@@ -44,14 +45,12 @@ struct bc_sequence {
 static int append_entry(
 	struct bc_segment_list *list, size_t *capacity, const struct bc_segment_entry *entry)
 {
-	if (list->entries == NULL || list->count == *capacity) {
-		*capacity = *capacity == 0 ? 64 : *capacity * 2;
-		struct bc_segment_entry *more = realloc(
-			list->entries, *capacity * sizeof(*list->entries));
-		if (more == NULL)
-			return -ENOMEM;
-		list->entries = more;
-	}
+	struct bc_segment_entry *entries = bc_grow(
+		list->entries, capacity, list->count, sizeof(*entries));
+
+	if (entries == NULL)
+		return -ENOMEM;
+	list->entries = entries;
 	list->entries[list->count++] = *entry;
 	return 0;
 }

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "formats/base/grow.h"
 #include "formats/base/utf8.h"
 
 /* Doubles represent all integers up to this one exactly. */
@@ -158,7 +159,7 @@ json_t *bc_json_parse(const char *text, size_t bytes, size_t flags, json_error_t
 struct printed {
 	char *text;
 	size_t bytes;
-	size_t size;
+	size_t capacity;
 	bool has_failed;
 };
 
@@ -166,15 +167,12 @@ static int append_printed(const char *piece, size_t bytes, void *context)
 {
 	struct printed *p = context;
 
-	if (p->size - p->bytes < bytes) {
-		size_t size = 2 * p->size + bytes + 256;
-		char *text = realloc(p->text, size);
-		p->has_failed = p->has_failed || text == NULL;
-		if (text == NULL)
-			return -1;
-		p->text = text;
-		p->size = size;
-	}
+	char *text = bc_grow(p->text, &p->capacity, p->bytes + bytes, 1);
+
+	p->has_failed = p->has_failed || text == NULL;
+	if (text == NULL)
+		return -1;
+	p->text = text;
 	memcpy(p->text + p->bytes, piece, bytes);
 	p->bytes += bytes;
 	return 0;

@@ -8,25 +8,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "formats/base/grow.h"
+
 int bc_name_layer_add(
 	struct bc_name_layer *l, const struct bc_name_range *range, const char *name, size_t bytes)
 {
-	if (l->count == l->capacity) {
-		size_t more = l->capacity == 0 ? 64 : l->capacity * 2;
-		struct bc_name_row *grown = reallocarray(l->rows, more, sizeof(*grown));
-		if (grown == NULL)
-			return -ENOMEM;
-		l->rows = grown;
-		l->capacity = more;
-	}
-	if (l->text_capacity - l->text_used <= bytes) {
-		size_t more = 2 * l->text_capacity + bytes + 1024;
-		char *grown = realloc(l->text, more);
-		if (grown == NULL)
-			return -ENOMEM;
-		l->text = grown;
-		l->text_capacity = more;
-	}
+	struct bc_name_row *rows = bc_grow(l->rows, &l->capacity, l->count, sizeof(*rows));
+
+	if (rows == NULL)
+		return -ENOMEM;
+	l->rows = rows;
+	char *text = bc_grow(l->text, &l->text_capacity, l->text_used + bytes, 1);
+	if (text == NULL)
+		return -ENOMEM;
+	l->text = text;
 	l->rows[l->count++] = (struct bc_name_row){.first = range->first,
 		.last = range->last,
 		.name = l->text_used,

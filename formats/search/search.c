@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "formats/base/grow.h"
 #include "formats/segment/page_search.h"
 #include "formats/segment/segment_index.h"
 
@@ -299,14 +300,11 @@ static void search_forward(struct search *s)
 
 static bool add_found(struct search *s, uint32_t row, uint32_t hits)
 {
-	if (s->found_count == s->found_capacity) {
-		size_t more = s->found_capacity == 0 ? 64 : 2 * s->found_capacity;
-		struct found *grown = reallocarray(s->found, more, sizeof(*grown));
-		if (grown == NULL)
-			return false;
-		s->found = grown;
-		s->found_capacity = more;
-	}
+	struct found *found = bc_grow(s->found, &s->found_capacity, s->found_count, sizeof(*found));
+
+	if (found == NULL)
+		return false;
+	s->found = found;
 	s->found[s->found_count++] = (struct found){s->files.at, row, hits};
 	return true;
 }

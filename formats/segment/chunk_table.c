@@ -6,26 +6,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "formats/base/grow.h"
 #include "formats/segment/frame.h"
 #include "formats/segment/segment_index.h"
 
 #define NO_HEADER UINT32_MAX
 
-/* Makes room for one more item. Returns the items, or NULL. */
-static void *grow(void *items, uint32_t count, uint32_t *capacity, size_t bytes)
-{
-	if (count < *capacity)
-		return items;
-	uint32_t more = *capacity < 64 ? 64 : *capacity * 2;
-	void *grown = reallocarray(items, more, bytes);
-	if (grown != NULL)
-		*capacity = more;
-	return grown;
-}
-
 static int add_row(struct bc_chunk_table *t, uint64_t offset, const struct bc_chunk_info *info)
 {
-	struct bc_chunk_row *rows = grow(t->rows, t->count, &t->capacity, sizeof(*t->rows));
+	struct bc_chunk_row *rows = bc_grow(t->rows, &t->capacity, t->count, sizeof(*rows));
 	uint64_t before = 0;
 
 	if (rows == NULL)

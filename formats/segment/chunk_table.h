@@ -25,7 +25,7 @@ struct bc_chunk_table {
 	int fd;
 	struct bc_chunk_row *rows;
 	uint32_t count;
-	uint32_t capacity;
+	size_t capacity;
 	struct bc_segment_header
 		*headers; /* of the segments in the file; one unless concatenated */
 	uint32_t header_count;

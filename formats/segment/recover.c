@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "formats/base/grow.h"
 #include "formats/segment/recording_end.h"
 #include "formats/segment/segment_index.h"
 
@@ -96,14 +97,11 @@ static void use_header(struct recovery *r)
 
 static int add_place(struct recovery *r, const struct place *place)
 {
-	if (r->count == r->capacity) {
-		size_t capacity = r->capacity != 0 ? 2 * r->capacity : 256;
-		struct place *places = realloc(r->places, capacity * sizeof(*places));
-		if (places == NULL)
-			return -ENOMEM;
-		r->places = places;
-		r->capacity = capacity;
-	}
+	struct place *places = bc_grow(r->places, &r->capacity, r->count, sizeof(*places));
+
+	if (places == NULL)
+		return -ENOMEM;
+	r->places = places;
 	r->places[r->count++] = *place;
 	return 0;
 }

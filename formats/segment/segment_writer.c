@@ -6,9 +6,8 @@
 #include <xxhash.h>
 
 #include "formats/base/bytes.h"
+#include "formats/base/grow.h"
 #include "formats/segment/raw_capture.h"
-
-#define ROWS_FIRST 256u /* doubled when full */
 
 static void writer_reset(struct bc_segment_writer *w)
 {
@@ -57,14 +56,11 @@ int bc_raw_create(struct bc_segment_writer *w, int dir_fd, const char *name, con
 
 static int reserve_row(struct bc_segment_writer *w)
 {
-	if (w->chunks < w->rows_capacity)
-		return 0;
-	uint32_t capacity = w->rows_capacity == 0 ? ROWS_FIRST : w->rows_capacity * 2;
-	uint8_t *rows = realloc(w->rows, (size_t)capacity * BC_INDEX_ROW_BYTES);
+	uint8_t *rows = bc_grow(w->rows, &w->rows_capacity, w->chunks, BC_INDEX_ROW_BYTES);
+
 	if (rows == NULL)
 		return -ENOMEM;
 	w->rows = rows;
-	w->rows_capacity = capacity;
 	return 0;
 }
 

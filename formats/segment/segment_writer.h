@@ -30,7 +30,7 @@ struct bc_segment_writer {
 	uint64_t gaps;
 	uint64_t lost;
 	uint32_t chunks; /* or blocks */
-	uint32_t rows_capacity;
+	size_t rows_capacity;
 	uint8_t *rows; /* the index: one row per chunk */
 	struct bc_page_summary pages;
 };

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "formats/base/grow.h"
+
 /* No honest hole between two chunks spans more epochs. */
 #define EPOCHS_MAX 65536u
 
@@ -124,14 +126,10 @@ static int add_hole(struct bc_sequence_check *c, uint64_t first, uint64_t record
 		forget_holes(c);
 	if (first < c->known_from)
 		return 0;
-	if (c->hole_count == c->hole_capacity) {
-		size_t capacity = c->hole_capacity != 0 ? 2 * c->hole_capacity : 64;
-		struct bc_hole *holes = realloc(c->holes, capacity * sizeof(*holes));
-		if (holes == NULL)
-			return -ENOMEM;
-		c->holes = holes;
-		c->hole_capacity = capacity;
-	}
+	struct bc_hole *holes = bc_grow(c->holes, &c->hole_capacity, c->hole_count, sizeof(*holes));
+	if (holes == NULL)
+		return -ENOMEM;
+	c->holes = holes;
 	for (at = c->hole_count; at != 0 && c->holes[at - 1].first > first; at--)
 		c->holes[at] = c->holes[at - 1];
 	c->holes[at] = (struct bc_hole){.first = first, .records = records};

@@ -6,6 +6,8 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "formats/base/grow.h"
+
 #define FIRST_SLOTS 256u
 
 /* Finds the slot of a string, or the free slot for it. */
@@ -54,17 +56,11 @@ static int grow_rows(struct bc_string_counter *n)
 
 static int grow_text(struct bc_string_counter *n, size_t bytes)
 {
-	size_t capacity = n->text_capacity != 0 ? n->text_capacity : 4096;
+	char *text = bc_grow(n->text, &n->text_capacity, n->text_used + bytes, 1);
 
-	while (capacity < n->text_used + bytes)
-		capacity *= 2;
-	if (capacity == n->text_capacity)
-		return 0;
-	char *text = realloc(n->text, capacity);
 	if (text == NULL)
 		return -ENOMEM;
 	n->text = text;
-	n->text_capacity = capacity;
 	return 0;
 }
 
