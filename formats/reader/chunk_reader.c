@@ -111,6 +111,16 @@ static bool follows_hole(
 	return bc_sequence_check_misses(c->sequence, info, clock_hz, is_needed, r);
 }
 
+/* A chunk that is skipped is not missing. Those before the next record were read before. */
+static void skip_chunk(struct chunk_state *c, const struct bc_chunk_info *info)
+{
+	const struct bc_sequence_check *check = c->sequence;
+
+	if (!check->has_recording || check->tag != info->recording_tag ||
+		check->next <= info->first_record)
+		bc_sequence_check_skip(c->sequence, info);
+}
+
 /* Moves the reader to the next run of chunks that are needed. Returns 1, 0 if there are none, or a
  * negative errno. */
 static int next_range(struct bc_reader *r, struct chunk_state *c)
@@ -120,10 +130,8 @@ static int next_range(struct bc_reader *r, struct chunk_state *c)
 	while (c->row < c->index.head.rows) {
 		uint64_t begin = bc_segment_index_row(&c->index, c->row, &info);
 		uint64_t end = begin;
-		uint64_t first = info.first_record;
 		/* After missing records that are needed, the first chunk is read to report them. */
-		bool is_after_hole = c->row == 0 && follows_hole(r, c, &info);
-		bool is_read = is_after_hole;
+		bool is_read = c->row == 0 && follows_hole(r, c, &info);
 		while (c->row < c->index.head.rows) {
 			bc_segment_index_row(&c->index, c->row, &info);
 			if (!is_read && !is_needed(r, &info))
@@ -133,22 +141,12 @@ static int next_range(struct bc_reader *r, struct chunk_state *c)
 			c->row++;
 		}
 		if (end == begin) {
+			skip_chunk(c, &info);
 			c->row++;
 			continue;
 		}
-		/* Skipped chunks are not missing. What comes before `next` was read before. */
-		const struct bc_sequence_check *check = c->sequence;
-		bool is_ahead = !check->has_recording || check->tag != info.recording_tag ||
-				check->next < first;
-		if (!is_after_hole && is_ahead)
-			bc_sequence_check_jump(c->sequence, info.recording_tag, first);
 		int rc = bc_segment_reader_range(c->reader, begin, end);
 		return rc < 0 ? rc : 1;
-	}
-	/* Nor is anything between the last chunk and the next file. */
-	if (c->row != 0) {
-		bc_segment_index_row(&c->index, c->row - 1, &info);
-		bc_sequence_check_skip(c->sequence, &info);
 	}
 	return 0;
 }
@@ -217,18 +215,19 @@ static void read_past_duplicates(struct bc_reader *r, struct chunk_state *c)
 static int report_duplicates(struct bc_reader *r, struct chunk_state *c, struct bc_batch *batch)
 {
 	const struct duplicates d = c->duplicates;
+	const char *plural = d.records == 1 ? "" : "s";
 	char what[128];
 
 	c->duplicates.count = 0;
 	if (d.count == 1)
 		snprintf(what, sizeof(what),
-			"chunk %" PRIu32 " (%" PRIu64 " records) is a duplicate; skipped", d.first,
-			d.records);
+			"chunk %" PRIu32 " (%" PRIu64 " record%s) is a duplicate; skipped", d.first,
+			d.records, plural);
 	else
 		snprintf(what, sizeof(what),
 			"%" PRIu32 " chunks from chunk %" PRIu32 " on (%" PRIu64
-			" records) are duplicates; skipped",
-			d.count, d.first, d.records);
+			" record%s) are duplicates; skipped",
+			d.count, d.first, d.records, plural);
 	return set_fault(r, batch, d.offset, d.bytes, what);
 }
 

@@ -168,10 +168,26 @@ static bool may_have(struct bc_segment_files *f, int fd, const struct bc_page_qu
 	return bc_segment_files_pace(f, bytes) && may_have;
 }
 
+/* Whether a file is named as a copy of the one before it, which has not been opened yet. */
+static bool may_be_copy(const struct bc_segment_files *f, int at)
+{
+	struct bc_segment_name one;
+	struct bc_segment_name two;
+
+	return at > 0 && f->files[at].given == GIVEN_UNKNOWN &&
+	       f->files[at - 1].given == GIVEN_UNKNOWN &&
+	       bc_segment_name_read(&one, basename(f->files[at - 1].path)) &&
+	       bc_segment_name_read(&two, basename(f->files[at].path)) &&
+	       strcmp(one.recording, two.recording) == 0 && one.segment == two.segment;
+}
+
 bool bc_segment_files_open(struct bc_segment_files *f, int at, const struct bc_page_query *query)
 {
 	if (f->at == at)
 		return true;
+	/* Of copies, the first one is used, also by a search from the end. */
+	if (may_be_copy(f, at))
+		(void)bc_segment_files_open(f, at - 1, query);
 	bc_segment_files_close(f);
 	int fd = bc_segment_path_open(f->files[at].path, f->io);
 	if (fd < 0)

@@ -21,7 +21,10 @@ void bc_sequence_check_jump(struct bc_sequence_check *c, uint64_t tag, uint64_t 
 		c->has_recording = true;
 		c->tag = tag;
 		c->hole_count = 0;
-		c->known_from = next;
+		c->known_from = 0;
+		c->start = next;
+		c->start_segment = UINT32_MAX;
+		c->start_number = UINT32_MAX;
 	}
 	c->next = next;
 	c->has_number = false;
@@ -117,7 +120,7 @@ static void forget_holes(struct bc_sequence_check *c)
 	c->known_from = c->holes[0].first;
 }
 
-/* Inserts a hole in sorted order. */
+/* Inserts a hole in sorted order; one without records before another at the same place. */
 static int add_hole(struct bc_sequence_check *c, uint64_t first, uint64_t records)
 {
 	size_t at;
@@ -130,7 +133,7 @@ static int add_hole(struct bc_sequence_check *c, uint64_t first, uint64_t record
 	if (holes == NULL)
 		return -ENOMEM;
 	c->holes = holes;
-	for (at = c->hole_count; at != 0 && c->holes[at - 1].first > first; at--)
+	for (at = c->hole_count; at != 0 && c->holes[at - 1].first >= first + (records != 0); at--)
 		c->holes[at] = c->holes[at - 1];
 	c->holes[at] = (struct bc_hole){.first = first, .records = records};
 	c->hole_count++;
@@ -153,7 +156,30 @@ static struct bc_hole *find_hole(const struct bc_sequence_check *c, uint64_t rec
 	return low != 0 ? &c->holes[low - 1] : NULL;
 }
 
-/* Removes a chunk's records from the hole that contains them all. The chunk must have records.
+/* Whether a chunk comes before all others. Of those without records, only the number shows it. */
+static bool precedes_start(const struct bc_sequence_check *c, const struct bc_chunk_info *info)
+{
+	if (info->first_record != c->start || info->records != 0)
+		return info->first_record < c->start;
+	return info->segment < c->start_segment ||
+	       (info->segment == c->start_segment && info->number < c->start_number);
+}
+
+/* Adds a chunk before the first one. What is between them is missing. */
+static int extend_start(struct bc_sequence_check *c, const struct bc_chunk_info *info)
+{
+	uint64_t room = c->start - info->first_record;
+
+	if (info->records > room)
+		return BC_SEQUENCE_LATE; /* damage: their records overlap */
+	c->start = info->first_record;
+	c->start_segment = info->segment;
+	c->start_number = info->number;
+	int rc = add_hole(c, info->first_record + info->records, room - info->records);
+	return rc < 0 ? rc : BC_SEQUENCE_LATE;
+}
+
+/* Removes a chunk's records from the hole that contains them all, and leaves a hole on either side.
  * Returns BC_SEQUENCE_LATE if there is such a hole or it may be forgotten, BC_SEQUENCE_DUPLICATE if
  * there is none, or -ENOMEM. */
 static int fill_hole(struct bc_sequence_check *c, const struct bc_chunk_info *info)
@@ -165,17 +191,11 @@ static int fill_hole(struct bc_sequence_check *c, const struct bc_chunk_info *in
 		return info->first_record < c->known_from ? BC_SEQUENCE_LATE
 							  : BC_SEQUENCE_DUPLICATE;
 	uint64_t after = hole->records - before - info->records;
-	if (before != 0) {
-		hole->records = before;
-		int rc = after != 0 ? add_hole(c, info->first_record + info->records, after) : 0;
-		return rc < 0 ? rc : BC_SEQUENCE_LATE;
-	}
-	hole->first += info->records;
-	hole->records = after;
-	if (after == 0)
-		memmove(hole, hole + 1,
-			(size_t)(c->holes + --c->hole_count - hole) * sizeof(*hole));
-	return BC_SEQUENCE_LATE;
+	if (info->records == 0)
+		return BC_SEQUENCE_LATE;
+	hole->records = before;
+	int rc = add_hole(c, info->first_record + info->records, after);
+	return rc < 0 ? rc : BC_SEQUENCE_LATE;
 }
 
 /* Finds losses that only the chunk's counts show. Without the previous chunk they are unknown,
@@ -191,6 +211,15 @@ static void find_unreported(
 		missing->samples = bc_chunk_unreported(chunk, none, missing->lost);
 }
 
+/* Whether chunks are missing before one that is next, even if no records are. */
+static bool skips_numbers(const struct bc_sequence_check *c, const struct bc_chunk_info *info)
+{
+	bool is_same = info->segment == c->segment;
+	uint32_t number = is_same ? c->number + 1 : 0;
+
+	return c->has_number && (info->number != number || info->segment - c->segment > 1);
+}
+
 int bc_sequence_check_chunk(
 	struct bc_sequence_check *c, const struct bc_chunk *chunk, struct bc_missing *missing)
 {
@@ -201,19 +230,20 @@ int bc_sequence_check_chunk(
 		bc_sequence_check_jump(c, info->recording_tag, info->first_record);
 	bool is_later = !c->has_number || info->segment > c->segment ||
 			(info->segment == c->segment && info->number > c->number);
-	/* Only its number shows that a chunk without records is a duplicate. */
-	if (info->records == 0 && !is_later && info->segment == c->segment &&
-		info->number == c->number)
-		return BC_SEQUENCE_DUPLICATE;
-	if (info->first_record < c->next)
-		return info->records == 0 ? BC_SEQUENCE_LATE : fill_hole(c, info);
+	/* Only its number shows that a chunk without records is not the next one. */
+	if (info->first_record < c->next || (info->records == 0 && !is_later))
+		return precedes_start(c, info) ? extend_start(c, info) : fill_hole(c, info);
 
 	missing->records = bc_chunk_missing(chunk, c->next);
 	find_unreported(c, chunk, missing);
-	if (info->first_record > c->next) {
+	if (info->first_record > c->next || skips_numbers(c, info)) {
 		int rc = add_hole(c, c->next, info->first_record - c->next);
 		if (rc < 0)
 			return rc;
+	}
+	if (c->start_segment == UINT32_MAX) {
+		c->start_segment = info->segment;
+		c->start_number = info->number;
 	}
 	c->next = info->first_record + info->records;
 	c->has_last = true;

@@ -5,8 +5,10 @@
  * chunk of another recording restarts the check.
  *
  * Records that are missing when their place is passed are kept as a sorted list of holes, so that a
- * late chunk can be distinguished from a duplicate. Memory: 16 bytes per hole, at most
- * BC_SEQUENCE_CHECK_HOLES; beyond that, the oldest half is forgotten. */
+ * late chunk can be distinguished from a duplicate. A chunk without records may have events, so
+ * there are also holes without records: where only numbers of chunks are missing, and on either
+ * side of a late chunk. Memory: 16 bytes per hole, at most BC_SEQUENCE_CHECK_HOLES; beyond that,
+ * the oldest half is forgotten. */
 #ifndef BC_FORMATS_SEGMENT_SEQUENCE_CHECK_H
 #define BC_FORMATS_SEGMENT_SEQUENCE_CHECK_H
 
@@ -36,7 +38,10 @@ struct bc_sequence_check {
 	struct bc_hole *holes; /* sorted */
 	size_t hole_count;
 	size_t hole_capacity;
-	uint64_t known_from; /* which records before this one were seen is not known */
+	uint64_t known_from; /* holes before this record are forgotten */
+	uint64_t start; /* of the first chunk in recording order; also its segment and number */
+	uint32_t start_segment;
+	uint32_t start_number;
 };
 
 /* What is missing between a chunk and the previous one, without a gap that reports it. */
@@ -49,7 +54,8 @@ struct bc_missing {
 enum bc_sequence_place {
 	BC_SEQUENCE_NEXT,      /* next in order */
 	BC_SEQUENCE_LATE,      /* out of order, and may have been missing until now */
-	BC_SEQUENCE_DUPLICATE, /* seen before, or skipped */
+	BC_SEQUENCE_DUPLICATE, /* seen before, or skipped. Without records: nothing is missing there
+				*/
 };
 
 /* Frees the memory and sets the check to its initial state, all zero. */

@@ -644,6 +644,23 @@ def test_a_range_reads_only_the_index_and_its_chunks(tmp):
     assert read < size / 5, f"{read} bytes were read of a file of {size}"
 
 
+def test_chunks_without_records_are_skipped_and_repeated_like_others(tmp):
+    features = reference.Features(samples=30000, frame=300, agents=2, p_loss=0.2, p_epoch=0.2)
+    stream = tmp / "in.bcp1"
+    stream.write_bytes(reference.make_bcp1(random.Random(5), features)[0])
+    done = run(BUSCAPD, "--once", "--no-socket", "--source", f"file:{stream}", "--set", "filter.keep=type=INTA", "-o", tmp)
+    assert done.returncode in (0, 4), done.stderr
+    (path,) = harness.segments(tmp)
+    chunks = reference.read_segments([path]).chunks
+    assert {len(chunk.events) > 0 for chunk in chunks if chunk.info["records"] == 0} == {True}, chunks
+    for options in (["--type", "inta"], ["--addr", "0-7fffffff"], ["--type", "ioread"]):
+        by_index, err = buscap("dump", *options, path)
+        equal((by_index, err), buscap("dump", *options, data=path.read_bytes()), options)
+    twice, err = buscap("dump", path, path, code=3)
+    equal(twice, buscap("dump", path)[0], "a segment given twice")
+    one_line(err, f"{len(chunks)} chunks from chunk 0 on", "are duplicates; skipped")
+
+
 def test_missing_and_repeated_segments_are_reported():
     paths, recorded = recorded_segments()
     whole = buscap("dump", *paths)[0]
@@ -657,6 +674,9 @@ def test_missing_and_repeated_segments_are_reported():
                 for out in (text, buscap("dump", paths[1], paths[2])[0]))
     equal(sorted(one), sorted(two), "records of segments in reverse")
     equal(err.count(" is out of order: "), len(chunks), err)
+    again, err = buscap("dump", data=b"".join(paths[n].read_bytes() for n in (2, 1, 1)), code=3)
+    equal(again, text, "segments in reverse, and one of them again")
+    equal(err.count("duplicates; skipped"), 1, err)
     text, err = buscap("dump", "-n", "0-99", paths[0], paths[0], code=3)
     equal(text, buscap("dump", "-n", "0-99", paths[0])[0], "a range of a segment given twice")
     one_line(err, "chunk 0 (", "is a duplicate; skipped")
