@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,6 +34,7 @@ struct piece {
 	enum bc_format format;
 	size_t count;
 	struct bc_missing missing; /* before a chunk */
+	int place;                 /* of a chunk: enum bc_sequence_place */
 	bool has_header;
 	struct bc_segment_header header;
 	enum bc_raw_follows follows; /* how a block follows the previous one */
@@ -135,12 +137,22 @@ static void read_bytes(struct file_source *f, struct bc_input *input, enum bc_fo
 	}
 }
 
-static void set_damage(struct piece *piece, const struct bc_segment_damage *damage)
+static void set_damage(struct piece *piece, uint64_t offset, uint64_t bytes, const char *what)
 {
 	piece->kind = PIECE_DAMAGE;
-	snprintf(piece->what, sizeof(piece->what), "offset %llu, %llu bytes: %s",
-		(unsigned long long)damage->offset, (unsigned long long)damage->bytes,
-		damage->what);
+	snprintf(piece->what, sizeof(piece->what), "offset %" PRIu64 ", %" PRIu64 " bytes: %s",
+		offset, bytes, what);
+}
+
+static void set_duplicate(struct piece *piece, uint64_t offset)
+{
+	const struct bc_chunk_info *info = &piece->content.chunk.info;
+	char what[96];
+
+	snprintf(what, sizeof(what),
+		"chunk %" PRIu32 " (%" PRIu32 " record%s) is a duplicate; skipped", info->number,
+		info->records, info->records == 1 ? "" : "s");
+	set_damage(piece, offset, bc_chunk_encoded_bytes(info), what);
 }
 
 static void set_header(struct piece *piece, const struct bc_segment_header *header)
@@ -161,24 +173,25 @@ static void end_segments(
 				   : "the segment has no index: still open, or torn");
 }
 
-/* Reads one item of segments, and finds what is missing before a chunk. */
+/* Reads one item of segments, and finds the place of a chunk. */
 static int read_segment(
 	struct file_source *f, struct bc_segment_reader *reader, struct piece *piece)
 {
 	struct bc_chunk *chunk = &piece->content.chunk;
 	int found = bc_segment_read(reader, chunk);
-	int rc = 0;
 
 	if (found == BC_FOUND_SEGMENT)
 		bc_sequence_check_expect(&f->sequence, bc_segment_reader_header(reader));
-	else if (found == BC_FOUND_CHUNK)
-		rc = bc_sequence_check_chunk(&f->sequence, chunk, &piece->missing);
-	return rc < 0 ? rc : found;
+	if (found != BC_FOUND_CHUNK)
+		return found;
+	piece->place = bc_sequence_check_chunk(&f->sequence, chunk, &piece->missing);
+	return piece->place < 0 ? piece->place : found;
 }
 
 /* Reads one item into a piece. Returns false after the last. */
 static bool read_piece(struct file_source *f, struct bc_segment_reader *reader, bool is_capture)
 {
+	const struct bc_segment_damage *damage;
 	struct piece *piece = wait_free(f);
 
 	if (piece == NULL)
@@ -197,9 +210,14 @@ static bool read_piece(struct file_source *f, struct bc_segment_reader *reader, 
 	case BC_FOUND_INDEX:
 		return true;
 	case BC_FOUND_DAMAGE:
-		set_damage(piece, bc_segment_reader_damage(reader));
+		damage = bc_segment_reader_damage(reader);
+		set_damage(piece, damage->offset, damage->bytes, damage->what);
 		break;
 	case BC_FOUND_CHUNK:
+		if (!is_capture && piece->place == BC_SEQUENCE_DUPLICATE) {
+			set_duplicate(piece, bc_segment_reader_offset(reader));
+			break;
+		}
 		piece->kind = is_capture ? PIECE_BLOCK : PIECE_CHUNK;
 		piece->format = is_capture ? piece->content.block.form : BC_FORMAT_SEGMENT;
 		piece->follows = bc_segment_reader_follows(reader);
@@ -304,6 +322,7 @@ static bool deliver_piece(struct file_source *f, struct piece *piece)
 		data.chunk = &piece->content.chunk;
 		data.missing = piece->missing.records;
 		data.unreported = piece->missing.samples != 0 ? piece->missing.lost : NULL;
+		data.is_late = piece->place == BC_SEQUENCE_LATE;
 		data.header = piece->has_header ? &piece->header : NULL;
 		return sink->data(sink->context, &data);
 	case PIECE_BLOCK:

@@ -47,6 +47,7 @@ struct bc_source_data {
 	uint64_t missing;           /* chunk: records of its recording that are missing before it */
 	const uint64_t *unreported; /* chunk: samples lost before it that no gap reports, by cause;
 				     * NULL: none */
+	bool is_late; /* chunk: chunks that follow it in its recording came before it */
 	const struct bc_segment_header *header; /* header of the chunk's segment; NULL: damaged */
 };
 

@@ -56,6 +56,8 @@ struct bc_decoder {
 	uint64_t break_lost; /* and its loss is this */
 	uint32_t next_event; /* of its chunk, to be copied */
 	uint64_t clock_hz;   /* of its chunk's segment */
+	uint64_t chunk_tag;  /* the recording of the latest chunk, and its epoch there */
+	uint32_t chunk_epoch;
 
 	/* bcp1 */
 	bool is_bcp1;
@@ -429,6 +431,13 @@ static void report_unreported(struct bc_decoder *d, const struct bc_source_data 
 		data->chunk->info.first_record);
 }
 
+/* Whether a chunk starts an epoch: its own, another recording, or ticks that go back. */
+static bool starts_epoch(const struct bc_decoder *d, const struct bc_chunk_info *info)
+{
+	return !d->has_started || info->recording_tag != d->chunk_tag ||
+	       info->epoch != d->chunk_epoch || info->first_tick < d->stamper.tick;
+}
+
 /* Prepares to decode a chunk of a segment: gap, epoch, run. */
 static void start_chunk(struct bc_decoder *d, const struct bc_source_data *data)
 {
@@ -443,12 +452,19 @@ static void start_chunk(struct bc_decoder *d, const struct bc_source_data *data)
 	}
 	if (data->unreported != NULL)
 		report_unreported(d, data);
-	if (!d->has_started || chunk->info.epoch != d->stamper.epoch) {
+	if (data->is_late)
+		report_damage(d, "chunk %" PRIu32 " is out of order: later chunks precede it",
+			chunk->info.number);
+	if (starts_epoch(d, &chunk->info)) {
+		uint32_t next = d->has_started ? d->stamper.epoch + 1 : 0;
 		bc_channel_submit(channel);
 		start_epoch(d, chunk->info.first_tick);
-		bc_stamper_next_epoch(&d->stamper, chunk->info.epoch);
+		bc_stamper_next_epoch(
+			&d->stamper, chunk->info.epoch > next ? chunk->info.epoch : next);
 		d->stamper.record_tick = tick;
 	}
+	d->chunk_tag = chunk->info.recording_tag;
+	d->chunk_epoch = chunk->info.epoch;
 	d->stamper.tick = tick;
 	d->next_event = 0;
 	d->clock_hz = data->header != NULL && data->header->clock_hz != 0 ? data->header->clock_hz

@@ -17,7 +17,7 @@ import pytest
 
 import harness
 import reference
-from harness import BUSCAP, BUSCAPD, ROOT, equal, run
+from harness import BUSCAP, BUSCAPD, ROOT, equal, run, verify
 
 pytestmark = pytest.mark.threads
 
@@ -579,6 +579,45 @@ def test_replay_of_several_segments_through_a_pipe(tmp):
     equal(again.code, exit_code_of_replay(recorded), f"replay: {again.err}")
     same_recording(recorded, again.read(), "cat SEGMENTS | file:-")
     equal(again.counts["skipped_bytes"], 0)
+
+
+def test_a_replay_of_two_recordings_has_the_epochs_of_both(tmp):
+    """Whichever of the two has the higher ticks."""
+    recorded = [record(tmp, f"sim:seed={seed},rate=max,count=2000").read() for seed in (1, 2)]
+    files = [one.segments[0].path.read_bytes() for one in recorded]
+    for order in ((0, 1), (1, 0), (0, 1, 0)):
+        again = record(tmp, "file:-", stdin=b"".join(files[n] for n in order))
+        equal(again.code, 0, f"replay: {again.err}")
+        got = again.read()
+        verify(again.segments)
+        equal(list(got.ticks), [tick for n in order for tick in recorded[n].ticks], f"{order}: ticks")
+        starts = [sum(len(recorded[n].ticks) for n in order[:i]) for i in range(len(order))]
+        equal([chunk.info["first_record"] for chunk in got.chunks], starts, f"{order}: chunks")
+        equal([chunk.info["epoch"] for chunk in got.chunks], list(range(len(order))), f"{order}: epochs")
+
+
+def records_with_ticks(result):
+    """Without deltas."""
+    out = run(BUSCAP, "dump", "--time", "tick", *result.segments).stdout
+    lines = [line.split() for line in out.splitlines() if not line.startswith(b"#")]
+    return [fields[:5] + fields[6:] for fields in lines]
+
+
+def test_a_replay_skips_duplicates_and_reports_what_is_out_of_order(tmp):
+    samples = 3 * reference.CHUNK_RECORDS
+    first = record(tmp, f"sim:seed=3,rate=max,count={samples}", "-b", "filesize:100")
+    recorded = first.read()
+    files = [path.read_bytes() for path in first.segments]
+    assert len(files) > 2
+    twice = record(tmp, "file:-", stdin=b"".join([files[0], files[1], files[1], *files[2:]]))
+    equal(twice.code, 3, f"replay: {twice.err}")
+    same_recording(recorded, twice.read(), "one segment twice")
+    equal(twice.err.count("is a duplicate; skipped"), len(recorded.segments[1].chunks), twice.err)
+    late = record(tmp, "file:-", stdin=b"".join([files[1], files[0], *files[2:]]))
+    equal(late.code, 3, f"replay: {late.err}")
+    equal(late.err.count("is out of order"), len(recorded.segments[0].chunks), late.err)
+    verify(late.segments)
+    equal(sorted(records_with_ticks(late)), sorted(records_with_ticks(first)), "records and ticks")
 
 
 def test_replay_of_a_byu_recording_with_unknown_ticks(tmp):
