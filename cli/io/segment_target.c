@@ -40,7 +40,8 @@ struct bc_segment_target {
 	uint32_t epoch;
 	bool is_ticked; /* the source has times */
 	bool has_source_epoch;
-	uint32_t source_epoch; /* epoch of the previous entry in the source */
+	uint32_t source_epoch; /* epoch and recording of the previous entry in the source */
+	uint64_t source_tag;
 	uint8_t *encoded;
 	struct bc_chunk chunk;
 	struct bc_chunk_pages pages;
@@ -308,12 +309,15 @@ static void set_wall(struct bc_segment_target *t, const struct bc_moment *moment
 		t->chunk.info.wall_ns = tick_to_wall(t, moment, tick);
 }
 
-/* Starts an epoch where the entries have a new epoch, and where their ticks go backwards, because
- * ticks must not decrease within an epoch. Epoch numbers always increase, even if those of the
+/* Starts an epoch where the entries have a new epoch or are from another recording, because that
+ * has another clock, and where their ticks go backwards, because ticks must not decrease within an
+ * epoch. Merged recordings share a clock. Epoch numbers always increase, even if those of the
  * entries do not. */
-static int follow_epoch(struct bc_segment_target *t, const struct bc_entry *entry)
+static int follow_epoch(
+	struct bc_segment_target *t, const struct bc_entry *entry, const struct bc_moment *moment)
 {
-	bool is_other = t->has_source_epoch && entry->epoch != t->source_epoch;
+	bool follows = moment->recording_tag != t->source_tag && !t->origin.is_merged;
+	bool is_other = t->has_source_epoch && (entry->epoch != t->source_epoch || follows);
 	bool has_fallen = t->has_record && !is_other && (entry->has & BC_HAS_TIME) != 0 &&
 			  entry->tick < t->tick;
 	uint32_t epoch = t->epoch;
@@ -324,6 +328,7 @@ static int follow_epoch(struct bc_segment_target *t, const struct bc_entry *entr
 		epoch++;
 	t->has_source_epoch = true;
 	t->source_epoch = entry->epoch;
+	t->source_tag = moment->recording_tag;
 	if (epoch == t->epoch)
 		return 0;
 	int rc = finish_chunk(t);
@@ -364,7 +369,7 @@ static int add_event(
 	struct bc_segment_target *t, const struct bc_entry *entry, const struct bc_moment *moment)
 {
 	struct bc_event event = entry->note.event;
-	int rc = follow_epoch(t, entry);
+	int rc = follow_epoch(t, entry, moment);
 
 	/* Kind 0 only announces an epoch; records carry it. */
 	if (rc != 0 || event.kind == 0 || join_gap(t, &event))
@@ -403,6 +408,24 @@ static bool is_too_large(const struct bc_entry *entry, char err[160])
 	return true;
 }
 
+/* Returns true if the ticks of a source have another rate than the header says, and describes this
+ * in `err`. */
+static bool is_other_rate(
+	const struct bc_segment_target *t, const struct bc_moment *moment, char err[160])
+{
+	/* A rate that the user gave is that of all sources. */
+	bool is_fixed = t->clock_hz != 0 || t->header.clock_hz == 0;
+
+	if (is_fixed || t->origin.is_merged || moment->clock_hz == 0 ||
+		moment->clock_hz == t->header.clock_hz)
+		return false;
+	snprintf(err, 160,
+		"clock rate is %" PRIu64 " Hz, but that of the records before is %" PRIu64
+		" Hz; use buscap merge --by wall",
+		moment->clock_hz, t->header.clock_hz);
+	return true;
+}
+
 /* Returns the tick of an entry. In a source without times, each sample takes one tick, as when
  * recording. In a source with times, an entry without one has the tick of the previous entry. */
 static uint64_t tick_of(const struct bc_segment_target *t, const struct bc_entry *entry)
@@ -422,7 +445,7 @@ static int add_reference(
 	struct bc_segment_target *t, const struct bc_entry *entry, const struct bc_moment *moment)
 {
 	struct bc_chunk_info *info = &t->chunk.info;
-	int rc = follow_epoch(t, entry);
+	int rc = follow_epoch(t, entry, moment);
 	uint64_t tick = tick_of(t, entry);
 	uint64_t delta = tick - t->tick;
 
@@ -469,6 +492,8 @@ size_t bc_segment_target_add(struct bc_segment_target *t, const struct bc_entry 
 	err[0] = '\0';
 	set_header(t, source);
 	t->is_ticked = (bc_trace_has(source) & BC_HAS_TIME) != 0;
+	if (is_other_rate(t, moment, err))
+		return 0;
 	for (size_t i = 0; i < count; i++) {
 		const struct bc_entry *entry = &entries[i];
 		bool is_event = entry->kind == BC_ENTRY_EVENT;

@@ -146,6 +146,7 @@ static void update_moment(struct bc_trace *t, const struct bc_batch *batch)
 	}
 	if (info != NULL)
 		t->moment = (struct bc_moment){.is_known = true,
+			.recording_tag = info->recording_tag,
 			.wall_ns = info->wall_ns,
 			.tick = info->first_tick,
 			.epoch = info->epoch,

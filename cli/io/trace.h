@@ -16,7 +16,8 @@
 /* Relates ticks to the time of day: at wall_ns, the clock was at `tick` of `epoch`. */
 struct bc_moment {
 	bool is_known;
-	int64_t wall_ns; /* since 1970 UTC */
+	uint64_t recording_tag; /* 0: not from a recording */
+	int64_t wall_ns;        /* since 1970 UTC */
 	uint64_t tick;
 	uint32_t epoch;
 	uint64_t clock_hz; /* 0: unknown */

@@ -398,6 +398,38 @@ def test_a_segment_converts_to_an_equal_segment(tmp):
         equal(harness.lz4_dc([out]), harness.lz4_dc([path]), "unchanged records")
 
 
+def record_at(tmp, tick, clock_hz=1000):
+    """Records ten reads and writes whose times start at a tick."""
+    data = b"".join(struct.pack("<I4BI", i, 1 + i % 2 * 2, 4, 0, 0, 50 if i else tick) for i in range(10))
+    return record_file(tmp, data, "byu", clock_hz=clock_hz)
+
+
+def test_a_recording_that_follows_another_has_its_own_epoch_and_times_of_day(tmp):
+    low, high = record_at(tmp, 70), record_at(tmp, 90000)
+    for name, options, types in (("convert", ["-O", "segment"], {1, 3}), ("cut", ["--type", "write"], {3})):
+        for order in ((low, high), (high, low)):
+            out = tmp / "x.byu.lz4"
+            buscap(name, *options, "-o", out, data=b"".join(path.read_bytes() for path in order))
+            got = read(out)
+            wanted = [(epoch, r) for epoch, path in enumerate(order) for r in read(path).records if r.type in types]
+            equal([(r.epoch, r.tick) for r in got.records], [(epoch, r.tick) for epoch, r in wanted], name)
+            for a, (_, b) in zip(got.records, wanted):
+                assert abs(a.wall_hz - b.wall_hz) <= 1000, (name, a, b)
+            out.unlink()
+        buscap(name, *options, high, low, "-o", out)  # sorted by name
+        equal([r.epoch for r in read(out).records], [epoch for epoch, _ in wanted], "epochs of two files")
+        out.unlink()
+
+
+def test_recordings_with_different_clock_rates_are_not_joined(tmp):
+    data = b"".join(record_at(tmp, 70, clock_hz).read_bytes() for clock_hz in (1000, 5000))
+    for name, options in (("convert", ["-O", "segment"]), ("cut", ["--type", "write"])):
+        out = tmp / f"{name}.byu.lz4"
+        _, err = buscap(name, *options, "-o", out, data=data, code=1)
+        assert "clock rate is 5000 Hz, but that of the records before is 1000 Hz" in err, err
+        assert not out.exists()
+
+
 def test_records_without_a_delta_get_inexact_ticks_as_in_a_recording(tmp):
     data, _ = reference.make_byu(random.Random(9), 3000, no_delta=0.02)
     (tmp / "x.byu").write_bytes(data)
