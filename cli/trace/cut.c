@@ -53,11 +53,12 @@ struct cut {
 	struct bc_target target;
 	bool has_start;  /* relative times of day have been made absolute */
 	bool has_warned; /* about the unknown clock rate */
-	/* The last entry kept from the current file. */
-	int file; /* trace.next, which identifies the current file */
+	int file;        /* trace.next, which identifies the current file */
+	/* The last entry kept from the current file or, for segments, recording. */
 	bool has_last;
 	uint64_t last_tick;
 	uint32_t last_epoch;
+	uint64_t tag;         /* of the current recording */
 	uint64_t next_number; /* expected number of the next chunk's first record */
 	bool has_skipped;     /* entries were dropped since the last one kept */
 	bool is_delta_lost;   /* the ticks of one of them are unknown */
@@ -113,11 +114,20 @@ static void flush(struct cut *c)
 	c->n = 0;
 }
 
+/* Forgets the entries before, because the ticks that follow have another clock. */
+static void start_clock(struct cut *c)
+{
+	c->has_last = false;
+	c->is_delta_lost = false;
+	c->is_inexact = false;
+}
+
 /* Adds the ticks of dropped entries to the delta of the next kept one. The first kept entry of a
- * file counts from tick 0, so that the sum of deltas is the absolute tick. */
+ * file counts from tick 0, so that the sum of deltas is the absolute tick. So does one that is out
+ * of order. */
 static void update_delta(struct cut *c, struct bc_entry *entry)
 {
-	bool has_base = c->has_last && c->last_epoch == entry->epoch;
+	bool has_base = c->has_last && c->last_epoch == entry->epoch && entry->tick >= c->last_tick;
 	bool is_short = c->target.format == BC_FORMAT_BYU || c->target.format == BC_FORMAT_BYU16 ||
 			c->target.format == BC_FORMAT_BYU_BE;
 
@@ -305,6 +315,11 @@ static void cut_chunk(struct cut *c, const struct bc_chunk *chunk)
 		.bounds = &bounds};
 	uint32_t event = 0;
 
+	if (c->tag != info->recording_tag) {
+		start_clock(c);
+		c->tag = info->recording_tag;
+		c->next_number = 0;
+	}
 	/* Chunks before this one were skipped or are missing. */
 	c->has_skipped |= info->first_record != c->next_number;
 	c->next_number = info->first_record + info->records;
@@ -370,10 +385,8 @@ static void cut_batch(struct cut *c, const struct bc_batch *batch)
 {
 	if (c->file != c->trace.next) {
 		c->file = c->trace.next;
-		if (c->trace.format != BC_FORMAT_SEGMENT) {
-			c->has_last = false;
-			c->is_inexact = false;
-		}
+		if (c->trace.format != BC_FORMAT_SEGMENT)
+			start_clock(c);
 	}
 	if (batch->chunk != NULL)
 		cut_chunk(c, batch->chunk);

@@ -14,8 +14,8 @@ import pytest
 
 import harness
 import reference
-from cut_model import (READS, SELECTORS, Selection, buscap, can_write, fields, gaps_among, own_gaps, read, record_file, rich_stream,
-                       utc)
+from cut_model import (READS, SELECTORS, Recording, Selection, buscap, can_write, fields, gaps_among, own_gaps, read,
+                      record_file, rich_stream, utc)
 from harness import BUSCAP, BUSCAPD, equal, need, run, segments
 
 NO_DELTA = 0xFFFFFFFF
@@ -354,6 +354,43 @@ def test_bcp1_is_cut_like_its_recording(tmp):
         equal(fields(read(tmp / f"b{i}.byu.lz4").records), fields(read(tmp / f"a{i}.byu.lz4").records), options)
 
 
+def record_at(tmp, tick, clock_hz=1000):
+    """Records ten reads and writes whose times start at a tick."""
+    data = b"".join(struct.pack("<I4BI", i, 1 + i % 2 * 2, 4, 0, 0, 50 if i else tick) for i in range(10))
+    return record_file(tmp, data, "byu", clock_hz=clock_hz)
+
+
+def test_deltas_count_from_tick_0_where_another_recording_starts(tmp):
+    low, high = record_at(tmp, 70), record_at(tmp, 90000)
+    for order in ((low, high), (high, low)):
+        first = [read(path).records[1].tick for path in order]
+        wanted = [first[0], *[100] * 4, first[1], *[100] * 4]
+        data = b"".join(path.read_bytes() for path in order)
+        rows = csv.DictReader(buscap("cut", "--type", "write", "-O", "csv", data=data)[0].decode().splitlines())
+        equal([int(row["delta"]) for row in rows], wanted, "deltas")
+    for form, layout in (("byu", "8xI"), ("byu24", "16xQ")):
+        out, err = buscap("cut", "--type", "write", "-O", form, data=data)
+        equal([time for time, in struct.iter_unpack("<" + layout, out)], wanted, f"times in {form}")
+        equal(err, "", "messages")
+
+
+def test_deltas_count_from_tick_0_where_a_late_chunk_starts(tmp):
+    run(BUSCAPD, "--once", "--no-socket", "--source", "sim:rate=max,count=90000,seed=6", "-o", tmp, "-b", "filesize:4K",
+        "--set", "pipeline.flush=1h")
+    first, second = segments(tmp)
+    recorded = reference.read_segments([first, second])
+    begin = recorded.chunks[1].info["first_record"]
+    records = Recording(recorded).records
+    wanted = []
+    for part in (records[begin:], records[:begin]):
+        ticks = [r.tick for r in part if r.type == 3]
+        wanted += [b - a for a, b in zip([0, *ticks], ticks)]
+    for form, layout in (("byu", "8xI"), ("byu24", "16xQ")):
+        out, err = buscap("cut", "--type", "write", "-O", form, data=second.read_bytes() + first.read_bytes(), code=3)
+        equal([time for time, in struct.iter_unpack("<" + layout, out)], wanted, f"times in {form}")
+        assert "out of order" in err and "too long" not in err, err
+
+
 CIS501 = b"""1 48d1de -1 -1 13 - - -         0            0       48d1e2            0 SET      ADD
 1 48d1e2 -1  5 45 - - L      -264  7fffe7ff048       48d1e9            0 CMP      LOAD
 2 48d1e2 -1  5 45 - - -      -264            0       48d1e9            0 CMP      CMP
@@ -396,12 +433,6 @@ def test_a_segment_converts_to_an_equal_segment(tmp):
         equal(buscap("dump", "-t", "tick", out)[0], buscap("dump", "-t", "tick", path)[0], "dump")
         equal(b.header["metadata"], {"converted_from": a.header["recording"]}, "metadata")
         equal(harness.lz4_dc([out]), harness.lz4_dc([path]), "unchanged records")
-
-
-def record_at(tmp, tick, clock_hz=1000):
-    """Records ten reads and writes whose times start at a tick."""
-    data = b"".join(struct.pack("<I4BI", i, 1 + i % 2 * 2, 4, 0, 0, 50 if i else tick) for i in range(10))
-    return record_file(tmp, data, "byu", clock_hz=clock_hz)
 
 
 def test_a_recording_that_follows_another_has_its_own_epoch_and_times_of_day(tmp):
