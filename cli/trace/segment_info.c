@@ -91,58 +91,61 @@ static int add_events(struct bc_segment_info *info, const struct bc_chunk *chunk
 	return rc;
 }
 
-/* Adds the chunk's duration. Each epoch has its own clock. */
+/* Adds the chunk's duration. Each epoch of a recording has its own clock. */
 static void add_ticks(struct bc_segment_info *info, const struct bc_chunk_info *chunk)
 {
-	if (info->epochs == 0)
-		info->first_tick = chunk->first_tick;
-	if (info->epochs == 0 || info->epoch != chunk->epoch) {
+	if (info->epochs == 0 || info->epoch_tag != chunk->recording_tag ||
+		info->epoch != chunk->epoch) {
 		info->epochs++;
+		info->epoch_tag = chunk->recording_tag;
 		info->epoch = chunk->epoch;
 		info->epoch_tick = chunk->first_tick;
+		info->last_tick = chunk->first_tick;
 	}
-	if (chunk->last_tick > info->epoch_tick) {
-		info->duration_ticks += chunk->last_tick - info->epoch_tick;
-		info->epoch_tick = chunk->last_tick;
+	if (chunk->first_tick < info->epoch_tick) {
+		info->duration_ticks += info->epoch_tick - chunk->first_tick;
+		info->epoch_tick = chunk->first_tick;
 	}
-	info->last_tick = chunk->last_tick;
+	if (chunk->last_tick > info->last_tick) {
+		info->duration_ticks += chunk->last_tick - info->last_tick;
+		info->last_tick = chunk->last_tick;
+	}
+	if (info->epochs == 1)
+		info->first_tick = info->epoch_tick;
 }
 
-/* Adds losses between this chunk and the previous one that no gap reports. */
-static void add_unreported(struct bc_segment_info *info, const struct bc_chunk *chunk)
+static void add_records(struct bc_segment_info *info, const struct bc_chunk_info *chunk)
 {
-	const struct bc_chunk_info *next = &chunk->info;
-	bool follows = info->chunks != 0 && info->last.recording_tag == next->recording_tag;
-	bool is_late = follows && next->first_record < info->last.first_record;
-	uint64_t before[BC_GAP_CAUSES] = {0};
-	uint64_t lost[BC_GAP_CAUSES];
-
-	if (is_late)
-		return;
-	if (follows)
-		memcpy(before, info->last.lost, sizeof(before));
-	if (follows || (next->segment == 0 && next->number == 0))
-		info->unreported += bc_chunk_unreported(chunk, before, lost);
-	info->last = *next;
-}
-
-static void add_chunk(struct bc_segment_info *info, const struct bc_chunk_info *chunk)
-{
-	info->chunks++;
-	if (!info->has_wall)
-		info->wall_ns = chunk->wall_ns;
-	info->has_wall = true;
 	if (chunk->records == 0)
 		return;
-	if (info->records == 0)
+	uint64_t last = chunk->first_record + chunk->records - 1;
+	if (info->records == 0 || chunk->first_record < info->first_record)
 		info->first_record = chunk->first_record;
-	info->last_record = chunk->first_record + chunk->records - 1;
+	if (info->records == 0 || last > info->last_record)
+		info->last_record = last;
 	info->records += chunk->records;
 	add_ticks(info, chunk);
 	for (int i = 0; i < 4; i++) {
 		info->types[i] |= chunk->types[i];
 		info->procs[i] |= chunk->procs[i];
 	}
+}
+
+/* Adds a chunk unless it is a duplicate. Returns 0 or -ENOMEM. */
+static int add_chunk(struct bc_segment_info *info, const struct bc_chunk *chunk)
+{
+	struct bc_missing missing;
+	int place = bc_sequence_check_chunk(&info->sequence, chunk, &missing);
+
+	if (place < 0 || place == BC_SEQUENCE_DUPLICATE)
+		return place < 0 ? place : 0;
+	info->unreported += missing.samples;
+	info->chunks++;
+	if (!info->has_wall)
+		info->wall_ns = chunk->info.wall_ns;
+	info->has_wall = true;
+	add_records(info, &chunk->info);
+	return add_events(info, chunk);
 }
 
 static void note_damage(struct bc_segment_info *info, const struct bc_segment_damage *damage)
@@ -178,9 +181,7 @@ static int read_all(
 			set_header(info, reader);
 			break;
 		case BC_FOUND_CHUNK:
-			add_unreported(info, chunk);
-			add_chunk(info, &chunk->info);
-			rc = add_events(info, chunk);
+			rc = add_chunk(info, chunk);
 			break;
 		case BC_FOUND_INDEX:
 			is_open = false;
@@ -197,18 +198,16 @@ static int read_all(
 	}
 }
 
-/* Reads the events of a chunk from its header in the file. */
+/* Reads the events of a chunk from its header in the file; none if that is damaged. */
 static int read_events(struct bc_segment_info *info, int fd, uint64_t offset,
 	const struct bc_chunk_info *row, struct bc_chunk *chunk)
 {
 	int rc = bc_chunk_header_load(chunk, fd, offset, row);
 
-	if (rc == 0) {
-		add_unreported(info, chunk);
-		return add_events(info, chunk);
-	}
 	if (rc != -EBADMSG)
 		return rc;
+	chunk->info = *row;
+	chunk->info.events = 0;
 	struct bc_segment_damage damage = {
 		.offset = offset, .bytes = bc_chunk_info_header_bytes(row)};
 	snprintf(damage.what, sizeof(damage.what), "the header of chunk %" PRIu32 " is damaged",
@@ -238,9 +237,8 @@ static int gather_by_index(struct bc_segment_info *info, const struct bc_file *f
 		chunk->info = row;
 		if (row.events != 0)
 			rc = read_events(info, file->fd, offset, &row, chunk);
-		else
-			add_unreported(info, chunk);
-		add_chunk(info, &row);
+		if (rc == 0)
+			rc = add_chunk(info, chunk);
 	}
 	return rc;
 }
@@ -271,6 +269,7 @@ int bc_segment_info_gather(struct bc_segment_info *info, struct bc_file *file)
 
 void bc_segment_info_free(struct bc_segment_info *info)
 {
+	bc_sequence_check_reset(&info->sequence);
 	while (info->annotations != NULL) {
 		struct bc_segment_annotation *next = info->annotations->next;
 		free(info->annotations);

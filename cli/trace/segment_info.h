@@ -9,6 +9,7 @@
 #include "cli/io/file.h"
 #include "formats/segment/recording_end.h"
 #include "formats/segment/segment_reader.h"
+#include "formats/segment/sequence_check.h"
 
 struct bc_gap_totals {
 	uint64_t count;
@@ -38,13 +39,13 @@ struct bc_segment_info {
 	bool is_sealed;                  /* all segments are */
 	uint64_t damages;                /* damaged places found */
 	struct bc_segment_damage damage; /* the first of them */
-	uint64_t chunks;
+	uint64_t chunks;                 /* these and all figures below: without duplicates */
 	uint64_t records;
-	uint64_t first_record; /* numbers of the first and last record, if records != 0 */
+	uint64_t first_record; /* the lowest and highest number of a record, if records != 0 */
 	uint64_t last_record;
-	uint64_t first_tick;
-	uint64_t last_tick;
-	uint64_t epochs;
+	uint64_t first_tick;     /* the lowest one of the first epoch */
+	uint64_t last_tick;      /* the highest one of the last epoch */
+	uint64_t epochs;         /* of all recordings */
 	uint64_t duration_ticks; /* sum over all epochs */
 	bool has_wall;
 	int64_t wall_ns; /* time of day of the first record */
@@ -61,9 +62,10 @@ struct bc_segment_info {
 	uint64_t types[4];
 	uint64_t procs[4];
 	/* While gathering. */
+	uint64_t epoch_tag; /* recording and number of the current epoch, and its lowest tick */
 	uint32_t epoch;
 	uint64_t epoch_tick;
-	struct bc_chunk_info last; /* the previous chunk, if chunks != 0 */
+	struct bc_sequence_check sequence;
 };
 
 /* Gathers the statistics. Returns 0 or a negative errno. Free them in either case. */

@@ -856,6 +856,26 @@ def test_info_and_verify_describe_a_segment():
         equal(buscap("verify", path), (f"{path}: ok: sealed, {counts}\n", ""), "verify")
 
 
+def test_info_counts_each_chunk_once_and_each_recording_by_its_own_clock(tmp):
+    first, second = make_segments(tmp, simulate("--count", "100000"), "-b", "filesize:200", "--set",
+                                  "pipeline.flush=1h")
+    (other,) = make_segments(tmp, simulate("--count", "1000"))
+
+    def info(*parts):
+        data = b"".join(path.read_bytes() for path in parts)
+        joined = json.loads(buscap("info", "--json", "-", data=data)[0])
+        return {name: joined[name] for name in ("chunks", "records", "first_record", "last_record", "first_tick",
+                                                "last_tick", "epochs", "duration_ticks", "gaps")}
+
+    whole, more = info(first, second), info(other)
+    equal((whole["first_record"], whole["last_record"], whole["epochs"]), (0, whole["records"] - 1, 1), "one recording")
+    for parts in ((second, first), (first, second, first), (second, first, second)):
+        equal(info(*parts), whole, f"segments {[path.name for path in parts]}")
+    sums = {name: whole[name] + more[name] for name in ("chunks", "records", "epochs", "duration_ticks")}
+    equal(info(first, second, other, other), {**whole, "last_tick": more["last_tick"], **sums}, "two recordings")
+    equal(info(other, first, second), {**whole, "first_tick": more["first_tick"], **sums}, "two recordings")
+
+
 def test_a_damaged_chunk_is_reported_and_the_others_printed(tmp):
     paths = simulated_segment()
     segment = reference.read_segments(paths).segments[0]
