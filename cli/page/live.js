@@ -12,6 +12,7 @@ const EVENTS = 200; // remembered
 const POLL_MS = 1000;
 const HISTORY_MS = 60000; // between the times that the whole history is fetched; in between, the status extends it
 const RETRY_MS = 5000; // the same after a failure
+const MIX_MS = 10500; // the mix is that of the last ten seconds, and polls are not exactly a second apart
 const MISSED_S = 2.5; // between two states: there were others, as while the page was hidden
 const TYPES = { FETCH: 0, MEMREAD: 1, MEMREADINV: 1, IOREAD: 1, MEMWRITE: 2, IOWRITE: 2 };
 
@@ -46,6 +47,18 @@ async function updateHistory() {
 	}
 }
 
+// Keeps the mixes of the last ten seconds: each counts since the daemon started.
+function addMix(mix) {
+	const { mixes } = model;
+	const last = mixes[mixes.length - 1];
+	const isNew = !mix || (last && mix.sampled_records < last.sampled_records); // of another daemon
+	const now = Date.now();
+	model.mixes = isNew ? [] : mixes.filter((one) => now - one.at <= MIX_MS);
+	if (mix) {
+		model.mixes.push({ ...mix, at: now });
+	}
+}
+
 // Asks once. Returns true if the daemon reported anything that may have changed the recordings.
 async function update() {
 	const before = model.live;
@@ -70,6 +83,7 @@ async function update() {
 	model.lostSince = answer.state === "disconnected" ? model.lostSince || new Date() : null;
 	model.liveEvents = model.liveEvents.concat(answer.events).slice(-EVENTS);
 	model.live = answer;
+	addMix(answer.mix);
 	return answer.events.some((event) => /recording|segment|mark|trigger|gap/.test(event.event));
 }
 
@@ -187,11 +201,14 @@ function eventLine(event) {
 	return [time, event.event.replace("-", " "), text ? text() : ""];
 }
 
+// If there were no records recently, it shows those since the daemon started, as buscap top does.
 function drawMix(live) {
 	const { mix } = model.live;
+	const [earliest] = model.mixes;
+	const before = mix && earliest && earliest.sampled_records < mix.sampled_records ? earliest.types : {};
 	const counts = [0, 0, 0, 0];
 	Object.entries(mix ? mix.types : {}).forEach(([type, n]) => {
-		counts[TYPES[type] === undefined ? 3 : TYPES[type]] += n;
+		counts[TYPES[type] === undefined ? 3 : TYPES[type]] += n - (before[type] || 0);
 	});
 	const all = d3.sum(counts);
 	const box = tile(live, "mix", "Mix by type");

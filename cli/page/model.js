@@ -18,6 +18,7 @@ export const model = {
 	isLoading: false,
 	isDragging: false,
 	live: null, // the last answer of /data/live
+	mixes: [], // those of the last ten seconds, oldest first, each with the time of its arrival
 	history: null,
 	liveEvents: [],
 	lostSince: null, // when the daemon's answers ended

@@ -447,6 +447,53 @@ def test_a_live_page_waits_for_slow_pictures_follows_what_is_recorded_and_keeps_
             daemon.stop()
 
 
+# Before the scripts of the page: a poll takes a second of the page's clock, at once. Each mix has 100 writes more while
+# window.step is 1, on top of a million fetches; at -1 the daemon is another one.
+MIXES = """(() => {
+    const {fetch, setTimeout} = window;
+    let seconds = 0, writes = 0;
+    Object.assign(window, {step: 1, polls: 0});
+    Date.now = () => 1e12 + 1000 * seconds;
+    window.setTimeout = (run, ms, ...rest) => setTimeout(run, Math.min(ms, 20), ...rest);
+    window.fetch = async (path, options) => {
+        const response = await fetch(path, options);
+        if (!path.startsWith("data/live")) {
+            return response;
+        }
+        const live = await response.json();
+        seconds += 1;
+        writes += window.step > 0 ? 100 : 0;
+        const types = window.step < 0 ? {MEMREAD: 60, INTA: 20} : {FETCH: 1e6, MEMWRITE: writes};
+        live.mix = {sampled_records: Object.values(types).reduce((a, b) => a + b), types, memory_requests: 0, pages: []};
+        window.polls += 1;
+        return new Response(JSON.stringify(live));
+    };
+})();"""
+
+
+def test_the_mix_is_of_the_last_ten_seconds(tmp, driver):
+    socket = tmp / "socket"
+    with Daemon("--source", "sim:rate=20k", "-o", tmp / "out", socket=socket) as daemon:
+        daemon.wait_ready()
+        with Web("--socket", socket) as web, Tab(driver) as browser:
+            browser.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": MIXES})
+            browser.open(f"http://{web.host}/?token={web.token}")
+
+            def wait_mix(*shares):
+                shown = "[...document.querySelectorAll('#live-mix li')].map((one) => one.lastChild.innerText).join()"
+                browser.wait(f"{shown} === '{','.join(f'{share} %' for share in shares)}'", f"a mix of {shares}")
+
+            wait_mix("0.0", "0.0", "100.0", "0.0")
+            browser.wait("window.polls > 20")
+            browser.driver.execute_script("window.step = 0")
+            fetches = "document.querySelector('#live-mix li').lastChild.innerText"
+            browser.wait(f"{fetches}.startsWith('99')", "all since the start")
+            browser.driver.execute_script("window.step = -1")
+            wait_mix("0.0", "75.0", "0.0", "25.0")
+            equal(browser.faults(), [])
+        daemon.stop()
+
+
 def test_a_report_shows_hostile_texts_as_text_and_loads_nothing(tmp, driver):
     socket, out = tmp / "socket", tmp / "out"
     (tmp / "names").write_text(f"0-ffffffff {HOSTILE.split(chr(0x202e))[0][:60]}\n")
