@@ -216,20 +216,10 @@ function drawMix(live) {
 	box.selectAll("li").each((row, k, nodes) => { nodes[k].className = `swatch-${row[1]}`; });
 }
 
-function pageName(page) {
-	if (page.name) {
-		return visible(page.name);
-	}
-	const place = Math.floor(parseInt(page.addr, 16) / 4096);
-	const { rows } = model.overview || { rows: [] };
-	const row = rows.find((one) => place >= one.place && place < one.place + one.count);
-	return row && row.name ? visible(row.name) : "";
-}
-
 function drawPages(live) {
 	const { mix } = model.live;
 	list(tile(live, "pages", "Hot pages"), (mix ? mix.pages : []).slice(0, 5).map((page) => [
-		page.addr.replace(/^0x/, "").padStart(8, "0"), pageName(page), percent(page.requests, mix.memory_requests)]));
+		page.addr.replace(/^0x/, "").padStart(8, "0"), visible(page.name || ""), percent(page.requests, mix.memory_requests)]));
 }
 
 function addSwitch(live) {

@@ -464,18 +464,21 @@ MIXES = """(() => {
         seconds += 1;
         writes += window.step > 0 ? 100 : 0;
         const types = window.step < 0 ? {MEMREAD: 60, INTA: 20} : {FETCH: 1e6, MEMWRITE: writes};
-        live.mix = {sampled_records: Object.values(types).reduce((a, b) => a + b), types, memory_requests: 0, pages: []};
+        live.mix = {sampled_records: Object.values(types).reduce((a, b) => a + b), types, memory_requests: 4,
+            pages: [{addr: "0x00100000", requests: 3, name: null},
+                {addr: "0x00200000", requests: 1, name: "that\u202e"}]};
         window.polls += 1;
         return new Response(JSON.stringify(live));
     };
 })();"""
 
 
-def test_the_mix_is_of_the_last_ten_seconds(tmp, driver):
+def test_the_mix_is_of_the_last_ten_seconds_and_pages_have_their_own_names(tmp, driver):
+    (tmp / "map").write_text("0-ffffffff everything\n")
     socket = tmp / "socket"
     with Daemon("--source", "sim:rate=20k", "-o", tmp / "out", socket=socket) as daemon:
         daemon.wait_ready()
-        with Web("--socket", socket) as web, Tab(driver) as browser:
+        with Web("--socket", socket, "--map", tmp / "map") as web, Tab(driver) as browser:
             browser.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": MIXES})
             browser.open(f"http://{web.host}/?token={web.token}")
 
@@ -490,6 +493,11 @@ def test_the_mix_is_of_the_last_ten_seconds(tmp, driver):
             browser.wait(f"{fetches}.startsWith('99')", "all since the start")
             browser.driver.execute_script("window.step = -1")
             wait_mix("0.0", "75.0", "0.0", "25.0")
+            browser.wait("buscap.model.overview && buscap.model.overview.rows.some((row) => row.name === 'everything')")
+            browser.wait(f"window.polls > {browser.js('window.polls') + 2}")
+            rows = browser.js("""[...document.querySelectorAll('#live-pages li')].map((li) =>
+                [...li.children].map((one) => one.innerText))""")
+            equal(rows, [["00100000", "", "75.0 %"], ["00200000", "that\ufffd", "25.0 %"]])
             equal(browser.faults(), [])
         daemon.stop()
 
