@@ -161,6 +161,7 @@ struct row {
 	char name[NAME_MAX_BYTES];
 	uint64_t count;
 	uint64_t bytes;
+	bool has_bytes;
 };
 
 static int compare_counts(const void *a, const void *b)
@@ -185,9 +186,12 @@ static void print_table(const struct page *p, const struct table *t)
 	for (unsigned part = 0; part < 2 && rows != NULL; part++)
 		json_array_foreach(parts[part], i, item)
 		{
+			if (bc_json_path_count(item, "type") == BC_REF_LETTER)
+				continue; /* its letters have rows */
 			t->parts[part].name(rows[n].name, item, t->parts[part].key);
 			rows[n].count = bc_json_path_count(item, t->count);
-			rows[n++].bytes = bc_json_path_count(item, "bytes");
+			rows[n].bytes = bc_json_path_count(item, "bytes");
+			rows[n++].has_bytes = bc_json_path(item, "bytes") != NULL;
 		}
 	if (n != 0 && whole != 0) {
 		bc_output_format(p->o, "\n%s\n", t->heading);
@@ -195,7 +199,7 @@ static void print_table(const struct page *p, const struct table *t)
 			qsort(rows, n, sizeof(*rows), compare_counts); /* glibc's is stable */
 		for (i = 0; i < n && i < p->top; i++) {
 			print_share(p, rows[i].name, rows[i].count, whole, "");
-			if (t == tables && count_of(p, "bytes") != 0)
+			if (rows[i].has_bytes && count_of(p, "bytes") != 0)
 				bc_output_format(p->o, " %14" PRIu64 " bytes", rows[i].bytes);
 			bc_output_text(p->o, "\n", 1);
 		}

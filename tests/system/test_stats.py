@@ -504,7 +504,12 @@ def test_a_laplace_trace_is_counted_by_letter_and_space():
     touched = {(e[3], byte // 32) for e in entries for byte in range(e[4], e[4] + e[2])}
     equal(result["footprint"]["lines"]["touched"], len(touched), "lines")
     page, _ = buscap("stats", "-I", "laplace-text", data=text.encode())
-    equal(numbers_of(page, "references by type")["'Z'"], result["letters"][0]["references"], "the page")
+    types = numbers_of(page, "references by type")
+    named = [row for row in result["types"] if row["name"] != "OTHER"]
+    equal(types, {"'Z'": result["letters"][0]["references"], **{row["name"]: row["references"] for row in named}})
+    equal(sum(types.values()), 2000, "the page's references")
+    equal({name: int(number) for name, number in re.findall(r"^  (\S+) .* % +(\d+) bytes$", page, re.MULTILINE)},
+          {row["name"]: row["bytes"] for row in named}, "the page's bytes")
 
 
 def test_kernel_events_are_counted_by_tag():
