@@ -116,12 +116,15 @@ function drawChoice() {
 	return shown;
 }
 
-// How many samples they lost: "at least" so many if the size of a gap is unknown.
+// How many samples they lost: "at least" so many unless all of their gaps are known, and the size of each.
 export function lostCount(recordings) {
 	const { events, overview } = model;
-	const isExact = !events || !events.events.some((event) => event.kind === "gap" && !event.exact
+	const gaps = (events ? events.events : []).filter((event) => event.kind === "gap"
 		&& recordings.includes(overview.recordings[event.recording]));
-	return `${isExact ? "" : "at least "}${count(d3.sum(recordings, (one) => one.lost))}`;
+	const lost = d3.sum(recordings, (one) => one.lost);
+	const isExact = gaps.length >= d3.sum(recordings, (one) => one.gaps) && gaps.every((gap) => gap.exact)
+		&& d3.sum(gaps, (gap) => gap.lost) >= lost;
+	return `${isExact ? "" : "at least "}${count(lost)}`;
 }
 
 export function drawFacts() {

@@ -657,6 +657,19 @@ def test_a_report_of_a_part_opens_on_it(tmp, driver):
         equal(browser.view(), (origin + overview["from"], origin + overview["to"]))
 
 
+def test_a_loss_is_at_least_so_large_if_not_all_of_its_gaps_are_known(tmp, driver):
+    frame = reference.encode_payload([(0x100000, 0xFF, 8 << 4, 1000)] * 10)
+    headers = (reference.encode_header(reference.LOSS if lost else 0, 0, i, 10, 1_000_000 * i, lost)
+               for i, lost in enumerate((0, 3185, 0)))
+    (tmp / "stream").write_bytes(b"".join(header + frame for header in headers))
+    out = record(tmp / "out", source=f"file:{tmp}/stream,format=bcp1,clock_hz=66000000")
+    with Tab(driver) as browser:
+        for argv, lost in ((), "3,185 lost"), (("--from", "+20ms"), "at least 3,185 lost"):
+            output("report", "-o", tmp / "run.html", *argv, out)
+            browser.open(f"file://{tmp}/run.html").idle()
+            equal(browser.js("document.querySelector('#facts').lastChild.innerText"), lost)
+
+
 def test_empty_tiny_and_damaged_recordings_are_shown_on_any_screen_and_on_paper(tmp, driver):
     run(BUSCAP, "sim", "--count", "1", "-O", "bcp1", "-o", tmp / "one.bcp1")
     one = record(tmp / "one", source=f"file:{tmp}/one.bcp1,clock_hz=66000000")
