@@ -71,32 +71,44 @@ const char *bc_report_title(char out[BC_REPORT_WORDS_MAX], const struct bc_repor
 	return out;
 }
 
-/* Whether the total loss in all `gaps` gaps is exact: each is listed, and its size is known. */
-static bool is_exact(const struct bc_report_events *e, uint64_t gaps)
-{
-	uint64_t listed = 0;
+/* What is drawn. */
+struct drawn {
+	uint64_t records;
+	uint64_t lost;
+	uint64_t gaps;
+	bool is_exact; /* `lost`: it is that of the gaps, and the size of each is known */
+};
 
+static struct drawn drawn_of(const struct bc_report *r, const struct bc_report_events *e)
+{
+	const struct bc_overview_picture *p = bc_overview_picture(r->overview);
+	struct drawn drawn = {.is_exact = true};
+	uint64_t known = 0;
+
+	for (uint32_t i = 0; i < p->column_count; i++) {
+		drawn.records += p->columns[i].records;
+		drawn.lost += p->columns[i].lost;
+	}
 	for (uint32_t i = 0; i < e->count; i++) {
 		const struct bc_overview_event *event = &e->events[i].event;
-		if (event->kind == BC_EVENT_GAP && !event->is_exact)
-			return false;
-		listed += event->kind == BC_EVENT_GAP;
+		if (event->kind != BC_EVENT_GAP)
+			continue;
+		drawn.gaps++;
+		drawn.is_exact = drawn.is_exact && event->is_exact;
+		known += event->lost;
 	}
-	return listed >= gaps;
+	drawn.is_exact = drawn.is_exact && !e->is_cut_off && known >= drawn.lost;
+	return drawn;
 }
 
 /* "1,234 records", or "1,234 of 9,876 records" if only these are drawn. */
-static void records_text(char out[64], const struct bc_report *r, uint64_t records)
+static void count_text(char out[64], uint64_t drawn, uint64_t all, const char *word)
 {
-	const struct bc_overview_picture *p = bc_overview_picture(r->overview);
-	char all[BC_HUMANIZE_MAX];
 	char some[BC_HUMANIZE_MAX];
-	uint64_t drawn = 0;
+	char whole[BC_HUMANIZE_MAX];
 
-	for (uint32_t i = 0; i < p->column_count; i++)
-		drawn += p->columns[i].records;
-	snprintf(out, 64, "%s%s%s record%s", drawn < records ? bc_humanize_count(some, drawn) : "",
-		drawn < records ? " of " : "", bc_humanize_count(all, records), bc_plural(records));
+	snprintf(out, 64, "%s%s%s %s%s", drawn < all ? bc_humanize_count(some, drawn) : "",
+		drawn < all ? " of " : "", bc_humanize_count(whole, all), word, bc_plural(all));
 }
 
 const char *bc_report_facts(char out[BC_REPORT_WORDS_MAX], const struct bc_report *r,
@@ -111,8 +123,9 @@ const char *bc_report_facts(char out[BC_REPORT_WORDS_MAX], const struct bc_repor
 	char records[64];
 	char bytes[BC_HUMANIZE_MAX];
 	char lost[BC_HUMANIZE_MAX];
-	char gaps[BC_HUMANIZE_MAX];
+	char gaps[64];
 	bool is_clock_unknown = false;
+	struct drawn drawn = drawn_of(r, events);
 	uint32_t count;
 	const struct bc_overview_recording *all = bc_overview_recordings(r->overview, &count);
 
@@ -120,16 +133,16 @@ const char *bc_report_facts(char out[BC_REPORT_WORDS_MAX], const struct bc_repor
 		is_clock_unknown = is_clock_unknown || all[i].clock_hz == 0;
 		sum.records += all[i].records;
 		sum.bytes += all[i].bytes;
-		sum.lost += all[i].lost;
 		sum.gaps += all[i].gaps;
 	}
-	records_text(records, r, sum.records);
-	snprintf(out, BC_REPORT_WORDS_MAX, "%s%s%s, %s, %s gap%s, %s%s sample%s lost%s",
+	count_text(records, drawn.records, sum.records, "record");
+	count_text(gaps, drawn.gaps, sum.gaps, "gap");
+	snprintf(out, BC_REPORT_WORDS_MAX, "%s%s%s, %s, %s%s, %s%s sample%s lost%s",
 		count == 1 ? states[all[0].state] : "", count == 1 ? ", " : "", records,
-		bc_humanize_bytes(bytes, (double)sum.bytes), bc_humanize_count(gaps, sum.gaps),
-		bc_plural(sum.gaps), is_exact(events, sum.gaps) ? "" : "at least ",
-		bc_humanize_count(lost, sum.lost), bc_plural(sum.lost),
-		is_clock_unknown ? ", clock unknown: arrival times" : "");
+		bc_humanize_bytes(bytes, (double)sum.bytes),
+		drawn.gaps < sum.gaps && events->is_cut_off ? "at least " : "", gaps,
+		drawn.is_exact ? "" : "at least ", bc_humanize_count(lost, drawn.lost),
+		bc_plural(drawn.lost), is_clock_unknown ? ", clock unknown: arrival times" : "");
 	return out;
 }
 

@@ -51,8 +51,9 @@ struct bc_report_events {
 };
 
 /* How much was recorded, and how much of it is drawn: "sealed, 29,490 of 999,948 records, 3.48 MB,
- * 2 gaps, at least 6,462 samples lost". "at least": the size of a gap is unknown, or it is not in
- * `events`. Returns `out`. */
+ * 2 of 9 gaps, at least 6,462 samples lost". Records and lost samples are those of the columns,
+ * gaps those in `events`. "at least": the size of one of these gaps is unknown, or the columns have
+ * losses that none of them reports. Returns `out`. */
 const char *bc_report_facts(char out[BC_REPORT_WORDS_MAX], const struct bc_report *report,
 	const struct bc_report_events *events);
 

@@ -449,8 +449,8 @@ def test_text_lists_gaps_and_marks(large, tmp):
     equal(listed, [(gap["time"], str(gap["lost"])) for gap in gaps[:20]])
     assert f"... and {len(gaps) - 20} more; see buscap marks\n" in text, text
     assert ("at least" in text) != all(gap["exact"] for gap in gaps), text
-    # Whether gaps that are not in the picture are exact is unknown.
-    assert "at least" in run(need(BUSCAP), "report", "--to", gaps[0]["time"], directory).stdout.decode()
+    before = run(need(BUSCAP), "report", "--to", gaps[0]["time"], directory).stdout.decode()
+    assert f", 0 of {len(gaps)} gaps, 0 samples lost\n" in before, before
     (tmp / "out").mkdir()
     with harness.Daemon("--source", "sim:rate=100k", "-o", tmp / "out", "--socket", tmp / "s", socket=tmp / "s") as daemon:
         daemon.wait_ready()
@@ -459,6 +459,21 @@ def test_text_lists_gaps_and_marks(large, tmp):
         daemon.stop()
     text = run(need(BUSCAP), "report", tmp / "out").stdout.decode()
     equal(re.findall(r"^\S+Z  mark     (.*)$", text, re.MULTILINE), ["x" * 60 + "...", "ü" * 30 + "...", "short"])
+
+
+def test_losses_are_those_of_the_drawn_part(tmp):
+    frame = reference.encode_payload([(0x100000, 0xFF, 8 << 4, 1000)] * 10)
+    record(tmp, b"".join(reference.encode_header(reference.LOSS if lost else 0, 0, i, 10, 1_000_000 * i, lost) + frame
+                         for i, lost in enumerate((0, 3185, 0, 7))))
+    for argv, facts in [
+            ([], "40 records, SIZE, 2 gaps, 3,192 samples lost"),
+            (["--from", "+20ms"], "20 of 40 records, SIZE, 1 of 2 gaps, 7 samples lost"),
+            (["--to", "+40ms"], "30 of 40 records, SIZE, 1 of 2 gaps, 3,185 samples lost"),
+            (["--from", "+20ms", "--to", "+40ms"], "10 of 40 records, SIZE, 0 of 2 gaps, 0 samples lost")]:
+        for name in ("x.txt", "x.svg"):
+            equal(run(need(BUSCAP), "report", "-o", tmp / name, *argv, tmp).returncode, 0)
+            text = re.sub(r"[\d.]+ k?B\b", "SIZE", (tmp / name).read_text())
+            assert f"sealed, {facts}" in text, (argv, text)
 
 
 def test_a_report_without_records_is_an_error(large, tmp):
