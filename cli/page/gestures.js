@@ -1,6 +1,6 @@
 // Mouse, touch and keys on the timeline and the heat map.
 
-import { model, pannedView, spanView, toAbsolute, zoomedView } from "./model.js";
+import { model, pannedView, spanView, toAbsolute, wholeView, zoomedView } from "./model.js";
 import { cellAtPixel, cellLines, heatMapTip, placesBetween } from "./heatmap.js";
 import { edges, timeAtPixel } from "./plot.js";
 import { timelineTip } from "./timeline.js";
@@ -148,10 +148,11 @@ function moveCursor(app, dx, dy) {
 	setCursor(app, { column: step(columns, old.column, isNew ? 0 : dx), row: step(rows, old.row, isNew ? 0 : dy) });
 }
 
-// Zooms to the cursor's column.
+// Zooms to the cursor's column. The end of the last one may be 1 ns after everything: the view would be moved back by that.
 function enterCursor(app) {
 	const column = model.overview.columns[model.cursor.column];
-	app.go(spanView(toAbsolute(column.from), toAbsolute(column.to), model.view.placeFrom, model.view.placeTo));
+	const [to, end] = [toAbsolute(column.to), wholeView().to];
+	app.go(spanView(toAbsolute(column.from), to < end ? to : end, model.view.placeFrom, model.view.placeTo));
 }
 
 function listenToKeys(plots, app) {

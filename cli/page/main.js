@@ -8,8 +8,8 @@ import { cellPixels, drawHeatMap, drawLegend, placeOfHit, rowsThatFit } from "./
 import { drawHelp } from "./help.js";
 import { drawLive, watchLive } from "./live.js";
 import {
-	clampView, eventsByTime, isInView, isSameView, model, pannedView, spanView, toAbsolute, toRelative, visibleRows,
-	wholeView, zoomedView,
+	clampView, eventsByTime, isColumnInView, isInView, isSameView, model, pannedView, spanView, toAbsolute, toRelative,
+	visibleRows, wholeView, zoomedView,
 } from "./model.js";
 import { drawPanel, openTab } from "./panel.js";
 import { edges } from "./plot.js";
@@ -306,10 +306,7 @@ const app = {
 		element("summary").ariaLive = isAloud ? "polite" : "off";
 		element("summary").textContent = text;
 	},
-	columnsInView: () => d3.range(model.overview.columns.length).filter((i) => {
-		const column = model.overview.columns[i];
-		return isInView(column.from, column.to);
-	}),
+	columnsInView: () => d3.range(model.overview.columns.length).filter((i) => isColumnInView(model.overview.columns[i])),
 	rowsInView: visibleRows,
 };
 

@@ -98,8 +98,14 @@ export function isMoment(column) {
 	return column.to - column.from <= 1;
 }
 
+// The end of a column is the start of the next one, so a view of exactly one column has only that.
+export function isColumnInView(column) {
+	const [from, to] = [toRelative(model.view.from), toRelative(model.view.to)];
+	return isMoment(column) ? isInView(column.from, column.to) : column.to > from && column.from < to;
+}
+
 export function visibleColumns() {
-	return model.overview.columns.filter((column) => isInView(column.from, column.to));
+	return model.overview.columns.filter(isColumnInView);
 }
 
 export function classIndex() {

@@ -657,6 +657,27 @@ def test_a_report_of_a_part_opens_on_it(tmp, driver):
         equal(browser.view(), (origin + overview["from"], origin + overview["to"]))
 
 
+def test_a_zoom_to_a_column_counts_only_that(tmp, driver):
+    from selenium.webdriver.common.keys import Keys
+
+    frame = reference.encode_payload([(0x100000 + 8 * i, 0xFF, 8 << 4, 300) for i in range(2000)])
+    (tmp / "stream").write_bytes(reference.encode_header(0, 0, 0, 2000, 1000, 0) + frame)
+    out = record(tmp / "out", source=f"file:{tmp}/stream,format=bcp1,clock_hz=66000000")
+    output("report", "-o", tmp / "run.html", out)
+    with Tab(driver) as browser:
+        browser.open(f"file://{tmp}/run.html").idle()
+        columns = browser.model("overview.columns")
+        equal(totals_on_page(browser)["all"], 2000)
+        for i in (0, 1, len(columns) // 2, len(columns) - 2, len(columns) - 1):
+            browser.js("buscap.setCursor({column: arguments[0], row: 0})", i)
+            browser.js("document.querySelector('#heatmap').focus()")
+            browser.press(Keys.ENTER)
+            assert browser.view()[1] - browser.view()[0] <= columns[i]["to"] - columns[i]["from"], i
+            equal(totals_on_page(browser)["all"], columns[i]["records"], f"column {i}")
+            browser.press(Keys.HOME)
+        equal(totals_on_page(browser)["all"], 2000)
+
+
 def test_a_loss_is_at_least_so_large_if_not_all_of_its_gaps_are_known(tmp, driver):
     frame = reference.encode_payload([(0x100000, 0xFF, 8 << 4, 1000)] * 10)
     headers = (reference.encode_header(reference.LOSS if lost else 0, 0, i, 10, 1_000_000 * i, lost)
