@@ -71,6 +71,7 @@ static bool read_numbers(const struct query *q, struct bc_span *span)
 static bool read_condition(const struct query *q, const char *name, struct bc_filter *filter)
 {
 	const char *text = q->value(q->context, name);
+	char time[64];
 	char why[256];
 	bool ok;
 
@@ -78,6 +79,11 @@ static bool read_condition(const struct query *q, const char *name, struct bc_fi
 		return true;
 	if (strcmp(name, "from") != 0 && strcmp(name, "to") != 0)
 		return bc_filter_parse_condition(filter, q->names, name, text, q->err, q->errlen);
+	/* In a query, "+" stands for a blank, which no time begins with. */
+	if (text[0] == ' ' && strlen(text) < sizeof(time)) {
+		snprintf(time, sizeof(time), "+%s", text + 1);
+		text = time;
+	}
 	ok = name[0] == 'f' ? bc_filter_parse_from(filter, text, why, sizeof(why))
 			    : bc_filter_parse_to(filter, text, why, sizeof(why));
 	if (!ok)

@@ -80,6 +80,21 @@ def test_it_finds_what_the_tool_finds(tmp):
         equal(daemon.stop(), 0)
 
 
+def test_a_plus_in_a_time_need_not_be_escaped(tmp):
+    record(tmp / "out", 1, count=20_000)
+    with daemon_in(tmp) as daemon:
+        daemon.wait_ready()
+        counts = []
+        for first, last in (("+1ms", "+2ms"), ("%2B1ms", "%2B2ms"), ("+1ms", "%2B2ms")):
+            with Stream(tmp / "socket", f"/v1/find?from={first}&to={last}&count=true", "SearchLine") as stream:
+                counts.append(stream.rest()[-1]["end"]["matches"])
+        wanted = of_the_tool(tmp / "out", "--from", "+1ms", "--to", "+2ms", "--first", "20000", "0-ffffffff")
+        equal(counts, [len(wanted)] * 3)
+        assert counts[0] > 0, counts
+        Api(tmp / "socket").bad("GET", "/v1/find?from=+soon", words="from=+soon: not a duration")
+        equal(daemon.stop(), 0)
+
+
 def test_invalid_queries_say_what_is_wrong(tmp):
     with daemon_in(tmp) as daemon:
         daemon.wait_ready()
