@@ -54,6 +54,14 @@ static double share_of(const struct bc_report_axis *axis, const struct bc_overvi
 	return overlap > 0 ? overlap / (high - low) : 0;
 }
 
+/* The cell of a position on the axis; the end of the axis is in the last one. */
+static unsigned cell_at(const struct plot *p, double at)
+{
+	double x = at * p->width;
+
+	return x < p->width ? (unsigned)x : p->width - 1;
+}
+
 /* Adds a count to the cells of a column's time. */
 static void spread(struct plot *p, const struct bc_overview_column *column, double count)
 {
@@ -151,10 +159,9 @@ static void add_event_line(struct plot *p, const struct bc_report_events *events
 	clear_cells(p);
 	for (uint32_t i = 0; i < events->count; i++) {
 		const struct bc_overview_event *event = &events->events[i].event;
-		double x = bc_report_axis_at(&p->axis, event->time_ns) * p->width;
 		if (event->kind != kind)
 			continue;
-		p->cells[x < p->width ? (unsigned)x : p->width - 1] += 1;
+		p->cells[cell_at(p, bc_report_axis_at(&p->axis, event->time_ns))] += 1;
 		count++;
 	}
 	if (count == 0)
@@ -184,7 +191,7 @@ static void add_axis(struct plot *p)
 	for (uint64_t i = 0; i <= p->axis.span_ns / p->axis.step_ns; i++) {
 		uint64_t at = i * p->axis.step_ns;
 		char label[32];
-		unsigned x = (unsigned)((double)at / (double)p->axis.span_ns * (p->width - 1));
+		unsigned x = cell_at(p, (double)at / (double)p->axis.span_ns);
 		int n = snprintf(label, sizeof(label), "|%llu %s",
 			(unsigned long long)(at / p->axis.unit_ns), p->axis.unit);
 		if (x + (unsigned)n < p->width + 16)

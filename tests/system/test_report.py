@@ -367,6 +367,21 @@ def test_text_is_as_wide_as_the_terminal(large, lang, sign):
         assert lang != "C" or text.isascii()
 
 
+def test_ticks_of_a_text_are_in_the_cells_of_their_times(tmp):
+    frame = reference.encode_payload([(0x100000, 0xFF, 8 << 4, 0)])
+    stream = b"".join(reference.encode_header(reference.LOSS, 0, i, 1, 1000 * i, 1) + frame for i in range(101))
+    record(tmp, stream, clock_hz=1_000_000)
+    for columns in range(70, 200, 13):
+        text = run(need(BUSCAP), "report", tmp, env={"COLUMNS": str(columns), "LC_ALL": "C"}).stdout.decode()
+        gaps, axis = (re.search(rf"^ +{start}.*", text, re.MULTILINE)[0] for start in ("gaps ", r"\|0 ms"))
+        ticks = {match.start(): int(match[1]) for match in re.finditer(r"\|(\d+) ms", axis)}
+        first, width = min(ticks), re.search(r" +\d+$", gaps).start() - min(ticks)
+        assert len(ticks) > 1 and 100 in ticks.values(), axis
+        where = f"{columns}:\n{gaps}\n{axis}"
+        equal(ticks, {first + min(width - 1, ms * width // 100): ms for ms in ticks.values()}, where)
+        assert all(gaps[at] != " " for at in ticks), where
+
+
 def says_reduced(path):
     """Whether a report says that it was reduced."""
     text = path.read_text()
