@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "capture/source/source.h"
-#include "formats/base/clock.h"
 #include "formats/base/json.h"
 #include "formats/base/rfc3339.h"
 #include "formats/segment/metadata.h"
@@ -50,7 +49,6 @@ static void notify_waiters(struct bc_recording *r)
 void bc_recording_end(struct bc_recording *r, const struct bc_writer_notice *totals)
 {
 	r->state = BC_RECORDING_ENDED;
-	r->ended_ns = bc_wall_ns();
 	r->totals = *totals;
 	r->totals.next = NULL;
 	notify_waiters(r);
@@ -202,7 +200,7 @@ json_t *bc_recording_json(
 		{"id", bc_json_text(header->recording)},
 		{"label", bc_json_text_or_null(header->label)},
 		{"started", time_json(true, r->info.started_ns)},
-		{"ended", time_json(has_ended, r->ended_ns)},
+		{"ended", time_json(has_ended, r->info.end.ended_ns)},
 		{"state", bc_json_text(state_name(r))},
 		{"segments", bc_json_u64(has_ended ? totals->segments : now->segments)},
 		{"records", bc_json_u64(has_ended ? totals->records : now->records)},
@@ -234,7 +232,7 @@ json_t *bc_recording_replay_json(
 		{"name", bc_json_text(r->name)},
 		{"state", bc_json_text(replay_state(r))},
 		{"started", time_json(true, r->info.started_ns)},
-		{"ended", time_json(r->state == BC_RECORDING_ENDED, r->ended_ns)},
+		{"ended", time_json(r->state == BC_RECORDING_ENDED, r->info.end.ended_ns)},
 		{"damaged_places", bc_json_u64(r->damages)},
 		{"error", bc_json_text_or_null(r->error)},
 		{"recording", bc_recording_json(r, now, dir)},

@@ -42,7 +42,6 @@ struct bc_recording {
 	struct bc_recording_info info;
 	enum bc_recording_state state;
 	enum bc_recording_reason reason;
-	int64_t ended_ns; /* wall time */
 
 	/* At its start. */
 	struct bc_counts counts_before;

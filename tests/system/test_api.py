@@ -437,6 +437,7 @@ def test_a_recording_is_started_noted_marked_rotated_and_stopped(tmp):
         equal(sum(not line.startswith("#") for line in dumped[:at]), mark["record"], "records before it in the dump")
         again = api.good("GET", "/v1/recordings")["recordings"]
         equal([(row["id"], row["state"], row["records"]) for row in again], [(begun["id"], "sealed", ended["records"])])
+        equal((ended["ended"], again[0]["ended"]), (info(files)[-1]["end"]["ended"],) * 2, "one end, also in the file")
         equal(api.good("GET", "/v1/status")["state"], "idle")
         equal(daemon.stop(), 0)
 
