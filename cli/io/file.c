@@ -100,7 +100,7 @@ enum bc_exit bc_file_open(struct bc_file *file, const struct bc_console *console
 	int rc = open_input(file, wanted);
 	/* Compressed data is not seekable. */
 	if (rc == 0 && file->probe.format == BC_FORMAT_SEGMENT &&
-		file->probe.packing > BC_PACKING_LZ4)
+		file->probe.packing != BC_PACKING_NONE)
 		file->is_regular = false;
 	if (rc == 0)
 		return BC_EXIT_OK;

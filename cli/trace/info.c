@@ -49,8 +49,10 @@ struct job {
  */
 static enum bc_exit print_json(struct job *job, const struct bc_file *file, json_t *more)
 {
-	enum bc_packing packing = file->probe.format == BC_FORMAT_SEGMENT ? BC_PACKING_LZ4
-									  : file->probe.packing;
+	enum bc_packing packing = file->probe.packing;
+
+	if (file->probe.format == BC_FORMAT_SEGMENT && packing == BC_PACKING_NONE)
+		packing = BC_PACKING_LZ4; /* its own */
 	json_t *object = bc_json_object((struct bc_json_member[]){
 		{"file", bc_json_text(file->name)},
 		{"format", json_string(bc_format_name(file->probe.format))},
@@ -81,8 +83,9 @@ static enum bc_exit print_segment(
 	if (job->is_json)
 		return print_json(job, file, bc_segment_info_json(info));
 	print_name(job, file);
-	bc_output_format(&job->output, "%s%s\n",
+	bc_output_format(&job->output, "%s%s%s\n",
 		info->segments > 1 ? "several segments" : "segment",
+		bc_packing_text(file->probe.packing),
 		info->is_sealed ? ", sealed" : ", not sealed");
 	bc_segment_info_print(&job->output, info);
 	return BC_EXIT_OK;

@@ -154,7 +154,7 @@ static bool is_recoverable(const struct job *job)
 	bool ok = file.is_regular;
 	if (!ok)
 		bc_print_error(job->console, job->in,
-			file.is_ours && file.probe.packing > BC_PACKING_LZ4
+			file.is_ours && file.probe.packing != BC_PACKING_NONE
 				? "compressed; decompress it first"
 				: "not a regular file; only those can be recovered");
 	bc_file_close(&file);

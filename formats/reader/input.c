@@ -26,17 +26,23 @@ _Static_assert(PACKED_BYTES >= BC_PROBE_BYTES, "the head is kept in the buffer")
 /* Sets the probe for a format that is given. Returns 0 or -EINVAL. */
 static int use_given(struct bc_probe *probe, enum bc_format given)
 {
-	bool is_segment = probe->format == BC_FORMAT_SEGMENT && given != BC_FORMAT_SEGMENT;
+	bool is_segment = probe->format == BC_FORMAT_SEGMENT;
 
-	if (is_segment && probe->packing > BC_PACKING_LZ4) {
-		snprintf(probe->err, sizeof(probe->err),
-			"a segment compressed with %s, which can only be read as a segment",
-			bc_packing_name(probe->packing));
+	if (probe->is_capture && probe->format == BC_FORMAT_UNKNOWN)
 		return -EINVAL;
-	}
-	/* A segment that is to be read as one of the plain formats: its decompressed bytes. */
-	if (is_segment)
+	if (is_segment && given != BC_FORMAT_SEGMENT) {
+		if (probe->packing != BC_PACKING_NONE) {
+			snprintf(probe->err, sizeof(probe->err),
+				"a segment compressed with %s, which can only be read as a segment",
+				bc_packing_name(probe->packing));
+			return -EINVAL;
+		}
+		/* It is to be read as one of the plain formats: its decompressed bytes. */
 		probe->packing = BC_PACKING_LZ4;
+	} else if (!is_segment && given == BC_FORMAT_SEGMENT && probe->packing == BC_PACKING_LZ4) {
+		/* No intact header was found, but its LZ4 frames. */
+		probe->packing = BC_PACKING_NONE;
+	}
 	probe->is_capture &= probe->format == given;
 	probe->format = given;
 	return 0;
@@ -56,10 +62,11 @@ static int read_head(
 		bool is_known = bc_probe(probe, in->packed, in->end, n == 0, window_log);
 		if (given != BC_FORMAT_UNKNOWN) {
 			/* The format is given, so a few bytes show whether the input is compressed.
-			 * But a raw capture must still be recognized, regardless of the format
-			 * given. */
+			 * But whether LZ4 is around a segment must be known, and a raw capture must
+			 * still be recognized, regardless of the format given. */
 			if (n != 0 && !is_known &&
-				(!bc_packing_is_certain(in->packed, in->end) ||
+				(given == BC_FORMAT_SEGMENT ||
+					!bc_packing_is_certain(in->packed, in->end) ||
 					bc_may_be_capture(in->packed, in->end)))
 				continue;
 			return use_given(probe, given);
@@ -83,13 +90,6 @@ static bool ends_as_segment(int fd)
 	       bc_trailer_read(&index_offset, &file_bytes, trailer);
 }
 
-static bool needs_unpacking(const struct bc_probe *probe)
-{
-	if (probe->format == BC_FORMAT_SEGMENT && probe->packing == BC_PACKING_LZ4)
-		return false;
-	return probe->packing != BC_PACKING_NONE;
-}
-
 int bc_input_open(struct bc_input **input, struct bc_input_stream stream, enum bc_format given,
 	struct bc_probe *probe)
 {
@@ -107,12 +107,12 @@ int bc_input_open_limited(struct bc_input **input, struct bc_input_stream stream
 	memset(in, 0, offsetof(struct bc_input, packed));
 	in->stream = stream;
 	int rc = read_head(in, given, window_log, probe);
-	if (rc == -EINVAL && ends_as_segment(stream.fd)) {
+	if (rc == -EINVAL && given == BC_FORMAT_UNKNOWN && ends_as_segment(stream.fd)) {
 		memset(probe, 0, sizeof(*probe));
 		probe->format = BC_FORMAT_SEGMENT;
 		rc = 0;
 	}
-	if (rc == 0 && needs_unpacking(probe)) {
+	if (rc == 0 && probe->packing != BC_PACKING_NONE) {
 		in->unpacker = bc_unpack_open(probe->packing, window_log);
 		rc = in->unpacker != NULL ? 0 : -ENOMEM;
 	}

@@ -160,10 +160,14 @@ static bool starts_as_segment(const uint8_t *head, size_t bytes)
 	return starts_with_magic(BC_MAGIC_SEGMENT_HEADER, head, bytes);
 }
 
-/* A raw capture starts with its header. */
+static bool starts_as_capture(const uint8_t *head, size_t bytes)
+{
+	return starts_with_magic(BC_MAGIC_RAW_HEADER, head, bytes);
+}
+
 bool bc_may_be_capture(const uint8_t *head, size_t bytes)
 {
-	return bytes < BC_PROBE_BYTES && starts_with_magic(BC_MAGIC_RAW_HEADER, head, bytes);
+	return bytes < BC_PROBE_BYTES && starts_as_capture(head, bytes);
 }
 
 /* Physical addresses of 64-bit machines have up to 52 bits. So may 12-byte records that are read as
@@ -310,21 +314,41 @@ static bool probe_bytes(struct bc_probe *probe, const uint8_t *head, size_t byte
 	return true;
 }
 
+/* Examines `n` decompressed bytes from the start of a file. */
+static bool probe_inner(struct bc_probe *probe, const uint8_t *inner, size_t n, bool is_all)
+{
+	if (find_item(inner, n, true) == BC_FORMAT_UNKNOWN)
+		return probe_bytes(probe, inner, n, is_all);
+	probe->is_capture = true;
+	snprintf(probe->err, sizeof(probe->err),
+		"a raw capture compressed with %s; decompress it first",
+		bc_packing_name(probe->packing));
+	return true;
+}
+
+/* Whether the bytes have an intact header of a raw capture or of one of its blocks. */
+static bool probe_capture(struct bc_probe *probe, const uint8_t *head, size_t bytes)
+{
+	enum bc_format form = find_item(head, bytes, true);
+
+	if (form == BC_FORMAT_UNKNOWN)
+		return false;
+	*probe = (struct bc_probe){.format = form, .packing = BC_PACKING_LZ4, .is_capture = true};
+	return true;
+}
+
 bool bc_probe(
 	struct bc_probe *probe, const uint8_t *head, size_t bytes, bool is_all, unsigned window_log)
 {
+	enum bc_packing packing = bc_packing_of(head, bytes);
+	bool is_plain = packing == BC_PACKING_NONE || starts_as_segment(head, bytes);
+
 	memset(probe, 0, sizeof(*probe));
-	enum bc_format form = find_item(head, bytes, true);
-	if (form != BC_FORMAT_UNKNOWN) {
-		*probe = (struct bc_probe){
-			.format = form, .packing = BC_PACKING_LZ4, .is_capture = true};
+	if ((is_plain || starts_as_capture(head, bytes)) && probe_capture(probe, head, bytes))
 		return true;
-	}
 	if (!is_all && bc_may_be_capture(head, bytes))
 		return false;
-	enum bc_packing packing = bc_packing_of(head, bytes);
-	if (starts_as_segment(head, bytes) || packing == BC_PACKING_NONE ||
-		has_segment_item(head, bytes))
+	if (is_plain)
 		return probe_bytes(probe, head, bytes < PLAIN_BYTES ? bytes : PLAIN_BYTES,
 			is_all && bytes <= PLAIN_BYTES);
 
@@ -342,7 +366,14 @@ bool bc_probe(
 	else if (n < 0)
 		snprintf(probe->err, sizeof(probe->err), "out of memory");
 	else
-		is_certain = probe_bytes(probe, inner, (size_t)n, is_over && n < PLAIN_BYTES);
+		is_certain = probe_inner(probe, inner, (size_t)n, is_over && n < PLAIN_BYTES);
 	free(inner);
-	return is_certain;
+	if (n < 0 || !is_certain || probe->format == BC_FORMAT_SEGMENT || probe->is_capture)
+		return is_certain;
+	/* The LZ4 frames may be those of a segment or raw capture whose start is damaged. This is
+	 * examined last, because compression may also store the bytes of a whole one as they are.
+	 */
+	if (!probe_capture(probe, head, bytes) && has_segment_item(head, bytes))
+		*probe = (struct bc_probe){.format = BC_FORMAT_SEGMENT};
+	return true;
 }

@@ -4,8 +4,10 @@
  * marks. Each of them is checked against the bytes, and the user must name the format unless
  * exactly one fits. The detection never guesses.
  *
- * A raw capture (formats/segment/raw_capture.h) has the format of the captured bytes, in LZ4
- * frames, and is_capture is set. */
+ * The LZ4 frames of a segment belong to its format: its compression is what is around it, usually
+ * none. A raw capture (formats/segment/raw_capture.h) has the format of the captured bytes, in LZ4
+ * frames, and is_capture is set. One that is compressed again can't be read: its format is unknown.
+ */
 #ifndef BC_FORMATS_READER_PROBE_H
 #define BC_FORMATS_READER_PROBE_H
 

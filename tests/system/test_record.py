@@ -620,6 +620,14 @@ def test_a_replay_skips_duplicates_and_reports_what_is_out_of_order(tmp):
     equal(sorted(records_with_ticks(late)), sorted(records_with_ticks(first)), "records and ticks")
 
 
+@pytest.mark.parametrize("packing", ["lz4", "gzip", "zstd"])
+def test_replay_of_a_compressed_segment(tmp, packing):
+    whole, recorded = small_segment(tmp)
+    again = record_bytes(tmp, run(packing, "-c", data=whole).stdout, None)
+    equal(again.code, exit_code_of_replay(recorded), f"replay: {again.err}")
+    same_recording(recorded, again.read(), packing)
+
+
 def test_replay_of_a_byu_recording_with_unknown_ticks(tmp):
     data, expected = reference.make_byu(random.Random(2), 5000, no_delta=0.01)
     first = record_bytes(tmp, data, "byu")

@@ -2,15 +2,16 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
-#include <zstd.h>
 
 #include "formats/reader/input.h"
 #include "formats/segment/segment_writer.h"
 #include "tests/support/dice.h"
+#include "tests/support/packed.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/test.h"
 #include "tests/support/traces.h"
@@ -182,18 +183,6 @@ TEST_F(a_pipe_is_read_like_a_file_in_any_pieces)
 			}
 		}
 	}
-}
-
-static struct trace pack_zstd(const struct trace *plain, size_t room_before)
-{
-	size_t room = room_before + ZSTD_compressBound(plain->n);
-	struct trace packed = {.bytes = calloc(1, room)};
-
-	assert_non_null(packed.bytes);
-	packed.n = room_before + ZSTD_compress(packed.bytes + room_before, room - room_before,
-					 plain->bytes, plain->n, 1);
-	assert_true(packed.n <= room);
-	return packed;
 }
 
 /* pzstd writes a skippable frame before each frame. */
@@ -413,41 +402,99 @@ static struct trace make_segment(struct fixture *f)
 	return segment;
 }
 
+static void assert_is_the_segment(
+	struct fixture *f, int fd, enum bc_format wanted, enum bc_packing packing)
+{
+	struct bc_chunk *chunk = malloc(sizeof(*chunk));
+	struct bc_segment_reader *reader;
+	struct bc_probe probe;
+	struct bc_input *input;
+
+	assert_non_null(chunk);
+	assert_int_equal(bc_input_open(&input, (struct bc_input_stream){.fd = fd, .wake_fd = -1},
+				 wanted, &probe),
+		0);
+	assert_int_equal(probe.format, BC_FORMAT_SEGMENT);
+	assert_int_equal(probe.packing, packing);
+	assert_int_equal(bc_input_segments(input, &reader), 0);
+	assert_int_equal(bc_segment_read(reader, chunk), BC_FOUND_SEGMENT);
+	for (uint32_t i = 0; i < 3; i++) {
+		assert_int_equal(bc_segment_read(reader, chunk), BC_FOUND_CHUNK);
+		assert_memory_equal(chunk->records, f->plain[2].bytes + i * 12000, 12000);
+	}
+	assert_int_equal(bc_segment_read(reader, chunk), BC_FOUND_INDEX);
+	assert_int_equal(bc_segment_read(reader, chunk), BC_FOUND_END);
+	assert_true(bc_segment_reader_is_sealed(reader));
+	bc_segment_reader_close(reader);
+	bc_input_close(input);
+	free(chunk);
+	close(fd);
+}
+
+/* As a file, and through a pipe in pieces; detected and named. */
+static void assert_is_the_segment_everywhere(
+	struct fixture *f, const struct trace *file, enum bc_packing packing)
+{
+	static const enum bc_format wanted[] = {BC_FORMAT_UNKNOWN, BC_FORMAT_SEGMENT};
+	static const size_t steps[] = {100, 5000};
+
+	for (int i = 0; i < 2; i++) {
+		int fd = open_bytes(f, file->bytes, file->n);
+		assert_is_the_segment(f, fd, wanted[i], packing);
+		for (int s = 0; s < 2; s++) {
+			int fds[2];
+			pthread_t thread;
+			assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
+			struct feeder feeder = {fds[1], file, steps[s]};
+			assert_int_equal(pthread_create(&thread, NULL, feed, &feeder), 0);
+			assert_is_the_segment(f, fds[0], wanted[i], packing);
+			pthread_join(thread, NULL);
+		}
+	}
+}
+
 TEST_F(a_segment_is_read_in_chunks_from_its_first_byte)
 {
 	struct trace segment = make_segment(f);
-	struct bc_chunk *chunk = malloc(sizeof(*chunk));
 
-	assert_non_null(chunk);
-	for (int is_named = 0; is_named < 2; is_named++) {
+	assert_is_the_segment_everywhere(f, &segment, BC_PACKING_NONE);
+	trace_free(&segment);
+}
+
+TEST_F(a_segment_is_read_whole_in_any_compression)
+{
+	struct trace segment = make_segment(f);
+	struct trace packed[PACKED];
+
+	pack_all(packed, &segment);
+	for (unsigned i = 0; i < PACKED; i++) {
+		assert_is_the_segment_everywhere(f, &packed[i], packings[i]);
+		trace_free(&packed[i]);
+	}
+	trace_free(&segment);
+}
+
+/* What is left begins in the LZ4 frame of its first chunk. */
+TEST_F(a_segment_without_its_start_is_recognized_by_its_next_chunk)
+{
+	static const uint8_t lz4[] = {0x04, 0x22, 0x4D, 0x18};
+	struct trace segment = make_segment(f);
+	const uint8_t *frame = memmem(segment.bytes + 4, segment.n - 4, lz4, sizeof(lz4));
+
+	assert_non_null(frame);
+	for (size_t n = segment.n; n >= segment.n - 1; n--) { /* sealed, torn */
 		struct bc_probe probe;
 		struct bc_input *input;
-		struct bc_segment_reader *reader;
-		int fds[2];
-		pthread_t thread;
-		assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
-		struct feeder feeder = {fds[1], &segment, 100};
-		assert_int_equal(pthread_create(&thread, NULL, feed, &feeder), 0);
+		int fd = open_bytes(f, frame, (size_t)(segment.bytes + n - frame));
 		assert_int_equal(
-			bc_input_open(&input, (struct bc_input_stream){.fd = fds[0], .wake_fd = -1},
-				is_named ? BC_FORMAT_SEGMENT : BC_FORMAT_UNKNOWN, &probe),
+			bc_input_open(&input, (struct bc_input_stream){.fd = fd, .wake_fd = -1},
+				BC_FORMAT_UNKNOWN, &probe),
 			0);
 		assert_int_equal(probe.format, BC_FORMAT_SEGMENT);
-		assert_int_equal(bc_input_segments(input, &reader), 0);
-		assert_int_equal(bc_segment_read(reader, chunk), BC_FOUND_SEGMENT);
-		for (uint32_t i = 0; i < 3; i++) {
-			assert_int_equal(bc_segment_read(reader, chunk), BC_FOUND_CHUNK);
-			assert_memory_equal(chunk->records, f->plain[2].bytes + i * 12000, 12000);
-		}
-		assert_int_equal(bc_segment_read(reader, chunk), BC_FOUND_INDEX);
-		assert_int_equal(bc_segment_read(reader, chunk), BC_FOUND_END);
-		assert_true(bc_segment_reader_is_sealed(reader));
-		bc_segment_reader_close(reader);
+		assert_int_equal(probe.packing, BC_PACKING_NONE);
 		bc_input_close(input);
-		pthread_join(thread, NULL);
-		close(fds[0]);
+		close(fd);
 	}
-	free(chunk);
 	trace_free(&segment);
 }
 
@@ -485,17 +532,24 @@ TEST_F(a_segment_given_as_byu_is_read_as_plain_records)
 
 	assert_gives(open_bytes(f, segment.bytes, segment.n), BC_FORMAT_BYU, BC_FORMAT_BYU, true,
 		&records, 1000);
-	struct trace packed = pack_zstd(&segment, 0);
-	struct bc_probe probe;
-	struct bc_input *input;
-	int fd = open_bytes(f, packed.bytes, packed.n);
-	assert_int_equal(bc_input_open(&input, (struct bc_input_stream){.fd = fd, .wake_fd = -1},
-				 BC_FORMAT_BYU, &probe),
-		-EINVAL);
-	assert_string_equal(
-		probe.err, "a segment compressed with zstd, which can only be read as a segment");
-	close(fd);
-	trace_free(&packed);
+	struct trace packed[PACKED];
+	pack_all(packed, &segment);
+	for (unsigned i = 0; i < PACKED; i++) {
+		struct bc_probe probe;
+		struct bc_input *input;
+		char err[100];
+		int fd = open_bytes(f, packed[i].bytes, packed[i].n);
+		assert_int_equal(
+			bc_input_open(&input, (struct bc_input_stream){.fd = fd, .wake_fd = -1},
+				BC_FORMAT_BYU, &probe),
+			-EINVAL);
+		snprintf(err, sizeof(err),
+			"a segment compressed with %s, which can only be read as a segment",
+			bc_packing_name(packings[i]));
+		assert_string_equal(probe.err, err);
+		close(fd);
+		trace_free(&packed[i]);
+	}
 	trace_free(&segment);
 }
 

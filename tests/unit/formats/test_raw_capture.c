@@ -7,6 +7,7 @@
 #include "formats/base/bytes.h"
 #include "formats/reader/input.h"
 #include "formats/segment/recover.h"
+#include "tests/support/packed.h"
 #include "tests/support/raw_blocks.h"
 #include "tests/support/test.h"
 
@@ -483,6 +484,29 @@ TEST_F(transfers_are_kept_if_the_given_format_matches)
 	assert_int_equal(probe.packing, BC_PACKING_LZ4);
 	assert_int_equal(probe.format, BC_FORMAT_BYU);
 	bc_input_close(input);
+}
+
+TEST_F(a_compressed_raw_capture_is_refused_with_a_reason)
+{
+	const struct trace capture = {f->raw.file, f->raw.file_bytes};
+	static const enum bc_format given[] = {BC_FORMAT_UNKNOWN, BC_FORMAT_RAW6};
+	struct trace packed[PACKED];
+
+	pack_all(packed, &capture);
+	for (unsigned i = 0; i < PACKED; i++) {
+		char err[100];
+		snprintf(err, sizeof(err), "a raw capture compressed with %s; decompress it first",
+			bc_packing_name(packings[i]));
+		for (unsigned g = 0; g < 2; g++) {
+			struct bc_input_stream stream = {.fd = f->copy, .wake_fd = -1};
+			struct bc_input *input;
+			struct bc_probe probe;
+			write_copy(f, packed[i].bytes, packed[i].n);
+			assert_int_equal(bc_input_open(&input, stream, given[g], &probe), -EINVAL);
+			assert_string_equal(probe.err, err);
+		}
+		trace_free(&packed[i]);
+	}
 }
 
 TEST_F(names_of_raw_captures_are_not_segment_names)
