@@ -205,17 +205,8 @@ uint32_t bc_trace_has(const struct bc_trace *trace)
 
 bool bc_trace_header(const struct bc_trace *t, struct bc_segment_header *header)
 {
-	size_t bytes;
-
-	if (!t->is_open || t->format != BC_FORMAT_SEGMENT)
-		return false;
-	const uint8_t *head = bc_input_head(t->file.input, &bytes);
-	if (bytes < BC_EMPTY_FRAME_BYTES + BC_SKIPPABLE_BYTES)
-		return false;
-	head += BC_EMPTY_FRAME_BYTES;
-	bytes -= BC_EMPTY_FRAME_BYTES;
-	size_t length = bc_segment_header_bytes(head);
-	return length != 0 && length <= bytes && bc_segment_header_read(header, head, length);
+	return t->is_open && t->format == BC_FORMAT_SEGMENT &&
+	       bc_input_segment_header(t->file.input, header);
 }
 
 uint64_t bc_trace_clock_hz(const struct bc_trace *t)

@@ -15,8 +15,10 @@
 struct bc_input {
 	struct bc_input_stream stream;
 	struct bc_unpacker *unpacker; /* NULL: not compressed */
-	uint64_t read_bytes;          /* bytes read from the stream */
-	size_t start;                 /* packed[start, end) have not been returned yet */
+	enum bc_packing packing;
+	unsigned window_log;
+	uint64_t read_bytes; /* bytes read from the stream */
+	size_t start;        /* packed[start, end) have not been returned yet */
 	size_t end;
 	uint8_t packed[PACKED_BYTES];
 };
@@ -106,6 +108,7 @@ int bc_input_open_limited(struct bc_input **input, struct bc_input_stream stream
 		return -ENOMEM;
 	memset(in, 0, offsetof(struct bc_input, packed));
 	in->stream = stream;
+	in->window_log = window_log;
 	int rc = read_head(in, given, window_log, probe);
 	if (rc == -EINVAL && given == BC_FORMAT_UNKNOWN && ends_as_segment(stream.fd)) {
 		memset(probe, 0, sizeof(*probe));
@@ -113,7 +116,8 @@ int bc_input_open_limited(struct bc_input **input, struct bc_input_stream stream
 		rc = 0;
 	}
 	if (rc == 0 && probe->packing != BC_PACKING_NONE) {
-		in->unpacker = bc_unpack_open(probe->packing, window_log);
+		in->packing = probe->packing;
+		in->unpacker = bc_unpack_open(in->packing, window_log);
 		rc = in->unpacker != NULL ? 0 : -ENOMEM;
 	}
 	if (rc != 0) {
@@ -178,10 +182,32 @@ ssize_t bc_input_read(struct bc_input *in, uint8_t *out, size_t capacity)
 	return (ssize_t)n;
 }
 
-const uint8_t *bc_input_head(const struct bc_input *in, size_t *bytes)
+/* Whether the bytes are the start of a segment with its whole header. */
+static bool read_header(struct bc_segment_header *header, const uint8_t *head, size_t bytes)
 {
-	*bytes = in->end - in->start;
-	return in->packed + in->start;
+	if (bytes < BC_EMPTY_FRAME_BYTES + BC_SKIPPABLE_BYTES)
+		return false;
+	head += BC_EMPTY_FRAME_BYTES;
+	bytes -= BC_EMPTY_FRAME_BYTES;
+	size_t length = bc_segment_header_bytes(head);
+	return length != 0 && length <= bytes && bc_segment_header_read(header, head, length);
+}
+
+bool bc_input_segment_header(const struct bc_input *in, struct bc_segment_header *header)
+{
+	const uint8_t *head = in->packed + in->start;
+	size_t bytes = in->end - in->start;
+
+	if (in->unpacker == NULL)
+		return read_header(header, head, bytes);
+	size_t capacity = BC_EMPTY_FRAME_BYTES + BC_SEGMENT_HEADER_MAX;
+	uint8_t *plain = malloc(capacity);
+	ssize_t n = plain != NULL ? bc_unpack_head(plain, capacity, in->packing, head, bytes,
+					    in->window_log)
+				  : 0;
+	bool is_whole = n > 0 && read_header(header, plain, (size_t)n);
+	free(plain);
+	return is_whole;
 }
 
 uint64_t bc_input_position(const struct bc_input *in)

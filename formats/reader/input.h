@@ -9,6 +9,7 @@
 #ifndef BC_FORMATS_READER_INPUT_H
 #define BC_FORMATS_READER_INPUT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -16,6 +17,7 @@
 #include "formats/base/input_stream.h"
 #include "formats/base/must_check.h"
 #include "formats/reader/probe.h"
+#include "formats/segment/segment_header.h"
 #include "formats/segment/segment_reader.h"
 
 struct bc_input;
@@ -41,9 +43,9 @@ ssize_t bc_input_read(struct bc_input *input, uint8_t *out, size_t capacity) BC_
 /* A stream of the bytes that bc_input_read() returns. The input must outlive it. */
 struct bc_input_stream bc_input_stream(struct bc_input *input);
 
-/* The bytes that were read to detect the format, before the first bc_input_read(). Sets *bytes to
- * their length. Valid until the next call. */
-const uint8_t *bc_input_head(const struct bc_input *input, size_t *bytes);
+/* Reads the header of a segment from the bytes that were read to detect the format, before any
+ * other bytes are read. Returns false if it is not there as a whole or damaged. */
+bool bc_input_segment_header(const struct bc_input *input, struct bc_segment_header *header);
 
 /* Number of bytes of the stream (before decompression) used up so far, for progress reports. */
 uint64_t bc_input_position(const struct bc_input *input);

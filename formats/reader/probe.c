@@ -1,8 +1,6 @@
 #include "formats/reader/probe.h"
 
 #include <errno.h>
-#include <lz4.h>
-#include <lz4frame.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -214,57 +212,6 @@ static enum bc_format probe_plain(const uint8_t *head, size_t bytes, char *err, 
 	return BC_FORMAT_UNKNOWN;
 }
 
-/* Decodes the start of an LZ4 block that is longer than the bytes available (the lz4 program's
- * blocks have up to 4 MiB). */
-static size_t decode_block_head(uint8_t *out, size_t capacity, const uint8_t *frame, size_t bytes)
-{
-	size_t header = bytes >= LZ4F_MIN_SIZE_TO_KNOW_HEADER_LENGTH ? LZ4F_headerSize(frame, bytes)
-								     : LZ4F_HEADER_SIZE_MAX;
-
-	if (LZ4F_isError(header) || bytes < header + 4)
-		return 0;
-	bool is_stored = (bc_le32(frame + header) & 0x80000000) != 0;
-	const uint8_t *block = frame + header + 4;
-	size_t n = bytes - header - 4;
-	if (is_stored) {
-		n = n < capacity ? n : capacity;
-		memcpy(out, block, n);
-		return n;
-	}
-	/* A block grows by at most a 255th, so its first n bytes decode to at least n / 2. */
-	int target = (int)(n / 2 < capacity ? n / 2 : capacity);
-	int got = LZ4_decompress_safe_partial(
-		(const char *)block, (char *)out, (int)n, target, (int)capacity);
-	return got > 0 ? (size_t)got : 0;
-}
-
-/* Decompresses the start of a file, up to damage. Returns the number of bytes in `out`, -ENOMEM, or
- * -ENOBUFS if a window is too large. */
-static ssize_t unpack_head(uint8_t *out, size_t capacity, enum bc_packing packing,
-	const uint8_t *head, size_t bytes, unsigned window_log)
-{
-	struct bc_unpacker *unpacker = bc_unpack_open(packing, window_log);
-	ssize_t n = unpacker != NULL ? 0 : -ENOMEM;
-	size_t in_done = 0;
-	size_t out_done = 0;
-
-	while (n >= 0 && out_done < capacity) {
-		size_t consumed;
-		n = bc_unpack(unpacker, out + out_done, capacity - out_done, head + in_done,
-			bytes - in_done, &consumed);
-		in_done += consumed;
-		out_done += n > 0 ? (size_t)n : 0;
-		if (n == 0 && consumed == 0)
-			break;
-	}
-	bc_unpack_close(unpacker);
-	if (n < 0 && n != -EBADMSG)
-		return n;
-	if (out_done == 0 && packing == BC_PACKING_LZ4)
-		out_done = decode_block_head(out, capacity, head, bytes);
-	return (ssize_t)out_done;
-}
-
 /* The name of another compression format, or NULL. */
 static const char *foreign_packing(const uint8_t *head, size_t bytes)
 {
@@ -355,7 +302,7 @@ bool bc_probe(
 	probe->packing = packing;
 	uint8_t *inner = malloc(PLAIN_BYTES);
 	ssize_t n = inner != NULL
-			    ? unpack_head(inner, PLAIN_BYTES, packing, head, bytes, window_log)
+			    ? bc_unpack_head(inner, PLAIN_BYTES, packing, head, bytes, window_log)
 			    : -ENOMEM;
 	bool is_over = is_all || bytes >= BC_PROBE_BYTES;
 	bool is_certain = true;

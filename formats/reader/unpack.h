@@ -44,6 +44,11 @@ void bc_unpack_close(struct bc_unpacker *unpacker);
 ssize_t bc_unpack(struct bc_unpacker *unpacker, uint8_t *out, size_t capacity, const uint8_t *in,
 	size_t bytes, size_t *consumed);
 
+/* Decompresses the start of a file, of which `bytes` are at `head`, up to damage. Returns the
+ * number of bytes in `out`, -ENOMEM, or -ENOBUFS if a window is too large. */
+ssize_t bc_unpack_head(uint8_t *out, size_t capacity, enum bc_packing packing, const uint8_t *head,
+	size_t bytes, unsigned window_log);
+
 /* Whether the compressed data may end here, between two frames or members. */
 bool bc_unpack_may_end(const struct bc_unpacker *unpacker);
 

@@ -496,11 +496,14 @@ def test_a_segment_is_read_whole_in_any_compression(tmp):
     buscap("convert", "-I", "byu", "-O", "segment:clock_hz=50000000", "-o", segment, data=data)
     text, _ = buscap("dump", segment)
     equal(text.count("\n"), 20000, "records")
+    waves, _ = buscap("cut", "--records", "0-9", "-O", "vcd", segment)
+    assert "50000000 ticks per second" in waves, waves
     for name, packed in packed_and_stored(segment.read_bytes()):
         path.write_bytes(packed)
         equal(buscap("dump", path), (text, ""), name)
         equal(buscap("dump", "-", data=packed), (text, ""), f"{name}, a pipe")
         equal(buscap("dump", "-I", "segment", "-", data=packed), (text, ""), f"{name}, named")
+        equal(buscap("cut", "--records", "0-9", "-O", "vcd", path)[0], waves, f"{name}, times")
         assert buscap("info", path)[0].startswith(f"{path}: segment, {name} compressed, sealed\n"), name
         equal(json.loads(buscap("info", "--json", path)[0])["packing"], name, "info's packing")
 

@@ -406,6 +406,7 @@ static void assert_is_the_segment(
 	struct fixture *f, int fd, enum bc_format wanted, enum bc_packing packing)
 {
 	struct bc_chunk *chunk = malloc(sizeof(*chunk));
+	struct bc_segment_header header;
 	struct bc_segment_reader *reader;
 	struct bc_probe probe;
 	struct bc_input *input;
@@ -416,6 +417,10 @@ static void assert_is_the_segment(
 		0);
 	assert_int_equal(probe.format, BC_FORMAT_SEGMENT);
 	assert_int_equal(probe.packing, packing);
+	if (bc_input_segment_header(input, &header))
+		assert_string_equal(header.recording, "20261120T091500Z-3f9a2c");
+	else
+		assert_true(lseek(fd, 0, SEEK_CUR) < 0); /* a pipe, and the start is too short */
 	assert_int_equal(bc_input_segments(input, &reader), 0);
 	assert_int_equal(bc_segment_read(reader, chunk), BC_FOUND_SEGMENT);
 	for (uint32_t i = 0; i < 3; i++) {
