@@ -109,7 +109,9 @@ static ssize_t read_paced(void *context, void *out, size_t size)
 						       : -ECANCELED;
 }
 
-static int load_by_scan(struct bc_chunk_table *t, const struct bc_chunk_table_io *io)
+/* Reads the file from an offset on. */
+static int load_by_scan(
+	struct bc_chunk_table *t, const struct bc_chunk_table_io *io, uint64_t offset)
 {
 	struct scanned file = {t->fd, io};
 	struct bc_input_stream stream = {
@@ -118,10 +120,10 @@ static int load_by_scan(struct bc_chunk_table *t, const struct bc_chunk_table_io
 	struct bc_chunk *chunk = malloc(sizeof(*chunk));
 	int rc = chunk != NULL ? 0 : -ENOMEM;
 
-	if (rc == 0 && lseek(t->fd, 0, SEEK_SET) < 0)
-		rc = -errno;
 	if (rc == 0)
 		rc = bc_segment_reader_open(&reader, stream, NULL, 0);
+	if (rc == 0)
+		rc = bc_segment_reader_range(reader, offset, UINT64_MAX);
 	if (rc == 0) {
 		bc_segment_reader_skip_records(reader);
 		rc = scan(t, reader, chunk, io);
@@ -161,36 +163,33 @@ static int add_next(
 }
 
 /* Goes from one chunk header to the next, as in a segment that is being written. Returns 0;
- * -EBADMSG if the file must be read to know what it has; or another negative errno. */
-static int load_by_headers(struct bc_chunk_table *t, const struct bc_chunk_table_io *io)
+ * -ENODATA if it must be read from *offset on, because it is torn there, and another segment may
+ * follow; -EBADMSG if it must be read from *offset 0 on, without these rows; or another negative
+ * errno. */
+static int load_by_headers(
+	struct bc_chunk_table *t, const struct bc_chunk_table_io *io, uint64_t *offset)
 {
 	struct bc_segment_header header;
 	struct bc_chunk *chunk = malloc(sizeof(*chunk));
 	uint8_t start[BC_SKIPPABLE_BYTES];
-	uint64_t offset = BC_EMPTY_FRAME_BYTES;
 	struct stat st = {.st_size = 0};
 	int rc = chunk != NULL ? bc_segment_header_load(&header, t->fd) : -ENOMEM;
 
+	*offset = BC_EMPTY_FRAME_BYTES;
 	if (rc == 0)
 		rc = add_header(t, &header);
 	if (rc == 0)
-		rc = bc_segment_read_at(t->fd, start, sizeof(start), offset);
+		rc = bc_segment_read_at(t->fd, start, sizeof(start), *offset);
 	if (rc == 0 && fstat(t->fd, &st) != 0)
 		rc = -errno;
-	offset += rc == 0 ? bc_segment_header_bytes(start) : 0;
-	while (rc == 0 && offset != (uint64_t)st.st_size) {
-		rc = add_next(t, chunk, &offset, (uint64_t)st.st_size);
+	*offset += rc == 0 ? bc_segment_header_bytes(start) : 0;
+	while (rc == 0 && *offset != (uint64_t)st.st_size) {
+		rc = add_next(t, chunk, offset, (uint64_t)st.st_size);
 		if (rc == 0 && !io->pace(io->context, bc_chunk_info_header_bytes(&chunk->info)))
 			rc = -ECANCELED;
 	}
-	if (rc == -ENODATA) {
-		const struct bc_segment_damage torn = {.offset = offset,
-			.bytes = (uint64_t)st.st_size - offset,
-			.what = "torn: the file ends in a chunk",
-			.is_torn = true};
-		io->damage(io->context, &torn);
-		rc = 0;
-	}
+	if (rc == -EBADMSG)
+		*offset = 0;
 	free(chunk);
 	return rc;
 }
@@ -198,17 +197,17 @@ static int load_by_headers(struct bc_chunk_table *t, const struct bc_chunk_table
 int bc_chunk_table_load(struct bc_chunk_table *t, int fd, const struct bc_chunk_table_io *io)
 {
 	struct bc_segment_index index;
+	uint64_t offset;
 
 	*t = (struct bc_chunk_table){.fd = fd, .encoded = malloc(BC_CHUNK_ENCODED_MAX)};
 	if (t->encoded == NULL)
 		return -ENOMEM;
 	int rc = bc_segment_index_load(&index, fd);
 	if (rc != 0 && rc != -ENOMEM) {
-		rc = load_by_headers(t, io);
-		if (rc != -EBADMSG)
-			return rc;
-		t->count = t->header_count = 0;
-		return load_by_scan(t, io);
+		rc = load_by_headers(t, io, &offset);
+		if (rc == -EBADMSG)
+			t->count = t->header_count = 0;
+		return rc == -EBADMSG || rc == -ENODATA ? load_by_scan(t, io, offset) : rc;
 	}
 	if (rc != 0)
 		return rc;

@@ -372,21 +372,6 @@ static void start_segment(struct bc_segment_reader *r, uint64_t offset)
 	XXH3_64bits_reset(r->rows_hash);
 }
 
-/* Skips a frame. Returns 1, 0 if the stream ends before, or a negative errno. */
-static int skip_frame(struct bc_segment_reader *r, size_t bytes)
-{
-	while (bytes != 0) {
-		int rc = bc_read_buffer_fill(&r->in, 1);
-		if (rc <= 0)
-			return rc;
-		size_t n = bc_read_buffer_bytes(&r->in) < bytes ? bc_read_buffer_bytes(&r->in)
-								: bytes;
-		bc_read_buffer_consume(&r->in, n);
-		bytes -= n;
-	}
-	return 1;
-}
-
 static void follow_block(struct bc_segment_reader *r)
 {
 	r->follows = !r->has_last                        ? BC_RAW_FIRST
@@ -433,7 +418,24 @@ static int decode_chunk(struct bc_segment_reader *r, uint64_t offset, const uint
 	return bc_chunk_frame_read(chunk, frame);
 }
 
-/* Reads the rest of a chunk or block whose header is buffered here and parsed. */
+/* Whether these bytes, which are buffered, are followed by the end of the stream or by the magic of
+ * what may follow a chunk or block. That is not a file header, which has an empty frame before it.
+ * Returns 1, 0, or a negative errno. */
+static int has_next(struct bc_segment_reader *r, size_t bytes)
+{
+	int rc = bc_read_buffer_fill(&r->in, bytes + 4);
+
+	if (rc <= 0)
+		return rc < 0 ? rc : bc_read_buffer_bytes(&r->in) == bytes;
+	const uint8_t *next = bc_read_buffer_data(&r->in) + bytes;
+	uint32_t magic = bc_le32(next);
+	return memcmp(next, bc_empty_frame, 4) == 0 ||
+	       (magic != kind_of(r)->file_magic && (magic & ~7u) == BC_MAGIC_SEGMENT_HEADER);
+}
+
+/* Reads the rest of a chunk or block whose header is buffered here and parsed. A frame is skipped
+ * only if an item follows: where a torn file precedes another one, the frame's length is too large.
+ */
 static int read_piece(struct bc_segment_reader *r, size_t header_bytes)
 {
 	bool is_raw = r->block != NULL;
@@ -444,28 +446,25 @@ static int read_piece(struct bc_segment_reader *r, size_t header_bytes)
 
 	if (!is_raw)
 		bc_index_row_write(row, offset - r->segment_at, bc_read_buffer_data(&r->in));
-	if (r->skip_records) {
-		bc_read_buffer_consume(&r->in, header_bytes);
-		header_bytes = 0;
-		rc = skip_frame(r, frame_bytes);
-	} else {
-		rc = bc_read_buffer_fill(&r->in, header_bytes + frame_bytes);
-	}
+	rc = bc_read_buffer_fill(&r->in, header_bytes + frame_bytes);
 	if (rc < 0)
 		return rc;
 	if (rc == 0)
 		return report_bad_frame(r, offset, header_bytes, frame_bytes, true);
-	if (!r->skip_records) {
+	rc = r->skip_records ? has_next(r, header_bytes + frame_bytes) : 0;
+	if (rc < 0)
+		return rc;
+	if (rc == 0) {
 		const uint8_t *frame = bc_read_buffer_data(&r->in) + header_bytes;
 		rc = is_raw ? bc_raw_frame_read(r->block, frame) : decode_chunk(r, offset, frame);
 		if (rc == -ENOMEM)
 			return rc;
 		if (rc != 0)
 			return report_bad_frame(r, offset, header_bytes, frame_bytes, false);
-		r->encoded_at = r->in.start;
-		r->encoded_header_bytes = header_bytes;
-		bc_read_buffer_consume(&r->in, header_bytes + frame_bytes);
 	}
+	r->encoded_at = r->in.start;
+	r->encoded_header_bytes = header_bytes;
+	bc_read_buffer_consume(&r->in, header_bytes + frame_bytes);
 	r->is_sealed = false;
 	r->rows++;
 	if (is_raw)

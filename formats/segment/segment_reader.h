@@ -53,7 +53,8 @@ void bc_segment_reader_close(struct bc_segment_reader *reader);
 int bc_segment_reader_range(
 	struct bc_segment_reader *reader, uint64_t offset, uint64_t end) BC_MUST_CHECK;
 
-/* From now on, skips the data of chunks and blocks without checking it. */
+/* From now on, skips the data of chunks and blocks without checking it, unless something unknown
+ * follows it. */
 void bc_segment_reader_skip_records(struct bc_segment_reader *reader);
 
 /* Lets other cores decode the chunks that needs() accepts (NULL: all), if `fd` has a single sealed
@@ -81,8 +82,8 @@ const struct bc_segment_header *bc_segment_reader_header(const struct bc_segment
 /* After BC_FOUND_DAMAGE. Valid until the next read. */
 const struct bc_segment_damage *bc_segment_reader_damage(const struct bc_segment_reader *reader);
 
-/* After BC_FOUND_CHUNK, unless records are skipped: the chunk or block as in the file, header and
- * frame. Valid until the next read. */
+/* After BC_FOUND_CHUNK: the chunk or block as in the file, header and frame. Valid until the next
+ * read. */
 const uint8_t *bc_segment_reader_encoded(
 	const struct bc_segment_reader *reader, size_t *header_bytes);
 

@@ -277,6 +277,22 @@ def test_marks_triggers_and_gaps_are_listed():
     assert all(f"  {event['kind']}" in line for line, event in zip(lines, events)), lines
 
 
+def test_a_segment_after_a_torn_one_is_searched_and_described(tmp):
+    """The torn chunk would end in the following segment, or after it."""
+    paths = [record_file(tmp, reference.make_byu(random.Random(n), n)[0], "byu") for n in (20000, 30000, 10)]
+    torn, long, short = (path.read_bytes() for path in paths)
+    path = tmp / "joined"
+    for following, records in ((long, 30000), (short, 10)):
+        path.write_bytes(torn[:20000] + following)
+        out, err = buscap("find", "--count", "0-", path, code=3)
+        equal(out, b"%d\n" % records, "found")
+        assert "chunk 0" in err, err
+        out, err = buscap("info", "--json", path, code=3)
+        info = json.loads(out)
+        equal((info["chunks"], info["records"], info["sealed"]), (1, records, False), "info")
+        assert "chunk 0" in err and err.count("\n") == 1, err
+
+
 def test_marks_says_which_file_is_not_a_segment(tmp):
     segment = record_file(tmp, reference.make_bcp1(random.Random(9), reference.Features(samples=100))[0])
     trace, packed, empty = tmp / "a.din", tmp / "a.lz4", tmp / "empty"

@@ -156,6 +156,29 @@ TEST_F(every_prefix_has_its_whole_chunks)
 	}
 }
 
+TEST_F(a_segment_after_any_torn_one_is_found_whole)
+{
+	struct bc_chunk_table table;
+	uint64_t ends[CHUNKS];
+
+	load(f, &table);
+	for (uint32_t row = 0; row < CHUNKS; row++)
+		ends[row] = table.rows[row].offset + bc_chunk_encoded_bytes(&table.rows[row].info);
+	bc_chunk_table_free(&table);
+	for (size_t n = f->size - 1; n != 0; n -= n < test_stride(5) ? n : test_stride(5)) {
+		unsigned whole = 0;
+		assert_int_equal(ftruncate(f->fd, (off_t)n), 0);
+		assert_int_equal(pwrite(f->fd, f->bytes, f->size, (off_t)n), f->size);
+		load(f, &table);
+		while (whole < CHUNKS && ends[whole] <= n)
+			whole++;
+		assert_int_equal(read_all(f, &table), whole + CHUNKS);
+		assert_true(f->damages <= 1); /* none where an item ends */
+		bc_chunk_table_free(&table);
+		assert_int_equal(pwrite(f->fd, f->bytes, f->size, 0), f->size);
+	}
+}
+
 TEST_F(every_flipped_bit_costs_at_most_one_chunk)
 {
 	for (size_t bit = 0; bit < f->size * 8; bit += test_stride(13)) {
