@@ -24,7 +24,7 @@ int bc_reader_open(struct bc_reader **reader, struct bc_input *input, enum bc_fo
 void bc_reader_close(struct bc_reader *reader);
 
 /* Returns 1 with the next batch (which may be only a fault), 0 at the end, or a negative errno if
- * reading failed: -EBADMSG if the gzip or zstd data around a segment is damaged here. */
+ * reading failed: -EBADMSG if the compressed data around a segment is damaged here. */
 int bc_reader_next(struct bc_reader *reader, struct bc_batch *batch) BC_MUST_CHECK;
 
 /* The header of the current segment; NULL if the input is not a segment or no header was intact. */
