@@ -57,8 +57,11 @@ static int read_head(
 	for (;;) {
 		size_t capacity = BC_PROBE_BYTES - in->end;
 		ssize_t n = bc_input_stream_read(in->stream, in->packed + in->end, capacity);
-		if (n < 0)
+		/* What was read before a stop is all there is. */
+		bool is_stopped = n == -ECANCELED && in->end != 0;
+		if (n < 0 && !is_stopped)
 			return (int)n;
+		n = is_stopped ? 0 : n;
 		in->end += (size_t)n;
 		in->read_bytes = in->end;
 		bool is_known = bc_probe(probe, in->packed, in->end, n == 0, window_log);
@@ -74,7 +77,9 @@ static int read_head(
 			return use_given(probe, given);
 		}
 		if (is_known)
-			return probe->format != BC_FORMAT_UNKNOWN ? 0 : -EINVAL;
+			return probe->format != BC_FORMAT_UNKNOWN ? 0
+			       : is_stopped                       ? -ECANCELED
+								  : -EINVAL;
 	}
 }
 

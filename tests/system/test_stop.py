@@ -68,6 +68,20 @@ def test_a_stopped_pipe_has_what_was_read_recorded(tmp):
     check_recorded(out, 2_000_000, read)
 
 
+def test_a_pipe_that_is_stopped_before_its_format_is_known_has_what_was_read_recorded(tmp):
+    out, fifo = tmp / "out", tmp / "fifo"
+    os.mkfifo(fifo)
+    stream = run(BUSCAP, "sim", "--count", "5000", "-O", "byu").stdout
+    with Daemon("--once", "--source", f"file:{fifo}", "-o", out, socket=tmp / "socket") as daemon:
+        with open(fifo, "wb") as pipe:
+            pipe.write(stream)
+            pipe.flush()
+            harness.wait_until(lambda: unread(pipe.fileno()) == 0, "all is read")
+            daemon.process.send_signal(signal.SIGTERM)
+            equal(daemon.wait(), 0, daemon.err)
+    equal(harness.lz4_dc(harness.segments(out)), stream, "records")
+
+
 def test_a_stopped_pipe_does_not_wait_for_its_pace(tmp):
     out, fifo = tmp / "out", tmp / "fifo"
     os.mkfifo(fifo)
