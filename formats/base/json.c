@@ -180,11 +180,10 @@ static int append_printed(const char *piece, size_t bytes, void *context)
 
 /* Not with json_dumps(): while jansson prints a member's name, it ignores errors (2.14). Out of
  * memory would leave out the name. */
-static char *print_compact(const json_t *json, const char *end)
+static char *print_compact(const json_t *json, const char *end, size_t digits)
 {
 	struct printed p = {.text = NULL};
-	/* With 17 digits, 0.1 would be printed as 0.10000000000000001. */
-	size_t flags = JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(15);
+	size_t flags = JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(digits);
 
 	if (json != NULL && json_dump_callback(json, append_printed, &p, flags) == 0 &&
 		append_printed(end, strlen(end) + 1, &p) == 0 && !p.has_failed)
@@ -193,9 +192,9 @@ static char *print_compact(const json_t *json, const char *end)
 	return NULL;
 }
 
-static char *print(const json_t *json, const char *end)
+static char *print(const json_t *json, const char *end, size_t digits)
 {
-	char *text = print_compact(json, end);
+	char *text = print_compact(json, end, digits);
 
 	/* jansson writes \u001B. Segment headers have always had \u001b. */
 	for (char *p = text; p != NULL && (p = strchr(p, '\\')) != NULL; p += 2)
@@ -207,12 +206,27 @@ static char *print(const json_t *json, const char *end)
 
 char *bc_json_print(const json_t *json)
 {
-	return print(json, "");
+	/* With 17 digits, 0.1 would be printed as 0.10000000000000001. */
+	return print(json, "", 15);
 }
 
 char *bc_json_print_line(const json_t *json)
 {
-	return print(json, "\n");
+	return print(json, "\n", 15);
+}
+
+char *bc_json_print_exact(const json_t *json)
+{
+	char *text = bc_json_print(json);
+	json_t *read = text != NULL ? bc_json_parse(text, strlen(text), JSON_DECODE_ANY, NULL)
+				    : NULL;
+	bool is_exact = json_equal(read, json) != 0;
+
+	json_decref(read);
+	if (text == NULL || is_exact)
+		return text;
+	free(text);
+	return print(json, "", 17);
 }
 
 void bc_json_member_text(const json_t *object, const char *name, char *out, size_t outlen)

@@ -56,6 +56,10 @@ char *bc_json_print(const json_t *json) BC_MUST_CHECK;
 /* The same, followed by a newline. */
 char *bc_json_print_line(const json_t *json) BC_MUST_CHECK;
 
+/* Like bc_json_print(), which prints 15 digits of a number. Prints more where they are needed for
+ * the text to have the same value. */
+char *bc_json_print_exact(const json_t *json) BC_MUST_CHECK;
+
 /* Copies a string member to `out`, truncated to outlen - 1 bytes. If there is no such string, `out`
  * becomes empty. */
 void bc_json_member_text(const json_t *object, const char *name, char *out, size_t outlen);

@@ -12,6 +12,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include "formats/base/json.h"
 #include "formats/segment/manifest.h"
 #include "formats/segment/raw_capture.h"
 #include "formats/segment/segment_name.h"
@@ -27,7 +28,6 @@ struct side {
 	XXH3_state_t *hash; /* of what was read; at the end that of the file */
 	struct bc_segment_reader *reader;
 	struct bc_chunk chunk;
-	struct bc_segment_header header;
 };
 
 struct archive {
@@ -99,23 +99,27 @@ static void close_side(struct side *side)
 	side->hash = NULL;
 }
 
-/* Reads the next item. Copies a header, which the next read overwrites. */
-static int read_side(struct side *side)
+/* The header that was read last. Returns NULL if out of memory. */
+static json_t *header_json(const struct side *side)
 {
-	int found = bc_segment_read(side->reader, &side->chunk);
+	size_t bytes;
+	const uint8_t *frame = bc_segment_reader_encoded(side->reader, &bytes);
 
-	if (found == BC_FOUND_SEGMENT)
-		side->header = *bc_segment_reader_header(side->reader);
-	return found;
+	return bc_segment_header_json(frame, bytes);
 }
 
+/* The header may have members that this version doesn't know. */
 static int create_copy(struct archive *a, struct bc_segment_writer *writer)
 {
-	struct bc_segment_header *header = &a->segment.header;
+	const char *level = bc_level_names[BC_LEVEL_ARCHIVE];
+	json_t *json = header_json(&a->segment);
+	int rc = json_object_set_new(json, "compression", json_string(level)) == 0 ? 0 : -ENOMEM;
 
-	snprintf(header->compression, sizeof(header->compression), "%s",
-		bc_level_names[BC_LEVEL_ARCHIVE]);
-	return bc_segment_create(writer, a->dir_fd, a->copy, BC_PARTIAL_SUFFIX, header);
+	if (rc == 0)
+		rc = bc_segment_create_copy(writer, a->dir_fd, a->copy, BC_PARTIAL_SUFFIX,
+			bc_segment_reader_header(a->segment.reader), BC_FORMAT_SEGMENT, json);
+	json_decref(json);
+	return rc;
 }
 
 /* Writes the chunk that was read last, encoded again. */
@@ -147,7 +151,7 @@ static int copy_chunks(struct archive *a, struct bc_segment_writer *writer, bool
 
 	for (;;) {
 		int rc = 0;
-		int found = read_side(from);
+		int found = bc_segment_read(from->reader, &from->chunk);
 		switch (found) {
 		case BC_FOUND_SEGMENT:
 			if (*is_open)
@@ -210,21 +214,17 @@ static int write_copy(struct archive *a, char hash[BC_FILE_HASH_CHARS])
 	return rc;
 }
 
-/* Compares the headers as they are written, except for the compression. */
-static bool is_equal_header(struct bc_segment_header *a, struct bc_segment_header *b)
+/* Compares all members of the headers, except for the compression. */
+static bool is_equal_header(const struct side *a, const struct side *b)
 {
-	uint8_t *a_text = NULL;
-	uint8_t *b_text = NULL;
-	size_t a_bytes;
-	size_t b_bytes;
+	json_t *a_json = header_json(a);
+	json_t *b_json = header_json(b);
 
-	a->compression[0] = '\0';
-	b->compression[0] = '\0';
-	bool is_equal = bc_segment_header_write(&a_text, &a_bytes, a) == 0 &&
-			bc_segment_header_write(&b_text, &b_bytes, b) == 0 && a_bytes == b_bytes &&
-			memcmp(a_text, b_text, a_bytes) == 0;
-	free(a_text);
-	free(b_text);
+	json_object_del(a_json, "compression");
+	json_object_del(b_json, "compression");
+	bool is_equal = json_equal(a_json, b_json) != 0;
+	json_decref(a_json);
+	json_decref(b_json);
 	return is_equal;
 }
 
@@ -248,16 +248,15 @@ static int compare_sides(struct archive *a, bool *is_equal)
 
 	*is_equal = false;
 	for (;;) {
-		int found = read_side(x);
+		int found = bc_segment_read(x->reader, &x->chunk);
 		if (found < 0)
 			return found;
 		if (found == BC_FOUND_DAMAGE)
 			return reject(a, "damaged: ", bc_segment_reader_damage(x->reader)->what);
-		int copied = read_side(y);
+		int copied = bc_segment_read(y->reader, &y->chunk);
 		if (copied < 0)
 			return copied;
-		if (copied != found ||
-			(found == BC_FOUND_SEGMENT && !is_equal_header(&x->header, &y->header)) ||
+		if (copied != found || (found == BC_FOUND_SEGMENT && !is_equal_header(x, y)) ||
 			(found == BC_FOUND_CHUNK && !is_equal_chunk(x, y)))
 			return 0;
 		if (found == BC_FOUND_CHUNK)

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "formats/base/grow.h"
+#include "formats/base/json.h"
 #include "formats/segment/recording_end.h"
 #include "formats/segment/segment_index.h"
 
@@ -43,6 +44,7 @@ struct recovery {
 	/* Identity of the file, from its header or, without one, its first whole piece. */
 	bool has_header;
 	struct bc_segment_header header;
+	json_t *json; /* the same with all members, if it is copied; otherwise NULL */
 	bool has_identity;
 	uint64_t tag;
 	uint32_t segment;
@@ -85,14 +87,21 @@ static void add_bad_piece(
 	add_damage(r, &damage);
 }
 
-static void use_header(struct recovery *r)
+static int use_header(struct recovery *r)
 {
+	size_t bytes;
+	const uint8_t *frame = bc_segment_reader_encoded(r->reader, &bytes);
+
+	r->json = bc_segment_header_json(frame, bytes);
+	if (r->json == NULL)
+		return -ENOMEM;
 	r->has_header = true;
 	r->has_identity = true;
 	r->header = *bc_segment_reader_header(r->reader);
 	r->tag = bc_recording_tag(r->header.recording);
 	r->segment = r->header.segment;
 	r->next_record = r->header.first_record;
+	return 0;
 }
 
 static int add_place(struct recovery *r, const struct place *place)
@@ -218,7 +227,7 @@ static int survey_kind(struct recovery *r)
 		switch ((enum bc_segment_found)found) {
 		case BC_FOUND_SEGMENT:
 			if (!r->has_identity)
-				use_header(r);
+				rc = use_header(r);
 			break;
 		case BC_FOUND_CHUNK:
 			rc = survey_piece(r);
@@ -640,6 +649,33 @@ static int write_blocks(struct recovery *r, struct bc_segment_writer *writer, si
 	return 0;
 }
 
+/* Creates the copy. Its header has all members of an intact one, unless they are too long now. */
+static int create_copy(
+	struct recovery *r, struct bc_segment_writer *writer, int dir_fd, const char *name)
+{
+	enum bc_format form = r->is_raw ? r->form : BC_FORMAT_SEGMENT;
+	int rc = bc_segment_create_copy(
+		writer, dir_fd, name, BC_RECOVER_SUFFIX, &r->header, form, r->json);
+
+	if (rc == -EINVAL)
+		rc = bc_segment_create_copy(
+			writer, dir_fd, name, BC_RECOVER_SUFFIX, &r->header, form, NULL);
+	return rc;
+}
+
+/* The exact time of the first record, even if a JSON writer rounded it. */
+static int set_wall(struct recovery *r)
+{
+	json_t *first = json_object_get(r->json, "first");
+
+	r->header.wall_ns = r->chunk->info.wall_ns;
+	if (!json_is_object(first))
+		return 0;
+	return json_object_set_new(first, "wall_ns", json_integer(r->header.wall_ns)) == 0
+		       ? 0
+		       : -ENOMEM;
+}
+
 /* Copies the first `count` places. If boot_id is not NULL, adds the recording's end, unless the
  * segment is full: bc_recover_end() then adds it. */
 static int write_copy(struct recovery *r, int dir_fd, const char *name,
@@ -653,11 +689,9 @@ static int write_copy(struct recovery *r, int dir_fd, const char *name,
 	if (!r->has_header)
 		make_header(r, fallback);
 	else if (count != 0 && !r->is_raw && r->header.first_record == r->chunk->info.first_record)
-		r->header.wall_ns =
-			r->chunk->info.wall_ns; /* exact, even if a JSON writer rounded it */
-	rc = r->is_raw
-		     ? bc_raw_create(&writer, dir_fd, name, BC_RECOVER_SUFFIX, &r->header, r->form)
-		     : bc_segment_create(&writer, dir_fd, name, BC_RECOVER_SUFFIX, &r->header);
+		rc = set_wall(r);
+	if (rc == 0)
+		rc = create_copy(r, &writer, dir_fd, name);
 	if (rc != 0)
 		return rc;
 	rc = r->is_raw ? write_blocks(r, &writer, count) : write_chunks(r, &writer, count);
@@ -695,6 +729,7 @@ static int open_recovery(struct recovery *r, struct bc_recovered *result)
 static void close_recovery(struct recovery *r)
 {
 	bc_segment_reader_close(r->reader);
+	json_decref(r->json);
 	free(r->places);
 	free(r->pages);
 	free(r->encoded);

@@ -104,21 +104,14 @@ static char *header_text(const struct kind *kind, const struct bc_segment_header
 	return text;
 }
 
-static int write_header(uint8_t **out, size_t *bytes, const struct kind *kind,
-	const struct bc_segment_header *h, const char *form)
+/* Takes ownership of `text`, which is NULL if out of memory. */
+static int write_text(uint8_t **out, size_t *bytes, const struct kind *kind, char *text)
 {
-	json_t *metadata = bc_metadata_parse(h->metadata);
 	int rc = -ENOMEM;
 
 	*out = NULL;
-	if (!json_is_object(metadata)) {
-		rc = metadata == NULL ? -errno : -EINVAL;
-		json_decref(metadata);
-		return rc;
-	}
-	char *text = header_text(kind, h, form, metadata);
 	if (text == NULL)
-		return -ENOMEM;
+		return rc;
 	size_t length = strlen(text);
 	*bytes = BC_EMPTY_FRAME_BYTES + BC_SKIPPABLE_BYTES + length + BC_HASH_BYTES;
 	if (*bytes > BC_SEGMENT_HEADER_MAX) {
@@ -141,6 +134,20 @@ out:
 	return rc;
 }
 
+static int write_header(uint8_t **out, size_t *bytes, const struct kind *kind,
+	const struct bc_segment_header *h, const char *form)
+{
+	json_t *metadata = bc_metadata_parse(h->metadata);
+
+	*out = NULL;
+	if (!json_is_object(metadata)) {
+		int rc = metadata == NULL ? -errno : -EINVAL;
+		json_decref(metadata);
+		return rc;
+	}
+	return write_text(out, bytes, kind, header_text(kind, h, form, metadata));
+}
+
 int bc_segment_header_write(uint8_t **out, size_t *bytes, const struct bc_segment_header *h)
 {
 	return write_header(out, bytes, &segment_kind, h, NULL);
@@ -150,6 +157,18 @@ int bc_raw_header_write(
 	uint8_t **out, size_t *bytes, const struct bc_segment_header *h, enum bc_format form)
 {
 	return write_header(out, bytes, &raw_kind, h, bc_format_name(form));
+}
+
+json_t *bc_segment_header_json(const uint8_t *in, size_t bytes)
+{
+	return bc_json_parse((const char *)in + BC_SKIPPABLE_BYTES,
+		bytes - BC_SKIPPABLE_BYTES - BC_HASH_BYTES, 0, NULL);
+}
+
+int bc_segment_header_write_json(uint8_t **out, size_t *bytes, const json_t *json, bool is_raw)
+{
+	return write_text(
+		out, bytes, is_raw ? &raw_kind : &segment_kind, bc_json_print_exact(json));
 }
 
 size_t bc_segment_header_bytes(const uint8_t in[BC_SKIPPABLE_BYTES])
@@ -217,8 +236,7 @@ static bool read_header(struct bc_segment_header *h, const struct kind *kind, ch
 		!bc_checksum_is_valid(in + hashed, in))
 		return false;
 	memset(h, 0, sizeof(*h));
-	json_t *root = bc_json_parse(
-		(const char *)in + BC_SKIPPABLE_BYTES, hashed - BC_SKIPPABLE_BYTES, 0, NULL);
+	json_t *root = bc_segment_header_json(in, bytes);
 	bool is_out_of_memory = root == NULL && errno == ENOMEM;
 	bc_json_member_text(root, "format", format, sizeof(format));
 	if (form != NULL)

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "formats/base/format_id.h"
+#include "formats/base/json.h"
 #include "formats/base/must_check.h"
 #include "formats/bus/mapping.h"
 #include "formats/segment/metadata.h"
@@ -52,6 +53,15 @@ struct bc_segment_header {
  * or the result is longer than BC_SEGMENT_HEADER_MAX. */
 int bc_segment_header_write(
 	uint8_t **out, size_t *bytes, const struct bc_segment_header *header) BC_MUST_CHECK;
+
+/* The JSON object of a valid header frame, with the members that this version doesn't know. The
+ * caller releases it. Returns NULL with errno EINVAL or ENOMEM. */
+json_t *bc_segment_header_json(const uint8_t *in, size_t bytes) BC_MUST_CHECK;
+
+/* Writes such an object, of a segment or a raw capture, which may have been changed. Returns the
+ * same as bc_segment_header_write(). */
+int bc_segment_header_write_json(
+	uint8_t **out, size_t *bytes, const json_t *json, bool is_raw) BC_MUST_CHECK;
 
 /* The length of the header frame whose first 8 bytes are at `in`, or 0 if it is not one. */
 size_t bc_segment_header_bytes(const uint8_t in[BC_SKIPPABLE_BYTES]);

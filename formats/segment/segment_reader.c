@@ -53,7 +53,7 @@ struct bc_segment_reader {
 	uint64_t tag;
 	uint64_t next; /* offset in the stream expected next */
 	enum bc_raw_follows follows;
-	size_t encoded_header_bytes; /* of the last piece, at bytes[encoded_at] */
+	size_t encoded_header_bytes; /* of the last piece or header, at bytes[encoded_at] */
 	size_t encoded_at;
 	/* What the current file's index or end should contain. */
 	uint64_t segment_at; /* offset of the file */
@@ -651,6 +651,8 @@ static int read_next(struct bc_segment_reader *r)
 			r->has_header = read_file_header(r, &r->header, bytes);
 			if (!r->has_header)
 				return -errno; /* it was valid: out of memory */
+			r->encoded_at = r->in.start;
+			r->encoded_header_bytes = bytes;
 			bc_read_buffer_consume(&r->in, bytes);
 			return BC_FOUND_SEGMENT;
 		case ITEM_PIECE:

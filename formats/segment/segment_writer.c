@@ -20,9 +20,9 @@ static void writer_reset(struct bc_segment_writer *w)
 	w->file = closed;
 }
 
-/* `form` is BC_FORMAT_SEGMENT, or the form of a raw capture. */
-static int create_file(struct bc_segment_writer *w, int dir_fd, const char *name,
-	const char *suffix, const struct bc_segment_header *header, enum bc_format form)
+int bc_segment_create_copy(struct bc_segment_writer *w, int dir_fd, const char *name,
+	const char *suffix, const struct bc_segment_header *header, enum bc_format form,
+	const json_t *json)
 {
 	uint8_t *head;
 	size_t bytes;
@@ -33,8 +33,9 @@ static int create_file(struct bc_segment_writer *w, int dir_fd, const char *name
 	w->segment = header->segment;
 	w->first_record = header->first_record;
 	w->wall_ns = header->wall_ns;
-	int rc = w->is_raw ? bc_raw_header_write(&head, &bytes, header, form)
-			   : bc_segment_header_write(&head, &bytes, header);
+	int rc = json != NULL ? bc_segment_header_write_json(&head, &bytes, json, w->is_raw)
+		 : w->is_raw  ? bc_raw_header_write(&head, &bytes, header, form)
+			      : bc_segment_header_write(&head, &bytes, header);
 	if (rc != 0)
 		return rc;
 	rc = bc_atomic_file_create(&w->file, dir_fd, name, suffix, head, bytes);
@@ -45,13 +46,13 @@ static int create_file(struct bc_segment_writer *w, int dir_fd, const char *name
 int bc_segment_create(struct bc_segment_writer *w, int dir_fd, const char *name, const char *suffix,
 	const struct bc_segment_header *header)
 {
-	return create_file(w, dir_fd, name, suffix, header, BC_FORMAT_SEGMENT);
+	return bc_segment_create_copy(w, dir_fd, name, suffix, header, BC_FORMAT_SEGMENT, NULL);
 }
 
 int bc_raw_create(struct bc_segment_writer *w, int dir_fd, const char *name, const char *suffix,
 	const struct bc_segment_header *header, enum bc_format form)
 {
-	return create_file(w, dir_fd, name, suffix, header, form);
+	return bc_segment_create_copy(w, dir_fd, name, suffix, header, form, NULL);
 }
 
 static int reserve_row(struct bc_segment_writer *w)

@@ -46,6 +46,12 @@ int bc_raw_create(struct bc_segment_writer *writer, int dir_fd, const char *name
 	const char *suffix, const struct bc_segment_header *header,
 	enum bc_format form) BC_MUST_CHECK;
 
+/* Creates a copy in the same way, of a segment (`form` is BC_FORMAT_SEGMENT) or raw capture. `json`
+ * becomes its header; NULL: `header` does. */
+int bc_segment_create_copy(struct bc_segment_writer *writer, int dir_fd, const char *name,
+	const char *suffix, const struct bc_segment_header *header, enum bc_format form,
+	const json_t *json) BC_MUST_CHECK;
+
 /* Appends a chunk encoded by bc_chunk_encode(), and sets its segment and chunk number. `info` is
  * the chunk's, `gaps` and `lost` are from bc_chunk_gaps(), `pages` from bc_chunk_encode() or
  * bc_chunk_count() (NULL: unknown, and searches will read the chunk). Returns 0; -EFBIG if the

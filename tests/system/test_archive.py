@@ -3,8 +3,10 @@
 import collections
 import functools
 import os
+import re
 import shutil
 import signal
+import struct
 import subprocess
 import time
 
@@ -92,6 +94,25 @@ def test_gaps_marks_and_epochs_stay(tmp):
         archive(path)
         equal(contents([path]), before)
         check_clean(path.parent)
+
+
+def test_members_of_the_header_that_a_later_version_adds_stay(tmp):
+    path = record(tmp)[0]
+    next(tmp.glob("*.xxh128")).unlink()
+    data = path.read_bytes()
+    end = 11 + 8 + struct.unpack_from("<I", data, 15)[0] - 8  # of the header's text
+    added = b'"future":{"x":[0.1,0.30000000000000004]}'
+    # The lengths stay: the index has the offsets of the chunks.
+    header = re.sub(rb'"boot_id":"[^"]*"', lambda found: added.ljust(len(found[0])), data[11:end])
+    assert added in header and len(header) == end - 11, header
+    (tmp / "hashed").write_bytes(header)
+    digest = run("xxhsum", "-H3", "--tag", tmp / "hashed").stdout.decode().rpartition("= ")[2]
+    path.write_bytes(data[:11] + header + struct.pack("<Q", int(digest, 16)) + data[end + 8 :])
+    before = contents([path])
+    equal(before[0][0]["future"], {"x": [0.1, 0.30000000000000004]})
+    archive(path)
+    equal(levels([path]), ["archive"])
+    equal(contents([path]), before)
 
 
 def test_what_is_not_a_whole_sealed_segment_stays_as_it_is(tmp):

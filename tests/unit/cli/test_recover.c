@@ -238,6 +238,45 @@ TEST_F(a_whole_segment_is_copied_whole)
 	assert_int_equal(read.header.clock_hz, 66000000);
 }
 
+/* Gives the segment a header with a member that this version doesn't know and a rounded time. */
+static void change_header(struct fixture *f, const char *added)
+{
+	uint8_t *frame = f->copy + BC_EMPTY_FRAME_BYTES;
+	size_t hashed = bc_segment_header_bytes(frame) - BC_HASH_BYTES;
+	char *text = (char *)frame + BC_SKIPPABLE_BYTES;
+	static const char removed[] = "\"metadata\":{\"who\":\"me\",\"n\":[1,2]}";
+	char *metadata = memmem(text, hashed, removed, strlen(removed));
+	char *wall = memmem(text, hashed, "1795166100000000000", 19);
+
+	assert_non_null(metadata);
+	assert_non_null(wall);
+	assert_true(strlen(added) <= strlen(removed));
+	memset(metadata, ' ', strlen(removed));
+	memcpy(metadata, added, strlen(added));
+	memcpy(wall, "1795166100000000512", 19);
+	bc_checksum_write(frame + hashed, frame);
+}
+
+TEST_F(members_of_the_header_that_a_later_version_adds_are_kept)
+{
+	static const char added[] = "\"x\":{\"y\":[0.1,1e300]}";
+	struct bc_recovered r;
+	size_t size;
+
+	change_header(f, added);
+	for (int mode = BC_RECOVER_STRICT; mode <= BC_RECOVER_SALVAGE; mode++) {
+		assert_int_equal(
+			recover_bytes(f, f->copy, f->segment.size, (enum bc_recover_mode)mode, &r),
+			0);
+		uint8_t *bytes = small_read_file(f->dir_fd, OUT, &size);
+		assert_non_null(memmem(bytes, size, added, strlen(added)));
+		free(bytes);
+		struct copy copy = read_copy(f, &f->segment);
+		assert_true(copy.header.wall_ns == INT64_C(1795166100000000000));
+		assert_string_equal(copy.header.label, "boot");
+	}
+}
+
 TEST_F(every_prefix_is_recovered)
 {
 	bool keep[SMALL_CHUNKS];

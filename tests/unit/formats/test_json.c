@@ -53,6 +53,26 @@ TEST(whole_doubles_have_no_fraction)
 	assert_printed(bc_json_double(NAN), "null");
 }
 
+TEST(an_exact_text_has_as_many_digits_as_its_numbers_need)
+{
+	static const char *const texts[] = {
+		"[0.1,3.3]", "[0.30000000000000004]", "1e-320", "9007199254740993", "\"\\u001b\""};
+
+	assert_printed(bc_json_double(0.1 + 0.2), "0.3");
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		json_t *json = bc_json_parse(texts[i], strlen(texts[i]), JSON_DECODE_ANY, NULL);
+		char *text = bc_json_print_exact(json);
+		json_t *read = bc_json_parse(text, strlen(text), JSON_DECODE_ANY, NULL);
+		assert_int_equal(json_equal(json, read), 1);
+		if (strstr(texts[i], "e-") == NULL)
+			assert_string_equal(text, texts[i]);
+		json_decref(read);
+		json_decref(json);
+		free(text);
+	}
+	assert_null(bc_json_print_exact(NULL));
+}
+
 TEST(members_are_printed_in_insertion_order)
 {
 	json_t *object = json_pack("{s:o, s:b, s:[i]}", "z", bc_json_text("1"), "a", 1, "m", 5);
