@@ -52,10 +52,11 @@ struct recovery {
 	struct place *places;
 	size_t count;
 	size_t capacity;
-	size_t tail_count;    /* number of places before the first damage */
-	bool is_broken;       /* the tail has ended */
-	bool is_damaged;      /* damage since the last piece, or since the start */
-	uint64_t next_record; /* expected next; raw capture: offset in the stream */
+	size_t tail_count;      /* number of places before the first damage */
+	bool is_broken;         /* the tail has ended */
+	bool is_damaged;        /* damage since the last piece, or since the start */
+	uint64_t index_damages; /* places where only the index or page summary is damaged */
+	uint64_t next_record;   /* expected next; raw capture: offset in the stream */
 	uint32_t next_number;
 	/* While writing: the counts of the last chunk written, and the records missing so far. */
 	bool has_lost;
@@ -237,6 +238,7 @@ static int survey_kind(struct recovery *r)
 			break;
 		case BC_FOUND_DAMAGE:
 			add_damage(r, bc_segment_reader_damage(r->reader));
+			r->index_damages += bc_segment_reader_damage(r->reader)->is_index;
 			r->is_damaged = true;
 			break;
 		case BC_FOUND_END:
@@ -763,7 +765,7 @@ int bc_recover(struct bc_recovered *recovered, int in, int dir_fd, const char *n
 			.bytes = r.size, .what = "the contents of another file"};
 		goto out;
 	}
-	if (options->mode == BC_RECOVER_STRICT && recovered->damages != 0) {
+	if (options->mode == BC_RECOVER_STRICT && recovered->damages != r.index_damages) {
 		rc = -EBADMSG;
 		goto out;
 	}

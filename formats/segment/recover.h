@@ -5,7 +5,7 @@
  * a gap (cause "damaged"), exact if the record numbers show how many records are missing. A reader
  * recognises missing blocks by their offsets.
  *
- *   strict   copies nothing if anything but the index is missing or damaged
+ *   strict   copies nothing if anything is missing or damaged, except page summary, index and end
  *
  *   tail     copies the pieces before the first damage or missing piece; ignores a damaged header
  *

@@ -59,6 +59,8 @@ struct bc_segment_reader {
 	uint64_t segment_at; /* offset of the file */
 	uint64_t summary_at; /* of its page summary, in the segment; 0: none so far */
 	uint32_t rows;       /* chunks or blocks */
+	bool is_at_index;    /* the last item, valid or not, starts like page summary, index, end */
+	bool lacks_chunks;   /* page summary or index are of other chunks */
 	bool is_damaged;     /* part of the segment was not read: the index can't be checked */
 	bool is_sealed;
 	bool has_segment;
@@ -330,7 +332,8 @@ static int count_work(struct bc_segment_reader *r, size_t bytes)
 	return bc_input_stream_poll(r->in.stream);
 }
 
-/* Skips to the next valid item, which may be at the current position, or to the end. */
+/* Skips to the next valid item, which may be at the current position, or to the end. Returns the
+ * item, ITEM_NONE at the end, or a negative errno. */
 static int resynchronise(struct bc_segment_reader *r)
 {
 	for (;;) {
@@ -341,7 +344,7 @@ static int resynchronise(struct bc_segment_reader *r)
 			return rc;
 		rc = parse_item(r, &bytes, &err);
 		if (rc != ITEM_NONE)
-			return rc < 0 ? rc : 0;
+			return rc;
 		rc = count_work(r, bytes);
 		if (rc < 0)
 			return rc;
@@ -349,16 +352,55 @@ static int resynchronise(struct bc_segment_reader *r)
 	}
 }
 
+/* Whether the buffer starts with a magic. Near the end of the stream, it may have less of it. */
+static bool starts_with(const struct bc_segment_reader *r, uint32_t magic)
+{
+	size_t n = bc_read_buffer_bytes(&r->in);
+	uint8_t bytes[4];
+
+	bc_write_le32(bytes, magic);
+	return memcmp(bc_read_buffer_data(&r->in), bytes, n < 4 ? n : 4) == 0;
+}
+
+/* Whether what starts here should follow the last chunk or block. */
+static bool is_at_index(const struct bc_segment_reader *r)
+{
+	return r->block != NULL
+		       ? starts_with(r, BC_MAGIC_RAW_END)
+		       : starts_with(r, BC_MAGIC_PAGE_SUMMARY) || starts_with(r, BC_MAGIC_INDEX);
+}
+
+/* Whether the damaged part, before the item `next`, can only be page summary and index, or end. */
+static bool is_index_only(const struct bc_segment_reader *r, int next)
+{
+	struct bc_index_head head;
+
+	if (!r->has_header || r->lacks_chunks)
+		return false;
+	if (next == ITEM_INDEX) /* it shows whether a chunk is missing */
+		return bc_index_head_read(&head, bc_read_buffer_data(&r->in)) &&
+		       head.rows == r->rows;
+	if (next != ITEM_NONE && next != ITEM_EMPTY_FRAME && next != ITEM_FILE)
+		return false;
+	/* One bit is the difference between the magics of a block and the end. */
+	if (r->block != NULL)
+		return r->is_at_index && r->damage.bytes <= BC_RAW_END_BYTES;
+	return r->is_at_index || r->summary_at != 0;
+}
+
 static int report_damage(struct bc_segment_reader *r, uint64_t offset, const char *what)
 {
+	bool was_sealed = r->is_sealed;
+
 	r->damage = (struct bc_segment_damage){.offset = offset,
 		.is_torn = what == torn_header || what == torn_summary || what == torn_index};
 	snprintf(r->damage.what, sizeof(r->damage.what), "%s", what);
 	r->is_damaged = true;
 	r->is_sealed = false;
-	int rc = resynchronise(r);
+	int next = resynchronise(r);
 	r->damage.bytes = r->in.offset - offset;
-	return rc < 0 ? rc : BC_FOUND_DAMAGE;
+	r->damage.is_index = next >= 0 && !was_sealed && is_index_only(r, next);
+	return next < 0 ? next : BC_FOUND_DAMAGE;
 }
 
 static void start_segment(struct bc_segment_reader *r, uint64_t offset)
@@ -366,6 +408,7 @@ static void start_segment(struct bc_segment_reader *r, uint64_t offset)
 	r->segment_at = offset;
 	r->summary_at = 0;
 	r->rows = 0;
+	r->lacks_chunks = false;
 	r->is_damaged = false;
 	r->is_sealed = false;
 	r->has_segment = true;
@@ -516,6 +559,7 @@ static int read_summary(struct bc_segment_reader *r)
 	const char *err = damaged_summary;
 	int rc = bc_summary_head_read(&head, bc_read_buffer_data(&r->in));
 
+	r->lacks_chunks |= rc != 0 && head.chunks != r->rows;
 	bc_read_buffer_consume(&r->in, BC_SUMMARY_HEAD_BYTES);
 	if (rc != 0)
 		rc = read_nodes(r, &head, &err);
@@ -594,6 +638,7 @@ static int read_index(struct bc_segment_reader *r)
 	const char *err;
 
 	bc_index_head_read(&head, bc_read_buffer_data(&r->in));
+	r->lacks_chunks |= head.rows != r->rows;
 	bc_read_buffer_consume(&r->in, BC_INDEX_HEAD_BYTES);
 	int rc = read_rows(r, head.rows, hash, &err);
 	if (rc > 0) {
@@ -639,6 +684,7 @@ static int read_next(struct bc_segment_reader *r)
 		int item = parse_item(r, &bytes, &err);
 		if (item < 0)
 			return item;
+		r->is_at_index = is_at_index(r);
 		switch ((enum item)item) {
 		case ITEM_EMPTY_FRAME:
 			start_segment(r, r->in.offset);

