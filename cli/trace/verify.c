@@ -29,8 +29,9 @@ const struct bc_usage bc_verify_usage = {
 	.operands = "FILE...",
 	.kind = "file",
 	.summary = "check the integrity of files",
-	.text = "Checks segments (all checksums, the index against the chunks, that no chunk or "
-		"record is missing, also between files, and that a gap reports each loss), raw "
+	.text = "Checks segments (all checksums, the index against the chunks, the ticks in the "
+		"chunks' headers, that no chunk or record is missing, also between files, and that "
+		"a gap reports each loss), raw "
 		"captures (all checksums, that no block is missing) and bcp1 "
 		"streams (all checksums, the sequence numbers). Plain formats have no checksums: "
 		"only a torn end and values too large for a record are found. In text formats, "
@@ -71,6 +72,7 @@ struct check {
 	/* Segments only: */
 	struct bc_sequence_check sequence;
 	struct bc_page_check *pages;
+	uint64_t *ticks; /* of a chunk */
 	const struct bc_segment_reader *reader;
 	struct extents *extents;
 	bool has_extent; /* the last one belongs to this file */
@@ -274,6 +276,21 @@ static void extend_losses(struct check *c, const struct bc_chunk *chunk)
 	memcpy(last->lost_after, chunk->info.lost, sizeof(last->lost_after));
 }
 
+/* Whether the ticks of a chunk never decrease and are between those in its header, by which readers
+ * find the chunk of a time. */
+static bool has_right_ticks(const struct bc_chunk *chunk, uint64_t *ticks)
+{
+	uint64_t tick = chunk->info.first_tick;
+
+	bc_chunk_ticks(chunk, ticks);
+	for (uint32_t i = 0; i < chunk->info.records; i++) {
+		if (ticks[i] < tick)
+			return false;
+		tick = ticks[i];
+	}
+	return tick == chunk->info.last_tick;
+}
+
 static int check_chunk(struct check *c, struct bc_chunk *chunk, uint64_t offset)
 {
 	const struct bc_chunk_info *info = &chunk->info;
@@ -305,6 +322,8 @@ static int check_chunk(struct check *c, struct bc_chunk *chunk, uint64_t offset)
 		print_chunk_damage(c, info, offset, "is out of order");
 	if (!bc_page_check_chunk(c->pages, chunk))
 		print_chunk_damage(c, info, offset, "has wrong page counts");
+	if (!has_right_ticks(chunk, c->ticks))
+		print_chunk_damage(c, info, offset, "has wrong ticks");
 	c->is_hurt = false;
 	extend_losses(c, chunk);
 	c->chunks++;
@@ -383,8 +402,9 @@ static enum bc_exit verify_segments(struct check *c)
 	int rc = chunk != NULL ? bc_input_segments(c->file->input, &reader) : -ENOMEM;
 
 	c->pages = bc_page_check_open();
+	c->ticks = malloc(BC_CHUNK_RECORDS * sizeof(*c->ticks));
 	c->reader = reader;
-	if (rc == 0 && c->pages == NULL)
+	if (rc == 0 && (c->pages == NULL || c->ticks == NULL))
 		rc = -ENOMEM;
 	if (rc == 0) {
 		bc_segment_reader_on_node(reader, on_node, c);
@@ -394,6 +414,7 @@ static enum bc_exit verify_segments(struct check *c)
 				   : summarize_segments(c);
 	bc_sequence_check_reset(&c->sequence);
 	bc_page_check_close(c->pages);
+	free(c->ticks);
 	bc_segment_reader_close(reader);
 	free(chunk);
 	return code;

@@ -1,5 +1,5 @@
-/* buscap verify: checks files: every checksum, the index against the chunks, and that no chunk or
- * record is missing. */
+/* buscap verify: checks files: every checksum, the index against the chunks, the ticks, and that no
+ * chunk or record is missing. */
 #ifndef BC_CLI_TRACE_VERIFY_H
 #define BC_CLI_TRACE_VERIFY_H
 

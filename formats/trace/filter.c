@@ -101,6 +101,11 @@ static bool may_match(const struct bc_filter *f, const struct bc_chunk_info *inf
 	return (!f->has_types || types != 0) && (!f->has_procs || procs != 0);
 }
 
+static bool has_time(const struct bc_filter *f)
+{
+	return f->has_wall || f->ticks.first != 0 || f->ticks.last != UINT64_MAX;
+}
+
 bool bc_filter_chunk(const struct bc_filter *f, const struct bc_chunk_info *info, uint64_t clock_hz,
 	struct bc_filter_bounds *bounds)
 {
@@ -110,7 +115,9 @@ bool bc_filter_chunk(const struct bc_filter *f, const struct bc_chunk_info *info
 	if (info->records == 0)
 		first = last = first != 0 ? first - 1 : 0;
 	bounds->numbers = (struct bc_span){first, last};
-	bounds->ticks = (struct bc_span){info->first_tick, info->last_tick};
+	/* Without a time, wrong ticks in the header must not hide records. */
+	bounds->ticks = has_time(f) ? (struct bc_span){info->first_tick, info->last_tick}
+				    : (struct bc_span){0, UINT64_MAX};
 	if (!bc_span_has(f->epochs, info->epoch) || !narrow(&bounds->numbers, f->numbers) ||
 		!narrow(&bounds->ticks, f->ticks))
 		return false;

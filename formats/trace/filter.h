@@ -58,7 +58,7 @@ void bc_filter_add_procs(struct bc_filter *filter, uint16_t first, uint16_t last
 /* Makes relative times absolute, now that the time of the trace's first record is known. */
 void bc_filter_start(struct bc_filter *filter, int64_t wall_ns);
 
-/* The part of a chunk that matches by number and time. */
+/* The part of a chunk that matches by number and time. All ticks, if the filter has no time. */
 struct bc_filter_bounds {
 	struct bc_span numbers;
 	struct bc_span ticks;

@@ -2,8 +2,12 @@
  * terminate, never report a wrong record as good, and deliver every undamaged chunk. */
 #include "tests/support/small_segment.h"
 
+#include <xxhash.h>
+
+#include "cli/trace/cut.h"
 #include "cli/trace/dump.h"
 #include "cli/trace/verify.h"
+#include "formats/base/bytes.h"
 #include "tests/support/test.h"
 
 #define FILE_MAX 32768
@@ -369,6 +373,56 @@ TEST_F(a_removed_chunk_is_reported)
 		find_kept(&f->segment, begin, end, keep);
 		small_expect(f->expected, &f->segment, keep);
 		check_commands(f->path, f->expected, 3);
+	}
+}
+
+/* Changes the last tick of a chunk in its header and in the index, as a wrong writer would. */
+static void set_last_tick(struct fixture *f, unsigned chunk, uint64_t tick)
+{
+	uint8_t *header = f->copy + f->segment.chunks[chunk].begin;
+	uint8_t *rows = f->copy + f->segment.index_at + BC_INDEX_HEAD_BYTES;
+	size_t rows_bytes = SMALL_CHUNKS * BC_INDEX_ROW_BYTES;
+	size_t hashed = bc_chunk_header_bytes(header) - BC_HASH_BYTES;
+
+	memcpy(f->copy, f->segment.bytes, f->segment.size);
+	bc_write_le64(header + 56, tick);
+	bc_checksum_write(header + hashed, header);
+	memcpy(rows + (size_t)chunk * BC_INDEX_ROW_BYTES + 8, header + 8, BC_INDEX_ROW_BYTES - 8);
+	bc_write_le64(rows + rows_bytes, XXH3_64bits(rows, rows_bytes));
+	write_file(f->path, f->copy, f->segment.size);
+}
+
+TEST_F(wrong_ticks_of_a_chunk_hide_no_records_and_are_reported)
+{
+	bool all[SMALL_CHUNKS];
+
+	memset(all, 1, sizeof(all));
+	small_expect(f->expected, &f->segment, all);
+	memcpy(f->copy, f->segment.bytes, f->segment.size);
+	for (unsigned i = 0; i < 2 * SMALL_CHUNKS; i++) {
+		const struct small_chunk *chunk = &f->segment.chunks[i / 2];
+		uint64_t first = bc_le64(f->segment.bytes + chunk->begin + 48);
+		set_last_tick(f, i / 2, i % 2 == 0 ? first + 1 : first - 1);
+		struct small_run run = small_run(bc_cmd_verify, "verify", f->path);
+		assert_int_equal(run.code, 3);
+		char *what = strstr(run.out, "has wrong ticks\n");
+		assert_non_null(what);
+		assert_null(strstr(what, ": offset")); /* nothing else */
+		small_run_free(&run);
+		run = small_run(bc_cmd_dump, "dump", f->path);
+		assert_int_equal(run.code, 0);
+		assert_string_equal(run.out, f->expected);
+		small_run_free(&run);
+		run = small_run(bc_cmd_dump, "dump", "--plain", "--time", "tick", f->path);
+		size_t lines = 0;
+		for (const char *p = run.out; *p != '\0'; p++)
+			lines += *p == '\n';
+		assert_int_equal(lines, SMALL_RECORDS);
+		small_run_free(&run);
+		run = small_run(bc_cmd_cut, "cut", "-n", "0-", "-O", "byu", f->path);
+		assert_int_equal(run.code, 0);
+		assert_int_equal(run.out_bytes, SMALL_RECORDS * BC_RECORD_BYTES);
+		small_run_free(&run);
 	}
 }
 
