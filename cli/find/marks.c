@@ -40,6 +40,7 @@ struct marks {
 	bool is_json;
 	enum bc_exit exit;
 	struct bc_chunk chunk;
+	bool has_records; /* of the chunk; otherwise only its header is intact */
 	uint64_t ticks[BC_CHUNK_RECORDS];
 };
 
@@ -47,7 +48,8 @@ struct marks {
 struct moment {
 	const struct bc_event *event;
 	uint64_t number; /* of the next record */
-	uint64_t tick;   /* of that record, or of the last one */
+	bool has_tick;
+	uint64_t tick; /* of that record, or of the last one */
 	bool has_wall;
 	int64_t wall_ns;
 };
@@ -74,7 +76,7 @@ static bool print_json(struct marks *m, const struct moment *at, uint32_t row)
 		bc_json_object((struct bc_json_member[]){
 			{"kind", json_string(kind_name(event))},
 			{"number", bc_json_u64(at->number)},
-			{"tick", bc_json_u64(at->tick)},
+			{"tick", at->has_tick ? bc_json_u64(at->tick) : json_null()},
 			{"epoch", json_integer(m->chunk.info.epoch)},
 			{"time", at->has_wall ? json_string(wall) : json_null()},
 			{"file", bc_json_text(m->files.path)},
@@ -113,12 +115,18 @@ static void print_event(struct marks *m, uint32_t row, const struct bc_event *ev
 {
 	const struct bc_chunk_info *info = &m->chunk.info;
 	uint64_t hz = bc_segment_files_clock_hz(&m->files, row);
-	uint32_t next = event->position < info->records ? event->position : info->records - 1;
-	uint64_t tick = info->records != 0 ? m->ticks[next] : info->first_tick;
+	uint32_t last = info->records != 0 ? info->records - 1 : 0;
+	uint32_t next = event->position < last ? event->position : last;
+	/* The header has the ticks of the first and last record. */
+	bool has_tick = m->has_records || next == 0 || next == last;
+	uint64_t tick = next == 0        ? info->first_tick
+			: m->has_records ? m->ticks[next]
+					 : info->last_tick;
 	struct moment at = {.event = event,
 		.number = info->first_record + event->position,
+		.has_tick = has_tick,
 		.tick = tick,
-		.has_wall = hz != 0,
+		.has_wall = has_tick && hz != 0,
 		.wall_ns = bc_chunk_wall(info, tick, hz)};
 
 	if (event->kind != BC_EVENT_GAP && event->kind != BC_EVENT_MARK &&
@@ -144,6 +152,15 @@ static void on_fault(void *context, const struct bc_search_fault *fault)
 	m->exit = bc_exit_worse(m->exit, bc_segment_input_print_fault(m->console, fault));
 }
 
+/* Reads a chunk, or at least its header, which has the events. Returns false if that is damaged. */
+static bool read_chunk(struct marks *m, uint32_t row)
+{
+	m->has_records = bc_segment_files_read(&m->files, row, &m->chunk);
+	if (m->has_records)
+		bc_chunk_ticks(&m->chunk, m->ticks);
+	return m->has_records || bc_segment_files_read_header(&m->files, row, &m->chunk);
+}
+
 static void list_files(struct marks *m)
 {
 	for (int i = 0; i < m->files.count && !bc_output_failed(&m->output); i++) {
@@ -151,10 +168,8 @@ static void list_files(struct marks *m)
 			continue;
 		for (uint32_t row = 0; row < m->files.table.count && !bc_output_failed(&m->output);
 			row++) {
-			if (m->files.table.rows[row].info.events == 0 ||
-				!bc_segment_files_read(&m->files, row, &m->chunk))
+			if (m->files.table.rows[row].info.events == 0 || !read_chunk(m, row))
 				continue;
-			bc_chunk_ticks(&m->chunk, m->ticks);
 			for (uint32_t e = 0; e < m->chunk.info.events; e++)
 				print_event(m, row, &m->chunk.events[e]);
 		}

@@ -6,7 +6,6 @@
 
 #include "formats/base/grow.h"
 #include "formats/segment/page_search.h"
-#include "formats/segment/segment_index.h"
 
 /* A chunk in memory, with the tick of each record. */
 struct loaded {
@@ -357,25 +356,15 @@ static bool is_mark(const struct bc_chunk *chunk, const struct bc_event *event, 
 	       memcmp(chunk->text + event->text, text, event->text_bytes) == 0;
 }
 
-/* Reads the header of a chunk. If that fails, the chunk is damaged, which reading it reports. */
-static bool load_header(struct search *s, uint32_t row, struct bc_chunk *chunk)
-{
-	const struct bc_chunk_table *t = &s->files.table;
-	const struct bc_chunk_row *r = &t->rows[row];
-
-	if (!bc_segment_files_pace(&s->files, bc_chunk_info_header_bytes(&r->info)))
-		return false;
-	return bc_chunk_header_load(chunk, t->fd, r->offset, &r->info) == 0 ||
-	       bc_segment_files_read(&s->files, row, chunk);
-}
-
 /* Looks for the marks in a chunk's header. */
 static void find_marks(struct search *s, uint32_t row, bool *has_begin, bool *has_end)
 {
 	const struct bc_search_options *o = s->options;
 	struct bc_chunk *chunk = &s->chunks[0].chunk;
 
-	if (!load_header(s, row, chunk))
+	/* If the header is damaged, reading the chunk reports that. */
+	if (!bc_segment_files_read_header(&s->files, row, chunk) &&
+		!bc_segment_files_read(&s->files, row, chunk))
 		return;
 	for (uint32_t i = 0; i < chunk->info.events; i++) {
 		const struct bc_event *event = &chunk->events[i];

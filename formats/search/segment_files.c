@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "formats/segment/page_search.h"
+#include "formats/segment/segment_index.h"
 #include "formats/segment/segment_name.h"
 
 enum given { GIVEN_UNKNOWN, GIVEN_ONCE, GIVEN_BEFORE };
@@ -231,6 +232,14 @@ bool bc_segment_files_read(struct bc_segment_files *f, uint32_t row, struct bc_c
 					     .bytes = bc_chunk_encoded_bytes(&r->info),
 					     .what = what});
 	return false;
+}
+
+bool bc_segment_files_read_header(struct bc_segment_files *f, uint32_t row, struct bc_chunk *chunk)
+{
+	const struct bc_chunk_row *r = &f->table.rows[row];
+
+	return bc_segment_files_pace(f, bc_chunk_info_header_bytes(&r->info)) &&
+	       bc_chunk_header_load(chunk, f->table.fd, r->offset, &r->info) == 0;
 }
 
 uint64_t bc_segment_files_clock_hz(const struct bc_segment_files *f, uint32_t row)

@@ -88,6 +88,11 @@ void bc_segment_files_close(struct bc_segment_files *files);
  * search is stopped. */
 bool bc_segment_files_read(struct bc_segment_files *files, uint32_t row, struct bc_chunk *chunk);
 
+/* Reads the header of a chunk, which has the events. Returns false if it is damaged, which reading
+ * the chunk reports, or the search is stopped. */
+bool bc_segment_files_read_header(
+	struct bc_segment_files *files, uint32_t row, struct bc_chunk *chunk);
+
 /* Asks whether to go on. */
 bool bc_segment_files_pace(struct bc_segment_files *files, uint64_t bytes);
 

@@ -1,9 +1,10 @@
-/* Damages a small segment in every way. The reader, `buscap dump` and `buscap verify` must
+/* Damages a small segment in every way. The reader, `buscap dump`, `marks` and `verify` must
  * terminate, never report a wrong record as good, and deliver every undamaged chunk. */
 #include "tests/support/small_segment.h"
 
 #include <xxhash.h>
 
+#include "cli/find/marks.h"
 #include "cli/trace/cut.h"
 #include "cli/trace/dump.h"
 #include "cli/trace/verify.h"
@@ -374,6 +375,52 @@ TEST_F(a_removed_chunk_is_reported)
 		small_expect(f->expected, &f->segment, keep);
 		check_commands(f->path, f->expected, 3);
 	}
+}
+
+TEST_F(marks_and_gaps_of_chunks_with_damaged_records_are_listed)
+{
+	static const char *const words[] = {"mark", "123 samples", "at least 5 samples",
+		"an unknown number", "1 sample lost", "trigger"};
+
+	write_file(f->path, f->segment.bytes, f->segment.size);
+	struct small_run whole = small_run(bc_cmd_marks, "marks", f->path);
+	assert_int_equal(whole.code, 0);
+	memcpy(f->copy, f->segment.bytes, f->segment.size);
+	for (unsigned i = 0; i < SMALL_CHUNKS; i++) {
+		uint8_t *header = f->copy + f->segment.chunks[i].begin;
+		header[bc_chunk_header_bytes(header)] ^= 1; /* the frame's magic */
+	}
+	write_file(f->path, f->copy, f->segment.size);
+	struct small_run damaged = small_run(bc_cmd_marks, "marks", f->path);
+	assert_int_equal(damaged.code, 3);
+	assert_non_null(strstr(damaged.err, "chunk 5 (9 records) is damaged"));
+	const char *before = whole.out;
+	const char *after = damaged.out;
+	for (unsigned i = 0; i < SMALL_CHUNKS; i++) {
+		const struct bc_event *event = &small_plan[i].event;
+		bool has_time = event->position == 0 || event->position == small_plan[i].records;
+		size_t bytes = strcspn(before, "\n") + 1;
+		size_t n = strcspn(after, "\n") + 1;
+		assert_non_null(memmem(after, n, words[i], strlen(words[i])));
+		if (has_time) {
+			assert_int_equal(n, bytes);
+			assert_memory_equal(after, before, n);
+		} else {
+			assert_memory_equal(after, before, 12); /* the number */
+			assert_memory_equal(after + 12, "-  /", 4);
+		}
+		before += bytes;
+		after += n;
+	}
+	assert_string_equal(after, "");
+	small_run_free(&damaged);
+	damaged = small_run(bc_cmd_marks, "marks", "--json", f->path);
+	size_t unknown = 0;
+	for (const char *p = damaged.out; (p = strstr(p, "\"tick\":null")) != NULL; p++)
+		unknown++;
+	assert_int_equal(unknown, 3);
+	small_run_free(&damaged);
+	small_run_free(&whole);
 }
 
 /* Changes the last tick of a chunk in its header and in the index, as a wrong writer would. */
