@@ -83,8 +83,8 @@ const struct bc_segment_header *bc_segment_reader_header(const struct bc_segment
 /* After BC_FOUND_DAMAGE. Valid until the next read. */
 const struct bc_segment_damage *bc_segment_reader_damage(const struct bc_segment_reader *reader);
 
-/* After BC_FOUND_CHUNK: the chunk or block as in the file, header and frame. After BC_FOUND_SEGMENT:
- * the header's frame. Valid until the next read. */
+/* After BC_FOUND_CHUNK: the chunk or block as in the file, header and frame. After
+ * BC_FOUND_SEGMENT: the header's frame. Valid until the next read. */
 const uint8_t *bc_segment_reader_encoded(
 	const struct bc_segment_reader *reader, size_t *header_bytes);
 
