@@ -215,15 +215,16 @@ static void remove_unfinished(const struct recovery *r, const char *sealed)
 	unlinkat(r->dir_fd, name, 0);
 }
 
-/* `is_last`: it is the last segment of its recording. */
+/* `is_last`: it is the last segment of its recording. `sequence` is for a new header. */
 static enum outcome recover_file(
-	struct recovery *r, const struct bc_segment_entry *partial, bool is_last)
+	struct recovery *r, const struct bc_segment_entry *partial, bool is_last, uint64_t sequence)
 {
 	struct leftover l = {.entry = partial};
 	struct bc_segment_entry sealed = *partial;
 	struct bc_recover_options options = {
 		.mode = BC_RECOVER_SALVAGE,
 		.fallback = &partial->name,
+		.sequence = sequence,
 		.must_be_fallback = true,
 		.format = partial->format,
 		.progress = &r->progress,
@@ -264,6 +265,13 @@ static bool is_segment(const struct bc_segment_entry *entry)
 	return entry->format == BC_FORMAT_SEGMENT && entry->name.damaged == 0;
 }
 
+static bool is_first_file(const struct bc_segment_list *list, size_t i)
+{
+	const struct bc_segment_entry *entry = &list->entries[i];
+
+	return i == 0 || strcmp(entry[-1].name.recording, entry->name.recording) != 0;
+}
+
 /* Returns whether no later segment of the recording follows. */
 static bool is_last_segment(const struct bc_segment_list *list, size_t i)
 {
@@ -291,10 +299,9 @@ static void end_newest(struct recovery *r, struct bc_startup_found *found)
 	if (bc_segments_list(&list, r->dir_fd, NULL) != 0)
 		return;
 	size_t i = list.count;
-	while (i != 0 && !is_segment(&list.entries[i - 1]))
+	while (i != 0 && (!is_segment(&list.entries[i - 1]) || list.entries[i - 1].sequence == 0))
 		i--;
-	bool is_ours = i != 0 && list.entries[i - 1].sequence != 0 &&
-		       !list.entries[i - 1].name.is_partial;
+	bool is_ours = i != 0 && !list.entries[i - 1].name.is_partial;
 	if (is_ours) {
 		next = list.entries[i - 1];
 		bc_segment_entry_name(last, &next);
@@ -347,19 +354,25 @@ int bc_startup_recover(struct bc_startup_found *found, const char *dir, int dir_
 	memset(found, 0, sizeof(*found));
 	if (rc != 0)
 		return rc;
+	if (list.count != 0)
+		found->sequence = list.entries[list.count - 1].order;
 	for (size_t i = 0; i < list.count; i++) {
-		const struct bc_segment_name *name = &list.entries[i].name;
+		const struct bc_segment_entry *entry = &list.entries[i];
+		const struct bc_segment_name *name = &entry->name;
 		enum outcome outcome = name->damaged != 0 ? IS_REMOVED : IS_LEFT;
+		/* An unknown number may be any: leave one for each. */
+		if (entry->sequence == 0 && is_first_file(&list, i))
+			found->sequence++;
+		uint64_t sequence = entry->sequence != 0 ? entry->sequence : found->sequence;
 		if (name->is_partial && !is_stop_pending())
-			outcome = recover_file(&r, &list.entries[i], is_last_segment(&list, i));
-		if (list.entries[i].format != BC_FORMAT_SEGMENT)
+			outcome = recover_file(&r, entry, is_last_segment(&list, i), sequence);
+		if (entry->format != BC_FORMAT_SEGMENT)
 			continue;
 		found->recovered += outcome == IS_RECOVERED;
-		if (outcome != IS_REMOVED)
+		/* Without a number, it may not be a recording of buscapd. */
+		if (outcome == IS_RECOVERED || (outcome == IS_LEFT && entry->sequence != 0))
 			memcpy(found->newest, name->recording, BC_RECORDING_ID_MAX);
 	}
-	if (list.count != 0)
-		found->sequence = list.entries[list.count - 1].sequence;
 	free(list.entries);
 	if (!is_stop_pending())
 		end_newest(&r, found);

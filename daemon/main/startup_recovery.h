@@ -11,7 +11,7 @@
 
 struct bc_startup_found {
 	char newest[BC_RECORDING_ID_MAX]; /* id of the newest recording; or empty */
-	uint64_t sequence;                /* the highest of all recordings; 0: none */
+	uint64_t sequence;                /* no recording has a higher one; 0: there are none */
 	unsigned recovered;               /* segments */
 };
 

@@ -7,8 +7,13 @@
  * deleted instead. Each check costs O(n log n) time and O(n) memory for n files, so the rotator
  * checks once a second and only counts bytes in between.
  *
- * The order is that of the sequence numbers in the headers. The clock only matters for max_age, and
- * may be wrong by years: set_ages() counts the time that passed from file to file. */
+ * The order is that of the sequence numbers in the headers. A recording whose number is unknown,
+ * say because its files can't be opened, is placed by its id: after the recordings with lower ids.
+ * If it were the first of all, it would be deleted before older ones; if it were the last, the
+ * segments being recorded would be deleted before it.
+ *
+ * Otherwise the clock only matters for max_age, and may be wrong by years: set_ages() counts the
+ * time that passed from file to file. */
 #include "daemon/store/retention.h"
 
 #include <dirent.h>
@@ -81,8 +86,8 @@ static int compare_entries(const void *a, const void *b)
 	const struct bc_segment_entry *x = a;
 	const struct bc_segment_entry *y = b;
 
-	if (x->sequence != y->sequence)
-		return x->sequence < y->sequence ? -1 : 1;
+	if (x->order != y->order)
+		return x->order < y->order ? -1 : 1;
 	if (is_same_number(x, y) && x->format != y->format)
 		return x->format < y->format ? -1 : 1;
 	return bc_segment_name_compare(&x->name, &y->name);
@@ -112,35 +117,42 @@ static int load_sequence(uint64_t *sequence, int dir_fd, const struct bc_segment
 	return rc;
 }
 
-/* Sets the sequence numbers of the files, which are sorted by name, and replaces what is known by
- * the recordings in the list. A recording without a readable header is tried again next time. */
+/* Sets sequence and order of the files, which are sorted by name, and replaces what is known by the
+ * recordings in the list. A recording without a number is tried again next time if one of its
+ * headers could not be read. */
 static int set_sequences(
 	const struct bc_segment_list *list, int dir_fd, struct bc_sequences *sequences)
 {
 	struct bc_segment_entry *entry = list->entries;
 	struct bc_segment_entry *end = entry + list->count;
 	struct bc_sequence *known = calloc(list->count, sizeof(*known));
+	uint64_t highest = 0;
 	size_t count = 0;
 
 	if (known == NULL)
 		return -ENOMEM;
 	while (entry < end) {
 		struct bc_sequence *now = &known[count];
-		const struct bc_segment_entry *first = entry;
+		struct bc_segment_entry *first = entry;
+		bool has_failed = false;
 		memcpy(now->recording, entry->name.recording, sizeof(now->recording));
 		const struct bc_sequence *found = sequences->count == 0
 							  ? NULL
 							  : bsearch(now, sequences->known,
 								    sequences->count, sizeof(*now),
 								    compare_sequences);
-		bool is_known = found != NULL;
-		now->sequence = is_known ? found->sequence : 0;
+		now->sequence = found != NULL ? found->sequence : 0;
 		for (; entry < end && strcmp(entry->name.recording, now->recording) == 0; entry++)
-			is_known = is_known || load_sequence(&now->sequence, dir_fd, entry) == 0;
-		for (struct bc_segment_entry *e = list->entries + (first - list->entries);
-			e < entry; e++)
-			e->sequence = now->sequence;
-		count += is_known;
+			if (found == NULL && now->sequence == 0 &&
+				load_sequence(&now->sequence, dir_fd, entry) != 0)
+				has_failed = true;
+		if (now->sequence > highest)
+			highest = now->sequence;
+		for (; first < entry; first++) {
+			first->sequence = now->sequence;
+			first->order = now->sequence != 0 ? now->sequence : highest;
+		}
+		count += now->sequence != 0 || !has_failed;
 	}
 	free(sequences->known);
 	sequences->known = known;

@@ -1,9 +1,8 @@
 /* Retention: deletes the oldest sealed segments, with their raw captures, until the space rules
  * hold. It considers all recordings in the directory, including those of earlier runs, but never
  * deletes an open, torn or damaged file. The order is that of the recordings' sequence numbers, not
- * of the clock. Each check lists the directory, so do not check for every write. Writer thread
- * only.
- */
+ * of the clock, unless a number is unknown. Each check lists the directory, so do not check for
+ * every write. Writer thread only. */
 #ifndef BC_DAEMON_STORE_RETENTION_H
 #define BC_DAEMON_STORE_RETENTION_H
 
@@ -29,6 +28,7 @@ struct bc_segment_entry {
 	uint64_t bytes;
 	int64_t changed_ns;
 	uint64_t sequence; /* of its recording; 0: unknown */
+	uint64_t order;    /* that, or the highest of the recordings with lower ids */
 	uint64_t age_ns;   /* set by retention */
 };
 
@@ -40,10 +40,9 @@ struct bc_segment_list {
 /* Writes the file name of an entry. */
 void bc_segment_entry_name(char out[BC_SEGMENT_NAME_MAX], const struct bc_segment_entry *entry);
 
-/* Lists the segments and raw captures of a directory: by the sequence of their recordings, those
- * without one first and by id, then by number. The files of a recording are adjacent. A raw capture
- * follows its segment. `sequences` may be NULL. Returns 0, or a negative errno with an empty list.
- */
+/* Lists the segments and raw captures of a directory: by the order of their recordings, then by
+ * id, then by number. The files of a recording are adjacent. A raw capture follows its segment.
+ * `sequences` may be NULL. Returns 0, or a negative errno with an empty list. */
 int bc_segments_list(
 	struct bc_segment_list *list, int dir_fd, struct bc_sequences *sequences) BC_MUST_CHECK;
 

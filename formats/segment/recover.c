@@ -380,12 +380,14 @@ static void count_lost(struct recovery *r)
 }
 
 /* Makes a header for a file whose own is damaged. The first piece has been read. */
-static void make_header(struct recovery *r, const struct bc_segment_name *fallback)
+static void make_header(struct recovery *r, const struct bc_recover_options *options)
 {
 	struct bc_segment_header *header = &r->header;
+	const struct bc_segment_name *fallback = options->fallback;
 	const struct bc_chunk_info *first = &r->chunk->info;
 
 	memset(header, 0, sizeof(*header));
+	header->sequence = options->sequence;
 	header->segment = r->segment;
 	if (fallback != NULL && bc_recording_tag(fallback->recording) == r->tag) {
 		snprintf(header->recording, sizeof(header->recording), "%s", fallback->recording);
@@ -679,9 +681,9 @@ static int set_wall(struct recovery *r)
 }
 
 /* Copies the first `count` places. If boot_id is not NULL, adds the recording's end, unless the
- * segment is full: bc_recover_end() then adds it. */
+ * segment is full: bc_recover_end() then adds it. `options` may be NULL if there is a header. */
 static int write_copy(struct recovery *r, int dir_fd, const char *name,
-	const struct bc_segment_name *fallback, size_t count, const char *boot_id)
+	const struct bc_recover_options *options, size_t count, const char *boot_id)
 {
 	struct bc_segment_writer writer;
 	int rc = count != 0 ? read_place(r, &r->places[0]) : 0;
@@ -689,7 +691,7 @@ static int write_copy(struct recovery *r, int dir_fd, const char *name,
 	if (rc != 0)
 		return rc;
 	if (!r->has_header)
-		make_header(r, fallback);
+		make_header(r, options);
 	else if (count != 0 && !r->is_raw && r->header.first_record == r->chunk->info.first_record)
 		rc = set_wall(r);
 	if (rc == 0)
@@ -779,7 +781,7 @@ int bc_recover(struct bc_recovered *recovered, int in, int dir_fd, const char *n
 	bool is_begun = r.has_header && recovered->has_content && recovered->is_only_torn;
 	const char *boot_id = lacks_end ? options->boot_id : NULL;
 	if (count != 0 || (boot_id != NULL && is_begun))
-		rc = write_copy(&r, dir_fd, name, options->fallback, count, boot_id);
+		rc = write_copy(&r, dir_fd, name, options, count, boot_id);
 out:
 	close_recovery(&r);
 	return rc;

@@ -57,6 +57,7 @@ struct bc_recover_options {
 	/* If the header is damaged, supplies the recording's id, provided that it matches the
 	 * pieces. May be NULL. */
 	const struct bc_segment_name *fallback;
+	uint64_t sequence; /* of the recording, if the header is damaged; 0: unknown */
 	/* The input must be that file, in this format: after a power cut, a file that was never
 	 * synced can have old data of another one. If it is another, nothing is copied. */
 	bool must_be_fallback;

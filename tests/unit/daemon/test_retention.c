@@ -119,11 +119,65 @@ TEST_F(a_listing_reads_each_header_once)
 		/* Already known. */
 		temp_write(&f->dir, FILE_OF(FOURTH), "x", 1);
 	}
-	/* Without a readable header, it comes first. */
-	assert_int_equal(bc_segments_list(&list, f->dir.fd, NULL), 0);
-	assert_string_equal(list.entries[0].name.recording, FOURTH);
-	free(list.entries);
 	free(sequences.known);
+}
+
+/* Checks the order of the four recordings, each of which has one file. */
+static void assert_order(struct fixture *f, const char *const recordings[4])
+{
+	struct bc_segment_list list;
+
+	assert_int_equal(bc_segments_list(&list, f->dir.fd, NULL), 0);
+	assert_int_equal(list.count, 4);
+	for (size_t i = 0; i < 4; i++)
+		assert_string_equal(list.entries[i].name.recording, recordings[i]);
+	free(list.entries);
+}
+
+TEST_F(a_recording_without_a_readable_sequence_follows_those_with_lower_ids)
+{
+	static const struct {
+		const char *unreadable;
+		const char *order[4];
+	} cases[] = {
+		{FILE_OF(FIRST), {SECOND, THIRD, FOURTH, FIRST}},
+		{FILE_OF(SECOND), {FIRST, THIRD, FOURTH, SECOND}},
+		{FILE_OF(THIRD), {THIRD, FIRST, SECOND, FOURTH}},
+		{FILE_OF(FOURTH), {FIRST, SECOND, THIRD, FOURTH}},
+	};
+
+	for (size_t i = 0; i < COUNT_OF(cases); i++) {
+		make_four(f);
+		temp_write(&f->dir, cases[i].unreadable, "x", 1);
+		assert_order(f, cases[i].order);
+	}
+}
+
+TEST_F(recordings_without_a_readable_sequence_are_deleted_in_their_order)
+{
+	/* As root-owned files, left by a run as root. */
+	make(f, FILE_OF(FIRST), FIRST, 1, 4);
+	temp_write(&f->dir, FILE_OF(SECOND), "x", 1);
+	f->check.files = 1;
+	enforce(f, 1);
+	assert_false(temp_exists(&f->dir, FILE_OF(FIRST)));
+	make(f, "20261103T000000Z-000003-00000.byu.lz4", "20261103T000000Z-000003", 3, 0);
+	enforce(f, 1);
+	assert_false(temp_exists(&f->dir, FILE_OF(SECOND)));
+}
+
+TEST_F(the_sequence_is_in_any_file_of_the_recording)
+{
+	struct bc_segment_list list;
+
+	temp_write(&f->dir, FILE_OF(FIRST), "x", 1);
+	make(f, FIRST "-00001.byu.lz4", FIRST, 0, 0);
+	make(f, FIRST "-00002.byu.lz4", FIRST, 9, 0);
+	assert_int_equal(bc_segments_list(&list, f->dir.fd, NULL), 0);
+	assert_int_equal(list.count, 3);
+	for (size_t i = 0; i < list.count; i++)
+		assert_int_equal(list.entries[i].sequence, 9);
+	free(list.entries);
 }
 
 /* The directory in which readdir() below seals what it returns; -1: none. */

@@ -442,6 +442,43 @@ TEST_F(a_recording_killed_between_two_segments_gets_another_one)
 	assert_string_equal(start(f, 0), "");
 }
 
+/* The sequence number in the header of one of our segments. */
+static uint64_t sequence_of(struct fixture *f, const char *name)
+{
+	struct bc_segment_header header;
+	int fd = openat(f->dir.fd, name, O_RDONLY | O_CLOEXEC);
+
+	assert_true(fd >= 0);
+	assert_int_equal(bc_segment_header_load(&header, fd), 0);
+	close(fd);
+	return header.sequence;
+}
+
+#define EARLIER "20261119T091500Z-000001-00000.byu.lz4"
+#define LATER   "20261121T091500Z-000003-00000.byu.lz4"
+
+TEST_F(a_recording_recovered_without_its_header_gets_a_sequence)
+{
+	f->segment.bytes[20] ^= 1;
+	/* That of its other segment. */
+	make_segment(f, 1, BOOT, "signal");
+	temp_write(&f->dir, PARTIAL, f->segment.bytes, f->segment.index_at);
+	start(f, 1);
+	assert_int_equal(sequence_of(f, SEALED), 7);
+	assert_int_equal(f->found.sequence, 7);
+
+	/* Otherwise one that no other recording has, not even one that can't be read. */
+	temp_dir_empty(&f->dir);
+	make_segment(f, 0, BOOT, "signal");
+	assert_int_equal(renameat(f->dir.fd, SEALED, f->dir.fd, EARLIER), 0);
+	temp_write(&f->dir, LATER, "x", 1);
+	temp_write(&f->dir, PARTIAL, f->segment.bytes, f->segment.index_at);
+	start(f, 1);
+	assert_int_equal(sequence_of(f, SEALED), 8);
+	assert_int_equal(f->found.sequence, 9);
+	assert_string_equal(f->found.newest, SMALL_RECORDING);
+}
+
 TEST_F(a_start_that_was_killed_while_it_ended_a_recording_does_not_block_the_next)
 {
 	make_segment(f, 0, BOOT, NULL);
