@@ -497,8 +497,8 @@ const struct bc_config_key bc_config_keys[] = {
 		"Number of encoder threads, 1 to 64.", &bc_type_number, FIELD(workers), .min = 1,
 		.max = BC_WORKERS_MAX},
 	{"pipeline.flush", "TIME", "time", "1s", NULL, BC_RELOAD_NOW,
-		"Write a chunk this long after its first record, even if it is not full. At least "
-		"1ms.",
+		"Write a chunk this long after its first record or event, even if it is not full. "
+		"At least 1ms.",
 		&bc_type_time, FIELD(flush_ns), .min = MS_NS},
 	{"pipeline.sync", "TIME", "time", "200ms", NULL, BC_RELOAD_NOW,
 		"Call fdatasync this often while there is new data. At least 1ms.", &bc_type_time,

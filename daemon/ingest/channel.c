@@ -532,6 +532,8 @@ bool bc_channel_event(struct bc_channel *ch, struct bc_stamper *stamper,
 	}
 	if (event->kind == BC_EVENT_GAP && ch->state != BC_CHANNEL_IDLE)
 		bc_losses_add_gap(&ch->counts->losses, event);
+	if (ch->state == BC_CHANNEL_RECORDING)
+		start_flush_timer(ch);
 	return true;
 }
 
@@ -944,19 +946,20 @@ bool bc_channel_mark(struct bc_channel *ch, struct bc_event *event, const char *
 	if (chunk == NULL)
 		return false;
 	event->position = at < chunk->info.records ? at : chunk->info.records;
-	if (bc_chunk_insert_event(chunk, event, text)) {
-		if (ch->state == BC_CHANNEL_RECORDING)
-			start_flush_timer(ch);
-		return true;
+	if (!bc_chunk_insert_event(chunk, event, text)) {
+		if (at < chunk->info.records)
+			return false;
+		bc_channel_submit(ch);
+		chunk = filling_chunk(ch, ch->epoch);
+		if (chunk == NULL)
+			return false;
+		event->position = 0;
+		if (!bc_chunk_insert_event(chunk, event, text))
+			return false;
 	}
-	if (at < chunk->info.records)
-		return false;
-	bc_channel_submit(ch);
-	chunk = filling_chunk(ch, ch->epoch);
-	if (chunk == NULL)
-		return false;
-	event->position = 0;
-	return bc_chunk_insert_event(chunk, event, text);
+	if (ch->state == BC_CHANNEL_RECORDING)
+		start_flush_timer(ch);
+	return true;
 }
 
 /* Open and close */

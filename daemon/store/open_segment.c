@@ -507,16 +507,22 @@ bool bc_open_segment_create_raw(
 
 /* Durability */
 
+/* A chunk may have events only, so the records don't show it. */
+static bool is_unsynced(const struct bc_segment_writer *writer)
+{
+	return writer->file.durable != writer->file.bytes;
+}
+
 bool bc_open_segment_has_unsynced(const struct bc_open_segment *o)
 {
-	return o->unsynced != 0 || o->raw.file.durable != o->raw.file.bytes;
+	return is_unsynced(&o->segment) || is_unsynced(&o->raw);
 }
 
 void bc_open_segment_sync(struct bc_open_segment *o)
 {
-	if (o->unsynced != 0)
+	if (is_unsynced(&o->segment))
 		sync_file(o, &o->segment);
-	if (o->raw.file.durable != o->raw.file.bytes)
+	if (is_unsynced(&o->raw))
 		sync_file(o, &o->raw);
 }
 

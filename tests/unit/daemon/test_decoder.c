@@ -790,6 +790,21 @@ TEST_F(a_break_drops_the_torn_sample_of_raw6_and_the_clock_continues)
 	}
 }
 
+TEST_F(a_gap_is_flushed_if_no_record_follows)
+{
+	start_pipeline(f, true);
+	bc_channel_set_flush(f->channel, 1000000);
+	push_raw6(f, 3 * 6, 1000, 1300);
+	while (bc_pipeline_stats(f->pipeline)->written != 3)
+		uv_run(&f->loop, UV_RUN_ONCE);
+	uint64_t bytes = bc_pipeline_stats(f->pipeline)->recording_bytes;
+	push_break(f, BC_FORMAT_RAW6, unplug_break);
+	while (bc_pipeline_stats(f->pipeline)->recording_bytes == bytes)
+		uv_run(&f->loop, UV_RUN_ONCE);
+	finish_pipeline(f);
+	check_gap(f, &unplug_break, 3);
+}
+
 TEST_F(raw6_times_that_run_backward_start_an_epoch)
 {
 	start_pipeline(f, false);

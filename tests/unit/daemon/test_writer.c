@@ -90,27 +90,29 @@ static void tear_down(struct fixture *f)
 
 TEST_FIXTURE(fixture, set_up, tear_down)
 
-enum { CUT = 1, LAST = 2, EMPTY = 4 };
+enum { CUT = 1, LAST = 2, EMPTY = 4, NO_RECORDS = 8 };
 
-/* Encodes a chunk of RECORDS records, or an EMPTY one, with a gap of `gap` samples if not 0. */
+/* Encodes a chunk of RECORDS records, or of NO_RECORDS, with a gap of `gap` samples if not 0, or an
+ * EMPTY one. */
 static struct bc_encoded *encode_chunk(
 	struct fixture *f, unsigned recording, unsigned flags, uint64_t gap)
 {
 	struct bc_encoded *e = bc_queue_pop(&f->outputs);
 	struct bc_chunk *chunk = f->chunk;
+	uint32_t records = (flags & NO_RECORDS) != 0 ? 0 : RECORDS;
 
 	bc_chunk_reset(chunk, 0, 0);
-	memset(chunk->records, (int)recording + 1, RECORDS * BC_RECORD_BYTES);
-	chunk->info.records = RECORDS;
+	memset(chunk->records, (int)recording + 1, records * BC_RECORD_BYTES);
+	chunk->info.records = records;
 	chunk->info.recording_tag = f->recordings[recording].tag;
 	chunk->info.first_record = f->next_record[recording];
 	chunk->info.wall_ns = 1000 + (int64_t)f->next_record[recording];
-	f->next_record[recording] += RECORDS;
+	f->next_record[recording] += records;
 	struct bc_event event = {
 		.kind = BC_EVENT_GAP, .cause = BC_GAP_BOARD, .exact = true, .value = gap};
 	if (gap != 0)
 		assert_true(bc_chunk_add_event(chunk, &event, NULL));
-	event = (struct bc_event){.kind = BC_EVENT_MARK, .position = RECORDS};
+	event = (struct bc_event){.kind = BC_EVENT_MARK, .position = records};
 	for (; f->marks != 0; f->marks--)
 		assert_true(bc_chunk_add_event(chunk, &event, NULL));
 	memset(e, 0, offsetof(struct bc_encoded, data));
@@ -122,7 +124,7 @@ static struct bc_encoded *encode_chunk(
 		e->bytes = 0;
 	e->info = chunk->info;
 	e->recording = &f->recordings[recording];
-	e->cut_after = flags != 0;
+	e->cut_after = (flags & (CUT | LAST | EMPTY)) != 0;
 	e->is_last = (flags & LAST) != 0;
 	return e;
 }
@@ -518,6 +520,25 @@ TEST_F(new_segments_do_not_delay_the_maintenance)
 		assert_true(bc_rotator_write(&r, encode_chunk(f, 0, 0, 0)));
 		assert_true(bc_open_segment_cut(&r.open));
 		assert_int_equal(bc_rotator_due_ns(&r), due_ns);
+	}
+	end_rotator(&r);
+}
+
+TEST_F(chunks_without_records_are_synced)
+{
+	struct bc_rotator r;
+
+	start_rotator(f, &r);
+	for (int i = 0; i < 2; i++) {
+		unsigned flags = i == 0 ? 0 : NO_RECORDS;
+		assert_true(bc_rotator_write(&r, encode_chunk(f, 0, flags, 7)));
+		assert_int_not_equal(r.open.segment.file.durable, r.open.segment.file.bytes);
+		r.sync_at_ns = 0;
+		assert_int_equal(bc_rotator_due_ns(&r), 0);
+		bc_rotator_maintain(&r, false);
+		assert_int_equal(r.open.segment.file.durable, r.open.segment.file.bytes);
+		assert_int_equal(r.open.stats.durable, RECORDS);
+		assert_int_not_equal(bc_rotator_due_ns(&r), 0);
 	}
 	end_rotator(&r);
 }
