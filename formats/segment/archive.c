@@ -490,11 +490,10 @@ int bc_segment_archive_prevent(int fd)
 	return own;
 }
 
-/* Sets `name` to that of the sealed segment of which `file` is a copy. */
-static bool is_copy(char name[BC_SEGMENT_NAME_MAX], const char *file)
+/* Sets `name` to that of the sealed segment of which `file` is a copy, and `read` to its parts. */
+static bool is_copy(char name[BC_SEGMENT_NAME_MAX], struct bc_segment_name *read, const char *file)
 {
 	const char *suffix = strstr(file, BC_SEGMENT_SUFFIX BC_ARCHIVE_SUFFIX);
-	struct bc_segment_name read;
 
 	if (suffix == NULL)
 		return false;
@@ -504,7 +503,23 @@ static bool is_copy(char name[BC_SEGMENT_NAME_MAX], const char *file)
 		return false;
 	memcpy(name, file, n);
 	name[n] = '\0';
-	return bc_segment_name_read(&read, name);
+	return bc_segment_name_read(read, name);
+}
+
+static bool is_gone(int dir_fd, const char *name)
+{
+	return faccessat(dir_fd, name, F_OK, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT;
+}
+
+/* Deletes a copy whose segment is gone. A complete one may be all that is left, unless the manifest
+ * does not list the segment: then the space rules have deleted it. */
+static void delete_orphan(
+	int dir_fd, const char *copy, const char *name, const struct bc_segment_name *segment)
+{
+	bool is_complete = strlen(copy) == strlen(name) + strlen(BC_ARCHIVE_SUFFIX);
+
+	if (!is_complete || !bc_manifest_find(dir_fd, segment->recording, name, NULL))
+		unlinkat(dir_fd, copy, 0);
 }
 
 void bc_segment_archive_recover(int dir_fd, const struct bc_archive_options *options)
@@ -519,8 +534,13 @@ void bc_segment_archive_recover(int dir_fd, const struct bc_archive_options *opt
 	}
 	for (struct dirent *item; (item = readdir(dir)) != NULL;) {
 		struct bc_archived archived;
+		struct bc_segment_name segment;
 		char name[BC_SEGMENT_NAME_MAX];
-		if (is_copy(name, item->d_name))
+		if (!is_copy(name, &segment, item->d_name))
+			continue;
+		if (is_gone(dir_fd, name))
+			delete_orphan(dir_fd, item->d_name, name, &segment);
+		else
 			(void)!archive_segment(&archived, dir_fd, name, options, false);
 	}
 	closedir(dir);

@@ -43,8 +43,9 @@ int bc_segment_archive(struct bc_archived *archived, int dir_fd, const char *nam
  * is closed. Returns -1 on failure. */
 int bc_segment_archive_prevent(int fd);
 
-/* Finishes or deletes the copies that a killed process has left next to their segments. A copy
- * without its segment is not touched: it may be all that is left. */
+/* Finishes or deletes the copies that a killed process has left. A complete copy without its
+ * segment is kept if the manifest lists the segment: then the space rules have not deleted it, and
+ * the copy may be all that is left. */
 void bc_segment_archive_recover(int dir_fd, const struct bc_archive_options *options);
 
 #endif

@@ -20,9 +20,16 @@
 /* A manifest that replaces another one has this suffix while it is written. */
 #define NEW_SUFFIX ".new"
 
+#define NEW_NAME_MAX_BYTES (NAME_MAX_BYTES + sizeof(NEW_SUFFIX))
+
 static void write_name(char out[NAME_MAX_BYTES], const char *recording)
 {
 	snprintf(out, NAME_MAX_BYTES, "%s" BC_MANIFEST_SUFFIX, recording);
+}
+
+static void write_new_name(char out[NEW_NAME_MAX_BYTES], const char *recording)
+{
+	snprintf(out, NEW_NAME_MAX_BYTES, "%s" BC_MANIFEST_SUFFIX NEW_SUFFIX, recording);
 }
 
 static int open_manifest(int dir_fd, const char *recording, int flags)
@@ -239,11 +246,11 @@ static bool copy_lines(FILE *in, FILE *out, int dir_fd, uint32_t segment)
 void bc_manifest_forget(int dir_fd, const char *recording, uint32_t segment)
 {
 	char name[NAME_MAX_BYTES];
-	char new_name[NAME_MAX_BYTES + sizeof(NEW_SUFFIX)];
+	char new_name[NEW_NAME_MAX_BYTES];
 	struct stat st;
 
 	write_name(name, recording);
-	snprintf(new_name, sizeof(new_name), "%s" NEW_SUFFIX, name);
+	write_new_name(new_name, recording);
 	FILE *in = open_stream(open_manifest(dir_fd, recording, O_RDONLY | O_NONBLOCK), "r");
 	if (in == NULL)
 		return;
@@ -266,7 +273,10 @@ void bc_manifest_forget(int dir_fd, const char *recording, uint32_t segment)
 void bc_manifest_remove(int dir_fd, const char *recording)
 {
 	char name[NAME_MAX_BYTES];
+	char new_name[NEW_NAME_MAX_BYTES];
 
 	write_name(name, recording);
+	write_new_name(new_name, recording);
+	unlinkat(dir_fd, new_name, 0);
 	unlinkat(dir_fd, name, 0);
 }

@@ -36,7 +36,7 @@ int bc_manifest_change(int dir_fd, const char *recording, const char *file,
  * that fails, or another process is changing the manifest, they remain until the next call. */
 void bc_manifest_forget(int dir_fd, const char *recording, uint32_t segment);
 
-/* Deletes the manifest. */
+/* Deletes the manifest, and one that a killed process has left unfinished. */
 void bc_manifest_remove(int dir_fd, const char *recording);
 
 #endif

@@ -479,6 +479,26 @@ TEST_F(a_recording_recovered_without_its_header_gets_a_sequence)
 	assert_string_equal(f->found.newest, SMALL_RECORDING);
 }
 
+/* The archiver was killed after the space rules had deleted the segment. */
+TEST_F(copies_of_deleted_segments_are_deleted)
+{
+	static const char hash[BC_FILE_HASH_CHARS] = "0123456789abcdef0123456789abcdef";
+	const struct small_segment *s = &f->segment;
+
+	temp_write(&f->dir, SEALED ".archiving.partial", s->bytes, s->index_at);
+	temp_write(&f->dir, SEALED ".archiving", s->bytes, s->size);
+	start(f, 0);
+	assert_int_equal(temp_dir_empty(&f->dir), 0);
+
+	/* Something else has deleted it. */
+	assert_int_equal(bc_manifest_add(f->dir.fd, SMALL_RECORDING, SEALED, hash), 0);
+	temp_write(&f->dir, SEALED ".archiving.partial", s->bytes, s->index_at);
+	temp_write(&f->dir, SEALED ".archiving", s->bytes, s->size);
+	start(f, 0);
+	assert_false(temp_exists(&f->dir, SEALED ".archiving.partial"));
+	assert_same(f, SEALED ".archiving", s->bytes, s->size);
+}
+
 TEST_F(a_start_that_was_killed_while_it_ended_a_recording_does_not_block_the_next)
 {
 	make_segment(f, 0, BOOT, NULL);
