@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -92,11 +93,23 @@ int bc_dir_open(const char *dir, char *err, size_t errlen)
 	return rc != 0 ? rc : fd;
 }
 
+/* Makes the entry of a new directory durable. */
+static void sync_parent(int dir_fd)
+{
+	int fd = openat(dir_fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0)
+		return;
+	(void)!fsync(fd);
+	close(fd);
+}
+
 int bc_dir_claim(const char *dir, char *err, size_t errlen)
 {
 	char what[256];
+	bool is_new = mkdir(dir, 0750) == 0;
 
-	if (mkdir(dir, 0750) != 0 && errno != EEXIST) {
+	if (!is_new && errno != EEXIST) {
 		int rc = -errno;
 		snprintf(err, errlen,
 			"%s: can't create the directory: %s; create it, or use another (-o)", dir,
@@ -106,6 +119,8 @@ int bc_dir_claim(const char *dir, char *err, size_t errlen)
 	int fd = bc_dir_open(dir, what, sizeof(what));
 	if (fd < 0)
 		snprintf(err, errlen, "%s: %s", dir, what);
+	else if (is_new)
+		sync_parent(fd);
 	return fd;
 }
 

@@ -622,6 +622,17 @@ def test_a_stop_waits_for_a_slow_disk(tmp):
     slow_end(tmp)
 
 
+def test_a_new_directory_is_durable(tmp):
+    parent = tmp / "parent"
+    parent.mkdir()
+    faults = Faults(tmp, parent)
+    for _ in range(2):  # the second run finds it there
+        done = run(BUSCAPD, "--once", "--no-socket", "--source", "sim:rate=max,count=1", "-o", parent / "out",
+                   env={**os.environ, **faults.env})
+        equal(done.returncode, 0, done.stderr.decode())
+        equal([done for kind, _, done, name in faults.calls() if (kind, name) == ("fsync", "parent")], ["ok"])
+
+
 # ---- interference by other processes
 
 
