@@ -447,6 +447,7 @@ static void on_closed(uv_handle_t *handle)
 	if (f->stream.fd > STDIN_FILENO)
 		close(f->stream.fd);
 	bc_recording_stream_close(&f->recording);
+	free(f->recording.dir);
 	close(f->stream.wake_fd);
 	uv_cond_destroy(&f->changed);
 	uv_mutex_destroy(&f->lock);
@@ -501,7 +502,9 @@ int bc_file_source_open(
 	struct file_source *f = calloc(1, sizeof(*f));
 	int wake_fd = eventfd(0, EFD_CLOEXEC);
 	struct piece *pieces = malloc(PIECES * sizeof(*pieces));
-	if (f == NULL || pieces == NULL || wake_fd < 0) {
+	char *dir = options->recording != NULL ? strdup(options->dir) : NULL;
+	if (f == NULL || pieces == NULL || wake_fd < 0 ||
+		(options->recording != NULL && dir == NULL)) {
 		rc = wake_fd < 0 ? -errno : -ENOMEM;
 		goto fail;
 	}
@@ -522,7 +525,7 @@ int bc_file_source_open(
 	f->stream = (struct bc_input_stream){.fd = fd, .wake_fd = wake_fd};
 	f->recording = (struct bc_recording_stream){.fd = -1, .segment = -1};
 	if (options->recording != NULL) {
-		f->recording.dir_fd = options->dir_fd;
+		f->recording.dir = dir;
 		snprintf(f->recording.recording, sizeof(f->recording.recording), "%s",
 			options->recording);
 		f->stream.read = bc_recording_stream_read;
@@ -541,6 +544,7 @@ fail:
 		close(wake_fd);
 	if (fd > STDIN_FILENO)
 		close(fd);
+	free(dir);
 	free(pieces);
 	free(f);
 	return rc;

@@ -21,7 +21,7 @@ struct bc_file_options {
 	const char *name;      /* of those, for messages */
 	int fd;                /* pipe of an upload; the source closes it, even on failure */
 	const char *recording; /* id; NULL: an upload */
-	int dir_fd;            /* with its segments; the caller's, outlives the source */
+	const char *dir;       /* path of the directory with its segments; copied */
 	enum bc_format format; /* BC_FORMAT_UNKNOWN: detect it */
 	uint64_t clock_hz;
 };

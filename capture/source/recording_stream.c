@@ -9,22 +9,14 @@
 
 #include "formats/segment/segment_name.h"
 
-/* Finds the segment that follows number `after`. Returns 0, -ENOENT if there is none, or another
- * negative errno. */
-static int find_next(
-	const struct bc_recording_stream *s, int64_t after, struct bc_segment_name *next)
+/* Finds the segment that follows number `after`. Returns whether there is one. */
+static bool find_next(
+	const struct bc_recording_stream *s, DIR *dir, int64_t after, struct bc_segment_name *next)
 {
-	int fd = openat(s->dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
 	struct bc_segment_name name;
 	bool is_found = false;
 
-	if (dir == NULL) {
-		int rc = -errno;
-		if (fd >= 0)
-			close(fd);
-		return rc;
-	}
+	rewinddir(dir);
 	for (const struct dirent *entry = readdir(dir); entry != NULL; entry = readdir(dir)) {
 		if (!bc_segment_name_read(&name, entry->d_name) || name.is_partial ||
 			name.damaged != 0 || strcmp(name.recording, s->recording) != 0 ||
@@ -33,31 +25,31 @@ static int find_next(
 		*next = name;
 		is_found = true;
 	}
-	closedir(dir);
-	return is_found ? 0 : -ENOENT;
+	return is_found;
 }
 
-/* Opens the next segment that still exists. Returns 0 or a negative errno as above. */
+/* Opens the next segment that still exists. Returns 0, -ENOENT if there is none, or another
+ * negative errno. */
 static int open_next(struct bc_recording_stream *s)
 {
 	struct bc_segment_name name = {.segment = 0};
 	char file[BC_SEGMENT_NAME_MAX];
 	int64_t after = s->segment;
+	DIR *dir = opendir(s->dir);
+	int rc = -ENOENT;
 
-	for (;;) {
-		int rc = find_next(s, after, &name);
-		if (rc != 0)
-			return rc;
+	if (dir == NULL)
+		return -errno;
+	while (s->fd < 0 && rc == -ENOENT && find_next(s, dir, after, &name)) {
 		after = name.segment;
 		bc_segment_name_write(file, &name);
-		s->fd = openat(s->dir_fd, file, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-		if (s->fd < 0 && errno != ENOENT)
-			return -errno;
-		if (s->fd < 0)
-			continue;
-		s->segment = after;
-		return 0;
+		s->fd = openat(dirfd(dir), file, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+		rc = s->fd < 0 ? -errno : 0;
 	}
+	closedir(dir);
+	if (rc == 0)
+		s->segment = after;
+	return rc;
 }
 
 ssize_t bc_recording_stream_read(void *context, void *out, size_t size)

@@ -1,6 +1,6 @@
 /* The sealed segments of a recording, one after the other, as one stream of bytes. They are looked
- * up in the directory by the recording's id, so only files of that recording are opened. Blocks on
- * the disk. */
+ * up in the directory by the recording's id, so only files of that recording are opened. The
+ * directory is opened by its path, as it may have been replaced. Blocks on the disk. */
 #ifndef BC_CAPTURE_SOURCE_RECORDING_STREAM_H
 #define BC_CAPTURE_SOURCE_RECORDING_STREAM_H
 
@@ -10,7 +10,7 @@
 #include "formats/segment/segment_header.h"
 
 struct bc_recording_stream {
-	int dir_fd; /* the caller's */
+	char *dir; /* path; the caller's */
 	char recording[BC_RECORDING_ID_MAX];
 	int fd;          /* the open segment; -1: none */
 	int64_t segment; /* its number, or that of the previous one; -1: none */

@@ -805,7 +805,7 @@ static int start_replay_session(struct bc_recorder *r, const struct bc_replay_re
 		.name = request->name,
 		.fd = request->fd,
 		.recording = request->recording,
-		.dir_fd = r->options.dir_fd,
+		.dir = r->options.config->dir,
 		.format = request->format,
 		.clock_hz = request->clock_hz,
 	};

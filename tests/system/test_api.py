@@ -7,6 +7,7 @@ import os
 import pathlib
 import re
 import resource
+import shutil
 import signal
 import socket
 import subprocess
@@ -607,6 +608,23 @@ def test_a_recording_is_replayed_by_its_id(tmp):
         first[1].symlink_to(tmp / first[1].name)
         equal(api.good("PUT", replay_path(recording=row["id"]), b"", status=201)["replay"]["state"], "failed")
         assert daemon.stop() in (0, 4)
+
+
+def test_a_recording_is_replayed_from_a_directory_that_was_created_again(tmp):
+    out = tmp / "out"
+    with daemon_in(tmp, source="sim:rate=max,count=1000", mode="always") as daemon:
+        daemon.wait_ready()
+        api = Api(tmp / "socket")
+        wait_until(lambda: api.good("GET", "/v1/status")["state"] == "idle", "the end of the recording")
+        (row,) = api.good("GET", "/v1/recordings")["recordings"]
+        shutil.copytree(out, tmp / "copy")
+        while out.exists():  # the daemon may create files in it
+            shutil.rmtree(out, ignore_errors=True)
+        (tmp / "copy").rename(out)
+        done = api.good("PUT", replay_path(recording=row["id"]), b"", status=201)["replay"]
+        equal((done["state"], done["recording"]["records"]), ("done", row["records"]))
+        equal(len(api.good("GET", "/v1/recordings")["recordings"]), 2)
+        daemon.stop()
 
 
 def test_a_replay_is_as_fast_as_its_client_and_no_faster(tmp):
