@@ -32,12 +32,12 @@ static uint64_t space_left_of(
 }
 
 static int check_space(struct bc_rotator *r, struct bc_retention_state *state,
-	uint64_t coming_bytes, uint64_t coming_files, uint64_t files)
+	uint64_t coming_bytes, uint64_t coming_files)
 {
 	const struct bc_retention_check check = {
 		.dir_fd = r->open.dir_fd,
 		.rules = &r->rules.space,
-		.files = files,
+		.files = r->rules.rotation.files,
 		.coming_bytes = coming_bytes,
 		.coming_files = coming_files,
 		.wall_ns = bc_wall_ns(),
@@ -65,15 +65,14 @@ static int check_space(struct bc_rotator *r, struct bc_retention_state *state,
 static bool enforce_space(struct bc_rotator *r, uint64_t coming_bytes, uint64_t coming_files)
 {
 	struct bc_retention_state state;
-	uint64_t files = coming_files != 0 ? r->rules.rotation.files : 0;
 
-	if (check_space(r, &state, coming_bytes, coming_files, files) != 0)
+	if (check_space(r, &state, coming_bytes, coming_files) != 0)
 		return true; /* the write will report the error */
 	if (state.is_over && (r->open.segment.chunks != 0 || r->open.raw.chunks != 0)) {
 		/* Only the open files are left. Once sealed, they can be deleted. */
 		if (!bc_open_segment_cut(&r->open))
 			return false;
-		if (check_space(r, &state, coming_bytes, 1, files) != 0)
+		if (check_space(r, &state, coming_bytes, 1) != 0)
 			return true;
 	}
 	r->open.stats.free_bytes = state.free_bytes;

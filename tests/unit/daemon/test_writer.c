@@ -524,6 +524,27 @@ TEST_F(new_segments_do_not_delay_the_maintenance)
 	end_rotator(&r);
 }
 
+TEST_F(a_lower_number_of_files_applies_at_the_next_check)
+{
+	struct bc_rotator r;
+
+	start_rotator(f, &r);
+	r.rules.rotation.files = 3;
+	for (int i = 0; i < 3; i++) {
+		assert_true(bc_rotator_write(&r, encode_chunk(f, 0, 0, 0)));
+		assert_true(i == 2 || bc_open_segment_cut(&r.open));
+	}
+	r.check_at_ns = 0;
+	bc_rotator_maintain(&r, false);
+	assert_int_equal(r.open.stats.segments, 3);
+	r.rules.rotation.files = 2;
+	r.check_at_ns = 0;
+	bc_rotator_maintain(&r, false);
+	assert_int_equal(r.open.stats.segments, 2);
+	assert_false(temp_exists(&f->dir, "20261120T091500Z-3f9a2c-00000.byu.lz4"));
+	end_rotator(&r);
+}
+
 TEST_F(chunks_without_records_are_synced)
 {
 	struct bc_rotator r;
