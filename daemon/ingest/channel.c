@@ -335,7 +335,7 @@ static uint32_t filter_new(struct bc_channel *ch, struct bc_stamper *stamper, ui
 	return kept - removed;
 }
 
-uint32_t bc_channel_possible_actions(const struct bc_channel *ch)
+static uint32_t possible_actions(const struct bc_channel *ch)
 {
 	bool can_start = ch->state != BC_CHANNEL_RECORDING && ch->may_start &&
 			 bc_channel_is_ready(ch);
@@ -352,6 +352,12 @@ uint32_t bc_channel_possible_actions(const struct bc_channel *ch)
 	if (can_stop)
 		actions |= 1u << BC_ACTION_STOP | 1u << BC_ACTION_TOGGLE;
 	return actions;
+}
+
+void bc_channel_limit_triggers(const struct bc_channel *ch)
+{
+	ch->options.triggers->actions = possible_actions(ch);
+	ch->options.triggers->recording_tag = ch->recording != NULL ? ch->recording->tag : 0;
 }
 
 /* Finds the next match before position `end` by showing the engine a chunk that ends there. */
@@ -383,7 +389,7 @@ static void search_triggers(struct bc_channel *ch, uint32_t from)
 	ch->search_from = from;
 	while (ch->filling != NULL) {
 		uint32_t end = full_position(ch);
-		triggers->actions = bc_channel_possible_actions(ch);
+		bc_channel_limit_triggers(ch);
 		if (!next_match(ch, end, &match)) {
 			if (end == filled(ch))
 				return;

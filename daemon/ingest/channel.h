@@ -117,8 +117,8 @@ bool bc_channel_is_ready(const struct bc_channel *channel);
 /* Sets whether triggers may start a recording; initially false. */
 void bc_channel_allow_triggers(struct bc_channel *channel, bool may_start);
 
-/* Returns the trigger actions that are possible now, as in bc_trigger_engine.actions. */
-uint32_t bc_channel_possible_actions(const struct bc_channel *channel);
+/* Tells the trigger engine, which must not be NULL, which triggers may act now. */
+void bc_channel_limit_triggers(const struct bc_channel *channel);
 
 /* Prepares a recording that is to start with the record at position `at`, or BC_CHANNEL_NOW with
  * the next record to arrive, preceded by up to `before` of the overwrite ring: discards what

@@ -212,7 +212,8 @@ static void disarm_of(
 	}
 }
 
-/* Disarms the triggers of all ended recordings. Must not be called during a trigger search. */
+/* Disarms the triggers of all ended recordings, which no longer act, to free their names. Must not be
+ * called during a trigger search. */
 static void disarm_ended(struct bc_recorder *r)
 {
 	for (struct bc_recording *rec = r->recordings.newest; rec != NULL; rec = rec->next)
@@ -580,7 +581,7 @@ static void check_silence(struct bc_part *part)
 		bc_session_is_draining(part->session))
 		return;
 	for (;;) {
-		part->triggers.actions = bc_channel_possible_actions(channel);
+		bc_channel_limit_triggers(channel);
 		uint64_t last_ns = bc_channel_last_ns(channel) + unknown_ns;
 		if (!bc_trigger_engine_check_silence(&part->triggers, now, last_ns, &match))
 			return;
@@ -685,6 +686,7 @@ enum bc_refusal bc_recorder_snapshot(
 			"configuration");
 	if (all.pre.unit == BC_TIME_OR_SIZE_NONE)
 		all.pre.unit = BC_TIME_OR_SIZE_ALL;
+	disarm_ended(r);
 	if (r->live.recording == NULL && !r->live.is_over && !all.until_stopped &&
 		all.post.unit == BC_TIME_OR_SIZE_NONE &&
 		bc_channel_flight_state(bc_session_channel(r->live.session)).records == 0)

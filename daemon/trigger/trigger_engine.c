@@ -163,12 +163,22 @@ static uint32_t find_tick(const struct bc_chunk *chunk, uint32_t from, uint64_t 
 	return from;
 }
 
-/* Returns the first record at which a trigger may match: where its hold-off has ended. */
-static uint32_t first_free(const struct search *s, const struct bc_armed_trigger *armed)
+/* Returns whether a trigger may act now. During a search that changes with each match. */
+static bool may_act(const struct bc_trigger_engine *e, unsigned i)
 {
+	const struct bc_trigger *t = &e->armed[i].trigger;
+
+	return (e->actions >> t->action & 1) != 0 &&
+	       (t->recording_tag == 0 || t->recording_tag == e->recording_tag);
+}
+
+/* Returns the first record at which a trigger may match: where its hold-off has ended. */
+static uint32_t first_free(const struct search *s, unsigned i)
+{
+	const struct bc_armed_trigger *armed = &s->engine->armed[i];
 	const struct bc_trigger *t = &armed->trigger;
 
-	if ((s->engine->actions >> t->action & 1) == 0)
+	if (!may_act(s->engine, i))
 		return s->chunk->info.records;
 	if (!armed->has_acted || t->holdoff_ns == 0)
 		return s->at;
@@ -306,7 +316,7 @@ static void start_search(struct search *s)
 
 	for (unsigned i = 0; i < e->count; i++) {
 		const struct bc_trigger *t = &e->armed[i].trigger;
-		s->first[i] = first_free(s, &e->armed[i]);
+		s->first[i] = first_free(s, i);
 		if (t->action == BC_ACTION_MARK && !has_mark_room(s->chunk, t))
 			s->no_room |= UINT32_C(1) << i;
 	}
@@ -415,12 +425,6 @@ static uint32_t search_chunk(
 }
 
 /* Matches */
-
-/* Returns whether a trigger may still act: another match at this record may have acted since. */
-static bool may_act(const struct bc_trigger_engine *e, unsigned i)
-{
-	return (e->actions >> e->armed[i].trigger.action & 1) != 0;
-}
 
 static bool ends_recording(const struct bc_trigger *trigger)
 {

@@ -53,6 +53,9 @@ struct bc_trigger_engine {
 	 * all. Triggers with other actions are not searched for. */
 	uint32_t actions;
 
+	/* The recording that runs; 0: none. Another one's own triggers are not searched for. */
+	uint64_t recording_tag;
+
 	unsigned count; /* in the order in which they were armed */
 	struct bc_armed_trigger armed[BC_TRIGGER_ENGINE_TRIGGERS];
 
@@ -104,9 +107,10 @@ static inline bool bc_trigger_engine_is_empty(const struct bc_trigger_engine *en
  * by record, then in the order of arming, but a stop or toggle comes last and only one of them per
  * record. *from advances to the match's record while more match there, else past it.
  *
- * Triggers that are held off, or whose action is not in engine->actions, are ignored. A mark for
- * which the chunk has no space is counted as missed, and its hold-off starts. Returns false, with
- * *from at info.records, if there are no more matches. */
+ * Triggers that are held off, whose action is not in engine->actions, or which belong to another
+ * recording than engine->recording_tag are ignored. A mark for which the chunk has no space is
+ * counted as missed, and its hold-off starts. Returns false, with *from at info.records, if there
+ * are no more matches. */
 bool bc_trigger_engine_next(struct bc_trigger_engine *engine, const struct bc_chunk *chunk,
 	uint32_t *from, uint64_t clock_hz, struct bc_trigger_match *match);
 
