@@ -212,7 +212,7 @@ static void disarm_of(
 	}
 }
 
-/* Disarms the triggers of all ended recordings, which no longer act, to free their names. Must not be
+/* Disarms the triggers of all ended recordings. They no longer act, but have names. Must not be
  * called during a trigger search. */
 static void disarm_ended(struct bc_recorder *r)
 {

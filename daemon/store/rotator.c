@@ -10,8 +10,12 @@
 #include "daemon/base/log.h"
 #include "daemon/store/reserve.h"
 #include "formats/base/clock.h"
+#include "formats/segment/raw_capture.h"
 
 #define CHECK_NS UINT64_C(1000000000)
+
+/* More than a chunk that has only the gaps and the end that recovery adds. */
+#define NOTE_BYTES 1024u
 
 /* Space
  *
@@ -136,12 +140,44 @@ static bool open_raw(struct bc_rotator *r, const struct bc_encoded *e)
 	return bc_open_segment_create_raw(&r->open, &header, e->raw_form);
 }
 
+/* Whether the open segment has room for the chunk below the limit of its length, then for its end,
+ * or for what recovery adds. */
+static bool segment_has_room(const struct bc_rotator *r, const struct bc_encoded *e)
+{
+	const struct bc_segment_writer *segment = &r->open.segment;
+	uint64_t end_bytes = NOTE_BYTES + bc_segment_end_bytes(segment, 2);
+
+	return segment->file.bytes + e->bytes + end_bytes <= segment->file.max_bytes;
+}
+
+static bool raw_has_room(const struct bc_rotator *r, const struct bc_encoded *e)
+{
+	const struct bc_atomic_file *file = &r->open.raw.file;
+
+	return file->bytes + e->raw_bytes + BC_RAW_END_BYTES <= file->max_bytes;
+}
+
+/* Ends the open files if they have to, or if one of them has no room for the chunk or its raw
+ * block. Returns false to be called again. */
+static bool make_room(struct bc_rotator *r, const struct bc_encoded *e)
+{
+	bool must_cut = r->open.must_cut;
+
+	if (e->bytes != 0 && !e->is_written && r->open.segment.chunks != 0)
+		must_cut = must_cut || !segment_has_room(r, e);
+	if (e->raw_bytes != 0 && !e->is_raw_written && r->open.raw.chunks != 0)
+		must_cut = must_cut || !raw_has_room(r, e);
+	return !must_cut || bc_open_segment_cut(&r->open);
+}
+
 /* Appends a chunk to the open segment and counts it. Returns 0 or a negative errno. */
 static int append_to_segment(struct bc_rotator *r, struct bc_encoded *e)
 {
-	int rc = bc_segment_append(&r->open.segment, e->data, e->header_bytes, &e->info, e->gaps,
-		e->lost, &e->pages.counts);
+	int rc = -EFBIG;
 
+	if (segment_has_room(r, e))
+		rc = bc_segment_append(&r->open.segment, e->data, e->header_bytes, &e->info,
+			e->gaps, e->lost, &e->pages.counts);
 	if (rc != 0)
 		return rc;
 	bc_log(BC_LOG_DEBUG, "%s: chunk %" PRIu32 ", %" PRIu32 " records, %zu bytes",
@@ -188,7 +224,9 @@ static bool append_raw(struct bc_rotator *r, struct bc_encoded *e)
 	if (r->open.raw.file.fd < 0 && !open_raw(r, e))
 		return false;
 	bc_thread_health_start(&r->open.health, "writing to", r->open.raw.file.open_name);
-	int rc = bc_raw_append(&r->open.raw, e->raw, e->raw_bytes);
+	int rc = -EFBIG;
+	if (raw_has_room(r, e))
+		rc = bc_raw_append(&r->open.raw, e->raw, e->raw_bytes);
 	if (rc != 0) {
 		bc_open_segment_mark_stuck(
 			&r->open, r->open.raw.file.name, "can't write", strerror(-rc));
@@ -205,7 +243,7 @@ static bool append_raw(struct bc_rotator *r, struct bc_encoded *e)
 /* The raw block is first: a reader of both files finds the bytes of every record. */
 bool bc_rotator_write(struct bc_rotator *r, struct bc_encoded *e)
 {
-	if (r->open.must_cut && !bc_open_segment_cut(&r->open))
+	if (!make_room(r, e))
 		return false;
 	if (e->raw_bytes != 0 && !e->is_raw_written && !append_raw(r, e))
 		return false;
@@ -343,7 +381,7 @@ static int try_write_given_up(struct bc_rotator *r, struct bc_encoded *e)
 	struct bc_open_segment *open = &r->open;
 
 	bc_open_segment_check_deleted(open); /* the gaps would be lost with it */
-	if (open->must_cut && !bc_open_segment_cut(open))
+	if (!make_room(r, e))
 		return -ENOSPC;
 	if (open->segment.file.fd < 0) {
 		struct bc_segment_header header = header_of(r, e);

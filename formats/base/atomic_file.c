@@ -2,9 +2,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 #include <xxhash.h>
 
@@ -49,6 +52,20 @@ static int init_hashes(struct bc_atomic_file *f)
 	return 0;
 }
 
+/* The length that no file can exceed, by the limits of the process and the file system. */
+static uint64_t max_bytes_of(int fd)
+{
+	uint64_t max = UINT64_MAX;
+	struct rlimit limit;
+	struct statfs fs;
+
+	if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
+		max = limit.rlim_cur;
+	if (fstatfs(fd, &fs) == 0 && fs.f_type == MSDOS_SUPER_MAGIC && max > UINT32_MAX)
+		max = UINT32_MAX; /* FAT */
+	return max;
+}
+
 int bc_atomic_file_create(struct bc_atomic_file *f, int dir_fd, const char *name,
 	const char *suffix, const uint8_t *head, size_t head_bytes)
 {
@@ -79,6 +96,7 @@ int bc_atomic_file_create(struct bc_atomic_file *f, int dir_fd, const char *name
 	}
 	XXH3_128bits_update(f->hash, head, head_bytes);
 	f->bytes = head_bytes;
+	f->max_bytes = max_bytes_of(f->fd);
 	return 0;
 }
 

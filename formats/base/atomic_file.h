@@ -26,6 +26,7 @@ struct bc_atomic_file {
 	int dir_fd;                              /* owned by the caller */
 	char name[BC_ATOMIC_FILE_NAME_MAX];      /* final name */
 	char open_name[BC_ATOMIC_FILE_NAME_MAX]; /* name until sealed */
+	uint64_t max_bytes;                      /* limit of its length, when it was created */
 	uint64_t bytes;                          /* length of the appended pieces */
 	uint64_t durable;                        /* bytes covered by the last sync */
 	bool is_name_durable;

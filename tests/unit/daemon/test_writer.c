@@ -11,6 +11,7 @@
 #include "daemon/store/rotator.h"
 #include "daemon/store/writer.h"
 #include "formats/segment/manifest.h"
+#include "formats/segment/recover.h"
 #include "formats/segment/segment_reader.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/test.h"
@@ -613,6 +614,85 @@ TEST_F(an_empty_segment_is_not_written_to_below_keep_free)
 	struct bc_encoded *e = encode_chunk(f, 0, 0, 0);
 	assert_false(bc_rotator_write(&r, e));
 	r.rules.space.keep_free_bytes = 0;
+	assert_true(bc_rotator_write(&r, e));
+	end_rotator(&r);
+}
+
+#define FILE_LIMIT 48000u
+
+/* Writes a chunk and, if raw_bytes is not 0, a raw block that large. */
+static void write_with_raw(struct fixture *f, struct bc_rotator *r, uint8_t *raw, size_t raw_bytes)
+{
+	struct bc_encoded *e = encode_chunk(f, 0, 0, 0);
+
+	e->raw = raw;
+	e->raw_bytes = raw_bytes;
+	e->raw_form = BC_FORMAT_BCP1;
+	assert_true(bc_rotator_write(r, e));
+	bc_queue_push(&f->outputs, e);
+}
+
+TEST_F(files_are_sealed_below_a_limit_of_their_size)
+{
+	uint8_t raw[3000] = {0};
+
+	set_file_limit(FILE_LIMIT);
+	for (size_t raw_bytes = 0; raw_bytes <= sizeof(raw); raw_bytes += sizeof(raw)) {
+		struct bc_rotator r;
+		start_rotator(f, &r);
+		for (int i = 0; i < 200; i++)
+			write_with_raw(f, &r, raw, raw_bytes);
+		assert_true(bc_open_segment_cut(&r.open));
+		assert_true(r.open.total.segments > 2);
+		assert_int_equal(r.open.total.records, 200 * RECORDS);
+		assert_int_equal(r.open.total.left_open, 0);
+		assert_int_equal(r.open.stats.unsealed, 0);
+		end_rotator(&r);
+		temp_dir_empty(&f->dir);
+	}
+	set_file_limit(RLIM_INFINITY);
+}
+
+TEST_F(a_killed_segment_is_recovered_below_the_limit_of_its_size)
+{
+	const struct bc_recover_options options = {.mode = BC_RECOVER_TAIL, .boot_id = ""};
+	struct bc_recovered recovered;
+	struct bc_rotator r;
+
+	set_file_limit(FILE_LIMIT);
+	start_rotator(f, &r);
+	while (r.open.total.segments + r.open.total.left_open == 0)
+		write_with_raw(f, &r, NULL, 0);
+	uint64_t chunks = r.open.total.chunks;
+	end_rotator(&r);
+	temp_dir_empty(&f->dir);
+	/* As many as fit, and it is killed. */
+	start_rotator(f, &r);
+	for (uint64_t i = 0; i < chunks; i++)
+		write_with_raw(f, &r, NULL, 0);
+	assert_int_equal(r.open.segment.chunks, chunks);
+	end_rotator(&r);
+	int fd = openat(
+		f->dir.fd, "20261120T091500Z-3f9a2c-00000.byu.lz4.partial", O_RDONLY | O_CLOEXEC);
+	assert_int_equal(bc_recover(&recovered, fd, f->dir.fd,
+				 "20261120T091500Z-3f9a2c-00000.byu.lz4", &options),
+		0);
+	assert_int_equal(recovered.chunks, chunks + 1); /* and the end */
+	close(fd);
+	set_file_limit(RLIM_INFINITY);
+}
+
+TEST_F(a_chunk_above_the_limit_of_a_file_is_an_error)
+{
+	struct bc_encoded *e = encode_chunk(f, 0, 0, 0);
+	struct bc_rotator r;
+
+	set_file_limit(2000);
+	start_rotator(f, &r);
+	assert_false(bc_rotator_write(&r, e));
+	assert_true(r.open.stats.is_stuck);
+	assert_non_null(strstr(r.open.stats.error, "File too large"));
+	set_file_limit(RLIM_INFINITY);
 	assert_true(bc_rotator_write(&r, e));
 	end_rotator(&r);
 }
