@@ -307,7 +307,7 @@ static size_t plain_bytes(enum bc_format format)
 	return format == BC_FORMAT_RAW6 ? BC_SAMPLE_BYTES : bc_dialect_bytes(format);
 }
 
-/* Replaces a record whose values do not fit into 12 bytes with a gap. */
+/* Replaces a record whose values do not fit into 12 bytes with a gap. The clock runs on. */
 static void leave_out_record(struct bc_decoder *d, const uint8_t *in)
 {
 	uint64_t addr;
@@ -319,6 +319,7 @@ static void leave_out_record(struct bc_decoder *d, const uint8_t *in)
 		": exceeds 32 bits; left out",
 		d->records_read, addr, time);
 	bc_channel_gap(d->options.channel, BC_GAP_DAMAGED, 1, true);
+	bc_stamp_skip_time(&d->stamper, time);
 	d->records_read++;
 }
 

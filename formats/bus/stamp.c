@@ -381,3 +381,13 @@ enum bc_stamp_result bc_stamp_skip_records(struct bc_stamper *stamper, struct bc
 {
 	return stamp_records(stamper, run, tick_limit, NULL, stamped);
 }
+
+void bc_stamp_skip_time(struct bc_stamper *s, uint64_t time)
+{
+	if (time != BC_TIME_NONE && time < BC_TICK_END - s->tick) {
+		s->tick += time;
+		return;
+	}
+	s->is_inexact = s->is_inexact || !s->is_first;
+	s->is_delta_lost = s->is_delta_lost || s->is_inexact;
+}

@@ -119,4 +119,8 @@ enum bc_stamp_result bc_stamp_skip_samples(struct bc_stamper *stamper, struct bc
 enum bc_stamp_result bc_stamp_skip_records(struct bc_stamper *stamper, struct bc_records *run,
 	uint64_t tick_limit, struct bc_stamped *stamped);
 
+/* Skips a record that does not fit into 12 bytes, `time` ticks after the one before; BC_TIME_NONE:
+ * unknown. */
+void bc_stamp_skip_time(struct bc_stamper *stamper, uint64_t time);
+
 #endif

@@ -503,14 +503,23 @@ def test_compressed_input(tmp):
 
 
 def test_a_value_that_does_not_fit_is_an_error_that_names_the_record(tmp):
-    good, expected = reference.make_byu(random.Random(1), 100, "byu24", first_has_delta=True)
-    bad = struct.pack("<Q4B4xQ", 1 << 33, 1, 8, 0, 0, 5)
-    result = record_bytes(tmp, good + bad + good, "byu24")
-    equal(result.code, 3, result.err)
-    assert re.search(r"\brecord 100\b", result.err), f"the record is not named: {result.err}"
-    recorded = result.read()
-    equal(recorded.records, bytes(expected.records) * 2, "the valid records")
-    equal(recorded.gaps, [(100, "damaged", 1, True)])
+    for dialect, layout, time in (("byu16", "<Q4BI", 5), ("byu24", "<Q4B4xQ", 5), ("byu24", "<Q4B4xQ", 1 << 33),
+                                  ("byu16", "<Q4BI", reference.NO_DELTA)):
+        good, expected = reference.make_byu(random.Random(1), 100, dialect, first_has_delta=True)
+        bad = struct.pack(layout, 1 << 33, 1, 8, 0, 0, time)
+        result = record_bytes(tmp, good + bad + good, dialect)
+        equal(result.code, 3, result.err)
+        assert re.search(r"\brecord 100\b", result.err), f"the record is not named: {result.err}"
+        recorded = result.read()
+        # Its time is part of the next record's, unless that becomes too long or is unknown.
+        first, = struct.unpack_from("<I", expected.records, 8)
+        after = bytearray(expected.records)
+        struct.pack_into("<I", after, 8, min(first + time, reference.NO_DELTA))
+        equal(recorded.records, bytes(expected.records + after), "the valid records")
+        past = expected.ticks[-1] + (time if time != reference.NO_DELTA else 0)
+        equal(list(recorded.ticks), [*expected.ticks, *(past + tick for tick in expected.ticks)], "their ticks")
+        equal(recorded.inexact, {100} if time == reference.NO_DELTA else set(), "records without a known tick")
+        equal(recorded.gaps, [(100, "damaged", 1, True)])
 
 
 # ---- replayed segments
