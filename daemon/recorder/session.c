@@ -56,6 +56,7 @@ struct bc_session {
 	struct bc_recording_info *recording;
 	struct bc_rotation rotation;
 	struct bc_stop_rules stop;
+	bool is_stop_timed;      /* the duration of `stop` runs */
 	bool is_rotation_timed;  /* the timer is set for the current segment */
 	uint64_t records_at_cut; /* the segment has started when there are more */
 	bool has_cut;            /* the next segment was cut by this session, not by the writer */
@@ -340,6 +341,9 @@ static void end_after_host_time(struct bc_session *s, uint64_t ns)
  * the first data. */
 static void start_stop_timer(struct bc_session *s)
 {
+	if (s->recording == NULL || s->is_stop_timed)
+		return;
+	s->is_stop_timed = true;
 	if (!s->options.source->is_replay && s->stop.duration_ns != 0)
 		end_after_host_time(s, s->stop.duration_ns);
 }
@@ -417,10 +421,8 @@ static void complete_recording(struct bc_session *s, const struct bc_segment_hea
 {
 	struct bc_segment_header *header = &s->recording->header;
 
-	if (s->options.source->board != NULL) {
+	if (s->options.source->board != NULL)
 		describe_board(s);
-		start_stop_timer(s);
-	}
 	if (s->format == BC_FORMAT_BCP1 || s->format == BC_FORMAT_RAW6) {
 		header->has_mapping = true;
 		header->mapping = s->options.mapping->options;
@@ -443,6 +445,7 @@ void bc_session_start_recording(struct bc_session *s, const struct bc_session_re
 	s->recording = what->recording;
 	s->rotation = what->rotation;
 	s->stop = what->stop;
+	s->is_stop_timed = false;
 	s->is_rotation_timed = false;
 	s->records_at_cut = 0;
 	s->has_cut = false;
@@ -531,6 +534,8 @@ static bool on_data(void *context, const struct bc_source_data *data)
 	s->is_waiting = !is_taken;
 	s->is_raw_kept = s->is_raw_kept && !is_taken;
 	time_new_segment(s);
+	if (data->broken == NULL)
+		start_stop_timer(s);
 	if (bc_decoder_is_over(s->decoder)) {
 		bc_source_last_frame(s->options.source); /* the rest is ignored */
 		stop_soon(s);

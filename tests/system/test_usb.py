@@ -519,6 +519,24 @@ def test_limits_end_a_recording_and_stop_the_board(tmp):
         equal((daemon.final["counts"]["written"], board.sent()["stops"]), (20_000, 1), "records, stops")
 
 
+def test_the_duration_of_a_later_recording_is_counted_from_its_first_data(tmp):
+    with Board(BOARD) as board, Recorder(tmp, board, once=False) as daemon:
+        daemon.wait_more()
+        answer = ask(daemon.socket, b"DELETE /v1/recordings/current HTTP/1.0\r\n\r\n")
+        assert answer.split()[1] == b"200", answer
+        board.unplug()
+        daemon.wait_for(lambda s: s["source"]["board"]["state"] == "detached", "the board is gone")
+        body = b'{"limits": {"duration": "1ms"}}'
+        head = f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+        answer = ask(daemon.socket, f"POST /v1/recordings HTTP/1.0\r\n{head}".encode() + body)
+        assert answer.split()[1] == b"201", answer
+        equal(daemon.status()["state"], "waiting", "the state without the board")
+        board.plug()
+        ended = daemon.wait_for(lambda s: s["state"] == "idle", "the recording has ended")
+        equal(ended["sealed"]["segments"], 2, "recordings with data")
+        daemon.end(wanted=None)
+
+
 # ---- --list-boards
 
 
