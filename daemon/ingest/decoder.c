@@ -65,6 +65,7 @@ struct bc_decoder {
 	uint32_t sequence; /* expected next */
 	bool has_tick;
 	uint64_t seen_tick;     /* of the latest sample or heartbeat */
+	bool is_at_last;        /* the latest header is that of a last frame */
 	bool has_trigger;       /* a trigger event is to be written */
 	bool needs_epoch;       /* the board may have restarted: the next frame starts an epoch */
 	uint64_t reported_lost; /* by headers, since the stream started or restarted */
@@ -219,9 +220,8 @@ static void process_header(struct bc_decoder *d, const struct bc_bcp1_frame *fra
 			frame->offset, d->sequence, h->sequence);
 	}
 	d->sequence = h->sequence + 1;
-	d->has_sequence = (h->flags & BC_BCP1_LAST) == 0;
-	if (!d->has_sequence && d->options.on_last != NULL)
-		d->options.on_last(d->options.context);
+	d->is_at_last = (h->flags & BC_BCP1_LAST) != 0;
+	d->has_sequence = !d->is_at_last;
 	if ((h->flags & BC_BCP1_LOSS) != 0) {
 		d->reported_lost += h->lost;
 		bc_channel_gap(channel, BC_GAP_BOARD, h->lost, h->lost != BC_BCP1_LOST_MANY);
@@ -297,6 +297,11 @@ static bool decode_frames(struct bc_decoder *d, bool is_last)
 		if (!write_trigger(d) || !drain_run(d))
 			return false;
 	} while (!d->is_over && next_frame(d, is_last));
+	/* Only if no frame follows it in this piece: a board can start with the last frame of an
+	 * earlier stream. */
+	if (d->is_at_last && d->options.on_last != NULL)
+		d->options.on_last(d->options.context);
+	d->is_at_last = false;
 	return true;
 }
 

@@ -44,7 +44,8 @@ struct bc_decoder_options {
 	/* A sample with this tick has reached the tick limit. */
 	enum bc_limit_answer (*on_limit)(void *context, uint64_t tick);
 
-	/* The stream has announced its end: the board's last frame. May be NULL. */
+	/* The stream has announced its end: the piece ends with the board's last frame. May be
+	 * NULL. */
 	void (*on_last)(void *context);
 
 	/* Part of the stream is unreadable: `what` is a phrase that includes the place. */

@@ -52,6 +52,7 @@ struct fixture {
 	struct bc_decoder *decoder;
 	bool is_ended;
 	unsigned damages;
+	unsigned lasts;       /* calls of on_last() */
 	uint64_t limit_step;  /* added to the tick limit each time it is reached; 0: no limit */
 	uint8_t out[OUT_MAX]; /* the records of all segments */
 	size_t out_bytes;
@@ -89,6 +90,13 @@ static enum bc_limit_answer on_limit(void *context, uint64_t tick)
 	bc_channel_cut(f->channel);
 	bc_decoder_set_tick_limit(f->decoder, tick + f->limit_step);
 	return BC_LIMIT_CONTINUE;
+}
+
+static void on_last(void *context)
+{
+	struct fixture *f = context;
+
+	f->lasts++;
 }
 
 static void on_damage(void *context, const char *what)
@@ -140,9 +148,11 @@ static void open_pipeline(struct fixture *f, bool is_live, unsigned flight_chunk
 		.context = f,
 		.on_epoch = on_epoch,
 		.on_limit = on_limit,
+		.on_last = on_last,
 		.on_damage = on_damage,
 	};
 
+	f->lasts = 0;
 	f->is_ended = false;
 	f->damages = 0;
 	assert_int_equal(uv_loop_init(&f->loop), 0);
@@ -869,6 +879,25 @@ TEST_F(a_raw6_sample_in_two_pieces_counts_with_the_second)
 		assert_int_equal(f->counts.received, 4);
 		assert_int_equal(f->counts.skipped_bytes, 0);
 		assert_int_equal(f->ticks[3].tick, 1500);
+	}
+}
+
+TEST_F(only_a_last_frame_at_the_end_of_a_piece_ends_the_stream)
+{
+	const struct bc_bcp1_header last = {.flags = BC_BCP1_LAST, .sequence = 9};
+	const struct bc_bcp1_header next = {.samples = 2, .tick = 1000};
+	uint8_t bytes[128];
+	size_t n = write_frame(bytes, &last);
+	size_t all = n + write_frame(bytes + n, &next);
+
+	for (size_t cut = 0; cut <= all; cut++) {
+		start_pipeline(f, false);
+		push_bytes(f, BC_FORMAT_BCP1, bytes, cut);
+		assert_int_equal(f->lasts, cut >= n && cut < all);
+		push_bytes(f, BC_FORMAT_BCP1, bytes + cut, all - cut);
+		finish_pipeline(f);
+		assert_int_equal(f->lasts, cut >= n && cut < all);
+		assert_int_equal(f->counts.received, 2);
 	}
 }
 
