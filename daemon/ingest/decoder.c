@@ -68,7 +68,7 @@ struct bc_decoder {
 	bool is_at_last;        /* the latest header is that of a last frame */
 	bool has_trigger;       /* a trigger event is to be written */
 	bool needs_epoch;       /* the board may have restarted: the next frame starts an epoch */
-	uint64_t reported_lost; /* by headers, since the stream started or restarted */
+	uint64_t reported_lost; /* by headers, since the first of the stream or restart */
 	uint64_t skipped;       /* how many of the reader's skipped_bytes are counted */
 	uint64_t skipped_reported; /* and how many are covered by a damage report */
 	bool is_in_damage; /* bytes skipped now belong to a damaged frame already reported */
@@ -212,6 +212,7 @@ static void process_header(struct bc_decoder *d, const struct bc_bcp1_frame *fra
 {
 	const struct bc_bcp1_header *h = &frame->header;
 	struct bc_channel *channel = d->options.channel;
+	bool is_first = !d->has_tick || d->needs_epoch;
 
 	if (d->has_sequence && h->sequence != d->sequence) {
 		bc_channel_gap(channel, BC_GAP_SEQUENCE, 0, false);
@@ -223,7 +224,9 @@ static void process_header(struct bc_decoder *d, const struct bc_bcp1_frame *fra
 	d->is_at_last = (h->flags & BC_BCP1_LAST) != 0;
 	d->has_sequence = !d->is_at_last;
 	if ((h->flags & BC_BCP1_LOSS) != 0) {
-		d->reported_lost += h->lost;
+		/* What the first frame reports was lost before START, and is not in the board's
+		 * count since then. */
+		d->reported_lost += is_first ? 0 : h->lost;
 		bc_channel_gap(channel, BC_GAP_BOARD, h->lost, h->lost != BC_BCP1_LOST_MANY);
 	}
 	if (d->has_tick && (h->tick < d->seen_tick || d->needs_epoch)) {

@@ -247,6 +247,17 @@ def test_a_loss_that_no_frame_reported_is_recorded_at_the_end(tmp):
         assert daemon.logged("55 (board overflow)"), daemon.log
 
 
+def test_a_loss_before_the_start_does_not_hide_one_at_the_end(tmp):
+    with Board(BOARD) as board:
+        board.command("lose 7")
+        with Recorder(tmp, board) as daemon:
+            daemon.wait_for(lambda s: s["counts"]["lost"]["board"] == 7, "the first frame reports the loss")
+            board.command("freeze")
+            board.command("lose 50")
+            daemon.end(wanted=4)
+        equal(daemon.final["counts"]["lost"]["board"], 57, daemon.log)
+
+
 def test_losses_before_a_restart_of_buscapd_are_not_counted(tmp):
     with Board(BOARD) as board:
         for lost in (7, 3):

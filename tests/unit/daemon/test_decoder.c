@@ -911,11 +911,13 @@ static void push_loss(struct fixture *f, uint64_t lost)
 
 TEST_F(losses_that_frames_have_reported_are_not_counted_again)
 {
+	const struct bc_bcp1_header first = {.sequence = 6, .samples = 2, .tick = 900};
 	const struct bc_bcp1_header reported = {
 		.flags = BC_BCP1_LOSS, .lost = 5, .sequence = 7, .samples = 2, .tick = 1000};
-	uint8_t bytes[128];
-	size_t n = write_frame(bytes, &reported);
+	uint8_t bytes[256];
+	size_t n = write_frame(bytes, &first);
 
+	n += write_frame(bytes + n, &reported);
 	for (uint64_t lost = 0; lost <= 8; lost++) {
 		start_pipeline(f, false);
 		push_bytes(f, BC_FORMAT_BCP1, bytes, n);
@@ -933,6 +935,24 @@ TEST_F(losses_that_frames_have_reported_are_not_counted_again)
 			assert_true(event->exact);
 		}
 	}
+}
+
+TEST_F(a_loss_before_the_first_frame_is_not_in_the_boards_count)
+{
+	const struct bc_bcp1_header reported = {
+		.flags = BC_BCP1_LOSS, .lost = 5, .sequence = 7, .samples = 2, .tick = 1000};
+	uint8_t bytes[128];
+	size_t n = write_frame(bytes, &reported);
+
+	start_pipeline(f, false);
+	push_bytes(f, BC_FORMAT_BCP1, bytes, n);
+	push_loss(f, 3);
+	push_break(f, BC_FORMAT_BCP1, unplug_break);
+	push_bytes(f, BC_FORMAT_BCP1, bytes, n);
+	push_loss(f, 4);
+	finish_pipeline(f);
+	assert_int_equal(f->counts.losses.lost[BC_GAP_BOARD], 5 + 3 + 5 + 4);
+	assert_int_equal(f->lost, 5 + 3 + 5 + 4);
 }
 
 TEST_F(a_restarted_board_counts_from_zero)
