@@ -51,7 +51,8 @@ void bc_usb_make_printable(char *text)
 void bc_usb_match_write(char out[BC_USB_MATCH_TEXT], const struct bc_usb_match *match)
 {
 	if (match->serial[0] == '\0')
-		snprintf(out, BC_USB_MATCH_TEXT, "%04x:%04x", match->vid, match->pid);
+		snprintf(out, BC_USB_MATCH_TEXT, "%04x:%04x%s", match->vid, match->pid,
+			match->is_exact ? " without serial number" : "");
 	else
 		snprintf(out, BC_USB_MATCH_TEXT, "%04x:%04x with serial number %s", match->vid,
 			match->pid, match->serial);
@@ -191,7 +192,8 @@ static void check_device(struct bc_usb_device *d, const struct bc_usb_match *mat
 	libusb_free_config_descriptor(config);
 	if (err != NULL) {
 		snprintf(d->reject_reason, sizeof(d->reject_reason), "%s", err);
-	} else if (match->serial[0] != '\0' && strcmp(match->serial, id->serial) != 0) {
+	} else if ((match->serial[0] != '\0' || match->is_exact) &&
+		   strcmp(match->serial, id->serial) != 0) {
 		snprintf(d->reject_reason, sizeof(d->reject_reason), "different serial number");
 		d->is_other_serial = true;
 	}

@@ -16,7 +16,8 @@
 struct bc_usb_match {
 	uint16_t vid;
 	uint16_t pid;
-	char serial[BC_SERIAL_MAX + 1]; /* empty: any */
+	char serial[BC_SERIAL_MAX + 1]; /* empty: any, */
+	bool is_exact;                  /* or only a board without a serial number */
 };
 
 struct bc_usb_device {
@@ -39,7 +40,7 @@ int bc_usb_list(struct bc_usb_list *list, libusb_context *context,
 	const struct bc_usb_match *match) BC_MUST_CHECK;
 void bc_usb_list_free(struct bc_usb_list *list);
 
-/* Writes "1209:0001 with serial number X", for messages. */
+/* Writes "1209:0001 with serial number X" or the like, for messages. */
 #define BC_USB_MATCH_TEXT 192
 void bc_usb_match_write(char out[BC_USB_MATCH_TEXT], const struct bc_usb_match *match);
 

@@ -244,20 +244,36 @@ static void usb_log_others(struct usb_source *u)
 			&u->framer, BC_SOURCE_INFO, "other boards found, not used: %s", u->others);
 	else if (u->board.state == BC_BOARD_DETACHED && u->is_bound && u->board.plugs != 0)
 		bc_usb_framer_log(&u->framer, BC_SOURCE_WARNING,
-			"other boards found, not used: %s; this recording waits for serial "
-			"number %s",
-			u->others, u->jobs.match.serial);
+			"other boards found, not used: %s; this recording waits for %s%s",
+			u->others,
+			u->jobs.match.serial[0] != '\0' ? "serial number "
+							: "the board without one",
+			u->jobs.match.serial);
 	else
 		bc_usb_framer_log(&u->framer, BC_SOURCE_WARNING,
 			"other boards found, not used: %s; select one with serial=", u->others);
 }
 
-/* The serial number of the board that may be used; empty: any. The identity is that of the latest
- * board, also after it was unplugged. */
-static const char *usb_wanted_serial(const struct usb_source *u)
+/* The board that may be used. The identity is that of the latest board, also after it was
+ * unplugged. */
+static struct bc_usb_match usb_wanted(const struct usb_source *u)
 {
-	return u->is_bound && u->board.plugs != 0 ? u->board.identity.serial
-						  : u->options.match.serial;
+	struct bc_usb_match match = u->options.match;
+
+	if (u->is_bound && u->board.plugs != 0) {
+		memcpy(match.serial, u->board.identity.serial, sizeof(match.serial));
+		match.is_exact = true;
+	}
+	return match;
+}
+
+/* Whether that board is another one than that of the latest search. */
+static bool usb_wants_another(const struct usb_source *u)
+{
+	struct bc_usb_match match = usb_wanted(u);
+
+	return match.is_exact != u->jobs.match.is_exact ||
+	       strcmp(match.serial, u->jobs.match.serial) != 0;
 }
 
 static void usb_scan(struct usb_source *u)
@@ -267,7 +283,7 @@ static void usb_scan(struct usb_source *u)
 		return;
 	}
 	u->scan_pending = false;
-	snprintf(u->jobs.match.serial, sizeof(u->jobs.match.serial), "%s", usb_wanted_serial(u));
+	u->jobs.match = usb_wanted(u);
 	bc_usb_jobs_start(&u->jobs, u->loop, BC_USB_JOB_FIND);
 }
 
@@ -321,7 +337,7 @@ static void usb_in_detached(struct usb_source *u, enum usb_event event)
 			usb_finish(u);
 			break;
 		}
-		if (strcmp(u->jobs.match.serial, usb_wanted_serial(u)) != 0) {
+		if (usb_wants_another(u)) {
 			usb_scan(u); /* bound or released meanwhile */
 			break;
 		}

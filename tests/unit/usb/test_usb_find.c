@@ -119,6 +119,13 @@ TEST_F(a_serial_number_selects_the_board)
 	assert_string_equal(text, "1209:0001");
 	assert_int_equal(bc_usb_list(&f->list, f->context, &f->match), 0);
 	assert_int_equal(f->list.matching, 2);
+	bc_usb_list_free(&f->list);
+	f->match.is_exact = true;
+	bc_usb_match_write(text, &f->match);
+	assert_string_equal(text, "1209:0001 without serial number");
+	assert_int_equal(bc_usb_list(&f->list, f->context, &f->match), 0);
+	assert_int_equal(f->list.matching, 1);
+	assert_true(find(f, "1-1")->is_other_serial);
 	find_finish(f);
 }
 

@@ -258,6 +258,29 @@ TEST_RUN(a_board_without_a_serial_number_streams_and_comes_back)
 	run_finish(run);
 }
 
+/* The other one precedes it in the list. */
+TEST_RUN(a_board_without_a_serial_number_is_found_next_to_one_with_it)
+{
+	const struct board_options options = {
+		.rate = 1000000, .seed = 7, .fifo_samples = RUN_FIFO_SAMPLES};
+
+	usb_run_board_of(run, &options);
+	usb_run_plug(run);
+	usb_run_start(run);
+	usb_run_receive(run, 10000);
+	bc_source_bind(run->source, true);
+	usbfs_unplug(run->port);
+	usb_run_until(run, board_of(run)->unplugs == 1);
+	struct other b2 = plug_other("B2"); /* into the same port */
+	usb_run_until(run, usb_run_logged(run, "B2 at 1-1; this recording waits for the board"));
+	usb_run_plug(run);
+	usb_run_receive(run, 10000);
+	assert_string_equal(board_of(run)->identity.port, "1-2");
+	assert_int_equal(usbfs_sent(b2.port).starts, 0);
+	run_finish(run);
+	board_free(b2.board);
+}
+
 /* It follows the other one in the list, but is not reported as unused. */
 TEST_RUN(the_board_in_use_is_never_reported_as_unused)
 {
