@@ -42,13 +42,13 @@
  * back by then. */
 #define REQUEST_RETRY_MS 10
 
-/* A board has this long to answer STOP, and between the data that it then still sends. One that
- * sends no last frame has stopped when it sends nothing for DRAIN_NS. One that never stops is given
- * up after DRAIN_MAX_NS: large FIFOs take seconds. */
+/* A board has this long to answer STOP, and between the data that it then still sends, and to
+ * answer GET_COUNTERS. One that sends no last frame has stopped when it sends nothing for DRAIN_NS.
+ * One that never stops is given up after DRAIN_MAX_NS: a large FIFO takes seconds. */
 #define STOP_NS      UINT64_C(1000000000)
 #define DRAIN_NS     UINT64_C(150000000)
-#define DRAIN_MAX_NS UINT64_C(10000000000)
-#define COUNT_NS     UINT64_C(300000000) /* then for GET_COUNTERS */
+#define DRAIN_MAX_NS UINT64_C(8000000000)
+#define COUNT_NS     UINT64_C(300000000) /* for GET_COUNTERS, if it did not stop in time */
 
 enum usb_event {
 	USB_ON_SCAN, /* a device was plugged in or unplugged, or it is time to search again */
@@ -877,22 +877,30 @@ static void usb_start_stopping(struct usb_source *u)
 
 static void usb_read_counters_or_cancel(struct usb_source *u)
 {
-	u->stopping = USB_COUNTING;
 	if (u->has_counters_first)
 		usb_request_or_cancel(u, BC_USB_GET_COUNTERS);
 	else
 		usb_cancel(u);
 }
 
-/* When the board last had its time for a step of the stop start again. */
+static void usb_start_counting(struct usb_source *u, uint64_t limit_ns)
+{
+	u->stopping = USB_COUNTING;
+	usb_start_deadline(u, limit_ns);
+	usb_read_counters_or_cancel(u);
+}
+
+/* Since when the time limit of this step of the stop runs. While the board sends what it still
+ * holds, data restarts it, as long as all is over after DRAIN_MAX_NS. */
 static uint64_t usb_stop_since(const struct usb_source *u)
 {
 	uint64_t since_ns = u->stop_since_ns;
+	uint64_t last_ns = since_ns + DRAIN_MAX_NS - STOP_NS;
 	uint64_t data_ns = u->framer.last_data_ns;
 
 	if (u->stopping != USB_DRAINING || data_ns < since_ns)
 		return since_ns;
-	return data_ns < since_ns + DRAIN_MAX_NS ? data_ns : since_ns + DRAIN_MAX_NS;
+	return data_ns < last_ns ? data_ns : last_ns;
 }
 
 /* Without a last frame, the stream has ended when no more data arrives. */
@@ -912,8 +920,7 @@ static void usb_stop_timed_out(struct usb_source *u)
 	if (u->stopping == USB_DRAINING) {
 		if (usb_expects_last_frame(u))
 			usb_give_up_rest(u, "no last frame");
-		usb_start_deadline(u, COUNT_NS);
-		usb_read_counters_or_cancel(u);
+		usb_start_counting(u, COUNT_NS);
 	} else {
 		usb_cancel_unanswered(u);
 	}
@@ -930,8 +937,10 @@ static void usb_check_stopping(struct usb_source *u)
 		return;
 	if (u->stopping == USB_REQUESTING)
 		usb_request_stop(u);
-	else if (u->stopping == USB_COUNTING || (u->stopping == USB_DRAINING && usb_is_drained(u)))
+	else if (u->stopping == USB_COUNTING)
 		usb_read_counters_or_cancel(u);
+	else if (u->stopping == USB_DRAINING && usb_is_drained(u))
+		usb_start_counting(u, STOP_NS);
 }
 
 static void usb_on_stop_answer(struct usb_source *u)

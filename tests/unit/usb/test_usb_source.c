@@ -141,6 +141,7 @@ TEST_RUN(a_board_is_read_to_its_last_frame_as_long_as_it_sends_data)
 		assert_true(tries < 5);
 		usb_run_again(run);
 	}
+	assert_false(usb_run_logged(run, "no answer"));
 	assert_int_equal(run->last_frames, 1);
 	assert_int_equal(run->breaks_count, 0);
 	assert_int_equal(run->samples, usbfs_sent(run->port).samples);
