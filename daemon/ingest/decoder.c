@@ -53,7 +53,8 @@ struct bc_decoder {
 	const uint8_t *at;
 	size_t left;
 	bool is_settled;     /* a break: the input before it is settled */
-	uint64_t break_lost; /* and its loss is this */
+	bool break_has_loss; /* and has an unreported loss, of at least `break_lost` samples */
+	uint64_t break_lost;
 	uint32_t next_event; /* of its chunk, to be copied */
 	uint64_t clock_hz;   /* of its chunk's segment */
 	uint64_t chunk_tag;  /* the recording of the latest chunk, and its epoch there */
@@ -68,7 +69,8 @@ struct bc_decoder {
 	bool is_at_last;        /* the latest header is that of a last frame */
 	bool has_trigger;       /* a trigger event is to be written */
 	bool needs_epoch;       /* the board may have restarted: the next frame starts an epoch */
-	uint64_t reported_lost; /* by headers, since the first of the stream or restart */
+	uint64_t first_lost;    /* by the first header since the stream started or restarted */
+	uint64_t reported_lost; /* by later ones */
 	uint64_t skipped;       /* how many of the reader's skipped_bytes are counted */
 	uint64_t skipped_reported; /* and how many are covered by a damage report */
 	bool is_in_damage; /* bytes skipped now belong to a damaged frame already reported */
@@ -212,7 +214,7 @@ static void process_header(struct bc_decoder *d, const struct bc_bcp1_frame *fra
 {
 	const struct bc_bcp1_header *h = &frame->header;
 	struct bc_channel *channel = d->options.channel;
-	bool is_first = !d->has_tick || d->needs_epoch;
+	bool is_first = !d->has_sequence;
 
 	if (d->has_sequence && h->sequence != d->sequence) {
 		bc_channel_gap(channel, BC_GAP_SEQUENCE, 0, false);
@@ -224,9 +226,7 @@ static void process_header(struct bc_decoder *d, const struct bc_bcp1_frame *fra
 	d->is_at_last = (h->flags & BC_BCP1_LAST) != 0;
 	d->has_sequence = !d->is_at_last;
 	if ((h->flags & BC_BCP1_LOSS) != 0) {
-		/* What the first frame reports was lost before START, and is not in the board's
-		 * count since then. */
-		d->reported_lost += is_first ? 0 : h->lost;
+		*(is_first ? &d->first_lost : &d->reported_lost) += h->lost;
 		bc_channel_gap(channel, BC_GAP_BOARD, h->lost, h->lost != BC_BCP1_LOST_MANY);
 	}
 	if (d->has_tick && (h->tick < d->seen_tick || d->needs_epoch)) {
@@ -447,6 +447,18 @@ static bool starts_epoch(const struct bc_decoder *d, const struct bc_chunk_info 
 	       info->epoch != d->chunk_epoch || info->first_tick < d->stamper.tick;
 }
 
+/* The segments that are written have the clock rate of the first recording. */
+static void check_clock(struct bc_decoder *d, const struct bc_source_data *data)
+{
+	uint64_t hz = data->header != NULL ? data->header->clock_hz : 0;
+
+	if (d->has_started && hz != 0 && d->clock_hz != 0 && hz != d->clock_hz)
+		report_damage(d,
+			"chunk %" PRIu32 ": clock rate is %" PRIu64
+			" Hz, but that of the records before is %" PRIu64 " Hz: times are wrong",
+			data->chunk->info.number, hz, d->clock_hz);
+}
+
 /* Prepares to decode a chunk of a segment: gap, epoch, run. */
 static void start_chunk(struct bc_decoder *d, const struct bc_source_data *data)
 {
@@ -464,6 +476,7 @@ static void start_chunk(struct bc_decoder *d, const struct bc_source_data *data)
 	if (data->is_late)
 		report_damage(d, "chunk %" PRIu32 " is out of order: later chunks precede it",
 			chunk->info.number);
+	check_clock(d, data);
 	if (starts_epoch(d, &chunk->info)) {
 		uint32_t next = d->has_started ? d->stamper.epoch + 1 : 0;
 		bc_channel_submit(channel);
@@ -555,13 +568,15 @@ static bool settle_rest(struct bc_decoder *d, const char *place)
 	return true;
 }
 
-/* The samples that the board counts as lost and its frames have not reported yet. */
-static uint64_t unreported_loss(struct bc_decoder *d, const struct bc_source_break *broken)
+/* Finds the samples that the board counts as lost since START and its frames have not reported.
+ * What the first frame reports is usually older, but may be a part of them. */
+static void find_unreported_loss(struct bc_decoder *d, const struct bc_source_break *broken)
 {
 	uint64_t lost = broken->lost > d->reported_lost ? broken->lost - d->reported_lost : 0;
 
 	d->reported_lost += lost;
-	return lost;
+	d->break_has_loss = lost != 0;
+	d->break_lost = lost > d->first_lost ? lost - d->first_lost : 0;
 }
 
 /* Processes a break in the stream. Returns false when it must wait. */
@@ -578,16 +593,19 @@ static bool push_break(struct bc_decoder *d, const struct bc_source_break *broke
 		return false;
 	if (!d->is_settled) {
 		d->is_settled = true;
-		d->break_lost = is_loss ? unreported_loss(d, broken) : 0;
+		d->break_lost = 0;
+		if (is_loss)
+			find_unreported_loss(d, broken);
 	}
 	gap.value = d->break_lost;
-	gap.exact = is_loss;
-	bool has_gap = !is_loss || gap.value != 0;
+	gap.exact = is_loss && d->first_lost == 0;
+	bool has_gap = !is_loss || d->break_has_loss;
 	if (has_gap && !write_event(d, &gap, NULL))
 		return false;
 	if (broken->is_restart) {
 		d->has_sequence = false;
 		d->needs_epoch = d->is_bcp1;
+		d->first_lost = 0;
 		d->reported_lost = 0;
 	}
 	return true;
