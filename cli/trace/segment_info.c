@@ -105,6 +105,8 @@ static void add_ticks(struct bc_segment_info *info, const struct bc_chunk_info *
 	if (chunk->first_tick < info->epoch_tick) {
 		info->duration_ticks += info->epoch_tick - chunk->first_tick;
 		info->epoch_tick = chunk->first_tick;
+		if (info->epochs == 1)
+			info->wall_ns = chunk->wall_ns;
 	}
 	if (chunk->last_tick > info->last_tick) {
 		info->duration_ticks += chunk->last_tick - info->last_tick;

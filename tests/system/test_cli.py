@@ -895,7 +895,7 @@ def test_info_counts_each_chunk_once_and_each_recording_by_its_own_clock(tmp):
         data = b"".join(path.read_bytes() for path in parts)
         joined = json.loads(buscap("info", "--json", "-", data=data)[0])
         return {name: joined[name] for name in ("chunks", "records", "first_record", "last_record", "first_tick",
-                                                "last_tick", "epochs", "duration_ticks", "gaps")}
+                                                "last_tick", "epochs", "duration_ticks", "gaps", "first_wall_ns")}
 
     whole, more = info(first, second), info(other)
     equal((whole["first_record"], whole["last_record"], whole["epochs"]), (0, whole["records"] - 1, 1), "one recording")
@@ -903,7 +903,8 @@ def test_info_counts_each_chunk_once_and_each_recording_by_its_own_clock(tmp):
         equal(info(*parts), whole, f"segments {[path.name for path in parts]}")
     sums = {name: whole[name] + more[name] for name in ("chunks", "records", "epochs", "duration_ticks")}
     equal(info(first, second, other, other), {**whole, "last_tick": more["last_tick"], **sums}, "two recordings")
-    equal(info(other, first, second), {**whole, "first_tick": more["first_tick"], **sums}, "two recordings")
+    equal(info(other, first, second),
+          {**whole, "first_tick": more["first_tick"], "first_wall_ns": more["first_wall_ns"], **sums}, "two recordings")
 
 
 def test_a_damaged_chunk_is_reported_and_the_others_printed(tmp):
