@@ -261,6 +261,10 @@ static void read_all(struct file_source *f)
 	struct bc_probe probe;
 	int rc = bc_input_open_limited(&input, f->stream, f->format, WINDOW_LOG, &probe);
 
+	if (rc == -EINVAL && (f->format != BC_FORMAT_UNKNOWN || probe.is_capture)) {
+		push_end(f, rc, probe.err);
+		return;
+	}
 	if (rc == -EINVAL) {
 		char what[320];
 		snprintf(what, sizeof(what),

@@ -68,7 +68,7 @@ static int open_input(struct bc_file *file, enum bc_format wanted)
 	struct bc_segment_name name;
 	int rc = bc_input_open(&file->input, stream, wanted, &file->probe);
 
-	if (rc != -EINVAL || !file->is_regular ||
+	if (rc != -EINVAL || !file->is_regular || wanted != BC_FORMAT_UNKNOWN ||
 		!bc_segment_name_read(&name, basename(file->name)))
 		return rc;
 	if (lseek(file->fd, 0, SEEK_SET) < 0)
@@ -106,6 +106,8 @@ enum bc_exit bc_file_open(struct bc_file *file, const struct bc_console *console
 		return BC_EXIT_OK;
 	if (rc == -EINVAL && file->is_regular && file->bytes == 0)
 		bc_print_error(console, file->name, "empty file");
+	else if (rc == -EINVAL && (wanted != BC_FORMAT_UNKNOWN || file->probe.is_capture))
+		bc_print_error(console, file->name, "%s", file->probe.err);
 	else if (rc == -EINVAL)
 		bc_print_error(console, file->name, "unknown format: %s; specify it with -I",
 			file->probe.err);
