@@ -316,8 +316,9 @@ static void set_wall(struct bc_segment_target *t, const struct bc_moment *moment
 static int follow_epoch(
 	struct bc_segment_target *t, const struct bc_entry *entry, const struct bc_moment *moment)
 {
-	bool follows = moment->recording_tag != t->source_tag && !t->origin.is_merged;
-	bool is_other = t->has_source_epoch && (entry->epoch != t->source_epoch || follows);
+	bool is_other_recording = moment->recording_tag != t->source_tag && !t->origin.is_merged;
+	bool is_other = t->has_source_epoch &&
+			(entry->epoch != t->source_epoch || is_other_recording);
 	bool has_fallen = t->has_record && !is_other && (entry->has & BC_HAS_TIME) != 0 &&
 			  entry->tick < t->tick;
 	uint32_t epoch = t->epoch;

@@ -47,13 +47,15 @@ async function updateHistory() {
 	}
 }
 
-// Keeps the mixes of the last ten seconds: each counts since the daemon started.
+// Keeps the mixes of the last ten seconds, or the last one before: each counts since the daemon started.
 function addMix(mix) {
 	const { mixes } = model;
 	const last = mixes[mixes.length - 1];
 	const isNew = !mix || (last && mix.sampled_records < last.sampled_records); // of another daemon
 	const now = Date.now();
-	model.mixes = isNew ? [] : mixes.filter((one) => now - one.at <= MIX_MS);
+	const recent = mixes.filter((one) => now - one.at <= MIX_MS);
+	const known = recent.length > 0 ? recent : mixes.slice(-1); // after a pause
+	model.mixes = isNew ? [] : known;
 	if (mix) {
 		model.mixes.push({ ...mix, at: now });
 	}

@@ -135,6 +135,9 @@ const char *bc_report_facts(char out[BC_REPORT_WORDS_MAX], const struct bc_repor
 		sum.bytes += all[i].bytes;
 		sum.gaps += all[i].gaps;
 	}
+	/* Of a whole recording, the number is known even if the list is cut off. */
+	if (drawn.records == sum.records)
+		drawn.gaps = sum.gaps;
 	count_text(records, drawn.records, sum.records, "record");
 	count_text(gaps, drawn.gaps, sum.gaps, "gap");
 	snprintf(out, BC_REPORT_WORDS_MAX, "%s%s%s, %s, %s%s, %s%s sample%s lost%s",

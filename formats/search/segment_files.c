@@ -186,7 +186,8 @@ bool bc_segment_files_open(struct bc_segment_files *f, int at, const struct bc_p
 {
 	if (f->at == at)
 		return true;
-	/* Of copies, the first one is used, also by a search from the end. */
+	/* Of copies with the names of segments, the first one is used, also by a search from the
+	 * end. */
 	if (may_be_copy(f, at))
 		(void)bc_segment_files_open(f, at - 1, query);
 	bc_segment_files_close(f);

@@ -12,7 +12,7 @@
 enum bc_search_fault_kind {
 	BC_SEARCH_DAMAGED,    /* `bytes` at `offset`: `what` */
 	BC_SEARCH_UNREADABLE, /* `error`, a negative errno */
-	BC_SEARCH_REPEATED,   /* the same segment as the one before it; it is skipped */
+	BC_SEARCH_REPEATED,   /* the same segment as its neighbour; it is skipped */
 	BC_SEARCH_NO_CLOCK,   /* clock rate unknown: whole chunks are selected by time of day */
 };
 
@@ -76,7 +76,7 @@ bool bc_segment_files_init(struct bc_segment_files *files, const struct bc_searc
 void bc_segment_files_free(struct bc_segment_files *files);
 
 /* Opens a file and closes the previous one; nothing if it is open already. Returns false if it
- * can't be read or is a copy of the one before it, which has been reported; if it has been deleted;
+ * can't be read or is a copy of its neighbour, which has been reported; if it has been deleted;
  * if the page counts of the whole segment say that it does not have what `query` looks for (NULL:
  * anything); or if the search is stopped. Damage is reported when the file is opened for the first
  * time. */

@@ -448,6 +448,7 @@ TEST_F(recovery_leaves_damaged_blocks_out)
 	assert_int_equal(recover(f, &recovered, r->file, r->offset[RAW_BLOCKS] - 1, NULL), 0);
 	r->file[r->offset[2] + 20] ^= 1;
 	assert_int_equal(recovered.chunks, RAW_BLOCKS - 2);
+	assert_int_equal(recovered.damages, 2);
 	assert_int_equal(recovered.missing, bc_raw_block_span(&r->blocks[2]));
 	assert_false(recovered.is_only_torn);
 	uint8_t *bytes = temp_read(&f->dir, "whole", &size);
