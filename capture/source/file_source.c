@@ -451,7 +451,7 @@ static void on_closed(uv_handle_t *handle)
 	if (f->stream.fd > STDIN_FILENO)
 		close(f->stream.fd);
 	bc_recording_stream_close(&f->recording);
-	free(f->recording.dir);
+	free(f->recording.path);
 	close(f->stream.wake_fd);
 	uv_cond_destroy(&f->changed);
 	uv_mutex_destroy(&f->lock);
@@ -529,7 +529,7 @@ int bc_file_source_open(
 	f->stream = (struct bc_input_stream){.fd = fd, .wake_fd = wake_fd};
 	f->recording = (struct bc_recording_stream){.fd = -1, .segment = -1};
 	if (options->recording != NULL) {
-		f->recording.dir = dir;
+		f->recording.path = dir;
 		snprintf(f->recording.recording, sizeof(f->recording.recording), "%s",
 			options->recording);
 		f->stream.read = bc_recording_stream_read;

@@ -11,13 +11,13 @@
 
 /* Finds the segment that follows number `after`. Returns whether there is one. */
 static bool find_next(
-	const struct bc_recording_stream *s, DIR *dir, int64_t after, struct bc_segment_name *next)
+	const struct bc_recording_stream *s, int64_t after, struct bc_segment_name *next)
 {
 	struct bc_segment_name name;
 	bool is_found = false;
 
-	rewinddir(dir);
-	for (const struct dirent *entry = readdir(dir); entry != NULL; entry = readdir(dir)) {
+	rewinddir(s->dir);
+	for (const struct dirent *entry; (entry = readdir(s->dir)) != NULL;) {
 		if (!bc_segment_name_read(&name, entry->d_name) || name.is_partial ||
 			name.damaged != 0 || strcmp(name.recording, s->recording) != 0 ||
 			name.segment <= after || (is_found && name.segment > next->segment))
@@ -35,21 +35,26 @@ static int open_next(struct bc_recording_stream *s)
 	struct bc_segment_name name = {.segment = 0};
 	char file[BC_SEGMENT_NAME_MAX];
 	int64_t after = s->segment;
-	DIR *dir = opendir(s->dir);
 	int rc = -ENOENT;
 
-	if (dir == NULL)
+	if (s->dir == NULL && (s->dir = opendir(s->path)) == NULL)
 		return -errno;
-	while (s->fd < 0 && rc == -ENOENT && find_next(s, dir, after, &name)) {
+	while (rc == -ENOENT && find_next(s, after, &name)) {
 		after = name.segment;
 		bc_segment_name_write(file, &name);
-		s->fd = openat(dirfd(dir), file, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+		s->fd = openat(dirfd(s->dir), file, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 		rc = s->fd < 0 ? -errno : 0;
 	}
-	closedir(dir);
 	if (rc == 0)
 		s->segment = after;
 	return rc;
+}
+
+static void close_segment(struct bc_recording_stream *s)
+{
+	if (s->fd >= 0)
+		close(s->fd);
+	s->fd = -1;
 }
 
 ssize_t bc_recording_stream_read(void *context, void *out, size_t size)
@@ -66,13 +71,14 @@ ssize_t bc_recording_stream_read(void *context, void *out, size_t size)
 		if (n < 0 && errno != EINTR)
 			return -errno;
 		if (n == 0)
-			bc_recording_stream_close(s);
+			close_segment(s);
 	}
 }
 
 void bc_recording_stream_close(struct bc_recording_stream *s)
 {
-	if (s->fd >= 0)
-		close(s->fd);
-	s->fd = -1;
+	close_segment(s);
+	if (s->dir != NULL)
+		closedir(s->dir);
+	s->dir = NULL;
 }
