@@ -132,7 +132,7 @@ static void add_copy(struct recovery *r, const struct leftover *l, int sealed)
 {
 	char hash[BC_FILE_HASH_CHARS] = "";
 
-	if (bc_manifest_find(r->dir_fd, l->entry->name.recording, l->to, NULL))
+	if (bc_manifest_find(r->dir_fd, l->entry->name.recording, l->to, NULL) == 0)
 		return;
 	if (bc_file_hash_compute(hash, sealed, &r->progress) != 0)
 		hash[0] = '\0';

@@ -184,8 +184,9 @@ static int check_hash(struct archive *a)
 	char listed[BC_FILE_HASH_CHARS];
 	char own[BC_FILE_HASH_CHARS];
 
-	if (!bc_manifest_find(a->dir_fd, a->header.recording, a->name, listed))
-		return 0;
+	int rc = bc_manifest_find(a->dir_fd, a->header.recording, a->name, listed);
+	if (rc != 0)
+		return rc == -ENOENT ? 0 : blame(a, "its manifest", rc);
 	bc_file_hash_format(own, a->segment.hash);
 	return strcmp(own, listed) == 0
 		       ? 0
@@ -512,13 +513,14 @@ static bool is_gone(int dir_fd, const char *name)
 }
 
 /* Deletes a copy whose segment is gone. A complete one may be all that is left, unless the manifest
- * does not list the segment: then the space rules have deleted it. */
+ * does not list the segment: then the space rules have deleted it. A manifest that can't be read
+ * may list it. */
 static void delete_orphan(
 	int dir_fd, const char *copy, const char *name, const struct bc_segment_name *segment)
 {
 	bool is_complete = strlen(copy) == strlen(name) + strlen(BC_ARCHIVE_SUFFIX);
 
-	if (!is_complete || !bc_manifest_find(dir_fd, segment->recording, name, NULL))
+	if (!is_complete || bc_manifest_find(dir_fd, segment->recording, name, NULL) == -ENOENT)
 		unlinkat(dir_fd, copy, 0);
 }
 

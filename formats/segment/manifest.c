@@ -145,22 +145,25 @@ static FILE *open_stream(int fd, const char *mode)
 	return stream;
 }
 
-bool bc_manifest_find(
+int bc_manifest_find(
 	int dir_fd, const char *recording, const char *file, char hash[BC_FILE_HASH_CHARS])
 {
 	char line[LINE_MAX_BYTES];
 	const char *listed;
-	bool has = false;
-	FILE *in = open_stream(open_manifest(dir_fd, recording, O_RDONLY | O_NONBLOCK), "r");
+	int fd = open_manifest(dir_fd, recording, O_RDONLY | O_NONBLOCK);
+	int rc = fd < 0 ? -errno : -ENOENT;
+	FILE *in = open_stream(fd, "r");
 
 	if (in == NULL)
-		return false;
-	while (!has && read_line(in, line, &listed))
-		has = listed != NULL && strcmp(listed, file) == 0;
-	if (has && hash != NULL)
+		return fd < 0 ? rc : -ENOMEM;
+	while (rc != 0 && read_line(in, line, &listed))
+		rc = listed != NULL && strcmp(listed, file) == 0 ? 0 : -ENOENT;
+	if (rc != 0 && ferror(in) != 0)
+		rc = -EIO;
+	if (rc == 0 && hash != NULL)
 		snprintf(hash, BC_FILE_HASH_CHARS, "%.*s", BC_FILE_HASH_CHARS - 1, line);
 	fclose(in);
-	return has;
+	return rc;
 }
 
 /* Opens and locks the manifest, so that bc_manifest_forget() does not replace it meanwhile. Returns

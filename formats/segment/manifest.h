@@ -21,10 +21,10 @@
 int bc_manifest_add(int dir_fd, const char *recording, const char *file,
 	const char hash[BC_FILE_HASH_CHARS]) BC_MUST_CHECK;
 
-/* Returns whether the manifest has a whole line for that file; false if it can't be read. Copies
- * its hash, unless `hash` is NULL. */
-bool bc_manifest_find(
-	int dir_fd, const char *recording, const char *file, char hash[BC_FILE_HASH_CHARS]);
+/* Finds a whole line for that file. Copies its hash, unless `hash` is NULL. Returns 0, -ENOENT if
+ * there is no manifest or it does not list the file, or another negative errno. */
+int bc_manifest_find(int dir_fd, const char *recording, const char *file,
+	char hash[BC_FILE_HASH_CHARS]) BC_MUST_CHECK;
 
 /* Overwrites the hash of a file in place and syncs the manifest. Returns 0, -ENOENT if there is no
  * manifest or it does not list the file, or another negative errno. Sets *is_touched to whether the

@@ -54,7 +54,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		if (rc != -EBADMSG || n != size || memcmp(after, data, n) != 0)
 			abort();
 	} else if (n <= whole || memcmp(after, data, whole) != 0 ||
-		   !bc_manifest_find(dir_fd, RECORDING, FILE_NAME, NULL)) {
+		   bc_manifest_find(dir_fd, RECORDING, FILE_NAME, NULL) != 0) {
 		abort();
 	}
 	bc_manifest_remove(dir_fd, RECORDING);

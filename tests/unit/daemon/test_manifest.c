@@ -41,15 +41,15 @@ static void assert_file(const struct temp_dir *dir, const char *name, const char
 
 TEST_WITH(temp_dir, dir, each_file_gets_a_line)
 {
-	assert_false(bc_manifest_find(dir->fd, REC, FIRST, NULL));
+	assert_int_equal(bc_manifest_find(dir->fd, REC, FIRST, NULL), -ENOENT);
 	assert_int_equal(bc_manifest_add(dir->fd, REC, FIRST, HASH), 0);
 	assert_file(dir, MANIFEST, LINE);
 	assert_int_equal(bc_manifest_add(dir->fd, REC, SECOND, HASH2), 0);
 	assert_file(dir, MANIFEST, LINE LINE2);
-	assert_true(bc_manifest_find(dir->fd, REC, FIRST, NULL));
-	assert_true(bc_manifest_find(dir->fd, REC, SECOND, NULL));
-	assert_false(bc_manifest_find(dir->fd, REC, "00001.byu.lz4", NULL));
-	assert_false(bc_manifest_find(dir->fd, OTHER, FIRST, NULL));
+	assert_int_equal(bc_manifest_find(dir->fd, REC, FIRST, NULL), 0);
+	assert_int_equal(bc_manifest_find(dir->fd, REC, SECOND, NULL), 0);
+	assert_int_equal(bc_manifest_find(dir->fd, REC, "00001.byu.lz4", NULL), -ENOENT);
+	assert_int_equal(bc_manifest_find(dir->fd, OTHER, FIRST, NULL), -ENOENT);
 }
 
 TEST_WITH(temp_dir, dir, add_truncates_a_last_line_torn_at_any_byte)
@@ -58,8 +58,8 @@ TEST_WITH(temp_dir, dir, add_truncates_a_last_line_torn_at_any_byte)
 		char torn[sizeof(LINE LINE2)];
 		snprintf(torn, sizeof(torn), LINE "%.*s", (int)n, LINE2);
 		temp_write(dir, MANIFEST, torn, strlen(torn));
-		assert_true(bc_manifest_find(dir->fd, REC, FIRST, NULL));
-		assert_false(bc_manifest_find(dir->fd, REC, SECOND, NULL));
+		assert_int_equal(bc_manifest_find(dir->fd, REC, FIRST, NULL), 0);
+		assert_int_equal(bc_manifest_find(dir->fd, REC, SECOND, NULL), -ENOENT);
 		assert_int_equal(bc_manifest_add(dir->fd, REC, SECOND, HASH2), 0);
 		assert_file(dir, MANIFEST, LINE LINE2);
 	}
@@ -93,7 +93,7 @@ TEST_WITH(temp_dir, dir, other_files_are_left_alone)
 	memset(long_line, 'x', sizeof(long_line));
 	temp_write(dir, MANIFEST, long_line, sizeof(long_line));
 	assert_int_equal(bc_manifest_add(dir->fd, REC, FIRST, HASH), -EBADMSG);
-	assert_false(bc_manifest_find(dir->fd, REC, FIRST, NULL));
+	assert_int_equal(bc_manifest_find(dir->fd, REC, FIRST, NULL), -ENOENT);
 	size_t n;
 	free(temp_read(dir, MANIFEST, &n));
 	assert_int_equal(n, sizeof(long_line));
@@ -102,12 +102,13 @@ TEST_WITH(temp_dir, dir, other_files_are_left_alone)
 	temp_write(dir, "elsewhere", "", 0);
 	assert_int_equal(symlinkat("elsewhere", dir->fd, MANIFEST), 0);
 	assert_int_equal(bc_manifest_add(dir->fd, REC, FIRST, HASH), -ELOOP);
+	assert_int_equal(bc_manifest_find(dir->fd, REC, FIRST, NULL), -ELOOP);
 	assert_file(dir, "elsewhere", "");
 
 	assert_int_equal(unlinkat(dir->fd, MANIFEST, 0), 0);
 	assert_int_equal(mkfifoat(dir->fd, MANIFEST, 0600), 0);
 	assert_true(bc_manifest_add(dir->fd, REC, FIRST, HASH) < 0); /* without blocking */
-	assert_false(bc_manifest_find(dir->fd, REC, FIRST, NULL));
+	assert_int_equal(bc_manifest_find(dir->fd, REC, FIRST, NULL), -ENOENT);
 }
 
 TEST_WITH(temp_dir, dir, a_name_cannot_forge_a_line)

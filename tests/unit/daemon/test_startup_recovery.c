@@ -2,6 +2,7 @@
  * a header is deleted unless the sealed copy has everything in it. */
 #include "daemon/main/startup_recovery.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -142,7 +143,7 @@ TEST_F(after_damage_in_the_middle_the_original_is_kept)
 	assert_same(f, DAMAGED, f->segment.bytes, size);
 	assert_false(temp_exists(&f->dir, PARTIAL));
 	assert_int_equal(count_pieces(f, SEALED, false), CHUNKS_WITH_RECORDS - 1);
-	assert_true(bc_manifest_find(f->dir.fd, SMALL_RECORDING, SEALED, NULL));
+	assert_int_equal(bc_manifest_find(f->dir.fd, SMALL_RECORDING, SEALED, NULL), 0);
 	assert_null(strstr(log, "after the last whole chunk"));
 	assert_non_null(strstr(log, "damaged; recovered 34 records"));
 	assert_non_null(strstr(log, DAMAGED));
@@ -209,7 +210,7 @@ TEST_F(an_open_file_next_to_a_sealed_one_is_handled_once)
 	temp_write(&f->dir, PARTIAL, f->segment.bytes, size);
 	assert_non_null(strstr(start(f, 0), "already recovered by an earlier run; deleted"));
 	assert_false(temp_exists(&f->dir, PARTIAL) || temp_exists(&f->dir, DAMAGED));
-	assert_true(bc_manifest_find(f->dir.fd, SMALL_RECORDING, SEALED, NULL));
+	assert_int_equal(bc_manifest_find(f->dir.fd, SMALL_RECORDING, SEALED, NULL), 0);
 	assert_same(f, SEALED, f->segment.bytes, f->segment.size);
 
 	/* It has more records, but not these. Twice, so that .damaged exists already. */
@@ -238,7 +239,7 @@ TEST_F(a_damaged_raw_capture_is_copied_and_kept)
 	assert_non_null(strstr(start(f, 0), "damaged; recovered"));
 	assert_same(f, RAW_DAMAGED, r->file, r->file_bytes);
 	assert_int_equal(count_pieces(f, RAW_NAME, true), RAW_BLOCKS - 1);
-	assert_true(bc_manifest_find(f->dir.fd, RAW_RECORDING, RAW_NAME, NULL));
+	assert_int_equal(bc_manifest_find(f->dir.fd, RAW_RECORDING, RAW_NAME, NULL), 0);
 	assert_string_equal(start(f, 0), "");
 	assert_true(temp_exists(&f->dir, RAW_DAMAGED));
 }
@@ -437,8 +438,9 @@ TEST_F(a_recording_killed_between_two_segments_gets_another_one)
 	assert_non_null(strstr(start(f, 1), "recording that was killed"));
 	assert_end(f, 1, NULL, UINT64_MAX);
 	assert_end(f, 2, "power", 0);
-	assert_true(bc_manifest_find(
-		f->dir.fd, SMALL_RECORDING, SMALL_RECORDING "-00002.byu.lz4", NULL));
+	assert_int_equal(bc_manifest_find(f->dir.fd, SMALL_RECORDING,
+				 SMALL_RECORDING "-00002.byu.lz4", NULL),
+		0);
 	assert_string_equal(start(f, 0), "");
 }
 
@@ -497,6 +499,17 @@ TEST_F(copies_of_deleted_segments_are_deleted)
 	start(f, 0);
 	assert_false(temp_exists(&f->dir, SEALED ".archiving.partial"));
 	assert_same(f, SEALED ".archiving", s->bytes, s->size);
+
+	/* A manifest that can't be opened, or read, may list it. */
+	assert_int_equal(unlinkat(f->dir.fd, SMALL_RECORDING BC_MANIFEST_SUFFIX, 0), 0);
+	assert_int_equal(symlinkat("x", f->dir.fd, SMALL_RECORDING BC_MANIFEST_SUFFIX), 0);
+	start(f, 0);
+	assert_same(f, SEALED ".archiving", s->bytes, s->size);
+	assert_int_equal(unlinkat(f->dir.fd, SMALL_RECORDING BC_MANIFEST_SUFFIX, 0), 0);
+	assert_int_equal(mkdirat(f->dir.fd, SMALL_RECORDING BC_MANIFEST_SUFFIX, 0700), 0);
+	start(f, 0);
+	assert_same(f, SEALED ".archiving", s->bytes, s->size);
+	assert_int_equal(unlinkat(f->dir.fd, SMALL_RECORDING BC_MANIFEST_SUFFIX, AT_REMOVEDIR), 0);
 }
 
 TEST_F(a_start_that_was_killed_while_it_ended_a_recording_does_not_block_the_next)

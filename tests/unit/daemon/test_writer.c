@@ -188,7 +188,8 @@ static void assert_sealed(struct fixture *f, const struct bc_writer_notice *n)
 	close(fd);
 	assert_string_equal(n->hash, hash);
 	assert_int_equal(n->bytes, file_bytes(f, n->file));
-	assert_true(bc_manifest_find(f->dir.fd, n->recording->header.recording, n->file, NULL));
+	assert_int_equal(
+		bc_manifest_find(f->dir.fd, n->recording->header.recording, n->file, NULL), 0);
 }
 
 TEST_F(notices_report_each_segment_and_the_recording)
