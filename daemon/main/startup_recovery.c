@@ -215,16 +215,17 @@ static void remove_unfinished(const struct recovery *r, const char *sealed)
 	unlinkat(r->dir_fd, name, 0);
 }
 
-/* `is_last`: it is the last segment of its recording. `sequence` is for a new header. */
+/* `is_last`: it is the last segment of its recording. */
 static enum outcome recover_file(
-	struct recovery *r, const struct bc_segment_entry *partial, bool is_last, uint64_t sequence)
+	struct recovery *r, const struct bc_segment_entry *partial, bool is_last)
 {
 	struct leftover l = {.entry = partial};
 	struct bc_segment_entry sealed = *partial;
 	struct bc_recover_options options = {
 		.mode = BC_RECOVER_SALVAGE,
 		.fallback = &partial->name,
-		.sequence = sequence,
+		/* A new header keeps the recording's place in the order. Equal ones sort by id. */
+		.sequence = partial->order != 0 ? partial->order : 1,
 		.must_be_fallback = true,
 		.format = partial->format,
 		.progress = &r->progress,
@@ -363,9 +364,8 @@ int bc_startup_recover(struct bc_startup_found *found, const char *dir, int dir_
 		/* An unknown number may be any: leave one for each. */
 		if (entry->sequence == 0 && is_first_file(&list, i))
 			found->sequence++;
-		uint64_t sequence = entry->sequence != 0 ? entry->sequence : found->sequence;
 		if (name->is_partial && !is_stop_pending())
-			outcome = recover_file(&r, entry, is_last_segment(&list, i), sequence);
+			outcome = recover_file(&r, entry, is_last_segment(&list, i));
 		if (entry->format != BC_FORMAT_SEGMENT)
 			continue;
 		found->recovered += outcome == IS_RECOVERED;

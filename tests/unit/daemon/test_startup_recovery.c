@@ -456,8 +456,9 @@ static uint64_t sequence_of(struct fixture *f, const char *name)
 	return header.sequence;
 }
 
-#define EARLIER "20261119T091500Z-000001-00000.byu.lz4"
-#define LATER   "20261121T091500Z-000003-00000.byu.lz4"
+#define EARLIER         "20261119T091500Z-000001-00000.byu.lz4"
+#define LATER_RECORDING "20261121T091500Z-000003"
+#define LATER           LATER_RECORDING "-00000.byu.lz4"
 
 TEST_F(a_recording_recovered_without_its_header_gets_a_sequence)
 {
@@ -469,16 +470,29 @@ TEST_F(a_recording_recovered_without_its_header_gets_a_sequence)
 	assert_int_equal(sequence_of(f, SEALED), 7);
 	assert_int_equal(f->found.sequence, 7);
 
-	/* Otherwise one that no other recording has, not even one that can't be read. */
+	/* Otherwise that of the one before it. The next recording's is above all, even those that
+	 * can't be read. */
 	temp_dir_empty(&f->dir);
 	make_segment(f, 0, BOOT, "signal");
 	assert_int_equal(renameat(f->dir.fd, SEALED, f->dir.fd, EARLIER), 0);
 	temp_write(&f->dir, LATER, "x", 1);
 	temp_write(&f->dir, PARTIAL, f->segment.bytes, f->segment.index_at);
 	start(f, 1);
-	assert_int_equal(sequence_of(f, SEALED), 8);
+	assert_int_equal(sequence_of(f, SEALED), 7);
 	assert_int_equal(f->found.sequence, 9);
 	assert_string_equal(f->found.newest, SMALL_RECORDING);
+}
+
+TEST_F(an_old_recording_recovered_without_its_header_is_not_the_newest)
+{
+	/* The newest has no end. */
+	make_segment(f, 0, BOOT, NULL);
+	assert_int_equal(renameat(f->dir.fd, SEALED, f->dir.fd, LATER), 0);
+	f->segment.bytes[20] ^= 1;
+	temp_write(&f->dir, PARTIAL, f->segment.bytes, f->segment.index_at);
+	assert_non_null(strstr(start(f, 2), LATER ": the last segment of a recording that was"));
+	assert_int_equal(sequence_of(f, SEALED), 1);
+	assert_string_equal(f->found.newest, LATER_RECORDING);
 }
 
 /* The archiver was killed after the space rules had deleted the segment. */
