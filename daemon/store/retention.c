@@ -118,8 +118,7 @@ static int load_sequence(uint64_t *sequence, int dir_fd, const struct bc_segment
 }
 
 /* Sets sequence and order of the files, which are sorted by name, and replaces what is known by the
- * recordings in the list. A recording without a number is tried again next time if one of its
- * headers could not be read. */
+ * recordings in the list. A recording of which no header could be read is tried again next time. */
 static int set_sequences(
 	const struct bc_segment_list *list, int dir_fd, struct bc_sequences *sequences)
 {
@@ -134,25 +133,25 @@ static int set_sequences(
 	while (entry < end) {
 		struct bc_sequence *now = &known[count];
 		struct bc_segment_entry *first = entry;
-		bool has_failed = false;
 		memcpy(now->recording, entry->name.recording, sizeof(now->recording));
 		const struct bc_sequence *found = sequences->count == 0
 							  ? NULL
 							  : bsearch(now, sequences->known,
 								    sequences->count, sizeof(*now),
 								    compare_sequences);
-		now->sequence = found != NULL ? found->sequence : 0;
+		bool is_known = found != NULL;
+		now->sequence = is_known ? found->sequence : 0;
 		for (; entry < end && strcmp(entry->name.recording, now->recording) == 0; entry++)
 			if (found == NULL && now->sequence == 0 &&
-				load_sequence(&now->sequence, dir_fd, entry) != 0)
-				has_failed = true;
+				load_sequence(&now->sequence, dir_fd, entry) == 0)
+				is_known = true;
 		if (now->sequence > highest)
 			highest = now->sequence;
 		for (; first < entry; first++) {
 			first->sequence = now->sequence;
 			first->order = now->sequence != 0 ? now->sequence : highest;
 		}
-		count += now->sequence != 0 || !has_failed;
+		count += is_known;
 	}
 	free(sequences->known);
 	sequences->known = known;

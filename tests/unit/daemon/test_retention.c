@@ -122,6 +122,28 @@ TEST_F(a_listing_reads_each_header_once)
 	free(sequences.known);
 }
 
+TEST_F(a_recording_is_read_again_only_if_none_of_its_headers_could_be_read)
+{
+	struct bc_sequences sequences = {.known = NULL};
+	struct bc_segment_list list;
+
+	temp_write(&f->dir, FIRST "-00000.byu.lz4", "x", 1);
+	make(f, FIRST "-00001.byu.lz4", FIRST, 0, 0);
+	temp_write(&f->dir, SECOND "-00000.byu.lz4", "x", 1);
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(bc_segments_list(&list, f->dir.fd, &sequences), 0);
+		assert_int_equal(list.count, 3);
+		assert_string_equal(list.entries[0].name.recording, FIRST);
+		assert_int_equal(list.entries[0].sequence, 0);
+		assert_int_equal(list.entries[2].sequence, i == 0 ? 0 : 9);
+		assert_int_equal(sequences.count, i + 1);
+		free(list.entries);
+		make(f, FIRST "-00000.byu.lz4", FIRST, 9, 0);
+		make(f, SECOND "-00000.byu.lz4", SECOND, 9, 0);
+	}
+	free(sequences.known);
+}
+
 /* Checks the order of the four recordings, each of which has one file. */
 static void assert_order(struct fixture *f, const char *const recordings[4])
 {
