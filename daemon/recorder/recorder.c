@@ -212,8 +212,8 @@ static void disarm_of(
 	}
 }
 
-/* Disarms the triggers of all ended recordings. They no longer act, but have names. Must not be
- * called during a trigger search. */
+/* Disarms the triggers of all ended recordings. They no longer act, but their names are still
+ * taken. Must not be called during a trigger search. */
 static void disarm_ended(struct bc_recorder *r)
 {
 	for (struct bc_recording *rec = r->recordings.newest; rec != NULL; rec = rec->next)

@@ -173,11 +173,10 @@ static bool make_room(struct bc_rotator *r, const struct bc_encoded *e)
 /* Appends a chunk to the open segment and counts it. Returns 0 or a negative errno. */
 static int append_to_segment(struct bc_rotator *r, struct bc_encoded *e)
 {
-	int rc = -EFBIG;
-
-	if (segment_has_room(r, e))
-		rc = bc_segment_append(&r->open.segment, e->data, e->header_bytes, &e->info,
-			e->gaps, e->lost, &e->pages.counts);
+	if (!segment_has_room(r, e))
+		return -EFBIG;
+	int rc = bc_segment_append(&r->open.segment, e->data, e->header_bytes, &e->info, e->gaps,
+		e->lost, &e->pages.counts);
 	if (rc != 0)
 		return rc;
 	bc_log(BC_LOG_DEBUG, "%s: chunk %" PRIu32 ", %" PRIu32 " records, %zu bytes",

@@ -667,7 +667,7 @@ TEST_F(a_killed_segment_is_recovered_below_the_limit_of_its_size)
 	uint64_t chunks = r.open.total.chunks;
 	end_rotator(&r);
 	temp_dir_empty(&f->dir);
-	/* As many as fit, and it is killed. */
+	/* Write as many as fit, then stop without sealing. */
 	start_rotator(f, &r);
 	for (uint64_t i = 0; i < chunks; i++)
 		write_with_raw(f, &r, NULL, 0);
