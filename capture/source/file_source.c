@@ -527,9 +527,8 @@ int bc_file_source_open(
 		options->path != NULL ? options->path : options->name);
 	f->format = options->format;
 	f->stream = (struct bc_input_stream){.fd = fd, .wake_fd = wake_fd};
-	f->recording = (struct bc_recording_stream){.fd = -1, .segment = -1};
+	f->recording = (struct bc_recording_stream){.path = dir, .fd = -1, .segment = -1};
 	if (options->recording != NULL) {
-		f->recording.path = dir;
 		snprintf(f->recording.recording, sizeof(f->recording.recording), "%s",
 			options->recording);
 		f->stream.read = bc_recording_stream_read;
