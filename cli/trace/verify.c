@@ -72,7 +72,6 @@ struct check {
 	/* Segments only: */
 	struct bc_sequence_check sequence;
 	struct bc_page_check *pages;
-	uint64_t *ticks; /* of a chunk */
 	const struct bc_segment_reader *reader;
 	struct extents *extents;
 	bool has_extent; /* the last one belongs to this file */
@@ -276,19 +275,35 @@ static void extend_losses(struct check *c, const struct bc_chunk *chunk)
 	memcpy(last->lost_after, chunk->info.lost, sizeof(last->lost_after));
 }
 
-/* Whether the ticks of a chunk never decrease and are between those in its header, by which readers
- * find the chunk of a time. */
-static bool has_right_ticks(const struct bc_chunk *chunk, uint64_t *ticks)
+/* Adds the deltas of records [from, to) to a tick. */
+static uint64_t add_deltas(const struct bc_chunk *chunk, uint64_t tick, uint32_t from, uint32_t to)
+{
+	for (uint32_t i = from; i < to; i++) {
+		uint32_t time = bc_le32(chunk->records + (size_t)i * BC_RECORD_BYTES + 8);
+		tick += time != BC_TIME_NONE ? time : 0;
+	}
+	return tick;
+}
+
+/* Whether the ticks of a chunk never decrease and end with that in its header. Readers find the
+ * chunk of a time by the ticks in its header. */
+static bool has_right_ticks(const struct bc_chunk *chunk)
 {
 	uint64_t tick = chunk->info.first_tick;
+	uint32_t next = 1;
 
-	bc_chunk_ticks(chunk, ticks);
-	for (uint32_t i = 0; i < chunk->info.records; i++) {
-		if (ticks[i] < tick)
+	for (uint32_t i = 0; i < chunk->info.events; i++) {
+		const struct bc_event *event = &chunk->events[i];
+		if (event->kind != BC_EVENT_ANCHOR || event->position < next ||
+			event->position >= chunk->info.records)
+			continue;
+		tick = add_deltas(chunk, tick, next, event->position);
+		if (event->value < tick)
 			return false;
-		tick = ticks[i];
+		tick = event->value;
+		next = event->position + 1;
 	}
-	return tick == chunk->info.last_tick;
+	return add_deltas(chunk, tick, next, chunk->info.records) == chunk->info.last_tick;
 }
 
 static int check_chunk(struct check *c, struct bc_chunk *chunk, uint64_t offset)
@@ -322,7 +337,7 @@ static int check_chunk(struct check *c, struct bc_chunk *chunk, uint64_t offset)
 		print_chunk_damage(c, info, offset, "is out of order");
 	if (!bc_page_check_chunk(c->pages, chunk))
 		print_chunk_damage(c, info, offset, "has wrong page counts");
-	if (!has_right_ticks(chunk, c->ticks))
+	if (!has_right_ticks(chunk))
 		print_chunk_damage(c, info, offset, "has wrong ticks");
 	c->is_hurt = false;
 	extend_losses(c, chunk);
@@ -402,9 +417,8 @@ static enum bc_exit verify_segments(struct check *c)
 	int rc = chunk != NULL ? bc_input_segments(c->file->input, &reader) : -ENOMEM;
 
 	c->pages = bc_page_check_open();
-	c->ticks = malloc(BC_CHUNK_RECORDS * sizeof(*c->ticks));
 	c->reader = reader;
-	if (rc == 0 && (c->pages == NULL || c->ticks == NULL))
+	if (rc == 0 && c->pages == NULL)
 		rc = -ENOMEM;
 	if (rc == 0) {
 		bc_segment_reader_on_node(reader, on_node, c);
@@ -414,7 +428,6 @@ static enum bc_exit verify_segments(struct check *c)
 				   : summarize_segments(c);
 	bc_sequence_check_reset(&c->sequence);
 	bc_page_check_close(c->pages);
-	free(c->ticks);
 	bc_segment_reader_close(reader);
 	free(chunk);
 	return code;
