@@ -251,9 +251,11 @@ static size_t decode_block_head(uint8_t *out, size_t capacity, const uint8_t *fr
 
 	if (LZ4F_isError(header) || bytes < header + 4)
 		return 0;
-	bool is_stored = (bc_le32(frame + header) & 0x80000000) != 0;
+	uint32_t size = bc_le32(frame + header) & 0x7FFFFFFF;
+	bool is_stored = size != bc_le32(frame + header);
 	const uint8_t *block = frame + header + 4;
 	size_t n = bytes - header - 4;
+	n = n < size ? n : size;
 	if (is_stored) {
 		n = n < capacity ? n : capacity;
 		memcpy(out, block, n);
