@@ -252,6 +252,7 @@ def test_a_loss_before_the_start_does_not_hide_one_at_the_end(tmp):
         board.command("lose 7")
         with Recorder(tmp, board) as daemon:
             daemon.wait_for(lambda s: s["counts"]["lost"]["board"] == 7, "the first frame reports the loss")
+            daemon.wait_more(1000)  # between the two gaps
             board.command("freeze")
             board.command("lose 50")
             daemon.end(wanted=4)
