@@ -165,7 +165,9 @@ static void *writer_thread(void *context)
 		uint64_t now = bc_now_ns();
 		uint64_t until = bc_rotator_due_ns(&w->rotator);
 		uint64_t retry_at = w->rotator.open.retry_at_ns;
-		if (w->rotator.open.stats.is_stuck && has_waiting(w) && retry_at < until)
+		/* Not while an encoder still has the next chunk. */
+		bool can_retry = w->waiting[w->next % count] != NULL;
+		if (w->rotator.open.stats.is_stuck && can_retry && retry_at < until)
 			until = retry_at;
 		bc_thread_health_rest(&w->rotator.open.health);
 		struct bc_encoded *e = bc_queue_pop_within(
