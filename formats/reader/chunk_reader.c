@@ -111,7 +111,7 @@ static bool follows_hole(
 	return bc_sequence_check_misses(c->sequence, info, clock_hz, is_needed, r);
 }
 
-/* A chunk that is skipped is not missing. Those before the next record were read before. */
+/* A chunk that is skipped is not missing. One before the expected record is a duplicate. */
 static void skip_chunk(struct chunk_state *c, const struct bc_chunk_info *info)
 {
 	const struct bc_sequence_check *check = c->sequence;

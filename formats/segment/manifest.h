@@ -21,8 +21,8 @@
 int bc_manifest_add(int dir_fd, const char *recording, const char *file,
 	const char hash[BC_FILE_HASH_CHARS]) BC_MUST_CHECK;
 
-/* Finds a whole line for that file. Copies its hash, unless `hash` is NULL. Returns 0, -ENOENT if
- * there is no manifest or it does not list the file, or another negative errno. */
+/* Finds the file's line and copies its hash, unless `hash` is NULL; a torn line does not count.
+ * Returns 0, -ENOENT without such a line or without a manifest, or another negative errno. */
 int bc_manifest_find(int dir_fd, const char *recording, const char *file,
 	char hash[BC_FILE_HASH_CHARS]) BC_MUST_CHECK;
 

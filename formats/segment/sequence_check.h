@@ -53,10 +53,9 @@ struct bc_missing {
 
 enum bc_sequence_place {
 	BC_SEQUENCE_NEXT,      /* next in order */
-	BC_SEQUENCE_LATE,      /* out of order, and may have been missing until now; a chunk without
-				* records also where something was missing before */
-	BC_SEQUENCE_DUPLICATE, /* seen before, or skipped. Without records: nothing is missing there
-				*/
+	BC_SEQUENCE_LATE,      /* out of order, and may have been missing until now. A chunk without
+				* records may be late more than once */
+	BC_SEQUENCE_DUPLICATE, /* seen before, or skipped */
 };
 
 /* Frees the memory and sets the check to its initial state, all zero. */

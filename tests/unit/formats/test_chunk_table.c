@@ -135,15 +135,23 @@ TEST_F(all_chunks_are_read_in_reverse)
 	bc_chunk_table_free(&table);
 }
 
-TEST_F(every_prefix_has_its_whole_chunks)
+/* Finds where each chunk of the whole file ends. */
+static void find_ends(struct fixture *f, uint64_t ends[CHUNKS])
 {
 	struct bc_chunk_table table;
-	uint64_t ends[CHUNKS];
 
 	load(f, &table);
 	for (uint32_t row = 0; row < CHUNKS; row++)
 		ends[row] = table.rows[row].offset + bc_chunk_encoded_bytes(&table.rows[row].info);
 	bc_chunk_table_free(&table);
+}
+
+TEST_F(every_prefix_has_its_whole_chunks)
+{
+	struct bc_chunk_table table;
+	uint64_t ends[CHUNKS];
+
+	find_ends(f, ends);
 	for (size_t n = f->size - 1; n != 0; n -= n < test_stride(5) ? n : test_stride(5)) {
 		unsigned whole = 0;
 		assert_int_equal(ftruncate(f->fd, (off_t)n), 0);
@@ -161,10 +169,7 @@ TEST_F(a_segment_after_any_torn_one_is_found_whole)
 	struct bc_chunk_table table;
 	uint64_t ends[CHUNKS];
 
-	load(f, &table);
-	for (uint32_t row = 0; row < CHUNKS; row++)
-		ends[row] = table.rows[row].offset + bc_chunk_encoded_bytes(&table.rows[row].info);
-	bc_chunk_table_free(&table);
+	find_ends(f, ends);
 	for (size_t n = f->size - 1; n != 0; n -= n < test_stride(5) ? n : test_stride(5)) {
 		unsigned whole = 0;
 		assert_int_equal(ftruncate(f->fd, (off_t)n), 0);
