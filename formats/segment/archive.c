@@ -512,15 +512,18 @@ static bool is_gone(int dir_fd, const char *name)
 	return faccessat(dir_fd, name, F_OK, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT;
 }
 
-/* Deletes a copy whose segment is gone. A complete one may be all that is left, unless the manifest
- * does not list the segment: then the space rules have deleted it. A manifest that can't be read
- * may list it. */
+/* Deletes a copy whose segment is gone. A complete one may be all that is left, unless there is a
+ * manifest that does not list the segment: then the space rules have deleted it. */
 static void delete_orphan(
 	int dir_fd, const char *copy, const char *name, const struct bc_segment_name *segment)
 {
 	bool is_complete = strlen(copy) == strlen(name) + strlen(BC_ARCHIVE_SUFFIX);
+	char manifest[BC_RECORDING_ID_MAX + sizeof(BC_MANIFEST_SUFFIX)];
 
-	if (!is_complete || bc_manifest_find(dir_fd, segment->recording, name, NULL) == -ENOENT)
+	snprintf(manifest, sizeof(manifest), "%s" BC_MANIFEST_SUFFIX, segment->recording);
+	if (!is_complete ||
+		(!is_gone(dir_fd, manifest) &&
+			bc_manifest_find(dir_fd, segment->recording, name, NULL) == -ENOENT))
 		unlinkat(dir_fd, copy, 0);
 }
 

@@ -44,8 +44,8 @@ int bc_segment_archive(struct bc_archived *archived, int dir_fd, const char *nam
 int bc_segment_archive_prevent(int fd);
 
 /* Finishes or deletes the copies that a killed process has left. A complete copy without its
- * segment is kept if the manifest lists the segment, or can't be read: then the space rules may not
- * have deleted it, and the copy may be all that is left. */
+ * segment is kept, because it may be all that is left, unless there is a manifest that does not
+ * list the segment: then the space rules have deleted it. */
 void bc_segment_archive_recover(int dir_fd, const struct bc_archive_options *options);
 
 #endif

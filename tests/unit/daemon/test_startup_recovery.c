@@ -501,9 +501,17 @@ TEST_F(copies_of_deleted_segments_are_deleted)
 	static const char hash[BC_FILE_HASH_CHARS] = "0123456789abcdef0123456789abcdef";
 	const struct small_segment *s = &f->segment;
 
+	/* Without a manifest, nothing says why the segment is gone. */
 	temp_write(&f->dir, SEALED ".archiving.partial", s->bytes, s->index_at);
 	temp_write(&f->dir, SEALED ".archiving", s->bytes, s->size);
 	start(f, 0);
+	assert_false(temp_exists(&f->dir, SEALED ".archiving.partial"));
+	assert_same(f, SEALED ".archiving", s->bytes, s->size);
+
+	/* The space rules have deleted it, and its line. */
+	assert_int_equal(bc_manifest_add(f->dir.fd, SMALL_RECORDING, "another", hash), 0);
+	start(f, 0);
+	assert_int_equal(unlinkat(f->dir.fd, SMALL_RECORDING BC_MANIFEST_SUFFIX, 0), 0);
 	assert_int_equal(temp_dir_empty(&f->dir), 0);
 
 	/* Something else has deleted it. */
