@@ -414,9 +414,9 @@ static void on_stop_second(uv_timer_t *timer)
 	d->stop_written = written;
 	if (d->stop_seconds < STOP_SECONDS)
 		return;
+	abandon(d);
 	bc_log(BC_LOG_ERROR, "the disk has accepted nothing for %d s; giving up the buffer",
 		STOP_SECONDS);
-	abandon(d);
 }
 
 /* Gives up the buffer when the disk accepts nothing any more. */
@@ -480,8 +480,8 @@ static void on_signal(uv_signal_t *handle, int number)
 		emit_stopping(d, number == SIGTERM ? "SIGTERM" : "SIGINT");
 		stop_recording(d);
 	} else if (!d->is_over && uv_hrtime() - d->stopping_ns >= REPEAT_NS) {
-		bc_log(BC_LOG_WARNING, "second stop signal; giving up the buffer");
 		abandon(d);
+		bc_log(BC_LOG_WARNING, "second stop signal; giving up the buffer");
 	}
 }
 

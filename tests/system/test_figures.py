@@ -89,7 +89,9 @@ def test_a_buffer_that_is_given_up_is_the_same_figure_everywhere(tmp):
         daemon.wait_ready()
         harness.wait_until(lambda: daemon.status()["counts"]["written"] > 0, "records are written")
         faults.set("pwrite:hold")
-        harness.wait_until(lambda: daemon.status()["counts"]["in_flight"] > rate, "a second of samples waits")
+        harness.wait_until(lambda: any(done == "hold" for _, _, done, _ in faults.calls()), "a chunk is being written")
+        in_flight = daemon.status()["counts"]["in_flight"]
+        harness.wait_until(lambda: daemon.status()["counts"]["in_flight"] > in_flight, "others wait")
         daemon.process.send_signal(signal.SIGTERM)
         daemon.wait_uptime(1)  # an earlier second signal is ignored
         daemon.process.send_signal(signal.SIGTERM)
