@@ -59,8 +59,10 @@ int main(int argc, char **argv)
 	struct bc_config config;
 	struct bc_config_errors errors = {.on_error = on_config_error};
 
-	if (!open_standard_fds())
+	if (!open_standard_fds()) {
+		bc_log(BC_LOG_ERROR, "can't open /dev/null: %s", strerror(errno));
 		return BC_EXIT_FAILED;
+	}
 	switch (bc_daemon_options_read(&options, argc, argv)) {
 	case BC_OPTIONS_EXIT:
 		return (int)flush_output();
