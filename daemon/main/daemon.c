@@ -58,7 +58,7 @@ enum { SIGNAL_TERM, SIGNAL_INT, SIGNAL_HUP, SIGNALS };
 
 struct bc_daemon {
 	const struct bc_daemon_options *options;
-	struct bc_config config;
+	struct bc_config *config; /* the caller's */
 	uv_loop_t loop;
 	int dir_fd;
 	struct bc_socket socket;
@@ -121,8 +121,8 @@ static void check_threads(struct bc_daemon *d)
 	struct bc_thread_health_seen longest = bc_recorder_longest_activity(d->recorder);
 	uint64_t written = bc_recorder_counts(d->recorder)->written;
 	uint64_t reported_ns = d->stall.reported.since_ns;
-	bool is_stuck = bc_stall_detector_poll(&d->stall, &longest, d->config.stuck_ns,
-		d->config.dir, bc_service_is_watched(&d->service));
+	bool is_stuck = bc_stall_detector_poll(&d->stall, &longest, d->config->stuck_ns,
+		d->config->dir, bc_service_is_watched(&d->service));
 
 	if (is_stuck && d->stall.reported.since_ns != reported_ns)
 		bc_event_command_add(d->event_command, BC_ALERT_STUCK,
@@ -143,7 +143,7 @@ static void check_disk(struct bc_daemon *d, const struct bc_status *status, uint
 
 	if (!bc_status_time_left(status, &left))
 		left = UINT64_MAX;
-	if (bc_disk_alarm_poll(&d->disk_alarm, d->config.dir, left, d->config.disk_low_ns, now))
+	if (bc_disk_alarm_poll(&d->disk_alarm, d->config->dir, left, d->config->disk_low_ns, now))
 		bc_event_command_add(d->event_command, BC_ALERT_DISK_LOW,
 			bc_json_object((struct bc_json_member[]){
 				{"free_bytes", bc_json_u64(status->stats->free_bytes)},
@@ -156,13 +156,13 @@ static void check_disk(struct bc_daemon *d, const struct bc_status *status, uint
 static void direct_archiver(struct bc_daemon *d, const struct bc_status *status)
 {
 	/* The flight recorder keeps nearly all chunks. */
-	bool is_flight = d->config.recording.mode == BC_RECORD_FLIGHT;
+	bool is_flight = d->config->recording.mode == BC_RECORD_FLIGHT;
 	bool is_behind = status->buffer.free < (is_flight ? 2 : status->buffer.chunks / 2);
 
 	if (d->archiver != NULL)
 		bc_archiver_allow(d->archiver,
 			!is_behind && !status->stats->is_stuck && !d->is_finishing,
-			d->config.space.keep_free_bytes);
+			d->config->space.keep_free_bytes);
 }
 
 static void on_tick(uv_timer_t *timer)
@@ -225,10 +225,10 @@ static json_t *status_json(void *context)
 static void on_sealed(void *context, const struct bc_writer_notice *notice)
 {
 	struct bc_daemon *d = context;
-	char path[sizeof(d->config.dir) + BC_SEGMENT_NAME_MAX + 1];
+	char path[sizeof(d->config->dir) + BC_SEGMENT_NAME_MAX + 1];
 	struct bc_hook_file file = {.path = path, .segment = notice->segment};
 
-	snprintf(path, sizeof(path), "%s/%s", d->config.dir, notice->file);
+	snprintf(path, sizeof(path), "%s/%s", d->config->dir, notice->file);
 	memcpy(file.recording, notice->recording->header.recording, sizeof(file.recording));
 	memcpy(file.hash, notice->hash, sizeof(file.hash));
 	bc_hook_add_file(d->hook, &file);
@@ -262,7 +262,7 @@ static void block_signals(int how)
 
 static void release_claims(struct bc_daemon *d)
 {
-	bc_socket_release(&d->socket, d->config.socket);
+	bc_socket_release(&d->socket, d->config->socket);
 	bc_service_close(&d->service);
 	if (d->dir_fd >= 0)
 		close(d->dir_fd);
@@ -274,8 +274,8 @@ static void exit_without_disk(struct bc_daemon *d)
 {
 	bc_log(BC_LOG_ERROR,
 		"%s: the disk does not respond; exiting; the next start recovers the open files",
-		d->config.dir);
-	bc_socket_release(&d->socket, d->config.socket);
+		d->config->dir);
+	bc_socket_release(&d->socket, d->config->socket);
 	bc_service_close(&d->service);
 	_exit(BC_EXIT_FAILED);
 }
@@ -449,16 +449,16 @@ static void on_reload(uv_timer_t *timer)
 	struct bc_daemon *d = timer->data;
 
 	bc_service_reload(&d->service);
-	if (bc_reload(&d->config, d->options)) {
-		if (bc_hook_set(d->hook, d->config.sealed_command, d->config.sealed_timeout_ns) !=
+	if (bc_reload(d->config, d->options)) {
+		if (bc_hook_set(d->hook, d->config->sealed_command, d->config->sealed_timeout_ns) !=
 				0 ||
-			bc_event_command_set(d->event_command, d->config.event_command,
-				d->config.event_interval_ns, d->config.event_timeout_ns) != 0)
+			bc_event_command_set(d->event_command, d->config->event_command,
+				d->config->event_interval_ns, d->config->event_timeout_ns) != 0)
 			bc_log(BC_LOG_ERROR, "SIGHUP: out of memory; keeping the old commands");
 		bc_recorder_reload(d->recorder);
 		bc_socket_api_reload(d->api);
 		bc_socket_api_emit(d->api, "reload", json_object());
-		bc_reload_done(&d->config);
+		bc_reload_done(d->config);
 	}
 	bc_service_ready(&d->service);
 }
@@ -551,7 +551,7 @@ static bool claim_dir(struct bc_daemon *d)
 {
 	char err[512];
 
-	d->dir_fd = bc_dir_claim(d->config.dir, err, sizeof(err));
+	d->dir_fd = bc_dir_claim(d->config->dir, err, sizeof(err));
 	if (d->dir_fd < 0)
 		report_failure(d, d->dir_fd, err);
 	return d->dir_fd >= 0;
@@ -561,10 +561,10 @@ static bool claim_socket(struct bc_daemon *d)
 {
 	char err[512];
 
-	if (d->config.socket[0] == '\0' || d->socket.is_passed)
+	if (d->config->socket[0] == '\0' || d->socket.is_passed)
 		return true;
 	int rc = bc_socket_claim(
-		&d->socket, d->config.socket, d->config.socket_group, err, sizeof(err));
+		&d->socket, d->config->socket, d->config->socket_group, err, sizeof(err));
 	if (rc != 0)
 		report_failure(d, rc, err);
 	return rc == 0;
@@ -577,7 +577,7 @@ static bool inherit_socket(struct bc_daemon *d)
 	char err[512];
 
 	bc_service_open(&d->service);
-	int rc = bc_socket_inherit(&d->socket, d->config.socket, err, sizeof(err));
+	int rc = bc_socket_inherit(&d->socket, d->config->socket, err, sizeof(err));
 	if (rc == 0)
 		return true;
 	report_failure(d, rc, err);
@@ -600,13 +600,13 @@ static void recover_dir(struct bc_daemon *d)
 {
 	struct bc_startup_found found;
 	int rc = bc_startup_recover(
-		&found, d->config.dir, d->dir_fd, d->boot_id, on_recovery_progress, d);
+		&found, d->config->dir, d->dir_fd, d->boot_id, on_recovery_progress, d);
 
 	if (rc < 0)
 		bc_log(BC_LOG_ERROR,
 			"%s: can't read the directory: %s; open files of an earlier run are not "
 			"recovered",
-			d->config.dir, strerror(-rc));
+			d->config->dir, strerror(-rc));
 	d->sequence = found.sequence;
 	if (found.recovered != 0 || !d->options->once)
 		memcpy(d->before, found.newest, sizeof(d->before));
@@ -617,23 +617,23 @@ static int open_services(struct bc_daemon *d)
 {
 	struct bc_socket_api_options api = {
 		.loop = &d->loop,
-		.config = &d->config,
+		.config = d->config,
 		.listen_fd = d->socket.fd,
 		.context = d,
 		.status = status_of,
 	};
 	struct bc_hook_options hook = {
 		.loop = &d->loop,
-		.command = d->config.sealed_command,
-		.timeout_ns = d->config.sealed_timeout_ns,
+		.command = d->config->sealed_command,
+		.timeout_ns = d->config->sealed_timeout_ns,
 		.context = d,
 		.on_failed = on_command_failed,
 	};
 	struct bc_event_command_options event_command = {
 		.loop = &d->loop,
-		.command = d->config.event_command,
-		.interval_ns = d->config.event_interval_ns,
-		.timeout_ns = d->config.event_timeout_ns,
+		.command = d->config->event_command,
+		.interval_ns = d->config->event_interval_ns,
+		.timeout_ns = d->config->event_timeout_ns,
 		.context = d,
 		.status = status_json,
 	};
@@ -647,9 +647,9 @@ static int open_services(struct bc_daemon *d)
 static int start_archiver(struct bc_daemon *d)
 {
 	const struct bc_archiver_options options = {
-		.dir = d->config.dir,
-		.after_ns = d->config.archive_after_ns,
-		.bytes_per_s = d->config.archive_rate,
+		.dir = d->config->dir,
+		.after_ns = d->config->archive_after_ns,
+		.bytes_per_s = d->config->archive_rate,
 	};
 
 	return options.after_ns != 0 ? bc_archiver_start(&d->archiver, &options) : 0;
@@ -660,7 +660,7 @@ static void start_all(struct bc_daemon *d, struct bc_source *source)
 {
 	struct bc_recorder_options options = {
 		.loop = &d->loop,
-		.config = &d->config,
+		.config = d->config,
 		.dir_fd = d->dir_fd,
 		.is_once = d->options->once,
 		.before = d->before,
@@ -677,8 +677,8 @@ static void start_all(struct bc_daemon *d, struct bc_source *source)
 
 	if (!d->options->once)
 		bc_log(BC_LOG_INFO, "buscapd " BC_VERSION ": source %s, recordings in %s, %s%s",
-			d->config.source_text, d->config.dir,
-			d->config.socket[0] != '\0' ? "socket " : "no socket", d->config.socket);
+			d->config->source_text, d->config->dir,
+			d->config->socket[0] != '\0' ? "socket " : "no socket", d->config->socket);
 	start_handles(d);
 	int rc = open_services(d);
 	if (rc != 0) {
@@ -713,8 +713,8 @@ static void start_all(struct bc_daemon *d, struct bc_source *source)
 static void run_daemon(struct bc_daemon *d)
 {
 	struct bc_source *source;
-	char err[sizeof(d->config.source_text) + 128];
-	int rc = bc_source_open(&source, &d->loop, &d->config, d->options->once, err, sizeof(err));
+	char err[sizeof(d->config->source_text) + 128];
+	int rc = bc_source_open(&source, &d->loop, d->config, d->options->once, err, sizeof(err));
 
 	if (rc != 0) {
 		report_failure(d, rc, err);
@@ -774,7 +774,7 @@ enum bc_exit bc_daemon_run(const struct bc_daemon_options *options, struct bc_co
 		return BC_EXIT_FAILED;
 	}
 	d->options = options;
-	d->config = *config;
+	d->config = config;
 	d->dir_fd = -1;
 	d->started_ns = uv_hrtime();
 	d->exit_code = BC_EXIT_FAILED;
@@ -791,7 +791,6 @@ enum bc_exit bc_daemon_run(const struct bc_daemon_options *options, struct bc_co
 	if (uv_loop_close(&d->loop) != 0)
 		bc_log(BC_LOG_ERROR, "bug: handles left open at exit");
 	enum bc_exit code = d->exit_code;
-	config->names = d->config.names; /* they may have been reloaded */
 	free(d);
 	return code;
 }
