@@ -66,10 +66,8 @@ static bool print_json(struct marks *m, const struct moment *at, uint32_t row)
 	const struct bc_event *event = at->event;
 	const struct bc_segment_header *header = bc_chunk_table_header(&m->files.table, row);
 	bool is_gap = event->kind == BC_EVENT_GAP;
-	char wall[BC_RFC3339_BYTES];
 	char text[BC_CHUNK_TEXT_BYTES + 1];
 
-	bc_rfc3339_write(wall, at->wall_ns);
 	memcpy(text, m->chunk.text + event->text, event->text_bytes);
 	text[event->text_bytes] = '\0';
 	return bc_output_json_value(&m->output,
@@ -78,7 +76,7 @@ static bool print_json(struct marks *m, const struct moment *at, uint32_t row)
 			{"number", bc_json_u64(at->number)},
 			{"tick", at->has_tick ? bc_json_u64(at->tick) : json_null()},
 			{"epoch", json_integer(m->chunk.info.epoch)},
-			{"time", at->has_wall ? json_string(wall) : json_null()},
+			{"time", at->has_wall ? bc_json_time(at->wall_ns) : json_null()},
 			{"file", bc_json_text(m->files.path)},
 			{"recording",
 				header != NULL ? bc_json_text(header->recording) : json_null()},

@@ -10,6 +10,7 @@
 #include <stdio.h>
 
 #include "formats/base/exit_code.h"
+#include "formats/base/number.h"
 
 struct bc_console {
 	int in; /* standard input, output and error */
@@ -36,11 +37,5 @@ void bc_print_damage(const struct bc_console *console, const char *file, uint64_
 
 /* Returns the more severe code: 2 (usage), 6, 1, 3, 0. */
 enum bc_exit bc_exit_worse(enum bc_exit a, enum bc_exit b);
-
-/* Returns the plural suffix: "1 chunk", "2 chunks". */
-static inline const char *bc_plural(uint64_t n)
-{
-	return n == 1 ? "" : "s";
-}
 
 #endif

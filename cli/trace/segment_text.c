@@ -303,14 +303,11 @@ static json_t *seen_json(const uint64_t bitmap[4], bool is_type)
 
 static json_t *end_json(const struct bc_segment_info *info)
 {
-	char wall[BC_RFC3339_BYTES];
-
 	if (!info->has_end)
 		return json_null();
-	bc_rfc3339_write(wall, info->end.ended_ns);
 	return bc_json_object((struct bc_json_member[]){
 		{"reason", bc_json_text(info->end.reason)},
-		{"ended", bc_json_text(wall)},
+		{"ended", bc_json_time(info->end.ended_ns)},
 		{"recovered", json_boolean(bc_recording_end_is_recovered(&info->end))},
 		{"boot_id", bc_json_text_or_null(info->end.boot_id)},
 		{NULL, NULL},
@@ -327,7 +324,6 @@ json_t *bc_segment_info_json(const struct bc_segment_info *info)
 {
 	bool has_records = info->records != 0;
 	bool has_clock = info->has_header && info->header.clock_hz != 0;
-	char wall[BC_RFC3339_BYTES];
 	json_t *object = bc_json_object((struct bc_json_member[]){
 		{"sealed", json_boolean(info->is_sealed)},
 		{"segments", bc_json_u64(info->segments)},
@@ -336,7 +332,6 @@ json_t *bc_segment_info_json(const struct bc_segment_info *info)
 	});
 	int rc = info->has_header ? header_json(object, &info->header) : 0;
 
-	bc_rfc3339_write(wall, info->wall_ns);
 	rc |= json_object_update_new(object,
 		bc_json_object((struct bc_json_member[]){
 			{"chunks", bc_json_u64(info->chunks)},
@@ -348,7 +343,7 @@ json_t *bc_segment_info_json(const struct bc_segment_info *info)
 			{"epochs", bc_json_u64(info->epochs)},
 			{"duration_ticks", bc_json_u64(info->duration_ticks)},
 			{"duration_s", has_clock ? bc_json_double(duration_s(info)) : json_null()},
-			{"first_wall", info->has_wall ? json_string(wall) : json_null()},
+			{"first_wall", info->has_wall ? bc_json_time(info->wall_ns) : json_null()},
 			{"first_wall_ns",
 				info->has_wall ? json_integer(info->wall_ns) : json_null()},
 			{"end", end_json(info)},

@@ -66,13 +66,6 @@ static void check_deferred(struct bc_call *call, struct deferred *deferred, enum
 
 /* The list of recordings */
 
-static bool has_text(const json_t *object, const char *name, const char *text)
-{
-	const char *value = json_string_value(json_object_get(object, name));
-
-	return value != NULL && strcmp(value, text) == 0;
-}
-
 /* Returns the recorder's description of a listed recording if the directory's is out of date, else
  * NULL. It is out of date if the recording was not sealed when the directory was read, or if the
  * recording is in progress but all of its segments so far are sealed. */
@@ -81,7 +74,8 @@ static json_t *newer_row(struct bc_recorder *recorder, const json_t *row)
 	const char *id = json_string_value(json_object_get(row, "id"));
 	json_t *known = id != NULL ? bc_recorder_known_json(recorder, id) : NULL;
 
-	if (has_text(row, "state", "open") || json_is_null(json_object_get(known, "ended")))
+	if (bc_json_member_is(row, "state", "open") ||
+		json_is_null(json_object_get(known, "ended")))
 		return known;
 	json_decref(known);
 	return NULL;

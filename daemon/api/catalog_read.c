@@ -10,7 +10,6 @@
 
 #include "daemon/store/retention.h"
 #include "formats/base/json.h"
-#include "formats/base/rfc3339.h"
 #include "formats/segment/metadata.h"
 #include "formats/segment/recording_end.h"
 #include "formats/segment/segment_index.h"
@@ -129,14 +128,6 @@ static bool parse_start(int64_t *ns, const char *id)
 	return true;
 }
 
-static json_t *time_json(bool is_known, int64_t ns)
-{
-	char text[BC_RFC3339_BYTES];
-
-	bc_rfc3339_write(text, ns);
-	return bc_json_text(is_known ? text : NULL);
-}
-
 /* A recording without a sequence number was not made by buscapd, and has no end. */
 static const char *state_of(const struct row *row)
 {
@@ -157,8 +148,10 @@ static json_t *row_json(const struct reader *s, const struct row *row)
 	return bc_json_object((struct bc_json_member[]){
 		{"id", bc_json_text(row->id)},
 		{"label", bc_json_text_or_null(row->header.label)},
-		{"started", time_json(has_start, started_ns)},
-		{"ended", time_json(has_ended, row->has_end ? row->end.ended_ns : row->changed_ns)},
+		{"started", has_start ? bc_json_time(started_ns) : json_null()},
+		{"ended", has_ended
+				  ? bc_json_time(row->has_end ? row->end.ended_ns : row->changed_ns)
+				  : json_null()},
 		{"state", bc_json_text(state)},
 		{"segments", bc_json_u64(row->segments)},
 		{"records", row->is_counted ? bc_json_u64(row->records) : json_null()},
@@ -169,11 +162,6 @@ static json_t *row_json(const struct reader *s, const struct row *row)
 		{"reason", bc_json_text(has_ended && row->has_end ? row->end.reason : NULL)},
 		{NULL, NULL},
 	});
-}
-
-static bool is_segment(const struct bc_segment_entry *entry)
-{
-	return entry->format == BC_FORMAT_SEGMENT && entry->name.damaged == 0;
 }
 
 /* Adds the recording with the files from `begin` up to `end`. Returns false if out of memory. */
@@ -188,10 +176,10 @@ static bool add_row(struct reader *s, json_t *rows, const struct bc_segment_entr
 	row->id = begin->name.recording;
 	row->is_counted = true;
 	for (const struct bc_segment_entry *entry = begin; entry < end; entry++)
-		if (is_segment(entry))
+		if (bc_is_segment_entry(entry))
 			newest = entry;
 	for (const struct bc_segment_entry *entry = begin; entry < end && !is_cancelled(s); entry++)
-		if (is_segment(entry))
+		if (bc_is_segment_entry(entry))
 			add_segment(s, row, entry, entry == newest);
 	/* A recording with only a raw capture or damaged files left is not listed. */
 	bool is_ok = newest == NULL || json_array_append_new(rows, row_json(s, row)) == 0;

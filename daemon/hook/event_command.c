@@ -9,7 +9,6 @@
 #include "daemon/hook/hook.h"
 #include "formats/base/clock.h"
 #include "formats/base/json.h"
-#include "formats/base/rfc3339.h"
 
 static const char *const names[BC_ALERTS] = {
 	[BC_ALERT_LOSS] = "loss",
@@ -83,13 +82,6 @@ static void add_loss(struct bc_event_command *c, const json_t *gap)
 		json_object_set_new(p->members, "exact", json_false());
 }
 
-static bool has_text(const json_t *members, const char *name, const char *text)
-{
-	const char *value = json_string_value(json_object_get(members, name));
-
-	return value != NULL && strcmp(value, text) == 0;
-}
-
 static void add_error(struct bc_event_command *c, enum bc_alert alert, const json_t *members)
 {
 	bc_event_command_add(
@@ -109,9 +101,9 @@ static void see_disk(struct bc_event_command *c, const json_t *members)
 
 static void see_board(struct bc_event_command *c, const json_t *members)
 {
-	if (has_text(members, "state", "streaming")) {
+	if (bc_json_member_is(members, "state", "streaming")) {
 		c->has_streamed = true;
-	} else if (has_text(members, "state", "detached") && c->has_streamed) {
+	} else if (bc_json_member_is(members, "state", "detached") && c->has_streamed) {
 		c->has_streamed = false;
 		add_error(c, BC_ALERT_UNPLUG, members);
 	}
@@ -121,7 +113,7 @@ void bc_event_command_see(struct bc_event_command *c, const char *event, const j
 {
 	if (!c->is_on)
 		return;
-	if (strcmp(event, "gap") == 0 && !has_text(members, "cause", "unplugged"))
+	if (strcmp(event, "gap") == 0 && !bc_json_member_is(members, "cause", "unplugged"))
 		add_loss(c, members);
 	else if (strcmp(event, "disk") == 0)
 		see_disk(c, members);
@@ -136,16 +128,11 @@ void bc_event_command_see(struct bc_event_command *c, const char *event, const j
 /* Returns a line, which the caller frees. Takes ownership of `status`. NULL: out of memory. */
 static char *print_event(enum bc_alert alert, const struct pending *p, json_t *status)
 {
-	char first[BC_RFC3339_BYTES];
-	char last[BC_RFC3339_BYTES];
-
-	bc_rfc3339_write(first, p->first_ns);
-	bc_rfc3339_write(last, p->last_ns);
 	json_t *object = bc_json_object((struct bc_json_member[]){
 		{"event", bc_json_text(names[alert])},
 		{"count", bc_json_u64(p->count)},
-		{"since", bc_json_text(first)},
-		{"time", bc_json_text(last)},
+		{"since", bc_json_time(p->first_ns)},
+		{"time", bc_json_time(p->last_ns)},
 		{NULL, NULL},
 	});
 	if (p->members != NULL)
@@ -224,7 +211,7 @@ static void ask_board(struct bc_event_command *c)
 	json_t *status = c->options.status(c->options.context);
 	const json_t *source = json_object_get(status, "source");
 
-	c->has_streamed = has_text(json_object_get(source, "board"), "state", "streaming");
+	c->has_streamed = bc_json_member_is(json_object_get(source, "board"), "state", "streaming");
 	json_decref(status);
 }
 

@@ -12,6 +12,7 @@
 
 #include "daemon/base/log_limit.h"
 #include "daemon/store/retention.h"
+#include "formats/base/number.h"
 #include "formats/segment/archive.h"
 #include "formats/segment/manifest.h"
 #include "formats/segment/recover.h"
@@ -55,11 +56,6 @@ struct leftover {
 	struct bc_recovered found;
 };
 
-static const char *plural(uint64_t n)
-{
-	return n == 1 ? "" : "s";
-}
-
 static void log_failure(struct recovery *r, const char *file, const char *what, int rc)
 {
 	bc_log_limited(&r->limits, BC_LOG_ERROR,
@@ -76,7 +72,7 @@ static void log_recovered(struct recovery *r, const struct leftover *l)
 	if (found->damages == 0)
 		bc_log_limited(&r->limits, BC_LOG_NOTICE,
 			"%s/%s: left open by an earlier run; recovered all %" PRIu64 " %s%s",
-			r->dir, l->to, found->records, unit, plural(found->records));
+			r->dir, l->to, found->records, unit, bc_plural(found->records));
 	else if (found->is_only_torn && found->torn_records != 0)
 		bc_log_limited(&r->limits, BC_LOG_WARNING,
 			"%s/%s: left open by an earlier run, torn; recovered %" PRIu64
@@ -86,15 +82,15 @@ static void log_recovered(struct recovery *r, const struct leftover *l)
 		bc_log_limited(&r->limits, BC_LOG_WARNING,
 			"%s/%s: left open by an earlier run, torn; recovered %" PRIu64
 			" %s%s, lost %" PRIu64 " bytes after the last whole %s",
-			r->dir, l->to, found->records, unit, plural(found->records),
+			r->dir, l->to, found->records, unit, bc_plural(found->records),
 			found->damaged_bytes, piece);
 	else
 		bc_log_limited(&r->limits, BC_LOG_WARNING,
 			"%s/%s: left open by an earlier run, damaged; recovered %" PRIu64
 			" %s%s, lost %" PRIu64 " bytes in %" PRIu64
 			" place%s (first: offset %" PRIu64 ", %s); the original is kept as %s",
-			r->dir, l->to, found->records, unit, plural(found->records),
-			found->damaged_bytes, found->damages, plural(found->damages),
+			r->dir, l->to, found->records, unit, bc_plural(found->records),
+			found->damaged_bytes, found->damages, bc_plural(found->damages),
 			found->first.offset, found->first.what, l->kept);
 }
 
@@ -261,11 +257,6 @@ static enum outcome recover_file(
 	return outcome;
 }
 
-static bool is_segment(const struct bc_segment_entry *entry)
-{
-	return entry->format == BC_FORMAT_SEGMENT && entry->name.damaged == 0;
-}
-
 static bool is_first_file(const struct bc_segment_list *list, size_t i)
 {
 	const struct bc_segment_entry *entry = &list->entries[i];
@@ -282,7 +273,7 @@ static bool is_last_segment(const struct bc_segment_list *list, size_t i)
 		const struct bc_segment_entry *later = &list->entries[j];
 		if (strcmp(later->name.recording, entry->name.recording) != 0)
 			return true;
-		if (is_segment(later) && later->name.segment != entry->name.segment)
+		if (bc_is_segment_entry(later) && later->name.segment != entry->name.segment)
 			return false;
 	}
 	return true;
@@ -300,7 +291,8 @@ static void end_newest(struct recovery *r, struct bc_startup_found *found)
 	if (bc_segments_list(&list, r->dir_fd, NULL) != 0)
 		return;
 	size_t i = list.count;
-	while (i != 0 && (!is_segment(&list.entries[i - 1]) || list.entries[i - 1].sequence == 0))
+	while (i != 0 &&
+		(!bc_is_segment_entry(&list.entries[i - 1]) || list.entries[i - 1].sequence == 0))
 		i--;
 	bool is_ours = i != 0 && !list.entries[i - 1].name.is_partial;
 	if (is_ours) {

@@ -8,7 +8,6 @@
 #include "daemon/recorder/recording.h"
 #include "daemon/trigger/trigger_engine.h"
 #include "formats/base/json.h"
-#include "formats/base/rfc3339.h"
 #include "formats/segment/metadata.h"
 
 static bool has_listeners(const struct bc_recorder_events *e)
@@ -110,13 +109,11 @@ void bc_recorder_events_segment(struct bc_recorder_events *e, const struct bc_wr
 {
 	bool is_sealed = notice->kind != BC_NOTICE_OPENED;
 	char path[4096 + BC_SEGMENT_NAME_MAX + sizeof(BC_PARTIAL_SUFFIX)];
-	char started[BC_RFC3339_BYTES];
 
 	if (!has_listeners(e))
 		return;
 	snprintf(path, sizeof(path), "%s/%s%s", e->dir, notice->file,
 		is_sealed ? "" : BC_PARTIAL_SUFFIX);
-	bc_rfc3339_write(started, notice->wall_ns);
 	json_t *object = bc_json_object((struct bc_json_member[]){
 		{"recording", bc_json_text(notice->recording->header.recording)},
 		{"segment", bc_json_u64(notice->segment)},
@@ -133,7 +130,7 @@ void bc_recorder_events_segment(struct bc_recorder_events *e, const struct bc_wr
 					{"lost", bc_json_u64(notice->lost)},
 					{"hash", bc_json_text(notice->hash)},
 					{"first_record", bc_json_u64(notice->first_record)},
-					{"started", bc_json_text(started)},
+					{"started", bc_json_time(notice->wall_ns)},
 					{NULL, NULL},
 				}));
 	emit_event(e,

@@ -9,7 +9,6 @@
 
 #include "capture/source/source.h"
 #include "formats/base/json.h"
-#include "formats/base/rfc3339.h"
 #include "formats/segment/metadata.h"
 
 /* How many ended replays remain known. */
@@ -172,14 +171,6 @@ const char *bc_recording_reason_name(enum bc_recording_reason reason)
 	return names[reason];
 }
 
-static json_t *time_json(bool is_known, int64_t ns)
-{
-	char text[BC_RFC3339_BYTES];
-
-	bc_rfc3339_write(text, ns);
-	return bc_json_text(is_known ? text : NULL);
-}
-
 static json_t *path_json(const char *dir, const char *file, bool is_open)
 {
 	char path[4096 + BC_SEGMENT_NAME_MAX + sizeof(BC_PARTIAL_SUFFIX)];
@@ -199,8 +190,8 @@ json_t *bc_recording_json(
 	return bc_json_object((struct bc_json_member[]){
 		{"id", bc_json_text(header->recording)},
 		{"label", bc_json_text_or_null(header->label)},
-		{"started", time_json(true, r->info.started_ns)},
-		{"ended", time_json(has_ended, r->info.end.ended_ns)},
+		{"started", bc_json_time(r->info.started_ns)},
+		{"ended", has_ended ? bc_json_time(r->info.end.ended_ns) : json_null()},
 		{"state", bc_json_text(state_name(r))},
 		{"segments", bc_json_u64(has_ended ? totals->segments : now->segments)},
 		{"records", bc_json_u64(has_ended ? totals->records : now->records)},
@@ -231,8 +222,9 @@ json_t *bc_recording_replay_json(
 		{"id", bc_json_text(r->info.header.recording)},
 		{"name", bc_json_text(r->name)},
 		{"state", bc_json_text(replay_state(r))},
-		{"started", time_json(true, r->info.started_ns)},
-		{"ended", time_json(r->state == BC_RECORDING_ENDED, r->info.end.ended_ns)},
+		{"started", bc_json_time(r->info.started_ns)},
+		{"ended", r->state == BC_RECORDING_ENDED ? bc_json_time(r->info.end.ended_ns)
+							 : json_null()},
 		{"damaged_places", bc_json_u64(r->damages)},
 		{"error", bc_json_text_or_null(r->error)},
 		{"recording", bc_recording_json(r, now, dir)},

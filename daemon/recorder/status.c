@@ -3,7 +3,6 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "capture/usb/board.h"
@@ -122,21 +121,16 @@ void bc_status_progress(const struct bc_status *s, struct bc_status_progress *pr
 
 static json_t *recording_json(const struct bc_status *s)
 {
-	char started[32];
 	struct bc_status_progress progress;
 
 	if (s->recording == NULL)
 		return json_null();
 	const struct bc_segment_header *header = &s->recording->header;
-	time_t seconds = (time_t)(s->recording->started_ns / 1000000000);
-	struct tm tm;
-	gmtime_r(&seconds, &tm);
-	strftime(started, sizeof(started), "%Y-%m-%dT%H:%M:%SZ", &tm);
 	bc_status_progress(s, &progress);
 	return bc_json_object((struct bc_json_member[]){
 		{"id", bc_json_text(header->recording)},
 		{"label", bc_json_text_or_null(header->label)},
-		{"started", bc_json_text(started)},
+		{"started", bc_json_time_seconds(s->recording->started_ns)},
 		{"segment", bc_json_u64(progress.segment)},
 		{"path", bc_json_text_or_null(progress.path)},
 		{"records", bc_json_u64(progress.records)},

@@ -196,7 +196,7 @@ static int list_paths(const struct job *job, const struct bc_segment_list *list,
 	for (size_t i = 0; i < list->count; i++) {
 		const struct bc_segment_entry *entry = &list->entries[i];
 		char file[BC_SEGMENT_NAME_MAX];
-		if (entry->format != BC_FORMAT_SEGMENT || entry->name.damaged != 0 ||
+		if (!bc_is_segment_entry(entry) ||
 			(job->request.recording[0] != '\0' &&
 				strcmp(entry->name.recording, job->request.recording) != 0))
 			continue;

@@ -169,8 +169,8 @@ static void archive_all(struct bc_archiver *a, int dir_fd, struct bc_sequences *
 	for (size_t i = 0; all != NULL && i < list.count && wait_ms(a, 0) && wait_until_allowed(a);
 		i++) {
 		const struct bc_segment_entry *entry = &list.entries[i];
-		if (entry->format != BC_FORMAT_SEGMENT || entry->name.is_partial ||
-			entry->name.damaged != 0 || entry->changed_ns > newest_ns)
+		if (!bc_is_segment_entry(entry) || entry->name.is_partial ||
+			entry->changed_ns > newest_ns)
 			continue;
 		all[count] = seen_of(entry);
 		if (!is_seen(a, &all[count]))

@@ -11,6 +11,7 @@
 #include "daemon/base/lock.h"
 #include "daemon/store/recording_info.h"
 #include "formats/base/clock.h"
+#include "formats/base/number.h"
 #include "formats/segment/archive.h"
 #include "formats/segment/manifest.h"
 #include "formats/segment/raw_capture.h"
@@ -208,22 +209,18 @@ static void add_to_manifest(struct bc_open_segment *o, const struct bc_writer_no
 	o->manifest_error = rc;
 }
 
-static const char *plural(uint64_t n)
-{
-	return n == 1 ? "" : "s";
-}
-
 static void report_sealed(struct bc_open_segment *o, struct bc_writer_notice *notice)
 {
 	add_to_manifest(o, notice);
 	if (notice->kind != BC_NOTICE_SEALED) {
 		bc_log(BC_LOG_DEBUG, "%s: sealed, %" PRIu64 " block%s", notice->file,
-			notice->chunks, plural(notice->chunks));
+			notice->chunks, bc_plural(notice->chunks));
 		post_notice(o, &o->raw_sealed_notice, notice);
 		return;
 	}
 	bc_log(BC_LOG_INFO, "%s: sealed, %" PRIu64 " record%s in %" PRIu64 " chunk%s", notice->file,
-		notice->records, plural(notice->records), notice->chunks, plural(notice->chunks));
+		notice->records, bc_plural(notice->records), notice->chunks,
+		bc_plural(notice->chunks));
 	o->stats.sealed++;
 	o->total.segments++;
 	memcpy(o->total.file, notice->file, sizeof(notice->file));

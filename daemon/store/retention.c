@@ -418,7 +418,7 @@ static struct usage usage_of(const struct bc_segment_list *list)
 
 	for (size_t i = 0; i < list->count; i++) {
 		const struct bc_segment_entry *entry = &list->entries[i];
-		usage.files += entry->format == BC_FORMAT_SEGMENT && !is_damaged(entry);
+		usage.files += bc_is_segment_entry(entry);
 		usage.used += entry->bytes;
 		usage.damaged += is_damaged(entry) ? entry->bytes : 0;
 	}

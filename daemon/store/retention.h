@@ -37,6 +37,12 @@ struct bc_segment_list {
 	size_t count;
 };
 
+/* Whether it is a segment, sealed or open, and not kept as damaged. */
+static inline bool bc_is_segment_entry(const struct bc_segment_entry *entry)
+{
+	return entry->format == BC_FORMAT_SEGMENT && entry->name.damaged == 0;
+}
+
 /* Writes the file name of an entry. */
 void bc_segment_entry_name(char out[BC_SEGMENT_NAME_MAX], const struct bc_segment_entry *entry);
 

@@ -17,10 +17,12 @@ static void atomic_file_reset(struct bc_atomic_file *f)
 	f->fd = -1;
 }
 
-static int write_at(const struct bc_atomic_file *f, const uint8_t *p, size_t bytes, uint64_t offset)
+int bc_write_at(int fd, const void *data, size_t bytes, uint64_t offset)
 {
+	const char *p = data;
+
 	while (bytes != 0) {
-		ssize_t n = pwrite(f->fd, p, bytes, (off_t)offset);
+		ssize_t n = pwrite(fd, p, bytes, (off_t)offset);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
@@ -88,7 +90,7 @@ int bc_atomic_file_create(struct bc_atomic_file *f, int dir_fd, const char *name
 		bc_atomic_file_abandon(f);
 		return rc;
 	}
-	rc = write_at(f, head, head_bytes, 0);
+	rc = bc_write_at(f->fd, head, head_bytes, 0);
 	if (rc != 0) {
 		unlinkat(dir_fd, f->open_name, 0);
 		bc_atomic_file_abandon(f);
@@ -102,7 +104,7 @@ int bc_atomic_file_create(struct bc_atomic_file *f, int dir_fd, const char *name
 
 int bc_atomic_file_append(struct bc_atomic_file *f, const uint8_t *piece, size_t bytes)
 {
-	int rc = write_at(f, piece, bytes, f->bytes);
+	int rc = bc_write_at(f->fd, piece, bytes, f->bytes);
 
 	if (rc != 0) {
 		bc_atomic_file_truncate(f);
@@ -115,7 +117,7 @@ int bc_atomic_file_append(struct bc_atomic_file *f, const uint8_t *piece, size_t
 
 int bc_atomic_file_append_end(struct bc_atomic_file *f, const uint8_t *piece, size_t bytes)
 {
-	int rc = write_at(f, piece, bytes, f->bytes + f->end_bytes);
+	int rc = bc_write_at(f->fd, piece, bytes, f->bytes + f->end_bytes);
 
 	if (rc != 0)
 		return rc;

@@ -38,6 +38,9 @@ struct bc_atomic_file {
 	uint64_t sealed_bytes;                /* its length */
 };
 
+/* Writes all bytes at `offset`. Returns 0 or a negative errno. */
+int bc_write_at(int fd, const void *data, size_t bytes, uint64_t offset) BC_MUST_CHECK;
+
 /* Creates `name` + `suffix` in a directory and writes `head`. Returns 0, or a negative errno with
  * no file left behind and *file closed: -EEXIST if either name exists, -ENAMETOOLONG, -ENOSPC, ...
  */

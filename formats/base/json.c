@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "formats/base/grow.h"
+#include "formats/base/rfc3339.h"
 #include "formats/base/utf8.h"
 
 /* Doubles represent all integers up to this one exactly. */
@@ -31,6 +32,22 @@ json_t *bc_json_text(const char *text)
 json_t *bc_json_text_or_null(const char *text)
 {
 	return text[0] != '\0' ? bc_json_text(text) : json_null();
+}
+
+json_t *bc_json_time(int64_t ns)
+{
+	char text[BC_RFC3339_BYTES];
+
+	bc_rfc3339_write(text, ns);
+	return json_string(text);
+}
+
+json_t *bc_json_time_seconds(int64_t ns)
+{
+	char text[BC_RFC3339_BYTES];
+
+	bc_rfc3339_write_seconds(text, ns);
+	return json_string(text);
 }
 
 json_t *bc_json_u64(uint64_t value)
@@ -234,6 +251,13 @@ void bc_json_member_text(const json_t *object, const char *name, char *out, size
 	const char *text = json_string_value(json_object_get(object, name));
 
 	snprintf(out, outlen, "%s", text != NULL ? text : "");
+}
+
+bool bc_json_member_is(const json_t *object, const char *name, const char *text)
+{
+	const char *value = json_string_value(json_object_get(object, name));
+
+	return value != NULL && strcmp(value, text) == 0;
 }
 
 uint64_t bc_json_member_u64(const json_t *object, const char *name)

@@ -27,6 +27,11 @@ json_t *bc_json_text(const char *text) BC_MUST_CHECK;
 /* A string, or JSON's null if `text` is empty. Otherwise like bc_json_text(). */
 json_t *bc_json_text_or_null(const char *text) BC_MUST_CHECK;
 
+/* A time as in formats/base/rfc3339.h, with nanoseconds or in whole seconds. Returns NULL if out of
+ * memory. */
+json_t *bc_json_time(int64_t ns) BC_MUST_CHECK;
+json_t *bc_json_time_seconds(int64_t ns) BC_MUST_CHECK;
+
 /* An integer. jansson's integers are signed: a number above INT64_MAX becomes a string of its
  * digits. Returns NULL if out of memory. */
 json_t *bc_json_u64(uint64_t value) BC_MUST_CHECK;
@@ -63,6 +68,9 @@ char *bc_json_print_exact(const json_t *json) BC_MUST_CHECK;
 /* Copies a string member to `out`, truncated to outlen - 1 bytes. If there is no such string, `out`
  * becomes empty. */
 void bc_json_member_text(const json_t *object, const char *name, char *out, size_t outlen);
+
+/* Whether there is a string member with this text. */
+bool bc_json_member_is(const json_t *object, const char *name, const char *text);
 
 /* A number member, without its fraction; 0 if it is missing, not a number or negative. A number in
  * floating-point notation is limited to 2^53. */

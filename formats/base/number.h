@@ -1,4 +1,4 @@
-/* Reads whole texts as numbers: values of options, settings and requests. */
+/* Numbers in texts: values of options, settings and requests; words after a count. */
 #ifndef BC_FORMATS_BASE_NUMBER_H
 #define BC_FORMATS_BASE_NUMBER_H
 
@@ -10,5 +10,11 @@
 /* Reads a decimal integer, which is all of the text. Returns false if it is not one, or does not
  * fit. */
 bool bc_number_read(uint64_t *value, const char *text) BC_MUST_CHECK;
+
+/* Returns the plural suffix: "1 chunk", "2 chunks". */
+static inline const char *bc_plural(uint64_t n)
+{
+	return n == 1 ? "" : "s";
+}
 
 #endif

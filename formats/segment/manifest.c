@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "formats/base/atomic_file.h"
 #include "formats/segment/segment_name.h"
 
 /* Hash, two blanks, name, newline. */
@@ -63,21 +64,6 @@ static off_t end_of_lines(int fd, off_t bytes)
 	return bytes - got + (off_t)n;
 }
 
-static int write_all(int fd, const char *text, size_t bytes, off_t at)
-{
-	while (bytes != 0) {
-		ssize_t n = pwrite(fd, text, bytes, at);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return n < 0 ? -errno : -ENOSPC;
-		text += n;
-		at += n;
-		bytes -= (size_t)n;
-	}
-	return 0;
-}
-
 static int add_line(int dir_fd, int fd, const char *line, size_t bytes)
 {
 	struct stat st;
@@ -91,7 +77,7 @@ static int add_line(int dir_fd, int fd, const char *line, size_t bytes)
 		return (int)end;
 	if (end != st.st_size && ftruncate(fd, end) != 0)
 		return -errno;
-	int rc = write_all(fd, line, bytes, end);
+	int rc = bc_write_at(fd, line, bytes, (uint64_t)end);
 	if (rc == 0 && fdatasync(fd) != 0)
 		rc = -errno;
 	/* A new file needs its directory entry on disk, too. */
@@ -207,7 +193,7 @@ int bc_manifest_change(int dir_fd, const char *recording, const char *file,
 		if (listed == NULL || strcmp(listed, file) != 0)
 			continue;
 		*is_touched = true;
-		rc = write_all(fd, hash, BC_FILE_HASH_CHARS - 1, at);
+		rc = bc_write_at(fd, hash, BC_FILE_HASH_CHARS - 1, (uint64_t)at);
 		if (rc != 0)
 			break;
 	}

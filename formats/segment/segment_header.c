@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "formats/base/bytes.h"
 #include "formats/base/json.h"
@@ -38,14 +37,8 @@ static json_t *mapping_json(const struct bc_segment_header *h)
 
 static json_t *first_json(const struct bc_segment_header *h)
 {
-	char text[32];
-	time_t seconds = (time_t)(h->wall_ns / 1000000000);
-	struct tm tm;
-
-	gmtime_r(&seconds, &tm);
-	strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &tm);
 	return bc_json_object((struct bc_json_member[]){
-		{"wall", bc_json_text(text)},
+		{"wall", bc_json_time_seconds(h->wall_ns)},
 		{"wall_ns", json_integer(h->wall_ns)},
 		{"tick", bc_json_u64(h->first_tick)},
 		{"epoch", bc_json_u64(h->first_epoch)},
