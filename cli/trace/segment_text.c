@@ -204,47 +204,15 @@ static void append(json_t **list, json_t *value)
 static int header_json(json_t *object, const struct bc_segment_header *h)
 {
 	json_t *metadata = bc_json_parse(h->metadata, strlen(h->metadata), JSON_ALLOW_NUL, NULL);
-	json_t *board = json_null();
-	json_t *mapping = json_null();
+	int rc = json_object_update_new(object, bc_segment_origin_json(h));
 
-	if (h->board_serial[0] != '\0' || h->board_firmware[0] != '\0')
-		board = bc_json_object((struct bc_json_member[]){
-			{"serial", bc_json_text(h->board_serial)},
-			{"firmware", bc_json_text(h->board_firmware)},
-			{NULL, NULL},
-		});
-	if (h->has_mapping) {
-		json_t *attr = json_array();
-		for (int i = 0; i < BC_CYCLE_TYPES; i++)
-			append(&attr, json_integer(h->mapping.attr[i]));
-		mapping = bc_json_object((struct bc_json_member[]){
-			{"size", json_string(h->mapping.size_v1_0 ? "v1.0" : "v1.1")},
-			{"invalid", json_string(h->mapping.keep_invalid ? "keep" : "drop")},
-			{"attr", attr},
-			{NULL, NULL},
-		});
-	}
-	return json_object_update_new(
+	rc |= json_object_update_new(
 		object, bc_json_object((struct bc_json_member[]){
-				{"recording", bc_json_text(h->recording)},
-				{"sequence", bc_json_u64(h->sequence)},
-				{"label", bc_json_text_or_null(h->label)},
-				{"segment", json_integer(h->segment)},
-				{"continues", bc_json_text_or_null(h->continues)},
-				{"host", bc_json_text(h->host)},
-				{"program", bc_json_text(h->program)},
 				{"compression", bc_json_text_or_null(h->compression)},
-				{"source", bc_json_object((struct bc_json_member[]){
-						   {"kind", bc_json_text(h->source_kind)},
-						   {"name", bc_json_text(h->source_name)},
-						   {"clock_hz", bc_json_u64(h->clock_hz)},
-						   {NULL, NULL},
-					   })},
-				{"board", board},
 				{"metadata", metadata != NULL ? metadata : json_object()},
-				{"mapping", mapping},
 				{NULL, NULL},
 			}));
+	return rc;
 }
 
 static json_t *gap_sum_json(const struct bc_gap_totals *sum)

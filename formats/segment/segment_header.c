@@ -47,6 +47,28 @@ static json_t *first_json(const struct bc_segment_header *h)
 	});
 }
 
+json_t *bc_segment_origin_json(const struct bc_segment_header *h)
+{
+	return bc_json_object((struct bc_json_member[]){
+		{"recording", bc_json_text(h->recording)},
+		{"sequence", bc_json_u64(h->sequence)},
+		{"label", bc_json_text_or_null(h->label)},
+		{"segment", bc_json_u64(h->segment)},
+		{"continues", bc_json_text_or_null(h->continues)},
+		{"source", bc_json_object((struct bc_json_member[]){
+				   {"kind", bc_json_text(h->source_kind)},
+				   {"name", bc_json_text(h->source_name)},
+				   {"clock_hz", bc_json_u64(h->clock_hz)},
+				   {NULL, NULL},
+			   })},
+		{"board", board_json(h)},
+		{"mapping", mapping_json(h)},
+		{"host", bc_json_text(h->host)},
+		{"program", bc_json_text(h->program)},
+		{NULL, NULL},
+	});
+}
+
 struct kind {
 	uint32_t magic;
 	uint32_t version;
@@ -61,33 +83,19 @@ static const struct kind raw_kind = {BC_MAGIC_RAW_HEADER, BC_RAW_VERSION, "busca
 static char *header_text(const struct kind *kind, const struct bc_segment_header *h,
 	const char *form, json_t *metadata)
 {
-	json_t *source = bc_json_object((struct bc_json_member[]){
-		{"kind", bc_json_text(h->source_kind)},
-		{"name", bc_json_text(h->source_name)},
-		{"clock_hz", bc_json_u64(h->clock_hz)},
-		{NULL, NULL},
-	});
+	bool has_compression = form == NULL && h->compression[0] != '\0';
+	json_t *root = json_pack("{s:s, s:s*, s:s*, s:i}", "format", kind->format, "form", form,
+		"compression", has_compression ? h->compression : NULL, "version",
+		(int)kind->version);
 	json_t *rest = bc_json_object((struct bc_json_member[]){
-		{"version", bc_json_u64(kind->version)},
-		{"recording", bc_json_text(h->recording)},
-		{"sequence", bc_json_u64(h->sequence)},
-		{"label", bc_json_text_or_null(h->label)},
-		{"segment", bc_json_u64(h->segment)},
-		{"continues", bc_json_text_or_null(h->continues)},
-		{"source", source},
-		{"board", board_json(h)},
-		{"mapping", mapping_json(h)},
-		{"host", bc_json_text(h->host)},
-		{"program", bc_json_text(h->program)},
 		{"boot_id", bc_json_text_or_null(h->boot_id)},
 		{"first", first_json(h)},
 		{"metadata", metadata},
 		{NULL, NULL},
 	});
-	bool has_compression = form == NULL && h->compression[0] != '\0';
-	json_t *root = json_pack("{s:s, s:s*, s:s*}", "format", kind->format, "form", form,
-		"compression", has_compression ? h->compression : NULL);
-	if (json_object_update_new(root, rest) != 0) {
+	int rc = json_object_update_new(root, bc_segment_origin_json(h));
+	rc |= json_object_update_new(root, rest);
+	if (rc != 0) {
 		json_decref(root);
 		return NULL;
 	}
