@@ -153,8 +153,8 @@ const struct bc_usage bc_mark_usage = {
 const struct bc_usage bc_rotate_usage = {
 	.name = "rotate",
 	.summary = "start a new segment",
-	.text = "Starts a new segment of the current recording. The previous one is sealed and can "
-		"be copied.",
+	.text = "Starts a new segment of the current recording. The previous one is sealed soon "
+		"after.",
 	.options = plain_options,
 	.exits = BC_CLIENT_EXITS,
 	.example = "buscap rotate --json",
@@ -272,7 +272,7 @@ static const struct bc_usage_option replay_options[] = {
 
 static const struct bc_usage replay_list_usage = {
 	.name = "replay list",
-	.summary = "list the replays since the daemon started",
+	.summary = "list the current and the latest replays",
 	.options = plain_options,
 	.exits = BC_CLIENT_EXITS,
 	.example = "buscap replay list",
@@ -295,7 +295,7 @@ const struct bc_usage bc_replay_usage = {
 	.summary = "replay a file in the running daemon",
 	.text = "Sends a saved capture, a BYU file or segments (- is standard input) to the "
 		"running daemon, which makes a recording from it, and waits until that is sealed. "
-		"Ctrl-C cancels the replay. Also lists the replays since the daemon started, or "
+		"Ctrl-C cancels the replay. Also lists the current and the latest replays, or "
 		"cancels the current one and waits until its recording is sealed.",
 	.options = replay_options,
 	.verbs = (const struct bc_usage *const[]){&replay_list_usage, &replay_cancel_usage, NULL},
@@ -659,8 +659,8 @@ static const struct command {
 	{&record_note_usage, "PATCH", "/v1/recordings/current", 1, -1,
 		"note requires KEY=VALUE, such as program=ls", 0, fill_notes,
 		bc_response_print_recording, NULL},
-	{&bc_rotate_usage, "POST", "/v1/rotate", 0, 0, NULL, SEAL_MS, NULL,
-		bc_response_print_rotated, NULL},
+	{&bc_rotate_usage, "POST", "/v1/rotate", 0, 0, NULL, 0, NULL, bc_response_print_rotated,
+		NULL},
 	{&bc_mark_usage, "POST", "/v1/marks", 1, -1, "mark requires a text", 0, fill_mark,
 		bc_response_print_mark, NULL},
 	{&bc_snapshot_usage, "POST", "/v1/snapshot", 0, 0, NULL, SEAL_MS, check_snapshot,

@@ -17,13 +17,19 @@ static void print_status(struct bc_output *o, const json_t *event)
 {
 	struct bc_status_model status;
 	char rate[BC_HUMANIZE_MAX];
-	char lost[BC_HUMANIZE_MAX];
+	char count[BC_HUMANIZE_MAX];
 
 	bc_status_model_parse(&status, bc_json_path(event, "status"));
 	bc_output_format(o, "%s, %s samples/s, ", status.state[0] != '\0' ? status.state : "-",
 		bc_humanize_rate(rate, status.rates.samples));
 	bc_template_print(o, "{status.counts.received sample} received", event);
-	bc_output_format(o, ", %s lost", bc_humanize_count(lost, bc_status_model_lost(&status)));
+	uint64_t lost = bc_status_model_lost(&status);
+	if (lost == 0 && status.counts.inexact_gaps != 0)
+		bc_output_format(o, ", an unknown number lost");
+	else
+		bc_output_format(o, ", %s%s lost",
+			status.counts.inexact_gaps != 0 ? "at least " : "",
+			bc_humanize_count(count, lost));
 	if (status.disk.is_stuck)
 		bc_output_format(o, ", disk stuck: %s", status.disk.last_error);
 }

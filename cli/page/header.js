@@ -4,7 +4,7 @@
 import {
 	hasClocks, isSameView, model, spanView, toAbsolute, totals, visibleColumns, wholeView,
 } from "./model.js";
-import { addressRange, CLASSES, count, PLACES, plural, short, visible } from "./text.js";
+import { addressRange, CLASSES, count, lostText, PLACES, plural, short, visible } from "./text.js";
 import { cutRate } from "./timeline.js";
 import { formatDuration, formatTime } from "./time.js";
 
@@ -73,7 +73,7 @@ export function viewText() {
 	const sums = totals();
 	const counts = CLASSES.map((name, k) => `${name} ${count(sums.counts[k])}`).join(", ");
 	return `${formatDuration(Number(to - from))} from ${formatTime(from, 1e3)} UTC, ${plural(sums.records, "record")}, `
-		+ `${counts}, ${count(sums.lost)} lost, ${unitText()}`;
+		+ `${counts}, ${lostText(sums.lost, sums.isExact)}, ${unitText()}`;
 }
 
 export function recordingName(recording) {

@@ -171,7 +171,7 @@ export function visibleRows() {
 export function totals() {
 	const sums = {
 		columns: 0, records: 0, uncounted: 0, lost: 0, counts: [0, 0, 0, 0], memory: [0, 0, 0, 0], ports: [0, 0, 0, 0],
-		rows: new Map(),
+		rows: new Map(), isExact: true,
 	};
 	for (const column of visibleColumns()) {
 		sums.columns += 1;
@@ -189,6 +189,8 @@ export function totals() {
 			sums.rows.set(row, four);
 		});
 	}
+	const gaps = eventsByTime().filter((event) => event.kind === "gap" && isInView(event.time, event.time));
+	sums.isExact = gaps.every((gap) => gap.exact) && gaps.reduce((sum, gap) => sum + gap.lost, 0) >= sums.lost;
 	return sums;
 }
 

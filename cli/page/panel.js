@@ -3,7 +3,7 @@
 
 import { lostCount, recordingName, recordingView, stateText } from "./header.js";
 import { model, toAbsolute, totals } from "./model.js";
-import { addressRange, bytes, CLASSES, count, eventText, percent, plural, visible } from "./text.js";
+import { addressRange, bytes, CLASSES, count, eventText, lostText, percent, plural, visible } from "./text.js";
 import { formatDuration, formatTime, fromRfc3339 } from "./time.js";
 
 const HOTTEST = 20;
@@ -43,7 +43,8 @@ function showTotals(parent) {
 		more.push(`${plural(sums.uncounted, "record")} not counted by class and address.`);
 	}
 	if (sums.columns) {
-		more.push(sums.lost ? `${plural(sums.lost, "sample")} lost here.` : "No samples lost here.");
+		const lost = lostText(sums.lost, sums.isExact);
+		more.push(sums.lost || !sums.isExact ? `${lost[0].toUpperCase()}${lost.slice(1)} here.` : "No samples lost here.");
 	}
 	note(parent, more.join(" "));
 }

@@ -139,7 +139,7 @@ static void print_share(char out[BC_HUMANIZE_MAX], const struct row *row, bool i
 	double percent = row->share < 1 ? row->share * 100 : 100;
 	const char *sign = row->is_lower_limit ? is_utf8 ? "\u2265" : ">=" : "";
 
-	if (percent > 0 && percent < 0.05)
+	if (percent > 0 && percent < 0.05 && !row->is_lower_limit)
 		snprintf(out, BC_HUMANIZE_MAX, "<0.1 %%");
 	else if (percent < 99.95)
 		snprintf(out, BC_HUMANIZE_MAX, "%s%.1f %%", sign, percent);

@@ -314,7 +314,7 @@ void bc_api_get_replay(struct bc_call *call)
 	else
 		bc_call_error(call->request, 404,
 			strcmp(call->name, "current") == 0 ? "nothing is being replayed"
-							   : "no replay with this ID",
+							   : "no replay with this ID is known",
 			NULL);
 }
 

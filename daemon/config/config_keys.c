@@ -441,7 +441,8 @@ const struct bc_config_key bc_config_keys[] = {
 		WITH_ABOVE},
 	{"trigger NAME.pre", "LENGTH", "length", "0", NULL, BC_RELOAD_NOW,
 		"For start, toggle and snapshot with `record = flight`: how much from before the "
-		"trigger to record. A time, a size (`16M`), or `all`.",
+		"trigger to record. A time, a size (`16M`), or `all`. 0: nothing; for a snapshot, "
+		"all.",
 		WITH_ABOVE},
 	{"trigger NAME.post", "LENGTH", "length", "0", NULL, BC_RELOAD_NOW,
 		"End the recording that the trigger starts or stops this much later: a time (host "
@@ -466,8 +467,7 @@ const struct bc_config_key bc_config_keys[] = {
 		"Start a new segment whenever the clock reaches a multiple of this.", &bc_type_time,
 		FIELD(rotation.interval_ns), .min = 1},
 	{"rotation.files", "N", "number", NULL, "-b files:", BC_RELOAD_NOW,
-		"Keep this many segments, including the open one, and delete older ones. Without "
-		"another rule, it counts whole recordings.",
+		"Keep this many segments, including the open one, and delete older ones.",
 		&bc_type_number, FIELD(rotation.files), .min = 1},
 	{"stop.duration", "TIME", "time", NULL, "-a duration:", BC_RELOAD_RESTART,
 		"Stop after this time. With a board, it is counted from the first data.",

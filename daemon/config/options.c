@@ -1,7 +1,9 @@
 #include "daemon/config/options.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "daemon/config/config_check.h"
 #include "daemon/config/config_file.h"
@@ -272,6 +274,23 @@ static bool sets(const struct bc_daemon_options *o, const char *section, const c
 	return false;
 }
 
+/* Clients may run elsewhere. */
+static bool make_absolute(char *dir, size_t size)
+{
+	char path[2 * PATH_MAX];
+	char cwd[PATH_MAX];
+
+	if (dir[0] == '/')
+		return true;
+	if (getcwd(cwd, sizeof(cwd)) == NULL)
+		return false;
+	int n = snprintf(path, sizeof(path), "%s/%s", cwd, dir);
+	if (n < 0 || (size_t)n >= size)
+		return false;
+	memcpy(dir, path, (size_t)n + 1);
+	return true;
+}
+
 bool bc_daemon_options_config(const struct bc_daemon_options *o, struct bc_config *config,
 	struct bc_config_errors *errors)
 {
@@ -284,6 +303,8 @@ bool bc_daemon_options_config(const struct bc_daemon_options *o, struct bc_confi
 		if (!bc_config_set(config, o->overrides[i].section, o->overrides[i].key,
 			    o->overrides[i].value, what, sizeof(what)))
 			bc_config_error(errors, "command line: %s", what);
+	if (!make_absolute(config->dir, sizeof(config->dir)))
+		bc_config_error(errors, "%s: can't make this an absolute path", config->dir);
 	if (o->once && !sets(o, "socket", "path"))
 		config->socket[0] = '\0';
 	if (o->once && config->recording.mode != BC_RECORD_ALWAYS && sets(o, "recording", "record"))

@@ -884,7 +884,7 @@ enum bc_refusal bc_recorder_cancel(struct bc_recorder *r, const char *id, char *
 		return strcmp(id, "current") == 0
 			       ? refuse(err, errlen, BC_NOT_FOUND, "no replay is in progress")
 			       : refuse(err, errlen, BC_NOT_FOUND,
-					 "no replay with this id since buscapd started");
+					 "no replay with this ID is known");
 	if (recording->state != BC_RECORDING_RUNNING || bc_session_is_draining(r->replay.session))
 		return refuse(err, errlen, BC_NOT_NOW, "this replay has already ended");
 	if (done != NULL && bc_recording_wait(recording, context, done) != 0)

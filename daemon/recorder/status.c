@@ -1,9 +1,7 @@
 #include "daemon/recorder/status.h"
 
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "capture/usb/board.h"
 #include "formats/base/json.h"
@@ -310,18 +308,6 @@ static json_t *sealed_json(const struct bc_status *s)
 	});
 }
 
-/* As an absolute path: clients may run elsewhere. */
-static json_t *directory_json(const char *dir)
-{
-	char path[2 * PATH_MAX];
-	char cwd[PATH_MAX];
-
-	if (dir[0] == '/' || getcwd(cwd, sizeof(cwd)) == NULL)
-		return bc_json_text(dir);
-	snprintf(path, sizeof(path), "%s/%s", cwd, dir);
-	return bc_json_text(path);
-}
-
 json_t *bc_status_json(const struct bc_status *s)
 {
 	return bc_json_object((struct bc_json_member[]){
@@ -329,7 +315,7 @@ json_t *bc_status_json(const struct bc_status *s)
 		{"state", bc_json_text(s->state)},
 		{"mode", bc_json_text(s->mode)},
 		{"source", source_json(s)},
-		{"directory", directory_json(s->dir)},
+		{"directory", bc_json_text(s->dir)},
 		{"recording", recording_json(s)},
 		{"replay", replay_json(s)},
 		{"flight", flight_json(s)},

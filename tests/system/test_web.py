@@ -316,6 +316,7 @@ def test_without_a_directory_it_is_that_of_the_daemon_even_if_that_was_given_a_r
             wait_until(lambda: web.get("/data/overview")["recordings"], "a recording")
             live = wait_until(lambda: (now := web.live())["mix"] and now, "the mix")
             equal((live["state"], live["error"], live["status"]["directory"]), ("connected", None, str(tmp / "out")))
+            equal(os.path.dirname(live["status"]["recording"]["path"]), str(tmp / "out"), "the segment's path")
             assert all(page["name"] is None for page in live["mix"]["pages"])
 
             def history():
