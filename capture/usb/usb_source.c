@@ -346,7 +346,7 @@ static void usb_in_detached(struct usb_source *u, enum usb_event event)
 			usb_set_state(u, BC_BOARD_OPENING);
 			break;
 		}
-		if (usb_failed_first(u))
+		if (usb_failed_first(u) && u->jobs.status == 0 && !u->jobs.is_unreadable)
 			usb_note_unplug(u);
 		usb_log_missing(u);
 		if (u->scan_pending)
@@ -918,8 +918,8 @@ static bool usb_is_drained(struct usb_source *u)
 static void usb_stop_timed_out(struct usb_source *u)
 {
 	if (u->stopping == USB_DRAINING) {
-		if (usb_expects_last_frame(u))
-			usb_give_up_rest(u, "no last frame");
+		usb_give_up_rest(
+			u, usb_expects_last_frame(u) ? "no last frame" : "it does not stop");
 		usb_start_counting(u, COUNT_NS);
 	} else {
 		usb_cancel_unanswered(u);

@@ -118,7 +118,7 @@ void bc_find_stream(struct bc_find *find, const char *path)
 	struct stream s = {.find = find, .path = path};
 
 	if (find->options.last != 0 && !bc_are_regular_files(&path, 1)) {
-		bc_print_error(find->console, path, "--last needs a file, not a pipe");
+		bc_print_error(find->console, path, "--last needs the name of a file");
 		find->exit = bc_exit_worse(find->exit, BC_EXIT_USAGE);
 		return;
 	}

@@ -117,6 +117,20 @@ enum bc_exit bc_file_open(struct bc_file *file, const struct bc_console *console
 	return BC_EXIT_FAILED;
 }
 
+enum bc_exit bc_file_open_entries(struct bc_file *file, const struct bc_console *console,
+	const char *path, enum bc_format wanted)
+{
+	enum bc_exit code = bc_file_open(file, console, path, wanted);
+
+	if (code != BC_EXIT_OK || !file->probe.is_capture)
+		return code;
+	bc_print_error(console, file->name,
+		"a raw capture: replay it (buscapd --once --source file:PATH), or print its bytes "
+		"with lz4 -dc");
+	bc_file_close(file);
+	return BC_EXIT_FAILED;
+}
+
 void bc_file_close(struct bc_file *file)
 {
 	bc_input_close(file->input);

@@ -25,6 +25,11 @@ struct bc_file {
  * nothing to close; is_regular and bytes are valid even then. */
 enum bc_exit bc_file_open(struct bc_file *file, const struct bc_console *console, const char *path,
 	enum bc_format wanted);
+
+/* The same for a file whose entries will be read. Refuses a raw capture: only a replay knows what
+ * its tables say about its bytes. */
+enum bc_exit bc_file_open_entries(struct bc_file *file, const struct bc_console *console,
+	const char *path, enum bc_format wanted);
 void bc_file_close(struct bc_file *file);
 
 /* Returns true if reading would block, as on an empty pipe. Flush the output then. */

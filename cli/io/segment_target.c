@@ -32,9 +32,12 @@ struct bc_segment_target {
 	bool has_header; /* `header` is set, except the members that depend on the first chunk */
 	struct bc_segment_header header;
 	uint64_t tag;
-	int64_t now_ns;   /* time of opening: the time of day of entries that have none */
-	bool has_record;  /* this epoch has a record */
-	uint64_t records; /* written so far */
+	int64_t now_ns;     /* time of opening */
+	bool has_base;      /* of entries without a time of day: the first one of the epoch, */
+	uint64_t base_tick; /* which has this tick, */
+	int64_t base_ns;    /* is at this time: that of opening, or the end of the last epoch */
+	bool has_record;    /* this epoch has a record */
+	uint64_t records;   /* written so far */
 	uint64_t lost[BC_GAP_CAUSES]; /* samples, in the gaps written so far */
 	uint64_t tick;                /* of the last record */
 	uint32_t epoch;
@@ -113,6 +116,7 @@ enum bc_exit bc_segment_target_open(struct bc_segment_target **target,
 	t->clock_hz = clock_hz;
 	t->origin = *origin;
 	t->now_ns = bc_wall_ns();
+	t->base_ns = t->now_ns;
 	t->dir_fd = bc_open_directory(console, path);
 	bool ok = t->dir_fd >= 0 && t->name[0] != '\0';
 	if (t->dir_fd >= 0 && t->name[0] == '\0')
@@ -213,15 +217,16 @@ static void set_header(struct bc_segment_target *t, const struct bc_trace *sourc
 	set_metadata(t, from);
 }
 
-/* Returns the time of day of a tick. If no tick's time of day is known, tick 0 is at the time of
- * opening. */
+/* Returns the time of day of a tick. */
 static int64_t tick_to_wall(
 	const struct bc_segment_target *t, const struct bc_moment *moment, uint64_t tick)
 {
 	struct bc_moment m = *moment;
 
 	if (!m.is_known)
-		m = (struct bc_moment){.wall_ns = t->now_ns, .clock_hz = t->header.clock_hz};
+		m = (struct bc_moment){.wall_ns = t->base_ns,
+			.tick = t->base_tick,
+			.clock_hz = t->header.clock_hz};
 	if (m.clock_hz == 0)
 		return m.wall_ns;
 	__int128 ns = (__int128)tick - (__int128)m.tick;
@@ -305,8 +310,12 @@ static int finish_chunk(struct bc_segment_target *t)
 /* A chunk's time of day is that of its first record or event. */
 static void set_wall(struct bc_segment_target *t, const struct bc_moment *moment, uint64_t tick)
 {
-	if (t->chunk.info.records == 0)
-		t->chunk.info.wall_ns = tick_to_wall(t, moment, tick);
+	if (t->chunk.info.records != 0)
+		return;
+	if (!t->has_base)
+		t->base_tick = tick;
+	t->has_base = true;
+	t->chunk.info.wall_ns = tick_to_wall(t, moment, tick);
 }
 
 /* Starts an epoch where the entries have a new epoch or are from another recording, because that
@@ -333,6 +342,8 @@ static int follow_epoch(
 	if (epoch == t->epoch)
 		return 0;
 	int rc = finish_chunk(t);
+	t->base_ns = tick_to_wall(t, &(struct bc_moment){.is_known = false}, t->tick);
+	t->has_base = false;
 	t->epoch = epoch;
 	t->tick = 0;
 	t->has_record = false;
@@ -373,7 +384,12 @@ static int add_event(
 	int rc = follow_epoch(t, entry, moment);
 
 	/* Kind 0 only announces an epoch; records carry it. */
-	if (rc != 0 || event.kind == 0 || join_gap(t, &event))
+	if (rc != 0 || event.kind == 0)
+		return rc;
+	/* It belongs to the next record, which will be in another chunk. */
+	if (t->chunk.info.records == BC_CHUNK_RECORDS)
+		rc = finish_chunk(t);
+	if (rc != 0 || join_gap(t, &event))
 		return rc;
 	for (;;) {
 		set_wall(t, moment, entry->tick);

@@ -157,8 +157,6 @@ static const char *kind_name(const struct bc_entry *entry)
 	switch (entry->note.event.kind) {
 	case BC_EVENT_GAP:
 		return "gap";
-	case BC_EVENT_ANCHOR:
-		return "anchor";
 	case BC_EVENT_MARK:
 		return "mark";
 	case BC_EVENT_TRIGGER:

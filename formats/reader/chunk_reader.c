@@ -195,7 +195,11 @@ static void read_past_duplicates(struct bc_reader *r, struct chunk_state *c)
 	const struct bc_chunk_info *info = &c->chunk.info;
 	struct duplicates *d = &c->duplicates;
 
-	while ((c->found = bc_segment_read(c->reader, &c->chunk)) == BC_FOUND_CHUNK) {
+	for (;;) {
+		c->found = bc_segment_read(c->reader, &c->chunk);
+		r->header = bc_segment_reader_header(c->reader);
+		if (c->found != BC_FOUND_CHUNK)
+			return;
 		c->has_started = true;
 		c->is_after_hole = follows_hole(r, c, info);
 		c->place = bc_sequence_check_chunk(c->sequence, &c->chunk, &c->missing);
@@ -282,7 +286,6 @@ static int find_chunk(struct bc_reader *r, struct chunk_state *c, struct bc_batc
 		return c->found;
 	switch ((enum bc_segment_found)c->found) {
 	case BC_FOUND_SEGMENT:
-		r->header = bc_segment_reader_header(c->reader);
 		bc_sequence_check_expect(c->sequence, r->header);
 		rc = c->has_started ? end_segment(r, c, batch) : 0;
 		/* Only now: needs_chunk() may ask for the header. */
@@ -314,14 +317,30 @@ static int find_chunk(struct bc_reader *r, struct chunk_state *c, struct bc_batc
 	return end_segment(r, c, batch);
 }
 
+/* The tick of the next record, or at the end of the chunk, that of the previous one. `time` is the
+ * next record's. */
+static uint64_t next_tick(const struct chunk_state *c, uint32_t time)
+{
+	const struct bc_chunk_info *info = &c->chunk.info;
+
+	if (c->next == 0 || c->next == info->records)
+		return c->tick;
+	if (time != BC_TIME_NONE)
+		return c->tick + time;
+	for (uint32_t i = c->event; i < info->events && c->chunk.events[i].position <= c->next; i++)
+		if (c->chunk.events[i].kind == BC_EVENT_ANCHOR)
+			return c->chunk.events[i].value;
+	return c->tick;
+}
+
 static void add_event(struct bc_reader *r, const struct chunk_state *c, struct bc_batch *batch,
-	const struct bc_event *event)
+	const struct bc_event *event, uint32_t time)
 {
 	struct bc_entry *entry = &r->entries[batch->count++];
 
 	bc_entry_reference(entry, 0, 0, c->chunk.info.first_record + c->next);
 	entry->kind = BC_ENTRY_EVENT;
-	entry->tick = c->tick;
+	entry->tick = next_tick(c, time);
 	entry->epoch = c->chunk.info.epoch;
 	entry->is_inexact = c->is_inexact;
 	entry->note.event = *event;
@@ -347,7 +366,7 @@ static void next_entries(struct bc_reader *r, struct chunk_state *c, struct bc_b
 
 	if (c->next == 0 && c->event == 0) {
 		if (c->has_epoch && c->epoch != info->epoch)
-			add_event(r, c, batch, &(struct bc_event){.kind = 0});
+			add_event(r, c, batch, &(struct bc_event){.kind = 0}, 0);
 		c->is_inexact = c->is_inexact && c->has_epoch && c->epoch == info->epoch;
 		c->has_epoch = true;
 		c->epoch = info->epoch;
@@ -361,8 +380,8 @@ static void next_entries(struct bc_reader *r, struct chunk_state *c, struct bc_b
 			c->event++;
 			if (event->kind == BC_EVENT_ANCHOR)
 				apply_anchor(c, event, time);
-			else if (event->kind != BC_EVENT_END) /* describes the file */
-				add_event(r, c, batch, event);
+			else if (event->kind < BC_EVENT_END) /* that describes the file */
+				add_event(r, c, batch, event, time);
 			continue;
 		}
 		if (c->next == info->records) {

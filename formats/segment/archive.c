@@ -406,11 +406,9 @@ static int make_copy(struct archive *a)
 /* Loads the segment's header. Returns -ENOTSUP if the file starts like a raw capture. */
 static int load_header(struct archive *a)
 {
-	uint8_t start[BC_EMPTY_FRAME_BYTES + BC_SKIPPABLE_BYTES];
 	int rc = bc_segment_header_load(&a->header, a->in);
 
-	if (pread(a->in, start, sizeof(start), 0) == (ssize_t)sizeof(start) &&
-		bc_raw_header_bytes(start + BC_EMPTY_FRAME_BYTES) != 0)
+	if (bc_is_raw_capture(a->in))
 		return -ENOTSUP;
 	return rc == -EBADMSG ? reject(a, "not a segment, or its header is damaged", "") : rc;
 }

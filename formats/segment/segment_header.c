@@ -289,6 +289,14 @@ bool bc_raw_header_read(
 	return bc_raw_is_form(*form);
 }
 
+bool bc_is_raw_capture(int fd)
+{
+	uint8_t start[BC_EMPTY_FRAME_BYTES + BC_SKIPPABLE_BYTES];
+
+	return bc_segment_read_at(fd, start, sizeof(start), 0) == 0 &&
+	       bc_raw_header_bytes(start + BC_EMPTY_FRAME_BYTES) != 0;
+}
+
 int bc_segment_header_load(struct bc_segment_header *h, int fd)
 {
 	uint8_t start[BC_EMPTY_FRAME_BYTES + BC_SKIPPABLE_BYTES];

@@ -87,4 +87,7 @@ bool bc_raw_header_read(struct bc_segment_header *header, enum bc_format *form, 
  * damaged or not there; or another negative errno. */
 int bc_segment_header_load(struct bc_segment_header *header, int fd) BC_MUST_CHECK;
 
+/* Whether a file starts like a raw capture. */
+bool bc_is_raw_capture(int fd);
+
 #endif

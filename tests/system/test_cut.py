@@ -2,6 +2,7 @@
 
 import csv
 import datetime
+import json
 import os
 import pathlib
 import random
@@ -710,3 +711,48 @@ def test_an_invalid_time_of_day_is_an_error(tmp):
         assert f"--from {text}: {words}" in err, err
     for good in ("2024-02-29T23:59:59Z", "2026-12-31T23:59:60Z", "2000-02-29T00:00:00+23:59"):
         buscap("cut", "--from", good, "-O", "csv", path)
+
+
+def marks_of(path):
+    return [json.loads(line) for line in run(BUSCAP, "marks", "--json", path).stdout.splitlines()]
+
+
+def test_a_gap_after_a_full_chunk_belongs_to_the_next_record(tmp):
+    (path,) = harness.shared("cut-full-chunks", lambda out: run(
+        BUSCAPD, "--once", "--no-socket", "--source", "sim:rate=max,count=400000", "-o", out)).glob("*.byu.lz4")
+    chunks = reference.read_segments([path]).segments[0].chunks
+    first, lost = (chunk.info["records"] for chunk in chunks[:2])
+    equal(first, reference.CHUNK_RECORDS, "a full chunk")
+    hurt = bytearray(path.read_bytes())
+    hurt[chunks[1].offset + 5000] ^= 4
+    (tmp / "hurt").write_bytes(hurt)
+    buscap("convert", "-O", "segment", tmp / "hurt", "-o", tmp / "converted.byu.lz4", code=3)
+    (gap,) = marks_of(tmp / "converted.byu.lz4")
+    equal((gap["number"], gap["tick"], gap["lost"]), (first, chunks[2].info["first_tick"], lost), "the gap")
+    got, _ = cut(tmp / "converted.byu.lz4", tmp / "rest.byu.lz4", "--records", f"{first}-")
+    equal([(g.record, g.lost) for g in got.gaps], [(0, lost)], "of the records after it")
+
+
+def test_an_event_has_the_tick_of_the_next_record_in_every_output(tmp):
+    path = record_file(tmp, rich_stream(3), clock_hz=66000000)
+    wanted = [(mark["kind"], mark["number"], mark["tick"]) for mark in marks_of(path)]
+    text, _ = buscap("convert", "-O", "ndjson", path)
+    entries = [json.loads(line) for line in text.splitlines()]
+    got = [(e["kind"], e["number"], e["tick"]) for e in entries if e["kind"] in ("gap", "mark", "trigger")]
+    equal(got, wanted, "events")
+    assert len(wanted) > 10, wanted
+
+
+def test_records_without_times_of_day_start_at_the_time_of_conversion(tmp):
+    sample = reference.encode_payload([(0x1000, 0xFF, 8 << 4, 10)] * 10)
+    days = 30 * 86400 * 1_000_000
+    stream = b"".join(reference.encode_header(0, 0, i, 10, tick, 0) + sample for i, tick in enumerate((days, 0, 5_000_000)))
+    (tmp / "stream").write_bytes(stream)
+    before = time.time_ns()
+    buscap("convert", "-I", "bcp1", "-O", "segment:clock_hz=1000000", tmp / "stream", "-o", tmp / "new.byu.lz4")
+    after = time.time_ns()
+    (segment,) = harness.info([tmp / "new.byu.lz4"])
+    path = (tmp / "new.byu.lz4").rename(tmp / f"{segment['recording']}-00000.byu.lz4")
+    walls = [chunk.info["wall_ns"] for chunk in reference.read_segments([path]).segments[0].chunks]
+    equal(len(walls), 2, "epochs")
+    assert before <= walls[0] <= walls[1] <= after + 10**6, (before, walls, after)

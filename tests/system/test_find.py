@@ -402,4 +402,4 @@ def test_errors_are_one_line(tmp):
     equal(buscap("find", "99999990", segment), (b"", NO_MATCH), "no match")
     equal(buscap("find", "-c", "-I", "din", "10-20", "-", data=trace.read_bytes())[0], b"2\n", "a pipe")
     _, err = buscap("find", "--last", "1", "-I", "din", "10", "-", code=2, data=b"0 10\n")
-    assert "--last needs a file" in err, err
+    assert "--last needs the name of a file" in err, err
