@@ -73,6 +73,7 @@ struct bc_daemon {
 	struct bc_archiver *archiver; /* NULL: none */
 	unsigned hooks_left;          /* at the end: with commands that have not finished */
 	bool is_stopping;
+	bool is_abandoned;    /* the buffer has been given up */
 	uint64_t stopping_ns; /* start of the stop */
 	bool is_finishing;    /* the last data is being written, at the end or when stopping */
 	bool is_over;         /* the recorder has finished */
@@ -398,6 +399,7 @@ static void on_abandon_second(uv_timer_t *timer)
 static void abandon(struct bc_daemon *d)
 {
 	bc_recorder_abandon(d->recorder);
+	d->is_abandoned = true;
 	d->stop_seconds = 0;
 	uv_timer_start(&d->stop_timer, on_abandon_second, 1000, 1000);
 }
@@ -479,7 +481,7 @@ static void on_signal(uv_signal_t *handle, int number)
 		bc_log(BC_LOG_NOTICE, "%s: stopping", number == SIGTERM ? "SIGTERM" : "SIGINT");
 		emit_stopping(d, number == SIGTERM ? "SIGTERM" : "SIGINT");
 		stop_recording(d);
-	} else if (!d->is_over && uv_hrtime() - d->stopping_ns >= REPEAT_NS) {
+	} else if (!d->is_over && !d->is_abandoned && uv_hrtime() - d->stopping_ns >= REPEAT_NS) {
 		abandon(d);
 		bc_log(BC_LOG_WARNING, "second stop signal; giving up the buffer");
 	}

@@ -196,7 +196,6 @@ void bc_loss_report_summary(const struct bc_recording *r, bool is_only_recording
 	const char *recording = r->info.header.recording;
 	const struct bc_counts *c = &r->counts_after;
 	const struct bc_counts *b = &r->counts_before;
-	uint64_t lost_samples = bc_losses_sum(&r->losses).lost;
 
 	/* With several recordings in a run, the received samples are not those of this one. */
 	if (!is_only_recording || r->is_replay)
@@ -208,7 +207,7 @@ void bc_loss_report_summary(const struct bc_recording *r, bool is_only_recording
 	if (breaks != 0)
 		bc_log(BC_LOG_WARNING, "%s: stream interruptions: %" PRIu64 ", recorded as gaps",
 			recording, breaks);
-	if (lost_samples != 0 || r->damages != 0) {
+	if (bc_losses_has_any(&r->losses) || r->damages != 0) {
 		char losses[LOSSES_MAX];
 		write_total(losses, &r->losses);
 		bc_log(BC_LOG_WARNING,

@@ -35,6 +35,7 @@ struct bc_part {
 	bool is_over;                   /* its source has ended and everything is sealed */
 	struct bc_trigger_engine triggers;
 	uint64_t checked_ns; /* last check for silence */
+	uint64_t away_ns;    /* when the board was last seen not to stream; 0: never */
 };
 
 struct bc_recorder {
@@ -380,7 +381,7 @@ static void on_recording_ended(struct bc_recorder *r, struct bc_recording *recor
 	if (!recording->is_replay) {
 		r->outcome.damages += recording->damages;
 		r->outcome.breaks += breaks;
-		r->has_lost = r->has_lost || bc_losses_sum(&recording->losses).lost != 0 ||
+		r->has_lost = r->has_lost || bc_losses_has_any(&recording->losses) ||
 			      counts->raw_dropped_bytes !=
 				      recording->counts_before.raw_dropped_bytes;
 	}
@@ -413,7 +414,7 @@ static enum bc_refusal refuse(
 /* Checks that no recording is in progress. */
 static enum bc_refusal check_free(struct bc_recorder *r, char *err, size_t errlen)
 {
-	if (r->is_ending)
+	if (r->is_ending || r->has_reported_over)
 		return refuse(err, errlen, BC_NOT_NOW, "buscapd is stopping");
 	if (r->replay.session != NULL && r->replay.recording == NULL)
 		return refuse(
@@ -565,8 +566,10 @@ static void on_match(void *context, const struct bc_trigger_match *match)
 	act_on_match(context, match, match->position);
 }
 
-/* Checks idle triggers by the host's clock. The silence is counted up to the previous check only:
- * if the loop was held up since then, data that arrived in the meantime may not have been read. */
+/* Checks idle triggers of a live source by the host's clock. The silence is counted up to the
+ * previous check only: if the loop was held up since then, data that arrived in the meantime may
+ * not have been read. A board that is away is a gap, not a silence. A recording without records
+ * does not end: it waits for the bus. */
 static void check_silence(struct bc_part *part)
 {
 	struct bc_channel *channel = part->session != NULL && !part->is_over
@@ -580,9 +583,20 @@ static void check_silence(struct bc_part *part)
 	if (channel == NULL || bc_trigger_engine_is_empty(&part->triggers) ||
 		bc_session_is_draining(part->session))
 		return;
+	const struct bc_source *source = bc_session_source(part->session);
+	if (source->board != NULL && source->board->state != BC_BOARD_STREAMING)
+		part->away_ns = now;
+	if (!source->is_live || part->away_ns == now)
+		return;
 	for (;;) {
 		bc_channel_limit_triggers(channel);
-		uint64_t last_ns = bc_channel_last_ns(channel) + unknown_ns;
+		if (bc_channel_state(channel) == BC_CHANNEL_RECORDING &&
+			bc_channel_records(channel) == 0)
+			part->triggers.actions &= ~(1u << BC_ACTION_STOP | 1u << BC_ACTION_TOGGLE);
+		uint64_t last_ns = bc_channel_last_ns(channel);
+		if (part->away_ns > last_ns)
+			last_ns = part->away_ns;
+		last_ns += unknown_ns;
 		if (!bc_trigger_engine_check_silence(&part->triggers, now, last_ns, &match))
 			return;
 		bc_trigger_engine_fire(&part->triggers, &match);

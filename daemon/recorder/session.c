@@ -547,6 +547,8 @@ static void on_damage(void *context, const char *what)
 {
 	struct bc_session *s = context;
 
+	if (bc_decoder_is_over(s->decoder))
+		return; /* it is after the end of the recording */
 	s->outcome.damages++;
 	bc_log_limited(&s->limits, BC_LOG_WARNING, "%s: %s", s->options.source->name, what);
 }

@@ -12,6 +12,13 @@ struct bc_loss_sum bc_losses_sum(const struct bc_losses *losses)
 	return sum;
 }
 
+bool bc_losses_has_any(const struct bc_losses *losses)
+{
+	struct bc_loss_sum sum = bc_losses_sum(losses);
+
+	return sum.lost != 0 || sum.inexact != 0;
+}
+
 void bc_losses_add_gap(struct bc_losses *losses, const struct bc_event *gap)
 {
 	unsigned cause = gap->cause < BC_GAP_CAUSES ? gap->cause : 0;

@@ -3,6 +3,7 @@
 #ifndef BC_DAEMON_STORE_LOSSES_H
 #define BC_DAEMON_STORE_LOSSES_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "formats/bus/chunk.h"
@@ -20,6 +21,9 @@ struct bc_loss_sum {
 	uint64_t inexact;
 };
 struct bc_loss_sum bc_losses_sum(const struct bc_losses *losses);
+
+/* Whether samples are missing, also if it is not known how many. */
+bool bc_losses_has_any(const struct bc_losses *losses);
 
 /* Add a gap event; a chunk's gap events. Unknown causes, from files of others, count as 0. */
 void bc_losses_add_gap(struct bc_losses *losses, const struct bc_event *gap);

@@ -807,6 +807,28 @@ def test_exit_codes(tmp):
         equal(result.code, code, f"{name}: {result.err}")
 
 
+def test_a_loss_of_unknown_size_is_in_the_exit_code_and_summary_of_a_replay(tmp):
+    frame = reference.encode_payload([(0x1000, 0xFF, 8 << 4, 10)] * 10)
+    (tmp / "stream").write_bytes(b"".join(reference.encode_header(0, 0, i, 10, 1000 * i, 0) + frame for i in (0, 2)))
+    first = run(BUSCAPD, "--once", "--no-socket", "--source", f"file:{tmp}/stream,format=bcp1", "-o", tmp / "first")
+    equal(first.returncode, 3, first.stderr)
+    (path,) = harness.segments(tmp / "first")
+    again = run(BUSCAPD, "--once", "--no-socket", "--source", f"file:{path}", "-o", tmp / "again")
+    equal(again.returncode, 4, again.stderr)
+    assert b"gaps recorded: 1; samples lost: an unknown number" in again.stderr, again.stderr
+
+
+def test_damage_after_the_end_of_a_recording_does_not_matter(tmp):
+    run(BUSCAPD, "--once", "--no-socket", "--source", "sim:rate=max,count=200000", "-o", tmp / "first")
+    (path,) = harness.segments(tmp / "first")
+    hurt = bytearray(path.read_bytes())
+    hurt[reference.read_segments([path]).segments[0].chunks[1].offset + 5000] ^= 4
+    path.write_bytes(hurt)
+    for _ in range(5):
+        done = run(BUSCAPD, "--once", "--no-socket", "--source", f"file:{path}", "-a", "records:10", "-o", tmp / "out")
+        equal((done.returncode, json.loads(done.stdout)["counts"]["damaged_places"]), (0, 0), done.stderr)
+
+
 def test_usage_errors_are_one_line(tmp):
     whole = tmp / "in"
     whole.write_bytes(frames(many_samples(10))[0])

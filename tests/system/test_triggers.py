@@ -200,6 +200,28 @@ def test_each_silence_is_marked_once_while_it_lasts(tmp):
     assert 1 <= marks[0] and marks[-1] <= sum(info["records"] for info in infos), marks
 
 
+def test_a_recording_that_is_started_in_a_silence_waits_for_its_first_record(tmp):
+    with Daemon("--source", "sim:rate=1", "-o", tmp / "out", "--set", "recording.record=on-demand",
+                socket=tmp / "socket") as daemon:
+        daemon.wait_ready()
+        harness.wait_until(lambda: daemon.status()["counts"]["received"], "a sample")
+        done = run(BUSCAP, "record", "start", "--trigger", "end:stop:idle 100ms", "--socket", daemon.socket)
+        equal(done.returncode, 0, done.stderr)
+        harness.wait_until(lambda: daemon.status()["sealed"]["segments"], "the end of the recording")
+        equal(daemon.stop(), 0, daemon.err)
+    (info, _), = recordings(tmp / "out")
+    assert sum(segment["records"] for segment in info) >= 1, info
+
+
+def test_silence_in_a_file_is_bus_time_however_slowly_it_is_read(tmp):
+    (tmp / "slow.byu").write_bytes(b"".join(struct.pack("<IBBBBI", 8 * i, 0, 8, 3, 0, 10_000) for i in range(5)))
+    done = run(harness.BUSCAPD, "--once", "--no-socket", "--source", f"file:{tmp}/slow.byu,format=byu,clock_hz=1000000",
+               "--speed", "0.025", "-o", tmp / "out", "--set", "trigger q.when=idle 50ms", "--set", "trigger q.action=stop")
+    equal(done.returncode, 0, done.stderr)
+    (segment,) = harness.info(harness.segments(tmp / "out"))
+    equal((segment["records"], segment["events"]), (5, []), "records and marks")
+
+
 def test_a_snapshot_in_a_silence_contains_the_records_before_it(tmp):
     """The first silence, before any data, takes no snapshot and starts no hold-off."""
     with in_silence(tmp, "snapshot", "flight", "trigger q.holdoff=1h") as daemon:
