@@ -658,7 +658,6 @@ static void on_session_done(void *context)
 		const struct bc_session_outcome *outcome = bc_session_outcome(part->session);
 		r->outcome.has_failed = outcome->has_failed;
 		r->outcome.has_no_device = outcome->has_no_device;
-		memcpy(r->outcome.err, outcome->err, sizeof(r->outcome.err));
 		if (!r->is_ending && !r->options.is_once)
 			bc_log(BC_LOG_NOTICE, "%s: source ended; idle until buscapd is stopped",
 				bc_session_source(part->session)->name);
