@@ -346,7 +346,7 @@ static void usb_in_detached(struct usb_source *u, enum usb_event event)
 			usb_set_state(u, BC_BOARD_OPENING);
 			break;
 		}
-		if (usb_failed_first(u) && u->jobs.status == 0 && !u->jobs.is_unreadable)
+		if (usb_failed_first(u) && u->jobs.status == 0)
 			usb_note_unplug(u);
 		usb_log_missing(u);
 		if (u->scan_pending)

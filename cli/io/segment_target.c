@@ -342,7 +342,8 @@ static int follow_epoch(
 	if (epoch == t->epoch)
 		return 0;
 	int rc = finish_chunk(t);
-	t->base_ns = tick_to_wall(t, &(struct bc_moment){.is_known = false}, t->tick);
+	if (t->has_record)
+		t->base_ns = tick_to_wall(t, &(struct bc_moment){.is_known = false}, t->tick);
 	t->has_base = false;
 	t->epoch = epoch;
 	t->tick = 0;

@@ -116,7 +116,7 @@ function drawChoice() {
 	return shown;
 }
 
-// How many samples they lost: "at least" so many unless all of their gaps are known, and the size of each.
+// How many samples they lost: "at least" so many, or unknown, unless all of their gaps are known, and the size of each.
 export function lostCount(recordings) {
 	const { events, overview } = model;
 	const gaps = (events ? events.events : []).filter((event) => event.kind === "gap"
@@ -124,7 +124,7 @@ export function lostCount(recordings) {
 	const lost = d3.sum(recordings, (one) => one.lost);
 	const isExact = gaps.length >= d3.sum(recordings, (one) => one.gaps) && gaps.every((gap) => gap.exact)
 		&& d3.sum(gaps, (gap) => gap.lost) >= lost;
-	return `${isExact ? "" : "at least "}${count(lost)}`;
+	return isExact ? count(lost) : lost ? `at least ${count(lost)}` : "unknown number";
 }
 
 export function drawFacts() {

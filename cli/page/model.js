@@ -169,11 +169,12 @@ export function visibleRows() {
 
 // Returns the sums over the columns in the view: counts and cells by class, memory and I/O apart.
 export function totals() {
+	const shown = visibleColumns();
 	const sums = {
 		columns: 0, records: 0, uncounted: 0, lost: 0, counts: [0, 0, 0, 0], memory: [0, 0, 0, 0], ports: [0, 0, 0, 0],
 		rows: new Map(), isExact: true,
 	};
-	for (const column of visibleColumns()) {
+	for (const column of shown) {
 		sums.columns += 1;
 		sums.records += column.records;
 		sums.uncounted += column.uncounted;
@@ -189,7 +190,9 @@ export function totals() {
 			sums.rows.set(row, four);
 		});
 	}
-	const gaps = eventsByTime().filter((event) => event.kind === "gap" && isInView(event.time, event.time));
+	const from = Math.min(...shown.map((column) => column.from));
+	const to = Math.max(...shown.map((column) => column.to));
+	const gaps = eventsByTime().filter((event) => event.kind === "gap" && event.time >= from && event.time <= to);
 	sums.isExact = gaps.every((gap) => gap.exact) && gaps.reduce((sum, gap) => sum + gap.lost, 0) >= sums.lost;
 	return sums;
 }

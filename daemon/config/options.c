@@ -274,21 +274,18 @@ static bool sets(const struct bc_daemon_options *o, const char *section, const c
 	return false;
 }
 
-/* Clients may run elsewhere. */
-static bool make_absolute(char *dir, size_t size)
+/* Clients may run elsewhere. Does nothing if there is no such path. */
+static void make_absolute(char *dir, size_t size)
 {
 	char path[2 * PATH_MAX];
 	char cwd[PATH_MAX];
 
-	if (dir[0] == '/')
-		return true;
-	if (getcwd(cwd, sizeof(cwd)) == NULL)
-		return false;
-	int n = snprintf(path, sizeof(path), "%s/%s", cwd, dir);
-	if (n < 0 || (size_t)n >= size)
-		return false;
-	memcpy(dir, path, (size_t)n + 1);
-	return true;
+	if (dir[0] == '/' || getcwd(cwd, sizeof(cwd)) == NULL)
+		return;
+	int n = snprintf(path, sizeof(path), "%s/%s", strcmp(cwd, "/") != 0 ? cwd : "",
+		strncmp(dir, "./", 2) == 0 ? dir + 2 : dir);
+	if (n > 0 && (size_t)n < size)
+		memcpy(dir, path, (size_t)n + 1);
 }
 
 bool bc_daemon_options_config(const struct bc_daemon_options *o, struct bc_config *config,
@@ -303,8 +300,7 @@ bool bc_daemon_options_config(const struct bc_daemon_options *o, struct bc_confi
 		if (!bc_config_set(config, o->overrides[i].section, o->overrides[i].key,
 			    o->overrides[i].value, what, sizeof(what)))
 			bc_config_error(errors, "command line: %s", what);
-	if (!make_absolute(config->dir, sizeof(config->dir)))
-		bc_config_error(errors, "%s: can't make this an absolute path", config->dir);
+	make_absolute(config->dir, sizeof(config->dir));
 	if (o->once && !sets(o, "socket", "path"))
 		config->socket[0] = '\0';
 	if (o->once && config->recording.mode != BC_RECORD_ALWAYS && sets(o, "recording", "record"))

@@ -44,10 +44,10 @@ def test_every_sealed_file_is_copied_before_the_daemon_exits(tmp):
 
 def test_after_its_recording_a_run_with_once_refuses_replays(tmp):
     command = script(tmp, "until [ -e $D/go ]; do sleep 0.05; done")
+    (tmp / "more.byu").write_bytes(harness.sim_records(10))
     with harness.Daemon("--once", "--source", "sim:rate=max,count=1000", "-o", tmp / "out", *command,
                         socket=tmp / "socket") as daemon:
         harness.wait_until(lambda: "records written" in daemon.log_so_far(), "the recording is sealed")
-        (tmp / "more.byu").write_bytes(harness.sim_records(10))
         done = run(harness.BUSCAP, "replay", "--format", "byu", "--socket", daemon.socket, tmp / "more.byu")
         (tmp / "go").touch()
         equal((done.returncode, daemon.wait()), (1, 0), done.stderr)

@@ -819,7 +819,8 @@ def test_a_loss_of_unknown_size_is_in_the_exit_code_and_summary_of_a_replay(tmp)
 
 
 def test_damage_after_the_end_of_a_recording_does_not_matter(tmp):
-    run(BUSCAPD, "--once", "--no-socket", "--source", "sim:rate=max,count=200000", "-o", tmp / "first")
+    run(BUSCAPD, "--once", "--no-socket", "--source", "sim:rate=max,count=200000", "--set", "pipeline.flush=1h", "-o",
+        tmp / "first")
     (path,) = harness.segments(tmp / "first")
     hurt = bytearray(path.read_bytes())
     hurt[reference.read_segments([path]).segments[0].chunks[1].offset + 5000] ^= 4

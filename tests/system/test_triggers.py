@@ -215,8 +215,9 @@ def test_a_recording_that_is_started_in_a_silence_waits_for_its_first_record(tmp
 
 def test_silence_in_a_file_is_bus_time_however_slowly_it_is_read(tmp):
     (tmp / "slow.byu").write_bytes(b"".join(struct.pack("<IBBBBI", 8 * i, 0, 8, 3, 0, 10_000) for i in range(5)))
-    done = run(harness.BUSCAPD, "--once", "--no-socket", "--source", f"file:{tmp}/slow.byu,format=byu,clock_hz=1000000",
-               "--speed", "0.025", "-o", tmp / "out", "--set", "trigger q.when=idle 50ms", "--set", "trigger q.action=stop")
+    source = f"file:{tmp}/slow.byu,format=byu,clock_hz=1000000"
+    done = run(harness.BUSCAPD, "--once", "--no-socket", "--source", source, "--speed", "0.025",
+               "-o", tmp / "out", "--set", "trigger q.when=idle 50ms", "--set", "trigger q.action=stop")
     equal(done.returncode, 0, done.stderr)
     (segment,) = harness.info(harness.segments(tmp / "out"))
     equal((segment["records"], segment["events"]), (5, []), "records and marks")
