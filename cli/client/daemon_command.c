@@ -659,7 +659,7 @@ static const struct command {
 	{&record_note_usage, "PATCH", "/v1/recordings/current", 1, -1,
 		"note requires KEY=VALUE, such as program=ls", 0, fill_notes,
 		bc_response_print_recording, NULL},
-	{&bc_rotate_usage, "POST", "/v1/rotate", 0, 0, NULL, 0, NULL, bc_response_print_rotated,
+	{&bc_rotate_usage, "POST", "/v1/rotate", 0, 0, NULL, SEAL_MS, NULL, bc_response_print_rotated,
 		NULL},
 	{&bc_mark_usage, "POST", "/v1/marks", 1, -1, "mark requires a text", 0, fill_mark,
 		bc_response_print_mark, NULL},
