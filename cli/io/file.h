@@ -26,8 +26,8 @@ struct bc_file {
 enum bc_exit bc_file_open(struct bc_file *file, const struct bc_console *console, const char *path,
 	enum bc_format wanted);
 
-/* The same for a file whose entries will be read. Refuses a raw capture: only a replay knows what
- * its tables say about its bytes. */
+/* The same, to read the file's entries. Refuses a raw capture: its bytes mean nothing without its
+ * tables, which only a replay follows. */
 enum bc_exit bc_file_open_entries(struct bc_file *file, const struct bc_console *console,
 	const char *path, enum bc_format wanted);
 void bc_file_close(struct bc_file *file);

@@ -32,12 +32,14 @@ struct bc_segment_target {
 	bool has_header; /* `header` is set, except the members that depend on the first chunk */
 	struct bc_segment_header header;
 	uint64_t tag;
-	int64_t now_ns;     /* time of opening */
-	bool has_base;      /* of entries without a time of day: the first one of the epoch, */
-	uint64_t base_tick; /* which has this tick, */
-	int64_t base_ns;    /* is at this time: that of opening, or the end of the last epoch */
-	bool has_record;    /* this epoch has a record */
-	uint64_t records;   /* written so far */
+	int64_t now_ns; /* time of opening */
+	/* The times of day of entries that have none count from these: the first tick of the epoch,
+	 * and the time of opening or, later, that of the end of the previous epoch. */
+	bool has_base;
+	uint64_t base_tick;
+	int64_t base_ns;
+	bool has_record;              /* this epoch has a record */
+	uint64_t records;             /* written so far */
 	uint64_t lost[BC_GAP_CAUSES]; /* samples, in the gaps written so far */
 	uint64_t tick;                /* of the last record */
 	uint32_t epoch;
@@ -387,7 +389,7 @@ static int add_event(
 	/* Kind 0 only announces an epoch; records carry it. */
 	if (rc != 0 || event.kind == 0)
 		return rc;
-	/* It belongs to the next record, which will be in another chunk. */
+	/* It belongs to the next record, and that will be in the next chunk. */
 	if (t->chunk.info.records == BC_CHUNK_RECORDS)
 		rc = finish_chunk(t);
 	if (rc != 0 || join_gap(t, &event))

@@ -254,8 +254,8 @@ export function drawLive() {
 			visible(source.name), `up ${formatDuration(Math.round(status.uptime_seconds) * 1e9)}`].filter(Boolean).join("\n"));
 		const samples = figure(live, "samples", "Samples", `${short(rates.samples_per_second)}/s`, "");
 		graph(samples, "received_samples", colours.accent, "Samples per second");
-		const losses = figure(live, "lost", "Lost", !counts.inexact_gaps ? count(lost) : lost ? `at least ${count(lost)}` : "unknown",
-			plural(counts.gaps, "gap"));
+		const least = lost ? `at least ${count(lost)}` : "unknown";
+		const losses = figure(live, "lost", "Lost", counts.inexact_gaps ? least : count(lost), plural(counts.gaps, "gap"));
 		graph(losses, "lost_samples", colours.gap, "Lost samples per second");
 		live.select("#live-lost").classed("bad", lost > 0 || counts.gaps > 0);
 		const written = figure(live, "written", "Written", `${bytes(rates.written_bytes_per_second)}/s`, "");

@@ -298,8 +298,7 @@ static uint32_t cut_events(
 	}
 	for (; event < end && in_bounds(run->bounds, number, tick); event++)
 		if (chunk->events[event].kind != BC_EVENT_ANCHOR &&
-			chunk->events[event].kind <= BC_EVENT_END &&
-			chunk->events[event].kind != BC_EVENT_END)
+			chunk->events[event].kind < BC_EVENT_END)
 			keep_event(c, chunk, &chunk->events[event], number, tick);
 	return end;
 }

@@ -52,7 +52,8 @@ void bc_merge_input_peek(struct bc_merge_input *in, enum bc_merge_by by)
 	if (by == BC_MERGE_BY_WALL)
 		key = (struct bc_merge_key){.time = wall_of(in, entry->tick)};
 	if (in->has_key && bc_merge_key_is_less(key, in->key)) {
-		/* At the end of a chunk, an event has the tick of the previous entry. */
+		/* At the end of a chunk, an event has the tick of the previous entry: it is not out
+		 * of order. */
 		if (!is_event) {
 			uint64_t early = key.epoch == in->key.epoch ? in->key.time - key.time : 0;
 			in->disorders++;

@@ -274,7 +274,8 @@ static bool sets(const struct bc_daemon_options *o, const char *section, const c
 	return false;
 }
 
-/* Clients may run elsewhere. Does nothing if there is no such path. */
+/* Makes a path absolute, because clients may run in another directory. Keeps it as it is if that is
+ * not possible. */
 static void make_absolute(char *dir, size_t size)
 {
 	char path[2 * PATH_MAX];

@@ -6,8 +6,8 @@
 #include "daemon/config/options.h"
 #include "daemon/recorder/exit_status.h"
 
-/* Runs until the source ends (--once) or a signal arrives, which may reload the configuration.
- * Returns the exit code; errors have been logged. */
+/* Runs until the source ends (--once) or a signal stops it. SIGHUP changes *config, which the
+ * caller owns. Returns the exit code; errors have been logged. */
 enum bc_exit bc_daemon_run(const struct bc_daemon_options *options, struct bc_config *config);
 
 #endif

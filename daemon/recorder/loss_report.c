@@ -8,6 +8,7 @@
 #include "daemon/recorder/recording.h"
 #include "daemon/recorder/session.h"
 #include "daemon/store/writer_notices.h"
+#include "formats/base/number.h"
 
 /* Fewer than these between two polls say nothing about the data. */
 #define MISFIT_SAMPLES 1000u
@@ -162,8 +163,9 @@ static void write_total(char out[LOSSES_MAX], const struct bc_losses *losses)
 	write_losses(out, losses);
 	size_t used = strlen(out);
 	if (sum.inexact != 0)
-		snprintf(out + used, LOSSES_MAX - used, "%san unknown number (in %" PRIu64 " gaps)",
-			used != 0 ? ", " : "", sum.inexact);
+		snprintf(out + used, LOSSES_MAX - used,
+			"%san unknown number (in %" PRIu64 " gap%s)", used != 0 ? ", " : "",
+			sum.inexact, bc_plural(sum.inexact));
 	else if (sum.lost == 0)
 		snprintf(out, LOSSES_MAX, "0");
 }

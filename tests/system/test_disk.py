@@ -507,9 +507,13 @@ def hang(directory, signals):
         if signals == 2:
             daemon.wait_uptime(1)  # an earlier signal counts as a repetition of the first
         start = time.monotonic()
-        for _ in range(4 if signals == 2 else 0):  # the others change nothing
-            daemon.process.send_signal(signal.SIGINT)
-            time.sleep(0.5)
+
+        def has_ended():
+            if signals == 2:
+                daemon.process.send_signal(signal.SIGINT)  # all but the first change nothing
+            return daemon.process.poll() is not None
+
+        harness.wait_until(has_ended, "the end")
         code = daemon.wait()
     took = time.monotonic() - start
     harness.note(f"stopped with {signals} signals, the writer hanging: ended after {took:.1f} s")
