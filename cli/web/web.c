@@ -47,7 +47,7 @@ struct web {
 	const struct bc_console *console;
 	const char *socket;
 	const char *listen;
-	struct bc_web_address address;
+	union bc_tcp_address address;
 	const char *dir; /* NULL: only the live view */
 	struct bc_name_map *names;
 	struct bc_client *client;  /* keeps libcurl initialized */
@@ -91,7 +91,7 @@ static enum bc_exit find_dir(struct web *w)
 
 static enum bc_exit read_address(struct web *w)
 {
-	if (bc_web_address_parse(&w->address, w->listen))
+	if (bc_tcp_address_parse(&w->address, w->listen))
 		return BC_EXIT_OK;
 	bc_print_error(w->console, NULL,
 		"--listen %s: must be a numeric address and a port, such as %s", w->listen,
@@ -101,7 +101,7 @@ static enum bc_exit read_address(struct web *w)
 
 static enum bc_exit listen_on(struct web *w, int *fd)
 {
-	*fd = bc_web_address_listen(&w->address);
+	*fd = bc_tcp_address_listen(&w->address);
 	if (*fd >= 0)
 		return BC_EXIT_OK;
 	bc_print_error(w->console, NULL, "--listen %s: %s", w->listen, strerror(-*fd));
@@ -111,12 +111,12 @@ static enum bc_exit listen_on(struct web *w, int *fd)
 /* Prints a line with only the link, at once: a script may wait for it. */
 static enum bc_exit print_link(struct web *w, const struct bc_web_guard *guard)
 {
-	char address[BC_WEB_ADDRESS_TEXT];
+	char address[BC_TCP_ADDRESS_TEXT];
 	struct bc_output output;
 
 	if (!bc_output_open(&output, w->console))
 		return BC_EXIT_FAILED;
-	bc_web_address_write(address, &guard->address);
+	bc_tcp_address_write(address, &guard->address);
 	bc_output_format(&output, "http://%s/?token=%s\n", address, guard->token);
 	return bc_output_close(&output, w->console);
 }
@@ -147,7 +147,7 @@ static enum bc_exit serve(struct web *w, int interrupt_fd)
 	enum bc_exit code = listen_on(w, &fd);
 	if (code != BC_EXIT_OK)
 		return code;
-	if (!bc_web_address_is_loopback(&w->address))
+	if (!bc_tcp_address_is_loopback(&w->address))
 		bc_print_error(w->console, NULL,
 			"warning: other hosts can connect, and the connection is not encrypted: "
 			"anyone who can read the network traffic gets the link; consider ssh -L");

@@ -8,7 +8,7 @@
 
 #define TOKEN_CHARS (BC_WEB_TOKEN_TEXT - 1)
 
-int bc_web_guard_init(struct bc_web_guard *guard, const struct bc_web_address *address)
+int bc_web_guard_init(struct bc_web_guard *guard, const union bc_tcp_address *address)
 {
 	uint8_t random[TOKEN_CHARS / 2];
 
@@ -50,7 +50,7 @@ static bool is_same_origin(const char *origin, const char *host)
 
 bool bc_web_guard_allows(const struct bc_web_guard *guard, const struct bc_web_credentials *c)
 {
-	if (c->host == NULL || !bc_web_address_is_host(&guard->address, c->host) ||
+	if (c->host == NULL || !bc_tcp_address_is_host(&guard->address, c->host) ||
 		!is_same_origin(c->origin, c->host) || !is_same_site(c->fetch_site))
 		return false;
 	return c->token != NULL && is_token(guard, c->token);

@@ -6,19 +6,19 @@
 
 #include <stdbool.h>
 
-#include "cli/web/web_address.h"
 #include "formats/base/must_check.h"
+#include "formats/base/tcp_address.h"
 
 #define BC_WEB_TOKEN_TEXT 33 /* 128 random bits in hexadecimal, with the terminating zero */
 
 struct bc_web_guard {
-	struct bc_web_address address; /* with the port that is in use */
+	union bc_tcp_address address; /* with the port that is in use */
 	char token[BC_WEB_TOKEN_TEXT];
 };
 
 /* Makes a new token. Returns 0 or a negative errno. */
 int bc_web_guard_init(
-	struct bc_web_guard *guard, const struct bc_web_address *address) BC_MUST_CHECK;
+	struct bc_web_guard *guard, const union bc_tcp_address *address) BC_MUST_CHECK;
 
 /* What a request has; NULL: nothing. */
 struct bc_web_credentials {

@@ -11,10 +11,10 @@
 #include "daemon/api/api_record.h"
 #include "daemon/api/metrics.h"
 #include "daemon/api/replay_upload.h"
-#include "daemon/http/loopback.h"
 #include "daemon/http/permissions.h"
 #include "formats/base/clock.h"
 #include "formats/base/number.h"
+#include "formats/base/tcp_address.h"
 #include "formats/search/search_query.h"
 #include "formats/trace/filter_parse.h"
 
@@ -308,7 +308,7 @@ void bc_api_metrics_only(void *api, struct bc_request *request)
 	struct bc_call call = {.api = api, .request = request};
 	const char *host = bc_request_header(request, "Host");
 
-	if (host != NULL && !bc_loopback_is_host(host))
+	if (host != NULL && !bc_tcp_host_is_loopback(host))
 		bc_call_error(call.request, 421,
 			"Host: must be localhost or a loopback address, as in metrics_listen",
 			NULL);

@@ -9,6 +9,7 @@
 #include "daemon/base/log.h"
 #include "daemon/http/server.h"
 #include "formats/base/clock.h"
+#include "formats/base/tcp_address.h"
 
 /* For metrics_listen: a scraper or two. */
 #define METRICS_CONNECTIONS 8u
@@ -116,7 +117,7 @@ static int limit_connections(const struct bc_config *config, unsigned *others, u
 {
 	unsigned kept = DESCRIPTORS_KEPT + BC_SERVER_EXTRA_DESCRIPTORS;
 
-	if (config->metrics_listen.bytes != 0)
+	if (config->metrics_listen[0] != '\0')
 		kept += METRICS_CONNECTIONS + BC_SERVER_EXTRA_DESCRIPTORS;
 	*others = config->connections;
 	*owner = BC_SERVER_OWNER_CONNECTIONS;
@@ -157,16 +158,16 @@ static int serve_socket(struct bc_socket_api *a)
 
 static int serve_metrics(struct bc_socket_api *a)
 {
-	const struct bc_loopback *address = &a->options.config->metrics_listen;
+	union bc_tcp_address address;
 	struct bc_server_options options = {
 		.connections_max = METRICS_CONNECTIONS,
 		.context = &a->api,
 		.request = bc_api_metrics_only,
 	};
 
-	if (address->bytes == 0)
+	if (!bc_tcp_address_parse(&address, a->options.config->metrics_listen))
 		return 0;
-	a->metrics_fd = bc_loopback_listen(address);
+	a->metrics_fd = bc_tcp_address_listen(&address);
 	if (a->metrics_fd < 0)
 		return a->metrics_fd;
 	options.listen_fd = a->metrics_fd;
@@ -180,7 +181,7 @@ int bc_socket_api_serve(struct bc_socket_api *a, struct bc_recorder *recorder, c
 	int rc = serve_socket(a);
 	if (rc != 0)
 		return rc;
-	*failed = a->options.config->metrics_listen.text;
+	*failed = a->options.config->metrics_listen;
 	return serve_metrics(a);
 }
 

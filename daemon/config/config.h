@@ -12,11 +12,11 @@
 #include "daemon/base/log.h"
 #include "daemon/base/rules.h"
 #include "daemon/config/source_spec.h"
-#include "daemon/http/loopback.h"
 #include "daemon/http/permissions.h"
 #include "daemon/trigger/record_filter.h"
 #include "daemon/trigger/trigger.h"
 #include "formats/base/must_check.h"
+#include "formats/base/tcp_address.h"
 #include "formats/bus/mapping.h"
 #include "formats/names/name_map.h"
 #include "formats/segment/record_encoder.h"
@@ -84,10 +84,10 @@ struct bc_config {
 	/* [socket] */
 	char socket[108]; /* empty: none */
 	char socket_group[33];
-	unsigned connections; /* maximum at one time */
-	uint64_t find_rate;   /* bytes per second; 0: no limit */
-	uint32_t reserve;     /* bits of enum bc_permission */
-	struct bc_loopback metrics_listen;
+	unsigned connections;                     /* maximum at one time */
+	uint64_t find_rate;                       /* bytes per second; 0: no limit */
+	uint32_t reserve;                         /* bits of enum bc_permission */
+	char metrics_listen[BC_TCP_ADDRESS_TEXT]; /* a loopback address; empty: none */
 
 	/* [events] */
 	char event_command[4096]; /* empty: none */

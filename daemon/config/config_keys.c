@@ -190,14 +190,14 @@ static void write_reserve(WRITER)
 
 static bool read_metrics_listen(READER)
 {
-	(void)key;
-	return bc_loopback_parse(field, value, err, errlen);
-}
+	union bc_tcp_address address;
 
-static void write_metrics_listen(WRITER)
-{
-	(void)key;
-	snprintf(out, size, "%s", ((const struct bc_loopback *)field)->text);
+	if (value[0] != '\0' &&
+		(!bc_tcp_address_parse(&address, value) || bc_tcp_address_port(&address) == 0 ||
+			!bc_tcp_address_is_loopback(&address)))
+		return bc_fail(err, errlen,
+			"not a loopback address; expected 127.0.0.1:PORT or [::1]:PORT");
+	return bc_type_text.read(key, field, value, err, errlen);
 }
 
 /* The words are in the order of the levels, from BC_LOG_ERROR. */
@@ -229,7 +229,7 @@ TYPE(type_label, read_label, write_string);
 TYPE(type_command, read_command, write_string);
 TYPE(type_sampling, read_sampling, write_sampling);
 TYPE(type_reserve, read_reserve, write_reserve);
-TYPE(type_metrics_listen, read_metrics_listen, write_metrics_listen);
+TYPE(type_metrics_listen, read_metrics_listen, write_string);
 TYPE(type_log_level, read_log_level, write_log_level);
 
 /* Types of several keys, whose sections are read by bc_config_set() */

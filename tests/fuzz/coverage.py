@@ -23,7 +23,7 @@ REACHABLE = {
     "formats/reader": "-",
     "capture/source": "block_replay.c",
     "capture/usb": "-",
-    "daemon/http": "- loopback.c permissions.c",
+    "daemon/http": "- permissions.c",
     "daemon/config": "- options.c",
     "daemon/trigger": "trigger.c",
     "daemon/api": "api_body.c api_params.c",

@@ -26,16 +26,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (text == NULL)
 		abort();
 	const char *address = next_line(&at);
-	if (address != NULL && bc_web_address_parse(&guard.address, address)) {
+	if (address != NULL && bc_tcp_address_parse(&guard.address, address)) {
 		const struct bc_web_credentials credentials = {
 			.host = next_line(&at),
 			.origin = next_line(&at),
 			.fetch_site = next_line(&at),
 			.token = next_line(&at),
 		};
-		char written[BC_WEB_ADDRESS_TEXT];
-		bc_web_address_write(written, &guard.address);
-		if (!bc_web_address_is_host(&guard.address, written))
+		char written[BC_TCP_ADDRESS_TEXT];
+		bc_tcp_address_write(written, &guard.address);
+		if (!bc_tcp_address_is_host(&guard.address, written))
 			abort();
 		bool has_token = credentials.token != NULL && strcmp(credentials.token, TOKEN) == 0;
 		bool is_allowed = bc_web_guard_allows(&guard, &credentials);

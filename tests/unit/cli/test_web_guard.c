@@ -12,17 +12,17 @@ struct fixture {
 	struct bc_web_credentials good;
 };
 
-static struct bc_web_address address_of(const char *text)
+static union bc_tcp_address address_of(const char *text)
 {
-	struct bc_web_address address;
+	union bc_tcp_address address;
 
-	assert_true(bc_web_address_parse(&address, text));
+	assert_true(bc_tcp_address_parse(&address, text));
 	return address;
 }
 
 static void set_up(struct fixture *f)
 {
-	struct bc_web_address address = address_of("127.0.0.1:8080");
+	union bc_tcp_address address = address_of("127.0.0.1:8080");
 
 	assert_int_equal(bc_web_guard_init(&f->guard, &address), 0);
 	f->good = (struct bc_web_credentials){.host = "127.0.0.1:8080", .token = f->guard.token};
@@ -200,7 +200,7 @@ static const struct {
 TEST_CASES(only_the_host_that_is_listened_on_is_served, hosts)
 {
 	struct bc_web_guard guard;
-	struct bc_web_address address = address_of(c->listen);
+	union bc_tcp_address address = address_of(c->listen);
 
 	assert_int_equal(bc_web_guard_init(&guard, &address), 0);
 	const struct bc_web_credentials credentials = {.host = c->host, .token = guard.token};
@@ -258,11 +258,11 @@ static const struct {
 
 TEST_CASES(addresses_are_numeric_with_a_port, addresses)
 {
-	struct bc_web_address address;
+	union bc_tcp_address address;
 
-	assert_int_equal(bc_web_address_parse(&address, c->text), c->is_good);
+	assert_int_equal(bc_tcp_address_parse(&address, c->text), c->is_good);
 	if (c->is_good)
-		assert_int_equal(bc_web_address_is_loopback(&address), c->is_loopback);
+		assert_int_equal(bc_tcp_address_is_loopback(&address), c->is_loopback);
 }
 
 TEST(a_free_port_is_found_and_written)
@@ -271,20 +271,20 @@ TEST(a_free_port_is_found_and_written)
 		{"0.0.0.0:0", "127.0.0.1:%u"}, {"[::1]:0", "[::1]:%u"}, {"[::]:0", "[::1]:%u"}};
 
 	for (unsigned i = 0; i < COUNT_OF(texts); i++) {
-		struct bc_web_address address = address_of(texts[i][0]);
-		char text[BC_WEB_ADDRESS_TEXT];
-		char wanted[BC_WEB_ADDRESS_TEXT];
-		int fd = bc_web_address_listen(&address);
+		union bc_tcp_address address = address_of(texts[i][0]);
+		char text[BC_TCP_ADDRESS_TEXT];
+		char wanted[BC_TCP_ADDRESS_TEXT];
+		int fd = bc_tcp_address_listen(&address);
 		if (fd == -EADDRNOTAVAIL || fd == -EAFNOSUPPORT)
 			continue; /* no IPv6 */
 		assert_true(fd >= 0);
-		assert_int_not_equal(bc_web_address_port(&address), 0);
-		bc_web_address_write(text, &address);
+		assert_int_not_equal(bc_tcp_address_port(&address), 0);
+		bc_tcp_address_write(text, &address);
 		snprintf(wanted, sizeof(wanted), "%.*s%u", (int)(strlen(texts[i][1]) - 2),
-			texts[i][1], bc_web_address_port(&address));
+			texts[i][1], bc_tcp_address_port(&address));
 		assert_string_equal(text, wanted);
-		struct bc_web_address again = address;
-		assert_int_equal(bc_web_address_listen(&again), -EADDRINUSE);
+		union bc_tcp_address again = address;
+		assert_int_equal(bc_tcp_address_listen(&again), -EADDRINUSE);
 		close(fd);
 	}
 }
