@@ -22,6 +22,7 @@ import harness
 LIMIT_S = (4 if harness.LONG else 2) * harness.TIMEOUT_S
 
 MEMORY_KEPT = 100 << 20
+memory_kept = MEMORY_KEPT
 
 
 @pytest.fixture
@@ -101,13 +102,18 @@ def turn_of(item):
         yield
 
 
+def resident_bytes():
+    return int(pathlib.Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
+
+
 def return_memory():
     """Gives freed memory back to the system: after a test of large files, an allocator may keep hundreds of megabytes, in
-    each process that runs tests."""
-    pages = int(pathlib.Path("/proc/self/statm").read_text().split()[1])
-    if pages * os.sysconf("SC_PAGESIZE") > MEMORY_KEPT:
+    each process that runs tests. What cannot be given back is not tried again until a tenth more is in use."""
+    global memory_kept
+    if resident_bytes() > memory_kept:
         gc.collect()
         ctypes.CDLL(None).malloc_trim(0)
+        memory_kept = max(MEMORY_KEPT, resident_bytes() * 11 // 10)
 
 
 @pytest.hookimpl(hookwrapper=True, tryfirst=True)
