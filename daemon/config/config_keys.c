@@ -25,11 +25,15 @@ static bool read_source(READER)
 {
 	struct bc_config *config = (struct bc_config *)((char *)field - key->offset);
 	struct bc_usb_options usb = config->usb;
+	struct bc_source_spec source;
 
-	return bc_source_spec_read(&config->source, value, err, errlen) &&
-	       (config->source.kind != BC_SOURCE_USB ||
-		       bc_usb_settings_read(&usb, config->source.usb, err, errlen)) &&
-	       bc_type_text.read(key, field, value, err, errlen);
+	if (!bc_source_spec_read(&source, value, err, errlen) ||
+		(source.kind == BC_SOURCE_USB &&
+			!bc_usb_settings_read(&usb, source.usb, err, errlen)) ||
+		!bc_type_text.read(key, field, value, err, errlen))
+		return false;
+	config->source = source;
+	return true;
 }
 
 /* Writes a string of which read() allows only some. */
@@ -659,7 +663,7 @@ bool bc_config_check_section(const char *section, char *err, size_t errlen)
 	return false;
 }
 
-static bool set_key(struct bc_config *c, const char *section, const char *key, const char *value,
+bool bc_config_set(struct bc_config *c, const char *section, const char *key, const char *value,
 	char *err, size_t errlen)
 {
 	char what[200];
@@ -684,17 +688,6 @@ static bool set_key(struct bc_config *c, const char *section, const char *key, c
 		return bc_fail(err, errlen, "%s: key outside of a [section]", key);
 	return bc_config_check_section(section, err, errlen) &&
 	       bc_fail(err, errlen, "[%s] %s: no such key", section, key);
-}
-
-bool bc_config_set(struct bc_config *c, const char *section, const char *key, const char *value,
-	char *err, size_t errlen)
-{
-	struct bc_config before = *c;
-
-	if (set_key(c, section, key, value, err, errlen))
-		return true;
-	*c = before;
-	return false;
 }
 
 /* Settings of a board in a source, "key=value,key=value" */

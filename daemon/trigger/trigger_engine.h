@@ -56,9 +56,6 @@ struct bc_trigger_engine {
 	/* The recording that runs; 0: none. Another one's own triggers are not searched for. */
 	uint64_t recording_tag;
 
-	unsigned count; /* in the order in which they were armed */
-	struct bc_armed_trigger armed[BC_TRIGGER_ENGINE_TRIGGERS];
-
 	/* Private; one bit per armed trigger. */
 	uint32_t due; /* more matches at the record where bc_trigger_engine_next() continues: */
 	uint64_t due_head; /* its first eight bytes */
@@ -69,6 +66,9 @@ struct bc_trigger_engine {
 	bool has_last;    /* the tick of the last record searched is known */
 	uint32_t last_epoch;
 	uint64_t last_tick;
+
+	unsigned count;
+	struct bc_armed_trigger armed[BC_TRIGGER_ENGINE_TRIGGERS]; /* in the order of arming */
 };
 
 struct bc_trigger_match {
