@@ -153,8 +153,10 @@ static void write_recording(
 	char *out, size_t size, const struct bc_status *s, const char *doing, bool with_rate)
 {
 	struct bc_status_progress progress;
+	struct bc_loss_sum sum = bc_losses_sum(&s->counts->losses);
 	char rate[32];
 	char written[32];
+	char lost[40] = "an unknown number";
 
 	if (s->recording == NULL) {
 		snprintf(out, size, "%s", doing);
@@ -163,9 +165,11 @@ static void write_recording(
 	bc_status_progress(s, &progress);
 	write_amount(rate, sizeof(rate), s->rates.samples_per_s, " samples/s");
 	write_amount(written, sizeof(written), (double)progress.bytes, "B");
-	snprintf(out, size, "%s %s: %s%s%s written, %" PRIu64 " lost", doing,
-		s->recording->header.recording, with_rate ? rate : "", with_rate ? ", " : "",
-		written, bc_losses_sum(&s->counts->losses).lost);
+	if (sum.lost != 0 || sum.inexact == 0)
+		snprintf(lost, sizeof(lost), "%s%" PRIu64, sum.inexact != 0 ? "at least " : "",
+			sum.lost);
+	snprintf(out, size, "%s %s: %s%s%s written, %s lost", doing, s->recording->header.recording,
+		with_rate ? rate : "", with_rate ? ", " : "", written, lost);
 }
 
 static void write_stopping(char *out, size_t size, const struct bc_status *s)

@@ -150,6 +150,16 @@ TEST_F(the_status_of_a_recording_is_one_line)
 	assert_text(f, false, "recording " REC ": 99.9 k samples/s, 0 B written, 321 lost");
 }
 
+TEST_F(a_loss_of_unknown_size_is_not_none)
+{
+	f->counts.losses.gaps[BC_GAP_UNPLUGGED] = f->counts.losses.inexact[BC_GAP_UNPLUGGED] = 1;
+	assert_text(
+		f, false, "recording " REC ": 0 samples/s, 0 B written, an unknown number lost");
+	f->counts.losses.gaps[BC_GAP_BUFFER] = 1;
+	f->counts.losses.lost[BC_GAP_BUFFER] = 20;
+	assert_text(f, false, "recording " REC ": 0 samples/s, 0 B written, at least 20 lost");
+}
+
 TEST_F(each_state_has_its_text)
 {
 	f->status.board = &f->board;
