@@ -55,9 +55,10 @@ struct bc_decoder {
 	bool is_settled;     /* a break: the input before it is settled */
 	bool break_has_loss; /* and has an unreported loss, of at least `break_lost` samples */
 	uint64_t break_lost;
-	uint32_t next_event; /* of its chunk, to be copied */
-	uint64_t clock_hz;   /* of its chunk's segment */
-	uint64_t chunk_tag;  /* the recording of the latest chunk, and its epoch there */
+	uint32_t next_event;     /* of its chunk, to be copied */
+	uint64_t clock_hz;       /* of its chunk's segment */
+	uint64_t first_clock_hz; /* of the first segment that has one */
+	uint64_t chunk_tag;      /* the recording of the latest chunk, and its epoch there */
 	uint32_t chunk_epoch;
 
 	/* bcp1 */
@@ -447,16 +448,19 @@ static bool starts_epoch(const struct bc_decoder *d, const struct bc_chunk_info 
 	       info->epoch != d->chunk_epoch || info->first_tick < d->stamper.tick;
 }
 
-/* The segments that are written have the clock rate of the first recording. */
+/* The segments that are written have the clock rate of the first recording, so another one's times
+ * are wrong in them. */
 static void check_clock(struct bc_decoder *d, const struct bc_source_data *data)
 {
 	uint64_t hz = data->header != NULL ? data->header->clock_hz : 0;
 
-	if (d->has_started && hz != 0 && d->clock_hz != 0 && hz != d->clock_hz)
+	if (d->first_clock_hz == 0)
+		d->first_clock_hz = hz;
+	if (hz != 0 && hz != d->first_clock_hz && data->chunk->info.recording_tag != d->chunk_tag)
 		report_damage(d,
 			"chunk %" PRIu32 ": clock rate is %" PRIu64
-			" Hz, but that of the records before is %" PRIu64 " Hz: times are wrong",
-			data->chunk->info.number, hz, d->clock_hz);
+			" Hz, but that of the first recording is %" PRIu64 " Hz: times are wrong",
+			data->chunk->info.number, hz, d->first_clock_hz);
 }
 
 /* Prepares to decode a chunk of a segment: gap, epoch, run. */

@@ -557,6 +557,23 @@ def test_replay_of_segments(tmp):
         equal(again.counts["written"], len(expected))
 
 
+def test_a_replayed_recording_with_another_clock_rate_is_reported(tmp):
+    path = tmp / "in"
+    for rates in ((1000, 5000, 1000), (1000, 5000, 5000), (5000, 5000)):
+        parts = []
+        for clock_hz in rates:
+            path.write_bytes(harness.sim_records(10))
+            (part,) = record(tmp, f"file:{path},format=byu,clock_hz={clock_hz}").segments
+            parts.append(part.read_bytes())
+        path.write_bytes(b"".join(parts))
+        again = record(tmp, f"file:{path}")
+        wanted = [(str(clock_hz), str(rates[0])) for clock_hz in rates if clock_hz != rates[0]]
+        told = re.findall(r"clock rate is (\d+) Hz, but that of the first recording is (\d+) Hz", again.err)
+        equal(told, wanted, again.err)
+        equal(again.code, 3 if wanted else 0, again.err)
+        equal(harness.info(again.segments)[0]["source"]["clock_hz"], rates[0], rates)
+
+
 def test_replay_of_long_idle_times_with_time_limits(tmp):
     """Each frame starts 2^34 ticks after the previous one, so its first record has an anchor instead of a delta."""
     data = b""
