@@ -504,10 +504,11 @@ bool bc_open_segment_create_raw(
 
 /* Durability */
 
-/* A chunk may have events only, so the records don't show it. */
+/* A chunk may have events only, so the records don't show it. A file without a chunk is deleted at
+ * the end. */
 static bool is_unsynced(const struct bc_segment_writer *writer)
 {
-	return writer->file.durable != writer->file.bytes;
+	return writer->chunks != 0 && writer->file.durable != writer->file.bytes;
 }
 
 bool bc_open_segment_has_unsynced(const struct bc_open_segment *o)
