@@ -32,7 +32,6 @@ struct bc_event_command {
 	struct bc_event_command_options options;
 	struct bc_hook *hook;
 	bool is_on;
-	bool has_streamed; /* the board, since it was last unplugged */
 	struct pending pending[BC_ALERTS];
 };
 
@@ -99,16 +98,6 @@ static void see_disk(struct bc_event_command *c, const json_t *members)
 		add_error(c, BC_ALERT_DISK_ERROR, members);
 }
 
-static void see_board(struct bc_event_command *c, const json_t *members)
-{
-	if (bc_json_member_is(members, "state", "streaming")) {
-		c->has_streamed = true;
-	} else if (bc_json_member_is(members, "state", "detached") && c->has_streamed) {
-		c->has_streamed = false;
-		add_error(c, BC_ALERT_UNPLUG, members);
-	}
-}
-
 void bc_event_command_see(struct bc_event_command *c, const char *event, const json_t *members)
 {
 	if (!c->is_on)
@@ -117,8 +106,6 @@ void bc_event_command_see(struct bc_event_command *c, const char *event, const j
 		add_loss(c, members);
 	else if (strcmp(event, "disk") == 0)
 		see_disk(c, members);
-	else if (strcmp(event, "board") == 0)
-		see_board(c, members);
 	else if (strcmp(event, "trigger") == 0)
 		bc_event_command_add(c, BC_ALERT_TRIGGER, json_copy((json_t *)members));
 }
@@ -205,16 +192,6 @@ static void forget(struct bc_event_command *c)
 	}
 }
 
-/* Events were not passed while there was no command. */
-static void ask_board(struct bc_event_command *c)
-{
-	json_t *status = c->options.status(c->options.context);
-	const json_t *source = json_object_get(status, "source");
-
-	c->has_streamed = bc_json_member_is(json_object_get(source, "board"), "state", "streaming");
-	json_decref(status);
-}
-
 int bc_event_command_set(
 	struct bc_event_command *c, const char *path, uint64_t interval_ns, uint64_t timeout_ns)
 {
@@ -222,12 +199,9 @@ int bc_event_command_set(
 	int rc = bc_hook_set(c->hook, path, timeout_ns);
 	if (rc != 0)
 		return rc;
-	bool was_on = c->is_on;
 	c->is_on = path[0] != '\0';
 	if (!c->is_on)
 		forget(c);
-	else if (!was_on)
-		ask_board(c);
 	return 0;
 }
 

@@ -47,8 +47,7 @@ struct bc_event_command_options {
 int bc_event_command_open(struct bc_event_command **command,
 	const struct bc_event_command_options *options) BC_MUST_CHECK;
 
-/* Changes the settings. A command after none learns from status() whether the board streams.
- * Returns 0, or -ENOMEM: the old command stays. */
+/* Changes the settings. Returns 0, or -ENOMEM: the old command stays. */
 int bc_event_command_set(struct bc_event_command *command, const char *path, uint64_t interval_ns,
 	uint64_t timeout_ns) BC_MUST_CHECK;
 

@@ -97,7 +97,8 @@ struct bc_daemon {
 	struct bc_loss_report losses;
 	struct bc_stall_detector stall;
 	struct bc_disk_alarm disk_alarm;
-	unsigned ticks; /* since the last full second */
+	uint64_t seen_unplugs; /* reported to the event command */
+	unsigned ticks;        /* since the last full second */
 };
 
 /* Status */
@@ -153,6 +154,13 @@ static void check_disk(struct bc_daemon *d, const struct bc_status *status, uint
 			}));
 }
 
+static void check_board(struct bc_daemon *d, const struct bc_board *board)
+{
+	for (; board != NULL && d->seen_unplugs < board->unplugs; d->seen_unplugs++)
+		bc_event_command_add(d->event_command, BC_ALERT_UNPLUG,
+			json_pack("{s:o}", "error", bc_json_text_or_null(board->last_error)));
+}
+
 /* The archiver rests while the recording needs the machine or the disk. */
 static void direct_archiver(struct bc_daemon *d, const struct bc_status *status)
 {
@@ -193,6 +201,7 @@ static void on_tick(uv_timer_t *timer)
 	bc_hook_poll(d->hook, now);
 	struct bc_status status = bc_socket_api_status(d->api);
 	check_disk(d, &status, now);
+	check_board(d, status.board);
 	direct_archiver(d, &status);
 	if (bc_service_is_connected(&d->service))
 		bc_service_notify(&d->service, &status);
@@ -377,6 +386,7 @@ static void on_recorder_over(void *context)
 	bc_service_extend(&d->service, NULL);
 	uv_timer_stop(&d->stop_timer);
 	d->hooks_left = 2;
+	check_board(d, status_of(d).board);
 	bc_hook_finish(d->hook, COMMANDS_NS, on_hook_done);
 	bc_event_command_finish(d->event_command, COMMANDS_NS, on_hook_done);
 }

@@ -81,6 +81,19 @@ def test_an_unplugged_board_runs_the_command(tmp):
             daemon.end(wanted=4)
 
 
+def test_each_unplug_is_reported_however_soon_the_board_is_back(tmp):
+    with Board("serial=A1,rate=20000") as board:
+        with Recorder(tmp, board, *command(tmp)) as daemon:
+            for number in range(3):
+                daemon.wait_more(1000)
+                board.unplug()
+                daemon.wait_for(lambda status: status["source"]["board"]["unplugs"] > number, "it is unplugged")
+                board.plug()
+            daemon.wait_more(1000)
+            daemon.end(wanted=4)
+    equal(sum(found["count"] for name, found in runs(tmp) if name == "unplug"), 3, "unplugs")
+
+
 def test_a_failing_command_is_logged_and_does_no_harm(tmp):
     expected = run(harness.BUSCAP, "sim", "-n", 1000, "-O", "byu").stdout
     done = run(BUSCAPD, "--once", "--source", "sim:rate=max,count=1000", "-o", tmp / "out", "--set",

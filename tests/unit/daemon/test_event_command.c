@@ -17,8 +17,7 @@ struct fixture {
 	uv_loop_t loop;
 	struct bc_event_command *command;
 	char path[TEMP_PATH_BYTES];
-	const char *board; /* its state; NULL: no board */
-	json_t *lines;     /* what the command has read */
+	json_t *lines; /* what the command has read */
 	unsigned done;
 };
 
@@ -30,8 +29,7 @@ static json_t *make_status(void *context)
 	json_t *members = json_object();
 	bc_event_command_see(f->command, "state", members);
 	json_decref(members);
-	return json_pack(
-		"{s:s, s:{s:{s:s?}}}", "state", "recording", "source", "board", "state", f->board);
+	return json_pack("{s:s}", "state", "recording");
 }
 
 static void set_up(struct fixture *f)
@@ -77,11 +75,6 @@ static void see_gap(struct fixture *f, const char *cause, unsigned lost, bool is
 	see(f, "gap",
 		json_pack("{s:s, s:i, s:i, s:b}", "cause", cause, "gaps", 1, "lost", (int)lost,
 			"exact", (int)is_exact));
-}
-
-static void see_board(struct fixture *f, const char *state)
-{
-	see(f, "board", json_pack("{s:s, s:n}", "state", state, "error"));
 }
 
 static void on_done(void *context)
@@ -170,35 +163,11 @@ TEST_F(each_kind_of_event_has_its_own_interval)
 	assert_event(f, 3, "loss", 1);
 }
 
-TEST_F(only_a_board_that_streamed_is_unplugged)
+TEST_F(a_gap_of_an_unplugged_board_is_not_a_loss)
 {
-	see_board(f, "detached");
-	see_board(f, "opening");
-	see_board(f, "detached");
-	bc_event_command_poll(f->command, S);
-	see_board(f, "streaming");
-	see_board(f, "stopping");
-	see_board(f, "detached");
-	see_board(f, "detached");
 	see_gap(f, "unplugged", 0, false);
-	bc_event_command_poll(f->command, 2 * S);
-	assert_event(f, 0, "unplug", 1);
-	assert_int_equal(json_array_size(f->lines), 1);
-}
-
-TEST_F(a_new_command_knows_whether_the_board_streams)
-{
-	see_board(f, "streaming");
-	assert_int_equal(bc_event_command_set(f->command, "", S, 0), 0);
-	f->board = "detached";
-	assert_int_equal(bc_event_command_set(f->command, f->path, S, 0), 0);
-	see_board(f, "detached");
-	bc_event_command_poll(f->command, S);
-	assert_int_equal(bc_event_command_set(f->command, "", S, 0), 0);
-	f->board = "streaming";
-	assert_int_equal(bc_event_command_set(f->command, f->path, S, 0), 0);
-	see_board(f, "detached");
-	assert_event(f, 0, "unplug", 1);
+	see_gap(f, "buffer", 1, true);
+	assert_event(f, 0, "loss", 1);
 	assert_int_equal(json_array_size(f->lines), 1);
 }
 
