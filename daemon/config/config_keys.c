@@ -200,7 +200,7 @@ static bool read_metrics_listen(READER)
 		(!bc_tcp_address_parse(&address, value) || bc_tcp_address_port(&address) == 0 ||
 			!bc_tcp_address_is_loopback(&address)))
 		return bc_fail(err, errlen,
-			"not a loopback address; expected 127.0.0.1:PORT or [::1]:PORT");
+			"must be a loopback address and a port: 127.0.0.1:PORT or [::1]:PORT");
 	return bc_type_text.read(key, field, value, err, errlen);
 }
 
