@@ -8,12 +8,14 @@
 #include <unistd.h>
 
 #include "formats/reader/input.h"
+#include "formats/segment/segment_index.h"
 #include "formats/segment/segment_name.h"
 
 struct key {
 	const char *path;
 	int given;     /* its position on the command line */
 	bool is_known; /* tag and segment are known */
+	bool has_index;
 	uint64_t tag;
 	struct bc_segment_name name; /* recording is empty while only its tag is known */
 };
@@ -88,7 +90,9 @@ static bool make_key(struct key *key, struct bc_chunk *chunk)
 	if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
 		is_segment = S_ISDIR(st.st_mode);
 	} else if (bc_segment_header_load(&header, fd) == 0) {
+		struct bc_index_head head;
 		name_by_header(key, &header);
+		key->has_index = bc_segment_index_read_head(&head, fd) == 0;
 	} else {
 		struct bc_input_stream stream = {.fd = fd, .wake_fd = -1};
 		if (bc_input_open(&input, stream, BC_FORMAT_UNKNOWN, &probe) == 0) {
@@ -112,7 +116,8 @@ static void share_names(struct key *keys, int n)
 				strcpy(keys[i].name.recording, keys[j].name.recording);
 }
 
-/* Orders named recordings first, then unnamed ones by tag, then unidentified files as given. */
+/* Orders named recordings first, then unnamed ones by tag, then unidentified files as given. Of
+ * copies of a segment, those with an index come first, for they are whole. */
 static int compare_keys(const void *a, const void *b)
 {
 	const struct key *x = a;
@@ -126,6 +131,8 @@ static int compare_keys(const void *a, const void *b)
 	if (x->is_known && !has_name && x->tag != y->tag)
 		return x->tag < y->tag ? -1 : 1;
 	int order = x->is_known ? bc_segment_name_compare(&x->name, &y->name) : 0;
+	if (order == 0 && x->has_index != y->has_index)
+		return x->has_index ? -1 : 1;
 	return order != 0 ? order : (x->given > y->given) - (x->given < y->given);
 }
 

@@ -403,3 +403,17 @@ def test_errors_are_one_line(tmp):
     equal(buscap("find", "-c", "-I", "din", "10-20", "-", data=trace.read_bytes())[0], b"2\n", "a pipe")
     _, err = buscap("find", "--last", "1", "-I", "din", "10", "-", code=2, data=b"0 10\n")
     assert "--last needs the name of a file" in err, err
+
+
+def test_of_two_copies_of_a_segment_the_whole_one_is_searched(tmp):
+    path = record_file(tmp, reference.make_byu(random.Random(3), 100000)[0], "byu")
+    for name in ("a", "b"):
+        (tmp / name).mkdir()
+    whole, torn = tmp / "a" / path.name, tmp / "b" / path.name
+    data = path.read_bytes()
+    whole.write_bytes(data)
+    torn.write_bytes(data[: len(data) * 19 // 20])
+    for paths in ((whole, torn), (torn, whole)):
+        out, err = buscap("find", "--count", "0-", *paths, code=3)
+        equal(out, b"100000\n", paths)
+        assert f"{torn}: the same segment again; skipped" in err, err
