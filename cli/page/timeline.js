@@ -52,13 +52,13 @@ export function linedSymbols(width) {
 
 function symbolText({ kind, events }) {
 	if (events.length === 1) {
-		return kind === "gap" ? eventText(events[0]).replace(/ samples?| \(.*/g, "") : eventText(events[0]);
+		return kind === "gap" ? eventText(events[0]).replace(/( of)? samples?| \(.*/g, "") : eventText(events[0]);
 	}
 	if (kind !== "gap") {
 		return plural(events.length, kind);
 	}
 	const lost = events.reduce((sum, event) => sum + event.lost, 0);
-	return `${events.length} gaps, ${lostText(lost, events.every((event) => event.exact)).replace(/ samples?/, "")}`;
+	return `${events.length} gaps, ${lostText(lost, events.every((event) => event.exact)).replace(/( of)? samples?/, "")}`;
 }
 
 // Different shapes, so that colour is not needed: a gap is a triangle, a mark a flag, a trigger a diamond.

@@ -122,7 +122,8 @@ const char *bc_report_facts(char out[BC_REPORT_WORDS_MAX], const struct bc_repor
 	struct bc_overview_recording sum = {.records = 0};
 	char records[64];
 	char bytes[BC_HUMANIZE_MAX];
-	char lost[BC_HUMANIZE_MAX];
+	char number[BC_HUMANIZE_MAX];
+	char lost[BC_HUMANIZE_MAX + 32] = "an unknown number of samples";
 	char gaps[64];
 	bool is_clock_unknown = false;
 	struct drawn drawn = drawn_of(r, events);
@@ -140,12 +141,14 @@ const char *bc_report_facts(char out[BC_REPORT_WORDS_MAX], const struct bc_repor
 		drawn.gaps = sum.gaps;
 	count_text(records, drawn.records, sum.records, "record");
 	count_text(gaps, drawn.gaps, sum.gaps, "gap");
-	snprintf(out, BC_REPORT_WORDS_MAX, "%s%s%s, %s, %s%s, %s%s sample%s lost%s",
+	if (drawn.lost != 0 || drawn.is_exact)
+		snprintf(lost, sizeof(lost), "%s%s sample%s", drawn.is_exact ? "" : "at least ",
+			bc_humanize_count(number, drawn.lost), bc_plural(drawn.lost));
+	snprintf(out, BC_REPORT_WORDS_MAX, "%s%s%s, %s, %s%s, %s lost%s",
 		count == 1 ? states[all[0].state] : "", count == 1 ? ", " : "", records,
 		bc_humanize_bytes(bytes, (double)sum.bytes),
-		drawn.gaps < sum.gaps && events->is_cut_off ? "at least " : "", gaps,
-		drawn.is_exact ? "" : "at least ", bc_humanize_count(lost, drawn.lost),
-		bc_plural(drawn.lost), is_clock_unknown ? ", clock unknown: arrival times" : "");
+		drawn.gaps < sum.gaps && events->is_cut_off ? "at least " : "", gaps, lost,
+		is_clock_unknown ? ", clock unknown: arrival times" : "");
 	return out;
 }
 

@@ -318,6 +318,8 @@ static int add_index(struct bc_overview *o, struct bc_overview_file *file,
 	}
 	if (read_chunk(o, index, 0))
 		set_first_gaps(s, o->chunk);
+	if (header->sequence == 0) /* not made by buscapd */
+		s->end = BC_OVERVIEW_SEALED;
 	if (read_chunk(o, index, index->head.rows - 1))
 		set_end(s, o->chunk);
 	return rc;

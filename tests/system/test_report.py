@@ -491,6 +491,21 @@ def test_losses_are_those_of_the_drawn_part(tmp):
             assert f"sealed, {facts}" in text, (argv, text)
 
 
+def test_a_loss_of_unknown_size_is_not_none(tmp):
+    frame = reference.encode_payload([(0x100000, 0xFF, 8 << 4, 1000)] * 10)
+    record(tmp, b"".join(reference.encode_header(0, 0, i, 10, 1_000_000 * i, 0) + frame for i in (0, 2)))
+    assert "1 gap, an unknown number of samples lost" in run(need(BUSCAP), "report", tmp).stdout.decode()
+
+
+def test_a_segment_that_was_not_recorded_needs_no_end(tmp):
+    (tmp / "in").write_bytes(harness.sim_records(10))
+    for kind, options in (("cut", ("--records", "0-5")), ("convert", ())):
+        out = tmp / f"{kind}.byu.lz4"
+        argv = (kind, "-I", "byu", "-O", "segment:clock_hz=1000", *options, "-o", out, tmp / "in")
+        equal(run(need(BUSCAP), *argv).returncode, 0, kind)
+        assert "sealed, " in run(need(BUSCAP), "report", out).stdout.decode(), kind
+
+
 def test_a_report_without_records_is_an_error(large, tmp):
     directory, recordings = large
     chunks = next(iter(recordings.by_id.values()))
