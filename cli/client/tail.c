@@ -211,26 +211,34 @@ static void print_note(struct bc_output *o, const char *word, const char *text)
 	bc_output_text(o, "\n", 1);
 }
 
+static void print_skipped(struct bc_output *o, const json_t *skipped)
+{
+	uint64_t records = bc_json_path_count(skipped, "records");
+	uint64_t events = bc_json_path_count(skipped, "events");
+
+	bc_output_format(o, "# skipped: %" PRIu64 " record%s", records, bc_plural(records));
+	if (events != 0)
+		bc_output_format(o, ", %" PRIu64 " event%s", events, bc_plural(events));
+	bc_output_format(o, " (too fast to show)\n");
+}
+
 /* Ignores unknown objects: the daemon may be newer. */
 static bool print_object(void *context, struct bc_output *o, const json_t *object)
 {
 	static const char *const notes[] = {"mark", "trigger"};
 	const json_t *gap = bc_json_path(object, "gap");
-	uint64_t skipped = bc_json_path_count(object, "skipped.records");
+	const json_t *skipped = bc_json_path(object, "skipped");
 
 	if (bc_json_path(object, "addr") != NULL)
 		return print_record(context, o, object);
-	if (bc_json_path(object, "skipped") != NULL)
-		bc_output_format(o, "# skipped: %" PRIu64 " record%s (too fast to show)\n", skipped,
-			bc_plural(skipped));
+	if (skipped != NULL)
+		print_skipped(o, skipped);
 	if (gap != NULL)
 		print_gap(o, gap);
 	for (unsigned i = 0; i < 2; i++) {
 		const json_t *note = bc_json_path(object, notes[i]);
 		if (note != NULL)
-			print_note(o, notes[i],
-				json_is_object(note) ? bc_json_path_text(note, "text")
-						     : json_string_value(note));
+			print_note(o, notes[i], bc_json_path_text(note, "text"));
 	}
 	return true;
 }
