@@ -229,11 +229,8 @@ static int64_t tick_to_wall(
 		m = (struct bc_moment){.wall_ns = t->base_ns,
 			.tick = t->base_tick,
 			.clock_hz = t->header.clock_hz};
-	if (m.clock_hz == 0)
-		return m.wall_ns;
-	__int128 ns = (__int128)tick - (__int128)m.tick;
-	ns = ns * NS_PER_S / (__int128)m.clock_hz + m.wall_ns;
-	return ns > INT64_MAX || ns < INT64_MIN ? m.wall_ns : (int64_t)ns;
+	return bc_wall_after(
+		m.wall_ns, m.tick, tick, m.clock_hz != 0 ? m.clock_hz : t->header.clock_hz);
 }
 
 /* Completes the header from the first chunk, and creates the file. */

@@ -453,6 +453,15 @@ def test_a_recording_that_follows_another_has_its_own_epoch_and_times_of_day(tmp
         out.unlink()
 
 
+def test_a_clock_rate_that_is_given_also_sets_the_times_of_day(tmp):
+    path = record_file(tmp, reference.make_byu(random.Random(1), 1000)[0], "byu")
+    whole, part = tmp / "whole.byu.lz4", tmp / "part.byu.lz4"
+    buscap("convert", "-O", "segment:clock_hz=1000", path, "-o", whole)
+    buscap("cut", "--records", "700-", "-O", "segment:clock_hz=1000", path, "-o", part)
+    for a, b in zip(read(whole).records[700:], read(part).records, strict=True):
+        assert abs(a.wall_hz - b.wall_hz) <= 1000, (a, b)
+
+
 def test_recordings_with_different_clock_rates_are_not_joined(tmp):
     data = b"".join(record_at(tmp, 70, clock_hz).read_bytes() for clock_hz in (1000, 5000))
     for name, options in (("convert", ["-O", "segment"]), ("cut", ["--type", "write"])):
