@@ -84,7 +84,8 @@ static enum bc_exit add_file(struct archive *a, const char *path, bool is_found)
 	struct stat st = {.st_ino = 0};
 	size_t bytes = strlen(path) + 1;
 
-	if (stat(path, &st) == 0 && is_listed(a, &st))
+	/* A link to a file is another: it is left as it is. */
+	if (lstat(path, &st) == 0 && is_listed(a, &st))
 		return BC_EXIT_OK;
 	struct file *file = calloc(1, sizeof(*file) + bytes);
 	if (file == NULL)

@@ -352,3 +352,17 @@ def test_the_daemon_rests_at_once_when_it_stops(tmp):
     equal(list(out.glob("*.archiving*")), [], "copies left behind")
     equal(levels(paths), ["lz4"] * len(paths), "levels")
     check_clean(out)
+
+
+def test_a_link_does_not_keep_the_segment_itself_from_being_archived(tmp):
+    (segment,) = record(tmp / "recorded", 10)
+    for number in range(2):
+        out = tmp / f"out{number}"
+        out.mkdir()
+        path = out / segment.name
+        shutil.copy(segment, path)
+        link = out / "00000-link-00000.byu.lz4"
+        link.symlink_to(path.name)
+        _, err = archive(*([link, path] if number else [out]), code=1)
+        assert "it is a symbolic link" in err, err
+        equal(levels([path]), ["archive"], "the segment")
