@@ -267,6 +267,28 @@ static enum bc_exit check_formats(const struct merge *m)
 	return code;
 }
 
+/* Sets the clock rate of the output, unless it is given: that of the inputs, which share a clock.
+ */
+static enum bc_exit find_clock(const struct merge *m, uint64_t *clock_hz)
+{
+	bool is_given = *clock_hz != 0;
+
+	for (size_t i = 0; i < m->inputs.count && !is_given; i++) {
+		const struct bc_trace *trace = &m->inputs.all[i].trace;
+		uint64_t hz = trace->has_header ? trace->header.clock_hz : 0;
+		if (*clock_hz != 0 && hz != 0 && hz != *clock_hz) {
+			bc_print_error(m->console, m->inputs.all[i].paths[0],
+				"clock rate is %" PRIu64
+				" Hz, but that of an input before is %" PRIu64
+				" Hz: merge by time of day instead: --by wall",
+				hz, *clock_hz);
+			return BC_EXIT_USAGE;
+		}
+		*clock_hz = *clock_hz != 0 ? *clock_hz : hz;
+	}
+	return BC_EXIT_OK;
+}
+
 static enum bc_exit open_targets(struct merge *m)
 {
 	struct bc_target_options o = m->args.target;
@@ -278,9 +300,9 @@ static enum bc_exit open_targets(struct merge *m)
 	all.count = m->args.count;
 	for (size_t i = 0; i < m->inputs.count; i++)
 		o.source_holds |= bc_trace_has(&m->inputs.all[i].trace);
-	if (o.options.clock_hz == 0 && first->has_header)
-		o.options.clock_hz = first->header.clock_hz;
-	enum bc_exit code = bc_target_open(&m->target, m->console, &o, &all);
+	enum bc_exit code = find_clock(m, &o.options.clock_hz);
+	if (code == BC_EXIT_OK)
+		code = bc_target_open(&m->target, m->console, &o, &all);
 	m->target.source = first;
 	m->target.moment = &first->moment;
 	if (code != BC_EXIT_OK || !m->is_mixed)

@@ -91,6 +91,15 @@ def test_by_time_of_day_needs_a_clock_rate(tmp):
     equal(len(got.records), sum(len(read(path).records) for path in paths), "records")
 
 
+def test_by_tick_needs_one_clock_rate(tmp):
+    data = reference.make_byu(random.Random(1), 100)[0]
+    unknown, slow, fast = (record_file(tmp, data, "byu", clock_hz=hz) for hz in (None, 1000, 5000))
+    _, err = buscap("merge", "--by", "tick", slow, fast, "-o", tmp / "none.byu.lz4", code=2)
+    assert "clock rate is 5000 Hz, but that of an input before is 1000 Hz" in err, err
+    merge(tmp, "--by", "tick", unknown, slow)
+    equal(harness.info([tmp / "out.byu.lz4"])[0]["source"]["clock_hz"], 1000, "clock_hz")
+
+
 def test_segments_of_one_recording_are_one_input(tmp):
     stream = tmp / "stream.bcp1"
     stream.write_bytes(rich_stream(15, 6000))
