@@ -290,7 +290,7 @@ static void print_gap(struct bc_dump *dump, const struct bc_file *file, const st
 	if (f->gap.cause != BC_GAP_SEQUENCE)
 		return;
 	bc_print_error(
-		dump->console, file->name, "frames are missing after sample %" PRIu64, number);
+		dump->console, file->name, "frames are missing before sample %" PRIu64, number);
 	dump->exit = bc_exit_worse(dump->exit, BC_EXIT_DAMAGED);
 }
 

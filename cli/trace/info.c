@@ -143,7 +143,7 @@ static enum bc_exit info_capture(struct job *job, struct bc_file *file)
 			info.unsealed == 0 ? "sealed" : "not sealed");
 		bc_capture_info_print(&job->output, &info);
 	}
-	return info.damages != 0 ? bc_exit_worse(code, BC_EXIT_DAMAGED) : code;
+	return info.damages != 0 || info.holes != 0 ? bc_exit_worse(code, BC_EXIT_DAMAGED) : code;
 }
 
 /* Statistics of a bcp1, raw6 or BYU file. */
@@ -153,6 +153,7 @@ struct plain_info {
 	uint64_t count;
 	uint64_t torn_bytes;            /* not part of a whole frame, sample or record */
 	bool is_broken;                 /* the compressed data is damaged or torn */
+	bool is_incomplete;             /* frames are missing */
 	const struct bc_frames *frames; /* bcp1 only */
 };
 
@@ -204,6 +205,9 @@ static enum bc_exit print_plain(
 			f->has_last ? "" : ", without the final one");
 		if (f->gaps == 0)
 			bc_status_line(output, "gaps", "0");
+		else if (f->lost == 0)
+			bc_status_line(output, "gaps",
+				"%" PRIu64 ", an unknown number of samples lost", f->gaps);
 		else
 			bc_status_line(output, "gaps",
 				"%" PRIu64 ", at least %" PRIu64 " sample%s lost", f->gaps, f->lost,
@@ -228,7 +232,10 @@ static enum bc_exit finish_plain(
 		bc_print_error(job->console, file->name,
 			"damaged or torn: %" PRIu64 " byte%s not part of a whole %s",
 			info->torn_bytes, bc_plural(info->torn_bytes), info->word);
-	if (info->is_broken || info->torn_bytes != 0)
+	if (info->is_incomplete)
+		bc_print_error(job->console, file->name,
+			"frames are missing: gaps in the sequence numbers");
+	if (info->is_broken || info->torn_bytes != 0 || info->is_incomplete)
 		code = bc_exit_worse(code, BC_EXIT_DAMAGED);
 	return code;
 }
@@ -244,6 +251,8 @@ static enum bc_exit info_frames(struct job *job, struct bc_file *file)
 	while ((rc = bc_frames_next(f)) > BC_FRAMES_END)
 		if (rc == BC_FRAMES_DAMAGE)
 			info.torn_bytes += f->damage.bytes;
+		else if (rc == BC_FRAMES_GAP)
+			info.is_incomplete |= f->gap.cause == BC_GAP_SEQUENCE;
 	enum bc_exit code = BC_EXIT_FAILED;
 	if (rc == BC_FRAMES_END || rc == -EBADMSG) {
 		info.count = f->samples;
@@ -287,7 +296,8 @@ static enum bc_exit info_plain(struct job *job, struct bc_file *file)
 static json_t *entries_json(const struct bc_file *file, const struct bc_kind_counts *counts)
 {
 	json_t *object = json_object();
-	int rc = json_object_set_new(object, "bytes", bc_json_u64(file->bytes));
+	int rc = json_object_set_new(object, "bytes",
+		bc_json_u64(file->is_regular ? file->bytes : bc_input_position(file->input)));
 
 	for (unsigned kind = 0; kind < BC_ENTRY_KINDS; kind++)
 		if (counts->kinds[kind] != 0)

@@ -131,7 +131,7 @@ static enum bc_exit finish_recover(const struct job *job, const struct bc_recove
 	}
 	if (rc != 0) {
 		bc_print_error(console, job->out, "not created: %s",
-			rc == -EIO ? "read error, or the input changed" : strerror(-rc));
+			rc == -EIO ? "read or write error, or the input changed" : strerror(-rc));
 		return BC_EXIT_FAILED;
 	}
 	print_result(job, r);

@@ -89,8 +89,13 @@ static void append_event(struct line *line, const struct bc_entry *entry)
 		append_format(line, "epoch %" PRIu32 " starts", entry->epoch);
 		break;
 	case BC_EVENT_GAP:
-		append_format(line, "gap: %s%" PRIu64 " lost (%s)", event->exact ? "" : "at least ",
-			event->value, bc_gap_cause_name(event->cause));
+		if (event->value == 0 && !event->exact)
+			append_format(line, "gap: an unknown number lost (%s)",
+				bc_gap_cause_name(event->cause));
+		else
+			append_format(line, "gap: %s%" PRIu64 " lost (%s)",
+				event->exact ? "" : "at least ", event->value,
+				bc_gap_cause_name(event->cause));
 		break;
 	case BC_EVENT_MARK:
 		append_bytes(line, "mark", 4);

@@ -886,6 +886,22 @@ def test_info_and_verify_describe_a_segment():
         equal(buscap("verify", path), (f"{path}: ok: sealed, {counts}\n", ""), "verify")
 
 
+def test_info_exits_with_3_if_samples_are_missing(tmp):
+    frame = reference.encode_payload([(0x100000, 0xFF, 8 << 4, 1000)] * 10)
+    stream = b"".join(reference.encode_header(0, 0, i, 10, 1_000_000 * i, 0) + frame for i in (0, 2))
+    text, err = buscap("info", "-", data=stream, code=3)
+    assert "1, an unknown number of samples lost" in text, text
+    one_line(err, "frames are missing")
+    _, err = buscap("dump", "-", data=stream, code=3)
+    one_line(err, "frames are missing before sample 10")
+
+
+def test_info_of_a_pipe_counts_its_bytes():
+    text = "0 1000\n1 2000\n0 3000\n"
+    info = json.loads(buscap("info", "--json", "-I", "din", "-", data=text.encode())[0])
+    equal((info["bytes"], info["references"]), (len(text), 3))
+
+
 def test_info_counts_each_chunk_once_and_each_recording_by_its_own_clock(tmp):
     first, second = make_segments(tmp, simulate("--count", "100000"), "-b", "filesize:200", "--set",
                                   "pipeline.flush=1h")
