@@ -154,8 +154,10 @@ static void check_disk(struct bc_daemon *d, const struct bc_status *status, uint
 			}));
 }
 
-static void check_board(struct bc_daemon *d, const struct bc_board *board)
+static void check_board(struct bc_daemon *d)
 {
+	const struct bc_board *board = bc_recorder_status(d->recorder).board;
+
 	for (; board != NULL && d->seen_unplugs < board->unplugs; d->seen_unplugs++)
 		bc_event_command_add(d->event_command, BC_ALERT_UNPLUG,
 			json_pack("{s:o}", "error", bc_json_text_or_null(board->last_error)));
@@ -185,6 +187,7 @@ static void on_tick(uv_timer_t *timer)
 	bc_socket_api_count(
 		d->api, bc_recorder_counts(d->recorder), bc_recorder_stats(d->recorder));
 	check_threads(d);
+	check_board(d);
 	bc_event_command_poll(d->event_command, uv_hrtime());
 	if (++d->ticks < TICKS_PER_SECOND)
 		return;
@@ -201,7 +204,6 @@ static void on_tick(uv_timer_t *timer)
 	bc_hook_poll(d->hook, now);
 	struct bc_status status = bc_socket_api_status(d->api);
 	check_disk(d, &status, now);
-	check_board(d, status.board);
 	direct_archiver(d, &status);
 	if (bc_service_is_connected(&d->service))
 		bc_service_notify(&d->service, &status);
@@ -386,7 +388,7 @@ static void on_recorder_over(void *context)
 	bc_service_extend(&d->service, NULL);
 	uv_timer_stop(&d->stop_timer);
 	d->hooks_left = 2;
-	check_board(d, status_of(d).board);
+	check_board(d);
 	bc_hook_finish(d->hook, COMMANDS_NS, on_hook_done);
 	bc_event_command_finish(d->event_command, COMMANDS_NS, on_hook_done);
 }

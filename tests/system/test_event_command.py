@@ -77,7 +77,7 @@ def test_an_unplugged_board_runs_the_command(tmp):
             equal(runs(tmp), [], "nothing has happened")
             board.unplug()
             unplug = wait_run(tmp, "unplug")
-            equal(unplug["status"]["source"]["board"]["state"], "detached", "board")
+            equal(unplug["status"]["source"]["board"]["unplugs"], 1, "board")
             daemon.end(wanted=4)
 
 
@@ -92,6 +92,18 @@ def test_each_unplug_is_reported_however_soon_the_board_is_back(tmp):
             daemon.wait_more(1000)
             daemon.end(wanted=4)
     equal(sum(found["count"] for name, found in runs(tmp) if name == "unplug"), 3, "unplugs")
+
+
+def test_a_reset_is_not_an_unplug(tmp):
+    with Board("serial=A1,rate=20000") as board:
+        with Recorder(tmp, board, *command(tmp), settings="silence=1s,silence_action=restart") as daemon:
+            daemon.wait_more(1000)
+            board.command("freeze")
+            daemon.wait_for(lambda status: status["source"]["board"]["restarts"], "the board is reset")
+            board.command("thaw")
+            daemon.wait_more(1000)
+            daemon.end(wanted=4)
+    assert "unplug" not in dict(runs(tmp)), runs(tmp)
 
 
 def test_a_failing_command_is_logged_and_does_no_harm(tmp):
