@@ -57,7 +57,8 @@ struct bc_decoder {
 	uint64_t break_lost;
 	uint32_t next_event;     /* of its chunk, to be copied */
 	uint64_t clock_hz;       /* of its chunk's segment */
-	uint64_t first_clock_hz; /* of the first segment that has one */
+	uint64_t first_clock_hz; /* of the first chunk's segment */
+	uint64_t reported_tag;   /* the recording whose clock rate was reported last */
 	uint64_t chunk_tag;      /* the recording of the latest chunk, and its epoch there */
 	uint32_t chunk_epoch;
 
@@ -448,19 +449,23 @@ static bool starts_epoch(const struct bc_decoder *d, const struct bc_chunk_info 
 	       info->epoch != d->chunk_epoch || info->first_tick < d->stamper.tick;
 }
 
-/* The segments that are written have the clock rate of the first recording, so another one's times
- * are wrong in them. */
+/* The segments that are written have the clock rate of the first recording, unless one is given, so
+ * the times of a recording with another rate are wrong. */
 static void check_clock(struct bc_decoder *d, const struct bc_source_data *data)
 {
 	uint64_t hz = data->header != NULL ? data->header->clock_hz : 0;
 
-	if (d->first_clock_hz == 0)
+	if (!d->has_started)
 		d->first_clock_hz = hz;
-	if (hz != 0 && hz != d->first_clock_hz && data->chunk->info.recording_tag != d->chunk_tag)
-		report_damage(d,
-			"chunk %" PRIu32 ": clock rate is %" PRIu64
-			" Hz, but that of the first recording is %" PRIu64 " Hz: times are wrong",
-			data->chunk->info.number, hz, d->first_clock_hz);
+	if (hz == 0 || d->first_clock_hz == 0 || hz == d->first_clock_hz ||
+		d->options.clock_hz != d->first_clock_hz ||
+		data->chunk->info.recording_tag == d->reported_tag)
+		return;
+	d->reported_tag = data->chunk->info.recording_tag;
+	report_damage(d,
+		"chunk %" PRIu32 ": clock rate is %" PRIu64
+		" Hz, but that of the first recording is %" PRIu64 " Hz: times are wrong",
+		data->chunk->info.number, hz, d->first_clock_hz);
 }
 
 /* Prepares to decode a chunk of a segment: gap, epoch, run. */

@@ -568,10 +568,12 @@ def test_a_replayed_recording_with_another_clock_rate_is_reported(tmp):
         path.write_bytes(b"".join(parts))
         again = record(tmp, f"file:{path}")
         wanted = [(str(clock_hz), str(rates[0])) for clock_hz in rates if clock_hz != rates[0]]
-        told = re.findall(r"clock rate is (\d+) Hz, but that of the first recording is (\d+) Hz", again.err)
-        equal(told, wanted, again.err)
+        reported = re.findall(r"clock rate is (\d+) Hz, but that of the first recording is (\d+) Hz", again.err)
+        equal(reported, wanted, again.err)
         equal(again.code, 3 if wanted else 0, again.err)
         equal(harness.info(again.segments)[0]["source"]["clock_hz"], rates[0], rates)
+        given = record(tmp, f"file:{path},clock_hz=7000")
+        equal((given.code, "clock rate" in given.err), (0, False), "a rate that is given is that of all")
 
 
 def test_replay_of_long_idle_times_with_time_limits(tmp):
