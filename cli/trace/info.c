@@ -32,8 +32,8 @@ const struct bc_usage bc_info_usage = {
 		"header and the index; use buscap verify to check the rest. Reads and verifies all "
 		"of a raw capture.",
 	.options = options,
-	.exits = "0 ok, 1 failed, 2 wrong usage, 3 damage, a torn end or a loss "
-		 "that no gap reports was found.",
+	.exits = "0 ok, 1 failed, 2 wrong usage, 3 damage, a torn end, missing parts or "
+		 "a loss that no gap reports were found.",
 	.example = "buscap info --json *.byu.lz4 | jq .records",
 };
 
@@ -143,6 +143,8 @@ static enum bc_exit info_capture(struct job *job, struct bc_file *file)
 			info.unsealed == 0 ? "sealed" : "not sealed");
 		bc_capture_info_print(&job->output, &info);
 	}
+	if (info.holes != 0)
+		bc_print_error(job->console, file->name, "parts of the stream are missing");
 	return info.damages != 0 || info.holes != 0 ? bc_exit_worse(code, BC_EXIT_DAMAGED) : code;
 }
 

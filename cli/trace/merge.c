@@ -51,7 +51,8 @@ const struct bc_usage bc_merge_usage = {
 		"a recording are one input together. Entries with equal times are in the order of "
 		"the inputs.",
 	.options = options,
-	.exits = "0 ok, 1 failed, 2 wrong usage, or an input has no time, 3 damaged or malformed "
+	.exits = "0 ok, 1 failed, 2 wrong usage, or the inputs do not fit together, 3 damaged or "
+		 "malformed "
 		 "input: the intact parts were written.",
 	.example = "buscap merge references.txt events.txt -o both.txt",
 };
@@ -267,8 +268,7 @@ static enum bc_exit check_formats(const struct merge *m)
 	return code;
 }
 
-/* Sets the clock rate of the output, unless it is given: that of the inputs, which share a clock.
- */
+/* Sets the clock rate of the output, unless it is given, to the one that the inputs share. */
 static enum bc_exit find_clock(const struct merge *m, uint64_t *clock_hz)
 {
 	bool is_given = *clock_hz != 0;
@@ -278,9 +278,8 @@ static enum bc_exit find_clock(const struct merge *m, uint64_t *clock_hz)
 		uint64_t hz = trace->has_header ? trace->header.clock_hz : 0;
 		if (*clock_hz != 0 && hz != 0 && hz != *clock_hz) {
 			bc_print_error(m->console, m->inputs.all[i].paths[0],
-				"clock rate is %" PRIu64
-				" Hz, but that of an input before is %" PRIu64
-				" Hz: merge by time of day instead: --by wall",
+				"clock rate is %" PRIu64 " Hz, but an earlier input has %" PRIu64
+				" Hz; use --by wall, or give clock_hz with -O",
 				hz, *clock_hz);
 			return BC_EXIT_USAGE;
 		}

@@ -95,7 +95,7 @@ def test_by_tick_needs_one_clock_rate(tmp):
     data = reference.make_byu(random.Random(1), 100)[0]
     unknown, slow, fast = (record_file(tmp, data, "byu", clock_hz=hz) for hz in (None, 1000, 5000))
     _, err = buscap("merge", "--by", "tick", slow, fast, "-o", tmp / "none.byu.lz4", code=2)
-    assert "clock rate is 5000 Hz, but that of an input before is 1000 Hz" in err, err
+    assert "clock rate is 5000 Hz, but an earlier input has 1000 Hz" in err, err
     merge(tmp, "--by", "tick", unknown, slow)
     equal(harness.info([tmp / "out.byu.lz4"])[0]["source"]["clock_hz"], 1000, "clock_hz")
 
