@@ -216,9 +216,12 @@ static void print_skipped(struct bc_output *o, const json_t *skipped)
 	uint64_t records = bc_json_path_count(skipped, "records");
 	uint64_t events = bc_json_path_count(skipped, "events");
 
-	bc_output_format(o, "# skipped: %" PRIu64 " record%s", records, bc_plural(records));
+	bc_output_format(o, "# skipped: ");
+	if (records != 0)
+		bc_output_format(o, "%" PRIu64 " record%s", records, bc_plural(records));
 	if (events != 0)
-		bc_output_format(o, ", %" PRIu64 " event%s", events, bc_plural(events));
+		bc_output_format(o, "%s%" PRIu64 " gap%s or mark%s", records != 0 ? ", " : "",
+			events, bc_plural(events), bc_plural(events));
 	bc_output_format(o, " (too fast to show)\n");
 }
 

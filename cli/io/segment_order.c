@@ -117,7 +117,7 @@ static void share_names(struct key *keys, int n)
 }
 
 /* Orders named recordings first, then unnamed ones by tag, then unidentified files as given. Of
- * copies of a segment, those with an index come first, for they are whole. */
+ * copies of a segment, those with an index come first, because they are whole. */
 static int compare_keys(const void *a, const void *b)
 {
 	const struct key *x = a;

@@ -6,10 +6,10 @@
 
 #include "cli/term/console.h"
 
-/* Sorts n paths by recording and segment number. These are read from the segment header or, if that
- * is damaged, from the first intact chunk. If one of the paths is not a regular file with a
- * segment, the order is unchanged. Files that can't be identified go last. Prints no errors:
- * reading the files does. */
+/* Sorts n paths by recording and segment number; of copies of a segment, a whole one comes first.
+ * The numbers are read from the segment header or, if that is damaged, from the first intact chunk.
+ * If one of the paths is not a regular file with a segment, the order is unchanged. Files that
+ * can't be identified go last. Prints no errors: reading the files does. */
 void bc_segment_order_sort(const char **paths, int n);
 
 /* Returns true if all n paths are segments of the same recording. Files that are unreadable or

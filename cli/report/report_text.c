@@ -139,6 +139,7 @@ const char *bc_report_facts(char out[BC_REPORT_WORDS_MAX], const struct bc_repor
 	/* Of a whole recording, the number is known even if the list is cut off. */
 	if (drawn.records == sum.records)
 		drawn.gaps = sum.gaps;
+	drawn.is_exact = drawn.is_exact || sum.gaps == 0;
 	count_text(records, drawn.records, sum.records, "record");
 	count_text(gaps, drawn.gaps, sum.gaps, "gap");
 	if (drawn.lost != 0 || drawn.is_exact)

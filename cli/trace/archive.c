@@ -37,8 +37,8 @@ const struct bc_usage bc_archive_usage = {
 		"changes. The new file is read back and compared before it replaces the old one, "
 		"and its hash is entered in the manifest. Until then, the disk must have room for "
 		"both. For a directory, archives all sealed segments in it, even while the daemon "
-		"records there. Segments that are archived, open or damaged, and raw captures, "
-		"stay as they are.",
+		"records there. Segments that are archived, open or damaged, raw captures, "
+		"and symbolic links stay as they are.",
 	.options = options,
 	.exits = "0 all done, 1 failed for a file, 2 wrong usage, 3 a file is not a whole, sealed "
 		 "segment.",
@@ -84,7 +84,7 @@ static enum bc_exit add_file(struct archive *a, const char *path, bool is_found)
 	struct stat st = {.st_ino = 0};
 	size_t bytes = strlen(path) + 1;
 
-	/* A link to a file is another: it is left as it is. */
+	/* A symbolic link is not the file that it points to. */
 	if (lstat(path, &st) == 0 && is_listed(a, &st))
 		return BC_EXIT_OK;
 	struct file *file = calloc(1, sizeof(*file) + bytes);

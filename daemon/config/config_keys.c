@@ -548,8 +548,8 @@ const struct bc_config_key bc_config_keys[] = {
 		&type_reserve, FIELD(reserve)},
 	{"socket.metrics_listen", "ADDRESS:PORT", "choice:127.0.0.1:|[::1]:", NULL, NULL,
 		BC_RELOAD_RESTART,
-		"`127.0.0.1:PORT` or `[::1]:PORT`: serve `/metrics`, and nothing else, at this "
-		"address. Empty: off.",
+		"Serve `/metrics`, and nothing else, at this loopback address: `127.0.0.1:PORT`, "
+		"`[::1]:PORT` or `localhost:PORT`. Empty: off.",
 		&type_metrics_listen, FIELD(metrics_listen)},
 	{"events.command", "PROGRAM", "file", NULL, NULL, BC_RELOAD_NOW,
 		"Absolute path of a program to run when samples are lost, the disk is nearly full, "

@@ -21,8 +21,8 @@ extern const struct bc_config_key bc_config_keys[];
 /* Whether a section exists. If not, returns false with a message in `err` that names all. */
 bool bc_config_check_section(const char *section, char *err, size_t errlen) BC_MUST_CHECK;
 
-/* Sets one key. On failure returns false with a message in `err`; the configuration can then be
- * checked for more errors, but not be used. */
+/* Sets one key. On failure returns false with a message in `err`. The configuration can then be
+ * checked for more errors, but must not be used. */
 bool bc_config_set(struct bc_config *config, const char *section, const char *key,
 	const char *value, char *err, size_t errlen) BC_MUST_CHECK;
 

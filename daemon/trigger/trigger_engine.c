@@ -12,7 +12,8 @@
 
 void bc_trigger_engine_init(struct bc_trigger_engine *e)
 {
-	memset(e, 0, offsetof(struct bc_trigger_engine, armed)); /* those are 290 KB */
+	/* The entries of `armed`, 290 KB, are set when they are used. */
+	memset(e, 0, offsetof(struct bc_trigger_engine, armed));
 	e->actions = UINT32_MAX;
 }
 

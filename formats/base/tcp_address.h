@@ -1,5 +1,5 @@
-/* A TCP address to listen on, such as 127.0.0.1:8080 or [::1]:8080. Addresses are numeric, so that
- * nothing depends on a name server; localhost is 127.0.0.1. */
+/* A TCP address to listen on, such as 127.0.0.1:8080 or [::1]:8080: for the daemon and buscap web.
+ * Addresses are numeric, so that nothing depends on a name server; localhost is 127.0.0.1. */
 #ifndef BC_FORMATS_BASE_TCP_ADDRESS_H
 #define BC_FORMATS_BASE_TCP_ADDRESS_H
 
@@ -37,9 +37,11 @@ bool bc_tcp_address_is_host(const union bc_tcp_address *address, const char *hos
  * caller closes, or a negative errno. */
 int bc_tcp_address_listen(union bc_tcp_address *address) BC_MUST_CHECK;
 
+/* Maximum size of the text of an address, with the terminating zero. */
+#define BC_TCP_ADDRESS_TEXT 64
+
 /* Writes the address for a link, "127.0.0.1:8080"; that of this host if it listens on all
  * interfaces. */
-#define BC_TCP_ADDRESS_TEXT 64
 void bc_tcp_address_write(char out[BC_TCP_ADDRESS_TEXT], const union bc_tcp_address *address);
 
 #endif

@@ -309,7 +309,7 @@ def test_losses_on_a_stuck_disk_are_recorded_in_the_capture(tmp):
             faults.set("pwrite:hold")
             harness.wait_until(lambda: watch.last["counts"]["raw_dropped_bytes"] > 2 * rate, "bytes are dropped")
             faults.set("")
-            # More than what waited for the disk, so bytes from after the hold are in the capture, too.
+            # Once more is written than what waited for the disk, the capture has bytes from after the hold, too.
             before = watch.last["counts"]["received"]
             harness.wait_until(lambda: watch.last["counts"]["written"] > before, "the recording continues")
             watch.finish()
