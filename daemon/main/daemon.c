@@ -156,7 +156,7 @@ static void check_disk(struct bc_daemon *d, const struct bc_status *status, uint
 
 static void check_board(struct bc_daemon *d)
 {
-	const struct bc_board *board = bc_recorder_status(d->recorder).board;
+	const struct bc_board *board = bc_recorder_board(d->recorder);
 
 	for (; board != NULL && d->seen_unplugs < board->unplugs; d->seen_unplugs++)
 		bc_event_command_add(d->event_command, BC_ALERT_UNPLUG,

@@ -1007,6 +1007,11 @@ const struct bc_writer_stats *bc_recorder_stats(const struct bc_recorder *r)
 	return bc_pipeline_stats(r->pipeline);
 }
 
+const struct bc_board *bc_recorder_board(const struct bc_recorder *r)
+{
+	return bc_session_source(r->live.session)->board;
+}
+
 struct bc_counts *bc_recorder_counts(struct bc_recorder *r)
 {
 	return bc_pipeline_counts(r->pipeline);
@@ -1079,7 +1084,7 @@ struct bc_status bc_recorder_status(struct bc_recorder *r)
 		.source_kind = source->kind,
 		.source_name = source->name,
 		.clock_hz = source->clock_hz,
-		.board = source->board,
+		.board = bc_recorder_board(r),
 		.recording = recording != NULL ? &recording->info : NULL,
 		.dir = r->options.config->dir,
 		.counts = bc_pipeline_counts(r->pipeline),
