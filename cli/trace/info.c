@@ -32,8 +32,8 @@ const struct bc_usage bc_info_usage = {
 		"header and the index; use buscap verify to check the rest. Reads and verifies all "
 		"of a raw capture.",
 	.options = options,
-	.exits = "0 ok, 1 failed, 2 wrong usage, 3 damage, a torn end, missing parts or "
-		 "a loss that no gap reports were found.",
+	.exits = "0 ok, 1 failed, 2 wrong usage, 3 damaged or torn, parts are missing, or "
+		 "a loss has no gap.",
 	.example = "buscap info --json *.byu.lz4 | jq .records",
 };
 

@@ -52,8 +52,7 @@ const struct bc_usage bc_merge_usage = {
 		"the inputs.",
 	.options = options,
 	.exits = "0 ok, 1 failed, 2 wrong usage, or the inputs do not fit together, 3 damaged or "
-		 "malformed "
-		 "input: the intact parts were written.",
+		 "malformed input: the intact parts were written.",
 	.example = "buscap merge references.txt events.txt -o both.txt",
 };
 
