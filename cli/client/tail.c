@@ -8,6 +8,7 @@
 
 #include "cli/client/client.h"
 #include "cli/client/live.h"
+#include "cli/io/gap_text.h"
 #include "cli/io/name_args.h"
 #include "cli/term/json_path.h"
 #include "cli/term/options.h"
@@ -194,12 +195,9 @@ static void print_gap(struct bc_output *o, const json_t *gap)
 {
 	uint64_t lost = bc_json_path_count(gap, "lost");
 	bool is_exact = json_is_true(bc_json_path(gap, "exact"));
+	char text[BC_LOST_TEXT_MAX];
 
-	if (lost == 0 && !is_exact)
-		bc_output_format(o, "# gap: an unknown number of samples lost (");
-	else
-		bc_output_format(o, "# gap: %s%" PRIu64 " sample%s lost (",
-			is_exact ? "" : "at least ", lost, bc_plural(lost));
+	bc_output_format(o, "# gap: %s (", bc_lost_text(text, lost, is_exact));
 	bc_output_safe(o, bc_json_path_text(gap, "cause"));
 	bc_output_format(o, ")\n");
 }

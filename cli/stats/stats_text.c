@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/io/gap_text.h"
 #include "cli/stats/stats_json.h"
 #include "cli/term/json_path.h"
 #include "cli/term/safe_text.h"
@@ -232,15 +233,13 @@ static void print_gap(const struct page *p, const char *name, const json_t *gap)
 {
 	uint64_t gaps = bc_json_path_count(gap, "gaps");
 	uint64_t lost = bc_json_path_count(gap, "lost");
-	bool is_inexact = bc_json_path_count(gap, "inexact") != 0;
+	bool is_exact = bc_json_path_count(gap, "inexact") == 0;
+	char text[BC_LOST_TEXT_MAX];
 
 	if (gaps == 0)
 		print_line(p, name, "none");
-	else if (lost == 0 && is_inexact)
-		print_line(p, name, "%" PRIu64 ", an unknown number of samples lost", gaps);
 	else
-		print_line(p, name, "%" PRIu64 ", %s%" PRIu64 " sample%s lost", gaps,
-			is_inexact ? "at least " : "", lost, bc_plural(lost));
+		print_line(p, name, "%" PRIu64 ", %s", gaps, bc_lost_text(text, lost, is_exact));
 }
 
 static void print_events(const struct page *p)

@@ -8,6 +8,7 @@
 
 #include "cli/io/entry_count.h"
 #include "cli/io/file.h"
+#include "cli/io/gap_text.h"
 #include "cli/term/options.h"
 #include "cli/trace/capture_info.h"
 #include "cli/trace/segment_info.h"
@@ -193,6 +194,7 @@ static enum bc_exit print_plain(
 	struct bc_output *output = &job->output;
 	const struct bc_frames *f = info->frames;
 	char words[16];
+	char lost[BC_LOST_TEXT_MAX];
 
 	snprintf(words, sizeof(words), "%ss", info->word);
 	if (job->is_json)
@@ -207,13 +209,9 @@ static enum bc_exit print_plain(
 			f->has_last ? "" : ", without the final one");
 		if (f->gaps == 0)
 			bc_status_line(output, "gaps", "0");
-		else if (f->lost == 0)
-			bc_status_line(output, "gaps",
-				"%" PRIu64 ", an unknown number of samples lost", f->gaps);
 		else
-			bc_status_line(output, "gaps",
-				"%" PRIu64 ", at least %" PRIu64 " sample%s lost", f->gaps, f->lost,
-				bc_plural(f->lost));
+			bc_status_line(output, "gaps", "%" PRIu64 ", %s", f->gaps,
+				bc_lost_text(lost, f->lost, false));
 		bc_status_line(output, "epochs", "%" PRIu32, f->frames != 0 ? f->epoch + 1 : 0);
 	}
 	if (info->torn_bytes != 0)

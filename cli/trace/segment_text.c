@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/io/gap_text.h"
 #include "formats/base/json.h"
 #include "formats/base/rfc3339.h"
 
@@ -84,6 +85,7 @@ static void print_header(struct bc_output *output, const struct bc_segment_info 
 static void print_gaps(struct bc_output *output, const struct bc_segment_info *info)
 {
 	char causes[512] = "";
+	char lost[BC_LOST_TEXT_MAX];
 	size_t at = 0;
 
 	for (unsigned i = 0; i < BC_GAP_CAUSES; i++) {
@@ -94,14 +96,9 @@ static void print_gaps(struct bc_output *output, const struct bc_segment_info *i
 	}
 	if (info->gaps.count == 0)
 		bc_status_line(output, "gaps", "0");
-	else if (info->gaps.lost == 0 && info->gaps.is_inexact)
-		bc_status_line(output, "gaps",
-			"%" PRIu64 " (%s), an unknown number of samples lost", info->gaps.count,
-			causes);
 	else
-		bc_status_line(output, "gaps", "%" PRIu64 " (%s), %s%" PRIu64 " sample%s lost",
-			info->gaps.count, causes, info->gaps.is_inexact ? "at least " : "",
-			info->gaps.lost, bc_plural(info->gaps.lost));
+		bc_status_line(output, "gaps", "%" PRIu64 " (%s), %s", info->gaps.count, causes,
+			bc_lost_text(lost, info->gaps.lost, !info->gaps.is_inexact));
 	if (info->unreported != 0)
 		bc_status_line(output, "unreported", "%" PRIu64 " sample%s lost without a gap",
 			info->unreported, bc_plural(info->unreported));
