@@ -1,6 +1,6 @@
 # Tests, fuzzing and benchmarks. Every tests/unit/*/test_*.c is a program, built to the same path below BUILD.
 
-.PHONY: test check test-long test-machine check-fresh check-clickhouse bench bench-find bench-report bench-web bench-instructions fuzz fuzz-coverage valgrind
+.PHONY: test check test-machine check-fresh check-clickhouse bench bench-find bench-report bench-web bench-instructions fuzz fuzz-coverage valgrind
 
 TEST_PKGS     := $(PROGRAM_PKGS) cmocka
 USBREDIR_PKGS := libusbredirparser-0.5
@@ -82,9 +82,6 @@ test: deps check ## install, build and run all tests
 check: all $(CHECKED) $(HELPERS) ## run all tests; with SAN=thread those that start threads
 	@BUILD=$(BUILD) PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=$(abspath $(BUILD))/pycache $(PYTHON) -m pytest -q $(PYTEST_FLAGS)
 
-test-long: export BUSCAP_LONG := 1
-test-long: check ## run all tests, with every case of their long sweeps
-
 test-machine: deb $(BUILD)/tests/usbredir_board ## the packages in a whole machine under QEMU, with a board; RUNS=N times
 	@tests/tools/deps.sh -- $(MACHINE_TOOLS) -- $(PYTHON_MODULES)
 	@BUILD=$(BUILD) $(PYTHON) tests/machine/run.py $(PACKAGE_DIR)
@@ -160,5 +157,5 @@ valgrind: $(VALGRIND:%=valgrind/%) ## run the tests that open and close devices 
 
 valgrind/%: $(BUILD)/%
 	$(say) VALGRIND $<
-	$(Q)BUSCAP_SHORT=1 valgrind --quiet --leak-check=full --errors-for-leak-kinds=definite \
+	$(Q)valgrind --quiet --leak-check=full --errors-for-leak-kinds=definite \
 		--error-exitcode=9 $< >$<.valgrind.log 2>&1 || { tail -n 40 $<.valgrind.log; exit 1; }

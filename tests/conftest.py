@@ -1,4 +1,4 @@
-"""pytest configuration: temporary directory, time limits, tests that run alone, C test programs."""
+"""pytest configuration: temporary directory, levels, time limits, tests that run alone, C test programs."""
 
 import contextlib
 import ctypes
@@ -16,10 +16,12 @@ import pytest
 from xdist.scheduler import LoadGroupScheduling
 
 import harness
+from cpu_budget import CpuBudget
+from flaky import Flaky
 
 # A test that exceeds this limit fails with a traceback. If it still does not end, a minute later its process exits with
 # the stacks of all threads, and xdist starts another process.
-LIMIT_S = (4 if harness.LONG else 2) * harness.TIMEOUT_S
+LIMIT_S = (4 if harness.NIGHTLY else 2) * harness.TIMEOUT_S
 
 MEMORY_KEPT = 100 << 20
 memory_kept = MEMORY_KEPT
@@ -52,6 +54,8 @@ def pytest_configure(config):
                 signal.signal(number, signal.default_int_handler)
         # A shell ignores it in background jobs, and programs inherit that.
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    for plugin in (CpuBudget(config), Flaky()):
+        config.pluginmanager.register(plugin)
 
 
 def pytest_unconfigure(config):
@@ -59,14 +63,23 @@ def pytest_unconfigure(config):
         config.directory.cleanup()
 
 
-def pytest_collection_modifyitems(items):
+def is_of_level(item):
+    """Returns whether the test belongs to this level: "nightly" tests only to that, "ci" tests not to "test"."""
+    if any("::" in argument for argument in item.config.args):
+        return True  # asked for by name
+    if item.get_closest_marker("nightly"):
+        return harness.NIGHTLY
+    return harness.LEVEL != "test" or not item.get_closest_marker("ci")
+
+
+def pytest_collection_modifyitems(config, items):
+    config.hook.pytest_deselected(items=[item for item in items if not is_of_level(item)])
+    items[:] = filter(is_of_level, items)
     for item in items:
         if item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(LIMIT_S))
         if item.get_closest_marker("root") and os.geteuid() != 0:
             item.add_marker(pytest.mark.skip("needs root"))
-        if item.get_closest_marker("long") and not os.environ.get("BUSCAP_LONG"):
-            item.add_marker(pytest.mark.skip("takes long; set BUSCAP_LONG=1 to run it"))
     # C programs mostly compute, Python tests mostly wait: spread the programs over the first half of the run. Tests that
     # run alone come last, because others wait for them.
     order = {}

@@ -31,25 +31,19 @@ BUSCAP = BUILD / "buscap"
 TIMEOUT_S = 360 if BUILD.parent.name == "build" else 180
 
 
-# True if long sweeps visit every case.
-LONG = bool(os.environ.get("BUSCAP_LONG"))
+# How much is tested: "test" (by every newcomer), "ci" (for every change) or "nightly" (everything).
+LEVEL = os.environ.get("BUSCAP_LEVEL", "test")
+NIGHTLY = LEVEL == "nightly"
 
 
 def some(cases, n):
-    """Returns every n-th case, fewer with sanitizers, or all with BUSCAP_LONG."""
-    return list(cases)[:: 1 if LONG else 5 * n if is_sanitized() else n]
-
-
-def thinned(cases):
-    """Returns every third case, and with sanitizers fewer: what those look for does not depend on the case, and programs
-    are slow with them. All with BUSCAP_LONG."""
-    return list(cases)[:: 1 if LONG else 16 if BUILD.name == "thread" else 4 if is_sanitized() else 3]
+    """Returns every n-th case, or all at night."""
+    return list(cases)[:: 1 if NIGHTLY else n]
 
 
 def in_turn(cases, number):
-    """Returns one of the cases, the next for each third number because thinned() leaves out the others, or all with
-    BUSCAP_LONG."""
-    return cases if LONG else [cases[number // 3 % len(cases)]]
+    """Returns one of the cases, the next for each third number because some() leaves out the others, or all at night."""
+    return cases if NIGHTLY else [cases[number // 3 % len(cases)]]
 
 
 # In the environment of every program that a test starts, and of its descendants.
@@ -90,8 +84,8 @@ _commands = collections.Counter()  # that each test has started
 
 def _looks_for_leaks(argv):
     """Returns whether this program should, with AddressSanitizer. That takes longer than most commands do, so only one
-    in five of a test's commands does, beginning with the first; the daemon always does, and all do with BUSCAP_LONG."""
-    if argv[0] != BUSCAP or LONG:
+    in five of a test's commands does, beginning with the first; the daemon always does, and all do at night."""
+    if argv[0] != BUSCAP or NIGHTLY:
         return True
     test = os.environ.get("PYTEST_CURRENT_TEST")
     _commands[test] += 1
@@ -119,17 +113,23 @@ def note(text):
     print(f"  | {text}", flush=True)
 
 
+class Corrupt(AssertionError):
+    """What was recorded is wrong. Such a test is never repeated: flaky.py."""
+
+
 def equal(got, wanted, what=""):
-    """Fails unless the values are equal. Prints both; for bytes and lists, the part around the first difference."""
+    """Fails unless the values are equal. Prints both; for bytes and lists, the part around the first difference. Many
+    bytes are records."""
     if got == wanted:
         return
     where = ""
+    kind = Corrupt if isinstance(got, bytes) and isinstance(wanted, bytes) and len(wanted) > 1200 else AssertionError
     if isinstance(got, (bytes, list)) and isinstance(wanted, type(got)):
         n = min(len(got), len(wanted))
         at = next((i for i in range(n) if got[i] != wanted[i]), n)
         where = f" first at {at} (lengths {len(got)} and {len(wanted)}):"
         got, wanted = got[max(at - 2, 0) : at + 10], wanted[max(at - 2, 0) : at + 10]
-    raise AssertionError(f"{what}:{where} got {got!r}, wanted {wanted!r}")
+    raise kind(f"{what}:{where} got {got!r}, wanted {wanted!r}")
 
 
 def run(*argv, data=None, timeout=TIMEOUT_S, **options):
@@ -583,7 +583,8 @@ def verify(paths):
     if not paths:
         return
     done = run(BUSCAP, "verify", *paths)
-    equal(done.returncode, 0, f"buscap verify: {done.stdout.decode()}{done.stderr.decode()}")
+    if done.returncode != 0:
+        raise Corrupt(f"buscap verify: {done.stdout.decode()}{done.stderr.decode()}")
 
 
 def sim_records(count, seed=1, **settings):
@@ -644,8 +645,8 @@ def compare_with_sim(paths, first=0, seed=1):
         for path in paths:
             with output_of("lz4", "-dc", path) as recorded:
                 while got := recorded.read(12 * PIECE):
-                    equal(len(got) % 12, 0, f"{path}: odd bytes")
-                    assert got == expected.read(len(got) // 12), f"{path}: not the source's records"
+                    if len(got) % 12 != 0 or got != expected.read(len(got) // 12):
+                        raise Corrupt(f"{path}: not the source's records")
                     records += len(got) // 12
     return records
 

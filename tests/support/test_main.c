@@ -8,7 +8,6 @@
  * TEST_SECONDS; the last line of its output names the test. */
 #include <errno.h>
 #include <malloc.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -66,23 +65,11 @@ void *test_alloc(size_t bytes)
 	return memory;
 }
 
-static bool is_short(void)
-{
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-	return true;
-#else
-	return getenv("BUSCAP_SHORT") != NULL;
-#endif
-}
-
 unsigned test_stride(unsigned n)
 {
-	return getenv("BUSCAP_LONG") != NULL ? 1 : is_short() ? 29 * n : 5 * n;
-}
+	const char *level = getenv("BUSCAP_LEVEL");
 
-unsigned test_slow_stride(unsigned n)
-{
-	return getenv("BUSCAP_LONG") == NULL && is_short() ? n : 1;
+	return level != NULL && strcmp(level, "nightly") == 0 ? 1 : n;
 }
 
 int test_end_cases(void **state)

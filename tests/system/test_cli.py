@@ -545,7 +545,7 @@ def see(data):
 
 def test_bcp1_is_printed_with_its_gaps_in_place(tmp):
     path = tmp / "x.bcp1"
-    for seed in harness.thinned(range(60)):
+    for seed in harness.some(range(60), 3):
         rng = random.Random(seed)
         data, _ = reference.make_bcp1(rng, reference.random_features(rng, rng.choice((0, 1, 300, 2000))))
         if not data:

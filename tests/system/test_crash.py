@@ -17,7 +17,7 @@ pytestmark = pytest.mark.threads
 RATE = harness.rate(2_000_000)
 # Long enough: a daemon is killed within a second.
 SOURCE = f"sim:rate={RATE},count={10 * RATE}"
-ROUNDS = int(os.environ.get("ROUNDS", 30 if harness.LONG else 12))
+ROUNDS = int(os.environ.get("ROUNDS", 30 if harness.NIGHTLY else 12))
 
 
 def check_killed(out, killed, before):

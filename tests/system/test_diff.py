@@ -484,7 +484,7 @@ def test_order_within_the_window_is_not_a_difference(tmp):
         other[50], other[50 + apart] = other[50 + apart], other[50]
         times = [f"{x.split()[0]} {100 + n} {' '.join(x.split()[2:])}\n" for n, x in enumerate(other)]
         b = write_file(tmp / "b.lap", times)
-        for window in sorted({*harness.thinned(range(8)), apart}):
+        for window in sorted({*harness.some(range(8), 3), apart}):
             _, last = found("-I", "laplace-text", "-w", window, a, b, code=int(window < apart))
             assert window < apart or last["reordered"] > 0, last
 

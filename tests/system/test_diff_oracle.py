@@ -13,7 +13,7 @@ from harness import BUSCAP, ROOT, equal, need, run
 
 DATA = ROOT / "../shared/data"
 SCRIPTS = 1000
-GROUPS = 10 if harness.LONG else 1  # tests, each within its time limit
+GROUPS = 10 if harness.NIGHTLY else 1  # tests, each within its time limit
 LONGEST = 50_000
 
 

@@ -17,7 +17,7 @@ import pytest
 
 import harness
 import reference
-from harness import BUSCAPD, LONG, Daemon, Faults, Watch, check_counts, each, equal, info, run, verify
+from harness import BUSCAPD, NIGHTLY, Daemon, Faults, Watch, check_counts, each, equal, info, run, verify
 from recovered import all_segments, check_places
 
 pytestmark = pytest.mark.threads
@@ -191,7 +191,7 @@ def fault_free_calls(directory, *options):
 def indexes(tmp, *kinds):
     made = fault_free_calls(tmp)
     assert all(made[kind] > 1 for kind in kinds), made
-    return harness.thinned((kind, number) for kind in kinds for number in range(1, made[kind] + 1))
+    return harness.some([(kind, number) for kind in kinds for number in range(1, made[kind] + 1)], 3)
 
 
 def test_each_call_fails_once(tmp):
@@ -291,7 +291,7 @@ def test_losses_of_a_live_source_are_exact_and_on_record(tmp):
     jobs = [("pwrite:ENOSPC",), ("pwrite:EIO",), ("pwrite:short",), ("fdatasync:EIO",), ("fdatasync:ENOSPC",),
             ("openat:ENOSPC",), ("openat:EIO",), ("renameat2:EIO",), ("renameat2:ENOSPC",),
             ("pwrite:EIO,ftruncate:EIO",), ("fdatasync:EIO,renameat2:EIO",)]
-    each(live_failure, harness.thinned(jobs), workers=4)
+    each(live_failure, harness.some(jobs, 3), workers=4)
 
 
 def test_a_disk_without_errors_loses_nothing(tmp):
@@ -311,7 +311,7 @@ def test_a_disk_without_errors_loses_nothing(tmp):
 
 
 def test_a_blocked_writer_costs_what_exceeds_the_buffer(tmp):
-    seconds = 3 if LONG else 1
+    seconds = 3 if NIGHTLY else 1
     rate = harness.rate(2_000_000)
     out = tmp / "out"
     out.mkdir()
@@ -347,7 +347,7 @@ def test_a_blocked_writer_costs_what_exceeds_the_buffer(tmp):
 
 
 def test_memory_is_bounded_at_a_high_rate(tmp):
-    seconds = 3 if LONG else 1
+    seconds = 3 if NIGHTLY else 1
     rate = harness.rate(10_000_000)
     out = tmp / "out"
     out.mkdir()
@@ -543,7 +543,7 @@ def slow_end(directory):
 
 
 def test_a_stop_ends_if_a_write_hangs(tmp):
-    each(hang, [(2,), (1,)] if LONG else [(2,)])
+    each(hang, [(2,), (1,)] if NIGHTLY else [(2,)])
 
 
 def idle_hang(directory, is_asked):
@@ -623,7 +623,7 @@ def test_a_signal_after_giving_up_does_not_start_another_wait(tmp):
     equal(err.count("giving up the buffer"), 1, err)
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_a_stop_waits_for_a_slow_disk(tmp):
     slow_end(tmp)
 
@@ -772,7 +772,7 @@ def test_a_loss_at_the_end_is_on_record(tmp):
     full = "@.buscapd.reserve"
     jobs = [(f"openat:ENOSPC{full}", False), (f"pwrite:ENOSPC{full}", False), (f"openat:ENOSPC{full}", True),
             (f"pwrite:ENOSPC{full}", False, True), ("openat:ENOSPC,pwrite:ENOSPC", False)]
-    each(loss_at_end, harness.thinned(jobs), workers=5)
+    each(loss_at_end, harness.some(jobs, 3), workers=5)
 
 
 def set_lost(path, number, lost, tmp):

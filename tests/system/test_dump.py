@@ -31,7 +31,7 @@ def appended(form, recording, r):
 
 def test_segments_by_every_selector_and_form_of_time(tmp):
     selected = 0
-    seeds = harness.thinned(range(3))
+    seeds = harness.some(range(3), 3)
     for seed in seeds:
         path = record_file(tmp, rich_stream(seed), clock_hz=66000000)
         source = read(path)
@@ -116,7 +116,7 @@ def test_other_formats_by_every_selector_they_have(tmp):
                and not (name in ("procs", "ticks", "epochs") and kind in ("din", "raw6"))
                and not (name == "epochs" and kind != "bcp1")]
         first = 1 if kind == "din" else 0
-        for which in harness.thinned([(name,) for name in has] + [tuple(rng.sample(has, 2)) for _ in range(4)]):
+        for which in harness.some([(name,) for name in has] + [tuple(rng.sample(has, 2)) for _ in range(4)], 3):
             options = Selection(rng, source, which).options
             out, _ = buscap("cut", "-I", kind, *options, "-O", "csv", path, code=None)
             kept = {int(row["number"]) for row in csv.DictReader(out.decode().splitlines()) if row.get("kind", "reference") == "reference"}

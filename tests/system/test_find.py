@@ -14,10 +14,10 @@ import pytest
 import harness
 import reference
 from cut_model import Record, Recording, buscap, read, record_file, utc
-from harness import BUSCAP, LONG, ROOT, equal, need, run
+from harness import BUSCAP, NIGHTLY, ROOT, equal, need, run
 
 DATA = ROOT / "../shared/data"
-QUERIES = len(harness.thinned(range(340 if LONG else 40)))  # for each of six traces
+QUERIES = len(harness.some(range(340 if NIGHTLY else 40), 3))  # for each of six traces
 TYPES = {"read": {1, 2}, "write": {3}, "fetch": {0}, "MEMREAD,0x11": {1, 0x11}, "ioread": {0x10}}
 
 

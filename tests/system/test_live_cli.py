@@ -741,7 +741,7 @@ def test_invalid_http_and_json_are_reported(tmp):
     answers = list(enumerate([response(200, body) for body in bodies] + raws))
     streams = (("tail",), "GET /v1/records", None), (("events",), "GET /v1/events", None)
     for number, (argv, path, _) in enumerate(ANSWERS + streams):
-        for n, answer in answers if harness.LONG else answers[number % 4 :: 4]:
+        for n, answer in answers if harness.NIGHTLY else answers[number % 4 :: 4]:
             with MockDaemon(tmp / "s", {path: answer}):
                 out, err = buscap(*argv, socket_path=tmp / "s", code=None)
                 if argv[0] not in ("tail", "events") or n not in (0,):
@@ -767,9 +767,9 @@ def variants(value):
 
 
 def a_few(values, n):
-    """Returns every n-th value with BUSCAP_LONG, otherwise fewer: tests/unit/cli/test_client_answers.c tries all of
+    """Returns every n-th value at night, otherwise fewer: tests/unit/cli/test_client_answers.c tries all of
     them, without starting a program for each."""
-    return list(values)[:: 5 * n if harness.is_sanitized() else n if harness.LONG else 2 * n]
+    return list(values)[:: 5 * n if harness.is_sanitized() else n if harness.NIGHTLY else 2 * n]
 
 
 def test_members_of_any_type_are_handled(tmp):

@@ -111,7 +111,7 @@ def test_a_storm_of_faults_is_accounted_for_to_the_sample(tmp):
     with Board(f"serial=A1,rate={harness.rate(200_000)},fifo=100000000") as board:
         with Recorder(tmp, board, settings="transfer_timeout=20ms,transfer_size=16K") as daemon:
             board.discard_data(1024)
-            for _ in range(100 if harness.LONG else 40):
+            for _ in range(100 if harness.NIGHTLY else 40):
                 daemon.wait_more(dice.choice((1, 1000, 20_000)))
                 kind = dice.choice(kinds)
                 if kind == "unplug":
@@ -129,7 +129,7 @@ def test_a_storm_of_faults_is_accounted_for_to_the_sample(tmp):
 
 def test_data_in_flight_at_an_unplug_precedes_the_gap(tmp):
     dice = random.Random(3)
-    unplugs = 60 if harness.LONG else 20
+    unplugs = 60 if harness.NIGHTLY else 20
     with Board(f"serial=A1,rate={harness.rate(200_000)},fifo=100000000") as board:
         board.discard_data(1024)
         with Recorder(tmp, board, settings="transfer_size=16K") as daemon:

@@ -79,7 +79,7 @@ TEST_F(a_page_fits_in_its_size_with_the_data)
 
 TEST_F(any_truncated_segment_can_be_drawn)
 {
-	for (size_t left = 0; left < f->segment.size; left += test_stride(61)) {
+	for (size_t left = 0; left < f->segment.size; left += test_stride(305)) {
 		temp_write(&f->dir, f->segment.name, f->segment.bytes, left);
 		char path[TEMP_PATH_BYTES];
 		static const char *const kinds[] = {"x.html", "x.svg", "x.json", "x.txt"};

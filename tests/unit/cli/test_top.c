@@ -323,7 +323,7 @@ TEST_F(no_number_is_truncated_without_an_ellipsis)
 		f->view.is_utf8 = is_utf8 != 0;
 		struct numbers *all = all_numbers(f);
 		assert_true(has_number(all, "1,247,042", 9));
-		for (f->view.width = 1; f->view.width <= WIDTHS; f->view.width += test_stride(1)) {
+		for (f->view.width = 1; f->view.width <= WIDTHS; f->view.width += test_stride(5)) {
 			for (f->view.height = 1; f->view.height <= HEIGHTS;
 				f->view.height += 1 + f->view.height / 30) {
 				char *text = page_text(f);

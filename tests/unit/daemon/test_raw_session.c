@@ -427,7 +427,7 @@ TEST(a_recording_that_starts_within_a_frame_or_sample_is_replayed_from_its_first
 	struct trace bcp1 = trace_of_sim(5, 10000, 2);
 	struct trace raw6 = trace_to_raw6(&bcp1);
 
-	for (unsigned after = 0; after < 24; after += test_slow_stride(5)) {
+	for (unsigned after = 0; after < 24; after += test_stride(5)) {
 		check_started_within(BC_FORMAT_BCP1, &bcp1, after);
 		check_started_within(BC_FORMAT_RAW6, &raw6, after);
 	}

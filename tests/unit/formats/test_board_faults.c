@@ -334,7 +334,7 @@ TEST_RIG(bytes_that_did_not_arrive_are_counted_as_lost)
 	size_t total = 0;
 
 	for (size_t back = 0; back == 0 || back <= total;
-		back += back < 600 ? test_stride(1) : 97) {
+		back += back < 600 ? test_stride(5) : 97) {
 		if (back % 2 == 0) {
 			open_board(rig, &(struct board_options){0});
 		} else {

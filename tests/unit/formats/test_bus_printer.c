@@ -134,7 +134,7 @@ static void assert_same_entries(const struct trace *a, const struct trace *b)
 
 TEST(random_frames_come_back_with_the_same_content)
 {
-	for (uint64_t seed = 1; seed <= 60; seed += test_stride(1)) {
+	for (uint64_t seed = 1; seed <= 60; seed += test_stride(5)) {
 		struct trace in = random_frames(seed, 40);
 		struct printed out = convert_trace(&in, BC_FORMAT_BCP1, BC_FORMAT_BCP1, NULL);
 		assert_nothing_lost(&out);
@@ -467,7 +467,7 @@ TEST(the_record_of_every_sample_round_trips)
 	static const uint32_t addresses[] = {0, 0x10, 0x1F, 0x12345678, 0xFFFFFFF0, 0xFFFFFFEF};
 	struct bc_mapping *mapping = default_mapping();
 
-	for (unsigned i = 0; i < 16 * 256 * 6; i += test_stride(1)) {
+	for (unsigned i = 0; i < 16 * 256 * 6; i += test_stride(5)) {
 		uint8_t sample[BC_SAMPLE_BYTES];
 		bc_write_be32(sample, addresses[i >> 12]);
 		sample[4] = (uint8_t)i;
@@ -517,7 +517,7 @@ TEST(an_access_is_split_at_eight_bytes_and_complete)
 		BC_REQ_IOREAD, BC_REQ_IOWRITE, BC_REQ_INTA, 0xF0, 0xFB};
 	struct bc_mapping *mapping = default_mapping();
 
-	for (unsigned i = 0; i < 8 * 8 * 70 * 9; i += test_stride(1)) {
+	for (unsigned i = 0; i < 8 * 8 * 70 * 9; i += test_stride(5)) {
 		unsigned type = i / 9 / 70 / 8;
 		unsigned size = i / 9 % 70;
 		struct bc_entry entry;

@@ -152,7 +152,7 @@ TEST_F(every_prefix_has_its_whole_chunks)
 	uint64_t ends[CHUNKS];
 
 	find_ends(f, ends);
-	for (size_t n = f->size - 1; n != 0; n -= n < test_stride(5) ? n : test_stride(5)) {
+	for (size_t n = f->size - 1; n != 0; n -= n < test_stride(25) ? n : test_stride(25)) {
 		unsigned whole = 0;
 		assert_int_equal(ftruncate(f->fd, (off_t)n), 0);
 		load(f, &table);
@@ -170,7 +170,7 @@ TEST_F(a_segment_after_any_torn_one_is_found_whole)
 	uint64_t ends[CHUNKS];
 
 	find_ends(f, ends);
-	for (size_t n = f->size - 1; n != 0; n -= n < test_stride(5) ? n : test_stride(5)) {
+	for (size_t n = f->size - 1; n != 0; n -= n < test_stride(25) ? n : test_stride(25)) {
 		unsigned whole = 0;
 		assert_int_equal(ftruncate(f->fd, (off_t)n), 0);
 		assert_int_equal(pwrite(f->fd, f->bytes, f->size, (off_t)n), f->size);
@@ -186,7 +186,7 @@ TEST_F(a_segment_after_any_torn_one_is_found_whole)
 
 TEST_F(every_flipped_bit_costs_at_most_one_chunk)
 {
-	for (size_t bit = 0; bit < f->size * 8; bit += test_stride(13)) {
+	for (size_t bit = 0; bit < f->size * 8; bit += test_stride(65)) {
 		struct bc_chunk_table table;
 		uint8_t flipped = (uint8_t)(f->bytes[bit / 8] ^ 1u << bit % 8);
 		assert_int_equal(pwrite(f->fd, &flipped, 1, (off_t)(bit / 8)), 1);

@@ -236,7 +236,7 @@ static void check_text(const char *text, uint32_t bytes)
 TEST(every_byte_of_a_text_round_trips)
 {
 	for (unsigned a = 0; a < 256; a++) {
-		for (unsigned b = a % test_stride(1); b < 256; b += test_stride(1)) {
+		for (unsigned b = a % test_stride(5); b < 256; b += test_stride(5)) {
 			const char text[] = {(char)a, 'x', (char)b};
 			check_text(text, 3);
 			check_text(text, 1);

@@ -240,7 +240,7 @@ static void check_text(const uint8_t *text, uint32_t bytes)
 TEST(any_two_bytes_become_the_right_string)
 {
 	for (unsigned a = 0; a < 256; a++) {
-		for (unsigned b = a % test_stride(1); b < 256; b += test_stride(1)) {
+		for (unsigned b = a % test_stride(5); b < 256; b += test_stride(5)) {
 			const uint8_t text[] = {(uint8_t)a, (uint8_t)b};
 			check_text(text, 2);
 		}
@@ -255,7 +255,7 @@ TEST(valid_utf8_is_kept_and_invalid_utf8_is_not)
 		0xDF, 0xE0, 0xE1, 0xED, 0xEE, 0xF0, 0xF1, 0xF4, 0xF5};
 	const unsigned n = sizeof(edges);
 
-	for (unsigned i = 0; i < n * n * n * n; i += test_stride(1)) {
+	for (unsigned i = 0; i < n * n * n * n; i += test_stride(5)) {
 		const uint8_t text[] = {edges[i / n / n / n], edges[i / n / n % n],
 			edges[i / n % n], edges[i % n], 0x80};
 		if (text[0] < 0xC0)

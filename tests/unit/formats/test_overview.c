@@ -722,7 +722,7 @@ TEST_F(a_damaged_summary_is_replaced_by_the_chunks)
 	int fd = open(f->paths[0], O_RDONLY | O_CLOEXEC);
 	assert_int_equal(bc_segment_index_read_head(&head, fd), 0);
 	close(fd);
-	for (uint64_t at = head.pages; at < head.offset; at += test_stride(31)) {
+	for (uint64_t at = head.pages; at < head.offset; at += test_stride(155)) {
 		flip(f->paths[0], at);
 		update(f);
 		draw_all(f, 20, 200);
@@ -980,12 +980,12 @@ TEST_F(any_truncated_or_damaged_file_is_drawn)
 	end_recording(f, "request");
 	int fd = open(f->paths[0], O_RDWR | O_CLOEXEC);
 	off_t size = lseek(fd, 0, SEEK_END);
-	for (off_t at = 0; at < size; at += test_stride(37)) {
+	for (off_t at = 0; at < size; at += test_stride(185)) {
 		flip(f->paths[0], (uint64_t)at);
 		draw_anything(f);
 		flip(f->paths[0], (uint64_t)at);
 	}
-	for (off_t left = size; left >= 0; left -= test_stride(37)) {
+	for (off_t left = size; left >= 0; left -= test_stride(185)) {
 		assert_int_equal(ftruncate(fd, left), 0);
 		draw_anything(f);
 	}

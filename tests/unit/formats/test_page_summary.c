@@ -320,7 +320,7 @@ TEST_F(no_flipped_bit_rules_a_chunk_out)
 	int fd = open_segment(f);
 	assert_int_equal(bc_segment_index_load(&index, fd), 0);
 	load_table(&table, fd);
-	for (uint64_t at = index.head.pages; at < index.head.offset; at += test_stride(7)) {
+	for (uint64_t at = index.head.pages; at < index.head.offset; at += test_stride(35)) {
 		uint8_t byte;
 		assert_int_equal(pread(fd, &byte, 1, (off_t)at), 1);
 		uint8_t flipped = byte ^ (uint8_t)(1u << at % 8);

@@ -278,7 +278,7 @@ TEST(every_truncated_file_is_an_error_or_has_symbols)
 TEST(every_flipped_bit_of_a_file_is_survived_sweep)
 {
 	struct image image;
-	unsigned step = test_stride(3);
+	unsigned step = test_stride(15);
 
 	for (unsigned form = 0; form < 4; form++) {
 		make_image(&image, form / 2 != 0, form % 2 != 0, 2);
@@ -296,7 +296,7 @@ TEST(fields_with_extreme_values_are_survived)
 	struct dice dice = {.state = 3};
 	struct image image;
 
-	for (unsigned round = 0; round < 20000 / test_stride(3); round++) {
+	for (unsigned round = 0; round < 20000 / test_stride(15); round++) {
 		make_image(&image, dice_below(&dice, 2) != 0, dice_below(&dice, 2) != 0, 2);
 		size_t headers = (image.is_64 ? 64 : 52) + 5u * (image.is_64 ? 64 : 40);
 		for (unsigned n = 1 + dice_below(&dice, 3); n != 0; n--)

@@ -67,8 +67,8 @@ TEST_RUN(every_call_that_fails_once_is_survived)
 		/* Many sysfs files are read, but they fail in only a few ways. */
 		size_t kinds = call == USBFS_SYSFS ? 1 : ERRORS;
 		for (size_t e = 0; e < kinds; e++) {
-			for (unsigned skip = (unsigned)e % test_stride(1);
-				skip < count && skip < 30; skip += test_stride(1)) {
+			for (unsigned skip = (unsigned)e % test_stride(5);
+				skip < count && skip < 30; skip += test_stride(5)) {
 				begin_failing(run);
 				usb_run_start(run);
 				usbfs_fail(call, errors[e], skip, 1);
@@ -92,7 +92,7 @@ TEST_RUN(every_call_that_keeps_failing_is_reported)
 
 	for (unsigned i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
 		for (size_t e = 0; e < ERRORS; e++) {
-			for (unsigned skip = 0; skip < 6; skip += 2 * test_stride(1)) {
+			for (unsigned skip = 0; skip < 6; skip += 2 * test_stride(5)) {
 				begin_failing(run);
 				usb_run_start(run);
 				usbfs_fail(calls[i], errors[e], skip, 1000000);
@@ -114,7 +114,7 @@ TEST_RUN(a_source_whose_calls_fail_can_still_be_stopped)
 	for (enum usbfs_call call = 0; call < USBFS_CALLS; call++) {
 		if (!may_fail(call) || call == USBFS_REAP)
 			continue;
-		for (unsigned skip = call % test_stride(1) % 8; skip < 8; skip += test_stride(1)) {
+		for (unsigned skip = call % test_stride(5) % 8; skip < 8; skip += test_stride(5)) {
 			begin_failing(run);
 			usb_run_start(run);
 			usbfs_fail(call, errors[skip % ERRORS], skip, 1000000);

@@ -126,7 +126,7 @@ static void try_before_every_call(struct usb_run *run, enum action action)
 {
 	bool has_happened = true;
 
-	for (unsigned n = 1; has_happened; n += test_stride(1)) {
+	for (unsigned n = 1; has_happened; n += test_stride(5)) {
 		struct edge edge;
 		usbfs_set_threaded(n % 2 == 0);
 		begin_edge(&edge, run, action);
@@ -170,7 +170,7 @@ TEST_RUN(closed_before_every_call)
 
 static void try_at_every_turn(struct usb_run *run, enum action action)
 {
-	for (unsigned turns = 0; turns < 60; turns += test_stride(1)) {
+	for (unsigned turns = 0; turns < 60; turns += test_stride(5)) {
 		struct edge edge;
 		begin_edge(&edge, run, action);
 		usb_run_start(run);

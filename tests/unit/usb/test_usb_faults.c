@@ -434,7 +434,7 @@ TEST_RUN(transfers_get_shorter_if_not_even_one_fits)
 /* Whatever memory the transfers leave for requests, the board is started and stopped. */
 TEST_RUN(transfers_leave_memory_for_the_requests)
 {
-	for (uint64_t rest = 0; rest < 2 * URB(64); rest += 60 * test_slow_stride(3)) {
+	for (uint64_t rest = 0; rest < 2 * URB(64); rest += 60 * test_stride(3)) {
 		usbfs_set_memory(4 * URB(65536) + rest);
 		run_start(run, 1000000);
 		usb_run_wait(run, 60);

@@ -1,0 +1,89 @@
+"""pytest plugin: the CPU time of each test and its children, which repeats where wall time does not.
+
+A test has a budget: 1 s for a system test, 3 s for a C program. The budgets are seconds of the machine on which they
+were set; a fixed recording at the start of a run tells how much faster this one is. Each run prints the sum and the
+dearest tests. Only `make ci` fails a test, at three times its budget: what needs more is marked "nightly", or has a
+smaller default form."""
+
+import os
+import resource
+import subprocess
+import tempfile
+
+import pytest
+
+import harness
+
+BUDGET_S = {"system": 1, "program": 3}
+EXCESS = 3
+DEAREST = 10
+REFERENCE_S = 0.56  # where the budgets were set
+REFERENCE_SAMPLES = 4_000_000
+SCALE = "BUSCAP_CPU_SCALE"  # in the environment of the processes that run the tests
+
+
+def cpu_seconds(*who):
+    used = [resource.getrusage(one) for one in who or (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(one.ru_utime + one.ru_stime for one in used)
+
+
+def reference_seconds():
+    """Returns the CPU time of a fixed recording, the best of three. 0 if it fails."""
+
+    def once():
+        before = cpu_seconds(resource.RUSAGE_CHILDREN)
+        with tempfile.TemporaryDirectory() as directory:
+            sim = harness.popen([harness.BUSCAP, "sim", "-n", REFERENCE_SAMPLES, "-O", "bcp1"], stdout=subprocess.PIPE)
+            recorded = harness.run(harness.BUSCAPD, "--once", "--source", "file:-", "-o", directory, stdin=sim.stdout)
+            sim.stdout.close()
+            is_ok = sim.wait() == 0 and recorded.returncode == 0
+        return cpu_seconds(resource.RUSAGE_CHILDREN) - before if is_ok else 0
+
+    try:
+        return min(once() for _ in range(3))
+    except OSError:
+        return 0
+
+
+class CpuBudget:
+    def __init__(self, config):
+        self.is_worker = hasattr(config, "workerinput")
+        self.rows = []
+        if not self.is_worker and not harness.is_sanitized() and not config.option.collectonly:
+            own = reference_seconds()
+            os.environ[SCALE] = str(REFERENCE_S / own if own else 1)
+        self.scale = float(os.environ.get(SCALE, 1))
+
+    @pytest.hookimpl(hookwrapper=True)
+    def pytest_runtest_protocol(self, item):
+        self.before = cpu_seconds()
+        yield
+
+    @pytest.hookimpl(hookwrapper=True, trylast=True)
+    def pytest_runtest_makereport(self, item, call):
+        report = (yield).get_result()
+        if call.when != "teardown":
+            return
+        used = self.scale * (cpu_seconds() - self.before)
+        budget = BUDGET_S["system" if item.path.suffix == ".py" else "program"]
+        report.user_properties.append(("cpu", (used, budget)))
+        is_judged = harness.LEVEL == "ci" and not harness.is_sanitized()
+        if is_judged and used > EXCESS * budget and report.passed:
+            report.outcome = "failed"
+            report.longrepr = f"{item.nodeid} used {used:.1f} s of CPU time; its budget is {budget} s, see CONTRIBUTING.md"
+
+    def pytest_runtest_logreport(self, report):
+        if not self.is_worker:
+            self.rows += [(*value, report.nodeid) for name, value in report.user_properties if name == "cpu"]
+
+    def pytest_terminal_summary(self, terminalreporter):
+        if not self.rows:
+            return
+        self.rows.sort(reverse=True)
+        total = sum(used for used, _, _ in self.rows)
+        terminalreporter.write_line(
+            f"CPU time of the tests: {total / self.scale:.0f} s, {total:.0f} s where the budgets were set; the dearest:")
+        for used, _, name in self.rows[:DEAREST]:
+            terminalreporter.write_line(f"  {used:6.2f} s  {name}")
+        path = harness.BUILD / "tests" / "cpu.tsv"
+        path.write_text("".join(f"{used:.3f}\t{budget}\t{name}\n" for used, budget, name in self.rows))
