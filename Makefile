@@ -24,15 +24,16 @@ SOURCES := $(wildcard $(LAYERS:=/*/*.c)) cli/main.c
 OBJECTS := $(SOURCES:%.c=$(BUILD)/%.o)
 
 FORMATS_PKGS := liblz4 zlib libzstd libxxhash libdeflate jansson libelf
-DAEMON_PKGS  := $(FORMATS_PKGS) libuv inih libmicrohttpd libusb-1.0 libsystemd
-# buscap loads libcurl and libmicrohttpd when a command needs them: cli/client/library.h. AddressSanitizer's check for
-# leaks may crash with libraries that are loaded late.
-LATE_PKGS    := $(if $(filter address%,$(SAN)),libcurl libmicrohttpd)
-CLI_PKGS     := $(FORMATS_PKGS) ncursesw $(LATE_PKGS)
-PROGRAM_PKGS := $(DAEMON_PKGS) ncursesw $(LATE_PKGS)
+# Loaded when needed: formats/base/late_library.h. AddressSanitizer's check for leaks may crash with such libraries, so
+# there the programs are linked with them.
+LATE_PKGS    := libcurl libmicrohttpd
+ASAN_PKGS    := $(if $(filter address%,$(SAN)),$(LATE_PKGS))
+DAEMON_PKGS  := $(FORMATS_PKGS) libuv inih libusb-1.0 libsystemd $(filter libmicrohttpd,$(ASAN_PKGS))
+CLI_PKGS     := $(FORMATS_PKGS) ncursesw $(ASAN_PKGS)
+PROGRAM_PKGS := $(DAEMON_PKGS) ncursesw $(ASAN_PKGS)
 
 # pkg-config runs when first needed: `make deps` may be what installs it.
-pkg_cflags = $(eval pkg_cflags := $$(shell pkg-config --cflags $(PROGRAM_PKGS) libcurl))$(pkg_cflags)
+pkg_cflags = $(eval pkg_cflags := $$(shell pkg-config --cflags $(PROGRAM_PKGS) $(LATE_PKGS)))$(pkg_cflags)
 pkg_libs   = $(shell pkg-config --libs $(1)) -lm
 
 WARNINGS := -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes \

@@ -30,6 +30,7 @@ $(BUILD)/tests/unit/usb/%: SAN_LDFLAGS = -fsanitize=$(SAN)
 $(BUILD)/tests/unit/usb/%: $(BUILD)/tests/unit/usb/%.o $(USBFS_OBJECTS) $(BUILD)/libsupport.a $(BUILD)/libboard.a $(LIB_DAEMON)
 	$(call link,$(TEST_PKGS))
 
+$(BUILD)/tests/unit/daemon/test_server: TEST_PKGS += libmicrohttpd
 $(BUILD)/tests/unit/%: $(BUILD)/tests/unit/%.o $(BUILD)/libsupport.a $(BUILD)/libboard.a $(BUILD)/libcli.a $(LIB_DAEMON)
 	$(call link,$(TEST_PKGS))
 
@@ -134,7 +135,7 @@ $(1)/fuzz_usb_events: $$(patsubst %.c,$(1)/%.o,$$(wildcard tests/board/usbfs*.c 
 $(FUZZERS:%=$(1)/%): $(1)/%: $(1)/tests/fuzz/%.o $(1)/libfuzzed.a
 	$$(say) LINK $$@
 	$$(Q)clang -pthread -fsanitize=fuzzer $(2) -o $$@ $$(filter-out %.a,$$^) $(1)/libfuzzed.a \
-		$$(call pkg_libs,$$(PROGRAM_PKGS) libcurl)
+		$$(call pkg_libs,$$(PROGRAM_PKGS) $$(LATE_PKGS))
 endef
 $(eval $(call fuzz_build,build/fuzz,-fsanitize=$(FUZZ_SANITIZERS) -fno-sanitize-recover=all))
 $(eval $(call fuzz_build,build/fuzz-coverage,-fprofile-instr-generate -fcoverage-mapping))

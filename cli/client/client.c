@@ -12,12 +12,12 @@
 #include <unistd.h>
 
 #include "cli/client/byte_buffer.h"
-#include "cli/client/library.h"
 #include "cli/client/socket_probe.h"
 #include "cli/term/json_path.h"
 #include "cli/term/safe_text.h"
 #include "formats/base/clock.h"
 #include "formats/base/json.h"
+#include "formats/base/late_library.h"
 
 #define FDS_MAX 8
 
@@ -43,11 +43,13 @@
 	F(curl_slist_free_all)
 
 static struct {
-	CURL_FUNCTIONS(BC_LIBRARY_POINTER)
+	CURL_FUNCTIONS(BC_LATE_POINTER)
 } lib;
-static struct bc_library curl_library = {
+static struct bc_late_library curl_library = {
 	.names = {"libcurl-gnutls.so.4", "libcurl.so.4"},
-	.entries = (struct bc_library_entry[]){CURL_FUNCTIONS(BC_LIBRARY_ENTRY){NULL, NULL}},
+	.package = "libcurl3-gnutls",
+	.functions = (const char *const[]){CURL_FUNCTIONS(BC_LATE_NAME) NULL},
+	.pointers = &lib,
 };
 
 struct stream {
@@ -504,12 +506,14 @@ enum bc_exit bc_client_open(
 {
 	const char *set = getenv("BUSCAP_SOCKET");
 	struct bc_client *c = calloc(1, sizeof(*c));
+	char err[256];
 
 	*client = NULL;
 	if (c == NULL)
 		return bc_print_no_memory(console);
-	if (bc_library_load(&curl_library, console) != BC_EXIT_OK) {
+	if (!bc_late_library_load(&curl_library, err, sizeof(err))) {
 		free(c);
+		bc_print_error(console, NULL, "%s", err);
 		return BC_EXIT_FAILED;
 	}
 	if (lib.curl_global_init(CURL_GLOBAL_NOTHING) != CURLE_OK) {

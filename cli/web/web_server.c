@@ -14,9 +14,9 @@
 #include <unistd.h>
 
 #include "cli/client/client.h"
-#include "cli/client/library.h"
 #include "formats/base/clock.h"
 #include "formats/base/json.h"
+#include "formats/base/late_library.h"
 #include "formats/base/number.h"
 #include "formats/search/search_query.h"
 
@@ -50,11 +50,13 @@
 	F(MHD_stop_daemon)
 
 static struct {
-	MHD_FUNCTIONS(BC_LIBRARY_POINTER)
+	MHD_FUNCTIONS(BC_LATE_POINTER)
 } lib;
-static struct bc_library mhd_library = {
+static struct bc_late_library mhd_library = {
 	.names = {"libmicrohttpd.so.12"},
-	.entries = (struct bc_library_entry[]){MHD_FUNCTIONS(BC_LIBRARY_ENTRY){NULL, NULL}},
+	.package = "libmicrohttpd12",
+	.functions = (const char *const[]){MHD_FUNCTIONS(BC_LATE_NAME) NULL},
+	.pointers = &lib,
 };
 
 struct connection {
@@ -609,7 +611,12 @@ static void ignore_log(void *context, const char *format, va_list args)
 
 enum bc_exit bc_web_server_load(const struct bc_console *console)
 {
-	return bc_library_load(&mhd_library, console);
+	char err[256];
+
+	if (bc_late_library_load(&mhd_library, err, sizeof(err)))
+		return BC_EXIT_OK;
+	bc_print_error(console, NULL, "%s", err);
+	return BC_EXIT_FAILED;
 }
 
 int bc_web_server_start(

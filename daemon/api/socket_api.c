@@ -191,6 +191,12 @@ void bc_socket_api_reload(struct bc_socket_api *a)
 	a->api.names = a->options.config->names;
 }
 
+bool bc_socket_api_load(const struct bc_config *config, char *err, size_t errlen)
+{
+	return (config->socket[0] == '\0' && config->metrics_listen[0] == '\0') ||
+	       bc_server_load(err, errlen);
+}
+
 int bc_socket_api_open(struct bc_socket_api **api, const struct bc_socket_api_options *options)
 {
 	struct bc_socket_api *a = calloc(1, sizeof(*a));

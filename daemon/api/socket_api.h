@@ -22,7 +22,12 @@ struct bc_socket_api_options {
 	struct bc_status (*status)(void *context); /* without the members of this module */
 };
 
-/* Opens everything except the servers. Returns 0 or a negative errno. */
+/* Loads the HTTP library if the configuration has a socket or metrics_listen. Returns false, with a
+ * message in `err`, if that fails. */
+bool bc_socket_api_load(const struct bc_config *config, char *err, size_t errlen) BC_MUST_CHECK;
+
+/* Opens everything except the servers. Call bc_socket_api_load() first. Returns 0 or a negative
+ * errno. */
 int bc_socket_api_open(
 	struct bc_socket_api **api, const struct bc_socket_api_options *options) BC_MUST_CHECK;
 

@@ -1,11 +1,11 @@
 #include "daemon/http/request.h"
 
-#include <microhttpd.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/socket.h>
 
+#include "daemon/http/mhd.h"
 #include "daemon/http/request_internal.h"
 
 /* A stream is sent to HTTP/1.0 clients in blocks of this size. */
@@ -76,8 +76,8 @@ const char *bc_request_query(const struct bc_request *r, const char *name)
 	const char *value = NULL;
 
 	if (r->connection == NULL ||
-		MHD_lookup_connection_value_n(r->connection->mhd, MHD_GET_ARGUMENT_KIND, name,
-			strlen(name), &value, NULL) != MHD_YES)
+		bc_mhd.MHD_lookup_connection_value_n(r->connection->mhd, MHD_GET_ARGUMENT_KIND,
+			name, strlen(name), &value, NULL) != MHD_YES)
 		return NULL;
 	return value != NULL ? value : "";
 }
@@ -104,7 +104,7 @@ void bc_request_each_query(const struct bc_request *r, void *context,
 	struct query_visitor visitor = {.context = context, .each = each};
 
 	if (r->connection != NULL)
-		MHD_get_connection_values(
+		bc_mhd.MHD_get_connection_values(
 			r->connection->mhd, MHD_GET_ARGUMENT_KIND, on_value, &visitor);
 }
 
@@ -118,7 +118,7 @@ const char *bc_request_header(const struct bc_request *r, const char *name)
 {
 	if (r->connection == NULL)
 		return NULL;
-	return MHD_lookup_connection_value(r->connection->mhd, MHD_HEADER_KIND, name);
+	return bc_mhd.MHD_lookup_connection_value(r->connection->mhd, MHD_HEADER_KIND, name);
 }
 
 bool bc_request_is_owner(const struct bc_request *r)
@@ -159,7 +159,7 @@ static enum MHD_Result start_upload(struct bc_request *r)
 	const char *expected = bc_request_header(r, MHD_HTTP_HEADER_EXPECT);
 
 	r->is_upload = true;
-	MHD_set_connection_option(r->connection->mhd, MHD_CONNECTION_OPTION_TIMEOUT, 0u);
+	bc_mhd.MHD_set_connection_option(r->connection->mhd, MHD_CONNECTION_OPTION_TIMEOUT, 0u);
 	deliver(r);
 	if (r->has_response && expected != NULL && strcasecmp(expected, "100-continue") == 0)
 		return queue_response(r);
@@ -170,7 +170,7 @@ static enum MHD_Result receive_head(
 	struct bc_connection *connection, const char *path, const char *method, void **slot)
 {
 	const struct bc_connections *connections = connection->connections;
-	const union MHD_ConnectionInfo *info = MHD_get_connection_info(
+	const union MHD_ConnectionInfo *info = bc_mhd.MHD_get_connection_info(
 		connection->mhd, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
 	struct bc_request *r = calloc(1, sizeof(*r));
 
@@ -230,7 +230,7 @@ static enum MHD_Result receive_body(struct bc_request *r, const char *bytes, siz
 static void suspend(struct bc_request *r)
 {
 	r->is_suspended = true;
-	MHD_suspend_connection(r->connection->mhd);
+	bc_mhd.MHD_suspend_connection(r->connection->mhd);
 }
 
 /* After the response to an upload, the client must not pause. libmicrohttpd 1.0 ignores this while
@@ -239,7 +239,7 @@ static void limit_pauses(const struct bc_request *r)
 {
 	const struct bc_connection *connection = r->connection;
 
-	MHD_set_connection_option(
+	bc_mhd.MHD_set_connection_option(
 		connection->mhd, MHD_CONNECTION_OPTION_TIMEOUT, connection->connections->timeout_s);
 }
 
@@ -258,11 +258,12 @@ static size_t pass_on(struct bc_request *r, const char *bytes, size_t n)
 
 static struct MHD_Response *make_refusal(const struct refusal *refusal)
 {
-	struct MHD_Response *response = MHD_create_response_from_buffer(
+	struct MHD_Response *response = bc_mhd.MHD_create_response_from_buffer(
 		strlen(refusal->body), (void *)refusal->body, MHD_RESPMEM_PERSISTENT);
 
 	if (response != NULL)
-		MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, "application/json");
+		bc_mhd.MHD_add_response_header(
+			response, MHD_HTTP_HEADER_CONTENT_TYPE, "application/json");
 	return response;
 }
 
@@ -272,7 +273,7 @@ static void refuse(struct bc_request *r, const struct refusal *refusal)
 	r->response = make_refusal(refusal);
 	r->has_response = true;
 	if (r->response != NULL)
-		MHD_add_response_header(r->response, MHD_HTTP_HEADER_CONNECTION, "close");
+		bc_mhd.MHD_add_response_header(r->response, MHD_HTTP_HEADER_CONNECTION, "close");
 }
 
 static enum MHD_Result queue_response(struct bc_request *r)
@@ -287,9 +288,10 @@ static enum MHD_Result queue_response(struct bc_request *r)
 	if (r->stream == NULL)
 		bc_connection_set_phase(connection, BC_PHASE_SENDING);
 	else /* a client may read a stream as slowly as it likes */
-		MHD_set_connection_option(connection->mhd, MHD_CONNECTION_OPTION_TIMEOUT, 0u);
-	enum MHD_Result result = MHD_queue_response(connection->mhd, r->status, r->response);
-	MHD_destroy_response(r->response);
+		bc_mhd.MHD_set_connection_option(
+			connection->mhd, MHD_CONNECTION_OPTION_TIMEOUT, 0u);
+	enum MHD_Result result = bc_mhd.MHD_queue_response(connection->mhd, r->status, r->response);
+	bc_mhd.MHD_destroy_response(r->response);
 	r->response = NULL;
 	return result;
 }
@@ -352,7 +354,7 @@ void bc_request_completed(struct bc_request *r)
 	if (r->stream != NULL)
 		r->stream->request = NULL;
 	if (r->response != NULL) {
-		MHD_destroy_response(r->response);
+		bc_mhd.MHD_destroy_response(r->response);
 		r->response = NULL;
 	}
 	if (!is_kept)
@@ -366,7 +368,7 @@ void bc_request_resume(struct bc_request *r)
 	if (!r->is_suspended)
 		return;
 	r->is_suspended = false;
-	MHD_resume_connection(r->connection->mhd);
+	bc_mhd.MHD_resume_connection(r->connection->mhd);
 }
 
 /* Responding */
@@ -432,8 +434,9 @@ static struct MHD_Response *make_long_response(size_t *total, char *text, size_t
 	}
 	*counted = (struct long_response){total, bytes, text};
 	*total += bytes;
-	struct MHD_Response *response = MHD_create_response_from_buffer_with_free_callback_cls(
-		bytes, text, free_long_response, counted);
+	struct MHD_Response *response =
+		bc_mhd.MHD_create_response_from_buffer_with_free_callback_cls(
+			bytes, text, free_long_response, counted);
 	if (response == NULL)
 		free_long_response(counted);
 	return response;
@@ -444,7 +447,7 @@ static struct MHD_Response *make_response(char *text, size_t bytes, size_t *tota
 {
 	if (bytes > BC_RESPONSE_SHORT_BYTES)
 		return make_long_response(total, text, bytes);
-	struct MHD_Response *response = MHD_create_response_from_buffer(
+	struct MHD_Response *response = bc_mhd.MHD_create_response_from_buffer(
 		bytes, text, MHD_RESPMEM_MUST_FREE);
 	if (response == NULL)
 		free(text);
@@ -478,9 +481,10 @@ void bc_request_respond(struct bc_request *r, unsigned status, const char *conte
 	}
 	response = make_response(text, bytes, total);
 	if (response != NULL) {
-		MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, content_type);
+		bc_mhd.MHD_add_response_header(
+			response, MHD_HTTP_HEADER_CONTENT_TYPE, content_type);
 		if (allow != NULL)
-			MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, allow);
+			bc_mhd.MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, allow);
 	}
 	set_response(r, status, response);
 }
@@ -535,18 +539,19 @@ struct bc_stream *bc_request_stream(struct bc_request *r, const char *content_ty
 
 	if (stream == NULL)
 		return NULL;
-	struct MHD_Response *response = MHD_create_response_from_callback(
+	struct MHD_Response *response = bc_mhd.MHD_create_response_from_callback(
 		MHD_SIZE_UNKNOWN, BLOCK_BYTES, on_read, stream, on_free);
 	if (response == NULL) {
 		free(stream);
 		return NULL;
 	}
 	/* A stream turns off the connection's timeout, so the connection must end with it. */
-	if (MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, content_type) !=
+	if (bc_mhd.MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, content_type) !=
 			MHD_YES ||
-		MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close") != MHD_YES) {
-		MHD_destroy_response(response); /* on_free() frees the stream; without ops it does
-						   nothing else */
+		bc_mhd.MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close") !=
+			MHD_YES) {
+		bc_mhd.MHD_destroy_response(response); /* on_free() frees the stream; without ops it
+						   does nothing else */
 		return NULL;
 	}
 	stream->ops = ops;

@@ -2,13 +2,13 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <microhttpd.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "daemon/http/mhd.h"
 #include "daemon/http/request_internal.h"
 #include "formats/base/clock.h"
 
@@ -85,9 +85,9 @@ static void run_mhd(struct bc_server *server)
 	uv_idle_stop(&server->soon);
 	uv_timer_stop(&server->timer);
 	uint64_t start_ns = bc_thread_ns();
-	MHD_run(server->mhd);
+	bc_mhd.MHD_run(server->mhd);
 	server->connections.served_ns += bc_thread_ns() - start_ns;
-	if (MHD_get_timeout(server->mhd, &due_ms) != MHD_YES)
+	if (bc_mhd.MHD_get_timeout(server->mhd, &due_ms) != MHD_YES)
 		return;
 	if (due_ms == 0)
 		run_soon(server);
@@ -161,7 +161,8 @@ static bool admit(struct bc_server *server, int fd)
 	}
 	if (getpeername(fd, (struct sockaddr *)&address, &length) != 0)
 		length = sizeof(address.ss_family);
-	if (MHD_add_connection(server->mhd, fd, (struct sockaddr *)&address, length) != MHD_YES &&
+	if (bc_mhd.MHD_add_connection(server->mhd, fd, (struct sockaddr *)&address, length) !=
+			MHD_YES &&
 		server->arriving != NULL)
 		bc_connections_remove(&server->connections, server->arriving);
 	server->arriving = NULL;
@@ -202,7 +203,8 @@ static void on_listening(uv_poll_t *poll, int status, int events)
 
 static struct bc_connection *connection_of(struct MHD_Connection *mhd)
 {
-	return MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
+	return bc_mhd.MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT)
+		->socket_context;
 }
 
 static void on_connection(void *context, struct MHD_Connection *mhd, void **slot,
@@ -259,6 +261,11 @@ static void ignore_log(void *context, const char *format, va_list args)
 
 /* Start and stop */
 
+bool bc_server_load(char *err, size_t errlen)
+{
+	return bc_mhd_load(err, errlen);
+}
+
 unsigned bc_server_connections(const struct bc_server *server)
 {
 	const unsigned *used = server->connections.used;
@@ -290,12 +297,12 @@ void bc_server_close(struct bc_server *server)
 	server->connections.request = NULL;
 	for (unsigned runs = 0; runs < LAST_RUNS; runs++) {
 		resume_all(server);
-		MHD_run(server->mhd);
+		bc_mhd.MHD_run(server->mhd);
 	}
 	resume_all(server);
 	uv_close((uv_handle_t *)&server->listening, on_closed);
 	uv_close((uv_handle_t *)&server->poll, on_closed); /* before libmicrohttpd closes its fd */
-	MHD_stop_daemon(server->mhd);
+	bc_mhd.MHD_stop_daemon(server->mhd);
 	if (server->waiting_fd >= 0)
 		close(server->waiting_fd);
 	assert(server->connections.first == NULL);
@@ -312,8 +319,9 @@ static struct MHD_Daemon *start_mhd(struct bc_server *server)
 	unsigned connections = options->connections_max + BC_SERVER_OWNER_CONNECTIONS +
 			       BC_CONNECTIONS_REFUSED_MAX + CLOSING_MAX;
 
-	return MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_USE_ERROR_LOG |
-					MHD_ALLOW_SUSPEND_RESUME | MHD_USE_NO_THREAD_SAFETY,
+	return bc_mhd.MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET |
+					       MHD_USE_ERROR_LOG | MHD_ALLOW_SUSPEND_RESUME |
+					       MHD_USE_NO_THREAD_SAFETY,
 		0, NULL, NULL, on_request, server, MHD_OPTION_EXTERNAL_LOGGER, ignore_log, NULL,
 		MHD_OPTION_CONNECTION_LIMIT, connections, MHD_OPTION_CONNECTION_TIMEOUT,
 		server->connections.timeout_s, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
@@ -324,7 +332,7 @@ static struct MHD_Daemon *start_mhd(struct bc_server *server)
 
 static int init_polls(struct bc_server *server, uv_loop_t *loop)
 {
-	const union MHD_DaemonInfo *info = MHD_get_daemon_info(
+	const union MHD_DaemonInfo *info = bc_mhd.MHD_get_daemon_info(
 		server->mhd, MHD_DAEMON_INFO_EPOLL_FD);
 	int rc = info != NULL ? uv_poll_init(loop, &server->poll, info->epoll_fd) : -EIO;
 
@@ -371,7 +379,7 @@ int bc_server_start(
 	}
 	int rc = init_polls(server, loop);
 	if (rc != 0) {
-		MHD_stop_daemon(server->mhd);
+		bc_mhd.MHD_stop_daemon(server->mhd);
 		if (server->open_handles == 0)
 			free(server);
 		return rc;

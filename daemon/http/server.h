@@ -68,6 +68,10 @@ struct bc_server_options {
 	void (*request)(void *context, struct bc_request *request);
 };
 
+/* Loads libmicrohttpd, before the first server starts. Returns false, with a message in `err`, if
+ * that fails. */
+bool bc_server_load(char *err, size_t errlen) BC_MUST_CHECK;
+
 /* Starts to serve. Returns 0 or a negative errno. */
 int bc_server_start(struct bc_server **server, uv_loop_t *loop,
 	const struct bc_server_options *options) BC_MUST_CHECK;

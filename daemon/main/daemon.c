@@ -723,11 +723,16 @@ static void start_all(struct bc_daemon *d, struct bc_source *source)
 	}
 }
 
-/* Opens the source first: if that fails, nothing is created. */
+/* Loads the HTTP library and opens the source first: if that fails, nothing is created. */
 static void run_daemon(struct bc_daemon *d)
 {
 	struct bc_source *source;
 	char err[sizeof(d->config->source_text) + 128];
+
+	if (!bc_socket_api_load(d->config, err, sizeof(err))) {
+		report_failure(d, -ELIBACC, err);
+		return;
+	}
 	int rc = bc_source_open(&source, &d->loop, d->config, d->options->once, err, sizeof(err));
 
 	if (rc != 0) {

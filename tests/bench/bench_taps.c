@@ -49,6 +49,7 @@ static void open_bench(struct bench *b)
 {
 	struct bc_server_options options = {
 		.is_local = true, .connections_max = 8, .context = b, .request = on_request};
+	char err[256];
 
 	b->address.sun_family = AF_UNIX;
 	b->address_bytes = sizeof(b->address);
@@ -60,6 +61,7 @@ static void open_bench(struct bench *b)
 		"socket");
 	options.listen_fd = b->listen_fd;
 	check(uv_loop_init(&b->loop) == 0 && bc_taps_open(&b->taps, &b->loop) == 0 &&
+			bc_server_load(err, sizeof(err)) &&
 			bc_server_start(&b->server, &b->loop, &options) == 0,
 		"server");
 }

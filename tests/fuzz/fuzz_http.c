@@ -160,6 +160,7 @@ static void start_server(struct run *run)
 		.context = run,
 		.request = on_request,
 		.is_upload = is_upload};
+	char err[256];
 
 	memset(run, 0, sizeof(*run));
 	run->address.sun_family = AF_UNIX;
@@ -173,7 +174,8 @@ static void start_server(struct run *run)
 		listen(run->listen_fd, 8) != 0)
 		abort();
 	options.listen_fd = run->listen_fd;
-	if (bc_server_start(&run->server, &run->loop, &options) != 0)
+	if (!bc_server_load(err, sizeof(err)) ||
+		bc_server_start(&run->server, &run->loop, &options) != 0)
 		abort();
 }
 

@@ -44,6 +44,7 @@ static inline void rig_open(struct server_rig *rig, const struct bc_server_optio
 	void (*request)(struct server_rig *rig, struct bc_request *request))
 {
 	struct bc_server_options options = {.is_local = true, .connections_max = 64};
+	char err[256];
 
 	if (with != NULL)
 		options = *with;
@@ -63,6 +64,7 @@ static inline void rig_open(struct server_rig *rig, const struct bc_server_optio
 	options.listen_fd = rig->listen_fd;
 	options.context = rig;
 	options.request = rig_on_request;
+	assert_true(bc_server_load(err, sizeof(err)));
 	assert_int_equal(bc_server_start(&rig->server, &rig->loop, &options), 0);
 }
 

@@ -265,6 +265,20 @@ def test_missing_inputs_and_directories_are_reported(tmp):
     refused(*SIM, "-o", out, "--socket", tmp / "a/socket", code=1, words=[str(tmp / "a/socket"), "No such file"])
 
 
+@pytest.mark.single
+@pytest.mark.skipif(harness.is_sanitized(), reason="programs with AddressSanitizer are linked with the library")
+def test_the_library_for_http_is_needed_by_a_socket_only(tmp):
+    (tmp / "libmicrohttpd.so.12").touch()
+    env = {**os.environ, "LD_LIBRARY_PATH": str(tmp)}
+    argv = "-o", tmp / "out", "--once", "--source", "sim:rate=max,count=1"
+    words = "libmicrohttpd.so.12: file too short", "install or update the package libmicrohttpd12"
+    refused(*argv, "--socket", tmp / "s", code=1, words=words, env=env)
+    refused(*argv, "--no-socket", "--set", "socket.metrics_listen=127.0.0.1:9", code=1, words=words, env=env)
+    assert not (tmp / "out").exists()
+    equal(run(BUSCAPD, *argv, "--no-socket", env=env).returncode, 0)
+    equal(run(BUSCAP, "web", tmp, env=env).stderr.decode(), f"buscap web: {tmp}/{words[0]}; {words[1]}\n")
+
+
 def test_a_second_daemon_on_the_directory_is_refused(tmp):
     with daemon_in(tmp, *SIM) as first:
         first.wait_ready()

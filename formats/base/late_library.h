@@ -1,0 +1,37 @@
+/* Shared libraries that are loaded when they are needed, because loading them takes longer than
+ * most commands run: libcurl and libmicrohttpd bring a library for TLS with all that it needs.
+ *
+ * A macro lists the functions once. They become pointers with the same names, in a struct that
+ * holds nothing else:
+ *
+ *     #define FUNCTIONS(F) F(curl_easy_init) F(curl_easy_cleanup)
+ *     static struct { FUNCTIONS(BC_LATE_POINTER) } lib;
+ *     static struct bc_late_library library = {
+ *             .names = {"libcurl.so.4"},
+ *             .package = "libcurl4",
+ *             .functions = (const char *const[]){FUNCTIONS(BC_LATE_NAME) NULL},
+ *             .pointers = &lib}; */
+#ifndef BC_FORMATS_BASE_LATE_LIBRARY_H
+#define BC_FORMATS_BASE_LATE_LIBRARY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "formats/base/must_check.h"
+
+#define BC_LATE_POINTER(function) __typeof__(function) *(function);
+#define BC_LATE_NAME(function)    #function,
+
+struct bc_late_library {
+	const char *names[2];         /* "libcurl.so.4", and another to try; NULL: none */
+	const char *package;          /* Debian's, for the error */
+	const char *const *functions; /* ending with NULL */
+	void *pointers;               /* the struct of pointers, in the same order */
+	bool is_loaded;               /* set by bc_late_library_load() */
+};
+
+/* Loads the library and sets the pointers, unless that is done; threads may call it. The library
+ * stays loaded. Returns false, with a message in `err`, if that fails. */
+bool bc_late_library_load(struct bc_late_library *library, char *err, size_t errlen) BC_MUST_CHECK;
+
+#endif
