@@ -20,7 +20,7 @@ CORES := $(shell nproc)
 say    = $(if $(V),@:,@printf '  %-4s %s\n')
 
 LAYERS  := formats capture daemon cli
-SOURCES := $(wildcard $(LAYERS:=/*/*.c)) cli/main.c
+SOURCES := $(wildcard $(LAYERS:=/*/*.c))
 OBJECTS := $(SOURCES:%.c=$(BUILD)/%.o)
 
 FORMATS_PKGS := liblz4 zlib libzstd libxxhash libdeflate jansson libelf
@@ -98,7 +98,7 @@ endif
 $(BUILD)/buscapd: $(BUILD)/daemon/main/main.o $(LIB_DAEMON)
 	$(call link,$(DAEMON_PKGS))
 
-$(BUILD)/buscap: $(BUILD)/cli/main.o $(BUILD)/libcli.a $(SIM_OBJECTS) $(LIB_FORMATS)
+$(BUILD)/buscap: $(BUILD)/cli/main/main.o $(BUILD)/libcli.a $(SIM_OBJECTS) $(LIB_FORMATS)
 	$(call link,$(CLI_PKGS))
 
 # Shell completions come from the programs' own option tables.

@@ -20,8 +20,10 @@ void bc_print_error(const struct bc_console *console, const char *file, const ch
 	char text[MESSAGE_MAX];
 	va_list args;
 
-	int used = snprintf(text, sizeof(text), "buscap %s: %s%s", console->command,
-		file != NULL ? file : "", file != NULL ? ": " : "");
+	int used = snprintf(text, sizeof(text), "buscap%s%s: %s%s",
+		console->command != NULL ? " " : "",
+		console->command != NULL ? console->command : "", file != NULL ? file : "",
+		file != NULL ? ": " : "");
 	if (used >= 0 && (size_t)used < sizeof(text)) {
 		va_start(args, format);
 		vsnprintf(text + used, sizeof(text) - (size_t)used, format, args);

@@ -16,7 +16,7 @@ struct bc_console {
 	int in; /* standard input, output and error */
 	int out;
 	FILE *err;
-	const char *command; /* "dump" */
+	const char *command; /* "dump"; NULL: none */
 };
 
 /* Makes a console that prints no messages, to be closed with fclose(silent->err). Returns false if

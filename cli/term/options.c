@@ -185,7 +185,8 @@ enum bc_exit bc_check_inputs(const struct bc_console *console, const char **path
 	return bc_print_usage_error(console, "standard input (\"-\") can be read only once");
 }
 
-enum bc_exit bc_print_help(const struct bc_console *console, const struct bc_usage *usage)
+enum bc_exit bc_print_text(const struct bc_console *console,
+	void (*print)(FILE *out, const void *context), const void *context)
 {
 	struct bc_output output;
 	char *text = NULL;
@@ -195,7 +196,7 @@ enum bc_exit bc_print_help(const struct bc_console *console, const struct bc_usa
 
 	if (memory == NULL)
 		return bc_print_no_memory(console);
-	bc_usage_help(memory, "buscap", usage);
+	print(memory, context);
 	bool ok = fclose(memory) == 0;
 	if (ok && bc_output_open(&output, console)) {
 		bc_output_text(&output, text, bytes);
@@ -205,6 +206,16 @@ enum bc_exit bc_print_help(const struct bc_console *console, const struct bc_usa
 	}
 	free(text);
 	return code;
+}
+
+static void print_usage(FILE *out, const void *usage)
+{
+	bc_usage_help(out, "buscap", usage);
+}
+
+enum bc_exit bc_print_help(const struct bc_console *console, const struct bc_usage *usage)
+{
+	return bc_print_text(console, print_usage, usage);
 }
 
 enum bc_exit bc_print_usage_error(const struct bc_console *console, const char *err)

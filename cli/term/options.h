@@ -62,6 +62,10 @@ bool bc_option_write_format(const struct bc_console *console, const char *option
  * and returns BC_EXIT_USAGE. */
 enum bc_exit bc_check_inputs(const struct bc_console *console, const char **paths, int count);
 
+/* Prints what print() writes to the console's output. Returns the exit code. */
+enum bc_exit bc_print_text(const struct bc_console *console,
+	void (*print)(FILE *out, const void *context), const void *context);
+
 /* Prints a command's help text to the console's output. Returns the exit code. */
 enum bc_exit bc_print_help(const struct bc_console *console, const struct bc_usage *usage);
 

@@ -1,12 +1,12 @@
-/* buscap, the command-line tool: a table of commands. */
-#include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
+/* A table of commands, and what "buscap" does without one: --help, --options, --version, "help". A
+ * command runs with a console that has its name. The console given to bc_commands_run() has none,
+ * so its errors begin with "buscap: ". */
+#include "cli/main/commands.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cli/client/daemon_command.h"
 #include "cli/client/events.h"
@@ -18,8 +18,7 @@
 #include "cli/find/marks.h"
 #include "cli/report/report.h"
 #include "cli/stats/stats.h"
-#include "cli/term/console.h"
-#include "cli/term/safe_text.h"
+#include "cli/term/options.h"
 #include "cli/top/top.h"
 #include "cli/trace/archive.h"
 #include "cli/trace/convert.h"
@@ -72,15 +71,6 @@ static const struct {
 
 enum { OPTION_OPTIONS = 1000 };
 
-/* Flushes stdout and reports a write error. A closed pipe is not an error. */
-static int finish_output(void)
-{
-	if (fflush(stdout) == 0 || errno == EPIPE)
-		return BC_EXIT_OK;
-	fprintf(stderr, "buscap: write error: %s; the output is incomplete\n", strerror(errno));
-	return BC_EXIT_FAILED;
-}
-
 static const struct bc_usage_option options[] = {
 	{'V', "version", NULL, NULL, "print the version"},
 	{OPTION_OPTIONS, "options", NULL, NULL,
@@ -104,26 +94,32 @@ static const struct bc_usage usage = {
 	.options = options,
 };
 
-static int print_help(void)
+static void print_help(FILE *out, const void *context)
 {
-	printf("usage: buscap COMMAND [OPTION]... [FILE]...\n\n");
+	(void)context;
+	fprintf(out, "usage: buscap COMMAND [OPTION]... [FILE]...\n\n");
 	for (size_t i = 0; i < COMMANDS; i++)
-		printf("  %-9s %s\n", commands[i].usage->name, commands[i].usage->summary);
-	putchar('\n');
-	bc_usage_print_options(stdout, options);
-	printf("\nRun buscap COMMAND --help or buscap help COMMAND for details.\n"
-	       "\n"
-	       "Example: buscap info *.byu.lz4\n");
-	return finish_output();
+		fprintf(out, "  %-9s %s\n", commands[i].usage->name, commands[i].usage->summary);
+	fputc('\n', out);
+	bc_usage_print_options(out, options);
+	fprintf(out, "\nRun buscap COMMAND --help or buscap help COMMAND for details.\n"
+		     "\n"
+		     "Example: buscap info *.byu.lz4\n");
 }
 
-static int list_options(void)
+static void list_options(FILE *out, const void *context)
 {
-	bc_usage_list(stdout, &usage);
+	(void)context;
+	bc_usage_list(out, &usage);
 	for (size_t i = 0; i < COMMANDS; i++)
-		bc_usage_list(stdout, commands[i].usage);
-	bc_usage_list(stdout, &help_usage);
-	return finish_output();
+		bc_usage_list(out, commands[i].usage);
+	bc_usage_list(out, &help_usage);
+}
+
+static void print_version(FILE *out, const void *context)
+{
+	(void)context;
+	fprintf(out, "buscap %s\n", BC_VERSION);
 }
 
 /* The Levenshtein distance of two names: the number of letters to insert, delete or replace. Only
@@ -170,19 +166,18 @@ static const char *find_nearest(const char *name)
 	return nearest;
 }
 
-static int print_unknown_command(const char *name)
+static int print_unknown_command(const struct bc_console *console, const char *name)
 {
 	const char *nearest = find_nearest(name);
-	char safe[200];
 
-	bc_safe_text(safe, sizeof(safe), name);
 	if (name[0] == '-')
-		fprintf(stderr, "buscap: unknown option %s; see buscap --help\n", safe);
+		bc_print_error(console, NULL, "unknown option %.200s; see buscap --help", name);
 	else if (nearest != NULL)
-		fprintf(stderr, "buscap: no such command: %s; did you mean %s? See buscap --help\n",
-			safe, nearest);
+		bc_print_error(console, NULL,
+			"no such command: %.200s; did you mean %s? See buscap --help", name,
+			nearest);
 	else
-		fprintf(stderr, "buscap: no such command: %s; see buscap --help\n", safe);
+		bc_print_error(console, NULL, "no such command: %.200s; see buscap --help", name);
 	return BC_EXIT_USAGE;
 }
 
@@ -214,63 +209,47 @@ static void move_command(int argc, char **argv)
 	}
 }
 
-static int run_command(int argc, char **argv)
+static int run_command(const struct bc_console *console, int argc, char **argv)
 {
-	struct bc_console console = {
-		.in = STDIN_FILENO, .out = STDOUT_FILENO, .err = stderr, .command = argv[0]};
+	struct bc_console named = *console;
 
+	named.command = argv[0];
 	for (size_t i = 0; i < COMMANDS; i++)
 		if (strcmp(argv[0], commands[i].usage->name) == 0)
-			return commands[i].run_command(&console, argc, argv);
-	return print_unknown_command(argv[0]);
+			return commands[i].run_command(&named, argc, argv);
+	return print_unknown_command(console, argv[0]);
 }
 
 /* "help record start" is "record start --help". */
-static int run_help(int argc, char **argv)
+static int run_help(const struct bc_console *console, int argc, char **argv)
 {
 	char dashes[] = "--help";
 	char *words[] = {argc > 1 ? argv[1] : NULL, argc > 2 ? argv[2] : dashes, dashes, NULL};
 
 	if (argc < 2)
-		return print_help();
+		return bc_print_text(console, print_help, NULL);
 	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
-		strcmp(argv[1], "help") == 0) {
-		bc_usage_help(stdout, "buscap", &help_usage);
-		return finish_output();
-	}
-	return run_command(argc > 2 ? 3 : 2, words);
+		strcmp(argv[1], "help") == 0)
+		return bc_print_help(console, &help_usage);
+	return run_command(console, argc > 2 ? 3 : 2, words);
 }
 
-/* Opens /dev/null for each standard stream that is closed, in the wrong direction so that using it
- * fails. Otherwise a socket or file opened later would get its descriptor. */
-static void fill_streams(void)
-{
-	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
-		if (fcntl(fd, F_GETFD) < 0)
-			(void)!open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
-}
-
-int main(int argc, char **argv)
+int bc_commands_run(const struct bc_console *console, int argc, char **argv)
 {
 	const char *name = argc > 1 ? argv[1] : "";
 
-	fill_streams();
-	signal(SIGPIPE, SIG_IGN); /* writes return EPIPE instead */
-	signal(SIGXFSZ, SIG_IGN); /* writes return EFBIG instead */
 	if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)
-		return print_help();
+		return bc_print_text(console, print_help, NULL);
 	if (strcmp(name, "help") == 0)
-		return run_help(argc - 1, argv + 1);
+		return run_help(console, argc - 1, argv + 1);
 	if (strcmp(name, "--options") == 0)
-		return list_options();
-	if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0) {
-		printf("buscap %s\n", BC_VERSION);
-		return finish_output();
-	}
+		return bc_print_text(console, list_options, NULL);
+	if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0)
+		return bc_print_text(console, print_version, NULL);
 	if (name[0] == '-')
 		move_command(argc, argv);
 	if (argc >= 2)
-		return run_command(argc - 1, argv + 1);
-	fprintf(stderr, "buscap: no command given; see buscap --help\n");
+		return run_command(console, argc - 1, argv + 1);
+	bc_print_error(console, NULL, "no command given; see buscap --help");
 	return BC_EXIT_USAGE;
 }
