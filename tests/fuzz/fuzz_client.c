@@ -12,12 +12,9 @@
 #include <unistd.h>
 
 #include "cli/client/client.h"
-#include "cli/client/daemon_command.h"
 #include "cli/client/event_text.h"
-#include "cli/client/status.h"
 #include "cli/client/status_lines.h"
 #include "cli/client/status_model.h"
-#include "cli/client/tail.h"
 #include "tests/fuzz/scratch.h"
 #include "tests/support/answered.h"
 
@@ -26,22 +23,22 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static int read_stream(const struct bc_console *console, int argc, char **argv);
 
 static const struct answered_command commands[] = {
-	{bc_cmd_status, {"status"}},
-	{bc_cmd_status, {"status", "--json"}},
-	{bc_cmd_daemon, {"record", "list"}},
-	{bc_cmd_daemon, {"record", "show"}},
-	{bc_cmd_daemon, {"record", "show", "20261120T091500Z-3f9a2c"}},
-	{bc_cmd_daemon, {"record", "stop"}},
-	{bc_cmd_daemon, {"record", "list", "--json"}},
-	{bc_cmd_daemon, {"rotate"}},
-	{bc_cmd_daemon, {"mark", "here"}},
-	{bc_cmd_daemon, {"snapshot"}},
-	{bc_cmd_daemon, {"trigger", "list"}},
-	{bc_cmd_daemon, {"trigger", "add", "roi", "mark", "gap"}},
-	{bc_cmd_daemon, {"replay", "list"}},
-	{bc_cmd_daemon, {"replay", "cancel"}},
-	{read_stream, {"events"}},
-	{bc_cmd_tail, {"tail", "-t", "tick"}},
+	{.line = "status"},
+	{.line = "status --json"},
+	{.line = "record list"},
+	{.line = "record show"},
+	{.line = "record show 20261120T091500Z-3f9a2c"},
+	{.line = "record stop"},
+	{.line = "record list --json"},
+	{.line = "rotate"},
+	{.line = "mark here"},
+	{.line = "snapshot"},
+	{.line = "trigger list"},
+	{.line = "trigger add roi mark gap"},
+	{.line = "replay list"},
+	{.line = "replay cancel"},
+	{"events", read_stream},
+	{.line = "tail -t tick"},
 };
 
 /* Prints a line of a stream of events. */
@@ -108,7 +105,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	static const char *const statuses[] = {"200 OK", "200 OK", "201 Created", "400 Bad Request",
 		"404 Not Found", "503 Service Unavailable", NULL, NULL};
 	static int dir_fd = -1;
-	struct answered answered;
+	struct command_run answered;
 
 	if (dir_fd < 0)
 		dir_fd = scratch_open();
@@ -124,6 +121,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	answered_run(&answered, command, dir_fd, &answer);
 	if (answered_fault(&answered, command) != NULL)
 		abort();
-	answered_free(&answered);
+	command_run_free(&answered);
 	return 0;
 }

@@ -1,7 +1,7 @@
 /* Runs commands of buscap in this process, each against a server that answers one request. Used by
  * tests and by a fuzz target, so nothing here asserts; it aborts if the system refuses something.
  *
- *     answered_run() -> answered_fault() -> answered_free() */
+ *     answered_run() -> answered_fault() -> command_run_free() */
 #ifndef BC_TESTS_SUPPORT_ANSWERED_H
 #define BC_TESTS_SUPPORT_ANSWERED_H
 
@@ -13,35 +13,23 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/mman.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "cli/term/console.h"
 #include "formats/base/utf8.h"
-
-#define ANSWERED_WORDS 5
+#include "tests/support/command_run.h"
 
 struct answered_command {
-	int (*run)(const struct bc_console *console, int argc, char **argv);
-	const char *words[ANSWERED_WORDS]; /* the command and its arguments, without --socket */
+	const char *line; /* without --socket */
+	command_fn *run;  /* NULL: bc_commands_run() */
 };
 
 struct answer {
 	const char *status; /* "200 OK"; NULL: the bytes are the whole response */
 	const void *bytes;
 	size_t count;
-};
-
-/* What a command did. */
-struct answered {
-	int code;
-	char *out; /* null-terminated */
-	size_t out_bytes;
-	char *err;
-	size_t err_bytes;
 };
 
 /* Replaces the C library's. Commands that print a stream leave this descriptor open until the
@@ -128,59 +116,21 @@ static inline int answered_listen(int dir_fd, struct sockaddr_un *address)
 	return fd;
 }
 
-/* Returns what the file contains, null-terminated and allocated. */
-static inline char *answered_read(int fd, size_t *bytes)
-{
-	off_t end = lseek(fd, 0, SEEK_END);
-	char *text = end >= 0 ? malloc((size_t)end + 1) : NULL;
-
-	if (text == NULL || pread(fd, text, (size_t)end, 0) != end)
-		abort();
-	text[end] = '\0';
-	*bytes = (size_t)end;
-	return text;
-}
-
 /* Runs the command against a server at "socket" in this directory. */
-static inline void answered_run(struct answered *a, const struct answered_command *command,
+static inline void answered_run(struct command_run *r, const struct answered_command *command,
 	int dir_fd, const struct answer *answer)
 {
-	char *argv[ANSWERED_WORDS + 3];
-	char *words[ANSWERED_WORDS + 3];
-	int argc = 0;
 	struct sockaddr_un address;
 	struct answered_server server = {answered_listen(dir_fd, &address), answer};
-	sigset_t signals;
 	pthread_t thread;
+	char *line;
 
-	for (int i = 0; i < ANSWERED_WORDS && command->words[i] != NULL; i++)
-		argv[argc++] = strdup(command->words[i]);
-	argv[argc++] = strdup("--socket");
-	argv[argc++] = strdup(address.sun_path);
-	argv[argc] = NULL;
-	memcpy(words, argv, sizeof(words)); /* getopt permutes argv */
-	struct bc_console console = {.in = -1,
-		.out = memfd_create("out", MFD_CLOEXEC),
-		.err = open_memstream(&a->err, &a->err_bytes),
-		.command = argv[0]};
-	if (console.out < 0 || console.err == NULL ||
+	if (asprintf(&line, "%s --socket %s", command->line, address.sun_path) < 0 ||
 		pthread_create(&thread, NULL, answered_serve, &server) != 0)
 		abort();
-	pthread_sigmask(SIG_BLOCK, NULL, &signals);
-	a->code = command->run(&console, argc, argv);
-	pthread_sigmask(SIG_SETMASK, &signals, NULL);
+	command_run_by(r, command->run != NULL ? command->run : bc_commands_run, line);
 	pthread_join(thread, NULL);
-	fclose(console.err);
-	a->out = answered_read(console.out, &a->out_bytes);
-	close(console.out);
-	for (int i = 0; i < argc; i++)
-		free(words[i]);
-}
-
-static inline void answered_free(struct answered *a)
-{
-	free(a->out);
-	free(a->err);
+	free(line);
 }
 
 /* Returns what is wrong with an output, or NULL. It has whole lines of valid UTF-8 without control
@@ -204,9 +154,9 @@ static inline const char *answered_text_fault(const char *text, size_t bytes, bo
 
 /* Returns what is wrong whatever the answer was, or NULL. */
 static inline const char *answered_fault(
-	const struct answered *a, const struct answered_command *command)
+	const struct command_run *a, const struct answered_command *command)
 {
-	bool is_tail = strcmp(command->words[0], "tail") == 0;
+	bool is_tail = strncmp(command->line, "tail", 4) == 0;
 
 	if (a->code != BC_EXIT_OK && a->code != BC_EXIT_FAILED && a->code != BC_EXIT_USAGE &&
 		a->code != BC_EXIT_DAMAGED && a->code != BC_EXIT_UNREACHABLE)

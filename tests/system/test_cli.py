@@ -93,82 +93,17 @@ def simulate(*options, out_format="bcp1"):
 # ---- all commands
 
 
+def test_a_usage_error_ends_the_program():
+    """tests/unit/cli/test_messages.c has all others."""
+    equal(buscap("dump", "--frob", "x", code=2), ("", "buscap dump: unknown option --frob; see buscap dump --help\n"))
+    equal(buscap("dmup", code=2), ("", "buscap: no such command: dmup; did you mean dump? See buscap --help\n"))
+
+
 def test_version_and_command_list():
     version, _ = buscap("--version")
     assert re.fullmatch(r"buscap \d+\.\d+\.\d+\n", version), version
     text, _ = buscap("--help")
     equal(re.findall(r"^  (\w+) +\S", text, re.M), list(COMMANDS), "the commands that --help lists")
-
-
-def test_wrong_usage_is_one_line_and_exit_two(tmp):
-    trace = tmp / "x.byu"
-    trace.write_bytes(bytes(24))
-    out = tmp / "out"
-    cases = [
-        [], ["frobnicate"], ["verify"], ["info"], ["recover"], ["recover", trace], ["sim"],
-        ["dump", "--frob", trace], ["dump", "-x", trace], ["dump", "-n", "5-3", trace], ["dump", "-n", "a", trace],
-        ["dump", "-n", "-", trace], ["dump", "--records"], ["dump", "-n", "99999999999999999999-", trace],
-        ["dump", "-n", "1", "--records", "2", trace], ["dump", "--to", "@1", "-t", "tick", "--to", "@2", trace], ["dump", "--from", "@5", "--to", "@4", trace],
-        ["dump", "-t", "absolute", trace], ["dump", "--port", "80", "--addr", "80", trace], ["dump", "--type", "read", "--port", "80", trace],
-        ["dump", "-e", "0", "-e", "1", trace], ["dump", "--epoch", "one", trace],
-        ["dump", "-I", "tarball", trace], ["dump", "-I", "byu:x=1", trace],
-        ["dump", "--plain=yes", trace], ["info", "-q", trace], ["verify", "--json", trace],
-        ["recover", "--mode", "best", trace, "-o", out], ["recover", trace, trace, "-o", out],
-        ["recover", trace, "-o", "-"],
-        ["sim", "-O", "byu24"], ["sim", "-O", "bcp1:seed=3"], ["sim", "-O", "bcp1", "--agents", "5"],
-        ["sim", "-O", "bcp1", "--agents", "0"], ["sim", "-O", "bcp1", "--loss", "1.5"],
-        ["sim", "-O", "bcp1", "--loss", "nan"], ["sim", "-O", "bcp1", "--loss", "1e-9"],
-        ["sim", "-O", "raw6", "--corrupt", "0.1"], ["sim", "-O", "bcp1", "--count", "-1"],
-        ["sim", "-O", "bcp1", "--count", "k"], ["sim", "-O", "bcp1", "--count", "1K"],
-        ["sim", "-O", "bcp1", "--count", ""], ["sim", "-O", "bcp1", "--count", "18446744073709551615k"],
-        ["sim", "-O", "bcp1", "--no-caches"], ["sim", "-O", "bcp1", "-I", "lackey"],
-    ]
-    for argv in cases:
-        text, err = buscap(*argv, code=2)
-        equal(text, "", f"output of {argv}")
-        one_line(err)
-    one_line(buscap("dump", "--records", code=2)[1], "--records")
-    one_line(buscap("dump", "-px", trace, code=2)[1], "-x")
-    one_line(buscap("dump", "-n", "1", "-n", "2", trace, code=2)[1], "--records given twice")
-    _, err = buscap("sim", "-O", "foo", code=2)
-    one_line(err, "not bcp1, raw6 or byu")
-    assert "byu24" not in err, err
-    assert not out.exists()
-
-
-def test_a_file_that_can_not_be_opened_is_one_line_and_exit_one(tmp):
-    unreadable = tmp / "unreadable"
-    unreadable.write_bytes(bytes(12))
-    unreadable.chmod(0)
-    for command in ("info", "dump", "verify"):
-        one_line(buscap(command, tmp / "none", code=1)[1], tmp / "none", "No such file")
-        one_line(buscap(command, tmp, code=1)[1], tmp, "give the files in it")
-        if os.geteuid() != 0:
-            one_line(buscap(command, unreadable, code=1)[1], unreadable, "ermission")
-    one_line(buscap("recover", tmp / "none", "-o", tmp / "out", code=1)[1], tmp / "none")
-    one_line(buscap("sim", "-O", "byu", "-o", tmp / "none/out", code=1)[1], tmp / "none/out")
-
-
-def test_file_names_are_escaped(tmp):
-    name, shown = "a\x1b[31m\nname\u202e", "a\\x1b[31m\\x0aname\\xe2\\x80\\xae"
-    for command in ("info", "dump", "verify"):
-        one_line(buscap(command, tmp / name, code=1)[1], f"{tmp}/{shown}: ", "No such file")
-    one_line(buscap(name, code=2)[1], f"no such command: {shown};")
-    one_line(buscap("formats", f"--{name}", code=2)[1], f"unknown option --{shown}")
-    trace, segment = tmp / name, tmp / f"{name}.byu.lz4"
-    trace.write_bytes(simulate("--count", "1000"))
-    buscap("convert", "-O", "segment", "-o", segment, trace)
-    for path in (trace, segment):
-        for command in ("info", "verify"):
-            text, _ = buscap(command, path)
-            assert text.startswith(f"{tmp}/{shown}{path.name[len(name):]}: "), text
-            assert "\x1b" not in text and "\u202e" not in text, text
-    # The segment header contains the name too.
-    text, _ = buscap("info", segment)
-    assert f"  source      file {tmp}/{shown}\n" in text, text
-    equal(json.loads(buscap("info", "--json", segment)[0])["source"]["name"], str(trace))
-    text, _ = buscap("diff", trace, segment, code=None)
-    assert "\x1b" not in text and "\u202e" not in text, text
 
 
 def test_a_missing_file_is_skipped(tmp):
@@ -178,14 +113,6 @@ def test_a_missing_file_is_skipped(tmp):
     text, err = buscap("dump", "-I", "byu", tmp / "none", path, code=1)
     equal(text, byu_text(expected.records), "the other file")
     one_line(err, tmp / "none")
-
-
-def test_an_unknown_format_is_an_error(tmp):
-    path = tmp / "zeros"
-    path.write_bytes(bytes(48))
-    for command in ("info", "dump", "verify"):
-        one_line(buscap(command, path, code=1)[1], "unknown format", "-I")
-    equal(buscap("dump", "-I", "byu", path)[0], byu_text(bytes(48)), "with -I")
 
 
 def test_an_empty_file_is_damaged(tmp):
@@ -210,23 +137,6 @@ def test_dump_says_that_a_range_starts_after_the_end(tmp):
     (tmp / "short.din").write_bytes(b"0 7ffe12\n")
     text, err = buscap("dump", "-I", "din", "-n", "1000-", tmp / "x.din", tmp / "short.din")
     equal((text.count("\n"), err), (1, ""), "the last one of several files")
-
-
-def test_options_may_precede_the_command_and_the_verb(tmp):
-    nowhere = tmp / "nowhere"
-    for argv in (["--socket", nowhere, "status"], [f"--socket={nowhere}", "--json", "status"],
-                 ["--socket", nowhere, "replay", "list"], ["replay", "--socket", nowhere, "list"],
-                 ["record", "--label", "list", "--socket", nowhere, "start"],
-                 ["--label", "x", "--socket", nowhere, "record", "start"],
-                 ["--socket", nowhere, "mark", "status"]):
-        one_line(buscap(*argv, code=6)[1], nowhere)
-    trace = tmp / "x.din"
-    trace.write_bytes(b"0 7ffe12\n")
-    equal(buscap("-I", "din", "dump", trace), buscap("dump", "-I", "din", trace), "dump")
-    # A value, a file or a command of that name is not taken for a verb.
-    one_line(buscap("replay", "--socket", "list", trace, code=6)[1], "list")
-    one_line(buscap("--socket", "status", code=2)[1], "unknown option --socket")
-    one_line(buscap("--frobnicate", "status", code=2)[1], "unknown option --frobnicate")
 
 
 def test_ctrl_c_names_the_incomplete_file(tmp):
@@ -285,27 +195,6 @@ def test_a_live_pipe_is_printed_at_once_up_to_the_last_number():
                 if options:
                     equal(process.stdout.read().count(b"\n"), 9, form)
                     equal(process.wait(harness.TIMEOUT_S), 0)
-
-
-def test_standard_input_is_read_once(tmp):
-    trace = tmp / "x.byu"
-    trace.write_bytes(bytes(24))
-    for argv in (["convert", "-O", "csv"], ["cut", "-O", "csv"], ["merge", "-O", "csv"], ["stats"], ["diff"]):
-        _, err = buscap(*argv, "-I", "byu", "-", "-", data=bytes(24), code=2)
-        one_line(err, "standard input", "only once")
-        buscap(*argv, "-I", "byu", "-", *([trace] if argv[0] in ("merge", "diff") else []), data=bytes(24))
-    one_line(buscap("convert", "-O", "csv", "-I", "byu", "-i", "-", "-", data=bytes(24), code=2)[1], "once")
-
-
-def test_a_full_disk_is_reported(tmp):
-    path = tmp / "x.byu"
-    path.write_bytes(reference.make_byu(random.Random(1), 5000)[0])
-    for argv in (["dump", path], ["verify", path], ["info", path], ["sim", "-O", "byu"], ["--help"], ["--version"],
-                 ["formats"], ["formats", "-m"], *([command, "--help"] for command in COMMANDS)):
-        with open("/dev/full", "wb") as full:
-            done = run(BUSCAP, *argv, stdout=full)
-        equal(done.returncode, 1, f"exit code of {argv}")
-        one_line(done.stderr.decode(), "No space left")
 
 
 # ---- dump
@@ -987,29 +876,6 @@ def test_a_partial_is_read_and_recovered_under_its_final_name(tmp):
     cut = tmp / "cut.byu.lz4"
     cut.write_bytes(data[: last.offset])
     one_line(buscap("dump", cut, code=3)[1], "no index")
-
-
-def test_recover_refuses_invalid_input_and_output(tmp):
-    paths = make_segments(tmp, simulate("--count", "1000"))
-    before = paths[0].read_bytes()
-    one_line(buscap("recover", paths[0], "-o", paths[0], code=1)[1], "input itself")
-    packed = tmp / "x.byu.lz4.gz"
-    packed.write_bytes(gzip.compress(before))
-    one_line(buscap("recover", packed, "-o", tmp / "x", code=1)[1], f"{packed}: compressed; decompress it first")
-    link = tmp / "link"
-    link.symlink_to(tmp / "nowhere")
-    one_line(buscap("recover", paths[0], "-o", link, code=1)[1], "already exists")
-    one_line(buscap("recover", paths[0], "-o", tmp / "none/out", code=1)[1], "directory")
-    one_line(buscap("recover", paths[0], "-o", f"{tmp}/", code=1)[1], "directory")
-    one_line(buscap("recover", "-", "-o", tmp / "out", code=1, data=before)[1], "not a regular file")
-    plain = tmp / "x.byu"
-    plain.write_bytes(reference.make_byu(random.Random(1), 100)[0])
-    assert "no chunk" in buscap("recover", plain, "-o", tmp / "out", code=1)[1]
-    empty = tmp / "20260101T000000Z-000000-00000.byu.lz4.partial"
-    empty.write_bytes(before[:11])
-    one_line(buscap("recover", empty, "-o", tmp / "out", code=1)[1], "no chunk")
-    equal(paths[0].read_bytes(), before, "the input")
-    assert not (tmp / "out").exists()
 
 
 # ---- sim

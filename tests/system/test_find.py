@@ -1,7 +1,6 @@
 """buscap find, compared with a search through everything that is there."""
 
 import bisect
-import gzip
 import json
 import os
 import pathlib
@@ -293,23 +292,6 @@ def test_a_segment_after_a_torn_one_is_searched_and_described(tmp):
         assert "chunk 0" in err and err.count("\n") == 1, err
 
 
-def test_marks_says_which_file_is_not_a_segment(tmp):
-    segment = record_file(tmp, reference.make_bcp1(random.Random(9), reference.Features(samples=100))[0])
-    trace, packed, empty = tmp / "a.din", tmp / "a.lz4", tmp / "empty"
-    trace.write_text("0 10\n")
-    packed.write_bytes(gzip.compress(segment.read_bytes()))
-    empty.touch()
-    for path, words in ((trace, "a.din: not a segment"), (packed, "a.lz4: a compressed segment; decompress it first"),
-                        (empty, "empty: not a segment"), ("/dev/null", "/dev/null: not a file"), ("-", "not a pipe")):
-        for others in ([], [segment]):
-            _, err = buscap("marks", *others, path, code=2, data=segment.read_bytes())
-            assert err.count("\n") == 1 and words in err and "-I" not in err, err
-    data = bytearray(segment.read_bytes())
-    data[30] ^= 1  # in the segment header
-    segment.write_bytes(data)
-    assert "header is damaged" in buscap("marks", segment, code=3)[1]
-
-
 def test_names_are_shown(tmp):
     trace = tmp / "a.xdin"
     trace.write_text("r b8000 2\nw 1234 4\nr ffff 1\n")
@@ -320,11 +302,6 @@ def test_names_are_shown(tmp):
           ["VGA colour text)", "the \\x1b stack)", "conventional memory)"], "names")
     hits = buscap("find", "-j", "-I", "xdin", "--map", names, "0-", trace)[0].splitlines()
     equal([json.loads(hit)["name"] for hit in hits], [None, "the \x1b stack", None], "in JSON")
-    names.write_text("1000 a\nqq b\n")
-    _, err = buscap("find", "-I", "xdin", "--map", names, "0-", trace, code=2)
-    assert f"{names}: line 2: expected a hexadecimal address" in err, err
-    _, err = buscap("find", "--map", tmp / "none", "0-", trace, code=1)
-    assert f"{tmp / 'none'}: can't open" in err, err
 
 
 def test_only_chunks_that_can_match_are_read(tmp):
@@ -352,57 +329,6 @@ def test_a_fifo_is_read_from_its_start(tmp):
         with harness.popen(["sh", "-c", 'cat "$0" > "$1"', tmp / "a.byu", tmp / "fifo"]) as writer:
             equal(buscap("find", "-c", *options, "0-", tmp / "fifo")[0], f"{len(expected.ticks)}\n".encode(), options)
             equal(writer.wait(harness.TIMEOUT_S), 0, "the writer")
-
-
-def test_find_last_says_what_is_wrong_with_a_trace(tmp):
-    """It reads the trace twice, but says it once."""
-    trace = tmp / "a"
-    for content, options, code, words in (("", [], 1, "empty file"), ("neither 0 nor 1\n", [], 1, "unknown format"),
-                                          ("0 10\n0 x\n0 10\n", ["-I", "din"], 3, "line 2"),
-                                          ("0 10\n", ["-I", "din", "--from", "-1h"], 2, "need segments")):
-        trace.write_text(content)
-        for last in ([], ["--last", "1"]):
-            _, err = buscap("find", *options, *last, "10", trace, code=code)
-            assert err.count("\n") == 1 and words in err, (last, err)
-
-
-def test_errors_are_one_line(tmp):
-    segment = record_file(tmp, reference.make_bcp1(random.Random(9), reference.Features(samples=100))[0])
-    trace = tmp / "a.din"
-    trace.write_text("0 10\n1 20\n")
-    empty = tmp / "empty"
-    empty.mkdir()
-    for argv, code, words in ((["10"], 2, "give an address, or --region, and a directory or file"), (["xyz", segment], 2, "xyz"),
-                              (["20-10", segment], 2, "ends before it starts"), (["10", tmp / "none"], 1, "can't open"),
-                              (["10", empty], 1, "no segments in this directory"),
-                              (["--first", "1", "--last", "1", "10", segment], 2, "--first excludes --last"),
-                              (["--first", "0", "10", segment], 2, "at least 1"),
-                              (["--count", "--json", "10", segment], 2, "--count excludes"),
-                              (["-U", "99999", "10", segment], 2, "--context 99999: must be 0 to 10000"),
-                              (["10", trace, trace], 2, f"{trace}: not a segment"),
-                              (["10", trace, segment], 2, f"{trace}: not a segment"),
-                              (["10", segment, "-"], 2, "-: not a segment"),
-                              (["--after-mark", "x", "10", trace], 2, "need segments"),
-                              (["--from", "tomorrow", "10", segment], 2, "not a time"),
-                              (["--from", "today", "-I", "din", "10", trace], 2, "no time of day")):
-        out, err = buscap("find", *argv, code=code)
-        assert err.count("\n") == 1 and words in err and out == b"", (argv, err)
-    # A segment in a pipe has no time of day; neither is a count of something that failed printed.
-    data = segment.read_bytes()
-    for argv in (["--from", "yesterday", "0-", "-"], ["-c", "--to", "now", "0-", "-"]):
-        out, err = buscap("find", *argv, code=2, data=data)
-        assert "need segment files" in err and out == b"", (argv, err)
-    # The end is not reached, but what is wrong before it is known.
-    trace.write_text("x\n0 10\n1 20\n")
-    for options in (["--first", "1"], ["--last", "1"], ["-c"]):
-        _, err = buscap("find", "-I", "din", *options, "10-20", trace, code=3)
-        equal(err.count("\n"), 1, f"{options}: {err}")
-    trace.write_text("0 10\n1 20\n")
-    # No match is not an error. A pipe can be searched, except with --last.
-    equal(buscap("find", "99999990", segment), (b"", NO_MATCH), "no match")
-    equal(buscap("find", "-c", "-I", "din", "10-20", "-", data=trace.read_bytes())[0], b"2\n", "a pipe")
-    _, err = buscap("find", "--last", "1", "-I", "din", "10", "-", code=2, data=b"0 10\n")
-    assert "--last needs the name of a file" in err, err
 
 
 def test_of_two_copies_of_a_segment_the_whole_one_is_searched(tmp):

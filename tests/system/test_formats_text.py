@@ -89,20 +89,3 @@ def test_dump_reads_a_format_with_its_options(tmp):
         path.write_bytes(convert(LAPLACE * 3, "laplace-text", f"laplace:endian={order}")[0])
         done = run(need(BUSCAP), "dump", "-I", f"laplace:endian={order}", path)
         equal((done.stdout, done.stderr, done.returncode), (LAPLACE * 3, b"", 0), order)
-
-
-def test_dump_refuses_options_that_a_text_does_not_support(tmp):
-    din = tmp / "x.din"
-    din.write_bytes(b"0 1000\n1 2000\n")
-    laplace = tmp / "x.txt"
-    laplace.write_bytes(b"".join(b"r %x 4 1000 0\n" % tick for tick in range(1, 10)))
-    for options, path, words in ((["--to", "@3"], din, b"din has no time"), (["-e", "0"], din, b"no epochs"),
-                                 (["-t", "tick"], din, b"--time tick"), (["-e", "0"], laplace, b"no epochs"),
-                                 (["-t", "tick"], laplace, b"--time tick")):
-        done = run(need(BUSCAP), "dump", "-I", "din" if path == din else "laplace-text", *options, path)
-        equal((done.stdout, done.returncode), (b"", 2), f"{options} {path}")
-        assert words in done.stderr and done.stderr.count(b"\n") == 1, done.stderr
-    done = run(BUSCAP, "dump", "-I", "laplace-text", "--from", "@3", "--to", "@5", laplace)
-    equal((done.stdout, done.returncode), (b"r 3 4 1000 0\nr 4 4 1000 0\n", 0), "ticks 3 and 4")
-    done = run(BUSCAP, "dump", "-I", "din", "-n", "2", din)
-    equal((done.stdout, done.returncode), (b"1 2000\n", 0), "line 2")

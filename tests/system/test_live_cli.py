@@ -156,49 +156,6 @@ def check(directory, argv, method, path, body, answer, text=None, code=0):
 # ---- usage
 
 
-def test_wrong_usage_is_reported_without_a_request(tmp):
-    where = tmp / "s"
-    with MockDaemon(where, {}) as daemon:
-        for argv, word in (
-                (("status", "--no"), "--no"), (("status", "x"), "operands"), (("status", "--watch", "0"), "0.1"),
-                (("status", "--watch", "x"), "a number of seconds"), (("status", "--watch", "1", "2"), "operands"),
-                (("status", "--watch=0"), "0.1"), (("status", "--watch=1", "2"), "operands"),
-                (("record",), "start, stop, list, show or note"), (("record", "begin"), "begin: unknown verb"),
-                (("record", "start", "x"), "no operands"), (("record", "start", "--limit", "10s"), "duration:10s"),
-                (("record", "start", "--limit", "files:3"), "duration:10s"),
-                (("record", "start", "--limit", "records:1k"), "number"),
-                (("record", "start", "--limit", "records:1", "--limit", "records:2"), "given twice"),
-                (("record", "start", "--label", "a", "--label", "b"), "twice"),
-                (("record", "start", "--note", "a"), "--note a: not KEY=VALUE; try program=ls"),
-                (("record", "start", "--note", "=a"), "program=ls"),
-                (("record", "start", "--note", "a=1", "--note", "a=2"), "given twice"),
-                (("record", "start", "--trigger", "a:stop"), "NAME:ACTION:WHEN"),
-                (("record", "start", "--trigger", ":stop:gap"), "NAME:ACTION:WHEN"),
-                (("record", "start", "--pre"), "requires a value"),
-                (("record", "stop", "x"), " stop takes no operands;"), (("record", "list", "x"), "operands"),
-                (("record", "show", "a", "b"), "one ID"), (("record", "note"), "program=ls"),
-                (("record", "note", "x"), " x: not KEY=VALUE; try program=ls"),
-                (("record", "note", "a=1", "a=2"), ": a=2: a given twice"),
-                (("rotate", "x"), "rotate takes no operands"), (("mark",), "text"),
-                (("snapshot", "x"), "operands"), (("snapshot", "--post", "1s", "--until-stopped"), "exclude each other"),
-                (("trigger",), "list, add or remove"), (("trigger", "add", "a", "mark"), "NAME ACTION WHEN"),
-                (("trigger", "remove"), "one NAME"), (("trigger", "list", "x"), "operands"),
-                (("trigger", "add", "a", "mark", "x" * 2000), "longer than 1024 bytes"),
-                (("replay",), "one file"), (("replay", "a", "b"), "one file"),
-                (("replay", "--speed", "0", "x"), "above 0"), (("replay", "--speed", "inf", "x"), "above 0"),
-                (("replay", "--speed", "max", "--speed", "2", "x"), "twice"),
-                (("replay", "--clock-hz", "1", "--clock-hz", "2", "x"), "twice"),
-                (("replay", "--format", "x", "x"), "unknown format"), (("replay", "--clock-hz", "x", "x"), "decimal"),
-                (("replay", "cancel", "a", "b"), "one ID"), (("replay", "list", "x"), "operands"),
-                (("tail", "x"), "operands"), (("tail", "-n", "0"), "above 0"), (("tail", "-n", "x"), "decimal"),
-                (("tail", "-n", "5", "-n", "6"), "--records: given twice"),
-                (("tail", "--addr", "1", "--addr", "2"), "twice"), (("events", "x"), "operands")):
-            out, err = buscap(*argv, socket_path=where, code=2)
-            equal(out, "", argv)
-            one_line(err, word)
-        equal(daemon.requests, [])
-
-
 # ---- no daemon
 
 EACH = (("status",), ("status", "--watch"), ("record", "start"), ("record", "stop"), ("record", "list"),
@@ -206,23 +163,6 @@ EACH = (("status",), ("status", "--watch"), ("record", "start"), ("record", "sto
         ("snapshot",), ("trigger", "list"), ("trigger", "add", "a", "mark", "gap"), ("trigger", "remove", "a"),
         ("replay", __file__), ("replay", "list"), ("replay", "cancel"), ("tail",),
         ("events",))
-
-
-def test_a_missing_socket_is_reported_with_advice(tmp):
-    for argv in EACH:
-        out, err = buscap(*argv, socket_path=tmp / "none", code=6)
-        equal(out, "", argv)
-        one_line(err, f"buscap {argv[0]}: {tmp}/none: ", "is buscapd running?", "--socket")
-
-
-def test_each_connection_error_has_its_own_message(tmp):
-    with socket.socket(socket.AF_UNIX) as left:
-        left.bind(str(tmp / "left"))
-        one_line(buscap("status", socket_path=tmp / "left", code=6)[1], "buscapd has stopped")
-    (tmp / "file").write_text("")
-    one_line(buscap("status", socket_path=tmp / "file", code=6)[1], "not a socket")
-    one_line(buscap("status", socket_path=tmp / "file/x", code=6)[1], "is buscapd running?")
-    one_line(buscap("status", socket_path=tmp / ("x" * 120), code=6)[1], "longer than 107 bytes")
 
 
 @pytest.mark.root

@@ -137,26 +137,6 @@ def test_a_system_map_agrees_with_nm(tmp):
             assert json.loads(line)["name"] in names, (hex(addr), names, line)
 
 
-def test_files_that_are_not_symbols_are_named_with_a_reason(tmp):
-    trace = write_din(tmp)
-    program = tmp / "program"
-    whole = need(BUSCAP).read_bytes()
-    for content, words in ((b"", "no symbols of functions or objects"), (b"\x7fELF", "damaged ELF file: "),
-                           (whole[:100], "damaged ELF file: "), (whole[:len(whole) // 2], "ELF file"),
-                           (b"hello\n", "line 1: neither ELF nor a symbol"),
-                           (b"c0100000 T start\nc0100000\n", "line 2: neither ELF")):
-        program.write_bytes(content)
-        _, err = buscap("find", "-I", "din", "--symbols", program, "0", trace, code=2)
-        assert err.count("\n") == 1 and f"{program}: " in err and words in err, (content[:10], err)
-    for argv, code, words in ((["--symbols", tmp / "none"], 1, f"{tmp / 'none'}: can't open"),
-                              (["--symbols", tmp / "none:-1000"], 1, f"{tmp / 'none'}: can't open"),
-                              (["--map", tmp], 1, f"{tmp}: ")):
-        for command in ("find", "dump", "cut", "stats", "tail", "top"):
-            files = {"find": ["0", trace], "tail": [], "top": []}.get(command, [trace])
-            _, err = buscap(command, *argv, *files, code=code)
-            assert words in err, (command, argv, err)
-
-
 # ---- where names are shown
 
 ACCESSES = [(0xB8000, MEM_WRITE), (0x3F8, IO_WRITE), (0x3F8, MEM_READ), (0x1000, MEM_READ), (0x80, IO_WRITE),
@@ -175,12 +155,6 @@ def test_dump_appends_names_to_records(tmp):
     names.write_text("b8000-b8fff screen \x1b one\nport 3f8 printer\n")
     lines = buscap("dump", "--map", "pc", "--map", names, "--records", "0-1", trace)[0].decode().splitlines()
     equal([line.rsplit("\t", 1)[1] for line in lines], ["screen \\x1b one", "printer"])
-    _, err = buscap("dump", "--b2a", "--map", "pc", trace, code=2)
-    assert "--b2a excludes --map and --symbols" in err, err
-    din = tmp / "a.din"
-    din.write_text("0 1000\n")
-    _, err = buscap("dump", "-I", "din", "--map", "pc", din, code=2)
-    assert "--map and --symbols work only with" in err, err
 
 
 def test_dump_appends_names_to_samples_and_segments(tmp):
@@ -303,20 +277,6 @@ def test_a_region_may_come_before_its_map(tmp):
         equal(len(buscap("dump", *options, trace)[0].splitlines()), count, options)
 
 
-def test_errors_of_regions_are_one_line(tmp):
-    trace = write_byu(tmp / "a.byu", ACCESSES)
-    for command in ("find", "dump", "cut"):
-        for argv, words in ((["--region", "keybord"], "--region keybord: no region has this name; similar names: keyboard data"),
-                            (["--region", ""], "no region has this name"),
-                            (["--region", "vga", "--region", "vga"], "--region given twice")):
-            _, err = buscap(command, *argv, trace, code=2)
-            assert words in err and err.count("\n") == 1, (command, argv, err)
-    for argv in (["--region", "vga", "--addr", "0"], ["--addr", "0", "--region", "vga"], ["--port", "80", "--region", "vga"],
-                 ["--region", "vga", "--port", "80"]):
-        _, err = buscap("dump", *argv, trace, code=2)
-        assert "--region excludes --addr and --port" in err, err
-
-
 def test_find_names_the_bytes_of_a_burst_that_were_searched_for(tmp):
     trace, names = tmp / "a.byu", tmp / "names"
     trace.write_bytes(RECORD.pack(0x1018, MEM_READ, 32, 0, 0, 1))  # 1000-101f
@@ -327,26 +287,6 @@ def test_find_names_the_bytes_of_a_burst_that_were_searched_for(tmp):
         assert out.decode().endswith(f"  ({name})\n"), (selection, out)
         hit = json.loads(buscap("find", "-j", "--map", names, *selection, trace)[0])
         equal((hit["addr"], hit["name"]), ("0x1018", name))
-
-
-def test_a_selection_that_can_not_match_says_why(tmp):
-    trace = write_byu(tmp / "a.byu", ACCESSES)
-    for argv, words, code in ((["find", "com1", trace], "address com1: not an address; try --region com1", 2),
-                              (["find", "--region", "com1", "3f8", trace], "give an address or --region, not both", 2),
-                              (["find", "--region", "com", trace], "COM1", 2),
-                              (["find", "--region", "com1", "--type", "write", trace],
-                               "--region com1: has only ports; select them with --type ioread,iowrite", 0),
-                              (["find", "--symbols", f"{trace}:zz", "0", trace],
-                               f'{trace}:zz: no such file, and "zz" is not an offset such as -c0000000', 2),
-                              (["find", "2000", trace], "no reference matches", 0),
-                              (["find", "-j", "2000", trace], "no reference matches", 0),
-                              (["dump", "--addr", "2000", trace], "no record matches", 0)):
-        out, err = buscap(*argv, code=code)
-        assert words in err and out == b"", (argv, out, err)
-    for argv in (["find", "-c", "2000", trace], ["find", "1000", trace], ["dump", trace], ["dump", "--addr", "1000", trace],
-                 ["find", "--region", "com1", "--type", "write,iowrite", trace],
-                 ["find", "--region", "vga", "--type", "write", trace]):
-        equal(buscap(*argv)[1], "", argv)
 
 
 # ---- the daemon

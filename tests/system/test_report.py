@@ -525,20 +525,6 @@ def test_a_report_without_records_is_an_error(large, tmp):
     assert b"no records in these files" in done.stderr, done.stderr
 
 
-def test_wrong_usage_is_refused(large, tmp):
-    directory, _ = large
-    for argv, message in [
-            ([], "give a directory"), (["-o", tmp / "x.png", directory], "unknown type of report"),
-            (["--columns", "1", directory], "must be 2 to 512"), (["--rows", "1025", directory], "must be 2 to 1024"),
-            (["--from", "@5", directory], "need a time of day"), (["--map", tmp / "none", directory], "can't open"),
-            (["--columns", "x", directory], "--columns"), (["-o", tmp / "no/x.svg", directory], f"{tmp}/no/x.svg: can't open"), (["--json", "--text", directory], "give one"),
-            (["-o", tmp / "x.svg", "--text", directory], "name it .txt"), (["--json", "-o", tmp / "x.html", directory], "name it .json")]:
-        done = run(need(BUSCAP), "report", *argv)
-        assert done.returncode in (1, 2) and message in done.stderr.decode(), (argv, done.stderr.decode())
-        equal(done.stdout, b"")
-    assert not list(tmp.iterdir())
-
-
 def test_an_output_is_replaced_when_it_is_whole(large, tmp):
     directory, _ = large
     (tmp / "x.json").write_text("old")
@@ -595,12 +581,3 @@ def test_files_that_cannot_be_read_are_listed_and_the_rest_is_drawn(large, tmp):
     equal(overview["recordings"][0]["segments"], 1)
     equal([(pathlib.Path(one["file"]).name, one["bytes"], one["what"]) for one in overview["damage"]],
           [(second.name, 0, "not a segment"), (third.name, 0, os.strerror(errno.ELOOP))])
-
-
-def test_files_that_are_not_segments_are_refused(tmp):
-    (tmp / "x").write_bytes(b"nothing of interest\n" * 10)
-    done = run(need(BUSCAP), "report", tmp / "x")
-    equal((done.returncode, done.stdout), (2, b""))
-    assert b"not a segment" in done.stderr
-    done = run(need(BUSCAP), "report", tmp)
-    equal((done.returncode, done.stdout), (1, b""))

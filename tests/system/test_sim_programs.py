@@ -205,14 +205,8 @@ def test_other_references_are_counted(tmp):
 
 def test_wrong_traces_are_errors(tmp):
     good = write(tmp / "a.lackey", program(4, 100))
-    for args, code, words in (
-            (["--no-caches"], 2, "--no-caches needs"),
-            (["-I", "lackey"], 2, "-I needs"),
-            ([tmp / "none"], 1, "none"),
-            (["-", "-"], 2, "standard input"), ([good, "-o", good], 1, "is also an input"),
-            ([good, "-I", "nonsense"], 2, "nonsense")):
-        _, err = simulate("-O", "byu", *args, code=code)
-        assert words in err, (args, err)
+    _, err = simulate("-O", "byu", good, "-o", good, code=1)
+    assert "is also an input" in err, err
     (tmp / "empty").write_bytes(b"")
     for others in ([], [good]):
         _, err = simulate("-O", "byu", "-I", "lackey", *others, tmp / "empty", code=1)

@@ -164,19 +164,6 @@ def numbers_of(text, title):
 # ---- usage
 
 
-def test_bad_options_are_one_line_and_exit_two(tmp):
-    trace = tmp / "x.byu"
-    trace.write_bytes(bytes(24))
-    for argv in (["--line", "33"], ["--line", "0"], ["--page", "16"], ["--line", "8192"], ["--page", "4k"],
-                 ["--memory", "all"], ["--idle", "-1"], ["--burst", ""], ["--clock-hz", "0"], ["--top", "x"],
-                 ["--as", "mips"], ["--as", "cis501", "--json"], ["--as", "cis501"], ["--frob"], ["-I", "tarball"],
-                 ["-I", "byu:x=1"], ["--totals=yes"]):
-        text, err = buscap("stats", "-I", "byu", *argv, trace, code=2)
-        equal(text, "", f"output of {argv}")
-        one_line(err)
-    one_line(buscap("stats", "--as", "cis501", "-I", "byu", trace, code=2)[1], "byu", "has no micro-ops")
-
-
 def test_an_empty_trace_has_no_statistics():
     for name in ("byu", "din", "raw6"):
         for argv in ((), ("--totals",)):

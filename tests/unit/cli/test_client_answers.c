@@ -3,9 +3,6 @@
  * tests/system/test_live_cli.py tries a few of them with the program. */
 #include <jansson.h>
 
-#include "cli/client/daemon_command.h"
-#include "cli/client/status.h"
-#include "cli/client/tail.h"
 #include "tests/support/answered.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/test.h"
@@ -90,17 +87,17 @@ static char *text_of(const json_t *value)
 	return text;
 }
 
-static struct answered run(
+static struct command_run run(
 	struct fixture *f, const struct answered_command *command, const char *body)
 {
 	const struct answer answer = {"200 OK", body, strlen(body)};
-	struct answered a;
+	struct command_run a;
 
 	answered_run(&a, command, f->dir.fd, &answer);
 	const char *fault = answered_fault(&a, command);
 	if (fault != NULL)
-		fail_msg("%s: %s\nanswer: %s\noutput: %s\nerrors: %s", command->words[0], fault,
-			body, a.out, a.err);
+		fail_msg("%s: %s\nanswer: %s\noutput: %s\nerrors: %s", command->line, fault, body,
+			a.out, a.err);
 	/* One line. */
 	assert_true(a.err_bytes == 0 || strchr(a.err, '\n') == a.err + a.err_bytes - 1);
 	return a;
@@ -111,20 +108,20 @@ static void answer_oddly(struct fixture *f, const struct answered_command *comma
 {
 	json_t *all = variants_of(f, answer);
 	char *body = text_of(answer);
-	struct answered a = run(f, command, body);
+	struct command_run a = run(f, command, body);
 	json_t *odd;
 	size_t i;
 
 	assert_int_equal(a.code, BC_EXIT_OK);
 	assert_int_equal(a.err_bytes, 0);
-	answered_free(&a);
+	command_run_free(&a);
 	free(body);
 	assert_true(json_array_size(all) > 50);
 	json_array_foreach(all, i, odd)
 	{
 		body = text_of(odd);
 		a = run(f, command, body);
-		answered_free(&a);
+		command_run_free(&a);
 		free(body);
 	}
 	json_decref(all);
@@ -141,17 +138,17 @@ static json_t *answer_with(struct fixture *f, const char *name, const char *good
 
 TEST_F(a_status_with_odd_members_is_handled)
 {
-	static const struct answered_command command = {bc_cmd_status, {"status"}};
+	static const struct answered_command command = {.line = "status"};
 
 	answer_oddly(f, &command, json_deep_copy(json_object_get(f->good, "status")));
 }
 
 TEST_F(recordings_with_odd_members_are_handled)
 {
-	static const struct answered_command list = {bc_cmd_daemon, {"record", "list"}};
-	static const struct answered_command stop = {bc_cmd_daemon, {"record", "stop"}};
+	static const struct answered_command list = {.line = "record list"};
+	static const struct answered_command stop = {.line = "record stop"};
 	static const struct answered_command show = {
-		bc_cmd_daemon, {"record", "show", "20261120T091500Z-3f9a2c-boot"}};
+		.line = "record show 20261120T091500Z-3f9a2c-boot"};
 
 	answer_oddly(f, &list, answer_with(f, "recordings", "recording", true));
 	answer_oddly(f, &stop, answer_with(f, "recording", "recording", false));
@@ -160,7 +157,7 @@ TEST_F(recordings_with_odd_members_are_handled)
 
 TEST_F(a_mark_with_odd_members_is_handled)
 {
-	static const struct answered_command command = {bc_cmd_daemon, {"mark", "x"}};
+	static const struct answered_command command = {.line = "mark x"};
 
 	answer_oddly(f, &command,
 		json_pack("{s:{s:s, s:i, s:i, s:i}}", "mark", "text", "x", "record", 1, "tick", 2,
@@ -169,15 +166,15 @@ TEST_F(a_mark_with_odd_members_is_handled)
 
 TEST_F(triggers_with_odd_members_are_handled)
 {
-	static const struct answered_command command = {bc_cmd_daemon, {"trigger", "list"}};
+	static const struct answered_command command = {.line = "trigger list"};
 
 	answer_oddly(f, &command, answer_with(f, "triggers", "trigger", true));
 }
 
 TEST_F(replays_with_odd_members_are_handled)
 {
-	static const struct answered_command list = {bc_cmd_daemon, {"replay", "list"}};
-	static const struct answered_command cancel = {bc_cmd_daemon, {"replay", "cancel"}};
+	static const struct answered_command list = {.line = "replay list"};
+	static const struct answered_command cancel = {.line = "replay cancel"};
 
 	answer_oddly(f, &list, answer_with(f, "replays", "replay", true));
 	answer_oddly(f, &cancel, answer_with(f, "replay", "replay", false));
@@ -186,7 +183,7 @@ TEST_F(replays_with_odd_members_are_handled)
 /* The record before an odd one is printed. */
 TEST_F(odd_records_in_a_stream_are_handled)
 {
-	static const struct answered_command command = {bc_cmd_tail, {"tail", "-t", "tick"}};
+	static const struct answered_command command = {.line = "tail -t tick"};
 	static const char line[] = "000b8000\tMEMWRITE\t 4\t03\t0\tffffffff\t1000\n";
 	json_t *records = json_object_get(f->good, "records");
 	char *first = text_of(json_array_get(records, 0));
@@ -203,10 +200,10 @@ TEST_F(odd_records_in_a_stream_are_handled)
 			char *other = text_of(odd);
 			char *body;
 			assert_true(asprintf(&body, "%s\n%s\n%s\n", first, other, first) > 0);
-			struct answered a = run(f, &command, body);
+			struct command_run a = run(f, &command, body);
 			if (strncmp(a.out, line, strlen(line)) != 0)
 				fail_msg("%s\nis printed as\n%s%s", body, a.out, a.err);
-			answered_free(&a);
+			command_run_free(&a);
 			free(body);
 			free(other);
 		}

@@ -1,0 +1,123 @@
+/* Runs "buscap ..." in this process and captures what it prints.
+ *
+ *     command_run() -> command_run_free()
+ *
+ * Used by a fuzz target too, so nothing here asserts; it aborts if the system refuses something. */
+#ifndef BC_TESTS_SUPPORT_COMMAND_RUN_H
+#define BC_TESTS_SUPPORT_COMMAND_RUN_H
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "cli/main/commands.h"
+#include "cli/term/console.h"
+
+#define COMMAND_WORDS 40
+
+struct command_run {
+	int code;
+	char *out; /* null-terminated */
+	size_t out_bytes;
+	char *err;
+	size_t err_bytes;
+};
+
+typedef int command_fn(const struct bc_console *console, int argc, char **argv);
+
+/* Splits a line at blanks; a word in single quotes may have some or be empty. The words point into
+ * the line. Returns their number. */
+static inline int command_split(char *line, char *words[COMMAND_WORDS])
+{
+	int count = 0;
+
+	while (*(line += strspn(line, " ")) != '\0') {
+		bool is_quoted = *line == '\'';
+		words[count++] = line += is_quoted;
+		line += strcspn(line, is_quoted ? "'" : " ");
+		if (*line != '\0')
+			*line++ = '\0';
+		if (count == COMMAND_WORDS)
+			abort();
+	}
+	words[count] = NULL;
+	return count;
+}
+
+/* Returns what the file contains, null-terminated and allocated. */
+static inline char *command_read(int fd, size_t *bytes)
+{
+	off_t end = lseek(fd, 0, SEEK_END);
+	char *text = end >= 0 ? malloc((size_t)end + 1) : NULL;
+
+	if (text == NULL || pread(fd, text, (size_t)end, 0) != end)
+		abort();
+	text[end] = '\0';
+	*bytes = (size_t)end;
+	return text;
+}
+
+/* Returns a pipe that contains a file of at most 64 KiB. */
+static inline int command_pipe(const char *path)
+{
+	char bytes[65536];
+	int fds[2];
+	int file = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = read(file, bytes, sizeof(bytes));
+
+	if (pipe2(fds, O_CLOEXEC) != 0 || write(fds[1], bytes, (size_t)n) != n)
+		abort();
+	close(file);
+	close(fds[1]);
+	return fds[0];
+}
+
+/* Runs "buscap LINE" by a function, usually bc_commands_run(). The line may end with "<FILE" or
+ * ">FILE"; otherwise the input is /dev/null, and the output is captured. */
+static inline void command_run_by(struct command_run *r, command_fn *run, const char *line)
+{
+	char *words[COMMAND_WORDS + 1];
+	char *copy;
+	sigset_t signals;
+
+	if (asprintf(&copy, "buscap %s", line) < 0)
+		abort();
+	int argc = command_split(copy, words);
+	const char *file = words[argc - 1] + 1;
+	char arrow = file[-1] == '<' || file[-1] == '>' ? file[-1] : '\0';
+	if (arrow != '\0')
+		words[--argc] = NULL;
+	struct bc_console console = {
+		.in = arrow == '<' ? command_pipe(file) : open("/dev/null", O_RDONLY | O_CLOEXEC),
+		.out = arrow == '>' ? open(file, O_RDWR | O_CLOEXEC)
+				    : memfd_create("out", MFD_CLOEXEC),
+		.err = open_memstream(&r->err, &r->err_bytes)};
+	if (console.in < 0 || console.out < 0 || console.err == NULL)
+		abort();
+	pthread_sigmask(SIG_BLOCK, NULL, &signals);
+	r->code = run(&console, argc, words);
+	pthread_sigmask(SIG_SETMASK, &signals, NULL);
+	fclose(console.err);
+	r->out = command_read(console.out, &r->out_bytes);
+	close(console.out);
+	close(console.in);
+	free(copy);
+}
+
+static inline void command_run(struct command_run *r, const char *line)
+{
+	command_run_by(r, bc_commands_run, line);
+}
+
+static inline void command_run_free(struct command_run *r)
+{
+	free(r->out);
+	free(r->err);
+}
+
+#endif

@@ -1,0 +1,829 @@
+/* What the commands of buscap print about wrong usage and about files and sockets that they can't
+ * use, and the exit code. The commands run in this process, one after another, so they must not
+ * leave anything behind for the next one. */
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <zlib.h>
+
+#include "formats/base/utf8.h"
+#include "tests/support/command_run.h"
+#include "tests/support/temp_dir.h"
+#include "tests/support/test.h"
+
+static struct command_run r; /* of the last command */
+
+static void run(const char *line)
+{
+	int fd = first_free_fd();
+
+	command_run_free(&r);
+	command_run(&r, line);
+	assert_int_equal(first_free_fd(), fd);
+}
+
+/* Runs "buscap LINE". The error is one line. It starts with the command and contains the words, or
+ * is these words if they start with "buscap". */
+static void says(int code, const char *line, const char *words)
+{
+	char start[40];
+	bool is_whole = strncmp(words, "buscap", 6) == 0;
+
+	snprintf(start, sizeof(start), "buscap %.*s: ", (int)strcspn(line, " "), line);
+	run(line);
+	if (r.code != code || r.err_bytes == 0 || strchr(r.err, '\n') != r.err + r.err_bytes - 1 ||
+		!bc_utf8_is_valid(r.err, r.err_bytes) ||
+		strncmp(r.err, is_whole ? words : start, strlen(is_whole ? words : start)) != 0 ||
+		(is_whole && r.err_bytes != strlen(words) + 1) || strstr(r.err, words) == NULL)
+		fail_msg("buscap %s\nexit code %d, not %d\n%s\nis not one line with: %s", line,
+			r.code, code, r.err, words);
+}
+
+/* The same, and there is no output. */
+static void fails(int code, const char *line, const char *words)
+{
+	says(code, line, words);
+	assert_string_equal(r.out, "");
+}
+
+static void prints(const char *line, const char *out)
+{
+	run(line);
+	if (r.code != BC_EXIT_OK || r.err_bytes != 0 || (out != NULL && strcmp(r.out, out) != 0))
+		fail_msg("buscap %s\nexit code %d\n%s%s", line, r.code, r.err, r.out);
+}
+
+static unsigned count_files(void)
+{
+	DIR *list = opendir(".");
+	unsigned n = 0;
+
+	assert_non_null(list);
+	while (readdir(list) != NULL)
+		n++;
+	closedir(list);
+	return n;
+}
+
+struct fixture {
+	struct temp_dir dir;
+	unsigned files;
+};
+
+static void write_text(const struct fixture *f, const char *name, const char *text)
+{
+	temp_write(&f->dir, name, text, strlen(text));
+}
+
+/* Writes files with the content of x.byu.lz4: damaged, torn, compressed; and the start of a
+ * program. */
+static void write_segments(const struct fixture *f)
+{
+	size_t n;
+	uint8_t *segment = temp_read(&f->dir, "x.byu.lz4", &n);
+	gzFile gz = gzopen("x.gz", "w");
+	FILE *program = fopen("/proc/self/exe", "r");
+	char start[100];
+
+	assert_non_null(gz);
+	assert_int_equal(gzwrite(gz, segment, (unsigned)n), n);
+	assert_int_equal(gzclose(gz), Z_OK);
+	assert_non_null(program);
+	assert_int_equal(fread(start, 1, sizeof(start), program), sizeof(start));
+	fclose(program);
+	temp_write(&f->dir, "torn-elf", start, sizeof(start));
+	temp_write(&f->dir, "20260101T000000Z-000000-00000.byu.lz4.partial", segment, 11);
+	segment[30] ^= 1; /* in the segment header */
+	temp_write(&f->dir, "damaged.byu.lz4", segment, n);
+	free(segment);
+}
+
+/* A working directory with a small trace of each kind. */
+static void set_up(struct fixture *f)
+{
+	static const char *const texts[][2] = {
+		{"x.din", "0 10\n1 20\n"},
+		{"bad.din", "x\n0 10\n1 20\n"},
+		{"x.xdin", "r 10 4\n"},
+		{"x.laplace", "r 1 4 1000 0\nr 2 4 1000 0\n"},
+		{"x.events", "F 10 100 77\n"},
+		{"x.tarmac", "Tarmac Text Rev 3t\n1 clk E 10001848 00000001 CoreEvent_RESET\n"},
+		{"clk.tarmac", "7 clk R r0 00000001\n"},
+		{"ns.tarmac", "1 ns R r0 00000001\n"},
+		{"bad.map", "1000 a\nqq b\n"},
+		{"hello", "hello\n"},
+		{"symbols", "c0100000 T start\nc0100000\n"},
+		{"elf", "\177ELF"},
+		{"empty", ""},
+		{"unreadable", "0 10\n"},
+	};
+
+	temp_dir_make(&f->dir);
+	assert_int_equal(chdir(f->dir.path), 0);
+	setenv("BUSCAP_SOCKET", "no-socket", 1);
+	for (size_t i = 0; i < COUNT_OF(texts); i++)
+		write_text(f, texts[i][0], texts[i][1]);
+	chmod("unreadable", 0);
+	assert_int_equal(symlink("nowhere", "link"), 0);
+	prints("sim -n 100 -O byu -o x.byu", "");
+	prints("sim -n 100 -O bcp1 -o x.bcp1", "");
+	says(0, "convert -O segment -o x.byu.lz4 x.bcp1", "no byte enables");
+	says(0, "convert -O segment:clock_hz=7 -o slow.byu.lz4 x.bcp1", "no byte enables");
+	says(0, "convert -O segment:clock_hz=9 -o fast.byu.lz4 x.bcp1", "no byte enables");
+	write_segments(f);
+	assert_int_equal(mkdir("directory", 0700), 0);
+	f->files = count_files();
+}
+
+static void tear_down(struct fixture *f)
+{
+	assert_int_equal(count_files(), f->files);
+	command_run_free(&r);
+	rmdir("directory");
+	assert_int_equal(chdir("/"), 0);
+	temp_dir_remove(&f->dir);
+}
+
+TEST_SHARED_FIXTURE(fixture, set_up, tear_down)
+
+struct failure {
+	const char *line;
+	const char *words;
+};
+
+static const struct failure wrong_options[] = {
+	/* buscap */
+	{"", "buscap: no command given; see buscap --help"},
+	{"frobnicate", "buscap: no such command: frobnicate; see buscap --help"},
+	{"--socket status", "buscap: unknown option --socket; see buscap --help"},
+	{"--frobnicate status", "buscap: unknown option --frobnicate; see buscap --help"},
+	{"--hlep", "buscap: unknown option --hlep; see buscap --help"},
+	/* info, verify, recover */
+	{"info", "no file given"},
+	{"info -q x.byu", "unknown option -q"},
+	{"verify", "no file given"},
+	{"verify --json x.byu", "unknown option --json"},
+	{"recover", "no file given"},
+	{"recover x.byu", "-o is required: the output file"},
+	{"recover --mode best x.byu -o out", "best"},
+	{"recover x.byu x.byu -o out", "give one file at a time"},
+	{"recover x.byu -o -", "-o is required: the output file"},
+	/* dump */
+	{"dump --frob x.byu", "unknown option --frob"},
+	{"dump -x x.byu", "unknown option -x"},
+	{"dump -px x.byu", "unknown option -x"},
+	{"dump --records", "option --records requires a value"},
+	{"dump -n 5-3 x.byu", "--records 5-3: the range ends before it starts"},
+	{"dump -n a x.byu", "--records a: not a range"},
+	{"dump -n - x.byu", "--records -: not a range"},
+	{"dump -n 99999999999999999999- x.byu", "not a range"},
+	{"dump -n 1 --records 2 x.byu", "--records given twice"},
+	{"dump --to @1 -t tick --to @2 x.byu", "--to given twice"},
+	{"dump --from @5 --to @4 x.byu", "the end is before the start"},
+	{"dump -t absolute x.byu", "absolute"},
+	{"dump --port 80 --addr 80 x.byu", "--port excludes --addr and --type"},
+	{"dump --type read --port 80 x.byu", "--port excludes --addr and --type"},
+	{"dump -e 0 -e 1 x.byu", "twice"},
+	{"dump --epoch one x.byu", "one"},
+	{"dump -I tarball x.byu", "tarball: no such format"},
+	{"dump -I byu:x=1 x.byu", "byu:x=1"},
+	{"dump --plain=yes x.byu", "option --plain takes no value"},
+	{"dump -I din --to @3 x.din", "din has no time"},
+	{"dump -I din -e 0 x.din", "no epochs"},
+	{"dump -I din -t tick x.din", "--time tick"},
+	{"dump -I laplace-text -e 0 x.laplace", "no epochs"},
+	{"dump -I laplace-text -t tick x.laplace", "--time tick"},
+	{"dump -I byu --b2a --map pc x.byu", "--b2a excludes --map and --symbols"},
+	{"dump -I din --map pc x.din", "--map and --symbols work only with"},
+	{"dump --region vga --addr 0 x.byu", "--region excludes --addr and --port"},
+	{"dump --addr 0 --region vga x.byu", "--region excludes --addr and --port"},
+	{"dump --port 80 --region vga x.byu", "--region excludes --addr and --port"},
+	{"dump --region vga --port 80 x.byu", "--region excludes --addr and --port"},
+	{"dump --region keybord x.byu",
+		"--region keybord: no region has this name; similar names: keyboard data"},
+	{"dump --region '' x.byu", "no region has this name"},
+	{"dump --region vga --region vga x.byu", "--region given twice"},
+	/* cut */
+	{"cut -n 5-3 x.xdin", "ends before it starts"},
+	{"cut -n a x.xdin", "not a range"},
+	{"cut -n 1 -n 2 x.xdin", "twice"},
+	{"cut --addr xyz x.xdin", "xyz"},
+	{"cut --addr 20-10 x.xdin", "20-10"},
+	{"cut --addr - x.xdin", "--addr"},
+	{"cut --addr '' x.xdin", "--addr"},
+	{"cut --addr 1-2-3 x.xdin", "1-2-3"},
+	{"cut --addr 10000000000000000 x.xdin", "10000000000000000"},
+	{"cut --type nothing x.xdin", "nothing"},
+	{"cut --type '' x.xdin", "--type"},
+	{"cut --type read, x.xdin", "read,"},
+	{"cut --type 0x100 x.xdin", "0x100"},
+	{"cut --proc x x.xdin", "--proc x"},
+	{"cut --proc 3-1 x.xdin", "3-1"},
+	{"cut --proc 70000 x.xdin", "70000"},
+	{"cut --proc 1, x.xdin", "1,"},
+	{"cut --proc 0 x.xdin", "xdin has no processors: can't use --proc"},
+	{"cut --from tomorrow x.xdin", "tomorrow: not a time"},
+	{"cut --from @10 --to @5 x.xdin", "the end is before the start"},
+	{"cut --from @1 --from @2 x.xdin", "twice"},
+	{"cut --to @1 x.xdin", "xdin has no time: can't select by tick"},
+	{"cut --from @10 x.xdin", "xdin has no time: can't select by tick"},
+	{"cut -e 0 x.xdin", "xdin has no epochs: can't use --epoch"},
+	{"cut -O nothing x.xdin", "nothing: no such format"},
+	{"cut -O lackey x.xdin", "lackey"},
+	{"cut --frob x.xdin", "unknown option --frob"},
+	{"cut -n", "option -n requires a value"},
+	{"cut --t", "option --t is ambiguous"},
+	{"cut --t=1", "option --t=1 is ambiguous"},
+	{"cut --output-", "option --output- requires a value"},
+	{"cut --rec", "option --rec requires a value"},
+	{"cut --strict=3", "option --strict takes no value; see buscap cut --help"},
+	{"cut -s", "unknown option -s"},
+	{"cut --=1", "unknown option --=1"},
+	{"cut -I byu --from +1s x.byu -O xdin", "time of day"},
+	{"cut --from @5 --to @4 -O csv x.byu.lz4", "the end is before the start"},
+	{"cut --to @4 --from @5 -O csv x.byu.lz4", "the end is before the start"},
+	{"cut --to @0 --from @5 -O csv x.byu.lz4", "the end is before the start"},
+	{"cut x.byu.lz4", "use -o"},
+	{"cut -O csv -I byu - - <x.byu", "standard input (\"-\") can be read only once"},
+	{"cut --region keybord x.byu",
+		"--region keybord: no region has this name; similar names: keyboard data"},
+	{"cut --region '' x.byu", "no region has this name"},
+	{"cut --region vga --region vga x.byu", "--region given twice"},
+	{"cut --from 2026-02-30T00:00:00Z -O csv x.byu.lz4", "2026-02-30T00:00:00Z: no such date"},
+	{"cut --to 2026-02-30T00:00:00Z -O csv x.byu.lz4", "2026-02-30T00:00:00Z: no such date"},
+	{"cut --from 2025-02-29T00:00:00Z -O csv x.byu.lz4", "2025-02-29T00:00:00Z: no such date"},
+	{"cut --to 2025-02-29T00:00:00Z -O csv x.byu.lz4", "2025-02-29T00:00:00Z: no such date"},
+	{"cut --from 2026-02-31T00:00:00Z -O csv x.byu.lz4", "2026-02-31T00:00:00Z: no such date"},
+	{"cut --to 2026-02-31T00:00:00Z -O csv x.byu.lz4", "2026-02-31T00:00:00Z: no such date"},
+	{"cut --from 2026-04-31T00:00:00Z -O csv x.byu.lz4", "2026-04-31T00:00:00Z: no such date"},
+	{"cut --to 2026-04-31T00:00:00Z -O csv x.byu.lz4", "2026-04-31T00:00:00Z: no such date"},
+	{"cut --from 2026-13-01T00:00:00Z -O csv x.byu.lz4", "2026-13-01T00:00:00Z: no such date"},
+	{"cut --to 2026-13-01T00:00:00Z -O csv x.byu.lz4", "2026-13-01T00:00:00Z: no such date"},
+	{"cut --from 2026-00-01T00:00:00Z -O csv x.byu.lz4", "2026-00-01T00:00:00Z: no such date"},
+	{"cut --to 2026-00-01T00:00:00Z -O csv x.byu.lz4", "2026-00-01T00:00:00Z: no such date"},
+	{"cut --from 2026-01-00T00:00:00Z -O csv x.byu.lz4", "2026-01-00T00:00:00Z: no such date"},
+	{"cut --to 2026-01-00T00:00:00Z -O csv x.byu.lz4", "2026-01-00T00:00:00Z: no such date"},
+	{"cut --from 2026-01-32T00:00:00Z -O csv x.byu.lz4", "2026-01-32T00:00:00Z: no such date"},
+	{"cut --to 2026-01-32T00:00:00Z -O csv x.byu.lz4", "2026-01-32T00:00:00Z: no such date"},
+	{"cut --from 2026-01-01T24:00:00Z -O csv x.byu.lz4",
+		"2026-01-01T24:00:00Z: no such time of day"},
+	{"cut --from 2026-01-01T00:60:00Z -O csv x.byu.lz4",
+		"2026-01-01T00:60:00Z: no such time of day"},
+	{"cut --from 2026-01-01T00:00:61Z -O csv x.byu.lz4",
+		"2026-01-01T00:00:61Z: no such time of day"},
+	{"cut --from 2026-01-01T99:00:00Z -O csv x.byu.lz4",
+		"2026-01-01T99:00:00Z: no such time of day"},
+	{"cut --from 2026-01-01T24:00Z -O csv x.byu.lz4", "2026-01-01T24:00Z: no such time of day"},
+	{"cut --from 2026-01-01T25:00:00Z -O csv x.byu.lz4",
+		"2026-01-01T25:00:00Z: no such time of day"},
+	{"cut --from 2026-1-1 -O csv x.byu.lz4", "--from 2026-1-1: not a time"},
+	{"cut --from '' -O csv x.byu.lz4", "--from : not a time"},
+	{"cut --from '2026-01-01 3:14' -O csv x.byu.lz4", "--from 2026-01-01 3:14: not a time"},
+	{"cut --from 25:00 -O csv x.byu.lz4", "--from 25:00: no such time of day"},
+	{"cut --from 03:14Z -O csv x.byu.lz4", "--from 03:14Z: not a time"},
+	{"cut --from +5x -O csv x.byu.lz4", "--from +5x: not a duration"},
+	{"cut --from @ -O csv x.byu.lz4", "--from @: not a tick"},
+	{"cut --from 2026-01-01T00:00:00x -O csv x.byu.lz4",
+		"--from 2026-01-01T00:00:00x: not a time zone"},
+	{"cut --from 2026-01-01T00:00:00+1:00 -O csv x.byu.lz4",
+		"--from 2026-01-01T00:00:00+1:00: not a time zone"},
+	{"cut --from -2x -O csv x.byu.lz4", "--from -2x: not a duration"},
+	{"cut --from + -O csv x.byu.lz4", "--from +: not a duration"},
+	{"cut --from @-1 -O csv x.byu.lz4", "--from @-1: not a tick"},
+	{"cut --from @x -O csv x.byu.lz4", "--from @x: not a tick"},
+	{"cut --from @18446744073709551616 -O csv x.byu.lz4",
+		"--from @18446744073709551616: not a tick"},
+	{"cut --from 2400-01-01 -O csv x.byu.lz4", "--from 2400-01-01: out of range"},
+	{"cut --from +999999d -O csv x.byu.lz4", "--from +999999d: out of range"},
+	/* convert, formats */
+	{"convert -O segment x.byu.lz4", "use -o"},
+	{"convert -O csv -I byu - - <x.byu", "standard input (\"-\") can be read only once"},
+	{"convert -O csv -I byu -i - - <x.byu", "once"},
+	{"convert -I din -O tarmac x.din", "it has no sizes"},
+	/* sim */
+	{"sim", "-O is required: bcp1, raw6 or byu"},
+	{"sim -O foo", "not bcp1, raw6 or byu"},
+	{"sim -O byu24", "not bcp1, raw6 or byu"},
+	{"sim -O bcp1:seed=3", "bcp1:seed=3"},
+	{"sim -O bcp1 --agents 5", "agents"},
+	{"sim -O bcp1 --agents 0", "agents"},
+	{"sim -O bcp1 --loss 1.5", "--loss 1.5: not a probability"},
+	{"sim -O bcp1 --loss nan", "--loss nan: not a probability"},
+	{"sim -O bcp1 --loss 1e-9", "must be 0 or at least 0.000001"},
+	{"sim -O raw6 --corrupt 0.1",
+		"--corrupt works only with -O bcp1: the other formats have no checksums"},
+	{"sim -O bcp1 --count -1", "--count -1: not a decimal number"},
+	{"sim -O bcp1 --count k", "--count k: not a decimal number"},
+	{"sim -O bcp1 --count 1K", "--count 1K: not a decimal number"},
+	{"sim -O bcp1 --count ''", "--count : not a decimal number"},
+	{"sim -O bcp1 --count 18446744073709551615k", "not a decimal number"},
+	{"sim -O bcp1 --no-caches", "--no-caches needs"},
+	{"sim -O bcp1 -I lackey", "-I needs"},
+	{"sim -O byu - -", "standard input"},
+	{"sim -O byu x.din -I nonsense", "nonsense"},
+	/* stats */
+	{"stats -I byu --line 33 x.byu", "33"},
+	{"stats -I byu --line 0 x.byu", "--line 0"},
+	{"stats -I byu --page 16 x.byu", "16"},
+	{"stats -I byu --line 8192 x.byu", "a page of 4096 bytes is smaller than a line of 8192"},
+	{"stats -I byu --page 4k x.byu", "4k"},
+	{"stats -I byu --memory all x.byu", "all"},
+	{"stats -I byu --idle -1 x.byu", "-1"},
+	{"stats -I byu --burst '' x.byu", "--burst"},
+	{"stats -I byu --clock-hz 0 x.byu", "--clock-hz 0"},
+	{"stats -I byu --top x x.byu", "--top x"},
+	{"stats -I byu --as mips x.byu", "mips"},
+	{"stats -I byu --as cis501 --json x.byu", "--json and --as can't be combined"},
+	{"stats -I byu --as cis501 x.byu", "the format is byu, which has no micro-ops"},
+	{"stats --frob x.byu", "unknown option --frob"},
+	{"stats -I tarball x.byu", "tarball: no such format"},
+	{"stats -I byu:x=1 x.byu", "byu:x=1"},
+	{"stats --totals=yes x.byu", "option --totals takes no value"},
+	{"stats -I byu - - <x.byu", "standard input (\"-\") can be read only once"},
+	/* find, marks */
+	{"find 10", "give an address, or --region, and a directory or file"},
+	{"find xyz x.byu.lz4", "address xyz: not a hexadecimal address range"},
+	{"find 20-10 x.byu.lz4", "ends before it starts"},
+	{"find --first 1 --last 1 10 x.byu.lz4", "--first excludes --last"},
+	{"find --first 0 10 x.byu.lz4", "at least 1"},
+	{"find --count --json 10 x.byu.lz4", "--count excludes"},
+	{"find -U 99999 10 x.byu.lz4", "--context 99999: must be 0 to 10000"},
+	{"find 10 x.din x.din", "x.din: not a segment"},
+	{"find 10 x.din x.byu.lz4", "x.din: not a segment"},
+	{"find 10 x.byu.lz4 -", "-: not a segment"},
+	{"find --after-mark x 10 x.din", "need segments"},
+	{"find --from tomorrow 10 x.byu.lz4", "not a time"},
+	{"find --from today -I din 10 x.din", "no time of day"},
+	{"find -I din --from -1h 10 x.din", "need segments"},
+	{"find -I din --from -1h --last 1 10 x.din", "need segments"},
+	{"find --from yesterday 0- - <x.byu.lz4", "need segment files"},
+	{"find -c --to now 0- - <x.byu.lz4", "need segment files"},
+	{"find --last 1 -I din 10 - <x.din", "--last needs the name of a file"},
+	{"find com1 x.byu", "address com1: not an address; try --region com1"},
+	{"find --region com1 3f8 x.byu", "give an address or --region, not both"},
+	{"find --region com x.byu", "COM1"},
+	{"find --symbols x.byu:zz 0 x.byu",
+		"x.byu:zz: no such file, and \"zz\" is not an offset such as -c0000000"},
+	{"find --region keybord x.byu",
+		"--region keybord: no region has this name; similar names: keyboard data"},
+	{"find --region '' x.byu", "no region has this name"},
+	{"find --region vga --region vga x.byu", "--region given twice"},
+	{"find -I xdin --map bad.map 0- x.xdin", "bad.map: line 2: expected a hexadecimal address"},
+	{"find -I din --symbols empty 0 x.din", "empty: no symbols of functions or objects"},
+	{"find -I din --symbols elf 0 x.din", "elf: damaged ELF file: "},
+	{"find -I din --symbols torn-elf 0 x.din", "torn-elf: damaged ELF file: "},
+	{"find -I din --symbols hello 0 x.din", "hello: line 1: neither ELF nor a symbol"},
+	{"find -I din --symbols symbols 0 x.din", "symbols: line 2: neither ELF"},
+	{"marks x.din", "x.din: not a segment"},
+	{"marks x.byu.lz4 x.din", "x.din: not a segment"},
+	{"marks empty", "empty: not a segment"},
+	{"marks x.byu.lz4 empty", "empty: not a segment"},
+	{"marks /dev/null", "/dev/null: not a file"},
+	{"marks x.byu.lz4 /dev/null", "/dev/null: not a file"},
+	{"marks - <x.byu.lz4", "not a pipe"},
+	{"marks x.byu.lz4 - <x.byu.lz4", "not a pipe"},
+	/* report */
+	{"report", "give a directory"},
+	{"report -o out.png .", "unknown type of report"},
+	{"report --columns 1 .", "must be 2 to 512"},
+	{"report --columns x .", "--columns"},
+	{"report --rows 1025 .", "must be 2 to 1024"},
+	{"report --from @5 .", "need a time of day"},
+	{"report --json --text .", "give one"},
+	{"report -o out.svg --text .", "name it .txt"},
+	{"report --json -o out.html .", "name it .json"},
+	{"report hello", "not a segment"},
+	/* merge */
+	{"merge", "two files"},
+	{"merge x.xdin", "two files"},
+	{"merge -I xdin x.xdin x.xdin", "no time"},
+	{"merge --by day x.xdin x.xdin", "tick or wall"},
+	{"merge --clock-hz 0 x.xdin x.xdin", "from 1"},
+	{"merge --renumber 0 x.xdin x.xdin", "from 1"},
+	{"merge --frob", "unknown option --frob"},
+	{"merge -I byu --by wall x.byu x.byu -O segment -o out", "no time of day"},
+	{"merge x.byu.lz4 x.byu.lz4", "use -o"},
+	{"merge --by wall -I tarmac -I segment -O ndjson x.tarmac slow.byu.lz4",
+		"tarmac has no time of day"},
+	{"merge --by wall slow.byu.lz4 slow.byu.lz4 -O segment:clock_hz=5 -o out",
+		"clock_hz must be 1000000000"},
+	{"merge --by wall x.byu.lz4 x.byu.lz4 -o out",
+		"x.byu.lz4: clock rate unknown, so times of day are too; give it with --clock-hz"},
+	{"merge --by tick slow.byu.lz4 fast.byu.lz4 -o out.byu.lz4",
+		"clock rate is 9 Hz, but an earlier input has 7 Hz"},
+	{"merge -I byu --clock-hz 5 x.byu x.byu", "--clock-hz works only with --by wall"},
+	{"merge -I laplace-text -I laplace-text -I laplace-text x.laplace x.laplace",
+		"once for each"},
+	{"merge -I laplace-text -I laplace-events x.laplace x.events -O laplace-text",
+		"can't convert laplace-events to laplace-text"},
+	{"merge -O csv -I byu - - <x.byu", "standard input (\"-\") can be read only once"},
+	{"merge -I tarmac -o out ns.tarmac clk.tarmac",
+		"clk.tarmac: can't merge times in clk with times in ns"},
+	/* diff */
+	{"diff", "give two traces"},
+	{"diff x.byu", "give two traces"},
+	{"diff x.byu x.byu x.byu", "give two traces; with more files, all after the first must be "
+				   "segments of one recording"},
+	{"diff - - <x.byu", "standard input (\"-\") can be read only once"},
+	{"diff --frob x.byu x.byu", "unknown option --frob"},
+	{"diff -I vcd x.byu x.byu", "vcd"},
+	{"diff -I x x.byu x.byu", "x: no such format"},
+	{"diff --only x x.byu x.byu", "unknown name \"x\""},
+	{"diff --only '' x.byu x.byu", "--only"},
+	{"diff --only mem, x.byu x.byu", "mem,"},
+	{"diff --only reg x.byu x.byu", "reg"},
+	{"diff --only mem,foo x.byu x.byu",
+		"unknown name \"foo\"; known are inst, mem, reg, uop, kernel, event and line"},
+	{"diff --fields frob x.byu x.byu", "unknown name \"frob\"; known are kind, addr, "},
+	{"diff --fields foo x.byu x.byu", " and security"},
+	{"diff --ignore foo x.byu x.byu", "unknown name \"foo\"; known are kind, addr, "},
+	{"diff --ignore add x.byu x.byu", "\"add\""},
+	{"diff -w x x.byu x.byu", "x: not a decimal number"},
+	{"diff -n 0 x.byu x.byu", "--limit 0: must be 1 to 18446744073709551615"},
+	{"diff -l 15 x.byu x.byu", "15"},
+	{"diff -l 1000001 x.byu x.byu", "1000001"},
+	{"diff -s 100001 x.byu x.byu", "100001"},
+	{"diff --first=1 x.byu x.byu", "--first"},
+	{"diff --format-b din --fields time x.byu x.din", "time"},
+	{"diff --fields opcode x.byu x.byu", "opcode"},
+	{"diff --format-b laplace-events x.byu x.events",
+		"A is byu and B is laplace-events, which don't both have comparable entries"},
+	{"diff --fields addr --ignore addr x.byu x.byu", "--ignore leaves no field to compare"},
+	{"diff --fields addr,type --ignore type,time,addr x.byu x.byu",
+		"--ignore leaves no field to compare"},
+	{"diff --ignore addr,type,size,attr,proc,time,data,letter,event,text,phys,space,enables "
+	 "x.byu x.byu",
+		"--ignore leaves no field to compare"},
+	{"diff --same-clock --relative x.byu x.byu", "--same-clock excludes --relative"},
+	{"diff --json --quiet x.byu x.byu", "--json excludes --quiet"},
+	{"diff --start xyz x.byu x.byu", "not a hexadecimal address"},
+	/* the daemon's */
+	{"status --no", "unknown option --no"},
+	{"status x", "operands"},
+	{"status --watch 0", "0.1"},
+	{"status --watch x", "a number of seconds"},
+	{"status --watch 1 2", "operands"},
+	{"status --watch=0", "0.1"},
+	{"status --watch=1 2", "operands"},
+	{"record", "start, stop, list, show or note"},
+	{"record begin", "begin: unknown verb"},
+	{"record strat", "strat: unknown verb; use start, stop, list, show or note"},
+	{"record start x", "no operands"},
+	{"record start --limit 10s", "duration:10s"},
+	{"record start --limit files:3", "duration:10s"},
+	{"record start --limit records:1k", "number"},
+	{"record start --limit records:1 --limit records:2", "given twice"},
+	{"record start --label a --label b", "twice"},
+	{"record start --note a", "--note a: not KEY=VALUE; try program=ls"},
+	{"record start --note =a", "program=ls"},
+	{"record start --note a=1 --note a=2", "given twice"},
+	{"record start --trigger a:stop", "NAME:ACTION:WHEN"},
+	{"record start --trigger :stop:gap", "NAME:ACTION:WHEN"},
+	{"record start --pre", "requires a value"},
+	{"record stop x", "record: stop takes no operands;"},
+	{"record list x", "operands"},
+	{"record show a b", "one ID"},
+	{"record note", "program=ls"},
+	{"record note x", "record: x: not KEY=VALUE; try program=ls"},
+	{"record note a=1 a=2", "record: a=2: a given twice"},
+	{"rotate x", "rotate takes no operands"},
+	{"mark", "text"},
+	{"snapshot x", "operands"},
+	{"snapshot --post 1s --until-stopped", "exclude each other"},
+	{"trigger", "list, add or remove"},
+	{"trigger add a mark", "NAME ACTION WHEN"},
+	{"trigger remove", "one NAME"},
+	{"trigger list x", "operands"},
+	{"replay", "one file"},
+	{"replay a b", "one file"},
+	{"replay --speed 0 x", "above 0"},
+	{"replay --speed inf x", "above 0"},
+	{"replay --speed max --speed 2 x", "twice"},
+	{"replay --clock-hz 1 --clock-hz 2 x", "twice"},
+	{"replay --format x x", "unknown format"},
+	{"replay --clock-hz x x", "decimal"},
+	{"replay cancel a b", "one ID"},
+	{"replay list x", "operands"},
+	{"tail x", "operands"},
+	{"tail -n 0", "above 0"},
+	{"tail -n x", "decimal"},
+	{"tail -n 5 -n 6", "--records: given twice"},
+	{"tail --addr 1 --addr 2", "twice"},
+	{"events x", "operands"},
+	{"web . .", "at most one directory"},
+	{"web --listen '' .", "--listen : must be a numeric address and a port"},
+	{"web --listen '' none", "--listen : must be a numeric address and a port"},
+	{"web --listen ''", "--listen : must be a numeric address and a port"},
+	{"web --listen 127.0.0.1 .", "--listen 127.0.0.1: must be a numeric address and a port"},
+	{"web --listen 127.0.0.1 none", "--listen 127.0.0.1: must be a numeric address and a port"},
+	{"web --listen 127.0.0.1", "--listen 127.0.0.1: must be a numeric address and a port"},
+	{"web --listen 8080 .", "--listen 8080: must be a numeric address and a port"},
+	{"web --listen 8080 none", "--listen 8080: must be a numeric address and a port"},
+	{"web --listen 8080", "--listen 8080: must be a numeric address and a port"},
+	{"web --listen :8080 .", "--listen :8080: must be a numeric address and a port"},
+	{"web --listen :8080 none", "--listen :8080: must be a numeric address and a port"},
+	{"web --listen :8080", "--listen :8080: must be a numeric address and a port"},
+	{"web --listen example.org:80 .",
+		"--listen example.org:80: must be a numeric address and a port"},
+	{"web --listen example.org:80 none",
+		"--listen example.org:80: must be a numeric address and a port"},
+	{"web --listen example.org:80",
+		"--listen example.org:80: must be a numeric address and a port"},
+	{"web --listen 127.0.0.1:65536 .",
+		"--listen 127.0.0.1:65536: must be a numeric address and a port"},
+	{"web --listen 127.0.0.1:65536 none",
+		"--listen 127.0.0.1:65536: must be a numeric address and a port"},
+	{"web --listen 127.0.0.1:65536",
+		"--listen 127.0.0.1:65536: must be a numeric address and a port"},
+	{"web --listen ::1:80 .", "--listen ::1:80: must be a numeric address and a port"},
+	{"web --listen ::1:80 none", "--listen ::1:80: must be a numeric address and a port"},
+	{"web --listen ::1:80", "--listen ::1:80: must be a numeric address and a port"},
+};
+
+TEST_CASES(wrong_usage_is_one_line_and_exit_two, wrong_options)
+{
+	fails(BC_EXIT_USAGE, c->line, c->words);
+}
+
+static const struct failure wrong_files[] = {
+	{"info none", "none: can't open: No such file"},
+	{"info .", ".: can't open: Is a directory; give the files in it instead"},
+	{"info hello", "hello: unknown format: the lines fit no known format; specify it with -I"},
+	{"dump none", "none: can't open: No such file"},
+	{"dump .", ".: can't open: Is a directory; give the files in it instead"},
+	{"dump hello", "hello: unknown format: the lines fit no known format; specify it with -I"},
+	{"verify none", "none: can't open: No such file"},
+	{"verify .", ".: can't open: Is a directory; give the files in it instead"},
+	{"verify hello",
+		"hello: unknown format: the lines fit no known format; specify it with -I"},
+	{"recover none -o out", "none"},
+	{"sim -O byu -o none/out", "none/out"},
+	{"sim -O byu none", "none"},
+	{"sim -O byu x.din -o x.din", "is also an input"},
+	{"sim -O byu -I lackey empty", "empty: no memory accesses"},
+	{"cut none", "none"},
+	{"cut x.byu.lz4 -o none/x", "directory"},
+	{"diff x.byu none", "No such file"},
+	{"find 10 none", "none: can't open"},
+	{"find 10 directory", "directory: no segments in this directory; name the files if they "
+			      "have other names"},
+	{"find 10 empty", "empty: empty file"},
+	{"find --last 1 10 empty", "empty: empty file"},
+	{"find 10 hello", "unknown format"},
+	{"find --last 1 10 hello", "unknown format"},
+	{"find --map none 0- x.din", "none: can't open"},
+	{"recover x.byu.lz4 -o x.byu.lz4", "input itself"},
+	{"recover x.byu.lz4 -o none/out", "directory"},
+	{"recover x.byu.lz4 -o ./", "directory"},
+	{"recover - -o out <x.byu.lz4", "not a regular file"},
+	{"report --map none .", "can't open"},
+	{"report -o none/x.svg x.byu.lz4", "none/x.svg: can't open"},
+	{"web none", "none: can't open: No such file"},
+	{"web x.byu.lz4", "Not a directory"},
+	{"web --listen 192.0.2.1:0 .", "192.0.2.1:0: Cannot assign"},
+	{"web --map none .", "none"},
+	{"find --symbols none 0 x.din", "none: can't open"},
+	{"find --symbols none:-1000 0 x.din", "none: can't open"},
+	{"find --map . 0 x.din", ".: "},
+	{"dump --symbols none x.din", "none: can't open"},
+	{"dump --symbols none:-1000 x.din", "none: can't open"},
+	{"dump --map . x.din", ".: "},
+	{"cut --symbols none x.din", "none: can't open"},
+	{"cut --symbols none:-1000 x.din", "none: can't open"},
+	{"cut --map . x.din", ".: "},
+	{"stats --symbols none x.din", "none: can't open"},
+	{"stats --symbols none:-1000 x.din", "none: can't open"},
+	{"stats --map . x.din", ".: "},
+	{"tail --symbols none", "none: can't open"},
+	{"tail --symbols none:-1000", "none: can't open"},
+	{"tail --map .", ".: "},
+	{"top --symbols none", "none: can't open"},
+	{"top --symbols none:-1000", "none: can't open"},
+	{"top --map .", ".:"},
+	{"recover x.gz -o out", "x.gz: compressed; decompress it first"},
+	{"recover x.byu.lz4 -o link", "already exists"},
+	{"recover 20260101T000000Z-000000-00000.byu.lz4.partial -o out", "no chunk"},
+};
+
+TEST_CASES(a_file_that_can_not_be_used_is_one_line_and_exit_one, wrong_files)
+{
+	fails(BC_EXIT_FAILED, c->line, c->words);
+}
+
+TEST(an_unreadable_file_is_one_line_and_exit_one)
+{
+	if (geteuid() == 0)
+		return;
+	fails(BC_EXIT_FAILED, "info unreadable", "unreadable: can't open: Permission denied");
+	fails(BC_EXIT_FAILED, "dump unreadable", "unreadable: can't open: Permission denied");
+	fails(BC_EXIT_FAILED, "verify unreadable", "unreadable: can't open: Permission denied");
+}
+
+TEST(damage_is_one_line_and_exit_three)
+{
+	says(BC_EXIT_DAMAGED, "marks damaged.byu.lz4", "header is damaged");
+	/* The end is not reached, but what is wrong before it is known. */
+	says(BC_EXIT_DAMAGED, "find -I din --first 1 10-20 bad.din", "line 1");
+	says(BC_EXIT_DAMAGED, "find -I din --last 1 10-20 bad.din", "line 1");
+	says(BC_EXIT_DAMAGED, "find -I din -c 10-20 bad.din", "line 1");
+	says(BC_EXIT_DAMAGED, "find -I din 10-20 bad.din", "line 1");
+}
+
+static const struct failure empty_selections[] = {
+	{"find 99999990 x.byu.lz4", "no reference matches"},
+	{"find -j 99999990 x.byu", "no reference matches"},
+	{"find --region com1 --type write,iowrite x.byu", "buscap find: no reference matches"},
+	{"dump --addr 99999990 x.byu", "no record matches"},
+};
+
+TEST_CASES(a_selection_that_matches_nothing_says_so, empty_selections)
+{
+	fails(BC_EXIT_OK, c->line, c->words);
+}
+
+TEST(a_region_of_ports_has_no_writes)
+{
+	run("find --region com1 --type write x.byu");
+	assert_string_equal(r.err,
+		"buscap find: --region com1: has only ports; select them with --type "
+		"ioread,iowrite\nbuscap find: no reference matches\n");
+}
+
+static const struct failure good_usage[] = {
+	{"dump -I laplace-text --from @1 --to @2 x.laplace", "r 1 4 1000 0\n"},
+	{"dump -I din -n 2 x.din", "1 20\n"},
+	{"-I din dump x.din", "0 10\n1 20\n"},
+	{"find -c -I din 10-20 - <x.din", "2\n"},
+	{"stats -I byu - <x.byu", NULL},
+	{"diff -I byu - x.byu <x.byu", NULL},
+	{"convert -O csv -I byu - <x.byu", NULL},
+	{"cut -O csv -I byu - <x.byu", NULL},
+	{"merge -O csv -I byu - x.byu <x.byu", NULL},
+	{"cut --from 2024-02-29T23:59:59Z -O csv slow.byu.lz4", NULL},
+	{"cut --from 2000-02-29T00:00:00+23:59 -O csv slow.byu.lz4", NULL},
+	{"cut --from 2020-12-31T23:59:60Z -O csv slow.byu.lz4", NULL},
+};
+
+TEST_CASES(good_usage_has_no_message, good_usage)
+{
+	prints(c->line, c->words);
+}
+
+static const char *const misspelt[][2] = {
+	{"recrod", "record"},
+	{"dmup", "dump"},
+	{"verfy", "verify"},
+	{"statuss", "status"},
+	{"snapshott", "snapshot"},
+	{"conv", "convert"},
+	{"triger", "trigger"},
+};
+
+TEST_CASES(a_misspelt_command_gets_a_suggestion, misspelt)
+{
+	static const char *const forms[] = {"%s", "%s --help", "help %s"};
+	char line[40];
+	char words[120];
+
+	snprintf(words, sizeof(words),
+		"buscap: no such command: %s; did you mean %s? See buscap --help", (*c)[0],
+		(*c)[1]);
+	for (size_t i = 0; i < COUNT_OF(forms); i++) {
+		snprintf(line, sizeof(line), forms[i], (*c)[0]);
+		fails(BC_EXIT_USAGE, line, words);
+	}
+}
+
+TEST(other_words_get_no_suggestion)
+{
+	static const char *const words[] = {"nope", "ls", "-x", "--hel", "''"};
+	char line[5001];
+
+	for (size_t i = 0; i < COUNT_OF(words); i++) {
+		run(words[i]);
+		assert_int_equal(r.code, BC_EXIT_USAGE);
+		assert_null(strstr(r.err, "did you mean"));
+	}
+	memset(line, 'x', sizeof(line) - 1);
+	line[sizeof(line) - 1] = '\0';
+	run(line);
+	assert_int_equal(r.code, BC_EXIT_USAGE);
+	assert_true(r.err_bytes < 300);
+}
+
+/* A file name can't send anything to the terminal. */
+TEST(file_names_are_escaped)
+{
+#define NAME  "a\033[31m\nname\342\200\256"
+#define SHOWN "a\\x1b[31m\\x0aname\\xe2\\x80\\xae"
+	fails(BC_EXIT_FAILED, "info '" NAME "'", SHOWN ": can't open: No such file");
+	fails(BC_EXIT_FAILED, "dump '" NAME "'", SHOWN ": can't open: No such file");
+	fails(BC_EXIT_FAILED, "verify '" NAME "'", SHOWN ": can't open: No such file");
+	fails(BC_EXIT_USAGE, "formats '--" NAME "'", "unknown option --" SHOWN);
+	fails(BC_EXIT_USAGE, "'" NAME "'", "buscap: no such command: " SHOWN "; see buscap --help");
+	prints("sim -n 10 -O byu -o '" NAME "'", "");
+	prints("convert -O segment -o '" NAME ".byu.lz4' '" NAME "'", "");
+	/* The header of the segment contains the first name. */
+	prints("info '" NAME ".byu.lz4'", NULL);
+	assert_int_equal(strncmp(r.out, SHOWN ".byu.lz4: ", strlen(SHOWN ".byu.lz4: ")), 0);
+	assert_non_null(strstr(r.out, "  source      file " SHOWN "\n"));
+	assert_null(strchr(r.out, '\033'));
+	prints("info --json '" NAME ".byu.lz4'", NULL);
+	assert_non_null(strstr(r.out, "\"name\":\"a\\u001b[31m\\nname"));
+	prints("verify '" NAME "' '" NAME ".byu.lz4'", NULL);
+	assert_int_equal(strncmp(r.out, SHOWN ": ", strlen(SHOWN ": ")), 0);
+	assert_null(strchr(r.out, '\033'));
+	run("diff '" NAME "' '" NAME ".byu.lz4'");
+	assert_null(strchr(r.out, '\033'));
+	assert_null(strchr(r.err, '\033'));
+	unlink(NAME);
+	unlink(NAME ".byu.lz4");
+}
+
+static const struct failure to_a_full_disk[] = {
+	{"--help >/dev/full", ""},
+	{"--version >/dev/full", ""},
+	{"--options >/dev/full", ""},
+	{"help help >/dev/full", ""},
+	{"dump --help >/dev/full", ""},
+	{"dump x.byu >/dev/full", ""},
+	{"verify x.byu >/dev/full", ""},
+	{"info x.byu >/dev/full", ""},
+	{"sim -O byu >/dev/full", ""},
+	{"formats >/dev/full", ""},
+	{"formats -m >/dev/full", ""},
+};
+
+TEST_CASES(a_full_disk_is_reported, to_a_full_disk)
+{
+	run(c->line);
+	assert_int_equal(r.code, BC_EXIT_FAILED);
+	assert_non_null(strstr(r.err, ": write error: No space left on device; the output is "
+				      "incomplete\n"));
+}
+
+static const struct failure clients[] = {
+	{"status", ""},
+	{"status --watch", ""},
+	{"record start", ""},
+	{"record stop", ""},
+	{"record list", ""},
+	{"record show", ""},
+	{"record show x", ""},
+	{"record note a=b", ""},
+	{"rotate", ""},
+	{"mark x", ""},
+	{"snapshot", ""},
+	{"trigger list", ""},
+	{"trigger add a mark gap", ""},
+	{"trigger remove a", ""},
+	{"replay x.byu", ""},
+	{"replay list", ""},
+	{"replay cancel", ""},
+	{"tail", ""},
+	{"events", ""},
+	{"web", ""},
+};
+
+TEST_CASES(a_missing_socket_is_reported_with_advice, clients)
+{
+	fails(BC_EXIT_UNREACHABLE, c->line,
+		"no-socket: no such socket; is buscapd running? Start it, or pass its socket with "
+		"--socket PATH or $BUSCAP_SOCKET");
+}
+
+/* A value, a file or a command of that name is not taken for a command or verb. */
+static const struct failure options_first[] = {
+	{"--socket nowhere status", "buscap status: nowhere: "},
+	{"--socket=nowhere --json status", "buscap status: nowhere: "},
+	{"--socket nowhere replay list", "buscap replay: nowhere: "},
+	{"replay --socket nowhere list", "buscap replay: nowhere: "},
+	{"record --label list --socket nowhere start", "buscap record: nowhere: "},
+	{"--label x --socket nowhere record start", "buscap record: nowhere: "},
+	{"--socket nowhere mark status", "buscap mark: nowhere: "},
+	{"replay --socket list x.byu", "buscap replay: list: "},
+};
+
+TEST_CASES(options_may_precede_the_command_and_the_verb, options_first)
+{
+	run(c->line);
+	assert_int_equal(r.code, BC_EXIT_UNREACHABLE);
+	assert_int_equal(strncmp(r.err, c->words, strlen(c->words)), 0);
+}
+
+TEST(each_connection_error_has_its_own_message)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = "left"};
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	char line[160] = "status --socket ";
+
+	assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+	close(fd);
+	fails(BC_EXIT_UNREACHABLE, "status --socket left",
+		"left: connection refused: buscapd has stopped; start it");
+	unlink("left");
+	fails(BC_EXIT_UNREACHABLE, "status --socket x.din", "x.din: not a socket");
+	fails(BC_EXIT_UNREACHABLE, "status --socket x.din/x", "is buscapd running?");
+	memset(line + strlen(line), 'x', 120);
+	fails(BC_EXIT_UNREACHABLE, line, "longer than 107 bytes");
+}
