@@ -346,6 +346,8 @@ RESERVED = {
 }
 
 
+@pytest.mark.asan
+@pytest.mark.tsan
 @pytest.mark.root
 def test_reserved_operations_are_refused_to_all_but_the_owner(tmp):
     for right, requests in RESERVED.items():
@@ -627,6 +629,8 @@ def test_a_recording_is_replayed_from_a_directory_that_was_created_again(tmp):
         daemon.stop()
 
 
+@pytest.mark.asan
+@pytest.mark.tsan
 def test_a_replay_is_as_fast_as_its_client_and_no_faster(tmp):
     """The file arrives through a pipe, piece by piece, and is longer than the daemon keeps in memory."""
     whole = sim_records(2_000_000)

@@ -10,6 +10,8 @@ import struct
 import subprocess
 import time
 
+import pytest
+
 import harness
 import reference
 import test_manifest
@@ -86,6 +88,7 @@ def test_segments_get_smaller_and_nothing_else_changes(tmp):
     equal([path.stat().st_ino for path in paths], inodes, "files")
 
 
+@pytest.mark.asan
 def test_gaps_marks_and_epochs_stay(tmp):
     for seed in range(3):
         path = record_file(tmp, rich_stream(seed), clock_hz=66000000)
@@ -339,6 +342,7 @@ def test_the_daemon_archives_old_segments_in_the_background(tmp):
     check_clean(out)
 
 
+@pytest.mark.asan
 def test_the_daemon_rests_at_once_when_it_stops(tmp):
     out = tmp / "rec"
     paths = record(out, 300_000)

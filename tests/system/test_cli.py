@@ -432,6 +432,7 @@ def see(data):
         reference.Expected = before
 
 
+@pytest.mark.asan
 def test_bcp1_is_printed_with_its_gaps_in_place(tmp):
     path = tmp / "x.bcp1"
     for seed in harness.some(range(60), 3):

@@ -212,6 +212,8 @@ while not select.select([sys.stdin], [], [], 1)[0]:
 """
 
 
+@pytest.mark.asan
+@pytest.mark.tsan
 @pytest.mark.root
 def test_others_cannot_use_up_the_connections_of_the_owner(tmp):
     with recording_for_a_group(tmp) as (daemon, gid):

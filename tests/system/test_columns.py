@@ -258,6 +258,7 @@ def test_laplace_keeps_letters_spaces_and_tags():
     assert got[1]["rest"].endswith(rest[40:].decode("utf-8", errors="latin")), got[1]
 
 
+@pytest.mark.asan
 def test_the_maximum_line_length_is_enforced():
     rng = random.Random(1)
     lengths = (7, 20, 100, 16382, 16383, 16384, 16385, 16386, 40000, 300000, 600000)

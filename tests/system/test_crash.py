@@ -148,6 +148,8 @@ def test_an_interrupted_recovery_is_repeated(tmp):
     equal(latest["continues"], info([sealed])[0]["recording"], "the recording before")
 
 
+@pytest.mark.asan
+@pytest.mark.tsan
 def test_a_torn_tail_keeps_whole_chunks(tmp):
     out = tmp / "out"
     opened = left_open(out)

@@ -103,6 +103,7 @@ def test_a_cut_is_a_new_recording_with_its_origin_in_the_metadata(tmp):
         assert abs(a.wall_hz - b.wall_hz) <= 66000000, (a, b)
 
 
+@pytest.mark.asan
 def test_times_of_day_have_many_forms(tmp):
     path = record_file(tmp, rich_stream(12), clock_hz=1000000)
     source = read(path)
@@ -659,6 +660,7 @@ def test_a_file_is_replaced_only_by_a_complete_one(tmp):
     assert link.is_symlink()
 
 
+@pytest.mark.asan
 def test_times_relative_to_now_and_local_ones(tmp):
     harness.wait_until(lambda: f"{datetime.datetime.now():%H:%M}" != "23:59", "midnight has passed")
     before = time.time()

@@ -100,6 +100,8 @@ def test_wrong_options_are_named():
     refused("--check-config", code=2, words=["no source", "--source"])
 
 
+@pytest.mark.asan
+@pytest.mark.tsan
 def test_a_trace_of_another_format_is_rejected_by_name(tmp):
     bus = tmp / "bus.bcp1"
     equal(run(BUSCAP, "sim", "--count", "2000", "-O", "bcp1", "-o", bus).returncode, 0, "sim")

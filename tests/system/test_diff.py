@@ -9,6 +9,8 @@ import struct
 import subprocess
 import threading
 
+import pytest
+
 import harness
 from harness import BUSCAP, BUSCAPD, ROOT, equal, need, run
 
@@ -125,6 +127,7 @@ def test_a_flipped_bit_is_reported_by_field_and_position(tmp):
             found("--fields", field, byu, tmp / "b.byu", code=1)
 
 
+@pytest.mark.asan
 def test_inserted_or_deleted_records_are_one_difference(tmp):
     byu = simulate(tmp / "a.byu")
     data = byu.read_bytes()
@@ -407,6 +410,7 @@ def test_many_short_differences_stay_apart(tmp):
         assert removed <= last["only_a"] + last["changed"] <= removed + 20 and last["only_b"] <= 20, last
 
 
+@pytest.mark.asan
 def test_more_look_ahead_gives_no_worse_answer(tmp):
     byu = simulate(tmp / "a.byu")
     data = byu.read_bytes()

@@ -310,6 +310,8 @@ def test_a_disk_without_errors_loses_nothing(tmp):
     equal((dropped["buffer"], dropped["disk"]), (0, 0), "lost")
 
 
+@pytest.mark.asan
+@pytest.mark.tsan
 def test_a_blocked_writer_costs_what_exceeds_the_buffer(tmp):
     seconds = 3 if NIGHTLY else 1
     rate = harness.rate(2_000_000)

@@ -99,6 +99,7 @@ def test_segments_without_a_sealed_index_or_through_a_pipe(tmp):
         equal(dump(*options, torn, code=None)[0], expected, f"{options} without an index")
 
 
+@pytest.mark.asan
 def test_other_formats_by_every_selector_they_have(tmp):
     """As cut selects, which tests/system/test_cut.py compares with a model."""
     segment = record_file(tmp, rich_stream(8), clock_hz=66000000)

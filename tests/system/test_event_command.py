@@ -38,6 +38,8 @@ def wait_run(tmp, event):
     return next(found for name, found in runs(tmp) if name == event)
 
 
+@pytest.mark.asan
+@pytest.mark.tsan
 def test_losses_triggers_and_the_disk_run_the_command(tmp):
     (tmp / "out").mkdir()
     faults = Faults(tmp, tmp / "out")

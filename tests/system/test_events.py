@@ -216,6 +216,8 @@ def test_events_and_status_never_disagree(tmp):
         assert follower.seen.get(name, 0) >= least, (name, follower.seen)
 
 
+@pytest.mark.asan
+@pytest.mark.tsan
 def test_events_and_status_agree_over_a_full_disk_and_a_full_buffer(tmp):
     (tmp / "out").mkdir()
     faults = Faults(tmp, tmp / "out")

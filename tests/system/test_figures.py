@@ -5,6 +5,8 @@ import re
 import signal
 import time
 
+import pytest
+
 import harness
 from api_harness import Api, Stream, daemon_in
 from harness import equal
@@ -56,6 +58,7 @@ def test_damaged_frames_are_an_exact_loss_and_the_same_figure_everywhere(tmp):
     assert f"{lost['crc']} (damaged frames)" in words and f"{lost['board']} (board overflow)" in words, words
 
 
+@pytest.mark.asan
 def test_a_snapshot_counts_the_losses_that_it_contains(tmp):
     """The flight recorder has lost samples before the recording starts, and before what it still holds."""
     rate = harness.rate(300_000)

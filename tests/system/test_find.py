@@ -228,6 +228,7 @@ def test_times_of_day_and_files_are_shown():
     assert pathlib.Path(hit["file"]).exists() and hit["recording"] in hit["file"], hit
 
 
+@pytest.mark.asan
 def test_marks_limit_the_search(tmp):
     out = tmp / "rec"
     out.mkdir()

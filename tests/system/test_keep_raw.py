@@ -84,6 +84,8 @@ def test_the_stream_is_kept_to_the_last_byte(tmp):
     verify(raw_files(tmp / "out"))
 
 
+@pytest.mark.asan
+@pytest.mark.tsan
 def test_a_replay_gives_the_same_records_and_gaps(tmp):
     for number, source in enumerate((f"sim:rate=max,count=800000,{FAULTY}",
                                      f"sim:rate={harness.rate(2_000_000)},count=600000,seed=5,{FAULTY}")):
@@ -225,6 +227,8 @@ def test_an_orphan_is_deleted_in_order(tmp):
 # ---- a disk that is full, fails, or is held up
 
 
+@pytest.mark.asan
+@pytest.mark.tsan
 @pytest.mark.root
 def test_a_full_disk_loses_nothing_from_a_source_that_can_wait(tmp):
     """It waits; nothing is written twice or missing."""

@@ -141,6 +141,7 @@ def any_lines(seed, count, bits):
     return lines
 
 
+@pytest.mark.asan
 def test_any_accesses_are_split_and_mapped_as_documented(tmp):
     for seed in (0, 1, 7, M64):
         lines = any_lines(seed % 1000, 2000, 64)

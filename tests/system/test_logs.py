@@ -298,6 +298,7 @@ def test_failing_commands_are_logged_ten_times_and_summarized(tmp):
     equal(len(some(lines, "succeeded again")), 1, lines)
 
 
+@pytest.mark.asan
 def test_an_overload_is_logged_when_it_starts_and_ends(tmp):
     out = tmp / "out"
     out.mkdir()

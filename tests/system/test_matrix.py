@@ -240,6 +240,7 @@ def test_lossless_conversions_round_trip(tmp, form):
             assert back.read_bytes() == path.read_bytes(), (form, target)
 
 
+@pytest.mark.asan
 @pytest.mark.parametrize("form", FORMS)
 def test_lossy_conversions_report_losses_and_strict_fails(tmp, form):
     _, cells, letters, maybe = matrix()

@@ -4,6 +4,8 @@ import collections
 import random
 import struct
 
+import pytest
+
 import harness
 import reference
 from cut_model import buscap, can_read, can_write, read, record_file
@@ -42,6 +44,7 @@ def lost_by_cause(recordings):
     return lost
 
 
+@pytest.mark.asan
 def test_by_tick_is_a_stable_sort_by_epoch_and_tick(tmp):
     for seed in range(4):
         paths = [record_file(tmp, rich_stream(10 * seed + i, 700 * (i + 1)), clock_hz=1000) for i in range(3)]

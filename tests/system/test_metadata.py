@@ -4,6 +4,8 @@ import json
 import shutil
 import struct
 
+import pytest
+
 import harness
 import reference
 from api_harness import Api, daemon_in
@@ -112,6 +114,7 @@ def test_recover_keeps_the_events(tmp):
     equal(harness.lz4_dc([whole]), harness.lz4_dc([torn]), "records")
 
 
+@pytest.mark.asan
 def test_cut_keeps_the_events_of_its_part(tmp):
     _, whole, events = trace(tmp)
     for first, last in ((0, RECORDS), (50, 2999), (100, 100), (2500, 4999), (4000, RECORDS), (101, 2499)):

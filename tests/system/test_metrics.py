@@ -283,6 +283,7 @@ def test_metrics_equal_the_status(tmp):
         daemon.stop()
 
 
+@pytest.mark.asan
 def test_metrics_are_consistent_while_recording(tmp):
     """Each value is between those of the status before and after, and the identity of the counts holds."""
     with daemon_in(tmp, mode="always", source="sim:rate=500k") as daemon:

@@ -86,6 +86,7 @@ def check_symbols(tmp, program, least, offset=0):
         equal(int(out), sum(any(first <= addr <= last for first, last in ranges[name]) for addr in addresses), name)
 
 
+@pytest.mark.asan
 @pytest.mark.parametrize("form", ["executable", "position-independent", "object", "32-bit object", "stripped library"])
 def test_symbols_agree_with_nm(tmp, form):
     flags = {"executable": ["-no-pie", "-static-libgcc"], "position-independent": ["-fPIE", "-pie"],

@@ -557,6 +557,8 @@ def test_replay_of_segments(tmp):
         equal(again.counts["written"], len(expected))
 
 
+@pytest.mark.asan
+@pytest.mark.tsan
 def test_a_replayed_recording_with_another_clock_rate_is_reported(tmp):
     path = tmp / "in"
     for rates in ((1000, 5000, 1000), (1000, 5000, 5000), (5000, 5000)):
@@ -714,6 +716,8 @@ def test_a_truncated_segment_yields_its_whole_chunks(tmp):
         equal(result.code, 3, f"cut at {cut}: exit code; {result.err}")
 
 
+@pytest.mark.asan
+@pytest.mark.tsan
 def test_a_flipped_bit_loses_only_its_chunk(tmp):
     whole, recorded = small_segment(tmp)
     chunks = recorded.chunks

@@ -82,6 +82,7 @@ def test_the_whole_picture_is_exact_in_every_unit(large, columns, unit):
         equal(sum(c["lost"] for c in overview["columns"]), overview["recordings"][0]["lost"], "lost")
 
 
+@pytest.mark.asan
 def test_a_part_is_exact_down_to_single_records(large):
     directory, recordings = large
     chunks = next(iter(recordings.by_id.values()))
@@ -204,6 +205,7 @@ def test_impossible_times_end_in_a_report(tmp, walls):
         assert done.returncode in (0, 3), (argv, done.returncode, done.stderr[-300:])
 
 
+@pytest.mark.asan
 def test_deltas_beyond_the_end_of_their_chunk_stay_in_the_picture(tmp):
     """The header of each chunk of the first recording says that its last tick is its first."""
     for name, seed in (("a", 3), ("b", 4)):

@@ -9,6 +9,8 @@ import time
 import urllib.parse
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
+
 import harness
 from api_harness import Api, Stream, daemon_in, send
 from cut_model import buscap
@@ -116,6 +118,7 @@ def test_invalid_queries_say_what_is_wrong(tmp):
         equal(daemon.stop(), 0)
 
 
+@pytest.mark.asan
 def test_records_are_found_while_they_are_being_recorded(tmp):
     with daemon_in(tmp, "-b", "filesize:500K", "-b", "files:1000", source=f"sim:rate={harness.rate(300_000)}", mode="always") as daemon:
         daemon.wait_ready()

@@ -472,6 +472,8 @@ def refuse(directory, rules):
     assert "watchdog" not in daemon.err.decode(), daemon.err
 
 
+@pytest.mark.asan
+@pytest.mark.tsan
 def test_a_full_or_failing_disk_is_not_a_hang(tmp):
     harness.each(refuse, [("pwrite:ENOSPC",), ("fdatasync:EIO",), ("openat:EACCES,pwrite:EIO",)])
 
@@ -611,6 +613,8 @@ def test_a_passed_socket_survives_a_kill_and_a_failed_start(tmp):
         assert path.is_socket()
 
 
+@pytest.mark.asan
+@pytest.mark.tsan
 @pytest.mark.single
 def test_a_wrong_passed_socket_is_an_error(tmp):
     path = tmp / "socket"

@@ -151,6 +151,7 @@ def test_programs_take_turns_on_a_processor(tmp):
     equal(cycles_of(out), model(programs, 1, True))
 
 
+@pytest.mark.asan
 def test_programs_are_dealt_to_the_processors(tmp):
     programs = [program(seed, 3000) for seed in range(5)]
     paths = [write(tmp / f"{i}.lackey", lines) for i, lines in enumerate(programs)]

@@ -8,6 +8,8 @@ import re
 import struct
 import subprocess
 
+import pytest
+
 import harness
 import reference
 from harness import ROOT, equal, need
@@ -204,6 +206,7 @@ def test_options_set_the_length_of_lines_pages_idles_and_bursts():
         check_time(result, plain_epochs(records), idle, burst)
 
 
+@pytest.mark.asan
 def test_reuse_of_every_small_trace():
     """All traces of up to four references to three places, one of which spans two lines."""
     places = ((0, 8), (28, 8), (64, 4))
@@ -247,6 +250,7 @@ def test_dialects_are_counted_with_all_their_bits():
     equal((result["attrs"][0]["p6"], result["attrs"][0]["low_two_bits"]), ("write-protected", "write-protected"), "attr 6")
 
 
+@pytest.mark.asan
 def test_a_recording_with_losses_is_counted(tmp):
     rng = random.Random(11)
     seen = collections.Counter()

@@ -193,6 +193,8 @@ def test_files_left_by_root_do_not_lock_out_another_user():
         equal((out / ".buscapd.lock").stat().st_uid, 65534)
 
 
+@pytest.mark.asan
+@pytest.mark.tsan
 @pytest.mark.root
 def test_keep_free_holds_at_every_moment(tmp):
     keep = 5 << 20

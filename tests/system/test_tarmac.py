@@ -5,6 +5,8 @@ import os
 import subprocess
 import threading
 
+import pytest
+
 import harness
 from harness import BUSCAP, ROOT, equal, need, run
 
@@ -42,6 +44,7 @@ def convert(data, *argv, code=0, to="tarmac"):
     return done.stdout, done.stderr.decode(errors="replace")
 
 
+@pytest.mark.asan
 def test_every_line_is_written_unchanged():
     equal(convert(LINES)[0], LINES)
     equal(convert(b"")[0], b"")
@@ -175,6 +178,7 @@ def test_times_of_one_file_are_read_in_its_first_unit(tmp):
     equal([(e["tick"], e["unit"]) for e in entries], [(1, "ns"), (2, "ns"), (3, "ns")], "times")
 
 
+@pytest.mark.asan
 def test_traces_of_different_units_and_fields_are_compared(tmp):
     ps = tarmac(tmp / "ps.tarmac", [f"{1000 * n} ps R r0 {n:08x}" for n in range(100)])
     ns = tarmac(tmp / "ns.tarmac", [f"{n} ns R r0 {n:08x}" for n in range(100)])

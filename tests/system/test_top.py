@@ -103,6 +103,7 @@ def test_a_screen_of_200_by_50_shows_more(tmp):
     assert all(re.fullmatch(f" +[{BLOCKS}]+", line) for line in lines[at + 1 : at + 4]), text
 
 
+@pytest.mark.asan
 def test_the_window_can_have_any_size(tmp):
     bus = Bus()
     with FakeDaemon(tmp / "s", bus), top(tmp, 80, 24) as terminal:
@@ -261,6 +262,7 @@ def test_a_silent_daemon_is_reported_and_keys_still_work(tmp):
             bus.silent = False
 
 
+@pytest.mark.asan
 def test_other_events_are_ignored(tmp):
     more = [{"event": "command-failed", "seq": 2, "path": "/d/x", "exit_code": 3, "error": None},
             {"event": "recording-ended", "seq": 3, "status": None}, {"event": "of-tomorrow", "status": {}}, {}, 7]

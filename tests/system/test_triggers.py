@@ -91,6 +91,8 @@ def tick_offset():
     return harness.info(harness.segments(out))[0]["first_tick"]
 
 
+@pytest.mark.asan
+@pytest.mark.tsan
 def test_one_port_starts_a_recording_and_another_ends_it(tmp):
     bus = Bus()
     on, off = ports(bus)[:2]
@@ -410,6 +412,8 @@ def upload(socket, path, body):
         harness.http(socket, path, "PUT", body)
 
 
+@pytest.mark.asan
+@pytest.mark.tsan
 def test_a_stop_in_any_state_is_clean(tmp):
     bcp = tmp / "bus.bcp1"
     bcp.write_bytes(run(BUSCAP, "sim", "-n", COUNT, "-O", "bcp1").stdout)

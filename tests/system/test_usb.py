@@ -85,6 +85,8 @@ def test_40_megabytes_a_second_are_recorded_whole(tmp):
          f" within {1000 * slowest:.0f} ms")
 
 
+@pytest.mark.asan
+@pytest.mark.tsan
 def test_an_unpaced_board_is_accounted_for_to_the_sample(tmp):
     out = tmp / "out"
     out.mkdir()
@@ -472,6 +474,8 @@ def test_a_stop_under_full_load_drains_the_board_and_seals(tmp):
         verify(segments(tmp / "out"))
 
 
+@pytest.mark.asan
+@pytest.mark.tsan
 def test_a_stop_ends_the_recording_whatever_the_board_is_doing():
     def one(tmp, what):
         with Board(BOARD, plugged=False) as board:

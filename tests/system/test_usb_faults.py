@@ -127,6 +127,8 @@ def test_a_storm_of_faults_is_accounted_for_to_the_sample(tmp):
         equal((status["state"], len(recorded.epochs), at["unplugs"] > 0), ("recording", at["plugs"], True), f"{at}")
 
 
+@pytest.mark.asan
+@pytest.mark.tsan
 def test_data_in_flight_at_an_unplug_precedes_the_gap(tmp):
     dice = random.Random(3)
     unplugs = 60 if harness.NIGHTLY else 20

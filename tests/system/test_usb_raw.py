@@ -1,5 +1,7 @@
 """keep_raw with a USB board: whatever happens, replaying the raw capture gives the same recording."""
 
+import pytest
+
 import harness
 import reference
 from harness import BUSCAP, BUSCAPD, check_counts, equal, lz4_dc, segments, verify, wait_until
@@ -70,6 +72,7 @@ def check_replay(tmp, form):
     assert causes["transfer"] >= 2 and causes["board"] >= 1, causes
 
 
+@pytest.mark.asan
 def test_a_bcp1_recording_is_replayed_from_its_raw_capture(tmp):
     check_replay(tmp, "bcp1")
 

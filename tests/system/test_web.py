@@ -207,6 +207,8 @@ def find_both(web, out, dice, everything):
     equal(end["end"]["matches"], sum(not line["is_context"] for line in lines), query)
 
 
+@pytest.mark.asan
+@pytest.mark.tsan
 def test_it_finds_what_the_tool_finds():
     out = recorded()
     with web_on("--map", "pc") as web:
@@ -595,6 +597,8 @@ def test_a_client_that_does_not_read_delays_no_one():
         wait_until(lambda: web.send("/data/find?last=1").status == 200, "a search")
 
 
+@pytest.mark.asan
+@pytest.mark.tsan
 def test_many_clients_get_the_same():
     with web_on() as web:
         wanted = {path: web.send(path).body for path in ("/", "/data/overview?columns=20", "/data/events", "/data/find?last=5")}
