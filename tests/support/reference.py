@@ -848,8 +848,8 @@ def read_segments(paths, is_sealed=True):
 # ---- the generator against the decoder
 
 
-def self_check(seeds=200):
-    for seed in range(seeds):
+def self_check(seeds):
+    for seed in seeds:
         rng = random.Random(seed)
         features = random_features(rng, rng.randrange(1, 4000))
         data, made = make_bcp1(rng, features)
@@ -861,6 +861,6 @@ def self_check(seeds=200):
 
 
 if __name__ == "__main__":
-    self_check()
+    self_check(range(200))
     print("generator and decoder agree")
     sys.exit(0)
