@@ -19,6 +19,10 @@ Q     := $(if $(V),,@)
 CORES := $(shell nproc)
 say    = $(if $(V),@:,@printf '  %-4s %s\n')
 
+# D3 of the installed package, or only this file of it: mk/packages.mk. D3=PATH is for systems without the package.
+D3_OF_PACKAGE := /usr/share/nodejs/d3/dist/d3.min.js
+D3            := $(firstword $(wildcard $(D3_OF_PACKAGE)) build/d3.min.js)
+
 LAYERS  := formats capture daemon cli
 SOURCES := $(wildcard $(LAYERS:=/*/*.c))
 OBJECTS := $(SOURCES:%.c=$(BUILD)/%.o)
@@ -79,7 +83,6 @@ $(foreach layer,$(LAYERS),$(eval $(call archive,$(layer))))
 
 # The page of `buscap web` and of reports: one document, part of the program. Every build directory shares it.
 PAGE := build/cli/page/page.html
-D3   := /usr/share/nodejs/d3/dist/d3.min.js
 PAGE_SOURCES := cli/page/page.html cli/page/style.css $(sort $(wildcard cli/page/*.js))
 
 $(PAGE): cli/page/bundle.py $(D3) $(PAGE_SOURCES)
@@ -90,10 +93,14 @@ $(PAGE): cli/page/bundle.py $(D3) $(PAGE_SOURCES)
 $(addsuffix /cli/page/page.o,$(BUILD) build/fuzz build/fuzz-coverage) analyze/cli/page/page.c: $(PAGE)
 
 # Where packages may be missing, they are installed before anything is compiled.
-ifneq ($(filter deps demo demo-lackey test,$(MAKECMDGOALS)),)
-$(OBJECTS) $(TEST_OBJECTS): | deps
-$(D3): | deps ;
+INSTALLS := $(filter deps deps-%,$(MAKECMDGOALS)) $(if $(filter demo%,$(MAKECMDGOALS)),deps) \
+	$(if $(filter test,$(MAKECMDGOALS)),deps-test) $(if $(filter ci picture,$(MAKECMDGOALS)),deps-ci)
+ifneq ($(strip $(INSTALLS)),)
+$(OBJECTS) $(TEST_OBJECTS): | $(INSTALLS)
+build/d3.min.js: | $(INSTALLS)
 endif
+build/d3.min.js:
+	@tests/tools/deps.sh $@:node-d3
 
 $(BUILD)/buscapd: $(BUILD)/daemon/main/main.o $(LIB_DAEMON)
 	$(call link,$(DAEMON_PKGS))
@@ -116,10 +123,10 @@ demo: deps all ## record the simulated bus for a few seconds and look at the res
 	@tests/tools/demo.sh $(BUILD)
 
 demo-lackey: deps all ## put a real program's trace on the bus, record it and look at the result
+	@$(call deps,,valgrind:valgrind)
 	@tests/tools/demo_lackey.sh $(BUILD)
 
-picture: all $(HELPERS) ## draw docs/top.svg, docs/web.png and docs/web-zoom.png, in six minutes
-	@$(call deps)
+picture: deps-ci all $(HELPERS) ## draw docs/top.svg, docs/web.png and docs/web-zoom.png, in six minutes
 	@BUILD=$(BUILD) PYTHONPATH=tests/support $(PYTHON) tests/tools/page_picture.py docs/web.png docs/web-zoom.png
 	@BUILD=$(BUILD) PYTHONPATH=tests/support $(PYTHON) tests/tools/picture.py docs/top.svg
 

@@ -104,5 +104,5 @@ lint-deb: deb ## check the packages with lintian: no errors, no warnings
 	$(Q)lintian --allow-root --pedantic --tag-display-limit 0 --fail-on error,warning $(PACKAGE_DIR)/*.changes
 
 test-package: deb ## install, upgrade, remove and purge the packages in a root of SUITE (as root)
-	@tests/tools/deps.sh -- mmdebstrap:mmdebstrap shellcheck:shellcheck -- $(PYTHON_MODULES)
+	@tests/tools/deps.sh -- mmdebstrap:mmdebstrap shellcheck:shellcheck -- $(TEST_MODULES)
 	$(Q)PACKAGES=$(PACKAGE_DIR) $(PYTHON) -m pytest -v tests/tools/check_package.py

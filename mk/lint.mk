@@ -6,7 +6,7 @@ FORMATTED := $(wildcard $(addsuffix /*.[ch],$(LAYERS) $(LAYERS:=/*) tests/* test
 PARALLEL   = +$(Q)$(MAKE) --no-print-directory $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(CORES))
 
 lint: ## clang-format, clang-tidy, cppcheck and gcc -fanalyzer
-	@$(call deps,$(LINT_TOOLS))
+	@$(call deps,,$(LINT_TOOLS))
 	$(say) LINT clang-format
 	$(Q)clang-format --dry-run -Werror $(FORMATTED)
 	$(say) LINT clang-tidy

@@ -1,7 +1,8 @@
 # The Debian packages that the build, the tests and the other targets need. Each list is NAME:PACKAGE[,PACKAGE]...;
 # NAME tells whether the package is there: a pkg-config module or a file for libraries, a command for tools, or a
 # Python module.
-# PACKAGE is A/B where releases differ: A, or B where there is no A.
+# PACKAGE is A/B where releases differ: A, or B where there is no A. A file below build/ is copied from the package, which
+# is not installed.
 
 LIBRARIES := \
 	libuv:libuv1-dev \
@@ -18,7 +19,7 @@ LIBRARIES := \
 	libcurl:libcurl4-gnutls-dev \
 	ncursesw:libncurses-dev \
 	libsystemd:libsystemd-dev \
-	/usr/share/nodejs/d3/dist/d3.min.js:node-d3
+	$(D3):node-d3
 TEST_LIBRARIES := \
 	cmocka:libcmocka-dev \
 	libusbredirparser-0.5:libusbredirparser-dev \
@@ -26,31 +27,34 @@ TEST_LIBRARIES := \
 TOOLS := \
 	pkg-config:pkg-config \
 	lz4:lz4 \
+	curl:curl \
+	python3:python3
+TEST_TOOLS := \
 	zstd:zstd \
 	mandoc:mandoc \
 	groff:groff-base \
 	file:file \
-	curl:curl \
-	python3:python3 \
 	xxhsum:xxhash \
 	umockdev-wrapper:umockdev \
-	valgrind:valgrind \
 	strace:strace \
+	tmux:tmux \
+	jq:jq
+TEST_MODULES := \
+	pytest:python3-pytest \
+	xdist:python3-pytest-xdist \
+	pytest_timeout:python3-pytest-timeout
+# Tests that need these are skipped without them.
+CI_TOOLS := \
+	valgrind:valgrind \
 	vcd2fst:gtkwave \
 	sigrok-cli:sigrok-cli \
-	tmux:tmux \
-	jq:jq \
 	zsh:zsh \
 	chromium:chromium \
 	chromedriver:chromium-driver
-PYTHON_MODULES := \
-	pytest:python3-pytest \
-	xdist:python3-pytest-xdist \
-	pytest_timeout:python3-pytest-timeout \
-	selenium:python3-selenium
+CI_MODULES := selenium:python3-selenium
 FUZZ_TOOLS := clang:clang$(comma)libclang-rt-dev
 LINT_TOOLS := clang-format:clang-format clang-tidy:clang-tidy cppcheck:cppcheck
-PACKAGE_LIBRARIES := systemd:systemd-dev/systemd udev:systemd-dev/udev
+PACKAGE_LIBRARIES := systemd:systemd-dev/systemd udev:systemd-dev/udev $(D3_OF_PACKAGE):node-d3
 PACKAGE_TOOLS := \
 	pkg-config:pkg-config \
 	lz4:lz4 \
@@ -68,9 +72,15 @@ MACHINE_TOOLS := \
 	xxhsum:xxhash \
 	lz4:lz4
 
-# $(call deps,MORE TOOLS) installs what the build and the tests need.
-deps = tests/tools/deps.sh $(LIBRARIES) $(TEST_LIBRARIES) -- $(TOOLS) $(1) -- $(PYTHON_MODULES)
+# $(call deps,LIBRARIES,TOOLS,MODULES) installs what is missing of these and of what the build needs.
+deps = tests/tools/deps.sh $(LIBRARIES) $(1) -- $(TOOLS) $(2) -- $(3)
 
-.PHONY: deps
-deps: ## install what is missing, or name it
+.PHONY: deps deps-test deps-ci
+deps: ## install what the build and the demo need, or name it
 	@$(call deps)
+
+deps-test: ## the same for make test
+	@$(call deps,$(TEST_LIBRARIES),$(TEST_TOOLS),$(TEST_MODULES))
+
+deps-ci: ## the same for make ci
+	@$(call deps,$(TEST_LIBRARIES),$(TEST_TOOLS) $(CI_TOOLS),$(TEST_MODULES) $(CI_MODULES))

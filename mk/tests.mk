@@ -78,13 +78,13 @@ PYTEST_FLAGS = -n $(shell expr $(CORES) + $(if $(SAN),$(if $(filter thread,$(SAN
 	$(if $(MARKS),-m '$(MARKS)') \
 	$(if $(ONLY),-k '$(subst $(empty) $(empty), or ,$(strip $(ONLY)))') --junitxml $(BUILD)/tests/junit.xml
 
-test: deps check ## install, build and run all tests
+test: deps-test check ## install, build and run all tests
 
 check: all $(CHECKED) $(HELPERS) ## run all tests; with SAN=thread those that start threads
 	@BUILD=$(BUILD) PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=$(abspath $(BUILD))/pycache $(PYTHON) -m pytest -q $(PYTEST_FLAGS)
 
 test-machine: deb $(BUILD)/tests/usbredir_board ## the packages in a whole machine under QEMU, with a board; RUNS=N times
-	@tests/tools/deps.sh -- $(MACHINE_TOOLS) -- $(PYTHON_MODULES)
+	@tests/tools/deps.sh -- $(MACHINE_TOOLS) -- $(TEST_MODULES)
 	@BUILD=$(BUILD) $(PYTHON) tests/machine/run.py $(PACKAGE_DIR)
 
 # With SHORT=1 only tests of what differs most between releases, libraries and tools, compiled fast.
@@ -141,12 +141,12 @@ $(eval $(call fuzz_build,build/fuzz,-fsanitize=$(FUZZ_SANITIZERS) -fno-sanitize-
 $(eval $(call fuzz_build,build/fuzz-coverage,-fprofile-instr-generate -fcoverage-mapping))
 
 fuzz: all ## fuzz everything that reads bytes from outside, FUZZ_SECONDS (5) each
-	@$(call deps,$(FUZZ_TOOLS))
+	@$(call deps,,$(FUZZ_TOOLS))
 	$(Q)$(MAKE) --no-print-directory $(FUZZERS:%=build/fuzz/%)
 	@tests/fuzz/run.sh build/fuzz $(FUZZ_SECONDS)
 
 fuzz-coverage: all ## fuzz for FUZZ_SECONDS each, then print the line coverage of each room
-	@$(call deps,$(FUZZ_TOOLS) llvm-cov:llvm)
+	@$(call deps,,$(FUZZ_TOOLS) llvm-cov:llvm)
 	$(Q)$(MAKE) --no-print-directory $(FUZZERS:%=build/fuzz-coverage/%)
 	@tests/fuzz/run.sh build/fuzz-coverage $(FUZZ_SECONDS)
 	@$(PYTHON) tests/fuzz/coverage.py build/fuzz-coverage $(FUZZERS)

@@ -2,11 +2,13 @@
 # deps.sh LIBRARY:PACKAGE[,PACKAGE]... -- COMMAND:PACKAGE[,PACKAGE]... -- MODULE:PACKAGE[,PACKAGE]...
 # Checks for each library (by pkg-config name or the path of a file), command and Python module, and installs the
 # Debian packages of those that are missing; without apt-get, names them. Package A/B is A, or B in releases without A.
+# build/FILE:PACKAGE copies that file from the package, without installing it.
 set -u
 
 kind=library
 missing=
 packages=
+files=
 for pair in "$@"; do
 	if [ "$pair" = -- ]; then
 		[ $kind = library ] && kind=command || kind=module
@@ -14,32 +16,42 @@ for pair in "$@"; do
 	fi
 	name=${pair%%:*}
 	case $kind$name in
-	library/*) [ -e "$name" ] && continue ;;
+	library*/*) [ -e "$name" ] && continue ;;
 	library*) pkg-config --exists "$name" 2>/dev/null && continue ;;
 	command*) command -v "$name" >/dev/null 2>&1 && continue ;;
 	module*) /usr/bin/python3 -c "import $name" 2>/dev/null && continue ;;
 	esac
 	missing="$missing $name"
-	packages="$packages $(echo "${pair#*:}" | tr , ' ')"
+	case $name in
+	build/*) files="$files $pair" ;;
+	*) packages="$packages $(echo "${pair#*:}" | tr , ' ')" ;;
+	esac
 done
 [ -z "$missing" ] && exit 0
 
 if ! command -v apt-get >/dev/null 2>&1; then
-	echo "missing (pkg-config names, commands, Python modules):$missing" >&2
-	echo "there is no apt-get here: install them and run make again" >&2
+	echo "missing (pkg-config names, files, commands, Python modules):$missing" >&2
+	echo "there is no apt-get here: install them and run make again; D3=PATH is where d3.min.js is" >&2
 	exit 1
 fi
 as_root=
-if [ "$(id -u)" != 0 ]; then
+if [ -n "$packages" ] && [ "$(id -u)" != 0 ]; then
 	as_root=sudo
 	if ! command -v sudo >/dev/null 2>&1; then
 		echo "missing:$missing; as root: apt-get install$packages" >&2
 		exit 1
 	fi
 fi
-echo "installing what is missing:$packages"
-export DEBIAN_FRONTEND=noninteractive
-log=$(mktemp)
+
+export DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8
+exec 9<"$0"
+flock 9 # apt-get update fails while another one runs
+place=$(mktemp -d) || exit 1
+log=$place/log
+watcher=
+trap '[ -z "$watcher" ] || kill $watcher; rm -rf "$place"' EXIT
+trap 'exit 1' HUP INT TERM
+
 # Chooses between A and B, once apt has its lists.
 choose() {
 	for package in "$@"; do
@@ -52,17 +64,62 @@ choose() {
 	done
 }
 
-install() {
-	flock 9 # apt-get update fails while another one runs
-	$as_root apt-get update || return
-	# shellcheck disable=SC2086,SC2046
-	$as_root apt-get install -y --no-install-recommends $(choose $packages)
+# Prints how far apt is: each second on a terminal, each ten seconds elsewhere.
+watch() {
+	seconds=0
+	while sleep 1 && kill -0 $$; do
+		seconds=$((seconds + 1))
+		[ -t 1 ] || [ $((seconds % 10)) = 0 ] || continue
+		state=$(awk '/ newly installed, / { all = $1 + $3; got = 0 }
+			/^Get:/ { got++ } /^Unpacking / { unpacked++ } /^Setting up / { done++ }
+			END {
+				if (unpacked == all && all) print done + 0 " of " all " packages set up"
+				else if (unpacked) print unpacked " of " all " packages unpacked"
+				else if (all) print got + 0 " of " all " packages downloaded"
+			}' "$log")
+		if [ -t 1 ]; then
+			printf '\r%s\033[K' "$state"
+		elif [ -n "$state" ]; then
+			echo "$state"
+		fi
+	done
 }
 
-if ! install >"$log" 2>&1 9<"$0"; then
-	tail -n 15 "$log" >&2
-	rm -f "$log"
-	echo "apt-get failed; missing:$missing" >&2
+install() {
+	# shellcheck disable=SC2086,SC2046
+	set -- install --no-install-recommends $(choose $packages)
+	apt-get -o Debug::NoLocking=1 --assume-no "$@" 2>/dev/null | awk '
+		/ newly installed, / { all = $1 + $3 }
+		/^Need to get / { sub("/.*", "", $5); get = $4 " " $5 }
+		/^After this operation, / { disk = $4 " " $5 }
+		END { if (all) print "installing " all " packages: " get " to download, " disk " on disk" }'
+	watch 9<&- &
+	watcher=$!
+	$as_root apt-get -y "$@" >>"$log" 2>&1
+	status=$?
+	kill $watcher
+	watcher=
+	[ ! -t 1 ] || printf '\r\033[K'
+	return $status
+}
+
+copy() { # FILE PACKAGE
+	echo "copying ${1##*/} from the package $2"
+	(cd "$place" && apt-get download "$2") >>"$log" 2>&1 &&
+		dpkg-deb --fsys-tarfile "$place/$2"_*.deb | tar -xO --wildcards "*/${1##*/}" >"$place/file" 2>>"$log" &&
+		mkdir -p "${1%/*}" && mv "$place/file" "$1"
+}
+
+all() {
+	$as_root apt-get update >"$log" 2>&1 || return
+	[ -z "$packages" ] || install || return
+	for pair in $files; do
+		copy "${pair%%:*}" "${pair#*:}" || return
+	done
+}
+
+if ! all; then
+	{ grep -E '^(E|W|Err):' "$log" || tail -n 12 "$log"; } | head -n 12 >&2
+	echo "apt-get failed: repair that, or install${packages:-$files} in another way, and run make again" >&2
 	exit 1
 fi
-rm -f "$log"
