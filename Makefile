@@ -17,6 +17,10 @@ comma := ,
 BUILD := build$(if $(SAN),/$(subst $(comma),-,$(SAN)))
 Q     := $(if $(V),,@)
 CORES := $(shell nproc)
+# All cores, unless the user or another make says how many jobs. `make clean all` is two steps.
+ifeq ($(filter clean,$(MAKECMDGOALS))$(findstring -j,$(shell echo "$$MAKEFLAGS")),)
+MAKEFLAGS += -j$(CORES)
+endif
 say    = $(if $(V),@:,@printf '  %-4s %s\n')
 
 # D3 of the installed package, or only this file of it: mk/packages.mk. D3=PATH is for systems without the package.

@@ -3,19 +3,18 @@
 .PHONY: lint layers format docs
 
 FORMATTED := $(wildcard $(addsuffix /*.[ch],$(LAYERS) $(LAYERS:=/*) tests/* tests/unit/*))
-PARALLEL   = +$(Q)$(MAKE) --no-print-directory $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(CORES))
 
 lint: ## clang-format, clang-tidy, cppcheck and gcc -fanalyzer
 	@$(call deps,,$(LINT_TOOLS))
 	$(say) LINT clang-format
 	$(Q)clang-format --dry-run -Werror $(FORMATTED)
 	$(say) LINT clang-tidy
-	$(PARALLEL) $(SOURCES:%=tidy/%)
+	$(Q)$(MAKE) --no-print-directory $(SOURCES:%=tidy/%)
 	$(say) LINT cppcheck
 	$(Q)cppcheck --quiet -j $(CORES) --std=c11 --language=c --enable=warning,performance,portability \
 		--inline-suppr --error-exitcode=1 --suppress=missingIncludeSystem -D_GNU_SOURCE -I. $(SOURCES)
 	$(say) LINT 'gcc -fanalyzer'
-	$(PARALLEL) $(SOURCES:%=analyze/%)
+	$(Q)$(MAKE) --no-print-directory $(SOURCES:%=analyze/%)
 
 # clang's analyzer spends most of its time on the last paths of long functions: a third of its limit halves that.
 tidy/%:

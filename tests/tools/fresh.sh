@@ -90,7 +90,7 @@ inside() { # ROOT COMMANDS
 		mkdir -p "$1/var/cache/apt/archives"
 		mount --bind "$2" "$1/var/cache/apt/archives"
 		exec chroot "$1" env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root \
-			LC_ALL=C.UTF-8 TERM=xterm DEBIAN_FRONTEND=noninteractive MAKEFLAGS="-j$(nproc)" \
+			LC_ALL=C.UTF-8 TERM=xterm DEBIAN_FRONTEND=noninteractive \
 			ONLY="$4" sh -eux -c "$3"' inside "$1" "$debs" "$2" "$ONLY"
 }
 
