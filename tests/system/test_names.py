@@ -365,20 +365,3 @@ def reload_and_find(tmp, daemon, name):
     daemon.process.send_signal(1)
     harness.wait_until(lambda: daemon.log_so_far().count("SIGHUP:") > before, "it was reloaded")
     return find_code(tmp, name)
-
-
-def test_errors_in_names_are_reported_at_the_start(tmp):
-    names, config = tmp / "names", tmp / "conf"
-    names.write_text("10-1f device\nzz\n")
-    for text, words in ((f"[names]\nmap = {names}\n", f"names.map: {names}: line 2: expected a hexadecimal address"),
-                        ("[names]\nmap = /nowhere/names\n", "names.map: /nowhere/names: No such file or directory"),
-                        (f"[names]\nsymbols = {tmp}\n", f"names.symbols: {tmp}: not a regular file"),
-                        (f"[names]\nsymbols = {names}:-10\n", f"names.symbols: {names}: line 1: neither ELF"),
-                        ("[filter]\nkeep = region=vgs\n", "[filter] keep = region=vgs: region=vgs: no region has this name"),
-                        ("[filter]\nleave_out.a = region=vgs\n", "[filter] leave_out.a = region=vgs: region=vgs: no region"),
-                        ("[trigger t]\nwhen = region=vgs\naction = mark\n", "trigger t: when = region=vgs: region=vgs: no region")):
-        config.write_text(text)
-        done = run(BUSCAPD, "-c", config, "--source", "sim", "-o", tmp / "out", "--check-config")
-        equal(done.returncode, 2, text)
-        err = done.stderr.decode()
-        assert words in err and err.count("\n") == 1, (text, err)

@@ -259,6 +259,27 @@ TEST_F(an_error_names_file_and_line)
 		{"[pipe]\n", ":1: [pipe]: no such section"},
 		{"buffer = 1M\n", ":1: buffer: key outside of a [section]"},
 		{"[log]\n\nlevel = loud\n", ":3: level = loud"},
+		{"[log]\nlevel = 9\n", ":2: level = 9"},
+		{"[source]\nsource = sim:rate=x\n", ":2: source = sim:rate=x"},
+		{"[usb]\nid = 1209\n", ":2: id = 1209: must be VID:PID"},
+		{"[usb]\nid = 1209:00012\n", "VID:PID"},
+		{"[usb]\nprotocol = byu\n", "bcp1 or raw6"},
+		{"[usb]\nlink = serial\n", "plain or ftdi"},
+		{"[usb]\ntransfers = 0\n", "1 to 256"},
+		{"[usb]\ntransfers = 257\n", "1 to 256"},
+		{"[usb]\ntransfer_size = 1K\n", "4K to 16M"},
+		{"[usb]\ntransfer_size = 17M\n", "4K to 16M"},
+		{"[usb]\ntransfer_timeout = soon\n", "a time"},
+		{"[usb]\ntransfer_timeout = 2h\n", "1h"},
+		{"[usb]\nclock_hz = fast\n", "a number"},
+		{"[usb]\nwait = -1\n", "a time"},
+		{"[usb]\nsilence = x\n", "a time"},
+		{"[usb]\nsilence_action = shout\n", "warn or restart"},
+		{"[usb]\nback_off = 0\n", "1ms"},
+		{"[usb]\nback_off_max = 1us\n", "1ms"},
+		{"[usb]\nftdi_latency = 256ms\n", "255ms"},
+		{"[usb]\nftdi_mode = slow\n", "sync-fifo or fifo"},
+		{"[usb]\ncolour = red\n", ":2: [usb] colour: no such key"},
 		{"[space]\nmax_use = lots\n", ":2: max_use = lots"},
 		{"[rotation]\nfiles = 0\n", ":2: files = 0"},
 		{"[rotation]\nfilesize = 1X\n", ":2: filesize = 1X: must be a size above 0"},
@@ -320,6 +341,20 @@ TEST_F(an_error_names_file_and_line)
 		if (strstr(f->err, bad[i].part) == NULL || strstr(f->err, f->file) != f->err)
 			fail_msg("'%s': '%s'", bad[i].text, f->err);
 	}
+}
+
+TEST_F(a_long_value_is_limited)
+{
+	char text[200];
+
+	snprintf(text, sizeof(text), "[usb]\nserial = %0128d\n", 1);
+	write_file(f, "buscapd.conf", text);
+	assert_false(load(f));
+	assert_non_null(strstr(f->err, "127"));
+	snprintf(text, sizeof(text), "[output]\nlabel = %065d\n", 1);
+	write_file(f, "buscapd.conf", text);
+	assert_false(load(f));
+	assert_non_null(strstr(f->err, ":2: label = "));
 }
 
 TEST_F(all_errors_are_reported_with_their_lines)
