@@ -412,7 +412,7 @@ static void wake_thread(struct file_source *f)
 	uint64_t one = 1;
 
 	if (write(f->stream.wake_fd, &one, sizeof(one)) < 0)
-		assert(!"writing 1 to an eventfd never fails");
+		assert(false && "writing 1 to an eventfd never fails");
 }
 
 /* Does not wait for the thread: a read may hang on a dead file server. */

@@ -179,7 +179,7 @@ static void find_heights(struct svg *s, double *heights)
 		s->is_rates = s->is_rates || has_rate(&s->picture->columns[i]);
 	for (uint32_t i = 0; i < s->picture->column_count; i++) {
 		heights[count] = height_of(s, &s->picture->columns[i]);
-		count += isfinite(heights[count]);
+		count += isfinite(heights[count]) ? 1 : 0;
 	}
 	s->has_moments = count != s->picture->column_count;
 	qsort(heights, count, sizeof(*heights), compare_heights);

@@ -21,7 +21,7 @@ void bc_pending_gaps_write(struct bc_pending_gaps *g, struct bc_chunk *chunk)
 			continue;
 		gap->position = chunk->info.records;
 		if (!bc_chunk_add_event(chunk, gap, NULL))
-			assert(!"the caller checked for space");
+			assert(false && "the caller checked for space");
 		gap->kind = 0;
 	}
 }

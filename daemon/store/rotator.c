@@ -304,7 +304,7 @@ static void replace_by_end(struct bc_rotator *r, struct bc_encoded *e)
 	struct bc_chunk *note = start_note(r, e);
 
 	if (!bc_recording_end_add(note, &e->recording->end))
-		assert(!"an empty chunk has room for it");
+		assert(false && "an empty chunk has room for it");
 	encode_note(note, e);
 	memset(&e->losses, 0, sizeof(e->losses)); /* they are written, or discarded */
 }
@@ -352,7 +352,7 @@ static void add_given_up(struct bc_chunk *note, const struct bc_losses *given_up
 		if (given_up->gaps[cause] == 0)
 			continue;
 		if (!bc_chunk_add_event(note, &gap, NULL))
-			assert(!"an empty chunk holds an event of each cause");
+			assert(false && "an empty chunk holds an event of each cause");
 	}
 }
 
@@ -368,7 +368,7 @@ static bool encode_given_up(struct bc_rotator *r, struct bc_encoded *e)
 	if (note->info.events == 0 && (has_end || is_empty))
 		return false;
 	if (!has_end && !bc_recording_end_add(note, &e->recording->end))
-		assert(!"it has room for the end, too");
+		assert(false && "it has room for the end, too");
 	encode_note(note, e);
 	return true;
 }

@@ -82,7 +82,7 @@ static void add_events(struct bc_chunk *chunk, const struct bc_event *events, ui
 		struct bc_event event = events[i];
 		event.position -= shift;
 		if (!bc_chunk_add_event(chunk, &event, text + event.text))
-			assert(!"there is room: the events were in one chunk before");
+			assert(false && "there is room: the events were in one chunk before");
 	}
 }
 

@@ -428,7 +428,7 @@ static int append_gaps(struct recovery *r, struct bc_segment_writer *writer,
 	chunk->info.wall_ns = next->wall_ns;
 	for (unsigned i = 0; i < added->count; i++)
 		if (!bc_chunk_add_event(chunk, &added->gaps[i], NULL))
-			assert(!"an empty chunk has room for an event of each cause");
+			assert(false && "an empty chunk has room for an event of each cause");
 	bc_chunk_gaps(chunk, &gaps, &lost);
 	memcpy(chunk->info.lost, r->lost, sizeof(r->lost));
 	bc_chunk_add_lost(chunk, chunk->info.lost);
@@ -621,7 +621,7 @@ static int append_end(
 	chunk->info.first_record = r->next_record;
 	chunk->info.wall_ns = end.ended_ns;
 	if (!bc_chunk_add_event(chunk, &gap, NULL) || !bc_recording_end_add(chunk, &end))
-		assert(!"an empty chunk has room for them");
+		assert(false && "an empty chunk has room for them");
 	memcpy(chunk->info.lost, r->lost, sizeof(chunk->info.lost));
 	bc_chunk_add_lost(chunk, chunk->info.lost);
 	bc_chunk_encode(r->encoded, chunk, BC_LEVEL_DEFAULT, r->pages, &header_bytes);

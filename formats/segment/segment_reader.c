@@ -318,7 +318,7 @@ static int parse_item(struct bc_segment_reader *r, size_t *bytes, const char **e
 		return rc;
 	errno = 0;
 	if (check_item(r, item, *bytes, err))
-		return item;
+		return (int)item;
 	return item == ITEM_FILE && errno == ENOMEM ? -ENOMEM : ITEM_NONE;
 }
 
