@@ -104,12 +104,13 @@ int test_end_cases(void **state);
 #define TEST_FIXTURE(tag, set_up, tear_down) \
 	TEST_FIXTURE_(test_begin_##tag, test_end_##tag, tag, set_up, tear_down)
 
-#define TEST_SHARED_FIXTURE(tag, set_up, tear_down)                               \
-	enum { test_begin_##tag = 0, test_end_##tag = 0 };                        \
-	TEST_FIXTURE_(test_begin_shared, test_end_shared, tag, set_up, tear_down) \
-	__attribute__((constructor)) static void test_register_fixture(void)      \
-	{                                                                         \
-		test_register_shared(test_begin_shared, test_end_shared);         \
+#define TEST_SHARED_FIXTURE(tag, set_up, tear_down)                                     \
+	__attribute__((unused)) static const CMFixtureFunction test_begin_##tag = NULL; \
+	__attribute__((unused)) static const CMFixtureFunction test_end_##tag = NULL;   \
+	TEST_FIXTURE_(test_begin_shared, test_end_shared, tag, set_up, tear_down)       \
+	__attribute__((constructor)) static void test_register_fixture(void)            \
+	{                                                                               \
+		test_register_shared(test_begin_shared, test_end_shared);               \
 	}
 
 #define TEST_FIXTURE_(begin, end, tag, set_up, tear_down)           \

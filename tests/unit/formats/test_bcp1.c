@@ -562,7 +562,7 @@ TEST_F(the_latest_ticks_of_a_largest_frame_are_accepted)
 
 	assert_non_null(frame);
 	memset(frame, 0xFF, BC_BCP1_FRAME_MAX);
-	for (int is_late = 0; is_late < 2; is_late++) {
+	for (unsigned is_late = 0; is_late < 2; is_late++) {
 		header.tick = BC_TICK_END - 1 - span + is_late;
 		size_t bytes = bc_bcp1_write_frame(frame, &header);
 		run_large(f, frame, bytes, bytes, counts);

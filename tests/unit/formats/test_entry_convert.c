@@ -256,7 +256,7 @@ TEST(every_kind_is_kept_converted_or_counted_in_every_target)
 		uint32_t holds = bc_format_info((enum bc_format)format)->holds;
 		for (uint8_t kind = 0; kind < BC_ENTRY_KINDS; kind++) {
 			struct bc_entry entry = uop(1, '-', 0);
-			uint32_t trait = BC_CAN_REFERENCE << kind;
+			uint32_t trait = (uint32_t)BC_CAN_REFERENCE << kind;
 			bool is_fetch = kind == BC_ENTRY_UOP || kind == BC_ENTRY_INSTRUCTION;
 			entry.kind = kind;
 			entry.type = BC_REQ_MEMREAD;

@@ -166,7 +166,7 @@ static void *read_one(void *context)
 
 static void assert_wakes(const struct fixture *f, int fd)
 {
-	struct reading reading = {.stream = {fd, f->wake_fd}};
+	struct reading reading = {.stream = {.fd = fd, .wake_fd = f->wake_fd}};
 	pthread_t thread;
 	uint64_t drained;
 
