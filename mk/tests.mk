@@ -11,7 +11,8 @@ TEST_SOURCES := $(wildcard tests/unit/*/test_*.c)
 CHECKED      := $(patsubst %.c,$(BUILD)/%,$(if $(filter thread,$(SAN)),$(shell grep -l '^TEST_THREADS;' $(TEST_SOURCES)),$(TEST_SOURCES)))
 BENCHES      := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/bench/bench_*.c))
 TEST_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(TEST_SOURCES) $(wildcard tests/support/*.c tests/board/*.c tests/bench/*.c))
-HELPERS      := $(addprefix $(BUILD)/tests/,faultfs.so faultalloc.so faultclock.so usbredir_board umockdev_board preload_fix.so bare_reader)
+HELPERS      := $(addprefix $(BUILD)/tests/,faultfs.so faultalloc.so faultclock.so usbredir_board umockdev_board preload_fix.so bare_reader \
+	$(if $(SAN),,buscap))
 ONLY         ?=
 
 test_cflags = $(eval test_cflags := $$(shell pkg-config --cflags cmocka))$(test_cflags)
@@ -70,6 +71,11 @@ $(BUILD)/tests/%.so:
 	@mkdir -p $(@D)
 	$(say) LINK $@
 	$(Q)$(CC) -std=c11 -D_GNU_SOURCE $(WARNINGS) $(CFLAGS) -shared -fPIC -o $@ $< -ldl
+
+# The tool as most tests run it, thousands of times: with its libraries linked statically, it starts in half the time.
+$(BUILD)/tests/buscap: private pkg_libs = -Wl,-Bstatic,--start-group $(shell pkg-config --libs $(1)) -Wl,--end-group,-Bdynamic -lm
+$(BUILD)/tests/buscap: $(BUILD)/cli/main.o $(BUILD)/libcli.a $(SIM_OBJECTS) $(LIB_FORMATS) $(BUILD)/buscap
+	$(call link,$(CLI_PKGS))
 
 # Tests mostly wait: six more at a time than there are cores; fewer under sanitizers, where they compute more.
 empty :=

@@ -26,6 +26,9 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 BUILD = ROOT / os.environ.get("BUILD", "build")
 BUSCAPD = BUILD / "buscapd"
 BUSCAP = BUILD / "buscap"
+_QUICK = BUILD / "tests/buscap"  # the same, starts faster: mk/tests.mk
+if _QUICK.exists() and _QUICK.stat().st_mtime_ns >= BUSCAP.stat().st_mtime_ns:
+    BUSCAP = _QUICK
 # Generous, because sanitizers and a busy machine slow programs down. Timeouts only end hanging tests; they measure
 # nothing.
 TIMEOUT_S = 360 if BUILD.parent.name == "build" else 180
