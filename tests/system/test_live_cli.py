@@ -751,6 +751,7 @@ def run_until_it_prints(argv, env):
         equal((process.returncode, err), (0, b""), argv)
 
 
+@pytest.mark.nightly
 def test_every_command_of_the_tour_works(tmp):
     """Runs the indented lines of docs/live.md in order."""
     text = (harness.ROOT / "docs/live.md").read_text().replace("/tmp/live", str(tmp))

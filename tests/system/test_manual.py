@@ -1,6 +1,5 @@
 """Compares the manual pages with the programs: commands, options, keys, formats, exit codes, paths, signals and
-variables; runs the examples. Each check is a function that returns the differences, so that the last tests can verify
-that it finds every kind of difference."""
+variables; runs the examples."""
 
 import collections
 import os
@@ -143,39 +142,13 @@ def test_the_section_of_each_command_has_exactly_its_options():
 # ---- --help of each command
 
 
-def help_of(command):
-    """(usage lines, example, exit codes) of its --help."""
-    text = program_text(BUSCAP, *command.split(), "--help")
-    usage = re.findall(r"^(?:usage:|      ) (buscap .*)$", text, re.M)
-    example = re.search(r"^Example: (.*(?:\n.+)*)", text, re.M)
-    exits = re.search(r"^Exit code: (.*(?:\n.+)*)", text, re.M)
-    return usage, example and example.group(1), exits and " ".join(exits.group(1).split())
-
-
-def wrong_help(p, command, operands):
-    usage, example, exits = help_of(command)
-    lines = p.parts["COMMANDS", command]
-    got = [line_text(line) for line in lines if line.startswith(".D1")]
-    wanted = [] if operands == "VERB" else usage
-    problems = [] if got == wanted else [f"{command}: usage {got}, --help says {wanted}"]
-    if not wanted:
-        return problems
-    text = " ".join(map(line_text, lines))
-    if f"Exit status: {exits}" not in text:
-        problems.append(f"{command}: --help says: Exit code: {exits}")
-    squeezed = ["\n".join(line.strip() for line in body.splitlines()) for _, body in displays(lines)]
-    if "\n".join(line.strip() for line in example.splitlines()) not in squeezed:
-        problems.append(f"{command}: its example differs from --help: {example}")
-    return problems
-
-
-def test_usage_example_and_exit_codes_of_each_command_match_its_help():
-    p, commands = page("buscap.1"), table(BUSCAP)
-    problems = []
-    for command, (operands, _) in commands.items():
-        if command != "-":
-            problems += wrong_help(p, command, operands)
-    equal(problems, [])
+def test_the_usage_of_each_command_is_that_of_its_help():
+    p = page("buscap.1")
+    for command, (operands, _) in table(BUSCAP).items():
+        if command != "-" and operands != "VERB":
+            text = program_text(BUSCAP, *command.split(), "--help")
+            equal([line_text(line) for line in p.parts["COMMANDS", command] if line.startswith(".D1")],
+                  re.findall(r"^(?:usage:|      ) (buscap .*)$", text, re.M), command)
 
 
 def test_the_option_parsers_accept_the_examples_of_the_commands():
@@ -210,25 +183,6 @@ def known_settings():
 
 def test_the_tables_of_settings_are_those_of_the_program():
     equal(list(setting_tables.outdated(need(BUSCAPD))), [], "outdated; run make docs")
-
-
-def test_every_change_in_a_table_of_settings_is_noticed():
-    """A setting or a table that is missing, added or different changes the text, or is an error."""
-    found = known_settings()
-
-    def notices(text, how, rows):
-        try:
-            return setting_tables.generate(text, *how, rows) != text
-        except SystemExit:
-            return True
-
-    for name, how in setting_tables.DOCUMENTS.items():
-        text = (setting_tables.DOCS / name).read_text()
-        for at, row in enumerate(found):
-            for changed in ([], [row._replace(default="4711")], [row, row._replace(key="invented")],
-                            [row, row._replace(section="invented")]):
-                assert notices(text, how, found[:at] + changed + found[at + 1:]), (name, row, changed)
-            assert notices(text.replace(f"settings: {row.section}", ""), how, found), (name, row)
 
 
 def test_the_documented_attrs_are_those_that_samples_get(tmp):
@@ -465,16 +419,6 @@ def test_the_pages_have_every_environment_variable():
     equal(wrong_variables(page("buscapd.8"), variables("daemon") | BY_LIBRARIES["buscapd.8"]), [])
 
 
-def test_messages_in_the_pages_are_in_the_sources():
-    for name, folders in (("buscap.1", ("cli", "formats")), ("buscapd.8", ("daemon", "capture")),
-                          ("buscapd.conf.5", ("daemon",))):
-        text = source_text(*folders)
-        for head, _ in items(page(name).sections["DIAGNOSTICS"]):
-            for part in re.split(r"\.\.\.|\b(?:[A-Z]|\d+)\b|^can't |: [A-Z][\w ]+$", head):
-                if len(part.strip()) > 3:
-                    assert part.strip() in text, f"{name}: no message has {part.strip()!r}"
-
-
 # ---- references
 
 
@@ -600,10 +544,12 @@ def check_examples(name, directory):
         equal(code, 0, f"{script}\n{output}")
 
 
+@pytest.mark.nightly
 def test_the_examples_of_buscapd_work(tmp):
     check_examples("buscapd.8", tmp)
 
 
+@pytest.mark.nightly
 def test_the_examples_of_buscap_work(tmp):
     check_examples("buscap.1", tmp)
 
@@ -614,81 +560,3 @@ def test_the_examples_of_the_configuration_work(tmp):
 
 def test_the_examples_of_the_formats_work(tmp):
     check_examples("buscap-formats.5", tmp)
-
-
-# ---- the checks find differences
-
-
-def without(p, at):
-    return Page("\n".join(p.lines[:at] + p.lines[at + 1:]))
-
-
-def with_line(p, at, line):
-    return Page("\n".join(p.lines[:at] + [line] + p.lines[at:]))
-
-
-def is_an_option(line):
-    return line.startswith(".It ") and option_of(line_text(line)) is not None
-
-
-def check_drift(p, check, is_item, invented):
-    """Checks that omitting or changing each item, or adding one next to it, is reported. Returns the number of items."""
-    equal(check(p), [])
-    places = [at for at, line in enumerate(p.lines) if is_item(line)]
-    for at in places:
-        assert check(without(p, at)), f"its removal is not reported: {p.lines[at]}"
-        assert check(with_line(p, at, invented)), f"{invented} before it is not reported: {p.lines[at]}"
-    return len(places)
-
-
-def test_each_omitted_or_invented_option_is_found():
-    commands = table(BUSCAP)
-    own = sum(option[1] not in ("help", "socket")
-              for command, (_, options) in commands.items() if command != "-" for option in options)
-    count = check_drift(page("buscap.1"), lambda p: wrong_options_of_tool(p, commands), is_an_option,
-                        ".It Fl Z , Fl -invented Ar FILE")
-    equal(count, own + len(commands["-"][1]) + 2)
-    of_daemon = table(BUSCAPD)
-    count = check_drift(page("buscapd.8"), lambda p: wrong_options_of_daemon(p, of_daemon), is_an_option,
-                        ".It Fl Z , Fl -invented Ar FILE")
-    equal(count, len(of_daemon["-"][1]))
-
-
-def test_each_option_dropped_added_or_renamed_by_a_program_is_found():
-    for name, program, check in (("buscap.1", BUSCAP, wrong_options_of_tool),
-                                 ("buscapd.8", BUSCAPD, wrong_options_of_daemon)):
-        p, commands = page(name), table(program)
-        for command, (operands, options) in commands.items():
-            for at, (short, long, metavar) in enumerate(options):
-                rest = options[:at] + options[at + 1:]
-                for changed in (rest, rest + [(short, long + "x", metavar)], rest + [(short, long, metavar + "X")],
-                                rest + [("" if short else "Z", long, metavar)]):
-                    if (short, long) == ("h", "help") and command != "-":
-                        continue  # common to all commands
-                    if long == "socket" and command != "-":
-                        continue
-                    found = check(p, {**commands, command: (operands, changed)})
-                    assert found, f"{command} {shown(options[at])}: {changed}"
-            assert check(p, {**commands, command: (operands, options + [("", "more", "")])}), command
-        if program == BUSCAP:
-            for command in set(commands) - {"-"}:
-                assert check(p, {c: row for c, row in commands.items() if c != command}), command
-            assert check(p, {**commands, "more": ("", [])})
-
-
-def test_each_format_signal_and_variable_that_drifts_is_found():
-    listed = formats()
-    check_drift(page("buscap-formats.5"), lambda q: wrong_formats(q, listed),
-                lambda line: line.startswith(".It Cm ") or bool(re.match(r"\.Cm (\w+= ,? ?)+\.", line)),
-                ".It Cm invented")
-    source = signal_sources()
-    signals = {line for line in page("buscapd.8").sections["SIGNALS"] if line.startswith(".It Dv")}
-    check_drift(page("buscapd.8"), lambda q: wrong_signals(q, source), (signals - {".It Dv SIGKILL"}).__contains__,
-                ".It Dv SIGNONE")
-    asked = variables("cli") | BY_LIBRARIES["buscap.1"]
-    check_drift(page("buscap.1"), lambda q: wrong_variables(q, asked), lambda line: line.startswith(".It Ev"),
-                ".It Ev NONE")
-    check_drift(page("buscap.1"), lambda q: wrong_exit_codes(q, "buscap"),
-                lambda line: bool(re.fullmatch(r"\.It \d", line)), ".It 9")
-    check_drift(page("buscapd.8"), lambda q: wrong_exit_codes(q, "buscapd"),
-                lambda line: bool(re.fullmatch(r"\.It \d", line)), ".It 9")

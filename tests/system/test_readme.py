@@ -24,6 +24,7 @@ def commands(title):
     return [line.strip() for line in section.splitlines() if line.startswith("    ")]
 
 
+@pytest.mark.nightly
 def test_every_command_of_the_five_minutes_works(tmp):
     """Replaces /tmp by the test's directory and build/ by that of the programs. buscap top prints one page into a pipe."""
     env = {**os.environ, "PATH": f"{harness.BUILD}:{os.environ['PATH']}", "BUSCAP_SOCKET": str(tmp / "buscapd.sock")}
@@ -102,8 +103,3 @@ def test_the_index_has_every_document():
     for path in sorted((harness.ROOT / "docs").iterdir()):
         if path.suffix in (".md", ".json") and path.name != "README.md":
             assert f"]({path.name})" in index, f"docs/README.md lacks {path.name}"
-
-
-def test_the_readme_is_short():
-    lines = README.read_text().splitlines()
-    assert len(lines) < 160, len(lines)
