@@ -73,7 +73,8 @@ $(BUILD)/tests/%.so:
 	$(Q)$(CC) -std=c11 -D_GNU_SOURCE $(WARNINGS) $(CFLAGS) -shared -fPIC -o $@ $< -ldl
 
 # The tool as most tests run it, thousands of times: with its libraries linked statically, it starts in half the time.
-$(BUILD)/tests/buscap: private pkg_libs = -Wl,-Bstatic,--start-group $(shell pkg-config --libs $(1)) -Wl,--end-group,-Bdynamic -lm
+# In Debian 13, libelf.a lacks two functions.
+$(BUILD)/tests/buscap: private pkg_libs = -Wl,-Bstatic $(shell pkg-config --libs $(filter-out libelf,$(1))) -Wl,-Bdynamic -lelf -lm
 $(BUILD)/tests/buscap: $(BUILD)/cli/main.o $(BUILD)/libcli.a $(SIM_OBJECTS) $(LIB_FORMATS) $(BUILD)/buscap
 	$(call link,$(CLI_PKGS))
 
