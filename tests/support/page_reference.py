@@ -1,7 +1,7 @@
 """Reads page counts and page summaries of segments as docs/segment-format.md describes them, and counts pages itself."""
 
 import collections
-import struct
+import itertools
 
 PORT_0 = 1 << 20  # places: pages of memory, then ports
 
@@ -54,20 +54,26 @@ def class_of(reqtype):
     return _CLASSES.get(reqtype, 3)
 
 
+_HIGH = bytes(byte >> 4 for byte in range(256))
+_IS_LAST = bytes(byte & 15 == 15 for byte in range(256))
+_IS_PORT = bytes(byte in (0x10, 0x11) for byte in range(256))
+
+
 def count(records):
     """Returns (whether a record is crossed, {place: 4 counts}) of BYU records."""
-    addresses = struct.unpack(f"<{len(records) // 4}I", records)[::3]
-    types, sizes = records[4::12], records[5::12]
+    second, types, sizes = records[1::12], records[4::12], records[5::12]
     counts = {}
-    for (addr, type), n in collections.Counter(zip([a >> 12 for a in addresses], types)).items():
-        if type not in (0x10, 0x11):
-            counts.setdefault(addr, [0] * 4)[_CLASSES.get(type, 3)] += n
-    ports = [(a, t, s) for a, t, s in zip(addresses, types, sizes) if t in (0x10, 0x11)] if {0x10, 0x11} & set(types) else []
-    for addr, type, _ in ports:
-        counts.setdefault(PORT_0 + addr % 65536, [0] * 4)[_CLASSES[type]] += 1
-    crossed = any(size > 4 for _, _, size in ports) or any(
-        offset + size > 4096 and size not in (16, 32) and type not in (0x10, 0x11)
-        for offset, size, type in set(zip([a & 4095 for a in addresses], sizes, types)))
+    pages = collections.Counter(zip(second.translate(_HIGH), records[2::12], records[3::12], types))
+    for (*page, type), n in pages.items():
+        if not _IS_PORT[type]:
+            counts.setdefault(page[0] | page[1] << 4 | page[2] << 12, [0] * 4)[_CLASSES.get(type, 3)] += n
+    crossed = False
+    for low, high, type, size in itertools.compress(zip(records[0::12], second, types, sizes), types.translate(_IS_PORT)):
+        counts.setdefault(PORT_0 + low + 256 * high, [0] * 4)[_CLASSES[type]] += 1
+        crossed = crossed or size > 4
+    # No size exceeds 255: only the last 256 bytes of a page matter.
+    for low, type, size in itertools.compress(zip(records[0::12], types, sizes), second.translate(_IS_LAST)):
+        crossed = crossed or (low + size > 256 and size not in (16, 32) and not _IS_PORT[type])
     return crossed, counts
 
 
