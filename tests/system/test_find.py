@@ -14,9 +14,11 @@ import harness
 import reference
 from cut_model import Record, Recording, buscap, read, record_file, utc
 from harness import BUSCAP, NIGHTLY, ROOT, equal, need, run
+from reference import NO_DELTA
 
 DATA = ROOT / "../shared/data"
-QUERIES = len(harness.some(range(340 if NIGHTLY else 40), 3))  # for each of six traces
+QUERIES = 340 if NIGHTLY else 16  # for each of six traces
+SIZE = 10 if NIGHTLY else 1  # of recordings of several chunks
 TYPES = {"read": {1, 2}, "write": {3}, "fetch": {0}, "MEMREAD,0x11": {1, 0x11}, "ioread": {0x10}}
 
 
@@ -103,15 +105,16 @@ def check_queries(seed, paths, records, clock_hz, codes=(0,)):
 
 
 def record_segments(directory):
-    features = reference.Features(samples=250_000, frame=3000, agents=3, p_loss=0.05, p_epoch=0.01, p_trigger=0.02,
-                                  p_pause=0.0001)
+    features = reference.Features(samples=25_000 * SIZE, frame=300 * SIZE, agents=3, p_loss=0.05, p_epoch=0.05,
+                                  p_trigger=0.02, p_pause=0.001 / SIZE)
     data, _ = reference.make_bcp1(random.Random(31), features)
     stream = directory / "stream.bcp1"
     stream.write_bytes(data)
     out = directory / "rec"
     out.mkdir()
     source = f"file:{stream},format=bcp1,clock_hz=66000000"
-    done = run(need(harness.BUSCAPD), "--once", "--no-socket", "--source", source, "-o", out, "-b", "filesize:300")
+    done = run(need(harness.BUSCAPD), "--once", "--no-socket", "--source", source, "-o", out,
+               "-b", f"filesize:{40 * SIZE}")
     assert done.returncode in (0, 3, 4), done.stderr.decode()
 
 
@@ -120,13 +123,14 @@ def recorded_segments():
     out = harness.shared("find", record_segments) / "rec"
     paths = harness.segments(out)
     assert len(paths) >= 3, paths
-    return out, paths, Recording(reference.read_segments(paths))
+    recorded = reference.read_segments(paths)
+    return paths, recorded, Recording(recorded)
 
 
 def test_random_queries_on_a_recording():
-    out, paths, recording = recorded_segments()
+    paths, _, recording = recorded_segments()
     assert max(r.tick for r in recording.records) > 1 << 32 and max(r.epoch for r in recording.records) > 1
-    check_queries(1, [out], recording.records, recording.clock_hz)
+    check_queries(1, [paths[0].parent], recording.records, recording.clock_hz)
     # Listed in any order, and twice.
     query = Query(random.Random(5), recording.records, 0)
     orders = [buscap("find", query.address, *files)[0].replace(b"//", b"/")
@@ -146,17 +150,23 @@ def test_random_queries_on_records_across_pages_and_ports(tmp):
     pages = [[rng.randrange(1 << 20) << 12 for _ in range(6)] for _ in range(3)] + [[0, 0xFFFFF000]]
     offsets = [0, 0, 0xFF0, 0xFFF, *(rng.randrange(0x1000) for _ in range(4))]
     sizes = [0, 1, 4, 5, 16, 17, 32, 33, 255]
+    anchors = 34 * SIZE  # records from one without a delta to the next; a chunk has at most 256 of them
+    chunk = 256 * anchors
     trace = tmp / "trace.byu"
     trace.write_bytes(b"".join(struct.pack(
-        "<I4BI", rng.choice(pages[i // 87_381]) + rng.choice(offsets), rng.choice((0, 1, 3, 3, 0x10)),
-        rng.choice(sizes) if i % 87_381 > 80_000 else 4, 0, rng.randrange(3), rng.randrange(9)) for i in range(270_000)))
+        "<I4BI", rng.choice(pages[i // chunk]) + rng.choice(offsets), rng.choice((0, 1, 3, 3, 0x10)),
+        rng.choice(sizes) if i % chunk > chunk * 11 // 12 else 4, 0, rng.randrange(3),
+        rng.randrange(9) if i % anchors else NO_DELTA) for i in range(chunk * 31 // 10)))
     out = tmp / "rec"
     out.mkdir()
     source = f"file:{trace},format=byu,clock_hz=1000"
-    equal(run(need(harness.BUSCAPD), "--once", "--no-socket", "--source", source, "-o", out, "-b", "filesize:300").returncode, 0)
+    equal(run(need(harness.BUSCAPD), "--once", "--no-socket", "--source", source, "-o", out, "-b",
+              f"filesize:{30 * SIZE}").returncode, 0)
     paths = harness.segments(out)
-    recording = Recording(reference.read_segments(paths))
+    recorded = reference.read_segments(paths)
+    equal([one.info["records"] for one in recorded.chunks][:3], [chunk] * 3, "records of chunks")
     assert len(paths) > 2, paths
+    recording = Recording(recorded)
     check_queries(6, [out], recording.records, recording.clock_hz)
 
 
@@ -170,7 +180,7 @@ def test_random_queries_on_a_real_trace():
 
 @pytest.mark.parametrize("name", ["torn", "damaged"])
 def test_random_queries_on_a_recording_that_is(tmp, name):
-    _, paths, recording = recorded_segments()
+    paths, recorded, recording = recorded_segments()
     out = shutil.copytree(paths[0].parent, tmp / "rec")
     whole = {r.number: r for r in recording.records}
     victim = out / paths[1].name
@@ -180,7 +190,9 @@ def test_random_queries_on_a_recording_that_is(tmp, name):
         victim = victim.with_name(victim.name + ".partial")
         victim.write_bytes(data[: len(data) * 2 // 3])
     else:
-        victim.write_bytes(data[:60_000] + bytes([data[60_000] ^ 0x40]) + data[60_001:])
+        chunk = max(recorded.segments[1].chunks, key=lambda one: len(one.frame))
+        at = chunk.offset + chunk.header_bytes + len(chunk.frame) // 2
+        victim.write_bytes(data[:at] + bytes([data[at] ^ 0x40]) + data[at + 1 :])
     csv, _ = buscap("convert", "-O", "csv", *sorted(out.glob("*.byu.lz4*")), code=3)
     header, *rows = (line.split(",") for line in csv.decode().splitlines())
     kind, number = header.index("kind"), header.index("number")
@@ -189,15 +201,17 @@ def test_random_queries_on_a_recording_that_is(tmp, name):
     check_queries(4, [out], records, recording.clock_hz, (0,) if name == "torn" else (0, 3))
     if name == "damaged":
         _, err = buscap("find", "--count", "0-", out, code=3)
-        assert victim.name in err and "chunk 0" in err, err
+        assert victim.name in err and f"chunk {chunk.info['number']}" in err, err
 
 
 def test_context_shows_the_neighbours(tmp):
-    path = record_file(tmp, reference.make_bcp1(random.Random(8), reference.Features(samples=90_000))[0], clock_hz=1000)
+    features = reference.Features(samples=9000, frame=40, p_loss=1)  # a chunk has at most 256 gaps
+    path = record_file(tmp, reference.make_bcp1(random.Random(8), features)[0], clock_hz=1000)
     records = read(path).records
-    assert len(records) > 87_381, "two chunks"
+    chunk = reference.read_segment(path).chunks[0].info["records"]
+    assert chunk < len(records), "two chunks"
     # The last record of the first chunk, and the first and last of all.
-    for at in (0, 87_380, len(records) - 1):
+    for at in (0, chunk - 1, len(records) - 1):
         addr = records[at].addr
         ticks = ["--from", f"@{records[at].tick}", "--to", f"@{records[at].tick + 1}"]
         out, _ = buscap("find", *ticks, "-U", 2, f"{addr:x}", path)
@@ -218,7 +232,8 @@ def test_context_shows_the_neighbours(tmp):
 
 
 def test_times_of_day_and_files_are_shown():
-    out, _, recording = recorded_segments()
+    paths, _, recording = recorded_segments()
+    out = paths[0].parent
     at = recording.records[len(recording.records) // 2]
     text, _ = buscap("find", "--json", "--from", f"@{at.tick}", "--to", f"@{at.tick + 1}", f"{at.addr:x}", out)
     hit = next(json.loads(line) for line in text.splitlines() if json.loads(line)["number"] == at.number)
@@ -260,8 +275,8 @@ def test_marks_limit_the_search(tmp):
 
 
 def test_marks_triggers_and_gaps_are_listed():
-    out, paths, recording = recorded_segments()
-    seen = reference.read_segments(paths)
+    paths, seen, recording = recorded_segments()
+    out = paths[0].parent
     text, err = buscap("marks", "--json", out)
     events = [json.loads(line) for line in text.splitlines()]
     gaps = sorted((e["number"], e["cause"], e["lost"], e["exact"]) for e in events if e["kind"] == "gap")
@@ -306,7 +321,8 @@ def test_names_are_shown(tmp):
 
 
 def test_only_chunks_that_can_match_are_read(tmp):
-    out, _, recording = recorded_segments()
+    paths, _, recording = recorded_segments()
+    out = paths[0].parent
     at = recording.records[-1]
     everything = sum(path.stat().st_size for path in out.glob("*.byu.lz4"))
 
@@ -333,7 +349,8 @@ def test_a_fifo_is_read_from_its_start(tmp):
 
 
 def test_of_two_copies_of_a_segment_the_whole_one_is_searched(tmp):
-    path = record_file(tmp, reference.make_byu(random.Random(3), 100000)[0], "byu")
+    path = record_file(tmp, reference.make_byu(random.Random(3), 10000, no_delta=0.04)[0], "byu")
+    assert len(reference.read_segment(path).chunks) == 2
     for name in ("a", "b"):
         (tmp / name).mkdir()
     whole, torn = tmp / "a" / path.name, tmp / "b" / path.name
@@ -342,5 +359,5 @@ def test_of_two_copies_of_a_segment_the_whole_one_is_searched(tmp):
     torn.write_bytes(data[: len(data) * 19 // 20])
     for paths in ((whole, torn), (torn, whole)):
         out, err = buscap("find", "--count", "0-", *paths, code=3)
-        equal(out, b"100000\n", paths)
+        equal(out, b"10000\n", paths)
         assert f"{torn}: the same segment again; skipped" in err, err
