@@ -493,11 +493,6 @@ def test_a_segment_never_replaces_a_file_or_goes_to_standard_output(tmp):
             assert f"{taken.name} already exists" in err and err.count("\n") == 1, err
         equal(taken.read_bytes(), b"mine", "the existing file")
         taken.unlink()
-    for words in (["convert", "-O", "segment"], ["cut"]):
-        _, err = buscap(*words, path, code=2)
-        assert "use -o" in err and err.count("\n") == 1, err
-    _, err = buscap("cut", path, "-o", tmp / "no/x", code=1)
-    assert "directory" in err
     equal(sorted(p.name for p in tmp.iterdir() if p.is_file()), [], "no file is left")
 
 

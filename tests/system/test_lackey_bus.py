@@ -177,12 +177,6 @@ def test_without_a_map_a_longer_address_is_an_error():
     assert "line 1" in err and "0x100000001" in err, err
 
 
-def test_a_seed_without_a_map_is_an_error():
-    done = run(need(BUSCAP), "convert", "-I", "lackey", "-O", "bcp1:seed=3", data=b"")
-    equal(done.returncode, 2, done.stderr.decode())
-    assert b"map=pages" in done.stderr, done.stderr
-
-
 def test_raw6_has_the_same_samples_as_the_frames(tmp):
     lackey = ("\n".join(any_lines(9, 3000, 64)) + "\n").encode()
     raw6, _ = convert(lackey, "raw6:map=pages")

@@ -862,27 +862,3 @@ def test_damage_after_the_end_of_a_recording_does_not_matter(tmp):
     for _ in range(5):
         done = run(BUSCAPD, "--once", "--no-socket", "--source", f"file:{path}", "-a", "records:10", "-o", tmp / "out")
         equal((done.returncode, json.loads(done.stdout)["counts"]["damaged_places"]), (0, 0), done.stderr)
-
-
-def test_usage_errors_are_one_line(tmp):
-    whole = tmp / "in"
-    whole.write_bytes(frames(many_samples(10))[0])
-    config = tmp / "bad.conf"
-    config.write_text("[mapping]\nno_such_key = 1\n")
-    unknown = tmp / "unknown"
-    unknown.write_bytes(b"what is this? " * 100)
-    cases = {
-        "an unknown option": (2, "--nonsense", "--source", f"file:{whole}", "-o", tmp),
-        "no such input": (1, "--source", f"file:{tmp}/missing", "-o", tmp),
-        "no directory": (1, "--source", f"file:{whole}", "-o", whole),
-        "an unknown format": (2, "--source", f"file:{whole},format=nonsense", "-o", tmp),
-        "a bad configuration": (2, "-c", config, "--source", f"file:{whole}", "-o", tmp),
-        "a bad rule": (2, "--source", f"file:{whole}", "-o", tmp, "-b", "filesize:nonsense"),
-        "content that fits no format": (None, "--source", f"file:{unknown}", "-o", tmp),
-    }
-    for name, (code, *argv) in cases.items():
-        done = run(BUSCAPD, "--once", "--no-socket", *argv)
-        assert done.returncode in ((code,) if code is not None else (1, 2, 3)), (
-            f"{name}: exit {done.returncode}, {done.stderr.decode()}")
-        assert done.stderr.strip(), f"{name}: no message"
-        assert not harness.segments(tmp), f"{name}: a segment was created"

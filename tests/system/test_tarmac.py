@@ -145,9 +145,6 @@ def test_a_bus_trace_is_written_as_accesses(tmp):
 
 
 def test_an_access_without_a_size_is_dropped():
-    done = run(BUSCAP, "convert", "-I", "din", "-O", "tarmac", data=b"0 1000\n")
-    equal(done.returncode, 2)
-    assert b"it has no sizes" in done.stderr, done.stderr
     done = run(BUSCAP, "convert", "-I", "xdin", "-O", "tarmac", data=b"r 1000 0\nr 1000 2\n")
     equal((done.returncode, done.stdout), (0, b"0 clk MR2 00001000 xxxx\n"))
     assert b"tarmac has no size: 1 dropped" in done.stderr, done.stderr

@@ -247,6 +247,26 @@ static const char *const requests[] = {"status", "status --watch 0.1", "record s
 	"replay list", "replay cancel", "tail", "events",
 	"replay /proc/self/status" /* waits a second for "100 Continue" */};
 
+TEST_F(a_missing_socket_is_reported_with_advice)
+{
+	char line[100];
+	char err[300];
+
+	for (size_t i = 0; i < COUNT_OF(requests); i++) {
+		struct command_run a;
+		snprintf(line, sizeof(line), "%s --socket no-socket", requests[i]);
+		snprintf(err, sizeof(err),
+			"buscap %.*s: no-socket: no such socket; is buscapd running? Start it, or "
+			"pass its socket with --socket PATH or $BUSCAP_SOCKET\n",
+			(int)strcspn(line, " "), line);
+		command_run(&a, line);
+		assert_int_equal(a.code, BC_EXIT_UNREACHABLE);
+		assert_string_equal(a.out, "");
+		assert_string_equal(a.err, err);
+		command_run_free(&a);
+	}
+}
+
 TEST_F(the_daemons_error_text_is_printed)
 {
 	static const char *const others[][2] = {{"500 Word", "{}"}, {"500 Word", "{\"error\": 7}"},

@@ -127,6 +127,7 @@ static void set_up(struct fixture *f)
 	assert_int_equal(symlink("nowhere", "link"), 0);
 	prints("sim -n 100 -O byu -o x.byu", "");
 	prints("sim -n 100 -O bcp1 -o x.bcp1", "");
+	prints("sim -n 100 -O raw6 -o x.raw6", "");
 	says(0, "convert -O segment -o x.byu.lz4 x.bcp1", "no byte enables");
 	says(0, "convert -O segment:clock_hz=7 -o slow.byu.lz4 x.bcp1", "no byte enables");
 	says(0, "convert -O segment:clock_hz=9 -o fast.byu.lz4 x.bcp1", "no byte enables");
@@ -194,6 +195,16 @@ static const struct failure wrong_options[] = {
 	{"dump -I laplace-text -e 0 x.laplace", "no epochs"},
 	{"dump -I laplace-text -t tick x.laplace", "--time tick"},
 	{"dump -I byu --b2a --map pc x.byu", "--b2a excludes --map and --symbols"},
+	{"dump -I raw6 -t tick x.raw6", "--time tick works only with segments, BYU and bcp1"},
+	{"dump -I raw6 --from @1 x.raw6", "raw6 has no time: can't select by tick"},
+	{"dump -I raw6 -t wall x.raw6", "--time relative and --time wall need segments"},
+	{"dump -I raw6 --from now x.raw6",
+		"raw6 has no time of day: --from and --to need segments"},
+	{"dump -I raw6 --epoch 0 x.raw6", "raw6 has no epochs: can't use --epoch"},
+	{"dump --b2a -I raw6 x.raw6", "raw6 has no BYU records to print with --b2a"},
+	{"dump --time wall x.bcp1", "--time relative and --time wall need segments"},
+	{"dump --time relative x.bcp1", "--time relative and --time wall need segments"},
+	{"dump --time wall --b2a x.byu.lz4", "--b2a excludes --time"},
 	{"dump -I din --map pc x.din", "--map and --symbols work only with"},
 	{"dump --region vga --addr 0 x.byu", "--region excludes --addr and --port"},
 	{"dump --addr 0 --region vga x.byu", "--region excludes --addr and --port"},
@@ -299,6 +310,7 @@ static const struct failure wrong_options[] = {
 	{"convert -O segment x.byu.lz4", "use -o"},
 	{"convert -O csv -I byu - - <x.byu", "standard input (\"-\") can be read only once"},
 	{"convert -O csv -I byu -i - - <x.byu", "once"},
+	{"convert -I din -O bcp1:seed=3 x.din", "seed has no effect without map=pages"},
 	{"convert -I din -O tarmac x.din", "it has no sizes"},
 	/* sim */
 	{"sim", "-O is required: bcp1, raw6 or byu"},
@@ -740,56 +752,26 @@ TEST(file_names_are_escaped)
 	unlink(NAME ".byu.lz4");
 }
 
-static const struct failure to_a_full_disk[] = {
-	{"--help >/dev/full", ""},
-	{"--version >/dev/full", ""},
-	{"--options >/dev/full", ""},
-	{"help help >/dev/full", ""},
-	{"dump --help >/dev/full", ""},
-	{"dump x.byu >/dev/full", ""},
-	{"verify x.byu >/dev/full", ""},
-	{"info x.byu >/dev/full", ""},
-	{"sim -O byu >/dev/full", ""},
-	{"formats >/dev/full", ""},
-	{"formats -m >/dev/full", ""},
+static const char *const to_a_full_disk[] = {
+	"--help >/dev/full",
+	"--version >/dev/full",
+	"--options >/dev/full",
+	"help help >/dev/full",
+	"dump --help >/dev/full",
+	"dump x.byu >/dev/full",
+	"verify x.byu >/dev/full",
+	"info x.byu >/dev/full",
+	"sim -O byu >/dev/full",
+	"formats >/dev/full",
+	"formats -m >/dev/full",
 };
 
 TEST_CASES(a_full_disk_is_reported, to_a_full_disk)
 {
-	run(c->line);
+	run(*c);
 	assert_int_equal(r.code, BC_EXIT_FAILED);
 	assert_non_null(strstr(r.err, ": write error: No space left on device; the output is "
 				      "incomplete\n"));
-}
-
-static const struct failure clients[] = {
-	{"status", ""},
-	{"status --watch", ""},
-	{"record start", ""},
-	{"record stop", ""},
-	{"record list", ""},
-	{"record show", ""},
-	{"record show x", ""},
-	{"record note a=b", ""},
-	{"rotate", ""},
-	{"mark x", ""},
-	{"snapshot", ""},
-	{"trigger list", ""},
-	{"trigger add a mark gap", ""},
-	{"trigger remove a", ""},
-	{"replay x.byu", ""},
-	{"replay list", ""},
-	{"replay cancel", ""},
-	{"tail", ""},
-	{"events", ""},
-	{"web", ""},
-};
-
-TEST_CASES(a_missing_socket_is_reported_with_advice, clients)
-{
-	fails(BC_EXIT_UNREACHABLE, c->line,
-		"no-socket: no such socket; is buscapd running? Start it, or pass its socket with "
-		"--socket PATH or $BUSCAP_SOCKET");
 }
 
 /* A value, a file or a command of that name is not taken for a command or verb. */
