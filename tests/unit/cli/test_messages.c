@@ -206,14 +206,6 @@ static const struct failure wrong_options[] = {
 	{"dump --time relative x.bcp1", "--time relative and --time wall need segments"},
 	{"dump --time wall --b2a x.byu.lz4", "--b2a excludes --time"},
 	{"dump -I din --map pc x.din", "--map and --symbols work only with"},
-	{"dump --region vga --addr 0 x.byu", "--region excludes --addr and --port"},
-	{"dump --addr 0 --region vga x.byu", "--region excludes --addr and --port"},
-	{"dump --port 80 --region vga x.byu", "--region excludes --addr and --port"},
-	{"dump --region vga --port 80 x.byu", "--region excludes --addr and --port"},
-	{"dump --region keybord x.byu",
-		"--region keybord: no region has this name; similar names: keyboard data"},
-	{"dump --region '' x.byu", "no region has this name"},
-	{"dump --region vga --region vga x.byu", "--region given twice"},
 	/* cut */
 	{"cut -n 5-3 x.xdin", "ends before it starts"},
 	{"cut -n a x.xdin", "not a range"},
@@ -256,26 +248,6 @@ static const struct failure wrong_options[] = {
 	{"cut --to @0 --from @5 -O csv x.byu.lz4", "the end is before the start"},
 	{"cut x.byu.lz4", "use -o"},
 	{"cut -O csv -I byu - - <x.byu", "standard input (\"-\") can be read only once"},
-	{"cut --region keybord x.byu",
-		"--region keybord: no region has this name; similar names: keyboard data"},
-	{"cut --region '' x.byu", "no region has this name"},
-	{"cut --region vga --region vga x.byu", "--region given twice"},
-	{"cut --from 2026-02-30T00:00:00Z -O csv x.byu.lz4", "2026-02-30T00:00:00Z: no such date"},
-	{"cut --to 2026-02-30T00:00:00Z -O csv x.byu.lz4", "2026-02-30T00:00:00Z: no such date"},
-	{"cut --from 2025-02-29T00:00:00Z -O csv x.byu.lz4", "2025-02-29T00:00:00Z: no such date"},
-	{"cut --to 2025-02-29T00:00:00Z -O csv x.byu.lz4", "2025-02-29T00:00:00Z: no such date"},
-	{"cut --from 2026-02-31T00:00:00Z -O csv x.byu.lz4", "2026-02-31T00:00:00Z: no such date"},
-	{"cut --to 2026-02-31T00:00:00Z -O csv x.byu.lz4", "2026-02-31T00:00:00Z: no such date"},
-	{"cut --from 2026-04-31T00:00:00Z -O csv x.byu.lz4", "2026-04-31T00:00:00Z: no such date"},
-	{"cut --to 2026-04-31T00:00:00Z -O csv x.byu.lz4", "2026-04-31T00:00:00Z: no such date"},
-	{"cut --from 2026-13-01T00:00:00Z -O csv x.byu.lz4", "2026-13-01T00:00:00Z: no such date"},
-	{"cut --to 2026-13-01T00:00:00Z -O csv x.byu.lz4", "2026-13-01T00:00:00Z: no such date"},
-	{"cut --from 2026-00-01T00:00:00Z -O csv x.byu.lz4", "2026-00-01T00:00:00Z: no such date"},
-	{"cut --to 2026-00-01T00:00:00Z -O csv x.byu.lz4", "2026-00-01T00:00:00Z: no such date"},
-	{"cut --from 2026-01-00T00:00:00Z -O csv x.byu.lz4", "2026-01-00T00:00:00Z: no such date"},
-	{"cut --to 2026-01-00T00:00:00Z -O csv x.byu.lz4", "2026-01-00T00:00:00Z: no such date"},
-	{"cut --from 2026-01-32T00:00:00Z -O csv x.byu.lz4", "2026-01-32T00:00:00Z: no such date"},
-	{"cut --to 2026-01-32T00:00:00Z -O csv x.byu.lz4", "2026-01-32T00:00:00Z: no such date"},
 	{"cut --from 2026-01-01T24:00:00Z -O csv x.byu.lz4",
 		"2026-01-01T24:00:00Z: no such time of day"},
 	{"cut --from 2026-01-01T00:60:00Z -O csv x.byu.lz4",
@@ -376,10 +348,6 @@ static const struct failure wrong_options[] = {
 	{"find --region com x.byu", "COM1"},
 	{"find --symbols x.byu:zz 0 x.byu",
 		"x.byu:zz: no such file, and \"zz\" is not an offset such as -c0000000"},
-	{"find --region keybord x.byu",
-		"--region keybord: no region has this name; similar names: keyboard data"},
-	{"find --region '' x.byu", "no region has this name"},
-	{"find --region vga --region vga x.byu", "--region given twice"},
 	{"find -I xdin --map bad.map 0- x.xdin", "bad.map: line 2: expected a hexadecimal address"},
 	{"find -I din --symbols empty 0 x.din", "empty: no symbols of functions or objects"},
 	{"find -I din --symbols elf 0 x.din", "elf: damaged ELF file: "},
@@ -523,38 +491,90 @@ static const struct failure wrong_options[] = {
 	{"tail --addr 1 --addr 2", "twice"},
 	{"events x", "operands"},
 	{"web . .", "at most one directory"},
-	{"web --listen '' .", "--listen : must be a numeric address and a port"},
-	{"web --listen '' none", "--listen : must be a numeric address and a port"},
-	{"web --listen ''", "--listen : must be a numeric address and a port"},
-	{"web --listen 127.0.0.1 .", "--listen 127.0.0.1: must be a numeric address and a port"},
-	{"web --listen 127.0.0.1 none", "--listen 127.0.0.1: must be a numeric address and a port"},
-	{"web --listen 127.0.0.1", "--listen 127.0.0.1: must be a numeric address and a port"},
-	{"web --listen 8080 .", "--listen 8080: must be a numeric address and a port"},
-	{"web --listen 8080 none", "--listen 8080: must be a numeric address and a port"},
-	{"web --listen 8080", "--listen 8080: must be a numeric address and a port"},
-	{"web --listen :8080 .", "--listen :8080: must be a numeric address and a port"},
-	{"web --listen :8080 none", "--listen :8080: must be a numeric address and a port"},
-	{"web --listen :8080", "--listen :8080: must be a numeric address and a port"},
-	{"web --listen example.org:80 .",
-		"--listen example.org:80: must be a numeric address and a port"},
-	{"web --listen example.org:80 none",
-		"--listen example.org:80: must be a numeric address and a port"},
-	{"web --listen example.org:80",
-		"--listen example.org:80: must be a numeric address and a port"},
-	{"web --listen 127.0.0.1:65536 .",
-		"--listen 127.0.0.1:65536: must be a numeric address and a port"},
-	{"web --listen 127.0.0.1:65536 none",
-		"--listen 127.0.0.1:65536: must be a numeric address and a port"},
-	{"web --listen 127.0.0.1:65536",
-		"--listen 127.0.0.1:65536: must be a numeric address and a port"},
-	{"web --listen ::1:80 .", "--listen ::1:80: must be a numeric address and a port"},
-	{"web --listen ::1:80 none", "--listen ::1:80: must be a numeric address and a port"},
-	{"web --listen ::1:80", "--listen ::1:80: must be a numeric address and a port"},
 };
 
 TEST_CASES(wrong_usage_is_one_line_and_exit_two, wrong_options)
 {
 	fails(BC_EXIT_USAGE, c->line, c->words);
+}
+
+/* Fails for "COMMAND OPTION OPERANDS" with each combination of these. The commands are separated by
+ * '|' from their operands. */
+static void each_fails(int code, const char *const *commands, const char *option, const char *words)
+{
+	char line[200];
+
+	for (; *commands != NULL; commands++) {
+		size_t n = strcspn(*commands, "|");
+		snprintf(line, sizeof(line), "%.*s %s %s", (int)n, *commands, option,
+			*commands + n + 1);
+		fails(code, line, words);
+	}
+}
+
+static const struct failure wrong_regions[] = {
+	{"--region keybord",
+		"--region keybord: no region has this name; similar names: keyboard data"},
+	{"--region ''", "no region has this name"},
+	{"--region vga --region vga", "--region given twice"},
+};
+
+TEST_CASES(each_command_refuses_unknown_regions, wrong_regions)
+{
+	each_fails(BC_EXIT_USAGE,
+		(const char *const[]){"find|x.byu", "dump|x.byu", "cut|x.byu", NULL}, c->line,
+		c->words);
+}
+
+static const char *const two_places[] = {"--region vga --addr 0", "--addr 0 --region vga",
+	"--port 80 --region vga", "--region vga --port 80"};
+
+TEST_CASES(a_region_excludes_addresses_and_ports, two_places)
+{
+	each_fails(BC_EXIT_USAGE, (const char *const[]){"dump|x.byu", NULL}, *c,
+		"--region excludes --addr and --port");
+}
+
+static const struct failure wrong_names[] = {
+	{"--symbols none", "none: can't open"},
+	{"--symbols none:-1000", "none: can't open"},
+	{"--map .", ".: "},
+};
+
+TEST_CASES(each_command_names_a_file_of_names_that_it_can_not_read, wrong_names)
+{
+	each_fails(BC_EXIT_FAILED,
+		(const char *const[]){"find|0 x.din", "dump|x.din", "cut|x.din", "stats|x.din",
+			"tail|", "top|", NULL},
+		c->line, c->words);
+}
+
+static const char *const no_dates[] = {"2026-02-30", "2025-02-29", "2026-02-31", "2026-04-31",
+	"2026-13-01", "2026-00-01", "2026-01-00", "2026-01-32"};
+
+TEST_CASES(a_day_that_does_not_exist_is_no_date, no_dates)
+{
+	char option[40];
+	char words[60];
+
+	snprintf(words, sizeof(words), "%sT00:00:00Z: no such date", *c);
+	for (int i = 0; i < 2; i++) {
+		snprintf(option, sizeof(option), "%s %sT00:00:00Z", i == 0 ? "--from" : "--to", *c);
+		each_fails(
+			BC_EXIT_USAGE, (const char *const[]){"cut|x.byu.lz4", NULL}, option, words);
+	}
+}
+
+static const char *const no_addresses[] = {
+	"''", "127.0.0.1", "8080", ":8080", "example.org:80", "127.0.0.1:65536", "::1:80"};
+
+TEST_CASES(web_refuses_wrong_addresses_before_it_opens_anything, no_addresses)
+{
+	char option[60];
+
+	snprintf(option, sizeof(option), "--listen %s", *c);
+	each_fails(BC_EXIT_USAGE, (const char *const[]){"web|.", "web|none", "web|", NULL}, option,
+		": must be a numeric address and a port, such as 127.0.0.1:8080 or [::1]:0");
 }
 
 static const struct failure wrong_files[] = {
@@ -594,24 +614,6 @@ static const struct failure wrong_files[] = {
 	{"web x.byu.lz4", "Not a directory"},
 	{"web --listen 192.0.2.1:0 .", "192.0.2.1:0: Cannot assign"},
 	{"web --map none .", "none"},
-	{"find --symbols none 0 x.din", "none: can't open"},
-	{"find --symbols none:-1000 0 x.din", "none: can't open"},
-	{"find --map . 0 x.din", ".: "},
-	{"dump --symbols none x.din", "none: can't open"},
-	{"dump --symbols none:-1000 x.din", "none: can't open"},
-	{"dump --map . x.din", ".: "},
-	{"cut --symbols none x.din", "none: can't open"},
-	{"cut --symbols none:-1000 x.din", "none: can't open"},
-	{"cut --map . x.din", ".: "},
-	{"stats --symbols none x.din", "none: can't open"},
-	{"stats --symbols none:-1000 x.din", "none: can't open"},
-	{"stats --map . x.din", ".: "},
-	{"tail --symbols none", "none: can't open"},
-	{"tail --symbols none:-1000", "none: can't open"},
-	{"tail --map .", ".: "},
-	{"top --symbols none", "none: can't open"},
-	{"top --symbols none:-1000", "none: can't open"},
-	{"top --map .", ".:"},
 	{"recover x.gz -o out", "x.gz: compressed; decompress it first"},
 	{"recover x.byu.lz4 -o link", "already exists"},
 	{"recover 20260101T000000Z-000000-00000.byu.lz4.partial -o out", "no chunk"},
