@@ -17,6 +17,11 @@ ONLY         ?=
 
 test_cflags = $(eval test_cflags := $$(shell pkg-config --cflags cmocka))$(test_cflags)
 $(BUILD)/tests/unit/%.o $(BUILD)/tests/support/%.o: BC_CFLAGS += $(test_cflags)
+$(BUILD)/tests/%.o: BC_CFLAGS += $(if $(filter true,$(CI)),-Werror)
+# Tests compile fast: their own speed is never measured.
+ifeq ($(origin CFLAGS),file)
+$(BUILD)/tests/unit/%.o $(BUILD)/tests/support/%.o: CFLAGS := -O1 -g1
+endif
 
 # main() of the test programs, and what they share.
 $(BUILD)/libsupport.a: $(BUILD)/tests/support/test_main.o
