@@ -99,10 +99,8 @@ $(addsuffix /cli/page/page.o,$(BUILD) build/fuzz build/fuzz-coverage) analyze/cl
 # Where packages may be missing, they are installed before anything is compiled.
 INSTALLS := $(filter deps deps-%,$(MAKECMDGOALS)) $(if $(filter demo%,$(MAKECMDGOALS)),deps) \
 	$(if $(filter test,$(MAKECMDGOALS)),deps-test) $(if $(filter ci picture,$(MAKECMDGOALS)),deps-ci)
-ifneq ($(strip $(INSTALLS)),)
-$(OBJECTS) $(TEST_OBJECTS): | $(INSTALLS)
-build/d3.min.js: | $(INSTALLS)
-endif
+$(OBJECTS) $(TEST_OBJECTS) build/d3.min.js: | $(INSTALLS)
+
 build/d3.min.js:
 	@tests/tools/deps.sh $@:node-d3
 
