@@ -8,7 +8,7 @@ import shutil
 import harness
 from harness import wait_until
 
-FLAGS = """--headless=new --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking
+FLAGS = """--headless=new --remote-debugging-pipe --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking
     --disable-component-update --disable-sync --disable-dev-shm-usage --disable-extensions --disable-default-apps
     --renderer-process-limit=1 --hide-scrollbars --force-device-scale-factor=1 --no-proxy-server""".split()
 
@@ -22,6 +22,17 @@ def chromium():
     much memory."""
     from selenium import webdriver
     from selenium.webdriver.chrome.service import Service
+    from selenium.webdriver.common.utils import is_connectable
+
+    class Loopback(Service):
+        """Asks for no name: a minimal root has no /etc/hosts with localhost."""
+
+        def is_connectable(self):
+            return is_connectable(self.port, "127.0.0.1")
+
+        @property
+        def service_url(self):
+            return f"http://127.0.0.1:{self.port}"
 
     directory = harness.BUILD / "tests"
     directory.mkdir(parents=True, exist_ok=True)
@@ -32,7 +43,7 @@ def chromium():
         for flag in FLAGS:
             options.add_argument(flag)
         options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-        driver = webdriver.Chrome(service=Service(shutil.which("chromedriver")), options=options)
+        driver = webdriver.Chrome(service=Loopback(shutil.which("chromedriver")), options=options)
         try:
             driver.set_script_timeout(harness.TIMEOUT_S)
             yield driver
