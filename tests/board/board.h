@@ -169,7 +169,8 @@ bool board_is_plugged(const struct board *board);
  *                       wIndex of its requests is 31), alternate (the endpoint is only in alternate
  *                       setting 1; BOARD_NAK until that is set), short-info (20 bytes), wild-info
  *                       (GET_INFO full of FF), wild-serial
- *   sent                answer struct board_sent as a JSON object
+ *   sent                answer struct board_sent as a JSON object, and `idle`: whether nothing,
+ *                       not even a fault or a loss to report, is left to send
  *   ftdi                answer the state set by FTDI's requests as a JSON object: latency_ms,
  *                       bit_mode, bit_mask, flow (wIndex without the port), resets, purges
  *

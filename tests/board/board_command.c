@@ -331,6 +331,7 @@ static const char *command_lie(struct board *board, const char *value, char *ans
 static const char *command_sent(struct board *board, const char *value, char *answer)
 {
 	const struct board_sent *s = &board->ledger.sums;
+	bool is_idle = board_stream_is_idle(board);
 
 	(void)value;
 	snprintf(answer, BOARD_ANSWER,
@@ -338,10 +339,10 @@ static const char *command_sent(struct board *board, const char *value, char *an
 		",\"torn_frames\":%" PRIu64 ",\"torn_samples\":%" PRIu64
 		",\"dropped_samples\":%" PRIu64 ",\"lost\":%" PRIu64 ",\"captured\":%" PRIu64
 		",\"captured_lost\":%" PRIu64 ",\"starts\":%" PRIu64 ",\"stops\":%" PRIu64
-		",\"plugs\":%" PRIu64 "}",
+		",\"plugs\":%" PRIu64 ",\"idle\":%s}",
 		s->bytes, s->frames, s->samples, s->torn_frames, s->torn_samples,
 		s->dropped_samples, s->lost, s->captured, s->captured_lost, s->starts, s->stops,
-		s->plugs);
+		s->plugs, is_idle ? "true" : "false");
 	return NULL;
 }
 

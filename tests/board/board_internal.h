@@ -182,6 +182,9 @@ size_t board_stream_fill(struct board *board);
 /* Consumes n of them; if `out` is NULL they are dropped. */
 void board_stream_read(struct board *board, uint8_t *out, size_t n);
 
+/* Returns whether nothing is left to send until another command, apart from heartbeats. */
+bool board_stream_is_idle(const struct board *board);
+
 /* Returns when the stream will have data, if nothing else happens. */
 uint64_t board_stream_due_ns(const struct board *board);
 

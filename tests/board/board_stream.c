@@ -404,6 +404,14 @@ void board_stream_read(struct board *board, uint8_t *out, size_t n)
 	board->frame_at += n;
 }
 
+bool board_stream_is_idle(const struct board *board)
+{
+	bool reports_loss = !is_raw(board) && board->lost != 0;
+
+	return board->to_send == 0 && board->held == 0 && board->frame_at == board->frame_bytes &&
+	       board->garbage_bytes == 0 && board->fault_count == 0 && !reports_loss;
+}
+
 static uint64_t earlier(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;

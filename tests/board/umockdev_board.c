@@ -3,8 +3,9 @@
  * tests/support/usb_harness.py drives it.
  *
  * BOARD is a list of key=value, separated by commas, as in struct board_options: vid, pid, serial,
- * firmware, form (bcp1 or raw6), ftdi, packet, seed, agents, rate, fifo. Default: one board.
- * Boards are numbered from 1, are on ports 1, 2, ... of one hub, and start unplugged.
+ * firmware, form (bcp1 or raw6), ftdi, packet, seed, agents, rate, fifo, and `send`, as the command
+ * of that name. Default: one board. Boards are numbered from 1, are on ports 1, 2, ... of one hub,
+ * and start unplugged.
  *
  * It prints "ready DIR"; programs need UMOCKDEV_DIR=DIR. Then it reads commands from standard
  * input and answers each line with a line: "ok", the answer, or "error: ...". It ends on `quit` or
@@ -167,6 +168,8 @@ static bool set_option(struct board_options *options, const char *key, const cha
 static bool add_board(struct bus *bus, char *text)
 {
 	struct board_options options = {0};
+	char send[64] = "send all";
+	char answer[BOARD_ANSWER];
 	char *state = NULL;
 
 	for (char *pair = strtok_r(text, ",", &state); pair; pair = strtok_r(NULL, ",", &state)) {
@@ -174,10 +177,13 @@ static bool add_board(struct bus *bus, char *text)
 		if (value == NULL)
 			return false;
 		*value++ = '\0';
-		if (!set_option(&options, pair, value))
+		if (strcmp(pair, "send") == 0)
+			snprintf(send, sizeof send, "send %s", value);
+		else if (!set_option(&options, pair, value))
 			return false;
 	}
-	return bus_add(bus, &options);
+	return bus_add(bus, &options) &&
+	       board_command(bus->ports[bus->boards - 1].board, send, answer, bus_now_ns());
 }
 
 /* Splits standard input into lines. Returns false to end the program. */
