@@ -11,6 +11,8 @@ import harness
 from harness import BUSCAPD, Daemon, equal, run, wait_until
 from usb_harness import BARE_READER, Board
 
+pytestmark = pytest.mark.nightly
+
 
 def counts_of(capture):
     """Returns buscapd's counts for a file of what the board sent."""
