@@ -73,9 +73,9 @@ def test_losses_triggers_and_the_disk_run_the_command(tmp):
 
 
 def test_an_unplugged_board_runs_the_command(tmp):
-    with Board("serial=A1,rate=20000") as board:
+    with Board("serial=A1,rate=20000,send=0") as board:
         with Recorder(tmp, board, *command(tmp)) as daemon:
-            daemon.wait_more(1000)
+            daemon.take(1000)
             equal(runs(tmp), [], "nothing has happened")
             board.unplug()
             unplug = wait_run(tmp, "unplug")
@@ -84,26 +84,26 @@ def test_an_unplugged_board_runs_the_command(tmp):
 
 
 def test_each_unplug_is_reported_however_soon_the_board_is_back(tmp):
-    with Board("serial=A1,rate=20000") as board:
+    with Board("serial=A1,rate=20000,send=0") as board:
         with Recorder(tmp, board, *command(tmp)) as daemon:
             for number in range(3):
-                daemon.wait_more(1000)
+                daemon.take(1000)
                 board.unplug()
                 daemon.wait_for(lambda status: status["source"]["board"]["unplugs"] > number, "it is unplugged")
                 board.plug()
-            daemon.wait_more(1000)
+            daemon.take_all(1000)
             daemon.end(wanted=4)
     equal(sum(found["count"] for name, found in runs(tmp) if name == "unplug"), 3, "unplugs")
 
 
 def test_a_reset_is_not_an_unplug(tmp):
-    with Board("serial=A1,rate=20000") as board:
+    with Board("serial=A1,rate=20000,send=0") as board:
         with Recorder(tmp, board, *command(tmp), settings="silence=1s,silence_action=restart") as daemon:
-            daemon.wait_more(1000)
+            daemon.take(1000)
             board.command("freeze")
             daemon.wait_for(lambda status: status["source"]["board"]["restarts"], "the board is reset")
             board.command("thaw")
-            daemon.wait_more(1000)
+            daemon.take_all(1000)
             daemon.end(wanted=4)
     assert "unplug" not in dict(runs(tmp)), runs(tmp)
 

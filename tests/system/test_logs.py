@@ -231,16 +231,16 @@ def test_failing_syncs_are_logged_ten_times_and_summarized(tmp):
 
 
 def test_a_flapping_board_is_logged_ten_times_and_summarized(tmp):
-    with Board("serial=A1,rate=200000,fifo=100000000") as board:
+    with Board("serial=A1,rate=200000,send=0") as board:
         with Recorder(tmp, board) as daemon:
-            daemon.wait_more(1000)
+            daemon.take(1000)
             for number in range(30):
                 board.unplug()
                 # Wait until the daemon has seen the unplug.
                 daemon.wait_for(lambda s, n=number: s["source"]["board"]["unplugs"] == n + 1, "the board is unplugged")
                 board.plug()
                 daemon.wait_for(lambda s, n=number: s["source"]["board"]["plugs"] == n + 2, "the board is plugged in")
-                daemon.wait_more(1)
+                daemon.take(1)
             daemon.end(wanted=4)
     lines = lines_of(daemon.err)
     check_bound(lines)
