@@ -38,7 +38,6 @@ def test_a_paced_stream_arrives_whole(tmp):
         equal(board.state()["files"], 0, "files left open")
 
 
-@pytest.mark.asan
 def test_an_unpaced_stream_arrives_whole(tmp):
     for transfers, size in ((16, 65536), (1, 512), (4, 1048576)):
         with Board() as board:
