@@ -104,11 +104,14 @@ def popen(argv, env=None, **options):
 
 
 def need(path):
-    """Skips the current test if a file or program does not exist. Returns the path."""
-    __tracebackhide__ = True
-    if not pathlib.Path(path).exists():
-        pytest.skip(f"{os.path.relpath(path, ROOT)} is not there")
-    return path
+    """Skips the current test if a file does not exist, or a program is not in PATH. Returns the path. The summary has one
+    line for all tests that lack the same."""
+    found = pathlib.Path(shutil.which(path) or path) if isinstance(path, str) else path
+    if not found.exists():
+        name = os.path.relpath(path, ROOT)
+        pytest.skip("needs traces that are not part of the repository" if name.startswith("../") else
+                    f"{name} is not there" if "/" in name else f"{path} is not installed")
+    return found
 
 
 def note(text):

@@ -3,10 +3,11 @@
 import base64
 import contextlib
 import fcntl
-import shutil
+
+import pytest
 
 import harness
-from harness import wait_until
+from harness import need, wait_until
 
 FLAGS = """--headless=new --remote-debugging-pipe --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking
     --disable-component-update --disable-sync --disable-dev-shm-usage --disable-extensions --disable-default-apps
@@ -20,7 +21,7 @@ WATCH = "addEventListener('securitypolicyviolation', (e) => { (window.violations
 def chromium():
     """A browser for Tab(), whose start takes longer than most tests. One at a time runs on this machine, because one needs
     much memory."""
-    from selenium import webdriver
+    webdriver = pytest.importorskip("selenium.webdriver")
     from selenium.webdriver.chrome.service import Service
     from selenium.webdriver.common.utils import is_connectable
 
@@ -39,11 +40,11 @@ def chromium():
     with open(directory / "browser.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         options = webdriver.ChromeOptions()
-        options.binary_location = shutil.which("chromium")
+        options.binary_location = str(need("chromium"))
         for flag in FLAGS:
             options.add_argument(flag)
         options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-        driver = webdriver.Chrome(service=Loopback(shutil.which("chromedriver")), options=options)
+        driver = webdriver.Chrome(service=Loopback(str(need("chromedriver"))), options=options)
         try:
             driver.set_script_timeout(harness.TIMEOUT_S)
             yield driver

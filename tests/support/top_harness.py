@@ -4,12 +4,9 @@ import http.server
 import json
 import os
 import pathlib
-import shutil
 import socketserver
 import threading
 import time
-
-import pytest
 
 import harness
 
@@ -164,8 +161,7 @@ class Terminal:
         self.argv = [str(a) for a in argv]
         self.name = f"top{id(self)}"  # an earlier server may still be exiting
         self.env = {"LC_ALL": "C.UTF-8", "TZ": "UTC", **(env or {})}
-        if shutil.which("tmux") is None:
-            pytest.skip("tmux is not installed")
+        harness.need("tmux")
 
     def tmux(self, *argv):
         env = {k: v for k, v in os.environ.items() if k not in ("TMUX", "NO_COLOR", "LC_ALL")}

@@ -547,7 +547,7 @@ def test_ranges_of_segments_are_found(tmp):
 
 
 def test_a_range_reads_only_the_index_and_its_chunks(tmp):
-    need("/usr/bin/strace")
+    need("strace")
     paths = make_segments(tmp, simulate("--count", "2000000"))
     log = tmp / "log"
     # The leak check doesn't work under strace.

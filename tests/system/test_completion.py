@@ -109,8 +109,7 @@ class Zsh:
     """Queries zsh on a terminal, line by line."""
 
     def __init__(self, tmp):
-        if shutil.which("zsh") is None:
-            pytest.skip("zsh is not installed")
+        need("zsh")
         self.dir = tmp
         (tmp / ".zshrc").write_text(ZSHRC)
 

@@ -2,7 +2,6 @@
 dumped, and compared with the result computed here from lackey's lines."""
 
 import random
-import shutil
 import struct
 
 import pytest
@@ -97,8 +96,7 @@ def convert(lackey, target, code=0):
 
 def lackey_of(directory):
     """Returns lackey's output for a small program and its loader."""
-    if not shutil.which("valgrind") or not shutil.which("cc"):
-        pytest.skip("needs valgrind and a C compiler")
+    need("valgrind")
     source = directory / "program.c"
     source.write_text(PROGRAM)
     program = directory / "program"

@@ -27,7 +27,7 @@ def lines(manifest):
 
 def check(directory):
     """Checks that the manifests list all sealed files and that xxhsum accepts them."""
-    harness.need(shutil.which("xxhsum") or "xxhsum")
+    harness.need("xxhsum")
     files = sorted(path.name for path in directory.glob("*.lz4"))
     named = []
     for manifest in sorted(directory.glob("*.xxh128")):

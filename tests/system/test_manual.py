@@ -5,7 +5,6 @@ import collections
 import os
 import re
 import shlex
-import shutil
 import signal
 import subprocess
 import tempfile
@@ -445,7 +444,7 @@ def test_cross_references_exist():
 
 
 def test_mandoc_reports_no_error():
-    need(shutil.which("mandoc") or "mandoc")
+    need("mandoc")
     for name in PAGES:
         done = run("mandoc", "-T", "lint", MAN / name)
         # References to manuals that are not installed here are fine.
@@ -455,14 +454,14 @@ def test_mandoc_reports_no_error():
 
 
 def test_groff_reports_no_error():
-    need(shutil.which("groff") or "groff")
+    need("groff")
     for name in PAGES:
         done = run("groff", "-mandoc", "-ww", "-Tutf8", "-Kutf8", "-z", "-rLL=78n", MAN / name)
         equal((done.returncode, done.stderr.decode()), (0, ""), name)
 
 
 def test_no_line_is_longer_than_a_terminal():
-    need(shutil.which("mandoc") or "mandoc")
+    need("mandoc")
     for name in PAGES:
         text = run("mandoc", "-T", "utf8", "-O", "width=80", MAN / name).stdout.decode()
         long = [line for line in re.sub(".\b", "", text).splitlines() if len(line) > 80]
@@ -533,7 +532,7 @@ def check_examples(name, directory):
     if script:
         if harness.is_sanitized():
             pytest.skip("with sanitizers the programs don't keep up with the examples' rates")
-        need(shutil.which("lz4") or "lz4")
+        need("lz4")
         for attempt in range(3):
             here = directory / str(attempt)
             here.mkdir()

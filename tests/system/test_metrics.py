@@ -11,7 +11,7 @@ import time
 import pytest
 
 from api_harness import Api, daemon_in, send
-from harness import Daemon, check_counts, equal, run, wait_until
+from harness import Daemon, check_counts, equal, need, run, wait_until
 
 TYPES = {"counter", "gauge", "info", "stateset"}
 NAME = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
@@ -432,9 +432,7 @@ def query(port, expression):
 
 
 def test_prometheus_scrapes_and_answers_queries(tmp):
-    program = shutil.which("prometheus")
-    if program is None:
-        pytest.skip("prometheus is not installed (apt-get install prometheus)")
+    program = need("prometheus")
     ports = free_port(), free_port()
     (tmp / "prometheus.yml").write_text(PROMETHEUS.format(port=ports[0]))
     with listening(tmp, ports[0], mode="always") as daemon:

@@ -155,9 +155,7 @@ def test_several_recordings_are_drawn_in_the_order_of_time(tmp):
 
 
 def test_a_real_trace_is_exact(tmp):
-    if not REAL_TRACE.exists():
-        pytest.skip("no real trace")
-    record(tmp, REAL_TRACE.read_bytes()[: 12 * 200000], "byu")
+    record(tmp, need(REAL_TRACE).read_bytes()[: 12 * 200000], "byu")
     recordings = Recordings(harness.segments(tmp))
     for columns, rows in ((512, 1024), (40, 200), (7, 16)):
         check(recordings, tmp, "--columns", columns, "--rows", rows)

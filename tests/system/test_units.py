@@ -92,8 +92,8 @@ def traced(tmp):
     """The command prefix that traces system calls to tmp/calls."""
     if harness.is_sanitized():
         pytest.skip("sanitizers make additional system calls")
-    need("/usr/bin/systemd-analyze")
-    need("/usr/bin/strace")
+    need("systemd-analyze")
+    need("strace")
     return "strace", ["-D", "-f", "-qq", "-o", tmp / "calls"]
 
 
@@ -162,7 +162,7 @@ def test_shells_find_the_completions_installed_below_usr_local(tmp):
     """In the default directories of zsh and bash-completion."""
     if harness.BUILD.name != "build":
         pytest.skip("installs the same files as the build without sanitizers")
-    need("/usr/bin/zsh")
+    need("zsh")
     make("install-daemon", "install-tools", f"DESTDIR={tmp}", "PREFIX=/usr/local")
     done = run("zsh", "-f", "-c", "print -l $fpath")
     equal(done.returncode, 0, done.stderr.decode())
