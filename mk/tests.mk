@@ -80,7 +80,7 @@ $(BUILD)/tests/%.so:
 # The tool as most tests run it, thousands of times: with its libraries linked statically, it starts in half the time.
 # In Debian 13, libelf.a lacks two functions.
 $(BUILD)/tests/buscap: private pkg_libs = -Wl,-Bstatic $(shell pkg-config --libs $(filter-out libelf,$(1))) -Wl,-Bdynamic -lelf -lm
-$(BUILD)/tests/buscap: $(BUILD)/cli/main.o $(BUILD)/libcli.a $(SIM_OBJECTS) $(LIB_FORMATS) $(BUILD)/buscap
+$(BUILD)/tests/buscap: $(BUILD)/cli/main/main.o $(BUILD)/libcli.a $(SIM_OBJECTS) $(LIB_FORMATS) $(BUILD)/buscap
 	$(call link,$(CLI_PKGS))
 
 # Tests mostly wait: six more at a time than there are cores; fewer under sanitizers, where they compute more.
