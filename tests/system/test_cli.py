@@ -12,6 +12,7 @@ import signal
 import struct
 import subprocess
 import tempfile
+import zlib
 
 import pytest
 
@@ -351,7 +352,7 @@ def test_a_real_trace_is_printed():
 
 
 def test_a_compressed_trace_is_decompressed_and_checked(tmp):
-    data, expected = reference.make_byu(random.Random(5), 100000)
+    data, expected = reference.make_byu(random.Random(5), 20000)
     packed = run("lz4", "-1", "-B4", "-c", data=data).stdout
     path = tmp / "x.lz4"
     path.write_bytes(packed)
@@ -474,16 +475,35 @@ def shared_segments(name, make_data, *options):
     return sorted(directory.glob("rec*/*.byu.lz4"))
 
 
-def simulated_segment():
-    """A segment of several chunks, as a list."""
-    return shared_segments("cli-simulated", lambda: simulate("--count", "400000"))
+def random_epochs():
+    """Five epochs of random samples, which become chunks of more than 64 KiB."""
+    rng = random.Random(17)
+    stream = b""
+    for _ in range(5):
+        payload = bytearray(rng.randbytes(8 * 16000))
+        for field in (0, 1, 4):  # small addresses and all bytes: lz4 stores what it can't make smaller
+            payload[field::8] = bytes(16000)
+        stream += reference.encode_header(reference.AGENT | reference.LAST, 0, 0, 16000, 0, 0) + payload
+        stream += struct.pack("<I", zlib.crc32(payload))
+    return stream
+
+
+def random_segment():
+    """A segment of five chunks, each an epoch, as a list."""
+    return shared_segments("cli-random", random_epochs)
+
+
+def chunks_text(chunks):
+    """The expected dump of some chunks of random_segment()."""
+    return "".join((f"# epoch {chunk.info['epoch']}\n" if chunk.info["epoch"] else "") + byu_text(chunk.records)
+                   for chunk in chunks)
 
 
 def recorded_segments():
     """Segments of several chunks with gaps, a trigger and two epochs."""
-    features = reference.Features(samples=250000, frame=3000, agents=2, p_loss=0.05, p_jump=0.02, p_epoch=0.01,
-                                  p_trigger=0.05, p_pause=0.00001)
-    paths = shared_segments("cli-recorded", lambda: reference.make_bcp1(random.Random(11), features)[0], "-b", "filesize:300")
+    features = reference.Features(samples=16000, frame=200, agents=2, p_loss=0.05, p_jump=0.02, p_epoch=0.05,
+                                  p_trigger=0.05, p_pause=0.0001)
+    paths = shared_segments("cli-recorded", lambda: reference.make_bcp1(random.Random(11), features)[0], "-b", "filesize:25")
     assert len(paths) >= 3, paths
     return paths, reference.read_segments(paths)
 
@@ -678,7 +698,7 @@ def test_verify_reports_a_hole_between_segments(tmp):
 
 
 def test_a_hole_with_a_gap_is_not_reported(tmp):
-    paths = simulated_segment()
+    paths = random_segment()
     segment = reference.read_segments(paths).segments[0]
     data = bytearray(paths[0].read_bytes())
     # Split a recording in two; a chunk is missing in between, which a gap in the second part reports.
@@ -686,7 +706,7 @@ def test_a_hole_with_a_gap_is_not_reported(tmp):
     n = chunks[1].info["records"]
     first = tmp / "first"
     first.write_bytes(data[: chunks[1].offset])
-    data[chunks[1].offset + 5000] ^= 1
+    data[chunks[1].offset + chunks[1].header_bytes + 5000] ^= 1
     hurt = tmp / "hurt"
     hurt.write_bytes(data)
     salvaged = tmp / "salvaged.byu.lz4"
@@ -708,7 +728,7 @@ def test_a_hole_with_a_gap_is_not_reported(tmp):
 
 
 def test_a_segment_without_header_is_recognised(tmp):
-    paths = simulated_segment()
+    paths = random_segment()
     whole = paths[0].read_bytes()
     segment = reference.read_segments(paths).segments[0]
     records = [chunk.records for chunk in segment.chunks]
@@ -810,11 +830,11 @@ def test_info_counts_each_chunk_once_and_each_recording_by_its_own_clock(tmp):
 
 
 def test_a_damaged_chunk_is_reported_and_the_others_printed(tmp):
-    paths = simulated_segment()
+    paths = random_segment()
     segment = reference.read_segments(paths).segments[0]
     chunk = segment.chunks[2]
     hurt = bytearray(paths[0].read_bytes())
-    hurt[chunk.offset + 5000] ^= 4
+    hurt[chunk.offset + chunk.header_bytes + 5000] ^= 4
     path = tmp / "hurt"
     path.write_bytes(hurt)
     n = chunk.info["records"]
@@ -823,8 +843,9 @@ def test_a_damaged_chunk_is_reported_and_the_others_printed(tmp):
     assert text.splitlines()[-1].startswith(f"{path}: damaged: sealed, {len(segment.chunks) - 1} good chunks, "), text
     text, err = buscap("dump", path, code=3)
     records = [b.records for b in segment.chunks]
-    wanted = byu_text(b"".join(records[:2])) + f"# gap: {n} samples lost (damaged)\n" + byu_text(b"".join(records[3:]))
-    equal(text, wanted, "dump")
+    gap = f"# gap: {n} samples lost (damaged)\n"
+    wanted = chunks_text(segment.chunks[:2]) + chunks_text(segment.chunks[3:]).replace("\n", f"\n{gap}", 1)
+    equal(text.splitlines(), wanted.splitlines(), "dump")
     assert f"offset {chunk.offset}" in err and f"{n} records are missing before chunk 3" in err, err
 
     for mode, code, kept in (("strict", 1, 0), ("tail", 3, 2), ("salvage", 3, len(records) - 1)):
@@ -842,7 +863,7 @@ def test_a_damaged_chunk_is_reported_and_the_others_printed(tmp):
 
 
 def test_a_partial_is_read_and_recovered_under_its_final_name(tmp):
-    paths = simulated_segment()
+    paths = random_segment()
     segment = reference.read_segments(paths).segments[0]
     data = paths[0].read_bytes()
     last = segment.chunks[-1]
@@ -852,8 +873,9 @@ def test_a_partial_is_read_and_recovered_under_its_final_name(tmp):
 
     # Cut between two chunks, the segment is just open; within one, it is torn.
     partial.write_bytes(data[: last.offset])
-    equal(buscap("dump", partial)[0], byu_text(b"".join(records[:-1])), "dump of an open segment")
-    equal(buscap("convert", "-O", "csv", partial)[0].count("\n"), 1 + len(b"".join(records[:-1])) // 12, "lines of CSV")
+    equal(buscap("dump", partial)[0], chunks_text(segment.chunks[:-1]), "dump of an open segment")
+    equal(buscap("convert", "-O", "csv", partial)[0].count("\n"), len(records) - 1 + len(b"".join(records[:-1])) // 12,
+          "lines of CSV: the columns, records and new epochs")
     assert "not sealed" in buscap("verify", partial, code=3)[0]
     equal(json.loads(buscap("info", "--json", partial)[0])["sealed"], False, "info")
     _, err = buscap("recover", partial, "-o", out)
@@ -864,7 +886,7 @@ def test_a_partial_is_read_and_recovered_under_its_final_name(tmp):
 
     partial.write_bytes(data[: last.offset + 1000])
     text, err = buscap("dump", partial, code=3)
-    equal(text, byu_text(b"".join(records[:-1])), "dump of a torn segment")
+    equal(text, chunks_text(segment.chunks[:-1]), "dump of a torn segment")
     one_line(err, f"offset {last.offset}, 1000 bytes", "torn")
     _, err = buscap("recover", partial, "-o", out, code=3)
     assert "torn" in err and f"{len(records) - 1} chunks" in err, err
@@ -879,8 +901,8 @@ def test_a_partial_is_read_and_recovered_under_its_final_name(tmp):
 
 
 def test_sim_writes_one_stream_in_three_formats(tmp):
-    for options in (["--count", "0"], ["--count", "1"], ["--seed", "9", "--count", "50000", "--agents", "3"],
-                    ["--seed", "3", "--count", "50000", "--loss", "0.2"]):
+    for options in (["--count", "0"], ["--count", "1"], ["--seed", "9", "--count", "20000", "--agents", "3"],
+                    ["--seed", "3", "--count", "20000", "--loss", "0.2"]):
         bcp1 = simulate(*options)
         raw6 = simulate(*options, out_format="raw6")
         byu = simulate(*options, out_format="byu")
@@ -891,7 +913,7 @@ def test_sim_writes_one_stream_in_three_formats(tmp):
         at = 0
         while at < len(bcp1):
             n = reference.decode_header(bcp1, at)[3]
-            samples += b"".join(bcp1[at + 32 + 8 * i :][:6] for i in range(n))
+            samples += b"".join(bcp1[i : i + 6] for i in range(at + 32, at + 32 + 8 * n, 8))
             at += 32 + (8 * n + 4 if n else 0)
         equal(raw6, samples, f"raw6 of {options}")
         out = tmp / "out"
@@ -923,10 +945,10 @@ def test_counts_have_singular_and_plural(tmp):
 
 
 def test_sim_loses_and_corrupts_on_request():
-    lossy = reference.decode_bcp1(simulate("--count", "200000", "--loss", "0.1"))
+    lossy = reference.decode_bcp1(simulate("--count", "40000", "--loss", "0.1"))
     assert lossy.board_lost > 0 and lossy.skipped_bytes == 0
-    corrupt = reference.decode_bcp1(simulate("--count", "200000", "--corrupt", "0.1"))
-    assert corrupt.skipped_bytes > 0 and corrupt.received < 200000
+    corrupt = reference.decode_bcp1(simulate("--count", "40000", "--corrupt", "0.1"))
+    assert corrupt.skipped_bytes > 0 and corrupt.received < 40000
 
 
 def test_sim_refuses_to_write_to_a_terminal():
