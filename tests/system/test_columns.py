@@ -86,7 +86,7 @@ def records_of(data):
 def test_every_byu_dialect_is_converted():
     for seed, dialect in enumerate(("byu", "byu-be", "byu16", "byu24") * 2):
         rng = random.Random(seed)
-        data, expected = reference.make_byu(rng, 3000, dialect, strange=0.3 if seed < 4 else 0, no_delta=0.01,
+        data, expected = reference.make_byu(rng, 1000, dialect, strange=0.3 if seed < 4 else 0, no_delta=0.01,
                                             first_has_delta=seed < 4)
         wanted = [record_entry(i, tick, record)
                   for i, (record, tick) in enumerate(zip(records_of(expected.records), expected.ticks))]
@@ -146,7 +146,7 @@ def check_events(events, expected, what):
 def test_bcp1_frames_are_converted_with_gaps_and_triggers():
     for seed in range(6):
         rng = random.Random(seed)
-        features = reference.Features(samples=5000, frame=100, agents=4, p_invalid=0.02, p_loss=0.05, p_jump=0.05,
+        features = reference.Features(samples=1500, frame=30, agents=4, p_invalid=0.02, p_loss=0.05, p_jump=0.05,
                                       p_epoch=0.05, p_trigger=0.05, p_pause=0.001)
         data, expected = reference.make_bcp1(rng, features, reference.Options(keep_invalid=True))
         references, events = split_events(entries_of("bcp1", data=data, code=None))
@@ -166,13 +166,13 @@ def test_bcp1_frames_are_converted_with_gaps_and_triggers():
 def make_recording(tmp):
     """Records segments of several chunks with gaps, triggers and epochs. Returns their paths and contents."""
     rng = random.Random(11)
-    features = reference.Features(samples=60000, frame=1000, agents=2, p_loss=0.05, p_jump=0.02, p_epoch=0.03,
-                                  p_trigger=0.05, p_pause=0.00001)
+    features = reference.Features(samples=8000, frame=150, agents=2, p_loss=0.05, p_jump=0.02, p_epoch=0.03,
+                                  p_trigger=0.05, p_pause=0.0001)
     data, _ = reference.make_bcp1(rng, features)
     stream = tmp / "bus.bcp1"
     stream.write_bytes(data)
     (tmp / "out").mkdir()
-    done = run(need(BUSCAPD), "--once", "--no-socket", "--source", f"file:{stream}", "-o", tmp / "out", "-b", "filesize:300")
+    done = run(need(BUSCAPD), "--once", "--no-socket", "--source", f"file:{stream}", "-o", tmp / "out", "-b", "filesize:20")
     assert done.returncode in (0, 3, 4), done.stderr
     paths = harness.segments(tmp / "out")
     assert len(paths) >= 2, paths

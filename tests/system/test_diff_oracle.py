@@ -137,7 +137,7 @@ def one(tmp, number, traces):
 def test_random_edits_are_reported_as_briefly_as_by_gnu_diff(tmp, group):
     traces = sources()
     ratios = []
-    for number in harness.some(range(group, SCRIPTS, GROUPS), 20):
+    for number in harness.some(range(group, SCRIPTS, GROUPS), 100):
         ours, gnu = one(tmp, number, traces)
         ratios.append((ours / gnu if gnu else 1, number))
     ratios.sort()
