@@ -661,11 +661,9 @@ def test_the_daemon_executes_the_commands(tmp):
             return buscap(*argv, socket_path=tmp / "s", code=code)[0]
 
         assert ask("status").startswith("buscapd 0.1.0: idle, mode on-demand, up ")
-        for argv in (("record", "stop"), ("record", "show"), ("record", "note", "a=b"), ("rotate",), ("mark", "x"),
-                     ("snapshot",), ("replay", "cancel"), ("trigger", "remove", "x")):
+        for argv in (("record", "stop"), ("trigger", "remove", "x")):
             one_line(buscap(*argv, socket_path=tmp / "s", code=1)[1], f"buscap {argv[0]}: ")
-        for argv in (("trigger", "add", "x", "jump", "gap"), ("trigger", "add", "x", "mark", "soon"),
-                     ("record", "start", "--limit", "duration:x"), ("record", "start", "--label", "a/b"),
+        for argv in (("trigger", "add", "x", "jump", "gap"), ("record", "start", "--limit", "duration:x"),
                      ("tail", "--type", "walk"), ("replay", "--format", "csv", __file__)):
             one_line(buscap(*argv, socket_path=tmp / "s", code=2)[1], f"buscap {argv[0]}: ")
         text = ask("record", "start", "--label", "l", "--note", "a=b")
@@ -673,8 +671,7 @@ def test_the_daemon_executes_the_commands(tmp):
         assert "mark before record " in ask("mark", "one", "\x1b[2Jtwo")
         assert "  note        c=d\n" in ask("record", "note", "c=d")
         ask("rotate")
-        harness.wait_until(lambda: json.loads(ask("status", "--json"))["recording"]["segment"] == 1,
-                           "the second segment has records")
+        harness.wait_until(lambda: daemon.status()["recording"]["segment"] == 1, "the second segment has records")
         text = ask("record", "stop")
         assert ": sealed\n" in text and "  segments    2\n" in text and "stopped on request" in text, text
         paths = harness.segments(tmp / "rec")
