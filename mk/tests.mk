@@ -83,10 +83,9 @@ $(BUILD)/tests/buscap: private pkg_libs = -Wl,-Bstatic $(shell pkg-config --libs
 $(BUILD)/tests/buscap: $(BUILD)/cli/main/main.o $(BUILD)/libcli.a $(SIM_OBJECTS) $(LIB_FORMATS) $(BUILD)/buscap
 	$(call link,$(CLI_PKGS))
 
-# Tests mostly wait: six more at a time than there are cores; fewer under sanitizers, where they compute more.
 empty :=
 MARKS := $(if $(SAN),$(if $(filter thread,$(SAN)),threads and not single and not documents,not documents and not browser))
-PYTEST_FLAGS = -n $(shell expr $(CORES) + $(if $(SAN),$(if $(filter thread,$(SAN)),1,4),6)) --dist loadgroup \
+PYTEST_FLAGS = -n auto --dist loadgroup \
 	$(if $(MARKS),-m '$(MARKS)') \
 	$(if $(ONLY),-k '$(subst $(empty) $(empty), or ,$(strip $(ONLY)))') --junitxml $(BUILD)/tests/junit.xml
 

@@ -89,6 +89,25 @@ def pytest_collection_modifyitems(config, items):
     items.sort(key=lambda item: (item.get_closest_marker("alone") is not None, order[item]))
 
 
+def memory_mb():
+    """Returns how much memory this process and its children may use."""
+    free = re.search(r"^MemAvailable: *([0-9]+)", pathlib.Path("/proc/meminfo").read_text(), re.M)
+    sizes = [int(free[1]) >> 10]
+    group = pathlib.Path("/sys/fs/cgroup", pathlib.Path("/proc/self/cgroup").read_text().split("::/")[-1].strip())
+    for limit in (one / "memory.max" for one in (group, *group.parents)):
+        if limit.exists() and (text := limit.read_text().strip()) != "max":
+            sizes.append(int(text) >> 20)
+    return min(sizes)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers():
+    """Tests mostly wait: six more at a time than there are cores; fewer with sanitizers, where they compute more. Each may
+    take 200 MB."""
+    more = {"thread": 1}.get(harness.BUILD.name, 4 if harness.is_sanitized() else 6)
+    return max(1, min(harness.CORES + more, memory_mb() // 200))
+
+
 class OneAhead(LoadGroupScheduling):
     """Queues only one test per process, so that no test waits for a long one while another process is idle."""
 
@@ -194,13 +213,13 @@ class ProgramTest(pytest.Item):
 
 
 def pytest_terminal_summary(terminalreporter):
-    """Prints the lines of harness.note() and the number of C tests that passed."""
+    """Prints the lines of harness.note(), which are for developers, and the number of C tests that passed."""
     programs = tests = 0
     for report in sum(terminalreporter.stats.values(), []):
         if getattr(report, "when", None) != "call":
             continue
         for line in report.capstdout.splitlines():
-            if line.startswith("  | "):
+            if line.startswith("  | ") and harness.LEVEL != "test":
                 terminalreporter.write_line(f"{pathlib.Path(report.nodeid.partition('::')[0]).stem}{line[1:]}")
         for name, value in report.user_properties:
             if name == "c_tests":

@@ -17,6 +17,7 @@ import harness
 BUDGET_S = {"system": 1, "program": 3}
 EXCESS = 3
 DEAREST = 10
+MEAN_S = 0.25  # of the tests of `make test`, for the estimate of how long they take
 REFERENCE_S = 0.56  # where the budgets were set
 REFERENCE_SAMPLES = 4_000_000
 SCALE = "BUSCAP_CPU_SCALE"  # in the environment of the processes that run the tests
@@ -53,6 +54,13 @@ class CpuBudget:
             own = reference_seconds()
             os.environ[SCALE] = str(REFERENCE_S / own if own else 1)
         self.scale = float(os.environ.get(SCALE, 1))
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, node, ids):
+        if node.gateway.id == "gw0":
+            minutes = round(len(ids) * MEAN_S / self.scale / harness.CORES / 60)
+            node.config.pluginmanager.get_plugin("terminalreporter").write_line(
+                f"{len(ids):,} tests, about {f'{minutes} minutes' if minutes > 1 else 'a minute'} on this machine")
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_protocol(self, item):

@@ -34,6 +34,8 @@ if _QUICK.exists() and _QUICK.stat().st_mtime_ns >= BUSCAP.stat().st_mtime_ns:
 TIMEOUT_S = 360 if BUILD.parent.name == "build" else 180
 
 
+CORES = len(os.sched_getaffinity(0))
+
 # How much is tested: "test" (by every newcomer), "ci" (for every change) or "nightly" (everything).
 LEVEL = os.environ.get("BUSCAP_LEVEL", "test")
 NIGHTLY = LEVEL == "nightly"
