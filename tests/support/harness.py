@@ -250,16 +250,17 @@ def status(socket_path):
     return json.loads(body)
 
 
-def wait_until(condition, what, timeout=TIMEOUT_S):
-    """Waits until condition() is true. Returns its value."""
-    end = time.monotonic() + timeout
+def wait_until(condition, what, timeout=TIMEOUT_S, pause=0.02):
+    """Waits until condition() is true, with pauses that grow with the time waited. Returns its value."""
+    start = time.monotonic()
     while True:
         value = condition()
         if value:
             return value
-        if time.monotonic() > end:
+        waited = time.monotonic() - start
+        if waited > timeout:
             raise AssertionError(f"not within {timeout} s: {what}")
-        time.sleep(0.02)
+        time.sleep(max(pause, min(0.2, waited / 50)))
 
 
 class Daemon:

@@ -90,7 +90,7 @@ class Tab:
         return self.driver.execute_script(f"return {text}", *arguments)
 
     def wait(self, expression, what=None):
-        return wait_until(lambda: self.js(expression), what or expression)
+        return wait_until(lambda: self.js(expression), what or expression, pause=0.1)
 
     def idle(self):
         """Waits until the view is drawn."""
