@@ -1,6 +1,7 @@
 """Counts records by time and place in the slowest way, to compare overviews (docs/report.md) with."""
 
 import array
+import bisect
 import collections
 import pathlib
 import struct
@@ -106,11 +107,12 @@ class Recordings:
         start, end = o["from"] + origin, o["to"] + origin
         self._check_rows(o)
         seen = {id_: 0 for id_ in self.by_id}
+        firsts = {id_: [chunk.first for chunk in chunks] for id_, chunks in self.by_id.items()}
         for i, column in enumerate(o["columns"]):
             id_ = o["recordings"][column["recording"]]["id"]
             chunks = self.by_id[id_]
-            inside = [at for at, chunk in enumerate(chunks)
-                      if column["first_record"] <= chunk.first < column["first_record"] + column["records"]]
+            inside = range(bisect.bisect_left(firsts[id_], column["first_record"]),
+                           bisect.bisect_left(firsts[id_], column["first_record"] + column["records"]))
             # A chunk without records is where its gap is: in the column after it, or the last one.
             equal(column["uncounted"], 0, "uncounted")
             equal(sum(chunks[at].records for at in inside), column["records"], "records of whole chunks")
