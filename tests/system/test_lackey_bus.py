@@ -108,6 +108,7 @@ def lackey_of(directory):
     return log.read_bytes()
 
 
+@pytest.mark.ci
 def test_the_trace_of_a_real_program_is_recorded_unchanged(tmp):
     lackey = lackey_of(tmp)
     lines = lackey.decode().splitlines()
@@ -142,7 +143,7 @@ def any_lines(seed, count, bits):
 @pytest.mark.asan
 def test_any_accesses_are_split_and_mapped_as_documented(tmp):
     for seed in (0, 1, 7, M64):
-        lines = any_lines(seed % 1000, 2000, 64)
+        lines = any_lines(seed % 1000, 500, 64)
         bcp1, _ = convert(("\n".join(lines) + "\n").encode(), f"bcp1:map=pages,seed={seed}")
         aside = tmp / str(seed)
         aside.mkdir()
@@ -156,7 +157,7 @@ def test_the_default_seed_is_one():
 
 
 def test_without_a_map_32_bit_addresses_are_unchanged(tmp):
-    lines = any_lines(5, 2000, 32)
+    lines = any_lines(5, 1000, 32)
     for target in ("bcp1", "bcp1:map=none"):
         bcp1, _ = convert(("\n".join(lines) + "\n").encode(), target)
         aside = tmp / target.replace(":", "-")

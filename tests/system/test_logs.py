@@ -12,13 +12,13 @@ from harness import BUSCAP, BUSCAPD, Daemon, Faults, equal, run
 from usb_harness import Board, Recorder
 
 # A buffer that overflows soon, but not within a second or two.
-SMALL = ("--set", "pipeline.workers=1", "--set", "pipeline.buffer=16M")
+SMALL = ("--set", "pipeline.workers=1", "--set", "pipeline.buffer=8M")
 
 # Sanitized programs keep up with this rate, too.
-RATE = "sim:rate=200k"
+RATE = "sim:rate=100k"
 
-OVERLOAD = "sim:rate=500k"
-LOST = 200_000  # samples, at least
+OVERLOAD = "sim:rate=400k"
+LOST = 50_000  # samples, at least
 
 # Lines of one kind: the first ten, and summaries for the minutes that a test takes.
 KIND_MOST = 12

@@ -69,10 +69,13 @@ def check_symbols(tmp, program, least, offset=0):
     for name, pairs in ranges.items():
         for first, last in pairs:
             names_at.setdefault((first, last), set()).add(name)
-    spans = sorted(names_at)
+    spans = sorted(names_at, reverse=True)
+    around = []
     checked = 0
     for addr, hit in zip(addresses, hits):
-        around = [span for span in spans if span[0] <= addr <= span[1]]
+        while spans and spans[-1][0] <= addr:
+            around.append(spans.pop())
+        around = [span for span in around if addr <= span[1]]
         if not around:
             continue  # perhaps a label
         size = min(last - first for first, last in around)
@@ -161,7 +164,7 @@ def test_dump_appends_names_to_records(tmp):
 def test_dump_appends_names_to_samples_and_segments(tmp):
     for kind in ("bcp1", "raw6"):
         trace = tmp / f"a.{kind}"
-        run(BUSCAP, "sim", "--seed", "3", "--count", "20000", "-O", kind, "-o", trace)
+        run(BUSCAP, "sim", "--seed", "3", "--count", "8000", "-O", kind, "-o", trace)
         plain = buscap("dump", "-p", trace)[0].decode().splitlines()
         named = buscap("dump", "-p", "--map", "pc", trace)[0].decode().splitlines()
         equal(len(named), len(plain))

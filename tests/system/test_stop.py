@@ -132,7 +132,7 @@ def test_abandoned_samples_are_a_gap_at_the_end(tmp):
 def test_the_daemon_responds_with_a_bus_faster_than_the_machine(tmp):
     with Daemon("--source", "sim:rate=1G,count=500M", "-o", tmp / "out", socket=tmp / "socket") as daemon:
         daemon.wait_ready()
-        time.sleep(0.5)
+        time.sleep(0.2)
         slowest = max(seconds_of(daemon.status) for _ in range(5))
         took = seconds_of(lambda: equal(daemon.stop() in (0, 4), True, daemon.err))
     # A blocked daemon would not have answered or ended within the time limit.
@@ -197,12 +197,12 @@ def test_files_left_by_root_do_not_lock_out_another_user():
 @pytest.mark.tsan
 @pytest.mark.root
 def test_keep_free_holds_at_every_moment(tmp):
-    keep = 5 << 20
-    with harness.SmallDisk(tmp, "20M") as disk:
-        argv = ("--source", f"sim:rate={harness.rate(5_000_000)}", "-o", disk / "out", "--set", f"space.keep_free={keep}")
+    keep = 3 << 20
+    with harness.SmallDisk(tmp, "10M") as disk:
+        argv = ("--source", f"sim:rate={harness.rate(2_000_000)}", "-o", disk / "out", "--set", f"space.keep_free={keep}")
         with Daemon(*argv, socket=tmp / "socket") as daemon:
             daemon.wait_ready()
-            least, until = 1 << 40, time.monotonic() + 4
+            least, until = 1 << 40, time.monotonic() + 2
             while time.monotonic() < until or least > keep + (3 << 20):  # until only keep_free is left
                 stat = os.statvfs(disk)
                 least = min(least, stat.f_bavail * stat.f_frsize)

@@ -273,6 +273,7 @@ def test_other_events_are_ignored(tmp):
             text = terminal.text()
             # If nothing runs for three seconds, it says that no status was received.
             assert "no daemon" not in text or "no status received" in text, text
+            time.sleep(0.1)
 
 
 def test_without_events_the_status_is_requested_every_second(tmp):

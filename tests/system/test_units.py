@@ -2,6 +2,7 @@
 and PREFIX and DESTDIR are respected. systemd's own checks of the units: `make units`."""
 
 import fcntl
+import functools
 import os
 import re
 import signal
@@ -65,15 +66,25 @@ def test_the_installed_configuration_is_valid_as_it_is_and_uncommented(tmp):
     equal(done.returncode, 0, done.stderr.decode())
 
 
+@functools.cache
+def sets_of_calls():
+    """The sets of system calls of systemd: {name: names of calls and sets}."""
+    done = run("systemd-analyze", "--no-pager", "syscall-filter")
+    equal(done.returncode, 0, done.stderr.decode())
+    sets = {}
+    for line in done.stdout.decode().splitlines():
+        if line.startswith("@"):
+            words = sets[line] = set()
+        elif re.fullmatch(r"    @?[a-z]\S*", line):
+            words.add(line.strip())
+    return sets
+
+
 def system_calls(name):
     """The system calls in a set of systemd."""
-    calls = set()
-    done = run("systemd-analyze", "--no-pager", "syscall-filter", name)
-    equal(done.returncode, 0, done.stderr.decode())
-    for word in re.findall(r"^    (@?[a-z]\S*)$", done.stdout.decode(), re.M):
-        calls |= system_calls(word) if word.startswith("@") else {word}
-    assert calls, name
-    return calls
+    words = sets_of_calls()[name]
+    assert words, name
+    return set().union(*(system_calls(word) if word.startswith("@") else {word} for word in words))
 
 
 def allowed_calls():
@@ -158,6 +169,7 @@ def make(*words):
     equal(done.returncode, 0, done.stderr.decode())
 
 
+@pytest.mark.ci
 def test_shells_find_the_completions_installed_below_usr_local(tmp):
     """In the default directories of zsh and bash-completion."""
     if harness.BUILD.name != "build":
@@ -174,6 +186,7 @@ def test_shells_find_the_completions_installed_below_usr_local(tmp):
         assert (tmp / "usr/local/share/bash-completion/completions" / name).is_file(), name
 
 
+@pytest.mark.ci
 def test_make_install_uses_destdir_and_prefix_and_uninstall_keeps_the_configuration(tmp):
     if harness.BUILD.name != "build":
         pytest.skip("installs the same files as the build without sanitizers")

@@ -12,7 +12,7 @@ import harness
 from harness import BUSCAP, BUSCAPD, Daemon, equal, run
 
 # It is sent as fast as it is read, so the trace is the same each time; only the board loses samples.
-BUS = "sim:rate=max,count=150000,seed=5,agents=2,loss=0.3,corrupt=0.05"
+BUS = "sim:rate=max,count=80000,seed=5,agents=2,loss=0.3,corrupt=0.05"
 
 
 class Reference(typing.NamedTuple):
@@ -76,7 +76,7 @@ def test_a_filter_keeps_matching_records_with_their_ticks_and_every_gap(tmp):
     equal(kept, wanted)
     equal(counts["dropped"]["filtered"], len(references(whole)) - len(references(kept)))
     assert 0 < len(references(kept)) < len(references(whole))
-    assert len(kept) - len(references(kept)) > 10, "the records include gaps"
+    assert len(kept) - len(references(kept)) > 5, "the records include gaps"
 
 
 def losses(rows):
@@ -109,7 +109,7 @@ def test_a_write_to_a_port_makes_a_mark_before_it(tmp):
             wanted.append(("mark", 'ä "here"'))
         wanted.append(row)
     equal(marked, wanted)
-    assert len(marked) - len(whole) > 10
+    assert len(marked) - len(whole) > 5
 
 
 def test_a_stop_ends_the_recording_after_the_matching_record(tmp):
@@ -127,8 +127,8 @@ def test_filtered_records_trigger_nothing(tmp):
 
 def test_a_port_starts_and_stops_recordings(tmp):
     # A live bus, slow enough that nothing is lost. Records outside the recordings are not kept.
-    source = "sim:rate=200k,count=150000,seed=5"
-    whole = references(once(tmp / "whole", source="sim:rate=max,count=150000,seed=5")[0])
+    source = "sim:rate=200k,count=60000,seed=5"
+    whole = references(once(tmp / "whole", source="sim:rate=max,count=60000,seed=5")[0])
     hits = [n for n, row in enumerate(whole) if is_match(row, 0x43)]
     place = {row: n for n, row in enumerate(whole)}
     equal(len(place), len(whole))
@@ -136,7 +136,7 @@ def test_a_port_starts_and_stops_recordings(tmp):
                 "--set", "trigger roi.when=port=43", "--set", "trigger roi.action=toggle",
                 socket=tmp / "s") as daemon:
         daemon.wait_ready()
-        harness.wait_until(lambda: daemon.status()["counts"]["received"] >= 150000, "the bus has ended")
+        harness.wait_until(lambda: daemon.status()["counts"]["received"] >= 60000, "the bus has ended")
         harness.wait_until(lambda: daemon.status()["counts"]["in_flight"] == 0, "all records are written")
         counts = daemon.status()["counts"]
         equal(daemon.stop(), 0)

@@ -225,7 +225,8 @@ def test_it_finds_what_the_tool_finds():
 def test_a_search_that_finds_too_much_is_cut_off():
     with web_on(directory=recorded(300_000)) as web:
         answer = web.send("/data/find?type=IOREAD,IOWRITE&first=10000&context=1000")
-        *lines, end = map(json.loads, answer.body.splitlines())
+        *lines, end = answer.body.splitlines()
+        end = json.loads(end)
         if harness.is_sanitized() and end["end"]["cut_off"] == "time limit":
             return  # too slow to find too much
         equal(end["end"]["cut_off"], "too long")
@@ -504,7 +505,7 @@ def test_a_signal_ends_it_while_files_are_read(tmp):
     with Web(out) as web, contextlib.ExitStack() as stack:
         def is_refused(path="/data/find"):
             one = stack.enter_context(web.connect())
-            one.settimeout(0.1)
+            one.settimeout(0.03)
             with contextlib.suppress(TimeoutError, ConnectionError):
                 one.sendall(f"GET {web.allowed(path)} HTTP/1.1\r\nHost: {web.host}\r\n\r\n".encode())
                 return b" 503 " in one.recv(100)
@@ -607,7 +608,7 @@ def test_many_clients_get_the_same():
         def ask(n):
             connection = web.keep_alive()
             try:
-                for path in list(wanted) * 3:
+                for path in list(wanted) * 2:
                     connection.request("GET", web.allowed(path), headers={"Host": web.host})
                     answer = connection.getresponse()
                     body = answer.read()
