@@ -2,10 +2,12 @@
 
 VERSION := 0.1.0
 
-ifeq ($(origin CC),default)
-CC := gcc
-endif
 SAN    ?=
+# With AddressSanitizer clang builds the programs, the tests and the fuzz targets from the same objects.
+IS_ASAN := $(filter address%,$(SAN))
+ifeq ($(origin CC),default)
+CC := $(if $(IS_ASAN),clang,gcc)
+endif
 # Sanitizers make -O2 slow to compile, and need only the lines.
 CFLAGS ?= $(if $(SAN),-O1 -g1,-O2 -g)
 PREFIX ?= /usr/local
@@ -35,7 +37,7 @@ FORMATS_PKGS := liblz4 zlib libzstd libxxhash libdeflate jansson libelf
 # Loaded when needed: formats/base/late_library.h. AddressSanitizer's check for leaks may crash with such libraries, so
 # there the programs are linked with them.
 LATE_PKGS    := libcurl libmicrohttpd
-ASAN_PKGS    := $(if $(filter address%,$(SAN)),$(LATE_PKGS))
+ASAN_PKGS    := $(if $(IS_ASAN),$(LATE_PKGS))
 DAEMON_PKGS  := $(FORMATS_PKGS) libuv inih libusb-1.0 libsystemd $(filter libmicrohttpd,$(ASAN_PKGS))
 CLI_PKGS     := $(FORMATS_PKGS) ncursesw $(ASAN_PKGS)
 PROGRAM_PKGS := $(DAEMON_PKGS) ncursesw $(ASAN_PKGS)
@@ -46,12 +48,14 @@ pkg_libs   = $(shell pkg-config --libs $(1)) -lm
 
 WARNINGS := -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes \
 	-Wpointer-arith -Wwrite-strings -Wundef -Wvla
-BC_CFLAGS = -std=c11 -D_GNU_SOURCE -DBC_VERSION='"$(VERSION)"' -I. -pthread $(WARNINGS) \
-	$(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-recover=all) \
+BC_CFLAGS = -std=c11 -D_GNU_SOURCE -DBC_VERSION='"$(VERSION)"' -I. -pthread $(if $(IS_ASAN),,$(WARNINGS)) \
+	$(if $(SAN),-fsanitize=$(SAN)$(if $(IS_ASAN),$(comma)fuzzer-no-link) -fno-omit-frame-pointer -fno-sanitize-recover=all) \
+	$(if $(IS_ASAN),-D__SANITIZE_ADDRESS__) \
 	$(pkg_cflags)
-# Programs start faster with the sanitizer's library in them; with AddressSanitizer, also at a fixed address: by a fifth.
-SAN_LDFLAGS = -fsanitize=$(SAN) $(if $(filter thread,$(SAN)),-static-libtsan,-static-libasan -static-libubsan -no-pie)
-BC_LDFLAGS = -pthread $(if $(SAN),$(SAN_LDFLAGS))
+# Programs start faster with the sanitizer's library in them, as clang does; with AddressSanitizer, also at a fixed
+# address: by a fifth.
+SAN_LDFLAGS = -fsanitize=$(SAN) $(if $(IS_ASAN),-no-pie,-static-libtsan)
+BC_LDFLAGS = -pthread $(if $(SAN),$(SAN_LDFLAGS)) $(filter -fprofile%,$(CFLAGS))
 link = $(say) LINK $@; $(CC) $(BC_LDFLAGS) $(LDFLAGS) -o $@ $(filter %.o %.a,$^) $(call pkg_libs,$(1)) -ldl
 
 # A layer's archive with those that it needs.
@@ -70,7 +74,7 @@ COMPLETIONS := $(addprefix $(BUILD)/completion/,buscap.bash _buscap buscapd.bash
 
 all: $(BUILD)/buscapd $(BUILD)/buscap $(COMPLETIONS) ## build both programs into build/
 
-include mk/packages.mk mk/tests.mk mk/torture.mk mk/lint.mk mk/install.mk
+include mk/packages.mk mk/tests.mk mk/torture.mk mk/lint.mk mk/install.mk mk/ci.mk
 
 $(BUILD)/%.o: %.c
 	@mkdir -p $(@D)
@@ -94,11 +98,11 @@ $(PAGE): cli/page/bundle.py $(D3) $(PAGE_SOURCES)
 	$(say) GEN $@
 	$(Q)$(PYTHON) cli/page/bundle.py $(D3) $(PAGE_SOURCES) >$@
 
-$(addsuffix /cli/page/page.o,$(BUILD) build/fuzz build/fuzz-coverage) analyze/cli/page/page.c: $(PAGE)
+$(BUILD)/cli/page/page.o analyze/cli/page/page.c: $(PAGE)
 
 # Where packages may be missing, they are installed before anything is compiled.
 INSTALLS := $(filter deps deps-%,$(MAKECMDGOALS)) $(if $(filter demo%,$(MAKECMDGOALS)),deps) \
-	$(if $(filter test,$(MAKECMDGOALS)),deps-test) $(if $(filter ci picture,$(MAKECMDGOALS)),deps-ci)
+	$(if $(filter test,$(MAKECMDGOALS)),$(DEPS_TEST)) $(if $(filter ci nightly% picture,$(MAKECMDGOALS)),deps-ci)
 $(OBJECTS) $(TEST_OBJECTS) build/d3.min.js: | $(INSTALLS)
 
 build/d3.min.js:
@@ -148,4 +152,4 @@ help: ## list the targets
 
 FORCE:
 
--include $(OBJECTS:.o=.d) $(wildcard $(BUILD)/tests/*/*.d $(BUILD)/tests/*/*/*.d build/fuzz*/*/*/*.d)
+-include $(OBJECTS:.o=.d) $(wildcard $(BUILD)/tests/*/*.d $(BUILD)/tests/*/*/*.d)

@@ -1,26 +1,35 @@
 # Checks of the sources, and generated documents.
 
-.PHONY: lint layers format docs
+.PHONY: lint lint-format lint-cppcheck lint-changed layers format docs
 
 FORMATTED := $(wildcard $(addsuffix /*.[ch],$(LAYERS) $(LAYERS:=/*) tests/* tests/unit/*))
+lint_all   = $(1:%=tidy/%) $(1:%=analyze/%)
 
-lint: ## clang-format, clang-tidy, cppcheck and gcc -fanalyzer
+lint: lint-format lint-cppcheck ## clang-format, cppcheck, clang-tidy and gcc -fanalyzer; lint-changed for what has changed
+	$(Q)$(MAKE) --no-print-directory $(call lint_all,$(SOURCES))
+
+lint-changed: # SINCE=COMMIT
+	@$(call deps,,$(LINT_TOOLS))
+	$(Q)$(MAKE) --no-print-directory $(call lint_all,$(shell tests/tools/changed.sh $(SINCE))) layers
+
+lint-format:
 	@$(call deps,,$(LINT_TOOLS))
 	$(say) LINT clang-format
 	$(Q)clang-format --dry-run -Werror $(FORMATTED)
-	$(say) LINT clang-tidy
-	$(Q)$(MAKE) --no-print-directory $(SOURCES:%=tidy/%)
+
+lint-cppcheck:
+	@$(call deps,,$(LINT_TOOLS))
 	$(say) LINT cppcheck
 	$(Q)cppcheck --quiet -j $(CORES) --std=c11 --language=c --enable=warning,performance,portability \
 		--inline-suppr --error-exitcode=1 --suppress=missingIncludeSystem -D_GNU_SOURCE -I. $(SOURCES)
-	$(say) LINT 'gcc -fanalyzer'
-	$(Q)$(MAKE) --no-print-directory $(SOURCES:%=analyze/%)
 
 # clang's analyzer spends most of its time on the last paths of long functions: a third of its limit halves that.
 tidy/%:
+	$(say) TIDY $*
 	$(Q)clang-tidy --quiet $(addprefix --extra-arg=,-Xclang -analyzer-config -Xclang max-nodes=75000) $* -- $(filter-out -fsanitize% -fno-sanitize%,$(BC_CFLAGS)) 2>/dev/null
 
 analyze/%:
+	$(say) ANALYZE $*
 	$(Q)$(CC) $(BC_CFLAGS) -O1 -fanalyzer -Werror -c -o /dev/null $*
 
 layers: ## check the includes against the table of rooms in docs/architecture.md

@@ -43,8 +43,10 @@ TEST_MODULES := \
 	pytest:python3-pytest \
 	xdist:python3-pytest-xdist \
 	pytest_timeout:python3-pytest-timeout
+FUZZ_TOOLS := clang:clang$(comma)libclang-rt-dev
+LINT_TOOLS := clang-format:clang-format clang-tidy:clang-tidy cppcheck:cppcheck
 # Tests that need these are skipped without them.
-CI_TOOLS := \
+CI_TOOLS := $(FUZZ_TOOLS) $(LINT_TOOLS) \
 	valgrind:valgrind \
 	vcd2fst:gtkwave \
 	sigrok-cli:sigrok-cli \
@@ -52,8 +54,6 @@ CI_TOOLS := \
 	chromium:chromium \
 	chromedriver:chromium-driver
 CI_MODULES := selenium:python3-selenium
-FUZZ_TOOLS := clang:clang$(comma)libclang-rt-dev
-LINT_TOOLS := clang-format:clang-format clang-tidy:clang-tidy cppcheck:cppcheck
 PACKAGE_LIBRARIES := systemd:systemd-dev/systemd udev:systemd-dev/udev $(D3_OF_PACKAGE):node-d3
 PACKAGE_TOOLS := \
 	pkg-config:pkg-config \

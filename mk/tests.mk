@@ -1,6 +1,6 @@
 # Tests, fuzzing and benchmarks. Every tests/unit/*/test_*.c is a program, built to the same path below BUILD.
 
-.PHONY: test check test-machine check-fresh check-clickhouse bench bench-find bench-report bench-web bench-instructions fuzz fuzz-coverage valgrind
+.PHONY: test tests check test-machine check-fresh check-clickhouse bench bench-find bench-report bench-web bench-instructions fuzz fuzzers fuzz-coverage valgrind
 
 TEST_PKGS     := $(PROGRAM_PKGS) cmocka
 USBREDIR_PKGS := libusbredirparser-0.5
@@ -84,15 +84,21 @@ $(BUILD)/tests/buscap: $(BUILD)/cli/main/main.o $(BUILD)/libcli.a $(SIM_OBJECTS)
 	$(call link,$(CLI_PKGS))
 
 empty :=
-MARKS := $(if $(SAN),$(if $(filter thread,$(SAN)),threads and not single and not documents,not documents and not browser))
+LEVEL ?= test
+DEPS_TEST := deps-$(if $(filter ci nightly,$(LEVEL)),ci,test)
+MARKS ?= $(if $(SAN),$(if $(filter thread,$(SAN)),threads and not single and not documents,not documents and not browser))
 PYTEST_FLAGS = -n auto --dist loadgroup \
 	$(if $(MARKS),-m '$(MARKS)') \
 	$(if $(ONLY),-k '$(subst $(empty) $(empty), or ,$(strip $(ONLY)))') --junitxml $(BUILD)/tests/junit.xml
 
-test: deps-test check ## install, build and run all tests
+test: $(DEPS_TEST) check ## install, build and run the tests
+	$(if $(filter ci,$(LEVEL)),@mkdir -p build/ci && touch build/ci/test)
 
-check: all $(CHECKED) $(HELPERS) ## run all tests; with SAN=thread those that start threads
-	@BUILD=$(BUILD) PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=$(abspath $(BUILD))/pycache $(PYTHON) -m pytest -q $(PYTEST_FLAGS)
+tests: $(CHECKED) $(HELPERS)
+
+check: all tests ## run the tests; with SAN=thread those that start threads; LEVEL=ci or nightly runs more
+	@BUILD=$(BUILD) BUSCAP_LEVEL=$(LEVEL) PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=$(abspath $(BUILD))/pycache \
+		$(PYTHON) -m pytest -q $(PYTEST_FLAGS)
 
 test-machine: deb $(BUILD)/tests/usbredir_board ## the packages in a whole machine under QEMU, with a board; RUNS=N times
 	@tests/tools/deps.sh -- $(MACHINE_TOOLS) -- $(TEST_MODULES)
@@ -124,43 +130,29 @@ bench-report: all ## draw a recording of GIGABYTES (20) made on the spot
 bench-instructions: all ## count instructions per record and compare with the committed counts
 	@BUILD=$(BUILD) $(PYTHON) tests/bench/instructions.py
 
-# libFuzzer is part of clang and needs everything instrumented.
-FUZZED  := $(filter-out %/main.c,$(SOURCES))
-FUZZERS := $(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
-FUZZ_SECONDS    ?= 5
-FUZZ_SANITIZERS := address,undefined
+# libFuzzer is part of clang. With AddressSanitizer everything is compiled for it.
+FUZZERS      := $(patsubst tests/fuzz/%.c,$(BUILD)/tests/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
+FUZZ_DIR     := build/address-undefined/tests/fuzz
+FUZZ_SECONDS ?= 5
 
-# $(call fuzz_build,FOLDER,FLAGS): the targets in FOLDER, with these flags for the compiler and the linker.
-define fuzz_build
-$(1)/%.o: %.c
-	@mkdir -p $$(@D)
-	$$(say) CC $$@
-	$$(Q)clang -std=c11 -D_GNU_SOURCE -DBC_VERSION='"$$(VERSION)"' -I. -pthread -O1 -g \
-		-fsanitize=fuzzer-no-link $(2) $$(pkg_cflags) -MMD -MP -c -o $$@ $$<
+$(BUILD)/tests/fuzz/fuzz_usb_events: $(USBFS_OBJECTS) $(BUILD)/libboard.a
+$(FUZZERS): %: %.o $(BUILD)/libcli.a $(LIB_DAEMON)
+	$(call link,$(PROGRAM_PKGS)) -fsanitize=fuzzer
 
-$(1)/libfuzzed.a: $$(FUZZED:%.c=$(1)/%.o)
-	$$(say) AR $$@
-	$$(Q)rm -f $$@ && ar rcs $$@ $$^
-
-$(1)/fuzz_usb_events: $$(patsubst %.c,$(1)/%.o,$$(wildcard tests/board/usbfs*.c tests/board/board*.c))
-$(FUZZERS:%=$(1)/%): $(1)/%: $(1)/tests/fuzz/%.o $(1)/libfuzzed.a
-	$$(say) LINK $$@
-	$$(Q)clang -pthread -fsanitize=fuzzer $(2) -o $$@ $$(filter-out %.a,$$^) $(1)/libfuzzed.a \
-		$$(call pkg_libs,$$(PROGRAM_PKGS) $$(LATE_PKGS))
-endef
-$(eval $(call fuzz_build,build/fuzz,-fsanitize=$(FUZZ_SANITIZERS) -fno-sanitize-recover=all))
-$(eval $(call fuzz_build,build/fuzz-coverage,-fprofile-instr-generate -fcoverage-mapping))
+fuzzers: $(FUZZERS)
 
 fuzz: all ## fuzz everything that reads bytes from outside, FUZZ_SECONDS (5) each
 	@$(call deps,,$(FUZZ_TOOLS))
-	$(Q)$(MAKE) --no-print-directory $(FUZZERS:%=build/fuzz/%)
-	@tests/fuzz/run.sh build/fuzz $(FUZZ_SECONDS)
+	$(Q)$(MAKE) --no-print-directory SAN=address,undefined fuzzers
+	@tests/fuzz/run.sh $(FUZZ_DIR) $(FUZZ_SECONDS)
 
+COVERAGE := -fprofile-instr-generate -fcoverage-mapping
+fuzz-coverage: FUZZ_DIR := build/fuzz-coverage/tests/fuzz
 fuzz-coverage: all ## fuzz for FUZZ_SECONDS each, then print the line coverage of each room
 	@$(call deps,,$(FUZZ_TOOLS) llvm-cov:llvm)
-	$(Q)$(MAKE) --no-print-directory $(FUZZERS:%=build/fuzz-coverage/%)
-	@tests/fuzz/run.sh build/fuzz-coverage $(FUZZ_SECONDS)
-	@$(PYTHON) tests/fuzz/coverage.py build/fuzz-coverage $(FUZZERS)
+	$(Q)$(MAKE) --no-print-directory SAN=address,undefined BUILD=build/fuzz-coverage CFLAGS='-O1 -g $(COVERAGE)' fuzzers
+	@tests/fuzz/run.sh $(FUZZ_DIR) $(FUZZ_SECONDS)
+	@$(PYTHON) tests/fuzz/coverage.py $(FUZZ_DIR) $(notdir $(FUZZERS))
 
 # Valgrind sees into libusb, which the sanitizers don't.
 VALGRIND := $(patsubst %.c,%,$(shell grep -l '^TEST_VALGRIND;' $(TEST_SOURCES)))

@@ -4,7 +4,7 @@
 TORTURES         := $(filter-out torture,$(patsubst tests/reliability/%.py,%,$(wildcard tests/reliability/*.py)))
 TORTURE_PROGRAMS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/reliability/*.c))
 
-.PHONY: torture $(TORTURES:%=torture-%)
+.PHONY: torture torture-programs $(TORTURES:%=torture-%)
 
 $(BUILD)/tests/reliability/%.o: BC_CFLAGS += $(test_cflags)
 $(BUILD)/tests/reliability/%: $(BUILD)/tests/reliability/%.o $(BUILD)/libsupport.a $(BUILD)/libboard.a \
@@ -12,9 +12,11 @@ $(BUILD)/tests/reliability/%: $(BUILD)/tests/reliability/%.o $(BUILD)/libsupport
 	$(call link,$(TEST_PKGS))
 
 # In turn, because each uses all cores; all run even if one fails.
+torture-programs: $(TORTURE_PROGRAMS)
+
 torture: all $(HELPERS) $(TORTURE_PROGRAMS) ## attack the recorder, short forms; torture-NAME for one, LONG=1 long
 	@failed=; for name in $(TORTURES); do \
-		BUILD=$(BUILD) $(PYTHON) tests/reliability/$$name.py || failed="$$failed $$name"; \
+		BUILD=$(BUILD) LONG=$(LONG) $(PYTHON) tests/reliability/$$name.py $(TORTURE_FLAGS) || failed="$$failed $$name"; \
 	done; [ -z "$$failed" ] || { echo "torture: failed:$$failed"; exit 1; }
 
 $(TORTURES:%=torture-%): torture-%: all $(HELPERS) $(TORTURE_PROGRAMS)

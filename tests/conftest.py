@@ -68,7 +68,7 @@ def is_of_level(item):
     if any("::" in argument for argument in item.config.args):
         return True  # asked for by name
     if item.get_closest_marker("nightly"):
-        return harness.NIGHTLY
+        return harness.LEVEL == "nightly"
     return harness.LEVEL != "test" or not item.get_closest_marker("ci")
 
 

@@ -56,7 +56,8 @@ void bc_progress_print(char out[BC_PROGRESS_TEXT_MAX], uint64_t done_bytes, uint
 		return;
 	}
 	bc_humanize_bytes(total, (double)total_bytes);
-	uint64_t left = rate > 0 ? (uint64_t)((double)(total_bytes - done_bytes) / rate) + 1 : 0;
+	double seconds_left = rate > 0 ? (double)(total_bytes - done_bytes) / rate + 1 : 0;
+	uint64_t left = seconds_left < UINT32_MAX ? (uint64_t)seconds_left : UINT32_MAX;
 	snprintf(out, BC_PROGRESS_TEXT_MAX, "%s of %s (%.0f %%), %s/s, %" PRIu64 ":%02u left", done,
 		total, 100.0 * (double)done_bytes / (double)total_bytes, per_second, left / 60,
 		(unsigned)(left % 60));

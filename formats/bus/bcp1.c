@@ -102,7 +102,7 @@ static void consume(struct input *in, size_t n)
 	in->reader->offset += n;
 	if (is_buffered(in)) {
 		in->reader->start += n;
-	} else {
+	} else if (n != 0) {
 		*in->data += n;
 		*in->bytes -= n;
 	}

@@ -94,7 +94,9 @@ static bool is_white(char c)
 
 static struct cursor read_text(struct bc_text text, enum reading reading)
 {
-	return (struct cursor){.at = text.at, .end = text.at + text.bytes, .reading = reading};
+	return (struct cursor){.at = text.at,
+		.end = text.bytes != 0 ? text.at + text.bytes : text.at,
+		.reading = reading};
 }
 
 static int lower(char c)

@@ -215,6 +215,7 @@ int bc_page_summary_write(struct bc_page_summary *s, struct bc_atomic_file *file
 
 const uint8_t *bc_page_summary_node(struct bc_page_summary *s, uint32_t number, size_t *bytes)
 {
+	static const uint8_t nothing[1];
 	unsigned at = 0;
 	size_t offset = 0;
 
@@ -228,7 +229,7 @@ const uint8_t *bc_page_summary_node(struct bc_page_summary *s, uint32_t number, 
 	for (uint32_t i = 0; i < number; i++)
 		offset += lengths_of(s, at)[i];
 	*bytes = lengths_of(s, at)[number];
-	return level->encoded + offset;
+	return *bytes != 0 ? level->encoded + offset : nothing;
 }
 
 void bc_page_summary_free(struct bc_page_summary *s)

@@ -36,9 +36,16 @@ TIMEOUT_S = 360 if BUILD.parent.name == "build" else 180
 
 CORES = len(os.sched_getaffinity(0))
 
-# How much is tested: "test" (by every newcomer), "ci" (for every change) or "nightly" (everything).
+
+def is_sanitized():
+    """Returns whether the programs are built with sanitizers, which need more memory and time."""
+    return BUILD.name in ("address-undefined", "address", "undefined", "thread")
+
+
+# How much is tested: "test" (by every newcomer), "ci" (for every change) or "nightly" (everything). At night, sanitizers
+# see all tests, but not every case of a sweep.
 LEVEL = os.environ.get("BUSCAP_LEVEL", "test")
-NIGHTLY = LEVEL == "nightly"
+NIGHTLY = LEVEL == "nightly" and not is_sanitized()
 
 
 def some(cases, n):
@@ -560,11 +567,6 @@ def each(function, jobs, workers=6):
     with concurrent.futures.ThreadPoolExecutor(workers) as pool:
         failed = [problem for problem in pool.map(one, jobs) if problem]
     assert not failed, f"{len(failed)} of {len(jobs)}:\n" + "\n".join(failed[:20])
-
-
-def is_sanitized():
-    """Returns whether the programs are built with sanitizers, which need more memory and time."""
-    return BUILD.name in ("address-undefined", "address", "undefined", "thread")
 
 
 def rate(samples_a_second):

@@ -1,0 +1,27 @@
+#!/bin/sh
+# ci_step.sh STAMP COMMAND...    runs a step of `make ci`: output to STAMP.log, and the stamp if it passes
+# ci_step.sh --failed FOLDER     prints the end of the log of each step that failed
+set -u
+
+if [ "$1" = --failed ]; then
+	for log in "$2"/*.log; do
+		[ -e "${log%.log}" ] || { echo "==== FAILED: $(basename "$log" .log), the end of $log:" && tail -n 60 "$log"; }
+	done
+	exit 0
+fi
+
+stamp=$1
+shift
+case ${MAKEFLAGS%% *} in
+*n*) exec "$@" ;; # make -n
+esac
+mkdir -p "${stamp%/*}"
+rm -f "$stamp"
+began=$(date +%s)
+if "$@" >"$stamp.log" 2>&1 </dev/null; then
+	times >"$stamp" # of this shell, then of its children
+	echo "ok      $(basename "$stamp"), $(($(date +%s) - began)) s, CPU $(tail -n 1 "$stamp")"
+else
+	echo "FAILED  $(basename "$stamp"), $(($(date +%s) - began)) s: $stamp.log"
+	exit 1
+fi
