@@ -104,13 +104,10 @@ test-machine: deb $(BUILD)/tests/usbredir_board ## the packages in a whole machi
 	@tests/tools/deps.sh -- $(MACHINE_TOOLS) -- $(TEST_MODULES)
 	@BUILD=$(BUILD) $(PYTHON) tests/machine/run.py $(PACKAGE_DIR)
 
-# With SHORT=1 only tests of what differs most between releases, libraries and tools, compiled fast.
-RELEASES    ?= bookworm trixie
-SHORT       ?=
-FRESH_SHORT := test_server test_config test_usb_find test_usb_board test_segment_alloc test_metadata
-check-fresh: ## demo, test, deb, units, install in clean roots of RELEASES (bookworm trixie), as root; SHORT=1
+RELEASES ?= bookworm trixie
+check-fresh: ## demo, test, deb, units, install in clean roots of RELEASES (bookworm trixie), as root
 	@tests/tools/deps.sh -- $(FRESH_TOOLS)
-	@ONLY='$(if $(SHORT),$(FRESH_SHORT),$(ONLY))' FLAGS='$(if $(SHORT),CFLAGS=-O0)' tests/tools/fresh.sh $(RELEASES)
+	@ONLY='$(ONLY)' tests/tools/fresh.sh $(RELEASES)
 
 check-clickhouse: all ## load rowbinary into a clickhouse-server on loopback and check it; installs one
 	@BUILD=$(BUILD) $(PYTHON) tests/tools/check_clickhouse.py

@@ -5,11 +5,11 @@
 # and make units; then, in another clean root, installs the packages, records with them, removes and purges them.
 # Needs root and the right to mount. Mounts are in private namespaces and disappear with their processes. The log of each
 # step is build/fresh/RELEASE-STEP.log; the packages are in build/fresh/RELEASE-deb.
-# ONLY=WORDS runs only those tests, as in make check; make test gets FLAGS. MIRROR=URI names a Debian mirror, if apt's sources name none.
+# ONLY=WORDS runs only those tests, as in make check. MIRROR=URI names a Debian mirror, if apt's sources name none.
 # KEEP=1 keeps the roots. Downloaded packages stay in ~/.cache/buscapd for the next run.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
-: "${ONLY:=}" "${FLAGS:=}" "${MIRROR:=}" "${KEEP:=}"
+: "${ONLY:=}" "${MIRROR:=}" "${KEEP:=}"
 here=$PWD/build/fresh
 cache=${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/buscapd
 cache_mb=1000 # of packages per release
@@ -188,7 +188,7 @@ steps() {
 	git -c safe.directory="$PWD" bundle create --quiet "$root/root/buscapd.bundle" HEAD || return
 	step clone inside "$root" "$clone" || return
 	# First what compiles most: nothing may be compiled before the packages are there.
-	step test inside "$root" "cd /srv/buscapd && make test $FLAGS"
+	step test inside "$root" "cd /srv/buscapd && make test"
 	step demo inside "$root" 'cd /srv/buscapd && make demo'
 	step deb inside "$root" 'cd /srv/buscapd && make deb' || return
 	step units inside "$root" 'cd /srv/buscapd && make units'
