@@ -34,7 +34,7 @@ def spans(segments):
     """The contents in order: (samples lost, b"") for a gap, (0, records) for what is between two gaps."""
     for path in segments:
         # One segment at a time: a long recording doesn't fit into memory.
-        for chunk in reference._parse_segment(path, reference.Hashes()).chunks:
+        for chunk in reference.read_segment(path).chunks:
             done = 0
             for event in chunk.events:
                 if event.kind == "gap":

@@ -10,6 +10,7 @@ Run as a program, it compares generator and decoder.
 """
 
 import array
+import ctypes
 import dataclasses
 import itertools
 import json
@@ -18,7 +19,6 @@ import random
 import struct
 import subprocess
 import sys
-import tempfile
 import zlib
 
 import page_reference
@@ -520,31 +520,19 @@ _FIXED = struct.Struct("<6I2HI3QqII32s32sQQ80s")
 CHUNK_FIXED = 8 + _FIXED.size  # the events follow, then the page counts and a hash
 
 
-class Hashes:
-    """Checks XXH3-64 of many pieces with one run of xxhsum."""
+_XXH3 = ctypes.CDLL("libxxhash.so.0").XXH3_64bits
+_XXH3.argtypes, _XXH3.restype = (ctypes.c_char_p, ctypes.c_size_t), ctypes.c_uint64
 
-    def __init__(self):
-        self.pieces = []
 
-    def check(self, data, stored, what):
-        self.pieces.append((bytes(data), stored, what))
+def check_hash(data, stored, what):
+    """Checks XXH3-64 of some bytes."""
+    got = hash_of(data)
+    assert got == stored, f"{what}: XXH3 is {got:016x}, stored {stored:016x}"
 
-    def run(self):
-        if not self.pieces:
-            return
-        with tempfile.TemporaryDirectory(prefix="buscap-test-") as directory:
-            names = []
-            for i, (data, _, _) in enumerate(self.pieces):
-                path = pathlib.Path(directory, str(i))
-                path.write_bytes(data)
-                names.append(str(path))
-            for at in range(0, len(names), 1000):
-                done = subprocess.run(["xxhsum", "-H3", "--tag", *names[at : at + 1000]], stdout=subprocess.PIPE,
-                                      stderr=subprocess.PIPE, check=True)
-                for line, (_, stored, what) in zip(done.stdout.decode().splitlines(), self.pieces[at:]):
-                    got = int(line.rpartition("= ")[2], 16)
-                    assert got == stored, f"{what}: XXH3 is {got:016x}, stored {stored:016x}"
-        self.pieces = []
+
+def hash_of(data):
+    """Returns XXH3-64 of some bytes."""
+    return _XXH3(bytes(data), len(data))
 
 
 @dataclasses.dataclass
@@ -639,8 +627,8 @@ def _parse_events(data, info, where):
     return events
 
 
-def _parse_header(data, at, length, hashes):
-    hashes.check(data[at : at + length], struct.unpack_from("<Q", data, at + length)[0], "segment header")
+def _parse_header(data, at, length):
+    check_hash(data[at : at + length], struct.unpack_from("<Q", data, at + length)[0], "segment header")
     header = json.loads(data[at + 8 : at + length].decode())
     required = {"format", "version", "recording", "sequence", "label", "segment", "continues", "source", "board", "mapping",
               "host", "program", "first", "metadata"}
@@ -652,10 +640,10 @@ def _parse_header(data, at, length, hashes):
     return header
 
 
-def _parse_index(data, at, length, segment, hashes):
+def _parse_index(data, at, length, segment):
     where = f"{segment.path.name}: index"
     _, _, version, rows, records, gaps, lost, offset, summary, head_hash = struct.unpack_from("<4I5QQ", data, at)
-    hashes.check(data[at : at + 56], head_hash, where)
+    check_hash(data[at : at + 56], head_hash, where)
     assert (version, summary, offset) == (3, segment.summary_at, at), f"{where}: version {version}, offset {offset}"
     assert rows == len(segment.chunks) and length == 96 + CHUNK_FIXED * rows, f"{where}: {rows} rows"
     assert records == sum(chunk.info["records"] for chunk in segment.chunks), f"{where}: {records} records"
@@ -668,32 +656,34 @@ def _parse_index(data, at, length, segment, hashes):
         assert row == struct.pack("<Q", chunk.offset) + chunk.fixed, f"{where}: row {i}"
     end = first + CHUNK_FIXED * rows
     rows_hash, index_offset, file_bytes, magic, trailer_hash = struct.unpack_from("<QQQ8sQ", data, end)
-    hashes.check(data[first:end], rows_hash, f"{where}: rows")
+    check_hash(data[first:end], rows_hash, f"{where}: rows")
     trailer = end + 8
-    hashes.check(data[trailer : trailer + 24], trailer_hash, f"{where}: trailer")
+    check_hash(data[trailer : trailer + 24], trailer_hash, f"{where}: trailer")
     assert (index_offset, file_bytes, magic) == (at, len(data), b"BCAPEND1"), f"{where}: trailer"
     assert trailer + 32 == len(data), f"{where}: bytes after the trailer"
 
 
-def _parse_page_summary(data, at, length, segment, hashes):
+def _parse_page_summary(data, at, length, segment):
     where = f"{segment.path.name}: page summary"
     version, chunks, offset, nodes_bytes, head_hash = struct.unpack_from("<IIQQQ", data, at + 8)
-    hashes.check(data[at : at + 32], head_hash, where)
+    check_hash(data[at : at + 32], head_hash, where)
     assert (version, chunks, offset) == (3, len(segment.chunks), at), f"{where}: {version} {chunks} {offset}"
     nodes = sum(page_reference.levels(chunks))
     lengths = struct.unpack_from(f"<{nodes}I", data, at + 40)
-    hashes.check(data[at + 40 : at + 40 + 4 * nodes], struct.unpack_from("<Q", data, at + 40 + 4 * nodes)[0], where)
+    check_hash(data[at + 40 : at + 40 + 4 * nodes], struct.unpack_from("<Q", data, at + 40 + 4 * nodes)[0], where)
     node = at + 48 + 4 * nodes
     assert sum(lengths) == nodes_bytes and node + nodes_bytes == at + 8 + length, f"{where}: lengths"
     for n in lengths:
         if n:
-            hashes.check(data[node : node + n - 8], struct.unpack_from("<Q", data, node + n - 8)[0], f"{where}: node")
+            check_hash(data[node : node + n - 8], struct.unpack_from("<Q", data, node + n - 8)[0], f"{where}: node")
         segment.nodes.append(data[node : node + max(n - 8, 0)])
         node += n
     segment.summary_at = at
 
 
-def _parse_segment(path, hashes):
+def read_segment(path):
+    """Reads one segment and checks its structure and checksums, but not each record: for large segments."""
+    path = pathlib.Path(path)
     data = path.read_bytes()
     assert data[:11] == EMPTY_FRAME, f"{path.name}: starts with {data[:11].hex()}"
     segment = Segment(path, {}, [], False)
@@ -704,7 +694,7 @@ def _parse_segment(path, hashes):
         magic, length = struct.unpack_from("<II", data, at)
         if magic == 0x184D2A50:
             assert at == 11, f"{where}: a second header"
-            segment.header = _parse_header(data, at, length, hashes)
+            segment.header = _parse_header(data, at, length)
         elif magic == 0x184D2A51:
             fixed = data[at + 8 : at + CHUNK_FIXED]
             info = dict(zip(_FIELDS, _FIXED.unpack(fixed)))
@@ -716,17 +706,17 @@ def _parse_segment(path, hashes):
             assert info["records"] <= CHUNK_RECORDS and info["events"] <= 256, where
             assert info["number"] == len(segment.chunks), f"{where}: chunk number {info['number']}"
             assert info["segment"] == segment.header["segment"], f"{where}: segment number"
-            hashes.check(data[at:end], struct.unpack_from("<Q", data, end)[0], where)
-            hashes.check(segment.header["recording"].encode(), info["tag"], f"{where}: tag")
+            check_hash(data[at:end], struct.unpack_from("<Q", data, end)[0], where)
+            check_hash(segment.header["recording"].encode(), info["tag"], f"{where}: tag")
             events = _parse_events(data[at + CHUNK_FIXED : events_end], info, where)
             frame = data[end + 8 : end + 8 + info["frame_bytes"]]
             _check_frame(frame, info["records"], where)
             segment.chunks.append(Chunk(info, events, at, fixed, data[events_end:end], frame))
             at += info["frame_bytes"]
         elif magic == 0x184D2A56:
-            _parse_page_summary(data, at, length, segment, hashes)
+            _parse_page_summary(data, at, length, segment)
         elif magic == 0x184D2A52:
-            _parse_index(data, at, length, segment, hashes)
+            _parse_index(data, at, length, segment)
             segment.is_sealed = True
         else:
             raise AssertionError(f"{where}: magic {magic:08x}")
@@ -738,16 +728,8 @@ def _parse_segment(path, hashes):
     for chunk in segment.chunks:
         chunk.records = plain[done : done + 12 * chunk.info["records"]]
         done += 12 * chunk.info["records"]
-        hashes.check(chunk.records, chunk.info["records_hash"], f"{path.name}: records of a chunk")
+        check_hash(chunk.records, chunk.info["records_hash"], f"{path.name}: records of a chunk")
     assert done == len(plain), f"{path.name}: {len(plain)} bytes of records, {done} according to the chunk headers"
-    return segment
-
-
-def read_segment(path):
-    """Reads one segment and checks its structure and checksums, but not each record: for large segments."""
-    hashes = Hashes()
-    segment = _parse_segment(pathlib.Path(path), hashes)
-    hashes.run()
     return segment
 
 
@@ -801,13 +783,12 @@ def _add_ticks(chunk, last, epoch, recorded, where):
 
 def read_segments(paths, is_sealed=True):
     """Reads all segments of a recording and checks everything that the document specifies. Returns a Recorded."""
-    hashes = Hashes()
     recorded = Recorded([], b"", array.array("Q"), set(), {}, [], [], [])
     gaps = {}
     lost = [0] * 10  # by cause
     last = epoch = 0
     for path in map(pathlib.Path, paths):
-        segment = _parse_segment(path, hashes)
+        segment = read_segment(path)
         assert segment.is_sealed or not is_sealed, f"{path.name}: not sealed"
         header = segment.header
         assert path.name.startswith(f"{header['recording']}-{header['segment']:05}.byu.lz4"), header
@@ -841,7 +822,6 @@ def read_segments(paths, is_sealed=True):
         recorded.segments.append(segment)
     recorded.records = b"".join(chunk.records for chunk in recorded.chunks)
     recorded.gaps = sorted((at, cause, lost, exact) for (at, cause), (lost, exact) in gaps.items())
-    hashes.run()
     return recorded
 
 

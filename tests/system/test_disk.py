@@ -777,16 +777,14 @@ def test_a_loss_at_the_end_is_on_record(tmp):
     each(loss_at_end, harness.some(jobs, 3), workers=5)
 
 
-def set_lost(path, number, lost, tmp):
+def set_lost(path, number, lost):
     """Returns the segment without its index, with `lost` more samples lost (disk) by the counts of later chunks."""
     data = bytearray(path.read_bytes())
-    chunks = reference._parse_segment(path, reference.Hashes()).chunks
+    chunks = reference.read_segment(path).chunks
     for chunk in chunks[number:]:
         end = chunk.offset + chunk.header_bytes - 8
         struct.pack_into("<Q", data, chunk.offset + 160 + 8 * 2, chunk.info["lost"][2] + lost)
-        (tmp / "hashed").write_bytes(data[chunk.offset : end])
-        digest = run("xxhsum", "-H3", "--tag", tmp / "hashed").stdout.decode().rpartition("= ")[2]
-        struct.pack_into("<Q", data, end, int(digest, 16))
+        struct.pack_into("<Q", data, end, reference.hash_of(data[chunk.offset : end]))
     return data[: end + 8 + chunks[-1].info["frame_bytes"]]
 
 
@@ -796,7 +794,7 @@ def test_a_loss_without_a_gap_is_found(tmp):
     equal(done.returncode, 0, done.stderr.decode())
     (path,) = harness.segments(out)
     torn = tmp / "torn.byu.lz4"
-    torn.write_bytes(set_lost(path, 1, 1000, tmp))
+    torn.write_bytes(set_lost(path, 1, 1000))
     done = run(harness.BUSCAP, "verify", torn)
     equal(done.returncode, 3, done.stdout.decode())
     assert b"chunk 1 (87381 records) follows a loss of 1000 samples that no gap reports" in done.stdout, done.stdout
@@ -849,7 +847,7 @@ def test_a_damaged_chunk_hides_no_losses(tmp):
     equal(done.returncode, 4, done.stderr.decode())
     (path,) = harness.segments(out)
     lost = lost_by_cause([path])
-    chunks = reference._parse_segment(path, reference.Hashes()).chunks
+    chunks = reference.read_segment(path).chunks
     hidden = sum(event.value for event in chunks[1].events if event.kind == "gap")
     assert 0 < hidden < lost["board"], lost
     frame = chunks[1].header_bytes
@@ -874,7 +872,7 @@ def test_a_gap_of_an_unknown_cause_is_replayed(tmp):
     done = run(BUSCAPD, "--once", "--source", "sim:rate=max,count=80000,loss=0.5", "-o", out, "--set", "pipeline.flush=10m")
     equal(done.returncode, 4, done.stderr.decode())
     (path,) = harness.segments(out)
-    (chunk,) = reference._parse_segment(path, reference.Hashes()).chunks
+    (chunk,) = reference.read_segment(path).chunks
     data = bytearray(path.read_bytes())
     at = chunk.offset + reference.CHUNK_FIXED
     end = chunk.offset + chunk.header_bytes - 8
@@ -882,9 +880,7 @@ def test_a_gap_of_an_unknown_cause_is_replayed(tmp):
         data[at + 2] = 200 if event.kind == "gap" else 0
         at += 32 + len(event.text)
     struct.pack_into("<4Q", data, chunk.offset + 160, chunk.info["lost"][3], 0, 0, 0)
-    (tmp / "hashed").write_bytes(data[chunk.offset : end])
-    digest = run("xxhsum", "-H3", "--tag", tmp / "hashed").stdout.decode().rpartition("= ")[2]
-    struct.pack_into("<Q", data, end, int(digest, 16))
+    struct.pack_into("<Q", data, end, reference.hash_of(data[chunk.offset : end]))
     later = tmp / "later.byu.lz4"
     later.write_bytes(data[: end + 8 + chunk.info["frame_bytes"]])
     done = run(BUSCAPD, "--once", "--source", f"file:{later}", "-o", tmp / "replay")

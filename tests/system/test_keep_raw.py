@@ -45,7 +45,7 @@ def gaps(directory, prefix=""):
     """The gaps of a recording: [(record, cause, samples, exact)]."""
     found = []
     for path in harness.segments(directory, prefix=prefix):
-        for chunk in reference._parse_segment(path, reference.Hashes()).chunks:
+        for chunk in reference.read_segment(path).chunks:
             found += [(chunk.info["first_record"] + event.position, event.cause, event.value, event.exact)
                       for event in chunk.events if event.kind == "gap"]
     return sorted(found)

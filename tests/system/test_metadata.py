@@ -16,15 +16,9 @@ RECORDS = 5000
 NOTES = {"run": "7", "who": "two\nlines \\ and \x7f"}
 
 
-def xxh3(data, tmp):
-    path = tmp / "hashed"
-    path.write_bytes(data)
-    return int(run("xxhsum", "-H3", "--tag", path).stdout.decode().rpartition("= ")[2], 16)
-
-
-def plant(path, events, tmp):
+def plant(path, events):
     """Inserts events, (record, kind, text), into the only chunk of a segment, which then has no index."""
-    (chunk,) = reference._parse_segment(path, reference.Hashes()).chunks
+    (chunk,) = reference.read_segment(path).chunks
     data = path.read_bytes()
     head = bytearray(data[chunk.offset : chunk.offset + reference.CHUNK_FIXED])
     old_bytes = 32 * len(chunk.events)  # without the recording's end, which follows
@@ -37,7 +31,7 @@ def plant(path, events, tmp):
     struct.pack_into("<I", head, 4, reference.CHUNK_FIXED + len(encoded))
     struct.pack_into("<II", head, 32, len(chunk.events) + len(events), len(encoded))
     header = bytes(head) + encoded
-    header += struct.pack("<Q", xxh3(header, tmp))
+    header += struct.pack("<Q", reference.hash_of(header))
     return data[: chunk.offset] + header + chunk.frame
 
 
@@ -51,7 +45,7 @@ def trace(tmp):
               (2500, "mark", 'a "b"\n\\c\x1b[31mé'), (4000, "note", json.dumps(NOTES)), (4999, "trigger", ""),
               (RECORDS, "mark", "ends")]
     torn = tmp / "torn.byu.lz4"
-    torn.write_bytes(plant(segment, events, tmp))
+    torn.write_bytes(plant(segment, events))
     whole = tmp / "whole.byu.lz4"
     done = run(BUSCAP, "recover", torn, "-o", whole)
     equal(done.returncode, 0, done.stderr.decode())
@@ -171,7 +165,7 @@ def test_tables_contain_the_events(tmp):
 
 
 def raw_metadata(path):
-    return reference._parse_segment(path, reference.Hashes()).header["metadata"]
+    return reference.read_segment(path).header["metadata"]
 
 
 def test_metadata_set_while_recording_is_a_note_in_this_segment_and_in_the_next_header(tmp):
