@@ -289,7 +289,7 @@ def one_fault(directory, rules):
 
 
 def test_each_call_fails_once_and_nothing_is_lost_or_duplicated(tmp):
-    harness.each(one_fault, harness.some(fault_jobs(), 14), workers=4)
+    harness.each(one_fault, harness.some(fault_jobs(), 17), workers=4)
 
 
 def test_losses_on_a_stuck_disk_are_recorded_in_the_capture(tmp):

@@ -145,10 +145,6 @@ def matrix():
     return text, cells, dict(re.findall(r"^- (\w): (.*)$", text, re.M)), maybe
 
 
-def row(cells, form):
-    return [(target, cell) for (of, target), cell in cells.items() if of == form]
-
-
 def convert(form, path, target, out, *options, extra=""):
     return run(BUSCAP, "convert", "-I", form, "-i", path, "-O", target + extra, "-o", out, *options, text=True)
 
@@ -179,18 +175,18 @@ def narrowed(directory, form, path, target):
 TEXTS = ["laplace-text", "laplace-events", "cis501", "tarmac", "din", "xdin", "lackey"]
 
 
-@pytest.mark.parametrize("form", TEXTS)
-def test_every_text_format_is_detected_even_if_compressed(tmp, form):
-    plain = source(tmp, form).read_bytes()
-    path = tmp / "trace"
-    for packed in (plain, gzip.compress(plain), run("zstd", "-c", data=plain).stdout,
-                   run("lz4", "-c", data=plain).stdout, gzip.compress(plain[:30]) + gzip.compress(plain[30:])):
-        path.write_bytes(packed)
-        done = run(BUSCAP, "convert", "-O", "ndjson", path)
-        assert done.returncode == 0, (form, done.stderr)
-        named = run(BUSCAP, "convert", "-I", form, "-O", "ndjson", data=packed)
-        assert (done.stdout, done.returncode) == (named.stdout, named.returncode), form
-        assert run(BUSCAP, "info", path).stdout.split()[1].rstrip(b",").decode() == form
+def test_every_text_format_is_detected_even_if_compressed(tmp):
+    for form in TEXTS:
+        plain = source(tmp, form).read_bytes()
+        path = tmp / "trace"
+        for packed in (plain, gzip.compress(plain), run("zstd", "-c", data=plain).stdout,
+                       run("lz4", "-c", data=plain).stdout, gzip.compress(plain[:30]) + gzip.compress(plain[30:])):
+            path.write_bytes(packed)
+            done = run(BUSCAP, "convert", "-O", "ndjson", path)
+            assert done.returncode == 0, (form, done.stderr)
+            named = run(BUSCAP, "convert", "-I", form, "-O", "ndjson", data=packed)
+            assert (done.stdout, done.returncode) == (named.stdout, named.returncode), form
+            assert run(BUSCAP, "info", path).stdout.split()[1].rstrip(b",").decode() == form
 
 
 def test_dump_prints_each_format_in_its_text_form(tmp):
@@ -220,11 +216,10 @@ def test_every_readable_format_has_a_row_and_every_writable_one_a_column():
     assert {f for f, _ in cells} == set(SOURCES) | {"segment"}
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_lossless_conversions_round_trip(tmp, form):
+def test_lossless_conversions_round_trip(tmp):
     _, cells, *_ = matrix()
     readable = {f for f, _ in cells}
-    for target, cell in row(cells, form):
+    for (form, target), cell in cells.items():
         if cell != "=":
             continue
         path = narrowed(tmp, form, source(tmp, form), target)
@@ -241,11 +236,13 @@ def test_lossless_conversions_round_trip(tmp, form):
 
 
 @pytest.mark.asan
-@pytest.mark.parametrize("form", FORMS)
-def test_lossy_conversions_report_losses_and_strict_fails(tmp, form):
+@pytest.mark.parametrize("number", range(3))
+def test_lossy_conversions_report_losses_and_strict_fails(tmp, number):
     _, cells, letters, maybe = matrix()
     unreported = []
-    for target, cell in row(cells, form):
+    for (form, target), cell in cells.items():
+        if form not in FORMS[number::3]:
+            continue
         if cell in ("=", "-"):
             continue
         path = narrowed(tmp, form, source(tmp, form), target)
@@ -269,10 +266,9 @@ def test_lossy_conversions_report_losses_and_strict_fails(tmp, form):
     assert not unreported, unreported
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_impossible_conversions_fail_with_a_reason(tmp, form):
+def test_impossible_conversions_fail_with_a_reason(tmp):
     _, cells, *_ = matrix()
-    for target, cell in row(cells, form):
+    for (form, target), cell in cells.items():
         if cell != "-":
             continue
         out = tmp / f"{form}-{target}{suffix(target)}"

@@ -124,7 +124,7 @@ def test_records_are_found_while_they_are_being_recorded(tmp):
         daemon.wait_ready()
         wait_until(lambda: len(harness.segments(tmp / "out")) >= 2, "two segments are sealed")
         seen = 0
-        for _ in range(20):
+        for _ in harness.some(range(20), 2):
             durable = daemon.status()["counts"]["durable"]
             lines, end = search(tmp, last="1")
             equal(end["cut_off"], None)
