@@ -355,7 +355,7 @@ def test_a_board_in_use_is_opened_when_the_other_program_ends(tmp):
             board.command("heartbeat off")
             board.command("send 10000")
             # Then the other program takes no part of a frame.
-            wait_until(lambda: board.sent()["idle"], "the other program has read all frames")
+            wait_until(lambda: board.sent()["idle"] and board.state()["completed"] == 0, "it has read all frames")
             with Recorder(tmp, board) as daemon:
                 status = daemon.wait_for(lambda s: s["source"]["board"]["last_error"], "the failure to claim the board")
                 assert "another program uses it" in status["source"]["board"]["last_error"], status
