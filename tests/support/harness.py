@@ -53,11 +53,6 @@ def some(cases, n):
     return list(cases)[:: 1 if NIGHTLY else n]
 
 
-def in_turn(cases, number):
-    """Returns one of the cases, the next for each third number because some() leaves out the others, or all at night."""
-    return cases if NIGHTLY else [cases[number // 3 % len(cases)]]
-
-
 # In the environment of every program that a test starts, and of its descendants.
 MARK = "BUSCAP_TEST_PROCESS"
 

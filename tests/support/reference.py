@@ -742,7 +742,7 @@ def _bitmap(values):
 
 def _check_summary(chunk, where):
     info, records = chunk.info, chunk.records
-    addresses = struct.unpack(f"<{len(records) // 4}I", records)[::3]
+    addresses = memoryview(records).cast("I")[::3].tolist()
     assert info["addr_low"] <= min(addresses, default=0xFFFFFFFF), f"{where}: lowest address"
     assert info["addr_high"] >= max(addresses, default=0), f"{where}: highest address"
     assert info["types"] == _bitmap(set(records[4::12])), f"{where}: types"
@@ -753,7 +753,7 @@ def _add_ticks(chunk, last, epoch, recorded, where):
     """Adds the chunk's ticks. `last` and `epoch` are those of the previous chunk."""
     info = chunk.info
     anchors = {event.position: event for event in chunk.events if event.kind == "anchor"}
-    times = struct.unpack(f"<{len(chunk.records) // 4}I", chunk.records)[2::3]
+    times = memoryview(chunk.records).cast("I")[2::3].tolist()
     tick = last if epoch == info["epoch"] else 0
     if not times:
         assert info["first_tick"] == info["last_tick"], where
@@ -763,8 +763,9 @@ def _add_ticks(chunk, last, epoch, recorded, where):
             recorded.epochs[info["epoch"]] = info["first_record"]
             # The first record of a recording of a BYU file may have a delta.
             assert 0 in anchors or len(recorded.ticks) == 0, f"{where}: epoch without anchor"
-        unknown = [i for i, time in enumerate(times) if time == NO_DELTA]
-        assert unknown == sorted(anchors), f"{where}: anchors at {sorted(anchors)}, no times at {unknown}"
+        unknown = sorted(anchors)
+        assert len(unknown) == times.count(NO_DELTA) and all(times[i : i + 1] == [NO_DELTA] for i in unknown), (
+            f"{where}: anchors at {unknown}, {times.count(NO_DELTA)} records without a time")
         for begin, end in zip([0, *unknown], [*unknown, len(times)]):
             run = times[begin:end]
             if begin in anchors and run:
