@@ -4,14 +4,12 @@ import base64
 import contextlib
 import fcntl
 
-import pytest
-
 import harness
 from harness import need, wait_until
 
-FLAGS = """--headless=new --remote-debugging-pipe --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking
-    --disable-component-update --disable-sync --disable-dev-shm-usage --disable-extensions --disable-default-apps
-    --renderer-process-limit=1 --hide-scrollbars --force-device-scale-factor=1 --no-proxy-server""".split()
+FLAGS = """--headless=new --remote-debugging-pipe --no-sandbox --disable-gpu --disable-quic --no-first-run
+    --disable-background-networking --disable-component-update --disable-sync --disable-dev-shm-usage --disable-extensions
+    --disable-default-apps --renderer-process-limit=1 --hide-scrollbars --force-device-scale-factor=1 --no-proxy-server""".split()
 
 # Before the scripts of each document: counts what its policy forbids.
 WATCH = "addEventListener('securitypolicyviolation', (e) => { (window.violations = window.violations || []).push(e.violatedDirective); });"
@@ -21,7 +19,8 @@ WATCH = "addEventListener('securitypolicyviolation', (e) => { (window.violations
 def chromium():
     """A browser for Tab(), whose start takes longer than most tests. One at a time runs on this machine, because one needs
     much memory."""
-    webdriver = pytest.importorskip("selenium.webdriver")
+    programs = need("chromium"), need("chromedriver")
+    from selenium import webdriver
     from selenium.webdriver.chrome.service import Service
     from selenium.webdriver.common.utils import is_connectable
 
@@ -40,11 +39,11 @@ def chromium():
     with open(directory / "browser.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         options = webdriver.ChromeOptions()
-        options.binary_location = str(need("chromium"))
+        options.binary_location = str(programs[0])
         for flag in FLAGS:
             options.add_argument(flag)
         options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-        driver = webdriver.Chrome(service=Loopback(str(need("chromedriver"))), options=options)
+        driver = webdriver.Chrome(service=Loopback(str(programs[1])), options=options)
         try:
             driver.set_script_timeout(harness.TIMEOUT_S)
             yield driver
