@@ -1,9 +1,9 @@
 """pytest plugin: the CPU time of each test and its children, which repeats where wall time does not.
 
-A test has a budget: 1 s for a system test, 3 s for a C program, 4 s for a test in a browser. The budgets are seconds of the machine on which
-they were set; a fixed recording at the start of a run tells how much faster this one is. Each run prints the sum and the
-dearest tests. Only `make ci` fails a test, at three times its budget: what needs more is marked "nightly", or has a
-smaller default form."""
+A test has a budget: 1 s for a system test, 4 s for one in a browser, 3 s for a C program. The budgets are seconds of
+the machine on which they were set; a fixed recording at the start of a run tells how much faster this one is. Each run
+prints the sum and the dearest tests. Only `make ci` fails a test, at three times its budget: what needs more is marked
+"nightly", or has a smaller default form."""
 
 import os
 import pathlib
