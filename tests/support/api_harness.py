@@ -91,38 +91,50 @@ def _problems_of_object(schema, value, at):
             yield from problems(others, member, f"{at}.{name}")
 
 
+def _is_number(value):
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+# Whether a value keeps to a limit, by the word for it.
+VALUE_WORDS = {
+    "enum": lambda limit, value: value in limit,
+    "const": lambda limit, value: value == limit,
+    "pattern": lambda limit, value: not isinstance(value, str) or re.search(limit, value),
+    "minLength": lambda limit, value: not isinstance(value, str) or len(value) >= limit,
+    "maxLength": lambda limit, value: not isinstance(value, str) or len(value) <= limit,
+    "minimum": lambda limit, value: not _is_number(value) or value >= limit,
+    "maximum": lambda limit, value: not _is_number(value) or value <= limit,
+    "exclusiveMinimum": lambda limit, value: not _is_number(value) or value > limit,
+    "maxItems": lambda limit, value: not isinstance(value, list) or len(value) <= limit,
+}
+
+
 def _problems_of_values(schema, value, at):
-    text = isinstance(value, str)
-    number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    checks = [
-        ("enum", lambda limit: value in limit), ("const", lambda limit: value == limit),
-        ("pattern", lambda limit: not text or re.search(limit, value)),
-        ("minLength", lambda limit: not text or len(value) >= limit),
-        ("maxLength", lambda limit: not text or len(value) <= limit),
-        ("minimum", lambda limit: not number or value >= limit),
-        ("maximum", lambda limit: not number or value <= limit),
-        ("exclusiveMinimum", lambda limit: not number or value > limit),
-        ("maxItems", lambda limit: not isinstance(value, list) or len(value) <= limit),
-    ]
-    for word, holds in checks:
-        if word in schema and not holds(schema[word]):
+    for word in VALUE_WORDS.keys() & schema.keys():
+        if not VALUE_WORDS[word](schema[word], value):
             yield f"{at}: {value!r} violates {word} {schema[word]!r}"
 
 
-KNOWN_WORDS = {"$ref", "type", "required", "properties", "additionalProperties", "items", "oneOf", "enum", "const",
-               "pattern", "minLength", "maxLength", "minimum", "maximum", "exclusiveMinimum", "maxItems", "description",
-               "format", "discriminator"}
+def _may_match(schema, value):
+    """Returns False if a member of the value, such as the name of an event, excludes the schema."""
+    properties = (find(schema["$ref"]) if "$ref" in schema else schema).get("properties", {})
+    return not isinstance(value, dict) or all(
+        "const" not in properties.get(name, {}) or properties[name]["const"] == member for name, member in value.items())
+
+
+KNOWN_WORDS = {"$ref", "type", "required", "properties", "additionalProperties", "items", "oneOf", "description", "format",
+               "discriminator", *VALUE_WORDS}
 
 
 def problems(schema, value, at="$"):
     """Yields the violations of a JSON Schema (2020-12) by a value. Supports the keywords that the description uses."""
-    unknown = set(schema) - KNOWN_WORDS
-    assert not unknown, f"{at}: unknown keywords {unknown}"
+    assert schema.keys() <= KNOWN_WORDS, f"{at}: unknown keywords {schema.keys() - KNOWN_WORDS}"
     if "$ref" in schema:
         yield from problems(find(schema["$ref"]), value, at)
         return
     if "oneOf" in schema:
-        each = [list(problems(one, value, at)) for one in schema["oneOf"]]
+        known = [one for one in schema["oneOf"] if _may_match(one, value)] or schema["oneOf"]
+        each = [list(problems(one, value, at)) for one in known]
         if sum(not some for some in each) != 1:
             best = min(each, key=len)
             yield f"{at}: matches none of {len(each)} schemas, or several: {value!r:.300}; best match: {best}"
