@@ -53,8 +53,8 @@ void test_register_shared(CMFixtureFunction set_up, CMFixtureFunction tear_down)
 /* Returns zeroed memory. If out of memory, the test fails. */
 void *test_alloc(size_t bytes);
 
-/* The step of a long sweep: n, or 1 at night (BUSCAP_LEVEL=nightly, without sanitizers). If n is odd,
- * the steps reach every bit of a byte. */
+/* The step of a long sweep: n, or 1 at night (BUSCAP_LEVEL=nightly, without sanitizers). If n is
+ * odd, the steps reach every bit of a byte. */
 unsigned test_stride(unsigned n);
 
 /* The current case of TEST_CASES(), or -1. If it is not -1 after a test, that case failed. */

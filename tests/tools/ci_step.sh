@@ -19,9 +19,10 @@ mkdir -p "${stamp%/*}"
 rm -f "$stamp"
 began=$(date +%s)
 if "$@" >"$stamp.log" 2>&1 </dev/null; then
-	times >"$stamp" # of this shell, then of its children
-	echo "ok      $(basename "$stamp"), $(($(date +%s) - began)) s, CPU $(tail -n 1 "$stamp")"
+	times >"$stamp" # of this shell, then of its children: 0m1.5s 0m0.2s
+	cpu=$(awk -F '[ms ]+' 'END { print int(60 * ($1 + $3) + $2 + $4) }' "$stamp")
+	echo "ok      $(basename "$stamp"): $(($(date +%s) - began)) s, CPU $cpu s"
 else
-	echo "FAILED  $(basename "$stamp"), $(($(date +%s) - began)) s: $stamp.log"
+	echo "FAILED  $(basename "$stamp"): $(($(date +%s) - began)) s: $stamp.log"
 	exit 1
 fi
