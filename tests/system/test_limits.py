@@ -57,7 +57,7 @@ def test_sizes_without_a_unit_are_in_kilobytes(tmp):
 
 
 def test_a_live_recording_is_cut_by_the_host_time(tmp):
-    segments, _ = record(tmp / "out", "sim:rate=200k", "-b", "duration:0.5", "-a", "duration:3.2")
+    segments, _ = record(tmp / "out", "sim:rate=200k,count=1M", "-b", "duration:0.5", "-a", "duration:3.2")
     # Seven on an idle machine.
     assert 2 <= len(segments) <= 8, segments
     said = info(segments)
