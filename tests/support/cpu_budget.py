@@ -64,7 +64,7 @@ class CpuBudget:
     def __init__(self, config):
         self.is_worker = hasattr(config, "workerinput")
         self.rows = []
-        if not self.is_worker and not harness.is_sanitized() and not config.option.collectonly:
+        if SCALE not in os.environ and not harness.is_sanitized() and not config.option.collectonly:
             own = reference_seconds()
             os.environ[SCALE] = str(REFERENCE_S / own if own else 1)
         self.scale = float(os.environ.get(SCALE, 1))
@@ -109,5 +109,7 @@ class CpuBudget:
             f"CPU time of the tests: {total / self.scale:.0f} s, {total:.0f} s where the budgets were set; the dearest:")
         for used, _, name in self.rows[:DEAREST]:
             terminalreporter.write_line(f"  {used:6.2f} s  {name}")
+        if len(self.rows) == 1:
+            return
         path = harness.BUILD / "tests" / "cpu.tsv"
         path.write_text("".join(f"{used:.3f}\t{budget}\t{name}\n" for used, budget, name in self.rows))

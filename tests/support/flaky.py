@@ -73,7 +73,7 @@ class Flaky:
         reporter.write_line("")
         reporter.write_line(f"{name} failed; once more, alone")
         again = subprocess.run(
-            [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", "-p", "no:cacheprovider", name],
+            [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", name],
             env={**os.environ, IS_REPEAT: "1"}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, text=True, errors="replace", check=False)
         if again.returncode != 0:
