@@ -165,6 +165,39 @@ TEST_RIG(a_trigger_marks_one_frame_with_samples)
 	stop_and_check(rig);
 }
 
+static bool is_idle(struct rig *rig)
+{
+	assert_true(board_command(rig->board, "sent", rig->answer, rig->now_ns));
+	return strstr(rig->answer, ",\"idle\":true}") != NULL;
+}
+
+TEST_RIG(a_board_is_idle_once_all_is_sent)
+{
+	static const char *const more[] = {"send 1000", "lose 5", "garbage 7"};
+	static const uint64_t rates[] = {0, 100000};
+
+	for (size_t i = 0; i < 2; i++) {
+		open_board(rig, &(struct board_options){.rate = rates[i]});
+		assert_false(is_idle(rig));
+		command(rig, "send 0");
+		start(rig);
+		for (size_t k = 0; k < sizeof(more) / sizeof(more[0]); k++) {
+			run_for(rig, SECOND_NS);
+			assert_true(is_idle(rig));
+			command(rig, more[k]);
+			assert_false(is_idle(rig));
+		}
+		run_for(rig, SECOND_NS);
+		command(rig, "stall");
+		assert_false(is_idle(rig));
+		assert_int_equal(transfer(rig), -EPIPE);
+		assert_true(is_idle(rig));
+		board_unplug(rig->board);
+		command(rig, "send 1");
+		assert_false(is_idle(rig));
+	}
+}
+
 TEST_RIG(a_board_can_stop_by_itself)
 {
 	open_board(rig, &(struct board_options){0});
