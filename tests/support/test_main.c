@@ -26,6 +26,14 @@ static CMFixtureFunction shared_tear_down;
 
 int test_case = -1;
 
+/* Freed blocks are kept to find their use. The default is 256 MB, and a sweep fills it: pages that
+ * are touched for the first time are most of its costs. */
+const char *__asan_default_options(void);
+const char *__asan_default_options(void)
+{
+	return "quarantine_size_mb=16";
+}
+
 #ifdef __SANITIZE_THREAD__
 /* libusb counts references with atomic operations, which the sanitizer does not see in a library
  * that is built without it. */

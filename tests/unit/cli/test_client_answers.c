@@ -119,6 +119,8 @@ static void answer_oddly(struct fixture *f, const struct answered_command *comma
 	assert_true(json_array_size(all) > 50);
 	json_array_foreach(all, i, odd)
 	{
+		if (i % test_stride(7) != 0)
+			continue;
 		body = text_of(odd);
 		a = run(f, command, body);
 		command_run_free(&a);

@@ -51,7 +51,8 @@ TEST(a_long_line_is_cut_and_marked)
 	for (size_t kind = 0; kind < sizeof(characters) / sizeof(characters[0]); kind++) {
 		size_t used = 0;
 		for (text[0] = '\0'; used < 1500; used += strlen(characters[kind])) {
-			for (size_t prefix = 0; prefix < 20; prefix++) {
+			for (size_t prefix = used % test_stride(9); prefix < 20;
+				prefix += test_stride(9)) {
 				memset(line, '.', sizeof(line));
 				size_t n = bc_log_write(line, prefix, text);
 				bool is_cut = n >= 5 && strcmp(line + n - 4, "...\n") == 0 &&

@@ -181,7 +181,7 @@ TEST_F(every_cut_keeps_ticks_and_events_on_both_sides)
 {
 	struct dice dice = {1};
 
-	for (unsigned round = 0; round < 600; round += test_stride(5)) {
+	for (unsigned round = 0; round < 600; round += test_stride(19)) {
 		make_chunk(f, &dice, dice_below(&dice, RECORDS_MAX + 1));
 		const struct model *m = &f->model;
 		f->copy = f->chunk;
@@ -206,7 +206,7 @@ TEST_F(parts_can_be_cut_again)
 {
 	struct dice dice = {2};
 
-	for (unsigned round = 0; round < 3000; round += test_stride(5)) {
+	for (unsigned round = 0; round < 3000; round += test_stride(19)) {
 		make_chunk(f, &dice, dice_below(&dice, RECORDS_MAX + 1));
 		const struct model *m = &f->model;
 		uint32_t first = 0;
@@ -299,7 +299,7 @@ TEST_F(a_detached_chunk_starts_with_an_anchor_and_is_otherwise_unchanged)
 {
 	struct dice dice = {5};
 
-	for (unsigned round = 0; round < 3000; round += test_stride(5)) {
+	for (unsigned round = 0; round < 3000; round += test_stride(19)) {
 		make_chunk(f, &dice, dice_below(&dice, RECORDS_MAX + 1));
 		struct model *m = &f->model;
 		bool is_exact = dice_below(&dice, 2) == 0;

@@ -501,7 +501,7 @@ TEST_WITH(rows, r, an_edit_in_a_program_that_loops_is_one_difference_or_rarely_t
 
 TEST_WITH(rows, r, many_changes_are_each_a_difference)
 {
-	for (size_t apart = 4; apart <= 700; apart += apart / 3 + 1) {
+	for (size_t apart = 4; apart <= 700; apart += test_stride(5) * (apart / 3 + 1)) {
 		size_t changes = 0;
 		make_a(r, 30000, true);
 		make_b(r, 0, 0, 0, 0);
@@ -518,7 +518,7 @@ TEST_WITH(rows, r, changes_in_a_coarse_clock_add_up)
 {
 	struct dice dice = {.state = 31337};
 
-	for (unsigned round = 0; round < 40; round++) {
+	for (unsigned round = 0; round < 40; round += test_stride(7)) {
 		make_a(r, 5000, true);
 		for (size_t i = 0; i < r->a_count; i++) {
 			r->a[i].addr = dice_below(&dice, 6);
