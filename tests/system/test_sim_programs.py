@@ -145,7 +145,7 @@ def test_the_cycles_of_a_program_are_those_of_its_caches(tmp, options, seed):
 
 
 def test_programs_take_turns_on_a_processor(tmp):
-    programs = [program(1, 7000), program(2, 110000), program(1, 5000)]
+    programs = [program(1, 3000), program(2, TURN + 1000), program(1, 5000)]
     paths = [write(tmp / f"{i}.lackey", lines) for i, lines in enumerate(programs)]
     out, _ = simulate("-O", "byu", *paths)
     equal(cycles_of(out), model(programs, 1, True))
