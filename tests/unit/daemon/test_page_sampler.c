@@ -144,12 +144,14 @@ TEST_F(one_sixteenth_of_the_records_is_counted)
 TEST_F(the_sizes_of_batches_make_no_difference)
 {
 	const uint32_t records = 5000;
+	const uint32_t step = test_stride(11); /* from 1200 to 1 */
 	json_t *whole = NULL;
 
 	while (f->chunk->info.records < records)
 		add_record(f, dice_below(&f->dice, 50), (uint8_t)dice_below(&f->dice, 4),
 			(uint8_t)dice_below(&f->dice, 3));
-	for (uint32_t piece = records; piece != 0; piece = piece > 1200 ? 1200 : piece - 1) {
+	for (uint32_t piece = records; piece != 0;
+		piece = piece > 1200 ? 1200 : piece - (piece > step ? step : piece)) {
 		struct bc_page_sampler *sampler;
 		assert_int_equal(bc_page_sampler_open(&sampler), 0);
 		for (uint32_t from = 0; from < records; from += piece) {
@@ -193,7 +195,7 @@ TEST_F(shares_of_a_skewed_bus_are_near_the_truth)
 		BC_REQ_FETCH, BC_REQ_MEMREAD, BC_REQ_MEMWRITE, BC_REQ_IOWRITE, BC_REQ_INTA, 0xF2};
 	static const unsigned per_1000[] = {600, 250, 120, 20, 8, 2};
 	enum { HOT = 12, COLD = 100000 };
-	const unsigned records = 4000000;
+	const unsigned records = 4000000 / test_stride(4);
 	unsigned true_types[6] = {0};
 	unsigned true_pages[HOT] = {0};
 
@@ -244,19 +246,20 @@ TEST_F(shares_of_a_skewed_bus_are_near_the_truth)
  * the sampler holds, so most are replaced and come back. */
 TEST_F(the_true_count_of_a_page_is_within_its_bounds)
 {
-	enum { PAGES = 1 << 15, BLOCKS = 100000 };
+	enum { PAGES = 1 << 15 };
+	const unsigned blocks = 100000 / test_stride(5);
 	uint64_t *truth = calloc(PAGES, sizeof(*truth));
 	unsigned inexact = 0;
 
 	assert_non_null(truth);
-	for (unsigned block = 0; block < BLOCKS; block++) {
+	for (unsigned block = 0; block < blocks; block++) {
 		/* Usually one of the pages that are hot at this time. */
-		uint32_t hot = block / 20000 * 99 + dice_below(&f->dice, 60);
+		uint32_t hot = block / (blocks / 5) * 99 + dice_below(&f->dice, 60);
 		uint32_t page = block % 3 != 0 ? hot : dice_below(&f->dice, PAGES);
 		truth[page] += BC_PAGE_SAMPLER_SAMPLES;
 		for (unsigned i = 0; i < BC_PAGE_SAMPLER_BLOCK; i++)
 			add_record(f, page, BC_REQ_MEMREAD, 0);
-		if (block % 5000 != 4999)
+		if ((block + 1) % (blocks / 20) != 0)
 			continue;
 		flush(f);
 		json_t *mix = reported(f->sampler);

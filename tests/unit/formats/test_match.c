@@ -480,7 +480,7 @@ TEST_WITH(rows, r, an_edit_in_a_program_that_loops_is_one_difference_or_rarely_t
 
 	make_loops(r, 20000);
 	for (size_t at = 500; at < 18500; at += 1237 * test_stride(35)) {
-		for (size_t c = 0; c < sizeof(edits) / sizeof(edits[0]); c++) {
+		for (size_t c = 0; c < sizeof(edits) / sizeof(edits[0]); c += test_stride(3)) {
 			for (enum edit edit = 0; edit < EDITS; edit++) {
 				edit_loops(r, edit, at, edits[c], false);
 				one += few_in_loops(r, &plain, edits[c]) == 1;
