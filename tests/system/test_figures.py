@@ -61,11 +61,11 @@ def test_damaged_frames_are_an_exact_loss_and_the_same_figure_everywhere(tmp):
 @pytest.mark.asan
 def test_a_snapshot_counts_the_losses_that_it_contains(tmp):
     """The flight recorder has lost samples before the recording starts, and before what it still holds."""
-    rate = harness.rate(300_000)
-    with daemon_in(tmp, "--set", "recording.flight_time=5s", mode="flight",
+    rate = harness.rate(100_000)
+    with daemon_in(tmp, "--set", "recording.flight_time=2s", mode="flight",
                    source=f"sim:rate={rate},corrupt=0.2,loss=0.1") as daemon:
         daemon.wait_ready()
-        harness.wait_until(lambda: daemon.status()["counts"]["received"] > 10 * rate, "the flight recorder is full")
+        harness.wait_until(lambda: daemon.status()["counts"]["received"] > 4 * rate, "the flight recorder is full")
         ended = Api(tmp / "socket").good("POST", "/v1/snapshot", status=201)["recording"]
         equal(ended["lost"], sum(lost_in(harness.segments(tmp / "out")).values()), "the file")
         assert 0 < ended["lost"] < sum(daemon.status()["counts"]["lost"].values()), ended
