@@ -126,12 +126,26 @@ static void add_status(struct fixture *f, json_t *status, json_t *mix)
 
 static void run_15_minutes(struct fixture *f)
 {
-	for (unsigned second = 1; second <= 900; second++) {
+	static struct {
+		bool is_made;
+		struct bc_top_state state;
+		struct bc_top_now now;
+	} after;
+
+	for (unsigned second = 1; !after.is_made && second <= 900; second++) {
 		f->now.ns += SECOND_NS;
 		f->now.wall++;
 		add_status(f, full_status(second, 4000000 + second % 50 * 20000, second / 400 * 10),
 			full_mix(second));
 	}
+	/* The first test that needs it makes it for all. */
+	if (!after.is_made) {
+		after.state = *f->state;
+		after.now = f->now;
+		after.is_made = true;
+	}
+	*f->state = after.state;
+	f->now = after.now;
 }
 
 static char *page_text(struct fixture *f)
