@@ -11,13 +11,6 @@
 #include "tests/support/raw_blocks.h"
 #include "tests/support/test.h"
 
-/* Step of exhaustive loops: larger with AddressSanitizer, because allocating a reader is slow. */
-#ifdef __SANITIZE_ADDRESS__
-#define STEP 7u
-#else
-#define STEP 1u
-#endif
-
 struct fixture {
 	struct temp_dir dir;
 	struct raw_blocks raw;
@@ -141,7 +134,7 @@ TEST_F(the_lz4_program_prints_the_stream)
 
 TEST_F(every_prefix_keeps_whole_blocks)
 {
-	for (size_t n = 0; n < f->raw.file_bytes; n += STEP) {
+	for (size_t n = 0; n < f->raw.file_bytes; n += test_stride(7)) {
 		unsigned whole = 0;
 		bool is_border = n == 0 || n == BC_EMPTY_FRAME_BYTES;
 		write_copy(f, f->raw.file, n);
@@ -160,7 +153,7 @@ TEST_F(a_flipped_bit_costs_no_more_than_its_block)
 {
 	unsigned harmless = 0;
 
-	for (size_t bit = 0; bit < f->raw.file_bytes * 8; bit += STEP) {
+	for (size_t bit = 0; bit < f->raw.file_bytes * 8; bit += test_stride(15)) {
 		size_t at = bit / 8;
 		f->raw.file[at] ^= (uint8_t)(1u << bit % 8);
 		write_copy(f, f->raw.file, f->raw.file_bytes);
@@ -379,7 +372,9 @@ TEST_F(recovery_of_a_torn_file_copies_its_whole_blocks)
 	struct bc_recovered recovered;
 
 	temp_dir_empty(&f->dir);
-	for (size_t n = 0; n <= r->file_bytes; n += 5) { /* each recovery syncs, which is slow */
+	/* Each recovery syncs, which is slow. */
+	unsigned step = 5 * test_stride(5);
+	for (size_t n = r->file_bytes % step; n <= r->file_bytes; n += step) {
 		unsigned whole = 0;
 		size_t end = 0;
 		for (unsigned i = 0; i < RAW_BLOCKS; i++) {
