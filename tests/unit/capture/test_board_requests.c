@@ -555,7 +555,7 @@ TEST_RIG(sent_is_one_json_object)
 	assert_string_equal(rig->answer,
 		"{\"bytes\":108,\"frames\":2,\"samples\":5,\"torn_frames\":0,"
 		"\"torn_samples\":0,\"dropped_samples\":0,\"lost\":2,\"captured\":5,"
-		"\"captured_lost\":2,\"starts\":1,\"stops\":1,\"plugs\":1}");
+		"\"captured_lost\":2,\"starts\":1,\"stops\":1,\"plugs\":1,\"idle\":true}");
 }
 
 TEST(options_out_of_range_are_refused)
