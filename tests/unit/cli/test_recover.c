@@ -284,7 +284,7 @@ TEST_F(every_prefix_is_recovered)
 {
 	bool keep[SMALL_CHUNKS];
 
-	for (size_t n = 0; n < f->segment.size; n += test_stride(35)) {
+	for (size_t n = 0; n < f->segment.size; n += test_stride(85)) {
 		unsigned whole = 0;
 		size_t last_end = n < f->segment.chunks[0].begin ? 0 : f->segment.chunks[0].begin;
 		for (unsigned i = 0; i < SMALL_CHUNKS; i++) {
@@ -307,7 +307,7 @@ TEST_F(every_flipped_bit_is_recovered)
 {
 	bool keep[SMALL_CHUNKS];
 
-	for (size_t bit = 0; bit < f->segment.size * 8; bit += test_stride(305)) {
+	for (size_t bit = 0; bit < f->segment.size * 8; bit += test_stride(605)) {
 		size_t at = bit / 8;
 		unsigned tail = SMALL_CHUNKS;
 		f->copy[at] ^= (uint8_t)(1u << bit % 8);
@@ -671,7 +671,7 @@ TEST_F(a_segment_that_has_no_room_for_the_end_is_recovered_without)
 	const struct bc_chunk_info info = {.wall_ns = 5};
 	struct bc_recovered r;
 
-	for (uint32_t room = 0; room < 2; room++) {
+	for (uint32_t room = 0; room < 2; room += test_stride(2)) {
 		struct bc_recording_end end = recover_killed(
 			f, &info, BC_SEGMENT_CHUNKS - room, 0, &r);
 		assert_true(r.is_written);

@@ -194,8 +194,8 @@ TEST_F(dump_and_verify_every_prefix)
 {
 	bool keep[SMALL_CHUNKS];
 
-	for (size_t n = f->segment.size % test_stride(55); n <= f->segment.size;
-		n += test_stride(55)) {
+	for (size_t n = f->segment.size % test_stride(85); n <= f->segment.size;
+		n += test_stride(85)) {
 		find_kept(&f->segment, n, f->segment.size, keep);
 		small_expect(f->expected, &f->segment, keep);
 		write_file(f->named, f->segment.bytes, n);
@@ -209,7 +209,7 @@ TEST_F(dump_and_verify_every_flipped_bit)
 
 	write_file(f->path, f->segment.bytes, f->segment.size);
 	int fd = open(f->path, O_WRONLY | O_CLOEXEC);
-	for (size_t bit = 0; bit < f->segment.size * 8; bit += test_stride(305)) {
+	for (size_t bit = 0; bit < f->segment.size * 8; bit += test_stride(605)) {
 		uint8_t flipped = (uint8_t)(f->segment.bytes[bit / 8] ^ 1u << bit % 8);
 		find_kept(&f->segment, bit / 8, bit / 8 + 1, keep);
 		small_expect(f->expected, &f->segment, keep);
@@ -507,7 +507,7 @@ TEST_F(a_file_with_a_damaged_header_is_recognised)
 
 	memset(all, 1, sizeof(all));
 	small_expect(f->expected, &f->segment, all);
-	for (size_t n = 1; n <= f->segment.chunks[0].begin; n += test_stride(5)) {
+	for (size_t n = 1; n <= f->segment.chunks[0].begin; n += test_stride(15)) {
 		memcpy(f->copy, f->segment.bytes, f->segment.size);
 		memset(f->copy, 0xA5, n);
 		write_file(f->path, f->copy, f->segment.size);

@@ -332,7 +332,7 @@ static void check_every_cut(
 {
 	struct expected *first = calloc(1, sizeof(*first));
 
-	size_t step = test_stride(35);
+	size_t step = test_stride(65);
 	for (size_t cut = 0; cut <= bytes + 9; cut = next_cut(cut, bytes, step)) {
 		start_pipeline(f, false);
 		if (cut <= bytes) {

@@ -296,7 +296,7 @@ static const struct bc_overview_picture *draw(
 	assert_true(p->column_count <= options->columns);
 	assert_true(p->row_count <= options->rows);
 	/* Of many columns, others for other numbers of rows. */
-	uint32_t step = p->column_count < 20 ? 1 : test_stride(5);
+	uint32_t step = p->column_count < 20 ? 1 : test_stride(11);
 	for (uint32_t i = options->rows % step; i < p->column_count; i += step)
 		check_column(f, p, &p->columns[i]);
 	return p;

@@ -204,8 +204,8 @@ TEST(a_summary_is_not_longer_than_announced)
 	static const uint32_t mores[] = {0, 1, 2, 16, 17, 273};
 
 	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
-		for (size_t k = i % test_stride(5); k < sizeof(mores) / sizeof(mores[0]);
-			k += test_stride(5)) {
+		for (size_t k = i % test_stride(6); k < sizeof(mores) / sizeof(mores[0]);
+			k += test_stride(6)) {
 			struct bc_page_summary *s = calloc(1, sizeof(*s));
 			uint32_t more = mores[k];
 			assert_non_null(s);
