@@ -56,7 +56,7 @@ BC_CFLAGS = -std=c11 -D_GNU_SOURCE -DBC_VERSION='"$(VERSION)"' -I. -pthread $(if
 # address: by a fifth.
 SAN_LDFLAGS = -fsanitize=$(SAN) $(if $(IS_ASAN),-no-pie,-static-libtsan)
 BC_LDFLAGS = -pthread $(if $(SAN),$(SAN_LDFLAGS)) $(filter -fprofile%,$(CFLAGS))
-link = $(say) LINK $@; $(CC) $(BC_LDFLAGS) $(LDFLAGS) -o $@ $(filter %.o %.a,$^) $(call pkg_libs,$(1)) -ldl
+link = $(say) LINK $@; $(CC) $(BC_LDFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(call pkg_libs,$(1)) -ldl
 
 # A layer's archive with those that it needs.
 LIB_FORMATS := $(BUILD)/libformats.a

@@ -190,7 +190,8 @@ TEST_F(a_frame_without_samples_changes_nothing)
 {
 	init_stamper(f);
 	stamp_one(f, 50);
-	struct bc_samples run = frame_of(NULL, 0, 9000, 0, 0);
+	uint8_t none[1];
+	struct bc_samples run = frame_of(none, 0, 9000, 0, 0);
 	assert_int_equal(
 		bc_stamp_samples(&f->stamper, &run, BC_NO_TICK_LIMIT, &f->chunk, &f->stamped),
 		BC_STAMP_DONE);
