@@ -299,6 +299,7 @@ def test_invalid_queries_are_refused(idle):
         api.bad("GET", "/v1/records?" + query, words=words)
 
 
+@pytest.mark.asan
 def test_operations_that_do_not_fit_the_state_are_refused(tmp):
     file = trace(tmp, 1000)
     with daemon_in(tmp) as daemon:
@@ -500,6 +501,7 @@ def test_a_trigger_of_a_recording_stops_it_and_is_disarmed(tmp):
         equal(daemon.stop(), 0)
 
 
+@pytest.mark.asan
 def test_the_flight_recorder_is_written_out(tmp):
     with daemon_in(tmp, "--set", "recording.flight_time=10m", mode="flight") as daemon:
         daemon.wait_ready()
@@ -587,6 +589,8 @@ def test_no_request_opens_a_file(tmp):
         equal(daemon.stop(), 0)
 
 
+@pytest.mark.asan
+@pytest.mark.tsan
 def test_a_recording_is_replayed_by_its_id(tmp):
     with daemon_in(tmp, "-b", "filesize:200K", source="sim:rate=max,count=400k", mode="always") as daemon:
         daemon.wait_ready()
@@ -612,6 +616,7 @@ def test_a_recording_is_replayed_by_its_id(tmp):
         assert daemon.stop() in (0, 4)
 
 
+@pytest.mark.tsan
 def test_a_recording_is_replayed_from_a_directory_that_was_created_again(tmp):
     out = tmp / "out"
     with daemon_in(tmp, source="sim:rate=max,count=1000", mode="always") as daemon:
@@ -630,7 +635,6 @@ def test_a_recording_is_replayed_from_a_directory_that_was_created_again(tmp):
 
 
 @pytest.mark.asan
-@pytest.mark.tsan
 def test_a_replay_is_as_fast_as_its_client_and_no_faster(tmp):
     """The file arrives through a pipe, piece by piece, and is longer than the daemon keeps in memory."""
     whole = sim_records(2_000_000)
@@ -674,6 +678,8 @@ def api_replay(daemon, number):
     return json.loads(send(daemon.socket, "GET", "/v1/replays").body)["replays"][number]
 
 
+@pytest.mark.asan
+@pytest.mark.tsan
 def test_a_replay_that_ends_early_discards_the_rest(tmp):
     with daemon_in(tmp) as daemon:
         daemon.wait_ready()
@@ -721,6 +727,7 @@ def test_without_threads_the_daemon_does_not_start(tmp):
     assert re.search("can't create threads; raise|can't start: Resource temporarily unavailable", daemon.err.decode()), daemon.err
 
 
+@pytest.mark.asan
 def test_with_few_descriptors_the_daemon_works_or_says_why(tmp):
     for number in (4, 6, 20, 40, 100, 180, 260):
         out = tmp / f"out{number}"
@@ -836,6 +843,7 @@ def test_a_stop_waits_for_the_disk_and_is_answered_when_there_is_room(tmp):
         assert daemon.stop() in (0, 4)
 
 
+@pytest.mark.asan
 def test_a_replay_that_is_being_sealed_has_ended(tmp):
     """It takes no marks, and a request to stop it only waits."""
     (tmp / "out").mkdir()
@@ -865,6 +873,8 @@ def test_a_replay_that_is_being_sealed_has_ended(tmp):
         assert daemon.stop() in (0, 4)
 
 
+@pytest.mark.asan
+@pytest.mark.tsan
 def test_a_waiting_client_is_released_when_the_disk_is_given_up(tmp):
     (tmp / "out").mkdir()
     faults = Faults(tmp, tmp / "out")
@@ -971,6 +981,8 @@ def test_the_history_adds_up_to_the_status(tmp):
 # ---- all of it
 
 
+@pytest.mark.asan
+@pytest.mark.tsan
 def test_every_described_path_and_method_answers_as_described(tmp):
     path = trace(tmp, 50000)
     with daemon_in(tmp, mode="flight") as daemon:

@@ -75,6 +75,7 @@ def check_clean(directory):
     equal(left, [], "files left behind")
 
 
+@pytest.mark.asan
 def test_segments_get_smaller_and_nothing_else_changes(tmp):
     paths = record_epochs(tmp)
     before, plain = contents(paths), lz4_dc(paths)
@@ -99,7 +100,6 @@ def test_segments_get_smaller_and_nothing_else_changes(tmp):
     equal([path.stat().st_ino for path in paths], inodes, "files")
 
 
-@pytest.mark.asan
 def test_gaps_marks_and_epochs_stay(tmp):
     for seed in range(3):
         path = record_file(tmp, rich_stream(seed), clock_hz=66000000)
@@ -127,6 +127,7 @@ def test_members_of_the_header_that_a_later_version_adds_stay(tmp):
     equal(contents([path]), before)
 
 
+@pytest.mark.asan
 def test_what_is_not_a_whole_sealed_segment_stays_as_it_is(tmp):
     path = record(tmp / "rec")[0]
     whole = path.read_bytes()
@@ -261,6 +262,7 @@ def calls_of_a_run(tmp):
     return [(kind, number) for kind in CALLS for number in range(1, made[kind] + 1)]
 
 
+@pytest.mark.asan
 def test_a_failing_call_costs_nothing(tmp):
     jobs = [(f"{kind}:{number}:{error}",) for kind, number in calls_of_a_run(tmp) for error in ("ENOSPC", "EIO", "EACCES")]
     each(one_fault, harness.some(jobs, 10))

@@ -140,6 +140,7 @@ def test_dump_says_that_a_range_starts_after_the_end(tmp):
     equal((text.count("\n"), err), (1, ""), "the last one of several files")
 
 
+@pytest.mark.asan
 def test_ctrl_c_names_the_incomplete_file(tmp):
     data = simulate("--count", "300000")
     # A partial segment exists once its first chunk is complete.
@@ -184,6 +185,7 @@ def test_a_closed_pipe_is_not_an_error(tmp):
         process.stderr.close()
 
 
+@pytest.mark.asan
 def test_a_live_pipe_is_printed_at_once_up_to_the_last_number():
     for form in ("bcp1", "raw6", "byu"):
         data = simulate("--count", "1000", out_format=form)
@@ -313,6 +315,7 @@ def test_dump_reads_standard_input_if_no_file_is_given(tmp):
         equal((done.returncode, done.stdout.decode()), (0, wanted), f"dump {argv}")
 
 
+@pytest.mark.asan
 def test_a_byte_order_mark_is_not_part_of_the_text(tmp):
     text = "1 clk IT (1) 00008000 fa000000 A svc : NOP\n2 clk R r0 00000001\n"
     for content in (text, "0 100\n1 200\n", "I  8000,4\n L 100,4\n"):
@@ -351,6 +354,7 @@ def test_a_real_trace_is_printed():
     one_line(err, "2 extra bytes after 23335 whole records")
 
 
+@pytest.mark.asan
 def test_a_compressed_trace_is_decompressed_and_checked(tmp):
     data, expected = reference.make_byu(random.Random(5), 20000)
     packed = run("lz4", "-1", "-B4", "-c", data=data).stdout
@@ -508,6 +512,7 @@ def recorded_segments():
     return paths, reference.read_segments(paths)
 
 
+@pytest.mark.asan
 def test_segments_in_any_order_are_one_recording(tmp):
     paths, recorded = recorded_segments()
     wanted = recorded_text(recorded).splitlines()
@@ -727,6 +732,7 @@ def test_a_hole_with_a_gap_is_not_reported(tmp):
         equal(err, "" if has_records else NO_MATCH, f"messages of {range_options}")
 
 
+@pytest.mark.asan
 def test_a_segment_without_header_is_recognised(tmp):
     paths = random_segment()
     whole = paths[0].read_bytes()
@@ -754,6 +760,7 @@ def test_a_segment_without_header_is_recognised(tmp):
     one_line(buscap("info", path, code=1)[1], "unknown format")
 
 
+@pytest.mark.asan
 def test_info_and_verify_describe_a_segment():
     paths, recorded = recorded_segments()
     first = 0
@@ -792,6 +799,7 @@ def test_info_and_verify_describe_a_segment():
         equal(buscap("verify", path), (f"{path}: ok: sealed, {counts}\n", ""), "verify")
 
 
+@pytest.mark.asan
 def test_info_exits_with_3_if_samples_are_missing(tmp):
     frame = reference.encode_payload([(0x100000, 0xFF, 8 << 4, 1000)] * 10)
     stream = b"".join(reference.encode_header(0, 0, i, 10, 1_000_000 * i, 0) + frame for i in (0, 2))
@@ -802,12 +810,14 @@ def test_info_exits_with_3_if_samples_are_missing(tmp):
     one_line(err, "frames are missing before sample 10")
 
 
+@pytest.mark.asan
 def test_info_of_a_pipe_counts_its_bytes():
     text = "0 1000\n1 2000\n0 3000\n"
     info = json.loads(buscap("info", "--json", "-I", "din", "-", data=text.encode())[0])
     equal((info["bytes"], info["references"]), (len(text), 3))
 
 
+@pytest.mark.asan
 def test_info_counts_each_chunk_once_and_each_recording_by_its_own_clock(tmp):
     first, second = make_segments(tmp, simulate("--count", "100000"), "-b", "filesize:200", "--set",
                                   "pipeline.flush=1h")
@@ -963,6 +973,7 @@ def test_sim_refuses_to_write_to_a_terminal():
     os.close(main_end)
 
 
+@pytest.mark.asan
 def test_progress_is_shown_on_a_terminal_and_erased_for_errors(tmp):
     for command in (["convert", "-O", "csv"], ["merge", "-I", "laplace-text"], ["stats"]):
         try:

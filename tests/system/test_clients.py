@@ -60,6 +60,8 @@ def record_for_a_while(tmp, bad_clients):
     return dropped["buffer"] + dropped["disk"], used, watch, bad.said if bad_clients else None
 
 
+@pytest.mark.asan
+@pytest.mark.tsan
 def test_many_bad_clients_cost_no_samples_and_limited_memory(tmp):
     for name in ("without", "with"):
         (tmp / name).mkdir()
@@ -212,8 +214,6 @@ while not select.select([sys.stdin], [], [], 1)[0]:
 """
 
 
-@pytest.mark.asan
-@pytest.mark.tsan
 @pytest.mark.root
 def test_others_cannot_use_up_the_connections_of_the_owner(tmp):
     with recording_for_a_group(tmp) as (daemon, gid):

@@ -97,6 +97,7 @@ def listed(socket):
     return {row["id"]: row for row in rows}
 
 
+@pytest.mark.asan
 def test_a_killed_recording_is_recovered_and_says_so(tmp):
     out, socket = tmp / "out", tmp / "socket"
     ids = []
@@ -165,8 +166,6 @@ def test_an_interrupted_recovery_is_repeated(tmp):
     equal(latest["continues"], info([sealed])[0]["recording"], "the recording before")
 
 
-@pytest.mark.asan
-@pytest.mark.tsan
 def test_a_torn_tail_keeps_whole_chunks(tmp):
     out = tmp / "out"
     opened = left_open(out)

@@ -103,7 +103,6 @@ def test_a_cut_is_a_new_recording_with_its_origin_in_the_metadata(tmp):
         assert abs(a.wall_hz - b.wall_hz) <= 66000000, (a, b)
 
 
-@pytest.mark.asan
 def test_times_of_day_have_many_forms(tmp):
     path = record_file(tmp, rich_stream(12), clock_hz=1000000)
     source = read(path)
@@ -222,6 +221,7 @@ def test_a_pipe_and_several_segments_give_the_same(tmp):
             path.unlink()
 
 
+@pytest.mark.asan
 def test_a_segment_that_is_listed_twice_is_cut_once(tmp):
     path = record_file(tmp, rich_stream(4), clock_hz=1000)
     for options in ([], ["-n", "100-"], ["--type", "read"]):
@@ -463,6 +463,7 @@ def test_a_clock_rate_that_is_given_also_sets_the_times_of_day(tmp):
         assert abs(a.wall_hz - b.wall_hz) <= 1000, (a, b)
 
 
+@pytest.mark.asan
 def test_recordings_with_different_clock_rates_are_not_joined(tmp):
     data = b"".join(record_at(tmp, 70, clock_hz).read_bytes() for clock_hz in (1000, 5000))
     for name, options in (("convert", ["-O", "segment"]), ("cut", ["--type", "write"])):
@@ -483,6 +484,7 @@ def test_records_without_a_delta_get_inexact_ticks_as_in_a_recording(tmp):
     equal(harness.lz4_dc([tmp / "x.byu.lz4"]), data, "bytes")
 
 
+@pytest.mark.asan
 def test_a_segment_never_replaces_a_file_or_goes_to_standard_output(tmp):
     path = record_file(tmp, rich_stream(23))
     out = tmp / "x.byu.lz4"
@@ -496,6 +498,7 @@ def test_a_segment_never_replaces_a_file_or_goes_to_standard_output(tmp):
     equal(sorted(p.name for p in tmp.iterdir() if p.is_file()), [], "no file is left")
 
 
+@pytest.mark.asan
 def test_values_that_do_not_fit_a_record_are_errors(tmp):
     text = b"r 10 4\nw 123456789 4\nr 20 4\n"
     _, err = buscap("convert", "-I", "xdin", "-O", "segment", "-o", tmp / "x", code=1, data=text)
@@ -574,6 +577,7 @@ def test_an_input_is_not_overwritten(tmp):
         equal(trace.read_bytes(), b"r 10 4\nw 10 4\n", "the input")
 
 
+@pytest.mark.asan
 def test_a_redirected_input_is_not_overwritten(tmp):
     trace = tmp / "x.xdin"
     text = b"r 10 4\nw 10 4\n"
@@ -655,7 +659,6 @@ def test_a_file_is_replaced_only_by_a_complete_one(tmp):
     assert link.is_symlink()
 
 
-@pytest.mark.asan
 def test_times_relative_to_now_and_local_ones(tmp):
     harness.wait_until(lambda: f"{datetime.datetime.now():%H:%M}" != "23:59", "midnight has passed")
     before = time.time()

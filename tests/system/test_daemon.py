@@ -52,6 +52,7 @@ def refused(*argv, code, words, **options):
 # ---- options and configuration
 
 
+@pytest.mark.asan
 @pytest.mark.single
 def test_help_and_version():
     done = run(BUSCAPD, "--help")
@@ -165,6 +166,7 @@ def test_all_errors_are_reported_at_once(tmp):
         assert words in line, f"{words}: {line}"
 
 
+@pytest.mark.asan
 @pytest.mark.single
 def test_the_settings_in_effect_are_printed(tmp):
     path = config(tmp, GOOD)
@@ -241,6 +243,7 @@ def test_a_second_daemon_on_the_directory_is_refused(tmp):
     equal(run(BUSCAPD, "--once", "--source", "sim:rate=max,count=1", "-o", tmp / "out").returncode, 0)
 
 
+@pytest.mark.asan
 def test_a_second_daemon_on_the_socket_is_refused(tmp):
     with daemon_in(tmp, *SIM) as first:
         first.wait_ready()
@@ -270,6 +273,7 @@ def test_a_stale_socket_is_replaced(tmp):
     assert not (tmp / "socket").exists(), "the socket was not removed"
 
 
+@pytest.mark.asan
 def test_a_file_that_is_not_a_socket_is_kept(tmp):
     (tmp / "socket").write_text("precious")
     refused(*SIM, "-o", tmp / "out", "--socket", tmp / "socket", code=1, words=[str(tmp / "socket"), "is not a socket"])
@@ -440,6 +444,8 @@ def reload(daemon, words):
     return log
 
 
+@pytest.mark.asan
+@pytest.mark.tsan
 def test_a_reload_changes_rotation_and_flush(tmp):
     path = config(tmp, "[source]\nsource = sim:rate=1k\n[pipeline]\nflush = 100s\n")
     out = tmp / "out"

@@ -85,6 +85,7 @@ def test_a_trace_is_the_same_in_all_bus_formats(tmp):
             equal("time" in last["fields"], raw6 not in (a, b), "times compared")
 
 
+@pytest.mark.asan
 def test_the_segments_of_a_recording_are_one_trace(tmp):
     bcp1 = simulate(tmp / "a.bcp1", "bcp1", count="100k")
     other = simulate(tmp / "b.bcp1", "bcp1", count="1k", seed=2)
@@ -128,7 +129,6 @@ def test_a_flipped_bit_is_reported_by_field_and_position(tmp):
         found("--fields", field, byu, tmp / "b.byu", code=1)
 
 
-@pytest.mark.asan
 def test_inserted_or_deleted_records_are_one_difference(tmp):
     byu = simulate(tmp / "a.byu")
     data = byu.read_bytes()
@@ -235,6 +235,7 @@ def test_a_damaged_chunk_is_one_difference_that_says_so(tmp):
     assert "# here B has a gap: 87381 lost (damaged)" in text, text
 
 
+@pytest.mark.asan
 def test_a_cut_lacks_what_it_left_out_and_nothing_else(tmp):
     segment = recorded(tmp, 40_000)
     for options, selection in ((["--type", "read"], "type=read"), (["--addr", "0-3ffffff"], "addr=0-3ffffff"),
@@ -281,6 +282,7 @@ def test_a_cut_lacks_what_it_left_out_and_nothing_else(tmp):
         equal(found("--limit", str(limit), segment, cut)[0], differences[:limit], "the first ones")
 
 
+@pytest.mark.asan
 def test_a_gap_without_entries_is_a_difference(tmp):
     segment = recorded(tmp, 300_000)
     data = bytearray(segment.read_bytes())
@@ -338,6 +340,7 @@ def test_a_moved_block_is_reported_as_moved(tmp):
     assert "(1000 moved)" in text, text
 
 
+@pytest.mark.asan
 def test_blocks_moved_in_a_real_bus_trace(tmp):
     data = need(DATA / "byu/pentium2-slice.tr").read_bytes()
     records = [data[at : at + 12] for at in range(0, len(data) // 12 * 12, 12)]
@@ -358,6 +361,7 @@ def test_an_insertion_and_a_deletion_of_the_same_length(tmp):
     equal(counts(last), (0, 50, 50), "counts")
 
 
+@pytest.mark.asan
 def test_a_prefix_longer_than_the_look_ahead_is_one_difference(tmp):
     lines = need(QUICKSORT).read_text().splitlines(keepends=True)
     boot = [f"{n} clk IT ({n}) {0x90000 + 4 * n:08x} d503201f O EL3h_s : NOP\n" for n in range(20_000)]
@@ -378,6 +382,7 @@ def test_a_prefix_longer_than_the_look_ahead_is_one_difference(tmp):
     assert "--start: neither trace has an entry with address fff0" in err, err
 
 
+@pytest.mark.asan
 def test_the_rest_of_the_longer_trace_can_be_ignored(tmp):
     byu = simulate(tmp / "a.byu", count="5k")
     data = byu.read_bytes()
@@ -409,7 +414,6 @@ def test_many_short_differences_stay_apart(tmp):
         assert removed <= last["only_a"] + last["changed"] <= removed + 20 and last["only_b"] <= 20, last
 
 
-@pytest.mark.asan
 def test_more_look_ahead_gives_no_worse_answer(tmp):
     byu = simulate(tmp / "a.byu")
     data = byu.read_bytes()
@@ -460,6 +464,7 @@ def test_context_and_show_set_the_number_of_lines(tmp):
             assert "30 entries differ in addr: line 41 to 70 of A, line 41 to 70 of B" in text, text
 
 
+@pytest.mark.asan
 def test_a_terminal_gets_colour_unless_no_color_is_set(tmp):
     a, b = write_file(tmp / "a.din", "0 1\n"), write_file(tmp / "b.din", "0 2\n")
     for no_color, wanted in (("", True), ("1", False)):
@@ -515,6 +520,7 @@ def test_standard_input_and_pipes_can_be_compared(tmp):
     assert "in 1 place:" in text and "1 entry only in A: record 0 of A, before the first of B" in text, text
 
 
+@pytest.mark.asan
 def test_exit_codes_distinguish_damage_and_difference(tmp):
     byu = simulate(tmp / "a.byu", count="2k")
     data = byu.read_bytes()
@@ -547,6 +553,7 @@ def test_what_one_format_lacks_is_not_compared(tmp):
     assert "size" in last["fields"], last
 
 
+@pytest.mark.asan
 def test_kernel_events_differ_in_any_character_of_the_tag(tmp):
     a = write_file(tmp / "a.events", ["FORK 1 x\n", "F 2\n"])
     found("-I", "laplace-events", a, write_file(tmp / "b.events", [" FORK  1 x\n", "F 02\n"]), code=0)
@@ -554,6 +561,7 @@ def test_kernel_events_differ_in_any_character_of_the_tag(tmp):
     equal(len(differences), 1, "differences")
 
 
+@pytest.mark.asan
 def test_a_micro_op_is_compared_as_its_references(tmp):
     din = convert(need(SJENG), tmp / "a.din", "din", "-I", "cis501")
     for only in ([], ["--only", "mem"], ["--only", "inst"], ["--only", "inst,mem"]):

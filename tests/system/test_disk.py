@@ -194,6 +194,7 @@ def indexes(tmp, *kinds):
     return [(kind, number) for kind in kinds for number in range(1, made[kind] + 1)]
 
 
+@pytest.mark.tsan
 def test_each_call_fails_once(tmp):
     jobs = [(f"{kind}:{number}:{error}",)
             for kind, number in indexes(tmp, "pwrite", "fdatasync", "fsync", "openat", "renameat2")
@@ -206,6 +207,7 @@ def test_each_write_is_short(tmp):
     each(one_failure, harness.some(jobs, 5))
 
 
+@pytest.mark.tsan
 def test_each_write_is_short_then_fails_and_cannot_be_undone(tmp):
     jobs = [(f"pwrite:{number}:short,pwrite:{number + 1}:{error},ftruncate:{undone}",)
             for _, number in indexes(tmp, "pwrite") if number > 1
@@ -213,6 +215,7 @@ def test_each_write_is_short_then_fails_and_cannot_be_undone(tmp):
     each(one_failure, harness.some(jobs, 9))
 
 
+@pytest.mark.tsan
 def test_each_call_fails_until_switched_off(tmp):
     jobs = [(f"{kind}:{number}+:{error}",)
             for kind, number in indexes(tmp, "pwrite", "fdatasync", "fsync", "openat", "renameat2")
@@ -310,8 +313,6 @@ def test_a_disk_without_errors_loses_nothing(tmp):
     equal((dropped["buffer"], dropped["disk"]), (0, 0), "lost")
 
 
-@pytest.mark.asan
-@pytest.mark.tsan
 def test_a_blocked_writer_costs_what_exceeds_the_buffer(tmp):
     seconds = 3 if NIGHTLY else 1
     rate = harness.rate(700_000)
@@ -611,6 +612,7 @@ def test_a_stop_ends_if_its_last_call_hangs(tmp):
     assert "the disk does not respond; exiting" in err, err
 
 
+@pytest.mark.asan
 def test_a_signal_after_giving_up_does_not_start_another_wait(tmp):
     """Takes the ten seconds until it gives up."""
     out = tmp / "out"
@@ -650,6 +652,8 @@ def remove(directory):
         shutil.rmtree(directory, ignore_errors=True)
 
 
+@pytest.mark.asan
+@pytest.mark.tsan
 def test_a_deleted_directory_ends_a_once_recording(tmp):
     out = tmp / "out"
     with Daemon("--once", "--source", endless(1_000_000), "-o", out, socket=tmp / "socket") as daemon:
@@ -789,6 +793,7 @@ def set_lost(path, number, lost):
     return data[: end + 8 + chunks[-1].info["frame_bytes"]]
 
 
+@pytest.mark.asan
 def test_a_loss_without_a_gap_is_found(tmp):
     out = tmp / "out"
     done = run(BUSCAPD, "--once", "--source", "sim:rate=max,count=200000", "-o", out, "--set", "pipeline.flush=10m")
@@ -821,6 +826,7 @@ def test_a_loss_without_a_gap_is_found(tmp):
     equal(segment["gaps"]["unreported"], 0, "unreported")
 
 
+@pytest.mark.tsan
 def test_a_renamed_directory_is_reported(tmp):
     """The recording continues in it, and the log and the status name the new place."""
     out, moved = tmp / "out", tmp / "moved"
@@ -867,6 +873,7 @@ def test_a_damaged_chunk_hides_no_losses(tmp):
               {"damaged": chunks[1].info["records"], "board": lost["board"]}, "lost")
 
 
+@pytest.mark.asan
 def test_a_gap_of_an_unknown_cause_is_replayed(tmp):
     """Of a later version, or made by someone hostile."""
     out = tmp / "out"

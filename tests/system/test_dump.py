@@ -80,6 +80,7 @@ def test_time_of_day_follows_the_bus_clock_if_the_source_can_wait(tmp, form):
         assert abs(ns + (info["first_tick"] - tick) * 10**9 // hz - info["wall_ns"]) <= 2, info
 
 
+@pytest.mark.asan
 def test_segments_without_a_sealed_index_or_through_a_pipe(tmp):
     path = record_file(tmp, rich_stream(5), clock_hz=66000000)
     data = path.read_bytes()

@@ -38,8 +38,6 @@ def wait_run(tmp, event):
     return next(found for name, found in runs(tmp) if name == event)
 
 
-@pytest.mark.asan
-@pytest.mark.tsan
 def test_losses_triggers_and_the_disk_run_the_command(tmp):
     (tmp / "out").mkdir()
     faults = Faults(tmp, tmp / "out")
@@ -72,6 +70,7 @@ def test_losses_triggers_and_the_disk_run_the_command(tmp):
     assert " min at the current rate" in daemon.err.decode(), daemon.err.decode()
 
 
+@pytest.mark.tsan
 def test_an_unplugged_board_runs_the_command(tmp):
     with Board("serial=A1,rate=20000,send=0") as board:
         with Recorder(tmp, board, *command(tmp)) as daemon:

@@ -169,6 +169,7 @@ def wait_sealed(api):
     poll_status(api, lambda status: status["recording"] is None, "it is sealed")
 
 
+@pytest.mark.asan
 def test_events_and_status_never_disagree(tmp):
     trace = tmp / "lossy.bcp1"
     equal(run(BUSCAP, "sim", "-O", "bcp1", "-n", "100000", "--loss", "0.05", "--corrupt", "0.01", "-o", trace).returncode, 0)
@@ -217,8 +218,6 @@ def test_events_and_status_never_disagree(tmp):
         assert follower.seen.get(name, 0) >= TURNS * least, (name, follower.seen)
 
 
-@pytest.mark.asan
-@pytest.mark.tsan
 def test_events_and_status_agree_over_a_full_disk_and_a_full_buffer(tmp):
     (tmp / "out").mkdir()
     faults = Faults(tmp, tmp / "out")
@@ -262,6 +261,7 @@ def test_events_and_status_agree_while_a_board_comes_and_goes(tmp):
     assert follower.seen["board"] >= 10 and follower.seen["gap"] >= 5, follower.seen
 
 
+@pytest.mark.tsan
 def test_a_hash_that_cannot_be_added_to_the_manifest_is_counted(tmp):
     with daemon_in(tmp) as daemon:
         daemon.wait_ready()

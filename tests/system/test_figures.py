@@ -29,6 +29,7 @@ def above_zero(lost):
     return {cause: samples for cause, samples in lost.items() if samples}
 
 
+@pytest.mark.asan
 def test_damaged_frames_are_an_exact_loss_and_the_same_figure_everywhere(tmp):
     """Most flipped bits are in a frame's samples: its header says how many."""
     with daemon_in(tmp, source=f"sim:rate={harness.rate(300_000)},corrupt=0.2,loss=0.1") as daemon:
@@ -58,7 +59,6 @@ def test_damaged_frames_are_an_exact_loss_and_the_same_figure_everywhere(tmp):
     assert f"{lost['crc']} (damaged frames)" in words and f"{lost['board']} (board overflow)" in words, words
 
 
-@pytest.mark.asan
 def test_a_snapshot_counts_the_losses_that_it_contains(tmp):
     """The flight recorder has lost samples before the recording starts, and before what it still holds."""
     rate = harness.rate(100_000)

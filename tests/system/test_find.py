@@ -204,6 +204,7 @@ def test_random_queries_on_a_recording_that_is(tmp, name):
         assert victim.name in err and f"chunk {chunk.info['number']}" in err, err
 
 
+@pytest.mark.asan
 def test_context_shows_the_neighbours(tmp):
     features = reference.Features(samples=9000, frame=40, p_loss=1)  # a chunk has at most 256 gaps
     path = record_file(tmp, reference.make_bcp1(random.Random(8), features)[0], clock_hz=1000)
@@ -348,6 +349,7 @@ def test_a_fifo_is_read_from_its_start(tmp):
             equal(writer.wait(harness.TIMEOUT_S), 0, "the writer")
 
 
+@pytest.mark.asan
 def test_of_two_copies_of_a_segment_the_whole_one_is_searched(tmp):
     path = record_file(tmp, reference.make_byu(random.Random(3), 10000, no_delta=0.04)[0], "byu")
     assert len(reference.read_segment(path).chunks) == 2

@@ -141,8 +141,6 @@ def test_sighup_changes_the_command_for_the_next_file(tmp):
     equal(set(lines), {"one", "two"}, "the commands")
 
 
-@pytest.mark.asan
-@pytest.mark.tsan
 def test_many_segments_at_full_speed_with_a_slow_command_lose_nothing(tmp):
     expected = harness.sim_records(SAMPLES)
     command = script(tmp, "echo $1 >>$D/lines; sleep 0.2; yes | head -n 100000")

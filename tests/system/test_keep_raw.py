@@ -84,8 +84,6 @@ def test_the_stream_is_kept_to_the_last_byte(tmp):
     verify(raw_files(tmp / "out"))
 
 
-@pytest.mark.asan
-@pytest.mark.tsan
 def test_a_replay_gives_the_same_records_and_gaps(tmp):
     for number, source in enumerate((f"sim:rate=max,count=800000,{FAULTY}",
                                      f"sim:rate={harness.rate(2_000_000)},count=600000,seed=5,{FAULTY}")):
@@ -205,6 +203,7 @@ def test_raw_captures_count_as_space_used(tmp):
     equal(numbers(raw_files(out)), numbers(harness.segments(out)), "numbers")
 
 
+@pytest.mark.tsan
 def test_an_orphan_is_deleted_in_order(tmp):
     out = tmp / "out"
     record(out, "sim:rate=max,count=1000000", "-b", "filesize:500K")
@@ -219,8 +218,6 @@ def test_an_orphan_is_deleted_in_order(tmp):
 # ---- a disk that is full, fails, or is held up
 
 
-@pytest.mark.asan
-@pytest.mark.tsan
 @pytest.mark.root
 def test_a_full_disk_loses_nothing_from_a_source_that_can_wait(tmp):
     """It waits; nothing is written twice or missing."""
@@ -288,6 +285,7 @@ def one_fault(directory, rules):
     equal(harness.lz4_dc(segments), records, "records")
 
 
+@pytest.mark.tsan
 def test_each_call_fails_once_and_nothing_is_lost_or_duplicated(tmp):
     harness.each(one_fault, harness.some(fault_jobs(), 17), workers=4)
 
@@ -325,6 +323,7 @@ def test_losses_on_a_stuck_disk_are_recorded_in_the_capture(tmp):
     assert status["counts"]["received"] > counts["written"] * 9 // 10, (status["counts"], counts)
 
 
+@pytest.mark.asan
 def test_dropped_bytes_are_reported_by_one_recording(tmp):
     """The next recording drops them while the end of the one before waits for the disk."""
     out = tmp / "out"
@@ -418,6 +417,7 @@ def test_the_next_start_recovers_the_captures_of_a_killed_daemon(tmp):
 # ---- the tools
 
 
+@pytest.mark.asan
 def test_a_damaged_capture_is_replayed_except_for_its_block(tmp):
     out = tmp / "out"
     record(out, "sim:rate=max,count=500000")

@@ -140,7 +140,6 @@ def any_lines(seed, count, bits):
     return lines
 
 
-@pytest.mark.asan
 def test_any_accesses_are_split_and_mapped_as_documented(tmp):
     for seed in (0, 1, 7, M64):
         lines = any_lines(seed % 1000, 500, 64)
@@ -150,6 +149,7 @@ def test_any_accesses_are_split_and_mapped_as_documented(tmp):
         equal(record(aside, bcp1), expected(lines, Pages(seed).physical), f"seed {seed}")
 
 
+@pytest.mark.asan
 def test_the_default_seed_is_one():
     lackey = ("\n".join(any_lines(3, 500, 64)) + "\n").encode()
     equal(convert(lackey, "bcp1:map=pages")[0], convert(lackey, "bcp1:map=pages,seed=1")[0])

@@ -78,7 +78,6 @@ def test_a_live_recording_is_cut_at_multiples_of_an_interval(tmp):
     assert 10 < len(numbers) <= 112, numbers
 
 
-@pytest.mark.asan
 def test_a_file_is_cut_by_the_bus_time(tmp):
     source = bus_file(tmp)
     clock = 1_000_000
@@ -263,7 +262,6 @@ def extend(file, size):
     return True
 
 
-@pytest.mark.asan
 @pytest.mark.root
 def test_keep_free_leaves_space_to_other_programs(tmp):
     with harness.SmallDisk(tmp, "16M") as disk:

@@ -156,6 +156,7 @@ def check(directory, argv, method, path, body, answer, text=None, code=0):
 # ---- no daemon
 
 
+@pytest.mark.asan
 @pytest.mark.root
 def test_a_permission_error_names_the_group(tmp):
     with MockDaemon(tmp / "s", {}):
@@ -183,6 +184,7 @@ def test_a_permission_error_names_the_group(tmp):
         one_line(done.stderr.decode(), "permission denied", "the group buscap")
 
 
+@pytest.mark.asan
 def test_a_daemon_that_never_responds_times_out(tmp):
     with socket.socket(socket.AF_UNIX) as deaf, socket.socket(socket.AF_UNIX) as full:
         deaf.bind(str(tmp / "deaf"))
@@ -266,6 +268,7 @@ def test_status_of_a_full_disk_says_so_first(tmp):
             "in /var/lib/buscapd/x.byu.lz4\n") in out, out
 
 
+@pytest.mark.asan
 def test_status_shows_the_ring(tmp):
     ring = copy.deepcopy(STATUS)
     for limits, text in (({"limit_bytes": 24_000_000, "limit_segments": 3}, "ring: 19.0 of 24.0 MB"),
@@ -458,6 +461,7 @@ def test_triggers_are_listed_added_and_removed(tmp):
          "")
 
 
+@pytest.mark.asan
 def test_replay_sends_the_file(tmp):
     content = bytes(range(256)) * 3000
     (tmp / "x.bcp1").write_bytes(content)
@@ -502,6 +506,7 @@ def test_the_exit_code_of_replay_is_its_outcome(tmp):
             one_line(err, word)
 
 
+@pytest.mark.asan
 def test_ctrl_c_cancels_a_replay(tmp):
     (tmp / "x.bcp1").write_bytes(run(BUSCAP, "sim", "-n", "200000", "-O", "bcp1").stdout)
     with on_demand(tmp) as daemon:
@@ -535,6 +540,7 @@ def test_tail_ends_after_n_records(tmp):
     equal(out.count("\n"), 4)
 
 
+@pytest.mark.asan
 def test_lines_are_joined_however_they_are_split(tmp):
     whole = b"".join(json.dumps(record).encode() + b"\n" for record in RECORDS)
     for size in (1, 2, 3, 7, 64, 1000):
@@ -543,6 +549,7 @@ def test_lines_are_joined_however_they_are_split(tmp):
     check(tmp, ("tail", "-t", "tick"), "GET", "/v1/records", None, Stream(whole.replace(b"\n", b"\r\n\r\n")), RECORDS_TEXT)
 
 
+@pytest.mark.asan
 def test_each_event_is_one_line(tmp):
     prefix = "2026-11-20T09:15:00.123Z "
     wanted = "".join(prefix + line + "\n" for line in EVENTS_TEXT.splitlines())
@@ -582,6 +589,7 @@ def test_a_closed_pipe_ends_tail(tmp):
             equal(process.stderr.read(), b"")
 
 
+@pytest.mark.asan
 def test_a_closed_standard_output_is_a_failure(tmp):
     with MockDaemon(tmp / "s", {"GET /v1/status": STATUS, "GET /v1/records": Stream(*RECORDS)}):
         for command in ("status", "tail"):
@@ -654,6 +662,7 @@ def on_demand(directory, *more):
                           "recording.record=on-demand", *more, socket=directory / "s")
 
 
+@pytest.mark.asan
 def test_the_daemon_executes_the_commands(tmp):
     with on_demand(tmp) as daemon:
         daemon.wait_ready()

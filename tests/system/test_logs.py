@@ -298,7 +298,6 @@ def test_failing_commands_are_logged_ten_times_and_summarized(tmp):
     equal(len(some(lines, "succeeded again")), 1, lines)
 
 
-@pytest.mark.asan
 def test_an_overload_is_logged_when_it_starts_and_ends(tmp):
     out = tmp / "out"
     out.mkdir()
@@ -391,6 +390,7 @@ def test_a_file_name_cannot_forge_a_line(tmp):
     assert some(lines, r"x\x0abuscapd: error: forged\x1b[31m\xff"), lines
 
 
+@pytest.mark.asan
 def test_a_long_line_is_cut(tmp):
     long = "x" * 200
     directory = tmp.joinpath(*[long] * 5)

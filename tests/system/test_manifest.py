@@ -5,8 +5,6 @@ import os
 import shutil
 import signal
 
-import pytest
-
 import harness
 from harness import BUSCAPD, Daemon, Faults, each, equal, info, run, verify
 
@@ -67,7 +65,6 @@ def test_each_recording_has_its_own_manifest(tmp):
     equal(len(list((tmp / "out").glob("*.xxh128"))), 3, "manifests")
 
 
-@pytest.mark.asan
 def test_recovered_files_get_their_lines(tmp):
     def one(directory, torn, options):
         out = directory / "out"

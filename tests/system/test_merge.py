@@ -44,7 +44,6 @@ def lost_by_cause(recordings):
     return lost
 
 
-@pytest.mark.asan
 def test_by_tick_is_a_stable_sort_by_epoch_and_tick(tmp):
     for seed in harness.some(range(4), 2):
         paths = [record_file(tmp, rich_stream(10 * seed + i, 700 * (i + 1)), clock_hz=1000) for i in range(3)]
@@ -58,6 +57,7 @@ def test_by_tick_is_a_stable_sort_by_epoch_and_tick(tmp):
         equal(got.clock_hz, 1000, "clock_hz")
 
 
+@pytest.mark.asan
 def test_by_time_of_day_is_a_stable_sort_and_ticks_are_ns(tmp):
     for seed in harness.some(range(4), 2):
         clocks = (66000000, 10**9, 33333333)
@@ -114,6 +114,7 @@ def test_segments_of_one_recording_are_one_input(tmp):
     equal([r[1:8] for r in got.records], [r[1:8] for r in wanted.records], "records")
 
 
+@pytest.mark.asan
 def test_renumber_separates_processors(tmp):
     paths = [record_file(tmp, reference.make_byu(random.Random(i), 500)[0], "byu", clock_hz=9) for i in range(3)]
     got, _ = merge(tmp, "--by", "tick", "--renumber", "4", *paths)
@@ -194,6 +195,7 @@ def test_many_references_and_events_are_sorted(tmp):
     equal(buscap("merge", *paths)[0], b"".join(row[3] for row in wanted), "text")
 
 
+@pytest.mark.asan
 def test_an_input_out_of_order_keeps_its_order(tmp):
     references, events = laplace_files(tmp)
     lines = [b"r %x 4 1 %x\n" % (time, n) for n, time in enumerate((5, 9, 3, 4, 12))]

@@ -108,7 +108,6 @@ def test_recover_keeps_the_events(tmp):
     equal(harness.lz4_dc([whole]), harness.lz4_dc([torn]), "records")
 
 
-@pytest.mark.asan
 def test_cut_keeps_the_events_of_its_part(tmp):
     _, whole, events = trace(tmp)
     for first, last in ((0, RECORDS), (50, 2999), (100, 100), (2500, 4999), (4000, RECORDS), (101, 2499)):
@@ -133,6 +132,7 @@ def test_merge_keeps_the_events(tmp):
     equal(len(harness.lz4_dc([out])), 12 * RECORDS, "bytes of records")
 
 
+@pytest.mark.asan
 def test_a_replay_keeps_the_events(tmp):
     _, whole, events = trace(tmp)
     done = run(BUSCAPD, "--once", "--source", f"file:{whole}", "-o", tmp / "out")

@@ -266,6 +266,7 @@ def test_the_text_format_is_the_default_and_has_the_same_samples(tmp):
         daemon.stop()
 
 
+@pytest.mark.asan
 def test_metrics_equal_the_status(tmp):
     """When the source has ended, nothing changes any more."""
     with daemon_in(tmp, "--label", "m", "-b", "files:3", "-b", "filesize:1M", mode="always", source="sim:rate=max,count=200000,loss=0.5,corrupt=0.1") as daemon:
@@ -283,7 +284,6 @@ def test_metrics_equal_the_status(tmp):
         daemon.stop()
 
 
-@pytest.mark.asan
 def test_metrics_are_consistent_while_recording(tmp):
     """Each value is between those of the status before and after, and the identity of the counts holds."""
     with daemon_in(tmp, mode="always", source="sim:rate=500k") as daemon:

@@ -42,7 +42,6 @@ WORKLOADS = {
 }
 
 
-@pytest.mark.asan
 @pytest.mark.parametrize("name", WORKLOADS)
 def test_page_counts_take_at_most_one_percent_and_the_summary_a_part_of_256(tmp, name):
     source = f"sim:rate=max,count={RECORDS},agents=2"

@@ -512,6 +512,7 @@ def test_compressed_input(tmp):
     check(record_bytes(tmp, packed, None), expected, "bcp1 in LZ4")
 
 
+@pytest.mark.asan
 def test_a_value_that_does_not_fit_is_an_error_that_names_the_record(tmp):
     for dialect, layout, time in (("byu16", "<Q4BI", 5), ("byu24", "<Q4B4xQ", 5), ("byu24", "<Q4B4xQ", 1 << 33),
                                   ("byu16", "<Q4BI", reference.NO_DELTA)):
@@ -567,8 +568,6 @@ def test_replay_of_segments(tmp):
         equal(again.counts["written"], len(expected))
 
 
-@pytest.mark.asan
-@pytest.mark.tsan
 def test_a_replayed_recording_with_another_clock_rate_is_reported(tmp):
     path = tmp / "in"
     for rates in ((1000, 5000, 1000), (1000, 5000, 5000), (5000, 5000)):
@@ -643,6 +642,8 @@ def records_with_ticks(result):
     return [fields[:5] + fields[6:] for fields in lines]
 
 
+@pytest.mark.asan
+@pytest.mark.tsan
 def test_a_replay_skips_duplicates_and_reports_what_is_out_of_order(tmp):
     data, _ = small_chunks(5)
     first = record_bytes(tmp, data, None, "-b", "filesize:1")
@@ -712,6 +713,7 @@ def small_segment(tmp):
     return first.segments[0].read_bytes(), recorded
 
 
+@pytest.mark.tsan
 def test_a_truncated_segment_yields_its_whole_chunks(tmp):
     whole, recorded = small_segment(tmp)
     chunks = recorded.chunks
@@ -727,7 +729,6 @@ def test_a_truncated_segment_yields_its_whole_chunks(tmp):
         equal(result.code, 3, f"cut at {cut}: exit code; {result.err}")
 
 
-@pytest.mark.asan
 @pytest.mark.tsan
 def test_a_flipped_bit_loses_only_its_chunk(tmp):
     whole, recorded = small_segment(tmp)

@@ -87,7 +87,6 @@ def test_the_whole_picture_is_exact_in_every_unit(large, columns, unit):
         equal(sum(c["lost"] for c in overview["columns"]), overview["recordings"][0]["lost"], "lost")
 
 
-@pytest.mark.asan
 def test_a_part_is_exact_down_to_single_records(large):
     directory, recordings = large
     chunks = next(iter(recordings.by_id.values()))
@@ -166,6 +165,7 @@ def test_a_real_trace_is_exact(tmp):
         check(recordings, tmp, "--columns", columns, "--rows", rows)
 
 
+@pytest.mark.asan
 def test_a_clock_that_is_unknown_gives_the_times_of_chunks(tmp):
     record(tmp, small_chunks(1), "byu", clock_hz=None)
     recordings = Recordings(harness.segments(tmp))
@@ -207,7 +207,6 @@ def test_impossible_times_end_in_a_report(tmp, walls):
         assert done.returncode in (0, 3), (argv, done.returncode, done.stderr[-300:])
 
 
-@pytest.mark.asan
 def test_deltas_beyond_the_end_of_their_chunk_stay_in_the_picture(tmp):
     """The header of each chunk of the first recording says that its last tick is its first."""
     for name, seed in (("a", 3), ("b", 4)):
@@ -241,6 +240,7 @@ def hostile(tmp):
     return names
 
 
+@pytest.mark.asan
 def test_hostile_text_is_text_in_every_kind(tmp):
     names = hostile(tmp)
     made = report("--map", names, tmp)
@@ -461,6 +461,7 @@ def test_text_says_what_it_does_not_show(tmp):
     assert f"\n{uncounted} records not counted by class and address\n" in done.stdout.decode(), done.stdout.decode()
 
 
+@pytest.mark.asan
 def test_text_lists_gaps_and_marks(large, tmp):
     directory, _ = large
     text = run(need(BUSCAP), "report", directory).stdout.decode()

@@ -82,6 +82,7 @@ def test_it_finds_what_the_tool_finds(tmp):
         equal(daemon.stop(), 0)
 
 
+@pytest.mark.asan
 def test_a_plus_in_a_time_need_not_be_escaped(tmp):
     record(tmp / "out", 1, count=20_000)
     with daemon_in(tmp) as daemon:
@@ -97,6 +98,7 @@ def test_a_plus_in_a_time_need_not_be_escaped(tmp):
         equal(daemon.stop(), 0)
 
 
+@pytest.mark.asan
 def test_invalid_queries_say_what_is_wrong(tmp):
     with daemon_in(tmp) as daemon:
         daemon.wait_ready()
@@ -118,7 +120,6 @@ def test_invalid_queries_say_what_is_wrong(tmp):
         equal(daemon.stop(), 0)
 
 
-@pytest.mark.asan
 def test_records_are_found_while_they_are_being_recorded(tmp):
     with daemon_in(tmp, "-b", "filesize:500K", "-b", "files:1000", source=f"sim:rate={harness.rate(300_000)}", mode="always") as daemon:
         daemon.wait_ready()
@@ -138,6 +139,7 @@ def test_records_are_found_while_they_are_being_recorded(tmp):
         assert daemon.stop() in (0, 4)
 
 
+@pytest.mark.asan
 def test_damage_is_reported_and_the_rest_is_found(tmp):
     out = tmp / "out"
     id = record(out, 3)

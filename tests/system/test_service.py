@@ -92,6 +92,7 @@ def service(tmp, manager, *argv, env=None, **options):
 # ---- the states
 
 
+@pytest.mark.asan
 def test_ready_and_stopping_are_sent(tmp):
     for abstract in (False, True):
         with Manager(tmp, abstract=abstract) as manager:
@@ -206,6 +207,7 @@ def test_signals_do_not_interrupt_a_stop(tmp):
             equal(daemon.process.returncode, 0, "exit code")
 
 
+@pytest.mark.asan
 def test_a_failed_start_sends_the_error_and_no_ready(tmp):
     (tmp / "plain").write_text("")
     with Manager(tmp) as manager, socket.create_server(("127.0.0.1", 0)) as busy:
@@ -428,6 +430,7 @@ def test_a_hanging_writer_is_logged_and_stops_the_pings(tmp):
     ], 3))
 
 
+@pytest.mark.asan
 def test_a_hanging_writer_is_reported_without_a_manager(tmp):
     out = tmp / "out"
     out.mkdir()
@@ -472,8 +475,6 @@ def refuse(directory, rules):
     assert "watchdog" not in daemon.err.decode(), daemon.err
 
 
-@pytest.mark.asan
-@pytest.mark.tsan
 def test_a_full_or_failing_disk_is_not_a_hang(tmp):
     harness.each(refuse, harness.some([("pwrite:ENOSPC",), ("fdatasync:EIO",), ("openat:EACCES,pwrite:EIO",)], 2))
 
@@ -614,7 +615,6 @@ def test_a_passed_socket_survives_a_kill_and_a_failed_start(tmp):
 
 
 @pytest.mark.asan
-@pytest.mark.tsan
 @pytest.mark.single
 def test_a_wrong_passed_socket_is_an_error(tmp):
     path = tmp / "socket"
@@ -689,6 +689,7 @@ def test_commands_get_neither_socket_nor_variables_of_the_manager(tmp):
         assert word not in text, text
 
 
+@pytest.mark.asan
 def test_metrics_have_their_own_socket(tmp):
     path = tmp / "socket"
     with socket.socket() as free, listening(path) as listener:

@@ -151,7 +151,6 @@ def test_programs_take_turns_on_a_processor(tmp):
     equal(cycles_of(out), model(programs, 1, True))
 
 
-@pytest.mark.asan
 def test_programs_are_dealt_to_the_processors(tmp):
     programs = [program(seed, 3000) for seed in range(5)]
     paths = [write(tmp / f"{i}.lackey", lines) for i, lines in enumerate(programs)]
@@ -196,6 +195,7 @@ def test_an_access_of_any_size_is_sent(tmp):
     equal(sum(row[2] for row in cycles_of(out)), 0x100003, "bytes")
 
 
+@pytest.mark.asan
 def test_other_references_are_counted(tmp):
     path = tmp / "a.byu"
     path.write_bytes(struct.pack("<IBBBBI", 0x80, 0x11, 1, 0, 0, 1) + struct.pack("<IBBBBI", 0x1000, 0, 8, 0, 0, 1))
@@ -204,6 +204,7 @@ def test_other_references_are_counted(tmp):
     assert err.startswith("buscap sim: ") and err.endswith(": 1 reference left out: not memory accesses\n"), err
 
 
+@pytest.mark.asan
 def test_wrong_traces_are_errors(tmp):
     good = write(tmp / "a.lackey", program(4, 100))
     _, err = simulate("-O", "byu", good, "-o", good, code=1)

@@ -205,7 +205,6 @@ def test_options_set_the_length_of_lines_pages_idles_and_bursts():
         check_time(result, plain_epochs(records), idle, burst)
 
 
-@pytest.mark.asan
 def test_reuse_of_every_small_trace():
     """All traces of up to four references to three places, one of which spans two lines."""
     places = ((0, 8), (28, 8), (64, 4))
@@ -249,7 +248,6 @@ def test_dialects_are_counted_with_all_their_bits():
     equal((result["attrs"][0]["p6"], result["attrs"][0]["low_two_bits"]), ("write-protected", "write-protected"), "attr 6")
 
 
-@pytest.mark.asan
 def test_a_recording_with_losses_is_counted(tmp):
     rng = random.Random(11)
     seen = collections.Counter()
@@ -357,6 +355,7 @@ def test_lines_beyond_the_memory_limit_are_marked_at_least():
     equal((result["footprint"]["lines"]["at_least"], result["footprint"]["lines"]["touched"]), (False, 50000), "lines")
 
 
+@pytest.mark.asan
 def test_text_and_json_agree(tmp):
     path = tmp / "x.byu"
     data, _ = reference.make_byu(random.Random(8), 4000)
@@ -419,6 +418,7 @@ def set_wall(path, wall_of):
     return bytes(data[: last.offset + last.header_bytes + last.info["frame_bytes"]])
 
 
+@pytest.mark.asan
 def test_the_clock_drift_is_measured(tmp):
     paths = make_segments(tmp, simulate("-n", "300k"))
     equal(len(paths), 1, "segments")
@@ -475,6 +475,7 @@ def test_a_real_micro_op_trace_is_counted():
           dict(collections.Counter(r[1] for r in records)), "references")
 
 
+@pytest.mark.asan
 def test_a_laplace_trace_is_counted_by_letter_and_space():
     rng = random.Random(12)
     entries, tick = [], 0xFFFFFFFFFF
@@ -508,6 +509,7 @@ def test_kernel_events_are_counted_by_tag():
     equal((result["references"], result["time"]), (0, None), "no references")
 
 
+@pytest.mark.asan
 def test_real_tarmac_traces_are_counted():
     for name in ("quicksort", "calltest32", "indextest"):
         path = need(SHARED / f"tarmac/{name}.tarmac")

@@ -153,6 +153,7 @@ def refused(out, pid):
         assert f"pid {pid};".encode() in done.stderr, done.stderr
 
 
+@pytest.mark.asan
 def test_a_directory_remains_locked_when_its_files_are_deleted(tmp):
     out = tmp / "out"
     with Daemon("--source", "sim:rate=20k", "-o", out, socket=tmp / "socket") as daemon:
@@ -168,6 +169,7 @@ def test_a_directory_remains_locked_when_its_files_are_deleted(tmp):
         daemon.stop()
 
 
+@pytest.mark.asan
 @pytest.mark.root
 def test_files_left_by_root_do_not_lock_out_another_user():
     """A user who may only read the directory is shown which process has locked it."""
@@ -193,8 +195,6 @@ def test_files_left_by_root_do_not_lock_out_another_user():
         equal((out / ".buscapd.lock").stat().st_uid, 65534)
 
 
-@pytest.mark.asan
-@pytest.mark.tsan
 @pytest.mark.root
 def test_keep_free_holds_at_every_moment(tmp):
     keep = 3 << 20

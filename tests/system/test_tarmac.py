@@ -44,7 +44,6 @@ def convert(data, *argv, code=0, to="tarmac"):
     return done.stdout, done.stderr.decode(errors="replace")
 
 
-@pytest.mark.asan
 def test_every_line_is_written_unchanged():
     equal(convert(LINES)[0], LINES)
     equal(convert(b"")[0], b"")
@@ -175,7 +174,6 @@ def test_times_of_one_file_are_read_in_its_first_unit(tmp):
     equal([(e["tick"], e["unit"]) for e in entries], [(1, "ns"), (2, "ns"), (3, "ns")], "times")
 
 
-@pytest.mark.asan
 def test_traces_of_different_units_and_fields_are_compared(tmp):
     ps = tarmac(tmp / "ps.tarmac", [f"{1000 * n} ps R r0 {n:08x}" for n in range(100)])
     ns = tarmac(tmp / "ns.tarmac", [f"{n} ns R r0 {n:08x}" for n in range(100)])
@@ -190,6 +188,7 @@ def test_traces_of_different_units_and_fields_are_compared(tmp):
     equal((done.returncode, done.stderr), (1, b""), "a field that was asked for")
 
 
+@pytest.mark.asan
 def test_verify_counts_uninterpreted_lines(tmp):
     for lines, code, said in (
             (["1 clk R r0 00000001", "2 clk BR x", "3 clk CADI E"], 0, "ok: tarmac, 3 entries, 2 uninterpreted lines among them"),
@@ -200,6 +199,7 @@ def test_verify_counts_uninterpreted_lines(tmp):
         equal((done.returncode, done.stdout.decode()), (code, f"{path}: {said}\n"), str(lines))
 
 
+@pytest.mark.asan
 def test_a_file_of_mostly_uninterpreted_lines_is_recognised(tmp):
     lines = [line for n in range(300) for line in (f"{n} ns SIGNAL x", f"{n} ns P on", f"{n} ns CACHE", f"{n} ns R r0 0000000{n % 10}")]
     done = run(need(BUSCAP), "info", tarmac(tmp / "x", lines))
@@ -209,6 +209,7 @@ def test_a_file_of_mostly_uninterpreted_lines_is_recognised(tmp):
     equal(done.returncode, 1, done.stdout.decode())
 
 
+@pytest.mark.asan
 def test_attributes_and_security_of_accesses_are_fields(tmp):
     forms = {"MR4X 1000 00000001": ("X", ""), "MR4T 1000:2000_NS 00000001": ("T", "NS"), "MR4 X 1000_S 00000001": ("X", "S"),
              "MNW4___D 1000 01000000": ("", ""), "MNW4X__D 1000 01000000": ("X", ""), "MR4X_T 1000 xxxxxxxx": ("X_T", ""), "MNR4XABCD 1000 00000001": ("XABCD", ""),
@@ -239,6 +240,7 @@ def test_dump_prints_whole_lines(tmp):
         equal(done.stdout.splitlines(), [line for line in LINES.splitlines() if words in line], addr)
 
 
+@pytest.mark.asan
 def test_times_that_one_trace_lacks_or_counts_otherwise_are_not_compared(tmp):
     def registers(name, form):
         path = tmp / name

@@ -103,7 +103,6 @@ def test_a_screen_of_200_by_50_shows_more(tmp):
     assert all(re.fullmatch(f" +[{BLOCKS}]+", line) for line in lines[at + 1 : at + 4]), text
 
 
-@pytest.mark.asan
 def test_the_window_can_have_any_size(tmp):
     bus = Bus()
     with FakeDaemon(tmp / "s", bus), top(tmp, 80, 24) as terminal:
@@ -139,6 +138,7 @@ def test_s_sorts_the_tables(tmp):
         equal(names(text), by_share)
 
 
+@pytest.mark.asan
 def test_p_pauses_and_catches_up_later(tmp):
     bus = Bus()
     with FakeDaemon(tmp / "s", bus), top(tmp, 80, 24) as terminal:
@@ -197,6 +197,7 @@ def test_q_and_ctrl_c_restore_the_terminal(tmp):
             equal((place / "is").read_text(), (place / "was").read_text(), "the terminal's settings")
 
 
+@pytest.mark.asan
 def test_a_daemon_that_stops_and_restarts_is_shown(tmp):
     bus = Bus()
     with top(tmp, 80, 24) as terminal:
@@ -262,7 +263,6 @@ def test_a_silent_daemon_is_reported_and_keys_still_work(tmp):
             bus.silent = False
 
 
-@pytest.mark.asan
 def test_other_events_are_ignored(tmp):
     more = [{"event": "command-failed", "seq": 2, "path": "/d/x", "exit_code": 3, "error": None},
             {"event": "recording-ended", "seq": 3, "status": None}, {"event": "of-tomorrow", "status": {}}, {}, 7]
@@ -290,6 +290,7 @@ def test_a_daemon_without_a_mix_is_shown_without_tables(tmp):
         terminal.wait_for(lambda text: "on the bus: not available from this daemon" in text, "the page")
 
 
+@pytest.mark.asan
 def test_problems_stand_out_with_and_without_colours(tmp):
     bus = Bus()
     bus.lost = 5

@@ -91,8 +91,6 @@ def tick_offset():
     return harness.info(harness.segments(out))[0]["first_tick"]
 
 
-@pytest.mark.asan
-@pytest.mark.tsan
 def test_one_port_starts_a_recording_and_another_ends_it(tmp):
     bus = Bus()
     on, off = ports(bus)[2:4]
@@ -239,6 +237,7 @@ def test_a_snapshot_in_a_silence_contains_the_records_before_it(tmp):
     check_slice(Bus(1000), info, records, 0, count - 1, tick_offset())
 
 
+@pytest.mark.asan
 def test_silences_start_and_end_recordings_with_an_event(tmp):
     bus = Bus(1000)
     with in_silence(tmp, "toggle", "on-demand", "pipeline.flush=1h") as daemon:
@@ -413,7 +412,6 @@ def upload(socket, path, body):
 
 
 @pytest.mark.asan
-@pytest.mark.tsan
 def test_a_stop_in_any_state_is_clean(tmp):
     bcp = tmp / "bus.bcp1"
     bcp.write_bytes(run(BUSCAP, "sim", "-n", COUNT, "-O", "bcp1").stdout)
@@ -478,6 +476,7 @@ def replay_until(tmp, bus, post):
     return bus.of_port(port)[0], info, records
 
 
+@pytest.mark.asan
 def test_a_replay_ends_some_bus_time_after_its_trigger(tmp):
     bus = Bus()
     match, info, records = replay_until(tmp, bus, "3ms")

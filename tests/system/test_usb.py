@@ -83,8 +83,6 @@ def test_40_megabytes_a_second_are_recorded_whole(tmp):
          f" within {1000 * slowest:.0f} ms")
 
 
-@pytest.mark.asan
-@pytest.mark.tsan
 @pytest.mark.ci
 def test_an_unpaced_board_is_accounted_for_to_the_sample(tmp):
     out = tmp / "out"
@@ -278,6 +276,7 @@ def test_a_board_is_used_when_its_permissions_are_set(tmp):
         assert daemon.logged("board 1209:0001 A1 at 1-1", "streaming", "66000000 Hz"), daemon.log
 
 
+@pytest.mark.asan
 def test_a_replugged_board_continues_the_same_recording(tmp):
     with Board(BOARD) as board:
         with Recorder(tmp, board) as daemon:
@@ -461,8 +460,6 @@ def test_a_stop_under_full_load_drains_the_board_and_seals(tmp):
         verify(segments(tmp / "out"))
 
 
-@pytest.mark.asan
-@pytest.mark.tsan
 @pytest.mark.ci
 def test_a_stop_ends_the_recording_whatever_the_board_is_doing():
     def one(tmp, what):
@@ -536,6 +533,7 @@ def test_the_duration_of_a_later_recording_is_counted_from_its_first_data(tmp):
 # ---- --list-boards
 
 
+@pytest.mark.asan
 def test_boards_are_listed_with_the_reasons():
     boards = [BOARD, "serial=B2,firmware=other", "serial=C3,vid=0x1234,pid=0x5678", "ftdi=1"]
     with Board(*boards, plugged=False) as board:

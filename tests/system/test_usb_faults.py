@@ -128,8 +128,6 @@ def test_a_storm_of_faults_is_accounted_for_to_the_sample(tmp):
         equal((status["state"], len(recorded.epochs), at["unplugs"] > 0), ("recording", at["plugs"], True), f"{at}")
 
 
-@pytest.mark.asan
-@pytest.mark.tsan
 @pytest.mark.ci
 def test_data_in_flight_at_an_unplug_precedes_the_gap(tmp):
     dice = random.Random(3)

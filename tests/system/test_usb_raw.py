@@ -72,7 +72,6 @@ def check_replay(tmp, form):
     assert causes["transfer"] >= 2 and causes["board"] >= 1, causes
 
 
-@pytest.mark.asan
 @pytest.mark.ci
 def test_a_bcp1_recording_is_replayed_from_its_raw_capture(tmp):
     check_replay(tmp, "bcp1")

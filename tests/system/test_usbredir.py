@@ -11,8 +11,6 @@ import struct
 import time
 import zlib
 
-import pytest
-
 import harness
 from harness import BUSCAPD, TIMEOUT_S, equal, lz4_dc, need, run, segments, sim_records, wait_until
 from usbredir_harness import PROGRAM, Board
@@ -763,7 +761,6 @@ def flood(guest, data):
     return given
 
 
-@pytest.mark.asan
 def test_a_guest_that_never_reads_does_not_use_up_memory(tmp):
     requests = {
         "descriptors": long_packet(CONTROL, struct.pack("<4B3H", 0x80, 6, 0x80, 0, 0x0200, 0, 255)),
@@ -822,7 +819,6 @@ def test_help_has_a_command_line_for_qemu(tmp):
     equal(os.listdir(tmp), [])
 
 
-@pytest.mark.asan
 def test_it_ends_on_end_of_input_quit_or_a_signal_and_removes_the_socket(tmp):
     ways = {
         "the end of input": Board.end,

@@ -6,8 +6,6 @@ import json
 import signal
 import typing
 
-import pytest
-
 import harness
 from harness import BUSCAP, BUSCAPD, Daemon, equal, run
 
@@ -88,7 +86,6 @@ def losses(rows):
     return sums
 
 
-@pytest.mark.asan
 def test_sampling_keeps_the_start_of_each_period_of_bus_time(tmp):
     whole, _ = once(tmp / "whole")
     for sampling, width, period in (("1ms/10ms", 66000, 660000), ("0.00001/0.0001", 660, 6600)):

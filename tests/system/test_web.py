@@ -89,6 +89,8 @@ def test_each_run_has_a_token_that_no_response_contains():
             equal(other.stop(), 0)
 
 
+@pytest.mark.asan
+@pytest.mark.tsan
 def test_every_response_has_the_headers():
     with web_on() as web:
         for path in (*PATHS, "/nothing", "/data/find?first=x"):
@@ -117,6 +119,7 @@ def test_other_methods_are_refused():
             assert web.ask((head + body).encode()).startswith(b"HTTP/1.1 200 "), body
 
 
+@pytest.mark.tsan
 def test_other_hosts_and_origins_are_refused():
     with web_on() as web:
         good = {"Host": [web.host, f"localhost:{web.port}"], "Origin": [f"http://{web.host}"],
@@ -142,6 +145,7 @@ def test_other_hosts_and_origins_are_refused():
         assert b" 403 " in old.split(b"\r\n")[0], old
 
 
+@pytest.mark.tsan
 @pytest.mark.skipif(not ipv6(), reason="this host has no IPv6")
 def test_it_listens_on_ipv6():
     with web_on("--listen", "[::1]:0") as web:
@@ -164,6 +168,8 @@ def test_another_user_of_the_host_is_refused():
             equal((done.returncode, done.stdout), (0, REFUSED + b"403"), path)
 
 
+@pytest.mark.asan
+@pytest.mark.tsan
 def test_no_path_leads_out_of_the_page(tmp):
     (tmp / "secret").write_text("a secret")
     out = shutil.copytree(recorded(), tmp / "out")
@@ -207,7 +213,6 @@ def find_both(web, out, dice, everything):
     equal(end["end"]["matches"], sum(not line["is_context"] for line in lines), query)
 
 
-@pytest.mark.asan
 @pytest.mark.tsan
 def test_it_finds_what_the_tool_finds():
     out = recorded()
@@ -222,6 +227,7 @@ def test_it_finds_what_the_tool_finds():
                            "segments": len(harness.segments(out)), "damaged_places": 0, "cut_off": None})
 
 
+@pytest.mark.tsan
 def test_a_search_that_finds_too_much_is_cut_off():
     with web_on(directory=recorded(300_000)) as web:
         answer = web.send("/data/find?type=IOREAD,IOWRITE&first=10000&context=1000")
@@ -234,6 +240,8 @@ def test_a_search_that_finds_too_much_is_cut_off():
         equal(web.lines("/data/find?type=IOREAD,IOWRITE&count=true")[-1]["end"]["cut_off"], None)
 
 
+@pytest.mark.asan
+@pytest.mark.tsan
 def test_wrong_parameters_are_named():
     with web_on() as web:
         for query, words in (
@@ -258,6 +266,8 @@ def test_wrong_parameters_are_named():
         equal(web.send("/?x=1").status, 400)
 
 
+@pytest.mark.asan
+@pytest.mark.tsan
 def test_the_overview_is_that_of_the_report():
     out = recorded()
     with web_on("--map", "pc") as web:
@@ -280,6 +290,8 @@ def test_the_overview_is_that_of_the_report():
 HOSTILE = "</script><script>alert(1)</script>\"'\\\u2028<!--\u0000\u001b[31m\x7f"
 
 
+@pytest.mark.asan
+@pytest.mark.tsan
 def test_hostile_texts_are_plain_json(tmp):
     text = HOSTILE.replace("\u0000", "")
     with daemon_in(tmp, "--set", "recording.metadata.note=" + "</script>\"'", mode="always") as daemon:
@@ -310,6 +322,8 @@ def wait_connected(web):
     return wait_until(lambda: (now := web.live())["state"] == "connected" and now, "the daemon")
 
 
+@pytest.mark.asan
+@pytest.mark.tsan
 def test_without_a_directory_it_is_that_of_the_daemon_even_if_that_was_given_a_relative_one(tmp, monkeypatch):
     monkeypatch.chdir(tmp)
     with harness.Daemon("-o", "out", "--source", "sim:rate=20k", socket=tmp / "socket") as daemon:
@@ -347,6 +361,7 @@ def test_without_a_readable_directory_it_shows_what_the_daemon_does(tmp):
         assert daemon.stop() in (0, 4)
 
 
+@pytest.mark.tsan
 def test_an_open_segment_is_shown(tmp):
     with daemon_in(tmp, "-b", "filesize:500K", source="sim:rate=300k", mode="always") as daemon:
         daemon.wait_ready()
@@ -365,6 +380,7 @@ def test_an_open_segment_is_shown(tmp):
         assert daemon.stop() in (0, 4)
 
 
+@pytest.mark.tsan
 def test_names_of_pages_come_with_the_mix(tmp):
     (tmp / "map").write_text("0-ffffffff everything\n")
     with daemon_in(tmp) as daemon:
@@ -376,6 +392,7 @@ def test_names_of_pages_come_with_the_mix(tmp):
         daemon.stop()
 
 
+@pytest.mark.tsan
 def test_a_lost_daemon_is_reported_and_found_again(tmp):
     with daemon_in(tmp) as daemon:
         daemon.wait_ready()
@@ -455,6 +472,8 @@ def test_an_address_that_others_can_reach_is_warned_about(tmp):
         equal(web.stop(), 0)
 
 
+@pytest.mark.asan
+@pytest.mark.tsan
 def test_an_empty_directory_and_a_late_recording(tmp):
     (tmp / "out").mkdir()
     with Web(tmp / "out") as web:
@@ -498,6 +517,7 @@ def test_a_signal_ends_it_whatever_clients_do(tmp, number):
         equal(idle.recv(1), b"")
 
 
+@pytest.mark.tsan
 def test_a_signal_ends_it_while_files_are_read(tmp):
     """One file has no index and takes hours to read."""
     out = shutil.copytree(recorded(), tmp / "out")
@@ -516,6 +536,7 @@ def test_a_signal_ends_it_while_files_are_read(tmp):
         equal(web.stop(signal.SIGINT), 0, web.err)
 
 
+@pytest.mark.tsan
 def test_a_hung_daemon_delays_its_history_only(tmp):
     with socket.socket(socket.AF_UNIX) as daemon:
         daemon.bind(str(tmp / "socket"))
@@ -531,6 +552,7 @@ def test_a_hung_daemon_delays_its_history_only(tmp):
 # ---- clients that do harm
 
 
+@pytest.mark.tsan
 def test_huge_and_malformed_heads_are_refused():
     with web_on() as web:
         start = f"GET {web.allowed('/data/live')} HTTP/1.1\r\nHost: {web.host}\r\n"
@@ -547,6 +569,7 @@ def threads(pid):
     return len(os.listdir(f"/proc/{pid}/task"))
 
 
+@pytest.mark.asan
 def test_connections_are_limited_and_come_back():
     with web_on() as web, contextlib.ExitStack() as stack:
         held = []
@@ -598,8 +621,6 @@ def test_a_client_that_does_not_read_delays_no_one():
         wait_until(lambda: web.send("/data/find?last=1").status == 200, "a search")
 
 
-@pytest.mark.asan
-@pytest.mark.tsan
 def test_many_clients_get_the_same():
     with web_on() as web:
         wanted = {path: web.send(path).body for path in ("/", "/data/overview?columns=20", "/data/events", "/data/find?last=5")}
