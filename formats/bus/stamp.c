@@ -204,7 +204,7 @@ static inline __attribute__((always_inline)) enum bc_stamp_result stamp_samples(
 	const uint8_t run_proc = run->proc;
 	struct bc_pace pace = run->pace;
 	const uint8_t *at = run->at;
-	const uint8_t *run_end = at + run->count * stride;
+	const uint8_t *run_end = run->count != 0 ? at + run->count * stride : at;
 	struct cursor cursor = cursor_init(s, chunk);
 	cursor.is_first = cursor.is_first || s->is_delta_lost;
 	uint64_t tick = run->tick;
