@@ -658,33 +658,30 @@ struct column {
 
 static const unsigned percents[5] = {10, 25, 50, 75, 90};
 
-static int compare_deltas(const void *a, const void *b)
-{
-	uint32_t x = *(const uint32_t *)a;
-	uint32_t y = *(const uint32_t *)b;
-
-	return (x > y) - (x < y);
-}
+#define DELTA_MAX 65535u /* longer ones are counted as this */
 
 static void fill_column(struct column *column, const uint8_t *records, size_t n)
 {
 	size_t types[256] = {0}, sizes[256] = {0};
-	uint32_t *deltas = malloc(n * sizeof(*deltas));
+	size_t *deltas = test_alloc((DELTA_MAX + 1) * sizeof(*deltas));
 
-	assert_non_null(deltas);
 	for (size_t i = 0; i < n; i++) {
 		struct bc_record r = bc_record_load(records + i * BC_RECORD_BYTES);
 		types[r.reqtype]++;
 		sizes[r.size]++;
-		deltas[i] = r.time;
+		deltas[r.time < DELTA_MAX ? r.time : DELTA_MAX]++;
 	}
-	qsort(deltas, n, sizeof(*deltas), compare_deltas);
 	for (unsigned i = 0; i < 256; i++) {
 		column->types[i] = (unsigned)(types[i] * 10000 / n);
 		column->sizes[i] = (unsigned)(sizes[i] * 10000 / n);
 	}
-	for (unsigned i = 0; i < 5; i++)
-		column->deltas[i] = deltas[n * percents[i] / 100];
+	size_t below = 0;
+	unsigned i = 0;
+	for (uint32_t delta = 0; i < 5; delta++) {
+		below += deltas[delta];
+		for (; i < 5 && below > n * percents[i] / 100; i++)
+			column->deltas[i] = delta;
+	}
 	column->is_there = true;
 	free(deltas);
 }

@@ -209,7 +209,7 @@ TEST_F(dump_and_verify_every_flipped_bit)
 
 	write_file(f->path, f->segment.bytes, f->segment.size);
 	int fd = open(f->path, O_WRONLY | O_CLOEXEC);
-	for (size_t bit = 0; bit < f->segment.size * 8; bit += test_stride(605)) {
+	for (size_t bit = 0; bit < f->segment.size * 8; bit += test_stride(905)) {
 		uint8_t flipped = (uint8_t)(f->segment.bytes[bit / 8] ^ 1u << bit % 8);
 		find_kept(&f->segment, bit / 8, bit / 8 + 1, keep);
 		small_expect(f->expected, &f->segment, keep);
@@ -255,7 +255,7 @@ TEST_F(every_hole_costs_only_its_chunks)
 	static const size_t sizes[] = {1, 2, 7, 8, 64, 160, 161, 400, 1000};
 
 	for (size_t k = 0; k < sizeof(sizes) / sizeof(sizes[0]); k++) {
-		for (size_t at = 0; at + sizes[k] <= f->segment.size; at += test_stride(85)) {
+		for (size_t at = 0; at + sizes[k] <= f->segment.size; at += test_stride(125)) {
 			memcpy(f->copy, f->segment.bytes, at);
 			memcpy(f->copy + at, f->segment.bytes + at + sizes[k],
 				f->segment.size - at - sizes[k]);

@@ -332,7 +332,7 @@ static void check_every_cut(
 {
 	struct expected *first = calloc(1, sizeof(*first));
 
-	size_t step = test_stride(65);
+	size_t step = test_stride(95);
 	for (size_t cut = 0; cut <= bytes + 9; cut = next_cut(cut, bytes, step)) {
 		start_pipeline(f, false);
 		if (cut <= bytes) {
@@ -449,7 +449,7 @@ TEST_F(segments_cut_at_any_tick_contain_the_same_records)
 	finish_pipeline(f);
 	size_t whole_bytes = f->out_bytes;
 	memcpy(whole, f->out, whole_bytes);
-	for (f->limit_step = 1; f->limit_step < 200; f->limit_step += 11 * test_stride(3)) {
+	for (f->limit_step = 1; f->limit_step < 200; f->limit_step += 11 * test_stride(5)) {
 		start_pipeline(f, false);
 		push_bytes(f, BC_FORMAT_BCP1, stream, bytes);
 		finish_pipeline(f);

@@ -504,7 +504,7 @@ TEST_WITH(rows, r, many_changes_are_each_a_difference)
 {
 	for (size_t apart = 4; apart <= 700; apart += test_stride(5) * (apart / 3 + 1)) {
 		size_t changes = 0;
-		make_a(r, 30000, true);
+		make_a(r, 30000 / test_stride(3), true);
 		make_b(r, 0, 0, 0, 0);
 		for (size_t i = apart; i < r->b_count; i += apart, changes++)
 			r->b[i].addr = 0x50000000 + i;
@@ -520,7 +520,7 @@ TEST_WITH(rows, r, changes_in_a_coarse_clock_add_up)
 	struct dice dice = {.state = 31337};
 
 	for (unsigned round = 0; round < 40; round += test_stride(19)) {
-		make_a(r, 5000, true);
+		make_a(r, 5000 / test_stride(3), true);
 		for (size_t i = 0; i < r->a_count; i++) {
 			r->a[i].addr = dice_below(&dice, 6);
 			r->a[i].tick = i / 16;

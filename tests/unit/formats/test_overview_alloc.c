@@ -310,7 +310,7 @@ static void fail_in_turn(struct fixture *f, bool is_lasting, void (*before)(stru
 	int free_fd = first_free_fd();
 	bool is_over = false;
 
-	for (long n = 0; !is_over; n += test_stride(105)) {
+	for (long n = 0; !is_over; n += test_stride(145)) {
 		failing_heap_start(-1, is_lasting);
 		before(f);
 		heap.until_failure = n;
