@@ -17,8 +17,8 @@ pytestmark = pytest.mark.threads
 
 CHUNK = struct.pack("<I", 0x184D2A51)  # a chunk header's magic
 RATE = harness.rate(2_000_000 if harness.NIGHTLY else 1_000_000)
-# Long enough: a daemon is killed within a second.
-SOURCE = f"sim:rate={RATE},count={3 * RATE}"
+# Long enough: a daemon is killed within a second, or once it has written 300,000 records.
+SOURCE = f"sim:rate={RATE},count={max(3 * RATE, 500_000)}"
 ROUNDS = int(os.environ.get("ROUNDS", 30 if harness.NIGHTLY else 3))
 
 
