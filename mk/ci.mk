@@ -26,7 +26,7 @@ step = $(eval $(call ci_step,$(1),$(2),$(3)))
 $(call step,layers,,$$(MAKE) layers)
 $(call step,format,,$$(MAKE) lint-format)
 $(call step,cppcheck,,$$(MAKE) lint-cppcheck)
-$(call step,build,,$$(MAKE) LEVEL=ci all tests torture-programs)
+$(call step,build,,$$(MAKE) all tests torture-programs)
 $(call step,changed,build,$$(MAKE) lint-changed SINCE=$(SINCE))
 $(call step,test,build,$$(MAKE) LEVEL=ci check)
 $(call step,asan-build,build,$$(MAKE) $(ASAN) all tests)
@@ -49,20 +49,17 @@ ci: deps-ci ## all that a change must pass
 nightly: ## everything, in four parts: nightly-sanitize, nightly-sweeps, nightly-torture, nightly-release
 	@$(MAKE) --no-print-directory -k -j1 nightly-sanitize nightly-sweeps nightly-torture nightly-release
 
+# $(call each,ARGUMENTS,ARGUMENTS,...) makes all of these, even if one fails.
+each = @failed=0; $(foreach n,1 2 3 4,$(if $($(n)),$(MAKE) $($(n)) || failed=1;)) exit $$failed
+
 nightly-sanitize: deps-ci ## all tests under both sanitizers
-	$(Q)$(MAKE) $(ASAN) LEVEL=nightly check
-	$(Q)$(MAKE) $(TSAN) LEVEL=nightly check
+	$(call each,$(ASAN) LEVEL=nightly check,$(TSAN) LEVEL=nightly check)
 
 nightly-sweeps: deps-ci ## all tests with every case of their sweeps; lint of all sources
-	$(Q)$(MAKE) LEVEL=nightly check
-	$(Q)$(MAKE) lint
+	$(call each,LEVEL=nightly check,lint)
 
 nightly-torture: deps-ci ## the torture programs in their long forms, and a minute of each fuzz target
-	$(Q)$(MAKE) torture LONG=1 TORTURE_FLAGS='--seconds 180'
-	$(Q)$(MAKE) fuzz FUZZ_SECONDS=60
+	$(call each,torture LONG=1 TORTURE_FLAGS='--seconds 180',fuzz FUZZ_SECONDS=60)
 
 nightly-release: deps-ci ## both Debian releases from clone to packages, the packages, the machine, clickhouse
-	$(Q)$(MAKE) check-fresh
-	$(Q)$(MAKE) lint-deb test-package
-	$(Q)$(MAKE) -o deb test-machine RUNS=3
-	$(Q)$(MAKE) check-clickhouse
+	$(call each,check-fresh,lint-deb test-package,-o deb test-machine RUNS=3,check-clickhouse)
