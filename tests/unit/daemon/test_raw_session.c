@@ -18,7 +18,7 @@
 
 TEST_THREADS;
 
-#define SAMPLES 400000u
+#define SAMPLES (400000u / test_stride(2))
 
 /* A source that delivers pieces of a stream, and breaks, some in each loop iteration. */
 struct script {

@@ -478,7 +478,7 @@ TEST_WITH(rows, r, an_edit_in_a_program_that_loops_is_one_difference_or_rarely_t
 	unsigned edited = 0;
 	unsigned one = 0;
 
-	const size_t count = 20000 / test_stride(4);
+	const size_t count = 20000 / test_stride(6);
 	make_loops(r, count);
 	for (size_t at = 500; at < count - 1500; at += 1237 * test_stride(35)) {
 		for (size_t c = 0; c < sizeof(edits) / sizeof(edits[0]); c += test_stride(3)) {
@@ -712,7 +712,7 @@ TEST_WITH(rows, r, memory_stays_within_the_look_ahead)
 	/* The callbacks check what was read. The insertion is found if the look-ahead covers it. */
 	for (size_t i = 0; i < sizeof(lookaheads) / sizeof(lookaheads[0]); i++) {
 		options.lookahead = lookaheads[i];
-		make_a(r, 40000, false);
+		make_a(r, 40000 / test_stride(2), false);
 		for (size_t k = 0; k < r->a_count; k++)
 			r->a[k].addr = k * 64;
 		make_b(r, 10000, 0, 900, 0);

@@ -512,7 +512,7 @@ static size_t port_memory(unsigned ports)
 
 TEST_RUN(a_thousand_unplugs_in_mid_stream_leak_nothing)
 {
-	unsigned times = 1000 / test_stride(15);
+	unsigned times = 1000 / test_stride(25);
 	size_t memory = 0;
 	unsigned fds = 0;
 
@@ -541,7 +541,7 @@ TEST_RUN(a_thousand_unplugs_in_mid_stream_leak_nothing)
 
 TEST_RUN(thousands_of_plugs_without_data_leak_nothing)
 {
-	unsigned times = 2000 / test_stride(15);
+	unsigned times = 2000 / test_stride(25);
 	size_t memory = 0;
 	unsigned fds = 0;
 
