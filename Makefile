@@ -54,7 +54,7 @@ BC_CFLAGS = -std=c11 -D_GNU_SOURCE -DBC_VERSION='"$(VERSION)"' -I. -pthread $(if
 	$(pkg_cflags)
 # Programs start faster with the sanitizer's library in them, as clang does; with AddressSanitizer, also at a fixed
 # address: by a fifth.
-SAN_LDFLAGS = -fsanitize=$(SAN) $(if $(IS_ASAN),-no-pie,-static-libtsan)
+SAN_LDFLAGS = -fsanitize=$(SAN) $(if $(IS_ASAN),-no-pie) $(if $(filter thread,$(SAN)),-static-libtsan)
 BC_LDFLAGS = -pthread $(if $(SAN),$(SAN_LDFLAGS)) $(filter -fprofile%,$(CFLAGS))
 link = $(say) LINK $@; $(CC) $(BC_LDFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(call pkg_libs,$(1)) -ldl
 

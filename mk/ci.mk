@@ -5,52 +5,57 @@
 
 .PHONY: ci nightly nightly-sanitize nightly-sweeps nightly-torture nightly-release
 
-CI   := build/ci
-ASAN := SAN=address,undefined
-TSAN := SAN=thread
-# Since when the sources have changed: see changed.sh.
-SINCE ?=
+CI_DIR := build/ci
+ASAN   := SAN=address,undefined
+TSAN   := SAN=thread
+# Steps to leave out.
+SKIP   ?=
+# The commit since when sources have changed: see changed.sh.
+SINCE  ?=
 
 # $(call ci_step,NAME,STEPS BEFORE,COMMAND)
-define ci_step
-CI_STEPS += $(CI)/$(1)
-$(CI)/$(1): $(CI_TREE) | $(2:%=$(CI)/%)
+define ci_rule
+CI_STEPS += $(CI_DIR)/$(1)
+$(CI_DIR)/$(1): $(CI_TREE) | $(patsubst %,$(CI_DIR)/%,$(filter-out $(SKIP),$(2)))
 	@tests/tools/ci_step.sh $$@ $(3)
 endef
-ifneq ($(filter ci $(CI)/%,$(MAKECMDGOALS)),)
+ci_step = $(if $(filter $(SKIP),$(1)),,$(eval $(call ci_rule,$(1),$(2),$(3))))
+
+ifneq ($(filter ci $(CI_DIR)/%,$(MAKECMDGOALS)),)
+$(if $(ONLY)$(SAN),$(error make ci: it runs all tests in all builds; ONLY and SAN are for make check))
 CI_TREE := $(wildcard $(shell git ls-files))
 endif
-step = $(eval $(call ci_step,$(1),$(2),$(3)))
 
-# In this order: first what fails within seconds, then what others wait for.
-$(call step,layers,,$$(MAKE) layers)
-$(call step,format,,$$(MAKE) lint-format)
-$(call step,cppcheck,,$$(MAKE) lint-cppcheck)
-$(call step,build,,$$(MAKE) all tests torture-programs)
-$(call step,changed,build,$$(MAKE) lint-changed SINCE=$(SINCE))
-$(call step,test,build,$$(MAKE) LEVEL=ci check)
-$(call step,asan-build,build,$$(MAKE) $(ASAN) all tests)
-$(call step,fuzzers,asan-build,$$(MAKE) $(ASAN) fuzzers)
-$(call step,tsan-build,build,$$(MAKE) $(TSAN) all tests)
-$(call step,instructions,build,$$(MAKE) bench-instructions)
-$(call step,valgrind,build,$$(MAKE) valgrind)
-$(call step,asan,asan-build,$$(MAKE) $(ASAN) LEVEL=ci MARKS=asan check)
-$(call step,torture,build,$$(MAKE) torture)
-$(call step,fuzz,fuzzers,$$(MAKE) fuzz)
-$(call step,tsan,tsan-build,$$(MAKE) $(TSAN) LEVEL=ci MARKS=tsan check)
-$(call step,deb,build,$$(MAKE) lint-deb)
-$(call step,units,build,$$(MAKE) units)
-$(call step,machine,deb,tests/tools/changed.sh --machine $(SINCE) $$(MAKE) -o deb test-package test-machine)
+# First what fails within seconds, then what others wait for.
+$(call ci_step,layers,,$$(MAKE) layers)
+$(call ci_step,format,,$$(MAKE) lint-format)
+$(call ci_step,cppcheck,,$$(MAKE) lint-cppcheck)
+$(call ci_step,build,,$$(MAKE) all tests torture-programs)
+$(call ci_step,lint-changed,build,$$(MAKE) lint-changed SINCE=$(SINCE))
+$(call ci_step,test,build,$$(MAKE) LEVEL=ci check)
+$(call ci_step,asan-build,build,$$(MAKE) $(ASAN) all tests)
+$(call ci_step,fuzzers,asan-build,$$(MAKE) $(ASAN) fuzzers)
+$(call ci_step,tsan-build,build,$$(MAKE) $(TSAN) all tests)
+$(call ci_step,instructions,build,$$(MAKE) bench-instructions)
+$(call ci_step,valgrind,build,$$(MAKE) valgrind)
+$(call ci_step,asan,asan-build,$$(MAKE) $(ASAN) LEVEL=ci MARKS=asan check)
+$(call ci_step,torture,build,$$(MAKE) torture)
+$(call ci_step,fuzz,fuzzers,$$(MAKE) fuzz)
+$(call ci_step,tsan,tsan-build,$$(MAKE) $(TSAN) LEVEL=ci MARKS=tsan check)
+$(call ci_step,deb,build,$$(MAKE) lint-deb)
+$(call ci_step,units,test,$$(MAKE) units)
+$(call ci_step,machine,deb,tests/tools/changed.sh --machine $(SINCE) $$(MAKE) -o deb test-package test-machine)
 
 ci: deps-ci ## all that a change must pass
-	@$(MAKE) --no-print-directory -k $(CI_STEPS) || { tests/tools/ci_step.sh --failed $(CI); exit 1; }
+	@rm -f $(CI_DIR)/*.log
+	@$(MAKE) --no-print-directory -k $(CI_STEPS) || { tests/tools/ci_step.sh --failed $(CI_DIR); exit 1; }
 
-# Parts that can run on their own, each within an hour on two cores.
-nightly: ## everything, in four parts: nightly-sanitize, nightly-sweeps, nightly-torture, nightly-release
-	@$(MAKE) --no-print-directory -k -j1 nightly-sanitize nightly-sweeps nightly-torture nightly-release
-
-# $(call each,ARGUMENTS,ARGUMENTS,...) makes all of these, even if one fails.
+# $(call each,ARGUMENTS,ARGUMENTS,...) makes all of these, one after the other, even if one fails.
 each = @failed=0; $(foreach n,1 2 3 4,$(if $($(n)),$(MAKE) $($(n)) || failed=1;)) exit $$failed
+
+# Each part takes less than an hour on two cores.
+nightly: ## everything, in four parts: nightly-sanitize, nightly-sweeps, nightly-torture, nightly-release
+	$(call each,nightly-sanitize,nightly-sweeps,nightly-torture,nightly-release)
 
 nightly-sanitize: deps-ci ## all tests under both sanitizers
 	$(call each,$(ASAN) LEVEL=nightly check,$(TSAN) LEVEL=nightly check)

@@ -10,7 +10,8 @@ lint: lint-format lint-cppcheck ## clang-format, cppcheck, clang-tidy and gcc -f
 
 lint-changed: # SINCE=COMMIT
 	@$(call deps,,$(LINT_TOOLS))
-	$(Q)$(MAKE) --no-print-directory $(call lint_all,$(shell tests/tools/changed.sh $(SINCE))) layers
+	@sources=$$(tests/tools/changed.sh $(SINCE)) && \
+		$(MAKE) --no-print-directory layers $$(for one in $$sources; do echo tidy/$$one analyze/$$one; done)
 
 lint-format:
 	@$(call deps,,$(LINT_TOOLS))

@@ -43,7 +43,7 @@ TEST_MODULES := \
 	pytest:python3-pytest \
 	xdist:python3-pytest-xdist \
 	pytest_timeout:python3-pytest-timeout
-FUZZ_TOOLS := clang:clang$(comma)libclang-rt-dev
+FUZZ_TOOLS := clang:clang$(comma)libclang-rt-dev llvm-symbolizer:llvm
 LINT_TOOLS := clang-format:clang-format clang-tidy:clang-tidy cppcheck:cppcheck
 # Tests that need these are skipped without them.
 CI_TOOLS := $(FUZZ_TOOLS) $(LINT_TOOLS) \

@@ -92,7 +92,6 @@ PYTEST_FLAGS = -n auto --dist loadgroup \
 	$(if $(ONLY),-k '$(subst $(empty) $(empty), or ,$(strip $(ONLY)))') --junitxml $(BUILD)/tests/junit.xml
 
 test: $(DEPS_TEST) check ## install, build and run the tests
-	$(if $(filter ci,$(LEVEL)),@mkdir -p build/ci && touch build/ci/test)
 
 tests: $(CHECKED) $(HELPERS)
 

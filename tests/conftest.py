@@ -1,9 +1,8 @@
-"""pytest configuration: temporary directory, levels, time limits, tests that run alone, C test programs."""
+"""pytest configuration: temporary directory, levels, time limits, C test programs."""
 
 import contextlib
 import ctypes
 import faulthandler
-import fcntl
 import gc
 import os
 import pathlib
@@ -80,13 +79,12 @@ def pytest_collection_modifyitems(config, items):
             item.add_marker(pytest.mark.timeout(LIMIT_S))
         if item.get_closest_marker("root") and os.geteuid() != 0:
             item.add_marker(pytest.mark.skip("needs root"))
-    # C programs mostly compute, Python tests mostly wait: spread the programs over the first half of the run. Tests that
-    # run alone come last, because others wait for them.
+    # C programs mostly compute, Python tests mostly wait: spread the programs over the first half of the run.
     order = {}
     for is_program in (True, False):
         group = [item for item in items if isinstance(item, ProgramTest) == is_program]
         order |= {item: n / len(group) / (1 + is_program) for n, item in enumerate(group)}
-    items.sort(key=lambda item: (item.get_closest_marker("alone") is not None, order[item]))
+    items.sort(key=order.get)
 
 
 def memory_mb():
@@ -121,19 +119,6 @@ def pytest_xdist_make_scheduler(config, log):
     return OneAhead(config, log) if config.getoption("dist") == "loadgroup" else None
 
 
-@contextlib.contextmanager
-def turn_of(item):
-    """Waits until the test may run. A test marked "alone" runs when no other does; later tests wait for it."""
-    directory = harness.BUILD / "tests"
-    directory.mkdir(parents=True, exist_ok=True)
-    with open(directory / "next.lock", "w") as next_lock, open(directory / "run.lock", "w") as run_lock:
-        fcntl.flock(next_lock, fcntl.LOCK_EX)
-        is_alone = item.get_closest_marker("alone") is not None
-        fcntl.flock(run_lock, fcntl.LOCK_EX if is_alone else fcntl.LOCK_SH)
-        fcntl.flock(next_lock, fcntl.LOCK_UN)
-        yield
-
-
 def resident_bytes():
     return int(pathlib.Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
 
@@ -150,12 +135,11 @@ def return_memory():
 
 @pytest.hookimpl(hookwrapper=True, tryfirst=True)
 def pytest_runtest_protocol(item):
-    with turn_of(item):
-        limit = item.get_closest_marker("timeout").args[0] + 60
-        faulthandler.dump_traceback_later(limit, exit=True, file=item.config.real_stderr)
-        yield
-        faulthandler.cancel_dump_traceback_later()
-        return_memory()
+    limit = item.get_closest_marker("timeout").args[0] + 60
+    faulthandler.dump_traceback_later(limit, exit=True, file=item.config.real_stderr)
+    yield
+    faulthandler.cancel_dump_traceback_later()
+    return_memory()
 
 
 # ---- C programs

@@ -26,9 +26,9 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 BUILD = ROOT / os.environ.get("BUILD", "build")
 BUSCAPD = BUILD / "buscapd"
 BUSCAP = BUILD / "buscap"
-_QUICK = BUILD / "tests/buscap"  # the same, starts faster: mk/tests.mk
-if _QUICK.exists() and _QUICK.stat().st_mtime_ns >= BUSCAP.stat().st_mtime_ns:
-    BUSCAP = _QUICK
+_STATIC = BUILD / "tests/buscap"  # the same, starts faster: mk/tests.mk
+if _STATIC.exists() and _STATIC.stat().st_mtime_ns >= BUSCAP.stat().st_mtime_ns:
+    BUSCAP = _STATIC
 # Generous, because sanitizers and a busy machine slow programs down. Timeouts only end hanging tests; they measure
 # nothing.
 TIMEOUT_S = 360 if BUILD.parent.name == "build" else 180
@@ -107,20 +107,29 @@ def popen(argv, env=None, **options):
     return subprocess.Popen([str(a) for a in argv], env=env, **options)
 
 
+OPTIONAL = ("prometheus",)  # `make deps-ci` does not install it
+
+
 def need(path):
-    """Skips the current test if a file does not exist, or a program is not in PATH. Returns the path. The summary has one
-    line for all tests that lack the same."""
+    """Skips the current test if a file does not exist, or a program is not in PATH. `make ci` has installed the programs:
+    there the test fails. Returns the path. The summary has one line for all tests that lack the same."""
     found = pathlib.Path(shutil.which(path) or path) if isinstance(path, str) else path
     if not found.exists():
         name = os.path.relpath(path, ROOT)
-        pytest.skip("needs traces that are not part of the repository" if name.startswith("../") else
-                    f"{name} is not there" if "/" in name else f"{path} is not installed")
+        if name.startswith("../"):
+            pytest.skip("needs traces that are not part of the repository")
+        if "/" in name:
+            pytest.skip(f"{name} is not there")
+        (pytest.skip if LEVEL == "test" or path in OPTIONAL else pytest.fail)(f"{path} is not installed")
     return found
 
 
 def note(text):
     """Prints a line that the summary of the run repeats, even if the test passes."""
     print(f"  | {text}", flush=True)
+
+
+CRASHES = (signal.SIGILL, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGSEGV)
 
 
 class Corrupt(AssertionError):
@@ -142,6 +151,12 @@ def equal(got, wanted, what=""):
     raise kind(f"{what}:{where} got {got!r}, wanted {wanted!r}")
 
 
+def report_crash(argv, code, err):
+    """Prints a line if a program crashed or a sanitizer has stopped it, whatever the test then says: flaky.py."""
+    if -code in CRASHES or b"Sanitizer" in (err or b"") or b"runtime error:" in (err or b""):
+        print(f"CRASHED: {argv[0]}: exit code {code}\n{(err or b'').decode(errors='replace')[-20000:]}")
+
+
 def run(*argv, data=None, timeout=TIMEOUT_S, **options):
     """Runs a program to its end. Returns a CompletedProcess with stdout and stderr in bytes. After the timeout, kills
     the program and raises TimeoutExpired."""
@@ -155,6 +170,7 @@ def run(*argv, data=None, timeout=TIMEOUT_S, **options):
             process.kill()
             raise
     done = subprocess.CompletedProcess(process.args, process.returncode, out, err)
+    report_crash(done.args, done.returncode, err)
     if argv[0] == BUSCAPD and err is not None:
         check_sound(done.stderr)
     return done
@@ -299,6 +315,7 @@ class Daemon:
             self.process.kill()
             self.process.wait()
         self._collect()
+        report_crash(self.argv, self.process.returncode, self.err)
         self._out.close()
         self._err.close()
         if exception[0] is not None and exception[0] is not pytest.skip.Exception:

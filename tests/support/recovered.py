@@ -44,6 +44,7 @@ def spans(segments):
             yield 0, chunk.records[12 * done :]
 
 
+@reference.of_records
 def check_places(segments):
     """Checks that records and gaps together are exactly the simulator's samples. Returns their number."""
     at = lost_ticks = 0

@@ -254,7 +254,7 @@ class Recorder(Daemon):
         return self.wait_for(lambda s: s["counts"]["received"] >= wanted, f"{samples} more samples")
 
     def take(self, samples=1, number=1):
-        """Lets the board send these samples and some more, and waits until so many have arrived. Then the board is in
+        """Lets the board send these samples and some more, and waits until they have arrived. Then the board is in
         mid-stream, unless the machine is slow."""
         wanted = self.counts["received"] + samples
         self.board_used.command(f"send {samples + SPARE}", number)

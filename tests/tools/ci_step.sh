@@ -17,10 +17,13 @@ case ${MAKEFLAGS%% *} in
 esac
 mkdir -p "${stamp%/*}"
 rm -f "$stamp"
+touch "$stamp.new" # a file that changes from now on makes the step run again
 began=$(date +%s)
 if "$@" >"$stamp.log" 2>&1 </dev/null; then
-	times >"$stamp" # of this shell, then of its children: 0m1.5s 0m0.2s
-	cpu=$(awk -F '[ms ]+' 'END { print int(60 * ($1 + $3) + $2 + $4) }' "$stamp")
+	times >"$stamp.times" # the CPU time of this shell, then of its children: 0m1.5s 0m0.2s
+	cpu=$(awk -F '[ms ]+' 'END { print int(60 * ($1 + $3) + $2 + $4) }' "$stamp.times")
+	rm "$stamp.times"
+	mv "$stamp.new" "$stamp"
 	echo "ok      $(basename "$stamp"): $(($(date +%s) - began)) s, CPU $cpu s"
 else
 	echo "FAILED  $(basename "$stamp"): $(($(date +%s) - began)) s: $stamp.log"

@@ -95,7 +95,7 @@ install() {
 		END { if (all) print "installing " all " packages: " get " to download, " disk " on disk" }'
 	watch 9<&- &
 	watcher=$!
-	$as_root apt-get -y "$@" >>"$log" 2>&1
+	$as_root env DEBIAN_FRONTEND=noninteractive apt-get -y "$@" >>"$log" 2>&1 </dev/null
 	status=$?
 	kill $watcher
 	watcher=
@@ -111,8 +111,12 @@ copy() { # FILE PACKAGE
 }
 
 all() {
-	$as_root apt-get update >"$log" 2>&1 || return
-	[ -z "$packages" ] || install || return
+	if [ -n "$packages" ]; then
+		echo "looking for packages"
+		$as_root apt-get update >"$log" 2>&1 && install || return
+	elif [ "$(id -u)" = 0 ]; then
+		apt-get update >"$log" 2>&1 || return # others can download with the lists that are there
+	fi
 	for pair in $files; do
 		copy "${pair%%:*}" "${pair#*:}" || return
 	done
