@@ -477,26 +477,43 @@ static void restore_dir(struct fixture *f, int dir)
 	close(dir);
 }
 
+/* A frame of `samples` from `tick` on, three ticks apart. */
+static size_t write_frame(uint8_t *out, const struct bc_bcp1_header *header)
+{
+	for (uint32_t i = 0; i < header->samples; i++) {
+		uint8_t *sample = out + BC_BCP1_HEADER_BYTES + (size_t)i * 8;
+		memcpy(sample, (uint8_t[]){0, 0, 0, 0, 0xFE, 0xD0, i == 0 ? 0 : 3, 0}, 8);
+	}
+	return bc_bcp1_write_frame(out, header);
+}
+
 /* More than five chunks and two outputs contain (611,667 records) while the disk accepts nothing: a
  * live source loses the rest, and the file contains the gaps. */
-#define TOO_MANY 700000
+#define TOO_MANY_FRAMES 310u
+#define FRAME_SAMPLES   2048u
+#define TOO_MANY        (TOO_MANY_FRAMES * FRAME_SAMPLES)
+
+/* Writes frame number `sequence` of a stream without losses. */
+static size_t write_next_frame(uint8_t *out, uint32_t sequence)
+{
+	const struct bc_bcp1_header header = {.sequence = sequence,
+		.samples = FRAME_SAMPLES,
+		.tick = 1000 + UINT64_C(3) * FRAME_SAMPLES * sequence};
+
+	return write_frame(out, &header);
+}
 
 TEST_F(losses_of_a_live_source_are_recorded)
 {
-	static uint8_t frame[BC_SIM_FRAME_MAX];
-	struct bc_sim_options options = {.seed = 5, .count = TOO_MANY, .agents = 1};
-	struct bc_sim *sim;
-	size_t n;
+	static uint8_t frame[BC_BCP1_FRAME_MAX];
 
-	assert_int_equal(bc_sim_open(&sim, &options), 0);
 	int dir = replace_dir(f);
 	start_pipeline(f, true);
-	while ((n = bc_sim_next(sim, BC_SIM_FRAME_SAMPLES, frame)) != 0) {
-		push_bytes(f, BC_FORMAT_BCP1, frame, n);
-		if (bc_sim_sent(sim).frames % 64 == 0)
+	for (uint32_t i = 0; i < TOO_MANY_FRAMES; i++) {
+		push_bytes(f, BC_FORMAT_BCP1, frame, write_next_frame(frame, i));
+		if (i % 64 == 63)
 			uv_run(&f->loop, UV_RUN_NOWAIT);
 	}
-	bc_sim_close(sim);
 	restore_dir(f, dir);
 	finish_pipeline(f);
 	assert_int_equal(f->counts.received, TOO_MANY);
@@ -532,16 +549,6 @@ TEST_F(a_recording_that_starts_with_a_chunk_full_of_events_has_no_delta_at_its_s
 }
 
 /* Breaks */
-
-/* A frame of `samples` from `tick` on, three ticks apart. */
-static size_t write_frame(uint8_t *out, const struct bc_bcp1_header *header)
-{
-	for (uint32_t i = 0; i < header->samples; i++) {
-		uint8_t *sample = out + BC_BCP1_HEADER_BYTES + (size_t)i * 8;
-		memcpy(sample, (uint8_t[]){0, 0, 0, 0, 0xFE, 0xD0, i == 0 ? 0 : 3, 0}, 8);
-	}
-	return bc_bcp1_write_frame(out, header);
-}
 
 /* As caused by an overflow or stall, and by an unplug. */
 static const struct bc_source_break transfer_break = {
@@ -997,23 +1004,18 @@ TEST_F(a_loss_reported_in_mid_frame_does_not_break_the_frame)
 /* With breaks and losses in between. */
 TEST_F(breaks_without_a_free_chunk_are_still_recorded)
 {
-	static uint8_t frame[BC_SIM_FRAME_MAX];
-	struct bc_sim_options options = {.seed = 5, .count = TOO_MANY, .agents = 1};
-	struct bc_sim *sim;
+	static uint8_t frame[BC_BCP1_FRAME_MAX];
 	unsigned breaks = 0;
-	size_t n;
 
-	assert_int_equal(bc_sim_open(&sim, &options), 0);
 	int dir = replace_dir(f);
 	start_pipeline(f, true);
-	for (unsigned i = 0; (n = bc_sim_next(sim, BC_SIM_FRAME_SAMPLES, frame)) != 0; i++) {
-		push_bytes(f, BC_FORMAT_BCP1, frame, n);
+	for (uint32_t i = 0; i < TOO_MANY_FRAMES; i++) {
+		push_bytes(f, BC_FORMAT_BCP1, frame, write_next_frame(frame, i));
 		if (i % 32 == 31) {
 			push_break(f, BC_FORMAT_BCP1, uncut_break);
 			push_loss(f, ++breaks * 10);
 		}
 	}
-	bc_sim_close(sim);
 	restore_dir(f, dir);
 	finish_pipeline(f);
 	uint64_t dropped = f->counts.dropped_buffer + f->counts.dropped_disk;
