@@ -43,6 +43,7 @@ struct small_segment {
 	size_t summary_at;
 	size_t index_at;
 	struct small_chunk chunks[SMALL_CHUNKS];
+	struct test_edges edges; /* where its parts begin and end */
 };
 
 /* The chunks: records, epoch, and one event. */
@@ -179,6 +180,8 @@ static inline void small_make(
 		small_fill(chunk, expected, i, first_record, &tick);
 		bc_chunk_encode(encoded, chunk, BC_LEVEL_DEFAULT, &chunk_pages, &header_bytes);
 		expected->begin = writer.file.bytes;
+		test_edges_add(&s->edges, expected->begin);
+		test_edges_add(&s->edges, expected->begin + header_bytes);
 		bool is_gap = small_plan[i].event.kind == BC_EVENT_GAP;
 		assert_int_equal(
 			bc_segment_append(&writer, encoded, header_bytes, &chunk->info, is_gap,
@@ -191,6 +194,11 @@ static inline void small_make(
 	assert_int_equal(bc_segment_seal(&writer), 0);
 	s->bytes = small_read_file(dir_fd, s->name, &s->size);
 	s->index_at = s->size - bc_index_bytes(SMALL_CHUNKS);
+	test_edges_add(&s->edges, 0);
+	test_edges_add(&s->edges, BC_EMPTY_FRAME_BYTES);
+	test_edges_add(&s->edges, s->summary_at);
+	test_edges_add(&s->edges, s->index_at);
+	test_edges_add(&s->edges, s->size);
 	free(encoded);
 	free(chunk);
 }

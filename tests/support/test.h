@@ -57,6 +57,23 @@ void *test_alloc(size_t bytes);
  * odd, the steps reach every bit of a byte. */
 unsigned test_stride(unsigned n);
 
+/* Where a sweep must not skip anything, for example where the parts of a file begin and end. */
+#define TEST_EDGES_MAX 32
+struct test_edges {
+	size_t count;
+	size_t at[TEST_EDGES_MAX];
+};
+
+void test_edges_add(struct test_edges *edges, size_t at);
+
+/* The case of a long sweep after case `at`: every test_stride(n)-th is visited, and each edge with
+ * the cases before and after it. */
+size_t test_next(size_t at, unsigned n, const struct test_edges *edges);
+
+/* The same for the bits of bytes. The edges are bytes: the last bit before each is visited, and its
+ * first two. */
+size_t test_next_bit(size_t bit, unsigned n, const struct test_edges *edges);
+
 /* The current case of TEST_CASES(), or -1. If it is not -1 after a test, that case failed. */
 extern int test_case;
 int test_end_cases(void **state);

@@ -84,6 +84,36 @@ unsigned test_stride(unsigned n)
 #endif
 }
 
+void test_edges_add(struct test_edges *edges, size_t at)
+{
+	assert_true(edges->count < TEST_EDGES_MAX);
+	edges->at[edges->count++] = at;
+}
+
+static size_t next_case(size_t at, unsigned n, const struct test_edges *edges, size_t unit)
+{
+	unsigned step = test_stride(n);
+	size_t next = at + step - at % step;
+
+	for (size_t i = 0; i < edges->count; i++) {
+		size_t edge = edges->at[i] * unit;
+		for (size_t near = edge == 0 ? 0 : edge - 1; near <= edge + 1; near++)
+			if (near > at && near < next)
+				next = near;
+	}
+	return next;
+}
+
+size_t test_next(size_t at, unsigned n, const struct test_edges *edges)
+{
+	return next_case(at, n, edges, 1);
+}
+
+size_t test_next_bit(size_t bit, unsigned n, const struct test_edges *edges)
+{
+	return next_case(bit, n, edges, 8);
+}
+
 int test_end_cases(void **state)
 {
 	(void)state;

@@ -140,7 +140,9 @@ static void run_stopped(struct source_run *run, uint32_t frames, bool acts_in_ca
 
 TEST_WITH(stream, stream, a_stop_at_any_frame_ends_with_one_last_frame)
 {
-	for (uint32_t frames = 0; frames <= 20; frames += test_stride(5)) {
+	static const struct test_edges edges = {2, {0, 20}};
+
+	for (uint32_t frames = 0; frames <= 20; frames = (uint32_t)test_next(frames, 5, &edges)) {
 		for (int within = 0; within < 2; within++) {
 			for (unsigned refusals = 0; refusals <= 2; refusals++) {
 				struct source_run run;

@@ -90,8 +90,11 @@ static void write_segments(const struct fixture *f)
 	assert_int_equal(gzclose(gz), Z_OK);
 	assert_non_null(program);
 	assert_int_equal(fread(start, 1, sizeof(start), program), sizeof(start));
-	fclose(program);
+	assert_int_equal(fseek(program, 0, SEEK_END), 0);
 	temp_write(&f->dir, "torn-elf", start, sizeof(start));
+	temp_write(&f->dir, "half-elf", start, sizeof(start));
+	assert_int_equal(truncate("half-elf", ftell(program) / 2), 0);
+	fclose(program);
 	temp_write(&f->dir, "20260101T000000Z-000000-00000.byu.lz4.partial", segment, 11);
 	segment[30] ^= 1; /* in the segment header */
 	temp_write(&f->dir, "damaged.byu.lz4", segment, n);
@@ -352,12 +355,15 @@ static const struct failure wrong_options[] = {
 	{"find -I din --symbols empty 0 x.din", "empty: no symbols of functions or objects"},
 	{"find -I din --symbols elf 0 x.din", "elf: damaged ELF file: "},
 	{"find -I din --symbols torn-elf 0 x.din", "torn-elf: damaged ELF file: "},
+	{"find -I din --symbols half-elf 0 x.din",
+		"half-elf: damaged ELF file: its sections are missing"},
 	{"find -I din --symbols hello 0 x.din", "hello: line 1: neither ELF nor a symbol"},
 	{"find -I din --symbols symbols 0 x.din", "symbols: line 2: neither ELF"},
 	{"marks x.din", "x.din: not a segment"},
 	{"marks x.byu.lz4 x.din", "x.din: not a segment"},
 	{"marks empty", "empty: not a segment"},
 	{"marks x.byu.lz4 empty", "empty: not a segment"},
+	{"marks x.gz", "x.gz: a compressed segment; decompress it first"},
 	{"marks /dev/null", "/dev/null: not a file"},
 	{"marks x.byu.lz4 /dev/null", "/dev/null: not a file"},
 	{"marks - <x.byu.lz4", "not a pipe"},

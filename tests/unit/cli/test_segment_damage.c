@@ -151,7 +151,7 @@ static void find_kept(
 
 TEST_F(every_prefix_gives_its_intact_chunks)
 {
-	for (size_t n = 0; n < f->segment.size; n += test_stride(25)) {
+	for (size_t n = 0; n < f->segment.size; n = test_next(n, 25, &f->segment.edges)) {
 		struct findings found = read_bytes(f, f->segment.bytes, n);
 		for (unsigned i = 0; i < SMALL_CHUNKS; i++)
 			assert_int_equal(found.has[i], n >= f->segment.chunks[i].end);
@@ -164,7 +164,8 @@ TEST_F(every_flipped_bit_costs_only_its_chunk)
 	bool keep[SMALL_CHUNKS];
 
 	memcpy(f->copy, f->segment.bytes, f->segment.size);
-	for (size_t bit = 0; bit < f->segment.size * 8; bit += test_stride(75)) {
+	for (size_t bit = 0; bit < f->segment.size * 8;
+		bit = test_next_bit(bit, 75, &f->segment.edges)) {
 		f->copy[bit / 8] ^= (uint8_t)(1u << bit % 8);
 		struct findings found = read_bytes(f, f->copy, f->segment.size);
 		find_kept(&f->segment, bit / 8, bit / 8 + 1, keep);
@@ -194,8 +195,7 @@ TEST_F(dump_and_verify_every_prefix)
 {
 	bool keep[SMALL_CHUNKS];
 
-	for (size_t n = f->segment.size % test_stride(85); n <= f->segment.size;
-		n += test_stride(85)) {
+	for (size_t n = 0; n <= f->segment.size; n = test_next(n, 85, &f->segment.edges)) {
 		find_kept(&f->segment, n, f->segment.size, keep);
 		small_expect(f->expected, &f->segment, keep);
 		write_file(f->named, f->segment.bytes, n);
@@ -209,7 +209,8 @@ TEST_F(dump_and_verify_every_flipped_bit)
 
 	write_file(f->path, f->segment.bytes, f->segment.size);
 	int fd = open(f->path, O_WRONLY | O_CLOEXEC);
-	for (size_t bit = 0; bit < f->segment.size * 8; bit += test_stride(905)) {
+	for (size_t bit = 0; bit < f->segment.size * 8;
+		bit = test_next_bit(bit, 905, &f->segment.edges)) {
 		uint8_t flipped = (uint8_t)(f->segment.bytes[bit / 8] ^ 1u << bit % 8);
 		find_kept(&f->segment, bit / 8, bit / 8 + 1, keep);
 		small_expect(f->expected, &f->segment, keep);
@@ -235,7 +236,7 @@ TEST_F(inserted_garbage_costs_at_most_one_chunk)
 	bool keep[SMALL_CHUNKS];
 
 	srandom(1);
-	for (size_t at = 0; at <= f->segment.size; at += test_stride(25)) {
+	for (size_t at = 0; at <= f->segment.size; at = test_next(at, 25, &f->segment.edges)) {
 		for (size_t i = 0; i < sizeof(garbage); i++)
 			garbage[i] = (uint8_t)random();
 		size_t bytes = 1 + (size_t)random() % sizeof(garbage);
@@ -255,7 +256,8 @@ TEST_F(every_hole_costs_only_its_chunks)
 	static const size_t sizes[] = {1, 2, 7, 8, 64, 160, 161, 400, 1000};
 
 	for (size_t k = 0; k < sizeof(sizes) / sizeof(sizes[0]); k++) {
-		for (size_t at = 0; at + sizes[k] <= f->segment.size; at += test_stride(125)) {
+		for (size_t at = 0; at + sizes[k] <= f->segment.size;
+			at = test_next(at, 125, &f->segment.edges)) {
 			memcpy(f->copy, f->segment.bytes, at);
 			memcpy(f->copy + at, f->segment.bytes + at + sizes[k],
 				f->segment.size - at - sizes[k]);
@@ -274,8 +276,7 @@ TEST_F(every_hole_costs_only_its_chunks)
 
 TEST_F(a_segment_after_every_prefix_of_another_is_read_whole)
 {
-	for (size_t n = f->segment.size % test_stride(35); n <= f->segment.size;
-		n += test_stride(35)) {
+	for (size_t n = 0; n <= f->segment.size; n = test_next(n, 35, &f->segment.edges)) {
 		memcpy(f->copy, f->segment.bytes, n);
 		memcpy(f->copy + n, f->next.bytes, f->next.size);
 		struct findings found = read_bytes(f, f->copy, n + f->next.size);

@@ -23,6 +23,8 @@
 
 TEST_THREADS;
 
+#define FRAME_AT(samples) ((size_t)BC_BCP1_HEADER_BYTES + (samples)*8 + 4)
+
 #define STREAM_MAX 65536u
 #define OUT_MAX    (16u << 20)
 
@@ -317,23 +319,16 @@ struct expected {
 	unsigned damages;
 };
 
-/* By steps to the end, then one by one. */
-static size_t next_cut(size_t cut, size_t bytes, size_t step)
-{
-	if (cut >= bytes)
-		return cut + 1;
-	return bytes - cut < step ? bytes : cut + step;
-}
-
 /* Runs the stream whole, then cut in two at every place, then in pieces of 1 to 9 bytes, and
- * compares the results. */
+ * compares the results. A part of it ends at `part`. */
 static void check_every_cut(
-	struct fixture *f, enum bc_format format, const uint8_t *stream, size_t bytes)
+	struct fixture *f, enum bc_format format, const uint8_t *stream, size_t bytes, size_t part)
 {
+	const struct test_edges edges = {3, {0, part, bytes}};
 	struct expected *first = calloc(1, sizeof(*first));
 
-	size_t step = test_stride(95);
-	for (size_t cut = 0; cut <= bytes + 9; cut = next_cut(cut, bytes, step)) {
+	for (size_t cut = 0; cut <= bytes + 9;
+		cut = cut < bytes ? test_next(cut, 95, &edges) : cut + 1) {
 		start_pipeline(f, false);
 		if (cut <= bytes) {
 			push_bytes(f, format, stream, cut);
@@ -388,7 +383,7 @@ TEST_F(frames_cut_anywhere_give_the_same_records)
 	static uint8_t stream[STREAM_MAX];
 	size_t bytes = make_bcp1(stream, 40, 7, 0);
 
-	check_every_cut(f, BC_FORMAT_BCP1, stream, bytes);
+	check_every_cut(f, BC_FORMAT_BCP1, stream, bytes, FRAME_AT(7));
 }
 
 TEST_F(damaged_frames_cut_anywhere_give_the_same_gaps)
@@ -397,7 +392,7 @@ TEST_F(damaged_frames_cut_anywhere_give_the_same_gaps)
 	size_t bytes = make_bcp1(stream, 40, 5, 300000);
 
 	memcpy(stream + bytes, "BCP1BCBCP", 9); /* and a torn end */
-	check_every_cut(f, BC_FORMAT_BCP1, stream, bytes + 9);
+	check_every_cut(f, BC_FORMAT_BCP1, stream, bytes + 9, bytes);
 	assert_true(f->damages != 0);
 	assert_true(f->counts.skipped_bytes >= 9);
 }
@@ -416,7 +411,7 @@ TEST_F(plain_formats_cut_anywhere_give_the_same_records)
 		memset(stream + record * 24 + 20, 0, 4);
 	}
 	for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++)
-		check_every_cut(f, formats[i], stream, sizeof(stream));
+		check_every_cut(f, formats[i], stream, sizeof(stream), 24);
 }
 
 TEST_F(a_value_that_does_not_fit_leaves_a_gap_at_its_place)
@@ -580,10 +575,11 @@ static void check_gap(
 }
 
 /* A frame and the first `cut` bytes of a second, then the break, then another frame. */
-#define BEFORE_SAMPLES    3
-#define CUT_SAMPLES       2
-#define AFTER_SAMPLES     3
-#define FRAME_AT(samples) ((size_t)BC_BCP1_HEADER_BYTES + (samples)*8 + 4)
+#define BEFORE_SAMPLES 3
+#define CUT_SAMPLES    2
+#define AFTER_SAMPLES  3
+
+static const struct test_edges frame_edges = {3, {0, BC_BCP1_HEADER_BYTES, FRAME_AT(CUT_SAMPLES)}};
 
 static uint64_t break_at(struct fixture *f, size_t cut, const struct bc_source_break *broken,
 	const struct bc_bcp1_header *after)
@@ -623,7 +619,7 @@ static uint64_t break_at(struct fixture *f, size_t cut, const struct bc_source_b
 
 TEST_F(a_break_at_any_byte_of_a_frame_tears_only_that_frame)
 {
-	for (size_t cut = 0; cut <= FRAME_AT(CUT_SAMPLES); cut += test_stride(5)) {
+	for (size_t cut = 0; cut <= FRAME_AT(CUT_SAMPLES); cut = test_next(cut, 5, &frame_edges)) {
 		bool has_header = cut >= BC_BCP1_HEADER_BYTES;
 		/* The next frame. */
 		struct bc_bcp1_header after = {
@@ -643,7 +639,8 @@ TEST_F(a_frame_around_a_break_that_cuts_nothing_is_whole)
 	uint8_t bytes[128];
 	size_t n = write_frame(bytes, &frame);
 
-	for (size_t cut = 0; cut <= n; cut += test_stride(5)) {
+	assert_int_equal(n, FRAME_AT(CUT_SAMPLES));
+	for (size_t cut = 0; cut <= n; cut = test_next(cut, 5, &frame_edges)) {
 		start_pipeline(f, false);
 		push_bytes(f, BC_FORMAT_BCP1, bytes, cut);
 		push_break(f, BC_FORMAT_BCP1, uncut_break);
@@ -672,7 +669,7 @@ TEST_F(after_a_restart_sequence_and_clock_start_again)
 {
 	static const uint64_t ticks[] = {0, 5, 1000, 2003, 3000, 1000000};
 
-	for (size_t cut = 0; cut <= FRAME_AT(CUT_SAMPLES); cut += test_stride(5)) {
+	for (size_t cut = 0; cut <= FRAME_AT(CUT_SAMPLES); cut = test_next(cut, 5, &frame_edges)) {
 		/* Ticks below, at and above the last. */
 		uint64_t tick = ticks[cut % (sizeof(ticks) / sizeof(ticks[0]))];
 		struct bc_bcp1_header after = {
@@ -897,7 +894,8 @@ TEST_F(only_a_last_frame_at_the_end_of_a_piece_ends_the_stream)
 	size_t n = write_frame(bytes, &last);
 	size_t all = n + write_frame(bytes + n, &next);
 
-	for (size_t cut = n % test_stride(5); cut <= all; cut += test_stride(5)) {
+	const struct test_edges edges = {4, {0, n, n + BC_BCP1_HEADER_BYTES, all}};
+	for (size_t cut = 0; cut <= all; cut = test_next(cut, 15, &edges)) {
 		start_pipeline(f, false);
 		push_bytes(f, BC_FORMAT_BCP1, bytes, cut);
 		assert_int_equal(f->lasts, cut >= n && cut < all);
@@ -985,7 +983,8 @@ TEST_F(a_loss_reported_in_mid_frame_does_not_break_the_frame)
 	uint8_t bytes[128];
 	size_t n = write_frame(bytes, &frame);
 
-	for (size_t cut = 0; cut <= n; cut += test_stride(5)) {
+	assert_int_equal(n, FRAME_AT(CUT_SAMPLES));
+	for (size_t cut = 0; cut <= n; cut = test_next(cut, 5, &frame_edges)) {
 		start_pipeline(f, false);
 		push_bytes(f, BC_FORMAT_BCP1, bytes, cut);
 		push_loss(f, 4);

@@ -21,6 +21,7 @@ struct fixture {
 	int fd;
 	uint8_t *bytes;
 	size_t size;
+	struct test_edges edges; /* where its parts begin and end */
 	unsigned damages;
 	unsigned reads; /* before it stops; 0: never */
 };
@@ -47,15 +48,20 @@ static void set_up(struct fixture *f)
 				&(struct bc_record){
 					.addr = number << 16 | i * 77, .size = 4, .time = i});
 		bc_chunk_encode(encoded, f->chunk, BC_LEVEL_DEFAULT, &chunk_pages, &header_bytes);
+		test_edges_add(&f->edges, writer.file.bytes);
+		test_edges_add(&f->edges, writer.file.bytes + header_bytes);
 		assert_int_equal(bc_segment_append(&writer, encoded, header_bytes, &f->chunk->info,
 					 0, 0, &chunk_pages.counts),
 			0);
 	}
+	test_edges_add(&f->edges, writer.file.bytes);
 	assert_int_equal(bc_segment_seal(&writer), 0);
 	free(encoded);
 	f->fd = openat(f->dir.fd, NAME, O_RDWR | O_CLOEXEC);
 	assert_true(f->fd >= 0);
 	f->size = (size_t)lseek(f->fd, 0, SEEK_END);
+	test_edges_add(&f->edges, f->size - bc_index_bytes(CHUNKS));
+	test_edges_add(&f->edges, f->size);
 	f->bytes = malloc(f->size);
 	assert_int_equal(pread(f->fd, f->bytes, f->size, 0), f->size);
 }
@@ -152,7 +158,7 @@ TEST_F(every_prefix_has_its_whole_chunks)
 	uint64_t ends[CHUNKS];
 
 	find_ends(f, ends);
-	for (size_t n = f->size - 1; n != 0; n -= n < test_stride(25) ? n : test_stride(25)) {
+	for (size_t n = 1; n < f->size; n = test_next(n, 25, &f->edges)) {
 		unsigned whole = 0;
 		assert_int_equal(ftruncate(f->fd, (off_t)n), 0);
 		load(f, &table);
@@ -170,7 +176,7 @@ TEST_F(a_segment_after_any_torn_one_is_found_whole)
 	uint64_t ends[CHUNKS];
 
 	find_ends(f, ends);
-	for (size_t n = f->size - 1; n != 0; n -= n < test_stride(25) ? n : test_stride(25)) {
+	for (size_t n = 1; n < f->size; n = test_next(n, 25, &f->edges)) {
 		unsigned whole = 0;
 		assert_int_equal(ftruncate(f->fd, (off_t)n), 0);
 		assert_int_equal(pwrite(f->fd, f->bytes, f->size, (off_t)n), f->size);
@@ -186,7 +192,7 @@ TEST_F(a_segment_after_any_torn_one_is_found_whole)
 
 TEST_F(every_flipped_bit_costs_at_most_one_chunk)
 {
-	for (size_t bit = 0; bit < f->size * 8; bit += test_stride(65)) {
+	for (size_t bit = 0; bit < f->size * 8; bit = test_next_bit(bit, 65, &f->edges)) {
 		struct bc_chunk_table table;
 		uint8_t flipped = (uint8_t)(f->bytes[bit / 8] ^ 1u << bit % 8);
 		assert_int_equal(pwrite(f->fd, &flipped, 1, (off_t)(bit / 8)), 1);
