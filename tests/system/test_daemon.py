@@ -66,10 +66,11 @@ def test_help_and_version():
 
 @pytest.mark.single
 def test_help_that_cannot_be_written_is_a_failure():
-    with open("/dev/full", "wb") as full:
-        done = run(BUSCAPD, "--help", stdout=full)
-    equal(done.returncode, 1)
-    equal(done.stderr, b"buscapd: can't write to standard output: No space left on device\n")
+    for option in ("--help", "--version", "--options", "--list-settings"):
+        with open("/dev/full", "wb") as full:
+            done = run(BUSCAPD, option, stdout=full)
+        equal(done.returncode, 1, option)
+        equal(done.stderr, b"buscapd: can't write to standard output: No space left on device\n", option)
 
 
 @pytest.mark.single
@@ -90,12 +91,15 @@ def test_a_trace_of_another_format_is_rejected_by_name(tmp):
         equal(done.returncode, 0, done.stderr.decode())
     traces["lackey"] = tmp / "lackey"
     traces["lackey"].write_text("I  04001000,3\n L 1ffeff0a8,8\n S 1ffeff0a0,8\nI  04001003,5\n")
+    traces["text"] = tmp / "text"
+    traces["text"].write_text("what is this? " * 100)
     rejected = []
     for name, path in traces.items():
         done = run(BUSCAPD, "--once", "--source", f"file:{path}", "-o", tmp / "out", "--no-socket")
         err = done.stderr.decode()
         equal(done.returncode, 1, f"{name}: {err}")
         assert json.loads(done.stdout)["counts"]["received"] == 0, done.stdout
+        equal(harness.segments(tmp / "out"), [], f"{name}: a segment was created")
         if f"{name} is not a bus trace: convert it" in err:
             rejected.append(name)
         else:

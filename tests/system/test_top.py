@@ -266,14 +266,22 @@ def test_a_silent_daemon_is_reported_and_keys_still_work(tmp):
 def test_other_events_are_ignored(tmp):
     more = [{"event": "command-failed", "seq": 2, "path": "/d/x", "exit_code": 3, "error": None},
             {"event": "recording-ended", "seq": 3, "status": None}, {"event": "of-tomorrow", "status": {}}, {}, 7]
-    with FakeDaemon(tmp / "s", Bus(), more=more), top(tmp, 80, 24) as terminal:
+
+    class Counted(Bus):
+        sent = 0
+
+        def status(self):
+            self.sent += 1
+            return super().status()
+
+    bus = Counted()
+    with FakeDaemon(tmp / "s", bus, more=more), top(tmp, 80, 24) as terminal:
         terminal.wait_for(is_whole, "the page")
-        end = time.monotonic() + 3
-        while time.monotonic() < end:
+        for n in range(bus.sent + 1, bus.sent + 3):
+            harness.wait_until(lambda n=n: bus.sent >= n, "the next status, and the events after it")
             text = terminal.text()
             # If nothing runs for three seconds, it says that no status was received.
             assert "no daemon" not in text or "no status received" in text, text
-            time.sleep(0.1)
 
 
 def test_without_events_the_status_is_requested_every_second(tmp):
