@@ -11,7 +11,7 @@ lint: lint-format lint-cppcheck ## clang-format, cppcheck, clang-tidy and gcc -f
 lint-changed: # SINCE=COMMIT
 	@$(call deps,,$(LINT_TOOLS))
 	@sources=$$(tests/tools/changed.sh $(SINCE)) && \
-		$(MAKE) --no-print-directory layers $$(for one in $$sources; do echo tidy/$$one analyze/$$one; done)
+		$(MAKE) --no-print-directory layers lint-format $$(for one in $$sources; do echo tidy/$$one analyze/$$one; done)
 
 lint-format:
 	@$(call deps,,$(LINT_TOOLS))
@@ -37,6 +37,7 @@ layers: ## check the includes against the table of rooms in docs/architecture.md
 	@$(PYTHON) tests/tools/layers.py
 
 format: ## reformat the sources
+	@$(call deps,,$(LINT_TOOLS))
 	$(Q)clang-format -i $(FORMATTED)
 
 docs: $(BUILD)/buscapd ## write the tables of settings in docs/ from the program

@@ -72,7 +72,7 @@ $(BUILD)/tests/faultfs.so: tests/support/faultfs.c
 $(BUILD)/tests/faultalloc.so: tests/support/faultalloc.c
 $(BUILD)/tests/faultclock.so: tests/support/faultclock.c
 $(BUILD)/tests/preload_fix.so: tests/board/preload_fix.c
-$(BUILD)/tests/%.so:
+$(BUILD)/tests/%.so: | $(INSTALLS)
 	@mkdir -p $(@D)
 	$(say) LINK $@
 	$(Q)$(CC) -std=c11 -D_GNU_SOURCE $(WARNINGS) $(CFLAGS) -shared -fPIC -o $@ $< -ldl
@@ -124,6 +124,7 @@ bench-report: all ## draw a recording of GIGABYTES (20) made on the spot
 	@BUILD=$(BUILD) $(PYTHON) tests/bench/bench_report.py
 
 bench-instructions: all ## count instructions per record and compare with the committed counts
+	@$(call deps,,valgrind:valgrind)
 	@BUILD=$(BUILD) $(PYTHON) tests/bench/instructions.py
 
 # libFuzzer is part of clang. With AddressSanitizer everything is compiled for it.

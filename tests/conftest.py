@@ -210,4 +210,4 @@ def pytest_terminal_summary(terminalreporter):
                 programs += 1
                 tests += value
     if programs:
-        terminalreporter.write_line(f"{tests} C tests passed, in {programs} programs")
+        terminalreporter.write_line(f"{tests} C tests passed; each C program counts as one test below")

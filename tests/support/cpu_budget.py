@@ -73,9 +73,10 @@ class CpuBudget:
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, node, ids):
         if node.gateway.id == "gw0":
-            minutes = round(len(ids) * MEAN_S / self.scale / harness.CORES / 60)
+            seconds = len(ids) * MEAN_S / self.scale * max(1, os.getloadavg()[0]) / harness.CORES
+            text = f"{round(seconds / 60)} minutes" if seconds > 90 else "a minute" if seconds > 30 else "half a minute"
             node.config.pluginmanager.get_plugin("terminalreporter").write_line(
-                f"{len(ids):,} tests, about {f'{minutes} minutes' if minutes > 1 else 'a minute'} on this machine")
+                f"{len(ids):,} tests, about {text} on this machine" if ids else "no test has this name")
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_protocol(self, item):

@@ -128,8 +128,8 @@ class Board:
         """Makes its node fail to open (EACCES), even for root. Skips the test where that is impossible."""
         try:
             self._query(f"deny {number}")
-        except AssertionError as why:
-            pytest.skip(str(why))
+        except AssertionError:
+            pytest.skip("root can open everything here")
 
     def allow(self, number=1):
         self._query(f"allow {number}")
