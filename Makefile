@@ -74,6 +74,14 @@ COMPLETIONS := $(addprefix $(BUILD)/completion/,buscap.bash _buscap buscapd.bash
 
 all: $(BUILD)/buscapd $(BUILD)/buscap $(COMPLETIONS) ## build both programs into build/
 
+# How much is tested: test, ci or nightly.
+LEVEL ?= test
+
+# Where packages may be missing, they are installed before anything is compiled.
+DEPS_TEST := deps-$(if $(filter ci nightly,$(LEVEL)),ci,test)
+INSTALLS := $(filter deps deps-%,$(MAKECMDGOALS)) $(if $(filter demo%,$(MAKECMDGOALS)),deps) \
+	$(if $(filter test,$(MAKECMDGOALS)),$(DEPS_TEST)) $(if $(filter ci nightly% picture,$(MAKECMDGOALS)),deps-ci)
+
 include mk/packages.mk mk/tests.mk mk/torture.mk mk/lint.mk mk/install.mk mk/ci.mk
 
 $(BUILD)/%.o: %.c
@@ -100,9 +108,6 @@ $(PAGE): cli/page/bundle.py $(D3) $(PAGE_SOURCES)
 
 $(BUILD)/cli/page/page.o analyze/cli/page/page.c: $(PAGE)
 
-# Where packages may be missing, they are installed before anything is compiled.
-INSTALLS := $(filter deps deps-%,$(MAKECMDGOALS)) $(if $(filter demo%,$(MAKECMDGOALS)),deps) \
-	$(if $(filter test,$(MAKECMDGOALS)),$(DEPS_TEST)) $(if $(filter ci nightly% picture,$(MAKECMDGOALS)),deps-ci)
 $(OBJECTS) $(TEST_OBJECTS) build/d3.min.js: | $(INSTALLS)
 
 build/d3.min.js:

@@ -84,8 +84,6 @@ $(BUILD)/tests/buscap: $(BUILD)/cli/main/main.o $(BUILD)/libcli.a $(SIM_OBJECTS)
 	$(call link,$(CLI_PKGS))
 
 empty :=
-LEVEL ?= test
-DEPS_TEST := deps-$(if $(filter ci nightly,$(LEVEL)),ci,test)
 MARKS ?= $(if $(SAN),$(if $(filter thread,$(SAN)),threads and not single and not documents,not documents and not browser))
 PYTEST_FLAGS = -n auto --dist loadgroup \
 	$(if $(MARKS),-m '$(MARKS)') \
