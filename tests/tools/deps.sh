@@ -124,6 +124,10 @@ all() {
 
 if ! all; then
 	{ grep -E '^(E|W|Err):' "$log" || tail -n 12 "$log"; } | head -n 12 >&2
-	echo "apt-get failed: repair that, or install${packages:-$files} in another way, and run make again" >&2
+	if [ -n "$packages" ]; then
+		echo "apt-get failed: repair that, or install$packages in another way, and run make again" >&2
+	else
+		echo "apt-get failed: repair that, or name the file from node-d3: make D3=PATH" >&2
+	fi
 	exit 1
 fi
