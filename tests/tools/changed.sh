@@ -43,9 +43,9 @@ changed=$(git diff --name-only --diff-filter=d "$commit" -- $layers)
 # shellcheck disable=SC2086
 sources=$(git ls-files -- $layers | grep '\.c$')
 for file in $changed; do
+	# shellcheck disable=SC2086
 	case $file in
 	*.c) echo "1 $file" ;;
-	# shellcheck disable=SC2086
 	*.h) grep -lF "#include \"$file\"" $sources | sed 's/^/2 /' ;;
 	esac
 done | sort | awk -v most=$most '!seen[$2]++ && ++n <= most { print $2 }
