@@ -24,7 +24,7 @@ $(BUILD)/tests/unit/%.o $(BUILD)/tests/support/%.o: CFLAGS := -O1 -g1
 endif
 
 # main() of the test programs, and what they share.
-$(BUILD)/libsupport.a: $(BUILD)/tests/support/test_main.o
+$(BUILD)/libsupport.a: $(BUILD)/tests/support/test_main.o $(BUILD)/tests/support/test_descriptors.o
 	$(say) AR $@
 	$(Q)rm -f $@ && ar rcs $@ $^
 

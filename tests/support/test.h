@@ -32,6 +32,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -49,6 +50,14 @@
 /* Called by the macros below, before main(). */
 void test_register(int line, struct CMUnitTest test);
 void test_register_shared(CMFixtureFunction set_up, CMFixtureFunction tear_down);
+
+/* The number of open descriptors, except those without a file, as of signals and events: a program
+ * may keep these. */
+unsigned test_count_open(void);
+
+/* Prints which descriptors are open and returns false, unless there are as few as `before`. Call it
+ * once, at the end: libuv can't be used any more. */
+bool test_has_closed_all(unsigned before);
 
 /* Returns zeroed memory. If out of memory, the test fails. */
 void *test_alloc(size_t bytes);

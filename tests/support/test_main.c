@@ -147,6 +147,8 @@ static int select_tests(char **names, int n)
 
 int main(int argc, char **argv)
 {
+	unsigned open_before = test_count_open();
+
 	if (argc == 2 && strcmp(argv[1], "--list") == 0) {
 		for (size_t i = 0; i < count; i++)
 			printf("%s\n", tests[i].name);
@@ -159,6 +161,7 @@ int main(int argc, char **argv)
 	mallopt(M_TRIM_THRESHOLD, 8 * KEPT_BYTES);
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	alarm(TEST_SECONDS);
-	return _cmocka_run_group_tests(program_invocation_short_name, tests, count, shared_set_up,
-		       shared_tear_down) != 0;
+	int failed = _cmocka_run_group_tests(
+		program_invocation_short_name, tests, count, shared_set_up, shared_tear_down);
+	return failed != 0 || !test_has_closed_all(open_before);
 }

@@ -310,7 +310,11 @@ def test_operations_that_do_not_fit_the_state_are_refused(tmp):
             api.bad(method, path, body, status=409)
         api.good(*START, status=201)
         api.bad(*START, status=409, words="recording")
-        api.bad(*REPLAY, file.read_bytes(), status=409, words=["is in progress", "stop it first"])
+        before = len(os.listdir(f"/proc/{daemon.process.pid}/fd"))
+        for _ in range(5):
+            api.bad(*REPLAY, file.read_bytes(), status=409, words=["is in progress", "stop it first"])
+        after = len(os.listdir(f"/proc/{daemon.process.pid}/fd"))
+        assert after < before + 5, f"{before} descriptors, {after} after five replays that were refused"
         api.bad(*SNAPSHOT, status=409)
         api.good("DELETE", "/v1/recordings/current")
         api.bad("DELETE", "/v1/recordings/current", status=409)

@@ -122,6 +122,7 @@ TEST(errors_name_the_problem)
 		{"sim:rate=2G", "rate=2G"},
 		{"sim:count=0", "count=0"},
 		{"sim:count=1x", "count=1x"},
+		{"sim:count=000000000000000000000001", "count=0000"}, /* 24 digits, 23 fit */
 		{"sim:speed=1", "speed=1"},
 		{"sim:seed=-1", "seed=-1"},
 		{"sim:,", "unknown setting; use rate="},

@@ -3,6 +3,7 @@
 #include <poll.h>
 
 #include "daemon/live/tap.h"
+#include "daemon/live/tap_queue.h"
 #include "formats/base/json.h"
 #include "tests/support/dice.h"
 #include "tests/support/test.h"
@@ -569,4 +570,35 @@ TEST_F(a_ninth_tap_is_refused)
 	fds[3] = open_tap(f);
 	for (unsigned i = 0; i < BC_TAPS_MAX; i++)
 		close(fds[i]);
+}
+
+TEST_F(a_full_queue_has_all_that_it_took)
+{
+	struct bc_tap_queue *queue = test_alloc(sizeof(*queue));
+	const struct bc_tap_position position = {1, 2, 3};
+	struct bc_tap_item item;
+	static char text[BC_TAP_TEXT_BYTES];
+
+	(void)f;
+	for (uint16_t bytes = 0; bytes < 4 * sizeof(item); bytes += 20) {
+		const struct bc_event event = {.kind = BC_EVENT_MARK, .text_bytes = bytes};
+		uint64_t taken = 0;
+		memset(queue, 0, sizeof(*queue));
+		for (; queue->skipped_events == 0; taken++) {
+			memset(text, 'a' + (int)(taken % 26), bytes);
+			bc_tap_queue_push_event(queue, &event, text, &position);
+		}
+		for (uint64_t i = 0; i < taken - 1; i++) {
+			assert_true(bc_tap_queue_pop(queue, &item, text));
+			assert_int_equal(item.kind, BC_TAP_MARK);
+			assert_int_equal(item.text_bytes, bytes);
+			for (uint16_t at = 0; at < bytes; at++)
+				assert_int_equal(text[at], 'a' + (int)(i % 26));
+		}
+		assert_true(bc_tap_queue_pop(queue, &item, text));
+		assert_int_equal(item.kind, BC_TAP_SKIPPED);
+		assert_int_equal(item.tick, 1);
+		assert_false(bc_tap_queue_pop(queue, &item, text));
+	}
+	free(queue);
 }

@@ -430,6 +430,25 @@ TEST(every_dialect_gives_the_same_as_records_and_as_entries)
 	trace_free(&bcp1);
 }
 
+/* The reader takes 256 KiB of the file at a time. */
+TEST(a_whole_block_is_converted_to_records)
+{
+	const struct read_options options = {.as_records = true};
+	struct trace bcp1 = trace_of_sim(1, 22000, 2);
+	struct trace little = trace_to_byu(&bcp1, BC_FORMAT_BYU);
+	struct trace big = trace_to_byu(&bcp1, BC_FORMAT_BYU_BE);
+	char *expected = read_all(fd_of(little.bytes, little.n), BC_FORMAT_BYU, &options);
+	char *text = read_all(fd_of(big.bytes, big.n), BC_FORMAT_BYU_BE, &options);
+
+	assert_true(big.n > 256 << 10);
+	assert_string_equal(text, expected);
+	free(text);
+	free(expected);
+	trace_free(&big);
+	trace_free(&little);
+	trace_free(&bcp1);
+}
+
 TEST(a_record_too_large_for_byu_is_an_entry)
 {
 	for (int is_wide = 0; is_wide < 2; is_wide++) {
