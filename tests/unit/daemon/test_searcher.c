@@ -94,11 +94,10 @@ static int start(struct fixture *f, const char *path)
 	return fd;
 }
 
-static void test_an_unknown_recording_is_a_404(void **state)
+TEST(an_unknown_recording_is_a_404)
 {
 	struct fixture f;
 
-	(void)state;
 	set_up(&f, 0, HOUR_NS);
 	for (int i = 0; i < 20; i++) { /* more than there are places */
 		char *response = get(&f, "/20261120T091500Z-3f9a2d");
@@ -113,11 +112,10 @@ static void test_an_unknown_recording_is_a_404(void **state)
 	tear_down(&f);
 }
 
-static void test_a_search_is_cut_off_at_its_time_limit(void **state)
+TEST(a_search_is_cut_off_at_its_time_limit)
 {
 	struct fixture f;
 
-	(void)state;
 	set_up(&f, 1, 20000000); /* one byte per second does not get far */
 	char *response = get(&f, "/");
 	assert_int_equal(rig_status(response), 200);
@@ -126,11 +124,10 @@ static void test_a_search_is_cut_off_at_its_time_limit(void **state)
 	tear_down(&f);
 }
 
-static void test_searches_of_any_state_end_with_the_searcher(void **state)
+TEST(searches_of_any_state_end_with_the_searcher)
 {
 	struct fixture f;
 
-	(void)state;
 	set_up(&f, 1, HOUR_NS);
 	int fds[] = {start(&f, "/"), start(&f, "/" SMALL_RECORDING), start(&f, "/unknown"),
 		start(&f, "/gone")};
@@ -140,12 +137,11 @@ static void test_searches_of_any_state_end_with_the_searcher(void **state)
 		close(fds[i]);
 }
 
-static void test_a_disconnected_client_frees_its_place_while_it_waits(void **state)
+TEST(a_disconnected_client_frees_its_place_while_it_waits)
 {
 	struct fixture f;
 	int fds[BC_SEARCHES_MAX];
 
-	(void)state;
 	set_up(&f, 1, HOUR_NS);
 	fds[0] = start(&f, "/");
 	for (unsigned i = 1; i < BC_SEARCHES_MAX; i++) {
@@ -174,12 +170,11 @@ static bool is_accepted(struct fixture *f)
 	return status == 200;
 }
 
-static void test_clients_that_do_not_read_to_the_end_lose_their_places(void **state)
+TEST(clients_that_do_not_read_to_the_end_lose_their_places)
 {
 	struct fixture f;
 	int fds[BC_SEARCHES_MAX];
 
-	(void)state;
 	set_up(&f, 0, HOUR_NS);
 	for (uint32_t segment = 1; segment < 4; segment++) {
 		free(f.segment.bytes);
@@ -195,16 +190,4 @@ static void test_clients_that_do_not_read_to_the_end_lose_their_places(void **st
 	tear_down(&f);
 	for (unsigned i = 0; i < BC_SEARCHES_MAX; i++)
 		close(fds[i]);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_an_unknown_recording_is_a_404),
-		cmocka_unit_test(test_a_search_is_cut_off_at_its_time_limit),
-		cmocka_unit_test(test_searches_of_any_state_end_with_the_searcher),
-		cmocka_unit_test(test_a_disconnected_client_frees_its_place_while_it_waits),
-		cmocka_unit_test(test_clients_that_do_not_read_to_the_end_lose_their_places),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -74,11 +74,10 @@ static uint64_t count(struct fixture *f)
 	return matches;
 }
 
-static void test_a_segment_is_searched_whenever_it_is_sealed(void **state)
+TEST(a_segment_is_searched_whenever_it_is_sealed)
 {
 	struct fixture f;
 
-	(void)state;
 	set_up(&f);
 	assert_int_equal(count(&f), SMALL_RECORDS); /* after it was listed */
 	assert_int_equal(rename(f.sealed, f.partial), 0);
@@ -90,11 +89,10 @@ static void test_a_segment_is_searched_whenever_it_is_sealed(void **state)
 	tear_down(&f);
 }
 
-static void test_a_file_that_is_deleted_or_unreadable_is_opened_once(void **state)
+TEST(a_file_that_is_deleted_or_unreadable_is_opened_once)
 {
 	struct fixture f;
 
-	(void)state;
 	set_up(&f);
 	assert_int_equal(rename(f.sealed, f.partial), 0);
 	f.change = DELETED;
@@ -109,11 +107,10 @@ static void test_a_file_that_is_deleted_or_unreadable_is_opened_once(void **stat
 	tear_down(&f);
 }
 
-static void test_only_regular_files_are_opened(void **state)
+TEST(only_regular_files_are_opened)
 {
 	struct fixture f;
 
-	(void)state;
 	set_up(&f);
 	f.opens_itself = true;
 	assert_int_equal(count(&f), SMALL_RECORDS);
@@ -129,14 +126,4 @@ static void test_only_regular_files_are_opened(void **state)
 	assert_int_equal(count(&f), 0);
 	assert_int_equal(f.faults, 2);
 	tear_down(&f);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_a_segment_is_searched_whenever_it_is_sealed),
-		cmocka_unit_test(test_a_file_that_is_deleted_or_unreadable_is_opened_once),
-		cmocka_unit_test(test_only_regular_files_are_opened),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }
