@@ -302,7 +302,7 @@ def test_invalid_queries_are_refused(idle):
 @pytest.mark.asan
 def test_operations_that_do_not_fit_the_state_are_refused(tmp):
     file = trace(tmp, 1000)
-    with daemon_in(tmp) as daemon:
+    with daemon_in(tmp, env=Faults(tmp, tmp / "out").env) as daemon:
         daemon.wait_ready()
         api = Api(tmp / "socket")
         for (method, path), body in ((NOTE, {"metadata": {"a": "b"}}), (ROTATE, None), (MARK, {"text": "x"}), (SNAPSHOT, None),
