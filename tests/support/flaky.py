@@ -47,6 +47,12 @@ def text_of(report):
     return f"{report.longreprtext}\n{report.caplog}\n{report.capstdout}\n{report.capstderr}"
 
 
+def may_be_a_defect(report):
+    """Searches the errors and the output, but not the source lines of a traceback."""
+    errors = [line for line in report.longreprtext.splitlines() if not line.startswith((" ", ">"))]
+    return NEVER.search("\n".join((*errors, report.capstdout, report.capstderr)))
+
+
 class Flaky:
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session):
@@ -60,7 +66,8 @@ class Flaky:
         names = {report.nodeid for report in reports}
         if not names or len(names) > MOST or session.shouldstop or session.shouldfail:
             return
-        passed = {name for name in sorted(names) if self.passes_alone(
+        never = {report.nodeid for report in reports if may_be_a_defect(report)}
+        passed = {name for name in sorted(names - never) if self.passes_alone(
             reporter, name, "\n".join(text_of(report) for report in reports if report.nodeid == name))}
         for kind in ("failed", "error"):
             left = [report for report in reporter.stats.pop(kind, []) if getattr(report, "nodeid", None) not in passed]
@@ -72,12 +79,10 @@ class Flaky:
             session.exitstatus = pytest.ExitCode.OK
 
     def passes_alone(self, reporter, name, first):
-        if NEVER.search(first):
-            return False
         reporter.write_line("")
         reporter.write_line(f"{name} failed; once more, alone")
         again = subprocess.run(
-            [sys.executable, "-m", "pytest", "-q", "-p", "no:xdist", re.sub(r"@\w+$", "", name)],  # without the group
+            [sys.executable, "-m", "pytest", "-q", "-n", "0", re.sub(r"@\w+$", "", name)],  # without the group
             env={**os.environ, IS_REPEAT: "1"}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, text=True, errors="replace", check=False)
         if again.returncode != 0:

@@ -153,8 +153,9 @@ def equal(got, wanted, what=""):
 
 def report_crash(argv, code, err):
     """Prints a line if a program crashed or a sanitizer has stopped it, whatever the test then says: flaky.py."""
-    if -code in CRASHES or b"Sanitizer" in (err or b"") or b"runtime error:" in (err or b""):
-        print(f"CRASHED: {argv[0]}: exit code {code}\n{(err or b'').decode(errors='replace')[-20000:]}")
+    text = err if isinstance(err, str) else (err or b"").decode(errors="replace")
+    if -code in CRASHES or "Sanitizer" in text or "runtime error:" in text:
+        print(f"CRASHED: {argv[0]}: exit code {code}\n{text[-20000:]}")
 
 
 def run(*argv, data=None, timeout=TIMEOUT_S, **options):
