@@ -19,7 +19,7 @@ BUDGET_S = {"system": 1, "program": 3, "browser": 4}
 SANITIZED_PROGRAM_S = 5  # system tests have no budget with sanitizers
 EXCESS = 3
 MOST_EXPENSIVE = 10
-MEAN_S = 0.25  # of the tests of `make test`, for the estimate of how long they take
+MEAN_S = 0.4  # of the tests of `make test`, with the time in which a core waits, to tell how long they take
 REFERENCE_S = 0.56  # on the reference machine
 REFERENCE_SAMPLES = 4_000_000
 SCALE = "BUSCAP_CPU_SCALE"  # in the environment of the processes that run the tests
@@ -73,7 +73,7 @@ class CpuBudget:
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, node, ids):
         if node.gateway.id == "gw0":
-            seconds = len(ids) * MEAN_S / self.scale * max(1, os.getloadavg()[0]) / harness.CORES
+            seconds = len(ids) * MEAN_S / self.scale / harness.CORES
             text = f"{round(seconds / 60)} minutes" if seconds > 90 else "a minute" if seconds > 30 else "half a minute"
             node.config.pluginmanager.get_plugin("terminalreporter").write_line(
                 f"{len(ids):,} tests, about {text} on this machine" if ids else "no test has this name")
