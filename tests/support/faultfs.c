@@ -614,8 +614,8 @@ EXPORT int unlinkat(int dir_fd, const char *name, int flags)
 	return rc;
 }
 
-/* No fault of its own. A descriptor that is removed from a loop after it was closed may by then be
- * one that another thread has just opened: nothing else notices. */
+/* Injects nothing: ends a program that removes a closed descriptor from a loop. By then the number
+ * may belong to a descriptor that another thread has just opened. */
 EXPORT int epoll_ctl(int epoll_fd, int operation, int fd, struct epoll_event *event)
 {
 	long rc = syscall(SYS_epoll_ctl, epoll_fd, operation, fd, event);

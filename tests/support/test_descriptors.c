@@ -10,7 +10,7 @@
 
 #define DESCRIPTORS 1000
 
-/* Only in programs with libuv. It has two descriptors of its own. */
+/* Only in programs with libuv, which keeps two descriptors open until then. */
 extern void uv_library_shutdown(void) __attribute__((weak));
 
 #ifndef __SANITIZE_THREAD__

@@ -148,7 +148,7 @@ def check_pixels(browser, rng):
     heat = browser.js("arguments[0].map((colour) => (({r, g, b}) => [r, g, b])(d3.rgb(colour)))", [*colours["heat"], colours["paper"]])
     for (number, row), got in zip(pairs, drawn):
         column = overview["columns"][number]
-        # Of columns that share a pixel, the last is visible. One of a gap after all records has no time of its own.
+        # Of columns that share a pixel, the last is visible. A gap after all records has a column without duration.
         if got is None or got[1] < 2 or column["from"] == column["to"]:
             continue
         flat = column["cells"]

@@ -39,7 +39,7 @@ static void says(int code, const char *line, const char *words)
 			r.code, code, r.err, words);
 }
 
-/* The same, and there is no output. */
+/* Like says(), and checks that nothing is printed on standard output. */
 static void fails(int code, const char *line, const char *words)
 {
 	says(code, line, words);
