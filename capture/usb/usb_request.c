@@ -22,7 +22,9 @@
 
 /* FTDI's requests, as in libftdi's ftdi.h and Linux's ftdi_sio.h. */
 enum { FTDI_RESET = 0, FTDI_SET_LATENCY = 9, FTDI_SET_BITMODE = 11 };
-enum { FTDI_RESET_ALL = 0, FTDI_RESET_PURGE_RX = 1 };
+/* The directions are the host's, as in tcflush(): libftdi had them the wrong way round before 1.5,
+ * and Linux's names are the chip's. */
+enum { FTDI_RESET_ALL = 0, FTDI_FLUSH_OUTPUT = 1, FTDI_FLUSH_INPUT = 2 };
 #define FTDI_ALL_PINS 0xFF
 
 struct bc_usb_request {
@@ -48,7 +50,9 @@ static const struct setup setups[BC_USB_REQUESTS] = {
 	[BC_USB_STOP] = {"STOP", TO_INTERFACE, 3, 0, 0},
 	[BC_USB_GET_COUNTERS] = {"GET_COUNTERS", FROM_INTERFACE, 4, 0, COUNTERS_BYTES},
 	[BC_USB_FTDI_RESET] = {"FTDI reset", TO_FTDI, FTDI_RESET, FTDI_RESET_ALL, 0},
-	[BC_USB_FTDI_PURGE] = {"FTDI purge", TO_FTDI, FTDI_RESET, FTDI_RESET_PURGE_RX, 0},
+	[BC_USB_FTDI_FLUSH_OUTPUT] = {"FTDI output purge", TO_FTDI, FTDI_RESET, FTDI_FLUSH_OUTPUT,
+		0},
+	[BC_USB_FTDI_FLUSH_INPUT] = {"FTDI input purge", TO_FTDI, FTDI_RESET, FTDI_FLUSH_INPUT, 0},
 	[BC_USB_FTDI_LATENCY] = {"FTDI latency timer", TO_FTDI, FTDI_SET_LATENCY, 0, 0},
 	[BC_USB_FTDI_MODE_RESET] = {"FTDI bit mode reset", TO_FTDI, FTDI_SET_BITMODE, 0, 0},
 	[BC_USB_FTDI_MODE] = {"FTDI bit mode", TO_FTDI, FTDI_SET_BITMODE, 0, 0},

@@ -21,7 +21,8 @@ enum bc_usb_request_id {
 	BC_USB_START,
 	BC_USB_STOP,
 	BC_USB_FTDI_RESET,
-	BC_USB_FTDI_PURGE, /* drops old data from the chip's receive buffer */
+	BC_USB_FTDI_FLUSH_OUTPUT, /* drop old data from the chip's buffers: from the host, */
+	BC_USB_FTDI_FLUSH_INPUT,  /* and towards the host */
 	BC_USB_FTDI_LATENCY,
 	BC_USB_FTDI_MODE_RESET,
 	BC_USB_FTDI_MODE, /* the chip starts to send */

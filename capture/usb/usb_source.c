@@ -608,10 +608,11 @@ static struct usb_opening usb_opening_of(enum bc_usb_link link)
 	static const enum bc_usb_request_id plain[] = {
 		BC_USB_GET_INFO, BC_USB_GET_COUNTERS, BC_USB_START};
 	static const enum bc_usb_request_id ftdi[] = {BC_USB_FTDI_RESET, BC_USB_FTDI_MODE_RESET,
-		BC_USB_FTDI_LATENCY, BC_USB_FTDI_PURGE, BC_USB_FTDI_MODE};
+		BC_USB_FTDI_LATENCY, BC_USB_FTDI_FLUSH_OUTPUT, BC_USB_FTDI_FLUSH_INPUT,
+		BC_USB_FTDI_MODE};
 
 	if (link == BC_USB_FTDI)
-		return (struct usb_opening){ftdi, sizeof(ftdi) / sizeof(ftdi[0]), 4};
+		return (struct usb_opening){ftdi, sizeof(ftdi) / sizeof(ftdi[0]), 5};
 	return (struct usb_opening){plain, sizeof(plain) / sizeof(plain[0]), 2};
 }
 

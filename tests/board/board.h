@@ -24,9 +24,10 @@
  *
  * With is_ftdi the bulk endpoint behaves like an FT232H in front of a board. Bit mode 0x40 (sync
  * FIFO) starts the stream and counts as a start. Bit mode 0 ends it immediately, even within a
- * frame, and counts as a stop; the FIFO is dropped. A reset or purge drops the rest of the current
- * frame. If no packet was sent for the latency time, a packet with only the status is sent, started
- * or not. The requests of the board protocol are stalled.
+ * frame, and counts as a stop; the FIFO is dropped, but up to 1,024 bytes are in the chip already
+ * and are sent until they are purged. A reset, or a purge of the buffer towards the host, drops the
+ * rest of the current frame. If no packet was sent for the latency time, a packet with only the
+ * status is sent, started or not. The requests of the board protocol are stalled.
  *
  * A board that does not answer vendor requests (the command `requests`) needs no START and no bit
  * mode: it sends from the first board_bulk_in() after power-on.

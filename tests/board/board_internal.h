@@ -134,7 +134,8 @@ struct board {
 	/* The current frame, or a piece of garbage or raw6. */
 	uint8_t frame[BC_SIM_FRAME_MAX];
 	size_t frame_bytes;
-	size_t frame_at; /* sent up to here */
+	size_t frame_at;  /* sent up to here */
+	size_t frame_end; /* FTDI: the chip's buffer ends here; 0: the stream is not halted */
 
 	struct board_seam seam;
 
@@ -161,7 +162,11 @@ void board_stream_stop(struct board *board);
 /* Ends the stream immediately: drops the FIFO and the rest of the current frame. */
 void board_stream_abort(struct board *board);
 
-/* Drops the rest of the current frame, if any byte of it was sent. */
+/* The FTDI chip stops reading from the board, within a frame: its FIFO is dropped, but the bytes
+ * that are in the chip's buffer already, at most `bytes`, are sent until they are purged. */
+void board_stream_halt(struct board *board, size_t bytes);
+
+/* Drops the rest of the current frame, if any byte of it was sent or it is in the chip's buffer. */
 void board_stream_cut(struct board *board);
 
 /* Resets the tick counter, sequence number, counters and FIFO. */

@@ -1,3 +1,31 @@
+/* The control requests of a board: those of the USB, of docs/board-protocol.md, or of an FTDI chip.
+ *
+ * The daemon's tests can't find a mistake that capture/usb and this folder have in common. So each
+ * fact that both rely on was checked against a source that is not ours:
+ *
+ * Linux, include/uapi/linux/usb/ch9.h:
+ * - standard requests, bmRequestType, ENDPOINT_HALT, the types of descriptors
+ *
+ * Linux, include/uapi/linux/usbdevice_fs.h, which usbfs*.c and umockdev_*.c compile against:
+ * - the ioctls of usbfs, their structures and capabilities
+ *
+ * libusbredirparser, which usbredir_*.c call:
+ * - the packets of usbredir
+ *
+ * Linux, drivers/usb/serial/ftdi_sio.h:
+ * - FTDI's bmRequestType is 40; wIndex is the port, counted from 1
+ * - bRequest 0 resets: wValue 0 empties both buffers, 1 and 2 one of them each
+ * - bRequest 9 sets the latency in milliseconds, 10 answers it; it is 16 at first
+ * - two status bytes begin each packet, also those that the chip sends without data
+ *
+ * libftdi 1.5, src/ftdi.h and ftdi.c:
+ * - wValue 1 empties the buffer from the host, 2 the one towards the host ("History": the names RX
+ *   and TX are the chip's, and earlier versions confused them)
+ * - bRequest 11 sets the bit mode: the mode is in the high byte of wValue, the pins in the low one;
+ *   mode 0 is a reset, 40 the synchronous FIFO
+ *
+ * No such source says that bit mode 0 stops the chip within a frame and keeps its buffer. The
+ * daemon must work if it does, and if it does not. */
 #include "tests/board/board_internal.h"
 
 #include <errno.h>
@@ -20,6 +48,8 @@
 #define SERIAL_AT      32
 #define SERIAL_BYTES   32
 #define COUNTERS_BYTES 24
+
+#define FTDI_BUFFER_BYTES 1024 /* of an FT232H, towards the host */
 
 struct setup {
 	uint8_t type;
@@ -211,13 +241,13 @@ static int set_bit_mode(struct board *board, const struct setup *s)
 		board_stream_start(board);
 	} else if (board->ftdi.bit_mode == 0) {
 		board->ledger.sums.stops++;
-		board_stream_abort(board);
+		board_stream_halt(board, FTDI_BUFFER_BYTES);
 	}
 	return 0;
 }
 
-/* FTDI's reset: wValue 0 empties both buffers, 1 the receive buffer (towards the host), 2 the
- * other. */
+/* FTDI's reset: wValue 0 empties both buffers, 1 the one from the host, which holds nothing here, 2
+ * the one towards the host. */
 static int reset(struct board *board, const struct setup *s)
 {
 	if (s->value > 2)
@@ -226,7 +256,7 @@ static int reset(struct board *board, const struct setup *s)
 		board->ftdi.resets++;
 	else
 		board->ftdi.purges++;
-	if (s->value != 2)
+	if (s->value != 1)
 		board_stream_cut(board);
 	return 0;
 }

@@ -63,24 +63,40 @@ static void open_seam(struct board *board)
 
 void board_stream_cut(struct board *board)
 {
-	if (!board_ledger_is_begun(&board->ledger))
+	if (!board_ledger_is_begun(&board->ledger) && board->frame_end == 0)
 		return;
 	open_seam(board);
 	board->frame_at = board->frame_bytes;
+	board->frame_end = 0;
 	board_ledger_close(&board->ledger);
 }
 
-void board_stream_abort(struct board *board)
+static void drop_fifo(struct board *board)
 {
-	open_seam(board);
-	board->frame_at = board->frame_bytes;
-	board_ledger_close(&board->ledger);
 	board->ledger.sums.dropped_samples += board->held;
 	board_bus_skip(&board->bus, board->held);
 	board->held = 0;
 	board->lost = 0;
 	if (board->state != BOARD_IDLE)
 		board->state = BOARD_STOPPED;
+}
+
+void board_stream_halt(struct board *board, size_t bytes)
+{
+	size_t n = board_stream_fill(board);
+
+	drop_fifo(board);
+	if (n != 0)
+		board->frame_end = board->frame_at + (n < bytes ? n : bytes);
+}
+
+void board_stream_abort(struct board *board)
+{
+	open_seam(board);
+	board->frame_at = board->frame_bytes;
+	board->frame_end = 0;
+	board_ledger_close(&board->ledger);
+	drop_fifo(board);
 }
 
 void board_stream_power_on(struct board *board)
@@ -373,7 +389,8 @@ size_t board_stream_fill(struct board *board)
 	if (board->is_frozen)
 		return 0;
 	for (;;) {
-		size_t n = board->frame_bytes - board->frame_at;
+		size_t end = board->frame_end != 0 ? board->frame_end : board->frame_bytes;
+		size_t n = end - board->frame_at;
 		if (n == 0) {
 			if (!make_next(board))
 				return 0;
@@ -402,6 +419,8 @@ void board_stream_read(struct board *board, uint8_t *out, size_t n)
 		board_ledger_swallow(&board->ledger, n);
 	}
 	board->frame_at += n;
+	if (board->frame_at == board->frame_end)
+		board_stream_cut(board);
 }
 
 bool board_stream_is_idle(const struct board *board)

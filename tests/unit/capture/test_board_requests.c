@@ -72,6 +72,11 @@ TEST_RIG(ftdi_streams_in_sync_fifo_mode)
 		ftdi_set(rig, 11, 0, 1);
 		assert_int_equal(board_sent(rig->board).stops, 1);
 		rig->now_ns += SECOND_NS;
+		uint64_t before = rig->receiver.bytes;
+		rig->room = 10240;
+		assert_int_equal(ftdi_transfer(rig, packets[i]), 0);
+		assert_in_range(rig->receiver.bytes - before, 1, 1024); /* were in the chip */
+		rig->now_ns += SECOND_NS;
 		assert_int_equal(ftdi_transfer(rig, packets[i]), 0);
 		assert_int_equal(rig->bytes, 2);
 		check_ledger_at_end(rig);
@@ -129,18 +134,40 @@ TEST_RIG(ftdi_remembers_its_settings)
 		"\"resets\":1,\"purges\":2}");
 }
 
+/* The purge of the other buffer, 1, drops nothing. */
 TEST_RIG(an_ftdi_purge_drops_the_rest_of_a_frame)
 {
-	open_board(rig, &ftdi);
-	rig->room = 5120;
-	ftdi_set(rig, 11, 0x40FF, 1);
-	for (uint16_t i = 0; i < 20; i++) {
-		assert_int_equal(ftdi_transfer(rig, 512), 0);
-		ftdi_set(rig, 0, i % 3, 1);
+	for (uint16_t purge = 0; purge < 3; purge++) {
+		open_board(rig, &ftdi);
+		rig->room = 5120;
+		ftdi_set(rig, 11, 0x40FF, 1);
+		for (uint16_t i = 0; i < 20; i++) {
+			assert_int_equal(ftdi_transfer(rig, 512), 0);
+			ftdi_set(rig, 0, purge, 1);
+		}
+		if (purge == 1)
+			assert_int_equal(rig->receiver.reader.skipped_bytes, 0);
+		ftdi_set(rig, 11, 0, 1);
+		ftdi_set(rig, 0, 2, 1);
+		check_ledger_at_end(rig);
+		assert_in_range(board_sent(rig->board).torn_frames, purge == 1 ? 0 : 10,
+			purge == 1 ? 1 : 20);
 	}
-	ftdi_set(rig, 11, 0, 1);
-	check_ledger_at_end(rig);
-	assert_in_range(board_sent(rig->board).torn_frames, 10, 20);
+}
+
+/* What the chip has read when it is halted stays in its buffer until it is read or purged. */
+TEST_RIG(ftdi_keeps_stale_bytes_until_they_are_purged)
+{
+	for (uint16_t purge = 1; purge < 3; purge++) {
+		open_board(rig, &ftdi);
+		rig->room = 5120;
+		ftdi_set(rig, 11, 0x40FF, 1);
+		ftdi_set(rig, 11, 0, 1);
+		ftdi_set(rig, 0, purge, 1);
+		assert_int_equal(ftdi_transfer(rig, 512), 0);
+		assert_int_equal(rig->receiver.bytes, purge == 1 ? 1024 : 0);
+		check_ledger_at_end(rig);
+	}
 }
 
 TEST_RIG(ftdi_bytes_that_did_not_arrive_are_taken_back)

@@ -606,21 +606,27 @@ TEST_RUN(an_unreported_clock_is_the_configured_one_or_the_hosts)
 	usb_run_close(run);
 }
 
-static void try_ftdi(struct usb_run *run, uint16_t packet_bytes, uint8_t mode)
+static void use_ftdi(struct usb_run *run, uint16_t packet_bytes, uint64_t rate)
 {
 	const struct board_options options = {.serial = "F1",
 		.is_ftdi = true,
-		.rate = 1000000,
+		.rate = rate,
 		.seed = 7,
 		.packet_bytes = packet_bytes,
 		.fifo_samples = RUN_FIFO_SAMPLES};
-	char answer[BOARD_ANSWER];
-	char wanted[64];
 
 	usb_run_board_of(run, &options);
 	run->options.match.vid = 0x0403;
 	run->options.match.pid = 0x6014;
 	run->options.link = BC_USB_FTDI;
+}
+
+static void try_ftdi(struct usb_run *run, uint16_t packet_bytes, uint8_t mode)
+{
+	char answer[BOARD_ANSWER];
+	char wanted[64];
+
+	use_ftdi(run, packet_bytes, 1000000);
 	run->options.ftdi = (struct bc_usb_ftdi){.latency_ms = 3, .mode = mode};
 	run->options.clock_hz = 66000000;
 	usb_run_plug(run);
@@ -630,7 +636,7 @@ static void try_ftdi(struct usb_run *run, uint16_t packet_bytes, uint8_t mode)
 	assert_true(usbfs_command(run->port, "ftdi", answer));
 	snprintf(wanted, sizeof(wanted), "\"latency_ms\":3,\"bit_mode\":%u,\"bit_mask\":255", mode);
 	assert_non_null(strstr(answer, wanted));
-	assert_non_null(strstr(answer, "\"resets\":1,\"purges\":1"));
+	assert_non_null(strstr(answer, "\"resets\":1,\"purges\":2"));
 	usb_run_stop(run);
 	assert_int_equal(run->status, 0);
 	assert_int_equal(run->samples, usbfs_sent(run->port).samples);
@@ -638,6 +644,29 @@ static void try_ftdi(struct usb_run *run, uint16_t packet_bytes, uint8_t mode)
 	assert_true(usbfs_command(run->port, "ftdi", answer));
 	assert_non_null(strstr(answer, "\"bit_mode\":0"));
 	usb_run_again(run);
+}
+
+/* A run that crashed leaves the chip in its mode, and it fills its buffer until it is reset. */
+TEST_RUN(what_an_ftdi_chip_holds_from_an_earlier_run_is_not_recorded)
+{
+	static const uint8_t sync_fifo[8] = {0x40, 11, 0xFF, 0x40, 1, 0, 0, 0};
+
+	for (unsigned i = 0; i < 4; i++) {
+		/* On demand, or with old samples in its FIFO. */
+		use_ftdi(run, i % 2 == 0 ? 512 : 64, i < 2 ? 0 : 1000000);
+		assert_int_equal(board_control(run->board, sync_fifo, NULL, 1), 0);
+		if (i >= 2)
+			assert_int_equal(
+				board_control(run->board, sync_fifo, NULL, uv_hrtime()), 0);
+		usb_run_plug(run);
+		usb_run_start(run);
+		usb_run_receive(run, 10000);
+		assert_int_equal(run->reader.skipped_bytes, 0);
+		assert_int_equal(run->damaged, 0);
+		usb_run_again(run);
+	}
+	usb_run_start(run);
+	usb_run_close(run);
 }
 
 TEST_RUN(an_ftdi_chips_status_bytes_are_removed)
