@@ -85,8 +85,22 @@ static enum bc_parse_end parse_din(void *state, struct bc_parse *p)
 	return BC_PARSE_DONE;
 }
 
-const struct bc_parser bc_din_parser = {
-	.state_bytes = sizeof(struct din), .init = din_init, .parse = parse_din};
+/* Dinero ignores the rest of a line, but the programs that write din write none. */
+static bool is_typical_din(
+	const char *line, const struct bc_entry *entry, const struct bc_entry *before)
+{
+	const char *addr = bc_skip_spaces(bc_token_end(bc_skip_spaces(line)));
+
+	(void)entry;
+	(void)before;
+	return *bc_skip_spaces(bc_token_end(addr)) == '\n';
+}
+
+const struct bc_parser bc_din_parser = {.state_bytes = sizeof(struct din),
+	.init = din_init,
+	.parse = parse_din,
+	.is_typical = is_typical_din,
+	.has_bare_hex = true};
 
 static inline int xdin_type(char letter)
 {
@@ -162,7 +176,7 @@ static enum bc_parse_end parse_xdin(void *state, struct bc_parse *p)
 	return BC_PARSE_DONE;
 }
 
-const struct bc_parser bc_xdin_parser = {.parse = parse_xdin};
+const struct bc_parser bc_xdin_parser = {.parse = parse_xdin, .has_bare_hex = true};
 
 static char din_label(unsigned type)
 {

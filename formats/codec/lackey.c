@@ -92,7 +92,16 @@ static enum bc_parse_end parse_lackey(void *state, struct bc_parse *p)
 	return BC_PARSE_DONE;
 }
 
-const struct bc_parser bc_lackey_parser = {.parse = parse_lackey};
+/* Lackey writes the letter of a fetch in the first column and the others in the second. Elsewhere
+ * they are those of other texts, such as the path "M 10,20" of a picture. */
+static bool is_typical_lackey(
+	const char *line, const struct bc_entry *entry, const struct bc_entry *before)
+{
+	(void)before;
+	return entry->type == BC_REQ_FETCH ? *line == 'I' : *line == ' ' && line[1] > ' ';
+}
+
+const struct bc_parser bc_lackey_parser = {.parse = parse_lackey, .is_typical = is_typical_lackey};
 
 static const char *head_of(unsigned type)
 {

@@ -58,7 +58,41 @@ static enum bc_parse_end parse_events(void *state, struct bc_parse *p)
 	return BC_PARSE_DONE;
 }
 
-const struct bc_parser bc_laplace_events_parser = {.parse = parse_events};
+/* Whether the text consists of `numbers` hexadecimal numbers and then `words` words. */
+static bool has_layout(struct bc_text text, unsigned numbers, unsigned words)
+{
+	const char *at = text.at;
+	const char *end = text.at + text.bytes;
+
+	for (unsigned i = 0; i < numbers + words; i++) {
+		const char *word = at = bc_skip_spaces(at);
+		uint64_t value;
+		if (at >= end)
+			return false;
+		at = bc_token_end(at);
+		if (i < numbers && (!bc_parse_hex(&word, &value) || word != at))
+			return false;
+	}
+	return bc_skip_spaces(at) >= end;
+}
+
+/* Almost any text has lines of a word, a number and more. Only those of the two documented tags are
+ * recognised, and events are in the order of their times. */
+static bool is_typical_event(
+	const char *line, const struct bc_entry *entry, const struct bc_entry *before)
+{
+	const struct bc_kernel_event *event = &entry->kernel;
+
+	(void)line;
+	if (event->tag.bytes != 1 || (before != NULL && entry->tick < before->tick))
+		return false;
+	return *event->tag.at == 'F'   ? has_layout(event->rest, 2, 0)
+	       : *event->tag.at == 'M' ? has_layout(event->rest, 7, 1)
+				       : false;
+}
+
+const struct bc_parser bc_laplace_events_parser = {
+	.parse = parse_events, .is_typical = is_typical_event};
 
 static int print_events(void *state, struct bc_print *p)
 {

@@ -465,5 +465,35 @@ static enum bc_parse_end parse_tarmac(void *state, struct bc_parse *p)
 	return BC_PARSE_DONE;
 }
 
-const struct bc_parser bc_tarmac_parser = {
-	.state_bytes = sizeof(struct tarmac), .init = tarmac_init, .parse = parse_tarmac};
+/* Whether the text has a name that can't be taken for a hexadecimal number. */
+static bool is_register_name(const struct bc_text *name)
+{
+	for (uint32_t i = 0; i < name->bytes; i++)
+		if (bc_hex_value[(uint8_t)name->at[i]] > 15)
+			return true;
+	return false;
+}
+
+/* A unit, a processor, or a record that no other text has. "R 2000a044 4" and the like are lines of
+ * many traces; a register has a name, and all its digits. */
+static bool is_typical_tarmac(
+	const char *line, const struct bc_entry *entry, const struct bc_entry *before)
+{
+	(void)before;
+	if ((entry->has & BC_HAS_PROC) != 0)
+		return true;
+	switch (entry->kind) {
+	case BC_ENTRY_REGISTER:
+		return entry->unit != BC_UNIT_TICK ||
+		       (entry->reg.value.bytes >= 8 && is_register_name(&entry->reg.name));
+	case BC_ENTRY_LINE: /* the unit may be that of the line before */
+		return entry->unit != BC_UNIT_TICK && (uint8_t)(*bc_skip_spaces(line) - '0') <= 9;
+	default:
+		return true;
+	}
+}
+
+const struct bc_parser bc_tarmac_parser = {.state_bytes = sizeof(struct tarmac),
+	.init = tarmac_init,
+	.parse = parse_tarmac,
+	.is_typical = is_typical_tarmac};

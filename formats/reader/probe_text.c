@@ -13,92 +13,163 @@
 /* Allow a few malformed lines: a file may be cut or contain other lines. */
 #define MALFORMED_PER_256 8u
 
-bool bc_is_text(const uint8_t *head, size_t bytes)
+/* More of them may be damaged: blank, with a control character, or the last line of the file. A
+ * last line without anything that can be printed doesn't count. */
+#define DAMAGED_PER_256 64u
+
+/* So many of the other lines are typical of the format. */
+#define TYPICAL_PER_256 160u
+
+/* In text, at most one byte in this many is a control character. */
+#define BYTES_PER_CONTROL 32u
+
+static bool is_control(uint8_t byte)
 {
-	for (size_t i = 0; i < bytes; i++)
-		if (head[i] < 0x20 && head[i] != '\t' && head[i] != '\n' && head[i] != '\r')
-			return false;
-	return bytes != 0;
+	return byte < 0x20 && byte != '\t' && byte != '\n' && byte != '\r';
 }
 
-/* Result of parsing the lines. */
+bool bc_is_text(const uint8_t *head, size_t bytes)
+{
+	size_t controls = 0;
+
+	for (size_t i = 0; i < bytes; i++)
+		controls += is_control(head[i]);
+	/* One alone may be in a short text, but a binary record of few bytes has more. */
+	return bytes != 0 &&
+	       (controls <= bytes / BYTES_PER_CONTROL || (controls == 1 && bytes >= 16));
+}
+
+/* Whether the numbers of a list are hexadecimal: one has a digit from a to f. Without one, they are
+ * if there are few, and nearly all are multiples of 4 as addresses are; of decimal numbers, less
+ * than half are. */
+#define DISTINCT_MAX 16u
+
+struct hex_check {
+	uint64_t distinct[DISTINCT_MAX];
+	unsigned used; /* DISTINCT_MAX + 1: more */
+	uint64_t numbers;
+	uint64_t odd; /* those that are no multiples of 4 */
+	bool has_letter;
+};
+
+static void check_hex(struct hex_check *c, uint64_t number)
+{
+	unsigned i = 0;
+
+	c->numbers++;
+	c->odd += number % 4 != 0;
+	for (uint64_t rest = number; rest != 0; rest >>= 4)
+		c->has_letter |= (rest & 15) > 9;
+	while (i < c->used && i < DISTINCT_MAX && c->distinct[i] != number)
+		i++;
+	if (i < c->used || c->used > DISTINCT_MAX)
+		return;
+	if (i < DISTINCT_MAX)
+		c->distinct[i] = number;
+	c->used++;
+}
+
+static bool is_hex(const struct hex_check *c)
+{
+	return c->has_letter || (c->used <= DISTINCT_MAX && c->odd * 8 <= c->numbers);
+}
+
+/* Result of parsing the lines. Blank lines, comments and those that the parser skips don't
+ * count. */
 struct count {
 	uint64_t lines;
 	uint64_t bad;
+	uint64_t damaged;
 	uint64_t modelled; /* lines of modelled kinds */
+	uint64_t typical;
+	struct hex_check hex;
 };
 
-/* Almost any line parses as a kernel event: a letter, a number and anything. All published tags are
- * capitals, so only capitals count. */
-static bool is_modelled(const struct bc_entry *entry)
+/* Whether a line has a control character: it may be one of the format that was damaged. */
+static bool has_control(const char *line, const char *end)
 {
-	if (entry->kind == BC_ENTRY_KERNEL)
-		return entry->letter >= 'A' && entry->letter <= 'Z';
-	return entry->kind != BC_ENTRY_LINE && !entry->is_continued;
+	while (line < end && !is_control((uint8_t)*line))
+		line++;
+	return line < end;
 }
 
-static struct count try_parser(
-	const struct bc_parser *parser, const char *text, size_t bytes, struct bc_entry *entries)
+/* Whether a line has nothing but white space and control characters. */
+static bool is_empty(const char *line, const char *end)
+{
+	while (line < end && ((uint8_t)*line <= ' '))
+		line++;
+	return line == end;
+}
+
+static void count_line(struct count *count, const struct bc_parser *parser, const char *line,
+	const struct bc_entry *entry, const struct bc_entry *before)
+{
+	const char *word = bc_skip_spaces(line);
+
+	if (*word == '\n' || *word == '#')
+		return;
+	count->lines++;
+	count->modelled += entry->kind != BC_ENTRY_LINE;
+	count->typical += parser->is_typical == NULL || parser->is_typical(line, entry, before);
+	if (parser->has_bare_hex)
+		check_hex(&count->hex, entry->addr);
+}
+
+/* Parses each line on its own. `is_all`: the text has no more. */
+static struct count try_parser(const struct bc_parser *parser, const char *text, size_t bytes,
+	bool is_all, struct bc_entry *entries)
 {
 	const struct bc_format_options options = bc_format_options_default();
-	struct bc_parse p = {.at = text,
-		.end = text + bytes,
-		.number = 1,
-		.entries = entries,
-		.capacity = ENTRIES};
+	struct bc_parse p = {.at = text, .number = 1, .entries = entries, .capacity = ENTRIES};
 	struct count count = {0};
+	struct bc_entry before;
+	bool has_before = false;
 	void *state = bc_parser_start(parser, &options);
 
 	if (state == NULL)
 		return (struct count){.lines = 1, .bad = 1};
-	while (p.at < p.end) {
+	for (const char *line = text; line < text + bytes; line = p.end) {
+		const char *newline = bc_line_end(line);
+		p.at = line;
+		p.end = newline + 1;
 		p.count = 0;
-		enum bc_parse_end end = parser->parse(state, &p);
-		for (size_t i = 0; i < p.count; i++)
-			count.modelled += is_modelled(&entries[i]);
-		if (end == BC_PARSE_BAD) {
-			count.bad++;
-			p.at = bc_line_end(p.at) + 1;
+		if (parser->parse(state, &p) == BC_PARSE_BAD) {
+			bool is_last = is_all && p.end == text + bytes;
 			p.number++;
+			if (is_last && is_empty(line, newline))
+				continue;
+			bool may_be = is_last || is_empty(line, newline) ||
+				      has_control(line, newline);
+			count.damaged += may_be;
+			count.bad += !may_be;
+			count.lines++;
+		} else if (p.count != 0) {
+			count_line(&count, parser, line, entries, has_before ? &before : NULL);
+			before = entries[0];
+			has_before = true;
 		}
 	}
-	count.lines = p.number - 1;
 	free(state);
 	return count;
 }
 
-static bool all_have_words(const char *text, size_t bytes, unsigned words)
+/* Whether nearly all lines fit the format, and most have what only it has. */
+static bool fits_lines(enum bc_format format, const char *text, size_t bytes, bool is_all,
+	struct bc_entry *entries)
 {
-	for (const char *at = text; at < text + bytes; at++) {
-		unsigned n = 0;
-		for (at = bc_skip_spaces(at); *at != '\n'; at = bc_skip_spaces(at)) {
-			at = bc_token_end(at);
-			n++;
-		}
-		if (n != words)
-			return false;
-	}
-	return true;
+	const struct bc_parser *parser = bc_format_info(format)->parser;
+	struct count count = try_parser(parser, text, bytes, is_all, entries);
+	uint64_t good = count.lines - count.bad - count.damaged;
+
+	return count.modelled != 0 && count.modelled * 8 >= good &&
+	       count.typical * 256 >= good * TYPICAL_PER_256 &&
+	       count.bad * 256 <= count.lines * MALFORMED_PER_256 &&
+	       count.damaged * 256 <= count.lines * DAMAGED_PER_256 &&
+	       (!parser->has_bare_hex || is_hex(&count.hex));
 }
 
-/* Whether nearly all lines fit the format, and there are enough lines to be sure. */
-static bool fits_lines(
-	enum bc_format format, const char *text, size_t bytes, struct bc_entry *entries)
-{
-	/* din ignores the rest of a line, and Tarmac and kernel events accept almost any line. So
-	 * these have additional conditions. */
-	if (format == BC_FORMAT_DIN && !all_have_words(text, bytes, 2))
-		return false;
-	struct count count = try_parser(bc_format_info(format)->parser, text, bytes, entries);
-	if (format == BC_FORMAT_TARMAC && count.modelled * 8 < count.lines)
-		return false;
-	if (format == BC_FORMAT_LAPLACE_EVENTS && count.modelled < count.lines)
-		return false;
-	return count.modelled != 0 && count.bad * 256 <= count.lines * MALFORMED_PER_256;
-}
-
-static enum bc_format probe_lines(
-	const char *text, size_t bytes, struct bc_entry *entries, char *err, size_t errlen)
+static enum bc_format probe_lines(const char *text, size_t bytes, bool is_all,
+	struct bc_entry *entries, char *err, size_t errlen)
 {
 	enum bc_format only = BC_FORMAT_UNKNOWN;
 	size_t used = 0;
@@ -106,19 +177,14 @@ static enum bc_format probe_lines(
 	err[0] = '\0';
 	for (unsigned f = 1; f < BC_FORMATS; f++) {
 		const struct bc_format_info *info = bc_format_info((enum bc_format)f);
-		/* Kernel events are tried only if nothing else fits. */
 		if (!info->is_text || info->parser == NULL || !info->can_read ||
-			f == BC_FORMAT_LAPLACE_EVENTS ||
-			!fits_lines((enum bc_format)f, text, bytes, entries))
+			!fits_lines((enum bc_format)f, text, bytes, is_all, entries))
 			continue;
 		int n = snprintf(err + used, errlen - used, "%s%s", used != 0 ? " or " : "",
 			bc_format_name((enum bc_format)f));
 		used += n > 0 && (size_t)n < errlen - used ? (size_t)n : 0;
 		only = only == BC_FORMAT_UNKNOWN ? (enum bc_format)f : BC_FORMATS;
 	}
-	if (only == BC_FORMAT_UNKNOWN && bc_format_info(BC_FORMAT_LAPLACE_EVENTS)->can_read &&
-		fits_lines(BC_FORMAT_LAPLACE_EVENTS, text, bytes, entries))
-		return BC_FORMAT_LAPLACE_EVENTS;
 	if (only != BC_FORMAT_UNKNOWN && only != BC_FORMATS)
 		return only;
 	if (only == BC_FORMATS)
@@ -143,14 +209,14 @@ enum bc_format bc_probe_text(
 	if (text != NULL && entries != NULL) {
 		memcpy(text, head, bytes);
 		memset(text + bytes, 0, 1 + BC_PARSE_PADDING);
-		if (is_all && head[bytes - 1] != '\n')
+		if (is_all && bytes != 0 && head[bytes - 1] != '\n')
 			text[bytes++] = '\n';
 		const char *newline = memrchr(text, '\n', bytes);
 		if (newline == NULL)
 			snprintf(err, errlen, "the first line is too long");
 		else
 			format = probe_lines(
-				text, (size_t)(newline - text) + 1, entries, err, errlen);
+				text, (size_t)(newline - text) + 1, is_all, entries, err, errlen);
 	}
 	free(text);
 	free(entries);

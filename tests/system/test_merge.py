@@ -185,7 +185,7 @@ def test_many_references_and_events_are_sorted(tmp):
     lines = [[], []]
     for time in times:
         kind = rng.random() < 0.1
-        lines[kind].append((time, b"F %x %x\n" % (time, rng.randrange(999)) if kind else
+        lines[kind].append((time, b"F %x %x 77\n" % (time, rng.randrange(999)) if kind else
                             b"%c %x 4 1 %x\n" % (rng.choice(b"rw"), time, rng.randrange(1 << 32))))
     paths = (tmp / "r.txt", tmp / "e.txt")
     for path, rows in zip(paths, lines):
@@ -200,9 +200,9 @@ def test_an_input_out_of_order_keeps_its_order(tmp):
     references, events = laplace_files(tmp)
     lines = [b"r %x 4 1 %x\n" % (time, n) for n, time in enumerate((5, 9, 3, 4, 12))]
     references.write_bytes(b"".join(lines))
-    events.write_bytes(b"F 7 1\nF a 2\n")
+    events.write_bytes(b"F 7 1 77\nF a 2 77\n")
     out, err = buscap("merge", references, events)
-    equal(out, lines[0] + b"F 7 1\n" + b"".join(lines[1:4]) + b"F a 2\n" + lines[4], "text")
+    equal(out, lines[0] + b"F 7 1 77\n" + b"".join(lines[1:4]) + b"F a 2 77\n" + lines[4], "text")
     assert "2 entries out of order by at most 6 ticks" in err, err
 
 

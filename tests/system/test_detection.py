@@ -1,0 +1,126 @@
+"""buscap info detects the formats of text by what only they have, and names what it can't read."""
+
+from harness import BUSCAP, equal, need, run
+
+# Texts that look like traces in one way or another, but are none that buscap reads.
+FOREIGN = {
+    "prose": "It was a bright cold day in April,\nand the clocks were striking thirteen.\nA 4th man came at 10 o'clock.\n",
+    "capitals and counts": "B 12 eggs\nA 7 cups of flour\nF 20 grams of sugar\nM 3 spoons of oil\n",
+    "chapters": "I 3 The Road\nI 17 The River\nM 20 The Hill\nI 31 The Sea\n",
+    "syslog": "Nov 27 09:15:00 host kernel: [   12.345678] usb 1-2: new device\nNov 27 09:15:01 host sshd[812]: accepted\n",
+    "dmesg": "[    0.000000] Linux version 6.1.0\n[    0.004000] Memory: 4020160K/4193784K available\n",
+    "access log": '10.0.0.1 - - [27/Nov/2026:10:00:00 +0000] "GET / HTTP/1.1" 200 512\n',
+    "csv": "time,type,addr,size\n10,R,0x1000,4\n12,W,0x1004,4\n",
+    "tsv": "time\ttype\taddr\n10\tR\t1000\n12\tW\t1004\n",
+    "json lines": '{"t":10,"op":"R","addr":"0x1000"}\n{"t":12,"op":"W","addr":"0x1004"}\n',
+    "C": "#include <stdio.h>\nint main(void)\n{\n\tputs(\"R 1000 4\");\n\treturn 0;\n}\n",
+    "Python": "import sys\n\nfor line in sys.stdin:\n    print(line)\n",
+    "makefile": "all: a.o b.o\n\tcc -o all a.o b.o\nclean:\n\trm -f *.o\n",
+    "diff": "--- a/x\n+++ b/x\n@@ -1,3 +1,3 @@\n a\n-b\n+c\n",
+    "disassembly": "  401000:\t55                   \tpush   %rbp\n  401001:\t48 89 e5             \tmov    %rsp,%rbp\n",
+    "hex dump": "00000000  7f 45 4c 46 02 01 01 00  |.ELF....|\n00000010  03 00 3e 00 01 00 00 00  |..>.....|\n",
+    "srec": "S00F000068656C6C6F202020202000003C\nS11F00007C0802A6900100049421FFF07C6C1B787C8C23783C6000003863000026\n",
+    "maps": "00400000-00401000 r-xp 00000000 08:01 131 /bin/x\n00600000-00601000 rw-p 00000000 08:01 131 /bin/x\n",
+    "stat of a Linux": "cpu  100 0 50 9000 1 0 0 0 0 0\ncpu0 50 0 25 4500 0 0 0 0 0 0\ncpu1 50 0 25 4500 1 0 0 0 0 0\nintr 12345 1 2 3\n",
+    "ftrace": "  bash-812   [001] d... 12.345678: sched_switch: prev_comm=bash\n  idle-0     [000] d... 12.345690: timer\n",
+    "strace": "openat(AT_FDCWD, \"/etc/passwd\", O_RDONLY) = 3\nread(3, \"root\", 4096) = 4\nclose(3) = 0\n",
+    "perf script": "prog 812 12.345: cycles: 401000 main+0x0 (/bin/prog)\nprog 812 12.346: cycles: 401004 main+0x4 (/bin/prog)\n",
+    "pinatrace": "0x401000: R 0x7ffd1000\n0x401004: W 0x7ffd1008\n0x401008: R 0x7ffd1010\n",
+    "time, operation, address, size": "3 R 10000040 4\n5 W 10000048 4\n9 R 10000050 4\n12 W 10000058 8\n",
+    "operation, address": "W 2000b0c0\nR 2000a044\nR 2000a048\nW 2000b0d8\n",
+    "operation, address, data": "R 2000a044 00000001\nW 2000b0d8 00000002\nR 2000a048 0000cafe\n",
+    "operation, decimal address": "r 536920068 4\nw 536924350 8\nr 536920075 4\ni 536870913 2\n",
+    "usimm": "3 R 0x3f3f00 0x12\n0 W 0x3f4f40\n7 R 0x3f3f80 0x16\n",
+    "ramulator": "3 20734016\n1 20846400\n0 20734210\n2 20846530\n4 20846402\n1 20735013\n",
+    "dramsim": "0x7fb0 READ 12\n0x7fc0 WRITE 17\n0x8000 READ 31\n",
+    "spike": "core   0: 3 0x80000000 (0x00000297) x5  0x80000000\ncore   0: 3 0x80000004 (0x02028593) x11 0x80000020\n",
+    "gem5": "1000: system.cpu: A0 T0 : 0x400 : mov x0, x1 : IntAlu : D=0x1\n1500: system.cpu: A0 T0 : 0x404 : ret : Branch :\n",
+    "simulator log": "100 ns: reset released\n120 ns  bus idle\n140 ns  grant = 1\n160 ns  R done\n",
+    "vcd": "$timescale 1ns $end\n$var wire 1 ! clk $end\n#0\n0!\n#5\n1!\n",
+    "picture": "M 10,20\nL 30,40\nL 50,60\nS 70,80\n",
+    "mesh": "v 10 20\nv 30 40\nv 50 60\nv 11 9\n",
+    "gcode": "G1 X10 Y20 F1200\nM 104 S200\nF 1200\nG1 X30\n",
+    "graph": "0 1\n0 2\n1 3\n2 3\n3 4\n",
+    "ratings": "4 17\n2 93\n0 51\n1 8\n3 77\n",
+    "table": "1 2 3 4 5\n2 4 6 8 10\n3 6 9 12 15\n",
+    "markdown": "# Title\n\n* a list\n* of things\n\nSome text, 1 paragraph.\n",
+    "mail": "From: a@example.org\nTo: b@example.org\nSubject: R 1000 4\n\nHello\n",
+    "blktrace": "8,0 3 1 0.000000000 697 G W 223490 + 8 [kjournald]\n8,0 3 2 0.000001829 697 P R [kjournald]\n",
+    "ini": "[recording]\nrecord = flight\n[space]\nkeep_free = 5G\n",
+}
+
+
+def info(tmp, texts, code):
+    """Writes texts to files; returns the lines of stdout and stderr of info."""
+    names = []
+    for i, text in enumerate(texts):
+        path = tmp / f"t{i:03}"
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        names.append(path.name)
+    done = run(need(BUSCAP), "info", *names, cwd=tmp)
+    equal(done.returncode, code, done.stdout.decode() + done.stderr.decode())
+    return done.stdout.decode().splitlines(), done.stderr.decode().splitlines()
+
+
+def formats(out):
+    return [line.split(": ")[1] for line in out if line.startswith("t")]
+
+
+def test_no_other_text_is_taken_for_a_trace(tmp):
+    for repeat in (1, 40):
+        out, err = info(tmp, [text * repeat for text in FOREIGN.values()], 1)
+        equal(formats(out), [], "\n".join(out))
+        equal(len(err), len(FOREIGN), "\n".join(err))
+        for name, line in zip(FOREIGN, err):
+            assert line.endswith(": unknown format: the lines fit no known format; specify it with -I"), f"{name}: {line}"
+
+
+# The same kinds of lines, with what only the format has.
+OWN = {
+    "tarmac": ["3 clk R r0 10000040\n5 clk R r1 00000004\n",
+               "3 R r0 10000040\n5 MR4 10000048 00000004\n9 R sp_el1 10000040\n",
+               "1 clk cpu0 IT (1) 1000 d503201f O EL1h_n : NOP\n2 clk BR (1000) A\n",
+               "100 ns R r0 00000001\n100 ns bus idle\n120 ns grant = 1\n140 ns P on\n"],
+    "laplace-events": ["F 100 1 2\nM 100 1 2 3 4 5 6 7 x.so\nF 1ff a b\n"],
+    "laplace-text": ["r 1 4 0 1f00\nw 2 4 0 1f04\nx 3 4 0 2000\ni 5 4 0 2004\n"],
+    "din": ["0 1f\n2 2\n", "0 1000\n1 1004\n2 2000\n0 1008\n", "0 0x10\n1 0x1c\n"],
+    "xdin": ["r 1f 4\nw 20 8\n", "r 1000 4\ni 2000 4\nr 1008 8\n"],
+    "lackey": ["I  04016930,3\n L 1ffefffd88,8\n", " L 10,4\n S 20,1\nI 400,4\n"],
+    "cis501": ["1 1000 -1 2 3 - - L 0 2000 1004 0 MOV load\n"],
+}
+
+
+def test_each_text_format_is_detected_by_what_only_it_has(tmp):
+    for repeat in (1, 40):
+        wanted = [(name, text) for name, texts in OWN.items() for text in texts
+                  if repeat == 1 or not name.startswith("laplace")]
+        out, err = info(tmp, [text * repeat for _, text in wanted], 0)
+        equal(formats(out), [name for name, _ in wanted], "\n".join(err))
+
+
+def test_events_out_of_order_are_not_recognised(tmp):
+    lines = [f"F {n:x} 1 2\n" for n in range(100, 200)]
+    equal(formats(info(tmp, ["".join(lines)], 0)[0]), ["laplace-events"])
+    info(tmp, ["".join(lines[::-1]), "".join(f"F {n * 7919 % 1000:x} 1 2\n" for n in range(100))], 1)
+
+
+def test_decimal_numbers_are_not_hexadecimal_addresses(tmp):
+    """Without a digit from a to f, few addresses may be hexadecimal, if they are aligned; many are not."""
+    few = "".join(f"{n % 3} {0x1000 + n * 4:x}\n" for n in (0, 1, 2, 4, 5, 6))
+    loop = few * 500
+    many = "".join(f"{n % 5} {1000 + n * 8}\n" for n in range(200))
+    round_numbers = "".join(f"{n % 5} {1000 * n}\n" for n in range(1, 200))
+    equal(formats(info(tmp, [few, loop], 0)[0]), ["din", "din"])
+    info(tmp, [many, round_numbers, many.replace("0 ", "r ").replace("1 ", "w ")], 1)
+
+
+DIN = b"0 1000\n1 1f04\n2 2000\n0 1008\n"
+
+
+def test_stray_control_bytes_and_blank_lines_are_in_text(tmp):
+    """The line that has one is malformed, the others are read."""
+    texts = {DIN + b"\x1a": 4, DIN + b"\0\n": 4, DIN + b"\n": 4, DIN + b"\r\n \n": 4, b"0 10\0 0\n" + DIN: 4,
+             DIN + b"0 1\x07\n" + DIN: 8, DIN * 50 + b"\x01\x02\x03\n" + DIN: 204, b"\n" + DIN: 4, DIN + b"2 ": 4}
+    out, _ = info(tmp, texts, 3)
+    equal(formats(out), ["din"] * len(texts))
+    equal([int(line.split()[1]) for line in out if line.startswith("  references")], list(texts.values()))
