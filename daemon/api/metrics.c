@@ -344,6 +344,9 @@ static void write_rest(FILE *out, const struct bc_status *s)
 	fprintf(out,
 		"buscapd_streams{stream=\"events\"} %u\nbuscapd_streams{stream=\"records\"} %u\n",
 		s->streams_events, s->streams_records);
+	write_counter(out, "dropped_log_lines", "lines",
+		"Log lines dropped because standard error was not read or failed.",
+		s->dropped_log_lines);
 	write_real(out, "uptime_seconds", "seconds", "Time since the daemon started.",
 		(double)(uint64_t)(s->uptime_s * 10) / 10);
 }

@@ -1,5 +1,20 @@
+/* Standard error belongs to others: a terminal in which someone has pressed Ctrl-S, a pipe or a
+ * journal that is not read. So only the log's own thread writes to it, and may wait there. A line
+ * is copied into a queue of fixed size, which is locked only for that.
+ *
+ * When the queue is full, lines are dropped and counted until the thread has written all of it.
+ * Then it writes how many are missing, which is where they are missing. The descriptor's flags are
+ * left alone: O_NONBLOCK would apply to every program that shares the terminal or pipe.
+ *
+ * Without the thread (before bc_log_start(), or if it can't be created) lines are written directly.
+ */
 #include "daemon/base/log.h"
 
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -7,11 +22,17 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "formats/base/clock.h"
 #include "formats/base/rfc3339.h"
 #include "formats/base/utf8.h"
+
+#define QUEUE_BYTES (256u * 1024)
+
+/* At the end, the time for lines that are not written yet. */
+#define FLUSH_S 1
 
 static const char *const level_names[] = {
 	[BC_LOG_ERROR] = "error",
@@ -22,6 +43,21 @@ static const char *const level_names[] = {
 };
 
 static atomic_int threshold = BC_LOG_INFO;
+static atomic_uint_least64_t dropped;
+
+static struct {
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	pthread_t thread;
+	bool has_thread;
+	bool is_full; /* lines are dropped until the queue is empty */
+	bool is_ending;
+	uint64_t unreported; /* dropped lines */
+	int error;           /* errno of the last one that could not be written, or 0 */
+	size_t first;        /* of the ring */
+	size_t used;         /* whole lines */
+	char ring[QUEUE_BYTES];
+} queue = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 void bc_log_set_level(enum bc_log_level level)
 {
@@ -99,6 +135,171 @@ size_t bc_log_write(char line[BC_LOG_LINE_MAX], size_t used, const char *text)
 	return used;
 }
 
+/* Waits for the reader. Returns 0 or a negative errno. */
+static int write_line(const char *line, size_t left)
+{
+	while (left != 0) {
+		ssize_t n = write(STDERR_FILENO, line, left);
+		if (n >= 0) {
+			line += n;
+			left -= (size_t)n;
+		} else if (errno == EAGAIN) { /* someone else has set O_NONBLOCK */
+			struct pollfd standard_error = {.fd = STDERR_FILENO, .events = POLLOUT};
+			poll(&standard_error, 1, -1);
+		} else if (errno != EINTR) {
+			return -errno;
+		}
+	}
+	return 0;
+}
+
+static void count_dropped(void)
+{
+	queue.unreported++;
+	atomic_fetch_add(&dropped, 1);
+}
+
+static void append_line(const char *line, size_t bytes)
+{
+	size_t end = (queue.first + queue.used) % QUEUE_BYTES;
+	size_t to_edge = bytes < QUEUE_BYTES - end ? bytes : QUEUE_BYTES - end;
+
+	memcpy(queue.ring + end, line, to_edge);
+	memcpy(queue.ring, line + to_edge, bytes - to_edge);
+	queue.used += bytes;
+}
+
+/* Returns the length of the line, which ends in its only newline. */
+static size_t take_line(char line[BC_LOG_LINE_MAX])
+{
+	size_t bytes = 0;
+
+	do {
+		line[bytes] = queue.ring[queue.first];
+		queue.first = (queue.first + 1) % QUEUE_BYTES;
+	} while (line[bytes++] != '\n');
+	queue.used -= bytes;
+	return bytes;
+}
+
+static size_t format_dropped(char line[BC_LOG_LINE_MAX], uint64_t lines)
+{
+	char text[256];
+	int n = format_prefix(line, BC_LOG_LINE_MAX, BC_LOG_WARNING);
+
+	snprintf(text, sizeof(text), "standard error: %" PRIu64 " log line%s dropped: %s", lines,
+		lines == 1 ? "" : "s",
+		queue.error != 0 ? strerror(queue.error) : "nothing read it");
+	return bc_log_write(line, (size_t)n, text);
+}
+
+/* Writes the next line, or how many are missing before it. Returns false if there is nothing to
+ * write. */
+static bool write_next(void)
+{
+	char line[BC_LOG_LINE_MAX];
+	uint64_t missing = queue.is_full && queue.used != 0 ? 0 : queue.unreported;
+
+	if (queue.used == 0 && !queue.is_full)
+		return false;
+	queue.is_full = queue.is_full && queue.used != 0;
+	size_t bytes = missing != 0 ? format_dropped(line, missing) : take_line(line);
+	pthread_mutex_unlock(&queue.lock);
+	int rc = write_line(line, bytes);
+	pthread_mutex_lock(&queue.lock);
+	if (rc == 0) {
+		queue.unreported -= missing;
+		queue.error = queue.unreported == 0 ? 0 : queue.error;
+		return true;
+	}
+	/* The line is lost. So is the one after a report that can't be written. */
+	queue.error = -rc;
+	if (missing == 0 || queue.used != 0)
+		count_dropped();
+	if (missing != 0 && queue.used != 0)
+		take_line(line);
+	return true;
+}
+
+static void *write_lines(void *nothing)
+{
+	pthread_mutex_lock(&queue.lock);
+	for (;;) {
+		if (write_next())
+			continue;
+		if (queue.is_ending)
+			break;
+		pthread_cond_wait(&queue.changed, &queue.lock);
+	}
+	queue.has_thread = false;
+	pthread_cond_broadcast(&queue.changed);
+	pthread_mutex_unlock(&queue.lock);
+	return nothing;
+}
+
+void bc_log_start(void)
+{
+	pthread_condattr_t attr;
+	sigset_t all;
+	sigset_t before;
+
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&queue.changed, &attr);
+	pthread_condattr_destroy(&attr);
+	/* Also SIGTTOU, which would stop the whole program when it writes in the background. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	pthread_mutex_lock(&queue.lock);
+	queue.is_ending = false;
+	queue.has_thread = pthread_create(&queue.thread, NULL, write_lines, NULL) == 0;
+	pthread_mutex_unlock(&queue.lock);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+void bc_log_stop(void)
+{
+	struct timespec end;
+	int rc = 0;
+
+	clock_gettime(CLOCK_MONOTONIC, &end);
+	end.tv_sec += FLUSH_S;
+	pthread_mutex_lock(&queue.lock);
+	bool is_started = queue.has_thread;
+	queue.is_ending = true;
+	if (is_started)
+		pthread_cond_broadcast(&queue.changed);
+	while (queue.has_thread && rc == 0)
+		rc = pthread_cond_timedwait(&queue.changed, &queue.lock, &end);
+	bool is_done = !queue.has_thread;
+	pthread_mutex_unlock(&queue.lock);
+	if (is_started && is_done)
+		pthread_join(queue.thread, NULL);
+	else if (is_started)
+		pthread_detach(queue.thread);
+}
+
+uint64_t bc_log_dropped(void)
+{
+	return atomic_load(&dropped);
+}
+
+/* Returns false if there is no thread to write it. */
+static bool queue_line(const char *line, size_t bytes)
+{
+	pthread_mutex_lock(&queue.lock);
+	bool has_thread = queue.has_thread;
+	if (has_thread && (queue.is_full || bytes > QUEUE_BYTES - queue.used)) {
+		queue.is_full = true;
+		count_dropped();
+	} else if (has_thread) {
+		append_line(line, bytes);
+		pthread_cond_broadcast(&queue.changed);
+	}
+	pthread_mutex_unlock(&queue.lock);
+	return has_thread;
+}
+
 void bc_log(enum bc_log_level level, const char *format, ...)
 {
 	char text[BC_LOG_LINE_MAX];
@@ -111,6 +312,7 @@ void bc_log(enum bc_log_level level, const char *format, ...)
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
 	int n = format_prefix(line, sizeof(line), level);
-	if (write(STDERR_FILENO, line, bc_log_write(line, (size_t)n, text)) < 0)
-		return; /* there is no other place to report it */
+	size_t bytes = bc_log_write(line, (size_t)n, text);
+	if (!queue_line(line, bytes) && write_line(line, bytes) != 0)
+		atomic_fetch_add(&dropped, 1);
 }

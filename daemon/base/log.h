@@ -2,6 +2,12 @@
  * ("<4>..."), elsewhere with the time in UTC, the program's name and, for errors and warnings, the
  * level: "2026-01-31T12:00:00.000Z buscapd: warning: ...". Any thread may log; a line is written
  * with one call.
+ *
+ *     bc_log_start()
+ *     bc_log() ...    never waits for the reader of standard error; lines that exceed a queue are
+ *                     dropped, counted, and reported in a line when it is read again
+ *     bc_log_stop()
+ *
  * docs/messages.md lists all messages. Messages that may repeat go through daemon/base/log_limit.h.
  */
 #ifndef BC_DAEMON_BASE_LOG_H
@@ -9,6 +15,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* Maximum bytes of a line, with its prefix, newline and terminating zero. */
 #define BC_LOG_LINE_MAX 1000u
@@ -26,6 +33,16 @@ void bc_log_set_level(enum bc_log_level level);
 
 /* Whether lines of this level are logged. */
 bool bc_log_is_enabled(enum bc_log_level level);
+
+/* Starts the thread that writes the lines. Before that, or if it can't be created, bc_log() writes
+ * them itself and waits for the reader. Call once in a process at a time. */
+void bc_log_start(void);
+
+/* Writes the lines that are left, for at most a second. Call before the process ends. */
+void bc_log_stop(void);
+
+/* Lines dropped since the start. */
+uint64_t bc_log_dropped(void);
 
 /* Logs a line. Control characters, characters that change the text direction, and invalid UTF-8 are
  * written as the numbers of their bytes ("\x1b"). A line that is too long ends in "...". */

@@ -111,6 +111,7 @@ static struct bc_status status_of(void *context)
 
 	status.rates = d->rates;
 	status.uptime_s = (double)(uv_hrtime() - d->started_ns) * 1e-9;
+	status.dropped_log_lines = bc_log_dropped();
 	status.commands_waiting = bc_hook_waiting(d->hook);
 	status.commands_failed = bc_hook_failed(d->hook);
 	assert(bc_counts_add_up(status.counts));
@@ -289,6 +290,7 @@ static void exit_without_disk(struct bc_daemon *d)
 		d->config->dir);
 	bc_socket_release(&d->socket, d->config->socket);
 	bc_service_close(&d->service);
+	bc_log_stop();
 	_exit(BC_EXIT_FAILED);
 }
 
@@ -521,6 +523,7 @@ static void on_no_threads(int number)
 	(void)number;
 	/* NOLINTNEXTLINE(bugprone-signal-handler): it is called within abort() */
 	bc_log(BC_LOG_ERROR, "can't create threads; raise the limit (TasksMax=, ulimit -u)");
+	bc_log_stop();
 	_exit(BC_EXIT_FAILED);
 }
 
@@ -758,11 +761,10 @@ static void run_daemon(struct bc_daemon *d)
 /* libuv calls abort() if it can't set up its signal handling. */
 static void on_no_loop(int number)
 {
-	static const char message[] = "buscapd: out of memory\n";
-	ssize_t n = write(STDERR_FILENO, message, sizeof(message) - 1);
-
 	(void)number;
-	(void)n;
+	/* NOLINTNEXTLINE(bugprone-signal-handler): it is called within abort() */
+	bc_log(BC_LOG_ERROR, "out of memory");
+	bc_log_stop();
 	_exit(BC_EXIT_FAILED);
 }
 

@@ -53,19 +53,15 @@ static enum bc_exit run(const struct bc_daemon_options *options, struct bc_confi
 	return bc_daemon_run(options, config);
 }
 
-int main(int argc, char **argv)
+static enum bc_exit start(int argc, char **argv)
 {
 	struct bc_daemon_options options;
 	struct bc_config config;
 	struct bc_config_errors errors = {.on_error = on_config_error};
 
-	if (!open_standard_fds()) {
-		bc_log(BC_LOG_ERROR, "can't open /dev/null: %s", strerror(errno));
-		return BC_EXIT_FAILED;
-	}
 	switch (bc_daemon_options_read(&options, argc, argv)) {
 	case BC_OPTIONS_EXIT:
-		return (int)flush_output();
+		return flush_output();
 	case BC_OPTIONS_WRONG:
 		return BC_EXIT_USAGE;
 	case BC_OPTIONS_RUN:
@@ -75,5 +71,17 @@ int main(int argc, char **argv)
 		return BC_EXIT_USAGE;
 	enum bc_exit code = run(&options, &config);
 	bc_name_map_close(config.names);
+	return code;
+}
+
+int main(int argc, char **argv)
+{
+	if (!open_standard_fds()) {
+		bc_log(BC_LOG_ERROR, "can't open /dev/null: %s", strerror(errno));
+		return BC_EXIT_FAILED;
+	}
+	bc_log_start();
+	enum bc_exit code = start(argc, argv);
+	bc_log_stop();
 	return (int)code;
 }

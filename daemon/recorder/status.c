@@ -327,6 +327,7 @@ json_t *bc_status_json(const struct bc_status *s)
 		{"triggers", bc_json_u64(s->triggers)},
 		{"clients", bc_json_u64(s->clients)},
 		{"streams", streams_json(s)},
+		{"dropped_log_lines", bc_json_u64(s->dropped_log_lines)},
 		{"uptime_seconds", bc_json_double(tenths(s->uptime_s))},
 		{NULL, NULL},
 	});

@@ -46,6 +46,7 @@ struct bc_status {
 	struct bc_retention_rules space;
 	uint64_t damages;
 	unsigned clients;
+	uint64_t dropped_log_lines;
 	double uptime_s;
 	const char *mode;                      /* one of bc_status_modes */
 	const struct bc_status_flight *flight; /* NULL: no flight recorder */

@@ -304,12 +304,13 @@ class Daemon:
         self.out = self.err = b""
 
     def __enter__(self):
-        # Files, because the daemon would block on a full pipe.
-        self._out = tempfile.TemporaryFile()
-        self._err = tempfile.TemporaryFile()
-        self.process = popen(
-            self.argv, stdin=self.stdin, stdout=self._out, stderr=self._err, env=self.env)
+        self.start()
         return self
+
+    def start(self, **options):
+        self.process = popen(self.argv, stdin=self.stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=self.env, **options)
+        for pipe in (self.process.stdout, self.process.stderr):
+            os.set_blocking(pipe.fileno(), False)
 
     def __exit__(self, *exception):
         if self.process.poll() is None:
@@ -317,24 +318,30 @@ class Daemon:
             self.process.wait()
         self._collect()
         report_crash(self.argv, self.process.returncode, self.err)
-        self._out.close()
-        self._err.close()
+        self.process.stdout.close()
+        self.process.stderr.close()
         if exception[0] is not None and exception[0] is not pytest.skip.Exception:
             print(f"{' '.join(self.argv)}: exit {self.process.returncode}\n{self.err.decode(errors='replace')}")
         elif exception[0] is None:
             check_sound(self.err)
 
     def _collect(self):
-        # Use pread(), because the program shares the file offset.
-        for name in ("out", "err"):
-            fd = getattr(self, "_" + name).fileno()
-            setattr(self, name, os.pread(fd, os.fstat(fd).st_size, 0))
+        """Reads what is in the pipes. Processes that the program has left behind may keep them open."""
+        self.out += self.process.stdout.read() or b""
+        self.err += self.process.stderr.read() or b""
 
     def wait(self, timeout=TIMEOUT_S):
         """Waits until the program ends. Returns the exit code."""
-        code = self.process.wait(timeout)
-        self._collect()
-        return code
+        end = time.monotonic() + timeout
+        while True:
+            self._collect()
+            try:
+                code = self.process.wait(min(0.1, max(0, end - time.monotonic())))
+                self._collect()
+                return code
+            except subprocess.TimeoutExpired:
+                if time.monotonic() >= end:
+                    raise
 
     def stop(self, signal_number=signal.SIGTERM, timeout=TIMEOUT_S):
         """Sends the signal and waits. Returns the exit code."""

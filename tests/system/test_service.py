@@ -541,10 +541,7 @@ class Activated(Daemon):
             s.set_inheritable(True)
 
     def __enter__(self):
-        self._out = harness.tempfile.TemporaryFile()
-        self._err = harness.tempfile.TemporaryFile()
-        self.process = harness.popen(
-            self.argv, stdin=self.stdin, stdout=self._out, stderr=self._err, env=self.env, close_fds=False)
+        self.start(close_fds=False)
         return self
 
 

@@ -74,6 +74,7 @@ static void set_up(struct fixture *f)
 		.rates = {.bytes_out_per_s = 1000000, .growth_per_s = 1000000},
 		.clients = 3,
 		.streams_events = 2,
+		.dropped_log_lines = 7,
 		.uptime_s = 12.34};
 }
 
@@ -131,6 +132,7 @@ TEST_F(counts_are_exact_to_the_last_digit)
 		"buscapd_flight_seconds 1.5",
 		"buscapd_flight_limit_seconds 2.5",
 		"buscapd_streams{stream=\"events\"} 2",
+		"buscapd_dropped_log_lines_total 7",
 		"buscapd_uptime_seconds 12.3",
 		"# TYPE buscapd_received_samples counter",
 		"# UNIT buscapd_received_samples samples",
@@ -230,6 +232,6 @@ TEST_F(the_status_is_written_byte_for_byte)
 		"device\"},\"sealed\":{\"segments\":0,"
 		"\"commands_waiting\":0,\"commands_failed\":0,\"manifest_failures\":0},"
 		"\"triggers\":0,\"clients\":3,\"streams\":{\"events\":2,\"records\":0},"
-		"\"uptime_seconds\":12.3}\n");
+		"\"dropped_log_lines\":7,\"uptime_seconds\":12.3}\n");
 	free(text);
 }
