@@ -40,6 +40,7 @@ struct piece {
 	enum bc_raw_follows follows; /* how a block follows the previous one */
 	bool has_started;            /* part of the block was delivered */
 	int status;
+	bool is_cut_off; /* the end of a sealed raw capture */
 	char what[256];
 	union {
 		uint8_t bytes[PIECE_BYTES];
@@ -94,7 +95,7 @@ static void push_piece(struct file_source *f)
 	uv_async_send(&f->wake_loop);
 }
 
-static void push_end(struct file_source *f, int status, const char *what)
+static void push_cut_off(struct file_source *f, int status, bool is_cut_off, const char *what)
 {
 	struct piece *piece = wait_free(f);
 
@@ -102,8 +103,14 @@ static void push_end(struct file_source *f, int status, const char *what)
 		return;
 	piece->kind = PIECE_END;
 	piece->status = status == -ECANCELED ? 0 : status; /* stopping is not a failure */
+	piece->is_cut_off = is_cut_off;
 	snprintf(piece->what, sizeof(piece->what), "%s", what);
 	push_piece(f);
+}
+
+static void push_end(struct file_source *f, int status, const char *what)
+{
+	push_cut_off(f, status, false, what);
 }
 
 static void push_read_error(struct file_source *f, int rc)
@@ -166,7 +173,7 @@ static void end_segments(
 	struct file_source *f, const struct bc_segment_reader *reader, bool is_capture)
 {
 	if (bc_segment_reader_is_sealed(reader))
-		push_end(f, 0, "");
+		push_cut_off(f, 0, is_capture, "");
 	else
 		push_end(f, -EBADMSG,
 			is_capture ? "the raw capture has no end: still open, or torn"
@@ -336,6 +343,7 @@ static bool deliver_piece(struct file_source *f, struct piece *piece)
 		return true;
 	case PIECE_END:
 		f->is_over = true;
+		f->source.is_cut_off = piece->is_cut_off;
 		sink->end(sink->context, piece->status, piece->what);
 		return true;
 	}

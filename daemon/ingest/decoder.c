@@ -41,6 +41,7 @@ struct bc_decoder {
 	struct bc_stamper stamper;
 	uint64_t tick_limit;
 	bool is_over;
+	bool is_stopped;  /* bc_decoder_stop() */
 	bool has_started; /* on_epoch() has been called */
 
 	/* The run. Its bytes belong to the source or to fields below. */
@@ -76,6 +77,8 @@ struct bc_decoder {
 	uint64_t skipped;       /* how many of the reader's skipped_bytes are counted */
 	uint64_t skipped_reported; /* and how many are covered by a damage report */
 	bool is_in_damage; /* bytes skipped now belong to a damaged frame already reported */
+	bool has_torn;     /* after a stop: a damaged frame that is damage if a frame follows it */
+	struct bc_bcp1_frame torn;
 	struct bc_bcp1_reader bcp1;
 
 	/* raw6 and the BYU dialects */
@@ -253,24 +256,47 @@ static void report_skipped(struct bc_decoder *d, uint64_t offset)
 	d->is_in_damage = false;
 }
 
-/* Finds the next frame. Returns false when the input is exhausted. */
+static void report_torn(struct bc_decoder *d, const struct bc_bcp1_frame *frame)
+{
+	d->is_in_damage = true;
+	process_header(d, frame);
+	bc_channel_gap(d->options.channel, BC_GAP_CRC, frame->header.samples, true);
+	report_damage(d,
+		"offset %" PRIu64 ": frame %" PRIu32 ": %" PRIu32 " samples lost (torn or bad CRC)",
+		frame->offset, frame->header.sequence, frame->header.samples);
+}
+
+/* Reports the damaged frame that was kept back: something follows it. */
+static void report_kept_back(struct bc_decoder *d)
+{
+	if (d->has_torn)
+		report_torn(d, &d->torn);
+	d->has_torn = false;
+}
+
+/* Finds the next frame. Returns false when the input is exhausted.
+ *
+ * The stop may cut the stream anywhere and leave garbage at its end. So from then on, what is no
+ * whole frame is damage only if a frame follows it. */
 static bool next_frame(struct bc_decoder *d, bool is_last)
 {
 	struct bc_bcp1_frame frame;
 	enum bc_bcp1_found found = bc_bcp1_next(&d->bcp1, &d->at, &d->left, is_last, &frame);
 
-	count_skipped(d);
+	if (found != BC_BCP1_MORE)
+		report_kept_back(d);
+	if (!d->is_stopped || found == BC_BCP1_FRAME)
+		count_skipped(d);
 	switch (found) {
 	case BC_BCP1_MORE:
 		return false;
 	case BC_BCP1_DAMAGED:
-		d->is_in_damage = true;
-		process_header(d, &frame);
-		bc_channel_gap(d->options.channel, BC_GAP_CRC, frame.header.samples, true);
-		report_damage(d,
-			"offset %" PRIu64 ": frame %" PRIu32 ": %" PRIu32
-			" samples lost (torn or bad CRC)",
-			frame.offset, frame.header.sequence, frame.header.samples);
+		if (d->is_stopped) {
+			d->has_torn = true;
+			d->torn = frame;
+		} else {
+			report_torn(d, &frame);
+		}
 		return true;
 	case BC_BCP1_FRAME:
 		report_skipped(d, frame.offset);
@@ -566,6 +592,8 @@ static bool settle_rest(struct bc_decoder *d, const char *place)
 		d->left = 0;
 		if (!decode_frames(d, true))
 			return false;
+		report_kept_back(d);
+		count_skipped(d);
 		report_skipped(d, d->bcp1.offset);
 	}
 	if (d->carried != 0) {
@@ -658,7 +686,13 @@ bool bc_decoder_push(struct bc_decoder *d, const struct bc_source_data *data)
 
 bool bc_decoder_finish(struct bc_decoder *d)
 {
-	return d->is_over || settle_rest(d, "at the end");
+	if (d->is_over)
+		return true;
+	if (!d->is_stopped)
+		return settle_rest(d, "at the end");
+	/* What is incomplete was cut off, but may contain whole frames. */
+	d->left = 0;
+	return !d->is_bcp1 || decode_frames(d, true);
 }
 
 /* Open and close */
@@ -690,6 +724,11 @@ void bc_decoder_set_clock(struct bc_decoder *d, uint64_t clock_hz)
 void bc_decoder_set_tick_limit(struct bc_decoder *d, uint64_t tick)
 {
 	d->tick_limit = tick;
+}
+
+void bc_decoder_stop(struct bc_decoder *d)
+{
+	d->is_stopped = true;
 }
 
 void bc_decoder_end(struct bc_decoder *d)

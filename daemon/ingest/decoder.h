@@ -73,6 +73,10 @@ bool bc_decoder_finish(struct bc_decoder *decoder);
 /* Stops before any sample at or after this tick. Initially BC_NO_TICK_LIMIT. */
 void bc_decoder_set_tick_limit(struct bc_decoder *decoder, uint64_t tick);
 
+/* The source was told to stop, or its recorder was: the stream may be cut anywhere. From now on,
+ * what is no whole frame or record at its end is not damage. */
+void bc_decoder_stop(struct bc_decoder *decoder);
+
 /* Ignores everything from here on. May be called during bc_decoder_push(). */
 void bc_decoder_end(struct bc_decoder *decoder);
 

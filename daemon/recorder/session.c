@@ -37,7 +37,6 @@ struct bc_session {
 	struct bc_decoder *decoder;
 	bool is_paced;
 	bool has_source_ended;
-	bool is_cut_short;     /* a replay was stopped before its end */
 	bool has_data;         /* the first piece has arrived, */
 	enum bc_format format; /* in this format */
 	uint64_t clock_hz;     /* in use; the source's may have changed */
@@ -180,8 +179,7 @@ static void finish_decoder(struct bc_session *s)
 {
 	if (!s->has_source_ended || s->state >= SESSION_FINISHING)
 		return;
-	/* A replay that was stopped early is not torn. */
-	if (s->is_cut_short || bc_decoder_finish(s->decoder))
+	if (bc_decoder_finish(s->decoder))
 		start_finishing(s);
 }
 
@@ -190,7 +188,7 @@ void bc_session_stop(struct bc_session *s)
 	if (s->state != SESSION_RUNNING)
 		return;
 	s->state = SESSION_STOPPING;
-	s->is_cut_short = s->options.source->is_replay;
+	bc_decoder_stop(s->decoder);
 	bc_source_stop(s->options.source);
 }
 
@@ -586,6 +584,8 @@ static void on_source_end(void *context, int status, const char *what)
 			what);
 	}
 	s->has_source_ended = true;
+	if (s->options.source->is_cut_off)
+		bc_decoder_stop(s->decoder);
 	if (s->state == SESSION_RUNNING)
 		s->state = SESSION_STOPPING;
 	finish_decoder(s);

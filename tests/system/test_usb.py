@@ -441,6 +441,33 @@ def test_once_ends_with_0_after_the_boards_last_frame(tmp):
 
 
 @pytest.mark.ci
+def test_a_stop_in_mid_frame_is_no_damage():
+    # An FTDI chip stops at any byte. A board that stalls STOP is not stopped: its transfers are cancelled.
+    def one(tmp, form, link, packet):
+        is_ftdi = link == "ftdi"
+        settings = f"protocol={form},link={link},clock_hz=50000000,transfers=1,transfer_size=4K" + ",id=0403:6014" * is_ftdi
+        # Without a pace, it is in mid-frame all the time, unless the machine is slow. The buffer holds all that it can send.
+        with Board(f"seed=7,form={form},packet={packet},send=3000000,ftdi={int(is_ftdi)}", plugged=False) as board:
+            board.command("requests " + ("answer" if is_ftdi else "stall"))
+            board.plug()
+            argv = ["--set", "pipeline.buffer=200M", "--set", "output.keep_raw=yes"]
+            with Recorder(tmp, board, *argv, settings=settings) as daemon:
+                daemon.wait_more(5000)
+                daemon.end(wanted=0)
+            counts = daemon.final["counts"]
+            equal((counts["gaps"], counts["skipped_bytes"], counts["lost"]["crc"]), (0, 0, 0), f"{counts}")
+            assert "lost" not in daemon.log, daemon.log
+            verify(segments(tmp / "out"))
+            # Nor is it in the raw capture, which has the bytes of the started frame, too.
+            again = run(BUSCAPD, "--once", "--source", f"file:{next((tmp / 'out').glob(f'*.{form}.lz4'))}", "-o", tmp / "again")
+            equal((again.returncode, harness.lz4_dc(segments(tmp / "again"))),
+                  (0, harness.lz4_dc(segments(tmp / "out"))), again.stderr.decode())
+
+    harness.each(one, [("bcp1", "ftdi", 512), ("raw6", "ftdi", 64), ("bcp1", "plain", 512), ("raw6", "plain", 512)],
+                 workers=WORKERS)
+
+
+@pytest.mark.ci
 def test_a_stop_under_full_load_drains_the_board_and_seals(tmp):
     # Data in flight at the stop is decoded within the board's second, even with a sanitizer.
     settings = "transfers=4,transfer_size=16K" if harness.is_sanitized() else ""

@@ -397,6 +397,98 @@ TEST_F(damaged_frames_cut_anywhere_give_the_same_gaps)
 	assert_true(f->counts.skipped_bytes >= 9);
 }
 
+/* Decodes `stopped_at` bytes of a stream of 4 frames of 5 samples, tells the decoder that the
+ * source was stopped, and decodes the rest. */
+static void decode_and_stop(
+	struct fixture *f, const uint8_t *stream, size_t bytes, size_t stopped_at)
+{
+	start_pipeline(f, false);
+	push_bytes(f, BC_FORMAT_BCP1, stream, stopped_at);
+	bc_decoder_stop(f->decoder);
+	push_bytes(f, BC_FORMAT_BCP1, stream + stopped_at, bytes - stopped_at);
+	finish_pipeline(f);
+}
+
+static void check_undamaged(const struct fixture *f, uint64_t records)
+{
+	assert_int_equal(f->out_bytes, records * BC_RECORD_BYTES);
+	assert_int_equal(f->gaps, 0);
+	assert_int_equal(f->damages, 0);
+	assert_int_equal(f->counts.skipped_bytes, 0);
+}
+
+TEST_F(a_stop_at_any_byte_ends_with_the_last_whole_frame)
+{
+	static uint8_t stream[STREAM_MAX];
+	size_t frame = FRAME_AT(5);
+
+	make_bcp1(stream, 20, 5, 0);
+	for (size_t bytes = 2 * frame; bytes < 3 * frame; bytes++) {
+		decode_and_stop(f, stream, bytes, bytes - bytes % 7);
+		check_undamaged(f, 10);
+	}
+}
+
+/* Garbage follows the torn frame, also so much that its bytes are complete. */
+TEST_F(garbage_after_a_stop_is_no_damage)
+{
+	static uint8_t stream[STREAM_MAX];
+	size_t frame = FRAME_AT(5);
+
+	make_bcp1(stream, 20, 5, 0);
+	memset(stream + 2 * frame + frame / 2, 0x5A, 5 * frame);
+	for (size_t bytes = 2 * frame; bytes < 7 * frame; bytes += 3) {
+		decode_and_stop(f, stream, bytes, frame);
+		check_undamaged(f, 10);
+	}
+}
+
+TEST_F(a_damaged_frame_after_a_stop_is_damage_if_another_follows_it)
+{
+	static uint8_t stream[STREAM_MAX];
+	size_t frame = FRAME_AT(5);
+	size_t bytes = make_bcp1(stream, 20, 5, 0);
+
+	stream[2 * frame - 1] ^= 1;
+	for (size_t at = 0; at <= bytes; at += 11) {
+		decode_and_stop(f, stream, bytes, at);
+		assert_int_equal(f->out_bytes, 15 * BC_RECORD_BYTES);
+		assert_int_equal(f->gaps, 1);
+		assert_int_equal(f->lost, 5);
+		assert_int_equal(f->damages, 1);
+	}
+}
+
+/* The torn frame's length reaches beyond the frames that follow it. */
+TEST_F(whole_frames_within_a_torn_one_are_found_after_a_stop)
+{
+	static uint8_t stream[STREAM_MAX];
+	static uint8_t torn[STREAM_MAX];
+	size_t small = FRAME_AT(5);
+
+	make_bcp1(torn, 200, 100, 0);
+	make_bcp1(stream, 10, 5, 0);
+	memcpy(torn + FRAME_AT(3), stream, 2 * small);
+	decode_and_stop(f, torn, FRAME_AT(3) + 2 * small, 0);
+	assert_int_equal(f->out_bytes, 10 * BC_RECORD_BYTES);
+	assert_int_equal(f->lost, 100);
+}
+
+TEST_F(a_raw6_sample_cut_by_a_stop_is_no_damage)
+{
+	static const uint8_t stream[6 * 10];
+
+	for (size_t bytes = 6; bytes < 12; bytes++) {
+		start_pipeline(f, false);
+		push_bytes(f, BC_FORMAT_RAW6, stream, bytes);
+		bc_decoder_stop(f->decoder);
+		finish_pipeline(f);
+		assert_int_equal(f->counts.received, 1);
+		assert_int_equal(f->counts.skipped_bytes, 0);
+		assert_int_equal(f->damages, 0);
+	}
+}
+
 TEST_F(plain_formats_cut_anywhere_give_the_same_records)
 {
 	static const enum bc_format formats[] = {
