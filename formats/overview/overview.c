@@ -1,7 +1,9 @@
 /* Draws a picture. First the chunks of each segment that are in it are counted, which tells what
  * units of time to use and how many of them to join in a column. Then each column gets the counts
- * of its units; it is made as coarse as it takes to have no more cells than there may be rows.
- * Finally all columns are made as coarse as the coarsest. */
+ * of its units, which tell how large the rows are. Units whose counts turn out to be coarser than
+ * the rows are added last, by finer counts or by their records: only those, so the work does not
+ * grow with the recording. If it would be too much, the least coarse are added as they are, and the
+ * rows become as large. */
 #include "formats/overview/overview.h"
 
 #include <errno.h>
@@ -10,11 +12,13 @@
 #include "formats/overview/overview_internal.h"
 #include "formats/segment/segment_index.h"
 
-/* A picture of at most this many chunks is drawn from their records. */
-#define DECODED_CHUNKS 64u
+/* A picture decodes this many records, about 0.2 s; one from page counts only those of chunks whose
+ * counts are too coarse. One from records has all of its own, so it may need only a part. */
+#define WORK         (UINT64_C(1) << 24)
+#define RECORDS_PART 4u
 
-/* A picture decodes at most this many chunks without page counts. */
-#define UNCOUNTED_CHUNKS 64u
+/* Of counts that are unknown; those that are known have at most BC_PAGE_SHIFTS. */
+#define UNKNOWN_EXCESS (BC_PAGE_SHIFTS + 1)
 
 /* There are at most this many units for each column. */
 #define UNITS_PER_COLUMN 4u
@@ -30,6 +34,19 @@ struct moment {
 	uint64_t tick;
 };
 
+/* A unit that is added last. */
+struct left {
+	const struct bc_overview_segment *segment;
+	uint64_t records;
+	uint32_t first;
+	uint32_t end;
+	uint32_t column;
+	unsigned level;
+	bool is_known;
+	unsigned page_shift;
+	unsigned port_shift;
+};
+
 struct drawing {
 	struct bc_overview *overview;
 	const struct bc_overview_options *options;
@@ -42,8 +59,12 @@ struct drawing {
 	struct moment first; /* of the last column */
 	struct moment last;  /* its last record */
 	uint64_t clock_hz;   /* of the last column; 0: unknown, or it has several recordings */
-	uint32_t decoded;
-	struct bc_chunk_pages pages; /* scratch */
+	struct left *left;
+	size_t left_count;
+	size_t left_capacity;
+	bool is_second;    /* pass: units that were left */
+	unsigned accepted; /* doublings by which counts may be coarser than the rows */
+	uint64_t work;     /* that may still be done */
 };
 
 /* A unit: rows of the chunk table, which begin at `rows`. */
@@ -60,57 +81,38 @@ struct bc_overview_options bc_overview_options_default(void)
 		.to_ns = INT64_MAX,
 		.place_to = BC_PLACES - 1,
 		.columns = 256,
-		.rows = 200};
+		.rows = 200,
+		.work = WORK};
 }
 
 /* ---- the counts of units */
 
-/* Decodes a chunk to count its records. */
-static int add_decoded(struct drawing *d, uint32_t column, struct bc_chunk_row *row)
-{
-	struct bc_overview *o = d->overview;
-	bool is_decoded = d->decoded < UNCOUNTED_CHUNKS;
-
-	if (row->info.records == 0)
-		return 0;
-	if (is_decoded) {
-		d->decoded++;
-		if (!bc_overview_pace(o, bc_chunk_encoded_bytes(&row->info)))
-			return -ECANCELED;
-		is_decoded = bc_overview_read_chunk(o, row, o->chunk);
-	}
-	if (!is_decoded) {
-		o->columns[column].uncounted += row->info.records;
-		return 0;
-	}
-	bc_chunk_count(o->chunk, &d->pages);
-	return bc_overview_add_counts(o, column, &d->pages.counts);
-}
-
-static int add_chunk(struct drawing *d, uint32_t column, struct bc_chunk_row *row)
+/* Reads the page counts of a chunk. In the first pass, counts its gaps too. */
+static const struct bc_page_counts *chunk_counts(
+	struct drawing *d, uint32_t column, const struct bc_chunk_row *row)
 {
 	struct bc_overview *o = d->overview;
 	struct bc_overview_column *c = &o->columns[column];
 	struct bc_chunk *chunk = o->chunk;
-	struct bc_page_counts *counts = &d->pages.counts;
+	struct bc_page_counts *counts = &o->pages.counts;
+	bool is_unit = d->level == LEVEL_CHUNKS && !d->is_second;
 	uint64_t gaps;
 	uint64_t lost;
 
 	if (!bc_overview_pace(o, bc_chunk_info_header_bytes(&row->info)))
-		return -ECANCELED;
+		return NULL;
 	if (bc_chunk_header_load(chunk, o->fd, row->offset, &row->info) != 0) {
-		c->has_gaps = c->has_gaps && row->info.events == 0;
-		return add_decoded(d, column, row);
+		c->has_gaps = c->has_gaps && (!is_unit || row->info.events == 0);
+		return NULL;
 	}
 	bc_chunk_gaps(chunk, &gaps, &lost);
-	c->gaps += gaps;
+	c->gaps += is_unit ? gaps : 0;
 	*counts = (struct bc_page_counts){
-		.capacity = BC_CHUNK_REGIONS, .regions = d->pages.regions};
-	if (chunk->info.records != row->info.records ||
-		!bc_page_counts_read(
-			counts, chunk->pages, chunk->info.page_bytes, row->info.records))
-		return add_decoded(d, column, row);
-	return bc_overview_add_counts(o, column, counts);
+		.capacity = BC_CHUNK_REGIONS, .regions = o->pages.regions};
+	bool is_known = chunk->info.records == row->info.records &&
+			bc_page_counts_read(
+				counts, chunk->pages, chunk->info.page_bytes, row->info.records);
+	return is_known ? counts : NULL;
 }
 
 /* Opens the page summary of the open file. */
@@ -128,60 +130,191 @@ static bool has_summary(struct bc_overview *o)
 	return o->is_searchable;
 }
 
-static uint64_t unit_records(const struct unit *u)
+static uint64_t rows_records(const struct bc_chunk_row *rows, uint32_t first, uint32_t end)
 {
-	const struct bc_chunk_row *last = &u->rows[u->end - 1];
+	const struct bc_chunk_row *last = &rows[end - 1];
 
-	return last->before + last->info.records - u->rows[u->first].before;
+	return last->before + last->info.records - rows[first].before;
 }
 
-/* Adds chunks to a column: by the node of this level, if it is exactly that and is known; otherwise
- * by those below it. */
+static uint64_t unit_records(const struct unit *u)
+{
+	return u->rows != NULL ? rows_records(u->rows, u->first, u->end) : u->segment->records;
+}
+
+/* Reads the node of a unit, if it is exactly that. */
+static const struct bc_page_counts *node_counts(
+	struct bc_overview *o, const struct unit *u, unsigned level)
+{
+	uint64_t each = UINT64_C(1) << 4 * level;
+
+	if (!u->segment->is_sealed || !has_summary(o) || u->first % each != 0 ||
+		o->search.head.chunks != u->segment->rows ||
+		(u->end - u->first != each && u->end != u->segment->rows) ||
+		!bc_overview_pace(o, BC_SUMMARY_NODE_BYTES))
+		return NULL;
+	return bc_page_search_node(
+		       &o->search, level - 1, (uint32_t)(u->first / each), unit_records(u)) == 0
+		       ? &o->search.counts
+		       : NULL;
+}
+
+/* Reads the node of a whole segment, which doesn't need its list of chunks. */
+static const struct bc_page_counts *segment_counts(
+	struct bc_overview *o, const struct bc_overview_segment *s)
+{
+	unsigned level = 0;
+
+	if (!bc_overview_pace(o, BC_SUMMARY_NODE_BYTES))
+		return NULL;
+	if (!s->is_sealed || !bc_overview_open_file(o, s->file) || !has_summary(o) ||
+		o->search.index.records != s->records || o->search.head.chunks != s->rows)
+		return NULL;
+	while (bc_summary_level_nodes(s->rows, level) > 1)
+		level++;
+	return bc_page_search_node(&o->search, level, 0, s->records) == 0 ? &o->search.counts
+									  : NULL;
+}
+
+/* ---- units whose counts are too coarse */
+
+static uint64_t work_of(uint64_t records, uint64_t chunks)
+{
+	return records + BC_OVERVIEW_CHUNK * chunks;
+}
+
+/* Leaves a unit for the second pass. */
+static int leave(struct drawing *d, uint32_t column, const struct unit *u, unsigned level,
+	const struct bc_page_counts *counts)
+{
+	if (d->left_count == d->left_capacity) {
+		size_t capacity = d->left_capacity != 0 ? 2 * d->left_capacity : 64;
+		struct left *grown = reallocarray(d->left, capacity, sizeof(*grown));
+		if (grown == NULL)
+			return -ENOMEM;
+		d->left = grown;
+		d->left_capacity = capacity;
+	}
+	struct left *left = &d->left[d->left_count++];
+	*left = (struct left){.segment = u->segment,
+		.records = unit_records(u),
+		.first = u->first,
+		.end = u->end,
+		.column = column,
+		.level = level,
+		.is_known = counts != NULL};
+	if (counts != NULL) {
+		struct bc_page_counts part = bc_overview_inside(d->overview, counts);
+		left->page_shift = part.page_shift;
+		left->port_shift = part.port_shift;
+	}
+	return 0;
+}
+
+/* Adds a chunk by its records, or by these counts if they are too much work or damaged. NULL: they
+ * are unknown. */
+static int add_decoded(struct drawing *d, uint32_t column, struct bc_chunk_row *row,
+	const struct bc_page_counts *counts)
+{
+	struct bc_overview *o = d->overview;
+	uint64_t work = work_of(row->info.records, 1);
+	bool is_decoded = work <= d->work;
+
+	if (is_decoded) {
+		d->work -= work;
+		if (!bc_overview_pace(o, bc_chunk_encoded_bytes(&row->info)))
+			return -ECANCELED;
+		is_decoded = bc_overview_read_chunk(o, row, o->chunk);
+	}
+	if (is_decoded)
+		return bc_overview_add_records(o, column, o->chunk, 0, row->info.records);
+	if (counts != NULL)
+		return bc_overview_add_counts(o, column, counts);
+	o->columns[column].uncounted += row->info.records;
+	return 0;
+}
+
+/* Adds chunks to a column: by the counts of this level, if they are known and as fine as the rows;
+ * otherwise by those below it. */
 static int add_unit(struct drawing *d, uint32_t column, const struct unit *u, unsigned level)
 {
 	struct bc_overview *o = d->overview;
-	uint64_t each = UINT64_C(1) << 4 * level;
+	uint64_t below = UINT64_C(1) << 4 * (level != LEVEL_CHUNKS ? level - 1 : 0);
+	const struct bc_page_counts *counts = level == LEVEL_CHUNKS
+						      ? chunk_counts(d, column, &u->rows[u->first])
+					      : level == LEVEL_SEGMENTS
+						      ? segment_counts(o, u->segment)
+						      : node_counts(o, u, level);
+	struct unit part = *u;
 	int rc = 0;
 
+	if (o->stop != 0)
+		return o->stop;
+	if (counts != NULL && bc_overview_note_places(o, counts) <= d->accepted)
+		return bc_overview_add_counts(o, column, counts);
+	if (!d->is_second && (counts != NULL || level == LEVEL_CHUNKS))
+		return unit_records(u) != 0 ? leave(d, column, u, level, counts) : 0;
 	if (level == LEVEL_CHUNKS)
-		return add_chunk(d, column, &u->rows[u->first]);
-	if (u->segment->is_sealed && level < LEVEL_SEGMENTS && has_summary(o) &&
-		u->first % each == 0 && o->search.head.chunks == u->segment->rows &&
-		(u->end - u->first == each || u->end == u->segment->rows)) {
-		if (!bc_overview_pace(o, BC_SUMMARY_NODE_BYTES))
-			return -ECANCELED;
-		if (bc_page_search_node(&o->search, level - 1, (uint32_t)(u->first / each),
-			    unit_records(u)) == 0)
-			return bc_overview_add_counts(o, column, &o->search.counts);
+		return add_decoded(d, column, &u->rows[u->first], counts);
+	if (u->rows == NULL)
+		part.rows = bc_overview_load_rows(o, u->segment);
+	if (part.rows == NULL) {
+		o->columns[column].uncounted += u->segment->records;
+		return 0;
 	}
-	for (uint64_t first = u->first; rc == 0 && first < u->end;) {
-		uint64_t below = UINT64_C(1) << 4 * (level - 1);
+	for (uint64_t first = u->first; rc == 0 && first < u->end; first = part.end) {
 		uint64_t end = (first / below + 1) * below;
-		struct unit part = {u->segment, u->rows, (uint32_t)first,
-			end < u->end ? (uint32_t)end : u->end};
+		part.first = (uint32_t)first;
+		part.end = end < u->end ? (uint32_t)end : u->end;
 		rc = add_unit(d, column, &part, level - 1);
-		first = part.end;
 	}
 	return rc;
 }
 
-/* Adds a whole segment without its list of chunks. Returns -EBADMSG if that is not possible. */
-static int add_segment_counts(
-	struct drawing *d, uint32_t column, const struct bc_overview_segment *s)
+/* How much coarser than the rows the counts of a unit are. */
+static unsigned excess_of(const struct bc_overview *o, const struct left *left)
+{
+	return left->is_known ? bc_overview_excess(o, left->page_shift, left->port_shift)
+			      : UNKNOWN_EXCESS;
+}
+
+/* The least excess that has to be accepted for the rest not to be too much work. */
+static unsigned accepted_excess(const struct drawing *d)
+{
+	uint64_t work[UNKNOWN_EXCESS + 1] = {0};
+	uint64_t sum = 0;
+	unsigned accepted = UNKNOWN_EXCESS;
+
+	for (size_t i = 0; i < d->left_count; i++) {
+		const struct left *left = &d->left[i];
+		work[excess_of(d->overview, left)] += work_of(
+			left->records, left->end - left->first);
+	}
+	for (; accepted != 0 && sum + work[accepted] <= d->work; accepted--)
+		sum += work[accepted];
+	return accepted;
+}
+
+/* The second pass: the size of the rows is known now, unless the units that were left make it
+ * larger. */
+static int add_left(struct drawing *d)
 {
 	struct bc_overview *o = d->overview;
-	unsigned level = 0;
+	int rc = 0;
 
-	if (!bc_overview_pace(o, BC_SUMMARY_NODE_BYTES))
-		return -ECANCELED;
-	if (!s->is_sealed || !bc_overview_open_file(o, s->file) || !has_summary(o) ||
-		o->search.index.records != s->records || o->search.head.chunks != s->rows)
-		return -EBADMSG;
-	while (bc_summary_level_nodes(s->rows, level) > 1)
-		level++;
-	if (bc_page_search_node(&o->search, level, 0, s->records) != 0)
-		return -EBADMSG;
-	return bc_overview_add_counts(o, column, &o->search.counts);
+	d->is_second = true;
+	d->accepted = accepted_excess(d);
+	for (size_t i = 0; rc == 0 && i < d->left_count; i++) {
+		const struct left *left = &d->left[i];
+		struct unit u = {left->segment, NULL, left->first, left->end};
+		if (left->level != LEVEL_SEGMENTS)
+			u.rows = bc_overview_load_rows(o, left->segment);
+		if (u.rows == NULL && left->level != LEVEL_SEGMENTS)
+			o->columns[left->column].uncounted += left->records;
+		else
+			rc = add_unit(d, left->column, &u, left->level);
+	}
+	return rc;
 }
 
 /* ---- units */
@@ -244,19 +377,8 @@ static int draw_segment(struct drawing *d, const struct bc_overview_segment *s)
 	c->lost += s->lost_after > s->lost_base ? s->lost_after - s->lost_base : 0;
 	d->last = (struct moment){
 		s->to_ns > d->last.ns ? s->to_ns : d->last.ns, s->last_epoch, s->last_tick};
-	uint64_t gaps = c->gaps + s->gaps;
-	int rc = add_segment_counts(d, column, s);
-	if (rc == -EBADMSG) {
-		struct unit whole = {s, bc_overview_load_rows(o, s), 0, s->rows};
-		rc = 0;
-		if (whole.rows == NULL)
-			c->uncounted += s->records;
-		else if (s->rows != 0)
-			rc = add_unit(d, column, &whole, LEVEL_SEGMENTS);
-	}
-	c->gaps = gaps;
-	c->has_gaps = true;
-	return rc;
+	c->gaps += s->gaps;
+	return add_unit(d, column, &(struct unit){s, NULL, 0, s->rows}, LEVEL_SEGMENTS);
 }
 
 static int draw_unit(struct drawing *d, const struct unit *u)
@@ -310,6 +432,7 @@ static void find_chunks(struct bc_overview *o, struct bc_overview_segment *s)
 	s->is_in = s->rows != 0 && s->from_ns <= p->to_ns && s->to_ns >= p->from_ns;
 	s->low = 0;
 	s->high = s->rows - 1;
+	s->part = s->records;
 	if (!s->is_in || (s->from_ns >= p->from_ns && s->to_ns <= p->to_ns))
 		return;
 	const struct bc_chunk_row *rows = bc_overview_load_rows(o, s);
@@ -328,6 +451,19 @@ static void find_chunks(struct bc_overview *o, struct bc_overview_segment *s)
 		return;
 	s->low = low;
 	s->high = high;
+	s->part = rows_records(rows, low, high + 1);
+}
+
+/* Changes which chunks of a segment are in the picture. */
+static void set_chunks(
+	struct bc_overview *o, struct bc_overview_segment *s, uint32_t low, uint32_t high)
+{
+	if (s->low == low && s->high == high)
+		return;
+	const struct bc_chunk_row *rows = bc_overview_load_rows(o, s);
+	s->low = low;
+	s->high = high;
+	s->part = rows != NULL ? rows_records(rows, low, high + 1) : s->records;
 }
 
 /* The chunks of a recording that are in the picture follow each other, even if some in between
@@ -341,10 +477,14 @@ static void join_chunks(struct bc_overview *o)
 		if (!s->is_in)
 			continue;
 		if (last != NULL && last->recording == s->recording) {
-			last->high = last->rows - 1;
-			s->low = 0;
-			for (uint32_t j = i; o->segments[--j] != last;)
-				o->segments[j]->is_in = o->segments[j]->rows != 0;
+			set_chunks(o, last, last->low, last->rows - 1);
+			set_chunks(o, s, 0, s->high);
+			for (uint32_t j = i; o->segments[--j] != last;) {
+				struct bc_overview_segment *between = o->segments[j];
+				between->is_in = between->rows != 0;
+				if (between->is_in)
+					set_chunks(o, between, 0, between->rows - 1);
+			}
 		}
 		last = s;
 	}
@@ -379,14 +519,20 @@ static void choose_units(struct drawing *d)
 	struct bc_overview *o = d->overview;
 	uint64_t units[LEVELS] = {0};
 	uint64_t columns = d->options->columns;
+	uint32_t most_rows = 0;
+	uint64_t records = 0;
 
-	for (uint32_t i = 0; i < o->segment_count; i++)
-		for (unsigned level = 0; o->segments[i]->is_in && level < LEVELS; level++)
-			units[level] += units_of(o->segments[i], level);
+	for (uint32_t i = 0; i < o->segment_count; i++) {
+		const struct bc_overview_segment *s = o->segments[i];
+		for (unsigned level = 0; s->is_in && level < LEVELS; level++)
+			units[level] += units_of(s, level);
+		records += s->is_in ? s->part : 0;
+		most_rows = s->is_in && s->rows > most_rows ? s->rows : most_rows;
+	}
 	while (d->level < LEVEL_SEGMENTS && units[d->level] > UNITS_PER_COLUMN * columns)
 		d->level++;
-	/* Where whole segments are as fine, they need less reading. */
-	if (units[d->level] == units[LEVEL_SEGMENTS] && d->level != LEVEL_CHUNKS)
+	/* Where units are whole segments, those need less reading. */
+	if (d->level != LEVEL_CHUNKS && most_rows <= UINT64_C(1) << 4 * d->level)
 		d->level = LEVEL_SEGMENTS;
 	/* With one column for each recording, are there too many? */
 	d->shared = UINT64_MAX;
@@ -394,10 +540,11 @@ static void choose_units(struct drawing *d)
 	d->shared = units[d->level] > columns ? units[d->level] : columns;
 	while (!d->is_mixed && count_columns(d) > columns)
 		d->shared += 1 + d->shared / 64;
-	o->picture.unit = units[LEVEL_CHUNKS] <= DECODED_CHUNKS ? BC_OVERVIEW_RECORDS
-			  : d->level == LEVEL_CHUNKS            ? BC_OVERVIEW_CHUNKS
-			  : d->level == LEVEL_SEGMENTS          ? BC_OVERVIEW_SEGMENTS
-								: BC_OVERVIEW_SUMMARY;
+	bool is_little = work_of(records, units[LEVEL_CHUNKS]) <= d->work / RECORDS_PART;
+	o->picture.unit = is_little                    ? BC_OVERVIEW_RECORDS
+			  : d->level == LEVEL_CHUNKS   ? BC_OVERVIEW_CHUNKS
+			  : d->level == LEVEL_SEGMENTS ? BC_OVERVIEW_SEGMENTS
+						       : BC_OVERVIEW_SUMMARY;
 }
 
 static int draw(struct drawing *d)
@@ -422,7 +569,7 @@ static int draw(struct drawing *d)
 	}
 	if (o->picture.column_count != 0)
 		end_column(d, d->last.ns, d->last.tick);
-	return rc;
+	return rc == 0 ? add_left(d) : rc;
 }
 
 int bc_overview_draw(struct bc_overview *o, const struct bc_overview_options *options)
@@ -441,6 +588,7 @@ int bc_overview_draw(struct bc_overview *o, const struct bc_overview_options *op
 		return rc;
 	d->overview = o;
 	d->options = options;
+	d->work = options->work;
 	rc = draw(d);
 	if (o->stop != 0)
 		rc = o->stop;
@@ -448,6 +596,7 @@ int bc_overview_draw(struct bc_overview *o, const struct bc_overview_options *op
 		rc = bc_overview_make_rows(o);
 	if (rc != 0)
 		bc_overview_clear(o);
+	free(d->left);
 	free(d);
 	return rc;
 }

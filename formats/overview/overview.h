@@ -9,8 +9,11 @@
  *     bc_overview_close()
  *
  * A column consists of whole units of time: segments, nodes of their page summaries, or chunks. The
- * finest units are taken that are not too many. If there are only a few chunks, they are decoded
- * and their records are sorted into columns of equal time.
+ * finest units are taken that are not too many. If there are only a few records, they are decoded
+ * and sorted into columns of equal time.
+ *
+ * Rows are as fine as a picture of all records would have them. A unit whose counts are coarser
+ * than that is replaced by those below it, down to its records.
  *
  * Every count is exact. A record counts once, at its address, as in the page counts
  * (formats/pages/page_counts.h). Its time is the time of day of its tick, computed from its chunk;
@@ -100,7 +103,10 @@ struct bc_overview_options {
 	uint32_t place_to;   /* inclusive */
 	unsigned columns;    /* 1 .. BC_OVERVIEW_COLUMNS */
 	unsigned rows;       /* 2 .. BC_OVERVIEW_ROWS */
+	uint64_t work;       /* records that may be decoded; a chunk costs BC_OVERVIEW_CHUNK more */
 };
+
+#define BC_OVERVIEW_CHUNK 4096u
 
 /* All of it, in 256 columns and 200 rows. */
 struct bc_overview_options bc_overview_options_default(void);
@@ -149,8 +155,11 @@ struct bc_overview_picture {
 };
 
 /* Draws a picture, in place of the previous one. Only touched blocks become rows; their size is
- * the smallest for which there are not too many, and for which the counts are exact. Returns 0; or,
- * with an empty picture, -ENOMEM, or -ECANCELED if io->pace() returned false. */
+ * the smallest for which there are not too many: memory has what ports leave of them, at least
+ * three quarters, and ports what memory leaves, at least one. So blocks of a part are never larger
+ * than those of the whole. Only if that would need more work than allowed, they are as large as the
+ * counts in the files. Returns 0; or, with an empty picture, -ENOMEM, or -ECANCELED if io->pace()
+ * returned false. */
 int bc_overview_draw(
 	struct bc_overview *overview, const struct bc_overview_options *options) BC_MUST_CHECK;
 

@@ -2,8 +2,12 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "formats/overview/overview_internal.h"
+
+/* So few records touch few enough blocks for counts of any capacity. */
+#define FEW_RECORDS (BC_CHUNK_REGIONS / 2)
 
 void bc_overview_clear(struct bc_overview *o)
 {
@@ -11,6 +15,7 @@ void bc_overview_clear(struct bc_overview *o)
 		bc_page_counts_free(&o->cells[i]);
 	free(o->rows);
 	o->rows = NULL;
+	memset(&o->places, 0, sizeof(o->places));
 	o->picture = (struct bc_overview_picture){.from_ns = o->from_ns,
 		.to_ns = o->to_ns,
 		.place_to = BC_PLACES - 1,
@@ -32,10 +37,10 @@ uint32_t bc_overview_add_column(struct bc_overview *o, uint32_t recording, int64
 	return count;
 }
 
-/* The part of some counts that is in the picture's places. */
-static struct bc_page_counts inside(
-	const struct bc_overview_picture *picture, const struct bc_page_counts *counts)
+struct bc_page_counts bc_overview_inside(
+	const struct bc_overview *o, const struct bc_page_counts *counts)
 {
+	const struct bc_overview_picture *picture = &o->picture;
 	struct bc_page_counts part = *counts;
 	uint32_t end = counts->count;
 	uint32_t first = 0;
@@ -57,13 +62,109 @@ static struct bc_page_counts inside(
 	return part;
 }
 
+/* ---- the size of rows */
+
+/* Notes a block and all larger ones that it is in. If one is known, so are those. */
+static void note_block(
+	uint64_t *bits, uint32_t *blocks, unsigned shifts, uint32_t place, unsigned shift)
+{
+	for (; shift <= shifts; shift++) {
+		uint32_t at = (2u << shifts) - (2u << (shifts - shift)) + (place >> shift);
+		uint64_t bit = UINT64_C(1) << at % 64;
+		if ((bits[at / 64] & bit) != 0)
+			return;
+		bits[at / 64] |= bit;
+		blocks[shift]++;
+	}
+}
+
+/* The number of single places, at least. */
+static uint32_t most_blocks(const uint32_t *blocks, unsigned shifts)
+{
+	uint32_t most = 0;
+
+	for (unsigned shift = 0; shift <= shifts; shift++)
+		most = blocks[shift] > most ? blocks[shift] : most;
+	return most;
+}
+
+/* The smallest size of which there are not too many. */
+static unsigned fitting_shift(
+	const uint32_t *blocks, unsigned shifts, unsigned least, uint32_t room)
+{
+	unsigned shift = shifts;
+
+	while (shift > least && blocks[shift - 1] <= room)
+		shift--;
+	return shift;
+}
+
+/* Memory and ports each have what the other leaves, or their share. Either is larger for a part of
+ * the records than for all, so zooming in never makes the rows larger. */
+static void fit_rows(struct bc_overview *o)
+{
+	struct bc_overview_places *p = &o->places;
+	uint32_t pages = most_blocks(p->pages, BC_PAGE_SHIFTS);
+	uint32_t ports = most_blocks(p->ports, BC_PORT_SHIFTS);
+	uint32_t port_share = o->row_limit < 8 ? 1 : o->row_limit / 4;
+	uint32_t page_share = o->row_limit - port_share;
+
+	p->page_shift = fitting_shift(p->pages, BC_PAGE_SHIFTS, p->page_least,
+		o->row_limit - (ports < port_share ? ports : port_share));
+	p->port_shift = fitting_shift(p->ports, BC_PORT_SHIFTS, p->port_least,
+		o->row_limit - (pages < page_share ? pages : page_share));
+}
+
+unsigned bc_overview_excess(const struct bc_overview *o, unsigned page_shift, unsigned port_shift)
+{
+	const struct bc_overview_places *p = &o->places;
+	unsigned pages = page_shift > p->page_shift ? page_shift - p->page_shift : 0;
+	unsigned ports = port_shift > p->port_shift ? port_shift - p->port_shift : 0;
+
+	return pages > ports ? pages : ports;
+}
+
+static unsigned note_part(struct bc_overview *o, const struct bc_page_counts *part)
+{
+	struct bc_overview_places *p = &o->places;
+
+	for (uint32_t i = 0; i < part->count; i++) {
+		uint32_t place = part->regions[i].first;
+		if (place < BC_PORT_0)
+			note_block(p->page_bits, p->pages, BC_PAGE_SHIFTS, place, part->page_shift);
+		else
+			note_block(p->port_bits, p->ports, BC_PORT_SHIFTS, place - BC_PORT_0,
+				part->port_shift);
+	}
+	fit_rows(o);
+	return bc_overview_excess(o, part->page_shift, part->port_shift);
+}
+
+unsigned bc_overview_note_places(struct bc_overview *o, const struct bc_page_counts *counts)
+{
+	struct bc_page_counts part = bc_overview_inside(o, counts);
+
+	return note_part(o, &part);
+}
+
+/* ---- counts */
+
 int bc_overview_add_counts(
 	struct bc_overview *o, uint32_t column, const struct bc_page_counts *counts)
 {
-	struct bc_page_counts part = inside(&o->picture, counts);
+	struct bc_overview_places *places = &o->places;
+	struct bc_page_counts part = bc_overview_inside(o, counts);
 	struct bc_page_counts *cells = &o->cells[column];
-	uint64_t room = (uint64_t)cells->count + part.count;
 
+	if (note_part(o, &part) != 0) {
+		if (part.page_shift > places->page_shift)
+			places->page_least = part.page_shift;
+		if (part.port_shift > places->port_shift)
+			places->port_least = part.port_shift;
+		fit_rows(o);
+	}
+	bc_page_counts_coarsen(cells, places->page_shift, places->port_shift);
+	uint64_t room = (uint64_t)cells->count + part.count;
 	for (uint32_t i = 0; i < counts->count; i++)
 		for (unsigned class = 0; class < BC_PAGE_CLASSES; class ++)
 			o->columns[column].counts[class] += counts->regions[i].counts[class];
@@ -81,14 +182,39 @@ int bc_overview_add_counts(
 	return 0;
 }
 
+int bc_overview_add_records(struct bc_overview *o, uint32_t column, const struct bc_chunk *chunk,
+	uint32_t first, uint32_t end)
+{
+	uint32_t records = end - first;
+	struct bc_chunk *run = o->run;
+	int rc = 0;
+
+	run->info.records = records;
+	memcpy(run->records, chunk->records + (size_t)first * BC_RECORD_BYTES,
+		(size_t)records * BC_RECORD_BYTES);
+	bc_chunk_count(run, &o->pages);
+	if (records <= FEW_RECORDS || bc_overview_note_places(o, &o->pages.counts) == 0)
+		return bc_overview_add_counts(o, column, &o->pages.counts);
+	for (uint32_t next; rc == 0 && first < end; first = next) {
+		next = end - first > FEW_RECORDS ? first + FEW_RECORDS : end;
+		rc = bc_overview_add_records(o, column, chunk, first, next);
+	}
+	return rc;
+}
+
+/* ---- rows */
+
 int bc_overview_make_rows(struct bc_overview *o)
 {
+	const struct bc_overview_places *places = &o->places;
 	struct bc_overview_picture *p = &o->picture;
 	struct bc_page_counts all;
 	int rc = bc_page_counts_init(&all, o->row_limit);
 
-	for (uint32_t i = 0; rc == 0 && i < p->column_count; i++)
+	for (uint32_t i = 0; rc == 0 && i < p->column_count; i++) {
+		bc_page_counts_coarsen(&o->cells[i], places->page_shift, places->port_shift);
 		bc_page_counts_add(&all, &o->cells[i]);
+	}
 	if (rc == 0)
 		o->rows = calloc((size_t)all.count + 1, sizeof(*o->rows));
 	if (rc == 0 && o->rows == NULL)
@@ -96,11 +222,11 @@ int bc_overview_make_rows(struct bc_overview *o)
 	for (uint32_t row = 0; rc == 0 && row < all.count; row++) {
 		uint32_t place = all.regions[row].first;
 		o->rows[row].place = place;
-		o->rows[row].count = 1u << (place < BC_PORT_0 ? all.page_shift : all.port_shift);
+		o->rows[row].count = 1u << (place < BC_PORT_0 ? places->page_shift
+							      : places->port_shift);
 	}
 	for (uint32_t i = 0; rc == 0 && i < p->column_count; i++) {
 		struct bc_page_counts *cells = &o->cells[i];
-		bc_page_counts_coarsen(cells, all.page_shift, all.port_shift);
 		uint32_t row = 0;
 		for (uint32_t c = 0; c < cells->count; c++) {
 			while (o->rows[row].place != cells->regions[c].first)
@@ -110,8 +236,8 @@ int bc_overview_make_rows(struct bc_overview *o)
 		o->columns[i].cells = cells->regions;
 		o->columns[i].cell_count = cells->count;
 	}
-	p->page_shift = all.page_shift;
-	p->port_shift = all.port_shift;
+	p->page_shift = places->page_shift;
+	p->port_shift = places->port_shift;
 	p->row_count = rc == 0 ? all.count : 0;
 	p->rows = o->rows;
 	p->columns = o->columns;

@@ -213,9 +213,10 @@ int bc_overview_open(struct bc_overview **overview, const struct bc_search_io *i
 		return -ENOMEM;
 	o->io = *io;
 	o->chunk = malloc(sizeof(*o->chunk));
-	if (o->chunk != NULL)
+	o->run = malloc(sizeof(*o->run));
+	if (o->chunk != NULL && o->run != NULL)
 		return 0;
-	free(o);
+	bc_overview_close(o);
 	*overview = NULL;
 	return -ENOMEM;
 }
@@ -234,6 +235,7 @@ void bc_overview_close(struct bc_overview *o)
 	free(o->segments);
 	free(o->recordings);
 	free(o->chunk);
+	free(o->run);
 	free(o);
 }
 

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "formats/overview/overview.h"
+#include "formats/pages/describe.h"
 #include "formats/segment/chunk_table.h"
 #include "formats/segment/page_search.h"
 #include "formats/segment/segment_name.h"
@@ -41,6 +42,7 @@ struct bc_overview_segment {
 	bool is_in;
 	uint32_t low;
 	uint32_t high; /* inclusive */
+	uint64_t part; /* their records */
 };
 
 struct bc_overview_file {
@@ -51,6 +53,19 @@ struct bc_overview_file {
 	bool is_repeated; /* a segment is in another file too, which was reported */
 	struct bc_overview_segment *segments;
 	uint32_t segment_count;
+};
+
+/* The blocks of each size that records of the picture touch, as far as they are known. */
+struct bc_overview_places {
+	uint64_t page_bits[(2u << BC_PAGE_SHIFTS) /
+			   64]; /* all blocks of one page, then of two ... */
+	uint64_t port_bits[(2u << BC_PORT_SHIFTS) / 64];
+	uint32_t pages[BC_PAGE_SHIFTS + 1]; /* blocks, by size */
+	uint32_t ports[BC_PORT_SHIFTS + 1];
+	unsigned page_shift; /* that of the rows; grows */
+	unsigned port_shift;
+	unsigned page_least; /* because some counts are not finer */
+	unsigned port_least;
 };
 
 struct bc_overview {
@@ -75,7 +90,10 @@ struct bc_overview {
 	bool is_searchable;
 	struct bc_page_search search;
 	struct bc_chunk *chunk;
+	struct bc_chunk *run; /* scratch */
+	struct bc_chunk_pages pages;
 	/* The picture. */
+	struct bc_overview_places places;
 	struct bc_overview_picture picture;
 	struct bc_overview_row *rows;
 	struct bc_overview_column columns[BC_OVERVIEW_COLUMNS];
@@ -128,12 +146,29 @@ void bc_overview_clear(struct bc_overview *overview);
 /* Adds an empty column. Returns its index. */
 uint32_t bc_overview_add_column(struct bc_overview *overview, uint32_t recording, int64_t from_ns);
 
-/* Adds counts to a column, and to its cells those in the picture's places. Returns 0 or -ENOMEM. */
+/* The part of some counts that is in the picture's places. It has the same regions. */
+struct bc_page_counts bc_overview_inside(
+	const struct bc_overview *overview, const struct bc_page_counts *counts);
+
+/* How many times the picture's rows would have to be doubled to be as coarse as counts with these
+ * shifts. */
+unsigned bc_overview_excess(
+	const struct bc_overview *overview, unsigned page_shift, unsigned port_shift);
+
+/* Notes which of the picture's places some counts touch, which may make its rows larger. Returns by
+ * how many doublings those counts are still coarser. */
+unsigned bc_overview_note_places(struct bc_overview *overview, const struct bc_page_counts *counts);
+
+/* Adds counts to a column, and to its cells those in the picture's places. If they are coarser than
+ * the rows, these become as coarse. Returns 0 or -ENOMEM. */
 int bc_overview_add_counts(struct bc_overview *overview, uint32_t column,
 	const struct bc_page_counts *counts) BC_MUST_CHECK;
 
-/* Makes all cells as coarse as it takes to have few enough rows, and finds these. Returns 0 or
- * -ENOMEM. */
+/* The same with some records of a decoded chunk, whatever the places that they touch. */
+int bc_overview_add_records(struct bc_overview *overview, uint32_t column,
+	const struct bc_chunk *chunk, uint32_t first, uint32_t end) BC_MUST_CHECK;
+
+/* Finds the rows, and makes all cells as coarse. Returns 0 or -ENOMEM. */
 int bc_overview_make_rows(struct bc_overview *overview) BC_MUST_CHECK;
 
 /* ---- records: overview_records.c */

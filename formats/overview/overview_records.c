@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "formats/overview/overview_internal.h"
-#include "formats/pages/describe.h"
 
 #define NONE UINT32_MAX
 
@@ -14,9 +13,7 @@ struct sorting {
 	bool is_mixed; /* a column may have several recordings */
 	unsigned bin_count;
 	uint32_t bins[BC_OVERVIEW_COLUMNS]; /* columns of this recording's bins; or NONE */
-	struct bc_chunk run;                /* scratch */
-	struct bc_chunk_pages pages;
-	uint64_t ticks[BC_CHUNK_RECORDS];
+	uint64_t ticks[BC_CHUNK_RECORDS];   /* scratch */
 };
 
 static uint32_t bin_of(const struct sorting *s, int64_t ns)
@@ -118,7 +115,6 @@ static uint32_t run_end(const struct sorting *s, const struct sorted_chunk *c, u
 static int add_runs(struct sorting *s, const struct sorted_chunk *c, const struct bc_chunk *chunk)
 {
 	struct bc_overview *o = s->overview;
-	struct bc_chunk *run = &s->run;
 	int rc = 0;
 
 	for (uint32_t at = 0, end; rc == 0 && at < chunk->info.records; at = end) {
@@ -127,13 +123,9 @@ static int add_runs(struct sorting *s, const struct sorted_chunk *c, const struc
 		if (!is_inside(&o->picture, ns))
 			continue;
 		struct bc_overview_column *column = bin_column(s, c->segment->recording, ns);
-		run->info.records = end - at;
-		memcpy(run->records, chunk->records + (size_t)at * BC_RECORD_BYTES,
-			(size_t)run->info.records * BC_RECORD_BYTES);
-		bc_chunk_count(run, &s->pages);
-		column->records += run->info.records;
+		column->records += end - at;
 		note_record(column, chunk->info.first_record + at);
-		rc = bc_overview_add_counts(o, (uint32_t)(column - o->columns), &s->pages.counts);
+		rc = bc_overview_add_records(o, (uint32_t)(column - o->columns), chunk, at, end);
 	}
 	return rc;
 }

@@ -87,6 +87,7 @@ static void draw_zooms(struct bc_overview *o)
 		struct bc_overview_options options = bc_overview_options_default();
 		options.columns = columns[i];
 		options.rows = i == 1 ? 2 : 200;
+		options.work = i == 0 ? options.work : i * 5000; /* one chunk, or two */
 		draw(o, &options);
 		options.from_ns = bc_overview_from(o);
 		options.to_ns = (int64_t)((uint64_t)options.from_ns + (span >> (4 * i + 1)));

@@ -161,10 +161,9 @@ class Recordings:
             firsts, records, lost, gaps = {}, [0] * len(mine), [0] * len(mine), [0] * len(mine)
 
             def column_of(ns):
-                for at, (low, high) in enumerate(edges):
-                    if low <= ns < high:
-                        return at
-                raise AssertionError(f"no column has {ns}: {edges}")
+                at = bisect.bisect_right(edges, (ns, 1 << 64)) - 1
+                assert at >= 0 and edges[at][0] <= ns < edges[at][1], f"no column has {ns}: {edges}"
+                return at
 
             for chunk in chunks:
                 if chunk.end < start or chunk.wall > end:

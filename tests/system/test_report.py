@@ -33,18 +33,18 @@ def record(directory, data, suffix="bcp1", options=(), clock_hz=66000000):
     stream.unlink()
 
 
-def many_chunks(chunks, seed=1, samples=150):
-    """A stream of many chunks: each frame is an epoch, and its records don't compress."""
+def many_chunks(chunks, seed=1, samples=150, small=()):
+    """A stream of many chunks: each frame is an epoch, and its records don't compress. `small` ones have a tenth of the samples."""
     rng = random.Random(seed)
     stream = b""
     for sequence in range(chunks):
         pages = [rng.randrange(1 << 20) << 12 for _ in range(6)]
         frame = [(rng.choice(pages) | rng.randrange(4096) & ~7, rng.randrange(256), rng.choice((8, 9, 12, 13, 14, 15)) << 4,
-                  rng.randrange(60000)) for _ in range(samples)]
+                  rng.randrange(60000)) for _ in range(samples // 10 if sequence in small else samples)]
         if sequence % 7 == 0:
             frame[0] = (0x3F8, 0xFE, 5 << 4, 5)
         lost = rng.randrange(1, 99) if sequence % 11 == 5 else 0
-        header = reference.encode_header(reference.LOSS if lost else 0, 0, sequence, samples, 1000, lost)
+        header = reference.encode_header(reference.LOSS if lost else 0, 0, sequence, len(frame), 1000, lost)
         stream += header + reference.encode_payload(frame)
     return stream
 
@@ -68,8 +68,8 @@ def small_chunks(seed):
 
 @pytest.fixture(scope="module")
 def large():
-    """A recording of 700 chunks in several segments, and what is in it."""
-    directory = harness.shared("report", lambda new: record(new, many_chunks(700), options=("-b", "filesize:200")))
+    """A recording in several segments, and what is in it. It has too many chunks to be drawn from its records."""
+    directory = harness.shared("report", lambda new: record(new, many_chunks(1100, samples=90), options=("-b", "filesize:200")))
     paths = harness.segments(directory)
     assert len(paths) >= 3, paths
     return directory, Recordings(paths)
@@ -92,10 +92,10 @@ def test_a_part_is_exact_down_to_single_records(large):
     chunks = next(iter(recordings.by_id.values()))
     rng = random.Random(5)
     units = set()
-    for span in (600, 300, 100, 30, 8, 3, 1, 1):
+    for span in (1050, 1020, 1):
         first = rng.randrange(len(chunks) - span + 1)
         times = chunks[first].wall, chunks[first + span - 1].end + 1
-        for columns in (256, 16, 7):
+        for columns in (300, 20, 7):
             overview = check(recordings, directory, "--columns", columns, "--from", utc(times[0]), "--to", utc(times[1]))
             units.add(overview["unit"])
     assert {"chunks", "summary"} <= units, units
@@ -112,6 +112,58 @@ def test_a_single_record_is_found_by_its_time(tmp):
             overview = check(recordings, tmp, "--from", utc(ns), "--to", utc(ns + 1))
             equal(overview["unit"], "records")
             assert overview["columns"] and overview["from"] == overview["to"]
+
+
+# ---- rows
+
+
+def shifts_of_all(chunks, start, end, rows):
+    """Returns the shifts of a picture of the records between two times: docs/report.md, Rows."""
+    touched = {key[0] for chunk in chunks for ns, key in zip(chunk.times, chunk.keys) if start <= ns <= end}
+    pages, ports = ({place for place in touched if (place < page_reference.PORT_0) == is_page} for is_page in (True, False))
+    share = max(1, rows // 4)
+
+    def fit(places, most):
+        return next(shift for shift in range(21) if len({place >> shift for place in places}) <= most)
+
+    return fit(pages, rows - min(len(ports), share)), fit(ports, rows - min(len(pages), rows - share))
+
+
+def rotated(trace, clock_hz, duration):
+    """Options that record a trace in segments of a duration, each of which ends with a small chunk."""
+    return lambda tmp: record(tmp, trace, "byu", options=("-b", f"duration:{duration}"), clock_hz=clock_hz)
+
+
+def small(tmp):
+    """Chunks that are too small to have page counts, as a slow bus makes."""
+    record(tmp, reference.make_byu(random.Random(4), 4000, no_delta=0.3)[0], "byu", clock_hz=66_000_000)
+
+
+COARSE = {
+    "a small chunk among others": lambda tmp: record(tmp, many_chunks(70, samples=500, small=(9, 39, 69))),
+    "segments of a duration": rotated(harness.sim_records(30_000), 100_000, "100ms"),
+    "many tiny segments": rotated(harness.sim_records(3_000), 100_000, "3ms"),
+    "small chunks": small,
+    "frames of few samples": lambda tmp: record(tmp, many_chunks(200, samples=12)),
+}
+
+
+@pytest.mark.parametrize("name", COARSE)
+def test_rows_are_those_of_all_records_and_zooming_in_never_makes_them_larger(tmp, name):
+    COARSE[name](tmp)
+    recordings = Recordings(harness.segments(tmp))
+    (chunks,) = recordings.by_id.values()
+    assert len(chunks) > 3
+    start, end = chunks[0].wall, max(chunk.end for chunk in chunks)
+    rng = random.Random(name)
+    before = None
+    for _ in range(4):
+        overview = check(recordings, tmp, "--columns", 50, "--rows", 100, "--from", utc(start), "--to", utc(end + 1))
+        got = overview["page_shift"], overview["port_shift"]
+        equal(got, shifts_of_all(chunks, start, end, 100), f"{name}, {end - start} ns")
+        assert before is None or (got[0] <= before[0] and got[1] <= before[1]), (before, got)
+        before, span = got, end - start
+        start, end = start + rng.randrange(span // 3), end - rng.randrange(span // 3)
 
 
 # ---- totals
@@ -453,10 +505,14 @@ def test_only_events_are_left_out_at_the_minimum_resolution(large):
 
 
 def test_text_says_what_it_does_not_show(tmp):
-    record(tmp, many_chunks(300, samples=3))
-    columns = report("--columns", "256", "--rows", "32", tmp)["overview"]["columns"]
+    record(tmp, many_chunks(30, samples=3))
+    (path,) = harness.segments(tmp)
+    chunk, data = reference.read_segment(path).chunks[7], bytearray(path.read_bytes())
+    data[chunk.offset + chunk.header_bytes + chunk.info["frame_bytes"] - 10] ^= 1
+    path.write_bytes(data)
+    columns = report("--columns", "256", "--rows", "32", tmp, code=3)["overview"]["columns"]
     uncounted = sum(column["uncounted"] for column in columns)
-    assert uncounted > 0
+    equal(uncounted, chunk.info["records"])
     done = run(need(BUSCAP), "report", tmp, env={"COLUMNS": "200", "LC_ALL": "C"})
     assert f"\n{uncounted} records not counted by class and address\n" in done.stdout.decode(), done.stdout.decode()
 

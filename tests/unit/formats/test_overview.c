@@ -226,6 +226,18 @@ static void seal(struct fixture *f)
 
 /* ---- checking */
 
+/* A picture of 16 chunks is drawn from their records; one of more may decode 64. */
+#define DECODED UINT64_C(64)
+
+/* So few small chunks are drawn by their page counts. */
+static struct bc_overview_options options_default(void)
+{
+	struct bc_overview_options options = bc_overview_options_default();
+
+	options.work = DECODED * (BC_OVERVIEW_CHUNK + RECORDS);
+	return options;
+}
+
 static void update(struct fixture *f)
 {
 	assert_int_equal(bc_overview_update(f->overview, f->paths, f->path_count), 0);
@@ -305,7 +317,7 @@ static const struct bc_overview_picture *draw(
 static const struct bc_overview_picture *draw_all(
 	struct fixture *f, unsigned columns, unsigned rows)
 {
-	struct bc_overview_options options = bc_overview_options_default();
+	struct bc_overview_options options = options_default();
 
 	options.columns = columns;
 	options.rows = rows;
@@ -396,7 +408,7 @@ TEST_CASES(every_level_is_exact, levels)
 	for (unsigned rows = 2; rows <= 1024; rows *= 8)
 		assert_int_equal(draw_all(f, c->columns, rows)->unit, c->unit);
 	for (int64_t ms = 0; ms < 270; ms += 37 * test_stride(3)) {
-		struct bc_overview_options options = bc_overview_options_default();
+		struct bc_overview_options options = options_default();
 		options.columns = c->columns;
 		options.from_ns = START + ms * 1000000 + 100000; /* within a chunk */
 		options.to_ns = options.from_ns + 90 * INT64_C(1000000);
@@ -425,7 +437,7 @@ TEST_F(many_segments_are_units)
 
 TEST_F(rows_are_limited_to_places)
 {
-	struct bc_overview_options options = bc_overview_options_default();
+	struct bc_overview_options options = options_default();
 
 	start_segment(f, FIRST, 0);
 	add_chunks(f, 0, 100);
@@ -446,6 +458,209 @@ TEST_F(rows_are_limited_to_places)
 	assert_true(p->rows[0].place >= BC_PORT_0);
 	assert_int_equal(p->page_shift, 0);
 }
+
+/* ---- the size of rows */
+
+/* The sizes of the rows of a picture that is made from all records in its columns: the smallest for
+ * which memory has at most what ports leave, or three quarters, and ports what memory leaves, or
+ * one. */
+struct sizes {
+	unsigned page_shift;
+	unsigned port_shift;
+};
+
+/* Counts the blocks of each size that are touched. Changes the array. */
+static void count_blocks(uint32_t *counts, uint8_t *is_touched, uint32_t places)
+{
+	for (;; counts++, places /= 2) {
+		*counts = 0;
+		for (uint32_t i = 0; i < places; i++)
+			*counts += is_touched[i];
+		if (places == 1)
+			return;
+		for (uint32_t i = 0; i < places / 2; i++)
+			is_touched[i] = is_touched[2 * i] | is_touched[2 * i + 1];
+	}
+}
+
+static unsigned least_shift(const uint32_t *counts, uint32_t most)
+{
+	unsigned shift = 0;
+
+	while (counts[shift] > most)
+		shift++;
+	return shift;
+}
+
+static struct sizes sizes_of_all(
+	struct fixture *f, const struct bc_overview_picture *p, uint32_t rows)
+{
+	static uint8_t is_touched[BC_PLACES];
+	uint32_t share = rows / 4 > 1 ? rows / 4 : 1;
+	uint32_t pages[BC_PAGE_SHIFTS + 1];
+	uint32_t ports[BC_PORT_SHIFTS + 1];
+
+	memset(is_touched, 0, sizeof(is_touched));
+	const struct bc_overview_column *first = p->columns;
+	const struct bc_overview_column *last = &p->columns[p->column_count - 1];
+	for (size_t i = 0; i < f->count; i++) {
+		const struct written *w = &f->written[i];
+		bool is_in = p->unit == BC_OVERVIEW_RECORDS
+				     ? w->time_ns >= p->from_ns && w->time_ns <= p->to_ns
+				     : w->number >= first->first_record &&
+					       w->number < last->first_record + last->records;
+		is_touched[w->place] |= is_in;
+	}
+	count_blocks(pages, is_touched, BC_PORT_0);
+	count_blocks(ports, is_touched + BC_PORT_0, BC_PORTS);
+	return (struct sizes){least_shift(pages, rows - (ports[0] < share ? ports[0] : share)),
+		least_shift(ports, rows - (pages[0] < rows - share ? pages[0] : rows - share))};
+}
+
+/* Adds a chunk of records in random pages, some of which are used again and again. */
+static void add_random_chunk(struct fixture *f, int64_t *at, uint32_t records)
+{
+	uint32_t pages = 1 + dice_below(&f->dice, 400);
+	uint32_t base = dice_below(&f->dice, BC_PORT_0 - 4000);
+	uint32_t ports = dice_below(&f->dice, 4) == 0 ? 40 : 1;
+
+	reset_chunk(f, *at, 0);
+	for (uint32_t i = 0; i < records; i++) {
+		add_records(f, 1, 1, base + 9 * dice_below(&f->dice, pages));
+		struct written *w = &f->written[f->count - 1];
+		uint8_t *out = f->chunk->records + (size_t)i * BC_RECORD_BYTES;
+		struct bc_record record = bc_record_load(out);
+		if (w->place >= BC_PORT_0) {
+			record.addr = 0x3F8 + 5 * dice_below(&f->dice, ports);
+			w->place = BC_PORT_0 + record.addr;
+			bc_record_store(out, &record);
+		}
+	}
+	append_chunk(f);
+	*at += records * INT64_C(1000) + 1000;
+}
+
+/* Segments of random lengths; the last chunk of each is small, as when a recording is rotated by
+ * time. */
+static void make_rotated(struct fixture *f, uint32_t chunks)
+{
+	int64_t at = START;
+	uint32_t segment = 0;
+
+	start_segment(f, FIRST, segment);
+	for (uint32_t i = 0; i < chunks; i++) {
+		bool is_last = i + 1 < chunks && dice_below(&f->dice, 12) == 0;
+		add_random_chunk(f, &at, 1 + dice_below(&f->dice, is_last ? 20 : 600));
+		if (is_last && f->path_count < 60) {
+			seal(f);
+			start_segment(f, FIRST, ++segment);
+		}
+	}
+	seal(f);
+}
+
+static const struct rotated {
+	const char *name;
+	uint64_t seed;
+	unsigned columns;
+	unsigned rows;
+} rotations[] = {
+	{"few columns", 1, 3, 64},
+	{"some columns", 2, 20, 200},
+	{"many columns", 3, 512, 30},
+	{"many rows", 4, 100, 1024},
+	{"as few rows as possible", 5, 7, 2},
+	{"a column", 6, 1, 16},
+};
+
+TEST_CASES(rows_are_those_of_all_records_and_zooming_in_never_makes_them_larger, rotations)
+{
+	struct fixture *f = test_alloc(sizeof(*f));
+	unsigned units = 0;
+
+	set_up(f);
+	f->dice.state = c->seed;
+	make_rotated(f, 130);
+	update(f);
+	for (unsigned zoom = 0; zoom < 6; zoom++) {
+		struct bc_overview_options options = options_default();
+		struct sizes outer = {BC_PAGE_SHIFTS, BC_PORT_SHIFTS};
+		options.columns = c->columns;
+		options.rows = c->rows;
+		/* All may be decoded, but pictures of more than a quarter are not of records. */
+		options.work = f->count + 130 * BC_OVERVIEW_CHUNK;
+		options.from_ns = bc_overview_from(f->overview);
+		options.to_ns = bc_overview_to(f->overview);
+		for (int64_t span; (span = options.to_ns - options.from_ns) > 1000000;) {
+			const struct bc_overview_picture *p = draw(f, &options);
+			struct sizes all = sizes_of_all(f, p, c->rows);
+			units |= 1u << p->unit;
+			assert_int_equal(p->page_shift, all.page_shift);
+			assert_int_equal(p->port_shift, all.port_shift);
+			assert_true(p->page_shift <= outer.page_shift);
+			assert_true(p->port_shift <= outer.port_shift);
+			outer = (struct sizes){p->page_shift, p->port_shift};
+			options.from_ns += dice_below(&f->dice, (uint32_t)(span / 2));
+			options.to_ns -= dice_below(&f->dice, (uint32_t)(span / 3));
+		}
+	}
+	assert_true((units & (units - 1)) != 0); /* of several kinds */
+	tear_down(f);
+	free(f);
+}
+
+TEST_F(rows_are_as_large_as_counts_that_are_too_much_work_to_replace)
+{
+	struct bc_overview_options options = options_default();
+
+	make_rotated(f, 130);
+	update(f);
+	options.rows = 1024;
+	unsigned before = BC_PAGE_SHIFTS + 1;
+	for (options.work = 1; options.work < 8 * DECODED * BC_OVERVIEW_CHUNK; options.work *= 3) {
+		assert_int_equal(bc_overview_draw(f->overview, &options), 0);
+		const struct bc_overview_picture *p = bc_overview_picture(f->overview);
+		assert_true(p->page_shift <= before);
+		before = p->page_shift;
+	}
+	const struct bc_overview_picture *p = draw(f, &options);
+	assert_true(p->page_shift < BC_PAGE_SHIFTS);
+	assert_int_equal(p->page_shift, sizes_of_all(f, p, options.rows).page_shift);
+}
+
+TEST_F(records_at_more_places_than_are_counted_together_have_rows_as_small_as_possible)
+{
+	start_segment(f, FIRST, 0);
+	reset_chunk(f, START, 0);
+	for (uint32_t i = 0; i < 20000; i++)
+		add_records(f, 1, 1, i % 6000);
+	append_chunk(f);
+	seal(f);
+	update(f);
+	const struct bc_overview_picture *p = draw_all(f, 1, 1024);
+	assert_int_equal(p->page_shift, sizes_of_all(f, p, 1024).page_shift);
+}
+
+TEST_F(a_part_of_a_segment_is_not_drawn_as_the_whole)
+{
+	struct bc_overview_options options = options_default();
+
+	start_segment(f, FIRST, 0);
+	for (uint32_t i = 0; i < 600; i++) {
+		reset_chunk(f, START + i * INT64_C(1000000), 0);
+		add_records(f, 50, 1, 100);
+		append_chunk(f);
+	}
+	seal(f);
+	update(f);
+	options.columns = 2;
+	options.from_ns = START + 300 * INT64_C(1000000);
+	options.to_ns = START + 420 * INT64_C(1000000);
+	const struct bc_overview_picture *p = draw(f, &options);
+	assert_int_equal(p->columns[0].first_record, 256 * 50);
+}
+
+/* ---- losses, times and files */
 
 TEST_F(lost_samples_and_gaps_are_in_the_column_of_the_next_record)
 {
@@ -600,7 +815,7 @@ TEST_F(a_column_never_has_two_recordings)
 
 TEST_F(if_there_are_more_recordings_than_columns_a_column_has_several)
 {
-	struct bc_overview_options options = bc_overview_options_default();
+	struct bc_overview_options options = options_default();
 	uint64_t records = 0;
 
 	make_two(f);
@@ -649,7 +864,7 @@ TEST_F(a_file_that_is_deleted_between_update_and_drawing_is_skipped)
 	make_two(f);
 	update(f);
 	assert_int_equal(unlink(f->paths[0]), 0);
-	struct bc_overview_options options = bc_overview_options_default();
+	struct bc_overview_options options = options_default();
 	assert_int_equal(bc_overview_draw(f->overview, &options), 0);
 	assert_int_equal(f->damages, 0);
 }
@@ -679,11 +894,12 @@ TEST_F(without_a_summary_chunks_are_counted)
 
 TEST_F(chunks_without_page_counts_are_decoded_but_not_all)
 {
-	struct bc_overview_options options = bc_overview_options_default();
+	struct bc_overview_options options = options_default();
 	uint64_t counted = 0;
 	uint64_t uncounted = 0;
 
 	start_segment(f, FIRST, 0);
+	options.work = DECODED * (BC_OVERVIEW_CHUNK + 2);
 	for (uint32_t i = 0; i < 100; i++) {
 		reset_chunk(f, START + i * INT64_C(1000000), 0);
 		add_records(f, 2, 1, 100); /* too short to have page counts */
@@ -698,8 +914,8 @@ TEST_F(chunks_without_page_counts_are_decoded_but_not_all)
 		for (unsigned class = 0; class < BC_PAGE_CLASSES; class ++)
 			counted += p->columns[i].counts[class];
 	}
-	assert_int_equal(counted, 64 * 2);
-	assert_int_equal(uncounted, 36 * 2);
+	assert_int_equal(counted, DECODED * 2);
+	assert_int_equal(uncounted, (100 - DECODED) * 2);
 	options.to_ns = START + 50 * INT64_C(1000000);
 	draw(f, &options);
 }
@@ -737,7 +953,7 @@ TEST_F(a_damaged_summary_is_replaced_by_the_chunks)
 
 TEST_F(a_damaged_chunk_is_reported_once_and_uncounted)
 {
-	struct bc_overview_options options = bc_overview_options_default();
+	struct bc_overview_options options = options_default();
 	uint32_t count;
 
 	start_segment(f, FIRST, 0);
@@ -774,7 +990,7 @@ TEST_F(a_damaged_chunk_is_reported_once_and_uncounted)
 
 TEST_F(no_more_damage_is_reported_than_listed)
 {
-	struct bc_overview_options options = bc_overview_options_default();
+	struct bc_overview_options options = options_default();
 	uint64_t offsets[BC_OVERVIEW_DAMAGES + 2];
 	uint32_t count;
 
@@ -900,7 +1116,7 @@ TEST_F(events_of_a_chunk_with_damaged_records_are_listed)
 
 TEST_F(a_drawing_that_is_stopped_leaves_an_empty_picture)
 {
-	struct bc_overview_options options = bc_overview_options_default();
+	struct bc_overview_options options = options_default();
 	unsigned count = 0;
 
 	make_two(f);
@@ -958,7 +1174,7 @@ static void draw_anything(struct fixture *f)
 
 	update(f);
 	for (unsigned columns = 1; columns <= 512; columns *= 32) {
-		struct bc_overview_options options = bc_overview_options_default();
+		struct bc_overview_options options = options_default();
 		options.columns = columns;
 		assert_int_equal(bc_overview_draw(f->overview, &options), 0);
 		const struct bc_overview_picture *p = bc_overview_picture(f->overview);

@@ -270,10 +270,10 @@ static void close_overview(struct fixture *f)
 /* ---- tests */
 
 static const struct bc_overview_options pictures[] = {
-	[BC_OVERVIEW_RECORDS] = {START + 30 * CHUNK_NS, INT64_MAX, 0, BC_PLACES - 1, 5, 9},
-	[BC_OVERVIEW_CHUNKS] = {INT64_MIN, INT64_MAX, 0, BC_PLACES - 1, 20, 9},
-	[BC_OVERVIEW_SUMMARY] = {INT64_MIN, INT64_MAX, 0, BC_PLACES - 1, 3, 9},
-	[BC_OVERVIEW_SEGMENTS] = {INT64_MIN, INT64_MAX, 0, BC_PLACES - 1, 1, 9},
+	[BC_OVERVIEW_RECORDS] = {START + 30 * CHUNK_NS, INT64_MAX, 0, BC_PLACES - 1, 5, 9, 1 << 24},
+	[BC_OVERVIEW_CHUNKS] = {INT64_MIN, INT64_MAX, 0, BC_PLACES - 1, 20, 9, 1 << 18},
+	[BC_OVERVIEW_SUMMARY] = {INT64_MIN, INT64_MAX, 0, BC_PLACES - 1, 3, 9, 1 << 18},
+	[BC_OVERVIEW_SEGMENTS] = {INT64_MIN, INT64_MAX, 0, BC_PLACES - 1, 1, 9, 1 << 18},
 };
 
 static void set_up(struct fixture *f)
