@@ -5,8 +5,13 @@
 
 #include "daemon/recorder/status.h"
 
-#define BC_METRICS_TYPE      "application/openmetrics-text; version=1.0.0; charset=utf-8"
-#define BC_METRICS_TEXT_TYPE "text/plain; version=0.0.4; charset=utf-8"
+#define BC_METRICS_NAME         "application/openmetrics-text"
+#define BC_METRICS_VERSION      "1.0.0"
+#define BC_METRICS_TYPE         BC_METRICS_NAME "; version=" BC_METRICS_VERSION "; charset=utf-8"
+#define BC_METRICS_TEXT_NAME    "text/plain"
+#define BC_METRICS_TEXT_VERSION "0.0.4"
+#define BC_METRICS_TEXT_TYPE \
+	BC_METRICS_TEXT_NAME "; version=" BC_METRICS_TEXT_VERSION "; charset=utf-8"
 
 /* Both return allocated text, or NULL if out of memory. */
 char *bc_metrics_write(const struct bc_status *status);

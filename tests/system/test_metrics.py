@@ -266,6 +266,23 @@ def test_the_text_format_is_the_default_and_has_the_same_samples(tmp):
         daemon.stop()
 
 
+def test_the_format_that_a_client_refuses_or_prefers_less_is_not_sent(tmp):
+    with daemon_in(tmp) as daemon:
+        daemon.wait_ready()
+        for accept, is_open in (
+                (f"{OPENMETRICS};q=0", False),
+                (f"{OPENMETRICS}; q=0.000, */*", False),
+                ("application/openmetrics-text;q=0.3, text/plain;q=0.9", False),
+                ("application/*;q=0, text/*;q=0.1", False),
+                ("text/plain;q=0, */*;q=0.1", True),
+                (f"text/plain;q=0.5, {OPENMETRICS};escaping=allow-utf-8;q=0.5", True),
+                (f"{OPENMETRICS};q=0, text/plain;q=0", False)):
+            answer = send(tmp / "socket", "GET", "/metrics", headers={"Accept": accept})
+            equal(answer.status, 200, accept)
+            equal(answer.headers["content-type"].startswith("application/openmetrics-text"), is_open, accept)
+        daemon.stop()
+
+
 @pytest.mark.asan
 def test_metrics_equal_the_status(tmp):
     """When the source has ended, nothing changes any more."""
