@@ -19,6 +19,7 @@
 #include "daemon/main/disk_alarm.h"
 #include "daemon/main/reload.h"
 #include "daemon/main/service.h"
+#include "daemon/main/signals.h"
 #include "daemon/main/socket.h"
 #include "daemon/main/source_open.h"
 #include "daemon/main/startup_recovery.h"
@@ -47,14 +48,15 @@
 /* At the end, time for the commands for sealed segments and events. */
 #define COMMANDS_NS UINT64_C(10000000000)
 
+/* After a stop signal, time for the reader of standard output. */
+#define PRINT_MS 1000
+
 /* A second signal within this time is ignored: timeout(1) and shells send each signal twice, to the
  * process and to its group. */
 #define REPEAT_NS UINT64_C(1000000000)
 
 /* Without clients. */
 #define DESCRIPTORS_MIN 32u
-
-enum { SIGNAL_TERM, SIGNAL_INT, SIGNAL_HUP, SIGNALS };
 
 struct bc_daemon {
 	const struct bc_daemon_options *options;
@@ -77,15 +79,20 @@ struct bc_daemon {
 	uint64_t stopping_ns; /* start of the stop */
 	bool is_finishing;    /* the last data is being written, at the end or when stopping */
 	bool is_over;         /* the recorder has finished */
+	bool is_hanging;      /* exiting without the disk */
+	bool is_printing;     /* the status, on the pool */
 	bool is_ready;        /* the loop runs */
 	bool has_failed;      /* start failed, stopping */
 	bool has_handles;
 	enum bc_exit exit_code;
-	uv_signal_t signals[SIGNALS];
+	struct bc_signals signals;
 	uv_timer_t tick;
 	uv_timer_t stop_timer; /* for the current step of the stop */
 	uv_timer_t reload;
-	uv_work_t first_job;   /* starts the thread pool */
+	uv_work_t first_job; /* starts the thread pool */
+	uv_work_t print_work;
+	char *status_text;
+	int print_error;       /* errno, or 0 */
 	unsigned stop_seconds; /* without progress */
 	unsigned idle_checks;
 	uint64_t stop_written; /* records written at the last check of the disk */
@@ -259,20 +266,6 @@ static void on_command_failed(void *context, const char *path, int status, const
 
 /* The end */
 
-static const int signal_numbers[SIGNALS] = {
-	[SIGNAL_TERM] = SIGTERM, [SIGNAL_INT] = SIGINT, [SIGNAL_HUP] = SIGHUP};
-
-/* `how` is SIG_BLOCK or SIG_UNBLOCK. */
-static void block_signals(int how)
-{
-	sigset_t set;
-
-	sigemptyset(&set);
-	for (int i = 0; i < SIGNALS; i++)
-		sigaddset(&set, signal_numbers[i]);
-	pthread_sigmask(how, &set, NULL);
-}
-
 static void release_claims(struct bc_daemon *d)
 {
 	bc_socket_release(&d->socket, d->config->socket);
@@ -305,13 +298,7 @@ static void on_close_second(uv_timer_t *timer)
 /* Closes all handles, so that the loop returns. */
 static void close_handles(struct bc_daemon *d)
 {
-	/* Closing a handle restores the signal's default action: another signal would kill us now.
-	 */
-	block_signals(SIG_BLOCK);
-	for (int i = 0; i < SIGNALS; i++) {
-		uv_close((uv_handle_t *)&d->signals[i], NULL);
-		signal(signal_numbers[i], SIG_IGN);
-	}
+	bc_signals_close(&d->signals);
 	uv_close((uv_handle_t *)&d->tick, NULL);
 	uv_close((uv_handle_t *)&d->reload, NULL);
 	/* A job on libuv's pool or a reading thread that hangs would keep the loop running. */
@@ -354,17 +341,76 @@ static void finish_when_idle(struct bc_daemon *d)
 		exit_without_disk(d);
 }
 
-static bool print_status(struct bc_daemon *d)
+/* The status, at the end of --once */
+
+static void log_print_error(const char *why)
+{
+	bc_log(BC_LOG_ERROR, "can't write the status to standard output: %s", why);
+}
+
+/* Ends without the pool's thread, which still waits for the reader of standard output. */
+static void on_print_timeout(uv_timer_t *timer)
+{
+	struct bc_daemon *d = timer->data;
+
+	if (d->is_hanging)
+		exit_without_disk(d);
+	log_print_error("nothing reads it");
+	bc_socket_release(&d->socket, d->config->socket);
+	bc_service_close(&d->service);
+	bc_log_stop();
+	_exit(BC_EXIT_FAILED);
+}
+
+static void limit_print(struct bc_daemon *d)
+{
+	uv_timer_start(&d->stop_timer, on_print_timeout, PRINT_MS, 0);
+}
+
+/* Runs on the pool. */
+static void print_job(uv_work_t *work)
+{
+	struct bc_daemon *d = work->data;
+
+	if (fputs(d->status_text, stdout) < 0 || fflush(stdout) != 0)
+		d->print_error = errno;
+}
+
+static void on_printed(uv_work_t *work, int status)
+{
+	struct bc_daemon *d = work->data;
+
+	(void)status;
+	d->is_printing = false;
+	uv_timer_stop(&d->stop_timer);
+	free(d->status_text);
+	if (d->print_error != 0) {
+		d->exit_code = BC_EXIT_FAILED;
+		log_print_error(strerror(d->print_error));
+	}
+	if (d->is_hanging)
+		exit_without_disk(d);
+	finish_when_idle(d);
+}
+
+/* Standard output may be a pipe that is not read, or a terminal that is stopped. So the loop does
+ * not wait for it; after a stop signal, it does for a second. on_printed() continues. */
+static void print_status(struct bc_daemon *d)
 {
 	struct bc_status now = bc_socket_api_status(d->api);
-	char *status = bc_status_write(&now);
-	bool is_printed = status != NULL && fputs(status, stdout) >= 0 && fflush(stdout) == 0;
 
-	if (!is_printed)
-		bc_log(BC_LOG_ERROR, "can't write the status to standard output: %s",
-			strerror(errno));
-	free(status);
-	return is_printed;
+	if (d->is_printing)
+		return;
+	d->is_printing = true;
+	d->print_work.data = d;
+	d->status_text = bc_status_write(&now);
+	if (d->is_stopping || d->is_hanging)
+		limit_print(d);
+	if (d->status_text == NULL ||
+		uv_queue_work(&d->loop, &d->print_work, print_job, on_printed) != 0) {
+		d->print_error = ENOMEM;
+		on_printed(&d->print_work, 0);
+	}
 }
 
 static void on_hook_done(void *context)
@@ -375,9 +421,12 @@ static void on_hook_done(void *context)
 		return;
 	bc_loss_report_finish(&d->losses);
 	d->exit_code = bc_recorder_exit(d->recorder);
-	if (d->has_failed || (d->options->once && !print_status(d)))
+	if (d->has_failed)
 		d->exit_code = BC_EXIT_FAILED;
-	finish_when_idle(d);
+	if (d->options->once && !d->has_failed)
+		print_status(d);
+	else
+		finish_when_idle(d);
 }
 
 /* Everything is sealed; wait for the commands of the last files and events. */
@@ -405,9 +454,10 @@ static void on_abandon_second(uv_timer_t *timer)
 	d->stop_call_ns = since_ns;
 	if (++d->stop_seconds < ABANDON_SECONDS)
 		return;
-	if (d->options->once)
-		print_status(d);
-	exit_without_disk(d);
+	if (!d->options->once)
+		exit_without_disk(d);
+	d->is_hanging = true;
+	print_status(d);
 }
 
 static void abandon(struct bc_daemon *d)
@@ -485,16 +535,23 @@ static void emit_stopping(struct bc_daemon *d, const char *signal)
 		bc_socket_api_emit(d->api, "stopping", json_pack("{s:s}", "signal", signal));
 }
 
-static void on_signal(uv_signal_t *handle, int number)
+static void on_reload_signal(void *context)
 {
-	struct bc_daemon *d = handle->data;
+	struct bc_daemon *d = context;
 
-	if (number == SIGHUP) {
-		uv_timer_start(&d->reload, on_reload, 0, 0);
-	} else if (!d->is_stopping) {
-		bc_log(BC_LOG_NOTICE, "%s: stopping", number == SIGTERM ? "SIGTERM" : "SIGINT");
-		emit_stopping(d, number == SIGTERM ? "SIGTERM" : "SIGINT");
+	uv_timer_start(&d->reload, on_reload, 0, 0);
+}
+
+static void on_stop_signal(void *context, const char *name)
+{
+	struct bc_daemon *d = context;
+
+	if (!d->is_stopping) {
+		bc_log(BC_LOG_NOTICE, "%s: stopping", name);
+		emit_stopping(d, name);
 		stop_recording(d);
+		if (d->is_printing)
+			limit_print(d);
 	} else if (!d->is_over && !d->is_abandoned && uv_hrtime() - d->stopping_ns >= REPEAT_NS) {
 		abandon(d);
 		bc_log(BC_LOG_WARNING, "second stop signal; giving up the buffer");
@@ -503,11 +560,10 @@ static void on_signal(uv_signal_t *handle, int number)
 
 static void start_signals(struct bc_daemon *d)
 {
-	for (int i = 0; i < SIGNALS; i++) {
-		uv_signal_init(&d->loop, &d->signals[i]);
-		d->signals[i].data = d;
-		uv_signal_start(&d->signals[i], on_signal, signal_numbers[i]);
-	}
+	d->signals.context = d;
+	d->signals.on_stop = on_stop_signal;
+	d->signals.on_reload = on_reload_signal;
+	bc_signals_start(&d->signals, &d->loop, d->options->once);
 	uv_timer_init(&d->loop, &d->stop_timer);
 	uv_timer_init(&d->loop, &d->reload);
 	d->stop_timer.data = d;
@@ -521,9 +577,10 @@ static void start_signals(struct bc_daemon *d)
 static void on_no_threads(int number)
 {
 	(void)number;
-	/* NOLINTNEXTLINE(bugprone-signal-handler): it is called within abort() */
+	/* NOLINTBEGIN(bugprone-signal-handler): it is called within abort() */
 	bc_log(BC_LOG_ERROR, "can't create threads; raise the limit (TasksMax=, ulimit -u)");
 	bc_log_stop();
+	/* NOLINTEND(bugprone-signal-handler) */
 	_exit(BC_EXIT_FAILED);
 }
 
@@ -753,7 +810,7 @@ static void run_daemon(struct bc_daemon *d)
 	}
 	/* The loop now handles signals, including pending ones. The threads have all been started
 	 * and keep them blocked. */
-	block_signals(SIG_UNBLOCK);
+	bc_signals_unblock();
 	uv_run(&d->loop, UV_RUN_DEFAULT);
 	finish_loop(d);
 }
@@ -762,9 +819,10 @@ static void run_daemon(struct bc_daemon *d)
 static void on_no_loop(int number)
 {
 	(void)number;
-	/* NOLINTNEXTLINE(bugprone-signal-handler): it is called within abort() */
+	/* NOLINTBEGIN(bugprone-signal-handler): it is called within abort() */
 	bc_log(BC_LOG_ERROR, "out of memory");
 	bc_log_stop();
+	/* NOLINTEND(bugprone-signal-handler) */
 	_exit(BC_EXIT_FAILED);
 }
 
@@ -801,9 +859,7 @@ enum bc_exit bc_daemon_run(const struct bc_daemon_options *options, struct bc_co
 	d->exit_code = BC_EXIT_FAILED;
 	bc_boot_id_read(d->boot_id);
 	bc_log_set_level(config->log_level);
-	signal(SIGPIPE, SIG_IGN);
-	signal(SIGXFSZ, SIG_IGN);
-	block_signals(SIG_BLOCK);
+	bc_signals_block();
 	start_thread_pool(d);
 	if (inherit_socket(d))
 		run_daemon(d);

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +10,7 @@
 #include <unistd.h>
 
 #include "daemon/base/log_limit.h"
+#include "daemon/main/signals.h"
 #include "daemon/store/retention.h"
 #include "formats/base/number.h"
 #include "formats/segment/archive.h"
@@ -322,16 +322,6 @@ static void end_newest(struct recovery *r, struct bc_startup_found *found)
 		r->dir, last, l.to);
 }
 
-/* Recovery may take long: a stop signal leaves the remaining files for the next start. The signals
- * are blocked until the loop handles them. */
-static bool is_stop_pending(void)
-{
-	sigset_t pending;
-
-	return sigpending(&pending) == 0 &&
-	       (sigismember(&pending, SIGTERM) == 1 || sigismember(&pending, SIGINT) == 1);
-}
-
 int bc_startup_recover(struct bc_startup_found *found, const char *dir, int dir_fd,
 	const char *boot_id, void (*on_progress)(void *context, const char *file), void *context)
 {
@@ -349,6 +339,7 @@ int bc_startup_recover(struct bc_startup_found *found, const char *dir, int dir_
 		return rc;
 	if (list.count != 0)
 		found->sequence = list.entries[list.count - 1].order;
+	/* Recovery may take long: a stop signal leaves the remaining files for the next start. */
 	for (size_t i = 0; i < list.count; i++) {
 		const struct bc_segment_entry *entry = &list.entries[i];
 		const struct bc_segment_name *name = &entry->name;
@@ -356,7 +347,7 @@ int bc_startup_recover(struct bc_startup_found *found, const char *dir, int dir_
 		/* An unknown number may be any: leave one for each. */
 		if (entry->sequence == 0 && is_first_file(&list, i))
 			found->sequence++;
-		if (name->is_partial && !is_stop_pending())
+		if (name->is_partial && !bc_signals_is_stop_pending())
 			outcome = recover_file(&r, entry, is_last_segment(&list, i));
 		if (entry->format != BC_FORMAT_SEGMENT)
 			continue;
@@ -366,10 +357,10 @@ int bc_startup_recover(struct bc_startup_found *found, const char *dir, int dir_
 			memcpy(found->newest, name->recording, BC_RECORDING_ID_MAX);
 	}
 	free(list.entries);
-	if (!is_stop_pending())
+	if (!bc_signals_is_stop_pending())
 		end_newest(&r, found);
 	snprintf(r.file, sizeof(r.file), "archived segments");
-	if (!is_stop_pending())
+	if (!bc_signals_is_stop_pending())
 		bc_segment_archive_recover(dir_fd, &(struct bc_archive_options){
 							   .wake_fd = -1,
 							   .on_bytes = on_archive_progress,

@@ -17,8 +17,8 @@ struct bc_startup_found {
 
 /* Recovers every .partial file in the directory and logs the results; `dir` is for the messages. A
  * file that can't be recovered now (full disk) is left as it is. Adds the end to a recording that
- * was killed, with a gap of unknown size; `boot_id` is the current boot's. Stops early if SIGTERM
- * or SIGINT is pending. Calls on_progress() repeatedly with the current file. Returns 0, or a
+ * was killed, with a gap of unknown size; `boot_id` is the current boot's. Stops early if a
+ * stop signal is pending. Calls on_progress() repeatedly with the current file. Returns 0, or a
  * negative errno if the directory can't be read; *found is valid in any case. */
 int bc_startup_recover(struct bc_startup_found *found, const char *dir, int dir_fd,
 	const char *boot_id, void (*on_progress)(void *context, const char *file),

@@ -1,0 +1,342 @@
+"""Nothing waits for a peer that buscapd does not control: terminals, pipes, the journal, the service manager. And no
+signal but SIGKILL costs the buffer."""
+
+import contextlib
+import fcntl
+import json
+import os
+import pty
+import re
+import signal
+import socket as sockets
+import subprocess
+import termios
+import time
+
+import pytest
+
+import harness
+from harness import BUSCAPD, equal, popen, status, wait_until
+
+pytestmark = pytest.mark.threads
+
+# Many lines: a segment every 50 ms.
+BUSY = ("--source", "sim:rate=100k", "-b", "duration:50ms", "-b", "files:5", "--set", "pipeline.buffer=8M")
+
+
+def fill(fd):
+    """Fills a pipe or a stopped terminal, through another open file: the daemon's stays blocking."""
+    other = os.open(f"/proc/self/fd/{fd}", os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            os.write(other, b"x" * 512)
+    os.close(other)
+
+
+@contextlib.contextmanager
+def started(tmp, *options, name="one", **popen_options):
+    """Starts a daemon whose standard error is the test's, and kills it at the end."""
+    argv = [BUSCAPD, "-o", tmp / name, "--socket", tmp / f"{name}.sock", *options]
+    with popen(argv, **{"stdin": subprocess.DEVNULL, **popen_options}) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def written(path):
+    with contextlib.suppress(AssertionError, OSError):
+        return status(path)["counts"]["written"]
+    return 0
+
+
+def wait_written(path, more=1):
+    start = written(path)
+    wait_until(lambda: written(path) >= start + more, "it records")
+
+
+def check_blocked(tmp, process, name="one"):
+    """The daemon's standard error accepts nothing any more. It records and answers as before, and ends on SIGTERM."""
+    path = tmp / f"{name}.sock"
+    sealed = status(path)["sealed"]["segments"]
+    # More lines than a pipe of one page holds.
+    wait_until(lambda: status(path)["sealed"]["segments"] >= sealed + 40, "40 segments are sealed")
+    process.terminate()
+    equal(process.wait(harness.TIMEOUT_S), 0, "exit code")
+    equal(list((tmp / name).glob("*.partial")), [], "left open")
+
+
+@pytest.mark.tsan
+def test_a_full_pipe_that_nobody_reads_does_no_harm(tmp):
+    reader, writer = os.pipe()
+    fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 4096)
+    with started(tmp, *BUSY, stdout=writer, stderr=writer) as process:
+        wait_written(tmp / "one.sock")
+        fill(writer)
+        check_blocked(tmp, process)
+    os.close(reader)
+    os.close(writer)
+
+
+def test_ctrl_s_in_the_terminal_does_no_harm(tmp):
+    master, slave = os.openpty()
+    with started(tmp, *BUSY, stdin=slave, stdout=slave, stderr=slave, start_new_session=True) as process:
+        wait_written(tmp / "one.sock")
+        os.write(master, b"\x13")
+        fill(slave)
+        check_blocked(tmp, process)
+    os.close(master)
+    os.close(slave)
+
+
+def test_a_hanging_journal_does_not_stop_the_watchdog(tmp):
+    journal, stderr = sockets.socketpair()
+    stderr.setsockopt(sockets.SOL_SOCKET, sockets.SO_SNDBUF, 4608)
+    node = os.fstat(stderr.fileno())
+    with sockets.socket(sockets.AF_UNIX, sockets.SOCK_DGRAM) as manager:
+        manager.bind(str(tmp / "notify"))
+        manager.settimeout(harness.TIMEOUT_S)
+        env = {**os.environ, "NOTIFY_SOCKET": str(tmp / "notify"), "WATCHDOG_USEC": "400000",
+               "JOURNAL_STREAM": f"{node.st_dev}:{node.st_ino}"}
+        with started(tmp, *BUSY, stderr=stderr, env=env) as process:
+            wait_written(tmp / "one.sock")
+            with contextlib.suppress(BlockingIOError):
+                while True:
+                    stderr.send(b"x" * 100, sockets.MSG_DONTWAIT)
+            pings = 0
+            while pings < 10:
+                pings += b"WATCHDOG=1" in manager.recv(4096)
+            manager.close()
+            check_blocked(tmp, process)
+    journal.close()
+    stderr.close()
+
+
+def test_a_manager_that_does_not_read_does_no_harm(tmp):
+    """The queue of its socket is full, from the start on."""
+    with sockets.socket(sockets.AF_UNIX, sockets.SOCK_DGRAM) as manager, sockets.socket(sockets.AF_UNIX, sockets.SOCK_DGRAM) as sender:
+        manager.bind(str(tmp / "notify"))
+        sender.setblocking(False)
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                sender.sendto(b"x", str(tmp / "notify"))
+        env = {**os.environ, "NOTIFY_SOCKET": str(tmp / "notify"), "WATCHDOG_USEC": "400000"}
+        with started(tmp, *BUSY, stderr=subprocess.DEVNULL, env=env) as process:
+            wait_written(tmp / "one.sock")
+            check_blocked(tmp, process)
+
+
+def test_a_background_job_is_not_stopped_by_its_log(tmp):
+    """With `stty tostop`, the kernel stops background jobs that write to the terminal."""
+    ready, done = os.pipe()
+    pid, master = pty.fork()
+    if pid == 0:  # the shell of the terminal
+        mode = termios.tcgetattr(2)
+        mode[3] |= termios.TOSTOP
+        termios.tcsetattr(2, termios.TCSANOW, mode)
+        job = subprocess.Popen([BUSCAPD, "-o", tmp / "one", "--socket", tmp / "one.sock", *BUSY], process_group=0)
+        os.write(done, str(job.pid).encode())
+        job.wait()
+        os._exit(0)
+    try:
+        job = int(os.read(ready, 100))
+        wait_written(tmp / "one.sock")
+        wait_until(lambda: status(tmp / "one.sock")["sealed"]["segments"] > 3, "segments are sealed")
+        os.kill(job, signal.SIGTERM)
+        text = b""
+        with contextlib.suppress(OSError):
+            while piece := os.read(master, 65536):
+                text += piece
+        assert b"SIGTERM: stopping" in text and b" records written in " in text, text
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        for fd in (master, ready, done):
+            os.close(fd)
+
+
+def test_a_log_that_is_read_late_has_the_number_of_missing_lines(tmp):
+    # Each reload logs one long line.
+    config = tmp.joinpath(*["x" * 200] * 4, "conf")
+    config.parent.mkdir(parents=True)
+    config.write_text("")
+    reader, writer = os.pipe()
+    with started(tmp, "-c", config, "--source", "sim:rate=10k", stderr=writer) as process:
+        os.close(writer)
+        wait_written(tmp / "one.sock")
+        config.write_text("wrong")
+
+        def dropped():
+            for _ in range(20):
+                process.send_signal(signal.SIGHUP)
+                time.sleep(0.0005)
+            return status(tmp / "one.sock")["dropped_log_lines"]
+
+        dropped = wait_until(dropped, "lines are dropped")
+        os.set_blocking(reader, False)
+        text = b""
+
+        def report():
+            nonlocal text
+            with contextlib.suppress(BlockingIOError):
+                text += os.read(reader, 1 << 20)
+            return re.search(rb"warning: standard error: (\d+) log lines? dropped: nothing read it\n", text)
+
+        number = int(wait_until(report, "the report")[1])
+        assert number >= dropped, (number, dropped)
+        process.terminate()
+        wait_until(lambda: report() and process.poll() is not None, "the end")
+        report()
+        assert b"SIGTERM: stopping\n" in text, text[-2000:]
+    os.close(reader)
+
+
+@pytest.mark.parametrize("options", [("--source", "file:/nonexistent"), ("-o", "/dev/null/x"), ("--set", "log.level=loud")],
+                         ids=["source", "directory", "configuration"])
+def test_a_failed_start_ends_although_nobody_reads_why(tmp, options):
+    reader, writer = os.pipe()
+    fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 4096)
+    fill(writer)
+    with started(tmp, "--source", "sim", *options, stderr=writer) as process:
+        assert process.wait(harness.TIMEOUT_S) in (1, 2), process.returncode
+    os.close(writer)
+    os.close(reader)
+
+
+# ---- standard output
+
+
+def blocked_output():
+    reader, writer = os.pipe()
+    fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 4096)
+    fill(writer)
+    return reader, writer
+
+
+def is_sealed(tmp):
+    return list((tmp / "one").glob("*.byu.lz4")) and not list((tmp / "one").glob("*.partial"))
+
+
+@pytest.mark.tsan
+def test_a_stop_does_not_wait_for_standard_output(tmp):
+    reader, writer = blocked_output()
+    with started(tmp, "--once", "--source", "sim:rate=100k", stdout=writer, stderr=subprocess.PIPE) as process:
+        wait_written(tmp / "one.sock")
+        process.terminate()
+        _, err = process.communicate(timeout=harness.TIMEOUT_S)
+        equal(process.returncode, 1, err)
+    assert b"can't write the status to standard output: nothing reads it\n" in err, err
+    assert is_sealed(tmp)
+    assert not (tmp / "one.sock").exists()
+    os.close(reader)
+    os.close(writer)
+
+
+def test_the_end_waits_for_standard_output_until_a_signal(tmp):
+    reader, writer = blocked_output()
+    for is_read in (True, False):
+        with started(tmp, "--once", "--source", "sim:rate=max,count=1000", stdout=writer, stderr=subprocess.PIPE) as process:
+            wait_until(lambda: is_sealed(tmp) and written(tmp / "one.sock") == 1000, "all is sealed")
+            equal(process.poll(), None, "exit code")
+            if is_read:
+                text = b""
+                while b"}\n" not in text:
+                    text += os.read(reader, 65536)
+                equal(json.loads(text.lstrip(b"x"))["counts"]["written"], 1000)
+            else:
+                process.terminate()
+            _, err = process.communicate(timeout=harness.TIMEOUT_S)
+            equal(process.returncode, 0 if is_read else 1, err)
+        fill(writer)
+    os.close(reader)
+    os.close(writer)
+
+
+# ---- signals
+
+
+STOPS = ("SIGTERM", "SIGINT", "SIGQUIT", "SIGPWR", "SIGXCPU")
+HARMLESS = (signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM, signal.SIGVTALRM, signal.SIGPROF, signal.SIGIO, signal.SIGPIPE,
+            signal.SIGXFSZ, signal.SIGSTKFLT, signal.SIGWINCH, signal.SIGURG, signal.SIGCONT, signal.SIGTTOU,
+            signal.SIGRTMIN, signal.SIGRTMIN + 7, signal.SIGRTMAX)
+
+
+def check_lossless(daemon, out):
+    counts = harness.check_counts(json.loads(daemon.out))
+    equal(counts["received"], counts["written"] + counts["dropped"]["invalid"], "samples without a loss")
+    segments = harness.segments(out)
+    harness.verify(segments)
+    equal(sum(one["records"] for one in harness.info(segments)), counts["written"], "records in the files")
+    equal(list(out.glob("*.partial")), [], "left open")
+
+
+@pytest.mark.parametrize("name", STOPS)
+def test_every_signal_that_ends_a_program_seals(tmp, name):
+    with harness.Daemon("--once", "-o", tmp / "out", "--source", "sim:rate=100k", socket=tmp / "socket") as daemon:
+        daemon.wait_ready()
+        wait_written(tmp / "socket")
+        equal(daemon.stop(signal.Signals[name]), 0, daemon.err)
+    assert f"{name}: stopping\n".encode() in daemon.err, daemon.err
+    check_lossless(daemon, tmp / "out")
+
+
+def test_other_signals_change_nothing(tmp):
+    with harness.Daemon("--once", "-o", tmp / "out", "--source", "sim:rate=100k", socket=tmp / "socket") as daemon:
+        daemon.wait_ready()
+        wait_written(tmp / "socket")
+        for number in HARMLESS:
+            if number != signal.SIGTTOU:
+                daemon.process.send_signal(number)
+        wait_written(tmp / "socket", 1000)
+        equal(daemon.stop(), 0, daemon.err)
+    check_lossless(daemon, tmp / "out")
+
+
+@contextlib.contextmanager
+def in_a_terminal(tmp, *options):
+    """Starts a daemon in a terminal of its own. Yields it and a function that closes the terminal."""
+    master, slave = os.openpty()
+
+    def close():
+        os.close(slave)
+        os.close(master)
+
+    with started(tmp, "--source", "sim:rate=100k", *options, stdin=slave, stdout=slave, stderr=slave, start_new_session=True,
+                 preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0)) as process:
+        wait_written(tmp / "one.sock")
+        yield process, close
+
+
+def test_a_lost_terminal_ends_once_and_seals(tmp):
+    """The kernel sends SIGHUP, and the terminal accepts nothing any more."""
+    with in_a_terminal(tmp, "--once") as (process, close):
+        close()
+        # It has no place for the status.
+        equal(process.wait(harness.TIMEOUT_S), 1, "exit code")
+    assert is_sealed(tmp)
+    harness.verify(harness.segments(tmp / "one"))
+
+
+def test_a_lost_terminal_does_not_end_what_nohup_started(tmp):
+    def ignore():
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
+    with started(tmp, "--once", "--source", "sim:rate=100k", stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=ignore) as process:
+        wait_written(tmp / "one.sock")
+        process.send_signal(signal.SIGHUP)
+        wait_written(tmp / "one.sock", 1000)
+        process.terminate()
+        _, err = process.communicate(timeout=harness.TIMEOUT_S)
+        equal(process.returncode, 0, err)
+    assert b"SIGHUP" not in err, err
+
+
+def test_a_service_outlives_its_terminal(tmp):
+    with in_a_terminal(tmp) as (process, close):
+        close()
+        wait_until(lambda: status(tmp / "one.sock")["dropped_log_lines"] > 0, "the reload can't be logged")
+        wait_written(tmp / "one.sock", 1000)
+        process.terminate()
+        equal(process.wait(harness.TIMEOUT_S), 0, "exit code")
+    assert is_sealed(tmp)
