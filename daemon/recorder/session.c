@@ -20,6 +20,9 @@
 /* How often a paced replay continues. */
 #define PACE_MS 5
 
+/* How often a recording that is cut by the time of day looks at it. */
+#define CLOCK_LOOK_NS UINT64_C(1000000000)
+
 enum session_state {
 	SESSION_RUNNING,
 	SESSION_STOPPING,  /* the source is ending or has ended; the rest is being decoded */
@@ -55,8 +58,10 @@ struct bc_session {
 	struct bc_recording_info *recording;
 	struct bc_rotation rotation;
 	struct bc_stop_rules stop;
-	bool is_stop_timed;      /* the duration of `stop` runs */
-	bool is_rotation_timed;  /* the timer is set for the current segment */
+	bool is_stop_timed;     /* the duration of `stop` runs */
+	bool is_rotation_timed; /* the timer is set for the current segment */
+	uint64_t cut_ns;     /* the next cut of a live recording, in uv_hrtime(), or UINT64_MAX, */
+	int64_t cut_wall_ns; /* or in bc_wall_ns(), or INT64_MAX, if that is earlier */
 	uint64_t records_at_cut; /* the segment has started when there are more */
 	bool has_cut;            /* the next segment was cut by this session, not by the writer */
 	uint32_t segment;        /* the writer's latest */
@@ -252,36 +257,64 @@ static void reach_limit(struct bc_session *s, uint32_t at)
 
 static void on_rotate(uv_timer_t *timer);
 
-/* Sets the timer for the next cut. Live recordings are cut by the host's time. */
+static int64_t next_multiple(int64_t wall_ns, uint64_t interval_ns)
+{
+	uint64_t left_ns = interval_ns - (uint64_t)wall_ns % interval_ns;
+
+	return left_ns < (uint64_t)(INT64_MAX - wall_ns) ? wall_ns + (int64_t)left_ns : INT64_MAX;
+}
+
+/* Waits for the next cut. The time of day may be set, and passes while the machine is suspended:
+ * looks at it each second. */
+static void wait_for_cut(struct bc_session *s)
+{
+	uint64_t interval_ns = s->rotation.interval_ns;
+	int64_t wall_ns = bc_wall_ns();
+	uint64_t now = uv_hrtime();
+	uint64_t ns = s->cut_ns > now ? s->cut_ns - now : 0;
+
+	if (interval_ns != 0) {
+		/* It was set back, to before the multiple that precedes the cut. */
+		if (s->cut_wall_ns - wall_ns > (int64_t)interval_ns)
+			s->cut_wall_ns = next_multiple(wall_ns, interval_ns);
+		int64_t left_ns = s->cut_wall_ns - wall_ns;
+		ns = left_ns <= 0 ? 0 : (uint64_t)left_ns < ns ? (uint64_t)left_ns : ns;
+		ns = ns < CLOCK_LOOK_NS ? ns : CLOCK_LOOK_NS;
+	}
+	/* The loop's time is in whole milliseconds and may be stale. */
+	uv_update_time(s->options.loop);
+	uv_timer_start(&s->timers[TIMER_ROTATE], on_rotate, ns / 1000000 + 2, 0);
+}
+
+/* Sets the timer for the next cut. Live recordings are cut by the host's clocks. */
 static void start_rotate_timer(struct bc_session *s)
 {
 	const struct bc_rotation *rotation = &s->rotation;
-	uint64_t ns = UINT64_MAX;
 
 	if (s->options.source->is_replay || s->recording == NULL)
 		return;
+	s->cut_ns = UINT64_MAX;
+	s->cut_wall_ns = INT64_MAX;
 	if (rotation->duration_ns != 0)
-		ns = rotation->duration_ns;
-	if (rotation->interval_ns != 0) {
-		uint64_t until = rotation->interval_ns -
-				 (uint64_t)bc_wall_ns() % rotation->interval_ns;
-		ns = until < ns ? until : ns;
-	}
+		s->cut_ns = uv_hrtime() + rotation->duration_ns;
+	if (rotation->interval_ns != 0)
+		s->cut_wall_ns = next_multiple(bc_wall_ns(), rotation->interval_ns);
 	s->is_rotation_timed = true;
-	if (ns == UINT64_MAX) {
+	if (rotation->duration_ns != 0 || rotation->interval_ns != 0)
+		wait_for_cut(s);
+	else
 		uv_timer_stop(&s->timers[TIMER_ROTATE]);
-		return;
-	}
-	/* The loop's time is in whole milliseconds and may be stale. A cut slightly too early would
-	 * be followed by another at the right time. */
-	uv_update_time(s->options.loop);
-	uv_timer_start(&s->timers[TIMER_ROTATE], on_rotate, ns / 1000000 + 2, 0);
 }
 
 static void on_rotate(uv_timer_t *timer)
 {
 	struct bc_session *s = timer->data;
 
+	/* A cut too early would be followed by another at the right time. */
+	if (uv_hrtime() < s->cut_ns && bc_wall_ns() < s->cut_wall_ns) {
+		wait_for_cut(s);
+		return;
+	}
 	bc_channel_cut(s->channel);
 	s->has_cut = true;
 	s->records_at_cut = bc_channel_records(s->channel);

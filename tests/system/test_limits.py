@@ -10,7 +10,7 @@ import time
 import pytest
 
 import harness
-from harness import BUSCAP, BUSCAPD, Daemon, equal, info, run, verify
+from harness import BUSCAP, BUSCAPD, Daemon, equal, info, run, verify, wait_until
 
 CHUNK = 87381
 MIB = 1 << 20
@@ -76,6 +76,25 @@ def test_a_live_recording_is_cut_at_multiples_of_an_interval(tmp):
     numbers = [segment["first_wall_ns"] // interval for segment in info(segments)]
     equal(sorted(set(numbers)), numbers, "intervals")
     assert 10 < len(numbers) <= 112, numbers
+
+
+@pytest.mark.parametrize("interval, begin, step, first", [
+    ("1m", 10, 48, 60),  # NTP sets the clock
+    ("1m", 10, 48 - 3600, 60 - 3600),
+    ("1d", 43_200, 13 * 3600, 43_200 + 13 * 3600),  # midnight passes while the machine is suspended
+])
+def test_the_multiples_of_an_interval_follow_a_clock_that_is_set(tmp, interval, begin, step, first):
+    day = 1_800_000_000 // 86400 * 86400
+    clock = harness.MovedClock(tmp, day + begin - time.time())
+    with Daemon("-o", tmp / "out", "--source", "sim:rate=20k", "-b", f"interval:{interval}", socket=tmp / "socket",
+                env=clock.env) as daemon:
+        daemon.wait_ready()
+        wait_until(lambda: daemon.status()["counts"]["written"] > 0, "records")
+        clock.move(day + begin + step - time.time())
+        wait_until(lambda: len(harness.segments(tmp / "out")) == 1, "the cut")
+        equal(daemon.stop(), 0, daemon.err)
+    began = info(harness.segments(tmp / "out"))[1]["first_wall_ns"] * 1e-9 - day
+    assert first <= began < first + 20, began
 
 
 def test_a_file_is_cut_by_the_bus_time(tmp):
