@@ -12,6 +12,7 @@
 #include "daemon/base/log_limit.h"
 #include "daemon/main/signals.h"
 #include "daemon/store/retention.h"
+#include "formats/base/atomic_file.h"
 #include "formats/base/number.h"
 #include "formats/segment/archive.h"
 #include "formats/segment/manifest.h"
@@ -208,7 +209,12 @@ static void remove_unfinished(const struct recovery *r, const char *sealed)
 	char name[BC_SEGMENT_NAME_MAX + sizeof(BC_RECOVER_SUFFIX)];
 
 	snprintf(name, sizeof(name), "%s" BC_RECOVER_SUFFIX, sealed);
-	unlinkat(r->dir_fd, name, 0);
+	int fd = openat(r->dir_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	if (fd < 0)
+		return;
+	if (!bc_is_being_written(fd))
+		unlinkat(r->dir_fd, name, 0);
+	close(fd);
 }
 
 /* `is_last`: it is the last segment of its recording. */
@@ -234,9 +240,15 @@ static enum outcome recover_file(
 	bc_segment_entry_name(l.to, &sealed);
 	memcpy(r->file, l.from, sizeof(l.from));
 	on_file_progress(r);
-	remove_unfinished(r, l.to);
 	int in = openat(r->dir_fd, l.from, O_RDONLY | O_CLOEXEC);
 	int rc = in < 0 ? -errno : 0;
+	if (in >= 0 && bc_is_being_written(in)) {
+		bc_log_limited(&r->limits, BC_LOG_NOTICE,
+			"%s/%s: left alone: another program is writing it", r->dir, l.from);
+		close(in);
+		return IS_LEFT;
+	}
+	remove_unfinished(r, l.to);
 	int other = in < 0 ? -1 : openat(r->dir_fd, l.to, O_RDONLY | O_CLOEXEC);
 	if (other >= 0) {
 		outcome = compare_with_sealed(r, &l, in, other);

@@ -5,6 +5,7 @@
 #include <linux/magic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
@@ -90,7 +91,11 @@ int bc_atomic_file_create(struct bc_atomic_file *f, int dir_fd, const char *name
 		bc_atomic_file_abandon(f);
 		return rc;
 	}
-	rc = bc_write_at(f->fd, head, head_bytes, 0);
+	/* A process that recovers an open file holds the lock of the other kind. */
+	if (flock(f->fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+		rc = -EBUSY;
+	if (rc == 0)
+		rc = bc_write_at(f->fd, head, head_bytes, 0);
 	if (rc != 0) {
 		unlinkat(dir_fd, f->open_name, 0);
 		bc_atomic_file_abandon(f);
@@ -140,15 +145,38 @@ int bc_atomic_file_sync(struct bc_atomic_file *f)
 	return 0;
 }
 
-/* Some file systems don't support RENAME_NOREPLACE. link() never replaces a file. */
+/* Whether a file system, an old kernel or a sandbox may refuse a call like this, but not others. */
+static bool is_unsupported(int error)
+{
+	return error == EINVAL || error == ENOSYS || error == EOPNOTSUPP || error == EPERM;
+}
+
+/* Some file systems support neither RENAME_NOREPLACE nor hard links. The last step looks before it
+ * renames. No two writers of the same name can meet there: each has created the open name, or holds
+ * the lock of the directory. */
 int bc_rename_new(int dir_fd, const char *from, const char *to)
 {
+	struct stat st;
+
 	if (renameat2(dir_fd, from, dir_fd, to, RENAME_NOREPLACE) == 0)
 		return 0;
-	if (errno != EINVAL || linkat(dir_fd, from, dir_fd, to, 0) != 0)
+	if (!is_unsupported(errno))
 		return -errno;
-	unlinkat(dir_fd, from, 0);
-	return 0;
+	if (linkat(dir_fd, from, dir_fd, to, 0) == 0) {
+		unlinkat(dir_fd, from, 0);
+		return 0;
+	}
+	if (!is_unsupported(errno))
+		return -errno;
+	if (fstatat(dir_fd, to, &st, AT_SYMLINK_NOFOLLOW) == 0)
+		return -EEXIST;
+	return errno == ENOENT && renameat(dir_fd, from, dir_fd, to) == 0 ? 0 : -errno;
+}
+
+/* A shared lock needs no write access, not even on network file systems. */
+bool bc_is_being_written(int fd)
+{
+	return flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
 }
 
 /* Old bytes at the end would not be in the hash, and a reader looks for the trailer there. */

@@ -6,7 +6,8 @@
  *     bc_atomic_file_sync() ...                makes the pieces durable
  *     bc_atomic_file_seal() or bc_atomic_file_abandon()
  *
- * The bytes are hashed as they are written, so sealing does not read the file back.
+ * The bytes are hashed as they are written, so sealing does not read the file back. The open file
+ * is locked (flock(2)), which shows that its writer is alive.
  *
  * Not thread-safe: one thread at a time. */
 #ifndef BC_FORMATS_BASE_ATOMIC_FILE_H
@@ -42,8 +43,8 @@ struct bc_atomic_file {
 int bc_write_at(int fd, const void *data, size_t bytes, uint64_t offset) BC_MUST_CHECK;
 
 /* Creates `name` + `suffix` in a directory and writes `head`. Returns 0, or a negative errno with
- * no file left behind and *file closed: -EEXIST if either name exists, -ENAMETOOLONG, -ENOSPC, ...
- */
+ * no file left behind and *file closed: -EEXIST if either name exists, -ENAMETOOLONG, -ENOSPC, ...;
+ * -EBUSY if another process took the new file for one left by a crash. */
 int bc_atomic_file_create(struct bc_atomic_file *file, int dir_fd, const char *name,
 	const char *suffix, const uint8_t *head, size_t head_bytes) BC_MUST_CHECK;
 
@@ -76,6 +77,10 @@ void bc_atomic_file_abandon(struct bc_atomic_file *file);
  * directory.
  */
 bool bc_atomic_file_is_deleted(const struct bc_atomic_file *file);
+
+/* Whether the writer of an open file is alive; false where the file system has no locks. If not,
+ * the caller has a lock until `fd` is closed. */
+bool bc_is_being_written(int fd) BC_MUST_CHECK;
 
 /* Renames a file without replacing another. Returns 0 or a negative errno. */
 int bc_rename_new(int dir_fd, const char *from, const char *to) BC_MUST_CHECK;

@@ -1,9 +1,9 @@
 /* A library for LD_PRELOAD that makes selected file calls of a program fail, write short or hang.
  *
  * It intercepts pwrite, write, fdatasync, fsync, openat, renameat2, ftruncate, read, pread,
- * unlinkat, fallocate and fstatvfs on files in FAULTFS_DIR (an absolute path without symbolic
- * links) and its subdirectories. renameat counts as renameat2, posix_fallocate as fallocate, and
- * the 64-bit names count as the plain ones. Calls of each kind are numbered from 1.
+ * unlinkat, linkat, fallocate and fstatvfs on files in FAULTFS_DIR (an absolute path without
+ * symbolic links) and its subdirectories. renameat counts as renameat2, posix_fallocate as
+ * fallocate, and the 64-bit names count as the plain ones. Calls of each kind are numbered from 1.
  *
  *   FAULTFS_ENDING   intercept only files whose path has this ending
  *   FAULTFS          rules, separated by commas
@@ -12,12 +12,12 @@
  *   FAULTFS_RECORD   a file that gets everything that changes files, in order: see Recording below
  *
  * A rule is KIND:ACTION (each call), KIND:N:ACTION (the Nth) or KIND:N+:ACTION (from the Nth on).
- * ACTION is an error (ENOSPC, EDQUOT, EIO, EROFS, EACCES, ENOENT), `short` (writes half, at least
- * one byte; for pwrite, write, read and pread), `slow` (delays the call by 300 ms), `hold` (blocks
- * the call until the rule is removed from the control file), `skip` (does nothing and reports
- * success; for pwrite, fdatasync and fsync) or `kill` (kills the program before the call).
- * ACTION@NAME applies only while the file NAME exists in FAULTFS_DIR. The first matching rule
- * applies.
+ * ACTION is an error (ENOSPC, EDQUOT, EIO, EROFS, EACCES, ENOENT, EPERM, or EINVAL, which spares a
+ * rename without flags), `short` (writes half, at least one byte; for pwrite, write, read and
+ * pread), `slow` (delays the call by 300 ms), `hold` (blocks the call until the rule is removed
+ * from the control file), `skip` (does nothing and reports success; for pwrite, fdatasync and
+ * fsync) or `kill` (kills the program before the call). ACTION@NAME applies only while the file
+ * NAME exists in FAULTFS_DIR. The first matching rule applies.
  *
  * It also ends a program that removes a closed descriptor from a loop. */
 #include <dlfcn.h>
@@ -51,19 +51,20 @@ enum kind {
 	READ,
 	PREAD,
 	UNLINKAT,
+	LINKAT,
 	FALLOCATE,
 	FSTATVFS,
 	KINDS
 };
 
 static const char *const kind_names[KINDS] = {"pwrite", "write", "fdatasync", "fsync", "openat",
-	"renameat2", "ftruncate", "read", "pread", "unlinkat", "fallocate", "fstatvfs"};
+	"renameat2", "ftruncate", "read", "pread", "unlinkat", "linkat", "fallocate", "fstatvfs"};
 
 static const struct {
 	const char *name;
 	int number;
 } errors[] = {{"ENOSPC", ENOSPC}, {"EDQUOT", EDQUOT}, {"EIO", EIO}, {"EROFS", EROFS},
-	{"EACCES", EACCES}, {"ENOENT", ENOENT}};
+	{"EACCES", EACCES}, {"ENOENT", ENOENT}, {"EPERM", EPERM}, {"EINVAL", EINVAL}};
 
 /* A positive action is an error number. */
 #define ACTION_NONE  0
@@ -588,7 +589,7 @@ EXPORT int renameat2(int from_fd, const char *from, int to_fd, const char *to, u
 	REAL(renameat2)
 	int action = judge_at(RENAMEAT2, to_fd, to);
 
-	if (action > 0)
+	if (action > 0 && (action != EINVAL || flags != 0))
 		return fail(action);
 	bool is_recorded = start_record();
 	int rc = real(from_fd, from, to_fd, to, flags);
@@ -599,6 +600,14 @@ EXPORT int renameat2(int from_fd, const char *from, int to_fd, const char *to, u
 EXPORT int renameat(int from_fd, const char *from, int to_fd, const char *to)
 {
 	return renameat2(from_fd, from, to_fd, to, 0);
+}
+
+EXPORT int linkat(int from_fd, const char *from, int to_fd, const char *to, int flags)
+{
+	REAL(linkat)
+	int action = judge_at(LINKAT, to_fd, to);
+
+	return action > 0 ? fail(action) : real(from_fd, from, to_fd, to, flags);
 }
 
 EXPORT int unlinkat(int dir_fd, const char *name, int flags)

@@ -58,6 +58,28 @@ def test_every_selector_alone_and_combined(tmp):
     assert 4 * chosen > 30 * len(seeds), (chosen, empty)
 
 
+@pytest.mark.parametrize("tool", ["cut", "merge"])
+def test_a_daemon_that_starts_leaves_the_open_output_alone(tmp, tool):
+    run(BUSCAPD, "--once", "--source", "sim:rate=max,count=600k", "-o", tmp / "source")
+    path = segments(tmp / "source")[0]
+    out = tmp / "rec" / "part-00000.byu.lz4"
+    out.parent.mkdir()
+    os.mkfifo(tmp / "fifo")
+    inputs = [tmp / "fifo"] if tool == "cut" else [path, tmp / "fifo"]
+    with subprocess.Popen([BUSCAP, tool, "-o", out, *inputs], stderr=subprocess.PIPE) as process:
+        with open(tmp / "fifo", "wb") as fifo:
+            fifo.write(path.read_bytes()[:-1000])
+            fifo.flush()
+            harness.wait_until(lambda: list(out.parent.glob("*.partial")), "the output is open", timeout=20)
+            done = run(harness.BUSCAPD, "--once", "--source", "sim:rate=max,count=1000", "-o", out.parent)
+            equal(done.returncode, 0, done.stderr.decode())
+            assert f"{out}.partial: left alone: another program is writing it" in done.stderr.decode(), done.stderr
+            fifo.write(path.read_bytes()[-1000:])
+        err = process.stderr.read().decode()
+    equal((process.returncode, list(out.parent.glob("*.damaged"))), (0, []), err)
+    equal(run(BUSCAP, "verify", out).returncode, 0, "the output")
+
+
 def test_cutting_a_cut_combines_the_selections(tmp):
     path = record_file(tmp, rich_stream(10), clock_hz=1000)
     source = read(path)

@@ -17,7 +17,7 @@ import pytest
 
 import harness
 import reference
-from harness import BUSCAPD, NIGHTLY, Daemon, Faults, Watch, check_counts, each, equal, info, run, verify
+from harness import BUSCAP, BUSCAPD, NIGHTLY, Daemon, Faults, Watch, check_counts, each, equal, info, run, verify
 from recovered import all_segments, check_places
 
 pytestmark = pytest.mark.threads
@@ -55,6 +55,31 @@ def check_losses_on_record(segments, dropped):
     lost = lost_by_cause(segments)
     equal({cause: lost.get(cause, 0) for cause in ("buffer", "disk")},
           {cause: dropped[cause] for cause in ("buffer", "disk")}, "losses on record")
+
+
+# ---- a file system that lacks something
+
+
+def test_segments_are_sealed_without_rename_flags_and_hard_links(tmp):
+    out = tmp / "out"
+    out.mkdir()
+    faults = Faults(tmp, out, "renameat2:EINVAL,linkat:EPERM")
+
+    def do(*argv):
+        done = run(*argv, env=faults.env)
+        equal(done.returncode, 0, done.stderr.decode())
+
+    do(BUSCAPD, "--once", "--source", "sim:rate=max,count=300k", "-b", "filesize:200K", "-o", out)
+    segments = harness.segments(out)
+    assert len(segments) > 3, segments
+    do(BUSCAP, "cut", "-n", "0-999", "-o", out / "cut-00000.byu.lz4", segments[0])
+    # As a killed daemon would leave it.
+    torn = segments[-1].rename(out / f"{segments[-1].name}.partial")
+    do(BUSCAP, "recover", torn, "-o", out / "copy.byu.lz4")
+    do(BUSCAPD, "--once", "--source", "sim:rate=max,count=1", "-o", out)
+    equal(list(out.glob("*.partial")), [], "left open")
+    verify([*segments, out / "cut-00000.byu.lz4", out / "copy.byu.lz4"])
+    equal({call[2] for call in faults.calls() if call[0] == "linkat"}, {"EPERM"}, "hard links")
 
 
 # ---- each call fails in turn

@@ -3,8 +3,10 @@
 #include "daemon/main/startup_recovery.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 
 #include "daemon/base/log.h"
 #include "formats/base/bytes.h"
@@ -225,6 +227,26 @@ TEST_F(an_open_file_next_to_a_sealed_one_is_handled_once)
 	assert_same(f, DAMAGED ".2", later.bytes, later.index_at);
 	assert_string_equal(start(f, 0), "");
 	free(later.bytes);
+}
+
+TEST_F(a_file_that_another_program_writes_is_left_alone)
+{
+	static const char *const names[] = {PARTIAL, RAW_NAME ".partial", SEALED ".recovering"};
+	size_t size = f->segment.index_at;
+
+	for (unsigned i = 0; i < 3; i++) {
+		temp_write(&f->dir, PARTIAL, f->segment.bytes, size);
+		temp_write(&f->dir, names[i], f->segment.bytes, size);
+		int fd = openat(f->dir.fd, names[i], O_RDWR | O_CLOEXEC);
+		assert_int_equal(flock(fd, LOCK_EX), 0);
+		const char *log = start(f, i == 1);
+		assert_true((strstr(log, "another program is writing it") != NULL) == (i < 2));
+		assert_same(f, names[i], f->segment.bytes, size);
+		close(fd);
+		start(f, i != 1);
+		assert_false(temp_exists(&f->dir, names[i]));
+		temp_dir_empty(&f->dir);
+	}
 }
 
 #define RAW_PARTIAL RAW_NAME ".partial"

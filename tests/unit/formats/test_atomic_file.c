@@ -1,7 +1,10 @@
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 #include <xxhash.h>
 
@@ -12,6 +15,26 @@
 #define NAME "f"
 
 static const uint8_t bytes[4096] = {1, 2, 3, 4, 5, 0xFF, 7};
+
+/* What the file system lacks: errors of a rename with flags, and of a hard link. 0: nothing. */
+static int rename_error;
+static int link_error;
+
+int renameat2(int from_fd, const char *from, int to_fd, const char *to, unsigned flags)
+{
+	if (rename_error == 0)
+		return (int)syscall(SYS_renameat2, from_fd, from, to_fd, to, flags);
+	errno = rename_error;
+	return -1;
+}
+
+int linkat(int from_fd, const char *from, int to_fd, const char *to, int flags)
+{
+	if (link_error == 0)
+		return (int)syscall(SYS_linkat, from_fd, from, to_fd, to, flags);
+	errno = link_error;
+	return -1;
+}
 
 static void set_up(struct temp_dir *dir)
 {
@@ -130,4 +153,67 @@ TEST_WITH(temp_dir, dir, reading_a_file_gives_the_same_hash_as_writing_it)
 	close(fd);
 	assert_string_equal(hash, f.sealed_hash);
 	assert_int_equal(bc_file_hash_compute(hash, -1, NULL), -EBADF);
+}
+
+/* Renames "from" to "to". The outcome must not depend on what the file system lacks. */
+static void assert_renames(struct temp_dir *dir)
+{
+	temp_write(dir, "from", "new", 3);
+	temp_write(dir, "to", "old", 3);
+	assert_int_equal(bc_rename_new(dir->fd, "from", "to"), -EEXIST);
+	assert_true(temp_exists(dir, "from") && temp_exists(dir, "to"));
+	assert_int_equal(unlinkat(dir->fd, "to", 0), 0);
+	assert_int_equal(symlinkat("nowhere", dir->fd, "to"), 0);
+	assert_int_equal(bc_rename_new(dir->fd, "from", "to"), -EEXIST);
+	assert_int_equal(unlinkat(dir->fd, "to", 0), 0);
+	assert_int_equal(bc_rename_new(dir->fd, "from", "to"), 0);
+	assert_true(!temp_exists(dir, "from") && temp_exists(dir, "to"));
+	assert_int_equal(bc_rename_new(dir->fd, "from", "elsewhere"), -ENOENT);
+	assert_int_equal(temp_dir_empty(dir), 1);
+}
+
+TEST_WITH(temp_dir, dir, a_rename_never_replaces_whatever_the_file_system_lacks)
+{
+	static const int lacking[] = {EINVAL, ENOSYS, EOPNOTSUPP, EPERM};
+
+	assert_renames(dir);
+	for (unsigned i = 0; i < 4; i++) {
+		rename_error = lacking[i];
+		link_error = 0;
+		assert_renames(dir);
+		for (unsigned k = 0; k < 4; k++) {
+			link_error = lacking[k];
+			assert_renames(dir);
+		}
+	}
+	rename_error = link_error = 0;
+}
+
+TEST_WITH(temp_dir, dir, a_rename_that_fails_is_not_tried_in_another_way)
+{
+	static const int failures[] = {EIO, EROFS, EACCES, ENOSPC, EDQUOT};
+
+	temp_write(dir, "from", "new", 3);
+	for (unsigned i = 0; i < 5; i++) {
+		rename_error = failures[i];
+		assert_int_equal(bc_rename_new(dir->fd, "from", "to"), -failures[i]);
+		rename_error = EINVAL;
+		link_error = failures[i];
+		assert_int_equal(bc_rename_new(dir->fd, "from", "to"), -failures[i]);
+		link_error = 0;
+	}
+	rename_error = 0;
+	assert_true(temp_exists(dir, "from") && !temp_exists(dir, "to"));
+}
+
+TEST_WITH(temp_dir, dir, an_open_file_shows_whether_its_writer_is_alive)
+{
+	struct bc_atomic_file f;
+
+	create_file(&f, dir, 100);
+	int fd = openat(dir->fd, NAME ".partial", O_RDONLY | O_CLOEXEC);
+	assert_true(bc_is_being_written(fd));
+	bc_atomic_file_abandon(&f);
+	assert_false(bc_is_being_written(fd));
+	close(fd);
 }
