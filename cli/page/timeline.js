@@ -18,7 +18,7 @@ const MOMENT = 6; // height of a column without a rate, among others
 const NEAR = 7; // pixels around a symbol that belong to it
 const SPARSE = 24; // pixels between symbols, on average, that leave room for their lines
 
-// Records per second of a column; null if it has no length, or 1 ns as a moment whose end is exclusive.
+// Records per second of a column; null if it is too short, or has 1 ns as a moment whose end is exclusive.
 function rate(column) {
 	return column.duration_ns > 1 ? shownCount(column.counts) / column.duration_ns * 1e9 : null;
 }
@@ -261,7 +261,7 @@ function columnLines(column) {
 		["time", `${formatTime(toAbsolute(column.from), 1, false)} + ${formatDuration(column.to - column.from)}`],
 		["records", `${count(column.records)}, from ${count(column.first_record)}`],
 		...CLASSES.map((name, k) => [name, count(column.counts[k])]),
-		["rate", perSecond === null ? "one moment" : `${short(perSecond)}/s`],
+		["rate", perSecond !== null ? `${short(perSecond)}/s` : isMoment(column) ? "one moment" : "too short to tell"],
 		...(column.uncounted ? [["uncounted", `${count(column.uncounted)} (no page counts)`]] : []),
 		...(column.lost ? [["lost", count(column.lost)]] : []),
 	];

@@ -145,7 +145,7 @@ static void add_time_axis(struct svg *s, double top, double bottom)
 
 /* ---- traffic */
 
-/* Whether a column is a moment, or the 1 ns of one whose end is exclusive. */
+/* Whether a column is neither too short nor the 1 ns of a moment whose end is exclusive. */
 static bool has_rate(const struct bc_overview_column *c)
 {
 	return c->duration_ns > 1;
@@ -234,7 +234,7 @@ static void add_traffic(struct svg *s)
 		add_text(s, LEFT + PLOT_WIDTH, TOP - 8, "e s", words);
 	} else if (s->has_moments) {
 		add_text(s, LEFT + PLOT_WIDTH, TOP - 8, "e s",
-			"columns cut at the top are moments and have no rate");
+			"columns cut at the top are too short to have a rate");
 	}
 	for (unsigned class = 0; class <= BC_PAGE_CLASSES; class ++) {
 		bc_report_format(s->text, "<path class=\"%c\" d=\"", classes[class]);

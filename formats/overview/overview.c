@@ -20,6 +20,10 @@
 /* Of counts that are unknown; those that are known have at most BC_PAGE_SHIFTS. */
 #define UNKNOWN_EXCESS (BC_PAGE_SHIFTS + 1)
 
+/* A column lasts at least this part of its even share of the time. The rate of a shorter one, such
+ * as that of the last chunk of a segment, would say nothing. */
+#define SHORT_PART 4u
+
 /* There are at most this many units for each column. */
 #define UNITS_PER_COLUMN 4u
 
@@ -56,9 +60,12 @@ struct drawing {
 	uint64_t unit;       /* the next one, counted in its recording */
 	bool is_mixed;       /* a column may have several recordings */
 	bool is_new;         /* the last column has one unit */
+	uint64_t least_ns;   /* length of a column */
 	struct moment first; /* of the last column */
 	struct moment last;  /* its last record */
-	uint64_t clock_hz;   /* of the last column; 0: unknown, or it has several recordings */
+	bool has_before;     /* a column of the same epoch before it */
+	struct moment before;
+	uint64_t clock_hz; /* of the last column; 0: unknown, or it has several recordings */
 	struct left *left;
 	size_t left_count;
 	size_t left_capacity;
@@ -325,22 +332,51 @@ static uint64_t column_of(const struct drawing *d, uint64_t unit)
 	return unit * d->options->columns / d->shared;
 }
 
-/* Ends the last column. The bus clock is exact where arrival times are not. */
-static void end_column(struct drawing *d, int64_t to_ns, uint64_t to_tick)
+/* How long the last column is. The bus clock is exact where arrival times are not. */
+static uint64_t length_ns(const struct drawing *d, int64_t to_ns, uint64_t to_tick)
 {
-	struct bc_overview *o = d->overview;
-	struct bc_overview_column *c = &o->columns[o->picture.column_count - 1];
+	const struct bc_overview *o = d->overview;
+	const struct bc_overview_column *c = &o->columns[o->picture.column_count - 1];
 	unsigned __int128 ticks = to_tick - d->first.tick;
 	bool is_timed = d->clock_hz != 0 && d->first.epoch == d->last.epoch &&
 			to_tick >= d->first.tick;
 
+	return is_timed ? (uint64_t)(ticks * 1000000000 / d->clock_hz)
+			: (uint64_t)to_ns - (uint64_t)c->from_ns;
+}
+
+static void end_column(struct drawing *d, int64_t to_ns, uint64_t to_tick)
+{
+	struct bc_overview *o = d->overview;
+	struct bc_overview_column *c = &o->columns[o->picture.column_count - 1];
+
 	c->to_ns = to_ns;
-	c->duration_ns = is_timed ? (uint64_t)(ticks * 1000000000 / d->clock_hz)
-				  : (uint64_t)to_ns - (uint64_t)c->from_ns;
+	c->duration_ns = length_ns(d, to_ns, to_tick);
+}
+
+/* Ends the last column of a recording or epoch at its last record. If it is too short for a rate,
+ * it joins the one before it; if there is none, it has no rate. */
+static int end_epoch(struct drawing *d)
+{
+	struct bc_overview *o = d->overview;
+	uint32_t last = o->picture.column_count - 1;
+	bool is_short = length_ns(d, d->last.ns, d->last.tick) < d->least_ns;
+	int rc = 0;
+
+	if (is_short && d->has_before) {
+		rc = bc_overview_join_columns(o);
+		for (size_t i = d->left_count; i != 0 && d->left[i - 1].column == last; i--)
+			d->left[i - 1].column--;
+		d->first = d->before;
+	}
+	end_column(d, d->last.ns, d->last.tick);
+	if (is_short && !d->has_before)
+		o->columns[last].duration_ns = 0;
+	return rc;
 }
 
 /* Finds the column of the next unit of a segment, which starts at `first`. */
-static void next_column(
+static int next_column(
 	struct drawing *d, const struct bc_overview_segment *s, const struct moment *first)
 {
 	struct bc_overview *o = d->overview;
@@ -348,20 +384,26 @@ static void next_column(
 	struct bc_overview_column *last = count != 0 ? &o->columns[count - 1] : NULL;
 	bool is_recording = last != NULL && s->recording == last->recording;
 	bool is_same = last != NULL && (d->is_mixed || is_recording);
+	bool is_next = is_recording && first->epoch == d->last.epoch;
+	int rc = 0;
 
 	d->unit = is_same ? d->unit + 1 : 0;
-	d->is_new = !is_same || column_of(d, d->unit) != column_of(d, d->unit - 1);
+	d->is_new = (!is_same || column_of(d, d->unit) != column_of(d, d->unit - 1)) &&
+		    !(is_next && length_ns(d, first->ns, first->tick) < d->least_ns);
 	if (!d->is_new) {
 		d->clock_hz = is_recording ? d->clock_hz : 0;
-		return;
+		return 0;
 	}
-	bool is_next = is_recording && first->epoch == d->last.epoch;
-	if (last != NULL)
-		end_column(d, is_next && first->ns >= last->from_ns ? first->ns : d->last.ns,
-			is_next ? first->tick : d->last.tick);
+	if (is_next)
+		end_column(d, first->ns >= last->from_ns ? first->ns : d->last.ns, first->tick);
+	else if (last != NULL)
+		rc = end_epoch(d);
+	d->has_before = is_next;
+	d->before = d->first;
 	d->first = d->last = *first;
 	d->clock_hz = s->clock_hz;
 	bc_overview_add_column(o, s->recording, first->ns);
+	return rc;
 }
 
 static int draw_segment(struct drawing *d, const struct bc_overview_segment *s)
@@ -369,7 +411,7 @@ static int draw_segment(struct drawing *d, const struct bc_overview_segment *s)
 	struct bc_overview *o = d->overview;
 	struct moment first = {s->from_ns, s->first_epoch, s->first_tick};
 
-	next_column(d, s, &first);
+	int rc = next_column(d, s, &first);
 	uint32_t column = o->picture.column_count - 1;
 	struct bc_overview_column *c = &o->columns[column];
 	c->first_record = d->is_new ? s->first_record : c->first_record;
@@ -378,6 +420,8 @@ static int draw_segment(struct drawing *d, const struct bc_overview_segment *s)
 	d->last = (struct moment){
 		s->to_ns > d->last.ns ? s->to_ns : d->last.ns, s->last_epoch, s->last_tick};
 	c->gaps += s->gaps;
+	if (rc != 0)
+		return rc;
 	return add_unit(d, column, &(struct unit){s, NULL, 0, s->rows}, LEVEL_SEGMENTS);
 }
 
@@ -388,7 +432,7 @@ static int draw_unit(struct drawing *d, const struct unit *u)
 	const struct bc_chunk_info *last = &u->rows[u->end - 1].info;
 	struct moment start = {first->wall_ns, first->epoch, first->first_tick};
 
-	next_column(d, u->segment, &start);
+	int rc = next_column(d, u->segment, &start);
 	uint32_t column = o->picture.column_count - 1;
 	struct bc_overview_column *c = &o->columns[column];
 	c->first_record = d->is_new ? first->first_record : c->first_record;
@@ -402,7 +446,7 @@ static int draw_unit(struct drawing *d, const struct unit *u)
 		if (d->level != LEVEL_CHUNKS)
 			c->has_gaps = c->has_gaps && info->events == 0;
 	}
-	return add_unit(d, column, u, d->level);
+	return rc != 0 ? rc : add_unit(d, column, u, d->level);
 }
 
 /* Draws the units of a segment that have chunks in the picture. */
@@ -540,6 +584,9 @@ static void choose_units(struct drawing *d)
 	d->shared = units[d->level] > columns ? units[d->level] : columns;
 	while (!d->is_mixed && count_columns(d) > columns)
 		d->shared += 1 + d->shared / 64;
+	if (!d->is_mixed)
+		d->least_ns = ((uint64_t)o->picture.to_ns - (uint64_t)o->picture.from_ns) /
+			      columns / SHORT_PART;
 	bool is_little = work_of(records, units[LEVEL_CHUNKS]) <= d->work / RECORDS_PART;
 	o->picture.unit = is_little                    ? BC_OVERVIEW_RECORDS
 			  : d->level == LEVEL_CHUNKS   ? BC_OVERVIEW_CHUNKS
@@ -567,8 +614,8 @@ static int draw(struct drawing *d)
 		else if (o->segments[i]->is_in)
 			rc = draw_units(d, o->segments[i]);
 	}
-	if (o->picture.column_count != 0)
-		end_column(d, d->last.ns, d->last.tick);
+	if (rc == 0 && o->picture.column_count != 0)
+		rc = end_epoch(d);
 	return rc == 0 ? add_left(d) : rc;
 }
 

@@ -127,7 +127,7 @@ struct bc_overview_row {
 struct bc_overview_column {
 	int64_t from_ns;       /* time of the first record */
 	int64_t to_ns;         /* that of the next column; or of the last record, before a pause */
-	uint64_t duration_ns;  /* for rates: by the bus clock if possible; 0: a moment */
+	uint64_t duration_ns;  /* for rates: by the bus clock if possible; 0: too short */
 	uint32_t recording;    /* index; if there are more than columns: that of its first record */
 	uint64_t first_record; /* number in the recording */
 	uint64_t records;

@@ -149,25 +149,12 @@ unsigned bc_overview_note_places(struct bc_overview *o, const struct bc_page_cou
 
 /* ---- counts */
 
-int bc_overview_add_counts(
-	struct bc_overview *o, uint32_t column, const struct bc_page_counts *counts)
+static int add_cells(struct bc_overview *o, uint32_t column, const struct bc_page_counts *part)
 {
-	struct bc_overview_places *places = &o->places;
-	struct bc_page_counts part = bc_overview_inside(o, counts);
 	struct bc_page_counts *cells = &o->cells[column];
 
-	if (note_part(o, &part) != 0) {
-		if (part.page_shift > places->page_shift)
-			places->page_least = part.page_shift;
-		if (part.port_shift > places->port_shift)
-			places->port_least = part.port_shift;
-		fit_rows(o);
-	}
-	bc_page_counts_coarsen(cells, places->page_shift, places->port_shift);
-	uint64_t room = (uint64_t)cells->count + part.count;
-	for (uint32_t i = 0; i < counts->count; i++)
-		for (unsigned class = 0; class < BC_PAGE_CLASSES; class ++)
-			o->columns[column].counts[class] += counts->regions[i].counts[class];
+	bc_page_counts_coarsen(cells, o->places.page_shift, o->places.port_shift);
+	uint64_t room = (uint64_t)cells->count + part->count;
 	room = room < o->row_limit ? room : o->row_limit;
 	if (room > cells->capacity) {
 		room = room < 2 ? 2 : room;
@@ -177,9 +164,47 @@ int bc_overview_add_counts(
 		cells->regions = regions;
 		cells->capacity = (uint32_t)room;
 	}
-	if (part.count != 0)
-		bc_page_counts_add(cells, &part);
+	if (part->count != 0)
+		bc_page_counts_add(cells, part);
 	return 0;
+}
+
+int bc_overview_add_counts(
+	struct bc_overview *o, uint32_t column, const struct bc_page_counts *counts)
+{
+	struct bc_overview_places *places = &o->places;
+	struct bc_page_counts part = bc_overview_inside(o, counts);
+
+	if (note_part(o, &part) != 0) {
+		if (part.page_shift > places->page_shift)
+			places->page_least = part.page_shift;
+		if (part.port_shift > places->port_shift)
+			places->port_least = part.port_shift;
+		fit_rows(o);
+	}
+	for (uint32_t i = 0; i < counts->count; i++)
+		for (unsigned class = 0; class < BC_PAGE_CLASSES; class ++)
+			o->columns[column].counts[class] += counts->regions[i].counts[class];
+	return add_cells(o, column, &part);
+}
+
+int bc_overview_join_columns(struct bc_overview *o)
+{
+	uint32_t last = o->picture.column_count - 1;
+	const struct bc_overview_column *from = &o->columns[last];
+	struct bc_overview_column *to = &o->columns[last - 1];
+	int rc = add_cells(o, last - 1, &o->cells[last]);
+
+	to->records += from->records;
+	to->uncounted += from->uncounted;
+	for (unsigned class = 0; class < BC_PAGE_CLASSES; class ++)
+		to->counts[class] += from->counts[class];
+	to->lost += from->lost;
+	to->has_gaps = to->has_gaps && from->has_gaps;
+	to->gaps += from->gaps;
+	bc_page_counts_free(&o->cells[last]);
+	o->picture.column_count = last;
+	return rc;
 }
 
 int bc_overview_add_records(struct bc_overview *o, uint32_t column, const struct bc_chunk *chunk,

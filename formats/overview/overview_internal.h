@@ -164,7 +164,11 @@ unsigned bc_overview_note_places(struct bc_overview *overview, const struct bc_p
 int bc_overview_add_counts(struct bc_overview *overview, uint32_t column,
 	const struct bc_page_counts *counts) BC_MUST_CHECK;
 
-/* The same with some records of a decoded chunk, whatever the places that they touch. */
+/* Adds the last column to the one before it. Returns 0 or -ENOMEM. */
+int bc_overview_join_columns(struct bc_overview *overview) BC_MUST_CHECK;
+
+/* The same as bc_overview_add_counts() with some records of a decoded chunk, whatever the places
+ * that they touch. */
 int bc_overview_add_records(struct bc_overview *overview, uint32_t column,
 	const struct bc_chunk *chunk, uint32_t first, uint32_t end) BC_MUST_CHECK;
 

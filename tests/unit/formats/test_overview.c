@@ -135,7 +135,7 @@ static void start_segment(struct fixture *f, const char *recording, uint32_t seg
 
 static void reset_chunk(struct fixture *f, int64_t wall_ns, uint32_t epoch)
 {
-	bc_chunk_reset(f->chunk, 1000, epoch);
+	bc_chunk_reset(f->chunk, 1000 + (uint64_t)(wall_ns - START) / 1000, epoch);
 	f->chunk->info.recording_tag = bc_recording_tag(f->recording);
 	f->chunk->info.first_record = f->number;
 	f->chunk->info.wall_ns = wall_ns;
@@ -661,6 +661,61 @@ TEST_F(a_part_of_a_segment_is_not_drawn_as_the_whole)
 }
 
 /* ---- losses, times and files */
+
+static void add_tiny(struct fixture *f, int64_t wall_ns, uint32_t epoch)
+{
+	reset_chunk(f, wall_ns, epoch);
+	add_records(f, 2, 1, 100);
+	append_chunk(f);
+}
+
+static const struct tiny {
+	const char *name;
+	uint32_t at; /* of 120 chunks: a tiny one before it; with it, a new segment starts */
+	uint32_t epoch;
+} tiny[] = {
+	{"the first chunk", 0, 0},
+	{"the last chunk", 120, 0},
+	{"the last chunk of a segment", 50, 0},
+	{"an epoch of its own", 70, 1},
+};
+
+TEST_CASES(a_chunk_too_small_for_a_rate_is_no_spike, tiny)
+{
+	struct fixture *f = test_alloc(sizeof(*f));
+
+	set_up(f);
+	start_segment(f, FIRST, 0);
+	for (uint32_t i = 0; i <= 120; i++) {
+		bool is_rotated = i == c->at && i != 0 && i != 120;
+		if (i == c->at)
+			add_tiny(f, START + i * INT64_C(1000000) - 2000, c->epoch);
+		if (is_rotated) {
+			seal(f);
+			start_segment(f, FIRST, 1);
+		}
+		if (i == 120)
+			break;
+		reset_chunk(f, START + i * INT64_C(1000000), i < c->at ? 0 : 2 * c->epoch);
+		add_records(f, RECORDS, 3, 100);
+		append_chunk(f);
+	}
+	seal(f);
+	update(f);
+	const unsigned columns[] = {512, 120, 50, 3};
+	for (unsigned n = 0; n < COUNT_OF(columns); n++) {
+		const struct bc_overview_picture *p = draw_all(f, columns[n], 200);
+		for (uint32_t i = 0; i < p->column_count; i++) {
+			const struct bc_overview_column *column = &p->columns[i];
+			uint64_t most = column->duration_ns * RECORDS / 897000 + 1;
+			assert_true(column->duration_ns == 0 || column->records <= most);
+			assert_true(column->duration_ns != 0 ||
+				    (column->records == 2 && c->epoch != 0));
+		}
+	}
+	tear_down(f);
+	free(f);
+}
 
 TEST_F(lost_samples_and_gaps_are_in_the_column_of_the_next_record)
 {
