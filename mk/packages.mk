@@ -48,6 +48,7 @@ LINT_TOOLS := clang-format:clang-format clang-tidy:clang-tidy cppcheck:cppcheck
 # Tests that need these are skipped without them.
 CI_TOOLS := $(FUZZ_TOOLS) $(LINT_TOOLS) \
 	valgrind:valgrind \
+	mkfs.btrfs:btrfs-progs \
 	vcd2fst:gtkwave \
 	sigrok-cli:sigrok-cli \
 	zsh:zsh \

@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "daemon/store/retention.h"
+#include "daemon/store/segment_list.h"
 #include "formats/base/json.h"
 #include "formats/segment/metadata.h"
 #include "formats/segment/recording_end.h"
@@ -240,6 +240,7 @@ json_t *bc_catalog_read(struct bc_catalog_scan *r)
 		r->status = -ENOMEM;
 	if (r->status == 0)
 		r->status = bc_segments_list(&list, s.dir_fd, NULL);
+	bc_segment_list_adopt(&list, bc_is_readable_entry);
 	if (r->status == 0 && !add_rows(&s, rows, &list))
 		r->status = -ENOMEM;
 	if (r->status == 0 && is_cancelled(&s))

@@ -11,7 +11,7 @@
 
 #include "daemon/base/log_limit.h"
 #include "daemon/main/signals.h"
-#include "daemon/store/retention.h"
+#include "daemon/store/segment_list.h"
 #include "formats/base/atomic_file.h"
 #include "formats/base/number.h"
 #include "formats/segment/archive.h"
@@ -217,6 +217,21 @@ static void remove_unfinished(const struct recovery *r, const char *sealed)
 	close(fd);
 }
 
+/* Recovers a file that has neither a header of ours nor a file of its recording that has one. It is
+ * ours only if a piece in it proves it; otherwise it stays as it is, and retention reports it. */
+static enum outcome recover_unowned(
+	struct recovery *r, struct leftover *l, int in, const struct bc_recover_options *options)
+{
+	int rc = bc_recover(&l->found, in, r->dir_fd, l->to, options);
+
+	if (rc != 0)
+		log_failure(r, l->from, "recover", rc);
+	if (!l->found.is_written)
+		return IS_LEFT;
+	add_to_manifest(r, l, l->found.hash);
+	return rc == 0 ? finish_original(r, l) : IS_LEFT;
+}
+
 /* `is_last`: it is the last segment of its recording. */
 static enum outcome recover_file(
 	struct recovery *r, const struct bc_segment_entry *partial, bool is_last)
@@ -248,6 +263,11 @@ static enum outcome recover_file(
 		close(in);
 		return IS_LEFT;
 	}
+	if (in >= 0 && partial->owner != 0 && !partial->is_recording_known) {
+		outcome = recover_unowned(r, &l, in, &options);
+		close(in);
+		return outcome;
+	}
 	remove_unfinished(r, l.to);
 	int other = in < 0 ? -1 : openat(r->dir_fd, l.to, O_RDONLY | O_CLOEXEC);
 	if (other >= 0) {
@@ -267,6 +287,12 @@ static enum outcome recover_file(
 	if (in >= 0)
 		close(in);
 	return outcome;
+}
+
+/* Whether to look what is in a file without a header of ours. */
+static bool is_open_entry(const struct bc_segment_entry *entry)
+{
+	return entry->name.is_partial;
 }
 
 static bool is_first_file(const struct bc_segment_list *list, size_t i)
@@ -345,6 +371,7 @@ int bc_startup_recover(struct bc_startup_found *found, const char *dir, int dir_
 	struct bc_segment_list list;
 	int rc = bc_segments_list(&list, dir_fd, NULL);
 
+	bc_segment_list_adopt(&list, is_open_entry);
 	r.progress = (struct bc_progress_cb){.on_progress = on_file_progress, .context = &r};
 	memset(found, 0, sizeof(*found));
 	if (rc != 0)

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "daemon/http/request.h"
-#include "daemon/store/retention.h"
+#include "daemon/store/segment_list.h"
 #include "formats/base/clock.h"
 #include "formats/base/json.h"
 #include "formats/search/hit_json.h"
@@ -249,6 +249,7 @@ static void run_job(struct job *job)
 	job->until_ns = bc_now_ns() + job->searcher->limit_ns;
 	int dir_fd = open(job->searcher->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	int rc = dir_fd >= 0 ? bc_segments_list(&list, dir_fd, NULL) : -errno;
+	bc_segment_list_adopt(&list, bc_is_readable_entry);
 	char **paths = calloc(list.count + 1, sizeof(*paths));
 
 	if (rc != 0)

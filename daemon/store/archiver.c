@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "daemon/base/log_limit.h"
-#include "daemon/store/retention.h"
+#include "daemon/store/segment_list.h"
 #include "formats/base/clock.h"
 #include "formats/base/hash.h"
 #include "formats/segment/archive.h"
@@ -157,13 +157,13 @@ static uint64_t archive_segment(
 }
 
 /* Archives the segments that are old enough, from the oldest on, and remembers what it has seen. */
-static void archive_all(struct bc_archiver *a, int dir_fd, struct bc_sequences *sequences)
+static void archive_all(struct bc_archiver *a, int dir_fd, struct bc_known_files *known)
 {
 	struct bc_segment_list list;
 	int64_t newest_ns = bc_wall_ns() - (int64_t)a->after_ns;
 	size_t count = 0;
 
-	if (bc_segments_list(&list, dir_fd, sequences) != 0)
+	if (bc_segments_list(&list, dir_fd, known) != 0)
 		return;
 	struct seen *all = malloc((list.count + 1) * sizeof(*all));
 	for (size_t i = 0; all != NULL && i < list.count && wait_ms(a, 0) && wait_until_allowed(a);
@@ -189,7 +189,7 @@ static void archive_all(struct bc_archiver *a, int dir_fd, struct bc_sequences *
 static void *run_archiver(void *context)
 {
 	struct bc_archiver *a = context;
-	struct bc_sequences sequences = {.known = NULL};
+	struct bc_known_files known = {.files = NULL};
 
 	/* On Linux, this is of the thread, and the I/O scheduler goes by it, too. */
 	(void)!setpriority(PRIO_PROCESS, 0, NICE);
@@ -197,13 +197,13 @@ static void *run_archiver(void *context)
 		/* Another directory may have the name by now. */
 		int dir_fd = open(a->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		if (dir_fd >= 0) {
-			archive_all(a, dir_fd, &sequences);
+			archive_all(a, dir_fd, &known);
 			close(dir_fd);
 		}
 		bc_log_limits_poll(&a->limits, bc_now_ns());
 	} while (wait_ms(a, POLL_MS));
 	bc_log_limits_end(&a->limits);
-	free(sequences.known);
+	free(known.files);
 	return NULL;
 }
 

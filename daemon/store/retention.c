@@ -7,29 +7,24 @@
  * deleted instead. Each check costs O(n log n) time and O(n) memory for n files, so the rotator
  * checks once a second and only counts bytes in between.
  *
- * The order is that of the sequence numbers in the headers. A recording whose number is unknown,
- * say because its files can't be opened, is placed by its id: after the recordings with lower ids.
- * If it were the first of all, it would be deleted before older ones; if it were the last, the
- * segments being recorded would be deleted before it.
+ * What is free is what the file system says plus what was deleted and does not show there yet. That
+ * shows when the figure grows, apart from what this process has written: at once on most file
+ * systems, so they are asked again after deleting, and later by the growth from check to check.
  *
- * Otherwise the clock only matters for max_age, and may be wrong by years: set_ages() counts the
- * time that passed from file to file. */
+ * The clock only matters for max_age, and may be wrong by years: set_ages() counts the time that
+ * passed from file to file. */
 #include "daemon/store/retention.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "daemon/base/log.h"
-#include "formats/base/grow.h"
+#include "formats/base/free_space.h"
 #include "formats/segment/manifest.h"
-#include "formats/segment/segment_header.h"
 
 #define SECOND_NS INT64_C(1000000000)
 
@@ -42,187 +37,11 @@
 /* A file may be this much newer than the clock: a file server has its own. */
 #define SLACK_NS (60 * SECOND_NS)
 
-struct bc_sequence {
-	char recording[BC_RECORDING_ID_MAX];
-	uint64_t sequence;
-};
+/* What was deleted must show as free within this time. */
+#define SHOWN_NS UINT64_C(60000000000)
 
-static int append_entry(
-	struct bc_segment_list *list, size_t *capacity, const struct bc_segment_entry *entry)
-{
-	struct bc_segment_entry *entries = bc_grow(
-		list->entries, capacity, list->count, sizeof(*entries));
-
-	if (entries == NULL)
-		return -ENOMEM;
-	list->entries = entries;
-	list->entries[list->count++] = *entry;
-	return 0;
-}
-
-void bc_segment_entry_name(char out[BC_SEGMENT_NAME_MAX], const struct bc_segment_entry *entry)
-{
-	if (entry->format == BC_FORMAT_SEGMENT)
-		bc_segment_name_write(out, &entry->name);
-	else
-		bc_raw_name_write(out, &entry->name, entry->format);
-}
-
-static bool read_name(struct bc_segment_entry *entry, const char *file)
-{
-	entry->format = BC_FORMAT_SEGMENT;
-	return bc_segment_name_read(&entry->name, file) ||
-	       bc_raw_name_read(&entry->name, &entry->format, file);
-}
-
-static bool is_same_number(const struct bc_segment_entry *a, const struct bc_segment_entry *b)
-{
-	return a->name.segment == b->name.segment &&
-	       strcmp(a->name.recording, b->name.recording) == 0;
-}
-
-static int compare_entries(const void *a, const void *b)
-{
-	const struct bc_segment_entry *x = a;
-	const struct bc_segment_entry *y = b;
-
-	if (x->order != y->order)
-		return x->order < y->order ? -1 : 1;
-	if (is_same_number(x, y) && x->format != y->format)
-		return x->format < y->format ? -1 : 1;
-	return bc_segment_name_compare(&x->name, &y->name);
-}
-
-static int compare_sequences(const void *a, const void *b)
-{
-	const struct bc_sequence *x = a;
-	const struct bc_sequence *y = b;
-
-	return strcmp(x->recording, y->recording);
-}
-
-/* Reads the sequence number in the header of a file. Returns 0 or a negative errno. */
-static int load_sequence(uint64_t *sequence, int dir_fd, const struct bc_segment_entry *entry)
-{
-	struct bc_segment_header header;
-	char file[BC_SEGMENT_NAME_MAX];
-
-	bc_segment_entry_name(file, entry);
-	int fd = openat(dir_fd, file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	if (fd < 0)
-		return -errno;
-	int rc = bc_segment_header_load(&header, fd);
-	*sequence = rc == 0 ? header.sequence : 0;
-	close(fd);
-	return rc;
-}
-
-/* Sets sequence and order of the files, which are sorted by name, and replaces what is known by the
- * recordings in the list. A recording of which no header could be read is tried again next time. */
-static int set_sequences(
-	const struct bc_segment_list *list, int dir_fd, struct bc_sequences *sequences)
-{
-	struct bc_segment_entry *entry = list->entries;
-	struct bc_segment_entry *end = entry + list->count;
-	struct bc_sequence *known = calloc(list->count, sizeof(*known));
-	uint64_t highest = 0;
-	size_t count = 0;
-
-	if (known == NULL)
-		return -ENOMEM;
-	while (entry < end) {
-		struct bc_sequence *now = &known[count];
-		struct bc_segment_entry *first = entry;
-		memcpy(now->recording, entry->name.recording, sizeof(now->recording));
-		const struct bc_sequence *found = sequences->count == 0
-							  ? NULL
-							  : bsearch(now, sequences->known,
-								    sequences->count, sizeof(*now),
-								    compare_sequences);
-		bool is_known = found != NULL;
-		now->sequence = is_known ? found->sequence : 0;
-		for (; entry < end && strcmp(entry->name.recording, now->recording) == 0; entry++)
-			if (found == NULL && now->sequence == 0 &&
-				load_sequence(&now->sequence, dir_fd, entry) == 0)
-				is_known = true;
-		if (now->sequence > highest)
-			highest = now->sequence;
-		for (; first < entry; first++) {
-			first->sequence = now->sequence;
-			first->order = now->sequence != 0 ? now->sequence : highest;
-		}
-		count += is_known;
-	}
-	free(sequences->known);
-	sequences->known = known;
-	sequences->count = count;
-	return 0;
-}
-
-/* Adds size and time to an entry, under its new name if it was sealed after it was listed. Returns
- * false if it is gone or not a file. */
-static bool load_status(struct bc_segment_entry *entry, int dir_fd)
-{
-	char file[BC_SEGMENT_NAME_MAX];
-	struct stat st;
-
-	bc_segment_entry_name(file, entry);
-	if (fstatat(dir_fd, file, &st, AT_SYMLINK_NOFOLLOW) != 0) {
-		if (!entry->name.is_partial)
-			return false;
-		entry->name.is_partial = false;
-		return load_status(entry, dir_fd);
-	}
-	entry->bytes = (uint64_t)st.st_size;
-	entry->changed_ns = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
-	return S_ISREG(st.st_mode);
-}
-
-/* Removes all but one of equal names: a file that was sealed meanwhile may be listed twice. */
-static void remove_repeated(struct bc_segment_list *list)
-{
-	size_t count = 0;
-
-	for (size_t i = 0; i < list->count; i++)
-		if (i == 0 || compare_entries(&list->entries[count - 1], &list->entries[i]) != 0)
-			list->entries[count++] = list->entries[i];
-	list->count = count;
-}
-
-int bc_segments_list(struct bc_segment_list *list, int dir_fd, struct bc_sequences *sequences)
-{
-	struct bc_sequences own = {.known = NULL};
-	size_t capacity = 0;
-	int rc = 0;
-	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
-
-	memset(list, 0, sizeof(*list));
-	if (dir == NULL) {
-		rc = -errno;
-		if (fd >= 0)
-			close(fd);
-		return rc;
-	}
-	for (struct dirent *item; rc == 0 && (item = readdir(dir)) != NULL;) {
-		struct bc_segment_entry entry = {.sequence = 0};
-		if (read_name(&entry, item->d_name) && load_status(&entry, dir_fd))
-			rc = append_entry(list, &capacity, &entry);
-	}
-	closedir(dir);
-	if (rc == 0 && list->count != 0) {
-		qsort(list->entries, list->count, sizeof(*list->entries), compare_entries);
-		rc = set_sequences(list, dir_fd, sequences != NULL ? sequences : &own);
-		qsort(list->entries, list->count, sizeof(*list->entries), compare_entries);
-		remove_repeated(list);
-	}
-	free(own.known);
-	if (rc != 0) {
-		free(list->entries);
-		memset(list, 0, sizeof(*list));
-	}
-	return rc;
-}
+/* Deletions within this time are expected to show together. */
+#define TOGETHER_NS UINT64_C(8000000000)
 
 /* Age */
 
@@ -327,32 +146,178 @@ static bool is_age_known(struct bc_retention *r, const struct bc_segment_list *l
 	return clock == CLOCK_OK || clock == CLOCK_AHEAD;
 }
 
+/* Free space that does not show yet */
+
+static uint64_t subtract(uint64_t a, uint64_t b)
+{
+	return a > b ? a - b : 0;
+}
+
+static uint64_t unshown_bytes(const struct bc_retention *r)
+{
+	uint64_t bytes = 0;
+
+	for (unsigned i = 0; i < r->unshown_count; i++)
+		bytes += r->unshown[i].left;
+	return bytes;
+}
+
+static void add_unshown(struct bc_retention *r, uint64_t bytes, uint64_t boot_ns)
+{
+	struct bc_unshown *last = r->unshown_count == 0 ? NULL : &r->unshown[r->unshown_count - 1];
+
+	if (bytes == 0)
+		return;
+	if (last == NULL ||
+		(r->unshown_count < BC_UNSHOWN_MAX && boot_ns - last->since_ns >= TOGETHER_NS)) {
+		last = &r->unshown[r->unshown_count++];
+		*last = (struct bc_unshown){.since_ns = boot_ns};
+	}
+	last->deleted += bytes;
+	last->left += bytes;
+}
+
+static void remove_unshown(struct bc_retention *r, unsigned i)
+{
+	r->unshown_count--;
+	memmove(&r->unshown[i], &r->unshown[i + 1], (r->unshown_count - i) * sizeof(r->unshown[0]));
+}
+
+/* Takes in what the file system says now. What it has more than at the last look, apart from what
+ * was written since, are the files that were deleted first. They never show to the byte. */
+static void show(struct bc_retention *r, uint64_t free_bytes, uint64_t written_bytes)
+{
+	uint64_t before = subtract(r->free_bytes, subtract(written_bytes, r->written_bytes));
+	uint64_t more = r->has_free ? subtract(free_bytes, before) : 0;
+	unsigned i = 0;
+
+	r->has_free = true;
+	r->free_bytes = free_bytes;
+	r->written_bytes = written_bytes;
+	while (i < r->unshown_count) {
+		struct bc_unshown *unshown = &r->unshown[i];
+		uint64_t part = more < unshown->left ? more : unshown->left;
+		unshown->left -= part;
+		more -= part;
+		if (unshown->left <= unshown->deleted / 8) {
+			r->has_shown = true;
+			remove_unshown(r, i);
+		} else {
+			i++;
+		}
+	}
+}
+
+/* Gives up on what has not shown in time. Returns whether that was most of it. */
+static bool has_missed(struct bc_retention *r, uint64_t boot_ns)
+{
+	bool is_missed = false;
+
+	while (r->unshown_count != 0 && boot_ns - r->unshown[0].since_ns >= SHOWN_NS) {
+		is_missed = is_missed || r->unshown[0].left > r->unshown[0].deleted / 2;
+		remove_unshown(r, 0);
+	}
+	return is_missed;
+}
+
+/* Goes slow if the space that was freed is missing and needed, and ends that if it is there. */
+static void set_slow(struct bc_retention *r, const struct bc_retention_check *check)
+{
+	uint64_t missing = unshown_bytes(r);
+	bool is_missed = has_missed(r, check->boot_ns);
+	bool is_short = r->free_bytes < check->rules->keep_free_bytes + check->coming_bytes;
+
+	if (r->is_slow && (!is_short || r->has_shown)) {
+		bc_log_limited(check->limits, BC_LOG_NOTICE,
+			"rule keep_free: the file system shows the space of deleted segments "
+			"again");
+		r->is_slow = false;
+	} else if (!r->is_slow && is_short && is_missed) {
+		bc_log_limited(check->limits, BC_LOG_WARNING,
+			"rule keep_free: %llu MB deleted a minute ago are not free yet: a program "
+			"has the files open, a snapshot has them, or the file system is slow; "
+			"deleting only one segment a minute",
+			(unsigned long long)(missing + 999999) / 1000000);
+		r->is_slow = true;
+		r->slow_at_ns = check->boot_ns - SHOWN_NS;
+	}
+	r->has_shown = false;
+}
+
+/* Usage */
+
 /* Current usage, to compare with the rules. */
 struct usage {
 	uint64_t files;
 	uint64_t used;
 	uint64_t damaged; /* bytes of damaged files, included in `used` */
+	bool is_free_known;
 	uint64_t free;
+	uint64_t inodes; /* that are free; UINT64_MAX: none is needed */
+	bool waits;    /* for space or inodes that were freed to show: keep_free deletes nothing */
+	bool has_more; /* something that keep_free can delete later */
+	uint64_t linked; /* files passed over because they have other links */
 };
 
-/* Returns the rule that is broken, or NULL. `oldest` may be NULL: then max_age is not checked. */
-static const char *broken_rule(const struct usage *usage, const struct bc_retention_rules *rules,
-	uint64_t files, const struct bc_segment_entry *oldest)
+static bool lacks_free(const struct usage *usage, const struct bc_retention_rules *rules)
 {
-	if (files != 0 && usage->files > files)
+	if (rules->keep_free_bytes == 0)
+		return false;
+	return usage->inodes == 0 || (usage->is_free_known && usage->free < rules->keep_free_bytes);
+}
+
+/* Whether the files of one number can be deleted: some are sealed, none is open or torn. */
+static bool is_deletable(const struct bc_segment_entry *pair, size_t count)
+{
+	bool is_sealed = false;
+
+	for (size_t i = 0; i < count; i++) {
+		if (pair[i].name.is_partial)
+			return false;
+		is_sealed = is_sealed || pair[i].name.damaged == 0;
+	}
+	return is_sealed;
+}
+
+/* What deleting the files of one number frees. */
+static uint64_t bytes_freed(const struct bc_segment_entry *pair, size_t count)
+{
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < count; i++)
+		if (pair[i].name.damaged == 0 && pair[i].links <= 1)
+			bytes += pair[i].disk_bytes;
+	return bytes;
+}
+
+static bool has_other_links(const struct bc_segment_entry *pair, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (pair[i].name.damaged == 0 && pair[i].links <= 1)
+			return false;
+	return true;
+}
+
+/* Returns the rule for which these files must be deleted, or NULL. */
+static const char *rule_for(struct usage *usage, const struct bc_retention_check *check,
+	const struct bc_segment_entry *pair, size_t count)
+{
+	const struct bc_retention_rules *rules = check->rules;
+
+	if (check->files != 0 && usage->files > check->files)
 		return "files";
 	if (rules->max_use_bytes != 0 && usage->used > rules->max_use_bytes)
 		return "max_use";
-	if (rules->keep_free_bytes != 0 && usage->free < rules->keep_free_bytes)
-		return "keep_free";
-	if (rules->max_age_ns != 0 && oldest != NULL && oldest->age_ns > rules->max_age_ns)
+	if (rules->max_age_ns != 0 && pair->age_ns > rules->max_age_ns)
 		return "max_age";
-	return NULL;
-}
-
-static uint64_t subtract(uint64_t a, uint64_t b)
-{
-	return a > b ? a - b : 0;
+	if (!lacks_free(usage, rules))
+		return NULL;
+	if (has_other_links(pair, count)) {
+		usage->linked += count;
+		return NULL;
+	}
+	usage->has_more = usage->has_more || usage->waits;
+	return usage->waits ? NULL : "keep_free";
 }
 
 static bool delete_file(struct bc_retention_state *state, int dir_fd,
@@ -375,7 +340,7 @@ static bool delete_file(struct bc_retention_state *state, int dir_fd,
 
 /* Deletes the sealed files of one number: a segment and its raw capture. */
 static bool delete_pair(struct bc_retention_state *state, struct usage *usage, int dir_fd,
-	const struct bc_segment_entry *pair, size_t count, const char *rule,
+	struct bc_segment_entry *pair, size_t count, const char *rule,
 	struct bc_thread_health *health)
 {
 	for (size_t i = 0; i < count; i++) {
@@ -383,33 +348,29 @@ static bool delete_pair(struct bc_retention_state *state, struct usage *usage, i
 			continue;
 		if (!delete_file(state, dir_fd, &pair[i], rule, health))
 			return false;
+		pair[i].is_deleted = true;
 		usage->files -= pair[i].format == BC_FORMAT_SEGMENT;
 		usage->used = subtract(usage->used, pair[i].bytes);
-		usage->free += pair[i].bytes;
+		if (pair[i].links > 1)
+			continue;
+		usage->free += pair[i].disk_bytes;
+		usage->inodes += usage->inodes != UINT64_MAX;
 	}
 	return true;
 }
 
-/* Returns whether the recording of the entry before `end` has no files left. All sealed files
- * before `end` have been deleted. */
-static bool is_recording_gone(const struct bc_segment_list *list, size_t end)
+/* Returns whether the recording of an entry has no files left but damaged ones. */
+static bool is_recording_gone(const struct bc_segment_list *list, size_t of)
 {
-	const char *recording = list->entries[end - 1].name.recording;
+	const char *recording = list->entries[of].name.recording;
+	size_t i = of;
 
-	if (end < list->count && strcmp(list->entries[end].name.recording, recording) == 0)
-		return false;
-	for (size_t i = end; i-- > 0;) {
-		if (strcmp(list->entries[i].name.recording, recording) != 0)
-			break;
-		if (list->entries[i].name.is_partial)
+	while (i > 0 && strcmp(list->entries[i - 1].name.recording, recording) == 0)
+		i--;
+	for (; i < list->count && strcmp(list->entries[i].name.recording, recording) == 0; i++)
+		if (!list->entries[i].is_deleted && list->entries[i].name.damaged == 0)
 			return false;
-	}
 	return true;
-}
-
-static bool is_damaged(const struct bc_segment_entry *entry)
-{
-	return entry->name.damaged != 0;
 }
 
 static struct usage usage_of(const struct bc_segment_list *list)
@@ -420,22 +381,9 @@ static struct usage usage_of(const struct bc_segment_list *list)
 		const struct bc_segment_entry *entry = &list->entries[i];
 		usage.files += bc_is_segment_entry(entry);
 		usage.used += entry->bytes;
-		usage.damaged += is_damaged(entry) ? entry->bytes : 0;
+		usage.damaged += entry->name.damaged != 0 ? entry->bytes : 0;
 	}
 	return usage;
-}
-
-/* Returns whether the files of one number can be deleted: some are sealed, none is open or torn. */
-static bool is_deletable(const struct bc_segment_entry *pair, size_t count)
-{
-	bool is_sealed = false;
-
-	for (size_t i = 0; i < count; i++) {
-		if (pair[i].name.is_partial)
-			return false;
-		is_sealed = is_sealed || !is_damaged(&pair[i]);
-	}
-	return is_sealed;
 }
 
 /* Removes deleted files from the manifest. `last` is the last one of its recording; NULL: none. */
@@ -445,27 +393,44 @@ static void forget(int dir_fd, const struct bc_segment_entry *last)
 		bc_manifest_forget(dir_fd, last->name.recording, last->name.segment);
 }
 
-static void delete_oldest(struct bc_retention_state *state, struct usage *usage,
-	const struct bc_segment_list *list, const struct bc_retention_check *check)
+/* Returns the end of the files of one number: a segment, its raw capture, damaged ones. */
+static size_t end_of_number(const struct bc_segment_list *list, size_t first)
+{
+	const struct bc_segment_name *name = &list->entries[first].name;
+	size_t end = first + 1;
+
+	while (end < list->count && list->entries[end].name.segment == name->segment &&
+		strcmp(list->entries[end].name.recording, name->recording) == 0)
+		end++;
+	return end;
+}
+
+static void delete_oldest(struct bc_retention *r, struct bc_retention_state *state,
+	struct usage *usage, struct bc_segment_list *list, const struct bc_retention_check *check)
 {
 	const struct bc_segment_entry *last = NULL;
 	size_t next;
 
 	for (size_t i = 0; i < list->count; i = next) {
-		const struct bc_segment_entry *first = &list->entries[i];
-		for (next = i + 1; next < list->count; next++)
-			if (!is_same_number(first, &list->entries[next]))
-				break;
+		struct bc_segment_entry *first = &list->entries[i];
+		next = end_of_number(list, i);
 		if (!is_deletable(first, next - i))
 			continue;
-		const char *rule = broken_rule(usage, check->rules, check->files, first);
+		const char *rule = rule_for(usage, check, first, next - i);
+		if (rule == NULL && lacks_free(usage, check->rules) && !usage->has_more)
+			continue; /* passed over */
 		if (rule == NULL)
 			break;
+		uint64_t freed = bytes_freed(first, next - i);
 		if (last != NULL && strcmp(last->name.recording, first->name.recording) != 0)
 			forget(check->dir_fd, last);
 		if (!delete_pair(state, usage, check->dir_fd, first, next - i, rule, check->health))
 			break; /* never delete newer files instead */
-		if (is_recording_gone(list, next))
+		add_unshown(r, freed, check->boot_ns);
+		if (r->is_slow)
+			r->slow_at_ns = check->boot_ns;
+		usage->waits = usage->waits || r->is_slow;
+		if (is_recording_gone(list, i))
 			bc_manifest_remove(check->dir_fd, first->name.recording);
 		else
 			last = first;
@@ -473,39 +438,145 @@ static void delete_oldest(struct bc_retention_state *state, struct usage *usage,
 	forget(check->dir_fd, last);
 }
 
+/* Foreign files */
+
+static const char *foreign_text(int owner)
+{
+	return owner == -EBADMSG   ? "it has no intact header of buscapd"
+	       : owner == -EUCLEAN ? "its header is damaged"
+	       : owner == -EXDEV   ? "its header is that of another file or program"
+				   : strerror(-owner);
+}
+
+static void log_foreign(const struct bc_segment_list *list, const struct bc_retention_check *check)
+{
+	char file[BC_SEGMENT_NAME_MAX];
+
+	for (size_t i = list->count; i < list->count + list->foreign; i++) {
+		const struct bc_segment_entry *entry = &list->entries[i];
+		if (!entry->is_new || entry->owner == -ENOENT)
+			continue;
+		bc_segment_entry_name(file, entry);
+		bc_log_limited(check->limits, BC_LOG_WARNING,
+			"%s: left alone and not counted: %s; if it is of no use, delete it", file,
+			foreign_text(entry->owner));
+	}
+}
+
+/* The check */
+
+/* Logs when keep_free starts or ceases to apply. */
+static void log_free_known(
+	struct bc_retention *r, bool is_known, const struct bc_retention_check *check)
+{
+	bool is_unknown = !is_known && check->rules->keep_free_bytes != 0;
+
+	if (is_unknown && !r->is_free_unknown)
+		bc_log_limited(check->limits, BC_LOG_WARNING,
+			"rule keep_free is suspended: the file system does not tell its free "
+			"space; use max_use");
+	if (!is_unknown && r->is_free_unknown && is_known)
+		bc_log_limited(check->limits, BC_LOG_NOTICE,
+			"rule keep_free applies again: the file system tells its free space");
+	r->is_free_unknown = is_unknown;
+}
+
+static void add_free(struct bc_retention *r, struct usage *usage, const struct bc_free_space *space,
+	const struct bc_retention_check *check)
+{
+	usage->is_free_known = space->is_known;
+	usage->inodes = check->creates ? space->files : UINT64_MAX;
+	if (space->files != 0)
+		r->inodes_at_ns = 0;
+	log_free_known(r, space->is_known, check);
+	if (space->is_known) {
+		show(r, space->bytes, check->written_bytes);
+		set_slow(r, check);
+	}
+	uint64_t hidden = r->is_slow ? 0 : unshown_bytes(r);
+	usage->free = subtract(space->bytes + hidden, check->coming_bytes);
+	usage->waits = r->is_slow && check->boot_ns - r->slow_at_ns < SHOWN_NS;
+	if (usage->inodes == 0 && r->inodes_at_ns != 0)
+		usage->waits = usage->waits || check->boot_ns - r->inodes_at_ns < SHOWN_NS;
+}
+
+/* Sees what a deletion has freed at once. */
+static void see_freed(
+	struct bc_retention *r, struct bc_free_space *space, const struct bc_retention_check *check)
+{
+	bool had_inodes = space->files != 0;
+
+	*space = bc_free_space(check->dir_fd);
+	if (space->is_known)
+		show(r, space->bytes, check->written_bytes);
+	if (!had_inodes && space->files == 0)
+		r->inodes_at_ns = check->boot_ns;
+}
+
+static uint64_t left_bytes(const struct bc_retention *r, const struct usage *usage,
+	const struct bc_retention_check *check)
+{
+	if (check->rules->keep_free_bytes == 0 || !usage->is_free_known || usage->waits ||
+		r->is_slow)
+		return UINT64_MAX;
+	return subtract(usage->free + check->coming_bytes, check->rules->keep_free_bytes);
+}
+
+/* Returns the rule that stops the recording, or NULL. */
+static const char *broken_rule(const struct usage *usage, const struct bc_retention_rules *rules)
+{
+	if (rules->max_use_bytes != 0 && usage->used > rules->max_use_bytes)
+		return "max_use";
+	if (lacks_free(usage, rules) && !usage->has_more)
+		return "keep_free";
+	return NULL;
+}
+
+static void set_error(struct bc_retention_state *state, const char *rule, const struct usage *usage)
+{
+	char hint[80] = "";
+
+	if (usage->damaged != 0)
+		snprintf(hint, sizeof(hint), "; delete damaged files (%llu MB)",
+			(unsigned long long)(usage->damaged + 999999) / 1000000);
+	else if (usage->linked != 0 && strcmp(rule, "keep_free") == 0)
+		snprintf(hint, sizeof(hint), "; %llu files have other hard links",
+			(unsigned long long)usage->linked);
+	snprintf(state->err, sizeof(state->err),
+		"rule %s is broken and no sealed segment is left to delete%s", rule, hint);
+}
+
 int bc_retention_enforce(struct bc_retention *retention, struct bc_retention_state *state,
 	const struct bc_retention_check *check)
 {
 	struct bc_segment_list list;
-	struct statvfs fs;
+	struct bc_free_space space = bc_free_space(check->dir_fd);
 
 	memset(state, 0, sizeof(*state));
-	if (fstatvfs(check->dir_fd, &fs) != 0)
-		return -errno;
-	int rc = bc_segments_list(&list, check->dir_fd, &retention->sequences);
+	int rc = bc_segments_list(&list, check->dir_fd, &retention->known);
 	if (rc != 0)
 		return rc;
+	log_foreign(&list, check);
 	struct usage usage = usage_of(&list);
 	usage.files += check->coming_files;
 	usage.used += check->coming_bytes;
-	usage.free = subtract((uint64_t)fs.f_bavail * fs.f_frsize, check->coming_bytes);
+	add_free(retention, &usage, &space, check);
 	/* Without a known age, no file is old. */
 	if (is_age_known(retention, &list, check))
 		set_ages(&list, check->wall_ns);
-	delete_oldest(state, &usage, &list, check);
+	delete_oldest(retention, state, &usage, &list, check);
 	free(list.entries);
-	const char *rule = broken_rule(&usage, check->rules, 0, NULL);
+	if (state->deleted != 0)
+		see_freed(retention, &space, check);
+	const char *rule = broken_rule(&usage, check->rules);
 	state->used_bytes = subtract(usage.used, check->coming_bytes);
 	state->segments = subtract(usage.files, check->coming_files);
-	state->free_bytes = usage.free + check->coming_bytes;
+	state->is_free_unknown = !space.is_known;
+	state->free_bytes = space.bytes;
+	state->free_files = space.files;
+	state->left_bytes = left_bytes(retention, &usage, check);
 	state->is_over = rule != NULL;
-	if (rule != NULL && usage.damaged != 0)
-		snprintf(state->err, sizeof(state->err),
-			"rule %s is broken and no sealed segment is left to delete; delete damaged "
-			"files (%llu MB)",
-			rule, (unsigned long long)(usage.damaged + 999999) / 1000000);
-	else if (rule != NULL)
-		snprintf(state->err, sizeof(state->err),
-			"rule %s is broken and no sealed segment is left to delete", rule);
+	if (rule != NULL)
+		set_error(state, rule, &usage);
 	return 0;
 }

@@ -1,8 +1,15 @@
 /* Retention: deletes the oldest sealed segments, with their raw captures, until the space rules
  * hold. It considers all recordings in the directory, including those of earlier runs, but never
- * deletes an open, torn or damaged file. The order is that of the recordings' sequence numbers, not
- * of the clock, unless a number is unknown. Each check lists the directory, so do not check for
- * every write. Writer thread only. */
+ * deletes an open, torn or damaged file, and neither deletes nor counts a foreign one
+ * (daemon/store/segment_list.h). The order is that of the recordings' sequence numbers, not of the
+ * clock, unless a number is unknown. Each check lists the directory, so do not check for every
+ * write. Writer thread only.
+ *
+ * The free space that a file system reports may lag behind (btrfs, ZFS), or never grow (a reader
+ * holds the file open, a snapshot has it). So what was deleted counts as free for up to a minute.
+ * If it does not show by then, keep_free deletes one segment a minute, says so, and no longer stops
+ * the recording while there is something to delete. Files that have other links free nothing:
+ * keep_free passes over them. The other rules don't: they are about the files of the directory. */
 #ifndef BC_DAEMON_STORE_RETENTION_H
 #define BC_DAEMON_STORE_RETENTION_H
 
@@ -10,51 +17,35 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "daemon/base/log_limit.h"
 #include "daemon/base/rules.h"
 #include "daemon/base/thread_health.h"
+#include "daemon/store/segment_list.h"
 #include "formats/base/must_check.h"
-#include "formats/segment/segment_name.h"
 
-/* The sequence numbers of the recordings in a directory, sorted by id, so that each listing reads
- * only the headers of new recordings. Initially all zero. */
-struct bc_sequences {
-	struct bc_sequence *known; /* free() it */
-	size_t count;
+/* Bytes that were deleted within a few seconds, and how many of them the file system has not shown
+ * as free. */
+struct bc_unshown {
+	uint64_t since_ns; /* bc_boot_ns() of the first */
+	uint64_t deleted;
+	uint64_t left;
 };
 
-struct bc_segment_entry {
-	struct bc_segment_name name;
-	enum bc_format format; /* BC_FORMAT_SEGMENT, or a raw capture's form */
-	uint64_t bytes;
-	int64_t changed_ns;
-	uint64_t sequence; /* of its recording; 0: unknown */
-	uint64_t order;    /* that, or the highest of the recordings with lower ids */
-	uint64_t age_ns;   /* set by retention */
-};
+#define BC_UNSHOWN_MAX 8u
 
-struct bc_segment_list {
-	struct bc_segment_entry *entries; /* free() it; NULL if empty */
-	size_t count;
-};
-
-/* Whether it is a segment, sealed or open, and not kept as damaged. */
-static inline bool bc_is_segment_entry(const struct bc_segment_entry *entry)
-{
-	return entry->format == BC_FORMAT_SEGMENT && entry->name.damaged == 0;
-}
-
-/* Writes the file name of an entry. */
-void bc_segment_entry_name(char out[BC_SEGMENT_NAME_MAX], const struct bc_segment_entry *entry);
-
-/* Lists the segments and raw captures of a directory: by the order of their recordings, then by
- * id, then by number. The files of a recording are adjacent. A raw capture follows its segment.
- * `sequences` may be NULL. Returns 0, or a negative errno with an empty list. */
-int bc_segments_list(
-	struct bc_segment_list *list, int dir_fd, struct bc_sequences *sequences) BC_MUST_CHECK;
-
-/* What is known from earlier checks. Initially all zero; free sequences.known at the end. */
+/* What is known from earlier checks. Initially all zero; free known.files at the end. */
 struct bc_retention {
-	struct bc_sequences sequences;
+	struct bc_known_files known;
+	struct bc_unshown unshown[BC_UNSHOWN_MAX]; /* oldest first */
+	unsigned unshown_count;
+	uint64_t free_bytes; /* at the last check, after deleting; with has_free */
+	bool has_free;
+	uint64_t written_bytes;  /* then */
+	bool has_shown;          /* since the last check: deletions of some seconds */
+	bool is_slow;            /* what was deleted did not show in time: one segment a minute */
+	uint64_t slow_at_ns;     /* bc_boot_ns() of the last deletion by keep_free */
+	uint64_t inodes_at_ns;   /* the same, for inodes; 0: they show at once */
+	bool is_free_unknown;    /* logged: keep_free is suspended */
 	bool has_offset;         /* there has been a check */
 	int64_t clock_offset_ns; /* wall_ns - boot_ns at the last check */
 	int64_t jump_ns;         /* of the clock, during this run; 0: none */
@@ -68,24 +59,33 @@ struct bc_retention_check {
 	/* Added to the usage: the bytes about to be written, the segments about to be created. */
 	uint64_t coming_bytes;
 	uint64_t coming_files;
-	int64_t wall_ns;                 /* bc_wall_ns() */
-	uint64_t boot_ns;                /* bc_boot_ns() */
+	bool creates;           /* a file is about to be created, which needs an inode */
+	int64_t wall_ns;        /* bc_wall_ns() */
+	uint64_t boot_ns;       /* bc_boot_ns() */
+	uint64_t written_bytes; /* by this process since its start */
+	struct bc_log_limits *limits;
 	struct bc_thread_health *health; /* each deletion is published there; may be NULL */
 };
 
 struct bc_retention_state {
 	uint64_t used_bytes; /* of all segments and raw captures, after deleting */
 	uint64_t segments;
-	uint64_t free_bytes; /* of the file system, to an unprivileged user */
+	bool is_free_unknown; /* the file system does not tell */
+	uint64_t free_bytes;  /* of the file system, to an unprivileged user; as it says */
+	uint64_t free_files;  /* that can be created; UINT64_MAX: no limit is known */
+	uint64_t left_bytes;  /* that may be written before keep_free breaks; UINT64_MAX: any */
 	unsigned deleted;
 	bool is_over;    /* a rule is still broken and nothing is left to delete */
-	char err[160];   /* that rule, if is_over */
+	char err[200];   /* that rule, if is_over */
 	char error[256]; /* a file that can't be deleted, and why; or empty */
 };
 
 /* Deletes files until all rules hold, no sealed file is left, or a deletion fails. Logs each
  * deletion. A recording's manifest is deleted with its last file; otherwise manifests do not count.
- * Damaged files count, except in `files`.
+ * Damaged files count, except in `files`. Logs each foreign file once.
+ *
+ * A file system without free inodes breaks keep_free, too. One that does not tell its free space
+ * suspends it, which is logged.
  *
  * max_age does not apply while the clock is behind the newest file or after it has jumped, which is
  * logged. Returns 0 or a negative errno. */

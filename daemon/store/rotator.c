@@ -30,22 +30,30 @@ static uint64_t space_left_of(
 
 	if (rules->max_use_bytes != 0)
 		left = rules->max_use_bytes - state->used_bytes;
-	if (rules->keep_free_bytes != 0 && state->free_bytes - rules->keep_free_bytes < left)
-		left = state->free_bytes - rules->keep_free_bytes;
-	return left;
+	return state->left_bytes < left ? state->left_bytes : left;
 }
 
-static int check_space(struct bc_rotator *r, struct bc_retention_state *state,
-	uint64_t coming_bytes, uint64_t coming_files)
+/* What is about to be written. */
+struct coming {
+	uint64_t bytes;
+	uint64_t segments; /* to be created */
+	bool creates;      /* any file */
+};
+
+static int check_space(
+	struct bc_rotator *r, struct bc_retention_state *state, const struct coming *coming)
 {
 	const struct bc_retention_check check = {
 		.dir_fd = r->open.dir_fd,
 		.rules = &r->rules.space,
 		.files = r->rules.rotation.files,
-		.coming_bytes = coming_bytes,
-		.coming_files = coming_files,
+		.coming_bytes = coming->bytes,
+		.coming_files = coming->segments,
+		.creates = coming->creates,
 		.wall_ns = bc_wall_ns(),
 		.boot_ns = bc_boot_ns(),
+		.written_bytes = r->open.stats.bytes,
+		.limits = &r->open.limits,
 		.health = &r->open.health,
 	};
 
@@ -66,20 +74,24 @@ static int check_space(struct bc_rotator *r, struct bc_retention_state *state,
 }
 
 /* Applies the space rules. Returns false if nothing may be written now. */
-static bool enforce_space(struct bc_rotator *r, uint64_t coming_bytes, uint64_t coming_files)
+static bool enforce_space(struct bc_rotator *r, struct coming coming)
 {
 	struct bc_retention_state state;
 
-	if (check_space(r, &state, coming_bytes, coming_files) != 0)
+	if (check_space(r, &state, &coming) != 0)
 		return true; /* the write will report the error */
 	if (state.is_over && (r->open.segment.chunks != 0 || r->open.raw.chunks != 0)) {
 		/* Only the open files are left. Once sealed, they can be deleted. */
 		if (!bc_open_segment_cut(&r->open))
 			return false;
-		if (check_space(r, &state, coming_bytes, 1) != 0)
+		coming.segments = 1;
+		coming.creates = true;
+		if (check_space(r, &state, &coming) != 0)
 			return true;
 	}
+	r->open.stats.is_free_unknown = state.is_free_unknown;
 	r->open.stats.free_bytes = state.free_bytes;
+	r->open.stats.free_files = state.free_files;
 	r->open.stats.used_bytes = state.used_bytes;
 	r->open.stats.segments = state.segments;
 	if (state.is_over)
@@ -95,7 +107,7 @@ static bool has_space_for(struct bc_rotator *r, uint64_t coming_bytes)
 	uint64_t written = r->open.stats.bytes - r->space_checked_at;
 
 	return r->space_left == UINT64_MAX || written + coming_bytes <= r->space_left ||
-	       enforce_space(r, coming_bytes, 0);
+	       enforce_space(r, (struct coming){.bytes = coming_bytes});
 }
 
 /* What a chunk adds to its segment, including the end of the file. */
@@ -121,7 +133,7 @@ static struct bc_segment_header header_of(const struct bc_rotator *r, const stru
 
 static bool open_segment(struct bc_rotator *r, const struct bc_encoded *e)
 {
-	if (!enforce_space(r, coming_bytes_of(r, e), 1))
+	if (!enforce_space(r, (struct coming){coming_bytes_of(r, e), 1, true}))
 		return false;
 	struct bc_segment_header header = header_of(r, e);
 	if (!bc_open_segment_create(&r->open, &header))
@@ -134,7 +146,7 @@ static bool open_segment(struct bc_rotator *r, const struct bc_encoded *e)
 
 static bool open_raw(struct bc_rotator *r, const struct bc_encoded *e)
 {
-	if (!enforce_space(r, e->raw_bytes, 0))
+	if (!enforce_space(r, (struct coming){e->raw_bytes, 0, true}))
 		return false;
 	struct bc_segment_header header = header_of(r, e);
 	return bc_open_segment_create_raw(&r->open, &header, e->raw_form);
@@ -494,7 +506,7 @@ void bc_rotator_maintain(struct bc_rotator *r, bool has_waiting)
 	if (!r->open.stats.is_stuck)
 		fill_reserve(r);
 	bc_open_segment_check_dir(&r->open);
-	if (enforce_space(r, 0, 0) && !has_waiting)
+	if (enforce_space(r, (struct coming){0}) && !has_waiting)
 		bc_open_segment_clear_stuck(&r->open);
 	r->check_at_ns = bc_now_ns() + CHECK_NS;
 }
@@ -540,6 +552,6 @@ void bc_rotator_destroy(struct bc_rotator *r)
 	bc_writer_notices_free(r->open.notices.first);
 	bc_open_segment_destroy(&r->open);
 	bc_thread_health_destroy(&r->open.health);
-	free(r->retention.sequences.known);
+	free(r->retention.known.files);
 	free(r->note);
 }

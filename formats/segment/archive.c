@@ -8,14 +8,15 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 #include <xxhash.h>
 
+#include "formats/base/free_space.h"
 #include "formats/base/json.h"
 #include "formats/segment/manifest.h"
 #include "formats/segment/raw_capture.h"
 #include "formats/segment/segment_name.h"
+#include "formats/segment/segment_owner.h"
 #include "formats/segment/segment_reader.h"
 #include "formats/segment/segment_writer.h"
 
@@ -370,11 +371,10 @@ static bool use_leftover(struct archive *a, int *rc)
 
 static bool has_room(const struct archive *a)
 {
-	struct statvfs fs;
+	struct bc_free_space space = bc_free_space(a->dir_fd);
 
-	return fstatvfs(a->dir_fd, &fs) == 0 &&
-	       (uint64_t)fs.f_bavail * fs.f_frsize >
-		       (uint64_t)a->st.st_size + a->options->keep_free_bytes;
+	return !space.is_known ||
+	       space.bytes > (uint64_t)a->st.st_size + a->options->keep_free_bytes;
 }
 
 /* Deletes an incomplete copy, left by a process that was killed: this one has the lock. */
@@ -510,14 +510,17 @@ static bool is_gone(int dir_fd, const char *name)
 	return faccessat(dir_fd, name, F_OK, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT;
 }
 
-/* Deletes a copy whose segment is gone. A complete one may be all that is left, unless there is a
- * manifest that does not list the segment: then the space rules have deleted it. */
+/* Deletes a copy of a segment of ours that is gone. A complete one may be all that is left, unless
+ * there is a manifest that does not list the segment: then the space rules have deleted it. */
 static void delete_orphan(
 	int dir_fd, const char *copy, const char *name, const struct bc_segment_name *segment)
 {
 	bool is_complete = strlen(copy) == strlen(name) + strlen(BC_ARCHIVE_SUFFIX);
 	char manifest[BC_RECORDING_ID_MAX + sizeof(BC_MANIFEST_SUFFIX)];
+	struct bc_segment_header header;
 
+	if (bc_segment_owner_check(&header, dir_fd, copy, segment, BC_FORMAT_SEGMENT) != 0)
+		return;
 	snprintf(manifest, sizeof(manifest), "%s" BC_MANIFEST_SUFFIX, segment->recording);
 	if (!is_complete ||
 		(!is_gone(dir_fd, manifest) &&

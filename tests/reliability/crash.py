@@ -13,7 +13,7 @@ import torture  # first: it sets the paths of the modules
 
 import harness
 from harness import Daemon, Faults, equal
-from recovered import SMALL, Lost, Reader, start_again
+from recovered import SMALL, Lost, Reader, left_open, start_again
 
 RATE = harness.rate(500_000)
 SAMPLES = 10 * RATE  # a daemon is killed within a second
@@ -102,7 +102,7 @@ class Killer:
         """Starts a daemon that recovers everything, and checks each recording. Returns the numbers of recordings and of
         records."""
         err = start_again(self.out)
-        equal(list(self.out.glob("*.partial")), [], f"still open; {err}")
+        equal(left_open(self.out), [], f"still open; {err}")
         total = 0
         for recording, written in self.written.items():
             found = reader.read(self.out, recording)

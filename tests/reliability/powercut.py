@@ -25,7 +25,7 @@ import pytest  # noqa: E402
 import disk_states  # noqa: E402
 import harness  # noqa: E402
 from harness import Daemon, Faults, equal  # noqa: E402
-from recovered import SMALL, Lost, Reader, start_again  # noqa: E402
+from recovered import SMALL, Lost, Reader, left_open, start_again  # noqa: E402
 
 CONTROLS = {"has_file_sync": "fdatasync", "has_dir_sync": "directory sync"}
 RATE = harness.rate(100_000)
@@ -139,7 +139,7 @@ def check_cut(directory, run, reader, cut, files):
     log.unlink(missing_ok=True)
     env = {**os.environ, **Faults(directory, out).env, "FAULTFS_RECORD": str(log)}
     err = start_again(out, env)
-    equal([path.name for path in out.glob(f"{run.recording}*.partial")], [], f"still open; {err}")
+    equal(left_open(out, run.recording), [], f"still open; {err}")
     found = reader.read(out, run.recording)
     found.require(*run.required(cut), f"after {cut} calls; {err}")
     return out, found, disk_states.read_log(log)
@@ -155,7 +155,7 @@ def cut_again(directory, run, reader, rng, files, calls, found, fillers, **disk_
     out = fresh(directory, "again", again)
     err = start_again(out)
     try:
-        equal([path.name for path in out.glob(f"{run.recording}*.partial")], [], f"still open; {err}")
+        equal(left_open(out, run.recording), [], f"still open; {err}")
         reader.read(out, run.recording).require_all(found, f"after {cut} of {len(calls)} calls of the recovery; {err}")
     except Exception as why:
         raise AssertionError(f"second cut after {cut} of {len(calls)} calls ({how}): {why}") from why

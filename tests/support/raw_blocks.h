@@ -32,7 +32,7 @@ static inline struct bc_segment_header raw_header(uint32_t segment)
 		.source_name = "1209:0001",
 		.clock_hz = RAW_CLOCK_HZ,
 		.host = "lab",
-		.program = "test",
+		.program = "buscapd 0.0.0",
 	};
 }
 

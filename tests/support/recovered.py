@@ -30,6 +30,17 @@ def all_segments(directory, recording=""):
     return sorted(path for suffix in ("", ".partial") for path in directory.glob(f"{recording}*.byu.lz4{suffix}"))
 
 
+def left_open(directory, recording=""):
+    """The names of the open files that a start had to recover. Not among them is a file that nothing proves to be
+    buscapd's: its header did not reach the disk, and it is the only one of its recording."""
+
+    def is_ours(path):
+        recording = path.name.rsplit("-", 1)[0]
+        return any(recording.encode() in file.read_bytes() for file in directory.glob(f"{recording}-*.lz4*"))
+
+    return [path.name for path in directory.glob(f"{recording}*.partial") if is_ours(path)]
+
+
 def spans(segments):
     """The contents in order: (samples lost, b"") for a gap, (0, records) for what is between two gaps."""
     for path in segments:

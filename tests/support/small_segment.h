@@ -160,7 +160,7 @@ static inline void small_make(
 		.source_name = "sim",
 		.clock_hz = 66000000,
 		.host = "lab",
-		.program = "test",
+		.program = "buscapd 0.0.0",
 		.wall_ns = INT64_C(1795166100000000000),
 		.first_tick = 1000,
 		.first_record = first_record,

@@ -187,17 +187,35 @@ def test_a_segment_without_a_whole_chunk_is_kept_as_damaged(tmp):
     out = tmp / "out"
     opened = left_open(out)
     garbage = random.Random(1).randbytes(300_000)
-    for number, content in enumerate((garbage, bytes(5000), b""), 1):
+    data = opened.read_bytes()
+    start = data.index(struct.pack("<I", 0x184D2A50))
+    header = data[: start + 8 + struct.unpack_from("<I", data, start + 4)[0]]
+    for number, content in enumerate((header + garbage, header + b"\1" * 5000, header), 1):
         opened.write_bytes(content)
         err, latest = start_again(out)
         kept = opened.with_suffix(".damaged" if number == 1 else f".damaged.{number}")
         assert not opened.exists() and not opened.with_suffix("").exists(), number
         equal(latest["continues"], None, f"{number}: the recording before")
-        if not content:
+        if content == header:
             assert f"{opened.name}: left open by an earlier run; empty, deleted" in err, err
             continue
         assert f"kept as {kept.name}" in err and "buscap recover --mode salvage" in err, err
         equal(kept.read_bytes(), content, kept.name)
+
+
+def test_an_open_file_that_nothing_proves_to_be_ours_is_left_alone(tmp):
+    """A power cut can leave a file without its header. Another program's file looks like that, too."""
+    out = tmp / "out"
+    opened = left_open(out)
+    foreign = {opened.name: bytes(5000), "todo-20260102.byu.lz4.partial": b"call the dentist\n",
+               "20260102T000000Z-00000a-00000.byu.lz4.partial": b"", "._notes-00001.bcp1.lz4.partial": b"\0\5\26\7"}
+    for name, content in foreign.items():
+        (out / name).write_bytes(content)
+    err, latest = start_again(out)
+    for name, content in foreign.items():
+        equal((out / name).read_bytes(), content, name)
+        equal(err.count(f"{name}: left alone and not counted"), 1, err)
+    equal(latest["continues"], None, "the recording before")
 
 
 def test_a_sealed_copy_replaces_its_original(tmp):

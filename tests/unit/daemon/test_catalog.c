@@ -8,6 +8,7 @@
 #include "daemon/api/catalog.h"
 #include "daemon/api/catalog_read.h"
 #include "formats/base/json.h"
+#include "tests/support/header_file.h"
 #include "tests/support/small_segment.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/test.h"
@@ -111,9 +112,7 @@ TEST_F(recordings_are_listed_oldest_first)
 	uint64_t bytes = 0;
 
 	make(f, 0, 0, &bytes);
-	assert_int_equal(linkat(f->dir.fd, SMALL_RECORDING "-00000.byu.lz4", f->dir.fd,
-				 OTHER "-00000.byu.lz4", 0),
-		0);
+	header_file_make(&f->dir, OTHER "-00000.byu.lz4", 0);
 	assert_member(row(f, 2, 0), "id", "\"" SMALL_RECORDING "\"");
 	assert_member(row(f, 2, 1), "id", "\"" OTHER "\"");
 	assert_member(row(f, 2, 1), "started", "\"2026-11-21T00:00:00.000000000Z\"");
@@ -154,7 +153,8 @@ TEST_F(damage_at_any_byte_of_a_segment_never_loses_its_row)
 		assert_member(r, "segments", "1");
 		s.bytes[i] ^= 0x41;
 	}
-	for (size_t n = 0; n < s.size; n += test_stride(25)) {
+	/* Without its header and its index, nothing says that it is a segment. */
+	for (size_t n = s.chunks[0].begin; n < s.size; n += test_stride(25)) {
 		temp_write(&f->dir, s.name, s.bytes, n);
 		const json_t *r = row(f, 1, 0);
 		assert_member(r, "records", "null"); /* its index is damaged */
@@ -171,9 +171,21 @@ TEST_F(other_directory_entries_are_ignored)
 	row(f, 0, 0);
 }
 
+TEST_F(foreign_files_are_not_listed)
+{
+	uint64_t bytes = 0;
+
+	make(f, 0, 0, &bytes);
+	temp_write(&f->dir, OTHER "-00000.byu.lz4", "text", 4);
+	assert_int_equal(linkat(f->dir.fd, SMALL_RECORDING "-00000.byu.lz4", f->dir.fd,
+				 OTHER "-00001.byu.lz4", 0),
+		0);
+	assert_member(row(f, 1, 0), "id", "\"" SMALL_RECORDING "\"");
+}
+
 TEST_F(a_name_without_a_time_has_no_start)
 {
-	temp_write(&f->dir, "mine-00000.byu.lz4", "x", 1);
+	header_file_make(&f->dir, "mine-00000.byu.lz4", 0);
 	const json_t *r = row(f, 1, 0);
 	assert_member(r, "id", "\"mine\"");
 	assert_member(r, "started", "null");
@@ -188,7 +200,7 @@ TEST_F(only_the_newest_of_too_many_recordings_are_listed)
 	for (unsigned i = 0; i < BC_CATALOG_ROWS_MAX + 7; i++) {
 		snprintf(name, sizeof(name), "20261120T%02u%02u%02uZ-000000-00000.byu.lz4",
 			i / 3600, i / 60 % 60, i % 60);
-		temp_write(&f->dir, name, "", 0);
+		header_file_make(&f->dir, name, 0);
 	}
 	const json_t *r = row(f, BC_CATALOG_ROWS_MAX, 0);
 	assert_member(r, "id", "\"20261120T000007Z-000000\"");

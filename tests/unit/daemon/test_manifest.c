@@ -7,6 +7,7 @@
 #include "daemon/base/log.h"
 #include "daemon/store/retention.h"
 #include "formats/segment/manifest.h"
+#include "tests/support/header_file.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/test.h"
 
@@ -122,22 +123,24 @@ static void enforce(const struct temp_dir *dir, uint64_t files, unsigned deleted
 {
 	struct bc_retention_rules rules = {.max_use_bytes = 0};
 	struct bc_retention_state space;
+	struct bc_log_limits limits = {.count = 0};
 	struct bc_retention retention = {.jump_ns = 0};
-	struct bc_retention_check check = {.dir_fd = dir->fd, .rules = &rules, .files = files};
+	struct bc_retention_check check = {
+		.dir_fd = dir->fd, .rules = &rules, .files = files, .limits = &limits};
 
 	assert_int_equal(bc_retention_enforce(&retention, &space, &check), 0);
-	free(retention.sequences.known);
+	free(retention.known.files);
 	assert_int_equal(space.deleted, deleted);
 }
 
 TEST_WITH(temp_dir, dir, retention_deletes_a_manifest_with_the_last_file)
 {
-	temp_write(dir, FIRST, "", 0);
-	temp_write(dir, SECOND, "", 0);
-	temp_write(dir, REC "-00001.bcp1.lz4", "", 0);
-	temp_write(dir, OTHER "-00000.byu.lz4", "", 0);
-	temp_write(dir, OTHER "-00001.byu.lz4.partial", "", 0);
-	temp_write(dir, OTHER "-00002.byu.lz4", "", 0);
+	header_file_make(dir, FIRST, 0);
+	header_file_make(dir, SECOND, 0);
+	header_file_make(dir, REC "-00001.bcp1.lz4", 0);
+	header_file_make(dir, OTHER "-00000.byu.lz4", 0);
+	header_file_make(dir, OTHER "-00001.byu.lz4.partial", 0);
+	header_file_make(dir, OTHER "-00002.byu.lz4", 0);
 	assert_int_equal(bc_manifest_add(dir->fd, REC, FIRST, HASH), 0);
 	assert_int_equal(bc_manifest_add(dir->fd, OTHER, "x", HASH), 0);
 	enforce(dir, 4, 1); /* the first segment */
@@ -153,9 +156,9 @@ TEST_WITH(temp_dir, dir, retention_deletes_a_manifest_with_the_last_file)
 
 TEST_WITH(temp_dir, dir, retention_removes_the_lines_of_deleted_files)
 {
-	temp_write(dir, FIRST, "", 0);
-	temp_write(dir, REC "-00000.raw6.lz4", "", 0);
-	temp_write(dir, SECOND, "", 0);
+	header_file_make(dir, FIRST, 0);
+	header_file_make(dir, REC "-00000.raw6.lz4", 0);
+	header_file_make(dir, SECOND, 0);
 	assert_int_equal(bc_manifest_add(dir->fd, REC, FIRST, HASH), 0);
 	assert_int_equal(bc_manifest_add(dir->fd, REC, REC "-00000.raw6.lz4", HASH), 0);
 	assert_int_equal(bc_manifest_add(dir->fd, REC, SECOND, HASH2), 0);

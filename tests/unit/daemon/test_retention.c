@@ -3,13 +3,19 @@
 
 #include <dirent.h>
 #include <dlfcn.h>
+#include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "daemon/base/log.h"
 #include "formats/segment/segment_header.h"
+#include "tests/support/header_file.h"
 #include "tests/support/log_capture.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/test.h"
@@ -26,6 +32,7 @@ struct fixture {
 	struct bc_retention_state state;
 	struct bc_retention_rules rules;
 	struct bc_retention_check check;
+	struct bc_log_limits limits;
 	struct log_capture log;
 };
 
@@ -33,33 +40,29 @@ static void set_up(struct fixture *f)
 {
 	temp_dir_make(&f->dir);
 	bc_log_set_level(BC_LOG_NOTICE);
-	f->check = (struct bc_retention_check){
-		.dir_fd = f->dir.fd, .rules = &f->rules, .wall_ns = NOW_NS, .boot_ns = 1000};
+	f->check = (struct bc_retention_check){.dir_fd = f->dir.fd,
+		.rules = &f->rules,
+		.limits = &f->limits,
+		.wall_ns = NOW_NS,
+		.boot_ns = 1000};
 }
 
 static void tear_down(struct fixture *f)
 {
-	free(f->retention.sequences.known);
+	free(f->retention.known.files);
 	temp_dir_remove(&f->dir);
 }
 
 TEST_FIXTURE(fixture, set_up, tear_down)
 
 /* Makes a file with only a header, last changed this many days before NOW_NS. */
-static void make(
-	struct fixture *f, const char *name, const char *recording, uint64_t sequence, int days)
+static void make(struct fixture *f, const char *name, uint64_t sequence, int days)
 {
-	struct bc_segment_header header = {.sequence = sequence};
 	int64_t changed_ns = NOW_NS - days * DAY_NS;
 	struct timespec times[2] = {{.tv_sec = changed_ns / 1000000000}};
-	uint8_t *bytes;
-	size_t n;
 
 	times[1] = times[0];
-	snprintf(header.recording, sizeof(header.recording), "%s", recording);
-	assert_int_equal(bc_segment_header_write(&bytes, &n, &header), 0);
-	temp_write(&f->dir, name, bytes, n);
-	free(bytes);
+	header_file_make(&f->dir, name, sequence);
 	assert_int_equal(utimensat(f->dir.fd, name, times, 0), 0);
 }
 
@@ -72,10 +75,32 @@ static void make(
 
 static void make_four(struct fixture *f)
 {
-	make(f, FILE_OF(FIRST), FIRST, 9, 19);
-	make(f, FILE_OF(SECOND), SECOND, 10, 18);
-	make(f, FILE_OF(THIRD), THIRD, 11, 6 * YEAR);
-	make(f, FILE_OF(FOURTH), FOURTH, 12, 6 * YEAR);
+	make(f, FILE_OF(FIRST), 9, 19);
+	make(f, FILE_OF(SECOND), 10, 18);
+	make(f, FILE_OF(THIRD), 11, 6 * YEAR);
+	make(f, FILE_OF(FOURTH), 12, 6 * YEAR);
+}
+
+/* Files opened below a directory: headers, while nothing else is opened. */
+static unsigned headers_read;
+
+int openat(int dir_fd, const char *name, int flags, ...)
+{
+	va_list args;
+
+	va_start(args, flags);
+	mode_t mode = (flags & O_CREAT) != 0 ? va_arg(args, mode_t) : 0;
+	va_end(args);
+	headers_read += strstr(name, ".lz4") != NULL;
+	return (int)syscall(SYS_openat, dir_fd, name, flags, mode);
+}
+
+static void temp_append(struct fixture *f, const char *name, const char *text)
+{
+	int fd = openat(f->dir.fd, name, O_WRONLY | O_APPEND | O_CLOEXEC);
+
+	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+	close(fd);
 }
 
 /* Applies the rules. Returns what was logged. */
@@ -104,44 +129,46 @@ TEST_F(the_lowest_sequence_is_deleted_first)
 
 TEST_F(a_listing_reads_each_header_once)
 {
-	struct bc_sequences sequences = {.known = NULL};
+	struct bc_known_files known = {.files = NULL};
 	struct bc_segment_list list;
 
 	make_four(f);
+	header_file_make(&f->dir, FILE_OF(FIRST) ".partial", 9);
+	temp_write(&f->dir, "notes-20260101.byu.lz4", "x", 1);
 	for (unsigned i = 0; i < 2; i++) {
-		assert_int_equal(bc_segments_list(&list, f->dir.fd, &sequences), 0);
-		assert_int_equal(list.count, 4);
+		headers_read = 0;
+		assert_int_equal(bc_segments_list(&list, f->dir.fd, &known), 0);
+		assert_int_equal(headers_read, i == 0 ? 6 : 0);
+		assert_int_equal(list.count, 5);
+		assert_int_equal(list.foreign, 1);
 		assert_string_equal(list.entries[0].name.recording, FIRST);
-		assert_string_equal(list.entries[3].name.recording, FOURTH);
-		assert_int_equal(list.entries[3].sequence, 12);
-		assert_int_equal(sequences.count, 4);
+		assert_string_equal(list.entries[4].name.recording, FOURTH);
+		assert_int_equal(list.entries[4].sequence, 12);
 		free(list.entries);
-		/* Already known. */
-		temp_write(&f->dir, FILE_OF(FOURTH), "x", 1);
+		/* A segment that is being recorded grows. */
+		temp_append(f, FILE_OF(FIRST) ".partial", "x");
 	}
-	free(sequences.known);
+	free(known.files);
 }
 
-TEST_F(a_recording_is_read_again_only_if_none_of_its_headers_could_be_read)
+TEST_F(a_file_that_has_changed_is_looked_at_again)
 {
-	struct bc_sequences sequences = {.known = NULL};
+	struct bc_known_files known = {.files = NULL};
 	struct bc_segment_list list;
 
-	temp_write(&f->dir, FIRST "-00000.byu.lz4", "x", 1);
-	make(f, FIRST "-00001.byu.lz4", FIRST, 0, 0);
-	temp_write(&f->dir, SECOND "-00000.byu.lz4", "x", 1);
-	for (unsigned i = 0; i < 2; i++) {
-		assert_int_equal(bc_segments_list(&list, f->dir.fd, &sequences), 0);
-		assert_int_equal(list.count, 3);
-		assert_string_equal(list.entries[0].name.recording, FIRST);
-		assert_int_equal(list.entries[0].sequence, 0);
-		assert_int_equal(list.entries[2].sequence, i == 0 ? 0 : 9);
-		assert_int_equal(sequences.count, i + 1);
-		free(list.entries);
-		make(f, FIRST "-00000.byu.lz4", FIRST, 9, 0);
-		make(f, SECOND "-00000.byu.lz4", SECOND, 9, 0);
-	}
-	free(sequences.known);
+	make(f, FILE_OF(FIRST), 1, 0);
+	temp_write(&f->dir, FILE_OF(SECOND), "x", 1);
+	assert_int_equal(bc_segments_list(&list, f->dir.fd, &known), 0);
+	assert_int_equal(list.count, 1);
+	free(list.entries);
+	/* Both in place. */
+	temp_write(&f->dir, FILE_OF(FIRST), "someone else's", 14);
+	header_file_make(&f->dir, FILE_OF(SECOND), 2);
+	assert_int_equal(bc_segments_list(&list, f->dir.fd, &known), 0);
+	assert_int_equal(list.count, 1);
+	assert_string_equal(list.entries[0].name.recording, SECOND);
+	free(list.entries);
+	free(known.files);
 }
 
 /* Checks the order of the four recordings, each of which has one file. */
@@ -156,10 +183,10 @@ static void assert_order(struct fixture *f, const char *const recordings[4])
 	free(list.entries);
 }
 
-TEST_F(a_recording_without_a_readable_sequence_follows_those_with_lower_ids)
+TEST_F(a_recording_without_a_sequence_follows_those_with_lower_ids)
 {
 	static const struct {
-		const char *unreadable;
+		const char *unknown;
 		const char *order[4];
 	} cases[] = {
 		{FILE_OF(FIRST), {SECOND, THIRD, FOURTH, FIRST}},
@@ -170,36 +197,121 @@ TEST_F(a_recording_without_a_readable_sequence_follows_those_with_lower_ids)
 
 	for (size_t i = 0; i < COUNT_OF(cases); i++) {
 		make_four(f);
-		temp_write(&f->dir, cases[i].unreadable, "x", 1);
+		header_file_make(&f->dir, cases[i].unknown, 0);
 		assert_order(f, cases[i].order);
 	}
-}
-
-TEST_F(recordings_without_a_readable_sequence_are_deleted_in_their_order)
-{
-	/* As root-owned files, left by a run as root. */
-	make(f, FILE_OF(FIRST), FIRST, 1, 4);
-	temp_write(&f->dir, FILE_OF(SECOND), "x", 1);
-	f->check.files = 1;
-	enforce(f, 1);
-	assert_false(temp_exists(&f->dir, FILE_OF(FIRST)));
-	make(f, "20261103T000000Z-000003-00000.byu.lz4", "20261103T000000Z-000003", 3, 0);
-	enforce(f, 1);
-	assert_false(temp_exists(&f->dir, FILE_OF(SECOND)));
 }
 
 TEST_F(the_sequence_is_in_any_file_of_the_recording)
 {
 	struct bc_segment_list list;
 
-	temp_write(&f->dir, FILE_OF(FIRST), "x", 1);
-	make(f, FIRST "-00001.byu.lz4", FIRST, 0, 0);
-	make(f, FIRST "-00002.byu.lz4", FIRST, 9, 0);
+	make(f, FIRST "-00000.byu.lz4", 0, 0);
+	make(f, FIRST "-00001.byu.lz4", 9, 0);
 	assert_int_equal(bc_segments_list(&list, f->dir.fd, NULL), 0);
-	assert_int_equal(list.count, 3);
+	assert_int_equal(list.count, 2);
 	for (size_t i = 0; i < list.count; i++)
 		assert_int_equal(list.entries[i].sequence, 9);
 	free(list.entries);
+}
+
+/* Foreign files */
+
+/* Makes a file of a recording with the header of something else. */
+static void make_other(
+	struct fixture *f, const char *file, const char *recording, const char *program)
+{
+	struct bc_segment_header header = {.sequence = 1, .segment = 0};
+	uint8_t *bytes;
+	size_t n;
+
+	snprintf(header.recording, sizeof(header.recording), "%s", recording);
+	snprintf(header.program, sizeof(header.program), "%s", program);
+	assert_int_equal(bc_segment_header_write(&bytes, &n, &header), 0);
+	temp_write(&f->dir, file, bytes, n);
+	free(bytes);
+}
+
+/* Their names sort first and last, and some are old. */
+static const char *const foreign[] = {
+	"notes-20260101.byu.lz4",
+	"._" FILE_OF(FIRST),
+	"KEEP-" FILE_OF(FIRST),
+	FIRST "-00007.byu.lz4",
+	FIRST "-00000.bcp1.lz4",
+	"zzz-00000.byu.lz4",
+	"20260101T000000Z-00000c-00000.byu.lz4",
+	"20260101T000000Z-00000d-00000.byu.lz4.damaged",
+	"20260101T000000Z-00000e-00000.raw6.lz4",
+	"20990101T000000Z-00000f-00000.byu.lz4",
+};
+
+static void make_foreign(struct fixture *f)
+{
+	const struct timespec times[2] = {{.tv_sec = 1000000000}, {.tv_sec = 1000000000}};
+
+	temp_write(&f->dir, foreign[0], "shopping list", 13);
+	temp_write(&f->dir, foreign[1], "\0\5\26\7\0\2\0\0Mac OS X        ", 24);
+	make_other(f, foreign[2], FIRST, "buscapd 0.0.0"); /* a copy */
+	make_other(f, foreign[3], FIRST, "buscapd 0.0.0"); /* of segment 0 */
+	make_other(f, foreign[4], FIRST, "buscapd 0.0.0"); /* a segment, not a raw capture */
+	temp_write(&f->dir, foreign[5], "\x04\x22\x4d\x18\x64\x40\xa7", 7); /* plain lz4 */
+	make_other(f, foreign[6], "20260101T000000Z-00000c", "buscap 0.0.0");
+	temp_write(&f->dir, foreign[7], "", 0);
+	temp_write(&f->dir, foreign[8], "", 0);
+	make_other(f, foreign[9], "20990101T000000Z-00000f", "buscapdump 1");
+	for (size_t i = 0; i < COUNT_OF(foreign); i++)
+		assert_int_equal(utimensat(f->dir.fd, foreign[i], times, 0), 0);
+}
+
+static void assert_foreign_untouched(struct fixture *f)
+{
+	for (size_t i = 0; i < COUNT_OF(foreign); i++)
+		if (!temp_exists(&f->dir, foreign[i]))
+			fail_msg("%s is gone", foreign[i]);
+}
+
+TEST_F(foreign_files_are_neither_deleted_nor_counted)
+{
+	make_four(f);
+	enforce(f, 0);
+	uint64_t used = f->state.used_bytes;
+	make_foreign(f);
+	f->check.files = 4;
+	enforce(f, 0);
+	assert_int_equal(f->state.used_bytes, used);
+	assert_int_equal(f->state.segments, 4);
+	f->check.files = 2;
+	enforce(f, 2);
+	assert_true(temp_exists(&f->dir, FILE_OF(THIRD)) && temp_exists(&f->dir, FILE_OF(FOURTH)));
+	f->rules.max_use_bytes = 1;
+	enforce(f, 2);
+	assert_true(f->state.is_over == false && f->state.used_bytes == 0);
+	assert_foreign_untouched(f);
+}
+
+TEST_F(old_foreign_files_make_no_segment_old)
+{
+	make(f, FILE_OF(FIRST), 1, 29);
+	make(f, FILE_OF(SECOND), 2, 0);
+	make_foreign(f);
+	f->rules.max_age_ns = 30 * DAY_NS;
+	const char *log = enforce(f, 0);
+	assert_null(strstr(log, "clock"));
+	assert_foreign_untouched(f);
+}
+
+TEST_F(each_foreign_file_is_logged_once)
+{
+	make_foreign(f);
+	const char *log = enforce(f, 0);
+	for (size_t i = 0; i < COUNT_OF(foreign); i++)
+		if (strstr(log, foreign[i]) == NULL)
+			fail_msg("%s is not in %s", foreign[i], log);
+	assert_non_null(strstr(log, "notes-20260101.byu.lz4: left alone and not counted: it has no "
+				    "intact header of buscapd; if it is of no use, delete it"));
+	assert_non_null(strstr(log, "zzz-00000.byu.lz4: left alone"));
+	assert_string_equal(enforce(f, 0), "");
 }
 
 /* The directory in which readdir() below seals what it returns; -1: none. */
@@ -225,8 +337,8 @@ TEST_F(a_segment_that_is_sealed_while_listed_is_listed_once)
 {
 	struct bc_segment_list list;
 
-	make(f, FILE_OF(FIRST) ".partial", FIRST, 9, 19);
-	make(f, FILE_OF(SECOND), SECOND, 10, 18);
+	make(f, FILE_OF(FIRST) ".partial", 9, 19);
+	make(f, FILE_OF(SECOND), 10, 18);
 	sealing_fd = f->dir.fd;
 	int rc = bc_segments_list(&list, f->dir.fd, NULL);
 	sealing_fd = -1;
@@ -240,8 +352,8 @@ TEST_F(a_segment_that_is_sealed_while_listed_is_listed_once)
 
 TEST_F(max_age_is_suspended_while_the_clock_is_behind)
 {
-	make(f, FILE_OF(FIRST), FIRST, 1, 40);
-	make(f, FILE_OF(SECOND), SECOND, 2, 0);
+	make(f, FILE_OF(FIRST), 1, 40);
+	make(f, FILE_OF(SECOND), 2, 0);
 	f->rules.max_age_ns = 30 * DAY_NS;
 	f->check.wall_ns = NOW_NS - 6 * YEAR * DAY_NS;
 	const char *log = enforce(f, 0);
@@ -254,19 +366,19 @@ TEST_F(max_age_is_suspended_while_the_clock_is_behind)
 
 TEST_F(max_age_does_not_count_a_clock_that_is_years_ahead)
 {
-	make(f, FILE_OF(FIRST), FIRST, 1, 40);
-	make(f, FILE_OF(SECOND), SECOND, 2, 1);
+	make(f, FILE_OF(FIRST), 1, 40);
+	make(f, FILE_OF(SECOND), 2, 1);
 	f->rules.max_age_ns = 60 * DAY_NS;
 	f->check.wall_ns = NOW_NS + 10 * YEAR * DAY_NS;
 	const char *log = enforce(f, 0);
 	assert_non_null(strstr(log, "max_age does not count the 3651 days since " FILE_OF(SECOND)));
 	assert_string_equal(enforce(f, 0), "");
 	/* The run records with this clock, and a later one starts with it. */
-	make(f, FILE_OF(THIRD), THIRD, 3, -10 * YEAR);
+	make(f, FILE_OF(THIRD), 3, -10 * YEAR);
 	f->retention.has_offset = false;
 	assert_string_equal(enforce(f, 0), "");
 	/* What is recorded from then on counts: the first file is now 39 + 22 days old. */
-	make(f, FILE_OF(FOURTH), FOURTH, 4, -10 * YEAR - 22);
+	make(f, FILE_OF(FOURTH), 4, -10 * YEAR - 22);
 	f->check.wall_ns += 22 * DAY_NS;
 	f->retention.has_offset = false;
 	enforce(f, 1);
@@ -275,8 +387,8 @@ TEST_F(max_age_does_not_count_a_clock_that_is_years_ahead)
 
 TEST_F(max_age_is_suspended_after_the_clock_has_jumped)
 {
-	make(f, FILE_OF(FIRST), FIRST, 1, 40);
-	make(f, FILE_OF(SECOND), SECOND, 2, 0);
+	make(f, FILE_OF(FIRST), 1, 40);
+	make(f, FILE_OF(SECOND), 2, 0);
 	f->rules.max_age_ns = 60 * DAY_NS;
 	enforce(f, 0);
 	/* The machine was suspended for a day: the boot clock agrees. */
@@ -290,11 +402,11 @@ TEST_F(max_age_is_suspended_after_the_clock_has_jumped)
 
 TEST_F(old_files_are_deleted)
 {
-	make(f, FILE_OF(FIRST), FIRST, 1, 40);
-	make(f, FILE_OF(SECOND), SECOND, 2, 20);
+	make(f, FILE_OF(FIRST), 1, 40);
+	make(f, FILE_OF(SECOND), 2, 20);
 	/* Copied from elsewhere today: it counts as old as the next. */
-	make(f, FILE_OF(THIRD), THIRD, 3, 0);
-	make(f, FILE_OF(FOURTH), FOURTH, 4, 2);
+	make(f, FILE_OF(THIRD), 3, 0);
+	make(f, FILE_OF(FOURTH), 4, 2);
 	f->rules.max_age_ns = 30 * DAY_NS;
 	enforce(f, 1);
 	assert_false(temp_exists(&f->dir, FILE_OF(FIRST)));
@@ -302,9 +414,9 @@ TEST_F(old_files_are_deleted)
 
 TEST_F(damaged_files_count_but_are_not_deleted)
 {
-	make(f, FILE_OF(FIRST) ".damaged", FIRST, 1, 0);
-	make(f, FILE_OF(FIRST) ".damaged.2", FIRST, 1, 0);
-	make(f, FILE_OF(SECOND), SECOND, 2, 0);
+	make(f, FILE_OF(FIRST) ".damaged", 1, 0);
+	make(f, FILE_OF(FIRST) ".damaged.2", 1, 0);
+	make(f, FILE_OF(SECOND), 2, 0);
 	f->rules.max_use_bytes = 1;
 	enforce(f, 1);
 	assert_false(temp_exists(&f->dir, FILE_OF(SECOND)));
@@ -314,6 +426,259 @@ TEST_F(damaged_files_count_but_are_not_deleted)
 	assert_non_null(strstr(f->state.err, "delete damaged files (1 MB)"));
 	f->rules.max_use_bytes = 0;
 	f->check.files = 1;
-	make(f, FILE_OF(SECOND), SECOND, 2, 0);
+	make(f, FILE_OF(SECOND), 2, 0);
 	enforce(f, 0);
+}
+
+/* The file system's figures */
+
+/* When deleted files show in what the file system says is free. */
+enum shows { AT_ONCE, LATER };
+
+static struct {
+	bool is_on;
+	enum shows shows;
+	struct statvfs says;
+	int error;
+	uint64_t hidden; /* freed, but does not show yet */
+} fs;
+
+#define UNIT UINT64_C(4096)
+
+int fstatvfs(int fd, struct statvfs *out)
+{
+	int (*next)(int, struct statvfs *);
+
+	*(void **)&next = dlsym(RTLD_NEXT, "fstatvfs");
+	if (!fs.is_on)
+		return next(fd, out);
+	*out = fs.says;
+	errno = fs.error;
+	return fs.error != 0 ? -1 : 0;
+}
+
+/* Each file has a unit. */
+int unlinkat(int dir_fd, const char *name, int flags)
+{
+	struct stat st;
+
+	if (fs.is_on && fstatat(dir_fd, name, &st, 0) == 0 && st.st_nlink == 1) {
+		*(fs.shows == AT_ONCE ? &fs.says.f_bavail : &fs.hidden) += 1;
+		fs.says.f_favail += fs.shows == AT_ONCE;
+	}
+	return (int)syscall(SYS_unlinkat, dir_fd, name, flags);
+}
+
+/* What was deleted shows. */
+static void commit(void)
+{
+	fs.says.f_bavail += fs.hidden;
+	fs.hidden = 0;
+}
+
+#define OLD "20261101T000000Z-000001"
+
+static const char *old_segment(char name[BC_SEGMENT_NAME_MAX], unsigned number)
+{
+	snprintf(name, BC_SEGMENT_NAME_MAX, OLD "-%05u.byu.lz4", number);
+	return name;
+}
+
+/* Makes twenty segments, of which the rule needs `units` deleted. */
+static void make_short(struct fixture *f, enum shows shows, unsigned units)
+{
+	char name[BC_SEGMENT_NAME_MAX];
+
+	for (unsigned i = 0; i < 20; i++) {
+		make(f, old_segment(name, i), 1, 0);
+		int fd = openat(f->dir.fd, name, O_WRONLY | O_CLOEXEC);
+		assert_int_equal(posix_fallocate(fd, 0, UNIT), 0);
+		close(fd);
+	}
+	fs.is_on = true;
+	fs.shows = shows;
+	fs.error = 0;
+	fs.hidden = 0;
+	fs.says = (struct statvfs){
+		.f_frsize = UNIT, .f_bsize = UNIT, .f_blocks = 100000, .f_bavail = 1000};
+	f->rules.keep_free_bytes = (1000 + units) * UNIT;
+}
+
+/* One check a second. Returns the files deleted in them. */
+static unsigned check_for(struct fixture *f, unsigned seconds)
+{
+	unsigned deleted = 0;
+
+	for (unsigned i = 0; i < seconds; i++) {
+		f->check.boot_ns += 1000000000;
+		f->check.wall_ns += 1000000000;
+		assert_int_equal(bc_retention_enforce(&f->retention, &f->state, &f->check), 0);
+		assert_false(f->state.is_over);
+		deleted += f->state.deleted;
+	}
+	return deleted;
+}
+
+TEST_F(what_was_deleted_counts_until_it_shows)
+{
+	make_short(f, LATER, 3);
+	assert_int_equal(check_for(f, 1), 3);
+	assert_int_equal(check_for(f, 28), 0);
+	commit();
+	assert_int_equal(check_for(f, 100), 0);
+	/* Another program writes, with and without something that does not show yet. */
+	fs.says.f_bavail -= 2;
+	assert_int_equal(check_for(f, 10), 2);
+	fs.says.f_bavail -= 4;
+	assert_int_equal(check_for(f, 10), 4);
+	commit();
+	assert_int_equal(check_for(f, 100), 0);
+	fs.is_on = false;
+}
+
+TEST_F(what_this_process_writes_hides_no_space_that_shows)
+{
+	make_short(f, LATER, 0);
+	check_for(f, 1);
+	/* Each second a unit is written, and shows; the deleted ones show every ten seconds. */
+	for (unsigned i = 1; i <= 15; i++) {
+		fs.says.f_bavail--;
+		f->check.written_bytes += UNIT;
+		assert_int_equal(check_for(f, 1), 1);
+		if (i % 10 == 0)
+			commit();
+	}
+	fs.is_on = false;
+}
+
+TEST_F(where_it_shows_at_once_other_programs_hide_nothing)
+{
+	make_short(f, AT_ONCE, 3);
+	assert_int_equal(check_for(f, 1), 3);
+	for (unsigned i = 0; i < 5; i++) {
+		fs.says.f_bavail--;
+		assert_int_equal(check_for(f, 1), 1);
+		assert_int_equal(check_for(f, 1), 0);
+	}
+	fs.is_on = false;
+}
+
+TEST_F(what_never_shows_costs_one_segment_a_minute_and_the_recording_goes_on)
+{
+	make_short(f, LATER, 2);
+	assert_int_equal(check_for(f, 1), 2);
+	log_capture_start(&f->log);
+	unsigned deleted = check_for(f, 59);
+	assert_string_equal(log_capture_stop(&f->log), "");
+	assert_int_equal(deleted, 0);
+	log_capture_start(&f->log);
+	deleted = check_for(f, 1);
+	const char *log = log_capture_stop(&f->log);
+	assert_int_equal(deleted, 1);
+	assert_non_null(strstr(log, "rule keep_free: 1 MB deleted a minute ago are not free yet: a "
+				    "program has the files open, a snapshot has them, or"));
+	assert_null(strchr(strchr(log, '\n') + 1, '\n'));
+	assert_true(f->state.left_bytes == UINT64_MAX);
+	for (unsigned minute = 0; minute < 3; minute++) {
+		assert_int_equal(check_for(f, 59), 0);
+		assert_int_equal(check_for(f, 1), 1);
+	}
+	/* The reader ends. */
+	commit();
+	log_capture_start(&f->log);
+	deleted = check_for(f, 100);
+	assert_non_null(
+		strstr(log_capture_stop(&f->log), "shows the space of deleted segments again"));
+	assert_int_equal(deleted, 0);
+	fs.says.f_bavail -= 7; /* four more were deleted than needed */
+	assert_int_equal(check_for(f, 1), 3);
+	fs.is_on = false;
+}
+
+TEST_F(if_nothing_is_left_that_could_free_space_the_rule_is_broken)
+{
+	make_short(f, LATER, 21);
+	enforce(f, 20);
+	assert_true(f->state.is_over);
+	fs.is_on = false;
+}
+
+TEST_F(files_with_other_links_are_passed_over_for_free_space_only)
+{
+	char name[BC_SEGMENT_NAME_MAX];
+	char link[BC_SEGMENT_NAME_MAX + 8];
+
+	make_short(f, AT_ONCE, 2);
+	for (unsigned i = 0; i < 15; i++) {
+		snprintf(link, sizeof(link), "copy-%s", old_segment(name, i));
+		assert_int_equal(linkat(f->dir.fd, name, f->dir.fd, link, 0), 0);
+	}
+	assert_int_equal(check_for(f, 1), 2);
+	assert_true(temp_exists(&f->dir, old_segment(name, 0)));
+	assert_true(temp_exists(&f->dir, old_segment(name, 14)));
+	assert_false(temp_exists(&f->dir, old_segment(name, 15)));
+	assert_false(temp_exists(&f->dir, old_segment(name, 16)));
+	fs.says.f_bavail -= 4;
+	enforce(f, 3);
+	assert_true(f->state.is_over);
+	assert_non_null(strstr(f->state.err, "15 files have other hard links"));
+	/* The directory has one file fewer, whatever its links. */
+	f->rules.keep_free_bytes = 0;
+	f->check.files = 10;
+	enforce(f, 5);
+	assert_false(temp_exists(&f->dir, old_segment(name, 4)));
+	assert_true(temp_exists(&f->dir, old_segment(name, 5)));
+	fs.is_on = false;
+}
+
+/* Makes the next check log a warning once, delete nothing, and not stop the recording. */
+static void assert_suspended(struct fixture *f)
+{
+	f->retention.is_free_unknown = false;
+	const char *log = enforce(f, 0);
+	assert_non_null(strstr(log, "rule keep_free is suspended: the file system does not tell"));
+	assert_true(f->state.is_free_unknown && !f->state.is_over);
+	assert_true(f->state.left_bytes == UINT64_MAX);
+	assert_string_equal(enforce(f, 0), "");
+}
+
+TEST_F(a_file_system_that_does_not_tell_its_size_suspends_keep_free)
+{
+	make_short(f, AT_ONCE, 2);
+	f->rules.keep_free_bytes = UINT64_C(1) << 40;
+	fs.says = (struct statvfs){.f_frsize = UNIT, .f_bsize = UNIT};
+	assert_suspended(f);
+	fs.says = (struct statvfs){.f_blocks = 1000, .f_bavail = 0};
+	assert_suspended(f);
+	fs.error = EIO;
+	assert_suspended(f);
+	/* The other rules apply. */
+	f->check.files = 19;
+	enforce(f, 1);
+	fs.error = 0;
+	fs.says = (struct statvfs){.f_bsize = UNIT, .f_blocks = 1 << 30, .f_bavail = 1 << 29};
+	assert_non_null(strstr(enforce(f, 0), "rule keep_free applies again"));
+	assert_int_equal(f->state.free_bytes, UNIT << 29);
+	fs.says.f_bavail = UINT64_MAX / 2;
+	enforce(f, 0);
+	assert_true(f->state.free_bytes == UINT64_MAX);
+	fs.is_on = false;
+}
+
+TEST_F(a_file_system_without_free_inodes_is_full_for_a_new_file)
+{
+	make_short(f, AT_ONCE, 0);
+	fs.says.f_files = 1000;
+	assert_int_equal(check_for(f, 3), 0); /* no file is to be created */
+	f->check.creates = true;
+	assert_int_equal(check_for(f, 1), 1);
+	assert_int_equal(check_for(f, 3), 0);
+	fs.says.f_favail = 0;
+	fs.shows = LATER; /* a reader has them open */
+	assert_int_equal(check_for(f, 1), 1);
+	assert_int_equal(check_for(f, 59), 0);
+	assert_int_equal(check_for(f, 1), 1);
+	f->rules.keep_free_bytes = 0;
+	assert_int_equal(check_for(f, 200), 0);
+	fs.is_on = false;
 }

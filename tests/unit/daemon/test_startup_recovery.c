@@ -12,6 +12,7 @@
 #include "formats/base/bytes.h"
 #include "formats/segment/manifest.h"
 #include "formats/segment/recording_end.h"
+#include "tests/support/header_file.h"
 #include "tests/support/log_capture.h"
 #include "tests/support/raw_blocks.h"
 #include "tests/support/small_segment.h"
@@ -119,6 +120,54 @@ static void set_version(struct small_segment *s, uint32_t version)
 	}
 }
 
+/* Makes a sealed segment of our recording with one chunk of ten records, which ends with `reason`,
+ * or without an end if that is NULL. */
+static void make_segment_of(struct fixture *f, const char *recording, uint32_t number,
+	const char *boot_id, const char *reason)
+{
+	struct bc_segment_header header = {
+		.sequence = 7,
+		.segment = number,
+		.clock_hz = 1000000,
+		.first_record = number * 10,
+	};
+	struct bc_recording_end end = {.ended_ns = 1};
+	struct bc_chunk *chunk = malloc(sizeof(*chunk));
+	uint8_t *encoded = malloc(BC_CHUNK_ENCODED_MAX);
+	struct bc_segment_writer writer;
+	char name[BC_SEGMENT_NAME_MAX];
+	size_t header_bytes;
+
+	snprintf(name, sizeof(name), "%s-%05" PRIu32 ".byu.lz4", recording, number);
+	strcpy(header.recording, recording);
+	strcpy(header.boot_id, boot_id);
+	bc_chunk_reset(chunk, 1000, 0);
+	memset(chunk->records, 1, 10 * BC_RECORD_BYTES);
+	chunk->info.records = 10;
+	chunk->info.first_record = number * 10;
+	chunk->info.last_tick = 3000; /* 2 ms */
+	chunk->info.wall_ns = INT64_C(1795166100000000000);
+	chunk->info.recording_tag = bc_recording_tag(recording);
+	if (reason != NULL) {
+		strcpy(end.reason, reason);
+		assert_true(bc_recording_end_add(chunk, &end));
+	}
+	assert_int_equal(bc_segment_create(&writer, f->dir.fd, name, ".partial", &header), 0);
+	bc_chunk_encode(encoded, chunk, BC_LEVEL_DEFAULT, &chunk_pages, &header_bytes);
+	assert_int_equal(bc_segment_append(&writer, encoded, header_bytes, &chunk->info, 0, 0,
+				 &chunk_pages.counts),
+		0);
+	assert_int_equal(bc_segment_seal(&writer), 0);
+	free(encoded);
+	free(chunk);
+}
+
+static void make_segment(
+	struct fixture *f, uint32_t number, const char *boot_id, const char *reason)
+{
+	make_segment_of(f, SMALL_RECORDING, number, boot_id, reason);
+}
+
 TEST_F(a_file_of_a_later_version_is_kept)
 {
 	set_version(&f->segment, 99);
@@ -156,19 +205,57 @@ TEST_F(after_damage_in_the_middle_the_original_is_kept)
 /* After a power cut, a file that was never synced can have old data of another one. */
 TEST_F(a_file_with_the_contents_of_another_is_kept)
 {
-	static const char *const names[] = {SMALL_RECORDING "-00001.byu.lz4",
-		"20261120T091500Z-000000-00000.byu.lz4", SMALL_RECORDING "-00000.bcp1.lz4"};
+	static const char *const names[] = {
+		SMALL_RECORDING "-00001.byu.lz4", SMALL_RECORDING "-00000.bcp1.lz4"};
 
 	for (size_t i = 0; i < COUNT_OF(names); i++) {
 		char name[BC_SEGMENT_NAME_MAX];
+		temp_write(&f->dir, SEALED, f->segment.bytes, f->segment.size);
 		snprintf(name, sizeof(name), "%s.partial", names[i]);
 		temp_write(&f->dir, name, f->segment.bytes, f->segment.index_at);
 		assert_non_null(strstr(start(f, 0), "the contents of another file"));
-		assert_false(temp_exists(&f->dir, names[i]));
 		snprintf(name, sizeof(name), "%s.damaged", names[i]);
 		assert_same(f, name, f->segment.bytes, f->segment.index_at);
 		temp_dir_empty(&f->dir);
 	}
+}
+
+/* Nothing proves that they are ours. */
+TEST_F(an_open_file_of_a_recording_that_no_header_names_is_left_alone)
+{
+	static const char *const names[] = {"todo-20260102.byu.lz4",
+		SMALL_RECORDING "-00001.byu.lz4", "20260120T091500Z-000000-00000.byu.lz4",
+		SMALL_RECORDING "-00000.bcp1.lz4", SMALL_RECORDING "-00000.raw6.lz4", "._" SEALED};
+	const size_t sizes[] = {0, 1, f->segment.chunks[0].begin, f->segment.index_at};
+
+	for (size_t i = 0; i < COUNT_OF(names) * COUNT_OF(sizes); i++) {
+		char name[BC_SEGMENT_NAME_MAX];
+		size_t size = sizes[i % COUNT_OF(sizes)];
+		snprintf(name, sizeof(name), "%s.partial", names[i / COUNT_OF(sizes)]);
+		temp_write(&f->dir, name, f->segment.bytes, size);
+		assert_string_equal(start(f, 0), "");
+		assert_same(f, name, f->segment.bytes, size);
+		assert_int_equal(temp_dir_empty(&f->dir), 1);
+	}
+	temp_write(&f->dir, PARTIAL, "some text that was never a segment", 34);
+	assert_string_equal(start(f, 0), "");
+	assert_same(f, PARTIAL, (const uint8_t *)"some text that was never a segment", 34);
+	assert_string_equal(f->found.newest, "");
+}
+
+TEST_F(a_chunk_proves_whose_a_file_without_its_header_is)
+{
+	memset(f->segment.bytes, 0, f->segment.chunks[0].begin);
+	temp_write(&f->dir, PARTIAL, f->segment.bytes, f->segment.index_at);
+	assert_non_null(strstr(start(f, 1), "recovered 46 records"));
+	assert_int_equal(count_pieces(f, SEALED, false), CHUNKS_WITH_RECORDS);
+	assert_false(temp_exists(&f->dir, PARTIAL));
+	temp_dir_empty(&f->dir);
+	/* One of another segment does not. */
+	temp_write(&f->dir, SMALL_RECORDING "-00001.byu.lz4.partial", f->segment.bytes,
+		f->segment.index_at);
+	assert_string_equal(start(f, 0), "");
+	assert_int_equal(temp_dir_empty(&f->dir), 1);
 }
 
 TEST_F(a_torn_end_needs_no_original)
@@ -193,11 +280,17 @@ TEST_F(only_a_file_without_more_than_a_header_is_deleted)
 {
 	size_t header = f->segment.chunks[0].begin;
 
+	temp_write(&f->dir, PARTIAL, f->segment.bytes, header);
+	assert_non_null(strstr(start(f, 0), "empty, deleted"));
+	assert_int_equal(temp_dir_empty(&f->dir), 0);
+	/* Another file of the recording is ours. */
 	for (size_t n = 0; n <= header; n += n + 7 < header ? 7 : 1) {
+		make_segment(f, 1, BOOT, "signal");
 		temp_write(&f->dir, PARTIAL, f->segment.bytes, n);
 		assert_non_null(strstr(start(f, 0), "empty, deleted"));
-		assert_int_equal(temp_dir_empty(&f->dir), 0);
+		assert_int_equal(temp_dir_empty(&f->dir), 1);
 	}
+	make_segment(f, 1, BOOT, "signal");
 	temp_write(&f->dir, PARTIAL, "some text that was never a segment", 34);
 	assert_non_null(strstr(start(f, 0), "kept as " DAMAGED));
 	assert_same(f, DAMAGED, (const uint8_t *)"some text that was never a segment", 34);
@@ -299,48 +392,6 @@ TEST_F(an_open_raw_capture_next_to_a_sealed_one_is_handled_once)
 /* The end of a recording */
 
 #define OTHER_BOOT "fedcba9876543210fedcba9876543210"
-
-/* Makes a sealed segment of our recording with one chunk of ten records, which ends with `reason`,
- * or without an end if that is NULL. */
-static void make_segment(
-	struct fixture *f, uint32_t number, const char *boot_id, const char *reason)
-{
-	struct bc_segment_header header = {
-		.recording = SMALL_RECORDING,
-		.sequence = 7,
-		.segment = number,
-		.clock_hz = 1000000,
-		.first_record = number * 10,
-	};
-	struct bc_recording_end end = {.ended_ns = 1};
-	struct bc_chunk *chunk = malloc(sizeof(*chunk));
-	uint8_t *encoded = malloc(BC_CHUNK_ENCODED_MAX);
-	struct bc_segment_writer writer;
-	char name[BC_SEGMENT_NAME_MAX];
-	size_t header_bytes;
-
-	snprintf(name, sizeof(name), SMALL_RECORDING "-%05" PRIu32 ".byu.lz4", number);
-	strcpy(header.boot_id, boot_id);
-	bc_chunk_reset(chunk, 1000, 0);
-	memset(chunk->records, 1, 10 * BC_RECORD_BYTES);
-	chunk->info.records = 10;
-	chunk->info.first_record = number * 10;
-	chunk->info.last_tick = 3000; /* 2 ms */
-	chunk->info.wall_ns = INT64_C(1795166100000000000);
-	chunk->info.recording_tag = bc_recording_tag(SMALL_RECORDING);
-	if (reason != NULL) {
-		strcpy(end.reason, reason);
-		assert_true(bc_recording_end_add(chunk, &end));
-	}
-	assert_int_equal(bc_segment_create(&writer, f->dir.fd, name, ".partial", &header), 0);
-	bc_chunk_encode(encoded, chunk, BC_LEVEL_DEFAULT, &chunk_pages, &header_bytes);
-	assert_int_equal(bc_segment_append(&writer, encoded, header_bytes, &chunk->info, 0, 0,
-				 &chunk_pages.counts),
-		0);
-	assert_int_equal(bc_segment_seal(&writer), 0);
-	free(encoded);
-	free(chunk);
-}
 
 /* Makes the sealed segment a torn one: without what follows its chunk, and `cut` more bytes. */
 static void tear(struct fixture *f, uint32_t number, size_t cut)
@@ -478,9 +529,10 @@ static uint64_t sequence_of(struct fixture *f, const char *name)
 	return header.sequence;
 }
 
-#define EARLIER         "20261119T091500Z-000001-00000.byu.lz4"
-#define LATER_RECORDING "20261121T091500Z-000003"
-#define LATER           LATER_RECORDING "-00000.byu.lz4"
+#define EARLIER_RECORDING "20261119T091500Z-000001"
+#define EARLIER           EARLIER_RECORDING "-00000.byu.lz4"
+#define LATER_RECORDING   "20261121T091500Z-000003"
+#define LATER             LATER_RECORDING "-00000.byu.lz4"
 
 TEST_F(a_recording_recovered_without_its_header_gets_a_sequence)
 {
@@ -492,12 +544,11 @@ TEST_F(a_recording_recovered_without_its_header_gets_a_sequence)
 	assert_int_equal(sequence_of(f, SEALED), 7);
 	assert_int_equal(f->found.sequence, 7);
 
-	/* Otherwise that of the one before it. The next recording's is above all, even those that
-	 * can't be read. */
+	/* Otherwise that of the one before it. The next recording's is above all, even those
+	 * without a number. */
 	temp_dir_empty(&f->dir);
-	make_segment(f, 0, BOOT, "signal");
-	assert_int_equal(renameat(f->dir.fd, SEALED, f->dir.fd, EARLIER), 0);
-	temp_write(&f->dir, LATER, "x", 1);
+	make_segment_of(f, EARLIER_RECORDING, 0, BOOT, "signal");
+	header_file_make(&f->dir, LATER, 0);
 	temp_write(&f->dir, PARTIAL, f->segment.bytes, f->segment.index_at);
 	start(f, 1);
 	assert_int_equal(sequence_of(f, SEALED), 7);
@@ -508,8 +559,7 @@ TEST_F(a_recording_recovered_without_its_header_gets_a_sequence)
 TEST_F(an_old_recording_recovered_without_its_header_is_not_the_newest)
 {
 	/* The newest has no end. */
-	make_segment(f, 0, BOOT, NULL);
-	assert_int_equal(renameat(f->dir.fd, SEALED, f->dir.fd, LATER), 0);
+	make_segment_of(f, LATER_RECORDING, 0, BOOT, NULL);
 	f->segment.bytes[20] ^= 1;
 	temp_write(&f->dir, PARTIAL, f->segment.bytes, f->segment.index_at);
 	assert_non_null(strstr(start(f, 2), LATER ": the last segment of a recording that was"));
@@ -554,6 +604,19 @@ TEST_F(copies_of_deleted_segments_are_deleted)
 	start(f, 0);
 	assert_same(f, SEALED ".archiving", s->bytes, s->size);
 	assert_int_equal(unlinkat(f->dir.fd, SMALL_RECORDING BC_MANIFEST_SUFFIX, AT_REMOVEDIR), 0);
+}
+
+TEST_F(a_foreign_file_named_like_a_copy_is_left_alone)
+{
+	static const char *const names[] = {"notes-20260101.byu.lz4.archiving",
+		"notes-20260101.byu.lz4.archiving.partial", SEALED ".archiving.partial",
+		"notes-20260101.byu.lz4.recovering"};
+
+	for (size_t i = 0; i < COUNT_OF(names); i++)
+		temp_write(&f->dir, names[i], "text", 4);
+	assert_string_equal(start(f, 0), "");
+	for (size_t i = 0; i < COUNT_OF(names); i++)
+		assert_true(temp_exists(&f->dir, names[i]));
 }
 
 TEST_F(a_start_that_was_killed_while_it_ended_a_recording_does_not_block_the_next)

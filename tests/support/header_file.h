@@ -1,0 +1,33 @@
+/* Files of buscapd with only a header: a segment or, by its name, a raw capture. */
+#ifndef BC_TESTS_SUPPORT_HEADER_FILE_H
+#define BC_TESTS_SUPPORT_HEADER_FILE_H
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "formats/segment/segment_name.h"
+#include "tests/support/temp_dir.h"
+#include "tests/support/test.h"
+
+/* Makes the file that its name says, of a recording with this sequence number. */
+static inline void header_file_make(const struct temp_dir *dir, const char *file, uint64_t sequence)
+{
+	struct bc_segment_header header = {.sequence = sequence, .program = "buscapd 0.0.0"};
+	struct bc_segment_name name;
+	enum bc_format form;
+	uint8_t *bytes;
+	size_t n;
+	bool is_segment = bc_segment_name_read(&name, file);
+
+	assert_true(is_segment || bc_raw_name_read(&name, &form, file));
+	memcpy(header.recording, name.recording, sizeof(name.recording));
+	header.segment = name.segment;
+	assert_int_equal(is_segment ? bc_segment_header_write(&bytes, &n, &header)
+				    : bc_raw_header_write(&bytes, &n, &header, form),
+		0);
+	temp_write(dir, file, bytes, n);
+	free(bytes);
+}
+
+#endif
