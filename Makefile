@@ -33,7 +33,7 @@ LAYERS  := formats capture daemon cli
 SOURCES := $(wildcard $(LAYERS:=/*/*.c))
 OBJECTS := $(SOURCES:%.c=$(BUILD)/%.o)
 
-FORMATS_PKGS := liblz4 zlib libzstd libxxhash libdeflate jansson libelf
+FORMATS_PKGS := liblz4 zlib libzstd liblzma libxxhash libdeflate jansson libelf
 # Loaded when needed: formats/base/late_library.h. AddressSanitizer's check for leaks may crash with such libraries, so
 # there the programs are linked with them.
 LATE_PKGS    := libcurl libmicrohttpd

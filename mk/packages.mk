@@ -9,6 +9,7 @@ LIBRARIES := \
 	liblz4:liblz4-dev \
 	zlib:zlib1g-dev \
 	libzstd:libzstd-dev \
+	liblzma:liblzma-dev \
 	libxxhash:libxxhash-dev \
 	libdeflate:libdeflate-dev \
 	libelf:libelf-dev \
@@ -31,6 +32,7 @@ TOOLS := \
 	python3:python3
 TEST_TOOLS := \
 	zstd:zstd \
+	xz:xz-utils \
 	mandoc:mandoc \
 	groff:groff-base \
 	file:file \

@@ -19,10 +19,9 @@
 #define PIECES      3u
 #define PIECE_BYTES (1u << 20)
 
-/* Windows of zstd are limited to 8 MiB, which its levels up to 19 need: anyone who may replay could
- * make the daemon allocate as much as a file asks for. */
-#define WINDOW_LOG       23u
-#define WINDOW_TOO_LARGE "its zstd frames need a window of more than 8 MiB; decompress it first"
+/* Windows of zstd and dictionaries of xz are limited to 8 MiB, which their levels up to 19 and 6
+ * need: anyone who may replay could make the daemon allocate as much as a file asks for. */
+#define WINDOW_LOG 23u
 
 /* Pieces delivered before other handles of the loop get their turn. */
 #define PIECES_PER_TURN 4
@@ -54,6 +53,7 @@ struct file_source {
 	uv_async_t wake_loop; /* a piece is ready, or the thread has ended */
 	struct bc_input_stream stream;
 	enum bc_format format;
+	enum bc_packing packing; /* used by the thread */
 	uv_thread_t thread;
 	bool has_thread;
 	bool is_over;     /* the sink gets nothing more, except a pending end */
@@ -115,7 +115,13 @@ static void push_end(struct file_source *f, int status, const char *what)
 
 static void push_read_error(struct file_source *f, int rc)
 {
-	push_end(f, rc, rc == -ENOBUFS ? WINDOW_TOO_LARGE : strerror(-rc));
+	char what[128];
+
+	if (rc == -ENOBUFS)
+		bc_unpack_too_large(what, sizeof(what), f->packing, WINDOW_LOG);
+	else
+		snprintf(what, sizeof(what), "%s", strerror(-rc));
+	push_end(f, rc, what);
 }
 
 static void read_bytes(struct file_source *f, struct bc_input *input, enum bc_format format)
@@ -268,7 +274,9 @@ static void read_all(struct file_source *f)
 	struct bc_probe probe;
 	int rc = bc_input_open_limited(&input, f->stream, f->format, WINDOW_LOG, &probe);
 
-	if (rc == -EINVAL && (f->format != BC_FORMAT_UNKNOWN || probe.is_capture)) {
+	f->packing = probe.packing;
+	if (rc == -EINVAL &&
+		(f->format != BC_FORMAT_UNKNOWN || probe.is_capture || probe.is_foreign)) {
 		push_end(f, rc, probe.err);
 		return;
 	}

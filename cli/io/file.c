@@ -106,7 +106,8 @@ enum bc_exit bc_file_open(struct bc_file *file, const struct bc_console *console
 		return BC_EXIT_OK;
 	if (rc == -EINVAL && file->is_regular && file->bytes == 0)
 		bc_print_error(console, file->name, "empty file");
-	else if (rc == -EINVAL && (wanted != BC_FORMAT_UNKNOWN || file->probe.is_capture))
+	else if (rc == -EINVAL &&
+		 (wanted != BC_FORMAT_UNKNOWN || file->probe.is_capture || file->probe.is_foreign))
 		bc_print_error(console, file->name, "%s", file->probe.err);
 	else if (rc == -EINVAL)
 		bc_print_error(console, file->name, "unknown format: %s; specify it with -I",
@@ -150,17 +151,19 @@ bool bc_file_would_wait(const struct bc_file *file)
 enum bc_exit bc_print_read_error(
 	const struct bc_console *console, const struct bc_file *file, int error)
 {
+	char err[128];
+
 	if (error == -ENOMEM)
 		bc_print_error(console, file->name, "out of memory");
 	else if (error == -EBADMSG)
 		bc_print_packing(console, file, "; the rest can't be read");
-	else if (error == -ENOBUFS)
-		bc_print_error(console, file->name,
-			"its zstd frames need a window of more than %u MiB; decompress it first",
-			1u << (BC_WINDOW_LOG - 20));
-	else
+	else if (error != -ENOBUFS)
 		bc_print_error(
 			console, file->name, "read error: %s%s", strerror(-error), advice(-error));
+	if (error == -ENOBUFS) {
+		bc_unpack_too_large(err, sizeof(err), file->probe.packing, BC_WINDOW_LOG);
+		bc_print_error(console, file->name, "%s", err);
+	}
 	return error == -EBADMSG ? BC_EXIT_DAMAGED : BC_EXIT_FAILED;
 }
 
@@ -173,6 +176,8 @@ const char *bc_packing_text(enum bc_packing packing)
 		return ", gzip compressed";
 	case BC_PACKING_ZSTD:
 		return ", zstd compressed";
+	case BC_PACKING_XZ:
+		return ", xz compressed";
 	case BC_PACKING_NONE:
 		break;
 	}

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "formats/reader/foreign.h"
 #include "formats/segment/segment.h"
 
 #define PACKED_BYTES (1u << 18)
@@ -26,9 +27,15 @@ struct bc_input {
 _Static_assert(PACKED_BYTES >= BC_PROBE_BYTES, "the head is kept in the buffer");
 
 /* Sets the probe for a format that is given. Returns 0 or -EINVAL. */
-static int use_given(struct bc_probe *probe, enum bc_format given)
+static int use_given(const struct bc_input *in, struct bc_probe *probe, enum bc_format given)
 {
 	bool is_segment = probe->format == BC_FORMAT_SEGMENT;
+
+	/* No text begins like this; records may. */
+	if (bc_format_info(given)->is_text && probe->packing == BC_PACKING_NONE && !is_segment &&
+		bc_describe_foreign(
+			probe->err, sizeof(probe->err), probe->packing, in->packed, in->end, false))
+		return -EINVAL;
 
 	if (probe->is_capture && probe->format == BC_FORMAT_UNKNOWN)
 		return -EINVAL;
@@ -74,7 +81,7 @@ static int read_head(
 					!bc_packing_is_certain(in->packed, in->end) ||
 					bc_may_be_capture(in->packed, in->end)))
 				continue;
-			return use_given(probe, given);
+			return use_given(in, probe, given);
 		}
 		if (is_known)
 			return probe->format != BC_FORMAT_UNKNOWN ? 0

@@ -9,6 +9,7 @@
 #include "formats/bus/bcp1.h"
 #include "formats/bus/dialect.h"
 #include "formats/bus/sample.h"
+#include "formats/reader/foreign.h"
 #include "formats/reader/probe_text.h"
 #include "formats/segment/raw_capture.h"
 #include "formats/segment/segment.h"
@@ -194,35 +195,39 @@ static unsigned count_fitting(const uint8_t *head, size_t bytes, uint64_t addr_m
 	return fitting;
 }
 
-/* Checks the plain formats. Returns the only one that fits, or BC_FORMAT_UNKNOWN with *err set. */
-static enum bc_format probe_plain(const uint8_t *head, size_t bytes, char *err, size_t errlen)
+/* Checks the plain formats, and sets probe->format to the only one that fits, or probe->err.
+ * Returns the number that fit. */
+static unsigned probe_plain(struct bc_probe *probe, const uint8_t *head, size_t bytes)
 {
 	enum bc_format only = BC_FORMAT_UNKNOWN;
-	unsigned fitting = count_fitting(head, bytes, UINT32_MAX, &only, err, errlen);
+	unsigned fitting = count_fitting(
+		head, bytes, UINT32_MAX, &only, probe->err, sizeof(probe->err));
 
 	if (fitting == 0)
-		fitting = count_fitting(head, bytes, WIDE_ADDR_MAX, &only, err, errlen);
+		fitting = count_fitting(
+			head, bytes, WIDE_ADDR_MAX, &only, probe->err, sizeof(probe->err));
+	size_t used = strlen(probe->err);
 	if (fitting == 1)
-		return only;
-	size_t used = strlen(err);
-	if (fitting > 1)
-		snprintf(err + used, errlen - used, ": each matches the content");
+		probe->format = only;
+	else if (fitting > 1)
+		snprintf(
+			probe->err + used, sizeof(probe->err) - used, ": each matches the content");
 	else
-		snprintf(err, errlen, "the content fits no known format");
-	return BC_FORMAT_UNKNOWN;
+		snprintf(probe->err, sizeof(probe->err), "the content fits no known format");
+	return fitting;
 }
 
-/* The name of another compression format, or NULL. */
-static const char *foreign_packing(const uint8_t *head, size_t bytes)
+static void probe_content(struct bc_probe *probe, const uint8_t *head, size_t bytes, bool is_all)
 {
-	if (bytes >= 6 && memcmp(head,
-				  "\xFD"
-				  "7zXZ",
-				  6) == 0)
-		return "xz";
-	if (bytes >= 4 && memcmp(head, "BZh", 3) == 0 && head[3] >= '1' && head[3] <= '9')
-		return "bzip2";
-	return NULL;
+	unsigned fitting = 0;
+
+	if (bc_is_text(head, bytes))
+		probe->format = bc_probe_text(head, bytes, is_all, probe->err, sizeof(probe->err));
+	else
+		fitting = probe_plain(probe, head, bytes);
+	if (probe->format == BC_FORMAT_UNKNOWN)
+		probe->is_foreign = bc_describe_foreign(
+			probe->err, sizeof(probe->err), probe->packing, head, bytes, fitting != 0);
 }
 
 static bool probe_bytes(struct bc_probe *probe, const uint8_t *head, size_t bytes, bool is_all)
@@ -250,14 +255,8 @@ static bool probe_bytes(struct bc_probe *probe, const uint8_t *head, size_t byte
 			bc_packing_name(probe->packing));
 	else if (bytes == 0)
 		snprintf(probe->err, sizeof(probe->err), "empty file");
-	else if (foreign_packing(head, bytes) != NULL)
-		snprintf(probe->err, sizeof(probe->err),
-			"compressed with %s, which is not supported; decompress it first",
-			foreign_packing(head, bytes));
-	else if (bc_is_text(head, bytes))
-		probe->format = bc_probe_text(head, bytes, is_all, probe->err, sizeof(probe->err));
 	else
-		probe->format = probe_plain(head, bytes, probe->err, sizeof(probe->err));
+		probe_content(probe, head, bytes, is_all);
 	return true;
 }
 
@@ -306,10 +305,9 @@ bool bc_probe(
 			    : -ENOMEM;
 	bool is_over = is_all || bytes >= BC_PROBE_BYTES;
 	bool is_certain = true;
+	probe->is_foreign = n == -ENOBUFS;
 	if (n == -ENOBUFS)
-		snprintf(probe->err, sizeof(probe->err),
-			"its zstd frames need a window of more than %u MiB; decompress it first",
-			(1u << window_log) >> 20);
+		bc_unpack_too_large(probe->err, sizeof(probe->err), packing, window_log);
 	else if (n < 0)
 		snprintf(probe->err, sizeof(probe->err), "out of memory");
 	else

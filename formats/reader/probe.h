@@ -26,12 +26,13 @@ struct bc_probe {
 	enum bc_format format;   /* BC_FORMAT_UNKNOWN: see `err` */
 	enum bc_packing packing; /* its compression */
 	bool is_capture;         /* a raw capture */
+	bool is_foreign;         /* unknown format: `err` says what it is and what to do */
 	char err[200];           /* unknown format: the reason, as a clause */
 };
 
-/* Examines the first bytes of a file, which may be compressed with LZ4, gzip or zstd with windows
- * of up to 1 << window_log bytes. `is_all`: the file has no more bytes. Returns true if *probe is
- * final, or false if more bytes could change it (never with BC_PROBE_BYTES or is_all). */
+/* Examines the first bytes of a file, which may be compressed with LZ4, gzip, zstd or xz with
+ * windows of up to 1 << window_log bytes. `is_all`: the file has no more bytes. Returns true if
+ * *probe is final, or false if more bytes could change it (never with BC_PROBE_BYTES or is_all). */
 bool bc_probe(struct bc_probe *probe, const uint8_t *head, size_t bytes, bool is_all,
 	unsigned window_log);
 

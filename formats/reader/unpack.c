@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <lz4.h>
 #include <lz4frame.h>
+#include <lzma.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
@@ -17,6 +19,7 @@
 
 #define MAGIC_LZ4  0x184D2204u
 #define MAGIC_ZSTD 0xFD2FB528u
+#define MAGIC_XZ   0x587A37FDu
 
 /* Of the frames that decoders of LZ4 and of zstd skip; the last four bits may have any value. */
 #define MAGIC_SKIPPABLE      0x184D2A50u
@@ -34,11 +37,17 @@ struct bc_unpacker {
 	ZSTD_DStream *zstd;
 	z_stream gzip;
 	bool has_gzip;
+	lzma_stream xz;
+	uint64_t xz_memory; /* that its decoder may use */
+	int xz_error;       /* found in the call that returned what came before */
 };
+
+/* What the decoder of xz needs besides the dictionary. */
+#define XZ_STATE_BYTES (1u << 20)
 
 const char *bc_packing_name(enum bc_packing packing)
 {
-	static const char *const names[] = {"", "LZ4", "gzip", "zstd"};
+	static const char *const names[] = {"", "LZ4", "gzip", "zstd", "xz"};
 
 	return names[packing];
 }
@@ -64,6 +73,8 @@ enum bc_packing bc_packing_of(const uint8_t *head, size_t bytes)
 
 	if (magic == MAGIC_ZSTD)
 		return BC_PACKING_ZSTD;
+	if (magic == MAGIC_XZ && skipped == 0)
+		return BC_PACKING_XZ;
 	if (skipped != 0 || magic == MAGIC_LZ4)
 		return BC_PACKING_LZ4;
 	if (bytes >= 3 && head[0] == 0x1F && head[1] == 0x8B && head[2] == 8)
@@ -76,6 +87,20 @@ bool bc_packing_is_certain(const uint8_t *head, size_t bytes)
 	size_t skipped = count_skippable(head, bytes);
 
 	return bytes >= 4 && (skipped == 0 || bytes - skipped >= 4);
+}
+
+void bc_unpack_too_large(char *err, size_t errlen, enum bc_packing packing, unsigned window_log)
+{
+	unsigned mebibytes = (1u << window_log) >> 20;
+
+	if (packing == BC_PACKING_XZ)
+		snprintf(err, errlen,
+			"its xz streams need a dictionary of more than %u MiB; decompress it first",
+			mebibytes);
+	else
+		snprintf(err, errlen,
+			"its zstd frames need a window of more than %u MiB; decompress it first",
+			mebibytes);
 }
 
 static bool open_zstd(struct bc_unpacker *u, unsigned window_log)
@@ -107,6 +132,10 @@ struct bc_unpacker *bc_unpack_open(enum bc_packing packing, unsigned window_log)
 	case BC_PACKING_ZSTD:
 		ok = open_zstd(u, window_log);
 		break;
+	case BC_PACKING_XZ:
+		u->xz_memory = (UINT64_C(1) << window_log) + XZ_STATE_BYTES;
+		ok = lzma_stream_decoder(&u->xz, u->xz_memory, 0) == LZMA_OK;
+		break;
 	case BC_PACKING_NONE:
 		break;
 	}
@@ -124,6 +153,7 @@ void bc_unpack_close(struct bc_unpacker *u)
 	ZSTD_freeDStream(u->zstd);
 	if (u->has_gzip)
 		inflateEnd(&u->gzip);
+	lzma_end(&u->xz);
 	free(u);
 }
 
@@ -225,6 +255,52 @@ static ssize_t unpack_gzip(struct bc_unpacker *u, uint8_t *out, size_t capacity,
 	return n;
 }
 
+static int xz_error(lzma_ret rc)
+{
+	switch (rc) {
+	case LZMA_OK:
+	case LZMA_STREAM_END:
+	case LZMA_BUF_ERROR: /* no input, or no room for output */
+		return 0;
+	case LZMA_MEM_ERROR:
+		return -ENOMEM;
+	case LZMA_MEMLIMIT_ERROR:
+		return -ENOBUFS;
+	default:
+		return -EBADMSG;
+	}
+}
+
+/* Zeros may be between two streams and after the last. */
+static ssize_t unpack_xz(struct bc_unpacker *u, uint8_t *out, size_t capacity, const uint8_t *in,
+	size_t bytes, size_t *consumed)
+{
+	lzma_stream *x = &u->xz;
+
+	if (u->xz_error != 0)
+		return u->xz_error;
+	if (u->is_between && x->total_in != 0) {
+		while (*consumed < bytes && in[*consumed] == 0)
+			++*consumed;
+		if (*consumed != 0 || bytes == 0)
+			return 0;
+		u->xz_error = xz_error(lzma_stream_decoder(x, u->xz_memory, 0));
+		if (u->xz_error != 0)
+			return u->xz_error;
+	}
+	x->next_in = in;
+	x->avail_in = bytes;
+	x->next_out = out;
+	x->avail_out = capacity;
+	lzma_ret rc = lzma_code(x, LZMA_RUN);
+	*consumed = bytes - x->avail_in;
+	ssize_t n = (ssize_t)(capacity - x->avail_out);
+	if (x->total_in != 0)
+		u->is_between = rc == LZMA_STREAM_END;
+	u->xz_error = xz_error(rc);
+	return n == 0 ? u->xz_error : n;
+}
+
 ssize_t bc_unpack(struct bc_unpacker *u, uint8_t *out, size_t capacity, const uint8_t *in,
 	size_t bytes, size_t *consumed)
 {
@@ -236,6 +312,8 @@ ssize_t bc_unpack(struct bc_unpacker *u, uint8_t *out, size_t capacity, const ui
 		return unpack_zstd(u, out, capacity, in, bytes, consumed);
 	case BC_PACKING_GZIP:
 		return unpack_gzip(u, out, capacity, in, bytes, consumed);
+	case BC_PACKING_XZ:
+		return unpack_xz(u, out, capacity, in, bytes, consumed);
 	case BC_PACKING_NONE:
 		break;
 	}

@@ -1,4 +1,4 @@
-/* Decompresses LZ4 frames, gzip members and zstd frames, one or several in a row.
+/* Decompresses LZ4 frames, gzip members, zstd frames and xz streams, one or several in a row.
  *
  * Call bc_unpack_open(), then bc_unpack() with the bytes as they arrive. All output before damage
  * is good. */
@@ -15,9 +15,10 @@ enum bc_packing {
 	BC_PACKING_LZ4,
 	BC_PACKING_GZIP,
 	BC_PACKING_ZSTD,
+	BC_PACKING_XZ,
 };
 
-/* "LZ4", "gzip", "zstd"; "" for none. */
+/* "LZ4", "gzip", "zstd", "xz"; "" for none. */
 const char *bc_packing_name(enum bc_packing packing);
 
 /* The compression format of a file, from the first magic that is not that of a skippable frame
@@ -27,13 +28,18 @@ enum bc_packing bc_packing_of(const uint8_t *head, size_t bytes);
 /* Whether more bytes would not change that. */
 bool bc_packing_is_certain(const uint8_t *head, size_t bytes);
 
-/* The window that zstd needs at most for data of any level or of --long, as a power of 2. */
+/* The window that zstd needs at most for data of any level or of --long, and more than the
+ * dictionary of any level of xz, as a power of 2. */
 #define BC_WINDOW_LOG 27u
+
+/* Says that the data needs a larger window or dictionary than 1 << window_log bytes (-ENOBUFS), as
+ * a clause. */
+void bc_unpack_too_large(char *err, size_t errlen, enum bc_packing packing, unsigned window_log);
 
 struct bc_unpacker;
 
-/* Returns NULL if out of memory. zstd frames may need windows of up to 1 << window_log bytes; LZ4
- * and gzip need little. */
+/* Returns NULL if out of memory. zstd frames may need windows, and xz streams dictionaries, of up
+ * to 1 << window_log bytes; LZ4 and gzip need little. */
 struct bc_unpacker *bc_unpack_open(enum bc_packing packing, unsigned window_log);
 void bc_unpack_close(struct bc_unpacker *unpacker);
 

@@ -187,6 +187,7 @@ for target in $targets; do
 		{ printf "$first"; tail -c +$skip "$seed"; } >"$seeds/convert/$name"
 		{ printf "$first"; tail -c +$skip "$seed" | gzip -c; } >"$seeds/convert/$name.gz"
 		{ printf "$first"; tail -c +$skip "$seed" | zstd -qc; } >"$seeds/convert/$name.zst"
+		{ printf "$first"; tail -c +$skip "$seed" | xz -0 -c; } >"$seeds/convert/$name.xz"
 	done
 done
 

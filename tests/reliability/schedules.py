@@ -17,7 +17,7 @@ from harness import BUILD
 
 PROGRAM = BUILD / "tests/reliability/schedules"
 LIBRARIES = [BUILD / f"lib{name}.a" for name in ("daemon", "capture", "formats")]
-PACKAGES = "libuv jansson liblz4 zlib libzstd libxxhash libdeflate libelf inih libmicrohttpd libusb-1.0 libsystemd".split()
+PACKAGES = "libuv jansson liblz4 zlib libzstd liblzma libxxhash libdeflate libelf inih libmicrohttpd libusb-1.0 libsystemd".split()
 FAULTS = ("none", "slow", "full", "all")  # of the disk
 PART = 250  # schedules per process
 PLANTED_MOST = 20_000

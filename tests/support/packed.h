@@ -2,6 +2,7 @@
 #ifndef BC_TESTS_SUPPORT_PACKED_H
 #define BC_TESTS_SUPPORT_PACKED_H
 
+#include <lzma.h>
 #include <zlib.h>
 #include <zstd.h>
 
@@ -40,6 +41,18 @@ static inline struct trace pack_gzip(const struct trace *plain, int level)
 	return packed;
 }
 
+static inline struct trace pack_xz(const struct trace *plain)
+{
+	size_t room = lzma_stream_buffer_bound(plain->n);
+	struct trace packed = {.bytes = malloc(room)};
+
+	assert_non_null(packed.bytes);
+	assert_int_equal(lzma_easy_buffer_encode(1, LZMA_CHECK_CRC64, NULL, plain->bytes, plain->n,
+				 packed.bytes, &packed.n, room),
+		LZMA_OK);
+	return packed;
+}
+
 /* A frame whose only block is stored, as compressors do with what they can't make smaller. */
 static inline struct trace pack_stored(const struct trace *plain, enum bc_packing packing)
 {
@@ -62,11 +75,11 @@ static inline struct trace pack_stored(const struct trace *plain, enum bc_packin
 	return packed;
 }
 
-/* Every compression, and each with the bytes stored. */
-#define PACKED 6u
+/* Every compression, and each but xz with the bytes stored. */
+#define PACKED 7u
 
 static const enum bc_packing packings[PACKED] = {BC_PACKING_LZ4, BC_PACKING_LZ4, BC_PACKING_GZIP,
-	BC_PACKING_GZIP, BC_PACKING_ZSTD, BC_PACKING_ZSTD};
+	BC_PACKING_GZIP, BC_PACKING_ZSTD, BC_PACKING_ZSTD, BC_PACKING_XZ};
 
 static inline void pack_all(struct trace packed[PACKED], const struct trace *plain)
 {
@@ -76,6 +89,7 @@ static inline void pack_all(struct trace packed[PACKED], const struct trace *pla
 	packed[3] = pack_gzip(plain, 0);
 	packed[4] = pack_zstd(plain, 0);
 	packed[5] = pack_stored(plain, BC_PACKING_ZSTD);
+	packed[6] = pack_xz(plain);
 }
 
 #endif

@@ -3,6 +3,7 @@
 import datetime
 import grp
 import json
+import lzma
 import os
 import pathlib
 import re
@@ -704,6 +705,9 @@ def test_a_replay_that_ends_early_discards_the_rest(tmp):
         done = api.good("PUT", replay_path(format="byu"), packed, status=201)["replay"]
         equal((done["state"], done["recording"]["records"]), ("failed", 0))
         assert "window of more than 8 MiB" in done["error"], done
+        done = api.good("PUT", replay_path(format="byu"), lzma.compress(whole[:1200], preset=9), status=201)["replay"]
+        equal((done["state"], done["recording"]["records"]), ("failed", 0))
+        assert "dictionary of more than 8 MiB" in done["error"], done
         equal(daemon.stop(), 0)
 
 

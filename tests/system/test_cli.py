@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import lzma
 import os
 import pathlib
 import pty
@@ -374,7 +375,8 @@ def packed_and_stored(data):
             ("LZ4", False, run("lz4", "-9", "-c", data=data).stdout), ("LZ4", True, run("lz4", "-c", data=data).stdout),
             ("gzip", False, gzip.compress(data)), ("gzip", True, gzip.compress(data, 0)),
             ("zstd", False, run("zstd", "-19", "-c", data=data).stdout),
-            ("zstd", True, run("zstd", "--fast=5", "-c", data=data).stdout)):
+            ("zstd", True, run("zstd", "--fast=5", "-c", data=data).stdout),
+            ("xz", False, lzma.compress(data))):
         assert not stored or data[1000:50000] in packed, (name, "not stored")
         yield name, packed
 

@@ -1,5 +1,13 @@
 """buscap info detects the formats of text by what only they have, and names what it can't read."""
 
+import bz2
+import gzip
+import io
+import lzma
+import tarfile
+import zipfile
+import zlib
+
 from harness import BUSCAP, equal, need, run
 
 # Texts that look like traces in one way or another, but are none that buscap reads.
@@ -124,3 +132,80 @@ def test_stray_control_bytes_and_blank_lines_are_in_text(tmp):
     out, _ = info(tmp, texts, 3)
     equal(formats(out), ["din"] * len(texts))
     equal([int(line.split()[1]) for line in out if line.startswith("  references")], list(texts.values()))
+
+
+def archive(write):
+    out = io.BytesIO()
+    write(out)
+    return out.getvalue()
+
+
+def zipped(out):
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr("a.din", DIN)
+
+
+def tarred(out):
+    with tarfile.open(fileobj=out, mode="w") as file:
+        member = tarfile.TarInfo("a.din")
+        member.size = len(DIN)
+        file.addfile(member, io.BytesIO(DIN))
+
+
+# Files with a trace in them that are not read, what says so, and the command that is named.
+LARGE = DIN * 100
+TAR = archive(tarred)
+PACKED = {
+    "compress": (b"\x1f\x9d\x90" + bytes(range(48, 90)), "compressed with compress (.Z)", "gzip -dc"),
+    "zlib": (zlib.compress(LARGE), "compressed with zlib", "pigz -dc"),
+    "fast zlib": (zlib.compress(LARGE, 1), "compressed with zlib", "pigz -dc"),
+    "zip": (archive(zipped), "a zip archive", "unzip -p"),
+    "bzip2": (bz2.compress(LARGE), "compressed with bzip2", "bzip2 -dc"),
+    "lzma": (lzma.compress(LARGE, lzma.FORMAT_ALONE), "compressed with lzma", "xz -dc"),
+    "large lzma": (lzma.compress(LARGE, lzma.FORMAT_ALONE, preset=9), "compressed with lzma", "xz -dc"),
+    "lzip": (b"LZIP\x01\x0c" + bytes(range(99, 140)), "compressed with lzip", "lzip -dc"),
+    "7z": (b"7z\xbc\xaf\x27\x1c\0\4" + bytes(range(40)), "a 7z archive", "7z x -so"),
+    "tar": (TAR, "a tar archive", "tar -xOf"),
+    "gzip twice": (gzip.compress(gzip.compress(LARGE)), "gzip within gzip", "gzip -dc"),
+    "gzip of xz": (gzip.compress(lzma.compress(LARGE)), "xz within gzip", "gzip -dc"),
+    "xz of bzip2": (lzma.compress(bz2.compress(LARGE)), "bzip2 within xz", "xz -dc"),
+    "tar.gz": (gzip.compress(TAR), "tar within gzip", "gzip -dc"),
+    "UTF-16": (DIN.decode().encode("utf-16"), "UTF-16 text", "iconv -f UTF-16LE"),
+    "UTF-16 without a mark": (DIN.decode().encode("utf-16-be"), "UTF-16 text", "iconv -f UTF-16BE"),
+    "UTF-16 in gzip": (gzip.compress(DIN.decode().encode("utf-16")), "UTF-16 text within gzip", "gzip -dc"),
+}
+
+
+def test_what_is_not_read_is_named_with_the_command_that_unpacks_it(tmp):
+    _, err = info(tmp, [data for data, *_ in PACKED.values()], 1)
+    equal(len(err), len(PACKED), "\n".join(err))
+    for (name, (_, is_what, command)), line in zip(PACKED.items(), err):
+        assert f": {is_what}; " in line and f"first: {command} " in line and "-I" not in line, f"{name}: {line}"
+    # So are those that can't be lines of a format that is given.
+    for name in ("compress", "bzip2", "UTF-16", "zip"):
+        done = run(BUSCAP, "convert", "-I", "din", "-O", "xdin", data=PACKED[name][0])
+        equal((done.returncode, done.stdout), (1, b""), name)
+        assert PACKED[name][1].encode() in done.stderr, done.stderr
+
+
+def test_a_trace_in_xz_is_read_and_damage_reported(tmp):
+    text = b"".join(b"%d %x\n" % (n % 3, n * 7919) for n in range(20000))
+    packed = lzma.compress(text)
+    path = tmp / "a.din.xz"
+    for data in (packed, lzma.compress(text[:999]) + bytes(4) + lzma.compress(text[999:])):
+        path.write_bytes(data)
+        done = run(need(BUSCAP), "convert", "-O", "din", path)
+        equal((done.returncode, done.stdout, done.stderr), (0, text, b""))
+    damaged = bytearray(packed)
+    damaged[len(packed) * 2 // 3] ^= 1
+    for data in (packed[: len(packed) * 2 // 3], packed[:-1], bytes(damaged)):
+        path.write_bytes(data)
+        done = run(BUSCAP, "convert", "-O", "din", path)
+        equal(done.returncode, 3, done.stderr.decode())
+        assert b"the compressed data is damaged or torn here" in done.stderr, done.stderr
+        if data != bytes(damaged):
+            assert text.startswith(done.stdout) and len(done.stdout) > 10000
+    path.write_bytes(lzma.compress(text, filters=[{"id": lzma.FILTER_LZMA2, "preset": 1, "dict_size": 1 << 28}]))
+    done = run(BUSCAP, "convert", "-O", "din", path)
+    equal(done.returncode, 1)
+    assert done.stderr.endswith(b": its xz streams need a dictionary of more than 128 MiB; decompress it first\n"), done.stderr

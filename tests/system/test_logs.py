@@ -126,10 +126,10 @@ def format_of(literal):
 
 @functools.cache
 def source_formats():
-    """The string literals in daemon/ and capture/ that contain words: {format: levels}. The levels are not empty for
-    the first such literal of a statement that logs."""
+    """The string literals in daemon/, in capture/ and where files are opened that contain words: {format: levels}. The
+    levels are not empty for the first such literal of a statement that logs."""
     found = {}
-    for folder in ("daemon", "capture"):
+    for folder in ("daemon", "capture", "formats/reader"):
         for path in (harness.ROOT / folder).rglob("*.c"):
             text = re.sub(rf"/\*.*?\*/|({LITERAL})", lambda m: m.group(1) or " ", path.read_text(), flags=re.S)
             levels = set()

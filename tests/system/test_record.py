@@ -669,7 +669,7 @@ def test_a_replay_skips_duplicates_and_reports_what_is_out_of_order(tmp):
     equal(sorted(records_with_ticks(late)), sorted(records_with_ticks(first)), "records and ticks")
 
 
-@pytest.mark.parametrize("packing", ["lz4", "gzip", "zstd"])
+@pytest.mark.parametrize("packing", ["lz4", "gzip", "zstd", "xz"])
 def test_replay_of_a_compressed_segment(tmp, packing):
     whole, recorded = small_segment(tmp)
     again = record_bytes(tmp, run(packing, "-c", data=whole).stdout, None)

@@ -1,5 +1,6 @@
 #include <errno.h>
 #include <lz4frame.h>
+#include <lzma.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
@@ -14,7 +15,8 @@
 #define PLAIN 300000u
 #define ROOM  (4 * PLAIN)
 
-static const enum bc_packing packings[] = {BC_PACKING_LZ4, BC_PACKING_GZIP, BC_PACKING_ZSTD};
+static const enum bc_packing packings[] = {
+	BC_PACKING_LZ4, BC_PACKING_GZIP, BC_PACKING_ZSTD, BC_PACKING_XZ};
 
 #define PACKINGS (sizeof(packings) / sizeof(packings[0]))
 
@@ -40,10 +42,22 @@ static size_t pack_gzip(uint8_t *out, const uint8_t *in, size_t bytes)
 	return n;
 }
 
+static size_t pack_xz(uint8_t *out, const uint8_t *in, size_t bytes)
+{
+	size_t n = 0;
+
+	assert_int_equal(
+		lzma_easy_buffer_encode(1, LZMA_CHECK_CRC64, NULL, in, bytes, out, &n, ROOM),
+		LZMA_OK);
+	return n;
+}
+
 static size_t pack(uint8_t *out, enum bc_packing packing, const uint8_t *in, size_t bytes)
 {
 	if (packing == BC_PACKING_GZIP)
 		return pack_gzip(out, in, bytes);
+	if (packing == BC_PACKING_XZ)
+		return pack_xz(out, in, bytes);
 	size_t n = packing == BC_PACKING_LZ4 ? LZ4F_compressFrame(out, ROOM, in, bytes, NULL)
 					     : ZSTD_compress(out, ROOM, in, bytes, 3);
 	assert_true(n < ROOM);
@@ -152,6 +166,74 @@ TEST_F(zeros_after_gzip_are_skipped_and_other_bytes_are_damage)
 	result = unpack(BC_PACKING_GZIP, packed, f->bytes[1] + 600, 512, 4096, f->plain, PLAIN);
 	assert_int_equal(result.given, PLAIN);
 	assert_true(result.is_damaged);
+	free(packed);
+}
+
+TEST_F(zeros_may_be_between_and_after_streams_of_xz)
+{
+	uint8_t *packed = calloc(2, ROOM);
+	uint8_t *plain = malloc(2 * PLAIN);
+	size_t bytes = f->bytes[3];
+
+	assert_non_null(packed);
+	assert_non_null(plain);
+	memcpy(plain, f->plain, PLAIN);
+	memcpy(plain + PLAIN, f->plain, PLAIN);
+	memcpy(packed, f->packed[3], bytes);
+	memcpy(packed + bytes + 8, f->packed[3], bytes);
+	for (size_t piece = 1; piece < 2 * ROOM; piece *= 100) {
+		struct result result = unpack(
+			BC_PACKING_XZ, packed, 2 * bytes + 12, piece, 4096, plain, 2 * PLAIN);
+		assert_int_equal(result.given, 2 * PLAIN);
+		assert_true(result.may_end && !result.is_damaged);
+	}
+	packed[bytes + 4] = 'x';
+	struct result result = unpack(
+		BC_PACKING_XZ, packed, 2 * bytes + 12, 512, 4096, plain, 2 * PLAIN);
+	assert_int_equal(result.given, PLAIN);
+	assert_true(result.is_damaged);
+	free(packed);
+	free(plain);
+}
+
+/* The index and the footer. */
+TEST_F(a_wrong_byte_at_the_end_of_xz_is_damage)
+{
+	uint8_t *packed = malloc(ROOM);
+
+	assert_non_null(packed);
+	size_t bytes = pack(packed, BC_PACKING_XZ, f->plain, 300);
+	for (size_t at = bytes - 24; at < bytes; at++) {
+		packed[at] ^= 0x10;
+		struct result result = unpack(
+			BC_PACKING_XZ, packed, bytes, bytes, 4096, f->plain, 300);
+		assert_true(result.is_damaged || !result.may_end);
+		packed[at] ^= 0x10;
+	}
+	free(packed);
+}
+
+TEST_F(a_dictionary_of_xz_may_be_too_large)
+{
+	uint8_t *packed = malloc(ROOM);
+	uint8_t out[1000];
+
+	assert_non_null(packed);
+	for (uint32_t level = 6; level <= 9; level += 3) { /* 8 and 64 MiB */
+		size_t bytes = 0;
+		assert_int_equal(lzma_easy_buffer_encode(level, LZMA_CHECK_CRC32, NULL, f->plain,
+					 sizeof(out), packed, &bytes, ROOM),
+			LZMA_OK);
+		for (unsigned log = 22; log <= BC_WINDOW_LOG; log++) {
+			struct bc_unpacker *u = bc_unpack_open(BC_PACKING_XZ, log);
+			size_t consumed;
+			assert_non_null(u);
+			ssize_t n = bc_unpack(u, out, sizeof(out), packed, bytes, &consumed);
+			assert_int_equal(
+				n, log < (level == 6 ? 23 : 26) ? -ENOBUFS : (ssize_t)sizeof(out));
+			bc_unpack_close(u);
+		}
+	}
 	free(packed);
 }
 

@@ -1,0 +1,141 @@
+#include "formats/reader/foreign.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* What a file is, and the command that prints what is in it. */
+struct foreign {
+	const char *name;
+	const char *is;   /* a phrase with the name */
+	const char *verb; /* what the command does to it */
+	const char *command;
+};
+
+#define PACKED(name, command)                                                  \
+	{                                                                      \
+		(name), "compressed with " name, "decompress", command " FILE" \
+	}
+#define ARCHIVE(name, command)                                           \
+	{                                                                \
+		(name), "a " name " archive", "extract", command " FILE" \
+	}
+
+/* The compressions that are read: their command, and what they are within another one. */
+static const struct foreign packings[] = {
+	[BC_PACKING_LZ4] = PACKED("LZ4", "lz4 -dc"),
+	[BC_PACKING_GZIP] = PACKED("gzip", "gzip -dc"),
+	[BC_PACKING_ZSTD] = PACKED("zstd", "zstd -dc"),
+	[BC_PACKING_XZ] = PACKED("xz", "xz -dc"),
+};
+
+static const struct {
+	size_t offset;
+	size_t length;
+	char magic[8];
+	struct foreign foreign;
+} magics[] = {
+	{0, 2, "\x1F\x9D", PACKED("compress (.Z)", "gzip -dc")},
+	{0, 2, "\x1F\xA0", PACKED("compress -H (.z)", "gzip -dc")},
+	{0, 2, "\x1F\x1E", PACKED("pack (.z)", "gzip -dc")},
+	{0, 4, "PK\x03\x04", ARCHIVE("zip", "unzip -p")},
+	{0, 3, "BZh", PACKED("bzip2", "bzip2 -dc")},
+	{0, 5, "LZIP\x01", PACKED("lzip", "lzip -dc")},
+	{0, 8, "\x89LZO\0\r\n\x1A", PACKED("lzop", "lzop -dc")},
+	{0, 4, "\x02!L\x18", PACKED("an old LZ4", "lz4 -dc")},
+	{0, 6, "7z\xBC\xAF'\x1C", ARCHIVE("7z", "7z x -so")},
+	{0, 6, "Rar!\x1A\x07", ARCHIVE("rar", "unrar p -inul")},
+	{257, 5, "ustar", ARCHIVE("tar", "tar -xOf")},
+};
+
+static const struct foreign zlib = PACKED("zlib", "pigz -dc <");
+static const struct foreign lzma = PACKED("lzma", "xz -dc");
+static const struct foreign utf16[] = {
+	{"UTF-16 text", "UTF-16 text", "convert", "iconv -f UTF-16LE -t UTF-8 FILE"},
+	{"UTF-16 text", "UTF-16 text", "convert", "iconv -f UTF-16BE -t UTF-8 FILE"},
+};
+
+/* The header of zlib is two bytes: deflate with a window of up to 32 KiB, and a checksum of five
+ * bits. */
+static bool is_zlib(const uint8_t *head, size_t bytes)
+{
+	return bytes >= 8 && (head[0] & 0x0F) == 8 && head[0] >> 4 <= 7 && (head[1] & 0x20) == 0 &&
+	       (head[0] << 8 | head[1]) % 31 == 0;
+}
+
+/* The usual properties, a dictionary of whole 64 KiB, and a length that is unknown or below 2^40.
+ */
+static bool is_lzma(const uint8_t *head, size_t bytes)
+{
+	if (bytes < 14 || head[0] != 0x5D || head[1] != 0 || head[2] != 0 || head[13] != 0)
+		return false;
+	bool is_unknown = memcmp(head + 5, "\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF", 8) == 0;
+	return is_unknown || (head[10] | head[11] | head[12]) == 0;
+}
+
+static bool is_ascii(uint8_t byte)
+{
+	return (byte >= ' ' && byte <= '~') || byte == '\t' || byte == '\n' || byte == '\r';
+}
+
+/* Whether nearly all pairs of bytes are a zero, at this place in the pair, and a character. */
+static bool is_utf16(const uint8_t *head, size_t bytes, size_t zero)
+{
+	size_t pairs = bytes / 2 < 2048 ? bytes / 2 : 2048;
+	size_t good = 0;
+
+	for (size_t i = 0; i < pairs; i++)
+		good += head[2 * i + zero] == 0 && is_ascii(head[2 * i + 1 - zero]);
+	return pairs >= 4 && good * 8 >= pairs * 7;
+}
+
+/* Whether one of the first bytes is none of ASCII text. */
+static bool has_binary(const uint8_t *head, size_t bytes)
+{
+	for (size_t i = 0; i < bytes && i < 512; i++)
+		if (!is_ascii(head[i]))
+			return true;
+	return false;
+}
+
+static const struct foreign *find_magic(const uint8_t *head, size_t bytes, size_t least)
+{
+	for (size_t i = 0; i < sizeof(magics) / sizeof(magics[0]); i++) {
+		size_t end = magics[i].offset + magics[i].length;
+		if (bytes >= end && magics[i].length >= least &&
+			memcmp(head + magics[i].offset, magics[i].magic, magics[i].length) == 0)
+			return &magics[i].foreign;
+	}
+	return NULL;
+}
+
+static const struct foreign *find_foreign(const uint8_t *head, size_t bytes, bool may_be_records)
+{
+	if (!has_binary(head, bytes))
+		return NULL;
+	const struct foreign *found = find_magic(head, bytes, may_be_records ? 4 : 2);
+	if (found != NULL || may_be_records)
+		return found;
+	for (size_t zero = 0; zero < 2; zero++)
+		if (is_utf16(head, bytes, zero))
+			return &utf16[zero == 0];
+	return is_lzma(head, bytes) ? &lzma : is_zlib(head, bytes) ? &zlib : NULL;
+}
+
+bool bc_describe_foreign(char *err, size_t errlen, enum bc_packing packing, const uint8_t *head,
+	size_t bytes, bool may_be_records)
+{
+	enum bc_packing inner = bc_packing_of(head, bytes);
+	const struct foreign *foreign = inner != BC_PACKING_NONE
+						? &packings[inner]
+						: find_foreign(head, bytes, may_be_records);
+
+	if (foreign == NULL)
+		return false;
+	if (packing != BC_PACKING_NONE)
+		snprintf(err, errlen, "%s within %s; decompress it first: %s", foreign->name,
+			bc_packing_name(packing), packings[packing].command);
+	else
+		snprintf(err, errlen, "%s; %s it first: %s", foreign->is, foreign->verb,
+			foreign->command);
+	return true;
+}
