@@ -13,6 +13,7 @@
 
 #include "capture/source/block_replay.h"
 #include "capture/source/recording_stream.h"
+#include "formats/base/fail.h"
 #include "formats/reader/input.h"
 #include "formats/segment/sequence_check.h"
 
@@ -539,7 +540,7 @@ int bc_file_source_open(
 	f->source.is_replay = true;
 	f->source.is_stream = options->path != NULL && lseek(fd, 0, SEEK_CUR) < 0;
 	f->source.clock_hz = options->clock_hz;
-	snprintf(f->source.name, sizeof(f->source.name), "%s",
+	bc_message(f->source.name, sizeof(f->source.name), "%s",
 		options->path != NULL ? options->path : options->name);
 	f->format = options->format;
 	f->stream = (struct bc_input_stream){.fd = fd, .wake_fd = wake_fd};

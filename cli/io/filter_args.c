@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli/term/options.h"
+#include "formats/base/fail.h"
 #include "formats/base/rfc3339.h"
 #include "formats/trace/filter_parse.h"
 
@@ -178,7 +179,7 @@ static bool find_region(struct bc_filter *filter, const struct bc_name_map *name
 {
 	struct bc_name_map *pc = NULL;
 
-	snprintf(err, errlen, "out of memory");
+	bc_message(err, errlen, "out of memory");
 	if (names == NULL)
 		names = pc = bc_name_map_open();
 	bool ok = names != NULL && bc_filter_parse_region(filter, names, name, err, errlen);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "daemon/base/rules.h"
+#include "formats/base/fail.h"
 #include "formats/base/json.h"
 #include "formats/base/utf8.h"
 #include "formats/segment/metadata.h"
@@ -82,9 +83,9 @@ bool bc_body_from_object(
 {
 	*body = (struct bc_body){.object = object, .err = err, .errlen = errlen};
 	if (object == NULL)
-		snprintf(err, errlen, "out of memory");
+		bc_message(err, errlen, "out of memory");
 	else if (!json_is_object(object))
-		snprintf(err, errlen, "the body must be a JSON object");
+		bc_message(err, errlen, "the body must be a JSON object");
 	else if (check_members(body, names))
 		return true;
 	bc_body_free(body);

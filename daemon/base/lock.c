@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "formats/base/fail.h"
+
 #define DIR_PID ".buscapd.lock" /* contains the pid; the lock is on the directory */
 
 /* Writes our pid, for the error message of another daemon. Errors are ignored: the lock works
@@ -53,12 +55,12 @@ static void format_busy(char *err, size_t errlen, int dir_fd)
 	if (fd >= 0)
 		close(fd);
 	if (pid > 0)
-		snprintf(err, errlen,
+		bc_message(err, errlen,
 			"in use by buscapd with pid %ld; stop that one, or use another directory "
 			"(-o)",
 			pid);
 	else
-		snprintf(err, errlen,
+		bc_message(err, errlen,
 			"in use by another buscapd; stop that one, or use another directory (-o)");
 }
 
@@ -68,7 +70,7 @@ int bc_dir_open(const char *dir, char *err, size_t errlen)
 
 	if (fd < 0) {
 		int rc = -errno;
-		snprintf(err, errlen, "can't open the directory: %s", strerror(-rc));
+		bc_message(err, errlen, "can't open the directory: %s", strerror(-rc));
 		return rc;
 	}
 	/* Lock the directory, because a lock file could be deleted. */
@@ -80,11 +82,11 @@ int bc_dir_open(const char *dir, char *err, size_t errlen)
 	if (rc == -EBUSY)
 		format_busy(err, errlen, fd);
 	else if (rc == 0 && pid_fd < 0)
-		snprintf(err, errlen, "can't write there: %s", strerror(-pid_fd));
+		bc_message(err, errlen, "can't write there: %s", strerror(-pid_fd));
 	else if (rc == 0)
 		write_pid(pid_fd);
 	else
-		snprintf(err, errlen, "can't lock the directory: %s", strerror(-rc));
+		bc_message(err, errlen, "can't lock the directory: %s", strerror(-rc));
 	if (pid_fd >= 0)
 		close(pid_fd);
 	rc = rc != 0 ? rc : pid_fd < 0 ? pid_fd : 0;
@@ -111,14 +113,14 @@ int bc_dir_claim(const char *dir, char *err, size_t errlen)
 
 	if (!is_new && errno != EEXIST) {
 		int rc = -errno;
-		snprintf(err, errlen,
+		bc_message(err, errlen,
 			"%s: can't create the directory: %s; create it, or use another (-o)", dir,
 			strerror(-rc));
 		return rc;
 	}
 	int fd = bc_dir_open(dir, what, sizeof(what));
 	if (fd < 0)
-		snprintf(err, errlen, "%s: %s", dir, what);
+		bc_message(err, errlen, "%s: %s", dir, what);
 	else if (is_new)
 		sync_parent(fd);
 	return fd;

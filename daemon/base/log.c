@@ -26,10 +26,14 @@
 #include <unistd.h>
 
 #include "formats/base/clock.h"
+#include "formats/base/fail.h"
 #include "formats/base/rfc3339.h"
 #include "formats/base/utf8.h"
 
 #define QUEUE_BYTES (256u * 1024)
+
+/* Maximum bytes of a line before its end, "...\n" and a zero. */
+#define LINE_BYTES (BC_LOG_LINE_MAX - sizeof("...\n"))
 
 /* At the end, the time for lines that are not written yet. */
 #define FLUSH_S 1
@@ -116,7 +120,6 @@ static size_t escape_next(char piece[8], const char *text, size_t left)
 
 size_t bc_log_write(char line[BC_LOG_LINE_MAX], size_t used, const char *text)
 {
-	const size_t limit = BC_LOG_LINE_MAX - sizeof("...\n");
 	size_t left = strlen(text);
 	bool is_cut = false;
 	char piece[8];
@@ -124,7 +127,7 @@ size_t bc_log_write(char line[BC_LOG_LINE_MAX], size_t used, const char *text)
 	while (left != 0 && !is_cut) {
 		size_t consumed = escape_next(piece, text, left);
 		size_t bytes = strlen(piece);
-		is_cut = used + bytes > limit;
+		is_cut = used + bytes > LINE_BYTES;
 		memcpy(line + used, is_cut ? "..." : piece, is_cut ? 3 : bytes);
 		used += is_cut ? 3 : bytes;
 		text += consumed;
@@ -300,9 +303,37 @@ static bool queue_line(const char *line, size_t bytes)
 	return has_thread;
 }
 
+static size_t escaped_bytes(const char *text)
+{
+	size_t left = strlen(text);
+	size_t escaped = 0;
+	char piece[8];
+
+	while (left != 0) {
+		size_t consumed = escape_next(piece, text, left);
+		escaped += strlen(piece);
+		text += consumed;
+		left -= consumed;
+	}
+	return escaped;
+}
+
+/* Shortens text until it has at most `room` bytes when it is escaped. */
+static void fit(char *text, size_t room)
+{
+	size_t max = room;
+
+	bc_shorten(text, max);
+	for (size_t bytes = escaped_bytes(text); bytes > room; bytes = escaped_bytes(text)) {
+		size_t excess = (bytes - room + 3) / 4; /* a byte becomes up to four */
+		max = strlen(text) - excess;
+		bc_shorten(text, max);
+	}
+}
+
 void bc_log(enum bc_log_level level, const char *format, ...)
 {
-	char text[BC_LOG_LINE_MAX];
+	char text[BC_MESSAGE_MAX];
 	char line[BC_LOG_LINE_MAX];
 	va_list args;
 
@@ -312,6 +343,7 @@ void bc_log(enum bc_log_level level, const char *format, ...)
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
 	int n = format_prefix(line, sizeof(line), level);
+	fit(text, LINE_BYTES - (size_t)n);
 	size_t bytes = bc_log_write(line, (size_t)n, text);
 	if (!queue_line(line, bytes) && write_line(line, bytes) != 0)
 		atomic_fetch_add(&dropped, 1);

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "formats/base/clock.h"
-#include "formats/base/utf8.h"
+#include "formats/base/fail.h"
 
 /* `since` may be later: callers read the clock at different times. */
 static uint64_t elapsed(uint64_t now, uint64_t since)
@@ -72,11 +72,7 @@ static struct bc_log_limit *limit_of(
 
 static void save_latest(struct bc_log_limit *l, const char *text)
 {
-	bool is_cut = strlen(text) >= sizeof(l->latest);
-	size_t max = sizeof(l->latest) - (is_cut ? sizeof("...") : 1);
-
-	snprintf(l->latest, sizeof(l->latest), "%.*s%s", (int)bc_utf8_fit(text, max), text,
-		is_cut ? "..." : "");
+	bc_message(l->latest, sizeof(l->latest), "%s", text);
 }
 
 void bc_log_limited_text(
@@ -107,7 +103,7 @@ void bc_log_limited(struct bc_log_limits *limits, enum bc_log_level level, const
 	if (!bc_log_is_enabled(level))
 		return;
 	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
+	bc_vmessage(text, sizeof(text), format, args);
 	va_end(args);
 	bc_log_limited_text(limits, level, format, text);
 }

@@ -40,7 +40,7 @@ struct bc_log_limit {
 	uint64_t window_ns; /* time to the next summary; 0: no line yet */
 	uint64_t last_ns;   /* time of the latest line */
 	enum bc_log_level level;
-	char latest[400]; /* text of the latest counted line; ends in "..." if it was longer */
+	char latest[400]; /* text of the latest counted line, shortened */
 };
 
 struct bc_log_limits {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "daemon/base/rules.h"
+#include "formats/base/fail.h"
 
 #define NS_PER_MS UINT64_C(1000000)
 #define NS_PER_S  UINT64_C(1000000000)
@@ -34,7 +35,7 @@ bool bc_time_or_size_read(
 	if (is_good)
 		*length = read;
 	else
-		snprintf(err, errlen, "not a length; try 10s, 64M, all");
+		bc_message(err, errlen, "not a length; try 10s, 64M, all");
 	return is_good;
 }
 

@@ -6,6 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "formats/base/fail.h"
+
 #define CONNECTIONS 64u
 
 bool bc_config_error(struct bc_config_errors *errors, const char *format, ...)
@@ -14,7 +16,7 @@ bool bc_config_error(struct bc_config_errors *errors, const char *format, ...)
 	va_list args;
 
 	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
+	bc_vmessage(text, sizeof(text), format, args);
 	va_end(args);
 	errors->count++;
 	errors->on_error(errors->context, text);

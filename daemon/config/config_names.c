@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "formats/base/fail.h"
 #include "formats/names/name_file.h"
 
 static int add_file(struct bc_name_map *map, const char *path, uint64_t offset, bool is_symbols,
@@ -19,7 +20,7 @@ static int add_file(struct bc_name_map *map, const char *path, uint64_t offset, 
 	if (fd < 0)
 		return -errno;
 	if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
-		snprintf(err, errlen, "not a regular file");
+		bc_message(err, errlen, "not a regular file");
 	else if (is_symbols)
 		rc = bc_name_file_add_symbols(map, fd, offset, err, errlen);
 	else

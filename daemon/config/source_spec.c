@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "formats/base/fail.h"
 #include "formats/base/number.h"
 
 #define SIM_RATE 1000000u
@@ -25,7 +26,7 @@ static bool read_file_setting(
 		spec->format = bc_format_by_name(value);
 		if (bc_format_is_bus(spec->format))
 			return true;
-		snprintf(err, errlen,
+		bc_message(err, errlen,
 			"%s: unknown format; use segment, bcp1, raw6, byu, byu16, byu24 or byu-be",
 			text);
 		return false;
@@ -33,10 +34,10 @@ static bool read_file_setting(
 	if ((value = value_of(text, "clock_hz")) != NULL) {
 		if (bc_number_read(&spec->clock_hz, value) && spec->clock_hz != 0)
 			return true;
-		snprintf(err, errlen, "%s: must be a number of ticks per second above 0", text);
+		bc_message(err, errlen, "%s: must be a number of ticks per second above 0", text);
 		return false;
 	}
-	snprintf(err, errlen, "%s: unknown setting of a file; use format= or clock_hz=", text);
+	bc_message(err, errlen, "%s: unknown setting of a file; use format= or clock_hz=", text);
 	return false;
 }
 
@@ -54,7 +55,7 @@ static bool read_file(struct bc_source_spec *spec, const char *text, char *err, 
 
 	spec->kind = BC_SOURCE_FILE;
 	if ((size_t)snprintf(spec->path, sizeof(spec->path), "%s", text) >= sizeof(spec->path)) {
-		snprintf(err, errlen, "file: path too long");
+		bc_message(err, errlen, "file: path too long");
 		return false;
 	}
 	while ((comma = strrchr(spec->path, ',')) != NULL && is_setting(comma + 1)) {
@@ -63,11 +64,11 @@ static bool read_file(struct bc_source_spec *spec, const char *text, char *err, 
 			return false;
 	}
 	if (spec->path[0] == '~' && (spec->path[1] == '/' || spec->path[1] == '\0'))
-		snprintf(err, errlen,
+		bc_message(err, errlen,
 			"file: ~ is not expanded; write the full path (./~ for a file of that "
 			"name)");
 	else if (spec->path[0] == '\0')
-		snprintf(err, errlen, "file: path missing; - is standard input");
+		bc_message(err, errlen, "file: path missing; - is standard input");
 	else
 		return true;
 	return false;
@@ -183,10 +184,10 @@ static bool read_sim_setting(
 			continue;
 		if (s->read(spec, value))
 			return true;
-		snprintf(err, errlen, "%s: invalid value. %s", text, s->meaning);
+		bc_message(err, errlen, "%s: invalid value. %s", text, s->meaning);
 		return false;
 	}
-	snprintf(err, errlen,
+	bc_message(err, errlen,
 		"%s: unknown setting; use rate=, count=, seed=, agents=, loss= or corrupt=", text);
 	return false;
 }
@@ -215,7 +216,7 @@ static bool read_usb(struct bc_source_spec *spec, const char *text, char *err, s
 	spec->kind = BC_SOURCE_USB;
 	if ((size_t)snprintf(spec->usb, sizeof(spec->usb), "%s", text) < sizeof(spec->usb))
 		return true;
-	snprintf(err, errlen, "usb: settings too long");
+	bc_message(err, errlen, "usb: settings too long");
 	return false;
 }
 
@@ -232,6 +233,6 @@ bool bc_source_spec_read(struct bc_source_spec *spec, const char *text, char *er
 		return read_usb(spec, "", err, errlen);
 	if (strncmp(text, "usb:", 4) == 0)
 		return read_usb(spec, text + 4, err, errlen);
-	snprintf(err, errlen, "unknown source; use usb[:SETTINGS], file:PATH or sim[:SETTINGS]");
+	bc_message(err, errlen, "unknown source; use usb[:SETTINGS], file:PATH or sim[:SETTINGS]");
 	return false;
 }

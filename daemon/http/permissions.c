@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "formats/base/fail.h"
+
 static const char *const names[BC_PERMISSIONS] = {
 	[BC_PERMISSION_RECORD] = "record",
 	[BC_PERMISSION_ROTATE] = "rotate",
@@ -29,7 +31,7 @@ bool bc_permissions_parse(uint32_t *permissions, const char *text, char *err, si
 			(strncmp(text, names[p], n) != 0 || names[p][n] != '\0'))
 			p++;
 		if (p == BC_PERMISSIONS) {
-			snprintf(err, errlen,
+			bc_message(err, errlen,
 				"unknown operation; expected record, rotate, mark, note, snapshot, "
 				"trigger or replay");
 			return false;

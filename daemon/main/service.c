@@ -11,6 +11,7 @@
 #include "capture/usb/board.h"
 #include "daemon/base/log.h"
 #include "formats/base/clock.h"
+#include "formats/base/fail.h"
 #include "formats/base/utf8.h"
 
 #define S_NS UINT64_C(1000000000)
@@ -204,7 +205,7 @@ void bc_service_text(char *out, size_t size, const struct bc_status *s, bool is_
 	else
 		snprintf(words, sizeof(words), "%s%s", s->state,
 			has_no_board ? ", waiting for a board" : "");
-	snprintf(out, size, "%s%s%s", words,
+	bc_message(out, size, "%s%s%s", words,
 		s->stats->is_stuck ? "; disk not accepting data: " : "",
 		s->stats->is_stuck ? s->stats->error : "");
 }
@@ -215,7 +216,7 @@ static void send_status(struct bc_service *s, const char *prefix, const char *wo
 	char text[BC_SERVICE_TEXT_MAX];
 	char notice[BC_SERVICE_TEXT_MAX + 128];
 
-	snprintf(text, sizeof(text), "%s", words);
+	bc_message(text, sizeof(text), "%s", words);
 	sanitize(text);
 	bool is_new = text[0] != '\0' && strcmp(text, s->text) != 0;
 	if (prefix[0] == '\0' && !is_new)

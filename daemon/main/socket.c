@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "daemon/base/lock.h"
+#include "formats/base/fail.h"
 
 #define PID_OF_SYSTEMD 1
 
@@ -50,7 +51,7 @@ static bool check_passed(int fd, const char *path, char *err, size_t errlen)
 
 	if (sd_is_socket(fd, AF_UNIX, SOCK_STREAM, 1) <= 0 ||
 		getsockname(fd, (struct sockaddr *)&address, &bytes) != 0) {
-		snprintf(err, errlen,
+		bc_message(err, errlen,
 			"systemd passed something other than a listening Unix stream socket; the "
 			"socket unit needs ListenStream=%s and Accept=no",
 			path[0] != '\0' ? path : "PATH");
@@ -58,14 +59,14 @@ static bool check_passed(int fd, const char *path, char *err, size_t errlen)
 	}
 	write_address(where, sizeof(where), &address, bytes);
 	if (path[0] == '\0') {
-		snprintf(err, errlen,
+		bc_message(err, errlen,
 			"systemd passed the socket %s, but socket.path is empty: set it to this "
 			"path, or stop the socket unit",
 			where);
 		return false;
 	}
 	if (address.sun_path[0] == '\0' || !is_same_node(where, path)) {
-		snprintf(err, errlen,
+		bc_message(err, errlen,
 			"systemd passed the socket %s, but socket.path is %s: make ListenStream= "
 			"in the socket unit and socket.path the same",
 			where, path);
@@ -83,12 +84,12 @@ int bc_socket_inherit(struct bc_socket *s, const char *path, char *err, size_t e
 	if (count == 0)
 		return 0;
 	if (count < 0) {
-		snprintf(err, errlen, "can't use LISTEN_FDS from the environment: %s",
+		bc_message(err, errlen, "can't use LISTEN_FDS from the environment: %s",
 			strerror(-count));
 		return -EINVAL;
 	}
 	if (count > 1) {
-		snprintf(err, errlen,
+		bc_message(err, errlen,
 			"systemd passed %d sockets, but buscapd uses one; the socket unit needs "
 			"exactly one ListenStream=",
 			count);
@@ -99,7 +100,7 @@ int bc_socket_inherit(struct bc_socket *s, const char *path, char *err, size_t e
 	/* accept() must not block, whatever NonBlocking= in the unit says. */
 	int flags = fcntl(fd, F_GETFL);
 	if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0) {
-		snprintf(err, errlen, "can't use the socket that systemd passed: %s",
+		bc_message(err, errlen, "can't use the socket that systemd passed: %s",
 			strerror(errno));
 		return -EINVAL;
 	}
@@ -170,19 +171,19 @@ static int replace_stale(const struct sockaddr_un *address, const char *group, l
 static void write_error(char *err, size_t errlen, const char *path, int rc, long holder)
 {
 	if (rc == -EBUSY && holder == PID_OF_SYSTEMD)
-		snprintf(err, errlen,
+		bc_message(err, errlen,
 			"%s: systemd listens on this socket; stop its socket unit, or choose "
 			"another path with --socket",
 			path);
 	else if (rc == -EBUSY)
-		snprintf(err, errlen,
+		bc_message(err, errlen,
 			"%s: process %ld listens on this socket; stop it, or choose another path "
 			"with --socket",
 			path, holder);
 	else if (rc == -EEXIST)
-		snprintf(err, errlen, "%s: exists and is not a socket", path);
+		bc_message(err, errlen, "%s: exists and is not a socket", path);
 	else
-		snprintf(err, errlen,
+		bc_message(err, errlen,
 			"%s: can't listen: %s; choose another path with --socket, or use "
 			"--no-socket",
 			path, strerror(-rc));
@@ -197,7 +198,7 @@ int bc_socket_claim(
 
 	*s = (struct bc_socket){.fd = -1, .lock_fd = -1};
 	if (strlen(path) >= sizeof(address.sun_path)) {
-		snprintf(err, errlen, "%s: too long for a socket path", path);
+		bc_message(err, errlen, "%s: too long for a socket path", path);
 		return -ENAMETOOLONG;
 	}
 	memcpy(address.sun_path, path, strlen(path) + 1);

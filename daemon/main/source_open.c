@@ -8,6 +8,7 @@
 #include "capture/source/sim_source.h"
 #include "capture/usb/usb_source.h"
 #include "daemon/config/config_keys.h"
+#include "formats/base/fail.h"
 
 static int open_usb(
 	struct bc_source **source, uv_loop_t *loop, const struct bc_config *config, bool is_once)
@@ -47,7 +48,7 @@ int bc_source_open(struct bc_source **source, uv_loop_t *loop, const struct bc_c
 		rc = open_file(source, loop, spec);
 	}
 	if (rc != 0)
-		snprintf(err, errlen, "%s: can't open: %s%s", config->source_text, strerror(-rc),
+		bc_message(err, errlen, "%s: can't open: %s%s", config->source_text, strerror(-rc),
 			hint);
 	return rc;
 }

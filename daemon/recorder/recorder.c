@@ -19,6 +19,7 @@
 #include "daemon/recorder/session.h"
 #include "daemon/trigger/trigger_engine.h"
 #include "formats/base/clock.h"
+#include "formats/base/fail.h"
 #include "formats/segment/metadata.h"
 
 /* Chunks of the pool reserved for encoding while the flight recorder is full. */
@@ -406,7 +407,7 @@ static enum bc_refusal refuse(
 	va_list args;
 
 	va_start(args, format);
-	vsnprintf(err, errlen, format, args);
+	bc_vmessage(err, errlen, format, args);
 	va_end(args);
 	return refusal;
 }

@@ -15,6 +15,7 @@
 #include "daemon/store/recording_info.h"
 #include "daemon/store/writer_stats.h"
 #include "formats/base/clock.h"
+#include "formats/base/fail.h"
 #include "formats/segment/metadata.h"
 
 /* How often a paced replay continues. */
@@ -613,8 +614,8 @@ static void on_source_end(void *context, int status, const char *what)
 	} else if (status != 0) {
 		s->outcome.has_failed = true;
 		s->outcome.has_no_device = status == -ENODEV;
-		snprintf(s->outcome.err, sizeof(s->outcome.err), "%s: %s", s->options.source->name,
-			what);
+		bc_message(s->outcome.err, sizeof(s->outcome.err), "%s: %s",
+			s->options.source->name, what);
 	}
 	s->has_source_ended = true;
 	if (s->options.source->is_cut_off)

@@ -11,6 +11,7 @@
 #include "daemon/base/lock.h"
 #include "daemon/store/recording_info.h"
 #include "formats/base/clock.h"
+#include "formats/base/fail.h"
 #include "formats/base/number.h"
 #include "formats/segment/archive.h"
 #include "formats/segment/manifest.h"
@@ -19,16 +20,21 @@
 
 #define RETRY_NS UINT64_C(500000000)
 
+#define DIR_BYTES 4096
+
 static void set_error(
 	struct bc_open_segment *o, const char *file, const char *what, const char *err)
 {
 	char *error = o->stats.error;
-	int n = snprintf(error, sizeof(o->stats.error), "%s%s%.150s: ", o->dir,
-		file[0] != '\0' ? "/" : "", file);
+	const size_t size = sizeof(o->stats.error);
+	char cause[sizeof(o->stats.error) / 2];
 
-	o->stats.error_cause = n < (int)sizeof(o->stats.error) ? (unsigned)n : 0;
-	snprintf(error + o->stats.error_cause, sizeof(o->stats.error) - o->stats.error_cause,
-		"%s: %s", what, err);
+	/* The cause is never shortened for the path. */
+	bc_message(cause, sizeof(cause), "%s: %s", what, err);
+	bc_message(
+		error, size - strlen(cause), "%s%s%s: ", o->dir, file[0] != '\0' ? "/" : "", file);
+	o->stats.error_cause = (unsigned)strlen(error);
+	memcpy(error + o->stats.error_cause, cause, strlen(cause) + 1);
 }
 
 bool bc_open_segment_mark_stuck(
@@ -92,8 +98,14 @@ static bool reopen_dir(struct bc_open_segment *o)
 	return true;
 }
 
-/* Whether the directory exists, but under another name. Sets `to` to that name. */
-static bool is_dir_moved(const struct bc_open_segment *o, char to[128])
+static bool is_held(const struct stat *held, const char *path, struct stat *st)
+{
+	return stat(path, st) == 0 && held->st_dev == st->st_dev && held->st_ino == st->st_ino;
+}
+
+/* Whether the directory exists, but is not what its name stands for. Sets `to` to its new name, or
+ * to "" if it has none, because another file system is mounted over it. */
+static bool is_dir_moved(const struct bc_open_segment *o, char to[DIR_BYTES])
 {
 	struct stat held;
 	struct stat named;
@@ -101,21 +113,21 @@ static bool is_dir_moved(const struct bc_open_segment *o, char to[128])
 
 	if (fstat(o->dir_fd, &held) != 0 || held.st_nlink == 0)
 		return false;
-	if (stat(o->dir, &named) != 0) {
-		if (errno != ENOENT && errno != ENOTDIR)
-			return false;
-	} else if (held.st_dev == named.st_dev && held.st_ino == named.st_ino) {
+	if (is_held(&held, o->dir, &named))
 		return false;
-	}
+	if (stat(o->dir, &named) != 0 && errno != ENOENT && errno != ENOTDIR)
+		return false;
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", o->dir_fd);
-	ssize_t n = readlink(link, to, 127);
+	ssize_t n = readlink(link, to, DIR_BYTES - 1);
 	to[n > 0 ? n : 0] = '\0';
+	if (!is_held(&held, to, &named))
+		to[0] = '\0';
 	return true;
 }
 
 void bc_open_segment_check_dir(struct bc_open_segment *o)
 {
-	char to[128];
+	char to[DIR_BYTES];
 	bool is_moved = is_dir_moved(o, to);
 
 	if (is_moved == o->is_dir_moved)
@@ -123,6 +135,14 @@ void bc_open_segment_check_dir(struct bc_open_segment *o)
 	o->is_dir_moved = is_moved;
 	if (!is_moved) {
 		bc_log_limited(&o->limits, BC_LOG_NOTICE, "%s: has its name again", o->dir);
+		return;
+	}
+	if (to[0] == '\0') {
+		set_error(o, "", "is hidden", "something is mounted over it");
+		bc_log_limited(&o->limits, BC_LOG_WARNING,
+			"%s; recordings continue in the hidden directory; unmount that, or restart "
+			"buscapd",
+			o->stats.error);
 		return;
 	}
 	set_error(o, "", "was renamed", to);

@@ -145,7 +145,7 @@ bool bc_trigger_check(const struct bc_trigger *t, char *err, size_t errlen)
 	else if (t->post.unit != BC_TIME_OR_SIZE_NONE && !has_post)
 		what = "post requires action start, stop or snapshot";
 	if (what != NULL)
-		snprintf(err, errlen, "trigger %s: %s", t->name, what);
+		bc_message(err, errlen, "trigger %s: %s", t->name, what);
 	return what == NULL;
 }
 

@@ -100,7 +100,7 @@ bool bc_format_options_read(struct bc_format_options *options, const char *text,
 		while (key < KEYS && strcmp(names[key], pair) != 0)
 			key++;
 		if (equals == NULL || key == KEYS || (allowed >> key & 1) == 0) {
-			snprintf(err, errlen, "unknown option \"%s\"; this format has", pair);
+			bc_message(err, errlen, "unknown option \"%s\"; this format has", pair);
 			append_key_names(allowed, err, errlen);
 			return false;
 		}

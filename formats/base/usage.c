@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "formats/base/fail.h"
+
 /* Longer option names move their own help text to the right, not that of all options. */
 #define NAME_COLUMNS_MAX 26u
 
@@ -91,13 +93,14 @@ void bc_usage_format_error(char *err, size_t errlen, const struct bc_usage_getop
 	if (optopt != 0 && (word[0] != '-' || word[1] != '-' || optind == before))
 		word = brief_word;
 	if (got == ':')
-		snprintf(err, errlen, "option %.200s requires a value", word);
+		bc_message(err, errlen, "option %.200s requires a value", word);
 	else if (count_matches(g, word) == 1)
-		snprintf(err, errlen, "option %.*s takes no value", (int)strcspn(word, "="), word);
+		bc_message(
+			err, errlen, "option %.*s takes no value", (int)strcspn(word, "="), word);
 	else if (count_matches(g, word) > 1)
-		snprintf(err, errlen, "option %.200s is ambiguous", word);
+		bc_message(err, errlen, "option %.200s is ambiguous", word);
 	else
-		snprintf(err, errlen, "unknown option %.200s", word);
+		bc_message(err, errlen, "unknown option %.200s", word);
 }
 
 /* ---- --help */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "formats/base/fail.h"
 #include "formats/base/fast_parse.h"
 #include "formats/base/json.h"
 #include "formats/names/name_layer.h"
@@ -122,7 +123,7 @@ static int parse_text(
 			continue;
 		const char *wrong = parse_line(&range, &first, &stop);
 		if (wrong != NULL) {
-			snprintf(err, errlen, "line %" PRIu64 ": %s", number, wrong);
+			bc_message(err, errlen, "line %" PRIu64 ": %s", number, wrong);
 			return -EINVAL;
 		}
 		rc = bc_name_layer_add(layer, &range, first, (size_t)(stop - first));
@@ -214,7 +215,7 @@ bool bc_name_map_region(const struct bc_name_map *map, const char *name,
 	*region = (struct bc_name_region){.count = 0};
 	for (size_t i = map->count; i-- != 0 && name[0] != '\0';) {
 		if (bc_name_layer_region(&map->layers[i], name, region) != 0) {
-			snprintf(err, errlen,
+			bc_message(err, errlen,
 				"more than %u ranges have this name; use a longer one",
 				BC_NAME_REGION_RANGES);
 			return false;
@@ -222,7 +223,7 @@ bool bc_name_map_region(const struct bc_name_map *map, const char *name,
 		if (region->count != 0)
 			return true;
 	}
-	snprintf(err, errlen, "no region has this name");
+	bc_message(err, errlen, "no region has this name");
 	append_similar(map, name, err, errlen);
 	return false;
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "formats/base/fail.h"
 #include "formats/names/name_layer.h"
 
 /* The longest range of a symbol without a size. */
@@ -64,7 +65,7 @@ static int finish(struct symbols *s, struct bc_name_map *map, int rc, char *err,
 {
 	s->sized.is_symbols = s->labels.is_symbols = true;
 	if (rc == 0 && s->sized.count == 0 && s->labels.count == 0) {
-		snprintf(err, errlen, "no symbols of functions or objects");
+		bc_message(err, errlen, "no symbols of functions or objects");
 		rc = -EINVAL;
 	}
 	if (rc == 0) {
@@ -94,7 +95,7 @@ struct table {
 
 static int fail(char *err, size_t errlen, const char *what)
 {
-	snprintf(err, errlen, "%s", what);
+	bc_message(err, errlen, "%s", what);
 	return -EINVAL;
 }
 
@@ -201,7 +202,7 @@ int bc_symbols_add_elf(struct bc_name_map *map, int fd, uint64_t offset, char *e
 	(void)elf_version(EV_CURRENT);
 	t.elf = elf_begin(fd, ELF_C_READ, NULL);
 	if (t.elf == NULL || elf_kind(t.elf) != ELF_K_ELF || gelf_getclass(t.elf) == ELFCLASSNONE) {
-		snprintf(err, errlen, "damaged ELF file: %s",
+		bc_message(err, errlen, "damaged ELF file: %s",
 			t.elf == NULL ? elf_errmsg(-1) : "its header is not valid");
 		rc = -EINVAL;
 	} else {
@@ -263,7 +264,7 @@ int bc_symbols_add_text(struct bc_name_map *map, const char *text, size_t bytes,
 		if (first != stop)
 			rc = add_line(&s, first, stop);
 		if (rc == -EINVAL)
-			snprintf(err, errlen,
+			bc_message(err, errlen,
 				"line %" PRIu64 ": neither ELF nor a symbol such as \"c0100000 T "
 				"startup_32\"",
 				number);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "formats/base/fail.h"
 #include "formats/base/fast_parse.h"
 #include "formats/base/utf8.h"
 #include "formats/trace/parser.h"
@@ -190,7 +191,7 @@ static enum bc_format probe_lines(const char *text, size_t bytes, bool is_all,
 	if (only == BC_FORMATS)
 		snprintf(err + used, errlen - used, ": each matches the lines");
 	else
-		snprintf(err, errlen, "the lines fit no known format");
+		bc_message(err, errlen, "the lines fit no known format");
 	return BC_FORMAT_UNKNOWN;
 }
 
@@ -205,7 +206,7 @@ enum bc_format bc_probe_text(
 		head += BC_BOM_BYTES;
 		bytes -= BC_BOM_BYTES;
 	}
-	snprintf(err, errlen, "out of memory");
+	bc_message(err, errlen, "out of memory");
 	if (text != NULL && entries != NULL) {
 		memcpy(text, head, bytes);
 		memset(text + bytes, 0, 1 + BC_PARSE_PADDING);
@@ -213,7 +214,7 @@ enum bc_format bc_probe_text(
 			text[bytes++] = '\n';
 		const char *newline = memrchr(text, '\n', bytes);
 		if (newline == NULL)
-			snprintf(err, errlen, "the first line is too long");
+			bc_message(err, errlen, "the first line is too long");
 		else
 			format = probe_lines(
 				text, (size_t)(newline - text) + 1, is_all, entries, err, errlen);

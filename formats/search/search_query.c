@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "formats/base/fail.h"
 #include "formats/base/number.h"
 #include "formats/trace/filter_parse.h"
 
@@ -112,7 +113,7 @@ bool bc_search_query_read(struct bc_search_options *o, const struct bc_name_map 
 		return false;
 	int modes = (o->first != 0) + (o->last != 0) + o->is_count;
 	if (modes > 1 || (o->is_count && o->context != 0)) {
-		snprintf(err, errlen, "%s",
+		bc_message(err, errlen, "%s",
 			modes > 1 ? "first, last and count exclude each other"
 				  : "count excludes context");
 		return false;

@@ -42,7 +42,8 @@ static bool write_object(char out[BC_METADATA_MAX], const json_t *object, char *
 	else if (text == NULL)
 		bc_fail(err, errlen, "out of memory");
 	else
-		snprintf(err, errlen, "the metadata is longer than %d bytes", BC_METADATA_MAX - 1);
+		bc_message(
+			err, errlen, "the metadata is longer than %d bytes", BC_METADATA_MAX - 1);
 	free(text);
 	return fits;
 }

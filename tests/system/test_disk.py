@@ -873,6 +873,34 @@ def test_a_renamed_directory_is_reported(tmp):
     harness.compare_with_sim(segments)
 
 
+@pytest.mark.root
+@pytest.mark.parametrize("where", ["out", "."], ids=["the directory", "the one above"])
+def test_a_directory_below_a_mount_is_reported_as_hidden(tmp, where):
+    """Its name has not changed, but stands for something else now."""
+    above = tmp / "above"
+    out = above / "out"
+    above.mkdir()
+    with Daemon("--source", endless(100_000), "-o", out, socket=tmp / "socket") as daemon:
+        daemon.wait_ready()
+        wait_written(daemon)
+        done = run("mount", "-t", "tmpfs", "tmpfs", above / where)
+        if done.returncode != 0:
+            pytest.skip(f"a tmpfs can't be mounted: {done.stderr.decode().strip()}")
+        try:
+            hidden = f"{out}: is hidden: something is mounted over it"
+            harness.wait_until(lambda: daemon.status()["disk"]["last_error"] == hidden, "it is reported")
+            wait_written(daemon, 100_000)
+        finally:
+            run("umount", above / where)
+        harness.wait_until(lambda: ": has its name again" in daemon.log_so_far(), "its return is reported")
+        equal(daemon.stop(), 0, daemon.err.decode())
+    wanted = f"{hidden}; recordings continue in the hidden directory; unmount that, or restart buscapd"
+    equal(daemon.err.decode().count(wanted), 1, daemon.err)
+    segments = harness.segments(out)
+    verify(segments)
+    harness.compare_with_sim(segments)
+
+
 def test_a_damaged_chunk_hides_no_losses(tmp):
     out = tmp / "out"
     done = run(BUSCAPD, "--once", "--source", "sim:rate=max,count=300000,loss=0.5", "-o", out, "--set", "pipeline.flush=10m")

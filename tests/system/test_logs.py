@@ -390,11 +390,35 @@ def test_a_file_name_cannot_forge_a_line(tmp):
     assert some(lines, r"x\x0abuscapd: error: forged\x1b[31m\xff"), lines
 
 
+def long_path(tmp, bytes_):
+    """A directory whose path has this many bytes. The end of each part says where it is."""
+    path = tmp
+    while len(str(path)) + 102 < bytes_:
+        path /= "x" * 96 + str(len(str(path)))
+    return path / ("y" * max(1, bytes_ - len(str(path)) - 1))
+
+
 @pytest.mark.asan
-def test_a_long_line_is_cut(tmp):
-    long = "x" * 200
-    directory = tmp.joinpath(*[long] * 5)
-    done = run(BUSCAPD, "--once", "--source", "sim:rate=max,count=10", "-o", directory)
-    equal(done.returncode != 0, True, done.stderr)
-    for line in lines_of(done.stderr, own=False):
-        assert len(line) < 1000, line
+@pytest.mark.parametrize("length", (300, 600, 1000, 2000, 3500))
+def test_a_message_does_not_end_before_its_reason(tmp, length):
+    """However long the path before it."""
+    missing = long_path(tmp, length)
+    made = long_path(tmp / "made", length - 100)
+    made.mkdir(parents=True)
+    (made / "trace").write_text("prose, no trace\n")
+    (made / "conf").write_text("[output]\nwrong = 1\n")
+    (made / "file").write_text("")
+    for argv, ends in (
+        (("--source", "sim:rate=max,count=10", "-o", missing), ": No such file or directory; create it, or use another (-o)"),
+        (("--source", "sim:rate=max,count=10", "-o", made / "file/x"), ": Not a directory; create it, or use another (-o)"),
+        (("--source", f"file:{missing}", "-o", tmp / "out"), ": can't open: No such file or directory"),
+        (("--source", f"file:{made}/trace", "-o", tmp / "out"), None),
+        (("--source", "sim:rate=max,count=10", "-c", missing), "No such file or directory"),
+        (("--source", "sim:rate=max,count=10", "-c", made / "conf"), "no such key"),
+        (("--source", "sim:rate=max,count=10", "--set", f"names.map={missing}"), "No such file or directory"),
+    ):
+        done = run(BUSCAPD, "--once", *argv)
+        assert done.returncode in (1, 2, 3), (argv, done.stderr)
+        (line, *_) = lines_of(done.stderr, own=False)
+        assert ends is None and "unknown format" in line or ends and ends in line, (ends, line)
+        assert length < 1000 or "..." in line, line

@@ -3,6 +3,7 @@
 
 #include "daemon/base/log.h"
 #include "formats/base/utf8.h"
+#include "tests/support/log_capture.h"
 #include "tests/support/test.h"
 
 /* The log line with this text, without its newline. */
@@ -63,6 +64,31 @@ TEST(a_long_line_is_cut_and_marked)
 				assert_true(is_cut || used < 1000);
 			}
 			memcpy(text + used, characters[kind], strlen(characters[kind]) + 1);
+		}
+	}
+}
+
+/* For each length of path, plain or of characters that are escaped. */
+TEST(the_reason_survives_every_path)
+{
+	static const char *const characters[] = {"x", "\n", "\xe2\x82\xac", "\xff"};
+	static const char reason[] = ": can't open: Permission denied\n";
+	static struct log_capture capture;
+	static char path[4096];
+
+	for (size_t kind = 0; kind < COUNT_OF(characters); kind++) {
+		size_t used = 0;
+		for (path[0] = '\0'; used < 4000; used += strlen(characters[kind])) {
+			strcpy(path + used, characters[kind]);
+			if (used % (5 * test_stride(31)) > 3)
+				continue;
+			log_capture_start(&capture);
+			bc_log(BC_LOG_ERROR, "%s: can't open: Permission denied", path);
+			const char *line = log_capture_stop(&capture);
+			size_t n = strlen(line);
+			assert_true(n < 1000 && n > strlen(reason));
+			assert_string_equal(line + n - strlen(reason), reason);
+			assert_true(n > 950 || strstr(line, "...") == NULL);
 		}
 	}
 }
