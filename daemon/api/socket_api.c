@@ -185,6 +185,11 @@ int bc_socket_api_serve(struct bc_socket_api *a, struct bc_recorder *recorder, c
 	return serve_metrics(a);
 }
 
+void bc_socket_api_listen(struct bc_socket_api *a, int fd)
+{
+	bc_server_listen(a->server, fd);
+}
+
 void bc_socket_api_reload(struct bc_socket_api *a)
 {
 	a->api.reserved = a->options.config->reserve;

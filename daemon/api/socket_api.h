@@ -41,6 +41,9 @@ const struct bc_channel_viewer *bc_socket_api_viewer(const struct bc_socket_api 
 int bc_socket_api_serve(
 	struct bc_socket_api *api, struct bc_recorder *recorder, const char **failed) BC_MUST_CHECK;
 
+/* Listens on another socket from now on: it gets the number of listen_fd, and `fd` is closed. */
+void bc_socket_api_listen(struct bc_socket_api *api, int fd);
+
 /* Applies a changed configuration: the reserved permissions and the names. */
 void bc_socket_api_reload(struct bc_socket_api *api);
 

@@ -177,9 +177,12 @@ static bool accept_one(struct bc_server *server)
 	int fd = accept4(server->options.listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	if (fd >= 0)
 		return admit(server, fd);
-	if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)
+	if (errno == ECONNABORTED || errno == EINTR)
+		return true;
+	/* Out of descriptors or memory, refused by a firewall, ... */
+	if (errno != EAGAIN)
 		pause_accepting(server);
-	return errno == ECONNABORTED || errno == EINTR;
+	return false;
 }
 
 static void accept_some(struct bc_server *server)
@@ -279,6 +282,16 @@ static void on_closed(uv_handle_t *handle)
 
 	if (--server->open_handles == 0)
 		free(server);
+}
+
+void bc_server_listen(struct bc_server *server, int fd)
+{
+	accept_some(server);
+	uv_poll_stop(&server->listening);
+	(void)!dup3(fd, server->options.listen_fd, O_CLOEXEC);
+	close(fd);
+	if (!server->is_paused)
+		uv_poll_start(&server->listening, UV_READABLE, on_listening);
 }
 
 static void resume_all(struct bc_server *server)

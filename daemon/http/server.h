@@ -76,6 +76,10 @@ bool bc_server_load(char *err, size_t errlen) BC_MUST_CHECK;
 int bc_server_start(struct bc_server **server, uv_loop_t *loop,
 	const struct bc_server_options *options) BC_MUST_CHECK;
 
+/* Listens on another socket from now on: it gets the number of the one in the options, and `fd` is
+ * closed. */
+void bc_server_listen(struct bc_server *server, int fd);
+
 /* Number of connections, without those being refused or closed. */
 unsigned bc_server_connections(const struct bc_server *server);
 

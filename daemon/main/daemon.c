@@ -184,6 +184,15 @@ static void direct_archiver(struct bc_daemon *d, const struct bc_status *status)
 			d->config->space.keep_free_bytes);
 }
 
+/* Something may have deleted the socket's node, or its directory. */
+static void check_socket(struct bc_daemon *d)
+{
+	int fd = bc_socket_check(&d->socket, d->config->socket, d->config->socket_group);
+
+	if (fd >= 0)
+		bc_socket_api_listen(d->api, fd);
+}
+
 static void on_tick(uv_timer_t *timer)
 {
 	struct bc_daemon *d = timer->data;
@@ -209,6 +218,8 @@ static void on_tick(uv_timer_t *timer)
 	if (!d->is_finishing)
 		bc_loss_report_poll(&d->losses, bc_recorder_counts(d->recorder), now);
 	bc_socket_api_poll(d->api);
+	if (!d->has_failed)
+		check_socket(d);
 	bc_hook_poll(d->hook, now);
 	struct bc_status status = bc_socket_api_status(d->api);
 	check_disk(d, &status, now);

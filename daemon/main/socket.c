@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "daemon/base/lock.h"
+#include "daemon/base/log.h"
 #include "formats/base/fail.h"
 
 #define PID_OF_SYSTEMD 1
@@ -80,7 +81,7 @@ int bc_socket_inherit(struct bc_socket *s, const char *path, char *err, size_t e
 	int count = sd_listen_fds(1); /* sets FD_CLOEXEC */
 	int fd = SD_LISTEN_FDS_START;
 
-	*s = (struct bc_socket){.fd = -1, .lock_fd = -1};
+	*s = (struct bc_socket){.fd = -1, .node_fd = -1, .lock_fd = -1};
 	if (count == 0)
 		return 0;
 	if (count < 0) {
@@ -105,6 +106,7 @@ int bc_socket_inherit(struct bc_socket *s, const char *path, char *err, size_t e
 		return -EINVAL;
 	}
 	s->fd = fd;
+	s->node_fd = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	s->is_passed = true;
 	return 0;
 }
@@ -130,31 +132,48 @@ static bool is_alive(const struct sockaddr_un *address, long *pid)
 	return is_connected;
 }
 
-static int listen_on(const struct sockaddr_un *address, const char *group)
+static void set_group(const char *path, const char *group)
+{
+	const struct group *entry = group[0] != '\0' ? getgrnam(group) : NULL;
+
+	/* Our own user and root can connect anyway. */
+	if (entry != NULL && chown(path, (uid_t)-1, entry->gr_gid) != 0)
+		bc_log(BC_LOG_WARNING,
+			"%s: can't let the group %s connect: %s; set socket.group to one that "
+			"this user may use",
+			path, group, strerror(errno));
+}
+
+/* Makes the node and listens on it. *node_fd keeps its inode, so that no other gets the number.
+ * Returns the listening fd or a negative errno. */
+static int listen_on(const struct sockaddr_un *address, const char *group, int *node_fd)
 {
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
 	if (fd < 0)
 		return -errno;
-	const struct group *entry = group[0] != '\0' ? getgrnam(group) : NULL;
 	mode_t before = umask(0117);
 	int rc = bind(fd, (const struct sockaddr *)address, sizeof(*address));
 	rc = rc == 0 ? 0 : -errno;
 	umask(before);
-	if (rc == 0 && entry != NULL && chown(address->sun_path, (uid_t)-1, entry->gr_gid) != 0)
-		rc = errno == EPERM ? 0 : -errno; /* not in that group: our own can still connect */
-	if (rc == 0 && listen(fd, SOMAXCONN) != 0)
-		rc = -errno;
-	if (rc != 0) {
-		close(fd);
-		return rc;
+	if (rc == 0) {
+		set_group(address->sun_path, group);
+		*node_fd = open(address->sun_path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+		rc = *node_fd < 0 || listen(fd, SOMAXCONN) != 0 ? -errno : 0;
 	}
-	return fd;
+	if (rc == 0)
+		return fd;
+	if (*node_fd >= 0)
+		close(*node_fd);
+	*node_fd = -1;
+	close(fd);
+	return rc;
 }
 
 /* Replaces a stale socket. Returns the listening fd or a negative errno; -EBUSY with the pid of the
  * listening process in *holder. */
-static int replace_stale(const struct sockaddr_un *address, const char *group, long *holder)
+static int replace_stale(
+	const struct sockaddr_un *address, const char *group, int *node_fd, long *holder)
 {
 	struct stat st;
 
@@ -165,7 +184,7 @@ static int replace_stale(const struct sockaddr_un *address, const char *group, l
 			return -EEXIST;
 		unlink(address->sun_path);
 	}
-	return listen_on(address, group);
+	return listen_on(address, group, node_fd);
 }
 
 static void write_error(char *err, size_t errlen, const char *path, int rc, long holder)
@@ -189,41 +208,94 @@ static void write_error(char *err, size_t errlen, const char *path, int rc, long
 			path, strerror(-rc));
 }
 
-int bc_socket_claim(
+/* Whether the open file has this path. */
+static bool is_at(int fd, const char *path)
+{
+	struct stat open;
+	struct stat named;
+
+	return fd >= 0 && fstat(fd, &open) == 0 && lstat(path, &named) == 0 &&
+	       open.st_dev == named.st_dev && open.st_ino == named.st_ino;
+}
+
+/* Locks PATH.lock, unless it is locked already, and makes the node. Returns the listening fd, or a
+ * negative errno with a message in `err`. */
+static int make_node(
 	struct bc_socket *s, const char *path, const char *group, char *err, size_t errlen)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	char lock_path[sizeof(address.sun_path) + 8];
-	long holder;
+	int node_fd = -1;
+	long holder = 0;
+	int rc = 0;
 
-	*s = (struct bc_socket){.fd = -1, .lock_fd = -1};
 	if (strlen(path) >= sizeof(address.sun_path)) {
 		bc_message(err, errlen, "%s: too long for a socket path", path);
 		return -ENAMETOOLONG;
 	}
 	memcpy(address.sun_path, path, strlen(path) + 1);
 	snprintf(lock_path, sizeof(lock_path), "%s.lock", path);
-	int lock_fd = bc_lock_file(lock_path, &holder);
-	int rc = lock_fd < 0 ? lock_fd : replace_stale(&address, group, &holder);
+	int lock_fd = is_at(s->lock_fd, lock_path) ? s->lock_fd : bc_lock_file(lock_path, &holder);
+	rc = lock_fd < 0 ? lock_fd : replace_stale(&address, group, &node_fd, &holder);
 	if (rc < 0) {
 		write_error(err, errlen, path, rc, holder);
-		if (lock_fd >= 0)
+		if (lock_fd >= 0 && lock_fd != s->lock_fd)
 			close(lock_fd);
 		return rc;
 	}
-	s->fd = rc;
+	if (s->lock_fd >= 0 && s->lock_fd != lock_fd)
+		close(s->lock_fd);
+	if (s->node_fd >= 0)
+		close(s->node_fd);
 	s->lock_fd = lock_fd;
+	s->node_fd = node_fd;
+	return rc;
+}
+
+int bc_socket_claim(
+	struct bc_socket *s, const char *path, const char *group, char *err, size_t errlen)
+{
+	*s = (struct bc_socket){.fd = -1, .node_fd = -1, .lock_fd = -1};
+	int fd = make_node(s, path, group, err, errlen);
+	if (fd < 0)
+		return fd;
+	s->fd = fd;
 	return 0;
 }
 
+int bc_socket_check(struct bc_socket *s, const char *path, const char *group)
+{
+	char err[512];
+	int fd = -1;
+
+	if (s->fd < 0 || is_at(s->node_fd, path))
+		return -1;
+	if (!s->is_passed)
+		fd = make_node(s, path, group, err, sizeof(err));
+	if (fd >= 0)
+		bc_log(BC_LOG_WARNING, "%s: the socket was deleted; made it again", path);
+	else if (!s->is_lost && s->is_passed)
+		bc_log(BC_LOG_WARNING, "%s: the socket was deleted; restart its socket unit", path);
+	else if (!s->is_lost)
+		bc_log(BC_LOG_WARNING,
+			"%s: the socket was deleted; clients can't connect until it can be made "
+			"again: %s",
+			path, err + strlen(path) + strlen(": "));
+	s->is_lost = fd < 0;
+	return fd;
+}
+
+/* The node may be another daemon's by now. */
 void bc_socket_release(struct bc_socket *s, const char *path)
 {
 	if (s->fd < 0)
 		return;
-	if (!s->is_passed)
+	if (!s->is_passed && is_at(s->node_fd, path))
 		unlink(path);
 	close(s->fd);
+	if (s->node_fd >= 0)
+		close(s->node_fd);
 	if (s->lock_fd >= 0)
 		close(s->lock_fd);
-	*s = (struct bc_socket){.fd = -1, .lock_fd = -1};
+	*s = (struct bc_socket){.fd = -1, .node_fd = -1, .lock_fd = -1};
 }

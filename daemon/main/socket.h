@@ -3,6 +3,7 @@
  *
  *     bc_socket_inherit()     first, before threads are started
  *     bc_socket_claim()       if none was passed
+ *     bc_socket_check()       each second
  *     bc_socket_release()
  */
 #ifndef BC_DAEMON_MAIN_SOCKET_H
@@ -15,8 +16,10 @@
 
 struct bc_socket {
 	int fd;         /* listening, non-blocking; -1: none */
+	int node_fd;    /* its node, for identification; -1: none */
 	int lock_fd;    /* the lock file next to it; -1: none */
 	bool is_passed; /* the service manager owns its node */
+	bool is_lost;   /* its node can't be made again; reported */
 };
 
 /* Uses the socket that was passed, if any, and removes LISTEN_* from the environment. It must be
@@ -31,8 +34,13 @@ int bc_socket_inherit(
 int bc_socket_claim(struct bc_socket *socket, const char *path, const char *group, char *err,
 	size_t errlen) BC_MUST_CHECK;
 
-/* Closes the socket and, unless it was passed, removes its node and releases its lock. A passed
- * socket keeps listening in the service manager. */
+/* If the node is gone, or another process's, makes it again as soon as that is possible, and logs
+ * it. Returns the new listening socket, to be used instead of socket->fd under the same number, or
+ * -1: nothing to do, or not possible now. */
+int bc_socket_check(struct bc_socket *socket, const char *path, const char *group) BC_MUST_CHECK;
+
+/* Closes the socket and, unless it was passed, removes its node, if it still has it, and releases
+ * its lock. A passed socket keeps listening in the service manager. */
 void bc_socket_release(struct bc_socket *socket, const char *path);
 
 #endif

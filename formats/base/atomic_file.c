@@ -137,8 +137,9 @@ int bc_atomic_file_sync(struct bc_atomic_file *f)
 {
 	if (fdatasync(f->fd) != 0)
 		return -errno;
-	/* After a crash the file exists only if its directory entry was synced, too. */
-	if (!f->is_name_durable && fsync(f->dir_fd) != 0)
+	/* After a crash the file exists only if its directory entry was synced, too. Some file
+	 * systems, such as CIFS, can't do that, and have nothing better. */
+	if (!f->is_name_durable && fsync(f->dir_fd) != 0 && errno != EINVAL && errno != EBADF)
 		return -errno;
 	f->is_name_durable = true;
 	f->durable = f->bytes;

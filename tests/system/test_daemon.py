@@ -6,6 +6,7 @@ import os
 import pathlib
 import random
 import re
+import shutil
 import signal
 import socket
 import stat
@@ -14,6 +15,7 @@ import time
 import pytest
 
 import harness
+from api_harness import Stream
 from api_harness import Response
 from harness import BUSCAP, BUSCAPD, Daemon, Watch, ask, check_counts, equal, info, run, verify
 
@@ -275,6 +277,25 @@ def test_a_stale_socket_is_replaced(tmp):
         equal(stat.S_IMODE(mode), 0o660, "mode of the socket")
         equal(second.stop(), 0, second.err)
     assert not (tmp / "socket").exists(), "the socket was not removed"
+
+
+def test_a_socket_that_was_deleted_is_made_again(tmp):
+    """By a cleanup of /tmp, or a logout that removes the user's runtime directory."""
+    where = tmp / "run" / "socket"
+    where.parent.mkdir()
+    with Daemon(*SIM, "-o", tmp / "out", socket=where) as daemon:
+        daemon.wait_ready()
+        with Stream(where, "/v1/events", "Event") as events:
+            shutil.rmtree(where.parent)
+            harness.wait_until(lambda: "can't connect until it can be made again: " in daemon.log_so_far(), "it notices")
+            where.parent.mkdir()
+            harness.wait_until(lambda: where.exists(), "the socket is made again")
+            equal(daemon.status()["state"], "recording", "state")
+            events.until(lambda event: event["event"] == "status")
+        # Another daemon is refused as ever.
+        refused(*SIM, "-o", tmp / "other", "--socket", where, code=1, words=[f"process {daemon.process.pid} "])
+        equal(daemon.stop(), 0, daemon.err)
+    assert not where.exists(), "the socket was not removed"
 
 
 @pytest.mark.asan

@@ -63,7 +63,8 @@ def check_losses_on_record(segments, dropped):
 def test_segments_are_sealed_without_rename_flags_and_hard_links(tmp):
     out = tmp / "out"
     out.mkdir()
-    faults = Faults(tmp, out, "renameat2:EINVAL,linkat:EPERM")
+    # Nor can it sync a directory.
+    faults = Faults(tmp, out, "renameat2:EINVAL,linkat:EPERM,fsync:EINVAL")
 
     def do(*argv):
         done = run(*argv, env=faults.env)
