@@ -87,6 +87,16 @@ void bc_page_counts_limit(struct bc_page_counts *counts, uint32_t regions);
 /* Whether both are the same, once the finer one is made as coarse as the other, which is done. */
 bool bc_page_counts_agree(struct bc_page_counts *a, struct bc_page_counts *b);
 
+/* The bytes that counts may have in a file: a part, 1 / `share`, of what they describe; or if that
+ * is little, a larger part up to `small_most`. Otherwise the counts of little would be coarse. */
+static inline size_t bc_page_counts_room(
+	uint64_t bytes, unsigned share, unsigned small_share, size_t small_most)
+{
+	uint64_t small = bytes / small_share < small_most ? bytes / small_share : small_most;
+
+	return (size_t)(bytes / share > small ? bytes / share : small);
+}
+
 /* Writes the counts in at most `room` bytes, with regions as large as it takes. Returns the length,
  * or 0 if there is no room even for the largest. */
 size_t bc_page_counts_write(uint8_t *out, size_t room, const struct bc_page_counts *counts);

@@ -65,7 +65,8 @@ static uint32_t *lengths_of(struct bc_page_summary *s, unsigned level)
 static bool encode_node(struct bc_page_summary *s, unsigned number)
 {
 	struct bc_summary_level *level = &s->levels[number];
-	size_t room = level->chunk_bytes / BC_SUMMARY_SHARE;
+	size_t room = bc_page_counts_room(level->chunk_bytes, BC_SUMMARY_SHARE,
+		BC_SUMMARY_SHARE_SMALL, BC_SUMMARY_BYTES_SMALL);
 	size_t max = node_bytes_max(number);
 	size_t bytes = 0;
 

@@ -24,8 +24,10 @@
 /* Nodes of the lowest level have at most this many bytes, those of the next four times as many. */
 #define BC_SUMMARY_NODE_BYTES 4096u
 
-/* A node has at most this share of the bytes of its chunks. */
-#define BC_SUMMARY_SHARE 256u
+/* A node has at most 1/256 of the bytes of its chunks; one of few 1/16, up to 1 KiB. */
+#define BC_SUMMARY_SHARE       256u
+#define BC_SUMMARY_SHARE_SMALL 16u
+#define BC_SUMMARY_BYTES_SMALL 1024u
 
 /* Skippable header, fixed part and their hash. The lengths of the nodes and their hash follow. */
 #define BC_SUMMARY_HEAD_BYTES (BC_SKIPPABLE_BYTES + 24 + BC_HASH_BYTES)
@@ -56,7 +58,7 @@ struct bc_page_summary {
 };
 
 /* Adds the counts of the next chunk, which has this many bytes in the file. NULL: they are unknown.
- * Needs up to 500 KB, more in segments of more than 256 chunks, and 1/256 of the chunks' bytes. If
+ * Needs up to 500 KB, more in segments of more than 256 chunks, and the bytes of the nodes. If
  * there is no memory, the segment will have no summary. */
 void bc_page_summary_add(
 	struct bc_page_summary *summary, const struct bc_page_counts *counts, uint64_t chunk_bytes);

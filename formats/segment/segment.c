@@ -134,8 +134,9 @@ size_t bc_chunk_encode(uint8_t *out, struct bc_chunk *chunk, enum bc_level level
 	info->frame_bytes = (uint32_t)bc_frame_write(
 		frame, chunk->records, (size_t)info->records * BC_RECORD_BYTES, level);
 
-	size_t room = (BC_CHUNK_HEADER_MIN + info->event_bytes + info->frame_bytes) /
-		      BC_CHUNK_PAGE_SHARE;
+	size_t room = bc_page_counts_room(
+		BC_CHUNK_HEADER_MIN + info->event_bytes + info->frame_bytes, BC_CHUNK_PAGE_SHARE,
+		BC_CHUNK_PAGE_SHARE_SMALL, BC_CHUNK_PAGE_BYTES_SMALL);
 	if (info->page_bytes > room) {
 		info->page_bytes = (uint32_t)bc_page_counts_write(
 			chunk->pages, room, &pages->counts);

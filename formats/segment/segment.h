@@ -40,8 +40,10 @@
 	(BC_CHUNK_HEADER_MIN + BC_CHUNK_EVENTS * BC_EVENT_BYTES + BC_CHUNK_TEXT_BYTES + \
 		BC_CHUNK_PAGE_BYTES)
 
-/* The page counts have at most 1/100 of a chunk's bytes. */
-#define BC_CHUNK_PAGE_SHARE 100u
+/* The page counts have at most 1/100 of a chunk's bytes; in a small chunk 1/32, up to 512 bytes. */
+#define BC_CHUNK_PAGE_SHARE       100u
+#define BC_CHUNK_PAGE_SHARE_SMALL 32u
+#define BC_CHUNK_PAGE_BYTES_SMALL 512u
 
 /* A chunk in the file: header and frame. */
 #define BC_CHUNK_ENCODED_MAX (BC_CHUNK_HEADER_MAX + BC_FRAME_MAX)
