@@ -10,6 +10,9 @@
 /* A USB serial number string has at most 126 characters. */
 #define BC_SERIAL_MAX 127
 
+/* "255-255.255.255.255.255.255" */
+#define BC_PORT_MAX 31
+
 enum bc_board_state {
 	BC_BOARD_DETACHED,  /* no board */
 	BC_BOARD_OPENING,   /* found; being opened, queried and started */
@@ -24,8 +27,8 @@ struct bc_board_identity {
 	uint16_t pid;
 	uint8_t bus;
 	uint8_t address;
-	char port[32];  /* "1-2.3": bus and ports, as in sysfs */
-	char speed[16]; /* "high", ... */
+	char port[BC_PORT_MAX + 1]; /* "1-2.3": bus and ports, as in sysfs */
+	char speed[16];             /* "high", ... */
 	char serial[BC_SERIAL_MAX + 1];
 	char product[BC_SERIAL_MAX + 1];
 

@@ -50,12 +50,31 @@ void bc_usb_make_printable(char *text)
 
 void bc_usb_match_write(char out[BC_USB_MATCH_TEXT], const struct bc_usb_match *match)
 {
-	if (match->serial[0] == '\0')
-		snprintf(out, BC_USB_MATCH_TEXT, "%04x:%04x%s", match->vid, match->pid,
-			match->is_exact ? " without serial number" : "");
-	else
-		snprintf(out, BC_USB_MATCH_TEXT, "%04x:%04x with serial number %s", match->vid,
-			match->pid, match->serial);
+	const char *without = match->is_exact ? " without serial number" : "";
+
+	snprintf(out, BC_USB_MATCH_TEXT, "%04x:%04x%s%s%s%s", match->vid, match->pid,
+		match->serial[0] != '\0' ? " with serial number " : without, match->serial,
+		match->port[0] != '\0' ? " at port " : "", match->port);
+}
+
+/* Returns what follows a number at the start of the text; NULL if there is none. */
+static const char *skip_number(const char *text)
+{
+	size_t digits = strspn(text, "0123456789");
+
+	return digits >= 1 && digits <= 3 ? text + digits : NULL;
+}
+
+bool bc_usb_is_port(const char *text)
+{
+	const char *at = skip_number(text);
+
+	for (int depth = 0; at != NULL && depth < PORTS_MAX; depth++) {
+		if (*at != (depth == 0 ? '-' : '.'))
+			return depth > 0 && *at == '\0';
+		at = skip_number(at + 1);
+	}
+	return at != NULL && *at == '\0';
 }
 
 /* Reads a string descriptor from sysfs; empty if the device has none. Returns false if it exists
@@ -195,7 +214,10 @@ static void check_device(struct bc_usb_device *d, const struct bc_usb_match *mat
 	} else if ((match->serial[0] != '\0' || match->is_exact) &&
 		   strcmp(match->serial, id->serial) != 0) {
 		snprintf(d->reject_reason, sizeof(d->reject_reason), "different serial number");
-		d->is_other_serial = true;
+		d->is_other = true;
+	} else if (match->port[0] != '\0' && strcmp(match->port, id->port) != 0) {
+		snprintf(d->reject_reason, sizeof(d->reject_reason), "not at port %s", match->port);
+		d->is_other = true;
 	}
 }
 

@@ -18,13 +18,14 @@ struct bc_usb_match {
 	uint16_t pid;
 	char serial[BC_SERIAL_MAX + 1]; /* empty: any, */
 	bool is_exact;                  /* or only a board without a serial number */
+	char port[BC_PORT_MAX + 1];     /* empty: any */
 };
 
 struct bc_usb_device {
 	libusb_device *device; /* a reference owned by the list */
 	struct bc_board_identity identity;
 	char reject_reason[160]; /* a phrase; empty: a board that matches */
-	bool is_other_serial;    /* a board, but with another serial number */
+	bool is_other;           /* a board, but with another serial number or at another port */
 	bool is_unreadable;      /* something could not be read; a later attempt may succeed */
 	bool is_gone;            /* unplugged during the check */
 };
@@ -41,7 +42,7 @@ int bc_usb_list(struct bc_usb_list *list, libusb_context *context,
 void bc_usb_list_free(struct bc_usb_list *list);
 
 /* Writes "1209:0001 with serial number X" or the like, for messages. */
-#define BC_USB_MATCH_TEXT 192
+#define BC_USB_MATCH_TEXT 224
 void bc_usb_match_write(char out[BC_USB_MATCH_TEXT], const struct bc_usb_match *match);
 
 /* Finds the stream's endpoint in a configuration: the first bulk IN of the first vendor-specific
@@ -49,6 +50,9 @@ void bc_usb_match_write(char out[BC_USB_MATCH_TEXT], const struct bc_usb_match *
  * missing. */
 const char *bc_usb_find_endpoint(
 	struct bc_board_identity *identity, const struct libusb_config_descriptor *config);
+
+/* Whether the text is a port as in sysfs: "1-2", "1-2.3". */
+bool bc_usb_is_port(const char *text);
 
 /* Translates a libusb code to a negative errno; 0 for success. */
 int bc_usb_errno(int code);

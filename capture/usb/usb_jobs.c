@@ -12,20 +12,64 @@ static void name_other(struct bc_usb_jobs *w, const struct bc_board_identity *id
 		id->serial[0] != '\0' ? id->serial : "(no serial number)", id->port);
 }
 
-static void find_board(struct bc_usb_jobs *w)
+static bool is_board(const struct bc_usb_device *d)
 {
-	struct bc_usb_list list;
+	return (d->reject_reason[0] == '\0' || d->is_other) && !d->is_gone;
+}
 
-	bc_usb_jobs_drop_found(w);
-	w->others[0] = '\0';
-	w->reject_reason[0] = '\0';
-	w->what = "list devices";
-	w->status = bc_usb_list(&list, w->context, &w->match);
-	w->is_unreadable = w->status != 0;
-	if (w->status != 0)
-		return;
-	for (size_t i = 0; i < list.count; i++) {
-		const struct bc_usb_device *d = &list.devices[i];
+static bool has_port(const struct bc_usb_twins *twins, const char *port)
+{
+	for (unsigned i = 0; i < twins->count; i++)
+		if (strcmp(twins->ports[i], port) == 0)
+			return true;
+	return false;
+}
+
+/* Remembers the boards that are present together with this one and have its serial number. */
+static void note_twins(
+	struct bc_usb_jobs *w, const struct bc_usb_list *list, const struct bc_board_identity *id)
+{
+	struct bc_usb_twins *twins = &w->twins;
+
+	for (size_t i = 0; i < list->count; i++) {
+		const struct bc_usb_device *d = &list->devices[i];
+		if (!is_board(d) || d->is_unreadable ||
+			strcmp(d->identity.serial, id->serial) != 0 ||
+			strcmp(d->identity.port, id->port) == 0 ||
+			has_port(twins, d->identity.port))
+			continue;
+		twins->is_full = twins->is_full || twins->count == BC_USB_TWINS;
+		if (!twins->is_full)
+			memcpy(twins->ports[twins->count++], d->identity.port,
+				sizeof(d->identity.port));
+	}
+}
+
+/* Whether the device, which has the serial number of the recorded board, is or may be another. A
+ * twin that has left its port may have been moved to another. */
+static bool is_twin(const struct bc_usb_jobs *w, const struct bc_usb_list *list,
+	const struct bc_usb_device *device)
+{
+	const char *port = device->identity.port;
+	unsigned present = 0;
+
+	if (strcmp(port, w->home) == 0 || w->twins.count == 0)
+		return false;
+	for (size_t i = 0; i < list->count; i++)
+		present += list->devices[i].reject_reason[0] == '\0' &&
+			   has_port(&w->twins, list->devices[i].identity.port);
+	return has_port(&w->twins, port) || w->twins.is_full || present != w->twins.count;
+}
+
+/* Selects the board to use: of those that match, the one after `skip` others. */
+static void select_board(struct bc_usb_jobs *w, const struct bc_usb_list *list)
+{
+	bool is_recorded = w->match.is_exact;
+	size_t skip = is_recorded || list->matching == 0 ? 0 : w->skip % list->matching;
+
+	w->matching = (unsigned)list->matching;
+	for (size_t i = 0; i < list->count; i++) {
+		const struct bc_usb_device *d = &list->devices[i];
 		bool is_match = d->reject_reason[0] == '\0';
 		bool is_named = d->identity.vid == w->match.vid && d->identity.pid == w->match.pid;
 		if (d->device == w->device)
@@ -33,10 +77,12 @@ static void find_board(struct bc_usb_jobs *w)
 		w->is_unreadable = w->is_unreadable || (is_named && d->is_unreadable);
 		if (d->is_gone)
 			continue;
-		if (is_match && w->found == NULL && w->device == NULL) {
+		bool is_usable = is_match && w->found == NULL && w->device == NULL &&
+				 !(is_recorded && is_twin(w, list, d));
+		if (is_usable && skip-- == 0) {
 			w->found = libusb_ref_device(d->device);
 			w->found_id = d->identity;
-		} else if (is_match || d->is_other_serial) {
+		} else if (is_board(d)) {
 			name_other(w, &d->identity);
 		} else if (is_named) {
 			snprintf(w->reject_reason, sizeof(w->reject_reason),
@@ -44,7 +90,74 @@ static void find_board(struct bc_usb_jobs *w)
 				d->reject_reason);
 		}
 	}
-	bc_usb_list_free(&list);
+}
+
+/* If the context knows the board that was found, uses its object for it. */
+static bool find_in_context(struct bc_usb_jobs *w, libusb_context *context)
+{
+	libusb_device **devices;
+	ssize_t count = libusb_get_device_list(context, &devices);
+	bool is_known = false;
+
+	for (ssize_t i = 0; i < count && !is_known; i++) {
+		is_known = libusb_get_bus_number(devices[i]) == w->found_id.bus &&
+			   libusb_get_device_address(devices[i]) == w->found_id.address;
+		if (is_known) {
+			libusb_unref_device(w->found);
+			w->found = libusb_ref_device(devices[i]);
+		}
+	}
+	if (count >= 0)
+		libusb_free_device_list(devices, 1);
+	return is_known;
+}
+
+static void find_board(struct bc_usb_jobs *w)
+{
+	struct bc_usb_list list;
+	libusb_context *fresh = NULL;
+
+	bc_usb_jobs_drop_found(w);
+	w->others[0] = '\0';
+	w->reject_reason[0] = '\0';
+	w->matching = 0;
+	w->what = "list devices";
+	/* A context lists what it found when it was made, and what events have told it since. */
+	if (w->is_look && w->device == NULL && libusb_init(&fresh) != 0)
+		fresh = NULL;
+	w->status = bc_usb_list(&list, fresh != NULL ? fresh : w->context, &w->match);
+	w->is_unreadable = w->status != 0;
+	if (w->status == 0) {
+		if (!w->match.is_exact && w->device == NULL)
+			w->twins = (struct bc_usb_twins){0};
+		select_board(w, &list);
+		if (w->device != NULL)
+			note_twins(w, &list, &w->identity);
+		else if (w->found != NULL)
+			note_twins(w, &list, &w->found_id);
+		bc_usb_list_free(&list);
+	}
+	if (fresh == NULL)
+		return;
+	if (w->found != NULL && !find_in_context(w, w->context))
+		w->found_context = fresh;
+	else
+		libusb_exit(fresh);
+}
+
+/* The board was unplugged a moment ago: whatever has its serial number now is another. */
+static void look_for_twins(struct bc_usb_jobs *w)
+{
+	struct bc_usb_list list;
+	libusb_context *fresh;
+
+	if (libusb_init(&fresh) != 0)
+		return;
+	if (bc_usb_list(&list, fresh, &w->match) == 0) {
+		note_twins(w, &list, &w->identity);
+		bc_usb_list_free(&list);
+	}
+	libusb_exit(fresh);
 }
 
 static int open_and_claim(struct bc_usb_jobs *w)
@@ -104,6 +217,8 @@ static void run_job(uv_work_t *work)
 		break;
 	case BC_USB_JOB_CLOSE:
 		close_device(w);
+		if (w->is_deaf)
+			look_for_twins(w);
 		break;
 	}
 }
@@ -136,4 +251,8 @@ void bc_usb_jobs_drop_found(struct bc_usb_jobs *w)
 	if (w->found != NULL)
 		libusb_unref_device(w->found);
 	w->found = NULL;
+	/* It does not wait for libusb's thread, because `context` exists, too. */
+	if (w->found_context != NULL)
+		libusb_exit(w->found_context);
+	w->found_context = NULL;
 }

@@ -220,20 +220,46 @@ libusb_context *bc_usb_loop_context(struct bc_usb_loop *u)
 	return u->context;
 }
 
-static void close_all(struct bc_usb_loop *u)
+/* Polls the context's descriptors and listens to its events. */
+static int watch_context(struct bc_usb_loop *u)
 {
-	u->is_closing = true;
+	/* First add the descriptors that already exist, then set the notifiers. */
+	u->is_open = false;
+	int rc = bc_usb_loop_sync(u);
+	libusb_set_pollfd_notifiers(u->context, on_fd_added, on_fd_removed, u);
+	int registered = bc_usb_errno(libusb_hotplug_register_callback(u->context,
+		LIBUSB_HOTPLUG_EVENT_DEVICE_ARRIVED | LIBUSB_HOTPLUG_EVENT_DEVICE_LEFT, 0,
+		LIBUSB_HOTPLUG_MATCH_ANY, LIBUSB_HOTPLUG_MATCH_ANY, LIBUSB_HOTPLUG_MATCH_ANY,
+		on_hotplug, u, &u->hotplug));
+	return rc != 0 ? rc : registered;
+}
+
+static void unwatch_context(struct bc_usb_loop *u)
+{
+	libusb_hotplug_deregister_callback(u->context, u->hotplug);
 	libusb_set_pollfd_notifiers(u->context, NULL, NULL, NULL);
 	for (int i = 0; i < WATCHES_MAX; i++)
 		if (u->watches[i] != NULL)
 			close_watch(u, &u->watches[i]);
-	exit_when_closed(u);
+}
+
+int bc_usb_loop_adopt(struct bc_usb_loop *u, libusb_context *context)
+{
+	libusb_context *old = u->context;
+
+	unwatch_context(u);
+	u->context = context;
+	int rc = watch_context(u);
+	u->is_open = true;
+	libusb_exit(old); /* does not wait for libusb's thread: another context exists */
+	return rc;
 }
 
 void bc_usb_loop_close(struct bc_usb_loop *u)
 {
-	libusb_hotplug_deregister_callback(u->context, u->hotplug);
-	close_all(u);
+	u->is_closing = true;
+	unwatch_context(u);
+	exit_when_closed(u);
 }
 
 static void nothing_closed(void *context)
@@ -260,17 +286,10 @@ int bc_usb_loop_open(struct bc_usb_loop **usb, const struct bc_usb_loop_options 
 		free(u);
 		return -ENOTSUP;
 	}
-	/* First add the descriptors that already exist, then set the notifiers. */
-	rc = bc_usb_loop_sync(u);
-	libusb_set_pollfd_notifiers(u->context, on_fd_added, on_fd_removed, u);
-	if (rc == 0)
-		rc = bc_usb_errno(libusb_hotplug_register_callback(u->context,
-			LIBUSB_HOTPLUG_EVENT_DEVICE_ARRIVED | LIBUSB_HOTPLUG_EVENT_DEVICE_LEFT, 0,
-			LIBUSB_HOTPLUG_MATCH_ANY, LIBUSB_HOTPLUG_MATCH_ANY,
-			LIBUSB_HOTPLUG_MATCH_ANY, on_hotplug, u, &u->hotplug));
+	rc = watch_context(u);
 	if (rc != 0) {
 		u->options.on_closed = nothing_closed;
-		close_all(u);
+		bc_usb_loop_close(u);
 		return rc;
 	}
 	u->is_open = true;

@@ -36,6 +36,10 @@ int bc_usb_loop_open(
 
 libusb_context *bc_usb_loop_context(struct bc_usb_loop *usb);
 
+/* Replaces the context, while no device is open, with a newer one, which it owns from then on.
+ * Returns 0 or a negative errno; then bc_usb_loop_sync() tries again, but events may not arrive. */
+int bc_usb_loop_adopt(struct bc_usb_loop *usb, libusb_context *context) BC_MUST_CHECK;
+
 /* Polls libusb's current descriptors, and handles events again after a release. Returns 0 or a
  * negative errno. */
 int bc_usb_loop_sync(struct bc_usb_loop *usb) BC_MUST_CHECK;

@@ -147,6 +147,17 @@ int bc_usb_request_open(struct bc_usb_request **request, bc_usb_request_cb callb
 	return 0;
 }
 
+int bc_usb_request_forget_device(struct bc_usb_request *r)
+{
+	struct libusb_transfer *transfer = libusb_alloc_transfer(0);
+
+	if (transfer == NULL)
+		return -ENOMEM;
+	libusb_free_transfer(r->transfer);
+	r->transfer = transfer;
+	return 0;
+}
+
 void bc_usb_request_close(struct bc_usb_request *r)
 {
 	if (r == NULL)

@@ -22,7 +22,7 @@
  *        ^                   |                     ^                              | | |
  *        |                   +------failed---------+----------> stopping          | | |
  *        +--after a while-- back-off <-------------+------closed, retry-----------+ | |
- *        +-----------------------------------------+------closed, unplugged---------+ |
+ *        +-----------------------------------------+--closed; unplugged, or the next-+ |
  *                                                  +------stall cleared---------------+
  */
 
@@ -66,6 +66,7 @@ enum usb_event {
 enum usb_then {
 	USB_THEN_END,    /* close the board; the stream ends */
 	USB_THEN_AWAY,   /* close the board, which is gone or needs a pause */
+	USB_THEN_NEXT,   /* close the board and try another */
 	USB_THEN_RETRY,  /* reset, close and reopen the board */
 	USB_THEN_RESUME, /* clear the halt and continue the stream */
 };
@@ -115,6 +116,9 @@ struct usb_source {
 	char end_what[512];
 
 	bool scan_pending; /* search for boards when the running job has finished */
+	bool needs_look;   /* the next search looks at the bus itself */
+	bool is_deaf;      /* a board appeared without an event */
+	unsigned failed;   /* boards that could not be opened since one streamed */
 	unsigned step;     /* index of the next opening request */
 	int answer;        /* status of the latest request */
 	enum usb_then then;
@@ -131,8 +135,8 @@ struct usb_source {
 	bool has_counters_first;
 	struct bc_board_counters counters_first; /* before START */
 
-	char last_failure[256]; /* last logged; a repeated failure is logged only once */
-	char others[256];       /* the other boards last logged */
+	char last_failure[1024]; /* those logged since a board streamed: each is logged only once */
+	char others[256];        /* the other boards last logged */
 };
 
 static void usb_set_state(struct usb_source *u, enum bc_board_state state);
@@ -215,19 +219,23 @@ static void usb_end_with(struct usb_source *u, int status, const char *what)
 	usb_post(u, USB_ON_STOP);
 }
 
-/* Logs a failure, but only once if it is repeated at each attempt. */
+/* Logs a failure, but only once if it is repeated at each attempt, perhaps in turn with those of
+ * other boards. */
 static void usb_log_failure(struct usb_source *u, const char *format, ...)
 {
-	char what[sizeof(u->last_failure)];
+	char what[sizeof(u->board.last_error)];
+	size_t used = strlen(u->last_failure);
 	va_list args;
 
 	va_start(args, format);
 	vsnprintf(what, sizeof(what), format, args);
 	va_end(args);
-	snprintf(u->board.last_error, sizeof(u->board.last_error), "%s", what);
-	if (strcmp(what, u->last_failure) == 0)
+	memcpy(u->board.last_error, what, sizeof(what));
+	if (strstr(u->last_failure, what) != NULL)
 		return;
-	memcpy(u->last_failure, what, sizeof(what));
+	if (used + strlen(what) >= sizeof(u->last_failure))
+		used = 0;
+	memcpy(u->last_failure + used, what, strlen(what) + 1);
 	bc_usb_framer_log_text(&u->framer, BC_SOURCE_WARNING, format, what);
 }
 
@@ -239,19 +247,21 @@ static void usb_log_others(struct usb_source *u)
 	memcpy(u->others, u->jobs.others, sizeof(u->others));
 	if (u->others[0] == '\0')
 		return;
-	if (u->options.match.serial[0] != '\0')
-		bc_usb_framer_log(
-			&u->framer, BC_SOURCE_INFO, "other boards found, not used: %s", u->others);
-	else if (u->board.state == BC_BOARD_DETACHED && u->is_bound && u->board.plugs != 0)
+	if (u->board.state == BC_BOARD_DETACHED && u->is_bound && u->board.plugs != 0)
 		bc_usb_framer_log(&u->framer, BC_SOURCE_WARNING,
-			"other boards found, not used: %s; this recording waits for %s%s",
+			"other boards found, not used: %s; this recording waits for %s%s%s%s",
 			u->others,
 			u->jobs.match.serial[0] != '\0' ? "serial number "
 							: "the board without one",
-			u->jobs.match.serial);
+			u->jobs.match.serial, u->jobs.twins.count != 0 ? " at port " : "",
+			u->jobs.twins.count != 0 ? u->board.identity.port : "");
+	else if (u->options.match.serial[0] != '\0' || u->options.match.port[0] != '\0')
+		bc_usb_framer_log(
+			&u->framer, BC_SOURCE_INFO, "other boards found, not used: %s", u->others);
 	else
 		bc_usb_framer_log(&u->framer, BC_SOURCE_WARNING,
-			"other boards found, not used: %s; select one with serial=", u->others);
+			"other boards found, not used: %s; select one with serial= or port=",
+			u->others);
 }
 
 /* The board that may be used. The identity is that of the latest board, also after it was
@@ -284,6 +294,10 @@ static void usb_scan(struct usb_source *u)
 	}
 	u->scan_pending = false;
 	u->jobs.match = usb_wanted(u);
+	u->jobs.is_look = u->needs_look;
+	u->jobs.skip = u->failed;
+	memcpy(u->jobs.home, u->board.identity.port, sizeof(u->jobs.home));
+	u->needs_look = false;
 	bc_usb_jobs_start(&u->jobs, u->loop, BC_USB_JOB_FIND);
 }
 
@@ -308,6 +322,7 @@ static void usb_log_missing(struct usb_source *u)
 static void usb_note_unplug(struct usb_source *u)
 {
 	u->board.unplugs++;
+	u->others[0] = '\0'; /* they can be mistaken for it: name them again */
 	bc_usb_framer_log(&u->framer, BC_SOURCE_WARNING,
 		"%s: unplugged; the recording continues when it is plugged in again",
 		u->source.name);
@@ -321,11 +336,64 @@ static bool usb_failed_first(const struct usb_source *u)
 	return u->framer.has_break && u->framer.broken.cause == BC_GAP_TRANSFER && !u->is_ending;
 }
 
+/* Replaces libusb's context with the one that knows the board. Nothing may hold a device of the old
+ * one.
+ */
+static int usb_adopt_found(struct usb_source *u)
+{
+	int rc = bc_usb_stream_forget_device(u->stream);
+
+	if (rc == 0)
+		rc = bc_usb_request_forget_device(u->request);
+	if (rc != 0) {
+		bc_usb_jobs_drop_found(&u->jobs);
+		return rc;
+	}
+	u->jobs.context = u->jobs.found_context;
+	u->jobs.found_context = NULL;
+	return bc_usb_loop_adopt(u->usb_loop, u->jobs.context);
+}
+
+/* Uses the board that was found, perhaps although no event announced it. */
+static void usb_open_found(struct usb_source *u)
+{
+	const struct bc_board_identity *id = &u->jobs.found_id;
+	int rc = 0;
+
+	if (u->jobs.found_context != NULL) {
+		rc = usb_adopt_found(u);
+		if (!u->is_deaf)
+			bc_usb_framer_log(&u->framer, BC_SOURCE_WARNING,
+				"board at %s: found without an event from udev, as in a container "
+				"or "
+				"another network namespace: a plug is noticed within %.3g s",
+				id->port, (double)u->options.back_off_max_ns * 1e-9);
+		u->is_deaf = true;
+	}
+	if (rc != 0) {
+		usb_log_failure(u, "USB: can't poll for devices: %s", strerror(-rc));
+		usb_set_state(u, BC_BOARD_BACK_OFF);
+		return;
+	}
+	usb_set_state(u, BC_BOARD_OPENING);
+}
+
+/* Looks at the bus after some time, whatever udev says: its events may not arrive. */
+static void usb_look_later(struct usb_source *u)
+{
+	if (!uv_is_active((uv_handle_t *)&u->timer))
+		uv_timer_start(
+			&u->timer, on_timer, (u->options.back_off_max_ns + 999999) / 1000000, 0);
+}
+
 static void usb_in_detached(struct usb_source *u, enum usb_event event)
 {
 	switch (event) {
-	case USB_ON_SCAN:
 	case USB_ON_TIMER:
+		u->needs_look = true;
+		usb_scan(u);
+		break;
+	case USB_ON_SCAN:
 		usb_scan(u);
 		break;
 	case USB_ON_STOP:
@@ -343,17 +411,15 @@ static void usb_in_detached(struct usb_source *u, enum usb_event event)
 		}
 		usb_log_others(u);
 		if (u->jobs.status == 0 && u->jobs.found != NULL) {
-			usb_set_state(u, BC_BOARD_OPENING);
+			usb_open_found(u);
 			break;
 		}
 		if (usb_failed_first(u) && u->jobs.status == 0)
 			usb_note_unplug(u);
 		usb_log_missing(u);
+		usb_look_later(u);
 		if (u->scan_pending)
 			usb_scan(u);
-		else if (u->jobs.is_unreadable)
-			uv_timer_start(&u->timer, on_timer,
-				(u->options.back_off_max_ns + 999999) / 1000000, 0);
 		break;
 	default:
 		break;
@@ -403,6 +469,7 @@ static void usb_refill_transfers(struct usb_source *u)
 static void usb_start_streaming(struct usb_source *u)
 {
 	u->board.plugs++;
+	u->failed = 0;
 	u->last_failure[0] = '\0';
 	u->board.last_error[0] = '\0';
 	u->framer.has_streamed = true;
@@ -704,6 +771,22 @@ static void usb_name_board(struct usb_source *u)
 		id->pid, id->serial[0] != '\0' ? " " : "", id->serial, id->port);
 }
 
+/* The board can't be opened: tries the next, unless the recording belongs to this one; after the
+ * last, all again. */
+static void usb_fail_open(struct usb_source *u, const char *what, int rc)
+{
+	bool is_gone = rc == -ENODEV || rc == -ENOENT;
+	bool has_next = !u->jobs.match.is_exact && ++u->failed % u->jobs.matching != 0;
+
+	usb_log_failure(u, "%s: can't %s: %s%s; %s", u->source.name, what, strerror(-rc),
+		usb_open_hint(rc), has_next ? "trying the next board" : "retrying");
+	u->needs_look = is_gone; /* perhaps without an event */
+	if (has_next)
+		usb_stop_for(u, USB_THEN_NEXT);
+	else
+		usb_stop_for(u, is_gone ? USB_THEN_AWAY : USB_THEN_RETRY);
+}
+
 /* `watched` is the result of bc_usb_loop_sync(). */
 static void usb_after_open(struct usb_source *u, int watched)
 {
@@ -722,10 +805,7 @@ static void usb_after_open(struct usb_source *u, int watched)
 	}
 	usb_name_board(u);
 	if (status != 0) {
-		usb_log_failure(u, "%s: can't %s: %s%s; retrying", u->source.name, what,
-			strerror(-status), usb_open_hint(status));
-		usb_stop_for(
-			u, status == -ENODEV || status == -ENOENT ? USB_THEN_AWAY : USB_THEN_RETRY);
+		usb_fail_open(u, what, status);
 		return;
 	}
 	b->is_present = true;
@@ -970,6 +1050,7 @@ static void usb_after_transfers(struct usb_source *u)
 	u->stopping = USB_CLOSING;
 	u->is_started = false;
 	u->jobs.reset_first = u->then == USB_THEN_RETRY && u->board.is_present && !u->is_ending;
+	u->jobs.is_deaf = u->is_deaf && u->is_bound && u->then == USB_THEN_AWAY && !u->is_ending;
 	u->board.restarts += u->jobs.reset_first;
 	u->board.is_present = false;
 	u->board.transfers = 0;
@@ -1020,6 +1101,8 @@ static void usb_after_close(struct usb_source *u)
 		usb_finish(u);
 	} else if (rc != 0) {
 		usb_set_state(u, BC_BOARD_BACK_OFF);
+	} else if (u->then == USB_THEN_NEXT) {
+		usb_set_state(u, BC_BOARD_DETACHED);
 	} else if (u->then == USB_THEN_AWAY && usb_was_steady(u)) {
 		u->streaming_ns = 0;
 		u->back_off_ns = u->options.back_off_ns;

@@ -226,6 +226,19 @@ void bc_usb_stream_close(struct bc_usb_stream *s)
 	free(s);
 }
 
+int bc_usb_stream_forget_device(struct bc_usb_stream *s)
+{
+	assert(s->in_flight == 0);
+	for (unsigned i = 0; i < s->options.transfers; i++) {
+		struct libusb_transfer *usb = libusb_alloc_transfer(0);
+		if (usb == NULL)
+			return -ENOMEM;
+		libusb_free_transfer(s->transfers[i].usb);
+		s->transfers[i].usb = usb;
+	}
+	return 0;
+}
+
 int bc_usb_stream_open(struct bc_usb_stream **stream, const struct bc_usb_stream_options *options)
 {
 	assert(options->transfers != 0 && options->transfer_bytes >= BC_USB_TRANSFER_BYTES_MIN);

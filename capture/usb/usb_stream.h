@@ -56,6 +56,10 @@ int bc_usb_stream_open(
 /* Frees it; it must be idle. NULL may be passed. */
 void bc_usb_stream_close(struct bc_usb_stream *stream);
 
+/* Makes libusb's transfers anew: they keep the device that they were last submitted to. It must be
+ * idle. Returns 0, or -ENOMEM, after which some of them still do. */
+int bc_usb_stream_forget_device(struct bc_usb_stream *stream) BC_MUST_CHECK;
+
 /* Submits the transfers to an endpoint. Returns 0 if at least one is in flight, else a negative
  * errno, and the stream is idle. */
 int bc_usb_stream_start(struct bc_usb_stream *stream, libusb_device_handle *handle,

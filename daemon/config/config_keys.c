@@ -89,6 +89,14 @@ static bool read_usb_id(READER)
 	return true;
 }
 
+static bool read_usb_port(READER)
+{
+	if (value[0] != '\0' && !bc_usb_is_port(value))
+		return bc_fail(err, errlen,
+			"must be a port, such as 1-2 or 1-2.3; buscapd --list-boards shows them");
+	return bc_type_text.read(key, field, value, err, errlen);
+}
+
 static void write_usb_id(WRITER)
 {
 	const struct bc_usb_options *usb = field;
@@ -226,6 +234,7 @@ static void write_log_level(WRITER)
 TYPE(type_source, read_source, write_string);
 TYPE(type_speed, read_speed, write_speed);
 TYPE(type_usb_id, read_usb_id, write_usb_id);
+TYPE(type_usb_port, read_usb_port, write_string);
 TYPE(type_usb_protocol, read_usb_protocol, write_usb_protocol);
 TYPE(type_ftdi_mode, read_ftdi_mode, write_ftdi_mode);
 TYPE(type_dir, read_dir, write_string);
@@ -322,6 +331,9 @@ const struct bc_config_key bc_config_keys[] = {
 	{"usb.serial", "SERIAL", "text", NULL, NULL, BC_RELOAD_RESTART,
 		"Serial number of the board, up to 127 characters. Empty: any board with this id.",
 		&bc_type_text, FIELD(usb.match.serial)},
+	{"usb.port", "PORT", "text", NULL, NULL, BC_RELOAD_RESTART,
+		"Port of the board, as `--list-boards` shows it: `1-2`, `1-2.3`. Empty: any port.",
+		&type_usb_port, FIELD(usb.match.port)},
 	{"usb.protocol", "PROTOCOL", "choice:bcp1|raw6", "bcp1", NULL, BC_RELOAD_RESTART,
 		"What the board sends: `bcp1` or `raw6`.", &type_usb_protocol, FIELD(usb.protocol)},
 	{"usb.link", "LINK", "choice:plain|ftdi", "plain", NULL, BC_RELOAD_RESTART,
@@ -359,8 +371,10 @@ const struct bc_config_key bc_config_keys[] = {
 		"least 1ms. It doubles with each attempt.",
 		&bc_type_time, FIELD(usb.back_off_ns), .min = MS_NS},
 	{"usb.back_off_max", "TIME", "time", "5s", NULL, BC_RELOAD_RESTART,
-		"Upper limit of that delay.", &bc_type_time, FIELD(usb.back_off_max_ns),
-		.min = MS_NS},
+		"Upper limit of that delay. While there is no board, the bus is searched this "
+		"often, "
+		"whatever udev says.",
+		&bc_type_time, FIELD(usb.back_off_max_ns), .min = MS_NS},
 	{"usb.ftdi_latency", "TIME", "time", "16ms", NULL, BC_RELOAD_RESTART,
 		"The FTDI chip sends a packet that is not full after this time, 1ms to 255ms.",
 		&bc_type_time, FIELD(usb.ftdi.latency_ms), .min = MS_NS, .max = 255 * MS_NS,

@@ -36,7 +36,7 @@ static const struct bc_usage_option options[] = {
 	{OPT_LIST_BOARDS, "list-boards", NULL, NULL,
 		"list the USB devices, and why each is a capture board or not"},
 	{OPT_SOURCE, "source", "SPEC", "choice:usb|usb:|sim|sim:|file:",
-		"usb[:serial=X,id=VID:PID,protocol=raw6,link=ftdi,...]; "
+		"usb[:serial=X,port=1-2,id=VID:PID,protocol=raw6,link=ftdi,...]; "
 		"file:PATH[,format=F][,clock_hz=N], - for standard input; or "
 		"sim[:rate=N|max,count=N,seed=N,agents=N,loss=P,corrupt=P]"},
 	{OPT_SPEED, "speed", "S", "choice:max|realtime",

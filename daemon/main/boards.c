@@ -62,7 +62,8 @@ static enum bc_exit print_all(libusb_context *context, const struct bc_usb_match
 	if (usable == 0)
 		printf("no usable board %s; USB devices found: %zu\n", text, list.count);
 	else if (usable > 1)
-		printf("%u boards match: the first is used unless serial= selects another\n",
+		printf("%u boards match: the first is used unless serial= or port= selects "
+		       "another\n",
 			usable);
 	bc_usb_list_free(&list);
 	return usable != 0 ? BC_EXIT_OK : BC_EXIT_NO_DEVICE;

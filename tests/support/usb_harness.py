@@ -134,6 +134,11 @@ class Board:
     def allow(self, number=1):
         self._query(f"allow {number}")
 
+    def mute(self):
+        """From now on udev's events reach no program, as in a container: removes the sockets that deliver them."""
+        for path in pathlib.Path(self.root).glob("event*"):
+            path.unlink()
+
     def driver(self, name, number=1):
         """Binds a kernel driver at the next plug; None: no driver."""
         self._query(f"driver {number} {name or 'none'}")

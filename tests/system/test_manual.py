@@ -200,8 +200,8 @@ def test_the_documented_attrs_are_those_that_samples_get(tmp):
 
 # A non-default value for each key; a trigger needs both of its keys.
 OTHER_VALUES = {
-    "source.source": "sim:rate=30k", "usb.id": "1209:0002", "usb.serial": "A1", "usb.protocol": "raw6",
-    "usb.link": "ftdi", "usb.transfers": "17", "usb.transfer_size": "128K", "usb.transfer_timeout": "1s",
+    "source.source": "sim:rate=30k", "usb.id": "1209:0002", "usb.serial": "A1", "usb.port": "1-2",
+    "usb.protocol": "raw6", "usb.link": "ftdi", "usb.transfers": "17", "usb.transfer_size": "128K", "usb.transfer_timeout": "1s",
     "usb.clock_hz": "1000", "usb.wait": "11s", "usb.silence": "11s", "usb.silence_action": "restart",
     "usb.back_off": "101ms", "usb.back_off_max": "6s", "usb.ftdi_latency": "17ms", "usb.ftdi_mode": "fifo",
     "output.dir": "elsewhere", "output.label": "x", "output.keep_raw": "yes", "output.compression": "fast",

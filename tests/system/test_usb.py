@@ -365,6 +365,65 @@ def test_a_board_in_use_is_opened_when_the_other_program_ends(tmp):
         equal(daemon.log.count("can't claim interface: Device or resource busy"), 1, daemon.log)
 
 
+@pytest.mark.ci
+def test_without_events_from_udev_a_board_is_found(tmp):
+    with Board(BOARD, plugged=False) as board:
+        with Recorder(tmp, board) as daemon:
+            daemon.wait_for(lambda s: s["source"]["board"]["state"] == "detached", "the search for a board")
+            board.mute()
+            for plugs in (1, 2, 3):
+                board.plug()
+                status = daemon.take(5000)
+                equal(status["source"]["board"]["plugs"], plugs, "plugs")
+                if plugs != 3:
+                    board.unplug()
+                    daemon.wait_for(lambda s, n=plugs: s["source"]["board"]["unplugs"] == n, "the unplug")
+            daemon.take_all()
+            daemon.end(wanted=4)
+        daemon.check(board, gaps={"unplugged": 2})
+        equal(daemon.log.count("found without an event from udev"), 1, daemon.log)
+
+
+@pytest.mark.ci
+def test_a_second_board_with_the_same_serial_number_does_not_continue_the_recording():
+    def one(tmp, serial):
+        name = f"serial={serial}," if serial else ""
+        with Board(f"{name}rate={RATE},send=0", f"{name}seed=2,rate={RATE},send=0", plugged=False) as board:
+            board.plug(1)
+            with Recorder(tmp, board) as daemon:
+                daemon.take()
+                board.plug(2)
+                board.command("send 20000", 2)
+                wait_until(lambda: "at 1-2" in daemon.log_so_far(), "the second board is seen")
+                board.unplug(1)
+                wait_until(lambda: "at port 1-1" in daemon.log_so_far(), "it waits for the first")
+                equal(board.sent(2)["starts"], 0, "starts of the second board")
+                board.plug(1)
+                daemon.take_all()
+                daemon.end(wanted=4)
+            equal(board.sent(2)["bytes"], 0, "the second board")
+            daemon.check(board, gaps={"unplugged": 1}, may_be_torn=True)
+
+    harness.each(one, [("A1",), ("",)], workers=WORKERS)
+
+
+@pytest.mark.ci
+def test_a_board_is_selected_by_its_port_or_the_next_is_used_if_it_cannot_be_opened():
+    def one(tmp, is_denied):
+        with Board(BOARD, f"serial=A1,seed=2,rate={RATE},send=0") as board:
+            if is_denied:
+                board.deny(1)
+            with Recorder(tmp, board, settings="" if is_denied else "port=1-2") as daemon:
+                daemon.take_all(5000, number=2)
+                equal(daemon.board["port"], "1-2", "the port")
+                daemon.end(wanted=0)
+            daemon.check(board, gaps={}, number=2)
+            equal(board.sent(1)["starts"], 0, "starts of the first board")
+            equal("Permission denied" in daemon.log and "trying the next board" in daemon.log, is_denied, daemon.log)
+
+    harness.each(one, [(False,), (True,)], workers=WORKERS)
+
+
 @pytest.mark.nightly
 def test_another_board_does_not_continue_the_recording(tmp):
     with Board(BOARD, f"serial=B2,seed=2,rate={RATE},send=0", plugged=False) as board:
@@ -583,6 +642,8 @@ def test_boards_are_listed_with_the_reasons():
         code, out, _ = buscapd(board, "--list-boards", "--source", "usb:serial=B2")
         equal((code, "\n1-1" in out and "board: interface" in re.search(r"^1-2 .*", out, re.M).group()), (0, True), out)
         assert "different serial number" in re.search(r"^1-1 .*", out, re.M).group(), out
+        code, out, _ = buscapd(board, "--list-boards", "--source", "usb:port=1-2")
+        equal((code, "no: not at port 1-2" in re.search(r"^1-1 .*", out, re.M).group()), (0, True), out)
         code, out, _ = buscapd(board, "--list-boards", "--source", "usb:id=0403:6014")
         assert code == 0 and "board: interface" in re.search(r"^1-4 .*", out, re.M).group(), out
         code, out, _ = buscapd(board, "--list-boards", "--source", "usb:serial=none")

@@ -69,10 +69,11 @@ TEST(settings_of_a_board_follow_commas)
 {
 	struct bc_usb_options usb = bc_usb_options_default();
 	char err[512] = "";
-	const char *text = "usb:id=0403:6014,serial=A 1,protocol=raw6,link=ftdi,transfers=8,"
-			   "transfer_size=1M,transfer_timeout=250ms,clock_hz=66000000,wait=0,"
-			   "silence=1s,silence_action=restart,back_off=5ms,back_off_max=1s,"
-			   "ftdi_latency=2ms,ftdi_mode=fifo";
+	const char *text =
+		"usb:id=0403:6014,serial=A 1,port=1-2.3,protocol=raw6,link=ftdi,transfers=8,"
+		"transfer_size=1M,transfer_timeout=250ms,clock_hz=66000000,wait=0,"
+		"silence=1s,silence_action=restart,back_off=5ms,back_off_max=1s,"
+		"ftdi_latency=2ms,ftdi_mode=fifo";
 
 	assert_int_equal(read_good("usb").kind, BC_SOURCE_USB);
 	struct bc_source_spec spec = read_good(text);
@@ -81,6 +82,7 @@ TEST(settings_of_a_board_follow_commas)
 	assert_int_equal(usb.match.vid, 0x0403);
 	assert_int_equal(usb.match.pid, 0x6014);
 	assert_string_equal(usb.match.serial, "A 1");
+	assert_string_equal(usb.match.port, "1-2.3");
 	assert_int_equal(usb.protocol, BC_FORMAT_RAW6);
 	assert_int_equal(usb.link, BC_USB_FTDI);
 	assert_int_equal(usb.transfers, 8);

@@ -107,9 +107,9 @@ TEST_F(a_serial_number_selects_the_board)
 	snprintf(f->match.serial, sizeof(f->match.serial), "B2");
 	find_start(f);
 	assert_int_equal(f->list.matching, 0);
-	assert_true(find(f, "1-1")->is_other_serial);
-	assert_true(find(f, "1-2")->is_other_serial);
-	assert_false(find(f, "usb1")->is_other_serial);
+	assert_true(find(f, "1-1")->is_other);
+	assert_true(find(f, "1-2")->is_other);
+	assert_false(find(f, "usb1")->is_other);
 	assert_string_equal(find(f, "1-1")->reject_reason, "different serial number");
 	bc_usb_match_write(text, &f->match);
 	assert_string_equal(text, "1209:0001 with serial number B2");
@@ -125,8 +125,39 @@ TEST_F(a_serial_number_selects_the_board)
 	assert_string_equal(text, "1209:0001 without serial number");
 	assert_int_equal(bc_usb_list(&f->list, f->context, &f->match), 0);
 	assert_int_equal(f->list.matching, 1);
-	assert_true(find(f, "1-1")->is_other_serial);
+	assert_true(find(f, "1-1")->is_other);
 	find_finish(f);
+}
+
+TEST_F(a_port_selects_the_board)
+{
+	const struct board_options a = {.serial = "A1"};
+	char text[BC_USB_MATCH_TEXT];
+
+	plug(f, &a, NULL);
+	plug(f, &a, NULL);
+	snprintf(f->match.port, sizeof(f->match.port), "1-2");
+	find_start(f);
+	assert_int_equal(f->list.matching, 1);
+	assert_string_equal(f->list.devices[0].identity.port, "1-2");
+	assert_true(find(f, "1-1")->is_other);
+	assert_string_equal(find(f, "1-1")->reject_reason, "not at port 1-2");
+	snprintf(f->match.serial, sizeof(f->match.serial), "A1");
+	bc_usb_match_write(text, &f->match);
+	assert_string_equal(text, "1209:0001 with serial number A1 at port 1-2");
+	find_finish(f);
+}
+
+TEST(ports_are_as_in_sysfs)
+{
+	static const char *const good[] = {"1-1", "12-3", "1-2.3", "255-255.1.2.3.4.5.6"};
+	static const char *const bad[] = {"", "1", "1-", "-1", "1.2", "1-2.", "1-2-3", "1-a",
+		" 1-2", "1-2 ", "usb1", "1-1234", "1-1.2.3.4.5.6.7.8", "1-+2"};
+
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
+		assert_true(bc_usb_is_port(good[i]));
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		assert_false(bc_usb_is_port(bad[i]));
 }
 
 static const struct lie {
