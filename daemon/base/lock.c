@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pwd.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,31 +13,78 @@
 
 #include "formats/base/fail.h"
 
+/* Each time, another process has deleted the file in the moment between opening and locking it. */
+#define LOCK_TRIES 10u
+
 #define DIR_PID ".buscapd.lock" /* contains the pid; the lock is on the directory */
 
-/* Writes our pid, for the error message of another daemon. Errors are ignored: the lock works
- * without it, and a full disk must not prevent the start. */
+#define NAMESPACE_BYTES 48
+
+/* Sets `name` to that of our pid namespace, "pid:[4026531836]", or to "?" without /proc. A pid is
+ * meaningless in another one. */
+static void read_namespace(char name[NAMESPACE_BYTES])
+{
+	ssize_t n = readlink("/proc/self/ns/pid", name, NAMESPACE_BYTES - 1);
+
+	snprintf(name + (n > 0 ? n : 0), NAMESPACE_BYTES - (size_t)(n > 0 ? n : 0), "%s",
+		n > 0 ? "" : "?");
+}
+
+/* Writes our pid and its namespace, for the error message of another daemon. Errors are ignored:
+ * the lock works without it, and a full disk must not prevent the start. */
 static void write_pid(int fd)
 {
-	char text[24];
-	int n = snprintf(text, sizeof(text), "%ld\n", (long)getpid());
+	char space[NAMESPACE_BYTES];
+	char text[NAMESPACE_BYTES + 24];
 
+	read_namespace(space);
+	int n = snprintf(text, sizeof(text), "%ld %s\n", (long)getpid(), space);
 	if (ftruncate(fd, 0) != 0 || pwrite(fd, text, (size_t)n, 0) != n)
 		return;
 }
 
+/* Returns 0 if it is unknown, or is that of another namespace. */
 static long read_pid(int fd)
 {
-	char text[24] = "";
+	char own[NAMESPACE_BYTES];
+	char text[NAMESPACE_BYTES + 24] = "";
+	char *end;
 
-	return pread(fd, text, sizeof(text) - 1, 0) > 0 ? strtol(text, NULL, 10) : 0;
+	if (pread(fd, text, sizeof(text) - 1, 0) <= 0)
+		return 0;
+	text[strcspn(text, "\n")] = '\0';
+	long pid = strtol(text, &end, 10);
+	read_namespace(own);
+	return pid > 0 && *end == ' ' && strcmp(end + 1, own) == 0 ? pid : 0;
 }
 
+/* The file may be another user's. In a directory like /tmp, O_CREAT fails then, even for root
+ * (fs.protected_regular). */
 static int open_pid_file(int dir_fd, const char *path)
 {
-	int fd = openat(dir_fd, path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0640);
+	const int flags = O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
+	int fd = openat(dir_fd, path, flags);
 
+	if (fd < 0 && errno == ENOENT)
+		fd = openat(dir_fd, path, flags | O_CREAT, 0640);
 	return fd < 0 ? -errno : fd;
+}
+
+/* Describes a file of another user that can't be opened. Returns false if it is not that. */
+static bool format_foreign(
+	char *err, size_t errlen, int dir_fd, const char *path, int rc, const char *what_to_do)
+{
+	struct stat st;
+
+	if (rc != -EACCES || fstatat(dir_fd, path, &st, AT_SYMLINK_NOFOLLOW) != 0 ||
+		st.st_uid == geteuid())
+		return false;
+	const struct passwd *owner = getpwuid(st.st_uid);
+	char number[24];
+	snprintf(number, sizeof(number), "%lu", (unsigned long)st.st_uid);
+	bc_message(err, errlen, "%s: can't open: %s; it belongs to user %s; %s", path,
+		strerror(-rc), owner != NULL ? owner->pw_name : number, what_to_do);
+	return true;
 }
 
 static int lock_fd(int fd)
@@ -61,7 +109,8 @@ static void format_busy(char *err, size_t errlen, int dir_fd)
 			pid);
 	else
 		bc_message(err, errlen,
-			"in use by another buscapd; stop that one, or use another directory (-o)");
+			"in use by another buscapd, of another user or in another container; stop "
+			"that one, or use another directory (-o)");
 }
 
 int bc_dir_open(const char *dir, char *err, size_t errlen)
@@ -81,11 +130,13 @@ int bc_dir_open(const char *dir, char *err, size_t errlen)
 		pid_fd = open_pid_file(fd, DIR_PID);
 	if (rc == -EBUSY)
 		format_busy(err, errlen, fd);
-	else if (rc == 0 && pid_fd < 0)
+	else if (rc == 0 && pid_fd < 0 &&
+		 !format_foreign(err, errlen, fd, DIR_PID, pid_fd,
+			 "delete it, or use another directory (-o)"))
 		bc_message(err, errlen, "can't write there: %s", strerror(-pid_fd));
-	else if (rc == 0)
+	else if (rc == 0 && pid_fd >= 0)
 		write_pid(pid_fd);
-	else
+	else if (rc != 0)
 		bc_message(err, errlen, "can't lock the directory: %s", strerror(-rc));
 	if (pid_fd >= 0)
 		close(pid_fd);
@@ -106,12 +157,12 @@ static void sync_parent(int dir_fd)
 	close(fd);
 }
 
-int bc_dir_claim(const char *dir, char *err, size_t errlen)
+int bc_dir_claim(const char *dir, bool *is_new, char *err, size_t errlen)
 {
-	char what[256];
-	bool is_new = mkdir(dir, 0750) == 0;
+	char what[512];
 
-	if (!is_new && errno != EEXIST) {
+	*is_new = mkdir(dir, 0750) == 0;
+	if (!*is_new && errno != EEXIST) {
 		int rc = -errno;
 		bc_message(err, errlen,
 			"%s: can't create the directory: %s; create it, or use another (-o)", dir,
@@ -119,27 +170,66 @@ int bc_dir_claim(const char *dir, char *err, size_t errlen)
 		return rc;
 	}
 	int fd = bc_dir_open(dir, what, sizeof(what));
+	if (fd >= 0 && *is_new)
+		sync_parent(fd);
 	if (fd < 0)
 		bc_message(err, errlen, "%s: %s", dir, what);
-	else if (is_new)
-		sync_parent(fd);
+	if (fd < 0 && *is_new)
+		rmdir(dir);
 	return fd;
 }
 
-int bc_lock_file(const char *path, long *holder)
+void bc_dir_abandon(int fd, const char *dir, bool is_new)
 {
-	int fd = open_pid_file(AT_FDCWD, path);
+	unlinkat(fd, DIR_PID, 0);
+	if (is_new)
+		rmdir(dir); /* fails if there is something in it */
+}
+
+bool bc_is_at(int fd, const char *path)
+{
+	struct stat held;
+	struct stat named;
+
+	return fd >= 0 && fstat(fd, &held) == 0 && lstat(path, &named) == 0 &&
+	       held.st_dev == named.st_dev && held.st_ino == named.st_ino;
+}
+
+int bc_lock_file(const char *path, long *holder, char *err, size_t errlen)
+{
+	int rc = -EBUSY;
+	int fd = -1;
 
 	*holder = 0;
-	if (fd < 0)
-		return fd;
-	int rc = lock_fd(fd);
+	err[0] = '\0';
+	for (unsigned i = 0; i < LOCK_TRIES; i++) {
+		fd = open_pid_file(AT_FDCWD, path);
+		if (fd < 0) {
+			format_foreign(err, errlen, AT_FDCWD, path, fd,
+				"delete it, or choose another path with --socket");
+			return fd;
+		}
+		rc = lock_fd(fd);
+		if (rc != 0 || bc_is_at(fd, path))
+			break;
+		close(fd); /* deleted meanwhile by the one that had locked it */
+		fd = -1;
+		rc = -EBUSY;
+	}
 	if (rc == 0) {
 		write_pid(fd);
 		return fd;
 	}
-	if (rc == -EBUSY)
+	if (rc == -EBUSY && fd >= 0)
 		*holder = read_pid(fd);
-	close(fd);
+	if (fd >= 0)
+		close(fd);
 	return rc;
+}
+
+void bc_unlock_file(int fd, const char *path)
+{
+	if (bc_is_at(fd, path))
+		unlink(path);
+	close(fd);
 }

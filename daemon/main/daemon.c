@@ -63,6 +63,7 @@ struct bc_daemon {
 	struct bc_config *config; /* the caller's */
 	uv_loop_t loop;
 	int dir_fd;
+	bool is_dir_new; /* created by this run */
 	struct bc_socket socket;
 	struct bc_service service;
 	char before[BC_RECORDING_ID_MAX]; /* the recording that this run continues, or empty */
@@ -281,6 +282,8 @@ static void release_claims(struct bc_daemon *d)
 {
 	bc_socket_release(&d->socket, d->config->socket);
 	bc_service_close(&d->service);
+	if (d->dir_fd >= 0 && d->has_failed)
+		bc_dir_abandon(d->dir_fd, d->config->dir, d->is_dir_new);
 	if (d->dir_fd >= 0)
 		close(d->dir_fd);
 }
@@ -627,6 +630,7 @@ static void start_handles(struct bc_daemon *d)
 
 static void report_failure(struct bc_daemon *d, int error, const char *err)
 {
+	d->has_failed = true;
 	bc_log(BC_LOG_ERROR, "%s", err);
 	bc_service_fail(&d->service, error, err);
 }
@@ -636,7 +640,7 @@ static bool claim_dir(struct bc_daemon *d)
 {
 	char err[512];
 
-	d->dir_fd = bc_dir_claim(d->config->dir, err, sizeof(err));
+	d->dir_fd = bc_dir_claim(d->config->dir, &d->is_dir_new, err, sizeof(err));
 	if (d->dir_fd < 0)
 		report_failure(d, d->dir_fd, err);
 	return d->dir_fd >= 0;
@@ -786,12 +790,10 @@ static void start_all(struct bc_daemon *d, struct bc_source *source)
 		: rc == -EMFILE ? "; raise the limit with LimitNOFILE= or ulimit -n"
 				: "");
 	report_failure(d, rc, err);
-	if (d->recorder == NULL) {
+	if (d->recorder == NULL)
 		close_handles(d);
-	} else {
-		d->has_failed = true;
+	else
 		stop_recording(d);
-	}
 }
 
 /* Loads the HTTP library and opens the source first: if that fails, nothing is created. */

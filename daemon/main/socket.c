@@ -17,6 +17,8 @@
 
 #define PID_OF_SYSTEMD 1
 
+#define LOCK_PATH_MAX (sizeof(((struct sockaddr_un *)0)->sun_path) + sizeof(".lock"))
+
 /* Passed by the service manager */
 
 /* Writes the address of a Unix socket as text. */
@@ -113,7 +115,8 @@ int bc_socket_inherit(struct bc_socket *s, const char *path, char *err, size_t e
 
 /* Created here */
 
-/* Returns whether a process listens on the socket, and its pid. */
+/* Returns whether a process listens on the socket, and its pid; 0 if that is in a pid namespace
+ * that we can't see. */
 static bool is_alive(const struct sockaddr_un *address, long *pid)
 {
 	struct ucred peer;
@@ -189,10 +192,16 @@ static int replace_stale(
 
 static void write_error(char *err, size_t errlen, const char *path, int rc, long holder)
 {
-	if (rc == -EBUSY && holder == PID_OF_SYSTEMD)
+	/* In a container, it may be anything. */
+	if (rc == -EBUSY && holder == PID_OF_SYSTEMD && sd_booted() > 0)
 		bc_message(err, errlen,
 			"%s: systemd listens on this socket; stop its socket unit, or choose "
 			"another path with --socket",
+			path);
+	else if (rc == -EBUSY && holder == 0)
+		bc_message(err, errlen,
+			"%s: another process listens on this socket, perhaps in another container; "
+			"stop it, or choose another path with --socket",
 			path);
 	else if (rc == -EBUSY)
 		bc_message(err, errlen,
@@ -208,14 +217,9 @@ static void write_error(char *err, size_t errlen, const char *path, int rc, long
 			path, strerror(-rc));
 }
 
-/* Whether the open file has this path. */
-static bool is_at(int fd, const char *path)
+static void write_lock_path(char out[LOCK_PATH_MAX], const char *path)
 {
-	struct stat open;
-	struct stat named;
-
-	return fd >= 0 && fstat(fd, &open) == 0 && lstat(path, &named) == 0 &&
-	       open.st_dev == named.st_dev && open.st_ino == named.st_ino;
+	snprintf(out, LOCK_PATH_MAX, "%s.lock", path);
 }
 
 /* Locks PATH.lock, unless it is locked already, and makes the node. Returns the listening fd, or a
@@ -224,7 +228,7 @@ static int make_node(
 	struct bc_socket *s, const char *path, const char *group, char *err, size_t errlen)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	char lock_path[sizeof(address.sun_path) + 8];
+	char lock_path[LOCK_PATH_MAX];
 	int node_fd = -1;
 	long holder = 0;
 	int rc = 0;
@@ -234,13 +238,18 @@ static int make_node(
 		return -ENAMETOOLONG;
 	}
 	memcpy(address.sun_path, path, strlen(path) + 1);
-	snprintf(lock_path, sizeof(lock_path), "%s.lock", path);
-	int lock_fd = is_at(s->lock_fd, lock_path) ? s->lock_fd : bc_lock_file(lock_path, &holder);
+	write_lock_path(lock_path, path);
+	err[0] = '\0';
+	int lock_fd = bc_is_at(s->lock_fd, lock_path)
+			      ? s->lock_fd
+			      : bc_lock_file(lock_path, &holder, err, errlen);
+	if (lock_fd < 0 && err[0] != '\0')
+		return lock_fd;
 	rc = lock_fd < 0 ? lock_fd : replace_stale(&address, group, &node_fd, &holder);
 	if (rc < 0) {
 		write_error(err, errlen, path, rc, holder);
 		if (lock_fd >= 0 && lock_fd != s->lock_fd)
-			close(lock_fd);
+			bc_unlock_file(lock_fd, lock_path);
 		return rc;
 	}
 	if (s->lock_fd >= 0 && s->lock_fd != lock_fd)
@@ -265,13 +274,16 @@ int bc_socket_claim(
 
 int bc_socket_check(struct bc_socket *s, const char *path, const char *group)
 {
-	char err[512];
+	char err[512] = "";
+	size_t n = strlen(path);
 	int fd = -1;
 
-	if (s->fd < 0 || is_at(s->node_fd, path))
+	if (s->fd < 0 || bc_is_at(s->node_fd, path))
 		return -1;
 	if (!s->is_passed)
 		fd = make_node(s, path, group, err, sizeof(err));
+	/* The error may also be the lock's. */
+	bool is_own = strncmp(err, path, n) == 0 && err[n] == ':';
 	if (fd >= 0)
 		bc_log(BC_LOG_WARNING, "%s: the socket was deleted; made it again", path);
 	else if (!s->is_lost && s->is_passed)
@@ -280,7 +292,7 @@ int bc_socket_check(struct bc_socket *s, const char *path, const char *group)
 		bc_log(BC_LOG_WARNING,
 			"%s: the socket was deleted; clients can't connect until it can be made "
 			"again: %s",
-			path, err + strlen(path) + strlen(": "));
+			path, is_own ? err + n + strlen(": ") : err);
 	s->is_lost = fd < 0;
 	return fd;
 }
@@ -288,14 +300,18 @@ int bc_socket_check(struct bc_socket *s, const char *path, const char *group)
 /* The node may be another daemon's by now. */
 void bc_socket_release(struct bc_socket *s, const char *path)
 {
+	char lock_path[LOCK_PATH_MAX];
+
 	if (s->fd < 0)
 		return;
-	if (!s->is_passed && is_at(s->node_fd, path))
+	if (!s->is_passed && bc_is_at(s->node_fd, path))
 		unlink(path);
 	close(s->fd);
 	if (s->node_fd >= 0)
 		close(s->node_fd);
-	if (s->lock_fd >= 0)
-		close(s->lock_fd);
+	if (s->lock_fd >= 0) {
+		write_lock_path(lock_path, path);
+		bc_unlock_file(s->lock_fd, lock_path);
+	}
 	*s = (struct bc_socket){.fd = -1, .node_fd = -1, .lock_fd = -1};
 }

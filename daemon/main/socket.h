@@ -39,8 +39,8 @@ int bc_socket_claim(struct bc_socket *socket, const char *path, const char *grou
  * -1: nothing to do, or not possible now. */
 int bc_socket_check(struct bc_socket *socket, const char *path, const char *group) BC_MUST_CHECK;
 
-/* Closes the socket and, unless it was passed, removes its node, if it still has it, and releases
- * its lock. A passed socket keeps listening in the service manager. */
+/* Closes the socket and, unless it was passed, removes its node, if it still has it, and its
+ * lock. A passed socket keeps listening in the service manager. */
 void bc_socket_release(struct bc_socket *socket, const char *path);
 
 #endif

@@ -279,7 +279,7 @@ def test_nothing_is_logged_without_a_manager(tmp):
         equal(daemon.stop(), 0, daemon.err)
     for words in ("manager", "watchdog", "systemd", "LISTEN"):
         assert words not in daemon.err.decode(), daemon.err
-    assert (tmp / "socket.lock").exists() and not (tmp / "socket").exists()
+    assert not (tmp / "socket.lock").exists() and not (tmp / "socket").exists()
 
 
 # ---- long starts and stops
