@@ -13,6 +13,10 @@
 void bc_print_fault(const struct bc_console *console, const char *file,
 	const struct bc_fault *fault, uint64_t reported);
 
+/* At the end of the file: prints what its format's parser left out or decided. */
+void bc_print_notes(
+	const struct bc_console *console, const char *file, const struct bc_reader *reader);
+
 /* At the end of the file: prints how many of its `faults` were not printed, if any. */
 void bc_print_faults_left(const struct bc_console *console, const char *file, uint64_t faults);
 

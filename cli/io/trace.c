@@ -66,6 +66,7 @@ void bc_trace_skip_file(struct bc_trace *t)
 		return;
 	bc_trace_hide_progress(t);
 	bc_print_faults_left(t->console, t->file.name, t->faults);
+	bc_print_notes(t->console, t->file.name, t->reader);
 	t->done_bytes += t->file.is_regular ? t->file.bytes : bc_input_position(t->file.input);
 	bc_reader_close(t->reader);
 	bc_file_close(&t->file);

@@ -68,9 +68,31 @@ static const char *parse_line(struct bc_parse *p, struct bc_reference_line *line
 		p, digits, at, has_size, line->size, "expected a decimal size of at most 32 bits");
 }
 
+struct lackey {
+	uint64_t skipped; /* lines that are no references */
+};
+
+/* Whether a line is one of Valgrind's messages, which are marked with the process: ==123==,
+ * --123--,
+ * **123**, with the time before it if that was asked for; or a superblock, SB and its address. */
+static bool is_other(const char *at)
+{
+	const char *p = at + 2;
+	uint64_t addr;
+
+	if (at[0] == 'S' && at[1] == 'B' && *p++ == ' ')
+		return bc_parse_hex(&p, &addr) && bc_is_token_end(*p);
+	if (at[0] != at[1] || (*at != '=' && *at != '-' && *at != '*'))
+		return false;
+	while ((uint8_t)(*p - '0') <= 9 || *p == ':' || *p == '.' || *p == ' ')
+		p++;
+	return *at == '=' || (p != at + 2 && p[0] == *at && p[1] == *at);
+}
+
 static enum bc_parse_end parse_lackey(void *state, struct bc_parse *p)
 {
-	(void)state;
+	struct lackey *lackey = state;
+
 	for (; p->at < p->end; p->number++) {
 		struct bc_reference_line line;
 
@@ -79,7 +101,9 @@ static enum bc_parse_end parse_lackey(void *state, struct bc_parse *p)
 		const char *next = parse_line_fast(p->at, &line);
 		if (next == NULL) {
 			const char *at = bc_skip_spaces(p->at);
-			if (*at == '\n' || (p->at[0] == '=' && p->at[1] == '=')) {
+			bool is_skipped = is_other(p->at);
+			lackey->skipped += is_skipped && p->at[0] != '=';
+			if (*at == '\n' || is_skipped) {
 				p->at = bc_line_end(at) + 1;
 				continue;
 			}
@@ -101,7 +125,17 @@ static bool is_typical_lackey(
 	return entry->type == BC_REQ_FETCH ? *line == 'I' : *line == ' ' && line[1] > ' ';
 }
 
-const struct bc_parser bc_lackey_parser = {.parse = parse_lackey, .is_typical = is_typical_lackey};
+static void get_notes(const void *state, struct bc_parse_notes *notes)
+{
+	const struct lackey *lackey = state;
+
+	notes->skipped = lackey->skipped;
+}
+
+const struct bc_parser bc_lackey_parser = {.state_bytes = sizeof(struct lackey),
+	.parse = parse_lackey,
+	.is_typical = is_typical_lackey,
+	.notes = get_notes};
 
 static const char *head_of(unsigned type)
 {

@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "formats/codec/cpu_names.h"
 #include "formats/codec/tarmac_access.h"
 #include "formats/codec/tarmac_line.h"
 
@@ -15,6 +16,8 @@ struct tarmac {
 	bool has_time;
 	uint16_t access; /* type of the LD or ST that this line may continue, or BC_TARMAC_NO_ACCESS
 			  */
+	uint64_t unread; /* lines with more than was read */
+	struct bc_cpu_names cpus;
 };
 
 /* Length of the instruction set's name, or 0. */
@@ -25,6 +28,30 @@ static unsigned set_bytes(const char *at)
 	if (*at != 'A' && *at != 'T' && *at != 'O' && *at != 'X')
 		return 0;
 	return bc_is_token_end(at[1]) ? 1 : 0;
+}
+
+static bool is_letter(char c)
+{
+	return (uint8_t)((c | 0x20) - 'a') < 26;
+}
+
+/* Length of the name of an instruction set that is not known: a word that begins with a capital,
+ * and is followed by the mode and a colon. Otherwise 0. */
+static unsigned unknown_set_bytes(const char *at)
+{
+	const char *end = at;
+
+	if (*at < 'A' || *at > 'Z')
+		return 0;
+	while (is_letter(*end) || (uint8_t)(*end - '0') <= 9)
+		end++;
+	if (!bc_is_token_end(*end))
+		return 0;
+	const char *mode = bc_tarmac_skip(end);
+	const char *mode_end = mode;
+	while (*mode_end != ':' && !bc_is_token_end(*mode_end))
+		mode_end++;
+	return mode_end != mode && *bc_tarmac_skip(mode_end) == ':' ? (unsigned)(end - at) : 0;
 }
 
 /* Fields of an instruction, collected before the entry is added. */
@@ -63,6 +90,16 @@ static bool parse_opcode(const char **at, struct instruction *i)
 	return true;
 }
 
+/* Whether a word can be an opcode rather than an instruction set, which may be C. */
+static bool is_opcode(const char *at)
+{
+	const char *end = at;
+
+	while (*end == '-' || bc_hex_value[(uint8_t)*end] <= 15)
+		end++;
+	return end - at >= 2 && bc_is_token_end(*end);
+}
+
 /* Parses what follows the opcode: instruction set, mode and disassembly. */
 static enum bc_tarmac_result parse_set_and_mode(
 	struct bc_tarmac_line *line, const char *at, struct instruction *i, bool is_es)
@@ -74,7 +111,7 @@ static enum bc_tarmac_result parse_set_and_mode(
 	struct bc_entry *entry = bc_tarmac_add(line, BC_ENTRY_INSTRUCTION, 0, i->addr);
 	struct bc_text set = bc_tarmac_text(at, at + set_bytes(at));
 	struct bc_text mode = bc_tarmac_text(at, at);
-	at = bc_tarmac_skip(at + set.bytes);
+	at = bc_tarmac_skip(at + (set.bytes != 0 ? set.bytes : unknown_set_bytes(at)));
 
 	const char *word = at;
 	while (*at != ':' && ((uint8_t)*at > ' ' || !bc_is_token_end(*at)))
@@ -135,22 +172,28 @@ static enum bc_tarmac_result parse_parentheses(
 	return BC_TARMAC_PARSED;
 }
 
+/* Whether a word in the place of the opcode is the instruction set. */
+static bool is_set(const char *at)
+{
+	return set_bytes(at) != 0 || (!is_opcode(at) && unknown_set_bytes(at) != 0);
+}
+
 static enum bc_tarmac_result parse_it(struct bc_tarmac_line *line, const char *at)
 {
 	struct instruction i = {.effect = at[1] == 'S' ? BC_EFFECT_SKIPPED : BC_EFFECT_EXECUTED};
 	const char *addr = NULL;
 
 	at = bc_tarmac_skip(at + 2);
-	if (*at == '(') {
+	if (*at == '(' && !bc_tarmac_is_capability(at)) {
 		if (parse_parentheses(line, &at, &i, &addr) != BC_TARMAC_PARSED)
 			return BC_TARMAC_MALFORMED;
-	} else if (*at != '\n' && bc_hex_value[(uint8_t)*at] > 15) {
+	} else if (*at != '\n' && *at != '(' && bc_hex_value[(uint8_t)*at] > 15) {
 		return BC_TARMAC_VERBATIM;
 	}
 	const char *first = at;
-	if (*at != '-' && !bc_tarmac_parse_hex(&at, &i.addr))
+	if (*at != '-' && !bc_tarmac_parse_address(line, &at, &i.addr))
 		return bc_tarmac_malformed(line, at, BC_TARMAC_ADDRESS_EXPECTED);
-	if (addr != NULL && (at == first || set_bytes(bc_tarmac_skip(at)) != 0)) {
+	if (addr != NULL && (at == first || is_set(bc_tarmac_skip(at)))) {
 		/* An instruction set follows. So the number just read is the opcode, and the
 		 * address is in the parentheses. */
 		if (!bc_tarmac_parse_hex(&addr, &i.addr))
@@ -188,17 +231,23 @@ static enum bc_tarmac_result parse_es(struct bc_tarmac_line *line, const char *a
 	return parse_set_and_mode(line, at + 1, &i, true);
 }
 
-/* End of one group of a register's value: digits, x or X if unknown, '-' if unchanged. */
+/* End of one group of a register's value: digits, x or X if unknown, '-' if unchanged, '|' between
+ * the parts of a capability. */
 static const char *value_end(const char *at)
 {
 	uint32_t digits;
 
+	if (bc_tarmac_is_capability(at)) {
+		while (*at != ')' && !bc_is_token_end(*at))
+			at++;
+		return at + (*at == ')');
+	}
 	if (bc_tarmac_is_separator(*at))
 		return at;
 	while (bc_tarmac_hex8(at, &digits))
 		at += 8;
 	while (bc_hex_value[(uint8_t)*at] <= 15 || bc_tarmac_is_unknown(*at) ||
-		bc_tarmac_is_separator(*at) || *at == '-')
+		bc_tarmac_is_separator(*at) || *at == '-' || *at == '|')
 		at++;
 	return at;
 }
@@ -211,7 +260,7 @@ static enum bc_tarmac_result parse_register(struct bc_tarmac_line *line, const c
 	if (name == name_end)
 		return bc_tarmac_malformed(line, name, "expected the name of a register");
 	at = bc_tarmac_skip(name_end);
-	if (*at == '(') { /* which bank: R1 (USR) */
+	if (*at == '(' && !bc_tarmac_is_capability(at)) { /* which bank: R1 (USR) */
 		while (*at != '\n' && *at != ')')
 			at++;
 		if (*at == '\n')
@@ -292,6 +341,43 @@ static bool is_record(const char *at)
 				     memcmp(at, "LD", 2) == 0 || memcmp(at, "ST", 2) == 0);
 }
 
+/* Whether a word begins a line of any kind, and so is not a name. */
+static bool is_kind(const char *at)
+{
+	static const char *const kinds[] = {
+		"BR", "CACHE", "CADI", "E", "EXC", "P", "SIGNAL", "SIGNAL:", "Tarmac", "TTW"};
+	size_t bytes = (size_t)(bc_tarmac_word_end(at) - at);
+
+	if (bytes == 0 || is_record(at))
+		return true;
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		if (strlen(kinds[i]) == bytes && memcmp(kinds[i], at, bytes) == 0)
+			return true;
+	return false;
+}
+
+/* Whether a word is the name of a component, before a record: a letter first, no colon last. */
+static bool is_component(const char *at)
+{
+	const char *end = bc_tarmac_word_end(at);
+	const char *next = bc_tarmac_skip(end);
+
+	return is_letter(*at) && end[-1] != ':' && !is_kind(at) && *next != '\n' && is_kind(next) &&
+	       memcmp(next, "cpu", 3) != 0;
+}
+
+/* Whether a word after a number is the name of a component rather than an unknown unit: it has a
+ * point or a digit. */
+static bool is_clear_component(const char *at)
+{
+	const char *end = bc_tarmac_word_end(at);
+
+	for (const char *p = at; p < end; p++)
+		if (*p == '.' || (uint8_t)(*p - '0') <= 9)
+			return is_component(at);
+	return false;
+}
+
 /* Converts a time with a fraction, whose digits follow the point at `point`, to picoseconds.
  * Returns false if that is not a whole number of at most 64 bits. */
 static bool add_fraction(uint64_t *value, const char *point, uint64_t picoseconds)
@@ -347,7 +433,9 @@ static bool parse_time(struct bc_tarmac_line *line, struct tarmac *t, const char
 	const char *name = bc_tarmac_skip(p);
 	unsigned unit = unit_of(name);
 	bool is_metric = bc_unit_picoseconds(unit) != 0;
-	if (point != NULL ? !is_metric : unit == BC_UNIT_TICK && (p == name || !is_record(name)))
+	if (point != NULL ? !is_metric
+			  : unit == BC_UNIT_TICK &&
+				    (p == name || !(is_record(name) || is_clear_component(name))))
 		return false;
 	if (point != NULL) {
 		fits = fits && add_fraction(&value, point, bc_unit_picoseconds(unit));
@@ -366,22 +454,28 @@ static bool parse_time(struct bc_tarmac_line *line, struct tarmac *t, const char
 	return true;
 }
 
-/* Parses "cpu0" or, after a time, just a number. Skips "cpu" with any other suffix. */
-static const char *parse_cpu(struct bc_tarmac_line *line, const char *at, bool has_time)
+/* Parses "cpu0" or, after a time, just a number or the name of a component. */
+static const char *parse_cpu(
+	struct bc_tarmac_line *line, struct bc_cpu_names *cpus, const char *at, bool has_time)
 {
 	const char *p = at;
+	const char *end = bc_tarmac_word_end(at);
 	uint64_t cpu;
+	bool is_cpu = at[0] == 'c' && at[1] == 'p' && at[2] == 'u';
+	bool is_numbered;
 
-	if (at[0] == 'c' && at[1] == 'p' && at[2] == 'u')
+	if (is_cpu)
 		p += 3;
-	else if (!has_time || (uint8_t)(*at - '0') > 9)
+	if ((is_cpu || has_time) && bc_tarmac_parse_decimal(&p, &cpu) && bc_is_space(*p) &&
+		cpu <= UINT16_MAX)
+		is_numbered = bc_cpu_plain(cpus, (uint16_t)cpu, &line->proc);
+	else if (is_cpu ||
+		 (is_component(at) && (has_time || bc_cpu_is_known(cpus, at, (size_t)(end - at)))))
+		is_numbered = bc_cpu_number(cpus, at, (size_t)(end - at), &line->proc);
+	else
 		return at;
-	if (bc_tarmac_parse_decimal(&p, &cpu) && bc_is_space(*p) && cpu <= UINT16_MAX) {
-		line->proc = (uint16_t)cpu;
-		line->has |= BC_HAS_PROC;
-		return bc_tarmac_skip(p);
-	}
-	return *at == 'c' ? bc_tarmac_skip(bc_tarmac_word_end(at)) : at;
+	line->has |= is_numbered ? BC_HAS_PROC : 0;
+	return bc_tarmac_skip(end);
 }
 
 static enum bc_tarmac_result parse_kind(
@@ -420,7 +514,7 @@ static enum bc_tarmac_result parse_line(struct bc_tarmac_line *line, struct tarm
 	bool has_time = parse_time(line, t, &at);
 	const char *bad_time = line->bad;
 
-	at = parse_cpu(line, at, has_time);
+	at = parse_cpu(line, &t->cpus, at, has_time);
 	line->has |= t->has_time ? BC_HAS_TIME : 0;
 	line->tick = t->tick;
 	line->unit = t->unit;
@@ -441,6 +535,48 @@ static void tarmac_init(void *state, const struct bc_format_options *options)
 		.metric = options->in_picoseconds ? BC_UNIT_PS : BC_UNIT_TICK};
 }
 
+/* The most entries that a record can become. */
+static size_t most_entries(const char *at)
+{
+	uint64_t bytes = 0;
+
+	if (*at != 'M')
+		return 16;
+	while (is_letter(*at))
+		at++;
+	return bc_tarmac_parse_decimal(&at, &bytes) && bytes <= BC_TARMAC_ACCESS_MAX
+		       ? (size_t)bytes / 8 + 1
+		       : BC_LINE_ENTRIES;
+}
+
+/* Whether a record is an access that nothing follows: M, R08, W08. */
+static bool is_access(const char *at)
+{
+	return *at == 'M' || ((*at == 'R' || *at == 'W') && !bc_is_token_end(at[1]));
+}
+
+/* Parses the records after the one at `begin`. What follows a register or a row of bytes may be a
+ * remark. */
+static void parse_more(struct bc_tarmac_line *line, struct tarmac *t, const char *begin)
+{
+	bool is_bare = is_access(begin);
+	const char *at = line->end;
+
+	while (*(at = bc_tarmac_skip(at)) != '\n') {
+		size_t made = line->made;
+		bool is_more = is_record(at) && *at != 'E' && *at != 'I' && *at != 'c';
+		if (is_more && made + most_entries(at) <= BC_LINE_ENTRIES &&
+			parse_kind(line, t, at, BC_TARMAC_NO_ACCESS) == BC_TARMAC_PARSED) {
+			is_bare = is_access(at);
+			at = line->end;
+			continue;
+		}
+		line->made = made;
+		line->has_more |= is_more || is_bare;
+		at = bc_tarmac_word_end(at);
+	}
+}
+
 static enum bc_parse_end parse_tarmac(void *state, struct bc_parse *p)
 {
 	struct tarmac *t = state;
@@ -452,6 +588,9 @@ static enum bc_parse_end parse_tarmac(void *state, struct bc_parse *p)
 		enum bc_tarmac_result result = parse_line(&line, t);
 		if (result == BC_TARMAC_MALFORMED)
 			return bc_parse_bad(p, line.bad, line.expected);
+		if (result == BC_TARMAC_PARSED && *line.end != '\n')
+			parse_more(&line, t, line.words);
+		t->unread += line.has_more;
 		if (result == BC_TARMAC_VERBATIM) {
 			line.made = 0;
 			struct bc_entry *kept = bc_tarmac_add(&line, BC_ENTRY_LINE, 0, 0);
@@ -465,7 +604,7 @@ static enum bc_parse_end parse_tarmac(void *state, struct bc_parse *p)
 	return BC_PARSE_DONE;
 }
 
-/* Whether the text has a name that can't be taken for a hexadecimal number. */
+/* Whether a name can't be taken for a hexadecimal number. */
 static bool is_register_name(const struct bc_text *name)
 {
 	for (uint32_t i = 0; i < name->bytes; i++)
@@ -474,26 +613,38 @@ static bool is_register_name(const struct bc_text *name)
 	return false;
 }
 
-/* A unit, a processor, or a record that no other text has. "R 2000a044 4" and the like are lines of
- * many traces; a register has a name, and all its digits. */
+/* A record that no other text has, a unit or "cpu0". "R 2000a044 4" and the like are lines of many
+ * traces; a register has a name, and without a unit all its digits. */
 static bool is_typical_tarmac(
 	const char *line, const struct bc_entry *entry, const struct bc_entry *before)
 {
+	bool has_unit = entry->unit != BC_UNIT_TICK;
+	const char *at = bc_skip_spaces(line);
+
 	(void)before;
-	if ((entry->has & BC_HAS_PROC) != 0)
+	if (entry->kind == BC_ENTRY_REGISTER)
+		return is_register_name(&entry->reg.name) &&
+		       (has_unit || entry->reg.value.bytes >= 8);
+	if (entry->kind != BC_ENTRY_LINE)
 		return true;
-	switch (entry->kind) {
-	case BC_ENTRY_REGISTER:
-		return entry->unit != BC_UNIT_TICK ||
-		       (entry->reg.value.bytes >= 8 && is_register_name(&entry->reg.name));
-	case BC_ENTRY_LINE: /* the unit may be that of the line before */
-		return entry->unit != BC_UNIT_TICK && (uint8_t)(*bc_skip_spaces(line) - '0') <= 9;
-	default:
+	if ((uint8_t)(*at - '0') <= 9 && has_unit) /* otherwise that of the line before */
 		return true;
-	}
+	while ((uint8_t)(*at - '0') <= 9)
+		at++;
+	at = bc_skip_spaces(at);
+	return memcmp(at, "cpu", 3) == 0 && (uint8_t)(at[3] - '0') <= 9;
+}
+
+static void get_notes(const void *state, struct bc_parse_notes *notes)
+{
+	const struct tarmac *t = state;
+
+	notes->unread = t->unread;
+	bc_cpu_notes(&t->cpus, notes);
 }
 
 const struct bc_parser bc_tarmac_parser = {.state_bytes = sizeof(struct tarmac),
 	.init = tarmac_init,
 	.parse = parse_tarmac,
-	.is_typical = is_typical_tarmac};
+	.is_typical = is_typical_tarmac,
+	.notes = get_notes};

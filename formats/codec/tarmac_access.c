@@ -176,14 +176,14 @@ static enum bc_tarmac_result parse_access(
 		set_attrib(a, at, at + 1);
 		at = bc_tarmac_skip(at + 1);
 	}
-	if (*at == '(') { /* the instruction that made the access */
+	if (*at == '(' && !bc_tarmac_is_capability(at)) { /* the instruction that made the access */
 		while (*at != '\n' && *at != ')')
 			at++;
 		at = bc_tarmac_skip(at + (*at == ')'));
 	}
 	if (is_name(at))
 		return BC_TARMAC_VERBATIM;
-	if (!bc_tarmac_parse_hex(&at, &a->addr) ||
+	if (!bc_tarmac_parse_address(line, &at, &a->addr) ||
 		!bc_tarmac_parse_physical(&at, &a->phys, &a->security, &a->has))
 		return bc_tarmac_malformed(line, at, BC_TARMAC_ADDRESS_EXPECTED);
 	at = bc_tarmac_skip(at);

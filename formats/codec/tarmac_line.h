@@ -28,6 +28,7 @@ struct bc_tarmac_line {
 	const char *end;   /* parsed up to here, at most the newline */
 	const char *bad;
 	const char *expected;
+	bool has_more; /* than was read */
 };
 
 #define BC_TARMAC_ADDRESS_EXPECTED "expected a hexadecimal address of at most 64 bits"
@@ -147,6 +148,32 @@ static inline bool bc_tarmac_parse_hex(const char **at, uint64_t *value)
 		return bc_parse_hex(at, value);
 	*at = p + 8;
 	*value = (uint64_t)high << 32 | low;
+	return true;
+}
+
+/* Whether an address is given as the capability that was used: "(1|dc5f000000010005|80001000)",
+ * tag, metadata and address. */
+static inline bool bc_tarmac_is_capability(const char *at)
+{
+	if (*at++ != '(')
+		return false;
+	while (bc_hex_value[(uint8_t)*at] <= 15)
+		at++;
+	return *at == '|';
+}
+
+/* Parses an address. The tag and the metadata of a capability are left out. */
+static inline bool bc_tarmac_parse_address(
+	struct bc_tarmac_line *line, const char **at, uint64_t *addr)
+{
+	if (!bc_tarmac_is_capability(*at))
+		return bc_tarmac_parse_hex(at, addr);
+	line->has_more = true;
+	for (const char *p = *at; !bc_is_token_end(*p) && *p != ')'; p++)
+		*at = *p == '|' ? p + 1 : *at;
+	if (!bc_tarmac_parse_hex(at, addr) || **at != ')')
+		return false;
+	++*at;
 	return true;
 }
 

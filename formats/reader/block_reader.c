@@ -267,5 +267,13 @@ static int next_block(struct bc_reader *r, struct bc_batch *batch)
 	return 1;
 }
 
+static void get_notes(const struct bc_reader *r, struct bc_parse_notes *notes)
+{
+	const struct block_state *b = r->state;
+
+	if (r->info->parser->notes != NULL)
+		r->info->parser->notes(b->parser, notes);
+}
+
 const struct bc_reader_kind bc_block_reader = {
-	.open = open_blocks, .next = next_block, .close = close_blocks};
+	.open = open_blocks, .next = next_block, .notes = get_notes, .close = close_blocks};

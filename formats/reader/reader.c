@@ -57,6 +57,13 @@ int bc_reader_next(struct bc_reader *r, struct bc_batch *batch)
 	return r->kind->next(r, batch);
 }
 
+void bc_reader_notes(const struct bc_reader *r, struct bc_parse_notes *notes)
+{
+	*notes = (struct bc_parse_notes){0};
+	if (r->kind->notes != NULL)
+		r->kind->notes(r, notes);
+}
+
 const struct bc_segment_header *bc_reader_header(const struct bc_reader *r)
 {
 	return r->header;

@@ -13,6 +13,7 @@
 #include "formats/base/must_check.h"
 #include "formats/reader/batch.h"
 #include "formats/reader/input.h"
+#include "formats/trace/parser.h"
 
 struct bc_reader;
 
@@ -26,6 +27,9 @@ void bc_reader_close(struct bc_reader *reader);
 /* Returns 1 with the next batch (which may be only a fault), 0 at the end, or a negative errno if
  * reading failed: -EBADMSG if the compressed data around a segment is damaged here. */
 int bc_reader_next(struct bc_reader *reader, struct bc_batch *batch) BC_MUST_CHECK;
+
+/* What was left out or decided so far: see formats/trace/parser.h. */
+void bc_reader_notes(const struct bc_reader *reader, struct bc_parse_notes *notes);
 
 /* The header of the current segment; NULL if the input is not a segment or no header was intact. */
 const struct bc_segment_header *bc_reader_header(const struct bc_reader *reader);

@@ -7,6 +7,7 @@
 #include "formats/codec/format.h"
 #include "formats/reader/batch.h"
 #include "formats/reader/input.h"
+#include "formats/trace/parser.h"
 
 #define BC_READER_ENTRIES 192
 
@@ -15,6 +16,7 @@ struct bc_reader;
 struct bc_reader_kind {
 	int (*open)(struct bc_reader *reader); /* sets reader->state */
 	int (*next)(struct bc_reader *reader, struct bc_batch *batch);
+	void (*notes)(const struct bc_reader *reader, struct bc_parse_notes *notes); /* or NULL */
 	void (*close)(struct bc_reader *reader); /* state may be NULL */
 };
 

@@ -45,6 +45,21 @@ enum bc_parse_end {
 	BC_PARSE_BAD,  /* the line at `at` is malformed: `bad` and `expected` are set */
 };
 
+/* What a parser left out or decided, for a report at the end of the file. */
+#define BC_NOTES_NAMES      8
+#define BC_NOTES_NAME_BYTES 56 /* of a longer one, the end */
+struct bc_parse_notes {
+	uint64_t skipped;    /* lines that belong to the format, but are no entries */
+	uint64_t unread;     /* lines with more than was read */
+	uint64_t unnumbered; /* lines with a processor's name for which there was no number */
+	/* Processors whose number is not in their name, and the first of them. */
+	unsigned names;
+	struct {
+		uint16_t proc;
+		char name[BC_NOTES_NAME_BYTES];
+	} named[BC_NOTES_NAMES];
+};
+
 struct bc_parser {
 	size_t record_bytes; /* size of a record; 0: the format consists of lines */
 	size_t state_bytes;
@@ -58,6 +73,8 @@ struct bc_parser {
 	 * NULL. NULL: every line that can be parsed has it. */
 	bool (*is_typical)(
 		const char *line, const struct bc_entry *entry, const struct bc_entry *before);
+	/* Fills in zeroed notes about the lines so far; NULL: there are never any. */
+	void (*notes)(const void *state, struct bc_parse_notes *notes);
 	/* The addresses are hexadecimal without a mark, and little else is on a line: a list of
 	 * decimal numbers looks the same. */
 	bool has_bare_hex;

@@ -70,6 +70,14 @@ def test_a_real_programs_references_become_dinero():
           b"f 1 3 0 4016930\nw 2 8 0 1ffefffd88\nr 3 1 0 4222cac\n")
 
 
+def test_superblocks_and_messages_of_lackey_are_counted(tmp):
+    path = tmp / "a.lackey"
+    path.write_bytes(b"--7-- Reading syms\n" + LACKEY.replace(b"I  ", b"SB 04016930\nI  ") + b"**7** bye\n")
+    done = run(need(BUSCAP), "convert", "-O", "xdin", path)
+    equal((done.returncode, done.stdout), (0, convert(LACKEY, "lackey", "xdin")[0]))
+    assert f"{path}: 3 lines of messages and superblocks skipped\n" in done.stderr.decode(), done.stderr
+
+
 def test_a_malformed_line_is_reported_and_the_rest_read(tmp):
     path = tmp / "a.din"
     path.write_bytes(b"0 1\n0 x\n1 2\n")

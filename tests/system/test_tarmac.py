@@ -274,3 +274,26 @@ def test_kept_lines_are_compared_without_time_and_layout(tmp):
             (variant("other", lambda n, words: f"{n} ns {words.replace('IRQ', 'FIQ')}"), [], 1)):
         done = run(need(BUSCAP), "diff", "-I", "tarmac", *options, plain, path)
         equal(done.returncode, code, f"{path.name}: {done.stdout.decode()}")
+
+
+def test_names_and_what_is_not_read_are_reported(tmp):
+    path = tarmac(tmp / "a", ["1 clk cluster0.cpu0 MR4 00001000 00000001", "2 clk cluster1.cpu0 MR4 (1|5|1004) 00000002",
+                              "3 clk css.rse.cpu MR4 00001008 00000003 MW4 0000100c 00000004 ?"])
+    done = run(need(BUSCAP), "convert", "-O", "csv", path)
+    header, *rows = (line.split(",") for line in done.stdout.decode().splitlines())
+    columns = [header.index(name) for name in ("type", "addr", "proc")]
+    equal([tuple(row[i] for i in columns) for row in rows],
+          [("MEMREAD", "0x1000", "0"), ("MEMREAD", "0x1004", "1"), ("MEMREAD", "0x1008", "2"), ("MEMWRITE", "0x100c", "2")])
+    notes = ("2 lines with more than was read", "processor 1 is cluster1.cpu0", "processor 2 is css.rse.cpu")
+    equal((done.returncode, done.stderr.decode()), (0, "".join(f"buscap convert: {path}: {note}\n" for note in notes)))
+    done = run(BUSCAP, "info", path)
+    equal((done.returncode, done.stderr.decode()), (0, "".join(f"buscap info: {path}: {note}\n" for note in notes)))
+    equal(run(BUSCAP, "convert", "-O", "tarmac", path).stdout, path.read_bytes())
+
+
+def test_an_unknown_instruction_set_hides_nothing_else(tmp):
+    path = tarmac(tmp / "a", ["1 clk IT (1) 00001000 d503201f C EL0t_n : NOP", "2 clk ES (00001004:1a) Unsupported usr: POP"])
+    done = run(need(BUSCAP), "convert", "-O", "ndjson", path)
+    entries = [json.loads(line) for line in done.stdout.splitlines()]
+    equal([(e.get("set"), e["mode"], e["disassembly"], e["size"]) for e in entries],
+          [(None, "EL0t_n", "NOP", 4), (None, "usr", "POP", 1)])

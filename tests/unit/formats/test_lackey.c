@@ -53,6 +53,19 @@ TEST(a_trace_of_only_valgrind_messages_has_no_references)
 	parsed_free(&parsed);
 }
 
+TEST(superblocks_and_marked_messages_are_no_references)
+{
+	struct parsed parsed = parse_text(BC_FORMAT_LACKEY, "",
+		"SB 04016930\nI  04016930,3\n--4711-- Reading syms\n**4711** hello\n"
+		"--00:00:00:01.234 4711-- REDIR\n==00:00:00:01.234 4711== x\nSB 1ffefffd88\r\n"
+		" L 10,4\n");
+
+	assert_int_equal(parsed.fault_count, 0);
+	assert_int_equal(parsed.count, 2);
+	assert_int_equal(parsed.entries[1].number, 8);
+	parsed_free(&parsed);
+}
+
 TEST(addresses_have_64_bits_and_sizes_32)
 {
 	for (size_t i = 0; i < FORMATTED_EDGES; i++) {
@@ -83,6 +96,11 @@ TEST(output_of_the_program_is_reported)
 		{"Hello, world", 1, "one of I, L, S, M"},
 		{"Ignored", 1, "one of I, L, S, M"},
 		{" X 10,4", 2, "one of I, L, S, M"},
+		{"--help", 1, "one of I, L, S, M"},
+		{"--4711- x", 1, "one of I, L, S, M"},
+		{"** 12 bytes", 1, "one of I, L, S, M"},
+		{"SB", 1, "one of I, L, S, M"},
+		{"SB 10x", 1, "one of I, L, S, M"},
 		{" l 10,4", 2, "one of I, L, S, M"},
 		{"=4711= x", 1, "one of I, L, S, M"},
 		{" ==4711== x", 2, "one of I, L, S, M"},

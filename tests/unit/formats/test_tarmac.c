@@ -103,6 +103,47 @@ static const struct {
 		"18 tic fetchfail aaaaabaf59f0 2 0/0 [T] [thrd_s] []"},
 	{"19 tic ES  (000000d8:c878)     T thrd_s:         LDMCS    r0!,{r3-r6}",
 		"19 tic executed d8 2 c878/4 [T] [thrd_s] [LDMCS    r0!,{r3-r6}]"},
+	/* An unknown instruction set. */
+	{"20 clk IT (1) 00001000 d503201f C EL0t_n : NOP",
+		"20 clk executed #1 1000 4 d503201f/8 [] [EL0t_n] [NOP]"},
+	{"20 clk IT (1) 00001000 D503201F Unsupported EL0t_n: NOP",
+		"20 clk executed #1 1000 4 d503201f/8 [] [EL0t_n] [NOP]"},
+	{"20 clk IS (00001000) d503201f C EL0t_n : NOP",
+		"20 clk skipped 1000 4 d503201f/8 [] [EL0t_n] [NOP]"},
+	{"20 clk ES (00001008:1a) J EL0t_n: CCFAIL iload_0",
+		"20 clk skipped 1008 1 1a/2 [] [EL0t_n] [iload_0]"},
+	{"20 clk IT (13) 00000000 ea000006 LDR : B",
+		"20 clk executed #13 0 4 ea000006/8 [] [LDR] [B]"},
+	/* Names of components. */
+	{"20 clk cluster1.cpu2 IT (1) 1000 d503201f O EL1h_n : NOP",
+		"20 clk cpu2 executed #1 1000 4 d503201f/8 [O] [EL1h_n] [NOP]"},
+	{"20 clk cpu1.thread0 R X1 00000001", "20 clk cpu1 [X1] [00000001]"},
+	{"20 clk CPU1 R X1 00000001", "20 clk cpu1 [X1] [00000001]"},
+	{"20 clk core7 MR4 00001000 00000001", "20 clk cpu7 MEMREAD 1000 4 1"},
+	{"20 clk cpu_3 R X1 00000001", "20 clk cpu3 [X1] [00000001]"},
+	{"20 clk css.rse.cpu R X1 00000001", "20 clk cpu0 [X1] [00000001]"},
+	{"20 clk board.Cluster[1].Core[12] R X1 00000001", "20 clk cpu12 [X1] [00000001]"},
+	{"20 clk hart65536 R X1 00000001", "20 clk cpu0 [X1] [00000001]"},
+	{"20ns css.rse.cpu E 10001848 00000001 CoreEvent_RESET", "20 ns cpu0 kept"},
+	{"20 cluster0.cpu1 MW1 1000 7f", "20  cpu1 MEMWRITE 1000 1 7f"},
+	/* Capabilities. */
+	{"20 clk MR4 (1|dc5f000000010005|80001000):000000001000_NS 00000001",
+		"20 clk MEMREAD 80001000:1000 4 1"},
+	{"20 clk IT (4) (1|ffffc00000010005|80001000):80001000 c2c253c0 C EL3h_s : RET C30",
+		"20 clk executed #4 80001000:80001000 4 c2c253c0/8 [] [EL3h_s] [RET C30]"},
+	{"20 clk MW8 (00001000:0000000a) (0|0|2000) 0000000000000001", "20 clk MEMWRITE 2000 8 1"},
+	{"20 clk R C0 1|dc5f000000010005|0000000080001000",
+		"20 clk [C0] [1|dc5f000000010005|0000000080001000]"},
+	{"20 clk R CSP (0|0|80001000) remark", "20 clk [CSP] [(0|0|80001000)]"},
+	/* Several records. */
+	{"20 clk cpu0 R R1 00000005   MW4 00002000 00000005",
+		"20 clk cpu0 [R1] [00000005]; 20 clk cpu0 MEMWRITE 2000 4 5"},
+	{"20 clk MW4 2004 00000006 MW4 2008 00000007 R r1 00000009",
+		"20 clk MEMWRITE 2004 4 6; 20 clk MEMWRITE 2008 4 7; 20 clk [r1] [00000009]"},
+	{"20 clk R cpsr 20000000 __C_ MR16 1000 0000000000000001 0000000000000002",
+		"20 clk [cpsr] [20000000]; 20 clk MEMREAD 1000 8 2; 20 clk MEMREAD 1008 8 1"},
+	{"20 clk W04 X 1000 010c010b R08 2000 0000000000000001",
+		"20 clk MEMWRITE 1000 4 10c010b; 20 clk MEMREAD 2000 8 1"},
 	/* Accesses. */
 	{"10 clk MR8 00103fc4 0010400000000000", "10 clk MEMREAD 103fc4 8 10400000000000"},
 	{"10 clk MW1X 00103fc4 7F", "10 clk MEMWRITE 103fc4 1 7f"},
@@ -643,4 +684,136 @@ TEST(an_entry_without_its_line_is_printed_from_its_fields)
 	assert_string_equal(out, "1 clk MR8 40017108 400f731b40000000\n");
 	free(out);
 	lines_free(&l);
+}
+
+/* Parses lines, and returns the notes about them. */
+static struct bc_parse_notes notes_of(const char *text, struct bc_entry *entries, size_t *count)
+{
+	const struct bc_format_options options = bc_format_options_default();
+	struct lines l = lines_read(text, strlen(text), 4096);
+	struct bc_parse p = {.at = l.bytes,
+		.end = l.bytes + l.n,
+		.number = 1,
+		.entries = entries,
+		.capacity = 4096};
+	struct bc_parse_notes notes = {0};
+	void *state = bc_parser_start(&bc_tarmac_parser, &options);
+
+	assert_non_null(state);
+	lines_check(&l);
+	assert_int_equal(bc_tarmac_parser.parse(state, &p), BC_PARSE_DONE);
+	bc_tarmac_parser.notes(state, &notes);
+	*count = p.count;
+	free(state);
+	lines_free(&l);
+	return notes;
+}
+
+TEST(what_is_not_read_is_counted)
+{
+	static const struct {
+		const char *text;
+		uint64_t unread;
+		size_t entries;
+	} rows[] = {
+		{"1 clk MR4 1000 00000001\n", 0, 1},
+		{"1 clk R r13 20001fff (MSP)\n2 clk R cpsr 20000000 __C_\n", 0, 2},
+		{"1 clk LD 300 ........ ........ 00000800 ........ 0000000300 NM ISH INC\n", 0, 1},
+		{"1 clk IT 1000 d503201f O EL1h_n : NOP ; MW4 1000 1\n", 0, 1},
+		{"1 clk MR4 1000 00000001 ; remark\n2 clk W04 1000 00000001 x\n", 2, 2},
+		{"1 clk MR4 1000 00000001 MW4 1000 01\n", 1, 1},
+		{"1 clk MR4 1000 00000001 MW4 2000 (ABORTED)\n", 1, 1},
+		{"1 clk R r1 00000001 MR4\n1 clk R r1 00000001 R R2\n", 2, 2},
+		{"1 clk MR4 (1|5|1000) 00000001\n", 1, 1},
+	};
+	struct bc_entry *entries = malloc(4096 * sizeof(*entries));
+	size_t count;
+
+	assert_non_null(entries);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct bc_parse_notes notes = notes_of(rows[i].text, entries, &count);
+		if (notes.unread != rows[i].unread)
+			print_message("%s", rows[i].text);
+		assert_int_equal(notes.unread, rows[i].unread);
+		assert_int_equal(count, rows[i].entries);
+		assert_int_equal(notes.names, 0);
+	}
+	free(entries);
+}
+
+TEST(a_line_never_has_more_entries_than_fit)
+{
+	struct bc_entry *entries = malloc(4096 * sizeof(*entries));
+	char text[16000];
+	size_t count;
+
+	assert_non_null(entries);
+	for (unsigned size = 8; size <= 512; size += 56) {
+		size_t used = (size_t)sprintf(text, "1 clk R r0 00000001");
+		for (unsigned i = 0; i < 10; i++) {
+			used += (size_t)sprintf(text + used, " MW%u 1000 ", size);
+			memset(text + used, '1', (size_t)size * 2);
+			used += (size_t)size * 2;
+		}
+		memcpy(text + used, "\n", 2);
+		struct bc_parse_notes notes = notes_of(text, entries, &count);
+		assert_true(count <= BC_LINE_ENTRIES);
+		assert_int_equal(notes.unread, count != 1 + 10 * size / 8);
+	}
+	free(entries);
+}
+
+TEST(two_names_never_have_the_same_number)
+{
+	static const struct {
+		const char *name;
+		uint16_t proc;
+	} names[] = {{"cluster0.cpu0", 0}, {"cluster0.cpu1", 1}, {"cluster1.cpu0", 2},
+		{"cluster1.cpu1", 3}, {"cpu4", 4}, {"css.rse.cpu", 5}, {"css.scp.cpu", 6},
+		{"cpu5", 7}, {"4", 4}, {"core9", 9}, {"cpu2", 8}, {"cluster1.cpu0", 2}, {"cpu5", 7},
+		{"cpu4", 4}};
+	struct bc_entry *entries = malloc(4096 * sizeof(*entries));
+	char text[4000];
+	size_t used = 0;
+	size_t count;
+	size_t n = sizeof(names) / sizeof(names[0]);
+
+	assert_non_null(entries);
+	for (size_t i = 0; i < n; i++)
+		used += (size_t)sprintf(text + used, "1 clk %s R r0 00000001\n", names[i].name);
+	struct bc_parse_notes notes = notes_of(text, entries, &count);
+	assert_int_equal(count, n);
+	for (size_t i = 0; i < n; i++)
+		assert_int_equal(entries[i].proc, names[i].proc);
+	assert_int_equal(notes.names, 6);
+	assert_string_equal(notes.named[0].name, "cluster1.cpu0");
+	assert_int_equal(notes.named[0].proc, 2);
+	assert_string_equal(notes.named[2].name, "css.rse.cpu");
+	assert_string_equal(notes.named[4].name, "cpu5");
+	free(entries);
+}
+
+TEST(more_names_than_fit_have_no_number)
+{
+	struct bc_entry *entries = malloc(4096 * sizeof(*entries));
+	char *text = malloc(400 * 100);
+	size_t used = 0;
+	size_t count;
+
+	assert_non_null(entries);
+	assert_non_null(text);
+	for (unsigned i = 0; i < 300; i++)
+		used += (size_t)sprintf(text + used,
+			"1 clk a.very.long.path.of.a.platform.with.many.levels.node%u.cpu R r0 "
+			"00000001\n",
+			i);
+	struct bc_parse_notes notes = notes_of(text, entries, &count);
+	assert_int_equal(count, 300);
+	assert_int_equal(notes.unnumbered, 300 - 256);
+	for (size_t i = 0; i < 300; i++) {
+		assert_int_equal((entries[i].has & BC_HAS_PROC) != 0, i < 256);
+		assert_int_equal(entries[i].proc, i < 256 ? i : 0);
+	}
+	free(text);
+	free(entries);
 }
