@@ -254,8 +254,11 @@ static void write_disk(const struct bc_status_model *s, writer *w)
 	write_ring(s, w);
 	if (!s->disk.is_stuck)
 		write_time_left(s->disk.seconds_left / 3600, w);
-	write_phrase(
-		w, BC_TONE_PLAIN, "%s free", bc_humanize_bytes(text, (double)s->disk.free_bytes));
+	if (s->disk.is_free_unknown)
+		write_phrase(w, BC_TONE_PLAIN, "free space unknown");
+	else
+		write_phrase(w, BC_TONE_PLAIN, "%s free",
+			bc_humanize_bytes(text, (double)s->disk.free_bytes));
 	if (!s->disk.is_stuck)
 		write_text(w, BC_TONE_WARN, "last error: %s", cause);
 	if (file > 0)

@@ -180,6 +180,7 @@ bool bc_status_model_parse(struct bc_status_model *status, const json_t *object)
 	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
 		parse_field(status, object, &fields[i]);
 	parse_lost(status, object);
+	status->disk.is_free_unknown = json_is_null(bc_json_path(object, "disk.free_bytes"));
 	if (!json_is_number(bc_json_path(object, "disk.time_left_seconds")))
 		status->disk.seconds_left = -1;
 	parse_notes(status->recording.notes, sizeof(status->recording.notes),

@@ -82,6 +82,7 @@ struct bc_status_model {
 		uint64_t min_free;
 	} buffer;
 	struct {
+		bool is_free_unknown;
 		uint64_t free_bytes;
 		bool has_ring;
 		uint64_t ring_bytes;

@@ -287,8 +287,9 @@ static void write_throughput(FILE *out, const struct bc_status *s)
 		out, "buffer_free_chunks", "chunks", "Free chunks in the buffer.", s->buffer.free);
 	write_gauge(out, "buffer_min_free_chunks", "chunks", "Lowest number of free chunks so far.",
 		s->buffer.min_free);
-	write_gauge(out, "disk_free_bytes", "bytes", "Free space on the file system.",
-		s->stats->free_bytes);
+	if (!s->stats->is_free_unknown)
+		write_gauge(out, "disk_free_bytes", "bytes", "Free space on the file system.",
+			s->stats->free_bytes);
 	if (bc_status_time_left(s, &seconds))
 		write_gauge(out, "disk_time_left_seconds", "seconds",
 			"Time until the disk is full at the rate of the last minute.", seconds);

@@ -154,7 +154,8 @@ static void check_disk(struct bc_daemon *d, const struct bc_status *status, uint
 
 	if (!bc_status_time_left(status, &left))
 		left = UINT64_MAX;
-	if (bc_disk_alarm_poll(&d->disk_alarm, d->config->dir, left, d->config->disk_low_ns, now))
+	if (bc_disk_alarm_poll(&d->disk_alarm, d->config->dir, left, status->stats->has_no_inodes,
+		    d->config->disk_low_ns, now))
 		bc_event_command_add(d->event_command, BC_ALERT_DISK_LOW,
 			bc_json_object((struct bc_json_member[]){
 				{"free_bytes", bc_json_u64(status->stats->free_bytes)},

@@ -6,14 +6,19 @@
 #define GOOD_POLLS 60u
 
 bool bc_disk_alarm_poll(struct bc_disk_alarm *alarm, const char *dir, uint64_t left_s,
-	uint64_t limit_ns, uint64_t now_ns)
+	bool has_no_inodes, uint64_t limit_ns, uint64_t now_ns)
 {
 	uint64_t limit_s = limit_ns / S_NS;
 	bool was_low = alarm->is_low;
 
 	alarm->good_polls = left_s / 2 >= limit_s ? alarm->good_polls + 1 : 0;
 	alarm->is_low = left_s < limit_s || (was_low && alarm->good_polls < GOOD_POLLS);
-	if (alarm->is_low && !was_low)
+	if (alarm->is_low && !was_low && has_no_inodes)
+		bc_log_limited(&alarm->limits, BC_LOG_WARNING,
+			"%s: no file can be created: the file system has no free inodes; delete "
+			"some files, or set keep_free in [space]",
+			dir);
+	else if (alarm->is_low && !was_low)
 		bc_log_limited(&alarm->limits, BC_LOG_WARNING,
 			"%s: full in %" PRIu64
 			" min at the current rate; free some space, or set a rule in [space]",

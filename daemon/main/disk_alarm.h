@@ -15,10 +15,10 @@ struct bc_disk_alarm {
 };
 
 /* Call once a second; now_ns is bc_now_ns(). `left_s`: time until the disk of `dir` is full;
- * UINT64_MAX: it does not become full. The disk becomes low when that is less than limit_ns (0:
- * never), and is low until there has been twice that time for a minute, because the rate varies.
- * Returns true when it becomes low. */
+ * UINT64_MAX: it does not become full. `has_no_inodes`: because no file can be created. The disk
+ * becomes low when that is less than limit_ns (0: never), and is low until there has been twice
+ * that time for a minute, because the rate varies. Returns true when it becomes low. */
 bool bc_disk_alarm_poll(struct bc_disk_alarm *alarm, const char *dir, uint64_t left_s,
-	uint64_t limit_ns, uint64_t now_ns);
+	bool has_no_inodes, uint64_t limit_ns, uint64_t now_ns);
 
 #endif

@@ -39,15 +39,19 @@ struct bc_space_forecast bc_space_forecast(const struct bc_rotation *rotation,
 
 	if (rules->max_use_bytes != 0)
 		limit(&f, rules->max_use_bytes);
-	if (keep != 0)
+	if (keep != 0 && !stats->is_free_unknown)
 		limit(&f, stats->used_bytes +
 				  (stats->free_bytes > keep ? stats->free_bytes - keep : 0));
 	if (rotation->files != 0 && rotation->file_bytes != 0 &&
 		!__builtin_mul_overflow(rotation->files, rotation->file_bytes, &bytes))
 		limit(&f, bytes);
 	f.has_ring = f.limit_bytes != 0 || f.limit_segments != 0;
-	if (bytes_per_s < 1)
+	if (bytes_per_s < 1 || stats->is_free_unknown)
 		return f;
+	if (stats->has_no_inodes && keep == 0) {
+		f.will_fill = true; /* at the end of the open file */
+		return f;
+	}
 	double growth = most_bytes(&f, rotation, rules, bytes_per_s) - (double)stats->used_bytes;
 	f.will_fill = growth > (double)stats->free_bytes;
 	f.seconds_left = (uint64_t)((double)stats->free_bytes / bytes_per_s);

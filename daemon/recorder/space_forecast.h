@@ -14,8 +14,9 @@ struct bc_space_forecast {
 	bool has_ring;           /* a rule deletes old segments for space */
 	uint64_t limit_bytes;    /* all segments together; 0: not known */
 	uint64_t limit_segments; /* 0: no such rule */
-	bool will_fill;          /* the disk, before the rules delete anything */
-	uint64_t seconds_left;   /* until then */
+	bool will_fill;        /* the disk, before the rules delete anything; not if its free space
+				* is unknown */
+	uint64_t seconds_left; /* until then */
 };
 
 /* `bytes_per_s` is the rate at which files grow; 0: they don't. */

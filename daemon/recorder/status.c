@@ -250,7 +250,8 @@ static json_t *disk_json(const struct bc_status *s)
 	json_t *left = bc_status_time_left(s, &seconds) ? bc_json_u64(seconds) : json_null();
 
 	return bc_json_object((struct bc_json_member[]){
-		{"free_bytes", bc_json_u64(stats->free_bytes)},
+		{"free_bytes",
+			stats->is_free_unknown ? json_null() : bc_json_u64(stats->free_bytes)},
 		{"ring", ring_json(s)},
 		{"time_left_seconds", left},
 		{"stuck", json_boolean(stats->is_stuck)},

@@ -91,7 +91,7 @@ static bool enforce_space(struct bc_rotator *r, struct coming coming)
 	}
 	r->open.stats.is_free_unknown = state.is_free_unknown;
 	r->open.stats.free_bytes = state.free_bytes;
-	r->open.stats.free_files = state.free_files;
+	r->open.stats.has_no_inodes = state.free_files == 0;
 	r->open.stats.used_bytes = state.used_bytes;
 	r->open.stats.segments = state.segments;
 	if (state.is_over)

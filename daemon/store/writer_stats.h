@@ -35,7 +35,7 @@ struct bc_writer_stats {
 	/* At the last check: of the file system; of all segments and raw captures. */
 	bool is_free_unknown; /* the file system does not tell */
 	uint64_t free_bytes;
-	uint64_t free_files; /* that can be created; UINT64_MAX: no limit is known */
+	bool has_no_inodes; /* no file can be created */
 	uint64_t used_bytes;
 	uint64_t segments;
 	char error[256];      /* the latest error, "FILE: WHAT: WHY"; empty: none yet */

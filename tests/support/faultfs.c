@@ -16,8 +16,9 @@
  * rename without flags), `short` (writes half, at least one byte; for pwrite, write, read and
  * pread), `slow` (delays the call by 300 ms), `hold` (blocks the call until the rule is removed
  * from the control file), `skip` (does nothing and reports success; for pwrite, fdatasync and
- * fsync) or `kill` (kills the program before the call). ACTION@NAME applies only while the file
- * NAME exists in FAULTFS_DIR. The first matching rule applies.
+ * fsync), `unknown` (reports 0 of 0 blocks; for fstatvfs) or `kill` (kills the program before the
+ * call). ACTION@NAME applies only while the file NAME exists in FAULTFS_DIR. The first matching
+ * rule applies.
  *
  * It also ends a program that removes a closed descriptor from a loop. */
 #include <dlfcn.h>
@@ -67,12 +68,13 @@ static const struct {
 	{"EACCES", EACCES}, {"ENOENT", ENOENT}, {"EPERM", EPERM}, {"EINVAL", EINVAL}};
 
 /* A positive action is an error number. */
-#define ACTION_NONE  0
-#define ACTION_SHORT (-1)
-#define ACTION_HOLD  (-2)
-#define ACTION_SLOW  (-3)
-#define ACTION_SKIP  (-4)
-#define ACTION_KILL  (-5)
+#define ACTION_NONE    0
+#define ACTION_SHORT   (-1)
+#define ACTION_HOLD    (-2)
+#define ACTION_SLOW    (-3)
+#define ACTION_SKIP    (-4)
+#define ACTION_KILL    (-5)
+#define ACTION_UNKNOWN (-6)
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static unsigned long counts[KINDS];
@@ -154,6 +156,8 @@ static int read_action(const char *text, size_t n)
 		return ACTION_SLOW;
 	if (n == 4 && strncmp(text, "skip", n) == 0)
 		return ACTION_SKIP;
+	if (n == 7 && strncmp(text, "unknown", n) == 0)
+		return ACTION_UNKNOWN;
 	if (n == 4 && strncmp(text, "kill", n) == 0)
 		return ACTION_KILL;
 	for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++)
@@ -222,7 +226,8 @@ static int find_action(enum kind kind, unsigned long number)
 static void log_call(enum kind kind, unsigned long number, int action, const char *path)
 {
 	const char *log = getenv("FAULTFS_LOG");
-	static const char *const done[] = {"ok", "short", "hold", "slow", "skip", "kill"};
+	static const char *const done[] = {
+		"ok", "short", "hold", "slow", "skip", "kill", "unknown"};
 	char line[4096 + 64];
 
 	if (log == NULL)
@@ -531,6 +536,10 @@ EXPORT int fstatvfs(int fd, struct statvfs *out)
 	REAL(fstatvfs)
 	int action = judge_fd(FSTATVFS, fd);
 
+	if (action == ACTION_UNKNOWN) {
+		memset(out, 0, sizeof(*out));
+		return 0;
+	}
 	return action > 0 ? fail(action) : real(fd, out);
 }
 

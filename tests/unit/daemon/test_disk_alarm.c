@@ -9,6 +9,7 @@ struct fixture {
 	struct bc_disk_alarm alarm;
 	struct log_capture capture;
 	uint64_t now_ns;
+	bool has_no_inodes;
 };
 
 TEST_FIXTURE(fixture, NOTHING, NOTHING)
@@ -16,7 +17,8 @@ TEST_FIXTURE(fixture, NOTHING, NOTHING)
 static bool poll_disk(struct fixture *f, uint64_t left_s)
 {
 	f->now_ns += SECOND;
-	return bc_disk_alarm_poll(&f->alarm, "/out", left_s, HOUR * SECOND, f->now_ns);
+	return bc_disk_alarm_poll(
+		&f->alarm, "/out", left_s, f->has_no_inodes, HOUR * SECOND, f->now_ns);
 }
 
 TEST_F(the_disk_becomes_low_once_and_recovers_after_a_minute)
@@ -45,8 +47,18 @@ TEST_F(the_disk_becomes_low_once_and_recovers_after_a_minute)
 		"set a rule in [space]\n");
 }
 
+TEST_F(a_lack_of_inodes_is_named)
+{
+	f->has_no_inodes = true;
+	log_capture_start(&f->capture);
+	assert_true(poll_disk(f, 0));
+	assert_string_equal(log_capture_stop(&f->capture),
+		"buscapd: warning: /out: no file can be created: the file system has no free "
+		"inodes; delete some files, or set keep_free in [space]\n");
+}
+
 TEST_F(a_limit_of_0_turns_it_off)
 {
-	assert_false(bc_disk_alarm_poll(&f->alarm, "/out", 0, 0, SECOND));
+	assert_false(bc_disk_alarm_poll(&f->alarm, "/out", 0, false, 0, SECOND));
 	assert_false(f->alarm.is_low);
 }

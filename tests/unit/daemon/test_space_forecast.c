@@ -89,6 +89,28 @@ TEST_F(the_lowest_limit_applies)
 	assert_false(forecast(f).will_fill);
 }
 
+TEST_F(unknown_free_space_has_no_forecast)
+{
+	f->stats.is_free_unknown = true;
+	f->stats.free_bytes = 0;
+	assert_false(forecast(f).will_fill);
+	f->rules.keep_free_bytes = 900 * MB;
+	assert_int_equal(forecast(f).limit_bytes, 0);
+	assert_false(forecast(f).has_ring);
+	f->rules.max_use_bytes = 500 * MB;
+	assert_int_equal(forecast(f).limit_bytes, 500 * MB);
+	assert_false(forecast(f).will_fill);
+}
+
+TEST_F(without_free_inodes_the_disk_is_full_unless_keep_free_makes_room)
+{
+	f->stats.has_no_inodes = true;
+	assert_true(forecast(f).will_fill);
+	assert_int_equal(forecast(f).seconds_left, 0);
+	f->rules.keep_free_bytes = 100 * MB;
+	assert_false(forecast(f).will_fill);
+}
+
 TEST_F(an_age_limit_keeps_the_disk_from_filling_if_it_is_low_enough)
 {
 	f->rules.max_age_ns = 600 * SECOND;

@@ -1,0 +1,220 @@
+"""Which files the space rules delete: only buscapd's, and no more than needed, whatever the file system says."""
+
+import json
+import os
+import shutil
+import subprocess
+
+import pytest
+
+import harness
+from harness import BUSCAP, BUSCAPD, Daemon, Faults, equal, info, run, verify
+
+MIB = 1 << 20
+OLD = 40 * 86400
+
+
+def record(out, source, *argv, env=None):
+    """Records until the source ends. Returns the log."""
+    done = run(BUSCAPD, "--once", "--no-socket", "--source", source, "-o", out, *argv, env=env)
+    equal(done.returncode, 0, done.stderr.decode())
+    return done.stderr.decode()
+
+
+def make_old(out, size="200K", samples="300k"):
+    """Records some segments."""
+    record(out, f"sim:rate=max,count={samples},seed=3", "-b", f"filesize:{size}")
+    return harness.segments(out)
+
+
+def files(out):
+    return {path.name: path.read_bytes() for path in out.iterdir() if not path.name.startswith(".reserve")}
+
+
+# ---- foreign files
+
+
+def put_foreign(out, like):
+    """Puts files next to recordings whose names end like theirs: what users and other programs leave."""
+    (out / "notes-20260101.byu.lz4").write_text("shopping list")
+    (out / "zz-99999.bcp1.lz4").write_text("zz")
+    (out / "todo-20260102.byu.lz4.partial").write_text("call the dentist")
+    (out / "empty-00000.raw6.lz4.partial").write_bytes(b"")
+    (out / f"._{like.name}").write_bytes(b"\0\5\26\7\0\2\0\0Mac OS X        ")
+    (out / "scratch-00001.byu.lz4.archiving.partial").write_text("not a copy")
+    (out / "lost-00000.byu.lz4.damaged").write_bytes(b"")
+    shutil.copy(like, out / f"KEEP-{like.name}")
+    shutil.copy(like, out / "20990101T000000Z-ffffff-00000.byu.lz4")
+    shutil.copy(like, out / "20010101T000000Z-000000-00007.byu.lz4.partial")
+    with (out / "export-00000.byu.lz4").open("wb") as export:
+        subprocess.run(("lz4", "-dc", like), stdout=subprocess.PIPE, check=True)
+        export.write(run("lz4", "-c", "/etc/passwd").stdout)
+    # Its header has the name of a new recording, and that of the program which made it.
+    run(BUSCAP, "cut", "-n", "0-99", like, "-o", out / "cut.byu.lz4")
+    recording = info([out / "cut.byu.lz4"])[0]["recording"]
+    (out / "cut.byu.lz4").rename(out / f"{recording}-00000.byu.lz4")
+    foreign = {name: data for name, data in files(out).items()
+               if name.startswith(("notes", "zz", "todo", "empty", "._", "scratch", "lost", "KEEP", "2099", "2001", "export",
+                                   recording))}
+    equal(len(foreign), 12, "foreign files")
+    for name in foreign:
+        os.utime(out / name, (1_700_000_000 - OLD,) * 2)
+    return foreign
+
+
+def check_foreign(out, foreign, err):
+    left = files(out)
+    for name, data in foreign.items():
+        assert left.get(name) == data, f"{name} was deleted, renamed or changed; {err}"
+
+
+@pytest.mark.parametrize("rule", (("-b", "files:3"), ("--set", "space.max_use=2M"), ("--set", "space.max_age=30d")))
+def test_foreign_files_are_neither_deleted_nor_renamed_nor_counted(tmp, rule):
+    out = tmp / "out"
+    old = make_old(out)
+    foreign = put_foreign(out, old[0])
+    before = set(files(out)) - set(foreign)
+    with Daemon("--source", "sim:rate=max,count=600k", "-o", out, "-b", "filesize:200K", *rule, socket=tmp / "socket") as daemon:
+        daemon.wait_ready()
+        harness.wait_until(lambda: daemon.status()["recording"] is None, "the source has ended")
+        listed = json.loads(run("curl", "-s", "--unix-socket", daemon.socket, "http://x/v1/recordings").stdout)
+        equal(daemon.stop(), 0, daemon.err)
+    err = daemon.err.decode()
+    check_foreign(out, foreign, err)
+    equal(err.count("left alone and not counted"), 11, f"ten lines and a summary; {err}")
+    assert "1 more time in" in err, err
+    ids = {row["id"] for row in listed["recordings"]}
+    assert ids <= {path.name[:23] for path in harness.segments(out) if path.name not in foreign} | {old[0].name[:23]}, ids
+    ours = sorted(name for name in set(files(out)) - set(foreign) if name.endswith(".byu.lz4"))
+    if "max_age" in rule[-1]:
+        assert before <= set(files(out)), err
+    elif "files" in rule[-1]:
+        equal(len(ours), 3, f"segments; {err}")
+    else:
+        assert sum((out / name).stat().st_size for name in ours) > 1_500_000, f"{ours}; {err}"
+
+
+def test_a_segment_with_a_damaged_header_is_neither_deleted_nor_counted(tmp):
+    """Nothing in its header says whose it is. The list of recordings still has it, by its index."""
+    out = tmp / "out"
+    old = make_old(out)
+    data = bytearray(old[0].read_bytes())
+    data[40] ^= 1
+    old[0].write_bytes(data)
+    err = record(out, "sim:rate=max,count=1000", "-b", "files:2")
+    assert old[0].read_bytes() == data, err
+    equal(len(harness.segments(out)), 3, "that one, and two")
+    assert f"{old[0].name}: left alone and not counted: its header is damaged" in err, err
+
+
+# ---- the figures of the file system
+
+
+def test_a_file_system_that_does_not_tell_its_size_loses_no_recording(tmp):
+    out = tmp / "out"
+    old = make_old(out)
+    faults = Faults(tmp, out)
+    faults.set("fstatvfs:unknown")
+    argv = ("--source", f"sim:rate={harness.rate(100_000)}", "-o", out, "--set", "space.keep_free=100G", "--set",
+            "pipeline.flush=50ms")
+    with Daemon(*argv, socket=tmp / "socket", env=faults.env) as daemon:
+        daemon.wait_ready()
+        harness.wait_until(lambda: daemon.status()["counts"]["written"] > 20_000, "it records")
+        disk = daemon.status()["disk"]
+        equal((disk["free_bytes"], disk["time_left_seconds"], disk["stuck"], disk["ring"]), (None, None, False, None), disk)
+        shown = run(BUSCAP, "status", "--socket", daemon.socket).stdout.decode()
+        assert "free space unknown" in shown, shown
+        metrics = run("curl", "-s", "--unix-socket", daemon.socket, "http://x/metrics").stdout.decode()
+        assert "disk_free_bytes" not in metrics, metrics
+        faults.set("")
+        equal(daemon.stop(), 0, daemon.err)
+    err = daemon.err.decode()
+    equal(err.count("rule keep_free is suspended: the file system does not tell its free space"), 1, err)
+    for path in old:
+        assert path.exists(), f"{path.name} was deleted; {err}"
+    verify(harness.segments(out))
+
+
+@pytest.mark.root
+def test_files_that_a_reader_has_open_or_that_have_links_are_not_deleted_in_vain(tmp):
+    """Deleting them frees nothing. Four links and the open files of a reader cost no more than is short."""
+    with harness.SmallDisk(tmp, "48M") as disk:
+        out = disk / "out"
+        old = make_old(out, "1M", "4M")
+        assert len(old) >= 8, old
+        for path in old[:4]:
+            os.link(path, disk / path.name)
+        readers = [path.open("rb") for path in old]
+        space = os.statvfs(disk)
+        free = space.f_bavail * space.f_frsize
+        short = 3 * MIB // 2
+        argv = ("--source", f"sim:rate={harness.rate(50_000)}", "-o", out, "-b", "filesize:1M", "--set",
+                f"space.keep_free={free + short - MIB // 2}", "--set", "pipeline.flush=50ms")
+        with Daemon(*argv, socket=tmp / "socket") as daemon:
+            daemon.wait_ready()
+            written = 0
+            for _ in range(4):
+                # A check a second.
+                harness.wait_until(lambda: daemon.status()["counts"]["written"] > written + 40_000, "the recording goes on")
+                written = daemon.status()["counts"]["written"]
+            disk_status = daemon.status()["disk"]
+            left = [path for path in old if path.exists()]
+            for reader in readers:
+                reader.close()
+            equal(daemon.stop(), 0, daemon.err)
+        assert not disk_status["stuck"], disk_status
+        equal(left[:4], old[:4], "those with links")
+        deleted = len(old) - len(left)
+        assert 1 <= deleted <= 3, f"{deleted} of {len(old)} deleted; {daemon.err.decode()}"
+
+
+class Btrfs:
+    """A btrfs of this size on a loop device. Skips the test if it can't be mounted."""
+
+    def __init__(self, directory, size):
+        self.image, self.path = directory / "image", directory / "btrfs"
+        self.size = size
+
+    def __enter__(self):
+        if shutil.which("mkfs.btrfs") is None:
+            pytest.skip("mkfs.btrfs is not installed")
+        with self.image.open("wb") as image:
+            image.truncate(self.size)
+        self.path.mkdir()
+        equal(run("mkfs.btrfs", "-q", self.image).returncode, 0, "mkfs.btrfs")
+        done = run("mount", "-o", "loop,commit=10", self.image, self.path)
+        if done.returncode != 0:
+            pytest.skip(f"a btrfs can't be mounted: {done.stderr.decode().strip()}")
+        return self.path
+
+    def __exit__(self, *exception):
+        run("umount", self.path)
+
+
+@pytest.mark.ci
+@pytest.mark.root
+@pytest.mark.parametrize("is_kept", (False, True), ids=("late", "in_a_snapshot"))
+def test_btrfs_shows_freed_space_late_or_never(tmp, is_kept):
+    with Btrfs(tmp, 400 * MIB) as disk:
+        equal(run("btrfs", "subvolume", "create", disk / "out").returncode, 0, "subvolume")
+        out = disk / "out"
+        old = make_old(out, "1M", "5M")
+        assert len(old) >= 10, old
+        if is_kept:
+            equal(run("btrfs", "subvolume", "snapshot", "-r", out, disk / "kept").returncode, 0, "snapshot")
+        run("sync", "-f", disk)
+        space = os.statvfs(disk)
+        free = space.f_bavail * space.f_frsize
+        short = 2 * MIB
+        argv = ("--source", f"sim:rate={harness.rate(100_000)}", "-o", out, "-b", "filesize:1M", "--set",
+                f"space.keep_free={free + short}", "--set", "pipeline.flush=50ms")
+        with Daemon(*argv, socket=tmp / "socket") as daemon:
+            daemon.wait_ready()
+            harness.wait_until(lambda: daemon.status()["counts"]["written"] > harness.rate(100_000) * 5, "five seconds")
+            left = [path for path in old if path.exists()]
+            stuck = daemon.status()["disk"]["stuck"]
+            equal(daemon.stop(), 0, daemon.err)
+        assert not stuck
+        deleted = len(old) - len(left)
+        # What is short, what was recorded meanwhile, and one.
+        assert 2 <= deleted <= 5, f"{deleted} of {len(old)} deleted; {daemon.err.decode()}"
