@@ -449,7 +449,10 @@ static void print_epochs(const struct page *p)
 		label(p, name);
 		bc_output_format(p->o, "%" PRIu64 " references, tick %" PRIu64 " to %" PRIu64,
 			bc_json_path_count(span, "references"), first, last);
-		print_ticks(p, ", ", last - first, "\n");
+		if (last >= first)
+			print_ticks(p, ", ", last - first, "\n");
+		else
+			bc_output_format(p->o, "\n"); /* the clock went back */
 	}
 	if (epochs > EPOCHS_MAX)
 		bc_output_format(p->o, "  and %" PRIu64 " more\n", epochs - EPOCHS_MAX);

@@ -102,9 +102,8 @@ static void add_reference(struct bc_interval_stats *c, uint64_t tick)
 	} else {
 		add_interval(c, ticks);
 	}
-	/* After a tick that went back, no time passes until the clock has caught up. */
-	if (!is_backward)
-		c->span.last_tick = tick;
+	/* After a step back, the clock goes on from there: it has wrapped or was started again. */
+	c->span.last_tick = tick;
 	c->is_broken = false;
 }
 
@@ -251,12 +250,15 @@ void bc_interval_stats_skip(
 		start_span(c, first_tick);
 	c->references += n;
 	c->span.references += n;
-	if (last_tick > c->span.last_tick) {
-		c->ticks += last_tick - c->span.last_tick;
-		c->span.last_tick = last_tick;
-	} else {
-		c->backward += last_tick < c->span.last_tick;
+	if (first_tick < c->span.last_tick) {
+		c->backward++;
+		c->span.last_tick = first_tick;
 	}
+	if (last_tick >= c->span.last_tick)
+		c->ticks += last_tick - c->span.last_tick;
+	else
+		c->backward++;
+	c->span.last_tick = last_tick;
 }
 
 bool bc_interval_stats_windows(const struct bc_interval_stats *c, struct bc_clock_windows *windows)

@@ -25,7 +25,7 @@
 /* The time covered by one clock: an epoch, or a file that is not a segment. */
 struct bc_epoch_span {
 	uint64_t first_tick; /* of the first and last reference */
-	uint64_t last_tick;
+	uint64_t last_tick;  /* lower, if the clock went back */
 	uint64_t references;
 };
 
@@ -34,7 +34,7 @@ struct bc_interval_stats {
 	uint64_t burst_ticks;
 
 	uint64_t references; /* with a tick */
-	uint64_t ticks;      /* sum over all epochs, from first to last reference */
+	uint64_t ticks;      /* sum over all epochs of the steps forward */
 	uint64_t epochs;
 	struct bc_epoch_span spans[BC_INTERVAL_STATS_EPOCHS]; /* of the first epochs */
 	struct bc_epoch_span span;                            /* the current one */

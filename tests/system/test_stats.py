@@ -525,3 +525,19 @@ def test_real_tarmac_traces_are_counted():
         reads = sum(row["references"] for row in result["types"] if row["name"] in ("MEMREAD", "MEMWRITE"))
         assert reads >= words["MR"] + words["MW"] > 0, (name, reads, words)
         assert result["registers"]["total"] >= words["R"] > 0, (name, words)
+
+
+def test_a_clock_that_goes_back_is_one_step(tmp):
+    """A counter of 32 bits wraps; two runs are in one file; times of a text are those of several processors."""
+    for name, ticks, backward, known in (("wrap", (4294967290, 4294967295, 3, 9), 1, (5, 6)),
+                                         ("runs", (100, 200, 300, 5, 50, 150), 1, (100, 100, 45, 100)),
+                                         ("turns", (10, 20, 15, 25, 20, 30), 2, (10, 10, 10))):
+        tarmac, laplace = tmp / f"{name}.tarmac", tmp / f"{name}.laplace"
+        tarmac.write_text("".join(f"{tick} clk MR4 00001000 00000001\n" for tick in ticks))
+        laplace.write_text("".join(f"r {tick:x} 4 0 1000\n" for tick in ticks))
+        for form, path in (("tarmac", tarmac), ("laplace-text", laplace)):
+            time = stats("-I", form, path)[0]["time"]
+            equal((time["backward"], time["ticks"], time["intervals"]["known"], time["intervals"]["ticks"]),
+                  (backward, sum(known), len(known), sum(known)), f"{name}, {form}")
+        both = buscap("stats", tarmac, tarmac)[0]
+        assert re.search(rf"backward +{2 * backward} references earlier", both) and "18446744" not in both, both

@@ -82,15 +82,45 @@ TEST(an_interval_across_a_break_or_clocks_is_unknown)
 	assert_int_equal(c.spans[1].last_tick, 6);
 }
 
-TEST(a_tick_that_goes_back_is_counted_and_takes_no_time)
+TEST(a_clock_that_goes_back_goes_on_from_there)
 {
-	static const uint64_t ticks[] = {50, 60, 40, 58, 70};
+	static const struct {
+		uint64_t ticks[6];
+		uint64_t backward;
+		uint64_t sum;
+		uint64_t intervals;
+	} rows[] = {
+		{{50, 60, 40, 58, 70, 70}, 1, 10 + 18 + 12, 4},
+		{{4294967290, 4294967295, 3, 9, 10, 11}, 1, 5 + 6 + 1 + 1, 4}, /* 32 bits wrap */
+		{{UINT64_MAX - 1, UINT64_MAX, 0, 1, 0, 5}, 2, 1 + 1 + 5, 3},
+		{{1000, 2000, 5, 500, 1500, 2500}, 1, 3495, 4}, /* two runs */
+		{{9, 8, 7, 6, 5, 4}, 5, 0, 0},
+	};
 	struct bc_interval_stats c;
 
-	run(&c, ticks, 5);
-	assert_int_equal(c.backward, 2);
-	assert_int_equal(c.ticks, 20);
-	assert_int_equal(c.intervals, 2);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		run(&c, rows[i].ticks, 6);
+		assert_int_equal(c.backward, rows[i].backward);
+		assert_int_equal(c.ticks, rows[i].sum);
+		assert_int_equal(c.intervals, rows[i].intervals);
+		assert_int_equal(c.interval_ticks, rows[i].sum);
+		assert_int_equal(c.references, 6);
+		assert_int_equal(c.epochs, 1);
+		assert_int_equal(c.spans[0].last_tick, rows[i].ticks[5]);
+	}
+}
+
+TEST(a_step_back_between_skipped_references_is_counted_once)
+{
+	struct bc_interval_stats c;
+
+	bc_interval_stats_init(&c, IDLE, BURST);
+	bc_interval_stats_skip(&c, 100, 200, 10);
+	bc_interval_stats_skip(&c, 5, 50, 10);
+	bc_interval_stats_skip(&c, 60, 90, 10);
+	bc_interval_stats_end(&c);
+	assert_int_equal(c.backward, 1);
+	assert_int_equal(c.ticks, 100 + 45 + 40);
 }
 
 /* Compares with windows that are calculated after the end. */
