@@ -107,7 +107,7 @@ check-fresh: ## demo, test, deb, units, install in clean roots of RELEASES (book
 	@ONLY='$(ONLY)' tests/tools/fresh.sh $(RELEASES)
 
 check-clickhouse: all ## load rowbinary into a clickhouse-server on loopback and check it; installs one
-	@BUILD=$(BUILD) $(PYTHON) tests/tools/check_clickhouse.py
+	@BUILD=$(BUILD) PYTHONPATH=tests/support $(PYTHON) tests/tools/check_clickhouse.py
 
 bench: all $(BENCHES) ## print speed and size ratios against lz4, memcpy, scanf and printf
 	@BUILD=$(BUILD) $(PYTHON) tests/bench/bench.py

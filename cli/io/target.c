@@ -93,6 +93,7 @@ enum bc_exit bc_target_open(struct bc_target *t, const struct bc_console *consol
 		return bc_print_usage_error(
 			console, "won't write binary data to a terminal; use -o");
 	format_options.source_holds = bc_trace_has(source) | options->source_holds;
+	format_options.source_is_segment = source->format == BC_FORMAT_SEGMENT;
 	if (format_options.clock_hz == 0)
 		format_options.clock_hz = bc_trace_clock_hz(source);
 	bc_entry_converter_init(&t->converter, t->format, &format_options);

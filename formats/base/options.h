@@ -34,6 +34,8 @@ struct bc_format_options {
 	/* The caller that opens a printer sets the traits of the entries it will
 	 * print (formats/trace/entry.h). */
 	uint32_t source_holds;
+	/* And whether the numbers of the entries are those of records in a recording. */
+	bool source_is_segment;
 };
 
 struct bc_format_options bc_format_options_default(void);

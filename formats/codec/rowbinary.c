@@ -7,7 +7,9 @@
 struct rowbinary {
 	struct bc_byu_clock clock;
 	uint32_t session;
-	uint64_t seq;
+	bool is_segment;
+	uint64_t seq;  /* of the next row */
+	uint64_t base; /* segments: what is added to the number of a record */
 };
 
 static void rowbinary_init(void *state, const struct bc_format_options *options)
@@ -16,6 +18,21 @@ static void rowbinary_init(void *state, const struct bc_format_options *options)
 
 	bc_byu_clock_init(&r->clock, options);
 	r->session = options->session;
+	r->is_segment = options->source_is_segment;
+}
+
+/* The number of a record is the same however its recording is converted. If it doesn't go up, as
+ * where a second recording begins, the rows count on from there: no two have the same number. */
+static uint64_t next_seq(struct rowbinary *r, const struct bc_entry *entry)
+{
+	uint64_t seq = r->is_segment ? r->base + entry->number : r->seq;
+
+	if (seq < r->seq) {
+		r->base = r->seq - entry->number;
+		seq = r->seq;
+	}
+	r->seq = seq + 1;
+	return seq;
 }
 
 static int print_rows(void *state, struct bc_print *p)
@@ -29,7 +46,7 @@ static int print_rows(void *state, struct bc_print *p)
 			return rc;
 		uint8_t *out = (uint8_t *)p->out + p->used;
 		bc_write_le32(out, r->session);
-		bc_write_le64(out + 4, r->seq++);
+		bc_write_le64(out + 4, next_seq(r, p->entries));
 		bc_write_le64(out + 12, row.tick);
 		bc_dialect_write(out + 20, BC_FORMAT_BYU, row.addr, row.meta, row.time);
 		p->used += BC_ROWBINARY_BYTES;

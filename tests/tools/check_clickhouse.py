@@ -168,6 +168,49 @@ def check_stats(argv, rows, mix, sizes):
     return "; buscap stats agrees"
 
 
+def script_of_document(directory):
+    """The loading script of docs/clickhouse.md."""
+    text = (ROOT / "docs/clickhouse.md").read_text()
+    (script,) = re.findall(r"```bash\n(.*?)```", text, re.S)
+    path = directory / "load-bus"
+    path.write_text(script)
+    return path
+
+
+def check_loading(server, directory):
+    """The script loads a recording, again and segment by segment; one that ends early changes nothing."""
+    script = script_of_document(directory)
+    tools = directory / "bin"
+    tools.mkdir()
+    early = tools / "buscap"
+
+    def load(session, *files, end="exec"):
+        # A convert that ends after 1000 rows, killed or not.
+        early.write_text(f'#!/bin/bash\n[ "$1" = convert ] || exec {BUSCAP} "$@"\n'
+                         + {"exec": f'exec {BUSCAP} "$@"\n', "kill": f'{BUSCAP} "$@" | head -c 32000; kill -9 $$\n',
+                            "lie": f'{BUSCAP} "$@" | head -c 32000; exit 0\n'}[end])
+        early.chmod(0o755)
+        env = dict(os.environ, PATH=f"{tools}:{os.environ['PATH']}", CLICKHOUSE_URL=f"http://127.0.0.1:{server.port}/")
+        return subprocess.run(["bash", script, str(session), *files], env=env, capture_output=True, timeout=60, check=False)
+
+    done = run(need(BUSCAP), "convert", "-I", "byu", "-O", "segment", "-o", directory / "one.byu.lz4",
+               data=run(BUSCAP, "sim", "-n", "50000", "-O", "byu").stdout)
+    equal(done.returncode, 0, done.stderr)
+    count = "SELECT count(), min(seq), max(seq), uniqExact(seq) FROM bus WHERE session = {}"
+    for end in ("kill", "lie"):
+        done = load(50, directory / "one.byu.lz4", end=end)
+        assert done.returncode != 0, (end, done.stderr)
+        equal(server.rows(count.format(50))[0][0], 0, f"{end}: rows in bus")
+    rows = len(run(BUSCAP, "convert", "-O", "byu", directory / "one.byu.lz4").stdout) // 12
+    for _ in range(2):
+        done = load(50, directory / "one.byu.lz4")
+        equal(done.returncode, 0, done.stderr)
+        equal(server.rows(count.format(50)), [(rows, 0, rows - 1, rows)], "rows in bus")
+    equal(load(50, directory / "one.byu.lz4", end="kill").returncode != 0, True, "killed again")
+    equal(server.rows(count.format(50))[0][0], rows, "rows in bus after a load that failed")
+    print(f"\nthe script loaded {rows} rows, twice; a convert that ended early changed nothing")
+
+
 def check_sharding(servers):
     """Inserts rows on one server. They must be stored on the server that their session selects, and visible on both."""
     one, two = servers
@@ -210,6 +253,7 @@ def check(directory):
             print(f"\n{query.strip()}\n{answer.rstrip()}")
         size = server.rows("SELECT sum(bytes), sum(rows) FROM system.parts WHERE table = 'bus' AND active")[0]
         print(f"\non disk: {size[0]} bytes for {size[1]} rows")
+        check_loading(server, directory)
         check_sharding([server, second])
 
 

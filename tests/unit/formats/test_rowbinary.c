@@ -42,6 +42,29 @@ TEST(two_rows_have_the_documented_bytes)
 	printed_free(&out);
 }
 
+TEST(the_rows_of_segments_have_the_numbers_of_their_records)
+{
+	static const uint64_t numbers[] = {5, 6, 9, 9, 10, 0, 1, 7, UINT64_C(1) << 40};
+	static const uint64_t expected[] = {5, 6, 9, 10, 11, 12, 13, 19, (UINT64_C(1) << 40) + 12};
+	struct bc_format_options options = bc_format_options_default();
+	struct bc_entry entries[9];
+
+	for (unsigned is_segment = 0; is_segment < 2; is_segment++) {
+		options.source_is_segment = is_segment != 0;
+		for (size_t i = 0; i < 9; i++) {
+			entries[i] = entry_at(i);
+			entries[i].number = numbers[i];
+		}
+		struct printed out = print_entries(
+			entries, 9, BC_FORMAT_SEGMENT, BC_FORMAT_ROWBINARY, &options);
+		assert_int_equal(out.trace.n, 9 * BC_ROWBINARY_BYTES);
+		for (size_t i = 0; i < 9; i++)
+			assert_true(bc_le64(out.trace.bytes + i * BC_ROWBINARY_BYTES + 4) ==
+				    (is_segment != 0 ? expected[i] : i));
+		printed_free(&out);
+	}
+}
+
 /* The last 12 bytes of each row are the BYU record, and t is the sum of the times. */
 TEST(the_rows_of_a_byu_trace_contain_its_records)
 {
