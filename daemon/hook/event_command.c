@@ -40,6 +40,11 @@ bool bc_event_command_is_on(const struct bc_event_command *c)
 	return c->is_on;
 }
 
+const struct bc_hook *bc_event_command_hook(const struct bc_event_command *c)
+{
+	return c->hook;
+}
+
 /* Events */
 
 static struct pending *count_event(struct bc_event_command *c, enum bc_alert alert)

@@ -33,6 +33,7 @@ enum bc_alert {
 };
 
 struct bc_event_command;
+struct bc_hook;
 
 struct bc_event_command_options {
 	uv_loop_t *loop;
@@ -61,6 +62,9 @@ void bc_event_command_see(
 
 /* Adds an alert. Takes ownership of `members`, which may be NULL. */
 void bc_event_command_add(struct bc_event_command *command, enum bc_alert alert, json_t *members);
+
+/* Its hook, for bc_hook_reap_orphans(). */
+const struct bc_hook *bc_event_command_hook(const struct bc_event_command *command);
 
 /* now_ns is bc_now_ns(). */
 void bc_event_command_poll(struct bc_event_command *command, uint64_t now_ns);

@@ -345,6 +345,26 @@ void bc_hook_add_event(struct bc_hook *h, const char *event, const char *text)
 		hook_run_next(h);
 }
 
+/* Returns the next child that has exited, or 0. */
+static pid_t next_exited(void)
+{
+	siginfo_t exited = {.si_pid = 0};
+
+	return waitid(P_ALL, 0, &exited, WEXITED | WNOHANG | WNOWAIT) == 0 ? exited.si_pid : 0;
+}
+
+/* A command that has exited is reaped by its hook; that of a hook whose job is on the pool has an
+ * unknown pid. Then the others wait for the next call. */
+void bc_hook_reap_orphans(const struct bc_hook *const hooks[], unsigned count)
+{
+	for (pid_t pid = next_exited(); pid != 0; pid = next_exited()) {
+		for (unsigned i = 0; i < count; i++)
+			if (bc_hook_process_may_be(&hooks[i]->process, pid))
+				return;
+		waitpid(pid, NULL, 0);
+	}
+}
+
 uint64_t bc_hook_waiting(const struct bc_hook *h)
 {
 	return h->count + (h->running != NULL);

@@ -70,6 +70,11 @@ void bc_hook_add_event(struct bc_hook *hook, const char *event, const char *text
 /* Call at least once a second with bc_now_ns(): logs the summaries of repeated failures. */
 void bc_hook_poll(struct bc_hook *hook, uint64_t now_ns);
 
+/* Reaps children that are not commands, so that they don't remain as zombies: what commands leave
+ * behind is inherited by process 1, which we may be in a container. `hooks` are all of the process.
+ * Call about once a second. */
+void bc_hook_reap_orphans(const struct bc_hook *const hooks[], unsigned count);
+
 /* Runs waiting, including the current one. */
 uint64_t bc_hook_waiting(const struct bc_hook *hook);
 

@@ -208,6 +208,11 @@ void bc_hook_process_signal(struct bc_hook_process *p, int number)
 		kill(-p->pid, number);
 }
 
+bool bc_hook_process_may_be(const struct bc_hook_process *p, pid_t pid)
+{
+	return p->is_starting || (p->is_running && p->pid == pid);
+}
+
 static void on_signal_closed(uv_handle_t *handle)
 {
 	on_part_closed(handle->data);

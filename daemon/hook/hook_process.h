@@ -53,6 +53,9 @@ bool bc_hook_process_poll(struct bc_hook_process *process);
  * it runs. */
 void bc_hook_process_signal(struct bc_hook_process *process, int number);
 
+/* Whether this may be the process, or is it. */
+bool bc_hook_process_may_be(const struct bc_hook_process *process, pid_t pid);
+
 /* Leaves a running process alone; on_ended() is no longer called. Calls on_closed() when the
  * memory may be freed. */
 void bc_hook_process_close(struct bc_hook_process *process, void (*on_closed)(void *context));

@@ -195,6 +195,13 @@ static void check_socket(struct bc_daemon *d)
 		bc_socket_api_listen(d->api, fd);
 }
 
+static void reap_orphans(const struct bc_daemon *d)
+{
+	const struct bc_hook *const hooks[] = {d->hook, bc_event_command_hook(d->event_command)};
+
+	bc_hook_reap_orphans(hooks, sizeof(hooks) / sizeof(hooks[0]));
+}
+
 static void on_tick(uv_timer_t *timer)
 {
 	struct bc_daemon *d = timer->data;
@@ -223,6 +230,7 @@ static void on_tick(uv_timer_t *timer)
 	if (!d->has_failed)
 		check_socket(d);
 	bc_hook_poll(d->hook, now);
+	reap_orphans(d);
 	struct bc_status status = bc_socket_api_status(d->api);
 	check_disk(d, &status, now);
 	direct_archiver(d, &status);

@@ -1,8 +1,11 @@
 """sealed_command in the daemon: it runs for every sealed file and never delays the recording."""
 
+import ctypes
 import json
 import os
+import pathlib
 import signal
+import subprocess
 import time
 
 import pytest
@@ -156,3 +159,63 @@ def test_many_segments_at_full_speed_with_a_slow_command_lose_nothing(tmp):
     equal(status["sealed"]["segments"], len(segments), "segments")
     # The command terminated last has already written its line.
     assert 0 <= len(lines) + status["sealed"]["commands_failed"] - len(segments) <= 1, (len(lines), status["sealed"])
+
+
+# ---- as process 1 of a container: what others leave becomes its child
+
+
+def inherit_orphans():
+    """Makes the process the one that inherits its descendants, as process 1 does."""
+    PR_SET_CHILD_SUBREAPER = 36
+    assert ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
+
+
+def children(pid):
+    """Returns the states of the children of a process: {pid: letter}."""
+    found = {}
+    for path in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        try:
+            child, state, parent = path.parent.name, *path.read_text().rpartition(")")[2].split()[:2]
+        except OSError:
+            continue
+        if int(parent) == pid:
+            found[int(child)] = state
+    return found
+
+
+def no_zombie_stays(pid, names):
+    """Waits until what has been left is gone. Processes that still run are not zombies."""
+    left = {int(path.read_text()) for path in names if path.read_text().strip()}
+    assert left
+    harness.wait_until(lambda: not left & children(pid).keys(), "all are reaped")
+
+
+@pytest.mark.parametrize("kind", ["sealed", "event"])
+def test_what_a_command_leaves_behind_is_reaped(tmp, kind):
+    """Such processes have sessions of their own, so they are not killed with the command. Its own exit codes are kept."""
+    setting, path = script(tmp, 'setsid sh -c "echo \\$\\$ >$D/left.$$; exit 5" </dev/null >/dev/null 2>&1 &\n'
+                                'until [ -s $D/left.$$ ]; do sleep 0.01; done\nexit 7')
+    options = {"sealed": (setting, path, "-b", "duration:100ms"),
+               "event": (setting, path.replace("output.sealed_command", "events.command"), "--set", "events.interval=100ms")}[kind]
+    argv = [BUSCAPD, "--source", "sim:rate=50k,loss=0.2", "-o", tmp / "out", "--socket", tmp / "socket", *options]
+    with harness.popen(argv, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, preexec_fn=inherit_orphans) as process:
+        try:
+            harness.wait_until(lambda: len(list(tmp.glob("left.*"))) >= 4 or process.poll() is not None, "commands have run")
+            no_zombie_stays(process.pid, list(tmp.glob("left.*"))[:4])
+        finally:
+            process.terminate()
+            _, err = process.communicate(timeout=harness.TIMEOUT_S)
+        assert process.returncode in (0, 4), err
+    assert b": exit code 7; not tried again" in err and b"exit code 5" not in err, err
+
+
+def test_a_child_of_the_program_that_was_the_process_before_is_reaped(tmp):
+    """A script of a container starts something in the background, then becomes the daemon."""
+    script = 'sh -c "sleep 0.1; exit 3" & echo $! >"$0"; exec "$@"'
+    argv = ["sh", "-c", script, tmp / "child", BUSCAPD, "--source", "sim:rate=20k", "-o", tmp / "out", "--no-socket"]
+    with harness.popen(argv, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
+        harness.wait_until(lambda: list((tmp / "out").glob("*.partial")), "it records")
+        no_zombie_stays(process.pid, [tmp / "child"])
+        process.terminate()
+        _, err = process.communicate(timeout=harness.TIMEOUT_S)
+        equal(process.returncode, 0, err)
