@@ -15,6 +15,7 @@ function readColours() {
 		dim: value("--dim"),
 		line: value("--line"),
 		accent: value("--accent"),
+		cursor: value("--cursor"),
 		gap: value("--gap"),
 		mark: value("--mark"),
 		trigger: value("--trigger"),

@@ -55,6 +55,26 @@ function draggedView(plot, start, end) {
 	return spanView(from, to, placeFrom, placeTo);
 }
 
+let pointed = null; // what the tip is about: {plots, plot, x, y}
+
+// Shows the figures at the pointer; again whenever the picture changes, so that they are those of what is under it.
+export function drawTip() {
+	if (!pointed) {
+		return;
+	}
+	const { plots, plot, x, y } = pointed;
+	const canvas = plot.querySelector("canvas");
+	const isOnMap = plot.id === "heatmap";
+	const isInside = isOnMap || x >= edges(canvas.clientWidth).left - 1;
+	const tip = isOnMap ? heatMapTip : timelineTip;
+	showTip(plots, plot, isInside ? tip(canvas, x, y) : null, x, y);
+}
+
+function hideTip(plots) {
+	pointed = null;
+	plots.querySelector("#tip").hidden = true;
+}
+
 function listenToPointer(plots, plot, app) {
 	const band = plots.querySelector("#band");
 	let start = null;
@@ -83,13 +103,11 @@ function listenToPointer(plots, plot, app) {
 		}
 		if (start && (Math.abs(at.x - start.x) > DRAG || Math.abs(at.y - start.y) > TALL)) {
 			drawBand(at);
-			showTip(plots, plot, null);
+			hideTip(plots);
 			return;
 		}
-		const canvas = plot.querySelector("canvas");
-		const isInside = at.x >= edges(canvas.clientWidth).left - 1;
-		const tip = plot.id === "heatmap" ? heatMapTip : timelineTip;
-		showTip(plots, plot, isInside || plot.id === "heatmap" ? tip(canvas, at.x, at.y) : null, at.x, at.y);
+		pointed = { plots, plot, ...at };
+		drawTip();
 	});
 	const finish = (event) => {
 		band.hidden = true;
@@ -109,7 +127,7 @@ function listenToPointer(plots, plot, app) {
 	};
 	plot.addEventListener("pointerup", finish);
 	plot.addEventListener("pointercancel", finish);
-	plot.addEventListener("pointerleave", () => showTip(plots, plot, null));
+	plot.addEventListener("pointerleave", () => hideTip(plots));
 	plot.addEventListener("wheel", (event) => {
 		if (!model.view) {
 			return;

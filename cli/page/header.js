@@ -2,9 +2,10 @@
 /* global d3 */
 
 import {
-	hasClocks, isSameView, model, spanView, toAbsolute, totals, visibleColumns, wholeView,
+	eventsByTime, hasClocks, hasPlaces, isInView, isSameView, model, recordingInProgress, spanView, toAbsolute, toRelative,
+	totals, visibleColumns, visibleRows, wholeView,
 } from "./model.js";
-import { addressRange, CLASSES, count, lostText, PLACES, plural, short, visible } from "./text.js";
+import { addressRange, CLASSES, count, lostText, plural, short, visible } from "./text.js";
 import { cutRate } from "./timeline.js";
 import { formatDuration, formatTime } from "./time.js";
 
@@ -35,13 +36,13 @@ export function drawRange() {
 		byId("range").replaceChildren();
 		return;
 	}
-	const { from, to, placeFrom, placeTo } = model.view;
+	const { from, to } = model.view;
 	const span = Number(to - from);
 	const isOneDay = formatTime(from, 1e9).slice(0, 10) === formatTime(to, 1e9).slice(0, 10);
 	const parts = [
 		`${formatTime(from, span / 100)} \u2013 ${formatTime(to, span / 100, !isOneDay)} UTC`, formatDuration(span), unitText(),
 	];
-	if (placeFrom > 0 || placeTo < PLACES - 1) {
+	if (hasPlaces()) {
 		parts.push(addressesText(model.view));
 	}
 	const { extent } = model.overview;
@@ -72,7 +73,8 @@ export function viewText() {
 	const { from, to } = model.view;
 	const sums = totals();
 	const counts = CLASSES.map((name, k) => `${name} ${count(sums.counts[k])}`).join(", ");
-	return `${formatDuration(Number(to - from))} from ${formatTime(from, 1e3)} UTC, ${plural(sums.records, "record")}, `
+	const where = hasPlaces() ? ` at ${addressesText(model.view)}` : "";
+	return `${formatDuration(Number(to - from))} from ${formatTime(from, 1e3)} UTC, ${plural(sums.records, "record")}${where}, `
 		+ `${counts}, ${lostText(sums.lost, sums.isExact)}, ${unitText()}`;
 }
 
@@ -80,9 +82,43 @@ export function recordingName(recording) {
 	return visible(recording.label || recording.id);
 }
 
-// "open" is the JSON's word: it is being recorded, was killed, or its last segment is not here.
+// The recording that the view is within, or undefined.
+export function recordingAround() {
+	const [from, to] = [toRelative(model.view.from), toRelative(model.view.to)];
+	return model.overview.recordings.find((one) => one.from <= from && one.to >= to);
+}
+
+// Why there is nothing in the view; "" if there is.
+export function emptyText() {
+	const { overview, around } = model;
+	if (!overview.recordings.length) {
+		return "There are no recordings here yet.";
+	}
+	if (visibleColumns().length) {
+		return visibleRows().length || !overview.columns.every((column) => !column.uncounted) ? ""
+			: "No record at these addresses in this view.";
+	}
+	const gaps = eventsByTime().filter((event) => event.kind === "gap" && isInView(event.time, event.time));
+	const within = recordingAround();
+	if (gaps.length) {
+		return `No records in this view: ${lostText(d3.sum(gaps, (gap) => gap.lost), gaps.every((gap) => gap.exact))}.`;
+	}
+	if (within && around && around.before.number + 1 === around.after.number) {
+		return `The bus was idle: no record between ${count(around.before.number)} and ${count(around.after.number)} `
+			+ `(${formatDuration(Number(around.to - around.from))}).`;
+	}
+	return within ? "The bus was idle in this view." : "Nothing was recording in this view.";
+}
+
+// "open" is the JSON's word: it is being recorded, was killed, or its last segment is not here. The daemon knows.
 export function stateText(recording) {
-	return recording.state === "open" ? "without its end" : recording.state;
+	if (recording.state !== "open") {
+		return recording.state;
+	}
+	if (recording.id === recordingInProgress() || recording.id === model.inProgress) {
+		return "in progress";
+	}
+	return model.live && model.live.state === "connected" ? "without its end" : "in progress, or without its end";
 }
 
 export function recordingView(recording) {
@@ -174,6 +210,9 @@ export function drawNotices() {
 	if (model.lostSince) {
 		const text = visible(model.live.error || "buscapd has stopped; start it again");
 		notices.push(["bad", `${text} (since ${clock(model.lostSince)}). This page connects again by itself.`]);
+	}
+	if (model.deleted) {
+		notices.push(["", `${model.deleted.text} (since ${clock(model.deleted.since)}).`]);
 	}
 	if (report && report.reduced) {
 		notices.push(["", visible(report.reduced)]);

@@ -161,13 +161,17 @@ function drawCursor(context, width, height) {
 	}
 	const colours = currentColours();
 	const { left } = edges(width);
-	context.strokeStyle = colours.accent;
-	context.globalAlpha = 0.5;
-	context.strokeRect(left, Math.round(box.y + box.height / 2) + 0.5, box.x - left, 0);
-	context.strokeRect(Math.round(box.x + box.width / 2) + 0.5, MAP_TOP, 0, box.y - MAP_TOP);
-	context.globalAlpha = 1;
-	context.lineWidth = 2;
-	context.strokeRect(box.x - 2, box.y - 2, box.width + 4, box.height + 4);
+	const row = Math.round(box.y + box.height / 2) + 0.5;
+	const column = Math.round(box.x + box.width / 2) + 0.5;
+	// On cells of any colour, light or dark: an edge of the paper's colour around each line.
+	for (const [colour, edge] of [[colours.paper, 2], [colours.cursor, 0]]) {
+		context.strokeStyle = colour;
+		context.lineWidth = 1 + edge;
+		context.strokeRect(left, row, Math.max(0, box.x - 4 - left), 0);
+		context.strokeRect(column, MAP_TOP, 0, Math.max(0, box.y - 4 - MAP_TOP));
+		context.lineWidth = 2 + edge;
+		context.strokeRect(box.x - 2, box.y - 2, box.width + 4, box.height + 4);
+	}
 	context.lineWidth = 1;
 }
 

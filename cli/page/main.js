@@ -2,20 +2,22 @@
 /* global d3 */
 
 import { currentColours, forgetColours } from "./colours.js";
-import { listen, setCursor } from "./gestures.js";
-import { drawFacts, drawNotices, drawOrigin, drawRange, recordingView, viewText } from "./header.js";
+import { drawTip, listen, setCursor } from "./gestures.js";
+import {
+	drawFacts, drawNotices, drawOrigin, drawRange, emptyText, recordingAround, recordingName, recordingView, stateText, viewText,
+} from "./header.js";
 import { cellPixels, drawHeatMap, drawLegend, placeOfHit, rowsThatFit } from "./heatmap.js";
 import { drawHelp } from "./help.js";
 import { drawLive, watchLive } from "./live.js";
 import {
-	clampView, eventsByTime, isColumnInView, isInView, isSameView, model, pannedView, spanView, toAbsolute, toRelative,
-	visibleRows, wholeView, zoomedView,
+	clampView, columnRecords, eventsByTime, isColumnInView, isInView, isSameView, model, pannedView, recordingInProgress,
+	spanView, toAbsolute, toRelative, visibleRows, wholeView, zoomedView,
 } from "./model.js";
 import { drawPanel, openTab } from "./panel.js";
 import { edges } from "./plot.js";
 import { parseQuery } from "./query.js";
 import { embeddedReport, fetchEvents, fetchFind, fetchOverview, fetchRecords, setError } from "./source.js";
-import { CLASSES, eventText, visible } from "./text.js";
+import { CLASSES, count, eventText, PLACES, plural, visible } from "./text.js";
 import { drawTimeline } from "./timeline.js";
 import { formatDuration, formatTime, fromRfc3339, timeAxis, toRfc3339 } from "./time.js";
 
@@ -55,16 +57,16 @@ function draw() {
 	if (!model.view) {
 		return;
 	}
-	const isEmpty = !model.overview.columns.length && !model.isLoading;
-	element("empty").hidden = !isEmpty;
-	element("empty").textContent = model.overview.recordings.length ? "Nothing was recorded in this view."
-		: "There are no recordings here yet.";
+	const text = model.isLoading ? "" : emptyText();
+	element("empty").hidden = !text;
+	element("empty").textContent = text;
 	drawFacts();
 	drawTimeline(canvasOf("timeline"));
 	drawHeatMap(canvasOf("heatmap"));
 	drawLegend(canvasOf("legend"));
 	drawRange();
 	drawPanel(app);
+	drawTip();
 }
 
 // ---- loading
@@ -79,12 +81,31 @@ function recordingsKey(overview) {
 	return [overview.origin_ns, ...overview.recordings.map((one) => one.id)].join();
 }
 
+// What was shown and is gone, in words; "" if nothing is. While the first segments are deleted, others may be added.
+function goneText(before, after) {
+	const start = (overview, one) => BigInt(overview.origin_ns) + BigInt(one.from);
+	const gone = [];
+	for (const one of before.recordings) {
+		const now = after.recordings.find((other) => other.id === one.id);
+		const segments = now ? one.segments - now.segments : 0;
+		if (!now || segments > 0 || start(after, now) > start(before, one)) {
+			const what = !now ? "all files" : segments > 0 ? plural(segments, "segment") : "the first segments";
+			gone.push(`${recordingName(one)}: ${what} deleted or renamed`);
+		}
+	}
+	return gone.length > 3 ? `${count(gone.length)} recordings: files deleted or renamed` : gone.join("; ");
+}
+
 // Shows an overview. Events of other recordings are forgotten: their times are relative to another origin.
 function setOverview(overview) {
 	if (model.overview && recordingsKey(model.overview) !== recordingsKey(overview)) {
 		model.events = null;
 	}
-	Object.assign(model, { overview, cursor: null, records: null });
+	const text = model.overview ? goneText(model.overview, overview) : "";
+	if (text) {
+		model.deleted = { text, since: new Date() };
+	}
+	Object.assign(model, { overview, cursor: null, records: null, around: null, inProgress: recordingInProgress() });
 }
 
 // Fetches all events, if there may be others than those known; or those in a view, if all are too many to be known.
@@ -140,6 +161,7 @@ async function load(isWhole = false, text = "") {
 		}
 		redraw();
 		await loadRecords(own.signal);
+		await loadAround(own.signal);
 		await loadEvents(view, isNews, own.signal);
 		setError("error", null);
 		model.isLoading = false;
@@ -164,14 +186,52 @@ async function loadRecords(signal) {
 	const { overview } = model;
 	const from = toRelative(model.view.from);
 	const to = toRelative(model.view.to);
-	const known = d3.sum(overview.columns, (column) => column.records);
+	const known = d3.sum(overview.columns, columnRecords);
 	const areInside = overview.columns.every((column) => column.from >= from && column.from <= to);
 	if (overview.unit === "records" && areInside && known > 0 && known <= RECORDS) {
 		const { placeFrom, placeTo } = model.view;
-		const { hits, end } = await fetchRecords(model.view, RECORDS, signal);
+		const { hits, isCutOff } = await fetchRecords(model.view, RECORDS, signal);
 		const isInside = (hit) => placeOfHit(hit) >= placeFrom && placeOfHit(hit) <= placeTo;
-		model.records = { hits: hits.filter(isInside), isCutOff: !end || end.matches > hits.length || end.cut_off !== null };
+		model.records = { hits: hits.filter(isInside), isCutOff };
 	}
+}
+
+// If the view is within a recording and has no records: which are before and after it.
+async function loadAround(signal) {
+	const one = recordingAround();
+	if (model.overview.columns.length || !one) {
+		return;
+	}
+	const [last, first] = await Promise.all([
+		fetchFind({ from: toRfc3339(toAbsolute(one.from)), to: toRfc3339(model.view.from), last: 1 }, signal),
+		fetchFind({ from: toRfc3339(model.view.to), to: toRfc3339(toAbsolute(one.to) + 1n), first: 1 }, signal)]);
+	const [before, after] = [last.hits[0], first.hits[0]];
+	if (before && after && before.recording === one.id && after.recording === one.id) {
+		model.around = { before, after, from: fromRfc3339(before.time), to: fromRfc3339(after.time) };
+	}
+}
+
+// Asks now and then whether the files are still those that are shown: a picture of no time has all recordings.
+function watchFiles() {
+	const records = (overview) => overview.recordings.map((one) => `${one.id} ${one.records}`).join();
+	const ask = async () => {
+		if (!document.hidden && model.overview && !pending && !model.isLoading && !model.isDragging) {
+			const shown = model.overview;
+			try {
+				const now = await fetchOverview({ from: 0, to: 0, placeFrom: 0, placeTo: PLACES - 1 }, 1, 2);
+				const isNew = isFollowing() && !isInUse() && records(now) !== records(shown);
+				if (model.overview === shown && !pending && (isNew || goneText(shown, now))) {
+					hasNews = true;
+					load(isFollowing());
+				}
+			} catch (error) {
+				setError("error", error);
+				drawNow();
+			}
+		}
+		setTimeout(ask, REFRESH_MS);
+	};
+	setTimeout(ask, REFRESH_MS);
 }
 
 // True if the view shows everything, up to the end of a recording in progress.
@@ -223,6 +283,7 @@ function show(view, text = "") {
 	model.view = view;
 	model.cursor = null;
 	model.records = null;
+	model.deleted = null;
 	model.isLoading = !model.isReport;
 	if (pending) {
 		pending.abort();
@@ -381,6 +442,7 @@ function start() {
 		model.view = wholeView();
 	} else {
 		watchLive(app);
+		watchFiles();
 	}
 	load(!report);
 }
@@ -388,7 +450,7 @@ function start() {
 // For tests: what is known, where it is drawn, and functions without state.
 window.buscap = {
 	model, currentColours, formatTime, formatDuration, timeAxis, fromRfc3339, toRfc3339, zoomedView, pannedView, parseQuery,
-	eventText, eventsByTime,
+	eventText, eventsByTime, show, spanView, stateText,
 	setCursor: (cell) => setCursor(app, cell),
 	cellPixels: (column, row) => {
 		const { clientWidth, clientHeight } = canvasOf("heatmap");

@@ -1,4 +1,5 @@
 // What the page knows. Everything drawn comes from here, and the tests read it as window.buscap.model.
+/* global d3 */
 
 import { CLASSES, PLACES, PORT_0 } from "./text.js";
 
@@ -15,6 +16,9 @@ export const model = {
 	search: null, // {text, which, limit, hits, end, error}
 	error: null, // why there is no picture: {text, since}
 	liveError: null, // the same of the daemon's state
+	around: null, // the records before and after a view without any: {before, after; from, to: their times}
+	deleted: null, // which files are gone since they were shown: {text, since}
+	inProgress: null, // the recording in progress when the overview was fetched
 	isLoading: false,
 	isDragging: false,
 	live: null, // the last answer of /data/live
@@ -83,6 +87,12 @@ export function pannedView(view, share) {
 	return clampView({ ...view, from: view.from + by, to: view.to + by });
 }
 
+// The id of the daemon's recording, or null.
+export function recordingInProgress() {
+	const { live } = model;
+	return live && live.status && live.status.recording ? live.status.recording.id : null;
+}
+
 // ---- figures of the overview
 
 export function hasClocks() {
@@ -137,6 +147,40 @@ export function cellCounts(column, row) {
 	return found;
 }
 
+// True if the view is limited to some addresses.
+export function hasPlaces() {
+	return model.view.placeFrom > 0 || model.view.placeTo < PLACES - 1;
+}
+
+let countsOf = { overview: null, placeFrom: 0, placeTo: 0, counts: null };
+
+// The four counts of a column at the view's addresses: those of its cells in the rows that are shown.
+export function columnCounts(column) {
+	const { overview, view: { placeFrom, placeTo } } = model;
+	if (!hasPlaces()) {
+		return column.counts;
+	}
+	if (countsOf.overview !== overview || countsOf.placeFrom !== placeFrom || countsOf.placeTo !== placeTo) {
+		const shown = new Set(visibleRows());
+		const counts = new Map(overview.columns.map((one) => {
+			const sums = [0, 0, 0, 0];
+			eachCell(one, (row, i) => {
+				for (let k = 0; k < 4 && shown.has(row); k++) {
+					sums[k] += one.cells[i + k];
+				}
+			});
+			return [one, sums];
+		}));
+		countsOf = { overview, placeFrom, placeTo, counts };
+	}
+	return countsOf.counts.get(column);
+}
+
+// The records of a column at the view's addresses; those whose address is unknown are only in the whole.
+export function columnRecords(column) {
+	return hasPlaces() ? d3.sum(columnCounts(column)) : column.records;
+}
+
 let mostOf = { overview: null, shown: null, most: 0 };
 
 // The largest cell of the overview: the end of the colour scale.
@@ -167,20 +211,24 @@ export function visibleRows() {
 	return indices;
 }
 
-// Returns the sums over the columns in the view: counts and cells by class, memory and I/O apart.
+// Returns the sums over the columns in the view, at its addresses: counts and cells by class, memory and I/O apart.
 export function totals() {
 	const shown = visibleColumns();
+	const rows = new Set(visibleRows());
 	const sums = {
 		columns: 0, records: 0, uncounted: 0, lost: 0, counts: [0, 0, 0, 0], memory: [0, 0, 0, 0], ports: [0, 0, 0, 0],
 		rows: new Map(), isExact: true,
 	};
 	for (const column of shown) {
 		sums.columns += 1;
-		sums.records += column.records;
+		sums.records += columnRecords(column);
 		sums.uncounted += column.uncounted;
 		sums.lost += column.lost;
-		column.counts.forEach((n, k) => { sums.counts[k] += n; });
+		columnCounts(column).forEach((n, k) => { sums.counts[k] += n; });
 		eachCell(column, (row, i) => {
+			if (!rows.has(row)) {
+				return;
+			}
 			const kind = model.overview.rows[row].place < PORT_0 ? sums.memory : sums.ports;
 			const four = sums.rows.get(row) || [0, 0, 0, 0];
 			for (let k = 0; k < 4; k++) {

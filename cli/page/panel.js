@@ -2,7 +2,7 @@
 /* global d3 */
 
 import { lostCount, recordingName, recordingView, stateText } from "./header.js";
-import { model, toAbsolute, totals } from "./model.js";
+import { hasPlaces, model, toAbsolute, totals } from "./model.js";
 import { addressRange, bytes, CLASSES, count, eventText, lostText, percent, plural, visible } from "./text.js";
 import { formatDuration, formatTime, fromRfc3339 } from "./time.js";
 
@@ -35,8 +35,8 @@ function showTotals(parent) {
 	const rows = CLASSES.map((name, k) => [
 		name, count(sums.counts[k]), percent(sums.counts[k], all), count(sums.memory[k]), count(sums.ports[k])]);
 	rows.push(["all", count(all), "", count(d3.sum(sums.memory)), count(d3.sum(sums.ports))]);
-	table(parent, sums.columns ? `Records in the ${plural(sums.columns, "column")}, memory and I/O in the rows shown`
-		: "No records in this view",
+	const where = hasPlaces() ? " at the addresses shown" : "";
+	table(parent, sums.columns ? `Records${where} in the ${plural(sums.columns, "column")}` : "No records in this view",
 		["class", "records", "share", "memory", "I/O ports"], rows, [1, 2, 3, 4]);
 	const more = [];
 	if (sums.uncounted) {

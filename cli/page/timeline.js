@@ -3,7 +3,8 @@
 
 import { currentColours } from "./colours.js";
 import {
-	classIndex, eventsByTime, hasClocks, isMoment, model, shownCount, toAbsolute, toRelative, visibleColumns,
+	classIndex, columnCounts, columnRecords, eventsByTime, hasClocks, hasPlaces, isMoment, model, shownCount, toAbsolute,
+	toRelative, visibleColumns,
 } from "./model.js";
 import {
 	columnAtPixel, columnPixels, drawPauses, edges, fitText, FONT, MONO, prepareCanvas, timeScale,
@@ -20,7 +21,7 @@ const SPARSE = 24; // pixels between symbols, on average, that leave room for th
 
 // Records per second of a column; null if it is too short, or has 1 ns as a moment whose end is exclusive.
 function rate(column) {
-	return column.duration_ns > 1 ? shownCount(column.counts) / column.duration_ns * 1e9 : null;
+	return column.duration_ns > 1 ? shownCount(columnCounts(column)) / column.duration_ns * 1e9 : null;
 }
 
 // Events in the view, those of one kind that would overlap together: [{x, kind, events}].
@@ -152,7 +153,7 @@ function drawTimeAxis(context, width, bottom) {
 
 // What is drawn of a column. Moments have no rate; if there is nothing else, they are drawn by their records.
 function figureOf(columns) {
-	return columns.length && columns.every(isMoment) ? (column) => shownCount(column.counts) : rate;
+	return columns.length && columns.every(isMoment) ? (column) => shownCount(columnCounts(column)) : rate;
 }
 
 // The scale up to the highest rate; if few columns are much higher than the rest, these exceed it.
@@ -193,12 +194,13 @@ function drawRates(context, width, bottom) {
 		if (!pixels) {
 			continue;
 		}
-		const all = shownCount(column.counts);
+		const counts = columnCounts(column);
+		const all = shownCount(counts);
 		const perSecond = figure(column);
 		const isCut = perSecond > y.domain()[1];
 		const top = perSecond === null ? bottom - MOMENT : isCut ? RATES_TOP : y(perSecond);
 		let base = bottom;
-		column.counts.forEach((n, k) => {
+		counts.forEach((n, k) => {
 			if (n && (only < 0 || only === k)) {
 				const height = (bottom - top) * n / all;
 				context.fillStyle = colours.classes[k];
@@ -257,10 +259,12 @@ export function timelineTip(canvas, x, y) {
 
 function columnLines(column) {
 	const perSecond = rate(column);
+	const counts = columnCounts(column);
+	const records = count(columnRecords(column));
 	return [
 		["time", `${formatTime(toAbsolute(column.from), 1, false)} + ${formatDuration(column.to - column.from)}`],
-		["records", `${count(column.records)}, from ${count(column.first_record)}`],
-		...CLASSES.map((name, k) => [name, count(column.counts[k])]),
+		["records", hasPlaces() ? `${records} at these addresses` : `${records}, from ${count(column.first_record)}`],
+		...CLASSES.map((name, k) => [name, count(counts[k])]),
 		["rate", perSecond !== null ? `${short(perSecond)}/s` : isMoment(column) ? "one moment" : "too short to tell"],
 		...(column.uncounted ? [["uncounted", `${count(column.uncounted)} (no page counts)`]] : []),
 		...(column.lost ? [["lost", count(column.lost)]] : []),

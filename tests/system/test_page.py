@@ -7,7 +7,9 @@ import json
 import math
 import operator
 import random
+import re
 import shutil
+import struct
 
 import pytest
 
@@ -45,7 +47,7 @@ def record(out, *options, source="sim:rate=1M,count=300000,agents=2,loss=0.05,se
 
 
 def record_chunks(tmp, count):
-    """Records so many segments of one chunk or more, with marks and gaps: too many chunks to be decoded for a picture."""
+    """Records so many segments of one chunk or more, with marks and gaps."""
     socket, out = tmp / "socket", tmp / "out"
     with Daemon("--source", "sim:rate=50k,agents=2,loss=0.1", "-o", out, "--label", "boot", socket=socket) as daemon:
         daemon.wait_ready()
@@ -210,7 +212,6 @@ def test_totals_cells_gaps_and_marks_equal_stats_info_marks_and_a_count(tmp, dri
     with Web(out, "--map", "pc") as web, Tab(driver) as browser:
         browser.open(f"http://{web.host}/?token={web.token}").idle()
         overview = browser.model("overview")
-        equal(overview["unit"], "chunks")
         check_cells(overview, counted)
         check_pixels(browser, random.Random(1))
 
@@ -304,6 +305,209 @@ def test_totals_cells_gaps_and_marks_equal_stats_info_marks_and_a_count(tmp, dri
         first = f"io {place - page_reference.PORT_0:04x}" if place >= page_reference.PORT_0 else f"{place << 12:08x}"
         assert f"address {first}" in browser.text("#summary"), browser.text("#summary")
         equal(browser.faults(), [])
+
+
+def test_columns_of_whole_chunks_are_drawn(tmp, driver):
+    """There are too many chunks for a picture of records."""
+    rng = random.Random(1)
+    with open(tmp / "stream", "wb") as stream:
+        for sequence in range(1100):  # an epoch each, and so a chunk
+            frame = [(rng.randrange(300) << 12, 255, rng.choice((8, 9, 12)) << 4, rng.randrange(60000)) for _ in range(20)]
+            stream.write(reference.encode_header(0, 0, sequence, 20, 1000, 0) + reference.encode_payload(frame))
+    out = record(tmp / "out", source=f"file:{tmp}/stream,format=bcp1,clock_hz=66000000")
+    with Web(out) as web, Tab(driver) as browser:
+        browser.open(f"http://{web.host}/?token={web.token}").idle()
+        overview = browser.model("overview")
+        equal(overview["unit"], "chunks")
+        check_cells(overview, Counted(out))
+        assert re.search(r"up to \d+ records per column", browser.text("#range")), browser.text("#range")
+
+
+def select_rows(browser, first, last):
+    """Drags over rows of the heat map."""
+    boxes = browser.js("buscap.model.overview.rows.map((row, i) => buscap.cellPixels(0, i))")
+    width = browser.js("document.querySelector('#heatmap').clientWidth")
+    top, bottom = boxes[first]["y"] + 1, boxes[last]["y"] + boxes[last]["height"] - 1
+    assert bottom - top > 12, (top, bottom)
+    browser.drag("#heatmap", (LEFT + 1, top), (width - RIGHT - 1, bottom))
+
+
+def tip(browser, selector, x, y):
+    """Moves the pointer to a point of an element. Returns {term: text} of what is shown there."""
+    from selenium.webdriver.common.action_chains import ActionChains
+
+    box = browser.js("(({x, y}) => [x, y])(document.querySelector(arguments[0]).getBoundingClientRect())", selector)
+    chain = ActionChains(browser.driver, duration=0)
+    chain.w3c_actions.pointer_action.move_to_location(int(box[0] + x), int(box[1] + y))
+    chain.perform()
+    return tip_now(browser)
+
+
+def tip_now(browser):
+    return browser.js("""document.querySelector("#tip").hidden ? {} : Object.fromEntries(
+        [...document.querySelectorAll("#tip b")].map((b) => [b.textContent, b.nextSibling.textContent]))""")
+
+
+@pytest.mark.parametrize("kind", ["memory", "ports", "both", "report"])
+def test_selected_addresses_filter_the_timeline_the_totals_and_the_records(tmp, driver, kind):
+    from selenium.webdriver.common.keys import Keys
+
+    trace = harness.sim_records(6000)
+    for i in range(0, len(trace), 12 * 9):  # more accesses to ports
+        trace = trace[:i] + struct.pack("<I4B", 0x60 + 4 * (i % 5), 0x10 + i % 2, 1, 0, 0) + trace[i + 8:]
+    (tmp / "trace").write_bytes(trace)
+    out = record(tmp / "out", source=f"file:{tmp}/trace,format=byu,clock_hz=10000000")
+    counted, (name,) = (found := Counted(out)), found.chunks
+    with Web(out) as web, Tab(driver) as browser:
+        if kind == "report":
+            output("report", "-o", tmp / "run.html", "--rows", "100", out)
+        browser.open(f"file://{tmp}/run.html" if kind == "report" else f"http://{web.host}/?token={web.token}").idle()
+        rows = browser.model("overview.rows")
+        ports = [i for i, row in enumerate(rows) if row["place"] >= page_reference.PORT_0]
+        first, last = {"memory": (2, ports[0] // 2), "ports": (ports[0], ports[2]), "both": (ports[0] - 9, ports[1]),
+                       "report": (0, ports[0] // 3)}[kind]
+        places = rows[first]["place"], rows[last]["place"] + rows[last]["count"] - 1
+        select_rows(browser, first, last)
+        equal((browser.js("buscap.model.view.placeFrom"), browser.js("buscap.model.view.placeTo")), places)
+
+        def selected():
+            view = browser.view()
+            return [(ns, data) for ns, data in counted.timed(name) if view[0] <= ns <= view[1]
+                    and places[0] <= next(iter(page_reference.count(data)[1])) <= places[1]]
+
+        wanted = selected()
+        if kind != "report":  # whose columns may reach beyond the view
+            assert 0 < len(wanted) < 6000
+            equal(totals_on_page(browser)["all"], len(wanted))
+            assert f"{len(wanted):,} records at addresses" in browser.text("#summary"), browser.text("#summary")
+        # A column in the timeline.
+        columns = browser.js("buscap.model.overview.columns.map((one, i) => [one, (buscap.cellPixels(i, arguments[0]) || {}).x])",
+                             0 if kind != "report" else first)
+        column, x = next((one, x) for one, x in columns[len(columns) // 3:] if x is not None and one["cells"])
+        flat, rows = column["cells"], browser.model("overview.rows")
+        n = sum(sum(flat[i + 1:i + 5]) for i in range(0, len(flat), 5)
+                if rows[flat[i]]["place"] + rows[flat[i]]["count"] > places[0] and rows[flat[i]]["place"] <= places[1])
+        equal(tip(browser, "#timeline", x + 1, 80)["records"], f"{n:,} at these addresses")
+        if kind == "report":
+            equal(totals_on_page(browser)["all"], sum(
+                sum(sum(one["cells"][i + 1:i + 5]) for i in range(0, len(one["cells"]), 5)
+                    if places[0] <= rows[one["cells"][i]]["place"] <= places[1]) for one in browser.model("overview.columns")))
+            return
+        # Single records, of which there are few enough only at these addresses.
+        while len(selected()) > 500 or not browser.model("records"):
+            browser.js("document.querySelector('#timeline').focus()")
+            browser.press("+")
+            wanted = selected()
+            assert len(wanted) > 20, "they are listed before"
+        browser.click("#tab-records")
+        equal(browser.js("document.querySelectorAll('#tab-body tbody tr').length"), len(wanted))
+        equal(browser.js("buscap.model.records.hits.map((hit) => String(buscap.fromRfc3339(hit.time)))"), [str(ns) for ns, _ in wanted])
+        browser.press(Keys.HOME)
+        equal(totals_on_page(browser)["all"], 6000)
+        equal(browser.faults(), [])
+
+
+def test_the_tip_has_the_figures_of_what_is_under_the_pointer_now(tmp, driver):
+    from selenium.webdriver.common.keys import Keys
+
+    out = record(tmp / "out", source="sim:rate=1M,count=100000,seed=3")
+    with Web(out) as web, Tab(driver) as browser:
+        browser.open(f"http://{web.host}/?token={web.token}").idle()
+        for selector, y in (("#timeline", 80), ("#heatmap", 60)):
+            browser.driver.execute_script("document.querySelector('#timeline').focus()")
+            x = browser.js("buscap.cellPixels(Math.floor(buscap.model.overview.columns.length / 2), 0).x")
+            before = tip(browser, selector, x, y)
+            assert before["time"]
+            for keys in (["+", "+", "+"], [Keys.ARROW_RIGHT], [Keys.BACKSPACE], [Keys.HOME]):
+                browser.press(*keys)
+                now = tip_now(browser)
+                equal(now, tip(browser, selector, x, y), keys)
+                assert keys[0] in (Keys.BACKSPACE, Keys.HOME) or now != before, keys
+            select_rows(browser, 0, 20)
+            shown = tip(browser, selector, x, y)
+            browser.press(Keys.BACKSPACE)
+            now = tip_now(browser)
+            assert now != shown, "the row is another"
+            equal(now, tip(browser, selector, x, y))
+        equal(tip(browser, "#range", 5, 5), {})
+        equal(browser.faults(), [])
+
+
+def contrast(a, b):
+    """That of WCAG, from 1 to 21."""
+    def light(colour):
+        parts = [c / 255 / 12.92 if c <= 10 else ((c / 255 + 0.055) / 1.055) ** 2.4 for c in colour]
+        return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2] + 0.05
+
+    return max(light(a), light(b)) / min(light(a), light(b))
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_the_cursor_can_be_seen_on_cells_of_any_colour(tmp, driver, theme):
+    """All cells around it are the fullest, then the emptiest: its frame, or the edge of that, differs from them."""
+    data = b"".join(struct.pack("<I4BI", (i % 60) << 12, 0, 8, 0, 0, 100) for i in range(60 * 400))
+    (tmp / "trace").write_bytes(data)
+    out = record(tmp / "out", source=f"file:{tmp}/trace,format=byu,clock_hz=10000000")
+    with Web(out) as web, Tab(driver, theme=theme) as browser:
+        browser.open(f"http://{web.host}/?token={web.token}").idle()
+        for n in (1, 1000):
+            browser.driver.execute_script("""const overview = structuredClone(buscap.model.overview);
+                overview.columns.forEach((one, i) => { one.cells = overview.rows.flatMap((row, at) =>
+                    [at, i === 0 && at === 0 ? 1000 : arguments[0], 0, 0, 0]); });
+                buscap.model.overview = overview;""", n)
+            browser.js("buscap.setCursor({column: 100, row: 30})")
+            browser.redraw()
+            pixels = browser.js("""((context, {x, y, width, height}) => [-12, -3, -2, -1].map((by) =>
+                [...context.getImageData(x + by, y + Math.floor(height / 2) + (by === -12 ? 9 : 0), 1, 1).data].slice(0, 3)))(
+                document.querySelector("#heatmap canvas").getContext("2d"), buscap.cellPixels(100, 30))""")
+            cell, *frame = pixels
+            assert max(contrast(cell, one) for one in frame) >= 3, (n, pixels)
+            assert max(contrast(a, b) for a in frame for b in frame) >= 3, (n, pixels)
+
+
+def test_a_recording_in_progress_an_idle_bus_and_deleted_files_are_named(tmp, driver):
+    from selenium.webdriver.common.keys import Keys
+
+    def empty():
+        browser.idle()
+        return browser.js("(({hidden, innerText}) => hidden ? '' : innerText)(document.querySelector('#empty'))")
+
+    def look(start, end):
+        browser.js("buscap.show(buscap.spanView(arguments[0], arguments[1]))".replace("arguments[0]", f"{start}n").replace(
+            "arguments[1]", f"{end}n"))
+
+    socket = tmp / "socket"
+    (tmp / "trace").write_bytes(b"".join(
+        struct.pack("<I4BI", 0x1000 * i, 0, 8, 0, 0, 100_000 if i == 50 else 10) for i in range(100)))
+    old = record(tmp / "out", "--label", "old", source=f"file:{tmp}/trace,format=byu,clock_hz=10000000")
+    with Daemon("--source", "sim:rate=2k", "-o", tmp / "out", "--label", "new", "-b", "duration:1", socket=socket) as daemon:
+        daemon.wait_ready()
+        wait_until(lambda: status(socket)["sealed"]["segments"], "a segment")
+        with Web("--socket", socket) as web, Tab(driver) as browser:
+            browser.open(f"http://{web.host}/?token={web.token}").idle()
+            browser.wait("buscap.model.live")
+            states = "buscap.model.overview.recordings.map(buscap.stateText)"
+            equal(browser.js(states), ["sealed", "in progress"])
+            first, second = browser.model("overview.recordings")
+            origin = int(browser.model("overview.origin_ns"))
+            middle = origin + (first["from"] + first["to"]) // 2
+            look(middle - 1000, middle + 1000)
+            equal(empty(), "The bus was idle: no record between 49 and 50 (10 ms).")
+            look(origin + first["to"] + 1_000, origin + first["to"] + 2_000)
+            equal(empty(), "Nothing was recording in this view.")
+            # Files are deleted while a part is shown.
+            look(origin + first["from"], origin + first["from"] + 10_000)
+            equal(empty(), "")
+            for path in segments(old):
+                if "-old-" in path.name:
+                    path.unlink()
+            browser.wait("document.querySelector('#notices').innerText.includes('old: all files deleted or renamed (since ')")
+            browser.wait("buscap.model.overview.recordings.length === 1")
+            browser.press(Keys.HOME)
+            browser.wait("!document.querySelector('#notices').innerText.includes('old')", "it was read")
+            daemon.stop()
+            browser.wait("buscap.model.overview.recordings[0].state === 'sealed'")
+            equal(browser.js(states), ["sealed"])
 
 
 def test_a_search_lists_hits_and_a_click_shows_one(tmp, driver):
