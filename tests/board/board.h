@@ -154,8 +154,9 @@ bool board_is_plugged(const struct board *board);
  *   lose N              lose N samples (up to 2^40) of the bus now; reported in the next header
  *                       (bcp1), after 100 ms in one without samples
  *   rest N              the bus is silent for N ticks (up to 2^48) before the next sample
- *   lose-frames N       drop the next N frames with samples, unreported: the sequence has a jump
- *   corrupt             flip a bit of the next frame with samples
+ *   idle N              the bus is silent for N ticks (up to 2^48) after each 131,072 samples, so
+ * that its time runs ahead of the clock lose-frames N       drop the next N frames with samples,
+ * unreported: the sequence has a jump corrupt             flip a bit of the next frame with samples
  *   garbage N           send N random bytes before the next frame, once started
  *   trigger             set flag 4 in the next frame with samples
  *   last                send the last frame and stop, without being asked

@@ -156,7 +156,7 @@ void board_bus_skip(struct board_bus *bus, uint64_t n)
 {
 	uint64_t at = bus->at + n;
 
-	bus->base += at / LOOP_SAMPLES * bus->loop->lap;
+	bus->base += at / LOOP_SAMPLES * (bus->loop->lap + bus->idle);
 	bus->at = (uint32_t)(at % LOOP_SAMPLES);
 }
 

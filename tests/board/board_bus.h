@@ -16,6 +16,7 @@ struct board_bus {
 	struct board_loop *loop;
 	uint64_t base; /* added to the loop's ticks */
 	uint32_t at;   /* the next sample */
+	uint64_t idle; /* ticks of silence after each lap */
 };
 
 /* Returns false if out of memory or `agents` is not 1 .. 4; then nothing needs to be freed. */

@@ -181,6 +181,12 @@ static const char *command_rest(struct board *board, const char *value, char *an
 	return NULL;
 }
 
+static const char *command_idle(struct board *board, const char *value, char *answer)
+{
+	(void)answer;
+	return read_number(value, 0, REST_MAX, &board->bus.idle) ? NULL : not_a_number;
+}
+
 static const char *command_lose_frames(struct board *board, const char *value, char *answer)
 {
 	uint64_t frames;
@@ -378,6 +384,7 @@ static const struct command {
 	{"timeout", true, command_timeout},
 	{"lose", true, command_lose},
 	{"rest", true, command_rest},
+	{"idle", true, command_idle},
 	{"lose-frames", true, command_lose_frames},
 	{"corrupt", false, command_corrupt},
 	{"garbage", true, command_garbage},

@@ -1,10 +1,11 @@
 """Records from a capture board in software as fast as possible, for long, while everything that can happen happens: the
 board is unplugged, stalls, loses and damages frames and pauses for more ticks than a record can hold; its sequence
 numbers wrap around; the clock jumps; segments rotate and the ring deletes them; the configuration is reloaded;
-recordings stop and start; clients come and go. A round is 100,000 samples.
+recordings stop and start; clients come and go. A round is 100,000 samples. The bus is silent most of its time, which
+therefore runs ahead of the clock: the long form takes 72 hours of it at least.
 
 What the daemon received must equal what left the board, the sealed segments and their gaps must add up to what was
-received, and memory and descriptors must stay flat.
+received, and memory, descriptors and the time to answer a request must stay flat.
 """
 
 import contextlib
@@ -12,6 +13,7 @@ import json
 import random
 import signal
 import socket
+import statistics
 import time
 
 import torture
@@ -26,6 +28,9 @@ MIB = 1 << 20
 YEAR = 365.25 * 86400
 FILES = 150  # a command looks at each before the ring deletes it
 GROWTH = 4 * MIB  # of memory after the first third
+CLOCK_HZ = 66_000_000
+IDLE = 2**29  # ticks of silence after each 131,072 samples: 8 s after 60 ms
+HOURS = 72  # of bus time, in the long form
 HOOK = """#!/bin/sh
 exec {buscap} info --json "$1" >>{log}
 """
@@ -41,7 +46,10 @@ class Soak:
         self.config = directory / "buscapd.conf"
         self.log = log
         self.done = {}
-        self.usage = []  # (samples, resident bytes, descriptors)
+        self.usage = []  # (samples, resident bytes, descriptors, seconds until the status was answered)
+        self.rested = 0  # ticks
+        self.bus_ticks = 0  # of the segments in the first log_bytes bytes of the log
+        self.log_bytes = 0
         self.streams = []
         self.recordings = 1
 
@@ -59,7 +67,9 @@ class Soak:
 
     def rest(self):
         # About as long as the time of a record, which has 32 bits, and much longer.
-        self.board.command(f"rest {self.rng.choice((2**32 - 3, 2**32 - 1, 2**32, 2**32 + 1, 2**40))}")
+        ticks = self.rng.choice((2**32 - 3, 2**32 - 1, 2**32, 2**32 + 1, 2**40))
+        self.board.command(f"rest {ticks}")
+        self.rested += ticks
 
     def move_clock(self):
         self.clock.move(self.rng.choice((-6, -1, 0, 1, 10, 30)) * YEAR * self.rng.random())
@@ -106,11 +116,27 @@ class Soak:
 
     # ---- checks
 
+    @property
+    def hours(self):
+        """The bus time in the sealed segments, without the rests."""
+        with self.log.open("rb") as file:
+            file.seek(self.log_bytes)
+            for line in file:
+                if not line.endswith(b"\n"):
+                    break
+                self.bus_ticks += json.loads(line)["duration_ticks"]
+                self.log_bytes += len(line)
+        return (self.bus_ticks - self.rested) / CLOCK_HZ / 3600
+
     def measure(self):
         pid = self.recorder.process.pid
+        start = time.monotonic()
+        self.recorder.status()
+        seconds = time.monotonic() - start
         for line in open(f"/proc/{pid}/status"):
             if line.startswith("VmRSS:"):
-                self.usage.append((self.received, int(line.split()[1]) << 10, attack.open_descriptors(self.recorder.process)))
+                self.usage.append((self.received, int(line.split()[1]) << 10,
+                                   attack.open_descriptors(self.recorder.process), seconds))
 
     def settle(self):
         """Waits until everything that left the board has been counted, and compares."""
@@ -129,7 +155,7 @@ class Soak:
                    self.stop_and_start, self.stream, self.list, self.verify]
         pause = 0.5 if self.options.is_long else 0.05
         self.received = 0
-        while self.received < samples and not self.options.is_over:
+        while not self.options.is_over and (self.received < samples or (self.options.is_long and self.hours < HOURS)):
             action = self.rng.choice(actions)
             action()
             self.done[action.__name__] = self.done.get(action.__name__, 0) + 1
@@ -140,6 +166,21 @@ class Soak:
         self.settle()
         for client in self.streams:
             client.close()
+
+    def flatness(self):
+        """Returns the figures of the first, second and last third."""
+        thirds = [[], [], []]
+        for use in self.usage:
+            thirds[min(2, int(3 * use[0] / max(1, self.received)))].append(use)
+
+        def figure(of):
+            return ", ".join(f"{of(third):.3g}" for third in thirds if third)
+
+        return {
+            "memory (MiB) in each third": figure(lambda uses: max(use[1] for use in uses) / MIB),
+            "descriptors": figure(lambda uses: max(use[2] for use in uses)),
+            "ms until a status is answered, median": figure(lambda uses: 1000 * statistics.median(use[3] for use in uses)),
+        }
 
     def check_usage(self):
         third = [use for use in self.usage if use[0] <= self.received / 3]
@@ -153,6 +194,8 @@ class Soak:
         # A client more or less, and a directory being listed.
         descriptors = max(use[2] for use in rest) - max(use[2] for use in third)
         assert descriptors <= 4, f"{descriptors} more descriptors after the first third"
+        before, after = (statistics.median(use[3] for use in uses) for uses in (third, rest))
+        assert after <= 2 * before + 0.01, f"a status takes {after:.4f} s, {before:.4f} s in the first third"
 
 
 def write_config(path, rng):
@@ -184,7 +227,9 @@ def soak(options, directory, samples):
     hook.write_text(HOOK.format(buscap=BUSCAP, log=log))
     hook.chmod(0o755)
     clock = MovedClock(directory)
-    with Board("serial=A1,rate=0") as board:
+    with Board("serial=A1,rate=0", plugged=False) as board:
+        board.command(f"idle {IDLE}")
+        board.plug()
         env = dict(clock.env)
         with Recorder(directory, board, "-c", config, "--set", f"output.sealed_command={hook}", "--set", "pipeline.workers=2",
                       "--set", "pipeline.buffer=32M", env=env, once=False, period=0.1) as recorder:
@@ -215,8 +260,8 @@ def soak(options, directory, samples):
         "segments sealed": segments,
         "plugs": board_plugs(run),
         "actions": sum(run.done.values()),
-        "memory (MiB)": max(use[1] for use in run.usage) / MIB,
-        "descriptors": max(use[2] for use in run.usage),
+        "hours of bus time": run.hours,
+        **run.flatness(),
     }
 
 

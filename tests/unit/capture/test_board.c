@@ -122,6 +122,22 @@ TEST_RIG(ticks_increase_from_lap_to_lap)
 	stop_and_check(rig);
 }
 
+/* Each lap lasts that much longer. */
+TEST_RIG(an_idle_bus_runs_ahead_of_the_clock)
+{
+	uint64_t ticks[2];
+
+	for (unsigned i = 0; i < 2; i++) {
+		open_board(rig, &(struct board_options){.seed = 3});
+		command_n(rig, "idle", i * 1000000000);
+		start(rig);
+		while (rig->receiver.samples < 3 * 131072 + 5000)
+			transfers(rig, 1);
+		ticks[i] = rig->receiver.tick;
+	}
+	assert_true(ticks[1] - ticks[0] == UINT64_C(3000000000));
+}
+
 TEST_RIG(a_stopped_board_ends_with_its_last_frame)
 {
 	static const uint64_t rates[] = {0, 1, 30, 12345, 5000000};

@@ -393,9 +393,9 @@ TEST_RUN(nor_does_one_that_is_plugged_in_again)
 	usbfs_unplug(first.port);
 	usb_run_plug(run);
 	usb_run_receive(run, 10000);
+	finish_with(run, &twin);
 	board_free(first.board);
 	board_free(second.board);
-	finish_with(run, &twin);
 }
 
 TEST_RUN(the_recorded_board_may_move_while_the_others_stay)
