@@ -193,7 +193,7 @@ def no_zombie_stays(pid, names):
 @pytest.mark.parametrize("kind", ["sealed", "event"])
 def test_what_a_command_leaves_behind_is_reaped(tmp, kind):
     """Such processes have sessions of their own, so they are not killed with the command. Its own exit codes are kept."""
-    setting, path = script(tmp, 'setsid sh -c "echo \\$\\$ >$D/left.$$; exit 5" </dev/null >/dev/null 2>&1 &\n'
+    setting, path = script(tmp, 'setsid sh -c "echo \\$\\$ >$D/left.$$; sleep 0.2; exit 5" </dev/null >/dev/null 2>&1 &\n'
                                 'until [ -s $D/left.$$ ]; do sleep 0.01; done\nexit 7')
     options = {"sealed": (setting, path, "-b", "duration:100ms"),
                "event": (setting, path.replace("output.sealed_command", "events.command"), "--set", "events.interval=100ms")}[kind]
