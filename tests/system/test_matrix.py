@@ -10,7 +10,7 @@ import zlib
 
 import pytest
 
-from harness import BUSCAP, BUSCAPD, ROOT, run
+from harness import BUSCAP, BUSCAPD, ROOT, equal, run
 
 
 # A trace of each format, with everything that the format can hold.
@@ -281,7 +281,7 @@ def test_impossible_conversions_fail_with_a_reason(tmp):
 
 def test_seq_of_a_segment_is_the_number_of_the_record(tmp):
     """Whatever is converted: the whole, a part, or another recording after it, which gets numbers of its own."""
-    byu = run(need(BUSCAP), "sim", "--seed", "3", "-n", "3000", "-O", "byu").stdout
+    byu = run(BUSCAP, "sim", "--seed", "3", "-n", "3000", "-O", "byu").stdout
     paths = [tmp / "a.byu.lz4", tmp / "b.byu.lz4"]
     for path in paths:
         equal(run(BUSCAP, "convert", "-I", "byu", "-O", "segment", "-o", path, data=byu).returncode, 0)
