@@ -176,7 +176,17 @@ static enum bc_parse_end parse_xdin(void *state, struct bc_parse *p)
 	return BC_PARSE_DONE;
 }
 
-const struct bc_parser bc_xdin_parser = {.parse = parse_xdin, .has_bare_hex = true};
+/* Most references are fetches, reads and writes. */
+static bool is_typical_xdin(
+	const char *line, const struct bc_entry *entry, const struct bc_entry *before)
+{
+	(void)line;
+	(void)before;
+	return bc_ref_type_plain(entry->type) >= 0;
+}
+
+const struct bc_parser bc_xdin_parser = {
+	.parse = parse_xdin, .is_typical = is_typical_xdin, .has_bare_hex = true};
 
 static char din_label(unsigned type)
 {

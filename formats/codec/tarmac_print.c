@@ -52,14 +52,21 @@ static char *write_instruction(char *out, const struct bc_entry *entry)
 {
 	const struct bc_instruction *i = &entry->instruction;
 
-	out = stpcpy(out, i->effect == BC_EFFECT_SKIPPED ? "IS (" : "IT (");
-	out = i->has_id ? bc_write_decimal(out, i->id) : write_address(out, entry);
-	*out++ = ')';
-	*out++ = ' ';
+	/* An address in parentheses is recognised by the instruction set after the opcode. */
+	bool is_enclosed = !i->has_id && i->set.bytes != 0;
+
+	out = stpcpy(out, i->effect == BC_EFFECT_SKIPPED ? "IS " : "IT ");
 	if (i->has_id) {
-		out = write_address(out, entry);
-		*out++ = ' ';
+		*out++ = '(';
+		out = bc_write_decimal(out, i->id);
+		out = stpcpy(out, ") ");
 	}
+	if (is_enclosed)
+		*out++ = '(';
+	out = write_address(out, entry);
+	if (is_enclosed)
+		*out++ = ')';
+	*out++ = ' ';
 	out = write_opcode(out, entry);
 	if (i->set.bytes != 0) {
 		*out++ = ' ';

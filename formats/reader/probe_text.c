@@ -40,16 +40,18 @@ bool bc_is_text(const uint8_t *head, size_t bytes)
 	       (controls <= bytes / BYTES_PER_CONTROL || (controls == 1 && bytes >= 16));
 }
 
-/* Whether the numbers of a list are hexadecimal: one has a digit from a to f. Without one, they are
- * if there are few, and nearly all are multiples of 4 as addresses are; of decimal numbers, less
- * than half are. */
-#define DISTINCT_MAX 16u
+/* Whether the numbers of a list are hexadecimal addresses: one has a digit from a to f. Without
+ * one, they are if there are few, nearly all are multiples of 4 (of decimal numbers, less than half
+ * are), and they are no small numbers. */
+#define DISTINCT_MAX  16u
+#define ADDRESS_LEAST 0x100u
 
 struct hex_check {
 	uint64_t distinct[DISTINCT_MAX];
 	unsigned used; /* DISTINCT_MAX + 1: more */
 	uint64_t numbers;
 	uint64_t odd; /* those that are no multiples of 4 */
+	uint64_t highest;
 	bool has_letter;
 };
 
@@ -59,6 +61,7 @@ static void check_hex(struct hex_check *c, uint64_t number)
 
 	c->numbers++;
 	c->odd += number % 4 != 0;
+	c->highest = number > c->highest ? number : c->highest;
 	for (uint64_t rest = number; rest != 0; rest >>= 4)
 		c->has_letter |= (rest & 15) > 9;
 	while (i < c->used && i < DISTINCT_MAX && c->distinct[i] != number)
@@ -72,7 +75,8 @@ static void check_hex(struct hex_check *c, uint64_t number)
 
 static bool is_hex(const struct hex_check *c)
 {
-	return c->has_letter || (c->used <= DISTINCT_MAX && c->odd * 8 <= c->numbers);
+	return c->has_letter ||
+	       (c->used <= DISTINCT_MAX && c->odd * 8 <= c->numbers && c->highest >= ADDRESS_LEAST);
 }
 
 /* Result of parsing the lines. Blank lines, comments and those that the parser skips don't

@@ -127,6 +127,8 @@ cat >"$seeds/tarmac/instructions" <<-'EOF'
 	4 cyc IT (00000100:0000000a) 00000100     4801 T16 LDR      r0,[pc,#4]  ; [0x108]
 	 5 ns  ES  (000001a4:03a06a01) A svc:     CCFAIL MOVEQ    r6,#1
 	6 tic ES (10000b58:--------) T thrd_s:
+	7 clk cluster1.cpu0 IT (7) (1|ffffc00000010005|80001000):80001000 c2c253c0 C EL3h_s : RET C30
+	8 clk css.rse.cpu ES (00001008:1a) J EL0t_n: iload_0
 EOF
 cat >"$seeds/tarmac/accesses" <<-'EOF'
 	10 clk MR8 00103fc4 0010400000000000
@@ -135,6 +137,7 @@ cat >"$seeds/tarmac/accesses" <<-'EOF'
 	13 ns MSW4___D 201fffec xxxxxxxx
 	14 cs W04 X ffffffbdc3c15c30 010c010b
 	15 clk MR4 dfdfdfcf (ABORTED)
+	15 clk MR4 (1|5|80001000):1000 00000001 MW4 1004 00000002 R c0 1|5|80001000 MR4 1008
 	 16 ns LD 00000300  ........ ........ 00000800 ..##..11     0000000300    NM ISH INC
 	          00000310  22222222 ........ ........ ........     0000000310    NM ISH INC
 EOF
@@ -158,7 +161,7 @@ text() { # TARGET TEXT
 }
 text din '0 7ffe12\n1 0x10\n2 ffffffffffffffff\n3 1\n4 0 more\n\n5 1\n0 10000000000000000\n'
 text xdin 'r 7ffe12 4\nw 0x10 8\ni ffffffffffffffff ffffffff\nm 1 0\nc 1 1\nv 1 1\n\nr 1\nr 1 100000000\n'
-text lackey '==1== x\nI  04016930,3\n S 1ffefffd88,8\n L 04222cac,16\n M 0421c7cc,4294967295\n\nhello\n L 1,\n'
+text lackey '==1== x\n--1-- y\n**1** z\nSB 04016930\nI  04016930,3\n S 1ffefffd88,8\n L 04222cac,16\n M 0421c7cc,4294967295\n\nhello\n L 1,\n'
 text cis501 '1 40061e -1 -1 -1 R T -       -96            0       400620       4005c0 J        JMP_IMM\n2 4005c0 44 -1  2 - - L -9223372036854775808 ffffffffffffffff 0 0 MOVSX SEXT_DWORD_TO_QWORD\n\n1 4 100 -1 2147483647 W N S 1 1 1 1 A B\n1 1 1\n'
 text laplace_text 'r 123456789abcdef0 4 9f8e7 9a8b7c6d\nr 123456789abcdef0 4 9a8b7 8888ffff3e456a21\n! 0 0 0 0\ni ffffffffffffffff ffffffff ffffffff ffffffffffffffff\n\nw 1 2 3\n'
 text laplace_events 'F 123456789abcdef7 100 77\nM 123456789abcdefe 100 1a2b3c4d 9000 8efa5567 35 5 1029384756afbecd foobar.so\nFORK 0A x\r\n ! 1\n\nF x\n'

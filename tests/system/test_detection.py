@@ -46,6 +46,8 @@ FOREIGN = {
     "simulator log": "100 ns: reset released\n120 ns  bus idle\n140 ns  grant = 1\n160 ns  R done\n",
     "vcd": "$timescale 1ns $end\n$var wire 1 ! clk $end\n#0\n0!\n#5\n1!\n",
     "picture": "M 10,20\nL 30,40\nL 50,60\nS 70,80\n",
+    "small graph": "0 4\n4 8\n3 0\n1 8\n",
+    "outline": "v 1a 20\nv 30 4c\nc 50 60\nv 1c 9\n",
     "mesh": "v 10 20\nv 30 40\nv 50 60\nv 11 9\n",
     "gcode": "G1 X10 Y20 F1200\nM 104 S200\nF 1200\nG1 X30\n",
     "graph": "0 1\n0 2\n1 3\n2 3\n3 4\n",
