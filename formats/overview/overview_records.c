@@ -1,5 +1,9 @@
 /* Draws single records: decodes chunks, and sorts their records into columns of equal time, the
- * bins. */
+ * bins.
+ *
+ * Bins are of the time of day, rates are by the bus clock. Both pass equally fast within a chunk,
+ * but each chunk starts when it arrived: a delay leaves a pause before the chunk and makes it
+ * overlap the next one. So where two chunks meet, the bins' durations get the difference. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,8 +16,11 @@ struct sorting {
 	struct bc_overview *overview;
 	bool is_mixed; /* a column may have several recordings */
 	unsigned bin_count;
-	uint32_t bins[BC_OVERVIEW_COLUMNS]; /* columns of this recording's bins; or NONE */
-	uint64_t ticks[BC_CHUNK_RECORDS];   /* scratch */
+	uint32_t bins[BC_OVERVIEW_COLUMNS];    /* columns of this recording's bins; or NONE */
+	__int128 more_ns[BC_OVERVIEW_COLUMNS]; /* of the bus clock than of the time of day */
+	struct bc_chunk_info before;           /* the last chunk of this recording */
+	bool has_before;
+	uint64_t ticks[BC_CHUNK_RECORDS]; /* scratch */
 };
 
 static uint32_t bin_of(const struct sorting *s, int64_t ns)
@@ -159,6 +166,73 @@ static void add_unreadable(struct sorting *s, const struct sorted_chunk *c, uint
 	note_record(column, c->info->first_record);
 }
 
+/* ---- durations by the bus clock */
+
+/* A bin is not shorter than this part of its time: a few records at the edge of a pause would have
+ * the rate of their burst. */
+#define SHORT_PART 4
+
+/* Spreads a difference evenly over some time. */
+static void add_difference(struct sorting *s, int64_t from_ns, int64_t to_ns, __int128 more_ns)
+{
+	const struct bc_overview_picture *p = &s->overview->picture;
+	__int128 span = (__int128)to_ns - from_ns;
+
+	if (from_ns > p->to_ns || to_ns < p->from_ns)
+		return;
+	if (span == 0) {
+		s->more_ns[bin_of(s, from_ns)] += more_ns;
+		return;
+	}
+	uint32_t first = bin_of(s, from_ns > p->from_ns ? from_ns : p->from_ns);
+	uint32_t last = bin_of(s, to_ns < p->to_ns ? to_ns : p->to_ns);
+	for (uint32_t bin = first; bin <= last; bin++) {
+		int64_t low = bin_from(s, bin);
+		int64_t high = bin_from(s, bin + 1);
+		low = low > from_ns ? low : from_ns;
+		high = high < to_ns ? high : to_ns;
+		if (high > low)
+			s->more_ns[bin] += more_ns * ((__int128)high - low) / span;
+	}
+}
+
+/* Notes how much more time passed on the bus clock between a chunk and the one before it. */
+static void note_difference(struct sorting *s, const struct bc_chunk_info *info, uint64_t clock_hz)
+{
+	const struct bc_chunk_info *before = &s->before;
+
+	if (!s->is_mixed && s->has_before && clock_hz != 0 && before->epoch == info->epoch &&
+		before->last_tick <= info->first_tick) {
+		unsigned __int128 ticks = info->first_tick - before->last_tick;
+		int64_t end_ns = bc_overview_row_to(before, clock_hz);
+		int64_t start_ns = info->wall_ns;
+		__int128 more_ns = (__int128)(ticks * 1000000000 / clock_hz) + end_ns - start_ns;
+		/* Headers may have any times. */
+		if (more_ns < INT64_MAX && more_ns > -(__int128)INT64_MAX)
+			add_difference(s, end_ns < start_ns ? end_ns : start_ns,
+				end_ns < start_ns ? start_ns : end_ns, more_ns);
+	}
+	s->before = *info;
+	s->has_before = true;
+}
+
+/* Ends a recording: its bins get their durations. */
+static void end_bins(struct sorting *s)
+{
+	for (uint32_t bin = 0; bin < s->bin_count; bin++) {
+		if (s->bins[bin] == NONE)
+			continue;
+		struct bc_overview_column *c = &s->overview->columns[s->bins[bin]];
+		__int128 ns = (__int128)c->duration_ns + s->more_ns[bin];
+		__int128 least_ns = (__int128)c->duration_ns / SHORT_PART;
+		ns = ns < least_ns ? least_ns : ns;
+		c->duration_ns = ns < INT64_MAX ? (uint64_t)ns : INT64_MAX;
+	}
+	memset(s->bins, 0xFF, sizeof(s->bins));
+	memset(s->more_ns, 0, sizeof(s->more_ns));
+	s->has_before = false;
+}
+
 static int draw_chunk(struct sorting *s, const struct bc_overview_segment *segment,
 	struct bc_chunk_row *rows, uint32_t at)
 {
@@ -168,6 +242,7 @@ static int draw_chunk(struct sorting *s, const struct bc_overview_segment *segme
 	struct sorted_chunk c = {.segment = segment, .info = &row->info, .is_sorted = true};
 	uint64_t lost = bc_overview_lost_in(segment, rows, at, at + 1);
 
+	note_difference(s, &row->info, segment->clock_hz);
 	if (!bc_overview_pace(o, bc_chunk_encoded_bytes(&row->info)))
 		return -ECANCELED;
 	if (!bc_overview_read_chunk(o, row, chunk)) {
@@ -239,13 +314,14 @@ static int draw_segments(struct sorting *s)
 		if (!segment->is_in)
 			continue;
 		if (segment->recording != recording && !s->is_mixed)
-			memset(s->bins, 0xFF, sizeof(s->bins));
+			end_bins(s);
 		recording = segment->recording;
 		struct bc_chunk_row *rows = bc_overview_load_rows(o, segment);
 		for (uint32_t at = segment->low; rows != NULL && rc == 0 && at <= segment->high;
 			at++)
 			rc = draw_chunk(s, segment, rows, at);
 	}
+	end_bins(s);
 	return rc;
 }
 

@@ -188,12 +188,31 @@ class Recordings:
                 equal(column["lost"], lost[at], "lost")
                 equal(column["gaps"], gaps[at], "gaps")
                 equal(column["uncounted"], 0, "uncounted")
-                equal(column["duration_ns"], column["to"] - column["from"], "duration")
+                equal(column["duration_ns"], self._bin_duration(o, origin, column, chunks), "duration")
                 if records[at]:
                     assert column["first_record"] <= firsts[at], "first record"
                 self._check_cells(o, column, counts[at])
                 done.add(key)
         equal(done, set(columns), "columns of recordings")
+
+    def _bin_duration(self, o, origin, column, chunks):
+        """The time of day of a column, and how much more passed on the bus clock where chunks meet in it: evenly spread
+        between the end of one and the start of the next, whichever is earlier."""
+        low, high, more = column["from"] + origin, column["to"] + origin, 0
+        start, end = o["from"] + origin, o["to"] + origin
+        inside = [at for at, chunk in enumerate(chunks) if chunk.end >= start and chunk.wall <= end]
+        for at in range(inside[0] + 1, inside[-1] + 1):
+            one, two = chunks[at - 1], chunks[at]
+            if not one.clock_hz or one.epoch != two.epoch or one.last_tick > two.first_tick:
+                continue
+            first, last = sorted((one.end, two.wall))
+            difference = (two.first_tick - one.last_tick) * 10**9 // one.clock_hz + one.end - two.wall
+            if first == last:
+                more += difference if low <= first < high else 0
+            elif min(high, last) > max(low, first):
+                share = abs(difference) * (min(high, last) - max(low, first)) // (last - first)
+                more += share if difference > 0 else -share
+        return max(high - low + more, (high - low) // 4)
 
     def _check_events(self, events, o, origin):
         start, end = o["from"] + origin, o["to"] + origin

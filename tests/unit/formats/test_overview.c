@@ -836,6 +836,47 @@ TEST_F(with_an_unknown_clock_records_have_the_time_of_their_chunk)
 	assert_int_equal(only_recording(f)->clock_hz, 0);
 }
 
+static const struct delays {
+	const char *name;
+	unsigned columns;
+	uint32_t every;
+	int64_t late_ns;
+} delays[] = {
+	{"a chunk in ten, shorter than a column", 30, 10, 2500000},
+	{"a chunk in ten, longer than a column", 150, 10, 4100000},
+	{"every other chunk", 60, 2, 900000},
+	{"none", 100, 1000, 0},
+};
+
+TEST_CASES(chunks_that_arrived_late_make_no_spike, delays)
+{
+	struct fixture *f = test_alloc(sizeof(*f));
+
+	set_up(f);
+	start_segment(f, FIRST, 0);
+	for (uint32_t i = 0; i < 300; i++) {
+		bool is_late = i % c->every == c->every / 2;
+		reset_chunk(f, START + i * INT64_C(1000000), 0);
+		f->chunk->info.wall_ns += is_late ? c->late_ns : 0;
+		add_records(f, 100, 10, 100); /* 100,000 a second */
+		append_chunk(f);
+	}
+	seal(f);
+	update(f);
+	struct bc_overview_options options = bc_overview_options_default();
+	options.columns = c->columns;
+	const struct bc_overview_picture *p = draw(f, &options);
+	assert_int_equal(p->unit, BC_OVERVIEW_RECORDS);
+	for (uint32_t i = 1; i + 3 < p->column_count; i++) {
+		double expected = (double)p->columns[i].duration_ns / 10000;
+		double got = (double)p->columns[i].records;
+		if (got > 1.3 * expected + 20)
+			fail_msg("column %u: %.0f records, wanted %.0f", i, got, expected);
+	}
+	tear_down(f);
+	free(f);
+}
+
 static void make_two(struct fixture *f)
 {
 	start_segment(f, FIRST, 0);
