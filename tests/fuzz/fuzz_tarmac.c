@@ -53,7 +53,7 @@ static void check_fields(const struct bc_entry *e)
 {
 	static char out[BC_PRINT_MAX + BC_PARSE_PADDING];
 	static struct bc_entry entries[BC_LINE_ENTRIES + 3];
-	uint64_t state[8];
+	static uint64_t state[8192];
 	struct bc_format_options options = bc_format_options_default();
 	char *end = bc_tarmac_print_fields(out, e, e->tick);
 
@@ -99,7 +99,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	static struct bc_entry entries[BC_LINE_ENTRIES + 3];
 	struct bc_format_options options = bc_format_options_default();
 	char *block = malloc(size + 1 + BC_PARSE_PADDING);
-	uint64_t state[8];
+	static uint64_t state[8192];
 	void *printer = bc_printer_start(&bc_tarmac_printer, &options);
 	enum bc_parse_end end;
 
