@@ -10,9 +10,7 @@
  */
 #include "daemon/base/log.h"
 
-#include <errno.h>
 #include <inttypes.h>
-#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -25,6 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "daemon/base/write_out.h"
 #include "formats/base/clock.h"
 #include "formats/base/fail.h"
 #include "formats/base/rfc3339.h"
@@ -138,24 +137,6 @@ size_t bc_log_write(char line[BC_LOG_LINE_MAX], size_t used, const char *text)
 	return used;
 }
 
-/* Waits for the reader. Returns 0 or a negative errno. */
-static int write_line(const char *line, size_t left)
-{
-	while (left != 0) {
-		ssize_t n = write(STDERR_FILENO, line, left);
-		if (n >= 0) {
-			line += n;
-			left -= (size_t)n;
-		} else if (errno == EAGAIN) { /* someone else has set O_NONBLOCK */
-			struct pollfd standard_error = {.fd = STDERR_FILENO, .events = POLLOUT};
-			poll(&standard_error, 1, -1);
-		} else if (errno != EINTR) {
-			return -errno;
-		}
-	}
-	return 0;
-}
-
 static void count_dropped(void)
 {
 	queue.unreported++;
@@ -208,7 +189,7 @@ static bool write_next(void)
 	queue.is_full = queue.is_full && queue.used != 0;
 	size_t bytes = missing != 0 ? format_dropped(line, missing) : take_line(line);
 	pthread_mutex_unlock(&queue.lock);
-	int rc = write_line(line, bytes);
+	int rc = bc_write_out(STDERR_FILENO, line, bytes);
 	pthread_mutex_lock(&queue.lock);
 	if (rc == 0) {
 		queue.unreported -= missing;
@@ -345,6 +326,6 @@ void bc_log(enum bc_log_level level, const char *format, ...)
 	int n = format_prefix(line, sizeof(line), level);
 	fit(text, LINE_BYTES - (size_t)n);
 	size_t bytes = bc_log_write(line, (size_t)n, text);
-	if (!queue_line(line, bytes) && write_line(line, bytes) != 0)
+	if (!queue_line(line, bytes) && bc_write_out(STDERR_FILENO, line, bytes) != 0)
 		atomic_fetch_add(&dropped, 1);
 }

@@ -14,6 +14,7 @@
 #include "daemon/base/lock.h"
 #include "daemon/base/log.h"
 #include "daemon/base/stall_detector.h"
+#include "daemon/base/write_out.h"
 #include "daemon/hook/event_command.h"
 #include "daemon/hook/hook.h"
 #include "daemon/main/disk_alarm.h"
@@ -395,8 +396,7 @@ static void print_job(uv_work_t *work)
 {
 	struct bc_daemon *d = work->data;
 
-	if (fputs(d->status_text, stdout) < 0 || fflush(stdout) != 0)
-		d->print_error = errno;
+	d->print_error = -bc_write_out(STDOUT_FILENO, d->status_text, strlen(d->status_text));
 }
 
 static void on_printed(uv_work_t *work, int status)
