@@ -569,6 +569,29 @@ class SmallDisk:
         run("umount", self.path)
 
 
+class LoopDisk:
+    """A file system of this kind and size on a loop device in a directory. Skips the test if it can't be mounted."""
+
+    def __init__(self, directory, kind, size):
+        self.image, self.path = directory / "image", directory / "disk"
+        self.kind, self.size = kind, size
+
+    def __enter__(self):
+        if shutil.which(f"mkfs.{self.kind}") is None:
+            pytest.skip(f"mkfs.{self.kind} is not installed")
+        with self.image.open("wb") as image:
+            image.truncate(self.size)
+        self.path.mkdir()
+        equal(run(f"mkfs.{self.kind}", "-q", self.image).returncode, 0, f"mkfs.{self.kind}")
+        done = run("mount", "-o", "loop", self.image, self.path)
+        if done.returncode != 0:
+            pytest.skip(f"{self.kind} can't be mounted: {done.stderr.decode().strip()}")
+        return self.path
+
+    def __exit__(self, *exception):
+        run("umount", self.path)
+
+
 def each(function, jobs, workers=6):
     """Runs function(directory, *job) for each job, several at a time: most wait for the daemon's timers."""
 

@@ -13,6 +13,14 @@ from harness import BUSCAP, BUSCAPD, Daemon, Faults, equal, info, run, verify
 MIB = 1 << 20
 OLD = 40 * 86400
 
+SMALL = ("--set", "pipeline.workers=1", "--set", "pipeline.buffer=16M")
+
+
+def wait_written(daemon, more):
+    """Waits until so many more records are written."""
+    before = daemon.status()["counts"]["written"]
+    harness.wait_until(lambda: daemon.status()["counts"]["written"] >= before + more, "records are written")
+
 
 def record(out, source, *argv, env=None):
     """Records until the source ends. Returns the log."""
@@ -168,34 +176,11 @@ def test_files_that_a_reader_has_open_or_that_have_links_are_not_deleted_in_vain
         assert 1 <= deleted <= 3, f"{deleted} of {len(old)} deleted; {daemon.err.decode()}"
 
 
-class Btrfs:
-    """A btrfs of this size on a loop device. Skips the test if it can't be mounted."""
-
-    def __init__(self, directory, size):
-        self.image, self.path = directory / "image", directory / "btrfs"
-        self.size = size
-
-    def __enter__(self):
-        if shutil.which("mkfs.btrfs") is None:
-            pytest.skip("mkfs.btrfs is not installed")
-        with self.image.open("wb") as image:
-            image.truncate(self.size)
-        self.path.mkdir()
-        equal(run("mkfs.btrfs", "-q", self.image).returncode, 0, "mkfs.btrfs")
-        done = run("mount", "-o", "loop,commit=10", self.image, self.path)
-        if done.returncode != 0:
-            pytest.skip(f"a btrfs can't be mounted: {done.stderr.decode().strip()}")
-        return self.path
-
-    def __exit__(self, *exception):
-        run("umount", self.path)
-
-
 @pytest.mark.ci
 @pytest.mark.root
 @pytest.mark.parametrize("is_kept", (False, True), ids=("late", "in_a_snapshot"))
 def test_btrfs_shows_freed_space_late_or_never(tmp, is_kept):
-    with Btrfs(tmp, 400 * MIB) as disk:
+    with harness.LoopDisk(tmp, "btrfs", 400 * MIB) as disk:
         equal(run("btrfs", "subvolume", "create", disk / "out").returncode, 0, "subvolume")
         out = disk / "out"
         old = make_old(out, "1M", "5M")
