@@ -155,6 +155,7 @@ static void find_owner(struct bc_segment_entry *entry, struct bc_known_file *now
 		now->owner = bc_segment_owner_check(
 			&header, dir_fd, file, &entry->name, entry->format);
 		now->sequence = now->owner == 0 ? header.sequence : 0;
+		bc_report_progress(known->progress);
 	}
 	if (now->owner == -ENOENT && entry->name.is_partial) {
 		entry->name.is_partial = false;
@@ -246,6 +247,16 @@ static int sort(struct bc_segment_list *list, int dir_fd, struct bc_known_files 
 		list->foreign++;
 	}
 	return 0;
+}
+
+void bc_known_files_forget_foreign(struct bc_known_files *known)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < known->count; i++)
+		if (known->files[i].owner == 0)
+			known->files[count++] = known->files[i];
+	known->count = count;
 }
 
 void bc_segment_list_adopt(
