@@ -4,7 +4,8 @@
 #include "formats/codec/block_parse.h"
 
 struct din {
-	uint32_t size; /* of every access, from the option */
+	uint32_t size;   /* of every access, from the option */
+	uint64_t unread; /* lines with more than a label and an address */
 };
 
 static const uint16_t din_types[] = {
@@ -44,7 +45,8 @@ static inline const char *parse_din_fast(const char *at, struct bc_reference_lin
 }
 
 /* Slow path, for any line. */
-static const char *parse_din_line(struct bc_parse *p, struct bc_reference_line *line)
+static const char *parse_din_line(
+	struct din *din, struct bc_parse *p, struct bc_reference_line *line)
 {
 	const char *at = bc_skip_spaces(p->at);
 	unsigned label = (unsigned)(*at - '0');
@@ -62,12 +64,15 @@ static const char *parse_din_line(struct bc_parse *p, struct bc_reference_line *
 	}
 	p->bad = at;
 	p->expected = expected;
-	return expected == NULL ? bc_line_end(at) + 1 : NULL;
+	if (expected != NULL)
+		return NULL;
+	din->unread += *bc_skip_spaces(at) != '\n';
+	return bc_line_end(at) + 1;
 }
 
 static enum bc_parse_end parse_din(void *state, struct bc_parse *p)
 {
-	const struct din *din = state;
+	struct din *din = state;
 
 	for (; p->at < p->end; p->number++) {
 		struct bc_reference_line line;
@@ -76,7 +81,7 @@ static enum bc_parse_end parse_din(void *state, struct bc_parse *p)
 			return BC_PARSE_FULL;
 		const char *next = parse_din_fast(p->at, &line);
 		if (next == NULL)
-			next = parse_din_line(p, &line);
+			next = parse_din_line(din, p, &line);
 		if (next == NULL)
 			return BC_PARSE_BAD;
 		line.size = line.type != BC_REF_FLUSH ? din->size : 0; /* a flush transfers none */
@@ -96,10 +101,18 @@ static bool is_typical_din(
 	return *bc_skip_spaces(bc_token_end(addr)) == '\n';
 }
 
+static void get_notes(const void *state, struct bc_parse_notes *notes)
+{
+	const struct din *din = state;
+
+	notes->unread = din->unread;
+}
+
 const struct bc_parser bc_din_parser = {.state_bytes = sizeof(struct din),
 	.init = din_init,
 	.parse = parse_din,
 	.is_typical = is_typical_din,
+	.notes = get_notes,
 	.has_bare_hex = true};
 
 static inline int xdin_type(char letter)

@@ -49,9 +49,19 @@ static const struct {
 
 static const struct foreign zlib = PACKED("zlib", "pigz -dc <");
 static const struct foreign lzma = PACKED("lzma", "xz -dc");
-static const struct foreign utf16[] = {
-	{"UTF-16 text", "UTF-16 text", "convert", "iconv -f UTF-16LE -t UTF-8 FILE"},
-	{"UTF-16 text", "UTF-16 text", "convert", "iconv -f UTF-16BE -t UTF-8 FILE"},
+static const struct foreign old_mac = {"text whose lines end in CR", "text whose lines end in CR",
+	"convert", "tr '\\r' '\\n' <FILE"};
+
+/* Texts with a character in one byte of several and zeros in the others. */
+static const struct {
+	size_t width;
+	size_t at;
+	struct foreign foreign;
+} wide[] = {
+	{2, 0, {"UTF-16 text", "UTF-16 text", "convert", "iconv -f UTF-16LE -t UTF-8 FILE"}},
+	{2, 1, {"UTF-16 text", "UTF-16 text", "convert", "iconv -f UTF-16BE -t UTF-8 FILE"}},
+	{4, 0, {"UTF-32 text", "UTF-32 text", "convert", "iconv -f UTF-32LE -t UTF-8 FILE"}},
+	{4, 3, {"UTF-32 text", "UTF-32 text", "convert", "iconv -f UTF-32BE -t UTF-8 FILE"}},
 };
 
 /* The header of zlib is two bytes: deflate with a window of up to 32 KiB, and a checksum of five
@@ -77,15 +87,29 @@ static bool is_ascii(uint8_t byte)
 	return (byte >= ' ' && byte <= '~') || byte == '\t' || byte == '\n' || byte == '\r';
 }
 
-/* Whether nearly all pairs of bytes are a zero, at this place in the pair, and a character. */
-static bool is_utf16(const uint8_t *head, size_t bytes, size_t zero)
+/* Whether nearly all units of `width` bytes are a character, at this place in the unit, and zeros.
+ */
+static bool is_wide(const uint8_t *head, size_t bytes, size_t width, size_t at)
 {
-	size_t pairs = bytes / 2 < 2048 ? bytes / 2 : 2048;
+	size_t units = bytes / width < 2048 ? bytes / width : 2048;
 	size_t good = 0;
 
-	for (size_t i = 0; i < pairs; i++)
-		good += head[2 * i + zero] == 0 && is_ascii(head[2 * i + 1 - zero]);
-	return pairs >= 4 && good * 8 >= pairs * 7;
+	for (size_t i = 0; i < units; i++) {
+		const uint8_t *unit = head + i * width;
+		bool is_good = is_ascii(unit[at]);
+		for (size_t other = 0; other < width; other++)
+			is_good &= other == at || unit[other] == 0;
+		good += is_good;
+	}
+	return units >= 4 && good * 8 >= units * 7;
+}
+
+/* Whether there are lines of a Macintosh before OS X, and no others. */
+static bool has_only_returns(const uint8_t *head, size_t bytes)
+{
+	const uint8_t *first = memchr(head, '\r', bytes);
+
+	return first != NULL && first != head + bytes - 1 && memchr(head, '\n', bytes) == NULL;
 }
 
 /* Whether one of the first bytes is none of ASCII text. */
@@ -111,13 +135,13 @@ static const struct foreign *find_magic(const uint8_t *head, size_t bytes, size_
 static const struct foreign *find_foreign(const uint8_t *head, size_t bytes, bool may_be_records)
 {
 	if (!has_binary(head, bytes))
-		return NULL;
+		return has_only_returns(head, bytes) ? &old_mac : NULL;
 	const struct foreign *found = find_magic(head, bytes, may_be_records ? 4 : 2);
 	if (found != NULL || may_be_records)
 		return found;
-	for (size_t zero = 0; zero < 2; zero++)
-		if (is_utf16(head, bytes, zero))
-			return &utf16[zero == 0];
+	for (size_t i = 0; i < sizeof(wide) / sizeof(wide[0]); i++)
+		if (is_wide(head, bytes, wide[i].width, wide[i].at))
+			return &wide[i].foreign;
 	return is_lzma(head, bytes) ? &lzma : is_zlib(head, bytes) ? &zlib : NULL;
 }
 

@@ -176,6 +176,8 @@ PACKED = {
     "tar.gz": (gzip.compress(TAR), "tar within gzip", "gzip -dc"),
     "UTF-16": (DIN.decode().encode("utf-16"), "UTF-16 text", "iconv -f UTF-16LE"),
     "UTF-16 without a mark": (DIN.decode().encode("utf-16-be"), "UTF-16 text", "iconv -f UTF-16BE"),
+    "UTF-32": (DIN.decode().encode("utf-32"), "UTF-32 text", "iconv -f UTF-32LE"),
+    "a Macintosh": (DIN.replace(b"\n", b"\r"), "text whose lines end in CR", r"tr '\r' '\n'"),
     "UTF-16 in gzip": (gzip.compress(DIN.decode().encode("utf-16")), "UTF-16 text within gzip", "gzip -dc"),
 }
 

@@ -70,6 +70,12 @@ def test_a_real_programs_references_become_dinero():
           b"f 1 3 0 4016930\nw 2 8 0 1ffefffd88\nr 3 1 0 4222cac\n")
 
 
+def test_what_follows_the_address_in_din_is_counted():
+    out, err = convert(b"0 10\n1 20 4\n2 30 \r\n0 40\tfetch\n", "din", "din")
+    equal(out, b"0 10\n1 20\n2 30\n0 40\n")
+    assert "2 lines with more than was read\n" in err, err
+
+
 def test_superblocks_and_messages_of_lackey_are_counted(tmp):
     path = tmp / "a.lackey"
     path.write_bytes(b"--7-- Reading syms\n" + LACKEY.replace(b"I  ", b"SB 04016930\nI  ") + b"**7** bye\n")
