@@ -191,7 +191,7 @@ static void direct_archiver(struct bc_daemon *d, const struct bc_status *status)
 /* Something may have deleted the socket's node, or its directory. */
 static void check_socket(struct bc_daemon *d)
 {
-	int fd = bc_socket_check(&d->socket, d->config->socket, d->config->socket_group);
+	int fd = bc_socket_check(&d->socket, d->config->socket);
 
 	if (fd >= 0)
 		bc_socket_api_listen(d->api, fd);

@@ -135,21 +135,19 @@ static bool is_alive(const struct sockaddr_un *address, long *pid)
 	return is_connected;
 }
 
-static void set_group(const char *path, const char *group)
+static void set_group(const struct bc_socket *s, const char *path)
 {
-	const struct group *entry = group[0] != '\0' ? getgrnam(group) : NULL;
-
 	/* Our own user and root can connect anyway. */
-	if (entry != NULL && chown(path, (uid_t)-1, entry->gr_gid) != 0)
+	if (s->gid != (gid_t)-1 && chown(path, (uid_t)-1, s->gid) != 0)
 		bc_log(BC_LOG_WARNING,
 			"%s: can't let the group %s connect: %s; set socket.group to one that "
 			"this user may use",
-			path, group, strerror(errno));
+			path, s->group, strerror(errno));
 }
 
 /* Makes the node and listens on it. *node_fd keeps its inode, so that no other gets the number.
  * Returns the listening fd or a negative errno. */
-static int listen_on(const struct sockaddr_un *address, const char *group, int *node_fd)
+static int listen_on(const struct bc_socket *s, const struct sockaddr_un *address, int *node_fd)
 {
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
@@ -160,7 +158,7 @@ static int listen_on(const struct sockaddr_un *address, const char *group, int *
 	rc = rc == 0 ? 0 : -errno;
 	umask(before);
 	if (rc == 0) {
-		set_group(address->sun_path, group);
+		set_group(s, address->sun_path);
 		*node_fd = open(address->sun_path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 		rc = *node_fd < 0 || listen(fd, SOMAXCONN) != 0 ? -errno : 0;
 	}
@@ -176,7 +174,7 @@ static int listen_on(const struct sockaddr_un *address, const char *group, int *
 /* Replaces a stale socket. Returns the listening fd or a negative errno; -EBUSY with the pid of the
  * listening process in *holder. */
 static int replace_stale(
-	const struct sockaddr_un *address, const char *group, int *node_fd, long *holder)
+	const struct bc_socket *s, const struct sockaddr_un *address, int *node_fd, long *holder)
 {
 	struct stat st;
 
@@ -187,7 +185,7 @@ static int replace_stale(
 			return -EEXIST;
 		unlink(address->sun_path);
 	}
-	return listen_on(address, group, node_fd);
+	return listen_on(s, address, node_fd);
 }
 
 static void write_error(char *err, size_t errlen, const char *path, int rc, long holder)
@@ -224,8 +222,7 @@ static void write_lock_path(char out[LOCK_PATH_MAX], const char *path)
 
 /* Locks PATH.lock, unless it is locked already, and makes the node. Returns the listening fd, or a
  * negative errno with a message in `err`. */
-static int make_node(
-	struct bc_socket *s, const char *path, const char *group, char *err, size_t errlen)
+static int make_node(struct bc_socket *s, const char *path, char *err, size_t errlen)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	char lock_path[LOCK_PATH_MAX];
@@ -245,7 +242,7 @@ static int make_node(
 			      : bc_lock_file(lock_path, &holder, err, errlen);
 	if (lock_fd < 0 && err[0] != '\0')
 		return lock_fd;
-	rc = lock_fd < 0 ? lock_fd : replace_stale(&address, group, &node_fd, &holder);
+	rc = lock_fd < 0 ? lock_fd : replace_stale(s, &address, &node_fd, &holder);
 	if (rc < 0) {
 		write_error(err, errlen, path, rc, holder);
 		if (lock_fd >= 0 && lock_fd != s->lock_fd)
@@ -264,15 +261,18 @@ static int make_node(
 int bc_socket_claim(
 	struct bc_socket *s, const char *path, const char *group, char *err, size_t errlen)
 {
-	*s = (struct bc_socket){.fd = -1, .node_fd = -1, .lock_fd = -1};
-	int fd = make_node(s, path, group, err, errlen);
+	const struct group *entry = group[0] != '\0' ? getgrnam(group) : NULL;
+
+	*s = (struct bc_socket){.fd = -1, .node_fd = -1, .lock_fd = -1, .group = group};
+	s->gid = entry != NULL ? entry->gr_gid : (gid_t)-1;
+	int fd = make_node(s, path, err, errlen);
 	if (fd < 0)
 		return fd;
 	s->fd = fd;
 	return 0;
 }
 
-int bc_socket_check(struct bc_socket *s, const char *path, const char *group)
+int bc_socket_check(struct bc_socket *s, const char *path)
 {
 	char err[512] = "";
 	size_t n = strlen(path);
@@ -281,7 +281,7 @@ int bc_socket_check(struct bc_socket *s, const char *path, const char *group)
 	if (s->fd < 0 || bc_is_at(s->node_fd, path))
 		return -1;
 	if (!s->is_passed)
-		fd = make_node(s, path, group, err, sizeof(err));
+		fd = make_node(s, path, err, sizeof(err));
 	/* The error may also be the lock's. */
 	bool is_own = strncmp(err, path, n) == 0 && err[n] == ':';
 	if (fd >= 0)

@@ -13,11 +13,14 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 struct bc_socket {
-	int fd;         /* listening, non-blocking; -1: none */
-	int node_fd;    /* its node, for identification; -1: none */
-	int lock_fd;    /* the lock file next to it; -1: none */
+	int fd;      /* listening, non-blocking; -1: none */
+	int node_fd; /* its node, for identification; -1: none */
+	int lock_fd; /* the lock file next to it; -1: none */
+	const char *group;
+	gid_t gid;      /* of the group; -1: none. Looked up once: its directory may hang */
 	bool is_passed; /* the service manager owns its node */
 	bool is_lost;   /* its node can't be made again; reported */
 };
@@ -29,15 +32,15 @@ int bc_socket_inherit(
 	struct bc_socket *socket, const char *path, char *err, size_t errlen) BC_MUST_CHECK;
 
 /* Locks PATH.lock, removes a stale socket, and listens with mode 0660 and the given group if it
- * exists. Returns 0, or a negative errno with a message in `err`: -EBUSY if another process
- * listens. */
+ * exists. `group` must stay valid. Returns 0, or a negative errno with a message in `err`: -EBUSY
+ * if another process listens. */
 int bc_socket_claim(struct bc_socket *socket, const char *path, const char *group, char *err,
 	size_t errlen) BC_MUST_CHECK;
 
 /* If the node is gone, or another process's, makes it again as soon as that is possible, and logs
  * it. Returns the new listening socket, to be used instead of socket->fd under the same number, or
  * -1: nothing to do, or not possible now. */
-int bc_socket_check(struct bc_socket *socket, const char *path, const char *group) BC_MUST_CHECK;
+int bc_socket_check(struct bc_socket *socket, const char *path) BC_MUST_CHECK;
 
 /* Closes the socket and, unless it was passed, removes its node, if it still has it, and its
  * lock. A passed socket keeps listening in the service manager. */

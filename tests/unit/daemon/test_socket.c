@@ -97,7 +97,7 @@ static bool is_reached(struct fixture *f, int listening)
 static const char *check(struct fixture *f)
 {
 	log_capture_start(&f->log);
-	int fd = bc_socket_check(&f->socket, f->path, "");
+	int fd = bc_socket_check(&f->socket, f->path);
 	const char *log = log_capture_stop(&f->log);
 
 	if (fd >= 0) {
