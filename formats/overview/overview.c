@@ -368,6 +368,9 @@ static int end_epoch(struct drawing *d)
 		for (size_t i = d->left_count; i != 0 && d->left[i - 1].column == last; i--)
 			d->left[i - 1].column--;
 		d->first = d->before;
+		/* Times of day may go backwards. */
+		int64_t to_ns = o->columns[last - 1].to_ns;
+		d->last.ns = to_ns > d->last.ns ? to_ns : d->last.ns;
 	}
 	end_column(d, d->last.ns, d->last.tick);
 	if (is_short && !d->has_before)

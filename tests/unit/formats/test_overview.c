@@ -836,6 +836,23 @@ TEST_F(with_an_unknown_clock_records_have_the_time_of_their_chunk)
 	assert_int_equal(only_recording(f)->clock_hz, 0);
 }
 
+TEST_F(a_short_last_column_of_an_earlier_time_joins_the_one_before_it)
+{
+	start_segment(f, FIRST, 0);
+	add_chunks(f, 0, 100);
+	reset_chunk(f, START + 50 * INT64_C(1000000), 0);
+	f->chunk->info.first_tick = 101000; /* the clock was set back */
+	add_records(f, 2, 1, 100);
+	append_chunk(f);
+	seal(f);
+	update(f);
+	for (unsigned columns = 1; columns <= 512; columns += 73) {
+		const struct bc_overview_picture *p = draw_all(f, columns, 200);
+		for (uint32_t i = 0; i < p->column_count; i++)
+			assert_true(p->columns[i].to_ns >= p->columns[i].from_ns);
+	}
+}
+
 static const struct delays {
 	const char *name;
 	unsigned columns;
