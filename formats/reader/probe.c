@@ -217,12 +217,22 @@ static unsigned probe_plain(struct bc_probe *probe, const uint8_t *head, size_t 
 	return fitting;
 }
 
+/* Number of bytes before the zeros at the end, which a crash may leave there. */
+static size_t before_zeros(const uint8_t *head, size_t bytes)
+{
+	while (bytes != 0 && head[bytes - 1] == 0)
+		bytes--;
+	return bytes;
+}
+
 static void probe_content(struct bc_probe *probe, const uint8_t *head, size_t bytes, bool is_all)
 {
+	size_t text = before_zeros(head, bytes);
 	unsigned fitting = 0;
 
-	if (bc_is_text(head, bytes))
-		probe->format = bc_probe_text(head, bytes, is_all, probe->err, sizeof(probe->err));
+	if (bc_is_text(head, text) && (text == bytes || memchr(head, '\n', text) != NULL))
+		probe->format = bc_probe_text(
+			head, text, is_all || text != bytes, probe->err, sizeof(probe->err));
 	else
 		fitting = probe_plain(probe, head, bytes);
 	if (probe->format == BC_FORMAT_UNKNOWN)
