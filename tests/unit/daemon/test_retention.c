@@ -127,6 +127,25 @@ TEST_F(the_lowest_sequence_is_deleted_first)
 	assert_true(temp_exists(&f->dir, FILE_OF(THIRD)) && temp_exists(&f->dir, FILE_OF(FOURTH)));
 }
 
+TEST_F(segments_are_deleted_by_their_numbers_beyond_99999)
+{
+	static const char *const names[] = {FIRST "-99998.byu.lz4", FIRST "-99999.byu.lz4",
+		FIRST "-100000.byu.lz4", FIRST "-100001.byu.lz4", FIRST "-1000000.byu.lz4",
+		FIRST "-2000000.byu.lz4"};
+
+	for (size_t i = 0; i < COUNT_OF(names); i++)
+		make(f, names[COUNT_OF(names) - 1 - i], 1, 0);
+	for (size_t i = 0; i < COUNT_OF(names); i++) {
+		for (size_t j = 0; j < COUNT_OF(names); j++)
+			assert_int_equal(temp_exists(&f->dir, names[j]), j >= i);
+		f->check.files = COUNT_OF(names) - 1 - i;
+		if (f->check.files != 0)
+			enforce(f, 1);
+		else
+			break;
+	}
+}
+
 TEST_F(a_listing_reads_each_header_once)
 {
 	struct bc_known_files known = {.files = NULL};
