@@ -21,7 +21,7 @@ import pytest  # noqa: E402
 import harness  # noqa: E402
 import test_disk  # noqa: E402
 from harness import Daemon, Faults, Watch, check_counts, equal, info  # noqa: E402
-from recovered import SMALL, start_again  # noqa: E402
+from recovered import SMALL, left_open, start_again  # noqa: E402
 
 ERRORS = ("ENOSPC", "EIO", "EDQUOT", "EROFS")
 KINDS = ("openat", "pwrite", "fdatasync", "fsync", "renameat2", "unlinkat", "ftruncate", "read", "pread", "fallocate",
@@ -172,7 +172,7 @@ def one_fault(directory, left, scenario, kind, number, error, mode):
     if status is None:
         assert code != 0 and err.strip(), f"no status, and no message; exit code {code}"
     err_next = start_again(out)
-    equal([path.name for path in out.glob("*.partial")], [], f"still open; {err_next}")
+    equal(left_open(out), [], f"still open; {err_next}")
     if scenario == "recovery":
         left.check(out, err + err_next)
     if status is None or status["recording"] is None:
