@@ -44,7 +44,7 @@ bool bc_is_text(const uint8_t *head, size_t bytes)
  * one, they are if there are few, nearly all are multiples of 4 (of decimal numbers, less than half
  * are), and they are no small numbers. */
 #define DISTINCT_MAX  16u
-#define ADDRESS_LEAST 0x100u
+#define ADDRESS_LEAST 0x10u
 
 struct hex_check {
 	uint64_t distinct[DISTINCT_MAX];
