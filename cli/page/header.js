@@ -110,15 +110,11 @@ export function emptyText() {
 	return within ? "The bus was idle in this view." : "Nothing was recording in this view.";
 }
 
-// "open" is the JSON's word: it is being recorded, was killed, or its last segment is not here. The daemon knows.
+// "open" is the JSON's word: it has no end: it was killed, or its next segment is missing or yet to come.
 export function stateText(recording) {
-	if (recording.state !== "open") {
-		return recording.state;
-	}
-	if (recording.id === recordingInProgress() || recording.id === model.inProgress) {
-		return "in progress";
-	}
-	return model.live && model.live.state === "connected" ? "without its end" : "in progress, or without its end";
+	const { id, state } = recording;
+	const isInProgress = state === "recording" || (state === "open" && id === recordingInProgress());
+	return isInProgress ? "in progress" : state === "open" ? "no end recorded" : state;
 }
 
 export function recordingView(recording) {

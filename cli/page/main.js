@@ -10,8 +10,8 @@ import { cellPixels, drawHeatMap, drawLegend, placeOfHit, rowsThatFit } from "./
 import { drawHelp } from "./help.js";
 import { drawLive, watchLive } from "./live.js";
 import {
-	clampView, columnRecords, eventsByTime, isColumnInView, isInView, isSameView, model, pannedView, recordingInProgress,
-	spanView, toAbsolute, toRelative, visibleRows, wholeView, zoomedView,
+	clampView, columnRecords, eventsByTime, isColumnInView, isInView, isSameView, model, pannedView, spanView,
+	toAbsolute, toRelative, visibleRows, wholeView, zoomedView,
 } from "./model.js";
 import { drawPanel, openTab } from "./panel.js";
 import { edges } from "./plot.js";
@@ -105,7 +105,7 @@ function setOverview(overview) {
 	if (text) {
 		model.deleted = { text, since: new Date() };
 	}
-	Object.assign(model, { overview, cursor: null, records: null, around: null, inProgress: recordingInProgress() });
+	Object.assign(model, { overview, cursor: null, records: null, around: null });
 }
 
 // Fetches all events, if there may be others than those known; or those in a view, if all are too many to be known.

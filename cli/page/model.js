@@ -18,7 +18,6 @@ export const model = {
 	liveError: null, // the same of the daemon's state
 	around: null, // the records before and after a view without any: {before, after; from, to: their times}
 	deleted: null, // which files are gone since they were shown: {text, since}
-	inProgress: null, // the recording in progress when the overview was fetched
 	isLoading: false,
 	isDragging: false,
 	live: null, // the last answer of /data/live

@@ -115,7 +115,8 @@ const char *bc_report_facts(char out[BC_REPORT_WORDS_MAX], const struct bc_repor
 	const struct bc_report_events *events)
 {
 	static const char *const states[] = {
-		[BC_OVERVIEW_OPEN] = "in progress, or without its end",
+		[BC_OVERVIEW_OPEN] = "no end recorded",
+		[BC_OVERVIEW_RECORDING] = "in progress",
 		[BC_OVERVIEW_RECOVERED] = "recovered",
 		[BC_OVERVIEW_SEALED] = "sealed",
 	};

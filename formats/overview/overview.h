@@ -54,7 +54,8 @@ int bc_overview_update(struct bc_overview *overview, char *const *paths, int cou
 /* ---- recordings */
 
 enum bc_overview_state {
-	BC_OVERVIEW_OPEN,      /* being recorded, or killed and not recovered */
+	BC_OVERVIEW_OPEN,      /* no end: killed, or its next segment is missing or yet to come */
+	BC_OVERVIEW_RECORDING, /* its last segment is being written */
 	BC_OVERVIEW_RECOVERED, /* it was killed */
 	BC_OVERVIEW_SEALED,
 };

@@ -151,7 +151,9 @@ static void make_recordings(struct bc_overview *o)
 		add_to_recording(r, s, is_first);
 		is_closed = (is_first || is_closed) &&
 			    (s->is_sealed || !bc_segment_path_is_partial(s->file->path));
-		r->state = is_closed ? s->end : BC_OVERVIEW_OPEN;
+		r->state = is_closed             ? s->end
+			   : s->file->is_written ? BC_OVERVIEW_RECORDING
+						 : BC_OVERVIEW_OPEN;
 	}
 }
 

@@ -85,6 +85,7 @@ static json_t *recording_json(const struct writer *w, const struct bc_overview_r
 {
 	static const char *const states[] = {
 		[BC_OVERVIEW_OPEN] = "open",
+		[BC_OVERVIEW_RECORDING] = "recording",
 		[BC_OVERVIEW_RECOVERED] = "recovered",
 		[BC_OVERVIEW_SEALED] = "sealed",
 	};

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "formats/base/atomic_file.h"
 #include "formats/overview/overview_internal.h"
 #include "formats/segment/recording_end.h"
 #include "formats/segment/segment_index.h"
@@ -414,6 +415,7 @@ static int scan_file(struct bc_overview *o, struct bc_overview_file *file)
 		return o->stop; /* 0: it is reported */
 	if (fstat(o->fd, &file->st) != 0)
 		rc = -errno;
+	file->is_written = bc_segment_path_is_partial(file->path) && bc_is_being_written(o->fd);
 	if (rc == 0)
 		rc = scan_sealed(o, file);
 	if (rc == -EBADMSG || rc == -ENOENT)
@@ -447,6 +449,7 @@ void bc_overview_empty_file(struct bc_overview *o, struct bc_overview_file *file
 	file->segments = NULL;
 	file->metadata = NULL;
 	file->segment_count = 0;
+	file->is_written = false;
 	file->is_repeated = false;
 }
 
@@ -467,8 +470,13 @@ int bc_overview_update_file(struct bc_overview *o, struct bc_overview_file *file
 		file->st = (struct stat){0};
 		return 0;
 	}
-	if (stat(file->path, &st) == 0 && is_unchanged(&st, &file->st))
+	if (stat(file->path, &st) == 0 && is_unchanged(&st, &file->st)) {
+		/* Its writer may have been killed. */
+		if (file->is_written && bc_overview_open_file(o, file))
+			file->is_written = bc_is_being_written(o->fd);
+		bc_overview_close_file(o);
 		return 0;
+	}
 	bc_overview_empty_file(o, file);
 	file->st = (struct stat){0};
 	return scan_file(o, file);

@@ -391,6 +391,23 @@ TEST_F(a_segment_without_chunks_has_a_recording_and_no_columns)
 	assert_int_equal(only_recording(f)->from_ns, START);
 }
 
+TEST_F(a_recording_is_in_progress_while_its_writer_lives)
+{
+	start_segment(f, FIRST, 0);
+	strcat(f->paths[0], ".partial");
+	add_chunks(f, 0, 3);
+	for (unsigned i = 0; i < 2; i++) {
+		update(f);
+		assert_int_equal(only_recording(f)->state, BC_OVERVIEW_RECORDING);
+	}
+	bc_segment_abandon(&f->writer); /* killed: the file does not change */
+	for (unsigned i = 0; i < 2; i++) {
+		update(f);
+		assert_int_equal(only_recording(f)->state, BC_OVERVIEW_OPEN);
+		assert_int_equal(only_recording(f)->records, 3 * RECORDS);
+	}
+}
+
 static const struct level {
 	const char *name;
 	unsigned columns;
@@ -957,7 +974,7 @@ TEST_F(a_segment_that_is_written_grows_and_is_found_when_it_is_sealed)
 	add_chunks(f, 0, 70);
 	update(f);
 	assert_int_equal(draw_all(f, 512, 200)->unit, BC_OVERVIEW_CHUNKS);
-	assert_int_equal(only_recording(f)->state, BC_OVERVIEW_OPEN);
+	assert_int_equal(only_recording(f)->state, BC_OVERVIEW_RECORDING);
 	add_chunks(f, 70, 30);
 	update(f);
 	draw_all(f, 512, 200);
