@@ -29,6 +29,7 @@
 #include "daemon/recorder/status.h"
 #include "daemon/store/archiver.h"
 #include "daemon/store/boot_id.h"
+#include "formats/base/free_space.h"
 #include "formats/base/json.h"
 
 #define TICK_MS          100
@@ -694,6 +695,18 @@ static void on_recovery_progress(void *context, const char *file)
 	bc_service_extend(&d->service, text);
 }
 
+/* An earlier run may just have deleted what is short, and the file system may not show it yet, but
+ * does so once everything is on the disk. Without a need for space, that is not worth the time. */
+static void settle_free_space(struct bc_daemon *d)
+{
+	struct bc_free_space space = bc_free_space(d->dir_fd);
+
+	if (!space.is_known || space.bytes >= d->config->space.keep_free_bytes)
+		return;
+	bc_service_extend(&d->service, "syncing the disk, to see how much is free");
+	(void)!syncfs(d->dir_fd);
+}
+
 /* Recovers the files of an earlier run and finds the recording that this one continues: the newest
  * one; with --once none, unless a file had to be recovered. */
 static void recover_dir(struct bc_daemon *d)
@@ -707,6 +720,7 @@ static void recover_dir(struct bc_daemon *d)
 			"%s: can't read the directory: %s; open files of an earlier run are not "
 			"recovered",
 			d->config->dir, strerror(-rc));
+	settle_free_space(d);
 	d->sequence = found.sequence;
 	d->known = found.known;
 	if (found.recovered != 0 || !d->options->once)

@@ -203,3 +203,20 @@ def test_btrfs_shows_freed_space_late_or_never(tmp, is_kept):
         deleted = len(old) - len(left)
         # What is short, what was recorded meanwhile, and one.
         assert 2 <= deleted <= 5, f"{deleted} of {len(old)} deleted; {daemon.err.decode()}"
+
+
+@pytest.mark.ci
+@pytest.mark.root
+def test_a_restart_on_btrfs_deletes_nothing_twice(tmp):
+    """The next run does not know what this one has deleted."""
+    with harness.LoopDisk(tmp, "btrfs", 400 * MIB) as disk:
+        out = disk / "out"
+        old = make_old(out, "1M", "5M")
+        run("sync", "-f", disk)
+        space = os.statvfs(disk)
+        argv = ("--once", "--no-socket", "--source", "sim:rate=max,count=1000", "-o", out, "--set",
+                f"space.keep_free={space.f_bavail * space.f_frsize + 2 * MIB}")
+        for _ in range(4):
+            equal(run(BUSCAPD, *argv).returncode, 0, "exit code")
+        deleted = [path for path in old if not path.exists()]
+        assert 2 <= len(deleted) <= 4, f"{len(deleted)} of {len(old)} deleted"
