@@ -41,8 +41,8 @@ bool bc_is_text(const uint8_t *head, size_t bytes)
 }
 
 /* Whether the numbers of a list are hexadecimal addresses: one has a digit from a to f. Without
- * one, they are if there are few, nearly all are multiples of 4 (of decimal numbers, less than half
- * are), and they are no small numbers. */
+ * one, they are if there are few, not all have one digit, and nearly all are multiples of 4; of
+ * decimal numbers, less than half are. */
 #define DISTINCT_MAX  16u
 #define ADDRESS_LEAST 0x10u
 
