@@ -14,7 +14,7 @@ static void name_other(struct bc_usb_jobs *w, const struct bc_board_identity *id
 
 static bool is_board(const struct bc_usb_device *d)
 {
-	return (d->reject_reason[0] == '\0' || d->is_other) && !d->is_gone;
+	return d->reject_reason[0] == '\0' || d->is_other;
 }
 
 static bool has_port(const struct bc_usb_twins *twins, const char *port)
@@ -45,41 +45,72 @@ static void note_twins(
 	}
 }
 
-/* Whether the device, which has the serial number of the recorded board, is or may be another. A
- * twin that has left its port may have been moved to another. */
-static bool is_twin(const struct bc_usb_jobs *w, const struct bc_usb_list *list,
-	const struct bc_usb_device *device)
+static bool is_match(const struct bc_usb_device *d)
 {
-	const char *port = device->identity.port;
-	unsigned present = 0;
-
-	if (strcmp(port, w->home) == 0 || w->twins.count == 0)
-		return false;
-	for (size_t i = 0; i < list->count; i++)
-		present += list->devices[i].reject_reason[0] == '\0' &&
-			   has_port(&w->twins, list->devices[i].identity.port);
-	return has_port(&w->twins, port) || w->twins.is_full || present != w->twins.count;
+	return d->reject_reason[0] == '\0';
 }
 
-/* Selects the board to use: of those that match, the one after `skip` others. */
+/* Whether a device that matches, away from the recorded board's port, may be that board: it is not
+ * a twin, and all twins are at their ports, or it could be one of them. */
+static bool may_have_moved(const struct bc_usb_jobs *w, const struct bc_usb_list *list,
+	const struct bc_usb_device *device)
+{
+	unsigned present = 0;
+
+	for (size_t i = 0; i < list->count; i++)
+		present += is_match(&list->devices[i]) &&
+			   has_port(&w->twins, list->devices[i].identity.port);
+	return !has_port(&w->twins, device->identity.port) && !w->twins.is_full &&
+	       present == w->twins.count;
+}
+
+/* Returns the recorded board: what is at its port, else the only one that may have moved. NULL if
+ * it is missing, or not known. */
+static const struct bc_usb_device *find_recorded(
+	const struct bc_usb_jobs *w, const struct bc_usb_list *list)
+{
+	const struct bc_usb_device *moved = NULL;
+	unsigned count = 0;
+
+	for (size_t i = 0; i < list->count; i++) {
+		const struct bc_usb_device *d = &list->devices[i];
+		if (!is_match(d))
+			continue;
+		if (strcmp(d->identity.port, w->home) == 0)
+			return d;
+		if (may_have_moved(w, list, d)) {
+			moved = d;
+			count++;
+		}
+	}
+	return count == 1 ? moved : NULL;
+}
+
+/* Returns the board to use: the recorded one, or of those that match the one after `skip` others.
+ * They are first in the list. */
+static const struct bc_usb_device *choose_board(
+	const struct bc_usb_jobs *w, const struct bc_usb_list *list)
+{
+	if (list->matching == 0 || w->device != NULL)
+		return NULL;
+	return w->match.is_exact ? find_recorded(w, list)
+				 : &list->devices[w->skip % list->matching];
+}
+
 static void select_board(struct bc_usb_jobs *w, const struct bc_usb_list *list)
 {
-	bool is_recorded = w->match.is_exact;
-	size_t skip = is_recorded || list->matching == 0 ? 0 : w->skip % list->matching;
+	const struct bc_usb_device *chosen = choose_board(w, list);
 
 	w->matching = (unsigned)list->matching;
 	for (size_t i = 0; i < list->count; i++) {
 		const struct bc_usb_device *d = &list->devices[i];
-		bool is_match = d->reject_reason[0] == '\0';
 		bool is_named = d->identity.vid == w->match.vid && d->identity.pid == w->match.pid;
 		if (d->device == w->device)
 			continue;
 		w->is_unreadable = w->is_unreadable || (is_named && d->is_unreadable);
 		if (d->is_gone)
 			continue;
-		bool is_usable = is_match && w->found == NULL && w->device == NULL &&
-				 !(is_recorded && is_twin(w, list, d));
-		if (is_usable && skip-- == 0) {
+		if (d == chosen) {
 			w->found = libusb_ref_device(d->device);
 			w->found_id = d->identity;
 		} else if (is_board(d)) {

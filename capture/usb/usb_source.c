@@ -253,8 +253,8 @@ static void usb_log_others(struct usb_source *u)
 			u->others,
 			u->jobs.match.serial[0] != '\0' ? "serial number "
 							: "the board without one",
-			u->jobs.match.serial, u->jobs.twins.count != 0 ? " at port " : "",
-			u->jobs.twins.count != 0 ? u->board.identity.port : "");
+			u->jobs.match.serial, u->jobs.matching != 0 ? " at port " : "",
+			u->jobs.matching != 0 ? u->board.identity.port : "");
 	else if (u->options.match.serial[0] != '\0' || u->options.match.port[0] != '\0')
 		bc_usb_framer_log(
 			&u->framer, BC_SOURCE_INFO, "other boards found, not used: %s", u->others);

@@ -412,6 +412,53 @@ TEST_RUN(the_recorded_board_may_move_while_the_others_stay)
 	board_free(first.board);
 }
 
+/* The other one comes while the recorded board is away, to a port that precedes it. */
+TEST_RUN(of_two_new_boards_the_one_at_the_recorded_port_is_used)
+{
+	struct other first = plug_other("X"); /* takes 1-1 */
+
+	snprintf(run->options.match.serial, sizeof(run->options.match.serial), "A1");
+	usb_run_stream(run, 1000000);
+	usb_run_receive(run, 10000);
+	assert_string_equal(board_of(run)->identity.port, "1-2");
+	bc_source_bind(run->source, true);
+	usbfs_hold_events(true); /* it sees both at once */
+	usbfs_unplug(first.port);
+	usbfs_unplug(run->port);
+	struct other twin = plug_other("A1"); /* takes 1-1 */
+	usb_run_plug(run);
+	usb_run_until(run, board_of(run)->plugs == 2);
+	usb_run_receive(run, 10000);
+	assert_string_equal(board_of(run)->identity.port, "1-2");
+	finish_with(run, &twin);
+	board_free(first.board);
+}
+
+TEST_RUN(of_two_new_boards_at_other_ports_none_is_used)
+{
+	usb_run_stream(run, 1000000);
+	usb_run_receive(run, 10000);
+	bc_source_bind(run->source, true);
+	usbfs_hold_events(true); /* it sees both at once */
+	usbfs_unplug(run->port);
+	struct other first = plug_other("X"); /* takes 1-1 */
+	struct other twin = plug_other("A1");
+	usb_run_plug(run);
+	usb_run_until(
+		run, usb_run_logged(run,
+			     "A1 at 1-2, A1 at 1-3, X at 1-1; this recording waits for serial "
+			     "number A1 at port 1-1"));
+	usb_run_wait(run, 50);
+	assert_int_equal(board_of(run)->plugs, 1);
+	assert_int_equal(usbfs_sent(run->port).starts, 1);
+	usbfs_unplug(run->port);
+	usbfs_unplug(first.port);
+	usb_run_plug(run);
+	usb_run_receive(run, 10000);
+	finish_with(run, &twin);
+	board_free(first.board);
+}
+
 TEST_RUN(a_source_that_is_not_bound_uses_the_other_board_with_the_same_serial_number)
 {
 	struct other twin;
