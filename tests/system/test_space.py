@@ -176,6 +176,27 @@ def test_files_that_a_reader_has_open_or_that_have_links_are_not_deleted_in_vain
         assert 1 <= deleted <= 3, f"{deleted} of {len(old)} deleted; {daemon.err.decode()}"
 
 
+@pytest.mark.root
+def test_a_file_system_without_free_inodes_is_full_for_new_segments(tmp):
+    with harness.SmallDisk(tmp, "64M,nr_inodes=100") as disk:
+        out = disk / "out"
+        old = make_old(out, "200K", "600k")
+        number = 0
+        while os.statvfs(disk).f_favail:
+            (disk / f"small{number}").touch()
+            number += 1
+        argv = ("--source", f"sim:rate={harness.rate(100_000)}", "-o", out, "-b", "filesize:50K", "--set", "pipeline.flush=50ms",
+                "--set", "events.disk_low=1m")
+        with Daemon(*argv, "--set", "space.keep_free=1M", socket=tmp / "socket") as daemon:
+            daemon.wait_ready()
+            harness.wait_until(lambda: daemon.status()["sealed"]["segments"] >= 2, "segments are sealed")
+            equal(daemon.stop(), 0, daemon.err)
+        err = daemon.err.decode()
+        assert err.count("deleted by rule keep_free") >= 2, err
+        assert not old[0].exists() and old[-1].exists(), err
+        verify(harness.segments(out))
+
+
 @pytest.mark.ci
 @pytest.mark.root
 @pytest.mark.parametrize("is_kept", (False, True), ids=("late", "in_a_snapshot"))
