@@ -289,8 +289,7 @@ def test_a_socket_that_was_deleted_is_made_again(tmp):
             shutil.rmtree(where.parent)
             harness.wait_until(lambda: "can't connect until it can be made again: " in daemon.log_so_far(), "it notices")
             where.parent.mkdir()
-            harness.wait_until(lambda: where.exists(), "the socket is made again")
-            equal(daemon.status()["state"], "recording", "state")
+            equal(daemon.wait_ready()["state"], "recording", "state")
             events.until(lambda event: event["event"] == "status")
         # Another daemon is refused as ever.
         refused(*SIM, "-o", tmp / "other", "--socket", where, code=1, words=[f"process {daemon.process.pid} "])
