@@ -254,6 +254,7 @@ struct usage {
 	bool is_free_known;
 	uint64_t free;
 	uint64_t inodes; /* that are free; UINT64_MAX: none is needed */
+	bool is_slow;
 	bool waits;    /* for space or inodes that were freed to show: keep_free deletes nothing */
 	bool has_more; /* something that keep_free can delete later */
 	uint64_t linked; /* files passed over because they have other links */
@@ -298,6 +299,12 @@ static bool has_other_links(const struct bc_segment_entry *pair, size_t count)
 	return true;
 }
 
+static bool is_in_progress(
+	const struct bc_retention_check *check, const struct bc_segment_entry *entry)
+{
+	return check->recording != NULL && strcmp(entry->name.recording, check->recording) == 0;
+}
+
 /* Returns the rule for which these files must be deleted, or NULL. */
 static const char *rule_for(struct usage *usage, const struct bc_retention_check *check,
 	const struct bc_segment_entry *pair, size_t count)
@@ -316,8 +323,10 @@ static const char *rule_for(struct usage *usage, const struct bc_retention_check
 		usage->linked += count;
 		return NULL;
 	}
-	usage->has_more = usage->has_more || usage->waits;
-	return usage->waits ? NULL : "keep_free";
+	/* Without its first segments, the recording has lost something, and gained nothing. */
+	bool is_spared = usage->waits || (usage->is_slow && is_in_progress(check, pair));
+	usage->has_more = usage->has_more || is_spared;
+	return is_spared ? NULL : "keep_free";
 }
 
 static bool delete_file(struct bc_retention_state *state, int dir_fd,
@@ -495,6 +504,7 @@ static void add_free(struct bc_retention *r, struct usage *usage, const struct b
 	}
 	uint64_t hidden = r->is_slow ? 0 : unshown_bytes(r);
 	usage->free = subtract(space->bytes + hidden, check->coming_bytes);
+	usage->is_slow = r->is_slow;
 	usage->waits = r->is_slow && check->boot_ns - r->slow_at_ns < SHOWN_NS;
 	if (usage->inodes == 0 && r->inodes_at_ns != 0)
 		usage->waits = usage->waits || check->boot_ns - r->inodes_at_ns < SHOWN_NS;

@@ -7,9 +7,10 @@
  *
  * The free space that a file system reports may lag behind (btrfs, ZFS), or never grow (a reader
  * holds the file open, a snapshot has it). So what was deleted counts as free for up to a minute.
- * If it does not show by then, keep_free deletes one segment a minute, says so, and no longer stops
- * the recording while there is something to delete. Files that have other links free nothing:
- * keep_free passes over them. The other rules don't: they are about the files of the directory. */
+ * If it does not show by then, keep_free deletes one segment a minute, none of the recording in
+ * progress, says so, and no longer stops the recording while there is something to delete. Files
+ * that have other links free nothing: keep_free passes over them. The other rules don't: they are
+ * about the files of the directory. */
 #ifndef BC_DAEMON_STORE_RETENTION_H
 #define BC_DAEMON_STORE_RETENTION_H
 
@@ -59,6 +60,7 @@ struct bc_retention_check {
 	/* Added to the usage: the bytes about to be written, the segments about to be created. */
 	uint64_t coming_bytes;
 	uint64_t coming_files;
+	const char *recording;  /* the id of the one in progress; NULL: none */
 	bool creates;           /* a file is about to be created, which needs an inode */
 	int64_t wall_ns;        /* bc_wall_ns() */
 	uint64_t boot_ns;       /* bc_boot_ns() */

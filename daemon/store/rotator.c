@@ -49,6 +49,7 @@ static int check_space(
 		.files = r->rules.rotation.files,
 		.coming_bytes = coming->bytes,
 		.coming_files = coming->segments,
+		.recording = r->open.recording != NULL ? r->open.recording->header.recording : NULL,
 		.creates = coming->creates,
 		.wall_ns = bc_wall_ns(),
 		.boot_ns = bc_boot_ns(),

@@ -614,6 +614,27 @@ TEST_F(what_never_shows_costs_one_segment_a_minute_and_the_recording_goes_on)
 	fs.is_on = false;
 }
 
+TEST_F(what_never_shows_costs_nothing_of_the_recording_in_progress)
+{
+	make_short(f, LATER, 2);
+	make(f, FILE_OF(SECOND), 2, 0);
+	f->check.recording = OLD;
+	/* A shortage like any other: the ring of a long recording. */
+	assert_int_equal(check_for(f, 1), 2);
+	assert_int_equal(check_for(f, 300), 0);
+	assert_true(f->state.left_bytes == UINT64_MAX);
+	/* Another recording is in progress now. */
+	f->check.recording = SECOND;
+	assert_int_equal(check_for(f, 60), 1);
+	assert_true(temp_exists(&f->dir, FILE_OF(SECOND)));
+	commit();
+	f->check.recording = OLD;
+	assert_int_equal(check_for(f, 100), 0);
+	fs.says.f_bavail -= 3;
+	assert_int_equal(check_for(f, 30), 2);
+	fs.is_on = false;
+}
+
 TEST_F(if_nothing_is_left_that_could_free_space_the_rule_is_broken)
 {
 	make_short(f, LATER, 21);
