@@ -253,6 +253,22 @@ def test_the_end_waits_for_standard_output_until_a_signal(tmp):
     os.close(writer)
 
 
+def test_standard_output_may_be_nonblocking(tmp):
+    """Another program that shares the terminal or pipe may have set that."""
+    reader, writer = blocked_output()
+    os.set_blocking(writer, False)
+    with started(tmp, "--once", "--source", "sim:rate=max,count=1000", stdout=writer, stderr=subprocess.PIPE) as process:
+        wait_until(lambda: is_sealed(tmp) and written(tmp / "one.sock") == 1000, "all is sealed")
+        text = b""
+        while b"}\n" not in text:
+            text += os.read(reader, 65536)
+        _, err = process.communicate(timeout=harness.TIMEOUT_S)
+        equal(process.returncode, 0, err)
+    equal(json.loads(text.lstrip(b"x"))["counts"]["written"], 1000)
+    os.close(reader)
+    os.close(writer)
+
+
 # ---- signals
 
 
