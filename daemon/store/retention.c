@@ -25,6 +25,7 @@
 #include "daemon/base/log.h"
 #include "formats/base/free_space.h"
 #include "formats/segment/manifest.h"
+#include "formats/segment/segment_owner.h"
 
 #define SECOND_NS INT64_C(1000000000)
 
@@ -414,6 +415,27 @@ static size_t end_of_number(const struct bc_segment_list *list, size_t first)
 	return end;
 }
 
+/* Reads the headers that the listing has not. What is foreign no longer counts. Returns whether all
+ * files of one number are ours. */
+static bool are_ours(
+	struct usage *usage, int dir_fd, const struct bc_segment_entry *pair, size_t count)
+{
+	struct bc_segment_header header;
+	char file[BC_SEGMENT_NAME_MAX];
+	bool is_ours = true;
+
+	for (size_t i = 0; i < count; i++) {
+		bc_segment_entry_name(file, &pair[i]);
+		if (!pair[i].is_assumed || bc_segment_owner_check(&header, dir_fd, file,
+						   &pair[i].name, pair[i].format) == 0)
+			continue;
+		usage->files -= bc_is_segment_entry(&pair[i]);
+		usage->used = subtract(usage->used, pair[i].bytes);
+		is_ours = false;
+	}
+	return is_ours;
+}
+
 static void delete_oldest(struct bc_retention *r, struct bc_retention_state *state,
 	struct usage *usage, struct bc_segment_list *list, const struct bc_retention_check *check)
 {
@@ -430,6 +452,8 @@ static void delete_oldest(struct bc_retention *r, struct bc_retention_state *sta
 			continue; /* passed over */
 		if (rule == NULL)
 			break;
+		if (!are_ours(usage, check->dir_fd, first, next - i))
+			continue;
 		uint64_t freed = bytes_freed(first, next - i);
 		if (last != NULL && strcmp(last->name.recording, first->name.recording) != 0)
 			forget(check->dir_fd, last);

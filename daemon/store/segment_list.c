@@ -1,9 +1,12 @@
 /* Lists a directory, asks for the owner of each file, and sorts.
  *
- * Reading a header costs an open file and three reads, so the answers are kept: for a file of ours
- * that is open as long as its name and inode stay the same, otherwise as long as its size and the
- * time of its last change do, too. A file that could not be read for another reason than a lack of
- * permission is asked again each time.
+ * Reading a header costs an open file and three reads, seconds for a large directory, and minutes
+ * on a slow disk. So a listing reads the newest file of each recording, and a few others. The rest
+ * are assumed to be ours, too, until a later listing has read them; nothing is deleted unread.
+ *
+ * The answers are kept: for a file of ours that is open as long as its name and inode stay the
+ * same, otherwise as long as its size and the time of its last change do, too. A file that could
+ * not be read for another reason than a lack of permission is asked again each time.
  *
  * The order is that of the sequence numbers in the headers. A recording whose number is unknown is
  * placed by its id: after the recordings with lower ids. If it were the first of all, it would be
@@ -30,7 +33,11 @@ struct bc_known_file {
 	int64_t status_changed_ns;
 	uint64_t sequence;
 	int owner;
+	bool is_assumed;
 };
+
+/* How many headers a listing reads in addition to one of each recording. */
+#define READS_MAX 64u
 
 static int append_entry(
 	struct bc_segment_list *list, size_t *capacity, const struct bc_segment_entry *entry)
@@ -130,10 +137,25 @@ static bool is_unchanged(const struct bc_known_file *before, const struct bc_seg
 		       before->status_changed_ns == entry->status_changed_ns);
 }
 
-/* Finds out whose a file is, and sets *now to what to remember. It may have been sealed since. */
-static void find_owner(struct bc_segment_entry *entry, struct bc_known_file *now, int dir_fd,
-	const struct bc_known_files *known)
+/* Where a listing is, from the newest file on. */
+struct lookup {
+	int dir_fd;
+	const struct bc_known_files *known;
+	unsigned reads_left;
+	const struct bc_segment_entry *ours; /* the last one of ours that was found; may be NULL */
+};
+
+/* Whether nothing speaks against a file: it is sealed, and its recording is ours. */
+static bool may_be_assumed(const struct lookup *l, const struct bc_segment_entry *entry)
 {
+	return l->ours != NULL && strcmp(l->ours->name.recording, entry->name.recording) == 0 &&
+	       !entry->name.is_partial && entry->name.damaged == 0;
+}
+
+/* Finds out whose a file is, and sets *now to what to remember. It may have been sealed since. */
+static void find_owner(struct lookup *l, struct bc_segment_entry *entry, struct bc_known_file *now)
+{
+	const struct bc_known_files *known = l->known;
 	struct bc_segment_header header;
 	char file[BC_SEGMENT_NAME_MAX];
 
@@ -148,36 +170,46 @@ static void find_owner(struct bc_segment_entry *entry, struct bc_known_file *now
 						     ? NULL
 						     : bsearch(now, known->files, known->count,
 							       sizeof(*now), compare_known);
-	if (before != NULL && is_unchanged(before, entry)) {
+	bool is_optional = may_be_assumed(l, entry);
+	if (before != NULL && is_unchanged(before, entry) &&
+		(!before->is_assumed || (is_optional && l->reads_left == 0))) {
 		now->owner = before->owner;
 		now->sequence = before->sequence;
+		now->is_assumed = before->is_assumed;
+	} else if (is_optional && l->reads_left == 0) {
+		now->sequence = l->ours->sequence;
+		now->is_assumed = true;
 	} else {
 		now->owner = bc_segment_owner_check(
-			&header, dir_fd, file, &entry->name, entry->format);
+			&header, l->dir_fd, file, &entry->name, entry->format);
 		now->sequence = now->owner == 0 ? header.sequence : 0;
+		l->reads_left -= is_optional;
 		bc_report_progress(known->progress);
 	}
 	if (now->owner == -ENOENT && entry->name.is_partial) {
 		entry->name.is_partial = false;
-		if (load_status(entry, dir_fd)) {
-			find_owner(entry, now, dir_fd, known);
+		if (load_status(entry, l->dir_fd)) {
+			find_owner(l, entry, now);
 			return;
 		}
 	}
 	entry->owner = now->owner;
 	entry->sequence = now->sequence;
+	entry->is_assumed = now->is_assumed;
 	entry->is_new = before == NULL || before->owner != now->owner;
+	l->ours = entry->owner == 0 ? entry : l->ours;
 }
 
-/* Finds the owners of all files, and replaces what is known by that. */
+/* Finds the owners of all files, which are sorted by name, and replaces what is known by that. */
 static int find_owners(struct bc_segment_list *list, int dir_fd, struct bc_known_files *known)
 {
 	struct bc_known_file *files = malloc((list->count + 1) * sizeof(*files));
+	struct lookup l = {.dir_fd = dir_fd, .known = known, .reads_left = READS_MAX};
 
 	if (files == NULL)
 		return -ENOMEM;
-	for (size_t i = 0; i < list->count; i++)
-		find_owner(&list->entries[i], &files[i], dir_fd, known);
+	for (size_t i = list->count; i-- != 0;)
+		find_owner(&l, &list->entries[i], &files[i]);
 	qsort(files, list->count, sizeof(*files), compare_known);
 	free(known->files);
 	known->files = files;
@@ -234,10 +266,11 @@ static int compare_owners(const void *a, const void *b)
 
 static int sort(struct bc_segment_list *list, int dir_fd, struct bc_known_files *known)
 {
+	qsort(list->entries, list->count, sizeof(*list->entries), compare_names);
 	int rc = find_owners(list, dir_fd, known);
-
 	if (rc != 0)
 		return rc;
+	/* Some names may have changed. */
 	qsort(list->entries, list->count, sizeof(*list->entries), compare_names);
 	remove_repeated(list);
 	set_order(list);

@@ -12,7 +12,7 @@
 #include "formats/base/progress_cb.h"
 #include "formats/segment/segment_name.h"
 
-/* Whose the files of a directory are, so that each listing reads only the headers of new files.
+/* Whose the files of a directory are, so that each listing reads only some headers of new files.
  * Initially all zero. */
 struct bc_known_files {
 	struct bc_known_file *files; /* free() it */
@@ -30,6 +30,7 @@ struct bc_segment_entry {
 	int64_t changed_ns;
 	int64_t status_changed_ns; /* st_ctim */
 	int owner;                 /* bc_segment_owner_check(): 0: ours; else why it is foreign */
+	bool is_assumed;           /* its header has not been read, but others of its recording */
 	bool is_new;               /* `owner` was not known at the last listing, or has changed */
 	bool is_recording_known;   /* a file of its recording is ours */
 	uint64_t sequence;         /* of its recording; 0: unknown */

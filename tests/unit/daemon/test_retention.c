@@ -309,6 +309,62 @@ TEST_F(foreign_files_are_neither_deleted_nor_counted)
 	assert_foreign_untouched(f);
 }
 
+/* A recording of 200 segments, of which the oldest ten are copies of another one. */
+static void make_many(struct fixture *f)
+{
+	char file[BC_SEGMENT_NAME_MAX];
+
+	for (unsigned i = 0; i < 200; i++) {
+		snprintf(file, sizeof(file), FIRST "-%05u.byu.lz4", i);
+		if (i < 10)
+			make_other(f, file, SECOND, "buscapd 0.0.0");
+		else
+			make(f, file, 1, 0);
+	}
+}
+
+static unsigned count_assumed(struct fixture *f, struct bc_known_files *known)
+{
+	struct bc_segment_list list;
+	unsigned count = 0;
+
+	assert_int_equal(bc_segments_list(&list, f->dir.fd, known), 0);
+	for (size_t i = 0; i < list.count; i++)
+		count += list.entries[i].is_assumed;
+	free(list.entries);
+	return count;
+}
+
+TEST_F(a_listing_reads_few_headers)
+{
+	struct bc_known_files known = {.files = NULL};
+
+	make_many(f);
+	assert_int_equal(count_assumed(f, NULL), 200 - 1 - 64);
+	for (int left = 200 - 1 - 64; left > 0; left -= 64)
+		assert_int_equal(count_assumed(f, &known), left);
+	assert_int_equal(count_assumed(f, &known), 0);
+	free(known.files);
+}
+
+TEST_F(nothing_is_deleted_or_missed_for_a_header_that_was_not_read)
+{
+	char file[BC_SEGMENT_NAME_MAX];
+
+	make_many(f);
+	f->check.files = 100;
+	enforce(f, 90);
+	assert_int_equal(f->state.segments, 100);
+	for (unsigned i = 0; i < 200; i++) {
+		snprintf(file, sizeof(file), FIRST "-%05u.byu.lz4", i);
+		assert_true(temp_exists(&f->dir, file) == (i < 10 || i >= 100));
+	}
+	/* In the end, all are known. */
+	enforce(f, 0);
+	enforce(f, 0);
+	assert_int_equal(f->state.segments, 100);
+}
+
 TEST_F(old_foreign_files_make_no_segment_old)
 {
 	make(f, FILE_OF(FIRST), 1, 29);
