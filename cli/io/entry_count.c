@@ -23,7 +23,8 @@ enum bc_exit bc_count_entries(struct bc_kind_counts *counts, const struct bc_con
 			bc_print_fault(console, file->name, batch.fault, counts->faults++);
 	}
 	bc_print_faults_left(console, file->name, counts->faults);
-	bc_print_notes(console, file->name, reader);
+	bc_reader_notes(reader, &counts->notes);
+	bc_print_notes(console, file->name, &counts->notes);
 	bc_reader_close(reader);
 	if (rc < 0)
 		return bc_print_read_error(console, file, rc);

@@ -7,10 +7,12 @@
 #include "cli/io/file.h"
 #include "formats/base/options.h"
 #include "formats/trace/entry.h"
+#include "formats/trace/parser.h"
 
 struct bc_kind_counts {
 	uint64_t kinds[BC_ENTRY_KINDS];
-	uint64_t faults; /* malformed or torn entries; each was reported */
+	uint64_t faults;             /* malformed or torn entries; each was reported */
+	struct bc_parse_notes notes; /* each was reported too */
 };
 
 /* Reads an open file to its end. Returns BC_EXIT_OK; BC_EXIT_DAMAGED if there were faults, with the

@@ -22,28 +22,25 @@ void bc_print_fault(const struct bc_console *console, const char *file,
 }
 
 void bc_print_notes(
-	const struct bc_console *console, const char *file, const struct bc_reader *reader)
+	const struct bc_console *console, const char *file, const struct bc_parse_notes *notes)
 {
-	struct bc_parse_notes notes;
-
-	bc_reader_notes(reader, &notes);
-	if (notes.skipped != 0)
+	if (notes->skipped != 0)
 		bc_print_error(console, file,
-			"%" PRIu64 " line%s of messages and superblocks skipped", notes.skipped,
-			bc_plural(notes.skipped));
-	if (notes.unread != 0)
+			"%" PRIu64 " line%s of messages and superblocks skipped", notes->skipped,
+			bc_plural(notes->skipped));
+	if (notes->unread != 0)
 		bc_print_error(console, file, "%" PRIu64 " line%s with more than was read",
-			notes.unread, bc_plural(notes.unread));
-	for (unsigned i = 0; i < notes.names && i < BC_NOTES_NAMES; i++)
-		bc_print_error(console, file, "processor %u is %s", notes.named[i].proc,
-			notes.named[i].name);
-	if (notes.names > BC_NOTES_NAMES)
+			notes->unread, bc_plural(notes->unread));
+	for (unsigned i = 0; i < notes->names && i < BC_NOTES_NAMES; i++)
+		bc_print_error(console, file, "processor %u is %s", notes->named[i].proc,
+			notes->named[i].name);
+	if (notes->names > BC_NOTES_NAMES)
 		bc_print_error(console, file, "%u more processors are numbered by order",
-			notes.names - BC_NOTES_NAMES);
-	if (notes.unnumbered != 0)
+			notes->names - BC_NOTES_NAMES);
+	if (notes->unnumbered != 0)
 		bc_print_error(console, file,
 			"%" PRIu64 " line%s without processor: more than 256 names",
-			notes.unnumbered, bc_plural(notes.unnumbered));
+			notes->unnumbered, bc_plural(notes->unnumbered));
 }
 
 void bc_print_faults_left(const struct bc_console *console, const char *file, uint64_t faults)

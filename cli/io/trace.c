@@ -62,11 +62,14 @@ enum bc_exit bc_trace_open(struct bc_trace *trace, const struct bc_console *cons
 
 void bc_trace_skip_file(struct bc_trace *t)
 {
+	struct bc_parse_notes notes;
+
 	if (!t->is_open)
 		return;
 	bc_trace_hide_progress(t);
 	bc_print_faults_left(t->console, t->file.name, t->faults);
-	bc_print_notes(t->console, t->file.name, t->reader);
+	bc_reader_notes(t->reader, &notes);
+	bc_print_notes(t->console, t->file.name, &notes);
 	t->done_bytes += t->file.is_regular ? t->file.bytes : bc_input_position(t->file.input);
 	bc_reader_close(t->reader);
 	bc_file_close(&t->file);

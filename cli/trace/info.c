@@ -293,6 +293,32 @@ static enum bc_exit info_plain(struct job *job, struct bc_file *file)
 	return finish_plain(job, file, &info);
 }
 
+/* Adds what the parser left out or decided, if anything. */
+static int add_notes(json_t *object, const struct bc_parse_notes *notes)
+{
+	json_t *named = json_array();
+	int rc = 0;
+
+	if (notes->skipped != 0)
+		rc |= json_object_set_new(object, "skipped_lines", bc_json_u64(notes->skipped));
+	if (notes->unread != 0)
+		rc |= json_object_set_new(object, "partly_read_lines", bc_json_u64(notes->unread));
+	if (notes->unnumbered != 0)
+		rc |= json_object_set_new(
+			object, "lines_without_processor", bc_json_u64(notes->unnumbered));
+	for (unsigned i = 0; i < notes->names && i < BC_NOTES_NAMES; i++)
+		rc |= json_array_append_new(
+			named, bc_json_object((struct bc_json_member[]){
+				       {"number", bc_json_u64(notes->named[i].proc)},
+				       {"name", bc_json_text(notes->named[i].name)},
+				       {NULL, NULL},
+			       }));
+	if (notes->names != 0)
+		rc |= json_object_set(object, "processors", named);
+	json_decref(named);
+	return rc;
+}
+
 static json_t *entries_json(const struct bc_file *file, const struct bc_kind_counts *counts)
 {
 	json_t *object = json_object();
@@ -304,6 +330,7 @@ static json_t *entries_json(const struct bc_file *file, const struct bc_kind_cou
 			rc |= json_object_set_new(
 				object, bc_entry_kind_name(kind), bc_json_u64(counts->kinds[kind]));
 	rc |= json_object_set_new(object, "malformed", bc_json_u64(counts->faults));
+	rc |= add_notes(object, &counts->notes);
 	if (rc == 0)
 		return object;
 	json_decref(object);

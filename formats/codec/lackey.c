@@ -73,8 +73,8 @@ struct lackey {
 };
 
 /* Whether a line is one of Valgrind's messages, which are marked with the process: ==123==,
- * --123--,
- * **123**, with the time before it if that was asked for; or a superblock, SB and its address. */
+ * --123--, **123** or, with -d, --123:1:, with the time before it if that was asked for; or a
+ * superblock, SB and its address. */
 static bool is_other(const char *at)
 {
 	const char *p = at + 2;
@@ -86,7 +86,10 @@ static bool is_other(const char *at)
 		return false;
 	while ((uint8_t)(*p - '0') <= 9 || *p == ':' || *p == '.' || *p == ' ')
 		p++;
-	return *at == '=' || (p != at + 2 && p[0] == *at && p[1] == *at);
+	if (p == at + 2 || *at == '=')
+		return *at == '=';
+	return (p[0] == *at && p[1] == *at) ||
+	       (*at == '-' && memchr(at + 2, ':', (size_t)(p - at - 2)) != NULL);
 }
 
 static enum bc_parse_end parse_lackey(void *state, struct bc_parse *p)

@@ -104,6 +104,17 @@ static bool is_wide(const uint8_t *head, size_t bytes, size_t width, size_t at)
 	return units >= 4 && good * 8 >= units * 7;
 }
 
+/* Whether there is a mark of the order of bytes, with whole characters after it. */
+static bool has_wide_mark(const uint8_t *head, size_t bytes, size_t at)
+{
+	if (bytes < 4 || head[at] != 0xFF || head[1 - at] != 0xFE)
+		return false;
+	for (size_t i = 2; i + 1 < bytes; i += 2)
+		if (head[i] == 0 && head[i + 1] == 0)
+			return false;
+	return true;
+}
+
 /* Whether there are lines of a Macintosh before OS X, and no others. */
 static bool has_only_returns(const uint8_t *head, size_t bytes)
 {
@@ -140,9 +151,18 @@ static const struct foreign *find_foreign(const uint8_t *head, size_t bytes, boo
 	if (found != NULL || may_be_records)
 		return found;
 	for (size_t i = 0; i < sizeof(wide) / sizeof(wide[0]); i++)
-		if (is_wide(head, bytes, wide[i].width, wide[i].at))
+		if (is_wide(head, bytes, wide[i].width, wide[i].at) ||
+			(wide[i].width == 2 && has_wide_mark(head, bytes, wide[i].at)))
 			return &wide[i].foreign;
 	return is_lzma(head, bytes) ? &lzma : is_zlib(head, bytes) ? &zlib : NULL;
+}
+
+bool bc_is_elf(const uint8_t *head, size_t bytes)
+{
+	return bytes >= 4 && memcmp(head,
+				     "\x7F"
+				     "ELF",
+				     4) == 0;
 }
 
 bool bc_describe_foreign(char *err, size_t errlen, enum bc_packing packing, const uint8_t *head,

@@ -16,4 +16,8 @@
 bool bc_describe_foreign(char *err, size_t errlen, enum bc_packing packing, const uint8_t *head,
 	size_t bytes, bool may_be_records);
 
+/* Whether a file is a program, library or object file. The tables of numbers in it may fit a format
+ * of records. */
+bool bc_is_elf(const uint8_t *head, size_t bytes);
+
 #endif

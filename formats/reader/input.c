@@ -13,6 +13,9 @@
 
 #define PACKED_BYTES (1u << 18)
 
+/* Enough to tell what is not text. */
+#define HEAD_BYTES 4096u
+
 struct bc_input {
 	struct bc_input_stream stream;
 	struct bc_unpacker *unpacker; /* NULL: not compressed */
@@ -26,17 +29,30 @@ struct bc_input {
 
 _Static_assert(PACKED_BYTES >= BC_PROBE_BYTES, "the head is kept in the buffer");
 
+/* Whether the input, or what is compressed in it, can't be text; sets probe->err. Records may begin
+ * like that. */
+static bool begins_as_foreign(const struct bc_input *in, struct bc_probe *probe)
+{
+	uint8_t inner[HEAD_BYTES];
+	const uint8_t *head = in->packed;
+	ssize_t n = (ssize_t)in->end;
+
+	if (probe->packing != BC_PACKING_NONE) {
+		head = inner;
+		n = bc_unpack_head(
+			inner, sizeof(inner), probe->packing, in->packed, in->end, in->window_log);
+	}
+	return n > 0 && bc_describe_foreign(probe->err, sizeof(probe->err), probe->packing, head,
+				(size_t)n, false);
+}
+
 /* Sets the probe for a format that is given. Returns 0 or -EINVAL. */
 static int use_given(const struct bc_input *in, struct bc_probe *probe, enum bc_format given)
 {
 	bool is_segment = probe->format == BC_FORMAT_SEGMENT;
 
-	/* No text begins like this; records may. */
-	if (bc_format_info(given)->is_text && probe->packing == BC_PACKING_NONE && !is_segment &&
-		bc_describe_foreign(
-			probe->err, sizeof(probe->err), probe->packing, in->packed, in->end, false))
+	if (bc_format_info(given)->is_text && !is_segment && begins_as_foreign(in, probe))
 		return -EINVAL;
-
 	if (probe->is_capture && probe->format == BC_FORMAT_UNKNOWN)
 		return -EINVAL;
 	if (is_segment && given != BC_FORMAT_SEGMENT) {

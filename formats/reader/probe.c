@@ -230,6 +230,11 @@ static void probe_content(struct bc_probe *probe, const uint8_t *head, size_t by
 	size_t text = before_zeros(head, bytes);
 	unsigned fitting = 0;
 
+	if (bc_is_elf(head, bytes)) {
+		snprintf(probe->err, sizeof(probe->err), "an ELF file, not a trace");
+		probe->is_foreign = true;
+		return;
+	}
 	if (bc_is_text(head, text) && (text == bytes || memchr(head, '\n', text) != NULL))
 		probe->format = bc_probe_text(
 			head, text, is_all || text != bytes, probe->err, sizeof(probe->err));

@@ -3,6 +3,7 @@
 import bz2
 import gzip
 import io
+import json
 import lzma
 import tarfile
 import zipfile
@@ -179,6 +180,8 @@ PACKED = {
     "UTF-16 without a mark": (DIN.decode().encode("utf-16-be"), "UTF-16 text", "iconv -f UTF-16BE"),
     "UTF-32": (DIN.decode().encode("utf-32"), "UTF-32 text", "iconv -f UTF-32LE"),
     "a Macintosh": (DIN.replace(b"\n", b"\r"), "text whose lines end in CR", r"tr '\r' '\n'"),
+    "a short UTF-16": ("0 1f\n".encode("utf-16"), "UTF-16 text", "iconv -f UTF-16LE"),
+    "UTF-16 in Cyrillic": (b"\xfe\xff" + "трасса\n".encode("utf-16-be"), "UTF-16 text", "iconv -f UTF-16BE"),
     "UTF-16 in gzip": (gzip.compress(DIN.decode().encode("utf-16")), "UTF-16 text within gzip", "gzip -dc"),
 }
 
@@ -189,10 +192,35 @@ def test_what_is_not_read_is_named_with_the_command_that_unpacks_it(tmp):
     for (name, (_, is_what, command)), line in zip(PACKED.items(), err):
         assert f": {is_what}; " in line and f"first: {command} " in line and "-I" not in line, f"{name}: {line}"
     # So are those that can't be lines of a format that is given.
-    for name in ("compress", "bzip2", "UTF-16", "zip"):
+    for name in ("compress", "bzip2", "UTF-16", "zip", "gzip twice", "xz of bzip2"):
         done = run(BUSCAP, "convert", "-I", "din", "-O", "xdin", data=PACKED[name][0])
         equal((done.returncode, done.stdout), (1, b""), name)
         assert PACKED[name][1].encode() in done.stderr, done.stderr
+
+
+def test_a_program_is_not_a_trace(tmp):
+    """Its tables may look like records; -I still reads it as these."""
+    record = bytes((0, 16, 0, 0, 0, 8, 0, 0, 5, 0, 0, 0))
+    elf = b"\x7fELF\x02\x01\x01\0" + bytes(4)
+    equal(formats(info(tmp, [bytes(12) + record * 99], 0)[0]), ["byu"])
+    _, err = info(tmp, [elf + record * 99, gzip.compress(elf + record * 99)], 1)
+    equal([line.split(": ", 2)[2] for line in err], ["an ELF file, not a trace"] * 2)
+    equal(run(BUSCAP, "info", "-I", "byu", "t000", cwd=tmp).returncode, 0)
+
+
+def test_what_was_not_read_is_in_json(tmp):
+    texts = {"lackey": "--1-- a\n--1:2: main b\nSB 00401000\nI  00401000,3\n L 10,4\n",
+             "tarmac": "1 clk soc.cpu R r0 00000001\n2 clk soc.dsp MR4 00001000 00000002 3\n"}
+    got = {}
+    for name, text in texts.items():
+        (tmp / name).write_text(text)
+        done = run(need(BUSCAP), "info", "--json", name, cwd=tmp)
+        equal(done.returncode, 0, done.stderr)
+        got[name] = json.loads(done.stdout)
+    equal(got["lackey"]["skipped_lines"], 3)
+    equal(got["tarmac"]["partly_read_lines"], 1)
+    equal(got["tarmac"]["processors"], [{"number": 0, "name": "soc.cpu"}, {"number": 1, "name": "soc.dsp"}])
+    assert "skipped_lines" not in got["tarmac"] and "processors" not in got["lackey"]
 
 
 def test_a_trace_in_xz_is_read_and_damage_reported(tmp):
