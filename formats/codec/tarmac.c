@@ -604,9 +604,11 @@ static enum bc_parse_end parse_tarmac(void *state, struct bc_parse *p)
 	return BC_PARSE_DONE;
 }
 
-/* Whether a name can't be taken for a hexadecimal number. */
+/* Whether a name can't be taken for a hexadecimal number, with or without 0x. */
 static bool is_register_name(const struct bc_text *name)
 {
+	if ((uint8_t)(*name->at - '0') <= 9)
+		return false;
 	for (uint32_t i = 0; i < name->bytes; i++)
 		if (bc_hex_value[(uint8_t)name->at[i]] > 15)
 			return true;

@@ -18,7 +18,7 @@
  * last line without anything that can be printed doesn't count. */
 #define DAMAGED_PER_256 64u
 
-/* So many of the other lines are typical of the format. */
+/* So many of the other lines are typical of the format, and of those of modelled kinds. */
 #define TYPICAL_PER_256 160u
 
 /* In text, at most one byte in this many is a control character. */
@@ -40,9 +40,10 @@ bool bc_is_text(const uint8_t *head, size_t bytes)
 	       (controls <= bytes / BYTES_PER_CONTROL || (controls == 1 && bytes >= 16));
 }
 
-/* Whether the numbers of a list are hexadecimal addresses: one has a digit from a to f. Without
- * one, they are if there are few, not all have one digit, and nearly all are multiples of 4; of
- * decimal numbers, less than half are. */
+/* Whether the numbers of a list are hexadecimal addresses: one has a digit from a to f, or begins
+ * with 0x. Without one, they are if there are few, not all have one digit, and nearly all are
+ * multiples of 4 but do not all end in 0; of decimal numbers, less than half are, or they are
+ * round. */
 #define DISTINCT_MAX  16u
 #define ADDRESS_LEAST 0x10u
 
@@ -53,12 +54,16 @@ struct hex_check {
 	uint64_t odd; /* those that are no multiples of 4 */
 	uint64_t highest;
 	bool has_letter;
+	bool has_unround; /* a number whose last digit is not 0 */
 };
 
-static void check_hex(struct hex_check *c, uint64_t number)
+/* `text`: how the number is written. */
+static void check_hex(struct hex_check *c, uint64_t number, const char *text)
 {
 	unsigned i = 0;
 
+	c->has_letter |= text[0] == '0' && (text[1] | 0x20) == 'x';
+	c->has_unround |= number % 16 != 0;
 	c->numbers++;
 	c->odd += number % 4 != 0;
 	c->highest = number > c->highest ? number : c->highest;
@@ -75,8 +80,8 @@ static void check_hex(struct hex_check *c, uint64_t number)
 
 static bool is_hex(const struct hex_check *c)
 {
-	return c->has_letter ||
-	       (c->used <= DISTINCT_MAX && c->odd * 8 <= c->numbers && c->highest >= ADDRESS_LEAST);
+	return c->has_letter || (c->used <= DISTINCT_MAX && c->odd * 8 <= c->numbers &&
+					c->highest >= ADDRESS_LEAST && c->has_unround);
 }
 
 /* Result of parsing the lines. Blank lines, comments and those that the parser skips don't
@@ -87,6 +92,7 @@ struct count {
 	uint64_t damaged;
 	uint64_t modelled; /* lines of modelled kinds */
 	uint64_t typical;
+	uint64_t both; /* modelled and typical */
 	struct hex_check hex;
 };
 
@@ -114,10 +120,13 @@ static void count_line(struct count *count, const struct bc_parser *parser, cons
 	if (*word == '\n' || *word == '#')
 		return;
 	count->lines++;
-	count->modelled += entry->kind != BC_ENTRY_LINE;
-	count->typical += parser->is_typical == NULL || parser->is_typical(line, entry, before);
+	bool is_modelled = entry->kind != BC_ENTRY_LINE;
+	bool is_typical = parser->is_typical == NULL || parser->is_typical(line, entry, before);
+	count->modelled += is_modelled;
+	count->typical += is_typical;
+	count->both += is_modelled && is_typical;
 	if (parser->has_bare_hex)
-		check_hex(&count->hex, entry->addr);
+		check_hex(&count->hex, entry->addr, bc_skip_spaces(bc_token_end(word)));
 }
 
 /* Parses each line on its own. `is_all`: the text has no more. */
@@ -168,6 +177,7 @@ static bool fits_lines(enum bc_format format, const char *text, size_t bytes, bo
 
 	return count.modelled != 0 && count.modelled * 8 >= good &&
 	       count.typical * 256 >= good * TYPICAL_PER_256 &&
+	       count.both * 256 >= count.modelled * TYPICAL_PER_256 &&
 	       count.bad * 256 <= count.lines * MALFORMED_PER_256 &&
 	       count.damaged * 256 <= count.lines * DAMAGED_PER_256 &&
 	       (!parser->has_bare_hex || is_hex(&count.hex));
