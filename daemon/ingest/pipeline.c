@@ -161,7 +161,6 @@ static int start_threads(struct bc_pipeline *p)
 		.dir = p->options.dir,
 		.dir_fd = p->options.dir_fd,
 		.rules = p->options.rules,
-		.known = p->options.known,
 		.encoded = &p->pool.encoded,
 		.outputs = &p->pool.free_outputs,
 		.outputs_count = p->pool.outputs_count,

@@ -36,8 +36,7 @@ struct bc_pipeline_options {
 	enum bc_level compression;
 	bool keeps_raw; /* slots have space for the stream's bytes */
 	const char *dir;
-	int dir_fd;                   /* the caller's; remains open */
-	struct bc_known_files *known; /* moved to the writer; may be NULL */
+	int dir_fd; /* the caller's; remains open */
 	struct bc_writer_rules rules;
 	void *context;
 	/* A slot is free again after bc_pipeline_pop() failed or bc_pipeline_is_ahead()

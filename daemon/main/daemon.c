@@ -71,7 +71,6 @@ struct bc_daemon {
 	char before[BC_RECORDING_ID_MAX]; /* the recording that this run continues, or empty */
 	char boot_id[BC_BOOT_ID_BYTES];
 	uint64_t sequence; /* the highest of the recordings of earlier runs */
-	struct bc_known_files known;
 	struct bc_recorder *recorder;
 	struct bc_socket_api *api;
 	struct bc_hook *hook;
@@ -298,7 +297,6 @@ static void release_claims(struct bc_daemon *d)
 		bc_dir_abandon(d->dir_fd, d->config->dir, d->is_dir_new);
 	if (d->dir_fd >= 0)
 		close(d->dir_fd);
-	free(d->known.files);
 }
 
 /* Exits without waiting for a system call that hangs. Its thread still uses the directory, which
@@ -722,7 +720,6 @@ static void recover_dir(struct bc_daemon *d)
 			d->config->dir, strerror(-rc));
 	settle_free_space(d);
 	d->sequence = found.sequence;
-	d->known = found.known;
 	if (found.recovered != 0 || !d->options->once)
 		memcpy(d->before, found.newest, sizeof(d->before));
 }
@@ -777,7 +774,6 @@ static void start_all(struct bc_daemon *d, struct bc_source *source)
 		.loop = &d->loop,
 		.config = d->config,
 		.dir_fd = d->dir_fd,
-		.known = &d->known,
 		.is_once = d->options->once,
 		.before = d->before,
 		.sequence = d->sequence,

@@ -326,7 +326,7 @@ static void end_newest(struct recovery *r, struct bc_startup_found *found)
 	struct leftover l = {.entry = &next};
 	char last[BC_SEGMENT_NAME_MAX];
 
-	if (bc_segments_list(&list, r->dir_fd, &found->known) != 0)
+	if (bc_segments_list(&list, r->dir_fd, NULL) != 0)
 		return;
 	size_t i = list.count;
 	while (i != 0 &&
@@ -372,13 +372,9 @@ int bc_startup_recover(struct bc_startup_found *found, const char *dir, int dir_
 
 	r.progress = (struct bc_progress_cb){.on_progress = on_file_progress, .context = &r};
 	memset(found, 0, sizeof(*found));
-	found->known.progress = &r.progress;
-	snprintf(r.file, sizeof(r.file), "the list of files");
-	int rc = bc_segments_list(&list, dir_fd, &found->known);
-	if (rc != 0) {
-		found->known.progress = NULL;
+	int rc = bc_segments_list(&list, dir_fd, NULL);
+	if (rc != 0)
 		return rc;
-	}
 	bc_segment_list_adopt(&list, is_open_entry);
 	if (list.count != 0)
 		found->sequence = list.entries[list.count - 1].order;
@@ -409,8 +405,6 @@ int bc_startup_recover(struct bc_startup_found *found, const char *dir, int dir_
 							   .on_bytes = on_archive_progress,
 							   .context = &r,
 						   });
-	bc_known_files_forget_foreign(&found->known); /* retention reports them */
-	found->known.progress = NULL;
 	bc_log_limits_end(&r.limits);
 	fsync(dir_fd);
 	return 0;

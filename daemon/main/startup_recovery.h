@@ -11,7 +11,6 @@
 #ifndef BC_DAEMON_MAIN_STARTUP_RECOVERY_H
 #define BC_DAEMON_MAIN_STARTUP_RECOVERY_H
 
-#include "daemon/store/segment_list.h"
 #include "formats/base/must_check.h"
 #include "formats/segment/segment_name.h"
 
@@ -19,7 +18,6 @@ struct bc_startup_found {
 	char newest[BC_RECORDING_ID_MAX]; /* id of the newest recording; or empty */
 	uint64_t sequence;                /* no recording has a higher one; 0: there are none */
 	unsigned recovered;               /* segments */
-	struct bc_known_files known;      /* the caller's, for the writer; free known.files */
 };
 
 /* Recovers every .partial file in the directory and logs the results; `dir` is for the messages. A

@@ -1278,7 +1278,6 @@ static int open_pipeline(struct bc_recorder *r)
 		.compression = config->compression,
 		.dir = config->dir,
 		.dir_fd = r->options.dir_fd,
-		.known = r->options.known,
 		.rules =
 			{
 				.rotation = config->rotation,

@@ -34,7 +34,6 @@ struct bc_recorder_options {
 	uv_loop_t *loop;
 	const struct bc_config *config; /* the daemon's, which changes it before a reload */
 	int dir_fd;                     /* the caller's; remains open */
-	struct bc_known_files *known;   /* moved to the writer; may be NULL */
 	bool is_once;                   /* the run ends with its recording */
 	const char *before;  /* id of the recording that the first one continues; or empty */
 	uint64_t sequence;   /* the highest of the recordings in the directory */

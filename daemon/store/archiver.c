@@ -170,7 +170,7 @@ static void archive_all(struct bc_archiver *a, int dir_fd, struct bc_known_files
 		i++) {
 		const struct bc_segment_entry *entry = &list.entries[i];
 		if (!bc_is_segment_entry(entry) || entry->name.is_partial ||
-			entry->changed_ns > newest_ns)
+			entry->changed_ns > newest_ns || !bc_is_own_entry(entry, dir_fd))
 			continue;
 		all[count] = seen_of(entry);
 		if (!is_seen(a, &all[count]))

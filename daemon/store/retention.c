@@ -25,7 +25,6 @@
 #include "daemon/base/log.h"
 #include "formats/base/free_space.h"
 #include "formats/segment/manifest.h"
-#include "formats/segment/segment_owner.h"
 
 #define SECOND_NS INT64_C(1000000000)
 
@@ -420,14 +419,10 @@ static size_t end_of_number(const struct bc_segment_list *list, size_t first)
 static bool are_ours(
 	struct usage *usage, int dir_fd, const struct bc_segment_entry *pair, size_t count)
 {
-	struct bc_segment_header header;
-	char file[BC_SEGMENT_NAME_MAX];
 	bool is_ours = true;
 
 	for (size_t i = 0; i < count; i++) {
-		bc_segment_entry_name(file, &pair[i]);
-		if (!pair[i].is_assumed || bc_segment_owner_check(&header, dir_fd, file,
-						   &pair[i].name, pair[i].format) == 0)
+		if (bc_is_own_entry(&pair[i], dir_fd))
 			continue;
 		usage->files -= bc_is_segment_entry(&pair[i]);
 		usage->used = subtract(usage->used, pair[i].bytes);
@@ -568,16 +563,19 @@ static const char *broken_rule(const struct usage *usage, const struct bc_retent
 
 static void set_error(struct bc_retention_state *state, const char *rule, const struct usage *usage)
 {
-	char hint[80] = "";
-
 	if (usage->damaged != 0)
-		snprintf(hint, sizeof(hint), "; delete damaged files (%llu MB)",
-			(unsigned long long)(usage->damaged + 999999) / 1000000);
+		snprintf(state->err, sizeof(state->err),
+			"rule %s is broken and no sealed segment is left to delete; delete damaged "
+			"files (%llu MB)",
+			rule, (unsigned long long)(usage->damaged + 999999) / 1000000);
 	else if (usage->linked != 0 && strcmp(rule, "keep_free") == 0)
-		snprintf(hint, sizeof(hint), "; %llu files have other hard links",
+		snprintf(state->err, sizeof(state->err),
+			"rule keep_free is broken and no sealed segment is left to delete; %llu "
+			"files have other hard links",
 			(unsigned long long)usage->linked);
-	snprintf(state->err, sizeof(state->err),
-		"rule %s is broken and no sealed segment is left to delete%s", rule, hint);
+	else
+		snprintf(state->err, sizeof(state->err),
+			"rule %s is broken and no sealed segment is left to delete", rule);
 }
 
 int bc_retention_enforce(struct bc_retention *retention, struct bc_retention_state *state,

@@ -184,7 +184,6 @@ static void find_owner(struct lookup *l, struct bc_segment_entry *entry, struct 
 			&header, l->dir_fd, file, &entry->name, entry->format);
 		now->sequence = now->owner == 0 ? header.sequence : 0;
 		l->reads_left -= is_optional;
-		bc_report_progress(known->progress);
 	}
 	if (now->owner == -ENOENT && entry->name.is_partial) {
 		entry->name.is_partial = false;
@@ -282,14 +281,14 @@ static int sort(struct bc_segment_list *list, int dir_fd, struct bc_known_files 
 	return 0;
 }
 
-void bc_known_files_forget_foreign(struct bc_known_files *known)
+bool bc_is_own_entry(const struct bc_segment_entry *entry, int dir_fd)
 {
-	size_t count = 0;
+	struct bc_segment_header header;
+	char file[BC_SEGMENT_NAME_MAX];
 
-	for (size_t i = 0; i < known->count; i++)
-		if (known->files[i].owner == 0)
-			known->files[count++] = known->files[i];
-	known->count = count;
+	bc_segment_entry_name(file, entry);
+	return !entry->is_assumed ||
+	       bc_segment_owner_check(&header, dir_fd, file, &entry->name, entry->format) == 0;
 }
 
 void bc_segment_list_adopt(

@@ -9,7 +9,6 @@
 #include <stdint.h>
 
 #include "formats/base/must_check.h"
-#include "formats/base/progress_cb.h"
 #include "formats/segment/segment_name.h"
 
 /* Whose the files of a directory are, so that each listing reads only some headers of new files.
@@ -17,7 +16,6 @@
 struct bc_known_files {
 	struct bc_known_file *files; /* free() it */
 	size_t count;
-	const struct bc_progress_cb *progress; /* called after each header; may be NULL */
 };
 
 struct bc_segment_entry {
@@ -61,8 +59,9 @@ void bc_segment_entry_name(char out[BC_SEGMENT_NAME_MAX], const struct bc_segmen
 int bc_segments_list(
 	struct bc_segment_list *list, int dir_fd, struct bc_known_files *known) BC_MUST_CHECK;
 
-/* Forgets the foreign files: the next listing finds them new. */
-void bc_known_files_forget_foreign(struct bc_known_files *known);
+/* Whether an entry that the listing takes for ours is: reads its header, if the listing has not.
+ * Ask before changing or deleting a file. */
+bool bc_is_own_entry(const struct bc_segment_entry *entry, int dir_fd) BC_MUST_CHECK;
 
 /* Takes the foreign files for which is_adopted() returns true for ours, in their order: for what
  * neither deletes nor counts. */

@@ -203,10 +203,6 @@ int bc_writer_start(struct bc_writer **writer, const struct bc_writer_options *o
 		return rc;
 	}
 	w->options = *options;
-	if (options->known != NULL) {
-		w->rotator.retention.known = *options->known;
-		memset(options->known, 0, sizeof(*options->known));
-	}
 	w->new_rules = options->rules;
 	pthread_mutex_init(&w->lock, NULL);
 	rc = pthread_create(&w->thread, NULL, writer_thread, w);

@@ -25,7 +25,6 @@ struct bc_writer_options {
 	const char *dir; /* for messages, and to open it again if it was replaced */
 	int dir_fd;      /* stays the caller's and open */
 	struct bc_writer_rules rules;
-	struct bc_known_files *known;      /* of the directory: moved to the writer; may be NULL */
 	struct bc_queue *encoded;          /* struct bc_encoded, from the encoder */
 	struct bc_queue *outputs;          /* where they are returned */
 	unsigned outputs_count;            /* the total number of them */

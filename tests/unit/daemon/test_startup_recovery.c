@@ -63,7 +63,6 @@ static const char *start(struct fixture *f, unsigned recovered)
 {
 	log_capture_start(&f->log);
 	int rc = bc_startup_recover(&f->found, f->dir.path, f->dir.fd, BOOT, on_progress, f);
-	free(f->found.known.files);
 	const char *log = log_capture_stop(&f->log);
 
 	assert_int_equal(rc, 0);
