@@ -35,23 +35,25 @@ static bool is_letter(char c)
 	return (uint8_t)((c | 0x20) - 'a') < 26;
 }
 
-/* Length of the name of an instruction set that is not known: a word that begins with a capital,
- * and is followed by the mode and a colon. Otherwise 0. */
+/* End of a word that has no colon. */
+static const char *plain_word_end(const char *at)
+{
+	while (*at != ':' && !bc_is_token_end(*at))
+		at++;
+	return at;
+}
+
+/* Length of the name of an instruction set that is not known: a word that is followed by the mode
+ * and a colon. Otherwise 0. */
 static unsigned unknown_set_bytes(const char *at)
 {
-	const char *end = at;
-
-	if (*at < 'A' || *at > 'Z')
-		return 0;
-	while (is_letter(*end) || (uint8_t)(*end - '0') <= 9)
-		end++;
-	if (!bc_is_token_end(*end))
-		return 0;
+	const char *end = plain_word_end(at);
 	const char *mode = bc_tarmac_skip(end);
-	const char *mode_end = mode;
-	while (*mode_end != ':' && !bc_is_token_end(*mode_end))
-		mode_end++;
-	return mode_end != mode && *bc_tarmac_skip(mode_end) == ':' ? (unsigned)(end - at) : 0;
+	const char *mode_end = plain_word_end(mode);
+
+	return *end != ':' && mode_end != mode && *bc_tarmac_skip(mode_end) == ':'
+		       ? (unsigned)(end - at)
+		       : 0;
 }
 
 /* Fields of an instruction, collected before the entry is added. */
