@@ -19,11 +19,21 @@ void bc_recording_id_write(
 		label[0] != '\0' ? "-" : "", BC_LABEL_MAX, label);
 }
 
+/* Numbers of more than five digits have a letter in front, so that they sort after shorter ones. */
+static char letter_of(size_t digits)
+{
+	return (char)('a' + digits - 6);
+}
+
 static void write_name(
 	char out[BC_SEGMENT_NAME_MAX], const struct bc_segment_name *name, const char *suffix)
 {
-	int n = snprintf(out, BC_SEGMENT_NAME_MAX, "%s-%05" PRIu32 "%s%s", name->recording,
-		name->segment, suffix,
+	char number[16];
+	int digits = snprintf(number + 1, sizeof(number) - 1, "%05" PRIu32, name->segment);
+
+	number[0] = letter_of((size_t)digits);
+	int n = snprintf(out, BC_SEGMENT_NAME_MAX, "%s-%s%s%s", name->recording,
+		number + (digits == 5), suffix,
 		name->is_partial     ? BC_PARTIAL_SUFFIX
 		: name->damaged != 0 ? BC_DAMAGED_SUFFIX
 				     : "");
@@ -88,16 +98,19 @@ static bool read_name(struct bc_segment_name *name, const char *file, const char
 	while (digits < n && file[n - 1 - digits] >= '0' && file[n - 1 - digits] <= '9')
 		digits++;
 	const char *number = file + n - digits;
-	if (digits < 5 || digits > 10 || (digits > 5 && number[0] == '0') || n < digits + 2 ||
-		number[-1] != '-' || n - digits - 1 >= BC_RECORDING_ID_MAX ||
+	bool is_long = digits > 5;
+	size_t id_bytes = n - digits - is_long - 1; /* wraps around without an id */
+	if (digits < 5 || digits > 10 || n < digits + is_long + 2 ||
+		(is_long && (number[0] == '0' || number[-1] != letter_of(digits))) ||
+		file[id_bytes] != '-' || id_bytes >= BC_RECORDING_ID_MAX ||
 		memchr(file, '/', n) != NULL)
 		return false;
 	unsigned long long segment = strtoull(number, NULL, 10);
 	if (segment > UINT32_MAX)
 		return false;
 	name->segment = (uint32_t)segment;
-	memcpy(name->recording, file, n - digits - 1);
-	name->recording[n - digits - 1] = '\0';
+	memcpy(name->recording, file, id_bytes);
+	name->recording[id_bytes] = '\0';
 	return true;
 }
 

@@ -8,7 +8,8 @@
  *                                                    such files are named .damaged.2, ...
  *   20261120T091500Z-3f9a2c-00000.bcp1.lz4           the raw capture of that segment
  *
- * Segment numbers have five digits, more from 100,000 on. Names sort by start time. */
+ * Segment numbers have five digits. From 100,000 on they have more, after a letter that says how
+ * many: -a100000, -b1000000, ... So names sort by start time, and then by number. */
 #ifndef BC_FORMATS_SEGMENT_SEGMENT_NAME_H
 #define BC_FORMATS_SEGMENT_SEGMENT_NAME_H
 

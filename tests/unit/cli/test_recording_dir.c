@@ -67,9 +67,9 @@ static void check_list(struct fixture *f, const char *const *names, int count)
 TEST_F(segments_are_listed_by_their_numbers_beyond_99999)
 {
 	static const char *const names[] = {"20261120T091500Z-3f9a2c-99999.byu.lz4",
-		"20261120T091500Z-3f9a2c-100000.byu.lz4",
-		"20261120T091500Z-3f9a2c-100001.byu.lz4.partial",
-		"20261120T091500Z-3f9a2c-1000000.byu.lz4"};
+		"20261120T091500Z-3f9a2c-a100000.byu.lz4",
+		"20261120T091500Z-3f9a2c-a100001.byu.lz4.partial",
+		"20261120T091500Z-3f9a2c-b1000000.byu.lz4"};
 
 	for (size_t i = COUNT_OF(names); i-- > 0;)
 		add(f, names[i]);

@@ -223,9 +223,9 @@ TEST_F(a_file_with_the_contents_of_another_is_kept)
 /* Nothing proves that they are ours. */
 TEST_F(an_open_file_of_a_recording_that_no_header_names_is_left_alone)
 {
-	static const char *const names[] = {"todo-20260102.byu.lz4",
-		SMALL_RECORDING "-00001.byu.lz4", "20260120T091500Z-000000-00000.byu.lz4",
-		SMALL_RECORDING "-00000.bcp1.lz4", SMALL_RECORDING "-00000.raw6.lz4", "._" SEALED};
+	static const char *const names[] = {"todo-20261.byu.lz4", SMALL_RECORDING "-00001.byu.lz4",
+		"20260120T091500Z-000000-00000.byu.lz4", SMALL_RECORDING "-00000.bcp1.lz4",
+		SMALL_RECORDING "-00000.raw6.lz4", "._" SEALED};
 	const size_t sizes[] = {0, 1, f->segment.chunks[0].begin, f->segment.index_at};
 
 	for (size_t i = 0; i < COUNT_OF(names) * COUNT_OF(sizes); i++) {
@@ -608,9 +608,9 @@ TEST_F(copies_of_deleted_segments_are_deleted)
 
 TEST_F(a_foreign_file_named_like_a_copy_is_left_alone)
 {
-	static const char *const names[] = {"notes-20260101.byu.lz4.archiving",
-		"notes-20260101.byu.lz4.archiving.partial", SEALED ".archiving.partial",
-		"notes-20260101.byu.lz4.recovering"};
+	static const char *const names[] = {"notes-20260.byu.lz4.archiving",
+		"notes-20260.byu.lz4.archiving.partial", SEALED ".archiving.partial",
+		"notes-20260.byu.lz4.recovering"};
 
 	for (size_t i = 0; i < COUNT_OF(names); i++)
 		temp_write(&f->dir, names[i], "text", 4);
