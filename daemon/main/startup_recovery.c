@@ -224,6 +224,11 @@ static enum outcome recover_unowned(
 {
 	int rc = bc_recover(&l->found, in, r->dir_fd, l->to, options);
 
+	/* It is ours, and an earlier run was killed while it copied it. */
+	if (rc == -EEXIST) {
+		remove_unfinished(r, l->to);
+		rc = bc_recover(&l->found, in, r->dir_fd, l->to, options);
+	}
 	if (rc != 0)
 		log_failure(r, l->from, "recover", rc);
 	if (!l->found.is_written)
@@ -256,25 +261,27 @@ static enum outcome recover_file(
 	memcpy(r->file, l.from, sizeof(l.from));
 	on_file_progress(r);
 	int in = openat(r->dir_fd, l.from, O_RDONLY | O_CLOEXEC);
-	int rc = in < 0 ? -errno : 0;
-	if (in >= 0 && bc_is_being_written(in)) {
+	if (in < 0) {
+		log_failure(r, l.from, "open", -errno);
+		return IS_LEFT;
+	}
+	if (bc_is_being_written(in)) {
 		bc_log_limited(&r->limits, BC_LOG_NOTICE,
 			"%s/%s: left alone: another program is writing it", r->dir, l.from);
 		close(in);
 		return IS_LEFT;
 	}
-	if (in >= 0 && partial->owner != 0 && !partial->is_recording_known) {
+	if (partial->owner != 0 && !partial->is_recording_known) {
 		outcome = recover_unowned(r, &l, in, &options);
 		close(in);
 		return outcome;
 	}
 	remove_unfinished(r, l.to);
-	int other = in < 0 ? -1 : openat(r->dir_fd, l.to, O_RDONLY | O_CLOEXEC);
+	int other = openat(r->dir_fd, l.to, O_RDONLY | O_CLOEXEC);
 	if (other >= 0) {
 		outcome = compare_with_sealed(r, &l, in, other);
 	} else {
-		if (rc == 0)
-			rc = bc_recover(&l.found, in, r->dir_fd, l.to, &options);
+		int rc = bc_recover(&l.found, in, r->dir_fd, l.to, &options);
 		if (l.found.is_written)
 			add_to_manifest(r, &l, l.found.hash);
 		if (rc != 0)
@@ -284,8 +291,7 @@ static enum outcome recover_file(
 	}
 	if (other >= 0)
 		close(other);
-	if (in >= 0)
-		close(in);
+	close(in);
 	return outcome;
 }
 

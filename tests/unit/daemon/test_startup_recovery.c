@@ -251,6 +251,12 @@ TEST_F(a_chunk_proves_whose_a_file_without_its_header_is)
 	assert_int_equal(count_pieces(f, SEALED, false), CHUNKS_WITH_RECORDS);
 	assert_false(temp_exists(&f->dir, PARTIAL));
 	temp_dir_empty(&f->dir);
+	/* A run was killed while it copied it. */
+	temp_write(&f->dir, PARTIAL, f->segment.bytes, f->segment.index_at);
+	temp_write(&f->dir, SEALED ".recovering", f->segment.bytes, 5);
+	assert_non_null(strstr(start(f, 1), "recovered 46 records"));
+	assert_false(temp_exists(&f->dir, PARTIAL) || temp_exists(&f->dir, SEALED ".recovering"));
+	temp_dir_empty(&f->dir);
 	/* One of another segment does not. */
 	temp_write(&f->dir, SMALL_RECORDING "-00001.byu.lz4.partial", f->segment.bytes,
 		f->segment.index_at);
