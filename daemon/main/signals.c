@@ -9,13 +9,14 @@ static const struct handled {
 	int number;
 	const char *name;
 	bool stays_ignored; /* if it is at the start */
+	bool is_repeated;   /* by the system, whatever we do */
 } handled[BC_SIGNALS_MAX] = {
-	{SIGTERM, "SIGTERM", false},
-	{SIGINT, "SIGINT", false},
-	{SIGQUIT, "SIGQUIT", true},
-	{SIGPWR, "SIGPWR", false},
-	{SIGXCPU, "SIGXCPU", false},
-	{SIGHUP, "SIGHUP", false},
+	{SIGTERM, "SIGTERM", false, false},
+	{SIGINT, "SIGINT", false, false},
+	{SIGQUIT, "SIGQUIT", true, false},
+	{SIGPWR, "SIGPWR", false, true},
+	{SIGXCPU, "SIGXCPU", false, true}, /* each second */
+	{SIGHUP, "SIGHUP", false, true},
 };
 
 /* Real-time signals are ignored, too. SIGPIPE and SIGXFSZ make failed writes errors. */
@@ -76,11 +77,14 @@ bool bc_signals_is_stop_pending(void)
 
 static void on_stop(uv_signal_t *handle, int number)
 {
-	const struct bc_signals *s = handle->data;
+	struct bc_signals *s = handle->data;
 
-	for (size_t i = 0; i < BC_SIGNALS_MAX; i++)
-		if (handled[i].number == number)
-			s->on_stop(s->context, handled[i].name);
+	for (size_t i = 0; i < BC_SIGNALS_MAX; i++) {
+		if (handled[i].number != number || (s->is_stopping && handled[i].is_repeated))
+			continue;
+		s->is_stopping = true;
+		s->on_stop(s->context, handled[i].name);
+	}
 }
 
 static void on_reload(uv_signal_t *handle, int number)

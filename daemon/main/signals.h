@@ -23,9 +23,11 @@
 
 struct bc_signals {
 	unsigned count;
+	bool is_stopping; /* on_stop() has been called */
 	uv_signal_t handles[BC_SIGNALS_MAX];
 	void *context;
-	void (*on_stop)(void *context, const char *name); /* "SIGTERM" */
+	/* "SIGTERM". Called again for each further one that somebody sends. */
+	void (*on_stop)(void *context, const char *name);
 	void (*on_reload)(void *context);
 };
 

@@ -99,6 +99,30 @@ def test_a_stopped_pipe_does_not_wait_for_its_pace(tmp):
     check_recorded(out, 1_000_000, read)
 
 
+@pytest.mark.parametrize("name", ["SIGXCPU", "SIGPWR", "SIGHUP"])
+def test_a_signal_that_the_system_repeats_costs_nothing(tmp, name):
+    """Past its limit of CPU time, a process gets one each second."""
+    out = tmp / "out"
+    out.mkdir()
+    faults = Faults(tmp, out)
+    with Daemon("--once", "--source", "sim:rate=10k", "-o", out, socket=tmp / "socket", env=faults.env) as daemon:
+        daemon.wait_ready()
+        harness.wait_until(lambda: daemon.status()["counts"]["written"], "the daemon records")
+        faults.set("pwrite:hold")
+        harness.wait_until(lambda: any(done == "hold" for _, _, done, _ in faults.calls()), "the writer is held up")
+        daemon.process.send_signal(signal.Signals[name])
+        harness.wait_until(lambda: daemon.status()["state"] == "draining", "the state draining")
+        daemon.wait_uptime(1)  # an earlier one would be taken for a repetition anyway
+        daemon.process.send_signal(signal.Signals[name])
+        for _ in range(2):
+            daemon.status()
+        faults.set("")
+        equal(daemon.wait(), 0, daemon.err)
+    assert b"giving up" not in daemon.err, daemon.err
+    counts = json.loads(daemon.out)["counts"]
+    equal((counts["dropped"]["disk"], counts["dropped"]["buffer"], counts["in_flight"]), (0, 0, 0), counts)
+
+
 def test_abandoned_samples_are_a_gap_at_the_end(tmp):
     out = tmp / "out"
     out.mkdir()
