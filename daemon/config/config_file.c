@@ -3,10 +3,13 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <ini.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "daemon/config/config_keys.h"
 
@@ -116,13 +119,36 @@ static int on_key(void *context, const char *section, const char *key, const cha
 	return 1;
 }
 
+/* A reload opens the file again, on the loop, which must not wait for a writer. Returns NULL with
+ * errno; ESPIPE for a pipe. */
+static FILE *open_file(const char *path)
+{
+	struct stat st;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+
+	if (fd < 0)
+		return NULL;
+	bool is_pipe = fstat(fd, &st) == 0 && S_ISFIFO(st.st_mode);
+	FILE *file = is_pipe ? NULL : fdopen(fd, "r");
+	if (file == NULL) {
+		close(fd);
+		errno = is_pipe ? ESPIPE : ENOMEM;
+	}
+	return file;
+}
+
 static void load_file(
 	struct bc_config *c, const char *path, bool is_optional, struct bc_config_errors *errors)
 {
 	struct loading loading = {
-		.config = c, .errors = errors, .path = path, .file = fopen(path, "re")};
+		.config = c, .errors = errors, .path = path, .file = open_file(path)};
 	unsigned before = errors->count;
 
+	if (loading.file == NULL && errno == ESPIPE) {
+		bc_config_error(
+			errors, "%s: is a pipe, which can't be read again; use a file", path);
+		return;
+	}
 	if (loading.file == NULL) {
 		if (!is_optional || errno != ENOENT)
 			bc_config_error(errors, "%s: %s", path, strerror(errno));

@@ -561,6 +561,17 @@ def test_an_invalid_configuration_is_rejected(tmp):
         equal(daemon.stop(), 0, daemon.err)
 
 
+def test_a_configuration_that_became_a_pipe_stops_nothing(tmp):
+    path = config(tmp, "")
+    with daemon_in(tmp, *SIM, "-c", path) as daemon:
+        daemon.wait_ready()
+        path.unlink()
+        os.mkfifo(path)
+        reload(daemon, f"{path}: is a pipe, which can't be read again; use a file; keeping the old configuration")
+        equal(daemon.stop(), 0, daemon.err)
+    refused(*SIM, "-c", path, code=2, words=[str(path), "is a pipe"])
+
+
 # ---- time
 
 
