@@ -97,6 +97,7 @@ static const struct field {
 	FIELD(TEXT, "disk.last_error", disk.last_error),
 	FIELD(TEXT, "disk.last_error_cause", disk.last_error_cause),
 	FIELD(COUNT, "triggers", triggers),
+	FIELD(COUNT, "dropped_log_lines", dropped_log_lines),
 	FIELD(COUNT, "sealed.segments", sealed.segments),
 	FIELD(COUNT, "sealed.commands_waiting", sealed.waiting),
 	FIELD(COUNT, "sealed.commands_failed", sealed.failed),

@@ -95,6 +95,7 @@ struct bc_status_model {
 		char last_error_cause[256]; /* "WHAT: WHY" */
 	} disk;
 	uint64_t triggers; /* armed */
+	uint64_t dropped_log_lines;
 	struct {
 		uint64_t segments;
 		uint64_t waiting; /* commands */

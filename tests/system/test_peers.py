@@ -174,6 +174,8 @@ def test_a_log_that_is_read_late_has_the_number_of_missing_lines(tmp):
             return status(tmp / "one.sock")["dropped_log_lines"]
 
         dropped = wait_until(dropped, "lines are dropped")
+        page = harness.run(harness.BUSCAP, "status", "--socket", tmp / "one.sock").stdout.decode()
+        assert re.search(r"\n  daemon .*, [\d,]+ log lines? dropped", page), page
         os.set_blocking(reader, False)
         text = b""
 
