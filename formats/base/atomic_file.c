@@ -133,28 +133,33 @@ int bc_atomic_file_append_end(struct bc_atomic_file *f, const uint8_t *piece, si
 	return 0;
 }
 
-int bc_atomic_file_sync(struct bc_atomic_file *f)
-{
-	if (fdatasync(f->fd) != 0)
-		return -errno;
-	/* After a crash the file exists only if its directory entry was synced, too. Some file
-	 * systems, such as CIFS, can't do that, and have nothing better. */
-	if (!f->is_name_durable && fsync(f->dir_fd) != 0 && errno != EINVAL && errno != EBADF)
-		return -errno;
-	f->is_name_durable = true;
-	f->durable = f->bytes;
-	return 0;
-}
-
 /* Whether a file system, an old kernel or a sandbox may refuse a call like this, but not others. */
 static bool is_unsupported(int error)
 {
 	return error == EINVAL || error == ENOSYS || error == EOPNOTSUPP || error == EPERM;
 }
 
-/* Some file systems support neither RENAME_NOREPLACE nor hard links. The last step looks before it
- * renames. No two writers of the same name can meet there: each has created the open name, or holds
- * the lock of the directory. */
+int bc_sync_dir(int dir_fd)
+{
+	/* Some file systems, such as CIFS, can't do that, and have nothing better. */
+	return fsync(dir_fd) == 0 || errno == EBADF || is_unsupported(errno) ? 0 : -errno;
+}
+
+int bc_atomic_file_sync(struct bc_atomic_file *f)
+{
+	if (fdatasync(f->fd) != 0)
+		return -errno;
+	int rc = f->is_name_durable ? 0 : bc_sync_dir(f->dir_fd);
+	if (rc != 0)
+		return rc;
+	f->is_name_durable = true;
+	f->durable = f->bytes;
+	return 0;
+}
+
+/* Some file systems support neither RENAME_NOREPLACE nor hard links, and refuse the latter with any
+ * error. The last step looks before it renames; its error is the true one. No two writers of the
+ * same name can meet there: each has created the open name, or holds the lock of the directory. */
 int bc_rename_new(int dir_fd, const char *from, const char *to)
 {
 	struct stat st;
@@ -167,8 +172,8 @@ int bc_rename_new(int dir_fd, const char *from, const char *to)
 		unlinkat(dir_fd, from, 0);
 		return 0;
 	}
-	if (!is_unsupported(errno))
-		return -errno;
+	if (errno == EEXIST)
+		return -EEXIST;
 	if (fstatat(dir_fd, to, &st, AT_SYMLINK_NOFOLLOW) == 0)
 		return -EEXIST;
 	return errno == ENOENT && renameat(dir_fd, from, dir_fd, to) == 0 ? 0 : -errno;

@@ -82,6 +82,10 @@ bool bc_atomic_file_is_deleted(const struct bc_atomic_file *file);
  * the caller has a lock until `fd` is closed. */
 bool bc_is_being_written(int fd) BC_MUST_CHECK;
 
+/* Makes the names in a directory durable, where the file system can do that. Returns 0 or a
+ * negative errno. */
+int bc_sync_dir(int dir_fd) BC_MUST_CHECK;
+
 /* Renames a file without replacing another. Returns 0 or a negative errno. */
 int bc_rename_new(int dir_fd, const char *from, const char *to) BC_MUST_CHECK;
 

@@ -81,8 +81,8 @@ static int add_line(int dir_fd, int fd, const char *line, size_t bytes)
 	if (rc == 0 && fdatasync(fd) != 0)
 		rc = -errno;
 	/* A new file needs its directory entry on disk, too. */
-	if (rc == 0 && end == 0 && fsync(dir_fd) != 0)
-		rc = -errno;
+	if (rc == 0 && end == 0)
+		rc = bc_sync_dir(dir_fd);
 	if (rc != 0) /* If this fails, too, the next call truncates a torn line. */
 		(void)!ftruncate(fd, end);
 	return rc;

@@ -69,6 +69,7 @@ def test_segments_are_sealed_without_rename_flags_and_hard_links(tmp):
     def do(*argv):
         done = run(*argv, env=faults.env)
         equal(done.returncode, 0, done.stderr.decode())
+        assert b"can't add the hash" not in done.stderr, done.stderr.decode()
 
     do(BUSCAPD, "--once", "--source", "sim:rate=max,count=300k", "-b", "filesize:200K", "-o", out)
     segments = harness.segments(out)

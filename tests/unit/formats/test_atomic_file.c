@@ -16,9 +16,19 @@
 
 static const uint8_t bytes[4096] = {1, 2, 3, 4, 5, 0xFF, 7};
 
-/* What the file system lacks: errors of a rename with flags, and of a hard link. 0: nothing. */
+/* What the file system lacks: errors of a rename with flags, of a hard link, and of the sync of a
+ * directory. 0: nothing. */
 static int rename_error;
 static int link_error;
+static int sync_error;
+
+int fsync(int fd)
+{
+	if (sync_error == 0)
+		return (int)syscall(SYS_fsync, fd);
+	errno = sync_error;
+	return -1;
+}
 
 int renameat2(int from_fd, const char *from, int to_fd, const char *to, unsigned flags)
 {
@@ -175,14 +185,15 @@ static void assert_renames(struct temp_dir *dir)
 TEST_WITH(temp_dir, dir, a_rename_never_replaces_whatever_the_file_system_lacks)
 {
 	static const int lacking[] = {EINVAL, ENOSYS, EOPNOTSUPP, EPERM};
+	static const int links[] = {EPERM, EOPNOTSUPP, EMLINK, EACCES, EIO, 524 /* ENOTSUPP */};
 
 	assert_renames(dir);
-	for (unsigned i = 0; i < 4; i++) {
+	for (unsigned i = 0; i < COUNT_OF(lacking); i++) {
 		rename_error = lacking[i];
 		link_error = 0;
 		assert_renames(dir);
-		for (unsigned k = 0; k < 4; k++) {
-			link_error = lacking[k];
+		for (unsigned k = 0; k < COUNT_OF(links); k++) {
+			link_error = links[k];
 			assert_renames(dir);
 		}
 	}
@@ -197,13 +208,29 @@ TEST_WITH(temp_dir, dir, a_rename_that_fails_is_not_tried_in_another_way)
 	for (unsigned i = 0; i < 5; i++) {
 		rename_error = failures[i];
 		assert_int_equal(bc_rename_new(dir->fd, "from", "to"), -failures[i]);
-		rename_error = EINVAL;
-		link_error = failures[i];
-		assert_int_equal(bc_rename_new(dir->fd, "from", "to"), -failures[i]);
-		link_error = 0;
 	}
 	rename_error = 0;
 	assert_true(temp_exists(dir, "from") && !temp_exists(dir, "to"));
+}
+
+TEST_WITH(temp_dir, dir, a_directory_that_cannot_be_synced_is_no_failure_of_the_disk)
+{
+	static const int lacking[] = {EINVAL, EBADF, ENOSYS, EOPNOTSUPP, EPERM};
+	struct bc_atomic_file f;
+
+	for (unsigned i = 0; i < COUNT_OF(lacking); i++) {
+		create_file(&f, dir, 100);
+		sync_error = lacking[i];
+		assert_int_equal(bc_atomic_file_sync(&f), 0);
+		sync_error = 0;
+		assert_int_equal(bc_atomic_file_seal(&f), 0);
+		assert_int_equal(unlinkat(dir->fd, NAME, 0), 0);
+	}
+	create_file(&f, dir, 100);
+	sync_error = EIO;
+	assert_int_equal(bc_atomic_file_sync(&f), -EIO);
+	sync_error = 0;
+	bc_atomic_file_abandon(&f);
 }
 
 TEST_WITH(temp_dir, dir, an_open_file_shows_whether_its_writer_is_alive)
