@@ -10,6 +10,8 @@
  * What is free is what the file system says plus what was deleted and does not show there yet. That
  * shows when the figure grows, apart from what this process has written: at once on most file
  * systems, so they are asked again after deleting, and later by the growth from check to check.
+ * Some (btrfs) show neither what is deleted nor what is written before their next commit: a figure
+ * that stays the same says nothing.
  *
  * The clock only matters for max_age, and may be wrong by years: set_ages() counts the time that
  * passed from file to file. */
@@ -187,6 +189,8 @@ static void remove_unshown(struct bc_retention *r, unsigned i)
  * was written since, are the files that were deleted first. They never show to the byte. */
 static void show(struct bc_retention *r, uint64_t free_bytes, uint64_t written_bytes)
 {
+	if (r->has_free && free_bytes == r->free_bytes)
+		return;
 	uint64_t before = subtract(r->free_bytes, subtract(written_bytes, r->written_bytes));
 	uint64_t more = r->has_free ? subtract(free_bytes, before) : 0;
 	unsigned i = 0;

@@ -626,6 +626,28 @@ TEST_F(what_this_process_writes_hides_no_space_that_shows)
 	fs.is_on = false;
 }
 
+/* As on btrfs, with a snapshot that has the files: no commit shows more than what was written. */
+TEST_F(what_is_written_and_does_not_show_yet_is_not_taken_for_freed_space)
+{
+	unsigned deleted;
+
+	make_short(f, LATER, 2);
+	deleted = check_for(f, 1);
+	for (unsigned i = 1; i <= 5; i++) {
+		f->check.written_bytes += UNIT;
+		if (i % 3 == 0)
+			fs.says.f_bavail -= 3;
+		deleted += check_for(f, 10);
+	}
+	assert_int_equal(deleted, 2 + 3);
+	log_capture_start(&f->log);
+	deleted = check_for(f, 10);
+	assert_non_null(strstr(log_capture_stop(&f->log), "are not free yet: "));
+	assert_int_equal(deleted, 1);
+	assert_int_equal(check_for(f, 59), 0);
+	fs.is_on = false;
+}
+
 TEST_F(where_it_shows_at_once_other_programs_hide_nothing)
 {
 	make_short(f, AT_ONCE, 3);
