@@ -95,7 +95,7 @@ export function emptyText() {
 		return "There are no recordings here yet.";
 	}
 	if (visibleColumns().length) {
-		return visibleRows().length || !overview.columns.every((column) => !column.uncounted) ? ""
+		return visibleRows().length || overview.columns.some((column) => column.uncounted) ? ""
 			: "No record at these addresses in this view.";
 	}
 	const gaps = eventsByTime().filter((event) => event.kind === "gap" && isInView(event.time, event.time));

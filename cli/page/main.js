@@ -236,7 +236,7 @@ function watchFiles() {
 
 // True if the view shows everything, up to the end of a recording in progress.
 function isFollowing() {
-	return model.view && model.overview && isSameView(model.view, wholeView());
+	return model.view && model.overview && (!model.overview.recordings.length || isSameView(model.view, wholeView()));
 }
 
 // True while a selection or the focus would be lost if the picture and the tables were replaced.

@@ -510,6 +510,22 @@ def test_a_recording_in_progress_an_idle_bus_and_deleted_files_are_named(tmp, dr
             equal(browser.js(states), ["sealed"])
 
 
+def test_a_recording_is_shown_after_all_files_were_deleted_while_a_part_was_shown(tmp, driver):
+    out = record(tmp / "out", "--label", "old", source="sim:rate=1M,count=1000")
+    with Web(out) as web, Tab(driver) as browser:
+        browser.open(f"http://{web.host}/?token={web.token}").idle()
+        browser.js("document.querySelector('#timeline').focus()")
+        browser.press("+")
+        browser.idle()
+        for path in segments(out):
+            path.unlink()
+        browser.wait("document.querySelector('#empty').innerText === 'There are no recordings here yet.'")
+        record(out, "--label", "new", source="sim:rate=1M,count=1000")
+        browser.wait("buscap.model.overview.recordings.length === 1 && document.querySelector('#empty').hidden")
+        equal(browser.js("buscap.model.overview.recordings[0].label"), "new")
+        equal(browser.faults(), [])
+
+
 def test_a_search_lists_hits_and_a_click_shows_one(tmp, driver):
     out = record(tmp / "out", source="sim:rate=1M,count=100000,seed=2")
     with Web(out, "--map", "pc") as web, Tab(driver) as browser:
