@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pwd.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -70,7 +69,8 @@ static int open_pid_file(int dir_fd, const char *path)
 	return fd < 0 ? -errno : fd;
 }
 
-/* Describes a file of another user that can't be opened. Returns false if it is not that. */
+/* Describes a file of another user that can't be opened. Returns false if it is not that. Only root
+ * is named: the loop must not wait for the directory of users, which may hang. */
 static bool format_foreign(
 	char *err, size_t errlen, int dir_fd, const char *path, int rc, const char *what_to_do)
 {
@@ -79,11 +79,10 @@ static bool format_foreign(
 	if (rc != -EACCES || fstatat(dir_fd, path, &st, AT_SYMLINK_NOFOLLOW) != 0 ||
 		st.st_uid == geteuid())
 		return false;
-	const struct passwd *owner = getpwuid(st.st_uid);
 	char number[24];
 	snprintf(number, sizeof(number), "%lu", (unsigned long)st.st_uid);
 	bc_message(err, errlen, "%s: can't open: %s; it belongs to user %s; %s", path,
-		strerror(-rc), owner != NULL ? owner->pw_name : number, what_to_do);
+		strerror(-rc), st.st_uid == 0 ? "root" : number, what_to_do);
 	return true;
 }
 
