@@ -358,14 +358,15 @@ static bool is_kind(const char *at)
 	return false;
 }
 
-/* Whether a word is the name of a component, before a record: a letter first, no colon last. */
+/* Whether a word is the name of a component, before a record: a letter first or what a path may
+ * begin with, no colon last. */
 static bool is_component(const char *at)
 {
 	const char *end = bc_tarmac_word_end(at);
 	const char *next = bc_tarmac_skip(end);
 
-	return is_letter(*at) && end[-1] != ':' && !is_kind(at) && *next != '\n' && is_kind(next) &&
-	       memcmp(next, "cpu", 3) != 0;
+	return (is_letter(*at) || memchr("_./[\\", *at, 5) != NULL) && end[-1] != ':' &&
+	       !is_kind(at) && *next != '\n' && is_kind(next) && memcmp(next, "cpu", 3) != 0;
 }
 
 /* Whether a word after a number is the name of a component rather than an unknown unit: it has a
