@@ -319,7 +319,7 @@ def test_dump_reads_standard_input_if_no_file_is_given(tmp):
 @pytest.mark.asan
 def test_a_byte_order_mark_is_not_part_of_the_text(tmp):
     text = "1 clk IT (1) 00008000 fa000000 A svc : NOP\n2 clk R r0 00000001\n"
-    for content in (text, "0 100\n1 200\n", "I  8000,4\n L 100,4\n"):
+    for content in (text, "0 1a0\n1 200\n", "I  8000,4\n L 100,4\n"):
         plain, marked = tmp / "plain", tmp / "marked"
         plain.write_text(content)
         marked.write_bytes(b"\xef\xbb\xbf" + content.encode())

@@ -194,7 +194,7 @@ def test_a_log_that_is_read_late_has_the_number_of_missing_lines(tmp):
     os.close(reader)
 
 
-@pytest.mark.parametrize("options", [("--source", "file:/nonexistent"), ("-o", "/dev/null/x"), ("--set", "log.level=loud")],
+@pytest.mark.parametrize("options", [("--source", "file:/nonexistent/x"), ("-o", "/dev/null/x"), ("--set", "log.level=loud")],
                          ids=["source", "directory", "configuration"])
 def test_a_failed_start_ends_although_nobody_reads_why(tmp, options):
     reader, writer = os.pipe()

@@ -105,9 +105,9 @@ static void write_segments(const struct fixture *f)
 static void set_up(struct fixture *f)
 {
 	static const char *const texts[][2] = {
-		{"x.din", "0 10\n1 20\n"},
+		{"x.din", "0 1a\n1 20\n"},
 		{"bad.din", "x\n0 10\n1 20\n"},
-		{"x.xdin", "r 10 4\n"},
+		{"x.xdin", "r 1a 4\n"},
 		{"x.laplace", "r 1 4 1000 0\nr 2 4 1000 0\n"},
 		{"x.events", "F 10 100 77\n"},
 		{"x.tarmac", "Tarmac Text Rev 3t\n1 clk E 10001848 00000001 CoreEvent_RESET\n"},
@@ -672,7 +672,7 @@ TEST(a_region_of_ports_has_no_writes)
 static const struct failure good_usage[] = {
 	{"dump -I laplace-text --from @1 --to @2 x.laplace", "r 1 4 1000 0\n"},
 	{"dump -I din -n 2 x.din", "1 20\n"},
-	{"-I din dump x.din", "0 10\n1 20\n"},
+	{"-I din dump x.din", "0 1a\n1 20\n"},
 	{"find -c -I din 10-20 - <x.din", "2\n"},
 	{"stats -I byu - <x.byu", NULL},
 	{"diff -I byu - x.byu <x.byu", NULL},

@@ -387,9 +387,10 @@ static void check_replay(enum bc_format format, const struct trace *trace)
 	assert_int_equal(again.counts.received, live.counts.received);
 	assert_int_equal(
 		again.counts.losses.lost[BC_GAP_BOARD], live.counts.losses.lost[BC_GAP_BOARD]);
-	assert_int_equal(again.counts.skipped_bytes, live.counts.skipped_bytes);
 	assert_int_equal(again.outcome.breaks, live.outcome.breaks);
-	assert_int_equal(again.outcome.damages, live.outcome.damages);
+	/* A replay can't know whether the board or a stop has cut off the last sample. */
+	assert_in_range(live.counts.skipped_bytes - again.counts.skipped_bytes, 0, 5);
+	assert_in_range(live.outcome.damages - again.outcome.damages, 0, 1);
 	assert_int_equal(again.recording.header.clock_hz, 66000000);
 }
 
