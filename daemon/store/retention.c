@@ -193,6 +193,7 @@ static void show(struct bc_retention *r, uint64_t free_bytes, uint64_t written_b
 		return;
 	uint64_t before = subtract(r->free_bytes, subtract(written_bytes, r->written_bytes));
 	uint64_t more = r->has_free ? subtract(free_bytes, before) : 0;
+	bool has_grown = r->has_free && free_bytes > r->free_bytes;
 	unsigned i = 0;
 
 	r->has_free = true;
@@ -204,7 +205,8 @@ static void show(struct bc_retention *r, uint64_t free_bytes, uint64_t written_b
 		unshown->left -= part;
 		more -= part;
 		if (unshown->left <= unshown->deleted / 8) {
-			r->has_shown = true;
+			/* Otherwise it may be that not all of what was written shows. */
+			r->has_shown = r->has_shown || has_grown;
 			remove_unshown(r, i);
 		} else {
 			i++;
