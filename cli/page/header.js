@@ -82,10 +82,10 @@ export function recordingName(recording) {
 	return visible(recording.label || recording.id);
 }
 
-// The recording that the view is within, or undefined.
+// The recording that the view is within, or undefined. The bus may have been idle before its end.
 export function recordingAround() {
 	const [from, to] = [toRelative(model.view.from), toRelative(model.view.to)];
-	return model.overview.recordings.find((one) => one.from <= from && one.to >= to);
+	return model.overview.recordings.find((one) => one.from <= from && one.ended >= to);
 }
 
 // Why there is nothing in the view; "" if there is.
@@ -107,7 +107,7 @@ export function emptyText() {
 		return `The bus was idle: no record between ${count(around.before.number)} and ${count(around.after.number)} `
 			+ `(${formatDuration(Number(around.to - around.from))}).`;
 	}
-	return within ? "The bus was idle in this view." : "Nothing was recording in this view.";
+	return within ? "The bus was idle in this view." : "No recording has records in this view.";
 }
 
 // "open" is the JSON's word: it has no end: it was killed, or its next segment is missing or yet to come.

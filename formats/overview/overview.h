@@ -67,6 +67,7 @@ struct bc_overview_recording {
 	enum bc_overview_state state;
 	int64_t from_ns;   /* of the first record, in ns since 1970 */
 	int64_t to_ns;     /* of the last record */
+	int64_t ended_ns;  /* of its end, after an idle bus; to_ns if unknown or earlier */
 	uint64_t clock_hz; /* 0: unknown */
 	uint32_t segments;
 	uint64_t records;

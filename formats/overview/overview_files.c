@@ -154,6 +154,8 @@ static void make_recordings(struct bc_overview *o)
 		r->state = is_closed             ? s->end
 			   : s->file->is_written ? BC_OVERVIEW_RECORDING
 						 : BC_OVERVIEW_OPEN;
+		bool is_later = is_closed && s->end != BC_OVERVIEW_OPEN && s->ended_ns > r->to_ns;
+		r->ended_ns = is_later ? s->ended_ns : r->to_ns;
 	}
 }
 

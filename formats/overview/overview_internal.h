@@ -20,6 +20,7 @@ struct bc_overview_segment {
 	uint32_t rows;              /* chunks */
 	bool is_sealed;             /* the file has an index, and this segment only */
 	enum bc_overview_state end; /* BC_OVERVIEW_OPEN: the recording doesn't end here */
+	int64_t ended_ns;           /* when it did, if it ends here */
 	int64_t from_ns;
 	int64_t to_ns;
 	uint64_t first_record;

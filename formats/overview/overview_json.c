@@ -96,6 +96,7 @@ static json_t *recording_json(const struct writer *w, const struct bc_overview_r
 		{"state", json_string(states[r->state])},
 		{"from", time_json(w, r->from_ns)},
 		{"to", time_json(w, r->to_ns)},
+		{"ended", time_json(w, r->ended_ns)},
 		{"clock_hz", bc_json_u64(r->clock_hz)},
 		{"segments", json_integer(r->segments)},
 		{"records", bc_json_u64(r->records)},

@@ -267,9 +267,10 @@ static void set_end(struct bc_overview_segment *s, const struct bc_chunk *chunk)
 {
 	struct bc_recording_end end;
 
-	if (bc_recording_end_find(&end, chunk))
-		s->end = bc_recording_end_is_recovered(&end) ? BC_OVERVIEW_RECOVERED
-							     : BC_OVERVIEW_SEALED;
+	if (!bc_recording_end_find(&end, chunk))
+		return;
+	s->end = bc_recording_end_is_recovered(&end) ? BC_OVERVIEW_RECOVERED : BC_OVERVIEW_SEALED;
+	s->ended_ns = end.ended_ns;
 }
 
 static void add_chunk(struct bc_overview_segment *s, const struct bc_chunk_info *info)

@@ -10,6 +10,7 @@ import random
 import re
 import shutil
 import struct
+import subprocess
 
 import pytest
 
@@ -494,7 +495,7 @@ def test_a_recording_in_progress_an_idle_bus_and_deleted_files_are_named(tmp, dr
             look(middle - 1000, middle + 1000)
             equal(empty(), "The bus was idle: no record between 49 and 50 (10 ms).")
             look(origin + first["to"] + 1_000, origin + first["to"] + 2_000)
-            equal(empty(), "Nothing was recording in this view.")
+            equal(empty(), "No recording has records in this view.")
             # Files are deleted while a part is shown.
             look(origin + first["from"], origin + first["from"] + 10_000)
             equal(empty(), "")
@@ -508,6 +509,31 @@ def test_a_recording_in_progress_an_idle_bus_and_deleted_files_are_named(tmp, dr
             daemon.stop()
             browser.wait("buscap.model.overview.recordings[0].state === 'sealed'")
             equal(browser.js(states), ["sealed"])
+
+
+def test_an_idle_bus_at_the_end_of_a_recording_is_named(tmp, driver):
+    """It can be shown if another recording follows."""
+    data = b"".join(struct.pack("<I4BI", 0x1000 * i, 0, 8, 0, 0, 10) for i in range(100))
+    (tmp / "trace").write_bytes(data)
+    with Daemon("--once", "--source", "file:-,format=byu,clock_hz=10000000", "-o", tmp / "out", socket=tmp / "socket",
+                stdin=subprocess.PIPE) as daemon:
+        daemon.process.stdin.write(data)
+        daemon.process.stdin.flush()
+        daemon.wait_ready()
+        wait_until(lambda: status(tmp / "socket")["counts"]["durable"] == 100, "the records")
+        daemon.process.stdin.close()
+        daemon.wait()
+    out = record(tmp / "out", "--label", "next", source=f"file:{tmp}/trace,format=byu,clock_hz=10000000")
+    with Web(out) as web, Tab(driver) as browser:
+        browser.open(f"http://{web.host}/?token={web.token}").idle()
+        first, second = browser.model("overview.recordings")
+        assert first["to"] < first["ended"] <= second["from"] and second["to"] == second["ended"], (first, second)
+        origin = int(browser.model("overview.origin_ns"))
+        for at, text in ((first["ended"] - 1000, "The bus was idle in this view."),
+                         (first["ended"] + 1000, "No recording has records in this view.")):
+            browser.js(f"buscap.show(buscap.spanView({origin + at - 500}n, {origin + at + 500}n))")
+            browser.idle()
+            equal(browser.text("#empty"), text)
 
 
 def test_a_recording_is_shown_after_all_files_were_deleted_while_a_part_was_shown(tmp, driver):

@@ -214,9 +214,9 @@ static void add_chunks(struct fixture *f, uint32_t first, uint32_t count)
 		add_chunk(f, i);
 }
 
-static void end_recording(struct fixture *f, const char *reason)
+static void end_recording_at(struct fixture *f, const char *reason, int64_t ended_ns)
 {
-	struct bc_recording_end end = {.ended_ns = START};
+	struct bc_recording_end end = {.ended_ns = ended_ns};
 
 	snprintf(end.reason, sizeof(end.reason), "%s", reason);
 	reset_chunk(f, START + 3600 * SECOND, 0);
@@ -224,6 +224,11 @@ static void end_recording(struct fixture *f, const char *reason)
 	assert_true(bc_recording_end_add(f->chunk, &end));
 	append_chunk(f);
 	assert_int_equal(bc_segment_seal(&f->writer), 0);
+}
+
+static void end_recording(struct fixture *f, const char *reason)
+{
+	end_recording_at(f, reason, START);
 }
 
 static void seal(struct fixture *f)
@@ -389,6 +394,21 @@ TEST_F(a_segment_without_chunks_has_a_recording_and_no_columns)
 	assert_int_equal(draw_all(f, 256, 200)->column_count, 0);
 	assert_int_equal(only_recording(f)->state, BC_OVERVIEW_OPEN);
 	assert_int_equal(only_recording(f)->from_ns, START);
+}
+
+TEST_F(a_recording_ends_after_its_last_record_if_the_bus_was_idle)
+{
+	start_segment(f, FIRST, 0);
+	add_chunks(f, 0, 3);
+	seal(f);
+	update(f);
+	assert_true(only_recording(f)->ended_ns == only_recording(f)->to_ns); /* unknown */
+	start_segment(f, FIRST, 1);
+	add_chunks(f, 3, 3);
+	end_recording_at(f, "request", START + 86400 * SECOND);
+	update(f);
+	assert_true(only_recording(f)->to_ns < START + 86400 * SECOND);
+	assert_true(only_recording(f)->ended_ns == START + 86400 * SECOND);
 }
 
 TEST_F(a_recording_is_in_progress_while_its_writer_lives)
