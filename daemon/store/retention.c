@@ -25,6 +25,7 @@
 #include <unistd.h>
 
 #include "daemon/base/log.h"
+#include "formats/base/atomic_file.h"
 #include "formats/base/free_space.h"
 #include "formats/segment/manifest.h"
 
@@ -482,6 +483,19 @@ static const char *foreign_text(int owner)
 				   : strerror(-owner);
 }
 
+/* Whether another program, such as buscap cut, has this open file. */
+static bool is_output(const struct bc_segment_entry *entry, const char *file, int dir_fd)
+{
+	int fd = -1;
+
+	if (entry->name.is_partial)
+		fd = openat(dir_fd, file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	bool is = fd >= 0 && bc_is_being_written(fd);
+	if (fd >= 0)
+		close(fd);
+	return is;
+}
+
 static void log_foreign(const struct bc_segment_list *list, const struct bc_retention_check *check)
 {
 	char file[BC_SEGMENT_NAME_MAX];
@@ -491,6 +505,8 @@ static void log_foreign(const struct bc_segment_list *list, const struct bc_rete
 		if (!entry->is_new || entry->owner == -ENOENT)
 			continue;
 		bc_segment_entry_name(file, entry);
+		if (is_output(entry, file, check->dir_fd))
+			continue;
 		bc_log_limited(check->limits, BC_LOG_WARNING,
 			"%s: left alone and not counted: %s; if it is of no use, delete it", file,
 			foreign_text(entry->owner));

@@ -74,6 +74,7 @@ def test_a_daemon_that_starts_leaves_the_open_output_alone(tmp, tool):
             done = run(harness.BUSCAPD, "--once", "--source", "sim:rate=max,count=1000", "-o", out.parent)
             equal(done.returncode, 0, done.stderr.decode())
             assert f"{out}.partial: left alone: another program is writing it" in done.stderr.decode(), done.stderr
+            assert "delete it" not in done.stderr.decode(), done.stderr
             fifo.write(path.read_bytes()[-1000:])
         err = process.stderr.read().decode()
     equal((process.returncode, list(out.parent.glob("*.damaged"))), (0, []), err)
