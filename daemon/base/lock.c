@@ -181,7 +181,7 @@ int bc_dir_claim(const char *dir, bool *is_new, char *err, size_t errlen)
 void bc_dir_abandon(int fd, const char *dir, bool is_new)
 {
 	unlinkat(fd, DIR_PID, 0);
-	if (is_new)
+	if (is_new && bc_is_at(fd, dir))
 		rmdir(dir); /* fails if there is something in it */
 }
 

@@ -18,8 +18,8 @@ int bc_dir_claim(const char *dir, bool *is_new, char *err, size_t errlen) BC_MUS
 /* The same for a directory that must exist; `err` does not contain its name. */
 int bc_dir_open(const char *dir, char *err, size_t errlen) BC_MUST_CHECK;
 
-/* After a failed start, before closing fd: removes what bc_dir_claim() has created. A directory in
- * which there is something stays. */
+/* After a failed start or run, before closing fd: removes what bc_dir_claim() has created. A
+ * directory in which there is something stays. */
 void bc_dir_abandon(int fd, const char *dir, bool is_new);
 
 /* Locks a file, which is created if it is missing, and writes our pid into it. Returns its fd,

@@ -293,7 +293,7 @@ static void release_claims(struct bc_daemon *d)
 {
 	bc_socket_release(&d->socket, d->config->socket);
 	bc_service_close(&d->service);
-	if (d->dir_fd >= 0 && d->has_failed)
+	if (d->dir_fd >= 0 && (d->exit_code == BC_EXIT_FAILED || d->exit_code == BC_EXIT_NO_DEVICE))
 		bc_dir_abandon(d->dir_fd, d->config->dir, d->is_dir_new);
 	if (d->dir_fd >= 0)
 		close(d->dir_fd);

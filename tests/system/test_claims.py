@@ -81,6 +81,17 @@ def test_a_failed_start_leaves_nothing_behind(tmp, fault, mode):
     equal(set(tmp.iterdir()), before, "next to the directory")
 
 
+@pytest.mark.parametrize("source, code", [("usb:id=1209:ffff,wait=100ms", 5), ("file:/etc/passwd", 1)], ids=("no_board", "no_trace"))
+def test_a_run_that_could_not_record_leaves_nothing_behind(tmp, source, code):
+    argv = (BUSCAPD, "--once", "--source", source, "-o", tmp / "out")
+    done = run(*argv)
+    equal(done.returncode, code, done.stderr)
+    equal(list(tmp.iterdir()), [])
+    (tmp / "out").mkdir()
+    equal(run(*argv).returncode, code)
+    equal([path.name for path in tmp.rglob("*")], ["out"])
+
+
 def test_a_second_daemon_leaves_the_first_one_its_locks(tmp):
     with Daemon(*SIM, "-o", tmp / "out", socket=tmp / "socket") as daemon:
         daemon.wait_ready()
