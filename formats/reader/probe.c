@@ -217,17 +217,18 @@ static unsigned probe_plain(struct bc_probe *probe, const uint8_t *head, size_t 
 	return fitting;
 }
 
-/* Number of bytes before the zeros at the end, which a crash may leave there. */
-static size_t before_zeros(const uint8_t *head, size_t bytes)
+/* Number of bytes before the padding at the end: zeros, which a crash may leave there, or the
+ * Ctrl-Z of CP/M and DOS. */
+static size_t before_padding(const uint8_t *head, size_t bytes)
 {
-	while (bytes != 0 && head[bytes - 1] == 0)
+	while (bytes != 0 && (head[bytes - 1] == 0 || head[bytes - 1] == 0x1A))
 		bytes--;
 	return bytes;
 }
 
 static void probe_content(struct bc_probe *probe, const uint8_t *head, size_t bytes, bool is_all)
 {
-	size_t text = before_zeros(head, bytes);
+	size_t text = before_padding(head, bytes);
 	unsigned fitting = 0;
 
 	if (bc_is_elf(head, bytes)) {

@@ -139,7 +139,7 @@ def test_stray_control_bytes_and_blank_lines_are_in_text(tmp):
     """The line that has one is malformed, the others are read."""
     texts = {DIN + b"\x1a": 4, DIN + b"\0\n": 4, DIN + b"\n": 4, DIN + b"\r\n \n": 4, b"0 10\0 0\n" + DIN: 4,
              DIN + b"0 1\x07\n" + DIN: 8, DIN * 50 + b"\x01\x02\x03\n" + DIN: 204, b"\n" + DIN: 4, DIN + b"2 ": 4,
-             DIN + bytes(5000): 4, DIN * 5000 + bytes(10000): 20000}
+             DIN + bytes(5000): 4, DIN + b"\x1a" * 128: 4, DIN * 5000 + bytes(10000): 20000}
     out, _ = info(tmp, texts, 3)
     equal(formats(out), ["din"] * len(texts))
     equal([int(line.split()[1]) for line in out if line.startswith("  references")], list(texts.values()))
