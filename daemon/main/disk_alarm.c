@@ -10,10 +10,12 @@ bool bc_disk_alarm_poll(struct bc_disk_alarm *alarm, const char *dir, uint64_t l
 {
 	uint64_t limit_s = limit_ns / S_NS;
 	bool was_low = alarm->is_low;
+	bool lacked_inodes = alarm->lacks_inodes;
 
 	alarm->good_polls = left_s / 2 >= limit_s ? alarm->good_polls + 1 : 0;
 	alarm->is_low = left_s < limit_s || (was_low && alarm->good_polls < GOOD_POLLS);
-	if (alarm->is_low && !was_low && has_no_inodes)
+	alarm->lacks_inodes = alarm->is_low && (has_no_inodes || (was_low && lacked_inodes));
+	if (alarm->lacks_inodes && !lacked_inodes)
 		bc_log_limited(&alarm->limits, BC_LOG_WARNING,
 			"%s: no file can be created: the file system has no free inodes; delete "
 			"some files, or set keep_free in [space]",

@@ -12,6 +12,7 @@
 #include "daemon/store/recording_info.h"
 #include "formats/base/clock.h"
 #include "formats/base/fail.h"
+#include "formats/base/free_space.h"
 #include "formats/base/number.h"
 #include "formats/segment/archive.h"
 #include "formats/segment/manifest.h"
@@ -452,7 +453,9 @@ static bool create_failed(struct bc_open_segment *o, const char *what, int rc)
 	if (o->segment.file.fd < 0)
 		o->stats.file[0] = '\0';
 	o->stats.is_hopeless = is_permanent(-rc);
-	return bc_open_segment_mark_stuck(o, "", what, strerror(-rc));
+	bool lacks_inodes = rc == -ENOSPC && bc_free_space(o->dir_fd).files == 0;
+	return bc_open_segment_mark_stuck(
+		o, "", what, lacks_inodes ? "no free inodes" : strerror(-rc));
 }
 
 static int create_in_dir(struct bc_open_segment *o, const char *file,

@@ -197,6 +197,25 @@ def test_a_file_system_without_free_inodes_is_full_for_new_segments(tmp):
         verify(harness.segments(out))
 
 
+@pytest.mark.root
+def test_without_a_rule_a_lack_of_inodes_is_named_until_there_are_some(tmp):
+    with harness.SmallDisk(tmp, "64M,nr_inodes=20") as disk:
+        (disk / "out").mkdir()
+        number = 0
+        while os.statvfs(disk).f_favail > 1:
+            (disk / f"small{number}").touch()
+            number += 1
+        with Daemon("--source", "sim:rate=10k", "-o", disk / "out", socket=tmp / "socket") as daemon:
+            daemon.wait_ready()
+            error = harness.wait_until(lambda: daemon.status()["disk"]["last_error_cause"], "a segment can't be created")
+            for i in range(number):
+                (disk / f"small{i}").unlink()
+            harness.wait_until(lambda: not daemon.status()["disk"]["stuck"], "it can")
+            equal(daemon.stop(), 0, daemon.err)
+        equal(error, "can't create a segment: no free inodes")
+        verify(harness.segments(disk / "out"))
+
+
 @pytest.mark.ci
 @pytest.mark.root
 @pytest.mark.parametrize("is_kept", (False, True), ids=("late", "in_a_snapshot"))

@@ -57,6 +57,19 @@ TEST_F(a_lack_of_inodes_is_named)
 		"inodes; delete some files, or set keep_free in [space]\n");
 }
 
+TEST_F(a_lack_of_inodes_is_named_once_on_a_disk_that_is_low_already)
+{
+	assert_true(poll_disk(f, 60));
+	log_capture_start(&f->capture);
+	for (unsigned i = 0; i < 10; i++) {
+		f->has_no_inodes = i % 2 == 0;
+		assert_false(poll_disk(f, f->has_no_inodes ? 0 : 60));
+	}
+	assert_string_equal(log_capture_stop(&f->capture),
+		"buscapd: warning: /out: no file can be created: the file system has no free "
+		"inodes; delete some files, or set keep_free in [space]\n");
+}
+
 TEST_F(a_limit_of_0_turns_it_off)
 {
 	assert_false(bc_disk_alarm_poll(&f->alarm, "/out", 0, false, 0, SECOND));
