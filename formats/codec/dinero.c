@@ -91,13 +91,11 @@ static enum bc_parse_end parse_din(void *state, struct bc_parse *p)
 }
 
 /* Dinero ignores the rest of a line, but the programs that write din write none. */
-static bool is_typical_din(
-	const char *line, const struct bc_entry *entry, const struct bc_entry *before)
+static bool is_typical_din(const char *line, const struct bc_entry *entry)
 {
 	const char *addr = bc_skip_spaces(bc_token_end(bc_skip_spaces(line)));
 
 	(void)entry;
-	(void)before;
 	return *bc_skip_spaces(bc_token_end(addr)) == '\n';
 }
 
@@ -190,11 +188,9 @@ static enum bc_parse_end parse_xdin(void *state, struct bc_parse *p)
 }
 
 /* Most references are fetches, reads and writes. */
-static bool is_typical_xdin(
-	const char *line, const struct bc_entry *entry, const struct bc_entry *before)
+static bool is_typical_xdin(const char *line, const struct bc_entry *entry)
 {
 	(void)line;
-	(void)before;
 	return bc_ref_type_plain(entry->type) >= 0;
 }
 

@@ -184,17 +184,15 @@ static enum bc_parse_end parse_text(void *state, struct bc_parse *p)
 	return BC_PARSE_DONE;
 }
 
-/* Any character can be a type, but most references are of the four with a meaning, in the order of
- * their times. */
-static bool is_typical_text(
-	const char *line, const struct bc_entry *entry, const struct bc_entry *before)
+/* Any character can be a type, but most references are of the four with a meaning. */
+static bool is_typical_text(const char *line, const struct bc_entry *entry)
 {
 	(void)line;
-	return entry->type != BC_REF_LETTER && (before == NULL || entry->tick >= before->tick);
+	return entry->type != BC_REF_LETTER;
 }
 
 const struct bc_parser bc_laplace_text_parser = {
-	.parse = parse_text, .is_typical = is_typical_text};
+	.parse = parse_text, .is_typical = is_typical_text, .is_ordered = true};
 
 static inline char letter_of(const struct bc_entry *entry)
 {

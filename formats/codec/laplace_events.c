@@ -77,14 +77,13 @@ static bool has_layout(struct bc_text text, unsigned numbers, unsigned words)
 }
 
 /* Almost any text has lines of a word, a number and more. Only those of the two documented tags are
- * recognised, and events are in the order of their times. */
-static bool is_typical_event(
-	const char *line, const struct bc_entry *entry, const struct bc_entry *before)
+ * recognised. */
+static bool is_typical_event(const char *line, const struct bc_entry *entry)
 {
 	const struct bc_kernel_event *event = &entry->kernel;
 
 	(void)line;
-	if (event->tag.bytes != 1 || (before != NULL && entry->tick < before->tick))
+	if (event->tag.bytes != 1)
 		return false;
 	return *event->tag.at == 'F'   ? has_layout(event->rest, 2, 0)
 	       : *event->tag.at == 'M' ? has_layout(event->rest, 7, 1)
@@ -92,7 +91,7 @@ static bool is_typical_event(
 }
 
 const struct bc_parser bc_laplace_events_parser = {
-	.parse = parse_events, .is_typical = is_typical_event};
+	.parse = parse_events, .is_typical = is_typical_event, .is_ordered = true};
 
 static int print_events(void *state, struct bc_print *p)
 {

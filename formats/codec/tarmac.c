@@ -620,13 +620,11 @@ static bool is_register_name(const struct bc_text *name)
 
 /* A record that no other text has, a unit or "cpu0". "R 2000a044 4" and the like are lines of many
  * traces; a register has a name, and without a unit all its digits. */
-static bool is_typical_tarmac(
-	const char *line, const struct bc_entry *entry, const struct bc_entry *before)
+static bool is_typical_tarmac(const char *line, const struct bc_entry *entry)
 {
 	bool has_unit = entry->unit != BC_UNIT_TICK;
 	const char *at = bc_skip_spaces(line);
 
-	(void)before;
 	if (entry->kind == BC_ENTRY_REGISTER)
 		return is_register_name(&entry->reg.name) &&
 		       (has_unit || entry->reg.value.bytes >= 8);

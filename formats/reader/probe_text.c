@@ -11,7 +11,8 @@
 
 #define ENTRIES 256u
 
-/* Allow a few malformed lines: a file may be cut or contain other lines. */
+/* Allow a few malformed lines, and times that go back: a file may be cut, contain other lines, or
+ * consist of two. */
 #define MALFORMED_PER_256 8u
 
 /* More of them may be damaged: blank, with a control character, or the last line of the file. A
@@ -93,6 +94,7 @@ struct count {
 	uint64_t modelled; /* lines of modelled kinds */
 	uint64_t typical;
 	uint64_t both; /* modelled and typical */
+	uint64_t tick; /* of the last line */
 	struct hex_check hex;
 };
 
@@ -113,7 +115,7 @@ static bool is_empty(const char *line, const char *end)
 }
 
 static void count_line(struct count *count, const struct bc_parser *parser, const char *line,
-	const struct bc_entry *entry, const struct bc_entry *before)
+	const struct bc_entry *entry)
 {
 	const char *word = bc_skip_spaces(line);
 
@@ -121,8 +123,10 @@ static void count_line(struct count *count, const struct bc_parser *parser, cons
 		return;
 	count->lines++;
 	bool is_modelled = entry->kind != BC_ENTRY_LINE;
-	bool is_typical = parser->is_typical == NULL || parser->is_typical(line, entry, before);
+	bool is_typical = parser->is_typical == NULL || parser->is_typical(line, entry);
 	count->modelled += is_modelled;
+	count->bad += parser->is_ordered && entry->tick < count->tick;
+	count->tick = entry->tick;
 	count->typical += is_typical;
 	count->both += is_modelled && is_typical;
 	if (parser->has_bare_hex)
@@ -136,8 +140,6 @@ static struct count try_parser(const struct bc_parser *parser, const char *text,
 	const struct bc_format_options options = bc_format_options_default();
 	struct bc_parse p = {.at = text, .number = 1, .entries = entries, .capacity = ENTRIES};
 	struct count count = {0};
-	struct bc_entry before;
-	bool has_before = false;
 	void *state = bc_parser_start(parser, &options);
 
 	if (state == NULL)
@@ -158,9 +160,7 @@ static struct count try_parser(const struct bc_parser *parser, const char *text,
 			count.bad += !may_be;
 			count.lines++;
 		} else if (p.count != 0) {
-			count_line(&count, parser, line, entries, has_before ? &before : NULL);
-			before = entries[0];
-			has_before = true;
+			count_line(&count, parser, line, entries);
 		}
 	}
 	free(state);

@@ -69,15 +69,14 @@ struct bc_parser {
 	 * blank lines are allowed. A '\r' before the newline is white space. */
 	enum bc_parse_end (*parse)(void *state, struct bc_parse *parse);
 	/* For detection: whether a line that became entries, the first of which is `entry`, has
-	 * what lines of other texts lack. `before` is the first entry of the line before it, or
-	 * NULL. NULL: every line that can be parsed has it. */
-	bool (*is_typical)(
-		const char *line, const struct bc_entry *entry, const struct bc_entry *before);
+	 * what lines of other texts lack. NULL: every line that can be parsed has it. */
+	bool (*is_typical)(const char *line, const struct bc_entry *entry);
 	/* Fills in zeroed notes about the lines so far; NULL: there are never any. */
 	void (*notes)(const void *state, struct bc_parse_notes *notes);
 	/* The addresses are hexadecimal without a mark, and little else is on a line: a list of
 	 * decimal numbers looks the same. */
 	bool has_bare_hex;
+	bool is_ordered; /* for detection: times never decrease */
 };
 
 /* Allocates and initializes a state for a new file. Free it with free(). Returns NULL if out of

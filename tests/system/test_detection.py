@@ -117,7 +117,9 @@ def test_each_text_format_is_detected_by_what_only_it_has(tmp):
 def test_events_out_of_order_are_not_recognised(tmp):
     lines = [f"F {n:x} 1 2\n" for n in range(100, 200)]
     equal(formats(info(tmp, ["".join(lines)], 0)[0]), ["laplace-events"])
-    out, _ = info(tmp, ["".join(lines[::-1]), "".join(f"F {n * 7919 % 1000:x} 1 2\n" for n in range(100))], 1)
+    mostly = [f"F {n + (n % 4 == 0) * -3:x} 1 2\n" for n in range(100, 200)]
+    out, _ = info(tmp, ["".join(mostly), "".join(line.replace("F ", "r ").replace("1 2", "0 0 0") for line in mostly),
+                        "".join(lines[::-1]), "".join(f"F {n * 7919 % 1000:x} 1 2\n" for n in range(100))], 1)
     equal(formats(out), [])
 
 
