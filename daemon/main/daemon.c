@@ -299,6 +299,15 @@ static void release_claims(struct bc_daemon *d)
 		close(d->dir_fd);
 }
 
+/* Exits without waiting for the threads. */
+static void exit_now(struct bc_daemon *d)
+{
+	bc_socket_release(&d->socket, d->config->socket);
+	bc_service_close(&d->service);
+	bc_log_stop();
+	_exit(BC_EXIT_FAILED);
+}
+
 /* Exits without waiting for a system call that hangs. Its thread still uses the directory, which
  * stays open. */
 static void exit_without_disk(struct bc_daemon *d)
@@ -306,10 +315,7 @@ static void exit_without_disk(struct bc_daemon *d)
 	bc_log(BC_LOG_ERROR,
 		"%s: the disk does not respond; exiting; the next start recovers the open files",
 		d->config->dir);
-	bc_socket_release(&d->socket, d->config->socket);
-	bc_service_close(&d->service);
-	bc_log_stop();
-	_exit(BC_EXIT_FAILED);
+	exit_now(d);
 }
 
 static void on_close_second(uv_timer_t *timer)
@@ -381,10 +387,7 @@ static void on_print_timeout(uv_timer_t *timer)
 	if (d->is_hanging)
 		exit_without_disk(d);
 	log_print_error("nothing reads it");
-	bc_socket_release(&d->socket, d->config->socket);
-	bc_service_close(&d->service);
-	bc_log_stop();
-	_exit(BC_EXIT_FAILED);
+	exit_now(d);
 }
 
 static void limit_print(struct bc_daemon *d)
