@@ -27,6 +27,7 @@
 #include "daemon/base/log.h"
 #include "formats/base/atomic_file.h"
 #include "formats/base/free_space.h"
+#include "formats/base/number.h"
 #include "formats/segment/manifest.h"
 
 #define SECOND_NS INT64_C(1000000000)
@@ -592,9 +593,9 @@ static void set_error(struct bc_retention_state *state, const char *rule, const 
 			rule, (unsigned long long)(usage->damaged + 999999) / 1000000);
 	else if (usage->linked != 0 && strcmp(rule, "keep_free") == 0)
 		snprintf(state->err, sizeof(state->err),
-			"rule keep_free is broken and no sealed segment is left to delete; %llu "
-			"files have other hard links",
-			(unsigned long long)usage->linked);
+			"rule keep_free is broken and no sealed segment is left to delete; other "
+			"hard links keep the space of %llu file%s",
+			(unsigned long long)usage->linked, bc_plural(usage->linked));
 	else
 		snprintf(state->err, sizeof(state->err),
 			"rule %s is broken and no sealed segment is left to delete", rule);

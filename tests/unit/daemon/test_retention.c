@@ -743,13 +743,18 @@ TEST_F(files_with_other_links_are_passed_over_for_free_space_only)
 	fs.says.f_bavail -= 4;
 	enforce(f, 3);
 	assert_true(f->state.is_over);
-	assert_non_null(strstr(f->state.err, "15 files have other hard links"));
+	assert_non_null(strstr(f->state.err, "; other hard links keep the space of 15 files"));
 	/* The directory has one file fewer, whatever its links. */
 	f->rules.keep_free_bytes = 0;
 	f->check.files = 10;
 	enforce(f, 5);
 	assert_false(temp_exists(&f->dir, old_segment(name, 4)));
 	assert_true(temp_exists(&f->dir, old_segment(name, 5)));
+	f->check.files = 1;
+	f->rules.keep_free_bytes = 10000 * UNIT;
+	enforce(f, 9);
+	assert_non_null(strstr(f->state.err, " of 1 file"));
+	assert_null(strstr(f->state.err, " files"));
 	fs.is_on = false;
 }
 
