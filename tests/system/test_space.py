@@ -1,5 +1,6 @@
 """Which files the space rules delete: only buscapd's, and no more than needed, whatever the file system says."""
 
+import contextlib
 import json
 import os
 import shutil
@@ -146,13 +147,15 @@ def test_a_file_system_that_does_not_tell_its_size_loses_no_recording(tmp):
 @pytest.mark.root
 def test_files_that_a_reader_has_open_or_that_have_links_are_not_deleted_in_vain(tmp):
     """Deleting them frees nothing. Four links and the open files of a reader cost no more than is short."""
-    with harness.SmallDisk(tmp, "48M") as disk:
+    # The readers end first: an open file keeps the disk from being unmounted.
+    with harness.SmallDisk(tmp, "48M") as disk, contextlib.ExitStack() as readers:
         out = disk / "out"
         old = make_old(out, "1M", "4M")
         assert len(old) >= 8, old
         for path in old[:4]:
             os.link(path, disk / path.name)
-        readers = [path.open("rb") for path in old]
+        for path in old:
+            readers.enter_context(path.open("rb"))
         space = os.statvfs(disk)
         free = space.f_bavail * space.f_frsize
         short = 3 * MIB // 2
@@ -167,8 +170,7 @@ def test_files_that_a_reader_has_open_or_that_have_links_are_not_deleted_in_vain
                 written = daemon.status()["counts"]["written"]
             disk_status = daemon.status()["disk"]
             left = [path for path in old if path.exists()]
-            for reader in readers:
-                reader.close()
+            readers.close()
             equal(daemon.stop(), 0, daemon.err)
         assert not disk_status["stuck"], disk_status
         equal(left[:4], old[:4], "those with links")
