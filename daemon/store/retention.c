@@ -47,10 +47,10 @@
 /* Deletions within this time are expected to show together. */
 #define TOGETHER_NS UINT64_C(8000000000)
 
-/* A commit of btrfs can take this much or more away and give it back within a second. Such a fall
+/* A commit of btrfs can take this much or more away and give it back seconds later. Such a fall
  * must last, unless half of what is to be free is gone. */
 #define DIP_BYTES (UINT64_C(16) << 20)
-#define DIP_NS    UINT64_C(3000000000)
+#define DIP_NS    UINT64_C(6000000000)
 
 /* Age */
 
