@@ -47,11 +47,6 @@
 /* Deletions within this time are expected to show together. */
 #define TOGETHER_NS UINT64_C(8000000000)
 
-/* A commit of btrfs can take this much or more away and give it back seconds later. Such a fall
- * must last, unless half of what is to be free is gone. */
-#define DIP_BYTES (UINT64_C(16) << 20)
-#define DIP_NS    UINT64_C(6000000000)
-
 /* Age */
 
 /* Sets the age of each file: the time from file to file until now. A step back, or of more than
@@ -219,20 +214,6 @@ static void show(struct bc_retention *r, uint64_t free_bytes, uint64_t written_b
 			i++;
 		}
 	}
-}
-
-/* Whether the free space has just fallen by much that this process did not write. Falls that go on
- * are believed every other time. */
-static bool is_dip(
-	struct bc_retention *r, uint64_t free_bytes, const struct bc_retention_check *check)
-{
-	uint64_t before = subtract(r->free_bytes, subtract(check->written_bytes, r->written_bytes));
-
-	if (r->has_free && subtract(before, free_bytes) >= DIP_BYTES &&
-		(r->dip_at_ns == 0 || check->boot_ns - r->dip_at_ns >= 2 * DIP_NS))
-		r->dip_at_ns = check->boot_ns;
-	return r->dip_at_ns != 0 && check->boot_ns - r->dip_at_ns < DIP_NS &&
-	       free_bytes >= check->rules->keep_free_bytes / 2;
 }
 
 /* Gives up on what has not shown in time. Returns whether that was most of it. */
@@ -559,7 +540,6 @@ static void add_free(struct bc_retention *r, struct usage *usage, const struct b
 	if (space->files != 0)
 		r->inodes_at_ns = 0;
 	log_free_known(r, space->is_known, check);
-	bool dips = space->is_known && is_dip(r, space->bytes, check);
 	if (space->is_known) {
 		show(r, space->bytes, check->written_bytes);
 		set_slow(r, check);
@@ -567,7 +547,7 @@ static void add_free(struct bc_retention *r, struct usage *usage, const struct b
 	uint64_t hidden = r->is_slow ? 0 : unshown_bytes(r);
 	usage->free = subtract(space->bytes + hidden, check->coming_bytes);
 	usage->is_slow = r->is_slow;
-	usage->waits = dips || (r->is_slow && check->boot_ns - r->slow_at_ns < SHOWN_NS);
+	usage->waits = r->is_slow && check->boot_ns - r->slow_at_ns < SHOWN_NS;
 	if (usage->inodes == 0 && r->inodes_at_ns != 0)
 		usage->waits = usage->waits || check->boot_ns - r->inodes_at_ns < SHOWN_NS;
 }

@@ -45,7 +45,6 @@ struct bc_retention {
 	bool has_shown;          /* since the last check: deletions of some seconds */
 	bool is_slow;            /* what was deleted did not show in time: one segment a minute */
 	uint64_t slow_at_ns;     /* bc_boot_ns() of the last deletion by keep_free */
-	uint64_t dip_at_ns;      /* when the free space fell by much at once; 0: never */
 	uint64_t inodes_at_ns;   /* the same, for inodes; 0: they show at once */
 	bool is_free_unknown;    /* logged: keep_free is suspended */
 	bool has_offset;         /* there has been a check */

@@ -652,30 +652,6 @@ TEST_F(what_is_written_and_does_not_show_yet_is_not_taken_for_freed_space)
 	fs.is_on = false;
 }
 
-TEST_F(a_fall_of_the_free_space_must_last)
-{
-	make_short(f, AT_ONCE, 0);
-	fs.says.f_bavail = 50000;
-	f->rules.keep_free_bytes = 40002 * UNIT;
-	assert_int_equal(check_for(f, 1), 0);
-	fs.says.f_bavail -= 10000;
-	assert_int_equal(check_for(f, 2), 0);
-	fs.says.f_bavail += 10000;
-	assert_int_equal(check_for(f, 10), 0);
-	fs.says.f_bavail -= 10000;
-	assert_int_equal(check_for(f, 6), 0);
-	assert_int_equal(check_for(f, 1), 2);
-	/* One that goes on is believed, and one that leaves too little at once. */
-	fs.says.f_bavail -= 5000;
-	f->rules.keep_free_bytes = (fs.says.f_bavail + 2) * UNIT;
-	assert_int_equal(check_for(f, 1), 2);
-	assert_int_equal(check_for(f, 10), 0);
-	fs.says.f_bavail = 5000;
-	f->rules.keep_free_bytes = 10002 * UNIT;
-	enforce(f, 16);
-	fs.is_on = false;
-}
-
 TEST_F(where_it_shows_at_once_other_programs_hide_nothing)
 {
 	make_short(f, AT_ONCE, 3);
