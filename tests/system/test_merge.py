@@ -198,11 +198,11 @@ def test_many_references_and_events_are_sorted(tmp):
 @pytest.mark.asan
 def test_an_input_out_of_order_keeps_its_order(tmp):
     references, events = laplace_files(tmp)
-    lines = [b"r %x 4 1 %x\n" % (time, n) for n, time in enumerate((5, 9, 3, 4, 12))]
+    lines = [b"r %x 4 1 %x\n" % (time, n) for n, time in enumerate((5, 9, 3, 4, *range(12, 60)))]
     references.write_bytes(b"".join(lines))
     events.write_bytes(b"F 7 1 77\nF a 2 77\n")
     out, err = buscap("merge", references, events)
-    equal(out, lines[0] + b"F 7 1 77\n" + b"".join(lines[1:4]) + b"F a 2 77\n" + lines[4], "text")
+    equal(out, lines[0] + b"F 7 1 77\n" + b"".join(lines[1:4]) + b"F a 2 77\n" + b"".join(lines[4:]), "text")
     assert "2 entries out of order by at most 6 ticks" in err, err
 
 
