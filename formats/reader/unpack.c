@@ -330,6 +330,8 @@ static size_t decode_block_head(uint8_t *out, size_t capacity, const uint8_t *fr
 	if (LZ4F_isError(header) || bytes < header + 4)
 		return 0;
 	uint32_t size = bc_le32(frame + header) & 0x7FFFFFFF;
+	if (size > 1u << (8 + 2 * (frame[5] >> 4 & 7))) /* the frame's limit: damaged */
+		return 0;
 	bool is_stored = size != bc_le32(frame + header);
 	const uint8_t *block = frame + header + 4;
 	size_t n = bytes - header - 4;

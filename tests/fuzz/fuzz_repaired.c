@@ -1,6 +1,7 @@
 /* Fuzz target: segments whose hashes are corrected after each mutation, so that the reader gets
  * past them. Reading must end, chunks must match their hashes, and the reader of entries must
  * deliver as many records as the whole chunks have, with and without the index. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -17,14 +18,13 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static struct bc_input *open_input(int fd)
+static struct bc_input *open_input(int fd, struct bc_probe *probe)
 {
 	struct bc_input *input;
-	struct bc_probe probe;
 
 	if (lseek(fd, 0, SEEK_SET) != 0 ||
 		bc_input_open(&input, (struct bc_input_stream){.fd = fd, .wake_fd = -1},
-			BC_FORMAT_SEGMENT, &probe) != 0)
+			BC_FORMAT_SEGMENT, probe) != 0)
 		abort();
 	return input;
 }
@@ -34,7 +34,8 @@ static void read_chunks(int fd, bool skips_records)
 {
 	static struct bc_chunk chunk;
 	struct bc_sequence_check sequence = {.has_recording = false};
-	struct bc_input *input = open_input(fd);
+	struct bc_probe probe;
+	struct bc_input *input = open_input(fd, &probe);
 	struct bc_segment_reader *reader;
 	struct bc_missing missing;
 	int found;
@@ -54,7 +55,8 @@ static void read_chunks(int fd, bool skips_records)
 		if (bc_sequence_check_chunk(&sequence, &chunk, &missing) < 0)
 			abort();
 	}
-	if (found != BC_FOUND_END)
+	/* A start that says LZ4 around a segment: what is compressed may end before it should. */
+	if (found != BC_FOUND_END && (found != -EBADMSG || probe.packing == BC_PACKING_NONE))
 		abort();
 	bc_sequence_check_reset(&sequence);
 	bc_segment_reader_close(reader);
@@ -84,7 +86,8 @@ static void read_entries(int fd, bool has_index)
 		.needs_chunk = needs_chunk,
 		.context = &filter,
 		.sequence = &sequence};
-	struct bc_input *input = open_input(fd);
+	struct bc_probe probe;
+	struct bc_input *input = open_input(fd, &probe);
 	struct bc_reader *reader;
 	struct bc_batch batch;
 

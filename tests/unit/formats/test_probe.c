@@ -129,6 +129,10 @@ TEST(a_segment_with_a_damaged_start_is_detected_by_the_rest)
 		assert_detected(&segment, BC_FORMAT_SEGMENT, false);
 		segment.bytes[at] ^= 0x55;
 	}
+	/* The end mark of its first frame has become the length of a block, but too large a one. */
+	bc_write_le32(segment.bytes + 7, 0xFFFFFFFB);
+	assert_detected(&segment, BC_FORMAT_SEGMENT, false);
+	bc_write_le32(segment.bytes + 7, 0);
 	for (size_t cut = 0; cut < 40; cut++) { /* the start is missing */
 		struct trace rest = {segment.bytes + cut, segment.n - cut};
 		assert_detected(&rest, BC_FORMAT_SEGMENT, false);
