@@ -54,7 +54,11 @@ def free_of(path, kind):
 
 
 def on_disk(path):
-    return path.stat().st_blocks * 512
+    """Returns the bytes that a file has on the disk; 0 if it has been sealed or deleted meanwhile."""
+    try:
+        return path.stat().st_blocks * 512
+    except FileNotFoundError:
+        return 0
 
 
 def joined(*environments):
@@ -149,7 +153,7 @@ def one_round(directory, options, old, number):
                 if rng.random() < 0.05:
                     clock.move(rng.choice((-1, 1)) * rng.choice((5, 900, 7200, 400 * DAY)))
                 lowest = min(lowest, free_of(path, kind))
-                recorded = max(recorded, sum(on_disk(new) for new in case.new() if new.exists()))
+                recorded = max(recorded, sum(on_disk(new) for new in case.new()))
                 time.sleep(0.05)
             status = goes_on(daemon)
             code = daemon.stop()
