@@ -18,6 +18,11 @@ import harness
 from cpu_budget import CpuBudget
 from flaky import Flaky
 
+# A shell without job control, or nohup, starts the tests with these ignored, and programs would inherit that.
+for number in (signal.SIGQUIT, signal.SIGHUP):
+    if signal.getsignal(number) == signal.SIG_IGN:
+        signal.signal(number, signal.SIG_DFL)
+
 # A test that exceeds this limit fails with a traceback. If it still does not end, a minute later its process exits with
 # the stacks of all threads, and xdist starts another process.
 LIMIT_S = (4 if harness.NIGHTLY else 2) * harness.TIMEOUT_S
