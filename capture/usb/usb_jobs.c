@@ -1,3 +1,8 @@
+/* The calls of libusb that block: listing, opening and closing devices. Each job runs on libuv's
+ * pool, one at a time, and sees only struct bc_usb_jobs, which the loop leaves alone meanwhile.
+ *
+ * FIND also decides which board is the recorded one. Serial numbers need not be unique, so it
+ * remembers the ports of boards that were present together with it: its twins. */
 #include "capture/usb/usb_jobs.h"
 
 #include <assert.h>

@@ -55,8 +55,8 @@ int bc_usb_request_open(
 	struct bc_usb_request **request, bc_usb_request_cb callback, void *context) BC_MUST_CHECK;
 void bc_usb_request_close(struct bc_usb_request *request);
 
-/* Makes libusb's transfer anew: it keeps the device of the last request. None may be in flight.
- * Returns 0 or -ENOMEM. */
+/* Replaces libusb's transfer, which refers to the device of the last request. None may be in
+ * flight. Returns 0 or -ENOMEM. */
 int bc_usb_request_forget_device(struct bc_usb_request *request) BC_MUST_CHECK;
 
 /* Sends a request. Returns 0, and the callback follows; or a negative errno. */

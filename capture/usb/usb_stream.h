@@ -56,7 +56,7 @@ int bc_usb_stream_open(
 /* Frees it; it must be idle. NULL may be passed. */
 void bc_usb_stream_close(struct bc_usb_stream *stream);
 
-/* Makes libusb's transfers anew: they keep the device that they were last submitted to. It must be
+/* Replaces libusb's transfers, which refer to the device of their last submission. It must be
  * idle. Returns 0, or -ENOMEM, after which some of them still do. */
 int bc_usb_stream_forget_device(struct bc_usb_stream *stream) BC_MUST_CHECK;
 
