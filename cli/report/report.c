@@ -36,7 +36,7 @@ enum {
 	OPTION_MAX_SIZE,
 };
 
-enum kind { KIND_UNKNOWN, KIND_TEXT, KIND_JSON, KIND_HTML, KIND_SVG };
+enum kind { KIND_UNKNOWN, KIND_TEXT, KIND_JSON, KIND_HTML };
 
 /* How each kind is made, and its resolution if none is given. */
 static const struct {
@@ -47,7 +47,6 @@ static const struct {
 	[KIND_TEXT] = {bc_report_plain, 256, 32},
 	[KIND_JSON] = {bc_report_json, 256, 200},
 	[KIND_HTML] = {bc_report_html, BC_OVERVIEW_COLUMNS, BC_OVERVIEW_ROWS},
-	[KIND_SVG] = {bc_report_svg, 400, 128},
 };
 
 static const struct bc_usage_option options[] = {
@@ -72,9 +71,9 @@ const struct bc_usage bc_report_usage = {
 		"and marks, and how often each block of addresses is used. It reads the page "
 		"counts in the segments; records are decoded only if there are few.",
 	.options = options,
-	.more = "FILE ends in .html (a page for a browser), .svg (a picture), .json or .txt.",
+	.more = "FILE ends in .html (a page for a browser, which can be printed), .json or .txt.",
 	.exits = "0 ok, 1 failed, 2 wrong usage, 3 damaged input: the intact parts were drawn.",
-	.example = "buscap report -o run.svg --map pc *.byu.lz4",
+	.example = "buscap report -o run.html --map pc *.byu.lz4",
 };
 
 struct state {
@@ -160,8 +159,8 @@ static enum kind kind_of(const char *path)
 	static const struct {
 		const char *suffix;
 		enum kind kind;
-	} types[] = {{".html", KIND_HTML}, {".htm", KIND_HTML}, {".svg", KIND_SVG},
-		{".json", KIND_JSON}, {".txt", KIND_TEXT}};
+	} types[] = {{".html", KIND_HTML}, {".htm", KIND_HTML}, {".json", KIND_JSON},
+		{".txt", KIND_TEXT}};
 	size_t bytes = strlen(path);
 
 	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
@@ -188,7 +187,8 @@ static bool choose_kind(struct state *s)
 	if (s->kind != KIND_UNKNOWN)
 		return true;
 	bc_print_error(s->console, s->output,
-		"unknown type of report; name it .html, .svg, .json or .txt");
+		"unknown type of report; write FILE.html (for a picture, print the page), "
+		"FILE.json or FILE.txt");
 	return false;
 }
 

@@ -1,25 +1,276 @@
-/* A report for a terminal. A cell of the map has one of nine blocks, by the logarithm of its
- * records per time; everything is readable without colour. */
+/* A report for a terminal: traffic by class, gaps and marks over time, and a map of addresses.
+ * Everything is readable without colour.
+ *
+ * A line of the plot is `cells`, counts for each column of the terminal. Columns of the overview
+ * are spread over the cells that their time covers, so that a line has the sum of its columns. A cell of
+ * the map has one of nine blocks, by the logarithm of its records per time.
+ *
+ * Words from files are made safe where they are added, never before. */
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/report/report_text.h"
+#include "cli/io/gap_text.h"
+#include "cli/report/report_state.h"
 #include "cli/term/console.h"
 #include "cli/term/humanize.h"
 #include "cli/term/safe_text.h"
+#include "formats/base/grow.h"
 #include "formats/base/rfc3339.h"
+#include "formats/base/utf8.h"
 #include "formats/overview/overview_json.h"
 
 #define LABEL_COLUMNS 20
 #define NAME_COLUMNS  24
 #define LEVELS        8u
 
+#define WORDS_MAX     512
+#define ADDRESSES_MAX 32
+
+#define SECOND UINT64_C(1000000000)
+
+/* ---- axis of time */
+
+struct axis {
+	int64_t from_ns;
+	uint64_t span_ns; /* at least 1 */
+	uint64_t step_ns; /* between ticks */
+	uint64_t unit_ns;
+	const char *unit; /* "ms" */
+};
+
+/* An axis from one time to another, with at most this many ticks. */
+static struct axis make_axis(int64_t from_ns, int64_t to_ns, unsigned ticks)
+{
+	static const struct {
+		uint64_t ns;
+		const char *name;
+		uint64_t steps[10]; /* in units */
+	} units[] = {
+		{1, "ns", {1, 2, 5, 10, 20, 50, 100, 200, 500}},
+		{1000, "us", {1, 2, 5, 10, 20, 50, 100, 200, 500}},
+		{1000000, "ms", {1, 2, 5, 10, 20, 50, 100, 200, 500}},
+		{SECOND, "s", {1, 2, 5, 10, 15, 30}},
+		{60 * SECOND, "min", {1, 2, 5, 10, 15, 30}},
+		{3600 * SECOND, "h", {1, 2, 3, 6, 12}},
+		{86400 * SECOND, "d", {1, 2, 5, 10, 20, 50, 100, 200, 500}},
+	};
+	struct axis axis = {.from_ns = from_ns, .span_ns = (uint64_t)to_ns - (uint64_t)from_ns};
+
+	axis.span_ns += axis.span_ns == 0;
+	for (size_t u = 0; u < sizeof(units) / sizeof(units[0]); u++) {
+		axis.unit = units[u].name;
+		axis.unit_ns = units[u].ns;
+		for (size_t i = 0; units[u].steps[i] != 0; i++) {
+			axis.step_ns = units[u].ns * units[u].steps[i];
+			if (axis.span_ns / axis.step_ns <= ticks)
+				return axis;
+		}
+	}
+	axis.step_ns = (axis.span_ns / ticks / axis.unit_ns + 1) * axis.unit_ns;
+	return axis;
+}
+
+/* The position of a time, from 0 to 1. */
+static double axis_at(const struct axis *axis, int64_t ns)
+{
+	double at = ((double)ns - (double)axis->from_ns) / (double)axis->span_ns;
+
+	if (ns >= axis->from_ns) /* exact where doubles are not */
+		at = (double)((uint64_t)ns - (uint64_t)axis->from_ns) / (double)axis->span_ns;
+	return fmin(fmax(at, 0), 1);
+}
+
+/* ---- events */
+
+struct listed {
+	struct bc_overview_event event;
+	char text[64]; /* or its start and "..."; as in the file, so it must be escaped */
+};
+
+struct events {
+	struct listed *events;
+	uint32_t count;
+	size_t capacity;
+	uint32_t max;
+	bool is_cut_off;
+	bool is_no_memory;
+};
+
+static bool on_event(void *context, const struct bc_overview_event *event)
+{
+	struct events *e = context;
+
+	e->is_cut_off = e->count == e->max;
+	if (e->is_cut_off)
+		return false;
+	struct listed *events = bc_grow(e->events, &e->capacity, e->count, sizeof(*events));
+	e->is_no_memory = events == NULL;
+	if (events == NULL)
+		return false;
+	e->events = events;
+	struct listed *copy = &e->events[e->count++];
+	copy->event = *event;
+	copy->event.text = NULL;
+	snprintf(copy->text, sizeof(copy->text), "%.*s", (int)event->text_bytes, event->text);
+	if (event->text_bytes >= sizeof(copy->text))
+		strcpy(copy->text + bc_utf8_fit(copy->text, sizeof(copy->text) - 4), "...");
+	return true;
+}
+
+/* Lists the events in the picture. Returns 0 or a negative errno. Free `e->events` in either case.
+ */
+static int list_all(struct events *e, struct bc_report *r)
+{
+	const struct bc_overview_picture *p = bc_overview_picture(r->overview);
+
+	*e = (struct events){.max = r->max_events};
+	int rc = bc_overview_events(r->overview, p->from_ns, p->to_ns, on_event, e);
+	return e->is_no_memory ? -ENOMEM : rc;
+}
+
+/* Describes a gap. Returns `out`. */
+static const char *gap_words(char out[BC_GAP_TEXT_MAX], const struct bc_overview_event *gap)
+{
+	return bc_gap_text(out, &(struct bc_event){.cause = gap->cause,
+					.exact = gap->is_exact,
+					.value = gap->lost,
+					.duration_ns = gap->duration_ns});
+}
+
+/* ---- words */
+
+/* The recording's id, "2 recordings, ID to ID", "no recordings" or "a recording without a header".
+ * Returns `out`. */
+static const char *title_of(char out[WORDS_MAX], const struct bc_report *r)
+{
+	uint32_t count;
+	const struct bc_overview_recording *all = bc_overview_recordings(r->overview, &count);
+
+	if (count == 0)
+		snprintf(out, WORDS_MAX, "no recordings");
+	else if (count == 1)
+		snprintf(out, WORDS_MAX, "%s",
+			all[0].id[0] != '\0' ? all[0].id : "a recording without a header");
+	else
+		snprintf(out, WORDS_MAX, "%" PRIu32 " recordings, %s to %s", count, all[0].id,
+			all[count - 1].id);
+	return out;
+}
+
+/* What is drawn. */
+struct drawn {
+	uint64_t records;
+	uint64_t lost;
+	uint64_t gaps;
+	bool is_exact; /* `lost`: it is that of the gaps, and the size of each is known */
+};
+
+static struct drawn drawn_of(const struct bc_report *r, const struct events *e)
+{
+	const struct bc_overview_picture *p = bc_overview_picture(r->overview);
+	struct drawn drawn = {.is_exact = true};
+	uint64_t known = 0;
+
+	for (uint32_t i = 0; i < p->column_count; i++) {
+		drawn.records += p->columns[i].records;
+		drawn.lost += p->columns[i].lost;
+	}
+	for (uint32_t i = 0; i < e->count; i++) {
+		const struct bc_overview_event *event = &e->events[i].event;
+		if (event->kind != BC_EVENT_GAP)
+			continue;
+		drawn.gaps++;
+		drawn.is_exact = drawn.is_exact && event->is_exact;
+		known += event->lost;
+	}
+	drawn.is_exact = drawn.is_exact && !e->is_cut_off && known >= drawn.lost;
+	return drawn;
+}
+
+/* "1,234 records", or "1,234 of 9,876 records" if only these are drawn. */
+static void count_text(char out[64], uint64_t drawn, uint64_t all, const char *word)
+{
+	char some[BC_HUMANIZE_MAX];
+	char whole[BC_HUMANIZE_MAX];
+
+	snprintf(out, 64, "%s%s%s %s%s", drawn < all ? bc_humanize_count(some, drawn) : "",
+		drawn < all ? " of " : "", bc_humanize_count(whole, all), word, bc_plural(all));
+}
+
+/* How much was recorded, and how much of it is drawn: "sealed, 29,490 of 999,948 records, 3.48 MB,
+ * 2 of 9 gaps, at least 6,462 samples lost". Records and lost samples are those of the columns,
+ * gaps those in `events`. "at least": the size of one of these gaps is unknown, or the columns have
+ * losses that none of them reports. Returns `out`. */
+static const char *facts_of(
+	char out[WORDS_MAX], const struct bc_report *r, const struct events *events)
+{
+	static const char *const states[] = {
+		[BC_OVERVIEW_OPEN] = "no end recorded",
+		[BC_OVERVIEW_RECORDING] = "in progress",
+		[BC_OVERVIEW_RECOVERED] = "recovered",
+		[BC_OVERVIEW_SEALED] = "sealed",
+	};
+	struct bc_overview_recording sum = {.records = 0};
+	char records[64];
+	char bytes[BC_HUMANIZE_MAX];
+	char number[BC_HUMANIZE_MAX];
+	char lost[BC_HUMANIZE_MAX + 32] = "an unknown number of samples";
+	char gaps[64];
+	bool is_clock_unknown = false;
+	struct drawn drawn = drawn_of(r, events);
+	uint32_t count;
+	const struct bc_overview_recording *all = bc_overview_recordings(r->overview, &count);
+
+	for (uint32_t i = 0; i < count; i++) {
+		is_clock_unknown = is_clock_unknown || all[i].clock_hz == 0;
+		sum.records += all[i].records;
+		sum.bytes += all[i].bytes;
+		sum.gaps += all[i].gaps;
+	}
+	/* Of a whole recording, the number is known even if the list is cut off. */
+	if (drawn.records == sum.records)
+		drawn.gaps = sum.gaps;
+	drawn.is_exact = drawn.is_exact || sum.gaps == 0;
+	count_text(records, drawn.records, sum.records, "record");
+	count_text(gaps, drawn.gaps, sum.gaps, "gap");
+	if (drawn.lost != 0 || drawn.is_exact)
+		snprintf(lost, sizeof(lost), "%s%s sample%s", drawn.is_exact ? "" : "at least ",
+			bc_humanize_count(number, drawn.lost), bc_plural(drawn.lost));
+	snprintf(out, WORDS_MAX, "%s%s%s, %s, %s%s, %s lost%s",
+		count == 1 ? states[all[0].state] : "", count == 1 ? ", " : "", records,
+		bc_humanize_bytes(bytes, (double)sum.bytes),
+		drawn.gaps < sum.gaps && events->is_cut_off ? "at least " : "", gaps, lost,
+		is_clock_unknown ? ", clock unknown: arrival times" : "");
+	return out;
+}
+
+/* The addresses of a row: "000a0000-000affff", "io 03f8-03ff". Returns `out`. */
+static const char *addresses_of(char out[ADDRESSES_MAX], const struct bc_overview_row *row)
+{
+	uint32_t first = row->place - BC_PORT_0;
+
+	if (row->place < BC_PORT_0)
+		snprintf(out, ADDRESSES_MAX, "%08" PRIx64 "-%08" PRIx64,
+			(uint64_t)row->place * BC_PAGE_BYTES,
+			((uint64_t)row->place + row->count) * BC_PAGE_BYTES - 1);
+	else if (row->count == 1)
+		snprintf(out, ADDRESSES_MAX, "io %04" PRIx32, first);
+	else
+		snprintf(out, ADDRESSES_MAX, "io %04" PRIx32 "-%04" PRIx32, first,
+			first + row->count - 1);
+	return out;
+}
+
+/* ---- the plot */
+
 struct plot {
 	struct bc_report *report;
 	struct bc_report_text *text;
-	struct bc_report_axis axis;
+	struct axis axis;
 	unsigned width;
 	double *cells;
 };
@@ -42,11 +293,11 @@ static void add_safe(struct bc_report_text *t, const char *text)
 }
 
 /* The share of a column's time from one position to another (0 to 1) of an axis. */
-static double share_of(const struct bc_report_axis *axis, const struct bc_overview_column *column,
-	double from, double to)
+static double share_of(
+	const struct axis *axis, const struct bc_overview_column *column, double from, double to)
 {
-	double low = bc_report_axis_at(axis, column->from_ns);
-	double high = bc_report_axis_at(axis, column->to_ns);
+	double low = axis_at(axis, column->from_ns);
+	double high = axis_at(axis, column->to_ns);
 	double overlap = fmin(high, to) - fmax(low, from);
 
 	if (high <= low) /* a moment */
@@ -65,8 +316,8 @@ static unsigned cell_at(const struct plot *p, double at)
 /* Adds a count to the cells of a column's time. */
 static void spread(struct plot *p, const struct bc_overview_column *column, double count)
 {
-	double low = bc_report_axis_at(&p->axis, column->from_ns) * p->width;
-	double high = bc_report_axis_at(&p->axis, column->to_ns) * p->width;
+	double low = axis_at(&p->axis, column->from_ns) * p->width;
+	double high = axis_at(&p->axis, column->to_ns) * p->width;
 
 	for (unsigned x = (unsigned)low; x < p->width && x <= high; x++)
 		p->cells[x] += count * share_of(&p->axis, column, (double)x / p->width,
@@ -151,8 +402,8 @@ static void add_classes(struct plot *p)
 
 /* Adds a line with a sign where there are events of a kind; a digit, or '+', if there are several.
  */
-static void add_event_line(struct plot *p, const struct bc_report_events *events, uint8_t kind,
-	const char *label, char sign)
+static void add_event_line(
+	struct plot *p, const struct events *events, uint8_t kind, const char *label, char sign)
 {
 	uint32_t count = 0;
 
@@ -161,7 +412,7 @@ static void add_event_line(struct plot *p, const struct bc_report_events *events
 		const struct bc_overview_event *event = &events->events[i].event;
 		if (event->kind != kind)
 			continue;
-		p->cells[cell_at(p, bc_report_axis_at(&p->axis, event->time_ns))] += 1;
+		p->cells[cell_at(p, axis_at(&p->axis, event->time_ns))] += 1;
 		count++;
 	}
 	if (count == 0)
@@ -245,7 +496,7 @@ static void fill_row(struct plot *p, uint32_t row)
 static void add_map(struct plot *p)
 {
 	const struct bc_overview_picture *picture = bc_overview_picture(p->report->overview);
-	char label[BC_REPORT_ADDRESSES_MAX];
+	char label[ADDRESSES_MAX];
 	char name[BC_ROW_NAME_MAX];
 	double least = INFINITY;
 	double most = 0;
@@ -258,7 +509,7 @@ static void add_map(struct plot *p)
 	}
 	for (uint32_t row = 0; row < picture->row_count; row++) {
 		fill_row(p, row);
-		add_label(p, bc_report_addresses(label, &picture->rows[row]));
+		add_label(p, addresses_of(label, &picture->rows[row]));
 		add_cells(p, least, most, false);
 		if (bc_overview_row_name(name, p->report->names, &picture->rows[row]) != NULL) {
 			bc_report_add(p->text, "  ", 2);
@@ -281,7 +532,7 @@ static void add_map(struct plot *p)
 }
 
 /* Lists the first gaps, or the first marks and triggers. */
-static void list_events(struct plot *p, const struct bc_report_events *events, bool is_gaps)
+static void list_events(struct plot *p, const struct events *events, bool is_gaps)
 {
 	const uint32_t max = 20;
 	char wall[BC_RFC3339_BYTES];
@@ -289,7 +540,7 @@ static void list_events(struct plot *p, const struct bc_report_events *events, b
 	uint32_t count = 0;
 
 	for (uint32_t i = 0; i < events->count; i++) {
-		const struct bc_report_event *e = &events->events[i];
+		const struct listed *e = &events->events[i];
 		if ((e->event.kind == BC_EVENT_GAP) != is_gaps || ++count > max)
 			continue;
 		bc_rfc3339_write(wall, e->event.time_ns);
@@ -297,7 +548,7 @@ static void list_events(struct plot *p, const struct bc_report_events *events, b
 			is_gaps                          ? "gap    "
 			: e->event.kind == BC_EVENT_MARK ? "mark   "
 							 : "trigger");
-		add_safe(p->text, is_gaps ? bc_report_gap_text(words, &e->event) : e->text);
+		add_safe(p->text, is_gaps ? gap_words(words, &e->event) : e->text);
 		bc_report_add(p->text, "\n", 1);
 	}
 	if (count > max)
@@ -313,15 +564,15 @@ int bc_report_plain(struct bc_report *r, struct bc_report_text *t)
 	struct plot p = {.report = r,
 		.text = t,
 		.width = (r->width > least ? r->width : least) - LABEL_COLUMNS - names - 1};
-	struct bc_report_events events;
-	char words[BC_REPORT_WORDS_MAX];
-	int rc = bc_report_events_list(&events, r);
+	struct events events;
+	char words[WORDS_MAX];
+	int rc = list_all(&events, r);
 
-	p.axis = bc_report_axis_make(picture->from_ns, picture->to_ns, p.width / 14);
+	p.axis = make_axis(picture->from_ns, picture->to_ns, p.width / 14);
 	p.cells = calloc(p.width, sizeof(*p.cells));
 	t->is_no_memory = t->is_no_memory || p.cells == NULL;
-	add_safe(t, bc_report_title(words, r));
-	bc_report_format(t, "\n%s\n\n", bc_report_facts(words, r, &events));
+	add_safe(t, title_of(words, r));
+	bc_report_format(t, "\n%s\n\n", facts_of(words, r, &events));
 	if (p.cells != NULL && picture->column_count != 0) {
 		add_classes(&p);
 		add_event_line(&p, &events, BC_EVENT_GAP, "gaps", '!');
@@ -335,6 +586,6 @@ int bc_report_plain(struct bc_report *r, struct bc_report_text *t)
 	if (r->reduced != NULL)
 		bc_report_format(t, "\n%s\n", r->reduced);
 	free(p.cells);
-	bc_report_events_free(&events);
+	free(events.events);
 	return bc_report_result(t, rc);
 }

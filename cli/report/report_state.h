@@ -35,7 +35,6 @@ bool bc_report_format(struct bc_report_text *text, const char *format, ...)
 /* Write a report. Return 0, or a negative errno: -EFBIG if the text is full, -ENOMEM. */
 int bc_report_json(struct bc_report *report, struct bc_report_text *text);
 int bc_report_html(struct bc_report *report, struct bc_report_text *text);
-int bc_report_svg(struct bc_report *report, struct bc_report_text *text);
 int bc_report_plain(struct bc_report *report, struct bc_report_text *text);
 
 /* What a function that wrote a text returns, if what it called returned `rc`. */
