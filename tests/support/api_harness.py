@@ -1,6 +1,8 @@
 """For tests of the socket: requests, and validation of responses against docs/openapi.json."""
 
+import contextlib
 import json
+import os
 import re
 import threading
 import urllib.parse
@@ -190,6 +192,42 @@ def described_methods(path, with_head=True):
     if with_head and "GET" in methods and "application/x-ndjson" not in types:
         methods.add("HEAD")
     return methods
+
+
+class Fifo:
+    """A FIFO as a daemon's source, to feed known samples to it.
+
+    with Fifo(tmp) as fifo, daemon_in(tmp, source=fifo.source) as daemon:
+        daemon.wait_ready()
+        fifo.send(samples)"""
+
+    def __init__(self, tmp):
+        self.path = tmp / "fifo"
+        os.mkfifo(self.path)
+        self.source = f"file:{self.path}"
+        self._end = threading.Event()
+        self._threads = []
+
+    def _send(self, data, is_end):
+        with contextlib.suppress(BrokenPipeError), open(self.path, "wb") as pipe:
+            pipe.write(data)
+            pipe.flush()
+            if not is_end:
+                self._end.wait()
+
+    def send(self, data, is_end=True):
+        """Sends the samples in a thread, as fast as the daemon reads them. After them the source ends, unless `is_end`
+        is False."""
+        self._threads.append(threading.Thread(target=self._send, args=(data, is_end), daemon=True))
+        self._threads[-1].start()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self._end.set()
+        for thread in self._threads:
+            thread.join(harness.TIMEOUT_S)
 
 
 def replay_path(**parameters):

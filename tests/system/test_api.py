@@ -3,12 +3,10 @@
 import datetime
 import grp
 import json
-import lzma
 import os
 import pathlib
 import re
 import resource
-import shutil
 import signal
 import socket
 import subprocess
@@ -18,9 +16,9 @@ import time
 import pytest
 
 import harness
-from api_harness import (DESCRIPTION, METHODS, Api, Replay, Stream, curl, daemon_in, described_methods, find, problems, replay_path,
+from api_harness import (DESCRIPTION, METHODS, Api, Fifo, Replay, Stream, curl, daemon_in, described_methods, find, problems, replay_path,
                          send, template)
-from harness import BUSCAP, Daemon, Faults, check_counts, equal, info, lz4_dc, run, segments, sim_records, verify, wait_until
+from harness import BUSCAP, Daemon, Faults, check_counts, equal, info, lz4_dc, run, segments, verify, wait_until
 
 pytestmark = pytest.mark.threads
 
@@ -548,181 +546,18 @@ def trace(tmp, count):
     return path
 
 
-def test_replays_are_started_listed_and_cancelled(tmp):
-    path = trace(tmp, 300000)
-    with daemon_in(tmp) as daemon:
-        daemon.wait_ready()
-        api = Api(tmp / "socket")
-        equal(api.good("GET", "/v1/replays"), {"replays": []})
-        done = api.good("PUT", replay_path(name="bus.bcp1", label="again", metadata={"of": "sim"}, format="bcp1", clock_hz=66000000),
-                        path.read_bytes(), status=201)["replay"]
-        equal((done["name"], done["recording"]["label"], done["recording"]["metadata"]), ("bus.bcp1", "again", {"of": "sim"}))
-        equal((done["state"], done["error"], done["damaged_places"], done["recording"]["reason"]), ("done", None, 0, "source"))
-        equal((done["recording"]["state"], api.good("GET", f"/v1/replays/{done['id']}")["replay"]), ("sealed", done))
-        equal(lz4_dc(segments(tmp / "out")), sim_records(300000), "the recorded samples")
-        with Replay(api, path, name="x", speed=0.0001) as slow:
-            equal(api.good("GET", "/v1/status")["state"], "replaying")
-            equal(api.good("GET", "/v1/status")["replay"], {"id": slow.id, "name": "x"})
-            current = api.good("GET", "/v1/replays/current")["replay"]
-            equal((current["id"], current["state"]), (slow.id, "running"))
-            why = ["is in progress", slow.id]
-            api.bad(*START, status=409, words=why)
-            api.bad(*REPLAY, path.read_bytes(), status=409, words=why)
-            equal(api.good("DELETE", "/v1/replays/current")["replay"]["id"], slow.id)
-        equal((slow.answer["id"], slow.answer["state"], slow.answer["recording"]["reason"]), (slow.id, "cancelled", "request"))
-        equal({row["id"] for row in api.good("GET", "/v1/replays")["replays"]}, {slow.id, done["id"]})
-        api.bad("DELETE", f"/v1/replays/{slow.id}", status=409)
-        api.good(*START, status=201)
-        wait_records(api)
-        api.bad(*REPLAY, path.read_bytes(), status=409)
-        api.good("DELETE", "/v1/recordings/current")
-        verify(segments(tmp / "out"))
-        equal(daemon.stop(), 0)
-
-
-def test_no_request_opens_a_file(tmp):
-    """Also not as the name of a replay: a member of the socket's group could read any file of a daemon that runs as root."""
-    secret = tmp / "secret.byu"
-    secret.write_bytes(sim_records(1000))
-    with daemon_in(tmp) as daemon:
-        daemon.wait_ready()
-        api = Api(tmp / "socket")
-        equal(send(tmp / "socket", "POST", "/v1/replays", {"path": str(secret), "format": "byu"}).status, 405)
-        for name in (str(secret), "../secret.byu", "secret.byu"):
-            done = api.good("PUT", replay_path(name=name, format="byu"), b"", status=201)["replay"]
-            equal((done["name"], done["recording"]["records"]), (name, 0))
-        equal(daemon.stop(), 0)
-
-
-@pytest.mark.asan
-@pytest.mark.tsan
-def test_a_recording_is_replayed_by_its_id(tmp):
-    with daemon_in(tmp, "-b", "filesize:200K", source="sim:rate=max,count=400k", mode="always") as daemon:
-        daemon.wait_ready()
-        api = Api(tmp / "socket")
-        wait_until(lambda: api.good("GET", "/v1/status")["state"] == "idle", "the end of the recording")
-        first = segments(tmp / "out")
-        (row,) = api.good("GET", "/v1/recordings")["recordings"]
-        assert row["segments"] == len(first) > 3, row
-        for path in first:  # what recovery could not read completely is not part of the recording
-            path.with_name(path.name + ".damaged").write_bytes(b"damaged")
-        done = api.good("PUT", replay_path(recording=row["id"], label="again"), b"ignored", status=201)["replay"]
-        equal((done["state"], done["name"], done["damaged_places"]), ("done", row["id"], 0))
-        equal(lz4_dc(segments(tmp / "out", ".byu.lz4", "*-again-")) == lz4_dc(first), True, "the records")
-        # A missing segment is a gap. Nothing outside the directory is opened.
-        first[1].rename(tmp / first[1].name)
-        done = api.good("PUT", replay_path(recording=row["id"]), b"", status=201)["replay"]
-        equal((done["state"], done["recording"]["records"]), ("done", row["records"] - info([tmp / first[1].name])[0]["records"]))
-        for wrong in ("x", "../" + row["id"], row["id"][:-1], f"{tmp}/{row['id']}"):
-            done = api.good("PUT", replay_path(recording=wrong), b"", status=201)["replay"]
-            equal((done["state"], done["error"]), ("failed", f"{wrong}: No such file or directory"))
-        first[1].symlink_to(tmp / first[1].name)
-        equal(api.good("PUT", replay_path(recording=row["id"]), b"", status=201)["replay"]["state"], "failed")
-        assert daemon.stop() in (0, 4)
-
-
-@pytest.mark.tsan
-def test_a_recording_is_replayed_from_a_directory_that_was_created_again(tmp):
-    out = tmp / "out"
-    with daemon_in(tmp, source="sim:rate=max,count=1000", mode="always") as daemon:
-        daemon.wait_ready()
-        api = Api(tmp / "socket")
-        wait_until(lambda: api.good("GET", "/v1/status")["state"] == "idle", "the end of the recording")
-        (row,) = api.good("GET", "/v1/recordings")["recordings"]
-        shutil.copytree(out, tmp / "copy")
-        while out.exists():  # the daemon may create files in it
-            shutil.rmtree(out, ignore_errors=True)
-        (tmp / "copy").rename(out)
-        done = api.good("PUT", replay_path(recording=row["id"]), b"", status=201)["replay"]
-        equal((done["state"], done["recording"]["records"]), ("done", row["records"]))
-        equal(len(api.good("GET", "/v1/recordings")["recordings"]), 2)
-        daemon.stop()
-
-
-@pytest.mark.asan
-def test_a_replay_is_as_fast_as_its_client_and_no_faster(tmp):
-    """The file arrives through a pipe, piece by piece, and is longer than the daemon keeps in memory."""
-    whole = sim_records(2_000_000)
-    with daemon_in(tmp) as daemon:
-        daemon.wait_ready()
-        with harness.popen(["curl", "-sS", "-T", "-", "--unix-socket", tmp / "socket", "http://localhost" + replay_path(format="byu")],
-                           stdin=subprocess.PIPE, stdout=subprocess.PIPE) as client:
-            client.stdin.write(whole[:12_000_000])
-            client.stdin.flush()
-            wait_until(lambda: (daemon.status()["recording"] or {}).get("records", 0) > 500_000, "the first half is replayed")
-            client.stdin.write(whole[12_000_000:])
-            out, _ = client.communicate(timeout=harness.TIMEOUT_S)
-        done = json.loads(out)["replay"]
-        equal((done["state"], done["recording"]["records"], done["name"]), ("done", len(whole) // 12, "upload"))
-        equal(lz4_dc(segments(tmp / "out")) == whole, True, "the recorded samples")
-        # A slow replay holds up its client.
-        with harness.popen(["curl", "-sS", "-T", "-", "--unix-socket", tmp / "socket",
-                            "http://localhost" + replay_path(format="byu", speed=0.0001, label="slow")],
-                           stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as client:
-            wait_until(lambda: daemon.status()["replay"], "the slow replay has started")
-            os.set_blocking(client.stdin.fileno(), False)
-            sent = 0
-            end = time.monotonic() + 1
-            while time.monotonic() < end:
-                try:
-                    sent += os.write(client.stdin.fileno(), whole[sent:sent + 65536])
-                    end = max(end, time.monotonic() + 0.5)
-                except BlockingIOError:
-                    time.sleep(0.01)
-            assert sent < 8_000_000, sent
-            # Without its client, the replay is cancelled.
-            client.kill()
-        ended = wait_until(lambda: (one := api_replay(daemon, 0))["state"] == "cancelled" and one, "the replay is cancelled")
-        equal(ended["recording"]["state"], "sealed")
-        verify(segments(tmp / "out"))
-        equal(daemon.stop(), 0)
-        assert "replay cancelled: its client has disconnected" in daemon.err.decode()
-
-
-def api_replay(daemon, number):
-    return json.loads(send(daemon.socket, "GET", "/v1/replays").body)["replays"][number]
-
-
-@pytest.mark.asan
-@pytest.mark.tsan
-def test_a_replay_that_ends_early_discards_the_rest(tmp):
-    with daemon_in(tmp) as daemon:
-        daemon.wait_ready()
-        api = Api(tmp / "socket")
-        whole = sim_records(1_500_000)
-        done = api.good("PUT", replay_path(format="byu", limits={"records": 1000}), whole, status=201)["replay"]
-        equal((done["state"], done["recording"]["records"], done["recording"]["reason"]), ("done", 1000, "limit"))
-        equal(lz4_dc(segments(tmp / "out")), whole[:12000])
-        # The thread that read the first file may not have ended yet; until then another replay is refused.
-        answer = wait_until(lambda: (one := api.ask("PUT", replay_path(name="x"), b"\xff" * 5_000_000)).status != 409 and one,
-                            "the next replay")
-        equal(answer.status, 201)
-        done = answer.json()["replay"]
-        equal(done["state"], "failed")
-        assert "x: unknown format" in done["error"], done
-        # A window of 16 MiB; the length, which would limit it, is unknown.
-        packed = run("zstd", "-c", "--long=24", data=whole[:1200]).stdout
-        done = api.good("PUT", replay_path(format="byu"), packed, status=201)["replay"]
-        equal((done["state"], done["recording"]["records"]), ("failed", 0))
-        assert "window of more than 8 MiB" in done["error"], done
-        done = api.good("PUT", replay_path(format="byu"), lzma.compress(whole[:1200], preset=9), status=201)["replay"]
-        equal((done["state"], done["recording"]["records"]), ("failed", 0))
-        assert "dictionary of more than 8 MiB" in done["error"], done
-        equal(daemon.stop(), 0)
-
-
-def test_without_threads_and_descriptors_a_replay_is_refused_and_the_daemon_lives(tmp):
+def test_a_running_daemon_needs_no_more_threads(tmp):
     """libuv aborts if it cannot create its threads when they are first used."""
     with daemon_in(tmp) as daemon:
         daemon.wait_ready()
         api = Api(tmp / "socket")
         # A stack that does not fit into the address space: no thread can be created.
-        old = resource.prlimit(daemon.process.pid, resource.RLIMIT_STACK)
-        resource.prlimit(daemon.process.pid, resource.RLIMIT_STACK, (1 << 50, old[1]))
-        api.good("GET", "/v1/recordings")
-        api.bad("PUT", "/v1/replays", trace(tmp, 1000).read_bytes(), status=503, words="the replay cannot start: ")
-        resource.prlimit(daemon.process.pid, resource.RLIMIT_STACK, old)
-        equal(api.good("PUT", "/v1/replays", trace(tmp, 1000).read_bytes(), status=201)["replay"]["state"], "done")
+        _, hard = resource.prlimit(daemon.process.pid, resource.RLIMIT_STACK)
+        resource.prlimit(daemon.process.pid, resource.RLIMIT_STACK, (1 << 50, hard))
+        api.good(*START, status=201)
+        wait_records(api)
+        api.good("DELETE", "/v1/recordings/current")
+        equal([row["state"] for row in api.good("GET", "/v1/recordings")["recordings"]], ["sealed"])
         equal(daemon.stop(), 0)
 
 
@@ -852,30 +687,27 @@ def test_a_stop_waits_for_the_disk_and_is_answered_when_there_is_room(tmp):
 
 
 @pytest.mark.asan
-def test_a_replay_that_is_being_sealed_has_ended(tmp):
+def test_a_recording_that_is_being_sealed_after_the_sources_end_has_ended(tmp):
     """It takes no marks, and a request to stop it only waits."""
     (tmp / "out").mkdir()
     faults = Faults(tmp, tmp / "out", FULL)
-    path = trace(tmp, 1000)
-    with daemon_in(tmp, env=faults.env) as daemon:
+    with Fifo(tmp) as fifo, daemon_in(tmp, mode="always", source=fifo.source, env=faults.env) as daemon:
         daemon.wait_ready()
         api = Api(tmp / "socket")
-        with Replay(api, path) as replay:
-            wait_until(lambda: api.good("GET", "/v1/replays/current")["replay"]["state"] == "draining", "the file has been read")
-            recording = api.good("GET", "/v1/recordings/current")["recording"]
-            equal((recording["state"], recording["reason"]), ("draining", "source"))
-            for (method, target), body in ((MARK, {"text": "late"}), (NOTE, {"metadata": {"a": "b"}}), (ROTATE, None)):
-                api.bad(method, target, body, status=409, words="no recording is in progress")
-            api.bad("DELETE", "/v1/replays/current", status=409, words="already ended")
-            with socket.socket(socket.AF_UNIX) as stopping:
-                stopping.settimeout(harness.TIMEOUT_S)
-                stopping.connect(str(tmp / "socket"))
-                stopping.sendall(b"DELETE /v1/recordings/current HTTP/1.0\r\n\r\n")
-                api.good("GET", "/v1/status")  # it came later and has its response, so the other request waits
-                faults.set("")
-                answer = stopping.makefile("rb").read()
-            stopped = json.loads(answer.partition(b"\r\n\r\n")[2])["recording"]
-        equal((replay.answer["state"], replay.answer["recording"]), ("done", stopped))
+        fifo.send(run(BUSCAP, "sim", "-s", 1, "-n", 1000, "-O", "bcp1").stdout)
+        wait_until(lambda: api.good("GET", "/v1/status")["state"] == "draining", "the source has ended")
+        recording = api.good("GET", "/v1/recordings/current")["recording"]
+        equal((recording["state"], recording["reason"]), ("draining", "source"))
+        for (method, target), body in ((MARK, {"text": "late"}), (NOTE, {"metadata": {"a": "b"}}), (ROTATE, None)):
+            api.bad(method, target, body, status=409, words="no recording is in progress")
+        with socket.socket(socket.AF_UNIX) as stopping:
+            stopping.settimeout(harness.TIMEOUT_S)
+            stopping.connect(str(tmp / "socket"))
+            stopping.sendall(b"DELETE /v1/recordings/current HTTP/1.0\r\n\r\n")
+            api.good("GET", "/v1/status")  # it came later and has its response, so the other request waits
+            faults.set("")
+            answer = stopping.makefile("rb").read()
+        stopped = json.loads(answer.partition(b"\r\n\r\n")[2])["recording"]
         (described,) = info(segments(tmp / "out"))
         equal((stopped["reason"], described["end"]["reason"], stopped["records"]), ("source", "source", 1000))
         assert daemon.stop() in (0, 4)

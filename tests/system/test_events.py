@@ -5,7 +5,7 @@ import signal
 import pytest
 
 import reference
-from api_harness import Api, Replay, Stream, daemon_in, replay_path
+from api_harness import Api, Fifo, Stream, daemon_in
 from harness import BUSCAP, NIGHTLY, Faults, check_counts, equal, run, status, wait_until
 from usb_harness import Board
 
@@ -46,7 +46,6 @@ class Follower:
     def start(self, status):
         self.first = self.status = status
         self.state = status["state"]
-        self.replay = status["replay"]
         self.triggers = status["triggers"]
         self.sealed, self.failed = status["sealed"]["segments"], status["sealed"]["commands_failed"]
         self.stuck, self.error = status["disk"]["stuck"], status["disk"]["last_error"]
@@ -88,14 +87,6 @@ class Follower:
         self.files[event["recording"]] = (event["segment"], event["path"])
         self.sealed += 1
 
-    def on_replay_started(self, event):
-        equal(self.replay, None, "one at a time")
-        self.replay = {"id": event["replay"]["id"], "name": event["replay"]["name"]}
-
-    def on_replay_ended(self, event):
-        equal(event["replay"]["id"], self.replay["id"])
-        self.replay = None
-
     def on_trigger_armed(self, event):
         self.triggers += 1
 
@@ -127,7 +118,6 @@ class Follower:
         status = event["status"]
         counts = check_counts(status)
         equal(status["state"], self.state, "state")
-        equal(status["replay"], self.replay, "replay")
         equal(status["triggers"], self.triggers, "triggers")
         equal(status["sealed"]["segments"], self.sealed, "sealed segments")
         equal(status["sealed"]["commands_failed"], self.failed, "commands failed")
@@ -171,8 +161,6 @@ def wait_sealed(api):
 
 @pytest.mark.asan
 def test_events_and_status_never_disagree(tmp):
-    trace = tmp / "lossy.bcp1"
-    equal(run(BUSCAP, "sim", "-O", "bcp1", "-n", "100000", "--loss", "0.05", "--corrupt", "0.01", "-o", trace).returncode, 0)
     settings = tmp / "buscapd.conf"
     settings.write_text("[trigger a]\nwhen = port=80\naction = mark\n")
     with daemon_in(tmp, "-c", settings, "--set", "output.sealed_command=/bin/false", mode="flight",
@@ -201,21 +189,37 @@ def test_events_and_status_never_disagree(tmp):
                 api.good("DELETE", "/v1/triggers/b")
                 api.good(*START, {"triggers": [own | {"name": "e", "when": "gap", "action": "stop"}]}, status=201)
                 wait_sealed(api)
-                # The cancelled one would take long.
-                if turn == 1:
-                    with Replay(api, trace, speed=0.0001):
-                        api.good("DELETE", "/v1/replays/current")
-                else:
-                    api.good("PUT", replay_path(speed=0.05 if turn == 0 else "max"), trace.read_bytes(), status=201)
-                wait_sealed(api)
                 # What is not read before the daemon ends may be cut off.
-                events.until(lambda event: event["event"] == "replay-ended")
+                events.until(lambda event: event["event"] == "status" and event["status"]["recording"] is None)
             equal(daemon.stop(), 4)
             events.rest()
     follower = follow(events)
-    for name, least in {"recording-started": 6, "segment-sealed": 8, "replay-ended": 1, "trigger-armed": 5, "gap": 5,
+    for name, least in {"recording-started": 5, "segment-sealed": 8, "trigger-armed": 5, "gap": 5,
                         "trigger-disarmed": 5, "note": 3, "command-failed": 5, "status": 1.25, "state": 10}.items():
         assert follower.seen.get(name, 0) >= TURNS * least, (name, follower.seen)
+
+
+@pytest.mark.parametrize("is_stopped", (False, True))
+def test_events_and_status_agree_over_the_end_of_a_file(tmp, is_stopped):
+    lossy = run(BUSCAP, "sim", "-O", "bcp1", "-n", "100000", "--loss", "0.05", "--corrupt", "0.01").stdout
+    with Fifo(tmp) as fifo, daemon_in(tmp, mode="always", source=fifo.source) as daemon:
+        daemon.wait_ready()
+        api = Api(tmp / "socket")
+        with Stream(tmp / "socket", "/v1/events", "Event") as events:
+            events.read()
+            fifo.send(lossy, is_end=not is_stopped)
+            if is_stopped:
+                poll_status(api, lambda status: status["counts"]["lost"]["board"] > 0, "the file is read")
+                api.good(*STOP)
+            wait_sealed(api)
+            api.bad(*START, status=409, words="the source has ended")
+            equal(daemon.stop(), 4)
+            events.rest()
+    follower = follow(events)
+    equal([event["to"] for event in events.objects if event["event"] == "state"], ["draining", "idle"])
+    (ended,) = (event["recording"] for event in events.objects if event["event"] == "recording-ended")
+    equal((ended["reason"], ended["state"]), ("request" if is_stopped else "source", "sealed"))
+    assert follower.lost["board"] > 0, follower.lost
 
 
 def test_events_and_status_agree_over_a_full_disk_and_a_full_buffer(tmp):

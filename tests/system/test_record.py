@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import lzma
 import os
 import pathlib
 import random
@@ -459,6 +460,17 @@ def test_a_fifo_is_read(tmp):
             write_in_pieces(stream, data, rng, 30_000)
 
     check(fed(tmp, f"file:{fifo}", feed), expected, "a FIFO")
+
+
+def test_a_packed_source_that_needs_much_memory_is_refused(tmp):
+    records = harness.sim_records(100)
+    # A window of 16 MiB; the length, which would limit it, is unknown.
+    for name, packed, why in (("zst", run("zstd", "-c", "--long=24", data=records).stdout, "window"),
+                              ("xz", lzma.compress(records, preset=9), "dictionary")):
+        (tmp / name).write_bytes(packed)
+        done = run(BUSCAPD, "--once", "--source", f"file:{tmp / name},format=byu", "-o", tmp / "out", "--no-socket")
+        equal(done.returncode, 1, name)
+        assert f"{why} of more than 8 MiB" in done.stderr.decode(), done.stderr
 
 
 def test_raw_samples(tmp):

@@ -1,17 +1,15 @@
 """Recordings that start and end within a stream: by trigger, limit and snapshot; filters and sampling. The
 simulated bus is deterministic, so the expected records and ticks are known exactly."""
-import contextlib
 import functools
 import itertools
 import json
 import struct
-import threading
 import time
 
 import pytest
 
 import harness
-from api_harness import replay_path
+from api_harness import Fifo
 from harness import BUSCAP, Daemon, check_counts, equal, run
 
 pytestmark = pytest.mark.threads
@@ -405,40 +403,28 @@ def test_only_gaps_within_a_recording_are_a_loss(tmp):
             equal(daemon.stop(), wanted, daemon.err)
 
 
-def upload(socket, path, body):
-    """Starts a replay. The daemon stops before it responds."""
-    with contextlib.suppress(AssertionError):
-        harness.http(socket, path, "PUT", body)
-
-
 @pytest.mark.asan
 def test_a_stop_in_any_state_is_clean(tmp):
-    bcp = tmp / "bus.bcp1"
-    bcp.write_bytes(run(BUSCAP, "sim", "-n", COUNT, "-O", "bcp1").stdout)
-    replay = bcp.read_bytes()
-    states = (("on-demand", []), ("flight", []), ("on-demand", [("recordings", "{}")]),
-              ("flight", [("recordings", '{"pre":"all"}')]), ("flight", [("snapshot", '{"post":"1h"}')]),
-              ("on-demand", [("replays?speed=0.01", replay)]), ("flight", [("replays?speed=0.01", replay)]),
-              ("on-demand", [("recordings", "{}"), ("rotate", "{}")]))
-    for number, (mode, requests) in enumerate(states):
+    bcp = run(BUSCAP, "sim", "-n", COUNT, "-O", "bcp1").stdout
+    live = ("--source", f"sim:rate={RATE}")
+    states = ((live, "on-demand", []), (live, "flight", []), (live, "on-demand", [("recordings", "{}")]),
+              (live, "flight", [("recordings", '{"pre":"all"}')]), (live, "flight", [("snapshot", '{"post":"1h"}')]),
+              (live, "on-demand", [("recordings", "{}"), ("rotate", "{}")]),
+              (("--speed", "0.01"), "always", []), (("--speed", "0.01"), "always", [("rotate", "{}")]))
+    for number, (source, mode, requests) in enumerate(states):
         out = tmp / f"out{number}"
-        with Daemon("--source", f"sim:rate={RATE}", "-o", out, "--set", f"recording.record={mode}",
-                    socket=tmp / "socket") as daemon:
+        out.mkdir()
+        with Fifo(out) as fifo, Daemon(*source, *(() if source == live else ("--source", fifo.source)), "-o", out, "--set",
+                                       f"recording.record={mode}", socket=tmp / "socket") as daemon:
             daemon.wait_ready()
+            if source != live:
+                fifo.send(bcp, is_end=False)
             harness.wait_until(lambda: daemon.status()["counts"]["received"] > 0, "data arrives")
-            replays = []
             for path, body in requests:
-                if body is replay:
-                    replays.append(threading.Thread(target=upload, args=(daemon.socket, f"/v1/{path}", body)))
-                    replays[0].start()
-                    harness.wait_until(lambda: daemon.status()["replay"], "the replay runs")
-                    continue
                 code, answer = harness.http(daemon.socket, f"/v1/{path}", "POST", body)
                 assert code in (200, 201), answer
             check_counts(daemon.status())
             equal(daemon.stop(), 0, daemon.err)
-            for thread in replays:
-                thread.join()
         equal(list(out.glob("*.partial")), [], "left open")
         if harness.segments(out):
             harness.verify(harness.segments(out))
@@ -459,17 +445,15 @@ def test_a_limit_below_the_flight_recorders_contents_ends_the_recording_there(tm
         equal(daemon.stop(), 0, daemon.err)
 
 
-def replay_until(tmp, bus, post):
-    """Replays the bus, stopping `post` after a write to one of its ports. Returns that record and the recording."""
-    bcp = tmp / "bus.bcp1"
-    bcp.write_bytes(run(BUSCAP, "sim", "-n", COUNT, "-O", "bcp1").stdout)
+def record_until(tmp, bus, post):
+    """Records the bus from a file, stopping `post` after a write to one of its ports. Returns that record and the recording."""
     port = next(p for p in ports(bus) if bus.of_port(p)[0] > 20_000)
-    with Daemon("--source", f"sim:rate={RATE}", "-o", tmp / "out", "--set", "recording.record=on-demand",
-                socket=tmp / "socket") as daemon:
+    settings = tmp / "buscapd.conf"
+    settings.write_text(f"[trigger end]\nwhen = port={port:x}\naction = stop\npost = {post}\n")
+    with Fifo(tmp) as fifo, Daemon("-c", settings, "--source", fifo.source, "-o", tmp / "out", socket=tmp / "socket") as daemon:
         daemon.wait_ready()
-        trigger = {"name": "end", "when": f"port={port:x}", "action": "stop", "post": post}
-        code, answer = harness.http(daemon.socket, replay_path(triggers=[trigger]), "PUT", bcp.read_bytes())
-        equal((code, json.loads(answer)["replay"]["state"]), (201, "done"), answer)
+        fifo.send(run(BUSCAP, "sim", "-n", COUNT, "-O", "bcp1").stdout)
+        harness.wait_until(lambda: daemon.status()["state"] == "idle", "the recording is sealed")
         check_counts(daemon.status())
         equal(daemon.stop(), 0, daemon.err)
     (info, records), = recordings(tmp / "out")
@@ -477,16 +461,16 @@ def replay_until(tmp, bus, post):
 
 
 @pytest.mark.asan
-def test_a_replay_ends_some_bus_time_after_its_trigger(tmp):
+def test_a_recording_from_a_file_ends_some_bus_time_after_its_trigger(tmp):
     bus = Bus()
-    match, info, records = replay_until(tmp, bus, "3ms")
+    match, info, records = record_until(tmp, bus, "3ms")
     end = next(i for i, tick in enumerate(bus.ticks) if tick >= bus.ticks[match] + 66_000 * 3)
     check_slice(bus, info, records, 0, end - 1, tick_offset())
 
 
-def test_a_replay_ends_a_number_of_records_after_its_trigger(tmp):
+def test_a_recording_from_a_file_ends_a_number_of_records_after_its_trigger(tmp):
     bus = Bus()
-    match, info, records = replay_until(tmp, bus, "12K")
+    match, info, records = record_until(tmp, bus, "12K")
     check_slice(bus, info, records, 0, match + 1024, tick_offset())
 
 
