@@ -20,7 +20,6 @@
 #include "cli/stats/stats.h"
 #include "cli/term/options.h"
 #include "cli/top/top.h"
-#include "cli/trace/archive.h"
 #include "cli/trace/convert.h"
 #include "cli/trace/cut.h"
 #include "cli/trace/dump.h"
@@ -47,7 +46,6 @@ static const struct {
 	{&bc_merge_usage, bc_cmd_merge},
 	{&bc_diff_usage, bc_cmd_diff},
 	{&bc_verify_usage, bc_cmd_verify},
-	{&bc_archive_usage, bc_cmd_archive},
 	{&bc_recover_usage, bc_cmd_recover},
 	{&bc_formats_usage, bc_cmd_formats},
 	{&bc_sim_usage, bc_cmd_sim},

@@ -33,7 +33,6 @@ void bc_config_default(struct bc_config *c)
 		snprintf(c->host, sizeof(c->host), "unknown");
 	c->buffer_bytes = 64u << 20;
 	c->compression = BC_LEVEL_DEFAULT;
-	c->archive_rate = 20u << 20;
 	c->workers = cores < 1                      ? 1
 		     : cores > (long)BC_WORKERS_MAX ? BC_WORKERS_MAX
 						    : (unsigned)cores;

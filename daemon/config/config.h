@@ -54,8 +54,6 @@ struct bc_config {
 	char label[BC_LABEL_MAX + 1];
 	bool keep_raw;
 	enum bc_level compression;
-	uint64_t archive_after_ns;  /* 0: never */
-	uint64_t archive_rate;      /* bytes per second; 0: no limit */
 	char sealed_command[4096];  /* run for each sealed file; empty: none */
 	uint64_t sealed_timeout_ns; /* 0: no limit */
 	char host[65];

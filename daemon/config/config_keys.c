@@ -393,20 +393,12 @@ const struct bc_config_key bc_config_keys[] = {
 		"`yes`: also save the bytes of a live source unchanged, in a raw capture next to "
 		"each segment. Not with `record = flight`.",
 		&bc_type_choice, FIELD(keep_raw)},
-	{"output.compression", "LEVEL", "choice:lz4|fast|default|dense|archive", "default", NULL,
+	{"output.compression", "LEVEL", "choice:lz4|fast|default|dense", "default", NULL,
 		BC_RELOAD_RESTART,
-		"How to compress the records: `lz4` with LZ4's own encoder; `fast`, `default`, "
-		"`dense` and `archive` with one for records, each smaller and slower than the one "
-		"before. `fast` and `default` are also faster than `lz4`.",
+		"How to compress the records: `lz4` with LZ4's own encoder; `fast`, `default` and "
+		"`dense` with one for records, each smaller and slower than the one before. `fast` "
+		"and `default` are also faster than `lz4`.",
 		&bc_type_choice, FIELD(compression)},
-	{"output.archive_after", "TIME", "time", "0", NULL, BC_RELOAD_RESTART,
-		"Archive a segment this long after it was sealed: encode it again at the level "
-		"`archive`, as `buscap archive` does. The daemon checks once a minute, earlier "
-		"recordings included. 0: never.",
-		&bc_type_time, FIELD(archive_after_ns)},
-	{"output.archive_rate", "SIZE", "size", "20M", NULL, BC_RELOAD_RESTART,
-		"Read and write at most this much per second for archiving. 0: no limit.",
-		&bc_type_bytes, FIELD(archive_rate)},
 	{"output.sealed_command", "PROGRAM", "file", NULL, NULL, BC_RELOAD_NOW,
 		"Absolute path of a program to run for each sealed segment and raw capture, with "
 		"its path as the only argument. Empty: none.",

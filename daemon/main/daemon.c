@@ -27,7 +27,6 @@
 #include "daemon/recorder/loss_report.h"
 #include "daemon/recorder/recorder.h"
 #include "daemon/recorder/status.h"
-#include "daemon/store/archiver.h"
 #include "daemon/store/boot_id.h"
 #include "formats/base/free_space.h"
 #include "formats/base/json.h"
@@ -75,8 +74,7 @@ struct bc_daemon {
 	struct bc_socket_api *api;
 	struct bc_hook *hook;
 	struct bc_event_command *event_command;
-	struct bc_archiver *archiver; /* NULL: none */
-	unsigned hooks_left;          /* at the end: with commands that have not finished */
+	unsigned hooks_left; /* at the end: with commands that have not finished */
 	bool is_stopping;
 	bool is_abandoned;    /* the buffer has been given up */
 	uint64_t stopping_ns; /* start of the stop */
@@ -175,19 +173,6 @@ static void check_board(struct bc_daemon *d)
 			json_pack("{s:o}", "error", bc_json_text_or_null(board->last_error)));
 }
 
-/* The archiver rests while the recording needs the machine or the disk. */
-static void direct_archiver(struct bc_daemon *d, const struct bc_status *status)
-{
-	/* The flight recorder keeps nearly all chunks. */
-	bool is_flight = d->config->recording.mode == BC_RECORD_FLIGHT;
-	bool is_behind = status->buffer.free < (is_flight ? 2 : status->buffer.chunks / 2);
-
-	if (d->archiver != NULL)
-		bc_archiver_allow(d->archiver,
-			!is_behind && !status->stats->is_stuck && !d->is_finishing,
-			d->config->space.keep_free_bytes);
-}
-
 /* Something may have deleted the socket's node, or its directory. */
 static void check_socket(struct bc_daemon *d)
 {
@@ -235,7 +220,6 @@ static void on_tick(uv_timer_t *timer)
 	reap_orphans(d);
 	struct bc_status status = bc_socket_api_status(d->api);
 	check_disk(d, &status, now);
-	direct_archiver(d, &status);
 	if (bc_service_is_connected(&d->service))
 		bc_service_notify(&d->service, &status);
 }
@@ -336,7 +320,6 @@ static void close_handles(struct bc_daemon *d)
 	d->stop_seconds = 0;
 	uv_timer_start(&d->stop_timer, on_close_second, 1000, 1000);
 	uv_unref((uv_handle_t *)&d->stop_timer);
-	bc_archiver_stop(d->archiver);
 	bc_recorder_close(d->recorder);
 	bc_socket_api_close(d->api);
 	bc_hook_close(d->hook);
@@ -759,17 +742,6 @@ static int open_services(struct bc_daemon *d)
 	return rc == 0 ? bc_event_command_open(&d->event_command, &event_command) : rc;
 }
 
-static int start_archiver(struct bc_daemon *d)
-{
-	const struct bc_archiver_options options = {
-		.dir = d->config->dir,
-		.after_ns = d->config->archive_after_ns,
-		.bytes_per_s = d->config->archive_rate,
-	};
-
-	return options.after_ns != 0 ? bc_archiver_start(&d->archiver, &options) : 0;
-}
-
 /* Starts everything on the loop. Takes over the source. On failure, closes what was opened. */
 static void start_all(struct bc_daemon *d, struct bc_source *source)
 {
@@ -801,10 +773,6 @@ static void start_all(struct bc_daemon *d, struct bc_source *source)
 	} else {
 		options.viewer = bc_socket_api_viewer(d->api);
 		rc = bc_recorder_open(&d->recorder, &options, source, &what);
-	}
-	if (rc == 0) {
-		what = "the archiver";
-		rc = start_archiver(d);
 	}
 	if (rc == 0)
 		rc = bc_socket_api_serve(d->api, d->recorder, &what);

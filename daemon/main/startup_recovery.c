@@ -14,7 +14,6 @@
 #include "daemon/store/segment_list.h"
 #include "formats/base/atomic_file.h"
 #include "formats/base/number.h"
-#include "formats/segment/archive.h"
 #include "formats/segment/manifest.h"
 #include "formats/segment/recover.h"
 
@@ -34,12 +33,6 @@ static void on_file_progress(void *context)
 	const struct recovery *r = context;
 
 	r->on_progress(r->context, r->file);
-}
-
-static void on_archive_progress(void *context, uint64_t bytes)
-{
-	(void)bytes;
-	on_file_progress(context);
 }
 
 enum outcome {
@@ -404,13 +397,6 @@ int bc_startup_recover(struct bc_startup_found *found, const char *dir, int dir_
 	free(list.entries);
 	if (!bc_signals_is_stop_pending())
 		end_newest(&r, found);
-	snprintf(r.file, sizeof(r.file), "archived segments");
-	if (!bc_signals_is_stop_pending())
-		bc_segment_archive_recover(dir_fd, &(struct bc_archive_options){
-							   .wake_fd = -1,
-							   .on_bytes = on_archive_progress,
-							   .context = &r,
-						   });
 	bc_log_limits_end(&r.limits);
 	fsync(dir_fd);
 	return 0;

@@ -14,7 +14,6 @@
 #include "formats/base/fail.h"
 #include "formats/base/free_space.h"
 #include "formats/base/number.h"
-#include "formats/segment/archive.h"
 #include "formats/segment/manifest.h"
 #include "formats/segment/raw_capture.h"
 #include "formats/segment/segment_name.h"
@@ -391,18 +390,13 @@ static bool seal_file(struct bc_open_segment *o, struct bc_segment_writer *write
 	struct bc_writer_notice notice = file_notice(
 		writer, is_segment ? BC_NOTICE_SEALED : BC_NOTICE_RAW_SEALED);
 	bc_thread_health_start(&o->health, "sealing", writer->file.open_name);
-	/* Nobody may archive a segment before its hash is in the manifest. */
-	int guard = is_segment ? bc_segment_archive_prevent(writer->file.fd) : -1;
 	int rc = bc_segment_seal(writer);
 	if (rc == 0) {
 		memcpy(notice.hash, writer->file.sealed_hash, sizeof(notice.hash));
 		notice.bytes = writer->file.sealed_bytes;
 		report_sealed(o, &notice);
-	}
-	if (guard >= 0)
-		close(guard);
-	if (rc == 0)
 		return true;
+	}
 	if (bc_is_out_of_space(-rc))
 		return bc_open_segment_mark_stuck(o, notice.file, "can't seal", strerror(-rc));
 	close_if_deleted(o, writer);

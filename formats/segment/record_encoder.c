@@ -1,6 +1,5 @@
 #include "formats/segment/record_encoder.h"
 
-#include <limits.h>
 #include <lz4.h>
 #include <stdbool.h>
 #include <string.h>
@@ -25,7 +24,7 @@
  * a branch for this case, so that the processor guesses it and starts the next search before it has
  * finished this one. Without that branch the encoder takes a quarter to a third longer. */
 
-const char *const bc_level_names[BC_LEVELS] = {"lz4", "fast", "default", "dense", "archive"};
+const char *const bc_level_names[BC_LEVELS] = {"lz4", "fast", "default", "dense"};
 
 #define R BC_RECORD_BYTES
 
@@ -66,14 +65,6 @@ enum {
 	DENSE_CONTEXTS = (1 << CONTEXTS) - 1,
 };
 
-/* The level archive has the contexts of the level default, and examines this many earlier records
- * for each. */
-#define ARCHIVE_CONTEXTS 3
-#define ARCHIVE_DEPTH    6
-
-/* Earlier records are remembered for this many records, a power of two above REACH. */
-#define CHAIN 8192u
-
 struct encoder {
 	struct bc_lz4_block block;
 	const uint8_t *in;
@@ -83,8 +74,6 @@ struct encoder {
 	uint32_t partial;         /* matches that do not reach the end of a record */
 	/* By context and hash: a record's number modulo 2^16. */
 	uint16_t tables[CONTEXTS][1 << TABLE_BITS];
-	/* Archive: by context and record number modulo CHAIN: the entry before it. */
-	uint16_t chains[ARCHIVE_CONTEXTS][CHAIN];
 };
 
 /* The set of bytes of two windows that are equal: bit i for byte i. */
@@ -197,61 +186,9 @@ static inline __attribute__((always_inline)) void search_last(
 			consider(s, found[i]);
 }
 
-/* Returns the bytes that a candidate's match covers, less two for each literal before it. */
-static long value_of(
-	const struct encoder *e, const struct search *s, uint32_t distance, unsigned equal)
-{
-	unsigned first = (unsigned)__builtin_ctz(s->left);
-
-	if (equal >= TIME) {
-		unsigned start = last_run(equal);
-		const uint8_t *next = s->record + R;
-		const uint8_t *end = match_end(next, (size_t)distance * R, e->match_end);
-		return (long)(WINDOW - start) + (end - next) - 2L * (long)(start - first);
-	}
-	unsigned runs = runs_of_four(equal);
-	if (runs == 0)
-		return LONG_MIN;
-	unsigned start = (unsigned)__builtin_ctz(runs);
-	return (long)(run_end(equal, start) - start) - 2L * (long)(start - first);
-}
-
-/* Looks at several records for each context, and at where their matches end. */
-static void search_all(struct encoder *e, struct search *s)
-{
-	uint32_t distances[1 + ARCHIVE_CONTEXTS * ARCHIVE_DEPTH] = {s->distance};
-	unsigned count = 1;
-	long best = LONG_MIN;
-
-	for (unsigned i = 0; i < ARCHIVE_CONTEXTS; i++) {
-		uint16_t *entry = entry_of(e->tables[i], s->record + contexts[i]);
-		uint16_t at = *entry;
-		uint32_t last = 0;
-		for (unsigned depth = 0; depth < ARCHIVE_DEPTH; depth++) {
-			uint32_t distance = (uint16_t)(s->n - at);
-			if (distance <= last || distance > s->reach)
-				break;
-			distances[count++] = last = distance;
-			at = e->chains[i][at % CHAIN];
-		}
-		e->chains[i][s->n % CHAIN] = *entry;
-		*entry = (uint16_t)s->n;
-	}
-	for (unsigned i = 0; i < count; i++) {
-		unsigned equal = equal_bytes(s->window, s->window - (size_t)distances[i] * R) &
-				 s->left;
-		long value = value_of(e, s, distances[i], equal);
-		if (value > best) {
-			best = value;
-			s->distance = distances[i];
-			s->equal = equal;
-		}
-	}
-}
-
 /* Encodes records until number `last`. Returns false if the block has no room for them. */
 static inline __attribute__((always_inline)) bool encode_records(
-	struct encoder *e, uint32_t last, const unsigned used, const bool is_archive)
+	struct encoder *e, uint32_t last, const unsigned used)
 {
 	struct bc_lz4_block block = e->block;
 	uint32_t n = e->n;
@@ -272,10 +209,7 @@ static inline __attribute__((always_inline)) bool encode_records(
 			.left = ALL << (done > 0 ? done : 0) & ALL,
 			.distance = distance,
 		};
-		if (is_archive)
-			search_all(e, &search);
-		else
-			search_last(e, &search, used);
+		search_last(e, &search, used);
 		distance = search.distance;
 		unsigned equal = search.equal;
 
@@ -330,29 +264,23 @@ static inline __attribute__((always_inline)) bool encode_records(
 
 static bool encode_fast(struct encoder *e, uint32_t last)
 {
-	return encode_records(e, last, FAST_CONTEXTS, false);
+	return encode_records(e, last, FAST_CONTEXTS);
 }
 
 static bool encode_default(struct encoder *e, uint32_t last)
 {
-	return encode_records(e, last, DEFAULT_CONTEXTS, false);
+	return encode_records(e, last, DEFAULT_CONTEXTS);
 }
 
 static bool encode_dense(struct encoder *e, uint32_t last)
 {
-	return encode_records(e, last, DENSE_CONTEXTS, false);
-}
-
-static bool encode_archive(struct encoder *e, uint32_t last)
-{
-	return encode_records(e, last, 0, true);
+	return encode_records(e, last, DENSE_CONTEXTS);
 }
 
 static bool (*const encoders[BC_LEVELS])(struct encoder *e, uint32_t last) = {
 	[BC_LEVEL_FAST] = encode_fast,
 	[BC_LEVEL_DEFAULT] = encode_default,
 	[BC_LEVEL_DENSE] = encode_dense,
-	[BC_LEVEL_ARCHIVE] = encode_archive,
 };
 
 static size_t compress_by_lz4(uint8_t *out, size_t room, const uint8_t *in, size_t bytes)
@@ -409,8 +337,6 @@ size_t bc_record_compress(
 	e.distance = 1;
 	e.partial = 0;
 	memset(e.tables, 0, (level == BC_LEVEL_DENSE ? CONTEXTS : 3) * sizeof(e.tables[0]));
-	if (level == BC_LEVEL_ARCHIVE)
-		memset(e.chains, 0, sizeof(e.chains));
 
 	/* The last record stays literal: it contains the bytes that no match may reach, and those
 	 * that a copy of literals before it may read. */

@@ -146,32 +146,6 @@ size_t bc_chunk_encode(uint8_t *out, struct bc_chunk *chunk, enum bc_level level
 	return *header_bytes + info->frame_bytes;
 }
 
-void bc_chunk_encode_again(uint8_t *out, const uint8_t *from, size_t header_bytes,
-	struct bc_chunk *chunk, enum bc_level level)
-{
-	struct bc_chunk_info *info = &chunk->info;
-	uint8_t *frame = out + header_bytes;
-	size_t bytes = bc_frame_write(
-		frame, chunk->records, (size_t)info->records * BC_RECORD_BYTES, level);
-
-	memcpy(out, from, header_bytes);
-	if (bytes >= info->frame_bytes) {
-		memcpy(frame, from + header_bytes, info->frame_bytes);
-		return;
-	}
-	info->frame_bytes = (uint32_t)bytes;
-	bc_write_le32(out + AT_FRAME_BYTES, info->frame_bytes);
-	bc_checksum_write(out + header_bytes - BC_HASH_BYTES, out);
-}
-
-bool bc_chunk_header_equal(const uint8_t *a, const uint8_t *b, size_t header_bytes)
-{
-	const size_t after = AT_FRAME_BYTES + 4;
-
-	return memcmp(a, b, AT_FRAME_BYTES) == 0 &&
-	       memcmp(a + after, b + after, header_bytes - BC_HASH_BYTES - after) == 0;
-}
-
 void bc_chunk_header_place(uint8_t *header, size_t header_bytes, uint32_t segment, uint32_t number)
 {
 	bc_write_le32(header + AT_SEGMENT, segment);

@@ -60,15 +60,6 @@
 size_t bc_chunk_encode(uint8_t *out, struct bc_chunk *chunk, enum bc_level level,
 	struct bc_chunk_pages *pages, size_t *header_bytes);
 
-/* Encodes the records of a chunk again, if that makes its frame smaller: writes the encoded chunk
- * `from`, which was read into `chunk`, to `out`. Only the frame and its length change, and
- * info.frame_bytes. */
-void bc_chunk_encode_again(uint8_t *out, const uint8_t *from, size_t header_bytes,
-	struct bc_chunk *chunk, enum bc_level level);
-
-/* Whether two encoded headers are equal except for the length of the frame. */
-bool bc_chunk_header_equal(const uint8_t *a, const uint8_t *b, size_t header_bytes);
-
 /* Sets the segment and chunk number in an encoded header and updates its hash. Workers encode
  * chunks before the writer knows where they go. */
 void bc_chunk_header_place(uint8_t *header, size_t header_bytes, uint32_t segment, uint32_t number);

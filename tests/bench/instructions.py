@@ -60,7 +60,6 @@ WORKLOADS = {
     "record bcp1, lz4": lambda f, out: record(f["bcp1"], out, "lz4"),
     "record bcp1, fast": lambda f, out: record(f["bcp1"], out, "fast"),
     "record bcp1, dense": lambda f, out: record(f["bcp1"], out, "dense"),
-    "record bcp1, archive": lambda f, out: record(f["bcp1"], out, "archive"),
     "record segment": lambda f, out: (BUILD / "buscapd", "--once", "--source", f"file:{f['segment']}", "-o", out),
     "simulate": lambda f, out: (BUILD / "buscap", "sim", "--seed", "1", "--count", f["records"], "-O", "bcp1", "-o", out),
     "read bcp1": lambda f, out: (BUILD / "buscap", "convert", "-O", "byu", "-o", out, f["bcp1"]),

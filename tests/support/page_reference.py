@@ -103,9 +103,8 @@ def check_segment(segment):
         bytes_ = chunk.header_bytes + len(chunk.frame)
         if chunk.pages:
             _check(chunk.pages, crossed, counts, where)
-        if segment.header["compression"] != "archive":
-            room = max(bytes_ // 100, min(bytes_ // 32, 512))
-            assert len(chunk.pages) <= room, f"{where}: {len(chunk.pages)} bytes of page counts, room for {room}"
+        room = max(bytes_ // 100, min(bytes_ // 32, 512))
+        assert len(chunk.pages) <= room, f"{where}: {len(chunk.pages)} bytes of page counts, room for {room}"
         items.append((crossed, counts, bytes_))
     nodes = iter(segment.nodes)
     for level, n in enumerate(levels(len(items)) if segment.nodes else []):

@@ -648,7 +648,7 @@ def _parse_header(data, at, length):
     required = {"format", "version", "recording", "sequence", "label", "segment", "continues", "source", "board", "mapping",
               "host", "program", "first", "metadata"}
     assert required <= set(header), f"segment header lacks {required - set(header)}"
-    assert header.get("compression") in ("lz4", "fast", "default", "dense", "archive", None), header
+    assert header.get("compression") in ("lz4", "fast", "default", "dense", None), header
     assert header["format"] == "buscap-segment" and header["version"] == 3, header
     assert {"kind", "name", "clock_hz"} <= set(header["source"]), header
     assert {"wall", "wall_ns", "tick", "epoch", "record"} <= set(header["first"]), header

@@ -205,7 +205,7 @@ OTHER_VALUES = {
     "usb.clock_hz": "1000", "usb.wait": "11s", "usb.silence": "11s", "usb.silence_action": "restart",
     "usb.back_off": "101ms", "usb.back_off_max": "6s", "usb.ftdi_latency": "17ms", "usb.ftdi_mode": "fifo",
     "output.dir": "elsewhere", "output.label": "x", "output.keep_raw": "yes", "output.compression": "fast",
-    "output.archive_after": "1h", "output.archive_rate": "1M", "output.sealed_command": "/bin/true",
+    "output.sealed_command": "/bin/true",
     "output.sealed_timeout": "2h", "recording.record": "on-demand", "recording.flight_time": "11s",
     "recording.flight_size": "1M", "recording.sampling": "1s/2s", "recording.metadata.KEY": "x",
     "filter.keep": "proc=0", "filter.keep.NAME": "proc=0", "filter.leave_out": "proc=1",

@@ -50,7 +50,6 @@ def put_foreign(out, like):
     (out / "todo-20261.byu.lz4.partial").write_text("call the dentist")
     (out / "empty-00000.raw6.lz4.partial").write_bytes(b"")
     (out / f"._{like.name}").write_bytes(b"\0\5\26\7\0\2\0\0Mac OS X        ")
-    (out / "scratch-00001.byu.lz4.archiving.partial").write_text("not a copy")
     (out / "lost-00000.byu.lz4.damaged").write_bytes(b"")
     shutil.copy(like, out / f"KEEP-{like.name}")
     shutil.copy(like, out / "20990101T000000Z-ffffff-00000.byu.lz4")

@@ -573,56 +573,11 @@ TEST_F(an_old_recording_recovered_without_its_header_is_not_the_newest)
 	assert_string_equal(f->found.newest, LATER_RECORDING);
 }
 
-/* The archiver was killed after the space rules had deleted the segment. */
-TEST_F(copies_of_deleted_segments_are_deleted)
-{
-	static const char hash[BC_FILE_HASH_CHARS] = "0123456789abcdef0123456789abcdef";
-	const struct small_segment *s = &f->segment;
-
-	/* Without a manifest, nothing says why the segment is gone. */
-	temp_write(&f->dir, SEALED ".archiving.partial", s->bytes, s->index_at);
-	temp_write(&f->dir, SEALED ".archiving", s->bytes, s->size);
-	start(f, 0);
-	assert_false(temp_exists(&f->dir, SEALED ".archiving.partial"));
-	assert_same(f, SEALED ".archiving", s->bytes, s->size);
-
-	/* The space rules have deleted it, and its line. */
-	assert_int_equal(bc_manifest_add(f->dir.fd, SMALL_RECORDING, "another", hash), 0);
-	start(f, 0);
-	assert_int_equal(unlinkat(f->dir.fd, SMALL_RECORDING BC_MANIFEST_SUFFIX, 0), 0);
-	assert_int_equal(temp_dir_empty(&f->dir), 0);
-
-	/* Something else has deleted it. */
-	assert_int_equal(bc_manifest_add(f->dir.fd, SMALL_RECORDING, SEALED, hash), 0);
-	temp_write(&f->dir, SEALED ".archiving.partial", s->bytes, s->index_at);
-	temp_write(&f->dir, SEALED ".archiving", s->bytes, s->size);
-	start(f, 0);
-	assert_false(temp_exists(&f->dir, SEALED ".archiving.partial"));
-	assert_same(f, SEALED ".archiving", s->bytes, s->size);
-
-	/* A manifest that can't be opened, or read, may list it. */
-	assert_int_equal(unlinkat(f->dir.fd, SMALL_RECORDING BC_MANIFEST_SUFFIX, 0), 0);
-	assert_int_equal(symlinkat("x", f->dir.fd, SMALL_RECORDING BC_MANIFEST_SUFFIX), 0);
-	start(f, 0);
-	assert_same(f, SEALED ".archiving", s->bytes, s->size);
-	assert_int_equal(unlinkat(f->dir.fd, SMALL_RECORDING BC_MANIFEST_SUFFIX, 0), 0);
-	assert_int_equal(mkdirat(f->dir.fd, SMALL_RECORDING BC_MANIFEST_SUFFIX, 0700), 0);
-	start(f, 0);
-	assert_same(f, SEALED ".archiving", s->bytes, s->size);
-	assert_int_equal(unlinkat(f->dir.fd, SMALL_RECORDING BC_MANIFEST_SUFFIX, AT_REMOVEDIR), 0);
-}
-
 TEST_F(a_foreign_file_named_like_a_copy_is_left_alone)
 {
-	static const char *const names[] = {"notes-20260.byu.lz4.archiving",
-		"notes-20260.byu.lz4.archiving.partial", SEALED ".archiving.partial",
-		"notes-20260.byu.lz4.recovering"};
-
-	for (size_t i = 0; i < COUNT_OF(names); i++)
-		temp_write(&f->dir, names[i], "text", 4);
+	temp_write(&f->dir, "notes-20260.byu.lz4.recovering", "text", 4);
 	assert_string_equal(start(f, 0), "");
-	for (size_t i = 0; i < COUNT_OF(names); i++)
-		assert_true(temp_exists(&f->dir, names[i]));
+	assert_true(temp_exists(&f->dir, "notes-20260.byu.lz4.recovering"));
 }
 
 TEST_F(a_start_that_was_killed_while_it_ended_a_recording_does_not_block_the_next)
