@@ -209,35 +209,6 @@ static bool set_call_options(struct bc_client *c, const char *method, const char
 	       lib.curl_easy_setopt(curl, CURLOPT_POSTFIELDS, body) == CURLE_OK;
 }
 
-/* A file that is uploaded. */
-struct upload {
-	int fd;
-	int error; /* errno of a failed read */
-};
-
-static size_t on_upload(char *bytes, size_t one, size_t n, void *context)
-{
-	struct upload *upload = context;
-	ssize_t got;
-
-	do
-		got = read(upload->fd, bytes, one * n);
-	while (got < 0 && errno == EINTR);
-	if (got >= 0)
-		return (size_t)got;
-	upload->error = errno;
-	return CURL_READFUNC_ABORT;
-}
-
-/* Sends the body in chunks, because its length may be unknown. libcurl first asks whether the
- * daemon accepts it ("100 Continue"). */
-static bool set_upload_options(CURL *curl, struct upload *upload)
-{
-	return lib.curl_easy_setopt(curl, CURLOPT_UPLOAD, 1L) == CURLE_OK &&
-	       lib.curl_easy_setopt(curl, CURLOPT_READFUNCTION, on_upload) == CURLE_OK &&
-	       lib.curl_easy_setopt(curl, CURLOPT_READDATA, upload) == CURLE_OK;
-}
-
 /* Moves the body into *a and parses it. */
 static enum bc_exit parse_response(
 	struct bc_client *c, struct bc_byte_buffer *body, struct bc_response *a)
@@ -291,24 +262,6 @@ enum bc_exit bc_client_call(struct bc_client *c, const char *method, const char 
 	free(text);
 	if (response == NULL)
 		bc_response_free(&own);
-	return code;
-}
-
-enum bc_exit bc_client_upload(
-	struct bc_client *c, const char *path, int fd, struct bc_response *response)
-{
-	struct bc_byte_buffer got = {.max = BC_CLIENT_RESPONSE_MAX};
-	struct upload upload = {.fd = fd};
-	enum bc_exit code;
-
-	*response = (struct bc_response){0};
-	if (set_call_options(c, "PUT", path, NULL, &got) && set_upload_options(c->call, &upload))
-		code = perform(c, &got, response);
-	else
-		code = fail(c, BC_EXIT_FAILED, "out of memory");
-	if (upload.error != 0)
-		code = fail(c, BC_EXIT_FAILED, "can't read the file: %s", strerror(upload.error));
-	bc_byte_buffer_free(&got);
 	return code;
 }
 

@@ -1,6 +1,6 @@
 /* HTTP client for the daemon's Unix socket (docs/api.md), based on libcurl.
  *
- *     bc_client_open() -> bc_client_call() or bc_client_upload()... -> bc_client_close()
+ *     bc_client_open() -> bc_client_call()... -> bc_client_close()
  *     bc_client_open() -> bc_client_stream() -> bc_client_wait()... -> bc_client_close()
  *
  * A call blocks until the response is complete. A stream is read in bc_client_wait(), which passes
@@ -81,11 +81,6 @@ void bc_client_set_timeout(struct bc_client *client, long ms);
  * matters. */
 enum bc_exit bc_client_call(struct bc_client *client, const char *method, const char *path,
 	const json_t *body, struct bc_response *response) BC_MUST_CHECK;
-
-/* Sends a file as the body of a PUT request, however long it takes. Reads `fd` to its end; the
- * caller closes it. Otherwise like bc_client_call(). */
-enum bc_exit bc_client_upload(struct bc_client *client, const char *path, int fd,
-	struct bc_response *response) BC_MUST_CHECK;
 
 /* Starts a stream, GET of `path`, and closes the previous one. bc_client_wait() calls `line` with
  * each line, null-terminated and without its newline. The text is valid until `line` returns and

@@ -2,21 +2,16 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cli/client/client.h"
 #include "cli/client/response_text.h"
-#include "cli/io/file.h"
 #include "cli/term/json_path.h"
 #include "cli/term/options.h"
-#include "cli/term/safe_text.h"
 #include "formats/base/json.h"
 #include "formats/base/usage.h"
-#include "formats/codec/format.h"
 
 /* Timeout of requests whose response waits until files are sealed. */
 #define SEAL_MS 600000
@@ -34,10 +29,6 @@ enum {
 	OPTION_LIMIT,
 	OPTION_TRIGGER,
 	OPTION_UNTIL_STOPPED,
-	OPTION_SPEED,
-	OPTION_FORMAT,
-	OPTION_CLOCK,
-	OPTION_RECORDING,
 };
 
 /* Rows used in several tables. */
@@ -50,14 +41,6 @@ enum {
 		"add this to the file names: letters, digits, '.', '_', '-'"}
 #define ROW_NOTE \
 	{OPTION_NOTE, "note", "KEY=VALUE", "text", "store metadata in the files; can be repeated"}
-#define ROW_LIMIT \
-	{OPTION_LIMIT, "limit", "RULE", "choice:duration:|records:|filesize:", \
-		"stop at duration:10s, records:1000000 or filesize:64M (without a unit: kB); can be " \
-		"repeated, the first limit reached applies"}
-#define ROW_TRIGGER \
-	{OPTION_TRIGGER, "trigger", "NAME:ACTION:WHEN", "text", \
-		"arm a trigger for this recording only; ACTION is mark or stop, WHEN as in \"buscap " \
-		"trigger --help\"; can be repeated"}
 /* clang-format on */
 
 static const struct bc_usage_option plain_options[] = {
@@ -70,10 +53,14 @@ static const struct bc_usage_option plain_options[] = {
 static const struct bc_usage_option record_start_options[] = {
 	ROW_LABEL,
 	ROW_NOTE,
-	ROW_LIMIT,
+	{OPTION_LIMIT, "limit", "RULE", "choice:duration:|records:|filesize:",
+		"stop at duration:10s, records:1000000 or filesize:64M (without a unit: kB); can "
+		"be repeated, the first limit reached applies"},
 	{OPTION_PRE, "pre", "LENGTH", "length",
 		"include this much from the flight recorder: 5s, 16M, all"},
-	ROW_TRIGGER,
+	{OPTION_TRIGGER, "trigger", "NAME:ACTION:WHEN", "text",
+		"arm a trigger for this recording only; ACTION is mark or stop, WHEN as in "
+		"\"buscap trigger --help\"; can be repeated"},
 	ROWS_OF_ALL,
 	{0},
 };
@@ -252,58 +239,6 @@ const struct bc_usage bc_trigger_usage = {
 	.example = ADD_EXAMPLE,
 };
 
-/* ---- replays */
-
-static const struct bc_usage_option replay_options[] = {
-	{OPTION_RECORDING, "recording", "ID", "text",
-		"replay this recording in the daemon's directory instead of a FILE"},
-	{OPTION_SPEED, "speed", "S", "choice:max|realtime",
-		"max (as fast as possible, default), realtime, or a multiple of it: 0.5"},
-	{OPTION_FORMAT, "format", "FMT", "format-read",
-		"format of the file, if it can't be detected: raw6, bcp1, byu..."},
-	{OPTION_CLOCK, "clock-hz", "N", "number", "clock of the file, if it has none: 66M"},
-	ROW_LABEL,
-	ROW_NOTE,
-	ROW_LIMIT,
-	ROW_TRIGGER,
-	ROWS_OF_ALL,
-	{0},
-};
-
-static const struct bc_usage replay_list_usage = {
-	.name = "replay list",
-	.summary = "list the current and the latest replays",
-	.options = plain_options,
-	.exits = BC_CLIENT_EXITS,
-	.example = "buscap replay list",
-};
-
-static const struct bc_usage replay_cancel_usage = {
-	.name = "replay cancel",
-	.operands = "[ID]",
-	.kind = "text",
-	.summary = "cancel the current replay and wait until its recording is sealed",
-	.options = plain_options,
-	.exits = BC_CLIENT_EXITS,
-	.example = "buscap replay cancel",
-};
-
-const struct bc_usage bc_replay_usage = {
-	.name = "replay",
-	.operands = "[FILE]",
-	.kind = "file",
-	.summary = "replay a file in the running daemon",
-	.text = "Sends a saved capture, a BYU file or segments (- is standard input) to the "
-		"running daemon, which makes a recording from it, and waits until that is sealed. "
-		"Ctrl-C cancels the replay. Also lists the current and the latest replays, or "
-		"cancels the current one and waits until its recording is sealed.",
-	.options = replay_options,
-	.verbs = (const struct bc_usage *const[]){&replay_list_usage, &replay_cancel_usage, NULL},
-	.exits = "0 ok, 1 failed, refused or cancelled, 2 wrong usage, 3 the file is damaged; the "
-		 "intact parts were recorded, 6 can't reach the daemon.",
-	.example = "buscap replay --speed realtime bus.bcp1",
-};
-
 /* ---- requests */
 
 struct request {
@@ -437,43 +372,6 @@ static enum bc_exit add_until_stopped(struct request *r, const char *name, const
 	return set_member(r, r->body, "until_stopped", json_true());
 }
 
-static enum bc_exit add_speed(struct request *r, const char *name, const char *value)
-{
-	char *end;
-	double speed = strtod(value, &end);
-
-	if (strcmp(value, "max") == 0 || strcmp(value, "realtime") == 0 ||
-		json_object_get(r->body, name) != NULL)
-		return add_text(r, name, value);
-	if (end != value && *end == '\0' && isfinite(speed) && speed > 0)
-		return set_member(r, r->body, name, json_real(speed));
-	bc_print_error(
-		r->console, NULL, "--speed %s: must be max, realtime or a number above 0", value);
-	return BC_EXIT_USAGE;
-}
-
-static enum bc_exit add_format(struct request *r, const char *name, const char *value)
-{
-	if (bc_format_by_name(value) != BC_FORMAT_UNKNOWN)
-		return add_text(r, name, value);
-	bc_print_error(r->console, NULL, "--format %s: unknown format; see buscap formats", value);
-	return BC_EXIT_USAGE;
-}
-
-static enum bc_exit add_clock(struct request *r, const char *name, const char *value)
-{
-	uint64_t hz;
-
-	(void)value;
-	if (!bc_option_count(r->console, "--clock-hz", &hz))
-		return BC_EXIT_USAGE;
-	if (json_object_get(r->body, "clock_hz") != NULL) {
-		bc_print_error(r->console, NULL, "--%s: given twice", name);
-		return BC_EXIT_USAGE;
-	}
-	return set_member(r, r->body, "clock_hz", bc_json_u64(hz));
-}
-
 static enum bc_exit (*const setters[])(struct request *r, const char *name, const char *value) = {
 	[OPTION_LABEL - OPTION_LABEL] = add_text,
 	[OPTION_PRE - OPTION_LABEL] = add_text,
@@ -484,10 +382,6 @@ static enum bc_exit (*const setters[])(struct request *r, const char *name, cons
 	[OPTION_LIMIT - OPTION_LABEL] = add_limit,
 	[OPTION_TRIGGER - OPTION_LABEL] = add_trigger,
 	[OPTION_UNTIL_STOPPED - OPTION_LABEL] = add_until_stopped,
-	[OPTION_SPEED - OPTION_LABEL] = add_speed,
-	[OPTION_FORMAT - OPTION_LABEL] = add_format,
-	[OPTION_CLOCK - OPTION_LABEL] = add_clock,
-	[OPTION_RECORDING - OPTION_LABEL] = add_text,
 };
 
 /* ---- operands that go into the body */
@@ -554,21 +448,6 @@ static enum bc_exit check_snapshot(struct request *r)
 	return bc_print_usage_error(r->console, "--post and --until-stopped exclude each other");
 }
 
-/* The name is for the daemon's messages only. */
-static enum bc_exit fill_replay(struct request *r)
-{
-	if ((json_object_get(r->body, "recording") != NULL) == (r->count != 0))
-		return bc_print_usage_error(r->console, "replay takes one file, or --recording");
-	if (r->count == 0)
-		return BC_EXIT_OK;
-	const char *slash = strrchr(r->operands[0], '/');
-	const char *name = slash != NULL ? slash + 1 : r->operands[0];
-
-	if (strcmp(name, "-") == 0 || name[0] == '\0')
-		return BC_EXIT_OK;
-	return set_member(r, r->body, "name", bc_json_text(name));
-}
-
 /* ---- steps after the response */
 
 /* Replaces the list with the recording named by the operand. */
@@ -608,34 +487,12 @@ static enum bc_exit select_recording(
 	return BC_EXIT_FAILED;
 }
 
-/* The outcome of the replay. */
-static enum bc_exit check_replay(
-	const struct request *r, struct bc_client *client, struct bc_response *response)
-{
-	const json_t *replay = bc_json_path(response->json, "replay");
-	const char *error = bc_json_path_text(replay, "error");
-	const char *state = bc_json_path_text(replay, "state");
-	char safe[512];
-
-	if (state == NULL)
-		return bc_client_print_bad_response(client);
-	if (strcmp(state, "done") == 0)
-		return bc_json_path_count(replay, "damaged_places") != 0 ? BC_EXIT_DAMAGED
-									 : BC_EXIT_OK;
-	if (strcmp(state, "cancelled") == 0)
-		bc_print_error(r->console, NULL, "replay cancelled");
-	else
-		bc_print_error(r->console, NULL, "replay failed%s%s", error != NULL ? ": " : "",
-			bc_safe_text(safe, sizeof(safe), error));
-	return BC_EXIT_FAILED;
-}
-
 /* ---- the table */
 
 static const struct command {
 	const struct bc_usage *usage;
 	const char *method;
-	const char *path;        /* %s: the first operand, percent-encoded, or "current" */
+	const char *path;        /* %s: the first operand, percent-encoded */
 	int min;                 /* operands */
 	int max;                 /* -1: any number */
 	const char *usage_error; /* for a wrong number of operands; NULL: there may be none */
@@ -672,12 +529,6 @@ static const struct command {
 		bc_response_print_triggers, NULL},
 	{&trigger_remove_usage, "DELETE", "/v1/triggers/%s", 1, 1, "remove takes one NAME", 0, NULL,
 		NULL, NULL},
-	{&replay_list_usage, "GET", "/v1/replays", 0, 0, NULL, 0, NULL, bc_response_print_replays,
-		NULL},
-	{&replay_cancel_usage, "DELETE", "/v1/replays/%s", 0, 1, "cancel takes one ID, or none",
-		SEAL_MS, NULL, bc_response_print_replays, NULL},
-	{&bc_replay_usage, "PUT", "/v1/replays", 0, 1, "replay takes one file, or --recording", 0,
-		fill_replay, bc_response_print_replays, check_replay},
 };
 
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))
@@ -718,32 +569,12 @@ static enum bc_exit print_answer(
 	return ok ? code : bc_client_print_bad_response(client);
 }
 
-/* Sends the file named by the operand, or nothing; the options are in the query. */
-static enum bc_exit upload(const struct request *r, struct bc_client *client, const char *path,
-	struct bc_response *response)
-{
-	const char *file = r->count != 0 ? r->operands[0] : "/dev/null";
-	bool is_input = strcmp(file, "-") == 0;
-	int fd = is_input ? r->console->in : bc_open_readable(r->console, file);
-
-	if (fd < 0)
-		return BC_EXIT_FAILED;
-	enum bc_exit code = bc_client_upload(client, path, fd, response);
-	if (code != BC_EXIT_OK)
-		bc_client_print_error(client, code);
-	if (!is_input)
-		close(fd);
-	return code;
-}
-
 /* Prints an error if there is one. */
 static enum bc_exit call(const struct request *r, struct bc_client *client, const char *path,
 	struct bc_response *response)
 {
 	const struct command *command = r->command;
 
-	if (command->usage == &bc_replay_usage)
-		return upload(r, client, path, response);
 	if (command->timeout_ms != 0)
 		bc_client_set_timeout(client, command->timeout_ms);
 	bool has_body = strcmp(command->method, "POST") == 0 ||
@@ -761,10 +592,7 @@ static enum bc_exit send_request(const struct request *r)
 	struct bc_response response = {0};
 	struct bc_client *client;
 	enum bc_exit code = bc_client_open(&client, r->console, r->socket);
-	char *path = command->usage == &bc_replay_usage
-			     ? bc_client_query(command->path, r->body)
-			     : format_path(
-				       command->path, r->count != 0 ? r->operands[0] : "current");
+	char *path = format_path(command->path, r->count != 0 ? r->operands[0] : "");
 
 	if (code == BC_EXIT_OK && path == NULL)
 		code = bc_print_no_memory(r->console);
@@ -772,8 +600,8 @@ static enum bc_exit send_request(const struct request *r)
 		code = call(r, client, path, &response);
 		if (code == BC_EXIT_OK && command->follow_up != NULL)
 			code = command->follow_up(r, client, &response);
-		if (code == BC_EXIT_OK || json_is_object(bc_json_path(response.json, "replay")))
-			code = bc_exit_worse(code, print_answer(r, client, &response));
+		if (code == BC_EXIT_OK)
+			code = print_answer(r, client, &response);
 	}
 	bc_response_free(&response);
 	bc_client_close(client);

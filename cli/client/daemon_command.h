@@ -10,7 +10,6 @@ extern const struct bc_usage bc_rotate_usage;
 extern const struct bc_usage bc_mark_usage;
 extern const struct bc_usage bc_snapshot_usage;
 extern const struct bc_usage bc_trigger_usage;
-extern const struct bc_usage bc_replay_usage;
 
 /* Runs the command named by argv[0]. */
 int bc_cmd_daemon(const struct bc_console *console, int argc, char **argv);

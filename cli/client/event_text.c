@@ -105,8 +105,6 @@ static const struct {
 	{"note", NULL, print_note},
 	{"disk", NULL, print_disk},
 	{"board", "{state}[: {error}]", NULL},
-	{"replay-started", "{replay.id}: {replay.name}, {replay.state}[: {replay.error}]", NULL},
-	{"replay-ended", "{replay.id}: {replay.name}, {replay.state}[: {replay.error}]", NULL},
 	{"command-failed", "{path}[, exit code {exit_code}][: {error}]", NULL},
 	{"reload", "configuration reloaded", NULL},
 	{"missed", "{count event} (this program was too slow)", NULL},

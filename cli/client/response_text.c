@@ -48,8 +48,9 @@ const char *bc_recording_reason_text(const char *reason)
 	return reason;
 }
 
-static void print_recording(struct bc_output *o, const json_t *r)
+bool bc_response_print_recording(struct bc_output *o, const json_t *response)
 {
+	const json_t *r = bc_json_path(response, "recording");
 	const char *reason = bc_json_path_text(r, "reason");
 	const char *state = bc_json_path_text(r, "state");
 	bool is_running = state != NULL && strcmp(state, "recording") == 0;
@@ -60,6 +61,8 @@ static void print_recording(struct bc_output *o, const json_t *r)
 	const char *key;
 	json_t *value;
 
+	if (!json_is_object(r))
+		return false;
 	bc_template_print(
 		o, is_running ? "recording {id}: in progress\n" : "recording {id}[: {state}]\n", r);
 	bc_template_print(o,
@@ -91,15 +94,6 @@ static void print_recording(struct bc_output *o, const json_t *r)
 		bc_output_safe(o, json_string_value(value));
 		bc_output_text(o, "\n", 1);
 	}
-}
-
-bool bc_response_print_recording(struct bc_output *o, const json_t *response)
-{
-	const json_t *recording = bc_json_path(response, "recording");
-
-	if (!json_is_object(recording))
-		return false;
-	print_recording(o, recording);
 	return true;
 }
 
@@ -190,50 +184,6 @@ bool bc_response_print_triggers(struct bc_output *o, const json_t *response)
 	json_array_foreach(triggers, i, t)
 	{
 		print_trigger(o, width, t);
-	}
-	return true;
-}
-
-/* ---- replays */
-
-static void print_replay(struct bc_output *o, const json_t *p)
-{
-	const json_t *recording = bc_json_path(p, "recording");
-
-	bc_template_print(o,
-		"replay {id}[: {state}]\n"
-		"[  file        {name}\n]"
-		"[  error       {error}\n]"
-		"[  damaged     {damaged_places place}\n]",
-		p);
-	if (json_is_object(recording))
-		print_recording(o, recording);
-}
-
-bool bc_response_print_replays(struct bc_output *o, const json_t *response)
-{
-	const json_t *replays = bc_json_path(response, "replays");
-	const json_t *one = bc_json_path(response, "replay");
-	const json_t *p;
-	size_t i;
-	int width = bc_column_width(replays, "id", 2);
-
-	if (json_is_object(one))
-		print_replay(o, one);
-	else if (!json_is_array(replays))
-		return false;
-	else if (json_array_size(replays) == 0)
-		bc_output_format(o, "no replays\n");
-	else
-		bc_output_format(o, "%-*s  %-9s  %-*s  %17s  FILE\n", width, "ID", "STATE",
-			BC_COLUMN_TIME, "STARTED (UTC)", "RECORDS");
-	json_array_foreach(replays, i, p)
-	{
-		bc_column_text(o, width, p, "id");
-		bc_column_text(o, 9, p, "state");
-		bc_column_time(o, p, "started");
-		bc_column_count(o, 17, bc_json_path(p, "recording"), "records");
-		bc_template_print(o, "{name}\n", p);
 	}
 	return true;
 }

@@ -1,4 +1,4 @@
-/* Prints the daemon's responses (docs/api.md) as text: marks, recordings, triggers, replays.
+/* Prints the daemon's responses (docs/api.md) as text: marks, recordings, triggers.
  * Members that are missing or of another type are omitted.
  *
  * If the response lacks its main member, the functions print nothing and return false. */
@@ -15,7 +15,6 @@ bool bc_response_print_rotated(struct bc_output *output, const json_t *response)
 bool bc_response_print_recording(struct bc_output *output, const json_t *response);
 bool bc_response_print_recordings(struct bc_output *output, const json_t *response);
 bool bc_response_print_triggers(struct bc_output *output, const json_t *response);
-bool bc_response_print_replays(struct bc_output *output, const json_t *response);
 
 /* Returns why a recording ended: "limit reached" for "limit". Unknown reasons are returned as they
  * are. */

@@ -306,11 +306,6 @@ static void write_daemon(const struct bc_status_model *s, writer *w)
 	write_count(w, BC_TONE_PLAIN, s->triggers, "trigger", " armed");
 }
 
-static void write_replay(const struct bc_status_model *s, writer *w)
-{
-	write_text(w, BC_TONE_PLAIN, "%s", s->replay);
-}
-
 static const struct {
 	const char *label;
 	void (*write)(const struct bc_status_model *status, writer *w);
@@ -319,7 +314,6 @@ static const struct {
 	[BC_STATUS_BOARD] = {"board", write_board},
 	[BC_STATUS_RECORDING] = {"recording", write_recording},
 	[BC_STATUS_AMOUNTS] = {"recording", write_amounts},
-	[BC_STATUS_REPLAY] = {"replay", write_replay},
 	[BC_STATUS_RATES] = {"rate", write_rates},
 	[BC_STATUS_LOST] = {"lost", write_lost},
 	[BC_STATUS_LEFT_OUT] = {"left out", write_left_out},

@@ -15,7 +15,6 @@ enum bc_status_line_id {
 	BC_STATUS_BOARD,
 	BC_STATUS_RECORDING, /* id and directory */
 	BC_STATUS_AMOUNTS,   /* records, bytes, duration */
-	BC_STATUS_REPLAY,
 	BC_STATUS_RATES,
 	BC_STATUS_LOST,
 	BC_STATUS_LEFT_OUT,

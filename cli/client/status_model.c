@@ -70,7 +70,6 @@ static const struct field {
 	FIELD(COUNT, "flight.records", flight.records),
 	FIELD(COUNT, "flight.bytes", flight.bytes),
 	FIELD(COUNT, "flight.limit_bytes", flight.limit_bytes),
-	FIELD(TEXT, "replay.name", replay),
 	FIELD(COUNT, "counts.received", counts.received),
 	FIELD(COUNT, "counts.dropped.filtered", counts.filtered),
 	FIELD(COUNT, "counts.dropped.invalid", counts.invalid),

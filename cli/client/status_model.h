@@ -58,7 +58,6 @@ struct bc_status_model {
 		uint64_t bytes;
 		uint64_t limit_bytes; /* 0: none */
 	} flight;
-	char replay[1024]; /* path; empty: none */
 	struct {
 		uint64_t received;
 		uint64_t lost[BC_GAP_CAUSES];

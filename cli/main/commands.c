@@ -57,7 +57,6 @@ static const struct {
 	{&bc_mark_usage, bc_cmd_daemon},
 	{&bc_snapshot_usage, bc_cmd_daemon},
 	{&bc_trigger_usage, bc_cmd_daemon},
-	{&bc_replay_usage, bc_cmd_daemon},
 	{&bc_tail_usage, bc_cmd_tail},
 	{&bc_events_usage, bc_cmd_events},
 };

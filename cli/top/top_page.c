@@ -22,7 +22,6 @@ enum item {
 	ITEM_BOARD,
 	ITEM_RECORDING,
 	ITEM_AMOUNTS,
-	ITEM_REPLAY,
 	ITEM_FLIGHT,
 	ITEM_DISK,
 	ITEM_LOST,
@@ -53,7 +52,6 @@ static const enum item by_importance[] = {
 	ITEM_KEYS,
 	ITEM_AMOUNTS,
 	ITEM_TO_DISK,
-	ITEM_REPLAY,
 	ITEM_FLIGHT,
 	ITEM_TABLES,
 	ITEM_RECORDS,
@@ -121,8 +119,6 @@ static unsigned lines_of(const struct page *page, enum item item)
 	case ITEM_RECORDING:
 	case ITEM_AMOUNTS:
 		return is_known && (s->recording.is_present || item == ITEM_AMOUNTS);
-	case ITEM_REPLAY:
-		return is_known && s->replay[0] != '\0';
 	case ITEM_FLIGHT:
 		return is_known && s->flight.is_present;
 	case ITEM_LEFT_OUT:
@@ -360,7 +356,6 @@ static const enum bc_status_line_id status_lines[ITEMS] = {
 	[ITEM_BOARD] = BC_STATUS_BOARD,
 	[ITEM_RECORDING] = BC_STATUS_RECORDING,
 	[ITEM_AMOUNTS] = BC_STATUS_AMOUNTS,
-	[ITEM_REPLAY] = BC_STATUS_REPLAY,
 	[ITEM_FLIGHT] = BC_STATUS_FLIGHT,
 	[ITEM_DISK] = BC_STATUS_DISK,
 	[ITEM_LOST] = BC_STATUS_LOST,

@@ -190,16 +190,10 @@ static bool has_option(const struct bc_usage *usage, int letter)
 	return !is_end(option);
 }
 
-/* A command that always needs a verb has no options itself. */
-static bool needs_verb(const struct bc_usage *usage)
-{
-	return usage->verbs != NULL && usage->options == NULL;
-}
-
-/* Whether the command and all its verbs have this option. */
+/* Whether all verbs of the command have this option; true without verbs. */
 static bool is_common(const struct bc_usage *usage, int letter)
 {
-	bool is = needs_verb(usage) || has_option(usage, letter);
+	bool is = true;
 
 	for (size_t i = 0; usage->verbs != NULL && usage->verbs[i] != NULL && is; i++)
 		is = has_option(usage->verbs[i], letter);
@@ -234,12 +228,10 @@ static void print_all_options(FILE *out, const struct bc_usage *usage)
 		print_options(out, usage, usage, true, NULL, indent);
 	} else {
 		assert(usage->verbs[0] != NULL);
-		print_options(out, usage, usage, false, NULL, indent);
 		for (size_t i = 0; usage->verbs[i] != NULL; i++)
 			print_options(out, usage, usage->verbs[i], false,
 				strchr(usage->verbs[i]->name, ' ') + 1, indent);
-		print_options(out, usage, needs_verb(usage) ? usage->verbs[0] : usage, true,
-			"all commands", indent);
+		print_options(out, usage, usage->verbs[0], true, "all commands", indent);
 	}
 	print_option(out, &help_option, indent);
 }
@@ -260,10 +252,8 @@ static void print_synopses(FILE *out, const char *program, const struct bc_usage
 {
 	const char *head = "usage:";
 
-	if (!needs_verb(usage)) {
+	if (usage->verbs == NULL)
 		print_synopsis(out, head, program, usage);
-		head = "      ";
-	}
 	for (size_t i = 0; usage->verbs != NULL && usage->verbs[i] != NULL; i++) {
 		print_synopsis(out, head, program, usage->verbs[i]);
 		head = "      ";

@@ -59,7 +59,8 @@ struct bc_usage {
 	const char *example; /* a command line; indent further lines by 13 spaces */
 
 	const struct bc_usage_option *options; /* ends with a row without help; without --help */
-	const struct bc_usage *const *verbs;   /* such as "record start", ends with NULL; or NULL */
+	/* A command that takes a verb, such as "record start", has no options itself. */
+	const struct bc_usage *const *verbs; /* ends with NULL; NULL: no verbs */
 };
 
 /* Arguments for getopt_long(). */

@@ -35,8 +35,6 @@ static const struct answered_command commands[] = {
 	{.line = "snapshot"},
 	{.line = "trigger list"},
 	{.line = "trigger add roi mark gap"},
-	{.line = "replay list"},
-	{.line = "replay cancel"},
 	{"events", read_stream},
 	{.line = "tail -t tick"},
 };

@@ -2,7 +2,7 @@
 
     with MockDaemon(path, {"GET /v1/status": {"version": "0.1.0"}}) as daemon:
         ...
-        daemon.requests     # [("GET", "/v1/status", None), ...], with bodies as objects; uploads are bytes
+        daemon.requests     # [("GET", "/v1/status", None), ...], with bodies as objects
 
 A response is an object (status 200), a pair of status and object, a Stream, bytes (sent unchanged, then the connection
 is closed), or a function of the request's body that returns one of these. "*" matches all other requests; without it
@@ -95,41 +95,17 @@ class MockDaemon:
         head, _, body = got.partition(b"\r\n\r\n")
         method, target, _ = head.split(b"\r\n")[0].decode().split(" ")
         headers = dict(line.lower().split(": ", 1) for line in head.decode().split("\r\n")[1:])
-        if headers.get("transfer-encoding") == "chunked":
-            requested, body = self._receive_chunks(connection, body)
+        length = int(headers.get("content-length", "0"))
+        while len(body) < length:
+            body = self._receive(connection, body)
             if body is None:
                 return None
-        else:
-            length = int(headers.get("content-length", "0"))
-            while len(body) < length:
-                body = self._receive(connection, body)
-                if body is None:
-                    return None
-            requested = json.loads(body[:length]) if length else None
-            assert not length or headers["content-type"] == "application/json"
-            body = body[length:]
+        requested = json.loads(body[:length]) if length else None
+        assert not length or headers["content-type"] == "application/json"
+        body = body[length:]
         self.requests.append((method, target, requested))
         answer = self.answers.get(f"{method} {target}", self.answers.get("*", (404, {"error": f"no {target}"})))
         return body if self._respond(connection, answer(requested) if callable(answer) else answer) else None
-
-    def _receive_chunks(self, connection, got):
-        """Returns the upload and the bytes received after it; None if it is incomplete."""
-        connection.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
-        whole = b""
-        while True:
-            while got is not None and b"\r\n" not in got:
-                got = self._receive(connection, got)
-            if got is None:
-                return None, None
-            size, _, got = got.partition(b"\r\n")
-            length = int(size, 16)
-            while got is not None and len(got) < length + 2:
-                got = self._receive(connection, got)
-            if got is None:
-                return None, None
-            whole, got = whole + got[:length], got[length + 2:]
-            if length == 0:
-                return whole, got
 
     def _respond(self, connection, answer):
         """Returns whether the connection stays open."""

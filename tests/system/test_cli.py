@@ -23,7 +23,7 @@ from harness import BUSCAP, BUSCAPD, ROOT, equal, need, one_line, run
 
 REAL_TRACE = ROOT / "../shared/data/byu/pentium2-slice.tr"
 COMMANDS = ("info", "dump", "convert", "stats", "find", "marks", "report", "cut", "merge", "diff", "verify",
-            "recover", "formats", "sim", "status", "top", "web", "record", "rotate", "mark", "snapshot", "trigger", "replay",
+            "recover", "formats", "sim", "status", "top", "web", "record", "rotate", "mark", "snapshot", "trigger",
             "tail", "events")
 
 # Names as printed in the specifications of the formats.

@@ -202,7 +202,7 @@ def commands_cases():
              "buscap help tr": ["trigger"]}
     for name in TOP:
         verbs = [verb.split()[1] for verb in COMMANDS if verb.startswith(name + " ")]
-        if verbs and name != "replay":
+        if verbs:
             cases[f"buscap {name} "] = verbs
             cases[f"buscap {name} {verbs[0][:2]}"] = [verb for verb in verbs if verb.startswith(verbs[0][:2])]
             cases[f"buscap help {name} "] = verbs
@@ -287,7 +287,7 @@ def paths_cases():
     cases["buscapd --source=file:fol"] = ["fold.byu", "folder"]
     cases["buscapd --set output.dir=fol"] = ["folder"]
     cases["buscap mark fol"] = []
-    cases["buscap replay list fol"] = []
+    cases["buscap record list fol"] = []
     return cases
 
 

@@ -28,8 +28,7 @@ TARMAC = ("100 clk cpu0 IT (135) 00008000 d2a00028 O EL3h_s : MOV      x8,#0x100
           "100 clk cpu0 R X8 0000000000010000\n")
 # Commands to run before an example.
 BEFORE = {"record stop": ["record start"], "record show": ["record start"], "record note": ["record start"],
-          "rotate": ["record start"], "trigger remove": ["trigger add boot mark gap"],
-          "replay cancel": ["replay --speed 0.0001 bus.bcp1 >replay.log 2>&1 & until buscap status | grep -q replay; do sleep 0.05; done"]}
+          "rotate": ["record start"], "trigger remove": ["trigger add boot mark gap"]}
 # Commands that run until Ctrl-C.
 STAYS = ("status", "events", "web")
 

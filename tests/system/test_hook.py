@@ -45,13 +45,12 @@ def test_every_sealed_file_is_copied_before_the_daemon_exits(tmp):
     equal(json.loads(done.stdout)["sealed"]["commands_failed"], 0, "failed")
 
 
-def test_after_its_recording_a_run_with_once_refuses_replays(tmp):
+def test_after_its_recording_a_run_with_once_starts_no_other(tmp):
     command = script(tmp, "until [ -e $D/go ]; do sleep 0.05; done")
-    (tmp / "more.byu").write_bytes(harness.sim_records(10))
     with harness.Daemon("--once", "--source", "sim:rate=max,count=1000", "-o", tmp / "out", *command,
                         socket=tmp / "socket") as daemon:
         harness.wait_until(lambda: "records written" in daemon.log_so_far(), "the recording is sealed")
-        done = run(harness.BUSCAP, "replay", "--format", "byu", "--socket", daemon.socket, tmp / "more.byu")
+        done = run(harness.BUSCAP, "record", "start", "--socket", daemon.socket)
         (tmp / "go").touch()
         equal((done.returncode, daemon.wait()), (1, 0), done.stderr)
     assert b"buscapd is stopping" in done.stderr, done.stderr

@@ -11,19 +11,17 @@ import socket
 import subprocess
 import threading
 import time
-import urllib.parse
 
 import pytest
 
 import harness
-from api_harness import replay_path
 from harness import BUSCAP, BUSCAPD, equal, need, one_line, run
 from mock_daemon import MockDaemon, Stream, response
 
 # A good daemon's, shared with tests/unit/cli/test_client_answers.c.
 GOOD = json.loads((harness.ROOT / "tests/support/answers.json").read_text())
-RECORDING, TRIGGER, REPLAY, STATUS, RECORDS = (
-    GOOD[name] for name in ("recording", "trigger", "replay", "status", "records"))
+RECORDING, TRIGGER, STATUS, RECORDS = (
+    GOOD[name] for name in ("recording", "trigger", "status", "records"))
 RECORDING_TEXT = """\
 recording 20261120T091500Z-3f9a2c-boot: in progress
   label       boot
@@ -42,7 +40,6 @@ buscapd 0.1.0: recording, mode flight, up 2 h 13 min
   recording  20261120T091500Z-3f9a2c-boot, in /var/lib/buscapd
              61,203,456 records, 98.3 MB, since 2026-11-20T09:15:00Z, segment 2
              note run=7
-  replay     boot.bcp1
   rate       1.00 M samples/s, 12.0 MB/s of records, 1.60 MB/s to disk
   lost       12,355 samples, 4 gaps, buffer 12,000, disk 345, board 10, 3 B skipped
   left out   idle 1,234, filtered 5, invalid 7
@@ -84,8 +81,6 @@ EVENTS = [{"event": name, "seq": n, "time": TIME, **more} for n, (name, more) in
     ("disk", {"stuck": False, "error": "/d/x: deleted"}),
     ("board", {"state": "detached", "error": "it was unplugged"}),
     ("board", {"state": "streaming", "error": None}),
-    ("replay-started", {"replay": REPLAY}),
-    ("replay-ended", {"replay": {**REPLAY, "state": "failed", "error": "it is torn"}}),
     ("command-failed", {"path": "/d/x", "exit_code": 3, "error": None}),
     ("command-failed", {"path": "/d/x", "exit_code": None, "error": "it was left out"}),
     ("reload", {}),
@@ -112,13 +107,11 @@ disk               writing resumed
 disk               write failed: /d/x: deleted; writing resumed
 board              detached: it was unplugged
 board              streaming
-replay started     20261120T093000Z-77c1d0: boot.bcp1, running
-replay ended       20261120T093000Z-77c1d0: boot.bcp1, failed: it is torn
 command failed     /d/x, exit code 3
 command failed     /d/x: it was left out
 reload             configuration reloaded
 missed             4 events (this program was too slow)
-{"event":"of-tomorrow","seq":25,"time":"2026-11-20T09:15:00.123456789Z","what":"\\u009b\\u0007"}
+{"event":"of-tomorrow","seq":23,"time":"2026-11-20T09:15:00.123456789Z","what":"\\u009b\\u0007"}
 stopping           buscapd is stopping: SIGTERM
 """
 
@@ -200,18 +193,16 @@ def test_a_daemon_that_never_responds_times_out(tmp):
 
 
 def test_requests_that_wait_for_the_disk_have_a_longer_timeout():
-    ended = {"recording": RECORDING, "replay": REPLAY}
-
     def wait_longer(directory, *argv):
         def answer(_):
             time.sleep(11)  # longer than the timeout of other calls
-            return ended
+            return {"recording": RECORDING}
 
         with MockDaemon(directory / "s", {"*": answer}):
             out, _ = buscap(*argv, socket_path=directory / "s")
-        assert RECORDING["id"] in out or REPLAY["id"] in out, out
+        assert RECORDING["id"] in out, out
 
-    harness.each(wait_longer, [("snapshot",), ("record", "stop"), ("rotate",), ("replay", "cancel")])
+    harness.each(wait_longer, [("snapshot",), ("record", "stop"), ("rotate",)])
 
 
 def test_the_socket_is_the_option_or_the_environment(tmp):
@@ -461,66 +452,6 @@ def test_triggers_are_listed_added_and_removed(tmp):
          "")
 
 
-@pytest.mark.asan
-def test_replay_sends_the_file(tmp):
-    content = bytes(range(256)) * 3000
-    (tmp / "x.bcp1").write_bytes(content)
-    text = "replay 20261120T093000Z-77c1d0: running\n  file        boot.bcp1\n" + RECORDING_TEXT
-    done = {"replay": {**REPLAY, "state": "done"}}
-    check(tmp, ("replay", tmp / "x.bcp1"), "PUT", replay_path(name="x.bcp1"), content, (201, done), text.replace("running", "done"))
-    words = ("--speed", "0.5", "--format", "raw6", "--clock-hz", "66M", "--label", "l", "--note", "a=b", "--note", "c=d&e",
-             "--limit", "duration:1", "--trigger", "g:mark:gap")
-    with MockDaemon(tmp / "s", {"*": (201, done)}) as daemon:
-        buscap("replay", *words, "-", socket_path=tmp / "s", data=content)
-        ((method, target, body),) = daemon.requests
-    path, _, query = target.partition("?")
-    equal((method, path, body), ("PUT", "/v1/replays", content))
-    sent = {name: value if name in ("format", "label") else json.loads(value) for name, value in urllib.parse.parse_qsl(query)}
-    equal(sent, {"speed": 0.5, "format": "raw6", "clock_hz": 66000000, "label": "l", "metadata": {"a": "b", "c": "d&e"},
-                 "limits": {"duration": 1}, "triggers": [{"name": "g", "action": "mark", "when": "gap"}]})
-    _, err = buscap("replay", tmp / "none", socket_path=tmp / "s", code=1)
-    one_line(err, f"{tmp}/none: can't open: No such file")
-    with MockDaemon(tmp / "s", {"*": (201, done)}):
-        _, err = buscap("replay", tmp, socket_path=tmp / "s", code=1)
-    one_line(err, "Is a directory")
-    check(tmp, ("replay", "cancel"), "DELETE", "/v1/replays/current", None, {"replay": REPLAY}, text)
-    check(tmp, ("replay", "cancel", "x"), "DELETE", "/v1/replays/x", None, {"replay": REPLAY}, text)
-    check(tmp, ("replay", "list"), "GET", "/v1/replays", None, {"replays": [
-        REPLAY, {**REPLAY, "id": REPLAY["id"] + "-boot", "recording": None}]}, """\
-ID                            STATE      STARTED (UTC)                  RECORDS  FILE
-20261120T093000Z-77c1d0       running    2026-11-20T09:30:00         61,203,456  boot.bcp1
-20261120T093000Z-77c1d0-boot  running    2026-11-20T09:30:00                  -  boot.bcp1
-""")
-    check(tmp, ("replay", "list"), "GET", "/v1/replays", None, {"replays": []}, "no replays\n")
-
-
-def test_the_exit_code_of_replay_is_its_outcome(tmp):
-    (tmp / "x").write_bytes(b"")
-    for state, damages, code, word in (("done", 0, 0, None), ("done", 2, 3, None), ("failed", 0, 1, "it is torn"),
-                                       ("cancelled", 0, 1, "cancelled")):
-        ended = {"replay": {**REPLAY, "state": state, "damaged_places": damages, "error": word}}
-        with MockDaemon(tmp / "s", {"*": (201, ended)}):
-            out, err = buscap("replay", tmp / "x", socket_path=tmp / "s", code=code)
-        assert out.startswith(f"replay {REPLAY['id']}: {state}\n"), out
-        if word:
-            one_line(err, word)
-
-
-@pytest.mark.asan
-def test_ctrl_c_cancels_a_replay(tmp):
-    (tmp / "x.bcp1").write_bytes(run(BUSCAP, "sim", "-n", "200000", "-O", "bcp1").stdout)
-    with on_demand(tmp) as daemon:
-        daemon.wait_ready()
-        with harness.popen([BUSCAP, "replay", "--speed", "0.001", tmp / "x.bcp1", "--socket", tmp / "s"]) as process:
-            harness.wait_until(lambda: daemon.status()["replay"], "the replay runs")
-            process.send_signal(signal.SIGINT)
-            equal(process.wait(harness.TIMEOUT_S), -signal.SIGINT)
-        harness.wait_until(lambda: daemon.status()["replay"] is None, "the replay is cancelled")
-        out, _ = buscap("replay", "list", socket_path=tmp / "s")
-        assert "  cancelled  " in out, out
-        equal(daemon.stop(), 0)
-
-
 def test_tail_prints_the_lines_of_dump(tmp):
     check(tmp, ("tail", "-t", "tick"), "GET", "/v1/records", None, Stream(*RECORDS), RECORDS_TEXT)
     check(tmp, ("tail",), "GET", "/v1/records", None, Stream(*RECORDS),
@@ -674,7 +605,7 @@ def test_the_daemon_executes_the_commands(tmp):
         for argv in (("record", "stop"), ("trigger", "remove", "x")):
             one_line(buscap(*argv, socket_path=tmp / "s", code=1)[1], f"buscap {argv[0]}: ")
         for argv in (("trigger", "add", "x", "jump", "gap"), ("record", "start", "--limit", "duration:x"),
-                     ("tail", "--type", "walk"), ("replay", "--format", "csv", __file__)):
+                     ("tail", "--type", "walk")):
             one_line(buscap(*argv, socket_path=tmp / "s", code=2)[1], f"buscap {argv[0]}: ")
         text = ask("record", "start", "--label", "l", "--note", "a=b")
         assert ": in progress\n  label       l\n" in text and text.endswith("  note        a=b\n"), text
@@ -730,18 +661,6 @@ def test_a_stream_ends_with_the_daemon(tmp):
             daemon.process.wait(harness.TIMEOUT_S)
 
 
-def test_a_replay_through_the_daemon_keeps_every_record(tmp):
-    (tmp / "x.bcp1").write_bytes(run(BUSCAP, "sim", "-n", "200000", "-O", "bcp1").stdout)
-    with on_demand(tmp) as daemon:
-        daemon.wait_ready()
-        out, _ = buscap("replay", "x.bcp1", socket_path=tmp / "s", cwd=tmp)
-        assert ": done\n" in out and "  file        x.bcp1\n" in out, out
-        equal(harness.lz4_dc(harness.segments(tmp / "rec")), harness.sim_records(200000))
-        (tmp / "torn").write_bytes((tmp / "x.bcp1").read_bytes()[:-100])
-        buscap("replay", tmp / "torn", socket_path=tmp / "s", code=3)
-        equal(daemon.stop(), 0)
-
-
 ENDLESS = ("buscap status --watch", "buscap tail", "buscap events", "buscap events --changes")
 
 
@@ -769,16 +688,15 @@ def test_every_command_of_the_tour_works(tmp):
     daemon = None
 
     def again(line):
-        """Ends a recording or replay of an earlier line, then runs the line again."""
-        for verbs in (("record", "stop"), ("replay", "cancel")):
-            buscap(*verbs, env=env, code=None)
+        """Ends a recording of an earlier line, then runs the line again."""
+        buscap("record", "stop", env=env, code=None)
         harness.wait_until(lambda: daemon.status()["state"] == "idle", "idle again")
         return run("sh", "-c", line, env=env)
 
     try:
         for line in commands[1:]:
             words = line.split("#")[0].split()
-            if words[0] == "buscapd":
+            if words[0] == "buscapd" and words[-1] == "&":
                 daemon = harness.Daemon(*words[1:-1], program=BUSCAPD)
                 daemon.socket = tmp / "sock"
                 daemon.__enter__()

@@ -173,15 +173,6 @@ TEST_F(triggers_with_odd_members_are_handled)
 	answer_oddly(f, &command, answer_with(f, "triggers", "trigger", true));
 }
 
-TEST_F(replays_with_odd_members_are_handled)
-{
-	static const struct answered_command list = {.line = "replay list"};
-	static const struct answered_command cancel = {.line = "replay cancel"};
-
-	answer_oddly(f, &list, answer_with(f, "replays", "replay", true));
-	answer_oddly(f, &cancel, answer_with(f, "replay", "replay", false));
-}
-
 /* The record before an odd one is printed. */
 TEST_F(odd_records_in_a_stream_are_handled)
 {
@@ -247,9 +238,8 @@ static char *response(const char *status, const char *body)
 
 static const char *const requests[] = {"status", "status --watch 0.1", "record start",
 	"record stop", "record list", "record show", "record show x", "record note a=b", "rotate",
-	"mark x", "snapshot", "trigger list", "trigger add a mark gap", "trigger remove a",
-	"replay list", "replay cancel", "tail", "events",
-	"replay /proc/self/status" /* waits a second for "100 Continue" */};
+	"mark x", "snapshot", "trigger list", "trigger add a mark gap", "trigger remove a", "tail",
+	"events"};
 
 TEST_F(a_missing_socket_is_reported_with_advice)
 {
@@ -360,8 +350,8 @@ static char *repeat(const char *start, const char *part, size_t count, const cha
 static void answer_nonsense(struct fixture *f, const char *bytes, size_t count, bool is_empty)
 {
 	static const char *const lines[] = {"status", "record list", "record stop",
-		"record show 20261120T091500Z-3f9a2c-boot", "mark x", "trigger list", "replay list",
-		"replay cancel", "tail", "events"};
+		"record show 20261120T091500Z-3f9a2c-boot", "mark x", "trigger list", "tail",
+		"events"};
 
 	for (size_t i = 0; i < COUNT_OF(lines); i++) {
 		bool is_stream = i >= COUNT_OF(lines) - 2;

@@ -480,16 +480,6 @@ static const struct failure wrong_options[] = {
 	{"trigger add a mark", "NAME ACTION WHEN"},
 	{"trigger remove", "one NAME"},
 	{"trigger list x", "operands"},
-	{"replay", "one file"},
-	{"replay a b", "one file"},
-	{"replay --speed 0 x", "above 0"},
-	{"replay --speed inf x", "above 0"},
-	{"replay --speed max --speed 2 x", "twice"},
-	{"replay --clock-hz 1 --clock-hz 2 x", "twice"},
-	{"replay --format x x", "unknown format"},
-	{"replay --clock-hz x x", "decimal"},
-	{"replay cancel a b", "one ID"},
-	{"replay list x", "operands"},
 	{"tail x", "operands"},
 	{"tail -n 0", "above 0"},
 	{"tail -n x", "decimal"},
@@ -786,12 +776,9 @@ TEST_CASES(a_full_disk_is_reported, to_a_full_disk)
 static const struct failure options_first[] = {
 	{"--socket nowhere status", "buscap status: nowhere: "},
 	{"--socket=nowhere --json status", "buscap status: nowhere: "},
-	{"--socket nowhere replay list", "buscap replay: nowhere: "},
-	{"replay --socket nowhere list", "buscap replay: nowhere: "},
 	{"record --label list --socket nowhere start", "buscap record: nowhere: "},
 	{"--label x --socket nowhere record start", "buscap record: nowhere: "},
 	{"--socket nowhere mark status", "buscap mark: nowhere: "},
-	{"replay --socket list x.byu", "buscap replay: list: "},
 };
 
 TEST_CASES(options_may_precede_the_command_and_the_verb, options_first)
