@@ -195,6 +195,28 @@ const struct bc_recording *bc_recording_find(const struct bc_recording_list *lis
 					  sizeof(*list->recordings), compare_id);
 }
 
+uint32_t bc_recording_find_all(
+	const struct bc_recording_list *list, const char *text, const struct bc_recording **first)
+{
+	size_t bytes = strlen(text);
+	uint32_t low = 0;
+	uint32_t high = list->count;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+		if (strcmp(list->recordings[middle].id, text) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	*first = list->count != 0 ? &list->recordings[low] : NULL;
+	if (low < list->count && strcmp(list->recordings[low].id, text) == 0)
+		return 1;
+	while (high < list->count && strncmp(list->recordings[high].id, text, bytes) == 0)
+		high++;
+	return high - low;
+}
+
 struct bc_segment_name bc_recording_file_name(
 	const struct bc_recording *recording, const struct bc_recording_file *file)
 {
@@ -216,4 +238,20 @@ void bc_recording_file_path(char out[BC_RECORDING_PATH_MAX], const struct bc_rec
 	if (bytes != 0)
 		out[bytes++] = '/';
 	bc_segment_name_write(out + bytes, &name);
+}
+
+int bc_recording_file_open(char path[BC_RECORDING_PATH_MAX], int dir_fd,
+	const struct bc_recording_list *list, const struct bc_recording *recording,
+	struct bc_recording_file *file)
+{
+	bc_recording_file_path(path, list, recording, file);
+	int fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+	if (fd >= 0)
+		return fd;
+	int error = errno;
+	if (error != ENOENT || file->state != BC_FILE_UNSEALED)
+		return -error;
+	file->is_partial = false;
+	file->state = BC_FILE_SEALED;
+	return bc_recording_file_open(path, dir_fd, list, recording, file);
 }

@@ -63,6 +63,11 @@ void bc_recording_list_free(struct bc_recording_list *list);
 /* Finds a recording by its id. Returns NULL if it has no files. */
 const struct bc_recording *bc_recording_find(const struct bc_recording_list *list, const char *id);
 
+/* Finds the recordings whose ids begin with a text; or only the one with exactly that id, if there
+ * is one. Returns how many there are. *first is the first of them, which the others follow. */
+uint32_t bc_recording_find_all(
+	const struct bc_recording_list *list, const char *text, const struct bc_recording **first);
+
 /* The name of a file, in its directory. */
 struct bc_segment_name bc_recording_file_name(
 	const struct bc_recording *recording, const struct bc_recording_file *file);
@@ -71,5 +76,12 @@ struct bc_segment_name bc_recording_file_name(
 #define BC_RECORDING_PATH_MAX (256 + BC_SEGMENT_NAME_MAX)
 void bc_recording_file_path(char out[BC_RECORDING_PATH_MAX], const struct bc_recording_list *list,
 	const struct bc_recording *recording, const struct bc_recording_file *file);
+
+/* Opens a file for reading, in the directory `dir_fd`. If it was sealed since it was listed, `file`
+ * becomes sealed. Doesn't follow links, nor wait for a pipe. Writes its path, as it is now. Returns
+ * a descriptor, or a negative errno: -ENOENT if it was deleted. */
+int bc_recording_file_open(char path[BC_RECORDING_PATH_MAX], int dir_fd,
+	const struct bc_recording_list *list, const struct bc_recording *recording,
+	struct bc_recording_file *file) BC_MUST_CHECK;
 
 #endif

@@ -1,0 +1,298 @@
+#include "formats/recording/recording_summary.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "formats/base/atomic_file.h"
+#include "formats/base/json.h"
+#include "formats/segment/chunk_table.h"
+#include "formats/segment/segment_index.h"
+
+/* What reading the files needs. */
+struct reader {
+	struct bc_recording_summary *summary;
+	const struct bc_recording *recording;
+	const struct bc_summary_io *io;
+	struct bc_segment_header header; /* of the file being read */
+	struct bc_chunk chunk;           /* only its events */
+};
+
+static bool goes_on(const struct reader *r)
+{
+	return r->io->goes_on == NULL || r->io->goes_on(r->io->context);
+}
+
+static bool on_pace(void *context, uint64_t bytes)
+{
+	(void)bytes;
+	return goes_on(context);
+}
+
+static void on_damage(void *context, const struct bc_segment_damage *damage)
+{
+	struct reader *r = context;
+
+	if (!damage->is_torn)
+		r->summary->is_counted = false;
+}
+
+/* Adds the notes in a chunk to the metadata of the header, which they override, and finds the
+ * recording's end. A note that is invalid or does not fit is ignored. */
+static void add_events(struct reader *r, int fd, const struct bc_chunk_row *row)
+{
+	struct bc_recording_summary *s = r->summary;
+	char note[BC_METADATA_MAX];
+	char err[128];
+
+	if (bc_chunk_header_load(&r->chunk, fd, row->offset, &row->info) != 0)
+		return;
+	s->has_end = bc_recording_end_find(&s->end, &r->chunk) || s->has_end;
+	for (uint32_t i = 0; i < r->chunk.info.events; i++) {
+		const struct bc_event *event = &r->chunk.events[i];
+		if (event->kind != BC_EVENT_NOTE || event->text_bytes >= sizeof(note))
+			continue;
+		memcpy(note, r->chunk.text + event->text, event->text_bytes);
+		note[event->text_bytes] = '\0';
+		(void)!bc_metadata_merge(s->header.metadata, note, err, sizeof(err));
+	}
+}
+
+/* Reads the chunks of the newest segment: its events, and the samples lost in the recording, which
+ * the gaps in the files may not account for. */
+static void add_newest_rows(struct reader *r, int fd, const struct bc_chunk_table *table)
+{
+	struct bc_recording_summary *s = r->summary;
+	uint64_t lost = 0;
+
+	for (uint32_t i = 0; i < table->count && goes_on(r); i++)
+		if (table->rows[i].info.events != 0)
+			add_events(r, fd, &table->rows[i]);
+	if (table->count == 0)
+		return;
+	const struct bc_chunk_info *last = &table->rows[table->count - 1].info;
+	for (unsigned cause = 0; cause < BC_GAP_CAUSES; cause++)
+		lost += last->lost[cause];
+	s->lost = lost > s->lost ? lost : s->lost;
+	s->to_ns = bc_chunk_wall(last, last->last_tick, s->header.clock_hz);
+}
+
+static int load_table(struct reader *r, struct bc_chunk_table *table, int fd)
+{
+	const struct bc_chunk_table_io io = {r, on_damage, on_pace};
+	int rc = bc_chunk_table_load(table, fd, &io);
+
+	r->summary->is_counted = r->summary->is_counted && rc == 0;
+	return rc;
+}
+
+/* Counts the records of a segment that has no index. */
+static int count_chunks(struct reader *r, int fd)
+{
+	struct bc_chunk_table table;
+	int rc = load_table(r, &table, fd);
+
+	for (uint32_t i = 0; rc == 0 && i < table.count; i++)
+		r->summary->records += table.rows[i].info.records;
+	bc_chunk_table_free(&table);
+	return rc == -ENOMEM || rc == -ECANCELED ? rc : 0;
+}
+
+static void fault(const struct reader *r, const char *path, int error)
+{
+	if (r->io->fault != NULL)
+		r->io->fault(r->io->context, path, error);
+}
+
+/* Adds what a file's header says. Returns 0; -EXDEV: the file is foreign; or why the header can't
+ * be read. */
+static int add_header(struct reader *r, int fd, const struct bc_recording_file *file)
+{
+	struct bc_recording_summary *s = r->summary;
+	int rc = bc_segment_header_load(&r->header, fd);
+
+	if (rc != 0)
+		return rc;
+	if (strcmp(r->header.recording, r->recording->id) != 0 || r->header.segment != file->number)
+		return -EXDEV;
+	if (!s->has_start && r->header.wall_ns != 0) {
+		s->has_start = true;
+		s->started_ns = r->header.wall_ns;
+	}
+	s->header = r->header;
+	return 0;
+}
+
+/* The newest file so far. */
+struct newest {
+	int fd; /* -1: none */
+	bool is_partial;
+	bool is_countable;
+};
+
+/* Adds a file, which is open and stays so if it becomes the newest. Returns 0, -ENOMEM, or
+ * -ECANCELED. */
+static int add_file(struct reader *r, int fd, const struct bc_recording_file *file,
+	const char *path, struct newest *newest)
+{
+	struct bc_recording_summary *s = r->summary;
+	struct bc_index_head head;
+	struct stat st;
+	bool is_regular = fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
+	int error = is_regular ? add_header(r, fd, file) : -EXDEV;
+
+	if (error == -EXDEV) {
+		s->foreign++;
+		fault(r, path, error);
+		close(fd);
+		return 0;
+	}
+	if (newest->fd >= 0)
+		close(newest->fd);
+	bool has_index = bc_segment_index_read_head(&head, fd) == 0;
+	bool is_countable = has_index || (r->io->counts_unsealed && error == 0);
+	*newest = (struct newest){fd, file->is_partial, is_countable};
+	s->segments++;
+	s->bytes += (uint64_t)st.st_size;
+	s->changed_ns = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
+	s->is_open = s->is_open || file->is_partial;
+	s->is_counted = s->is_counted && is_countable;
+	snprintf(s->path, sizeof(s->path), "%s", path);
+	if (has_index) {
+		s->records += head.records;
+		s->lost += head.lost;
+		return 0;
+	}
+	if (error != 0) {
+		s->unread++;
+		fault(r, path, error);
+	}
+	return is_countable ? count_chunks(r, fd) : 0;
+}
+
+/* Adds what the newest segment says. */
+static int add_newest(struct reader *r, const struct newest *newest)
+{
+	struct bc_recording_summary *s = r->summary;
+	struct bc_chunk_table table;
+	int rc = 0;
+
+	s->to_ns = s->changed_ns;
+	if (newest->is_partial)
+		s->is_written = bc_is_being_written(newest->fd);
+	if (newest->is_countable) {
+		rc = load_table(r, &table, newest->fd);
+		if (rc == 0)
+			add_newest_rows(r, newest->fd, &table);
+		bc_chunk_table_free(&table);
+	}
+	if (s->has_end)
+		s->to_ns = s->end.ended_ns;
+	return rc == -ENOMEM || rc == -ECANCELED ? rc : 0;
+}
+
+/* Gets the start of a recording from its id: the second, and its fraction in units of 1/4096 s. */
+static bool parse_start(int64_t *ns, const char *id)
+{
+	struct tm tm = {.tm_year = 0};
+	unsigned fraction;
+	int end = 0;
+
+	if (strlen(id) < 23 ||
+		sscanf(id, "%4d%2d%2dT%2d%2d%2dZ-%3x%n", &tm.tm_year, &tm.tm_mon, &tm.tm_mday,
+			&tm.tm_hour, &tm.tm_min, &tm.tm_sec, &fraction, &end) != 7 ||
+		end != 20)
+		return false;
+	tm.tm_year -= 1900;
+	tm.tm_mon--;
+	*ns = (int64_t)timegm(&tm) * 1000000000 + (int64_t)fraction * 1000000000 / 4096;
+	return true;
+}
+
+static int add_files(struct reader *r, int dir_fd, const struct bc_recording_list *list)
+{
+	const struct bc_recording *recording = r->recording;
+	struct newest newest = {.fd = -1};
+	char path[BC_RECORDING_PATH_MAX];
+	int rc = 0;
+
+	for (uint32_t i = 0; rc == 0 && i < recording->count; i++) {
+		struct bc_recording_file file = list->files[recording->first + i];
+		if (file.state != BC_FILE_SEALED && file.state != BC_FILE_UNSEALED)
+			continue;
+		int fd = bc_recording_file_open(path, dir_fd, list, recording, &file);
+		if (fd >= 0) {
+			rc = add_file(r, fd, &file, path, &newest);
+		} else if (fd != -ENOENT) {
+			r->summary->segments++;
+			r->summary->unread++;
+			r->summary->is_counted = false;
+			fault(r, path, fd);
+		}
+		if (rc == 0 && !goes_on(r))
+			rc = -ECANCELED;
+	}
+	if (rc == 0 && newest.fd >= 0)
+		rc = add_newest(r, &newest);
+	if (newest.fd >= 0)
+		close(newest.fd);
+	return rc;
+}
+
+int bc_recording_summarize(struct bc_recording_summary *s, int dir_fd,
+	const struct bc_recording_list *list, const struct bc_recording *recording,
+	const struct bc_summary_io *io)
+{
+	struct reader *r = malloc(sizeof(*r));
+
+	memset(s, 0, sizeof(*s));
+	if (r == NULL)
+		return -ENOMEM;
+	r->summary = s;
+	r->recording = recording;
+	r->io = io;
+	s->is_counted = true;
+	s->has_start = parse_start(&s->started_ns, recording->id);
+	int rc = add_files(r, dir_fd, list);
+	free(r);
+	return rc;
+}
+
+/* A recording without a sequence number was not made by buscapd, and has no end. */
+const char *bc_recording_summary_state(const struct bc_recording_summary *s)
+{
+	if (s->is_written)
+		return "recording";
+	if (s->is_open || (!s->has_end && s->header.sequence != 0))
+		return "open";
+	return s->has_end && bc_recording_end_is_recovered(&s->end) ? "recovered" : "sealed";
+}
+
+json_t *bc_recording_summary_json(
+	const struct bc_recording_summary *s, const char *id, const char *path)
+{
+	const char *state = bc_recording_summary_state(s);
+	bool has_ended = strcmp(state, "open") != 0 && strcmp(state, "recording") != 0;
+	int64_t ended_ns = s->has_end ? s->end.ended_ns : s->changed_ns;
+
+	return bc_json_object((struct bc_json_member[]){
+		{"id", bc_json_text(id)},
+		{"label", bc_json_text_or_null(s->header.label)},
+		{"host", bc_json_text_or_null(s->header.host)},
+		{"started", s->has_start ? bc_json_time(s->started_ns) : json_null()},
+		{"ended", has_ended ? bc_json_time(ended_ns) : json_null()},
+		{"state", json_string(state)},
+		{"segments", bc_json_u64(s->segments)},
+		{"records", s->is_counted ? bc_json_u64(s->records) : json_null()},
+		{"bytes", bc_json_u64(s->bytes)},
+		{"lost", s->is_counted ? bc_json_u64(s->lost) : json_null()},
+		{"metadata", bc_metadata_parse(s->header.metadata)},
+		{"path", bc_json_text(path)},
+		{"reason", bc_json_text(has_ended && s->has_end ? s->end.reason : NULL)},
+		{NULL, NULL},
+	});
+}

@@ -1,0 +1,68 @@
+/* What the files of a recording say about it as a whole: its state, its size, and what its newest
+ * segment says. Costs one open, the header and the head of the index of each file; of the newest
+ * one, the chunks with events too. Blocks on the disk. */
+#ifndef BC_FORMATS_RECORDING_RECORDING_SUMMARY_H
+#define BC_FORMATS_RECORDING_RECORDING_SUMMARY_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "formats/base/must_check.h"
+#include "formats/recording/recording_list.h"
+#include "formats/segment/recording_end.h"
+#include "formats/segment/segment_header.h"
+
+struct bc_recording_summary {
+	struct bc_segment_header header; /* of the newest segment whose header is intact, its
+					    metadata updated by notes; all zero: none */
+	bool has_start;
+	int64_t started_ns; /* by its id, or the first header */
+	bool has_end;       /* in the newest segment */
+	struct bc_recording_end end;
+	int64_t changed_ns; /* when the newest file was */
+	int64_t to_ns;      /* of its end, of its last record, or changed_ns */
+	uint64_t segments;  /* that are there; of these: */
+	uint64_t unread;    /* files that are too damaged to count, or can't be read */
+	uint64_t foreign;   /* files with its name, but the header of another; not counted */
+	uint64_t bytes;     /* of the files */
+	uint64_t records;   /* by the indexes */
+	uint64_t lost;   /* samples, by gaps, or by the count in the last chunk if that is more */
+	bool is_counted; /* `records` and `lost` are complete */
+	bool is_open;    /* a segment is not sealed */
+	bool is_written; /* a process is writing its newest segment */
+	char path[BC_RECORDING_PATH_MAX]; /* of the newest segment, relative to the directory */
+};
+
+struct bc_summary_io {
+	void *context;
+
+	/* A file that is not summarized: -EXDEV: its header is that of another segment; -EBADMSG:
+	 * neither its header nor its index can be read; or another negative errno. NULL: ignored.
+	 */
+	void (*fault)(void *context, const char *path, int error);
+
+	/* Returns false to stop. NULL: go on. */
+	bool (*goes_on)(void *context);
+
+	/* Count the chunks of segments that have no index, too. */
+	bool counts_unsealed;
+};
+
+/* Summarizes a recording in a list of the directory `dir_fd`. Its copies and damaged files are left
+ * out; files that were deleted since the list was made are too. segments - unread is 0 if nothing
+ * says that there is such a recording. Returns 0, -ENOMEM, or -ECANCELED. */
+int bc_recording_summarize(struct bc_recording_summary *summary, int dir_fd,
+	const struct bc_recording_list *list, const struct bc_recording *recording,
+	const struct bc_summary_io *io) BC_MUST_CHECK;
+
+/* "recording": it is being written; "open": a segment is not sealed, or the end is missing;
+ * "recovered": it was killed, or the power failed, and its end was added; or "sealed". */
+const char *bc_recording_summary_state(const struct bc_recording_summary *summary);
+
+/* Its members in GET /v1/recordings (docs/api.md) and `buscap info --json`. `path` is that of the
+ * newest segment as readers see it. Returns NULL if out of memory. */
+json_t *bc_recording_summary_json(
+	const struct bc_recording_summary *summary, const char *id, const char *path) BC_MUST_CHECK;
+
+#endif
