@@ -96,7 +96,6 @@ static const struct {
 	{"segment-started", "{path}", NULL},
 	{"segment-sealed", "{path}: {records record}, {bytes B}[, {lost sample} lost], hash {hash}",
 		NULL},
-	{"capture-sealed", "{path}: {bytes B}, hash {hash}", NULL},
 	{"mark", "{mark.text}[, before record {mark.record}], tick {mark.tick}", NULL},
 	{"trigger", "{name}: {action}[, at record {record}], tick {tick}", NULL},
 	{"trigger-armed", "{trigger.name}: {trigger.action} on {trigger.when}", NULL},

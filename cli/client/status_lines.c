@@ -186,8 +186,6 @@ static void write_lost(const struct bc_status_model *s, writer *w)
 	for (unsigned cause = 1; cause < BC_GAP_CAUSES; cause++)
 		write_part(w, BC_TONE_BAD, bc_gap_cause_name(cause), s->counts.lost[cause]);
 	write_bytes(w, BC_TONE_WARN, (double)s->counts.skipped_bytes, " skipped");
-	write_bytes(
-		w, BC_TONE_WARN, (double)s->counts.raw_dropped_bytes, " of raw capture dropped");
 }
 
 static void write_left_out(const struct bc_status_model *s, writer *w)

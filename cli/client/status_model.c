@@ -75,7 +75,6 @@ static const struct field {
 	FIELD(COUNT, "counts.dropped.invalid", counts.invalid),
 	FIELD(COUNT, "counts.dropped.idle", counts.idle),
 	FIELD(COUNT, "counts.skipped_bytes", counts.skipped_bytes),
-	FIELD(COUNT, "counts.raw_dropped_bytes", counts.raw_dropped_bytes),
 	FIELD(COUNT, "counts.deleted_records", counts.deleted_records),
 	FIELD(COUNT, "counts.gaps", counts.gaps),
 	FIELD(COUNT, "counts.inexact_gaps", counts.inexact_gaps),

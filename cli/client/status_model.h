@@ -65,7 +65,6 @@ struct bc_status_model {
 		uint64_t invalid;
 		uint64_t idle;
 		uint64_t skipped_bytes;
-		uint64_t raw_dropped_bytes;
 		uint64_t deleted_records;
 		uint64_t gaps;
 		uint64_t inexact_gaps;

@@ -246,8 +246,6 @@ static void write_counts(FILE *out, const struct bc_status *s)
 		s->damages);
 	write_counter(out, "unknown_special_cycles", "cycles", "Special cycles of unknown kind.",
 		c->unknown_special);
-	write_counter(out, "raw_dropped_bytes", "bytes", "Bytes missing from the raw capture.",
-		c->raw_dropped_bytes);
 	write_counter(out, "deleted_records", "records",
 		"Records written to segments that were deleted while open.", c->deleted_records);
 }
@@ -258,8 +256,7 @@ static void write_ring(FILE *out, const struct bc_status *s)
 
 	if (!f.has_ring)
 		return;
-	write_gauge(out, "ring_bytes", "bytes", "Size of all segments and raw captures.",
-		s->stats->used_bytes);
+	write_gauge(out, "ring_bytes", "bytes", "Size of all segments.", s->stats->used_bytes);
 	write_gauge(
 		out, "ring_segments", "segments", "Segments in the directory.", s->stats->segments);
 	if (f.limit_bytes != 0)

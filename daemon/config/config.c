@@ -64,11 +64,6 @@ const char *bc_record_mode_name(enum bc_record_mode mode)
 	return mode < sizeof(names) / sizeof(names[0]) ? names[mode] : "unknown";
 }
 
-bool bc_config_keeps_raw(const struct bc_config *c)
-{
-	return c->keep_raw && c->source.kind != BC_SOURCE_FILE;
-}
-
 void bc_config_make_once(struct bc_config *c)
 {
 	unsigned kept = 0;

@@ -52,7 +52,6 @@ struct bc_config {
 	/* [output] */
 	char dir[4096];
 	char label[BC_LABEL_MAX + 1];
-	bool keep_raw;
 	enum bc_level compression;
 	char sealed_command[4096];  /* run for each sealed file; empty: none */
 	uint64_t sealed_timeout_ns; /* 0: no limit */
@@ -121,8 +120,5 @@ const char *bc_record_mode_name(enum bc_record_mode mode);
 /* Adapts the configuration to --once, which records from the start: removes triggers with the
  * actions start and snapshot, and the `pre` of others. */
 void bc_config_make_once(struct bc_config *config);
-
-/* Whether raw captures are written. They are not for a file, which is a capture already. */
-bool bc_config_keeps_raw(const struct bc_config *config);
 
 #endif

@@ -5,7 +5,6 @@
 
 #include "daemon/config/config_keys.h"
 #include "daemon/ingest/pool.h"
-#include "formats/segment/raw_capture.h"
 #include "formats/segment/segment.h"
 
 /* All transfers of a board together. The kernel allows 16 MiB unless configured otherwise. */
@@ -39,7 +38,7 @@ static bool is_live(const struct bc_config *c)
 /* The part of the buffer that the workers don't need. */
 static uint64_t flight_bytes_max(const struct bc_config *c)
 {
-	uint64_t least = bc_pool_min_bytes(c->workers, bc_config_keeps_raw(c));
+	uint64_t least = bc_pool_min_bytes(c->workers);
 
 	return c->buffer_bytes > least ? c->buffer_bytes - least : 0;
 }
@@ -55,9 +54,6 @@ static void check_recording(const struct bc_config *c, struct bc_config_errors *
 			bc_record_mode_name(mode));
 	if (mode != BC_RECORD_FLIGHT)
 		return;
-	if (c->keep_raw)
-		bc_config_error(
-			errors, "keep_raw: not with record = flight, which keeps only records");
 	if (c->recording.flight_bytes > flight_bytes_max(c))
 		bc_config_error(errors,
 			"flight_size: too large; a buffer of %" PRIu64 " MiB leaves %" PRIu64
@@ -131,30 +127,25 @@ static void check_space(const struct bc_config *c, struct bc_config_errors *erro
 						    : max_use / BC_MAX_USE_SEGMENTS;
 	uint64_t least = file + BC_CHUNK_ENCODED_MAX;
 
-	if (bc_config_keeps_raw(c))
-		least += file + BC_RAW_ENCODED_MAX;
 	if (max_use == 0 || max_use >= least)
 		return;
 	if (c->rotation.file_bytes != 0)
 		bc_config_error(errors,
-			"max_use: too small; with rotation.filesize, the open %s up to %" PRIu64
-			" MiB",
-			bc_config_keeps_raw(c) ? "files take" : "segment takes", (least >> 20) + 1);
+			"max_use: too small; with rotation.filesize, the open segment takes up to "
+			"%" PRIu64 " MiB",
+			(least >> 20) + 1);
 	else
-		bc_config_error(errors, "max_use: too small; must be at least %u MiB",
-			bc_config_keeps_raw(c) ? 4 : 2);
+		bc_config_error(errors, "max_use: too small; must be at least 2 MiB");
 }
 
 bool bc_config_check(const struct bc_config *c, struct bc_config_errors *errors)
 {
-	bool keeps_raw = bc_config_keeps_raw(c);
-	uint64_t least = bc_pool_min_bytes(c->workers, keeps_raw);
+	uint64_t least = bc_pool_min_bytes(c->workers);
 
 	check_source(c, errors);
 	if (c->buffer_bytes < least || c->buffer_bytes > (UINT64_C(1) << 40))
-		bc_config_error(errors,
-			"buffer: must be %" PRIu64 " MiB (for %u workers%s) to 1 TiB",
-			(least >> 20) + 1, c->workers, keeps_raw ? " with keep_raw" : "");
+		bc_config_error(errors, "buffer: must be %" PRIu64 " MiB (for %u workers) to 1 TiB",
+			(least >> 20) + 1, c->workers);
 	check_space(c, errors);
 	return errors->count == 0;
 }

@@ -389,10 +389,6 @@ const struct bc_config_key bc_config_keys[] = {
 	{"output.label", "TEXT", "text", NULL, "--label", BC_RELOAD_RESTART,
 		"Appended to the names of recordings: up to 64 letters, digits, `.`, `_` and `-`.",
 		&type_label, FIELD(label)},
-	{"output.keep_raw", "YES", "choice:no|yes", "no", NULL, BC_RELOAD_RESTART,
-		"`yes`: also save the bytes of a live source unchanged, in a raw capture next to "
-		"each segment. Not with `record = flight`.",
-		&bc_type_choice, FIELD(keep_raw)},
 	{"output.compression", "LEVEL", "choice:lz4|fast|default|dense", "default", NULL,
 		BC_RELOAD_RESTART,
 		"How to compress the records: `lz4` with LZ4's own encoder; `fast`, `default` and "
@@ -400,8 +396,8 @@ const struct bc_config_key bc_config_keys[] = {
 		"and `default` are also faster than `lz4`.",
 		&bc_type_choice, FIELD(compression)},
 	{"output.sealed_command", "PROGRAM", "file", NULL, NULL, BC_RELOAD_NOW,
-		"Absolute path of a program to run for each sealed segment and raw capture, with "
-		"its path as the only argument. Empty: none.",
+		"Absolute path of a program to run for each sealed segment, with its path as the "
+		"only argument. Empty: none.",
 		&type_command, FIELD(sealed_command)},
 	{"output.sealed_timeout", "TIME", "time", "1h", NULL, BC_RELOAD_NOW,
 		"End a run that takes longer, with all processes that it started: SIGTERM, then "
@@ -466,9 +462,8 @@ const struct bc_config_key bc_config_keys[] = {
 		"bus clock is unknown.",
 		WITH_ABOVE},
 	{"rotation.filesize", "SIZE", "size", NULL, "-b filesize:", BC_RELOAD_NOW,
-		"Start a new segment after the chunk that exceeds this size on disk. With "
-		"`keep_raw`, a raw capture that exceeds it ends both files. A number without a "
-		"unit is in kB (1000 bytes).",
+		"Start a new segment after the chunk that exceeds this size on disk. A "
+		"number without a unit is in kB (1000 bytes).",
 		&bc_type_file_bytes, FIELD(rotation.file_bytes), .min = 1},
 	{"rotation.duration", "TIME", "time", NULL, "-b duration:", BC_RELOAD_NOW,
 		"Start a new segment when the current one has lasted this long.", &bc_type_time,
@@ -490,8 +485,8 @@ const struct bc_config_key bc_config_keys[] = {
 		"a unit is in kB (1000 bytes).",
 		&bc_type_file_bytes, FIELD(stop.file_bytes), .min = 1},
 	{"space.max_use", "SIZE", "size", NULL, NULL, BC_RELOAD_NOW,
-		"Maximum size of all segments and raw captures in the directory. Without a "
-		"`filesize` rule, each segment is limited to an eighth of it.",
+		"Maximum size of all segments in the directory. Without a `filesize` rule, each "
+		"segment is limited to an eighth of it.",
 		&bc_type_bytes, FIELD(space.max_use_bytes)},
 	{"space.keep_free", "SIZE", "size", NULL, NULL, BC_RELOAD_NOW,
 		"Space to keep free on the file system.", &bc_type_bytes,
@@ -500,8 +495,7 @@ const struct bc_config_key bc_config_keys[] = {
 		"Delete sealed segments that are older than this.", &bc_type_time,
 		FIELD(space.max_age_ns)},
 	{"pipeline.buffer", "SIZE", "size", "64M", NULL, BC_RELOAD_RESTART,
-		"Memory for chunks on their way to the disk, and for raw bytes with `keep_raw`. "
-		"Two workers need at least 8M, or 15M with `keep_raw`.",
+		"Memory for chunks on their way to the disk. Two workers need at least 8M.",
 		&bc_type_bytes, FIELD(buffer_bytes)},
 	{"pipeline.workers", "N", "number", "one per core", NULL, BC_RELOAD_RESTART,
 		"Number of encoder threads, 1 to 64.", &bc_type_number, FIELD(workers), .min = 1,

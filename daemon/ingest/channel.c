@@ -8,7 +8,6 @@
 #include "capture/source/source.h"
 #include "daemon/ingest/pending_gaps.h"
 #include "daemon/ingest/pipeline.h"
-#include "daemon/ingest/raw_keep.h"
 #include "daemon/trigger/record_filter.h"
 #include "daemon/trigger/trigger_engine.h"
 #include "formats/base/clock.h"
@@ -45,8 +44,6 @@ struct bc_channel {
 	uint64_t records_max;
 	bool is_detached; /* its first record must have no delta */
 	bool has_cut;     /* a cut waits for a free chunk */
-	struct bc_raw_keep raw;
-	size_t raw_kept; /* bytes of the current piece already in blocks */
 
 	/* An ended recording whose last chunk has not been sent; `last` is that chunk, if there is
 	 * one. Until it is sent, waiting gaps belong to that recording. */
@@ -107,7 +104,7 @@ static void discard_filling(struct bc_channel *ch)
 }
 
 /* Prepares a slot from the pool to continue where the channel is. */
-static void reset_slot(struct bc_channel *ch, struct bc_slot *slot, uint64_t tag)
+static void reset_slot(struct bc_channel *ch, struct bc_slot *slot)
 {
 	slot->cut_after = false;
 	slot->is_last = false;
@@ -116,8 +113,6 @@ static void reset_slot(struct bc_channel *ch, struct bc_slot *slot, uint64_t tag
 	slot->until_ns = slot->since_ns;
 	bc_chunk_reset(&slot->chunk, ch->tick, ch->epoch);
 	slot->chunk.info.wall_ns = start_wall_ns(ch, ch->tick);
-	if (slot->raw != NULL)
-		bc_raw_keep_start_block(&ch->raw, slot->raw, tag);
 }
 
 /* Discards the oldest chunk of the overwrite ring, which must not be empty. */
@@ -144,24 +139,20 @@ static void send_slot(
 	bc_pipeline_send(ch->options.pipeline, slot);
 }
 
-/* Sends the last chunk of the ended recording, empty if need be, with the waiting gaps and breaks.
- * Returns false if no slot is free. */
+/* Sends the last chunk of the ended recording, empty if need be, with the waiting gaps. Returns
+ * false if no slot is free. */
 static bool send_end(struct bc_channel *ch)
 {
 	while (ch->last == NULL ||
-		!bc_chunk_has_room(&ch->last->chunk, bc_pending_gaps_count(&ch->gaps)) ||
-		(ch->last->raw != NULL &&
-			!bc_raw_block_has_room(ch->last->raw, ch->raw.pending_count, 0))) {
+		!bc_chunk_has_room(&ch->last->chunk, bc_pending_gaps_count(&ch->gaps))) {
 		if (ch->last != NULL)
 			send_slot(ch, ch->last, ch->ending);
 		ch->last = bc_pipeline_pop(ch->options.pipeline);
 		if (ch->last == NULL)
 			return false;
-		reset_slot(ch, ch->last, ch->ending->tag);
+		reset_slot(ch, ch->last);
 	}
 	bc_pending_gaps_write(&ch->gaps, &ch->last->chunk);
-	if (ch->last->raw != NULL)
-		bc_raw_keep_flush(&ch->raw, ch->last->raw);
 	ch->last->cut_after = true;
 	ch->last->is_last = true;
 	const struct bc_recording_info *ending = ch->ending;
@@ -185,7 +176,7 @@ static struct bc_slot *open_slot(struct bc_channel *ch)
 	}
 	if (slot == NULL)
 		return NULL;
-	reset_slot(ch, slot, ch->recording != NULL ? ch->recording->tag : 0);
+	reset_slot(ch, slot);
 	return slot;
 }
 
@@ -201,7 +192,7 @@ void bc_channel_submit(struct bc_channel *ch)
 {
 	struct bc_slot *slot = ch->filling;
 
-	if (slot == NULL || bc_slot_is_empty(slot))
+	if (slot == NULL || bc_chunk_is_empty(&slot->chunk))
 		return;
 	finish_chunk(ch, &slot->chunk);
 	switch (ch->state) {
@@ -260,8 +251,8 @@ static struct bc_chunk *filling_chunk(struct bc_channel *ch, uint32_t epoch)
 		bc_channel_submit(ch);
 	ch->epoch = epoch;
 	if (ch->filling != NULL && ch->filling->chunk.info.records == 0) {
-		/* Opened for samples that were all dropped, for a mark or for raw bytes, or just
-		 * discarded: its first record arrives now. */
+		/* Opened for samples that were all dropped or for a mark, or just discarded:
+		 * its first record arrives now. */
 		struct bc_chunk_info *info = &ch->filling->chunk.info;
 		info->epoch = epoch;
 		info->first_tick = ch->tick;
@@ -543,61 +534,6 @@ bool bc_channel_event(struct bc_channel *ch, struct bc_stamper *stamper,
 	return true;
 }
 
-/* Raw bytes */
-
-/* Returns a block with space for the entries and bytes; NULL if none is free. */
-static struct bc_raw_block *filling_block(struct bc_channel *ch, uint32_t entries, size_t bytes)
-{
-	if (must_wait(ch) || (ch->has_cut && !send_cut(ch)))
-		return NULL;
-	if (ch->filling != NULL && !bc_raw_block_has_room(ch->filling->raw, entries, bytes))
-		bc_channel_submit(ch);
-	if (ch->filling == NULL)
-		ch->filling = open_slot(ch);
-	return ch->filling != NULL ? ch->filling->raw : NULL;
-}
-
-/* Drops the rest of a piece. */
-static void drop_raw(struct bc_channel *ch, const struct bc_source_data *data, size_t left)
-{
-	bool is_stuck = bc_pipeline_stats(ch->options.pipeline)->is_stuck;
-
-	bc_raw_keep_drop(
-		&ch->raw, data, ch->raw_kept, is_stuck ? BC_GAP_DISK : BC_GAP_BUFFER, uv_hrtime());
-	ch->counts->raw_dropped_bytes += left;
-}
-
-bool bc_channel_is_raw_fresh(const struct bc_channel *ch)
-{
-	return ch->options.keeps_raw && ch->state == BC_CHANNEL_RECORDING &&
-	       ch->raw.form == BC_FORMAT_UNKNOWN;
-}
-
-bool bc_channel_keep_raw(struct bc_channel *ch, const struct bc_source_data *data, bool is_live)
-{
-	if (!ch->options.keeps_raw || ch->state != BC_CHANNEL_RECORDING ||
-		!bc_raw_is_form(data->format))
-		return true;
-	size_t count = data->broken == NULL ? data->count : 0;
-	do {
-		size_t left = count - ch->raw_kept;
-		size_t n = left < BC_RAW_BLOCK_BYTES ? left : BC_RAW_BLOCK_BYTES;
-		struct bc_raw_block *block = filling_block(ch, bc_raw_keep_entries(&ch->raw), n);
-		if (block == NULL && !is_live)
-			return false;
-		if (block == NULL) {
-			drop_raw(ch, data, left);
-			break;
-		}
-		ch->counts->raw_dropped_bytes += bc_raw_keep_add(
-			&ch->raw, block, data, ch->raw_kept, n);
-		ch->raw_kept += n;
-		start_flush_timer(ch);
-	} while (ch->raw_kept < count);
-	ch->raw_kept = 0;
-	return true;
-}
-
 /* The end of segments and recordings */
 
 void bc_channel_cut(struct bc_channel *ch)
@@ -626,7 +562,7 @@ static struct bc_slot *split_filling(struct bc_channel *ch, uint32_t at)
 		count_idle(ch, over);
 		return slot;
 	}
-	reset_slot(ch, rest, 0);
+	reset_slot(ch, rest);
 	uint64_t later = bc_slot_arrival_ns(slot, at);
 	rest->since_ns = slot->since_ns + later;
 	rest->until_ns = slot->until_ns;
@@ -841,11 +777,7 @@ void bc_channel_start_recording(
 	ch->records_max = records_max;
 	ch->has_cut = false;
 	ch->state = BC_CHANNEL_RECORDING;
-	ch->raw = (struct bc_raw_keep){.form = BC_FORMAT_UNKNOWN};
-	ch->raw_kept = 0;
 	send_ring(ch);
-	if (ch->filling != NULL && ch->filling->raw != NULL)
-		bc_raw_keep_start_block(&ch->raw, ch->filling->raw, recording->tag);
 	if (ch->filling != NULL && !bc_chunk_is_empty(&ch->filling->chunk))
 		start_flush_timer(ch);
 }

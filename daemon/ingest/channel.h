@@ -15,7 +15,6 @@
  *
  * The decoder repeats:
  *
- *     bc_channel_keep_raw()       each piece of the stream, where raw bytes are kept
  *     bc_channel_chunk()          the chunk to stamp records into; NULL: wait, or drop
  *     bc_channel_consumed()       the records that were stamped, or
  *     bc_channel_dropped()        the samples that were skipped because there was no chunk
@@ -42,7 +41,6 @@ struct bc_trigger_match;
 struct bc_channel;
 struct bc_pipeline;
 struct bc_record_filter;
-struct bc_source_data;
 struct bc_stamped;
 struct bc_stamper;
 struct bc_trigger_engine;
@@ -73,7 +71,6 @@ struct bc_channel_options {
 	uv_loop_t *loop;
 	struct bc_pipeline *pipeline;
 	bool can_wait;     /* the source waits while no slot is free, or enough are in use */
-	bool keeps_raw;    /* a recording's raw bytes are saved next to its records */
 	uint64_t flush_ns; /* a recording's chunk is sent this long after its first record */
 	bool has_flight;   /* between recordings the state is flight, not idle */
 	struct bc_overwrite_ring_limits flight_limits;
@@ -186,15 +183,6 @@ struct bc_overwrite_ring_state bc_channel_flight_state(const struct bc_channel *
 void bc_channel_on_slot_free(struct bc_channel *channel);
 
 /* For the decoder */
-
-/* Copies a new piece of the stream into raw blocks, if raw bytes are kept. Call it once per piece,
- * before decoding. If no block is free, a live source's bytes are dropped and counted, and a break
- * in the capture records it; for any other source returns false: offer the piece again. */
-bool bc_channel_keep_raw(
-	struct bc_channel *channel, const struct bc_source_data *data, bool is_live);
-
-/* Returns whether nothing of the recording's stream has been kept or dropped yet. */
-bool bc_channel_is_raw_fresh(const struct bc_channel *channel);
 
 /* Returns the chunk to stamp records into. It has the stamper's epoch, and the gaps before its next
  * record are written. NULL: no slot is free, or the source can wait and enough are in use. */

@@ -15,19 +15,18 @@
 #include "daemon/store/losses.h"
 
 struct bc_counts {
-	uint64_t received;          /* in valid frames, including invalid cycles */
-	uint64_t written;           /* handed to the kernel */
-	uint64_t durable;           /* of those, after fdatasync */
-	uint64_t in_flight;         /* in a chunk, not yet written */
-	uint64_t dropped_buffer;    /* no chunk was free */
-	uint64_t dropped_disk;      /* no chunk was free while the disk was stuck, or abandoned */
-	uint64_t dropped_invalid;   /* invalid cycles, dropped by the mapping */
-	uint64_t dropped_filtered;  /* removed by a filter */
-	uint64_t dropped_idle;      /* received while not recording */
-	uint64_t skipped_bytes;     /* in no valid frame, or torn */
-	uint64_t unknown_special;   /* records of special cycles of unknown kind */
-	uint64_t raw_dropped_bytes; /* bytes of the stream missing from raw captures */
-	uint64_t deleted_records;   /* of `written`, in segments that others deleted while open */
+	uint64_t received;         /* in valid frames, including invalid cycles */
+	uint64_t written;          /* handed to the kernel */
+	uint64_t durable;          /* of those, after fdatasync */
+	uint64_t in_flight;        /* in a chunk, not yet written */
+	uint64_t dropped_buffer;   /* no chunk was free */
+	uint64_t dropped_disk;     /* no chunk was free while the disk was stuck, or abandoned */
+	uint64_t dropped_invalid;  /* invalid cycles, dropped by the mapping */
+	uint64_t dropped_filtered; /* removed by a filter */
+	uint64_t dropped_idle;     /* received while not recording */
+	uint64_t skipped_bytes;    /* in no valid frame, or torn */
+	uint64_t unknown_special;  /* records of special cycles of unknown kind */
+	uint64_t deleted_records;  /* of `written`, in segments that others deleted while open */
 
 	/* In recordings and in the flight recorder. Samples that never arrived are not part of
 	 * `received`; those lost to buffer and disk are also in dropped_buffer and dropped_disk. */

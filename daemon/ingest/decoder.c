@@ -741,12 +741,6 @@ bool bc_decoder_is_over(const struct bc_decoder *d)
 	return d->is_over;
 }
 
-size_t bc_decoder_partial_input(const struct bc_decoder *d, const uint8_t **bytes)
-{
-	*bytes = d->is_bcp1 ? d->bcp1.buffer + d->bcp1.start : d->carry;
-	return d->is_bcp1 ? d->bcp1.end - d->bcp1.start : d->carried;
-}
-
 uint64_t bc_decoder_tick(const struct bc_decoder *d)
 {
 	return d->stamper.tick;

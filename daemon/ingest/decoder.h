@@ -83,10 +83,6 @@ void bc_decoder_end(struct bc_decoder *decoder);
 /* Returns whether bc_decoder_end() or BC_LIMIT_END has ended it. */
 bool bc_decoder_is_over(const struct bc_decoder *decoder);
 
-/* Sets *bytes to the incomplete frame or sample at the end of the pieces so far and returns its
- * length. Valid until the next piece. */
-size_t bc_decoder_partial_input(const struct bc_decoder *decoder, const uint8_t **bytes);
-
 /* Returns the tick of the last sample decoded. */
 uint64_t bc_decoder_tick(const struct bc_decoder *decoder);
 

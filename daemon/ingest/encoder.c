@@ -1,4 +1,4 @@
-/* Compresses each chunk, and the raw block with it, into one independent LZ4 frame. Workers
+/* Compresses each chunk into one independent LZ4 frame. Workers
  * therefore share no state, and throughput grows with their number. It costs a slightly lower ratio
  * than one long frame: matches cannot reach back into the previous chunk.
  *
@@ -43,13 +43,6 @@ static void encode_slot(struct bc_encoded *out, struct bc_slot *slot, enum bc_le
 		out->bytes = bc_chunk_encode(
 			out->data, &slot->chunk, level, &out->pages, &out->header_bytes);
 	out->info = slot->chunk.info;
-	out->is_raw_written = false;
-	out->raw_bytes = 0;
-	if (slot->raw == NULL || bc_raw_block_is_empty(slot->raw))
-		return;
-	out->raw_form = slot->raw->form;
-	out->raw_plain_bytes = slot->raw->bytes;
-	out->raw_bytes = bc_raw_encode(out->raw, slot->raw);
 }
 
 static void *encoder_thread(void *context)

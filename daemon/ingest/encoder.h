@@ -1,6 +1,6 @@
-/* The encoder: worker threads that compress chunks, and the raw blocks with them, into LZ4 frames.
- * Each chunk becomes one independent frame. Chunks are finished in any order: the writer must
- * sort them by sequence number, and return each output after writing it. */
+/* The encoder: worker threads that compress chunks into LZ4 frames. Each chunk becomes one
+ * independent frame. Chunks are finished in any order: the writer must sort them by sequence
+ * number, and return each output after writing it. */
 #ifndef BC_DAEMON_INGEST_ENCODER_H
 #define BC_DAEMON_INGEST_ENCODER_H
 

@@ -99,7 +99,6 @@ static void update_stats(struct bc_pipeline *p)
 	c->dropped_idle += unrecorded;
 	c->dropped_disk += abandoned;
 	c->losses.lost[BC_GAP_DISK] += abandoned;
-	c->raw_dropped_bytes += now.raw_abandoned - p->stats.raw_abandoned;
 	c->in_flight -= written + unrecorded + abandoned;
 	p->stats = now;
 	p->options.on_stats(p->options.context);
@@ -200,8 +199,7 @@ int bc_pipeline_open(
 	if (p == NULL)
 		return -ENOMEM;
 	p->options = *options;
-	int rc = bc_pool_init(
-		&p->pool, options->buffer_bytes, options->workers, options->keeps_raw);
+	int rc = bc_pool_init(&p->pool, options->buffer_bytes, options->workers);
 	p->min_free = p->pool.slots_count;
 	if (rc == 0)
 		rc = uv_async_init(loop, &p->wake, on_wake);

@@ -34,7 +34,6 @@ struct bc_pipeline_options {
 	uint64_t buffer_bytes; /* for all slots and outputs; at least bc_pool_min_bytes() */
 	unsigned workers;
 	enum bc_level compression;
-	bool keeps_raw; /* slots have space for the stream's bytes */
 	const char *dir;
 	int dir_fd; /* the caller's; remains open */
 	struct bc_writer_rules rules;

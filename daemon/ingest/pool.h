@@ -1,6 +1,5 @@
 /* The pool: all memory on the sample path, allocated at startup, and the queues it circulates in.
- * Slots contain chunks, outputs contain encoded chunks; both also have space for raw bytes if these
- * are kept.
+ * Slots contain chunks, outputs contain encoded chunks.
  *
  * Allocating up front bounds the memory, and a recording cannot fail later because memory has run
  * out. Untouched pages cost nothing: free slots are reused newest first, so an idle or fast system
@@ -21,8 +20,6 @@ struct bc_pool {
 	unsigned outputs_count;
 	struct bc_slot *slots;
 	struct bc_encoded *outputs;
-	struct bc_raw_block *raw_blocks; /* one per slot; NULL if raw bytes are not kept */
-	uint8_t *raw_outputs;            /* BC_RAW_ENCODED_MAX per output, likewise */
 	struct bc_queue free_slots;
 	struct bc_queue chunks; /* for the encoder */
 	struct bc_queue free_outputs;
@@ -30,12 +27,11 @@ struct bc_pool {
 };
 
 /* Returns the minimum memory for this many workers. */
-uint64_t bc_pool_min_bytes(unsigned workers, bool keeps_raw);
+uint64_t bc_pool_min_bytes(unsigned workers);
 
 /* Allocates `bytes`, at least bc_pool_min_bytes(), into a pool that is all zero. Returns 0 or
  * -ENOMEM; free the pool in both cases. */
-int bc_pool_init(
-	struct bc_pool *pool, uint64_t bytes, unsigned workers, bool keeps_raw) BC_MUST_CHECK;
+int bc_pool_init(struct bc_pool *pool, uint64_t bytes, unsigned workers) BC_MUST_CHECK;
 void bc_pool_free(struct bc_pool *pool);
 
 #endif

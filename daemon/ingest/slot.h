@@ -7,23 +7,15 @@
 
 #include "daemon/store/recording_info.h"
 #include "formats/bus/chunk.h"
-#include "formats/segment/raw_capture.h"
 
 struct bc_slot {
 	uint64_t sequence; /* counts the chunks given to the encoder, from 0 */
 	const struct bc_recording_info *recording;
 	uint64_t since_ns; /* arrival of the first and the last record, uv_hrtime() */
 	uint64_t until_ns;
-	bool cut_after;           /* the segment ends after this chunk */
-	bool is_last;             /* the recording ends after this chunk */
-	struct bc_raw_block *raw; /* the bytes of the stream with keep_raw, else NULL */
-	struct bc_chunk chunk;    /* may be empty: only the flags matter */
+	bool cut_after;        /* the segment ends after this chunk */
+	bool is_last;          /* the recording ends after this chunk */
+	struct bc_chunk chunk; /* may be empty: only the flags matter */
 };
-
-static inline bool bc_slot_is_empty(const struct bc_slot *slot)
-{
-	return bc_chunk_is_empty(&slot->chunk) &&
-	       (slot->raw == NULL || bc_raw_block_is_empty(slot->raw));
-}
 
 #endif

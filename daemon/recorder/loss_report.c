@@ -218,11 +218,6 @@ void bc_loss_report_summary(const struct bc_recording *r, bool is_only_recording
 			recording, totals->gaps, losses, r->damages,
 			c->skipped_bytes - b->skipped_bytes);
 	}
-	if (c->raw_dropped_bytes != b->raw_dropped_bytes)
-		bc_log(BC_LOG_WARNING,
-			"%s: bytes missing from the raw capture: %" PRIu64
-			"; its breaks show where",
-			recording, c->raw_dropped_bytes - b->raw_dropped_bytes);
 	if (outcome->has_failed)
 		bc_log(BC_LOG_ERROR, "%s", outcome->err);
 }

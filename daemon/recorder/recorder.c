@@ -364,13 +364,10 @@ static void on_recording_ended(struct bc_recorder *r, struct bc_recording *recor
 {
 	struct bc_part *part = recording->is_replay ? &r->replay : &r->live;
 	const struct bc_session_outcome *outcome = bc_session_outcome(part->session);
-	struct bc_counts *counts = &recording->counts_after;
 
 	if (part->recording == recording)
 		part->recording = NULL; /* the session has ended it */
-	if (recording->has_after)
-		counts->raw_dropped_bytes += notice->raw_abandoned;
-	else
+	if (!recording->has_after)
 		snapshot_counts(r, recording, part->session);
 	recording->losses = bc_losses_since(&recording->losses, &notice->discarded);
 	recording->losses.gaps[BC_GAP_DISK] += notice->abandoned != 0;
@@ -382,9 +379,7 @@ static void on_recording_ended(struct bc_recorder *r, struct bc_recording *recor
 	if (!recording->is_replay) {
 		r->outcome.damages += recording->damages;
 		r->outcome.breaks += breaks;
-		r->has_lost = r->has_lost || bc_losses_has_any(&recording->losses) ||
-			      counts->raw_dropped_bytes !=
-				      recording->counts_before.raw_dropped_bytes;
+		r->has_lost = r->has_lost || bc_losses_has_any(&recording->losses);
 	}
 	bc_loss_report_summary(recording, bc_session_ends_with_recording(r->live.session), notice,
 		outcome, breaks);
@@ -989,7 +984,6 @@ static void on_notice(void *context, const struct bc_writer_notice *notice)
 
 	switch (notice->kind) {
 	case BC_NOTICE_SEALED:
-	case BC_NOTICE_RAW_SEALED:
 		r->options.on_sealed(r->options.context, notice);
 		__attribute__((fallthrough));
 	case BC_NOTICE_OPENED:
@@ -1284,15 +1278,12 @@ static int open_pipeline(struct bc_recorder *r)
 				.space = config->space,
 				.sync_ns = config->sync_ns,
 			},
-		.keeps_raw = bc_config_keeps_raw(config),
 		.context = r,
 		.on_slot_free = on_slot_free,
 		.on_stats = on_stats,
 		.on_notice = on_notice,
 	};
 
-	if (config->keep_raw && !options.keeps_raw)
-		bc_log(BC_LOG_NOTICE, "keep_raw: ignored: the source is a file");
 	return bc_pipeline_open(&r->pipeline, r->options.loop, &options);
 }
 
@@ -1321,7 +1312,6 @@ static int start_live_session(struct bc_recorder *r, struct bc_source *source)
 		.mapping = &r->mapping,
 		.channel =
 			{
-				.keeps_raw = bc_config_keeps_raw(config),
 				.flush_ns = config->flush_ns,
 				.has_flight = has_flight(r),
 				.flight_limits = r->flight,

@@ -46,7 +46,7 @@ struct bc_recorder_options {
 	void (*on_event)(void *context, const char *name, json_t *object);
 	bool (*has_listeners)(void *context); /* whether on_event() has any effect */
 
-	/* A segment or raw capture has been sealed. */
+	/* A segment has been sealed. */
 	void (*on_sealed)(void *context, const struct bc_writer_notice *notice);
 
 	/* The last recording is sealed or abandoned: that of --once, or the one that

@@ -107,7 +107,7 @@ void bc_recorder_events_disarmed(struct bc_recorder_events *e, const char *name)
 
 void bc_recorder_events_segment(struct bc_recorder_events *e, const struct bc_writer_notice *notice)
 {
-	bool is_sealed = notice->kind != BC_NOTICE_OPENED;
+	bool is_sealed = notice->kind == BC_NOTICE_SEALED;
 	char path[4096 + BC_SEGMENT_NAME_MAX + sizeof(BC_PARTIAL_SUFFIX)];
 
 	if (!has_listeners(e))
@@ -133,11 +133,7 @@ void bc_recorder_events_segment(struct bc_recorder_events *e, const struct bc_wr
 					{"started", bc_json_time(notice->wall_ns)},
 					{NULL, NULL},
 				}));
-	emit_event(e,
-		notice->kind == BC_NOTICE_OPENED   ? "segment-started"
-		: notice->kind == BC_NOTICE_SEALED ? "segment-sealed"
-						   : "capture-sealed",
-		object);
+	emit_event(e, is_sealed ? "segment-sealed" : "segment-started", object);
 }
 
 /* Null outside a recording: a mark in the overwrite ring. */

@@ -45,7 +45,6 @@ struct bc_session {
 	enum bc_format format; /* in this format */
 	uint64_t clock_hz;     /* in use; the source's may have changed */
 	bool is_waiting;       /* a piece was refused; the source waits for bc_source_resume() */
-	bool is_raw_kept;      /* the piece that it was refused is in the raw capture already */
 	uv_timer_t timers[TIMERS];
 	unsigned open_handles;
 	struct bc_bus_time time; /* a replay's */
@@ -448,7 +447,7 @@ static void carry_metadata(struct bc_segment_header *header, const struct bc_seg
 }
 
 /* Completes the recording's description from the first data. A replay of a segment keeps the
- * segment's mapping (`from`); a replay of a raw capture uses the configured one. */
+ * segment's mapping (`from`). */
 static void complete_recording(struct bc_session *s, const struct bc_segment_header *from)
 {
 	struct bc_segment_header *header = &s->recording->header;
@@ -526,29 +525,6 @@ static void process_first_piece(struct bc_session *s, const struct bc_source_dat
 	apply_clock(s);
 }
 
-/* For a recording that starts in the middle of a stream: starts its raw capture with the partial
- * frame or sample in the decoder. Returns false if no block is free. */
-static bool start_raw(struct bc_session *s, const struct bc_source_data *data)
-{
-	struct bc_source_data partial = {.format = data->format};
-
-	if (!bc_channel_is_raw_fresh(s->channel))
-		return true;
-	partial.count = bc_decoder_partial_input(s->decoder, &partial.bytes);
-	return partial.count == 0 ||
-	       bc_channel_keep_raw(s->channel, &partial, s->options.source->is_live);
-}
-
-/* Copies a piece into the raw capture, once even if it is offered again. Returns false if no block
- * is free. */
-static bool keep_raw(struct bc_session *s, const struct bc_source_data *data)
-{
-	if (!s->is_raw_kept && !bc_decoder_is_over(s->decoder))
-		s->is_raw_kept = start_raw(s, data) &&
-				 bc_channel_keep_raw(s->channel, data, s->options.source->is_live);
-	return s->is_raw_kept || bc_decoder_is_over(s->decoder);
-}
-
 static bool on_data(void *context, const struct bc_source_data *data)
 {
 	struct bc_session *s = context;
@@ -562,9 +538,8 @@ static bool on_data(void *context, const struct bc_source_data *data)
 	if (data->broken != NULL && data->broken->cause != BC_GAP_BOARD && !s->is_waiting &&
 		!bc_decoder_is_over(s->decoder))
 		s->outcome.breaks++;
-	bool is_taken = keep_raw(s, data) && bc_decoder_push(s->decoder, data);
+	bool is_taken = bc_decoder_push(s->decoder, data);
 	s->is_waiting = !is_taken;
-	s->is_raw_kept = s->is_raw_kept && !is_taken;
 	time_new_segment(s);
 	if (data->broken == NULL)
 		start_stop_timer(s);

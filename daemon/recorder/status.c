@@ -178,7 +178,6 @@ static json_t *counts_json(const struct bc_status *s)
 		{"skipped_bytes", bc_json_u64(c->skipped_bytes)},
 		{"damaged_places", bc_json_u64(s->damages)},
 		{"unknown_special_cycles", bc_json_u64(c->unknown_special)},
-		{"raw_dropped_bytes", bc_json_u64(c->raw_dropped_bytes)},
 		{"deleted_records", bc_json_u64(c->deleted_records)},
 		{NULL, NULL},
 	});

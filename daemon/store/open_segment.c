@@ -15,7 +15,6 @@
 #include "formats/base/free_space.h"
 #include "formats/base/number.h"
 #include "formats/segment/manifest.h"
-#include "formats/segment/raw_capture.h"
 #include "formats/segment/segment_name.h"
 
 #define RETRY_NS UINT64_C(500000000)
@@ -153,19 +152,17 @@ void bc_open_segment_check_dir(struct bc_open_segment *o)
 
 uint32_t bc_open_segment_number(const struct bc_open_segment *o)
 {
-	if (o->segment.file.fd >= 0)
-		return o->segment.segment;
-	return o->raw.file.fd >= 0 ? o->raw.segment : o->next_number;
+	return o->segment.file.fd >= 0 ? o->segment.segment : o->next_number;
 }
 
 /* Notices */
 
-/* Allocates the notice of a file that is about to be created. */
-static bool has_notice(struct bc_writer_notice **notice)
+/* Allocates the notice of a segment that is about to be created. */
+static bool has_notice(struct bc_open_segment *o)
 {
-	if (*notice == NULL)
-		*notice = malloc(sizeof(**notice));
-	return *notice != NULL;
+	if (o->sealed_notice == NULL)
+		o->sealed_notice = malloc(sizeof(*o->sealed_notice));
+	return o->sealed_notice != NULL;
 }
 
 /* Posts `what` in *notice, which the list owns from then on. If there is none, the event is not
@@ -232,12 +229,6 @@ static void add_to_manifest(struct bc_open_segment *o, const struct bc_writer_no
 static void report_sealed(struct bc_open_segment *o, struct bc_writer_notice *notice)
 {
 	add_to_manifest(o, notice);
-	if (notice->kind != BC_NOTICE_SEALED) {
-		bc_log(BC_LOG_DEBUG, "%s: sealed, %" PRIu64 " block%s", notice->file,
-			notice->chunks, bc_plural(notice->chunks));
-		post_notice(o, &o->raw_sealed_notice, notice);
-		return;
-	}
 	bc_log(BC_LOG_INFO, "%s: sealed, %" PRIu64 " record%s in %" PRIu64 " chunk%s", notice->file,
 		notice->records, bc_plural(notice->records), notice->chunks,
 		bc_plural(notice->chunks));
@@ -272,123 +263,99 @@ void bc_open_segment_end(struct bc_open_segment *o, struct bc_writer_notice *not
 
 /* Deleted files */
 
-static void close_if_deleted(struct bc_open_segment *o, struct bc_segment_writer *writer)
+static void forget_file(struct bc_open_segment *o)
 {
-	bool is_segment = writer == &o->segment;
-	char lost[64] = "its bytes are lost";
-
-	if (writer->file.fd < 0 || !bc_atomic_file_is_deleted(&writer->file))
-		return;
-	if (is_segment)
-		snprintf(lost, sizeof(lost), "%" PRIu64 " records lost", writer->records);
-	set_error(o, writer->file.name, "deleted while open", lost);
-	bc_log_limited(&o->limits, BC_LOG_ERROR, "%s; continuing in a new segment", o->stats.error);
-	o->total.left_open++;
-	o->stats.deleted++;
-	o->must_cut = true;
-	if (is_segment) {
-		o->stats.deleted_records += writer->records;
-		o->stats.file[0] = '\0';
-		o->unsynced = 0;
-	}
-	bc_segment_abandon(writer);
+	bc_segment_abandon(&o->segment);
+	o->stats.file[0] = '\0';
+	o->unsynced = 0;
 }
 
 void bc_open_segment_check_deleted(struct bc_open_segment *o)
 {
-	close_if_deleted(o, &o->segment);
-	close_if_deleted(o, &o->raw);
+	struct bc_segment_writer *writer = &o->segment;
+	char lost[64];
+
+	if (writer->file.fd < 0 || !bc_atomic_file_is_deleted(&writer->file))
+		return;
+	snprintf(lost, sizeof(lost), "%" PRIu64 " records lost", writer->records);
+	set_error(o, writer->file.name, "deleted while open", lost);
+	bc_log_limited(&o->limits, BC_LOG_ERROR, "%s; continuing in a new segment", o->stats.error);
+	o->total.left_open++;
+	o->stats.deleted++;
+	o->stats.deleted_records += writer->records;
+	forget_file(o);
 }
 
 /* End */
 
-/* Closes a file without sealing it. An empty one is deleted, and its number is used again unless
- * the other file has it. */
-static void close_unsealed(struct bc_open_segment *o, struct bc_segment_writer *writer)
+/* Closes the segment without sealing it. An empty one is deleted, and its number is used again. */
+void bc_open_segment_abandon(struct bc_open_segment *o)
 {
-	bool is_segment = writer == &o->segment;
-	const struct bc_segment_writer *other = is_segment ? &o->raw : &o->segment;
+	const struct bc_segment_writer *writer = &o->segment;
 
 	if (writer->file.fd < 0)
 		return;
 	bc_thread_health_start(&o->health, "closing", writer->file.open_name);
 	if (writer->chunks == 0) {
 		unlinkat(o->dir_fd, writer->file.open_name, 0);
-		if (other->file.fd < 0)
-			o->next_number--;
+		o->next_number--;
 	} else {
-		if (is_segment) {
-			struct bc_writer_notice left = file_notice(writer, BC_NOTICE_ENDED);
-			add_segment(o, &left);
-		}
+		struct bc_writer_notice left = file_notice(writer, BC_NOTICE_ENDED);
+		add_segment(o, &left);
 		o->total.left_open++;
 		o->stats.unsealed++;
-		o->must_cut = true;
 	}
-	bc_segment_abandon(writer);
-	if (is_segment) {
-		o->stats.file[0] = '\0';
-		o->unsynced = 0;
-	}
+	forget_file(o);
 }
 
-void bc_open_segment_abandon_file(struct bc_open_segment *o, struct bc_segment_writer *writer)
+void bc_open_segment_abandon_file(struct bc_open_segment *o)
 {
-	if (writer->chunks != 0 && writer == &o->segment)
+	const struct bc_segment_writer *writer = &o->segment;
+
+	if (writer->chunks != 0)
 		bc_log_limited(&o->limits, BC_LOG_ERROR,
 			"%s/%s: not sealed, %" PRIu64 " records; the next start recovers it",
 			o->dir, writer->file.open_name, writer->records);
-	else if (writer->chunks != 0)
-		bc_log_limited(&o->limits, BC_LOG_ERROR,
-			"%s/%s: not sealed; the next start recovers it", o->dir,
-			writer->file.open_name);
-	close_unsealed(o, writer);
+	bc_open_segment_abandon(o);
 }
 
-static void sync_file(struct bc_open_segment *o, struct bc_segment_writer *writer)
+static void sync_file(struct bc_open_segment *o)
 {
-	bool is_segment = writer == &o->segment;
+	struct bc_segment_writer *writer = &o->segment;
 
 	bc_thread_health_start(&o->health, "syncing", writer->file.open_name);
 	int rc = bc_atomic_file_sync(&writer->file);
 	if (rc == 0) {
-		o->stats.durable += is_segment ? o->unsynced : 0;
-		o->unsynced = is_segment ? 0 : o->unsynced;
+		o->stats.durable += o->unsynced;
+		o->unsynced = 0;
 		return;
 	}
 	set_error(o, writer->file.name, "can't sync", strerror(-rc));
-	if (is_segment)
-		bc_log_limited(&o->limits, BC_LOG_ERROR,
-			"%s; left as %s, its last %" PRIu64
-			" records may be lost; continuing in a new segment",
-			o->stats.error, writer->file.open_name, o->unsynced);
-	else
-		bc_log_limited(&o->limits, BC_LOG_ERROR,
-			"%s; left as %s; continuing in a new segment", o->stats.error,
-			writer->file.open_name);
-	close_unsealed(o, writer);
+	bc_log_limited(&o->limits, BC_LOG_ERROR,
+		"%s; left as %s, its last %" PRIu64
+		" records may be lost; continuing in a new segment",
+		o->stats.error, writer->file.open_name, o->unsynced);
+	bc_open_segment_abandon(o);
 }
 
-/* Seals a file, if it is open. Returns false to be called again. */
-static bool seal_file(struct bc_open_segment *o, struct bc_segment_writer *writer)
+bool bc_open_segment_cut(struct bc_open_segment *o)
 {
-	bool is_segment = writer == &o->segment;
+	struct bc_segment_writer *writer = &o->segment;
 
-	close_if_deleted(o, writer);
+	bc_open_segment_check_deleted(o);
 	if (writer->file.fd < 0 || writer->chunks == 0) {
-		close_unsealed(o, writer);
+		bc_open_segment_abandon(o);
 		return true;
 	}
 	/* Sync the records before the index is written, not together with it: writing the index may
 	 * be retried, but after a failed sync the kernel has dropped the records, and the next sync
 	 * would succeed without them. */
 	if (writer->file.durable != writer->file.bytes) {
-		sync_file(o, writer);
+		sync_file(o);
 		if (writer->file.fd < 0)
 			return true;
 	}
-	struct bc_writer_notice notice = file_notice(
-		writer, is_segment ? BC_NOTICE_SEALED : BC_NOTICE_RAW_SEALED);
+	struct bc_writer_notice notice = file_notice(writer, BC_NOTICE_SEALED);
 	bc_thread_health_start(&o->health, "sealing", writer->file.open_name);
 	int rc = bc_segment_seal(writer);
 	if (rc == 0) {
@@ -399,21 +366,13 @@ static bool seal_file(struct bc_open_segment *o, struct bc_segment_writer *write
 	}
 	if (bc_is_out_of_space(-rc))
 		return bc_open_segment_mark_stuck(o, notice.file, "can't seal", strerror(-rc));
-	close_if_deleted(o, writer);
+	bc_open_segment_check_deleted(o);
 	if (writer->file.fd < 0)
 		return true;
 	set_error(o, notice.file, "can't seal", strerror(-rc));
 	bc_log_limited(&o->limits, BC_LOG_ERROR, "%s; left as %s; the next start recovers it",
 		o->stats.error, writer->file.open_name);
-	close_unsealed(o, writer);
-	return true;
-}
-
-bool bc_open_segment_cut(struct bc_open_segment *o)
-{
-	if (!seal_file(o, &o->segment) || !seal_file(o, &o->raw))
-		return false;
-	o->must_cut = false;
+	bc_open_segment_abandon(o);
 	return true;
 }
 
@@ -432,66 +391,48 @@ void bc_open_segment_forget_deleted(struct bc_open_segment *o)
 
 /* Start */
 
-/* A name can exist if a new file could not be deleted on a failing disk. Both files must have the
- * number, so an open one ends first. */
-static void skip_existing(struct bc_open_segment *o, int rc)
+static bool create_failed(struct bc_open_segment *o, int rc)
 {
-	if (rc != -EEXIST)
-		return;
-	o->next_number = bc_open_segment_number(o) + 1;
-	o->must_cut = true;
-}
-
-static bool create_failed(struct bc_open_segment *o, const char *what, int rc)
-{
-	if (o->segment.file.fd < 0)
-		o->stats.file[0] = '\0';
+	o->stats.file[0] = '\0';
 	o->stats.is_hopeless = is_permanent(-rc);
 	bool lacks_inodes = rc == -ENOSPC && bc_free_space(o->dir_fd).files == 0;
 	return bc_open_segment_mark_stuck(
-		o, "", what, lacks_inodes ? "no free inodes" : strerror(-rc));
+		o, "", "can't create a segment", lacks_inodes ? "no free inodes" : strerror(-rc));
 }
 
-static int create_in_dir(struct bc_open_segment *o, const char *file,
-	const struct bc_segment_header *header, enum bc_format form)
+static int create_in_dir(
+	struct bc_open_segment *o, const char *file, const struct bc_segment_header *header)
 {
-	bool is_segment = form == BC_FORMAT_SEGMENT;
-
-	if (is_segment ? !has_notice(&o->sealed_notice) : !has_notice(&o->raw_sealed_notice))
+	if (!has_notice(o))
 		return -ENOMEM;
-	if (is_segment)
-		return bc_segment_create(&o->segment, o->dir_fd, file, BC_PARTIAL_SUFFIX, header);
-	return bc_raw_create(&o->raw, o->dir_fd, file, BC_PARTIAL_SUFFIX, header, form);
+	return bc_segment_create(&o->segment, o->dir_fd, file, BC_PARTIAL_SUFFIX, header);
 }
 
-/* Creates the segment or, in a raw form, the raw capture. Returns 0 or a negative errno. */
-static int create_file(
-	struct bc_open_segment *o, const struct bc_segment_header *header, enum bc_format form)
+/* Creates the file. Returns 0 or a negative errno. */
+static int create_file(struct bc_open_segment *o, const struct bc_segment_header *header)
 {
-	bool is_segment = form == BC_FORMAT_SEGMENT;
 	struct bc_segment_name name = {.segment = header->segment};
 	char file[BC_SEGMENT_NAME_MAX];
 
 	memcpy(name.recording, header->recording, sizeof(name.recording));
-	if (is_segment)
-		bc_segment_name_write(file, &name);
-	else
-		bc_raw_name_write(file, &name, form);
+	bc_segment_name_write(file, &name);
 	bc_thread_health_start(&o->health, "creating", file);
-	int rc = create_in_dir(o, file, header, form);
+	int rc = create_in_dir(o, file, header);
 	if (rc == -ENOENT && reopen_dir(o))
-		rc = create_in_dir(o, file, header, form);
-	skip_existing(o, rc);
+		rc = create_in_dir(o, file, header);
+	/* A new file could not be deleted on a failing disk. */
+	if (rc == -EEXIST)
+		o->next_number++;
 	if (rc != 0)
 		return rc;
-	o->stats.bytes += is_segment ? o->segment.file.bytes : o->raw.file.bytes;
+	o->stats.bytes += o->segment.file.bytes;
 	o->next_number = header->segment + 1;
 	return 0;
 }
 
 int bc_open_segment_create_last(struct bc_open_segment *o, const struct bc_segment_header *header)
 {
-	int rc = create_file(o, header, BC_FORMAT_SEGMENT);
+	int rc = create_file(o, header);
 
 	if (rc != 0)
 		return rc;
@@ -508,47 +449,25 @@ bool bc_open_segment_create(struct bc_open_segment *o, const struct bc_segment_h
 {
 	int rc = bc_open_segment_create_last(o, header);
 
-	return rc == 0 || create_failed(o, "can't create a segment", rc);
-}
-
-bool bc_open_segment_create_raw(
-	struct bc_open_segment *o, const struct bc_segment_header *header, enum bc_format form)
-{
-	int rc = create_file(o, header, form);
-
-	return rc == 0 || create_failed(o, "can't create a raw capture", rc);
+	return rc == 0 || create_failed(o, rc);
 }
 
 /* Durability */
 
 /* A chunk may have events only, so the records don't show it. A file without a chunk is deleted at
  * the end. */
-static bool is_unsynced(const struct bc_segment_writer *writer)
-{
-	return writer->chunks != 0 && writer->file.durable != writer->file.bytes;
-}
-
 bool bc_open_segment_has_unsynced(const struct bc_open_segment *o)
 {
-	return is_unsynced(&o->segment) || is_unsynced(&o->raw);
+	return o->segment.chunks != 0 && o->segment.file.durable != o->segment.file.bytes;
 }
 
 void bc_open_segment_sync(struct bc_open_segment *o)
 {
-	if (is_unsynced(&o->segment))
-		sync_file(o, &o->segment);
-	if (is_unsynced(&o->raw))
-		sync_file(o, &o->raw);
-}
-
-void bc_open_segment_abandon(struct bc_open_segment *o)
-{
-	close_unsealed(o, &o->segment);
-	close_unsealed(o, &o->raw);
+	if (bc_open_segment_has_unsynced(o))
+		sync_file(o);
 }
 
 void bc_open_segment_destroy(struct bc_open_segment *o)
 {
 	free(o->sealed_notice);
-	free(o->raw_sealed_notice);
 }

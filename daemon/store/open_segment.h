@@ -1,9 +1,8 @@
-/* The open files: a segment and, with keep_raw, the raw capture next to it. Both have the same
- * number and end together. Each is created by the first write to it.
+/* The open segment. It is created by the first write to it.
  *
  * An operation that fails for now (a full disk) marks the object as stuck; try again at
- * retry_at_ns. A file that fails for good is closed without sealing and logged. must_cut then
- * demands that the other file ends before anything more is written. Writer thread only. */
+ * retry_at_ns. A file that fails for good is closed without sealing and logged. Writer thread
+ * only. */
 #ifndef BC_DAEMON_STORE_OPEN_SEGMENT_H
 #define BC_DAEMON_STORE_OPEN_SEGMENT_H
 
@@ -27,12 +26,9 @@ struct bc_open_segment {
 	const struct bc_recording_info *recording; /* the current one, or NULL */
 	struct bc_writer_notice_list notices;      /* for the loop */
 	struct bc_writer_notice *sealed_notice;    /* allocated with the file: must not be lost */
-	struct bc_writer_notice *raw_sealed_notice;
-	struct bc_writer_notice total; /* of the recording so far, for its ENDED */
+	struct bc_writer_notice total;             /* of the recording so far, for its ENDED */
 	struct bc_segment_writer segment;
-	struct bc_segment_writer raw;
 	uint32_t next_number;
-	bool must_cut;
 	uint64_t unsynced; /* records written to the open segment but not durable */
 	uint64_t retry_at_ns;
 	uint64_t stuck_since_ns;
@@ -41,21 +37,20 @@ struct bc_open_segment {
 	struct bc_log_limits limits;
 };
 
-/* Starts a recording. No file of another one may be open. */
+/* Starts a recording. No segment of another one may be open. */
 void bc_open_segment_start(struct bc_open_segment *open, const struct bc_recording_info *recording);
 
-/* Ends the recording, whose files are closed: fills in `notice` and appends it to the notices. */
+/* Ends the recording, whose segments are closed: fills in `notice` and appends it to the notices.
+ */
 void bc_open_segment_end(struct bc_open_segment *open, struct bc_writer_notice *notice);
 
-/* The number of the open files, or of the next ones if none is open. */
+/* The number of the open segment, or of the next one if none is open. */
 uint32_t bc_open_segment_number(const struct bc_open_segment *open);
 
-/* Create a file. header->segment must be bc_open_segment_number(). Return false to be called
+/* Creates a segment. header->segment must be bc_open_segment_number(). Returns false to be called
  * again. */
 bool bc_open_segment_create(
 	struct bc_open_segment *open, const struct bc_segment_header *header) BC_MUST_CHECK;
-bool bc_open_segment_create_raw(struct bc_open_segment *open,
-	const struct bc_segment_header *header, enum bc_format form) BC_MUST_CHECK;
 
 /* Creates a segment to record a loss in. Returns 0, or a negative errno without marking the writer
  * as stuck. */
@@ -72,17 +67,16 @@ void bc_open_segment_clear_stuck(struct bc_open_segment *open);
 
 bool bc_is_out_of_space(int error);
 
-/* Closes a failing file, &open->segment or &open->raw, without sealing it. An empty one is deleted.
- */
-void bc_open_segment_abandon_file(struct bc_open_segment *open, struct bc_segment_writer *writer);
+/* Likewise for a segment that fails: logs it. */
+void bc_open_segment_abandon_file(struct bc_open_segment *open);
 
-/* Seals the open files. Returns false to be called again. */
+/* Seals the open segment. Returns false to be called again. */
 bool bc_open_segment_cut(struct bc_open_segment *open) BC_MUST_CHECK;
 
 /* Call after retention has deleted files: removes their names from the stats and the totals. */
 void bc_open_segment_forget_deleted(struct bc_open_segment *open);
 
-/* Closes the open files without sealing them. */
+/* Closes the open segment without sealing it. An empty one is deleted. */
 void bc_open_segment_abandon(struct bc_open_segment *open);
 
 bool bc_open_segment_has_unsynced(const struct bc_open_segment *open);
@@ -92,7 +86,7 @@ void bc_open_segment_sync(struct bc_open_segment *open);
 /* Frees memory. The notices belong to the caller. */
 void bc_open_segment_destroy(struct bc_open_segment *open);
 
-/* Closes an open file if it was deleted or renamed, say by a user: its records are lost, and
+/* Closes the open segment if it was deleted or renamed, say by a user: its records are lost, and
  * further writes would be too. */
 void bc_open_segment_check_deleted(struct bc_open_segment *open);
 

@@ -10,7 +10,6 @@
 #include "daemon/base/log.h"
 #include "daemon/store/reserve.h"
 #include "formats/base/clock.h"
-#include "formats/segment/raw_capture.h"
 
 #define CHECK_NS UINT64_C(1000000000)
 
@@ -81,8 +80,8 @@ static bool enforce_space(struct bc_rotator *r, struct coming coming)
 
 	if (check_space(r, &state, &coming) != 0)
 		return true; /* the write will report the error */
-	if (state.is_over && (r->open.segment.chunks != 0 || r->open.raw.chunks != 0)) {
-		/* Only the open files are left. Once sealed, they can be deleted. */
+	if (state.is_over && r->open.segment.chunks != 0) {
+		/* Only the open segment is left. Once sealed, it can be deleted. */
 		if (!bc_open_segment_cut(&r->open))
 			return false;
 		coming.segments = 1;
@@ -145,14 +144,6 @@ static bool open_segment(struct bc_rotator *r, const struct bc_encoded *e)
 	return true;
 }
 
-static bool open_raw(struct bc_rotator *r, const struct bc_encoded *e)
-{
-	if (!enforce_space(r, (struct coming){e->raw_bytes, 0, true}))
-		return false;
-	struct bc_segment_header header = header_of(r, e);
-	return bc_open_segment_create_raw(&r->open, &header, e->raw_form);
-}
-
 /* Whether the open segment has room for the chunk below the limit of its length, then for its end,
  * or for what recovery adds. */
 static bool segment_has_room(const struct bc_rotator *r, const struct bc_encoded *e)
@@ -163,24 +154,11 @@ static bool segment_has_room(const struct bc_rotator *r, const struct bc_encoded
 	return segment->file.bytes + e->bytes + end_bytes <= segment->file.max_bytes;
 }
 
-static bool raw_has_room(const struct bc_rotator *r, const struct bc_encoded *e)
-{
-	const struct bc_atomic_file *file = &r->open.raw.file;
-
-	return file->bytes + e->raw_bytes + BC_RAW_END_BYTES <= file->max_bytes;
-}
-
-/* Ends the open files if they have to, or if one of them has no room for the chunk or its raw
- * block. Returns false to be called again. */
+/* Ends the open segment if it has no room for the chunk. Returns false to be called again. */
 static bool make_room(struct bc_rotator *r, const struct bc_encoded *e)
 {
-	bool must_cut = r->open.must_cut;
-
-	if (e->bytes != 0 && !e->is_written && r->open.segment.chunks != 0)
-		must_cut = must_cut || !segment_has_room(r, e);
-	if (e->raw_bytes != 0 && !e->is_raw_written && r->open.raw.chunks != 0)
-		must_cut = must_cut || !raw_has_room(r, e);
-	return !must_cut || bc_open_segment_cut(&r->open);
+	return r->open.segment.chunks == 0 || segment_has_room(r, e) ||
+	       bc_open_segment_cut(&r->open);
 }
 
 /* Appends a chunk to the open segment and counts it. Returns 0 or a negative errno. */
@@ -219,8 +197,7 @@ static bool append_chunk(struct bc_rotator *r, struct bc_encoded *e)
 		bc_open_segment_mark_stuck(
 			&r->open, r->open.stats.file, "can't write", strerror(-rc));
 		if (!bc_is_out_of_space(-rc))
-			bc_open_segment_abandon_file(
-				&r->open, &r->open.segment); /* retry in a new one */
+			bc_open_segment_abandon_file(&r->open); /* retry in a new one */
 		return false;
 	}
 	bc_open_segment_clear_stuck(&r->open);
@@ -229,37 +206,9 @@ static bool append_chunk(struct bc_rotator *r, struct bc_encoded *e)
 	return true;
 }
 
-static bool append_raw(struct bc_rotator *r, struct bc_encoded *e)
-{
-	if (r->open.raw.file.fd >= 0 && !has_space_for(r, e->raw_bytes))
-		return false;
-	if (r->open.raw.file.fd < 0 && !open_raw(r, e))
-		return false;
-	bc_thread_health_start(&r->open.health, "writing to", r->open.raw.file.open_name);
-	int rc = -EFBIG;
-	if (raw_has_room(r, e))
-		rc = bc_raw_append(&r->open.raw, e->raw, e->raw_bytes);
-	if (rc != 0) {
-		bc_open_segment_mark_stuck(
-			&r->open, r->open.raw.file.name, "can't write", strerror(-rc));
-		if (!bc_is_out_of_space(-rc))
-			bc_open_segment_abandon_file(&r->open, &r->open.raw);
-		return false;
-	}
-	bc_open_segment_clear_stuck(&r->open);
-	e->is_raw_written = true;
-	r->open.stats.bytes += e->raw_bytes;
-	return true;
-}
-
-/* The raw block is first: a reader of both files finds the bytes of every record. */
 bool bc_rotator_write(struct bc_rotator *r, struct bc_encoded *e)
 {
-	if (!make_room(r, e))
-		return false;
-	if (e->raw_bytes != 0 && !e->is_raw_written && !append_raw(r, e))
-		return false;
-	return e->bytes == 0 || e->is_written || append_chunk(r, e);
+	return e->bytes == 0 || e->is_written || (make_room(r, e) && append_chunk(r, e));
 }
 
 /* Returns whether the recording has a chunk. */
@@ -325,7 +274,6 @@ static void replace_by_end(struct bc_rotator *r, struct bc_encoded *e)
 bool bc_rotator_write_last(struct bc_rotator *r, struct bc_encoded *e, bool discards)
 {
 	if (!e->has_end && discards) {
-		e->is_raw_written = true;
 		e->has_end = true;
 		replace_by_end(r, e);
 	} else if (!e->has_end && (!has_content(r, e) || (e->bytes != 0 && insert_end(r, e)))) {
@@ -345,8 +293,7 @@ bool bc_rotator_is_full(const struct bc_rotator *r)
 
 	if (limit == 0)
 		limit = r->rules.space.max_use_bytes / BC_MAX_USE_SEGMENTS;
-	return (limit != 0 &&
-		       (r->open.segment.file.bytes >= limit || r->open.raw.file.bytes >= limit)) ||
+	return (limit != 0 && r->open.segment.file.bytes >= limit) ||
 	       r->open.segment.chunks == BC_SEGMENT_CHUNKS;
 }
 
@@ -404,7 +351,7 @@ static int try_write_given_up(struct bc_rotator *r, struct bc_encoded *e)
 	bc_thread_health_start(&open->health, "writing to", open->segment.file.open_name);
 	int rc = append_to_segment(r, e);
 	if (rc != 0 && !bc_is_out_of_space(-rc))
-		bc_open_segment_abandon_file(open, &open->segment);
+		bc_open_segment_abandon_file(open);
 	return rc;
 }
 
@@ -434,7 +381,7 @@ static void write_given_up(struct bc_rotator *r, struct bc_encoded *e)
 			e->recording->header.recording, e->lost);
 }
 
-/* Seals the files, if need be in the space of the reserve, or closes them. */
+/* Seals the segment, if need be in the space of the reserve, or closes it. */
 static void end_given_up(struct bc_rotator *r)
 {
 	if (bc_open_segment_cut(&r->open) ||
@@ -451,10 +398,6 @@ void bc_rotator_give_up(struct bc_rotator *r, struct bc_encoded *e)
 		bc_losses_add(&r->given_up, &e->losses);
 		r->given_up.gaps[BC_GAP_DISK] += e->info.records != 0;
 		r->given_up.lost[BC_GAP_DISK] += e->info.records;
-	}
-	if (e->raw_bytes != 0 && !e->is_raw_written) {
-		r->open.stats.raw_abandoned += e->raw_plain_bytes;
-		r->open.total.raw_abandoned += e->raw_plain_bytes;
 	}
 	if (!e->is_last)
 		return;
@@ -526,7 +469,6 @@ int bc_rotator_init(
 	r->open.dir_fd = dir_fd;
 	r->rules = *rules;
 	r->open.segment.file.fd = -1;
-	r->open.raw.file.fd = -1;
 	return 0;
 }
 

@@ -1,5 +1,4 @@
-/* Writes encoded chunks and raw blocks to the open files, rotates and syncs the files, and applies
- * the space rules.
+/* Writes encoded chunks to the open segment, rotates and syncs it, and applies the space rules.
  *
  * If bc_rotator_write() or bc_open_segment_cut() returns false, call it again at open.retry_at_ns.
  * Nothing is written twice. Writer thread only. */
@@ -19,7 +18,7 @@ struct bc_rotator {
 	struct bc_open_segment open;
 	struct bc_writer_rules rules; /* may be changed between calls */
 	uint64_t sync_at_ns;
-	uint64_t check_at_ns; /* next check of the space and the open files */
+	uint64_t check_at_ns; /* next check of the space and the open segment */
 	struct bc_retention retention;
 	uint64_t space_left; /* bytes that could be written at the last check; UINT64_MAX: any */
 	uint64_t space_checked_at; /* stats.bytes at the last check */
@@ -40,7 +39,7 @@ void bc_rotator_destroy(struct bc_rotator *rotator);
 /* Starts a recording. No file of another one may be open. */
 void bc_rotator_start(struct bc_rotator *rotator, const struct bc_recording_info *recording);
 
-/* Writes a chunk and its raw block. Returns false to be called again with the same chunk; it then
+/* Writes a chunk. Returns false to be called again with the same chunk; it then
  * continues where it stopped. */
 bool bc_rotator_write(struct bc_rotator *rotator, struct bc_encoded *encoded) BC_MUST_CHECK;
 
@@ -50,10 +49,10 @@ bool bc_rotator_write(struct bc_rotator *rotator, struct bc_encoded *encoded) BC
 bool bc_rotator_write_last(
 	struct bc_rotator *rotator, struct bc_encoded *encoded, bool discards) BC_MUST_CHECK;
 
-/* Returns whether the open files have reached their maximum size. */
+/* Returns whether the open segment has reached its maximum size. */
 bool bc_rotator_is_full(const struct bc_rotator *rotator);
 
-/* Counts a chunk as given up. With the recording's last chunk, ends the open files with gaps for
+/* Counts a chunk as given up. With the recording's last chunk, ends the open segment with gaps for
  * everything given up. If no segment is open, the gaps are in a new one; if the disk is full, they
  * take the space of the reserve. Overwrites the chunk's data. */
 void bc_rotator_give_up(struct bc_rotator *rotator, struct bc_encoded *encoded);
@@ -64,7 +63,7 @@ uint64_t bc_rotator_due_ns(const struct bc_rotator *rotator);
 /* Syncs and checks the space, if due. */
 void bc_rotator_maintain(struct bc_rotator *rotator, bool has_waiting);
 
-/* Syncs the open files and closes them without sealing. */
+/* Syncs the open segment and closes it without sealing. */
 void bc_rotator_close(struct bc_rotator *rotator);
 
 #endif

@@ -71,7 +71,6 @@ static bool write_chunk(struct bc_writer *w, struct bc_encoded *e)
 	if (!discards)
 		return bc_rotator_write(&w->rotator, e);
 	e->is_written = true;
-	e->is_raw_written = true;
 	return true;
 }
 

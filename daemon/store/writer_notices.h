@@ -1,8 +1,8 @@
 /* Events from the writer to the loop, each delivered once and in order. Counts are in the stats
  * instead (daemon/store/writer_stats.h).
  *
- * For each recording: OPENED and SEALED for each segment, RAW_SEALED for each raw capture, and
- * ENDED last, before any notice of the next recording. A segment that could not be sealed has
+ * For each recording: OPENED and SEALED for each segment, and ENDED last, before any notice of the
+ * next recording. A segment that could not be sealed has
  * OPENED but no SEALED; ENDED counts it in left_open. */
 #ifndef BC_DAEMON_STORE_WRITER_NOTICES_H
 #define BC_DAEMON_STORE_WRITER_NOTICES_H
@@ -19,7 +19,6 @@ struct bc_recording_info;
 enum bc_writer_notice_kind {
 	BC_NOTICE_OPENED,
 	BC_NOTICE_SEALED,
-	BC_NOTICE_RAW_SEALED,
 	BC_NOTICE_ENDED, /* sealed or given up; the writer no longer uses the recording */
 };
 
@@ -34,8 +33,7 @@ struct bc_writer_notice {
 	uint32_t segment;
 	uint64_t first_record; /* of the segment, counted in the recording */
 	int64_t wall_ns;       /* time of day when that record arrived */
-	/* SEALED: of the file. ENDED: of all segments of the recording, sealed or not. RAW_SEALED:
-	 * only bytes and chunks (blocks). */
+	/* SEALED: of the file. ENDED: of all segments of the recording, sealed or not. */
 	uint64_t records;
 	uint64_t bytes; /* on the disk */
 	uint64_t chunks;
@@ -46,7 +44,6 @@ struct bc_writer_notice {
 	uint32_t segments;          /* sealed */
 	uint32_t left_open;         /* files not sealed, or deleted while open */
 	uint64_t abandoned;         /* records given up */
-	uint64_t raw_abandoned;     /* bytes of the stream given up */
 	bool is_full;               /* stop_bytes was reached */
 	struct bc_losses discarded; /* in chunks discarded after that: in no file */
 };

@@ -14,8 +14,7 @@ struct bc_writer_stats {
 	uint64_t unrecorded;      /* discarded: after stop_bytes was reached */
 	uint64_t abandoned;       /* given up by bc_writer_abandon() */
 	uint64_t deleted_records; /* written to segments that were deleted while open */
-	uint64_t raw_abandoned;   /* bytes of the stream given up */
-	uint64_t bytes;           /* written to all files */
+	uint64_t bytes;           /* written to all segments */
 	/* The current or the last recording of the writer; the loop may already be at the next one.
 	 * Tag 0: none yet. */
 	uint64_t recording_tag;
@@ -32,7 +31,7 @@ struct bc_writer_stats {
 	uint64_t manifest_failed; /* sealed files whose hash is not in their manifest */
 	unsigned unsealed;        /* files that could not be sealed */
 	unsigned deleted;         /* files that were deleted while open */
-	/* At the last check: of the file system; of all segments and raw captures. */
+	/* At the last check: of the file system; of all segments. */
 	bool is_free_unknown; /* the file system does not tell */
 	uint64_t free_bytes;
 	bool has_no_inodes; /* no file can be created */

@@ -1,11 +1,11 @@
-/* Writes a segment or a raw capture.
+/* Writes a segment.
  *
- *     bc_segment_create() or bc_raw_create()     creates NAME.partial and writes the header
- *     bc_segment_append(), bc_raw_append() ...   appends a chunk or block, or nothing
+ *     bc_segment_create()                        creates NAME.partial and writes the header
+ *     bc_segment_append() ...                    appends a chunk, or nothing
  *     bc_atomic_file_sync(&writer.file) ...      makes the appended data durable
- *     bc_segment_seal() or bc_segment_abandon()  writes the index or end, renames; or just closes
+ *     bc_segment_seal() or bc_segment_abandon()  writes the index, renames; or just closes
  *
- * After any failure the file still consists of whole chunks or blocks, because partial writes are
+ * After any failure the file still consists of whole chunks, because partial writes are
  * truncated, and the call can be repeated. Not thread-safe: one thread at a time. */
 #ifndef BC_FORMATS_SEGMENT_SEGMENT_WRITER_H
 #define BC_FORMATS_SEGMENT_SEGMENT_WRITER_H

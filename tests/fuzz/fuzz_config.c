@@ -33,7 +33,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (bc_config_check(&config, &errors) != (errors.count == 0))
 		abort();
 	if (errors.count == 0) {
-		(void)bc_config_keeps_raw(&config);
 		bc_config_make_once(&config);
 		if (!bc_config_check(&config, &errors))
 			abort();

@@ -31,7 +31,7 @@ fi
 # Each program is a target. Seeds for targets that were not built are ignored.
 targets=$(cd "$folder" && ls | sed -n 's/^fuzz_\([a-z0-9_]*\)$/\1/p')
 rm -rf "$seeds"
-for target in $targets bcp1 segment recover repaired pages overview config usb raw api_body record_encoder; do
+for target in $targets bcp1 segment recover repaired pages overview config usb api_body record_encoder; do
 	mkdir -p "$seeds/$target"
 done
 
@@ -43,15 +43,12 @@ for seed in 1 2 3; do
 	build/buscap sim --seed $seed --count 60 -O byu | lz4 -q >"$seeds/segment/lz4-$seed"
 	build/buscapd --once --source sim:rate=max,count=300,seed=$seed,loss=0.5 -o "$seeds/out-$seed" >/dev/null 2>&1
 	cat "$seeds/out-$seed"/*.byu.lz4 >"$seeds/segment/segment-$seed"
-	build/buscapd --once --source sim:rate=max,count=300,seed=$seed,loss=0.5 -o "$seeds/raw-$seed" --set output.keep_raw=yes >/dev/null 2>&1
-	{ printf '\001'; cat "$seeds/raw-$seed"/*.bcp1.lz4; } >"$seeds/raw/$seed"
 	cp "$seeds/segment/segment-$seed" "$seeds/repaired/$seed"
 	cp "$seeds/segment/segment-$seed" "$seeds/pages/$seed"
 	{ printf '\377'; cat "$seeds/segment/segment-$seed"; } >"$seeds/overview/$seed"
 	for mode in 000 001 002 006 016; do
 		{ printf "\\$mode"; cat "$seeds/segment/segment-$seed"; } >"$seeds/recover/$mode-$seed"
 	done
-	{ printf '\007'; cat "$seeds/raw-$seed"/*.bcp1.lz4; } >"$seeds/recover/raw-$seed"
 done
 cat >"$seeds/config/all" <<-'EOF'
 	[source]

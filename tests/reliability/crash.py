@@ -47,8 +47,6 @@ class Killer:
                 "--set", "pipeline.buffer=128M"]
         if rng.random() < 0.5:
             argv += ["--set", "pipeline.flush=10ms", "--set", "pipeline.sync=3ms"]
-        if rng.random() < 0.25:
-            argv += ["--set", "output.keep_raw=yes"]
         return argv
 
     def kill_recording(self, rules="pwrite:hold"):

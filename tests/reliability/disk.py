@@ -1,5 +1,5 @@
 """Failing disks: makes each file call of a run fail in turn with ENOSPC, EIO, EDQUOT and EROFS, and each write and read
-short: once, until switched off, and for good. Runs record, rotate, delete by rule, keep raw captures, and recover what
+short: once, until switched off, and for good. Runs record, rotate, delete by rule, and recover what
 an earlier run left. Also fills a small file system whose size shrinks and grows (as root), and quotas that come and go.
 
 The daemon must end by itself or when asked, its counts must add up at every moment, earlier files must stay whole, every
@@ -32,19 +32,18 @@ BASE = ("--once", "--source", f"sim:rate=max,count={SAMPLES}", *SMALL, "--set", 
 SCENARIOS = {
     "rotation": ("-b", "filesize:200K"),
     "ring": ("-b", "filesize:200K", "-b", "files:2"),
-    "raw": ("-b", "filesize:600K", "--set", "output.keep_raw=yes"),
     "recovery": ("-b", "filesize:200K"),
 }
 
 
 class Left:
-    """The files of a killed daemon, with a segment and a raw capture left open."""
+    """The files of a killed daemon, with a segment left open."""
 
     def __init__(self, directory):
         out = directory / "left"
         out.mkdir()
-        argv = ("--source", "sim:rate=1M,count=4M", "-o", out, "-b", "filesize:200K", *SMALL, "--set",
-                "output.keep_raw=yes", "--set", "pipeline.flush=20ms")
+        argv = ("--source", "sim:rate=1M,count=4M", "-o", out, "-b", "filesize:200K", *SMALL,
+                "--set", "pipeline.flush=20ms")
         with Daemon(*argv, socket=directory / "left.socket") as daemon:
             self.recording = daemon.wait_ready()["recording"]["id"]
             harness.wait_until(lambda: harness.segments(out), "a segment is sealed")

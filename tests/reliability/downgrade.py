@@ -17,9 +17,8 @@ import reference
 from harness import BUSCAP, Daemon, equal, run as run_program
 from recovered import SMALL, start_again, xxh64
 
-HEADERS = (0x184D2A50, 0x184D2A53)  # of a segment, of a raw capture
+HEADER = 0x184D2A50
 CHUNK = 0x184D2A51
-BLOCK = 0x184D2A54
 FRAME = 0x184D2204
 
 
@@ -60,11 +59,11 @@ def changed(data, change_header=None, chunk_version=None):
     for start, magic, end in frames(data):
         out += data[at:start]
         frame = data[start:end]
-        if magic in HEADERS and change_header is not None:
+        if magic == HEADER and change_header is not None:
             frame = changed_header(frame, change_header)
         elif magic == CHUNK and chunk_version is not None:
             frame = with_hash(frame[:8] + struct.pack("<I", chunk_version(struct.unpack_from("<I", frame, 8)[0])) + frame[12:])
-        elif magic not in (*HEADERS, CHUNK, BLOCK):
+        elif magic not in (HEADER, CHUNK):
             frame = b""  # the index: the offsets have changed
         out += frame
         at = end
@@ -99,9 +98,9 @@ READERS = (("info",), ("verify",), ("dump",), ("stats",), ("convert", "-O", "byu
 
 
 def killed(out, socket):
-    """Returns {name: bytes} of the files of a killed daemon: segments and raw captures."""
+    """Returns {name: bytes} of the files of a killed daemon."""
     out.mkdir()
-    argv = ("--source", "sim:rate=1M,count=60M", "-o", out, "-b", "filesize:200K", *SMALL, "--set", "output.keep_raw=yes",
+    argv = ("--source", "sim:rate=1M,count=60M", "-o", out, "-b", "filesize:200K", *SMALL,
             "--set", "pipeline.flush=20ms")
     with Daemon(*argv, socket=socket) as daemon:
         daemon.wait_ready()
@@ -113,15 +112,13 @@ def killed(out, socket):
 
 
 def left_open(directory):
-    """Returns {name: bytes} of the files of a daemon that was killed while a segment and a raw capture were open, each with
-    more than a header."""
+    """Returns {name: bytes} of the files of a daemon that was killed while a segment was open, with more than a header."""
     for number in range(50):
         files = killed(directory / f"made{number}", directory / "made.socket")
         partial = [name for name in files if name.endswith(".partial")]
-        kinds = {name.split(".")[-3] for name in partial}
-        if kinds == {"byu", "bcp1"} and all(len(files[name]) > 10_000 for name in partial):
+        if partial and all(len(files[name]) > 10_000 for name in partial):
             return files
-    raise AssertionError("no kill left an open segment and raw capture with data")
+    raise AssertionError("no kill left an open segment with data")
 
 
 def contents(directory):
@@ -136,8 +133,6 @@ def future(directory, options, number, made):
     out.mkdir()
     files = {}
     for name, data in made.items():
-        if ".byu." not in name and change == "chunks":
-            continue  # blocks of a raw capture have no version
         files[name] = CHANGES[change](data, rng)
         (out / name).write_bytes(files[name])
     err = ""

@@ -35,7 +35,7 @@ RECORDS, SYNCS = RATE, 20  # durable at the end of a recorded run, and seen to b
 CHUNKS = ("--set", "pipeline.flush=10ms", "--set", "pipeline.sync=20ms", "--set", "pipeline.buffer=128M")
 VARIANTS = (
     ("-b", "filesize:40K"),
-    ("-b", "filesize:25K", "--set", "output.keep_raw=yes"),
+    ("-b", "filesize:25K"),
     ("-b", "filesize:30K", "-b", "files:5"),
     ("-b", "filesize:1G"),
 )

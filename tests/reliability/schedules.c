@@ -639,7 +639,7 @@ static void configure(void)
 	c->recording.mode = modes[dice_below(&fibers.dice, 3)];
 	c->recording.flight_ns = 0;
 	c->workers = 1 + dice_below(&fibers.dice, 4);
-	c->buffer_bytes = bc_pool_min_bytes(c->workers, false) +
+	c->buffer_bytes = bc_pool_min_bytes(c->workers) +
 			  dice_below(&fibers.dice, 4) * sizeof(struct bc_slot);
 	c->flush_ns = 1000000 * (1 + dice_below(&fibers.dice, 20));
 	c->sync_ns = 1000000 * (1 + dice_below(&fibers.dice, 200));

@@ -19,7 +19,6 @@ pytestmark = pytest.mark.threads
 SAMPLES = 340000
 # No partial chunks, on a slow machine too.
 SWEEP = ("--source", f"sim:rate=max,count={SAMPLES}", "-b", "filesize:600K", "--set", "pipeline.flush=1h")
-KEEP = ("--set", "output.keep_raw=yes")
 
 
 def script(tmp, text, name="command"):
@@ -32,11 +31,11 @@ def script(tmp, text, name="command"):
 def test_every_sealed_file_is_copied_before_the_daemon_exits(tmp):
     (tmp / "copy").mkdir()
     command = script(tmp, 'cp "$1" $D/copy/ && echo "$BUSCAP_HASH  ${1##*/}" >>$D/copy/$BUSCAP_RECORDING.xxh128')
-    done = run(BUSCAPD, "--once", *SWEEP, *KEEP, "-o", tmp / "out", *command)
+    done = run(BUSCAPD, "--once", *SWEEP, "-o", tmp / "out", *command)
     equal(done.returncode, 0, done.stderr.decode())
     files = sorted(path.name for path in (tmp / "out").glob("*.lz4"))
     equal(sorted(path.name for path in (tmp / "copy").glob("*.lz4")), files, "copied")
-    assert len(files) >= 4, files
+    assert len(files) >= 2, files
     for path in (tmp / "copy").iterdir():
         # The manifest written by the command equals the daemon's.
         equal(path.read_bytes(), (tmp / "out" / path.name).read_bytes(), path.name)

@@ -67,8 +67,6 @@ EVENTS = [{"event": name, "seq": n, "time": TIME, **more} for n, (name, more) in
     ("segment-started", {"recording": RECORDING["id"], "segment": 2, "path": "/d/x"}),
     ("segment-sealed", {"recording": RECORDING["id"], "segment": 2, "path": "/d/x", "records": 1000, "bytes": 2000,
                         "chunks": 1, "gaps": 1, "lost": 12, "hash": "00ff", "first_record": 0, "started": TIME}),
-    ("capture-sealed", {"recording": RECORDING["id"], "segment": 2, "path": "/d/x.bcp1", "records": 0, "bytes": 3000,
-                        "chunks": 1, "gaps": 0, "lost": 0, "hash": "00fe", "first_record": 0, "started": TIME}),
     ("mark", {"mark": {"text": "here", "record": 7, "tick": 8, "epoch": 0}}),
     ("mark", {"mark": {"text": "here", "record": None, "tick": 8, "epoch": 0}}),
     ("trigger", {"name": "roi", "action": "stop", "record": 9, "tick": 10, "epoch": 0}),
@@ -94,7 +92,6 @@ recording started  20261120T091500Z-3f9a2c-boot, label boot
 recording ended    20261120T091500Z-3f9a2c-boot: 61,203,456 records in 3 segments, 1 sample lost; ended: limit reached
 segment started    /d/x
 segment sealed     /d/x: 1,000 records, 2.00 kB, 12 samples lost, hash 00ff
-capture sealed     /d/x.bcp1: 3.00 kB, hash 00fe
 mark               here, before record 7, tick 8
 mark               here, tick 8
 trigger            roi: stop, at record 9, tick 10
@@ -111,7 +108,7 @@ command failed     /d/x, exit code 3
 command failed     /d/x: it was left out
 reload             configuration reloaded
 missed             4 events (this program was too slow)
-{"event":"of-tomorrow","seq":23,"time":"2026-11-20T09:15:00.123456789Z","what":"\\u009b\\u0007"}
+{"event":"of-tomorrow","seq":22,"time":"2026-11-20T09:15:00.123456789Z","what":"\\u009b\\u0007"}
 stopping           buscapd is stopping: SIGTERM
 """
 

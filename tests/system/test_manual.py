@@ -204,7 +204,7 @@ OTHER_VALUES = {
     "usb.protocol": "raw6", "usb.link": "ftdi", "usb.transfers": "17", "usb.transfer_size": "128K", "usb.transfer_timeout": "1s",
     "usb.clock_hz": "1000", "usb.wait": "11s", "usb.silence": "11s", "usb.silence_action": "restart",
     "usb.back_off": "101ms", "usb.back_off_max": "6s", "usb.ftdi_latency": "17ms", "usb.ftdi_mode": "fifo",
-    "output.dir": "elsewhere", "output.label": "x", "output.keep_raw": "yes", "output.compression": "fast",
+    "output.dir": "elsewhere", "output.label": "x", "output.compression": "fast",
     "output.sealed_command": "/bin/true",
     "output.sealed_timeout": "2h", "recording.record": "on-demand", "recording.flight_time": "11s",
     "recording.flight_size": "1M", "recording.sampling": "1s/2s", "recording.metadata.KEY": "x",

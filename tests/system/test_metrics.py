@@ -129,7 +129,7 @@ COUNTERS = {
     "received_samples": ("counts", "received"), "written_samples": ("counts", "written"), "durable_samples": ("counts", "durable"),
     "inexact_gaps": ("counts", "inexact_gaps"), "skipped_bytes": ("counts", "skipped_bytes"), "gaps": ("counts", "gaps"),
     "damaged_places": ("counts", "damaged_places"), "unknown_special_cycles": ("counts", "unknown_special_cycles"),
-    "raw_dropped_bytes": ("counts", "raw_dropped_bytes"), "deleted_records": ("counts", "deleted_records"),
+    "deleted_records": ("counts", "deleted_records"),
     "sealed_segments": ("sealed", "segments"), "dropped_log_lines": ("dropped_log_lines",),
     "sealed_commands_failed": ("sealed", "commands_failed"), "sealed_manifest_failures": ("sealed", "manifest_failures"),
 }

@@ -432,7 +432,7 @@ TEST_F(what_is_printed_can_be_read)
 		"[source]\nsource = usb:serial=B2,wait=1\nspeed = 2.5\n[usb]\nid = "
 		"0403:6014\nlink = ftdi\nprotocol = raw6\ntransfer_timeout = 1.5\n"
 		"ftdi_latency = 3ms\nftdi_mode = fifo\nsilence_action = restart\n"
-		"[output]\nlabel = x\nkeep_raw = yes\nsealed_command = /bin/true\n"
+		"[output]\nlabel = x\nsealed_command = /bin/true\n"
 		"[recording]\nrecord = flight\nflight_time = 90s\nsampling = 10ms/1s\n"
 		"metadata.b = 1 \"x\"\nmetadata.a = \xc3\xa9\n"
 		"[filter]\nkeep.vga = addr=a0000-bffff\nkeep = proc=1\nleave_out.x = proc=3\n"
@@ -538,7 +538,7 @@ TEST_F(conflicting_settings_are_rejected)
 	assert_non_null(strstr(f->err, "speed"));
 	assert_true(bc_config_set(c, "source", "speed", "max", f->err, sizeof(f->err)));
 	c->workers = 2;
-	c->buffer_bytes = bc_pool_min_bytes(2, false);
+	c->buffer_bytes = bc_pool_min_bytes(2);
 	assert_true(check(f));
 	c->buffer_bytes--;
 	assert_false(check(f));
@@ -583,17 +583,12 @@ TEST_F(the_flight_recorder_fits_next_to_what_the_workers_need)
 	set(f, "recording", "record", "flight");
 	assert_valid(f);
 	c->workers = 2;
-	c->buffer_bytes = bc_pool_min_bytes(2, false) + (8u << 20);
+	c->buffer_bytes = bc_pool_min_bytes(2) + (8u << 20);
 	set(f, "recording", "flight_size", "8M");
 	assert_valid(f);
 	c->buffer_bytes--;
 	assert_invalid(f, "flight_size: too large; a buffer of");
 	set(f, "recording", "flight_size", "0");
-	assert_valid(f);
-	c->buffer_bytes = 64u << 20;
-	set(f, "output", "keep_raw", "yes");
-	assert_invalid(f, "keep_raw: not with record = flight");
-	set(f, "recording", "record", "on-demand");
 	assert_valid(f);
 }
 
@@ -660,10 +655,6 @@ TEST_F(max_use_has_space_for_the_open_files)
 	assert_invalid(f,
 		"max_use: too small; with rotation.filesize, the open segment takes up to 10 MiB");
 	set(f, "space", "max_use", "10M");
-	assert_valid(f);
-	set(f, "output", "keep_raw", "yes");
-	assert_invalid(f, "the open files take up to");
-	set(f, "rotation", "filesize", "1M");
 	assert_valid(f);
 }
 

@@ -128,7 +128,7 @@ TEST_FIXTURE(fixture, set_up, tear_down)
 static void open_pipeline(struct fixture *f, bool is_live, unsigned flight_chunks)
 {
 	struct bc_pipeline_options pipeline = {
-		.buffer_bytes = bc_pool_min_bytes(1, false) + 2 * sizeof(struct bc_slot),
+		.buffer_bytes = bc_pool_min_bytes(1) + 2 * sizeof(struct bc_slot),
 		.workers = 1,
 		.dir = f->dir.path,
 		.dir_fd = f->dir.fd,

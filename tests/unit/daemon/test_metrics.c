@@ -221,7 +221,7 @@ TEST_F(the_status_is_written_byte_for_byte)
 		"\"disk\":0,\"board\":7,\"sequence\":0,\"crc\":1024,\"unplugged\":0,"
 		"\"damaged\":0,\"transfer\":0,\"crash\":0},\"gaps\":5,\"inexact_gaps\":3,"
 		"\"skipped_bytes\":0,\"damaged_places\":0,\"unknown_special_cycles\":0,"
-		"\"raw_dropped_bytes\":0,\"deleted_records\":0},\"rates\":{\"samples_per_second\":"
+		"\"deleted_records\":0},\"rates\":{\"samples_per_second\":"
 		"0,"
 		"\"record_bytes_per_second\":0,\"written_bytes_per_second\":1000000},\"buffer\":{"
 		"\"chunks\":0,"

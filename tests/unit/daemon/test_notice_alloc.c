@@ -71,7 +71,6 @@ TEST(the_notice_of_a_sealed_file_needs_no_memory)
 	open.dir = dir.path;
 	open.dir_fd = dir.fd;
 	open.segment.file.fd = -1;
-	open.raw.file.fd = -1;
 	bc_thread_health_init(&open.health);
 	bc_recording_info_init(&info);
 	strcpy(info.header.recording, "20261120T091500Z-3f9a2c");

@@ -586,20 +586,6 @@ TEST_F(written_gaps_are_not_given_up_with_the_end)
 	end_rotator(&r);
 }
 
-TEST_F(raw_bytes_given_up_are_those_of_the_recording)
-{
-	struct bc_rotator r;
-
-	start_rotator(f, &r);
-	struct bc_encoded *e = encode_chunk(f, 0, LAST, 0);
-	e->raw_bytes = 1;
-	e->raw_plain_bytes = 50;
-	bc_rotator_give_up(&r, e);
-	assert_int_equal(r.open.total.raw_abandoned, 50);
-	assert_int_equal(r.open.stats.raw_abandoned, 50);
-	end_rotator(&r);
-}
-
 TEST_F(an_empty_segment_is_not_written_to_below_keep_free)
 {
 	struct bc_segment_header header;
@@ -621,36 +607,28 @@ TEST_F(an_empty_segment_is_not_written_to_below_keep_free)
 
 #define FILE_LIMIT 48000u
 
-/* Writes a chunk and, if raw_bytes is not 0, a raw block that large. */
-static void write_with_raw(struct fixture *f, struct bc_rotator *r, uint8_t *raw, size_t raw_bytes)
+static void write_plain(struct fixture *f, struct bc_rotator *r)
 {
 	struct bc_encoded *e = encode_chunk(f, 0, 0, 0);
 
-	e->raw = raw;
-	e->raw_bytes = raw_bytes;
-	e->raw_form = BC_FORMAT_BCP1;
 	assert_true(bc_rotator_write(r, e));
 	bc_queue_push(&f->outputs, e);
 }
 
-TEST_F(files_are_sealed_below_a_limit_of_their_size)
+TEST_F(segments_are_sealed_below_a_limit_of_their_size)
 {
-	uint8_t raw[3000] = {0};
+	struct bc_rotator r;
 
 	set_file_limit(FILE_LIMIT);
-	for (size_t raw_bytes = 0; raw_bytes <= sizeof(raw); raw_bytes += sizeof(raw)) {
-		struct bc_rotator r;
-		start_rotator(f, &r);
-		for (int i = 0; i < 200; i++)
-			write_with_raw(f, &r, raw, raw_bytes);
-		assert_true(bc_open_segment_cut(&r.open));
-		assert_true(r.open.total.segments > 2);
-		assert_int_equal(r.open.total.records, 200 * RECORDS);
-		assert_int_equal(r.open.total.left_open, 0);
-		assert_int_equal(r.open.stats.unsealed, 0);
-		end_rotator(&r);
-		temp_dir_empty(&f->dir);
-	}
+	start_rotator(f, &r);
+	for (int i = 0; i < 200; i++)
+		write_plain(f, &r);
+	assert_true(bc_open_segment_cut(&r.open));
+	assert_true(r.open.total.segments > 2);
+	assert_int_equal(r.open.total.records, 200 * RECORDS);
+	assert_int_equal(r.open.total.left_open, 0);
+	assert_int_equal(r.open.stats.unsealed, 0);
+	end_rotator(&r);
 	set_file_limit(RLIM_INFINITY);
 }
 
@@ -663,14 +641,14 @@ TEST_F(a_killed_segment_is_recovered_below_the_limit_of_its_size)
 	set_file_limit(FILE_LIMIT);
 	start_rotator(f, &r);
 	while (r.open.total.segments + r.open.total.left_open == 0)
-		write_with_raw(f, &r, NULL, 0);
+		write_plain(f, &r);
 	uint64_t chunks = r.open.total.chunks;
 	end_rotator(&r);
 	temp_dir_empty(&f->dir);
 	/* Write as many as fit, then stop without sealing. */
 	start_rotator(f, &r);
 	for (uint64_t i = 0; i < chunks; i++)
-		write_with_raw(f, &r, NULL, 0);
+		write_plain(f, &r);
 	assert_int_equal(r.open.segment.chunks, chunks);
 	end_rotator(&r);
 	int fd = openat(
