@@ -2,9 +2,9 @@
 
 #include <string.h>
 
-#include "cli/client/client.h"
 #include "cli/client/event_text.h"
 #include "cli/client/live.h"
+#include "cli/io/client.h"
 #include "cli/term/json_path.h"
 #include "cli/term/options.h"
 

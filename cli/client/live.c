@@ -1,6 +1,6 @@
 #include "cli/client/live.h"
 
-#include "cli/client/client.h"
+#include "cli/io/client.h"
 #include "cli/term/interrupt.h"
 #include "cli/term/json_path.h"
 #include "cli/term/safe_text.h"

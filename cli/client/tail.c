@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/client/client.h"
 #include "cli/client/live.h"
+#include "cli/io/client.h"
 #include "cli/io/gap_text.h"
 #include "cli/io/name_args.h"
 #include "cli/term/json_path.h"

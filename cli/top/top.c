@@ -11,7 +11,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include "cli/client/client.h"
+#include "cli/io/client.h"
 #include "cli/io/name_args.h"
 #include "cli/term/json_path.h"
 #include "cli/term/options.h"

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/client/client.h"
+#include "cli/io/client.h"
 #include "cli/io/name_args.h"
 #include "cli/page/page.h"
 #include "cli/term/interrupt.h"

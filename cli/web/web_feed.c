@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "cli/client/client.h"
+#include "cli/io/client.h"
 #include "cli/term/json_path.h"
 #include "formats/base/clock.h"
 #include "formats/base/json.h"

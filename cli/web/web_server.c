@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "cli/client/client.h"
+#include "cli/io/client.h"
 #include "formats/base/clock.h"
 #include "formats/base/json.h"
 #include "formats/base/late_library.h"

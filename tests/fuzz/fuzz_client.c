@@ -11,10 +11,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "cli/client/client.h"
 #include "cli/client/event_text.h"
 #include "cli/client/status_lines.h"
 #include "cli/client/status_model.h"
+#include "cli/io/client.h"
 #include "tests/fuzz/scratch.h"
 #include "tests/support/answered.h"
 

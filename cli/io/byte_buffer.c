@@ -1,4 +1,4 @@
-#include "cli/client/byte_buffer.h"
+#include "cli/io/byte_buffer.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "cli/client/client.h"
+#include "cli/io/client.h"
 
 #include <assert.h>
 #include <ctype.h>
@@ -11,8 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/client/byte_buffer.h"
-#include "cli/client/socket_probe.h"
+#include "cli/io/byte_buffer.h"
+#include "cli/io/socket_probe.h"
 #include "cli/term/json_path.h"
 #include "cli/term/safe_text.h"
 #include "formats/base/clock.h"

@@ -18,8 +18,8 @@
  *   BC_EXIT_UNREACHABLE  no socket, no permission, timeout, or the daemon closed the connection
  *
  * After an error the client can be used again. */
-#ifndef BC_CLI_CLIENT_CLIENT_H
-#define BC_CLI_CLIENT_CLIENT_H
+#ifndef BC_CLI_IO_CLIENT_H
+#define BC_CLI_IO_CLIENT_H
 
 #include <jansson.h>
 #include <poll.h>

@@ -1,4 +1,4 @@
-#include "cli/client/socket_probe.h"
+#include "cli/io/socket_probe.h"
 
 #include <errno.h>
 #include <grp.h>

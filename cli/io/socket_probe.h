@@ -1,7 +1,7 @@
 /* Explains why the daemon's socket can't be connected to. libcurl only reports that it failed, and
  * does not wait while the socket's queue is full. */
-#ifndef BC_CLI_CLIENT_SOCKET_PROBE_H
-#define BC_CLI_CLIENT_SOCKET_PROBE_H
+#ifndef BC_CLI_IO_SOCKET_PROBE_H
+#define BC_CLI_IO_SOCKET_PROBE_H
 
 #include "formats/base/must_check.h"
 

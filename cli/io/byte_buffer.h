@@ -1,6 +1,6 @@
 /* A growing byte buffer with a maximum size, for responses and partial lines. */
-#ifndef BC_CLI_CLIENT_BYTE_BUFFER_H
-#define BC_CLI_CLIENT_BYTE_BUFFER_H
+#ifndef BC_CLI_IO_BYTE_BUFFER_H
+#define BC_CLI_IO_BYTE_BUFFER_H
 
 #include <stdbool.h>
 #include <stddef.h>
