@@ -21,7 +21,7 @@
 #define PIECE_BYTES (1u << 20)
 
 /* Windows of zstd and dictionaries of xz are limited to 8 MiB, which their levels up to 19 and 6
- * need: anyone who may replay could make the daemon allocate as much as a file asks for. */
+ * need: a file must not make the daemon allocate as much as it asks for. */
 #define WINDOW_LOG 23u
 
 /* Pieces delivered before other handles of the loop get their turn. */
@@ -284,9 +284,7 @@ static void read_all(struct file_source *f)
 	if (rc == -EINVAL) {
 		char what[320];
 		snprintf(what, sizeof(what),
-			"unknown format: %s; specify it (file:PATH,format=F; for a replay: "
-			"--format F)",
-			probe.err);
+			"unknown format: %s; specify it with file:PATH,format=F", probe.err);
 		push_end(f, rc, what);
 		return;
 	}

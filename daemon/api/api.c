@@ -9,7 +9,6 @@
 #include "daemon/api/api_params.h"
 #include "daemon/api/api_record.h"
 #include "daemon/api/metrics.h"
-#include "daemon/api/replay_upload.h"
 #include "daemon/http/accept.h"
 #include "daemon/http/permissions.h"
 #include "formats/base/clock.h"
@@ -121,7 +120,6 @@ static void stream_records(struct bc_call *call)
 enum route_kind {
 	PLAIN,
 	STREAM, /* of the response: no HEAD */
-	UPLOAD, /* its body is passed on as it arrives */
 };
 
 struct route {
@@ -153,10 +151,6 @@ static const struct route routes[] = {
 	{"POST", "/v1/triggers", bc_api_arm_trigger, PERMISSION(TRIGGER), PLAIN, NULL},
 	{"GET", "/v1/triggers/*", bc_api_get_trigger, 0, PLAIN, NULL},
 	{"DELETE", "/v1/triggers/*", bc_api_disarm_trigger, PERMISSION(TRIGGER), PLAIN, NULL},
-	{"GET", "/v1/replays", bc_api_list_replays, 0, PLAIN, NULL},
-	{"PUT", "/v1/replays", bc_api_upload_replay, PERMISSION(REPLAY), UPLOAD, bc_replay_query},
-	{"GET", "/v1/replays/*", bc_api_get_replay, 0, PLAIN, NULL},
-	{"DELETE", "/v1/replays/*", bc_api_cancel_replay, PERMISSION(REPLAY), PLAIN, NULL},
 	{"GET", "/v1/records", stream_records, 0, STREAM, records_query},
 	{"GET", "/v1/recordings/*/records", bc_api_get_records, 0, STREAM, bc_search_query_names},
 	{"GET", "/v1/find", bc_api_find, 0, STREAM, bc_search_query_names},
@@ -265,7 +259,7 @@ static bool check_body(struct bc_call *call, const struct route *route)
 	size_t bytes;
 
 	bc_request_body(call->request, &bytes);
-	if (bytes == 0 || route->kind == UPLOAD)
+	if (bytes == 0)
 		return true;
 	if (route->method[0] != 'P') {
 		snprintf(call->err, sizeof(call->err), "%s requests have no body", route->method);
@@ -277,21 +271,6 @@ static bool check_body(struct bc_call *call, const struct route *route)
 		return true;
 	bc_call_error(call->request, 415, "the body must be JSON; send Content-Type: " BC_JSON_TYPE,
 		NULL);
-	return false;
-}
-
-bool bc_api_is_upload(void *api, const struct bc_request *request)
-{
-	const char *path = bc_request_path(request);
-	const char *method = bc_request_method(request);
-	char name[256];
-
-	(void)api;
-	for (size_t i = 0; i < ROUTES; i++)
-		if (routes[i].kind == UPLOAD &&
-			route_has_path(&routes[i], path, name, sizeof(name)) &&
-			route_has_method(&routes[i], method))
-			return true;
 	return false;
 }
 

@@ -2,8 +2,7 @@
  * its machine-readable form.
  *
  *     struct bc_api api = {...};
- *     struct bc_server_options options = {
- *             .context = &api, .request = bc_api_request, .is_upload = bc_api_is_upload, ...};
+ *     struct bc_server_options options = {.context = &api, .request = bc_api_request, ...};
  */
 #ifndef BC_DAEMON_API_API_H
 #define BC_DAEMON_API_API_H
@@ -13,9 +12,6 @@
 /* Responds to a request, immediately or when the operation is complete. `api` is a struct bc_api.
  */
 void bc_api_request(void *api, struct bc_request *request);
-
-/* Whether the body of a request is passed on as it arrives: for bc_server_options. */
-bool bc_api_is_upload(void *api, const struct bc_request *request);
 
 /* The same for metrics_listen, which serves only /metrics. */
 void bc_api_metrics_only(void *api, struct bc_request *request);

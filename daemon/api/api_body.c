@@ -71,18 +71,10 @@ bool bc_body_parse(struct bc_body *body, const char *text, size_t bytes, const c
 	json_t *object = bytes != 0 ? bc_json_parse(text, bytes, JSON_REJECT_DUPLICATES, &error)
 				    : json_object();
 
-	if (object != NULL || bytes == 0)
-		return bc_body_from_object(body, object, names, err, errlen);
-	*body = (struct bc_body){.err = err, .errlen = errlen};
-	fail_json(body, &error);
-	return false;
-}
-
-bool bc_body_from_object(
-	struct bc_body *body, json_t *object, const char *const *names, char *err, size_t errlen)
-{
 	*body = (struct bc_body){.object = object, .err = err, .errlen = errlen};
-	if (object == NULL)
+	if (object == NULL && bytes != 0)
+		fail_json(body, &error);
+	else if (object == NULL)
 		bc_message(err, errlen, "out of memory");
 	else if (!json_is_object(object))
 		bc_message(err, errlen, "the body must be a JSON object");

@@ -37,12 +37,7 @@ struct bc_body {
 bool bc_body_parse(struct bc_body *body, const char *text, size_t bytes, const char *const *names,
 	char *err, size_t errlen) BC_MUST_CHECK;
 
-/* The same for an object that exists already, which the body owns from then on. NULL means out of
- * memory. */
-bool bc_body_from_object(struct bc_body *body, json_t *object, const char *const *names, char *err,
-	size_t errlen) BC_MUST_CHECK;
-
-/* Frees a body from one of these. Not for its inner objects. */
+/* Frees a parsed body. Not for its inner objects. */
 void bc_body_free(struct bc_body *body);
 
 bool bc_body_has(const struct bc_body *body, const char *name);

@@ -32,7 +32,6 @@ void bc_call_refuse(struct bc_call *call, enum bc_refusal refusal)
 		[BC_BAD_VALUE] = 400,
 		[BC_NOT_FOUND] = 404,
 		[BC_NOT_NOW] = 409,
-		[BC_UNAVAILABLE] = 503,
 		[BC_FAILED] = 500,
 	};
 

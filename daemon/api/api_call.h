@@ -5,7 +5,6 @@
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <uv.h>
 
 #include "daemon/api/catalog.h"
 #include "daemon/http/request.h"
@@ -21,7 +20,6 @@
 /* All objects belong to the caller and must outlive the server. */
 struct bc_api {
 	void *context;
-	uv_loop_t *loop;
 	struct bc_status (*status)(void *context); /* of recorder, server and streams */
 	struct bc_recorder *recorder;
 	struct bc_event_broadcast *broadcast;
@@ -60,7 +58,7 @@ void bc_call_refuse(struct bc_call *call, enum bc_refusal refusal);
  * has been sent a 403. */
 bool bc_call_check_permissions(struct bc_call *call, uint32_t permissions);
 
-/* The same for the triggers of a recording or replay, which need their own permission. */
+/* The same for the triggers of a recording, which need their own permission. */
 bool bc_call_may_arm(struct bc_call *call, unsigned triggers);
 
 #endif

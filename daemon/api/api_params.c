@@ -10,8 +10,6 @@
 static const char *const start_names[] = {"label", "metadata", "limits", "pre", "triggers", NULL};
 static const char *const snapshot_names[] = {
 	"label", "metadata", "pre", "post", "until_stopped", NULL};
-const char *const bc_replay_query[] = {"name", "recording", "format", "clock_hz", "speed", "label",
-	"metadata", "limits", "triggers", NULL};
 static const char *const trigger_names[] = {
 	"name", "when", "action", "pre", "post", "text", "holdoff", NULL};
 static const char *const limit_names[] = {"duration", "records", "filesize", NULL};
@@ -143,62 +141,6 @@ static bool parse_snapshot(struct bc_api_params *params, const struct bc_body *b
 	       parse_time_or_size(body, "pre", &params->start.pre) && parse_post(params, body);
 }
 
-static bool parse_format(struct bc_api_params *params, const struct bc_body *body)
-{
-	char name[32];
-
-	if (!bc_body_has(body, "format"))
-		return true;
-	if (!bc_body_text(body, "format", name, sizeof(name)))
-		return false;
-	params->replay.format = bc_format_by_name(name);
-	return bc_format_is_bus(params->replay.format) ||
-	       bc_body_fail(body, "format",
-		       "must be segment, bcp1, raw6, byu, byu16, byu24 or byu-be; use buscap "
-		       "convert for other formats");
-}
-
-static bool parse_speed(struct bc_api_params *params, const struct bc_body *body)
-{
-	const json_t *item = json_object_get(body->object, "speed");
-	const char *word = json_string_value(item);
-	double *speed = &params->replay.speed;
-
-	if (item == NULL || (word != NULL && strcmp(word, "max") == 0)) {
-		*speed = 0;
-		return true;
-	}
-	if (word != NULL && strcmp(word, "realtime") == 0) {
-		*speed = 1;
-		return true;
-	}
-	*speed = json_number_value(item);
-	return (*speed >= 1e-6 && *speed <= 1e6) ||
-	       bc_body_fail(body, "speed",
-		       "must be \"max\", \"realtime\" or a multiple of real time up to 1000000");
-}
-
-static bool parse_replay(struct bc_api_params *params, const struct bc_body *body)
-{
-	struct bc_replay_request *replay = &params->replay;
-	bool is_ok = bc_body_text(
-			     body, "recording", params->recording, sizeof(params->recording)) &&
-		     bc_body_text(body, "name", params->name, sizeof(params->name)) &&
-		     parse_format(params, body) &&
-		     bc_body_integer(body, "clock_hz", 1, BC_BODY_INTEGER_MAX, &replay->clock_hz) &&
-		     parse_speed(params, body) && parse_label(params, body) &&
-		     parse_metadata(params, body) && parse_limits(params, body) &&
-		     parse_triggers(params, body);
-
-	replay->recording = params->recording[0] != '\0' ? params->recording : NULL;
-	if (params->name[0] == '\0')
-		snprintf(params->name, sizeof(params->name), "%s",
-			replay->recording != NULL ? replay->recording : "upload");
-	replay->name = params->name;
-	replay->start = params->start;
-	return is_ok;
-}
-
 static bool parse_new_trigger(struct bc_api_params *params, const struct bc_body *body)
 {
 	return parse_trigger(&params->triggers[0], params->names, body);
@@ -222,13 +164,6 @@ static bool parse_rotate(struct bc_api_params *params, const struct bc_body *bod
 	return true;
 }
 
-static void link_members(struct bc_api_params *params)
-{
-	params->start.label = params->label;
-	params->start.metadata = params->metadata;
-	params->start.triggers = params->triggers;
-}
-
 bool bc_api_params_parse(struct bc_api_params *params, enum bc_api_params_kind kind,
 	const char *text, size_t bytes, char *err, size_t errlen)
 {
@@ -245,51 +180,12 @@ bool bc_api_params_parse(struct bc_api_params *params, enum bc_api_params_kind k
 	};
 	struct bc_body body;
 
-	link_members(params);
+	params->start.label = params->label;
+	params->start.metadata = params->metadata;
+	params->start.triggers = params->triggers;
 	if (!bc_body_parse(&body, text, bytes, kinds[kind].names, err, errlen))
 		return false;
 	bool is_ok = kinds[kind].parse(params, &body);
-	bc_body_free(&body);
-	return is_ok;
-}
-
-/* Returns the value of a query parameter as JSON: names are text, other values may be JSON. */
-static json_t *query_json(const char *name, const char *value)
-{
-	bool is_name = strcmp(name, "name") == 0 || strcmp(name, "recording") == 0 ||
-		       strcmp(name, "format") == 0 || strcmp(name, "label") == 0;
-	json_t *json = is_name ? NULL
-			       : bc_json_parse(value, strlen(value),
-					 JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, NULL);
-
-	return json != NULL ? json : bc_json_text(value);
-}
-
-/* Returns NULL if out of memory. */
-static json_t *query_object(const struct bc_request *request)
-{
-	json_t *object = json_object();
-
-	for (unsigned i = 0; bc_replay_query[i] != NULL && object != NULL; i++) {
-		const char *value = bc_request_query(request, bc_replay_query[i]);
-		if (value == NULL || json_object_set_new(object, bc_replay_query[i],
-					     query_json(bc_replay_query[i], value)) == 0)
-			continue;
-		json_decref(object);
-		object = NULL;
-	}
-	return object;
-}
-
-bool bc_api_params_parse_replay(
-	struct bc_api_params *params, const struct bc_request *request, char *err, size_t errlen)
-{
-	struct bc_body body;
-
-	link_members(params);
-	if (!bc_body_from_object(&body, query_object(request), bc_replay_query, err, errlen))
-		return false;
-	bool is_ok = parse_replay(params, &body);
 	bc_body_free(&body);
 	return is_ok;
 }

@@ -1,12 +1,10 @@
-/* The parameters of requests, parsed from their bodies; those of a replay, whose body is the file,
- * from its query. docs/api.md lists them. */
+/* The parameters of requests, parsed from their bodies. docs/api.md lists them. */
 #ifndef BC_DAEMON_API_API_PARAMS_H
 #define BC_DAEMON_API_API_PARAMS_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "daemon/http/request.h"
 #include "daemon/recorder/recorder.h"
 #include "daemon/trigger/trigger.h"
 #include "formats/base/must_check.h"
@@ -32,9 +30,6 @@ struct bc_api_params {
 	char metadata[BC_METADATA_MAX];
 	struct bc_trigger
 		triggers[BC_TRIGGERS_REQUESTED]; /* of a trigger request: only the first */
-	struct bc_replay_request replay;         /* includes `start` */
-	char name[BC_REPLAY_NAME_MAX + 1];
-	char recording[BC_RECORDING_ID_MAX];
 	char mark[BC_MARK_TEXT_MAX + 1];
 };
 
@@ -42,12 +37,5 @@ struct bc_api_params {
  * invalid, returns false with a message in `err` that names the member. */
 bool bc_api_params_parse(struct bc_api_params *params, enum bc_api_params_kind kind,
 	const char *body, size_t bytes, char *err, size_t errlen) BC_MUST_CHECK;
-
-/* The query parameters of a replay, ending with NULL. */
-extern const char *const bc_replay_query[];
-
-/* The same for a replay. Sets params->replay except for its fd. */
-bool bc_api_params_parse_replay(struct bc_api_params *params, const struct bc_request *request,
-	char *err, size_t errlen) BC_MUST_CHECK;
 
 #endif

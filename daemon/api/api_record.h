@@ -1,5 +1,5 @@
-/* The API for recordings, snapshots, marks, metadata, triggers and replays, except for their start
- * (daemon/api/replay_upload.h). Each function responds to its request, immediately or later. */
+/* The API for recordings, snapshots, marks, metadata and triggers. Each function responds to its
+ * request, immediately or later. */
 #ifndef BC_DAEMON_API_API_RECORD_H
 #define BC_DAEMON_API_API_RECORD_H
 
@@ -17,8 +17,5 @@ void bc_api_list_triggers(struct bc_call *call);
 void bc_api_get_trigger(struct bc_call *call);
 void bc_api_arm_trigger(struct bc_call *call);
 void bc_api_disarm_trigger(struct bc_call *call);
-void bc_api_list_replays(struct bc_call *call);
-void bc_api_get_replay(struct bc_call *call);
-void bc_api_cancel_replay(struct bc_call *call);
 
 #endif

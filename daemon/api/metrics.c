@@ -329,12 +329,6 @@ static void write_flight(FILE *out, const struct bc_status_flight *f)
 static void write_rest(FILE *out, const struct bc_status *s)
 {
 	write_flight(out, s->flight);
-	if (s->replay_id != NULL) {
-		write_family(out, &(struct family){"replay", "", "The current replay."}, "info");
-		fputs("buscapd_replay_info{", out);
-		write_label(out, "id", s->replay_id, ",");
-		write_label(out, "name", s->replay_name, "} 1\n");
-	}
 	write_gauge(out, "triggers", "", "Armed triggers.", s->triggers);
 	write_gauge(out, "clients", "", "Connections to the socket.", s->clients);
 	write_family(out, &(struct family){"streams", "", "Clients reading a stream, by stream."},

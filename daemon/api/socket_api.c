@@ -14,8 +14,8 @@
 /* For metrics_listen: a scraper or two. */
 #define METRICS_CONNECTIONS 8u
 
-/* Descriptors that clients can't use: for segments, raw captures, manifests, lists of files, a
- * replay, commands and boards. */
+/* Descriptors that clients can't use: for segments, raw captures, manifests, lists of files,
+ * commands and boards. */
 #define DESCRIPTORS_KEPT 64u
 
 /* The least for clients, half of them for the owner. */
@@ -145,7 +145,6 @@ static int serve_socket(struct bc_socket_api *a)
 		.is_local = true,
 		.context = &a->api,
 		.request = bc_api_request,
-		.is_upload = bc_api_is_upload,
 	};
 
 	if (options.listen_fd < 0)
@@ -211,7 +210,6 @@ int bc_socket_api_open(struct bc_socket_api **api, const struct bc_socket_api_op
 	a->options = *options;
 	a->api = (struct bc_api){
 		.context = a,
-		.loop = options->loop,
 		.status = api_status,
 		.reserved = options->config->reserve,
 		.names = options->config->names,

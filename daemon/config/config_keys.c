@@ -541,10 +541,10 @@ const struct bc_config_key bc_config_keys[] = {
 		"Read at most this much per second to answer `GET /v1/find` and for the records of "
 		"recordings. 0: no limit.",
 		&bc_type_bytes, FIELD(find_rate)},
-	{"socket.reserve", "RIGHTS", "list:record|rotate|mark|note|snapshot|trigger|replay", NULL,
-		NULL, BC_RELOAD_NOW,
+	{"socket.reserve", "RIGHTS", "list:record|rotate|mark|note|snapshot|trigger", NULL, NULL,
+		BC_RELOAD_NOW,
 		"Operations that only the owner may request, separated by commas: `record`, "
-		"`rotate`, `mark`, `note`, `snapshot`, `trigger`, `replay`.",
+		"`rotate`, `mark`, `note`, `snapshot`, `trigger`.",
 		&type_reserve, FIELD(reserve)},
 	{"socket.metrics_listen", "ADDRESS:PORT", "choice:127.0.0.1:|[::1]:", NULL, NULL,
 		BC_RELOAD_RESTART,

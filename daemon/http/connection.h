@@ -65,9 +65,7 @@ struct bc_connections {
 	void *server;
 	void (*run_soon)(void *server); /* called when a connection was resumed */
 	void *context;
-	void (*request)(void *context, struct bc_request *request);         /* NULL: stopping */
-	bool (*is_upload)(void *context, const struct bc_request *request); /* NULL: never */
-	unsigned timeout_s;                                                 /* idle time */
+	void (*request)(void *context, struct bc_request *request); /* NULL: stopping */
 };
 
 /* Adds the connection of an accepted descriptor. Returns 0 with *connection set; -EAGAIN if the

@@ -12,7 +12,6 @@ static const char *const names[BC_PERMISSIONS] = {
 	[BC_PERMISSION_NOTE] = "note",
 	[BC_PERMISSION_SNAPSHOT] = "snapshot",
 	[BC_PERMISSION_TRIGGER] = "trigger",
-	[BC_PERMISSION_REPLAY] = "replay",
 };
 
 const char *bc_permission_name(enum bc_permission permission)
@@ -32,8 +31,8 @@ bool bc_permissions_parse(uint32_t *permissions, const char *text, char *err, si
 			p++;
 		if (p == BC_PERMISSIONS) {
 			bc_message(err, errlen,
-				"unknown operation; expected record, rotate, mark, note, snapshot, "
-				"trigger or replay");
+				"unknown operation; expected record, rotate, mark, note, snapshot "
+				"or trigger");
 			return false;
 		}
 		set |= bc_permission_bit(p);

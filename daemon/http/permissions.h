@@ -16,7 +16,6 @@ enum bc_permission {
 	BC_PERMISSION_NOTE,     /* add metadata */
 	BC_PERMISSION_SNAPSHOT, /* write out the flight recorder */
 	BC_PERMISSION_TRIGGER,  /* arm and disarm triggers */
-	BC_PERMISSION_REPLAY,   /* start and cancel replays */
 	BC_PERMISSIONS,
 };
 

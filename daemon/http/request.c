@@ -40,11 +40,9 @@ struct bc_request {
 	char *body; /* NULL, or BC_REQUEST_BODY_BYTES and a zero */
 	size_t body_bytes;
 	const struct refusal *refusal; /* sent when the body is complete; NULL: not refused */
-	bool is_delivered;             /* to the receiver, or refused */
-	bool is_upload;
-	bool is_body_over;                    /* of an upload */
-	const struct bc_deferred_ops *upload; /* until it has its response; may be NULL */
-	void *upload_context;
+	bool is_delivered;             /* to the receiver */
+	const struct bc_deferred_ops *deferred; /* until it has its response; may be NULL */
+	void *deferred_context;
 	bool has_response;
 	bool is_suspended;
 	unsigned status;
@@ -151,25 +149,9 @@ static void deliver(struct bc_request *r)
 	connections->request(connections->context, r);
 }
 
-static enum MHD_Result queue_response(struct bc_request *r);
-
-/* An upload may pause for any time. */
-static enum MHD_Result start_upload(struct bc_request *r)
-{
-	const char *expected = bc_request_header(r, MHD_HTTP_HEADER_EXPECT);
-
-	r->is_upload = true;
-	bc_mhd.MHD_set_connection_option(r->connection->mhd, MHD_CONNECTION_OPTION_TIMEOUT, 0u);
-	deliver(r);
-	if (r->has_response && expected != NULL && strcasecmp(expected, "100-continue") == 0)
-		return queue_response(r);
-	return MHD_YES;
-}
-
 static enum MHD_Result receive_head(
 	struct bc_connection *connection, const char *path, const char *method, void **slot)
 {
-	const struct bc_connections *connections = connection->connections;
 	const union MHD_ConnectionInfo *info = bc_mhd.MHD_get_connection_info(
 		connection->mhd, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
 	struct bc_request *r = calloc(1, sizeof(*r));
@@ -187,9 +169,6 @@ static enum MHD_Result receive_head(
 		r->refusal = &long_head;
 	else if (connection->has_zero_byte)
 		r->refusal = &zero_byte;
-	else if (connections->request != NULL && connections->is_upload != NULL &&
-		 connections->is_upload(connections->context, r))
-		return start_upload(r);
 	return MHD_YES;
 }
 
@@ -233,29 +212,6 @@ static void suspend(struct bc_request *r)
 	bc_mhd.MHD_suspend_connection(r->connection->mhd);
 }
 
-/* After the response to an upload, the client must not pause. libmicrohttpd 1.0 ignores this while
- * the connection is suspended. */
-static void limit_pauses(const struct bc_request *r)
-{
-	const struct bc_connection *connection = r->connection;
-
-	bc_mhd.MHD_set_connection_option(
-		connection->mhd, MHD_CONNECTION_OPTION_TIMEOUT, connection->connections->timeout_s);
-}
-
-/* Returns how many bytes were consumed. */
-static size_t pass_on(struct bc_request *r, const char *bytes, size_t n)
-{
-	if (r->upload == NULL) {
-		limit_pauses(r);
-		return n;
-	}
-	size_t used = r->upload->data(r->upload_context, bytes, n);
-	if (used < n)
-		suspend(r);
-	return used;
-}
-
 static struct MHD_Response *make_refusal(const struct refusal *refusal)
 {
 	struct MHD_Response *response = bc_mhd.MHD_create_response_from_buffer(
@@ -283,8 +239,6 @@ static enum MHD_Result queue_response(struct bc_request *r)
 	free_body(r);
 	if (r->response == NULL)
 		return MHD_NO;
-	if (r->is_upload)
-		limit_pauses(r);
 	if (r->stream == NULL)
 		bc_connection_set_phase(connection, BC_PHASE_SENDING);
 	else /* a client may read a stream as slowly as it likes */
@@ -300,15 +254,10 @@ static enum MHD_Result receive_end(struct bc_request *r)
 {
 	if (r->refusal == NULL && !r->is_delivered && r->connection->connections->request == NULL)
 		r->refusal = &stopping;
-	if (r->refusal != NULL) {
-		r->is_delivered = true;
+	if (r->refusal != NULL)
 		refuse(r, r->refusal);
-	} else if (!r->is_delivered) {
+	else if (!r->is_delivered)
 		deliver(r);
-	} else if (r->upload != NULL && !r->is_body_over) {
-		r->upload->end(r->upload_context);
-	}
-	r->is_body_over = true;
 	if (r->has_response)
 		return queue_response(r);
 	suspend(r);
@@ -325,10 +274,6 @@ enum MHD_Result bc_request_receive(struct bc_connection *connection, const char 
 		return receive_head(connection, path, method, request);
 	if (n == 0)
 		return receive_end(r);
-	if (r->is_upload) {
-		*body_bytes = n - pass_on(r, body, n);
-		return MHD_YES;
-	}
 	*body_bytes = 0;
 	return receive_body(r, body, n);
 }
@@ -336,10 +281,10 @@ enum MHD_Result bc_request_receive(struct bc_connection *connection, const char 
 /* The client has disconnected. */
 static void abandon(struct bc_request *r)
 {
-	const struct bc_deferred_ops *ops = r->upload;
+	const struct bc_deferred_ops *ops = r->deferred;
 
-	r->upload = NULL;
-	ops->abandoned(r->upload_context);
+	r->deferred = NULL;
+	ops->abandoned(r->deferred_context);
 }
 
 void bc_request_completed(struct bc_request *r)
@@ -359,7 +304,7 @@ void bc_request_completed(struct bc_request *r)
 	}
 	if (!is_kept)
 		free(r);
-	else if (r->upload != NULL)
+	else if (r->deferred != NULL)
 		abandon(r); /* may free the request */
 }
 
@@ -384,26 +329,13 @@ static void resume_soon(struct bc_request *r)
 	connections->run_soon(connections->server);
 }
 
-/* The client has to send the rest of the body. */
-static void discard_upload(struct bc_request *r)
-{
-	struct bc_connections *connections = r->connection->connections;
-
-	if (!r->is_body_over)
-		bc_connection_set_phase(r->connection, BC_PHASE_RECEIVING);
-	limit_pauses(r);
-	connections->run_soon(connections->server); /* to schedule the end of a pause */
-}
-
 /* libmicrohttpd fetches the response when it next handles the connection. */
 static void set_response(struct bc_request *r, unsigned status, struct MHD_Response *response)
 {
 	r->has_response = true;
 	r->status = status;
 	r->response = response;
-	r->upload = NULL;
-	if (r->is_upload)
-		discard_upload(r);
+	r->deferred = NULL;
 	resume_soon(r);
 }
 
@@ -489,18 +421,10 @@ void bc_request_respond(struct bc_request *r, unsigned status, const char *conte
 	set_response(r, status, response);
 }
 
-/* Uploads */
-
 void bc_request_defer(struct bc_request *r, const struct bc_deferred_ops *ops, void *context)
 {
-	r->upload = ops;
-	r->upload_context = context;
-}
-
-void bc_request_resume_upload(struct bc_request *r)
-{
-	if (r->connection != NULL && !r->is_body_over)
-		resume_soon(r);
+	r->deferred = ops;
+	r->deferred_context = context;
 }
 
 /* Streams */
@@ -584,12 +508,12 @@ uint64_t bc_stream_served_ns(const struct bc_stream *stream)
 
 bool bc_request_is_suspended(const struct bc_request *r)
 {
-	return r->is_suspended && (r->stream != NULL || r->upload != NULL);
+	return r->is_suspended && (r->stream != NULL || r->deferred != NULL);
 }
 
 void bc_request_disconnected(struct bc_request *r)
 {
-	if (r->upload != NULL) {
+	if (r->deferred != NULL) {
 		abandon(r);
 	} else {
 		r->stream->is_client_gone = true;

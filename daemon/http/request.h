@@ -1,5 +1,5 @@
 /* A request of a client, and its response: one text, immediately or later, or a stream. A request
- * is complete when its receiver gets it, except that the body of an upload is still to come.
+ * is complete when its receiver gets it.
  *
  * The receiver owns a request until it calls bc_request_respond() or bc_request_stream(), and must
  * not use it afterwards. If the client has disconnected, the request still needs a response, which
@@ -55,32 +55,16 @@ bool bc_request_is_owner(const struct bc_request *request);
 void bc_request_respond(struct bc_request *request, unsigned status, const char *content_type,
 	char *text, const char *allow);
 
-/* For a request that is responded to later. The body of an upload is passed on as it arrives,
- * however long it is; it is not kept in memory. Other requests have no more body and need
- * abandoned() only. */
+/* For a request that is responded to later. */
 struct bc_deferred_ops {
-	/* Consumes up to n bytes and returns how many. If fewer, the client has to wait until
-	 * bc_request_resume_upload(), which offers the rest again. */
-	size_t (*data)(void *context, const char *bytes, size_t n);
-
-	/* The body is complete. */
-	void (*end)(void *context);
-
 	/* The client has disconnected without waiting for the response, which is noticed within a
 	 * second, or the server is closing. Called at most once, as the last call. The request
 	 * still needs a response. */
 	void (*abandoned)(void *context);
 };
 
-/* Reports what happens to the request until its response, after which `ops` gets no more calls. A
- * request for which bc_server_options.is_upload() returned true needs this, or a response, within
- * bc_server_options.request(). The rest of the body is discarded then: libmicrohttpd sends a
- * response only after the body. But a client that expects "100 Continue" and gets a response at
- * once need not send its body. */
+/* Reports what happens to the request until its response, after which `ops` gets no more calls. */
 void bc_request_defer(struct bc_request *request, const struct bc_deferred_ops *ops, void *context);
-
-/* Offers what data() left again. Cheap; never calls back directly. */
-void bc_request_resume_upload(struct bc_request *request);
 
 /* A stream is a response without a known length. The server reads from it whenever the client can
  * accept data. */

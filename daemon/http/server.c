@@ -337,10 +337,11 @@ static struct MHD_Daemon *start_mhd(struct bc_server *server)
 					       MHD_USE_NO_THREAD_SAFETY,
 		0, NULL, NULL, on_request, server, MHD_OPTION_EXTERNAL_LOGGER, ignore_log, NULL,
 		MHD_OPTION_CONNECTION_LIMIT, connections, MHD_OPTION_CONNECTION_TIMEOUT,
-		server->connections.timeout_s, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-		(size_t)CONNECTION_BYTES, MHD_OPTION_URI_LOG_CALLBACK, on_target, server,
-		MHD_OPTION_NOTIFY_COMPLETED, on_completed, server, MHD_OPTION_NOTIFY_CONNECTION,
-		on_connection, server, MHD_OPTION_END);
+		options->timeout_s != 0 ? options->timeout_s : TIMEOUT_S,
+		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES,
+		MHD_OPTION_URI_LOG_CALLBACK, on_target, server, MHD_OPTION_NOTIFY_COMPLETED,
+		on_completed, server, MHD_OPTION_NOTIFY_CONNECTION, on_connection, server,
+		MHD_OPTION_END);
 }
 
 static int init_polls(struct bc_server *server, uv_loop_t *loop)
@@ -382,8 +383,6 @@ int bc_server_start(
 		.run_soon = run_soon,
 		.context = options->context,
 		.request = options->request,
-		.is_upload = options->is_upload,
-		.timeout_s = options->timeout_s != 0 ? options->timeout_s : TIMEOUT_S,
 	};
 	server->mhd = start_mhd(server);
 	if (server->mhd == NULL) {

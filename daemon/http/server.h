@@ -4,12 +4,10 @@
  * The cost of a client is limited:
  *
  *   head of a request               16 KiB, else 431
- *   body of a request               64 KiB, else 413; may be chunked. That of an upload is passed
- *                                   on as fast as its receiver accepts it, and has no limit
+ *   body of a request               64 KiB, else 413; may be chunked
  *   idle time                       a connection is closed if for 10 s its client neither sends
  *                                   any of a request nor reads any of a response. Time during which
- *                                   the client waits for the daemon, uploads and streams are not
- *                                   limited
+ *                                   the client waits for the daemon, and streams, are not limited
  *   connections of other users      connections_max; one more gets a 503
  *   connections of the owner        BC_SERVER_OWNER_CONNECTIONS, in addition
  *   memory of a connection          36 KiB: 32 KiB for both heads, and some state
@@ -59,12 +57,8 @@ struct bc_server_options {
 	size_t long_bytes_max;    /* memory of long responses; 0: BC_RESPONSE_LONG_BYTES */
 	void *context;
 
-	/* Whether a request, of which only the head has arrived, is an upload: it is passed to
-	 * request() without its body (bc_request_defer()). NULL: never. */
-	bool (*is_upload)(void *context, const struct bc_request *request);
-
-	/* Called from the loop once per complete request, or per head of an upload. The receiver
-	 * must respond with a text or a stream, within the call or later. */
+	/* Called from the loop once per complete request. The receiver must respond with a text
+	 * or a stream, within the call or later. */
 	void (*request)(void *context, struct bc_request *request);
 };
 

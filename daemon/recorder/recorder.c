@@ -140,15 +140,12 @@ static struct bc_recording_now now_of(struct bc_recorder *r, const struct bc_rec
 	};
 }
 
-/* Emits the event of a recording and, if it is a replay, that of the replay. */
-static void emit_recording(struct bc_recorder *r, const struct bc_recording *recording,
-	const char *event, const char *replay_event)
+static void emit_recording(
+	struct bc_recorder *r, const struct bc_recording *recording, const char *event)
 {
 	struct bc_recording_now now = now_of(r, recording);
 
 	bc_recorder_events_recording(&r->events, event, recording, &now);
-	if (recording->is_replay)
-		bc_recorder_events_replay(&r->events, replay_event, recording, &now);
 }
 
 static void emit_state(struct bc_recorder *r)
@@ -301,7 +298,7 @@ static void start_recording(struct bc_recorder *r, struct bc_part *part,
 		bc_log(BC_LOG_INFO, "%s: %s%s started", recording->info.header.recording,
 			recording->is_replay ? "replay of " : "recording",
 			recording->is_replay ? recording->name : "");
-	emit_recording(r, recording, "recording-started", "replay-started");
+	emit_recording(r, recording, "recording-started");
 	emit_state(r);
 }
 
@@ -386,7 +383,7 @@ static void on_recording_ended(struct bc_recorder *r, struct bc_recording *recor
 	disarm_of(r, part, recording);
 	emit_gaps(r);
 	bc_recording_end(recording, notice);
-	emit_recording(r, recording, "recording-ended", "replay-ended");
+	emit_recording(r, recording, "recording-ended");
 	bc_session_on_ended(part->session);
 	emit_state(r);
 }
@@ -1073,7 +1070,6 @@ struct bc_status bc_recorder_status(struct bc_recorder *r)
 	emit_gaps(r);
 	emit_changes(r);
 	const struct bc_recording *recording = shown_recording(r);
-	bool is_replay = recording != NULL && recording->is_replay;
 	return (struct bc_status){
 		.state = r->events.state,
 		.source_kind = source->kind,
@@ -1090,8 +1086,6 @@ struct bc_status bc_recorder_status(struct bc_recorder *r)
 		.damages = bc_session_outcome(r->live.session)->damages,
 		.mode = bc_record_mode_name(r->options.config->recording.mode),
 		.flight = flight_of(r),
-		.replay_id = is_replay ? recording->info.header.recording : NULL,
-		.replay_name = is_replay ? recording->name : NULL,
 		.triggers = r->live.triggers.count,
 	};
 }

@@ -28,15 +28,6 @@ void bc_recorder_events_recording(struct bc_recorder_events *e, const char *even
 			json_pack("{s:o}", "recording", bc_recording_json(recording, now, e->dir)));
 }
 
-void bc_recorder_events_replay(struct bc_recorder_events *e, const char *event,
-	const struct bc_recording *recording, const struct bc_recording_now *now)
-{
-	if (has_listeners(e))
-		emit_event(e, event,
-			json_pack("{s:o}", "replay",
-				bc_recording_replay_json(recording, now, e->dir)));
-}
-
 void bc_recorder_events_state(struct bc_recorder_events *e, const char *now)
 {
 	if (strcmp(now, e->state) == 0)

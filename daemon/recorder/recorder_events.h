@@ -34,10 +34,8 @@ struct bc_recorder_events {
 	struct bc_losses losses;
 };
 
-/* `event` is recording-started, recording-ended, replay-started or replay-ended. */
+/* `event` is recording-started or recording-ended. */
 void bc_recorder_events_recording(struct bc_recorder_events *events, const char *event,
-	const struct bc_recording *recording, const struct bc_recording_now *now);
-void bc_recorder_events_replay(struct bc_recorder_events *events, const char *event,
 	const struct bc_recording *recording, const struct bc_recording_now *now);
 
 /* Emits the state, a string constant, if it has changed. Call it before any event that shows it. */

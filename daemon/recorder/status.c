@@ -277,17 +277,6 @@ static json_t *flight_json(const struct bc_status *s)
 	});
 }
 
-static json_t *replay_json(const struct bc_status *s)
-{
-	if (s->replay_id == NULL)
-		return json_null();
-	return bc_json_object((struct bc_json_member[]){
-		{"id", bc_json_text(s->replay_id)},
-		{"name", bc_json_text(s->replay_name)},
-		{NULL, NULL},
-	});
-}
-
 static json_t *streams_json(const struct bc_status *s)
 {
 	return bc_json_object((struct bc_json_member[]){
@@ -317,7 +306,6 @@ json_t *bc_status_json(const struct bc_status *s)
 		{"source", source_json(s)},
 		{"directory", bc_json_text(s->dir)},
 		{"recording", recording_json(s)},
-		{"replay", replay_json(s)},
 		{"flight", flight_json(s)},
 		{"counts", counts_json(s)},
 		{"rates", rates_json(s)},

@@ -50,9 +50,7 @@ struct bc_status {
 	double uptime_s;
 	const char *mode;                      /* one of bc_status_modes */
 	const struct bc_status_flight *flight; /* NULL: no flight recorder */
-	const char *replay_id;                 /* NULL: none is in progress or being sealed */
-	const char *replay_name;
-	unsigned triggers; /* armed */
+	unsigned triggers;                     /* armed */
 	unsigned streams_events;
 	unsigned streams_records;
 	uint64_t commands_waiting;

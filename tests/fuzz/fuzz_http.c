@@ -25,10 +25,7 @@ struct run {
 	int listen_fd;
 	struct bc_request *late[PENDING];
 	unsigned late_count;
-	struct bc_request *uploads[PENDING];
-	unsigned upload_count;
 	unsigned streams;
-	unsigned room; /* bytes of uploads until they have to wait */
 };
 
 static size_t read_stream(void *context, char *out, size_t room)
@@ -91,28 +88,12 @@ static void answer(struct run *run, struct bc_request *request)
 	bc_request_respond(request, 200, "text/plain", strdup(text), NULL);
 }
 
-static size_t receive_upload(void *context, const char *bytes, size_t n)
-{
-	struct run *run = context;
-	size_t used = n < run->room ? n : run->room;
-
-	run->room -= (unsigned)used;
-	return memchr(bytes, '!', used) == NULL ? used : used / 2;
-}
-
-static void end_upload(void *context)
+static void on_abandoned(void *context)
 {
 	(void)context;
 }
 
-static const struct bc_deferred_ops uploading = {
-	.data = receive_upload, .end = end_upload, .abandoned = end_upload};
-
-static bool is_upload(void *context, const struct bc_request *request)
-{
-	(void)context;
-	return strchr(bc_request_path(request), 'u') != NULL;
-}
+static const struct bc_deferred_ops deferred = {.abandoned = on_abandoned};
 
 static void on_request(void *context, struct bc_request *request)
 {
@@ -120,12 +101,9 @@ static void on_request(void *context, struct bc_request *request)
 	const char *path = bc_request_path(request);
 	const char *query = bc_request_query(request, "q");
 
-	if (strchr(path, 'u') != NULL && run->upload_count < PENDING) {
-		run->room = 100;
-		run->uploads[run->upload_count++] = request;
-		bc_request_defer(request, &uploading, run);
-	} else if (strchr(path, 'l') != NULL && run->late_count < PENDING) {
+	if (strchr(path, 'l') != NULL && run->late_count < PENDING) {
 		run->late[run->late_count++] = request;
+		bc_request_defer(request, &deferred, run);
 	} else if (strchr(path, 's') != NULL) {
 		if (bc_request_stream(request, "text/plain", query != NULL ? &waiting : &sending,
 			    run) == NULL)
@@ -140,10 +118,7 @@ static void answer_all(struct run *run)
 {
 	for (unsigned i = 0; i < run->late_count; i++)
 		answer(run, run->late[i]);
-	for (unsigned i = 0; i < run->upload_count; i++)
-		bc_request_respond(run->uploads[i], 201, "text/plain", strdup("done\n"), NULL);
 	run->late_count = 0;
-	run->upload_count = 0;
 }
 
 static void run_loop(struct run *run)
@@ -155,11 +130,8 @@ static void run_loop(struct run *run)
 
 static void start_server(struct run *run)
 {
-	struct bc_server_options options = {.is_local = true,
-		.connections_max = 8,
-		.context = run,
-		.request = on_request,
-		.is_upload = is_upload};
+	struct bc_server_options options = {
+		.is_local = true, .connections_max = 8, .context = run, .request = on_request};
 	char err[256];
 
 	memset(run, 0, sizeof(*run));

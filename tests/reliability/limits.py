@@ -32,7 +32,7 @@ CLIENTS = 80
 REQUESTS = [
     request("GET", "/v1/status"), request("GET", "/v1/recordings"), request("GET", "/metrics"), request("GET", "/v1/mix"),
     request("POST", "/v1/marks", {"text": "mark"}), request("POST", "/v1/rotate", {}),
-    request("GET", "/v1/recordings/current"), request("GET", "/v1/triggers"), request("GET", "/v1/replays"),
+    request("GET", "/v1/recordings/current"), request("GET", "/v1/triggers"),
 ]
 
 

@@ -36,7 +36,6 @@ OPERATIONS = {
     "trigger": lambda d: ask(d, request("POST", "/v1/triggers", {"name": "t", "when": "type=IOREAD", "action": "mark"})),
     "disarm": lambda d: ask(d, request("DELETE", "/v1/triggers/t")),
     "mix": lambda d: ask(d, request("GET", "/v1/mix")),
-    "replays": lambda d: ask(d, request("GET", "/v1/replays")),
     "events": lambda d: ask(d, request("GET", "/v1/events"), STREAM_S),
     "records": lambda d: ask(d, request("GET", "/v1/records"), STREAM_S),
     "bad request": lambda d: ask(d, b"GARBAGE\r\n\r\n"),

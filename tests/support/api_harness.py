@@ -5,7 +5,6 @@ import json
 import os
 import re
 import threading
-import urllib.parse
 
 import harness
 from harness import Daemon, equal, run
@@ -228,36 +227,6 @@ class Fifo:
         self._end.set()
         for thread in self._threads:
             thread.join(harness.TIMEOUT_S)
-
-
-def replay_path(**parameters):
-    """The path of a replay with these query parameters; values that are not strings are sent as JSON."""
-    words = {name: value if isinstance(value, str) else json.dumps(value) for name, value in parameters.items()}
-    return "/v1/replays" + ("?" + urllib.parse.urlencode(words) if words else "")
-
-
-class Replay(threading.Thread):
-    """A replay in a thread: its response comes when the recording is sealed.
-
-    with Replay(api, path, speed=0.001) as replay:
-        ...
-    replay.answer"""
-
-    def __init__(self, api, path, **parameters):
-        super().__init__()
-        self.api, self.path, self.parameters = api, path, parameters
-        self.answer = None
-
-    def run(self):
-        self.answer = self.api.good("PUT", replay_path(**self.parameters), self.path.read_bytes(), status=201)["replay"]
-
-    def __enter__(self):
-        self.start()
-        self.id = harness.wait_until(lambda: harness.status(self.api.socket)["replay"], "the replay runs")["id"]
-        return self
-
-    def __exit__(self, *exception):
-        self.join(harness.TIMEOUT_S)
 
 
 class Api:

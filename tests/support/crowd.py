@@ -169,7 +169,7 @@ class Mutant(Client):
 
     kind = "mutant"
     paths = ("status", "events", "records?limit=10", "recordings", "recordings/current", "rotate", "marks", "snapshot",
-             "triggers", "triggers/x", "replays", "replays/current", "mix", "find?last=1", "recordings/x/records?to=-1s")
+             "triggers", "triggers/x", "mix", "find?last=1", "recordings/x/records?to=-1s")
     rng = random.Random(1)
 
     def open(self):

@@ -57,7 +57,7 @@ class Bus:
             "disk": {"free_bytes": 812_000_000_000, "time_left_seconds": self.hours_left and int(self.hours_left * 3600), "ring": None,
                      "stuck": bool(self.disk_error), "last_error": self.disk_error and f"/d/REC.byu.lz4: {self.disk_error}",
                      "last_error_cause": self.disk_error},
-            "flight": None, "replay": None, "triggers": 2,
+            "flight": None, "triggers": 2,
             "sealed": {"segments": 3, "commands_waiting": 0, "commands_failed": 0},
             "streams": {"events": 1, "records": 0}, "clients": 1, "uptime_seconds": round(self.seconds(), 1)}
 

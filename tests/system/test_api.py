@@ -16,8 +16,7 @@ import time
 import pytest
 
 import harness
-from api_harness import (DESCRIPTION, METHODS, Api, Fifo, Replay, Stream, curl, daemon_in, described_methods, find, problems, replay_path,
-                         send, template)
+from api_harness import (DESCRIPTION, METHODS, Api, Fifo, Stream, curl, daemon_in, described_methods, find, problems, send, template)
 from harness import BUSCAP, Daemon, Faults, check_counts, equal, info, lz4_dc, run, segments, verify, wait_until
 
 pytestmark = pytest.mark.threads
@@ -73,7 +72,7 @@ def test_every_path_is_described_and_documented():
     document = (harness.ROOT / "docs/api.md").read_text()
     for path in DESCRIPTION["paths"]:
         assert "`" + path.replace("{name}", "NAME").replace("{id}", "ID") + "`" in document, path
-    for schema in ("Status", "Recording", "Trigger", "Replay", "NewRecording", "NewSnapshot", "NewTrigger"):
+    for schema in ("Status", "Recording", "Trigger", "NewRecording", "NewSnapshot", "NewTrigger"):
         for member in find(f"#/components/schemas/{schema}")["properties"]:
             assert re.search(rf'[`"]{member}["`]', document), f"{schema}: {member} is not in the document"
     for event in find("#/components/schemas/Event")["oneOf"]:
@@ -95,9 +94,6 @@ def test_the_described_parameters_are_those_that_the_daemon_reads():
     equal(set(re.findall(r'"(\w+)"', names)), described, "the query of /v1/records")
     (names,) = re.findall(r"bc_search_query_names\[\] = \{([^}]*)NULL\};", (harness.ROOT / "formats/search/search_query.c").read_text())
     equal(set(re.findall(r'"(\w+)"', names)), set(DESCRIPTION["components"]["parameters"]), "the query of /v1/find")
-    (names,) = re.findall(r"bc_replay_query\[\] = \{([^}]*)NULL\};", source)
-    described = {one["name"] for one in DESCRIPTION["paths"]["/v1/replays"]["put"]["parameters"]}
-    equal(set(re.findall(r'"(\w+)"', names)), described, "the query of a replay")
     document = (harness.ROOT / "docs/api.md").read_text()
     for name in described:
         assert f"`{name}`" in document, name
@@ -122,7 +118,7 @@ USES_IDLE = pytest.mark.xdist_group("idle")
 def test_unknown_paths_are_not_found(idle):
     api = Api(idle.socket)
     for path in ("/", "/v1", "/v1/", "/v2/status", "/v1/status/", "/v1/Status", "/v1/recordings/", "/v1/recordings/x",
-                 "/v1/triggers/", "/v1/triggers/a/b", "/v1/triggers/a%2Fb", "/v1/replays/", "/v1/replays/a/",
+                 "/v1/triggers/", "/v1/triggers/a/b", "/v1/triggers/a%2Fb", "/v1/replays",
                  "/metrics/", "/metrics/x", "/v1/%00", "/v1/status%20", "//v1/status", "/v1/../v1/status", "/%FF",
                  "/v1/" + "x" * 3000):
         for method in ("GET", "POST", "DELETE"):
@@ -132,10 +128,7 @@ def test_unknown_paths_are_not_found(idle):
                 assert len(answer.json()["error"].split()) > 3, path
     api.bad("GET", "/v1/triggers/missing", status=404, words="no trigger")
     api.bad("DELETE", "/v1/triggers/missing", status=404)
-    api.bad("GET", "/v1/replays/nothing", status=404)
-    api.bad("GET", "/v1/replays/current", status=404, words="nothing is being replayed")
     api.bad("GET", "/v1/recordings/current", status=404, words="nothing is being recorded")
-    api.bad("DELETE", "/v1/replays/nothing", status=404)
 
 
 @USES_IDLE
@@ -174,7 +167,7 @@ def test_head_is_get_without_a_body(idle):
 
 
 START, NOTE, ROTATE = ("POST", "/v1/recordings"), ("PATCH", "/v1/recordings/current"), ("POST", "/v1/rotate")
-MARK, SNAPSHOT, ARM, REPLAY = ("POST", "/v1/marks"), ("POST", "/v1/snapshot"), ("POST", "/v1/triggers"), ("PUT", "/v1/replays")
+MARK, SNAPSHOT, ARM = ("POST", "/v1/marks"), ("POST", "/v1/snapshot"), ("POST", "/v1/triggers")
 TRIGGER = {"name": "a", "when": "gap", "action": "mark"}
 
 BAD_BODIES = [
@@ -215,17 +208,6 @@ BAD_BODIES = [
     (ARM, {**TRIGGER, "action": "start", "post": "all"}, "post: "),
 ]
 
-BAD_REPLAYS = [
-    ({"path": "/etc/passwd"}, "path: unknown query parameter"), ({"pre": "1s"}, "pre: unknown query parameter"),
-    ({"name": ""}, "name: "), ({"name": "x" * 256}, "name: "), ({"format": "tape"}, "format: "), ({"format": "csv"}, "format: "),
-    ({"clock_hz": 0}, "clock_hz: "), ({"clock_hz": "66M"}, "clock_hz: "), ({"clock_hz": ""}, "clock_hz: "),
-    ({"speed": 0}, "speed: "), ({"speed": "fast"}, "speed: "), ({"speed": -1}, "speed: "), ({"speed": None}, "speed: "),
-    ({"speed": 1e7}, "speed: "), ({"label": "a/b"}, "label: "), ({"metadata": "x"}, "metadata: must be an object"),
-    ({"metadata": {"a": 1}}, "metadata a: "), ({"metadata": '{"a":"b","a":"c"}'}, "metadata: must be an object"),
-    ({"limits": {"records": 0}}, "limits.records: "), ({"limits": [1]}, "limits: must be an object"),
-    ({"triggers": [{**TRIGGER, "action": "start"}]}, "triggers[0].action: "), ({"triggers": "[" * 5000}, "triggers: must be an array"),
-]
-
 BAD_JSON = ["nothing", "[]", "7", '"x"', "null", "{", '{"text":', '{"text":"x"', '{"text":"x"}}', '{"text":"x"} {}', "{'text':'x'}",
             '{"text":"x",}', '{text:"x"}', '{"text":"a","text":"b"}', '{"text":"a\\u0000b"}', '{"text":"\\ud800"}',
             '{"text":"a\tb"}', b'{"text":"\xff"}', b'{"text":"\xc3"}', b'{"text":"a\0b"}', b"\xef\xbb\xbf{}", "[" * 60000,
@@ -238,8 +220,6 @@ def test_invalid_bodies_are_refused_with_the_name_of_the_member(idle):
     api = Api(idle.socket)
     for (method, path), body, words in BAD_BODIES:
         api.bad(method, path, body, words=words)
-    for parameters, words in BAD_REPLAYS:
-        api.bad("PUT", replay_path(**parameters), b"the file", words=words)
     after = idle.status()
     equal((after["state"], after["recording"], after["triggers"]), (before["state"], None, 0), "nothing changed")
 
@@ -300,7 +280,6 @@ def test_invalid_queries_are_refused(idle):
 
 @pytest.mark.asan
 def test_operations_that_do_not_fit_the_state_are_refused(tmp):
-    file = trace(tmp, 1000)
     with daemon_in(tmp, env=Faults(tmp, tmp / "out").env) as daemon:
         daemon.wait_ready()
         api = Api(tmp / "socket")
@@ -309,11 +288,6 @@ def test_operations_that_do_not_fit_the_state_are_refused(tmp):
             api.bad(method, path, body, status=409)
         api.good(*START, status=201)
         api.bad(*START, status=409, words="recording")
-        before = len(os.listdir(f"/proc/{daemon.process.pid}/fd"))
-        for _ in range(5):
-            api.bad(*REPLAY, file.read_bytes(), status=409, words=["is in progress", "stop it first"])
-        after = len(os.listdir(f"/proc/{daemon.process.pid}/fd"))
-        assert after < before + 5, f"{before} descriptors, {after} after five replays that were refused"
         api.bad(*SNAPSHOT, status=409)
         api.good("DELETE", "/v1/recordings/current")
         api.bad("DELETE", "/v1/recordings/current", status=409)
@@ -344,9 +318,7 @@ def others(tmp):
 RESERVED = {
     "record": [(START, {}), (("DELETE", "/v1/recordings/current"), None)], "rotate": [(ROTATE, None)],
     "mark": [(MARK, {"text": "x"})], "note": [(NOTE, {"metadata": {}})], "snapshot": [(SNAPSHOT, {})],
-    "trigger": [(ARM, TRIGGER), (("DELETE", "/v1/triggers/a"), None), (START, {"triggers": [TRIGGER]}),
-                (("PUT", replay_path(triggers=[TRIGGER])), b"the file")],
-    "replay": [(REPLAY, b"the file"), (("DELETE", "/v1/replays/current"), None)],
+    "trigger": [(ARM, TRIGGER), (("DELETE", "/v1/triggers/a"), None), (START, {"triggers": [TRIGGER]})],
 }
 
 
@@ -367,7 +339,7 @@ def test_reserved_operations_are_refused_to_all_but_the_owner(tmp):
             equal(daemon.status()["recording"], None)
             for other_right, free in RESERVED.items():
                 for (method, path), body in free if other_right != right else []:
-                    if "triggers=" not in path and (not isinstance(body, dict) or "triggers" not in body):
+                    if not isinstance(body, dict) or "triggers" not in body:
                         assert api.ask(method, path, body, **other).status != 403, (right, path)
             for (method, path), body in requests:
                 assert api.ask(method, path, body).status != 403, (right, path)
@@ -536,14 +508,6 @@ def test_the_flight_recorder_is_written_out(tmp):
         api.good("DELETE", "/v1/recordings/current")
         verify(segments(tmp / "out"))
         equal(daemon.stop(), 0)
-
-
-def trace(tmp, count):
-    path = tmp / "trace.bcp1"
-    done = run(BUSCAP, "sim", "-s", 1, "-n", count, "-O", "bcp1")
-    equal(done.returncode, 0, done.stderr)
-    path.write_bytes(done.stdout)
-    return path
 
 
 def test_a_running_daemon_needs_no_more_threads(tmp):
@@ -822,7 +786,6 @@ def test_the_history_adds_up_to_the_status(tmp):
 @pytest.mark.asan
 @pytest.mark.tsan
 def test_every_described_path_and_method_answers_as_described(tmp):
-    path = trace(tmp, 50000)
     with daemon_in(tmp, mode="flight") as daemon:
         daemon.wait_ready()
         api = Api(tmp / "socket")
@@ -840,17 +803,13 @@ def test_every_described_path_and_method_answers_as_described(tmp):
         api.good(*NOTE, {"metadata": {"a": "b"}})
         api.good(*ROTATE)
         api.good(*MARK, {"text": "x"}, status=201)
-        api.good("DELETE", "/v1/recordings/current")
+        recording = api.good("DELETE", "/v1/recordings/current")["recording"]
         wait_until(lambda: api.ask(*SNAPSHOT).status == 201, "the flight recorder holds records")
         wait_until(lambda: api.good("GET", "/v1/status")["recording"] is None, "the snapshot's end")
-        with Replay(api, path, speed=0.0001) as replay:
-            api.good("GET", "/v1/replays")
-            api.good("GET", f"/v1/replays/{replay.id}")
-            api.good("DELETE", f"/v1/replays/{replay.id}")
         with Stream(tmp / "socket", "/v1/events", "Event") as events:
             events.read()
             api.seen.add(("GET", "/v1/events", 200))
-        for path in ("/v1/find?count=true", f"/v1/recordings/{replay.id}/records?first=1"):
+        for path in ("/v1/find?count=true", f"/v1/recordings/{recording['id']}/records?first=1"):
             with Stream(tmp / "socket", path, "SearchLine") as found:
                 equal(found.rest()[-1]["end"]["cut_off"], None, path)
                 api.seen.add(("GET", template(path), 200))

@@ -233,7 +233,7 @@ def test_status_without_problems_is_short(tmp):
     calm["counts"].update(lost={}, skipped_bytes=0, gaps=0)
     calm["counts"]["dropped"] = {"buffer": 0, "disk": 0, "invalid": 0, "filtered": 0, "idle": 0}
     calm["disk"].update(time_left_seconds=None, last_error=None, last_error_cause=None)
-    calm.update(state="idle", mode="on-demand", recording=None, replay=None, flight=None, triggers=0,
+    calm.update(state="idle", mode="on-demand", recording=None, flight=None, triggers=0,
                 sealed={"segments": 0, "commands_waiting": 0, "commands_failed": 0})
     check(tmp, ("status",), "GET", "/v1/status", None, calm, """\
 buscapd 0.1.0: idle, mode on-demand, up 2 h 13 min

@@ -160,8 +160,6 @@ def check_texts(metrics, status):
         equal(metrics.has("recording_metadata"), recording["metadata"] != {}, "metadata")
         if recording["metadata"]:
             equal({row["key"]: row["value"] for row in metrics.labels("recording_metadata")}, recording["metadata"])
-    if status["replay"] is not None:
-        equal(metrics.labels("replay"), [status["replay"]])
     if status["disk"]["last_error"] is not None:
         equal(metrics.labels("disk_error"), [{"error": status["disk"]["last_error"]}])
 

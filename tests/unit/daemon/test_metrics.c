@@ -69,8 +69,6 @@ static void set_up(struct fixture *f)
 		.counts = &f->counts,
 		.stats = &f->report,
 		.flight = &f->flight,
-		.replay_id = "id",
-		.replay_name = "x",
 		.rates = {.bytes_out_per_s = 1000000, .growth_per_s = 1000000},
 		.clients = 3,
 		.streams_events = 2,
@@ -148,12 +146,11 @@ TEST_F(counts_are_exact_to_the_last_digit)
 
 TEST_F(absent_parts_have_no_metrics)
 {
-	static const char *const absent[] = {"board", "recording_info", "replay", "flight_",
-		"disk_time_left", "disk_error", "ring_"};
+	static const char *const absent[] = {
+		"board", "recording_info", "flight_", "disk_time_left", "disk_error", "ring_"};
 
 	f->status.board = NULL;
 	f->status.recording = NULL;
-	f->status.replay_id = NULL;
 	f->status.flight = NULL;
 	f->status.rates.growth_per_s = 0;
 	f->report.error[0] = '\0';
@@ -182,7 +179,6 @@ TEST_F(the_status_has_the_same_values)
 	assert_true(json_number_value(json_object_get(flight, "limit_seconds")) > 2.4);
 	json_t *metadata = json_object_get(json_object_get(root, "recording"), "metadata");
 	assert_string_equal(json_string_value(json_object_get(metadata, "run")), "a\n\"b\"");
-	assert_non_null(strstr(text, "\"replay\":{\"id\":\"id\",\"name\":\"x\"}"));
 	assert_non_null(strstr(text, "\"streams\":{\"events\":2,\"records\":0}"));
 	assert_non_null(strstr(text, "\"samples\":\"18446744073709551615\""));
 	json_decref(root);
@@ -213,7 +209,7 @@ TEST_F(the_status_is_written_byte_for_byte)
 		"\"started\":\"2026-11-20T09:15:00Z\",\"segment\":4,"
 		"\"path\":\"/var/lib/\xC3\xBE/a.byu.lz4\",\"records\":90,\"bytes\":0,"
 		"\"metadata\":{\"run\":\"a\\n\\\"b\\\"\",\"two words\":\"x\"}},"
-		"\"replay\":{\"id\":\"id\",\"name\":\"x\"},\"flight\":{\"seconds\":1.5,"
+		"\"flight\":{\"seconds\":1.5,"
 		"\"bytes\":12,\"records\":1,\"chunks\":1,\"limit_seconds\":2.5,"
 		"\"limit_bytes\":0},\"counts\":{\"received\":100,\"written\":90,"
 		"\"durable\":80,\"in_flight\":5,\"dropped\":{\"buffer\":1,\"disk\":1,"
