@@ -338,8 +338,7 @@ static bool deliver_piece(struct file_source *f, struct piece *piece)
 		return sink->data(sink->context, &data);
 	case PIECE_CHUNK:
 		data.chunk = &piece->content.chunk;
-		data.missing = piece->missing.records;
-		data.unreported = piece->missing.samples != 0 ? piece->missing.lost : NULL;
+		data.missing = &piece->missing;
 		data.is_late = piece->place == BC_SEQUENCE_LATE;
 		data.header = piece->has_header ? &piece->header : NULL;
 		return sink->data(sink->context, &data);

@@ -21,6 +21,7 @@
 #include "formats/base/format_id.h"
 #include "formats/bus/chunk.h"
 #include "formats/segment/segment_header.h"
+#include "formats/segment/sequence_check.h"
 
 /* A place where the stream is interrupted: what follows does not continue what came before. */
 struct bc_source_break {
@@ -44,9 +45,7 @@ struct bc_source_data {
 	uint64_t until_ns; /* piece to the next */
 	const struct bc_source_break *broken; /* a break, if not NULL */
 	const struct bc_chunk *chunk;         /* BC_FORMAT_SEGMENT: a chunk of a segment */
-	uint64_t missing;           /* chunk: records of its recording that are missing before it */
-	const uint64_t *unreported; /* chunk: samples lost before it that no gap reports, by cause;
-				     * NULL: none */
+	const struct bc_missing *missing;     /* chunk: before it; NULL: nothing */
 	bool is_late; /* chunk: chunks that follow it in its recording came before it */
 	const struct bc_segment_header *header; /* header of the chunk's segment; NULL: damaged */
 };

@@ -15,6 +15,8 @@ void bc_print_fault(const struct bc_console *console, const char *file,
 	if (fault->line != 0)
 		bc_print_error(console, file, "line %" PRIu64 ", column %" PRIu32 ": %s",
 			fault->line, fault->column, fault->what);
+	else if (fault->is_before)
+		bc_print_error(console, file, "%s", fault->what);
 	else if (fault->bytes != 0)
 		bc_print_damage(console, file, fault->offset, fault->bytes, fault->what);
 	else

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "formats/base/number.h"
+
 static const char *scaled(char *out, double value, const char *const *units, unsigned count)
 {
 	unsigned unit = 0;
@@ -38,17 +40,7 @@ const char *bc_humanize_rate(char out[BC_HUMANIZE_MAX], double per_s)
 
 const char *bc_humanize_count(char out[BC_HUMANIZE_MAX], uint64_t count)
 {
-	char digits[24];
-	int n = snprintf(digits, sizeof(digits), "%" PRIu64, count);
-	char *p = out;
-
-	for (int i = 0; i < n; i++) {
-		if (i != 0 && (n - i) % 3 == 0)
-			*p++ = ',';
-		*p++ = digits[i];
-	}
-	*p = '\0';
-	return out;
+	return bc_number_group(out, count);
 }
 
 const char *bc_humanize_time(char out[BC_HUMANIZE_MAX], double seconds)

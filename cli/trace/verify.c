@@ -8,10 +8,11 @@
 
 #include "cli/io/entry_count.h"
 #include "cli/io/file.h"
+#include "cli/io/segment_input.h"
+#include "cli/io/segment_order.h"
 #include "cli/term/options.h"
 #include "cli/term/output.h"
 #include "cli/trace/capture_info.h"
-#include "formats/base/grow.h"
 #include "formats/bus/bcp1_file.h"
 #include "formats/bus/dialect.h"
 #include "formats/bus/sample.h"
@@ -43,25 +44,6 @@ const struct bc_usage bc_verify_usage = {
 	.example = "buscap verify *.byu.lz4",
 };
 
-/* The records of a recording from the first to the last that a file has or accounts for. */
-struct extent {
-	const char *name; /* of the file */
-	uint64_t tag;
-	uint64_t first;
-	uint64_t next;
-	/* The counts of lost samples before its first chunk and after its last. */
-	bool has_chunks;
-	uint64_t lost_before[BC_GAP_CAUSES];
-	uint64_t lost_after[BC_GAP_CAUSES];
-};
-
-/* The extents of all files, to find records and gaps that are missing between them. */
-struct extents {
-	struct extent *list;
-	size_t count;
-	size_t capacity;
-};
-
 /* The check of one file. */
 struct check {
 	const struct bc_console *console;
@@ -70,11 +52,12 @@ struct check {
 	const struct bc_format_options *options; /* of its format */
 	uint64_t damages;
 	/* Segments only: */
-	struct bc_sequence_check sequence;
+	struct bc_sequence_check *all;      /* that of all files */
+	struct bc_sequence_check own;       /* of a copy of a segment */
+	struct bc_sequence_check *sequence; /* either; NULL: not known yet */
+	bool is_after_loss; /* something is missing before the file, which is no damage of it */
 	struct bc_page_check *pages;
 	const struct bc_segment_reader *reader;
-	struct extents *extents;
-	bool has_extent; /* the last one belongs to this file */
 	uint64_t segments;
 	uint64_t unsealed;
 	uint64_t chunks;
@@ -118,90 +101,17 @@ static void finish_segment(struct check *c)
 	c->next_number = 0;
 }
 
-/* Adds records to the file's extent. Only the first ones can move its start. Returns 0 or -ENOMEM.
- */
-static int extend(struct check *c, uint64_t tag, uint64_t first, uint64_t next)
+/* Segments are checked in their order, each once. */
+static void choose_sequence(struct check *c, uint64_t tag, uint32_t segment)
 {
-	struct extents *e = c->extents;
-	struct extent *last = c->has_extent ? &e->list[e->count - 1] : NULL;
+	bool is_copy = c->all->has_segment && c->all->tag == tag &&
+		       segment <= c->all->latest_segment;
 
-	if (last != NULL && last->tag == tag) {
-		if (last->first == last->next && first < last->first)
-			last->first = first;
-		last->next = next > last->next ? next : last->next;
-		return 0;
-	}
-	struct extent *list = bc_grow(e->list, &e->capacity, e->count, sizeof(*list));
-	if (list == NULL)
-		return -ENOMEM;
-	e->list = list;
-	e->list[e->count++] = (struct extent){
-		.name = c->file->name, .tag = tag, .first = first, .next = next};
-	c->has_extent = true;
-	return 0;
+	if (c->sequence == NULL)
+		c->sequence = is_copy ? &c->own : c->all;
 }
 
-static int compare_extents(const void *a, const void *b)
-{
-	const struct extent *x = a;
-	const struct extent *y = b;
-
-	if (x->tag != y->tag)
-		return x->tag < y->tag ? -1 : 1;
-	return (x->first > y->first) - (x->first < y->first);
-}
-
-/* The samples lost between two extents that no gap reports. */
-static uint64_t unreported_between(const struct extent *before, const struct extent *after)
-{
-	uint64_t lost = 0;
-
-	if (!before->has_chunks || !after->has_chunks)
-		return 0;
-	for (unsigned cause = 0; cause < BC_GAP_CAUSES; cause++)
-		if (after->lost_before[cause] > before->lost_after[cause])
-			lost += after->lost_before[cause] - before->lost_after[cause];
-	return lost;
-}
-
-/* Reports records and gaps that are missing between the files, in whichever order these were given.
- */
-static enum bc_exit report_holes(struct bc_output *output, struct extents *e)
-{
-	enum bc_exit code = BC_EXIT_OK;
-	uint64_t next = 0;
-
-	if (e->count == 0)
-		return code;
-	qsort(e->list, e->count, sizeof(*e->list), compare_extents);
-	for (size_t i = 0; i < e->count; i++) {
-		const struct extent *x = &e->list[i];
-		bool is_start = i == 0 || x->tag != x[-1].tag;
-		if (!is_start && x->first > next) {
-			uint64_t missing = x->first - next;
-			bc_output_safe(output, x->name);
-			bc_output_format(output,
-				": %" PRIu64
-				" record%s missing before this segment (from record %" PRIu64 ")\n",
-				missing, bc_plural(missing), next);
-			code = BC_EXIT_DAMAGED;
-		}
-		/* The gaps may be in a file that is missing. */
-		uint64_t lost = is_start || x->first != next ? 0 : unreported_between(x - 1, x);
-		if (lost != 0) {
-			bc_output_safe(output, x->name);
-			bc_output_format(output,
-				": a loss of %" PRIu64
-				" sample%s before this segment that no gap reports\n",
-				lost, bc_plural(lost));
-			code = BC_EXIT_DAMAGED;
-		}
-		next = is_start || x->next > next ? x->next : next;
-	}
-	return code;
-}
-
-static int start_segment(struct check *c, const struct bc_segment_header *header)
+static void start_segment(struct check *c, const struct bc_segment_header *header)
 {
 	/* Damage directly before the header belongs to this segment. */
 	bool is_hurt = c->is_hurt && !c->is_started;
@@ -212,9 +122,9 @@ static int start_segment(struct check *c, const struct bc_segment_header *header
 	c->has_identity = true;
 	c->tag = bc_recording_tag(header->recording);
 	c->segment = header->segment;
-	bc_sequence_check_expect(&c->sequence, header);
+	choose_sequence(c, c->tag, c->segment);
+	bc_sequence_check_expect(c->sequence, header);
 	bc_page_check_start(c->pages);
-	return extend(c, c->tag, header->first_record, header->first_record);
 }
 
 /* Reports a chunk that is wrong in the way described by `words`. */
@@ -248,31 +158,29 @@ static void check_numbers(
 	c->is_hurt = false; /* the next chunk must follow this one */
 }
 
-/* Reports a loss that only the chunk's counts show. */
-static void print_unreported(
-	struct check *c, const struct bc_chunk_info *info, uint64_t samples, uint64_t offset)
+/* Reports what is missing before a chunk: records, or a gap for a loss that only the chunk's counts
+ * show. What is missing before a segment's first chunk is not damage of the segment; that gap may
+ * be in a segment that is missing. */
+static void print_missing(struct check *c, const struct bc_chunk_info *info,
+	const struct bc_missing *missing, uint64_t offset)
 {
-	char words[96];
+	char words[BC_MISSING_TEXT];
+	bool is_before = missing->place.count != 0 || info->number == 0;
 
-	snprintf(words, sizeof(words), "follows a loss of %" PRIu64 " sample%s that no gap reports",
-		samples, bc_plural(samples));
-	print_chunk_damage(c, info, offset, words);
-}
-
-/* Extends the counts of the file's extent. */
-static void extend_losses(struct check *c, const struct bc_chunk *chunk)
-{
-	struct extent *last = &c->extents->list[c->extents->count - 1];
-
-	if (!last->has_chunks) {
-		uint64_t own[BC_GAP_CAUSES] = {0};
-		bc_chunk_add_lost(chunk, own);
-		for (unsigned cause = 0; cause < BC_GAP_CAUSES; cause++)
-			if (chunk->info.lost[cause] > own[cause])
-				last->lost_before[cause] = chunk->info.lost[cause] - own[cause];
-		last->has_chunks = true;
-	}
-	memcpy(last->lost_after, chunk->info.lost, sizeof(last->lost_after));
+	if (bc_is_missing(&missing->place))
+		bc_missing_write(words, &missing->place);
+	else if (missing->samples != 0)
+		snprintf(words, sizeof(words), "a loss of %" PRIu64 " sample%s that no gap reports",
+			missing->samples, bc_plural(missing->samples));
+	else
+		return;
+	print_name(c);
+	if (!is_before)
+		bc_output_format(c->output, "offset %" PRIu64 ": ", offset);
+	bc_output_format(c->output, "%s\n", words);
+	c->is_after_loss = c->is_after_loss || is_before;
+	c->damages += !is_before;
+	c->is_hurt = c->is_hurt || !is_before;
 }
 
 /* Adds the deltas of records [from, to) to a tick. */
@@ -310,25 +218,14 @@ static int check_chunk(struct check *c, struct bc_chunk *chunk, uint64_t offset)
 {
 	const struct bc_chunk_info *info = &chunk->info;
 	struct bc_missing missing;
-	char words[96];
 
-	int place = bc_sequence_check_chunk(&c->sequence, chunk, &missing);
+	choose_sequence(c, info->recording_tag, info->segment);
+	int place = bc_sequence_check_chunk(c->sequence, chunk, &missing);
 	if (place < 0)
 		return place;
-	/* Starts with the records that a gap before the chunk accounts for. */
-	int rc = extend(c, info->recording_tag, bc_chunk_missing(chunk, 0),
-		info->first_record + info->records);
-	if (rc < 0)
-		return rc;
 	c->is_started = true;
-	if (missing.records != 0) {
-		snprintf(words, sizeof(words), "follows %" PRIu64 " missing record%s",
-			missing.records, bc_plural(missing.records));
-		print_chunk_damage(c, info, offset, words);
-	} else if (missing.samples != 0) {
-		print_unreported(c, info, missing.samples, offset);
-	}
-	check_numbers(c, info, missing.records, offset);
+	print_missing(c, info, &missing, offset);
+	check_numbers(c, info, missing.place.records, offset);
 	if (place == BC_SEQUENCE_DUPLICATE) {
 		print_chunk_damage(c, info, offset, "is a duplicate");
 		return 0;
@@ -340,7 +237,6 @@ static int check_chunk(struct check *c, struct bc_chunk *chunk, uint64_t offset)
 	if (!has_right_ticks(chunk))
 		print_chunk_damage(c, info, offset, "has wrong ticks");
 	c->is_hurt = false;
-	extend_losses(c, chunk);
 	c->chunks++;
 	c->records += info->records;
 	for (uint32_t i = 0; i < info->events; i++)
@@ -367,7 +263,7 @@ static int read_segments(struct check *c, struct bc_segment_reader *reader, stru
 			return found;
 		switch ((enum bc_segment_found)found) {
 		case BC_FOUND_SEGMENT:
-			found = start_segment(c, bc_segment_reader_header(reader));
+			start_segment(c, bc_segment_reader_header(reader));
 			break;
 		case BC_FOUND_CHUNK:
 			found = check_chunk(c, chunk, bc_segment_reader_offset(reader));
@@ -407,7 +303,7 @@ static enum bc_exit summarize_segments(const struct check *c)
 		", %" PRIu64 "%s chunk%s, %" PRIu64 " record%s, %" PRIu64 " gap%s\n", c->chunks,
 		is_whole ? "" : " good", bc_plural(c->chunks), c->records, bc_plural(c->records),
 		c->gaps, bc_plural(c->gaps));
-	return is_whole ? BC_EXIT_OK : BC_EXIT_DAMAGED;
+	return is_whole && !c->is_after_loss ? BC_EXIT_OK : BC_EXIT_DAMAGED;
 }
 
 static enum bc_exit verify_segments(struct check *c)
@@ -426,7 +322,7 @@ static enum bc_exit verify_segments(struct check *c)
 	}
 	enum bc_exit code = rc < 0 ? bc_print_read_error(c->console, c->file, rc)
 				   : summarize_segments(c);
-	bc_sequence_check_reset(&c->sequence);
+	bc_sequence_check_reset(&c->own);
 	bc_page_check_close(c->pages);
 	bc_segment_reader_close(reader);
 	free(chunk);
@@ -563,7 +459,7 @@ static enum bc_exit verify_entries(struct check *c, struct bc_file *file)
 
 static enum bc_exit verify_file(const struct bc_console *console, struct bc_output *output,
 	const char *path, enum bc_format format, const struct bc_format_options *format_options,
-	struct extents *extents)
+	struct bc_sequence_check *all)
 {
 	struct bc_file file;
 	enum bc_exit code = bc_file_open(&file, console, path, format);
@@ -574,7 +470,7 @@ static enum bc_exit verify_file(const struct bc_console *console, struct bc_outp
 		.output = output,
 		.file = &file,
 		.options = format_options,
-		.extents = extents};
+		.all = all};
 	if (file.probe.is_capture) {
 		code = verify_capture(&check, &file);
 	} else if (file.probe.format == BC_FORMAT_SEGMENT) {
@@ -591,13 +487,34 @@ static enum bc_exit verify_file(const struct bc_console *console, struct bc_outp
 	return code;
 }
 
+/* Sorts the segments among the files. */
+static void sort_segments(const char **paths, int n)
+{
+	const char **segments = calloc((size_t)n, sizeof(*segments));
+	bool *is_segment = calloc((size_t)n, sizeof(*is_segment));
+	int count = 0;
+
+	for (int i = 0; segments != NULL && is_segment != NULL && i < n; i++) {
+		is_segment[i] = bc_segment_input_is((char *)paths[i]);
+		if (is_segment[i])
+			segments[count++] = paths[i];
+	}
+	if (count != 0)
+		bc_segment_order_sort(segments, count);
+	for (int i = n; count != 0 && i-- != 0;)
+		if (is_segment[i])
+			paths[i] = segments[--count];
+	free(segments);
+	free(is_segment);
+}
+
 int bc_cmd_verify(const struct bc_console *console, int argc, char **argv)
 {
 	enum bc_format format = BC_FORMAT_UNKNOWN;
 	struct bc_format_options format_options = bc_format_options_default();
 	struct bc_options o;
 	struct bc_output output;
-	struct extents extents = {.count = 0};
+	struct bc_sequence_check all = {.next = 0};
 	enum bc_exit code = BC_EXIT_OK;
 	int letter;
 
@@ -613,10 +530,10 @@ int bc_cmd_verify(const struct bc_console *console, int argc, char **argv)
 		return BC_EXIT_FAILED;
 	const char **paths = (const char **)argv + optind;
 	int n = argc - optind;
+	sort_segments(paths, n);
 	for (int i = 0; i < n && !bc_output_failed(&output); i++)
 		code = bc_exit_worse(code,
-			verify_file(console, &output, paths[i], format, &format_options, &extents));
-	code = bc_exit_worse(code, report_holes(&output, &extents));
-	free(extents.list);
+			verify_file(console, &output, paths[i], format, &format_options, &all));
+	bc_sequence_check_reset(&all);
 	return bc_exit_worse(code, bc_output_close(&output, console));
 }

@@ -452,20 +452,33 @@ static bool decode_plain(struct bc_decoder *d)
 /* Chunks of a segment */
 
 /* Adds gaps for losses that only the chunk's counts show. */
-static void report_unreported(struct bc_decoder *d, const struct bc_source_data *data)
+static void report_unreported(
+	struct bc_decoder *d, const struct bc_source_data *data, const struct bc_missing *missing)
 {
-	uint64_t sum = 0;
-
 	for (unsigned cause = 0; cause < BC_GAP_CAUSES; cause++) {
-		uint64_t lost = data->unreported[cause];
-		sum += lost;
+		uint64_t lost = missing->lost[cause];
 		if (lost != 0)
 			bc_channel_gap(d->options.channel, cause != 0 ? cause : BC_GAP_DAMAGED,
 				lost, false);
 	}
 	report_damage(d,
-		"%" PRIu64 " samples lost before record %" PRIu64 ", but no gap reports them", sum,
-		data->chunk->info.first_record);
+		"%" PRIu64 " samples lost before record %" PRIu64 ", but no gap reports them",
+		missing->samples, data->chunk->info.first_record);
+}
+
+/* Adds gaps for what is missing before a chunk. */
+static void report_missing(
+	struct bc_decoder *d, const struct bc_source_data *data, const struct bc_missing *missing)
+{
+	const struct bc_missing_segments *place = &missing->place;
+	char what[BC_MISSING_TEXT];
+
+	if (place->records != 0)
+		bc_channel_gap(d->options.channel, BC_GAP_DAMAGED, place->records, true);
+	if (bc_is_missing(place))
+		report_damage(d, "%s", bc_missing_write(what, place));
+	if (missing->samples != 0)
+		report_unreported(d, data, missing);
 }
 
 /* Whether a chunk starts an epoch: its own, another recording, or ticks that go back. */
@@ -501,13 +514,8 @@ static void start_chunk(struct bc_decoder *d, const struct bc_source_data *data)
 	struct bc_channel *channel = d->options.channel;
 	uint64_t tick = bc_chunk_tick_before(chunk);
 
-	if (data->missing != 0) {
-		bc_channel_gap(channel, BC_GAP_DAMAGED, data->missing, true);
-		report_damage(d, "%" PRIu64 " records missing before record %" PRIu64,
-			data->missing, chunk->info.first_record);
-	}
-	if (data->unreported != NULL)
-		report_unreported(d, data);
+	if (data->missing != NULL)
+		report_missing(d, data, data->missing);
 	if (data->is_late)
 		report_damage(d, "chunk %" PRIu32 " is out of order: later chunks precede it",
 			chunk->info.number);

@@ -1,4 +1,4 @@
-/* Numbers in texts: values of options, settings and requests; words after a count. */
+/* Numbers in texts: values of options, settings and requests; counts, and words after them. */
 #ifndef BC_FORMATS_BASE_NUMBER_H
 #define BC_FORMATS_BASE_NUMBER_H
 
@@ -16,5 +16,9 @@ static inline const char *bc_plural(uint64_t n)
 {
 	return n == 1 ? "" : "s";
 }
+
+/* Writes a number with commas: "1,234,567". Returns `out`. */
+#define BC_GROUPED_MAX 28
+const char *bc_number_group(char out[BC_GROUPED_MAX], uint64_t n);
 
 #endif

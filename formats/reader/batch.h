@@ -17,6 +17,7 @@ struct bc_fault {
 	uint32_t column; /* from 1 */
 	uint64_t offset; /* of other formats: offset in the uncompressed bytes, from 0 */
 	uint64_t bytes;  /* affected bytes; 0: something is missing at this offset */
+	bool is_before;  /* it is before the file */
 	char what[200];  /* description, a phrase */
 };
 

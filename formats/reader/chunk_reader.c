@@ -173,13 +173,10 @@ static void report_missing(struct bc_reader *r, struct chunk_state *c, struct bc
 	for (unsigned cause = 0; cause < BC_GAP_CAUSES; cause++)
 		if (missing->lost[cause] != 0)
 			insert_gap(&c->chunk, cause, missing->lost[cause], false);
-	if (missing->records != 0) {
-		insert_gap(&c->chunk, BC_GAP_DAMAGED, missing->records, true);
-		snprintf(what, sizeof(what),
-			"%" PRIu64 " record%s missing before chunk %" PRIu32
-			" (from record %" PRIu64 ")",
-			missing->records, missing->records == 1 ? " is" : "s are", info->number,
-			info->first_record - missing->records);
+	if (missing->place.records != 0)
+		insert_gap(&c->chunk, BC_GAP_DAMAGED, missing->place.records, true);
+	if (bc_is_missing(&missing->place)) {
+		bc_missing_write(what, &missing->place);
 	} else {
 		snprintf(what, sizeof(what),
 			"%" PRIu64 " sample%s lost before chunk %" PRIu32 ", but no gap reports %s",
@@ -187,6 +184,7 @@ static void report_missing(struct bc_reader *r, struct chunk_state *c, struct bc
 			missing->samples == 1 ? "it" : "them");
 	}
 	set_fault(r, batch, bc_segment_reader_offset(c->reader), 0, what);
+	r->fault.is_before = missing->place.count != 0;
 }
 
 /* Reads on until it finds something other than a duplicate chunk. Sets `found`. */
@@ -252,7 +250,9 @@ static int start_chunk(struct bc_reader *r, struct chunk_state *c, struct bc_bat
 		return set_fault(r, batch, bc_segment_reader_offset(c->reader),
 			bc_chunk_encoded_bytes(info), what);
 	}
-	if (missing->records != 0 ? !c->is_after_hole : missing->samples == 0 || !c->has_chunk)
+	if (missing->place.records != 0
+			? !c->is_after_hole
+			: !c->has_chunk || (missing->samples == 0 && missing->place.count == 0))
 		return 0;
 	report_missing(r, c, batch);
 	c->has_chunk = is_needed(r, info); /* it has the gaps now */

@@ -29,6 +29,22 @@ void bc_sequence_check_jump(struct bc_sequence_check *c, uint64_t tag, uint64_t 
 	c->next = next;
 	c->has_number = false;
 	c->has_last = false;
+	c->has_segment = false;
+	c->absent_count = 0;
+}
+
+/* Notes a segment that is here. Those between it and the one before are not. */
+static void note_segment(struct bc_sequence_check *c, uint32_t segment)
+{
+	if (c->has_segment && segment <= c->latest_segment)
+		return;
+	if (c->has_segment && segment - c->latest_segment > 1) {
+		if (c->absent_count == 0)
+			c->absent_first = c->latest_segment + 1;
+		c->absent_count = segment - c->absent_first;
+	}
+	c->has_segment = true;
+	c->latest_segment = segment;
 }
 
 void bc_sequence_check_skip(struct bc_sequence_check *c, const struct bc_chunk_info *info)
@@ -39,6 +55,7 @@ void bc_sequence_check_skip(struct bc_sequence_check *c, const struct bc_chunk_i
 	c->number = info->number;
 	c->has_last = true;
 	c->last = *info;
+	note_segment(c, info->segment);
 }
 
 /* The last tick that an earlier epoch can have had before a chunk starts. */
@@ -108,6 +125,7 @@ void bc_sequence_check_expect(struct bc_sequence_check *c, const struct bc_segme
 
 	if (!c->has_recording || c->tag != tag)
 		bc_sequence_check_jump(c, tag, header->first_record);
+	note_segment(c, header->segment);
 }
 
 /* Forgets the first half of the holes. */
@@ -234,7 +252,12 @@ int bc_sequence_check_chunk(
 	if (info->first_record < c->next || (info->records == 0 && !is_later))
 		return precedes_start(c, info) ? extend_start(c, info) : fill_hole(c, info);
 
-	missing->records = bc_chunk_missing(chunk, c->next);
+	note_segment(c, info->segment);
+	missing->place = (struct bc_missing_segments){.first = c->absent_first,
+		.count = c->absent_count,
+		.records = bc_chunk_missing(chunk, c->next)};
+	missing->place.from = info->first_record - missing->place.records;
+	c->absent_count = 0;
 	find_unreported(c, chunk, missing);
 	if (info->first_record > c->next || skips_numbers(c, info)) {
 		int rc = add_hole(c, c->next, info->first_record - c->next);

@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "formats/bus/chunk.h"
+#include "formats/segment/missing_segments.h"
 #include "formats/segment/segment_header.h"
 
 #define BC_SEQUENCE_CHECK_HOLES (1u << 16)
@@ -33,6 +34,12 @@ struct bc_sequence_check {
 	uint32_t segment; /* segment and number of the latest chunk in recording order */
 	uint32_t number;
 	bool has_number;
+	/* The highest segment that has a header or a chunk here, and the ones that turned out not
+	 * to be here since the latest chunk. */
+	bool has_segment;
+	uint32_t latest_segment;
+	uint32_t absent_first;
+	uint32_t absent_count;
 	bool has_last; /* `last` is the header of the chunk that ends before `next` */
 	struct bc_chunk_info last;
 	struct bc_hole *holes; /* sorted */
@@ -46,7 +53,7 @@ struct bc_sequence_check {
 
 /* What is missing between a chunk and the previous one, without a gap that reports it. */
 struct bc_missing {
-	uint64_t records;
+	struct bc_missing_segments place;
 	uint64_t samples;             /* lost according to the chunk's counts: the sum of lost[] */
 	uint64_t lost[BC_GAP_CAUSES]; /* by cause */
 };
@@ -61,8 +68,9 @@ enum bc_sequence_place {
 /* Frees the memory and sets the check to its initial state, all zero. */
 void bc_sequence_check_reset(struct bc_sequence_check *check);
 
-/* Tells the check about a segment's header. If the header starts another recording, its first
- * record is expected next, so that a missing first chunk is noticed. */
+/* Tells the check about a segment's header: the segment is here, even if all of its chunks are
+ * damaged. If the header starts another recording, its first record is expected next, so that a
+ * missing first chunk is noticed. */
 void bc_sequence_check_expect(
 	struct bc_sequence_check *check, const struct bc_segment_header *header);
 

@@ -108,7 +108,7 @@ static inline bool source_run_data(void *context, const struct bc_source_data *d
 		assert_int_equal(data->count, run->held.count);
 		assert_ptr_equal(data->chunk, run->held.chunk);
 		assert_ptr_equal(data->broken, run->held.broken);
-		assert_int_equal(data->missing, run->held.missing);
+		assert_ptr_equal(data->missing, run->held.missing);
 	}
 	if (run->refused < run->refusals) {
 		run->refused++;
@@ -119,7 +119,7 @@ static inline bool source_run_data(void *context, const struct bc_source_data *d
 	run->refused = 0;
 	run->pieces++;
 	run->format = data->format;
-	run->missing += data->missing;
+	run->missing += data->missing != NULL ? data->missing->place.records : 0;
 	if (run->on_piece != NULL)
 		run->on_piece(run->context, data);
 	if (data->broken != NULL) {

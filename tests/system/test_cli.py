@@ -625,11 +625,11 @@ def test_missing_and_repeated_segments_are_reported():
     one_line(err, "chunk 0 (", "is a duplicate; skipped")
     text, err = buscap("dump", paths[0], paths[2], code=3)
     assert re.search(r"^# gap: \d+ samples? lost \(damaged\)$", text, re.MULTILINE)
-    one_line(err, paths[2], "records are missing before chunk 0")
+    one_line(err, paths[2], " missing: segment 1 is not here")
     # The chunk after the hole may have nothing else to print.
     text, err = buscap("dump", "--addr", "ffffffff", paths[0], paths[2], code=3)
     assert re.search(r"^# gap: \d+ samples? lost \(damaged\)$", text, re.MULTILINE), text
-    one_line(err, paths[2], "records are missing before chunk 0")
+    one_line(err, paths[2], " missing: segment 1 is not here")
 
 
 def test_a_hole_between_segments_is_reported_if_selected():
@@ -645,7 +645,7 @@ def test_a_hole_between_segments_is_reported_if_selected():
             assert err.endswith(NO_MATCH), err
             err = err.removesuffix(NO_MATCH)
         if is_reported:
-            one_line(err, paths[2], f"{counts[1]} records are missing before chunk 0 (from record {first})")
+            one_line(err, paths[2], f": {counts[1]:,} records missing: segment 1 is not here")
         else:
             equal(err, "", f"{option} {low}-{high}")
         return text.splitlines()
@@ -669,24 +669,24 @@ def test_a_hole_between_segments_is_found_by_ticks(tmp):
                                (ticks[first - 2], ticks[first], True), (ticks[last], ticks[last + 2], True),
                                (ticks[first + 1], ticks[first + 9], True), (ticks[first - 1], ticks[last + 1], True)):
         _, err = buscap("dump", "--from", f"@{low}", "--to", f"@{high + 1}", paths[0], *paths[2:], code=3 if is_reported else 0)
-        equal("missing before" in err, is_reported, f"ticks {low}-{high}: {err}")
+        equal("is not here" in err, is_reported, f"ticks {low}-{high}: {err}")
     # An unsealed segment has no index.
     cut = tmp / (paths[2].name + ".partial")
     cut.write_bytes(paths[2].read_bytes()[: recorded.segments[2].chunks[-1].offset
                                            if len(recorded.segments[2].chunks) > 1 else -100])
     for low, high, is_reported in ((0, ticks[first - 1], False), (ticks[first - 2], ticks[first], True)):
         _, err = buscap("dump", "--from", f"@{low}", "--to", f"@{high + 1}", paths[0], cut, code=None)
-        equal("missing before" in err, is_reported, f"ticks {low}-{high}, not sealed: {err}")
+        equal("is not here" in err, is_reported, f"ticks {low}-{high}, not sealed: {err}")
 
 
 def test_verify_reports_a_hole_between_segments(tmp):
     paths, recorded = recorded_segments()
     paths = [pathlib.Path(shutil.copy(path, tmp)) for path in paths]
     counts = [sum(chunk.info["records"] for chunk in segment.chunks) for segment in recorded.segments]
-    wanted = f"{paths[2]}: {counts[1]} records missing before this segment (from record {counts[0]})\n"
+    wanted = f"{paths[2]}: {counts[1]:,} records missing: segment 1 is not here\n"
     for order in ([paths[0], paths[2]], [paths[2], paths[0]], [paths[0], paths[2], paths[0], paths[2]]):
         text, _ = buscap("verify", *order, code=3)
-        equal(text.count("missing before this segment"), 1, text)
+        equal(text.count("is not here"), 1, text)
         assert wanted in text and text.count(": ok: ") == len(order), text
     buscap("verify", *reversed(paths))
     mixed = tmp / "mixed.bcp1"
@@ -858,7 +858,7 @@ def test_a_damaged_chunk_is_reported_and_the_others_printed(tmp):
     gap = f"# gap: {n} samples lost (damaged)\n"
     wanted = chunks_text(segment.chunks[:2]) + chunks_text(segment.chunks[3:]).replace("\n", f"\n{gap}", 1)
     equal(text.splitlines(), wanted.splitlines(), "dump")
-    assert f"offset {chunk.offset}" in err and f"{n} records are missing before chunk 3" in err, err
+    assert f"offset {chunk.offset}" in err and f"{n:,} records missing from record {segment.chunks[2].info['first_record']} on" in err, err
 
     for mode, code, kept in (("strict", 1, 0), ("tail", 3, 2), ("salvage", 3, len(records) - 1)):
         out = tmp / f"{mode}.byu.lz4"

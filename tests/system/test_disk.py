@@ -830,7 +830,7 @@ def test_a_loss_without_a_gap_is_found(tmp):
     torn.write_bytes(set_lost(path, 1, 1000))
     done = run(harness.BUSCAP, "verify", torn)
     equal(done.returncode, 3, done.stdout.decode())
-    assert b"chunk 1 (87381 records) follows a loss of 1000 samples that no gap reports" in done.stdout, done.stdout
+    assert b"a loss of 1000 samples that no gap reports" in done.stdout, done.stdout
     equal(done.stdout.count(b"no gap"), 1, done.stdout)
     (segment,) = info([torn])
     equal((segment["gaps"]["count"], segment["gaps"]["unreported"]), (0, 1000), segment["gaps"])

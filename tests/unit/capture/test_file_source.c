@@ -250,8 +250,8 @@ static void add_unreported(void *context, const struct bc_source_data *data)
 {
 	uint64_t *lost = context;
 
-	if (data->unreported != NULL)
-		*lost += data->unreported[BC_GAP_BOARD];
+	if (data->missing != NULL)
+		*lost += data->missing->lost[BC_GAP_BOARD];
 }
 
 /* Which of the losses before a segment are new is only known after the same recording. */

@@ -781,8 +781,9 @@ TEST_WITH(segments, s, each_missing_chunk_is_reported_before_the_next)
 		struct segment_run run = run_segment(fd_of(bytes, n), &nothing_special);
 		char missing[120];
 		snprintf(missing, sizeof(missing),
-			"offset %zu bytes 0: %u record%s missing before chunk %u", chunk->begin,
-			chunk->records, chunk->records == 1 ? " is" : "s are", gone + 1);
+			"offset %zu bytes 0: %u record%s missing from record %u on", chunk->begin,
+			chunk->records, chunk->records == 1 ? "" : "s",
+			(unsigned)chunk->first_record);
 		assert_int_equal(strstr(all, missing) != NULL, chunk->records != 0);
 		assert_non_null(strstr(run.fault, "no index: the segment"));
 		assert_string_equal(run.text, expected);
@@ -918,7 +919,7 @@ TEST_WITH(segments, s, the_sequence_continues_across_files_and_skipped_chunks)
 	free(run.text);
 	run = run_segment(fd_of(three.bytes, three.size), &all);
 	assert_int_equal(run.faults, 1);
-	assert_non_null(strstr(run.fault, "46 records are missing before chunk 0"));
+	assert_non_null(strstr(run.fault, "46 records missing: segment 1 is not here"));
 	free(run.text);
 	bc_sequence_check_reset(&sequence);
 	free(two.bytes);

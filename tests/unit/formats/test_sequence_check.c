@@ -21,7 +21,7 @@ static enum bc_sequence_place check_chunk(
 	int place = bc_sequence_check_chunk(c, &chunk, &found);
 	assert_true(place >= 0);
 	assert_int_equal(found.samples, 0);
-	*missing = found.records;
+	*missing = found.place.records;
 	return (enum bc_sequence_place)place;
 }
 
@@ -58,6 +58,83 @@ TEST(chunks_in_any_order_are_accepted_once)
 			if (is_new)
 				memset(was_there + first, true, records * sizeof(bool));
 			next = first + records > next ? first + records : next;
+		}
+		bc_sequence_check_reset(&c);
+	}
+}
+
+/* Which segments are missing, and the sentence for it. */
+TEST(missing_segments_are_named)
+{
+	static const struct {
+		struct bc_missing_segments missing;
+		const char *text;
+	} cases[] = {
+		{{3, 1, 2446668, 9}, "2,446,668 records missing: segment 3 is not here"},
+		{{3, 3, 1, 9}, "1 record missing: segments 3 to 5 are not here"},
+		{{3, 1, 0, 0}, "segment 3 is not here"},
+		{{UINT32_MAX - 1, 2, UINT64_MAX, 0},
+			"18,446,744,073,709,551,615 records missing: segments 4294967294 to "
+			"4294967295 are not here"},
+		{{0, 0, 4096, 8192}, "4,096 records missing from record 8192 on"},
+	};
+	static const struct bc_segment_span before = {1, 2, true, 100, 200};
+	static const struct {
+		struct bc_segment_span after;
+		struct bc_missing_segments missing;
+	} pairs[] = {
+		{{1, 3, true, 200, 300}, {.first = 3}},
+		{{1, 3, true, 250, 300}, {.first = 3}}, /* sequence_check finds these */
+		{{1, 4, true, 250, 300}, {3, 1, 50, 200}},
+		{{1, 4, true, 200, 300}, {.first = 3, .count = 1}},
+		{{1, 6, false, 0, 0}, {.first = 3, .count = 3}},
+		{{2, 6, true, 250, 300}, {.count = 0}},
+		{{1, 1, true, 0, 100}, {.count = 0}},
+	};
+	char text[BC_MISSING_TEXT];
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		assert_string_equal(bc_missing_write(text, &cases[i].missing), cases[i].text);
+	for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
+		struct bc_missing_segments found;
+		assert_int_equal(bc_missing_between(&found, &before, &pairs[i].after),
+			pairs[i].missing.count != 0);
+		assert_memory_equal(&found, &pairs[i].missing, sizeof(found));
+	}
+}
+
+/* A segment whose header is here is not missing, even if none of its chunks is. */
+TEST(a_segment_without_whole_chunks_is_not_missing)
+{
+	for (unsigned headers = 0; headers < 1u << 4; headers++) {
+		struct bc_sequence_check c = {0};
+		static struct bc_chunk chunk;
+		struct bc_segment_header header = {.recording = "20261120T091500Z-3f9a2c"};
+		struct bc_missing missing;
+		bool is_one = true; /* the missing ones are one run, as the sentence needs */
+		uint32_t first = 0;
+		uint32_t count = 0;
+		chunk.info = (struct bc_chunk_info){
+			.recording_tag = bc_recording_tag(header.recording), .records = 10};
+		assert_int_equal(bc_sequence_check_chunk(&c, &chunk, &missing), BC_SEQUENCE_NEXT);
+		for (header.segment = 1; header.segment < 5; header.segment++) {
+			if ((headers >> (header.segment - 1) & 1) != 0) {
+				bc_sequence_check_expect(&c, &header);
+				continue;
+			}
+			is_one = is_one && (count == 0 || first + count == header.segment);
+			first = count == 0 ? header.segment : first;
+			count++;
+		}
+		chunk.info.segment = 5;
+		chunk.info.first_record = 50;
+		assert_int_equal(bc_sequence_check_chunk(&c, &chunk, &missing), BC_SEQUENCE_NEXT);
+		assert_int_equal(missing.place.records, 40);
+		assert_int_equal(missing.place.from, 10);
+		assert_int_equal(missing.place.count != 0, count != 0);
+		if (is_one && count != 0) {
+			assert_int_equal(missing.place.first, first);
+			assert_int_equal(missing.place.count, count);
 		}
 		bc_sequence_check_reset(&c);
 	}
