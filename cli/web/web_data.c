@@ -137,6 +137,34 @@ static bool add_line(struct search *s, json_t *object, size_t max)
 	return ok;
 }
 
+static json_t *fault_json(const struct bc_search_fault *fault)
+{
+	const char *what = fault->kind == BC_SEARCH_DAMAGED ? fault->what : strerror(-fault->error);
+	json_t *damage = bc_json_object((struct bc_json_member[]){
+		{"file", bc_json_text(fault->file)},
+		{"offset", bc_json_u64(fault->offset)},
+		{"bytes", bc_json_u64(fault->bytes)},
+		{"what", bc_json_text(what)},
+		{NULL, NULL},
+	});
+
+	return json_pack("{s:o}", "damage", damage);
+}
+
+static json_t *end_json(
+	uint64_t matches, int segments, uint64_t damaged_places, const char *cut_off)
+{
+	json_t *end = bc_json_object((struct bc_json_member[]){
+		{"matches", bc_json_u64(matches)},
+		{"segments", json_integer(segments)},
+		{"damaged_places", bc_json_u64(damaged_places)},
+		{"cut_off", bc_json_text(cut_off)},
+		{NULL, NULL},
+	});
+
+	return json_pack("{s:o}", "end", end);
+}
+
 static bool on_hit(void *context, const struct bc_search_hit *hit)
 {
 	struct search *s = context;
@@ -151,10 +179,10 @@ static void on_fault(void *context, const struct bc_search_fault *fault)
 {
 	struct search *s = context;
 
-	if (!bc_search_fault_is_damage(fault))
-		return;
+	if (fault->kind != BC_SEARCH_DAMAGED && fault->kind != BC_SEARCH_UNREADABLE)
+		return; /* no record is missing from the results */
 	s->damaged++;
-	add_line(s, bc_search_fault_json(fault), s->text->max - END_BYTES);
+	add_line(s, fault_json(fault), s->text->max - END_BYTES);
 }
 
 static bool on_pace(void *context, uint64_t bytes)
@@ -181,8 +209,7 @@ int bc_web_data_find(struct bc_web_data *data, const struct bc_web_client *clien
 		rc = bc_search_run(
 			options, list.paths, list.count, &io, on_hit, &matches, &missing);
 	if (rc == 0)
-		add_line(&s, bc_search_end_json(matches, list.count, s.damaged, s.cut_off),
-			text->max);
+		add_line(&s, end_json(matches, list.count, s.damaged, s.cut_off), text->max);
 	bc_path_list_free(&list);
 	return has_gone(client) ? -ECANCELED : text_error(text, rc);
 }

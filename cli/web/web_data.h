@@ -42,8 +42,8 @@ int bc_web_data_overview(struct bc_web_data *data, const struct bc_web_client *c
 int bc_web_data_events(struct bc_web_data *data, const struct bc_web_client *client,
 	int64_t from_ns, int64_t to_ns, struct bc_byte_buffer *text) BC_MUST_CHECK;
 
-/* Lines, as of GET /v1/find (docs/api.md, "Search"). A search that takes too long, or finds too
- * much, is cut off. */
+/* One JSON object a line (docs/web.md, "Paths"). A search that takes too long, or finds too much,
+ * is cut off. */
 int bc_web_data_find(struct bc_web_data *data, const struct bc_web_client *client,
 	const struct bc_search_options *options, struct bc_byte_buffer *text) BC_MUST_CHECK;
 

@@ -14,11 +14,11 @@
 #include <unistd.h>
 
 #include "cli/io/client.h"
+#include "cli/web/web_query.h"
 #include "formats/base/clock.h"
 #include "formats/base/json.h"
 #include "formats/base/late_library.h"
 #include "formats/base/number.h"
-#include "formats/search/search_query.h"
 
 /* libmicrohttpd's memory for a request. */
 #define HEAD_BYTES 32768u
@@ -340,8 +340,7 @@ static enum MHD_Result get_find(struct request *r)
 
 	if (options == NULL)
 		return send_text(r, 0, NULL, NULL, 0);
-	if (bc_search_query_read(
-		    options, r->server->options.names, param, r, r->err, sizeof(r->err)))
+	if (bc_web_query_read(options, r->server->options.names, param, r, r->err, sizeof(r->err)))
 		result = find(r, options);
 	else
 		result = refuse(r);
@@ -398,7 +397,7 @@ static const struct path {
 	{"/", get_page, no_params},
 	{"/data/overview", get_overview, picture_params},
 	{"/data/events", get_events, time_params},
-	{"/data/find", get_find, bc_search_query_names},
+	{"/data/find", get_find, bc_web_query_names},
 	{"/data/live", get_live, live_params},
 	{"/data/history", get_history, no_params},
 };

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/api/api_find.h"
 #include "daemon/api/api_params.h"
 #include "daemon/api/api_record.h"
 #include "daemon/api/metrics.h"
@@ -14,7 +13,6 @@
 #include "formats/base/clock.h"
 #include "formats/base/number.h"
 #include "formats/base/tcp_address.h"
-#include "formats/search/search_query.h"
 #include "formats/trace/filter_parse.h"
 
 /* Status */
@@ -152,8 +150,6 @@ static const struct route routes[] = {
 	{"GET", "/v1/triggers/*", bc_api_get_trigger, 0, PLAIN, NULL},
 	{"DELETE", "/v1/triggers/*", bc_api_disarm_trigger, PERMISSION(TRIGGER), PLAIN, NULL},
 	{"GET", "/v1/records", stream_records, 0, STREAM, records_query},
-	{"GET", "/v1/recordings/*/records", bc_api_get_records, 0, STREAM, bc_search_query_names},
-	{"GET", "/v1/find", bc_api_find, 0, STREAM, bc_search_query_names},
 	{"GET", "/metrics", get_metrics, 0, PLAIN, NULL},
 };
 

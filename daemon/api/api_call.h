@@ -13,7 +13,6 @@
 #include "daemon/live/page_sampler.h"
 #include "daemon/live/tap.h"
 #include "daemon/recorder/recorder.h"
-#include "daemon/search/searcher.h"
 
 #define BC_JSON_TYPE "application/json"
 
@@ -27,7 +26,6 @@ struct bc_api {
 	struct bc_page_sampler *sampler;
 	struct bc_history *history;
 	struct bc_catalog *catalog;
-	struct bc_searcher *searcher;    /* NULL: no socket */
 	const struct bc_name_map *names; /* for regions in filters and triggers */
 	uint32_t reserved;               /* for the owner: a set of bc_permission_bit() */
 };

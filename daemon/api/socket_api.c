@@ -230,9 +230,6 @@ int bc_socket_api_open(struct bc_socket_api **api, const struct bc_socket_api_op
 		rc = bc_history_open(&a->api.history, bc_boot_ns());
 	if (rc == 0)
 		rc = bc_catalog_open(&a->api.catalog, options->loop, options->config->dir);
-	if (rc == 0 && options->listen_fd >= 0)
-		rc = bc_searcher_open(&a->api.searcher, options->loop, options->config->dir,
-			options->config->find_rate, BC_SEARCH_LIMIT_NS, BC_SEARCH_CLIENT_NS);
 	if (rc != 0) {
 		bc_socket_api_close(a);
 		return rc;
@@ -250,7 +247,6 @@ void bc_socket_api_close(struct bc_socket_api *a)
 	bc_server_close(a->metrics);
 	if (a->metrics_fd >= 0)
 		close(a->metrics_fd);
-	bc_searcher_close(a->api.searcher);
 	bc_event_broadcast_close(a->api.broadcast);
 	bc_taps_close(a->api.taps);
 	bc_page_sampler_close(a->api.sampler);

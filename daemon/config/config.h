@@ -82,7 +82,6 @@ struct bc_config {
 	char socket[108]; /* empty: none */
 	char socket_group[33];
 	unsigned connections;                     /* maximum at one time */
-	uint64_t find_rate;                       /* bytes per second; 0: no limit */
 	uint32_t reserve;                         /* bits of enum bc_permission */
 	char metrics_listen[BC_TCP_ADDRESS_TEXT]; /* a loopback address; empty: none */
 

@@ -537,10 +537,6 @@ const struct bc_config_key bc_config_keys[] = {
 		"Maximum number of clients, 1 to 4096. The owner (root and the user that buscapd "
 		"runs as) can connect beyond it.",
 		&bc_type_number, FIELD(connections), .min = 1, .max = CONNECTIONS_MAX},
-	{"socket.find_rate", "SIZE", "size", "64M", NULL, BC_RELOAD_RESTART,
-		"Read at most this much per second to answer `GET /v1/find` and for the records of "
-		"recordings. 0: no limit.",
-		&bc_type_bytes, FIELD(find_rate)},
 	{"socket.reserve", "RIGHTS", "list:record|rotate|mark|note|snapshot|trigger", NULL, NULL,
 		BC_RELOAD_NOW,
 		"Operations that only the owner may request, separated by commas: `record`, "

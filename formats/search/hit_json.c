@@ -48,31 +48,3 @@ json_t *bc_search_hit_json(const struct bc_search_hit *hit, json_t *name)
 		{NULL, NULL},
 	});
 }
-
-json_t *bc_search_fault_json(const struct bc_search_fault *fault)
-{
-	const char *what = fault->kind == BC_SEARCH_DAMAGED ? fault->what : strerror(-fault->error);
-	json_t *damage = bc_json_object((struct bc_json_member[]){
-		{"file", bc_json_text(fault->file)},
-		{"offset", bc_json_u64(fault->offset)},
-		{"bytes", bc_json_u64(fault->bytes)},
-		{"what", bc_json_text(what)},
-		{NULL, NULL},
-	});
-
-	return json_pack("{s:o}", "damage", damage);
-}
-
-json_t *bc_search_end_json(
-	uint64_t matches, int segments, uint64_t damaged_places, const char *cut_off)
-{
-	json_t *end = bc_json_object((struct bc_json_member[]){
-		{"matches", bc_json_u64(matches)},
-		{"segments", json_integer(segments)},
-		{"damaged_places", bc_json_u64(damaged_places)},
-		{"cut_off", bc_json_text(cut_off)},
-		{NULL, NULL},
-	});
-
-	return json_pack("{s:o}", "end", end);
-}

@@ -126,24 +126,6 @@ class DeafRecords(Client):
     reads = False
 
 
-class DeafSearch(Client):
-    kind = "deaf-search"
-    request = b"GET /v1/find HTTP/1.1\r\nHost: x\r\n\r\n"
-    reads = False
-
-
-class Search(Client):
-    """Searches the recordings for the last record in a page, again and again."""
-
-    kind = "search"
-    rng = random.Random(2)
-
-    def open(self):
-        page = self.rng.randrange(1 << self.rng.choice((8, 16, 20)))
-        self.request = (b"GET /v1/find?last=1&addr=%x000-%xfff HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n" % (page, page))
-        super().open()
-
-
 class Huge(Client):
     """Sends a megabyte of headers."""
 
@@ -169,7 +151,7 @@ class Mutant(Client):
 
     kind = "mutant"
     paths = ("status", "events", "records?limit=10", "recordings", "recordings/current", "rotate", "marks", "snapshot",
-             "triggers", "triggers/x", "mix", "find?last=1", "recordings/x/records?to=-1s")
+             "triggers", "triggers/x", "mix")
     rng = random.Random(1)
 
     def open(self):
@@ -194,7 +176,7 @@ class Mutant(Client):
         super().open()
 
 
-KINDS = {c.kind: c for c in (Silent, Slow, Deaf, DeafStream, DeafRecords, DeafSearch, Search, Huge, Body, Garbage, Mutant)}
+KINDS = {c.kind: c for c in (Silent, Slow, Deaf, DeafStream, DeafRecords, Huge, Body, Garbage, Mutant)}
 
 
 class Crowd:

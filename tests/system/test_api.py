@@ -46,7 +46,7 @@ def test_the_description_is_complete():
         find(reference)
     for kind, things in DESCRIPTION["components"].items():
         for name in things:
-            assert f"#/components/{kind}/{name}" in references or name in ("Event", "RecordLine", "SearchLine"), f"{name} is not used"
+            assert f"#/components/{kind}/{name}" in references or name in ("Event", "RecordLine"), f"{name} is not used"
     ids = [operation["operationId"] for path in DESCRIPTION["paths"].values() for operation in path.values()]
     equal(len(ids), len(set(ids)), "operationIds")
 
@@ -92,8 +92,6 @@ def test_the_described_parameters_are_those_that_the_daemon_reads():
     (names,) = re.findall(r"records_query\[\] = \{([^}]*)NULL\};", (harness.ROOT / "daemon/api/api.c").read_text())
     described = {one["name"] for one in DESCRIPTION["paths"]["/v1/records"]["get"]["parameters"]}
     equal(set(re.findall(r'"(\w+)"', names)), described, "the query of /v1/records")
-    (names,) = re.findall(r"bc_search_query_names\[\] = \{([^}]*)NULL\};", (harness.ROOT / "formats/search/search_query.c").read_text())
-    equal(set(re.findall(r'"(\w+)"', names)), set(DESCRIPTION["components"]["parameters"]), "the query of /v1/find")
     document = (harness.ROOT / "docs/api.md").read_text()
     for name in described:
         assert f"`{name}`" in document, name
@@ -803,16 +801,12 @@ def test_every_described_path_and_method_answers_as_described(tmp):
         api.good(*NOTE, {"metadata": {"a": "b"}})
         api.good(*ROTATE)
         api.good(*MARK, {"text": "x"}, status=201)
-        recording = api.good("DELETE", "/v1/recordings/current")["recording"]
+        api.good("DELETE", "/v1/recordings/current")
         wait_until(lambda: api.ask(*SNAPSHOT).status == 201, "the flight recorder holds records")
         wait_until(lambda: api.good("GET", "/v1/status")["recording"] is None, "the snapshot's end")
         with Stream(tmp / "socket", "/v1/events", "Event") as events:
             events.read()
             api.seen.add(("GET", "/v1/events", 200))
-        for path in ("/v1/find?count=true", f"/v1/recordings/{recording['id']}/records?first=1"):
-            with Stream(tmp / "socket", path, "SearchLine") as found:
-                equal(found.rest()[-1]["end"]["cut_off"], None, path)
-                api.seen.add(("GET", template(path), 200))
         with Stream(tmp / "socket", "/v1/records?limit=5", "RecordLine") as records:
             assert records.rest()
             api.seen.add(("GET", "/v1/records", 200))

@@ -21,8 +21,8 @@ pytestmark = pytest.mark.threads
 KIB = 1 << 10
 MIB = 1 << 20
 CONNECTIONS = 64 + 168 + 32 + 64  # of others, of the owner, being refused, being closed
-# As in server.h, event_broadcast.h, tap.h and searcher.h. All other responses here are statuses of less than 8 KiB.
-LIMIT = CONNECTIONS * 44 * KIB + 4 * MIB + MIB + 8 * 280 * KIB + 8 * 64 * KIB + 8 * MIB
+# As in server.h, event_broadcast.h and tap.h. All other responses here are statuses of less than 8 KiB.
+LIMIT = CONNECTIONS * 44 * KIB + 4 * MIB + MIB + 8 * 280 * KIB + 8 * MIB
 # At night longer than any timeout of the server, as in torture-clients.
 SECONDS = 12 if harness.NIGHTLY else 1
 MANY = 1000 if harness.NIGHTLY else 150

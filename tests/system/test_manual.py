@@ -216,7 +216,7 @@ OTHER_VALUES = {
     "pipeline.stuck": "61s", "mapping.invalid": "keep", "mapping.size": "v1.0", "mapping.attr.CYCLE": "7",
     "socket.path": "elsewhere.sock", "socket.group": "nobody", "socket.connections": "65",
     "socket.reserve": "record", "socket.metrics_listen": "127.0.0.1:1", "log.level": "debug",
-    "socket.find_rate": "1M", "names.symbols": str(BUSCAP),
+    "names.symbols": str(BUSCAP),
     "events.command": "/bin/true",
     "events.interval": "2m", "events.timeout": "2m", "events.disk_low": "2h", "trigger NAME.when": "gap", "trigger NAME.action": "mark", "trigger NAME.pre": "0", "trigger NAME.post": "0",
     "trigger NAME.text": "x", "trigger NAME.holdoff": "1s",

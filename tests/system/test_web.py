@@ -256,6 +256,10 @@ def test_wrong_parameters_are_named():
                 ("overview?file=/etc/passwd", "file: unknown"), ("overview?=5", "unknown"), ("overview?" + "&".join(f"x{n}=1" for n in range(20)), "invalid"),
                 ("events?from=now", "from=now"), ("events?columns=5", "columns: unknown"), ("events?from=5&to=4", "after to"),
                 ("find?first=0", "first=0: must be 1 to 10000"), ("find?first=1&last=1", "exclude each other"), ("find?addr=5-4", "addr=5-4"),
+                ("find?last=10001", "1 to 10000"), ("find?last=1&count=true", "exclude each other"), ("find?count=1", "true or false"),
+                ("find?count=true&context=1", "count excludes context"), ("find?context=1001", "0 to 1000"), ("find?records=5-4", "range"),
+                ("find?records=-", "range"), ("find?records=1-x", "range"), ("find?to=2026-02-31", "no such date"),
+                ("find?from=@5&to=@4", "to=@4: the end is before the start"),
                 ("find?addr=x&addr=y", "given twice"), ("find?dir=/", "dir: unknown"), ("find?from=soon", "not a time"),
                 ("find?type=" + "%3Cscript%3E", "type"), ("live?since=-1", "since=-1: must be 0 to"), ("live?since=x", "since=x"),
                 ("live?x", "x: unknown"), ("history?x=1", "x: unknown")):

@@ -1,4 +1,4 @@
-#include "formats/search/search_query.h"
+#include "cli/web/web_query.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 #define RECORDS_MAX 10000u
 #define CONTEXT_MAX 1000u
 
-const char *const bc_search_query_names[] = {"addr", "type", "proc", "port", "region", "records",
+const char *const bc_web_query_names[] = {"addr", "type", "proc", "port", "region", "records",
 	"from", "to", "first", "last", "context", "count", NULL};
 
 struct query {
@@ -92,7 +92,7 @@ static bool read_condition(const struct query *q, const char *name, struct bc_fi
 	return ok;
 }
 
-bool bc_search_query_read(struct bc_search_options *o, const struct bc_name_map *names,
+bool bc_web_query_read(struct bc_search_options *o, const struct bc_name_map *names,
 	const char *(*value)(void *context, const char *name), void *context, char *err,
 	size_t errlen)
 {

@@ -1,6 +1,6 @@
-/* A search as query parameters: those of the socket (docs/api.md, "Search") and of `buscap web`. */
-#ifndef BC_FORMATS_SEARCH_SEARCH_QUERY_H
-#define BC_FORMATS_SEARCH_SEARCH_QUERY_H
+/* A search as query parameters of /data/find (docs/web.md, "Paths"). */
+#ifndef BC_CLI_WEB_WEB_QUERY_H
+#define BC_CLI_WEB_WEB_QUERY_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -10,12 +10,12 @@
 #include "formats/search/search.h"
 
 /* The names of the parameters, ending with NULL. */
-extern const char *const bc_search_query_names[];
+extern const char *const bc_web_query_names[];
 
 /* Sets the options of a search. `value` returns the value of a parameter, or NULL if it is absent.
  * Without first, last and count, the first 1,000 matches are selected. `names` has the regions.
  * Returns false with a message that names the parameter. */
-bool bc_search_query_read(struct bc_search_options *options, const struct bc_name_map *names,
+bool bc_web_query_read(struct bc_search_options *options, const struct bc_name_map *names,
 	const char *(*value)(void *context, const char *name), void *context, char *err,
 	size_t errlen) BC_MUST_CHECK;
 
