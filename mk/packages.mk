@@ -23,8 +23,7 @@ LIBRARIES := \
 	$(D3):node-d3
 TEST_LIBRARIES := \
 	cmocka:libcmocka-dev \
-	libusbredirparser-0.5:libusbredirparser-dev \
-	umockdev-1.0:libumockdev-dev
+	libusbredirparser-0.5:libusbredirparser-dev
 TOOLS := \
 	pkg-config:pkg-config \
 	lz4:lz4 \
@@ -37,7 +36,6 @@ TEST_TOOLS := \
 	groff:groff-base \
 	file:file \
 	xxhsum:xxhash \
-	umockdev-wrapper:umockdev \
 	strace:strace \
 	tmux:tmux \
 	jq:jq

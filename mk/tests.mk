@@ -4,14 +4,13 @@
 
 TEST_PKGS     := $(PROGRAM_PKGS) cmocka
 USBREDIR_PKGS := libusbredirparser-0.5
-UMOCKDEV_PKGS := umockdev-1.0
 
 TEST_SOURCES := $(wildcard tests/unit/*/test_*.c)
 # Under SAN=thread only the tests that start threads run; they say so themselves.
 CHECKED      := $(patsubst %.c,$(BUILD)/%,$(if $(filter thread,$(SAN)),$(shell grep -l '^TEST_THREADS;' $(TEST_SOURCES)),$(TEST_SOURCES)))
 BENCHES      := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/bench/bench_*.c))
 TEST_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(TEST_SOURCES) $(wildcard tests/support/*.c tests/board/*.c tests/bench/*.c))
-HELPERS      := $(addprefix $(BUILD)/tests/,faultfs.so faultalloc.so faultclock.so usbredir_board umockdev_board preload_fix.so bare_reader \
+HELPERS      := $(addprefix $(BUILD)/tests/,faultfs.so faultalloc.so faultclock.so usbredir_board buscapd_usb \
 	$(if $(SAN),,buscap))
 ONLY         ?=
 
@@ -57,21 +56,17 @@ $(BUILD)/tests/usbredir_board: $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/boar
 		$(BUILD)/libboard.a $(LIB_CAPTURE)
 	$(call link,$(USBREDIR_PKGS) $(FORMATS_PKGS))
 
-# The board as a device in sysfs, for a program under libumockdev-preload; and a minimal reader of it.
-$(BUILD)/tests/board/umockdev_%.o: BC_CFLAGS += $(shell pkg-config --cflags $(UMOCKDEV_PKGS))
-$(BUILD)/tests/umockdev_board: $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/board/umockdev_*.c)) \
-		$(BUILD)/libboard.a $(SIM_OBJECTS) $(LIB_FORMATS)
-	$(call link,$(UMOCKDEV_PKGS) $(FORMATS_PKGS))
-
-$(BUILD)/tests/bare_reader: $(BUILD)/tests/board/bare_reader.o
-	$(call link,libusb-1.0)
+# buscapd with these boards in its process.
+$(BUILD)/tests/buscapd_usb: SAN_LDFLAGS = -fsanitize=$(SAN)
+$(BUILD)/tests/buscapd_usb: $(BUILD)/daemon/main/main.o $(BUILD)/tests/board/remote.o $(USBFS_OBJECTS) \
+		$(BUILD)/libboard.a $(LIB_DAEMON)
+	$(call link,$(DAEMON_PKGS))
 
 # Preloaded under a program: faultfs makes its file calls fail, be short or slow; faultalloc makes its allocations
-# fail; faultclock moves its clock; preload_fix mends libumockdev-preload.
+# fail; faultclock moves its clock.
 $(BUILD)/tests/faultfs.so: tests/support/faultfs.c
 $(BUILD)/tests/faultalloc.so: tests/support/faultalloc.c
 $(BUILD)/tests/faultclock.so: tests/support/faultclock.c
-$(BUILD)/tests/preload_fix.so: tests/board/preload_fix.c
 $(BUILD)/tests/%.so: | $(INSTALLS)
 	@mkdir -p $(@D)
 	$(say) LINK $@

@@ -10,7 +10,7 @@
  * - 5.8.3: packets of a bulk endpoint have up to 64 bytes at full speed, 512 at high speed
  * - 9.4.5: SET_CONFIGURATION and SET_INTERFACE end a halt, even if they change nothing
  *
- * Linux, include/uapi/linux/usbdevice_fs.h, which usbfs*.c and umockdev_*.c compile against:
+ * Linux, include/uapi/linux/usbdevice_fs.h, which usbfs*.c compiles against:
  * - the ioctls of usbfs, their structures and capabilities
  *
  * libusbredirparser, which usbredir_*.c call:

@@ -9,11 +9,11 @@
  *     libusb_exit()
  *     usbfs_stop()               returns what was leaked
  *
- * It is linked into the test and replaces the functions that libusb calls: open, close, ioctl,
- * fopen and statfs (paths other than /dev/bus/usb and /sys/bus/usb go to the C library), and
- * functions of libudev. umockdev would need a preloaded library, hence a new process, and prepared
- * nodes. Here a plug is a few lines under a lock: immediate, in order, and the same under
- * sanitizers and valgrind. umockdev is used for tests of the daemon's binary.
+ * It is linked into the test, or for the system tests with buscapd's objects (remote.c), and
+ * replaces the functions that libusb calls: open, close, access, ioctl, fopen and statfs (paths
+ * other than /dev/bus/usb and /sys/bus/usb go to the C library), and functions of libudev. A plug
+ * is a few lines under a lock: immediate, in order, and the same under sanitizers and valgrind. The
+ * real kernel, udev and permissions are tested in a virtual machine (tests/machine).
  *
  * Like the kernel it exists once per process. All functions except usbfs_start() and usbfs_stop()
  * may be called on any thread, also from a hook and from libusb's callbacks.

@@ -247,8 +247,7 @@ def soak(options, directory, samples):
             code = recorder.end()
         text = attack.ended_well(recorder, "soak")
         assert code in (0, 4), f"exit code {code}: {text}"
-        state = board.state()
-        equal((state["files"], state["memory"]), (0, 0), "resources left open")
+        equal(board.left_open(), [0, 0, 0, 0], "resources left open")
         segments = check_segments(log, counts, recorder.directory)
         harness.verify(harness.segments(recorder.directory))
     run.check_usage()

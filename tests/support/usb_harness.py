@@ -1,4 +1,4 @@
-"""Software boards for the real programs, provided by tests/board/umockdev_board.c.
+"""Software boards below a real daemon: the USB of tests/board/usbfs.h in its process (tests/board/remote.c).
 
     with Board("serial=A1,rate=2000000,send=0") as board, Recorder(tmp, board) as daemon:
         daemon.take(1000)
@@ -13,170 +13,108 @@
 A board with "send=0" makes only the samples that a test asks for, so that a slow machine does not have more to check.
 Others send without end.
 
-Programs that see the boards must end before the Board does, so their block must be inside its block: umockdev aborts a
-program whose testbed is gone. Only one program at a time can listen to udev; a second one would replace it. No such
-program may be a session leader without a terminal: a board's node is a pty, which would become its controlling
-terminal.
+What a test does before the program starts is how each program finds the boards; what it does later ends with the
+program. They are seen by Board.PROGRAM with Board.env, not by any other program.
 
 A Recorder is a buscapd that records from the boards. Its status is polled continuously.
 """
 
-import contextlib
 import json
 import os
 import pathlib
-import select
-import subprocess
 import signal
+import socket
 import sys
-
-import pytest
+import tempfile
 
 import harness
 import reference
-from harness import BUILD, Daemon, Watch, equal, info, run, segments, wait_until
+from harness import BUILD, Daemon, Watch, equal, info, segments, wait_until
 
-UMOCKDEV_BOARD = BUILD / "tests/umockdev_board"
-BARE_READER = BUILD / "tests/bare_reader"
-PRELOAD_FIX = BUILD / "tests/preload_fix.so"
-PRELOAD = "libumockdev-preload.so.0"
 # Samples that a board makes beyond those a test waits for, so that what happens next usually happens in mid-stream.
 SPARE = 20_000
 
 
 class Board:
-    """Boards on the ports of one hub, numbered from 1 and plugged in by default. Each argument describes one board in
-    umockdev_board's syntax: "serial=A1,rate=2000000"."""
+    """Boards on the ports of one hub, numbered from 1 and plugged in by default. Each argument describes one board as
+    in tests/board/remote.c: "serial=A1,rate=2000000"."""
+
+    PROGRAM = BUILD / "tests/buscapd_usb"
 
     def __init__(self, *boards, plugged=True):
-        self.argv = [str(UMOCKDEV_BOARD), *(boards or ("serial=A1",))]
-        self.plugged = plugged
-        self.process = None
-        self.root = None
-        self._held = b""
+        self.boards = boards or ("serial=A1",)
+        self._is_plugged = plugged
+        self._files = None
+        self._root = None
 
     def __enter__(self):
-        for path in (UMOCKDEV_BOARD, PRELOAD_FIX):
-            harness.need(path)
-        # A sanitizer does not understand GLib's locks.
-        options = os.environ.get("TSAN_OPTIONS", "") + ":ignore_noninstrumented_modules=1"
-        self.process = harness.popen(
-            self.argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0,
-            env={**os.environ, "TSAN_OPTIONS": options})
-        try:
-            self.root = self._line().removeprefix("ready ")
-            if self.plugged:
-                for number in range(1, len(self.argv)):
-                    self.plug(number)
-        except BaseException:
-            self.__exit__(*sys.exc_info())
-            raise
+        harness.need(self.PROGRAM)
+        self._files = tempfile.TemporaryDirectory(prefix="usb-")
+        self._root = pathlib.Path(self._files.name)
+        self.env = {"USB_BOARDS": str(self._root)}
+        for board in self.boards:
+            self._run(f"new {board}")
+        for number in range(1, len(self.boards) + 1) if self._is_plugged else ():
+            self.plug(number)
         return self
 
     def __exit__(self, *exception):
-        with contextlib.suppress(OSError):
-            self.process.stdin.close()
-        try:
-            code = self.process.wait(harness.TIMEOUT_S)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            code = self.process.wait()
-        self.process.stdout.close()
-        assert code == 0 or exception[0] is not None, f"umockdev_board ended with exit code {code}"
+        self._files.cleanup()
 
-    def environment(self, **env):
-        """Returns the environment in which a program sees the boards; keeps what `env` preloads (Faults)."""
-        libraries = [*env.pop("LD_PRELOAD", "").split(), PRELOAD_FIX.resolve(), PRELOAD]
-        return {**env, "UMOCKDEV_DIR": self.root, "LD_PRELOAD": " ".join(str(x) for x in libraries)}
-
-    @property
-    def env(self):
-        return self.environment()
-
-    def _line(self):
-        while b"\n" not in self._held:
-            if not select.select([self.process.stdout], [], [], harness.TIMEOUT_S)[0]:
-                raise AssertionError(f"no answer from umockdev_board within {harness.TIMEOUT_S} s")
-            piece = self.process.stdout.read(65536)
-            if not piece:
-                raise AssertionError("umockdev_board ended")
-            self._held += piece
-        line, _, self._held = self._held.partition(b"\n")
-        return line.decode()
-
-    def _query(self, line):
-        """Sends a line to umockdev_board. Returns its answer, which must not be an error."""
-        self.process.stdin.write(line.encode() + b"\n")
-        answer = self._line()
-        if answer == "error: no pty":
-            pytest.skip("no pseudo-terminals (/dev/pts) for the boards' nodes")
+    def _ask(self, line):
+        """Returns the running program's answer to a command, or None if none is running."""
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as client:
+            client.settimeout(harness.TIMEOUT_S)
+            try:
+                client.connect(str(self._root / "control"))
+                client.sendall(line.encode())
+                answer = client.recv(65536).decode()
+            except (FileNotFoundError, ConnectionError):
+                return None
         assert not answer.startswith("error"), f"{line}: {answer}"
+        return answer or None
+
+    def _run(self, line):
+        answer = self._ask(line)
+        if answer is None:
+            with open(self._root / "setup", "a") as setup:
+                setup.write(line + "\n")
         return answer
 
+    def _end(self):
+        """Returns what the program has left when it ended: a line for each board, and what was left open."""
+        end = self._root / "end"
+        return [json.loads(line) for line in end.read_text().splitlines()] if end.exists() else None
+
     def plug(self, number=1):
-        self._query(f"plug {number}")
+        self._run(f"plug {number}")
 
-    def unplug(self, number=1, event_first=False):
-        """By default open files fail before udev's event arrives, as in the kernel."""
-        self._query(f"unplug {number}{' event-first' if event_first else ''}")
+    def unplug(self, number=1):
+        self._run(f"unplug {number}")
 
-    def sysfs(self, number=1):
-        """Returns its sysfs directory, which programs see as /sys/bus/usb/devices/1-NUMBER."""
-        return pathlib.Path(self.root, f"sys/bus/usb/devices/1-{number}")
+    def deny(self):
+        """Makes boards fail to open (EACCES)."""
+        self._run("deny")
 
-    def deny(self, number=1):
-        """Makes its node fail to open (EACCES), even for root. Skips the test where that is impossible."""
-        try:
-            self._query(f"deny {number}")
-        except AssertionError:
-            pytest.skip("root can open everything here")
-
-    def allow(self, number=1):
-        self._query(f"allow {number}")
-
-    def mute(self):
-        """From now on udev's events reach no program, as in a container: removes the sockets that deliver them."""
-        for path in pathlib.Path(self.root).glob("event*"):
-            path.unlink()
-
-    def driver(self, name, number=1):
-        """Binds a kernel driver at the next plug; None: no driver."""
-        self._query(f"driver {number} {name or 'none'}")
-
-    def discard_data(self, size):
-        """Makes this many bytes of each transfer arrive 2 ms before the rest, so that it can be cancelled with data in
-        it. None: no pause."""
-        self._query(f"discard-data {size or 'off'}")
-
-    def host(self, kind):
-        """"split": a host without scatter-gather, where libusb splits transfers into 16 KiB; "xhci": one with it."""
-        self._query(f"host {kind}")
-
-    def memory(self, size):
-        """Limits the memory for all transfers (default 16 MiB); None: no limit."""
-        self._query(f"memory {size or 'off'}")
+    def allow(self):
+        self._run("allow")
 
     def command(self, line, number=1):
         """Sends a command to the board itself; tests/board/board.h lists them."""
-        return self._query(f"board {number} {line}")
+        return self._run(f"board {number} {line}")
 
     def sent(self, number=1):
-        """Returns struct board_sent: what left the board. `plugs` includes its creation."""
-        return json.loads(self.command("sent", number))
+        """Returns struct board_sent: what left the board, also after the program's end. `plugs` includes its creation."""
+        answer = self._ask(f"board {number} sent")
+        return json.loads(answer) if answer else self._end()[number - 1]
 
     def sent_bytes(self):
         """Returns the bytes that left all boards."""
-        return sum(self.sent(number)["bytes"] for number in range(1, len(self.argv)))
+        return sum(self.sent(number)["bytes"] for number in range(1, len(self.boards) + 1))
 
-    def state(self, number=1):
-        """Returns the kernel's state of the board: open files, claimed interfaces, pending and completed transfers."""
-        return json.loads(self._query(f"state {number}"))
-
-    def read_bare(self, *argv, **env):
-        """Runs tests/board/bare_reader.c to its end. Returns its figures."""
-        done = run(BARE_READER, *argv, env={**os.environ, **self.environment(**env)})
-        harness.equal(done.returncode, 0, f"bare_reader: {done.stderr.decode()}")
-        return json.loads(done.stdout)
+    def left_open(self):
+        """Returns how many descriptors, claims, URBs and udev monitors the program did not release before its end."""
+        return self._end()[-1]
 
 
 class Recorder(Daemon):
@@ -196,14 +134,13 @@ class Recorder(Daemon):
         self.directory = tmp / "out"
         fast = "usb:wait=0,back_off=1ms,back_off_max=20ms"
         super().__init__(*["--once"] * once, "--source", f"{fast},{settings}" if settings else fast, "-o",
-                         self.directory, *argv, socket=tmp / "socket", env=board.environment(**(env or {})))
+                         self.directory, *argv, program=board.PROGRAM, socket=tmp / "socket",
+                         env={**(env or {}), **board.env})
         self.board_used = board
-        self._others_bytes = 0
         self.watch = Watch(self.socket, period)
         self.code = self.final = self.log = None
 
     def __enter__(self):
-        self._others_bytes = self.board_used.sent_bytes()
         super().__enter__()
         try:
             self.wait_ready()
@@ -276,8 +213,7 @@ class Recorder(Daemon):
 
         def has_all(status):
             is_idle = self.board_used.sent(number)["idle"]
-            arrived = self._others_bytes + status["source"]["board"]["received_bytes"]
-            return is_idle and arrived == self.board_used.sent_bytes()
+            return is_idle and status["source"]["board"]["received_bytes"] == self.board_used.sent_bytes()
 
         return self.wait_for(has_all, "everything has arrived")
 
@@ -326,6 +262,5 @@ class Recorder(Daemon):
             for cause, gap in segment["gaps"]["causes"].items():
                 reported[cause] = reported.get(cause, 0) + gap["count"]
         equal(reported, recorded_causes, "gaps reported by buscap info")
-        state = board.state(number)
-        equal((state["files"], state["memory"]), (0, 0), "resources left open")
+        equal(board.left_open(), [0, 0, 0, 0], "resources left open")
         return recorded

@@ -248,7 +248,8 @@ def test_events_and_status_agree_over_a_full_disk_and_a_full_buffer(tmp):
 
 
 def test_events_and_status_agree_while_a_board_comes_and_goes(tmp):
-    with Board("serial=A1,rate=200000") as board, daemon_in(tmp, source="usb", mode="always", env=board.env) as daemon:
+    with Board("serial=A1,rate=200000") as board, daemon_in(
+            tmp, source="usb", mode="always", program=board.PROGRAM, env=board.env) as daemon:
         daemon.wait_ready()
         api = Api(tmp / "socket")
         with Stream(tmp / "socket", "/v1/events", "Event") as events:

@@ -14,7 +14,6 @@ import harness
 import settings as setting_tables
 from api_harness import Api
 from harness import BUSCAPD, ROOT, Daemon, equal, need, run
-from usb_harness import Board
 
 CONFIGURATION = ROOT / "systemd/buscapd.conf"
 CYCLES = ("INT_ACK", "SPECIAL", "IO_READ", "IO_WRITE", "I_FETCH", "NC_I_FETCH", "D_READ", "NC_D_READ", "WRITE_BACK",
@@ -142,20 +141,6 @@ def test_the_unit_allows_all_system_calls_of_a_recording_daemon(tmp):
             daemon.wait_ready()
             equal(daemon.stop(), 0, daemon.err.decode())
     assert {"renameat2", "fdatasync", "setpriority", "execve", "unlinkat"} <= check_calls(tmp)
-
-
-def test_the_unit_allows_all_system_calls_of_a_daemon_with_a_board(tmp):
-    program, options = traced(tmp)
-    with Board("serial=A1,rate=100000") as board:
-        words = [word for name, value in board.env.items() for word in ("-E", f"{name}={value}")]
-        with Daemon(*options, *words, BUSCAPD, "--source", "usb", "-o", tmp / "out", program=program,
-                    socket=tmp / "socket") as daemon:
-            daemon.wait_ready()
-            harness.wait_until(lambda: daemon.status()["counts"]["received"] > 10000, "samples")
-            board.unplug()
-            harness.wait_until(lambda: daemon.status()["state"] == "waiting", "the board is unplugged")
-            daemon.stop()
-    assert {"recvmsg", "socket"} <= check_calls(tmp)
 
 
 def make(*words):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """picture.py OUT.svg [SECONDS]: a screenshot of `buscap top` as an SVG.
 
-buscapd records a simulated board (tests/board, through umockdev) whose bus load varies, which loses samples once and
+buscapd records a simulated board (tests/board) whose bus load varies, which loses samples once and
 is unplugged once. buscap top runs in a tmux terminal of 100 by 30 for SECONDS (330); its last screen is drawn, with
 colours. `make picture` draws docs/top.svg."""
 
@@ -124,7 +124,8 @@ def main(out, seconds=330):
         tmp = pathlib.Path(name)
         socket, traces = tmp / "socket", tmp / "traces"
         with Board("serial=BC-0042,rate=420000,agents=2,fifo=4000000") as board:
-            with Daemon("--source", "usb", "-o", traces, "-b", "duration:60", socket=socket, env=board.env) as daemon:
+            with Daemon("--source", "usb", "-o", traces, "-b", "duration:60", program=board.PROGRAM, socket=socket,
+                        env=board.env) as daemon:
                 daemon.wait_ready()
                 with Terminal(tmp, WIDTH, HEIGHT, BUSCAP, "top", "--socket", socket, env={"TERM": "tmux-256color"}) as top:
                     start = time.monotonic()
