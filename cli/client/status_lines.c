@@ -296,8 +296,6 @@ static void write_daemon(const struct bc_status_model *s, writer *w)
 		write_count(w, BC_TONE_PLAIN, s->record_streams, "record stream", "");
 	}
 	write_count(w, BC_TONE_BAD, s->sealed.failed, "command", " failed");
-	write_count(
-		w, BC_TONE_BAD, s->sealed.manifest_failed, "file", " missing from the manifest");
 	write_count(w, BC_TONE_WARN, s->dropped_log_lines, "log line", " dropped");
 	write_count(w, BC_TONE_PLAIN, s->sealed.waiting, "command", " waiting");
 	write_count(w, BC_TONE_PLAIN, s->sealed.segments, "segment", " sealed");

@@ -99,7 +99,6 @@ static const struct field {
 	FIELD(COUNT, "sealed.segments", sealed.segments),
 	FIELD(COUNT, "sealed.commands_waiting", sealed.waiting),
 	FIELD(COUNT, "sealed.commands_failed", sealed.failed),
-	FIELD(COUNT, "sealed.manifest_failures", sealed.manifest_failed),
 };
 
 static double parse_time(const char *text)

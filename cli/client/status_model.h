@@ -98,7 +98,6 @@ struct bc_status_model {
 		uint64_t segments;
 		uint64_t waiting; /* commands */
 		uint64_t failed;
-		uint64_t manifest_failed;
 	} sealed;
 };
 

@@ -304,8 +304,6 @@ static void write_throughput(FILE *out, const struct bc_status *s)
 		"Commands for sealed segments that are waiting.", s->commands_waiting);
 	write_counter(out, "sealed_commands_failed", "",
 		"Commands for sealed segments that failed.", s->commands_failed);
-	write_counter(out, "sealed_manifest_failures", "",
-		"Sealed files whose hash is missing from the manifest.", s->stats->manifest_failed);
 }
 
 static void write_flight(FILE *out, const struct bc_status_flight *f)

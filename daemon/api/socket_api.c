@@ -14,7 +14,7 @@
 /* For metrics_listen: a scraper or two. */
 #define METRICS_CONNECTIONS 8u
 
-/* Descriptors that clients can't use: for segments, raw captures, manifests, lists of files,
+/* Descriptors that clients can't use: for segments, raw captures, lists of files,
  * commands and boards. */
 #define DESCRIPTORS_KEPT 64u
 

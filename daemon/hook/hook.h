@@ -9,7 +9,7 @@
  *
  *   BUSCAP_RECORDING   the recording's id
  *   BUSCAP_SEGMENT     the segment's number
- *   BUSCAP_HASH        the file's XXH3-128 in hex, as in the manifest
+ *   BUSCAP_HASH        the file's XXH3-128 in hex
  *
  * The command never delays the recording: up to BC_HOOK_WAITING_MAX runs wait. Further ones are
  * skipped, counted and logged. A command that exceeds the timeout is terminated with its whole
@@ -29,7 +29,7 @@
 #include <stdint.h>
 #include <uv.h>
 
-#include "formats/base/file_hash.h"
+#include "formats/base/atomic_file.h"
 #include "formats/base/must_check.h"
 #include "formats/segment/segment_header.h"
 

@@ -14,7 +14,6 @@
 #include "daemon/store/segment_list.h"
 #include "formats/base/atomic_file.h"
 #include "formats/base/number.h"
-#include "formats/segment/manifest.h"
 #include "formats/segment/recover.h"
 
 struct recovery {
@@ -105,30 +104,6 @@ static int keep_damaged(const struct recovery *r, struct leftover *l)
 	return rc;
 }
 
-static void add_to_manifest(struct recovery *r, const struct leftover *l, const char *hash)
-{
-	const char *recording = l->entry->name.recording;
-	int rc = hash[0] != '\0' ? bc_manifest_add(r->dir_fd, recording, l->to, hash) : -EIO;
-
-	if (rc != 0)
-		bc_log_limited(&r->limits, BC_LOG_WARNING,
-			"%s/%s" BC_MANIFEST_SUFFIX ": can't add the hash of %s: %s", r->dir,
-			recording, l->to, strerror(-rc));
-}
-
-/* Adds a copy sealed by an earlier run to the manifest if it is missing. As with a new copy, only
- * then may the original be deleted: without it, nothing shows that a line is missing. */
-static void add_copy(struct recovery *r, const struct leftover *l, int sealed)
-{
-	char hash[BC_FILE_HASH_CHARS] = "";
-
-	if (bc_manifest_find(r->dir_fd, l->entry->name.recording, l->to, NULL) == 0)
-		return;
-	if (bc_file_hash_compute(hash, sealed, &r->progress) != 0)
-		hash[0] = '\0';
-	add_to_manifest(r, l, hash);
-}
-
 /* A sealed file has the final name of this one. If it has everything that can be read in this one,
  * an earlier run has sealed the copy and was killed before it deleted the original. */
 static enum outcome compare_with_sealed(struct recovery *r, struct leftover *l, int in, int sealed)
@@ -140,8 +115,6 @@ static enum outcome compare_with_sealed(struct recovery *r, struct leftover *l, 
 		log_failure(r, l->from, "compare", rc);
 		return IS_LEFT;
 	}
-	if (has_all)
-		add_copy(r, l, sealed);
 	bool is_copied = has_all && (l->found.damages == 0 || l->found.is_only_torn);
 	if (is_copied)
 		rc = unlinkat(r->dir_fd, l->from, 0) != 0 ? -errno : 0;
@@ -226,7 +199,6 @@ static enum outcome recover_unowned(
 		log_failure(r, l->from, "recover", rc);
 	if (!l->found.is_written)
 		return IS_LEFT;
-	add_to_manifest(r, l, l->found.hash);
 	return rc == 0 ? finish_original(r, l) : IS_LEFT;
 }
 
@@ -275,8 +247,6 @@ static enum outcome recover_file(
 		outcome = compare_with_sealed(r, &l, in, other);
 	} else {
 		int rc = bc_recover(&l.found, in, r->dir_fd, l.to, &options);
-		if (l.found.is_written)
-			add_to_manifest(r, &l, l.found.hash);
 		if (rc != 0)
 			log_failure(r, l.from, "recover", rc);
 		else
@@ -352,7 +322,6 @@ static void end_newest(struct recovery *r, struct bc_startup_found *found)
 	if (rc != 0 || !l.found.is_written)
 		return;
 	found->recovered++;
-	add_to_manifest(r, &l, l.found.hash);
 	bc_log_limited(&r->limits, BC_LOG_WARNING,
 		"%s/%s: the last segment of a recording that was killed; its end and a gap of "
 		"unknown size are in %s",

@@ -292,7 +292,6 @@ static json_t *sealed_json(const struct bc_status *s)
 		{"segments", bc_json_u64(s->stats->sealed)},
 		{"commands_waiting", bc_json_u64(s->commands_waiting)},
 		{"commands_failed", bc_json_u64(s->commands_failed)},
-		{"manifest_failures", bc_json_u64(s->stats->manifest_failed)},
 		{NULL, NULL},
 	});
 }

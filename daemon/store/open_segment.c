@@ -14,7 +14,6 @@
 #include "formats/base/fail.h"
 #include "formats/base/free_space.h"
 #include "formats/base/number.h"
-#include "formats/segment/manifest.h"
 #include "formats/segment/segment_name.h"
 
 #define RETRY_NS UINT64_C(500000000)
@@ -208,27 +207,8 @@ static struct bc_writer_notice file_notice(
 	return notice;
 }
 
-/* A manifest that can't be written does not stop the recording. The same error is logged once. */
-static void add_to_manifest(struct bc_open_segment *o, const struct bc_writer_notice *notice)
-{
-	const char *recording = o->recording->header.recording;
-	bc_thread_health_start(&o->health, "adding to the manifest", notice->file);
-	int rc = bc_manifest_add(o->dir_fd, recording, notice->file, notice->hash);
-
-	if (rc != 0) {
-		o->stats.manifest_failed++;
-		if (rc != o->manifest_error)
-			bc_log_limited(&o->limits, BC_LOG_ERROR,
-				"%s/%s" BC_MANIFEST_SUFFIX
-				": can't add the hash of %s: %s; the recording continues",
-				o->dir, recording, notice->file, strerror(-rc));
-	}
-	o->manifest_error = rc;
-}
-
 static void report_sealed(struct bc_open_segment *o, struct bc_writer_notice *notice)
 {
-	add_to_manifest(o, notice);
 	bc_log(BC_LOG_INFO, "%s: sealed, %" PRIu64 " record%s in %" PRIu64 " chunk%s", notice->file,
 		notice->records, bc_plural(notice->records), notice->chunks,
 		bc_plural(notice->chunks));

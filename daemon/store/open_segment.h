@@ -33,7 +33,6 @@ struct bc_open_segment {
 	uint64_t retry_at_ns;
 	uint64_t stuck_since_ns;
 	char stuck_reason[200]; /* the reason logged last */
-	int manifest_error;     /* the error logged last; 0: the last line was written */
 	struct bc_log_limits limits;
 };
 

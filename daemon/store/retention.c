@@ -28,7 +28,6 @@
 #include "formats/base/atomic_file.h"
 #include "formats/base/free_space.h"
 #include "formats/base/number.h"
-#include "formats/segment/manifest.h"
 
 #define SECOND_NS INT64_C(1000000000)
 
@@ -365,7 +364,6 @@ static bool delete_pair(struct bc_retention_state *state, struct usage *usage, i
 			continue;
 		if (!delete_file(state, dir_fd, &pair[i], rule, health))
 			return false;
-		pair[i].is_deleted = true;
 		usage->files -= pair[i].format == BC_FORMAT_SEGMENT;
 		usage->used = subtract(usage->used, pair[i].bytes);
 		if (pair[i].links > 1)
@@ -373,20 +371,6 @@ static bool delete_pair(struct bc_retention_state *state, struct usage *usage, i
 		usage->free += pair[i].disk_bytes;
 		usage->inodes += usage->inodes != UINT64_MAX;
 	}
-	return true;
-}
-
-/* Returns whether the recording of an entry has no files left but damaged ones. */
-static bool is_recording_gone(const struct bc_segment_list *list, size_t of)
-{
-	const char *recording = list->entries[of].name.recording;
-	size_t i = of;
-
-	while (i > 0 && strcmp(list->entries[i - 1].name.recording, recording) == 0)
-		i--;
-	for (; i < list->count && strcmp(list->entries[i].name.recording, recording) == 0; i++)
-		if (!list->entries[i].is_deleted && list->entries[i].name.damaged == 0)
-			return false;
 	return true;
 }
 
@@ -401,13 +385,6 @@ static struct usage usage_of(const struct bc_segment_list *list)
 		usage.damaged += entry->name.damaged != 0 ? entry->bytes : 0;
 	}
 	return usage;
-}
-
-/* Removes deleted files from the manifest. `last` is the last one of its recording; NULL: none. */
-static void forget(int dir_fd, const struct bc_segment_entry *last)
-{
-	if (last != NULL)
-		bc_manifest_forget(dir_fd, last->name.recording, last->name.segment);
 }
 
 /* Returns the end of the files of one number: a segment, its raw capture, damaged ones. */
@@ -442,7 +419,6 @@ static bool are_ours(
 static void delete_oldest(struct bc_retention *r, struct bc_retention_state *state,
 	struct usage *usage, struct bc_segment_list *list, const struct bc_retention_check *check)
 {
-	const struct bc_segment_entry *last = NULL;
 	size_t next;
 
 	for (size_t i = 0; i < list->count; i = next) {
@@ -458,20 +434,13 @@ static void delete_oldest(struct bc_retention *r, struct bc_retention_state *sta
 		if (!are_ours(usage, check->dir_fd, first, next - i))
 			continue;
 		uint64_t freed = bytes_freed(first, next - i);
-		if (last != NULL && strcmp(last->name.recording, first->name.recording) != 0)
-			forget(check->dir_fd, last);
 		if (!delete_pair(state, usage, check->dir_fd, first, next - i, rule, check->health))
 			break; /* never delete newer files instead */
 		add_unshown(r, freed, check->boot_ns);
 		if (r->is_slow)
 			r->slow_at_ns = check->boot_ns;
 		usage->waits = usage->waits || r->is_slow;
-		if (is_recording_gone(list, i))
-			bc_manifest_remove(check->dir_fd, first->name.recording);
-		else
-			last = first;
 	}
-	forget(check->dir_fd, last);
 }
 
 /* Foreign files */

@@ -83,8 +83,7 @@ struct bc_retention_state {
 };
 
 /* Deletes files until all rules hold, no sealed file is left, or a deletion fails. Logs each
- * deletion. A recording's manifest is deleted with its last file; otherwise manifests do not count.
- * Damaged files count, except in `files`. Logs each foreign file once.
+ * deletion. Damaged files count, except in `files`. Logs each foreign file once.
  *
  * A file system without free inodes breaks keep_free, too. One that does not tell its free space
  * suspends it, which is logged.

@@ -34,7 +34,6 @@ struct bc_segment_entry {
 	uint64_t sequence;         /* of its recording; 0: unknown */
 	uint64_t order;            /* that, or the highest of the recordings with lower ids */
 	uint64_t age_ns;           /* set by retention */
-	bool is_deleted;           /* set by retention */
 };
 
 struct bc_segment_list {

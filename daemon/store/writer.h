@@ -1,5 +1,5 @@
 /* The writer: one thread that writes encoded chunks to segment files, in order. It also syncs and
- * seals the files, maintains the manifest and applies the retention rules (daemon/store/rotator.h).
+ * seals the files, and applies the retention rules (daemon/store/rotator.h).
  * No other thread writes to the output directory.
  *
  * A chunk that can't be written is retried every 0.5 s; later chunks wait. The loop reads the

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "daemon/store/losses.h"
-#include "formats/base/file_hash.h"
+#include "formats/base/atomic_file.h"
 #include "formats/segment/segment_name.h"
 
 struct bc_recording_info;
@@ -39,7 +39,7 @@ struct bc_writer_notice {
 	uint64_t chunks;
 	uint64_t gaps;                 /* gap events */
 	uint64_t lost;                 /* samples lost in them */
-	char hash[BC_FILE_HASH_CHARS]; /* XXH3-128 of the sealed file, in hex; docs/manifest.md */
+	char hash[BC_FILE_HASH_CHARS]; /* XXH3-128 of the sealed file, in hex */
 	/* ENDED only. */
 	uint32_t segments;          /* sealed */
 	uint32_t left_open;         /* files not sealed, or deleted while open */

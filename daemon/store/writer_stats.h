@@ -26,11 +26,10 @@ struct bc_writer_stats {
 	bool is_open;                   /* `file` is still named .partial */
 	bool is_full;                   /* the recording has reached stop_bytes */
 	bool is_stuck;                  /* a chunk can't be written for now */
-	bool is_hopeless; /* is_stuck, and a user must intervene: no directory, no permission */
-	uint64_t sealed;  /* segments */
-	uint64_t manifest_failed; /* sealed files whose hash is not in their manifest */
-	unsigned unsealed;        /* files that could not be sealed */
-	unsigned deleted;         /* files that were deleted while open */
+	bool is_hopeless;  /* is_stuck, and a user must intervene: no directory, no permission */
+	uint64_t sealed;   /* segments */
+	unsigned unsealed; /* files that could not be sealed */
+	unsigned deleted;  /* files that were deleted while open */
 	/* At the last check: of the file system; of all segments. */
 	bool is_free_unknown; /* the file system does not tell */
 	uint64_t free_bytes;

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <linux/magic.h>
 #include <stdio.h>
 #include <string.h>
@@ -196,6 +197,13 @@ static int remove_stale_tail(struct bc_atomic_file *f)
 	return 0;
 }
 
+static void format_hash(char out[BC_FILE_HASH_CHARS], const struct XXH3_state_s *state)
+{
+	const XXH128_hash_t hash = XXH3_128bits_digest(state);
+
+	snprintf(out, BC_FILE_HASH_CHARS, "%016" PRIx64 "%016" PRIx64, hash.high64, hash.low64);
+}
+
 int bc_atomic_file_seal(struct bc_atomic_file *f)
 {
 	char hash[BC_FILE_HASH_CHARS];
@@ -212,7 +220,7 @@ int bc_atomic_file_seal(struct bc_atomic_file *f)
 	/* The data is durable. If this fsync fails and the machine crashes, the file may have its
 	 * old name again; recovery then seals it. */
 	fsync(f->dir_fd);
-	bc_file_hash_format(hash, f->end_bytes != 0 ? f->end_hash : f->hash);
+	format_hash(hash, f->end_bytes != 0 ? f->end_hash : f->hash);
 	uint64_t bytes = f->bytes + f->end_bytes;
 	bc_atomic_file_abandon(f);
 	memcpy(f->sealed_hash, hash, sizeof(hash));

@@ -17,10 +17,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "formats/base/file_hash.h"
 #include "formats/base/must_check.h"
 
 #define BC_ATOMIC_FILE_NAME_MAX 256
+
+/* XXH3-128 with seed 0, in 32 hex digits, as `xxhsum -H2` prints it, and a zero. */
+#define BC_FILE_HASH_CHARS 33
+
+struct XXH3_state_s; /* xxhash.h */
 
 struct bc_atomic_file {
 	int fd;                                  /* -1: closed */

@@ -710,7 +710,6 @@ static int write_copy(struct recovery *r, int dir_fd, const char *name,
 		r->result->records = 0;
 		return rc;
 	}
-	memcpy(r->result->hash, writer.file.sealed_hash, sizeof(r->result->hash));
 	r->result->is_written = true;
 	return 0;
 }

@@ -44,7 +44,6 @@ struct bc_recovered {
 	struct bc_segment_damage first; /* the first place */
 	bool was_sealed;                /* the input had a valid index */
 	bool has_end;                   /* a chunk of the input has BC_EVENT_END */
-	char hash[BC_FILE_HASH_CHARS];  /* of the file written; or empty */
 	bool is_written;                /* false: no whole piece, so no file was made */
 };
 

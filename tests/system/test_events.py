@@ -267,19 +267,6 @@ def test_events_and_status_agree_while_a_board_comes_and_goes(tmp):
     assert follower.seen["board"] >= 10 and follower.seen["gap"] >= 5, follower.seen
 
 
-@pytest.mark.tsan
-def test_a_hash_that_cannot_be_added_to_the_manifest_is_counted(tmp):
-    with daemon_in(tmp) as daemon:
-        daemon.wait_ready()
-        api = Api(tmp / "socket")
-        begun = api.good(*START, status=201)["recording"]
-        (tmp / "out" / f"{begun['id']}.xxh128").mkdir()
-        poll_status(api, lambda status: status["recording"]["records"] > 0, "records are written")
-        equal(api.good(*STOP)["recording"]["state"], "sealed", "the recording is complete")
-        equal(api.good("GET", "/v1/status")["sealed"]["manifest_failures"], 1)
-        equal(daemon.stop(), 0)
-
-
 def test_a_trigger_that_replaced_one_of_a_recording_outlives_the_recording(tmp):
     own = {"name": "t", "when": "addr=fffffff0", "action": "mark"}
     with daemon_in(tmp) as daemon:

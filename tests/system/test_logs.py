@@ -114,7 +114,7 @@ LITERAL = r'"(?:[^"\\\n]|\\.)*"'
 # A string literal in parts, a level, or the end of a statement.
 TOKEN = re.compile(rf'({LITERAL}(?:\s*(?:[A-Z]\w+)?\s*{LITERAL})*)|BC_(?:LOG|SOURCE)_(DEBUG|INFO|NOTICE|WARNING|ERROR)\b|[;{{}}]')
 CONVERSION = r"%[-+#0]*[\d*]*(?:\.[\d*]+)?(?:hh?|ll?|z)?[a-zA-Z]?"
-MACROS = {"BC_MANIFEST_SUFFIX": ".xxh128", "BC_VERSION": "%s"}
+MACROS = {"BC_VERSION": "%s"}
 
 
 def format_of(literal):

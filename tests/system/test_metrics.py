@@ -131,7 +131,7 @@ COUNTERS = {
     "damaged_places": ("counts", "damaged_places"), "unknown_special_cycles": ("counts", "unknown_special_cycles"),
     "deleted_records": ("counts", "deleted_records"),
     "sealed_segments": ("sealed", "segments"), "dropped_log_lines": ("dropped_log_lines",),
-    "sealed_commands_failed": ("sealed", "commands_failed"), "sealed_manifest_failures": ("sealed", "manifest_failures"),
+    "sealed_commands_failed": ("sealed", "commands_failed"),
 }
 GAUGES = {
     "in_flight_samples": ("counts", "in_flight"), "samples_per_second": ("rates", "samples_per_second"),

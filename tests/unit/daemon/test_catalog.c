@@ -86,7 +86,6 @@ TEST_F(a_recording_is_a_row_with_the_totals_of_its_segments)
 	make(f, 3, 0, &bytes);
 	make(f, 4, SMALL_RECORDS, &bytes);
 	temp_write(&f->dir, SMALL_RECORDING "-00004.bcp1.lz4", "raw", 3);
-	temp_write(&f->dir, SMALL_RECORDING ".xxh128", "", 0);
 	temp_write(&f->dir, "notes.txt", "", 0);
 	const json_t *r = row(f, 1, 0);
 	assert_member(r, "id", "\"" SMALL_RECORDING "\"");

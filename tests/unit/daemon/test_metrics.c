@@ -226,7 +226,7 @@ TEST_F(the_status_is_written_byte_for_byte)
 		"\"last_error\":\"No space left on device\",\"last_error_cause\":\"No space left "
 		"on "
 		"device\"},\"sealed\":{\"segments\":0,"
-		"\"commands_waiting\":0,\"commands_failed\":0,\"manifest_failures\":0},"
+		"\"commands_waiting\":0,\"commands_failed\":0},"
 		"\"triggers\":0,\"clients\":3,\"streams\":{\"events\":2,\"records\":0},"
 		"\"dropped_log_lines\":7,\"uptime_seconds\":12.3}\n");
 	free(text);

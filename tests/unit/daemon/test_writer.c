@@ -5,12 +5,12 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 #include "daemon/base/log.h"
 #include "daemon/store/reserve.h"
 #include "daemon/store/rotator.h"
 #include "daemon/store/writer.h"
-#include "formats/segment/manifest.h"
 #include "formats/segment/recover.h"
 #include "formats/segment/segment_reader.h"
 #include "tests/support/temp_dir.h"
@@ -170,26 +170,18 @@ static void assert_kinds(const struct bc_writer_notice *n,
 	}
 }
 
-static uint64_t file_bytes(struct fixture *f, const char *name)
-{
-	struct stat st;
-
-	assert_int_equal(fstatat(f->dir.fd, name, &st, 0), 0);
-	return (uint64_t)st.st_size;
-}
-
 static void assert_sealed(struct fixture *f, const struct bc_writer_notice *n)
 {
-	char hash[BC_FILE_HASH_CHARS];
-	int fd = openat(f->dir.fd, n->file, O_RDONLY | O_CLOEXEC);
+	char expected[BC_FILE_HASH_CHARS];
+	size_t bytes;
+	uint8_t *all = temp_read(&f->dir, n->file, &bytes);
+	XXH128_hash_t hash = XXH3_128bits(all, bytes);
 
-	assert_true(fd >= 0);
-	assert_int_equal(bc_file_hash_compute(hash, fd, NULL), 0);
-	close(fd);
-	assert_string_equal(n->hash, hash);
-	assert_int_equal(n->bytes, file_bytes(f, n->file));
-	assert_int_equal(
-		bc_manifest_find(f->dir.fd, n->recording->header.recording, n->file, NULL), 0);
+	free(all);
+	snprintf(expected, sizeof(expected), "%016llx%016llx", (unsigned long long)hash.high64,
+		(unsigned long long)hash.low64);
+	assert_string_equal(n->hash, expected);
+	assert_int_equal(n->bytes, bytes);
 }
 
 TEST_F(notices_report_each_segment_and_the_recording)
@@ -287,7 +279,6 @@ TEST_F(consecutive_recordings_are_kept_apart)
 	assert_int_equal(stats.written, 6 * RECORDS);
 	assert_int_equal(stats.durable, 6 * RECORDS);
 	assert_int_equal(stats.sealed, RECORDINGS);
-	assert_int_equal(stats.manifest_failed, 0);
 }
 
 TEST_F(each_recording_has_its_own_limit)

@@ -148,23 +148,6 @@ TEST_WITH(temp_dir, dir, a_stale_tail_is_removed_when_sealing)
 	assert_int_equal(n, 130);
 }
 
-TEST_WITH(temp_dir, dir, reading_a_file_gives_the_same_hash_as_writing_it)
-{
-	char hash[BC_FILE_HASH_CHARS];
-	struct bc_atomic_file f;
-
-	create_file(&f, dir, 0);
-	for (int i = 0; i < 300; i++)
-		assert_int_equal(bc_atomic_file_append(&f, bytes, sizeof(bytes) - (size_t)i), 0);
-	assert_int_equal(bc_atomic_file_seal(&f), 0);
-	int fd = openat(dir->fd, NAME, O_RDONLY | O_CLOEXEC);
-	assert_true(fd >= 0);
-	assert_int_equal(bc_file_hash_compute(hash, fd, NULL), 0);
-	close(fd);
-	assert_string_equal(hash, f.sealed_hash);
-	assert_int_equal(bc_file_hash_compute(hash, -1, NULL), -EBADF);
-}
-
 /* Renames "from" to "to". The outcome must not depend on what the file system lacks. */
 static void assert_renames(struct temp_dir *dir)
 {
