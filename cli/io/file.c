@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cli/io/give_way.h"
 #include "formats/segment/segment_name.h"
 
 static const char *advice(int error)
@@ -84,6 +85,7 @@ enum bc_exit bc_file_open(struct bc_file *file, const struct bc_console *console
 
 	*file = (struct bc_file){.name = path, .is_ours = strcmp(path, "-") != 0};
 	if (file->is_ours) {
+		bc_give_way(path);
 		file->fd = bc_open_readable(console, path);
 		if (file->fd < 0)
 			return BC_EXIT_FAILED;

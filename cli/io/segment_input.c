@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "cli/io/file.h"
+#include "cli/io/give_way.h"
 #include "cli/io/trace.h"
 #include "formats/segment/segment_header.h"
 
@@ -68,6 +69,8 @@ static int open_damaged(const struct bc_console *console, const char *path, cons
 int bc_segment_input_open(const struct bc_console *console, const char *path, enum bc_exit *code)
 {
 	const char *why = "not a file; a pipe can't be searched for segments";
+
+	bc_give_way(path);
 	int fd = open_intact(path);
 
 	if (fd >= 0)

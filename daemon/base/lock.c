@@ -8,12 +8,16 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "formats/base/fail.h"
 
 /* Each time, another process has deleted the file in the moment between opening and locking it. */
 #define LOCK_TRIES 10u
+
+/* As often, a millisecond apart, a lock is found to be shared. */
+#define SHARED_TRIES 100u
 
 #define DIR_PID ".buscapd.lock" /* contains the pid; the lock is on the directory */
 
@@ -86,11 +90,23 @@ static bool format_foreign(
 	return true;
 }
 
+/* Locks a file for us alone. A command that only asks whether it is locked holds a shared lock for
+ * a moment (cli/io/give_way), which is waited for. */
 static int lock_fd(int fd)
 {
-	if (flock(fd, LOCK_EX | LOCK_NB) == 0)
-		return 0;
-	return errno == EWOULDBLOCK ? -EBUSY : -errno;
+	const struct timespec moment = {.tv_nsec = 1000000};
+
+	for (unsigned i = 0; i < SHARED_TRIES; i++) {
+		if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+			return 0;
+		if (errno != EWOULDBLOCK)
+			return -errno;
+		if (flock(fd, LOCK_SH | LOCK_NB) != 0)
+			break;
+		flock(fd, LOCK_UN);
+		nanosleep(&moment, NULL);
+	}
+	return -EBUSY;
 }
 
 /* Opens the pid file read-only: the user may be unable to write to the directory. */

@@ -1,6 +1,7 @@
 """buscap find, compared with a search through everything that is there."""
 
 import bisect
+import fcntl
 import json
 import os
 import pathlib
@@ -337,6 +338,29 @@ def test_only_chunks_that_can_match_are_read(tmp):
     last, all_chunks = (bytes_read(*argv, out) - nothing for argv in (["--last", "1", f"{at.addr:x}"], ["--count", "0-"]))
     assert last < everything / 2, f"{last} of {everything} bytes"
     assert 0.9 * everything < all_chunks < 1.1 * everything, f"{all_chunks} of {everything} bytes"
+
+
+@pytest.mark.parametrize("argv", [("find", "--count", "0-"), ("marks",), ("report",), ("verify",), ("info",), ("stats",), ("dump",),
+                                  ("convert", "-o", "/dev/null", "-O", "din"), ("cut", "--records", "0-5", "-O", "byu", "-o", "/dev/null")])
+def test_reading_gives_way_to_a_running_recorder(tmp, argv):
+    need("strace")
+    shutil.copy(recorded_segments()[0][0], tmp)
+    paths = [tmp] if argv[0] in ("find", "marks", "report") else list(tmp.glob("*.byu.lz4"))
+
+    def calls():
+        done = run("strace", "-f", "-qq", "-e", "trace=setpriority,ioprio_set", "-o", tmp / "calls", need(BUSCAP), *argv, *paths,
+                   env={**os.environ, "ASAN_OPTIONS": "detect_leaks=0"})
+        equal(done.returncode, 0, done.stderr.decode())
+        return (tmp / "calls").read_text()
+
+    equal(calls(), "")
+    directory = os.open(tmp, os.O_RDONLY)
+    try:
+        fcntl.flock(directory, fcntl.LOCK_EX)  # as buscapd
+        text = calls()
+    finally:
+        os.close(directory)
+    assert "setpriority(PRIO_PROCESS, 0, 19)" in text and "IOPRIO_CLASS_IDLE" in text, text
 
 
 def test_a_fifo_is_read_from_its_start(tmp):

@@ -5,7 +5,9 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "daemon/base/lock.h"
@@ -165,6 +167,32 @@ TEST_F(a_held_directory_names_its_holder_if_it_can)
 	write_file(pid_file, "1\n");
 	assert_int_equal(bc_dir_claim(f->path, &is_new, f->err, sizeof(f->err)), -EBUSY);
 	assert_non_null(strstr(f->err, ": in use by another buscapd, "));
+	bc_dir_abandon(fd, f->path, true);
+	close(fd);
+}
+
+static void *share_for_a_moment(void *context)
+{
+	const struct timespec moment = {.tv_nsec = 3000000};
+
+	nanosleep(&moment, NULL);
+	close(*(int *)context);
+	return NULL;
+}
+
+/* A command that asks whether a daemon is running holds a shared lock for a moment. */
+TEST_F(a_shared_lock_is_waited_for)
+{
+	bool is_new;
+	pthread_t thread;
+
+	assert_int_equal(mkdir(f->path, 0777), 0);
+	int shared = open(f->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_int_equal(flock(shared, LOCK_SH), 0);
+	assert_int_equal(pthread_create(&thread, NULL, share_for_a_moment, &shared), 0);
+	int fd = bc_dir_claim(f->path, &is_new, f->err, sizeof(f->err));
+	assert_true(fd >= 0);
+	pthread_join(thread, NULL);
 	bc_dir_abandon(fd, f->path, true);
 	close(fd);
 }
