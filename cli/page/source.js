@@ -90,7 +90,8 @@ export async function fetchRecords(view, most, signal) {
 }
 
 export async function fetchLive(since) {
-	return (await get("data/live", { since })).json();
+	const live = await (await get("data/live", { since })).json();
+	return { ...live, status: live.status && live.status.status };
 }
 
 export async function fetchHistory() {

@@ -1,3 +1,11 @@
+/* The feed is IDLE while no page has asked for ten seconds, and until the first attempt to connect
+ * has ended; then CONNECTED, or DISCONNECTED with the reason, until no page is watching.
+ *
+ * What the daemon sends is kept and passed on as it came, once it has been parsed. Only the mix is
+ * printed again, with names added.
+ *
+ * Event n is in slot n % BC_WEB_FEED_EVENTS until it is dropped, and the number of the last one
+ * never falls: a page that asks for events after those that are kept sees a jump. */
 #include "cli/web/web_feed.h"
 
 #include <errno.h>
@@ -30,7 +38,7 @@
 #define CALL_MS  2000
 
 enum state {
-	IDLE, /* no page is watching, or the first attempt has not ended */
+	IDLE,
 	CONNECTED,
 	DISCONNECTED,
 };
@@ -52,12 +60,12 @@ struct bc_web_feed {
 	enum state state;
 	bool was_connected;
 	char error[1200];
-	char *status; /* JSON; NULL: none */
+	char *status; /* the last such event, JSON; NULL: none */
 	char *mix;
-	uint64_t seq;                     /* number of the last event */
-	uint32_t count;                   /* events kept: the last ones */
-	size_t bytes;                     /* of them */
-	char *events[BC_WEB_FEED_EVENTS]; /* event n is at n % BC_WEB_FEED_EVENTS */
+	uint64_t seq;   /* number of the last event */
+	uint32_t count; /* events kept: the last ones */
+	size_t bytes;   /* of them */
+	char *events[BC_WEB_FEED_EVENTS];
 };
 
 /* Needs the lock. */
@@ -98,16 +106,16 @@ static void fail(struct bc_web_feed *f, const char *error)
 	pthread_mutex_unlock(&f->lock);
 }
 
-static void add_status(struct bc_web_feed *f, const json_t *status)
+static void add_status(struct bc_web_feed *f, const char *text)
 {
-	char *text = bc_json_print(status);
+	char *status = strdup(text);
 
-	if (text == NULL)
+	if (status == NULL)
 		return;
 	f->has_new_status = true;
 	f->status_ns = bc_now_ns();
 	pthread_mutex_lock(&f->lock);
-	set_text(&f->status, text);
+	set_text(&f->status, status);
 	set_state(f, CONNECTED, "");
 	pthread_mutex_unlock(&f->lock);
 }
@@ -125,22 +133,19 @@ static void drop_event(struct bc_web_feed *f)
 
 /* An event that is too long, or does not fit in memory, leaves out its number, as do those
  * that are not kept any more: all before it. */
-static void add_event(struct bc_web_feed *f, const json_t *event)
+static void add_event(struct bc_web_feed *f, const char *text, size_t bytes)
 {
-	char *text = bc_json_print(event);
-	size_t bytes = text != NULL ? strlen(text) : 0;
+	char *event = bytes <= BC_WEB_FEED_BYTES ? strdup(text) : NULL;
 
 	pthread_mutex_lock(&f->lock);
-	while (f->count != 0 && (text == NULL || f->count == BC_WEB_FEED_EVENTS ||
+	while (f->count != 0 && (event == NULL || f->count == BC_WEB_FEED_EVENTS ||
 					bytes > BC_WEB_FEED_BYTES - f->bytes))
 		drop_event(f);
 	f->seq++;
-	if (text != NULL && bytes <= BC_WEB_FEED_BYTES) {
-		f->events[f->seq % BC_WEB_FEED_EVENTS] = text;
+	if (event != NULL) {
+		f->events[f->seq % BC_WEB_FEED_EVENTS] = event;
 		f->count++;
 		f->bytes += bytes;
-	} else {
-		free(text);
 	}
 	pthread_mutex_unlock(&f->lock);
 }
@@ -150,12 +155,11 @@ static bool on_line(void *context, char *text, size_t bytes)
 	struct bc_web_feed *f = context;
 	json_t *object = bc_json_parse_object(text, bytes);
 	const char *event = bc_json_path_text(object, "event");
-	const json_t *status = bc_json_path(object, "status");
 
 	if (event != NULL && strcmp(event, "status") != 0)
-		add_event(f, object);
-	else if (event != NULL && json_is_object(status))
-		add_status(f, status);
+		add_event(f, text, bytes);
+	else if (event != NULL && json_is_object(bc_json_path(object, "status")))
+		add_status(f, text);
 	json_decref(object);
 	return true;
 }

@@ -38,8 +38,9 @@ void bc_web_feed_close(struct bc_web_feed *feed);
  *   {"state":"connected","error":null,"seq":12,"status":{...},"mix":{...},"events":[...]}
  *
  * `state` is "connected"; "disconnected", with the reason in `error`, and no status and mix; or
- * "none". `events` are those after number `since` that are still kept, without the statuses; `seq`
- * is the number of the last one. Waits up to two seconds for the daemon if no page was watching. */
+ * "none". `status` is the last event of that name, `events` are the others after number `since`
+ * that are still kept; `seq` is the number of the last one. Waits up to two seconds for the daemon
+ * if no page was watching. */
 char *bc_web_feed_write(struct bc_web_feed *feed, uint64_t since);
 
 #endif

@@ -336,8 +336,8 @@ def test_without_a_directory_it_is_that_of_the_daemon_even_if_that_was_given_a_r
         with Web(socket=tmp / "socket") as web:
             wait_until(lambda: web.get("/data/overview")["recordings"], "a recording")
             live = wait_until(lambda: (now := web.live())["mix"] and now, "the mix")
-            equal((live["state"], live["error"], live["status"]["directory"]), ("connected", None, str(tmp / "out")))
-            equal(os.path.dirname(live["status"]["recording"]["path"]), str(tmp / "out"), "the segment's path")
+            equal((live["state"], live["error"], live["status"]["status"]["directory"]), ("connected", None, str(tmp / "out")))
+            equal(os.path.dirname(live["status"]["status"]["recording"]["path"]), str(tmp / "out"), "the segment's path")
             assert all(page["name"] is None for page in live["mix"]["pages"])
 
             def history():
@@ -416,7 +416,7 @@ def test_a_lost_daemon_is_reported_and_found_again(tmp):
         with daemon_in(tmp) as daemon:
             daemon.wait_ready()
             found = wait_connected(web)
-            assert found["status"]["version"] and found["seq"] >= lost["seq"], found
+            assert found["status"]["status"]["version"] and found["seq"] >= lost["seq"], found
             os.kill(daemon.process.pid, signal.SIGKILL)
             daemon.wait()
         wait_until(lambda: web.live()["state"] == "disconnected", "the loss")
