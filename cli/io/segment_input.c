@@ -105,6 +105,9 @@ enum bc_exit bc_segment_input_print_fault(
 		return BC_EXIT_DAMAGED;
 	case BC_SEARCH_UNREADABLE:
 		return bc_print_read_error(console, &file, fault->error);
+	case BC_SEARCH_MISSING:
+		bc_print_error(console, fault->file, "%s", fault->what);
+		return BC_EXIT_DAMAGED;
 	case BC_SEARCH_REPEATED:
 		bc_print_error(console, fault->file, "the same segment again; skipped");
 		return BC_EXIT_OK;

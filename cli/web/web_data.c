@@ -139,7 +139,7 @@ static bool add_line(struct search *s, json_t *object, size_t max)
 
 static json_t *fault_json(const struct bc_search_fault *fault)
 {
-	const char *what = fault->kind == BC_SEARCH_DAMAGED ? fault->what : strerror(-fault->error);
+	const char *what = fault->what != NULL ? fault->what : strerror(-fault->error);
 	json_t *damage = bc_json_object((struct bc_json_member[]){
 		{"file", bc_json_text(fault->file)},
 		{"offset", bc_json_u64(fault->offset)},
@@ -179,7 +179,7 @@ static void on_fault(void *context, const struct bc_search_fault *fault)
 {
 	struct search *s = context;
 
-	if (fault->kind != BC_SEARCH_DAMAGED && fault->kind != BC_SEARCH_UNREADABLE)
+	if (fault->kind == BC_SEARCH_REPEATED || fault->kind == BC_SEARCH_NO_CLOCK)
 		return; /* no record is missing from the results */
 	s->damaged++;
 	add_line(s, fault_json(fault), s->text->max - END_BYTES);

@@ -428,6 +428,8 @@ int bc_search_run(const struct bc_search_options *options, char *const *paths, i
 	s->end.file = count;
 	s->chunks = chunks;
 	set_start(s);
+	s->files.from_ns = s->filter.from_ns;
+	s->files.to_ns = s->filter.to_ns;
 	s->has_query = bc_filter_page_query(&s->filter, &s->query);
 	*missing = set_marks(s);
 	rc = *missing != NULL ? -ENOENT : 0;

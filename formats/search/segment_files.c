@@ -17,10 +17,12 @@ enum given { GIVEN_UNKNOWN, GIVEN_ONCE, GIVEN_BEFORE };
 
 struct bc_segment_file {
 	char *path;
-	enum given given; /* once it has been opened */
-	bool is_reported; /* damage has been reported */
-	uint64_t tag;
-	uint32_t segment;
+	enum given given;             /* once it has been opened */
+	bool is_reported;             /* damage has been reported */
+	bool is_known;                /* `first` and `last` are set */
+	bool has_hole;                /* between it and the one before, which has been reported */
+	struct bc_segment_span first; /* two only in a concatenation */
+	struct bc_segment_span last;
 };
 
 bool bc_segment_files_init(
@@ -29,6 +31,8 @@ bool bc_segment_files_init(
 	*f = (struct bc_segment_files){.io = io,
 		.files = calloc((size_t)count + 1, sizeof(*f->files)),
 		.count = count,
+		.from_ns = INT64_MIN,
+		.to_ns = INT64_MAX,
 		.at = -1};
 	for (int i = 0; f->files != NULL && i < count; i++)
 		f->files[i].path = paths[i];
@@ -82,20 +86,132 @@ static void report_error(const struct bc_search_io *io, const char *path, int er
 				       .kind = BC_SEARCH_UNREADABLE, .file = path, .error = error});
 }
 
+/* ---- segments that are missing */
+
+bool bc_segment_path_has(const char *path, uint32_t segment)
+{
+	struct bc_segment_name name;
+	char other[BC_SEGMENT_NAME_MAX];
+	const char *base = basename(path);
+
+	if (!bc_segment_name_read(&name, base))
+		return false;
+	name.segment = segment;
+	name.is_partial = false;
+	name.damaged = 0;
+	bc_segment_name_write(other, &name);
+	char *beside = malloc((size_t)(base - path) + sizeof(other));
+	if (beside == NULL)
+		return false;
+	memcpy(beside, path, (size_t)(base - path));
+	strcpy(beside + (base - path), other);
+	bool has = access(beside, F_OK) == 0;
+	free(beside);
+	return has;
+}
+
+/* Reports the segments that are missing before a file, if it and the one before it are known. Only
+ * these two are opened, so what a search does not reach is not reported. */
+static void report_hole(struct bc_segment_files *f, int at)
+{
+	struct bc_missing_segments missing;
+	char what[BC_MISSING_TEXT];
+
+	if (at <= 0 || at >= f->count)
+		return;
+	struct bc_segment_file *file = &f->files[at];
+	if (file->has_hole || !file->is_known || !file[-1].is_known ||
+		!bc_missing_between(&missing, &file[-1].last, &file->first) ||
+		(missing.records != 0 &&
+			(missing.from_ns > f->to_ns || missing.to_ns < f->from_ns)) ||
+		(missing.count == 1 && bc_segment_path_has(file->path, missing.first)))
+		return;
+	file->has_hole = true;
+	f->io->fault(f->io->context, &(struct bc_search_fault){.kind = BC_SEARCH_MISSING,
+					     .file = file->path,
+					     .what = bc_missing_write(what, &missing)});
+}
+
+static void set_known(struct bc_segment_files *f, int at)
+{
+	f->files[at].is_known = true;
+	report_hole(f, at);
+	report_hole(f, at + 1);
+}
+
+/* Takes a file that can't be read for what its name says. */
+static void know_by_name(struct bc_segment_files *f, int at)
+{
+	struct bc_segment_file *file = &f->files[at];
+	struct bc_segment_name name;
+
+	if (file->is_known || !bc_segment_name_read(&name, basename(file->path)))
+		return;
+	file->first = file->last = (struct bc_segment_span){
+		.tag = bc_recording_tag(name.recording), .segment = name.segment};
+	set_known(f, at);
+}
+
+/* The numbers of the open file's records. */
+static void know_by_table(struct bc_segment_files *f)
+{
+	struct bc_segment_file *file = &f->files[f->at];
+	const struct bc_chunk_table *t = &f->table;
+
+	if (t->count == 0) {
+		know_by_name(f, f->at);
+		return;
+	}
+	const struct bc_chunk_info *first = &t->rows[0].info;
+	const struct bc_chunk_info *last = &t->rows[t->count - 1].info;
+	const struct bc_segment_header *header = bc_chunk_table_header(t, 0);
+	file->first = (struct bc_segment_span){.tag = first->recording_tag,
+		.segment = first->segment,
+		.is_read = true,
+		.first = header != NULL ? header->first_record : first->first_record,
+		.from_ns = first->wall_ns};
+	file->last = (struct bc_segment_span){.tag = last->recording_tag,
+		.segment = last->segment,
+		.is_read = true,
+		.next = last->first_record + last->records,
+		.to_ns = bc_chunk_wall(
+			last, last->last_tick, bc_segment_files_clock_hz(f, t->count - 1))};
+	set_known(f, f->at);
+}
+
+/* Whether a file and the one before it are named as two segments of a recording between which
+ * others are missing. */
+static bool is_named_after_hole(const struct bc_segment_files *f, int at)
+{
+	struct bc_segment_name one;
+	struct bc_segment_name two;
+
+	return at > 0 && at < f->count &&
+	       bc_segment_name_read(&one, basename(f->files[at - 1].path)) &&
+	       bc_segment_name_read(&two, basename(f->files[at].path)) &&
+	       strcmp(one.recording, two.recording) == 0 && two.segment > one.segment &&
+	       two.segment - one.segment > 1;
+}
+
 /* Whether the open file is a copy of its neighbour. */
 static bool is_given_before(struct bc_segment_files *f)
 {
 	struct bc_segment_file *file = &f->files[f->at];
+	const struct bc_chunk_info *first = &f->table.rows[0].info;
 
 	if (file->given != GIVEN_UNKNOWN || f->table.count == 0)
 		return file->given == GIVEN_BEFORE;
 	file->given = GIVEN_ONCE;
-	file->tag = f->table.rows[0].info.recording_tag;
-	file->segment = f->table.rows[0].info.segment;
-	for (int i = f->at - 1; i <= f->at + 1; i += 2)
-		if (i >= 0 && i < f->count && f->files[i].given != GIVEN_UNKNOWN &&
-			f->files[i].tag == file->tag && f->files[i].segment == file->segment)
-			file->given = GIVEN_BEFORE;
+	for (int i = f->at - 1; i <= f->at + 1; i += 2) {
+		if (i < 0 || i >= f->count || f->files[i].given == GIVEN_UNKNOWN ||
+			f->files[i].first.tag != first->recording_tag ||
+			f->files[i].first.segment != first->segment)
+			continue;
+		file->given = GIVEN_BEFORE;
+		file->first = f->files[i].first;
+		file->last = f->files[i].last;
+		set_known(f, f->at);
+	}
 	if (file->given == GIVEN_BEFORE)
 		f->io->fault(f->io->context,
 			&(struct bc_search_fault){.kind = BC_SEARCH_REPEATED, .file = file->path});
@@ -192,9 +308,13 @@ bool bc_segment_files_open(struct bc_segment_files *f, int at, const struct bc_p
 		(void)bc_segment_files_open(f, at - 1, query);
 	bc_segment_files_close(f);
 	int fd = bc_segment_path_open(f->files[at].path, f->io);
-	if (fd < 0)
+	if (fd < 0) {
+		if (errno != ENOENT)
+			know_by_name(f, at);
 		return false;
-	if (query != NULL && !may_have(f, fd, query)) {
+	}
+	bool is_ruled_out = query != NULL && !may_have(f, fd, query);
+	if (is_ruled_out && !is_named_after_hole(f, at) && !is_named_after_hole(f, at + 1)) {
 		close(fd);
 		return false;
 	}
@@ -203,9 +323,14 @@ bool bc_segment_files_open(struct bc_segment_files *f, int at, const struct bc_p
 	const struct bc_chunk_table_io io = {f, on_damage, on_pace};
 	int rc = bc_chunk_table_load(&f->table, fd, &io);
 	f->files[at].is_reported = true;
-	if (rc != 0 && rc != -ECANCELED)
+	if (rc != 0 && rc != -ECANCELED) {
 		report_error(f->io, f->path, rc);
-	if (rc == 0 && !is_given_before(f))
+		know_by_name(f, at);
+	}
+	bool is_new = rc == 0 && !is_given_before(f);
+	if (is_new)
+		know_by_table(f);
+	if (is_new && !is_ruled_out)
 		return true;
 	bc_segment_files_close(f);
 	return false;

@@ -8,10 +8,12 @@
 #include "formats/base/must_check.h"
 #include "formats/pages/page_counts.h"
 #include "formats/segment/chunk_table.h"
+#include "formats/segment/missing_segments.h"
 
 enum bc_search_fault_kind {
 	BC_SEARCH_DAMAGED,    /* `bytes` at `offset`: `what` */
 	BC_SEARCH_UNREADABLE, /* `error`, a negative errno */
+	BC_SEARCH_MISSING,    /* segments are missing before this one: `what` */
 	BC_SEARCH_REPEATED,   /* the same segment as its neighbour; it is skipped */
 	BC_SEARCH_NO_CLOCK,   /* clock rate unknown: whole chunks are selected by time of day */
 };
@@ -49,6 +51,10 @@ void bc_bad_chunk_write(char what[BC_BAD_CHUNK_BYTES], const struct bc_chunk_inf
 /* Whether a file is named as a segment that is being written. */
 bool bc_segment_path_is_partial(const char *path);
 
+/* Whether a sealed segment of this number is beside a file that is named as one of its recording.
+ * If it was sealed while its directory was listed, it may be in the list under neither name. */
+bool bc_segment_path_has(const char *path, uint32_t segment);
+
 /* Finds a file that was sealed, and so renamed, or deleted since it was listed: removes ".partial"
  * from its path if need be. Returns false if it is gone. */
 bool bc_segment_path_find(char *path);
@@ -63,6 +69,8 @@ struct bc_segment_files {
 	const struct bc_search_io *io;
 	struct bc_segment_file *files;
 	int count;
+	int64_t from_ns; /* only segments that are missing in this time, inclusive, are reported */
+	int64_t to_ns;
 	int at;           /* the open one; -1: none */
 	const char *path; /* of the open one */
 	struct bc_chunk_table table;

@@ -13,11 +13,12 @@ bool bc_missing_between(struct bc_missing_segments *missing, const struct bc_seg
 		return false;
 	missing->first = before->segment + 1;
 	missing->count = after->segment - missing->first;
-	if (missing->count != 0 && before->is_read && after->is_read &&
-		after->first > before->next) {
-		missing->records = after->first - before->next;
-		missing->from = before->next;
-	}
+	if (missing->count == 0 || !before->is_read || !after->is_read)
+		return missing->count != 0;
+	missing->from = before->next;
+	missing->records = after->first > before->next ? after->first - before->next : 0;
+	missing->from_ns = before->to_ns;
+	missing->to_ns = after->from_ns > before->to_ns ? after->from_ns : before->to_ns;
 	return missing->count != 0;
 }
 

@@ -12,6 +12,9 @@ struct bc_missing_segments {
 	uint32_t count;   /* 0: none; the records are missing from what is here */
 	uint64_t records; /* 0: none, or unknown because a neighbour can't be read */
 	uint64_t from;    /* number of the first of these records */
+	int64_t from_ns;  /* when they would have been, by the records around them; from_ns <= to_ns
+			   */
+	int64_t to_ns;
 };
 
 static inline bool bc_is_missing(const struct bc_missing_segments *missing)
@@ -26,6 +29,8 @@ struct bc_segment_span {
 	bool is_read;   /* the rest is known */
 	uint64_t first; /* number of its first record */
 	uint64_t next;  /* that after its last one */
+	int64_t from_ns;
+	int64_t to_ns;
 };
 
 /* Whether segments are missing between two. Not if they are of different recordings, or in the

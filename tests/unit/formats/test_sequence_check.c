@@ -70,26 +70,26 @@ TEST(missing_segments_are_named)
 		struct bc_missing_segments missing;
 		const char *text;
 	} cases[] = {
-		{{3, 1, 2446668, 9}, "2,446,668 records missing: segment 3 is not here"},
-		{{3, 3, 1, 9}, "1 record missing: segments 3 to 5 are not here"},
-		{{3, 1, 0, 0}, "segment 3 is not here"},
-		{{UINT32_MAX - 1, 2, UINT64_MAX, 0},
+		{{3, 1, 2446668, 9, 0, 0}, "2,446,668 records missing: segment 3 is not here"},
+		{{3, 3, 1, 9, 0, 0}, "1 record missing: segments 3 to 5 are not here"},
+		{{3, 1, 0, 0, 0, 0}, "segment 3 is not here"},
+		{{UINT32_MAX - 1, 2, UINT64_MAX, 0, 0, 0},
 			"18,446,744,073,709,551,615 records missing: segments 4294967294 to "
 			"4294967295 are not here"},
-		{{0, 0, 4096, 8192}, "4,096 records missing from record 8192 on"},
+		{{0, 0, 4096, 8192, 0, 0}, "4,096 records missing from record 8192 on"},
 	};
-	static const struct bc_segment_span before = {1, 2, true, 100, 200};
+	static const struct bc_segment_span before = {1, 2, true, 100, 200, 5, 7};
 	static const struct {
 		struct bc_segment_span after;
 		struct bc_missing_segments missing;
 	} pairs[] = {
-		{{1, 3, true, 200, 300}, {.first = 3}},
-		{{1, 3, true, 250, 300}, {.first = 3}}, /* sequence_check finds these */
-		{{1, 4, true, 250, 300}, {3, 1, 50, 200}},
-		{{1, 4, true, 200, 300}, {.first = 3, .count = 1}},
-		{{1, 6, false, 0, 0}, {.first = 3, .count = 3}},
-		{{2, 6, true, 250, 300}, {.count = 0}},
-		{{1, 1, true, 0, 100}, {.count = 0}},
+		{{1, 3, true, 200, 300, 0, 0}, {.first = 3}},
+		{{1, 3, true, 250, 300, 0, 0}, {.first = 3}}, /* sequence_check finds these */
+		{{1, 4, true, 250, 300, 9, 9}, {3, 1, 50, 200, 7, 9}},
+		{{1, 4, true, 200, 300, 6, 9}, {3, 1, 0, 200, 7, 7}}, /* the clock went back */
+		{{1, 6, false, 0, 0, 0, 0}, {.first = 3, .count = 3}},
+		{{2, 6, true, 250, 300, 0, 0}, {.count = 0}},
+		{{1, 1, true, 0, 100, 0, 0}, {.count = 0}},
 	};
 	char text[BC_MISSING_TEXT];
 
