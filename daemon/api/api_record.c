@@ -55,38 +55,29 @@ static struct deferred *defer_response(struct bc_call *call, unsigned status)
 	return deferred;
 }
 
-/* If the recorder refused the operation, responds now. */
-static void check_deferred(struct bc_call *call, struct deferred *deferred, enum bc_refusal refusal)
+/* Returns NULL if out of memory. */
+static json_t *recording_json(
+	const struct bc_recorder *recorder, const struct bc_recording *recording)
 {
-	if (refusal == BC_GRANTED)
-		return;
-	free(deferred);
-	bc_call_refuse(call, refusal);
+	const struct bc_recording_now now = bc_recorder_progress(recorder, recording);
+
+	return bc_recording_json(recording, &now);
 }
 
 /* The list of recordings */
 
-/* Returns the recorder's description of a listed recording if the directory's is out of date, else
- * NULL. It is out of date if the recording was not sealed when the directory was read, or if the
- * recording is in progress but all of its segments so far are sealed. */
-static json_t *newer_row(struct bc_recorder *recorder, const json_t *row)
+/* Whether the directory's description of a recording is out of date: the recording was not sealed
+ * when the directory was read, or it is in progress but all of its segments so far are sealed. */
+static bool is_outdated(const json_t *row, const struct bc_recording *known)
 {
-	const char *id = json_string_value(json_object_get(row, "id"));
-	json_t *known = id != NULL ? bc_recorder_known_json(recorder, id) : NULL;
-
-	if (bc_json_member_is(row, "state", "open") ||
-		json_is_null(json_object_get(known, "ended")))
-		return known;
-	json_decref(known);
-	return NULL;
+	return bc_json_member_is(row, "state", "open") || known->state != BC_RECORDING_ENDED;
 }
 
 /* Replaces outdated rows, and adds the current recording if it is missing. Returns false if out of
  * memory. */
-static bool update_rows(struct bc_recorder *recorder, json_t *rows)
+static bool update_rows(const struct bc_recorder *recorder, json_t *rows)
 {
-	json_t *current = bc_recorder_recording_json(recorder);
-	const json_t *id = json_object_get(current, "id");
+	const struct bc_recording *current = bc_recorder_current(recorder);
 	bool is_listed = current == NULL;
 	bool ok = true;
 	size_t i;
@@ -94,14 +85,16 @@ static bool update_rows(struct bc_recorder *recorder, json_t *rows)
 
 	json_array_foreach(rows, i, row)
 	{
-		is_listed = is_listed || json_equal(json_object_get(row, "id"), id);
-		json_t *newer = newer_row(recorder, row);
-		if (newer != NULL)
-			ok = json_array_set_new(rows, i, newer) == 0 && ok;
+		const char *id = json_string_value(json_object_get(row, "id"));
+		const struct bc_recording *known = id != NULL ? bc_recorder_find(recorder, id)
+							      : NULL;
+		is_listed = is_listed || known == current;
+		if (known != NULL && is_outdated(row, known))
+			ok = json_array_set_new(rows, i, recording_json(recorder, known)) == 0 &&
+			     ok;
 	}
 	if (!is_listed)
-		return json_array_append_new(rows, current) == 0 && ok;
-	json_decref(current);
+		ok = json_array_append_new(rows, recording_json(recorder, current)) == 0 && ok;
 	return ok;
 }
 
@@ -140,8 +133,11 @@ void bc_api_list_recordings(struct bc_call *call)
 
 static void respond_recording(struct bc_call *call, unsigned status)
 {
+	const struct bc_recorder *recorder = call->api->recorder;
+	const struct bc_recording *current = bc_recorder_current(recorder);
+
 	bc_call_respond(call->request, status, "recording",
-		bc_recorder_recording_json(call->api->recorder));
+		current != NULL ? recording_json(recorder, current) : NULL);
 }
 
 static enum bc_refusal run_start(struct bc_call *call, const struct bc_api_params *params)
@@ -160,7 +156,7 @@ static void on_sealed(void *context, const struct bc_recording *ended)
 	struct deferred *deferred = context;
 
 	bc_call_respond(deferred->request, deferred->status, "recording",
-		bc_recorder_ended_json(deferred->api->recorder, ended));
+		recording_json(deferred->api->recorder, ended));
 	free(deferred);
 }
 
@@ -184,10 +180,8 @@ void bc_api_snapshot(struct bc_call *call)
 
 void bc_api_get_recording(struct bc_call *call)
 {
-	json_t *current = bc_recorder_recording_json(call->api->recorder);
-
-	if (current != NULL)
-		bc_call_respond(call->request, 200, "recording", current);
+	if (bc_recorder_current(call->api->recorder) != NULL)
+		respond_recording(call, 200);
 	else
 		bc_call_error(call->request, 404, "nothing is being recorded", NULL);
 }
@@ -208,12 +202,16 @@ void bc_api_stop_recording(struct bc_call *call)
 {
 	struct deferred *deferred = defer_response(call, 200);
 
-	if (deferred == NULL)
+	if (deferred == NULL) {
 		bc_call_respond_object(call->request, 500, NULL, NULL);
-	else
-		check_deferred(call, deferred,
-			bc_recorder_stop(call->api->recorder, call->err, sizeof(call->err),
-				deferred, on_sealed));
+		return;
+	}
+	enum bc_refusal refusal = bc_recorder_stop(
+		call->api->recorder, call->err, sizeof(call->err), deferred, on_sealed);
+	if (refusal != BC_GRANTED) {
+		free(deferred);
+		bc_call_refuse(call, refusal);
+	}
 }
 
 static enum bc_refusal run_rotate(struct bc_call *call, const struct bc_api_params *params)
@@ -235,7 +233,7 @@ static enum bc_refusal run_mark(struct bc_call *call, const struct bc_api_params
 		call->api->recorder, params->mark, &mark, call->err, sizeof(call->err));
 
 	if (refusal == BC_GRANTED)
-		bc_call_respond(call->request, 201, "mark", bc_recorder_mark_json(&mark));
+		bc_call_respond(call->request, 201, "mark", bc_mark_json(&mark));
 	return refusal;
 }
 
@@ -248,13 +246,26 @@ void bc_api_set_mark(struct bc_call *call)
 
 void bc_api_list_triggers(struct bc_call *call)
 {
-	bc_call_respond(
-		call->request, 200, "triggers", bc_recorder_triggers_json(call->api->recorder));
+	const struct bc_trigger_engine *engine = bc_recorder_triggers(call->api->recorder);
+	json_t *array = json_array();
+
+	for (unsigned i = 0; i < engine->count; i++)
+		json_array_append_new(array, bc_trigger_json(&engine->armed[i].trigger));
+	bc_call_respond(call->request, 200, "triggers", array);
+}
+
+/* NULL: no trigger of this name is armed, or out of memory. */
+static json_t *find_trigger(const struct bc_call *call, const char *name)
+{
+	const struct bc_trigger *trigger = bc_trigger_engine_find(
+		bc_recorder_triggers(call->api->recorder), name);
+
+	return trigger != NULL ? bc_trigger_json(trigger) : NULL;
 }
 
 static void respond_trigger(struct bc_call *call, unsigned status, const char *name)
 {
-	json_t *trigger = bc_recorder_trigger_json(call->api->recorder, name);
+	json_t *trigger = find_trigger(call, name);
 
 	if (trigger != NULL)
 		bc_call_respond(call->request, status, "trigger", trigger);
@@ -286,7 +297,7 @@ void bc_api_arm_trigger(struct bc_call *call)
 /* Responds with the trigger's last state. */
 void bc_api_disarm_trigger(struct bc_call *call)
 {
-	json_t *trigger = bc_recorder_trigger_json(call->api->recorder, call->name);
+	json_t *trigger = find_trigger(call, call->name);
 	enum bc_refusal refusal = bc_recorder_disarm(
 		call->api->recorder, call->name, call->err, sizeof(call->err));
 	if (refusal == BC_GRANTED) {

@@ -6,8 +6,7 @@
  *               oldest chunk
  *   recording   sent to the encoder, and so to disk
  *
- * The live source has one channel for the daemon's lifetime; recordings start and end in it. Each
- * replay has a separate channel.
+ * The source has one channel for the daemon's lifetime; recordings start and end in it.
  *
  * Why a state per channel, not a pipeline per recording: a recording can start or end at any
  * record, because the record is still in the chunk being filled when triggers are searched. The

@@ -200,7 +200,7 @@ void bc_loss_report_summary(const struct bc_recording *r, bool is_only_recording
 	const struct bc_counts *b = &r->counts_before;
 
 	/* With several recordings in a run, the received samples are not those of this one. */
-	if (!is_only_recording || r->is_replay)
+	if (!is_only_recording)
 		bc_log(BC_LOG_NOTICE, "%s: %" PRIu64 " records written in %" PRIu32 " segment%s",
 			recording, totals->records, totals->segments,
 			totals->segments == 1 ? "" : "s");

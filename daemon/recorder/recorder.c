@@ -1,3 +1,16 @@
+/* Owns the pipeline, the session of the source, the recordings of this run and their triggers.
+ *
+ * States: no recording; RUNNING: one receives; any number DRAINING: ended, being sealed, also while
+ * the next is RUNNING; the source is over, after which none starts; ending.
+ *
+ * Invariant: at most one recording receives, and it is the newest. A recording is described
+ * completely before its first chunk is sent, and its end before its last, because the writer's
+ * thread reads the description. on_over() is called once, after the last recording is sealed.
+ *
+ * A recording has four phases: start_recording(), end_recording(), on_session_ending(), which the
+ * session calls, and on_recording_ended(), when it is sealed. If the source ends it, the session
+ * ends too: then there is no end_recording(), and its counts are those at the end of the sealing.
+ */
 #include "daemon/recorder/recorder.h"
 
 #include <assert.h>
@@ -7,9 +20,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "capture/source/file_source.h"
 #include "capture/usb/board.h"
 #include "daemon/base/log.h"
 #include "daemon/base/log_limit.h"
@@ -28,33 +39,26 @@
 /* Gaps come in bursts: events sum up those of this time. */
 #define GAPS_NS UINT64_C(1000000000)
 
-/* A session with its recording and triggers: the live source's, and a replay's while one runs. */
-struct bc_part {
-	struct bc_recorder *recorder;
-	struct bc_session *session;     /* NULL: none */
-	struct bc_recording *recording; /* in progress; NULL: none */
-	bool is_over;                   /* its source has ended and everything is sealed */
-	struct bc_trigger_engine triggers;
-	uint64_t checked_ns; /* last check for silence */
-	uint64_t away_ns;    /* when the board was last seen not to stream; 0: never */
-};
-
 struct bc_recorder {
 	struct bc_recorder_options options;
 	struct bc_mapping mapping;
 	struct bc_pipeline *pipeline;
-	uv_timer_t defer; /* closes a replay's session, or calls on_over() */
-	struct bc_part live;
-	struct bc_part replay;
+	struct bc_session *session;     /* of the source, for the whole run */
+	struct bc_recording *recording; /* RUNNING; NULL: none */
 	struct bc_recordings recordings;
+	struct bc_trigger_engine triggers;
 	struct bc_overwrite_ring_limits flight; /* chunks 0: no flight recorder */
-	bool is_ending;
+	uint64_t checked_ns;                    /* last check for silence */
+	uint64_t away_ns;  /* when the board was last seen not to stream; 0: never */
+	bool is_stopped;   /* a request has ended the source with its recording */
+	bool is_ending;    /* by bc_recorder_end() */
+	bool is_over;      /* the source has ended and everything is sealed */
+	bool has_reported; /* that, by on_over() */
+	uv_timer_t report; /* calls on_over(), outside of any callback */
 	bool is_first;     /* no recording has been started in this run */
 	uint64_t sequence; /* of the latest recording in the directory */
-	bool has_reported_over;
 
-	/* The outcome of all recordings of the live source. */
-	struct bc_session_outcome outcome;
+	struct bc_session_outcome outcome; /* of all recordings */
 	bool has_lost;
 
 	struct bc_log_limits limits; /* for messages caused by triggers and clients */
@@ -69,61 +73,43 @@ static bool has_flight(const struct bc_recorder *r)
 	return r->flight.chunks != 0;
 }
 
-/* Returns the part whose recording is in progress; NULL: none. */
-static struct bc_part *current_part(struct bc_recorder *r)
+/* Whether no other recording can start. A source that ends with its recording has only one. */
+static bool has_source_ended(const struct bc_recorder *r)
 {
-	if (r->replay.recording != NULL)
-		return &r->replay;
-	return r->live.recording != NULL ? &r->live : NULL;
+	return bc_session_is_draining(r->session) ||
+	       (bc_session_ends_with_recording(r->session) && !r->is_first && r->recording == NULL);
 }
 
-/* Returns the part whose recording still receives; NULL: none. */
-static struct bc_part *running_part(struct bc_recorder *r)
+const struct bc_recording *bc_recorder_current(const struct bc_recorder *r)
 {
-	struct bc_part *part = current_part(r);
+	const struct bc_recording *newest = r->recordings.newest;
 
-	return part != NULL && part->recording->state == BC_RECORDING_RUNNING ? part : NULL;
+	return newest != NULL && newest->state != BC_RECORDING_ENDED ? newest : NULL;
 }
 
 /* Events */
 
-static bool is_draining(const struct bc_recorder *r)
-{
-	for (const struct bc_recording *rec = r->recordings.newest; rec != NULL; rec = rec->next)
-		if (rec->state == BC_RECORDING_DRAINING)
-			return true;
-	return false;
-}
-
 static const char *state_of(const struct bc_recorder *r)
 {
-	const struct bc_recording *recording = r->live.recording;
+	const struct bc_source *source = bc_session_source(r->session);
 
-	if (r->replay.recording != NULL)
-		return "replaying";
-	if (recording != NULL && bc_session_is_draining(r->live.session))
+	if (bc_recorder_current(r) == NULL)
+		return r->is_over && r->outcome.has_failed ? "failed" : "idle";
+	if (r->recording == NULL || bc_session_is_draining(r->session))
 		return "draining";
-	if (recording != NULL) {
-		const struct bc_source *source = bc_session_source(r->live.session);
-		if (source->board != NULL && source->board->state != BC_BOARD_STREAMING)
-			return "waiting";
-		return source->is_replay ? "replaying" : "recording";
-	}
-	if (is_draining(r))
-		return "draining";
-	return r->live.is_over && r->outcome.has_failed ? "failed" : "idle";
+	if (source->board != NULL && source->board->state != BC_BOARD_STREAMING)
+		return "waiting";
+	return source->is_replay ? "replaying" : "recording";
 }
 
-/* Returns the losses of a recording so far. */
-static struct bc_losses losses_of(struct bc_recorder *r, const struct bc_recording *recording)
+static struct bc_losses losses_of(const struct bc_recorder *r, const struct bc_recording *recording)
 {
-	struct bc_part *part = recording->is_replay ? &r->replay : &r->live;
-
 	return recording->has_after ? recording->losses
-				    : bc_channel_losses(bc_session_channel(part->session));
+				    : bc_channel_losses(bc_session_channel(r->session));
 }
 
-static struct bc_recording_now now_of(struct bc_recorder *r, const struct bc_recording *recording)
+struct bc_recording_now bc_recorder_progress(
+	const struct bc_recorder *r, const struct bc_recording *recording)
 {
 	const struct bc_writer_stats *stats = bc_pipeline_stats(r->pipeline);
 	const struct bc_losses losses = losses_of(r, recording);
@@ -135,6 +121,7 @@ static struct bc_recording_now now_of(struct bc_recorder *r, const struct bc_rec
 		.bytes = is_current ? stats->recording_bytes : 0,
 		.segments = is_current && has_started ? stats->segment + 1 : 0,
 		.lost = bc_losses_sum(&losses).lost,
+		.dir = r->options.config->dir,
 		.file = is_current ? stats->file : "",
 		.is_open = is_current && stats->is_open,
 	};
@@ -143,7 +130,7 @@ static struct bc_recording_now now_of(struct bc_recorder *r, const struct bc_rec
 static void emit_recording(
 	struct bc_recorder *r, const struct bc_recording *recording, const char *event)
 {
-	struct bc_recording_now now = now_of(r, recording);
+	struct bc_recording_now now = bc_recorder_progress(r, recording);
 
 	bc_recorder_events_recording(&r->events, event, recording, &now);
 }
@@ -163,51 +150,47 @@ static void emit_gaps(struct bc_recorder *r)
 /* Emits events for everything that changes by itself, except gaps. */
 static void emit_changes(struct bc_recorder *r)
 {
-	if (r->live.session != NULL)
-		bc_recorder_events_board(&r->events, bc_session_source(r->live.session)->board);
+	bc_recorder_events_board(&r->events, bc_session_source(r->session)->board);
 	bc_recorder_events_disk(&r->events, bc_pipeline_stats(r->pipeline));
 	emit_state(r);
 }
 
 /* A recording's own triggers */
 
-/* Triggers may start a recording unless a replay runs or the daemon is ending. */
+/* Whether triggers may start a recording. */
 static void allow_triggers(struct bc_recorder *r)
 {
-	if (r->live.session != NULL && !r->live.is_over)
-		bc_channel_allow_triggers(bc_session_channel(r->live.session),
-			!r->is_ending && !r->options.is_once && r->replay.session == NULL);
+	bc_channel_allow_triggers(
+		bc_session_channel(r->session), !r->is_ending && !r->options.is_once);
 }
 
 /* Arms the own triggers of a recording; check_triggers() has found that there is room. */
-static void arm_for(struct bc_recorder *r, struct bc_part *part,
-	const struct bc_recording *recording, const struct bc_start *start)
+static void arm_for(
+	struct bc_recorder *r, const struct bc_recording *recording, const struct bc_start *start)
 {
 	for (unsigned i = 0; i < start->triggers_count; i++) {
 		struct bc_trigger own = start->triggers[i];
 		own.recording_tag = recording->info.tag;
-		if (bc_trigger_engine_add(&part->triggers, &own) == 0 && part == &r->live)
+		if (bc_trigger_engine_add(&r->triggers, &own) == 0)
 			bc_recorder_events_armed(&r->events, &own);
 	}
 }
 
 /* Disarms the own triggers of an ended recording. */
-static void disarm_of(
-	struct bc_recorder *r, struct bc_part *part, const struct bc_recording *recording)
+static void disarm_of(struct bc_recorder *r, const struct bc_recording *recording)
 {
 	unsigned i = 0;
 
-	while (i < part->triggers.count) {
-		const struct bc_trigger *own = &part->triggers.armed[i].trigger;
+	while (i < r->triggers.count) {
+		const struct bc_trigger *own = &r->triggers.armed[i].trigger;
 		char name[BC_TRIGGER_NAME_MAX + 1];
 		if (own->recording_tag != recording->info.tag) {
 			i++;
 			continue;
 		}
 		memcpy(name, own->name, sizeof(name));
-		bc_trigger_engine_remove(&part->triggers, name);
-		if (part == &r->live)
-			bc_recorder_events_disarmed(&r->events, name);
+		bc_trigger_engine_remove(&r->triggers, name);
+		bc_recorder_events_disarmed(&r->events, name);
 	}
 }
 
@@ -217,7 +200,7 @@ static void disarm_ended(struct bc_recorder *r)
 {
 	for (struct bc_recording *rec = r->recordings.newest; rec != NULL; rec = rec->next)
 		if (rec->state == BC_RECORDING_DRAINING)
-			disarm_of(r, rec->is_replay ? &r->replay : &r->live, rec);
+			disarm_of(r, rec);
 }
 
 /* Recordings */
@@ -240,28 +223,19 @@ static bool has_limits(const struct bc_stop_rules *limits)
 	return limits->duration_ns != 0 || limits->records != 0 || limits->file_bytes != 0;
 }
 
-/* Finds a replay of this run by its id or "current"; NULL: none. */
-static struct bc_recording *find_replay(struct bc_recorder *r, const char *id)
-{
-	if (strcmp(id, "current") == 0)
-		return r->replay.recording;
-	struct bc_recording *recording = bc_recordings_find(&r->recordings, id);
-	return recording != NULL && recording->is_replay ? recording : NULL;
-}
-
-/* Adds a recording that starts at position *at, which becomes its new position, and makes it the
- * part's current one; NULL if out of memory. */
+/* Adds a recording that starts at position *at, which becomes its new position; NULL if out of
+ * memory. */
 static struct bc_recording *add_recording(
-	struct bc_recorder *r, struct bc_part *part, const struct bc_start *start, uint32_t *at)
+	struct bc_recorder *r, const struct bc_start *start, uint32_t *at)
 {
 	const struct bc_config *config = r->options.config;
 	const char *label = start->label != NULL && start->label[0] != '\0' ? start->label
 									    : config->label;
 	int64_t started_ns;
 
-	*at = bc_channel_trim(bc_session_channel(part->session), &start->pre, *at, &started_ns);
+	*at = bc_channel_trim(bc_session_channel(r->session), &start->pre, *at, &started_ns);
 	struct bc_recording *recording = bc_recordings_add(
-		&r->recordings, started_ns, label, bc_session_source(part->session), config->host);
+		&r->recordings, started_ns, label, bc_session_source(r->session), config->host);
 
 	if (recording == NULL)
 		return NULL;
@@ -272,14 +246,17 @@ static struct bc_recording *add_recording(
 	if (r->options.boot_id != NULL)
 		memcpy(header->boot_id, r->options.boot_id, BC_BOOT_ID_BYTES);
 	recording->counts_before = *bc_pipeline_counts(r->pipeline);
-	recording->damages_before = bc_session_outcome(part->session)->damages;
-	recording->breaks_before = bc_session_outcome(part->session)->breaks;
-	part->recording = recording;
+	recording->damages_before = bc_session_outcome(r->session)->damages;
+	recording->breaks_before = bc_session_outcome(r->session)->breaks;
+	if (r->is_first)
+		snprintf(header->continues, sizeof(header->continues), "%s", r->options.before);
+	r->is_first = false;
+	r->recording = recording;
 	return recording;
 }
 
-static void start_recording(struct bc_recorder *r, struct bc_part *part,
-	struct bc_recording *recording, const struct bc_start *start)
+static void start_recording(
+	struct bc_recorder *r, struct bc_recording *recording, const struct bc_start *start)
 {
 	const struct bc_config *config = r->options.config;
 	char err[200];
@@ -292,63 +269,59 @@ static void start_recording(struct bc_recorder *r, struct bc_part *part,
 	recording->info.stop_bytes = what.stop.file_bytes;
 	if (!merge_metadata(r, start, recording->info.header.metadata, err, sizeof(err)))
 		recording->info.header.metadata[0] = '\0'; /* out of memory since it was checked */
-	arm_for(r, part, recording, start);
-	bc_session_start_recording(part->session, &what);
+	arm_for(r, recording, start);
+	bc_session_start_recording(r->session, &what);
 	if (!r->options.is_once)
-		bc_log(BC_LOG_INFO, "%s: %s%s started", recording->info.header.recording,
-			recording->is_replay ? "replay of " : "recording",
-			recording->is_replay ? recording->name : "");
+		bc_log(BC_LOG_INFO, "%s: recording started", recording->info.header.recording);
 	emit_recording(r, recording, "recording-started");
 	emit_state(r);
 }
 
 /* Stores the counts at the moment when a recording stops receiving. */
-static void snapshot_counts(
-	struct bc_recorder *r, struct bc_recording *recording, const struct bc_session *session)
+static void snapshot_counts(struct bc_recorder *r, struct bc_recording *recording)
 {
+	const struct bc_session_outcome *outcome = bc_session_outcome(r->session);
+
 	recording->losses = losses_of(r, recording);
 	recording->has_after = true;
 	recording->counts_after = *bc_pipeline_counts(r->pipeline);
-	recording->damages_after = bc_session_outcome(session)->damages;
-	recording->breaks_after = bc_session_outcome(session)->breaks;
+	recording->damages_after = outcome->damages;
+	recording->breaks_after = outcome->breaks;
 }
 
-/* Ends the part's running recording before position `at`. */
-static void finish_recording(
-	struct bc_recorder *r, struct bc_part *part, enum bc_recording_reason reason, uint32_t at)
+/* Ends the running recording before position `at`. */
+static void end_recording(struct bc_recorder *r, enum bc_recording_reason reason, uint32_t at)
 {
-	struct bc_recording *recording = part->recording;
+	struct bc_recording *recording = r->recording;
 
 	recording->reason = reason;
-	bc_session_finish_recording(part->session, at);
-	part->recording = NULL;
-	snapshot_counts(r, recording, part->session);
+	bc_session_finish_recording(r->session, at);
+	snapshot_counts(r, recording);
 	emit_state(r);
 }
 
-static enum bc_recording_reason end_reason(const struct bc_recorder *r,
-	const struct bc_recording *recording, const struct bc_session *session)
+static enum bc_recording_reason end_reason(const struct bc_recorder *r)
 {
-	if (bc_session_outcome(session)->has_failed)
+	if (bc_session_outcome(r->session)->has_failed)
 		return BC_RECORDING_FAILED;
 	if (r->is_ending)
 		return BC_RECORDING_SIGNAL;
-	if (recording->is_cancelled)
+	if (r->is_stopped)
 		return BC_RECORDING_REQUEST;
-	return bc_session_hit_limit(session) ? BC_RECORDING_LIMIT : BC_RECORDING_SOURCE;
+	return bc_session_hit_limit(r->session) ? BC_RECORDING_LIMIT : BC_RECORDING_SOURCE;
 }
 
-/* The last chunk of the part's recording is about to be sent: describes the end for its files,
- * which the writer's thread reads from then on. */
+/* The last chunk of the recording is about to be sent: describes the end for its files. */
 static void on_session_ending(void *context)
 {
-	struct bc_part *part = context;
-	struct bc_recording *recording = part->recording;
+	struct bc_recorder *r = context;
+	struct bc_recording *recording = r->recording;
 	struct bc_recording_end *end = &recording->info.end;
 
+	r->recording = NULL;
 	recording->state = BC_RECORDING_DRAINING;
 	if (recording->reason == BC_RECORDING_ONGOING)
-		recording->reason = end_reason(part->recorder, recording, part->session);
+		recording->reason = end_reason(r);
 	snprintf(end->reason, sizeof(end->reason), "%s",
 		bc_recording_reason_name(recording->reason));
 	end->ended_ns = bc_wall_ns();
@@ -359,36 +332,29 @@ static void on_session_ending(void *context)
 static void on_recording_ended(struct bc_recorder *r, struct bc_recording *recording,
 	const struct bc_writer_notice *notice)
 {
-	struct bc_part *part = recording->is_replay ? &r->replay : &r->live;
-	const struct bc_session_outcome *outcome = bc_session_outcome(part->session);
+	const struct bc_session_outcome *outcome = bc_session_outcome(r->session);
 
-	if (part->recording == recording)
-		part->recording = NULL; /* the session has ended it */
 	if (!recording->has_after)
-		snapshot_counts(r, recording, part->session);
+		snapshot_counts(r, recording);
 	recording->losses = bc_losses_since(&recording->losses, &notice->discarded);
 	recording->losses.gaps[BC_GAP_DISK] += notice->abandoned != 0;
 	recording->losses.lost[BC_GAP_DISK] += notice->abandoned;
 	uint64_t breaks = recording->breaks_after - recording->breaks_before;
 	recording->damages = recording->damages_after - recording->damages_before;
-	if (recording->is_replay && outcome->has_failed)
-		snprintf(recording->error, sizeof(recording->error), "%s", outcome->err);
-	if (!recording->is_replay) {
-		r->outcome.damages += recording->damages;
-		r->outcome.breaks += breaks;
-		r->has_lost = r->has_lost || bc_losses_has_any(&recording->losses);
-	}
-	bc_loss_report_summary(recording, bc_session_ends_with_recording(r->live.session), notice,
-		outcome, breaks);
-	disarm_of(r, part, recording);
+	r->outcome.damages += recording->damages;
+	r->outcome.breaks += breaks;
+	r->has_lost = r->has_lost || bc_losses_has_any(&recording->losses);
+	bc_loss_report_summary(
+		recording, bc_session_ends_with_recording(r->session), notice, outcome, breaks);
+	disarm_of(r, recording);
 	emit_gaps(r);
 	bc_recording_end(recording, notice);
 	emit_recording(r, recording, "recording-ended");
-	bc_session_on_ended(part->session);
+	bc_session_on_ended(r->session);
 	emit_state(r);
 }
 
-/* Recordings of the live source */
+/* Starting a recording */
 
 static enum bc_refusal refuse(char *err, size_t errlen, enum bc_refusal refusal, const char *format,
 	...) __attribute__((format(printf, 4, 5)));
@@ -404,28 +370,28 @@ static enum bc_refusal refuse(
 	return refusal;
 }
 
-/* Checks that no recording is in progress. */
-static enum bc_refusal check_free(struct bc_recorder *r, char *err, size_t errlen)
+/* Checks that a recording can start: none is in progress, and the source has not ended. */
+static enum bc_refusal check_idle(const struct bc_recorder *r, char *err, size_t errlen)
 {
-	if (r->is_ending || r->has_reported_over)
+	if (r->is_ending || r->has_reported)
 		return refuse(err, errlen, BC_NOT_NOW, "buscapd is stopping");
-	if (r->replay.session != NULL && r->replay.recording == NULL)
-		return refuse(
-			err, errlen, BC_NOT_NOW, "a replay is being sealed; try again shortly");
-	if (r->replay.recording != NULL)
-		return refuse(err, errlen, BC_NOT_NOW,
-			"replay %s is in progress; wait for its end or cancel it",
-			r->replay.recording->info.header.recording);
-	if (r->live.recording != NULL)
+	if (r->recording != NULL)
 		return refuse(err, errlen, BC_NOT_NOW, "recording %s is in progress; stop it first",
-			r->live.recording->info.header.recording);
+			r->recording->info.header.recording);
+	if (has_source_ended(r))
+		return refuse(err, errlen, BC_NOT_NOW, "the source has ended");
+	if (!bc_channel_is_ready(bc_session_channel(r->session)))
+		return refuse(err, errlen, BC_NOT_NOW,
+			"the end of the previous recording is still waiting for the disk; try "
+			"again shortly");
 	return BC_GRANTED;
 }
 
 /* Checks that the recording's own triggers can be armed. */
 static enum bc_refusal check_triggers(
-	struct bc_trigger_engine *engine, const struct bc_start *start, char *err, size_t errlen)
+	const struct bc_recorder *r, const struct bc_start *start, char *err, size_t errlen)
 {
+	const struct bc_trigger_engine *engine = &r->triggers;
 	unsigned requested = start->triggers_count;
 
 	for (unsigned i = 0; i < start->triggers_count; i++)
@@ -455,33 +421,22 @@ static enum bc_refusal check_start(
 	return BC_GRANTED;
 }
 
-/* Starts a recording of the live source with the record at *at, which becomes its new position. */
-static enum bc_refusal start_live(
+/* Starts a recording with the record at *at, which becomes its new position. */
+static enum bc_refusal try_start(
 	struct bc_recorder *r, const struct bc_start *start, uint32_t *at, char *err, size_t errlen)
 {
 	enum bc_refusal refusal = check_start(r, start, err, errlen);
 
 	if (refusal == BC_GRANTED)
-		refusal = check_triggers(&r->live.triggers, start, err, errlen);
+		refusal = check_triggers(r, start, err, errlen);
 	if (refusal == BC_GRANTED)
-		refusal = check_free(r, err, errlen);
+		refusal = check_idle(r, err, errlen);
 	if (refusal != BC_GRANTED)
 		return refusal;
-	if (r->live.is_over || bc_session_is_draining(r->live.session))
-		return refuse(err, errlen, BC_NOT_NOW,
-			"the source has ended; only replays can be recorded");
-	if (!bc_channel_is_ready(bc_session_channel(r->live.session)))
-		return refuse(err, errlen, BC_NOT_NOW,
-			"the end of the previous recording is still waiting for the disk; try "
-			"again shortly");
-	struct bc_recording *recording = add_recording(r, &r->live, start, at);
+	struct bc_recording *recording = add_recording(r, start, at);
 	if (recording == NULL)
 		return refuse(err, errlen, BC_FAILED, "out of memory");
-	if (r->is_first)
-		snprintf(recording->info.header.continues, sizeof(recording->info.header.continues),
-			"%s", r->options.before);
-	r->is_first = false;
-	start_recording(r, &r->live, recording, start);
+	start_recording(r, recording, start);
 	return BC_GRANTED;
 }
 
@@ -498,7 +453,7 @@ static void start_by_trigger(
 
 	if (is_snapshot && start.pre.unit == BC_TIME_OR_SIZE_NONE)
 		start.pre.unit = BC_TIME_OR_SIZE_ALL;
-	if (start_live(r, &start, &at, err, sizeof(err)) != BC_GRANTED) {
+	if (try_start(r, &start, &at, err, sizeof(err)) != BC_GRANTED) {
 		bc_log_limited(&r->limits, BC_LOG_WARNING,
 			"trigger %s: matched, but cannot start a recording: %s", trigger->name,
 			err);
@@ -506,15 +461,19 @@ static void start_by_trigger(
 	}
 	after = at == BC_CHANNEL_NOW ? at : at + 1;
 	if (trigger->post.unit != BC_TIME_OR_SIZE_NONE)
-		bc_session_end_after(r->live.session, after, &trigger->post);
+		bc_session_end_after(r->session, after, &trigger->post);
 	else if (is_snapshot)
-		finish_recording(r, &r->live, BC_RECORDING_TRIGGER, after);
+		end_recording(r, BC_RECORDING_TRIGGER, after);
 }
 
-static void end_by_trigger(struct bc_part *part, uint32_t at)
+static void end_by_trigger(struct bc_recorder *r, uint32_t at)
 {
-	part->recording->reason = BC_RECORDING_TRIGGER;
-	bc_session_end_at(part->session, at);
+	if (!bc_session_ends_with_recording(r->session)) {
+		end_recording(r, BC_RECORDING_TRIGGER, at);
+		return;
+	}
+	r->recording->reason = BC_RECORDING_TRIGGER;
+	bc_session_end_at(r->session, at);
 }
 
 /* `action` is never a toggle. Marks are logged as debug because there may be hundreds a second. */
@@ -529,29 +488,26 @@ static void log_match(struct bc_recorder *r, const struct bc_trigger *trigger,
 		"trigger %s: matched %s: %s", trigger->name, place, bc_trigger_action_name(action));
 }
 
-/* Performs the action of a match at position `at` of the part's channel. */
-static void act_on_match(struct bc_part *part, const struct bc_trigger_match *match, uint32_t at)
+/* Performs the action of a match at position `at` of the channel. */
+static void act_on_match(struct bc_recorder *r, const struct bc_trigger_match *match, uint32_t at)
 {
-	struct bc_recorder *r = part->recorder;
 	const struct bc_trigger *trigger = match->trigger;
-	uint64_t record = bc_channel_place(bc_session_channel(part->session), at).record;
+	uint64_t record = bc_channel_place(bc_session_channel(r->session), at).record;
 	uint32_t after = at == BC_CHANNEL_NOW ? at : at + 1;
 	enum bc_trigger_action action = trigger->action != BC_ACTION_TOGGLE ? trigger->action
-					: part->recording == NULL           ? BC_ACTION_START
+					: r->recording == NULL              ? BC_ACTION_START
 									    : BC_ACTION_STOP;
 
 	bc_recorder_events_match(&r->events, match, record);
 	log_match(r, trigger, action, record);
 	if (trigger->action == BC_ACTION_MARK)
 		return;
-	if (part->recording == NULL)
+	if (r->recording == NULL)
 		start_by_trigger(r, match, at);
 	else if (trigger->action == BC_ACTION_STOP && trigger->post.unit != BC_TIME_OR_SIZE_NONE)
-		bc_session_end_after(part->session, after, &trigger->post);
-	else if (bc_session_ends_with_recording(part->session))
-		end_by_trigger(part, after);
+		bc_session_end_after(r->session, after, &trigger->post);
 	else
-		finish_recording(r, part, BC_RECORDING_TRIGGER, after);
+		end_by_trigger(r, after);
 }
 
 static void on_match(void *context, const struct bc_trigger_match *match)
@@ -563,107 +519,84 @@ static void on_match(void *context, const struct bc_trigger_match *match)
  * previous check only: if the loop was held up since then, data that arrived in the meantime may
  * not have been read. A board that is away is a gap, not a silence. A recording without records
  * does not end: it waits for the bus. */
-static void check_silence(struct bc_part *part)
+static void check_silence(struct bc_recorder *r)
 {
-	struct bc_channel *channel = part->session != NULL && !part->is_over
-					     ? bc_session_channel(part->session)
-					     : NULL;
+	struct bc_channel *channel = bc_session_channel(r->session);
 	uint64_t now = uv_hrtime();
-	uint64_t unknown_ns = now - part->checked_ns;
+	uint64_t unknown_ns = now - r->checked_ns;
 	struct bc_trigger_match match;
 
-	part->checked_ns = now;
-	if (channel == NULL || bc_trigger_engine_is_empty(&part->triggers) ||
-		bc_session_is_draining(part->session))
+	r->checked_ns = now;
+	if (bc_trigger_engine_is_empty(&r->triggers) || bc_session_is_draining(r->session))
 		return;
-	const struct bc_source *source = bc_session_source(part->session);
+	const struct bc_source *source = bc_session_source(r->session);
 	if (source->board != NULL && source->board->state != BC_BOARD_STREAMING)
-		part->away_ns = now;
-	if (!source->is_live || part->away_ns == now)
+		r->away_ns = now;
+	if (!source->is_live || r->away_ns == now)
 		return;
 	for (;;) {
 		bc_channel_limit_triggers(channel);
 		if (bc_channel_state(channel) == BC_CHANNEL_RECORDING &&
 			bc_channel_records(channel) == 0)
-			part->triggers.actions &= ~(1u << BC_ACTION_STOP | 1u << BC_ACTION_TOGGLE);
+			r->triggers.actions &= ~(1u << BC_ACTION_STOP | 1u << BC_ACTION_TOGGLE);
 		uint64_t last_ns = bc_channel_last_ns(channel);
-		if (part->away_ns > last_ns)
-			last_ns = part->away_ns;
+		if (r->away_ns > last_ns)
+			last_ns = r->away_ns;
 		last_ns += unknown_ns;
-		if (!bc_trigger_engine_check_silence(&part->triggers, now, last_ns, &match))
+		if (!bc_trigger_engine_check_silence(&r->triggers, now, last_ns, &match))
 			return;
-		bc_trigger_engine_fire(&part->triggers, &match);
+		bc_trigger_engine_fire(&r->triggers, &match);
 		struct bc_event event = bc_trigger_match_event(&match);
 		/* If the match starts a recording, that recording starts with the event. */
 		bool is_outside = bc_channel_state(channel) == BC_CHANNEL_IDLE;
 		if (is_outside)
-			act_on_match(part, &match, BC_CHANNEL_NOW);
+			act_on_match(r, &match, BC_CHANNEL_NOW);
 		if (bc_channel_state(channel) != BC_CHANNEL_IDLE &&
 			!bc_channel_mark(
 				channel, &event, bc_trigger_text(match.trigger), BC_CHANNEL_NOW))
 			match.trigger->missed++;
 		if (!is_outside)
-			act_on_match(part, &match, BC_CHANNEL_NOW);
+			act_on_match(r, &match, BC_CHANNEL_NOW);
 	}
 }
 
-/* The sessions' callbacks */
+/* The session's callbacks */
 
-/* The replay is gone. */
-static void clear_replay(struct bc_recorder *r)
-{
-	r->replay.session = NULL;
-	r->replay.recording = NULL;
-	r->replay.is_over = false;
-	bc_trigger_engine_init(&r->replay.triggers);
-	allow_triggers(r);
-}
-
-static void on_defer(uv_timer_t *timer)
+static void on_report(uv_timer_t *timer)
 {
 	struct bc_recorder *r = timer->data;
 
-	if (r->replay.is_over) {
-		emit_gaps(r);
-		bc_session_close(r->replay.session);
-		clear_replay(r);
-		emit_state(r);
-	}
-	bool is_all = r->live.is_over && r->replay.session == NULL;
-	if (is_all && (r->is_ending || r->options.is_once) && !r->has_reported_over) {
-		r->has_reported_over = true;
-		r->options.on_over(r->options.context);
-	}
+	if (r->has_reported)
+		return;
+	r->has_reported = true;
+	r->options.on_over(r->options.context);
 }
 
-static void defer(struct bc_recorder *r)
+/* If the run is over, reports it in the loop's next iteration. */
+static void report_over(struct bc_recorder *r)
 {
-	uv_timer_start(&r->defer, on_defer, 0, 0);
+	if (r->is_over && (r->is_ending || r->options.is_once))
+		uv_timer_start(&r->report, on_report, 0, 0);
 }
 
 static void on_session_done(void *context)
 {
-	struct bc_part *part = context;
-	struct bc_recorder *r = part->recorder;
+	struct bc_recorder *r = context;
+	const struct bc_session_outcome *outcome = bc_session_outcome(r->session);
 
-	part->is_over = true;
-	if (part == &r->live) {
-		const struct bc_session_outcome *outcome = bc_session_outcome(part->session);
-		r->outcome.has_failed = outcome->has_failed;
-		r->outcome.has_no_device = outcome->has_no_device;
-		if (!r->is_ending && !r->options.is_once)
-			bc_log(BC_LOG_NOTICE, "%s: source ended; idle until buscapd is stopped",
-				bc_session_source(part->session)->name);
-	}
+	r->is_over = true;
+	r->outcome.has_failed = outcome->has_failed;
+	r->outcome.has_no_device = outcome->has_no_device;
+	if (!r->is_ending && !r->options.is_once)
+		bc_log(BC_LOG_NOTICE, "%s: source ended; idle until buscapd is stopped",
+			bc_session_source(r->session)->name);
 	emit_state(r);
-	defer(r);
+	report_over(r);
 }
 
 static void on_session_limit(void *context, uint32_t at)
 {
-	struct bc_part *part = context;
-
-	finish_recording(part->recorder, part, BC_RECORDING_LIMIT, at);
+	end_recording(context, BC_RECORDING_LIMIT, at);
 }
 
 /* Requests */
@@ -677,7 +610,7 @@ enum bc_refusal bc_recorder_start(
 			"configuration");
 	uint32_t at = BC_CHANNEL_NOW;
 	disarm_ended(r);
-	return start_live(r, start, &at, err, errlen);
+	return try_start(r, start, &at, err, errlen);
 }
 
 enum bc_refusal bc_recorder_snapshot(
@@ -693,17 +626,17 @@ enum bc_refusal bc_recorder_snapshot(
 	if (all.pre.unit == BC_TIME_OR_SIZE_NONE)
 		all.pre.unit = BC_TIME_OR_SIZE_ALL;
 	disarm_ended(r);
-	if (r->live.recording == NULL && !r->live.is_over && !all.until_stopped &&
+	if (r->recording == NULL && !r->is_over && !all.until_stopped &&
 		all.post.unit == BC_TIME_OR_SIZE_NONE &&
-		bc_channel_flight_state(bc_session_channel(r->live.session)).records == 0)
+		bc_channel_flight_state(bc_session_channel(r->session)).records == 0)
 		return refuse(err, errlen, BC_NOT_NOW, "the flight recorder is empty");
-	enum bc_refusal refusal = start_live(r, &all, &at, err, errlen);
+	enum bc_refusal refusal = try_start(r, &all, &at, err, errlen);
 	if (refusal != BC_GRANTED || all.until_stopped)
 		return refusal;
 	if (all.post.unit == BC_TIME_OR_SIZE_NONE)
-		finish_recording(r, &r->live, BC_RECORDING_LIMIT, BC_CHANNEL_NOW);
+		end_recording(r, BC_RECORDING_LIMIT, BC_CHANNEL_NOW);
 	else
-		bc_session_end_after(r->live.session, BC_CHANNEL_NOW, &all.post);
+		bc_session_end_after(r->session, BC_CHANNEL_NOW, &all.post);
 	return BC_GRANTED;
 }
 
@@ -723,48 +656,47 @@ bool bc_recorder_await_sealing(struct bc_recorder *r, void *context,
 enum bc_refusal bc_recorder_stop(struct bc_recorder *r, char *err, size_t errlen, void *context,
 	void (*done)(void *context, const struct bc_recording *ended))
 {
-	struct bc_part *part = current_part(r);
+	struct bc_recording *newest = r->recordings.newest;
+	bool ends_source = bc_session_ends_with_recording(r->session);
+	/* The end of the source has ended it, and it is being sealed. */
+	bool has_ended = ends_source && newest != NULL && newest->state == BC_RECORDING_DRAINING;
 
-	if (part == NULL)
+	if (r->recording == NULL && !has_ended)
 		return no_recording(err, errlen);
-	if (done != NULL && bc_recording_wait(part->recording, context, done) != 0)
+	if (done != NULL && bc_recording_wait(newest, context, done) != 0)
 		return refuse(err, errlen, BC_FAILED, "out of memory");
-	if (part->recording->state != BC_RECORDING_RUNNING)
-		return BC_GRANTED; /* it is being sealed */
-	if (part == &r->replay || bc_session_ends_with_recording(part->session)) {
-		part->recording->is_cancelled = true;
-		bc_session_stop(part->session);
+	if (has_ended)
+		return BC_GRANTED;
+	if (ends_source) {
+		r->is_stopped = true;
+		bc_session_stop(r->session);
 		emit_state(r);
 	} else {
-		finish_recording(r, part, BC_RECORDING_REQUEST, BC_CHANNEL_NOW);
+		end_recording(r, BC_RECORDING_REQUEST, BC_CHANNEL_NOW);
 	}
 	return BC_GRANTED;
 }
 
 enum bc_refusal bc_recorder_rotate(struct bc_recorder *r, char *err, size_t errlen)
 {
-	struct bc_part *part = running_part(r);
-
-	if (part == NULL)
+	if (r->recording == NULL)
 		return no_recording(err, errlen);
-	bc_channel_cut(bc_session_channel(part->session));
+	bc_channel_cut(bc_session_channel(r->session));
 	return BC_GRANTED;
 }
 
 enum bc_refusal bc_recorder_mark(
 	struct bc_recorder *r, const char *text, struct bc_mark *set, char *err, size_t errlen)
 {
-	struct bc_part *part = running_part(r);
+	bool has_ring = has_flight(r) && !bc_session_is_draining(r->session);
 	size_t bytes = strlen(text);
 
 	if (bytes == 0 || bytes > BC_MARK_TEXT_MAX)
 		return refuse(
 			err, errlen, BC_BAD_VALUE, "text: must be 1 to %u bytes", BC_MARK_TEXT_MAX);
-	if (part == NULL && has_flight(r) && !bc_session_is_draining(r->live.session))
-		part = &r->live;
-	if (part == NULL)
+	if (r->recording == NULL && !has_ring)
 		return no_recording(err, errlen);
-	struct bc_channel *channel = bc_session_channel(part->session);
+	struct bc_channel *channel = bc_session_channel(r->session);
 	if (!bc_channel_has_started(channel))
 		return refuse(err, errlen, BC_NOT_NOW,
 			"the source has not sent any data yet, so no mark can be set");
@@ -776,20 +708,19 @@ enum bc_refusal bc_recorder_mark(
 	set->record = place.record;
 	set->tick = place.tick;
 	set->epoch = place.epoch;
-	bc_recorder_events_mark(&r->events, text, &place);
+	bc_recorder_events_mark(&r->events, set);
 	return BC_GRANTED;
 }
 
 enum bc_refusal bc_recorder_note(
 	struct bc_recorder *r, const char *metadata, char *err, size_t errlen)
 {
-	struct bc_part *part = running_part(r);
+	struct bc_recording *recording = r->recording;
 	char note[BC_METADATA_MAX];
 	char what[200];
 
-	if (part == NULL)
+	if (recording == NULL)
 		return no_recording(err, errlen);
-	struct bc_recording *recording = part->recording;
 	if (!bc_recording_info_note(&recording->info, metadata, note, what, sizeof(what)))
 		return refuse(err, errlen, BC_BAD_VALUE, "metadata: %s", what);
 	struct bc_event event = {
@@ -798,105 +729,12 @@ enum bc_refusal bc_recorder_note(
 	};
 	/* Without space for the event, the metadata are still in later headers; before the first
 	 * data they are in all headers. */
-	if (event.text_bytes != 0 && bc_channel_has_started(bc_session_channel(part->session)) &&
-		!bc_channel_mark(bc_session_channel(part->session), &event, note, BC_CHANNEL_NOW))
+	if (event.text_bytes != 0 && bc_channel_has_started(bc_session_channel(r->session)) &&
+		!bc_channel_mark(bc_session_channel(r->session), &event, note, BC_CHANNEL_NOW))
 		bc_log_limited(&r->limits, BC_LOG_WARNING,
 			"%s: buffer full: the new metadata are in later segments only",
 			recording->info.header.recording);
 	bc_recorder_events_note(&r->events, recording, note);
-	return BC_GRANTED;
-}
-
-static int start_replay_session(struct bc_recorder *r, const struct bc_replay_request *request)
-{
-	struct bc_file_options file = {
-		.name = request->name,
-		.fd = request->fd,
-		.recording = request->recording,
-		.dir = r->options.config->dir,
-		.format = request->format,
-		.clock_hz = request->clock_hz,
-	};
-	struct bc_session_options options = {
-		.loop = r->options.loop,
-		.pipeline = r->pipeline,
-		.mapping = &r->mapping,
-		.channel =
-			{
-				.flush_ns = r->options.config->flush_ns,
-				.filter = &r->options.config->filter,
-				.viewer = r->options.viewer,
-				.triggers = &r->replay.triggers,
-				.context = &r->replay,
-				.on_match = on_match,
-			},
-		.speed = request->speed,
-		.ends_with_recording = true,
-		.context = &r->replay,
-		.on_limit = on_session_limit,
-		.on_ending = on_session_ending,
-		.on_done = on_session_done,
-	};
-	int rc = bc_file_source_open(&options.source, r->options.loop, &file);
-
-	if (rc == 0)
-		rc = bc_session_start(&r->replay.session, &options);
-	return rc;
-}
-
-enum bc_refusal bc_recorder_replay(struct bc_recorder *r, const struct bc_replay_request *request,
-	char *err, size_t errlen, void *context,
-	void (*done)(void *context, const struct bc_recording *ended))
-{
-	enum bc_refusal refusal = check_start(r, &request->start, err, errlen);
-
-	if (refusal == BC_GRANTED)
-		refusal = check_triggers(&r->replay.triggers, &request->start, err, errlen);
-	if (refusal == BC_GRANTED)
-		refusal = check_free(r, err, errlen);
-	if (refusal != BC_GRANTED) {
-		if (request->recording == NULL)
-			close(request->fd);
-		return refusal;
-	}
-	int rc = start_replay_session(r, request);
-	if (rc != 0) {
-		clear_replay(r);
-		return refuse(
-			err, errlen, BC_UNAVAILABLE, "the replay cannot start: %s", strerror(-rc));
-	}
-	uint32_t at = BC_CHANNEL_NOW;
-	struct bc_recording *recording = add_recording(r, &r->replay, &request->start, &at);
-	if (recording == NULL) {
-		bc_session_close(r->replay.session);
-		clear_replay(r);
-		return refuse(err, errlen, BC_FAILED, "out of memory");
-	}
-	recording->is_replay = true;
-	recording->context = context;
-	recording->done = done;
-	allow_triggers(r);
-	snprintf(recording->name, sizeof(recording->name), "%s", request->name);
-	start_recording(r, &r->replay, recording, &request->start);
-	return BC_GRANTED;
-}
-
-enum bc_refusal bc_recorder_cancel(struct bc_recorder *r, const char *id, char *err, size_t errlen,
-	void *context, void (*done)(void *context, const struct bc_recording *ended))
-{
-	struct bc_recording *recording = find_replay(r, id);
-
-	if (recording == NULL)
-		return strcmp(id, "current") == 0
-			       ? refuse(err, errlen, BC_NOT_FOUND, "no replay is in progress")
-			       : refuse(err, errlen, BC_NOT_FOUND,
-					 "no replay with this ID is known");
-	if (recording->state != BC_RECORDING_RUNNING || bc_session_is_draining(r->replay.session))
-		return refuse(err, errlen, BC_NOT_NOW, "this replay has already ended");
-	if (done != NULL && bc_recording_wait(recording, context, done) != 0)
-		return refuse(err, errlen, BC_FAILED, "out of memory");
-	recording->is_cancelled = true;
-	bc_session_stop(r->replay.session);
 	return BC_GRANTED;
 }
 
@@ -911,7 +749,7 @@ enum bc_refusal bc_recorder_arm(
 			"%s: pre and snapshot require the flight recorder: set record = flight in "
 			"the configuration",
 			trigger->name);
-	switch (bc_trigger_engine_add(&r->live.triggers, trigger)) {
+	switch (bc_trigger_engine_add(&r->triggers, trigger)) {
 	case 0:
 		bc_recorder_events_armed(&r->events, trigger);
 		return BC_GRANTED;
@@ -927,7 +765,7 @@ enum bc_refusal bc_recorder_arm(
 enum bc_refusal bc_recorder_disarm(
 	struct bc_recorder *r, const char *name, char *err, size_t errlen)
 {
-	if (bc_trigger_engine_remove(&r->live.triggers, name) == 0) {
+	if (bc_trigger_engine_remove(&r->triggers, name) == 0) {
 		bc_recorder_events_disarmed(&r->events, name);
 		return BC_GRANTED;
 	}
@@ -940,10 +778,8 @@ static void on_slot_free(void *context)
 {
 	struct bc_recorder *r = context;
 
-	if (r->live.session != NULL && !r->live.is_over)
-		bc_session_on_slot_free(r->live.session);
-	if (r->replay.session != NULL && !r->replay.is_over)
-		bc_session_on_slot_free(r->replay.session);
+	if (r->session != NULL && !r->is_over)
+		bc_session_on_slot_free(r->session);
 }
 
 static void on_stats(void *context)
@@ -952,16 +788,14 @@ static void on_stats(void *context)
 	const struct bc_writer_stats *stats = bc_pipeline_stats(r->pipeline);
 
 	/* Without an operator (--once), a directory that is gone will not come back: give up. */
-	if (stats->is_hopeless && r->options.is_once && r->live.recording != NULL &&
+	if (stats->is_hopeless && r->options.is_once && bc_recorder_current(r) != NULL &&
 		!r->is_ending) {
 		r->is_ending = true;
 		bc_recorder_abandon(r);
 		return;
 	}
-	if (r->live.recording != NULL)
-		bc_session_on_stats(r->live.session);
-	if (r->replay.recording != NULL)
-		bc_session_on_stats(r->replay.session);
+	if (r->recording != NULL)
+		bc_session_on_stats(r->session);
 }
 
 static struct bc_recording *recording_of(
@@ -1001,7 +835,7 @@ const struct bc_writer_stats *bc_recorder_stats(const struct bc_recorder *r)
 
 const struct bc_board *bc_recorder_board(const struct bc_recorder *r)
 {
-	return bc_session_source(r->live.session)->board;
+	return bc_session_source(r->session)->board;
 }
 
 struct bc_counts *bc_recorder_counts(struct bc_recorder *r)
@@ -1022,35 +856,25 @@ struct bc_thread_health_seen bc_recorder_longest_activity(struct bc_recorder *r)
 	return longest;
 }
 
-/* Replays have an outcome of their own: for them only files that could not be sealed or were
- * deleted count here. */
 enum bc_exit bc_recorder_exit(struct bc_recorder *r)
 {
 	bc_exit_log_files(bc_pipeline_stats(r->pipeline));
-	return bc_exit_status(bc_session_source(r->live.session)->is_replay, r->has_lost,
+	return bc_exit_status(bc_session_source(r->session)->is_replay, r->has_lost,
 		bc_pipeline_stats(r->pipeline), &r->outcome);
 }
 
-/* Returns the recording that the status shows: in progress or being sealed; with --once also when
- * it has ended. */
-static const struct bc_recording *shown_recording(struct bc_recorder *r)
+/* With --once, the status at the end shows the recording. */
+static const struct bc_recording *shown_recording(const struct bc_recorder *r)
 {
-	const struct bc_part *part = current_part(r);
-
-	if (part != NULL)
-		return part->recording;
-	if (r->recordings.newest == NULL ||
-		(r->recordings.newest->state == BC_RECORDING_ENDED && !r->options.is_once))
-		return NULL;
-	return r->recordings.newest;
+	return r->options.is_once ? r->recordings.newest : bc_recorder_current(r);
 }
 
 static const struct bc_status_flight *flight_of(struct bc_recorder *r)
 {
-	if (!has_flight(r) || r->live.is_over)
+	if (!has_flight(r) || r->is_over)
 		return NULL;
 	struct bc_overwrite_ring_state held = bc_channel_flight_state(
-		bc_session_channel(r->live.session));
+		bc_session_channel(r->session));
 	r->flight_status = (struct bc_status_flight){
 		.seconds = (double)held.ns * 1e-9,
 		.bytes = held.records * BC_RECORD_BYTES,
@@ -1064,7 +888,7 @@ static const struct bc_status_flight *flight_of(struct bc_recorder *r)
 
 struct bc_status bc_recorder_status(struct bc_recorder *r)
 {
-	const struct bc_source *source = bc_session_source(r->live.session);
+	const struct bc_source *source = bc_session_source(r->session);
 
 	/* The events must agree with the status. */
 	emit_gaps(r);
@@ -1083,83 +907,23 @@ struct bc_status bc_recorder_status(struct bc_recorder *r)
 		.buffer = bc_pipeline_buffer(r->pipeline),
 		.rotation = r->options.config->rotation,
 		.space = r->options.config->space,
-		.damages = bc_session_outcome(r->live.session)->damages,
+		.damages = bc_session_outcome(r->session)->damages,
 		.mode = bc_record_mode_name(r->options.config->recording.mode),
 		.flight = flight_of(r),
-		.triggers = r->live.triggers.count,
+		.triggers = r->triggers.count,
 	};
 }
 
-/* Objects for responses */
+/* What there is */
 
-json_t *bc_recorder_ended_json(struct bc_recorder *r, const struct bc_recording *recording)
+const struct bc_recording *bc_recorder_find(const struct bc_recorder *r, const char *id)
 {
-	struct bc_recording_now now = now_of(r, recording);
-
-	return bc_recording_json(recording, &now, r->options.config->dir);
+	return bc_recordings_find(&r->recordings, id);
 }
 
-json_t *bc_recorder_ended_replay_json(struct bc_recorder *r, const struct bc_recording *recording)
+const struct bc_trigger_engine *bc_recorder_triggers(const struct bc_recorder *r)
 {
-	struct bc_recording_now now = now_of(r, recording);
-
-	return bc_recording_replay_json(recording, &now, r->options.config->dir);
-}
-
-json_t *bc_recorder_recording_json(struct bc_recorder *r)
-{
-	const struct bc_recording *recording = shown_recording(r);
-
-	return recording != NULL && recording->state != BC_RECORDING_ENDED
-		       ? bc_recorder_ended_json(r, recording)
-		       : NULL;
-}
-
-json_t *bc_recorder_known_json(struct bc_recorder *r, const char *id)
-{
-	const struct bc_recording *recording = bc_recordings_find(&r->recordings, id);
-
-	return recording != NULL ? bc_recorder_ended_json(r, recording) : NULL;
-}
-
-json_t *bc_recorder_replay_json(struct bc_recorder *r, const char *id)
-{
-	const struct bc_recording *recording = find_replay(r, id);
-
-	return recording != NULL ? bc_recorder_ended_replay_json(r, recording) : NULL;
-}
-
-json_t *bc_recorder_replays_json(struct bc_recorder *r)
-{
-	json_t *array = json_array();
-
-	for (const struct bc_recording *rec = r->recordings.newest; rec != NULL; rec = rec->next)
-		if (rec->is_replay)
-			json_array_append_new(array, bc_recorder_ended_replay_json(r, rec));
-	return array;
-}
-
-json_t *bc_recorder_mark_json(const struct bc_mark *mark)
-{
-	return bc_recorder_events_mark_json(mark->text,
-		&(struct bc_place){
-			.record = mark->record, .tick = mark->tick, .epoch = mark->epoch});
-}
-
-json_t *bc_recorder_triggers_json(struct bc_recorder *r)
-{
-	json_t *array = json_array();
-
-	for (unsigned i = 0; i < r->live.triggers.count; i++)
-		json_array_append_new(array, bc_trigger_json(&r->live.triggers.armed[i].trigger));
-	return array;
-}
-
-json_t *bc_recorder_trigger_json(struct bc_recorder *r, const char *name)
-{
-	const struct bc_trigger *trigger = bc_trigger_engine_find(&r->live.triggers, name);
-
-	return trigger != NULL ? bc_trigger_json(trigger) : NULL;
+	return &r->triggers;
 }
 
 /* Open and close */
@@ -1167,12 +931,9 @@ json_t *bc_recorder_trigger_json(struct bc_recorder *r, const char *name)
 void bc_recorder_poll(struct bc_recorder *r)
 {
 	disarm_ended(r);
-	bc_session_poll(r->live.session);
-	if (r->replay.session != NULL)
-		bc_session_poll(r->replay.session);
+	bc_session_poll(r->session);
 	bc_log_limits_poll(&r->limits, uv_hrtime());
-	check_silence(&r->live);
-	check_silence(&r->replay);
+	check_silence(r);
 	if (uv_hrtime() - r->gaps_emitted_ns >= GAPS_NS)
 		emit_gaps(r);
 	emit_changes(r);
@@ -1190,7 +951,7 @@ static bool has_same(const struct bc_trigger_engine *engine, const struct bc_tri
 static void configure_triggers(struct bc_recorder *r)
 {
 	const struct bc_config *config = r->options.config;
-	struct bc_trigger_engine *engine = &r->live.triggers;
+	struct bc_trigger_engine *engine = &r->triggers;
 	const struct bc_trigger_engine before = *engine;
 
 	bc_trigger_engine_configure(engine, config->triggers, config->triggers_count);
@@ -1212,49 +973,35 @@ void bc_recorder_reload(struct bc_recorder *r)
 	};
 
 	bc_pipeline_set_rules(r->pipeline, &rules);
-	bc_channel_set_flush(bc_session_channel(r->live.session), config->flush_ns);
-	if (r->replay.session != NULL && !r->replay.is_over)
-		bc_channel_set_flush(bc_session_channel(r->replay.session), config->flush_ns);
+	bc_channel_set_flush(bc_session_channel(r->session), config->flush_ns);
 	configure_triggers(r);
-	if (r->live.recording != NULL)
-		bc_session_set_rotation(r->live.session, &config->rotation);
-	if (r->replay.recording != NULL)
-		bc_session_set_rotation(r->replay.session, &config->rotation);
+	if (r->recording != NULL)
+		bc_session_set_rotation(r->session, &config->rotation);
 }
 
 void bc_recorder_end(struct bc_recorder *r)
 {
 	r->is_ending = true;
 	allow_triggers(r);
-	if (r->replay.recording != NULL && !bc_session_is_draining(r->replay.session))
-		r->replay.recording->is_cancelled = true;
-	if (r->replay.session != NULL && !r->replay.is_over)
-		bc_session_stop(r->replay.session);
-	if (r->live.is_over)
-		defer(r);
-	else
-		bc_session_stop(r->live.session);
+	bc_session_stop(r->session);
+	report_over(r);
 	emit_state(r);
 }
 
 bool bc_recorder_is_finishing(const struct bc_recorder *r)
 {
-	return !r->live.is_over && bc_session_is_draining(r->live.session);
+	return !r->is_over && bc_session_is_draining(r->session);
 }
 
 void bc_recorder_abandon(struct bc_recorder *r)
 {
-	const struct bc_recording *newest = r->recordings.newest;
+	const struct bc_recording *newest = bc_recorder_current(r);
 
 	/* Abandoning a recording abandons all that precede it. */
-	while (newest != NULL && newest->state == BC_RECORDING_ENDED)
-		newest = newest->next;
 	if (newest != NULL)
 		bc_pipeline_abandon(r->pipeline, &newest->info);
-	if (r->replay.session != NULL && !r->replay.is_over)
-		bc_session_abandon(r->replay.session);
-	if (!r->live.is_over)
-		bc_session_abandon(r->live.session);
+	if (!r->is_over)
+		bc_session_abandon(r->session);
 }
 
 static int open_pipeline(struct bc_recorder *r)
@@ -1296,7 +1043,7 @@ static void set_flight_limits(struct bc_recorder *r)
 	};
 }
 
-static int start_live_session(struct bc_recorder *r, struct bc_source *source)
+static int start_session(struct bc_recorder *r, struct bc_source *source)
 {
 	const struct bc_config *config = r->options.config;
 	struct bc_session_options options = {
@@ -1311,19 +1058,19 @@ static int start_live_session(struct bc_recorder *r, struct bc_source *source)
 				.flight_limits = r->flight,
 				.filter = &config->filter,
 				.viewer = r->options.viewer,
-				.triggers = &r->live.triggers,
-				.context = &r->live,
+				.triggers = &r->triggers,
+				.context = r,
 				.on_match = on_match,
 			},
 		.speed = config->speed,
 		.ends_with_recording = r->options.is_once || source->is_replay,
-		.context = &r->live,
+		.context = r,
 		.on_limit = on_session_limit,
 		.on_ending = on_session_ending,
 		.on_done = on_session_done,
 	};
 
-	return bc_session_start(&r->live.session, &options);
+	return bc_session_start(&r->session, &options);
 }
 
 static bool start_always(struct bc_recorder *r)
@@ -1345,12 +1092,9 @@ int bc_recorder_open(struct bc_recorder **recorder, const struct bc_recorder_opt
 		return -ENOMEM;
 	}
 	r->options = *options;
-	r->live.recorder = r;
-	r->replay.recorder = r;
-	bc_trigger_engine_init(&r->live.triggers);
-	bc_trigger_engine_init(&r->replay.triggers);
+	bc_trigger_engine_init(&r->triggers);
 	bc_trigger_engine_configure(
-		&r->live.triggers, options->config->triggers, options->config->triggers_count);
+		&r->triggers, options->config->triggers, options->config->triggers_count);
 	r->events = (struct bc_recorder_events){
 		.dir = options->config->dir,
 		.context = options->context,
@@ -1369,12 +1113,13 @@ int bc_recorder_open(struct bc_recorder **recorder, const struct bc_recorder_opt
 		return rc;
 	}
 	set_flight_limits(r);
-	uv_timer_init(options->loop, &r->defer);
-	r->defer.data = r;
+	uv_timer_init(options->loop, &r->report);
+	r->report.data = r;
 	*what = options->config->source_text;
-	rc = start_live_session(r, source);
+	rc = start_session(r, source);
 	bool is_always = options->is_once || options->config->recording.mode == BC_RECORD_ALWAYS;
-	allow_triggers(r);
+	if (rc == 0)
+		allow_triggers(r);
 	if (rc == 0 && is_always && !start_always(r))
 		rc = -ENOMEM;
 	if (rc != 0) {
@@ -1395,9 +1140,8 @@ void bc_recorder_close(struct bc_recorder *r)
 	if (r == NULL)
 		return;
 	bc_log_limits_end(&r->limits);
-	bc_session_close(r->live.session);
-	bc_session_close(r->replay.session);
+	bc_session_close(r->session);
 	bc_pipeline_close(r->pipeline);
 	bc_recordings_free(&r->recordings);
-	uv_close((uv_handle_t *)&r->defer, on_closed);
+	uv_close((uv_handle_t *)&r->report, on_closed);
 }

@@ -1,9 +1,8 @@
-/* The recorder decides what is recorded. It owns the pipeline, the live source's session and, while
- * one runs, a replay's session. It starts and ends recordings by configuration, request, trigger
- * and limit, and emits events.
+/* The recorder decides what is recorded. It owns the pipeline and the session of the source. It
+ * starts and ends recordings by configuration, request, trigger and limit, and emits events.
  *
- * There is at most one recording at a time, of the live source or of a replay; another is refused.
- * A request returns BC_GRANTED, or why it was refused, with a sentence in `err`.
+ * There is at most one recording at a time; another is refused. A request returns BC_GRANTED, or
+ * why it was refused, with a sentence in `err`.
  *
  *     bc_recorder_open()
  *     requests; bc_recorder_poll() ten times a second
@@ -26,6 +25,7 @@
 #include "daemon/recorder/recording.h"
 #include "daemon/recorder/status.h"
 #include "daemon/trigger/trigger.h"
+#include "daemon/trigger/trigger_engine.h"
 #include "formats/base/must_check.h"
 
 struct bc_recorder;
@@ -90,7 +90,7 @@ struct bc_thread_health_seen bc_recorder_longest_activity(struct bc_recorder *re
 struct bc_counts *bc_recorder_counts(struct bc_recorder *recorder);
 const struct bc_writer_stats *bc_recorder_stats(const struct bc_recorder *recorder);
 
-/* NULL: the live source is not a board. */
+/* NULL: the source is not a board. */
 const struct bc_board *bc_recorder_board(const struct bc_recorder *recorder);
 
 /* Returns the exit code of the run and logs files that need attention. */
@@ -106,8 +106,7 @@ enum bc_refusal {
 	BC_GRANTED,
 	BC_BAD_VALUE, /* the request is invalid */
 	BC_NOT_FOUND,
-	BC_NOT_NOW,     /* not possible in the current state */
-	BC_UNAVAILABLE, /* not enough descriptors, threads or memory now */
+	BC_NOT_NOW, /* not possible in the current state */
 	BC_FAILED,
 };
 
@@ -123,7 +122,7 @@ struct bc_start {
 	unsigned triggers_count;
 };
 
-/* Starts a recording of the live source. */
+/* Starts a recording. */
 enum bc_refusal bc_recorder_start(
 	struct bc_recorder *recorder, const struct bc_start *start, char *err, size_t errlen);
 
@@ -144,15 +143,6 @@ enum bc_refusal bc_recorder_stop(struct bc_recorder *recorder, char *err, size_t
 /* Starts a new segment. */
 enum bc_refusal bc_recorder_rotate(struct bc_recorder *recorder, char *err, size_t errlen);
 
-#define BC_MARK_TEXT_MAX 1024u
-
-struct bc_mark {
-	char text[BC_MARK_TEXT_MAX + 1];
-	uint64_t record; /* number of the record after it; UINT64_MAX outside a recording */
-	uint64_t tick;   /* of the record after it or, if there is none yet, before it */
-	uint32_t epoch;
-};
-
 /* Sets a mark after the latest record and describes it in *set. */
 enum bc_refusal bc_recorder_mark(struct bc_recorder *recorder, const char *text,
 	struct bc_mark *set, char *err, size_t errlen);
@@ -161,44 +151,26 @@ enum bc_refusal bc_recorder_mark(struct bc_recorder *recorder, const char *text,
 enum bc_refusal bc_recorder_note(
 	struct bc_recorder *recorder, const char *metadata, char *err, size_t errlen);
 
-struct bc_replay_request {
-	const char *name;      /* of the file, for messages */
-	int fd;                /* a pipe with its contents, owned by the recorder in any case */
-	const char *recording; /* id of a saved recording to replay, then without fd; or NULL */
-	enum bc_format format; /* BC_FORMAT_UNKNOWN: detected */
-	uint64_t clock_hz;     /* 0: unknown */
-	double speed;          /* 0: as fast as possible */
-	struct bc_start start; /* label, metadata, limits, triggers */
-};
-
-/* Starts a replay; done() is called when its recording is sealed. */
-enum bc_refusal bc_recorder_replay(struct bc_recorder *recorder,
-	const struct bc_replay_request *request, char *err, size_t errlen, void *context,
-	void (*done)(void *context, const struct bc_recording *ended));
-
-/* Cancels a replay by its id or "current"; done(), which may be NULL, is called when it is sealed.
- */
-enum bc_refusal bc_recorder_cancel(struct bc_recorder *recorder, const char *id, char *err,
-	size_t errlen, void *context,
-	void (*done)(void *context, const struct bc_recording *ended));
-
 /* Arms a trigger; disarms the one with this name. */
 enum bc_refusal bc_recorder_arm(
 	struct bc_recorder *recorder, const struct bc_trigger *trigger, char *err, size_t errlen);
 enum bc_refusal bc_recorder_disarm(
 	struct bc_recorder *recorder, const char *name, char *err, size_t errlen);
 
-/* Objects for responses, which the caller owns; NULL: there is none, or out of memory. */
-json_t *bc_recorder_recording_json(struct bc_recorder *recorder); /* in progress or being sealed */
-/* A recording of this run by its id, if it is not sealed yet, or among the latest sealed ones. */
-json_t *bc_recorder_known_json(struct bc_recorder *recorder, const char *id);
-json_t *bc_recorder_ended_json(struct bc_recorder *recorder, const struct bc_recording *recording);
-json_t *bc_recorder_ended_replay_json(
-	struct bc_recorder *recorder, const struct bc_recording *recording);
-json_t *bc_recorder_replays_json(struct bc_recorder *recorder);
-json_t *bc_recorder_replay_json(struct bc_recorder *recorder, const char *id);
-json_t *bc_recorder_mark_json(const struct bc_mark *mark);
-json_t *bc_recorder_triggers_json(struct bc_recorder *recorder);
-json_t *bc_recorder_trigger_json(struct bc_recorder *recorder, const char *name);
+/* What there is */
+
+/* The recording in progress or, if there is none, the latest one that is being sealed; NULL: none.
+ */
+const struct bc_recording *bc_recorder_current(const struct bc_recorder *recorder);
+
+/* A recording of this run by its id, if it is not sealed yet or the latest sealed one; or NULL. */
+const struct bc_recording *bc_recorder_find(const struct bc_recorder *recorder, const char *id);
+
+/* Returns its progress, for bc_recording_json(). */
+struct bc_recording_now bc_recorder_progress(
+	const struct bc_recorder *recorder, const struct bc_recording *recording);
+
+/* The triggers that are armed. */
+const struct bc_trigger_engine *bc_recorder_triggers(const struct bc_recorder *recorder);
 
 #endif

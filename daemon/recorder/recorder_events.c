@@ -25,7 +25,7 @@ void bc_recorder_events_recording(struct bc_recorder_events *e, const char *even
 {
 	if (has_listeners(e))
 		emit_event(e, event,
-			json_pack("{s:o}", "recording", bc_recording_json(recording, now, e->dir)));
+			json_pack("{s:o}", "recording", bc_recording_json(recording, now)));
 }
 
 void bc_recorder_events_state(struct bc_recorder_events *e, const char *now)
@@ -127,25 +127,10 @@ void bc_recorder_events_segment(struct bc_recorder_events *e, const struct bc_wr
 	emit_event(e, is_sealed ? "segment-sealed" : "segment-started", object);
 }
 
-/* Null outside a recording: a mark in the overwrite ring. */
-static json_t *record_json(uint64_t record)
-{
-	return record != UINT64_MAX ? bc_json_u64(record) : json_null();
-}
-
-json_t *bc_recorder_events_mark_json(const char *text, const struct bc_place *place)
-{
-	return json_pack("{s:o, s:o, s:o, s:o}", "text", bc_json_text(text), "record",
-		record_json(place->record), "tick", bc_json_u64(place->tick), "epoch",
-		bc_json_u64(place->epoch));
-}
-
-void bc_recorder_events_mark(
-	struct bc_recorder_events *e, const char *text, const struct bc_place *place)
+void bc_recorder_events_mark(struct bc_recorder_events *e, const struct bc_mark *mark)
 {
 	if (has_listeners(e))
-		emit_event(e, "mark",
-			json_pack("{s:o}", "mark", bc_recorder_events_mark_json(text, place)));
+		emit_event(e, "mark", json_pack("{s:o}", "mark", bc_mark_json(mark)));
 }
 
 void bc_recorder_events_note(
@@ -167,7 +152,7 @@ void bc_recorder_events_match(
 		bc_json_object((struct bc_json_member[]){
 			{"name", bc_json_text(match->trigger->name)},
 			{"action", bc_json_text(bc_trigger_action_name(match->trigger->action))},
-			{"record", record_json(record)},
+			{"record", record != UINT64_MAX ? bc_json_u64(record) : json_null()},
 			{"tick", bc_json_u64(match->tick)},
 			{"epoch", bc_json_u64(match->epoch)},
 			{NULL, NULL},

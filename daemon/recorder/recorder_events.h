@@ -11,8 +11,8 @@
 #include "daemon/store/writer_stats.h"
 
 struct bc_board;
+struct bc_mark;
 struct bc_trigger_match;
-struct bc_place;
 struct bc_recording;
 struct bc_recording_now;
 struct bc_trigger;
@@ -54,10 +54,7 @@ void bc_recorder_events_disarmed(struct bc_recorder_events *events, const char *
 void bc_recorder_events_segment(
 	struct bc_recorder_events *events, const struct bc_writer_notice *notice);
 
-/* Returns {"text", "record", "tick", "epoch"} of a mark, which the caller deletes. */
-json_t *bc_recorder_events_mark_json(const char *text, const struct bc_place *place);
-void bc_recorder_events_mark(
-	struct bc_recorder_events *events, const char *text, const struct bc_place *place);
+void bc_recorder_events_mark(struct bc_recorder_events *events, const struct bc_mark *mark);
 
 /* `note`: the metadata that were added, a JSON object; empty: none. */
 void bc_recorder_events_note(

@@ -11,9 +11,6 @@
 #include "formats/base/json.h"
 #include "formats/segment/metadata.h"
 
-/* How many ended replays remain known. */
-#define REPLAYS_KEPT 16u
-
 struct bc_recording_waiter {
 	struct bc_recording_waiter *next;
 	void *context;
@@ -40,9 +37,6 @@ static void notify_waiters(struct bc_recording *r)
 		waiter->done(waiter->context, r);
 		free(waiter);
 	}
-	if (r->done != NULL)
-		r->done(r->context, r);
-	r->done = NULL;
 }
 
 void bc_recording_end(struct bc_recording *r, const struct bc_writer_notice *totals)
@@ -89,18 +83,16 @@ static void describe_recording(struct bc_recordings *recordings,
 	snprintf(h->program, sizeof(h->program), "buscapd " BC_VERSION);
 }
 
-/* Frees ended recordings except the latest, and old replays. */
+/* Frees ended recordings except the latest. */
 static void drop_old(struct bc_recordings *recordings)
 {
 	struct bc_recording **at = &recordings->newest;
-	unsigned replays = 0;
 	bool has_last = false;
 
 	while (*at != NULL) {
 		struct bc_recording *r = *at;
-		bool is_kept = r->state != BC_RECORDING_ENDED ||
-			       (r->is_replay ? ++replays <= REPLAYS_KEPT : !has_last);
-		has_last = has_last || (!r->is_replay && r->state == BC_RECORDING_ENDED);
+		bool is_kept = r->state != BC_RECORDING_ENDED || !has_last;
+		has_last = has_last || r->state == BC_RECORDING_ENDED;
 		if (is_kept) {
 			at = &r->next;
 			continue;
@@ -179,8 +171,7 @@ static json_t *path_json(const char *dir, const char *file, bool is_open)
 	return bc_json_text(file[0] != '\0' ? path : NULL);
 }
 
-json_t *bc_recording_json(
-	const struct bc_recording *r, const struct bc_recording_now *now, const char *dir)
+json_t *bc_recording_json(const struct bc_recording *r, const struct bc_recording_now *now)
 {
 	const struct bc_segment_header *header = &r->info.header;
 	const struct bc_writer_notice *totals = &r->totals;
@@ -198,36 +189,19 @@ json_t *bc_recording_json(
 		{"bytes", bc_json_u64(has_ended ? totals->bytes : now->bytes)},
 		{"lost", bc_json_u64(now->lost)},
 		{"metadata", bc_metadata_parse(header->metadata)},
-		{"path", path_json(dir, file, !has_ended && now->is_open)},
+		{"path", path_json(now->dir, file, !has_ended && now->is_open)},
 		{"reason", bc_json_text(bc_recording_reason_name(r->reason))},
 		{NULL, NULL},
 	});
 }
 
-static const char *replay_state(const struct bc_recording *r)
-{
-	if (r->state == BC_RECORDING_RUNNING)
-		return "running";
-	if (r->state == BC_RECORDING_DRAINING)
-		return "draining";
-	if (r->error[0] != '\0')
-		return "failed";
-	return r->is_cancelled ? "cancelled" : "done";
-}
-
-json_t *bc_recording_replay_json(
-	const struct bc_recording *r, const struct bc_recording_now *now, const char *dir)
+json_t *bc_mark_json(const struct bc_mark *mark)
 {
 	return bc_json_object((struct bc_json_member[]){
-		{"id", bc_json_text(r->info.header.recording)},
-		{"name", bc_json_text(r->name)},
-		{"state", bc_json_text(replay_state(r))},
-		{"started", bc_json_time(r->info.started_ns)},
-		{"ended", r->state == BC_RECORDING_ENDED ? bc_json_time(r->info.end.ended_ns)
-							 : json_null()},
-		{"damaged_places", bc_json_u64(r->damages)},
-		{"error", bc_json_text_or_null(r->error)},
-		{"recording", bc_recording_json(r, now, dir)},
+		{"text", bc_json_text(mark->text)},
+		{"record", mark->record != UINT64_MAX ? bc_json_u64(mark->record) : json_null()},
+		{"tick", bc_json_u64(mark->tick)},
+		{"epoch", bc_json_u64(mark->epoch)},
 		{NULL, NULL},
 	});
 }

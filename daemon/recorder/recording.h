@@ -13,8 +13,6 @@
 #include "daemon/store/writer_notices.h"
 #include "formats/base/must_check.h"
 
-#define BC_REPLAY_NAME_MAX 255u
-
 enum bc_recording_state {
 	BC_RECORDING_RUNNING,
 	BC_RECORDING_DRAINING, /* ended; being written and sealed */
@@ -60,14 +58,6 @@ struct bc_recording {
 	uint64_t damages;
 	struct bc_writer_notice totals;
 	struct bc_recording_waiter *waiters;
-
-	/* For a replay. */
-	bool is_replay;
-	bool is_cancelled;
-	char name[BC_REPLAY_NAME_MAX + 1]; /* of the file, as told by the client */
-	char error[512];                   /* empty: none */
-	void *context;
-	void (*done)(void *context, const struct bc_recording *recording); /* called at its end */
 };
 
 /* The recordings of this run, newest first; initially all zero. */
@@ -78,7 +68,7 @@ struct bc_recordings {
 };
 
 /* Adds a recording with a new id, fully described except for its metadata. Ended ones are freed,
- * except for the latest recording and the latest replays. Returns NULL if out of memory. */
+ * except for the latest. Returns NULL if out of memory. */
 struct bc_recording *bc_recordings_add(struct bc_recordings *recordings, int64_t started_ns,
 	const char *label, const struct bc_source *source, const char *host);
 
@@ -104,15 +94,24 @@ struct bc_recording_now {
 	uint64_t bytes;
 	uint32_t segments;
 	uint64_t lost;
-	const char *file; /* its newest, without directory; empty: none yet */
+	const char *dir;  /* of its files */
+	const char *file; /* its newest; empty: none yet */
 	bool is_open;     /* the name still has BC_PARTIAL_SUFFIX appended */
 };
 
-/* Return the recording, or the replay that it belongs to, as an object (docs/api.md). `now` is used
- * until it has ended. NULL if out of memory. */
-json_t *bc_recording_json(
-	const struct bc_recording *recording, const struct bc_recording_now *now, const char *dir);
-json_t *bc_recording_replay_json(
-	const struct bc_recording *recording, const struct bc_recording_now *now, const char *dir);
+/* Returns the recording as an object (docs/api.md); NULL if out of memory. */
+json_t *bc_recording_json(const struct bc_recording *recording, const struct bc_recording_now *now);
+
+#define BC_MARK_TEXT_MAX 1024u
+
+/* A mark that was set. */
+struct bc_mark {
+	char text[BC_MARK_TEXT_MAX + 1];
+	uint64_t record; /* number of the record after it; UINT64_MAX outside a recording */
+	uint64_t tick;   /* of the record after it or, if there is none yet, before it */
+	uint32_t epoch;
+};
+
+json_t *bc_mark_json(const struct bc_mark *mark);
 
 #endif

@@ -2,10 +2,10 @@
  * It describes recordings from the first data, applies their limits, rotates by time and paces
  * replays.
  *
- * The live source's session lasts as long as the daemon. Recordings start and end in it with
- * bc_session_start_recording() and bc_session_finish_recording(). With ends_with_recording (replays
- * and --once), the session ends when its source, a limit or its owner ends the recording; received
- * records are still written and sealed. */
+ * A session lasts as long as the daemon. Recordings start and end in it with
+ * bc_session_start_recording() and bc_session_finish_recording(). With ends_with_recording (files
+ * and --once), it ends when its source, a limit or its owner ends the recording; received records
+ * are still written and sealed. */
 #ifndef BC_DAEMON_RECORDER_SESSION_H
 #define BC_DAEMON_RECORDER_SESSION_H
 

@@ -28,7 +28,7 @@ static unsigned find_armed(const struct bc_trigger_engine *e, const char *name)
 	return i;
 }
 
-struct bc_trigger *bc_trigger_engine_find(struct bc_trigger_engine *e, const char *name)
+const struct bc_trigger *bc_trigger_engine_find(const struct bc_trigger_engine *e, const char *name)
 {
 	unsigned i = find_armed(e, name);
 

@@ -90,7 +90,8 @@ int bc_trigger_engine_add(
 int bc_trigger_engine_remove(struct bc_trigger_engine *engine, const char *name);
 
 /* Returns the trigger with this name, or NULL. */
-struct bc_trigger *bc_trigger_engine_find(struct bc_trigger_engine *engine, const char *name);
+const struct bc_trigger *bc_trigger_engine_find(
+	const struct bc_trigger_engine *engine, const char *name);
 
 /* Replaces the triggers of the configuration. Those that are unchanged keep their counts and
  * hold-off; only their regions may have moved. A new one replaces a request's trigger with the same

@@ -2,7 +2,7 @@
  *
  * Each schedule has a seed, from FIRST on. It opens the daemon's own recorder, with its pool,
  * queues, encoder workers and writer, on a scripted source; starts, rotates and stops recordings
- * and replays at random moments; lets the disk fill up, fail and hang (FAULTS: none, slow, full,
+ * at random moments; lets the disk fill up, fail and hang (FAULTS: none, slow, full,
  * all); and stops, with or without giving up. The seed decides every turn of every thread
  * (tests/support/fibers.h).
  *
@@ -42,7 +42,6 @@ enum faults { FAULTS_NONE, FAULTS_SLOW, FAULTS_FULL, FAULTS_ALL };
 /* A recording that was started. */
 struct expected {
 	char id[BC_RECORDING_ID_MAX];
-	bool is_replay;
 	bool knows_start; /* false: it starts with an unknown part of the flight recorder */
 	uint32_t from;    /* the first record that was sent to it, and the one after the last */
 	uint32_t to;
@@ -74,9 +73,7 @@ struct world {
 	enum bc_exit code;
 	unsigned recordings;
 	struct expected of[RECORDINGS_MAX];
-	bool is_deleting;  /* the rules may delete files */
-	char sealed[256];  /* name of a sealed file; or empty */
-	uint64_t replayed; /* records, by counting */
+	bool is_deleting; /* the rules may delete files */
 };
 
 static struct world w;
@@ -283,26 +280,6 @@ static void stop(void)
 	note_stopped(e);
 }
 
-static void replay(void)
-{
-	char err[300];
-
-	if (w.sealed[0] == '\0' || w.recordings + 2 >= RECORDINGS_MAX)
-		return;
-	const struct bc_replay_request request = {
-		.name = w.sealed,
-		.fd = openat(disk.dir_fd, w.sealed, O_RDONLY | O_CLOEXEC),
-	};
-	if (request.fd < 0)
-		return; /* deleted by a rule */
-	if (bc_recorder_replay(w.recorder, &request, err, sizeof(err), NULL, NULL) != BC_GRANTED)
-		return;
-	struct bc_status status = bc_recorder_status(w.recorder);
-	struct expected *e = &w.of[w.recordings++];
-	*e = (struct expected){.is_replay = true};
-	memcpy(e->id, status.recording->header.recording, sizeof(e->id));
-}
-
 /* Whether a loss could be recorded if the disk became full now. */
 static bool has_reserve(void)
 {
@@ -398,7 +375,7 @@ static void on_act(uv_timer_t *timer)
 	} else {
 		char err[300];
 		struct bc_mark mark;
-		switch (dice_below(&fibers.dice, 12)) {
+		switch (dice_below(&fibers.dice, 11)) {
 		case 0:
 		case 1:
 			start();
@@ -426,9 +403,6 @@ static void on_act(uv_timer_t *timer)
 			break;
 		case 10:
 			status();
-			break;
-		case 11:
-			replay();
 			break;
 		}
 	}
@@ -479,8 +453,7 @@ static bool has_listeners(void *context)
 static void on_sealed(void *context, const struct bc_writer_notice *notice)
 {
 	(void)context;
-	if (notice->kind == BC_NOTICE_SEALED)
-		snprintf(w.sealed, sizeof(w.sealed), "%s", notice->file);
+	(void)notice;
 }
 
 /* What the files must contain */
@@ -548,10 +521,8 @@ static void walk_file(struct walk *walk, const char *file)
 		if (found == BC_FOUND_DAMAGE && strstr(file, BC_PARTIAL_SUFFIX) == NULL)
 			fibers_fail(
 				"%s: damaged: %s", file, bc_segment_reader_damage(reader)->what);
-		if (found == BC_FOUND_CHUNK && !walk->expected->is_replay)
+		if (found == BC_FOUND_CHUNK)
 			walk_chunk(walk, &chunk);
-		else if (found == BC_FOUND_CHUNK)
-			walk->records += chunk.info.records;
 	}
 	bc_segment_reader_close(reader);
 	close(fd);
@@ -591,8 +562,7 @@ static uint64_t check_recording(const struct expected *e, const struct found *fi
 		number = files[i].name.segment + 1;
 		walk_file(&walk, files[i].file);
 	}
-	if (e->is_replay || e->to >= UNTIL_STOPPED || w.is_deleting ||
-		(!e->knows_start && !walk.has_first))
+	if (e->to >= UNTIL_STOPPED || w.is_deleting || (!e->knows_start && !walk.has_first))
 		return walk.records;
 	if (walk.next < e->to && w.is_given_up && disk.failed > w.failed_before) {
 		/* The disk has refused even the record of the loss. */

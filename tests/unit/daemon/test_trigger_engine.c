@@ -323,7 +323,7 @@ static struct bc_trigger *arm(
 	struct bc_trigger trigger = make_trigger(name, when, action);
 
 	assert_int_equal(bc_trigger_engine_add(&f->engine, &trigger), 0);
-	return bc_trigger_engine_find(&f->engine, name);
+	return &f->engine.armed[f->engine.count - 1].trigger;
 }
 
 /* Returns a chunk of n reads, one tick apart. */
@@ -574,8 +574,8 @@ TEST_F(a_new_configuration_keeps_unchanged_triggers)
 	request = make_trigger("c", "gap", "mark");
 	request.is_requested = true;
 	assert_int_equal(bc_trigger_engine_add(&f->engine, &request), 0);
-	bc_trigger_engine_find(&f->engine, "a")->fired = 5;
-	bc_trigger_engine_find(&f->engine, "b")->fired = 6;
+	f->engine.armed[0].trigger.fired = 5;
+	f->engine.armed[1].trigger.fired = 6;
 	t[0].filter.addr.first = 0xa0000; /* the region has moved */
 	t[1] = make_trigger("b", "board", "stop");
 	bc_trigger_engine_configure(&f->engine, t, 3);
