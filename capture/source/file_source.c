@@ -11,7 +11,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "capture/source/block_replay.h"
 #include "capture/source/recording_stream.h"
 #include "formats/base/fail.h"
 #include "formats/reader/input.h"
@@ -27,7 +26,7 @@
 /* Pieces delivered before other handles of the loop get their turn. */
 #define PIECES_PER_TURN 4
 
-enum piece_kind { PIECE_BYTES_KIND, PIECE_CHUNK, PIECE_BLOCK, PIECE_DAMAGE, PIECE_END };
+enum piece_kind { PIECE_BYTES_KIND, PIECE_CHUNK, PIECE_DAMAGE, PIECE_END };
 
 struct piece {
 	enum piece_kind kind;
@@ -37,15 +36,11 @@ struct piece {
 	int place;                 /* of a chunk: enum bc_sequence_place */
 	bool has_header;
 	struct bc_segment_header header;
-	enum bc_raw_follows follows; /* how a block follows the previous one */
-	bool has_started;            /* part of the block was delivered */
 	int status;
-	bool is_cut_off; /* the end of a sealed raw capture */
 	char what[256];
 	union {
 		uint8_t bytes[PIECE_BYTES];
 		struct bc_chunk chunk;
-		struct bc_raw_block block;
 	} content;
 };
 
@@ -57,10 +52,9 @@ struct file_source {
 	enum bc_packing packing; /* used by the thread */
 	uv_thread_t thread;
 	bool has_thread;
-	bool is_over;     /* the sink gets nothing more, except a pending end */
-	bool end_pending; /* call sink.end() when the thread has ended */
-	bool is_closing;  /* close the handle when the thread has ended */
-	struct bc_block_replay replay;
+	bool is_over;                         /* the sink gets nothing more, except a pending end */
+	bool end_pending;                     /* call sink.end() when the thread has ended */
+	bool is_closing;                      /* close the handle when the thread has ended */
 	struct bc_recording_stream recording; /* read by the thread; unused: fd is -1 */
 	struct bc_sequence_check sequence;    /* of the chunks that the thread has read */
 
@@ -96,7 +90,7 @@ static void push_piece(struct file_source *f)
 	uv_async_send(&f->wake_loop);
 }
 
-static void push_cut_off(struct file_source *f, int status, bool is_cut_off, const char *what)
+static void push_end(struct file_source *f, int status, const char *what)
 {
 	struct piece *piece = wait_free(f);
 
@@ -104,14 +98,8 @@ static void push_cut_off(struct file_source *f, int status, bool is_cut_off, con
 		return;
 	piece->kind = PIECE_END;
 	piece->status = status == -ECANCELED ? 0 : status; /* stopping is not a failure */
-	piece->is_cut_off = is_cut_off;
 	snprintf(piece->what, sizeof(piece->what), "%s", what);
 	push_piece(f);
-}
-
-static void push_end(struct file_source *f, int status, const char *what)
-{
-	push_cut_off(f, status, false, what);
 }
 
 static void push_read_error(struct file_source *f, int rc)
@@ -176,17 +164,6 @@ static void set_header(struct piece *piece, const struct bc_segment_header *head
 		piece->header = *header;
 }
 
-static void end_segments(
-	struct file_source *f, const struct bc_segment_reader *reader, bool is_capture)
-{
-	if (bc_segment_reader_is_sealed(reader))
-		push_cut_off(f, 0, is_capture, "");
-	else
-		push_end(f, -EBADMSG,
-			is_capture ? "the raw capture has no end: still open, or torn"
-				   : "the segment has no index: still open, or torn");
-}
-
 /* Reads one item of segments, and finds the place of a chunk. */
 static int read_segment(
 	struct file_source *f, struct bc_segment_reader *reader, struct piece *piece)
@@ -203,22 +180,24 @@ static int read_segment(
 }
 
 /* Reads one item into a piece. Returns false after the last. */
-static bool read_piece(struct file_source *f, struct bc_segment_reader *reader, bool is_capture)
+static bool read_piece(struct file_source *f, struct bc_segment_reader *reader)
 {
 	const struct bc_segment_damage *damage;
 	struct piece *piece = wait_free(f);
 
 	if (piece == NULL)
 		return false;
-	int found = is_capture ? bc_raw_read(reader, &piece->content.block)
-			       : read_segment(f, reader, piece);
+	int found = read_segment(f, reader, piece);
 	if (found < 0) {
 		push_read_error(f, found);
 		return false;
 	}
 	switch ((enum bc_segment_found)found) {
 	case BC_FOUND_END:
-		end_segments(f, reader, is_capture);
+		if (bc_segment_reader_is_sealed(reader))
+			push_end(f, 0, "");
+		else
+			push_end(f, -EBADMSG, "the segment has no index: still open, or torn");
 		return false;
 	case BC_FOUND_SEGMENT:
 	case BC_FOUND_INDEX:
@@ -228,14 +207,12 @@ static bool read_piece(struct file_source *f, struct bc_segment_reader *reader, 
 		set_damage(piece, damage->offset, damage->bytes, damage->what);
 		break;
 	case BC_FOUND_CHUNK:
-		if (!is_capture && piece->place == BC_SEQUENCE_DUPLICATE) {
+		if (piece->place == BC_SEQUENCE_DUPLICATE) {
 			set_duplicate(piece, bc_segment_reader_offset(reader));
 			break;
 		}
-		piece->kind = is_capture ? PIECE_BLOCK : PIECE_CHUNK;
-		piece->format = is_capture ? piece->content.block.form : BC_FORMAT_SEGMENT;
-		piece->follows = bc_segment_reader_follows(reader);
-		piece->has_started = false;
+		piece->kind = PIECE_CHUNK;
+		piece->format = BC_FORMAT_SEGMENT;
 		set_header(piece, bc_segment_reader_header(reader));
 		break;
 	}
@@ -243,17 +220,16 @@ static bool read_piece(struct file_source *f, struct bc_segment_reader *reader, 
 	return true;
 }
 
-/* Reads the chunks of segments or the blocks of a raw capture. */
-static void read_segments(struct file_source *f, struct bc_input *input, bool is_capture)
+static void read_segments(struct file_source *f, struct bc_input *input)
 {
 	struct bc_segment_reader *reader;
-	int rc = is_capture ? bc_input_capture(input, &reader) : bc_input_segments(input, &reader);
+	int rc = bc_input_segments(input, &reader);
 
 	if (rc != 0) {
 		push_end(f, rc, strerror(-rc));
 		return;
 	}
-	while (read_piece(f, reader, is_capture))
+	while (read_piece(f, reader))
 		continue;
 	bc_sequence_check_reset(&f->sequence);
 	bc_segment_reader_close(reader);
@@ -276,8 +252,7 @@ static void read_all(struct file_source *f)
 	int rc = bc_input_open_limited(&input, f->stream, f->format, WINDOW_LOG, &probe);
 
 	f->packing = probe.packing;
-	if (rc == -EINVAL &&
-		(f->format != BC_FORMAT_UNKNOWN || probe.is_capture || probe.is_foreign)) {
+	if (rc == -EINVAL && (f->format != BC_FORMAT_UNKNOWN || probe.is_foreign)) {
 		push_end(f, rc, probe.err);
 		return;
 	}
@@ -294,8 +269,8 @@ static void read_all(struct file_source *f)
 	}
 	if (!bc_format_is_bus(probe.format))
 		push_not_bus(f, probe.format);
-	else if (probe.format == BC_FORMAT_SEGMENT || probe.is_capture)
-		read_segments(f, input, probe.is_capture);
+	else if (probe.format == BC_FORMAT_SEGMENT)
+		read_segments(f, input);
 	else
 		read_bytes(f, input, probe.format);
 	bc_input_close(input);
@@ -312,25 +287,12 @@ static void read_thread(void *context)
 	uv_async_send(&f->wake_loop);
 }
 
-static bool deliver_block(struct file_source *f, struct piece *piece)
-{
-	const struct bc_raw_block *block = &piece->content.block;
-
-	if (!piece->has_started)
-		bc_block_replay_start(&f->replay, block, piece->follows);
-	piece->has_started = true;
-	return bc_block_replay_push(&f->replay, block, piece->has_header ? &piece->header : NULL,
-		&f->source.sink, &f->is_over);
-}
-
 /* Passes a piece to the sink. Returns false if the sink is full. */
 static bool deliver_piece(struct file_source *f, struct piece *piece)
 {
 	const struct bc_source_sink *sink = &f->source.sink;
 	struct bc_source_data data = {.format = piece->format};
 
-	if (piece->kind != PIECE_BLOCK && !bc_block_replay_flush(&f->replay, sink))
-		return false;
 	switch (piece->kind) {
 	case PIECE_BYTES_KIND:
 		data.bytes = piece->content.bytes;
@@ -342,14 +304,11 @@ static bool deliver_piece(struct file_source *f, struct piece *piece)
 		data.is_late = piece->place == BC_SEQUENCE_LATE;
 		data.header = piece->has_header ? &piece->header : NULL;
 		return sink->data(sink->context, &data);
-	case PIECE_BLOCK:
-		return deliver_block(f, piece);
 	case PIECE_DAMAGE:
 		sink->damage(sink->context, piece->what);
 		return true;
 	case PIECE_END:
 		f->is_over = true;
-		f->source.is_cut_off = piece->is_cut_off;
 		sink->end(sink->context, piece->status, piece->what);
 		return true;
 	}
@@ -469,7 +428,6 @@ static void on_closed(uv_handle_t *handle)
 	close(f->stream.wake_fd);
 	uv_cond_destroy(&f->changed);
 	uv_mutex_destroy(&f->lock);
-	bc_block_replay_free(&f->replay);
 	free(f->pieces);
 	free(f);
 }

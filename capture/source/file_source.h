@@ -2,10 +2,6 @@
  * input, an upload, or the segments of a recording. Regular files can't be polled, so a thread
  * reads ahead into three buffers of 1 MiB.
  *
- * A raw capture (formats/segment/raw_capture.h) is replayed as it was recorded: transfer by
- * transfer, with their times and breaks. Where part of it is missing, a break is added. Its pieces
- * carry its header, whose clock_hz is used unless the user specified one.
- *
  * Stopping a file or an upload discards what was read ahead. A FIFO or standard input can't be read
  * again, so what was read from it goes to the sink before the end. */
 #ifndef BC_CAPTURE_SOURCE_FILE_SOURCE_H

@@ -90,15 +90,13 @@ struct bc_board;
 /* The common part, embedded in every source. */
 struct bc_source {
 	const struct bc_source_ops *ops;
-	struct bc_source_sink sink; /* set by bc_source_start() */
-	const char *kind;           /* "usb", "file", "sim" */
-	char name[256];             /* for messages */
-	bool is_live;               /* can't pause */
-	bool is_replay;             /* its time is the bus's, not the host's */
-	bool is_stream;             /* a FIFO: what was read can't be read again */
-	bool is_cut_off;            /* set before end(): what recorded the stream ended it, perhaps
-				     * within a frame or sample */
-	uint64_t clock_hz;          /* ticks per second; 0: unknown */
+	struct bc_source_sink sink;   /* set by bc_source_start() */
+	const char *kind;             /* "usb", "file", "sim" */
+	char name[256];               /* for messages */
+	bool is_live;                 /* can't pause */
+	bool is_replay;               /* its time is the bus's, not the host's */
+	bool is_stream;               /* a FIFO: what was read can't be read again */
+	uint64_t clock_hz;            /* ticks per second; 0: unknown */
 	const struct bc_board *board; /* capture/usb/board.h; NULL if it is not a board */
 };
 

@@ -108,28 +108,13 @@ enum bc_exit bc_file_open(struct bc_file *file, const struct bc_console *console
 		return BC_EXIT_OK;
 	if (rc == -EINVAL && file->is_regular && file->bytes == 0)
 		bc_print_error(console, file->name, "empty file");
-	else if (rc == -EINVAL &&
-		 (wanted != BC_FORMAT_UNKNOWN || file->probe.is_capture || file->probe.is_foreign))
+	else if (rc == -EINVAL && (wanted != BC_FORMAT_UNKNOWN || file->probe.is_foreign))
 		bc_print_error(console, file->name, "%s", file->probe.err);
 	else if (rc == -EINVAL)
 		bc_print_error(console, file->name, "unknown format: %s; specify it with -I",
 			file->probe.err);
 	else
 		bc_print_read_error(console, file, rc);
-	bc_file_close(file);
-	return BC_EXIT_FAILED;
-}
-
-enum bc_exit bc_file_open_entries(struct bc_file *file, const struct bc_console *console,
-	const char *path, enum bc_format wanted)
-{
-	enum bc_exit code = bc_file_open(file, console, path, wanted);
-
-	if (code != BC_EXIT_OK || !file->probe.is_capture)
-		return code;
-	bc_print_error(console, file->name,
-		"a raw capture: replay it (buscapd --once --source file:PATH), or print its bytes "
-		"with lz4 -dc");
 	bc_file_close(file);
 	return BC_EXIT_FAILED;
 }

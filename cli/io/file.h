@@ -26,10 +26,6 @@ struct bc_file {
 enum bc_exit bc_file_open(struct bc_file *file, const struct bc_console *console, const char *path,
 	enum bc_format wanted);
 
-/* The same, to read the file's entries. Refuses a raw capture: its bytes mean nothing without its
- * tables, which only a replay follows. */
-enum bc_exit bc_file_open_entries(struct bc_file *file, const struct bc_console *console,
-	const char *path, enum bc_format wanted);
 void bc_file_close(struct bc_file *file);
 
 /* Returns true if reading would block, as on an empty pipe. Flush the output then. */

@@ -21,8 +21,7 @@ static int open_intact(const char *path)
 
 	if (fd < 0)
 		return -1;
-	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
-		bc_segment_header_load(&header, fd) == 0 && !bc_is_raw_capture(fd))
+	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && bc_segment_header_load(&header, fd) == 0)
 		return fd;
 	close(fd);
 	return -1;

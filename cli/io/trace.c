@@ -13,8 +13,7 @@
 /* Opens the next file. */
 static enum bc_exit open_next(struct bc_trace *t)
 {
-	enum bc_exit rc = bc_file_open_entries(
-		&t->file, t->console, t->paths[t->next++], t->wanted);
+	enum bc_exit rc = bc_file_open(&t->file, t->console, t->paths[t->next++], t->wanted);
 
 	if (rc != BC_EXIT_OK)
 		return rc;

@@ -130,7 +130,7 @@ static bool read_options(struct bc_dump *dump, enum bc_format *format, struct bc
 static void dump_file(struct bc_dump *dump, const char *path, enum bc_format format)
 {
 	struct bc_file file;
-	enum bc_exit rc = bc_file_open_entries(&file, dump->console, path, format);
+	enum bc_exit rc = bc_file_open(&file, dump->console, path, format);
 
 	if (rc != BC_EXIT_OK) {
 		dump->exit = bc_exit_worse(dump->exit, rc);

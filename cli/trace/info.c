@@ -10,7 +10,6 @@
 #include "cli/io/file.h"
 #include "cli/io/gap_text.h"
 #include "cli/term/options.h"
-#include "cli/trace/capture_info.h"
 #include "cli/trace/segment_info.h"
 #include "cli/trace/segment_text.h"
 #include "formats/base/json.h"
@@ -30,8 +29,7 @@ const struct bc_usage bc_info_usage = {
 	.kind = "file",
 	.summary = "describe a file",
 	.text = "Prints the format and the contents of files. For a sealed segment, reads only the "
-		"header and the index; use buscap verify to check the rest. Reads and verifies all "
-		"of a raw capture.",
+		"header and the index; use buscap verify to check the rest.",
 	.options = options,
 	.exits = "0 ok, 1 failed, 2 wrong usage, 3 damaged or torn, parts are missing, or "
 		 "a loss has no gap.",
@@ -59,7 +57,6 @@ static enum bc_exit print_json(struct job *job, const struct bc_file *file, json
 		{"format", json_string(bc_format_name(file->probe.format))},
 		{"lz4", json_boolean(packing == BC_PACKING_LZ4)},
 		{"packing", json_string(bc_packing_name(packing))},
-		{"is_capture", json_boolean(file->probe.is_capture)},
 		{NULL, NULL},
 	});
 
@@ -111,42 +108,6 @@ static enum bc_exit info_segment(struct job *job, struct bc_file *file)
 		code = bc_exit_worse(code, BC_EXIT_DAMAGED);
 	bc_segment_info_free(&info);
 	return code;
-}
-
-struct damage_context {
-	struct job *job;
-	const struct bc_file *file;
-};
-
-static void on_capture_damage(void *context, const struct bc_segment_damage *damage)
-{
-	const struct damage_context *c = context;
-
-	bc_print_damage(
-		c->job->console, c->file->name, damage->offset, damage->bytes, damage->what);
-}
-
-static enum bc_exit info_capture(struct job *job, struct bc_file *file)
-{
-	struct damage_context context = {.job = job, .file = file};
-	struct bc_capture_info info;
-	enum bc_exit code = BC_EXIT_OK;
-	int rc = bc_capture_info_gather(&info, file, on_capture_damage, &context);
-
-	if (rc < 0)
-		return bc_print_read_error(job->console, file, rc);
-	if (job->is_json) {
-		code = print_json(job, file, bc_capture_info_json(&info));
-	} else {
-		print_name(job, file);
-		bc_output_format(&job->output, "raw capture, %s, %s\n",
-			bc_format_name(file->probe.format),
-			info.unsealed == 0 ? "sealed" : "not sealed");
-		bc_capture_info_print(&job->output, &info);
-	}
-	if (info.holes != 0)
-		bc_print_error(job->console, file->name, "parts of the stream are missing");
-	return info.damages != 0 || info.holes != 0 ? bc_exit_worse(code, BC_EXIT_DAMAGED) : code;
 }
 
 /* Statistics of a bcp1, raw6 or BYU file. */
@@ -370,9 +331,7 @@ static enum bc_exit info_file(struct job *job, const char *path)
 
 	if (code != BC_EXIT_OK)
 		return code;
-	if (file.probe.is_capture)
-		code = info_capture(job, &file);
-	else if (file.probe.format == BC_FORMAT_SEGMENT)
+	if (file.probe.format == BC_FORMAT_SEGMENT)
 		code = info_segment(job, &file);
 	else if (file.probe.format == BC_FORMAT_BCP1)
 		code = info_frames(job, &file);

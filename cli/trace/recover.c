@@ -17,7 +17,7 @@ static const struct bc_usage_option options[] = {
 	{'m', "mode", "MODE", "choice:strict|tail|salvage",
 		"strict: fail if anything except the index is damaged; tail (default): keep the "
 		"chunks before the first damage; salvage: keep every intact chunk, with gaps where "
-		"records are missing. The chunks of a raw capture are its blocks"},
+		"records are missing"},
 	{'o', "output", "OUT", "file", "output file"},
 	{0},
 };
@@ -27,10 +27,9 @@ const struct bc_usage bc_recover_usage = {
 	.required = "-o OUT",
 	.operands = "IN",
 	.kind = "file",
-	.summary = "repair a torn or damaged segment or raw capture",
-	.text = "Writes a whole, sealed segment or raw capture from a torn or damaged one. IN is "
-		"not "
-		"changed; OUT must not exist.",
+	.summary = "repair a torn or damaged segment",
+	.text = "Writes a whole, sealed segment from a torn or damaged one. IN is not changed; OUT "
+		"must not exist.",
 	.options = options,
 	.exits = "0 everything was kept, 1 failed and OUT was not created, 2 wrong usage, 3 IN was "
 		 "damaged: OUT has the chunks that the mode keeps.",
@@ -84,8 +83,6 @@ static bool is_free(const struct job *job, int in)
 static void print_result(const struct job *job, const struct bc_recovered *r)
 {
 	const struct bc_console *console = job->console;
-	const char *piece = r->is_raw ? "block" : "chunk";
-	const char *unit = r->is_raw ? "byte" : "record";
 
 	if (r->damages != 0) {
 		bc_print_damage(console, job->in, r->first.offset, r->first.bytes, r->first.what);
@@ -96,17 +93,17 @@ static void print_result(const struct job *job, const struct bc_recovered *r)
 				r->damages - 1, r->damaged_bytes, bc_plural(r->damaged_bytes));
 	}
 	if (r->is_written)
-		bc_print_error(console, job->out, "sealed with %" PRIu64 " %s%s, %" PRIu64 " %s%s",
-			r->chunks, piece, bc_plural(r->chunks), r->records, unit,
-			bc_plural(r->records));
+		bc_print_error(console, job->out,
+			"sealed with %" PRIu64 " chunk%s, %" PRIu64 " record%s", r->chunks,
+			bc_plural(r->chunks), r->records, bc_plural(r->records));
 	if (r->missing != 0)
-		bc_print_error(console, job->out, "%" PRIu64 " %s%s missing%s", r->missing, unit,
-			bc_plural(r->missing), r->is_raw ? "" : ", marked by gaps");
+		bc_print_error(console, job->out, "%" PRIu64 " record%s missing, marked by gaps",
+			r->missing, bc_plural(r->missing));
 	if (r->lost_chunks != 0)
 		bc_print_error(console, job->in,
-			"%" PRIu64 " intact %s%s (%" PRIu64
-			" %s%s) after the first damage dropped; --mode salvage keeps %s",
-			r->lost_chunks, piece, bc_plural(r->lost_chunks), r->lost_records, unit,
+			"%" PRIu64 " intact chunk%s (%" PRIu64
+			" record%s) after the first damage dropped; --mode salvage keeps %s",
+			r->lost_chunks, bc_plural(r->lost_chunks), r->lost_records,
 			bc_plural(r->lost_records), r->lost_chunks == 1 ? "it" : "them");
 }
 
@@ -136,8 +133,8 @@ static enum bc_exit finish_recover(const struct job *job, const struct bc_recove
 	}
 	print_result(job, r);
 	if (!r->is_written) {
-		bc_print_error(console, job->out, "not created: the input has no %s to keep%s",
-			r->is_raw ? "block" : "chunk", r->lost_chunks != 0 ? " in this mode" : "");
+		bc_print_error(console, job->out, "not created: the input has no chunk to keep%s",
+			r->lost_chunks != 0 ? " in this mode" : "");
 		return BC_EXIT_FAILED;
 	}
 	return r->damages != 0 || r->lost_chunks != 0 ? BC_EXIT_DAMAGED : BC_EXIT_OK;
@@ -161,14 +158,6 @@ static bool is_recoverable(const struct job *job)
 	return ok;
 }
 
-static bool read_name(struct bc_segment_name *name, const char *path)
-{
-	enum bc_format form;
-
-	return bc_segment_name_read(name, basename(path)) ||
-	       bc_raw_name_read(name, &form, basename(path));
-}
-
 static enum bc_exit run_recover(const struct job *job)
 {
 	struct bc_recovered recovered;
@@ -182,7 +171,8 @@ static enum bc_exit run_recover(const struct job *job)
 	int dir = is_free(job, in) ? bc_open_directory(job->console, job->out) : -1;
 	enum bc_exit code = BC_EXIT_FAILED;
 	if (dir >= 0) {
-		bool has_name = read_name(&fallback, job->in) || read_name(&fallback, job->out);
+		bool has_name = bc_segment_name_read(&fallback, basename(job->in)) ||
+				bc_segment_name_read(&fallback, basename(job->out));
 		int rc = bc_recover(&recovered, in, dir, basename(job->out),
 			&(struct bc_recover_options){
 				.mode = job->mode,

@@ -12,7 +12,6 @@
 #include "cli/io/segment_order.h"
 #include "cli/term/options.h"
 #include "cli/term/output.h"
-#include "cli/trace/capture_info.h"
 #include "formats/bus/bcp1_file.h"
 #include "formats/bus/dialect.h"
 #include "formats/bus/sample.h"
@@ -329,36 +328,6 @@ static enum bc_exit verify_segments(struct check *c)
 	return code;
 }
 
-static void on_capture_damage(void *context, const struct bc_segment_damage *damage)
-{
-	print_damage(context, damage->offset, damage->bytes, damage->what);
-}
-
-static enum bc_exit verify_capture(struct check *c, struct bc_file *file)
-{
-	struct bc_capture_info info;
-	int rc = bc_capture_info_gather(&info, file, on_capture_damage, c);
-
-	if (rc < 0)
-		return bc_print_read_error(c->console, file, rc);
-	bool is_damaged = info.damages != 0 || info.holes != 0;
-	bool is_whole = !is_damaged && info.unsealed == 0;
-	print_name(c);
-	bc_output_format(c->output,
-		"%s%s: raw capture, %s, %" PRIu64 "%s block%s, %" PRIu64
-		" bytes of stream, %" PRIu64 " break%s%s\n",
-		is_whole     ? "ok"
-		: is_damaged ? "damaged"
-			     : "not sealed",
-		info.unsealed == 0 ? ""
-		: info.files <= 1  ? " (no end: torn or still open)"
-				   : " (an end is missing)",
-		bc_format_name(file->probe.format), info.blocks, is_whole ? "" : " good",
-		bc_plural(info.blocks), info.stream_bytes, info.breaks, bc_plural(info.breaks),
-		info.holes != 0 ? "; parts of the stream are missing" : "");
-	return is_whole ? BC_EXIT_OK : BC_EXIT_DAMAGED;
-}
-
 static void print_packing(struct check *c)
 {
 	print_name(c);
@@ -471,17 +440,14 @@ static enum bc_exit verify_file(const struct bc_console *console, struct bc_outp
 		.file = &file,
 		.options = format_options,
 		.all = all};
-	if (file.probe.is_capture) {
-		code = verify_capture(&check, &file);
-	} else if (file.probe.format == BC_FORMAT_SEGMENT) {
+	if (file.probe.format == BC_FORMAT_SEGMENT)
 		code = verify_segments(&check);
-	} else if (file.probe.format == BC_FORMAT_BCP1) {
+	else if (file.probe.format == BC_FORMAT_BCP1)
 		code = verify_frames(&check);
-	} else if (bc_format_is_bus(file.probe.format)) {
+	else if (bc_format_is_bus(file.probe.format))
 		code = verify_plain(&check);
-	} else {
+	else
 		code = verify_entries(&check, &file);
-	}
 	bc_file_close(&file);
 	bc_output_flush(output); /* the next file may take long */
 	return code;

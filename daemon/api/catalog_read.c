@@ -181,7 +181,7 @@ static bool add_row(struct reader *s, json_t *rows, const struct bc_segment_entr
 	for (const struct bc_segment_entry *entry = begin; entry < end && !is_cancelled(s); entry++)
 		if (bc_is_segment_entry(entry))
 			add_segment(s, row, entry, entry == newest);
-	/* A recording with only a raw capture or damaged files left is not listed. */
+	/* A recording with only damaged files left is not listed. */
 	bool is_ok = newest == NULL || json_array_append_new(rows, row_json(s, row)) == 0;
 	free(row);
 	return is_ok;

@@ -14,8 +14,7 @@
 /* For metrics_listen: a scraper or two. */
 #define METRICS_CONNECTIONS 8u
 
-/* Descriptors that clients can't use: for segments, raw captures, lists of files,
- * commands and boards. */
+/* Descriptors that clients can't use: for segments, lists of files, commands and boards. */
 #define DESCRIPTORS_KEPT 64u
 
 /* The least for clients, half of them for the owner. */

@@ -413,13 +413,6 @@ static void pace_raw6(struct bc_decoder *d, const struct bc_source_data *data)
 		return;
 	uint64_t since = ticks_of(d, data->since_ns);
 	uint64_t until = ticks_of(d, data->until_ns);
-	if (d->has_started && since < d->raw_tick) {
-		/* Time has restarted: this is another recording. */
-		bc_channel_submit(d->options.channel);
-		start_epoch(d, since);
-		bc_stamper_next_epoch(&d->stamper, d->stamper.epoch + 1);
-		d->raw_tick = 0;
-	}
 	d->raw_tick = since > d->raw_tick ? since : d->raw_tick;
 	d->raw_pace = bc_pace_of(until > d->raw_tick ? until - d->raw_tick : 0, (uint32_t)samples);
 }

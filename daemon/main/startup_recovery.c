@@ -59,13 +59,11 @@ static void log_failure(struct recovery *r, const char *file, const char *what, 
 static void log_recovered(struct recovery *r, const struct leftover *l)
 {
 	const struct bc_recovered *found = &l->found;
-	const char *unit = found->is_raw ? "byte" : "record";
-	const char *piece = found->is_raw ? "block" : "chunk";
 
 	if (found->damages == 0)
 		bc_log_limited(&r->limits, BC_LOG_NOTICE,
-			"%s/%s: left open by an earlier run; recovered all %" PRIu64 " %s%s",
-			r->dir, l->to, found->records, unit, bc_plural(found->records));
+			"%s/%s: left open by an earlier run; recovered all %" PRIu64 " record%s",
+			r->dir, l->to, found->records, bc_plural(found->records));
 	else if (found->is_only_torn && found->torn_records != 0)
 		bc_log_limited(&r->limits, BC_LOG_WARNING,
 			"%s/%s: left open by an earlier run, torn; recovered %" PRIu64
@@ -74,15 +72,15 @@ static void log_recovered(struct recovery *r, const struct leftover *l)
 	else if (found->is_only_torn)
 		bc_log_limited(&r->limits, BC_LOG_WARNING,
 			"%s/%s: left open by an earlier run, torn; recovered %" PRIu64
-			" %s%s, lost %" PRIu64 " bytes after the last whole %s",
-			r->dir, l->to, found->records, unit, bc_plural(found->records),
-			found->damaged_bytes, piece);
+			" record%s, lost %" PRIu64 " bytes after the last whole chunk",
+			r->dir, l->to, found->records, bc_plural(found->records),
+			found->damaged_bytes);
 	else
 		bc_log_limited(&r->limits, BC_LOG_WARNING,
 			"%s/%s: left open by an earlier run, damaged; recovered %" PRIu64
-			" %s%s, lost %" PRIu64 " bytes in %" PRIu64
+			" record%s, lost %" PRIu64 " bytes in %" PRIu64
 			" place%s (first: offset %" PRIu64 ", %s); the original is kept as %s",
-			r->dir, l->to, found->records, unit, bc_plural(found->records),
+			r->dir, l->to, found->records, bc_plural(found->records),
 			found->damaged_bytes, found->damages, bc_plural(found->damages),
 			found->first.offset, found->first.what, l->kept);
 }
@@ -214,7 +212,6 @@ static enum outcome recover_file(
 		/* A new header keeps the recording's place in the order. Equal ones sort by id. */
 		.sequence = partial->order != 0 ? partial->order : 1,
 		.must_be_fallback = true,
-		.format = partial->format,
 		.progress = &r->progress,
 		.boot_id = is_last ? r->boot_id : NULL,
 	};
@@ -356,8 +353,6 @@ int bc_startup_recover(struct bc_startup_found *found, const char *dir, int dir_
 			found->sequence++;
 		if (name->is_partial && !bc_signals_is_stop_pending())
 			outcome = recover_file(&r, entry, is_last_segment(&list, i));
-		if (entry->format != BC_FORMAT_SEGMENT)
-			continue;
 		found->recovered += outcome == IS_RECOVERED;
 		/* Without a number, it may not be a recording of buscapd. */
 		if (outcome == IS_RECOVERED || (outcome == IS_LEFT && entry->sequence != 0))

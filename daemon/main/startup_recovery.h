@@ -1,12 +1,12 @@
-/* Startup recovery of segments and raw captures that an earlier run left open (.partial). What is
- * whole is copied to a sealed file under the final name. The original is then deleted if only its
- * end was torn. If it has anything else that is not in the copy, it is renamed to .damaged and
- * kept. Only a file with no more than a header is deleted without a copy.
+/* Startup recovery of segments that an earlier run left open (.partial). What is whole is copied to
+ * a sealed file under the final name. The original is then deleted if only its end was torn. If it
+ * has anything else that is not in the copy, it is renamed to .damaged and kept. Only a file with
+ * no more than a header is deleted without a copy.
  *
  * A power cut may leave a file without its header, or with old data of another one. Such a file is
  * treated like the others if another file of its recording is ours (segment_owner.h), or if a chunk
- * or block in it names its recording. Otherwise nothing proves that it is ours, and it is left
- * alone, even if it is empty. */
+ * in it names its recording. Otherwise nothing proves that it is ours, and it is left alone, even
+ * if it is empty. */
 #ifndef BC_DAEMON_MAIN_STARTUP_RECOVERY_H
 #define BC_DAEMON_MAIN_STARTUP_RECOVERY_H
 

@@ -593,8 +593,6 @@ static void on_source_end(void *context, int status, const char *what)
 			s->options.source->name, what);
 	}
 	s->has_source_ended = true;
-	if (s->options.source->is_cut_off)
-		bc_decoder_stop(s->decoder);
 	if (s->state == SESSION_RUNNING)
 		s->state = SESSION_STOPPING;
 	finish_decoder(s);

@@ -1,6 +1,5 @@
-/* Lists the directory, sorts the files by age, and deletes the oldest sealed segments, each with
- * its raw capture, until every rule holds. Usage is summed once from the list and adjusted after
- * each deletion.
+/* Lists the directory, sorts the files by age, and deletes the oldest sealed segments until every
+ * rule holds. Usage is summed once from the list and adjusted after each deletion.
  *
  * The directory is the only state, so files of earlier runs count too, and files that are added or
  * deleted from outside are noticed. A failed deletion ends the check: newer files must not be
@@ -274,36 +273,17 @@ static bool lacks_free(const struct usage *usage, const struct bc_retention_rule
 	return usage->inodes == 0 || (usage->is_free_known && usage->free < rules->keep_free_bytes);
 }
 
-/* Whether the files of one number can be deleted: some are sealed, none is open or torn. */
-static bool is_deletable(const struct bc_segment_entry *pair, size_t count)
+/* Whether the file at `i` is a sealed segment that is not open, too. */
+static bool is_deletable(const struct bc_segment_list *list, size_t i)
 {
-	bool is_sealed = false;
+	const struct bc_segment_entry *entry = &list->entries[i];
+	const struct bc_segment_entry *next = i + 1 < list->count ? entry + 1 : NULL;
 
-	for (size_t i = 0; i < count; i++) {
-		if (pair[i].name.is_partial)
-			return false;
-		is_sealed = is_sealed || pair[i].name.damaged == 0;
-	}
-	return is_sealed;
-}
-
-/* What deleting the files of one number frees. */
-static uint64_t bytes_freed(const struct bc_segment_entry *pair, size_t count)
-{
-	uint64_t bytes = 0;
-
-	for (size_t i = 0; i < count; i++)
-		if (pair[i].name.damaged == 0 && pair[i].links <= 1)
-			bytes += pair[i].disk_bytes;
-	return bytes;
-}
-
-static bool has_other_links(const struct bc_segment_entry *pair, size_t count)
-{
-	for (size_t i = 0; i < count; i++)
-		if (pair[i].name.damaged == 0 && pair[i].links <= 1)
-			return false;
-	return true;
+	if (entry->name.is_partial || entry->name.damaged != 0)
+		return false;
+	return next == NULL || !next->name.is_partial ||
+	       next->name.segment != entry->name.segment ||
+	       strcmp(next->name.recording, entry->name.recording) != 0;
 }
 
 static bool is_in_progress(
@@ -312,9 +292,9 @@ static bool is_in_progress(
 	return check->recording != NULL && strcmp(entry->name.recording, check->recording) == 0;
 }
 
-/* Returns the rule for which these files must be deleted, or NULL. */
+/* Returns the rule for which this segment must be deleted, or NULL. */
 static const char *rule_for(struct usage *usage, const struct bc_retention_check *check,
-	const struct bc_segment_entry *pair, size_t count)
+	const struct bc_segment_entry *entry)
 {
 	const struct bc_retention_rules *rules = check->rules;
 
@@ -322,16 +302,16 @@ static const char *rule_for(struct usage *usage, const struct bc_retention_check
 		return "files";
 	if (rules->max_use_bytes != 0 && usage->used > rules->max_use_bytes)
 		return "max_use";
-	if (rules->max_age_ns != 0 && pair->age_ns > rules->max_age_ns)
+	if (rules->max_age_ns != 0 && entry->age_ns > rules->max_age_ns)
 		return "max_age";
 	if (!lacks_free(usage, rules))
 		return NULL;
-	if (has_other_links(pair, count)) {
-		usage->linked += count;
+	if (entry->links > 1) {
+		usage->linked++;
 		return NULL;
 	}
 	/* Without its first segments, the recording has lost something, and gained nothing. */
-	bool is_spared = usage->waits || (usage->is_slow && is_in_progress(check, pair));
+	bool is_spared = usage->waits || (usage->is_slow && is_in_progress(check, entry));
 	usage->has_more = usage->has_more || is_spared;
 	return is_spared ? NULL : "keep_free";
 }
@@ -354,26 +334,6 @@ static bool delete_file(struct bc_retention_state *state, int dir_fd,
 	return true;
 }
 
-/* Deletes the sealed files of one number: a segment and its raw capture. */
-static bool delete_pair(struct bc_retention_state *state, struct usage *usage, int dir_fd,
-	struct bc_segment_entry *pair, size_t count, const char *rule,
-	struct bc_thread_health *health)
-{
-	for (size_t i = 0; i < count; i++) {
-		if (pair[i].name.damaged != 0)
-			continue;
-		if (!delete_file(state, dir_fd, &pair[i], rule, health))
-			return false;
-		usage->files -= pair[i].format == BC_FORMAT_SEGMENT;
-		usage->used = subtract(usage->used, pair[i].bytes);
-		if (pair[i].links > 1)
-			continue;
-		usage->free += pair[i].disk_bytes;
-		usage->inodes += usage->inodes != UINT64_MAX;
-	}
-	return true;
-}
-
 static struct usage usage_of(const struct bc_segment_list *list)
 {
 	struct usage usage = {.files = 0};
@@ -387,56 +347,40 @@ static struct usage usage_of(const struct bc_segment_list *list)
 	return usage;
 }
 
-/* Returns the end of the files of one number: a segment, its raw capture, damaged ones. */
-static size_t end_of_number(const struct bc_segment_list *list, size_t first)
+/* Reads the header of a segment that the listing has not. What is foreign no longer counts. */
+static bool is_ours(struct usage *usage, int dir_fd, const struct bc_segment_entry *entry)
 {
-	const struct bc_segment_name *name = &list->entries[first].name;
-	size_t end = first + 1;
-
-	while (end < list->count && list->entries[end].name.segment == name->segment &&
-		strcmp(list->entries[end].name.recording, name->recording) == 0)
-		end++;
-	return end;
-}
-
-/* Reads the headers that the listing has not. What is foreign no longer counts. Returns whether all
- * files of one number are ours. */
-static bool are_ours(
-	struct usage *usage, int dir_fd, const struct bc_segment_entry *pair, size_t count)
-{
-	bool is_ours = true;
-
-	for (size_t i = 0; i < count; i++) {
-		if (bc_is_own_entry(&pair[i], dir_fd))
-			continue;
-		usage->files -= bc_is_segment_entry(&pair[i]);
-		usage->used = subtract(usage->used, pair[i].bytes);
-		is_ours = false;
-	}
-	return is_ours;
+	if (bc_is_own_entry(entry, dir_fd))
+		return true;
+	usage->files--;
+	usage->used = subtract(usage->used, entry->bytes);
+	return false;
 }
 
 static void delete_oldest(struct bc_retention *r, struct bc_retention_state *state,
-	struct usage *usage, struct bc_segment_list *list, const struct bc_retention_check *check)
+	struct usage *usage, const struct bc_segment_list *list,
+	const struct bc_retention_check *check)
 {
-	size_t next;
-
-	for (size_t i = 0; i < list->count; i = next) {
-		struct bc_segment_entry *first = &list->entries[i];
-		next = end_of_number(list, i);
-		if (!is_deletable(first, next - i))
+	for (size_t i = 0; i < list->count; i++) {
+		const struct bc_segment_entry *entry = &list->entries[i];
+		if (!is_deletable(list, i))
 			continue;
-		const char *rule = rule_for(usage, check, first, next - i);
+		const char *rule = rule_for(usage, check, entry);
 		if (rule == NULL && lacks_free(usage, check->rules) && !usage->has_more)
 			continue; /* passed over */
 		if (rule == NULL)
 			break;
-		if (!are_ours(usage, check->dir_fd, first, next - i))
+		if (!is_ours(usage, check->dir_fd, entry))
 			continue;
-		uint64_t freed = bytes_freed(first, next - i);
-		if (!delete_pair(state, usage, check->dir_fd, first, next - i, rule, check->health))
+		if (!delete_file(state, check->dir_fd, entry, rule, check->health))
 			break; /* never delete newer files instead */
-		add_unshown(r, freed, check->boot_ns);
+		usage->files--;
+		usage->used = subtract(usage->used, entry->bytes);
+		if (entry->links <= 1) {
+			usage->free += entry->disk_bytes;
+			usage->inodes += usage->inodes != UINT64_MAX;
+			add_unshown(r, entry->disk_bytes, check->boot_ns);
+		}
 		if (r->is_slow)
 			r->slow_at_ns = check->boot_ns;
 		usage->waits = usage->waits || r->is_slow;

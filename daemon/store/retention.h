@@ -1,9 +1,8 @@
-/* Retention: deletes the oldest sealed segments, with their raw captures, until the space rules
- * hold. It considers all recordings in the directory, including those of earlier runs, but never
- * deletes an open, torn or damaged file, and neither deletes nor counts a foreign one
- * (daemon/store/segment_list.h). The order is that of the recordings' sequence numbers, not of the
- * clock, unless a number is unknown. Each check lists the directory, so do not check for every
- * write. Writer thread only.
+/* Retention: deletes the oldest sealed segments until the space rules hold. It considers all
+ * recordings in the directory, including those of earlier runs, but never deletes an open, torn or
+ * damaged file, and neither deletes nor counts a foreign one (daemon/store/segment_list.h). The
+ * order is that of the recordings' sequence numbers, not of the clock, unless a number is unknown.
+ * Each check lists the directory, so do not check for every write. Writer thread only.
  *
  * The free space that a file system reports may lag behind (btrfs, ZFS), or never grow (a reader
  * holds the file open, a snapshot has it). So what was deleted counts as free for up to a minute.
@@ -70,7 +69,7 @@ struct bc_retention_check {
 };
 
 struct bc_retention_state {
-	uint64_t used_bytes; /* of all segments and raw captures, after deleting */
+	uint64_t used_bytes; /* of all segments, after deleting */
 	uint64_t segments;
 	bool is_free_unknown; /* the file system does not tell */
 	uint64_t free_bytes;  /* of the file system, to an unprivileged user; as it says */

@@ -54,17 +54,7 @@ static int append_entry(
 
 void bc_segment_entry_name(char out[BC_SEGMENT_NAME_MAX], const struct bc_segment_entry *entry)
 {
-	if (entry->format == BC_FORMAT_SEGMENT)
-		bc_segment_name_write(out, &entry->name);
-	else
-		bc_raw_name_write(out, &entry->name, entry->format);
-}
-
-static bool read_name(struct bc_segment_entry *entry, const char *file)
-{
-	entry->format = BC_FORMAT_SEGMENT;
-	return bc_segment_name_read(&entry->name, file) ||
-	       bc_raw_name_read(&entry->name, &entry->format, file);
+	bc_segment_name_write(out, &entry->name);
 }
 
 static int compare_names(const void *a, const void *b)
@@ -72,9 +62,6 @@ static int compare_names(const void *a, const void *b)
 	const struct bc_segment_entry *x = a;
 	const struct bc_segment_entry *y = b;
 
-	if (x->name.segment == y->name.segment && x->format != y->format &&
-		strcmp(x->name.recording, y->name.recording) == 0)
-		return x->format < y->format ? -1 : 1;
 	return bc_segment_name_compare(&x->name, &y->name);
 }
 
@@ -180,8 +167,7 @@ static void find_owner(struct lookup *l, struct bc_segment_entry *entry, struct 
 		now->sequence = l->ours->sequence;
 		now->is_assumed = true;
 	} else {
-		now->owner = bc_segment_owner_check(
-			&header, l->dir_fd, file, &entry->name, entry->format);
+		now->owner = bc_segment_owner_check(&header, l->dir_fd, file, &entry->name);
 		now->sequence = now->owner == 0 ? header.sequence : 0;
 		l->reads_left -= is_optional;
 	}
@@ -288,7 +274,7 @@ bool bc_is_own_entry(const struct bc_segment_entry *entry, int dir_fd)
 
 	bc_segment_entry_name(file, entry);
 	return !entry->is_assumed ||
-	       bc_segment_owner_check(&header, dir_fd, file, &entry->name, entry->format) == 0;
+	       bc_segment_owner_check(&header, dir_fd, file, &entry->name) == 0;
 }
 
 void bc_segment_list_adopt(
@@ -331,7 +317,7 @@ int bc_segments_list(struct bc_segment_list *list, int dir_fd, struct bc_known_f
 	}
 	for (struct dirent *item; rc == 0 && (item = readdir(dir)) != NULL;) {
 		struct bc_segment_entry entry = {.sequence = 0};
-		if (read_name(&entry, item->d_name) && load_status(&entry, dir_fd))
+		if (bc_segment_name_read(&entry.name, item->d_name) && load_status(&entry, dir_fd))
 			rc = append_entry(list, &capacity, &entry);
 	}
 	closedir(dir);

@@ -1,6 +1,6 @@
-/* The files of a directory that are buscapd's: segments and raw captures, of all recordings. They
- * are recognized by their headers (formats/segment/segment_owner.h). What only has the name of such
- * a file is foreign. */
+/* The files of a directory that are buscapd's: the segments of all recordings. They are recognized
+ * by their headers (formats/segment/segment_owner.h). What only has the name of such a file is
+ * foreign. */
 #ifndef BC_DAEMON_STORE_SEGMENT_LIST_H
 #define BC_DAEMON_STORE_SEGMENT_LIST_H
 
@@ -20,7 +20,6 @@ struct bc_known_files {
 
 struct bc_segment_entry {
 	struct bc_segment_name name;
-	enum bc_format format; /* BC_FORMAT_SEGMENT, or a raw capture's form */
 	uint64_t bytes;
 	uint64_t disk_bytes; /* what deleting it frees, if it has no other link */
 	uint64_t links;
@@ -45,16 +44,15 @@ struct bc_segment_list {
 /* Whether it is a segment, sealed or open, and not kept as damaged. */
 static inline bool bc_is_segment_entry(const struct bc_segment_entry *entry)
 {
-	return entry->format == BC_FORMAT_SEGMENT && entry->name.damaged == 0;
+	return entry->name.damaged == 0;
 }
 
 /* Writes the file name of an entry. */
 void bc_segment_entry_name(char out[BC_SEGMENT_NAME_MAX], const struct bc_segment_entry *entry);
 
-/* Lists the segments and raw captures of a directory: by the order of their recordings, then by
- * id, then by number. The files of a recording are adjacent. A raw capture follows its segment.
- * Foreign files come last, in the same order. `known` may be NULL. Returns 0, or a negative errno
- * with an empty list. */
+/* Lists the segments of a directory: by the order of their recordings, then by id, then by number.
+ * The files of a recording are adjacent. Foreign files come last, in the same order. `known` may be
+ * NULL. Returns 0, or a negative errno with an empty list. */
 int bc_segments_list(
 	struct bc_segment_list *list, int dir_fd, struct bc_known_files *known) BC_MUST_CHECK;
 

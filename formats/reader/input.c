@@ -53,8 +53,6 @@ static int use_given(const struct bc_input *in, struct bc_probe *probe, enum bc_
 
 	if (bc_format_info(given)->is_text && !is_segment && begins_as_foreign(in, probe))
 		return -EINVAL;
-	if (probe->is_capture && probe->format == BC_FORMAT_UNKNOWN)
-		return -EINVAL;
 	if (is_segment && given != BC_FORMAT_SEGMENT) {
 		if (probe->packing != BC_PACKING_NONE) {
 			snprintf(probe->err, sizeof(probe->err),
@@ -68,7 +66,6 @@ static int use_given(const struct bc_input *in, struct bc_probe *probe, enum bc_
 		/* No intact header was found, but its LZ4 frames. */
 		probe->packing = BC_PACKING_NONE;
 	}
-	probe->is_capture &= probe->format == given;
 	probe->format = given;
 	return 0;
 }
@@ -90,12 +87,10 @@ static int read_head(
 		bool is_known = bc_probe(probe, in->packed, in->end, n == 0, window_log);
 		if (given != BC_FORMAT_UNKNOWN) {
 			/* The format is given, so a few bytes show whether the input is compressed.
-			 * But whether LZ4 is around a segment must be known, and a raw capture must
-			 * still be recognized, regardless of the format given. */
+			 * But whether LZ4 is around a segment must be known. */
 			if (n != 0 && !is_known &&
 				(given == BC_FORMAT_SEGMENT ||
-					!bc_packing_is_certain(in->packed, in->end) ||
-					bc_may_be_capture(in->packed, in->end)))
+					!bc_packing_is_certain(in->packed, in->end)))
 				continue;
 			return use_given(in, probe, given);
 		}
@@ -263,12 +258,6 @@ int bc_input_segments(struct bc_input *in, struct bc_segment_reader **reader)
 {
 	if (in->unpacker != NULL)
 		return bc_segment_reader_open(reader, bc_input_stream(in), NULL, 0);
-	return bc_segment_reader_open(
-		reader, in->stream, in->packed + in->start, in->end - in->start);
-}
-
-int bc_input_capture(struct bc_input *in, struct bc_segment_reader **reader)
-{
 	return bc_segment_reader_open(
 		reader, in->stream, in->packed + in->start, in->end - in->start);
 }

@@ -4,7 +4,6 @@
  *     bc_input_open()                       reads as much of the file as detection needs
  *     bc_input_read() ...                   plain formats: the decompressed bytes
  *     bc_input_segments()                   segments: a reader of chunks instead
- *     bc_input_capture()                    raw captures: a reader of blocks instead
  *     bc_input_close() */
 #ifndef BC_FORMATS_READER_INPUT_H
 #define BC_FORMATS_READER_INPUT_H
@@ -53,9 +52,5 @@ uint64_t bc_input_position(const struct bc_input *input);
 /* Creates a segment reader for an input of format BC_FORMAT_SEGMENT. Returns 0 or -ENOMEM. Close
  * the reader before the input. */
 int bc_input_segments(struct bc_input *input, struct bc_segment_reader **reader) BC_MUST_CHECK;
-
-/* Creates a reader for an input that is a raw capture, with its tables; bc_input_read() returns
- * only the captured bytes. Returns 0 or -ENOMEM. Close the reader before the input. */
-int bc_input_capture(struct bc_input *input, struct bc_segment_reader **reader) BC_MUST_CHECK;
 
 #endif

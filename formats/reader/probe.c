@@ -11,7 +11,6 @@
 #include "formats/bus/sample.h"
 #include "formats/reader/foreign.h"
 #include "formats/reader/probe_text.h"
-#include "formats/segment/raw_capture.h"
 #include "formats/segment/segment.h"
 #include "formats/segment/segment_header.h"
 
@@ -91,82 +90,44 @@ static bool is_torn_bcp1(const uint8_t *head, size_t bytes)
 	return bytes >= 4 && bytes < BC_BCP1_HEADER_BYTES && memcmp(head, "BCP1", 4) == 0;
 }
 
-/* Whether a whole header of a segment, chunk or raw block starts here; sets *form to its format.
- * `piece` must have room for a chunk and for a block. */
-static bool is_item(const uint8_t *in, size_t bytes, void *piece, enum bc_format *form)
+/* Whether a whole header of a segment or chunk starts here. */
+static bool is_item(const uint8_t *in, size_t bytes, struct bc_chunk *chunk)
 {
 	struct bc_segment_header header;
-	struct bc_raw_block *block = piece;
 	size_t length;
 
-	*form = BC_FORMAT_SEGMENT;
 	if ((length = bc_chunk_header_bytes(in)) != 0)
-		return length <= bytes && bc_chunk_header_read(piece, in, length);
-	if ((length = bc_segment_header_bytes(in)) != 0)
-		return length <= bytes && bc_segment_header_read(&header, in, length);
-	if ((length = bc_raw_header_bytes(in)) != 0)
-		return length <= bytes && bc_raw_header_read(&header, form, in, length);
-	if ((length = bc_raw_table_bytes(in)) == 0 || length > bytes ||
-		!bc_raw_table_read(block, in, length))
-		return false;
-	*form = block->form;
-	return true;
+		return length <= bytes && bc_chunk_header_read(chunk, in, length);
+	length = bc_segment_header_bytes(in);
+	return length != 0 && length <= bytes && bc_segment_header_read(&header, in, length);
 }
 
-/* Searches for the first whole header of a segment or raw capture anywhere in the head, because the
- * start may be damaged. Returns BC_FORMAT_SEGMENT, the form of the raw capture, or
- * BC_FORMAT_UNKNOWN. */
-static enum bc_format find_item(const uint8_t *head, size_t bytes, bool is_raw)
+/* Searches for a whole header anywhere in the head, because the start may be damaged. */
+static bool has_segment_item(const uint8_t *head, size_t bytes)
 {
-	enum bc_format form;
-	void *piece = NULL;
+	struct bc_chunk *chunk = NULL;
 	bool found = false;
 
 	for (size_t at = 0; !found && at + BC_SKIPPABLE_BYTES <= bytes; at++) {
 		if ((bc_le32(head + at) & ~7u) != BC_MAGIC_SEGMENT_HEADER)
 			continue;
-		if (piece == NULL)
-			piece = malloc(sizeof(union {
-				struct bc_chunk c;
-				struct bc_raw_block b;
-			}));
-		found = piece != NULL && is_item(head + at, bytes - at, piece, &form) &&
-			is_raw == (form != BC_FORMAT_SEGMENT);
+		if (chunk == NULL)
+			chunk = malloc(sizeof(*chunk));
+		found = chunk != NULL && is_item(head + at, bytes - at, chunk);
 	}
-	free(piece);
-	return found ? form : BC_FORMAT_UNKNOWN;
+	free(chunk);
+	return found;
 }
 
-static bool has_segment_item(const uint8_t *head, size_t bytes)
-{
-	return find_item(head, bytes, false) == BC_FORMAT_SEGMENT;
-}
-
-/* Whether the bytes are an empty frame followed by a header with this magic, or the start of
- * one. */
-static bool starts_with_magic(uint32_t header_magic, const uint8_t *head, size_t bytes)
+/* Whether the bytes are an empty frame followed by a segment header, or the start of one. */
+static bool starts_as_segment(const uint8_t *head, size_t bytes)
 {
 	if (bytes < BC_EMPTY_FRAME_BYTES || memcmp(head, bc_empty_frame, BC_EMPTY_FRAME_BYTES) != 0)
 		return false;
 	size_t rest = bytes - BC_EMPTY_FRAME_BYTES;
 	uint8_t magic[4];
-	bc_write_le32(magic, header_magic);
+	bc_write_le32(magic, BC_MAGIC_SEGMENT_HEADER);
 	return memcmp(head + BC_EMPTY_FRAME_BYTES, magic, rest < 4 ? rest : 4) == 0;
-}
-
-static bool starts_as_segment(const uint8_t *head, size_t bytes)
-{
-	return starts_with_magic(BC_MAGIC_SEGMENT_HEADER, head, bytes);
-}
-
-static bool starts_as_capture(const uint8_t *head, size_t bytes)
-{
-	return starts_with_magic(BC_MAGIC_RAW_HEADER, head, bytes);
-}
-
-bool bc_may_be_capture(const uint8_t *head, size_t bytes)
-{
-	return bytes < BC_PROBE_BYTES && starts_as_capture(head, bytes);
 }
 
 /* Physical addresses of 64-bit machines have up to 52 bits. So may 12-byte records that are read as
@@ -276,29 +237,6 @@ static bool probe_bytes(struct bc_probe *probe, const uint8_t *head, size_t byte
 	return true;
 }
 
-/* Examines `n` decompressed bytes from the start of a file. */
-static bool probe_inner(struct bc_probe *probe, const uint8_t *inner, size_t n, bool is_all)
-{
-	if (find_item(inner, n, true) == BC_FORMAT_UNKNOWN)
-		return probe_bytes(probe, inner, n, is_all);
-	probe->is_capture = true;
-	snprintf(probe->err, sizeof(probe->err),
-		"a raw capture compressed with %s; decompress it first",
-		bc_packing_name(probe->packing));
-	return true;
-}
-
-/* Whether the bytes have an intact header of a raw capture or of one of its blocks. */
-static bool probe_capture(struct bc_probe *probe, const uint8_t *head, size_t bytes)
-{
-	enum bc_format form = find_item(head, bytes, true);
-
-	if (form == BC_FORMAT_UNKNOWN)
-		return false;
-	*probe = (struct bc_probe){.format = form, .packing = BC_PACKING_LZ4, .is_capture = true};
-	return true;
-}
-
 bool bc_probe(
 	struct bc_probe *probe, const uint8_t *head, size_t bytes, bool is_all, unsigned window_log)
 {
@@ -306,10 +244,6 @@ bool bc_probe(
 	bool is_plain = packing == BC_PACKING_NONE || starts_as_segment(head, bytes);
 
 	memset(probe, 0, sizeof(*probe));
-	if ((is_plain || starts_as_capture(head, bytes)) && probe_capture(probe, head, bytes))
-		return true;
-	if (!is_all && bc_may_be_capture(head, bytes))
-		return false;
 	if (is_plain)
 		return probe_bytes(probe, head, bytes < PLAIN_BYTES ? bytes : PLAIN_BYTES,
 			is_all && bytes <= PLAIN_BYTES);
@@ -327,14 +261,13 @@ bool bc_probe(
 	else if (n < 0)
 		snprintf(probe->err, sizeof(probe->err), "out of memory");
 	else
-		is_certain = probe_inner(probe, inner, (size_t)n, is_over && n < PLAIN_BYTES);
+		is_certain = probe_bytes(probe, inner, (size_t)n, is_over && n < PLAIN_BYTES);
 	free(inner);
-	if (n < 0 || !is_certain || probe->format == BC_FORMAT_SEGMENT || probe->is_capture)
+	if (n < 0 || !is_certain || probe->format == BC_FORMAT_SEGMENT)
 		return is_certain;
-	/* The LZ4 frames may be those of a segment or raw capture whose start is damaged. This is
-	 * examined last, because compression may also store the bytes of a whole one as they are.
-	 */
-	if (!probe_capture(probe, head, bytes) && has_segment_item(head, bytes))
+	/* The LZ4 frames may be those of a segment whose start is damaged. This is examined last,
+	 * because compression may also store the bytes of a whole one as they are. */
+	if (has_segment_item(head, bytes))
 		*probe = (struct bc_probe){.format = BC_FORMAT_SEGMENT};
 	return true;
 }

@@ -5,9 +5,7 @@
  * exactly one fits. The detection never guesses.
  *
  * The LZ4 frames of a segment belong to its format: its compression is what is around it, usually
- * none. A raw capture (formats/segment/raw_capture.h) has the format of the captured bytes, in LZ4
- * frames, and is_capture is set. One that is compressed again can't be read: its format is unknown.
- */
+ * none. */
 #ifndef BC_FORMATS_READER_PROBE_H
 #define BC_FORMATS_READER_PROBE_H
 
@@ -25,7 +23,6 @@
 struct bc_probe {
 	enum bc_format format;   /* BC_FORMAT_UNKNOWN: see `err` */
 	enum bc_packing packing; /* its compression */
-	bool is_capture;         /* a raw capture */
 	bool is_foreign;         /* unknown format: `err` says what it is and what to do */
 	char err[200];           /* unknown format: the reason, as a clause */
 };
@@ -35,8 +32,5 @@ struct bc_probe {
  * *probe is final, or false if more bytes could change it (never with BC_PROBE_BYTES or is_all). */
 bool bc_probe(struct bc_probe *probe, const uint8_t *head, size_t bytes, bool is_all,
 	unsigned window_log);
-
-/* Whether the bytes start like a raw capture but are too few to show its form. */
-bool bc_may_be_capture(const uint8_t *head, size_t bytes);
 
 #endif

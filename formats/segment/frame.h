@@ -1,5 +1,5 @@
-/* The frames that segments and raw captures consist of: LZ4 frames with data, skippable frames with
- * everything else, and XXH3-64 checksums. docs/segment-format.md specifies them.
+/* The frames that segments consist of: LZ4 frames with data, skippable frames with everything else,
+ * and XXH3-64 checksums. docs/segment-format.md specifies them.
  *
  * A data frame has one independent block and the content size, but no LZ4 checksums, because the
  * chunk header has a better one. Any LZ4 program can decode it. Block checksums would require a

@@ -15,20 +15,20 @@
 #include "formats/segment/recording_end.h"
 #include "formats/segment/segment_index.h"
 
-/* How recovery works: survey() reads the input once and lists its whole pieces. The mode selects
- * from this list. write_copy() then reads the selected pieces again and copies them. Two passes,
- * because salvage must sort the pieces before it writes any, and a list entry of 48 bytes is all
- * that is kept per piece. */
+/* How recovery works: survey() reads the input once and lists its whole chunks. The mode selects
+ * from this list. write_copy() then reads the selected chunks again and copies them. Two passes,
+ * because salvage must sort the chunks before it writes any, and a list entry of 48 bytes is all
+ * that is kept per chunk. */
 
 #define DAY_NS (86400 * UINT64_C(1000000000))
 
-/* A whole chunk or block of the input. */
+/* A whole chunk of the input. */
 struct place {
 	uint64_t offset;
 	uint64_t bytes;
-	uint64_t first; /* its first record; block: its offset in the stream */
-	uint64_t count; /* of records; block: of the bytes that it covers */
-	uint64_t hash;  /* of its contents */
+	uint64_t first; /* its first record */
+	uint64_t count; /* of records */
+	uint64_t hash;  /* of its records */
 	uint32_t number;
 };
 
@@ -36,27 +36,24 @@ struct recovery {
 	struct bc_recovered *result;
 	struct bc_segment_reader *reader;
 	uint64_t size; /* of the input */
-	bool is_raw;
 	struct bc_chunk *chunk;
-	struct bc_raw_block *block;
-	uint8_t *encoded; /* the piece in the output */
+	uint8_t *encoded; /* the chunk in the output */
 	struct bc_chunk_pages *pages;
-	/* Identity of the file, from its header or, without one, its first whole piece. */
+	/* Identity of the file, from its header or, without one, its first whole chunk. */
 	bool has_header;
 	struct bc_segment_header header;
 	json_t *json; /* the same with all members, if it is copied; otherwise NULL */
 	bool has_identity;
 	uint64_t tag;
 	uint32_t segment;
-	enum bc_format form; /* of a raw capture */
 	struct place *places;
 	size_t count;
 	size_t capacity;
 	size_t tail_count;      /* number of places before the first damage */
 	bool is_broken;         /* the tail has ended */
-	bool is_damaged;        /* damage since the last piece, or since the start */
+	bool is_damaged;        /* damage since the last chunk, or since the start */
 	uint64_t index_damages; /* places where only the index or page summary is damaged */
-	uint64_t next_record;   /* expected next; raw capture: offset in the stream */
+	uint64_t next_record;   /* expected next */
 	uint32_t next_number;
 	/* While writing: the counts of the last chunk written, and the records missing so far. */
 	bool has_lost;
@@ -73,18 +70,13 @@ static void add_damage(struct recovery *r, const struct bc_segment_damage *damag
 	r->result->damaged_bytes += damage->bytes;
 }
 
-static void add_bad_piece(
+static void add_bad_chunk(
 	struct recovery *r, const struct place *place, uint64_t bytes, const char *what)
 {
 	struct bc_segment_damage damage = {.offset = place->offset, .bytes = bytes};
 
-	if (r->is_raw)
-		snprintf(damage.what, sizeof(damage.what),
-			"a block (%" PRIu32 " bytes of the stream) %s", r->block->bytes, what);
-	else
-		snprintf(damage.what, sizeof(damage.what),
-			"chunk %" PRIu32 " (%" PRIu64 " records) %s", place->number, place->count,
-			what);
+	snprintf(damage.what, sizeof(damage.what), "chunk %" PRIu32 " (%" PRIu64 " records) %s",
+		place->number, place->count, what);
 	add_damage(r, &damage);
 }
 
@@ -116,81 +108,57 @@ static int add_place(struct recovery *r, const struct place *place)
 	return 0;
 }
 
-/* The place of the piece that was read last. */
+/* The place of the chunk that was read last. */
 static struct place place_of(const struct recovery *r)
 {
 	const struct bc_chunk_info *info = &r->chunk->info;
-	struct place place = {.offset = bc_segment_reader_offset(r->reader)};
-	size_t table_bytes;
 
-	if (r->is_raw) {
-		bc_segment_reader_encoded(r->reader, &table_bytes);
-		place.bytes = table_bytes + r->block->frame_bytes;
-		place.first = r->block->offset;
-		place.count = bc_raw_block_span(r->block);
-		place.hash = r->block->hash;
-		return place;
-	}
-	place.bytes = bc_chunk_encoded_bytes(info);
-	place.first = info->first_record;
-	place.count = info->records;
-	place.hash = info->records_hash;
-	place.number = info->number;
-	return place;
+	return (struct place){
+		.offset = bc_segment_reader_offset(r->reader),
+		.bytes = bc_chunk_encoded_bytes(info),
+		.first = info->first_record,
+		.count = info->records,
+		.hash = info->records_hash,
+		.number = info->number,
+	};
 }
 
-static uint64_t missing_before(const struct recovery *r, const struct place *place)
-{
-	if (!r->is_raw)
-		return bc_chunk_missing(r->chunk, r->next_record);
-	return place->first > r->next_record ? place->first - r->next_record : 0;
-}
-
-/* Returns what is wrong with the place of a piece, or NULL. */
+/* Returns what is wrong with the place of the current chunk, or NULL. */
 static const char *check_place(const struct recovery *r, const struct place *place)
 {
-	if (place->first < r->next_record || (!r->is_raw && place->number < r->next_number))
+	if (place->first < r->next_record || place->number < r->next_number)
 		return "is a duplicate or out of order";
-	if (missing_before(r, place) != 0)
-		return r->is_raw ? "follows bytes that are missing"
-				 : "follows records that are missing";
-	if (!r->is_raw && place->number > r->next_number)
+	if (bc_chunk_missing(r->chunk, r->next_record) != 0)
+		return "follows records that are missing";
+	if (place->number > r->next_number)
 		return "follows chunks that are missing";
 	return NULL;
 }
 
-/* Without a header, only the first record number of the first segment is known. That of a raw
- * capture's stream is never known. */
+/* Without a header, only the first record number of the first segment is known. */
 static void identify(struct recovery *r, const struct place *place)
 {
-	if (r->is_raw && r->count == 0) {
-		r->next_record = place->first;
-		r->form = r->block->form;
-	}
 	if (r->has_identity)
 		return;
 	r->has_identity = true;
-	r->tag = r->is_raw ? r->block->recording_tag : r->chunk->info.recording_tag;
-	r->segment = r->is_raw ? 0 : r->chunk->info.segment;
-	if (!r->is_raw)
-		r->next_record = r->segment == 0 ? 0 : place->first;
+	r->tag = r->chunk->info.recording_tag;
+	r->segment = r->chunk->info.segment;
+	r->next_record = r->segment == 0 ? 0 : place->first;
 }
 
 static bool is_foreign(const struct recovery *r)
 {
-	if (r->is_raw)
-		return r->block->recording_tag != r->tag;
 	return r->chunk->info.recording_tag != r->tag || r->chunk->info.segment != r->segment;
 }
 
-static int survey_piece(struct recovery *r)
+static int survey_chunk(struct recovery *r)
 {
 	struct place place = place_of(r);
 	struct bc_recording_end end;
 
 	identify(r, &place);
 	if (is_foreign(r)) {
-		add_bad_piece(r, &place, place.bytes, "is another file's");
+		add_bad_chunk(r, &place, place.bytes, "is another file's");
 		r->is_broken = true;
 		return 0;
 	}
@@ -198,9 +166,9 @@ static int survey_piece(struct recovery *r)
 	if (error != NULL) {
 		r->is_broken = true;
 		if (!r->is_damaged)
-			add_bad_piece(r, &place, 0, error);
+			add_bad_chunk(r, &place, 0, error);
 	}
-	/* Damage before the first piece does not end the tail: nothing is lost. */
+	/* Damage before the first chunk does not end the tail: nothing is lost. */
 	if (r->is_damaged && r->count != 0)
 		r->is_broken = true;
 	r->is_damaged = false;
@@ -208,7 +176,7 @@ static int survey_piece(struct recovery *r)
 		r->next_record = place.first + place.count;
 		r->next_number = place.number + 1;
 	}
-	if (!r->is_raw && bc_recording_end_find(&end, r->chunk))
+	if (bc_recording_end_find(&end, r->chunk))
 		r->result->has_end = true;
 	int rc = add_place(r, &place);
 	if (!r->is_broken)
@@ -216,13 +184,12 @@ static int survey_piece(struct recovery *r)
 	return rc;
 }
 
-/* Lists the pieces of one kind. */
-static int survey_kind(struct recovery *r)
+/* Lists the chunks. */
+static int survey_chunks(struct recovery *r)
 {
 	for (;;) {
 		int rc = 0;
-		int found = r->is_raw ? bc_raw_read(r->reader, r->block)
-				      : bc_segment_read(r->reader, r->chunk);
+		int found = bc_segment_read(r->reader, r->chunk);
 		if (found < 0)
 			return found;
 		switch ((enum bc_segment_found)found) {
@@ -231,7 +198,7 @@ static int survey_kind(struct recovery *r)
 				rc = use_header(r);
 			break;
 		case BC_FOUND_CHUNK:
-			rc = survey_piece(r);
+			rc = survey_chunk(r);
 			break;
 		case BC_FOUND_INDEX:
 			r->result->was_sealed = true;
@@ -277,8 +244,6 @@ static bool has_content(int fd, uint64_t size)
 	if ((size_t)n < sizeof(head))
 		return false;
 	size_t bytes = bc_segment_header_bytes(header);
-	if (bytes == 0)
-		bytes = bc_raw_header_bytes(header);
 	return bytes == 0 || size > BC_EMPTY_FRAME_BYTES + bytes;
 }
 
@@ -295,28 +260,16 @@ static int open_input(struct recovery *r, int in, const struct bc_progress_cb *p
 		(struct bc_input_stream){.fd = in, .wake_fd = -1, .progress = progress}, NULL, 0);
 }
 
-/* Reads the input and lists its pieces. A file that has nothing of a segment is read again as a raw
- * capture. */
+/* Reads the input and lists its chunks. */
 static int survey(struct recovery *r, int in, const struct bc_progress_cb *progress)
 {
 	struct bc_recovered *result = r->result;
 	int rc = open_input(r, in, progress);
 
 	if (rc == 0)
-		rc = survey_kind(r);
-	if (rc == 0 && !r->has_identity) {
-		const struct bc_recovered as_segment = *result;
-		memset(result, 0, sizeof(*result));
-		r->is_raw = true;
-		rc = open_input(r, in, progress);
-		if (rc == 0)
-			rc = survey_kind(r);
-		if (!r->has_identity)
-			*result = as_segment;
-	}
+		rc = survey_chunks(r);
 	if (rc != 0)
 		return rc;
-	result->is_raw = r->is_raw && r->has_identity;
 	result->has_content = has_content(in, r->size);
 	bool is_at_end = result->damages == 1 && r->is_damaged &&
 			 result->first.offset + result->first.bytes == r->size;
@@ -341,7 +294,7 @@ static int compare_places(const void *a, const void *b)
 }
 
 /* Sorts places by record and drops duplicates and overlaps. Returns the remaining number. */
-static size_t sort_places(const struct recovery *r, struct place *places, size_t count)
+static size_t sort_places(struct place *places, size_t count)
 {
 	size_t kept = 0;
 
@@ -351,14 +304,14 @@ static size_t sort_places(const struct recovery *r, struct place *places, size_t
 	for (size_t i = 0; i < count; i++) {
 		const struct place *last = kept != 0 ? &places[kept - 1] : NULL;
 		if (last != NULL && (places[i].first < last->first + last->count ||
-					    (!r->is_raw && places[i].number <= last->number)))
+					    places[i].number <= last->number))
 			continue;
 		places[kept++] = places[i];
 	}
 	return kept;
 }
 
-/* Counts the whole pieces that tail mode does not copy. */
+/* Counts the whole chunks that tail mode does not copy. */
 static void count_lost(struct recovery *r)
 {
 	uint64_t end = 0;
@@ -366,7 +319,7 @@ static void count_lost(struct recovery *r)
 	if (r->count == r->tail_count)
 		return;
 	struct place *places = r->places + r->tail_count;
-	size_t count = sort_places(r, places, r->count - r->tail_count);
+	size_t count = sort_places(places, r->count - r->tail_count);
 	if (r->tail_count != 0) {
 		const struct place *last = &r->places[r->tail_count - 1];
 		end = last->first + last->count;
@@ -379,7 +332,7 @@ static void count_lost(struct recovery *r)
 	}
 }
 
-/* Makes a header for a file whose own is damaged. The first piece has been read. */
+/* Makes a header for a file whose own is damaged. The first chunk has been read. */
 static void make_header(struct recovery *r, const struct bc_recover_options *options)
 {
 	struct bc_segment_header *header = &r->header;
@@ -389,16 +342,11 @@ static void make_header(struct recovery *r, const struct bc_recover_options *opt
 	memset(header, 0, sizeof(*header));
 	header->sequence = options->sequence;
 	header->segment = r->segment;
-	if (fallback != NULL && bc_recording_tag(fallback->recording) == r->tag) {
+	if (fallback != NULL && bc_recording_tag(fallback->recording) == r->tag)
 		snprintf(header->recording, sizeof(header->recording), "%s", fallback->recording);
-		if (r->is_raw)
-			header->segment = fallback->segment;
-	} else {
+	else
 		snprintf(header->recording, sizeof(header->recording), "unknown-%016" PRIx64,
 			r->tag);
-	}
-	if (r->is_raw)
-		return;
 	header->wall_ns = first->wall_ns;
 	header->first_tick = first->first_tick;
 	header->first_epoch = first->epoch;
@@ -538,14 +486,14 @@ static void find_gaps(struct recovery *r, struct added *added)
 			};
 }
 
-/* Reads a piece of the list again. */
+/* Reads a chunk of the list again. */
 static int read_place(struct recovery *r, const struct place *place)
 {
 	int rc = bc_segment_reader_range(r->reader, place->offset, place->offset + place->bytes);
 
 	if (rc != 0)
 		return rc;
-	rc = r->is_raw ? bc_raw_read(r->reader, r->block) : bc_segment_read(r->reader, r->chunk);
+	rc = bc_segment_read(r->reader, r->chunk);
 	if (rc < 0)
 		return rc;
 	if (rc != BC_FOUND_CHUNK)
@@ -631,39 +579,15 @@ static int append_end(
 	return rc;
 }
 
-static int write_blocks(struct recovery *r, struct bc_segment_writer *writer, size_t count)
-{
-	uint64_t next = r->places[0].first;
-
-	for (size_t i = 0; i < count; i++) {
-		const struct place *place = &r->places[i];
-		size_t table_bytes;
-		int rc = read_place(r, place);
-		if (rc != 0)
-			return rc;
-		const uint8_t *encoded = bc_segment_reader_encoded(r->reader, &table_bytes);
-		rc = bc_raw_append(writer, encoded, table_bytes + r->block->frame_bytes);
-		if (rc != 0)
-			return rc;
-		r->result->chunks++;
-		r->result->records += r->block->bytes;
-		r->result->missing += place->first - next;
-		next = place->first + place->count;
-	}
-	return 0;
-}
-
 /* Creates the copy. Its header has all members of an intact one, unless they are too long now. */
 static int create_copy(
 	struct recovery *r, struct bc_segment_writer *writer, int dir_fd, const char *name)
 {
-	enum bc_format form = r->is_raw ? r->form : BC_FORMAT_SEGMENT;
 	int rc = bc_segment_create_copy(
-		writer, dir_fd, name, BC_RECOVER_SUFFIX, &r->header, form, r->json);
+		writer, dir_fd, name, BC_RECOVER_SUFFIX, &r->header, r->json);
 
 	if (rc == -EINVAL)
-		rc = bc_segment_create_copy(
-			writer, dir_fd, name, BC_RECOVER_SUFFIX, &r->header, form, NULL);
+		rc = bc_segment_create(writer, dir_fd, name, BC_RECOVER_SUFFIX, &r->header);
 	return rc;
 }
 
@@ -692,13 +616,13 @@ static int write_copy(struct recovery *r, int dir_fd, const char *name,
 		return rc;
 	if (!r->has_header)
 		make_header(r, options);
-	else if (count != 0 && !r->is_raw && r->header.first_record == r->chunk->info.first_record)
+	else if (count != 0 && r->header.first_record == r->chunk->info.first_record)
 		rc = set_wall(r);
 	if (rc == 0)
 		rc = create_copy(r, &writer, dir_fd, name);
 	if (rc != 0)
 		return rc;
-	rc = r->is_raw ? write_blocks(r, &writer, count) : write_chunks(r, &writer, count);
+	rc = write_chunks(r, &writer, count);
 	if (rc == 0 && boot_id != NULL && writer.chunks < BC_SEGMENT_CHUNKS)
 		rc = append_end(r, &writer, count, boot_id);
 	if (rc == 0)
@@ -720,13 +644,10 @@ static int open_recovery(struct recovery *r, struct bc_recovered *result)
 	*r = (struct recovery){
 		.result = result,
 		.chunk = malloc(sizeof(*r->chunk)),
-		.block = malloc(sizeof(*r->block)),
 		.encoded = malloc(BC_CHUNK_ENCODED_MAX),
 		.pages = malloc(sizeof(*r->pages)),
 	};
-	return r->chunk != NULL && r->block != NULL && r->encoded != NULL && r->pages != NULL
-		       ? 0
-		       : -ENOMEM;
+	return r->chunk != NULL && r->encoded != NULL && r->pages != NULL ? 0 : -ENOMEM;
 }
 
 static void close_recovery(struct recovery *r)
@@ -736,18 +657,14 @@ static void close_recovery(struct recovery *r)
 	free(r->places);
 	free(r->pages);
 	free(r->encoded);
-	free(r->block);
 	free(r->chunk);
 }
 
-/* A raw capture has the number of its segment only in its header. */
 static bool is_another_file(const struct recovery *r, const struct bc_recover_options *options)
 {
 	const struct bc_segment_name *name = options->fallback;
 
-	return r->is_raw != (options->format != BC_FORMAT_SEGMENT) ||
-	       r->tag != bc_recording_tag(name->recording) ||
-	       (r->segment != name->segment && (r->has_header || !r->is_raw));
+	return r->tag != bc_recording_tag(name->recording) || r->segment != name->segment;
 }
 
 int bc_recover(struct bc_recovered *recovered, int in, int dir_fd, const char *name,
@@ -772,10 +689,10 @@ int bc_recover(struct bc_recovered *recovered, int in, int dir_fd, const char *n
 	}
 	size_t count = r.tail_count;
 	if (options->mode == BC_RECOVER_SALVAGE)
-		count = sort_places(&r, r.places, r.count);
+		count = sort_places(r.places, r.count);
 	else
 		count_lost(&r);
-	bool lacks_end = !r.is_raw && r.has_identity && !recovered->has_end;
+	bool lacks_end = r.has_identity && !recovered->has_end;
 	/* Without a whole chunk, it is still known that the recording has begun. */
 	bool is_begun = r.has_header && recovered->has_content && recovered->is_only_torn;
 	const char *boot_id = lacks_end ? options->boot_id : NULL;
@@ -867,9 +784,9 @@ int bc_recover_compare(struct bc_recovered *recovered, bool *has_all, int in, in
 	if (rc == 0)
 		rc = survey(&other, sealed, progress);
 	if (rc == 0) {
-		size_t count = sort_places(&r, r.places, r.count);
-		size_t other_count = sort_places(&other, other.places, other.count);
-		*has_all = r.tag == other.tag && r.is_raw == other.is_raw &&
+		size_t count = sort_places(r.places, r.count);
+		size_t other_count = sort_places(other.places, other.count);
+		*has_all = r.tag == other.tag &&
 			   contain_all(other.places, other_count, r.places, count);
 	}
 	close_recovery(&r);

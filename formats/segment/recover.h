@@ -1,18 +1,17 @@
-/* Recovers a torn or damaged segment or raw capture: copies its whole chunks or blocks ("pieces")
- * to a new sealed file. The input is not changed.
+/* Recovers a torn or damaged segment: copies its whole chunks to a new sealed file. The input is
+ * not changed.
  *
- * Chunks keep their record numbers, blocks their offsets. If chunks are missing, the next one gets
- * a gap (cause "damaged"), exact if the record numbers show how many records are missing. A reader
- * recognises missing blocks by their offsets.
+ * Chunks keep their record numbers. If chunks are missing, the next one gets a gap (cause
+ * "damaged"), exact if the record numbers show how many records are missing.
  *
- *   strict   copies nothing if anything is missing or damaged, except page summary, index and end
+ *   strict   copies nothing if anything is missing or damaged, except page summary and index
  *
- *   tail     copies the pieces before the first damage or missing piece; ignores a damaged header
+ *   tail     copies the chunks before the first damage or missing chunk; ignores a damaged header
  *
- *   salvage  copies every whole piece once, in the order of the recording
+ *   salvage  copies every whole chunk once, in the order of the recording
  *
  * The LZ4 frames are copied without recompression. The header is copied, including the user's
- * metadata. A damaged header is replaced by one with the data of the pieces and the file name. */
+ * metadata. A damaged header is replaced by one with the data of the chunks and the file name. */
 #ifndef BC_FORMATS_SEGMENT_RECOVER_H
 #define BC_FORMATS_SEGMENT_RECOVER_H
 
@@ -28,23 +27,22 @@
 enum bc_recover_mode { BC_RECOVER_STRICT, BC_RECOVER_TAIL, BC_RECOVER_SALVAGE };
 
 struct bc_recovered {
-	bool is_raw;            /* a raw capture */
 	bool has_content;       /* the input has more than a header */
 	bool is_only_torn;      /* the only damage is at the end of the file, which is torn or ends
-				 * in zeros: what can be read are the whole pieces */
-	uint64_t chunks;        /* written; raw capture: blocks */
-	uint64_t records;       /* written; raw capture: bytes of the stream */
-	uint64_t lost_chunks;   /* tail: whole pieces after the first damage, not copied */
+				 * in zeros: what can be read are the whole chunks */
+	uint64_t chunks;        /* written */
+	uint64_t records;       /* written */
+	uint64_t lost_chunks;   /* tail: whole chunks after the first damage, not copied */
 	uint64_t lost_records;  /* in lost_chunks */
-	uint64_t missing;       /* records, or bytes of the stream, missing between those written */
+	uint64_t missing;       /* records missing between those written */
 	uint64_t torn_records;  /* in a chunk that is torn at the end but has its header */
-	uint64_t damages;       /* places where bytes are unreadable, or where pieces are missing,
+	uint64_t damages;       /* places where bytes are unreadable, or where chunks are missing,
 				 * duplicate, out of order, or from another file */
 	uint64_t damaged_bytes; /* at these places */
 	struct bc_segment_damage first; /* the first place */
 	bool was_sealed;                /* the input had a valid index */
 	bool has_end;                   /* a chunk of the input has BC_EVENT_END */
-	bool is_written;                /* false: no whole piece, so no file was made */
+	bool is_written;                /* false: no whole chunk, so no file was made */
 };
 
 /* The copy is named `name` + BC_RECOVER_SUFFIX while it is written. If the process is killed, this
@@ -54,13 +52,12 @@ struct bc_recovered {
 struct bc_recover_options {
 	enum bc_recover_mode mode;
 	/* If the header is damaged, supplies the recording's id, provided that it matches the
-	 * pieces. May be NULL. */
+	 * chunks. May be NULL. */
 	const struct bc_segment_name *fallback;
 	uint64_t sequence; /* of the recording, if the header is damaged; 0: unknown */
-	/* The input must be that file, in this format: after a power cut, a file that was never
-	 * synced can have old data of another one. If it is another, nothing is copied. */
+	/* The input must be that file: after a power cut, a file that was never synced can have
+	 * old data of another one. If it is another, nothing is copied. */
 	bool must_be_fallback;
-	enum bc_format format;
 	const struct bc_progress_cb *progress; /* called after each read; may be NULL */
 	/* Not NULL: the input is the last segment of its recording, which was killed if it has no
 	 * BC_EVENT_END. The copy then ends with a gap of unknown size (cause "crash") and that
@@ -69,8 +66,8 @@ struct bc_recover_options {
 	const char *boot_id;
 };
 
-/* Reads the segment or raw capture in `in`, a seekable file, twice from its start, and writes the
- * sealed copy as `name` in dir_fd.
+/* Reads the segment in `in`, a seekable file, twice from its start, and writes the sealed copy as
+ * `name` in dir_fd.
  *
  * Returns 0 (`damages` shows whether anything was wrong); -EBADMSG: damaged, in strict mode;
  * -EEXIST: a name exists; -EIO: the input changed while it was read; or another negative errno.
@@ -85,7 +82,7 @@ int bc_recover(struct bc_recovered *recovered, int in, int dir_fd, const char *n
 int bc_recover_end(struct bc_recovered *recovered, int last, int dir_fd, const char *name,
 	const char *boot_id) BC_MUST_CHECK;
 
-/* Sets *has_all to whether the file `sealed` has every whole piece of `in`, and describes `in` in
+/* Sets *has_all to whether the file `sealed` has every whole chunk of `in`, and describes `in` in
  * *recovered, as bc_recover() does without writing anything. Returns 0 or a negative errno. */
 int bc_recover_compare(struct bc_recovered *recovered, bool *has_all, int in, int sealed,
 	const struct bc_progress_cb *progress) BC_MUST_CHECK;

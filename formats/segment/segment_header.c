@@ -7,7 +7,6 @@
 #include "formats/base/bytes.h"
 #include "formats/base/json.h"
 #include "formats/segment/metadata.h"
-#include "formats/segment/raw_capture.h"
 #include "formats/segment/segment_index.h"
 
 static json_t *board_json(const struct bc_segment_header *h)
@@ -69,24 +68,14 @@ json_t *bc_segment_origin_json(const struct bc_segment_header *h)
 	});
 }
 
-struct kind {
-	uint32_t magic;
-	uint32_t version;
-	const char *format; /* the JSON member "format" */
-};
+#define FORMAT "buscap-segment" /* the JSON member "format" */
 
-static const struct kind segment_kind = {
-	BC_MAGIC_SEGMENT_HEADER, BC_SEGMENT_VERSION, "buscap-segment"};
-static const struct kind raw_kind = {BC_MAGIC_RAW_HEADER, BC_RAW_VERSION, "buscap-raw"};
-
-/* Takes ownership of `metadata`. `form` is that of a raw capture, or NULL. */
-static char *header_text(const struct kind *kind, const struct bc_segment_header *h,
-	const char *form, json_t *metadata)
+/* Takes ownership of `metadata`. */
+static char *header_text(const struct bc_segment_header *h, json_t *metadata)
 {
-	bool has_compression = form == NULL && h->compression[0] != '\0';
-	json_t *root = json_pack("{s:s, s:s*, s:s*, s:i}", "format", kind->format, "form", form,
-		"compression", has_compression ? h->compression : NULL, "version",
-		(int)kind->version);
+	bool has_compression = h->compression[0] != '\0';
+	json_t *root = json_pack("{s:s, s:s*, s:i}", "format", FORMAT, "compression",
+		has_compression ? h->compression : NULL, "version", (int)BC_SEGMENT_VERSION);
 	json_t *rest = bc_json_object((struct bc_json_member[]){
 		{"boot_id", bc_json_text_or_null(h->boot_id)},
 		{"first", first_json(h)},
@@ -106,7 +95,7 @@ static char *header_text(const struct kind *kind, const struct bc_segment_header
 }
 
 /* Takes ownership of `text`, which is NULL if out of memory. */
-static int write_text(uint8_t **out, size_t *bytes, const struct kind *kind, char *text)
+static int write_text(uint8_t **out, size_t *bytes, char *text)
 {
 	int rc = -ENOMEM;
 
@@ -125,7 +114,7 @@ static int write_text(uint8_t **out, size_t *bytes, const struct kind *kind, cha
 	*out = p;
 	memcpy(p, bc_empty_frame, BC_EMPTY_FRAME_BYTES);
 	p += BC_EMPTY_FRAME_BYTES;
-	bc_write_le32(p, kind->magic);
+	bc_write_le32(p, BC_MAGIC_SEGMENT_HEADER);
 	bc_write_le32(p + 4, (uint32_t)(length + BC_HASH_BYTES));
 	memcpy(p + BC_SKIPPABLE_BYTES, text, length);
 	bc_checksum_write(p + BC_SKIPPABLE_BYTES + length, p);
@@ -135,8 +124,7 @@ out:
 	return rc;
 }
 
-static int write_header(uint8_t **out, size_t *bytes, const struct kind *kind,
-	const struct bc_segment_header *h, const char *form)
+int bc_segment_header_write(uint8_t **out, size_t *bytes, const struct bc_segment_header *h)
 {
 	json_t *metadata = bc_metadata_parse(h->metadata);
 
@@ -146,18 +134,7 @@ static int write_header(uint8_t **out, size_t *bytes, const struct kind *kind,
 		json_decref(metadata);
 		return rc;
 	}
-	return write_text(out, bytes, kind, header_text(kind, h, form, metadata));
-}
-
-int bc_segment_header_write(uint8_t **out, size_t *bytes, const struct bc_segment_header *h)
-{
-	return write_header(out, bytes, &segment_kind, h, NULL);
-}
-
-int bc_raw_header_write(
-	uint8_t **out, size_t *bytes, const struct bc_segment_header *h, enum bc_format form)
-{
-	return write_header(out, bytes, &raw_kind, h, bc_format_name(form));
+	return write_text(out, bytes, header_text(h, metadata));
 }
 
 json_t *bc_segment_header_json(const uint8_t *in, size_t bytes)
@@ -166,22 +143,15 @@ json_t *bc_segment_header_json(const uint8_t *in, size_t bytes)
 		bytes - BC_SKIPPABLE_BYTES - BC_HASH_BYTES, 0, NULL);
 }
 
-int bc_segment_header_write_json(uint8_t **out, size_t *bytes, const json_t *json, bool is_raw)
+int bc_segment_header_write_json(uint8_t **out, size_t *bytes, const json_t *json)
 {
-	return write_text(
-		out, bytes, is_raw ? &raw_kind : &segment_kind, bc_json_print_exact(json));
+	return write_text(out, bytes, bc_json_print_exact(json));
 }
 
 size_t bc_segment_header_bytes(const uint8_t in[BC_SKIPPABLE_BYTES])
 {
-	return bc_skippable_bytes(
-		in, segment_kind.magic, BC_SKIPPABLE_BYTES + BC_HASH_BYTES, BC_SEGMENT_HEADER_MAX);
-}
-
-size_t bc_raw_header_bytes(const uint8_t in[BC_SKIPPABLE_BYTES])
-{
-	return bc_skippable_bytes(
-		in, raw_kind.magic, BC_SKIPPABLE_BYTES + BC_HASH_BYTES, BC_SEGMENT_HEADER_MAX);
+	return bc_skippable_bytes(in, BC_MAGIC_SEGMENT_HEADER, BC_SKIPPABLE_BYTES + BC_HASH_BYTES,
+		BC_SEGMENT_HEADER_MAX);
 }
 
 static void read_mapping(struct bc_segment_header *h, const json_t *mapping)
@@ -224,10 +194,7 @@ static bool is_line(const uint8_t *text, size_t bytes)
 	return true;
 }
 
-/* Sets `form`, which may be NULL, to the member of that name. Returns false with errno EBADMSG or
- * ENOMEM. */
-static bool read_header(struct bc_segment_header *h, const struct kind *kind, char form[16],
-	const uint8_t *in, size_t bytes)
+bool bc_segment_header_read(struct bc_segment_header *h, const uint8_t *in, size_t bytes)
 {
 	size_t hashed = bytes - BC_HASH_BYTES;
 	char format[24];
@@ -240,8 +207,6 @@ static bool read_header(struct bc_segment_header *h, const struct kind *kind, ch
 	json_t *root = bc_segment_header_json(in, bytes);
 	bool is_out_of_memory = root == NULL && errno == ENOMEM;
 	bc_json_member_text(root, "format", format, sizeof(format));
-	if (form != NULL)
-		bc_json_member_text(root, "form", form, 16);
 	h->version = (uint32_t)bc_json_member_u64(root, "version");
 	bc_json_member_text(root, "recording", h->recording, sizeof(h->recording));
 	h->sequence = bc_json_member_u64(root, "sequence");
@@ -269,55 +234,23 @@ static bool read_header(struct bc_segment_header *h, const struct kind *kind, ch
 		is_out_of_memory = true;
 	json_decref(root);
 	errno = is_out_of_memory ? ENOMEM : EBADMSG;
-	return !is_out_of_memory && strcmp(format, kind->format) == 0 && h->version != 0;
-}
-
-bool bc_segment_header_read(struct bc_segment_header *h, const uint8_t *in, size_t bytes)
-{
-	return read_header(h, &segment_kind, NULL, in, bytes);
-}
-
-bool bc_raw_header_read(
-	struct bc_segment_header *h, enum bc_format *form, const uint8_t *in, size_t bytes)
-{
-	char name[16];
-
-	if (!read_header(h, &raw_kind, name, in, bytes))
-		return false;
-	*form = bc_format_by_name(name);
-	errno = EBADMSG;
-	return bc_raw_is_form(*form);
-}
-
-bool bc_is_raw_capture(int fd)
-{
-	uint8_t start[BC_EMPTY_FRAME_BYTES + BC_SKIPPABLE_BYTES];
-
-	return bc_segment_read_at(fd, start, sizeof(start), 0) == 0 &&
-	       bc_raw_header_bytes(start + BC_EMPTY_FRAME_BYTES) != 0;
+	return !is_out_of_memory && strcmp(format, FORMAT) == 0 && h->version != 0;
 }
 
 int bc_segment_header_load(struct bc_segment_header *h, int fd)
 {
 	uint8_t start[BC_EMPTY_FRAME_BYTES + BC_SKIPPABLE_BYTES];
-	enum bc_format form;
 	int rc = bc_segment_read_at(fd, start, sizeof(start), 0);
 
 	if (rc != 0)
 		return rc;
 	size_t bytes = bc_segment_header_bytes(start + BC_EMPTY_FRAME_BYTES);
-	bool is_raw = bytes == 0;
-	if (is_raw)
-		bytes = bc_raw_header_bytes(start + BC_EMPTY_FRAME_BYTES);
 	uint8_t *frame = bytes != 0 ? malloc(bytes) : NULL;
 	if (frame == NULL)
 		return bytes != 0 ? -ENOMEM : -EBADMSG;
 	rc = bc_segment_read_at(fd, frame, bytes, BC_EMPTY_FRAME_BYTES);
-	if (rc == 0) {
-		bool ok = is_raw ? bc_raw_header_read(h, &form, frame, bytes)
-				 : bc_segment_header_read(h, frame, bytes);
-		rc = ok ? 0 : -errno;
-	}
+	if (rc == 0 && !bc_segment_header_read(h, frame, bytes))
+		rc = -errno;
 	free(frame);
 	return rc;
 }

@@ -62,10 +62,9 @@ json_t *bc_segment_origin_json(const struct bc_segment_header *header) BC_MUST_C
  * caller releases it. Returns NULL with errno EINVAL or ENOMEM. */
 json_t *bc_segment_header_json(const uint8_t *in, size_t bytes) BC_MUST_CHECK;
 
-/* Writes such an object, of a segment or a raw capture, which may have been changed. Returns the
- * same as bc_segment_header_write(). */
-int bc_segment_header_write_json(
-	uint8_t **out, size_t *bytes, const json_t *json, bool is_raw) BC_MUST_CHECK;
+/* Writes such an object, which may have been changed. Returns the same as
+ * bc_segment_header_write(). */
+int bc_segment_header_write_json(uint8_t **out, size_t *bytes, const json_t *json) BC_MUST_CHECK;
 
 /* The length of the header frame whose first 8 bytes are at `in`, or 0 if it is not one. */
 size_t bc_segment_header_bytes(const uint8_t in[BC_SKIPPABLE_BYTES]);
@@ -75,19 +74,8 @@ size_t bc_segment_header_bytes(const uint8_t in[BC_SKIPPABLE_BYTES]);
 bool bc_segment_header_read(
 	struct bc_segment_header *header, const uint8_t *in, size_t bytes) BC_MUST_CHECK;
 
-/* The same for raw captures (formats/segment/raw_capture.h), whose header also has the form of its
- * bytes: BC_FORMAT_BCP1 or BC_FORMAT_RAW6. */
-int bc_raw_header_write(uint8_t **out, size_t *bytes, const struct bc_segment_header *header,
-	enum bc_format form) BC_MUST_CHECK;
-size_t bc_raw_header_bytes(const uint8_t in[BC_SKIPPABLE_BYTES]);
-bool bc_raw_header_read(struct bc_segment_header *header, enum bc_format *form, const uint8_t *in,
-	size_t bytes) BC_MUST_CHECK;
-
-/* Reads the header of the segment or raw capture in a regular file. Returns 0; -EBADMSG if it is
+/* Reads the header of the segment in a regular file. Returns 0; -EBADMSG if it is
  * damaged or not there; or another negative errno. */
 int bc_segment_header_load(struct bc_segment_header *header, int fd) BC_MUST_CHECK;
-
-/* Whether a file starts like a raw capture. */
-bool bc_is_raw_capture(int fd);
 
 #endif

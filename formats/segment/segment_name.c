@@ -25,32 +25,20 @@ static char letter_of(size_t digits)
 	return (char)('a' + digits - 6);
 }
 
-static void write_name(
-	char out[BC_SEGMENT_NAME_MAX], const struct bc_segment_name *name, const char *suffix)
+void bc_segment_name_write(char out[BC_SEGMENT_NAME_MAX], const struct bc_segment_name *name)
 {
 	char number[16];
 	int digits = snprintf(number + 1, sizeof(number) - 1, "%05" PRIu32, name->segment);
 
 	number[0] = letter_of((size_t)digits);
 	int n = snprintf(out, BC_SEGMENT_NAME_MAX, "%s-%s%s%s", name->recording,
-		number + (digits == 5), suffix,
+		number + (digits == 5), BC_SEGMENT_SUFFIX,
 		name->is_partial     ? BC_PARTIAL_SUFFIX
 		: name->damaged != 0 ? BC_DAMAGED_SUFFIX
 				     : "");
 
 	if (name->damaged > 1)
 		snprintf(out + n, BC_SEGMENT_NAME_MAX - (size_t)n, ".%u", name->damaged);
-}
-
-void bc_segment_name_write(char out[BC_SEGMENT_NAME_MAX], const struct bc_segment_name *name)
-{
-	write_name(out, name, BC_SEGMENT_SUFFIX);
-}
-
-void bc_raw_name_write(
-	char out[BC_SEGMENT_NAME_MAX], const struct bc_segment_name *name, enum bc_format form)
-{
-	write_name(out, name, form == BC_FORMAT_RAW6 ? BC_RAW6_SUFFIX : BC_BCP1_SUFFIX);
 }
 
 /* Removes a suffix from the first *n bytes of a string. Returns false if they don't end in it. */
@@ -86,13 +74,13 @@ static unsigned strip_damaged(const char *text, size_t *n)
 	return number;
 }
 
-static bool read_name(struct bc_segment_name *name, const char *file, const char *suffix)
+bool bc_segment_name_read(struct bc_segment_name *name, const char *file)
 {
 	size_t n = strlen(file);
 
 	name->is_partial = strip_suffix(file, &n, BC_PARTIAL_SUFFIX);
 	name->damaged = name->is_partial ? 0 : strip_damaged(file, &n);
-	if (!strip_suffix(file, &n, suffix))
+	if (!strip_suffix(file, &n, BC_SEGMENT_SUFFIX))
 		return false;
 	size_t digits = 0;
 	while (digits < n && file[n - 1 - digits] >= '0' && file[n - 1 - digits] <= '9')
@@ -112,20 +100,6 @@ static bool read_name(struct bc_segment_name *name, const char *file, const char
 	memcpy(name->recording, file, id_bytes);
 	name->recording[id_bytes] = '\0';
 	return true;
-}
-
-bool bc_segment_name_read(struct bc_segment_name *name, const char *file)
-{
-	return read_name(name, file, BC_SEGMENT_SUFFIX);
-}
-
-bool bc_raw_name_read(struct bc_segment_name *name, enum bc_format *form, const char *file)
-{
-	*form = BC_FORMAT_BCP1;
-	if (read_name(name, file, BC_BCP1_SUFFIX))
-		return true;
-	*form = BC_FORMAT_RAW6;
-	return read_name(name, file, BC_RAW6_SUFFIX);
 }
 
 static unsigned rank_of(const struct bc_segment_name *name)

@@ -6,7 +6,6 @@
  *   20261120T091500Z-3f9a2c-00000.byu.lz4.partial    the segment while it is open, or torn
  *   20261120T091500Z-3f9a2c-00000.byu.lz4.damaged    what recovery could not read completely; more
  *                                                    such files are named .damaged.2, ...
- *   20261120T091500Z-3f9a2c-00000.bcp1.lz4           the raw capture of that segment
  *
  * Segment numbers have five digits. From 100,000 on they have more, after a letter that says how
  * many: -a100000, -b1000000, ... So names sort by start time, and then by number. */
@@ -23,8 +22,6 @@
 #define BC_SEGMENT_NAME_MAX (BC_RECORDING_ID_MAX + 32)
 
 #define BC_SEGMENT_SUFFIX ".byu.lz4"
-#define BC_BCP1_SUFFIX    ".bcp1.lz4"
-#define BC_RAW6_SUFFIX    ".raw6.lz4"
 #define BC_PARTIAL_SUFFIX ".partial"
 #define BC_DAMAGED_SUFFIX ".damaged"
 
@@ -46,11 +43,6 @@ void bc_segment_name_write(char out[BC_SEGMENT_NAME_MAX], const struct bc_segmen
 
 /* Parses a file name without directories. Returns false if it is not a segment's name. */
 bool bc_segment_name_read(struct bc_segment_name *name, const char *file);
-
-/* The same for raw captures. `form` is BC_FORMAT_BCP1 or BC_FORMAT_RAW6. */
-void bc_raw_name_write(
-	char out[BC_SEGMENT_NAME_MAX], const struct bc_segment_name *name, enum bc_format form);
-bool bc_raw_name_read(struct bc_segment_name *name, enum bc_format *form, const char *file);
 
 /* For qsort(): orders by recording, then segment, then sealed, partial, damaged. */
 int bc_segment_name_compare(const void *a, const void *b);

@@ -33,7 +33,7 @@ static bool has_index_of(int fd, const struct bc_segment_name *name)
 }
 
 int bc_segment_owner_check(struct bc_segment_header *header, int dir_fd, const char *file,
-	const struct bc_segment_name *name, enum bc_format format)
+	const struct bc_segment_name *name)
 {
 	struct stat st;
 	int fd = openat(dir_fd, file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
@@ -44,10 +44,9 @@ int bc_segment_owner_check(struct bc_segment_header *header, int dir_fd, const c
 		 : !S_ISREG(st.st_mode) ? -EBADMSG
 					: bc_segment_header_load(header, fd);
 	if (rc == 0 && (!is_by_buscapd(header) || strcmp(header->recording, name->recording) != 0 ||
-			       header->segment != name->segment ||
-			       bc_is_raw_capture(fd) != (format != BC_FORMAT_SEGMENT)))
+			       header->segment != name->segment))
 		rc = -EXDEV;
-	if (rc == -EBADMSG && format == BC_FORMAT_SEGMENT && has_index_of(fd, name))
+	if (rc == -EBADMSG && has_index_of(fd, name))
 		rc = -EUCLEAN;
 	close(fd);
 	return rc;

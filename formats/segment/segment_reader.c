@@ -14,28 +14,25 @@
 
 /* How a file is read, and how reading continues after damage.
  *
- * A file is a series of items: empty frame, file header, chunks or blocks ("pieces"), page summary,
- * index or end. Each item has a magic and a header with a checksum; parse_item() reads it as a
- * whole and accepts it only if the checksum matches. If it does not, resynchronise() searches byte
- * by byte for the next place where an item is valid. Random bytes pass neither magic nor checksum,
- * and the search costs nothing unless the file is damaged. Memory is constant: the buffer holds the
- * largest item, and the index is checked against a running hash of the rows derived from the
- * chunks.
+ * A file is a series of items: empty frame, file header, chunks, page summary, index. Each item has
+ * a magic and a header with a checksum; parse_item() reads it as a whole and accepts it only if the
+ * checksum matches. If it does not, resynchronise() searches byte by byte for the next place where
+ * an item is valid. Random bytes pass neither magic nor checksum, and the search costs nothing
+ * unless the file is damaged. Memory is constant: the buffer holds the largest item, and the index
+ * is checked against a running hash of the rows derived from the chunks.
  *
  * The search must be linear even where a magic is at every place. So each item has fields that are
  * checked before its checksum is computed: the text of a file header has no control characters, and
- * so no magic; the lengths in the header of a piece must agree. What such fields do not exclude
+ * so no magic; the lengths in the header of a chunk must agree. What such fields do not exclude
  * costs at most one checksum per 40 bytes or so. Only a file that was made for it gets there, and
  * count_work() lets the search be cancelled even then. */
 
-/* A block is the largest item. */
-#define BUFFER_BYTES (2 * BC_RAW_ENCODED_MAX + BC_SEGMENT_HEADER_MAX)
+/* A chunk is the largest item. */
+#define BUFFER_BYTES (2 * BC_CHUNK_ENCODED_MAX + BC_SEGMENT_HEADER_MAX)
 #define HEAD_MAX     (1u << 20)
 
 /* Bytes that may be examined in vain before the stream is polled: some milliseconds. */
 #define WORK_BYTES (8u << 20)
-
-_Static_assert(BC_CHUNK_ENCODED_MAX <= BC_RAW_ENCODED_MAX, "a block is the largest");
 
 struct bc_segment_reader {
 	struct bc_read_buffer in;
@@ -45,21 +42,15 @@ struct bc_segment_reader {
 	bool has_header;
 	struct bc_segment_header header;
 	struct bc_segment_damage damage;
-	size_t work;                /* bytes examined in vain since the last poll */
-	struct bc_chunk *chunk;     /* the caller's, when reading segments; otherwise NULL */
-	struct bc_raw_block *block; /* the caller's, when reading raw captures; otherwise NULL */
-	/* Position in the recording after the last block. */
-	bool has_last;
-	uint64_t tag;
-	uint64_t next; /* offset in the stream expected next */
-	enum bc_raw_follows follows;
-	size_t encoded_header_bytes; /* of the last piece or header, at bytes[encoded_at] */
+	size_t work;                 /* bytes examined in vain since the last poll */
+	struct bc_chunk *chunk;      /* the caller's */
+	size_t encoded_header_bytes; /* of the last chunk or header, at bytes[encoded_at] */
 	size_t encoded_at;
-	/* What the current file's index or end should contain. */
-	uint64_t segment_at; /* offset of the file */
+	/* What the current segment's index should contain. */
+	uint64_t segment_at; /* its offset in the stream */
 	uint64_t summary_at; /* of its page summary, in the segment; 0: none so far */
-	uint32_t rows;       /* chunks or blocks */
-	bool is_at_index;    /* the last item, valid or not, starts like page summary, index, end */
+	uint32_t rows;       /* chunks */
+	bool is_at_index;    /* the last item, valid or not, starts like page summary or index */
 	bool lacks_chunks;   /* page summary or index are of other chunks */
 	bool is_damaged;     /* part of the segment was not read: the index can't be checked */
 	bool is_sealed;
@@ -112,7 +103,6 @@ int bc_segment_reader_range(struct bc_segment_reader *r, uint64_t offset, uint64
 
 	if (rc != 0)
 		return rc;
-	r->has_last = false;
 	r->is_damaged = true; /* only part of the segment is read */
 	return 0;
 }
@@ -151,61 +141,12 @@ uint64_t bc_segment_reader_offset(const struct bc_segment_reader *r)
 	return r->found_at;
 }
 
-enum bc_raw_follows bc_segment_reader_follows(const struct bc_segment_reader *r)
-{
-	return r->follows;
-}
-
 bool bc_segment_reader_is_sealed(const struct bc_segment_reader *r)
 {
 	return r->is_sealed;
 }
 
-/* The two kinds of file, and their error messages. */
-struct kind {
-	uint32_t file_magic;
-	uint32_t piece_magic; /* of a chunk's header or a block's table */
-	uint32_t version;
-	const char *foreign;
-	const char *bad_file_header;
-	const char *bad_version;
-	const char *bad_piece_header;
-};
-
-static const struct kind segment_kind = {
-	.file_magic = BC_MAGIC_SEGMENT_HEADER,
-	.piece_magic = BC_MAGIC_CHUNK_HEADER,
-	.version = BC_SEGMENT_VERSION,
-	.foreign = "bytes outside any chunk",
-	.bad_file_header = "the segment header is damaged",
-	.bad_version = "unknown segment version",
-	.bad_piece_header = "a chunk's header is damaged",
-};
-
-static const struct kind raw_kind = {
-	.file_magic = BC_MAGIC_RAW_HEADER,
-	.piece_magic = BC_MAGIC_RAW_TABLE,
-	.version = BC_RAW_VERSION,
-	.foreign = "bytes outside any block",
-	.bad_file_header = "the header is damaged",
-	.bad_version = "unknown raw capture version",
-	.bad_piece_header = "a block's table is damaged",
-};
-
-static const struct kind *kind_of(const struct bc_segment_reader *r)
-{
-	return r->block != NULL ? &raw_kind : &segment_kind;
-}
-
-enum item {
-	ITEM_NONE,
-	ITEM_EMPTY_FRAME,
-	ITEM_FILE,
-	ITEM_PIECE,
-	ITEM_SUMMARY,
-	ITEM_INDEX,
-	ITEM_RAW_END
-};
+enum item { ITEM_NONE, ITEM_EMPTY_FRAME, ITEM_FILE, ITEM_CHUNK, ITEM_SUMMARY, ITEM_INDEX };
 
 static const char torn_header[] = "torn: the file ends in a header";
 static const char torn_summary[] = "torn: the file ends in the page summary";
@@ -217,55 +158,36 @@ static const char damaged_summary[] = "the page summary is damaged";
 static enum item identify_item(const struct bc_segment_reader *r, size_t *bytes, const char **err)
 {
 	const uint8_t *here = bc_read_buffer_data(&r->in);
-	const struct kind *kind = kind_of(r);
-	bool is_raw = r->block != NULL;
-	uint32_t magic = bc_le32(here);
 
-	*err = kind->foreign;
+	*err = "bytes outside any chunk";
 	if (memcmp(here, bc_empty_frame, BC_SKIPPABLE_BYTES) == 0) {
 		*bytes = BC_EMPTY_FRAME_BYTES;
 		return ITEM_EMPTY_FRAME;
 	}
-	if (magic == kind->file_magic) {
-		*err = kind->bad_file_header;
-		*bytes = is_raw ? bc_raw_header_bytes(here) : bc_segment_header_bytes(here);
+	switch (bc_le32(here)) {
+	case BC_MAGIC_SEGMENT_HEADER:
+		*err = "the segment header is damaged";
+		*bytes = bc_segment_header_bytes(here);
 		return ITEM_FILE;
-	}
-	if (magic == kind->piece_magic) {
-		*err = kind->bad_piece_header;
-		*bytes = is_raw ? bc_raw_table_bytes(here) : bc_chunk_header_bytes(here);
-		return ITEM_PIECE;
-	}
-	if (magic == BC_MAGIC_PAGE_SUMMARY && !is_raw) {
+	case BC_MAGIC_CHUNK_HEADER:
+		*err = "a chunk's header is damaged";
+		*bytes = bc_chunk_header_bytes(here);
+		return ITEM_CHUNK;
+	case BC_MAGIC_PAGE_SUMMARY:
 		*err = damaged_summary;
 		*bytes = BC_SUMMARY_HEAD_BYTES;
 		return ITEM_SUMMARY;
-	}
-	if (magic == BC_MAGIC_INDEX && !is_raw) {
+	case BC_MAGIC_INDEX:
 		*err = "the index is damaged";
 		*bytes = BC_INDEX_HEAD_BYTES;
 		return ITEM_INDEX;
+	default:
+		return ITEM_NONE;
 	}
-	if (magic == BC_MAGIC_RAW_END && is_raw) {
-		*err = "the end is damaged";
-		*bytes = BC_RAW_END_BYTES;
-		return ITEM_RAW_END;
-	}
-	return ITEM_NONE;
 }
 
-static bool read_file_header(
-	const struct bc_segment_reader *r, struct bc_segment_header *header, size_t bytes)
-{
-	const uint8_t *here = bc_read_buffer_data(&r->in);
-	enum bc_format form;
-
-	return r->block != NULL ? bc_raw_header_read(header, &form, here, bytes)
-				: bc_segment_header_read(header, here, bytes);
-}
-
-/* Whether the item's header, which is buffered, is valid. Reads a piece's header into the caller's
- * chunk or block. */
+/* Whether the item's header, which is buffered, is valid. Reads a chunk's header into the caller's
+ * chunk. */
 static bool check_item(
 	const struct bc_segment_reader *r, enum item item, size_t bytes, const char **err)
 {
@@ -273,26 +195,21 @@ static bool check_item(
 	struct bc_segment_header header;
 	struct bc_summary_head summary;
 	struct bc_index_head head;
-	uint32_t blocks;
-	uint64_t offset;
 
 	switch (item) {
 	case ITEM_EMPTY_FRAME:
 		return memcmp(here, bc_empty_frame, bytes) == 0;
 	case ITEM_FILE:
-		if (!read_file_header(r, &header, bytes))
+		if (!bc_segment_header_read(&header, here, bytes))
 			return false;
-		*err = kind_of(r)->bad_version;
-		return header.version == kind_of(r)->version;
-	case ITEM_PIECE:
-		return r->block != NULL ? bc_raw_table_read(r->block, here, bytes)
-					: bc_chunk_header_read(r->chunk, here, bytes);
+		*err = "unknown segment version";
+		return header.version == BC_SEGMENT_VERSION;
+	case ITEM_CHUNK:
+		return bc_chunk_header_read(r->chunk, here, bytes);
 	case ITEM_SUMMARY:
 		return bc_summary_head_read(&summary, here);
 	case ITEM_INDEX:
 		return bc_index_head_read(&head, here);
-	case ITEM_RAW_END:
-		return bc_raw_end_read(&blocks, &offset, here);
 	case ITEM_NONE:
 		break;
 	}
@@ -362,15 +279,13 @@ static bool starts_with(const struct bc_segment_reader *r, uint32_t magic)
 	return memcmp(bc_read_buffer_data(&r->in), bytes, n < 4 ? n : 4) == 0;
 }
 
-/* Whether what starts here should follow the last chunk or block. */
+/* Whether what starts here should follow the last chunk. */
 static bool is_at_index(const struct bc_segment_reader *r)
 {
-	return r->block != NULL
-		       ? starts_with(r, BC_MAGIC_RAW_END)
-		       : starts_with(r, BC_MAGIC_PAGE_SUMMARY) || starts_with(r, BC_MAGIC_INDEX);
+	return starts_with(r, BC_MAGIC_PAGE_SUMMARY) || starts_with(r, BC_MAGIC_INDEX);
 }
 
-/* Whether the damaged part, before the item `next`, can only be page summary and index, or end. */
+/* Whether the damaged part, before the item `next`, can only be page summary and index. */
 static bool is_index_only(const struct bc_segment_reader *r, int next)
 {
 	struct bc_index_head head;
@@ -382,9 +297,6 @@ static bool is_index_only(const struct bc_segment_reader *r, int next)
 		       head.rows == r->rows;
 	if (next != ITEM_NONE && next != ITEM_EMPTY_FRAME && next != ITEM_FILE)
 		return false;
-	/* One bit is the difference between the magics of a block and the end. */
-	if (r->block != NULL)
-		return r->is_at_index && r->damage.bytes <= BC_RAW_END_BYTES;
 	return r->is_at_index || r->summary_at != 0;
 }
 
@@ -415,26 +327,12 @@ static void start_segment(struct bc_segment_reader *r, uint64_t offset)
 	XXH3_64bits_reset(r->rows_hash);
 }
 
-static void follow_block(struct bc_segment_reader *r)
-{
-	r->follows = !r->has_last                        ? BC_RAW_FIRST
-		     : r->tag != r->block->recording_tag ? BC_RAW_OTHER_RECORDING
-		     : r->next == r->block->offset       ? BC_RAW_CONTIGUOUS
-							 : BC_RAW_AFTER_HOLE;
-	r->has_last = true;
-	r->tag = r->block->recording_tag;
-	r->next = r->block->offset + bc_raw_block_span(r->block);
-}
-
 static int report_bad_frame(struct bc_segment_reader *r, uint64_t offset, size_t header_bytes,
 	size_t frame_bytes, bool is_torn)
 {
 	char what[96];
 
-	if (r->block != NULL)
-		snprintf(what, sizeof(what), "%s",
-			is_torn ? "torn: the file ends in a block" : "wrong checksum of a block");
-	else if (is_torn)
+	if (is_torn)
 		snprintf(what, sizeof(what),
 			"chunk %" PRIu32 ": torn: the file ends in its records",
 			r->chunk->info.number);
@@ -443,7 +341,7 @@ static int report_bad_frame(struct bc_segment_reader *r, uint64_t offset, size_t
 			"chunk %" PRIu32 " (%" PRIu32 " records): wrong checksum",
 			r->chunk->info.number, r->chunk->info.records);
 	/* The search for the next item overwrites the chunk. */
-	uint32_t records = r->chunk != NULL ? r->chunk->info.records : 0;
+	uint32_t records = r->chunk->info.records;
 	bc_read_buffer_consume(&r->in, header_bytes);
 	int rc = count_work(r, is_torn ? 0 : frame_bytes);
 	rc = rc < 0 ? rc : report_damage(r, offset, what);
@@ -462,7 +360,7 @@ static int decode_chunk(struct bc_segment_reader *r, uint64_t offset, const uint
 }
 
 /* Whether these bytes, which are buffered, are followed by the end of the stream or by the magic of
- * what may follow a chunk or block. That is not a file header, which has an empty frame before it.
+ * what may follow a chunk. That is not a file header, which has an empty frame before it.
  * Returns 1, 0, or a negative errno. */
 static int has_next(struct bc_segment_reader *r, size_t bytes)
 {
@@ -473,22 +371,20 @@ static int has_next(struct bc_segment_reader *r, size_t bytes)
 	const uint8_t *next = bc_read_buffer_data(&r->in) + bytes;
 	uint32_t magic = bc_le32(next);
 	return memcmp(next, bc_empty_frame, 4) == 0 ||
-	       (magic != kind_of(r)->file_magic && (magic & ~7u) == BC_MAGIC_SEGMENT_HEADER);
+	       (magic != BC_MAGIC_SEGMENT_HEADER && (magic & ~7u) == BC_MAGIC_SEGMENT_HEADER);
 }
 
-/* Reads the rest of a chunk or block whose header is buffered here and parsed. A frame is skipped
+/* Reads the rest of a chunk whose header is buffered here and parsed. A frame is skipped
  * only if an item follows: where a torn file precedes another one, the frame's length is too large.
  */
-static int read_piece(struct bc_segment_reader *r, size_t header_bytes)
+static int read_chunk(struct bc_segment_reader *r, size_t header_bytes)
 {
-	bool is_raw = r->block != NULL;
-	size_t frame_bytes = is_raw ? r->block->frame_bytes : r->chunk->info.frame_bytes;
+	size_t frame_bytes = r->chunk->info.frame_bytes;
 	uint64_t offset = r->in.offset;
 	uint8_t row[BC_INDEX_ROW_BYTES];
 	int rc;
 
-	if (!is_raw)
-		bc_index_row_write(row, offset - r->segment_at, bc_read_buffer_data(&r->in));
+	bc_index_row_write(row, offset - r->segment_at, bc_read_buffer_data(&r->in));
 	rc = bc_read_buffer_fill(&r->in, header_bytes + frame_bytes);
 	if (rc < 0)
 		return rc;
@@ -498,8 +394,7 @@ static int read_piece(struct bc_segment_reader *r, size_t header_bytes)
 	if (rc < 0)
 		return rc;
 	if (rc == 0) {
-		const uint8_t *frame = bc_read_buffer_data(&r->in) + header_bytes;
-		rc = is_raw ? bc_raw_frame_read(r->block, frame) : decode_chunk(r, offset, frame);
+		rc = decode_chunk(r, offset, bc_read_buffer_data(&r->in) + header_bytes);
 		if (rc == -ENOMEM)
 			return rc;
 		if (rc != 0)
@@ -510,10 +405,7 @@ static int read_piece(struct bc_segment_reader *r, size_t header_bytes)
 	bc_read_buffer_consume(&r->in, header_bytes + frame_bytes);
 	r->is_sealed = false;
 	r->rows++;
-	if (is_raw)
-		follow_block(r);
-	else
-		XXH3_64bits_update(r->rows_hash, row, sizeof(row));
+	XXH3_64bits_update(r->rows_hash, row, sizeof(row));
 	return BC_FOUND_CHUNK;
 }
 
@@ -617,18 +509,6 @@ static const char *check_index_tail(
 	return NULL;
 }
 
-/* Ends a file with a valid index or end, which starts at `offset`. */
-static int finish_file(
-	struct bc_segment_reader *r, uint64_t offset, bool matches, const char *mismatch)
-{
-	r->is_sealed = matches || r->is_damaged;
-	if (r->is_sealed)
-		return BC_FOUND_INDEX;
-	r->damage = (struct bc_segment_damage){.offset = offset, .bytes = r->in.offset - offset};
-	snprintf(r->damage.what, sizeof(r->damage.what), "%s", mismatch);
-	return BC_FOUND_DAMAGE;
-}
-
 static int read_index(struct bc_segment_reader *r)
 {
 	struct bc_index_head head;
@@ -656,23 +536,17 @@ static int read_index(struct bc_segment_reader *r)
 		return report_damage(r, offset, err);
 	bool matches = head.rows == r->rows && XXH3_64bits_digest(hash) == derived &&
 		       head.offset == offset - r->segment_at && head.pages == r->summary_at;
-	return finish_file(r, offset, matches, "the index doesn't match the chunks");
+	r->is_sealed = matches || r->is_damaged;
+	if (r->is_sealed)
+		return BC_FOUND_INDEX;
+	r->damage = (struct bc_segment_damage){.offset = offset, .bytes = r->in.offset - offset};
+	snprintf(r->damage.what, sizeof(r->damage.what), "the index doesn't match the chunks");
+	return BC_FOUND_DAMAGE;
 }
 
-static int read_end(struct bc_segment_reader *r)
+int bc_segment_read(struct bc_segment_reader *r, struct bc_chunk *chunk)
 {
-	uint64_t offset = r->in.offset;
-	uint64_t own_offset;
-	uint32_t blocks;
-
-	bool matches = bc_raw_end_read(&blocks, &own_offset, bc_read_buffer_data(&r->in)) &&
-		       blocks == r->rows && own_offset == offset - r->segment_at;
-	bc_read_buffer_consume(&r->in, BC_RAW_END_BYTES);
-	return finish_file(r, offset, matches, "the end doesn't match the blocks");
-}
-
-static int read_next(struct bc_segment_reader *r)
-{
+	r->chunk = chunk;
 	for (;;) {
 		size_t bytes = 0;
 		const char *err;
@@ -694,15 +568,16 @@ static int read_next(struct bc_segment_reader *r)
 		case ITEM_FILE:
 			if (r->in.offset - r->segment_at != BC_EMPTY_FRAME_BYTES || !r->has_segment)
 				start_segment(r, r->in.offset - BC_EMPTY_FRAME_BYTES);
-			r->has_header = read_file_header(r, &r->header, bytes);
+			r->has_header = bc_segment_header_read(
+				&r->header, bc_read_buffer_data(&r->in), bytes);
 			if (!r->has_header)
 				return -errno; /* it was valid: out of memory */
 			r->encoded_at = r->in.start;
 			r->encoded_header_bytes = bytes;
 			bc_read_buffer_consume(&r->in, bytes);
 			return BC_FOUND_SEGMENT;
-		case ITEM_PIECE:
-			return read_piece(r, bytes);
+		case ITEM_CHUNK:
+			return read_chunk(r, bytes);
 		case ITEM_SUMMARY:
 			rc = read_summary(r);
 			if (rc == BC_FOUND_END)
@@ -710,26 +585,10 @@ static int read_next(struct bc_segment_reader *r)
 			return rc;
 		case ITEM_INDEX:
 			return read_index(r);
-		case ITEM_RAW_END:
-			return read_end(r);
 		case ITEM_NONE:
 			break;
 		}
 		bc_read_buffer_consume(&r->in, 1);
 		return report_damage(r, r->found_at, err);
 	}
-}
-
-int bc_segment_read(struct bc_segment_reader *r, struct bc_chunk *chunk)
-{
-	r->chunk = chunk;
-	r->block = NULL;
-	return read_next(r);
-}
-
-int bc_raw_read(struct bc_segment_reader *r, struct bc_raw_block *block)
-{
-	r->chunk = NULL;
-	r->block = block;
-	return read_next(r);
 }

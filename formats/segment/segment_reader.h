@@ -1,10 +1,8 @@
-/* Reads segments and raw captures from a file or pipe. They can be open, torn, damaged or
- * concatenated.
+/* Reads segments from a file or pipe. They can be open, torn, damaged or concatenated.
  *
- * Call bc_segment_read() for segments or bc_raw_read() for raw captures (not both) until it returns
- * BC_FOUND_END. A chunk or block that it returns has passed every checksum. Damage does not end the
- * reading: it is reported with its place, and the reader searches for the next whole chunk or
- * block. Whether chunks are missing, formats/segment/sequence_check.h finds out.
+ * Call bc_segment_read() until it returns BC_FOUND_END. A chunk that it returns has passed every
+ * checksum. Damage does not end the reading: it is reported with its place, and the reader searches
+ * for the next whole chunk. Whether chunks are missing, formats/segment/sequence_check.h finds out.
  *
  * To read part of a sealed segment in a regular file, load its index
  * (formats/segment/segment_index.h), look up the chunks of a record or tick, and restrict the
@@ -18,16 +16,14 @@
 
 #include "formats/base/input_stream.h"
 #include "formats/base/must_check.h"
-#include "formats/segment/raw_capture.h"
 #include "formats/segment/segment.h"
 #include "formats/segment/segment_header.h"
 
 enum bc_segment_found {
 	BC_FOUND_END,     /* the end; further calls return it again */
 	BC_FOUND_SEGMENT, /* a header: see bc_segment_reader_header() */
-	BC_FOUND_CHUNK,   /* a whole chunk or block */
-	BC_FOUND_INDEX,   /* the index of a sealed segment or the end of a sealed raw capture, valid
-			   * and consistent with the chunks or blocks */
+	BC_FOUND_CHUNK,   /* a whole chunk */
+	BC_FOUND_INDEX,   /* the index of a sealed segment, valid and consistent with the chunks */
 	BC_FOUND_DAMAGE,  /* see bc_segment_reader_damage() */
 };
 
@@ -35,7 +31,7 @@ struct bc_segment_damage {
 	uint64_t offset;  /* in the stream */
 	uint64_t bytes;   /* length of the damaged part */
 	bool is_torn;     /* the file ends within a structure that starts here */
-	bool is_index;    /* only the page summary, the index or the end is damaged */
+	bool is_index;    /* only the page summary or the index is damaged */
 	uint32_t records; /* of the chunk, if only its header is intact; otherwise 0 */
 	char what[96];    /* "chunk 3: torn: the file ends in its records" */
 };
@@ -54,7 +50,7 @@ void bc_segment_reader_close(struct bc_segment_reader *reader);
 int bc_segment_reader_range(
 	struct bc_segment_reader *reader, uint64_t offset, uint64_t end) BC_MUST_CHECK;
 
-/* From now on, skips the data of chunks and blocks without checking it, unless something unknown
+/* From now on, skips the data of chunks without checking it, unless something unknown
  * follows it. */
 void bc_segment_reader_skip_records(struct bc_segment_reader *reader);
 
@@ -71,19 +67,17 @@ void bc_segment_reader_on_node(struct bc_segment_reader *reader,
 	void (*on_node)(void *context, uint32_t number, const uint8_t *node, size_t bytes),
 	void *context);
 
-/* Returns the next enum bc_segment_found, or a negative errno if reading fails. `chunk` or `block`
- * is filled in for BC_FOUND_CHUNK and otherwise unspecified. */
+/* Returns the next enum bc_segment_found, or a negative errno if reading fails. `chunk` is
+ * filled in for BC_FOUND_CHUNK and otherwise unspecified. */
 int bc_segment_read(struct bc_segment_reader *reader, struct bc_chunk *chunk) BC_MUST_CHECK;
-int bc_raw_read(struct bc_segment_reader *reader, struct bc_raw_block *block) BC_MUST_CHECK;
 
-/* The header of the current segment or raw capture, or NULL if it had no valid one. Valid until the
- * next read. */
+/* The header of the current segment, or NULL if it had no valid one. Valid until the next read. */
 const struct bc_segment_header *bc_segment_reader_header(const struct bc_segment_reader *reader);
 
 /* After BC_FOUND_DAMAGE. Valid until the next read. */
 const struct bc_segment_damage *bc_segment_reader_damage(const struct bc_segment_reader *reader);
 
-/* After BC_FOUND_CHUNK: the chunk or block as in the file, header and frame. After
+/* After BC_FOUND_CHUNK: the chunk as in the file, header and frame. After
  * BC_FOUND_SEGMENT: the header's frame. Valid until the next read. */
 const uint8_t *bc_segment_reader_encoded(
 	const struct bc_segment_reader *reader, size_t *header_bytes);
@@ -91,16 +85,7 @@ const uint8_t *bc_segment_reader_encoded(
 /* The offset in the stream of the last result. */
 uint64_t bc_segment_reader_offset(const struct bc_segment_reader *reader);
 
-/* After BC_FOUND_CHUNK of bc_raw_read(): how the block relates to the previous one. */
-enum bc_raw_follows {
-	BC_RAW_FIRST,           /* there was no previous block */
-	BC_RAW_CONTIGUOUS,      /* nothing is missing between them */
-	BC_RAW_AFTER_HOLE,      /* part of the stream is missing between them */
-	BC_RAW_OTHER_RECORDING, /* it belongs to another recording */
-};
-enum bc_raw_follows bc_segment_reader_follows(const struct bc_segment_reader *reader);
-
-/* After BC_FOUND_END: whether the last thing read was a valid index or end. */
+/* After BC_FOUND_END: whether the last thing read was a valid index. */
 bool bc_segment_reader_is_sealed(const struct bc_segment_reader *reader);
 
 #endif

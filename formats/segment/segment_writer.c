@@ -7,7 +7,6 @@
 
 #include "formats/base/bytes.h"
 #include "formats/base/grow.h"
-#include "formats/segment/raw_capture.h"
 
 static void writer_reset(struct bc_segment_writer *w)
 {
@@ -21,20 +20,17 @@ static void writer_reset(struct bc_segment_writer *w)
 }
 
 int bc_segment_create_copy(struct bc_segment_writer *w, int dir_fd, const char *name,
-	const char *suffix, const struct bc_segment_header *header, enum bc_format form,
-	const json_t *json)
+	const char *suffix, const struct bc_segment_header *header, const json_t *json)
 {
 	uint8_t *head;
 	size_t bytes;
 
 	memset(w, 0, sizeof(*w));
 	w->file.fd = -1;
-	w->is_raw = form != BC_FORMAT_SEGMENT;
 	w->segment = header->segment;
 	w->first_record = header->first_record;
 	w->wall_ns = header->wall_ns;
-	int rc = json != NULL ? bc_segment_header_write_json(&head, &bytes, json, w->is_raw)
-		 : w->is_raw  ? bc_raw_header_write(&head, &bytes, header, form)
+	int rc = json != NULL ? bc_segment_header_write_json(&head, &bytes, json)
 			      : bc_segment_header_write(&head, &bytes, header);
 	if (rc != 0)
 		return rc;
@@ -46,13 +42,7 @@ int bc_segment_create_copy(struct bc_segment_writer *w, int dir_fd, const char *
 int bc_segment_create(struct bc_segment_writer *w, int dir_fd, const char *name, const char *suffix,
 	const struct bc_segment_header *header)
 {
-	return bc_segment_create_copy(w, dir_fd, name, suffix, header, BC_FORMAT_SEGMENT, NULL);
-}
-
-int bc_raw_create(struct bc_segment_writer *w, int dir_fd, const char *name, const char *suffix,
-	const struct bc_segment_header *header, enum bc_format form)
-{
-	return bc_segment_create_copy(w, dir_fd, name, suffix, header, form, NULL);
+	return bc_segment_create_copy(w, dir_fd, name, suffix, header, NULL);
 }
 
 static int reserve_row(struct bc_segment_writer *w)
@@ -87,14 +77,6 @@ int bc_segment_append(struct bc_segment_writer *w, uint8_t *encoded, size_t head
 	w->gaps += gaps;
 	w->lost += lost;
 	return 0;
-}
-
-int bc_raw_append(struct bc_segment_writer *w, const uint8_t *encoded, size_t bytes)
-{
-	int rc = bc_atomic_file_append(&w->file, encoded, bytes);
-
-	w->chunks += rc == 0;
-	return rc;
 }
 
 uint64_t bc_segment_end_bytes(const struct bc_segment_writer *w, uint32_t more)
@@ -132,17 +114,9 @@ static int write_index(struct bc_segment_writer *w)
 	return rc;
 }
 
-static int write_end(struct bc_segment_writer *w)
-{
-	uint8_t end[BC_RAW_END_BYTES];
-
-	bc_raw_end_write(end, w->chunks, w->file.bytes);
-	return bc_atomic_file_append_end(&w->file, end, sizeof(end));
-}
-
 int bc_segment_seal(struct bc_segment_writer *w)
 {
-	int rc = w->is_raw ? write_end(w) : write_index(w);
+	int rc = write_index(w);
 
 	if (rc != 0) {
 		bc_atomic_file_truncate(&w->file);

@@ -22,14 +22,13 @@
 
 struct bc_segment_writer {
 	struct bc_atomic_file file;
-	bool is_raw;      /* a raw capture: has an end instead of an index */
-	uint32_t segment; /* number of the segment, or of the raw capture's segment */
+	uint32_t segment; /* its number */
 	uint64_t first_record;
 	int64_t wall_ns; /* time of day when that record arrived */
 	uint64_t records;
 	uint64_t gaps;
 	uint64_t lost;
-	uint32_t chunks; /* or blocks */
+	uint32_t chunks;
 	size_t rows_capacity;
 	uint8_t *rows; /* the index: one row per chunk */
 	struct bc_page_summary pages;
@@ -41,15 +40,9 @@ struct bc_segment_writer {
 int bc_segment_create(struct bc_segment_writer *writer, int dir_fd, const char *name,
 	const char *suffix, const struct bc_segment_header *header) BC_MUST_CHECK;
 
-/* Creates a raw capture of bcp1 or raw6 in the same way. */
-int bc_raw_create(struct bc_segment_writer *writer, int dir_fd, const char *name,
-	const char *suffix, const struct bc_segment_header *header,
-	enum bc_format form) BC_MUST_CHECK;
-
-/* Creates a copy in the same way, of a segment (`form` is BC_FORMAT_SEGMENT) or raw capture. `json`
- * becomes its header; NULL: `header` does. */
+/* Creates a copy in the same way. `json` becomes its header; NULL: `header` does. */
 int bc_segment_create_copy(struct bc_segment_writer *writer, int dir_fd, const char *name,
-	const char *suffix, const struct bc_segment_header *header, enum bc_format form,
+	const char *suffix, const struct bc_segment_header *header,
 	const json_t *json) BC_MUST_CHECK;
 
 /* Appends a chunk encoded by bc_chunk_encode(), and sets its segment and chunk number. `info` is
@@ -64,12 +57,7 @@ int bc_segment_append(struct bc_segment_writer *writer, uint8_t *encoded, size_t
 /* The length of the page summary and index after `more` further chunks, at most. */
 uint64_t bc_segment_end_bytes(const struct bc_segment_writer *writer, uint32_t more);
 
-/* Appends a block encoded by bc_raw_encode(). Returns 0, or a negative errno with the partial block
- * truncated. */
-int bc_raw_append(
-	struct bc_segment_writer *writer, const uint8_t *encoded, size_t bytes) BC_MUST_CHECK;
-
-/* Writes the index or the end, syncs the file, renames it to its final name (never replacing a
+/* Writes the index, syncs the file, renames it to its final name (never replacing a
  * file) and syncs the directory. Returns 0 with the writer closed and file.sealed_hash set; or a
  * negative errno with the file still open, without them. After -ENOSPC try again, after any other
  * error abandon the file. */

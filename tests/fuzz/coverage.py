@@ -21,7 +21,6 @@ REACHABLE = {
     "formats/trace": "-",
     "formats/codec": "-",
     "formats/reader": "-",
-    "capture/source": "block_replay.c",
     "capture/usb": "-",
     "daemon/http": "- permissions.c",
     "daemon/config": "- options.c",

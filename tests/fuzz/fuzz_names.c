@@ -1,5 +1,5 @@
-/* Fuzz target: names of segments, raw captures and recordings. A name that is accepted is written
- * as it was read, and the order of names is total. Two names, separated by a newline. */
+/* Fuzz target: names of segments and recordings. A name that is accepted is written as it was
+ * read, and the order of names is total. Two names, separated by a newline. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,28 +7,16 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Returns whether it is the name of a segment or a raw capture. */
 static bool read_name(struct bc_segment_name *name, const char *file)
 {
 	char out[BC_SEGMENT_NAME_MAX];
 	struct bc_segment_name again;
-	enum bc_format form;
-	bool is_raw = bc_raw_name_read(name, &form, file);
 
-	if (is_raw) {
-		if (bc_segment_name_read(&again, file))
-			abort();
-		bc_raw_name_write(out, name, form);
-	} else if (bc_segment_name_read(name, file)) {
-		bc_segment_name_write(out, name);
-	} else {
+	if (!bc_segment_name_read(name, file))
 		return false;
-	}
-	if (strcmp(out, file) != 0 || strchr(name->recording, '/') != NULL)
-		abort();
-	bool is_same = is_raw ? bc_raw_name_read(&again, &form, out)
-			      : bc_segment_name_read(&again, out);
-	if (!is_same || bc_segment_name_compare(name, &again) != 0)
+	bc_segment_name_write(out, name);
+	if (strcmp(out, file) != 0 || strchr(name->recording, '/') != NULL ||
+		!bc_segment_name_read(&again, out) || bc_segment_name_compare(name, &again) != 0)
 		abort();
 	return true;
 }

@@ -149,29 +149,6 @@ static void check_salvaged(const struct output *out, const struct intact *list, 
 	}
 }
 
-/* A raw capture must be undamaged, and have as many blocks as reported. */
-static void check_raw(const struct bc_recovered *recovered, int dir_fd)
-{
-	static struct bc_raw_block block;
-	struct bc_segment_reader *reader;
-	uint64_t blocks = 0;
-	int found;
-	int fd = openat(dir_fd, NAME, O_RDONLY | O_CLOEXEC);
-
-	if (fd < 0 || bc_segment_reader_open(&reader,
-			      (struct bc_input_stream){.fd = fd, .wake_fd = -1}, NULL, 0) != 0)
-		abort();
-	while ((found = bc_raw_read(reader, &block)) > BC_FOUND_END) {
-		if (found == BC_FOUND_DAMAGE)
-			abort();
-		blocks += found == BC_FOUND_CHUNK;
-	}
-	if (found != BC_FOUND_END || blocks != recovered->chunks)
-		abort();
-	bc_segment_reader_close(reader);
-	close(fd);
-}
-
 static void check_recovered(const struct bc_recovered *recovered, int rc, int dir_fd,
 	const uint8_t *bytes, size_t size, enum bc_recover_mode mode)
 {
@@ -185,10 +162,6 @@ static void check_recovered(const struct bc_recovered *recovered, int rc, int di
 		if (mode == BC_RECOVER_SALVAGE &&
 			(rc != 0 || (count != 0 && !has_any_header(bytes, size))))
 			abort();
-		return;
-	}
-	if (recovered->is_raw) {
-		check_raw(recovered, dir_fd);
 		return;
 	}
 	read_output(&out, dir_fd, NAME);

@@ -8,24 +8,12 @@
 #include "formats/base/bytes.h"
 #include "formats/base/hash.h"
 #include "formats/segment/page_summary.h"
-#include "formats/segment/raw_capture.h"
 #include "formats/segment/segment.h"
 #include "formats/segment/segment_header.h"
 
 static inline void repair_hash(uint8_t *at, size_t bytes)
 {
 	bc_checksum_write(at + bytes - BC_HASH_BYTES, at);
-}
-
-/* The hash of the records or bytes in the frame, if it can be decoded. It is `hash_at` bytes into
- * the header. */
-static inline void repair_frame(
-	uint8_t *header, size_t hash_at, const uint8_t *frame, size_t frame_bytes, size_t bytes)
-{
-	static uint8_t data[BC_CHUNK_BYTES];
-
-	if (bytes <= sizeof(data) && bc_frame_read(data, bytes, frame, frame_bytes) == 0)
-		bc_write_le64(header + hash_at, bc_hash(data, bytes));
 }
 
 static inline void repair_chunk(uint8_t *header, size_t bytes, size_t left)
@@ -44,18 +32,6 @@ static inline void repair_chunk(uint8_t *header, size_t bytes, size_t left)
 	/* The same length: the events were read from there. */
 	if (bc_chunk_header_write(header, &chunk) != bytes)
 		abort();
-}
-
-static inline void repair_table(uint8_t *table, size_t bytes, size_t left)
-{
-	enum { HASH_AT = 40 };
-	static struct bc_raw_block block;
-
-	repair_hash(table, bytes);
-	if (!bc_raw_table_read(&block, table, bytes) || block.frame_bytes > left - bytes)
-		return;
-	repair_frame(table, HASH_AT, table + bytes, block.frame_bytes, block.bytes);
-	repair_hash(table, bytes);
 }
 
 /* The head, the rows and the trailer. */
@@ -103,29 +79,23 @@ static inline void repair_summary(uint8_t *frame, size_t left)
 	}
 }
 
-/* Corrects the hash of everything that starts like a part of a segment or raw capture. */
+/* Corrects the hash of everything that starts like a part of a segment. */
 static inline void repair_hashes(uint8_t *bytes, size_t size)
 {
 	for (size_t at = 0; at + BC_SKIPPABLE_BYTES <= size; at++) {
 		uint8_t *here = bytes + at;
 		size_t left = size - at;
 		size_t n;
-		if ((n = bc_segment_header_bytes(here)) != 0 ||
-			(n = bc_raw_header_bytes(here)) != 0) {
+		if ((n = bc_segment_header_bytes(here)) != 0) {
 			if (n <= left)
 				repair_hash(here, n);
 		} else if ((n = bc_chunk_header_bytes(here)) != 0) {
 			if (n <= left)
 				repair_chunk(here, n, left);
-		} else if ((n = bc_raw_table_bytes(here)) != 0) {
-			if (n <= left)
-				repair_table(here, n, left);
 		} else if (bc_le32(here) == BC_MAGIC_PAGE_SUMMARY) {
 			repair_summary(here, left);
 		} else if (bc_le32(here) == BC_MAGIC_INDEX) {
 			repair_index(here, left);
-		} else if (bc_le32(here) == BC_MAGIC_RAW_END && left >= BC_RAW_END_BYTES) {
-			repair_hash(here, BC_RAW_END_BYTES);
 		}
 	}
 }

@@ -1,4 +1,4 @@
-/* Files of buscapd with only a header: a segment or, by its name, a raw capture. */
+/* Segments of buscapd with only a header. */
 #ifndef BC_TESTS_SUPPORT_HEADER_FILE_H
 #define BC_TESTS_SUPPORT_HEADER_FILE_H
 
@@ -10,22 +10,18 @@
 #include "tests/support/temp_dir.h"
 #include "tests/support/test.h"
 
-/* Makes the file that its name says, of a recording with this sequence number. */
+/* Makes the segment that its name says, of a recording with this sequence number. */
 static inline void header_file_make(const struct temp_dir *dir, const char *file, uint64_t sequence)
 {
 	struct bc_segment_header header = {.sequence = sequence, .program = "buscapd 0.0.0"};
 	struct bc_segment_name name;
-	enum bc_format form;
 	uint8_t *bytes;
 	size_t n;
-	bool is_segment = bc_segment_name_read(&name, file);
 
-	assert_true(is_segment || bc_raw_name_read(&name, &form, file));
+	assert_true(bc_segment_name_read(&name, file));
 	memcpy(header.recording, name.recording, sizeof(name.recording));
 	header.segment = name.segment;
-	assert_int_equal(is_segment ? bc_segment_header_write(&bytes, &n, &header)
-				    : bc_raw_header_write(&bytes, &n, &header, form),
-		0);
+	assert_int_equal(bc_segment_header_write(&bytes, &n, &header), 0);
 	temp_write(dir, file, bytes, n);
 	free(bytes);
 }

@@ -44,7 +44,6 @@ struct source_run {
 	enum bc_format format;
 	uint32_t pieces;
 	uint32_t chunks;
-	uint32_t breaks;
 	uint32_t damages;
 	uint64_t missing;
 	char damage[256]; /* the latest */
@@ -107,7 +106,6 @@ static inline bool source_run_data(void *context, const struct bc_source_data *d
 		assert_ptr_equal(data->bytes, run->held.bytes);
 		assert_int_equal(data->count, run->held.count);
 		assert_ptr_equal(data->chunk, run->held.chunk);
-		assert_ptr_equal(data->broken, run->held.broken);
 		assert_ptr_equal(data->missing, run->held.missing);
 	}
 	if (run->refused < run->refusals) {
@@ -122,10 +120,8 @@ static inline bool source_run_data(void *context, const struct bc_source_data *d
 	run->missing += data->missing != NULL ? data->missing->place.records : 0;
 	if (run->on_piece != NULL)
 		run->on_piece(run->context, data);
-	if (data->broken != NULL) {
-		assert_int_equal(data->count, 0);
-		run->breaks++;
-	} else if (data->format == BC_FORMAT_SEGMENT) {
+	assert_null(data->broken);
+	if (data->format == BC_FORMAT_SEGMENT) {
 		assert_non_null(data->chunk);
 		run->chunks++;
 		source_run_append(run, data->chunk->records,

@@ -208,7 +208,7 @@ def test_an_open_file_that_nothing_proves_to_be_ours_is_left_alone(tmp):
     out = tmp / "out"
     opened = left_open(out)
     foreign = {opened.name: bytes(5000), "todo-20261.byu.lz4.partial": b"call the dentist\n",
-               "20260102T000000Z-00000a-00000.byu.lz4.partial": b"", "._notes-00001.bcp1.lz4.partial": b"\0\5\26\7"}
+               "20260102T000000Z-00000a-00000.byu.lz4.partial": b"", "._notes-00001.byu.lz4.partial": b"\0\5\26\7"}
     for name, content in foreign.items():
         (out / name).write_bytes(content)
     err, latest = start_again(out)

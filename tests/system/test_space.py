@@ -46,9 +46,9 @@ def files(out):
 def put_foreign(out, like):
     """Puts files next to recordings whose names end like theirs: what users and other programs leave."""
     (out / "notes-20260.byu.lz4").write_text("shopping list")
-    (out / "zz-99999.bcp1.lz4").write_text("zz")
+    (out / "zz-99999.byu.lz4").write_text("zz")
     (out / "todo-20261.byu.lz4.partial").write_text("call the dentist")
-    (out / "empty-00000.raw6.lz4.partial").write_bytes(b"")
+    (out / "empty-00000.byu.lz4.partial").write_bytes(b"")
     (out / f"._{like.name}").write_bytes(b"\0\5\26\7\0\2\0\0Mac OS X        ")
     (out / "lost-00000.byu.lz4.damaged").write_bytes(b"")
     shutil.copy(like, out / f"KEEP-{like.name}")

@@ -9,7 +9,6 @@
 #include "capture/source/file_source.h"
 #include "formats/segment/segment_writer.h"
 #include "tests/support/dice.h"
-#include "tests/support/raw_blocks.h"
 #include "tests/support/source_run.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/test.h"
@@ -28,7 +27,6 @@ struct fixture {
 	struct trace segment; /* sealed, of CHUNKS chunks */
 	struct trace records; /* in the segment */
 	size_t third_chunk;   /* offset in the segment */
-	struct raw_blocks raw;
 };
 
 static void write_segment(struct fixture *f)
@@ -73,7 +71,6 @@ static void set_up(struct fixture *f)
 
 	signal(SIGPIPE, SIG_IGN);
 	temp_dir_make(&f->dir);
-	raw_make(&f->raw, &f->dir);
 	write_segment(f);
 	f->large.n = (5u << 20) + 12345;
 	f->large.bytes = malloc(f->large.n);
@@ -87,7 +84,6 @@ static void tear_down(struct fixture *f)
 	trace_free(&f->large);
 	trace_free(&f->segment);
 	trace_free(&f->records);
-	raw_free(&f->raw);
 	temp_dir_remove(&f->dir);
 }
 
@@ -601,148 +597,4 @@ TEST_F(standard_input_is_read_and_left_open)
 		source_run_close(&run);
 	}
 	close(kept);
-}
-
-/* Raw captures */
-
-/* Writes what arrives as text, piece by piece. */
-struct heard {
-	char text[4096];
-	uint64_t clock_hz;
-};
-
-static void hear(void *context, const struct bc_source_data *data)
-{
-	struct heard *heard = context;
-	size_t n = strlen(heard->text);
-	char *p = heard->text + n;
-	size_t room = sizeof(heard->text) - n;
-
-	assert_int_equal(data->format, BC_FORMAT_RAW6);
-	heard->clock_hz = data->header != NULL ? data->header->clock_hz : 0;
-	if (data->broken != NULL)
-		snprintf(p, room, "%s%s %llu %llu|", bc_gap_cause_name(data->broken->cause),
-			data->broken->is_restart ? " restart" : "",
-			(unsigned long long)data->broken->duration_ns,
-			(unsigned long long)data->broken->lost);
-	else if (data->has_times)
-		snprintf(p, room, "%zu %llu-%llu|", data->count, (unsigned long long)data->since_ns,
-			(unsigned long long)data->until_ns);
-	else
-		snprintf(p, room, "%zu|", data->count);
-}
-
-#define BLOCK_0 "100 10-1000|62 1000-2000|"
-#define BLOCK_1 "unplugged restart 1234567890123 0|buffer 1234567890123 0|"
-#define BLOCK_2 "512 5000-6000|board 1234567890123 77|"
-#define BLOCK_3 "34 7000-7000|"
-#define BLOCK_4 "66|"
-#define ALL     BLOCK_0 BLOCK_1 BLOCK_2 BLOCK_3 BLOCK_4
-
-/* Runs a capture from bytes. The sink refuses each piece several times first. */
-static void hear_capture(struct fixture *f, const uint8_t *bytes, size_t n, unsigned refusals,
-	const char *text, int status)
-{
-	struct source_run run;
-	struct heard heard = {.text = ""};
-
-	temp_write(&f->dir, "capture", bytes, n);
-	open_run(f, &run, "capture", BC_FORMAT_UNKNOWN);
-	run.on_piece = hear;
-	run.context = &heard;
-	run.refusals = refusals;
-	source_run_all(&run);
-	assert_string_equal(heard.text, text);
-	assert_int_equal(run.ends, 1);
-	assert_int_equal(run.status, status);
-	source_run_close(&run);
-}
-
-TEST_F(a_capture_is_replayed_as_it_was_recorded)
-{
-	struct source_run run;
-	struct heard heard = {.text = ""};
-
-	hear_capture(f, f->raw.file, f->raw.file_bytes, 0, ALL, 0);
-	hear_capture(f, f->raw.file, f->raw.file_bytes, 2, ALL, 0);
-	open_run(f, &run, "capture", BC_FORMAT_RAW6);
-	run.on_piece = hear;
-	run.context = &heard;
-	source_run_all(&run);
-	assert_string_equal(heard.text, ALL);
-	assert_gave(&run, f->raw.stream, f->raw.stream_bytes);
-	assert_int_equal(run.breaks, 3);
-	assert_int_equal(heard.clock_hz, RAW_CLOCK_HZ);
-	source_run_close(&run);
-}
-
-TEST_F(a_capture_has_a_break_where_part_of_it_is_missing)
-{
-	struct raw_blocks *r = &f->raw;
-	uint8_t *bytes = malloc(2 * r->file_bytes);
-	size_t n = r->offset[2];
-
-	/* Without block 2: the rest of its last sample in block 3 is skipped. */
-	assert_non_null(bytes);
-	memcpy(bytes, r->file, n);
-	memcpy(bytes + n, r->file + r->offset[3], r->file_bytes - r->offset[3]);
-	n += r->file_bytes - r->offset[3];
-	hear_capture(f, bytes, n, 1, BLOCK_0 BLOCK_1 "damaged 0 0|30 7000-7000|" BLOCK_4, -EBADMSG);
-	/* Only the last part: only the end indicates that there was more. */
-	n = r->file_bytes - r->offset[3];
-	memcpy(bytes, r->file, r->offset[0]);
-	memcpy(bytes + r->offset[0], r->file + r->offset[3], n);
-	hear_capture(f, bytes, r->offset[0] + n, 0, "30 7000-7000|" BLOCK_4, -EBADMSG);
-	/* Damaged: the same as missing. */
-	memcpy(bytes, r->file, r->file_bytes);
-	bytes[r->offset[2] + 30] ^= 4;
-	hear_capture(
-		f, bytes, r->file_bytes, 0, BLOCK_0 BLOCK_1 "damaged 0 0|30 7000-7000|" BLOCK_4, 0);
-	free(bytes);
-}
-
-TEST_F(a_torn_capture_gives_its_whole_blocks)
-{
-	struct raw_blocks *r = &f->raw;
-
-	for (size_t n = r->offset[4]; n < r->offset[5]; n += 13)
-		hear_capture(f, r->file, n, 0, BLOCK_0 BLOCK_1 BLOCK_2 BLOCK_3, -EBADMSG);
-	for (size_t n = r->offset[5]; n < r->file_bytes; n += 8)
-		hear_capture(f, r->file, n, 0, ALL, -EBADMSG);
-}
-
-TEST_F(concatenated_captures_are_one)
-{
-	struct raw_blocks *r = &f->raw;
-	uint8_t *bytes = malloc(2 * r->file_bytes);
-	size_t n = r->offset[3];
-
-	assert_non_null(bytes);
-	memcpy(bytes, r->file, n);
-	memcpy(bytes + n, r->file, r->offset[0]);
-	n += r->offset[0];
-	memcpy(bytes + n, r->file + r->offset[3], r->file_bytes - r->offset[3]);
-	n += r->file_bytes - r->offset[3];
-	raw_set_end(bytes + r->offset[3], n - r->offset[3], 2);
-	hear_capture(f, bytes, n, 0, ALL, 0);
-	free(bytes);
-}
-
-TEST_F(a_capture_can_be_stopped_and_closed_at_any_piece)
-{
-	temp_write(&f->dir, "capture", f->raw.file, f->raw.file_bytes);
-	for (uint32_t at = 0; at <= 8; at++) {
-		for (unsigned how = 0; how < 4; how++) {
-			struct source_run run;
-			open_run(f, &run, "capture", BC_FORMAT_UNKNOWN);
-			run.act = how & 1 ? ACT_STOP : ACT_CLOSE;
-			run.acts_in_call = (how & 2) != 0;
-			run.act_at = at;
-			run.refusals = 1;
-			source_run_all(&run);
-			if (run.acts_in_call || at == 0)
-				assert_int_equal(run.pieces, at);
-			source_run_close(&run);
-		}
-	}
 }

@@ -619,7 +619,7 @@ static struct bc_recording_end recover_killed(struct fixture *f, const struct bc
 		bc_chunk_header_place(encoded, header_bytes, header.segment, i);
 		memcpy(all + i * bytes, encoded, bytes);
 	}
-	assert_int_equal(bc_raw_append(&writer, all, chunks * bytes), 0);
+	assert_int_equal(bc_atomic_file_append(&writer.file, all, chunks * bytes), 0);
 	bc_segment_abandon(&writer);
 	free(encoded);
 	free(all);

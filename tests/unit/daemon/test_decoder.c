@@ -907,24 +907,6 @@ TEST_F(a_gap_is_flushed_if_no_record_follows)
 	check_gap(f, &unplug_break, 3);
 }
 
-TEST_F(raw6_times_that_run_backward_start_an_epoch)
-{
-	start_pipeline(f, false);
-	bc_decoder_set_clock(f->decoder, 1000000000);
-	push_raw6(f, 3 * 6, 1000, 1300);
-	push_raw6(f, 2 * 6, 0, 200); /* another recording, appended to the first */
-	finish_pipeline(f);
-	assert_int_equal(f->counts.received, 5);
-	static const uint64_t ticks[] = {1100, 1200, 1300, 100, 200};
-	for (size_t i = 0; i < 5; i++) {
-		assert_int_equal(f->ticks[i].tick, ticks[i]);
-		assert_int_equal(f->ticks[i].epoch, i >= 3);
-	}
-	assert_int_equal(f->ticks[3].time, BC_TIME_NONE);
-	assert_int_equal(f->ticks[4].time, 100);
-	assert_int_equal(f->gaps, 0);
-}
-
 TEST_F(raw6_without_a_clock_has_one_tick_per_sample)
 {
 	start_pipeline(f, false);

@@ -257,11 +257,9 @@ static const char *const foreign[] = {
 	"._" FILE_OF(FIRST),
 	"KEEP-" FILE_OF(FIRST),
 	FIRST "-00007.byu.lz4",
-	FIRST "-00000.bcp1.lz4",
 	"zzz-00000.byu.lz4",
 	"20260101T000000Z-00000c-00000.byu.lz4",
 	"20260101T000000Z-00000d-00000.byu.lz4.damaged",
-	"20260101T000000Z-00000e-00000.raw6.lz4",
 	"20990101T000000Z-00000f-00000.byu.lz4",
 };
 
@@ -271,14 +269,12 @@ static void make_foreign(struct fixture *f)
 
 	temp_write(&f->dir, foreign[0], "shopping list", 13);
 	temp_write(&f->dir, foreign[1], "\0\5\26\7\0\2\0\0Mac OS X        ", 24);
-	make_other(f, foreign[2], FIRST, "buscapd 0.0.0"); /* a copy */
-	make_other(f, foreign[3], FIRST, "buscapd 0.0.0"); /* of segment 0 */
-	make_other(f, foreign[4], FIRST, "buscapd 0.0.0"); /* a segment, not a raw capture */
-	temp_write(&f->dir, foreign[5], "\x04\x22\x4d\x18\x64\x40\xa7", 7); /* plain lz4 */
-	make_other(f, foreign[6], "20260101T000000Z-00000c", "buscap 0.0.0");
-	temp_write(&f->dir, foreign[7], "", 0);
-	temp_write(&f->dir, foreign[8], "", 0);
-	make_other(f, foreign[9], "20990101T000000Z-00000f", "buscapdump 1");
+	make_other(f, foreign[2], FIRST, "buscapd 0.0.0");                  /* a copy */
+	make_other(f, foreign[3], FIRST, "buscapd 0.0.0");                  /* of segment 0 */
+	temp_write(&f->dir, foreign[4], "\x04\x22\x4d\x18\x64\x40\xa7", 7); /* plain lz4 */
+	make_other(f, foreign[5], "20260101T000000Z-00000c", "buscap 0.0.0");
+	temp_write(&f->dir, foreign[6], "", 0);
+	make_other(f, foreign[7], "20990101T000000Z-00000f", "buscapdump 1");
 	for (size_t i = 0; i < COUNT_OF(foreign); i++)
 		assert_int_equal(utimensat(f->dir.fd, foreign[i], times, 0), 0);
 }

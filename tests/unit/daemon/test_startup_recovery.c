@@ -13,7 +13,6 @@
 #include "formats/segment/recording_end.h"
 #include "tests/support/header_file.h"
 #include "tests/support/log_capture.h"
-#include "tests/support/raw_blocks.h"
 #include "tests/support/small_segment.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/test.h"
@@ -28,7 +27,6 @@ static struct bc_chunk_pages chunk_pages;
 struct fixture {
 	struct temp_dir dir;
 	struct small_segment segment;
-	struct raw_blocks raw;
 	struct bc_startup_found found;
 	struct log_capture log;
 };
@@ -37,7 +35,6 @@ static void set_up(struct fixture *f)
 {
 	temp_dir_make(&f->dir);
 	small_make(&f->segment, f->dir.fd, 0, 0);
-	raw_make(&f->raw, &f->dir);
 	temp_dir_empty(&f->dir);
 	bc_log_set_level(BC_LOG_INFO);
 }
@@ -45,7 +42,6 @@ static void set_up(struct fixture *f)
 static void tear_down(struct fixture *f)
 {
 	free(f->segment.bytes);
-	raw_free(&f->raw);
 	temp_dir_remove(&f->dir);
 }
 
@@ -79,30 +75,27 @@ static void assert_same(struct fixture *f, const char *name, const uint8_t *byte
 	free(found);
 }
 
-/* Reads a segment or a raw capture. Returns its whole chunks or blocks; it must have no damage. */
-static unsigned count_pieces(struct fixture *f, const char *name, bool is_raw)
+/* Reads a segment, which must have no damage. Returns its chunks that have records. */
+static unsigned count_chunks(struct fixture *f, const char *name)
 {
 	struct bc_chunk *chunk = malloc(sizeof(*chunk));
-	struct bc_raw_block *block = malloc(sizeof(*block));
 	int fd = openat(f->dir.fd, name, O_RDONLY | O_CLOEXEC);
 	struct bc_segment_reader *reader;
-	unsigned pieces = 0;
+	unsigned chunks = 0;
 	int found;
 
 	assert_true(fd >= 0);
 	assert_int_equal(bc_segment_reader_open(&reader,
 				 (struct bc_input_stream){.fd = fd, .wake_fd = -1}, NULL, 0),
 		0);
-	while ((found = is_raw ? bc_raw_read(reader, block) : bc_segment_read(reader, chunk)) !=
-		BC_FOUND_END) {
+	while ((found = bc_segment_read(reader, chunk)) != BC_FOUND_END) {
 		assert_true(found > 0 && found != BC_FOUND_DAMAGE);
-		pieces += found == BC_FOUND_CHUNK && (is_raw || chunk->info.records != 0);
+		chunks += found == BC_FOUND_CHUNK && chunk->info.records != 0;
 	}
 	bc_segment_reader_close(reader);
 	close(fd);
-	free(block);
 	free(chunk);
-	return pieces;
+	return chunks;
 }
 
 /* Chunks of the small segment that have records. */
@@ -192,7 +185,7 @@ TEST_F(after_damage_in_the_middle_the_original_is_kept)
 	const char *log = start(f, 1);
 	assert_same(f, DAMAGED, f->segment.bytes, size);
 	assert_false(temp_exists(&f->dir, PARTIAL));
-	assert_int_equal(count_pieces(f, SEALED, false), CHUNKS_WITH_RECORDS - 1);
+	assert_int_equal(count_chunks(f, SEALED), CHUNKS_WITH_RECORDS - 1);
 	assert_null(strstr(log, "after the last whole chunk"));
 	assert_non_null(strstr(log, "damaged; recovered 34 records"));
 	assert_non_null(strstr(log, DAMAGED));
@@ -203,19 +196,12 @@ TEST_F(after_damage_in_the_middle_the_original_is_kept)
 /* After a power cut, a file that was never synced can have old data of another one. */
 TEST_F(a_file_with_the_contents_of_another_is_kept)
 {
-	static const char *const names[] = {
-		SMALL_RECORDING "-00001.byu.lz4", SMALL_RECORDING "-00000.bcp1.lz4"};
-
-	for (size_t i = 0; i < COUNT_OF(names); i++) {
-		char name[BC_SEGMENT_NAME_MAX];
-		temp_write(&f->dir, SEALED, f->segment.bytes, f->segment.size);
-		snprintf(name, sizeof(name), "%s.partial", names[i]);
-		temp_write(&f->dir, name, f->segment.bytes, f->segment.index_at);
-		assert_non_null(strstr(start(f, 0), "the contents of another file"));
-		snprintf(name, sizeof(name), "%s.damaged", names[i]);
-		assert_same(f, name, f->segment.bytes, f->segment.index_at);
-		temp_dir_empty(&f->dir);
-	}
+	temp_write(&f->dir, SEALED, f->segment.bytes, f->segment.size);
+	temp_write(&f->dir, SMALL_RECORDING "-00001.byu.lz4.partial", f->segment.bytes,
+		f->segment.index_at);
+	assert_non_null(strstr(start(f, 0), "the contents of another file"));
+	assert_same(
+		f, SMALL_RECORDING "-00001.byu.lz4.damaged", f->segment.bytes, f->segment.index_at);
 }
 
 /* Nothing proves that they are ours. */
@@ -223,7 +209,7 @@ TEST_F(an_open_file_of_a_recording_that_no_header_names_is_left_alone)
 {
 	static const char *const names[] = {"todo-20261.byu.lz4", SMALL_RECORDING "-00001.byu.lz4",
 		"20260120T091500Z-000000-00000.byu.lz4", SMALL_RECORDING "-00000.bcp1.lz4",
-		SMALL_RECORDING "-00000.raw6.lz4", "._" SEALED};
+		"._" SEALED};
 	const size_t sizes[] = {0, 1, f->segment.chunks[0].begin, f->segment.index_at};
 
 	for (size_t i = 0; i < COUNT_OF(names) * COUNT_OF(sizes); i++) {
@@ -246,7 +232,7 @@ TEST_F(a_chunk_proves_whose_a_file_without_its_header_is)
 	memset(f->segment.bytes, 0, f->segment.chunks[0].begin);
 	temp_write(&f->dir, PARTIAL, f->segment.bytes, f->segment.index_at);
 	assert_non_null(strstr(start(f, 1), "recovered 46 records"));
-	assert_int_equal(count_pieces(f, SEALED, false), CHUNKS_WITH_RECORDS);
+	assert_int_equal(count_chunks(f, SEALED), CHUNKS_WITH_RECORDS);
 	assert_false(temp_exists(&f->dir, PARTIAL));
 	temp_dir_empty(&f->dir);
 	/* A run was killed while it copied it. */
@@ -269,7 +255,7 @@ TEST_F(a_torn_end_needs_no_original)
 	temp_write(&f->dir, PARTIAL, f->segment.bytes, last - 1);
 	assert_non_null(
 		strstr(start(f, 1), "torn; recovered 37 records, lost 9 in the last chunk"));
-	assert_int_equal(count_pieces(f, SEALED, false), CHUNKS_WITH_RECORDS - 1);
+	assert_int_equal(count_chunks(f, SEALED), CHUNKS_WITH_RECORDS - 1);
 	assert_false(temp_exists(&f->dir, PARTIAL) || temp_exists(&f->dir, DAMAGED));
 
 	/* A power cut can leave zeros. */
@@ -327,68 +313,22 @@ TEST_F(an_open_file_next_to_a_sealed_one_is_handled_once)
 
 TEST_F(a_file_that_another_program_writes_is_left_alone)
 {
-	static const char *const names[] = {PARTIAL, RAW_NAME ".partial", SEALED ".recovering"};
+	static const char *const names[] = {PARTIAL, SEALED ".recovering"};
 	size_t size = f->segment.index_at;
 
-	for (unsigned i = 0; i < 3; i++) {
+	for (unsigned i = 0; i < 2; i++) {
 		temp_write(&f->dir, PARTIAL, f->segment.bytes, size);
 		temp_write(&f->dir, names[i], f->segment.bytes, size);
 		int fd = openat(f->dir.fd, names[i], O_RDWR | O_CLOEXEC);
 		assert_int_equal(flock(fd, LOCK_EX), 0);
-		const char *log = start(f, i == 1);
-		assert_true((strstr(log, "another program is writing it") != NULL) == (i < 2));
+		const char *log = start(f, 0);
+		assert_true((strstr(log, "another program is writing it") != NULL) == (i == 0));
 		assert_same(f, names[i], f->segment.bytes, size);
 		close(fd);
-		start(f, i != 1);
+		start(f, 1);
 		assert_false(temp_exists(&f->dir, names[i]));
 		temp_dir_empty(&f->dir);
 	}
-}
-
-#define RAW_PARTIAL RAW_NAME ".partial"
-#define RAW_DAMAGED RAW_NAME ".damaged"
-
-TEST_F(a_damaged_raw_capture_is_copied_and_kept)
-{
-	struct raw_blocks *r = &f->raw;
-
-	r->file[r->offset[2] + 20] ^= 1;
-	temp_write(&f->dir, RAW_PARTIAL, r->file, r->file_bytes);
-	assert_non_null(strstr(start(f, 0), "damaged; recovered"));
-	assert_same(f, RAW_DAMAGED, r->file, r->file_bytes);
-	assert_int_equal(count_pieces(f, RAW_NAME, true), RAW_BLOCKS - 1);
-	assert_string_equal(start(f, 0), "");
-	assert_true(temp_exists(&f->dir, RAW_DAMAGED));
-}
-
-TEST_F(an_unreadable_raw_capture_is_kept)
-{
-	struct raw_blocks *r = &f->raw;
-
-	for (unsigned i = 0; i < RAW_BLOCKS; i++)
-		r->file[r->offset[i] + 20] ^= 1;
-	temp_write(&f->dir, RAW_PARTIAL, r->file, r->file_bytes);
-	assert_non_null(strstr(start(f, 0), "buscap recover --mode salvage "));
-	assert_same(f, RAW_DAMAGED, r->file, r->file_bytes);
-	assert_false(temp_exists(&f->dir, RAW_NAME));
-	assert_string_equal(start(f, 0), "");
-}
-
-TEST_F(an_open_raw_capture_next_to_a_sealed_one_is_handled_once)
-{
-	struct raw_blocks *r = &f->raw;
-
-	temp_write(&f->dir, RAW_NAME, r->file, r->file_bytes);
-	temp_write(&f->dir, RAW_PARTIAL, r->file, r->file_bytes - 1);
-	assert_non_null(strstr(start(f, 0), "already recovered by an earlier run; deleted"));
-	assert_false(temp_exists(&f->dir, RAW_PARTIAL) || temp_exists(&f->dir, RAW_DAMAGED));
-
-	temp_write(&f->dir, RAW_NAME, r->file, r->offset[3]);
-	temp_write(&f->dir, RAW_PARTIAL, r->file, r->file_bytes);
-	assert_non_null(strstr(start(f, 0), "kept as " RAW_DAMAGED));
-	assert_same(f, RAW_DAMAGED, r->file, r->file_bytes);
-	assert_same(f, RAW_NAME, r->file, r->offset[3]);
-	assert_string_equal(start(f, 0), "");
 }
 
 /* The end of a recording */

@@ -20,18 +20,17 @@ static struct bc_chunk_pages chunk_pages;
 #define WORK_MAX 500
 
 struct fixture {
-	uint8_t *bytes; /* junk, then a chunk or block */
+	uint8_t *bytes; /* junk, then a chunk */
 	size_t size;
 	size_t at; /* read so far */
 	unsigned steps;
 	int wake; /* set on the second step */
 	struct bc_chunk chunk;
-	struct bc_raw_block block;
 };
 
 static void set_up(struct fixture *f)
 {
-	f->bytes = malloc(JUNK_BYTES + BC_RAW_ENCODED_MAX);
+	f->bytes = malloc(JUNK_BYTES + BC_CHUNK_ENCODED_MAX);
 	assert_non_null(f->bytes);
 	f->wake = eventfd(0, EFD_CLOEXEC);
 	assert_true(f->wake >= 0);
@@ -87,44 +86,36 @@ static double hash_s(const struct fixture *f)
 	return (cpu_s() - start) / ROUNDS;
 }
 
-static void append_piece(struct fixture *f, bool is_raw)
+static void append_chunk(struct fixture *f)
 {
 	size_t header_bytes;
 
 	bc_chunk_reset(&f->chunk, 0, 0);
-	bc_raw_block_reset(&f->block);
-	f->block.form = BC_FORMAT_RAW6;
-	f->size = JUNK_BYTES;
-	f->size += is_raw ? bc_raw_encode(f->bytes + JUNK_BYTES, &f->block)
-			  : bc_chunk_encode(f->bytes + JUNK_BYTES, &f->chunk, BC_LEVEL_DEFAULT,
-				    &chunk_pages, &header_bytes);
+	f->size = JUNK_BYTES + bc_chunk_encode(f->bytes + JUNK_BYTES, &f->chunk, BC_LEVEL_DEFAULT,
+				       &chunk_pages, &header_bytes);
 }
 
 /* A magic and a length, everywhere. */
 static const struct {
 	uint32_t magic;
 	uint32_t length;
-	bool is_raw;
 } partial[] = {
-	{BC_MAGIC_SEGMENT_HEADER, BC_SEGMENT_HEADER_MAX - BC_SKIPPABLE_BYTES, false},
-	{BC_MAGIC_CHUNK_HEADER, BC_CHUNK_HEADER_MAX - BC_SKIPPABLE_BYTES, false},
-	{BC_MAGIC_INDEX, 0, false},
-	{BC_MAGIC_RAW_HEADER, BC_SEGMENT_HEADER_MAX - BC_SKIPPABLE_BYTES, true},
-	{BC_MAGIC_RAW_TABLE, BC_RAW_TABLE_MAX - BC_SKIPPABLE_BYTES, true},
+	{BC_MAGIC_SEGMENT_HEADER, BC_SEGMENT_HEADER_MAX - BC_SKIPPABLE_BYTES},
+	{BC_MAGIC_CHUNK_HEADER, BC_CHUNK_HEADER_MAX - BC_SKIPPABLE_BYTES},
+	{BC_MAGIC_INDEX, 0},
 };
 
 /* Searches the junk once. Returns how many times a hash of it the search costs. */
-static double search_cost(struct fixture *f, bool is_raw)
+static double search_cost(struct fixture *f)
 {
 	struct bc_segment_reader *reader = open_reader(f, (struct bc_input_stream){.wake_fd = -1});
 	double start = cpu_s();
-	int found = is_raw ? bc_raw_read(reader, &f->block) : bc_segment_read(reader, &f->chunk);
+	int found = bc_segment_read(reader, &f->chunk);
 	double searched = cpu_s() - start;
 
 	assert_int_equal(found, BC_FOUND_DAMAGE);
 	assert_int_equal(bc_segment_reader_damage(reader)->bytes, JUNK_BYTES);
-	found = is_raw ? bc_raw_read(reader, &f->block) : bc_segment_read(reader, &f->chunk);
-	assert_int_equal(found, BC_FOUND_CHUNK);
+	assert_int_equal(bc_segment_read(reader, &f->chunk), BC_FOUND_CHUNK);
 	bc_segment_reader_close(reader);
 	return searched / hash_s(f);
 }
@@ -132,16 +123,15 @@ static double search_cost(struct fixture *f, bool is_raw)
 TEST_F(partial_magic_is_searched_in_linear_time)
 {
 	for (size_t i = 0; i < COUNT_OF(partial); i++) {
-		bool is_raw = partial[i].is_raw;
 		for (size_t at = 0; at < JUNK_BYTES; at += 8) {
 			bc_write_le32(f->bytes + at, partial[i].magic);
 			bc_write_le32(f->bytes + at + 4, partial[i].length);
 		}
-		append_piece(f, is_raw);
+		append_chunk(f);
 		/* A busy machine makes a search slower now and then, but not each time. */
-		double cost = search_cost(f, is_raw);
+		double cost = search_cost(f);
 		for (int more = 0; more < 20 && cost > WORK_MAX; more++)
-			cost = search_cost(f, is_raw);
+			cost = search_cost(f);
 		if (cost > WORK_MAX)
 			fail_msg("magic %08x: the search costs %.0f times a hash of the input",
 				partial[i].magic, cost);

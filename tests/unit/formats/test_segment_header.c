@@ -6,7 +6,6 @@
 #include <xxhash.h>
 
 #include "formats/base/bytes.h"
-#include "formats/segment/raw_capture.h"
 #include "formats/segment/segment_header.h"
 #include "tests/support/test.h"
 
@@ -174,24 +173,6 @@ TEST(a_header_is_written_byte_for_byte)
 		"\"first\":{\"wall\":\"2026-11-20T09:15:00Z\",\"wall_ns\":1795166100123456789,"
 		"\"tick\":9007199254740991,\"epoch\":3,\"record\":123456789012345},"
 		"\"metadata\":{\"who\":\"me\",\"\xC3\xA9/\":\"\xE2\x82\xAC\\n/\"}}");
-}
-
-TEST(a_raw_capture_s_header_is_a_segment_s_with_its_form)
-{
-	struct bc_segment_header empty = {0};
-	const char *rest = strstr(empty_text, ",\"recording\"");
-	char expected[sizeof(empty_text) + 64];
-	uint8_t *out;
-	size_t bytes;
-
-	snprintf(expected, sizeof(expected),
-		"{\"format\":\"buscap-raw\",\"form\":\"bcp1\",\"version\":%u%s", BC_RAW_VERSION,
-		rest);
-	assert_int_equal(bc_raw_header_write(&out, &bytes, &empty, BC_FORMAT_BCP1), 0);
-	char *text = text_of(out, bytes);
-	assert_string_equal(text, expected);
-	free(text);
-	free(out);
 }
 
 /* The source's name in the header's JSON, without quotes. */
