@@ -41,8 +41,6 @@ struct bc_request {
 	size_t body_bytes;
 	const struct refusal *refusal; /* sent when the body is complete; NULL: not refused */
 	bool is_delivered;             /* to the receiver */
-	const struct bc_deferred_ops *deferred; /* until it has its response; may be NULL */
-	void *deferred_context;
 	bool has_response;
 	bool is_suspended;
 	unsigned status;
@@ -278,15 +276,6 @@ enum MHD_Result bc_request_receive(struct bc_connection *connection, const char 
 	return receive_body(r, body, n);
 }
 
-/* The client has disconnected. */
-static void abandon(struct bc_request *r)
-{
-	const struct bc_deferred_ops *ops = r->deferred;
-
-	r->deferred = NULL;
-	ops->abandoned(r->deferred_context);
-}
-
 void bc_request_completed(struct bc_request *r)
 {
 	if (r == NULL)
@@ -304,8 +293,6 @@ void bc_request_completed(struct bc_request *r)
 	}
 	if (!is_kept)
 		free(r);
-	else if (r->deferred != NULL)
-		abandon(r); /* may free the request */
 }
 
 void bc_request_resume(struct bc_request *r)
@@ -335,7 +322,6 @@ static void set_response(struct bc_request *r, unsigned status, struct MHD_Respo
 	r->has_response = true;
 	r->status = status;
 	r->response = response;
-	r->deferred = NULL;
 	resume_soon(r);
 }
 
@@ -421,12 +407,6 @@ void bc_request_respond(struct bc_request *r, unsigned status, const char *conte
 	set_response(r, status, response);
 }
 
-void bc_request_defer(struct bc_request *r, const struct bc_deferred_ops *ops, void *context)
-{
-	r->deferred = ops;
-	r->deferred_context = context;
-}
-
 /* Streams */
 
 static ssize_t on_read(void *context, uint64_t position, char *out, size_t size)
@@ -508,15 +488,11 @@ uint64_t bc_stream_served_ns(const struct bc_stream *stream)
 
 bool bc_request_is_suspended(const struct bc_request *r)
 {
-	return r->is_suspended && (r->stream != NULL || r->deferred != NULL);
+	return r->is_suspended && r->stream != NULL;
 }
 
 void bc_request_disconnected(struct bc_request *r)
 {
-	if (r->deferred != NULL) {
-		abandon(r);
-	} else {
-		r->stream->is_client_gone = true;
-		bc_stream_wake(r->stream);
-	}
+	r->stream->is_client_gone = true;
+	bc_stream_wake(r->stream);
 }

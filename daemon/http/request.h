@@ -26,8 +26,7 @@
 
 struct bc_request;
 
-/* The strings below are valid until the request has its response, was abandoned, or the server is
- * closed. */
+/* The strings below are valid until the request has its response, or the server is closed. */
 const char *bc_request_method(const struct bc_request *request);
 const char *bc_request_path(const struct bc_request *request); /* decoded, without the query */
 
@@ -54,17 +53,6 @@ bool bc_request_is_owner(const struct bc_request *request);
  * Allow header of a 405, else NULL. */
 void bc_request_respond(struct bc_request *request, unsigned status, const char *content_type,
 	char *text, const char *allow);
-
-/* For a request that is responded to later. */
-struct bc_deferred_ops {
-	/* The client has disconnected without waiting for the response, which is noticed within a
-	 * second, or the server is closing. Called at most once, as the last call. The request
-	 * still needs a response. */
-	void (*abandoned)(void *context);
-};
-
-/* Reports what happens to the request until its response, after which `ops` gets no more calls. */
-void bc_request_defer(struct bc_request *request, const struct bc_deferred_ops *ops, void *context);
 
 /* A stream is a response without a known length. The server reads from it whenever the client can
  * accept data. */

@@ -19,11 +19,11 @@ enum MHD_Result bc_request_receive(struct bc_connection *connection, const char 
 /* libmicrohttpd is done with the request. `request` may be NULL. */
 void bc_request_completed(struct bc_request *request);
 
-/* Whether the request is a stream, or its receiver wants to know when it is abandoned, and its
- * connection is suspended. libmicrohttpd does not notice then that the client disconnects. */
+/* Whether the request is a stream whose connection is suspended. libmicrohttpd does not notice then
+ * that the client disconnects. */
 bool bc_request_is_suspended(const struct bc_request *request);
 
-/* Ends such a request: its client has disconnected. */
+/* Ends such a stream: its client has disconnected. */
 void bc_request_disconnected(struct bc_request *request);
 
 /* Resumes the connection if it is suspended. libmicrohttpd can only be stopped when no connection

@@ -88,13 +88,6 @@ static void answer(struct run *run, struct bc_request *request)
 	bc_request_respond(request, 200, "text/plain", strdup(text), NULL);
 }
 
-static void on_abandoned(void *context)
-{
-	(void)context;
-}
-
-static const struct bc_deferred_ops deferred = {.abandoned = on_abandoned};
-
 static void on_request(void *context, struct bc_request *request)
 {
 	struct run *run = context;
@@ -103,7 +96,6 @@ static void on_request(void *context, struct bc_request *request)
 
 	if (strchr(path, 'l') != NULL && run->late_count < PENDING) {
 		run->late[run->late_count++] = request;
-		bc_request_defer(request, &deferred, run);
 	} else if (strchr(path, 's') != NULL) {
 		if (bc_request_stream(request, "text/plain", query != NULL ? &waiting : &sending,
 			    run) == NULL)
