@@ -11,7 +11,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "capture/source/recording_stream.h"
 #include "formats/base/fail.h"
 #include "formats/reader/input.h"
 #include "formats/segment/sequence_check.h"
@@ -52,11 +51,10 @@ struct file_source {
 	enum bc_packing packing; /* used by the thread */
 	uv_thread_t thread;
 	bool has_thread;
-	bool is_over;                         /* the sink gets nothing more, except a pending end */
-	bool end_pending;                     /* call sink.end() when the thread has ended */
-	bool is_closing;                      /* close the handle when the thread has ended */
-	struct bc_recording_stream recording; /* read by the thread; unused: fd is -1 */
-	struct bc_sequence_check sequence;    /* of the chunks that the thread has read */
+	bool is_over;                      /* the sink gets nothing more, except a pending end */
+	bool end_pending;                  /* call sink.end() when the thread has ended */
+	bool is_closing;                   /* close the handle when the thread has ended */
+	struct bc_sequence_check sequence; /* of the chunks that the thread has read */
 
 	/* Shared with the thread. */
 	uv_mutex_t lock;
@@ -423,8 +421,6 @@ static void on_closed(uv_handle_t *handle)
 
 	if (f->stream.fd > STDIN_FILENO)
 		close(f->stream.fd);
-	bc_recording_stream_close(&f->recording);
-	free(f->recording.path);
 	close(f->stream.wake_fd);
 	uv_cond_destroy(&f->changed);
 	uv_mutex_destroy(&f->lock);
@@ -468,22 +464,18 @@ static int open_path(const char *path)
 	return fd;
 }
 
-int bc_file_source_open(
-	struct bc_source **source, uv_loop_t *loop, const struct bc_file_options *options)
+int bc_file_source_open(struct bc_source **source, uv_loop_t *loop, const char *path,
+	enum bc_format format, uint64_t clock_hz)
 {
-	int rc = options->path != NULL ? open_path(options->path) : 0;
-	if (rc < 0)
-		return rc;
-	int fd = options->path != NULL ? rc : options->recording != NULL ? -1 : options->fd;
+	int fd = open_path(path);
+	if (fd < 0)
+		return fd;
 	struct file_source *f = calloc(1, sizeof(*f));
 	int wake_fd = eventfd(0, EFD_CLOEXEC);
 	struct piece *pieces = malloc(PIECES * sizeof(*pieces));
-	char *dir = options->recording != NULL ? strdup(options->dir) : NULL;
-	if (f == NULL || pieces == NULL || wake_fd < 0 ||
-		(options->recording != NULL && dir == NULL)) {
-		rc = wake_fd < 0 ? -errno : -ENOMEM;
+	int rc = wake_fd < 0 ? -errno : -ENOMEM;
+	if (f == NULL || pieces == NULL || wake_fd < 0)
 		goto fail;
-	}
 	if ((rc = uv_mutex_init(&f->lock)) != 0)
 		goto fail;
 	if ((rc = uv_cond_init(&f->changed)) != 0)
@@ -493,19 +485,11 @@ int bc_file_source_open(
 	f->source.ops = &file_ops;
 	f->source.kind = "file";
 	f->source.is_replay = true;
-	f->source.is_stream = options->path != NULL && lseek(fd, 0, SEEK_CUR) < 0;
-	f->source.clock_hz = options->clock_hz;
-	bc_message(f->source.name, sizeof(f->source.name), "%s",
-		options->path != NULL ? options->path : options->name);
-	f->format = options->format;
+	f->source.is_stream = lseek(fd, 0, SEEK_CUR) < 0;
+	f->source.clock_hz = clock_hz;
+	bc_message(f->source.name, sizeof(f->source.name), "%s", path);
+	f->format = format;
 	f->stream = (struct bc_input_stream){.fd = fd, .wake_fd = wake_fd};
-	f->recording = (struct bc_recording_stream){.path = dir, .fd = -1, .segment = -1};
-	if (options->recording != NULL) {
-		snprintf(f->recording.recording, sizeof(f->recording.recording), "%s",
-			options->recording);
-		f->stream.read = bc_recording_stream_read;
-		f->stream.context = &f->recording;
-	}
 	f->pieces = pieces;
 	*source = &f->source;
 	return 0;
@@ -519,7 +503,6 @@ fail:
 		close(wake_fd);
 	if (fd > STDIN_FILENO)
 		close(fd);
-	free(dir);
 	free(pieces);
 	free(f);
 	return rc;

@@ -20,17 +20,6 @@ static int open_usb(
 	return bc_usb_source_open(source, loop, &usb);
 }
 
-static int open_file(struct bc_source **source, uv_loop_t *loop, const struct bc_source_spec *spec)
-{
-	struct bc_file_options file = {
-		.path = spec->path,
-		.format = spec->format,
-		.clock_hz = spec->clock_hz,
-	};
-
-	return bc_file_source_open(source, loop, &file);
-}
-
 int bc_source_open(struct bc_source **source, uv_loop_t *loop, const struct bc_config *config,
 	bool is_once, char *err, size_t errlen)
 {
@@ -45,7 +34,7 @@ int bc_source_open(struct bc_source **source, uv_loop_t *loop, const struct bc_c
 		if (rc == -ENOTSUP)
 			hint = ": can't initialize libusb; is AF_NETLINK allowed?";
 	} else {
-		rc = open_file(source, loop, spec);
+		rc = bc_file_source_open(source, loop, spec->path, spec->format, spec->clock_hz);
 	}
 	if (rc != 0)
 		bc_message(err, errlen, "%s: can't open: %s%s", config->source_text, strerror(-rc),

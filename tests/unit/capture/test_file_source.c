@@ -93,11 +93,10 @@ static void open_run(
 	struct fixture *f, struct source_run *run, const char *name, enum bc_format format)
 {
 	char path[TEMP_PATH_BYTES];
-	struct bc_file_options options = {
-		.path = temp_path(&f->dir, name, path), .format = format, .clock_hz = 77};
 
+	temp_path(&f->dir, name, path);
 	source_run_init(run);
-	assert_int_equal(bc_file_source_open(&run->source, &run->loop, &options), 0);
+	assert_int_equal(bc_file_source_open(&run->source, &run->loop, path, format, 77), 0);
 	assert_string_equal(run->source->kind, "file");
 	assert_string_equal(run->source->name, path);
 	assert_false(run->source->is_live);
@@ -341,14 +340,17 @@ TEST_F(a_file_that_cannot_be_opened_fails_immediately)
 {
 	struct source_run run;
 	char path[TEMP_PATH_BYTES];
-	struct bc_file_options options = {.path = temp_path(&f->dir, "missing", path)};
+	const struct {
+		const char *path;
+		int rc;
+	} wrong[] = {{temp_path(&f->dir, "missing", path), -ENOENT}, {f->dir.path, -EISDIR},
+		{"", -ENOENT}};
 
 	source_run_init(&run);
-	assert_int_equal(bc_file_source_open(&run.source, &run.loop, &options), -ENOENT);
-	options.path = f->dir.path;
-	assert_int_equal(bc_file_source_open(&run.source, &run.loop, &options), -EISDIR);
-	options.path = "";
-	assert_int_equal(bc_file_source_open(&run.source, &run.loop, &options), -ENOENT);
+	for (size_t i = 0; i < COUNT_OF(wrong); i++)
+		assert_int_equal(bc_file_source_open(&run.source, &run.loop, wrong[i].path,
+					 BC_FORMAT_UNKNOWN, 0),
+			wrong[i].rc);
 	run.is_closed = true;
 	source_run_close(&run);
 }
@@ -570,7 +572,6 @@ TEST_F(standard_input_is_read_and_left_open)
 	int kept = dup(STDIN_FILENO);
 
 	for (int acts = 0; acts < 3; acts++) { /* nothing, a stop, a close */
-		struct bc_file_options options = {.path = "-", .format = BC_FORMAT_RAW6};
 		struct source_run run;
 		pthread_t thread;
 		int fds[2];
@@ -581,7 +582,8 @@ TEST_F(standard_input_is_read_and_left_open)
 		struct feeder feeder = {NULL, fds[1], &f->large, 70000};
 		source_run_init(&run);
 		run.free_fd = free_fd;
-		assert_int_equal(bc_file_source_open(&run.source, &run.loop, &options), 0);
+		assert_int_equal(
+			bc_file_source_open(&run.source, &run.loop, "-", BC_FORMAT_RAW6, 0), 0);
 		assert_string_equal(run.source->name, "-");
 		run.act = acts == 0 ? ACT_NONE : acts == 1 ? ACT_STOP : ACT_CLOSE;
 		run.act_at = acts == 0 ? NEVER : 2;
