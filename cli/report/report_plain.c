@@ -2,8 +2,8 @@
  * Everything is readable without colour.
  *
  * A line of the plot is `cells`, counts for each column of the terminal. Columns of the overview
- * are spread over the cells that their time covers, so that a line has the sum of its columns. A cell of
- * the map has one of nine blocks, by the logarithm of its records per time.
+ * are spread over the cells that their time covers, so that a line has the sum of its columns. A
+ * cell of the map has one of nine blocks, by the logarithm of its records per time.
  *
  * Words from files are made safe where they are added, never before. */
 #include <errno.h>
@@ -164,6 +164,7 @@ static const char *title_of(char out[WORDS_MAX], const struct bc_report *r)
 /* What is drawn. */
 struct drawn {
 	uint64_t records;
+	uint64_t missing;
 	uint64_t lost;
 	uint64_t gaps;
 	bool is_exact; /* `lost`: it is that of the gaps, and the size of each is known */
@@ -177,6 +178,7 @@ static struct drawn drawn_of(const struct bc_report *r, const struct events *e)
 
 	for (uint32_t i = 0; i < p->column_count; i++) {
 		drawn.records += p->columns[i].records;
+		drawn.missing += p->columns[i].missing;
 		drawn.lost += p->columns[i].lost;
 	}
 	for (uint32_t i = 0; i < e->count; i++) {
@@ -220,6 +222,8 @@ static const char *facts_of(
 	char number[BC_HUMANIZE_MAX];
 	char lost[BC_HUMANIZE_MAX + 32] = "an unknown number of samples";
 	char gaps[64];
+	char start[BC_HUMANIZE_MAX + 32] = "";
+	char missing[80] = "";
 	bool is_clock_unknown = false;
 	struct drawn drawn = drawn_of(r, events);
 	uint32_t count;
@@ -228,6 +232,8 @@ static const char *facts_of(
 	for (uint32_t i = 0; i < count; i++) {
 		is_clock_unknown = is_clock_unknown || all[i].clock_hz == 0;
 		sum.records += all[i].records;
+		sum.missing_segments += all[i].missing_segments;
+		sum.missing += all[i].missing;
 		sum.bytes += all[i].bytes;
 		sum.gaps += all[i].gaps;
 	}
@@ -237,11 +243,19 @@ static const char *facts_of(
 	drawn.is_exact = drawn.is_exact || sum.gaps == 0;
 	count_text(records, drawn.records, sum.records, "record");
 	count_text(gaps, drawn.gaps, sum.gaps, "gap");
+	if (count == 1 && all[0].first_record != 0)
+		snprintf(start, sizeof(start), "starts at record %" PRIu64 ", ",
+			all[0].first_record);
+	if (sum.missing != 0)
+		count_text(missing, drawn.missing, sum.missing, "record");
+	else if (sum.missing_segments != 0)
+		count_text(missing, sum.missing_segments, sum.missing_segments, "segment");
 	if (drawn.lost != 0 || drawn.is_exact)
 		snprintf(lost, sizeof(lost), "%s%s sample%s", drawn.is_exact ? "" : "at least ",
 			bc_humanize_count(number, drawn.lost), bc_plural(drawn.lost));
-	snprintf(out, WORDS_MAX, "%s%s%s, %s, %s%s, %s lost%s",
-		count == 1 ? states[all[0].state] : "", count == 1 ? ", " : "", records,
+	snprintf(out, WORDS_MAX, "%s%s%s%s%s%s%s, %s, %s%s, %s lost%s",
+		count == 1 ? states[all[0].state] : "", count == 1 ? ", " : "", start, records,
+		missing[0] != '\0' ? ", " : "", missing, missing[0] != '\0' ? " missing" : "",
 		bc_humanize_bytes(bytes, (double)sum.bytes),
 		drawn.gaps < sum.gaps && events->is_cut_off ? "at least " : "", gaps, lost,
 		is_clock_unknown ? ", clock unknown: arrival times" : "");
@@ -273,6 +287,7 @@ struct plot {
 	struct axis axis;
 	unsigned width;
 	double *cells;
+	bool *holes; /* by cell: segments are missing there */
 };
 
 static const char *block(const struct plot *p, unsigned level, bool is_bar)
@@ -282,6 +297,11 @@ static const char *block(const struct plot *p, unsigned level, bool is_bar)
 	static const char *const plain[] = {" ", ".", ":", "-", "=", "+", "*", "#", "@"};
 
 	return !p->report->is_utf8 ? plain[level] : is_bar ? bars[level] : shades[level];
+}
+
+static const char *hatch(const struct plot *p)
+{
+	return p->report->is_utf8 ? "╱" : "/";
 }
 
 static void add_safe(struct bc_report_text *t, const char *text)
@@ -326,6 +346,20 @@ static void spread(struct plot *p, const struct bc_overview_column *column, doub
 		p->cells[p->width - 1] += count;
 }
 
+/* Finds the cells of the columns where segments are missing: at least one for each. */
+static void find_holes(struct plot *p)
+{
+	const struct bc_overview_picture *picture = bc_overview_picture(p->report->overview);
+
+	for (uint32_t i = 0; i < picture->column_count; i++) {
+		const struct bc_overview_column *c = &picture->columns[i];
+		unsigned first = cell_at(p, axis_at(&p->axis, c->from_ns));
+		unsigned end = cell_at(p, axis_at(&p->axis, c->to_ns));
+		for (unsigned x = first; c->missing != 0 && x <= end; x++)
+			p->holes[x] = x == first || c->is_hole;
+	}
+}
+
 /* Adds the cells: bars, or shades of which the lightest is for `least`. */
 static void add_cells(struct plot *p, double least, double most, bool is_bar)
 {
@@ -336,7 +370,7 @@ static void add_cells(struct plot *p, double least, double most, bool is_bar)
 		unsigned level = p->cells[x] > 0 && most > 0
 					 ? (unsigned)fmax(1, fmin(ceil(share * LEVELS), LEVELS))
 					 : 0;
-		const char *text = block(p, level, is_bar);
+		const char *text = level == 0 && p->holes[x] ? hatch(p) : block(p, level, is_bar);
 		bc_report_add(p->text, text, strlen(text));
 	}
 }
@@ -398,6 +432,25 @@ static void add_classes(struct plot *p)
 	if (uncounted != 0)
 		bc_report_format(p->text, "%s record%s not counted by class and address\n",
 			bc_humanize_count(rate, uncounted), bc_plural(uncounted));
+}
+
+/* Adds a line with the cells where segments are missing. */
+static void add_hole_line(struct plot *p)
+{
+	const struct bc_overview_picture *picture = bc_overview_picture(p->report->overview);
+	char number[BC_HUMANIZE_MAX];
+	uint64_t missing = 0;
+
+	for (uint32_t i = 0; i < picture->column_count; i++)
+		missing += picture->columns[i].missing;
+	if (missing == 0)
+		return;
+	add_label(p, "missing");
+	for (unsigned x = 0; x < p->width; x++) {
+		const char *text = p->holes[x] ? hatch(p) : " ";
+		bc_report_add(p->text, text, strlen(text));
+	}
+	bc_report_format(p->text, "  %s\n", bc_humanize_count(number, missing));
 }
 
 /* Adds a line with a sign where there are events of a kind; a digit, or '+', if there are several.
@@ -556,6 +609,27 @@ static void list_events(struct plot *p, const struct events *events, bool is_gap
 			events->is_cut_off ? "at least " : "", count - max);
 }
 
+/* Lists the first segments that are missing. */
+static void list_holes(struct plot *p)
+{
+	const uint32_t max = 20;
+	char wall[BC_RFC3339_BYTES];
+	char what[BC_MISSING_TEXT];
+	uint32_t count;
+	const struct bc_overview_hole *holes = bc_overview_holes(p->report->overview, &count);
+
+	for (uint32_t i = 0; i < count && i < max; i++) {
+		const struct bc_missing_segments *missing = &holes[i].missing;
+		bool is_timed = missing->from_ns != 0;
+		if (is_timed)
+			bc_rfc3339_write(wall, missing->from_ns);
+		bc_report_format(p->text, "%s%s  hole     %s\n", i == 0 ? "\n" : "",
+			is_timed ? wall : "-", bc_missing_write(what, missing));
+	}
+	if (count > max)
+		bc_report_format(p->text, "... and %" PRIu32 " more\n", count - max);
+}
+
 int bc_report_plain(struct bc_report *r, struct bc_report_text *t)
 {
 	const struct bc_overview_picture *picture = bc_overview_picture(r->overview);
@@ -570,22 +644,27 @@ int bc_report_plain(struct bc_report *r, struct bc_report_text *t)
 
 	p.axis = make_axis(picture->from_ns, picture->to_ns, p.width / 14);
 	p.cells = calloc(p.width, sizeof(*p.cells));
-	t->is_no_memory = t->is_no_memory || p.cells == NULL;
+	p.holes = calloc(p.width, sizeof(*p.holes));
+	t->is_no_memory = t->is_no_memory || p.cells == NULL || p.holes == NULL;
 	add_safe(t, title_of(words, r));
 	bc_report_format(t, "\n%s\n\n", facts_of(words, r, &events));
-	if (p.cells != NULL && picture->column_count != 0) {
+	if (!t->is_no_memory && picture->column_count != 0) {
+		find_holes(&p);
 		add_classes(&p);
+		add_hole_line(&p);
 		add_event_line(&p, &events, BC_EVENT_GAP, "gaps", '!');
 		add_event_line(&p, &events, BC_EVENT_MARK, "marks", 'm');
 		add_event_line(&p, &events, BC_EVENT_TRIGGER, "triggers", 't');
 		add_axis(&p);
 		add_map(&p);
+		list_holes(&p);
 		list_events(&p, &events, false);
 		list_events(&p, &events, true);
 	}
 	if (r->reduced != NULL)
 		bc_report_format(t, "\n%s\n", r->reduced);
 	free(p.cells);
+	free(p.holes);
 	free(events.events);
 	return bc_report_result(t, rc);
 }

@@ -59,6 +59,8 @@ struct drawing {
 	uint64_t shared;     /* this many units share options->columns columns */
 	uint64_t unit;       /* the next one, counted in its recording */
 	bool is_mixed;       /* a column may have several recordings */
+	bool has_holes;      /* they have columns of their own */
+	uint64_t missing;    /* otherwise: before the next unit */
 	bool is_new;         /* the last column has one unit */
 	uint64_t least_ns;   /* length of a column */
 	struct moment first; /* of the last column */
@@ -363,6 +365,8 @@ static int end_epoch(struct drawing *d)
 	bool is_short = length_ns(d, d->last.ns, d->last.tick) < d->least_ns;
 	int rc = 0;
 
+	if (o->columns[last].is_hole)
+		return 0;
 	if (is_short && d->has_before) {
 		rc = bc_overview_join_columns(o);
 		for (size_t i = d->left_count; i != 0 && d->left[i - 1].column == last; i--)
@@ -387,11 +391,13 @@ static int next_column(
 	struct bc_overview_column *last = count != 0 ? &o->columns[count - 1] : NULL;
 	bool is_recording = last != NULL && s->recording == last->recording;
 	bool is_same = last != NULL && (d->is_mixed || is_recording);
-	bool is_next = is_recording && first->epoch == d->last.epoch;
+	bool is_after_hole = last != NULL && last->is_hole;
+	bool is_next = is_recording && !is_after_hole && first->epoch == d->last.epoch;
 	int rc = 0;
 
 	d->unit = is_same ? d->unit + 1 : 0;
-	d->is_new = (!is_same || column_of(d, d->unit) != column_of(d, d->unit - 1)) &&
+	d->is_new = (!is_same || is_after_hole ||
+			    column_of(d, d->unit) != column_of(d, d->unit - 1)) &&
 		    !(is_next && length_ns(d, first->ns, first->tick) < d->least_ns);
 	if (!d->is_new) {
 		d->clock_hz = is_recording ? d->clock_hz : 0;
@@ -409,6 +415,20 @@ static int next_column(
 	return rc;
 }
 
+/* Draws what is missing before a segment. */
+static int draw_hole(struct drawing *d, const struct bc_overview_segment *s)
+{
+	struct bc_overview *o = d->overview;
+
+	if (!d->has_holes) {
+		d->missing = s->is_in ? s->hole.records : 0;
+		return 0;
+	}
+	int rc = o->picture.column_count != 0 ? end_epoch(d) : 0;
+	bc_overview_add_hole(o, s, s->hole.from_ns, s->hole.to_ns);
+	return rc;
+}
+
 static int draw_segment(struct drawing *d, const struct bc_overview_segment *s)
 {
 	struct bc_overview *o = d->overview;
@@ -418,6 +438,8 @@ static int draw_segment(struct drawing *d, const struct bc_overview_segment *s)
 	uint32_t column = o->picture.column_count - 1;
 	struct bc_overview_column *c = &o->columns[column];
 	c->first_record = d->is_new ? s->first_record : c->first_record;
+	c->missing += d->missing;
+	d->missing = 0;
 	c->records += s->records;
 	c->lost += s->lost_after > s->lost_base ? s->lost_after - s->lost_base : 0;
 	d->last = (struct moment){
@@ -439,6 +461,8 @@ static int draw_unit(struct drawing *d, const struct unit *u)
 	uint32_t column = o->picture.column_count - 1;
 	struct bc_overview_column *c = &o->columns[column];
 	c->first_record = d->is_new ? first->first_record : c->first_record;
+	c->missing += d->missing;
+	d->missing = 0;
 	c->records += unit_records(u);
 	c->lost += bc_overview_lost_in(u->segment, u->rows, u->first, u->end);
 	d->last = (struct moment){d->last.ns, last->epoch, last->last_tick};
@@ -542,7 +566,8 @@ static uint64_t units_of(const struct bc_overview_segment *s, unsigned level)
 	return level == LEVEL_SEGMENTS ? 1 : (s->high >> 4 * level) - (s->low >> 4 * level) + 1;
 }
 
-/* The number of columns, if none has several recordings. */
+/* The number of columns, at most, if none has several recordings. A hole has one, and may divide
+ * another. */
 static uint64_t count_columns(const struct drawing *d)
 {
 	const struct bc_overview *o = d->overview;
@@ -552,6 +577,7 @@ static uint64_t count_columns(const struct drawing *d)
 	for (uint32_t i = 0; i < o->segment_count; i++) {
 		const struct bc_overview_segment *s = o->segments[i];
 		units += s->is_in ? units_of(s, d->level) : 0;
+		columns += d->has_holes && bc_overview_is_hole_in(o, s) ? 2 : 0;
 		if (i + 1 < o->segment_count && o->segments[i + 1]->recording == s->recording)
 			continue;
 		columns += units != 0 ? column_of(d, units - 1) + 1 : 0;
@@ -583,6 +609,8 @@ static void choose_units(struct drawing *d)
 		d->level = LEVEL_SEGMENTS;
 	/* With one column for each recording, are there too many? */
 	d->shared = UINT64_MAX;
+	d->has_holes = true;
+	d->has_holes = count_columns(d) <= columns;
 	d->is_mixed = count_columns(d) > columns;
 	d->shared = units[d->level] > columns ? units[d->level] : columns;
 	while (!d->is_mixed && count_columns(d) > columns)
@@ -612,9 +640,11 @@ static int draw(struct drawing *d)
 	if (o->picture.unit == BC_OVERVIEW_RECORDS)
 		return bc_overview_draw_records(o, d->options->columns, d->is_mixed);
 	for (uint32_t i = 0; rc == 0 && i < o->segment_count; i++) {
-		if (o->segments[i]->is_in && d->level == LEVEL_SEGMENTS)
+		if (bc_overview_is_hole_in(o, o->segments[i]))
+			rc = draw_hole(d, o->segments[i]);
+		if (rc == 0 && o->segments[i]->is_in && d->level == LEVEL_SEGMENTS)
 			rc = draw_segment(d, o->segments[i]);
-		else if (o->segments[i]->is_in)
+		else if (rc == 0 && o->segments[i]->is_in)
 			rc = draw_units(d, o->segments[i]);
 	}
 	if (rc == 0 && o->picture.column_count != 0)

@@ -10,7 +10,8 @@
  *
  * A column consists of whole units of time: segments, nodes of their page summaries, or chunks. The
  * finest units are taken that are not too many. If there are only a few records, they are decoded
- * and sorted into columns of equal time.
+ * and sorted into columns of equal time. Where segments are missing, there is a column with nothing
+ * in it, a hole; only if there are too many of them, or of recordings, they are part of others.
  *
  * Rows are as fine as a picture of all records would have them. A unit whose counts are coarser
  * than that is replaced by those below it, down to its records.
@@ -70,6 +71,9 @@ struct bc_overview_recording {
 	int64_t ended_ns;  /* of its end, after an idle bus; to_ns if unknown or earlier */
 	uint64_t clock_hz; /* 0: unknown */
 	uint32_t segments;
+	uint32_t missing_segments; /* between them: not here, or unreadable */
+	uint64_t missing;          /* records in these */
+	uint64_t first_record;     /* not 0: its first segments were deleted */
 	uint64_t records;
 	uint64_t bytes; /* of the files */
 	uint64_t lost;  /* samples, in gaps or by the chunks' counts */
@@ -94,6 +98,16 @@ struct bc_overview_damage {
 	char *what;
 };
 const struct bc_overview_damage *bc_overview_damages(
+	const struct bc_overview *overview, uint32_t *count);
+
+/* Segments that are missing between others, which is reported at each update: at most
+ * BC_OVERVIEW_DAMAGES. */
+struct bc_overview_hole {
+	uint32_t recording; /* index */
+	const char *file;   /* that follows */
+	struct bc_missing_segments missing;
+};
+const struct bc_overview_hole *bc_overview_holes(
 	const struct bc_overview *overview, uint32_t *count);
 
 /* ---- pictures */
@@ -132,6 +146,8 @@ struct bc_overview_column {
 	uint64_t duration_ns;  /* for rates: by the bus clock if possible; 0: too short */
 	uint32_t recording;    /* index; if there are more than columns: that of its first record */
 	uint64_t first_record; /* number in the recording */
+	bool is_hole;          /* it has only what is missing */
+	uint64_t missing;      /* records, in segments that are missing */
 	uint64_t records;
 	uint64_t uncounted;               /* of these, records whose places are unknown */
 	uint64_t counts[BC_PAGE_CLASSES]; /* at all places; they add up to records - uncounted */

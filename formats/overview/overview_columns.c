@@ -37,6 +37,19 @@ uint32_t bc_overview_add_column(struct bc_overview *o, uint32_t recording, int64
 	return count;
 }
 
+struct bc_overview_column *bc_overview_add_hole(
+	struct bc_overview *o, const struct bc_overview_segment *s, int64_t from_ns, int64_t to_ns)
+{
+	struct bc_overview_column *c =
+		&o->columns[bc_overview_add_column(o, s->recording, from_ns)];
+
+	c->to_ns = to_ns;
+	c->first_record = s->hole.from;
+	c->is_hole = true;
+	c->missing = s->hole.records;
+	return c;
+}
+
 struct bc_page_counts bc_overview_inside(
 	const struct bc_overview *o, const struct bc_page_counts *counts)
 {
@@ -195,6 +208,7 @@ int bc_overview_join_columns(struct bc_overview *o)
 	struct bc_overview_column *to = &o->columns[last - 1];
 	int rc = add_cells(o, last - 1, &o->cells[last]);
 
+	to->missing += from->missing;
 	to->records += from->records;
 	to->uncounted += from->uncounted;
 	for (unsigned class = 0; class < BC_PAGE_CLASSES; class ++)

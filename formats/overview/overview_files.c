@@ -116,7 +116,8 @@ static void add_to_recording(
 	struct bc_overview_recording *r, struct bc_overview_segment *s, bool is_first)
 {
 	if (is_first)
-		*r = (struct bc_overview_recording){.from_ns = s->from_ns, .to_ns = s->to_ns};
+		*r = (struct bc_overview_recording){
+			.from_ns = s->from_ns, .to_ns = s->to_ns, .first_record = s->first_record};
 	if (is_first || s->id[0] != '\0') {
 		r->id = s->id;
 		r->label = s->label;
@@ -126,11 +127,107 @@ static void add_to_recording(
 	r->from_ns = s->from_ns < r->from_ns ? s->from_ns : r->from_ns;
 	r->to_ns = s->to_ns > r->to_ns ? s->to_ns : r->to_ns;
 	r->segments++;
+	r->missing_segments += s->hole.count;
+	r->missing += s->hole.records;
 	r->records += s->records;
 	r->bytes += s->bytes;
 	r->gaps += s->gaps;
 	r->lost += s->lost_after > s->lost_base ? s->lost_after - s->lost_base : 0;
 }
+
+/* ---- segments that are missing */
+
+static struct bc_segment_span span_of(const struct bc_overview_segment *s)
+{
+	return (struct bc_segment_span){.tag = s->tag,
+		.segment = s->number,
+		.is_read = true,
+		.first = s->first_record,
+		.next = s->next_record,
+		.from_ns = s->from_ns,
+		.to_ns = s->to_ns};
+}
+
+/* Finds what is missing between a segment and the one before it that can be read. */
+static void find_hole(const struct bc_overview_segment *before, struct bc_overview_segment *s)
+{
+	const struct bc_segment_span one = span_of(before);
+	const struct bc_segment_span two = span_of(s);
+
+	if (bc_missing_between(&s->hole, &one, &two) && s->hole.count == 1 &&
+		bc_segment_path_has(s->file->path, s->hole.first))
+		s->hole = (struct bc_missing_segments){.count = 0};
+}
+
+static int compare_spans(const void *x, const void *y)
+{
+	const struct bc_segment_span *a = x;
+	const struct bc_segment_span *b = y;
+	int order = compare_u64(a->tag, b->tag);
+
+	return order != 0 ? order : compare_u64(a->segment, b->segment);
+}
+
+/* Lists, sorted, the segments in files that are named as such and can't be read, or were deleted
+ * after they had been listed. Returns NULL if out of memory. */
+static struct bc_segment_span *list_unread(const struct bc_overview *o, size_t *count)
+{
+	struct bc_segment_span *unread = calloc((size_t)o->file_count + 1, sizeof(*unread));
+	struct bc_segment_name name;
+
+	*count = 0;
+	for (uint32_t i = 0; unread != NULL && i < o->file_count; i++)
+		if (o->files[i]->segment_count == 0 &&
+			bc_segment_name_read(&name, basename(o->files[i]->path)))
+			unread[(*count)++] = (struct bc_segment_span){
+				.tag = bc_recording_tag(name.recording), .segment = name.segment};
+	if (unread != NULL)
+		qsort(unread, *count, sizeof(*unread), compare_spans);
+	return unread;
+}
+
+static void report_hole(struct bc_overview *o, const struct bc_overview_segment *s,
+	const struct bc_segment_span *before, const struct bc_segment_span *after)
+{
+	struct bc_missing_segments missing;
+	char what[BC_MISSING_TEXT];
+
+	if (o->hole_count == BC_OVERVIEW_DAMAGES || !bc_missing_between(&missing, before, after))
+		return;
+	o->holes[o->hole_count++] = (struct bc_overview_hole){
+		.recording = s->recording, .file = s->file->name, .missing = missing};
+	o->io.fault(o->io.context, &(struct bc_search_fault){.kind = BC_SEARCH_MISSING,
+					   .file = s->file->name,
+					   .what = bc_missing_write(what, &missing)});
+}
+
+/* Reports the segments that are not here. How many records these had is unknown next to one that
+ * can't be read. */
+static int report_holes(struct bc_overview *o)
+{
+	size_t count;
+	struct bc_segment_span *unread = list_unread(o, &count);
+
+	o->hole_count = 0;
+	for (uint32_t i = 1; unread != NULL && i < o->segment_count; i++) {
+		const struct bc_overview_segment *s = o->segments[i];
+		const struct bc_segment_span end = span_of(s);
+		struct bc_segment_span last = span_of(o->segments[i - 1]);
+		for (size_t u = 0; s->hole.count != 0 && u < count; u++) {
+			if (unread[u].tag != s->tag || unread[u].segment <= last.segment ||
+				unread[u].segment >= s->number)
+				continue;
+			report_hole(o, s, &last, &unread[u]);
+			last = unread[u];
+		}
+		if (s->hole.count != 0)
+			report_hole(o, s, &last, &end);
+	}
+	free(unread);
+	return unread != NULL ? 0 : -ENOMEM;
+}
+
+/* ---- */
 
 /* Makes the recordings of the segments, which are sorted by tag or by recording. */
 static void make_recordings(struct bc_overview *o)
@@ -147,6 +244,9 @@ static void make_recordings(struct bc_overview *o)
 			o->recording_count++;
 		s->recording = o->recording_count - 1;
 		s->lost_base = follows ? before->lost_after : s->lost_before;
+		s->hole = (struct bc_missing_segments){.count = 0};
+		if (!is_first && !follows)
+			find_hole(before, s);
 		struct bc_overview_recording *r = &o->recordings[s->recording];
 		add_to_recording(r, s, is_first);
 		is_closed = (is_first || is_closed) &&
@@ -181,7 +281,7 @@ static int link_segments(struct bc_overview *o)
 		o->from_ns = r->from_ns < o->from_ns ? r->from_ns : o->from_ns;
 		o->to_ns = r->to_ns > o->to_ns ? r->to_ns : o->to_ns;
 	}
-	return 0;
+	return report_holes(o);
 }
 
 int bc_overview_update(struct bc_overview *o, char *const *paths, int count)
@@ -264,4 +364,10 @@ const struct bc_overview_damage *bc_overview_damages(const struct bc_overview *o
 {
 	*count = o->damage_count;
 	return o->damages;
+}
+
+const struct bc_overview_hole *bc_overview_holes(const struct bc_overview *o, uint32_t *count)
+{
+	*count = o->hole_count;
+	return o->holes;
 }

@@ -34,7 +34,9 @@ struct bc_overview_segment {
 	uint64_t lost_after;
 	uint64_t lost_base; /* after the segment before it; or lost_before */
 	uint64_t gaps;
-	bool has_events; /* some chunk has */
+	bool has_events;                 /* some chunk has */
+	uint64_t next_record;            /* after its last one */
+	struct bc_missing_segments hole; /* after an update: what is missing before it */
 	/* From its header; empty if that is damaged. */
 	uint64_t clock_hz;
 	char id[BC_RECORDING_ID_MAX];
@@ -82,6 +84,8 @@ struct bc_overview {
 	int64_t to_ns;
 	struct bc_overview_damage damages[BC_OVERVIEW_DAMAGES];
 	uint32_t damage_count;
+	struct bc_overview_hole holes[BC_OVERVIEW_DAMAGES];
+	uint32_t hole_count;
 	int stop; /* -ECANCELED: by io.pace(); -ENOMEM; or 0 */
 	/* The file that is open; NULL: none. */
 	struct bc_overview_file *open;
@@ -148,6 +152,10 @@ void bc_overview_clear(struct bc_overview *overview);
 /* Adds an empty column. Returns its index. */
 uint32_t bc_overview_add_column(struct bc_overview *overview, uint32_t recording, int64_t from_ns);
 
+/* Adds a column for what is missing before a segment. Returns it. */
+struct bc_overview_column *bc_overview_add_hole(struct bc_overview *overview,
+	const struct bc_overview_segment *segment, int64_t from_ns, int64_t to_ns);
+
 /* The part of some counts that is in the picture's places. It has the same regions. */
 struct bc_page_counts bc_overview_inside(
 	const struct bc_overview *overview, const struct bc_page_counts *counts);
@@ -180,11 +188,22 @@ int bc_overview_make_rows(struct bc_overview *overview) BC_MUST_CHECK;
 /* ---- records: overview_records.c */
 
 /* Draws the records of the chunks that are in the picture, in at most `columns` columns; with
- * `is_mixed`, recordings share them. Returns 0, -ENOMEM or -ECANCELED. */
+ * `is_mixed`, recordings share them, and holes are part of them. Returns 0, -ENOMEM or -ECANCELED.
+ */
 int bc_overview_draw_records(
 	struct bc_overview *overview, unsigned columns, bool is_mixed) BC_MUST_CHECK;
 
 /* ---- times and losses */
+
+/* Whether segments are missing before this one, at a time that is in the picture. */
+static inline bool bc_overview_is_hole_in(
+	const struct bc_overview *overview, const struct bc_overview_segment *segment)
+{
+	const struct bc_overview_picture *p = &overview->picture;
+
+	return segment->hole.count != 0 && segment->hole.from_ns <= p->to_ns &&
+	       segment->hole.to_ns >= p->from_ns;
+}
 
 /* The time of the last record of a chunk; that of the first one is info->wall_ns. */
 static inline int64_t bc_overview_row_to(const struct bc_chunk_info *info, uint64_t clock_hz)

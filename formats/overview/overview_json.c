@@ -99,6 +99,9 @@ static json_t *recording_json(const struct writer *w, const struct bc_overview_r
 		{"ended", time_json(w, r->ended_ns)},
 		{"clock_hz", bc_json_u64(r->clock_hz)},
 		{"segments", json_integer(r->segments)},
+		{"missing_segments", json_integer(r->missing_segments)},
+		{"missing", bc_json_u64(r->missing)},
+		{"first_record", bc_json_u64(r->first_record)},
 		{"records", bc_json_u64(r->records)},
 		{"bytes", bc_json_u64(r->bytes)},
 		{"lost", bc_json_u64(r->lost)},
@@ -115,6 +118,22 @@ static json_t *damage_json(const struct bc_overview_damage *damage)
 		{"offset", bc_json_u64(damage->offset)},
 		{"bytes", bc_json_u64(damage->bytes)},
 		{"what", bc_json_text(damage->what)},
+		{NULL, NULL},
+	});
+}
+
+static json_t *hole_json(const struct bc_overview_hole *hole)
+{
+	char what[BC_MISSING_TEXT];
+
+	return bc_json_object((struct bc_json_member[]){
+		{"recording", json_integer(hole->recording)},
+		{"file", bc_json_text(hole->file)},
+		{"first", json_integer(hole->missing.first)},
+		{"count", json_integer(hole->missing.count)},
+		{"records", hole->missing.records != 0 ? bc_json_u64(hole->missing.records)
+						       : json_null()},
+		{"what", json_string(bc_missing_write(what, &hole->missing))},
 		{NULL, NULL},
 	});
 }
@@ -176,6 +195,8 @@ static json_t *column_json(const struct writer *w, const struct bc_overview_colu
 		{"duration_ns", bc_json_u64(c->duration_ns)},
 		{"recording", json_integer(c->recording)},
 		{"first_record", bc_json_u64(c->first_record)},
+		{"is_hole", json_boolean(c->is_hole)},
+		{"missing", bc_json_u64(c->missing)},
 		{"records", bc_json_u64(c->records)},
 		{"uncounted", bc_json_u64(c->uncounted)},
 		{"counts", counts_json(c->counts)},
@@ -201,6 +222,11 @@ static void write_lists(
 	write_array(w, "damage");
 	for (uint32_t i = 0; i < count && w->rc == 0; i++)
 		write_item(w, damage_json(&damages[i]));
+	write_text(w, "]");
+	const struct bc_overview_hole *holes = bc_overview_holes(o, &count);
+	write_array(w, "holes");
+	for (uint32_t i = 0; i < count && w->rc == 0; i++)
+		write_item(w, hole_json(&holes[i]));
 	write_text(w, "]");
 	write_member(w, "page_shift", json_integer(p->page_shift));
 	write_member(w, "port_shift", json_integer(p->port_shift));

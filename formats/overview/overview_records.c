@@ -216,11 +216,37 @@ static void note_difference(struct sorting *s, const struct bc_chunk_info *info,
 	s->has_before = true;
 }
 
+/* Adds what is missing before a segment: its bins become one column. If it is shorter than a bin,
+ * it is part of the one where it ends. */
+static void add_hole(struct sorting *s, const struct bc_overview_segment *segment)
+{
+	struct bc_overview *o = s->overview;
+	const struct bc_overview_picture *p = &o->picture;
+	const struct bc_missing_segments *hole = &segment->hole;
+	int64_t from_ns = hole->from_ns > p->from_ns ? hole->from_ns : p->from_ns;
+	int64_t to_ns = hole->to_ns < p->to_ns ? hole->to_ns : p->to_ns;
+	/* Without the bins of the records around it. */
+	uint32_t first = bin_of(s, from_ns) + (hole->from_ns >= p->from_ns);
+	uint32_t end = bin_of(s, to_ns) + (hole->to_ns > p->to_ns);
+
+	while (first < end && s->bins[first] != NONE)
+		first++;
+	if (s->is_mixed || first >= end) {
+		bin_column(s, segment->recording, to_ns)->missing += hole->records;
+		return;
+	}
+	uint32_t column = (uint32_t)(bc_overview_add_hole(
+					     o, segment, bin_from(s, first), bin_from(s, end)) -
+				     o->columns);
+	for (uint32_t bin = first; bin < end; bin++)
+		s->bins[bin] = s->bins[bin] == NONE ? column : s->bins[bin];
+}
+
 /* Ends a recording: its bins get their durations. */
 static void end_bins(struct sorting *s)
 {
 	for (uint32_t bin = 0; bin < s->bin_count; bin++) {
-		if (s->bins[bin] == NONE)
+		if (s->bins[bin] == NONE || s->overview->columns[s->bins[bin]].is_hole)
 			continue;
 		struct bc_overview_column *c = &s->overview->columns[s->bins[bin]];
 		__int128 ns = (__int128)c->duration_ns + s->more_ns[bin];
@@ -311,11 +337,16 @@ static int draw_segments(struct sorting *s)
 	memset(s->bins, 0xFF, sizeof(s->bins));
 	for (uint32_t i = 0; rc == 0 && i < o->segment_count; i++) {
 		const struct bc_overview_segment *segment = o->segments[i];
-		if (!segment->is_in)
+		bool has_hole = bc_overview_is_hole_in(o, segment);
+		if (!segment->is_in && !has_hole)
 			continue;
 		if (segment->recording != recording && !s->is_mixed)
 			end_bins(s);
 		recording = segment->recording;
+		if (has_hole)
+			add_hole(s, segment);
+		if (!segment->is_in)
+			continue;
 		struct bc_chunk_row *rows = bc_overview_load_rows(o, segment);
 		for (uint32_t at = segment->low; rows != NULL && rc == 0 && at <= segment->high;
 			at++)

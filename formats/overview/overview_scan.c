@@ -250,6 +250,7 @@ static void set_first(struct bc_overview_segment *s, const struct bc_chunk_info 
 	s->first_record = info->first_record;
 	s->first_epoch = info->epoch;
 	s->first_tick = info->first_tick;
+	s->next_record = info->first_record;
 	s->lost_before = info->segment != 0 || info->number != 0 ? bc_overview_lost(info) : 0;
 }
 
@@ -284,6 +285,7 @@ static void add_chunk(struct bc_overview_segment *s, const struct bc_chunk_info 
 	s->to_ns = to > s->to_ns ? to : s->to_ns;
 	s->rows++;
 	s->records += info->records;
+	s->next_record = info->first_record + info->records;
 	s->last_epoch = info->epoch;
 	s->last_tick = info->last_tick;
 	s->lost_after = bc_overview_lost(info);
@@ -402,7 +404,7 @@ static int scan_rows(struct bc_overview *o, struct bc_overview_file *file)
 	s->tag = bc_recording_tag(header->recording);
 	s->number = header->segment;
 	s->from_ns = s->to_ns = header->wall_ns;
-	s->first_record = header->first_record;
+	s->first_record = s->next_record = header->first_record;
 	s->bytes = (uint64_t)file->st.st_size;
 	set_header(s, header);
 	return set_metadata(file, header);
