@@ -5,9 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A memory type has two interpretations: its low two bits as in the BYU document, or the code of
- * the P6 bus (NULL for unnamed codes). */
-static const char *attr_byu(unsigned attr)
+const char *bc_stats_attr_byu(unsigned attr)
 {
 	static const char *const names[] = {
 		"uncacheable", "write-through", "write-protected", "write-back"};
@@ -15,7 +13,7 @@ static const char *attr_byu(unsigned attr)
 	return names[attr & 3];
 }
 
-static const char *attr_p6(unsigned attr)
+const char *bc_stats_attr_p6(unsigned attr)
 {
 	static const char *const names[8] = {[0] = "uncacheable",
 		[4] = "write-combining",
@@ -130,8 +128,8 @@ static void add_tally(struct maker *m, json_t *root, const struct bc_tally *t)
 			continue;
 		json_t *row = row_in(m, attrs);
 		u64(m, row, "attr", attr);
-		text(m, row, "low_two_bits", attr_byu(attr));
-		text(m, row, "p6", attr_p6(attr));
+		text(m, row, "low_two_bits", bc_stats_attr_byu(attr));
+		text(m, row, "p6", bc_stats_attr_p6(attr));
 		u64(m, row, "references", t->attrs[attr]);
 	}
 	u64(m, root, "without_attr", t->without_attr);

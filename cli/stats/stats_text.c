@@ -1,3 +1,6 @@
+/* Prints the figures of struct bc_stats as a page. Tables have one heading, at most `top` rows, and
+ * lines for what has no row; they are left out if there is nothing to count. Shares are those of
+ * the table's total. If there is not enough memory for a row, that is reported at the end. */
 #include "cli/stats/stats_text.h"
 
 #include <inttypes.h>
@@ -7,24 +10,32 @@
 
 #include "cli/io/gap_text.h"
 #include "cli/stats/stats_json.h"
-#include "cli/term/json_path.h"
 #include "cli/term/safe_text.h"
+#include "formats/base/grow.h"
+#include "formats/base/utf8.h"
 
 /* Epochs listed individually. */
 #define EPOCHS_MAX 8u
 
-/* A page. All figures come from the JSON object. */
+#define NAME_MAX_BYTES 80u
+
+#define NO_BYTES UINT64_MAX
+
+struct row {
+	char name[NAME_MAX_BYTES];
+	uint64_t count;
+	uint64_t bytes;
+};
+
 struct page {
 	struct bc_output *o;
 	const struct bc_stats *stats;
-	const json_t *root;
 	uint64_t top;
+	struct row *rows; /* of the next table */
+	size_t count;
+	size_t capacity;
+	bool lacks_memory;
 };
-
-static uint64_t count_of(const struct page *p, const char *path)
-{
-	return bc_json_path_count(p->root, path);
-}
 
 static double percent(uint64_t part, uint64_t whole)
 {
@@ -57,113 +68,30 @@ static void print_share(
 		p->o, "  %-22s %14" PRIu64 " %9.2f %%%s", name, count, percent(count, whole), end);
 }
 
-/* ---- tables of counts and shares */
+/* ---- tables */
 
-#define NAME_MAX_BYTES 80u
+/* Adds a row to the next table, unless its count is 0. A longer name is cut off. */
+static void add_row(struct page *p, uint64_t count, uint64_t bytes, const char *format, ...)
+	__attribute__((format(printf, 4, 5)));
 
-static void name_number(char out[NAME_MAX_BYTES], const json_t *row, const char *key)
+static void add_row(struct page *p, uint64_t count, uint64_t bytes, const char *format, ...)
 {
-	snprintf(out, NAME_MAX_BYTES, "%" PRIu64, bc_json_path_count(row, key));
+	struct row *rows = p->rows;
+	va_list args;
+
+	if (count == 0)
+		return;
+	rows = bc_grow(rows, &p->capacity, p->count, sizeof(*rows));
+	p->lacks_memory = p->lacks_memory || rows == NULL;
+	if (rows == NULL)
+		return;
+	p->rows = rows;
+	rows[p->count].count = count;
+	rows[p->count].bytes = bytes;
+	va_start(args, format);
+	vsnprintf(rows[p->count++].name, NAME_MAX_BYTES, format, args);
+	va_end(args);
 }
-
-static void name_text(char out[NAME_MAX_BYTES], const json_t *row, const char *key)
-{
-	const char *text = bc_json_path_text(row, key);
-
-	snprintf(out, NAME_MAX_BYTES, "%s", text != NULL ? text : "?");
-}
-
-/* A name that a user has chosen. */
-static void name_safe(char out[NAME_MAX_BYTES], const json_t *row, const char *key)
-{
-	bc_safe_text(out, NAME_MAX_BYTES, bc_json_path_text(row, key));
-}
-
-static void name_type(char out[NAME_MAX_BYTES], const json_t *row, const char *key)
-{
-	const char *name = bc_json_path_text(row, "name");
-
-	(void)key;
-	if (name != NULL)
-		snprintf(out, NAME_MAX_BYTES, "%s", name);
-	else
-		snprintf(out, NAME_MAX_BYTES, "0x%02x", (unsigned)bc_json_path_count(row, "type"));
-}
-
-static void name_letter(char out[NAME_MAX_BYTES], const json_t *row, const char *key)
-{
-	unsigned letter = (unsigned)bc_json_path_count(row, key);
-
-	snprintf(out, NAME_MAX_BYTES, letter > ' ' && letter < 0x7F ? "'%c'" : "0x%02x", letter);
-}
-
-static void name_size(char out[NAME_MAX_BYTES], const json_t *row, const char *key)
-{
-	uint64_t size = bc_json_path_count(row, key);
-
-	snprintf(out, NAME_MAX_BYTES, "%" PRIu64 " byte%s", size, bc_plural(size));
-}
-
-static void name_attr(char out[NAME_MAX_BYTES], const json_t *row, const char *key)
-{
-	unsigned attr = (unsigned)bc_json_path_count(row, key);
-	const char *byu = bc_json_path_text(row, "low_two_bits");
-	const char *p6 = bc_json_path_text(row, "p6");
-
-	if (attr < 4)
-		snprintf(out, NAME_MAX_BYTES, "%u %s", attr, byu);
-	else if (attr < 8)
-		snprintf(out, NAME_MAX_BYTES, "%u %s (P6), %s (low two bits)", attr, p6, byu);
-	else
-		snprintf(out, NAME_MAX_BYTES, "%u", attr);
-}
-
-static const struct table {
-	const char *heading;
-	struct {
-		const char *rows; /* path of an array; NULL ends the parts */
-		const char *key;  /* member of a row that is counted */
-		void (*name)(char out[NAME_MAX_BYTES], const json_t *row, const char *key);
-	} parts[2];
-	const char *count; /* member of a row */
-	const char *whole; /* path of the total for shares; if it is 0, nothing is printed */
-	struct {
-		const char *path;
-		const char *name;
-	} rest[2];
-	bool is_sorted; /* sort by count */
-} tables[] = {
-	{"references by type", {{"types", "type", name_type}, {"letters", "letter", name_letter}},
-		"references", "references", {{0}}, true},
-	{"by size", {{"sizes", "size", name_size}}, "references", "references",
-		{{"other_sizes", "other sizes"}, {"without_size", "size unknown"}}, true},
-	{"by memory type", {{"attrs", "attr", name_attr}}, "references", "references",
-		{{"without_attr", "memory type unknown"}}, true},
-	{"by processor", {{"processors", "proc", name_number}}, "references", "references",
-		{{"without_proc", "processor unknown"}}, false},
-	{"macro-ops by opcode", {{"uops.macro_opcodes.names", "name", name_text}}, "count",
-		"uops.macro_opcodes.total", {{"uops.macro_opcodes.others", "other names"}}, false},
-	{"micro-ops by opcode", {{"uops.micro_opcodes.names", "name", name_text}}, "count",
-		"uops.micro_opcodes.total", {{"uops.micro_opcodes.others", "other names"}}, false},
-	{"instructions by set", {{"instructions.sets.names", "name", name_text}}, "count",
-		"instructions.sets.total", {{"instructions.sets.others", "other names"}}, false},
-	{"executed, by mnemonic", {{"instructions.mnemonics.names", "name", name_text}}, "count",
-		"instructions.mnemonics.total", {{"instructions.mnemonics.others", "other names"}},
-		false},
-	{"register writes", {{"registers.names", "name", name_text}}, "count", "registers.total",
-		{{"registers.others", "other names"}}, false},
-	{"kernel events", {{"kernel_events.tags", "tag", name_text}}, "count",
-		"kernel_events.total", {{"kernel_events.others", "other names"}}, false},
-	{"references by name", {{"names.names", "name", name_safe}}, "count", "names.total",
-		{{"names.others", "other names"}, {"names.without", "without a name"}}, false},
-};
-
-struct row {
-	char name[NAME_MAX_BYTES];
-	uint64_t count;
-	uint64_t bytes;
-	bool has_bytes;
-};
 
 static int compare_counts(const void *a, const void *b)
 {
@@ -173,184 +101,267 @@ static int compare_counts(const void *a, const void *b)
 	return (x->count < y->count) - (x->count > y->count);
 }
 
-static void print_table(const struct page *p, const struct table *t)
+/* A line of a table for what has no row. */
+static void print_rest(const struct page *p, const char *name, uint64_t count, uint64_t whole)
 {
-	json_t *parts[2] = {bc_json_path(p->root, t->parts[0].rows),
-		t->parts[1].rows != NULL ? bc_json_path(p->root, t->parts[1].rows) : NULL};
-	struct row *rows = calloc(
-		json_array_size(parts[0]) + json_array_size(parts[1]) + 1, sizeof(*rows));
-	uint64_t whole = count_of(p, t->whole);
-	size_t n = 0;
-	size_t i;
-	const json_t *item;
-
-	for (unsigned part = 0; part < 2 && rows != NULL; part++)
-		json_array_foreach(parts[part], i, item)
-		{
-			if (bc_json_path_count(item, "type") == BC_REF_LETTER)
-				continue; /* its letters have rows */
-			t->parts[part].name(rows[n].name, item, t->parts[part].key);
-			rows[n].count = bc_json_path_count(item, t->count);
-			rows[n].bytes = bc_json_path_count(item, "bytes");
-			rows[n++].has_bytes = bc_json_path(item, "bytes") != NULL;
-		}
-	if (n != 0 && whole != 0) {
-		bc_output_format(p->o, "\n%s\n", t->heading);
-		if (t->is_sorted)
-			qsort(rows, n, sizeof(*rows), compare_counts); /* glibc's is stable */
-		for (i = 0; i < n && i < p->top; i++) {
-			print_share(p, rows[i].name, rows[i].count, whole, "");
-			if (rows[i].has_bytes && count_of(p, "bytes") != 0)
-				bc_output_format(p->o, " %14" PRIu64 " bytes", rows[i].bytes);
-			bc_output_text(p->o, "\n", 1);
-		}
-		if (n > p->top)
-			bc_output_format(p->o, "  and %" PRIu64 " more\n", (uint64_t)n - p->top);
-		for (i = 0; i < 2 && t->rest[i].path != NULL; i++)
-			if (count_of(p, t->rest[i].path) != 0)
-				print_share(p, t->rest[i].name, count_of(p, t->rest[i].path), whole,
-					"\n");
-	}
-	free(rows);
+	if (count != 0)
+		print_share(p, name, count, whole, "\n");
 }
 
-static void print_tables(const struct page *p, unsigned first, unsigned end)
+/* Prints the rows that were added; `other` and `unknown` are counted in none. */
+static void print_table(struct page *p, const char *heading, uint64_t whole, const char *other,
+	uint64_t others, const char *unknown, uint64_t unknowns)
 {
-	for (unsigned i = first; i < end; i++)
-		print_table(p, &tables[i]);
+	size_t n = p->count;
+
+	p->count = 0;
+	if (n == 0 || whole == 0)
+		return;
+	bc_output_format(p->o, "\n%s\n", heading);
+	for (size_t i = 0; i < n && i < p->top; i++) {
+		print_share(p, p->rows[i].name, p->rows[i].count, whole, "");
+		if (p->rows[i].bytes != NO_BYTES)
+			bc_output_format(p->o, " %14" PRIu64 " bytes", p->rows[i].bytes);
+		bc_output_text(p->o, "\n", 1);
+	}
+	if (n > p->top)
+		bc_output_format(p->o, "  and %" PRIu64 " more\n", n - p->top);
+	print_rest(p, other, others, whole);
+	print_rest(p, unknown, unknowns, whole);
+}
+
+static void sort_rows(struct page *p)
+{
+	if (p->count != 0)
+		qsort(p->rows, p->count, sizeof(*p->rows), compare_counts); /* glibc's is stable */
+}
+
+static void print_types(struct page *p)
+{
+	const struct bc_tally *t = &p->stats->tally;
+
+	for (unsigned type = 0; type < BC_REF_TYPES; type++) {
+		const char *name = bc_ref_type_name(type);
+		uint64_t bytes = t->bytes != 0 ? t->type_bytes[type] : NO_BYTES;
+		if (type == BC_REF_LETTER)
+			continue; /* its letters have rows */
+		if (name != NULL)
+			add_row(p, t->types[type], bytes, "%s", name);
+		else
+			add_row(p, t->types[type], bytes, "0x%02x", type);
+	}
+	for (unsigned letter = 0; letter < 256; letter++)
+		add_row(p, t->letters[letter], NO_BYTES,
+			letter > ' ' && letter < 0x7F ? "'%c'" : "0x%02x", letter);
+	sort_rows(p);
+	print_table(p, "references by type", t->references, NULL, 0, NULL, 0);
+}
+
+static void print_references(struct page *p)
+{
+	const struct bc_tally *t = &p->stats->tally;
+
+	print_types(p);
+	for (unsigned size = 0; size < 256; size++)
+		add_row(p, t->sizes[size], NO_BYTES, "%u byte%s", size, bc_plural(size));
+	for (size_t i = 0; i < t->large_count; i++)
+		add_row(p, t->large[i].references, NO_BYTES, "%" PRIu32 " bytes", t->large[i].size);
+	sort_rows(p);
+	print_table(p, "by size", t->references, "other sizes", t->large_others, "size unknown",
+		t->without_size);
+	for (unsigned attr = 0; attr < 256; attr++)
+		if (attr < 4)
+			add_row(p, t->attrs[attr], NO_BYTES, "%u %s", attr,
+				bc_stats_attr_byu(attr));
+		else if (attr < 8)
+			add_row(p, t->attrs[attr], NO_BYTES, "%u %s (P6), %s (low two bits)", attr,
+				bc_stats_attr_p6(attr), bc_stats_attr_byu(attr));
+		else
+			add_row(p, t->attrs[attr], NO_BYTES, "%u", attr);
+	sort_rows(p);
+	print_table(p, "by memory type", t->references, NULL, 0, "memory type unknown",
+		t->without_attr);
+	for (unsigned proc = 0; proc < BC_TALLY_PROCS; proc++)
+		add_row(p, t->procs[proc], NO_BYTES, "%u", proc);
+	print_table(
+		p, "by processor", t->references, NULL, 0, "processor unknown", t->without_proc);
+}
+
+/* Prints names that are sorted by their counts. */
+static void print_names(
+	struct page *p, const char *heading, const struct bc_string_counter *names, uint64_t whole)
+{
+	for (size_t i = 0; i < names->count; i++) {
+		char *name = bc_string_count_text(&names->rows[i]);
+		p->lacks_memory = p->lacks_memory || name == NULL;
+		add_row(p, names->rows[i].count, NO_BYTES, "%s",
+			name != NULL && name[0] != '\0' ? name : "?");
+		free(name);
+	}
+	print_table(p, heading, whole, "other names", names->others, NULL, 0);
+}
+
+/* Names of addresses, which a user has chosen. */
+static void print_address_names(struct page *p)
+{
+	const struct bc_string_counter *names = &p->stats->names;
+	char text[NAME_MAX_BYTES];
+
+	for (size_t i = 0; i < names->count; i++) {
+		char *name = strndup(names->rows[i].text.at, names->rows[i].text.bytes);
+		char *valid = name != NULL ? bc_utf8_repair(name) : NULL;
+		p->lacks_memory = p->lacks_memory || valid == NULL;
+		add_row(p, names->rows[i].count, NO_BYTES, "%s",
+			bc_safe_text(text, sizeof(text), valid));
+		free(valid);
+		free(name);
+	}
+	print_table(p, "references by name", names->total + p->stats->unnamed, "other names",
+		names->others, "without a name", p->stats->unnamed);
 }
 
 /* ---- single counts */
 
-/* Prints lines, each given as a label and a path. */
-static void print_shares(const struct page *p, uint64_t whole, const char *const (*lines)[2])
+static void print_gap(const struct page *p, const char *name, const struct bc_gap_count *gap)
 {
-	for (; (*lines)[0] != NULL; lines++)
-		print_share(p, (*lines)[0], count_of(p, (*lines)[1]), whole, "\n");
-}
-
-static void print_gap(const struct page *p, const char *name, const json_t *gap)
-{
-	uint64_t gaps = bc_json_path_count(gap, "gaps");
-	uint64_t lost = bc_json_path_count(gap, "lost");
-	bool is_exact = bc_json_path_count(gap, "inexact") == 0;
 	char text[BC_LOST_TEXT_MAX];
 
-	if (gaps == 0)
+	if (gap->gaps == 0)
 		print_line(p, name, "none");
 	else
-		print_line(p, name, "%" PRIu64 ", %s", gaps, bc_lost_text(text, lost, is_exact));
+		print_line(p, name, "%" PRIu64 ", %s", gap->gaps,
+			bc_lost_text(text, gap->lost, gap->inexact == 0));
 }
 
 static void print_events(const struct page *p)
 {
-	const json_t *events = bc_json_path(p->root, "events");
-	const json_t *cause;
-	size_t i;
+	const struct bc_entry_counts *h = &p->stats->counts;
 	char name[32];
 
 	if ((bc_format_info(p->stats->format)->holds & BC_CAN_EVENT) == 0)
 		return;
 	bc_output_format(p->o, "\ngaps and marks\n");
-	print_gap(p, "gaps", events);
-	json_array_foreach(bc_json_path(events, "causes"), i, cause)
-	{
-		snprintf(name, sizeof(name), "  %s", bc_json_path_text(cause, "cause"));
-		print_gap(p, name, cause);
+	print_gap(p, "gaps", &h->gaps);
+	for (unsigned cause = 0; cause < BC_GAP_CAUSES; cause++) {
+		if (h->causes[cause].gaps == 0)
+			continue;
+		snprintf(name, sizeof(name), "  %s", bc_gap_cause_name(cause));
+		print_gap(p, name, &h->causes[cause]);
 	}
-	print_line(p, "marks", "%" PRIu64, bc_json_path_count(events, "marks"));
-	print_line(p, "triggers", "%" PRIu64, bc_json_path_count(events, "triggers"));
+	print_line(p, "marks", "%" PRIu64, h->marks);
+	print_line(p, "triggers", "%" PRIu64, h->triggers);
 }
 
-static void print_uops(const struct page *p)
+static void print_uops(struct page *p)
 {
-	static const char *const uses[][2] = {{"loads", "uops.loads"}, {"stores", "uops.stores"},
-		{"read the flags", "uops.flag_reads"}, {"write the flags", "uops.flag_writes"},
-		{NULL, NULL}};
-	static const char *const branches[][2] = {{"taken", "uops.branches_taken"},
-		{"not taken", "uops.branches_not_taken"}, {NULL, NULL}};
-	uint64_t uops = count_of(p, "uops.micro_ops");
-	uint64_t macros = count_of(p, "uops.macro_ops");
+	const struct bc_entry_counts *h = &p->stats->counts;
+	uint64_t uops = h->kinds[BC_ENTRY_UOP];
+	uint64_t branches = h->taken + h->not_taken;
 
 	if (uops == 0)
 		return;
 	bc_output_format(p->o, "\nmicro-ops\n");
 	print_line(p, "micro-ops", "%14" PRIu64, uops);
-	print_line(p, "macro-ops", "%14" PRIu64, macros);
-	if (macros != 0)
-		print_line(p, "per macro-op", "%17.2f micro-ops", (double)uops / (double)macros);
-	print_shares(p, uops, uses);
+	print_line(p, "macro-ops", "%14" PRIu64, h->macro_ops);
+	if (h->macro_ops != 0)
+		print_line(
+			p, "per macro-op", "%17.2f micro-ops", (double)uops / (double)h->macro_ops);
+	print_share(p, "loads", h->loads, uops, "\n");
+	print_share(p, "stores", h->stores, uops, "\n");
+	print_share(p, "read the flags", h->flag_reads, uops, "\n");
+	print_share(p, "write the flags", h->flag_writes, uops, "\n");
 	bc_output_format(p->o, "\nbranches\n");
-	print_shares(p, count_of(p, "uops.branches_taken") + count_of(p, "uops.branches_not_taken"),
-		branches);
-	print_tables(p, 4, 6);
+	print_share(p, "taken", h->taken, branches, "\n");
+	print_share(p, "not taken", h->not_taken, branches, "\n");
+	print_names(p, "macro-ops by opcode", &h->macros, h->macros.total);
+	print_names(p, "micro-ops by opcode", &h->micros, h->micros.total);
 }
 
-static void print_instructions(const struct page *p)
+static void print_instructions(struct page *p)
 {
-	static const char *const effects[][2] = {{"executed", "instructions.executed"},
-		{"skipped", "instructions.skipped"}, {"fetch failed", "instructions.fetch_failed"},
-		{"without mnemonic", "instructions.without_mnemonic"}, {NULL, NULL}};
-	static const char *const lines[][2] = {{"lines", "lines_kept"}, {NULL, NULL}};
+	const struct bc_entry_counts *h = &p->stats->counts;
+	uint64_t instructions = h->kinds[BC_ENTRY_INSTRUCTION];
+	uint64_t lines = h->kinds[BC_ENTRY_LINE];
 
-	if (count_of(p, "instructions.instructions") != 0) {
+	if (instructions != 0) {
+		const uint64_t *effects = h->effects;
 		bc_output_format(p->o, "\ninstructions\n");
-		print_shares(p, count_of(p, "instructions.instructions"), effects);
+		print_share(p, "executed", effects[BC_EFFECT_EXECUTED], instructions, "\n");
+		print_share(p, "skipped", effects[BC_EFFECT_SKIPPED], instructions, "\n");
+		print_share(p, "fetch failed", effects[BC_EFFECT_FETCHFAIL], instructions, "\n");
+		print_share(p, "without mnemonic", h->undecoded, instructions, "\n");
 	}
-	print_tables(p, 6, 10);
-	if (count_of(p, "lines_kept") != 0) {
+	print_names(p, "instructions by set", &h->sets, h->sets.total);
+	print_names(p, "executed, by mnemonic", &h->mnemonics, h->mnemonics.total);
+	print_names(p, "register writes", &h->registers, h->registers.total);
+	print_names(p, "kernel events", &h->tags, h->kinds[BC_ENTRY_KERNEL]);
+	if (lines != 0) {
 		bc_output_format(p->o, "\nuninterpreted lines\n");
-		print_shares(p, count_of(p, "entries"), lines);
+		print_share(p, "lines", lines, bc_stats_entries(p->stats), "\n");
 	}
 }
 
 /* ---- memory */
 
-static void print_memory(const struct page *p)
+static void print_blocks(const struct page *p, const char *name, uint64_t lines, uint64_t pages)
 {
-	static const char *const ways[][2] = {{"read", "read"}, {"written", "written"},
-		{"fetched from", "fetched"}, {"total", "touched"}, {"total bytes", "touched"}};
-	const json_t *lines = bc_json_path(p->root, "footprint.lines");
-	const json_t *pages = bc_json_path(p->root, "footprint.pages");
-	uint64_t line_bytes = bc_json_path_count(lines, "bytes_each");
-	uint64_t page_bytes = bc_json_path_count(pages, "bytes_each");
-	uint64_t touches = count_of(p, "reuse.touches");
-	const json_t *row;
-	size_t i;
+	const struct bc_footprint *f = &p->stats->footprint;
+
+	print_line(p, name, "%9s %12" PRIu64 " %9s %12" PRIu64,
+		f->lines_full || f->is_cut ? "at least" : "", lines,
+		f->pages_full || f->is_cut ? "at least" : "", pages);
+}
+
+static void print_reuse(const struct page *p)
+{
+	const struct bc_footprint *f = &p->stats->footprint;
+	unsigned buckets = BC_REUSE_BUCKETS;
+	uint64_t sum = 0;
 	char name[NAME_MAX_BYTES];
 
-	if (count_of(p, "footprint.references") == 0)
+	bc_output_format(p->o, "\nreuse: memory references since the line was last touched\n");
+	while (buckets != 0 && f->reuse[buckets - 1] == 0)
+		buckets--;
+	for (unsigned k = 0; k < buckets; k++) {
+		sum += f->reuse[k];
+		snprintf(name, sizeof(name), "%" PRIu64, UINT64_C(1) << k);
+		print_share(p, name, sum, f->touches, "\n");
+	}
+	print_share(p, "first touch", f->first, f->touches, "\n");
+	print_rest(p, "unknown, table full", f->untracked, f->touches);
+}
+
+static void print_memory(const struct page *p)
+{
+	static const struct {
+		const char *name;
+		unsigned touch;
+	} ways[] = {{"read", BC_TOUCH_READ}, {"written", BC_TOUCH_WRITE},
+		{"fetched from", BC_TOUCH_FETCH}};
+	const struct bc_footprint *f = &p->stats->footprint;
+	uint64_t line_bytes = p->stats->options.footprint.line_bytes;
+	uint64_t page_bytes = p->stats->options.footprint.page_bytes;
+
+	if (f->references == 0)
 		return;
 	bc_output_format(p->o, "\nfootprint %22s %" PRIu64 " bytes    pages of %" PRIu64 " bytes\n",
 		"lines of", line_bytes, page_bytes);
-	for (i = 0; i < 5; i++)
-		print_line(p, ways[i][0], "%9s %12" PRIu64 " %9s %12" PRIu64,
-			json_is_true(bc_json_path(lines, "at_least")) ? "at least" : "",
-			bc_json_path_count(lines, ways[i][1]) * (i == 4 ? line_bytes : 1),
-			json_is_true(bc_json_path(pages, "at_least")) ? "at least" : "",
-			bc_json_path_count(pages, ways[i][1]) * (i == 4 ? page_bytes : 1));
-	print_line(p, "addresses", "0x%08" PRIx64 " to 0x%08" PRIx64, p->stats->footprint.addr_low,
-		p->stats->footprint.addr_high);
-	bc_output_format(p->o, "\nreuse: memory references since the line was last touched\n");
-	json_array_foreach(bc_json_path(p->root, "reuse.within"), i, row)
-	{
-		name_number(name, row, "references");
-		print_share(p, name, bc_json_path_count(row, "touches"), touches, "\n");
-	}
-	print_share(p, "first touch", count_of(p, "reuse.first"), touches, "\n");
-	if (count_of(p, "reuse.untracked") != 0)
-		print_share(
-			p, "unknown, table full", count_of(p, "reuse.untracked"), touches, "\n");
+	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++)
+		print_blocks(p, ways[i].name, bc_line_table_count(&f->lines, ways[i].touch),
+			bc_line_table_count(&f->pages, ways[i].touch));
+	print_blocks(p, "total", f->lines.count, f->pages.count);
+	print_blocks(p, "total bytes", f->lines.count * line_bytes, f->pages.count * page_bytes);
+	print_line(p, "addresses", "0x%08" PRIx64 " to 0x%08" PRIx64, f->addr_low, f->addr_high);
+	print_reuse(p);
 }
 
 /* ---- time */
 
 static const char *tick_word(const struct page *p)
 {
-	const char *unit = bc_json_path_text(p->root, "time.unit");
+	const struct bc_stats *s = p->stats;
 
-	return unit == NULL || strcmp(unit, "tick") == 0 || strcmp(unit, "mixed") == 0 ? "ticks"
-										       : unit;
+	return s->is_unit_mixed || s->unit == BC_UNIT_TICK ? "ticks" : bc_unit_name(s->unit);
 }
 
 /* Prints "125 ticks" or, if the rate is known, "125 ticks (1.89 us)". */
@@ -385,113 +396,104 @@ static void print_rate(const struct page *p, const char *name, uint64_t n, uint6
 	bc_output_text(p->o, "\n", 1);
 }
 
+static void print_windows(const struct page *p)
+{
+	struct bc_clock_windows w;
+
+	if (!bc_interval_stats_windows(&p->stats->intervals, &w) || w.count == 0)
+		return;
+	print_rate(p, "busiest window", w.most, w.ticks);
+	print_rate(p, "quietest window", w.fewest, w.ticks);
+	label(p, "windows");
+	bc_output_format(p->o, "%" PRIu64, (uint64_t)w.count);
+	print_ticks(p, " of ", w.ticks, "\n");
+}
+
 static void print_intervals(const struct page *p)
 {
-	uint64_t known = count_of(p, "time.intervals.known");
-	uint64_t windows = count_of(p, "time.windows.windows");
-	uint64_t idles = count_of(p, "time.idles.idles");
-	uint64_t bursts = count_of(p, "time.bursts.bursts");
+	const struct bc_interval_stats *c = &p->stats->intervals;
 	const char *word = tick_word(p);
 
-	if (windows != 0) {
-		uint64_t ticks = count_of(p, "time.windows.ticks");
-		print_rate(p, "busiest window", count_of(p, "time.windows.most_references"), ticks);
-		print_rate(
-			p, "quietest window", count_of(p, "time.windows.fewest_references"), ticks);
-		label(p, "windows");
-		bc_output_format(p->o, "%" PRIu64, windows);
-		print_ticks(p, " of ", ticks, "\n");
-	}
-	if (known == 0)
+	print_windows(p);
+	if (c->intervals == 0)
 		return;
 	print_line(p, "intervals", "%" PRIu64 " known, %" PRIu64 " to %" PRIu64 " %s, average %.6g",
-		known, count_of(p, "time.intervals.shortest"),
-		count_of(p, "time.intervals.longest"), word,
-		(double)count_of(p, "time.intervals.ticks") / (double)known);
+		c->intervals, c->interval_min, c->interval_max, word,
+		(double)c->interval_ticks / (double)c->intervals);
 	label(p, "idles");
-	bc_output_format(p->o, "%" PRIu64 " longer than %" PRIu64 " %s", idles,
-		count_of(p, "time.idles.longer_than"), word);
-	if (idles != 0) {
-		bc_output_format(p->o, ", %.2f %% of the time",
-			percent(count_of(p, "time.idles.ticks"), count_of(p, "time.ticks")));
-		print_ticks(p, ", longest ", count_of(p, "time.idles.longest"), "");
+	bc_output_format(
+		p->o, "%" PRIu64 " longer than %" PRIu64 " %s", c->idles, c->idle_ticks, word);
+	if (c->idles != 0) {
+		bc_output_format(
+			p->o, ", %.2f %% of the time", percent(c->idle_sum_ticks, c->ticks));
+		print_ticks(p, ", longest ", c->interval_max, "");
 	}
 	bc_output_text(p->o, "\n", 1);
 	label(p, "bursts");
-	bc_output_format(p->o, "%" PRIu64 " with at most %" PRIu64 " %s between references", bursts,
-		count_of(p, "time.bursts.interval_at_most"), word);
-	if (bursts != 0) {
-		uint64_t in_bursts = count_of(p, "time.bursts.references");
+	bc_output_format(p->o, "%" PRIu64 " with at most %" PRIu64 " %s between references",
+		c->bursts, c->burst_ticks, word);
+	if (c->bursts != 0)
 		bc_output_format(p->o, ", %.2f %% of references, longest %" PRIu64 ", average %.1f",
-			percent(in_bursts, count_of(p, "time.references")),
-			count_of(p, "time.bursts.longest"), (double)in_bursts / (double)bursts);
-	}
+			percent(c->burst_references, c->references), c->burst_longest,
+			(double)c->burst_references / (double)c->bursts);
 	bc_output_text(p->o, "\n", 1);
 }
 
 static void print_epochs(const struct page *p)
 {
-	uint64_t epochs = count_of(p, "time.epoch_count");
-	const json_t *span;
-	size_t i;
+	const struct bc_interval_stats *c = &p->stats->intervals;
 
-	if (epochs < 2)
+	if (c->epochs < 2)
 		return;
-	print_line(p, "epochs", "%" PRIu64, epochs);
-	json_array_foreach(bc_json_path(p->root, "time.epochs"), i, span)
-	{
-		uint64_t first = bc_json_path_count(span, "first_tick");
-		uint64_t last = bc_json_path_count(span, "last_tick");
+	print_line(p, "epochs", "%" PRIu64, c->epochs);
+	for (unsigned i = 0; i < c->epochs && i < EPOCHS_MAX; i++) {
+		const struct bc_epoch_span *span = &c->spans[i];
 		char name[32];
-		if (i == EPOCHS_MAX)
-			break;
-		snprintf(name, sizeof(name), "  epoch %zu", i);
+		snprintf(name, sizeof(name), "  epoch %u", i);
 		label(p, name);
 		bc_output_format(p->o, "%" PRIu64 " references, tick %" PRIu64 " to %" PRIu64,
-			bc_json_path_count(span, "references"), first, last);
-		if (last >= first)
-			print_ticks(p, ", ", last - first, "\n");
+			span->references, span->first_tick, span->last_tick);
+		if (span->last_tick >= span->first_tick)
+			print_ticks(p, ", ", span->last_tick - span->first_tick, "\n");
 		else
 			bc_output_format(p->o, "\n"); /* the clock went back */
 	}
-	if (epochs > EPOCHS_MAX)
-		bc_output_format(p->o, "  and %" PRIu64 " more\n", epochs - EPOCHS_MAX);
+	if (c->epochs > EPOCHS_MAX)
+		bc_output_format(p->o, "  and %" PRIu64 " more\n", c->epochs - EPOCHS_MAX);
 }
 
 static void print_drift(const struct page *p)
 {
-	const json_t *drift = bc_json_path(p->root, "time.drift");
+	struct bc_drift_result drift;
 
-	if (drift == NULL)
+	if (p->stats->format != BC_FORMAT_SEGMENT)
 		return;
-	if (!json_is_true(bc_json_path(drift, "is_known")))
-		print_line(p, "clock drift", "unknown: %s", bc_json_path_text(drift, "why_not"));
+	bc_drift_result(&p->stats->drift, &drift);
+	if (drift.state != BC_DRIFT_KNOWN)
+		print_line(p, "clock drift", "unknown: %s", bc_stats_no_drift_reason(&drift));
 	else
 		print_line(p, "clock drift",
 			"%+.2f ppm against the host's clock, +- %.2f ppm, from %" PRIu64
 			" chunks in %.1f s",
-			json_number_value(bc_json_path(drift, "ppm")),
-			json_number_value(bc_json_path(drift, "error_ppm")),
-			bc_json_path_count(drift, "pairs"), bc_json_path_number(drift, "seconds"));
+			drift.ppm, drift.error_ppm, drift.pairs, drift.seconds);
 }
 
 static void print_time(const struct page *p)
 {
-	uint64_t references = count_of(p, "time.references");
-	uint64_t ticks = count_of(p, "time.ticks");
-	uint64_t backward = count_of(p, "time.backward");
+	const struct bc_interval_stats *c = &p->stats->intervals;
 
-	if (references == 0)
+	if (c->references == 0)
 		return;
 	bc_output_format(p->o, "\ntime\n");
 	label(p, "duration");
-	print_ticks(p, "", ticks, "\n");
-	if (ticks != 0)
-		print_rate(p, "rate", references, ticks);
-	print_intervals(p);
-	if (backward != 0)
+	print_ticks(p, "", c->ticks, "\n");
+	if (c->ticks != 0)
+		print_rate(p, "rate", c->references, c->ticks);
+	if (!p->stats->options.is_totals)
+		print_intervals(p);
+	if (c->backward != 0)
 		print_line(p, "backward", "%" PRIu64 " reference%s earlier than the previous one",
-			backward, bc_plural(backward));
+			c->backward, bc_plural(c->backward));
 	print_epochs(p);
 	print_drift(p);
 }
@@ -499,29 +501,25 @@ static void print_time(const struct page *p)
 bool bc_stats_print(struct bc_output *o, const struct bc_stats *s, uint64_t top)
 {
 	const struct bc_format_info *info = bc_format_info(s->format);
+	const struct bc_tally *t = &s->tally;
 	bool has_samples = s->format == BC_FORMAT_RAW6 || s->format == BC_FORMAT_BCP1;
-	json_t *root = bc_stats_json(s);
-	const struct page page = {.o = o, .stats = s, .root = root, .top = top};
-	uint64_t references = count_of(&page, "references");
-	uint64_t without_size = count_of(&page, "without_size");
+	struct page page = {.o = o, .stats = s, .top = top};
 
-	if (root == NULL)
-		return false;
 	bc_output_format(o, "%s: %" PRIu64 " %s\n", bc_format_name(s->format), bc_stats_entries(s),
 		info->is_text ? "entries"
 		: has_samples ? "samples"
 			      : "records");
-	print_line(&page, "references", "%14" PRIu64, references);
-	if (without_size != references)
-		print_line(&page, "bytes moved", "%14" PRIu64 "%s", count_of(&page, "bytes"),
-			without_size != 0 ? ", where the size is known" : "");
-	print_tables(&page, 0, 4);
-	print_tables(&page, 10, 11);
+	print_line(&page, "references", "%14" PRIu64, t->references);
+	if (t->without_size != t->references)
+		print_line(&page, "bytes moved", "%14" PRIu64 "%s", t->bytes,
+			t->without_size != 0 ? ", where the size is known" : "");
+	print_references(&page);
+	print_address_names(&page);
 	print_events(&page);
 	print_uops(&page);
 	print_instructions(&page);
 	print_memory(&page);
 	print_time(&page);
-	json_decref(root);
-	return true;
+	free(page.rows);
+	return !page.lacks_memory;
 }

@@ -8,8 +8,8 @@
 #include "cli/stats/stats_gather.h"
 #include "cli/term/output.h"
 
-/* Prints the page: the figures of bc_stats_json(), with at most `top` rows per table. Returns false
- * if out of memory; nothing is printed then. */
+/* Prints the page, with at most `top` rows per table. Returns false if out of memory; then rows of
+ * a table are missing. */
 bool bc_stats_print(struct bc_output *output, const struct bc_stats *stats, uint64_t top);
 
 #endif
