@@ -71,18 +71,15 @@ static int read_again(void *context, bool (*take)(void *, const struct bc_entry 
 {
 	const struct bc_diff_side *side = context;
 	struct bc_console console;
-	struct bc_diff_side again = {.paths = side->paths,
-		.path_count = side->path_count,
-		.diff = side->diff,
-		.is_waiting = side->diff->has_start};
+	struct bc_diff_side again = {.diff = side->diff, .is_waiting = side->diff->has_start};
 	const struct bc_entry *run;
 	size_t count;
 
-	if (!bc_are_regular_files(side->paths, side->path_count) ||
+	if (!bc_are_regular_files((const char *const *)side->files.paths, side->files.count) ||
 		!bc_console_silence(&console, side->trace.console))
 		return -ENOTSUP;
-	enum bc_exit code = bc_trace_open(&again.trace, &console, again.paths, again.path_count,
-		side->trace.format, &side->trace.options);
+	enum bc_exit code = bc_trace_open(&again.trace, &console, (const char **)side->files.paths,
+		side->files.count, side->trace.format, &side->trace.options);
 	bc_entry_converter_init(&again.fit, side->trace.format, &side->trace.options.format);
 	again.fit.holds = side->fit.holds;
 	again.fit.needs = side->fit.needs;
@@ -526,16 +523,16 @@ static enum bc_exit run(struct bc_diff *d, struct bc_diff_wanted *w)
 		return bc_print_no_memory(console);
 	if (!bc_output_open(&d->output, console))
 		return BC_EXIT_FAILED;
-	d->a.peek = bc_peek(console, d->a.paths[0], w->format_a, &w->reader_a);
-	d->b.peek = bc_peek(console, d->b.paths[0], w->format_b, &w->reader_b);
+	d->a.peek = bc_peek(console, d->a.files.paths[0], w->format_a, &w->reader_a);
+	d->b.peek = bc_peek(console, d->b.files.paths[0], w->format_b, &w->reader_b);
 	if (bc_peek_compare_units(d->a.peek, d->b.peek) == BC_PEEK_CONVERTIBLE)
 		w->reader_a.format.in_picoseconds = w->reader_b.format.in_picoseconds = true;
-	code = bc_trace_open(
-		&d->a.trace, console, d->a.paths, d->a.path_count, w->format_a, &w->reader_a);
+	code = bc_trace_open(&d->a.trace, console, (const char **)d->a.files.paths,
+		d->a.files.count, w->format_a, &w->reader_a);
 	if (code != BC_EXIT_OK)
 		goto no_a;
-	code = bc_trace_open(
-		&d->b.trace, console, d->b.paths, d->b.path_count, w->format_b, &w->reader_b);
+	code = bc_trace_open(&d->b.trace, console, (const char **)d->b.files.paths,
+		d->b.files.count, w->format_b, &w->reader_b);
 	if (code == BC_EXIT_OK)
 		code = check_common(d, w);
 	if (code != BC_EXIT_OK)
@@ -570,7 +567,11 @@ int bc_cmd_diff(const struct bc_console *console, int argc, char **argv)
 	}
 	d->console = console;
 	if (bc_diff_read_options(&w, d, argc, argv, &code))
-		code = run(d, &w);
+		code = bc_exit_worse(run(d, &w), bc_exit_worse(d->a.files.exit, d->b.files.exit));
+	bc_files_free(&d->a.files);
+	bc_files_free(&d->b.files);
+	bc_operands_close(&d->a.operands);
+	bc_operands_close(&d->b.operands);
 	free(d->a.lines);
 	free(d->b.lines);
 	free(d->before);

@@ -107,8 +107,8 @@ static json_t *trace_of(const struct bc_diff_side *side)
 			left_out = with(left_out, bc_trait_name(1u << bit),
 				bc_json_u64(side->fit.left_out[bit]));
 	return bc_json_object((struct bc_json_member[]){
-		{"file", bc_json_text(side->paths[0])},
-		{"files", json_integer(side->path_count)},
+		{"file", bc_json_text(side->files.paths[0])},
+		{"files", json_integer(side->files.count)},
 		{"format", json_string(bc_format_name(side->trace.format))},
 		{"numbers", json_string(place)},
 		{"entries", bc_json_u64(side->entries)},

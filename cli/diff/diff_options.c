@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "cli/diff/diff_class.h"
-#include "cli/io/segment_order.h"
 #include "cli/term/options.h"
 #include "formats/diff/compare.h"
 
@@ -78,7 +77,8 @@ const struct bc_usage bc_diff_usage = {
 	.summary = "compare two traces",
 	.text = "Lists the differences between two traces, even if their formats differ. \"-\" is "
 		"standard input. A is the first file; B is the second, or all others if they are "
-		"segments of one recording. What only one of the formats can hold is not compared; "
+		"segments of one recording. Each may be a directory or the id of a recording, too."
+		" What only one of the formats can hold is not compared; "
 		"docs/diff.md has the details.",
 	.options = options,
 	.exits =
@@ -215,23 +215,33 @@ static bool read_option(const struct bc_console *console, int letter, struct bc_
 	}
 }
 
+static enum bc_exit read_side(struct bc_diff_side *side, const struct bc_console *console,
+	const char *const *words, int count)
+{
+	struct bc_files *files = &side->files;
+	enum bc_exit code = bc_operands_read(
+		&side->operands, files, console, words, count, BC_FILES_SORTED | BC_FILES_CHECKED);
+
+	if (code == BC_EXIT_OK && files->exit == BC_EXIT_FAILED)
+		code = BC_EXIT_FAILED;
+	if (code == BC_EXIT_OK && !files->is_one_recording)
+		code = bc_print_usage_error(console,
+			"give two traces; several files of one must be segments of one recording");
+	return code;
+}
+
 static enum bc_exit read_operands(
 	struct bc_diff *d, const struct bc_console *console, int argc, char **argv)
 {
 	int count = argc - optind;
-	const char **paths = (const char **)argv + optind;
+	const char *const *words = (const char *const *)argv + optind;
 
 	if (count < 2)
 		return bc_print_usage_error(console, "give two traces");
-	d->a.paths = paths;
-	d->a.path_count = 1;
-	d->b.paths = paths + 1;
-	d->b.path_count = count - 1;
-	if (count > 2 && !bc_segment_order_is_one_recording(d->b.paths, d->b.path_count))
-		return bc_print_usage_error(console,
-			"give two traces; with more files, all after the first must be segments of "
-			"one recording");
-	return bc_check_inputs(console, paths, count);
+	enum bc_exit code = bc_check_inputs(console, words, count);
+	if (code == BC_EXIT_OK)
+		code = read_side(&d->a, console, words, 1);
+	return code == BC_EXIT_OK ? read_side(&d->b, console, words + 1, count - 1) : code;
 }
 
 bool bc_diff_read_options(

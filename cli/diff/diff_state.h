@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "cli/diff/diff_origin.h"
+#include "cli/io/operands.h"
 #include "cli/io/peek.h"
 #include "cli/io/trace.h"
 #include "cli/term/console.h"
@@ -23,8 +24,8 @@ struct bc_diff_line {
 };
 
 struct bc_diff_side {
-	const char **paths; /* A: one file; B: one file or the segments of a recording */
-	int path_count;
+	struct bc_operands operands;
+	struct bc_files files; /* one file, or the segments of a recording */
 	struct bc_peek peek;
 	struct bc_trace trace;
 	struct bc_entry_converter fit;

@@ -35,7 +35,7 @@ static void put_line(struct bc_diff *d, char mark, const struct bc_diff_line *li
 
 void bc_diff_text_start(struct bc_diff *d)
 {
-	int more = d->b.path_count - 1;
+	int more = d->b.files.count - 1;
 
 	bc_output_format(&d->output, "--- A: ");
 	bc_output_safe(&d->output, d->a.trace.file.name);

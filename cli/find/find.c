@@ -10,9 +10,7 @@
 #include "cli/find/find_stream.h"
 #include "cli/io/file.h"
 #include "cli/io/name_args.h"
-#include "cli/io/recording_dir.h"
-#include "cli/io/segment_input.h"
-#include "cli/io/segment_order.h"
+#include "cli/io/operands.h"
 #include "cli/io/trace.h"
 #include "cli/term/options.h"
 #include "formats/trace/filter_parse.h"
@@ -46,7 +44,7 @@ static const struct bc_usage_option options[] = {
 
 const struct bc_usage bc_find_usage = {
 	.name = "find",
-	.operands = "ADDR[-ADDR]|--region NAME DIR|FILE...",
+	.operands = "ADDR[-ADDR]|--region NAME [FILE|DIR|ID]...",
 	.kind = "text file",
 	.summary = "find the references to an address",
 	.text = "Prints the references that touch any byte of a range of hexadecimal addresses: "
@@ -122,28 +120,23 @@ static enum bc_exit read_address(struct bc_find *f, char *text)
 	return ok ? BC_EXIT_OK : BC_EXIT_USAGE;
 }
 
-static bool is_regular(const char *path)
-{
-	return bc_are_regular_files(&path, 1);
-}
-
-/* Whether the first file that can be opened is a segment. */
-static bool has_segments(const struct bc_find *f, const struct bc_path_list *list)
+/* Whether the first file that can be opened is a segment. Those of a directory are taken for
+ * segments unread. */
+static bool has_segments(const struct bc_find *f, const struct bc_files *files)
 {
 	struct bc_console silent;
 	struct bc_file file;
 	bool is_segment = false;
 
+	if (f->format == BC_FORMAT_UNKNOWN && !bc_operands_have_file(&f->operands, files->paths[0]))
+		return true;
 	if (!bc_console_silence(&silent, f->console))
 		return false;
-	for (int i = 0; i < list->count; i++) {
-		char *path = list->paths[i];
-		if (!is_regular(path) && !(bc_segment_path_find(path) && is_regular(path)))
-			continue; /* it can't be read twice */
-		is_segment = f->format == BC_FORMAT_UNKNOWN && bc_segment_input_is(path);
-		if (is_segment)
-			break;
-		if (bc_file_open(&file, &silent, path, f->format) != BC_EXIT_OK)
+	for (int i = 0; i < files->count; i++) {
+		const char *path = files->paths[i];
+		(void)bc_segment_path_find(files->paths[i]);
+		if (!bc_are_regular_files(&path, 1) || /* it can't be read twice */
+			bc_file_open(&file, &silent, path, f->format) != BC_EXIT_OK)
 			continue;
 		is_segment = file.probe.format == BC_FORMAT_SEGMENT && file.is_regular;
 		bc_file_close(&file);
@@ -153,14 +146,13 @@ static bool has_segments(const struct bc_find *f, const struct bc_path_list *lis
 	return is_segment;
 }
 
-static enum bc_exit search(struct bc_find *f, struct bc_path_list *list)
+static enum bc_exit search(struct bc_find *f, const struct bc_files *files)
 {
-	if (list->count > 1) /* a FIFO must be opened only once */
-		bc_segment_order_sort((const char **)list->paths, list->count);
-	bool is_segment = has_segments(f, list);
-	for (int i = 0; i < list->count && list->count != 1; i++)
-		if (!is_segment || strcmp(list->paths[i], "-") == 0) {
-			bc_print_error(f->console, list->paths[i],
+	bool is_segment = has_segments(f, files);
+
+	for (int i = 0; i < files->count && files->count != 1; i++)
+		if (!is_segment || strcmp(files->paths[i], "-") == 0) {
+			bc_print_error(f->console, files->paths[i],
 				"not a segment, or a compressed one; only plain segments can be "
 				"searched together");
 			return BC_EXIT_USAGE;
@@ -171,9 +163,9 @@ static enum bc_exit search(struct bc_find *f, struct bc_path_list *list)
 	if (!bc_output_open(&f->output, f->console))
 		return BC_EXIT_FAILED;
 	if (is_segment)
-		bc_find_segments(f, list->paths, list->count);
+		bc_find_segments(f, files->paths, files->count);
 	else
-		bc_find_stream(f, list->paths[0]);
+		bc_find_stream(f, files->paths[0]);
 	if (f->options.is_count && (f->exit == BC_EXIT_OK || f->exit == BC_EXIT_DAMAGED))
 		bc_output_format(&f->output, "%" PRIu64 "\n", f->matches);
 	if (f->matches == 0 && !f->options.is_count &&
@@ -192,30 +184,31 @@ static bool is_address(const char *text)
 
 static enum bc_exit run(struct bc_find *f, int argc, char **argv)
 {
-	struct bc_path_list list = {.text = NULL};
+	struct bc_files files = {.paths = NULL};
 	enum bc_exit code;
 
 	int first = optind + (f->args.region == NULL);
 
-	if (argc <= first)
-		return bc_print_usage_error(f->console,
-			f->args.region == NULL
-				? "give an address, or --region, and a directory or file"
-				: "give a directory or file");
+	if (argc < first)
+		return bc_print_usage_error(f->console, "give an address, or --region");
 	if (f->options.first != 0 && f->options.last != 0)
 		return bc_print_usage_error(f->console, "--first excludes --last");
 	if (f->options.is_count && (f->options.first != 0 || f->options.last != 0 ||
 					   f->options.context != 0 || f->is_json))
 		return bc_print_usage_error(
 			f->console, "--count excludes --first, --last, --context and --json");
-	if (f->args.region != NULL && is_address(argv[optind]) && access(argv[optind], F_OK) != 0)
+	if (f->args.region != NULL && argc > optind && is_address(argv[optind]) &&
+		access(argv[optind], F_OK) != 0)
 		return bc_print_usage_error(f->console, "give an address or --region, not both");
 	code = read_address(f, argv[optind]);
 	if (code == BC_EXIT_OK)
-		code = bc_path_list_fill(&list, f->console, argv + first, argc - first);
+		code = bc_operands_read(&f->operands, &files, f->console,
+			(const char *const *)argv + first, argc - first, BC_FILES_SORTED);
+	f->exit = bc_exit_worse(f->exit, files.exit);
 	if (code == BC_EXIT_OK)
-		code = search(f, &list);
-	bc_path_list_free(&list);
+		code = search(f, &files);
+	bc_files_free(&files);
+	bc_operands_close(&f->operands);
 	return code;
 }
 

@@ -10,7 +10,7 @@ static int on_open(void *context, const char *path)
 {
 	struct bc_find *f = context;
 
-	return bc_segment_input_open(f->console, path, &f->exit);
+	return bc_segment_input_open(&f->operands, path, &f->exit);
 }
 
 static void on_fault(void *context, const struct bc_search_fault *fault)

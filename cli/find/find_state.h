@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "cli/io/filter_args.h"
+#include "cli/io/operands.h"
 #include "cli/term/console.h"
 #include "cli/term/output.h"
 #include "formats/base/format_id.h"
@@ -15,6 +16,7 @@
 
 struct bc_find {
 	const struct bc_console *console;
+	struct bc_operands operands;
 	struct bc_output output;
 	/* Options. */
 	struct bc_filter_args args;

@@ -5,9 +5,8 @@
 #include <string.h>
 
 #include "cli/io/gap_text.h"
-#include "cli/io/recording_dir.h"
+#include "cli/io/operands.h"
 #include "cli/io/segment_input.h"
-#include "cli/io/segment_order.h"
 #include "cli/term/options.h"
 #include "cli/term/output.h"
 #include "formats/base/json.h"
@@ -21,7 +20,7 @@ static const struct bc_usage_option options[] = {
 
 const struct bc_usage bc_marks_usage = {
 	.name = "marks",
-	.operands = "DIR|FILE...",
+	.operands = "[FILE|DIR|ID]...",
 	.kind = "file",
 	.summary = "list the marks, triggers and gaps of recordings",
 	.text = "Prints the marks, triggers and gaps in segments, or in all segments of a "
@@ -35,6 +34,7 @@ const struct bc_usage bc_marks_usage = {
 
 struct marks {
 	const struct bc_console *console;
+	struct bc_operands operands;
 	struct bc_segment_files files;
 	struct bc_output output;
 	bool is_json;
@@ -140,7 +140,7 @@ static int on_open(void *context, const char *path)
 {
 	struct marks *m = context;
 
-	return bc_segment_input_open(m->console, path, &m->exit);
+	return bc_segment_input_open(&m->operands, path, &m->exit);
 }
 
 static void on_fault(void *context, const struct bc_search_fault *fault)
@@ -177,21 +177,16 @@ static void list_files(struct marks *m)
 static enum bc_exit run(struct marks *m, int argc, char **argv)
 {
 	const struct bc_search_io io = {.context = m, .open = on_open, .fault = on_fault};
-	struct bc_path_list list = {.text = NULL};
-	enum bc_exit code;
+	struct bc_files files;
+	enum bc_exit code = bc_operands_read(&m->operands, &files, m->console,
+		(const char *const *)argv + optind, argc - optind, BC_FILES_SORTED);
 
-	if (optind == argc)
-		return bc_print_usage_error(m->console, "give a directory or segments");
-	code = bc_path_list_fill(&list, m->console, argv + optind, argc - optind);
+	if (code == BC_EXIT_OK && bc_operands_have_file(&m->operands, "-"))
+		code = bc_print_usage_error(m->console, "give files, not a pipe");
 	if (code != BC_EXIT_OK)
 		goto out;
-	for (int i = 0; i < list.count; i++)
-		if (strcmp(list.paths[i], "-") == 0) {
-			code = bc_print_usage_error(m->console, "give files, not a pipe");
-			goto out;
-		}
-	bc_segment_order_sort((const char **)list.paths, list.count);
-	if (!bc_segment_files_init(&m->files, &io, list.paths, list.count)) {
+	m->exit = files.exit;
+	if (!bc_segment_files_init(&m->files, &io, files.paths, files.count)) {
 		code = bc_print_no_memory(m->console);
 		goto out;
 	}
@@ -203,7 +198,8 @@ static enum bc_exit run(struct marks *m, int argc, char **argv)
 	}
 	bc_segment_files_free(&m->files);
 out:
-	bc_path_list_free(&list);
+	bc_files_free(&files);
+	bc_operands_close(&m->operands);
 	return code;
 }
 

@@ -530,6 +530,23 @@ enum bc_exit bc_client_print_bad_response(const struct bc_client *c)
 	return BC_EXIT_FAILED;
 }
 
+enum bc_exit bc_client_directory(struct bc_client *c, char **dir)
+{
+	struct bc_response status;
+	enum bc_exit code = bc_client_call(c, "GET", "/v1/status", NULL, &status);
+	const char *text = bc_json_path_text(status.json, "directory");
+
+	*dir = NULL;
+	if (code != BC_EXIT_OK)
+		bc_client_print_error(c, code);
+	else if (text == NULL)
+		code = bc_client_print_bad_response(c);
+	else if ((*dir = strdup(text)) == NULL)
+		code = bc_print_no_memory(c->console);
+	bc_response_free(&status);
+	return code;
+}
+
 void bc_response_write_json(struct bc_output *output, const struct bc_response *response)
 {
 	size_t bytes = response->bytes;

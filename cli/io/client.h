@@ -82,6 +82,10 @@ void bc_client_set_timeout(struct bc_client *client, long ms);
 enum bc_exit bc_client_call(struct bc_client *client, const char *method, const char *path,
 	const json_t *body, struct bc_response *response) BC_MUST_CHECK;
 
+/* Asks for the directory of the recordings. Sets *dir to allocated text; or prints an error, and
+ * returns its code. */
+enum bc_exit bc_client_directory(struct bc_client *client, char **dir) BC_MUST_CHECK;
+
 /* Starts a stream, GET of `path`, and closes the previous one. bc_client_wait() calls `line` with
  * each line, null-terminated and without its newline. The text is valid until `line` returns and
  * may be modified. `line` may not make calls; if it returns false, the stream ends. Returns

@@ -8,16 +8,18 @@ enum bc_exit bc_convert_args_init(
 	*c = (struct bc_convert_args){.console = console,
 		.reader = {.format = bc_format_options_default(), .index_fd = -1},
 		.target = {.options = bc_format_options_default()},
-		.paths = calloc((size_t)argc + 1, sizeof(*c->paths))};
-	if (c->paths != NULL)
+		.words = calloc((size_t)argc + 1, sizeof(*c->words))};
+	if (c->words != NULL)
 		return BC_EXIT_OK;
 	return bc_print_no_memory(console);
 }
 
 void bc_convert_args_free(struct bc_convert_args *c)
 {
-	free(c->paths);
-	c->paths = NULL;
+	bc_files_free(&c->files);
+	bc_operands_close(&c->operands);
+	free(c->words);
+	c->words = NULL;
 }
 
 bool bc_convert_args_option(struct bc_convert_args *c, int letter)
@@ -39,11 +41,11 @@ bool bc_convert_args_option(struct bc_convert_args *c, int letter)
 	}
 }
 
-enum bc_exit bc_convert_args_operands(struct bc_convert_args *c, int argc, char **argv)
+enum bc_exit bc_convert_args_operands(
+	struct bc_convert_args *c, int argc, char **argv, unsigned how)
 {
 	for (int i = optind; i < argc; i++)
-		c->paths[c->count++] = argv[i];
-	if (c->count == 0)
-		c->paths[c->count++] = "-";
-	return bc_check_inputs(c->console, c->paths, c->count);
+		c->words[c->word_count++] = argv[i];
+	return bc_operands_read(&c->operands, &c->files, c->console, c->words, c->word_count,
+		how | BC_FILES_CHECKED | BC_FILES_STDIN);
 }

@@ -4,7 +4,7 @@
  *     bc_convert_args_init()
  *     bc_convert_args_option()     for each option that the command does not handle itself
  *     bc_convert_args_operands()
- *     ...                          use `reader`, `target` and `paths`
+ *     ...                          use `reader`, `target` and `files`
  *     bc_convert_args_free()
  */
 #ifndef BC_CLI_IO_CONVERT_ARGS_H
@@ -12,6 +12,7 @@
 
 #include <stdbool.h>
 
+#include "cli/io/operands.h"
 #include "cli/io/target.h"
 #include "cli/term/console.h"
 #include "cli/term/options.h"
@@ -32,8 +33,10 @@ struct bc_convert_args {
 	enum bc_format from; /* BC_FORMAT_UNKNOWN: detect by content */
 	struct bc_reader_options reader;
 	struct bc_target_options target; /* format is BC_FORMAT_UNKNOWN without -O */
-	const char **paths;              /* has space for argc paths */
-	int count;
+	const char **words;              /* has space for argc words */
+	int word_count;
+	struct bc_operands operands;
+	struct bc_files files;
 };
 
 /* Returns BC_EXIT_OK, or prints an error and returns BC_EXIT_FAILED. Free it in either case. */
@@ -45,8 +48,10 @@ void bc_convert_args_free(struct bc_convert_args *args);
  * not an option of these commands. */
 bool bc_convert_args_option(struct bc_convert_args *args, int letter);
 
-/* Appends the operands, from argv[optind], to `paths`. If there are no paths, standard input ("-")
- * is read. Returns BC_EXIT_OK, or prints an error and returns BC_EXIT_USAGE. */
-enum bc_exit bc_convert_args_operands(struct bc_convert_args *args, int argc, char **argv);
+/* Appends the operands, from argv[optind], to `words`, and lists the files (cli/io/operands.h).
+ * Without any, standard input ("-") is read. Returns BC_EXIT_OK, or prints an error and returns its
+ * code. */
+enum bc_exit bc_convert_args_operands(
+	struct bc_convert_args *args, int argc, char **argv, unsigned how);
 
 #endif

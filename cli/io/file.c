@@ -2,12 +2,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cli/io/give_way.h"
+#include "formats/search/segment_files.h"
 #include "formats/segment/segment_name.h"
 
 static const char *advice(int error)
@@ -77,15 +78,28 @@ static int open_input(struct bc_file *file, enum bc_format wanted)
 	return bc_input_open(&file->input, stream, BC_FORMAT_SEGMENT, &file->probe);
 }
 
+/* Whether a segment was sealed, and so renamed, since it was listed. Writes its new path. */
+static bool was_sealed(const char *path, char sealed[PATH_MAX])
+{
+	size_t bytes = strlen(path);
+
+	if (bytes >= PATH_MAX || access(path, F_OK) == 0)
+		return false;
+	strcpy(sealed, path);
+	return bc_segment_path_find(sealed);
+}
+
 enum bc_exit bc_file_open(struct bc_file *file, const struct bc_console *console, const char *path,
 	enum bc_format wanted)
 {
 	struct bc_segment_name name;
+	char sealed[PATH_MAX];
 	struct stat st;
 
 	*file = (struct bc_file){.name = path, .is_ours = strcmp(path, "-") != 0};
 	if (file->is_ours) {
-		bc_give_way(path);
+		if (was_sealed(path, sealed))
+			path = sealed;
 		file->fd = bc_open_readable(console, path);
 		if (file->fd < 0)
 			return BC_EXIT_FAILED;

@@ -8,38 +8,21 @@
 #include <unistd.h>
 
 #include "cli/io/file.h"
-#include "cli/io/give_way.h"
 #include "cli/io/trace.h"
 #include "formats/segment/segment_header.h"
 
 /* Opens a regular file that starts with an intact segment header. Returns -1 for any other. */
-static int open_intact(const char *path)
+static int open_intact(struct bc_segment_header *header, const char *path)
 {
-	struct bc_segment_header header;
 	struct stat st;
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 
 	if (fd < 0)
 		return -1;
-	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && bc_segment_header_load(&header, fd) == 0)
+	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && bc_segment_header_load(header, fd) == 0)
 		return fd;
 	close(fd);
 	return -1;
-}
-
-static int on_open(void *context, const char *path)
-{
-	(void)context;
-	return open_intact(path);
-}
-
-bool bc_segment_input_is(char *path)
-{
-	int fd = bc_segment_path_open(path, &(struct bc_search_io){.open = on_open});
-
-	if (fd >= 0)
-		close(fd);
-	return fd >= 0;
 }
 
 /* Opens a segment whose header is damaged. Returns -1 for any other file, with the reason. */
@@ -65,15 +48,21 @@ static int open_damaged(const struct bc_console *console, const char *path, cons
 	return fd;
 }
 
-int bc_segment_input_open(const struct bc_console *console, const char *path, enum bc_exit *code)
+int bc_segment_input_open(const struct bc_operands *operands, const char *path, enum bc_exit *code)
 {
+	const struct bc_console *console = operands->console;
 	const char *why = "not a file; a pipe can't be searched for segments";
+	struct bc_segment_header header;
+	int fd = open_intact(&header, path);
 
-	bc_give_way(path);
-	int fd = open_intact(path);
-
-	if (fd >= 0)
+	if (fd >= 0 && bc_operands_accept(operands, path, &header))
 		return fd;
+	if (fd >= 0) {
+		close(fd);
+		*code = bc_exit_worse(*code, BC_EXIT_DAMAGED);
+		errno = EBADMSG;
+		return -1;
+	}
 	if (access(path, R_OK) != 0) {
 		int error = errno;
 		if (error == ENOENT)
@@ -87,7 +76,8 @@ int bc_segment_input_open(const struct bc_console *console, const char *path, en
 		fd = open_damaged(console, path, &why);
 	if (fd < 0) {
 		bc_print_error(console, path, "%s", why);
-		*code = bc_exit_worse(*code, BC_EXIT_USAGE);
+		*code = bc_exit_worse(*code,
+			bc_operands_have_file(operands, path) ? BC_EXIT_USAGE : BC_EXIT_DAMAGED);
 		errno = EBADMSG;
 	}
 	return fd;

@@ -2,17 +2,13 @@
 #ifndef BC_CLI_IO_SEGMENT_INPUT_H
 #define BC_CLI_IO_SEGMENT_INPUT_H
 
-#include "cli/term/console.h"
+#include "cli/io/operands.h"
 #include "formats/search/segment_files.h"
-
-/* Whether a file starts with an intact segment header. Detecting its format would read much more.
- * ".partial" is removed from the path of one that was sealed meanwhile. */
-bool bc_segment_input_is(char *path);
 
 /* Opens a segment file for struct bc_search_io. Returns a descriptor; or -1 with errno set: ENOENT
  * if the file was deleted; otherwise an error was printed and *code made worse, and EBADMSG means
- * that it is not a segment. */
-int bc_segment_input_open(const struct bc_console *console, const char *path, enum bc_exit *code);
+ * that it is not a segment, or another one than its directory says. */
+int bc_segment_input_open(const struct bc_operands *operands, const char *path, enum bc_exit *code);
 
 /* Prints a fault. Returns what it means for the exit code. */
 enum bc_exit bc_segment_input_print_fault(

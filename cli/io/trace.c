@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "cli/io/fault.h"
-#include "cli/io/segment_order.h"
 
 /* Opens the next file. */
 static enum bc_exit open_next(struct bc_trace *t)
@@ -54,7 +53,6 @@ enum bc_exit bc_trace_open(struct bc_trace *trace, const struct bc_console *cons
 		.wanted = wanted,
 		.options = *options};
 	trace->options.sequence = &trace->sequence;
-	bc_segment_order_sort(paths, count);
 	trace->exit = open_next(trace);
 	return trace->exit;
 }

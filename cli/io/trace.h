@@ -46,10 +46,10 @@ struct bc_trace {
 	enum bc_exit exit;
 };
 
-/* Sorts `paths` if they are segments, and opens the first file; "-" is the console's input.
- * `wanted` is the format given by the user, or BC_FORMAT_UNKNOWN to detect it. `options` is copied,
- * except `sequence`, `is_partial` and `index_fd`, which the trace sets. Returns BC_EXIT_OK, or
- * prints an error and returns another code. Close the trace in either case. */
+/* Opens the first file; "-" is the console's input. The files are read in the order given. `wanted`
+ * is the format given by the user, or BC_FORMAT_UNKNOWN to detect it. `options` is copied, except
+ * `sequence`, `is_partial` and `index_fd`, which the trace sets. Returns BC_EXIT_OK, or prints an
+ * error and returns another code. Close the trace in either case. */
 enum bc_exit bc_trace_open(struct bc_trace *trace, const struct bc_console *console,
 	const char **paths, int count, enum bc_format wanted,
 	const struct bc_reader_options *options);

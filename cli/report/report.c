@@ -11,8 +11,8 @@
 
 #include "cli/io/filter_args.h"
 #include "cli/io/name_args.h"
+#include "cli/io/operands.h"
 #include "cli/io/output_file.h"
-#include "cli/io/recording_dir.h"
 #include "cli/io/segment_input.h"
 #include "cli/report/report_state.h"
 #include "cli/term/humanize.h"
@@ -64,7 +64,7 @@ static const struct bc_usage_option options[] = {
 
 const struct bc_usage bc_report_usage = {
 	.name = "report",
-	.operands = "DIR|FILE...",
+	.operands = "[FILE|DIR|ID]...",
 	.kind = "file",
 	.summary = "draw recordings: traffic over time, and which addresses",
 	.text = "Draws segments, or all segments in a directory: the traffic over time, with gaps "
@@ -78,6 +78,7 @@ const struct bc_usage bc_report_usage = {
 
 struct state {
 	const struct bc_console *console;
+	struct bc_operands operands;
 	struct bc_filter_args args;
 	struct bc_name_map *names;
 	const char *output; /* NULL: the console's */
@@ -94,7 +95,7 @@ static int on_open(void *context, const char *path)
 {
 	struct state *s = context;
 
-	return bc_segment_input_open(s->console, path, &s->exit);
+	return bc_segment_input_open(&s->operands, path, &s->exit);
 }
 
 static void on_fault(void *context, const struct bc_search_fault *fault)
@@ -293,7 +294,7 @@ static unsigned terminal_width(const struct bc_console *console)
 }
 
 /* Makes the report, and only then its file. */
-static enum bc_exit write_report(struct state *s, const struct bc_path_list *list)
+static enum bc_exit write_report(struct state *s, const struct bc_files *files)
 {
 	struct bc_report_text text = {.bytes = NULL};
 	struct bc_output_file file;
@@ -304,7 +305,7 @@ static enum bc_exit write_report(struct state *s, const struct bc_path_list *lis
 		code = check_records(s);
 	if (code == BC_EXIT_OK)
 		code = bc_output_file_open(&file, s->console, s->output,
-			(const char *const *)list->paths, list->count);
+			(const char *const *)files->paths, files->count);
 	if (code != BC_EXIT_OK)
 		goto out;
 	if (bc_output_open_fd(&output, file.fd)) {
@@ -323,21 +324,20 @@ out:
 static enum bc_exit report(struct state *s, int argc, char **argv)
 {
 	const struct bc_search_io io = {.context = s, .open = on_open, .fault = on_fault};
-	struct bc_path_list list = {.text = NULL};
-	enum bc_exit code;
+	struct bc_files files;
 
-	if (optind == argc)
-		return bc_print_usage_error(s->console, "give a directory or segments");
 	if (s->args.has_tick)
 		return bc_print_usage_error(
 			s->console, "--from and --to need a time of day, not @TICK");
 	if (!choose_kind(s))
 		return BC_EXIT_USAGE;
 	uint32_t recordings = 0;
-	code = bc_path_list_fill(&list, s->console, argv + optind, argc - optind);
+	enum bc_exit code = bc_operands_read(&s->operands, &files, s->console,
+		(const char *const *)argv + optind, argc - optind, 0);
+	s->exit = bc_exit_worse(s->exit, code == BC_EXIT_OK ? files.exit : code);
 	int rc = code == BC_EXIT_OK ? bc_overview_open(&s->report.overview, &io) : 0;
 	if (code == BC_EXIT_OK && rc == 0)
-		rc = bc_overview_update(s->report.overview, list.paths, list.count);
+		rc = bc_overview_update(s->report.overview, files.paths, files.count);
 	if (rc != 0)
 		code = print_failure(s, rc);
 	else if (code == BC_EXIT_OK)
@@ -349,10 +349,11 @@ static enum bc_exit report(struct state *s, int argc, char **argv)
 		s->report.names = s->names;
 		s->report.width = terminal_width(s->console);
 		s->report.is_utf8 = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
-		code = write_report(s, &list);
+		code = write_report(s, &files);
 	}
 	bc_overview_close(s->report.overview);
-	bc_path_list_free(&list);
+	bc_files_free(&files);
+	bc_operands_close(&s->operands);
 	return bc_exit_worse(code, s->exit);
 }
 

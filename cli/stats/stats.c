@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli/io/name_args.h"
+#include "cli/io/operands.h"
 #include "cli/stats/stats_gather.h"
 #include "cli/stats/stats_json.h"
 #include "cli/stats/stats_text.h"
@@ -49,7 +50,7 @@ static const struct bc_usage_option options[] = {
 
 const struct bc_usage bc_stats_usage = {
 	.name = "stats",
-	.operands = "[FILE]...",
+	.operands = "[FILE|DIR|ID]...",
 	.kind = "file",
 	.summary = "print statistics of a trace: totals, mix, footprint, reuse, time",
 	.text = "Prints statistics of one or more files of the same format, taken together: totals "
@@ -215,9 +216,25 @@ out:
 	return code;
 }
 
+static enum bc_exit read_and_run(
+	const struct bc_console *console, struct stats_args *w, int argc, char **argv)
+{
+	struct bc_operands operands;
+	struct bc_files files;
+	enum bc_exit code = bc_operands_read(&operands, &files, console,
+		(const char *const *)argv + optind, argc - optind,
+		BC_FILES_SORTED | BC_FILES_CHECKED | BC_FILES_STDIN);
+
+	if (code == BC_EXIT_OK)
+		code = run_stats(console, w, (const char **)files.paths, files.count);
+	code = bc_exit_worse(code, files.exit);
+	bc_files_free(&files);
+	bc_operands_close(&operands);
+	return code;
+}
+
 int bc_cmd_stats(const struct bc_console *console, int argc, char **argv)
 {
-	static const char *standard_input[] = {"-"};
 	struct stats_args w = {
 		.reader = {.format = bc_format_options_default(),
 			.as_records = true,
@@ -232,7 +249,7 @@ int bc_cmd_stats(const struct bc_console *console, int argc, char **argv)
 	struct bc_options o;
 	int letter;
 
-	enum bc_exit code = BC_EXIT_OK;
+	enum bc_exit code = BC_EXIT_USAGE;
 
 	bc_options_start(&o, console, &bc_stats_usage, argc, argv);
 	while ((letter = bc_options_next(&o)) != -1)
@@ -240,15 +257,8 @@ int bc_cmd_stats(const struct bc_console *console, int argc, char **argv)
 			bc_name_map_close(w.stats.names);
 			return (int)(w.exit != BC_EXIT_OK ? w.exit : o.exit);
 		}
-	bool is_stdin = optind == argc;
-	const char **paths = is_stdin ? standard_input : (const char **)argv + optind;
-	int count = is_stdin ? 1 : argc - optind;
-	if (!check_args(console, &w))
-		code = BC_EXIT_USAGE;
-	else if (!is_stdin)
-		code = bc_check_inputs(console, paths, count);
-	if (code == BC_EXIT_OK)
-		code = run_stats(console, &w, paths, count);
+	if (check_args(console, &w))
+		code = read_and_run(console, &w, argc, argv);
 	bc_name_map_close(w.stats.names);
 	return (int)code;
 }

@@ -174,7 +174,7 @@ bool bc_option_write_format(const struct bc_console *console, const char *option
 	return read_format(console, option, format, options, true);
 }
 
-enum bc_exit bc_check_inputs(const struct bc_console *console, const char **paths, int count)
+enum bc_exit bc_check_inputs(const struct bc_console *console, const char *const *paths, int count)
 {
 	int found = 0;
 

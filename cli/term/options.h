@@ -60,7 +60,7 @@ bool bc_option_write_format(const struct bc_console *console, const char *option
 
 /* Checks that standard input ("-") is given at most once. Returns BC_EXIT_OK, or prints an error
  * and returns BC_EXIT_USAGE. */
-enum bc_exit bc_check_inputs(const struct bc_console *console, const char **paths, int count);
+enum bc_exit bc_check_inputs(const struct bc_console *console, const char *const *paths, int count);
 
 /* Prints what print() writes to the console's output. Returns the exit code. */
 enum bc_exit bc_print_text(const struct bc_console *console,

@@ -18,7 +18,7 @@ static const struct bc_usage_option options[] = {
 const struct bc_usage bc_convert_usage = {
 	.name = "convert",
 	.required = "-O FMT",
-	.operands = "[FILE]...",
+	.operands = "[FILE|DIR|ID]...",
 	.kind = "file",
 	.summary = "convert a trace to another format",
 	.text = "Converts traces from one format to another. Without a file, or with \"-\", reads "
@@ -38,8 +38,8 @@ static enum bc_exit run_convert(struct bc_convert_args *c)
 	struct bc_trace trace;
 	struct bc_target target;
 	struct bc_batch batch;
-	enum bc_exit code = bc_trace_open(
-		&trace, c->console, c->paths, c->count, c->from, &c->reader);
+	enum bc_exit code = bc_trace_open(&trace, c->console, (const char **)c->files.paths,
+		c->files.count, c->from, &c->reader);
 
 	if (code == BC_EXIT_OK)
 		code = bc_target_check(c->console, &trace, c->target.format);
@@ -54,6 +54,7 @@ static enum bc_exit run_convert(struct bc_convert_args *c)
 		bc_target_flush_if_idle(&target);
 	}
 	bc_trace_hide_progress(&trace);
+	trace.exit = bc_exit_worse(trace.exit, c->files.exit);
 	bc_target_end_source(&target, trace.exit);
 	code = bc_target_close(&target);
 	code = bc_exit_worse(code, trace.exit);
@@ -74,13 +75,13 @@ int bc_cmd_convert(const struct bc_console *console, int argc, char **argv)
 	bc_options_start(&o, console, &bc_convert_usage, argc, argv);
 	while ((letter = bc_options_next(&o)) != -1) {
 		if (letter == 'i') {
-			c.paths[c.count++] = optarg;
+			c.words[c.word_count++] = optarg;
 		} else if (!bc_convert_args_option(&c, letter)) {
 			code = o.exit;
 			goto out;
 		}
 	}
-	code = bc_convert_args_operands(&c, argc, argv);
+	code = bc_convert_args_operands(&c, argc, argv, BC_FILES_SORTED);
 	if (code == BC_EXIT_OK && c.target.format == BC_FORMAT_UNKNOWN)
 		code = bc_print_usage_error(console, "-O is required: the output format");
 	if (code == BC_EXIT_OK)

@@ -27,7 +27,7 @@ static const struct bc_usage_option options[] = {
 
 const struct bc_usage bc_cut_usage = {
 	.name = "cut",
-	.operands = "[FILE]...",
+	.operands = "[FILE|DIR|ID]...",
 	.kind = "file",
 	.summary = "write part of a trace",
 	.text = "Writes the records that match all of the options. Without a file, or with \"-\", "
@@ -430,8 +430,8 @@ static enum bc_exit run_cut(struct cut *c)
 	struct bc_trace *trace = &c->trace;
 	struct bc_batch batch;
 
-	enum bc_exit code = bc_trace_open(
-		trace, c->console, w->paths, w->count, w->from, &w->reader);
+	enum bc_exit code = bc_trace_open(trace, c->console, (const char **)w->files.paths,
+		w->files.count, w->from, &w->reader);
 	if (code == BC_EXIT_OK && !bc_filter_args_check(&c->filter_args, c->console, trace->format,
 					  bc_trace_has(trace)))
 		code = BC_EXIT_USAGE;
@@ -451,6 +451,7 @@ static enum bc_exit run_cut(struct cut *c)
 			bc_trace_skip_file(trace);
 	}
 	bc_trace_hide_progress(trace);
+	trace->exit = bc_exit_worse(trace->exit, w->files.exit);
 	bc_target_end_source(&c->target, trace->exit);
 	code = bc_exit_worse(trace->exit, bc_target_close(&c->target));
 	print_summary(c);
@@ -494,7 +495,7 @@ static enum bc_exit read_and_run(struct cut *c, int argc, char **argv)
 	}
 	if (!bc_filter_args_finish(&c->filter_args, c->console, c->names))
 		return BC_EXIT_USAGE;
-	code = bc_convert_args_operands(&c->args, argc, argv);
+	code = bc_convert_args_operands(&c->args, argc, argv, BC_FILES_SORTED);
 	return code == BC_EXIT_OK ? run_cut(c) : code;
 }
 

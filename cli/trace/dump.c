@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/io/segment_order.h"
+#include "cli/io/operands.h"
 #include "cli/trace/dump_entries.h"
 #include "cli/trace/dump_plain.h"
 #include "cli/trace/dump_print.h"
@@ -35,7 +35,7 @@ static const struct bc_usage_option options[] = {
 
 const struct bc_usage bc_dump_usage = {
 	.name = "dump",
-	.operands = "[FILE]...",
+	.operands = "[FILE|DIR|ID]...",
 	.kind = "file",
 	.summary = "print a trace as text",
 	.text = "Prints traces as text: the records of segments (.byu.lz4) and BYU files in "
@@ -176,6 +176,23 @@ static void explain_nothing(const struct bc_dump *dump)
 		bc_print_error(dump->console, NULL, "no record matches");
 }
 
+static void dump_files(struct bc_dump *dump, int argc, char **argv, enum bc_format format)
+{
+	struct bc_operands operands;
+	struct bc_files files;
+	enum bc_exit code = bc_operands_read(&operands, &files, dump->console,
+		(const char *const *)argv + optind, argc - optind,
+		BC_FILES_SORTED | BC_FILES_CHECKED | BC_FILES_STDIN);
+
+	dump->exit = bc_exit_worse(code, files.exit);
+	for (int i = 0; i < files.count && !bc_output_failed(&dump->output); i++)
+		dump_file(dump, files.paths[i], format);
+	if (files.count != 0)
+		explain_nothing(dump);
+	bc_files_free(&files);
+	bc_operands_close(&operands);
+}
+
 int bc_cmd_dump(const struct bc_console *console, int argc, char **argv)
 {
 	enum bc_format format = BC_FORMAT_UNKNOWN;
@@ -195,13 +212,7 @@ int bc_cmd_dump(const struct bc_console *console, int argc, char **argv)
 		dump->exit = BC_EXIT_FAILED;
 		goto out;
 	}
-	const char *input = "-";
-	const char **paths = optind < argc ? (const char **)argv + optind : &input;
-	int n = optind < argc ? argc - optind : 1;
-	bc_segment_order_sort(paths, n);
-	for (int i = 0; i < n && !bc_output_failed(&dump->output); i++)
-		dump_file(dump, paths[i], format);
-	explain_nothing(dump);
+	dump_files(dump, argc, argv, format);
 	dump->exit = bc_exit_worse(dump->exit, bc_output_close(&dump->output, console));
 out:
 	bc_sequence_check_reset(&dump->sequence);

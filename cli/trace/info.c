@@ -9,7 +9,9 @@
 #include "cli/io/entry_count.h"
 #include "cli/io/file.h"
 #include "cli/io/gap_text.h"
+#include "cli/io/give_way.h"
 #include "cli/term/options.h"
+#include "cli/trace/recording_info.h"
 #include "cli/trace/segment_info.h"
 #include "cli/trace/segment_text.h"
 #include "formats/base/json.h"
@@ -18,16 +20,16 @@
 #include "formats/bus/sample.h"
 
 static const struct bc_usage_option options[] = {
-	{'j', "json", NULL, NULL, "print one JSON object per file, each on a line"},
+	{'j', "json", NULL, NULL, "print one JSON object per file or recording, each on a line"},
 	{'I', "input-format", "FMT", "format-read", "input format and options (default: detected)"},
 	{0},
 };
 
 const struct bc_usage bc_info_usage = {
 	.name = "info",
-	.operands = "FILE...",
+	.operands = "[FILE|DIR|ID]...",
 	.kind = "file",
-	.summary = "describe a file",
+	.summary = "describe files and recordings",
 	.text = "Prints the format and the contents of files. For a sealed segment, reads only the "
 		"header and the index; use buscap verify to check the rest.",
 	.options = options,
@@ -343,13 +345,22 @@ static enum bc_exit info_file(struct job *job, const char *path)
 	return code;
 }
 
+static enum bc_exit info_operand(
+	struct job *job, const struct bc_operands *operands, const struct bc_operand *operand)
+{
+	if (operand->is_dir)
+		return bc_recording_info_print(&job->output, operands, operand, job->is_json);
+	bc_give_way(operand->path);
+	return info_file(job, operand->path);
+}
+
 int bc_cmd_info(const struct bc_console *console, int argc, char **argv)
 {
 	struct job job = {.console = console,
 		.format = BC_FORMAT_UNKNOWN,
 		.options = bc_format_options_default()};
 	struct bc_options o;
-	enum bc_exit code = BC_EXIT_OK;
+	struct bc_operands operands;
 	int letter;
 
 	bc_options_start(&o, console, &bc_info_usage, argc, argv);
@@ -360,11 +371,16 @@ int bc_cmd_info(const struct bc_console *console, int argc, char **argv)
 			 !bc_option_read_format(console, "-I", &job.format, &job.options))
 			return o.exit;
 	}
-	if (optind == argc)
-		return bc_print_usage_error(console, "no file given");
-	if (!bc_output_open(&job.output, console))
-		return BC_EXIT_FAILED;
-	for (int i = optind; i < argc && !bc_output_failed(&job.output); i++)
-		code = bc_exit_worse(code, info_file(&job, argv[i]));
-	return bc_exit_worse(code, bc_output_close(&job.output, console));
+	enum bc_exit code = bc_operands_open(
+		&operands, console, (const char *const *)argv + optind, argc - optind, NULL);
+	if (code == BC_EXIT_OK && !bc_output_open(&job.output, console))
+		code = BC_EXIT_FAILED;
+	if (code == BC_EXIT_OK) {
+		code = operands.exit;
+		for (int i = 0; i < operands.count && !bc_output_failed(&job.output); i++)
+			code = bc_exit_worse(code, info_operand(&job, &operands, &operands.all[i]));
+		code = bc_exit_worse(code, bc_output_close(&job.output, console));
+	}
+	bc_operands_close(&operands);
+	return code;
 }

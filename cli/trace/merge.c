@@ -43,7 +43,7 @@ static const struct bc_usage_option options[] = {
 
 const struct bc_usage bc_merge_usage = {
 	.name = "merge",
-	.operands = "FILE FILE...",
+	.operands = "FILE|DIR|ID...",
 	.kind = "file",
 	.summary = "combine traces, ordered by time",
 	.text = "Combines traces into one, ordered by time. Each file is one input; the segments "
@@ -294,8 +294,8 @@ static enum bc_exit open_targets(struct merge *m)
 	struct bc_trace all = *first;
 
 	/* The output must not be any of the input files. */
-	all.paths = m->args.paths;
-	all.count = m->args.count;
+	all.paths = (const char **)m->args.files.paths;
+	all.count = m->args.files.count;
 	for (size_t i = 0; i < m->inputs.count; i++)
 		o.source_holds |= bc_trace_has(&m->inputs.all[i].trace);
 	enum bc_exit code = find_clock(m, &o.options.clock_hz);
@@ -489,12 +489,10 @@ static bool read_option(struct merge *m, int letter)
 
 static enum bc_exit merge_paths(struct merge *m)
 {
-	if (m->args.count < 2)
+	if (m->args.files.count < 2)
 		return bc_print_usage_error(m->console, "give at least two files");
-	if (!bc_merge_inputs_make(
-		    &m->inputs, m->console, m->args.paths, m->args.count, m->clock_hz)) {
+	if (!bc_merge_inputs_make(&m->inputs, m->console, &m->args.files, m->clock_hz))
 		return bc_print_no_memory(m->console);
-	}
 	if (m->format_count > 1 && m->format_count != m->inputs.count)
 		return bc_print_usage_error(
 			m->console, "give -I once for all inputs, or once for each, in order");
@@ -510,8 +508,11 @@ static enum bc_exit read_and_run(struct merge *m, int argc, char **argv)
 	while ((letter = bc_options_next(&o)) != -1)
 		if (!read_option(m, letter))
 			return o.exit;
-	enum bc_exit code = bc_convert_args_operands(&m->args, argc, argv);
-	return code == BC_EXIT_OK ? merge_paths(m) : code;
+	enum bc_exit code = bc_convert_args_operands(&m->args, argc, argv, BC_FILES_GROUPED);
+	/* The options depend on how many inputs there are. */
+	if (code == BC_EXIT_OK && m->args.files.exit == BC_EXIT_FAILED)
+		code = BC_EXIT_FAILED;
+	return code == BC_EXIT_OK ? bc_exit_worse(merge_paths(m), m->args.files.exit) : code;
 }
 
 int bc_cmd_merge(const struct bc_console *console, int argc, char **argv)

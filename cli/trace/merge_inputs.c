@@ -3,48 +3,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "formats/segment/segment_name.h"
-
-/* Returns true if two files are segments of the same recording, according to their names. */
-static bool is_same_recording(const char *a, const char *b)
-{
-	const char *paths[2] = {a, b};
-	struct bc_segment_name names[2];
-
-	for (int i = 0; i < 2; i++)
-		if (!bc_segment_name_read(&names[i], basename(paths[i])))
-			return false;
-	return strcmp(names[0].recording, names[1].recording) == 0;
-}
-
 bool bc_merge_inputs_make(struct bc_merge_inputs *inputs, const struct bc_console *console,
-	const char **paths, int count, uint64_t clock_hz)
+	const struct bc_files *files, uint64_t clock_hz)
 {
-	const char **grouped = calloc((size_t)count + 1, sizeof(*grouped));
-	int used = 0;
-
-	*inputs = (struct bc_merge_inputs){
-		.all = calloc((size_t)count, sizeof(*inputs->all)), .paths = grouped};
-	if (grouped == NULL || inputs->all == NULL)
-		return false;
-	for (int i = 0; i < count; i++) {
-		const char *first = paths[i];
-		if (first == NULL) /* already part of an input */
-			continue;
-		struct bc_merge_input *in = &inputs->all[inputs->count++];
-		in->console = console;
-		in->clock_hz = clock_hz;
-		in->paths = grouped + used;
-		for (int j = i; j < count; j++) {
-			if (j != i && (paths[j] == NULL || !is_same_recording(first, paths[j])))
-				continue;
-			in->paths[in->count++] = paths[j];
-			paths[j] = NULL;
-		}
-		used += in->count;
+	inputs->all = calloc((size_t)files->count + 1, sizeof(*inputs->all));
+	inputs->count = 0;
+	for (int i = 0; inputs->all != NULL && i < files->count; i++) {
+		bool is_first = i == 0 || files->groups[i] != files->groups[i - 1];
+		if (is_first)
+			inputs->all[inputs->count++] = (struct bc_merge_input){.console = console,
+				.clock_hz = clock_hz,
+				.paths = (const char **)files->paths + i};
+		inputs->all[inputs->count - 1].count++;
 	}
-	memcpy(paths, grouped, (size_t)count * sizeof(*grouped));
-	return true;
+	return inputs->all != NULL;
 }
 
 void bc_merge_inputs_close(struct bc_merge_inputs *inputs)
@@ -52,7 +24,6 @@ void bc_merge_inputs_close(struct bc_merge_inputs *inputs)
 	for (size_t i = 0; i < inputs->count; i++)
 		bc_trace_close(&inputs->all[i].trace);
 	free(inputs->all);
-	free(inputs->paths);
 	*inputs = (struct bc_merge_inputs){0};
 }
 

@@ -1,21 +1,20 @@
-/* The inputs of a merge: groups the paths, and finds the input that comes first. */
+/* The inputs of a merge: makes them of the files, and finds the input that comes first. */
 #ifndef BC_CLI_TRACE_MERGE_INPUTS_H
 #define BC_CLI_TRACE_MERGE_INPUTS_H
 
+#include "cli/io/operands.h"
 #include "cli/trace/merge_input.h"
 
 /* Zero-initialised: no inputs. */
 struct bc_merge_inputs {
 	struct bc_merge_input *all;
 	size_t count;
-	const char **paths; /* grouped by input */
 };
 
-/* Groups the paths into inputs: the segments of a recording, recognised by their names, become one
- * input. Reorders `paths` by input. Opens nothing. Returns false if out of memory. Close the inputs
- * in either case. */
+/* Makes an input of each group of the files, which must outlive them. Opens nothing. Returns false
+ * if out of memory. Close the inputs in either case. */
 bool bc_merge_inputs_make(struct bc_merge_inputs *inputs, const struct bc_console *console,
-	const char **paths, int count, uint64_t clock_hz);
+	const struct bc_files *files, uint64_t clock_hz);
 void bc_merge_inputs_close(struct bc_merge_inputs *inputs);
 
 /* Returns true if there are several inputs, and each is a different recording in segments. The

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "cli/io/file.h"
+#include "cli/io/give_way.h"
 #include "cli/term/options.h"
 #include "formats/segment/recover.h"
 
@@ -146,6 +147,7 @@ static bool is_recoverable(const struct job *job)
 {
 	struct bc_file file;
 
+	bc_give_way(job->in);
 	if (bc_file_open(&file, job->console, job->in, BC_FORMAT_SEGMENT) != BC_EXIT_OK)
 		return false;
 	bool ok = file.is_regular;

@@ -8,8 +8,7 @@
 
 #include "cli/io/entry_count.h"
 #include "cli/io/file.h"
-#include "cli/io/segment_input.h"
-#include "cli/io/segment_order.h"
+#include "cli/io/operands.h"
 #include "cli/term/options.h"
 #include "cli/term/output.h"
 #include "formats/bus/bcp1_file.h"
@@ -26,7 +25,7 @@ static const struct bc_usage_option options[] = {
 
 const struct bc_usage bc_verify_usage = {
 	.name = "verify",
-	.operands = "FILE...",
+	.operands = "[FILE|DIR|ID]...",
 	.kind = "file",
 	.summary = "check the integrity of files",
 	.text = "Checks segments (all checksums, the index against the chunks, the ticks in the "
@@ -453,27 +452,6 @@ static enum bc_exit verify_file(const struct bc_console *console, struct bc_outp
 	return code;
 }
 
-/* Sorts the segments among the files. */
-static void sort_segments(const char **paths, int n)
-{
-	const char **segments = calloc((size_t)n, sizeof(*segments));
-	bool *is_segment = calloc((size_t)n, sizeof(*is_segment));
-	int count = 0;
-
-	for (int i = 0; segments != NULL && is_segment != NULL && i < n; i++) {
-		is_segment[i] = bc_segment_input_is((char *)paths[i]);
-		if (is_segment[i])
-			segments[count++] = paths[i];
-	}
-	if (count != 0)
-		bc_segment_order_sort(segments, count);
-	for (int i = n; count != 0 && i-- != 0;)
-		if (is_segment[i])
-			paths[i] = segments[--count];
-	free(segments);
-	free(is_segment);
-}
-
 int bc_cmd_verify(const struct bc_console *console, int argc, char **argv)
 {
 	enum bc_format format = BC_FORMAT_UNKNOWN;
@@ -481,7 +459,8 @@ int bc_cmd_verify(const struct bc_console *console, int argc, char **argv)
 	struct bc_options o;
 	struct bc_output output;
 	struct bc_sequence_check all = {.next = 0};
-	enum bc_exit code = BC_EXIT_OK;
+	struct bc_operands operands;
+	struct bc_files files;
 	int letter;
 
 	bc_options_start(&o, console, &bc_verify_usage, argc, argv);
@@ -490,16 +469,21 @@ int bc_cmd_verify(const struct bc_console *console, int argc, char **argv)
 			!bc_option_read_format(console, "-I", &format, &format_options))
 			return o.exit;
 	}
-	if (optind == argc)
-		return bc_print_usage_error(console, "no file given");
-	if (!bc_output_open(&output, console))
-		return BC_EXIT_FAILED;
-	const char **paths = (const char **)argv + optind;
-	int n = argc - optind;
-	sort_segments(paths, n);
-	for (int i = 0; i < n && !bc_output_failed(&output); i++)
-		code = bc_exit_worse(code,
-			verify_file(console, &output, paths[i], format, &format_options, &all));
+	enum bc_exit code = bc_operands_read(&operands, &files, console,
+		(const char *const *)argv + optind, argc - optind,
+		BC_FILES_SORTED | BC_FILES_CHECKED);
+	if (code == BC_EXIT_OK && !bc_output_open(&output, console))
+		code = BC_EXIT_FAILED;
+	if (code != BC_EXIT_OK)
+		goto out;
+	code = files.exit;
+	for (int i = 0; i < files.count && !bc_output_failed(&output); i++)
+		code = bc_exit_worse(code, verify_file(console, &output, files.paths[i], format,
+						   &format_options, &all));
 	bc_sequence_check_reset(&all);
-	return bc_exit_worse(code, bc_output_close(&output, console));
+	code = bc_exit_worse(code, bc_output_close(&output, console));
+out:
+	bc_files_free(&files);
+	bc_operands_close(&operands);
+	return code;
 }

@@ -1,15 +1,15 @@
 #include "cli/web/web.h"
 
-#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "cli/io/client.h"
 #include "cli/io/name_args.h"
+#include "cli/io/operands.h"
 #include "cli/page/page.h"
 #include "cli/term/interrupt.h"
-#include "cli/term/json_path.h"
 #include "cli/term/options.h"
 #include "cli/term/output.h"
 #include "cli/web/web_server.h"
@@ -30,12 +30,12 @@ static const struct bc_usage_option options[] = {
 
 const struct bc_usage bc_web_usage = {
 	.name = "web",
-	.operands = "[DIR]",
-	.kind = "dir",
+	.operands = "[FILE|DIR|ID]...",
+	.kind = "file",
 	.summary = "show recordings and the daemon in a browser",
 	.text = "Serves a page for a browser, and prints the link to it: what the daemon does now, "
-		"and the recordings in a directory, by time and address, down to single records. "
-		"Without a directory it is that of the daemon. Runs until Ctrl-C. It only reads, "
+		"and recordings, by time and address, down to single records. Without an operand, "
+		"they are those in the daemon's directory. Runs until Ctrl-C. It only reads, "
 		"and listens on this host only, unless told otherwise; the link contains a secret "
 		"token.",
 	.options = options,
@@ -48,45 +48,46 @@ struct web {
 	const char *socket;
 	const char *listen;
 	union bc_tcp_address address;
-	const char *dir; /* NULL: only the live view */
+	const char *const *words;
+	int word_count;
+	struct bc_operands operands; /* none: only the live view */
 	struct bc_name_map *names;
-	struct bc_client *client;  /* keeps libcurl initialized */
-	struct bc_response status; /* has the daemon's directory */
+	struct bc_client *client; /* keeps libcurl initialized */
 	struct bc_web_data *data;
 	struct bc_web_feed *feed;
 };
 
-static int check_dir(const char *path)
+/* Checks that the directories can be listed. Without that of the daemon, there is still what the
+ * daemon does now. */
+static enum bc_exit check_dirs(struct web *w)
 {
-	DIR *dir = opendir(path);
-
-	if (dir == NULL)
-		return -errno;
-	closedir(dir);
-	return 0;
+	for (int i = 0; i < w->operands.count; i++) {
+		const struct bc_operand *operand = &w->operands.all[i];
+		int fd = operand->is_dir ? open(operand->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+					 : -1;
+		if (fd >= 0)
+			close(fd);
+		if (fd >= 0 || !operand->is_dir)
+			continue;
+		bc_print_error(w->console, operand->path, "can't open: %s%s", strerror(errno),
+			w->word_count == 0 ? "; showing only what the daemon does now" : "");
+		if (w->word_count != 0)
+			return BC_EXIT_FAILED;
+		bc_operands_close(&w->operands);
+	}
+	return BC_EXIT_OK;
 }
 
-/* Finds the directory of recordings: the operand, or that of the daemon. */
-static enum bc_exit find_dir(struct web *w)
+static enum bc_exit find_recordings(struct web *w)
 {
-	if (w->dir == NULL) {
-		enum bc_exit code = bc_client_call(
-			w->client, "GET", "/v1/status", NULL, &w->status);
-		if (code != BC_EXIT_OK)
-			return bc_client_print_error(w->client, code);
-		w->dir = bc_json_path_text(w->status.json, "directory");
-		if (w->dir == NULL)
-			return bc_client_print_bad_response(w->client);
-	}
-	int rc = check_dir(w->dir);
-	if (rc == 0)
-		return BC_EXIT_OK;
-	bc_print_error(w->console, w->dir, "can't open: %s%s", strerror(-rc),
-		w->status.json != NULL ? "; showing only what the daemon does now" : "");
-	if (w->status.json == NULL)
-		return BC_EXIT_FAILED;
-	w->dir = NULL;
-	return BC_EXIT_OK;
+	enum bc_exit code = bc_operands_open(
+		&w->operands, w->console, w->words, w->word_count, w->socket);
+
+	if (code == BC_EXIT_OK)
+		code = w->operands.exit;
+	if (code == BC_EXIT_OK && bc_operands_have_file(&w->operands, "-"))
+		code = bc_print_usage_error(w->console, "give files, not a pipe");
+	return code == BC_EXIT_OK ? check_dirs(w) : code;
 }
 
 static enum bc_exit read_address(struct web *w)
@@ -133,7 +134,7 @@ static enum bc_exit serve(struct web *w, int interrupt_fd)
 	const struct bc_web_feed_options feed = {
 		.console = w->console,
 		.socket = w->socket,
-		.is_expected = w->socket != NULL || w->status.json != NULL,
+		.is_expected = w->socket != NULL || w->word_count == 0,
 		.names = w->names,
 	};
 	struct bc_web_server_options o = {.console = w->console,
@@ -153,7 +154,7 @@ static enum bc_exit serve(struct web *w, int interrupt_fd)
 			"anyone who can read the network traffic gets the link; consider ssh -L");
 	int rc = bc_web_guard_init(&o.guard, &w->address);
 	if (rc == 0)
-		rc = bc_web_data_open(&w->data, w->dir, w->names);
+		rc = bc_web_data_open(&w->data, &w->operands, w->names);
 	if (rc == 0)
 		rc = bc_web_feed_open(&w->feed, &feed);
 	if (rc != 0) {
@@ -180,7 +181,7 @@ static enum bc_exit run(struct web *w)
 	if (code == BC_EXIT_OK)
 		code = bc_web_server_load(w->console);
 	if (code == BC_EXIT_OK)
-		code = find_dir(w);
+		code = find_recordings(w);
 	if (code == BC_EXIT_OK) {
 		/* Before there are threads, which must not get the signals. */
 		int fd = bc_interrupt_open();
@@ -188,7 +189,7 @@ static enum bc_exit run(struct web *w)
 	}
 	bc_web_feed_close(w->feed);
 	bc_web_data_close(w->data);
-	bc_response_free(&w->status);
+	bc_operands_close(&w->operands);
 	bc_client_close(w->client);
 	return code;
 }
@@ -213,14 +214,13 @@ int bc_cmd_web(const struct bc_console *console, int argc, char **argv)
 		bc_name_map_close(w.names);
 		return o.exit;
 	}
-	if (code == BC_EXIT_OK && argc - optind > 1)
-		code = bc_print_usage_error(console, "give at most one directory");
 	if (code == BC_EXIT_OK)
 		code = read_address(&w);
 	if (code == BC_EXIT_OK && w.names == NULL && (w.names = bc_name_map_open()) == NULL)
 		code = bc_print_no_memory(console);
 	if (code == BC_EXIT_OK) {
-		w.dir = argv[optind];
+		w.words = (const char *const *)argv + optind;
+		w.word_count = argc - optind;
 		code = run(&w);
 	}
 	bc_name_map_close(w.names);

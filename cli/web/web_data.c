@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/io/recording_dir.h"
 #include "formats/base/clock.h"
 #include "formats/base/json.h"
 #include "formats/overview/overview_json.h"
@@ -17,7 +16,7 @@
 #define END_BYTES 256u
 
 struct bc_web_data {
-	const char *dir;
+	const struct bc_operands *operands;
 	const struct bc_name_map *names;
 	pthread_mutex_t lock; /* of the rest */
 	struct bc_overview *overview;
@@ -36,12 +35,6 @@ static bool has_gone(const struct bc_web_client *client)
 static bool still_waits(const struct bc_web_client *client)
 {
 	return !has_gone(client) && bc_now_ns() < client->until_ns;
-}
-
-static int list_segments(const struct bc_web_data *data, struct bc_path_list *list)
-{
-	*list = (struct bc_path_list){.text = NULL};
-	return data->dir != NULL ? bc_path_list_fill_dir(list, data->dir) : 0;
 }
 
 /* ---- pictures */
@@ -75,13 +68,13 @@ static int text_error(const struct bc_byte_buffer *text, int rc)
 /* Reads what has changed in the directory. Needs the lock. */
 static int update(struct bc_web_data *data, const struct bc_web_client *client)
 {
-	struct bc_path_list list;
-	int rc = list_segments(data, &list);
+	struct bc_files files;
+	int rc = bc_operands_list_again(data->operands, &files);
 
 	data->client = client;
 	if (rc == 0)
-		rc = bc_overview_update(data->overview, list.paths, list.count);
-	bc_path_list_free(&list);
+		rc = bc_overview_update(data->overview, files.paths, files.count);
+	bc_files_free(&files);
 	return rc;
 }
 
@@ -200,23 +193,24 @@ int bc_web_data_find(struct bc_web_data *data, const struct bc_web_client *clien
 {
 	struct search s = {.data = data, .client = client, .text = text};
 	const struct bc_search_io io = {.context = &s, .fault = on_fault, .pace = on_pace};
-	struct bc_path_list list;
+	struct bc_files files;
 	uint64_t matches = 0;
 	const char *missing;
 
-	int rc = list_segments(data, &list);
+	int rc = bc_operands_list_again(data->operands, &files);
 	if (rc == 0)
 		rc = bc_search_run(
-			options, list.paths, list.count, &io, on_hit, &matches, &missing);
+			options, files.paths, files.count, &io, on_hit, &matches, &missing);
 	if (rc == 0)
-		add_line(&s, end_json(matches, list.count, s.damaged, s.cut_off), text->max);
-	bc_path_list_free(&list);
+		add_line(&s, end_json(matches, files.count, s.damaged, s.cut_off), text->max);
+	bc_files_free(&files);
 	return has_gone(client) ? -ECANCELED : text_error(text, rc);
 }
 
 /* ---- open and close */
 
-int bc_web_data_open(struct bc_web_data **out, const char *dir, const struct bc_name_map *names)
+int bc_web_data_open(struct bc_web_data **out, const struct bc_operands *operands,
+	const struct bc_name_map *names)
 {
 	struct bc_web_data *data = calloc(1, sizeof(*data));
 
@@ -225,7 +219,7 @@ int bc_web_data_open(struct bc_web_data **out, const char *dir, const struct bc_
 		return -ENOMEM;
 	const struct bc_search_io io = {
 		.context = data, .fault = on_overview_fault, .pace = on_overview_pace};
-	data->dir = dir;
+	data->operands = operands;
 	data->names = names;
 	int rc = bc_overview_open(&data->overview, &io);
 	if (rc != 0) {

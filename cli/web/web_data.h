@@ -1,7 +1,7 @@
-/* What `buscap web` reads from the directory of recordings: pictures, events, and what a search
+/* What `buscap web` reads from recordings: pictures, events, and what a search
  * finds, as JSON.
  *
- * No path comes from a client: the files are the segments in the directory. Symbolic links are not
+ * No path comes from a client: the files are those of the operands. Symbolic links to files are not
  * followed.
  *
  * One picture is drawn at a time. What is known about the files is kept for the next one. All
@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "cli/io/byte_buffer.h"
+#include "cli/io/operands.h"
 #include "formats/base/must_check.h"
 #include "formats/names/name_map.h"
 #include "formats/overview/overview.h"
@@ -21,10 +22,10 @@
 
 struct bc_web_data;
 
-/* `dir` may be NULL: then there are no recordings. `names` may be NULL. Both must outlive the
- * object. Returns 0 or -ENOMEM. */
-int bc_web_data_open(
-	struct bc_web_data **data, const char *dir, const struct bc_name_map *names) BC_MUST_CHECK;
+/* Shows the recordings of `operands`, whose directories are listed for each picture and search.
+ * `names` may be NULL. Both must outlive the object. Returns 0 or -ENOMEM. */
+int bc_web_data_open(struct bc_web_data **data, const struct bc_operands *operands,
+	const struct bc_name_map *names) BC_MUST_CHECK;
 void bc_web_data_close(struct bc_web_data *data);
 
 /* The client that waits for an answer. */

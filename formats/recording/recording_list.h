@@ -33,6 +33,12 @@ struct bc_recording_file {
 	enum bc_file_state state;
 };
 
+/* Whether readers of the recording read a file. */
+static inline bool bc_recording_file_is_read(const struct bc_recording_file *file)
+{
+	return file->state == BC_FILE_SEALED || file->state == BC_FILE_UNSEALED;
+}
+
 struct bc_recording {
 	char id[BC_RECORDING_ID_MAX];
 	uint32_t first; /* its files are list->files[first] to list->files[first + count - 1] */

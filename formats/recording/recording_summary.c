@@ -18,7 +18,8 @@ struct reader {
 	struct bc_recording_summary *summary;
 	const struct bc_recording *recording;
 	const struct bc_summary_io *io;
-	struct bc_segment_header header; /* of the file being read */
+	bool is_partial;                 /* the file being read is */
+	struct bc_segment_header header; /* of that file */
 	struct bc_chunk chunk;           /* only its events */
 };
 
@@ -33,12 +34,21 @@ static bool on_pace(void *context, uint64_t bytes)
 	return goes_on(context);
 }
 
+static void fault(const struct reader *r, const char *path, int error)
+{
+	if (r->io->fault != NULL)
+		r->io->fault(r->io->context, path, error);
+}
+
 static void on_damage(void *context, const struct bc_segment_damage *damage)
 {
 	struct reader *r = context;
 
-	if (!damage->is_torn)
-		r->summary->is_counted = false;
+	if (damage->is_torn && r->is_partial) /* it is being written, or will be recovered */
+		return;
+	if (r->summary->is_counted)
+		fault(r, r->summary->path, -EBADMSG);
+	r->summary->is_counted = false;
 }
 
 /* Adds the notes in a chunk to the metadata of the header, which they override, and finds the
@@ -102,12 +112,6 @@ static int count_chunks(struct reader *r, int fd)
 	return rc == -ENOMEM || rc == -ECANCELED ? rc : 0;
 }
 
-static void fault(const struct reader *r, const char *path, int error)
-{
-	if (r->io->fault != NULL)
-		r->io->fault(r->io->context, path, error);
-}
-
 /* Adds what a file's header says. Returns 0; -EXDEV: the file is foreign; or why the header can't
  * be read. */
 static int add_header(struct reader *r, int fd, const struct bc_recording_file *file)
@@ -130,7 +134,6 @@ static int add_header(struct reader *r, int fd, const struct bc_recording_file *
 /* The newest file so far. */
 struct newest {
 	int fd; /* -1: none */
-	bool is_partial;
 	bool is_countable;
 };
 
@@ -155,7 +158,8 @@ static int add_file(struct reader *r, int fd, const struct bc_recording_file *fi
 		close(newest->fd);
 	bool has_index = bc_segment_index_read_head(&head, fd) == 0;
 	bool is_countable = has_index || (r->io->counts_unsealed && error == 0);
-	*newest = (struct newest){fd, file->is_partial, is_countable};
+	*newest = (struct newest){fd, is_countable};
+	r->is_partial = file->is_partial;
 	s->segments++;
 	s->bytes += (uint64_t)st.st_size;
 	s->changed_ns = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
@@ -182,7 +186,7 @@ static int add_newest(struct reader *r, const struct newest *newest)
 	int rc = 0;
 
 	s->to_ns = s->changed_ns;
-	if (newest->is_partial)
+	if (r->is_partial)
 		s->is_written = bc_is_being_written(newest->fd);
 	if (newest->is_countable) {
 		rc = load_table(r, &table, newest->fd);
@@ -222,7 +226,7 @@ static int add_files(struct reader *r, int dir_fd, const struct bc_recording_lis
 
 	for (uint32_t i = 0; rc == 0 && i < recording->count; i++) {
 		struct bc_recording_file file = list->files[recording->first + i];
-		if (file.state != BC_FILE_SEALED && file.state != BC_FILE_UNSEALED)
+		if (!bc_recording_file_is_read(&file))
 			continue;
 		int fd = bc_recording_file_open(path, dir_fd, list, recording, &file);
 		if (fd >= 0) {

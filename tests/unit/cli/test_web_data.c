@@ -9,6 +9,8 @@
 
 struct fixture {
 	struct temp_dir dir;
+	struct bc_operand operand;
+	struct bc_operands operands;
 	struct bc_web_data *data;
 	struct bc_byte_buffer text;
 	int fds[2]; /* the server's side of the connection, the client's */
@@ -24,7 +26,9 @@ static void set_up(struct fixture *f)
 	assert_true(fd >= 0);
 	assert_int_equal(ftruncate(fd, (off_t)1 << 43), 0);
 	close(fd);
-	assert_int_equal(bc_web_data_open(&f->data, f->dir.path, NULL), 0);
+	f->operand = (struct bc_operand){.path = f->dir.path, .is_dir = true};
+	f->operands = (struct bc_operands){.all = &f->operand, .count = 1};
+	assert_int_equal(bc_web_data_open(&f->data, &f->operands, NULL), 0);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, f->fds), 0);
 	f->text.max = 1 << 20;
 	f->client = (struct bc_web_client){

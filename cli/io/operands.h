@@ -1,0 +1,97 @@
+/* Operands: what the words after a command's options stand for, and the files to read, in order.
+ *
+ * A word is a file; a directory, which stands for the segments in it and in its subdirectories; or
+ * the id of a recording in the daemon's directory, or the beginning of one. A file or directory of
+ * that name wins. What a directory has is told by the names of its files: none is opened, so that a
+ * search from the end opens only the newest ones. Files that were named one by one may have any
+ * name; their headers tell their order.
+ *
+ *     bc_operands_read() -> bc_files_free(), bc_operands_close()
+ *
+ * Commands that are run once give way to a daemon that is recording there (cli/io/give_way.h).
+ *
+ * A list is a snapshot: its files may be sealed or deleted before they are read. */
+#ifndef BC_CLI_IO_OPERANDS_H
+#define BC_CLI_IO_OPERANDS_H
+
+#include <stdbool.h>
+
+#include "cli/term/console.h"
+#include "formats/base/must_check.h"
+#include "formats/recording/recording_list.h"
+
+struct bc_operand {
+	char *path; /* a file, "-", or a directory */
+	bool is_dir;
+	char *id; /* only this recording of the directory; NULL: all */
+};
+
+struct bc_operands {
+	const struct bc_console *console;
+	struct bc_operand *all;
+	int count;
+	enum bc_exit exit; /* of those that do not exist */
+};
+
+/* Finds out what the words are. If there are none, the only operand is the daemon's directory;
+ * `socket` is the daemon's, or NULL. A file that does not exist is reported and left out. Returns
+ * BC_EXIT_OK; or, if none is left or after another error, the code to exit with. Close the operands
+ * in either case. */
+enum bc_exit bc_operands_open(struct bc_operands *operands, const struct bc_console *console,
+	const char *const *words, int count, const char *socket) BC_MUST_CHECK;
+void bc_operands_close(struct bc_operands *operands);
+
+/* Whether the user has named this file: then it is read whatever it is. */
+bool bc_operands_have_file(const struct bc_operands *operands, const char *path);
+
+/* Whether to read a file with this header. If the file is from a directory and has the name of
+ * another segment, prints that it is skipped. */
+bool bc_operands_accept(const struct bc_operands *operands, const char *path,
+	const struct bc_segment_header *header);
+
+/* Lists an operand's directory, and gives way to a recorder there. *begin to *end are its
+ * recordings. Reports subdirectories that can't be read, and that there are none. Returns
+ * BC_EXIT_OK, or the code of what was reported; the list may then have recordings nevertheless.
+ * Free it in either case. */
+enum bc_exit bc_operand_list(const struct bc_operands *operands, const struct bc_operand *operand,
+	struct bc_recording_list *list, const struct bc_recording **begin,
+	const struct bc_recording **end);
+
+enum {
+	/* Segments by recording and number, whichever operand they are from. Other files keep their
+	 * places. Without this, all are in the order of the operands. */
+	BC_FILES_SORTED = 1,
+	/* The segments of a recording together, at the place of the first of them. */
+	BC_FILES_GROUPED = 2,
+	/* Open the files of directories: those whose header is another's are reported and left out,
+	 * those that were deleted meanwhile are left out. For commands that read all of them. */
+	BC_FILES_CHECKED = 4,
+	/* Without an operand, standard input. */
+	BC_FILES_STDIN = 8,
+};
+
+struct bc_files {
+	char **paths;
+	int count;
+	int *groups;           /* with BC_FILES_GROUPED: of each file, from 0 on */
+	bool is_one_recording; /* with BC_FILES_SORTED, if there are several */
+	enum bc_exit exit;     /* of what was reported and left out */
+};
+
+/* Lists the files to read. Returns BC_EXIT_OK if there are any; or the code to exit with, after
+ * printing errors. Free them in either case. */
+enum bc_exit bc_operands_list(
+	const struct bc_operands *operands, unsigned how, struct bc_files *files) BC_MUST_CHECK;
+
+/* Opens and lists them. `words` are the command's operands. Close and free both in any case. */
+enum bc_exit bc_operands_read(struct bc_operands *operands, struct bc_files *files,
+	const struct bc_console *console, const char *const *words, int count,
+	unsigned how) BC_MUST_CHECK;
+
+/* Lists them for a command that goes on: prints nothing, and there may be none. Returns 0 or a
+ * negative errno. */
+int bc_operands_list_again(
+	const struct bc_operands *operands, struct bc_files *files) BC_MUST_CHECK;
+void bc_files_free(struct bc_files *files);
+
+#endif
