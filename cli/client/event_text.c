@@ -70,6 +70,25 @@ static void print_disk(struct bc_output *o, const json_t *event)
 		is_stuck ? "stuck[: {error}]" : "[write failed: {error}; ]writing resumed", event);
 }
 
+static void print_disk_low(struct bc_output *o, const json_t *event)
+{
+	char left[BC_HUMANIZE_MAX];
+
+	if (json_is_true(bc_json_path(event, "low")))
+		bc_output_format(o, "full in %s at the current rate",
+			bc_humanize_time(
+				left, (double)bc_json_path_count(event, "time_left_seconds")));
+	else
+		bc_output_format(o, "no longer nearly full");
+}
+
+static void print_hang(struct bc_output *o, const json_t *event)
+{
+	bool hangs = bc_json_path_text(event, "error") != NULL;
+
+	bc_template_print(o, hangs ? "{error}" : "the thread continues", event);
+}
+
 static void print_recording_ended(struct bc_output *o, const json_t *event)
 {
 	const char *reason = bc_json_path_text(event, "recording.reason");
@@ -103,6 +122,8 @@ static const struct {
 	{"gap", NULL, print_gap},
 	{"note", NULL, print_note},
 	{"disk", NULL, print_disk},
+	{"disk-low", NULL, print_disk_low},
+	{"hang", NULL, print_hang},
 	{"board", "{state}[: {error}]", NULL},
 	{"command-failed", "{path}[, exit code {exit_code}][: {error}]", NULL},
 	{"reload", "configuration reloaded", NULL},

@@ -197,6 +197,8 @@ function eventLine(event) {
 		"recording-started": () => visible(event.recording.label || event.recording.id),
 		"recording-ended": () => visible(event.recording.label || event.recording.id),
 		disk: () => visible(event.error || "working again"),
+		"disk-low": () => event.low ? `full in ${formatDuration(event.time_left_seconds * 1e9)}` : "no longer nearly full",
+		hang: () => visible(event.error || "continues"),
 		board: () => event.state,
 		missed: () => plural(event.count, "event"),
 	}[event.event];

@@ -46,8 +46,6 @@ void bc_config_default(struct bc_config *c)
 	snprintf(c->socket, sizeof(c->socket), "/run/buscapd/buscapd.sock");
 	snprintf(c->socket_group, sizeof(c->socket_group), "buscap");
 	c->connections = CONNECTIONS;
-	c->event_interval_ns = UINT64_C(60000000000);
-	c->event_timeout_ns = UINT64_C(60000000000);
 	c->disk_low_ns = UINT64_C(3600000000000);
 	c->log_level = BC_LOG_INFO;
 }

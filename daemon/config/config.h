@@ -67,6 +67,7 @@ struct bc_config {
 	struct bc_rotation rotation;
 	struct bc_stop_rules stop;
 	struct bc_retention_rules space;
+	uint64_t disk_low_ns; /* 0: never */
 
 	/* [pipeline] */
 	uint64_t buffer_bytes;
@@ -84,12 +85,6 @@ struct bc_config {
 	unsigned connections;                     /* maximum at one time */
 	uint32_t reserve;                         /* bits of enum bc_permission */
 	char metrics_listen[BC_TCP_ADDRESS_TEXT]; /* a loopback address; empty: none */
-
-	/* [events] */
-	char event_command[4096]; /* empty: none */
-	uint64_t event_interval_ns;
-	uint64_t event_timeout_ns; /* 0: no limit */
-	uint64_t disk_low_ns;      /* 0: never */
 
 	/* [log] */
 	enum bc_log_level log_level;

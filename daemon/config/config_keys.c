@@ -494,6 +494,10 @@ const struct bc_config_key bc_config_keys[] = {
 	{"space.max_age", "TIME", "time", NULL, NULL, BC_RELOAD_NOW,
 		"Delete sealed segments that are older than this.", &bc_type_time,
 		FIELD(space.max_age_ns)},
+	{"space.disk_low", "TIME", "time", "1h", NULL, BC_RELOAD_NOW,
+		"Warn, and send the event `disk-low`, when the disk will be full in less than this "
+		"at the current rate. 0: never.",
+		&bc_type_time, FIELD(disk_low_ns)},
 	{"pipeline.buffer", "SIZE", "size", "64M", NULL, BC_RELOAD_RESTART,
 		"Memory for chunks on their way to the disk. Two workers need at least 8M.",
 		&bc_type_bytes, FIELD(buffer_bytes)},
@@ -547,22 +551,6 @@ const struct bc_config_key bc_config_keys[] = {
 		"Serve `/metrics`, and nothing else, at this loopback address: `127.0.0.1:PORT`, "
 		"`[::1]:PORT` or `localhost:PORT`. Empty: off.",
 		&type_metrics_listen, FIELD(metrics_listen)},
-	{"events.command", "PROGRAM", "file", NULL, NULL, BC_RELOAD_NOW,
-		"Absolute path of a program to run when samples are lost, the disk is nearly full, "
-		"fails or is stuck, the board is unplugged, or a trigger acts; with the event as "
-		"the only argument, and a JSON object on standard input. Empty: none.",
-		&type_command, FIELD(event_command)},
-	{"events.interval", "TIME", "time", "1m", NULL, BC_RELOAD_NOW,
-		"Run it at most once in this time for each kind of event; further ones are "
-		"combined.",
-		&bc_type_time, FIELD(event_interval_ns), .min = 1},
-	{"events.timeout", "TIME", "time", "1m", NULL, BC_RELOAD_NOW,
-		"End a run that takes longer, as `sealed_timeout` does. 0: no limit.",
-		&bc_type_time, FIELD(event_timeout_ns)},
-	{"events.disk_low", "TIME", "time", "1h", NULL, BC_RELOAD_NOW,
-		"The disk is nearly full when it will be full in less than this at the current "
-		"rate. 0: never.",
-		&bc_type_time, FIELD(disk_low_ns)},
 	{"names.map", "FILE", "file", NULL, NULL, BC_RELOAD_NOW,
 		"File with names of memory regions and I/O ports, for `region=NAME` in filters and "
 		"triggers. Those of a PC are always known. It is read at the start and on SIGHUP.",

@@ -26,10 +26,8 @@
 #define OWN_VARIABLE_BYTES (BC_RECORDING_ID_MAX + 32)
 
 struct hook_item {
-	unsigned variables; /* 0: of an event */
 	char variable[OWN_VARIABLES][OWN_VARIABLE_BYTES];
-	const char *input; /* NULL: none */
-	char argument[];   /* followed by the input */
+	char path[];
 };
 
 enum hook_state {
@@ -79,14 +77,14 @@ void bc_hook_poll(struct bc_hook *h, uint64_t now_ns)
 }
 
 static void hook_fail(
-	struct bc_hook *h, const char *command, const char *argument, int status, const char *error)
+	struct bc_hook *h, const char *command, const char *path, int status, const char *error)
 {
 	h->failed++;
 	h->last_failed = true;
-	bc_log_limited(&h->limits, BC_LOG_WARNING, "%s: %s: %s; not tried again", argument, command,
-		error);
-	if (h->options.on_failed != NULL && !h->is_closing)
-		h->options.on_failed(h->options.context, argument, status, error);
+	bc_log_limited(
+		&h->limits, BC_LOG_WARNING, "%s: %s: %s; not tried again", path, command, error);
+	if (!h->is_closing)
+		h->options.on_failed(h->options.context, path, status, error);
 }
 
 static void on_done(uv_timer_t *timer)
@@ -127,16 +125,16 @@ static void report_exit(struct bc_hook *h, const struct hook_item *item, bool is
 			status == NOT_FOUND ? " (command not found)" : "");
 	}
 	if (error[0] != '\0') {
-		hook_fail(h, h->running_command, item->argument, status, error);
+		hook_fail(h, h->running_command, item->path, status, error);
 	} else if (h->last_failed) {
 		h->last_failed = false;
-		bc_log_limited(&h->limits, BC_LOG_NOTICE, "%s: %s: succeeded again", item->argument,
+		bc_log_limited(&h->limits, BC_LOG_NOTICE, "%s: %s: succeeded again", item->path,
 			h->running_command);
 	}
 	if (p->has_left_behind && !is_timeout)
 		bc_log_limited(&h->limits, BC_LOG_WARNING,
 			"%s: %s: exited before processes that it had started; killed them",
-			item->argument, h->running_command);
+			item->path, h->running_command);
 }
 
 static void on_process_ended(void *context)
@@ -182,8 +180,7 @@ static void on_command_timer(uv_timer_t *timer)
 	case HOOK_KILLED:
 		if (!bc_hook_process_poll(&h->process))
 			break;
-		hook_fail(h, h->running_command, h->running->argument, -1,
-			"does not exit on SIGKILL");
+		hook_fail(h, h->running_command, h->running->path, -1, "does not exit on SIGKILL");
 		hook_conclude(h);
 		break;
 	case HOOK_IDLE:
@@ -214,14 +211,14 @@ static char **make_environment(struct hook_item *item)
 
 	while (environ[count] != NULL)
 		count++;
-	char **variables = malloc((count + item->variables + 1) * sizeof(char *));
+	char **variables = malloc((count + OWN_VARIABLES + 1) * sizeof(char *));
 	if (variables == NULL)
 		return NULL;
 	char **next = variables;
 	for (size_t i = 0; i < count; i++)
 		if (!is_removed(environ[i]))
 			*next++ = environ[i];
-	for (unsigned i = 0; i < item->variables; i++)
+	for (unsigned i = 0; i < OWN_VARIABLES; i++)
 		*next++ = item->variable[i];
 	*next = NULL;
 	return variables;
@@ -238,9 +235,9 @@ static void hook_start(struct bc_hook *h)
 	h->running_command = strdup(h->command);
 	char **environment = make_environment(item);
 	if (h->running_command == NULL || environment == NULL ||
-		bc_hook_process_start(&h->process, h->running_command, item->argument, item->input,
-			environment) != 0) {
-		hook_fail(h, h->command, item->argument, -1, "not run: out of memory");
+		bc_hook_process_start(&h->process, h->running_command, item->path, environment) !=
+			0) {
+		hook_fail(h, h->command, item->path, -1, "not run: out of memory");
 		free(environment);
 		free(item);
 		return;
@@ -299,50 +296,30 @@ int bc_hook_set(struct bc_hook *h, const char *command, uint64_t timeout_ns)
 	return 0;
 }
 
-/* Returns a new last item of the queue, or NULL. */
-static struct hook_item *append_item(struct bc_hook *h, const char *argument, const char *input)
+void bc_hook_add(struct bc_hook *h, const struct bc_hook_file *file)
 {
-	size_t argument_bytes = strlen(argument) + 1;
-	size_t input_bytes = input != NULL ? strlen(input) + 1 : 0;
+	size_t path_bytes = strlen(file->path) + 1;
 	const char *error = "not run: out of memory";
 	struct hook_item *item = NULL;
 
 	if (h->command[0] == '\0' || h->is_closing)
-		return NULL;
+		return;
 	if (h->is_over)
 		error = "not run: the daemon is stopping";
 	else if (h->count == BC_HOOK_WAITING_MAX)
 		error = "not run: too many are waiting";
 	else
-		item = calloc(1, sizeof(*item) + argument_bytes + input_bytes);
+		item = malloc(sizeof(*item) + path_bytes);
 	if (item == NULL) {
-		hook_fail(h, h->command, argument, -1, error);
-		return NULL;
-	}
-	memcpy(item->argument, argument, argument_bytes);
-	if (input != NULL)
-		item->input = memcpy(item->argument + argument_bytes, input, input_bytes);
-	h->waiting[(h->first + h->count++) % BC_HOOK_WAITING_MAX] = item;
-	return item;
-}
-
-void bc_hook_add_file(struct bc_hook *h, const struct bc_hook_file *file)
-{
-	struct hook_item *item = append_item(h, file->path, NULL);
-
-	if (item == NULL)
+		hook_fail(h, h->command, file->path, -1, error);
 		return;
-	item->variables = OWN_VARIABLES;
+	}
+	memcpy(item->path, file->path, path_bytes);
 	snprintf(item->variable[0], OWN_VARIABLE_BYTES, "BUSCAP_RECORDING=%s", file->recording);
 	snprintf(item->variable[1], OWN_VARIABLE_BYTES, "BUSCAP_SEGMENT=%" PRIu32, file->segment);
 	snprintf(item->variable[2], OWN_VARIABLE_BYTES, "BUSCAP_HASH=%s", file->hash);
+	h->waiting[(h->first + h->count++) % BC_HOOK_WAITING_MAX] = item;
 	hook_run_next(h);
-}
-
-void bc_hook_add_event(struct bc_hook *h, const char *event, const char *text)
-{
-	if (append_item(h, event, text) != NULL)
-		hook_run_next(h);
 }
 
 /* Returns the next child that has exited, or 0. */
@@ -353,14 +330,13 @@ static pid_t next_exited(void)
 	return waitid(P_ALL, 0, &exited, WEXITED | WNOHANG | WNOWAIT) == 0 ? exited.si_pid : 0;
 }
 
-/* A command that has exited is reaped by its hook; that of a hook whose job is on the pool has an
- * unknown pid. Then the others wait for the next call. */
-void bc_hook_reap_orphans(const struct bc_hook *const hooks[], unsigned count)
+/* The command itself is reaped when it is polled. While its job is on the pool, its pid is unknown.
+ * Then the others wait for the next call. */
+void bc_hook_reap_orphans(const struct bc_hook *h)
 {
 	for (pid_t pid = next_exited(); pid != 0; pid = next_exited()) {
-		for (unsigned i = 0; i < count; i++)
-			if (bc_hook_process_may_be(&hooks[i]->process, pid))
-				return;
+		if (bc_hook_process_may_be(&h->process, pid))
+			return;
 		waitpid(pid, NULL, 0);
 	}
 }

@@ -1,11 +1,9 @@
-/* A command of the configuration: [output] sealed_command, which runs for each sealed file, for
- * example to copy it to another host; and [events] command, which runs for events.
+/* [output] sealed_command, which runs for each sealed file, for example to copy it to another host.
  *
- * The command runs as PROGRAM PATH or PROGRAM EVENT, without a shell, one at a time, in the order
- * of the files or events. It runs in its own session, at nice 10. Its standard input is /dev/null,
- * or the text of the event. Standard output and error are the daemon's standard error (under
- * systemd: the journal). Its environment is the daemon's without the service manager's variables,
- * plus, for a file:
+ * The command runs as PROGRAM PATH, without a shell, one at a time, in the order of the files. It
+ * runs in its own session, at nice 10. Its standard input is /dev/null; standard output and error
+ * are the daemon's standard error (under systemd: the journal). Its environment is the daemon's
+ * without the service manager's variables, plus:
  *
  *   BUSCAP_RECORDING   the recording's id
  *   BUSCAP_SEGMENT     the segment's number
@@ -16,7 +14,7 @@
  * process group. Processes that it leaves in its group when it exits are killed.
  *
  *     bc_hook_open()
- *     bc_hook_add_file() ...  for each sealed file, or bc_hook_add_event() for each event
+ *     bc_hook_add() ...       for each sealed file
  *     bc_hook_poll() ...      at least once a second
  *     bc_hook_finish()        no more runs; calls done() after the last command
  *     bc_hook_close()
@@ -42,11 +40,10 @@ struct bc_hook_options {
 	const char *command; /* an absolute path; empty: run nothing */
 	uint64_t timeout_ns; /* then SIGTERM, later SIGKILL; 0: no limit */
 	void *context;
-	/* Called when a command failed, could not be started, or was skipped. `argument` is the
-	 * path or event; `status` the exit code, or -1 if it has none; `error` describes the
-	 * failure. May be called from within bc_hook_add_file() and bc_hook_add_event(). May be
-	 * NULL. */
-	void (*on_failed)(void *context, const char *argument, int status, const char *error);
+	/* Called when a command failed, could not be started, or was skipped. `status` is the exit
+	 * code, or -1 if it has none; `error` describes the failure. May be called from within
+	 * bc_hook_add(). */
+	void (*on_failed)(void *context, const char *path, int status, const char *error);
 };
 
 struct bc_hook_file {
@@ -63,17 +60,16 @@ int bc_hook_open(struct bc_hook **hook, const struct bc_hook_options *options) B
  * ones. Returns 0, or -ENOMEM with nothing changed but the timeout. */
 int bc_hook_set(struct bc_hook *hook, const char *command, uint64_t timeout_ns) BC_MUST_CHECK;
 
-/* Queue a run; what is passed is copied. Do nothing if the command is empty. */
-void bc_hook_add_file(struct bc_hook *hook, const struct bc_hook_file *file);
-void bc_hook_add_event(struct bc_hook *hook, const char *event, const char *text);
+/* Queues a run; what is passed is copied. Does nothing if the command is empty. */
+void bc_hook_add(struct bc_hook *hook, const struct bc_hook_file *file);
 
 /* Call at least once a second with bc_now_ns(): logs the summaries of repeated failures. */
 void bc_hook_poll(struct bc_hook *hook, uint64_t now_ns);
 
-/* Reaps children that are not commands, so that they don't remain as zombies: what commands leave
- * behind is inherited by process 1, which we may be in a container. `hooks` are all of the process.
- * Call about once a second. */
-void bc_hook_reap_orphans(const struct bc_hook *const hooks[], unsigned count);
+/* Reaps children that are not the command, so that they don't remain as zombies: what commands
+ * leave behind is inherited by process 1, which we may be in a container. Call about once a second.
+ */
+void bc_hook_reap_orphans(const struct bc_hook *hook);
 
 /* Runs waiting, including the current one. */
 uint64_t bc_hook_waiting(const struct bc_hook *hook);

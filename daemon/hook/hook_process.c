@@ -6,8 +6,6 @@
 #include <signal.h>
 #include <spawn.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -32,35 +30,11 @@ static int set_attributes(posix_spawnattr_t *attributes)
 	return rc;
 }
 
-/* Returns a descriptor from which the command reads its input, or a negative errno. A file in
- * memory has room for all of it, unlike a pipe, and need not be written while the command runs. */
-static int open_input(const char *text)
-{
-	size_t left = text != NULL ? strlen(text) : 0;
-	int fd = text != NULL ? memfd_create("event", MFD_CLOEXEC)
-			      : open("/dev/null", O_RDONLY | O_CLOEXEC);
-
-	if (fd < 0)
-		return -errno;
-	while (left != 0) {
-		ssize_t n = write(fd, text, left);
-		if (n < 0) {
-			int rc = -errno;
-			close(fd);
-			return rc;
-		}
-		text += n;
-		left -= (size_t)n;
-	}
-	lseek(fd, 0, SEEK_SET);
-	return fd;
-}
-
 /* The daemon's standard output carries its status (--once), so the command writes to standard
  * error only. */
-static int set_files(posix_spawn_file_actions_t *files, int input_fd)
+static int set_files(posix_spawn_file_actions_t *files)
 {
-	int rc = posix_spawn_file_actions_adddup2(files, input_fd, STDIN_FILENO);
+	int rc = posix_spawn_file_actions_addopen(files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
 
 	if (rc == 0)
 		rc = posix_spawn_file_actions_adddup2(files, STDERR_FILENO, STDOUT_FILENO);
@@ -68,7 +42,7 @@ static int set_files(posix_spawn_file_actions_t *files, int input_fd)
 }
 
 /* Returns 0 or an errno. */
-static int spawn_command(struct bc_hook_process *p, int input_fd)
+static int spawn_command(struct bc_hook_process *p)
 {
 	char *words[] = {(char *)p->command, (char *)p->argument, NULL};
 	posix_spawn_file_actions_t files;
@@ -80,7 +54,7 @@ static int spawn_command(struct bc_hook_process *p, int input_fd)
 		if (rc == 0) {
 			rc = set_attributes(&attributes);
 			if (rc == 0)
-				rc = set_files(&files, input_fd);
+				rc = set_files(&files);
 			if (rc == 0)
 				rc = posix_spawn(&p->pid, p->command, &files, &attributes, words,
 					p->environment);
@@ -95,14 +69,8 @@ static int spawn_command(struct bc_hook_process *p, int input_fd)
 static void spawn_job(uv_work_t *work)
 {
 	struct bc_hook_process *p = work->data;
-	int input_fd = open_input(p->input);
 
-	if (input_fd < 0) {
-		p->start_error = input_fd;
-		return;
-	}
-	p->start_error = -spawn_command(p, input_fd);
-	close(input_fd);
+	p->start_error = -spawn_command(p);
 	if (p->start_error == 0)
 		setpriority(PRIO_PGRP, (id_t)p->pid, NICE);
 }
@@ -179,13 +147,12 @@ void bc_hook_process_init(
 	p->work.data = p;
 }
 
-int bc_hook_process_start(struct bc_hook_process *p, const char *command, const char *argument,
-	const char *input, char **environment)
+int bc_hook_process_start(
+	struct bc_hook_process *p, const char *command, const char *argument, char **environment)
 {
 	assert(!p->is_starting && !p->is_running);
 	p->command = command;
 	p->argument = argument;
-	p->input = input;
 	p->signal = 0;
 	p->status = 0;
 	p->has_left_behind = false;

@@ -21,7 +21,6 @@ struct bc_hook_process {
 	/* Input of the job; only the job uses it while is_starting. */
 	const char *command;
 	const char *argument;
-	const char *input;
 	char **environment;
 
 	/* Results. */
@@ -39,11 +38,11 @@ struct bc_hook_process {
 void bc_hook_process_init(struct bc_hook_process *process, uv_loop_t *loop,
 	void (*on_ended)(void *context), void *context);
 
-/* Runs COMMAND ARGUMENT with `input` as standard input (NULL: none). The strings must stay valid
- * until on_ended() or on_closed(). `environment` is one allocation, freed by the process if this
- * succeeds. One run at a time. Returns 0 or -ENOMEM. */
+/* Runs COMMAND ARGUMENT. The strings must stay valid until on_ended() or on_closed(). `environment`
+ * is one allocation, freed by the process if this succeeds. One run at a time. Returns 0 or
+ * -ENOMEM. */
 int bc_hook_process_start(struct bc_hook_process *process, const char *command,
-	const char *argument, const char *input, char **environment) BC_MUST_CHECK;
+	const char *argument, char **environment) BC_MUST_CHECK;
 
 /* Returns whether it is still running. If it has exited, kills the processes that it has left in
  * its group, and calls on_ended() first. */

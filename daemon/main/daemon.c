@@ -15,7 +15,6 @@
 #include "daemon/base/log.h"
 #include "daemon/base/stall_detector.h"
 #include "daemon/base/write_out.h"
-#include "daemon/hook/event_command.h"
 #include "daemon/hook/hook.h"
 #include "daemon/main/disk_alarm.h"
 #include "daemon/main/reload.h"
@@ -46,7 +45,7 @@
 #define IDLE_CHECK_MS 20
 #define IDLE_CHECKS   (STOP_SECONDS * 1000 / IDLE_CHECK_MS)
 
-/* At the end, time for the commands for sealed segments and events. */
+/* At the end, time for the commands for sealed segments. */
 #define COMMANDS_NS UINT64_C(10000000000)
 
 /* After a stop signal, time for the reader of standard output. */
@@ -73,8 +72,6 @@ struct bc_daemon {
 	struct bc_recorder *recorder;
 	struct bc_socket_api *api;
 	struct bc_hook *hook;
-	struct bc_event_command *event_command;
-	unsigned hooks_left; /* at the end: with commands that have not finished */
 	bool is_stopping;
 	bool is_abandoned;    /* the buffer has been given up */
 	uint64_t stopping_ns; /* start of the stop */
@@ -105,8 +102,7 @@ struct bc_daemon {
 	struct bc_loss_report losses;
 	struct bc_stall_detector stall;
 	struct bc_disk_alarm disk_alarm;
-	uint64_t seen_unplugs; /* reported to the event command */
-	unsigned ticks;        /* since the last full second */
+	unsigned ticks; /* since the last full second */
 };
 
 /* Status */
@@ -126,6 +122,24 @@ static struct bc_status status_of(void *context)
 	return status;
 }
 
+/* Events. There is no need to make one if there are no listeners. */
+
+static void emit(void *context, const char *name, json_t *object)
+{
+	struct bc_daemon *d = context;
+
+	bc_socket_api_emit(d->api, name, object);
+}
+
+static bool has_listeners(void *context)
+{
+	struct bc_daemon *d = context;
+
+	return bc_socket_api_has_listeners(d->api);
+}
+
+/* Checks */
+
 /* Reports a thread that hangs; pings the watchdog if none does. */
 static void check_threads(struct bc_daemon *d)
 {
@@ -135,11 +149,13 @@ static void check_threads(struct bc_daemon *d)
 	bool is_stuck = bc_stall_detector_poll(&d->stall, &longest, d->config->stuck_ns,
 		d->config->dir, bc_service_is_watched(&d->service));
 
-	if (is_stuck && d->stall.reported.since_ns != reported_ns)
-		bc_event_command_add(d->event_command, BC_ALERT_STUCK,
+	if (d->stall.reported.since_ns != reported_ns && has_listeners(d))
+		emit(d, "hang",
 			json_pack("{s:o}", "error",
-				json_sprintf("%s hangs: %s%s%s", longest.who, longest.what,
-					longest.file[0] != '\0' ? " " : "", longest.file)));
+				is_stuck ? json_sprintf("%s hangs: %s%s%s", longest.who,
+						   longest.what, longest.file[0] != '\0' ? " " : "",
+						   longest.file)
+					 : json_null()));
 	if (d->is_stopping && written != d->seen_written)
 		bc_service_extend(&d->service, NULL);
 	d->seen_written = written;
@@ -155,22 +171,11 @@ static void check_disk(struct bc_daemon *d, const struct bc_status *status, uint
 	if (!bc_status_time_left(status, &left))
 		left = UINT64_MAX;
 	if (bc_disk_alarm_poll(&d->disk_alarm, d->config->dir, left, status->stats->has_no_inodes,
-		    d->config->disk_low_ns, now))
-		bc_event_command_add(d->event_command, BC_ALERT_DISK_LOW,
-			bc_json_object((struct bc_json_member[]){
-				{"free_bytes", bc_json_u64(status->stats->free_bytes)},
-				{"time_left_seconds", bc_json_u64(left)},
-				{NULL, NULL},
-			}));
-}
-
-static void check_board(struct bc_daemon *d)
-{
-	const struct bc_board *board = bc_recorder_board(d->recorder);
-
-	for (; board != NULL && d->seen_unplugs < board->unplugs; d->seen_unplugs++)
-		bc_event_command_add(d->event_command, BC_ALERT_UNPLUG,
-			json_pack("{s:o}", "error", bc_json_text_or_null(board->last_error)));
+		    d->config->disk_low_ns, now) &&
+		has_listeners(d))
+		emit(d, "disk-low",
+			json_pack("{s:b, s:o}", "low", d->disk_alarm.is_low, "time_left_seconds",
+				left != UINT64_MAX ? bc_json_u64(left) : json_null()));
 }
 
 /* Something may have deleted the socket's node, or its directory. */
@@ -180,13 +185,6 @@ static void check_socket(struct bc_daemon *d)
 
 	if (fd >= 0)
 		bc_socket_api_listen(d->api, fd);
-}
-
-static void reap_orphans(const struct bc_daemon *d)
-{
-	const struct bc_hook *const hooks[] = {d->hook, bc_event_command_hook(d->event_command)};
-
-	bc_hook_reap_orphans(hooks, sizeof(hooks) / sizeof(hooks[0]));
 }
 
 static void on_tick(uv_timer_t *timer)
@@ -200,8 +198,6 @@ static void on_tick(uv_timer_t *timer)
 	bc_socket_api_count(
 		d->api, bc_recorder_counts(d->recorder), bc_recorder_stats(d->recorder));
 	check_threads(d);
-	check_board(d);
-	bc_event_command_poll(d->event_command, uv_hrtime());
 	if (++d->ticks < TICKS_PER_SECOND)
 		return;
 	d->ticks = 0;
@@ -217,37 +213,14 @@ static void on_tick(uv_timer_t *timer)
 	if (!d->has_failed)
 		check_socket(d);
 	bc_hook_poll(d->hook, now);
-	reap_orphans(d);
+	bc_hook_reap_orphans(d->hook);
 	struct bc_status status = bc_socket_api_status(d->api);
 	check_disk(d, &status, now);
 	if (bc_service_is_connected(&d->service))
 		bc_service_notify(&d->service, &status);
 }
 
-/* Events */
-
-static void on_event(void *context, const char *name, json_t *object)
-{
-	struct bc_daemon *d = context;
-
-	bc_event_command_see(d->event_command, name, object);
-	bc_socket_api_emit(d->api, name, object);
-}
-
-static bool has_listeners(void *context)
-{
-	struct bc_daemon *d = context;
-
-	return bc_socket_api_has_listeners(d->api) || bc_event_command_is_on(d->event_command);
-}
-
-static json_t *status_json(void *context)
-{
-	struct bc_daemon *d = context;
-	struct bc_status status = bc_socket_api_status(d->api);
-
-	return bc_status_json(&status);
-}
+/* Commands */
 
 static void on_sealed(void *context, const struct bc_writer_notice *notice)
 {
@@ -258,14 +231,14 @@ static void on_sealed(void *context, const struct bc_writer_notice *notice)
 	snprintf(path, sizeof(path), "%s/%s", d->config->dir, notice->file);
 	memcpy(file.recording, notice->recording->header.recording, sizeof(file.recording));
 	memcpy(file.hash, notice->hash, sizeof(file.hash));
-	bc_hook_add_file(d->hook, &file);
+	bc_hook_add(d->hook, &file);
 }
 
 static void on_command_failed(void *context, const char *path, int status, const char *error)
 {
 	struct bc_daemon *d = context;
 	if (has_listeners(d))
-		on_event(d, "command-failed",
+		emit(d, "command-failed",
 			json_pack("{s:o, s:o, s:o}", "path", bc_json_text(path), "exit_code",
 				status >= 0 ? json_integer(status) : json_null(), "error",
 				bc_json_text(error)));
@@ -323,7 +296,6 @@ static void close_handles(struct bc_daemon *d)
 	bc_recorder_close(d->recorder);
 	bc_socket_api_close(d->api);
 	bc_hook_close(d->hook);
-	bc_event_command_close(d->event_command);
 	bc_log_limits_end(&d->disk_alarm.limits);
 }
 
@@ -427,8 +399,6 @@ static void on_hook_done(void *context)
 {
 	struct bc_daemon *d = context;
 
-	if (--d->hooks_left != 0)
-		return;
 	bc_loss_report_finish(&d->losses);
 	d->exit_code = bc_recorder_exit(d->recorder);
 	if (d->has_failed)
@@ -439,7 +409,7 @@ static void on_hook_done(void *context)
 		finish_when_idle(d);
 }
 
-/* Everything is sealed; wait for the commands of the last files and events. */
+/* Everything is sealed; wait for the commands of the last files. */
 static void on_recorder_over(void *context)
 {
 	struct bc_daemon *d = context;
@@ -448,10 +418,7 @@ static void on_recorder_over(void *context)
 	bc_service_stop(&d->service);
 	bc_service_extend(&d->service, NULL);
 	uv_timer_stop(&d->stop_timer);
-	d->hooks_left = 2;
-	check_board(d);
 	bc_hook_finish(d->hook, COMMANDS_NS, on_hook_done);
-	bc_event_command_finish(d->event_command, COMMANDS_NS, on_hook_done);
 }
 
 static void on_abandon_second(uv_timer_t *timer)
@@ -527,13 +494,11 @@ static void on_reload(uv_timer_t *timer)
 	bc_service_reload(&d->service);
 	if (bc_reload(d->config, d->options)) {
 		if (bc_hook_set(d->hook, d->config->sealed_command, d->config->sealed_timeout_ns) !=
-				0 ||
-			bc_event_command_set(d->event_command, d->config->event_command,
-				d->config->event_interval_ns, d->config->event_timeout_ns) != 0)
-			bc_log(BC_LOG_ERROR, "SIGHUP: out of memory; keeping the old commands");
+			0)
+			bc_log(BC_LOG_ERROR, "SIGHUP: out of memory; keeping the old command");
 		bc_recorder_reload(d->recorder);
 		bc_socket_api_reload(d->api);
-		bc_socket_api_emit(d->api, "reload", json_object());
+		emit(d, "reload", json_object());
 		bc_reload_done(d->config);
 	}
 	bc_service_ready(&d->service);
@@ -541,8 +506,8 @@ static void on_reload(uv_timer_t *timer)
 
 static void emit_stopping(struct bc_daemon *d, const char *signal)
 {
-	if (bc_socket_api_has_listeners(d->api))
-		bc_socket_api_emit(d->api, "stopping", json_pack("{s:s}", "signal", signal));
+	if (has_listeners(d))
+		emit(d, "stopping", json_pack("{s:s}", "signal", signal));
 }
 
 static void on_reload_signal(void *context)
@@ -727,19 +692,9 @@ static int open_services(struct bc_daemon *d)
 		.context = d,
 		.on_failed = on_command_failed,
 	};
-	struct bc_event_command_options event_command = {
-		.loop = &d->loop,
-		.command = d->config->event_command,
-		.interval_ns = d->config->event_interval_ns,
-		.timeout_ns = d->config->event_timeout_ns,
-		.context = d,
-		.status = status_json,
-	};
 	int rc = bc_socket_api_open(&d->api, &api);
 
-	if (rc == 0)
-		rc = bc_hook_open(&d->hook, &hook);
-	return rc == 0 ? bc_event_command_open(&d->event_command, &event_command) : rc;
+	return rc == 0 ? bc_hook_open(&d->hook, &hook) : rc;
 }
 
 /* Starts everything on the loop. Takes over the source. On failure, closes what was opened. */
@@ -754,7 +709,7 @@ static void start_all(struct bc_daemon *d, struct bc_source *source)
 		.sequence = d->sequence,
 		.boot_id = d->boot_id,
 		.context = d,
-		.on_event = on_event,
+		.on_event = emit,
 		.has_listeners = has_listeners,
 		.on_sealed = on_sealed,
 		.on_over = on_recorder_over,

@@ -28,5 +28,5 @@ bool bc_disk_alarm_poll(struct bc_disk_alarm *alarm, const char *dir, uint64_t l
 	if (!alarm->is_low && was_low)
 		bc_log_limited(&alarm->limits, BC_LOG_NOTICE, "%s: no longer nearly full", dir);
 	bc_log_limits_poll(&alarm->limits, now_ns);
-	return alarm->is_low && !was_low;
+	return alarm->is_low != was_low;
 }

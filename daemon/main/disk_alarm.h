@@ -19,7 +19,7 @@ struct bc_disk_alarm {
  * UINT64_MAX: it does not become full. `has_no_inodes`: because no file can be created, which
  * is logged also if the disk is low already. The disk
  * becomes low when that is less than limit_ns (0: never), and is low until there has been twice
- * that time for a minute, because the rate varies. Returns true when it becomes low. */
+ * that time for a minute, because the rate varies. Returns whether is_low has changed. */
 bool bc_disk_alarm_poll(struct bc_disk_alarm *alarm, const char *dir, uint64_t left_s,
 	bool has_no_inodes, uint64_t limit_ns, uint64_t now_ns);
 

@@ -53,13 +53,16 @@ void bc_recorder_events_disk(struct bc_recorder_events *e, const struct bc_write
 
 void bc_recorder_events_board(struct bc_recorder_events *e, const struct bc_board *board)
 {
-	if (board == NULL || (int)board->state == e->board_state)
+	if (board == NULL ||
+		((int)board->state == e->board_state && board->unplugs == e->board_unplugs))
 		return;
 	e->board_state = (int)board->state;
+	e->board_unplugs = board->unplugs;
 	if (has_listeners(e))
 		emit_event(e, "board",
-			json_pack("{s:s, s:o}", "state", bc_board_state_name(board->state), "error",
-				bc_json_text_or_null(board->last_error)));
+			json_pack("{s:s, s:o, s:o}", "state", bc_board_state_name(board->state),
+				"error", bc_json_text_or_null(board->last_error), "unplugs",
+				bc_json_u64(board->unplugs)));
 }
 
 bool bc_recorder_events_gaps(struct bc_recorder_events *e, const struct bc_losses *losses)

@@ -31,6 +31,7 @@ struct bc_recorder_events {
 	bool is_stuck;
 	char disk_error[sizeof(((struct bc_writer_stats *)0)->error)];
 	int board_state; /* initially -1 */
+	uint64_t board_unplugs;
 	struct bc_losses losses;
 };
 

@@ -187,14 +187,12 @@ def no_zombie_stays(pid, names):
     harness.wait_until(lambda: not left & children(pid).keys(), "all are reaped")
 
 
-@pytest.mark.parametrize("kind", ["sealed", "event"])
-def test_what_a_command_leaves_behind_is_reaped(tmp, kind):
+def test_what_a_command_leaves_behind_is_reaped(tmp):
     """Such processes have sessions of their own, so they are not killed with the command. Its own exit codes are kept."""
     setting, path = script(tmp, 'setsid sh -c "echo \\$\\$ >$D/left.$$; sleep 0.2; exit 5" </dev/null >/dev/null 2>&1 &\n'
                                 'until [ -s $D/left.$$ ]; do sleep 0.01; done\nexit 7')
-    options = {"sealed": (setting, path, "-b", "duration:100ms"),
-               "event": (setting, path.replace("output.sealed_command", "events.command"), "--set", "events.interval=100ms")}[kind]
-    argv = [BUSCAPD, "--source", "sim:rate=50k,loss=0.2", "-o", tmp / "out", "--socket", tmp / "socket", *options]
+    argv = [BUSCAPD, "--source", "sim:rate=50k,loss=0.2", "-o", tmp / "out", "--socket", tmp / "socket", setting, path, "-b",
+            "duration:100ms"]
     with harness.popen(argv, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, preexec_fn=inherit_orphans) as process:
         try:
             harness.wait_until(lambda: len(list(tmp.glob("left.*"))) >= 4 or process.poll() is not None, "commands have run")

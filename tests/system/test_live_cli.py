@@ -77,8 +77,12 @@ EVENTS = [{"event": name, "seq": n, "time": TIME, **more} for n, (name, more) in
     ("disk", {"stuck": True, "error": "No space left on device"}),
     ("disk", {"stuck": False, "error": None}),
     ("disk", {"stuck": False, "error": "/d/x: deleted"}),
-    ("board", {"state": "detached", "error": "it was unplugged"}),
-    ("board", {"state": "streaming", "error": None}),
+    ("disk-low", {"low": True, "time_left_seconds": 720}),
+    ("disk-low", {"low": False, "time_left_seconds": None}),
+    ("hang", {"error": "the writer hangs: writing to x"}),
+    ("hang", {"error": None}),
+    ("board", {"state": "detached", "error": "it was unplugged", "unplugs": 1}),
+    ("board", {"state": "streaming", "error": None, "unplugs": 1}),
     ("command-failed", {"path": "/d/x", "exit_code": 3, "error": None}),
     ("command-failed", {"path": "/d/x", "exit_code": None, "error": "it was left out"}),
     ("reload", {}),
@@ -102,13 +106,17 @@ note               20261120T091500Z-3f9a2c-boot a=b c=d
 disk               stuck: No space left on device
 disk               writing resumed
 disk               write failed: /d/x: deleted; writing resumed
+disk low           full in 12 min 0 s at the current rate
+disk low           no longer nearly full
+hang               the writer hangs: writing to x
+hang               the thread continues
 board              detached: it was unplugged
 board              streaming
 command failed     /d/x, exit code 3
 command failed     /d/x: it was left out
 reload             configuration reloaded
 missed             4 events (this program was too slow)
-{"event":"of-tomorrow","seq":22,"time":"2026-11-20T09:15:00.123456789Z","what":"\\u009b\\u0007"}
+{"event":"of-tomorrow","seq":26,"time":"2026-11-20T09:15:00.123456789Z","what":"\\u009b\\u0007"}
 stopping           buscapd is stopping: SIGTERM
 """
 

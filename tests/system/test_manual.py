@@ -216,9 +216,8 @@ OTHER_VALUES = {
     "pipeline.stuck": "61s", "mapping.invalid": "keep", "mapping.size": "v1.0", "mapping.attr.CYCLE": "7",
     "socket.path": "elsewhere.sock", "socket.group": "nobody", "socket.connections": "65",
     "socket.reserve": "record", "socket.metrics_listen": "127.0.0.1:1", "log.level": "debug",
-    "names.symbols": str(BUSCAP),
-    "events.command": "/bin/true",
-    "events.interval": "2m", "events.timeout": "2m", "events.disk_low": "2h", "trigger NAME.when": "gap", "trigger NAME.action": "mark", "trigger NAME.pre": "0", "trigger NAME.post": "0",
+    "names.symbols": str(BUSCAP), "space.disk_low": "2h",
+    "trigger NAME.when": "gap", "trigger NAME.action": "mark", "trigger NAME.pre": "0", "trigger NAME.post": "0",
     "trigger NAME.text": "x", "trigger NAME.holdoff": "1s",
 }
 NOT_OF_A_SIMULATED_BUS = {"source.speed"}

@@ -14,6 +14,7 @@ import time
 import pytest
 
 import harness
+from api_harness import Stream
 from harness import BUSCAPD, Daemon, Faults, equal, run, verify
 
 pytestmark = pytest.mark.threads
@@ -434,25 +435,22 @@ def test_a_hanging_writer_is_reported_without_a_manager(tmp):
     out = tmp / "out"
     out.mkdir()
     faults = Faults(tmp, out)
-    command = tmp / "command"
-    command.write_text(f"#!/bin/sh\ncat >{tmp}/new\nmv {tmp}/new {tmp}/$1\n")
-    command.chmod(0o755)
-    with Daemon("-o", out, *SIM, "--set", "pipeline.stuck=6s", "--set", f"events.command={command}", socket=tmp / "socket",
-                env=faults.env) as daemon:
+    with contextlib.ExitStack() as stack:
+        daemon = stack.enter_context(Daemon("-o", out, *SIM, "--set", "pipeline.stuck=6s", socket=tmp / "socket", env=faults.env))
         daemon.wait_ready()
+        events = stack.enter_context(Stream(tmp / "socket", "/v1/events", "Event"))
         harness.wait_until(lambda: daemon.status()["counts"]["written"], "records are written")
         faults.set("pwrite:hold")
         harness.wait_until(lambda: "the writer hangs" in daemon.log_so_far(), "the hang is logged")
-        harness.wait_until((tmp / "stuck").exists, "the command runs")
+        assert "the writer hangs: writing to 20" in events.until(lambda event: event["event"] == "hang")["error"]
         daemon.wait_uptime(1)  # it is not reported again
         faults.set("")
-        harness.wait_until(lambda: "the writer continues" in daemon.log_so_far(), "the daemon continues")
+        equal(events.until(lambda event: event["event"] == "hang")["error"], None)
         daemon.stop()
     lines = [line for line in daemon.err.decode().splitlines() if "the writer" in line]
     equal(len(lines), 2, lines)
     assert f"error: the writer hangs: writing to {out}/20" in lines[0] and "nothing is written" in lines[0], lines
     assert "watchdog" not in daemon.err.decode(), lines
-    assert "the writer hangs: writing to 20" in json.loads((tmp / "stuck").read_text())["error"]
 
 
 def refuse(directory, rules):

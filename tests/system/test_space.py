@@ -187,7 +187,7 @@ def test_a_file_system_without_free_inodes_is_full_for_new_segments(tmp):
             (disk / f"small{number}").touch()
             number += 1
         argv = ("--source", f"sim:rate={harness.rate(100_000)}", "-o", out, "-b", "filesize:50K", "--set", "pipeline.flush=50ms",
-                "--set", "events.disk_low=1m")
+                "--set", "space.disk_low=1m")
         with Daemon(*argv, "--set", "space.keep_free=1M", socket=tmp / "socket") as daemon:
             daemon.wait_ready()
             harness.wait_until(lambda: daemon.status()["sealed"]["segments"] >= 2, "segments are sealed")

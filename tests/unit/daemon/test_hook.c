@@ -104,7 +104,7 @@ static void add_file(struct fixture *f, unsigned number)
 		.path = path, .recording = REC, .segment = number, .hash = HASH};
 
 	snprintf(path, sizeof(path), "/out/%05u", number);
-	bc_hook_add_file(f->hook, &file);
+	bc_hook_add(f->hook, &file);
 }
 
 static void run_until_idle(struct fixture *f)
@@ -376,26 +376,6 @@ TEST_F(killing_what_was_left_behind_is_logged)
 	add_file(f, tries);
 	run_until_idle(f);
 	assert_int_equal(count_in_log(f, "killed them"), 1);
-}
-
-TEST_F(an_event_is_passed_as_argument_and_standard_input)
-{
-	char *text = malloc(200001);
-
-	assert_non_null(text);
-	memset(text, 'x', 200000); /* more than a pipe holds */
-	text[200000] = '\0';
-	open_hook(
-		f, script(f, "c", "echo \"$# $1 ${BUSCAP_HASH-none}\" >>$D/out; cat >>$D/out"), 0);
-	bc_hook_add_event(f->hook, "loss", "{}\n");
-	bc_hook_add_event(f->hook, "stuck", text);
-	run_until_idle(f);
-	char *out = read_text(f, "out");
-	assert_memory_equal(out, "1 loss none\n{}\n1 stuck none\nxxxx", 32);
-	assert_int_equal(strlen(out), 28 + 200000);
-	free(out);
-	free(text);
-	assert_int_equal(f->failures, 0);
 }
 
 TEST_F(the_queue_is_bounded_and_skipped_files_are_counted)
