@@ -22,8 +22,7 @@ LIBRARIES := \
 	libsystemd:libsystemd-dev \
 	$(D3):node-d3
 TEST_LIBRARIES := \
-	cmocka:libcmocka-dev \
-	libusbredirparser-0.5:libusbredirparser-dev
+	cmocka:libcmocka-dev
 TOOLS := \
 	pkg-config:pkg-config \
 	lz4:lz4 \
@@ -62,6 +61,7 @@ PACKAGE_TOOLS := \
 	dh:debhelper \
 	dpkg-buildpackage:dpkg-dev$(comma)build-essential
 FRESH_TOOLS := mmdebstrap:mmdebstrap unshare:util-linux git:git
+MACHINE_LIBRARIES := libusbredirparser-0.5:libusbredirparser-dev
 MACHINE_TOOLS := \
 	qemu-system-x86_64:qemu-system-x86$(comma)qemu-system-common$(comma)seabios$(comma)ipxe-qemu \
 	mmdebstrap:mmdebstrap \

@@ -10,7 +10,7 @@ TEST_SOURCES := $(wildcard tests/unit/*/test_*.c)
 CHECKED      := $(patsubst %.c,$(BUILD)/%,$(if $(filter thread,$(SAN)),$(shell grep -l '^TEST_THREADS;' $(TEST_SOURCES)),$(TEST_SOURCES)))
 BENCHES      := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/bench/bench_*.c))
 TEST_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(TEST_SOURCES) $(wildcard tests/support/*.c tests/board/*.c tests/bench/*.c))
-HELPERS      := $(addprefix $(BUILD)/tests/,faultfs.so faultalloc.so faultclock.so usbredir_board buscapd_usb \
+HELPERS      := $(addprefix $(BUILD)/tests/,faultfs.so faultalloc.so faultclock.so buscapd_usb \
 	$(if $(SAN),,buscap))
 ONLY         ?=
 
@@ -92,8 +92,9 @@ check: all tests ## run the tests; with SAN=thread those that start threads; LEV
 	@BUILD=$(BUILD) BUSCAP_LEVEL=$(LEVEL) PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=$(abspath $(BUILD))/pycache \
 		$(PYTHON) -m pytest -q $(PYTEST_FLAGS)
 
-test-machine: deb $(BUILD)/tests/usbredir_board ## the packages in a whole machine under QEMU, with a board; RUNS=N times
-	@tests/tools/deps.sh -- $(MACHINE_TOOLS) -- $(TEST_MODULES)
+test-machine: deb ## the packages in a whole machine under QEMU, with a board; RUNS=N times
+	@tests/tools/deps.sh $(MACHINE_LIBRARIES) -- $(MACHINE_TOOLS) -- $(TEST_MODULES)
+	@$(MAKE) --no-print-directory $(BUILD)/tests/usbredir_board
 	@BUILD=$(BUILD) $(PYTHON) tests/machine/run.py $(PACKAGE_DIR)
 
 RELEASES ?= bookworm trixie

@@ -1,5 +1,6 @@
 #include "tests/board/board_internal.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -86,6 +87,62 @@ struct board *board_new(const struct board_options *options)
 	board->frame_samples = BC_SIM_FRAME_SAMPLES;
 	power_on(board);
 	connect(board);
+	return board;
+}
+
+static bool set_option(struct board_options *options, const char *key, const char *value)
+{
+	unsigned long number = strtoul(value, NULL, 0);
+
+	if (strcmp(key, "serial") == 0)
+		options->serial = value;
+	else if (strcmp(key, "firmware") == 0)
+		options->firmware = value;
+	else if (strcmp(key, "form") == 0)
+		options->form = strcmp(value, "raw6") == 0 ? BOARD_RAW6 : BOARD_BCP1;
+	else if (strcmp(key, "vid") == 0)
+		options->vid = (uint16_t)number;
+	else if (strcmp(key, "pid") == 0)
+		options->pid = (uint16_t)number;
+	else if (strcmp(key, "ftdi") == 0)
+		options->is_ftdi = number != 0;
+	else if (strcmp(key, "packet") == 0)
+		options->packet_bytes = (uint16_t)number;
+	else if (strcmp(key, "seed") == 0)
+		options->seed = number;
+	else if (strcmp(key, "agents") == 0)
+		options->agents = (unsigned)number;
+	else if (strcmp(key, "rate") == 0)
+		options->rate = number;
+	else if (strcmp(key, "fifo") == 0)
+		options->fifo_samples = (uint32_t)number;
+	else
+		return false;
+	return true;
+}
+
+struct board *board_new_of(char *text)
+{
+	struct board_options options = {0};
+	char send[64] = "send all";
+	char answer[BOARD_ANSWER];
+	char *state = NULL;
+
+	for (char *pair = strtok_r(text, ",", &state); pair; pair = strtok_r(NULL, ",", &state)) {
+		char *value = strchr(pair, '=');
+		if (value == NULL)
+			return NULL;
+		*value++ = '\0';
+		if (strcmp(pair, "send") == 0)
+			snprintf(send, sizeof(send), "send %s", value);
+		else if (!set_option(&options, pair, value))
+			return NULL;
+	}
+	struct board *board = board_new(&options);
+	if (board != NULL && !board_command(board, send, answer, 0)) {
+		board_free(board);
+		return NULL;
+	}
 	return board;
 }
 

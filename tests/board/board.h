@@ -88,6 +88,11 @@ struct board;
  * memory or an option is out of range. */
 struct board *board_new(const struct board_options *options);
 
+/* The same from text, which is changed: KEY=VALUE,... with the keys vid, pid, serial, firmware,
+ * form (bcp1 or raw6), ftdi, packet, seed, agents, rate, fifo, and `send` as the command. Also
+ * returns NULL for other keys. */
+struct board *board_new_of(char *text);
+
 /* NULL may be passed. */
 void board_free(struct board *board);
 

@@ -5,9 +5,7 @@
  * `setup`, and later for each connection to its socket `control`, which is answered with a line.
  * Boards are numbered from 1 and start unplugged; the first one plugged in gets port 1-1.
  *
- *     new KEY=VALUE,...      a board: vid, pid, serial, firmware, form (bcp1 or raw6), ftdi,
- *                            packet, seed, agents, rate, fifo as in struct board_options; send, as
- *                            the command of that name
+ *     new KEY=VALUE,...      board_new_of()
  *     plug N | unplug N
  *     board N COMMAND        board_command()
  *     deny | allow           boards can't be opened (EACCES)
@@ -51,56 +49,11 @@ static void die(const char *what)
 	abort();
 }
 
-static bool set_option(struct board_options *options, const char *key, const char *value)
-{
-	unsigned long number = strtoul(value, NULL, 0);
-
-	if (strcmp(key, "serial") == 0)
-		options->serial = value;
-	else if (strcmp(key, "firmware") == 0)
-		options->firmware = value;
-	else if (strcmp(key, "form") == 0)
-		options->form = strcmp(value, "raw6") == 0 ? BOARD_RAW6 : BOARD_BCP1;
-	else if (strcmp(key, "vid") == 0)
-		options->vid = (uint16_t)number;
-	else if (strcmp(key, "pid") == 0)
-		options->pid = (uint16_t)number;
-	else if (strcmp(key, "ftdi") == 0)
-		options->is_ftdi = number != 0;
-	else if (strcmp(key, "packet") == 0)
-		options->packet_bytes = (uint16_t)number;
-	else if (strcmp(key, "seed") == 0)
-		options->seed = number;
-	else if (strcmp(key, "agents") == 0)
-		options->agents = (unsigned)number;
-	else if (strcmp(key, "rate") == 0)
-		options->rate = number;
-	else if (strcmp(key, "fifo") == 0)
-		options->fifo_samples = (uint32_t)number;
-	else
-		return false;
-	return true;
-}
-
 static bool add_board(char *text)
 {
-	struct board_options options = {0};
-	char send[64] = "send all";
-	char answer[BOARD_ANSWER];
-	char *state = NULL;
+	struct board *board = r.count < BOARDS ? board_new_of(text) : NULL;
 
-	for (char *pair = strtok_r(text, ",", &state); pair; pair = strtok_r(NULL, ",", &state)) {
-		char *value = strchr(pair, '=');
-		if (value == NULL)
-			return false;
-		*value++ = '\0';
-		if (strcmp(pair, "send") == 0)
-			snprintf(send, sizeof(send), "send %s", value);
-		else if (!set_option(&options, pair, value))
-			return false;
-	}
-	struct board *board = r.count < BOARDS ? board_new(&options) : NULL;
-	if (board == NULL || !board_command(board, send, answer, 0))
+	if (board == NULL)
 		return false;
 	board_unplug(board);
 	r.boards[r.count++].board = board;

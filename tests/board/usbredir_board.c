@@ -2,8 +2,6 @@
  * Unix socket and speaks usbredir with the QEMU that connects. The connection is the plug: the
  * board has power while it lasts. Commands come on standard input, one per line. */
 #include <errno.h>
-#include <getopt.h>
-#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -11,29 +9,25 @@
 #include <string.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "tests/board/usbredir_peer.h"
 
-#define LINE_BYTES   4096u
-#define FINISH_MS    5000u /* limit for an unplug; the other side may be held up */
-#define DEFAULT_RATE 1000000u
+#define LINE_BYTES 4096u
+#define FINISH_MS  5000u /* limit for an unplug; the other side may be held up */
 
 enum exit_code { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
 struct server {
 	const char *path;
 	struct board *board;
-	uint16_t packet_bytes;
 	int listener;
 	int signals;
-	struct peer_crossed crossed; /* of finished connections */
-	struct peer *peer;           /* NULL: not connected */
-	const char *keep;            /* path prefix for copies of the stream, or NULL */
-	FILE *kept;                  /* for this connection */
+	struct peer *peer; /* NULL: not connected */
+	const char *keep;  /* path prefix for copies of the stream, or NULL */
+	FILE *kept;        /* for this connection */
 	unsigned connections;
 	bool is_allowed; /* false: unplugged by command; connections wait */
 	bool is_over;
@@ -44,24 +38,11 @@ struct server {
 };
 
 static const char help[] =
-	"usage: usbredir_board [OPTION]... SOCKET\n"
+	"usage: usbredir_board BOARD SOCKET [FILE]\n"
 	"\n"
 	"Connects a simulated capture board to a virtual machine, as a USB device over usbredir.\n"
-	"\n"
-	"  -s, --serial=TEXT     serial number (none)\n"
-	"  -w, --firmware=TEXT   firmware version\n"
-	"  -i, --id=VID:PID      in hexadecimal (1209:0001; with --ftdi 0403:6014)\n"
-	"  -r, --rate=N|max      samples per second (1000000)\n"
-	"  -6, --raw6            send raw6 instead of bcp1\n"
-	"  -f, --ftdi            be an FTDI chip in synchronous FIFO mode\n"
-	"  -S, --seed=N          seed of the simulated bus (1)\n"
-	"  -a, --agents=N        processors on that bus, 1 to 4 (1)\n"
-	"  -F, --fifo=N          size of the FIFO in samples (524288)\n"
-	"  -p, --speed=SPEED     full, high or super (high)\n"
-	"  -k, --keep=FILE       copy the stream to FILE.1, that of the next connection to FILE.2, "
-	"...\n"
-	"  -u, --unplugged       start unplugged, until the command plug\n"
-	"  -h, --help            print this text\n"
+	"BOARD is serial=TEXT,firmware=TEXT,rate=N,seed=N,agents=N,fifo=N or a part of these. Its\n"
+	"stream is copied to FILE.1, that of the next connection to FILE.2, ...\n"
 	"\n"
 	"The board is plugged in while a virtual machine is connected:\n"
 	"\n"
@@ -74,7 +55,6 @@ static const char help[] =
 	"  unplug, plug          close the connection and refuse others; accept the next one\n"
 	"  state                 unplugged, waiting or connected\n"
 	"  sent                  what was sent, as a JSON object\n"
-	"  crossed               part of that: transfers cancelled on their way, so lost\n"
 	"  quit                  end, as at the end of standard input\n"
 	"  rate N, stall, ...    all commands of tests/board/board.h\n";
 
@@ -91,160 +71,7 @@ static void complain(const char *what, const char *err)
 	fprintf(stderr, "usbredir_board: %s: %s\n", what, err);
 }
 
-/* ---- options */
-
-static bool read_u64(const char *text, int base, uint64_t limit, uint64_t *value)
-{
-	char *end;
-
-	if (strspn(text, base == 16 ? "0123456789abcdefABCDEF" : "0123456789") == 0)
-		return false;
-	errno = 0;
-	*value = strtoull(text, &end, base);
-	return errno == 0 && *end == '\0' && *value <= limit;
-}
-
-static bool read_id(const char *text, struct board_options *options)
-{
-	char vid[5] = "";
-	const char *colon = strchr(text, ':');
-	uint64_t v;
-	uint64_t p;
-
-	if (colon == NULL || colon - text >= (ptrdiff_t)sizeof(vid))
-		return false;
-	memcpy(vid, text, (size_t)(colon - text));
-	if (!read_u64(vid, 16, UINT16_MAX, &v) || !read_u64(colon + 1, 16, UINT16_MAX, &p))
-		return false;
-	options->vid = (uint16_t)v;
-	options->pid = (uint16_t)p;
-	return v != 0 || p != 0;
-}
-
-static bool read_speed(const char *text, uint16_t *packet_bytes)
-{
-	static const struct {
-		const char *name;
-		uint16_t packet_bytes;
-	} speeds[] = {{"full", 64}, {"high", 512}, {"super", 1024}};
-
-	for (size_t i = 0; i < sizeof(speeds) / sizeof(speeds[0]); i++) {
-		if (strcmp(text, speeds[i].name) == 0) {
-			*packet_bytes = speeds[i].packet_bytes;
-			return true;
-		}
-	}
-	return false;
-}
-
-static bool set_option(int letter, struct board_options *options, struct server *server)
-{
-	uint64_t n = 0;
-
-	switch (letter) {
-	case 's':
-		options->serial = optarg;
-		return true;
-	case 'w':
-		options->firmware = optarg;
-		return true;
-	case 'i':
-		return read_id(optarg, options);
-	case 'r':
-		if (strcmp(optarg, "max") != 0 && (!read_u64(optarg, 10, UINT64_MAX, &n) || n == 0))
-			return false;
-		options->rate = n;
-		return true;
-	case '6':
-		options->form = BOARD_RAW6;
-		return true;
-	case 'f':
-		options->is_ftdi = true;
-		return true;
-	case 'S':
-		return read_u64(optarg, 10, UINT64_MAX, &options->seed);
-	case 'a':
-		if (!read_u64(optarg, 10, 4, &n) || n == 0)
-			return false;
-		options->agents = (unsigned)n;
-		return true;
-	case 'F':
-		if (!read_u64(optarg, 10, UINT32_MAX, &n) || n == 0)
-			return false;
-		options->fifo_samples = (uint32_t)n;
-		return true;
-	case 'p':
-		return read_speed(optarg, &options->packet_bytes);
-	case 'k':
-		server->keep = optarg;
-		return true;
-	case 'u':
-		server->is_allowed = false;
-		return true;
-	default:
-		return false;
-	}
-}
-
-/* Returns -1, or an exit code. */
-static int read_options(int argc, char **argv, struct board_options *options, struct server *server)
-{
-	static const struct option all[] = {
-		{"serial", required_argument, NULL, 's'},
-		{"firmware", required_argument, NULL, 'w'},
-		{"id", required_argument, NULL, 'i'},
-		{"rate", required_argument, NULL, 'r'},
-		{"raw6", no_argument, NULL, '6'},
-		{"ftdi", no_argument, NULL, 'f'},
-		{"seed", required_argument, NULL, 'S'},
-		{"agents", required_argument, NULL, 'a'},
-		{"fifo", required_argument, NULL, 'F'},
-		{"speed", required_argument, NULL, 'p'},
-		{"keep", required_argument, NULL, 'k'},
-		{"unplugged", no_argument, NULL, 'u'},
-		{"help", no_argument, NULL, 'h'},
-		{0},
-	};
-	int letter;
-
-	while ((letter = getopt_long(argc, argv, "s:w:i:r:6fS:a:F:p:k:uh", all, NULL)) != -1) {
-		if (letter == 'h') {
-			fputs(help, stdout);
-			return fflush(stdout) == 0 ? EXIT_OK : EXIT_FAILED;
-		}
-		if (letter == '?')
-			return EXIT_USAGE; /* getopt has printed the error */
-		if (!set_option(letter, options, server)) {
-			complain(optarg, "invalid value; see --help");
-			return EXIT_USAGE;
-		}
-	}
-	if (optind + 1 != argc) {
-		complain("expected one socket path", "see --help");
-		return EXIT_USAGE;
-	}
-	server->path = argv[optind];
-	return -1;
-}
-
 /* ---- the socket */
-
-/* Whether the socket is a leftover: nothing listens on it, because its server was killed. */
-static bool is_left_over(const struct sockaddr_un *address)
-{
-	struct stat st;
-	bool is_refused = false;
-
-	if (lstat(address->sun_path, &st) != 0 || !S_ISSOCK(st.st_mode))
-		return false;
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd >= 0) {
-		is_refused = connect(fd, (const struct sockaddr *)address, sizeof(*address)) != 0 &&
-			     errno == ECONNREFUSED;
-		close(fd);
-	}
-	return is_refused;
-}
 
 /* Returns the listening socket, or -1 after printing an error. */
 static int open_listener(const char *path)
@@ -261,16 +88,10 @@ static int open_listener(const char *path)
 		complain(path, strerror(errno));
 		return -1;
 	}
-	if (is_left_over(&address))
-		unlink(path);
-	if (bind(fd, (const struct sockaddr *)&address, sizeof(address)) != 0) {
+	unlink(path);
+	if (bind(fd, (const struct sockaddr *)&address, sizeof(address)) != 0 ||
+		listen(fd, 1) != 0) {
 		complain(path, strerror(errno));
-		close(fd);
-		return -1;
-	}
-	if (listen(fd, 1) != 0) {
-		complain(path, strerror(errno));
-		unlink(path);
 		close(fd);
 		return -1;
 	}
@@ -312,7 +133,7 @@ static void accept_connection(struct server *server)
 
 	if (fd < 0)
 		return; /* it has disconnected again; poll() reports the next one */
-	server->peer = peer_new(fd, server->board, server->packet_bytes);
+	server->peer = peer_new(fd, server->board);
 	if (server->peer == NULL) {
 		complain(server->path, strerror(ENOMEM));
 		close(fd);
@@ -328,21 +149,8 @@ static void accept_connection(struct server *server)
 		board_plug(server->board, now_ns());
 }
 
-static struct peer_crossed count_crossed(const struct server *server)
-{
-	struct peer_crossed sum = server->crossed;
-
-	if (server->peer != NULL) {
-		struct peer_crossed now = peer_crossed(server->peer);
-		sum.transfers += now.transfers;
-		sum.bytes += now.bytes;
-	}
-	return sum;
-}
-
 static void drop_connection(struct server *server)
 {
-	server->crossed = count_crossed(server);
 	peer_free(server->peer);
 	server->peer = NULL;
 	close_kept(server);
@@ -381,16 +189,6 @@ static void command_plug(struct server *server)
 	answer(server, "ok");
 }
 
-static void answer_crossed(struct server *server)
-{
-	char text[128];
-	struct peer_crossed crossed = count_crossed(server);
-
-	snprintf(text, sizeof(text), "{\"transfers\":%" PRIu64 ",\"bytes\":%" PRIu64 "}",
-		crossed.transfers, crossed.bytes);
-	answer(server, text);
-}
-
 static void run_command(struct server *server, const char *line)
 {
 	char text[BOARD_ANSWER];
@@ -401,8 +199,6 @@ static void run_command(struct server *server, const char *line)
 		command_unplug(server);
 	} else if (strcmp(line, "plug") == 0) {
 		command_plug(server);
-	} else if (strcmp(line, "crossed") == 0) {
-		answer_crossed(server);
 	} else if (strcmp(line, "state") == 0) {
 		const char *idle = server->is_allowed ? "waiting" : "unplugged";
 		answer(server, server->peer != NULL ? "connected" : idle);
@@ -510,25 +306,24 @@ static int open_signals(void)
 
 int main(int argc, char **argv)
 {
-	struct board_options options = {.packet_bytes = 512, .seed = 1, .rate = DEFAULT_RATE};
 	struct server server = {.is_allowed = true, .listener = -1};
 	bool is_well = false;
-	int code = read_options(argc, argv, &options, &server);
 
-	if (code >= 0)
-		return code;
-	server.packet_bytes = options.packet_bytes;
+	if (argc < 3 || argc > 4) {
+		fputs(help, stderr);
+		return EXIT_USAGE;
+	}
+	server.path = argv[2];
+	server.keep = argv[3];
 	server.signals = open_signals();
-	server.board = board_new(&options);
+	server.board = board_new_of(argv[1]);
 	if (server.signals < 0 || server.board == NULL) {
-		complain(server.path, strerror(errno));
+		complain(argv[1], "no such board");
 		goto out;
 	}
 	server.listener = open_listener(server.path);
 	if (server.listener < 0)
 		goto out;
-	if (!server.is_allowed)
-		board_unplug(server.board);
 	is_well = serve(&server);
 	drop_connection(&server);
 	is_well = is_well && !server.is_broken;

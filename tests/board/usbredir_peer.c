@@ -12,18 +12,18 @@
 #include <usbredirparser.h>
 
 #include "formats/base/bytes.h"
-#include "tests/board/usbredir_describe.h"
-#include "tests/board/usbredir_refuse.h"
 
 #define HELD_MAX 4096u /* held transfers, of both kinds */
-#define BULK_MAX                                                                                \
-	(16u << 20)         /* bytes per transfer; Linux's usbfs allows no more for all of them \
-			     */
-#define ANSWERED       512u /* number of answered transfers that are remembered */
-#define OUTPUT_MAX     (1u << 20) /* bytes waiting to be written at which everything else stops */
-#define OUTPUT_PACKETS 1024       /* packets likewise */
+#define BULK_MAX                                                                        \
+	(16u << 20) /* bytes per transfer; Linux's usbfs allows no more for all of them \
+		     */
 
 #define ENDPOINT_IN 0x80u
+
+/* Descriptors. */
+#define CONFIG_MAX 4096u
+#define INTERFACE  4u
+#define ENDPOINT   5u
 
 /* Standard requests. */
 #define GET_CONFIGURATION 8u
@@ -41,34 +41,17 @@ struct held {
 	};
 };
 
-struct answered {
-	uint64_t id;
-	size_t bytes;
-};
-
 struct peer {
 	int fd;
 	struct board *board;
 	struct usbredirparser *parser;
-	uint16_t packet_bytes;
 	uint64_t now_ns; /* time of this turn */
 	char err[128];
-
-	/* Received but not parsed yet. */
-	uint8_t in[65536];
-	size_t in_at;
-	size_t in_end;
-	bool has_received; /* in this turn */
 
 	struct held held[HELD_MAX]; /* in order of arrival */
 	size_t held_count;
 	bool is_waiting; /* the board returned BOARD_NAK */
 
-	struct answered answered[ANSWERED]; /* the latest ones, as a ring */
-	size_t answered_at;
-	struct peer_crossed crossed;
-
-	uint8_t alternates[DESCRIBE_INTERFACES];
 	uint8_t *data; /* of BULK_MAX bytes */
 	FILE *kept;    /* copy of the stream; NULL: none */
 };
@@ -77,13 +60,6 @@ static void end_with_error(struct peer *peer, const char *err)
 {
 	if (peer->err[0] == '\0')
 		snprintf(peer->err, sizeof(peer->err), "%s", err);
-}
-
-/* Whether too much output is waiting for the guest. Everything else stops meanwhile. */
-static bool is_clogged(const struct peer *peer)
-{
-	return usbredirparser_get_bufferered_output_size(peer->parser) >= OUTPUT_MAX ||
-	       usbredirparser_has_data_to_write(peer->parser) >= OUTPUT_PACKETS;
 }
 
 static uint8_t status_of(int rc)
@@ -102,33 +78,17 @@ static uint8_t status_of(int rc)
 
 /* ---- the socket */
 
-/* Receives once per turn, so that a guest that never stops sending can't take up all the time. */
 static int on_read(void *priv, uint8_t *data, int count)
 {
 	struct peer *peer = priv;
+	ssize_t n = recv(peer->fd, data, (size_t)count, 0);
 
-	if (is_clogged(peer))
+	if (n > 0)
+		return (int)n;
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return 0;
-	if (peer->in_at == peer->in_end) {
-		if (peer->has_received)
-			return 0;
-		peer->has_received = true;
-		ssize_t n = recv(peer->fd, peer->in, sizeof(peer->in), 0);
-		if (n < 0 && (errno == EAGAIN || errno == EINTR))
-			return 0;
-		if (n <= 0) {
-			end_with_error(peer, n == 0 ? "closed by the other side" : strerror(errno));
-			return -1;
-		}
-		peer->in_at = 0;
-		peer->in_end = (size_t)n;
-	}
-	size_t n = peer->in_end - peer->in_at;
-	if (n > (size_t)count)
-		n = (size_t)count;
-	memcpy(data, peer->in + peer->in_at, n);
-	peer->in_at += n;
-	return (int)n;
+	end_with_error(peer, n == 0 ? "closed by the other side" : strerror(errno));
+	return -1;
 }
 
 static int on_write(void *priv, uint8_t *data, int count)
@@ -153,24 +113,75 @@ static void on_log(void *priv, int level, const char *text)
 
 /* ---- what the device is */
 
+static void add_interface(struct usb_redir_interface_info_header *info, const uint8_t *d)
+{
+	uint32_t i = info->interface_count;
+
+	if (i == sizeof(info->interface))
+		return;
+	info->interface[i] = d[2];
+	info->interface_class[i] = d[5];
+	info->interface_subclass[i] = d[6];
+	info->interface_protocol[i] = d[7];
+	info->interface_count = i + 1;
+}
+
+/* The first 16 entries are the OUT endpoints. */
+static void set_endpoint(
+	struct usb_redir_ep_info_header *endpoints, const uint8_t *d, uint8_t interface)
+{
+	unsigned i = (d[2] & 0x80u) >> 3 | (d[2] & 15u);
+
+	endpoints->type[i] = d[3] & 3u;
+	endpoints->interval[i] = d[6];
+	endpoints->interface[i] = interface;
+	endpoints->max_packet_size[i] = bc_le16(d + 4) & 0x7FFu;
+}
+
+/* Every endpoint and interface is in the first configuration; alternate settings are left out. */
 static void send_info(struct peer *peer)
 {
-	struct usb_redir_interface_info_header info;
-	struct usb_redir_ep_info_header ep;
+	struct usb_redir_interface_info_header info = {0};
+	struct usb_redir_ep_info_header endpoints = {0};
+	uint8_t config[CONFIG_MAX];
+	size_t n = board_descriptor(peer->board, 2, 0, config, sizeof(config));
+	bool is_first = false;
+	uint8_t number = 0;
 
-	describe_interfaces(peer->board, peer->alternates, &info, &ep);
+	memset(endpoints.type, usb_redir_type_invalid, sizeof(endpoints.type));
+	endpoints.type[0] = endpoints.type[16] = usb_redir_type_control;
+	for (size_t at = 0; at + 2 <= n; at += config[at]) {
+		const uint8_t *d = config + at;
+		if (d[0] < 2 || d[0] > n - at)
+			break;
+		if (d[1] == INTERFACE && d[0] >= 9) {
+			number = d[2];
+			is_first = d[3] == 0;
+			if (is_first)
+				add_interface(&info, d);
+		} else if (d[1] == ENDPOINT && d[0] >= 7 && is_first) {
+			set_endpoint(&endpoints, d, number);
+		}
+	}
 	usbredirparser_send_interface_info(peer->parser, &info);
-	usbredirparser_send_ep_info(peer->parser, &ep);
+	usbredirparser_send_ep_info(peer->parser, &endpoints);
 }
 
 static void on_hello(void *priv, struct usb_redir_hello_header *hello)
 {
 	struct peer *peer = priv;
-	struct usb_redir_device_connect_header device;
+	struct usb_redir_device_connect_header device = {.speed = usb_redir_speed_high};
+	uint8_t d[18] = {0};
 
 	(void)hello;
 	send_info(peer);
-	describe_device(peer->board, peer->packet_bytes, &device);
+	board_descriptor(peer->board, 1, 0, d, sizeof(d));
+	device.device_class = d[4];
+	device.device_subclass = d[5];
+	device.device_protocol = d[6];
+	device.vendor_id = bc_le16(d + 8);
+	device.product_id = bc_le16(d + 10);
+	device.device_version_bcd = bc_le16(d + 12);
 	usbredirparser_send_device_connect(peer->parser, &device);
 }
 
@@ -192,8 +203,6 @@ static void answer_bulk(
 	usbredirparser_send_bulk_packet(peer->parser, held->id, &header, data, (int)bytes);
 	if (peer->kept != NULL && bytes > 0)
 		fwrite(data, 1, bytes, peer->kept);
-	peer->answered[peer->answered_at] = (struct answered){.id = held->id, .bytes = bytes};
-	peer->answered_at = (peer->answered_at + 1) % ANSWERED;
 }
 
 static void answer_control(
@@ -216,23 +225,6 @@ static void answer_without_data(struct peer *peer, const struct held *held, uint
 		answer_control(peer, held, status, NULL, 0);
 }
 
-/* A transfer was cancelled that is no longer held: its answer and the cancellation crossed, and
- * the guest drops the data. Finds the latest transfer with that id, because QEMU reuses them. */
-static void count_crossed(struct peer *peer, uint64_t id)
-{
-	for (size_t i = 1; i <= ANSWERED; i++) {
-		struct answered *answered =
-			&peer->answered[(peer->answered_at + ANSWERED - i) % ANSWERED];
-		if (answered->id != id)
-			continue;
-		if (answered->bytes > 0)
-			peer->crossed.transfers++;
-		peer->crossed.bytes += answered->bytes;
-		answered->bytes = 0;
-		return;
-	}
-}
-
 static void on_cancel(void *priv, uint64_t id)
 {
 	struct peer *peer = priv;
@@ -246,7 +238,6 @@ static void on_cancel(void *priv, uint64_t id)
 			(peer->held_count - i) * sizeof(peer->held[0]));
 		return;
 	}
-	count_crossed(peer, id);
 }
 
 static void cancel_all(struct peer *peer)
@@ -263,7 +254,7 @@ static void serve_bulk(struct peer *peer)
 	size_t i = 0;
 
 	peer->is_waiting = false;
-	for (; i < peer->held_count && !peer->is_waiting && !is_clogged(peer); i++) {
+	for (; i < peer->held_count && !peer->is_waiting; i++) {
 		struct held *held = &peer->held[i];
 		if (!held->is_bulk) {
 			peer->held[kept++] = *held;
@@ -344,8 +335,6 @@ static void on_set_configuration(
 
 	cancel_all(peer);
 	int rc = control_board(peer, 0, SET_CONFIGURATION, header->configuration, 0, 0, peer->data);
-	if (rc >= 0)
-		memset(peer->alternates, 0, sizeof(peer->alternates));
 	send_info(peer);
 	usbredirparser_send_configuration_status(peer->parser, id,
 		&(struct usb_redir_configuration_status_header){
@@ -369,8 +358,6 @@ static void on_set_alt(void *priv, uint64_t id, struct usb_redir_set_alt_setting
 	cancel_all(peer);
 	int rc = control_board(
 		peer, TO_INTERFACE, SET_INTERFACE, header->alt, header->interface, 0, peer->data);
-	if (rc >= 0 && header->interface < DESCRIBE_INTERFACES)
-		peer->alternates[header->interface] = header->alt;
 	send_info(peer);
 	usbredirparser_send_alt_setting_status(peer->parser, id,
 		&(struct usb_redir_alt_setting_status_header){.status = status_of(rc),
@@ -397,7 +384,6 @@ static void on_reset(void *priv)
 
 	cancel_all(peer);
 	(void)control_board(peer, 0, SET_CONFIGURATION, 0, 0, 0, peer->data);
-	memset(peer->alternates, 0, sizeof(peer->alternates));
 }
 
 /* ---- a connection */
@@ -416,12 +402,9 @@ static void set_callbacks(struct usbredirparser *parser)
 	parser->cancel_data_packet_func = on_cancel;
 	parser->control_packet_func = on_control;
 	parser->bulk_packet_func = on_bulk;
-	refuse_callbacks(parser);
-	/* Filters, bulk receiving and disconnect acknowledgements need capabilities that are not
-	 * offered, so the parser treats them as errors. */
 }
 
-struct peer *peer_new(int fd, struct board *board, uint16_t packet_bytes)
+struct peer *peer_new(int fd, struct board *board)
 {
 	uint32_t caps[USB_REDIR_CAPS_SIZE] = {0};
 	struct peer *peer = calloc(1, sizeof(*peer));
@@ -430,7 +413,6 @@ struct peer *peer_new(int fd, struct board *board, uint16_t packet_bytes)
 		return NULL;
 	peer->fd = -1;
 	peer->board = board;
-	peer->packet_bytes = packet_bytes;
 	peer->data = malloc(BULK_MAX);
 	peer->parser = usbredirparser_create();
 	if (peer->data == NULL || peer->parser == NULL) {
@@ -458,7 +440,6 @@ void peer_keep(struct peer *peer, FILE *kept)
 bool peer_turn(struct peer *peer, uint64_t now_ns)
 {
 	peer->now_ns = now_ns;
-	peer->has_received = false;
 	if (usbredirparser_do_read(peer->parser) < 0) {
 		end_with_error(peer, "invalid usbredir data");
 		return false;
@@ -480,7 +461,7 @@ static uint64_t now_ms(void)
 /* Reads and discards. Returns false when the other side has closed the connection. */
 static bool discard(struct peer *peer)
 {
-	ssize_t n = recv(peer->fd, peer->in, sizeof(peer->in), 0);
+	ssize_t n = recv(peer->fd, peer->data, BULK_MAX, 0);
 
 	return n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR));
 }
@@ -511,28 +492,15 @@ int peer_fd(const struct peer *peer)
 	return peer->fd;
 }
 
-struct usbredirparser *peer_parser(struct peer *peer)
-{
-	return peer->parser;
-}
-
 short peer_events(const struct peer *peer)
 {
-	short events = 0;
+	bool has_output = usbredirparser_has_data_to_write(peer->parser) > 0;
 
-	if (!is_clogged(peer))
-		events |= POLLIN;
-	if (usbredirparser_has_data_to_write(peer->parser) > 0)
-		events |= POLLOUT;
-	return events;
+	return (short)(POLLIN | (has_output ? POLLOUT : 0));
 }
 
 uint64_t peer_due_ns(const struct peer *peer, uint64_t now_ns)
 {
-	if (is_clogged(peer))
-		return UINT64_MAX;
-	if (peer->in_at < peer->in_end)
-		return now_ns;
 	if (peer->is_waiting)
 		return board_due_ns(peer->board, now_ns);
 	for (size_t i = 0; i < peer->held_count; i++) {
@@ -540,11 +508,6 @@ uint64_t peer_due_ns(const struct peer *peer, uint64_t now_ns)
 			return now_ns;
 	}
 	return UINT64_MAX;
-}
-
-struct peer_crossed peer_crossed(const struct peer *peer)
-{
-	return peer->crossed;
 }
 
 const char *peer_error(const struct peer *peer)

@@ -9,14 +9,8 @@
  *     peer_free()      closes the socket, which is an unplug for the guest
  *
  * Bulk transfers are held until the board has data for them or the guest cancels them; control
- * transfers that the board never answers likewise. Bulk receiving, bulk streams and filters are
- * not offered. Isochronous and interrupt transfers are refused, because the board has no such
- * endpoint.
- *
- * Nothing that the guest sends is trusted. Invalid packets, and packets that are not for a host,
- * end the connection. The library limits a packet from the guest to 128 MiB; an answer has at most
- * 16 MiB. The number of held transfers is limited, and so is the output: while the limit is
- * reached, nothing more is read. */
+ * transfers that the board never answers likewise. The guest is QEMU with Linux: what these never
+ * send is not answered, and nothing limits how much they let us hold. */
 #ifndef BC_TESTS_BOARD_USBREDIR_PEER_H
 #define BC_TESTS_BOARD_USBREDIR_PEER_H
 
@@ -27,12 +21,10 @@
 #include "tests/board/board.h"
 
 struct peer;
-struct usbredirparser;
 
 /* Takes over a connected, non-blocking stream socket. The board must outlive the peer.
- * `packet_bytes` is as in the board's options and implies the speed. Returns NULL if out of
- * memory; the caller then keeps the socket. */
-struct peer *peer_new(int fd, struct board *board, uint16_t packet_bytes);
+ * Returns NULL if out of memory; the caller then keeps the socket. */
+struct peer *peer_new(int fd, struct board *board);
 
 /* Also writes every stream byte that is sent to the guest from now on to this file, which the
  * caller keeps. Check ferror() for write errors. */
@@ -43,7 +35,7 @@ void peer_keep(struct peer *peer, FILE *kept);
 bool peer_turn(struct peer *peer, uint64_t now_ns);
 
 /* Delivers pending answers to the guest and waits until it has closed the connection, for at most
- * `limit_ms`. After that, only call peer_crossed() and peer_free(). */
+ * `limit_ms`. After that, only call peer_free(). */
 void peer_finish(struct peer *peer, unsigned limit_ms);
 
 /* The socket, and the events to poll() for. */
@@ -52,17 +44,6 @@ short peer_events(const struct peer *peer);
 
 /* Returns when a turn is due without an event of the socket; UINT64_MAX: never. */
 uint64_t peer_due_ns(const struct peer *peer, uint64_t now_ns);
-
-/* Bulk transfers that were answered with data while the guest cancelled them: the guest drops that
- * data, although the board counts it as sent. */
-struct peer_crossed {
-	uint64_t transfers;
-	uint64_t bytes;
-};
-struct peer_crossed peer_crossed(const struct peer *peer);
-
-/* The peer's parser, for its callbacks. */
-struct usbredirparser *peer_parser(struct peer *peer);
 
 /* Why the connection has ended; valid as long as the peer. */
 const char *peer_error(const struct peer *peer);

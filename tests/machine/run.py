@@ -101,9 +101,8 @@ def run_once(debs, image):
         boards = {}
         for serial in SERIALS:
             (directory / serial).mkdir()
-            boards[serial] = Board(directory / serial, "--serial", serial, "--firmware", "bench-1", "--agents", 2,
-                                   "--seed", len(boards) + 1, "--rate", steps.SLOW, "--fifo", 1 << 31, "--unplugged",
-                                   "--keep", directory / serial / "kept")
+            boards[serial] = Board(directory / serial, f"serial={serial},firmware=bench-1,agents=2,seed={len(boards) + 1},"
+                                   f"rate={steps.SLOW},fifo={1 << 31}")
         with boards[steps.FIRST], boards[steps.SECOND], Machine(
                 image, directory, {serial: board.path for serial, board in boards.items()},
                 [*debs.values(), *later.values(), HERE / "probe"]) as machine:

@@ -1,6 +1,6 @@
 """Compares what a board sent with what was recorded: every record, its tick, and every gap.
 
-    frames = read_streams([kept.1, kept.2])      the frames of each connection, from tests/usbredir_board --keep
+    frames = read_streams([kept.1, kept.2])      the frames of each connection, from tests/usbredir_board
     recording = read_recording(paths)            one recording, from its segments
     found = compare(recording, frames, 0)        its place in the stream; AssertionError if it differs
 

@@ -138,6 +138,9 @@ def plugging_the_board_starts_the_service(c):
     c.machine.wait_until("systemctl is-active -q buscapd.service", "the service starts", 60)
     equal(c.run("stat -L -c '%U:%G %a %F' /dev/buscap/A1"), "root:buscap 660 character special file")
     assert c.run("readlink -f /dev/buscap/A1").startswith("/dev/bus/usb/"), "the link's target"
+    assert " A1 " in c.run("buscapd --list-boards"), "the board is listed"
+    denied = c.machine.try_run("setpriv --reuid stranger --regid stranger --init-groups buscapd --list-boards")
+    assert denied.code == 5 and "board, but permission denied" in denied.out, denied
     status = c.is_recording()
     equal(status["source"]["board"]["serial"], "A1")
     c.recordings.append([status["recording"]["id"], None])

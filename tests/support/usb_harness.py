@@ -20,7 +20,6 @@ A Recorder is a buscapd that records from the boards. Its status is polled conti
 """
 
 import json
-import os
 import pathlib
 import signal
 import socket

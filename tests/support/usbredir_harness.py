@@ -14,15 +14,16 @@ PROGRAM = BUILD / "tests/usbredir_board"
 class Board:
     """A running usbredir_board. QEMU or a test connects to the socket at .path."""
 
-    def __init__(self, tmp, *options):
+    def __init__(self, tmp, board):
+        """An unplugged board, as board_new_of() makes it; it keeps its streams in tmp/kept.1, ..."""
         self.path = tmp / "board.sock"
-        self.argv = [str(need(PROGRAM)), *map(str, options), str(self.path)]
+        self.argv = [str(need(PROGRAM)), board, str(self.path), str(tmp / "kept")]
 
     def __enter__(self):
         self.process = harness.popen(
             self.argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self._answers = b""
-        equal(self.query("state") in ("waiting", "unplugged"), True, "the initial state")
+        self.command("unplug")
         return self
 
     def __exit__(self, *exception):
@@ -65,6 +66,3 @@ class Board:
         self.process.stdin.close()
         self.process.stdin = None  # otherwise communicate() fails
         return self.process.wait(TIMEOUT_S)
-
-    def memory_kib(self, what="VmHWM"):
-        return harness.memory_kib(self.process.pid, what)
