@@ -7,7 +7,7 @@
  *     usb_run_until()     runs the loop until a condition holds; fails after RUN_SECONDS
  *     usb_run_stop()      stops the source and waits for its end
  *     usb_run_close()     closes everything and checks for leaks: handles, descriptors, claims,
- *     URBs */
+ *     URBs; a test that does not call it does so at its end */
 #ifndef BC_TESTS_SUPPORT_USB_RUN_H
 #define BC_TESTS_SUPPORT_USB_RUN_H
 
@@ -60,6 +60,7 @@ struct usb_run {
 	int status;
 	char what[512];
 	bool is_closed;
+	bool is_open; /* usb_run_open() was called, and usb_run_close() not yet */
 };
 
 static inline void usb_run_frames(
@@ -155,6 +156,7 @@ static inline void usb_run_open(struct usb_run *run)
 
 	memset(run, 0, sizeof(*run));
 	run->board = board;
+	run->is_open = true;
 	usbfs_start();
 	run->options = bc_usb_options_default();
 	run->options.wait_ns = 0;
@@ -173,8 +175,6 @@ static inline void usb_run_tear_down(struct usb_run *run)
 }
 
 TEST_FIXTURE(usb_run, usb_run_open, usb_run_tear_down)
-
-#define TEST_RUN(name) TEST_WITH(usb_run, run, name)
 
 static inline void usb_run_board_of(struct usb_run *run, const struct board_options *options)
 {
@@ -281,9 +281,10 @@ static inline void usb_run_stop(struct usb_run *run)
 
 static inline void usb_run_close(struct usb_run *run)
 {
-	if (!run->is_closed)
+	if (!run->is_closed && run->source != NULL)
 		bc_source_close(run->source);
 	run->is_closed = true;
+	run->is_open = false;
 	uv_close((uv_handle_t *)&run->tick, NULL);
 	uint64_t end_ns = uv_hrtime() + RUN_SECONDS * UINT64_C(1000000000);
 	while (uv_run(&run->loop, UV_RUN_ONCE) != 0)
@@ -299,6 +300,16 @@ static inline void usb_run_close(struct usb_run *run)
 	assert_int_equal(leaks.unclaimed, 0);
 	assert_int_equal(leaks.monitors, 0);
 }
+
+#define TEST_RUN(name)                                   \
+	static void usb_run_##name(struct usb_run *run); \
+	TEST_WITH(usb_run, run, name)                    \
+	{                                                \
+		usb_run_##name(run);                     \
+		if (run->is_open)                        \
+			usb_run_close(run);              \
+	}                                                \
+	static void usb_run_##name(struct usb_run *run)
 
 /* Closes everything and starts afresh, for the next of many runs; keeps the board. */
 static inline void usb_run_again(struct usb_run *run)

@@ -5,22 +5,6 @@
 
 /* The stream */
 
-TEST_RIG(a_board_sends_nothing_until_it_is_started)
-{
-	open_board(rig, &(struct board_options){.rate = 1000});
-	assert_int_equal(transfer(rig), BOARD_NAK);
-	assert_true(board_due_ns(rig->board, rig->now_ns) == UINT64_MAX);
-	rig->now_ns += 100 * SECOND_NS;
-	assert_int_equal(transfer(rig), BOARD_NAK);
-	stop(rig);
-	assert_int_equal(transfer(rig), BOARD_NAK);
-	start(rig);
-	assert_true(board_due_ns(rig->board, rig->now_ns) > rig->now_ns);
-	run_for(rig, SECOND_NS);
-	assert_int_equal(board_sent(rig->board).captured, 1000);
-	check_ledger(rig);
-}
-
 TEST_RIG(frames_are_whole_for_every_transfer_size)
 {
 	static const uint16_t packets[] = {64, 512, 1024};
@@ -40,30 +24,6 @@ TEST_RIG(frames_are_whole_for_every_transfer_size)
 		assert_int_equal(rig->receiver.epochs, 0);
 		assert_true(rig->receiver.samples > 70000);
 	}
-}
-
-TEST_RIG(the_stream_is_the_same_for_every_transfer_size)
-{
-	static const size_t rooms[] = {512, 1536, 4608, 16384, 65536, 66048};
-	static const struct board_options options = {.seed = 3, .agents = 4};
-	size_t n = 1000000;
-	uint8_t *expected = calloc(1, n);
-	uint8_t *stream = calloc(1, n + sizeof(rig->data));
-
-	for (size_t i = 0; i < sizeof(rooms) / sizeof(rooms[0]); i++) {
-		open_board(rig, &options);
-		rig->room = rooms[i];
-		start(rig);
-		for (size_t at = 0; at < n; at += rig->bytes) {
-			transfers(rig, 1);
-			memcpy(stream + at, rig->data, rig->bytes);
-		}
-		if (i == 0)
-			memcpy(expected, stream, n);
-		assert_memory_equal(stream, expected, n);
-	}
-	free(expected);
-	free(stream);
 }
 
 TEST_RIG(the_samples_are_those_of_the_simulated_bus)
@@ -87,55 +47,6 @@ TEST_RIG(the_samples_are_those_of_the_simulated_bus)
 		at += n;
 	}
 	bc_sim_close(sim);
-}
-
-TEST_RIG(boards_with_the_same_bus_are_independent)
-{
-	static const struct board_options options = {.seed = 4};
-	static uint8_t first[sizeof(rig->data)];
-
-	open_board(rig, &options);
-	start(rig);
-	transfers(rig, 1);
-	size_t n = rig->bytes;
-	memcpy(first, rig->data, n);
-	struct board *other = rig->board;
-	rig->board = NULL;
-	open_board(rig, &(struct board_options){.seed = 5});
-	open_board(rig, &options);
-	start(rig);
-	transfers(rig, 1);
-	assert_int_equal(rig->bytes, n);
-	assert_memory_equal(rig->data, first, n);
-	board_free(other);
-	stop_and_check(rig);
-}
-
-TEST_RIG(ticks_increase_from_lap_to_lap)
-{
-	open_board(rig, &(struct board_options){.seed = 2});
-	command(rig, "send 1000000");
-	start(rig);
-	drain(rig);
-	assert_int_equal(rig->receiver.samples, 1000000);
-	assert_int_equal(rig->receiver.epochs, 0);
-	stop_and_check(rig);
-}
-
-/* Each lap lasts that much longer. */
-TEST_RIG(an_idle_bus_runs_ahead_of_the_clock)
-{
-	uint64_t ticks[2];
-
-	for (unsigned i = 0; i < 2; i++) {
-		open_board(rig, &(struct board_options){.seed = 3});
-		command_n(rig, "idle", i * 1000000000);
-		start(rig);
-		while (rig->receiver.samples < 3 * 131072 + 5000)
-			transfers(rig, 1);
-		ticks[i] = rig->receiver.tick;
-	}
-	assert_true(ticks[1] - ticks[0] == UINT64_C(3000000000));
 }
 
 TEST_RIG(a_stopped_board_ends_with_its_last_frame)
@@ -171,32 +82,6 @@ TEST_RIG(a_stopped_board_ends_with_its_last_frame)
 	}
 }
 
-TEST_RIG(the_same_calls_give_the_same_stream)
-{
-	static uint8_t streams[2][1 << 20];
-	size_t lengths[2] = {0};
-
-	for (int i = 0; i < 2; i++) {
-		open_board(rig, &(struct board_options){.seed = 5, .rate = 300000});
-		command(rig, "short on");
-		start(rig);
-		for (int step = 0; step < 60; step++) {
-			rig->now_ns += 3 * MS_NS;
-			if (step % 20 == 7)
-				command(rig, "corrupt");
-			if (step % 20 == 9)
-				command(rig, "garbage 100");
-			while (transfer(rig) == 0) {
-				memcpy(streams[i] + lengths[i], rig->data, rig->bytes);
-				lengths[i] += rig->bytes;
-			}
-		}
-		assert_true(lengths[i] > 300000);
-	}
-	assert_int_equal(lengths[0], lengths[1]);
-	assert_memory_equal(streams[0], streams[1], lengths[0]);
-}
-
 /* Time */
 
 TEST_RIG(a_paced_board_makes_samples_at_its_rate)
@@ -213,28 +98,6 @@ TEST_RIG(a_paced_board_makes_samples_at_its_rate)
 		stop_and_check(rig);
 		assert_int_equal(rig->receiver.samples, 3 * rates[i]);
 	}
-}
-
-TEST_RIG(a_frame_is_sent_when_it_is_full_or_a_tenth_of_a_second_old)
-{
-	open_board(rig, &(struct board_options){.rate = 1000});
-	start(rig);
-	uint64_t first_ns = rig->now_ns + MS_NS;
-	assert_int_equal(transfer(rig), BOARD_NAK);
-	assert_true(board_due_ns(rig->board, rig->now_ns) == first_ns + 100 * MS_NS);
-	rig->now_ns = first_ns + 100 * MS_NS;
-	transfers(rig, 1);
-	assert_int_equal(rig->receiver.frames, 1);
-	assert_int_equal(rig->receiver.samples, 101);
-
-	command(rig, "frame 10");
-	rig->now_ns += 10 * MS_NS - 1;
-	assert_int_equal(transfer(rig), BOARD_NAK);
-	assert_true(board_due_ns(rig->board, rig->now_ns) == rig->now_ns + 1);
-	rig->now_ns += 1;
-	transfers(rig, 1);
-	assert_int_equal(rig->receiver.frames, 2);
-	assert_int_equal(rig->receiver.samples, 111);
 }
 
 TEST_RIG(an_idle_board_sends_heartbeats)
@@ -263,57 +126,6 @@ TEST_RIG(an_idle_board_sends_heartbeats)
 	stop_and_check(rig);
 }
 
-TEST_RIG(a_heartbeat_is_not_ahead_of_pending_samples)
-{
-	open_board(rig, &(struct board_options){.rate = 50});
-	command(rig, "heartbeat 7");
-	start(rig);
-	run_for(rig, 5 * SECOND_NS);
-	assert_true(rig->receiver.empty_frames > 100);
-	assert_true(rig->receiver.frames > rig->receiver.empty_frames + 10);
-	assert_int_equal(rig->receiver.epochs, 0);
-	check_ledger(rig);
-}
-
-TEST_RIG(the_rate_can_be_changed)
-{
-	open_board(rig, &(struct board_options){.rate = 1000});
-	start(rig);
-	run_for(rig, SECOND_NS);
-	command(rig, "rate 50000");
-	run_for(rig, SECOND_NS);
-	assert_int_equal(board_sent(rig->board).captured, 51000);
-	command(rig, "rate max");
-	transfers(rig, 10);
-	assert_int_equal(rig->bytes, rig->room);
-	uint64_t captured = board_sent(rig->board).captured;
-	command(rig, "rate 10");
-	run_for(rig, SECOND_NS);
-	assert_in_range(board_sent(rig->board).captured, captured + 10, captured + 2048 + 10);
-	stop_and_check(rig);
-	assert_int_equal(rig->receiver.sequence_gaps, 0);
-}
-
-TEST_RIG(send_makes_exactly_that_many_samples)
-{
-	static const uint64_t rates[] = {0, 4567};
-
-	for (size_t i = 0; i < 2; i++) {
-		open_board(rig, &(struct board_options){.rate = rates[i]});
-		command(rig, "send 5000");
-		start(rig);
-		run_for(rig, 2 * SECOND_NS);
-		assert_int_equal(rig->receiver.samples, 5000);
-		command(rig, "send 1");
-		run_for(rig, SECOND_NS);
-		assert_int_equal(rig->receiver.samples, 5001);
-		command(rig, "send 0");
-		run_for(rig, SECOND_NS);
-		stop_and_check(rig);
-		assert_int_equal(rig->receiver.samples, 5001);
-	}
-}
-
 TEST_RIG(a_frozen_board_sends_nothing_until_it_is_thawed)
 {
 	open_board(rig, &(struct board_options){.rate = 1000});
@@ -331,22 +143,6 @@ TEST_RIG(a_frozen_board_sends_nothing_until_it_is_thawed)
 	stop_and_check(rig);
 	assert_int_equal(rig->receiver.samples, 7000);
 	assert_int_equal(rig->receiver.sequence_gaps, 0);
-}
-
-TEST_RIG(frames_have_at_most_the_configured_samples)
-{
-	static const uint32_t sizes[] = {1, 2, 77, 2047, 2048};
-
-	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
-		open_board(rig, &(struct board_options){0});
-		command_n(rig, "frame", sizes[i]);
-		command(rig, "send 20000");
-		start(rig);
-		drain(rig);
-		assert_int_equal(rig->receiver.samples, 20000);
-		assert_true(rig->receiver.frames >= 20000 / sizes[i]);
-		stop_and_check(rig);
-	}
 }
 
 /* Power */
@@ -386,19 +182,6 @@ TEST_RIG(an_unplug_resets_the_board)
 	receive_end(&rig->receiver);
 	check_ledger(rig);
 	assert_int_equal(rig->receiver.samples, 200000);
-}
-
-TEST_RIG(the_tick_falls_after_a_loss_of_power)
-{
-	open_board(rig, &(struct board_options){0});
-	for (int i = 0; i < 4; i++) {
-		start(rig);
-		transfers(rig, 5);
-		assert_int_equal(rig->receiver.epochs, i);
-		unplug(rig);
-		board_plug(rig->board, rig->now_ns);
-		check_ledger(rig);
-	}
 }
 
 TEST_RIG(a_self_powered_board_keeps_running_over_an_unplug)
@@ -454,43 +237,6 @@ TEST_RIG(raw6_contains_only_samples)
 	}
 }
 
-/* For raw6: reads everything and returns the bytes. */
-static uint64_t drain_raw(struct rig *rig)
-{
-	uint64_t bytes = 0;
-	int rc;
-
-	while ((rc = board_bulk_in(rig->board, rig->data, rig->room, &rig->bytes, rig->now_ns)) ==
-		0)
-		bytes += rig->bytes;
-	assert_int_equal(rc, BOARD_NAK);
-	return bytes;
-}
-
-TEST_RIG(raw6_stops_without_a_last_frame)
-{
-	open_board(rig, &(struct board_options){
-				.rate = 1234, .form = BOARD_RAW6, .packet_bytes = 64, .agents = 3});
-	rig->room = 64;
-	start(rig);
-	rig->now_ns += SECOND_NS;
-	uint64_t bytes = drain_raw(rig);
-	stop(rig);
-	bytes += drain_raw(rig);
-	assert_int_equal(bytes, 1234 * BC_SAMPLE_BYTES);
-	assert_true(board_due_ns(rig->board, rig->now_ns) == UINT64_MAX);
-	assert_int_equal(board_sent(rig->board).samples, 1234);
-	assert_int_equal(board_sent(rig->board).bytes, bytes);
-	assert_int_equal(board_sent(rig->board).frames, 0);
-	start(rig);
-	rig->now_ns += SECOND_NS;
-	drain_raw(rig);
-	stop(rig);
-	drain_raw(rig);
-	assert_int_equal(board_sent(rig->board).samples, 2468);
-	assert_int_equal(board_sent(rig->board).dropped_samples, 0);
-}
-
 TEST_RIG(raw6_counts_whole_samples_of_each_run)
 {
 	open_board(rig, &(struct board_options){.form = BOARD_RAW6});
@@ -513,27 +259,5 @@ TEST_RIG(raw6_counts_whole_samples_of_each_run)
 		assert_int_equal(after.dropped_samples - before.dropped_samples,
 			captured - (rig->bytes - back) / BC_SAMPLE_BYTES);
 		board_plug(rig->board, rig->now_ns);
-	}
-}
-
-TEST_RIG(raw6_does_not_report_losses)
-{
-	static const char *const refused[] = {"corrupt", "garbage 5", "lose-frames 1", "trigger"};
-
-	open_board(rig,
-		&(struct board_options){.form = BOARD_RAW6, .rate = 1000, .fifo_samples = 100});
-	start(rig);
-	rig->now_ns += SECOND_NS;
-	command(rig, "lose 50");
-	assert_int_equal(drain_raw(rig), 600);
-	rig->now_ns += 5 * MS_NS;
-	stop(rig);
-	assert_int_equal(drain_raw(rig), 30);
-	assert_int_equal(board_sent(rig->board).captured, 105);
-	assert_int_equal(board_sent(rig->board).captured_lost, 950);
-	assert_int_equal(board_sent(rig->board).lost, 0);
-	for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
-		assert_false(board_command(rig->board, refused[i], rig->answer, rig->now_ns));
-		assert_string_equal(rig->answer, "error: raw6 has no frames");
 	}
 }

@@ -80,8 +80,6 @@ TEST_RUN(every_call_that_fails_once_is_survived)
 			}
 		}
 	}
-	usb_run_start(run);
-	usb_run_close(run);
 }
 
 /* All calls fail from one on: the source logs it or copes, and streams when they succeed again. */
@@ -104,8 +102,6 @@ TEST_RUN(every_call_that_keeps_failing_is_reported)
 			}
 		}
 	}
-	usb_run_start(run);
-	usb_run_close(run);
 }
 
 /* The source can also be stopped and closed while calls fail. */
@@ -124,6 +120,4 @@ TEST_RUN(a_source_whose_calls_fail_can_still_be_stopped)
 			usb_run_again(run);
 		}
 	}
-	usb_run_start(run);
-	usb_run_close(run);
 }

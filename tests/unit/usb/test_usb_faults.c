@@ -133,8 +133,6 @@ TEST_RUN(a_halt_that_is_not_cleared_resets_the_board)
 		run_finish(run);
 		usb_run_open(run);
 	}
-	usb_run_start(run);
-	usb_run_close(run);
 }
 
 TEST_RUN(a_stop_while_a_halt_is_cleared_still_drains_the_board)
@@ -170,7 +168,6 @@ TEST_RUN(a_stall_during_the_drain_ends_with_a_break)
 	assert_int_equal(board_of(run)->stalls, 1);
 	assert_int_equal(run->breaks_count, 1);
 	assert_int_equal(run->samples, usbfs_sent(run->port).samples);
-	usb_run_close(run);
 }
 
 /* Overflow, protocol errors */
@@ -252,8 +249,6 @@ TEST_RUN(a_loss_of_power_is_an_unplug_once_the_hub_has_noticed)
 		run_finish(run);
 		usb_run_open(run);
 	}
-	usb_run_start(run);
-	usb_run_close(run);
 }
 
 /* Timeouts and cancelled transfers */
@@ -293,8 +288,6 @@ TEST_RUN(transfers_that_always_time_out_lose_nothing)
 		run_finish(run);
 		usb_run_open(run);
 	}
-	usb_run_start(run);
-	usb_run_close(run);
 }
 
 TEST_RUN(cancelled_transfers_deliver_their_data)
@@ -324,8 +317,6 @@ TEST_RUN(cancelled_transfers_deliver_their_data)
 		run_finish(run);
 		usb_run_open(run);
 	}
-	usb_run_start(run);
-	usb_run_close(run);
 }
 
 /* Silence */
@@ -407,8 +398,6 @@ TEST_RUN(with_little_memory_it_uses_fewer_transfers_until_there_is_more)
 		run_finish(run);
 		usb_run_open(run);
 	}
-	usb_run_start(run);
-	usb_run_close(run);
 }
 
 TEST_RUN(transfers_get_shorter_if_not_even_one_fits)
@@ -427,8 +416,6 @@ TEST_RUN(transfers_get_shorter_if_not_even_one_fits)
 		run_finish(run);
 		usb_run_open(run);
 	}
-	usb_run_start(run);
-	usb_run_close(run);
 }
 
 /* Whatever memory the transfers leave for requests, the board is started and stopped. */
@@ -444,8 +431,6 @@ TEST_RUN(transfers_leave_memory_for_the_requests)
 		assert_int_equal(run->breaks_count, 0);
 		usb_run_open(run);
 	}
-	usb_run_start(run);
-	usb_run_close(run);
 }
 
 TEST_RUN(without_any_memory_it_logs_an_error_and_retries)
@@ -489,8 +474,6 @@ TEST_RUN(occasional_submit_failures_lose_nothing)
 			usb_run_open(run);
 		}
 	}
-	usb_run_start(run);
-	usb_run_close(run);
 }
 
 TEST_RUN(persistent_submit_failures_reset_the_board)
@@ -508,8 +491,6 @@ TEST_RUN(persistent_submit_failures_reset_the_board)
 		end_of_frames_cut(run);
 		usb_run_open(run);
 	}
-	usb_run_start(run);
-	usb_run_close(run);
 }
 
 /* Requests */
@@ -529,7 +510,6 @@ TEST_RUN(a_board_that_stalls_every_request_streams)
 	usb_run_stop(run);
 	assert_int_equal(run->status, 0);
 	assert_int_equal(run->samples, usbfs_sent(run->port).samples);
-	usb_run_close(run);
 }
 
 TEST_RUN(a_board_that_never_answers_streams)
@@ -545,7 +525,6 @@ TEST_RUN(a_board_that_never_answers_streams)
 	usb_run_stop(run);
 	assert_int_equal(run->status, 0);
 	assert_int_equal(run->samples, usbfs_sent(run->port).samples);
-	usb_run_close(run);
 }
 
 TEST_RUN(a_board_that_hangs_at_the_stop_is_given_up_after_a_second)
@@ -571,8 +550,6 @@ TEST_RUN(a_request_that_fails_at_the_stop_is_not_taken_for_an_unknown_one)
 		assert_int_equal(usb_run_logged(run, "no answer to GET_COUNTERS"), submitted == 1);
 		usb_run_again(run);
 	}
-	usb_run_start(run);
-	usb_run_close(run);
 }
 
 TEST_RUN(invalid_answers_are_ignored)
@@ -590,8 +567,6 @@ TEST_RUN(invalid_answers_are_ignored)
 		run_finish(run);
 		usb_run_open(run);
 	}
-	usb_run_start(run);
-	usb_run_close(run);
 }
 
 TEST_RUN(texts_of_a_board_are_printable)

@@ -253,8 +253,6 @@ TEST_RUN(the_source_streams_from_a_board_or_logs_the_reason)
 		}
 		usb_run_again(run);
 	}
-	usb_run_start(run);
-	usb_run_close(run);
 }
 
 /* The board changes between the list and the open. */
@@ -269,8 +267,6 @@ TEST_RUN(a_board_may_change_its_descriptors_at_any_time)
 		assert_int_equal(run->status, 0);
 		usb_run_again(run);
 	}
-	usb_run_start(run);
-	usb_run_close(run);
 }
 
 TEST(texts_are_made_printable)

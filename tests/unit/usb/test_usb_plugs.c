@@ -50,8 +50,6 @@ TEST_RUN(an_unplug_in_mid_stream_is_a_break_and_the_stream_continues)
 		run_finish(run);
 		usb_run_open(run);
 	}
-	usb_run_start(run);
-	usb_run_close(run);
 }
 
 /* A board that ignores requests sends while the answer to START is still awaited. */
@@ -87,7 +85,6 @@ TEST_RUN(an_unplug_before_start_is_answered_is_a_break)
 	assert_int_equal(run->breaks[0].cause, BC_GAP_UNPLUGGED);
 	assert_true(run->breaks[0].is_restart);
 	usb_run_stop(run);
-	usb_run_close(run);
 }
 
 /* The break is reported at the end if no data follows it. */
@@ -127,7 +124,6 @@ TEST_RUN(a_board_that_keeps_its_power_reports_what_it_lost_meanwhile)
 	assert_int_equal(run->breaks[0].cause, BC_GAP_UNPLUGGED);
 	assert_int_equal(run->breaks[1].cause, BC_GAP_BOARD);
 	assert_true(run->breaks[1].lost <= sent.lost);
-	usb_run_close(run);
 }
 
 /* Several boards */
@@ -352,8 +348,6 @@ TEST_RUN(a_board_that_was_present_at_the_same_time_does_not_continue_the_recordi
 		finish_with(run, &twin);
 		usb_run_open(run);
 	}
-	usb_run_start(run);
-	usb_run_close(run);
 }
 
 TEST_RUN(nor_does_one_that_came_while_it_was_recorded)
@@ -573,7 +567,6 @@ TEST_RUN(looking_for_a_board_leaves_nothing_open)
 	usb_run_until(run, usbfs_calls_of(USBFS_SYSFS) >= 100);
 	usb_run_stop(run);
 	assert_int_equal(first_free_fd(), free_fd);
-	usb_run_close(run);
 }
 
 TEST_RUN(an_event_after_all_changes_nothing)
@@ -625,8 +618,6 @@ TEST_RUN(if_a_board_cannot_be_opened_the_next_is_tried)
 		board_free(b2.board);
 		usb_run_open(run);
 	}
-	usb_run_start(run);
-	usb_run_close(run);
 }
 
 TEST_RUN(if_no_board_can_be_opened_all_are_retried)
@@ -828,8 +819,6 @@ TEST_RUN(slow_calls_do_not_block_the_loop)
 		usb_run_stop(run);
 		usb_run_again(run);
 	}
-	usb_run_start(run);
-	usb_run_close(run);
 }
 
 /* Many plugs */

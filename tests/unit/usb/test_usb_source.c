@@ -33,7 +33,6 @@ TEST_RUN(every_sample_of_a_streaming_board_arrives)
 	assert_int_equal(run->source->board->plugs, 1);
 	assert_int_equal(run->source->board->unplugs, 0);
 	assert_false(run->source->board->is_present);
-	usb_run_close(run);
 }
 
 TEST_RUN(a_board_that_sends_no_last_frame_leaves_a_gap_at_the_end)
@@ -46,7 +45,6 @@ TEST_RUN(a_board_that_sends_no_last_frame_leaves_a_gap_at_the_end)
 	assert_int_equal(run->breaks_count, 1);
 	assert_int_equal(run->breaks[0].cause, BC_GAP_TRANSFER);
 	assert_true(usb_run_logged(run, "no last frame"));
-	usb_run_close(run);
 }
 
 TEST_RUN(a_board_unplugged_while_stopping_leaves_a_gap_at_the_end)
@@ -70,7 +68,6 @@ TEST_RUN(a_board_unplugged_while_stopping_leaves_a_gap_at_the_end)
 	assert_int_equal(run->breaks[0].cause, BC_GAP_UNPLUGGED);
 	assert_int_equal(run->source->board->unplugs, 1);
 	assert_true(usb_run_logged(run, "unplugged while stopping"));
-	usb_run_close(run);
 }
 
 /* Returns the duration. */
@@ -99,7 +96,6 @@ TEST_RUN(a_board_that_stops_slowly_is_read_to_its_last_frame)
 	assert_int_equal(run->last_frames, 1);
 	assert_int_equal(run->breaks_count, 0);
 	assert_int_equal(run->samples, usbfs_sent(run->port).samples);
-	usb_run_close(run);
 }
 
 static void freeze_again(struct usb_run *run)
@@ -145,7 +141,6 @@ TEST_RUN(a_board_is_read_to_its_last_frame_as_long_as_it_sends_data)
 	assert_int_equal(run->last_frames, 1);
 	assert_int_equal(run->breaks_count, 0);
 	assert_int_equal(run->samples, usbfs_sent(run->port).samples);
-	usb_run_close(run);
 }
 
 TEST_RUN(the_boards_answers_are_in_the_status)
@@ -171,7 +166,6 @@ TEST_RUN(the_boards_answers_are_in_the_status)
 	assert_int_equal(b->transfer_bytes, 65536);
 	assert_string_equal(run->source->name, "board 1209:0001 A1 at 1-1");
 	usb_run_stop(run);
-	usb_run_close(run);
 }
 
 TEST_RUN(the_source_waits_for_a_board_that_is_plugged_in_later)
@@ -183,7 +177,6 @@ TEST_RUN(the_source_waits_for_a_board_that_is_plugged_in_later)
 	usb_run_receive(run, 10000);
 	usb_run_stop(run);
 	check_whole(run);
-	usb_run_close(run);
 }
 
 /* Sizes */
@@ -223,8 +216,6 @@ TEST_RUN(frames_cross_transfers_of_any_size)
 		for (unsigned k = i % test_stride(3); k < sizeof(packets) / sizeof(packets[0]);
 			k += test_stride(3))
 			try_size(run, packets[k], sizes[i], 1 + i * k, false);
-	usb_run_start(run);
-	usb_run_close(run);
 }
 
 TEST_RUN(short_packets_and_empty_ones_lose_nothing)
@@ -235,8 +226,6 @@ TEST_RUN(short_packets_and_empty_ones_lose_nothing)
 		try_size(run, packets[k], 65536, 16, true);
 		try_size(run, packets[k], 5000, 3, true);
 	}
-	usb_run_start(run);
-	usb_run_close(run);
 }
 
 TEST_RUN(transfers_that_libusb_splits_lose_nothing)
@@ -246,8 +235,6 @@ TEST_RUN(transfers_that_libusb_splits_lose_nothing)
 		usbfs_set_threaded(i >= 2);
 		try_size(run, 512, 200000, 4, i % 2 != 0);
 	}
-	usb_run_start(run);
-	usb_run_close(run);
 }
 
 TEST_RUN(transfers_completed_by_another_thread_lose_nothing)
@@ -256,8 +243,6 @@ TEST_RUN(transfers_completed_by_another_thread_lose_nothing)
 		usbfs_set_threaded(true);
 		try_size(run, 512, i < 2 ? 4096 : 65536, 4, i % 2 != 0);
 	}
-	usb_run_start(run);
-	usb_run_close(run);
 }
 
 TEST_RUN(a_board_at_full_speed_is_accounted_for)
@@ -271,7 +256,6 @@ TEST_RUN(a_board_at_full_speed_is_accounted_for)
 	usb_run_stop(run);
 	check_whole(run);
 	assert_int_equal(run->samples, 1000000);
-	usb_run_close(run);
 }
 
 /* Ends */
@@ -291,7 +275,6 @@ TEST_RUN(a_stop_drains_the_board)
 	assert_int_equal(run->samples, usbfs_sent(run->port).captured);
 	assert_int_equal(run->source->board->counters.samples, run->samples);
 	assert_int_equal(run->last_frames, 1);
-	usb_run_close(run);
 }
 
 TEST_RUN(an_unrequested_last_frame_ends_the_stream_a_second_later)
@@ -306,7 +289,6 @@ TEST_RUN(an_unrequested_last_frame_ends_the_stream_a_second_later)
 	assert_true(uv_hrtime() - since_ns >= UINT64_C(1000000000));
 	assert_true(usb_run_logged(run, "sent its last frame"));
 	check_whole(run);
-	usb_run_close(run);
 }
 
 TEST_RUN(after_a_last_frame_a_stop_without_an_answer_leaves_no_gap)
@@ -318,7 +300,6 @@ TEST_RUN(after_a_last_frame_a_stop_without_an_answer_leaves_no_gap)
 	usb_run_until(run, run->ends == 1);
 	check_whole(run);
 	assert_false(usb_run_logged(run, "may be lost"));
-	usb_run_close(run);
 }
 
 TEST_RUN(data_after_a_last_frame_continues_the_stream)
@@ -336,7 +317,6 @@ TEST_RUN(data_after_a_last_frame_continues_the_stream)
 	}
 	usb_run_stop(run);
 	check_whole(run);
-	usb_run_close(run);
 }
 
 TEST_RUN(a_board_that_does_not_stop_sending_is_cut_off)
@@ -351,7 +331,6 @@ TEST_RUN(a_board_that_does_not_stop_sending_is_cut_off)
 	usb_run_stop(run);
 	assert_int_equal(run->status, 0);
 	assert_int_equal(usbfs_sent(run->port).stops, 1);
-	usb_run_close(run);
 }
 
 TEST_RUN(a_stop_works_in_any_state)
@@ -392,7 +371,6 @@ TEST_RUN(a_stop_works_in_any_state)
 	usb_run_until(run, run->source->board->state == BC_BOARD_BACK_OFF);
 	usb_run_stop(run);
 	assert_int_equal(run->status, 0);
-	usb_run_close(run);
 }
 
 TEST_RUN(a_second_stop_changes_nothing)
@@ -405,7 +383,6 @@ TEST_RUN(a_second_stop_changes_nothing)
 	bc_source_stop(run->source);
 	usb_run_wait(run, 20);
 	check_whole(run);
-	usb_run_close(run);
 }
 
 TEST_RUN(a_source_that_was_never_started_closes)
@@ -451,8 +428,6 @@ TEST_RUN(the_sink_may_stop_the_source)
 		usb_run_again(run);
 	}
 	run->on_log = stop_at_1000;
-	usb_run_start(run);
-	usb_run_close(run);
 }
 
 TEST_RUN(the_sink_may_close_the_source)
@@ -476,7 +451,6 @@ TEST_RUN(the_sink_may_close_the_source)
 	run->on_log = close_now;
 	usb_run_start(run);
 	usb_run_until(run, run->is_closed);
-	usb_run_close(run);
 }
 
 /* Losses reported by the board */
@@ -496,7 +470,6 @@ TEST_RUN(losses_counted_by_the_board_are_reported_at_the_end)
 	assert_int_equal(run->breaks[0].lost, 1000);
 	assert_false(run->breaks[0].is_restart);
 	assert_int_equal(run->source->board->counters.lost, 1000);
-	usb_run_close(run);
 }
 
 TEST_RUN(losses_from_before_the_start_are_not_counted_again)
@@ -516,7 +489,6 @@ TEST_RUN(losses_from_before_the_start_are_not_counted_again)
 	usb_run_stop(run);
 	assert_int_equal(run->breaks_count, 0);
 	assert_int_equal(run->samples, usbfs_sent(run->port).samples - before);
-	usb_run_close(run);
 }
 
 /* Waiting */
@@ -556,7 +528,6 @@ TEST_RUN(the_wait_for_a_board_ends_as_configured)
 	assert_int_equal(run->ends, 0);
 	usb_run_stop(run);
 	assert_int_equal(run->status, 0);
-	usb_run_close(run);
 }
 
 /* raw6 and FTDI */
@@ -579,7 +550,6 @@ TEST_RUN(raw6_arrives_whole_with_increasing_times)
 	assert_int_equal(run->status, 0);
 	assert_int_equal(run->bytes, usbfs_sent(run->port).bytes);
 	assert_int_equal(run->bytes / 6, usbfs_sent(run->port).samples);
-	usb_run_close(run);
 }
 
 TEST_RUN(an_unreported_clock_is_the_configured_one_or_the_hosts)
@@ -602,8 +572,6 @@ TEST_RUN(an_unreported_clock_is_the_configured_one_or_the_hosts)
 		assert_int_equal(run->source->clock_hz, i == 0 ? BC_USB_HOST_CLOCK_HZ : clocks[i]);
 		usb_run_again(run);
 	}
-	usb_run_start(run);
-	usb_run_close(run);
 }
 
 static void use_ftdi(struct usb_run *run, uint16_t packet_bytes, uint64_t rate)
@@ -665,14 +633,10 @@ TEST_RUN(what_an_ftdi_chip_holds_from_an_earlier_run_is_not_recorded)
 		assert_int_equal(run->damaged, 0);
 		usb_run_again(run);
 	}
-	usb_run_start(run);
-	usb_run_close(run);
 }
 
 TEST_RUN(an_ftdi_chips_status_bytes_are_removed)
 {
 	try_ftdi(run, 512, 0x40);
 	try_ftdi(run, 64, 0x40);
-	usb_run_start(run);
-	usb_run_close(run);
 }

@@ -44,43 +44,6 @@ TEST_DESK(a_board_is_listed_with_its_kernel_attributes)
 	desk_finish(desk);
 }
 
-TEST_DESK(other_files_are_not_affected)
-{
-	desk_init(desk);
-	int fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
-	assert_true(fd >= 0);
-	assert_int_equal(close(fd), 0);
-	FILE *file = fopen("/proc/self/status", "r");
-	assert_non_null(file);
-	fclose(file);
-	assert_int_equal(close(-1), -1);
-	desk_finish(desk);
-}
-
-TEST_DESK(requests_are_answered_by_the_board)
-{
-	uint8_t info[64] = {0};
-	unsigned char serial[32];
-
-	desk_open(desk);
-	assert_int_equal(desk_request(desk->handle, 0xC1, GET_INFO, info, 64), 64);
-	assert_int_equal(info[0], 1);
-	assert_memory_equal(info + 32, "B-0001", 7);
-	struct libusb_device_descriptor d;
-	libusb_get_device_descriptor(libusb_get_device(desk->handle), &d);
-	assert_int_equal(libusb_get_string_descriptor_ascii(
-				 desk->handle, d.iSerialNumber, serial, sizeof(serial)),
-		6);
-	assert_string_equal(serial, "B-0001");
-	assert_int_equal(desk_request(desk->handle, 0xC1, 99, info, 64), LIBUSB_ERROR_PIPE);
-	desk_command(desk, "requests hang");
-	assert_int_equal(
-		desk_request(desk->handle, 0xC1, GET_INFO, info, 64), LIBUSB_ERROR_TIMEOUT);
-	desk_command(desk, "requests answer");
-	assert_int_equal(desk_request(desk->handle, 0xC1, GET_INFO, info, 64), 64);
-	desk_close(desk);
-}
-
 /* The stream */
 
 static void assert_whole(struct desk *desk, uint64_t samples)
@@ -133,172 +96,6 @@ TEST_DESK(a_stream_arrives_whole)
 	}
 }
 
-TEST_DESK(a_paced_stream_arrives_whole)
-{
-	desk_init(desk);
-	desk_command(desk, "rate 1000000");
-	read_stream(desk, 200000);
-	desk_finish(desk);
-}
-
-TEST_DESK(a_replay_repeats)
-{
-	uint8_t bytes[1000];
-	struct reader *r = desk->reader;
-
-	for (size_t i = 0; i < sizeof(bytes); i++)
-		bytes[i] = (uint8_t)i;
-	desk_init(desk);
-	usbfs_replay(desk->port, bytes, sizeof(bytes));
-	open_board(desk);
-	assert_int_equal(reader_start(r, desk->handle, 0), 0);
-	r->is_ignoring = true;
-	r->is_ending = true;
-	while (r->in_flight != 0)
-		desk_turn(desk);
-	for (size_t i = 0; i < (size_t)TRANSFERS * BYTES; i++)
-		if (r->buffers[i] != bytes[i % sizeof(bytes)])
-			fail_msg("byte %zu", i);
-	reader_stop(desk);
-	desk_close(desk);
-}
-
-/* Faults of the board */
-
-TEST_DESK(a_stall_ends_when_the_halt_is_cleared)
-{
-	struct reader *r = desk->reader;
-
-	desk_open(desk);
-	desk_command(desk, "send 10000");
-	start_board(desk);
-	assert_int_equal(reader_start(r, desk->handle, 0), 0);
-	read_samples(desk, 10000);
-	desk_command(desk, "stall");
-	desk_command(desk, "send 10000");
-	read_to_end(desk);
-	/* All of them, because the endpoint is halted. */
-	assert_int_equal(r->ends[LIBUSB_TRANSFER_STALL], TRANSFERS);
-	reader_stop(desk);
-	assert_int_equal(libusb_clear_halt(desk->handle, BOARD_ENDPOINT), 0);
-	assert_int_equal(reader_start(r, desk->handle, 0), 0);
-	read_samples(desk, 10000);
-	reader_stop(desk);
-	assert_int_equal(usbfs_sent(desk->port).samples, 20000);
-	desk_close(desk);
-}
-
-TEST_DESK(an_overflow_is_reported_and_the_stream_continues)
-{
-	struct reader *r = desk->reader;
-
-	desk_open(desk);
-	desk_command(desk, "overflow 1000");
-	start_board(desk);
-	assert_int_equal(reader_start(r, desk->handle, 0), 0);
-	while (!r->is_ending)
-		desk_turn(desk);
-	read_to_end(desk);
-	assert_int_equal(r->ends[LIBUSB_TRANSFER_OVERFLOW], 1);
-	reader_stop(desk);
-	assert_int_equal(reader_start(r, desk->handle, 0), 0);
-	read_samples(desk, 10000);
-	reader_stop(desk);
-	desk_close(desk);
-}
-
-TEST_DESK(a_protocol_error_is_an_error)
-{
-	struct reader *r = desk->reader;
-
-	desk_open(desk);
-	start_board(desk);
-	desk_command(desk, "protocol-error");
-	assert_int_equal(reader_start(r, desk->handle, 0), 0);
-	while (!r->is_ending)
-		desk_turn(desk);
-	reader_stop(desk);
-	assert_int_equal(r->ends[LIBUSB_TRANSFER_ERROR], 1);
-	desk_close(desk);
-}
-
-/* The host has no timeouts: libusb cancels a transfer that makes no progress; it then carries the
- * data received so far. */
-TEST_DESK(a_transfer_that_times_out_carries_its_data)
-{
-	struct reader *r = desk->reader;
-
-	desk_open(desk);
-	desk_command(desk, "timeout 1024");
-	desk_command(desk, "send 100000");
-	start_board(desk);
-	assert_int_equal(reader_start(r, desk->handle, 50), 0);
-	assert_int_equal(r->bytes, 0);
-	while (r->ends[LIBUSB_TRANSFER_TIMED_OUT] == 0)
-		desk_turn(desk);
-	assert_true(r->bytes >= 1024);
-	reader_stop(desk);
-	assert_int_equal(r->bytes, usbfs_sent(desk->port).bytes);
-	assert_int_equal(r->damaged, 0);
-	desk_close(desk);
-}
-
-/* usbfs */
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
-TEST_DESK(cancelled_transfers_may_carry_data)
-{
-	struct reader *r = desk->reader;
-	char answer[BOARD_ANSWER];
-
-	desk_open(desk);
-	desk_command(desk, "send 0");
-	desk_command(desk, "heartbeat off");
-	start_board(desk);
-	assert_int_equal(reader_start(r, desk->handle, 0), 0);
-	desk_poll(desk);
-	assert_int_equal(usbfs_in_flight(), TRANSFERS);
-	/* Sent without usbfs's knowledge; the next discard finds the data. */
-	usbfs_discard_with(512, 3);
-	assert_true(board_command(desk->board, "send 1000", answer, now_ns()));
-	r->is_ending = true;
-	for (unsigned i = 0; i < 3; i++)
-		assert_int_equal(libusb_cancel_transfer(r->transfers[i]), 0);
-	reader_stop(desk);
-	assert_true(r->cancelled_bytes != 0);
-	assert_int_equal(r->bytes, usbfs_sent(desk->port).bytes);
-	desk_close(desk);
-}
-
-TEST_DESK(memory_is_limited_until_it_is_reaped)
-{
-	struct reader *r = desk->reader;
-
-	desk_open(desk);
-	usbfs_set_memory(10 * (BYTES + USBFS_URB_BYTES));
-	assert_int_equal(reader_start(r, desk->handle, 0), LIBUSB_ERROR_NO_MEM);
-	assert_int_equal(r->in_flight, 10);
-	r->is_ignoring = true;
-	r->is_ending = true;
-	for (unsigned i = 0; i < 10; i++)
-		assert_int_equal(libusb_cancel_transfer(r->transfers[i]), 0);
-	assert_int_equal(usbfs_in_flight(), 0);
-	assert_int_equal(libusb_submit_transfer(r->transfers[10]), LIBUSB_ERROR_NO_MEM);
-	read_to_end(desk);
-	assert_int_equal(r->ends[LIBUSB_TRANSFER_CANCELLED], 10);
-	assert_int_equal(libusb_submit_transfer(r->transfers[10]), 0);
-	r->in_flight++;
-	reader_stop(desk);
-	desk_close(desk);
-}
-
 /* If a split transfer finds no memory for all of its URBs, it is submitted anyway: it ends with an
  * error and the data of its first URBs. */
 TEST_DESK(a_split_transfer_half_submitted_is_an_error_later)
@@ -317,32 +114,6 @@ TEST_DESK(a_split_transfer_half_submitted_is_an_error_later)
 	desk_close(desk);
 }
 
-TEST_DESK(calls_fail_as_configured)
-{
-	libusb_device_handle *handle;
-
-	desk_init(desk);
-	libusb_device *device = desk_find(desk);
-	usbfs_fail(USBFS_OPEN, EACCES, 0, 2);
-	assert_int_equal(libusb_open(device, &handle), LIBUSB_ERROR_ACCESS);
-	assert_int_equal(libusb_open(device, &handle), LIBUSB_ERROR_ACCESS);
-	assert_int_equal(libusb_open(device, &handle), 0);
-	usbfs_fail(USBFS_CLAIM, EBUSY, 1, 1);
-	assert_int_equal(libusb_claim_interface(handle, 0), 0);
-	assert_int_equal(libusb_release_interface(handle, 0), 0);
-	assert_int_equal(libusb_claim_interface(handle, 0), LIBUSB_ERROR_BUSY);
-	assert_int_equal(libusb_claim_interface(handle, 1), LIBUSB_ERROR_NOT_FOUND);
-	assert_int_equal(libusb_claim_interface(handle, 0), 0);
-	usbfs_fail(USBFS_CLEAR_HALT, EPIPE, 0, 1);
-	assert_int_equal(libusb_clear_halt(handle, BOARD_ENDPOINT), LIBUSB_ERROR_OTHER);
-	assert_int_equal(libusb_clear_halt(handle, BOARD_ENDPOINT), 0);
-	assert_int_equal(libusb_clear_halt(handle, 0x83), LIBUSB_ERROR_NOT_FOUND);
-	assert_int_equal(libusb_release_interface(handle, 0), 0);
-	libusb_close(handle);
-	libusb_unref_device(device);
-	desk_finish(desk);
-}
-
 /* libusb released the interface for the reset and still believes that it has it. */
 TEST_DESK(after_a_failed_reset_the_device_must_be_reopened)
 {
@@ -356,22 +127,6 @@ TEST_DESK(after_a_failed_reset_the_device_must_be_reopened)
 	libusb_close(desk->handle);
 	open_board(desk);
 	desk_close(desk);
-}
-
-TEST_DESK(a_driver_keeps_the_interface_until_it_is_detached)
-{
-	desk_init(desk);
-	usbfs_bind_driver(desk->port, "ftdi_sio");
-	desk->handle = libusb_open_device_with_vid_pid(desk->context, VID, PID);
-	assert_int_equal(libusb_kernel_driver_active(desk->handle, 0), 1);
-	assert_int_equal(libusb_claim_interface(desk->handle, 0), LIBUSB_ERROR_BUSY);
-	assert_int_equal(libusb_set_auto_detach_kernel_driver(desk->handle, 1), 0);
-	assert_int_equal(libusb_claim_interface(desk->handle, 0), 0);
-	assert_int_equal(libusb_kernel_driver_active(desk->handle, 0), 0);
-	assert_int_equal(libusb_release_interface(desk->handle, 0), 0);
-	assert_int_equal(libusb_kernel_driver_active(desk->handle, 0), 1);
-	libusb_close(desk->handle);
-	desk_finish(desk);
 }
 
 TEST_DESK(releasing_an_interface_resets_its_alternate_setting)
@@ -516,4 +271,65 @@ TEST_DESK(a_thread_waiting_for_a_request_runs_all_callbacks)
 	assert_true(pthread_equal(r->thread, thread));
 	reader_stop(desk);
 	desk_close(desk);
+}
+
+/* Plugs */
+
+TEST_DESK(every_transfer_comes_back_after_an_unplug_in_mid_stream)
+{
+	struct reader *r = desk->reader;
+
+	usbfs_set_threaded(true);
+	desk_init(desk);
+	desk_watch(desk, 0);
+	open_board(desk);
+	start_board(desk);
+	assert_int_equal(reader_start(r, desk->handle, 0), 0);
+	read_samples(desk, 100000);
+	usbfs_unplug(desk->port);
+	read_to_end(desk);
+	assert_int_equal(r->bytes, usbfs_sent(desk->port).bytes);
+	assert_int_equal(r->damaged, 0);
+	reader_stop(desk);
+	while (desk->left == 0)
+		desk_turn(desk);
+	close_board(desk);
+	assert_null(desk_find(desk));
+	desk_finish(desk);
+}
+
+TEST_DESK(an_unplug_is_noticed_before_udevs_event)
+{
+	struct reader *r = desk->reader;
+
+	desk_init(desk);
+	desk_watch(desk, LIBUSB_HOTPLUG_ENUMERATE);
+	assert_int_equal(desk->arrived, 1);
+	open_board(desk);
+	desk_command(desk, "send 0");
+	assert_int_equal(reader_start(r, desk->handle, 0), 0);
+	usbfs_hold_events(true);
+	usbfs_unplug(desk->port);
+	read_to_end(desk);
+	assert_int_equal(r->ends[LIBUSB_TRANSFER_NO_DEVICE], TRANSFERS);
+	reader_stop(desk);
+	desk_poll(desk);
+	assert_int_equal(desk->left, 1);
+	usbfs_hold_events(false);
+	assert_null(desk_find(desk));
+	desk_poll(desk);
+	assert_int_equal(desk->left, 1); /* once */
+	desk_close(desk);
+}
+
+/* libusb 1.0.26 reports a device twice if it arrived between libusb_init() and this call. */
+TEST_DESK(an_arrival_may_be_reported_twice)
+{
+	assert_int_equal(libusb_init(&desk->context), 0);
+	desk->port = usbfs_plug(desk->board);
+	libusb_unref_device(desk_find(desk));
+	desk_watch(desk, LIBUSB_HOTPLUG_ENUMERATE);
+	desk_poll(desk);
+	assert_int_equal(desk->arrived, 2);
+	desk_finish(desk);
 }
