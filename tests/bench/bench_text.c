@@ -1,7 +1,5 @@
 /* Prints the CPU time of each text format compared with a simple loop over the same lines: the
- * parser with sscanf() in memory, the reader of a file with fgets() and sscanf(), the printer with
- * fprintf() to /dev/null. Laplace's binary records are compared with fread() and fwrite() of single
- * records. */
+ * reader of a file with fgets() and sscanf(), the printer with fprintf() to /dev/null. */
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -10,7 +8,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "formats/codec/laplace.h"
 #include "formats/reader/reader.h"
 #include "formats/trace/parser.h"
 #include "formats/trace/printer.h"
@@ -363,65 +360,6 @@ static double print_simple(void (*print)(FILE *, const struct bc_entry *),
 	return cpu_time_s() - start;
 }
 
-/* Parses all lines, in batches like a reader. */
-static double parse_ours(enum bc_format format, char *block, size_t n)
-{
-	static struct bc_entry entries[BATCH];
-	const struct bc_parser *parser = bc_format_info(format)->parser;
-	struct bc_format_options options = bc_format_options_default();
-	struct bc_parse p = {
-		.at = block, .end = block + n, .number = 1, .entries = entries, .capacity = BATCH};
-	void *state = bc_parser_start(parser, &options);
-	size_t count = 0;
-
-	if (state == NULL)
-		exit(1);
-	double start = cpu_time_s();
-	while (p.at != p.end) {
-		p.count = 0;
-		if (parser->parse(state, &p) == BC_PARSE_BAD)
-			exit(1);
-		count += p.count;
-		sink = sink + entries[0].addr;
-	}
-	double took = cpu_time_s() - start;
-	if (count < LINES)
-		exit(1);
-	free(state);
-	return took;
-}
-
-/* The lines are null-terminated. */
-static double parse_simple(uint64_t (*scan)(const char *), const char *lines, size_t n)
-{
-	double start = cpu_time_s();
-
-	for (const char *at = lines; at < lines + n; at += strlen(at) + 1)
-		sink = sink + scan(at);
-	return cpu_time_s() - start;
-}
-
-static void bench_parsing(const struct job *job, int fd, size_t bytes)
-{
-	char *block = malloc(bytes + BC_PARSE_PADDING);
-	char *lines = malloc(bytes);
-	double ours = 1e9;
-	double simple = 1e9;
-
-	if (block == NULL || lines == NULL || pread(fd, block, bytes, 0) != (ssize_t)bytes)
-		exit(1);
-	memset(block + bytes, 0, BC_PARSE_PADDING);
-	for (size_t i = 0; i < bytes; i++)
-		lines[i] = block[i] != '\n' ? block[i] : '\0';
-	for (int round = 0; round < ROUNDS; round++) {
-		ours = lesser(ours, parse_ours(job->format, block, bytes));
-		simple = lesser(simple, parse_simple(job->scan, lines, bytes));
-	}
-	print_result(bc_format_name(job->format), "parse", ours, simple, "sscanf");
-	free(block);
-	free(lines);
-}
-
 static void bench_printing(const struct job *job, int fd, size_t bytes, int null_fd)
 {
 	static struct bc_entry entries[BATCH];
@@ -453,7 +391,6 @@ static void bench_text(const struct job *job, int null_fd)
 		job->make(file, i);
 	long bytes = ftell(file);
 	fclose(file);
-	bench_parsing(job, fd, (size_t)bytes);
 	for (int round = 0; round < ROUNDS; round++) {
 		ours = lesser(ours, read_ours(fd, job->format));
 		simple = lesser(simple, read_simple(fd, job->scan));
@@ -461,105 +398,6 @@ static void bench_text(const struct job *job, int null_fd)
 	print_result(bc_format_name(job->format), "read", ours, simple, "fgets, sscanf");
 	if (job->print != NULL)
 		bench_printing(job, fd, (size_t)bytes, null_fd);
-	close(fd);
-}
-
-/* BYU records as text. */
-static void bench_record(int null_fd)
-{
-	static struct bc_record records[BATCH];
-	static char out[BATCH * BC_RECORD_TEXT_MAX];
-	double ours = 1e9;
-	double simple = 1e9;
-
-	for (unsigned i = 0; i < BATCH; i++)
-		records[i] = (struct bc_record){.addr = (uint32_t)data_address(),
-			.reqtype = (uint8_t)(i % 4),
-			.size = 8,
-			.time = dice_below(&dice, 40)};
-	for (int round = 0; round < ROUNDS; round++) {
-		double start = cpu_time_s();
-		for (size_t i = 0; i < LINES; i += BATCH) {
-			size_t used = 0;
-			for (size_t k = 0; k < BATCH && i + k < LINES; k++)
-				used += bc_record_print(out + used, &records[k]);
-			if (write(null_fd, out, used) < 0)
-				exit(1);
-		}
-		ours = lesser(ours, cpu_time_s() - start);
-		FILE *null = fopen("/dev/null", "w");
-		start = cpu_time_s();
-		for (size_t i = 0; i < LINES && null != NULL; i++) {
-			const struct bc_record *r = &records[i % BATCH];
-			fprintf(null, "%08" PRIx32 "\t%s\t%2d\t%02x\t%1d\t%08" PRIx32 "\n", r->addr,
-				bc_reqtype_name(r->reqtype), r->size, r->attr, r->proc, r->time);
-		}
-		fclose(null);
-		simple = lesser(simple, cpu_time_s() - start);
-	}
-	print_result("byu as text", "print", ours, simple, "fprintf");
-}
-
-static uint64_t fread_records(int fd)
-{
-	uint8_t record[BC_LAPLACE_BYTES];
-	FILE *file = fdopen(dup(fd), "r");
-	uint64_t sum = 0;
-
-	if (file == NULL)
-		exit(1);
-	rewind(file);
-	while (fread(record, sizeof(record), 1, file) == 1)
-		sum += bc_le64(record + 1) + record[9] + bc_le32(record + 10) +
-		       bc_le32(record + 14);
-	fclose(file);
-	return sum;
-}
-
-static void fwrite_record(FILE *out, const struct bc_entry *e)
-{
-	uint8_t record[BC_LAPLACE_BYTES];
-
-	record[0] = 'r';
-	bc_write_le64(record + 1, e->tick);
-	record[9] = (uint8_t)e->size;
-	bc_write_le32(record + 10, e->space);
-	bc_write_le32(record + 14, (uint32_t)e->addr);
-	fwrite(record, sizeof(record), 1, out);
-}
-
-static void bench_laplace(int null_fd)
-{
-	static struct bc_entry entries[BATCH];
-	double ours = 1e9;
-	double simple = 1e9;
-	int fd = memfd_create("records", MFD_CLOEXEC);
-
-	for (unsigned i = 0; i < BATCH; i++) {
-		bc_entry_reference(&entries[i], BC_REQ_MEMREAD, code_address(), i);
-		entries[i].has = BC_HAS_TIME | BC_HAS_SIZE | BC_HAS_SPACE;
-		entries[i].tick = i * UINT64_C(1000000);
-		entries[i].size = 4;
-		entries[i].space = 0x9f8e7;
-	}
-	for (int round = 0; round < ROUNDS; round++) {
-		ours = lesser(ours, print_ours(BC_FORMAT_LAPLACE, entries, BATCH, null_fd));
-		simple = lesser(simple, print_simple(fwrite_record, entries, BATCH));
-	}
-	print_result("laplace", "write", ours, simple, "fwrite");
-	ours = simple = 1e9;
-	FILE *file = fd >= 0 ? fdopen(dup(fd), "w") : NULL;
-	for (size_t i = 0; i < LINES && file != NULL; i++)
-		fwrite_record(file, &entries[i % BATCH]);
-	if (file == NULL || fclose(file) != 0)
-		exit(1);
-	for (int round = 0; round < ROUNDS; round++) {
-		ours = lesser(ours, read_ours(fd, BC_FORMAT_LAPLACE));
-		double start = cpu_time_s();
-		sink = sink + fread_records(fd);
-		simple = lesser(simple, cpu_time_s() - start);
-	}
-	print_result("laplace", "read", ours, simple, "fread");
 	close(fd);
 }
 
@@ -573,8 +411,6 @@ int main(void)
 	for (size_t i = 0; i < sizeof(jobs) / sizeof(jobs[0]); i++)
 		if (bc_format_info(jobs[i].format)->parser != NULL)
 			bench_text(&jobs[i], null_fd);
-	bench_record(null_fd);
-	bench_laplace(null_fd);
 	close(null_fd);
 	return 0;
 }

@@ -3,7 +3,6 @@
 #define BC_TESTS_SUPPORT_SAMPLE_ENTRIES_H
 
 #include "formats/trace/entry.h"
-#include "tests/support/dice.h"
 #include "tests/support/printed.h"
 
 #define ALL_HOLDS (BC_FIELDS | BC_TYPES | BC_KINDS)
@@ -135,41 +134,6 @@ static inline struct bc_entry whole_line(const char *line)
 	bc_entry_reference(&entry, 0, 0, 6);
 	entry.kind = BC_ENTRY_LINE;
 	entry.line = text_of(line);
-	return entry;
-}
-
-/* Returns a random reference with common fields, some of them at their maximum. */
-static inline struct bc_entry random_reference(struct dice *dice)
-{
-	struct bc_entry entry;
-	uint64_t mask = UINT64_MAX >> dice_below(dice, 64);
-
-	bc_entry_reference(&entry, dice_below(dice, BC_REF_TYPES), dice_roll(dice) & mask,
-		dice_roll(dice) >> dice_below(dice, 64));
-	entry.has = dice_below(dice, 16);
-	entry.tick = dice_roll(dice) >> dice_below(dice, 64);
-	entry.size = (uint32_t)dice_roll(dice) >> dice_below(dice, 32);
-	entry.attr = (uint8_t)dice_roll(dice);
-	entry.proc = (uint16_t)((uint16_t)dice_roll(dice) >> dice_below(dice, 16));
-	entry.epoch = (uint32_t)dice_roll(dice) >> dice_below(dice, 32);
-	entry.has_delta = dice_below(dice, 4) != 0;
-	entry.delta = dice_below(dice, 8) == 0 ? BC_TIME_NONE
-					       : dice_roll(dice) >> dice_below(dice, 64);
-	return entry;
-}
-
-/* Returns a random reference with any fields. */
-static inline struct bc_entry random_any_reference(struct dice *dice)
-{
-	struct bc_entry entry = random_reference(dice);
-
-	entry.has = dice_below(dice, BC_FIELDS + 1);
-	entry.letter = (char)dice_roll(dice);
-	entry.unit = (uint8_t)dice_below(dice, BC_UNITS);
-	entry.space = (uint32_t)dice_roll(dice) >> dice_below(dice, 32);
-	entry.phys = dice_roll(dice) >> dice_below(dice, 64);
-	entry.data = dice_roll(dice) >> dice_below(dice, 64);
-	dice_fill(dice, entry.sample, sizeof(entry.sample));
 	return entry;
 }
 

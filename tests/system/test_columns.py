@@ -93,14 +93,6 @@ def test_every_byu_dialect_is_converted():
         equal(entries_of(dialect, data=data), wanted, dialect)
 
 
-def test_64_bit_addresses_are_preserved():
-    rows = [(0, 0), (1 << 32, 5), ((1 << 64) - 1, (1 << 63) - 1), (0x123456789ABCDEF0, 1 << 62)]
-    data = b"".join(struct.pack("<Q4B4xQ", addr, 1, 8, 3, 0, time) for addr, time in rows)
-    got = entries_of("byu24", data=data)
-    equal([(int(entry["addr"], 16), entry["delta"]) for entry in got], rows, "addresses and times")
-    equal([entry["tick"] for entry in got], [0, 5, (1 << 63) + 4, (1 << 63) + (1 << 62) + 4], "ticks")
-
-
 def test_bus_samples_are_included_with_their_meaning():
     rng = random.Random(3)
     features = reference.Features(p_invalid=0.1, p_special=0.1, hostile=True)
@@ -193,30 +185,6 @@ def test_a_recording_is_converted_with_all_chunk_data(tmp):
           [at for at in recorded.epochs.values() if at not in begins], "epochs")
 
 
-def test_din_and_xdin_have_addresses_of_64_bits():
-    labels = {"0": "MEMREAD", "1": "MEMWRITE", "2": "FETCH", "3": "MISC", "4": "CACHEFLUSH"}
-    letters = {"r": "MEMREAD", "w": "MEMWRITE", "i": "FETCH", "m": "MISC", "c": "COPYBACK", "v": "INVALIDATE"}
-    rng = random.Random(4)
-    rows = [(rng.choice("01234"), rng.choice("rwimcv"), rng.getrandbits(rng.randrange(1, 65)), rng.randrange(300))
-            for _ in range(2000)]
-    din = "".join(f"{label} {addr:x}\n" for label, _, addr, _ in rows).encode()
-    xdin = "".join(f"{letter} {addr:x} {size:x}\n" for _, letter, addr, size in rows).encode()
-    equal(entries_of("din", data=din),
-          [{"kind": "reference", "number": i + 1, "type": labels[label], "addr": hex(addr)}
-           for i, (label, _, addr, _) in enumerate(rows)], "din")
-    equal(entries_of("xdin", data=xdin),
-          [{"kind": "reference", "number": i + 1, "type": letters[letter], "addr": hex(addr),
-            **({"size": size} if size else {})} for i, (_, letter, addr, size) in enumerate(rows)], "xdin")
-
-
-def test_a_real_trace_has_the_expected_counts():
-    got = entries_of("byu", need(DATA / "byu/pentium2-slice.tr"), code=3)
-    counts = {}
-    for entry in got:
-        counts[entry["type"]] = counts.get(entry["type"], 0) + 1
-    equal(counts, {"FETCH": 14362, "MEMREAD": 5756, "MEMWRITE": 2444, "MEMREADINV": 535, "DEFERREPLY": 238}, "types")
-
-
 def test_micro_ops_have_the_columns_of_their_lines():
     path = need(DATA / "cis501/sjeng-1K.trace")
     names = "step pc src1 src2 dest flags branch access immediate mem_addr fallthrough target macro micro".split()
@@ -243,33 +211,6 @@ def test_every_tarmac_line_is_preserved():
         wanted = {number: line for number, line in
                   enumerate(path.read_bytes().decode("utf-8", errors="latin").split("\n"), 1) if line}
         equal(lines, wanted, name)
-
-
-def test_laplace_keeps_letters_spaces_and_tags():
-    got = entries_of("laplace-text", data=b"r 123456789abcdef0 4 9f8e7 9a8b7c6d\n\" 1 8 0 8888ffff3e456a21\n")
-    equal(got, [{"kind": "reference", "number": 1, "tick": 0x123456789ABCDEF0, "type": "MEMREAD",
-                 "addr": "0x9a8b7c6d", "size": 4, "space": "0x9f8e7"},
-                {"kind": "reference", "number": 2, "tick": 1, "type": "OTHER", "addr": "0x8888ffff3e456a21",
-                 "size": 8, "letter": '"', "space": "0x0"}], "references")
-    rest = "".join(map(chr, range(1, 256))).replace("\n", "").encode("latin-1")
-    got = entries_of("laplace-events", data=b"F 123456789abcdef7 100 77\nM 1 " + rest + b"\n")
-    equal(got[0], {"kind": "kernel", "number": 1, "tick": 0x123456789ABCDEF7, "tag": "F", "rest": "100 77"}, "event")
-    assert got[1]["rest"].endswith(rest[40:].decode("utf-8", errors="latin")), got[1]
-
-
-def test_the_maximum_line_length_is_enforced():
-    rng = random.Random(1)
-    lengths = (7, 20, 100, 16382, 16383, 16384, 16385, 16386, 40000, 300000, 600000)
-    for case in range(40):
-        lines = [b"r 10 4".rjust(rng.choice(lengths) - 1) for _ in range(rng.randrange(1, 10))]
-        data = b"\n".join(lines) + b"\n" * (case % 2)
-        out, err = convert("xdin", "xdin", data=data, code=None)
-        good = [line for line in lines if len(line) < 16384]
-        bad = [number for number, line in enumerate(lines, 1) if len(line) >= 16384]
-        equal(out, b"r 10 4\n" * len(good), f"case {case}: {[len(line) for line in lines]}")
-        for number in bad[:3]:
-            assert f"line {number}, column 16384: line longer than 16383 bytes" in err, err
-        equal(("longer" in err), bool(bad), f"case {case}")
 
 
 # ---- vcd
@@ -379,22 +320,6 @@ def test_sigrok_reads_signals_of_one_bit(tmp):
     equal(rows, wanted, "samples")
 
 
-def test_strict_refuses_what_a_dump_would_hide():
-    data = struct.pack("<I4BI", 1, 1, 1, 1, 1, 5) + struct.pack("<I4BI", 2, 1, 1, 1, 1, 0)
-    done = run(need(BUSCAP), "convert", "--strict", "-I", "byu", "-O", "vcd", data=data)
-    equal(done.returncode, 1, done.stderr)
-    assert b"vcd would lose the reference" in done.stderr, done.stderr
-
-
-def test_a_dump_of_the_real_trace_shows_it(tmp):
-    path = need(DATA / "byu/pentium2-slice.tr")
-    expected = reference.expect_byu(path.read_bytes())
-    wanted = {tick * 10**12 // 133333333: state_of(i, record)
-              for i, (tick, record) in enumerate(zip(expected.ticks, records_of(expected.records)))}
-    text, _ = convert("byu", "vcd:clock_hz=133333333", path, code=3)
-    check_vcd(text.decode(), wanted, "1ps", tmp)
-
-
 def test_a_dump_continues_across_epochs(tmp):
     paths, recorded = make_recording(tmp)
     text, err = convert("segment", "vcd:clock_hz=100000000", *paths)
@@ -409,14 +334,3 @@ def test_a_dump_continues_across_epochs(tmp):
     check_vcd(text.decode(), wanted, "1ps", tmp)
     assert f"vcd can't hold every time: lost in {len(recorded.epochs) - 1} entr" in err, err
     assert "vcd has no gap, mark or epoch: " in err, err
-
-
-def test_a_dump_of_a_trace_without_times_has_one_tick_per_reference(tmp):
-    text, err = convert("xdin", "vcd", data=b"r 10 4\nc ffffffffffffffff 20\nm 0 0\nm 0 0\n")
-    equal(err, "", "nothing is lost")
-    unknown = {"attr": None, "proc": None}
-    wanted = {0: {"seq": 0, "addr": 16, "type": 1, "name": "MEMREAD", "size": 4, **unknown},
-              1: {"seq": 1, "addr": (1 << 64) - 1, "type": 0x103, "name": "COPYBACK", "size": 32, **unknown},
-              2: {"seq": 2, "addr": 0, "type": 0x101, "name": "MISC", "size": None, **unknown},
-              3: {"seq": 3, "addr": 0, "type": 0x101, "name": "MISC", "size": None, **unknown}}
-    check_vcd(text.decode(), wanted, "1ns", tmp)

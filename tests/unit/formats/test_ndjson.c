@@ -1,11 +1,9 @@
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "formats/base/options.h"
 #include "formats/trace/parser.h"
-#include "tests/support/dice.h"
 #include "tests/support/printed.h"
 #include "tests/support/sample_entries.h"
 #include "tests/support/test.h"
@@ -80,79 +78,6 @@ TEST(each_event_has_its_keys)
 		"{\"kind\":\"mark\",\"number\":40,\"tick\":1000,\"epoch\":2,\"text\":\"here\"}\n");
 	entry = whole_event(BC_EVENT_TRIGGER, "");
 	check(holds, &entry, "{\"kind\":\"trigger\",\"number\":40,\"tick\":1000,\"epoch\":2}\n");
-}
-
-/* Written independently of the printer. */
-static char *write_known(char *out, bool is_known, const char *key, uint64_t number)
-{
-	return is_known ? out + sprintf(out, ",\"%s\":%" PRIu64, key, number) : out;
-}
-
-TEST(random_references_are_printed_like_printf)
-{
-	struct dice dice = {3};
-	char expected[400];
-
-	for (int round = 0; round < 40000; round += (int)test_stride(9)) {
-		struct bc_entry two[2] = {random_reference(&dice), random_reference(&dice)};
-		const struct bc_entry *e = &two[1];
-		bool has_epoch = dice_below(&dice, 2) == 0;
-		char *out = expected;
-		char code[16];
-		const char *type = bc_ref_type_name(e->type);
-		snprintf(code, sizeof(code), "0x%02x", e->type);
-		out += sprintf(out, "{\"kind\":\"reference\",\"number\":%" PRIu64, e->number);
-		out = write_known(out, (e->has & BC_HAS_TIME) != 0, "tick", e->tick);
-		out = write_known(out, has_epoch, "epoch", e->epoch);
-		out += sprintf(out, ",\"type\":\"%s\",\"addr\":\"0x%" PRIx64 "\"",
-			type != NULL ? type : code, (uint64_t)e->addr);
-		out = write_known(out, (e->has & BC_HAS_SIZE) != 0, "size", e->size);
-		out = write_known(out, (e->has & BC_HAS_ATTR) != 0, "attr", e->attr);
-		out = write_known(out, (e->has & BC_HAS_PROC) != 0, "proc", e->proc);
-		out = write_known(out, e->has_delta && e->delta != BC_TIME_NONE, "delta", e->delta);
-		sprintf(out, "}\n");
-		uint32_t holds = BYU_HOLDS | (has_epoch ? BC_CAN_EVENT : 0);
-		char *text = print_text(BC_FORMAT_NDJSON, holds, two, 2);
-		assert_string_equal(strchr(text, '\n') + 1, expected);
-		free(text);
-	}
-}
-
-TEST(samples_spaces_and_letters_are_printed_like_printf)
-{
-	struct dice dice = {7};
-	char expected[300];
-
-	for (int round = 0; round < 20000; round += (int)test_stride(9)) {
-		struct bc_entry e = random_any_reference(&dice);
-		e.type = BC_REQ_MEMREAD;
-		char *out = expected + sprintf(expected,
-					       "{\"kind\":\"reference\",\"number\":%" PRIu64
-					       ",\"type\":\"MEMREAD\",\"addr\":\"0x%" PRIx64 "\"",
-					       e.number, e.addr);
-		e.has &= BC_HAS_SPACE | BC_HAS_LETTER | BC_HAS_SAMPLE;
-		e.has_delta = false;
-		e.letter = "ax ~\0\t\"\xff"[dice_below(&dice, 8)];
-		const char *letter = e.letter == '\t'     ? "\\t"
-				     : e.letter == '"'    ? "\\\""
-				     : e.letter == '\xff' ? "\\u00ff"
-							  : (const char[2]){e.letter, '\0'};
-		if ((e.has & BC_HAS_LETTER) != 0 && e.letter != '\0')
-			out += sprintf(out, ",\"letter\":\"%s\"", letter);
-		if ((e.has & BC_HAS_SPACE) != 0)
-			out += sprintf(out, ",\"space\":\"0x%" PRIx32 "\"", e.space);
-		if ((e.has & BC_HAS_SAMPLE) != 0)
-			out += sprintf(out,
-				",\"bus_addr\":\"0x%" PRIx32
-				"\",\"byte_enables\":\"0x%02x\",\"control\":\"0x%02x\"",
-				bc_be32(e.sample), e.sample[4], e.sample[5]);
-		strcpy(out, "}\n");
-		check(BC_CAN_REFERENCE | BC_HAS_LETTER | BC_HAS_SPACE | BC_HAS_SAMPLE, &e,
-			expected);
-		/* With data, the slow path is used. */
-		check(BC_CAN_REFERENCE | BC_HAS_LETTER | BC_HAS_SPACE | BC_HAS_SAMPLE | BC_HAS_DATA,
-			&e, expected);
-	}
 }
 
 /* Decodes the UTF-8 character at `at` arithmetically and checks that encoding it in the fewest
