@@ -149,8 +149,7 @@ static void release_source(struct bc_session *s)
 /* Ends the recording before position `at`. */
 static void end_recording(struct bc_session *s, uint32_t at)
 {
-	if (s->options.on_ending != NULL)
-		s->options.on_ending(s->options.context);
+	s->options.on_ending(s->options.context);
 	s->recording = NULL;
 	s->unsealed++;
 	uv_timer_stop(&s->timers[TIMER_STOP]);

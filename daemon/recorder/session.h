@@ -1,11 +1,11 @@
-/* A session ties a source, its decoder and its channel together for as long as the source delivers.
- * It describes recordings from the first data, applies their limits, rotates by time and paces
- * replays.
+/* The session ties the source, its decoder and its channel together for as long as the source
+ * delivers. It describes recordings from the first data, applies their limits, rotates by time and
+ * paces files.
  *
- * A session lasts as long as the daemon. Recordings start and end in it with
- * bc_session_start_recording() and bc_session_finish_recording(). With ends_with_recording (files
- * and --once), it ends when its source, a limit or its owner ends the recording; received records
- * are still written and sealed. */
+ * Recordings start and end in it with bc_session_start_recording() and
+ * bc_session_finish_recording(). With ends_with_recording (files and --once), it ends when its
+ * source, a limit or its owner ends the recording; received records are still written and sealed.
+ */
 #ifndef BC_DAEMON_RECORDER_SESSION_H
 #define BC_DAEMON_RECORDER_SESSION_H
 
@@ -28,7 +28,7 @@ struct bc_session_options {
 	struct bc_source *source;          /* closed by the session */
 	const struct bc_mapping *mapping;  /* must outlive the session */
 	struct bc_channel_options channel; /* except loop, pipeline, session and on_full */
-	double speed;                      /* pace of a replay; 0: as fast as possible */
+	double speed;                      /* pace of a file; 0: as fast as possible */
 	bool ends_with_recording;
 	void *context;
 
@@ -37,7 +37,7 @@ struct bc_session_options {
 	 * recording. */
 	void (*on_limit)(void *context, uint32_t at);
 
-	/* The recording is about to end; its last chunk has not been sent. May be NULL. */
+	/* The recording is about to end; its last chunk has not been sent. */
 	void (*on_ending)(void *context);
 
 	/* The source has ended, and its recordings are sealed or abandoned. */
@@ -95,8 +95,7 @@ void bc_session_abandon(struct bc_session *session);
 /* Changes the rotation. A time that changes counts from now. */
 void bc_session_set_rotation(struct bc_session *session, const struct bc_rotation *rotation);
 
-/* The pipeline's callbacks, forwarded by its owner; on_ended() for recordings of this session only.
- */
+/* The pipeline's callbacks, forwarded by its owner. */
 void bc_session_on_slot_free(struct bc_session *session);
 void bc_session_on_stats(struct bc_session *session);
 void bc_session_on_ended(struct bc_session *session);
