@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/socket.h>
 
 #include "daemon/http/mhd.h"
 #include "daemon/http/request_internal.h"
@@ -470,15 +469,6 @@ void bc_stream_wake(struct bc_stream *stream)
 {
 	if (stream->request != NULL)
 		resume_soon(stream->request);
-}
-
-void bc_stream_abort(struct bc_stream *stream)
-{
-	if (stream->request == NULL)
-		return;
-	stream->is_client_gone = true;
-	shutdown(stream->request->connection->fd, SHUT_RDWR);
-	bc_stream_wake(stream);
 }
 
 uint64_t bc_stream_served_ns(const struct bc_stream *stream)

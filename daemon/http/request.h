@@ -80,9 +80,6 @@ struct bc_stream *bc_request_stream(struct bc_request *request, const char *cont
 /* Reports that the stream has data, or has ended. Cheap; never calls back directly. */
 void bc_stream_wake(struct bc_stream *stream);
 
-/* Disconnects the client. closed() is called soon, but not before this returns. */
-void bc_stream_abort(struct bc_stream *stream);
-
 /* Returns the CPU time spent on all clients so far, for streams that limit their cost. */
 uint64_t bc_stream_served_ns(const struct bc_stream *stream);
 

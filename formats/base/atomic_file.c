@@ -19,7 +19,8 @@ static void atomic_file_reset(struct bc_atomic_file *f)
 	f->fd = -1;
 }
 
-int bc_write_at(int fd, const void *data, size_t bytes, uint64_t offset)
+/* Writes all bytes at `offset`. Returns 0 or a negative errno. */
+static int write_at(int fd, const void *data, size_t bytes, uint64_t offset)
 {
 	const char *p = data;
 
@@ -96,7 +97,7 @@ int bc_atomic_file_create(struct bc_atomic_file *f, int dir_fd, const char *name
 	if (flock(f->fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
 		rc = -EBUSY;
 	if (rc == 0)
-		rc = bc_write_at(f->fd, head, head_bytes, 0);
+		rc = write_at(f->fd, head, head_bytes, 0);
 	if (rc != 0) {
 		unlinkat(dir_fd, f->open_name, 0);
 		bc_atomic_file_abandon(f);
@@ -110,7 +111,7 @@ int bc_atomic_file_create(struct bc_atomic_file *f, int dir_fd, const char *name
 
 int bc_atomic_file_append(struct bc_atomic_file *f, const uint8_t *piece, size_t bytes)
 {
-	int rc = bc_write_at(f->fd, piece, bytes, f->bytes);
+	int rc = write_at(f->fd, piece, bytes, f->bytes);
 
 	if (rc != 0) {
 		bc_atomic_file_truncate(f);
@@ -123,7 +124,7 @@ int bc_atomic_file_append(struct bc_atomic_file *f, const uint8_t *piece, size_t
 
 int bc_atomic_file_append_end(struct bc_atomic_file *f, const uint8_t *piece, size_t bytes)
 {
-	int rc = bc_write_at(f->fd, piece, bytes, f->bytes + f->end_bytes);
+	int rc = write_at(f->fd, piece, bytes, f->bytes + f->end_bytes);
 
 	if (rc != 0)
 		return rc;
@@ -140,7 +141,9 @@ static bool is_unsupported(int error)
 	return error == EINVAL || error == ENOSYS || error == EOPNOTSUPP || error == EPERM;
 }
 
-int bc_sync_dir(int dir_fd)
+/* Makes the names in a directory durable, where the file system can do that. Returns 0 or a
+ * negative errno. */
+static int sync_dir(int dir_fd)
 {
 	/* Some file systems, such as CIFS, can't do that, and have nothing better. */
 	return fsync(dir_fd) == 0 || errno == EBADF || is_unsupported(errno) ? 0 : -errno;
@@ -150,7 +153,7 @@ int bc_atomic_file_sync(struct bc_atomic_file *f)
 {
 	if (fdatasync(f->fd) != 0)
 		return -errno;
-	int rc = f->is_name_durable ? 0 : bc_sync_dir(f->dir_fd);
+	int rc = f->is_name_durable ? 0 : sync_dir(f->dir_fd);
 	if (rc != 0)
 		return rc;
 	f->is_name_durable = true;

@@ -43,9 +43,6 @@ struct bc_atomic_file {
 	uint64_t sealed_bytes;                /* its length */
 };
 
-/* Writes all bytes at `offset`. Returns 0 or a negative errno. */
-int bc_write_at(int fd, const void *data, size_t bytes, uint64_t offset) BC_MUST_CHECK;
-
 /* Creates `name` + `suffix` in a directory and writes `head`. Returns 0, or a negative errno with
  * no file left behind and *file closed: -EEXIST if either name exists, -ENAMETOOLONG, -ENOSPC, ...;
  * -EBUSY if another process took the new file for one left by a crash. */
@@ -85,10 +82,6 @@ bool bc_atomic_file_is_deleted(const struct bc_atomic_file *file);
 /* Whether the writer of an open file is alive; false where the file system has no locks. If not,
  * the caller has a lock until `fd` is closed. */
 bool bc_is_being_written(int fd) BC_MUST_CHECK;
-
-/* Makes the names in a directory durable, where the file system can do that. Returns 0 or a
- * negative errno. */
-int bc_sync_dir(int dir_fd) BC_MUST_CHECK;
 
 /* Renames a file without replacing another. Returns 0 or a negative errno. */
 int bc_rename_new(int dir_fd, const char *from, const char *to) BC_MUST_CHECK;
