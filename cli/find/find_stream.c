@@ -22,7 +22,7 @@ static void set_hit(struct stream *s, struct bc_search_hit *hit, const struct bc
 	hit->entry = *entry;
 	hit->file = s->trace.file.name;
 	hit->is_segment = false;
-	hit->recording = NULL;
+	hit->recording = hit->host = NULL;
 	hit->has_wall = false;
 	hit->is_context = true;
 	bc_entry_text(hit->text, entry);

@@ -80,6 +80,7 @@ static bool print_json(struct marks *m, const struct moment *at, uint32_t row)
 			{"file", bc_json_text(m->files.path)},
 			{"recording",
 				header != NULL ? bc_json_text(header->recording) : json_null()},
+			{"host", bc_json_text_or_null(header != NULL ? header->host : "")},
 			{"segment", json_integer(m->chunk.info.segment)},
 			{"text", is_gap ? json_null() : bc_json_text(text)},
 			{"cause", is_gap ? json_string(bc_gap_cause_name(event->cause))

@@ -78,8 +78,13 @@ export function viewText() {
 		+ `${counts}, ${lostText(sums.lost, sums.isExact)}, ${unitText()}`;
 }
 
-export function recordingName(recording) {
-	return visible(recording.label || recording.id);
+function hasHosts() {
+	return model.overview.recordings.some((one) => one.host !== model.overview.recordings[0].host);
+}
+
+// With the host that recorded it, if there are several.
+export function recordingName(recording, name = recording.label || recording.id) {
+	return visible(hasHosts() && recording.host ? `${name} (${recording.host})` : name);
 }
 
 // The recording that the view is within, or undefined. The bus may have been idle before its end.
@@ -136,7 +141,7 @@ function shownRecording() {
 function drawChoice() {
 	const { recordings } = model.overview;
 	const isTwice = (label) => recordings.filter((other) => other.label === label).length > 1;
-	const options = recordings.map((one, i) => [String(i), isTwice(one.label) ? visible(one.id) : recordingName(one)]);
+	const options = recordings.map((one, i) => [String(i), recordingName(one, isTwice(one.label) ? one.id : undefined)]);
 	byId("recording-label").hidden = recordings.length < 2;
 	d3.select("#recording").selectAll("option").data([["all", `All ${recordings.length} recordings`], ...options])
 		.join("option").attr("value", ([value]) => value).text(([, text]) => text);

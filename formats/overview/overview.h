@@ -64,6 +64,7 @@ enum bc_overview_state {
 struct bc_overview_recording {
 	const char *id; /* may be empty if segment headers are damaged */
 	const char *label;
+	const char *host; /* that recorded it; may be empty */
 	const char *metadata; /* of the last segment's header: a JSON object, or empty */
 	enum bc_overview_state state;
 	int64_t from_ns;   /* of the first record, in ns since 1970 */

@@ -121,6 +121,7 @@ static void add_to_recording(
 	if (is_first || s->id[0] != '\0') {
 		r->id = s->id;
 		r->label = s->label;
+		r->host = s->host;
 		r->metadata = s->file->metadata != NULL ? s->file->metadata : "";
 		r->clock_hz = s->clock_hz;
 	}

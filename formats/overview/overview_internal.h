@@ -41,6 +41,7 @@ struct bc_overview_segment {
 	uint64_t clock_hz;
 	char id[BC_RECORDING_ID_MAX];
 	char label[BC_LABEL_MAX + 1];
+	char host[65];
 	/* While drawing: the chunks in the picture. */
 	bool is_in;
 	uint32_t low;

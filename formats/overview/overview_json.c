@@ -93,6 +93,7 @@ static json_t *recording_json(const struct writer *w, const struct bc_overview_r
 	return bc_json_object((struct bc_json_member[]){
 		{"id", bc_json_text(r->id)},
 		{"label", bc_json_text_or_null(r->label)},
+		{"host", bc_json_text_or_null(r->host)},
 		{"state", json_string(states[r->state])},
 		{"from", time_json(w, r->from_ns)},
 		{"to", time_json(w, r->to_ns)},

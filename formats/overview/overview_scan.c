@@ -229,6 +229,7 @@ static void set_header(struct bc_overview_segment *s, const struct bc_segment_he
 	s->clock_hz = header != NULL ? header->clock_hz : 0;
 	snprintf(s->id, sizeof(s->id), "%s", id);
 	snprintf(s->label, sizeof(s->label), "%s", header != NULL ? header->label : "");
+	snprintf(s->host, sizeof(s->host), "%s", header != NULL ? header->host : "");
 }
 
 /* Keeps the metadata of the last header in a file. */

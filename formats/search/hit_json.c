@@ -36,6 +36,7 @@ json_t *bc_search_hit_json(const struct bc_search_hit *hit, json_t *name)
 		{"time", hit->has_wall ? json_string(wall) : json_null()},
 		{"file", bc_json_text(hit->file)},
 		{"recording", bc_json_text_or_null(hit->recording != NULL ? hit->recording : "")},
+		{"host", bc_json_text_or_null(hit->host != NULL ? hit->host : "")},
 		{"segment", hit->is_segment ? json_integer(hit->segment) : json_null()},
 		{"addr", hex(entry->addr)},
 		{"type", is_reference ? type_of(entry) : json_null()},

@@ -229,6 +229,7 @@ static void report_record(struct search *s, uint64_t nth, bool is_context)
 	hit.entry.epoch = info->epoch;
 	bc_entry_text(hit.text, &hit.entry);
 	hit.recording = header != NULL ? header->recording : NULL;
+	hit.host = header != NULL ? header->host : NULL;
 	hit.is_segment = true;
 	hit.segment = info->segment;
 	hit.has_wall = hz != 0;

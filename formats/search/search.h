@@ -28,6 +28,7 @@ struct bc_search_hit {
 	char text[BC_ENTRY_TEXT_MAX];
 	const char *file;
 	const char *recording; /* NULL: unknown */
+	const char *host;      /* likewise */
 	bool is_segment;       /* `segment` is known */
 	uint32_t segment;
 	bool has_wall;
