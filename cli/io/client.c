@@ -588,16 +588,13 @@ char *bc_client_query(const char *path, json_t *object)
 
 	json_object_foreach(object, name, value)
 	{
-		char *json = json_is_string(value) ? NULL : json_dumps(value, JSON_ENCODE_ANY);
-		const char *text = json != NULL ? json : json_string_value(value);
-		char *encoded = text != NULL ? bc_client_encode(text) : NULL;
+		char *encoded = bc_client_encode(json_string_value(value));
 		char *longer = NULL;
 		if (query != NULL && encoded != NULL &&
 			asprintf(&longer, "%s%c%s=%s", query, between, name, encoded) < 0)
 			longer = NULL;
 		free(query);
 		free(encoded);
-		free(json);
 		query = longer;
 		between = '&';
 	}

@@ -119,8 +119,8 @@ enum bc_exit bc_client_print_bad_response(const struct bc_client *client);
 /* Writes a response's JSON on one line, unchanged but escaped; nothing if the body is empty. */
 void bc_response_write_json(struct bc_output *output, const struct bc_response *response);
 
-/* Adds the members of an object to a path, as a query: "/v1/records?limit=5". Members that are not
- * text are written as JSON. Returns allocated text, or NULL if out of memory. */
+/* Adds the members of an object of strings to a path, as a query: "/v1/records?limit=5". Returns
+ * allocated text, or NULL if out of memory. */
 char *bc_client_query(const char *path, json_t *object);
 
 /* Percent-encodes `text` for a path or a query. Returns allocated text, or NULL if out of memory.

@@ -21,7 +21,7 @@ import torture
 import attack
 import harness
 from attack import request, try_request
-from harness import BUSCAP, BUSCAPD, Daemon, equal
+from harness import BUSCAPD, Daemon, equal
 
 RATE = 300_000
 COUNT = 300 * RATE

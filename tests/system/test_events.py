@@ -216,6 +216,7 @@ def test_events_and_status_agree_over_the_end_of_a_file(tmp, is_stopped):
             equal(daemon.stop(), 4)
             events.rest()
     follower = follow(events)
+    equal(events.objects[0]["status"]["state"], "replaying")
     states = [event["to"] for event in events.objects if event["event"] == "state"]
     assert states in (["idle"], ["draining", "idle"]), states
     (ended,) = (event["recording"] for event in events.objects if event["event"] == "recording-ended")
