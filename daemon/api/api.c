@@ -8,7 +8,6 @@
 #include "daemon/api/api_params.h"
 #include "daemon/api/api_record.h"
 #include "daemon/api/metrics.h"
-#include "daemon/http/accept.h"
 #include "daemon/http/permissions.h"
 #include "formats/base/clock.h"
 #include "formats/base/number.h"
@@ -27,18 +26,8 @@ static void get_status(struct bc_call *call)
 static void get_metrics(struct bc_call *call)
 {
 	struct bc_status status = call->api->status(call->api->context);
-	const char *header = bc_request_header(call->request, "Accept");
-	struct bc_acceptance open = bc_accept_find(header, BC_METRICS_NAME, BC_METRICS_VERSION);
-	struct bc_acceptance text = bc_accept_find(
-		header, BC_METRICS_TEXT_NAME, BC_METRICS_TEXT_VERSION);
 
-	if (open.quality > text.quality ||
-		(open.is_named && open.quality != 0 && open.quality == text.quality))
-		bc_request_respond(
-			call->request, 200, BC_METRICS_TYPE, bc_metrics_write(&status), NULL);
-	else
-		bc_request_respond(call->request, 200, BC_METRICS_TEXT_TYPE,
-			bc_metrics_write_text(&status), NULL);
+	bc_request_respond(call->request, 200, BC_METRICS_TYPE, bc_metrics_write(&status), NULL);
 }
 
 static void get_mix(struct bc_call *call)
