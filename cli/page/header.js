@@ -2,8 +2,8 @@
 /* global d3 */
 
 import {
-	eventsByTime, hasClocks, hasPlaces, isInView, isSameView, model, recordingInProgress, spanView, toAbsolute, toRelative,
-	totals, visibleColumns, visibleRows, wholeView,
+	eventsByTime, hasClocks, hasPlaces, isInView, isSameView, missingText, model, recordingInProgress, spanView, toAbsolute, toRelative,
+	totals, visibleColumns, visibleHoles, visibleRows, wholeView,
 } from "./model.js";
 import { addressRange, CLASSES, count, lostText, plural, short, visible } from "./text.js";
 import { cutRate } from "./timeline.js";
@@ -75,7 +75,7 @@ export function viewText() {
 	const counts = CLASSES.map((name, k) => `${name} ${count(sums.counts[k])}`).join(", ");
 	const where = hasPlaces() ? ` at ${addressesText(model.view)}` : "";
 	return `${formatDuration(Number(to - from))} from ${formatTime(from, 1e3)} UTC, ${plural(sums.records, "record")}${where}, `
-		+ `${counts}, ${lostText(sums.lost, sums.isExact)}, ${unitText()}`;
+		+ `${counts}, ${sums.missing ? `${missingText(sums.missing)}, ` : ""}${lostText(sums.lost, sums.isExact)}, ${unitText()}`;
 }
 
 function hasHosts() {
@@ -102,6 +102,10 @@ export function emptyText() {
 	if (visibleColumns().length) {
 		return visibleRows().length || overview.columns.some((column) => column.uncounted) ? ""
 			: "No record at these addresses in this view.";
+	}
+	const holes = visibleHoles();
+	if (holes.length) {
+		return `No records in this view: ${missingText(d3.sum(holes, (hole) => hole.missing), holes.length)}.`;
 	}
 	const gaps = eventsByTime().filter((event) => event.kind === "gap" && isInView(event.time, event.time));
 	const within = recordingAround();
@@ -176,8 +180,11 @@ export function drawFacts() {
 		facts.push(stateText(one));
 	}
 	if (shown.length) {
+		const missing = missingText(d3.sum(shown, (r) => r.missing), d3.sum(shown, (r) => r.missing_segments));
 		facts.push(formatTime(toAbsolute(shown[0].from), 1e9), formatDuration(d3.max(shown, (r) => r.to) - shown[0].from),
-			plural(d3.sum(shown, (r) => r.records), "record"), `${lostCount(shown)} lost`);
+			plural(d3.sum(shown, (r) => r.records), "record"),
+			...(one && one.first_record ? [`starts at record ${count(one.first_record)}`] : []),
+			...(missing ? [missing] : []), `${lostCount(shown)} lost`);
 	}
 	d3.select("#facts").selectAll("span").data(facts).join("span").text((text) => text);
 	document.title = recordings.length === 1 ? `${recordingName(one)} \u2013 buscap` : "buscap";
@@ -191,6 +198,13 @@ function damageText(damage) {
 	const [first] = damage;
 	return `${plural(damage.length, "damaged place")}, not part of the picture: ${visible(first.file.replace(/.*\//, ""))}: `
 		+ `${visible(first.what)}${damage.length > 1 ? "; all are listed under Recordings" : ""}.`;
+}
+
+function holesText(holes) {
+	const [{ recording, what }] = holes;
+	const { recordings } = model.overview;
+	return `${recordings.length > 1 ? `${recordingName(recordings[recording])}: ` : ""}${what}`
+		+ `${holes.length > 1 ? `; all ${holes.length} holes are listed under Recordings` : ""}.`;
 }
 
 // Sets a text unless it is there already: setting it would lose a selection, and be announced.
@@ -217,6 +231,9 @@ export function drawNotices() {
 	}
 	if (report && report.reduced) {
 		notices.push(["", visible(report.reduced)]);
+	}
+	if (overview && overview.holes.length) {
+		notices.push(["bad", holesText(overview.holes)]);
 	}
 	if (overview && overview.damage.length) {
 		notices.push(["bad", damageText(overview.damage)]);

@@ -6,7 +6,7 @@ import { cellCounts, eachCell, model, mostInCell, shownCount, toAbsolute, toRela
 import {
 	columnAtPixel, columnPixels, drawPauses, edges, fitText, FONT, MONO, prepareCanvas, timeScale,
 } from "./plot.js";
-import { linedSymbols } from "./timeline.js";
+import { holeLines, linedSymbols } from "./timeline.js";
 import { address, addressRange, CLASSES, count, isPort, PORT_0, visible } from "./text.js";
 import { formatDuration, formatTime, fromRfc3339 } from "./time.js";
 
@@ -243,6 +243,9 @@ function placeLines(row) {
 export function cellLines({ column, row }) {
 	const one = model.overview.columns[column];
 	const place = model.overview.rows[row];
+	if (one.is_hole) {
+		return [...placeLines(place), ...holeLines(one)];
+	}
 	const counts = cellCounts(one, row) || [0, 0, 0, 0];
 	return [
 		...placeLines(place),

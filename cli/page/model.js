@@ -1,7 +1,7 @@
 // What the page knows. Everything drawn comes from here, and the tests read it as window.buscap.model.
 /* global d3 */
 
-import { CLASSES, PLACES, PORT_0 } from "./text.js";
+import { CLASSES, PLACES, plural, PORT_0 } from "./text.js";
 
 export const model = {
 	isReport: false,
@@ -113,8 +113,18 @@ export function isColumnInView(column) {
 	return isMoment(column) ? isInView(column.from, column.to) : column.to > from && column.from < to;
 }
 
+// Those that have records: not the holes, which have only what is missing.
 export function visibleColumns() {
-	return model.overview.columns.filter(isColumnInView);
+	return model.overview.columns.filter((column) => !column.is_hole && isColumnInView(column));
+}
+
+export function visibleHoles() {
+	return model.overview.columns.filter((column) => column.is_hole && isColumnInView(column));
+}
+
+// How many records are missing; how many segments, if it is unknown how many records these had; or "".
+export function missingText(records, segments) {
+	return records ? `${plural(records, "record")} missing` : segments ? `${plural(segments, "segment")} missing` : "";
 }
 
 export function classIndex() {
@@ -215,13 +225,14 @@ export function totals() {
 	const shown = visibleColumns();
 	const rows = new Set(visibleRows());
 	const sums = {
-		columns: 0, records: 0, uncounted: 0, lost: 0, counts: [0, 0, 0, 0], memory: [0, 0, 0, 0], ports: [0, 0, 0, 0],
+		columns: 0, records: 0, uncounted: 0, missing: 0, lost: 0, counts: [0, 0, 0, 0], memory: [0, 0, 0, 0], ports: [0, 0, 0, 0],
 		rows: new Map(), isExact: true,
 	};
 	for (const column of shown) {
 		sums.columns += 1;
 		sums.records += columnRecords(column);
 		sums.uncounted += column.uncounted;
+		sums.missing += column.missing;
 		sums.lost += column.lost;
 		columnCounts(column).forEach((n, k) => { sums.counts[k] += n; });
 		eachCell(column, (row, i) => {
@@ -237,6 +248,7 @@ export function totals() {
 			sums.rows.set(row, four);
 		});
 	}
+	sums.missing += d3.sum(visibleHoles(), (hole) => hole.missing);
 	const from = Math.min(...shown.map((column) => column.from));
 	const to = Math.max(...shown.map((column) => column.to));
 	const gaps = eventsByTime().filter((event) => event.kind === "gap" && event.time >= from && event.time <= to);
@@ -245,14 +257,15 @@ export function totals() {
 }
 
 // Spans of the view without records: between recordings, and within one. After a damaged chunk it is not known where its
-// records are: `uncounted` of them. Returns [{from, to, isBetween, uncounted}], relative.
+// records are: `uncounted` of them. Where segments are missing, so are `missing` records. Returns [{from, to, isBetween,
+// isHole, uncounted, missing}], relative.
 export function pauses() {
 	const { columns, recordings } = model.overview;
 	const spans = [];
 	let end = Infinity;
 	for (const recording of [...recordings].sort((a, b) => a.from - b.from)) {
 		if (recording.from > end) {
-			spans.push({ from: end, to: recording.from, isBetween: true, uncounted: 0 });
+			spans.push({ from: end, to: recording.from, isBetween: true });
 		}
 		end = end === Infinity ? recording.to : Math.max(end, recording.to);
 	}
@@ -260,7 +273,10 @@ export function pauses() {
 	const uncounted = recordings.map(() => 0);
 	for (const column of columns) {
 		if (column.from > ends[column.recording]) {
-			spans.push({ from: ends[column.recording], to: column.from, isBetween: false, uncounted: uncounted[column.recording] });
+			spans.push({ from: ends[column.recording], to: column.from, uncounted: uncounted[column.recording] });
+		}
+		if (column.is_hole) {
+			spans.push({ from: column.from, to: column.to, isHole: true, missing: column.missing });
 		}
 		uncounted[column.recording] = column.uncounted;
 		const end = ends[column.recording];

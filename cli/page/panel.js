@@ -2,7 +2,7 @@
 /* global d3 */
 
 import { lostCount, recordingName, recordingView, stateText } from "./header.js";
-import { hasPlaces, model, toAbsolute, totals } from "./model.js";
+import { hasPlaces, missingText, model, toAbsolute, totals } from "./model.js";
 import { addressRange, bytes, CLASSES, count, eventText, lostText, percent, plural, visible } from "./text.js";
 import { formatDuration, formatTime, fromRfc3339 } from "./time.js";
 
@@ -41,6 +41,9 @@ function showTotals(parent) {
 	const more = [];
 	if (sums.uncounted) {
 		more.push(`${plural(sums.uncounted, "record")} not counted by class and address.`);
+	}
+	if (sums.missing) {
+		more.push(`${missingText(sums.missing)}.`);
 	}
 	if (sums.columns) {
 		const lost = lostText(sums.lost, sums.isExact);
@@ -132,7 +135,7 @@ function showSearch(parent, app) {
 	} else if (end.cut_off) {
 		note(parent, `The search was cut off: ${end.cut_off}.`);
 	}
-	damage.forEach((one) => note(parent, `Damaged: ${visible(one.file)}: ${visible(one.what)}`));
+	damage.forEach((one) => note(parent, `Not searched: ${visible(one.file)}: ${visible(one.what)}`));
 }
 
 function notesText(metadata) {
@@ -144,13 +147,19 @@ function showRecordings(parent, app) {
 		note(parent, "No recordings.");
 		return;
 	}
+	const missing = (one) => missingText(one.missing, one.missing_segments).replace(/ missing$/, "");
 	table(parent, plural(model.overview.recordings.length, "recording"),
-		["recording", "state", "start (UTC)", "length", "records", "size", "segments", "lost", "gaps", "notes"],
+		["recording", "state", "start (UTC)", "length", "records", "size", "segments", "missing", "lost", "gaps", "notes"],
 		model.overview.recordings.map((one) => [
 			{ text: recordingName(one), act: () => app.go(recordingView(one)) },
 			stateText(one), formatTime(toAbsolute(one.from), 1e6), formatDuration(one.to - one.from), count(one.records),
-			bytes(one.bytes), count(one.segments), lostCount([one]), count(one.gaps), notesText(one.metadata || {})]),
-		[3, 4, 5, 6, 7, 8]);
+			bytes(one.bytes), count(one.segments), missing(one), lostCount([one]), count(one.gaps), notesText(one.metadata || {})]),
+		[3, 4, 5, 6, 7, 8, 9]);
+	if (model.overview.holes.length) {
+		table(parent, plural(model.overview.holes.length, "hole"), ["recording", "what", "before"],
+			model.overview.holes.map((one) => [
+				recordingName(model.overview.recordings[one.recording]), one.what, visible(one.file)]));
+	}
 	if (model.overview.damage.length) {
 		table(parent, plural(model.overview.damage.length, "damaged place"), ["file", "offset", "bytes", "what"],
 			model.overview.damage.map((one) => [visible(one.file), count(one.offset), count(one.bytes), visible(one.what)]),

@@ -2,7 +2,7 @@
 /* global d3 */
 
 import { currentColours } from "./colours.js";
-import { isMoment, model, pauses, toAbsolute, toRelative } from "./model.js";
+import { isMoment, missingText, model, pauses, toAbsolute, toRelative } from "./model.js";
 import { plural } from "./text.js";
 import { formatDuration } from "./time.js";
 
@@ -109,13 +109,15 @@ export function drawPauses(context, scale, top, height, label) {
 	const [left, right] = scale.range();
 	for (const span of pauses()) {
 		const x = Math.max(left, Math.round(scale(span.from)));
-		const width = Math.min(right, Math.round(scale(span.to))) - x;
-		if (width < (span.isBetween ? 2 : IDLE)) {
+		const end = Math.max(Math.round(scale(span.to)), span.isHole ? x + 2 : x);
+		const width = Math.min(right, end) - x;
+		if (width < (span.isBetween || span.isHole ? 2 : IDLE)) {
 			continue;
 		}
-		context.fillStyle = hatching(context, span.uncounted ? currentColours().gap : currentColours().line);
+		context.fillStyle = hatching(context, span.uncounted || span.isHole ? currentColours().gap : currentColours().line);
 		context.fillRect(x, top, width, height);
-		const text = span.uncounted ? `${plural(span.uncounted, "record")} not counted`
+		const text = span.isHole ? (missingText(span.missing) || "not here")
+			: span.uncounted ? `${plural(span.uncounted, "record")} not counted`
 			: `${span.isBetween ? "not recorded for" : "no records for"} ${formatDuration(span.to - span.from)}`;
 		if (label && context.measureText(text).width + 12 < width) {
 			const half = context.measureText(text).width / 2 + 4;

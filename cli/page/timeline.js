@@ -212,8 +212,8 @@ function drawRates(context, width, bottom) {
 			context.fillStyle = colours.paper;
 			context.fillRect(pixels.x, RATES_TOP + 5, pixels.width, 2);
 		}
-		if (column.uncounted) {
-			context.fillStyle = colours.dim;
+		if (column.uncounted || column.missing) {
+			context.fillStyle = column.missing ? colours.gap : colours.dim;
 			context.fillRect(pixels.x, RATES_TOP, pixels.width, 2);
 		}
 	}
@@ -257,7 +257,18 @@ export function timelineTip(canvas, x, y) {
 	return index < 0 ? null : columnLines(model.overview.columns[index]);
 }
 
+// What is said of a column where segments are missing.
+export function holeLines(hole) {
+	return [
+		["time", `${formatTime(toAbsolute(hole.from), 1, false)} + ${formatDuration(hole.to - hole.from)}`],
+		["missing", hole.missing ? `${plural(hole.missing, "record")}, from ${count(hole.first_record)}` : "unknown number of records"],
+	];
+}
+
 function columnLines(column) {
+	if (column.is_hole) {
+		return holeLines(column);
+	}
 	const perSecond = rate(column);
 	const counts = columnCounts(column);
 	const records = count(columnRecords(column));
@@ -267,6 +278,7 @@ function columnLines(column) {
 		...CLASSES.map((name, k) => [name, count(counts[k])]),
 		["rate", perSecond !== null ? `${short(perSecond)}/s` : isMoment(column) ? "one moment" : "too short to tell"],
 		...(column.uncounted ? [["uncounted", `${count(column.uncounted)} (no page counts)`]] : []),
+		...(column.missing ? [["missing", plural(column.missing, "record")]] : []),
 		...(column.lost ? [["lost", count(column.lost)]] : []),
 	];
 }
