@@ -192,12 +192,13 @@ static void log_written(const char *recording, const struct bc_counts *c, const 
 }
 
 void bc_loss_report_summary(const struct bc_recording *r, bool is_only_recording,
-	const struct bc_writer_notice *totals, const struct bc_session_outcome *outcome,
-	uint64_t breaks)
+	const struct bc_writer_notice *totals, const struct bc_session_outcome *outcome)
 {
 	const char *recording = r->info.header.recording;
-	const struct bc_counts *c = &r->counts_after;
-	const struct bc_counts *b = &r->counts_before;
+	const struct bc_counts *c = &r->after.counts;
+	const struct bc_counts *b = &r->before.counts;
+	uint64_t breaks = r->after.breaks - r->before.breaks;
+	uint64_t damages = r->after.damages - r->before.damages;
 
 	/* With several recordings in a run, the received samples are not those of this one. */
 	if (!is_only_recording)
@@ -209,13 +210,13 @@ void bc_loss_report_summary(const struct bc_recording *r, bool is_only_recording
 	if (breaks != 0)
 		bc_log(BC_LOG_WARNING, "%s: stream interruptions: %" PRIu64 ", recorded as gaps",
 			recording, breaks);
-	if (bc_losses_has_any(&r->losses) || r->damages != 0) {
+	if (bc_losses_has_any(&r->losses) || damages != 0) {
 		char losses[LOSSES_MAX];
 		write_total(losses, &r->losses);
 		bc_log(BC_LOG_WARNING,
 			"%s: gaps recorded: %" PRIu64 "; samples lost: %s; damaged places: %" PRIu64
 			"; bytes skipped: %" PRIu64,
-			recording, totals->gaps, losses, r->damages,
+			recording, totals->gaps, losses, damages,
 			c->skipped_bytes - b->skipped_bytes);
 	}
 	if (outcome->has_failed)

@@ -37,10 +37,8 @@ void bc_loss_report_poll(
 void bc_loss_report_finish(struct bc_loss_report *report);
 
 /* Logs the summary of a recording that has ended: its contents, and what is missing and why.
- * `totals` are the writer's; is_only_recording: everything received belongs to it; `breaks` are
- * those during the recording. */
+ * `totals` are the writer's; is_only_recording: everything received belongs to it. */
 void bc_loss_report_summary(const struct bc_recording *recording, bool is_only_recording,
-	const struct bc_writer_notice *totals, const struct bc_session_outcome *outcome,
-	uint64_t breaks);
+	const struct bc_writer_notice *totals, const struct bc_session_outcome *outcome);
 
 #endif

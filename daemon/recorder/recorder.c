@@ -223,6 +223,17 @@ static bool has_limits(const struct bc_stop_rules *limits)
 	return limits->duration_ns != 0 || limits->records != 0 || limits->file_bytes != 0;
 }
 
+static struct bc_recording_moment moment_of(const struct bc_recorder *r)
+{
+	const struct bc_session_outcome *outcome = bc_session_outcome(r->session);
+
+	return (struct bc_recording_moment){
+		.counts = *bc_pipeline_counts(r->pipeline),
+		.damages = outcome->damages,
+		.breaks = outcome->breaks,
+	};
+}
+
 /* Adds a recording that starts at position *at, which becomes its new position; NULL if out of
  * memory. */
 static struct bc_recording *add_recording(
@@ -245,9 +256,7 @@ static struct bc_recording *add_recording(
 		bc_level_names[config->compression]);
 	if (r->options.boot_id != NULL)
 		memcpy(header->boot_id, r->options.boot_id, BC_BOOT_ID_BYTES);
-	recording->counts_before = *bc_pipeline_counts(r->pipeline);
-	recording->damages_before = bc_session_outcome(r->session)->damages;
-	recording->breaks_before = bc_session_outcome(r->session)->breaks;
+	recording->before = moment_of(r);
 	if (r->is_first)
 		snprintf(header->continues, sizeof(header->continues), "%s", r->options.before);
 	r->is_first = false;
@@ -277,16 +286,12 @@ static void start_recording(
 	emit_state(r);
 }
 
-/* Stores the counts at the moment when a recording stops receiving. */
-static void snapshot_counts(struct bc_recorder *r, struct bc_recording *recording)
+/* The recording stops receiving now. */
+static void set_after(const struct bc_recorder *r, struct bc_recording *recording)
 {
-	const struct bc_session_outcome *outcome = bc_session_outcome(r->session);
-
 	recording->losses = losses_of(r, recording);
 	recording->has_after = true;
-	recording->counts_after = *bc_pipeline_counts(r->pipeline);
-	recording->damages_after = outcome->damages;
-	recording->breaks_after = outcome->breaks;
+	recording->after = moment_of(r);
 }
 
 /* Ends the running recording before position `at`. */
@@ -296,7 +301,7 @@ static void end_recording(struct bc_recorder *r, enum bc_recording_reason reason
 
 	recording->reason = reason;
 	bc_session_finish_recording(r->session, at);
-	snapshot_counts(r, recording);
+	set_after(r, recording);
 	emit_state(r);
 }
 
@@ -332,20 +337,16 @@ static void on_session_ending(void *context)
 static void on_recording_ended(struct bc_recorder *r, struct bc_recording *recording,
 	const struct bc_writer_notice *notice)
 {
-	const struct bc_session_outcome *outcome = bc_session_outcome(r->session);
-
 	if (!recording->has_after)
-		snapshot_counts(r, recording);
+		set_after(r, recording);
 	recording->losses = bc_losses_since(&recording->losses, &notice->discarded);
 	recording->losses.gaps[BC_GAP_DISK] += notice->abandoned != 0;
 	recording->losses.lost[BC_GAP_DISK] += notice->abandoned;
-	uint64_t breaks = recording->breaks_after - recording->breaks_before;
-	recording->damages = recording->damages_after - recording->damages_before;
-	r->outcome.damages += recording->damages;
-	r->outcome.breaks += breaks;
+	r->outcome.damages += recording->after.damages - recording->before.damages;
+	r->outcome.breaks += recording->after.breaks - recording->before.breaks;
 	r->has_lost = r->has_lost || bc_losses_has_any(&recording->losses);
-	bc_loss_report_summary(
-		recording, bc_session_ends_with_recording(r->session), notice, outcome, breaks);
+	bc_loss_report_summary(recording, bc_session_ends_with_recording(r->session), notice,
+		bc_session_outcome(r->session));
 	disarm_of(r, recording);
 	emit_gaps(r);
 	bc_recording_end(recording, notice);

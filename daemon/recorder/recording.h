@@ -35,27 +35,28 @@ struct bc_source;
 /* A caller waiting for its end. */
 struct bc_recording_waiter;
 
+/* What the source had delivered at a moment of the run. */
+struct bc_recording_moment {
+	struct bc_counts counts;
+	uint64_t damages;
+	uint64_t breaks;
+};
+
 struct bc_recording {
 	struct bc_recording *next; /* the previous one */
 	struct bc_recording_info info;
 	enum bc_recording_state state;
 	enum bc_recording_reason reason;
 
-	/* At its start. */
-	struct bc_counts counts_before;
-	uint64_t damages_before;
-	uint64_t breaks_before;
+	struct bc_recording_moment before; /* its start */
 
 	/* When it stopped receiving, if it was ended explicitly: what arrives while it is being
 	 * sealed is not part of it. */
 	bool has_after;
-	struct bc_counts counts_after;
+	struct bc_recording_moment after;
 	struct bc_losses losses;
-	uint64_t damages_after;
-	uint64_t breaks_after;
 
 	/* At its end. */
-	uint64_t damages;
 	struct bc_writer_notice totals;
 	struct bc_recording_waiter *waiters;
 };
