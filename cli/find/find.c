@@ -48,14 +48,15 @@ const struct bc_usage bc_find_usage = {
 	.kind = "text file",
 	.summary = "find the references to an address",
 	.text = "Prints the references that touch any byte of a range of hexadecimal addresses: "
-		"number, time of day, file, and what dump prints. Searches segments, all segments "
-		"in a directory, or one trace of any other format. In a sealed segment, chunks "
+		"number, time of day, file, and what dump prints. Searches recordings, or "
+		"one trace of any other format; without an operand, the daemon's directory. In a "
+		"sealed segment, chunks "
 		"that "
 		"can't contain a match are not read.",
 	.options = options,
 	.more = "A range is A-B, A- or A. Matches are printed in the order of the trace.",
 	.exits = "0 ok, even if nothing matches, 1 failed, 2 wrong usage, 3 damaged or malformed "
-		 "input: the intact parts were searched.",
+		 "input: the intact parts were searched, 6 can't reach the daemon.",
 	.example = "buscap find --last 1 --type write b8000-bffff *.byu.lz4",
 };
 

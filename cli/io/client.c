@@ -21,6 +21,8 @@
 
 #define FDS_MAX 8
 
+#define BAD_RESPONSE "unexpected response from the daemon; is it buscapd " BC_VERSION "?"
+
 /* libcurl, built with either library for TLS. */
 #define CURL_FUNCTIONS(F)           \
 	F(curl_easy_cleanup)        \
@@ -525,8 +527,7 @@ enum bc_exit bc_client_print_error(const struct bc_client *c, enum bc_exit code)
 
 enum bc_exit bc_client_print_bad_response(const struct bc_client *c)
 {
-	bc_print_error(c->console, NULL,
-		"unexpected response from the daemon; is it buscapd " BC_VERSION "?");
+	bc_print_error(c->console, NULL, BAD_RESPONSE);
 	return BC_EXIT_FAILED;
 }
 
@@ -537,12 +538,10 @@ enum bc_exit bc_client_directory(struct bc_client *c, char **dir)
 	const char *text = bc_json_path_text(status.json, "directory");
 
 	*dir = NULL;
-	if (code != BC_EXIT_OK)
-		bc_client_print_error(c, code);
-	else if (text == NULL)
-		code = bc_client_print_bad_response(c);
-	else if ((*dir = strdup(text)) == NULL)
-		code = bc_print_no_memory(c->console);
+	if (code == BC_EXIT_OK && text == NULL)
+		code = fail(c, BC_EXIT_FAILED, BAD_RESPONSE);
+	else if (code == BC_EXIT_OK && (*dir = strdup(text)) == NULL)
+		code = fail(c, BC_EXIT_FAILED, "out of memory");
 	bc_response_free(&status);
 	return code;
 }

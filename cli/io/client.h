@@ -82,8 +82,8 @@ void bc_client_set_timeout(struct bc_client *client, long ms);
 enum bc_exit bc_client_call(struct bc_client *client, const char *method, const char *path,
 	const json_t *body, struct bc_response *response) BC_MUST_CHECK;
 
-/* Asks for the directory of the recordings. Sets *dir to allocated text; or prints an error, and
- * returns its code. */
+/* Asks for the directory of the recordings. Sets *dir to allocated text, or NULL. Otherwise like
+ * bc_client_call(). */
 enum bc_exit bc_client_directory(struct bc_client *client, char **dir) BC_MUST_CHECK;
 
 /* Starts a stream, GET of `path`, and closes the previous one. bc_client_wait() calls `line` with

@@ -41,15 +41,23 @@ static bool may_be_id(const char *word)
 					   strchr(word, '/') == NULL));
 }
 
-/* Asks the daemon for its directory. Returns NULL after an error. */
-static char *find_daemon_dir(struct bc_operands *o, const char *socket, enum bc_exit *code)
+/* Asks the daemon for its directory, for a word that may be an id, or because there is none.
+ * Returns NULL after an error. */
+static char *find_daemon_dir(
+	struct bc_operands *o, const char *word, const char *socket, enum bc_exit *code)
 {
 	struct bc_client *client;
 	char *dir = NULL;
 
 	*code = bc_client_open(&client, o->console, socket);
-	if (*code == BC_EXIT_OK)
-		*code = bc_client_directory(client, &dir);
+	if (*code != BC_EXIT_OK)
+		return NULL;
+	*code = bc_client_directory(client, &dir);
+	if (*code != BC_EXIT_OK)
+		bc_print_error(o->console, word, "%s: %s: %s",
+			word != NULL ? "no such file, and an id can't be looked up"
+				     : "no files given, and the daemon's directory is not known",
+			bc_client_path(client), bc_client_error(client));
 	bc_client_close(client);
 	return dir;
 }
@@ -77,15 +85,12 @@ static enum bc_exit find_id(
 	struct bc_recording_list list;
 	const struct bc_recording *recording;
 	enum bc_exit code;
-	char *dir = find_daemon_dir(o, socket, &code);
+	char *dir = find_daemon_dir(o, word, socket, &code);
 	int fd = dir != NULL ? open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
 	int rc = fd < 0 ? -errno : bc_recording_list_read(&list, fd, true);
 
-	if (dir == NULL) {
-		bc_print_error(o->console, word,
-			"no such file; for the id of a recording, buscapd must be running");
+	if (dir == NULL)
 		return code;
-	}
 	if (fd >= 0)
 		close(fd);
 	*operand = (struct bc_operand){.path = dir, .is_dir = true};
@@ -139,10 +144,8 @@ enum bc_exit bc_operands_open(struct bc_operands *o, const struct bc_console *co
 		return BC_EXIT_USAGE;
 	if (count == 0) {
 		o->all[0] = (struct bc_operand){
-			.path = find_daemon_dir(o, socket, &o->exit), .is_dir = true};
+			.path = find_daemon_dir(o, NULL, socket, &o->exit), .is_dir = true};
 		o->count = o->all[0].path != NULL;
-		if (o->count == 0)
-			bc_print_error(console, NULL, "without buscapd, give a directory or files");
 	}
 	for (int i = 0; i < count; i++) {
 		struct bc_operand operand = {.path = NULL};

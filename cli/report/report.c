@@ -67,12 +67,15 @@ const struct bc_usage bc_report_usage = {
 	.operands = "[FILE|DIR|ID]...",
 	.kind = "file",
 	.summary = "draw recordings: traffic over time, and which addresses",
-	.text = "Draws segments, or all segments in a directory: the traffic over time, with gaps "
-		"and marks, and how often each block of addresses is used. It reads the page "
+	.text = "Draws recordings; without an operand, those in the daemon's directory: the "
+		"traffic "
+		"over time, with gaps and marks, and how often each block of addresses is used. It "
+		"reads the page "
 		"counts in the segments; records are decoded only if there are few.",
 	.options = options,
 	.more = "FILE ends in .html (a page for a browser, which can be printed), .json or .txt.",
-	.exits = "0 ok, 1 failed, 2 wrong usage, 3 damaged input: the intact parts were drawn.",
+	.exits = "0 ok, 1 failed, 2 wrong usage, 3 damaged input: the intact parts were drawn, "
+		 "6 can't reach the daemon.",
 	.example = "buscap report -o run.html --map pc *.byu.lz4",
 };
 

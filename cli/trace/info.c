@@ -30,11 +30,13 @@ const struct bc_usage bc_info_usage = {
 	.operands = "[FILE|DIR|ID]...",
 	.kind = "file",
 	.summary = "describe files and recordings",
-	.text = "Prints the format and the contents of files. For a sealed segment, reads only the "
-		"header and the index; use buscap verify to check the rest.",
+	.text = "Prints the format and the contents of files; for a directory or an id, a line for "
+		"each recording. Without an operand, describes the daemon's directory. For a "
+		"sealed segment, reads only the header and the index; use buscap verify to check "
+		"the rest.",
 	.options = options,
 	.exits = "0 ok, 1 failed, 2 wrong usage, 3 damaged or torn, parts are missing, or "
-		 "a loss has no gap.",
+		 "a loss has no gap, 6 can't reach the daemon.",
 	.example = "buscap info --json *.byu.lz4 | jq .records",
 };
 

@@ -47,8 +47,8 @@ const struct bc_usage bc_merge_usage = {
 	.kind = "file",
 	.summary = "combine traces, ordered by time",
 	.text = "Combines traces into one, ordered by time. Each file is one input; the segments "
+		"of a recording are one input together. Entries with equal times are in the order "
 		"of "
-		"a recording are one input together. Entries with equal times are in the order of "
 		"the inputs.",
 	.options = options,
 	.exits = "0 ok, 1 failed, 2 wrong usage, or the inputs do not fit together, 3 damaged or "

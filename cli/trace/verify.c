@@ -38,7 +38,8 @@ const struct bc_usage bc_verify_usage = {
 		"Prints a line for each damage and one for each file. The order of the files does "
 		"not matter.",
 	.options = options,
-	.exits = "0 all files are whole, 1 failed, 2 wrong usage, 3 damaged, torn or not sealed.",
+	.exits = "0 all files are whole, 1 failed, 2 wrong usage, 3 damaged, torn or not sealed, "
+		 "6 can't reach the daemon.",
 	.example = "buscap verify *.byu.lz4",
 };
 

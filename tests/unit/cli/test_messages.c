@@ -163,9 +163,7 @@ static const struct failure wrong_options[] = {
 	{"--frobnicate status", "buscap: unknown option --frobnicate; see buscap --help"},
 	{"--hlep", "buscap: unknown option --hlep; see buscap --help"},
 	/* info, verify, recover */
-	{"info", "no file given"},
 	{"info -q x.byu", "unknown option -q"},
-	{"verify", "no file given"},
 	{"verify --json x.byu", "unknown option --json"},
 	{"recover", "no file given"},
 	{"recover x.byu", "-o is required: the output file"},
@@ -328,7 +326,7 @@ static const struct failure wrong_options[] = {
 	{"stats --totals=yes x.byu", "option --totals takes no value"},
 	{"stats -I byu - - <x.byu", "standard input (\"-\") can be read only once"},
 	/* find, marks */
-	{"find 10", "give an address, or --region, and a directory or file"},
+	{"find", "give an address, or --region"},
 	{"find xyz x.byu.lz4", "address xyz: not a hexadecimal address range"},
 	{"find 20-10 x.byu.lz4", "ends before it starts"},
 	{"find --first 1 --last 1 10 x.byu.lz4", "--first excludes --last"},
@@ -369,7 +367,6 @@ static const struct failure wrong_options[] = {
 	{"marks - <x.byu.lz4", "not a pipe"},
 	{"marks x.byu.lz4 - <x.byu.lz4", "not a pipe"},
 	/* report */
-	{"report", "give a directory"},
 	{"report -o out.svg .", "for a picture, print the page"},
 	{"report --columns 1 .", "must be 2 to 512"},
 	{"report --columns x .", "--columns"},
@@ -408,8 +405,8 @@ static const struct failure wrong_options[] = {
 	/* diff */
 	{"diff", "give two traces"},
 	{"diff x.byu", "give two traces"},
-	{"diff x.byu x.byu x.byu", "give two traces; with more files, all after the first must be "
-				   "segments of one recording"},
+	{"diff x.byu x.byu x.byu", "give two traces; several files of one must be segments of one "
+				   "recording"},
 	{"diff - - <x.byu", "standard input (\"-\") can be read only once"},
 	{"diff --frob x.byu x.byu", "unknown option --frob"},
 	{"diff -I vcd x.byu x.byu", "vcd"},
@@ -486,7 +483,7 @@ static const struct failure wrong_options[] = {
 	{"tail -n 5 -n 6", "--records: given twice"},
 	{"tail --addr 1 --addr 2", "twice"},
 	{"events x", "operands"},
-	{"web . .", "at most one directory"},
+	{"web -", "give files, not a pipe"},
 };
 
 TEST_CASES(wrong_usage_is_one_line_and_exit_two, wrong_options)
@@ -575,13 +572,13 @@ TEST_CASES(web_refuses_wrong_addresses_before_it_opens_anything, no_addresses)
 
 static const struct failure wrong_files[] = {
 	{"info none", "none: can't open: No such file"},
-	{"info .", ".: can't open: Is a directory; give the files in it instead"},
+	{"info directory", "directory: no segments in this directory"},
 	{"info hello", "hello: unknown format: the lines fit no known format; specify it with -I"},
 	{"dump none", "none: can't open: No such file"},
-	{"dump .", ".: can't open: Is a directory; give the files in it instead"},
+	{"dump directory", "directory: no segments in this directory"},
 	{"dump hello", "hello: unknown format: the lines fit no known format; specify it with -I"},
 	{"verify none", "none: can't open: No such file"},
-	{"verify .", ".: can't open: Is a directory; give the files in it instead"},
+	{"verify directory", "directory: no segments in this directory"},
 	{"verify hello",
 		"hello: unknown format: the lines fit no known format; specify it with -I"},
 	{"recover none -o out", "none"},
@@ -607,7 +604,6 @@ static const struct failure wrong_files[] = {
 	{"report --map none .", "can't open"},
 	{"report -o none/x.html x.byu.lz4", "none/x.html: can't open"},
 	{"web none", "none: can't open: No such file"},
-	{"web x.byu.lz4", "Not a directory"},
 	{"web --listen 192.0.2.1:0 .", "192.0.2.1:0: Cannot assign"},
 	{"web --map none .", "none"},
 	{"recover x.gz -o out", "x.gz: compressed; decompress it first"},
@@ -786,6 +782,31 @@ TEST_CASES(options_may_precede_the_command_and_the_verb, options_first)
 	run(c->line);
 	assert_int_equal(r.code, BC_EXIT_UNREACHABLE);
 	assert_int_equal(strncmp(r.err, c->words, strlen(c->words)), 0);
+}
+
+static const char *const without_files[] = {"info", "verify", "find 10", "marks", "report", "web"};
+
+TEST_CASES(the_directory_of_the_daemon_is_read_if_there_is_one, without_files)
+{
+	fails(BC_EXIT_UNREACHABLE, *c,
+		"no files given, and the daemon's directory is not known: no-socket: no such "
+		"socket");
+}
+
+static const char *const ids[] = {"info 2", "stats 20260101T0", "dump 20260101T000000Z-00000",
+	"find 10 20260101T000000Z-3f9a2c", "diff x.byu 20260101T000000Z-3f9a2c-boot"};
+
+TEST_CASES(an_id_is_looked_up_if_there_is_a_daemon, ids)
+{
+	fails(BC_EXIT_UNREACHABLE, *c, "no such file, and an id can't be looked up: no-socket: ");
+}
+
+static const char *const no_ids[] = {"info 20260101T000000Y", "info 20260101T000000Z-g",
+	"info 20260101T000000Z-3f9a2cb", "info 2026/", "info 20260101T000000Z-3f9a2c-a/b"};
+
+TEST_CASES(what_can_not_be_an_id_is_a_missing_file, no_ids)
+{
+	fails(BC_EXIT_FAILED, *c, "can't open: No such file or directory; check the name");
 }
 
 TEST(each_connection_error_has_its_own_message)
