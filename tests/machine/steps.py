@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import re
 import time
 
 import sandbox
@@ -15,6 +16,7 @@ FAST_SAMPLES = 20000000
 SLOW = 100000
 SPOOL = "/var/lib/buscapd"
 CONF = "/etc/buscapd/conf.d/machine.conf"
+ALERTS = "/etc/systemd/system/buscap-alerts.service"
 DROP_INS = "/etc/systemd/system/buscapd.service.d"
 PORT = 9477  # of /metrics
 FIRST, SECOND = "A1", "B-2"  # serial numbers; systemd escapes "/" as "-", so one has a "-"
@@ -50,6 +52,10 @@ class Context:
 
     def pid(self, unit="buscapd.service"):
         return int(self.show("MainPID", unit=unit)[0])
+
+    def alert(self, event, member="", times=1):
+        """Waits until the unit for alerts has passed on an event this often."""
+        self.machine.wait_until(f"test $(grep -c '\"event\":\"{event}\".*{member}' /run/alerts) -ge {times}", f"the alert {event}", 60)
 
     def configure(self, text):
         self.run(f"cat >{CONF} <<'END'\n{text}\nEND")
@@ -163,6 +169,14 @@ def it_records_40_mb_per_second_without_loss(c):
     equal(sum(counts["dropped"].values()), counts["dropped"]["invalid"], f"{counts}")
 
 
+def a_unit_passes_events_to_a_program_as_in_install_md(c):
+    text = (pathlib.Path(__file__).parents[2] / "docs/install.md").read_text()
+    unit = re.search(r"^    \[Unit\]\n(    .*\n)+", text[text.index("## Alerts"):], re.M)[0]
+    unit = re.sub("^    ", "", unit, flags=re.M).replace("/usr/local/bin/alert", "tee -a /run/alerts")
+    c.run(f"cat >{ALERTS} <<'END'\n{unit}END\nsystemctl daemon-reload; systemctl enable --now buscap-alerts.service")
+    c.alert("status")
+
+
 def a_loss_reported_by_the_board_is_recorded(c):
     c.board.command(f"rate {SLOW}", "lose 12345", "send all")
     end = time.monotonic() + 30 * TIME_FACTOR
@@ -170,6 +184,7 @@ def a_loss_reported_by_the_board_is_recorded(c):
         assert time.monotonic() < end, c.status()["counts"]
         time.sleep(0.2)
     equal(c.status()["counts"]["gaps"], 1)
+    c.alert("gap", '"lost":12345')
 
 
 def a_replugged_board_continues_the_recording(c):
@@ -184,6 +199,7 @@ def a_replugged_board_continues_the_recording(c):
     c.written_before_the_unplug = records
     equal(status["counts"]["gaps"], 2)
     equal(status["source"]["board"]["unplugs"], 1)
+    c.alert("board", '"unplugs":1')
 
 
 def a_reload_changes_the_rotation_and_an_invalid_one_changes_nothing(c):
@@ -242,6 +258,8 @@ def the_watchdog_restarts_a_service_that_hangs(c):
     c.next_recording(KILLED)
     equal(c.partial(recording), "", "torn segments")
     equal(c.show("NRestarts"), ["2"])
+    c.alert("status", times=3)  # the unit is back after each restart
+    c.run(f"systemctl disable --now buscap-alerts.service; rm {ALERTS}; systemctl daemon-reload", timeout=60)
 
 
 def an_upgrade_seals_the_recording_and_starts_the_next(c):
@@ -370,6 +388,7 @@ STEPS = [
     the_machine_boots, the_packages_install_without_a_network, a_status_request_starts_the_service,
     a_wrong_configuration_stops_the_service_until_fixed_as_in_install_md,
     plugging_the_board_starts_the_service, it_records_40_mb_per_second_without_loss,
+    a_unit_passes_events_to_a_program_as_in_install_md,
     a_loss_reported_by_the_board_is_recorded, a_replugged_board_continues_the_recording,
     a_reload_changes_the_rotation_and_an_invalid_one_changes_nothing, the_sandbox_refuses_everything_not_allowed,
     after_a_kill_the_service_restarts_and_recovers_its_files,

@@ -9,7 +9,7 @@ import subprocess
 import pytest
 
 import harness
-from harness import BUSCAP, ROOT, Daemon, Faults, equal
+from harness import BUSCAP, ROOT, Daemon, Faults, equal, need, run
 from usb_harness import Board, Recorder
 
 pytestmark = pytest.mark.threads
@@ -43,6 +43,16 @@ def unit(tmp):
             process.wait(harness.TIMEOUT_S)
         finally:
             process.terminate()
+
+
+def test_systemd_accepts_the_unit(tmp):
+    need("systemd-analyze")
+    text = (ROOT / "docs/install.md").read_text()
+    unit = re.search(r"^    \[Unit\]\n(    .*\n)+", text[text.index("## Alerts"):], re.M)[0]
+    write(tmp / "x.service", re.sub("^    ", "", unit, flags=re.M))
+    done = run("systemd-analyze", "--man=no", "verify", tmp / "x.service")
+    equal((done.returncode, [line for line in done.stderr.decode().splitlines() if "x.service" in line and "executable" not in line]),
+          (0, []))
 
 
 def alerts(tmp, name):
