@@ -15,10 +15,6 @@
 #include "formats/segment/recover.h"
 
 static const struct bc_usage_option options[] = {
-	{'m', "mode", "MODE", "choice:strict|tail|salvage",
-		"strict: fail if anything except the index is damaged; tail (default): keep the "
-		"chunks before the first damage; salvage: keep every intact chunk, with gaps where "
-		"records are missing"},
 	{'o', "output", "OUT", "file", "output file"},
 	{0},
 };
@@ -29,35 +25,19 @@ const struct bc_usage bc_recover_usage = {
 	.operands = "IN",
 	.kind = "file",
 	.summary = "repair a torn or damaged segment",
-	.text = "Writes a whole, sealed segment from a torn or damaged one. IN is not changed; OUT "
-		"must not exist.",
+	.text = "Writes a whole, sealed segment with every whole chunk of a torn or damaged one, "
+		"and gaps for the rest. IN is not changed; OUT must not exist.",
 	.options = options,
 	.exits = "0 everything was kept, 1 failed and OUT was not created, 2 wrong usage, 3 IN was "
-		 "damaged: OUT has the chunks that the mode keeps.",
+		 "damaged: OUT has its whole chunks.",
 	.example = "buscap recover X-00000.byu.lz4.partial -o X-00000.byu.lz4",
 };
 
 struct job {
 	const struct bc_console *console;
-	enum bc_recover_mode mode;
 	const char *in;
 	const char *out;
 };
-
-static bool read_mode(const struct bc_console *console, enum bc_recover_mode *mode)
-{
-	if (strcmp(optarg, "strict") == 0)
-		*mode = BC_RECOVER_STRICT;
-	else if (strcmp(optarg, "tail") == 0)
-		*mode = BC_RECOVER_TAIL;
-	else if (strcmp(optarg, "salvage") == 0)
-		*mode = BC_RECOVER_SALVAGE;
-	else {
-		bc_print_error(console, NULL, "--mode %s: not strict, tail or salvage", optarg);
-		return false;
-	}
-	return true;
-}
 
 /* Checks that OUT does not exist. Returns false after printing an error. */
 static bool is_free(const struct job *job, int in)
@@ -100,25 +80,12 @@ static void print_result(const struct job *job, const struct bc_recovered *r)
 	if (r->missing != 0)
 		bc_print_error(console, job->out, "%" PRIu64 " record%s missing, marked by gaps",
 			r->missing, bc_plural(r->missing));
-	if (r->lost_chunks != 0)
-		bc_print_error(console, job->in,
-			"%" PRIu64 " intact chunk%s (%" PRIu64
-			" record%s) after the first damage dropped; --mode salvage keeps %s",
-			r->lost_chunks, bc_plural(r->lost_chunks), r->lost_records,
-			bc_plural(r->lost_records), r->lost_chunks == 1 ? "it" : "them");
 }
 
 static enum bc_exit finish_recover(const struct job *job, const struct bc_recovered *r, int rc)
 {
 	const struct bc_console *console = job->console;
 
-	if (rc == -EBADMSG) {
-		print_result(job, r);
-		bc_print_error(console, job->out,
-			"not created: the input is damaged and the mode is strict; use --mode tail "
-			"or salvage");
-		return BC_EXIT_FAILED;
-	}
 	if (rc == -EEXIST) {
 		bc_print_error(console, job->out,
 			"not created: it or %s%s already exists; remove the latter if it is from "
@@ -134,11 +101,10 @@ static enum bc_exit finish_recover(const struct job *job, const struct bc_recove
 	}
 	print_result(job, r);
 	if (!r->is_written) {
-		bc_print_error(console, job->out, "not created: the input has no chunk to keep%s",
-			r->lost_chunks != 0 ? " in this mode" : "");
+		bc_print_error(console, job->out, "not created: the input has no whole chunk");
 		return BC_EXIT_FAILED;
 	}
-	return r->damages != 0 || r->lost_chunks != 0 ? BC_EXIT_DAMAGED : BC_EXIT_OK;
+	return r->damages != 0 ? BC_EXIT_DAMAGED : BC_EXIT_OK;
 }
 
 /* Checks that IN is a regular file. It is opened as a segment without detection, because its header
@@ -177,7 +143,6 @@ static enum bc_exit run_recover(const struct job *job)
 				bc_segment_name_read(&fallback, basename(job->out));
 		int rc = bc_recover(&recovered, in, dir, basename(job->out),
 			&(struct bc_recover_options){
-				.mode = job->mode,
 				.fallback = has_name ? &fallback : NULL,
 			});
 		code = finish_recover(job, &recovered, rc);
@@ -189,16 +154,15 @@ static enum bc_exit run_recover(const struct job *job)
 
 int bc_cmd_recover(const struct bc_console *console, int argc, char **argv)
 {
-	struct job job = {.console = console, .mode = BC_RECOVER_TAIL};
+	struct job job = {.console = console};
 	struct bc_options o;
 	int letter;
 
 	bc_options_start(&o, console, &bc_recover_usage, argc, argv);
 	while ((letter = bc_options_next(&o)) != -1) {
-		if (letter == 'o')
-			job.out = optarg;
-		else if (letter != 'm' || !read_mode(console, &job.mode))
+		if (letter != 'o')
 			return o.exit;
+		job.out = optarg;
 	}
 	if (argc - optind != 1)
 		return bc_print_usage_error(

@@ -92,7 +92,7 @@ static void add_segment(
 {
 	struct bc_index_head head;
 
-	bc_segment_entry_name(row->file, entry);
+	bc_segment_name_write(row->file, &entry->name);
 	row->segments++;
 	row->bytes += entry->bytes;
 	row->changed_ns = entry->changed_ns;

@@ -1,3 +1,14 @@
+/* What an earlier run can leave, and what becomes of it:
+ *
+ *   unsealed                    copied; the original is deleted if all that it has is in the copy,
+ *                               or renamed to .damaged
+ *   unsealed, and a sealed      an earlier start was killed after it had sealed the copy: if that
+ *   segment of the same name    has everything, the original is deleted, otherwise .damaged
+ *   the newest recording's      its recorder was killed between two segments: a segment follows
+ *   last segment without end    that has only the end
+ *
+ * At every moment each whole chunk is readable in at least one file: an original goes only after
+ * its copy is sealed. So a start that is killed is repeated by the next, with the same result. */
 #include "daemon/main/startup_recovery.h"
 
 #include <errno.h>
@@ -42,10 +53,10 @@ enum outcome {
 
 /* A file left open by an earlier run. */
 struct leftover {
-	const struct bc_segment_entry *entry;
+	const struct bc_segment_name *name;
 	char from[BC_SEGMENT_NAME_MAX];
 	char to[BC_SEGMENT_NAME_MAX];   /* its sealed name */
-	char kept[BC_SEGMENT_NAME_MAX]; /* its name as a damaged file; empty: not renamed */
+	char kept[BC_SEGMENT_NAME_MAX]; /* its name as a damaged file */
 	struct bc_recovered found;
 };
 
@@ -56,50 +67,65 @@ static void log_failure(struct recovery *r, const char *file, const char *what, 
 		strerror(-rc));
 }
 
-static void log_recovered(struct recovery *r, const struct leftover *l)
+/* Writes what of the original is not in the copy. */
+static void write_lost(char *out, size_t size, const struct leftover *l)
 {
 	const struct bc_recovered *found = &l->found;
 
-	if (found->damages == 0)
-		bc_log_limited(&r->limits, BC_LOG_NOTICE,
-			"%s/%s: left open by an earlier run; recovered all %" PRIu64 " record%s",
-			r->dir, l->to, found->records, bc_plural(found->records));
-	else if (found->is_only_torn && found->torn_records != 0)
-		bc_log_limited(&r->limits, BC_LOG_WARNING,
-			"%s/%s: left open by an earlier run, torn; recovered %" PRIu64
-			" records, lost %" PRIu64 " in the last chunk",
-			r->dir, l->to, found->records, found->torn_records);
+	out[0] = '\0';
+	if (found->is_only_torn && found->torn_records != 0)
+		snprintf(out, size, "; torn: lost %" PRIu64 " in the last chunk",
+			found->torn_records);
 	else if (found->is_only_torn)
-		bc_log_limited(&r->limits, BC_LOG_WARNING,
-			"%s/%s: left open by an earlier run, torn; recovered %" PRIu64
-			" record%s, lost %" PRIu64 " bytes after the last whole chunk",
-			r->dir, l->to, found->records, bc_plural(found->records),
+		snprintf(out, size, "; torn: lost %" PRIu64 " bytes after the last whole chunk",
 			found->damaged_bytes);
-	else
-		bc_log_limited(&r->limits, BC_LOG_WARNING,
-			"%s/%s: left open by an earlier run, damaged; recovered %" PRIu64
-			" record%s, lost %" PRIu64 " bytes in %" PRIu64
+	else if (found->damages != 0)
+		snprintf(out, size,
+			"; damaged: lost %" PRIu64 " bytes in %" PRIu64
 			" place%s (first: offset %" PRIu64 ", %s); the original is kept as %s",
-			r->dir, l->to, found->records, bc_plural(found->records),
 			found->damaged_bytes, found->damages, bc_plural(found->damages),
 			found->first.offset, found->first.what, l->kept);
 }
 
-/* Keeps a file under a name that ends in .damaged. Returns 0 or a negative errno. */
+static void log_recovered(struct recovery *r, const struct leftover *l)
+{
+	const struct bc_recovered *found = &l->found;
+	bool is_whole = found->damages == 0;
+	char lost[256 + BC_SEGMENT_NAME_MAX];
+
+	write_lost(lost, sizeof(lost), l);
+	bc_log_limited(&r->limits, is_whole ? BC_LOG_NOTICE : BC_LOG_WARNING,
+		"%s/%s: left open by an earlier run; recovered %s%" PRIu64 " record%s%s", r->dir,
+		l->to, is_whole ? "all " : "", found->records, bc_plural(found->records), lost);
+}
+
+/* Renames a file to a name that ends in .damaged. Returns 0 or a negative errno. */
 static int keep_damaged(const struct recovery *r, struct leftover *l)
 {
-	struct bc_segment_entry kept = *l->entry;
+	struct bc_segment_name kept = *l->name;
 	int rc = -EEXIST;
 
-	kept.name.is_partial = false;
+	kept.is_partial = false;
 	for (unsigned n = 1; rc == -EEXIST && n <= BC_DAMAGED_MAX; n++) {
-		kept.name.damaged = n;
-		bc_segment_entry_name(l->kept, &kept);
+		kept.damaged = n;
+		bc_segment_name_write(l->kept, &kept);
 		rc = bc_rename_new(r->dir_fd, l->from, l->kept);
 	}
-	if (rc != 0)
-		l->kept[0] = '\0';
 	return rc;
+}
+
+/* Keeps or deletes the original. Returns whether that succeeded. */
+static bool settle_original(struct recovery *r, struct leftover *l, bool is_kept)
+{
+	int rc = 0;
+
+	if (is_kept)
+		rc = keep_damaged(r, l);
+	else if (unlinkat(r->dir_fd, l->from, 0) != 0)
+		rc = -errno;
+	if (rc != 0)
+		log_failure(r, l->from, is_kept ? "rename" : "delete", rc);
+	return rc == 0;
 }
 
 /* A sealed file has the final name of this one. If it has everything that can be read in this one,
@@ -114,14 +140,8 @@ static enum outcome compare_with_sealed(struct recovery *r, struct leftover *l, 
 		return IS_LEFT;
 	}
 	bool is_copied = has_all && (l->found.damages == 0 || l->found.is_only_torn);
-	if (is_copied)
-		rc = unlinkat(r->dir_fd, l->from, 0) != 0 ? -errno : 0;
-	else
-		rc = keep_damaged(r, l);
-	if (rc != 0) {
-		log_failure(r, l->from, is_copied ? "delete" : "rename", rc);
+	if (!settle_original(r, l, !is_copied))
 		return IS_LEFT;
-	}
 	if (is_copied)
 		bc_log_limited(&r->limits, BC_LOG_NOTICE,
 			"%s/%s: already recovered by an earlier run; deleted", r->dir, l->from);
@@ -133,7 +153,7 @@ static enum outcome compare_with_sealed(struct recovery *r, struct leftover *l, 
 	else
 		bc_log_limited(&r->limits, BC_LOG_WARNING,
 			"%s/%s: the sealed file of this name has other contents; kept as %s; to "
-			"read it: buscap recover --mode salvage %s/%s -o OUT",
+			"read it: buscap recover %s/%s -o OUT",
 			r->dir, l->from, l->kept, r->dir, l->kept);
 	return IS_REMOVED;
 }
@@ -145,20 +165,15 @@ static enum outcome finish_original(struct recovery *r, struct leftover *l)
 	const struct bc_recovered *found = &l->found;
 	bool is_kept = found->is_written ? found->damages != 0 && !found->is_only_torn
 					 : found->has_content;
-	int rc = is_kept ? keep_damaged(r, l) : 0;
 
-	if (!is_kept && unlinkat(r->dir_fd, l->from, 0) != 0)
-		rc = -errno;
-	if (rc != 0) {
-		log_failure(r, l->from, is_kept ? "rename" : "delete", rc);
+	if (!settle_original(r, l, is_kept))
 		return IS_LEFT;
-	}
 	if (found->is_written)
 		log_recovered(r, l);
 	else if (is_kept)
 		bc_log_limited(&r->limits, BC_LOG_WARNING,
 			"%s/%s: left open by an earlier run; nothing in it can be read (%s); kept "
-			"as %s; to try again: buscap recover --mode salvage %s/%s -o %s/%s",
+			"as %s; to try again: buscap recover %s/%s -o %s/%s",
 			r->dir, l->from, found->first.what, l->kept, r->dir, l->kept, r->dir,
 			l->to);
 	else
@@ -181,33 +196,33 @@ static void remove_unfinished(const struct recovery *r, const char *sealed)
 	close(fd);
 }
 
-/* Recovers a file that has neither a header of ours nor a file of its recording that has one. It is
- * ours only if a piece in it proves it; otherwise it stays as it is, and retention reports it. */
-static enum outcome recover_unowned(
-	struct recovery *r, struct leftover *l, int in, const struct bc_recover_options *options)
+/* Copies what is whole. Without a header of ours, or a file of its recording that has one, a file
+ * is ours only if a chunk in it proves it; otherwise it stays as it is, and retention reports it.
+ */
+static enum outcome copy_original(struct recovery *r, struct leftover *l, int in,
+	const struct bc_recover_options *options, bool is_ours)
 {
 	int rc = bc_recover(&l->found, in, r->dir_fd, l->to, options);
 
 	/* It is ours, and an earlier run was killed while it copied it. */
-	if (rc == -EEXIST) {
+	if (rc == -EEXIST && !is_ours) {
 		remove_unfinished(r, l->to);
 		rc = bc_recover(&l->found, in, r->dir_fd, l->to, options);
 	}
 	if (rc != 0)
 		log_failure(r, l->from, "recover", rc);
-	if (!l->found.is_written)
+	if (rc != 0 || (!is_ours && !l->found.is_written))
 		return IS_LEFT;
-	return rc == 0 ? finish_original(r, l) : IS_LEFT;
+	return finish_original(r, l);
 }
 
 /* `is_last`: it is the last segment of its recording. */
 static enum outcome recover_file(
 	struct recovery *r, const struct bc_segment_entry *partial, bool is_last)
 {
-	struct leftover l = {.entry = partial};
-	struct bc_segment_entry sealed = *partial;
+	struct leftover l = {.name = &partial->name};
+	struct bc_segment_name sealed = partial->name;
 	struct bc_recover_options options = {
-		.mode = BC_RECOVER_SALVAGE,
 		.fallback = &partial->name,
 		/* A new header keeps the recording's place in the order. Equal ones sort by id. */
 		.sequence = partial->order != 0 ? partial->order : 1,
@@ -215,11 +230,12 @@ static enum outcome recover_file(
 		.progress = &r->progress,
 		.boot_id = is_last ? r->boot_id : NULL,
 	};
-	enum outcome outcome = IS_LEFT;
+	bool is_ours = partial->owner == 0 || partial->is_recording_known;
+	int other = -1;
 
-	sealed.name.is_partial = false;
-	bc_segment_entry_name(l.from, partial);
-	bc_segment_entry_name(l.to, &sealed);
+	sealed.is_partial = false;
+	bc_segment_name_write(l.from, &partial->name);
+	bc_segment_name_write(l.to, &sealed);
 	memcpy(r->file, l.from, sizeof(l.from));
 	on_file_progress(r);
 	int in = openat(r->dir_fd, l.from, O_RDONLY | O_CLOEXEC);
@@ -233,22 +249,12 @@ static enum outcome recover_file(
 		close(in);
 		return IS_LEFT;
 	}
-	if (partial->owner != 0 && !partial->is_recording_known) {
-		outcome = recover_unowned(r, &l, in, &options);
-		close(in);
-		return outcome;
+	if (is_ours) {
+		remove_unfinished(r, l.to);
+		other = openat(r->dir_fd, l.to, O_RDONLY | O_CLOEXEC);
 	}
-	remove_unfinished(r, l.to);
-	int other = openat(r->dir_fd, l.to, O_RDONLY | O_CLOEXEC);
-	if (other >= 0) {
-		outcome = compare_with_sealed(r, &l, in, other);
-	} else {
-		int rc = bc_recover(&l.found, in, r->dir_fd, l.to, &options);
-		if (rc != 0)
-			log_failure(r, l.from, "recover", rc);
-		else
-			outcome = finish_original(r, &l);
-	}
+	enum outcome outcome = other >= 0 ? compare_with_sealed(r, &l, in, other)
+					  : copy_original(r, &l, in, &options, is_ours);
 	if (other >= 0)
 		close(other);
 	close(in);
@@ -288,9 +294,9 @@ static bool is_last_segment(const struct bc_segment_list *list, size_t i)
 static void end_newest(struct recovery *r, struct bc_startup_found *found)
 {
 	struct bc_segment_list list;
-	struct bc_segment_entry next;
-	struct leftover l = {.entry = &next};
+	struct bc_recovered added;
 	char last[BC_SEGMENT_NAME_MAX];
+	char next[BC_SEGMENT_NAME_MAX];
 
 	if (bc_segments_list(&list, r->dir_fd, NULL) != 0)
 		return;
@@ -300,29 +306,29 @@ static void end_newest(struct recovery *r, struct bc_startup_found *found)
 		i--;
 	bool is_ours = i != 0 && !list.entries[i - 1].name.is_partial;
 	if (is_ours) {
-		next = list.entries[i - 1];
-		bc_segment_entry_name(last, &next);
-		next.name.segment++;
-		bc_segment_entry_name(l.to, &next);
+		struct bc_segment_name *name = &list.entries[i - 1].name;
+		bc_segment_name_write(last, name);
+		name->segment++;
+		bc_segment_name_write(next, name);
 	}
 	free(list.entries);
 	int fd = is_ours ? openat(r->dir_fd, last, O_RDONLY | O_CLOEXEC) : -1;
 	if (fd < 0)
 		return;
-	remove_unfinished(r, l.to);
-	int rc = bc_recover_end(&l.found, fd, r->dir_fd, l.to, r->boot_id);
+	remove_unfinished(r, next);
+	int rc = bc_recover_end(&added, fd, r->dir_fd, next, r->boot_id);
 	close(fd);
 	if (rc != 0)
 		bc_log_limited(&r->limits, BC_LOG_ERROR,
 			"%s/%s: can't find out how its recording ended: %s", r->dir, last,
 			strerror(-rc));
-	if (rc != 0 || !l.found.is_written)
+	if (rc != 0 || !added.is_written)
 		return;
 	found->recovered++;
 	bc_log_limited(&r->limits, BC_LOG_WARNING,
 		"%s/%s: the last segment of a recording that was killed; its end and a gap of "
 		"unknown size are in %s",
-		r->dir, last, l.to);
+		r->dir, last, next);
 }
 
 int bc_startup_recover(struct bc_startup_found *found, const char *dir, int dir_fd,

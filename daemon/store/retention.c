@@ -87,7 +87,7 @@ static void log_clock(int clock, const struct bc_segment_entry *newest, int64_t 
 	char span[32];
 
 	if (newest != NULL)
-		bc_segment_entry_name(file, newest);
+		bc_segment_name_write(file, &newest->name);
 	span_text(span, ns);
 	switch (clock) {
 	case CLOCK_OK:
@@ -321,7 +321,7 @@ static bool delete_file(struct bc_retention_state *state, int dir_fd,
 {
 	char file[BC_SEGMENT_NAME_MAX];
 
-	bc_segment_entry_name(file, entry);
+	bc_segment_name_write(file, &entry->name);
 	if (health != NULL)
 		bc_thread_health_start(health, "deleting", file);
 	if (unlinkat(dir_fd, file, 0) != 0) {
@@ -418,7 +418,7 @@ static void log_foreign(const struct bc_segment_list *list, const struct bc_rete
 		const struct bc_segment_entry *entry = &list->entries[i];
 		if (!entry->is_new || entry->owner == -ENOENT)
 			continue;
-		bc_segment_entry_name(file, entry);
+		bc_segment_name_write(file, &entry->name);
 		if (is_output(entry, file, check->dir_fd))
 			continue;
 		bc_log_limited(check->limits, BC_LOG_WARNING,

@@ -52,11 +52,6 @@ static int append_entry(
 	return 0;
 }
 
-void bc_segment_entry_name(char out[BC_SEGMENT_NAME_MAX], const struct bc_segment_entry *entry)
-{
-	bc_segment_name_write(out, &entry->name);
-}
-
 static int compare_names(const void *a, const void *b)
 {
 	const struct bc_segment_entry *x = a;
@@ -82,7 +77,7 @@ static bool load_status(struct bc_segment_entry *entry, int dir_fd)
 	char file[BC_SEGMENT_NAME_MAX];
 	struct stat st;
 
-	bc_segment_entry_name(file, entry);
+	bc_segment_name_write(file, &entry->name);
 	if (fstatat(dir_fd, file, &st, AT_SYMLINK_NOFOLLOW) != 0) {
 		if (!entry->name.is_partial)
 			return false;
@@ -146,7 +141,7 @@ static void find_owner(struct lookup *l, struct bc_segment_entry *entry, struct 
 	struct bc_segment_header header;
 	char file[BC_SEGMENT_NAME_MAX];
 
-	bc_segment_entry_name(file, entry);
+	bc_segment_name_write(file, &entry->name);
 	*now = (struct bc_known_file){
 		.name_hash = bc_hash(file, strlen(file)),
 		.inode = entry->inode,
@@ -272,7 +267,7 @@ bool bc_is_own_entry(const struct bc_segment_entry *entry, int dir_fd)
 	struct bc_segment_header header;
 	char file[BC_SEGMENT_NAME_MAX];
 
-	bc_segment_entry_name(file, entry);
+	bc_segment_name_write(file, &entry->name);
 	return !entry->is_assumed ||
 	       bc_segment_owner_check(&header, dir_fd, file, &entry->name) == 0;
 }

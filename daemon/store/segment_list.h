@@ -47,9 +47,6 @@ static inline bool bc_is_segment_entry(const struct bc_segment_entry *entry)
 	return entry->name.damaged == 0;
 }
 
-/* Writes the file name of an entry. */
-void bc_segment_entry_name(char out[BC_SEGMENT_NAME_MAX], const struct bc_segment_entry *entry);
-
 /* Lists the segments of a directory: by the order of their recordings, then by id, then by number.
  * The files of a recording are adjacent. Foreign files come last, in the same order. `known` may be
  * NULL. Returns 0, or a negative errno with an empty list. */

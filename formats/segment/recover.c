@@ -1,3 +1,17 @@
+/* Copies what is whole in a damaged segment. A recovery goes through these steps:
+ *
+ *   survey      reads the input and lists its whole chunks
+ *   sort        in the order of the recording, without duplicates
+ *   write       reads the listed chunks again and appends them to the copy, with gaps between them
+ *               and, if the recording was killed, its end
+ *   seal        gives the copy its name
+ *
+ * Two passes, because the chunks are sorted before the first is written; 48 bytes is all that is
+ * kept of each.
+ *
+ * The input is only read, and the copy has its final name only when it is sealed. So at every
+ * moment each whole chunk is readable in at least one file, and after a kill the same call makes
+ * the same copy. bc_recover_compare() finds out whether a sealed file already has everything. */
 #include "formats/segment/recover.h"
 
 #include <assert.h>
@@ -14,11 +28,6 @@
 #include "formats/base/json.h"
 #include "formats/segment/recording_end.h"
 #include "formats/segment/segment_index.h"
-
-/* How recovery works: survey() reads the input once and lists its whole chunks. The mode selects
- * from this list. write_copy() then reads the selected chunks again and copies them. Two passes,
- * because salvage must sort the chunks before it writes any, and a list entry of 48 bytes is all
- * that is kept per chunk. */
 
 #define DAY_NS (86400 * UINT64_C(1000000000))
 
@@ -46,14 +55,11 @@ struct recovery {
 	bool has_identity;
 	uint64_t tag;
 	uint32_t segment;
-	struct place *places;
+	struct place *places; /* after the survey: sorted */
 	size_t count;
 	size_t capacity;
-	size_t tail_count;      /* number of places before the first damage */
-	bool is_broken;         /* the tail has ended */
-	bool is_damaged;        /* damage since the last chunk, or since the start */
-	uint64_t index_damages; /* places where only the index or page summary is damaged */
-	uint64_t next_record;   /* expected next */
+	bool is_damaged;      /* damage since the last chunk, or since the start */
+	uint64_t next_record; /* expected next */
 	uint32_t next_number;
 	/* While writing: the counts of the last chunk written, and the records missing so far. */
 	bool has_lost;
@@ -159,18 +165,11 @@ static int survey_chunk(struct recovery *r)
 	identify(r, &place);
 	if (is_foreign(r)) {
 		add_bad_chunk(r, &place, place.bytes, "is another file's");
-		r->is_broken = true;
 		return 0;
 	}
 	const char *error = check_place(r, &place);
-	if (error != NULL) {
-		r->is_broken = true;
-		if (!r->is_damaged)
-			add_bad_chunk(r, &place, 0, error);
-	}
-	/* Damage before the first chunk does not end the tail: nothing is lost. */
-	if (r->is_damaged && r->count != 0)
-		r->is_broken = true;
+	if (error != NULL && !r->is_damaged)
+		add_bad_chunk(r, &place, 0, error);
 	r->is_damaged = false;
 	if (place.first + place.count >= r->next_record) {
 		r->next_record = place.first + place.count;
@@ -178,10 +177,7 @@ static int survey_chunk(struct recovery *r)
 	}
 	if (bc_recording_end_find(&end, r->chunk))
 		r->result->has_end = true;
-	int rc = add_place(r, &place);
-	if (!r->is_broken)
-		r->tail_count = r->count;
-	return rc;
+	return add_place(r, &place);
 }
 
 /* Lists the chunks. */
@@ -201,11 +197,9 @@ static int survey_chunks(struct recovery *r)
 			rc = survey_chunk(r);
 			break;
 		case BC_FOUND_INDEX:
-			r->result->was_sealed = true;
 			break;
 		case BC_FOUND_DAMAGE:
 			add_damage(r, bc_segment_reader_damage(r->reader));
-			r->index_damages += bc_segment_reader_damage(r->reader)->is_index;
 			r->is_damaged = true;
 			break;
 		case BC_FOUND_END:
@@ -247,40 +241,6 @@ static bool has_content(int fd, uint64_t size)
 	return bytes == 0 || size > BC_EMPTY_FRAME_BYTES + bytes;
 }
 
-static int open_input(struct recovery *r, int in, const struct bc_progress_cb *progress)
-{
-	struct stat st;
-
-	bc_segment_reader_close(r->reader);
-	r->reader = NULL;
-	if (fstat(in, &st) != 0 || lseek(in, 0, SEEK_SET) < 0)
-		return -errno;
-	r->size = (uint64_t)st.st_size;
-	return bc_segment_reader_open(&r->reader,
-		(struct bc_input_stream){.fd = in, .wake_fd = -1, .progress = progress}, NULL, 0);
-}
-
-/* Reads the input and lists its chunks. */
-static int survey(struct recovery *r, int in, const struct bc_progress_cb *progress)
-{
-	struct bc_recovered *result = r->result;
-	int rc = open_input(r, in, progress);
-
-	if (rc == 0)
-		rc = survey_chunks(r);
-	if (rc != 0)
-		return rc;
-	result->has_content = has_content(in, r->size);
-	bool is_at_end = result->damages == 1 && r->is_damaged &&
-			 result->first.offset + result->first.bytes == r->size;
-	result->is_only_torn = is_at_end &&
-			       (result->first.is_torn ||
-				       ends_in_zeros(in, result->first.offset, r->size));
-	if (result->is_only_torn)
-		result->torn_records = result->first.records;
-	return 0;
-}
-
 static int compare_places(const void *a, const void *b)
 {
 	const struct place *x = a;
@@ -293,43 +253,49 @@ static int compare_places(const void *a, const void *b)
 	return (x->offset > y->offset) - (x->offset < y->offset);
 }
 
-/* Sorts places by record and drops duplicates and overlaps. Returns the remaining number. */
-static size_t sort_places(struct place *places, size_t count)
+/* Sorts the places by record and drops duplicates and overlaps. */
+static void sort_places(struct recovery *r)
 {
 	size_t kept = 0;
 
-	if (count == 0)
-		return 0;
-	qsort(places, count, sizeof(*places), compare_places);
-	for (size_t i = 0; i < count; i++) {
-		const struct place *last = kept != 0 ? &places[kept - 1] : NULL;
-		if (last != NULL && (places[i].first < last->first + last->count ||
-					    places[i].number <= last->number))
-			continue;
-		places[kept++] = places[i];
+	if (r->count == 0)
+		return;
+	qsort(r->places, r->count, sizeof(*r->places), compare_places);
+	for (size_t i = 0; i < r->count; i++) {
+		const struct place *place = &r->places[i];
+		const struct place *last = kept != 0 ? &r->places[kept - 1] : NULL;
+		if (last == NULL ||
+			(place->first >= last->first + last->count && place->number > last->number))
+			r->places[kept++] = *place;
 	}
-	return kept;
+	r->count = kept;
 }
 
-/* Counts the whole chunks that tail mode does not copy. */
-static void count_lost(struct recovery *r)
+/* Reads the input and lists its chunks. */
+static int survey(struct recovery *r, int in, const struct bc_progress_cb *progress)
 {
-	uint64_t end = 0;
+	struct bc_recovered *result = r->result;
+	struct stat st;
 
-	if (r->count == r->tail_count)
-		return;
-	struct place *places = r->places + r->tail_count;
-	size_t count = sort_places(places, r->count - r->tail_count);
-	if (r->tail_count != 0) {
-		const struct place *last = &r->places[r->tail_count - 1];
-		end = last->first + last->count;
-	}
-	for (size_t i = 0; i < count; i++) {
-		if (places[i].first < end)
-			continue;
-		r->result->lost_chunks++;
-		r->result->lost_records += places[i].count;
-	}
+	if (fstat(in, &st) != 0 || lseek(in, 0, SEEK_SET) < 0)
+		return -errno;
+	r->size = (uint64_t)st.st_size;
+	int rc = bc_segment_reader_open(&r->reader,
+		(struct bc_input_stream){.fd = in, .wake_fd = -1, .progress = progress}, NULL, 0);
+	if (rc == 0)
+		rc = survey_chunks(r);
+	if (rc != 0)
+		return rc;
+	sort_places(r);
+	result->has_content = has_content(in, r->size);
+	bool is_at_end = result->damages == 1 && r->is_damaged &&
+			 result->first.offset + result->first.bytes == r->size;
+	result->is_only_torn = is_at_end &&
+			       (result->first.is_torn ||
+				       ends_in_zeros(in, result->first.offset, r->size));
+	if (result->is_only_torn)
+		result->torn_records = result->first.records;
+	return 0;
 }
 
 /* Makes a header for a file whose own is damaged. The first chunk has been read. */
@@ -359,31 +325,55 @@ struct added {
 	struct bc_event gaps[BC_GAP_CAUSES + 1];
 };
 
+/* Appends an encoded chunk to the copy. */
+static int append(struct recovery *r, struct bc_segment_writer *writer,
+	const struct bc_chunk *chunk, size_t header_bytes)
+{
+	uint64_t gaps;
+	uint64_t lost;
+
+	bc_chunk_gaps(chunk, &gaps, &lost);
+	int rc = bc_segment_append(
+		writer, r->encoded, header_bytes, &chunk->info, gaps, lost, &r->pages->counts);
+	r->result->chunks += rc == 0;
+	r->result->records += rc == 0 ? chunk->info.records : 0;
+	return rc;
+}
+
+/* Starts a chunk without records after those written. */
+static void start_note(
+	const struct recovery *r, struct bc_chunk *note, uint64_t first_record, int64_t wall_ns)
+{
+	bc_chunk_reset(note, r->tick, r->epoch);
+	note->info.recording_tag = bc_recording_tag(r->header.recording);
+	note->info.first_record = first_record;
+	note->info.wall_ns = wall_ns;
+}
+
+static int append_note(struct recovery *r, struct bc_segment_writer *writer, struct bc_chunk *note)
+{
+	size_t header_bytes;
+
+	memcpy(note->info.lost, r->lost, sizeof(r->lost));
+	bc_chunk_add_lost(note, note->info.lost);
+	bc_chunk_encode(r->encoded, note, BC_LEVEL_DEFAULT, r->pages, &header_bytes);
+	return append(r, writer, note, header_bytes);
+}
+
 /* Appends a chunk with only the gaps before `next`. */
 static int append_gaps(struct recovery *r, struct bc_segment_writer *writer,
 	const struct bc_chunk_info *next, const struct added *added)
 {
-	struct bc_chunk *chunk = malloc(sizeof(*chunk));
-	size_t header_bytes;
-	uint64_t gaps;
-	uint64_t lost;
+	struct bc_chunk *note = malloc(sizeof(*note));
 
-	if (chunk == NULL)
+	if (note == NULL)
 		return -ENOMEM;
-	bc_chunk_reset(chunk, r->tick, r->epoch);
-	chunk->info.recording_tag = next->recording_tag;
-	chunk->info.first_record = next->first_record;
-	chunk->info.wall_ns = next->wall_ns;
+	start_note(r, note, next->first_record, next->wall_ns);
 	for (unsigned i = 0; i < added->count; i++)
-		if (!bc_chunk_add_event(chunk, &added->gaps[i], NULL))
+		if (!bc_chunk_add_event(note, &added->gaps[i], NULL))
 			assert(false && "an empty chunk has room for an event of each cause");
-	bc_chunk_gaps(chunk, &gaps, &lost);
-	memcpy(chunk->info.lost, r->lost, sizeof(r->lost));
-	bc_chunk_add_lost(chunk, chunk->info.lost);
-	bc_chunk_encode(r->encoded, chunk, BC_LEVEL_DEFAULT, r->pages, &header_bytes);
-	int rc = bc_segment_append(
-		writer, r->encoded, header_bytes, &chunk->info, gaps, lost, &r->pages->counts);
-	free(chunk);
+	int rc = append_note(r, writer, note);
+	free(note);
 	return rc;
 }
 
@@ -408,28 +398,18 @@ static int append_chunk(
 	struct bc_chunk_info *info = &chunk->info;
 	size_t header_bytes;
 	const uint8_t *frame = bc_segment_reader_encoded(r->reader, &header_bytes);
-	uint64_t gaps;
-	uint64_t lost;
+	int rc = 0;
 
 	frame += header_bytes;
-	if (!add_gaps_first(chunk, added)) {
-		int rc = append_gaps(r, writer, info, added);
-		if (rc != 0)
-			return rc;
-		r->result->chunks++;
-	}
+	if (!add_gaps_first(chunk, added))
+		rc = append_gaps(r, writer, info, added);
+	if (rc != 0)
+		return rc;
 	info->event_bytes = info->events * BC_EVENT_BYTES + chunk->text_bytes;
 	bc_chunk_count(chunk, r->pages);
 	header_bytes = bc_chunk_header_write(r->encoded, chunk);
 	memcpy(r->encoded + header_bytes, frame, info->frame_bytes);
-	bc_chunk_gaps(chunk, &gaps, &lost);
-	int rc = bc_segment_append(
-		writer, r->encoded, header_bytes, info, gaps, lost, &r->pages->counts);
-	if (rc == 0) {
-		r->result->chunks++;
-		r->result->records += info->records;
-	}
-	return rc;
+	return append(r, writer, chunk, header_bytes);
 }
 
 /* Sets the counts before the segment, which are unknown unless it is the recording's first: as if
@@ -505,7 +485,7 @@ static int read_place(struct recovery *r, const struct place *place)
 		       : -EIO;
 }
 
-static int write_chunks(struct recovery *r, struct bc_segment_writer *writer, size_t count)
+static int write_chunks(struct recovery *r, struct bc_segment_writer *writer)
 {
 	uint64_t tag = bc_recording_tag(r->header.recording);
 
@@ -513,7 +493,7 @@ static int write_chunks(struct recovery *r, struct bc_segment_writer *writer, si
 	r->next_number = 0;
 	r->tick = r->header.first_tick;
 	r->epoch = r->header.first_epoch;
-	for (size_t i = 0; i < count; i++) {
+	for (size_t i = 0; i < r->count; i++) {
 		struct added added;
 		int rc = read_place(r, &r->places[i]);
 		if (rc != 0)
@@ -547,36 +527,24 @@ static int64_t end_of_chunk(const struct bc_chunk_info *info, uint64_t clock_hz)
 
 /* Appends a chunk with the end of a recording that was killed. Without records, `wall_ns` of the
  * header is the best known end. */
-static int append_end(
-	struct recovery *r, struct bc_segment_writer *writer, size_t count, const char *boot_id)
+static int append_end(struct recovery *r, struct bc_segment_writer *writer, const char *boot_id)
 {
 	const char *before = r->header.boot_id;
 	bool is_other_boot = before[0] != '\0' && boot_id[0] != '\0' &&
 			     strcmp(before, boot_id) != 0;
 	struct bc_recording_end end = {
-		.ended_ns = count != 0 ? end_of_chunk(&r->chunk->info, r->header.clock_hz)
-				       : r->header.wall_ns,
+		.ended_ns = r->count != 0 ? end_of_chunk(&r->chunk->info, r->header.clock_hz)
+					  : r->header.wall_ns,
 	};
 	struct bc_event gap = {
 		.kind = BC_EVENT_GAP, .cause = BC_GAP_CRASH, .value = r->result->torn_records};
-	struct bc_chunk *chunk = r->chunk;
-	size_t header_bytes;
 
 	snprintf(end.reason, sizeof(end.reason), "%s", is_other_boot ? "power" : "crash");
 	snprintf(end.boot_id, sizeof(end.boot_id), "%s", boot_id);
-	bc_chunk_reset(chunk, r->tick, r->epoch);
-	chunk->info.recording_tag = bc_recording_tag(r->header.recording);
-	chunk->info.first_record = r->next_record;
-	chunk->info.wall_ns = end.ended_ns;
-	if (!bc_chunk_add_event(chunk, &gap, NULL) || !bc_recording_end_add(chunk, &end))
+	start_note(r, r->chunk, r->next_record, end.ended_ns);
+	if (!bc_chunk_add_event(r->chunk, &gap, NULL) || !bc_recording_end_add(r->chunk, &end))
 		assert(false && "an empty chunk has room for them");
-	memcpy(chunk->info.lost, r->lost, sizeof(chunk->info.lost));
-	bc_chunk_add_lost(chunk, chunk->info.lost);
-	bc_chunk_encode(r->encoded, chunk, BC_LEVEL_DEFAULT, r->pages, &header_bytes);
-	int rc = bc_segment_append(
-		writer, r->encoded, header_bytes, &chunk->info, 1, gap.value, &r->pages->counts);
-	r->result->chunks += rc == 0;
-	return rc;
+	return append_note(r, writer, r->chunk);
 }
 
 /* Creates the copy. Its header has all members of an intact one, unless they are too long now. */
@@ -604,27 +572,27 @@ static int set_wall(struct recovery *r)
 		       : -ENOMEM;
 }
 
-/* Copies the first `count` places. If boot_id is not NULL, adds the recording's end, unless the
+/* Copies the listed chunks. If boot_id is not NULL, adds the recording's end, unless the
  * segment is full: bc_recover_end() then adds it. `options` may be NULL if there is a header. */
 static int write_copy(struct recovery *r, int dir_fd, const char *name,
-	const struct bc_recover_options *options, size_t count, const char *boot_id)
+	const struct bc_recover_options *options, const char *boot_id)
 {
 	struct bc_segment_writer writer;
-	int rc = count != 0 ? read_place(r, &r->places[0]) : 0;
+	int rc = r->count != 0 ? read_place(r, &r->places[0]) : 0;
 
 	if (rc != 0)
 		return rc;
 	if (!r->has_header)
 		make_header(r, options);
-	else if (count != 0 && r->header.first_record == r->chunk->info.first_record)
+	else if (r->count != 0 && r->header.first_record == r->chunk->info.first_record)
 		rc = set_wall(r);
 	if (rc == 0)
 		rc = create_copy(r, &writer, dir_fd, name);
 	if (rc != 0)
 		return rc;
-	rc = write_chunks(r, &writer, count);
+	rc = write_chunks(r, &writer);
 	if (rc == 0 && boot_id != NULL && writer.chunks < BC_SEGMENT_CHUNKS)
-		rc = append_end(r, &writer, count, boot_id);
+		rc = append_end(r, &writer, boot_id);
 	if (rc == 0)
 		rc = bc_segment_seal(&writer);
 	if (rc != 0) {
@@ -683,21 +651,12 @@ int bc_recover(struct bc_recovered *recovered, int in, int dir_fd, const char *n
 			.bytes = r.size, .what = "the contents of another file"};
 		goto out;
 	}
-	if (options->mode == BC_RECOVER_STRICT && recovered->damages != r.index_damages) {
-		rc = -EBADMSG;
-		goto out;
-	}
-	size_t count = r.tail_count;
-	if (options->mode == BC_RECOVER_SALVAGE)
-		count = sort_places(r.places, r.count);
-	else
-		count_lost(&r);
 	bool lacks_end = r.has_identity && !recovered->has_end;
 	/* Without a whole chunk, it is still known that the recording has begun. */
 	bool is_begun = r.has_header && recovered->has_content && recovered->is_only_torn;
 	const char *boot_id = lacks_end ? options->boot_id : NULL;
-	if (count != 0 || (boot_id != NULL && is_begun))
-		rc = write_copy(&r, dir_fd, name, options, count, boot_id);
+	if (r.count != 0 || (boot_id != NULL && is_begun))
+		rc = write_copy(&r, dir_fd, name, options, boot_id);
 out:
 	close_recovery(&r);
 	return rc;
@@ -742,27 +701,29 @@ int bc_recover_end(
 		r.header.first_epoch = info->epoch;
 		r.header.wall_ns = end_of_chunk(info, r.header.clock_hz);
 		memcpy(r.lost, info->lost, sizeof(r.lost));
-		rc = write_copy(&r, dir_fd, name, NULL, 0, boot_id);
+		rc = write_copy(&r, dir_fd, name, NULL, boot_id);
 	}
 	close_recovery(&r);
 	return rc;
 }
 
-/* Whether the sorted places `all` contain each of `some`. */
-static bool contain_all(
-	const struct place *all, size_t count, const struct place *some, size_t some_count)
+/* Whether `all` has each chunk of `some`. */
+static bool has_each(const struct recovery *all, const struct recovery *some)
 {
 	size_t at = 0;
 
-	for (size_t i = 0; i < some_count; i++) {
-		while (at < count && all[at].first < some[i].first)
+	for (size_t i = 0; i < some->count; i++) {
+		const struct place *place = &some->places[i];
+		while (at < all->count && all->places[at].first < place->first)
 			at++;
 		size_t same = at;
-		while (same < count && all[same].first == some[i].first &&
-			(all[same].count != some[i].count || all[same].hash != some[i].hash))
+		while (same < all->count && all->places[same].first == place->first &&
+			(all->places[same].count != place->count ||
+				all->places[same].hash != place->hash))
 			same++;
 		/* A chunk without records only has events, which are not compared. */
-		if ((same == count || all[same].first != some[i].first) && some[i].count != 0)
+		bool is_there = same < all->count && all->places[same].first == place->first;
+		if (!is_there && place->count != 0)
 			return false;
 	}
 	return true;
@@ -783,12 +744,7 @@ int bc_recover_compare(struct bc_recovered *recovered, bool *has_all, int in, in
 		rc = survey(&r, in, progress);
 	if (rc == 0)
 		rc = survey(&other, sealed, progress);
-	if (rc == 0) {
-		size_t count = sort_places(r.places, r.count);
-		size_t other_count = sort_places(other.places, other.count);
-		*has_all = r.tag == other.tag &&
-			   contain_all(other.places, other_count, r.places, count);
-	}
+	*has_all = rc == 0 && r.tag == other.tag && has_each(&other, &r);
 	close_recovery(&r);
 	close_recovery(&other);
 	return rc;

@@ -1,14 +1,8 @@
-/* Recovers a torn or damaged segment: copies its whole chunks to a new sealed file. The input is
- * not changed.
+/* Recovers a torn or damaged segment: copies every whole chunk once, in the order of the recording,
+ * to a new sealed file. The input is not changed.
  *
  * Chunks keep their record numbers. If chunks are missing, the next one gets a gap (cause
  * "damaged"), exact if the record numbers show how many records are missing.
- *
- *   strict   copies nothing if anything is missing or damaged, except page summary and index
- *
- *   tail     copies the chunks before the first damage or missing chunk; ignores a damaged header
- *
- *   salvage  copies every whole chunk once, in the order of the recording
  *
  * The LZ4 frames are copied without recompression. The header is copied, including the user's
  * metadata. A damaged header is replaced by one with the data of the chunks and the file name. */
@@ -24,23 +18,18 @@
 #include "formats/segment/segment_reader.h"
 #include "formats/segment/segment_writer.h"
 
-enum bc_recover_mode { BC_RECOVER_STRICT, BC_RECOVER_TAIL, BC_RECOVER_SALVAGE };
-
 struct bc_recovered {
 	bool has_content;       /* the input has more than a header */
 	bool is_only_torn;      /* the only damage is at the end of the file, which is torn or ends
 				 * in zeros: what can be read are the whole chunks */
 	uint64_t chunks;        /* written */
 	uint64_t records;       /* written */
-	uint64_t lost_chunks;   /* tail: whole chunks after the first damage, not copied */
-	uint64_t lost_records;  /* in lost_chunks */
 	uint64_t missing;       /* records missing between those written */
 	uint64_t torn_records;  /* in a chunk that is torn at the end but has its header */
 	uint64_t damages;       /* places where bytes are unreadable, or where chunks are missing,
 				 * duplicate, out of order, or from another file */
 	uint64_t damaged_bytes; /* at these places */
 	struct bc_segment_damage first; /* the first place */
-	bool was_sealed;                /* the input had a valid index */
 	bool has_end;                   /* a chunk of the input has BC_EVENT_END */
 	bool is_written;                /* false: no whole chunk, so no file was made */
 };
@@ -50,7 +39,6 @@ struct bc_recovered {
 #define BC_RECOVER_SUFFIX ".recovering"
 
 struct bc_recover_options {
-	enum bc_recover_mode mode;
 	/* If the header is damaged, supplies the recording's id, provided that it matches the
 	 * chunks. May be NULL. */
 	const struct bc_segment_name *fallback;
@@ -69,9 +57,9 @@ struct bc_recover_options {
 /* Reads the segment in `in`, a seekable file, twice from its start, and writes the sealed copy as
  * `name` in dir_fd.
  *
- * Returns 0 (`damages` shows whether anything was wrong); -EBADMSG: damaged, in strict mode;
- * -EEXIST: a name exists; -EIO: the input changed while it was read; or another negative errno.
- * After a failure no file is left behind. *recovered is valid in any case. */
+ * Returns 0 (`damages` shows whether anything was wrong); -EEXIST: a name exists; -EIO: the input
+ * changed while it was read; or another negative errno. After a failure no file is left behind.
+ * *recovered is valid in any case. */
 int bc_recover(struct bc_recovered *recovered, int in, int dir_fd, const char *name,
 	const struct bc_recover_options *options) BC_MUST_CHECK;
 

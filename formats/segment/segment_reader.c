@@ -50,8 +50,6 @@ struct bc_segment_reader {
 	uint64_t segment_at; /* its offset in the stream */
 	uint64_t summary_at; /* of its page summary, in the segment; 0: none so far */
 	uint32_t rows;       /* chunks */
-	bool is_at_index;    /* the last item, valid or not, starts like page summary or index */
-	bool lacks_chunks;   /* page summary or index are of other chunks */
 	bool is_damaged;     /* part of the segment was not read: the index can't be checked */
 	bool is_sealed;
 	bool has_segment;
@@ -269,50 +267,16 @@ static int resynchronise(struct bc_segment_reader *r)
 	}
 }
 
-/* Whether the buffer starts with a magic. Near the end of the stream, it may have less of it. */
-static bool starts_with(const struct bc_segment_reader *r, uint32_t magic)
-{
-	size_t n = bc_read_buffer_bytes(&r->in);
-	uint8_t bytes[4];
-
-	bc_write_le32(bytes, magic);
-	return memcmp(bc_read_buffer_data(&r->in), bytes, n < 4 ? n : 4) == 0;
-}
-
-/* Whether what starts here should follow the last chunk. */
-static bool is_at_index(const struct bc_segment_reader *r)
-{
-	return starts_with(r, BC_MAGIC_PAGE_SUMMARY) || starts_with(r, BC_MAGIC_INDEX);
-}
-
-/* Whether the damaged part, before the item `next`, can only be page summary and index. */
-static bool is_index_only(const struct bc_segment_reader *r, int next)
-{
-	struct bc_index_head head;
-
-	if (!r->has_header || r->lacks_chunks)
-		return false;
-	if (next == ITEM_INDEX) /* it shows whether a chunk is missing */
-		return bc_index_head_read(&head, bc_read_buffer_data(&r->in)) &&
-		       head.rows == r->rows;
-	if (next != ITEM_NONE && next != ITEM_EMPTY_FRAME && next != ITEM_FILE)
-		return false;
-	return r->is_at_index || r->summary_at != 0;
-}
-
 static int report_damage(struct bc_segment_reader *r, uint64_t offset, const char *what)
 {
-	bool was_sealed = r->is_sealed;
-
 	r->damage = (struct bc_segment_damage){.offset = offset,
 		.is_torn = what == torn_header || what == torn_summary || what == torn_index};
 	snprintf(r->damage.what, sizeof(r->damage.what), "%s", what);
 	r->is_damaged = true;
 	r->is_sealed = false;
-	int next = resynchronise(r);
+	int rc = resynchronise(r);
 	r->damage.bytes = r->in.offset - offset;
-	r->damage.is_index = next >= 0 && !was_sealed && is_index_only(r, next);
-	return next < 0 ? next : BC_FOUND_DAMAGE;
+	return rc < 0 ? rc : BC_FOUND_DAMAGE;
 }
 
 static void start_segment(struct bc_segment_reader *r, uint64_t offset)
@@ -320,7 +284,6 @@ static void start_segment(struct bc_segment_reader *r, uint64_t offset)
 	r->segment_at = offset;
 	r->summary_at = 0;
 	r->rows = 0;
-	r->lacks_chunks = false;
 	r->is_damaged = false;
 	r->is_sealed = false;
 	r->has_segment = true;
@@ -451,7 +414,6 @@ static int read_summary(struct bc_segment_reader *r)
 	const char *err = damaged_summary;
 	int rc = bc_summary_head_read(&head, bc_read_buffer_data(&r->in));
 
-	r->lacks_chunks |= rc != 0 && head.chunks != r->rows;
 	bc_read_buffer_consume(&r->in, BC_SUMMARY_HEAD_BYTES);
 	if (rc != 0)
 		rc = read_nodes(r, &head, &err);
@@ -518,7 +480,6 @@ static int read_index(struct bc_segment_reader *r)
 	const char *err;
 
 	bc_index_head_read(&head, bc_read_buffer_data(&r->in));
-	r->lacks_chunks |= head.rows != r->rows;
 	bc_read_buffer_consume(&r->in, BC_INDEX_HEAD_BYTES);
 	int rc = read_rows(r, head.rows, hash, &err);
 	if (rc > 0) {
@@ -558,7 +519,6 @@ int bc_segment_read(struct bc_segment_reader *r, struct bc_chunk *chunk)
 		int item = parse_item(r, &bytes, &err);
 		if (item < 0)
 			return item;
-		r->is_at_index = is_at_index(r);
 		switch ((enum item)item) {
 		case ITEM_EMPTY_FRAME:
 			start_segment(r, r->in.offset);

@@ -31,7 +31,6 @@ struct bc_segment_damage {
 	uint64_t offset;  /* in the stream */
 	uint64_t bytes;   /* length of the damaged part */
 	bool is_torn;     /* the file ends within a structure that starts here */
-	bool is_index;    /* only the page summary or the index is damaged */
 	uint32_t records; /* of the chunk, if only its header is intact; otherwise 0 */
 	char what[96];    /* "chunk 3: torn: the file ends in its records" */
 };

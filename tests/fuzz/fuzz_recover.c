@@ -1,8 +1,7 @@
-/* Fuzz target: recovery. The first byte selects the mode (bits 0 and 1; 3: to salvage the last
- * segment of a killed recording), whether the hashes are corrected first (bit 2), and whether the
- * name is known (bit 3). The output must be a whole, sealed file with only chunks of the input, and
- * a salvaged one must have every intact chunk of the input, as found by a search that is
- * independent of the reader. */
+/* Fuzz target: recovery. The first byte selects whether it is the last segment of a killed
+ * recording (bit 1), whether the hashes are corrected first (bit 2), and whether the name is known
+ * (bit 3). The output must be a whole, sealed file with only chunks of the input, and every intact
+ * chunk of the input, as found by a search that is independent of the reader. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -128,7 +127,7 @@ static bool has_chunk(
 }
 
 /* Every intact chunk of the segment that does not contradict another one must be there. */
-static void check_salvaged(const struct output *out, const struct intact *list, size_t count)
+static void check_chunks(const struct output *out, const struct intact *list, size_t count)
 {
 	static const char unknown[] = "unknown-";
 	const char *recording = out->header.recording;
@@ -149,8 +148,8 @@ static void check_salvaged(const struct output *out, const struct intact *list, 
 	}
 }
 
-static void check_recovered(const struct bc_recovered *recovered, int rc, int dir_fd,
-	const uint8_t *bytes, size_t size, enum bc_recover_mode mode)
+static void check_recovered(
+	const struct bc_recovered *recovered, int rc, int dir_fd, const uint8_t *bytes, size_t size)
 {
 	static struct intact list[CHUNKS_MAX];
 	static struct output out;
@@ -159,16 +158,14 @@ static void check_recovered(const struct bc_recovered *recovered, int rc, int di
 	if (rc != 0 || !recovered->is_written) {
 		if (faccessat(dir_fd, NAME, F_OK, 0) == 0)
 			abort();
-		if (mode == BC_RECOVER_SALVAGE &&
-			(rc != 0 || (count != 0 && !has_any_header(bytes, size))))
+		if (rc != 0 || (count != 0 && !has_any_header(bytes, size)))
 			abort();
 		return;
 	}
 	read_output(&out, dir_fd, NAME);
 	if (!out.is_sealed || !out.has_header || out.records != recovered->records)
 		abort();
-	if (mode == BC_RECOVER_SALVAGE)
-		check_salvaged(&out, list, count);
+	check_chunks(&out, list, count);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -191,14 +188,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (fd < 0 || write(fd, bytes, size) != (ssize_t)size)
 		abort();
 	bool has_name = bc_segment_name_read(&name, NAME);
-	bool is_killed = (first & 3) == 3;
+	bool is_killed = (first & 2) != 0;
 	const struct bc_recover_options options = {
-		.mode = is_killed ? BC_RECOVER_SALVAGE : (enum bc_recover_mode)(first & 3),
 		.fallback = has_name && (first & 8) != 0 ? &name : NULL,
 		.boot_id = is_killed ? "0123456789abcdef0123456789abcdef" : NULL,
 	};
 	int rc = bc_recover(&recovered, fd, dir_fd, NAME, &options);
-	check_recovered(&recovered, rc, dir_fd, bytes, size, options.mode);
+	check_recovered(&recovered, rc, dir_fd, bytes, size);
 	unlinkat(dir_fd, NAME, 0);
 	close(fd);
 	return 0;

@@ -46,8 +46,8 @@ for seed in 1 2 3; do
 	cp "$seeds/segment/segment-$seed" "$seeds/repaired/$seed"
 	cp "$seeds/segment/segment-$seed" "$seeds/pages/$seed"
 	{ printf '\377'; cat "$seeds/segment/segment-$seed"; } >"$seeds/overview/$seed"
-	for mode in 000 001 002 006 016; do
-		{ printf "\\$mode"; cat "$seeds/segment/segment-$seed"; } >"$seeds/recover/$mode-$seed"
+	for how in 000 002 004 016; do
+		{ printf "\\$how"; cat "$seeds/segment/segment-$seed"; } >"$seeds/recover/$how-$seed"
 	done
 done
 cat >"$seeds/config/all" <<-'EOF'

@@ -368,9 +368,9 @@ def bash_types(directory, keys, before=""):
 def test_bash_completes_typed_lines(tmp):
     make_paths(tmp)
     for typed, line in (
-            ("buscap conv\t", "buscap convert "), ("buscap recover --mo\t", "buscap recover --mode "),
-            ("buscap recover --mode sal\t", "buscap recover --mode salvage "),
-            ("buscap recover --mode=sal\t", "buscap recover --mode=salvage "),
+            ("buscap conv\t", "buscap convert "), ("buscap recover --outp\t", "buscap recover --output "),
+            ("buscap sim --output-format bcp\t", "buscap sim --output-format bcp1 "),
+            ("buscap sim --output-format=bcp\t", "buscap sim --output-format=bcp1 "),
             ("buscap convert -O bcp1:map=pages,s\t7", "buscap convert -O bcp1:map=pages,seed=7"),
             ("buscap diff --only inst,lin\t", "buscap diff --only inst,line "),
             ("buscapd --set log.l\tinf\t", "buscapd --set log.level=info "),
@@ -384,7 +384,7 @@ def test_bash_completes_typed_lines(tmp):
         if before.startswith("source") and not BASH_COMPLETION.exists():
             harness.note("bash-completion is not installed: not tested with it")
             continue
-        for typed, line in (("buscap recover --mode=sal\t", "buscap recover --mode=salvage "),
+        for typed, line in (("buscap sim --output-format=bcp\t", "buscap sim --output-format=bcp1 "),
                             ("buscapd --set log.l\tinf\t", "buscapd --set log.level=info "),
                             ("buscapd --source fi\tfold.\t", "buscapd --source file:fold.byu ")):
             equal(bash_types(tmp, typed, before), line, f"what {typed!r} becomes after {before}")

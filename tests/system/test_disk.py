@@ -920,7 +920,7 @@ def test_a_damaged_chunk_hides_no_losses(tmp):
         bad.write_bytes(data)
         equal(info([bad])[0]["gaps"]["unreported"], unreported, "in no gap of an intact header")
         salvaged = tmp / f"salvaged{at}.byu.lz4"
-        done = run(harness.BUSCAP, "recover", "--mode", "salvage", bad, "-o", salvaged)
+        done = run(harness.BUSCAP, "recover", bad, "-o", salvaged)
         assert salvaged.exists(), done.stderr
         verify([salvaged])
         causes = info([salvaged])[0]["gaps"]["causes"]

@@ -167,7 +167,6 @@ static const struct failure wrong_options[] = {
 	{"verify --json x.byu", "unknown option --json"},
 	{"recover", "no file given"},
 	{"recover x.byu", "-o is required: the output file"},
-	{"recover --mode best x.byu -o out", "best"},
 	{"recover x.byu x.byu -o out", "give one file at a time"},
 	{"recover x.byu -o -", "-o is required: the output file"},
 	/* dump */

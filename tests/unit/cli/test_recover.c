@@ -1,5 +1,5 @@
-/* Recovers a small segment, damaged in every way, in all three modes. The copy must verify and
- * contain the records of all intact chunks in order, with gaps for what is missing. */
+/* Recovers a small segment, damaged in every way. The copy must verify and contain the records of
+ * all intact chunks in order, with gaps for what is missing. */
 #include "tests/support/small_segment.h"
 
 #include <errno.h>
@@ -158,14 +158,14 @@ static struct copy read_copy(struct fixture *f, const struct small_segment *s)
 	return copy;
 }
 
-static int recover_bytes(struct fixture *f, const uint8_t *bytes, size_t size,
-	enum bc_recover_mode mode, struct bc_recovered *recovered)
+static int recover_bytes(
+	struct fixture *f, const uint8_t *bytes, size_t size, struct bc_recovered *recovered)
 {
 	int fd = memfd_create("bytes", MFD_CLOEXEC);
 
 	assert_int_equal(write(fd, bytes, size), size);
-	int rc = bc_recover(recovered, fd, f->dir_fd, OUT,
-		&(struct bc_recover_options){.mode = mode, .fallback = &f->name});
+	int rc = bc_recover(
+		recovered, fd, f->dir_fd, OUT, &(struct bc_recover_options){.fallback = &f->name});
 	uint8_t *after = malloc(size + 1);
 	assert_int_equal(pread(fd, after, size + 1, 0), size);
 	assert_memory_equal(after, bytes, size); /* unchanged */
@@ -174,48 +174,33 @@ static int recover_bytes(struct fixture *f, const uint8_t *bytes, size_t size,
 	return rc;
 }
 
-enum damage { WHOLE, INDEX_ONLY, DAMAGED };
-
-/* Recovers in all modes and checks the chunks of the copy: those in `keep`; in the modes strict and
- * tail only the first `tail` of them. */
-static void check_modes(struct fixture *f, const uint8_t *bytes, size_t size,
-	const bool keep[SMALL_CHUNKS], unsigned tail, enum damage damage)
+/* Recovers, and checks the chunks of the copy: those in `keep`. */
+static void check_recovery(struct fixture *f, const uint8_t *bytes, size_t size,
+	const bool keep[SMALL_CHUNKS], bool is_damaged)
 {
 	struct bc_recovered r;
 	unsigned kept = 0;
+	uint64_t missing = 0;
+	uint64_t missing_now = 0;
 
 	for (unsigned i = 0; i < SMALL_CHUNKS; i++)
 		kept += keep[i];
-	for (int mode = BC_RECOVER_STRICT; mode <= BC_RECOVER_SALVAGE; mode++) {
-		unsigned wanted = mode == BC_RECOVER_SALVAGE ? kept : tail;
-		int rc = recover_bytes(f, bytes, size, (enum bc_recover_mode)mode, &r);
-		assert_int_equal(r.damages != 0, damage != WHOLE);
-		if (mode == BC_RECOVER_STRICT && damage == DAMAGED) {
-			assert_int_equal(rc, -EBADMSG);
-			assert_false(r.is_written);
-			continue;
-		}
-		assert_int_equal(rc, 0);
-		assert_int_equal(r.is_written, wanted != 0);
-		if (mode != BC_RECOVER_SALVAGE)
-			assert_int_equal(r.lost_chunks, kept - tail);
-		if (!r.is_written)
-			continue;
-		struct copy copy = read_copy(f, &f->segment);
-		assert_int_equal(copy.chunks, wanted);
-		assert_int_equal(copy.records, r.records);
-		assert_string_equal(copy.header.recording, SMALL_RECORDING);
-		uint64_t missing = 0;
-		uint64_t missing_now = 0;
-		for (unsigned i = 0, n = 0; i < SMALL_CHUNKS; i++) {
-			bool is_wanted = keep[i] && n++ < wanted;
-			assert_int_equal(copy.has[i], is_wanted);
-			missing_now += is_wanted ? 0 : f->segment.chunks[i].records;
-			missing = is_wanted ? missing_now : missing;
-		}
-		assert_int_equal(copy.gap_records, missing);
-		assert_int_equal(r.missing, missing);
+	assert_int_equal(recover_bytes(f, bytes, size, &r), 0);
+	assert_int_equal(r.damages != 0, is_damaged);
+	assert_int_equal(r.is_written, kept != 0);
+	if (!r.is_written)
+		return;
+	struct copy copy = read_copy(f, &f->segment);
+	assert_int_equal(copy.chunks, kept);
+	assert_int_equal(copy.records, r.records);
+	assert_string_equal(copy.header.recording, SMALL_RECORDING);
+	for (unsigned i = 0; i < SMALL_CHUNKS; i++) {
+		assert_int_equal(copy.has[i], keep[i]);
+		missing_now += keep[i] ? 0 : f->segment.chunks[i].records;
+		missing = keep[i] ? missing_now : missing;
 	}
+	assert_int_equal(copy.gap_records, missing);
+	assert_int_equal(r.missing, missing);
 }
 
 TEST_F(a_whole_segment_is_copied_whole)
@@ -224,10 +209,8 @@ TEST_F(a_whole_segment_is_copied_whole)
 	bool all[SMALL_CHUNKS];
 
 	memset(all, 1, sizeof(all));
-	check_modes(f, f->segment.bytes, f->segment.size, all, SMALL_CHUNKS, WHOLE);
-	assert_int_equal(
-		recover_bytes(f, f->segment.bytes, f->segment.size, BC_RECOVER_TAIL, &r), 0);
-	assert_true(r.was_sealed);
+	check_recovery(f, f->segment.bytes, f->segment.size, all, false);
+	assert_int_equal(recover_bytes(f, f->segment.bytes, f->segment.size, &r), 0);
 	size_t size;
 	uint8_t *copy = small_read_file(f->dir_fd, OUT, &size);
 	/* All chunks are identical; numbers in the header may be formatted differently. */
@@ -267,17 +250,13 @@ TEST_F(members_of_the_header_that_a_later_version_adds_are_kept)
 	size_t size;
 
 	change_header(f, added);
-	for (int mode = BC_RECOVER_STRICT; mode <= BC_RECOVER_SALVAGE; mode++) {
-		assert_int_equal(
-			recover_bytes(f, f->copy, f->segment.size, (enum bc_recover_mode)mode, &r),
-			0);
-		uint8_t *bytes = small_read_file(f->dir_fd, OUT, &size);
-		assert_non_null(memmem(bytes, size, added, strlen(added)));
-		free(bytes);
-		struct copy copy = read_copy(f, &f->segment);
-		assert_true(copy.header.wall_ns == INT64_C(1795166100000000000));
-		assert_string_equal(copy.header.label, "boot");
-	}
+	assert_int_equal(recover_bytes(f, f->copy, f->segment.size, &r), 0);
+	uint8_t *bytes = small_read_file(f->dir_fd, OUT, &size);
+	assert_non_null(memmem(bytes, size, added, strlen(added)));
+	free(bytes);
+	struct copy copy = read_copy(f, &f->segment);
+	assert_true(copy.header.wall_ns == INT64_C(1795166100000000000));
+	assert_string_equal(copy.header.label, "boot");
 }
 
 TEST_F(every_prefix_is_recovered)
@@ -285,21 +264,16 @@ TEST_F(every_prefix_is_recovered)
 	bool keep[SMALL_CHUNKS];
 
 	for (size_t n = 0; n < f->segment.size; n = test_next(n, 85, &f->segment.edges)) {
-		unsigned whole = 0;
 		size_t last_end = n < f->segment.chunks[0].begin ? 0 : f->segment.chunks[0].begin;
 		for (unsigned i = 0; i < SMALL_CHUNKS; i++) {
 			keep[i] = n >= f->segment.chunks[i].end;
-			whole += keep[i];
 			last_end = keep[i] ? f->segment.chunks[i].end : last_end;
 		}
 		/* A cut between two chunks, before the index, or after the empty LZ4 frame at the
 		 * start, is not damage: the segment is just not sealed. */
 		bool is_whole = n == last_end || n == BC_EMPTY_FRAME_BYTES ||
 				n == f->segment.index_at;
-		check_modes(f, f->segment.bytes, n, keep, whole,
-			is_whole                    ? WHOLE
-			: n > f->segment.summary_at ? INDEX_ONLY
-						    : DAMAGED);
+		check_recovery(f, f->segment.bytes, n, keep, !is_whole);
 	}
 }
 
@@ -310,52 +284,12 @@ TEST_F(every_flipped_bit_is_recovered)
 	for (size_t bit = 0; bit < f->segment.size * 8;
 		bit = test_next_bit(bit, 605, &f->segment.edges)) {
 		size_t at = bit / 8;
-		unsigned tail = SMALL_CHUNKS;
 		f->copy[at] ^= (uint8_t)(1u << bit % 8);
-		for (unsigned i = SMALL_CHUNKS; i-- > 0;) {
+		for (unsigned i = 0; i < SMALL_CHUNKS; i++)
 			keep[i] = at < f->segment.chunks[i].begin || at >= f->segment.chunks[i].end;
-			tail = keep[i] ? tail : i;
-		}
-		check_modes(f, f->copy, f->segment.size, keep, tail,
-			at >= f->segment.summary_at ? INDEX_ONLY : DAMAGED);
+		check_recovery(f, f->copy, f->segment.size, keep, true);
 		f->copy[at] ^= (uint8_t)(1u << bit % 8);
 	}
-}
-
-static int recover_strictly(struct fixture *f, const uint8_t *bytes, size_t size)
-{
-	struct bc_recovered r;
-	int rc = recover_bytes(f, bytes, size, BC_RECOVER_STRICT, &r);
-
-	assert_int_not_equal(r.damages, 0);
-	unlinkat(f->dir_fd, OUT, 0);
-	return rc;
-}
-
-TEST_F(strict_mode_does_not_take_a_chunk_or_other_bytes_for_the_index)
-{
-	const struct small_segment *s = &f->segment;
-	const struct small_chunk *last = &s->chunks[SMALL_CHUNKS - 1];
-	size_t tail = s->size - last->end;
-
-	bc_write_le32(f->copy + s->index_at + 4, 0);
-	assert_int_equal(recover_strictly(f, f->copy, s->size), 0);
-	/* The last chunk is removed. */
-	memmove(f->copy + last->begin, f->copy + last->end, tail);
-	assert_int_equal(recover_strictly(f, f->copy, last->begin + tail), -EBADMSG);
-	/* Only the rows of its index are damaged. */
-	memcpy(f->copy + last->begin, s->bytes + s->index_at, s->size - s->index_at);
-	f->copy[last->begin + 100] ^= 1;
-	assert_int_equal(
-		recover_strictly(f, f->copy, last->begin + s->size - s->index_at), -EBADMSG);
-	/* The last chunk has the magic of an index. */
-	memcpy(f->copy, s->bytes, s->size);
-	bc_write_le32(f->copy + last->begin, BC_MAGIC_INDEX);
-	assert_int_equal(recover_strictly(f, f->copy, s->size), -EBADMSG);
-	/* Something follows the index. */
-	memcpy(f->copy, s->bytes, s->size);
-	memset(f->copy + s->size, 0, 100);
-	assert_int_equal(recover_strictly(f, f->copy, s->size + 100), -EBADMSG);
 }
 
 TEST_F(a_lost_gap_leaves_an_unknown_one)
@@ -364,7 +298,7 @@ TEST_F(a_lost_gap_leaves_an_unknown_one)
 
 	/* Chunk 4 has no records: only the chunk numbers show that it is missing. */
 	f->copy[f->segment.chunks[4].begin + 30] ^= 1;
-	assert_int_equal(recover_bytes(f, f->copy, f->segment.size, BC_RECOVER_SALVAGE, &r), 0);
+	assert_int_equal(recover_bytes(f, f->copy, f->segment.size, &r), 0);
 	struct copy copy = read_copy(f, &f->segment);
 	assert_int_equal(copy.unknown_gaps, 1);
 	assert_int_equal(copy.chunks, SMALL_CHUNKS - 1);
@@ -384,10 +318,7 @@ TEST_F(swapped_and_repeated_chunks_are_put_in_order)
 		memcpy(bytes + n, f->segment.bytes + chunk->begin, chunk->end - chunk->begin);
 		n += chunk->end - chunk->begin;
 	}
-	assert_int_equal(recover_bytes(f, bytes, n, BC_RECOVER_STRICT, &r), -EBADMSG);
-	assert_int_equal(recover_bytes(f, bytes, n, BC_RECOVER_TAIL, &r), 0);
-	assert_false(r.is_written); /* the first chunk is out of place */
-	assert_int_equal(recover_bytes(f, bytes, n, BC_RECOVER_SALVAGE, &r), 0);
+	assert_int_equal(recover_bytes(f, bytes, n, &r), 0);
 	struct copy copy = read_copy(f, &f->segment);
 	assert_int_equal(copy.chunks, SMALL_CHUNKS);
 	assert_int_equal(copy.gap_records, 0);
@@ -402,7 +333,7 @@ TEST_F(chunks_of_another_segment_are_dropped)
 	memcpy(bytes, f->segment.bytes, f->segment.size);
 	memcpy(bytes + f->segment.size, f->next.bytes, f->next.size);
 	size_t n = f->segment.size + f->next.size;
-	assert_int_equal(recover_bytes(f, bytes, n, BC_RECOVER_SALVAGE, &r), 0);
+	assert_int_equal(recover_bytes(f, bytes, n, &r), 0);
 	assert_int_equal(r.damages, SMALL_CHUNKS);
 	struct copy copy = read_copy(f, &f->segment);
 	assert_int_equal(copy.chunks, SMALL_CHUNKS);
@@ -422,7 +353,7 @@ TEST_F(a_later_segment_without_header_keeps_its_place)
 
 	memcpy(bytes, s->bytes, s->size);
 	hurt_header(bytes);
-	assert_int_equal(recover_bytes(f, bytes, s->size, BC_RECOVER_TAIL, &r), 0);
+	assert_int_equal(recover_bytes(f, bytes, s->size, &r), 0);
 	struct copy copy = read_copy(f, s);
 	assert_int_equal(copy.chunks, SMALL_CHUNKS);
 	assert_int_equal(copy.header.segment, 1);
@@ -431,10 +362,7 @@ TEST_F(a_later_segment_without_header_keeps_its_place)
 
 	/* Without the first chunk, the number of missing records is unknown. */
 	bytes[s->chunks[0].begin + 20] ^= 1;
-	assert_int_equal(recover_bytes(f, bytes, s->size, BC_RECOVER_TAIL, &r), 0);
-	assert_false(r.is_written);
-	assert_int_equal(r.lost_chunks, SMALL_CHUNKS - 1);
-	assert_int_equal(recover_bytes(f, bytes, s->size, BC_RECOVER_SALVAGE, &r), 0);
+	assert_int_equal(recover_bytes(f, bytes, s->size, &r), 0);
 	copy = read_copy(f, s);
 	assert_int_equal(copy.chunks, SMALL_CHUNKS - 1);
 	assert_int_equal(copy.unknown_gaps, 1);
@@ -455,7 +383,7 @@ TEST_F(progress_is_called_for_each_piece)
 	int fd = memfd_create("bytes", MFD_CLOEXEC);
 
 	assert_int_equal(write(fd, f->copy, f->segment.size), f->segment.size);
-	struct bc_recover_options options = {.mode = BC_RECOVER_SALVAGE, .progress = &listener};
+	struct bc_recover_options options = {.progress = &listener};
 	assert_int_equal(bc_recover(&r, fd, f->dir_fd, OUT, &options), 0);
 	/* Once for the scan, and once for each chunk. */
 	assert_true(steps >= 1 + SMALL_CHUNKS);
@@ -473,8 +401,7 @@ TEST_F(a_contradicting_file_name_is_not_used)
 	int fd = memfd_create("bytes", MFD_CLOEXEC);
 	assert_int_equal(write(fd, f->copy, f->segment.size), f->segment.size);
 	for (int i = 0; i < 2; i++) {
-		struct bc_recover_options options = {
-			.mode = BC_RECOVER_SALVAGE, .fallback = i == 0 ? &other : NULL};
+		struct bc_recover_options options = {.fallback = i == 0 ? &other : NULL};
 		assert_int_equal(bc_recover(&r, fd, f->dir_fd, OUT, &options), 0);
 		struct copy copy = read_copy(f, &f->segment);
 		assert_int_equal(copy.chunks, SMALL_CHUNKS);
@@ -532,7 +459,7 @@ TEST_F(a_full_event_table_moves_the_gap_to_a_separate_chunk)
 	uint32_t events[4] = {0};
 	unsigned n = 0;
 
-	assert_int_equal(recover_bytes(f, bytes, size, BC_RECOVER_SALVAGE, &r), 0);
+	assert_int_equal(recover_bytes(f, bytes, size, &r), 0);
 	assert_int_equal(r.chunks, 3);
 	int fd = openat(f->dir_fd, OUT, O_RDONLY | O_CLOEXEC);
 	assert_int_equal(bc_segment_reader_open(&reader,
@@ -567,13 +494,13 @@ TEST_F(a_copy_damaged_again_counts_all_missing_records)
 	size_t size;
 
 	f->copy[f->segment.chunks[2].begin + 60] ^= 1; /* 12 records */
-	assert_int_equal(recover_bytes(f, f->copy, f->segment.size, BC_RECOVER_SALVAGE, &r), 0);
+	assert_int_equal(recover_bytes(f, f->copy, f->segment.size, &r), 0);
 	f->copy[f->segment.chunks[2].begin + 60] ^= 1;
 	uint8_t *bytes = small_read_file(f->dir_fd, OUT, &size);
 	unlinkat(f->dir_fd, OUT, 0);
 	/* The header and the first two chunks have the same size in the copy. */
 	bytes[f->segment.chunks[1].begin + 60] ^= 1; /* 7 more */
-	assert_int_equal(recover_bytes(f, bytes, size, BC_RECOVER_SALVAGE, &r), 0);
+	assert_int_equal(recover_bytes(f, bytes, size, &r), 0);
 	assert_int_equal(r.missing, 7);
 	uint64_t lost = 0;
 	struct bc_segment_reader *reader;
@@ -600,7 +527,7 @@ static struct bc_recording_end recover_killed(struct fixture *f, const struct bc
 	uint32_t chunks, uint64_t clock_hz, struct bc_recovered *r)
 {
 	struct bc_segment_header header = {.recording = SMALL_RECORDING, .clock_hz = clock_hz};
-	const struct bc_recover_options options = {.mode = BC_RECOVER_TAIL, .boot_id = ""};
+	const struct bc_recover_options options = {.boot_id = ""};
 	struct bc_recording_end end = {.ended_ns = 0};
 	struct bc_segment_writer writer;
 	struct bc_segment_reader *reader;
@@ -701,9 +628,7 @@ TEST_F(existing_files_are_not_touched)
 		int fd = openat(f->dir_fd, taken[i], O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
 		assert_int_equal(write(fd, "mine", 4), 4);
 		close(fd);
-		assert_int_equal(
-			recover_bytes(f, f->segment.bytes, f->segment.size, BC_RECOVER_TAIL, &r),
-			-EEXIST);
+		assert_int_equal(recover_bytes(f, f->segment.bytes, f->segment.size, &r), -EEXIST);
 		size_t size;
 		uint8_t *bytes = small_read_file(f->dir_fd, taken[i], &size);
 		assert_int_equal(size, 4);
@@ -726,34 +651,19 @@ TEST_F(the_command_reports_what_was_kept)
 	close(fd);
 	f->copy[f->segment.chunks[2].begin + 60] ^= 1;
 
-	static const struct {
-		const char *mode;
-		int code;
-		const char *message;
-	} cases[] = {
-		{"strict", 1, "--mode tail or salvage"},
-		{"tail", 3, "--mode salvage keeps them"},
-		{"salvage", 3, "12 records missing"},
-	};
-	for (int i = 0; i < 3; i++) {
-		struct small_run run = small_run(
-			bc_cmd_recover, "recover", "--mode", cases[i].mode, in, "-o", out);
-		assert_int_equal(run.code, cases[i].code);
-		assert_non_null(strstr(run.err, cases[i].message));
-		small_run_free(&run);
-		assert_int_equal(access(out, F_OK) == 0, cases[i].code == 3);
-		if (cases[i].code == 3) {
-			run = small_run(bc_cmd_verify, "verify", out);
-			assert_int_equal(run.code, 0);
-			small_run_free(&run);
-			run = small_run(bc_cmd_recover, "recover", in, "-o", out);
-			assert_int_equal(run.code, 1);
-			assert_non_null(strstr(run.err, "already exists"));
-			small_run_free(&run);
-			unlink(out);
-		}
-	}
-	struct small_run run = small_run(bc_cmd_recover, "recover", in, "-o", in);
+	struct small_run run = small_run(bc_cmd_recover, "recover", in, "-o", out);
+	assert_int_equal(run.code, 3);
+	assert_non_null(strstr(run.err, "12 records missing, marked by gaps"));
+	small_run_free(&run);
+	run = small_run(bc_cmd_verify, "verify", out);
+	assert_int_equal(run.code, 0);
+	small_run_free(&run);
+	run = small_run(bc_cmd_recover, "recover", in, "-o", out);
+	assert_int_equal(run.code, 1);
+	assert_non_null(strstr(run.err, "already exists"));
+	small_run_free(&run);
+	unlink(out);
+	run = small_run(bc_cmd_recover, "recover", in, "-o", in);
 	assert_int_equal(run.code, 1);
 	assert_non_null(strstr(run.err, "is the input itself"));
 	small_run_free(&run);

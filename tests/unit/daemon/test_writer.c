@@ -625,7 +625,7 @@ TEST_F(segments_are_sealed_below_a_limit_of_their_size)
 
 TEST_F(a_killed_segment_is_recovered_below_the_limit_of_its_size)
 {
-	const struct bc_recover_options options = {.mode = BC_RECOVER_TAIL, .boot_id = ""};
+	const struct bc_recover_options options = {.boot_id = ""};
 	struct bc_recovered recovered;
 	struct bc_rotator r;
 
