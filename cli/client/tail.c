@@ -1,6 +1,5 @@
 #include "cli/client/tail.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +13,7 @@
 #include "cli/term/options.h"
 #include "cli/term/safe_text.h"
 #include "formats/base/json.h"
+#include "formats/base/number.h"
 #include "formats/bus/record.h"
 #include "formats/names/name_map.h"
 
@@ -129,14 +129,9 @@ static bool parse_option(const struct bc_console *console, int letter, struct ta
 static bool parse_addr(const json_t *record, uint64_t *addr)
 {
 	const char *text = bc_json_path_text(record, "addr");
-	char *end;
 
-	if (text == NULL || strncmp(text, "0x", 2) != 0 || strlen(text) > 18)
-		return false;
-	errno = 0;
-	*addr = strtoull(text + 2, &end, 16);
-	return end != text + 2 && *end == '\0' && text[2] != '-' && text[2] != '+' &&
-	       text[2] != ' ' && errno == 0;
+	return text != NULL && strncmp(text, "0x", 2) == 0 &&
+	       bc_hex_read(text, text + strlen(text), addr) == text + strlen(text);
 }
 
 static bool parse_number(const json_t *record, const char *name, uint64_t max, uint64_t *value)

@@ -1,13 +1,11 @@
 #include "cli/diff/diff_options.h"
 
-#include <ctype.h>
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cli/diff/diff_class.h"
 #include "cli/term/options.h"
+#include "formats/base/number.h"
 #include "formats/diff/compare.h"
 
 #define LOOKAHEAD_MIN 16u
@@ -150,12 +148,10 @@ static bool read_number(const struct bc_console *console, const char *option, ui
 
 static bool read_start(const struct bc_console *console, struct bc_diff *d)
 {
-	char *end;
+	const char *end = optarg + strlen(optarg);
 
-	errno = 0;
-	d->start = strtoull(optarg, &end, 16);
 	d->has_start = true;
-	if (isxdigit((unsigned char)optarg[0]) && *end == '\0' && errno == 0)
+	if (bc_hex_read(optarg, end, &d->start) == end)
 		return true;
 	bc_print_error(console, NULL, "--start %s: not a hexadecimal address", optarg);
 	return false;

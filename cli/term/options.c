@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli/term/output.h"
+#include "formats/base/number.h"
 
 void bc_options_start(struct bc_options *o, const struct bc_console *console,
 	const struct bc_usage *usage, int argc, char **argv)
@@ -38,25 +39,9 @@ int bc_options_next(struct bc_options *o)
 	return '?';
 }
 
-static bool read_u64(const char *text, size_t n, uint64_t *value)
-{
-	uint64_t sum = 0;
-
-	for (size_t i = 0; i < n; i++) {
-		if (text[i] < '0' || text[i] > '9')
-			return false;
-		uint64_t digit = (uint64_t)(text[i] - '0');
-		if (sum > (UINT64_MAX - digit) / 10)
-			return false;
-		sum = sum * 10 + digit;
-	}
-	*value = sum;
-	return n != 0;
-}
-
 bool bc_option_u64(const struct bc_console *console, const char *option, uint64_t *value)
 {
-	if (read_u64(optarg, strlen(optarg), value))
+	if (bc_number_read(value, optarg))
 		return true;
 	bc_print_error(console, NULL, "%s %s: not a decimal number", option, optarg);
 	return false;
@@ -65,11 +50,15 @@ bool bc_option_u64(const struct bc_console *console, const char *option, uint64_
 bool bc_option_count(const struct bc_console *console, const char *option, uint64_t *value)
 {
 	static const char letters[] = "kMG";
-	size_t n = strlen(optarg);
-	const char *letter = n != 0 ? strchr(letters, optarg[n - 1]) : NULL;
-	size_t thousands = letter != NULL ? (size_t)(letter - letters) + 1 : 0;
-	bool ok = read_u64(optarg, letter != NULL ? n - 1 : n, value);
+	const char *rest;
+	bool ok = bc_number_read_start(value, optarg, &rest);
+	size_t thousands = 0;
 
+	if (ok && *rest != '\0') {
+		const char *letter = strchr(letters, *rest);
+		ok = letter != NULL && rest[1] == '\0';
+		thousands = ok ? (size_t)(letter - letters) + 1 : 0;
+	}
 	while (ok && thousands-- != 0)
 		ok = !__builtin_mul_overflow(*value, UINT64_C(1000), value);
 	if (!ok)
@@ -80,20 +69,8 @@ bool bc_option_count(const struct bc_console *console, const char *option, uint6
 
 bool bc_option_range(const struct bc_console *console, const char *option, struct bc_range *range)
 {
-	const char *dash = strchr(optarg, '-');
-	bool ok = true;
+	bool ok = bc_number_read_range(&range->first, &range->last, optarg);
 
-	*range = (struct bc_range){.first = 0, .last = UINT64_MAX};
-	if (dash == NULL) {
-		ok = read_u64(optarg, strlen(optarg), &range->first);
-		range->last = range->first;
-	} else {
-		if (dash != optarg)
-			ok = read_u64(optarg, (size_t)(dash - optarg), &range->first);
-		if (ok && dash[1] != '\0')
-			ok = read_u64(dash + 1, strlen(dash + 1), &range->last);
-		ok = ok && optarg[1] != '\0';
-	}
 	if (!ok)
 		bc_print_error(console, NULL, "%s %s: not a range; try 100-199, 100- or -99",
 			option, optarg);

@@ -48,21 +48,12 @@ static bool read_flag(const struct query *q, const char *name, bool *value)
 	return false;
 }
 
-/* Reads "100-199", "100-", "-199" or "100". */
 static bool read_numbers(const struct query *q, struct bc_span *span)
 {
 	const char *text = q->value(q->context, "records");
-	char first[24];
 
-	if (text == NULL)
-		return true;
-	size_t n = strcspn(text, "-");
-	const char *last = text[n] == '-' ? text + n + 1 : text;
-	snprintf(first, sizeof(first), "%.*s", (int)(n < sizeof(first) ? n : 0), text);
-	*span = (struct bc_span){0, UINT64_MAX};
-	bool ok = (n != 0 || *last != '\0') && (n == 0 || bc_number_read(&span->first, first)) &&
-		  (*last == '\0' || bc_number_read(&span->last, last));
-	if (ok && span->first <= span->last)
+	if (text == NULL || (bc_number_read_range(&span->first, &span->last, text) &&
+				    span->first <= span->last))
 		return true;
 	snprintf(q->err, q->errlen,
 		"records=%.60s: must be a range of record numbers, such as 100-199", text);

@@ -1,21 +1,9 @@
 #include "daemon/base/rules.h"
 
 #include <ctype.h>
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
-/* Parses the number at the start of a string, and sets *rest to the rest. */
-static bool read_leading_number(uint64_t *value, const char *text, const char **rest)
-{
-	char *end;
-
-	errno = 0;
-	unsigned long long n = strtoull(text, &end, 10);
-	*value = n;
-	*rest = end;
-	return isdigit((unsigned char)text[0]) && errno == 0;
-}
+#include "formats/base/number.h"
 
 static bool multiply(uint64_t *value, uint64_t by)
 {
@@ -30,7 +18,7 @@ bool bc_size_read(uint64_t *bytes, const char *text, uint64_t unit)
 	} units[] = {{"K", 1ull << 10}, {"M", 1ull << 20}, {"G", 1ull << 30}, {"T", 1ull << 40}};
 	const char *rest;
 
-	if (!read_leading_number(bytes, text, &rest))
+	if (!bc_number_read_start(bytes, text, &rest))
 		return false;
 	if (*rest == '\0')
 		return multiply(bytes, unit);
@@ -61,7 +49,7 @@ bool bc_time_read(uint64_t *ns, const char *text)
 	const char *rest;
 	uint64_t billionths = 0;
 
-	if (!read_leading_number(ns, text, &rest))
+	if (!bc_number_read_start(ns, text, &rest))
 		return false;
 	if (*rest == '.')
 		billionths = read_fraction(&rest);

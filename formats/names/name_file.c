@@ -6,6 +6,7 @@
 #include <sys/types.h>
 #include <unistd.h>
 
+#include "formats/base/number.h"
 #include "formats/names/symbols.h"
 
 #define TEXT_BYTES_MAX (64u << 20)
@@ -22,7 +23,7 @@ size_t bc_symbols_split(const char *text, uint64_t *offset)
 	if (colon == NULL)
 		return (size_t)(end - text);
 	const char *digits = colon + 1 + (colon[1] == '-' || colon[1] == '+');
-	if (bc_name_parse_hex(digits, end, &value) != end)
+	if (bc_hex_read(digits, end, &value) != end)
 		return (size_t)(end - text);
 	*offset = colon[1] == '-' ? 0 - value : value;
 	return (size_t)(colon - text);

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "formats/base/fail.h"
-#include "formats/base/fast_parse.h"
 #include "formats/base/json.h"
+#include "formats/base/number.h"
 #include "formats/names/name_layer.h"
 #include "formats/names/pc_map.h"
 
@@ -58,20 +58,6 @@ const char *bc_name_skip_blanks(const char *at, const char *end)
 	return at;
 }
 
-const char *bc_name_parse_hex(const char *at, const char *end, uint64_t *value)
-{
-	if (end - at > 2 && at[0] == '0' && (at[1] == 'x' || at[1] == 'X'))
-		at += 2;
-	const char *first = at;
-	*value = 0;
-	for (; at != end && bc_hex_value[(uint8_t)*at] <= 15; at++) {
-		if (*value >> 60 != 0)
-			return NULL;
-		*value = *value << 4 | bc_hex_value[(uint8_t)*at];
-	}
-	return at != first ? at : NULL;
-}
-
 /* Parses a line that is not blank: its range, and where its name starts and ends. Returns NULL, or
  * what is wrong. */
 static const char *parse_line(struct bc_name_range *r, const char **name, const char **name_end)
@@ -82,12 +68,12 @@ static const char *parse_line(struct bc_name_range *r, const char **name, const 
 	*r = (struct bc_name_range){.is_port = end - at > 5 && memcmp(at, "port", 4) == 0 &&
 					       (at[4] == ' ' || at[4] == '\t')};
 	at = bc_name_skip_blanks(at + (r->is_port ? 4 : 0), end);
-	at = bc_name_parse_hex(at, end, &r->first);
+	at = bc_hex_read(at, end, &r->first);
 	if (at == NULL)
 		return "expected a hexadecimal address";
 	r->last = r->first;
 	if (at != end && *at == '-')
-		at = bc_name_parse_hex(at + 1, end, &r->last);
+		at = bc_hex_read(at + 1, end, &r->last);
 	if (at == NULL || (at != end && *at != ' ' && *at != '\t'))
 		return "expected a range such as a0000-bffff";
 	if (r->last < r->first)

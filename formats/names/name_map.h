@@ -63,8 +63,4 @@ bool bc_name_map_region(const struct bc_name_map *map, const char *name,
 /* Returns the position of the first character that is not a blank, tab or carriage return. */
 const char *bc_name_skip_blanks(const char *at, const char *end);
 
-/* Parses hexadecimal digits, with an optional "0x". Returns the position after them; NULL if there
- * are none, or more than fit in 64 bits. */
-const char *bc_name_parse_hex(const char *at, const char *end, uint64_t *value);
-
 #endif

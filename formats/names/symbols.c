@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "formats/base/fail.h"
+#include "formats/base/number.h"
 #include "formats/names/name_layer.h"
 
 /* The longest range of a symbol without a size. */
@@ -233,7 +234,7 @@ static int add_line(struct symbols *s, const char *at, const char *end)
 	const char *type = at;
 
 	if (has_addr) {
-		type = bc_name_parse_hex(at, end, &addr);
+		type = bc_hex_read(at, end, &addr);
 		if (type == NULL || word_end(type, end) != type)
 			return -EINVAL;
 		type = bc_name_skip_blanks(type, end);

@@ -1,11 +1,11 @@
 #include "formats/trace/filter_parse.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 #include "formats/base/fail.h"
+#include "formats/base/number.h"
 #include "formats/trace/time_point.h"
 
 #define PORT_MAX 0xFFFFu
@@ -13,7 +13,7 @@
 /* Reads hexadecimal digits with an optional "0x". Returns the position after them, or NULL. */
 static const char *parse_hex(const char *text, uint64_t *value)
 {
-	return bc_name_parse_hex(text, text + strlen(text), value);
+	return bc_hex_read(text, text + strlen(text), value);
 }
 
 bool bc_filter_parse_addr(struct bc_filter *filter, const char *value, char *err, size_t errlen)
@@ -109,16 +109,11 @@ bool bc_filter_parse_procs(struct bc_filter *filter, const char *value, char *er
 	struct bc_filter updated = *filter;
 
 	for (const char *p = value;; p++) {
-		char *end;
-		unsigned long first = strtoul(p, &end, 10);
-		bool ok = *p >= '0' && *p <= '9';
-		unsigned long last = first;
-		p = end;
-		if (ok && *p == '-') {
-			ok = p[1] >= '0' && p[1] <= '9';
-			last = ok ? strtoul(p + 1, &end, 10) : 0;
-			p = end;
-		}
+		uint64_t first;
+		bool ok = bc_number_read_start(&first, p, &p);
+		uint64_t last = first;
+		if (ok && *p == '-')
+			ok = bc_number_read_start(&last, p + 1, &p);
 		if (!ok || first > last || last > UINT16_MAX || (*p != ',' && *p != '\0'))
 			return bc_fail(err, errlen, "not a list of processors; try 0 or 0,2-3");
 		bc_filter_add_procs(&updated, (uint16_t)first, (uint16_t)last);
