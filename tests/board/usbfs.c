@@ -389,14 +389,6 @@ void usbfs_discard_with(size_t bytes, unsigned count)
 	usbfs_unlock();
 }
 
-unsigned usbfs_in_flight(void)
-{
-	usbfs_lock();
-	unsigned n = usbfs_k.in_flight;
-	usbfs_unlock();
-	return n;
-}
-
 /* Start and stop */
 
 void usbfs_start(void)
@@ -414,7 +406,6 @@ void usbfs_start(void)
 	usbfs_k.caps = USBFS_CAPS_XHCI;
 	usbfs_k.memory_limit = UINT64_C(16) << 20;
 	usbfs_k.memory = 0;
-	usbfs_k.in_flight = 0;
 	usbfs_k.discard_count = 0;
 	usbfs_k.is_threaded = false;
 	usbfs_k.leaks = (struct usbfs_leaks){0};

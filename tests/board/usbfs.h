@@ -83,9 +83,6 @@ void usbfs_replay(struct usbfs_port *port, const uint8_t *bytes, size_t n);
  * NULL: none. */
 void usbfs_bind_driver(struct usbfs_port *port, const char *name);
 
-/* Returns the number of submitted, incomplete URBs on all devices. */
-unsigned usbfs_in_flight(void);
-
 /* Properties of the kernel and its host controller. */
 
 /* USBDEVFS_CAP_* of linux/usbdevice_fs.h. Default is xHCI: libusb submits a transfer as one URB.

@@ -74,7 +74,6 @@ struct usbfs_state {
 	pthread_mutex_t mutex; /* protects everything below, and the boards */
 	struct usbfs_port *ports;
 	unsigned address; /* the latest one assigned */
-	unsigned in_flight;
 	uint32_t caps;
 	uint64_t memory_limit;
 	uint64_t memory;

@@ -119,7 +119,6 @@ static void finish(struct usbfs_urb *urb, int status, size_t actual)
 		(urb->user->flags & USBDEVFS_URB_SHORT_NOT_OK) != 0)
 		status = -EREMOTEIO;
 	queue_remove(&node->port->pending, urb);
-	usbfs_k.in_flight--;
 	urb->status = status;
 	urb->actual = actual;
 	if (node->completed.first == NULL)
@@ -410,7 +409,6 @@ int usbfs_submit(struct usbfs_node *node, struct usbdevfs_urb *user)
 	}
 	urb->memory = urb->length + USBFS_URB_BYTES;
 	usbfs_k.memory += urb->memory;
-	usbfs_k.in_flight++;
 	queue_append(&node->port->pending, urb);
 	usbfs_serve(node->port);
 	return 0;

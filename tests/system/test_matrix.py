@@ -2,8 +2,6 @@
 lossy ones lose exactly what the cell lists, and impossible ones fail."""
 
 import functools
-import gzip
-import lzma
 import re
 import struct
 import zlib
@@ -174,20 +172,6 @@ def narrowed(directory, form, path, target):
 
 
 TEXTS = ["laplace-text", "laplace-events", "cis501", "tarmac", "din", "xdin", "lackey"]
-
-
-def test_every_text_format_is_detected_even_if_compressed(tmp):
-    for form in TEXTS:
-        plain = source(tmp, form).read_bytes()
-        path = tmp / "trace"
-        for packed in (plain, gzip.compress(plain), run("zstd", "-c", data=plain).stdout,
-                       run("lz4", "-c", data=plain).stdout, lzma.compress(plain), gzip.compress(plain[:30]) + gzip.compress(plain[30:])):
-            path.write_bytes(packed)
-            done = run(BUSCAP, "convert", "-O", "ndjson", path)
-            assert done.returncode == 0, (form, done.stderr)
-            named = run(BUSCAP, "convert", "-I", form, "-O", "ndjson", data=packed)
-            assert (done.stdout, done.returncode) == (named.stdout, named.returncode), form
-            assert run(BUSCAP, "info", path).stdout.split()[1].rstrip(b",").decode() == form
 
 
 def test_dump_prints_each_format_in_its_text_form(tmp):

@@ -116,34 +116,6 @@ def fed(manager):
     return len(manager.lines("WATCHDOG=1"))
 
 
-def sends_nothing(manager):
-    """Returns whether nothing else arrives while the watchdog, which is fed every 250 ms, shows that more than the second
-    between two statuses passes."""
-
-    def others():
-        return [line for line in manager.lines() if line != "WATCHDOG=1"]
-
-    before = others()
-    manager.wait_for("WATCHDOG=1", fed(manager) + 6)
-    return others() == before
-
-
-def test_a_status_is_sent_on_change_at_most_once_a_second(tmp):
-    with Manager(tmp, WATCHDOG_US) as manager:
-        with service(tmp, manager, "--source", "sim:rate=max,count=1000") as daemon:
-            manager.wait_for("STATUS=idle")
-            harness.wait_until(lambda: daemon.status()["sealed"]["segments"] == 1, "the segment is sealed")
-            harness.wait_until(lambda: sends_nothing(manager), "nothing is sent if nothing has changed")
-            equal(daemon.stop(), 0, daemon.err)
-        with service(tmp, manager, *SIM) as daemon:
-            manager.wait_for("STATUS=recording", 7)
-            # The last one, at the stop, is sent immediately.
-            sent = [when for when, lines in list(manager.heard) if lines[0].startswith("STATUS=recording")]
-            equal(daemon.stop(), 0, daemon.err)
-        # The first may have been delayed.
-        assert sent[-1] - sent[0] > len(sent) - 2, sent
-
-
 def test_a_service_without_a_board_reports_that_it_waits(tmp):
     with Manager(tmp) as manager:
         with service(tmp, manager, "--source", "usb:serial=no-such-board") as daemon:
@@ -261,26 +233,6 @@ def test_a_manager_that_does_not_read_blocks_nothing(tmp):
                 heard.append(deaf.recv(1000))
             equal(daemon.stop(), 0, daemon.err)
         assert b"service manager" not in daemon.err, daemon.err
-
-
-def test_a_missing_manager_is_logged_once(tmp):
-    for env in ({"NOTIFY_SOCKET": str(tmp / "none")}, {"NOTIFY_SOCKET": "vsock:2:1"}, {"NOTIFY_SOCKET": "/" + "x" * 200}):
-        with Daemon("-o", tmp / "out", *SIM, socket=tmp / "socket", env={**env, "WATCHDOG_USEC": "200000"}) as daemon:
-            daemon.wait_ready()
-            time.sleep(0.5)
-            equal(daemon.stop(), 0, daemon.err)
-        lines = [line for line in daemon.err.decode().splitlines() if "warning" in line]
-        equal(len(lines), 1, lines)
-        assert "NOTIFY_SOCKET" in lines[0] or "can't notify" in lines[0], lines
-
-
-def test_nothing_is_logged_without_a_manager(tmp):
-    with Daemon("-o", tmp / "out", *SIM, socket=tmp / "socket", env={"WATCHDOG_USEC": "200000"}) as daemon:
-        daemon.wait_ready()
-        equal(daemon.stop(), 0, daemon.err)
-    for words in ("manager", "watchdog", "systemd", "LISTEN"):
-        assert words not in daemon.err.decode(), daemon.err
-    assert not (tmp / "socket.lock").exists() and not (tmp / "socket").exists()
 
 
 # ---- long starts and stops

@@ -1,7 +1,6 @@
 """buscap stats: figures compared with those computed here from the records read by tests/support/reference.py."""
 
 import collections
-import itertools
 import json
 import random
 import re
@@ -9,7 +8,6 @@ import struct
 
 import pytest
 
-import harness
 import reference
 from harness import ROOT, equal, need
 from test_cli import TYPES, buscap, make_segments, one_line, simulate
@@ -203,15 +201,6 @@ def test_options_set_the_length_of_lines_pages_idles_and_bursts():
         result, _ = stats("-I", "byu", "--line", line, "--page", page, "--idle", idle, "--burst", burst, data=data)
         check_memory(result, records, line, page)
         check_time(result, plain_epochs(records), idle, burst)
-
-
-def test_reuse_of_every_small_trace():
-    """All traces of up to four references to three places, one of which spans two lines."""
-    places = ((0, 8), (28, 8), (64, 4))
-    for trace in harness.some([trace for n in range(1, 5) for trace in itertools.product(places, repeat=n)], 3):
-        records = [(addr, 1, size, 0, 0, 1) for addr, size in trace]
-        result, _ = stats("-I", "byu", data=b"".join(struct.pack("<I4BI", *r) for r in records))
-        check_memory(result, records)
 
 
 def test_several_files_and_pipes_are_counted_as_one_file(tmp):

@@ -1,9 +1,6 @@
 """buscap convert with Tarmac: lines are written unchanged."""
 
 import json
-import os
-import subprocess
-import threading
 
 import pytest
 
@@ -59,11 +56,6 @@ def test_every_line_is_written_unchanged():
             assert b"the file ends in this line" in done.stderr, done.stderr
 
 
-def test_carriage_returns_are_kept():
-    data = LINES.replace(b"\n", b"\r\n")
-    equal(convert(data)[0], data)
-
-
 def test_real_files_are_written_unchanged():
     kept = {"quicksort.tarmac": 16, "calltest32.tarmac": 4, "parsertest.txt": 27 + 371 - 179}
     for name, data in files():
@@ -77,53 +69,10 @@ def test_real_files_are_written_unchanged():
         equal(convert(data[:-1])[0], data, f"{name} without its last newline")
 
 
-def feed(pipe, data, chunk):
-    with pipe:
-        for at in range(0, len(data), chunk):
-            try:
-                os.write(pipe.fileno(), data[at : at + chunk])
-            except BrokenPipeError:
-                return
-
-
-def test_a_pipe_can_deliver_any_pieces():
-    for name, data in files():
-        for chunk in (1, 7, 61, 4093) if len(data) < 20000 else (997, 4093, 65537):
-            with harness.popen([BUSCAP, "convert", "-I", "tarmac", "-O", "tarmac"], stdin=subprocess.PIPE,
-                                  stdout=subprocess.PIPE) as program:
-                feeder = threading.Thread(target=feed, args=(program.stdin, data, chunk))
-                feeder.start()
-                out = program.stdout.read()
-                feeder.join()
-                equal(program.wait(harness.TIMEOUT_S), 0)
-            equal(out, data, f"{name} in pieces of {chunk}")
-
-
 def test_several_files_are_one_trace(tmp):
     (tmp / "a").write_bytes(LINES)
     (tmp / "b").write_bytes(LINES)
     equal(run(BUSCAP, "convert", "-I", "tarmac", "-O", "tarmac", tmp / "a", tmp / "b").stdout, LINES + LINES)
-
-
-def test_a_malformed_line_is_reported_and_the_others_converted():
-    good = LINES.splitlines(keepends=True)
-    bad = [b"2 clk IT (1) 0000zz04 3c08\n", b"3 clk MR4 00001000 0000\n", b"4 clk R r0\n",
-           b"5 clk MR4 11112222333344445 00000000\n"]
-    columns = (18, 24, 11, 27)
-    for at in (0, 5, len(good)):
-        data = b"".join(good[:at] + bad + good[at:])
-        out, err = convert(data, code=3)
-        equal(out, LINES)
-        messages = err.splitlines()
-        for i, column in enumerate(columns):
-            assert f"line {at + 1 + i}, column {column}: " in messages[i], messages[i]
-
-
-def test_accesses_and_fetches_are_references():
-    out, err = convert(LINES, to="xdin")
-    equal(out, b"i 4 4\ni 8000 2\nr 103fc4 8\nr 400171e0 8\nr 400171e8 8\nw 2002fa00 4\nr 7f99d14af4 8\ni 164 4\n"
-               b"r 304 4\nr 302 1\nr 300 1\nr 31c 4\n")
-    assert "register write: 2 dropped" in err and "verbatim line: 6 dropped" in err, err
 
 
 def test_a_bus_trace_is_written_as_accesses(tmp):
@@ -141,14 +90,6 @@ def test_a_bus_trace_is_written_as_accesses(tmp):
     assert len(lines) > 100
     equal(text.decode(), "".join(lines))
     equal(convert(text)[0], text)
-
-
-def test_an_access_without_a_size_is_dropped():
-    done = run(BUSCAP, "convert", "-I", "xdin", "-O", "tarmac", data=b"r 1000 0\nr 1000 2\n")
-    equal((done.returncode, done.stdout), (0, b"0 clk MR2 00001000 xxxx\n"))
-    assert b"tarmac has no size: 1 dropped" in done.stderr, done.stderr
-    equal(run(BUSCAP, "convert", "-I", "din:size=4", "-O", "tarmac", data=b"0 1000\n1 123456789\n").stdout,
-          b"0 clk MR4 00001000 xxxxxxxx\n1 clk MW4 0000000123456789 xxxxxxxx\n")
 
 
 def tarmac(path, lines):

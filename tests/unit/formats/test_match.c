@@ -249,79 +249,6 @@ static int compare(struct rows *r, const struct bc_match_options *options)
 	return run(&r->reported, options, r->a, r->a_count, r->b, r->b_count);
 }
 
-static size_t common(const char *a, size_t n, const char *b, size_t m)
-{
-	size_t row[8] = {0};
-
-	for (size_t i = 1; i <= n; i++) {
-		size_t corner = 0;
-		for (size_t j = 1; j <= m; j++) {
-			size_t above = row[j];
-			row[j] = a[i - 1] == b[j - 1] ? corner + 1
-				 : row[j - 1] > above ? row[j - 1]
-						      : above;
-			corner = above;
-		}
-	}
-	return row[m];
-}
-
-/* The n-th word of up to six letters out of three. */
-static size_t word(unsigned n, char out[8])
-{
-	size_t length = 0;
-	unsigned of_length = 1;
-
-	for (; n >= of_length; of_length *= 3, length++)
-		n -= of_length;
-	for (size_t i = 0; i < length; i++, n /= 3)
-		out[i] = (char)(n % 3);
-	return length;
-}
-
-#define WORDS 1093u
-
-/* Whether the letters first occur in order. Any pair of words is like one whose first word does so.
- */
-static bool is_in_order(const char *letters, size_t n)
-{
-	char next = 0;
-
-	for (size_t i = 0; i < n; i++) {
-		if (letters[i] > next)
-			return false;
-		next = (char)(next + (letters[i] == next));
-	}
-	return true;
-}
-
-TEST_WITH(rows, r, short_rows_have_the_minimum_of_differences)
-{
-	struct bc_match_options options = plain;
-
-	options.lookahead = 16;
-	unsigned step = test_stride(605);
-	for (unsigned i = 0; i < WORDS; i++) {
-		char a[8] = {0};
-		r->a_count = word(i, a);
-		if (!is_in_order(a, r->a_count))
-			continue;
-		for (size_t k = 0; k < r->a_count; k++)
-			bc_entry_reference(&r->a[k], BC_REQ_MEMREAD, (uint64_t)a[k], k);
-		for (unsigned j = i % step; j < WORDS; j += step) {
-			char b[8] = {0};
-			r->b_count = word(j, b);
-			for (size_t k = 0; k < r->b_count; k++)
-				bc_entry_reference(&r->b[k], BC_REQ_MEMREAD, (uint64_t)b[k], k);
-			assert_int_equal(compare(r, &options), 0);
-			assert_int_equal(r->reported.same, common(a, r->a_count, b, r->b_count));
-			assert_int_equal(r->reported.only_a, r->a_count - r->reported.same);
-			assert_int_equal(r->reported.only_b, r->b_count - r->reported.same);
-			assert_int_equal(r->reported.lost, 0);
-		}
-	}
-}
-
 TEST_WITH(rows, r, equal_rows_have_no_differences_however_they_are_read)
 {
 	make_a(r, 1000, true);
@@ -732,32 +659,6 @@ TEST_WITH(rows, r, rows_with_nothing_in_common_are_one_difference)
 	assert_int_equal(r->reported.differences, 1);
 	assert_int_equal(r->reported.same, 0);
 	assert_true(r->reported.lost != 0);
-}
-
-TEST_WITH(rows, r, random_edits_are_reported_and_the_rows_resynchronized)
-{
-	struct dice dice = {.state = 4711};
-
-	for (unsigned round = 0; round < 60; round += test_stride(5)) {
-		make_a(r, 2000 + dice_below(&dice, 3000), round % 2 != 0);
-		r->b_count = 0;
-		for (size_t i = 0; i < r->a_count; i++) {
-			uint32_t roll = dice_below(&dice, 200);
-			if (roll == 0)
-				continue;
-			r->b[r->b_count++] = r->a[i];
-			if (roll == 1)
-				r->b[r->b_count - 1].size = 8;
-			for (uint32_t n = roll == 2 ? dice_below(&dice, 40) : 0; n != 0; n--) {
-				r->b[r->b_count] = r->a[i];
-				r->b[r->b_count++].addr = dice_roll(&dice);
-			}
-		}
-		number(r);
-		/* run() checks that each entry is reported once, and with an equal one. */
-		assert_int_equal(compare(r, round % 2 != 0 ? &timed : &plain), 0);
-		assert_true(r->reported.same > r->a_count * 19 / 20);
-	}
 }
 
 TEST_WITH(rows, r, it_ends_when_the_sink_says_so_or_a_source_fails)

@@ -252,31 +252,6 @@ TEST(final_answers_do_not_change)
 	trace_free(&bcp1);
 }
 
-TEST(the_real_trace_is_byu)
-{
-	const char *path = getenv("BC_TEST_PENTIUM2_TRACE");
-	if (path == NULL)
-		path = "../shared/data/byu/pentium2-slice.tr";
-	FILE *file = fopen(path, "rb");
-	if (file == NULL) {
-		print_message("skipped: %s does not exist; set BC_TEST_PENTIUM2_TRACE\n", path);
-		return;
-	}
-	struct trace trace = {.bytes = malloc(1 << 20)};
-	assert_non_null(trace.bytes);
-	trace.n = fread(trace.bytes, 1, 1 << 20, file);
-	fclose(file);
-	assert_detected(&trace, BC_FORMAT_BYU, false);
-	struct trace packed = trace_to_lz4(&trace, true);
-	assert_detected(&packed, BC_FORMAT_BYU, true);
-	trace_free(&packed);
-	for (size_t n = 0; n < 2400; n++) {
-		enum bc_format format = probe_whole(trace.bytes, n).format;
-		assert_true(format == BC_FORMAT_BYU || format == BC_FORMAT_UNKNOWN);
-	}
-	trace_free(&trace);
-}
-
 static bool names(const struct bc_probe *probe, enum bc_format format)
 {
 	char words[sizeof(probe->err) + 2];
@@ -360,17 +335,6 @@ TEST(noise_has_no_format)
 	free(bytes);
 }
 
-TEST(text_has_no_format)
-{
-	static const char text[] = "0 9f8e7 MEMREAD\n1 9f8e8 MEMWRITE, and so on, line by line\n";
-	char bytes[40 * sizeof(text)];
-
-	for (size_t i = 0; i < sizeof(bytes); i++)
-		bytes[i] = text[i % (sizeof(text) - 1)];
-	assert_int_equal(
-		probe_whole((const uint8_t *)bytes, sizeof(bytes)).format, BC_FORMAT_UNKNOWN);
-}
-
 /* Only its start is examined, and the last line of that is cut off. */
 TEST(a_long_compressed_text_is_detected)
 {
@@ -409,26 +373,6 @@ TEST(out_of_memory_is_not_reported_as_damage)
 	assert_true(failed > 2);
 	trace_free(&packed);
 	trace_free(&bcp1);
-}
-
-/* Damaged LZ4, and LZ4 of something other than a trace, must give a format or a reason, too. */
-TEST(every_flipped_byte_of_compressed_noise_gives_a_format_or_a_reason)
-{
-	struct dice dice = {.state = 43};
-	uint8_t noise[700];
-	struct trace plain = {noise, sizeof(noise)};
-
-	dice_fill(&dice, noise, sizeof(noise));
-	struct trace packed = trace_to_lz4(&plain, true);
-	assert_int_equal(probe_whole(packed.bytes, packed.n).format, BC_FORMAT_UNKNOWN);
-	for (size_t at = 0; at < packed.n; at++) {
-		for (unsigned value = 1; value < 256; value += 23 * test_stride(3)) {
-			packed.bytes[at] ^= (uint8_t)value;
-			probe_whole(packed.bytes, packed.n);
-			packed.bytes[at] ^= (uint8_t)value;
-		}
-	}
-	trace_free(&packed);
 }
 
 TEST(a_few_implausible_records_are_allowed)
