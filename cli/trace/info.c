@@ -18,6 +18,7 @@
 #include "formats/bus/bcp1_file.h"
 #include "formats/bus/dialect.h"
 #include "formats/bus/sample.h"
+#include "formats/segment/segment_name.h"
 
 static const struct bc_usage_option options[] = {
 	{'j', "json", NULL, NULL, "print one JSON object per file or recording, each on a line"},
@@ -40,12 +41,21 @@ const struct bc_usage bc_info_usage = {
 	.example = "buscap info --json *.byu.lz4 | jq .records",
 };
 
+/* A file with segments. */
+struct place {
+	const char *path;
+	struct bc_segment_span first;
+	struct bc_segment_span last;
+};
+
 struct job {
 	const struct bc_console *console;
 	struct bc_output output;
 	bool is_json;
 	enum bc_format format;
 	struct bc_format_options options; /* of the format */
+	struct place *places; /* of the files so far, to find what is missing between them */
+	size_t count;
 };
 
 /* Prints an object with the members common to all formats and those of `more`, which is released.
@@ -93,6 +103,53 @@ static enum bc_exit print_segment(
 	return BC_EXIT_OK;
 }
 
+static enum bc_exit print_hole(
+	struct job *job, const char *path, const struct bc_missing_segments *hole)
+{
+	char what[BC_MISSING_TEXT];
+
+	bc_print_error(job->console, path, "%s", bc_missing_write(what, hole));
+	return BC_EXIT_DAMAGED;
+}
+
+static int compare_places(const void *a, const void *b)
+{
+	const struct place *x = a;
+	const struct place *y = b;
+
+	if (x->first.tag != y->first.tag)
+		return x->first.tag < y->first.tag ? -1 : 1;
+	if (x->first.segment != y->first.segment)
+		return x->first.segment < y->first.segment ? -1 : 1;
+	return (x->last.next > y->last.next) - (x->last.next < y->last.next);
+}
+
+/* Reports the segments that are missing between the files. */
+static enum bc_exit print_holes(struct job *job)
+{
+	struct bc_missing_segments hole;
+	enum bc_exit code = BC_EXIT_OK;
+
+	qsort(job->places, job->count, sizeof(*job->places), compare_places);
+	for (size_t i = 1; i < job->count; i++)
+		if (bc_missing_between(&hole, &job->places[i - 1].last, &job->places[i].first))
+			code = print_hole(job, job->places[i].path, &hole);
+	return code;
+}
+
+/* Notes a file that can't be read, if its name says where it belongs. */
+static void note_unread(struct job *job, const char *path)
+{
+	struct bc_segment_name name;
+
+	if (!bc_segment_name_read(&name, basename(path)))
+		return;
+	struct place *place = &job->places[job->count++];
+	place->path = path;
+	place->first = place->last = (struct bc_segment_span){
+		.tag = bc_recording_tag(name.recording), .segment = name.segment};
+}
+
 static enum bc_exit info_segment(struct job *job, struct bc_file *file)
 {
 	struct bc_segment_info info;
@@ -110,6 +167,11 @@ static enum bc_exit info_segment(struct job *job, struct bc_file *file)
 	}
 	if (info.unreported != 0)
 		code = bc_exit_worse(code, BC_EXIT_DAMAGED);
+	if (info.hole.count != 0)
+		code = bc_exit_worse(code, print_hole(job, file->name, &info.hole));
+	struct place *place = &job->places[job->count++];
+	place->path = file->name;
+	bc_segment_info_spans(&info, &place->first, &place->last);
 	bc_segment_info_free(&info);
 	return code;
 }
@@ -333,8 +395,10 @@ static enum bc_exit info_file(struct job *job, const char *path)
 	struct bc_file file;
 	enum bc_exit code = bc_file_open(&file, job->console, path, job->format);
 
-	if (code != BC_EXIT_OK)
+	if (code != BC_EXIT_OK) {
+		note_unread(job, path);
 		return code;
+	}
 	if (file.probe.format == BC_FORMAT_SEGMENT)
 		code = info_segment(job, &file);
 	else if (file.probe.format == BC_FORMAT_BCP1)
@@ -379,8 +443,16 @@ int bc_cmd_info(const struct bc_console *console, int argc, char **argv)
 		code = BC_EXIT_FAILED;
 	if (code == BC_EXIT_OK) {
 		code = operands.exit;
-		for (int i = 0; i < operands.count && !bc_output_failed(&job.output); i++)
+		job.places = calloc((size_t)operands.count + 1, sizeof(*job.places));
+		if (job.places == NULL)
+			code = bc_print_no_memory(console);
+		for (int i = 0;
+			job.places != NULL && i < operands.count && !bc_output_failed(&job.output);
+			i++)
 			code = bc_exit_worse(code, info_operand(&job, &operands, &operands.all[i]));
+		if (job.places != NULL)
+			code = bc_exit_worse(code, print_holes(&job));
+		free(job.places);
 		code = bc_exit_worse(code, bc_output_close(&job.output, console));
 	}
 	bc_operands_close(&operands);

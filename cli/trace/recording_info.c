@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 #include "cli/term/column.h"
 #include "cli/term/humanize.h"
 #include "formats/base/json.h"
+#include "formats/base/number.h"
 #include "formats/recording/recording_summary.h"
 
 struct printer {
@@ -46,6 +48,17 @@ static void on_fault(void *context, const char *file, int error)
 		: error == -EBADMSG ? "damaged; see buscap verify"
 				    : strerror(-error));
 	p->exit = bc_exit_worse(p->exit, is_damaged ? BC_EXIT_DAMAGED : BC_EXIT_FAILED);
+	free(path);
+}
+
+static void on_missing(void *context, const char *file, const struct bc_missing_segments *missing)
+{
+	struct printer *p = context;
+	char what[BC_MISSING_TEXT];
+	char *path = path_of(p, file);
+
+	bc_print_error(p->console, path, "%s", bc_missing_write(what, missing));
+	p->exit = bc_exit_worse(p->exit, BC_EXIT_DAMAGED);
 	free(path);
 }
 
@@ -88,6 +101,14 @@ static void print_row(const struct printer *p, const json_t *row)
 	bc_column_count(p->output, 12, row, "lost");
 	bc_output_format(p->output, "%8s  ", bc_humanize_bytes(text, (double)s->bytes));
 	bc_output_safe(p->output, s->header.host[0] != '\0' ? s->header.host : "-");
+	if (s->first_record != 0)
+		bc_output_format(p->output, "  starts at record %" PRIu64, s->first_record);
+	if (s->missing != 0)
+		bc_output_format(p->output, "  %s record%s missing",
+			bc_humanize_count(text, s->missing), bc_plural(s->missing));
+	else if (s->missing_segments != 0)
+		bc_output_format(p->output, "  %" PRIu64 " segment%s missing", s->missing_segments,
+			bc_plural(s->missing_segments));
 	bc_output_text(p->output, "\n", 1);
 }
 
@@ -100,6 +121,19 @@ static void print_total(const struct printer *p)
 		bc_humanize_count(texts[0], p->segments), bc_humanize_count(texts[1], p->records),
 		bc_humanize_count(texts[2], p->lost),
 		bc_humanize_bytes(texts[3], (double)p->bytes));
+}
+
+/* The members that only this command prints. */
+static json_t *more_json(const struct bc_recording_summary *s)
+{
+	return bc_json_object((struct bc_json_member[]){
+		{"duration_ns",
+			s->has_start ? json_integer(s->to_ns - s->started_ns) : json_null()},
+		{"missing_segments", bc_json_u64(s->missing_segments)},
+		{"missing", bc_json_u64(s->missing)},
+		{"first_record", bc_json_u64(s->first_record)},
+		{NULL, NULL},
+	});
 }
 
 /* Prints the recording that has been summarized. Returns false if out of memory. */
@@ -117,9 +151,7 @@ static bool print_recording(struct printer *p, const char *id)
 	p->lost += s->lost;
 	p->bytes += s->bytes;
 	if (p->is_json) {
-		ok = ok && json_object_set_new(row, "duration_ns",
-				   s->has_start ? json_integer(s->to_ns - s->started_ns)
-						: json_null()) == 0;
+		ok = ok && json_object_update_new(row, more_json(s)) == 0;
 		if (ok)
 			return bc_output_json_value(p->output, row);
 	} else if (ok) {
@@ -134,8 +166,11 @@ static bool print_recording(struct printer *p, const char *id)
 static void print_recordings(struct printer *p, int dir_fd, const struct bc_recording_list *list,
 	const struct bc_recording *at, const struct bc_recording *end)
 {
-	const struct bc_summary_io io = {
-		.context = p, .fault = on_fault, .goes_on = goes_on, .counts_unsealed = true};
+	const struct bc_summary_io io = {.context = p,
+		.fault = on_fault,
+		.missing = on_missing,
+		.goes_on = goes_on,
+		.counts_unsealed = true};
 
 	p->id_width = id_width(at, end);
 	for (; at != end && goes_on(p); at++) {

@@ -141,6 +141,8 @@ static int add_chunk(struct bc_segment_info *info, const struct bc_chunk *chunk)
 
 	if (place < 0 || place == BC_SEQUENCE_DUPLICATE)
 		return place < 0 ? place : 0;
+	if (missing.place.count != 0 && info->hole.count == 0)
+		info->hole = missing.place;
 	info->unreported += missing.samples;
 	info->chunks++;
 	if (!info->has_wall)
@@ -267,6 +269,29 @@ int bc_segment_info_gather(struct bc_segment_info *info, struct bc_file *file)
 	bc_segment_reader_close(reader);
 	free(chunk);
 	return rc;
+}
+
+void bc_segment_info_spans(const struct bc_segment_info *info, struct bc_segment_span *first,
+	struct bc_segment_span *last)
+{
+	const struct bc_sequence_check *check = &info->sequence;
+
+	*last = (struct bc_segment_span){.tag = check->tag,
+		.segment = check->latest_segment,
+		.is_read = info->chunks != 0,
+		.next = check->next};
+	*first = *last;
+	first->first = check->start;
+	first->segment = check->start_segment;
+	if (info->has_header) {
+		first->tag = bc_recording_tag(info->header.recording);
+		first->segment = info->header.segment;
+		first->first = info->header.first_record;
+	}
+	if (info->chunks == 0) {
+		last->tag = first->tag;
+		last->segment = first->segment;
+	}
 }
 
 void bc_segment_info_free(struct bc_segment_info *info)

@@ -51,6 +51,7 @@ struct bc_segment_info {
 	int64_t wall_ns; /* time of day of the first record */
 	struct bc_gap_totals gaps;
 	struct bc_gap_totals causes[BC_GAP_CAUSES];
+	struct bc_missing_segments hole; /* the first in the file */
 	uint64_t unreported; /* samples lost according to the chunks' counts, but not in a gap */
 	uint64_t marks;
 	uint64_t triggers;
@@ -70,6 +71,10 @@ struct bc_segment_info {
 
 /* Gathers the statistics. Returns 0 or a negative errno. Free them in either case. */
 int bc_segment_info_gather(struct bc_segment_info *info, struct bc_file *file);
+
+/* Where the file's segments belong: the first and the last one, of which it may have several. */
+void bc_segment_info_spans(const struct bc_segment_info *info, struct bc_segment_span *first,
+	struct bc_segment_span *last);
 void bc_segment_info_free(struct bc_segment_info *info);
 
 #endif

@@ -16,8 +16,12 @@
 /* What reading the files needs. */
 struct reader {
 	struct bc_recording_summary *summary;
+	int dir_fd;
+	const struct bc_recording_list *list;
 	const struct bc_recording *recording;
 	const struct bc_summary_io *io;
+	bool has_before;
+	struct bc_segment_span before;   /* the file before */
 	bool is_partial;                 /* the file being read is */
 	struct bc_segment_header header; /* of that file */
 	struct bc_chunk chunk;           /* only its events */
@@ -137,6 +141,65 @@ struct newest {
 	bool is_countable;
 };
 
+/* Whether a segment was sealed while the directory was listed, and is in the list under neither of
+ * its names. */
+static bool is_here(const struct reader *r, const struct bc_recording_file *after, uint32_t number)
+{
+	const struct bc_recording_file file = {.number = number, .dir = after->dir};
+	char path[BC_RECORDING_PATH_MAX];
+
+	bc_recording_file_path(path, r->list, r->recording, &file);
+	return faccessat(r->dir_fd, path, F_OK, 0) == 0;
+}
+
+/* The number after the last record of a file, by its chunks. Returns 0, or a negative errno. */
+static int find_next(struct reader *r, int fd, uint64_t *next)
+{
+	struct bc_chunk_table table;
+	int rc = load_table(r, &table, fd);
+
+	if (rc == 0 && table.count == 0)
+		rc = -EBADMSG;
+	if (rc == 0) {
+		const struct bc_chunk_info *last = &table.rows[table.count - 1].info;
+		*next = last->first_record + last->records;
+	}
+	bc_chunk_table_free(&table);
+	return rc;
+}
+
+/* Finds what is missing between a file and the one before it, which is still open unless it can't
+ * be read. `header` is that of the file, or NULL. Returns 0, -ENOMEM, or -ECANCELED. */
+static int find_hole(struct reader *r, const struct bc_recording_file *file, const char *path,
+	const struct bc_segment_header *header, const struct newest *before)
+{
+	struct bc_recording_summary *s = r->summary;
+	struct bc_missing_segments missing;
+	struct bc_segment_span after = {.segment = file->number, .is_read = header != NULL};
+	int rc = 0;
+
+	if (header != NULL)
+		after.first = header->first_record;
+	if (!r->has_before && header != NULL)
+		s->first_record = header->first_record;
+	if (r->has_before && bc_missing_between(&missing, &r->before, &after) &&
+		(missing.count != 1 || !is_here(r, file, missing.first))) {
+		r->before.is_read = r->before.is_read && before->fd >= 0;
+		if (r->before.is_read && after.is_read) {
+			rc = find_next(r, before->fd, &r->before.next);
+			r->before.is_read = rc == 0;
+		}
+		bc_missing_between(&missing, &r->before, &after);
+		s->missing_segments += missing.count;
+		s->missing += missing.records;
+		if (r->io->missing != NULL)
+			r->io->missing(r->io->context, path, &missing);
+	}
+	r->has_before = true;
+	r->before = after;
+	return rc == -ENOMEM || rc == -ECANCELED ? rc : 0;
+}
+
 /* Adds a file, which is open and stays so if it becomes the newest. Returns 0, -ENOMEM, or
  * -ECANCELED. */
 static int add_file(struct reader *r, int fd, const struct bc_recording_file *file,
@@ -154,6 +217,7 @@ static int add_file(struct reader *r, int fd, const struct bc_recording_file *fi
 		close(fd);
 		return 0;
 	}
+	int rc = find_hole(r, file, path, error == 0 ? &r->header : NULL, newest);
 	if (newest->fd >= 0)
 		close(newest->fd);
 	bool has_index = bc_segment_index_read_head(&head, fd) == 0;
@@ -169,13 +233,13 @@ static int add_file(struct reader *r, int fd, const struct bc_recording_file *fi
 	if (has_index) {
 		s->records += head.records;
 		s->lost += head.lost;
-		return 0;
+		return rc;
 	}
 	if (error != 0) {
 		s->unread++;
 		fault(r, path, error);
 	}
-	return is_countable ? count_chunks(r, fd) : 0;
+	return rc == 0 && is_countable ? count_chunks(r, fd) : rc;
 }
 
 /* Adds what the newest segment says. */
@@ -236,6 +300,9 @@ static int add_files(struct reader *r, int dir_fd, const struct bc_recording_lis
 			r->summary->unread++;
 			r->summary->is_counted = false;
 			fault(r, path, fd);
+			rc = find_hole(r, &file, path, NULL, &newest);
+		} else if (r->has_before) {
+			r->before = (struct bc_segment_span){.segment = file.number};
 		}
 		if (rc == 0 && !goes_on(r))
 			rc = -ECANCELED;
@@ -257,7 +324,10 @@ int bc_recording_summarize(struct bc_recording_summary *s, int dir_fd,
 	if (r == NULL)
 		return -ENOMEM;
 	r->summary = s;
+	r->dir_fd = dir_fd;
+	r->list = list;
 	r->recording = recording;
+	r->has_before = false;
 	r->io = io;
 	s->is_counted = true;
 	s->has_start = parse_start(&s->started_ns, recording->id);

@@ -10,6 +10,7 @@
 
 #include "formats/base/must_check.h"
 #include "formats/recording/recording_list.h"
+#include "formats/segment/missing_segments.h"
 #include "formats/segment/recording_end.h"
 #include "formats/segment/segment_header.h"
 
@@ -20,13 +21,16 @@ struct bc_recording_summary {
 	int64_t started_ns; /* by its id, or the first header */
 	bool has_end;       /* in the newest segment */
 	struct bc_recording_end end;
-	int64_t changed_ns; /* when the newest file was */
-	int64_t to_ns;      /* of its end, of its last record, or changed_ns */
-	uint64_t segments;  /* that are there; of these: */
-	uint64_t unread;    /* files that are too damaged to count, or can't be read */
-	uint64_t foreign;   /* files with its name, but the header of another; not counted */
-	uint64_t bytes;     /* of the files */
-	uint64_t records;   /* by the indexes */
+	int64_t changed_ns;        /* when the newest file was */
+	int64_t to_ns;             /* of its end, of its last record, or changed_ns */
+	uint64_t segments;         /* that are there; of these: */
+	uint64_t unread;           /* files that are too damaged to count, or can't be read */
+	uint64_t foreign;          /* files with its name, but the header of another; not counted */
+	uint64_t first_record;     /* not 0: its first segments were deleted */
+	uint64_t missing_segments; /* that are not here, between those that are */
+	uint64_t missing;          /* records in these, as far as known */
+	uint64_t bytes;            /* of the files */
+	uint64_t records;          /* by the indexes */
 	uint64_t lost;   /* samples, by gaps, or by the count in the last chunk if that is more */
 	bool is_counted; /* `records` and `lost` are complete */
 	bool is_open;    /* a segment is not sealed */
@@ -41,6 +45,9 @@ struct bc_summary_io {
 	 * neither its header nor its index can be read; or another negative errno. NULL: ignored.
 	 */
 	void (*fault)(void *context, const char *path, int error);
+
+	/* Segments are missing before this file. NULL: ignored. */
+	void (*missing)(void *context, const char *path, const struct bc_missing_segments *missing);
 
 	/* Returns false to stop. NULL: go on. */
 	bool (*goes_on)(void *context);
