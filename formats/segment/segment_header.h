@@ -8,7 +8,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "formats/base/format_id.h"
 #include "formats/base/json.h"
 #include "formats/base/must_check.h"
 #include "formats/bus/mapping.h"
