@@ -1,16 +1,28 @@
+/* A queue of files, and the process that runs the command for one of them.
+ *
+ * IDLE -> RUNNING (being started, or started) -> IDLE; at the timeout or the end of the daemon
+ * RUNNING -> TERMED -> KILLED -> IDLE. A job on libuv's pool starts the process, with
+ * posix_spawn(): a fork() would stall the loop while the kernel copies the page tables of the whole
+ * buffer.
+ *
+ * Invariant: at most one command runs; `running` belongs to it, and each file is run, or counted as
+ * failed, exactly once. */
 #include "daemon/hook/hook.h"
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "daemon/base/log_limit.h"
-#include "daemon/hook/hook_process.h"
 
 /* The time from SIGTERM to SIGKILL, and the time that a stopping daemon waits after SIGKILL: a
  * process in an uninterruptible call, for example to a dead file server, survives SIGKILL. */
@@ -21,6 +33,8 @@
  * started but that could not run the program: some systems, and valgrind, report that no other way.
  */
 #define NOT_FOUND 127
+
+#define NICE 10
 
 #define OWN_VARIABLES      3
 #define OWN_VARIABLE_BYTES (BC_RECORDING_ID_MAX + 32)
@@ -49,11 +63,23 @@ struct bc_hook {
 	enum hook_state state;
 	struct hook_item *running;
 	char *running_command; /* of the latest run; `command` may have changed since */
-	struct bc_hook_process process;
+
+	/* The process of the run. While it is being started, the job on the pool has the first
+	 * four. */
+	char **environment;
+	pid_t pid;
+	int start_error; /* 0 or a negative errno */
+	uv_work_t work;
+	bool is_starting;
+	bool is_running;
+	int signal;           /* to send when is_starting ends; 0: none */
+	int status;           /* from waitpid() */
+	bool has_left_behind; /* it exited before processes that it had started */
+	uv_signal_t child;    /* SIGCHLD */
 
 	uv_timer_t command_timer;
 	uv_timer_t finish_timer;
-	unsigned to_close;           /* two timers and the process */
+	unsigned to_close;           /* two timers, the signal, and the job if it is on the pool */
 	void (*done)(void *context); /* NULL: not finishing, or already called */
 	bool is_finishing;
 	bool is_over; /* no more commands are started */
@@ -109,18 +135,17 @@ static void hook_conclude(struct bc_hook *h)
 
 static void report_exit(struct bc_hook *h, const struct hook_item *item, bool is_timeout)
 {
-	const struct bc_hook_process *p = &h->process;
 	char error[128] = "";
 	int status = -1;
 
-	if (p->start_error != 0) {
-		snprintf(error, sizeof(error), "can't be run: %s", strerror(-p->start_error));
+	if (h->start_error != 0) {
+		snprintf(error, sizeof(error), "can't be run: %s", strerror(-h->start_error));
 	} else if (is_timeout) {
 		snprintf(error, sizeof(error), "timed out");
-	} else if (WIFSIGNALED(p->status)) {
-		snprintf(error, sizeof(error), "killed by signal %d", WTERMSIG(p->status));
-	} else if (WEXITSTATUS(p->status) != 0) {
-		status = WEXITSTATUS(p->status);
+	} else if (WIFSIGNALED(h->status)) {
+		snprintf(error, sizeof(error), "killed by signal %d", WTERMSIG(h->status));
+	} else if (WEXITSTATUS(h->status) != 0) {
+		status = WEXITSTATUS(h->status);
 		snprintf(error, sizeof(error), "exit code %d%s", status,
 			status == NOT_FOUND ? " (command not found)" : "");
 	}
@@ -131,15 +156,14 @@ static void report_exit(struct bc_hook *h, const struct hook_item *item, bool is
 		bc_log_limited(&h->limits, BC_LOG_NOTICE, "%s: %s: succeeded again", item->path,
 			h->running_command);
 	}
-	if (p->has_left_behind && !is_timeout)
+	if (h->has_left_behind && !is_timeout)
 		bc_log_limited(&h->limits, BC_LOG_WARNING,
 			"%s: %s: exited before processes that it had started; killed them",
 			item->path, h->running_command);
 }
 
-static void on_process_ended(void *context)
+static void on_process_ended(struct bc_hook *h)
 {
-	struct bc_hook *h = context;
 	struct hook_item *item = h->running;
 	bool is_timeout = h->state != HOOK_RUNNING;
 
@@ -151,15 +175,167 @@ static void on_process_ended(void *context)
 	hook_run_next(h);
 }
 
+/* The process */
+
+/* A new session is also a new process group. The daemon's signal mask and ignored signals are
+ * reset. */
+static int set_attributes(posix_spawnattr_t *attributes)
+{
+	sigset_t none;
+	sigset_t all;
+
+	sigemptyset(&none);
+	sigfillset(&all);
+	int rc = posix_spawnattr_setflags(
+		attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+	if (rc == 0)
+		rc = posix_spawnattr_setsigmask(attributes, &none);
+	if (rc == 0)
+		rc = posix_spawnattr_setsigdefault(attributes, &all);
+	return rc;
+}
+
+/* The daemon's standard output carries its status (--once), so the command writes to standard
+ * error only. */
+static int set_files(posix_spawn_file_actions_t *files)
+{
+	int rc = posix_spawn_file_actions_addopen(files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+
+	if (rc == 0)
+		rc = posix_spawn_file_actions_adddup2(files, STDERR_FILENO, STDOUT_FILENO);
+	return rc;
+}
+
+/* Returns 0 or an errno. */
+static int spawn_command(struct bc_hook *h)
+{
+	char *words[] = {h->running_command, h->running->path, NULL};
+	posix_spawn_file_actions_t files;
+	posix_spawnattr_t attributes;
+
+	int rc = posix_spawnattr_init(&attributes);
+	if (rc == 0) {
+		rc = posix_spawn_file_actions_init(&files);
+		if (rc == 0) {
+			rc = set_attributes(&attributes);
+			if (rc == 0)
+				rc = set_files(&files);
+			if (rc == 0)
+				rc = posix_spawn(&h->pid, h->running_command, &files, &attributes,
+					words, h->environment);
+			posix_spawn_file_actions_destroy(&files);
+		}
+		posix_spawnattr_destroy(&attributes);
+	}
+	return rc;
+}
+
+/* Runs on the pool. */
+static void spawn_job(uv_work_t *work)
+{
+	struct bc_hook *h = work->data;
+
+	h->start_error = -spawn_command(h);
+	if (h->start_error == 0)
+		setpriority(PRIO_PGRP, (id_t)h->pid, NICE);
+}
+
+/* Whether it has exited. Processes that it left behind are killed: they would keep the daemon's
+ * standard error open, so that a pipe there would never end, and outlive a stopped daemon. They are
+ * killed before the command is reaped, because its id belongs to the group until then. */
+static bool reap(struct bc_hook *h)
+{
+	siginfo_t exited = {.si_pid = 0};
+	int rc = waitid(P_PID, (id_t)h->pid, &exited, WEXITED | WNOHANG | WNOWAIT);
+
+	if (rc == 0 && exited.si_pid == 0)
+		return false;
+	if (rc != 0) /* it is not our child: its id may be another process's */
+		return true;
+	kill(-h->pid, SIGKILL);
+	waitpid(h->pid, &h->status, 0);
+	h->has_left_behind = kill(-h->pid, 0) == 0;
+	return true;
+}
+
+/* Returns whether the command is still running. If it has exited, kills the processes that it has
+ * left in its group, and reports its end first. */
+static bool poll_process(struct bc_hook *h)
+{
+	if (!h->is_running || !reap(h))
+		return true;
+	h->is_running = false;
+	uv_signal_stop(&h->child);
+	on_process_ended(h);
+	return false;
+}
+
+static void on_child(uv_signal_t *signal, int number)
+{
+	(void)number;
+	poll_process(signal->data);
+}
+
+/* While the command is being started, the signal is sent when it runs. */
+static void signal_process(struct bc_hook *h, int number)
+{
+	if (h->is_starting)
+		h->signal = number;
+	else if (h->is_running)
+		kill(-h->pid, number);
+}
+
+static void on_part_closed(struct bc_hook *h);
+
+static void on_spawned(uv_work_t *work, int status)
+{
+	struct bc_hook *h = work->data;
+
+	h->is_starting = false;
+	free(h->environment);
+	if (status != 0)
+		h->start_error = status;
+	h->is_running = h->start_error == 0;
+	if (h->signal != 0)
+		signal_process(h, h->signal);
+	if (h->is_closing) {
+		on_part_closed(h);
+	} else if (!h->is_running) {
+		uv_signal_stop(&h->child);
+		on_process_ended(h);
+	} else {
+		poll_process(h); /* it may have exited before is_running was set */
+	}
+}
+
+/* Returns 0 or -ENOMEM. */
+static int start_process(struct bc_hook *h)
+{
+	assert(!h->is_starting && !h->is_running);
+	h->signal = 0;
+	h->status = 0;
+	h->has_left_behind = false;
+	h->start_error = 0;
+	if (uv_signal_start(&h->child, on_child, SIGCHLD) != 0 ||
+		uv_queue_work(h->child.loop, &h->work, spawn_job, on_spawned) != 0) {
+		uv_signal_stop(&h->child);
+		return -ENOMEM;
+	}
+	h->is_starting = true;
+	return 0;
+}
+
+/* Its time limit */
+
 static void on_command_timer(uv_timer_t *timer);
 
 /* Polls the process first: it may have exited in time while the loop was delayed. */
 static void terminate_command(struct bc_hook *h)
 {
-	if (h->state != HOOK_RUNNING || !bc_hook_process_poll(&h->process))
+	if (h->state != HOOK_RUNNING || !poll_process(h))
 		return;
 	h->state = HOOK_TERMED;
-	bc_hook_process_signal(&h->process, SIGTERM);
+	signal_process(h, SIGTERM);
 	uv_timer_start(&h->command_timer, on_command_timer, TERM_MS, 0);
 }
 
@@ -173,12 +349,12 @@ static void on_command_timer(uv_timer_t *timer)
 		break;
 	case HOOK_TERMED:
 		h->state = HOOK_KILLED;
-		bc_hook_process_signal(&h->process, SIGKILL);
+		signal_process(h, SIGKILL);
 		if (h->is_finishing)
 			uv_timer_start(timer, on_command_timer, KILL_MS, 0);
 		break;
 	case HOOK_KILLED:
-		if (!bc_hook_process_poll(&h->process))
+		if (!poll_process(h))
 			break;
 		hook_fail(h, h->running_command, h->running->path, -1, "does not exit on SIGKILL");
 		hook_conclude(h);
@@ -233,16 +409,15 @@ static void hook_start(struct bc_hook *h)
 	h->count--;
 	free(h->running_command);
 	h->running_command = strdup(h->command);
-	char **environment = make_environment(item);
-	if (h->running_command == NULL || environment == NULL ||
-		bc_hook_process_start(&h->process, h->running_command, item->path, environment) !=
-			0) {
+	h->running = item;
+	h->environment = make_environment(item);
+	if (h->running_command == NULL || h->environment == NULL || start_process(h) != 0) {
 		hook_fail(h, h->command, item->path, -1, "not run: out of memory");
-		free(environment);
+		free(h->environment);
 		free(item);
+		h->running = NULL;
 		return;
 	}
-	h->running = item;
 	h->state = HOOK_RUNNING;
 	if (h->options.timeout_ns != 0)
 		uv_timer_start(&h->command_timer, on_command_timer,
@@ -274,10 +449,11 @@ int bc_hook_open(struct bc_hook **hook, const struct bc_hook_options *options)
 	h->command = command;
 	uv_timer_init(options->loop, &h->command_timer);
 	uv_timer_init(options->loop, &h->finish_timer);
+	uv_signal_init(options->loop, &h->child);
 	h->command_timer.data = h;
 	h->finish_timer.data = h;
-	bc_hook_process_init(&h->process, options->loop, on_process_ended, h);
-	h->to_close = 3;
+	h->child.data = h;
+	h->work.data = h;
 	*hook = h;
 	return 0;
 }
@@ -330,12 +506,12 @@ static pid_t next_exited(void)
 	return waitid(P_ALL, 0, &exited, WEXITED | WNOHANG | WNOWAIT) == 0 ? exited.si_pid : 0;
 }
 
-/* The command itself is reaped when it is polled. While its job is on the pool, its pid is unknown.
- * Then the others wait for the next call. */
+/* The command itself is reaped when it is polled. While it is being started, its pid is unknown;
+ * then the others wait for the next call. */
 void bc_hook_reap_orphans(const struct bc_hook *h)
 {
 	for (pid_t pid = next_exited(); pid != 0; pid = next_exited()) {
-		if (bc_hook_process_may_be(&h->process, pid))
+		if (h->is_starting || (h->is_running && h->pid == pid))
 			return;
 		waitpid(pid, NULL, 0);
 	}
@@ -386,14 +562,9 @@ static void on_part_closed(struct bc_hook *h)
 	free(h);
 }
 
-static void on_timer_closed(uv_handle_t *handle)
+static void on_handle_closed(uv_handle_t *handle)
 {
 	on_part_closed(handle->data);
-}
-
-static void on_process_closed(void *context)
-{
-	on_part_closed(context);
 }
 
 void bc_hook_close(struct bc_hook *h)
@@ -403,8 +574,9 @@ void bc_hook_close(struct bc_hook *h)
 	bc_log_limits_end(&h->limits);
 	h->is_closing = true;
 	if (h->state == HOOK_RUNNING)
-		bc_hook_process_signal(&h->process, SIGTERM);
-	bc_hook_process_close(&h->process, on_process_closed);
-	uv_close((uv_handle_t *)&h->command_timer, on_timer_closed);
-	uv_close((uv_handle_t *)&h->finish_timer, on_timer_closed);
+		signal_process(h, SIGTERM);
+	h->to_close = h->is_starting ? 4 : 3;
+	uv_close((uv_handle_t *)&h->child, on_handle_closed);
+	uv_close((uv_handle_t *)&h->command_timer, on_handle_closed);
+	uv_close((uv_handle_t *)&h->finish_timer, on_handle_closed);
 }
