@@ -1,8 +1,6 @@
 """buscap: output compared with tests/support/reference.py, exit codes and messages."""
 
-import gzip
 import json
-import lzma
 import os
 import pathlib
 import pty
@@ -367,37 +365,6 @@ def test_a_compressed_trace_is_decompressed_and_checked(tmp):
     assert byu_text(expected.records).startswith(text[: text.rfind("\n") + 1]) and len(text) > 100000
     assert "damaged or torn LZ4 data" in err
     assert "damaged or torn LZ4 data" in buscap("verify", path, code=3)[0]
-
-
-def packed_and_stored(data):
-    """The data in every compression; then each such that it stores the data as it is, which can't be made smaller."""
-    for name, stored, packed in (
-            ("LZ4", False, run("lz4", "-9", "-c", data=data).stdout), ("LZ4", True, run("lz4", "-c", data=data).stdout),
-            ("gzip", False, gzip.compress(data)), ("gzip", True, gzip.compress(data, 0)),
-            ("zstd", False, run("zstd", "-19", "-c", data=data).stdout),
-            ("zstd", True, run("zstd", "--fast=5", "-c", data=data).stdout),
-            ("xz", False, lzma.compress(data))):
-        assert not stored or data[1000:50000] in packed, (name, "not stored")
-        yield name, packed
-
-
-def test_a_segment_is_read_whole_in_any_compression(tmp):
-    rng = random.Random(8)
-    data = b"".join(struct.pack("<I4BI", rng.getrandbits(32), rng.randrange(2), 8, 0, 0, 3) for _ in range(20000))
-    segment, path = tmp / "x.byu.lz4", tmp / "packed"
-    buscap("convert", "-I", "byu", "-O", "segment:clock_hz=50000000", "-o", segment, data=data)
-    text, _ = buscap("dump", segment)
-    equal(text.count("\n"), 20000, "records")
-    waves, _ = buscap("cut", "--records", "0-9", "-O", "vcd", segment)
-    assert "50000000 ticks per second" in waves, waves
-    for name, packed in packed_and_stored(segment.read_bytes()):
-        path.write_bytes(packed)
-        equal(buscap("dump", path), (text, ""), name)
-        equal(buscap("dump", "-", data=packed), (text, ""), f"{name}, a pipe")
-        equal(buscap("dump", "-I", "segment", "-", data=packed), (text, ""), f"{name}, named")
-        equal(buscap("cut", "--records", "0-9", "-O", "vcd", path)[0], waves, f"{name}, times")
-        assert buscap("info", path)[0].startswith(f"{path}: segment, {name} compressed, sealed\n"), name
-        equal(json.loads(buscap("info", "--json", path)[0])["packing"], name, "info's packing")
 
 
 class Seen(reference.Expected):

@@ -1,6 +1,5 @@
 """The daemon from outside: start, socket, stop and reload."""
 
-import contextlib
 import json
 import os
 import pathlib
@@ -8,7 +7,6 @@ import random
 import re
 import shutil
 import signal
-import socket
 import stat
 import time
 
@@ -16,8 +14,7 @@ import pytest
 
 import harness
 from api_harness import Stream
-from api_harness import Response
-from harness import BUSCAP, BUSCAPD, Daemon, Watch, ask, check_counts, equal, info, run, verify
+from harness import BUSCAP, BUSCAPD, Daemon, Watch, check_counts, equal, info, run, verify
 
 pytestmark = pytest.mark.threads
 
@@ -231,35 +228,6 @@ def test_the_library_for_http_is_needed_by_a_socket_only(tmp):
     equal(run(BUSCAP, "web", tmp, env=env).stderr.decode(), f"buscap web: {tmp}/{words[0]}; {words[1]}\n")
 
 
-def test_a_second_daemon_on_the_directory_is_refused(tmp):
-    with daemon_in(tmp, *SIM) as first:
-        first.wait_ready()
-        for socket_option in (["--no-socket"], ["--socket", tmp / "other"]):
-            refused(*SIM, "-o", tmp / "out", *socket_option, code=1,
-                    words=[str(tmp / "out"), f"pid {first.process.pid};"])
-        equal(first.status()["state"], "recording", "state of the first")
-        equal(first.stop(), 0, first.err)
-    equal(len(harness.segments(tmp / "out")), 1, "segments")
-    # The lock is gone with its owner.
-    equal(run(BUSCAPD, "--once", "--source", "sim:rate=max,count=1", "-o", tmp / "out").returncode, 0)
-
-
-@pytest.mark.asan
-def test_a_second_daemon_on_the_socket_is_refused(tmp):
-    with daemon_in(tmp, *SIM) as first:
-        first.wait_ready()
-        refused(*SIM, "-o", tmp / "other", "--socket", tmp / "socket", code=1,
-                words=[str(tmp / "socket"), f"process {first.process.pid} "])
-        equal(first.status()["state"], "recording", "state of the first")
-    # Also a socket of another program.
-    with socket.socket(socket.AF_UNIX) as other:
-        other.bind(str(tmp / "foreign"))
-        other.listen()
-        refused(*SIM, "-o", tmp / "other", "--socket", tmp / "foreign", code=1,
-                words=[str(tmp / "foreign"), f"process {os.getpid()} "])
-        assert (tmp / "foreign").is_socket()
-
-
 def test_a_stale_socket_is_replaced(tmp):
     with daemon_in(tmp, *SIM) as first:
         first.wait_ready()
@@ -378,76 +346,6 @@ def test_the_status_has_what_scripts_depend_on(tmp):
         assert status["disk"]["free_bytes"] > 0 and status["disk"]["time_left_seconds"] > 0, status["disk"]
         assert 0 < status["buffer"]["free_chunks"] <= status["buffer"]["chunks"], status["buffer"]
         assert 0 < status["uptime_seconds"] < 3600
-
-
-def test_hundreds_of_connections_at_once(tmp):
-    with daemon_in(tmp, *SIM) as daemon, contextlib.ExitStack() as stack:
-        daemon.wait_ready()
-        # All connect before the first is answered, without waiting to be accepted, like curl.
-        daemon.process.send_signal(signal.SIGSTOP)
-        clients = [stack.enter_context(socket.socket(socket.AF_UNIX)) for _ in range(300)]
-        for client in clients:
-            client.setblocking(False)
-            client.connect(str(daemon.socket))
-            client.sendall(b"GET /v1/status HTTP/1.0\r\n\r\n")
-        daemon.process.send_signal(signal.SIGCONT)
-        for client in clients:
-            client.settimeout(harness.TIMEOUT_S)
-            answer = b""
-            while piece := client.recv(65536):
-                answer += piece
-            response = Response.parse(answer)
-            equal(response.status, 200)
-            check_counts(response.json())
-        harness.wait_until(lambda: daemon.status()["clients"] == 1, "the connections are closed")
-        equal(daemon.stop(), 0, daemon.err)
-
-
-def test_silent_and_slow_clients_do_no_harm(tmp):
-    with daemon_in(tmp, *SIM) as daemon, contextlib.ExitStack() as stack:
-        daemon.wait_ready()
-        for number in range(30):
-            client = stack.enter_context(socket.socket(socket.AF_UNIX))
-            client.connect(str(daemon.socket))
-            if number % 3:
-                client.sendall(b"GET /v1/status HT"[: number % 18])
-        # This one sends a request and never reads.
-        deaf = stack.enter_context(socket.socket(socket.AF_UNIX))
-        deaf.connect(str(daemon.socket))
-        deaf.sendall(b"GET /v1/status HTTP/1.1\r\nHost: x\r\n\r\n" * 50)
-
-        def status():
-            return Response.parse(ask(daemon.socket)).json()
-
-        # Immediately: they time out after ten seconds.
-        harness.wait_until(lambda: status()["clients"] == 32, "32 connected clients")
-        for _ in range(20):
-            check_counts(status())
-        equal(daemon.stop(), 0, daemon.err)
-
-
-def test_garbage_on_the_socket_does_no_harm(tmp):
-    rng = random.Random(5)
-    with daemon_in(tmp, *SIM) as daemon:
-        daemon.wait_ready()
-        for request in [
-            b"\r\n\r\n", b"\0" * 100, rng.randbytes(3000) + b"\r\n\r\n", b"GET\r\n\r\n", b"GET /v1/status\r\n\r\n",
-            b"GET /v1/status HTTP/9.9\r\n\r\n", b"GET " + b"/" * 100_000 + b" HTTP/1.0\r\n\r\n",
-            b"GET / HTTP/1.0\r\n" + b"X: y\r\n" * 100_000 + b"\r\n",
-            b"POST /v1/status HTTP/1.1\r\nContent-Length: -5\r\n\r\n",
-            b"POST /v1/status HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nZZZ\r\n",
-            *(rng.randbytes(rng.randrange(1, 500)) + b"\r\n\r\n" for _ in range(50)),
-        ]:
-            with socket.socket(socket.AF_UNIX) as client:
-                client.settimeout(0.2)
-                client.connect(str(daemon.socket))
-                with contextlib.suppress(OSError):
-                    client.sendall(request)
-                    client.shutdown(socket.SHUT_WR)
-                    while client.recv(65536):
-                        pass
-        check_counts(daemon.status())
-        equal(daemon.stop(), 0, daemon.err)
 
 
 # ---- reload
