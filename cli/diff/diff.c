@@ -107,10 +107,10 @@ static bool find_start(struct bc_diff_side *side)
 	return true;
 }
 
-static void set_line(struct bc_diff_line *line, const struct bc_entry *entry, uint64_t fields)
+static void set_line(struct bc_diff_line *line, const struct bc_entry *entry)
 {
 	line->number = entry->number;
-	line->fields = fields;
+	line->fields = 0;
 	bc_entry_text(line->text, entry);
 }
 
@@ -161,7 +161,7 @@ static bool on_same(void *context, const struct bc_entry *a, const struct bc_ent
 		goto out;
 	for (; goes_on && d->after != 0 && i < n; i++, d->after--) {
 		struct bc_diff_line line;
-		set_line(&line, &a[i], 0);
+		set_line(&line, &a[i]);
 		bc_diff_text_context(d, &line);
 	}
 	/* Keep the last ones as context of the next difference. */
@@ -171,7 +171,7 @@ static bool on_same(void *context, const struct bc_entry *a, const struct bc_ent
 	memmove(d->before, d->before + drop, (d->before_count - drop) * sizeof(*d->before));
 	d->before_count -= drop;
 	for (; i < n; i++)
-		set_line(&d->before[d->before_count++], &a[i], 0);
+		set_line(&d->before[d->before_count++], &a[i]);
 out:
 	d->is_stopped = d->limit != 0 && d->differences >= d->limit && d->after == 0;
 	return goes_on && !d->is_stopped;
@@ -205,7 +205,7 @@ static void add_side(
 	if (count != 0 && side->count == 0)
 		side->first = entries[0].number;
 	for (size_t i = 0; i < count && side->count + i < show; i++)
-		set_line(&side->lines[side->count + i], &entries[i], 0);
+		set_line(&side->lines[side->count + i], &entries[i]);
 	side->count += count;
 	if (count != 0)
 		side->end = entries[count - 1].number;
@@ -250,7 +250,7 @@ static void explain(struct bc_diff *d, struct bc_diff_side *side, const struct b
 	if (!d->is_open)
 		begin_difference(d);
 	if (!side->has_gap)
-		set_line(&side->gap, entry, 0);
+		set_line(&side->gap, entry);
 	side->has_gap = true;
 }
 

@@ -874,7 +874,7 @@ bool bc_channel_has_started(const struct bc_channel *ch)
 	return ch->has_started;
 }
 
-bool bc_channel_mark(struct bc_channel *ch, struct bc_event *event, const char *text, uint32_t at)
+bool bc_channel_mark(struct bc_channel *ch, struct bc_event *event, const char *text)
 {
 	struct bc_chunk *chunk;
 
@@ -883,10 +883,8 @@ bool bc_channel_mark(struct bc_channel *ch, struct bc_event *event, const char *
 	chunk = ch->filling != NULL ? &ch->filling->chunk : filling_chunk(ch, ch->epoch);
 	if (chunk == NULL)
 		return false;
-	event->position = at < chunk->info.records ? at : chunk->info.records;
+	event->position = chunk->info.records;
 	if (!bc_chunk_insert_event(chunk, event, text)) {
-		if (at < chunk->info.records)
-			return false;
 		bc_channel_submit(ch);
 		chunk = filling_chunk(ch, ch->epoch);
 		if (chunk == NULL)

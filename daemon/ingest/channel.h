@@ -153,11 +153,10 @@ uint64_t bc_channel_records_left(const struct bc_channel *channel);
 /* Returns whether the source has delivered anything. */
 bool bc_channel_has_started(const struct bc_channel *channel);
 
-/* Inserts a mark or trigger before position `at` and sets its final position in *event. Returns
+/* Inserts a mark or trigger at the current position, which is set in *event. Returns
  * false if there is no space for it, or if the source has not delivered anything: the first chunk
  * of a recording must not be sent before its description is complete. */
-bool bc_channel_mark(
-	struct bc_channel *channel, struct bc_event *event, const char *text, uint32_t at);
+bool bc_channel_mark(struct bc_channel *channel, struct bc_event *event, const char *text);
 
 /* Where the record at position `at` is, or will be. */
 struct bc_place {

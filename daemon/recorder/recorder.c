@@ -553,8 +553,7 @@ static void check_silence(struct bc_recorder *r)
 		if (is_outside)
 			act_on_match(r, &match, BC_CHANNEL_NOW);
 		if (bc_channel_state(channel) != BC_CHANNEL_IDLE &&
-			!bc_channel_mark(
-				channel, &event, bc_trigger_text(match.trigger), BC_CHANNEL_NOW))
+			!bc_channel_mark(channel, &event, bc_trigger_text(match.trigger)))
 			match.trigger->missed++;
 		if (!is_outside)
 			act_on_match(r, &match, BC_CHANNEL_NOW);
@@ -703,7 +702,7 @@ enum bc_refusal bc_recorder_mark(
 			"the source has not sent any data yet, so no mark can be set");
 	struct bc_place place = bc_channel_place(channel, BC_CHANNEL_NOW);
 	struct bc_event event = {.kind = BC_EVENT_MARK, .text_bytes = (uint16_t)bytes};
-	if (!bc_channel_mark(channel, &event, text, BC_CHANNEL_NOW))
+	if (!bc_channel_mark(channel, &event, text))
 		return refuse(err, errlen, BC_NOT_NOW, "the buffer is full; the mark was not set");
 	memcpy(set->text, text, bytes + 1);
 	set->record = place.record;
@@ -731,7 +730,7 @@ enum bc_refusal bc_recorder_note(
 	/* Without space for the event, the metadata are still in later headers; before the first
 	 * data they are in all headers. */
 	if (event.text_bytes != 0 && bc_channel_has_started(bc_session_channel(r->session)) &&
-		!bc_channel_mark(bc_session_channel(r->session), &event, note, BC_CHANNEL_NOW))
+		!bc_channel_mark(bc_session_channel(r->session), &event, note))
 		bc_log_limited(&r->limits, BC_LOG_WARNING,
 			"%s: buffer full: the new metadata are in later segments only",
 			recording->info.header.recording);

@@ -620,7 +620,7 @@ TEST_F(a_recording_that_starts_with_a_chunk_full_of_events_has_no_delta_at_its_s
 			push_bytes(f, BC_FORMAT_BYU, record, sizeof(record));
 		}
 		for (unsigned i = 0; chunk == 1 && i < BC_CHUNK_EVENTS; i++)
-			assert_true(bc_channel_mark(f->channel, &mark, NULL, BC_CHANNEL_NOW));
+			assert_true(bc_channel_mark(f->channel, &mark, NULL));
 		bc_channel_submit(f->channel);
 	}
 	start_recording(f, BC_TIME_OR_SIZE_ALL);
