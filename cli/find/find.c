@@ -205,9 +205,8 @@ static enum bc_exit run(struct bc_find *f, int argc, char **argv)
 	if (code == BC_EXIT_OK)
 		code = bc_operands_read(&f->operands, &files, f->console,
 			(const char *const *)argv + first, argc - first, BC_FILES_SORTED);
-	f->exit = bc_exit_worse(f->exit, files.exit);
 	if (code == BC_EXIT_OK)
-		code = search(f, &files);
+		code = bc_exit_worse(search(f, &files), files.exit);
 	bc_files_free(&files);
 	bc_operands_close(&f->operands);
 	return code;

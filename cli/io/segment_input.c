@@ -60,7 +60,7 @@ int bc_segment_input_open(const struct bc_operands *operands, const char *path, 
 	if (fd >= 0) {
 		close(fd);
 		*code = bc_exit_worse(*code, BC_EXIT_DAMAGED);
-		errno = EBADMSG;
+		errno = EXDEV;
 		return -1;
 	}
 	if (access(path, R_OK) != 0) {

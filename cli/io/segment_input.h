@@ -6,8 +6,8 @@
 #include "formats/search/segment_files.h"
 
 /* Opens a segment file for struct bc_search_io. Returns a descriptor; or -1 with errno set: ENOENT
- * if the file was deleted; otherwise an error was printed and *code made worse, and EBADMSG means
- * that it is not a segment, or another one than its directory says. */
+ * if the file was deleted; otherwise an error was printed and *code made worse. EBADMSG: it is not
+ * a segment; EXDEV: it has the name of another one. */
 int bc_segment_input_open(const struct bc_operands *operands, const char *path, enum bc_exit *code);
 
 /* Prints a fault. Returns what it means for the exit code. */

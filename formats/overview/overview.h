@@ -40,9 +40,9 @@
 
 struct bc_overview;
 
-/* `io` is copied. If its open() returns -1, it sets errno too: EBADMSG if the file is not a
- * segment, ENOENT if it was deleted. Damage is reported once, unless its file changes, and only
- * that which is listed by bc_overview_damages(). Returns 0 or -ENOMEM. */
+/* `io` is copied. If its open() returns -1, it sets errno too: EBADMSG or EXDEV if the file is not
+ * this segment, ENOENT if it was deleted. Damage is reported once, unless its file changes, and
+ * only that which is listed by bc_overview_damages(). Returns 0 or -ENOMEM. */
 int bc_overview_open(struct bc_overview **overview, const struct bc_search_io *io) BC_MUST_CHECK;
 void bc_overview_close(struct bc_overview *overview);
 
@@ -64,7 +64,7 @@ enum bc_overview_state {
 struct bc_overview_recording {
 	const char *id; /* may be empty if segment headers are damaged */
 	const char *label;
-	const char *host; /* that recorded it; may be empty */
+	const char *host;     /* that recorded it; may be empty */
 	const char *metadata; /* of the last segment's header: a JSON object, or empty */
 	enum bc_overview_state state;
 	int64_t from_ns;   /* of the first record, in ns since 1970 */

@@ -102,11 +102,12 @@ static int compare_rows(const void *a, const void *b)
 	return order != 0 ? order : (x->dir > y->dir) - (x->dir < y->dir);
 }
 
-static enum bc_file_state state_of(const struct bc_segment_name *name, bool has_primary)
+/* `is_first`: of its number. Damaged ones come last. */
+static enum bc_file_state state_of(const struct bc_segment_name *name, bool is_first)
 {
 	if (name->damaged != 0)
 		return BC_FILE_DAMAGED;
-	if (has_primary)
+	if (!is_first)
 		return BC_FILE_COPY;
 	return name->is_partial ? BC_FILE_UNSEALED : BC_FILE_SEALED;
 }
@@ -114,7 +115,6 @@ static enum bc_file_state state_of(const struct bc_segment_name *name, bool has_
 /* Makes the list of the rows. */
 static int group(struct bc_recording_list *list, struct rows *rows)
 {
-	bool has_primary = false; /* a file before has the number, and can be read */
 	size_t capacity = 0;
 
 	list->files = malloc((rows->count + 1) * sizeof(*list->files));
@@ -137,16 +137,14 @@ static int group(struct bc_recording_list *list, struct rows *rows)
 			grown->first = list->file_count;
 			grown->count = 0;
 		}
-		if (is_first || rows->rows[i - 1].name.segment != name->segment)
-			has_primary = false;
+		bool is_new = is_first || rows->rows[i - 1].name.segment != name->segment;
 		list->files[list->file_count++] = (struct bc_recording_file){
 			.number = name->segment,
 			.dir = rows->rows[i].dir,
 			.damaged = (uint16_t)(name->damaged & 0x7FFF),
 			.is_partial = name->is_partial,
-			.state = state_of(name, has_primary),
+			.state = state_of(name, is_new),
 		};
-		has_primary = has_primary || name->damaged == 0;
 		list->recordings[list->count - 1].count++;
 	}
 	return 0;

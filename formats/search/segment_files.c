@@ -309,7 +309,7 @@ bool bc_segment_files_open(struct bc_segment_files *f, int at, const struct bc_p
 	bc_segment_files_close(f);
 	int fd = bc_segment_path_open(f->files[at].path, f->io);
 	if (fd < 0) {
-		if (errno != ENOENT)
+		if (errno != ENOENT && errno != EXDEV)
 			know_by_name(f, at);
 		return false;
 	}
