@@ -125,7 +125,7 @@ static const struct route routes[] = {
 	{"GET", "/v1/events", stream_events, 0, STREAM, NULL},
 	{"GET", "/v1/mix", get_mix, 0, PLAIN, NULL},
 	{"GET", "/v1/history", get_history, 0, PLAIN, NULL},
-	{"GET", "/v1/recordings", bc_api_list_recordings, 0, PLAIN, NULL},
+	{"GET", "/v1/recordings", bc_api_list_recordings, 0, PLAIN, bc_api_page_query},
 	{"POST", "/v1/recordings", bc_api_start_recording, PERMISSION(RECORD), PLAIN, NULL},
 	{"GET", "/v1/recordings/current", bc_api_get_recording, 0, PLAIN, NULL},
 	{"PATCH", "/v1/recordings/current", bc_api_add_note, PERMISSION(NOTE), PLAIN, NULL},

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "daemon/api/catalog.h"
+#include "daemon/api/listing.h"
 #include "daemon/http/request.h"
 #include "daemon/live/event_broadcast.h"
 #include "daemon/live/history.h"
@@ -25,7 +25,7 @@ struct bc_api {
 	struct bc_taps *taps;
 	struct bc_page_sampler *sampler;
 	struct bc_history *history;
-	struct bc_catalog *catalog;
+	struct bc_listing *listing;
 	const struct bc_name_map *names; /* for regions in filters and triggers */
 	uint32_t reserved;               /* for the owner: a set of bc_permission_bit() */
 };

@@ -7,6 +7,7 @@
 
 #include "daemon/api/api_params.h"
 #include "formats/base/json.h"
+#include "formats/base/number.h"
 
 /* Running an operation with the parameters in the body */
 
@@ -43,6 +44,7 @@ struct deferred {
 	struct bc_api *api;
 	struct bc_request *request;
 	unsigned status;
+	bool is_last_page; /* of the recordings: with the current one */
 };
 
 /* Returns NULL if out of memory. */
@@ -51,7 +53,7 @@ static struct deferred *defer_response(struct bc_call *call, unsigned status)
 	struct deferred *deferred = malloc(sizeof(*deferred));
 
 	if (deferred != NULL)
-		*deferred = (struct deferred){call->api, call->request, status};
+		*deferred = (struct deferred){call->api, call->request, status, false};
 	return deferred;
 }
 
@@ -70,14 +72,15 @@ static json_t *recording_json(
  * when the directory was read, or it is in progress but all of its segments so far are sealed. */
 static bool is_outdated(const json_t *row, const struct bc_recording *known)
 {
-	return bc_json_member_is(row, "state", "open") || known->state != BC_RECORDING_ENDED;
+	return bc_json_member_is(row, "state", "open") ||
+	       bc_json_member_is(row, "state", "recording") || known->state != BC_RECORDING_ENDED;
 }
 
-/* Replaces outdated rows, and adds the current recording if it is missing. Returns false if out of
- * memory. */
-static bool update_rows(const struct bc_recorder *recorder, json_t *rows)
+/* Replaces outdated rows, and adds the current recording to the last page if it is missing. Returns
+ * false if out of memory. */
+static bool update_rows(const struct bc_recorder *recorder, json_t *rows, bool is_last_page)
 {
-	const struct bc_recording *current = bc_recorder_current(recorder);
+	const struct bc_recording *current = is_last_page ? bc_recorder_current(recorder) : NULL;
 	bool is_listed = current == NULL;
 	bool ok = true;
 	size_t i;
@@ -98,7 +101,7 @@ static bool update_rows(const struct bc_recorder *recorder, json_t *rows)
 	return ok;
 }
 
-static void on_list(void *context, json_t *rows)
+static void on_page(void *context, json_t *rows, uint64_t omitted)
 {
 	struct deferred *deferred = context;
 
@@ -106,10 +109,9 @@ static void on_list(void *context, json_t *rows)
 		bc_call_error(deferred->request, 500,
 			"cannot list the recordings; see the log of buscapd", NULL);
 	} else {
-		bool ok = update_rows(deferred->api->recorder, rows);
-		json_t *root = json_pack("{s:o, s:o}", "omitted",
-			bc_json_u64(bc_catalog_omitted(deferred->api->catalog)), "recordings",
-			rows);
+		bool ok = update_rows(deferred->api->recorder, rows, deferred->is_last_page);
+		json_t *root = json_pack(
+			"{s:o, s:o}", "omitted", bc_json_u64(omitted), "recordings", rows);
 		if (!ok) {
 			json_decref(root);
 			root = NULL;
@@ -119,11 +121,42 @@ static void on_list(void *context, json_t *rows)
 	free(deferred);
 }
 
+const char *const bc_api_page_query[] = {"before", "limit", NULL};
+
+static bool parse_page(struct bc_call *call, struct bc_page *page)
+{
+	const char *before = bc_request_query(call->request, "before");
+	const char *limit = bc_request_query(call->request, "limit");
+	uint64_t number = BC_PAGE_RECORDINGS;
+
+	if (limit != NULL &&
+		(!bc_number_read(&number, limit) || number == 0 || number > BC_PAGE_RECORDINGS)) {
+		snprintf(call->err, sizeof(call->err), "limit: must be an integer from 1 to %u",
+			BC_PAGE_RECORDINGS);
+		return false;
+	}
+	if (before != NULL && (before[0] == '\0' || strlen(before) >= sizeof(page->before))) {
+		snprintf(call->err, sizeof(call->err), "before: must be the id of a recording");
+		return false;
+	}
+	*page = (struct bc_page){.limit = (uint32_t)number};
+	if (before != NULL)
+		memcpy(page->before, before, strlen(before) + 1);
+	return true;
+}
+
 void bc_api_list_recordings(struct bc_call *call)
 {
-	struct deferred *deferred = defer_response(call, 200);
+	struct bc_page page;
 
-	if (deferred != NULL && bc_catalog_list(call->api->catalog, deferred, on_list) == 0)
+	if (!parse_page(call, &page)) {
+		bc_call_refuse(call, BC_BAD_VALUE);
+		return;
+	}
+	struct deferred *deferred = defer_response(call, 200);
+	if (deferred != NULL)
+		deferred->is_last_page = page.before[0] == '\0';
+	if (deferred != NULL && bc_listing_page(call->api->listing, &page, deferred, on_page) == 0)
 		return;
 	free(deferred);
 	bc_call_respond_object(call->request, 500, NULL, NULL);

@@ -5,6 +5,9 @@
 
 #include "daemon/api/api_call.h"
 
+/* The parameters of the next. */
+extern const char *const bc_api_page_query[];
+
 void bc_api_list_recordings(struct bc_call *call);
 void bc_api_start_recording(struct bc_call *call);
 void bc_api_snapshot(struct bc_call *call);

@@ -102,7 +102,6 @@ void bc_socket_api_poll(struct bc_socket_api *a)
 	uint64_t now = uv_hrtime();
 
 	bc_page_sampler_age(a->api.sampler, now);
-	bc_catalog_poll(a->api.catalog, now);
 	if (!bc_socket_api_has_listeners(a))
 		return;
 	struct bc_status status = bc_socket_api_status(a);
@@ -228,7 +227,8 @@ int bc_socket_api_open(struct bc_socket_api **api, const struct bc_socket_api_op
 	if (rc == 0)
 		rc = bc_history_open(&a->api.history, bc_boot_ns());
 	if (rc == 0)
-		rc = bc_catalog_open(&a->api.catalog, options->loop, options->config->dir);
+		rc = bc_listing_open(
+			&a->api.listing, options->loop, options->config->dir, options->catalogue);
 	if (rc != 0) {
 		bc_socket_api_close(a);
 		return rc;
@@ -241,7 +241,7 @@ void bc_socket_api_close(struct bc_socket_api *a)
 {
 	if (a == NULL)
 		return;
-	bc_catalog_close(a->api.catalog);
+	bc_listing_close(a->api.listing);
 	bc_server_close(a->server);
 	bc_server_close(a->metrics);
 	if (a->metrics_fd >= 0)

@@ -12,12 +12,14 @@
 #include "daemon/recorder/status.h"
 #include "formats/base/must_check.h"
 
+struct bc_catalogue;
 struct bc_socket_api;
 
 struct bc_socket_api_options {
 	uv_loop_t *loop;
 	const struct bc_config *config;
-	int listen_fd; /* owned by the caller; -1: no socket */
+	struct bc_catalogue *catalogue; /* the caller's */
+	int listen_fd;                  /* owned by the caller; -1: no socket */
 	void *context;
 	struct bc_status (*status)(void *context); /* without the members of this module */
 };

@@ -159,6 +159,7 @@ static int start_threads(struct bc_pipeline *p)
 	struct bc_writer_options writer = {
 		.dir = p->options.dir,
 		.dir_fd = p->options.dir_fd,
+		.catalogue = p->options.catalogue,
 		.rules = p->options.rules,
 		.encoded = &p->pool.encoded,
 		.outputs = &p->pool.free_outputs,

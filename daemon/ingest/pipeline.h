@@ -26,6 +26,7 @@
 #include "formats/base/must_check.h"
 #include "formats/segment/record_encoder.h"
 
+struct bc_catalogue;
 struct bc_pipeline;
 struct bc_slot;
 struct bc_thread_health_seen;
@@ -35,7 +36,8 @@ struct bc_pipeline_options {
 	unsigned workers;
 	enum bc_level compression;
 	const char *dir;
-	int dir_fd; /* the caller's; remains open */
+	int dir_fd;                     /* the caller's; remains open */
+	struct bc_catalogue *catalogue; /* the caller's */
 	struct bc_writer_rules rules;
 	void *context;
 	/* A slot is free again after bc_pipeline_pop() failed or bc_pipeline_is_ahead()

@@ -27,6 +27,7 @@
 #include "daemon/recorder/recorder.h"
 #include "daemon/recorder/status.h"
 #include "daemon/store/boot_id.h"
+#include "daemon/store/catalogue.h"
 #include "formats/base/free_space.h"
 #include "formats/base/json.h"
 
@@ -69,6 +70,7 @@ struct bc_daemon {
 	char before[BC_RECORDING_ID_MAX]; /* the recording that this run continues, or empty */
 	char boot_id[BC_BOOT_ID_BYTES];
 	uint64_t sequence; /* the highest of the recordings of earlier runs */
+	struct bc_catalogue *catalogue;
 	struct bc_recorder *recorder;
 	struct bc_socket_api *api;
 	struct bc_hook *hook;
@@ -248,6 +250,7 @@ static void on_command_failed(void *context, const char *path, int status, const
 
 static void release_claims(struct bc_daemon *d)
 {
+	bc_catalogue_stop(d->catalogue);
 	bc_socket_release(&d->socket, d->config->socket);
 	bc_service_close(&d->service);
 	if (d->dir_fd >= 0 && (d->exit_code == BC_EXIT_FAILED || d->exit_code == BC_EXIT_NO_DEVICE))
@@ -681,6 +684,7 @@ static int open_services(struct bc_daemon *d)
 	struct bc_socket_api_options api = {
 		.loop = &d->loop,
 		.config = d->config,
+		.catalogue = d->catalogue,
 		.listen_fd = d->socket.fd,
 		.context = d,
 		.status = status_of,
@@ -697,6 +701,18 @@ static int open_services(struct bc_daemon *d)
 	return rc == 0 ? bc_hook_open(&d->hook, &hook) : rc;
 }
 
+/* Logs an error and returns false on failure. */
+static bool start_catalogue(struct bc_daemon *d)
+{
+	int rc = bc_catalogue_open(&d->catalogue, d->dir_fd);
+
+	if (rc == 0)
+		rc = bc_catalogue_start(d->catalogue, d->config->dir);
+	if (rc != 0)
+		report_failure(d, rc, "can't start the thread that lists the directory");
+	return rc == 0;
+}
+
 /* Starts everything on the loop. Takes over the source. On failure, closes what was opened. */
 static void start_all(struct bc_daemon *d, struct bc_source *source)
 {
@@ -704,6 +720,7 @@ static void start_all(struct bc_daemon *d, struct bc_source *source)
 		.loop = &d->loop,
 		.config = d->config,
 		.dir_fd = d->dir_fd,
+		.catalogue = d->catalogue,
 		.is_once = d->options->once,
 		.before = d->before,
 		.sequence = d->sequence,
@@ -765,7 +782,7 @@ static void run_daemon(struct bc_daemon *d)
 		bc_source_close(source);
 	} else {
 		recover_dir(d);
-		if (claim_socket(d))
+		if (start_catalogue(d) && claim_socket(d))
 			start_all(d, source);
 		else
 			bc_source_close(source);

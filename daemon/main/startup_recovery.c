@@ -8,7 +8,15 @@
  *   last segment without end    that has only the end
  *
  * At every moment each whole chunk is readable in at least one file: an original goes only after
- * its copy is sealed. So a start that is killed is repeated by the next, with the same result. */
+ * its copy is sealed. So a start that is killed is repeated by the next, with the same result.
+ *
+ * The directory may have 100,000 recordings, and nothing is recorded before this is over. So only
+ * names are listed. Headers are read of recordings with an open file, and of the last RECENT ones
+ * by their ids, which is by time: the newest is among them unless the clock was wrong.
+ *
+ * The next recording's sequence number must be above all others, whatever the clock was. If all
+ * headers were read, that is one more than the highest. Otherwise a file in the directory has a
+ * number that those of earlier runs are below, as long as a run makes fewer than RUN_NUMBERS. */
 #include "daemon/main/startup_recovery.h"
 
 #include <errno.h>
@@ -18,14 +26,27 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "daemon/base/log_limit.h"
 #include "daemon/main/signals.h"
-#include "daemon/store/segment_list.h"
 #include "formats/base/atomic_file.h"
 #include "formats/base/number.h"
+#include "formats/recording/recording_list.h"
 #include "formats/segment/recover.h"
+#include "formats/segment/segment_owner.h"
+
+/* The last recordings by their ids. */
+#define RECENT 100u
+
+/* Files of a recording whose headers are read until one is ours. */
+#define HEADERS 16u
+
+/* A directory with more recordings than RECENT has this file: a decimal number. */
+#define NUMBER_FILE  ".buscapd.sequence"
+#define NUMBER_BYTES 24
+#define RUN_NUMBERS  (UINT64_C(1) << 30)
 
 struct recovery {
 	const char *dir;
@@ -33,6 +54,7 @@ struct recovery {
 	const char *boot_id;
 	void (*on_progress)(void *context, const char *file);
 	void *context;
+	struct bc_recording_list list;
 	char file[BC_SEGMENT_NAME_MAX]; /* the current one */
 	struct bc_progress_cb progress;
 	struct bc_log_limits limits;
@@ -216,29 +238,85 @@ static enum outcome copy_original(struct recovery *r, struct leftover *l, int in
 	return finish_original(r, l);
 }
 
-/* `is_last`: it is the last segment of its recording. */
-static enum outcome recover_file(
-	struct recovery *r, const struct bc_segment_entry *partial, bool is_last)
+/* What the headers say about a recording. */
+struct origin {
+	bool is_ours; /* a file of it is */
+	uint64_t sequence;
+	uint64_t order; /* that, or the highest of the recordings with lower ids */
+};
+
+static bool is_own(const struct recovery *r, struct bc_segment_header *header,
+	const struct bc_segment_name *name)
 {
-	struct leftover l = {.name = &partial->name};
-	struct bc_segment_name sealed = partial->name;
+	char file[BC_SEGMENT_NAME_MAX];
+
+	bc_segment_name_write(file, name);
+	return bc_segment_owner_check(header, r->dir_fd, file, name) == 0;
+}
+
+static const struct bc_recording_file *file_of(
+	const struct recovery *r, const struct bc_recording *recording, uint32_t i)
+{
+	return &r->list.files[recording->first + i];
+}
+
+/* Reads headers of a recording until one is ours and has a sequence number. */
+static struct origin read_origin(const struct recovery *r, const struct bc_recording *recording)
+{
+	struct origin origin = {.sequence = 0};
+	struct bc_segment_header header;
+
+	for (uint32_t i = 0; i < recording->count && i < HEADERS && origin.sequence == 0; i++) {
+		struct bc_segment_name name = bc_recording_file_name(
+			recording, file_of(r, recording, i));
+		if (!is_own(r, &header, &name))
+			continue;
+		origin.is_ours = true;
+		origin.sequence = header.sequence;
+	}
+	origin.order = origin.sequence;
+	return origin;
+}
+
+/* Finds the place of a recording without a number. */
+static uint64_t order_before(const struct recovery *r, uint32_t at)
+{
+	uint64_t highest = 0;
+
+	for (uint32_t i = at > RECENT ? at - RECENT : 0; i < at; i++) {
+		uint64_t sequence = read_origin(r, &r->list.recordings[i]).sequence;
+		highest = sequence > highest ? sequence : highest;
+	}
+	return highest;
+}
+
+/* `is_last`: it is the last segment of its recording. */
+static enum outcome recover_file(struct recovery *r, const struct bc_segment_name *partial,
+	const struct origin *origin, bool is_last)
+{
+	struct leftover l = {.name = partial};
+	struct bc_segment_name sealed = *partial;
+	struct bc_segment_header header;
 	struct bc_recover_options options = {
-		.fallback = &partial->name,
+		.fallback = partial,
 		/* A new header keeps the recording's place in the order. Equal ones sort by id. */
-		.sequence = partial->order != 0 ? partial->order : 1,
+		.sequence = origin->order != 0 ? origin->order : 1,
 		.must_be_fallback = true,
 		.progress = &r->progress,
 		.boot_id = is_last ? r->boot_id : NULL,
 	};
-	bool is_ours = partial->owner == 0 || partial->is_recording_known;
+	struct stat status;
 	int other = -1;
 
 	sealed.is_partial = false;
-	bc_segment_name_write(l.from, &partial->name);
+	bc_segment_name_write(l.from, partial);
 	bc_segment_name_write(l.to, &sealed);
 	memcpy(r->file, l.from, sizeof(l.from));
 	on_file_progress(r);
-	int in = openat(r->dir_fd, l.from, O_RDONLY | O_CLOEXEC);
+	if (fstatat(r->dir_fd, l.from, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+		!S_ISREG(status.st_mode))
+		return IS_LEFT;
+	int in = openat(r->dir_fd, l.from, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	if (in < 0) {
 		log_failure(r, l.from, "open", -errno);
 		return IS_LEFT;
@@ -249,6 +327,7 @@ static enum outcome recover_file(
 		close(in);
 		return IS_LEFT;
 	}
+	bool is_ours = origin->is_ours || is_own(r, &header, partial);
 	if (is_ours) {
 		remove_unfinished(r, l.to);
 		other = openat(r->dir_fd, l.to, O_RDONLY | O_CLOEXEC);
@@ -261,29 +340,17 @@ static enum outcome recover_file(
 	return outcome;
 }
 
-/* Whether to look what is in a file without a header of ours. */
-static bool is_open_entry(const struct bc_segment_entry *entry)
-{
-	return entry->name.is_partial;
-}
-
-static bool is_first_file(const struct bc_segment_list *list, size_t i)
-{
-	const struct bc_segment_entry *entry = &list->entries[i];
-
-	return i == 0 || strcmp(entry[-1].name.recording, entry->name.recording) != 0;
-}
-
 /* Returns whether no later segment of the recording follows. */
-static bool is_last_segment(const struct bc_segment_list *list, size_t i)
+static bool is_last_segment(
+	const struct recovery *r, const struct bc_recording *recording, uint32_t of)
 {
-	const struct bc_segment_entry *entry = &list->entries[i];
+	struct bc_segment_header header;
 
-	for (size_t j = i + 1; j < list->count; j++) {
-		const struct bc_segment_entry *later = &list->entries[j];
-		if (strcmp(later->name.recording, entry->name.recording) != 0)
-			return true;
-		if (bc_is_segment_entry(later) && later->name.segment != entry->name.segment)
+	for (uint32_t i = of + 1; i < recording->count; i++) {
+		const struct bc_recording_file *file = file_of(r, recording, i);
+		struct bc_segment_name name = bc_recording_file_name(recording, file);
+		if (file->damaged == 0 && file->number != file_of(r, recording, of)->number &&
+			(file->is_partial || is_own(r, &header, &name)))
 			return false;
 	}
 	return true;
@@ -293,26 +360,25 @@ static bool is_last_segment(const struct bc_segment_list *list, size_t i)
  * recorder was killed between two segments. */
 static void end_newest(struct recovery *r, struct bc_startup_found *found)
 {
-	struct bc_segment_list list;
+	const struct bc_recording *recording = bc_recording_find(&r->list, found->newest);
+	struct bc_segment_header header;
+	struct bc_segment_name name;
 	struct bc_recovered added;
 	char last[BC_SEGMENT_NAME_MAX];
 	char next[BC_SEGMENT_NAME_MAX];
+	int fd = -1;
 
-	if (bc_segments_list(&list, r->dir_fd, NULL) != 0)
-		return;
-	size_t i = list.count;
-	while (i != 0 &&
-		(!bc_is_segment_entry(&list.entries[i - 1]) || list.entries[i - 1].sequence == 0))
-		i--;
-	bool is_ours = i != 0 && !list.entries[i - 1].name.is_partial;
-	if (is_ours) {
-		struct bc_segment_name *name = &list.entries[i - 1].name;
-		bc_segment_name_write(last, name);
-		name->segment++;
-		bc_segment_name_write(next, name);
+	for (uint32_t i = recording != NULL ? recording->count : 0; fd < 0 && i-- != 0;) {
+		name = bc_recording_file_name(recording, file_of(r, recording, i));
+		if (name.damaged != 0 || !is_own(r, &header, &name))
+			continue;
+		if (name.is_partial || header.sequence == 0)
+			return;
+		bc_segment_name_write(last, &name);
+		fd = openat(r->dir_fd, last, O_RDONLY | O_CLOEXEC);
+		name.segment++;
+		bc_segment_name_write(next, &name);
 	}
-	free(list.entries);
-	int fd = is_ours ? openat(r->dir_fd, last, O_RDONLY | O_CLOEXEC) : -1;
 	if (fd < 0)
 		return;
 	remove_unfinished(r, next);
@@ -331,6 +397,87 @@ static void end_newest(struct recovery *r, struct bc_startup_found *found)
 		r->dir, last, next);
 }
 
+/* Recovers the open files of a recording. Returns whether something of it is left that can be read.
+ */
+static bool recover_recording(struct recovery *r, struct bc_startup_found *found,
+	const struct bc_recording *recording, const struct origin *origin)
+{
+	bool is_left = false;
+
+	for (uint32_t i = 0; i < recording->count; i++) {
+		const struct bc_recording_file *file = file_of(r, recording, i);
+		struct bc_segment_name name = bc_recording_file_name(recording, file);
+		enum outcome outcome = file->damaged != 0 ? IS_REMOVED : IS_LEFT;
+		/* Recovery may take long: a stop signal leaves the remaining files for the next
+		 * start. */
+		if (file->is_partial && !bc_signals_is_stop_pending())
+			outcome = recover_file(r, &name, origin, is_last_segment(r, recording, i));
+		found->recovered += outcome == IS_RECOVERED;
+		/* Without a number, it may not be a recording of buscapd. */
+		is_left = is_left || outcome == IS_RECOVERED ||
+			  (outcome == IS_LEFT && origin->sequence != 0);
+	}
+	return is_left;
+}
+
+static bool has_open_file(const struct recovery *r, const struct bc_recording *recording)
+{
+	for (uint32_t i = 0; i < recording->count; i++)
+		if (file_of(r, recording, i)->is_partial)
+			return true;
+	return false;
+}
+
+/* Recovers all recordings and finds the newest. Returns whether any had an open file. */
+static bool recover_all(struct recovery *r, struct bc_startup_found *found)
+{
+	uint64_t newest = 0;  /* its order */
+	uint64_t highest = 0; /* of the recent ones so far */
+	uint64_t unknown = 0;
+	bool has_open = false;
+
+	for (uint32_t i = 0; i < r->list.count; i++) {
+		const struct bc_recording *recording = &r->list.recordings[i];
+		bool is_recent = r->list.count - i <= RECENT;
+		bool is_open = has_open_file(r, recording);
+		if (!is_recent && !is_open)
+			continue;
+		struct origin origin = read_origin(r, recording);
+		if (origin.sequence == 0)
+			origin.order = is_recent && highest != 0 ? highest : order_before(r, i);
+		highest = origin.sequence > highest ? origin.sequence : highest;
+		/* An unknown number may be any: leave one for each. */
+		unknown += origin.sequence == 0 && (origin.is_ours || is_open);
+		has_open = has_open || is_open;
+		if (recover_recording(r, found, recording, &origin) && origin.order >= newest) {
+			newest = origin.order;
+			memcpy(found->newest, recording->id, BC_RECORDING_ID_MAX);
+		}
+	}
+	found->sequence = highest + unknown;
+	return has_open;
+}
+
+/* Raises the number above those of recordings whose headers were not read, and keeps it for the
+ * next start. If that fails, the next start only has the recent ones to go by. */
+static void raise_number(struct recovery *r, struct bc_startup_found *found)
+{
+	char text[NUMBER_BYTES] = "";
+	int fd = openat(r->dir_fd, NUMBER_FILE, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0640);
+
+	if (fd >= 0 && pread(fd, text, sizeof(text) - 1, 0) > 0) {
+		uint64_t number = strtoull(text, NULL, 10);
+		found->sequence = number > found->sequence ? number : found->sequence;
+	}
+	found->sequence += RUN_NUMBERS;
+	int n = snprintf(text, sizeof(text), "%020" PRIu64 "\n", found->sequence);
+	if (fd >= 0 && pwrite(fd, text, (size_t)n, 0) != n)
+		bc_log_limited(&r->limits, BC_LOG_WARNING, "%s/%s: can't write: %s", r->dir,
+			NUMBER_FILE, strerror(errno));
+	if (fd >= 0)
+		close(fd);
+}
+
 int bc_startup_recover(struct bc_startup_found *found, const char *dir, int dir_fd,
 	const char *boot_id, void (*on_progress)(void *context, const char *file), void *context)
 {
@@ -339,34 +486,22 @@ int bc_startup_recover(struct bc_startup_found *found, const char *dir, int dir_
 		.boot_id = boot_id,
 		.on_progress = on_progress,
 		.context = context};
-	struct bc_segment_list list;
 
 	r.progress = (struct bc_progress_cb){.on_progress = on_file_progress, .context = &r};
 	memset(found, 0, sizeof(*found));
-	int rc = bc_segments_list(&list, dir_fd, NULL);
+	int rc = bc_recording_list_read(&r.list, dir_fd, false);
 	if (rc != 0)
 		return rc;
-	bc_segment_list_adopt(&list, is_open_entry);
-	if (list.count != 0)
-		found->sequence = list.entries[list.count - 1].order;
-	/* Recovery may take long: a stop signal leaves the remaining files for the next start. */
-	for (size_t i = 0; i < list.count; i++) {
-		const struct bc_segment_entry *entry = &list.entries[i];
-		const struct bc_segment_name *name = &entry->name;
-		enum outcome outcome = name->damaged != 0 ? IS_REMOVED : IS_LEFT;
-		/* An unknown number may be any: leave one for each. */
-		if (entry->sequence == 0 && is_first_file(&list, i))
-			found->sequence++;
-		if (name->is_partial && !bc_signals_is_stop_pending())
-			outcome = recover_file(&r, entry, is_last_segment(&list, i));
-		found->recovered += outcome == IS_RECOVERED;
-		/* Without a number, it may not be a recording of buscapd. */
-		if (outcome == IS_RECOVERED || (outcome == IS_LEFT && entry->sequence != 0))
-			memcpy(found->newest, name->recording, BC_RECORDING_ID_MAX);
+	bool is_large = r.list.count > RECENT;
+	if (recover_all(&r, found)) {
+		bc_recording_list_free(&r.list);
+		rc = bc_recording_list_read(&r.list, dir_fd, false);
 	}
-	free(list.entries);
-	if (!bc_signals_is_stop_pending())
+	if (rc == 0 && !bc_signals_is_stop_pending())
 		end_newest(&r, found);
+	if (is_large)
+		raise_number(&r, found);
+	bc_recording_list_free(&r.list);
 	bc_log_limits_end(&r.limits);
 	fsync(dir_fd);
 	return 0;

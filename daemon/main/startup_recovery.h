@@ -15,7 +15,7 @@
 
 struct bc_startup_found {
 	char newest[BC_RECORDING_ID_MAX]; /* id of the newest recording; or empty */
-	uint64_t sequence;                /* no recording has a higher one; 0: there are none */
+	uint64_t sequence;                /* no recording has a higher one */
 	unsigned recovered;               /* segments */
 };
 

@@ -28,6 +28,7 @@
 #include "daemon/recorder/loss_report.h"
 #include "daemon/recorder/recorder_events.h"
 #include "daemon/recorder/session.h"
+#include "daemon/store/catalogue.h"
 #include "daemon/trigger/trigger_engine.h"
 #include "formats/base/clock.h"
 #include "formats/base/fail.h"
@@ -234,6 +235,15 @@ static struct bc_recording_moment moment_of(const struct bc_recorder *r)
 	};
 }
 
+/* Above all others: what was copied into the directory since the start may have a higher one. */
+static uint64_t next_sequence(struct bc_recorder *r)
+{
+	uint64_t highest = bc_catalogue_highest(r->options.catalogue);
+
+	r->sequence = highest > r->sequence ? highest : r->sequence;
+	return ++r->sequence;
+}
+
 /* Adds a recording that starts at position *at, which becomes its new position; NULL if out of
  * memory. */
 static struct bc_recording *add_recording(
@@ -251,7 +261,7 @@ static struct bc_recording *add_recording(
 	if (recording == NULL)
 		return NULL;
 	struct bc_segment_header *header = &recording->info.header;
-	header->sequence = ++r->sequence;
+	header->sequence = next_sequence(r);
 	snprintf(header->compression, sizeof(header->compression), "%s",
 		bc_level_names[config->compression]);
 	if (r->options.boot_id != NULL)
@@ -1013,6 +1023,7 @@ static int open_pipeline(struct bc_recorder *r)
 		.compression = config->compression,
 		.dir = config->dir,
 		.dir_fd = r->options.dir_fd,
+		.catalogue = r->options.catalogue,
 		.rules =
 			{
 				.rotation = config->rotation,

@@ -28,12 +28,14 @@
 #include "daemon/trigger/trigger_engine.h"
 #include "formats/base/must_check.h"
 
+struct bc_catalogue;
 struct bc_recorder;
 
 struct bc_recorder_options {
 	uv_loop_t *loop;
 	const struct bc_config *config; /* the daemon's, which changes it before a reload */
 	int dir_fd;                     /* the caller's; remains open */
+	struct bc_catalogue *catalogue; /* the caller's */
 	bool is_once;                   /* the run ends with its recording */
 	const char *before;  /* id of the recording that the first one continues; or empty */
 	uint64_t sequence;   /* the highest of the recordings in the directory */

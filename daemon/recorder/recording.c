@@ -181,6 +181,7 @@ json_t *bc_recording_json(const struct bc_recording *r, const struct bc_recordin
 	return bc_json_object((struct bc_json_member[]){
 		{"id", bc_json_text(header->recording)},
 		{"label", bc_json_text_or_null(header->label)},
+		{"host", bc_json_text_or_null(header->host)},
 		{"started", bc_json_time(r->info.started_ns)},
 		{"ended", has_ended ? bc_json_time(r->info.end.ended_ns) : json_null()},
 		{"state", bc_json_text(state_name(r))},

@@ -93,6 +93,7 @@ static bool reopen_dir(struct bc_open_segment *o)
 		close(o->dir_fd);
 	o->dir_fd = fd;
 	o->owns_dir_fd = true;
+	bc_catalogue_set_dir(o->catalogue, fd);
 	return true;
 }
 
@@ -152,6 +153,25 @@ void bc_open_segment_check_dir(struct bc_open_segment *o)
 uint32_t bc_open_segment_number(const struct bc_open_segment *o)
 {
 	return o->segment.file.fd >= 0 ? o->segment.segment : o->next_number;
+}
+
+/* The catalogue */
+
+/* Has it look at the segment `file`, while it is open or after that. */
+static void look_at(struct bc_open_segment *o, const char *file, bool is_partial)
+{
+	struct bc_segment_name name;
+
+	if (!bc_segment_name_read(&name, file))
+		return;
+	name.is_partial = is_partial;
+	(void)!bc_catalogue_look(o->catalogue, o->dir_fd, &name, false, NULL, &o->limits);
+}
+
+void bc_open_segment_look(struct bc_open_segment *o)
+{
+	if (o->segment.file.fd >= 0)
+		look_at(o, o->segment.file.name, true);
 }
 
 /* Notices */
@@ -245,6 +265,7 @@ void bc_open_segment_end(struct bc_open_segment *o, struct bc_writer_notice *not
 
 static void forget_file(struct bc_open_segment *o)
 {
+	bc_open_segment_look(o);
 	bc_segment_abandon(&o->segment);
 	o->stats.file[0] = '\0';
 	o->unsynced = 0;
@@ -339,6 +360,8 @@ bool bc_open_segment_cut(struct bc_open_segment *o)
 	bc_thread_health_start(&o->health, "sealing", writer->file.open_name);
 	int rc = bc_segment_seal(writer);
 	if (rc == 0) {
+		look_at(o, notice.file, true);
+		look_at(o, notice.file, false);
 		memcpy(notice.hash, writer->file.sealed_hash, sizeof(notice.hash));
 		notice.bytes = writer->file.sealed_bytes;
 		report_sealed(o, &notice);
@@ -406,6 +429,7 @@ static int create_file(struct bc_open_segment *o, const struct bc_segment_header
 	if (rc != 0)
 		return rc;
 	o->stats.bytes += o->segment.file.bytes;
+	bc_open_segment_look(o);
 	o->next_number = header->segment + 1;
 	return 0;
 }

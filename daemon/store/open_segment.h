@@ -11,6 +11,7 @@
 
 #include "daemon/base/log_limit.h"
 #include "daemon/base/thread_health.h"
+#include "daemon/store/catalogue.h"
 #include "daemon/store/writer_notices.h"
 #include "daemon/store/writer_stats.h"
 #include "formats/base/must_check.h"
@@ -19,6 +20,7 @@
 struct bc_open_segment {
 	const char *dir; /* for messages, and to open it again if it was replaced */
 	int dir_fd;
+	struct bc_catalogue *catalogue; /* of the directory */
 	bool owns_dir_fd;
 	bool is_dir_moved;              /* `dir` no longer names the directory */
 	struct bc_thread_health health; /* the current operation; read by the loop */
@@ -84,6 +86,9 @@ void bc_open_segment_sync(struct bc_open_segment *open);
 
 /* Frees memory. The notices belong to the caller. */
 void bc_open_segment_destroy(struct bc_open_segment *open);
+
+/* Has the catalogue look at the open segment, which grows. */
+void bc_open_segment_look(struct bc_open_segment *open);
 
 /* Closes the open segment if it was deleted or renamed, say by a user: its records are lost, and
  * further writes would be too. */

@@ -1,10 +1,10 @@
-/* Lists the directory, sorts the files by age, and deletes the oldest sealed segments until every
- * rule holds. Usage is summed once from the list and adjusted after each deletion.
+/* Deletes the oldest sealed segments until every rule holds.
  *
- * The directory is the only state, so files of earlier runs count too, and files that are added or
- * deleted from outside are noticed. A failed deletion ends the check: newer files must not be
- * deleted instead. Each check costs O(n log n) time and O(n) memory for n files, so the rotator
- * checks once a second and only counts bytes in between.
+ * What is in the directory, the catalogue knows, so files of earlier runs count too, and files that
+ * are added or deleted from outside are noticed in time. It may be wrong about a file of others: so
+ * a file's header is read before it is deleted. While the catalogue is incomplete, the rules wait;
+ * what they would delete may not be the oldest. A failed deletion ends the check: newer files must
+ * not be deleted instead.
  *
  * What is free is what the file system says plus what was deleted and does not show there yet. That
  * shows when the figure grows, apart from what this process has written: at once on most file
@@ -12,19 +12,17 @@
  * Some (btrfs) show neither what is deleted nor what is written before their next commit: a figure
  * that stays the same says nothing.
  *
- * The clock only matters for max_age, and may be wrong by years: set_ages() counts the time that
- * passed from file to file. */
+ * The clock only matters for max_age, and may be wrong by years: bc_catalogue_too_old() counts the
+ * time that passed from file to file. */
 #include "daemon/store/retention.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "daemon/base/log.h"
-#include "formats/base/atomic_file.h"
 #include "formats/base/free_space.h"
 #include "formats/base/number.h"
 
@@ -45,25 +43,10 @@
 /* Deletions within this time are expected to show together. */
 #define TOGETHER_NS UINT64_C(8000000000)
 
+/* Between two looks at all ages. */
+#define AGE_CHECK_NS UINT64_C(1000000000)
+
 /* Age */
-
-/* Sets the age of each file: the time from file to file until now. A step back, or of more than
- * LEAP_NS, is a change of the clock, or a long time without any recording; it does not count. */
-static void set_ages(struct bc_segment_list *list, int64_t wall_ns)
-{
-	int64_t later = wall_ns;
-	uint64_t age = 0;
-
-	for (size_t i = list->count; i-- != 0;) {
-		struct bc_segment_entry *entry = &list->entries[i];
-		int64_t step = later - entry->changed_ns;
-		if (step > 0 && step <= LEAP_NS)
-			age += (uint64_t)step;
-		if (step > 0)
-			later = entry->changed_ns;
-		entry->age_ns = age;
-	}
-}
 
 enum { CLOCK_OK, CLOCK_BEHIND, CLOCK_AHEAD, CLOCK_JUMPED };
 
@@ -81,7 +64,7 @@ static const char *span_text(char out[32], int64_t ns)
 	return out;
 }
 
-static void log_clock(int clock, const struct bc_segment_entry *newest, int64_t ns)
+static void log_clock(int clock, const struct bc_catalogue_file *newest, int64_t ns)
 {
 	char file[BC_SEGMENT_NAME_MAX] = "";
 	char span[32];
@@ -117,11 +100,12 @@ static void log_clock(int clock, const struct bc_segment_entry *newest, int64_t 
 }
 
 /* Returns whether files may be deleted for their age. Logs when the answer changes. */
-static bool is_age_known(struct bc_retention *r, const struct bc_segment_list *list,
-	const struct bc_retention_check *check)
+static bool is_age_known(struct bc_retention *r, const struct bc_retention_check *check)
 {
-	const struct bc_segment_entry *newest = list->count != 0 ? &list->entries[list->count - 1]
-								 : NULL;
+	struct bc_catalogue_file file;
+	const struct bc_catalogue_file *newest = bc_catalogue_newest(check->catalogue, &file)
+							 ? &file
+							 : NULL;
 	int64_t since = newest != NULL ? check->wall_ns - newest->changed_ns : 0;
 	int64_t offset = check->wall_ns - (int64_t)check->boot_ns;
 	int64_t change = offset - r->clock_offset_ns;
@@ -254,9 +238,9 @@ static void set_slow(struct bc_retention *r, const struct bc_retention_check *ch
 
 /* Current usage, to compare with the rules. */
 struct usage {
+	struct bc_catalogue_sums sums;
 	uint64_t files;
 	uint64_t used;
-	uint64_t damaged; /* bytes of damaged files, included in `used` */
 	bool is_free_known;
 	uint64_t free;
 	uint64_t inodes; /* that are free; UINT64_MAX: none is needed */
@@ -264,6 +248,8 @@ struct usage {
 	bool waits;    /* for space or inodes that were freed to show: keep_free deletes nothing */
 	bool has_more; /* something that keep_free can delete later */
 	uint64_t linked; /* files passed over because they have other links */
+	bool has_old;    /* files up to `old` are too old */
+	struct bc_catalogue_place old;
 };
 
 static bool lacks_free(const struct usage *usage, const struct bc_retention_rules *rules)
@@ -273,28 +259,23 @@ static bool lacks_free(const struct usage *usage, const struct bc_retention_rule
 	return usage->inodes == 0 || (usage->is_free_known && usage->free < rules->keep_free_bytes);
 }
 
-/* Whether the file at `i` is a sealed segment that is not open, too. */
-static bool is_deletable(const struct bc_segment_list *list, size_t i)
+/* Takes in what the catalogue says now. */
+static void count(struct usage *usage, const struct bc_retention_check *check)
 {
-	const struct bc_segment_entry *entry = &list->entries[i];
-	const struct bc_segment_entry *next = i + 1 < list->count ? entry + 1 : NULL;
-
-	if (entry->name.is_partial || entry->name.damaged != 0)
-		return false;
-	return next == NULL || !next->name.is_partial ||
-	       next->name.segment != entry->name.segment ||
-	       strcmp(next->name.recording, entry->name.recording) != 0;
+	usage->sums = bc_catalogue_sums(check->catalogue);
+	usage->files = usage->sums.segments + check->coming_files;
+	usage->used = usage->sums.bytes + check->coming_bytes;
 }
 
 static bool is_in_progress(
-	const struct bc_retention_check *check, const struct bc_segment_entry *entry)
+	const struct bc_retention_check *check, const struct bc_segment_name *name)
 {
-	return check->recording != NULL && strcmp(entry->name.recording, check->recording) == 0;
+	return check->recording != NULL && strcmp(name->recording, check->recording) == 0;
 }
 
-/* Returns the rule for which this segment must be deleted, or NULL. */
+/* Returns the rule for which a file must be deleted, or NULL. */
 static const char *rule_for(struct usage *usage, const struct bc_retention_check *check,
-	const struct bc_segment_entry *entry)
+	const struct bc_catalogue_place *place, bool has_links)
 {
 	const struct bc_retention_rules *rules = check->rules;
 
@@ -302,31 +283,36 @@ static const char *rule_for(struct usage *usage, const struct bc_retention_check
 		return "files";
 	if (rules->max_use_bytes != 0 && usage->used > rules->max_use_bytes)
 		return "max_use";
-	if (rules->max_age_ns != 0 && entry->age_ns > rules->max_age_ns)
+	if (usage->has_old && !bc_catalogue_is_after(place, &usage->old))
 		return "max_age";
 	if (!lacks_free(usage, rules))
 		return NULL;
-	if (entry->links > 1) {
+	if (has_links) {
 		usage->linked++;
 		return NULL;
 	}
 	/* Without its first segments, the recording has lost something, and gained nothing. */
-	bool is_spared = usage->waits || (usage->is_slow && is_in_progress(check, entry));
+	bool is_spared = usage->waits || (usage->is_slow && is_in_progress(check, &place->name));
 	usage->has_more = usage->has_more || is_spared;
 	return is_spared ? NULL : "keep_free";
 }
 
-static bool delete_file(struct bc_retention_state *state, int dir_fd,
-	const struct bc_segment_entry *entry, const char *rule, struct bc_thread_health *health)
+/* Deletes a file. Returns false if that failed. */
+static bool delete_file(struct bc_retention_state *state, const struct bc_retention_check *check,
+	const struct bc_segment_name *name, const char *rule)
 {
 	char file[BC_SEGMENT_NAME_MAX];
 
-	bc_segment_name_write(file, &entry->name);
-	if (health != NULL)
-		bc_thread_health_start(health, "deleting", file);
-	if (unlinkat(dir_fd, file, 0) != 0) {
+	bc_segment_name_write(file, name);
+	if (check->health != NULL)
+		bc_thread_health_start(check->health, "deleting", file);
+	int rc = unlinkat(check->dir_fd, file, 0) != 0 ? errno : 0;
+	(void)!bc_catalogue_look(check->catalogue, check->dir_fd, name, false, NULL, check->limits);
+	if (rc == ENOENT)
+		return true;
+	if (rc != 0) {
 		snprintf(state->error, sizeof(state->error), "%s: can't delete (rule %s): %s", file,
-			rule, strerror(errno));
+			rule, strerror(rc));
 		return false;
 	}
 	bc_log(BC_LOG_INFO, "%s: deleted by rule %s", file, rule);
@@ -334,96 +320,46 @@ static bool delete_file(struct bc_retention_state *state, int dir_fd,
 	return true;
 }
 
-static struct usage usage_of(const struct bc_segment_list *list)
+/* Whether a file is ours, and no link to it was made meanwhile that speaks against deleting it. */
+static bool is_victim(struct stat *status, struct usage *usage,
+	const struct bc_retention_check *check, const struct bc_catalogue_place *place)
 {
-	struct usage usage = {.files = 0};
-
-	for (size_t i = 0; i < list->count; i++) {
-		const struct bc_segment_entry *entry = &list->entries[i];
-		usage.files += bc_is_segment_entry(entry);
-		usage.used += entry->bytes;
-		usage.damaged += entry->name.damaged != 0 ? entry->bytes : 0;
-	}
-	return usage;
-}
-
-/* Reads the header of a segment that the listing has not. What is foreign no longer counts. */
-static bool is_ours(struct usage *usage, int dir_fd, const struct bc_segment_entry *entry)
-{
-	if (bc_is_own_entry(entry, dir_fd))
-		return true;
-	usage->files--;
-	usage->used = subtract(usage->used, entry->bytes);
-	return false;
+	if (check->health != NULL)
+		bc_thread_health_start(check->health, "looking at", place->name.recording);
+	return bc_catalogue_look(check->catalogue, check->dir_fd, &place->name, true, status,
+		       check->limits) == 0 &&
+	       rule_for(usage, check, place, status->st_nlink > 1) != NULL;
 }
 
 static void delete_oldest(struct bc_retention *r, struct bc_retention_state *state,
-	struct usage *usage, const struct bc_segment_list *list,
-	const struct bc_retention_check *check)
+	struct usage *usage, const struct bc_retention_check *check)
 {
-	for (size_t i = 0; i < list->count; i++) {
-		const struct bc_segment_entry *entry = &list->entries[i];
-		if (!is_deletable(list, i))
-			continue;
-		const char *rule = rule_for(usage, check, entry);
+	struct bc_catalogue_place place = {.order = 0};
+	struct bc_catalogue_file file;
+	struct stat status;
+
+	while (bc_catalogue_next(check->catalogue, &place, &file)) {
+		const char *rule = rule_for(usage, check, &place, file.has_links);
 		if (rule == NULL && lacks_free(usage, check->rules) && !usage->has_more)
 			continue; /* passed over */
 		if (rule == NULL)
 			break;
-		if (!is_ours(usage, check->dir_fd, entry))
-			continue;
-		if (!delete_file(state, check->dir_fd, entry, rule, check->health))
+		bool is_deleted = is_victim(&status, usage, check, &place);
+		if (is_deleted && !delete_file(state, check, &place.name, rule))
 			break; /* never delete newer files instead */
-		usage->files--;
-		usage->used = subtract(usage->used, entry->bytes);
-		if (entry->links <= 1) {
-			usage->free += entry->disk_bytes;
+		count(usage, check);
+		if (!is_deleted)
+			continue;
+		if (status.st_nlink <= 1) {
+			uint64_t freed = status.st_blocks != 0 ? (uint64_t)status.st_blocks * 512
+							       : (uint64_t)status.st_size;
+			usage->free += freed;
 			usage->inodes += usage->inodes != UINT64_MAX;
-			add_unshown(r, entry->disk_bytes, check->boot_ns);
+			add_unshown(r, freed, check->boot_ns);
 		}
 		if (r->is_slow)
 			r->slow_at_ns = check->boot_ns;
 		usage->waits = usage->waits || r->is_slow;
-	}
-}
-
-/* Foreign files */
-
-static const char *foreign_text(int owner)
-{
-	return owner == -EBADMSG   ? "it has no intact header of buscapd"
-	       : owner == -EUCLEAN ? "its header is damaged"
-	       : owner == -EXDEV   ? "its header is that of another file or program"
-				   : strerror(-owner);
-}
-
-/* Whether another program, such as buscap cut, has this open file. */
-static bool is_output(const struct bc_segment_entry *entry, const char *file, int dir_fd)
-{
-	int fd = -1;
-
-	if (entry->name.is_partial)
-		fd = openat(dir_fd, file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	bool is = fd >= 0 && bc_is_being_written(fd);
-	if (fd >= 0)
-		close(fd);
-	return is;
-}
-
-static void log_foreign(const struct bc_segment_list *list, const struct bc_retention_check *check)
-{
-	char file[BC_SEGMENT_NAME_MAX];
-
-	for (size_t i = list->count; i < list->count + list->foreign; i++) {
-		const struct bc_segment_entry *entry = &list->entries[i];
-		if (!entry->is_new || entry->owner == -ENOENT)
-			continue;
-		bc_segment_name_write(file, &entry->name);
-		if (is_output(entry, file, check->dir_fd))
-			continue;
-		bc_log_limited(check->limits, BC_LOG_WARNING,
-			"%s: left alone and not counted: %s; if it is of no use, delete it", file,
-			foreign_text(entry->owner));
 	}
 }
 
@@ -499,11 +435,11 @@ static const char *broken_rule(const struct usage *usage, const struct bc_retent
 
 static void set_error(struct bc_retention_state *state, const char *rule, const struct usage *usage)
 {
-	if (usage->damaged != 0)
+	if (usage->sums.damaged_bytes != 0)
 		snprintf(state->err, sizeof(state->err),
 			"rule %s is broken and no sealed segment is left to delete; delete damaged "
 			"files (%llu MB)",
-			rule, (unsigned long long)(usage->damaged + 999999) / 1000000);
+			rule, (unsigned long long)(usage->sums.damaged_bytes + 999999) / 1000000);
 	else if (usage->linked != 0 && strcmp(rule, "keep_free") == 0)
 		snprintf(state->err, sizeof(state->err),
 			"rule keep_free is broken and no sealed segment is left to delete; other "
@@ -514,31 +450,41 @@ static void set_error(struct bc_retention_state *state, const char *rule, const 
 			"rule %s is broken and no sealed segment is left to delete", rule);
 }
 
-int bc_retention_enforce(struct bc_retention *retention, struct bc_retention_state *state,
+/* Finds the files that are too old, at most once a second: that takes long. Without a known age, no
+ * file is. */
+static void find_old(
+	struct bc_retention *r, struct usage *usage, const struct bc_retention_check *check)
+{
+	uint64_t max_age_ns = check->rules->max_age_ns;
+
+	if (!is_age_known(r, check) || max_age_ns == 0 ||
+		(r->aged_at_ns != 0 && check->boot_ns - r->aged_at_ns < AGE_CHECK_NS))
+		return;
+	r->aged_at_ns = check->boot_ns;
+	usage->has_old = bc_catalogue_too_old(
+		check->catalogue, check->wall_ns, max_age_ns, LEAP_NS, &usage->old);
+}
+
+void bc_retention_enforce(struct bc_retention *retention, struct bc_retention_state *state,
 	const struct bc_retention_check *check)
 {
-	struct bc_segment_list list;
 	struct bc_free_space space = bc_free_space(check->dir_fd);
+	struct usage usage = {.files = 0};
+	const char *rule = NULL;
 
 	memset(state, 0, sizeof(*state));
-	int rc = bc_segments_list(&list, check->dir_fd, &retention->known);
-	if (rc != 0)
-		return rc;
-	log_foreign(&list, check);
-	struct usage usage = usage_of(&list);
-	usage.files += check->coming_files;
-	usage.used += check->coming_bytes;
+	count(&usage, check);
 	add_free(retention, &usage, &space, check);
-	/* Without a known age, no file is old. */
-	if (is_age_known(retention, &list, check))
-		set_ages(&list, check->wall_ns);
-	delete_oldest(retention, state, &usage, &list, check);
-	free(list.entries);
-	if (state->deleted != 0)
-		see_freed(retention, &space, check);
-	const char *rule = broken_rule(&usage, check->rules);
-	state->used_bytes = subtract(usage.used, check->coming_bytes);
-	state->segments = subtract(usage.files, check->coming_files);
+	if (usage.sums.is_complete) {
+		find_old(retention, &usage, check);
+		delete_oldest(retention, state, &usage, check);
+		if (state->deleted != 0)
+			see_freed(retention, &space, check);
+		rule = broken_rule(&usage, check->rules);
+	}
+	state->is_waiting = !usage.sums.is_complete;
+	state->used_bytes = usage.sums.bytes;
+	state->segments = usage.sums.segments;
 	state->is_free_unknown = !space.is_known;
 	state->free_bytes = space.bytes;
 	state->free_files = space.files;
@@ -546,5 +492,4 @@ int bc_retention_enforce(struct bc_retention *retention, struct bc_retention_sta
 	state->is_over = rule != NULL;
 	if (rule != NULL)
 		set_error(state, rule, &usage);
-	return 0;
 }

@@ -1,8 +1,8 @@
 /* Retention: deletes the oldest sealed segments until the space rules hold. It considers all
  * recordings in the directory, including those of earlier runs, but never deletes an open, torn or
- * damaged file, and neither deletes nor counts a foreign one (daemon/store/segment_list.h). The
- * order is that of the recordings' sequence numbers, not of the clock, unless a number is unknown.
- * Each check lists the directory, so do not check for every write. Writer thread only.
+ * damaged file, and neither deletes nor counts a foreign one (daemon/store/catalogue.h). The order
+ * is that of the recordings' sequence numbers, not of the clock, unless a number is unknown. A
+ * check costs little unless files have to be deleted. Writer thread only.
  *
  * The free space that a file system reports may lag behind (btrfs, ZFS), or never grow (a reader
  * holds the file open, a snapshot has it). So what was deleted counts as free for up to a minute.
@@ -20,7 +20,7 @@
 #include "daemon/base/log_limit.h"
 #include "daemon/base/rules.h"
 #include "daemon/base/thread_health.h"
-#include "daemon/store/segment_list.h"
+#include "daemon/store/catalogue.h"
 #include "formats/base/must_check.h"
 
 /* Bytes that were deleted within a few seconds, and how many of them the file system has not shown
@@ -33,9 +33,8 @@ struct bc_unshown {
 
 #define BC_UNSHOWN_MAX 8u
 
-/* What is known from earlier checks. Initially all zero; free known.files at the end. */
+/* What is known from earlier checks. Initially all zero. */
 struct bc_retention {
-	struct bc_known_files known;
 	struct bc_unshown unshown[BC_UNSHOWN_MAX]; /* oldest first */
 	unsigned unshown_count;
 	uint64_t free_bytes; /* at the last check, after deleting; with has_free */
@@ -50,9 +49,11 @@ struct bc_retention {
 	int64_t clock_offset_ns; /* wall_ns - boot_ns at the last check */
 	int64_t jump_ns;         /* of the clock, during this run; 0: none */
 	int clock;               /* the state of the clock that was logged last */
+	uint64_t aged_at_ns;     /* bc_boot_ns() of the last look at the ages; 0: none */
 };
 
 struct bc_retention_check {
+	struct bc_catalogue *catalogue;
 	int dir_fd;
 	const struct bc_retention_rules *rules;
 	uint64_t files; /* the maximum number of segments, sealed and open; 0: no limit */
@@ -69,6 +70,7 @@ struct bc_retention_check {
 };
 
 struct bc_retention_state {
+	bool is_waiting;     /* the catalogue is incomplete: no rule applies */
 	uint64_t used_bytes; /* of all segments, after deleting */
 	uint64_t segments;
 	bool is_free_unknown; /* the file system does not tell */
@@ -82,14 +84,14 @@ struct bc_retention_state {
 };
 
 /* Deletes files until all rules hold, no sealed file is left, or a deletion fails. Logs each
- * deletion. Damaged files count, except in `files`. Logs each foreign file once.
+ * deletion. Damaged files count, except in `files`.
  *
  * A file system without free inodes breaks keep_free, too. One that does not tell its free space
  * suspends it, which is logged.
  *
  * max_age does not apply while the clock is behind the newest file or after it has jumped, which is
- * logged. Returns 0 or a negative errno. */
-int bc_retention_enforce(struct bc_retention *retention, struct bc_retention_state *state,
-	const struct bc_retention_check *check) BC_MUST_CHECK;
+ * logged. */
+void bc_retention_enforce(struct bc_retention *retention, struct bc_retention_state *state,
+	const struct bc_retention_check *check);
 
 #endif

@@ -18,9 +18,14 @@
 
 /* Space
  *
- * Listing the directory before each chunk would be too slow. The last listing gives the bytes that
- * may be written before a rule can break (space_left); writes are counted against it, and the
- * directory is listed again when they exceed it, and once a second. */
+ * A check of the rules gives the bytes that may be written before one can break (space_left);
+ * writes are counted against it, and the rules are checked again when they exceed it, and once a
+ * second.
+ *
+ * At the start, the catalogue gets a moment: then the rules of a directory that is not large apply
+ * to the first chunk. A large one takes too long: the buffer is for the disk. */
+
+#define PATIENCE_NS UINT64_C(250000000)
 
 static uint64_t space_left_of(
 	const struct bc_retention_rules *rules, const struct bc_retention_state *state)
@@ -39,10 +44,11 @@ struct coming {
 	bool creates;      /* any file */
 };
 
-static int check_space(
+static void check_space(
 	struct bc_rotator *r, struct bc_retention_state *state, const struct coming *coming)
 {
 	const struct bc_retention_check check = {
+		.catalogue = r->open.catalogue,
 		.dir_fd = r->open.dir_fd,
 		.rules = &r->rules.space,
 		.files = r->rules.rotation.files,
@@ -57,20 +63,19 @@ static int check_space(
 		.health = &r->open.health,
 	};
 
-	bc_thread_health_start(&r->open.health, "listing", ".");
+	bc_thread_health_start(&r->open.health, "checking the space in", ".");
 	r->space_checked_at = r->open.stats.bytes;
-	r->space_left = UINT64_MAX;
-	int rc = bc_retention_enforce(&r->retention, state, &check);
-	if (rc != 0)
-		return rc;
+	bc_open_segment_look(&r->open);
+	bc_retention_enforce(&r->retention, state, &check);
 	if (strcmp(state->error, r->space_error) != 0 && state->error[0] != '\0')
 		bc_log_limited(&r->open.limits, BC_LOG_ERROR, "%s/%s; retrying every second",
 			r->open.dir, state->error);
 	memcpy(r->space_error, state->error, sizeof(r->space_error));
-	r->space_left = state->is_over ? 0 : space_left_of(&r->rules.space, state);
+	r->space_left = state->is_waiting ? UINT64_MAX
+			: state->is_over  ? 0
+					  : space_left_of(&r->rules.space, state);
 	if (state->deleted != 0)
 		bc_open_segment_forget_deleted(&r->open);
-	return 0;
 }
 
 /* Applies the space rules. Returns false if nothing may be written now. */
@@ -78,16 +83,17 @@ static bool enforce_space(struct bc_rotator *r, struct coming coming)
 {
 	struct bc_retention_state state;
 
-	if (check_space(r, &state, &coming) != 0)
-		return true; /* the write will report the error */
+	if (!r->has_waited)
+		(void)bc_catalogue_wait(r->open.catalogue, PATIENCE_NS);
+	r->has_waited = true;
+	check_space(r, &state, &coming);
 	if (state.is_over && r->open.segment.chunks != 0) {
 		/* Only the open segment is left. Once sealed, it can be deleted. */
 		if (!bc_open_segment_cut(&r->open))
 			return false;
 		coming.segments = 1;
 		coming.creates = true;
-		if (check_space(r, &state, &coming) != 0)
-			return true;
+		check_space(r, &state, &coming);
 	}
 	r->open.stats.is_free_unknown = state.is_free_unknown;
 	r->open.stats.free_bytes = state.free_bytes;
@@ -445,7 +451,7 @@ void bc_rotator_maintain(struct bc_rotator *r, bool has_waiting)
 	bc_log_limits_poll(&r->open.limits, now);
 	if (now < r->check_at_ns)
 		return;
-	bc_thread_health_start(&r->open.health, "listing", ".");
+	bc_thread_health_start(&r->open.health, "checking the files in", ".");
 	bc_open_segment_check_deleted(&r->open);
 	if (!r->open.stats.is_stuck)
 		fill_reserve(r);
@@ -457,8 +463,8 @@ void bc_rotator_maintain(struct bc_rotator *r, bool has_waiting)
 
 /* Start and end */
 
-int bc_rotator_init(
-	struct bc_rotator *r, const char *dir, int dir_fd, const struct bc_writer_rules *rules)
+int bc_rotator_init(struct bc_rotator *r, const char *dir, int dir_fd,
+	struct bc_catalogue *catalogue, const struct bc_writer_rules *rules)
 {
 	memset(r, 0, sizeof(*r));
 	r->note = malloc(sizeof(*r->note));
@@ -467,6 +473,7 @@ int bc_rotator_init(
 	bc_thread_health_init(&r->open.health);
 	r->open.dir = dir;
 	r->open.dir_fd = dir_fd;
+	r->open.catalogue = catalogue;
 	r->rules = *rules;
 	r->open.segment.file.fd = -1;
 	return 0;
@@ -495,6 +502,5 @@ void bc_rotator_destroy(struct bc_rotator *r)
 	bc_writer_notices_free(r->open.notices.first);
 	bc_open_segment_destroy(&r->open);
 	bc_thread_health_destroy(&r->open.health);
-	free(r->retention.known.files);
 	free(r->note);
 }

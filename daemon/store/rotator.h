@@ -20,6 +20,7 @@ struct bc_rotator {
 	uint64_t sync_at_ns;
 	uint64_t check_at_ns; /* next check of the space and the open segment */
 	struct bc_retention retention;
+	bool has_waited;     /* for the catalogue */
 	uint64_t space_left; /* bytes that could be written at the last check; UINT64_MAX: any */
 	uint64_t space_checked_at; /* stats.bytes at the last check */
 	char space_error[256];     /* the error logged last */
@@ -31,7 +32,7 @@ struct bc_rotator {
 
 /* Opens no file. `dir_fd` stays the caller's. Returns 0 or -ENOMEM. */
 int bc_rotator_init(struct bc_rotator *rotator, const char *dir, int dir_fd,
-	const struct bc_writer_rules *rules) BC_MUST_CHECK;
+	struct bc_catalogue *catalogue, const struct bc_writer_rules *rules) BC_MUST_CHECK;
 
 /* Call after bc_rotator_close(), or if no file was ever opened. */
 void bc_rotator_destroy(struct bc_rotator *rotator);

@@ -196,7 +196,8 @@ int bc_writer_start(struct bc_writer **writer, const struct bc_writer_options *o
 
 	if (w == NULL)
 		return -ENOMEM;
-	int rc = bc_rotator_init(&w->rotator, options->dir, options->dir_fd, &options->rules);
+	int rc = bc_rotator_init(
+		&w->rotator, options->dir, options->dir_fd, options->catalogue, &options->rules);
 	if (rc != 0) {
 		free(w);
 		return rc;

@@ -22,8 +22,9 @@
 struct bc_writer;
 
 struct bc_writer_options {
-	const char *dir; /* for messages, and to open it again if it was replaced */
-	int dir_fd;      /* stays the caller's and open */
+	const char *dir;                /* for messages, and to open it again if it was replaced */
+	int dir_fd;                     /* stays the caller's and open */
+	struct bc_catalogue *catalogue; /* the caller's */
 	struct bc_writer_rules rules;
 	struct bc_queue *encoded;          /* struct bc_encoded, from the encoder */
 	struct bc_queue *outputs;          /* where they are returned */

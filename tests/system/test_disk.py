@@ -577,15 +577,17 @@ def test_a_stop_ends_if_a_write_hangs(tmp):
 
 
 def idle_hang(directory, is_asked):
-    """Without a recording, the writer hangs listing the directory; with is_asked, a client's request too."""
+    """Without a recording, the writer hangs asking for the free space; with is_asked, a client's request too, and the
+    thread that lists the directory."""
     out = directory / "out"
     out.mkdir()
     faults = Faults(directory, out)
     argv = ("--source", "sim:rate=1k", "--set", "recording.record=on-demand", "-o", out)
     with Daemon(*argv, socket=directory / "socket", env=faults.env) as daemon:
         daemon.wait_ready()
-        faults.set("openat:hold")
-        harness.wait_until(lambda: any(done == "hold" for _, _, done, _ in faults.calls()), "a thread hangs")
+        faults.set("openat:hold,fstatvfs:hold" if is_asked else "fstatvfs:hold")
+        harness.wait_until(lambda: any(done == "hold" and call == "fstatvfs" for call, _, done, _ in faults.calls()),
+                           "a thread hangs")
         if is_asked:
             client = socket.socket(socket.AF_UNIX)
             client.connect(str(directory / "socket"))

@@ -70,6 +70,7 @@ TEST(the_notice_of_a_sealed_file_needs_no_memory)
 	memset(&open, 0, sizeof(open));
 	open.dir = dir.path;
 	open.dir_fd = dir.fd;
+	assert_int_equal(bc_catalogue_open(&open.catalogue, dir.fd), 0);
 	open.segment.file.fd = -1;
 	bc_thread_health_init(&open.health);
 	bc_recording_info_init(&info);
@@ -99,6 +100,7 @@ TEST(the_notice_of_a_sealed_file_needs_no_memory)
 	bc_log_limits_end(&open.limits);
 	bc_thread_health_destroy(&open.health);
 	bc_recording_info_destroy(&info);
+	bc_catalogue_stop(open.catalogue);
 	temp_dir_remove(&dir);
 }
 

@@ -7,6 +7,7 @@
 #include "daemon/base/log.h"
 #include "daemon/config/config_keys.h"
 #include "daemon/recorder/recorder.h"
+#include "daemon/store/catalogue.h"
 #include "formats/segment/segment_reader.h"
 #include "tests/support/dice.h"
 #include "tests/support/temp_dir.h"
@@ -440,10 +441,14 @@ static void run_recorder(
 	assert_int_equal(uv_idle_init(&o.loop, &script.idle), 0);
 	assert_int_equal(uv_idle_init(&o.loop, &o.close), 0);
 	o.close.data = &o;
+	struct bc_catalogue *catalogue;
+	assert_int_equal(bc_catalogue_open(&catalogue, dir.fd), 0);
+	assert_int_equal(bc_catalogue_refresh(catalogue), 0);
 	const struct bc_recorder_options options = {
 		.loop = &o.loop,
 		.config = config,
 		.dir_fd = dir.fd,
+		.catalogue = catalogue,
 		.before = "",
 		.context = &o,
 		.on_event = on_event,
@@ -455,6 +460,7 @@ static void run_recorder(
 	script.recorder = o.recorder;
 	uv_run(&o.loop, UV_RUN_DEFAULT);
 	assert_int_equal(uv_loop_close(&o.loop), 0);
+	bc_catalogue_stop(catalogue);
 
 	compute_expected(want, stream, rules);
 	read_all(got, stream, &dir);

@@ -40,7 +40,9 @@ static void set_up(struct fixture *f)
 {
 	temp_dir_make(&f->dir);
 	bc_log_set_level(BC_LOG_NOTICE);
-	f->check = (struct bc_retention_check){.dir_fd = f->dir.fd,
+	assert_int_equal(bc_catalogue_open(&f->check.catalogue, f->dir.fd), 0);
+	f->check = (struct bc_retention_check){.catalogue = f->check.catalogue,
+		.dir_fd = f->dir.fd,
 		.rules = &f->rules,
 		.limits = &f->limits,
 		.wall_ns = NOW_NS,
@@ -49,7 +51,7 @@ static void set_up(struct fixture *f)
 
 static void tear_down(struct fixture *f)
 {
-	free(f->retention.known.files);
+	bc_catalogue_stop(f->check.catalogue);
 	temp_dir_remove(&f->dir);
 }
 
@@ -81,36 +83,15 @@ static void make_four(struct fixture *f)
 	make(f, FILE_OF(FOURTH), 12, 6 * YEAR);
 }
 
-/* Files opened below a directory: headers, while nothing else is opened. */
-static unsigned headers_read;
-
-int openat(int dir_fd, const char *name, int flags, ...)
-{
-	va_list args;
-
-	va_start(args, flags);
-	mode_t mode = (flags & O_CREAT) != 0 ? va_arg(args, mode_t) : 0;
-	va_end(args);
-	headers_read += strstr(name, ".lz4") != NULL;
-	return (int)syscall(SYS_openat, dir_fd, name, flags, mode);
-}
-
-static void temp_append(struct fixture *f, const char *name, const char *text)
-{
-	int fd = openat(f->dir.fd, name, O_WRONLY | O_APPEND | O_CLOEXEC);
-
-	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
-	close(fd);
-}
-
 /* Applies the rules. Returns what was logged. */
 static const char *enforce(struct fixture *f, unsigned deleted)
 {
 	log_capture_start(&f->log);
-	int rc = bc_retention_enforce(&f->retention, &f->state, &f->check);
+	f->retention.aged_at_ns = 0;
+	assert_int_equal(bc_catalogue_refresh(f->check.catalogue), 0);
+	bc_retention_enforce(&f->retention, &f->state, &f->check);
 	const char *log = log_capture_stop(&f->log);
 
-	assert_int_equal(rc, 0);
 	assert_int_equal(f->state.deleted, deleted);
 	return log;
 }
@@ -144,94 +125,6 @@ TEST_F(segments_are_deleted_by_their_numbers_beyond_99999)
 		else
 			break;
 	}
-}
-
-TEST_F(a_listing_reads_each_header_once)
-{
-	struct bc_known_files known = {.files = NULL};
-	struct bc_segment_list list;
-
-	make_four(f);
-	header_file_make(&f->dir, FILE_OF(FIRST) ".partial", 9);
-	temp_write(&f->dir, "notes-20260.byu.lz4", "x", 1);
-	for (unsigned i = 0; i < 2; i++) {
-		headers_read = 0;
-		assert_int_equal(bc_segments_list(&list, f->dir.fd, &known), 0);
-		assert_int_equal(headers_read, i == 0 ? 6 : 0);
-		assert_int_equal(list.count, 5);
-		assert_int_equal(list.foreign, 1);
-		assert_string_equal(list.entries[0].name.recording, FIRST);
-		assert_string_equal(list.entries[4].name.recording, FOURTH);
-		assert_int_equal(list.entries[4].sequence, 12);
-		free(list.entries);
-		/* A segment that is being recorded grows. */
-		temp_append(f, FILE_OF(FIRST) ".partial", "x");
-	}
-	free(known.files);
-}
-
-TEST_F(a_file_that_has_changed_is_looked_at_again)
-{
-	struct bc_known_files known = {.files = NULL};
-	struct bc_segment_list list;
-
-	make(f, FILE_OF(FIRST), 1, 0);
-	temp_write(&f->dir, FILE_OF(SECOND), "x", 1);
-	assert_int_equal(bc_segments_list(&list, f->dir.fd, &known), 0);
-	assert_int_equal(list.count, 1);
-	free(list.entries);
-	/* Both in place. */
-	temp_write(&f->dir, FILE_OF(FIRST), "someone else's", 14);
-	header_file_make(&f->dir, FILE_OF(SECOND), 2);
-	assert_int_equal(bc_segments_list(&list, f->dir.fd, &known), 0);
-	assert_int_equal(list.count, 1);
-	assert_string_equal(list.entries[0].name.recording, SECOND);
-	free(list.entries);
-	free(known.files);
-}
-
-/* Checks the order of the four recordings, each of which has one file. */
-static void assert_order(struct fixture *f, const char *const recordings[4])
-{
-	struct bc_segment_list list;
-
-	assert_int_equal(bc_segments_list(&list, f->dir.fd, NULL), 0);
-	assert_int_equal(list.count, 4);
-	for (size_t i = 0; i < 4; i++)
-		assert_string_equal(list.entries[i].name.recording, recordings[i]);
-	free(list.entries);
-}
-
-TEST_F(a_recording_without_a_sequence_follows_those_with_lower_ids)
-{
-	static const struct {
-		const char *unknown;
-		const char *order[4];
-	} cases[] = {
-		{FILE_OF(FIRST), {SECOND, THIRD, FOURTH, FIRST}},
-		{FILE_OF(SECOND), {FIRST, THIRD, FOURTH, SECOND}},
-		{FILE_OF(THIRD), {THIRD, FIRST, SECOND, FOURTH}},
-		{FILE_OF(FOURTH), {FIRST, SECOND, THIRD, FOURTH}},
-	};
-
-	for (size_t i = 0; i < COUNT_OF(cases); i++) {
-		make_four(f);
-		header_file_make(&f->dir, cases[i].unknown, 0);
-		assert_order(f, cases[i].order);
-	}
-}
-
-TEST_F(the_sequence_is_in_any_file_of_the_recording)
-{
-	struct bc_segment_list list;
-
-	make(f, FIRST "-00000.byu.lz4", 0, 0);
-	make(f, FIRST "-00001.byu.lz4", 9, 0);
-	assert_int_equal(bc_segments_list(&list, f->dir.fd, NULL), 0);
-	assert_int_equal(list.count, 2);
-	for (size_t i = 0; i < list.count; i++)
-		assert_int_equal(list.entries[i].sequence, 9);
-	free(list.entries);
 }
 
 /* Foreign files */
@@ -319,30 +212,6 @@ static void make_many(struct fixture *f)
 	}
 }
 
-static unsigned count_assumed(struct fixture *f, struct bc_known_files *known)
-{
-	struct bc_segment_list list;
-	unsigned count = 0;
-
-	assert_int_equal(bc_segments_list(&list, f->dir.fd, known), 0);
-	for (size_t i = 0; i < list.count; i++)
-		count += list.entries[i].is_assumed;
-	free(list.entries);
-	return count;
-}
-
-TEST_F(a_listing_reads_few_headers)
-{
-	struct bc_known_files known = {.files = NULL};
-
-	make_many(f);
-	assert_int_equal(count_assumed(f, NULL), 200 - 1 - 64);
-	for (int left = 200 - 1 - 64; left > 0; left -= 64)
-		assert_int_equal(count_assumed(f, &known), left);
-	assert_int_equal(count_assumed(f, &known), 0);
-	free(known.files);
-}
-
 TEST_F(nothing_is_deleted_or_missed_for_a_header_that_was_not_read)
 {
 	char file[BC_SEGMENT_NAME_MAX];
@@ -383,42 +252,6 @@ TEST_F(each_foreign_file_is_logged_once)
 				    "intact header of buscapd; if it is of no use, delete it"));
 	assert_non_null(strstr(log, "zzz-00000.byu.lz4: left alone"));
 	assert_string_equal(enforce(f, 0), "");
-}
-
-/* The directory in which readdir() below seals what it returns; -1: none. */
-static int sealing_fd = -1;
-
-struct dirent *readdir(DIR *dir)
-{
-	struct dirent *(*next)(DIR *);
-	char sealed[256];
-
-	*(void **)&next = dlsym(RTLD_NEXT, "readdir");
-	struct dirent *entry = next(dir);
-	const char *suffix = entry != NULL ? strstr(entry->d_name, ".partial") : NULL;
-	if (sealing_fd >= 0 && suffix != NULL) {
-		snprintf(sealed, sizeof(sealed), "%.*s", (int)(suffix - entry->d_name),
-			entry->d_name);
-		assert_int_equal(renameat(sealing_fd, entry->d_name, sealing_fd, sealed), 0);
-	}
-	return entry;
-}
-
-TEST_F(a_segment_that_is_sealed_while_listed_is_listed_once)
-{
-	struct bc_segment_list list;
-
-	make(f, FILE_OF(FIRST) ".partial", 9, 19);
-	make(f, FILE_OF(SECOND), 10, 18);
-	sealing_fd = f->dir.fd;
-	int rc = bc_segments_list(&list, f->dir.fd, NULL);
-	sealing_fd = -1;
-	assert_int_equal(rc, 0);
-	assert_int_equal(list.count, 2);
-	assert_string_equal(list.entries[0].name.recording, FIRST);
-	assert_false(list.entries[0].name.is_partial);
-	assert_int_equal(list.entries[0].sequence, 9);
-	free(list.entries);
 }
 
 TEST_F(max_age_is_suspended_while_the_clock_is_behind)
@@ -583,7 +416,8 @@ static unsigned check_for(struct fixture *f, unsigned seconds)
 	for (unsigned i = 0; i < seconds; i++) {
 		f->check.boot_ns += 1000000000;
 		f->check.wall_ns += 1000000000;
-		assert_int_equal(bc_retention_enforce(&f->retention, &f->state, &f->check), 0);
+		assert_int_equal(bc_catalogue_refresh(f->check.catalogue), 0);
+		bc_retention_enforce(&f->retention, &f->state, &f->check);
 		assert_false(f->state.is_over);
 		deleted += f->state.deleted;
 	}

@@ -29,6 +29,7 @@ struct fixture {
 	struct bc_queue encoded;
 	struct bc_queue outputs;
 	struct bc_encoded *all;
+	struct bc_catalogue *catalogue;
 	struct bc_writer *writer;
 	struct bc_recording_info recordings[RECORDINGS];
 	uint64_t next_sequence;
@@ -52,6 +53,8 @@ static void set_up(struct fixture *f)
 	f->chunk = malloc(sizeof(*f->chunk));
 	assert_non_null(f->all);
 	assert_non_null(f->chunk);
+	assert_int_equal(bc_catalogue_open(&f->catalogue, f->dir.fd), 0);
+	assert_int_equal(bc_catalogue_start(f->catalogue, f->dir.path), 0);
 	assert_int_equal(bc_queue_init(&f->encoded, OUTPUTS), 0);
 	assert_int_equal(bc_queue_init(&f->outputs, OUTPUTS), 0);
 	for (unsigned i = 0; i < OUTPUTS; i++)
@@ -66,6 +69,7 @@ static void set_up(struct fixture *f)
 	struct bc_writer_options options = {
 		.dir = f->dir.path,
 		.dir_fd = f->dir.fd,
+		.catalogue = f->catalogue,
 		.rules = {.sync_ns = 1000000},
 		.encoded = &f->encoded,
 		.outputs = &f->outputs,
@@ -79,6 +83,7 @@ static void set_up(struct fixture *f)
 static void tear_down(struct fixture *f)
 {
 	bc_writer_stop(f->writer);
+	bc_catalogue_stop(f->catalogue);
 	bc_writer_notices_free(f->notices.first);
 	for (unsigned i = 0; i < RECORDINGS; i++)
 		bc_recording_info_destroy(&f->recordings[i]);
@@ -492,7 +497,7 @@ static void start_rotator(struct fixture *f, struct bc_rotator *r)
 {
 	const struct bc_writer_rules rules = {.sync_ns = UINT64_MAX / 2};
 
-	assert_int_equal(bc_rotator_init(r, f->dir.path, f->dir.fd, &rules), 0);
+	assert_int_equal(bc_rotator_init(r, f->dir.path, f->dir.fd, f->catalogue, &rules), 0);
 	bc_rotator_start(r, &f->recordings[0]);
 	bc_rotator_maintain(r, false);
 }

@@ -5,8 +5,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/api/catalog.h"
-#include "daemon/api/catalog_read.h"
+#include "daemon/api/listing.h"
+#include "daemon/base/log.h"
+#include "daemon/store/catalogue.h"
 #include "formats/base/json.h"
 #include "tests/support/header_file.h"
 #include "tests/support/small_segment.h"
@@ -22,12 +23,12 @@ TEST_THREADS;
 struct fixture {
 	struct temp_dir dir;
 	uv_loop_t loop;
-	struct bc_catalog *catalog;
-	atomic_bool is_cancelled;
-	struct bc_catalog_scan scan;
-	json_t *rows; /* from bc_catalog_read() */
+	struct bc_catalogue *catalogue;
+	struct bc_listing *listing;
+	struct bc_page page; /* to ask for */
+	json_t *rows;        /* the last answer; NULL: failed */
+	uint64_t omitted;
 	unsigned answers;
-	int count; /* rows in the last result */
 	bool asks_again;
 };
 
@@ -35,25 +36,44 @@ static void set_up(struct fixture *f)
 {
 	temp_dir_make(&f->dir);
 	assert_int_equal(uv_loop_init(&f->loop), 0);
-	f->scan = (struct bc_catalog_scan){.dir = f->dir.path, .is_cancelled = &f->is_cancelled};
+	bc_log_set_level(BC_LOG_ERROR);
+	assert_int_equal(bc_catalogue_open(&f->catalogue, f->dir.fd), 0);
+	assert_int_equal(bc_listing_open(&f->listing, &f->loop, f->dir.path, f->catalogue), 0);
+	f->page.limit = BC_PAGE_RECORDINGS;
 }
 
 static void tear_down(struct fixture *f)
 {
-	bc_catalog_close(f->catalog);
+	bc_listing_close(f->listing);
 	uv_run(&f->loop, UV_RUN_DEFAULT);
 	assert_int_equal(uv_loop_close(&f->loop), 0);
 	json_decref(f->rows);
+	bc_catalogue_stop(f->catalogue);
 	temp_dir_remove(&f->dir);
 }
 
 TEST_FIXTURE(fixture, set_up, tear_down)
 
+static void on_page(void *context, json_t *rows, uint64_t omitted)
+{
+	struct fixture *f = context;
+
+	json_decref(f->rows);
+	f->rows = rows;
+	f->omitted = omitted;
+	f->answers++;
+	if (f->asks_again) {
+		f->asks_again = false;
+		assert_int_equal(bc_listing_page(f->listing, &f->page, f, on_page), 0);
+	}
+}
+
 static json_t *row(struct fixture *f, size_t rows, size_t number)
 {
-	json_decref(f->rows);
-	f->rows = bc_catalog_read(&f->scan);
-	assert_int_equal(f->scan.status, 0);
+	assert_int_equal(bc_catalogue_refresh(f->catalogue), 0);
+	assert_int_equal(bc_listing_page(f->listing, &f->page, f, on_page), 0);
+	uv_run(&f->loop, UV_RUN_DEFAULT);
+	assert_non_null(f->rows);
 	assert_int_equal(json_array_size(f->rows), rows);
 	return json_array_get(f->rows, number);
 }
@@ -102,7 +122,7 @@ TEST_F(a_recording_is_a_row_with_the_totals_of_its_segments)
 	assert_member(r, "path", expected);
 	assert_member(r, "reason", "null");
 	assert_true(json_is_string(json_object_get(r, "ended")));
-	assert_int_equal(json_object_size(r), 12);
+	assert_int_equal(json_object_size(r), 13);
 }
 
 TEST_F(recordings_are_listed_oldest_first)
@@ -165,7 +185,6 @@ TEST_F(other_directory_entries_are_ignored)
 	assert_int_equal(mkfifoat(f->dir.fd, OTHER "-00000.byu.lz4", 0600), 0);
 	assert_int_equal(symlinkat("/etc/passwd", f->dir.fd, OTHER "-00001.byu.lz4"), 0);
 	row(f, 0, 0);
-	row(f, 0, 0);
 }
 
 TEST_F(foreign_files_are_not_listed)
@@ -190,18 +209,44 @@ TEST_F(a_name_without_a_time_has_no_start)
 	assert_member(r, "metadata", "{}");
 }
 
-TEST_F(only_the_newest_of_too_many_recordings_are_listed)
+TEST_F(a_page_has_the_recordings_before_another_one)
 {
 	char name[80];
 
-	for (unsigned i = 0; i < BC_CATALOG_ROWS_MAX + 7; i++) {
-		snprintf(name, sizeof(name), "20261120T%02u%02u%02uZ-000000-00000.byu.lz4",
-			i / 3600, i / 60 % 60, i % 60);
+	for (unsigned i = 0; i < 7; i++) {
+		snprintf(name, sizeof(name), "20261120T00000%uZ-000000-00000.byu.lz4", i);
 		header_file_make(&f->dir, name, 0);
 	}
-	const json_t *r = row(f, BC_CATALOG_ROWS_MAX, 0);
-	assert_member(r, "id", "\"20261120T000007Z-000000\"");
-	assert_int_equal(f->scan.omitted, 7);
+	f->page.limit = 3;
+	assert_member(row(f, 3, 0), "id", "\"20261120T000004Z-000000\"");
+	assert_int_equal(f->omitted, 4);
+	strcpy(f->page.before, "20261120T000004Z-000000");
+	assert_member(row(f, 3, 2), "id", "\"20261120T000003Z-000000\"");
+	assert_int_equal(f->omitted, 1);
+	strcpy(f->page.before, "20261120T000001Z-000000");
+	assert_member(row(f, 1, 0), "id", "\"20261120T000000Z-000000\"");
+	assert_int_equal(f->omitted, 0);
+}
+
+TEST_F(a_recording_of_many_segments_is_summed_up_by_its_ends)
+{
+	char expected[32];
+	uint64_t bytes = 0;
+
+	for (uint32_t i = 7; i < 7 + 1001; i++)
+		make(f, i, (uint64_t)i * SMALL_RECORDS, &bytes);
+	const json_t *r = row(f, 1, 0);
+	assert_member(r, "segments", "1001");
+	json_int_t records = json_integer_value(json_object_get(r, "records"));
+	assert_int_equal(records, 1001 * SMALL_RECORDS);
+	snprintf(expected, sizeof(expected), "%llu", (unsigned long long)bytes);
+	assert_member(r, "bytes", expected);
+	/* What is missing is not counted. */
+	assert_int_equal(unlinkat(f->dir.fd, SMALL_RECORDING "-00009.byu.lz4", 0), 0);
+	make(f, 7 + 1001, (uint64_t)(7 + 1001) * SMALL_RECORDS, &bytes);
+	r = row(f, 1, 0);
+	assert_member(r, "records", "null");
+	assert_member(r, "lost", "null");
 }
 
 /* Makes a segment of chunks with a note and, by their counts, 10 more samples lost in each. */
@@ -252,62 +297,47 @@ TEST_F(a_loss_without_a_gap_is_listed)
 
 /* On the loop */
 
-static void on_answer(void *context, json_t *rows)
-{
-	struct fixture *f = context;
-
-	f->answers++;
-	f->count = rows != NULL ? (int)json_array_size(rows) : -1;
-	json_decref(rows);
-	if (f->asks_again) {
-		f->asks_again = false;
-		assert_int_equal(bc_catalog_list(f->catalog, f, on_answer), 0);
-	}
-}
-
 TEST_F(every_request_is_answered_asynchronously)
 {
 	uint64_t bytes = 0;
 
 	make(f, 0, 0, &bytes);
-	assert_int_equal(bc_catalog_open(&f->catalog, &f->loop, f->dir.path), 0);
+	assert_int_equal(bc_catalogue_refresh(f->catalogue), 0);
 	f->asks_again = true;
 	for (int i = 0; i < 100; i++)
-		assert_int_equal(bc_catalog_list(f->catalog, f, on_answer), 0);
+		assert_int_equal(bc_listing_page(f->listing, &f->page, f, on_page), 0);
 	assert_int_equal(f->answers, 0);
 	uv_run(&f->loop, UV_RUN_DEFAULT);
 	assert_int_equal(f->answers, 101);
-	assert_int_equal(bc_catalog_omitted(f->catalog), 0);
-	assert_int_equal(f->count, 1);
+	assert_int_equal(json_array_size(f->rows), 1);
 }
 
 TEST_F(a_missing_directory_is_an_error)
 {
-	assert_int_equal(bc_catalog_open(&f->catalog, &f->loop, "/nowhere/at/all"), 0);
-	assert_int_equal(bc_catalog_list(f->catalog, f, on_answer), 0);
+	bc_listing_close(f->listing);
+	assert_int_equal(
+		bc_listing_open(&f->listing, &f->loop, "/nowhere/at/all", f->catalogue), 0);
+	assert_int_equal(bc_listing_page(f->listing, &f->page, f, on_page), 0);
 	uv_run(&f->loop, UV_RUN_DEFAULT);
 	assert_int_equal(f->answers, 1);
-	assert_int_equal(f->count, -1);
+	assert_null(f->rows);
 }
 
-TEST_F(the_catalog_may_be_closed_while_reading)
+TEST_F(the_listing_may_be_closed_while_reading)
 {
 	uint64_t bytes = 0;
 
 	make(f, 0, 0, &bytes);
 	for (unsigned asked = 0; asked < 3; asked++) {
 		f->answers = 0;
-		assert_int_equal(bc_catalog_open(&f->catalog, &f->loop, f->dir.path), 0);
 		for (unsigned i = 0; i < asked; i++)
-			assert_int_equal(bc_catalog_list(f->catalog, f, on_answer), 0);
-		bc_catalog_close(f->catalog);
+			assert_int_equal(bc_listing_page(f->listing, &f->page, f, on_page), 0);
+		bc_listing_close(f->listing);
 		assert_int_equal(f->answers, asked);
-		assert_true(asked == 0 || f->count == -1);
+		assert_null(f->rows);
 		uv_run(&f->loop, UV_RUN_DEFAULT);
 		assert_int_equal(f->answers, asked);
+		assert_int_equal(
+			bc_listing_open(&f->listing, &f->loop, f->dir.path, f->catalogue), 0);
 	}
-	f->catalog = NULL;
-	atomic_store(&f->is_cancelled, true);
-	assert_null(bc_catalog_read(&f->scan));
-	assert_int_equal(f->scan.status, -ECANCELED);
 }

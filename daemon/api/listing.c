@@ -1,0 +1,257 @@
+/* One job reads a page at a time; requests wait in a queue for it. A job that runs while the
+ * listing closes is told to stop, and frees the listing when it has. */
+#include "daemon/api/listing.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/base/log.h"
+#include "daemon/store/catalogue.h"
+#include "formats/recording/recording_summary.h"
+
+/* While the directory is listed for the first time. */
+#define COMPLETE_NS  UINT64_C(10000000000)
+#define CANCELLED_NS UINT64_C(100000000)
+
+/* A recording of more segments is summed up by its first and its last. */
+#define LONG_SEGMENTS 1000u
+
+#define DIR_BYTES 4096
+
+struct request {
+	struct request *next;
+	void *context;
+	bc_page_cb cb;
+	struct bc_page page;
+};
+
+struct bc_listing {
+	uv_loop_t *loop;
+	uv_work_t work;
+	struct bc_catalogue *catalogue;
+	bool is_closing;
+	atomic_bool is_cancelled;
+	struct request *running; /* the job's */
+	struct request *waiting;
+	json_t *rows; /* of the job */
+	uint64_t omitted;
+	int error;
+	char dir[];
+};
+
+/* On the pool */
+
+static bool goes_on(void *context)
+{
+	struct bc_listing *l = context;
+
+	return !atomic_load(&l->is_cancelled);
+}
+
+static bool has_hole(const struct bc_recording_list *list, const struct bc_recording *recording)
+{
+	const struct bc_recording_file *files = &list->files[recording->first];
+
+	return files[recording->count - 1].number - files[0].number + 1 != recording->count;
+}
+
+/* Reads the number of a recording's first record that is there. Returns false if it can't. */
+static bool read_first_record(uint64_t *record, int dir_fd, const struct bc_recording_list *list,
+	const struct bc_recording *recording)
+{
+	char path[BC_RECORDING_PATH_MAX];
+	struct bc_segment_header header;
+
+	bc_recording_file_path(path, list, recording, &list->files[recording->first]);
+	int fd = openat(dir_fd, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	bool is_read = fd >= 0 && bc_segment_header_load(&header, fd) == 0;
+	if (fd >= 0)
+		close(fd);
+	*record = is_read ? header.first_record : 0;
+	return is_read;
+}
+
+/* As bc_recording_summarize(), of a recording of many segments. Records are numbered, and the
+ * losses of the whole recording are in its last chunk. */
+static int summarize_long(struct bc_recording_summary *summary, struct bc_listing *l, int dir_fd,
+	const struct bc_recording_list *list, const struct bc_recording *recording,
+	const struct bc_summary_io *io)
+{
+	struct bc_recording last = *recording;
+	uint64_t first_record;
+
+	last.first += recording->count - 1;
+	last.count = 1;
+	int rc = bc_recording_summarize(summary, dir_fd, list, &last, io);
+	if (rc != 0)
+		return rc;
+	summary->is_counted = summary->is_counted && !has_hole(list, recording) &&
+			      read_first_record(&first_record, dir_fd, list, recording);
+	if (summary->is_counted)
+		summary->records += summary->header.first_record - first_record;
+	summary->segments = recording->count;
+	summary->bytes = bc_catalogue_bytes(l->catalogue, recording->id);
+	return 0;
+}
+
+/* Adds a recording to the page. Returns 0, or a negative errno that ends the page. */
+static int add_row(struct bc_listing *l, int dir_fd, const struct bc_recording_list *list,
+	const struct bc_recording *recording, struct bc_recording_summary *summary)
+{
+	const struct bc_summary_io io = {.context = l, .goes_on = goes_on};
+	char path[DIR_BYTES + BC_RECORDING_PATH_MAX];
+	int rc = recording->count > LONG_SEGMENTS
+			 ? summarize_long(summary, l, dir_fd, list, recording, &io)
+			 : bc_recording_summarize(summary, dir_fd, list, recording, &io);
+
+	if (rc != 0 || summary->segments == summary->unread)
+		return rc;
+	snprintf(path, sizeof(path), "%s/%s", l->dir, summary->path);
+	json_t *row = bc_recording_summary_json(summary, recording->id, path);
+	return json_array_append_new(l->rows, row) == 0 ? 0 : -ENOMEM;
+}
+
+static int add_rows(struct bc_listing *l, int dir_fd, const struct bc_recording_list *list)
+{
+	struct bc_recording_summary *summary = malloc(sizeof(*summary));
+	int rc = summary == NULL ? -ENOMEM : 0;
+
+	for (uint32_t i = 0; rc == 0 && i < list->count; i++)
+		rc = add_row(l, dir_fd, list, &list->recordings[i], summary);
+	free(summary);
+	return rc;
+}
+
+/* Waits for the catalogue. If it is small, it is brought up to date. */
+static void prepare_catalogue(struct bc_listing *l)
+{
+	for (uint64_t ns = 0; ns < COMPLETE_NS && goes_on(l); ns += CANCELLED_NS)
+		if (bc_catalogue_wait(l->catalogue, CANCELLED_NS))
+			break;
+	bc_catalogue_refresh_small(l->catalogue);
+}
+
+static void read_page(uv_work_t *work)
+{
+	struct bc_listing *l = work->data;
+	const struct bc_page *page = &l->running->page;
+	struct bc_recording_list list = {.count = 0};
+	int dir_fd = open(l->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int rc = dir_fd < 0 ? -errno : 0;
+
+	l->rows = json_array();
+	if (rc == 0) {
+		prepare_catalogue(l);
+		rc = bc_catalogue_page(l->catalogue, page->before[0] != '\0' ? page->before : NULL,
+			page->limit, &list, &l->omitted);
+	}
+	if (rc == 0)
+		rc = add_rows(l, dir_fd, &list);
+	bc_recording_list_free(&list);
+	if (dir_fd >= 0)
+		close(dir_fd);
+	if (rc != 0) {
+		json_decref(l->rows);
+		l->rows = NULL;
+	}
+	l->error = rc;
+}
+
+/* On the loop */
+
+static void start_job(struct bc_listing *l);
+
+static void answer(struct request *request, json_t *rows, uint64_t omitted)
+{
+	request->cb(request->context, rows, omitted);
+	free(request);
+}
+
+static void on_read(uv_work_t *work, int status)
+{
+	struct bc_listing *l = work->data;
+	struct request *request = l->running;
+	json_t *rows = l->rows;
+	uint64_t omitted = l->omitted;
+	int error = l->error;
+
+	(void)status; /* never cancelled */
+	l->running = NULL;
+	l->rows = NULL;
+	if (l->is_closing) {
+		json_decref(rows);
+		free(request);
+		free(l);
+		return;
+	}
+	if (rows == NULL)
+		bc_log(BC_LOG_ERROR, "%s: cannot list the recordings: %s", l->dir,
+			strerror(-error));
+	/* Start the next job before the callback, which may add requests. */
+	start_job(l);
+	answer(request, rows, omitted);
+}
+
+static void start_job(struct bc_listing *l)
+{
+	if (l->running != NULL || l->waiting == NULL)
+		return;
+	l->running = l->waiting;
+	l->waiting = l->running->next;
+	l->work.data = l;
+	(void)uv_queue_work(l->loop, &l->work, read_page, on_read); /* cannot fail */
+}
+
+int bc_listing_open(struct bc_listing **listing, uv_loop_t *loop, const char *dir,
+	struct bc_catalogue *catalogue)
+{
+	size_t bytes = strlen(dir) + 1;
+	struct bc_listing *l = calloc(1, sizeof(*l) + bytes);
+
+	if (l == NULL)
+		return -ENOMEM;
+	l->loop = loop;
+	l->catalogue = catalogue;
+	atomic_init(&l->is_cancelled, false);
+	memcpy(l->dir, dir, bytes);
+	*listing = l;
+	return 0;
+}
+
+int bc_listing_page(struct bc_listing *l, const struct bc_page *page, void *context, bc_page_cb cb)
+{
+	struct request *request = malloc(sizeof(*request));
+	struct request **last = &l->waiting;
+
+	if (request == NULL)
+		return -ENOMEM;
+	*request = (struct request){.context = context, .cb = cb, .page = *page};
+	while (*last != NULL)
+		last = &(*last)->next;
+	*last = request;
+	start_job(l);
+	return 0;
+}
+
+void bc_listing_close(struct bc_listing *l)
+{
+	if (l == NULL)
+		return;
+	l->is_closing = true;
+	atomic_store(&l->is_cancelled, true);
+	while (l->waiting != NULL) {
+		struct request *request = l->waiting;
+		l->waiting = request->next;
+		answer(request, NULL, 0);
+	}
+	if (l->running == NULL)
+		free(l);
+	else
+		l->running->cb(l->running->context, NULL, 0);
+}
