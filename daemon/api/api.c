@@ -104,42 +104,37 @@ static void stream_records(struct bc_call *call)
 
 /* Routes */
 
-enum route_kind {
-	PLAIN,
-	STREAM, /* of the response: no HEAD */
-};
-
 struct route {
 	const char *method;
-	const char *path; /* with a name in the place of a '*' */
+	const char *path; /* a '*' at its end is in the place of a name */
 	void (*respond)(struct bc_call *call);
-	uint32_t permissions; /* required */
-	enum route_kind kind;
+	uint32_t permissions;     /* required */
+	bool is_stream;           /* no HEAD */
 	const char *const *query; /* the allowed parameters, ending with NULL; NULL: none */
 };
 
 #define PERMISSION(name) (UINT32_C(1) << BC_PERMISSION_##name)
 
 static const struct route routes[] = {
-	{"GET", "/v1/status", get_status, 0, PLAIN, NULL},
-	{"GET", "/v1/events", stream_events, 0, STREAM, NULL},
-	{"GET", "/v1/mix", get_mix, 0, PLAIN, NULL},
-	{"GET", "/v1/history", get_history, 0, PLAIN, NULL},
-	{"GET", "/v1/recordings", bc_api_list_recordings, 0, PLAIN, bc_api_page_query},
-	{"POST", "/v1/recordings", bc_api_start_recording, PERMISSION(RECORD), PLAIN, NULL},
-	{"GET", "/v1/recordings/current", bc_api_get_recording, 0, PLAIN, NULL},
-	{"PATCH", "/v1/recordings/current", bc_api_add_note, PERMISSION(NOTE), PLAIN, NULL},
-	{"DELETE", "/v1/recordings/current", bc_api_stop_recording, PERMISSION(RECORD), PLAIN,
+	{"GET", "/v1/status", get_status, 0, false, NULL},
+	{"GET", "/v1/events", stream_events, 0, true, NULL},
+	{"GET", "/v1/mix", get_mix, 0, false, NULL},
+	{"GET", "/v1/history", get_history, 0, false, NULL},
+	{"GET", "/v1/recordings", bc_api_list_recordings, 0, false, bc_api_page_query},
+	{"POST", "/v1/recordings", bc_api_start_recording, PERMISSION(RECORD), false, NULL},
+	{"GET", "/v1/recordings/current", bc_api_get_recording, 0, false, NULL},
+	{"PATCH", "/v1/recordings/current", bc_api_add_note, PERMISSION(NOTE), false, NULL},
+	{"DELETE", "/v1/recordings/current", bc_api_stop_recording, PERMISSION(RECORD), false,
 		NULL},
-	{"POST", "/v1/rotate", bc_api_rotate, PERMISSION(ROTATE), PLAIN, NULL},
-	{"POST", "/v1/marks", bc_api_set_mark, PERMISSION(MARK), PLAIN, NULL},
-	{"POST", "/v1/snapshot", bc_api_snapshot, PERMISSION(SNAPSHOT), PLAIN, NULL},
-	{"GET", "/v1/triggers", bc_api_list_triggers, 0, PLAIN, NULL},
-	{"POST", "/v1/triggers", bc_api_arm_trigger, PERMISSION(TRIGGER), PLAIN, NULL},
-	{"GET", "/v1/triggers/*", bc_api_get_trigger, 0, PLAIN, NULL},
-	{"DELETE", "/v1/triggers/*", bc_api_disarm_trigger, PERMISSION(TRIGGER), PLAIN, NULL},
-	{"GET", "/v1/records", stream_records, 0, STREAM, records_query},
-	{"GET", "/metrics", get_metrics, 0, PLAIN, NULL},
+	{"POST", "/v1/rotate", bc_api_rotate, PERMISSION(ROTATE), false, NULL},
+	{"POST", "/v1/marks", bc_api_set_mark, PERMISSION(MARK), false, NULL},
+	{"POST", "/v1/snapshot", bc_api_snapshot, PERMISSION(SNAPSHOT), false, NULL},
+	{"GET", "/v1/triggers", bc_api_list_triggers, 0, false, NULL},
+	{"POST", "/v1/triggers", bc_api_arm_trigger, PERMISSION(TRIGGER), false, NULL},
+	{"GET", "/v1/triggers/*", bc_api_get_trigger, 0, false, NULL},
+	{"DELETE", "/v1/triggers/*", bc_api_disarm_trigger, PERMISSION(TRIGGER), false, NULL},
+	{"GET", "/v1/records", stream_records, 0, true, records_query},
+	{"GET", "/metrics", get_metrics, 0, false, NULL},
 };
 
 #define ROUTES (sizeof(routes) / sizeof(routes[0]))
@@ -155,19 +150,17 @@ static bool route_has_path(const struct route *route, const char *path, char *na
 		return strcmp(route->path, path) == 0;
 	if (strncmp(route->path, path, n) != 0)
 		return false;
-	path += n;
-	size_t bytes = strcspn(path, "/");
-	if (bytes == 0 || bytes >= namelen || strcmp(path + bytes, route->path + n + 1) != 0)
+	size_t bytes = strlen(path + n);
+	if (bytes == 0 || bytes >= namelen || strchr(path + n, '/') != NULL)
 		return false;
-	memcpy(name, path, bytes);
-	name[bytes] = '\0';
+	memcpy(name, path + n, bytes + 1);
 	return true;
 }
 
 static bool route_has_method(const struct route *route, const char *method)
 {
 	return strcmp(route->method, method) == 0 ||
-	       (route->kind == PLAIN && strcmp(route->method, "GET") == 0 &&
+	       (!route->is_stream && strcmp(route->method, "GET") == 0 &&
 		       strcmp(method, "HEAD") == 0);
 }
 
@@ -184,7 +177,7 @@ static const struct route *find_route(struct bc_call *call)
 			continue;
 		if (route_has_method(&routes[i], method))
 			return &routes[i];
-		bool has_head = routes[i].kind == PLAIN && strcmp(routes[i].method, "GET") == 0;
+		bool has_head = !routes[i].is_stream && strcmp(routes[i].method, "GET") == 0;
 		n += (size_t)snprintf(allow + n, sizeof(allow) - n, "%s%s%s", n == 0 ? "" : ", ",
 			routes[i].method, has_head ? ", HEAD" : "");
 	}
