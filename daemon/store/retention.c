@@ -385,7 +385,7 @@ static void add_free(struct bc_retention *r, struct usage *usage, const struct b
 	const struct bc_retention_check *check)
 {
 	usage->is_free_known = space->is_known;
-	usage->inodes = check->creates ? space->files : UINT64_MAX;
+	usage->inodes = check->coming_files != 0 ? space->files : UINT64_MAX;
 	if (space->files != 0)
 		r->inodes_at_ns = 0;
 	log_free_known(r, space->is_known, check);

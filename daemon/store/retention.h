@@ -61,7 +61,6 @@ struct bc_retention_check {
 	uint64_t coming_bytes;
 	uint64_t coming_files;
 	const char *recording;  /* the id of the one in progress; NULL: none */
-	bool creates;           /* a file is about to be created, which needs an inode */
 	int64_t wall_ns;        /* bc_wall_ns() */
 	uint64_t boot_ns;       /* bc_boot_ns() */
 	uint64_t written_bytes; /* by this process since its start */

@@ -41,7 +41,6 @@ static uint64_t space_left_of(
 struct coming {
 	uint64_t bytes;
 	uint64_t segments; /* to be created */
-	bool creates;      /* any file */
 };
 
 static void check_space(
@@ -55,7 +54,6 @@ static void check_space(
 		.coming_bytes = coming->bytes,
 		.coming_files = coming->segments,
 		.recording = r->open.recording != NULL ? r->open.recording->header.recording : NULL,
-		.creates = coming->creates,
 		.wall_ns = bc_wall_ns(),
 		.boot_ns = bc_boot_ns(),
 		.written_bytes = r->open.stats.bytes,
@@ -92,7 +90,6 @@ static bool enforce_space(struct bc_rotator *r, struct coming coming)
 		if (!bc_open_segment_cut(&r->open))
 			return false;
 		coming.segments = 1;
-		coming.creates = true;
 		check_space(r, &state, &coming);
 	}
 	r->open.stats.is_free_unknown = state.is_free_unknown;
@@ -139,7 +136,7 @@ static struct bc_segment_header header_of(const struct bc_rotator *r, const stru
 
 static bool open_segment(struct bc_rotator *r, const struct bc_encoded *e)
 {
-	if (!enforce_space(r, (struct coming){coming_bytes_of(r, e), 1, true}))
+	if (!enforce_space(r, (struct coming){coming_bytes_of(r, e), 1}))
 		return false;
 	struct bc_segment_header header = header_of(r, e);
 	if (!bc_open_segment_create(&r->open, &header))
