@@ -607,7 +607,7 @@ static const struct failure wrong_files[] = {
 	{"web --map none .", "none"},
 	{"recover x.gz -o out", "x.gz: compressed; decompress it first"},
 	{"recover x.byu.lz4 -o link", "already exists"},
-	{"recover 20260101T000000Z-000000-00000.byu.lz4.partial -o out", "no chunk"},
+	{"recover 20260101T000000Z-000000-00000.byu.lz4.partial -o out", "no whole chunk"},
 };
 
 TEST_CASES(a_file_that_can_not_be_used_is_one_line_and_exit_one, wrong_files)
