@@ -83,6 +83,7 @@ def records_of(data):
     return [data[at : at + 12] for at in range(0, len(data) - 11, 12)]
 
 
+@pytest.mark.asan
 def test_every_byu_dialect_is_converted():
     for seed, dialect in enumerate(("byu", "byu-be", "byu16", "byu24") * 2):
         rng = random.Random(seed)
@@ -93,6 +94,7 @@ def test_every_byu_dialect_is_converted():
         equal(entries_of(dialect, data=data), wanted, dialect)
 
 
+@pytest.mark.asan
 def test_bus_samples_are_included_with_their_meaning():
     rng = random.Random(3)
     features = reference.Features(p_invalid=0.1, p_special=0.1, hostile=True)

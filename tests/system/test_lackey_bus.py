@@ -2,7 +2,6 @@
 dumped, and compared with the result computed here from lackey's lines."""
 
 import random
-import struct
 
 import pytest
 
@@ -149,13 +148,6 @@ def test_any_accesses_are_split_and_mapped_as_documented(tmp):
         equal(record(aside, bcp1), expected(lines, Pages(seed).physical), f"seed {seed}")
 
 
-@pytest.mark.asan
-def test_the_default_seed_is_one():
-    lackey = ("\n".join(any_lines(3, 500, 64)) + "\n").encode()
-    equal(convert(lackey, "bcp1:map=pages")[0], convert(lackey, "bcp1:map=pages,seed=1")[0])
-    assert convert(lackey, "bcp1:map=pages")[0] != convert(lackey, "bcp1:map=pages,seed=2")[0]
-
-
 def test_without_a_map_32_bit_addresses_are_unchanged(tmp):
     lines = any_lines(5, 1000, 32)
     for target in ("bcp1", "bcp1:map=none"):
@@ -163,28 +155,3 @@ def test_without_a_map_32_bit_addresses_are_unchanged(tmp):
         aside = tmp / target.replace(":", "-")
         aside.mkdir()
         equal(record(aside, bcp1), expected(lines, lambda address: address), target)
-
-
-def test_without_a_map_a_longer_address_is_an_error():
-    lackey = b"==1== words\nI  00001000,3\n L 1fff000bb8,8\nI  00001003,3\n"
-    for target, bytes_before in (("bcp1", 32 + 8 + 4 + 32), ("raw6", 6)):
-        out, err = convert(lackey, target, code=1)
-        for word in ("line 3", "0x1fff000bb8", "map=pages"):
-            assert word in err, (word, err)
-        equal(len(out), bytes_before, "the output before the error")
-    out, err = convert(b"I  fffffffe,4\n", "raw6", code=1)
-    assert "line 1" in err and "0x100000001" in err, err
-
-
-def test_raw6_has_the_same_samples_as_the_frames(tmp):
-    lackey = ("\n".join(any_lines(9, 3000, 64)) + "\n").encode()
-    raw6, _ = convert(lackey, "raw6:map=pages")
-    bcp1, _ = convert(lackey, "bcp1:map=pages")
-    path = tmp / "trace.bcp1"
-    path.write_bytes(bcp1)
-    done = run(BUSCAP, "convert", "-O", "raw6", path)
-    equal(done.returncode, 0, done.stderr.decode())
-    equal(done.stdout, raw6, "the samples")
-    equal(len(raw6) % 6, 0)
-    # The last frame has the flag "last".
-    equal(struct.unpack_from("<4sH", bcp1, len(bcp1) - 32), (b"BCP1", 8))

@@ -475,37 +475,6 @@ TEST_F(addresses_and_byte_enables_are_a_pentiums)
 	}
 }
 
-TEST_F(special_cycles_are_halts_stops_and_flushes)
-{
-	for (unsigned agents = 1; agents <= 4; agents += test_stride(3)) {
-		size_t halts = 0, stops = 0, flushes = 0, others = 0;
-		size_t write_backs = 0; /* not yet followed by a flush cycle */
-		for (size_t i = 0; i < MANY; i++) {
-			const struct got_sample *s = &f->got[agents].samples[i];
-			if (type_of(s) != BC_CYCLE_SPECIAL)
-				continue;
-			if (s->enables == BC_SPECIAL_HALT && s->address == 0)
-				halts++;
-			else if (s->enables == BC_SPECIAL_HALT && s->address == 0x10)
-				stops++;
-			else if (s->address == 0 && (s->enables == BC_SPECIAL_FLUSH ||
-							    s->enables == BC_SPECIAL_WRITE_BACK ||
-							    s->enables == BC_SPECIAL_FLUSH_ACK))
-				flushes++;
-			else
-				others++;
-			/* WBINVD shows as a write-back cycle, then a flush cycle. */
-			if (s->enables == BC_SPECIAL_FLUSH)
-				write_backs--;
-			else if (s->enables == BC_SPECIAL_WRITE_BACK)
-				write_backs++;
-			assert_in_range(write_backs, 0, agents);
-		}
-		assert_true(halts > 0 && stops > 0 && flushes > 0);
-		assert_int_equal(others, 0);
-	}
-}
-
 TEST_F(interrupts_are_acknowledged_in_pairs_and_ended_at_port_20)
 {
 	for (unsigned agents = 1; agents <= 4; agents += test_stride(3)) {
@@ -533,20 +502,6 @@ TEST_F(interrupts_are_acknowledged_in_pairs_and_ended_at_port_20)
 	}
 }
 
-TEST_F(the_timer_ticks_a_hundred_times_a_second)
-{
-	const struct got *got = &f->got[1];
-	uint64_t ticks = got->samples[MANY - 1].tick - got->samples[0].tick;
-	size_t timer_reads = 0;
-
-	for (size_t i = 0; i < MANY; i++)
-		timer_reads += type_of(&got->samples[i]) == BC_CYCLE_IO_READ &&
-			       got->samples[i].address == 0x40;
-	/* Each read of the counter reads two bytes. */
-	assert_in_range(timer_reads / 2, ticks / (BC_SIM_CLOCK_HZ / 100) - 2,
-		ticks / (BC_SIM_CLOCK_HZ / 100) + 2);
-}
-
 TEST_F(samples_are_as_far_apart_as_promised)
 {
 	for (unsigned agents = 1; agents <= 4; agents += test_stride(3)) {
@@ -561,26 +516,4 @@ TEST_F(a_long_silence_starts_a_new_frame)
 {
 	assert_true(f->got[1].long_deltas > 0);
 	assert_true(f->got[1].frames > f->got[1].long_deltas);
-}
-
-TEST_F(write_backs_follow_the_fill_that_evicts_them)
-{
-	const struct got_sample *s = f->got[1].samples;
-	size_t evicted = 0, flushed = 0;
-
-	for (size_t i = 1; i < MANY; i++) {
-		if (type_of(&s[i]) != BC_CYCLE_WRITE_BACK)
-			continue;
-		const struct got_sample *fill = &s[i - 1];
-		if (is_invalid(fill) && i > 1)
-			fill--;
-		/* The same set, of 128, but another line. */
-		if (type_of(fill) == BC_CYCLE_D_READ && (fill->address ^ s[i].address) >> 12 != 0 &&
-			((fill->address ^ s[i].address) & 0xFE0) == 0)
-			evicted++;
-		else
-			flushed++;
-	}
-	assert_true(evicted > 40000);
-	assert_true(flushed < evicted / 10);
 }
