@@ -1040,6 +1040,11 @@ def test_a_chosen_recording_is_named_while_a_part_of_it_is_shown(tmp, driver):
         equal(browser.js(chosen), "All 3 recordings", "a view of several")
         browser.press(Keys.HOME)
         equal(browser.js(chosen), "All 3 recordings")
+        host = browser.model("overview.recordings")[0]["host"]
+        browser.driver.execute_script("buscap.model.overview.recordings[1].host = 'other'")
+        browser.click("#tab-recordings")
+        equal(browser.js("[...document.querySelectorAll('#tab-body tbody tr')].map((row) => row.cells[0].innerText)"),
+              [f"a ({host})", "b (other)", f"c ({host})"], "of several hosts")
         equal(browser.faults(), [])
 
 
