@@ -75,11 +75,6 @@ struct board *board_new(const struct board_options *options)
 		free(board);
 		return NULL;
 	}
-	if (!board_ledger_init(&board->ledger)) {
-		board_bus_free(&board->bus);
-		free(board);
-		return NULL;
-	}
 	board->dice.state = bc_sim_mix(options->seed + 1);
 	board->rate = options->rate;
 	board->to_send = BOARD_ENDLESS;
@@ -150,7 +145,6 @@ void board_free(struct board *board)
 {
 	if (board == NULL)
 		return;
-	board_ledger_free(&board->ledger);
 	board_bus_free(&board->bus);
 	free(board);
 }

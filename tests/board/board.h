@@ -7,7 +7,6 @@
  *     board_bulk_in()      a bulk IN transfer; after BOARD_NAK, try again at board_due_ns()
  *     board_command()      a line of text: sets the rate, causes faults and false descriptors
  *     board_unplug(), board_plug()   loss and return of power
- *     board_undelivered()  takes back bytes that did not arrive
  *     board_sent()         what left the board: the reference for a receiver's counts
  *
  * The stream is the simulated bus (capture/sim/sim.h) as in docs/board-protocol.md: bcp1 or raw6,
@@ -186,11 +185,5 @@ bool board_is_plugged(const struct board *board);
 bool board_command(struct board *board, const char *line, char *answer, uint64_t now_ns);
 
 struct board_sent board_sent(const struct board *board);
-
-/* The last `bytes` bytes returned by board_bulk_in(), over any number of transfers, did not reach
- * the receiver: the transfers were filled but never reaped. They count as never sent. Returns
- * false, with nothing changed, if that is too far back: 65,536 frames, and with is_ftdi 4,096
- * transfers. */
-bool board_undelivered(struct board *board, size_t bytes);
 
 #endif

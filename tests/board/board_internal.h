@@ -78,14 +78,6 @@ struct board_ftdi {
 	uint64_t last_packet_ns;
 };
 
-/* The latest transfers, for a stream whose transfers contain other bytes too (FTDI). */
-#define BOARD_TRANSFERS 4096
-
-struct board_transfer {
-	size_t bytes;
-	size_t stream_bytes;
-};
-
 struct board {
 	struct board_options options; /* without its strings; defaults filled in */
 	struct board_text serial, next_serial;
@@ -140,8 +132,6 @@ struct board {
 	struct board_seam seam;
 
 	struct board_ledger ledger;
-	struct board_transfer transfers[BOARD_TRANSFERS];
-	uint64_t transfer_count;
 };
 
 /* board.c: advances the time to now_ns, unless that is before the latest time. */

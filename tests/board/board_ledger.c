@@ -1,27 +1,7 @@
 #include "tests/board/board_ledger.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "formats/bus/bcp1.h"
 #include "formats/bus/sample.h"
-
-bool board_ledger_init(struct board_ledger *ledger)
-{
-	memset(ledger, 0, sizeof(*ledger));
-	ledger->pieces = calloc(BOARD_LEDGER_PIECES, sizeof(*ledger->pieces));
-	return ledger->pieces != NULL;
-}
-
-void board_ledger_free(struct board_ledger *ledger)
-{
-	free(ledger->pieces);
-}
-
-static struct board_piece *newest(const struct board_ledger *ledger)
-{
-	return &ledger->pieces[(ledger->count - 1) % BOARD_LEDGER_PIECES];
-}
 
 static void count_frame(const struct board_piece *p, struct board_sent *sums)
 {
@@ -83,19 +63,19 @@ static void recount(struct board_ledger *ledger, const struct board_sent *before
 void board_ledger_open(struct board_ledger *ledger, const struct board_piece *piece)
 {
 	board_ledger_close(ledger);
-	ledger->count++;
-	*newest(ledger) = *piece;
+	ledger->piece = *piece;
+	ledger->has_piece = true;
 }
 
 void board_ledger_extend(struct board_ledger *ledger, uint64_t bytes, uint64_t samples)
 {
-	newest(ledger)->bytes += bytes;
-	newest(ledger)->samples += samples;
+	ledger->piece.bytes += bytes;
+	ledger->piece.samples += samples;
 }
 
 void board_ledger_give(struct board_ledger *ledger, uint64_t bytes)
 {
-	struct board_piece *piece = newest(ledger);
+	struct board_piece *piece = &ledger->piece;
 	struct board_sent before = count_piece(piece);
 
 	if (piece->has_hole)
@@ -107,7 +87,7 @@ void board_ledger_give(struct board_ledger *ledger, uint64_t bytes)
 
 void board_ledger_swallow(struct board_ledger *ledger, uint64_t bytes)
 {
-	struct board_piece *piece = newest(ledger);
+	struct board_piece *piece = &ledger->piece;
 	struct board_sent before = count_piece(piece);
 
 	if (bytes == 0)
@@ -118,51 +98,21 @@ void board_ledger_swallow(struct board_ledger *ledger, uint64_t bytes)
 
 bool board_ledger_is_open(const struct board_ledger *ledger)
 {
-	return ledger->count != 0 && !newest(ledger)->is_closed;
+	return ledger->has_piece && !ledger->piece.is_closed;
 }
 
 bool board_ledger_is_begun(const struct board_ledger *ledger)
 {
-	return board_ledger_is_open(ledger) &&
-	       newest(ledger)->whole + newest(ledger)->after_hole != 0;
+	return board_ledger_is_open(ledger) && ledger->piece.whole + ledger->piece.after_hole != 0;
 }
 
 void board_ledger_close(struct board_ledger *ledger)
 {
 	if (!board_ledger_is_open(ledger))
 		return;
-	struct board_piece *piece = newest(ledger);
+	struct board_piece *piece = &ledger->piece;
 	struct board_sent before = count_piece(piece);
 
 	piece->is_closed = true;
 	recount(ledger, &before, piece);
-}
-
-bool board_ledger_undo(struct board_ledger *ledger, uint64_t bytes)
-{
-	uint64_t kept = ledger->count < BOARD_LEDGER_PIECES ? ledger->count : BOARD_LEDGER_PIECES;
-	uint64_t given = 0;
-
-	for (uint64_t i = 0; i < kept && given < bytes; i++) {
-		const struct board_piece *piece =
-			&ledger->pieces[(ledger->count - 1 - i) % BOARD_LEDGER_PIECES];
-		given += piece->whole + piece->after_hole;
-	}
-	if (given < bytes)
-		return false;
-	for (uint64_t i = 0; bytes != 0; i++) {
-		struct board_piece *piece =
-			&ledger->pieces[(ledger->count - 1 - i) % BOARD_LEDGER_PIECES];
-		struct board_sent before = count_piece(piece);
-		uint64_t after = bytes < piece->after_hole ? bytes : piece->after_hole;
-		piece->after_hole -= after;
-		bytes -= after;
-		uint64_t whole = bytes < piece->whole ? bytes : piece->whole;
-		piece->whole -= whole;
-		bytes -= whole;
-		if (after + whole != 0)
-			piece->has_hole = true;
-		recount(ledger, &before, piece);
-	}
-	return true;
 }

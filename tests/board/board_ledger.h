@@ -4,7 +4,7 @@
  * The stream is a sequence of pieces: a frame, garbage, or a whole run of raw6.
  * board_ledger_open() starts a piece. board_ledger_give() and board_ledger_swallow() record, in
  * stream order, which bytes went into transfers and which were dropped. board_ledger_close() ends
- * the piece. The latest pieces are kept, so that bytes can be taken back. */
+ * the piece. */
 #ifndef BC_TESTS_BOARD_BOARD_LEDGER_H
 #define BC_TESTS_BOARD_BOARD_LEDGER_H
 
@@ -20,7 +20,7 @@ enum board_piece_kind { BOARD_PIECE_FRAME, BOARD_PIECE_GARBAGE, BOARD_PIECE_RAW 
 struct board_piece {
 	enum board_piece_kind kind;
 	bool is_closed;
-	bool has_hole;       /* bytes after the first `whole` were dropped or taken back */
+	bool has_hole;       /* bytes after the first `whole` were dropped */
 	uint32_t reported;   /* loss reported in its header */
 	uint64_t bytes;      /* its size */
 	uint64_t samples;    /* samples in it */
@@ -29,16 +29,11 @@ struct board_piece {
 	uint64_t after_hole; /* bytes sent after the hole */
 };
 
-#define BOARD_LEDGER_PIECES 65536
-
 struct board_ledger {
-	struct board_sent sums; /* only the stream's part; the board fills in the rest */
-	struct board_piece *pieces;
-	uint64_t count; /* pieces opened; the newest is at (count - 1) % BOARD_LEDGER_PIECES */
+	struct board_sent sums;   /* only the stream's part; the board fills in the rest */
+	struct board_piece piece; /* the current one */
+	bool has_piece;
 };
-
-bool board_ledger_init(struct board_ledger *ledger);
-void board_ledger_free(struct board_ledger *ledger);
 
 /* Starts a piece and closes the previous one. Reads kind, reported, bytes, samples and flipped_at
  * of `piece`. */
@@ -57,9 +52,5 @@ void board_ledger_close(struct board_ledger *ledger);
 /* Whether there is a current piece, and whether any byte of it was sent. */
 bool board_ledger_is_open(const struct board_ledger *ledger);
 bool board_ledger_is_begun(const struct board_ledger *ledger);
-
-/* The last `bytes` bytes sent did not arrive. Returns false, with nothing changed, if they go back
- * beyond the pieces kept. */
-bool board_ledger_undo(struct board_ledger *ledger, uint64_t bytes);
 
 #endif

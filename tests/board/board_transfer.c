@@ -31,21 +31,18 @@ static size_t copy_stream(struct board *board, uint8_t *out, size_t room)
 /* The same in FTDI's packets; a packet that is not full ends the transfer. */
 static size_t copy_packets(struct board *board, uint8_t *out, size_t room)
 {
-	struct board_transfer transfer = {0};
+	size_t bytes = 0;
 
-	while (room - transfer.bytes >= STATUS_BYTES) {
-		size_t packet = smaller(board->options.packet_bytes, room - transfer.bytes);
-		memcpy(out + transfer.bytes, ftdi_status, STATUS_BYTES);
-		size_t n = copy_stream(
-			board, out + transfer.bytes + STATUS_BYTES, packet - STATUS_BYTES);
-		transfer.bytes += STATUS_BYTES + n;
-		transfer.stream_bytes += n;
+	while (room - bytes >= STATUS_BYTES) {
+		size_t packet = smaller(board->options.packet_bytes, room - bytes);
+		memcpy(out + bytes, ftdi_status, STATUS_BYTES);
+		size_t n = copy_stream(board, out + bytes + STATUS_BYTES, packet - STATUS_BYTES);
+		bytes += STATUS_BYTES + n;
 		if (STATUS_BYTES + n < board->options.packet_bytes)
 			break;
 	}
 	board->ftdi.last_packet_ns = board->now_ns;
-	board->transfers[board->transfer_count++ % BOARD_TRANSFERS] = transfer;
-	return transfer.bytes;
+	return bytes;
 }
 
 static size_t fill(struct board *board, uint8_t *out, size_t room)
@@ -163,34 +160,4 @@ uint64_t board_due_ns(const struct board *board, uint64_t now_ns)
 	if (status < due)
 		due = status;
 	return due > now_ns ? due : now_ns;
-}
-
-/* Counts how many stream bytes the last `bytes` bytes of FTDI transfers contain. */
-static bool count_stream_bytes(const struct board *board, size_t bytes, size_t *stream_bytes)
-{
-	size_t packet = board->options.packet_bytes;
-	uint64_t kept = board->transfer_count < BOARD_TRANSFERS ? board->transfer_count
-								: BOARD_TRANSFERS;
-
-	*stream_bytes = 0;
-	for (uint64_t i = 0; bytes != 0; i++) {
-		if (i == kept)
-			return false;
-		const struct board_transfer *transfer =
-			&board->transfers[(board->transfer_count - 1 - i) % BOARD_TRANSFERS];
-		size_t left = transfer->bytes - smaller(bytes, transfer->bytes);
-		size_t status = left / packet * STATUS_BYTES + smaller(left % packet, STATUS_BYTES);
-		*stream_bytes += transfer->stream_bytes - (left - status);
-		bytes -= transfer->bytes - left;
-	}
-	return true;
-}
-
-bool board_undelivered(struct board *board, size_t bytes)
-{
-	size_t stream_bytes = bytes;
-
-	if (board->options.is_ftdi && !count_stream_bytes(board, bytes, &stream_bytes))
-		return false;
-	return board_ledger_undo(&board->ledger, stream_bytes);
 }

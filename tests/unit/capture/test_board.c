@@ -248,16 +248,14 @@ TEST_RIG(raw6_counts_whole_samples_of_each_run)
 			board_bulk_in(rig->board, rig->data, rig->room, &rig->bytes, rig->now_ns),
 			0);
 		assert_int_equal(rig->bytes, rig->room);
-		size_t back = n % 3 == 0 ? n : 0;
-		assert_true(board_undelivered(rig->board, back));
-		samples += (rig->bytes - back) / BC_SAMPLE_BYTES;
+		samples += rig->bytes / BC_SAMPLE_BYTES;
 		uint64_t captured = board_sent(rig->board).captured;
 		struct board_sent before = board_sent(rig->board);
 		board_unplug(rig->board);
 		struct board_sent after = board_sent(rig->board);
 		assert_int_equal(after.samples, samples);
 		assert_int_equal(after.dropped_samples - before.dropped_samples,
-			captured - (rig->bytes - back) / BC_SAMPLE_BYTES);
+			captured - rig->bytes / BC_SAMPLE_BYTES);
 		board_plug(rig->board, rig->now_ns);
 	}
 }

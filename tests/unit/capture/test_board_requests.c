@@ -84,40 +84,6 @@ TEST_RIG(ftdi_keeps_stale_bytes_until_they_are_purged)
 	}
 }
 
-TEST_RIG(ftdi_bytes_that_did_not_arrive_are_taken_back)
-{
-	static uint8_t data[8][5000];
-	size_t total = 8 * 4608;
-
-	for (size_t back = 0; back <= total; back += 61) {
-		if (rig->board == NULL)
-			open_board(rig, &ftdi);
-		struct board_sent before = board_sent(rig->board);
-		memset(&rig->receiver, 0, sizeof(rig->receiver));
-		command(rig, "frame 50");
-		ftdi_set(rig, 11, 0x40FF, 1);
-		size_t left = total - back;
-		for (size_t i = 0; i < 8; i++)
-			assert_int_equal(
-				board_bulk_in(rig->board, data[i], 4608, &rig->bytes, rig->now_ns),
-				0);
-		board_unplug(rig->board);
-		assert_true(board_undelivered(rig->board, back));
-		for (size_t i = 0; i < 8 * 9 && left != 0; i++) {
-			size_t n = left < 512 ? left : 512;
-			if (n > 2)
-				receive(&rig->receiver, data[i / 9] + i % 9 * 512 + 2, n - 2,
-					false);
-			left -= n;
-		}
-		receive_end(&rig->receiver);
-		struct board_sent sent = board_sent(rig->board);
-		assert_int_equal(sent.bytes - before.bytes, rig->receiver.bytes);
-		assert_int_equal(sent.samples - before.samples, rig->receiver.samples);
-		board_plug(rig->board, rig->now_ns);
-	}
-}
-
 TEST_RIG(a_board_that_answers_no_requests_sends_by_itself)
 {
 	for (int i = 0; i < 4; i++) {
