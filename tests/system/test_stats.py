@@ -332,18 +332,6 @@ def test_damage_is_reported_and_the_rest_counted(tmp):
     assert "line 2" in err, err
 
 
-def test_lines_beyond_the_memory_limit_are_marked_at_least():
-    data = b"".join(struct.pack("<I4BI", i * 32, 1, 8, 3, 0, 1) for i in range(50000))
-    result, _ = stats("-I", "byu", "--memory", "100k", data=data)
-    lines = result["footprint"]["lines"]
-    assert lines["at_least"] and lines["touched"] < 50000, lines
-    equal(result["reuse"]["untracked"] + lines["touched"], 50000, "touches")
-    text, _ = buscap("stats", "-I", "byu", "--memory", "100k", data=data)
-    assert "at least" in text and "unknown, table full" in text, text
-    result, _ = stats("-I", "byu", data=data)
-    equal((result["footprint"]["lines"]["at_least"], result["footprint"]["lines"]["touched"]), (False, 50000), "lines")
-
-
 @pytest.mark.asan
 def test_text_and_json_agree(tmp):
     path = tmp / "x.byu"
@@ -407,61 +395,11 @@ def set_wall(path, wall_of):
     return bytes(data[: last.offset + last.header_bytes + last.info["frame_bytes"]])
 
 
-@pytest.mark.asan
-def test_the_clock_drift_is_measured(tmp):
-    paths = make_segments(tmp, simulate("-n", "300k"))
-    equal(len(paths), 1, "segments")
-    hz = 100000
-    for ppm, known in ((25, True), (-300, True), (0.1, True), (0, False), (50000, False)):
-        wall = lambda tick, fast=1 + ppm * 1e-6: 1795166100 * 10**9 + round(tick / hz / fast * 1e9)
-        torn = set_wall(paths[0], wall)
-        result, err = stats("--clock-hz", hz, data=torn, code=3)
-        one_line(err, "no index")
-        drift = result["time"]["drift"]
-        equal(drift["is_known"], known, f"{drift}")
-        text, _ = buscap("stats", "--clock-hz", hz, data=torn, code=3)
-        if known:
-            assert abs(drift["ppm"] - ppm) < 0.01 and drift["error_ppm"] < 0.01, drift
-            assert f"{ppm:+.2f} ppm against the host's clock" in text, text
-        else:
-            assert "as in a replay" in drift["why_not"] and "clock drift            unknown" in text, text
-
-
 # ---- micro-ops and instructions
 
 
 def uops_of(path):
     return [line.split() for line in path.read_text().splitlines()]
-
-
-def test_a_real_micro_op_trace_is_counted():
-    path = need(SHARED / "cis501/sjeng-1K.trace")
-    text, _ = buscap("stats", "--as", "cis501", "-I", "cis501", path)
-    equal(text, need(SHARED / "cis501/sjeng-1K.expected").read_text(), "the course's four lines")
-    uops = uops_of(path)
-    result, _ = stats("-I", "cis501", path)
-    got = result["uops"]
-    equal((result["entries"], got["micro_ops"]), (len(uops), len(uops)), "micro-ops")
-    equal(got["macro_ops"], sum(u[0] == "1" for u in uops), "macro-ops")
-    equal((got["loads"], got["stores"]), (sum(u[7] == "L" for u in uops), sum(u[7] == "S" for u in uops)), "accesses")
-    equal((got["branches_taken"], got["branches_not_taken"]),
-          (sum(u[6] == "T" for u in uops), sum(u[6] == "N" for u in uops)), "branches")
-    equal((got["flag_reads"], got["flag_writes"]), (sum(u[5] == "R" for u in uops), sum(u[5] == "W" for u in uops)),
-          "flags")
-    for member, column, some in (("macro_opcodes", 12, [u for u in uops if u[0] == "1"]), ("micro_opcodes", 13, uops)):
-        names = got[member]["names"]
-        equal({row["name"]: row["count"] for row in names}, dict(collections.Counter(u[column] for u in some)), member)
-        equal([row["count"] for row in names], sorted((row["count"] for row in names), reverse=True), member)
-    records = []
-    for u in uops:
-        pc, address, after = int(u[1], 16), int(u[9], 16), int(u[10], 16)
-        if u[0] == "1":
-            records.append((pc, 0, after - pc if 0 < after - pc <= 15 else 0, 0, 0, 0))
-        if u[7] in "LS":
-            records.append((address, 1 if u[7] == "L" else 3, 0, 0, 0, 0))
-    check_memory(result, records)
-    equal({row["type"]: row["references"] for row in result["types"]},
-          dict(collections.Counter(r[1] for r in records)), "references")
 
 
 @pytest.mark.asan
@@ -491,13 +429,6 @@ def test_a_laplace_trace_is_counted_by_letter_and_space():
           {row["name"]: row["bytes"] for row in named}, "the page's bytes")
 
 
-def test_kernel_events_are_counted_by_tag():
-    lines = "F 123456789abcdef7 100 77\nM 123456789abcdefe 100 1a2b3c4d 9000 8efa5567 35 5 1029384756afbecd foobar.so\n"
-    result, _ = stats("-I", "laplace-events", data=(lines * 3 + lines[: lines.index("M")]).encode())
-    equal(result["kernel_events"], {"total": 7, "others": 0, "tags": [{"tag": "F", "count": 4}, {"tag": "M", "count": 3}]}, "tags")
-    equal((result["references"], result["time"]), (0, None), "no references")
-
-
 @pytest.mark.asan
 def test_real_tarmac_traces_are_counted():
     for name in ("quicksort", "calltest32", "indextest"):
@@ -514,19 +445,3 @@ def test_real_tarmac_traces_are_counted():
         reads = sum(row["references"] for row in result["types"] if row["name"] in ("MEMREAD", "MEMWRITE"))
         assert reads >= words["MR"] + words["MW"] > 0, (name, reads, words)
         assert result["registers"]["total"] >= words["R"] > 0, (name, words)
-
-
-def test_a_clock_that_goes_back_is_one_step(tmp):
-    """A counter of 32 bits wraps; two runs are in one file; times of a text are those of several processors."""
-    for name, ticks, backward, known in (("wrap", (4294967290, 4294967295, 3, 9), 1, (5, 6)),
-                                         ("runs", (100, 200, 300, 5, 50, 150), 1, (100, 100, 45, 100)),
-                                         ("turns", (10, 20, 15, 25, 20, 30), 2, (10, 10, 10))):
-        tarmac, laplace = tmp / f"{name}.tarmac", tmp / f"{name}.laplace"
-        tarmac.write_text("".join(f"{tick} clk MR4 00001000 00000001\n" for tick in ticks))
-        laplace.write_text("".join(f"r {tick:x} 4 0 1000\n" for tick in ticks))
-        for form, path in (("tarmac", tarmac), ("laplace-text", laplace)):
-            time = stats("-I", form, path)[0]["time"]
-            equal((time["backward"], time["ticks"], time["intervals"]["known"], time["intervals"]["ticks"]),
-                  (backward, sum(known), len(known), sum(known)), f"{name}, {form}")
-        both = buscap("stats", tarmac, tarmac)[0]
-        assert re.search(rf"backward +{2 * backward} references earlier", both) and "18446744" not in both, both
