@@ -638,7 +638,7 @@ static int draw(struct drawing *d)
 	join_chunks(o);
 	choose_units(d);
 	if (o->picture.unit == BC_OVERVIEW_RECORDS)
-		return bc_overview_draw_records(o, d->options->columns, d->is_mixed);
+		return bc_overview_draw_records(o, d->options->columns, d->is_mixed, d->has_holes);
 	for (uint32_t i = 0; rc == 0 && i < o->segment_count; i++) {
 		if (bc_overview_is_hole_in(o, o->segments[i]))
 			rc = draw_hole(d, o->segments[i]);

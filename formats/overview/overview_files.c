@@ -149,17 +149,6 @@ static struct bc_segment_span span_of(const struct bc_overview_segment *s)
 		.to_ns = s->to_ns};
 }
 
-/* Finds what is missing between a segment and the one before it that can be read. */
-static void find_hole(const struct bc_overview_segment *before, struct bc_overview_segment *s)
-{
-	const struct bc_segment_span one = span_of(before);
-	const struct bc_segment_span two = span_of(s);
-
-	if (bc_missing_between(&s->hole, &one, &two) && s->hole.count == 1 &&
-		bc_segment_path_has(s->file->path, s->hole.first))
-		s->hole = (struct bc_missing_segments){.count = 0};
-}
-
 static int compare_spans(const void *x, const void *y)
 {
 	const struct bc_segment_span *a = x;
@@ -245,9 +234,9 @@ static void make_recordings(struct bc_overview *o)
 			o->recording_count++;
 		s->recording = o->recording_count - 1;
 		s->lost_base = follows ? before->lost_after : s->lost_before;
-		s->hole = (struct bc_missing_segments){.count = 0};
-		if (!is_first && !follows)
-			find_hole(before, s);
+		const struct bc_segment_span after = span_of(s);
+		const struct bc_segment_span last = span_of(before != NULL ? before : s);
+		bc_missing_between(&s->hole, &last, &after);
 		struct bc_overview_recording *r = &o->recordings[s->recording];
 		add_to_recording(r, s, is_first);
 		is_closed = (is_first || is_closed) &&

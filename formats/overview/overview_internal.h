@@ -189,10 +189,10 @@ int bc_overview_make_rows(struct bc_overview *overview) BC_MUST_CHECK;
 /* ---- records: overview_records.c */
 
 /* Draws the records of the chunks that are in the picture, in at most `columns` columns; with
- * `is_mixed`, recordings share them, and holes are part of them. Returns 0, -ENOMEM or -ECANCELED.
- */
-int bc_overview_draw_records(
-	struct bc_overview *overview, unsigned columns, bool is_mixed) BC_MUST_CHECK;
+ * `is_mixed`, recordings share them; with `has_holes`, what is missing has its own. Returns 0,
+ * -ENOMEM or -ECANCELED. */
+int bc_overview_draw_records(struct bc_overview *overview, unsigned columns, bool is_mixed,
+	bool has_holes) BC_MUST_CHECK;
 
 /* ---- times and losses */
 

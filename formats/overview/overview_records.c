@@ -14,7 +14,8 @@
 
 struct sorting {
 	struct bc_overview *overview;
-	bool is_mixed; /* a column may have several recordings */
+	bool is_mixed;  /* a column may have several recordings */
+	bool has_holes; /* what is missing has columns of its own */
 	unsigned bin_count;
 	uint32_t bins[BC_OVERVIEW_COLUMNS];    /* columns of this recording's bins; or NONE */
 	__int128 more_ns[BC_OVERVIEW_COLUMNS]; /* of the bus clock than of the time of day */
@@ -216,28 +217,39 @@ static void note_difference(struct sorting *s, const struct bc_chunk_info *info,
 	s->has_before = true;
 }
 
-/* Adds what is missing before a segment: its bins become one column. If it is shorter than a bin,
- * it is part of the one where it ends. */
+/* Adds a column for what is missing before a segment. The bins of the records before and after it
+ * end and begin there, and those between are it. If both are the same, it is divided. */
 static void add_hole(struct sorting *s, const struct bc_overview_segment *segment)
 {
 	struct bc_overview *o = s->overview;
 	const struct bc_overview_picture *p = &o->picture;
 	const struct bc_missing_segments *hole = &segment->hole;
-	int64_t from_ns = hole->from_ns > p->from_ns ? hole->from_ns : p->from_ns;
-	int64_t to_ns = hole->to_ns < p->to_ns ? hole->to_ns : p->to_ns;
-	/* Without the bins of the records around it. */
-	uint32_t first = bin_of(s, from_ns) + (hole->from_ns >= p->from_ns);
-	uint32_t end = bin_of(s, to_ns) + (hole->to_ns > p->to_ns);
+	bool has_before = hole->from_ns >= p->from_ns;
+	bool has_after = hole->to_ns <= p->to_ns && segment->is_in;
+	int64_t from_ns = has_before ? hole->from_ns : p->from_ns;
+	int64_t to_ns = hole->to_ns <= p->to_ns ? hole->to_ns : p->to_ns;
+	uint32_t first = bin_of(s, from_ns);
+	uint32_t end = bin_of(s, to_ns) + !has_after;
 
-	while (first < end && s->bins[first] != NONE)
-		first++;
-	if (s->is_mixed || first >= end) {
+	if (!s->has_holes) {
 		bin_column(s, segment->recording, to_ns)->missing += hole->records;
 		return;
 	}
-	uint32_t column = (uint32_t)(bc_overview_add_hole(
-					     o, segment, bin_from(s, first), bin_from(s, end)) -
-				     o->columns);
+	if (has_before && s->bins[first] != NONE) {
+		struct bc_overview_column *before = &o->columns[s->bins[first]];
+		from_ns++;
+		if (!before->is_hole && before->to_ns > from_ns) {
+			before->duration_ns -= (uint64_t)before->to_ns - (uint64_t)from_ns;
+			before->to_ns = from_ns;
+		}
+		s->bins[first] = first == end ? NONE : s->bins[first];
+	}
+	if (has_after && s->bins[end] == NONE) {
+		struct bc_overview_column *after = bin_column(s, segment->recording, to_ns);
+		after->from_ns = to_ns;
+		after->duration_ns = (uint64_t)after->to_ns - (uint64_t)to_ns;
+	}
+	uint32_t column = (uint32_t)(bc_overview_add_hole(o, segment, from_ns, to_ns) - o->columns);
 	for (uint32_t bin = first; bin < end; bin++)
 		s->bins[bin] = s->bins[bin] == NONE ? column : s->bins[bin];
 }
@@ -319,6 +331,7 @@ static uint64_t count_bins(const struct sorting *s)
 
 	for (uint32_t i = 0; i < o->segment_count; i++) {
 		const struct bc_overview_recording *r = &o->recordings[o->segments[i]->recording];
+		columns += s->has_holes && bc_overview_is_hole_in(o, o->segments[i]) ? 2 : 0;
 		if (i != 0 && o->segments[i - 1]->recording == o->segments[i]->recording)
 			continue;
 		int64_t from = r->from_ns > o->picture.from_ns ? r->from_ns : o->picture.from_ns;
@@ -356,7 +369,7 @@ static int draw_segments(struct sorting *s)
 	return rc;
 }
 
-int bc_overview_draw_records(struct bc_overview *o, unsigned columns, bool is_mixed)
+int bc_overview_draw_records(struct bc_overview *o, unsigned columns, bool is_mixed, bool has_holes)
 {
 	struct sorting *s = calloc(1, sizeof(*s));
 
@@ -364,6 +377,7 @@ int bc_overview_draw_records(struct bc_overview *o, unsigned columns, bool is_mi
 		return -ENOMEM;
 	s->overview = o;
 	s->is_mixed = is_mixed;
+	s->has_holes = has_holes;
 	s->bin_count = columns;
 	/* Recordings that overlap share the columns. */
 	while (!is_mixed && s->bin_count > 1 && count_bins(s) > columns)

@@ -80,7 +80,8 @@ static void on_damage(void *context, const struct bc_segment_damage *damage)
 /* Lists a file that can't be opened or read. `error` is an errno. */
 static void list_unreadable(struct bc_overview *o, const struct bc_overview_file *file, int error)
 {
-	list_damage(o, file->name, 0, 0, error == EBADMSG || error == EXDEV ? "not a segment" : strerror(error));
+	list_damage(o, file->name, 0, 0,
+		error == EBADMSG || error == EXDEV ? "not a segment" : strerror(error));
 }
 
 /* Out of memory and a stop are not the file's faults: they end the work. */

@@ -112,16 +112,57 @@ static enum bc_file_state state_of(const struct bc_segment_name *name, bool is_f
 	return name->is_partial ? BC_FILE_UNSEALED : BC_FILE_SEALED;
 }
 
-/* Makes the list of the rows. */
-static int group(struct bc_recording_list *list, struct rows *rows)
+static void write_path(
+	char out[BC_RECORDING_PATH_MAX], const char *dir, const struct bc_segment_name *name)
+{
+	size_t bytes = strlen(dir);
+
+	memcpy(out, dir, bytes);
+	if (bytes != 0)
+		out[bytes++] = '/';
+	bc_segment_name_write(out + bytes, name);
+}
+
+static void sort(struct rows *rows)
+{
+	if (rows->count != 0)
+		qsort(rows->rows, rows->count, sizeof(*rows->rows), compare_rows);
+}
+
+/* A segment that is sealed, and so renamed, while its directory is read may be found under neither
+ * name. It would look as if it were missing, so it is looked for. */
+static int add_overlooked(struct rows *rows, const struct bc_recording_list *list, int dir_fd)
+{
+	size_t count = rows->count;
+	int rc = 0;
+
+	for (size_t i = 1; rc == 0 && i < count; i++) {
+		const struct bc_segment_name *before = &rows->rows[i - 1].name;
+		struct row row = rows->rows[i];
+		char path[BC_RECORDING_PATH_MAX];
+		if (strcmp(before->recording, row.name.recording) != 0 ||
+			row.name.segment - before->segment != 2)
+			continue;
+		row.name.segment--;
+		row.name.is_partial = false;
+		row.name.damaged = 0;
+		write_path(path, list->dirs[row.dir].name, &row.name);
+		if (faccessat(dir_fd, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+			rc = add_row(rows, &row.name, row.dir);
+	}
+	if (rows->count != count)
+		sort(rows);
+	return rc;
+}
+
+/* Makes the list of the rows, which are sorted. */
+static int group(struct bc_recording_list *list, const struct rows *rows)
 {
 	size_t capacity = 0;
 
 	list->files = malloc((rows->count + 1) * sizeof(*list->files));
 	if (list->files == NULL)
 		return -ENOMEM;
-	if (rows->count != 0)
-		qsort(rows->rows, rows->count, sizeof(*rows->rows), compare_rows);
 	for (size_t i = 0; i < rows->count; i++) {
 		const struct bc_segment_name *name = &rows->rows[i].name;
 		bool is_first = i == 0 ||
@@ -163,6 +204,9 @@ int bc_recording_list_read(struct bc_recording_list *list, int dir_fd, bool has_
 		dir->error = read_dir(&rows, dir_fd, dir->name, i, NULL);
 		rc = dir->error == -ENOMEM ? -ENOMEM : 0;
 	}
+	sort(&rows);
+	if (rc == 0)
+		rc = add_overlooked(&rows, list, dir_fd);
 	if (rc == 0)
 		rc = group(list, &rows);
 	free(rows.rows);
@@ -228,14 +272,9 @@ struct bc_segment_name bc_recording_file_name(
 void bc_recording_file_path(char out[BC_RECORDING_PATH_MAX], const struct bc_recording_list *list,
 	const struct bc_recording *recording, const struct bc_recording_file *file)
 {
-	const char *dir = list->dirs[file->dir].name;
 	const struct bc_segment_name name = bc_recording_file_name(recording, file);
-	size_t bytes = strlen(dir);
 
-	memcpy(out, dir, bytes);
-	if (bytes != 0)
-		out[bytes++] = '/';
-	bc_segment_name_write(out + bytes, &name);
+	write_path(out, list->dirs[file->dir].name, &name);
 }
 
 int bc_recording_file_open(char path[BC_RECORDING_PATH_MAX], int dir_fd,

@@ -16,8 +16,6 @@
 /* What reading the files needs. */
 struct reader {
 	struct bc_recording_summary *summary;
-	int dir_fd;
-	const struct bc_recording_list *list;
 	const struct bc_recording *recording;
 	const struct bc_summary_io *io;
 	bool has_before;
@@ -141,17 +139,6 @@ struct newest {
 	bool is_countable;
 };
 
-/* Whether a segment was sealed while the directory was listed, and is in the list under neither of
- * its names. */
-static bool is_here(const struct reader *r, const struct bc_recording_file *after, uint32_t number)
-{
-	const struct bc_recording_file file = {.number = number, .dir = after->dir};
-	char path[BC_RECORDING_PATH_MAX];
-
-	bc_recording_file_path(path, r->list, r->recording, &file);
-	return faccessat(r->dir_fd, path, F_OK, 0) == 0;
-}
-
 /* The number after the last record of a file, by its chunks. Returns 0, or a negative errno. */
 static int find_next(struct reader *r, int fd, uint64_t *next)
 {
@@ -182,8 +169,7 @@ static int find_hole(struct reader *r, const struct bc_recording_file *file, con
 		after.first = header->first_record;
 	if (!r->has_before && header != NULL)
 		s->first_record = header->first_record;
-	if (r->has_before && bc_missing_between(&missing, &r->before, &after) &&
-		(missing.count != 1 || !is_here(r, file, missing.first))) {
+	if (r->has_before && bc_missing_between(&missing, &r->before, &after)) {
 		r->before.is_read = r->before.is_read && before->fd >= 0;
 		if (r->before.is_read && after.is_read) {
 			rc = find_next(r, before->fd, &r->before.next);
@@ -324,8 +310,6 @@ int bc_recording_summarize(struct bc_recording_summary *s, int dir_fd,
 	if (r == NULL)
 		return -ENOMEM;
 	r->summary = s;
-	r->dir_fd = dir_fd;
-	r->list = list;
 	r->recording = recording;
 	r->has_before = false;
 	r->io = io;

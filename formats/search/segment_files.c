@@ -88,28 +88,6 @@ static void report_error(const struct bc_search_io *io, const char *path, int er
 
 /* ---- segments that are missing */
 
-bool bc_segment_path_has(const char *path, uint32_t segment)
-{
-	struct bc_segment_name name;
-	char other[BC_SEGMENT_NAME_MAX];
-	const char *base = basename(path);
-
-	if (!bc_segment_name_read(&name, base))
-		return false;
-	name.segment = segment;
-	name.is_partial = false;
-	name.damaged = 0;
-	bc_segment_name_write(other, &name);
-	char *beside = malloc((size_t)(base - path) + sizeof(other));
-	if (beside == NULL)
-		return false;
-	memcpy(beside, path, (size_t)(base - path));
-	strcpy(beside + (base - path), other);
-	bool has = access(beside, F_OK) == 0;
-	free(beside);
-	return has;
-}
-
 /* Reports the segments that are missing before a file, if it and the one before it are known. Only
  * these two are opened, so what a search does not reach is not reported. */
 static void report_hole(struct bc_segment_files *f, int at)
@@ -123,8 +101,7 @@ static void report_hole(struct bc_segment_files *f, int at)
 	if (file->has_hole || !file->is_known || !file[-1].is_known ||
 		!bc_missing_between(&missing, &file[-1].last, &file->first) ||
 		(missing.records != 0 &&
-			(missing.from_ns > f->to_ns || missing.to_ns < f->from_ns)) ||
-		(missing.count == 1 && bc_segment_path_has(file->path, missing.first)))
+			(missing.from_ns > f->to_ns || missing.to_ns < f->from_ns)))
 		return;
 	file->has_hole = true;
 	f->io->fault(f->io->context, &(struct bc_search_fault){.kind = BC_SEARCH_MISSING,

@@ -51,10 +51,6 @@ void bc_bad_chunk_write(char what[BC_BAD_CHUNK_BYTES], const struct bc_chunk_inf
 /* Whether a file is named as a segment that is being written. */
 bool bc_segment_path_is_partial(const char *path);
 
-/* Whether a sealed segment of this number is beside a file that is named as one of its recording.
- * If it was sealed while its directory was listed, it may be in the list under neither name. */
-bool bc_segment_path_has(const char *path, uint32_t segment);
-
 /* Finds a file that was sealed, and so renamed, or deleted since it was listed: removes ".partial"
  * from its path if need be. Returns false if it is gone. */
 bool bc_segment_path_find(char *path);
