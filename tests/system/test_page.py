@@ -832,6 +832,46 @@ def test_ports_have_room_next_to_thousands_of_pages(tmp, driver):
         assert drawn[1] in colours["classes"], drawn
 
 
+def test_missing_segments_are_hatched_named_and_counted(tmp, driver):
+    out = record(tmp / "out", "-b", "filesize:200", source="sim:rate=max,count=700000,seed=1")
+    firsts = {path: reference.read_segment(path).chunks[0].info["first_record"] for path in segments(out)}
+    paths = list(firsts)
+    assert len(paths) >= 7, paths
+    for path in (paths[0], *paths[3:5]):
+        path.unlink()
+    missing = f"{firsts[paths[5]] - firsts[paths[3]]:,} records missing"
+    hatch = """(([id, x, y, width, height]) => {
+        const ratio = window.devicePixelRatio || 1;
+        const {data} = document.querySelector(`${id} canvas`).getContext("2d").getImageData(x * ratio, y * ratio, width * ratio, height * ratio);
+        const found = new Set();
+        for (let i = 0; i < data.length; i += 4) {
+            found.add(d3.rgb(data[i], data[i + 1], data[i + 2]).hex());
+        }
+        return [...found];
+    })"""
+    with Web(out) as web, Tab(driver) as browser:
+        done = run(BUSCAP, "report", "-o", tmp / "run.html", out)
+        equal(done.returncode, 3, done.stderr)
+        for link in (f"file://{tmp}/run.html", f"http://{web.host}/?token={web.token}"):
+            browser.open(link).idle()
+            (hole,) = [i for i, column in enumerate(browser.model("overview.columns")) if column["is_hole"]]
+            box = browser.js(f"buscap.cellPixels({hole}, 0)")
+            assert box["width"] > 50, box
+            colours = browser.js("buscap.currentColours()")
+            # The heat map has only hatching there; the timeline, a label too.
+            for where in (["#heatmap", box["x"] + 2, 10, box["width"] - 4, 40], ["#timeline", box["x"] + 2, 30, 16, 40]):
+                found = browser.js(f"{hatch}({json.dumps(where)})")
+                assert colours["gap"] in found and colours["paper"] in found, (where, found)
+                assert not {*colours["heat"][1:], *colours["classes"]} & set(found), (where, found)
+            assert any(missing in text for text in texts_drawn(browser, "#timeline canvas")), texts_drawn(browser, "#timeline canvas")
+            assert missing in browser.text("#facts") and f"starts at record {firsts[paths[1]]:,}" in browser.text("#facts")
+            equal(browser.text("#notices"), f"{missing}: segments 3 to 4 are not here.")
+            equal(totals_on_page(browser)["all"], sum(one["records"] for one in browser.model("overview.recordings")))
+            browser.click("#tab-recordings")
+            assert f"{missing}: segments 3 to 4 are not here" in browser.text("#tab-body")
+            equal(browser.faults(), [])
+
+
 def ns_of(text):
     seconds, fraction = text.removesuffix("Z").split(".")
     return int(datetime.datetime.fromisoformat(seconds + "+00:00").timestamp()) * 10**9 + int(fraction)
