@@ -9,12 +9,9 @@
 #include "cli/stats/second_thread.h"
 #include "formats/base/must_check.h"
 #include "formats/names/name_map.h"
-#include "formats/stats/drift.h"
-#include "formats/stats/entry_counts.h"
+#include "formats/stats/counts.h"
 #include "formats/stats/footprint.h"
 #include "formats/stats/interval_stats.h"
-#include "formats/stats/string_counter.h"
-#include "formats/stats/tally.h"
 
 struct bc_stats_options {
 	bool is_totals; /* without footprint, reuse, intervals and windows */

@@ -11,7 +11,7 @@
 #include "daemon/trigger/record_filter.h"
 #include "daemon/trigger/trigger_engine.h"
 #include "formats/base/clock.h"
-#include "formats/bus/chunk_split.h"
+#include "formats/bus/chunk.h"
 #include "formats/bus/stamp.h"
 
 struct bc_channel {

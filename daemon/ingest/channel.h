@@ -10,7 +10,7 @@
  *
  * Why a state per channel, not a pipeline per recording: a recording can start or end at any
  * record, because the record is still in the chunk being filled when triggers are searched. The
- * chunk is split there (formats/bus/chunk_split.h), which copies at most one chunk.
+ * chunk is split there (formats/bus/chunk.h), which copies at most one chunk.
  *
  * The decoder repeats:
  *

@@ -12,7 +12,7 @@
 #include "daemon/ingest/counts.h"
 #include "formats/base/clock.h"
 #include "formats/bus/bcp1.h"
-#include "formats/bus/chunk_split.h"
+#include "formats/bus/chunk.h"
 #include "formats/bus/dialect.h"
 #include "formats/bus/stamp.h"
 

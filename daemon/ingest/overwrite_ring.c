@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "formats/bus/chunk.h"
-#include "formats/bus/chunk_split.h"
 
 int bc_overwrite_ring_init(
 	struct bc_overwrite_ring *r, const struct bc_overwrite_ring_limits *limits)

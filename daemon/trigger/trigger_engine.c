@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "formats/base/clock.h"
-#include "formats/bus/chunk_split.h"
+#include "formats/bus/chunk.h"
 #include "formats/bus/stamp.h"
 
 void bc_trigger_engine_init(struct bc_trigger_engine *e)

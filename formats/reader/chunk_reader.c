@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "formats/bus/chunk_split.h"
+#include "formats/bus/chunk.h"
 #include "formats/reader/reader_kind.h"
 #include "formats/segment/segment_index.h"
 #include "formats/segment/segment_reader.h"

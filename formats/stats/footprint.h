@@ -18,8 +18,50 @@
 #include <stdint.h>
 
 #include "formats/base/must_check.h"
-#include "formats/stats/line_table.h"
 #include "formats/trace/entry.h"
+
+/* A hash table of memory lines or pages, with the ways in which each was touched and its last
+ * touch. Its memory is bounded.
+ *
+ * A block is identified by its number (address / size) and its address space. */
+
+/* Bits of a slot's state. */
+#define BC_LINE_TOUCH_BITS 3
+#define BC_LINE_SPACE_BITS 16
+#define BC_LINE_NUMBER_AT  (BC_LINE_TOUCH_BITS + BC_LINE_SPACE_BITS)
+
+/* How a block was touched. */
+enum {
+	BC_TOUCH_READ = 1u << 0,
+	BC_TOUCH_WRITE = 1u << 1,
+	BC_TOUCH_FETCH = 1u << 2,
+	BC_TOUCH_ALL = 7,
+};
+
+/* Limits: distinct address spaces, and numbered touches. */
+#define BC_LINE_SPACES  (1u << BC_LINE_SPACE_BITS)
+#define BC_LINE_TOUCHES (UINT64_C(1) << 45)
+
+struct bc_line_slot {
+	uint64_t block;
+	/* Bits from the top: number of the last touch, from 1; address space; BC_TOUCH_*. 0:
+	 * free. */
+	uint64_t state;
+};
+
+struct bc_line_table {
+	struct bc_line_slot *slots;
+	size_t slot_count; /* a power of two */
+	size_t slots_max;
+	unsigned shift; /* of the hash */
+	uint64_t count;
+	/* Blocks touched in exactly this set of ways (BC_TOUCH_*). */
+	uint64_t touched[BC_TOUCH_ALL + 1];
+};
+
+/* The number of blocks touched in at least one of these ways. table->count is the number of all
+ * blocks. */
+uint64_t bc_line_table_count(const struct bc_line_table *table, unsigned touch);
 
 /* Maximum number of lines counted for one reference. More set `is_cut`. */
 #define BC_FOOTPRINT_LINES_MAX 65536u

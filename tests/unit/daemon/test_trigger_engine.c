@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "daemon/trigger/trigger_engine.h"
-#include "formats/bus/chunk_split.h"
+#include "formats/bus/chunk.h"
 #include "tests/support/dice.h"
 #include "tests/support/test.h"
 

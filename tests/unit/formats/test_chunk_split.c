@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "formats/bus/chunk_split.h"
+#include "formats/bus/chunk.h"
 #include "tests/support/dice.h"
 #include "tests/support/test.h"
 

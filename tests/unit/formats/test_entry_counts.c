@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "formats/stats/entry_counts.h"
+#include "formats/stats/counts.h"
 #include "tests/support/test.h"
 
 static struct bc_text text_of(const char *text)

@@ -1,7 +1,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "formats/stats/drift.h"
 #include "formats/stats/interval_stats.h"
 #include "tests/support/dice.h"
 #include "tests/support/test.h"

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "formats/bus/record.h"
-#include "formats/stats/tally.h"
+#include "formats/stats/counts.h"
 #include "tests/support/dice.h"
 #include "tests/support/test.h"
 
