@@ -78,38 +78,55 @@ static enum bc_exit print_ambiguous(const struct bc_operands *o, const char *wor
 	return BC_EXIT_USAGE;
 }
 
+/* Lists an operand's directory. Returns 0 or a negative errno. */
+static int read_dir(const struct bc_operand *operand, struct bc_recording_list *list,
+	const struct bc_recording **begin, const struct bc_recording **end)
+{
+	int fd = open(operand->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int rc = fd >= 0 ? 0 : -errno;
+
+	*list = (struct bc_recording_list){.count = 0};
+	if (rc == 0) {
+		rc = bc_recording_list_read(list, fd, true);
+		close(fd);
+	}
+	*begin = list->recordings;
+	*end = list->count != 0 ? list->recordings + list->count : NULL;
+	if (operand->id != NULL) {
+		*begin = bc_recording_find(list, operand->id);
+		*end = *begin != NULL ? *begin + 1 : NULL;
+	}
+	return rc;
+}
+
 /* Looks up a recording in the daemon's directory. */
 static enum bc_exit find_id(
 	struct bc_operands *o, struct bc_operand *operand, const char *word, const char *socket)
 {
 	struct bc_recording_list list;
-	const struct bc_recording *recording;
+	const struct bc_recording *begin;
+	const struct bc_recording *end;
 	enum bc_exit code;
-	char *dir = find_daemon_dir(o, word, socket, &code);
-	int fd = dir != NULL ? open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-	int rc = fd < 0 ? -errno : bc_recording_list_read(&list, fd, true);
 
-	if (dir == NULL)
+	*operand = (struct bc_operand){
+		.path = find_daemon_dir(o, word, socket, &code), .is_dir = true};
+	if (operand->path == NULL)
 		return code;
-	if (fd >= 0)
-		close(fd);
-	*operand = (struct bc_operand){.path = dir, .is_dir = true};
+	int rc = read_dir(operand, &list, &begin, &end);
 	if (rc != 0) {
-		bc_print_error(o->console, dir, "can't open: %s", strerror(-rc));
+		bc_print_error(o->console, operand->path, "can't open: %s", strerror(-rc));
 		return BC_EXIT_FAILED;
 	}
-	uint32_t count = bc_recording_find_all(&list, word, &recording);
-	operand->id = count == 1 ? strdup(recording->id) : NULL;
-	code = BC_EXIT_OK;
+	uint32_t count = bc_recording_find_all(&list, word, &begin);
 	if (count > 1) {
-		code = print_ambiguous(o, word, recording, count);
+		code = print_ambiguous(o, word, begin, count);
 	} else if (count == 0) {
 		bc_print_error(o->console, word,
 			"no such file, and no recording with this id in %s; see buscap record "
 			"list",
-			dir);
+			operand->path);
 		code = BC_EXIT_FAILED;
-	} else if (operand->id == NULL) {
+	} else if ((operand->id = strdup(begin->id)) == NULL) {
 		code = bc_print_no_memory(o->console);
 	}
 	bc_recording_list_free(&list);
@@ -187,27 +204,6 @@ static bool is_readable(const struct bc_recording_list *list, const struct bc_re
 		if (bc_recording_file_is_read(&list->files[recording->first + i]))
 			return true;
 	return false;
-}
-
-/* Lists an operand's directory. Returns 0 or a negative errno. */
-static int read_dir(const struct bc_operand *operand, struct bc_recording_list *list,
-	const struct bc_recording **begin, const struct bc_recording **end)
-{
-	int fd = open(operand->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	int rc = fd >= 0 ? 0 : -errno;
-
-	*list = (struct bc_recording_list){.count = 0};
-	if (rc == 0) {
-		rc = bc_recording_list_read(list, fd, true);
-		close(fd);
-	}
-	*begin = list->recordings;
-	*end = list->recordings + list->count;
-	if (operand->id != NULL) {
-		*begin = bc_recording_find(list, operand->id);
-		*end = *begin != NULL ? *begin + 1 : NULL;
-	}
-	return rc;
 }
 
 enum bc_exit bc_operand_list(const struct bc_operands *o, const struct bc_operand *operand,
