@@ -190,7 +190,7 @@ def main():
         record(f"{work}/bus.bcp1", out)()
         reading([entry.path for entry in os.scandir(out) if entry.name.endswith(".lz4")])
     sys.stdout.flush()
-    for name in ("decode", "text", "usb_source", "taps"):
+    for name in ("decode", "text", "usb_source"):
         subprocess.run([f"{BUILD}/tests/bench/bench_{name}"], check=True)
     for name in ("latency", "clients"):
         subprocess.run([sys.executable, pathlib.Path(__file__).with_name(f"bench_{name}.py")], check=True)

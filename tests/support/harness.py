@@ -107,7 +107,7 @@ def popen(argv, env=None, **options):
     return subprocess.Popen([str(a) for a in argv], env=env, **options)
 
 
-OPTIONAL = ("prometheus",)  # `make deps-ci` does not install it
+OPTIONAL = ("promtool",)  # `make deps-ci` does not install it
 
 
 def need(path):

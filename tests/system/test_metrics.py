@@ -1,4 +1,4 @@
-"""/metrics: parsed strictly, compared with the status, and scraped by Prometheus."""
+"""/metrics: parsed strictly, as promtool does, and compared with the status."""
 
 import contextlib
 import json
@@ -11,7 +11,7 @@ import time
 import pytest
 
 from api_harness import Api, daemon_in, send
-from harness import Daemon, check_counts, equal, need, run, wait_until
+from harness import check_counts, equal, need, run, wait_until
 
 NAME = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
 LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\["\\n])*)"')
@@ -362,52 +362,3 @@ def test_a_port_in_use_is_named_in_the_error(tmp):
         with listening(tmp, port) as daemon:
             assert daemon.wait() not in (0, 4)
         assert f"127.0.0.1:{port}" in daemon.err.decode(), daemon.err
-
-
-# ---- Prometheus
-
-
-PROMETHEUS = """\
-global:
-  scrape_interval: 2s
-  scrape_timeout: 2s
-scrape_configs:
-  - job_name: buscapd
-    static_configs:
-      - targets: ['127.0.0.1:{port}']
-"""
-
-
-def query(port, expression):
-    """The result of an instant query: a list of (labels, value)."""
-    done = run("curl", "-sSf", "--max-time", 20, "-G", "--data-urlencode", f"query={expression}", f"http://127.0.0.1:{port}/api/v1/query")
-    if done.returncode != 0:
-        return []  # not up yet
-    answer = json.loads(done.stdout)
-    equal(answer["status"], "success", expression)
-    return [(row["metric"], float(row["value"][1])) for row in answer["data"]["result"]]
-
-
-def test_prometheus_scrapes_and_answers_queries(tmp):
-    program = need("prometheus")
-    ports = free_port(), free_port()
-    (tmp / "prometheus.yml").write_text(PROMETHEUS.format(port=ports[0]))
-    with listening(tmp, ports[0], mode="always") as daemon:
-        daemon.wait_ready()
-        with Daemon(f"--config.file={tmp}/prometheus.yml", f"--storage.tsdb.path={tmp}/tsdb", f"--web.listen-address=127.0.0.1:{ports[1]}",
-                    "--log.level=warn", program=program) as prometheus:
-            first = wait_until(lambda: query(ports[1], "buscapd_received_samples_total"), "a scrape")
-            wait_until(lambda: query(ports[1], "buscapd_received_samples_total")[0][1] > first[0][1], "a later scrape")
-            equal(query(ports[1], 'up{job="buscapd"}')[0][1], 1)
-            rate = wait_until(lambda: query(ports[1], "rate(buscapd_written_samples_total[30s])"), "a rate")
-            assert rate[0][1] > 0
-            reasons = query(ports[1], "buscapd_dropped_samples_total")
-            equal({labels["reason"] for labels, _ in reasons}, set(daemon.status()["counts"]["dropped"]))
-            equal(query(ports[1], "buscapd_state == 1")[0][0]["buscapd_state"], "recording")
-            equal(query(ports[1], "buscapd_build_info")[0][0]["version"], daemon.status()["version"])
-            answer = query(ports[1], "buscapd_received_samples_total - ignoring(reason) sum without (reason) (buscapd_dropped_samples_total)"
-                           " - buscapd_written_samples_total - buscapd_in_flight_samples")
-            equal([value for _, value in answer], [0.0], "the identity of the counts in Prometheus")
-            prometheus.stop()
-            assert b"err=" not in prometheus.err.replace(b"err=null", b""), prometheus.err[-3000:]
-        assert daemon.stop() in (0, 4)
