@@ -431,6 +431,8 @@ int bc_search_run(const struct bc_search_options *options, char *const *paths, i
 	set_start(s);
 	s->files.from_ns = s->filter.from_ns;
 	s->files.to_ns = s->filter.to_ns;
+	s->files.first_record = s->filter.numbers.first;
+	s->files.last_record = s->filter.numbers.last;
 	s->has_query = bc_filter_page_query(&s->filter, &s->query);
 	*missing = set_marks(s);
 	rc = *missing != NULL ? -ENOENT : 0;

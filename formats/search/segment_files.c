@@ -33,6 +33,7 @@ bool bc_segment_files_init(
 		.count = count,
 		.from_ns = INT64_MIN,
 		.to_ns = INT64_MAX,
+		.last_record = UINT64_MAX,
 		.at = -1};
 	for (int i = 0; f->files != NULL && i < count; i++)
 		f->files[i].path = paths[i];
@@ -88,6 +89,15 @@ static void report_error(const struct bc_search_io *io, const char *path, int er
 
 /* ---- segments that are missing */
 
+/* Whether what is missing may have had what is looked for. */
+static bool is_wanted(const struct bc_segment_files *f, const struct bc_missing_segments *missing)
+{
+	return missing->records == 0 ||
+	       (missing->from_ns <= f->to_ns && missing->to_ns >= f->from_ns &&
+		       missing->from <= f->last_record &&
+		       missing->from + missing->records > f->first_record);
+}
+
 /* Reports the segments that are missing before a file, if it and the one before it are known. Only
  * these two are opened, so what a search does not reach is not reported. */
 static void report_hole(struct bc_segment_files *f, int at)
@@ -100,8 +110,7 @@ static void report_hole(struct bc_segment_files *f, int at)
 	struct bc_segment_file *file = &f->files[at];
 	if (file->has_hole || !file->is_known || !file[-1].is_known ||
 		!bc_missing_between(&missing, &file[-1].last, &file->first) ||
-		(missing.records != 0 &&
-			(missing.from_ns > f->to_ns || missing.to_ns < f->from_ns)))
+		!is_wanted(f, &missing))
 		return;
 	file->has_hole = true;
 	f->io->fault(f->io->context, &(struct bc_search_fault){.kind = BC_SEARCH_MISSING,

@@ -65,8 +65,12 @@ struct bc_segment_files {
 	const struct bc_search_io *io;
 	struct bc_segment_file *files;
 	int count;
-	int64_t from_ns; /* only segments that are missing in this time, inclusive, are reported */
+	/* Segments that are missing are reported if they may have had such records; all inclusive.
+	 */
+	int64_t from_ns;
 	int64_t to_ns;
+	uint64_t first_record;
+	uint64_t last_record;
 	int at;           /* the open one; -1: none */
 	const char *path; /* of the open one */
 	struct bc_chunk_table table;

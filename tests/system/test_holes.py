@@ -132,6 +132,11 @@ def test_every_command_says_the_same(tmp, name):
         equal([one["what"] for one in overview["holes"]], wanted, "holes of the page")
         damage = [line["damage"]["what"] for line in web.lines("/data/find?count=true") if "damage" in line]
         equal(said(*damage), wanted, "holes of a search")
+        if holes:
+            first = firsts[holes[0][0]]
+            for records, found in ((f"0-{first - 1}", []), (f"0-{first}", wanted[:1]), (f"{firsts[holes[-1][1] + 1]}-", [])):
+                damage = [line["damage"]["what"] for line in web.lines(f"/data/find?count=true&records={records}") if "damage" in line]
+                equal(said(*damage), found, records)
 
 
 def check_picture(overview, firsts, removed, holes):
