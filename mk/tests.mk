@@ -126,7 +126,6 @@ FUZZERS      := $(patsubst tests/fuzz/%.c,$(BUILD)/tests/fuzz/%,$(wildcard tests
 FUZZ_DIR     := build/address-undefined/tests/fuzz
 FUZZ_SECONDS ?= 5
 
-$(BUILD)/tests/fuzz/fuzz_usb_events: $(USBFS_OBJECTS)
 $(FUZZERS): %: %.o $(BUILD)/libboard.a $(BUILD)/libcli.a $(LIB_DAEMON)
 	$(call link,$(PROGRAM_PKGS)) -fsanitize=fuzzer
 

@@ -391,14 +391,6 @@ static void assert_split(struct fixture *f, size_t first, size_t second)
 	assert_same_findings(&found, &f->expected);
 }
 
-TEST_F(every_split_into_two_reads_gives_the_same_result)
-{
-	for (size_t split = 0; split <= f->n; split++) {
-		assert_split(f, split, split);
-		assert_split(f, split, f->n); /* an empty read reports the end */
-	}
-}
-
 TEST_F(every_split_into_three_reads_gives_the_same_result)
 {
 	for (size_t first = 0; first <= f->n; first++)
@@ -704,20 +696,5 @@ TEST_F(endless_magics_are_skipped)
 			assert_int_equal(f->reader->skipped_bytes, n);
 		}
 	}
-	free(stream);
-}
-
-TEST_F(noise_contains_no_frame)
-{
-	struct dice dice = {.state = 17};
-	size_t n = 1 << 18;
-	uint8_t *stream = malloc(n);
-	size_t counts[2];
-
-	assert_non_null(stream);
-	dice_fill(&dice, stream, n);
-	run_large(f, stream, n, 1000, counts);
-	assert_int_equal(counts[true] + counts[false], 0);
-	assert_int_equal(f->reader->skipped_bytes, n);
 	free(stream);
 }
