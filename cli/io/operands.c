@@ -1,5 +1,5 @@
-/* Two steps: bc_operands_open() finds out what each word is, which may ask the daemon;
- * bc_operands_list() makes the files of it, and may be called again. A row is a file and its key;
+/* Two steps: bc_operands_open() finds out what each word is, which may ask the daemon; list_files()
+ * makes the files of it, and may be called again. A row is a file and its key;
  * rows of a directory have the keys of their names, others those of their headers. */
 #include "cli/io/operands.h"
 
@@ -545,20 +545,6 @@ static int list_files(
 	return rc;
 }
 
-enum bc_exit bc_operands_list(const struct bc_operands *o, unsigned how, struct bc_files *files)
-{
-	enum bc_exit exit = o->exit;
-
-	if (list_files(o, how, files, &exit) != 0)
-		return bc_print_no_memory(o->console);
-	files->exit = exit;
-	if (files->count != 0)
-		return BC_EXIT_OK;
-	if (exit == BC_EXIT_OK)
-		bc_print_error(o->console, NULL, "nothing to read: the files were deleted");
-	return bc_exit_worse(exit, BC_EXIT_FAILED);
-}
-
 enum bc_exit bc_operands_read(struct bc_operands *o, struct bc_files *files,
 	const struct bc_console *console, const char *const *words, int count, unsigned how)
 {
@@ -568,7 +554,17 @@ enum bc_exit bc_operands_read(struct bc_operands *o, struct bc_files *files,
 		o, console, is_stdin ? standard_input : words, is_stdin ? 1 : count, NULL);
 
 	*files = (struct bc_files){.exit = code};
-	return code == BC_EXIT_OK ? bc_operands_list(o, how, files) : code;
+	if (code != BC_EXIT_OK)
+		return code;
+	code = o->exit;
+	if (list_files(o, how, files, &code) != 0)
+		return bc_print_no_memory(console);
+	files->exit = code;
+	if (files->count != 0)
+		return BC_EXIT_OK;
+	if (code == BC_EXIT_OK)
+		bc_print_error(console, NULL, "nothing to read: the files were deleted");
+	return bc_exit_worse(code, BC_EXIT_FAILED);
 }
 
 int bc_operands_list_again(const struct bc_operands *o, struct bc_files *files)

@@ -78,18 +78,15 @@ struct bc_files {
 	enum bc_exit exit;     /* of what was reported and left out */
 };
 
-/* Lists the files to read. Returns BC_EXIT_OK if there are any; or the code to exit with, after
- * printing errors. Free them in either case. */
-enum bc_exit bc_operands_list(
-	const struct bc_operands *operands, unsigned how, struct bc_files *files) BC_MUST_CHECK;
-
-/* Opens and lists them. `words` are the command's operands. Close and free both in any case. */
+/* Lists the files that the words stand for, as bc_operands_open() reads them. Returns BC_EXIT_OK if
+ * there are any; or the code to exit with, after printing errors. Close and free both in either
+ * case. */
 enum bc_exit bc_operands_read(struct bc_operands *operands, struct bc_files *files,
 	const struct bc_console *console, const char *const *words, int count,
 	unsigned how) BC_MUST_CHECK;
 
-/* Lists them for a command that goes on: prints nothing, and there may be none. Returns 0 or a
- * negative errno. */
+/* Lists the files again, for a command that goes on: prints nothing, and there may be none. Returns
+ * 0 or a negative errno. */
 int bc_operands_list_again(
 	const struct bc_operands *operands, struct bc_files *files) BC_MUST_CHECK;
 void bc_files_free(struct bc_files *files);
