@@ -89,6 +89,14 @@ static bool was_sealed(const char *path, char sealed[PATH_MAX])
 	return bc_segment_path_find(sealed);
 }
 
+bool bc_file_is_gone(const char *path)
+{
+	char sealed[PATH_MAX];
+
+	return strcmp(path, "-") != 0 && access(path, F_OK) != 0 && errno == ENOENT &&
+	       !was_sealed(path, sealed);
+}
+
 enum bc_exit bc_file_open(struct bc_file *file, const struct bc_console *console, const char *path,
 	enum bc_format wanted)
 {

@@ -28,6 +28,9 @@ enum bc_exit bc_file_open(struct bc_file *file, const struct bc_console *console
 
 void bc_file_close(struct bc_file *file);
 
+/* Whether a file that was there when the files were listed has been deleted since. */
+bool bc_file_is_gone(const char *path);
+
 /* Returns true if reading would block, as on an empty pipe. Flush the output then. */
 bool bc_file_would_wait(const struct bc_file *file);
 

@@ -9,9 +9,11 @@
 
 #include "cli/io/fault.h"
 
-/* Opens the next file. */
+/* Opens the next file. Files that were deleted since they were listed are skipped. */
 static enum bc_exit open_next(struct bc_trace *t)
 {
+	while (t->next + 1 < t->count && bc_file_is_gone(t->paths[t->next]))
+		t->next++;
 	enum bc_exit rc = bc_file_open(&t->file, t->console, t->paths[t->next++], t->wanted);
 
 	if (rc != BC_EXIT_OK)

@@ -186,7 +186,8 @@ static void dump_files(struct bc_dump *dump, int argc, char **argv, enum bc_form
 
 	dump->exit = bc_exit_worse(code, files.exit);
 	for (int i = 0; i < files.count && !bc_output_failed(&dump->output); i++)
-		dump_file(dump, files.paths[i], format);
+		if (i + 1 == files.count || !bc_file_is_gone(files.paths[i]))
+			dump_file(dump, files.paths[i], format);
 	if (files.count != 0)
 		explain_nothing(dump);
 	bc_files_free(&files);

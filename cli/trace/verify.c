@@ -479,8 +479,9 @@ int bc_cmd_verify(const struct bc_console *console, int argc, char **argv)
 		goto out;
 	code = files.exit;
 	for (int i = 0; i < files.count && !bc_output_failed(&output); i++)
-		code = bc_exit_worse(code, verify_file(console, &output, files.paths[i], format,
-						   &format_options, &all));
+		if (i + 1 == files.count || !bc_file_is_gone(files.paths[i]))
+			code = bc_exit_worse(code, verify_file(console, &output, files.paths[i],
+							   format, &format_options, &all));
 	bc_sequence_check_reset(&all);
 	code = bc_exit_worse(code, bc_output_close(&output, console));
 out:

@@ -6,10 +6,11 @@ import os
 import pathlib
 import re
 import shutil
+import subprocess
 
 import pytest
 
-from harness import BUSCAP, BUSCAPD, equal, need, run, shared
+from harness import BUSCAP, BUSCAPD, equal, need, popen, run, shared
 from mock_daemon import MockDaemon
 from web_harness import Web
 
@@ -181,6 +182,22 @@ def test_the_last_match_opens_only_the_newest_file(lab, tmp):
     done = run("strace", "-f", "-qq", "-e", "trace=open,openat", "-o", tmp / "calls", need(BUSCAP), "find", "--last", "1", "0-", lab)
     equal(done.returncode, 0, done.stderr.decode())
     equal(set(NAME.findall((tmp / "calls").read_text())), {NAME.fullmatch(names(lab)[-1].name).groups()})
+
+
+@pytest.mark.parametrize("command", [("dump",), ("convert", "-O", "byu")])
+def test_files_that_are_deleted_or_sealed_meanwhile_are_not_missing(command, lab, tmp):
+    shutil.copytree(lab, tmp / "lab")
+    first, second, third = ([path for path in names(tmp / "lab") if path.name.startswith(name)] for name in recordings(lab))
+    wanted = run(need(BUSCAP), *command, *first, *third).stdout
+    open_end = third[-1].with_name(third[-1].name + ".partial")
+    third[-1].rename(open_end)
+    reader = popen([need(BUSCAP), *command, tmp / "lab"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    got = os.read(reader.stdout.fileno(), 1)  # it has listed all and, as its output is long, not read on
+    for path in second:
+        path.unlink()
+    open_end.rename(third[-1])
+    out, err = reader.communicate()
+    equal((reader.returncode, got + out), (0, wanted), err.decode())
 
 
 def test_web_shows_files_directories_and_ids(lab, tmp):
